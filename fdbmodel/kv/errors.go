@@ -1,0 +1,78 @@
+package kv
+
+import "errors"
+
+// Conditions that another attempt of the same transaction can cure. Transact
+// retries them.
+var (
+	// ErrConflict is returned by Commit when another transaction wrote what
+	// this one read. Nothing was written.
+	ErrConflict = errors.New("kv: conflict with another transaction")
+	// ErrTooOld is returned when the transaction lived longer than TxLifetime,
+	// or was told to read at a version that is no longer kept.
+	ErrTooOld = errors.New("kv: transaction is too old")
+	// ErrFutureVersion is returned when the transaction was told to read at a
+	// version that the store has not reached.
+	ErrFutureVersion = errors.New("kv: read version lies in the future")
+	// ErrUnavailable is returned when the store can't serve for now and has
+	// written nothing of the transaction: it is starting, moving or throttling.
+	ErrUnavailable = errors.New("kv: store is unavailable for now")
+	// ErrUnknownResult is returned by Commit when it can't be known whether
+	// the transaction was written.
+	ErrUnknownResult = errors.New("kv: result of the commit is unknown")
+)
+
+// Mistakes of the caller. Nothing was written.
+var (
+	// ErrKeyTooLarge is returned when a key is longer than MaxKeySize.
+	ErrKeyTooLarge = errors.New("kv: key is longer than 10,000 bytes")
+	// ErrValueTooLarge is returned when a value is longer than MaxValueSize.
+	ErrValueTooLarge = errors.New("kv: value is longer than 100,000 bytes")
+	// ErrTxTooLarge is returned by Commit when the transaction affects more
+	// than MaxTxSize bytes.
+	ErrTxTooLarge = errors.New("kv: transaction is larger than 10,000,000 bytes")
+	// ErrIllegalKey is returned when a key or range reaches to 0xff or beyond,
+	// which belongs to the store, or when a range ends before it begins.
+	ErrIllegalKey = errors.New("kv: key is outside of the legal range")
+	// ErrBadStampOffset is returned when there are no ten bytes at the offset
+	// of an incomplete stamp.
+	ErrBadStampOffset = errors.New("kv: no room for a versionstamp at that offset")
+	// ErrUnreadable is returned when a read may fall on a key that the
+	// transaction wrote with an incomplete stamp.
+	ErrUnreadable = errors.New("kv: read of a key with an incomplete versionstamp")
+	// ErrUsed is returned when a transaction is used after Commit or Cancel,
+	// and by SetReadVersion after the first read.
+	ErrUsed = errors.New("kv: transaction was already committed or cancelled")
+	// ErrTooManyWatches is returned when more than MaxWatches are open.
+	ErrTooManyWatches = errors.New("kv: more than 10,000 watches are open")
+	// ErrCancelled is a watch's error after Cancel of it or its transaction.
+	ErrCancelled = errors.New("kv: cancelled")
+)
+
+// Conditions of the store as a whole.
+var (
+	// ErrClosed is returned after Close.
+	ErrClosed = errors.New("kv: store is closed")
+	// ErrStoreFailed is returned by everything after the store could not write
+	// to its disk. What was acknowledged before is safe; the process must end
+	// and open the store again.
+	ErrStoreFailed = errors.New("kv: store has failed")
+	// ErrStoreInUse is returned by opening a store that another process, or
+	// another part of this one, has open.
+	ErrStoreInUse = errors.New("kv: store is in use")
+	// ErrCorrupt is returned by opening a store whose files were damaged.
+	ErrCorrupt = errors.New("kv: store is damaged")
+	// ErrNotBuilt is returned by opening a store whose driver this binary does
+	// not contain.
+	ErrNotBuilt = errors.New("kv: driver is not part of this build")
+)
+
+// Retryable tells whether another attempt of the transaction may succeed.
+func Retryable(err error) bool {
+	return errors.Is(err, ErrConflict) || errors.Is(err, ErrTooOld) || errors.Is(err, ErrFutureVersion) ||
+		errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnknownResult)
+}
+
+// MaybeCommitted tells whether the transaction that failed with err may have
+// been written, or may still be.
+func MaybeCommitted(err error) bool { return errors.Is(err, ErrUnknownResult) }

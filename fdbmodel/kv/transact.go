@@ -1,0 +1,140 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// Attempt is one run of a function inside Transact.
+type Attempt struct {
+	Tx
+	// Number counts the runs from 1.
+	Number int
+	// MaybeCommitted is set when an earlier run ended with an unknown result,
+	// so that its writes may be there, or may still come.
+	MaybeCommitted bool
+}
+
+// Result is how Transact ended.
+type Result struct {
+	Committed
+	// Attempts is the number of runs, at least 1.
+	Attempts int
+	// Conflicts is how many of them ended in ErrConflict.
+	Conflicts int
+}
+
+// Retry says how Transact retries. The zero value retries until its context
+// ends, which is right wherever a context ends.
+type Retry struct {
+	Options
+
+	// MaxAttempts bounds the runs. Defaults to no bound.
+	MaxAttempts int
+	// Sleep waits between two runs. It returns ctx's error if that ends first.
+	// Defaults to a timer.
+	Sleep func(ctx context.Context, d time.Duration) error
+	// Random returns a number in [0,1) that spreads the waits. Defaults to a
+	// process-wide random source.
+	Random func() float64
+}
+
+// Waits between runs: FoundationDB's own, base 10 ms doubled up to a second.
+const (
+	retryWaitMin = 10 * time.Millisecond
+	retryWaitMax = time.Second
+)
+
+// ConflictWaiter is implemented by a Database that knows when another attempt
+// after a conflict sees more than the last one did. Transact then waits for
+// that instead of for a time.
+type ConflictWaiter interface {
+	// WaitConflict returns when the store shows its readers a version above
+	// the read version of tx, which ended with ErrConflict.
+	WaitConflict(ctx context.Context, tx Tx) error
+}
+
+// Transact runs fn in a transaction and commits it, and runs both again after
+// errors that Retryable names, whether fn or the commit returned them. Any
+// other error of fn ends it: nothing is written and the error is returned. A
+// panic of fn cancels the transaction and goes on. fn may run more than once;
+// it must set what it returns to its caller anew in each run, draw no ids, and
+// neither commit nor cancel the transaction itself.
+//
+// When ctx ends, or MaxAttempts is reached, the last error is returned: if it
+// is ErrUnknownResult, the writes may have happened.
+func Transact(ctx context.Context, db Database, retry Retry, fn func(Attempt) error) (Result, error) {
+	result := Result{Committed: Committed{Version: NoVersion}}
+	maybe := false
+	for {
+		if err := ctx.Err(); err != nil {
+			return result, unknownIf(maybe, err)
+		}
+		result.Attempts++
+		tx := db.Begin(retry.Options)
+		committed, err := runOnce(ctx, tx, fn, Attempt{Tx: tx, Number: result.Attempts, MaybeCommitted: maybe})
+		if err == nil {
+			result.Committed = committed
+			return result, nil
+		}
+		maybe = maybe || MaybeCommitted(err)
+		if errors.Is(err, ErrConflict) {
+			result.Conflicts++
+		}
+		if !Retryable(err) || ctx.Err() != nil {
+			return result, unknownIf(maybe, err)
+		}
+		if retry.MaxAttempts > 0 && result.Attempts >= retry.MaxAttempts {
+			return result, unknownIf(maybe, fmt.Errorf("kv: gave up after %d attempts: %w", result.Attempts, err))
+		}
+		if err := retry.wait(ctx, db, tx, err, result.Attempts); err != nil {
+			return result, unknownIf(maybe, err)
+		}
+	}
+}
+
+// runOnce cancels tx on every way out but a commit, a panic of fn included.
+func runOnce(ctx context.Context, tx Tx, fn func(Attempt) error, a Attempt) (Committed, error) {
+	defer tx.Cancel()
+	if err := fn(a); err != nil {
+		return Committed{}, err
+	}
+	return tx.Commit(ctx)
+}
+
+func (r Retry) wait(ctx context.Context, db Database, tx Tx, cause error, attempts int) error {
+	if w, ok := db.(ConflictWaiter); ok && errors.Is(cause, ErrConflict) {
+		return w.WaitConflict(ctx, tx)
+	}
+	random, sleep := r.Random, r.Sleep
+	if random == nil {
+		random = rand.Float64
+	}
+	if sleep == nil {
+		sleep = sleepTimer
+	}
+	limit := retryWaitMin << min(attempts-1, 10)
+	return sleep(ctx, time.Duration(random()*float64(min(limit, retryWaitMax))))
+}
+
+func sleepTimer(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// unknownIf keeps the doubt of an earlier attempt in the error of a later one.
+func unknownIf(maybe bool, err error) error {
+	if maybe && !errors.Is(err, ErrUnknownResult) {
+		return fmt.Errorf("%w: %w", ErrUnknownResult, err)
+	}
+	return err
+}
