@@ -1,0 +1,131 @@
+//go:build fdb
+
+package fdbkv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/apple/foundationdb/bindings/go/src/fdb"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// APIVersion is the version of FoundationDB's API that this package speaks.
+// One process can speak only one.
+const APIVersion = 730
+
+const (
+	defaultConnectTimeout = 5 * time.Second
+	clusterFileVariable   = "FDB_CLUSTER_FILE"
+)
+
+// Options of Open. The zero value is ready to use.
+type Options struct {
+	// ConnectTimeout is how long Open waits for the cluster's first answer.
+	// Defaults to 5 s.
+	ConnectTimeout time.Duration
+}
+
+// opening guards the bindings' own map of open clusters, which has no lock.
+var opening sync.Mutex
+
+// Open opens the cluster that clusterFile names. If clusterFile is empty, it is
+// the file that FDB_CLUSTER_FILE names, or else fdb.cluster in the working
+// directory, or else FoundationDB's own default.
+//
+// Open returns an error that names the file if there is none, and one that is
+// kv.ErrUnavailable if the cluster does not answer in time.
+//
+// A cluster's connection is made once per process and stays when the Database
+// is closed, so that opening again costs nothing.
+func Open(ctx context.Context, clusterFile string, o Options) (*Database, error) {
+	if o.ConnectTimeout <= 0 {
+		o.ConnectTimeout = defaultConnectTimeout
+	}
+	file, err := findClusterFile(clusterFile)
+	if err != nil {
+		return nil, err
+	}
+	native, err := connect(file)
+	if err != nil {
+		return nil, err
+	}
+	db := &Database{native: native, waits: map[*tx]int{}, watches: map[*watch]struct{}{}}
+	if err := db.probe(ctx, file, o.ConnectTimeout); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// defaultClusterFiles are where FoundationDB looks without being told.
+func defaultClusterFiles() []string {
+	return []string{"fdb.cluster", "/etc/foundationdb/fdb.cluster"}
+}
+
+// findClusterFile returns the absolute path of a cluster file that exists.
+func findClusterFile(given string) (string, error) {
+	candidates, from := []string{given}, ""
+	if given == "" {
+		candidates, from = defaultClusterFiles(), ", and "+clusterFileVariable+" is not set"
+		if named := os.Getenv(clusterFileVariable); named != "" {
+			candidates, from = []string{named}, ", which "+clusterFileVariable+" names"
+		}
+	}
+	for _, candidate := range candidates {
+		info, err := os.Stat(candidate)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return "", fmt.Errorf("fdbkv: cluster file: %w", err)
+		}
+		if info.IsDir() {
+			return "", fmt.Errorf("fdbkv: cluster file %s is a directory%s", candidate, from)
+		}
+		return filepath.Abs(candidate)
+	}
+	return "", fmt.Errorf("fdbkv: no cluster file %s%s: %w", strings.Join(candidates, " or "), from, fs.ErrNotExist)
+}
+
+// connect returns the process's connection to the cluster of file.
+func connect(file string) (fdb.Database, error) {
+	opening.Lock()
+	defer opening.Unlock()
+	if err := fdb.APIVersion(APIVersion); err != nil {
+		if other, unset := fdb.GetAPIVersion(); unset == nil {
+			return fdb.Database{}, fmt.Errorf("fdbkv: needs API version %d of FoundationDB, this process chose %d: %w",
+				APIVersion, other, err)
+		}
+		return fdb.Database{}, fmt.Errorf("fdbkv: API version %d of FoundationDB: %w", APIVersion, err)
+	}
+	native, err := fdb.OpenDatabase(file)
+	if err != nil {
+		return fdb.Database{}, fmt.Errorf("fdbkv: open the cluster of %s: %w", file, err)
+	}
+	return native, nil
+}
+
+// probe waits for a first answer of the cluster.
+func (d *Database) probe(ctx context.Context, file string, timeout time.Duration) error {
+	probing, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	t := d.Begin(kv.Options{})
+	defer t.Cancel()
+	_, err := t.ReadVersion(probing)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return fmt.Errorf("%w: no answer from the cluster of %s in %v: is it running, of version 7.3, configured, "+
+			"and reachable from here?", kv.ErrUnavailable, file, timeout)
+	}
+	if err != nil {
+		return fmt.Errorf("fdbkv: open the cluster of %s: %w", file, err)
+	}
+	return nil
+}
