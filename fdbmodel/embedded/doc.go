@@ -1,0 +1,26 @@
+// Package embedded is the store that needs nothing installed: an ordered
+// key-value store inside the process, with FoundationDB's transactions as
+// package kv describes them, in memory and, on request, durable in a directory.
+//
+// # How it works
+//
+// All rows live in memory, each with the versions that a running transaction
+// may still read. Commits pass one at a time through a sequencer, which checks
+// what they read against what was written since, gives them a version and
+// applies them. Groups of commits are then appended to a log and synced with
+// one flush of the disk; only then are they visible to others and acknowledged.
+// Now and then the rows are written out as a checkpoint, while commits go on,
+// and the log before it is deleted.
+//
+// # What it promises
+//
+//   - Transactions are strictly serializable.
+//   - A commit that was acknowledged survives the death of the process and of
+//     the machine, except with [Options].SyncOff, where the last milliseconds
+//     may be lost. A commit is never there in part.
+//   - Damage is reported by [Open] with kv.ErrCorrupt, which names the file.
+//   - When the disk fails or is full, commits under way end with
+//     kv.ErrUnknownResult and everything after with kv.ErrStoreFailed. The
+//     process must open the store again.
+//   - Memory holds all rows, at about 170 bytes more than key and value each.
+package embedded

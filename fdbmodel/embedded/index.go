@@ -1,0 +1,249 @@
+package embedded
+
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/tidwall/btree"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// inlineValue is the longest value that shares an allocation with its key. A
+// longer one would be pinned by the key after it was overwritten.
+const inlineValue = 256
+
+// lockedRows is how many rows are visited or changed under one hold of the
+// index's lock, so that readers and the sequencer wait for each other briefly.
+const lockedRows = 256
+
+// revision is one value of a row, or its absence, from a version on.
+type revision struct {
+	value string
+	state uint64 // the version, times two, plus one where the row is absent
+	older *revision
+}
+
+func present(v kv.Version) uint64 { return uint64(v) << 1 }
+func absent(v kv.Version) uint64  { return uint64(v)<<1 | 1 }
+
+func (r *revision) version() kv.Version { return kv.Version(r.state >> 1) }
+func (r *revision) absent() bool        { return r.state&1 != 0 }
+
+// at returns the revision that a reader at v sees, nil where the row is absent.
+func (r *revision) at(v kv.Version) *revision {
+	for ; r != nil; r = r.older {
+		if r.version() <= v {
+			if r.absent() {
+				return nil
+			}
+			return r
+		}
+	}
+	return nil
+}
+
+// row is an entry of the tree. It is in there as long as someone may see one
+// of its revisions.
+type row struct {
+	key  string
+	head *revision
+}
+
+func byKey(a, b row) bool { return a.key < b.key }
+
+// garbage is what nobody can see once all readers are at version or later:
+// what is older than newest, or the absent rows from first to last.
+type garbage struct {
+	version     kv.Version
+	newest      *revision
+	first, last string
+}
+
+// index is the rows in key order. Only the sequencer changes it, and takes the
+// lock to do so; everyone else takes the lock to read.
+type index struct {
+	mu   sync.RWMutex
+	tree *btree.BTreeG[row]
+
+	hint    btree.PathHint
+	scratch []byte
+	garbage queue[garbage]
+
+	// changed collects the keys that were written, where it is not nil.
+	changed []string
+	watched bool
+
+	liveKeys, liveBytes int64
+}
+
+func (x *index) init() {
+	x.tree = btree.NewBTreeGOptions(byKey, btree.Options{NoLocks: true})
+}
+
+// view makes a string of b without a copy. It must not outlive the call that
+// it is made for.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// newRow copies key and value into memory of their own.
+func (x *index) newRow(key, value []byte, state uint64) row {
+	r := &revision{state: state}
+	if len(value) > inlineValue {
+		r.value = string(value)
+		return row{key: string(key), head: r}
+	}
+	x.scratch = append(append(x.scratch[:0], key...), value...)
+	both := string(x.scratch)
+	r.value = both[len(key):]
+	return row{key: both[:len(key)], head: r}
+}
+
+// set writes a value. The caller holds the lock.
+func (x *index) set(key, value []byte, v kv.Version) {
+	entry := x.newRow(key, value, present(v))
+	previous, replaced := x.tree.SetHint(entry, &x.hint)
+	x.liveKeys++
+	x.liveBytes += int64(len(key) + len(value))
+	if replaced {
+		old := previous.head
+		if !old.absent() {
+			x.liveKeys--
+			x.liveBytes -= int64(len(key) + len(old.value))
+		}
+		if old.version() == v {
+			old = old.older
+		}
+		entry.head.older = old
+		x.garbage.push(garbage{version: v, newest: entry.head})
+	}
+	if x.watched {
+		x.changed = append(x.changed, entry.key)
+	}
+}
+
+// clear deletes a row and tells whether it was there. The caller holds the
+// lock.
+func (x *index) clear(key []byte, v kv.Version) bool {
+	entry, found := x.tree.GetHint(row{key: view(key)}, &x.hint)
+	if !found || entry.head.absent() {
+		return false
+	}
+	x.bury(entry, v)
+	x.garbage.push(garbage{version: v, first: entry.key, last: entry.key})
+	return true
+}
+
+// clearRange deletes the rows of a range and returns how many there were. The
+// caller holds the lock.
+func (x *index) clearRange(begin, end []byte, v kv.Version) int {
+	buried, dead := 0, garbage{version: v}
+	limit := view(end)
+	x.tree.AscendHint(row{key: view(begin)}, func(entry row) bool {
+		if entry.key >= limit {
+			return false
+		}
+		if !entry.head.absent() {
+			x.bury(entry, v)
+			if buried == 0 {
+				dead.first = entry.key
+			}
+			dead.last = entry.key
+			buried++
+		}
+		return true
+	}, &x.hint)
+	if buried > 0 {
+		x.garbage.push(dead)
+	}
+	return buried
+}
+
+// bury makes a present row absent from v on.
+func (x *index) bury(entry row, v kv.Version) {
+	head := entry.head
+	x.liveKeys--
+	x.liveBytes -= int64(len(entry.key) + len(head.value))
+	if head.version() != v {
+		head.older = &revision{value: head.value, state: head.state, older: head.older}
+	}
+	head.value, head.state = "", absent(v)
+	if x.watched {
+		x.changed = append(x.changed, entry.key)
+	}
+}
+
+// newest returns the row's last value, published or not. Only the sequencer
+// may call it.
+func (x *index) newest(key []byte) (string, bool) {
+	entry, found := x.tree.GetHint(row{key: view(key)}, &x.hint)
+	if !found || entry.head.absent() {
+		return "", false
+	}
+	return entry.head.value, true
+}
+
+// collect removes what readers at floor and later can't see.
+func (x *index) collect(floor kv.Version) {
+	for !x.garbage.empty() && x.garbage.front().version <= floor {
+		x.mu.Lock()
+		for i := 0; i < lockedRows && !x.garbage.empty() && x.garbage.front().version <= floor; i++ {
+			x.sweep(x.garbage.pop(), floor)
+		}
+		x.mu.Unlock()
+	}
+}
+
+func (x *index) sweep(g garbage, floor kv.Version) {
+	if g.newest != nil {
+		// A later deletion may have pushed the revision down its own chain.
+		r := g.newest
+		for r != nil && r.version() > g.version {
+			r = r.older
+		}
+		if r != nil && r.version() == g.version {
+			r.older = nil
+		}
+		return
+	}
+	dead := func(entry row) bool { return entry.head.absent() && entry.head.version() <= floor }
+	if g.first == g.last {
+		if entry, found := x.tree.GetHint(row{key: g.first}, &x.hint); found && dead(entry) {
+			x.tree.DeleteHint(entry, &x.hint)
+		}
+		return
+	}
+	x.tree.DeleteAscend(row{key: g.first}, func(entry row) btree.Action {
+		switch {
+		case entry.key > g.last:
+			return btree.Stop
+		case dead(entry):
+			return btree.Delete
+		}
+		return btree.Keep
+	})
+}
+
+// queue is first in, first out.
+type queue[T any] struct {
+	items []T
+	head  int
+}
+
+func (q *queue[T]) push(item T) { q.items = append(q.items, item) }
+func (q *queue[T]) len() int    { return len(q.items) - q.head }
+func (q *queue[T]) empty() bool { return q.head == len(q.items) }
+func (q *queue[T]) front() *T   { return &q.items[q.head] }
+func (q *queue[T]) back() *T    { return &q.items[len(q.items)-1] }
+
+func (q *queue[T]) pop() T {
+	var zero T
+	item := q.items[q.head]
+	q.items[q.head] = zero
+	q.head++
+	if q.head >= 64 && q.head*2 >= len(q.items) {
+		rest := copy(q.items, q.items[q.head:])
+		clear(q.items[rest:])
+		q.items, q.head = q.items[:rest], 0
+	}
+	return item
+}

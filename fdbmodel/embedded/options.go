@@ -1,0 +1,88 @@
+package embedded
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/internal/clock"
+)
+
+// Options of a store. The zero value is right for production.
+type Options struct {
+	// FS is the file system that the directory is in. Defaults to the
+	// machine's.
+	FS vfs.FS
+
+	// Clock bounds the life of transactions. Defaults to the machine's.
+	Clock clock.Clock
+
+	// SyncOff makes commits visible and acknowledged at once and syncs them in
+	// the background, every SyncInterval. A crash of the process or the machine
+	// loses the last ones, from some point on, and nothing before it. Defaults
+	// to false.
+	SyncOff bool
+
+	// SyncInterval is how long a commit may stay unsynced with SyncOff.
+	// Defaults to 10 ms.
+	SyncInterval time.Duration
+
+	// Linger is how long a NoSync commit waits for a sync that another commit
+	// asks for, before it gets one of its own. Defaults to 0.5 ms.
+	Linger time.Duration
+
+	// Inline makes the store run without goroutines: Commit does all of its
+	// work in the caller, including the sync and checkpoints. It is meant for
+	// simulations, which then run the same way each time. Defaults to false.
+	Inline bool
+
+	// TxLifetime is how long a transaction may live from its first read.
+	// Defaults to kv.TxLifetime.
+	TxLifetime time.Duration
+
+	// HistoryVersions is how many overwritten or deleted values are kept for
+	// SetReadVersion although no running transaction can read them. They are
+	// kept for TxLifetime at most. Defaults to 1,024.
+	HistoryVersions int
+
+	// SegmentSize is the size in bytes at which a log file is followed by
+	// another. Defaults to 64 MiB.
+	SegmentSize int64
+
+	// CheckpointBytes is the size in bytes of the log from which on a
+	// checkpoint is written, once the log is also twice as large as the rows.
+	// Defaults to 256 MiB.
+	CheckpointBytes int64
+
+	// Logger is told of checkpoints, repaired tails and failures. Defaults to
+	// none.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.Clock == nil {
+		o.Clock = clock.Real{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.SyncInterval = orDefault(o.SyncInterval, 10*time.Millisecond)
+	o.Linger = orDefault(o.Linger, 500*time.Microsecond)
+	o.TxLifetime = orDefault(o.TxLifetime, kv.TxLifetime)
+	o.HistoryVersions = orDefault(o.HistoryVersions, 1024)
+	o.SegmentSize = orDefault(o.SegmentSize, 64<<20)
+	o.CheckpointBytes = orDefault(o.CheckpointBytes, 256<<20)
+	return o
+}
+
+func orDefault[T int | int64 | time.Duration](value, standard T) T {
+	if value <= 0 {
+		return standard
+	}
+	return value
+}

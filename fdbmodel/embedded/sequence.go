@@ -1,0 +1,244 @@
+package embedded
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// groupBytes is the size of a group's record from which on no more commits
+// join it.
+const groupBytes = 1 << 20
+
+// request is a commit on its way through the sequencer.
+type request struct {
+	work *workspace
+	// readVersion is what the transaction read at, noVersion if it read
+	// nothing that counts.
+	readVersion kv.Version
+	noSync      bool
+
+	committed kv.Committed
+	// rival is the version of the commit that this one conflicts with.
+	rival kv.Version
+	err   error
+	// done is sent one value when the request has its answer.
+	done chan struct{}
+}
+
+func (r *request) finish(err error) {
+	r.err = err
+	r.done <- struct{}{}
+}
+
+// group is commits that become durable and visible together.
+type group struct {
+	// body is their mutations as the log holds them.
+	body []byte
+	last kv.Version
+	// number counts the groups of this run of the store.
+	number  uint64
+	waiters []*request
+	touched []*watch
+}
+
+func (g *group) empty() bool { return g.last == 0 }
+
+// sequencer gives commits their order. Whoever uses it holds the store's
+// commit lock.
+type sequencer struct {
+	index  *index
+	line   *timeline
+	ranges writtenRanges
+	watch  *watchTable
+
+	last kv.Version
+	// recorded says that groups need a body.
+	recorded bool
+	// early says that commits are answered before they are durable.
+	early   bool
+	history int
+
+	commits, conflicts uint64
+	key, value         []byte
+}
+
+// check returns the version of a commit that wrote what r read after r read
+// it, or zero.
+func (q *sequencer) check(r *request) kv.Version {
+	for i := range r.work.reads {
+		s := &r.work.reads[i]
+		if v := q.written(s, r.readVersion, r.work); v != 0 {
+			return v
+		}
+	}
+	return 0
+}
+
+func (q *sequencer) written(s *span, since kv.Version, work *workspace) kv.Version {
+	if s.end == nil {
+		entry, found := q.index.tree.GetHint(row{key: view(s.begin)}, &q.index.hint)
+		if found && entry.head.version() > since {
+			return entry.head.version()
+		}
+		if q.ranges.newest <= since {
+			return 0
+		}
+		return q.ranges.written(s.begin, work.after(s.begin), since)
+	}
+	rival := kv.Version(0)
+	limit := view(s.end)
+	q.index.tree.AscendHint(row{key: view(s.begin)}, func(entry row) bool {
+		if entry.key >= limit {
+			return false
+		}
+		if v := entry.head.version(); v > since {
+			rival = v
+			return false
+		}
+		return true
+	}, &q.index.hint)
+	if rival != 0 {
+		return rival
+	}
+	return q.ranges.written(s.begin, s.end, since)
+}
+
+// admit tells whether r may be applied.
+func (q *sequencer) admit(r *request) error {
+	if len(r.work.reads) == 0 {
+		return nil
+	}
+	if r.readVersion < q.line.lowest() {
+		return kv.ErrTooOld
+	}
+	if rival := q.check(r); rival != 0 {
+		r.rival = rival
+		q.conflicts++
+		return kv.ErrConflict
+	}
+	return nil
+}
+
+// run takes the requests in order into g, until the group is large enough. It
+// answers those that fail, and returns how many it took.
+func (q *sequencer) run(g *group, batch []*request) int {
+	for i, r := range batch {
+		if i > 0 && len(g.body) >= groupBytes {
+			return i
+		}
+		if err := q.admit(r); err != nil {
+			r.finish(err)
+			continue
+		}
+		q.apply(g, r)
+		g.waiters = append(g.waiters, r)
+	}
+	return len(batch)
+}
+
+// apply writes the mutations of r at the next version.
+func (q *sequencer) apply(g *group, r *request) {
+	v := q.last + 1
+	binary.BigEndian.PutUint64(r.committed.Stamp[:], uint64(v))
+	r.committed.Version = v
+	x := q.index
+	x.watched = q.watch.live.Load() > 0
+	for ops := r.work.ops; len(ops) > 0; {
+		n := min(len(ops), lockedRows)
+		x.mu.Lock()
+		for i := range ops[:n] {
+			q.mutate(g, &ops[i], r.committed)
+		}
+		x.mu.Unlock()
+		ops = ops[n:]
+	}
+	for _, s := range r.work.writes {
+		if s.end == nil {
+			q.ranges.addKey(s.begin, v)
+		} else {
+			q.ranges.add(s.begin, s.end, v)
+		}
+	}
+	if len(x.changed) > 0 {
+		g.touched = q.watch.touched(g.touched, x.changed)
+		clear(x.changed)
+		x.changed = x.changed[:0]
+	}
+	q.last, g.last = v, v
+	q.commits++
+}
+
+func (q *sequencer) mutate(g *group, o *op, c kv.Committed) {
+	switch o.kind {
+	case opSet:
+		q.set(g, o.key, o.value, c.Version)
+	case opStampKey:
+		q.key = stamped(q.key, o.key, o.offset, c.Stamp)
+		q.set(g, q.key, o.value, c.Version)
+	case opStampValue:
+		q.value = stamped(q.value, o.value, o.offset, c.Stamp)
+		q.set(g, o.key, q.value, c.Version)
+	case opClear:
+		q.clear(g, o.key, c.Version)
+	case opClearRange:
+		if q.index.clearRange(o.key, o.value, c.Version) > 0 && q.recorded {
+			g.body = appendClearRange(g.body, o.key, o.value)
+		}
+		q.ranges.add(o.key, o.value, c.Version)
+	case opAtomic:
+		q.atomic(g, o, c.Version)
+	default:
+		panic(fmt.Sprintf("embedded: unknown mutation %d", o.kind))
+	}
+}
+
+func (q *sequencer) set(g *group, key, value []byte, v kv.Version) {
+	q.index.set(key, value, v)
+	if q.recorded {
+		g.body = appendSet(g.body, key, value)
+	}
+}
+
+func (q *sequencer) clear(g *group, key []byte, v kv.Version) {
+	if !q.index.clear(key, v) {
+		q.ranges.addKey(key, v)
+		return
+	}
+	if q.recorded {
+		g.body = appendClear(g.body, key)
+	}
+}
+
+func (q *sequencer) atomic(g *group, o *op, v kv.Version) {
+	value, present := q.index.newest(o.key)
+	q.value = append(q.value[:0], value...)
+	result, stays := applyAtomic(o.atomic, q.value, present, o.value)
+	switch {
+	case stays && present && bytes.Equal(result, q.value), !stays && !present:
+		q.ranges.addKey(o.key, v)
+	case stays:
+		q.set(g, o.key, result, v)
+	default:
+		q.clear(g, o.key, v)
+	}
+}
+
+// stamped copies b into to with the stamp at offset.
+func stamped(to, b []byte, offset int32, s kv.Stamp) []byte {
+	to = append(to[:0], b...)
+	copy(to[offset:], s[:])
+	return to
+}
+
+// collect drops what no transaction can read any more.
+func (q *sequencer) collect(now time.Time) {
+	for q.line.advance(now, q.index.garbage.len() > q.history) {
+		floor := q.line.lowest()
+		q.index.collect(floor)
+		q.ranges.forget(floor)
+	}
+}

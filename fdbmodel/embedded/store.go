@@ -1,0 +1,187 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// versionJump is how far versions are raised whenever a store is opened. It is
+// more than the versions that can be handed out before they are logged.
+const versionJump = 100_000_000
+
+// Store is an open store. It implements kv.Database and kv.ConflictWaiter.
+type Store struct {
+	options Options
+
+	index   index
+	line    timeline
+	watches watchTable
+
+	// commitLock guards the sequencer.
+	commitLock sync.Mutex
+	sequencer  sequencer
+	// sequenced is the version of the last commit that was applied.
+	sequenced atomic.Int64
+
+	// ended is why the store serves no more, nil while it does.
+	ended   atomic.Pointer[ending]
+	endOnce sync.Once
+	failed  chan struct{}
+
+	news signal
+}
+
+// ending is why a store serves no more.
+type ending struct{ err error }
+
+// OpenMemory opens a store that is empty and forgotten at Close. It uses
+// neither disk nor goroutines.
+func OpenMemory(o Options) *Store {
+	s := newStore(o)
+	s.begin(versionJump)
+	return s
+}
+
+func newStore(o Options) *Store {
+	s := &Store{options: o.withDefaults(), failed: make(chan struct{})}
+	s.index.init()
+	s.watches.init(&s.index, &s.line)
+	s.sequencer = sequencer{index: &s.index, line: &s.line, watch: &s.watches, history: s.options.HistoryVersions}
+	return s
+}
+
+// begin starts to serve at version v.
+func (s *Store) begin(v kv.Version) {
+	s.line.init(v, s.options.TxLifetime)
+	s.sequencer.last = v
+	s.sequenced.Store(int64(v))
+}
+
+// Begin implements kv.Database.
+func (s *Store) Begin(o kv.Options) kv.Tx {
+	return &transaction{store: s, options: o, work: workspaces.Get().(*workspace)}
+}
+
+// Close implements kv.Database.
+func (s *Store) Close() error {
+	s.end(kv.ErrClosed)
+	return nil
+}
+
+// Failed is closed when the store has failed. Err tells why.
+func (s *Store) Failed() <-chan struct{} { return s.failed }
+
+// Err is nil while the store serves, and what everything fails with after it
+// was closed or has failed.
+func (s *Store) Err() error {
+	if e := s.ended.Load(); e != nil {
+		return e.err
+	}
+	return nil
+}
+
+// end makes everything fail with err from now on. The first reason stays.
+func (s *Store) end(err error) {
+	s.endOnce.Do(func() {
+		s.ended.Store(&ending{err: err})
+		if errors.Is(err, kv.ErrStoreFailed) {
+			close(s.failed)
+		}
+	})
+	s.watches.endAll(s.Err())
+	s.news.fire()
+}
+
+// submit passes a commit on. Its answer comes through r.done.
+func (s *Store) submit(r *request) {
+	s.commitLock.Lock()
+	defer s.commitLock.Unlock()
+	if err := s.Err(); err != nil {
+		r.finish(err)
+		return
+	}
+	g := &group{}
+	s.sequencer.run(g, []*request{r})
+	if g.empty() {
+		return
+	}
+	s.sequenced.Store(int64(g.last))
+	s.publish(g)
+	for _, w := range g.waiters {
+		w.finish(nil)
+	}
+	s.sequencer.collect(s.options.Clock.Now())
+}
+
+// publish makes a group visible.
+func (s *Store) publish(g *group) {
+	s.line.publish(g.last, s.options.Clock.Now())
+	s.watches.published(g.touched)
+	s.news.fire()
+}
+
+// WaitConflict implements kv.ConflictWaiter. It returns when the commit that
+// tx conflicted with is visible to new transactions.
+func (s *Store) WaitConflict(ctx context.Context, tx kv.Tx) error {
+	t, ok := tx.(*transaction)
+	if !ok {
+		return ctx.Err()
+	}
+	for {
+		news := s.news.wait()
+		if err := s.Err(); err != nil {
+			return err
+		}
+		if s.line.published() >= t.rivalVersion() {
+			return nil
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// reached returns ErrFutureVersion if the store has not come to v.
+func (s *Store) reached(v kv.Version) error {
+	if last := kv.Version(s.sequenced.Load()); v > last {
+		return fmt.Errorf("%w: %d, the last one is %d", kv.ErrFutureVersion, v, last)
+	}
+	return nil
+}
+
+func (s *Store) expired(since time.Time) bool {
+	return s.options.Clock.Now().Sub(since) > s.options.TxLifetime
+}
+
+// signal wakes all that wait for it.
+type signal struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+// wait returns a channel that the next fire closes.
+func (s *signal) wait() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ch == nil {
+		s.ch = make(chan struct{})
+	}
+	return s.ch
+}
+
+func (s *signal) fire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ch != nil {
+		close(s.ch)
+		s.ch = nil
+	}
+}

@@ -1,0 +1,257 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+type txState uint8
+
+const (
+	txOpen txState = iota
+	txCommitting
+	txOver
+)
+
+// transaction implements kv.Tx. The lock lets Cancel come from anywhere.
+type transaction struct {
+	store   *Store
+	options kv.Options
+
+	mu    sync.Mutex
+	state txState
+	// work is nil once the transaction is over.
+	work *workspace
+	// poison is what Commit fails with because of an earlier mistake.
+	poison error
+
+	// wanted is the version that SetReadVersion asked for, if it was called.
+	wanted    kv.Version
+	hasWanted bool
+	// epoch keeps what the transaction reads at version from being dropped.
+	// It is nil before the first read.
+	epoch   *epoch
+	version kv.Version
+	begun   time.Time
+
+	watches []*watch
+	rival   kv.Version
+}
+
+func (t *transaction) rivalVersion() kv.Version {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.rival
+}
+
+// usable is nil while the transaction may be used.
+func (t *transaction) usable() error {
+	if err := t.store.Err(); err != nil {
+		return err
+	}
+	if t.state != txOpen {
+		return kv.ErrUsed
+	}
+	return nil
+}
+
+// enter makes sure that the transaction has a version to read at.
+func (t *transaction) enter() error {
+	if err := t.usable(); err != nil {
+		return err
+	}
+	s := t.store
+	if t.epoch != nil {
+		if s.expired(t.begun) {
+			return kv.ErrTooOld
+		}
+		return nil
+	}
+	if errors.Is(t.poison, kv.ErrUsed) {
+		return t.poison
+	}
+	if !t.hasWanted {
+		t.epoch = s.line.enter()
+		t.version = t.epoch.version
+	} else {
+		if err := s.reached(t.wanted); err != nil {
+			return err
+		}
+		e, err := s.line.enterAt(t.wanted)
+		if err != nil {
+			return err
+		}
+		t.epoch, t.version = e, t.wanted
+	}
+	t.begun = s.options.Clock.Now()
+	return nil
+}
+
+// ReadVersion implements kv.Tx.
+func (t *transaction) ReadVersion(context.Context) (kv.Version, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.enter(); err != nil {
+		return 0, err
+	}
+	return t.version, nil
+}
+
+// SetReadVersion implements kv.Tx.
+func (t *transaction) SetReadVersion(v kv.Version) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.usable() != nil {
+		return
+	}
+	if t.epoch != nil {
+		t.fail(fmt.Errorf("%w: SetReadVersion after the first read", kv.ErrUsed))
+		return
+	}
+	t.wanted, t.hasWanted = v, true
+}
+
+// fail remembers the first mistake.
+func (t *transaction) fail(err error) {
+	if t.poison == nil {
+		t.poison = err
+	}
+}
+
+// Commit implements kv.Tx.
+func (t *transaction) Commit(ctx context.Context) (kv.Committed, error) {
+	none := kv.Committed{Version: kv.NoVersion}
+	t.mu.Lock()
+	if err := t.usable(); err != nil {
+		t.mu.Unlock()
+		return none, err
+	}
+	if err := t.prepare(); err != nil {
+		t.close(err)
+		t.mu.Unlock()
+		return none, err
+	}
+	if t.work.empty() {
+		t.arm(t.version)
+		t.close(nil)
+		t.mu.Unlock()
+		return none, nil
+	}
+	t.state = txCommitting
+	r := &t.work.request
+	r.work, r.noSync, r.readVersion = t.work, t.options.NoSync, t.version
+	t.mu.Unlock()
+
+	if ctx.Err() != nil {
+		return none, t.abandon(nil, ctx)
+	}
+	t.store.submit(r)
+	select {
+	case <-r.done:
+		return t.settle(r)
+	default:
+	}
+	select {
+	case <-r.done:
+		return t.settle(r)
+	case <-ctx.Done():
+		return none, t.abandon(r, ctx)
+	}
+}
+
+// prepare finds out whether the transaction can be committed.
+func (t *transaction) prepare() error {
+	if t.poison != nil {
+		return t.poison
+	}
+	if t.work.empty() {
+		return nil
+	}
+	if t.work.size > kv.MaxTxSize {
+		return fmt.Errorf("%w: it has %d; split it", kv.ErrTxTooLarge, t.work.size)
+	}
+	if t.epoch == nil && len(t.work.reads) == 0 {
+		return nil
+	}
+	return t.enter()
+}
+
+// abandon gives up waiting. What is under way keeps the workspace.
+func (t *transaction) abandon(r *request, ctx context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := fmt.Errorf("%w: %w", kv.ErrUnknownResult, context.Cause(ctx))
+	if r != nil {
+		t.work = nil
+	}
+	t.close(err)
+	return err
+}
+
+// settle ends the transaction by the answer to its commit.
+func (t *transaction) settle(r *request) (kv.Committed, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	committed, err := r.committed, r.err
+	t.rival = r.rival
+	if err == nil {
+		t.arm(committed.Version)
+	} else {
+		committed = kv.Committed{Version: kv.NoVersion}
+	}
+	t.close(err)
+	return committed, err
+}
+
+func (t *transaction) arm(since kv.Version) {
+	for _, w := range t.watches {
+		t.store.watches.arm(w, since)
+	}
+	t.watches = nil
+}
+
+// close ends the transaction. Watches that were not armed end with err.
+func (t *transaction) close(err error) {
+	t.state = txOver
+	for _, w := range t.watches {
+		t.store.watches.end(w, err)
+	}
+	t.watches = nil
+	if t.epoch != nil {
+		t.epoch.leave()
+		t.epoch = nil
+	}
+	if t.work != nil {
+		t.work.release()
+		t.work = nil
+	}
+}
+
+// Cancel implements kv.Tx.
+func (t *transaction) Cancel() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state == txOpen {
+		t.close(kv.ErrCancelled)
+	}
+}
+
+// Watch implements kv.Tx.
+func (t *transaction) Watch(key []byte) kv.Watch {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	value, err := t.get(key, true)
+	if err != nil {
+		return failedWatch(&t.store.watches, err)
+	}
+	w := t.store.watches.open(key, value)
+	if !w.ended {
+		t.watches = append(t.watches, w)
+	}
+	return w
+}

@@ -1,0 +1,303 @@
+package embedded
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// Get implements kv.Reader.
+func (t *transaction) Get(key []byte) kv.Pending[[]byte] {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return kv.Ready(t.get(key, true))
+}
+
+// GetRange implements kv.Reader.
+func (t *transaction) GetRange(r kv.Range, o kv.RangeOptions) kv.Pending[kv.Page] {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return kv.Ready(t.getRange(r, o, true))
+}
+
+// Snapshot implements kv.Tx.
+func (t *transaction) Snapshot() kv.Reader { return snapshot{t} }
+
+// snapshot reads without adding read conflicts.
+type snapshot struct{ t *transaction }
+
+// Get implements kv.Reader.
+func (s snapshot) Get(key []byte) kv.Pending[[]byte] {
+	s.t.mu.Lock()
+	defer s.t.mu.Unlock()
+	return kv.Ready(s.t.get(key, false))
+}
+
+// GetRange implements kv.Reader.
+func (s snapshot) GetRange(r kv.Range, o kv.RangeOptions) kv.Pending[kv.Page] {
+	s.t.mu.Lock()
+	defer s.t.mu.Unlock()
+	return kv.Ready(s.t.getRange(r, o, false))
+}
+
+// own returns what the transaction wrote, nil where it wrote nothing.
+func (t *transaction) own() *overlay {
+	if len(t.work.ops) == 0 {
+		return nil
+	}
+	o := &t.work.overlay
+	o.catchUp(t.work.ops)
+	return o
+}
+
+func (t *transaction) get(key []byte, serializable bool) ([]byte, error) {
+	if err := t.enter(); err != nil {
+		return nil, err
+	}
+	if len(key) > kv.MaxKeySize {
+		return nil, fmt.Errorf("%w: it has %d", kv.ErrKeyTooLarge, len(key))
+	}
+	if err := checkKey(key); err != nil {
+		return nil, err
+	}
+	var mine *point
+	if o := t.own(); o != nil {
+		mine = o.find(key)
+	}
+	if mine != nil {
+		switch mine.kind {
+		case unreadable:
+			return nil, kv.ErrUnreadable
+		case written:
+			return append([]byte{}, mine.value...), nil
+		case cleared:
+			return nil, nil
+		}
+	}
+	value, err := t.store.index.lookup(key, t.version, t.store.line.lowest)
+	if err != nil {
+		return nil, err
+	}
+	if serializable {
+		t.work.addRead(span{begin: t.work.keep(key)})
+	}
+	if mine == nil {
+		return value, nil
+	}
+	if result, present := mine.resolve(value, value != nil); present {
+		return append([]byte{}, result...), nil
+	}
+	return nil, nil
+}
+
+func (t *transaction) getRange(r kv.Range, o kv.RangeOptions, serializable bool) (kv.Page, error) {
+	if err := t.enter(); err != nil {
+		return kv.Page{}, err
+	}
+	if err := checkRange(r); err != nil {
+		return kv.Page{}, err
+	}
+	if r.Empty() {
+		return kv.Page{}, nil
+	}
+	var page kv.Page
+	var err error
+	own := t.own()
+	if own == nil {
+		page, err = t.plainRange(r, o)
+	} else {
+		page, err = t.mergedRange(own, r, o)
+	}
+	if err != nil {
+		return kv.Page{}, err
+	}
+	if serializable {
+		t.addRangeRead(own, r, o, page)
+	}
+	return page, nil
+}
+
+// addRangeRead adds the part of the range that the page covers to the read
+// conflicts, without what the transaction itself set or cleared.
+func (t *transaction) addRangeRead(own *overlay, r kv.Range, o kv.RangeOptions, page kv.Page) {
+	w := t.work
+	begin, end := r.Begin, r.End
+	if page.More {
+		last := page.Items[len(page.Items)-1].Key
+		if o.Reverse {
+			begin = last
+		} else {
+			end = w.after(last)
+		}
+	}
+	if own == nil {
+		w.addRead(span{begin: w.keep(begin), end: w.keep(end)})
+		return
+	}
+	own.foreign(begin, end, func(begin, end []byte) {
+		w.addRead(span{begin: w.keep(begin), end: w.keep(end)})
+	})
+}
+
+func (t *transaction) cursor(r kv.Range, reverse bool) *cursor {
+	return &cursor{index: &t.store.index, version: t.version, floor: t.store.line.lowest, reverse: reverse,
+		begin: view(r.Begin), end: view(r.End)}
+}
+
+// plainRange reads a range of a transaction that has written nothing.
+func (t *transaction) plainRange(r kv.Range, o kv.RangeOptions) (kv.Page, error) {
+	c := t.cursor(r, o.Reverse)
+	var b pageBuilder
+	for {
+		more, err := c.next(func(key, value string) bool {
+			b.add(key, value)
+			return len(b.items) != o.Limit
+		})
+		if err != nil {
+			return kv.Page{}, err
+		}
+		if full := o.Limit > 0 && len(b.items) == o.Limit; full || !more {
+			return kv.Page{Items: b.items, More: full}, nil
+		}
+	}
+}
+
+// merge reads a range as the store has it together with what the transaction
+// wrote there.
+type merge struct {
+	own     *overlay
+	points  []*point
+	base    *cursor
+	fetched pageBuilder
+	reverse bool
+	// at is where the walk has come to; what lies before it was read.
+	at    []byte
+	limit int
+	page  pageBuilder
+}
+
+// mergedRange reads a range of a transaction that has written.
+func (t *transaction) mergedRange(own *overlay, r kv.Range, o kv.RangeOptions) (kv.Page, error) {
+	m := &merge{own: own, points: own.between(r.Begin, r.End, o.Reverse), base: t.cursor(r, o.Reverse),
+		reverse: o.Reverse, at: r.Begin, limit: o.Limit}
+	bound := r.End
+	if o.Reverse {
+		m.at, bound = r.End, r.Begin
+	}
+	for {
+		base, found, err := m.peek()
+		if err != nil {
+			return kv.Page{}, err
+		}
+		if !found && len(m.points) == 0 {
+			if m.crossesUnreadable(bound) {
+				return kv.Page{}, kv.ErrUnreadable
+			}
+			return kv.Page{Items: m.page.items}, nil
+		}
+		if err := m.step(base, found); err != nil {
+			return kv.Page{}, err
+		}
+		if m.limit > 0 && len(m.page.items) == m.limit {
+			return kv.Page{Items: m.page.items, More: true}, nil
+		}
+	}
+}
+
+// step takes the nearer of the store's next row and the transaction's.
+func (m *merge) step(base kv.KeyValue, found bool) error {
+	order := -1
+	if len(m.points) > 0 {
+		order = 1
+		if found {
+			order = bytes.Compare(base.Key, m.points[0].key)
+			if m.reverse {
+				order = -order
+			}
+		}
+	}
+	key := base.Key
+	if order >= 0 {
+		key = m.points[0].key
+	}
+	if m.crossesUnreadable(key) || m.own.unreadable.contains(key) {
+		return kv.ErrUnreadable
+	}
+	m.at = key
+	if !m.reverse {
+		m.at = kv.After(key)
+	}
+	if order <= 0 {
+		m.fetched.items = m.fetched.items[1:]
+	}
+	if order < 0 {
+		m.page.add(view(base.Key), view(base.Value))
+		return nil
+	}
+	p := m.points[0]
+	m.points = m.points[1:]
+	if p.kind == unreadable {
+		return kv.ErrUnreadable
+	}
+	var value []byte
+	if order == 0 {
+		value = base.Value
+	}
+	if result, present := p.resolve(value, order == 0); present {
+		m.page.add(view(key), view(result))
+	}
+	return nil
+}
+
+// crossesUnreadable tells whether the way from the last row to key passes over
+// keys that the transaction can't read.
+func (m *merge) crossesUnreadable(key []byte) bool {
+	begin, end := m.at, key
+	if m.reverse {
+		begin, end = key, m.at
+	}
+	return bytes.Compare(begin, end) < 0 && len(m.own.unreadable.overlapping(begin, end)) > 0
+}
+
+// peek returns the store's next row that the transaction has not cleared.
+func (m *merge) peek() (kv.KeyValue, bool, error) {
+	for {
+		if len(m.fetched.items) == 0 {
+			if m.base.done {
+				return kv.KeyValue{}, false, nil
+			}
+			if err := m.fetch(); err != nil {
+				return kv.KeyValue{}, false, err
+			}
+			continue
+		}
+		next := m.fetched.items[0]
+		i := m.own.cleared.from(next.Key)
+		if i == len(m.own.cleared.ranges) || !m.own.cleared.ranges[i].Contains(next.Key) {
+			return next, true, nil
+		}
+		hole := m.own.cleared.ranges[i]
+		m.fetched.items = nil
+		if m.reverse {
+			m.base.end = string(hole.Begin)
+		} else {
+			m.base.begin, m.base.skipFirst = string(hole.End), false
+		}
+		m.base.done = false
+	}
+}
+
+// fetch copies some rows out of the store.
+func (m *merge) fetch() error {
+	m.fetched = pageBuilder{}
+	want := lockedRows
+	if m.limit > 0 {
+		want = min(want, m.limit-len(m.page.items)+1)
+	}
+	_, err := m.base.next(func(key, value string) bool {
+		m.fetched.add(key, value)
+		return len(m.fetched.items) < want
+	})
+	return err
+}

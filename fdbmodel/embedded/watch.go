@@ -1,0 +1,169 @@
+package embedded
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// watch implements kv.Watch. Its table's lock guards everything that changes.
+type watch struct {
+	table   *watchTable
+	key     string
+	seen    string
+	present bool
+	done    chan struct{}
+
+	// since is the version from which on the value counts.
+	since kv.Version
+	armed bool
+	ended bool
+	err   error
+}
+
+// Done implements kv.Watch.
+func (w *watch) Done() <-chan struct{} { return w.done }
+
+// Err implements kv.Watch.
+func (w *watch) Err() error {
+	w.table.mu.Lock()
+	defer w.table.mu.Unlock()
+	return w.err
+}
+
+// Cancel implements kv.Watch.
+func (w *watch) Cancel() { w.table.end(w, kv.ErrCancelled) }
+
+// failedWatch is a watch that never was.
+func failedWatch(table *watchTable, err error) *watch {
+	w := &watch{table: table, done: make(chan struct{}), ended: true, err: err}
+	close(w.done)
+	return w
+}
+
+// watchTable is the watches of a store.
+type watchTable struct {
+	index *index
+	line  *timeline
+	// live is how many are armed, so that commits need not look when none is.
+	live atomic.Int64
+
+	mu    sync.Mutex
+	all   map[*watch]struct{}
+	byKey map[string][]*watch
+	// pending are those whose row has a revision that is not published yet.
+	pending []*watch
+}
+
+func (t *watchTable) init(x *index, line *timeline) {
+	t.index, t.line = x, line
+	t.all, t.byKey = map[*watch]struct{}{}, map[string][]*watch{}
+}
+
+// open makes a watch that arm starts.
+func (t *watchTable) open(key, seen []byte) *watch {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.all) >= kv.MaxWatches {
+		return failedWatch(t, kv.ErrTooManyWatches)
+	}
+	w := &watch{table: t, key: string(key), seen: string(seen), present: seen != nil, done: make(chan struct{})}
+	t.all[w] = struct{}{}
+	return w
+}
+
+func (t *watchTable) end(w *watch, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.endLocked(w, err)
+}
+
+func (t *watchTable) endLocked(w *watch, err error) {
+	if w.ended {
+		return
+	}
+	w.ended, w.err = true, err
+	delete(t.all, w)
+	if w.armed {
+		t.live.Add(-1)
+		peers := t.byKey[w.key]
+		for i, peer := range peers {
+			if peer == w {
+				peers[i] = peers[len(peers)-1]
+				peers[len(peers)-1] = nil
+				peers = peers[:len(peers)-1]
+				break
+			}
+		}
+		if len(peers) == 0 {
+			delete(t.byKey, w.key)
+		} else {
+			t.byKey[w.key] = peers
+		}
+	}
+	close(w.done)
+}
+
+// endAll ends every watch, armed or not.
+func (t *watchTable) endAll(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for w := range t.all {
+		t.endLocked(w, err)
+	}
+	t.pending = nil
+}
+
+// arm starts a watch whose transaction committed at since, or read there.
+func (t *watchTable) arm(w *watch, since kv.Version) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w.ended {
+		return
+	}
+	w.armed, w.since = true, since
+	t.byKey[w.key] = append(t.byKey[w.key], w)
+	t.live.Add(1)
+	if t.review(w) {
+		t.pending = append(t.pending, w)
+	}
+}
+
+// touched appends to watches those on the keys.
+func (t *watchTable) touched(watches []*watch, keys []string) []*watch {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, key := range keys {
+		watches = append(watches, t.byKey[key]...)
+	}
+	return watches
+}
+
+// published looks at the watches that the published commits touched.
+func (t *watchTable) published(touched []*watch) {
+	if len(touched) == 0 && t.live.Load() == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	again := t.pending
+	t.pending = nil
+	for _, w := range append(again, touched...) {
+		if !w.ended && t.review(w) {
+			t.pending = append(t.pending, w)
+		}
+	}
+}
+
+// review fires the watch if its row differs, and tells whether it has to look
+// again because the row has a revision that is not published.
+func (t *watchTable) review(w *watch) bool {
+	at := max(t.line.published(), w.since)
+	value, present, newest := t.index.peek(w.key, at)
+	if present != w.present || value != w.seen {
+		t.endLocked(w, nil)
+		return false
+	}
+	return newest > at
+}

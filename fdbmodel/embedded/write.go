@@ -1,0 +1,141 @@
+package embedded
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// firstIllegal is the first key that belongs to the store.
+var firstIllegal = []byte{0xff}
+
+func checkKey(key []byte) error {
+	if len(key) > kv.MaxKeySize {
+		return fmt.Errorf("%w: it has %d", kv.ErrKeyTooLarge, len(key))
+	}
+	if len(key) > 0 && key[0] == 0xff {
+		return fmt.Errorf("%w: it begins with 0xff", kv.ErrIllegalKey)
+	}
+	return nil
+}
+
+func checkValue(value []byte) error {
+	if len(value) > kv.MaxValueSize {
+		return fmt.Errorf("%w: it has %d; split it into several keys", kv.ErrValueTooLarge, len(value))
+	}
+	return nil
+}
+
+// checkRange lets ends of ranges be one byte longer than keys, so that the
+// range of a single key is legal.
+func checkRange(r kv.Range) error {
+	if max(len(r.Begin), len(r.End)) > kv.MaxKeySize+1 {
+		return fmt.Errorf("%w: a range from %d to %d bytes", kv.ErrKeyTooLarge, len(r.Begin), len(r.End))
+	}
+	if bytes.Compare(r.Begin, r.End) > 0 {
+		return fmt.Errorf("%w: the range ends before it begins", kv.ErrIllegalKey)
+	}
+	if bytes.Compare(r.End, firstIllegal) > 0 {
+		return fmt.Errorf("%w: the range reaches beyond 0xff", kv.ErrIllegalKey)
+	}
+	return nil
+}
+
+func checkStamp(b []byte, offset int) error {
+	if offset < 0 || offset > len(b)-kv.StampSize {
+		return fmt.Errorf("%w: offset %d in %d bytes", kv.ErrBadStampOffset, offset, len(b))
+	}
+	return nil
+}
+
+// write does a mutation, unless the transaction is over, or one of the checks
+// failed, which poisons it.
+func (t *transaction) write(do func(*workspace), checks ...error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state != txOpen {
+		return
+	}
+	for _, err := range checks {
+		if err != nil {
+			t.fail(err)
+			return
+		}
+	}
+	do(t.work)
+}
+
+// Set implements kv.Tx.
+func (t *transaction) Set(key, value []byte) {
+	t.write(func(w *workspace) {
+		w.addOp(op{kind: opSet, key: w.keep(key), value: w.keep(value)})
+	}, checkKey(key), checkValue(value))
+}
+
+// Clear implements kv.Tx.
+func (t *transaction) Clear(key []byte) {
+	t.write(func(w *workspace) { w.addOp(op{kind: opClear, key: w.keep(key)}) }, checkKey(key))
+}
+
+// ClearRange implements kv.Tx.
+func (t *transaction) ClearRange(r kv.Range) {
+	t.write(func(w *workspace) {
+		if !r.Empty() {
+			w.addOp(op{kind: opClearRange, key: w.keep(r.Begin), value: w.keep(r.End)})
+		}
+	}, checkRange(r))
+}
+
+// Atomic implements kv.Tx.
+func (t *transaction) Atomic(o kv.AtomicOp, key, param []byte) {
+	var known error
+	if o < kv.Add || o > kv.CompareAndClear {
+		known = fmt.Errorf("embedded: unknown atomic operation %d", o)
+	}
+	t.write(func(w *workspace) {
+		w.addOp(op{kind: opAtomic, atomic: o, key: w.keep(key), value: w.keep(param)})
+	}, known, checkKey(key), checkValue(param))
+}
+
+// SetVersionstampedKey implements kv.Tx.
+func (t *transaction) SetVersionstampedKey(key []byte, offset int, value []byte) {
+	t.write(func(w *workspace) {
+		w.addOp(op{kind: opStampKey, offset: int32(offset), seen: t.version, key: w.keep(key), value: w.keep(value)})
+	}, checkKey(key), checkValue(value), checkStamp(key, offset))
+}
+
+// SetVersionstampedValue implements kv.Tx.
+func (t *transaction) SetVersionstampedValue(key, value []byte, offset int) {
+	t.write(func(w *workspace) {
+		w.addOp(op{kind: opStampValue, offset: int32(offset), key: w.keep(key), value: w.keep(value)})
+	}, checkKey(key), checkValue(value), checkStamp(value, offset))
+}
+
+// AddReadConflictKey implements kv.Tx.
+func (t *transaction) AddReadConflictKey(key []byte) {
+	t.write(func(w *workspace) { w.addRead(span{begin: w.keep(key)}) }, checkKey(key))
+}
+
+// AddReadConflictRange implements kv.Tx.
+func (t *transaction) AddReadConflictRange(r kv.Range) {
+	t.write(func(w *workspace) {
+		if !r.Empty() {
+			w.addRead(span{begin: w.keep(r.Begin), end: w.keep(r.End)})
+		}
+	}, checkRange(r))
+}
+
+// AddWriteConflictKey implements kv.Tx.
+func (t *transaction) AddWriteConflictKey(key []byte) {
+	t.write(func(w *workspace) { w.addWrite(span{begin: w.keep(key)}) }, checkKey(key))
+}
+
+// AddWriteConflictRange implements kv.Tx.
+func (t *transaction) AddWriteConflictRange(r kv.Range) {
+	t.write(func(w *workspace) {
+		if !r.Empty() {
+			w.addWrite(span{begin: w.keep(r.Begin), end: w.keep(r.End)})
+		}
+	}, checkRange(r))
+}
