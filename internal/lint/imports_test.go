@@ -1,0 +1,247 @@
+package lint
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// imports is what a package may import beside the standard library: packages
+// of this module, and modules of others. A name that ends with /... stands for
+// a package and all below it.
+type imports struct {
+	ours   []string
+	others []string
+}
+
+// Modules of others.
+const (
+	bindings    = "github.com/apple/foundationdb/bindings/go"
+	btree       = "github.com/tidwall/btree"
+	cid         = "github.com/ipfs/go-cid"
+	cobra       = "github.com/spf13/cobra"
+	goleak      = "go.uber.org/goleak"
+	huma        = "github.com/danielgtaylor/huma/v2"
+	koanf       = "github.com/knadh/koanf"
+	libp2p      = "github.com/libp2p"
+	multihash   = "github.com/multiformats/go-multihash"
+	msgpack     = "github.com/vmihailenco/msgpack/v5"
+	pebble      = "github.com/cockroachdb/pebble/v2"
+	pflag       = "github.com/spf13/pflag"
+	progressbar = "github.com/schollz/progressbar/v3"
+	prometheus  = "github.com/prometheus"
+	rapid       = "pgregory.net/rapid"
+	testify     = "github.com/stretchr/testify"
+	uuid        = "github.com/google/uuid"
+	wazero      = "github.com/tetratelabs/wazero"
+)
+
+// everyone is what every package but the two at the bottom may import.
+const everyone = "internal/clock"
+
+// importTable is the one table of who may import whom. Arrows point one way:
+// kv and tuple, fdbmodel, futures and workers side by side, batch and protocol,
+// cmd. A package that is not in it fails the test.
+func importTable() map[string]imports {
+	store := []string{"fdbmodel/kv", "fdbmodel/tuple"}
+	model := append(slices.Clone(store), "fdbmodel")
+	application := append(slices.Clone(model), "futures", "workers", "workers/...")
+	whole := append(slices.Clone(application), "futures/httpapi", "fdbmodel/kv/faultkv", "fdbmodel/embedded",
+		"fdbmodel/kvopen", "fdbmodel/fdbkv")
+	return map[string]imports{
+		"internal/clock": {},
+		"internal/lint":  {},
+
+		"fdbmodel/kv":         {},
+		"fdbmodel/tuple":      {},
+		"fdbmodel/kv/faultkv": {ours: store},
+		"fdbmodel/embedded":   {ours: store, others: []string{pebble, btree}},
+		"fdbmodel/fdbkv":      {ours: store, others: []string{bindings}},
+		"fdbmodel/kvopen":     {ours: append(slices.Clone(store), "fdbmodel/embedded", "fdbmodel/fdbkv")},
+		"fdbmodel":            {ours: store, others: []string{msgpack, uuid, cid, multihash}},
+
+		"futures":         {ours: model, others: []string{msgpack, uuid}},
+		"futures/httpapi": {ours: append(slices.Clone(model), "futures"), others: []string{huma, uuid, prometheus}},
+		"workers":         {ours: model, others: []string{msgpack, uuid, prometheus}},
+		"workers/wasm":    {ours: []string{"fdbmodel", "workers"}, others: []string{wazero, cid}},
+
+		"internal/bench": {ours: append(slices.Clone(whole), "internal/..."), others: []string{uuid, prometheus}},
+		"internal/demo":  {ours: append(slices.Clone(whole), "internal/..."), others: []string{uuid}},
+		"cmd/futura": {
+			ours:   append(slices.Clone(whole), "internal/..."),
+			others: []string{cobra, koanf, pflag, progressbar, prometheus, uuid},
+		},
+		"examples/...": {ours: whole, others: []string{uuid}},
+
+		"fdbmodel/kv/kvtest": {
+			ours:   append(slices.Clone(store), "fdbmodel/kv/kvtest/reference", "fdbmodel/kv/faultkv"),
+			others: tests(),
+		},
+		"fdbmodel/kv/kvtest/reference": {ours: store},
+		"futures/futurestest":          {ours: append(slices.Clone(whole), "internal/..."), others: append(tests(), uuid)},
+		"internal/fdbtest": {
+			ours:   append(slices.Clone(store), "fdbmodel/fdbkv"),
+			others: append(tests(), bindings),
+		},
+		"internal/sim": {ours: append(slices.Clone(whole), "fdbmodel/kv/kvtest/reference"), others: append(tests(), uuid)},
+	}
+}
+
+// tests are the modules that packages for tests may import, as any file of a
+// test may.
+func tests() []string { return []string{testify, rapid, goleak} }
+
+// forTests are packages that only tests, and each other, may import.
+func forTests() []string {
+	return []string{"fdbmodel/kv/kvtest", "fdbmodel/kv/kvtest/reference", "futures/futurestest", "internal/fdbtest",
+		"internal/sim"}
+}
+
+func TestImportsFollowTheTable(t *testing.T) {
+	t.Parallel()
+	table := importTable()
+	for _, file := range readGo(t) {
+		for _, problem := range checkImports(table, file) {
+			t.Error(problem)
+		}
+	}
+}
+
+func TestImportTableIsSound(t *testing.T) {
+	t.Parallel()
+	owners := map[string][]string{
+		wazero: {"workers/wasm"}, bindings: {"fdbmodel/fdbkv", "internal/fdbtest"}, pebble: {"fdbmodel/embedded"},
+		btree: {"fdbmodel/embedded"}, huma: {"futures/httpapi"}, cobra: {"cmd/futura"}, koanf: {"cmd/futura"},
+		progressbar: {"cmd/futura"}, libp2p: nil,
+	}
+	for other, want := range owners {
+		var got []string
+		for name, allowed := range importTable() {
+			if slices.Contains(allowed.others, other) {
+				got = append(got, name)
+			}
+		}
+		slices.Sort(got)
+		require.Equal(t, want, got, other)
+	}
+	for _, bottom := range []string{"fdbmodel/kv", "fdbmodel/tuple"} {
+		require.Empty(t, importTable()[bottom].others)
+		require.Empty(t, importTable()[bottom].ours)
+	}
+	for name := range importTable() {
+		require.NotContains(t, []string{"batch", "protocol"}, name, "decide where they stand")
+	}
+	require.NotContains(t, importTable()["futures"].ours, "workers")
+	require.NotContains(t, importTable()["workers"].ours, "futures")
+}
+
+func TestCheckImportsFindsOffences(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		file, imported, problem string
+	}{
+		{"fdbmodel/kv/x.go", "context", ""},
+		{"fdbmodel/kv/x.go", testify + "/require", "may not import"},
+		{"fdbmodel/kv/x_test.go", testify + "/require", ""},
+		{"fdbmodel/kv/x.go", modulePath + "/internal/clock", "may not import"},
+		{"fdbmodel/embedded/x.go", modulePath + "/internal/clock", ""},
+		{"fdbmodel/embedded/x.go", pebble + "/record", ""},
+		{"futures/x.go", pebble + "/record", "may not import"},
+		{"futures/x.go", modulePath + "/workers", "may not import"},
+		{"futures/x.go", modulePath + "/fdbmodel/kv", ""},
+		{"futures/x.go", "C", "may not import"},
+		{"futures/x_test.go", modulePath + "/workers", ""},
+		{"cmd/futura/x.go", modulePath + "/futures/futurestest", "only tests may import"},
+		{"cmd/futura/x.go", modulePath + "/internal/bench", ""},
+		{"examples/first/x.go", modulePath + "/futures", ""},
+		{"examples/first/x.go", wazero, "may not import"},
+		{"unknown/x.go", "context", "not in the import table"},
+		{"unknown/x_test.go", "context", "not in the import table"},
+	} {
+		source := "package x\nimport _ " + strconv.Quote(c.imported) + "\n"
+		problems := strings.Join(checkImports(importTable(), parseGo(t, textFile{c.file, source})), "\n")
+		if c.problem == "" {
+			require.Empty(t, problems, "%v", c)
+			continue
+		}
+		require.Contains(t, problems, c.problem, "%v", c)
+	}
+}
+
+// checkImports returns what is wrong with a file's imports.
+func checkImports(table map[string]imports, file goFile) (problems []string) {
+	allowed, known := lookup(table, file.dir())
+	if !known {
+		return []string{fmt.Sprintf("%s: package %s is not in the import table of internal/lint", file.path, file.dir())}
+	}
+	if file.isTest() {
+		return nil
+	}
+	for _, spec := range file.syntax.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return append(problems, err.Error())
+		}
+		where := fmt.Sprintf("%s:%d", file.path, file.line(spec.Pos()))
+		ours, isOurs := strings.CutPrefix(imported, modulePath+"/")
+		switch {
+		case isOurs && slices.Contains(forTests(), ours) && !slices.Contains(forTests(), file.dir()):
+			problems = append(problems, fmt.Sprintf("%s: only tests may import %s", where, ours))
+		case isOurs && !mayImportOurs(file.dir(), allowed, ours):
+			problems = append(problems, fmt.Sprintf("%s: %s may not import %s", where, file.dir(), ours))
+		case !isOurs && !isStandard(imported) && !matchesAny(withBelow(allowed.others), imported):
+			problems = append(problems, fmt.Sprintf("%s: %s may not import %s", where, file.dir(), imported))
+		}
+	}
+	return problems
+}
+
+func mayImportOurs(importer string, allowed imports, imported string) bool {
+	if imported == everyone {
+		return importer != "fdbmodel/kv" && importer != "fdbmodel/tuple"
+	}
+	return matchesAny(allowed.ours, imported)
+}
+
+// lookup finds a package in the table, by its name or by one with /... above
+// it.
+func lookup(table map[string]imports, dir string) (imports, bool) {
+	if allowed, known := table[dir]; known {
+		return allowed, true
+	}
+	for _, pattern := range slices.Sorted(maps.Keys(table)) {
+		if matches(pattern, dir) {
+			return table[pattern], true
+		}
+	}
+	return imports{}, false
+}
+
+func matchesAny(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return matches(pattern, name) })
+}
+
+func matches(pattern, name string) bool {
+	above, all := strings.CutSuffix(pattern, "/...")
+	return name == above || all && strings.HasPrefix(name, above+"/")
+}
+
+func withBelow(modules []string) (patterns []string) {
+	for _, module := range modules {
+		patterns = append(patterns, module+"/...")
+	}
+	return patterns
+}
+
+// isStandard tells packages of the standard library by the missing dot in the
+// first part of their path. "C" is cgo and counts as foreign.
+func isStandard(imported string) bool {
+	first, _, _ := strings.Cut(imported, "/")
+	return !strings.Contains(first, ".") && imported != "C" && path.Clean(imported) == imported
+}

@@ -1,0 +1,52 @@
+package lint
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestApplicationsLinkLittle checks what a program links that imports a
+// package: not more than it asked for.
+func TestApplicationsLinkLittle(t *testing.T) {
+	t.Parallel()
+	heavy := []string{wazero, libp2p, bindings, pebble, huma, cobra, koanf, testify, rapid, "go.mongodb.org"}
+	for name, allowed := range map[string][]string{
+		"fdbmodel/kv":       nil,
+		"fdbmodel/tuple":    nil,
+		"fdbmodel":          nil,
+		"futures":           nil,
+		"workers":           nil,
+		"workers/wasm":      {wazero},
+		"fdbmodel/embedded": {pebble},
+		"fdbmodel/fdbkv":    {bindings},
+		"futures/httpapi":   {huma},
+	} {
+		if !slices.ContainsFunc(readGo(t), func(file goFile) bool { return file.dir() == name && !file.isTest() }) {
+			continue
+		}
+		for _, linked := range linkedModulePackages(t, name) {
+			for _, module := range heavy {
+				if matches(module+"/...", linked) && !matchesAny(withBelow(allowed), linked) {
+					t.Errorf("a program that imports %s links %s", name, linked)
+				}
+			}
+		}
+	}
+}
+
+// linkedModulePackages returns all packages outside of the standard library
+// that name needs, with the tag fdb set.
+func linkedModulePackages(t *testing.T, name string) []string {
+	command := exec.Command("go", "list", "-e", "-deps", "-tags", "fdb",
+		"-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./"+name)
+	command.Dir = moduleRoot(t)
+	output, err := command.Output()
+	require.NoError(t, err)
+	packages := strings.Fields(string(output))
+	require.Contains(t, packages, modulePath+"/"+name)
+	return packages
+}
