@@ -1,0 +1,8 @@
+//go:build fdb && !linux
+
+package fdbtest
+
+import "os/exec"
+
+// dieWithParent does nothing on systems that can't do it.
+func dieWithParent(*exec.Cmd) {}

@@ -1,0 +1,55 @@
+//go:build fdb
+
+package fdbtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+)
+
+// RequireVariable is the environment variable that, set to 1, makes tests fail
+// rather than be skipped where there is no fdbserver.
+const RequireVariable = "FUTURA_REQUIRE_FDB"
+
+const skipped = "SKIP: no fdbserver on PATH; FoundationDB tests not run"
+
+// startTimeout bounds how long a server takes to be ready.
+const startTimeout = time.Minute
+
+// Main starts a server, gives it to use, runs the tests of m, stops the server
+// and ends the process. Without an fdbserver, use is given nil, on which
+// ClusterFile skips its test.
+//
+// Checks, such as for leaked goroutines, run after the tests and before the
+// server stops; they return what is wrong.
+func Main(m *testing.M, use func(*Server), checks ...func() error) {
+	os.Exit(run(m, use, checks))
+}
+
+func run(m *testing.M, use func(*Server), checks []func() error) int {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	server, err := Start(ctx)
+	if errors.Is(err, exec.ErrNotFound) && os.Getenv(RequireVariable) != "1" {
+		fmt.Fprintln(os.Stderr, skipped)
+	} else if err != nil {
+		fmt.Fprintln(os.Stderr, "FAIL: "+err.Error())
+		return 1
+	} else {
+		defer server.Stop()
+	}
+	use(server)
+	code := m.Run()
+	for _, check := range checks {
+		if err := check(); err != nil && code == 0 {
+			fmt.Fprintln(os.Stderr, "FAIL: "+err.Error())
+			code = 1
+		}
+	}
+	return code
+}
