@@ -1,0 +1,3 @@
+package kvtest
+
+func programCases() []testCase { return nil }

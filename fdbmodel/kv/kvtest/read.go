@@ -1,0 +1,222 @@
+package kvtest
+
+import (
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/stretchr/testify/require"
+)
+
+func readCases() []testCase {
+	return []testCase{
+		{name: "Read/Values", run: readValues},
+		{name: "Read/OwnWrites", run: readOwnWrites},
+		{name: "Read/OwnClearInTheMiddle", run: readOwnClear},
+		{name: "Read/SnapshotSeesOwnWrites", run: readSnapshotOwnWrites},
+		{name: "Read/OwnAtomicOperations", run: readOwnAtomics},
+		{name: "Read/Ranges", run: readRanges},
+		{name: "Read/LimitAcrossOwnWrites", run: readLimitOwnWrites},
+		{name: "Read/ByteOrder", run: readByteOrder},
+		{name: "Read/AsksAtOnce", run: readAsksAtOnce},
+		{name: "Read/OneVersion", exact: true, run: readOneVersion},
+		{name: "Read/CancelledWritesNothing", run: readCancelled},
+	}
+}
+
+func readValues(b *bundle) {
+	b.update(func(tx kv.Tx) {
+		tx.Set(b.key("full"), []byte("v"))
+		tx.Set(b.key("empty"), []byte{})
+		tx.Set(b.key("nil"), nil)
+	})
+	b.expect(func(p *probe) {
+		p.get("full")
+		p.get("empty")
+		p.get("nil")
+		p.get("none")
+		p.scan("", "", kv.RangeOptions{})
+	}, "full=v", "empty=", "nil=", "none=<absent>", "empty= full=v nil=")
+	b.update(func(tx kv.Tx) { tx.Clear(b.key("full")) })
+	require.Equal(b, "empty= nil=", b.scan("", ""))
+}
+
+func readOwnWrites(b *bundle) {
+	b.put("b", "d")
+	b.expect(func(p *probe) {
+		p.set("a", "1")
+		p.set("b", "2")
+		p.get("a")
+		p.get("b")
+		p.scan("", "", kv.RangeOptions{})
+		p.Clear(b.key("b"))
+		p.get("b")
+		p.scan("", "", kv.RangeOptions{})
+		p.scan("", "", kv.RangeOptions{Reverse: true})
+		p.ClearRange(b.span("", ""))
+		p.get("d")
+		p.scan("", "", kv.RangeOptions{})
+		p.set("c", "3")
+		p.scan("", "", kv.RangeOptions{})
+	}, "a=1", "b=2", "a=1 b=2 d=d", "b=<absent>", "a=1 d=d", "d=d a=1", "d=<absent>", "", "c=3")
+	require.Equal(b, "b=b d=d", b.scan("", ""))
+}
+
+func readOwnClear(b *bundle) {
+	b.put("a", "b", "c", "d", "e")
+	b.expect(func(p *probe) {
+		p.ClearRange(b.span("b", "d"))
+		p.scan("", "", kv.RangeOptions{})
+		p.scan("", "", kv.RangeOptions{Reverse: true})
+		p.scan("", "", kv.RangeOptions{Limit: 2})
+		p.scan("", "", kv.RangeOptions{Limit: 2, Reverse: true})
+		p.set("c", "new")
+		p.scan("b", "e", kv.RangeOptions{})
+		p.scan("b", "c", kv.RangeOptions{})
+	}, "a=a d=d e=e", "e=e d=d a=a", "a=a d=d ...", "e=e d=d ...", "c=new d=d", "")
+}
+
+func readSnapshotOwnWrites(b *bundle) {
+	b.put("a", "b")
+	b.expect(func(p *probe) {
+		p.set("a", "own")
+		p.Clear(b.key("b"))
+		p.set("c", "own")
+		p.getFrom(p.Snapshot(), "a")
+		p.getFrom(p.Snapshot(), "b")
+		p.scanFrom(p.Snapshot(), "", "", kv.RangeOptions{})
+	}, "a=own", "b=<absent>", "a=own c=own")
+}
+
+func readOwnAtomics(b *bundle) {
+	b.update(func(tx kv.Tx) { tx.Set(b.key("n"), []byte{'a', 1}) })
+	b.expect(func(p *probe) {
+		p.Atomic(kv.Add, b.key("n"), []byte{1, 'a' - 1})
+		p.get("n")
+		p.Atomic(kv.Add, b.key("n"), []byte{1})
+		p.get("n")
+		p.Clear(b.key("n"))
+		p.Atomic(kv.Add, b.key("n"), []byte("zz"))
+		p.get("n")
+		p.Atomic(kv.CompareAndClear, b.key("n"), []byte("zz"))
+		p.get("n")
+		p.Atomic(kv.ByteMax, b.key("m"), []byte("m"))
+		p.scan("", "", kv.RangeOptions{})
+	}, "n=ba", "n=c", "n=zz", "n=<absent>", "m=m")
+}
+
+func readRanges(b *bundle) {
+	b.put("a", "b", "c", "d")
+	b.expect(func(p *probe) {
+		p.scan("a", "c", kv.RangeOptions{})
+		p.scan("a", "c", kv.RangeOptions{Reverse: true})
+		p.scan("b", "b", kv.RangeOptions{})
+		p.scan("aa", "az", kv.RangeOptions{})
+		p.scan("", "", kv.RangeOptions{Limit: 3})
+		p.scan("", "", kv.RangeOptions{Limit: 3, Reverse: true})
+		p.scan("", "", kv.RangeOptions{Limit: 4})
+		p.scan("", "", kv.RangeOptions{Limit: 5})
+		p.scan("bb", "", kv.RangeOptions{Limit: 1})
+		p.scan("", "bb", kv.RangeOptions{Limit: 1, Reverse: true})
+		p.scanFrom(p.Snapshot(), "b", "d", kv.RangeOptions{})
+	}, "a=a b=b", "b=b a=a", "", "", "a=a b=b c=c ...", "d=d c=c b=b ...", "a=a b=b c=c d=d ...",
+		"a=a b=b c=c d=d", "c=c ...", "b=b ...", "b=b c=c")
+}
+
+func readLimitOwnWrites(b *bundle) {
+	b.put("b", "d", "f")
+	b.expect(func(p *probe) {
+		p.set("a", "own")
+		p.Clear(b.key("b"))
+		p.set("e", "own")
+		p.scan("", "", kv.RangeOptions{Limit: 1})
+		p.scan("", "", kv.RangeOptions{Limit: 2})
+		p.scan("", "", kv.RangeOptions{Limit: 3})
+		p.scan("", "", kv.RangeOptions{Limit: 2, Reverse: true})
+		p.scan("", "", kv.RangeOptions{Limit: 5})
+	}, "a=own ...", "a=own d=d ...", "a=own d=d e=own ...", "f=f e=own ...", "a=own d=d e=own f=f")
+}
+
+func readByteOrder(b *bundle) {
+	names := []string{
+		"", "\x00", "\x00\x00", "\x00\xff", "a", "a\x00", "a\x00\x00", "a\xff", "b", "\xfe\xff", "\xff", "\xff\xff",
+	}
+	b.put(names...)
+	var forward, backward []string
+	for i := range names {
+		forward = append(forward, string(b.key(names[i])))
+		backward = append(backward, string(b.key(names[len(names)-1-i])))
+	}
+	require.Equal(b, forward, b.rowKeys(kv.RangeOptions{}))
+	require.Equal(b, backward, b.rowKeys(kv.RangeOptions{Reverse: true}))
+	b.expect(func(p *probe) { p.scan("a", "a\x00", kv.RangeOptions{}) }, "a=a")
+}
+
+// rowKeys reads the keys of everything, four at a time.
+func (b *bundle) rowKeys(o kv.RangeOptions) []string {
+	o.Limit = 4
+	var keys []string
+	_, err := kv.Transact(b.ctx, b.db, kv.Retry{}, func(a kv.Attempt) error {
+		keys = nil
+		rest := kv.Prefix(b.prefix)
+		for more := true; more; {
+			page, err := a.GetRange(rest, o).Wait(b.ctx)
+			if err != nil {
+				return err
+			}
+			for _, item := range page.Items {
+				keys = append(keys, string(item.Key))
+				if o.Reverse {
+					rest.End = item.Key
+				} else {
+					rest.Begin = kv.After(item.Key)
+				}
+			}
+			more = page.More
+		}
+		return nil
+	})
+	require.NoError(b, err)
+	return keys
+}
+
+func readAsksAtOnce(b *bundle) {
+	b.put("a", "b")
+	b.expect(func(p *probe) {
+		before := p.Get(b.key("a"))
+		rows := p.GetRange(b.span("", ""), kv.RangeOptions{})
+		p.set("a", "own")
+		p.Clear(b.key("b"))
+		after := p.Get(b.key("a"))
+		value, err := after.Wait(b.ctx)
+		p.note(err, "after %s", show(value))
+		page, err := rows.Wait(b.ctx)
+		p.note(err, "rows %s", b.showPage(page))
+		value, err = before.Wait(b.ctx)
+		p.note(err, "before %s", show(value))
+	}, "after own", "rows a=a b=b", "before a")
+}
+
+func readOneVersion(b *bundle) {
+	b.put("a", "b")
+	tx := b.begin()
+	first, err := tx.Get(b.key("a")).Wait(b.ctx)
+	require.NoError(b, err)
+	b.update(func(tx kv.Tx) {
+		tx.Set(b.key("a"), []byte("new"))
+		tx.Set(b.key("b"), []byte("new"))
+		tx.Set(b.key("c"), []byte("new"))
+	})
+	second, err := tx.Get(b.key("b")).Wait(b.ctx)
+	require.NoError(b, err)
+	page, err := tx.Snapshot().GetRange(b.span("", ""), kv.RangeOptions{}).Wait(b.ctx)
+	require.NoError(b, err)
+	require.Equal(b, "a b", string(first)+" "+string(second))
+	require.Equal(b, "a=a b=b", b.showPage(page))
+	require.Equal(b, "a=new b=new c=new", b.scan("", ""))
+}
+
+func readCancelled(b *bundle) {
+	tx := b.begin()
+	tx.Set(b.key("a"), []byte("v"))
+	tx.Cancel()
+	tx.Cancel()
+	require.Equal(b, "", b.scan("", ""))
+}
