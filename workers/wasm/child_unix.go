@@ -1,0 +1,224 @@
+//go:build unix
+
+package wasm
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+	"sync/atomic"
+	"syscall"
+)
+
+// childVariable is the environment variable that makes the program a child.
+const childVariable = "FUTURA_WASM_CHILD"
+
+// childMainCalled is a fact about the program: that starting it anew with
+// childVariable gives a child, and not a second copy of what the program does.
+var childMainCalled atomic.Bool
+
+// ChildMain makes a program able to run functions in child processes, which are
+// the program itself started anew; see IsolationProcess. It must be the first
+// call in main, also in TestMain of tests. In a child it does the child's work
+// and does not return; else it returns at once.
+func ChildMain() {
+	childMainCalled.Store(true)
+	if os.Getenv(childVariable) == "" {
+		return
+	}
+	os.Exit(childProcess())
+}
+
+// Descriptors of a child, apart from its standard error.
+const (
+	requestPipe = 0
+	answerPipe  = 1
+	haltPipe    = 3
+)
+
+// childProcess serves until its parent closes the pipe of requests or of halts.
+// Signals for the program as a whole are for the parent to act on.
+func childProcess() int {
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	os.Stdout = os.Stderr
+	preferAsVictim()
+	c := &child{answers: pipe(answerPipe), loaded: map[uint64]*program{}}
+	go c.awaitHalt(pipe(haltPipe))
+	if err := c.serve(pipe(requestPipe)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// child is a process that runs functions for its parent, one at a time.
+type child struct {
+	settings *settings
+	engine   *engine
+	loaded   map[uint64]*program
+	garbage  garbage
+	guard    memoryGuard
+
+	mu      sync.Mutex
+	answers io.Writer // under mu
+	current *streams  // of the call that runs, or nil; under mu
+}
+
+func (c *child) serve(requests io.Reader) error {
+	frames := newFrameReader(requests, frameSlack)
+	for {
+		kind, content, err := frames.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = c.handle(kind, content)
+		}
+		if err != nil {
+			return err
+		}
+		if kind == frameSetup {
+			frames.maxSize = max(c.settings.limits.maxInput, c.settings.limits.maxModuleSize) + 2*frameSlack
+		}
+		c.garbage.collect()
+	}
+}
+
+func (c *child) handle(kind byte, body []byte) error {
+	frame := &content{bytes: body}
+	switch kind {
+	case frameSetup:
+		return c.answer(c.setup(body))
+	case frameLoad:
+		number, minMemory := frame.number(), frame.number()
+		if frame.err != nil {
+			return frame.err
+		}
+		program, err := c.engine.load(context.Background(), frame.rest(), minMemory)
+		if err == nil {
+			c.loaded[number] = program
+		}
+		return c.answer(err)
+	case frameDrop:
+		number := frame.number()
+		if program := c.loaded[number]; program != nil {
+			_ = program.module.Close(context.Background())
+			delete(c.loaded, number)
+		}
+		return frame.err
+	case frameRun:
+		number, call, err := decodeRun(body)
+		if err != nil {
+			return err
+		}
+		return c.run(c.loaded[number], call)
+	}
+	return fmt.Errorf("%w: kind %q is unknown", errFrame, kind)
+}
+
+func (c *child) setup(body []byte) error {
+	settings, err := decodeSettings(body)
+	if err != nil {
+		return fail(KindError, err)
+	}
+	const stoppable, workers = false, 2
+	c.engine, err = newEngine(context.Background(), settings.limits, settings.cacheDir, stoppable, workers)
+	if err != nil {
+		return fail(KindError, err)
+	}
+	c.settings = settings
+	c.garbage.start()
+	return nil
+}
+
+func (c *child) answer(err error) error {
+	var status []byte
+	if err == nil {
+		status = appendString(appendString(status, ""), "")
+	} else {
+		failure := asError(KindError, err)
+		status = appendString(appendString(status, failure.Kind), failure.Message)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return writeFrame(c.answers, frameStatus, status)
+}
+
+func (c *child) run(p *program, call *call) error {
+	if p == nil {
+		return fmt.Errorf("%w: call of a module that is not loaded", errFrame)
+	}
+	c.guard.allow(call.memoryLimit, c.settings.limits)
+	out := newStreams(context.Background(), c.settings.limits)
+	c.mu.Lock()
+	c.current = out
+	c.mu.Unlock()
+	ran := c.engine.run(out.ctx, p, call, out)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.current = nil
+	return writeFrame(c.answers, frameResult, encodeResult(&ran), ran.stderr, ran.stdout)
+}
+
+// awaitHalt waits for the end of a pipe: the parent closed it, or died. What the
+// running call has written is handed over, and the process ends.
+func (c *child) awaitHalt(halts io.Reader) {
+	_, _ = halts.Read(make([]byte, 1))
+	c.mu.Lock()
+	if c.current != nil {
+		ran := result{exitCode: -1}
+		c.current.fill(&ran)
+		_ = writeFrame(c.answers, frameHalted, encodeResult(&ran), ran.stderr, ran.stdout)
+	}
+	os.Exit(0)
+}
+
+// garbage collects between calls instead of during them: the collector has to
+// stop all code for a moment, and the code of a function that loops can't be
+// stopped.
+type garbage struct {
+	sample []metrics.Sample
+	next   uint64 // size of the heap at which to collect
+}
+
+const (
+	heapStep = 64 * mebibyte
+	// heapCeiling is where the collector steps in during a call.
+	heapCeiling = 512 * mebibyte
+)
+
+func (g *garbage) start() {
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(heapCeiling)
+	g.sample = []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	g.next = heapStep
+}
+
+func (g *garbage) collect() {
+	if g.size() < g.next {
+		return
+	}
+	debug.FreeOSMemory()
+	live := g.size()
+	g.next = live + heapStep
+	debug.SetMemoryLimit(int64(2*live + heapCeiling))
+}
+
+func (g *garbage) size() uint64 {
+	metrics.Read(g.sample)
+	return g.sample[0].Value.Uint64()
+}
+
+func appendNumbers(to []byte, numbers ...int64) []byte {
+	for _, number := range numbers {
+		to = binary.AppendUvarint(to, uint64(number))
+	}
+	return to
+}

@@ -1,0 +1,32 @@
+// Package wasm runs WebAssembly functions: modules of WASI preview 1, each
+// call in a fresh instance, with bounds on time, memory and output.
+//
+// # What a function gets
+//
+//   - its arguments: argv[0] is the content id, the rest is Invocation.Args
+//   - the environment of the invocation and nothing of the host's
+//   - standard input from memory, so that a read never blocks
+//   - the machine's clocks, sleep, and randomness from the kernel
+//
+// It has no files, no directories and no network. The functions of WASI that
+// deal with them may be imported, because compilers import them unasked; they
+// answer that the descriptor does not exist. Anything else that is imported
+// is refused by name.
+//
+// # What bounds it
+//
+// A call ends when its time is over or its context is done, also in a loop
+// that calls nothing. Memory beyond the limit is refused to the function, and
+// a call that fails after that fails as "memory". Standard output beyond its
+// bound ends the call as "too_large"; of standard error the end is kept.
+// Tables, locals, stack and the size of a module are bounded as well.
+//
+// # Isolation
+//
+// By default calls run in a pool of child processes, which are the program
+// itself started anew: main calls ChildMain before anything else. A call that
+// must end is ended with its process, so that compiled code needs no checks
+// and a function that loops can't hold up the garbage collector of the host.
+// Where ChildMain was not called calls run in the process itself, with checks
+// compiled into every loop. That is as safe, and slower: see Isolation.
+package wasm

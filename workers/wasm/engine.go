@@ -1,0 +1,303 @@
+package wasm
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+	"github.com/tetratelabs/wazero/sys"
+)
+
+// limits bound what an engine takes and gives.
+type limits struct {
+	maxModuleSize int64
+	maxInput      int64
+	maxOutput     int64
+	stderrTail    int64
+}
+
+// engine compiles modules and runs calls of them, in its own process. Its
+// methods may be called from many goroutines.
+type engine struct {
+	limits   limits
+	cacheDir string // or empty
+	workers  int    // that compile one module
+	runtime  wazero.Runtime
+	cache    wazero.CompilationCache
+	host     map[string]api.FunctionDefinition
+	instance wazero.ModuleConfig // what all instances have in common
+	memories memories
+}
+
+// program is a compiled module.
+type program struct {
+	module    wazero.CompiledModule
+	exports   map[string]api.FunctionDefinition
+	minMemory uint64
+}
+
+// result is how a call ended: kind and message are empty if it went well.
+type result struct {
+	kind, message   string
+	exitCode        int
+	stdout, stderr  []byte
+	stderrTruncated bool
+	duration        time.Duration
+	peak            uint64
+}
+
+// newEngine makes an engine. With stoppable set its code looks at the context
+// of the call in every loop.
+func newEngine(ctx context.Context, limits limits, cacheDir string, stoppable bool, workers int) (*engine, error) {
+	e := &engine{limits: limits, cacheDir: cacheDir, workers: workers}
+	e.cache = wazero.NewCompilationCache()
+	if cacheDir != "" {
+		if err := os.MkdirAll(cacheDir, 0o700); err != nil {
+			return nil, fmt.Errorf("wasm: directory for compiled code: %w", err)
+		}
+		cache, err := wazero.NewCompilationCacheWithDir(cacheDir)
+		if err != nil {
+			return nil, fmt.Errorf("wasm: directory for compiled code: %w", err)
+		}
+		e.cache = cache
+	}
+	e.runtime = wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().
+		WithCoreFeatures(api.CoreFeaturesV2).
+		WithCompilationCache(e.cache).
+		WithCloseOnContextDone(stoppable).
+		WithDebugInfoEnabled(false))
+	if err := e.instantiateHost(ctx); err != nil {
+		return nil, errors.Join(err, e.close(ctx))
+	}
+	e.instance = wazero.NewModuleConfig().WithName("").WithStartFunctions().WithSysWalltime().WithSysNanotime()
+	return e, nil
+}
+
+// instantiateHost provides WASI. Renumbering of descriptors is left out: it
+// would let a function have the host allocate a table of any size.
+func (e *engine) instantiateHost(ctx context.Context) error {
+	builder := e.runtime.NewHostModuleBuilder(wasiModule)
+	wasi_snapshot_preview1.NewFunctionExporter().ExportFunctions(builder)
+	const notSupported = 58
+	i32 := api.ValueTypeI32
+	builder.NewFunctionBuilder().WithGoModuleFunction(
+		api.GoModuleFunc(func(_ context.Context, _ api.Module, stack []uint64) { stack[0] = notSupported }),
+		[]api.ValueType{i32, i32}, []api.ValueType{i32}).Export("fd_renumber")
+	host, err := builder.Instantiate(ctx)
+	if err != nil {
+		return fmt.Errorf("wasm: WASI for the functions: %w", err)
+	}
+	e.host = host.ExportedFunctionDefinitions()
+	return nil
+}
+
+func (e *engine) close(ctx context.Context) error {
+	err := errors.Join(e.runtime.Close(ctx), e.cache.Close(ctx))
+	e.memories.close()
+	return err
+}
+
+// load compiles a module that inspect has passed, or takes its code from the
+// cache. Its context bounds nothing. Errors are *Error.
+func (e *engine) load(ctx context.Context, checked []byte, minMemory uint64) (*program, error) {
+	module, err := e.compile(ctx, checked)
+	if err != nil && e.cacheDir != "" && isCacheError(err) {
+		err = errors.Join(err, e.emptyCache())
+		if again, retryErr := e.compile(ctx, checked); retryErr == nil {
+			module, err = again, nil
+		}
+	}
+	if err != nil {
+		return nil, failf(KindUnloadable, "the module can't be compiled: %v", err)
+	}
+	for _, imported := range module.ImportedFunctions() {
+		_, name, _ := imported.Import()
+		host, ok := e.host[name]
+		if !ok || !slices.Equal(host.ParamTypes(), imported.ParamTypes()) ||
+			!slices.Equal(host.ResultTypes(), imported.ResultTypes()) {
+			_ = module.Close(ctx)
+			return nil, failf(KindUnloadable, "the module imports %q from %q with parameters or results "+
+				"that it does not have there", name, wasiModule)
+		}
+	}
+	return &program{module: module, exports: module.ExportedFunctions(), minMemory: minMemory}, nil
+}
+
+// errCompilerPanic is a defect of the compiler, or of cached code that it read.
+var errCompilerPanic = errors.New("the compiler failed")
+
+func (e *engine) compile(ctx context.Context, checked []byte) (module wazero.CompiledModule, err error) {
+	defer func() {
+		if recovered := recover(); recovered != nil {
+			err = fmt.Errorf("%w: %v", errCompilerPanic, recovered)
+		}
+	}()
+	return e.runtime.CompileModule(experimental.WithCompilationWorkers(ctx, e.workers), checked)
+}
+
+// isCacheError tells whether a module failed to load because its compiled form
+// on disk is damaged.
+func isCacheError(err error) bool {
+	return errors.Is(err, errCompilerPanic) || strings.HasPrefix(err.Error(), "compilationcache")
+}
+
+// emptyCache removes the compiled code on disk. Code that is loaded stays.
+func (e *engine) emptyCache() error {
+	files, err := filepath.Glob(filepath.Join(e.cacheDir, "wazero-*", "*"))
+	for _, file := range files {
+		err = errors.Join(err, os.RemoveAll(file))
+	}
+	return err
+}
+
+// run makes a fresh instance, runs the call in it, and discards it. The streams
+// of the result are those of out.
+func (e *engine) run(ctx context.Context, p *program, c *call, out *streams) (ran result) {
+	if p.minMemory > c.memoryLimit {
+		return result{kind: KindMemory, exitCode: -1, message: fmt.Sprintf("the module declares %d bytes of memory, "+
+			"the limit is %d; raise the limit of the call", p.minMemory, c.memoryLimit)}
+	}
+	if failure := p.callable(c.method); failure != nil {
+		return result{kind: failure.Kind, exitCode: -1, message: failure.Message}
+	}
+	memory := e.memories.get(c.memoryLimit)
+	began := time.Now()
+	exitCode, err := e.runInstance(experimental.WithMemoryAllocator(ctx, memory), p, c, out)
+	ran = result{exitCode: exitCode, duration: time.Since(began), peak: memory.peak}
+	out.fill(&ran)
+	ran.classify(ctx, err, out.overflow, memory.refused, c, e.limits)
+	e.memories.put(memory)
+	return ran
+}
+
+// callable tells why a method can't be called, or returns nil.
+func (p *program) callable(method string) *Error {
+	function, ok := p.exports[method]
+	if !ok {
+		names := make([]string, 0, len(p.exports))
+		for name := range p.exports {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		return failf(KindUnloadable, "the module exports no function %q; it exports %.1000q", method, names)
+	}
+	results := function.ResultTypes()
+	if len(function.ParamTypes()) > 0 || len(results) > 1 || len(results) == 1 && results[0] != api.ValueTypeI32 {
+		return failf(KindUnloadable, "the function %q can't be called: it must take no parameters and return "+
+			"nothing or one i32", method)
+	}
+	return nil
+}
+
+// runInstance returns the exit code and a nil error if the function ended by
+// itself.
+func (e *engine) runInstance(ctx context.Context, p *program, c *call, out *streams) (exitCode int, err error) {
+	var instance api.Module
+	defer func() {
+		if recovered := recover(); recovered != nil {
+			exitCode, err = -1, fmt.Errorf("the engine failed: %v", recovered)
+		}
+		if instance != nil {
+			_ = instance.Close(ctx)
+		}
+		var exit *sys.ExitError
+		if errors.As(err, &exit) && ctx.Err() == nil {
+			exitCode, err = int(exit.ExitCode()), nil
+		}
+	}()
+	instance, err = e.runtime.InstantiateModule(ctx, p.module, e.configure(ctx, c, out))
+	if err != nil {
+		return -1, err
+	}
+	if _, ok := p.exports["_initialize"]; ok && c.method != defaultMethod && c.method != "_initialize" {
+		if _, err := instance.ExportedFunction("_initialize").Call(ctx); err != nil {
+			return -1, err
+		}
+	}
+	results, err := instance.ExportedFunction(c.method).Call(ctx)
+	switch {
+	case err != nil:
+		return -1, err
+	case len(results) == 1:
+		return int(uint32(results[0])), nil
+	}
+	return 0, nil
+}
+
+func (e *engine) configure(ctx context.Context, c *call, out *streams) wazero.ModuleConfig {
+	config := e.instance.
+		WithArgs(append([]string{c.program}, c.args...)...).
+		WithStdin(bytes.NewReader(c.stdin)).
+		WithStdout(stdoutWriter{out}).
+		WithStderr(stderrWriter{out}).
+		WithNanosleep(func(ns int64) { sleep(ctx, ns) }).
+		WithRandSource(randomness{ctx})
+	for i := 0; i < len(c.env); i += 2 {
+		config = config.WithEnv(c.env[i], c.env[i+1])
+	}
+	return config
+}
+
+// sleep returns early when ctx is done; the code of the function then stops by
+// itself.
+func sleep(ctx context.Context, ns int64) {
+	timer := time.NewTimer(time.Duration(ns))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// randomness is the kernel's, in portions between which ctx is looked at.
+type randomness struct{ ctx context.Context }
+
+func (r randomness) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		leave()
+	}
+	return rand.Read(p[:min(len(p), mebibyte)])
+}
+
+// classify sets kind and message by how the function ended.
+func (r *result) classify(ctx context.Context, err error, overflow, refused bool, c *call, limits limits) {
+	switch {
+	case overflow:
+		r.exitCode = -1
+		r.kind = KindTooLarge
+		r.message = fmt.Sprintf("the function wrote more than %d bytes to its standard output", limits.maxOutput)
+	case err == nil && r.exitCode == 0:
+	case ctx.Err() != nil:
+		r.exitCode = -1
+		failure := ended(ctx)
+		r.kind, r.message = failure.Kind, failure.Message
+	case refused:
+		r.kind = KindMemory
+		r.message = fmt.Sprintf("the function asked for more memory than its limit of %d bytes and failed", c.memoryLimit)
+	case err == nil:
+		r.kind = KindExit
+		r.message = fmt.Sprintf("the function ended with exit code %d", uint32(r.exitCode&math.MaxUint32))
+	default:
+		r.kind = KindPanic
+		r.message = failf(KindPanic, "%s", trapText(err)).Message
+	}
+}
+
+// trapText returns what the engine says of a trap, without what it says about
+// itself.
+func trapText(err error) string {
+	text, _, _ := strings.Cut(err.Error(), "\n\nGo runtime stack trace:")
+	return text
+}

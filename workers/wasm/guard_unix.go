@@ -1,0 +1,10 @@
+//go:build unix && !linux
+
+package wasm
+
+// memoryGuard does nothing on this system.
+type memoryGuard struct{}
+
+func (memoryGuard) allow(uint64, limits) {}
+
+func preferAsVictim() {}

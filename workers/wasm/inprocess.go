@@ -1,0 +1,156 @@
+package wasm
+
+import (
+	"context"
+	"sync"
+)
+
+// inprocess runs functions in the process itself, with code that looks at the
+// context of the call.
+type inprocess struct {
+	config    Config
+	engine    *engine
+	compiling chan struct{} // holds one value while a module is compiled
+	compilers sync.WaitGroup
+
+	mu       sync.Mutex
+	programs *lru[*sharedProgram]
+}
+
+// sharedProgram is a program that several calls use. It is closed by the one
+// who uses it last after it was evicted.
+type sharedProgram struct {
+	*program
+	users   int
+	evicted bool
+}
+
+func newInprocess(ctx context.Context, config Config) (*inprocess, error) {
+	const stoppable, workers = true, 1
+	e, err := newEngine(context.WithoutCancel(ctx), config.limits(), config.CacheDir, stoppable, workers)
+	if err != nil {
+		return nil, err
+	}
+	return &inprocess{
+		config: config, engine: e, compiling: make(chan struct{}, 1),
+		programs: newLRU[*sharedProgram](int64(config.LoadedModules)),
+	}, nil
+}
+
+func (b *inprocess) isolation() Isolation { return IsolationInProcess }
+
+func (b *inprocess) close(ctx context.Context) error {
+	b.compilers.Wait()
+	b.mu.Lock()
+	programs := b.programs.clear()
+	b.mu.Unlock()
+	for _, p := range programs {
+		_ = p.module.Close(ctx)
+	}
+	return b.engine.close(ctx)
+}
+
+func (b *inprocess) check(ctx context.Context, cid string, from fetch) error {
+	p, err := b.program(ctx, cid, from)
+	if err != nil {
+		return err
+	}
+	b.release(p)
+	return nil
+}
+
+func (b *inprocess) run(ctx context.Context, c *call, from fetch) (result, error) {
+	p, err := b.program(ctx, c.program, from)
+	if err != nil {
+		return result{}, err
+	}
+	defer b.release(p)
+	ctx, cancel := withLimit(ctx, &timeLimit{limit: c.timeout, doing: "the function"})
+	defer cancel()
+	return b.engine.run(ctx, p.program, c, newStreams(ctx, b.config.limits())), nil
+}
+
+// program returns a loaded program, for release. One is compiled at a time.
+func (b *inprocess) program(ctx context.Context, cid string, from fetch) (*sharedProgram, error) {
+	if p := b.loaded(cid); p != nil {
+		return p, nil
+	}
+	ctx, cancel := withLimit(ctx, &timeLimit{limit: b.config.LoadTimeout, doing: "loading the module"})
+	defer cancel()
+	select {
+	case b.compiling <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ended(ctx)
+	}
+	if p := b.loaded(cid); p != nil {
+		<-b.compiling
+		return p, nil
+	}
+	module, err := from(ctx)
+	if err != nil {
+		<-b.compiling
+		return nil, err
+	}
+	type loading struct {
+		program *sharedProgram
+		err     error
+	}
+	done := make(chan loading, 1)
+	b.compilers.Go(func() {
+		compiled, err := b.engine.load(context.WithoutCancel(ctx), module.checked, module.minMemory)
+		if err != nil {
+			done <- loading{err: err}
+		} else {
+			done <- loading{program: b.keep(cid, compiled)}
+		}
+		<-b.compiling
+	})
+	select {
+	case loaded := <-done:
+		return loaded.program, loaded.err
+	case <-ctx.Done():
+		b.compilers.Go(func() {
+			if loaded := <-done; loaded.err == nil {
+				b.release(loaded.program)
+			}
+		})
+		return nil, ended(ctx)
+	}
+}
+
+func (b *inprocess) loaded(cid string) *sharedProgram {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p, ok := b.programs.get(cid)
+	if !ok {
+		return nil
+	}
+	p.users++
+	return p
+}
+
+// keep returns the program for release.
+func (b *inprocess) keep(cid string, compiled *program) *sharedProgram {
+	kept := &sharedProgram{program: compiled, users: 1}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range b.programs.put(cid, kept, 1) {
+		p.evicted = true
+		b.closeUnused(p)
+	}
+	return kept
+}
+
+func (b *inprocess) release(p *sharedProgram) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p.users--
+	b.closeUnused(p)
+}
+
+// closeUnused is called under mu.
+func (b *inprocess) closeUnused(p *sharedProgram) {
+	if p.evicted && p.users == 0 {
+		_ = p.module.Close(context.Background())
+	}
+}

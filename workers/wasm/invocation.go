@@ -1,0 +1,126 @@
+package wasm
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Invocation is one call of a function.
+type Invocation struct {
+	// CID names the module. One CID always stands for the same bytes; that they
+	// match is for the caller to check.
+	CID string
+	// Module returns the bytes of the module. It is called when no loaded copy is
+	// at hand, possibly by several calls at a time.
+	Module func(ctx context.Context) ([]byte, error)
+	// Method is the exported function to call. It takes no parameters and
+	// returns nothing, or one i32 that is taken as the exit code. In a module
+	// that exports "_initialize" that is called first. Defaults to "_start".
+	Method string
+	// Args are the arguments behind the program's name.
+	Args []string
+	// Env is the whole environment of the function.
+	Env map[string]string
+	// Stdin is what the function reads.
+	Stdin []byte
+	// MemoryLimit is the memory that the instance may have, in bytes. Defaults
+	// to Config.MemoryLimit, and may be above it.
+	MemoryLimit int64
+	// Timeout is how long the function may run; loading the module is not
+	// counted. Negative for no limit. Defaults to Config.DefaultTimeout.
+	Timeout time.Duration
+}
+
+// Outcome is what a call left behind. It is filled as far as it is known when
+// the call failed too.
+type Outcome struct {
+	// Stdout is what the function wrote to its standard output. Of a call that
+	// failed as "too_large" the first 64 KiB are kept.
+	Stdout []byte
+	// Stderr is the end of what the function wrote to its standard error.
+	Stderr []byte
+	// StderrTruncated tells that Stderr lacks its beginning.
+	StderrTruncated bool
+	// ExitCode is the exit code of a function that ended by itself, else -1.
+	ExitCode int
+	// Duration is how long the function ran.
+	Duration time.Duration
+	// PeakMemory is the most memory that the instance had, in bytes.
+	PeakMemory int64
+}
+
+const defaultMethod = "_start"
+
+// call is an Invocation as an engine takes it: checked, and with every default
+// filled in.
+type call struct {
+	program     string
+	method      string
+	args        []string
+	env         []string // name and value by turns, sorted by name
+	stdin       []byte
+	memoryLimit uint64
+	timeout     time.Duration // 0 for no limit
+}
+
+func (c *Config) newCall(inv *Invocation) (*call, error) {
+	made := &call{
+		program: inv.CID, method: inv.Method, args: inv.Args, stdin: inv.Stdin,
+		memoryLimit: uint64(c.MemoryLimit), timeout: inv.Timeout,
+	}
+	if inv.CID == "" {
+		return nil, failf(KindError, "the invocation names no module")
+	}
+	if made.method == "" {
+		made.method = defaultMethod
+	}
+	if made.timeout == 0 {
+		made.timeout = c.DefaultTimeout
+	}
+	made.timeout = max(made.timeout, 0)
+	if inv.MemoryLimit > 0 {
+		made.memoryLimit = uint64(min(inv.MemoryLimit, maxLinearMemory))
+	}
+	size := int64(len(inv.Stdin)) + textSize(inv.CID) + textSize(inv.Method)
+	for _, argument := range inv.Args {
+		size += textSize(argument)
+		if strings.IndexByte(argument, 0) >= 0 {
+			return nil, failf(KindError, "argument %.64q contains a zero byte", argument)
+		}
+	}
+	for name, value := range inv.Env {
+		size += textSize(name) + textSize(value)
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.IndexByte(value, 0) >= 0 {
+			return nil, failf(KindError, "environment variable %.64q is not one: "+
+				"names are not empty and have no '=', neither part has a zero byte", name)
+		}
+	}
+	if size > c.MaxInput {
+		return nil, failf(KindTooLarge, "arguments, environment and input are %d bytes, the limit is %d; "+
+			"pass large input in parts", size, c.MaxInput)
+	}
+	made.env = sortedPairs(inv.Env)
+	return made, nil
+}
+
+// textSize is what a string counts towards the limit of the input: its bytes
+// and what it takes to keep them.
+func textSize(text string) int64 { return int64(len(text)) + 16 }
+
+func sortedPairs(env map[string]string) []string {
+	if len(env) == 0 {
+		return nil
+	}
+	names := make([]string, 0, len(env))
+	for name := range env {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	pairs := make([]string, 0, 2*len(names))
+	for _, name := range names {
+		pairs = append(pairs, name, env[name])
+	}
+	return pairs
+}
