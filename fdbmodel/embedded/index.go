@@ -85,6 +85,13 @@ func (x *index) init() {
 // it is made for.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
+// bytes returns the size of the rows.
+func (x *index) bytes() int64 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.liveBytes
+}
+
 // newRow copies key and value into memory of their own.
 func (x *index) newRow(key, value []byte, state uint64) row {
 	r := &revision{state: state}

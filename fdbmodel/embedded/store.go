@@ -26,8 +26,20 @@ type Store struct {
 	// commitLock guards the sequencer.
 	commitLock sync.Mutex
 	sequencer  sequencer
+	// groups is the number of the last group.
+	groups uint64
+	// body is reused by commits that run in their callers.
+	body []byte
 	// sequenced is the version of the last commit that was applied.
 	sequenced atomic.Int64
+
+	// disk is nil in a store in memory.
+	disk           *disk
+	checkpointLock sync.Mutex
+	checkpoints    atomic.Int64
+	// retryAt is the size of the log to wait for after a checkpoint failed.
+	retryAt   atomic.Int64
+	closeOnce sync.Once
 
 	// ended is why the store serves no more, nil while it does.
 	ended   atomic.Pointer[ending]
@@ -68,12 +80,6 @@ func (s *Store) Begin(o kv.Options) kv.Tx {
 	return &transaction{store: s, options: o, work: workspaces.Get().(*workspace)}
 }
 
-// Close implements kv.Database.
-func (s *Store) Close() error {
-	s.end(kv.ErrClosed)
-	return nil
-}
-
 // Failed is closed when the store has failed. Err tells why.
 func (s *Store) Failed() <-chan struct{} { return s.failed }
 
@@ -100,29 +106,22 @@ func (s *Store) end(err error) {
 
 // submit passes a commit on. Its answer comes through r.done.
 func (s *Store) submit(r *request) {
-	s.commitLock.Lock()
-	defer s.commitLock.Unlock()
-	if err := s.Err(); err != nil {
-		r.finish(err)
+	if s.disk != nil && s.disk.pipeline != nil {
+		s.disk.pipeline.submit(r)
 		return
 	}
-	g := &group{}
-	s.sequencer.run(g, []*request{r})
-	if g.empty() {
-		return
+	s.commitInline(r)
+	if s.disk != nil {
+		s.keepUp(context.Background())
 	}
-	s.sequenced.Store(int64(g.last))
-	s.publish(g)
-	for _, w := range g.waiters {
-		w.finish(nil)
-	}
-	s.sequencer.collect(s.options.Clock.Now())
 }
 
-// publish makes a group visible.
-func (s *Store) publish(g *group) {
-	s.line.publish(g.last, s.options.Clock.Now())
-	s.watches.published(g.touched)
+// publish makes groups visible.
+func (s *Store) publish(groups ...*group) {
+	s.line.publish(groups[len(groups)-1].last, s.options.Clock.Now())
+	for _, g := range groups {
+		s.watches.published(g.touched)
+	}
 	s.news.fire()
 }
 

@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -72,9 +71,6 @@ func (t *transaction) enter() error {
 		}
 		return nil
 	}
-	if errors.Is(t.poison, kv.ErrUsed) {
-		return t.poison
-	}
 	if !t.hasWanted {
 		t.epoch = s.line.enter()
 		t.version = t.epoch.version
@@ -93,9 +89,12 @@ func (t *transaction) enter() error {
 }
 
 // ReadVersion implements kv.Tx.
-func (t *transaction) ReadVersion(context.Context) (kv.Version, error) {
+func (t *transaction) ReadVersion(ctx context.Context) (kv.Version, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
 	if err := t.enter(); err != nil {
 		return 0, err
 	}
@@ -109,8 +108,8 @@ func (t *transaction) SetReadVersion(v kv.Version) {
 	if t.usable() != nil {
 		return
 	}
-	if t.epoch != nil {
-		t.fail(fmt.Errorf("%w: SetReadVersion after the first read", kv.ErrUsed))
+	if t.epoch != nil || t.hasWanted {
+		t.fail(fmt.Errorf("%w: SetReadVersion after the read version was fixed", kv.ErrUsed))
 		return
 	}
 	t.wanted, t.hasWanted = v, true
@@ -175,7 +174,7 @@ func (t *transaction) prepare() error {
 	if t.work.size > kv.MaxTxSize {
 		return fmt.Errorf("%w: it has %d; split it", kv.ErrTxTooLarge, t.work.size)
 	}
-	if t.epoch == nil && len(t.work.reads) == 0 {
+	if t.epoch == nil && len(t.work.reads) == 0 && !t.hasWanted {
 		return nil
 	}
 	return t.enter()

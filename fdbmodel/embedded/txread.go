@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"bytes"
-	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
@@ -55,11 +54,11 @@ func (t *transaction) get(key []byte, serializable bool) ([]byte, error) {
 	if err := t.enter(); err != nil {
 		return nil, err
 	}
-	if len(key) > kv.MaxKeySize {
-		return nil, fmt.Errorf("%w: it has %d", kv.ErrKeyTooLarge, len(key))
-	}
-	if err := checkKey(key); err != nil {
+	if err := checkLegal(key); err != nil {
 		return nil, err
+	}
+	if len(key) > kv.MaxKeySize {
+		return nil, nil
 	}
 	var mine *point
 	if o := t.own(); o != nil {
@@ -98,6 +97,7 @@ func (t *transaction) getRange(r kv.Range, o kv.RangeOptions, serializable bool)
 	if err := checkRange(r); err != nil {
 		return kv.Page{}, err
 	}
+	r = cutRange(r)
 	if r.Empty() {
 		return kv.Page{}, nil
 	}

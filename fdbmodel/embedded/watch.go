@@ -115,6 +115,12 @@ func (t *watchTable) endAll(err error) {
 	t.pending = nil
 }
 
+func (t *watchTable) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.all)
+}
+
 // arm starts a watch whose transaction committed at since, or read there.
 func (t *watchTable) arm(w *watch, since kv.Version) {
 	t.mu.Lock()

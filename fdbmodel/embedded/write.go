@@ -10,14 +10,18 @@ import (
 // firstIllegal is the first key that belongs to the store.
 var firstIllegal = []byte{0xff}
 
-func checkKey(key []byte) error {
-	if len(key) > kv.MaxKeySize {
-		return fmt.Errorf("%w: it has %d", kv.ErrKeyTooLarge, len(key))
-	}
+func checkLegal(key []byte) error {
 	if len(key) > 0 && key[0] == 0xff {
 		return fmt.Errorf("%w: it begins with 0xff", kv.ErrIllegalKey)
 	}
 	return nil
+}
+
+func checkKey(key []byte) error {
+	if len(key) > kv.MaxKeySize {
+		return fmt.Errorf("%w: it has %d", kv.ErrKeyTooLarge, len(key))
+	}
+	return checkLegal(key)
 }
 
 func checkValue(value []byte) error {
@@ -27,12 +31,7 @@ func checkValue(value []byte) error {
 	return nil
 }
 
-// checkRange lets ends of ranges be one byte longer than keys, so that the
-// range of a single key is legal.
 func checkRange(r kv.Range) error {
-	if max(len(r.Begin), len(r.End)) > kv.MaxKeySize+1 {
-		return fmt.Errorf("%w: a range from %d to %d bytes", kv.ErrKeyTooLarge, len(r.Begin), len(r.End))
-	}
 	if bytes.Compare(r.Begin, r.End) > 0 {
 		return fmt.Errorf("%w: the range ends before it begins", kv.ErrIllegalKey)
 	}
@@ -42,9 +41,24 @@ func checkRange(r kv.Range) error {
 	return nil
 }
 
-func checkStamp(b []byte, offset int) error {
+// cutRange shortens ends that are longer than any key, to a range that holds
+// the same keys.
+func cutRange(r kv.Range) kv.Range {
+	const longest = kv.MaxKeySize + 1
+	return kv.Range{Begin: r.Begin[:min(len(r.Begin), longest)], End: r.End[:min(len(r.End), longest)]}
+}
+
+// stampOffsetSize is what FoundationDB appends to stamped keys and values, and
+// counts towards their limits.
+const stampOffsetSize = 4
+
+// checkStamp looks for room for a stamp in b, and for the offset behind it.
+func checkStamp(b []byte, offset, limit int, tooLarge error) error {
 	if offset < 0 || offset > len(b)-kv.StampSize {
 		return fmt.Errorf("%w: offset %d in %d bytes", kv.ErrBadStampOffset, offset, len(b))
+	}
+	if len(b)+stampOffsetSize > limit {
+		return fmt.Errorf("%w: it has %d, and a stamp takes %d more", tooLarge, len(b), stampOffsetSize)
 	}
 	return nil
 }
@@ -81,6 +95,7 @@ func (t *transaction) Clear(key []byte) {
 // ClearRange implements kv.Tx.
 func (t *transaction) ClearRange(r kv.Range) {
 	t.write(func(w *workspace) {
+		r := cutRange(r)
 		if !r.Empty() {
 			w.addOp(op{kind: opClearRange, key: w.keep(r.Begin), value: w.keep(r.End)})
 		}
@@ -102,14 +117,14 @@ func (t *transaction) Atomic(o kv.AtomicOp, key, param []byte) {
 func (t *transaction) SetVersionstampedKey(key []byte, offset int, value []byte) {
 	t.write(func(w *workspace) {
 		w.addOp(op{kind: opStampKey, offset: int32(offset), seen: t.version, key: w.keep(key), value: w.keep(value)})
-	}, checkKey(key), checkValue(value), checkStamp(key, offset))
+	}, checkKey(key), checkValue(value), checkStamp(key, offset, kv.MaxKeySize, kv.ErrKeyTooLarge))
 }
 
 // SetVersionstampedValue implements kv.Tx.
 func (t *transaction) SetVersionstampedValue(key, value []byte, offset int) {
 	t.write(func(w *workspace) {
 		w.addOp(op{kind: opStampValue, offset: int32(offset), key: w.keep(key), value: w.keep(value)})
-	}, checkKey(key), checkValue(value), checkStamp(value, offset))
+	}, checkKey(key), checkValue(value), checkStamp(value, offset, kv.MaxValueSize, kv.ErrValueTooLarge))
 }
 
 // AddReadConflictKey implements kv.Tx.
@@ -120,6 +135,7 @@ func (t *transaction) AddReadConflictKey(key []byte) {
 // AddReadConflictRange implements kv.Tx.
 func (t *transaction) AddReadConflictRange(r kv.Range) {
 	t.write(func(w *workspace) {
+		r := cutRange(r)
 		if !r.Empty() {
 			w.addRead(span{begin: w.keep(r.Begin), end: w.keep(r.End)})
 		}
@@ -134,6 +150,7 @@ func (t *transaction) AddWriteConflictKey(key []byte) {
 // AddWriteConflictRange implements kv.Tx.
 func (t *transaction) AddWriteConflictRange(r kv.Range) {
 	t.write(func(w *workspace) {
+		r := cutRange(r)
 		if !r.Empty() {
 			w.addWrite(span{begin: w.keep(r.Begin), end: w.keep(r.End)})
 		}

@@ -1,0 +1,275 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// durability is what keeps groups of commits beyond the life of the process.
+type durability interface {
+	// recover puts back what was kept, before anything else is called.
+	recover(into *loader) error
+	// persist hands over the next group. Its body may be reused at once.
+	persist(g *group) error
+	// wait returns when everything that was handed over will survive.
+	wait() error
+}
+
+var _ durability = (*journal)(nil)
+
+// journal is a log in a directory, and the checkpoint that it begins at.
+// After an error it takes nothing more.
+type journal struct {
+	dir         directory
+	segmentSize int64
+	store       storeID
+
+	// logBytes is the size of the log that recovery would read.
+	logBytes atomic.Int64
+	latency  latencies
+
+	mu       sync.Mutex
+	manifest *manifest
+	current  *segment
+	broken   error
+	// next is the number of the next record, durable that of the last synced
+	// one, and attested that of the last of which a synced record says so.
+	next, durable, attested uint64
+	version                 kv.Version
+	// closed is the size of the segments before the current one.
+	closed int64
+}
+
+// persist implements durability.
+func (j *journal) persist(g *group) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.append(g.last, g.body)
+}
+
+func (j *journal) append(version kv.Version, body []byte) error {
+	if j.broken != nil {
+		return j.broken
+	}
+	if j.current.size() >= j.segmentSize {
+		if err := j.rotate(); err != nil {
+			return err
+		}
+	}
+	h := header{store: j.store, seq: j.next, durable: j.durable, version: version}
+	if err := j.current.append(h, body); err != nil {
+		return j.fail(err)
+	}
+	j.next++
+	j.version = version
+	j.logBytes.Store(j.closed + j.current.size())
+	return nil
+}
+
+// wait implements durability.
+func (j *journal) wait() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.sync()
+}
+
+func (j *journal) sync() error {
+	if j.broken != nil {
+		return j.broken
+	}
+	if j.next == j.durable+1 {
+		return nil
+	}
+	start := time.Now()
+	if err := j.current.sync(); err != nil {
+		return j.fail(err)
+	}
+	j.latency.add(time.Since(start))
+	j.attested, j.durable = j.durable, j.next-1
+	return nil
+}
+
+// attest writes an empty record, which says that everything before it was
+// synced. Damage to the last commit is then told from a write that was cut
+// off.
+func (j *journal) attest() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.append(j.version, nil); err != nil {
+		return err
+	}
+	if err := j.sync(); err != nil {
+		return err
+	}
+	j.attested = j.durable
+	return nil
+}
+
+// idle is called when nothing was handed over for a while.
+func (j *journal) idle() error {
+	if !j.unattested() {
+		return nil
+	}
+	return j.attest()
+}
+
+// unattested tells whether attest has something to say.
+func (j *journal) unattested() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.broken == nil && j.attested < j.durable
+}
+
+func (j *journal) fail(err error) error {
+	j.broken = fmt.Errorf("writing the log in %s: %w", j.dir.path, err)
+	return j.broken
+}
+
+// rotate seals the current segment and goes on in a new one.
+func (j *journal) rotate() error {
+	if err := j.sync(); err != nil {
+		return err
+	}
+	closed := j.closed
+	if j.current != nil {
+		closed += j.current.size()
+	}
+	m := j.manifest.clone()
+	m.Version = max(m.Version, j.version)
+	if n := len(m.Segments); n > 0 && !m.Segments[n-1].Sealed {
+		m.Segments[n-1].Sealed, m.Segments[n-1].Last = true, j.next-1
+	}
+	number := m.NextFile
+	m.NextFile++
+	m.Segments = append(m.Segments, segmentRange{File: number, First: j.next})
+	fresh, err := createSegment(j.dir, number)
+	if err != nil {
+		return j.fail(err)
+	}
+	if err := j.dir.install(m); err != nil {
+		return j.fail(errors.Join(err, fresh.file.Close()))
+	}
+	if j.current != nil {
+		if err := j.current.file.Close(); err != nil {
+			return j.fail(errors.Join(err, fresh.file.Close()))
+		}
+	}
+	j.manifest, j.current, j.closed = m, fresh, closed
+	return nil
+}
+
+// beginCheckpoint returns the number of the file to write, and the segment
+// from which on the log completes it. What was persisted before that segment
+// must be in the file.
+func (j *journal) beginCheckpoint() (file, keepFrom uint64, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.broken != nil {
+		return 0, 0, j.broken
+	}
+	if err := j.rotate(); err != nil {
+		return 0, 0, err
+	}
+	file = j.manifest.NextFile
+	j.manifest.NextFile++
+	return file, j.manifest.Segments[len(j.manifest.Segments)-1].File, nil
+}
+
+// installCheckpoint makes recovery begin at a checkpoint. It returns the names
+// of the files that are no longer needed.
+func (j *journal) installCheckpoint(c rowsFile, keepFrom uint64) (obsolete []string, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.broken != nil {
+		return nil, j.broken
+	}
+	before := j.manifest.files()
+	m := j.manifest.clone()
+	m.Checkpoint = &c
+	m.Segments = slices.DeleteFunc(m.Segments, func(s segmentRange) bool { return s.File < keepFrom })
+	if err := j.dir.install(m); err != nil {
+		if errors.Is(err, errInstall) {
+			return nil, j.fail(err)
+		}
+		return nil, err
+	}
+	j.manifest = m
+	after := m.files()
+	for name := range before {
+		if !after[name] {
+			obsolete = append(obsolete, name)
+		}
+	}
+	return obsolete, j.measure()
+}
+
+// measure finds out the size of the log anew.
+func (j *journal) measure() error {
+	closed := int64(0)
+	for _, s := range j.manifest.Segments[:len(j.manifest.Segments)-1] {
+		info, err := j.dir.fs.Stat(j.dir.file(segmentName(s.File)))
+		if err != nil {
+			return err
+		}
+		closed += info.Size()
+	}
+	j.closed = closed
+	j.logBytes.Store(closed + j.current.size())
+	return nil
+}
+
+// close ends the log in a state that recovers without a doubt.
+func (j *journal) close() error {
+	err := j.idle()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.current == nil {
+		return err
+	}
+	err = errors.Join(err, j.current.file.Close())
+	j.current = nil
+	if j.broken == nil {
+		j.broken = kv.ErrClosed
+	}
+	return err
+}
+
+// segments returns how many files the log has.
+func (j *journal) segments() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.manifest.Segments)
+}
+
+// latencies remembers the last durations of syncs.
+type latencies struct {
+	mu   sync.Mutex
+	ring [256]time.Duration
+	n    int
+}
+
+func (l *latencies) add(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ring[l.n%len(l.ring)] = d
+	l.n++
+}
+
+// median returns the median of the last durations, and how many syncs there
+// ever were.
+func (l *latencies) median() (time.Duration, int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last := slices.Clone(l.ring[:min(l.n, len(l.ring))])
+	if len(last) == 0 {
+		return 0, 0
+	}
+	slices.Sort(last)
+	return last[len(last)/2], l.n
+}

@@ -1,0 +1,191 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// keeper writes checkpoints when the log has grown.
+type keeper struct {
+	store *Store
+	ctx   context.Context
+	stop  context.CancelFunc
+	wait  sync.WaitGroup
+	more  chan struct{}
+}
+
+func newKeeper(s *Store) *keeper {
+	k := &keeper{store: s, more: make(chan struct{}, 1)}
+	k.ctx, k.stop = context.WithCancel(context.Background())
+	k.wait.Go(k.run)
+	wake(k.more)
+	return k
+}
+
+// look makes the keeper look at the log, if that may be large enough.
+func (k *keeper) look() {
+	if k.store.disk.journal.logBytes.Load() > k.store.options.CheckpointBytes {
+		wake(k.more)
+	}
+}
+
+func (k *keeper) close() {
+	k.stop()
+	k.wait.Wait()
+}
+
+func (k *keeper) run() {
+	for {
+		select {
+		case <-k.ctx.Done():
+			return
+		case <-k.more:
+			k.store.keepUp(k.ctx)
+		}
+	}
+}
+
+// keepUp writes a checkpoint if the log has grown enough. That it fails is no
+// harm, as the log is still there: it is tried again when the log has grown by
+// another quarter.
+func (s *Store) keepUp(ctx context.Context) {
+	size := s.disk.journal.logBytes.Load()
+	if size <= s.options.CheckpointBytes || size <= s.checkpointAt() {
+		return
+	}
+	if err := s.Checkpoint(ctx); err != nil && ctx.Err() == nil && s.Err() == nil {
+		s.retryAt.Store(size + size/4)
+		s.options.Logger.Warn("checkpoint failed", "error", err)
+	}
+}
+
+// checkpointAt returns the size of the log from which on a checkpoint pays.
+func (s *Store) checkpointAt() int64 {
+	return max(s.options.CheckpointBytes, 2*s.index.bytes(), s.retryAt.Load())
+}
+
+// Checkpoint writes out all rows and deletes the log before, while commits go
+// on. The store does so by itself when its log has grown; by hand it makes the
+// next opening fast. A store in memory does nothing.
+func (s *Store) Checkpoint(ctx context.Context) error {
+	if s.disk == nil {
+		return s.Err()
+	}
+	s.checkpointLock.Lock()
+	defer s.checkpointLock.Unlock()
+	if err := s.Err(); err != nil {
+		return err
+	}
+	start := time.Now()
+	j := s.disk.journal
+	number, keepFrom, err := j.beginCheckpoint()
+	if err != nil {
+		return s.checkpointError(err)
+	}
+	c, err := writeRows(ctx, j.dir, number, &s.index)
+	if err != nil {
+		return s.checkpointError(err)
+	}
+	if err := s.settleRows(ctx); err != nil {
+		return s.checkpointError(err)
+	}
+	obsolete, err := j.installCheckpoint(c, keepFrom)
+	if err != nil {
+		return s.checkpointError(err)
+	}
+	s.retryAt.Store(0)
+	s.checkpoints.Add(1)
+	s.options.Logger.Info("checkpoint", "rows", c.Rows, "bytes", c.Size, "took", time.Since(start))
+	for _, name := range obsolete {
+		if err := j.dir.fs.Remove(j.dir.file(name)); err != nil {
+			s.options.Logger.Warn("obsolete file can't be removed", "error", err)
+		}
+	}
+	return nil
+}
+
+// checkpointError fails the store if the error has stopped its log.
+func (s *Store) checkpointError(err error) error {
+	j := s.disk.journal
+	j.mu.Lock()
+	broken := j.broken
+	j.mu.Unlock()
+	if broken != nil && s.Err() == nil {
+		s.fail(broken, nil)
+	}
+	return fmt.Errorf("embedded: checkpoint: %w", err)
+}
+
+// settleRows returns when every commit that was applied before the call is
+// durable: none of them may be in a checkpoint before it is in the log.
+func (s *Store) settleRows(ctx context.Context) error {
+	s.commitLock.Lock()
+	last := s.groups
+	s.commitLock.Unlock()
+	if s.options.Inline {
+		return s.disk.journal.wait()
+	}
+	for {
+		news := s.news.wait()
+		if s.disk.pipeline.synced.Load() >= last {
+			return nil
+		}
+		if err := s.Err(); err != nil {
+			return err
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Stats is a look at a store.
+type Stats struct {
+	// Keys and Bytes are the rows and the size of their keys and values.
+	Keys, Bytes int64
+	// Memory estimates the memory that rows take, with what is kept of them for
+	// running transactions.
+	Memory int64
+	// Garbage is how many overwritten or deleted values are kept.
+	Garbage int
+	// Commits and Conflicts count since the store was opened, Groups the
+	// groups that commits were logged in.
+	Commits, Conflicts, Groups uint64
+	// Watches is how many watches are open.
+	Watches int
+	// LogBytes and Segments are the size of the log and its files.
+	LogBytes int64
+	Segments int
+	// Checkpoints counts since the store was opened.
+	Checkpoints int64
+	// Syncs counts the syncs of the log since the store was opened, and
+	// SyncMedian is the median duration of the last 256.
+	Syncs      int
+	SyncMedian time.Duration
+}
+
+// rowOverhead is the memory of a row besides its key and value: its place in
+// the tree, its revision, and what the allocator rounds up.
+const rowOverhead = 90
+
+// Stats returns what the store has at the moment.
+func (s *Store) Stats() Stats {
+	s.commitLock.Lock()
+	st := Stats{Commits: s.sequencer.commits, Conflicts: s.sequencer.conflicts, Groups: s.groups,
+		Garbage: s.index.garbage.len(), Checkpoints: s.checkpoints.Load()}
+	s.commitLock.Unlock()
+	s.index.mu.RLock()
+	st.Keys, st.Bytes = s.index.liveKeys, s.index.liveBytes
+	st.Memory = st.Bytes + int64(s.index.tree.Len()+st.Garbage)*rowOverhead
+	s.index.mu.RUnlock()
+	st.Watches = s.watches.count()
+	if s.disk != nil {
+		st.LogBytes, st.Segments = s.disk.journal.logBytes.Load(), s.disk.journal.segments()
+		st.SyncMedian, st.Syncs = s.disk.journal.latency.median()
+	}
+	return st
+}

@@ -1,0 +1,41 @@
+package embedded
+
+import "github.com/tidwall/btree"
+
+// append adds a row behind all others.
+func (l *loader) append(key, value []byte) {
+	l.index.tree.Load(l.index.newRow(key, value, present(0)))
+	l.count(1, len(key)+len(value))
+}
+
+func (l *loader) set(key, value []byte) {
+	previous, replaced := l.index.tree.SetHint(l.index.newRow(key, value, present(0)), &l.index.hint)
+	l.count(1, len(key)+len(value))
+	if replaced {
+		l.forget(previous)
+	}
+}
+
+func (l *loader) clear(key []byte) {
+	if previous, found := l.index.tree.DeleteHint(row{key: view(key)}, &l.index.hint); found {
+		l.forget(previous)
+	}
+}
+
+func (l *loader) clearRange(begin, end []byte) {
+	limit := view(end)
+	l.index.tree.DeleteAscend(row{key: view(begin)}, func(entry row) btree.Action {
+		if entry.key >= limit {
+			return btree.Stop
+		}
+		l.forget(entry)
+		return btree.Delete
+	})
+}
+
+func (l *loader) forget(entry row) { l.count(-1, -len(entry.key)-len(entry.head.value)) }
+
+func (l *loader) count(rows, bytes int) {
+	l.index.liveKeys += int64(rows)
+	l.index.liveBytes += int64(bytes)
+}

@@ -1,0 +1,151 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// disk is what a store in a directory has besides its rows.
+type disk struct {
+	journal *journal
+	lock    io.Closer
+	// pipeline is nil in a store that runs inline.
+	pipeline *pipeline
+	// keeper is nil in a store that runs inline.
+	keeper *keeper
+}
+
+// Open opens the store in dir, and makes it if it is not there. It returns
+// kv.ErrStoreInUse while another Store has it open, in this process or in
+// another, and kv.ErrCorrupt if a file is damaged or missing. A write that a
+// crash cut off is no damage. ctx bounds nothing but the opening.
+func Open(ctx context.Context, dir string, o Options) (*Store, error) {
+	s := newStore(o)
+	d, lock, err := lockDirectory(s.options.FS, dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.load(ctx, d); err != nil {
+		return nil, errors.Join(fmt.Errorf("embedded: opening %s: %w", d.path, err), lock.Close())
+	}
+	s.disk.lock = lock
+	s.sequencer.recorded = true
+	if !s.options.Inline {
+		s.disk.keeper = newKeeper(s)
+		s.disk.pipeline = newPipeline(s, s.disk.journal, s.disk.keeper.look, s.disk.journal.idle)
+	}
+	return s, nil
+}
+
+// load recovers the rows and begins a new segment of the log.
+func (s *Store) load(ctx context.Context, d directory) error {
+	j, err := openJournal(d, s.options.SegmentSize)
+	if err != nil {
+		return err
+	}
+	if err := j.recover(&loader{ctx: ctx, index: &s.index, log: s.options.Logger}); err != nil {
+		return err
+	}
+	version, err := j.start()
+	if err != nil {
+		return errors.Join(err, j.close())
+	}
+	if err := j.sweep(); err != nil {
+		return errors.Join(err, j.close())
+	}
+	s.disk = &disk{journal: j}
+	s.begin(version)
+	return nil
+}
+
+// Close implements kv.Database. It returns after what was committed is
+// durable, and an error if that failed.
+func (s *Store) Close() error {
+	var err error
+	s.closeOnce.Do(func() { err = s.close() })
+	return err
+}
+
+func (s *Store) close() error {
+	s.end(kv.ErrClosed)
+	if s.disk == nil {
+		return nil
+	}
+	if s.disk.keeper != nil {
+		s.disk.keeper.close()
+		s.disk.pipeline.close()
+	}
+	// Waits for a commit or a checkpoint that runs in its caller.
+	s.checkpointLock.Lock()
+	defer s.checkpointLock.Unlock()
+	s.commitLock.Lock()
+	defer s.commitLock.Unlock()
+	err := errors.Join(s.disk.journal.close(), s.disk.lock.Close())
+	if failure := s.Err(); errors.Is(failure, kv.ErrStoreFailed) {
+		return failure
+	}
+	return err
+}
+
+// fail ends the store because the disk did not take groups. Their commits may
+// have been written.
+func (s *Store) fail(cause error, groups []*group) {
+	s.end(fmt.Errorf("%w: %w", kv.ErrStoreFailed, cause))
+	s.options.Logger.Error("store has failed", "error", cause)
+	for _, g := range groups {
+		for _, r := range g.waiters {
+			r.finish(fmt.Errorf("%w: %w", kv.ErrUnknownResult, cause))
+		}
+	}
+}
+
+// answerEarly answers the commits of a group that do not wait for the disk.
+func (s *Store) answerEarly(g *group) {
+	if s.options.SyncOff {
+		s.publish(g)
+	}
+	kept := g.waiters[:0]
+	for _, r := range g.waiters {
+		if s.options.SyncOff || r.noSync {
+			r.finish(nil)
+		} else {
+			kept = append(kept, r)
+		}
+	}
+	clear(g.waiters[len(kept):])
+	g.waiters = kept
+}
+
+// commitInline takes one commit all the way in the caller.
+func (s *Store) commitInline(r *request) {
+	s.commitLock.Lock()
+	defer s.commitLock.Unlock()
+	if err := s.Err(); err != nil {
+		r.finish(err)
+		return
+	}
+	g := &group{body: s.body[:0]}
+	if s.sequencer.run(g, []*request{r}); g.empty() {
+		return
+	}
+	s.groups++
+	s.sequenced.Store(int64(g.last))
+	s.body = g.body
+	if s.disk != nil {
+		err := s.disk.journal.persist(g)
+		if err == nil && !s.options.SyncOff {
+			err = s.disk.journal.wait()
+		}
+		if err != nil {
+			s.fail(err, []*group{g})
+			return
+		}
+	}
+	s.publish(g)
+	r.finish(nil)
+	s.sequencer.collect(s.options.Clock.Now())
+}

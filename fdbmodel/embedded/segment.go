@@ -1,0 +1,166 @@
+package embedded
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+
+	"github.com/cockroachdb/pebble/v2/record"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+const (
+	headerSize    = len(storeID{}) + 8 + 8 + 8 + 4
+	segmentBuffer = 256 << 10
+)
+
+// header begins each record of the log. It can be found in the middle of
+// damage: by the store's id and a checksum of its own.
+type header struct {
+	store storeID
+	// seq numbers the records of a store without a gap.
+	seq uint64
+	// durable is a record that was known to be synced, with all before it, when
+	// this one was written. A store that has this one and misses that one was
+	// damaged; otherwise its last write was merely cut off.
+	durable uint64
+	// version is the last commit version in the record.
+	version kv.Version
+}
+
+func (h header) encode() (b [headerSize]byte) {
+	to := append(b[:0], h.store[:]...)
+	to = binary.LittleEndian.AppendUint64(to, h.seq)
+	to = binary.LittleEndian.AppendUint64(to, h.durable)
+	to = binary.LittleEndian.AppendUint64(to, uint64(h.version))
+	binary.LittleEndian.AppendUint32(to, crc32.Checksum(to, castagnoli))
+	return b
+}
+
+// decodeHeader returns false if b does not begin with a header of the store.
+func decodeHeader(b []byte, store storeID) (h header, ok bool) {
+	if len(b) < headerSize || !bytes.HasPrefix(b, store[:]) {
+		return h, false
+	}
+	sum := binary.LittleEndian.Uint32(b[headerSize-4:])
+	if crc32.Checksum(b[:headerSize-4], castagnoli) != sum {
+		return h, false
+	}
+	numbers := b[len(store):]
+	return header{store: store, seq: binary.LittleEndian.Uint64(numbers), durable: binary.LittleEndian.Uint64(numbers[8:]),
+		version: kv.Version(binary.LittleEndian.Uint64(numbers[16:]))}, true
+}
+
+// promised returns the highest record that any header in b says was synced.
+func promised(b []byte, store storeID) uint64 {
+	most := uint64(0)
+	for {
+		i := bytes.Index(b, store[:])
+		if i < 0 {
+			return most
+		}
+		if h, ok := decodeHeader(b[i:], store); ok {
+			most = max(most, h.durable)
+		}
+		b = b[i+1:]
+	}
+}
+
+// segment is the file of the log that is being written.
+type segment struct {
+	file    vfs.File
+	buffer  *bufio.Writer
+	records *record.Writer
+}
+
+// createSegment makes a file whose name is durable.
+func createSegment(d directory, number uint64) (*segment, error) {
+	f, err := d.fs.Create(d.file(segmentName(number)), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(f.Sync(), d.sync()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	buffer := bufio.NewWriterSize(f, segmentBuffer)
+	return &segment{file: f, buffer: buffer, records: record.NewWriter(buffer)}, nil
+}
+
+func (s *segment) append(h header, body []byte) error {
+	w, err := s.records.Next()
+	if err != nil {
+		return err
+	}
+	head := h.encode()
+	if _, err := w.Write(head[:]); err != nil {
+		return err
+	}
+	_, err = w.Write(body)
+	return err
+}
+
+// sync returns when everything appended is on the disk.
+func (s *segment) sync() error {
+	if err := s.records.Flush(); err != nil {
+		return err
+	}
+	return s.file.SyncData()
+}
+
+func (s *segment) size() int64 { return s.records.Size() }
+
+// segmentReader reads the records of one file in order.
+type segmentReader struct {
+	dir     directory
+	name    string
+	store   storeID
+	file    vfs.File
+	records *record.Reader
+	body    bytes.Buffer
+}
+
+func openSegment(d directory, number uint64, store storeID) (*segmentReader, error) {
+	name := segmentName(number)
+	f, err := d.fs.Open(d.file(name), vfs.SequentialReadsOption)
+	if err != nil {
+		return nil, err
+	}
+	return &segmentReader{dir: d, name: name, store: store, file: f,
+		records: record.NewReader(bufio.NewReaderSize(f, segmentBuffer), 0)}, nil
+}
+
+func (r *segmentReader) close() error { return r.file.Close() }
+
+// errTail is returned where the records that can be read end, be it at the end
+// of the file, in a record that was cut off, or at damage.
+var errTail = errors.New("embedded: end of the readable records")
+
+// next returns a record, valid until the next call.
+func (r *segmentReader) next() (header, []byte, error) {
+	records, err := r.records.Next()
+	if err == nil {
+		r.body.Reset()
+		_, err = r.body.ReadFrom(records)
+	}
+	if err != nil {
+		if err == io.EOF || unreadableRecord(err) {
+			err = errTail
+		}
+		return header{}, nil, err
+	}
+	h, ok := decodeHeader(r.body.Bytes(), r.store)
+	if !ok {
+		return header{}, nil, r.dir.corrupt(r.name, "a record is not of this store")
+	}
+	return h, r.body.Bytes()[headerSize:], nil
+}
+
+func unreadableRecord(err error) bool {
+	return errors.Is(err, record.ErrInvalidChunk) || errors.Is(err, record.ErrZeroedChunk) ||
+		errors.Is(err, record.ErrUnexpectedEOF)
+}
