@@ -187,3 +187,11 @@ const (
 	// CompareAndClear clears the key if its value equals param.
 	CompareAndClear
 )
+
+// Local is implemented by a Database that only this process can reach, so that
+// whoever used the store before this opening is gone.
+type Local interface {
+	// Opening names this opening of the store. No two openings of a store
+	// have the same name.
+	Opening() string
+}

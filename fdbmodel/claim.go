@@ -1,0 +1,303 @@
+package fdbmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// MaxClaim is the most futures that one Claim takes.
+const MaxClaim = 128
+
+// ClaimRequest says what a worker wants.
+type ClaimRequest struct {
+	// Free is what the worker has free. What is claimed together fits into it,
+	// slots aside.
+	Free Resources
+	// Max is the most futures to take, at most MaxClaim. It may exceed the
+	// free slots: what waits for a slot is claimed ahead.
+	Max int
+	// Runs tells whether the worker can run a function. Defaults to what it
+	// registered with.
+	Runs func(function string) bool
+}
+
+// ClaimedFuture is a future that a worker holds.
+type ClaimedFuture struct {
+	ID       ID
+	Token    Token
+	Spec     *Spec
+	Attempts Attempts
+	// Cancel is set if somebody wants the future no more.
+	Cancel *CancelRequest
+	// Inline are the arguments unless Spec.ArgsRef is set.
+	Inline []byte
+	// Err is set if the future's records can't be read. It goes back with
+	// PutBack.
+	Err error
+
+	class class
+}
+
+// Attempt is the number of the attempt that the claim is for, from 1.
+func (c *ClaimedFuture) Attempt() int { return c.Attempts.Failed + 1 }
+
+// ClaimAnswer is what a Claim took.
+type ClaimAnswer struct {
+	Futures []ClaimedFuture
+	// More is set when there was more that fits than was taken.
+	More bool
+	// Conflicts is how often other workers were faster.
+	Conflicts int
+}
+
+// Claim takes ready futures for the worker, in one transaction whose cost does
+// not depend on how many are pending, and reads them in another after it. It
+// returns an empty answer if nothing fits, and ErrReaped. If the commit is
+// unknown, the worker's own list of claims tells what it took. An error after
+// the commit leaves the futures in that list: Leave or a reaper gives them
+// back.
+func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer, error) {
+	req.Max = min(req.Max, MaxClaim)
+	if req.Runs == nil {
+		req.Runs = r.info.Runs
+	}
+	if req.Max <= 0 {
+		return ClaimAnswer{}, nil
+	}
+	r.mu.Lock()
+	r.sequence++
+	token := Token{Worker: r.info.ID, Sequence: r.sequence}
+	r.mu.Unlock()
+
+	var taken []readyEntry
+	var answer ClaimAnswer
+	result, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-claim", NoSync: true}, func(tx kv.Attempt) error {
+		var err error
+		taken, answer.More, err = r.claimIn(ctx, tx, token, req)
+		return err
+	})
+	answer.Conflicts = result.Conflicts
+	r.scan.felt(result.Conflicts)
+	if err != nil || len(taken) == 0 {
+		return answer, err
+	}
+	r.mu.Lock()
+	r.held[token.Sequence] = len(taken)
+	r.mu.Unlock()
+	answer.Futures, err = r.readClaimed(ctx, token, taken, result.Version)
+	return answer, err
+}
+
+func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token Token, req ClaimRequest) ([]readyEntry, bool, error) {
+	listKey := r.cluster.keys.claims(r.info.ID, token.Sequence)
+	alive := r.askAlive(tx)
+	if tx.MaybeCommitted {
+		list, err := tx.Get(listKey).Wait(ctx)
+		if err != nil {
+			return nil, false, err
+		}
+		if list != nil {
+			taken, err := r.recoverClaim(ctx, tx, listKey, list)
+			return taken, true, err
+		}
+	}
+	found, more, err := r.look(ctx, tx.Snapshot(), req, tx.Number > 1)
+	if err != nil {
+		return nil, false, err
+	}
+	if err := r.checkAlive(ctx, alive); err != nil || len(found) == 0 {
+		return nil, false, err
+	}
+	claim, err := encodeStamped(&Claim{Token: token})
+	if err != nil {
+		return nil, false, err
+	}
+	w := r.cluster.changes(tx)
+	ids := make([]ID, len(found))
+	for i := range found {
+		e := &found[i]
+		ids[i] = e.id
+		tx.AddReadConflictKey(e.key)
+		tx.Clear(e.key)
+		tx.SetVersionstampedValue(r.cluster.keys.state(e.id, stateClaim), claim, stampOffset)
+		w.count(e.id, e.class.queue, e.class.group, Ready, -1)
+		w.count(e.id, e.class.queue, e.class.group, Claimed, 1)
+	}
+	list, err := encodeRecord(&claimBatch{IDs: packIDs(ids)})
+	if err != nil {
+		return nil, false, err
+	}
+	// The late twin of an attempt with an unknown result can't land beside
+	// its retry.
+	tx.AddReadConflictKey(listKey)
+	tx.Set(listKey, list)
+	return found, more, w.flush()
+}
+
+// recoverClaim finds out what an attempt with an unknown result took.
+func (r *Registration) recoverClaim(ctx context.Context, tx kv.Reader, key, value []byte) ([]readyEntry, error) {
+	var batch claimBatch
+	if err := decodeRecord(key, value, &batch); err != nil {
+		return nil, err
+	}
+	ids := unpackIDs(batch.IDs)
+	pending := make([]pendingRow, len(ids))
+	for i, id := range ids {
+		pending[i] = r.cluster.keys.askRecord(tx, id)
+	}
+	taken := make([]readyEntry, 0, len(ids))
+	for i, id := range ids {
+		row, _, err := pending[i].wait(ctx)
+		if err != nil && !errors.Is(err, ErrNewerRecord) && !errors.Is(err, ErrBadRecord) {
+			return nil, err
+		}
+		e := readyEntry{id: id}
+		if row.Spec != nil {
+			e.function, e.class = row.Spec.Function, row.Spec.class()
+		}
+		taken = append(taken, e)
+	}
+	return taken, nil
+}
+
+// look finds what to take: in one random shard, and in all if that has not
+// enough. contended chooses a random block, so that workers that look at the
+// same place at the same time take different futures.
+func (r *Registration) look(ctx context.Context, tx kv.Reader, req ClaimRequest, contended bool) ([]readyEntry, bool, error) {
+	c, now := r.cluster, r.cluster.clock.Now()
+	shards, first := c.config.Shards, c.random.intn(c.config.Shards)
+	page := req.Max + 1
+	if contended || r.scan.crowded() {
+		page = req.Max * scanBlocks
+	}
+	queues := r.info.Queues
+	if len(queues) > 1 {
+		at := c.random.intn(len(queues))
+		queues = append(append([]string(nil), queues[at:]...), queues[:at]...)
+	}
+	if !now.Before(r.scan.lookAt) {
+		r.scan.lookAt = now.Add(classRefresh)
+		for _, q := range queues {
+			if err := r.scan.discover(ctx, tx, first, q, now); err != nil {
+				return nil, false, err
+			}
+		}
+	}
+	var taken []readyEntry
+	free := req.Free
+	free.Slots = req.Max
+	for round, from := 0, 0; round < 2; round++ {
+		until := []int{1, shards}[round]
+		var looks []asked
+		for n := from; n < until; n++ {
+			for _, q := range queues {
+				w := want{queue: q, free: free, runs: req.Runs, page: page}
+				looks = append(looks, r.scan.ask(tx, (first+n)%shards, w))
+			}
+		}
+		from = until
+		for _, a := range looks {
+			a.want.free = free
+			found, err := r.scan.collect(ctx, tx, a, now, page)
+			if err != nil {
+				return nil, false, err
+			}
+			more := false
+			taken, free, more = r.choose(taken, free, found)
+			if more {
+				return taken, true, nil
+			}
+		}
+		if len(taken) > 0 && round == 0 && req.Max <= len(taken)*2 {
+			break
+		}
+	}
+	return taken, false, nil
+}
+
+// choose takes from found what fits into free, from a random aligned block
+// where there is more than enough. It tells whether something was left.
+func (r *Registration) choose(taken []readyEntry, free Resources, found []readyEntry) ([]readyEntry, Resources, bool) {
+	if block := free.Slots; len(found) >= 2*block && block > 0 {
+		at := block * r.cluster.random.intn(len(found)/block)
+		found = append(append([]readyEntry(nil), found[at:]...), found[:at]...)
+	}
+	for i := range found {
+		if free.Slots == 0 {
+			return taken, free, true
+		}
+		q := Requirements{CPU: found[i].class.cpu, RAM: found[i].class.ram, GPU: found[i].class.gpu}
+		if free.Fit(q) {
+			free = free.Take(q)
+			taken = append(taken, found[i])
+		}
+	}
+	return taken, free, false
+}
+
+// readClaimed fetches what was taken, outside of the conflict window.
+func (r *Registration) readClaimed(ctx context.Context, token Token, taken []readyEntry, at kv.Version) ([]ClaimedFuture, error) {
+	keys := r.cluster.keys
+	var futures []ClaimedFuture
+	err := r.cluster.view(ctx, func(tx kv.Attempt) error {
+		if tx.Number == 1 && at != kv.NoVersion {
+			tx.SetReadVersion(at)
+		}
+		futures = make([]ClaimedFuture, 0, len(taken))
+		pending := make([]pendingRow, len(taken))
+		for i := range taken {
+			pending[i] = pendingRow{taken[i].id, keys, tx.Snapshot().GetRange(keys.rowRange(taken[i].id),
+				kv.RangeOptions{Limit: maxRowKeys})}
+		}
+		for i := range taken {
+			f := ClaimedFuture{ID: taken[i].id, Token: token, class: taken[i].class}
+			if err := f.read(ctx, pending[i]); err != nil {
+				return err
+			}
+			futures = append(futures, f)
+		}
+		return nil
+	})
+	return futures, err
+}
+
+// read fills in a future. Only the store's errors are returned; those of the
+// future's records are kept in it.
+func (f *ClaimedFuture) read(ctx context.Context, p pendingRow) error {
+	page, err := p.pending.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	row := Row{ID: f.ID}
+	skip := len(p.keys.row(f.ID))
+	for _, item := range page.Items {
+		rest := tuple.NewReader(item.Key[skip:])
+		if first := rest; first.Text() == rowArgs {
+			f.Inline = item.Value
+			continue
+		}
+		if err := row.add(item, rest); err != nil {
+			f.Err = err
+		}
+	}
+	if f.Err == nil && row.Spec == nil {
+		f.Err = fmt.Errorf("future %s: %w: it has no spec", f.ID, ErrBadRecord)
+	}
+	f.Spec, f.Attempts, f.Cancel = row.Spec, row.Attempts, row.Cancel
+	if f.Err == nil && !f.Spec.ArgsKey {
+		f.Inline = f.Spec.Args
+	}
+	return nil
+}
+
+// stubSpec stands for a spec that can't be read, as far as the index needs it.
+func (f *ClaimedFuture) stubSpec() *Spec {
+	if f.Spec != nil {
+		return f.Spec
+	}
+	return &Spec{Queue: f.class.queue, Group: f.class.group}
+}

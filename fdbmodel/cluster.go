@@ -1,0 +1,236 @@
+package fdbmodel
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/internal/clock"
+)
+
+// Config is what all processes of a cluster must agree on. It is written by
+// whoever opens the cluster first and obeyed by everybody after.
+type Config struct {
+	// Format is the version of the keyspace. A newer one is ErrNewerRecord.
+	Format int `msgpack:"f" json:"format"`
+	// Shards is a power of two from 1 to 256 that spreads the hot keys. Order
+	// and priority hold within a shard. Defaults to 16.
+	Shards int `msgpack:"s" json:"shards"`
+	// Heartbeat is how often a worker says that it lives. Defaults to 5 s.
+	Heartbeat time.Duration `msgpack:"h" json:"heartbeat_ns"`
+	// DeadAfter is how long a heartbeat may stand still, by the observer's own
+	// clock, before the worker counts as dead. Defaults to 3 heartbeats.
+	DeadAfter time.Duration `msgpack:"d" json:"dead_after_ns"`
+	// Retention is how long finished futures are kept. Defaults to 24 h.
+	Retention time.Duration `msgpack:"r" json:"retention_ns"`
+}
+
+const (
+	keyspaceFormat    = 1
+	defaultShards     = 16
+	maxShards         = 256
+	defaultHeartbeat  = 5 * time.Second
+	heartbeatsToDeath = 3
+	defaultRetention  = 24 * time.Hour
+)
+
+// WithDefaults returns the config with its empty fields filled in.
+func (c Config) WithDefaults() Config {
+	if c.Format == 0 {
+		c.Format = keyspaceFormat
+	}
+	if c.Shards == 0 {
+		c.Shards = defaultShards
+	}
+	if c.Heartbeat == 0 {
+		c.Heartbeat = defaultHeartbeat
+	}
+	if c.DeadAfter == 0 {
+		c.DeadAfter = heartbeatsToDeath * c.Heartbeat
+	}
+	if c.Retention == 0 {
+		c.Retention = defaultRetention
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.Format > keyspaceFormat:
+		return fmt.Errorf("cluster has keyspace format %d, this process reads %d: %w", c.Format, keyspaceFormat, ErrNewerRecord)
+	case c.Shards < 1 || c.Shards > maxShards || c.Shards&(c.Shards-1) != 0:
+		return fmt.Errorf("%w: %d shards: use a power of two from 1 to %d", ErrBadSpec, c.Shards, maxShards)
+	case c.Heartbeat < time.Millisecond || c.DeadAfter < 2*c.Heartbeat:
+		return fmt.Errorf("%w: heartbeat %v, dead after %v: the second must be at least twice the first",
+			ErrBadSpec, c.Heartbeat, c.DeadAfter)
+	case c.Retention < 0:
+		return fmt.Errorf("%w: retention %v is negative", ErrBadSpec, c.Retention)
+	}
+	return nil
+}
+
+// Options of Open. The zero value is right outside of tests.
+type Options struct {
+	// Config is used if the cluster has none yet.
+	Config Config
+	// Clock defaults to the machine's.
+	Clock clock.Clock
+	// Random is where ids, tokens and jitter come from. Defaults to crypto/rand.
+	Random io.Reader
+	// Sleep waits between two attempts of a transaction. Defaults to a timer.
+	Sleep func(context.Context, time.Duration) error
+}
+
+// Cluster is the data model over one cluster's keys in a store. Its methods
+// may be called from many goroutines. Each says what it does on an unknown
+// commit; where nothing is said, it only reads.
+//
+// Every method returns the store's own errors as they are (see package kv), and
+// ctx's error when that ends.
+type Cluster struct {
+	db      kv.Database
+	name    string
+	keys    keyspace
+	config  Config
+	clock   clock.Clock
+	random  *lockedReader
+	sleep   func(context.Context, time.Duration) error
+	ids     idSource
+	hub     *hub
+	opening string
+
+	resolved    resolvedNames
+	openingMu   sync.Mutex
+	openingDone bool
+}
+
+// Open returns the model of a cluster, and writes its config if it has none.
+// A config that other processes wrote first wins over the one in o. Open
+// returns ErrBadName, ErrBadSpec for a config that can't be, and
+// ErrNewerRecord. An unknown commit is retried and harmless.
+func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster, error) {
+	if err := CheckClusterName(name); err != nil {
+		return nil, err
+	}
+	c := &Cluster{db: db, name: name, keys: newKeyspace(name), clock: o.Clock, sleep: o.Sleep}
+	if c.clock == nil {
+		c.clock = clock.Real{}
+	}
+	if o.Random == nil {
+		o.Random = rand.Reader
+	}
+	c.random = &lockedReader{r: o.Random}
+	c.ids.random = c.random
+	c.hub = newHub()
+	if local, ok := db.(kv.Local); ok {
+		c.opening = local.Opening()
+	}
+	wanted := o.Config.WithDefaults()
+	if err := wanted.validate(); err != nil {
+		return nil, err
+	}
+	_, err := c.transact(ctx, kv.Options{Tag: "futura-open"}, func(tx kv.Attempt) error {
+		return c.readConfig(ctx, tx, wanted)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open cluster %q: %w", name, err)
+	}
+	c.keys.shards = c.config.Shards
+	return c, nil
+}
+
+func (c *Cluster) readConfig(ctx context.Context, tx kv.Tx, wanted Config) error {
+	key := c.keys.config()
+	value, err := tx.Get(key).Wait(ctx)
+	if err != nil {
+		return err
+	}
+	if value == nil {
+		c.config = wanted
+		encoded, err := encodeRecord(wanted)
+		if err != nil {
+			return err
+		}
+		tx.Set(key, encoded)
+		return nil
+	}
+	c.config = Config{}
+	if err := decodeRecord(key, value, &c.config); err != nil {
+		return err
+	}
+	return c.config.validate()
+}
+
+// Name returns the cluster's name.
+func (c *Cluster) Name() string { return c.name }
+
+// Config returns what the cluster was created with.
+func (c *Cluster) Config() Config { return c.config }
+
+// Now returns the time by the cluster's clock.
+func (c *Cluster) Now() time.Time { return c.clock.Now() }
+
+// Clock returns the cluster's clock.
+func (c *Cluster) Clock() clock.Clock { return c.clock }
+
+// Database returns the store, for transactions that hold the caller's own keys
+// and the cluster's together.
+func (c *Cluster) Database() kv.Database { return c.db }
+
+// DrawIDs returns n new ids that share a shard.
+func (c *Cluster) DrawIDs(n int) ([]ID, error) {
+	return c.ids.draw(c.clock.Now(), c.config.Shards, n)
+}
+
+// DrawWorkerID returns an id for one start of a worker.
+func (c *Cluster) DrawWorkerID() (WorkerID, error) {
+	id, err := drawHex(c.random)
+	return WorkerID(id), err
+}
+
+// DrawSessionID returns an id for one client process.
+func (c *Cluster) DrawSessionID() (SessionID, error) {
+	id, err := drawHex(c.random)
+	return SessionID(id), err
+}
+
+// transact is the only way from the model to the store's commits.
+func (c *Cluster) transact(ctx context.Context, o kv.Options, fn func(kv.Attempt) error) (kv.Result, error) {
+	return kv.Transact(ctx, c.db, kv.Retry{Options: o, Sleep: c.sleep, Random: c.random.float}, fn)
+}
+
+// view runs fn in a transaction that writes nothing.
+func (c *Cluster) view(ctx context.Context, fn func(kv.Attempt) error) error {
+	_, err := c.transact(ctx, kv.Options{Tag: "futura-read"}, fn)
+	return err
+}
+
+// lockedReader shares one source of randomness among goroutines.
+type lockedReader struct {
+	mu sync.Mutex
+	r  io.Reader
+}
+
+// Read implements io.Reader.
+func (l *lockedReader) Read(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.r.Read(b)
+}
+
+// float returns a number in [0,1).
+func (l *lockedReader) float() float64 { return float64(l.uint64()>>11) / (1 << 53) }
+
+func (l *lockedReader) intn(n int) int { return int(l.uint64() % uint64(n)) }
+
+// uint64 is used where bad randomness costs speed only: an error counts as 0.
+func (l *lockedReader) uint64() uint64 {
+	var b [8]byte
+	_, _ = io.ReadFull(l, b[:])
+	return binary.LittleEndian.Uint64(b[:])
+}

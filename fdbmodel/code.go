@@ -1,0 +1,263 @@
+package fdbmodel
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"sort"
+	"sync"
+
+	"github.com/ipfs/go-cid"
+	"github.com/multiformats/go-multihash"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// MaxModule is the largest WASM module, in bytes.
+const MaxModule = 64 << 20
+
+// Module describes a stored WASM module.
+type Module struct {
+	CID      string   `msgpack:"-" json:"cid"`
+	Size     int64    `msgpack:"s" json:"size"`
+	StoredAt int64    `msgpack:"t" json:"stored_at_ms"`
+	Aliases  []string `msgpack:"-" json:"aliases,omitempty"`
+}
+
+type aliasRecord struct {
+	CID string `msgpack:"c"`
+	At  int64  `msgpack:"t"`
+}
+
+// ModuleCID returns the content id of a module: CID version 1, raw, sha2-256,
+// in base32.
+func ModuleCID(module []byte) (string, error) {
+	sum := sha256.Sum256(module)
+	mh, err := multihash.Encode(sum[:], multihash.SHA2_256)
+	if err != nil {
+		return "", err
+	}
+	return cid.NewCidV1(cid.Raw, mh).String(), nil
+}
+
+// PutModule stores a module under its content id, and makes alias, if it is not
+// empty, stand for it from now on. Futures that were submitted with the alias
+// before keep the module that they were submitted with. It returns ErrTooLarge
+// and ErrBadName. An unknown commit is retried and harmless.
+func (c *Cluster) PutModule(ctx context.Context, module []byte, alias string) (Module, error) {
+	if len(module) == 0 || len(module) > MaxModule {
+		return Module{}, fmt.Errorf("%w: module of %d bytes: use 1 to %d", ErrTooLarge, len(module), MaxModule)
+	}
+	if alias != "" {
+		if err := CheckAlias(alias); err != nil {
+			return Module{}, err
+		}
+	}
+	id, err := ModuleCID(module)
+	if err != nil {
+		return Module{}, err
+	}
+	info := Module{CID: id, Size: int64(len(module)), StoredAt: millis(c.clock.Now())}
+	if err := c.putPieces(ctx, module, func(i int) []byte { return c.keys.codeBody(id, i) }); err != nil {
+		return info, err
+	}
+	value, err := encodeRecord(&info)
+	if err != nil {
+		return info, err
+	}
+	_, err = c.transact(ctx, kv.Options{Tag: "futura-code"}, func(tx kv.Attempt) error {
+		tx.Set(c.keys.codeInfo(id), value)
+		if alias == "" {
+			return nil
+		}
+		named, err := encodeRecord(&aliasRecord{CID: id, At: info.StoredAt})
+		if err != nil {
+			return err
+		}
+		tx.Set(c.keys.alias(alias), named)
+		return nil
+	})
+	if err == nil && alias != "" {
+		info.Aliases = []string{alias}
+	}
+	return info, err
+}
+
+// GetModule returns a module's bytes, checked against its content id. It
+// returns ErrNotFound, and ErrBadRecord where the bytes are not the module's.
+func (c *Cluster) GetModule(ctx context.Context, id string) ([]byte, error) {
+	info, err := c.moduleInfo(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	module, err := c.readPieces(ctx, info.Size, func(i int) []byte { return c.keys.codeBody(id, i) })
+	if err != nil {
+		return nil, fmt.Errorf("module %s: %w", id, err)
+	}
+	if found, err := ModuleCID(module); err != nil || found != id {
+		return nil, fmt.Errorf("module %s: %w: its bytes have the id %s", id, ErrBadRecord, found)
+	}
+	return module, nil
+}
+
+func (c *Cluster) moduleInfo(ctx context.Context, id string) (Module, error) {
+	info := Module{CID: id}
+	err := c.view(ctx, func(tx kv.Attempt) error {
+		key := c.keys.codeInfo(id)
+		value, err := tx.Snapshot().Get(key).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		if value == nil {
+			return fmt.Errorf("module %s: %w", id, ErrNotFound)
+		}
+		return decodeRecord(key, value, &info)
+	})
+	if err == nil && (info.Size < 1 || info.Size > MaxModule) {
+		err = fmt.Errorf("module %s: %w: %d bytes", id, ErrBadRecord, info.Size)
+	}
+	return info, err
+}
+
+// ResolveFunction returns a function's name with its alias, if it is one,
+// replaced by the content id of the module that it stands for now. It returns
+// ErrBadName, and ErrNotFound for a module or alias that is not stored.
+func (c *Cluster) ResolveFunction(ctx context.Context, function string) (string, error) {
+	if err := CheckFunctionName(function); err != nil {
+		return "", err
+	}
+	module, method, ok := splitWasm(function)
+	if !ok || c.resolved.has(function) {
+		return function, nil
+	}
+	id, err := c.resolveModule(ctx, module)
+	if err != nil {
+		return "", fmt.Errorf("function %s: %w", function, err)
+	}
+	if method != "" {
+		method = "/" + method
+	}
+	name := "wasm:" + id + method
+	c.resolved.add(name)
+	return name, nil
+}
+
+// resolvedNames remembers functions by content id that are known to be stored.
+// It forgets all when it is full.
+type resolvedNames struct {
+	mu    sync.Mutex
+	names map[string]struct{}
+}
+
+const maxResolvedNames = 4096
+
+func (r *resolvedNames) has(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ok := r.names[name]
+	return ok
+}
+
+func (r *resolvedNames) add(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.names == nil || len(r.names) >= maxResolvedNames {
+		r.names = map[string]struct{}{}
+	}
+	r.names[name] = struct{}{}
+}
+
+func (c *Cluster) resolveModule(ctx context.Context, name string) (string, error) {
+	var id string
+	err := c.view(ctx, func(tx kv.Attempt) error {
+		asked, info := tx.Snapshot().Get(c.keys.alias(name)), tx.Snapshot().Get(c.keys.codeInfo(name))
+		value, err := asked.Wait(ctx)
+		if err != nil {
+			return err
+		}
+		if value != nil {
+			var record aliasRecord
+			err := decodeRecord(c.keys.alias(name), value, &record)
+			id = record.CID
+			return err
+		}
+		stored, err := info.Wait(ctx)
+		if err == nil && stored == nil {
+			err = fmt.Errorf("%w: no module and no alias has this name; store one first", ErrNotFound)
+		}
+		id = name
+		return err
+	})
+	return id, err
+}
+
+// Modules returns all stored modules with their aliases, sorted by content id.
+func (c *Cluster) Modules(ctx context.Context) ([]Module, error) {
+	aliases := map[string][]string{}
+	aliasPrefix := c.keys.global(subAliases)
+	err := c.eachKey(ctx, kv.Prefix(aliasPrefix), func(item kv.KeyValue) error {
+		var record aliasRecord
+		rest := tuple.NewReader(item.Key[len(aliasPrefix):])
+		if err := decodeRecord(item.Key, item.Value, &record); err != nil {
+			return err
+		}
+		aliases[record.CID] = append(aliases[record.CID], rest.Text())
+		return rest.Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	var modules []Module
+	prefix := c.keys.global(subCode)
+	r := kv.Prefix(prefix)
+	for {
+		var page kv.Page
+		err := c.view(ctx, func(tx kv.Attempt) error {
+			var err error
+			page, err = tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: 1}).Wait(ctx)
+			return err
+		})
+		if err != nil || len(page.Items) == 0 {
+			return modules, err
+		}
+		rest := tuple.NewReader(page.Items[0].Key[len(prefix):])
+		id := rest.Text()
+		if err := rest.Err(); err != nil {
+			return nil, fmt.Errorf("%s: %w: %w", tuple.String(page.Items[0].Key), ErrBadRecord, err)
+		}
+		r.Begin = kv.AfterPrefix(c.keys.codeOf(id))
+		// A module without info is still being written.
+		info, err := c.moduleInfo(ctx, id)
+		if err == nil {
+			info.Aliases = aliases[id]
+			sort.Strings(info.Aliases)
+			modules = append(modules, info)
+		}
+	}
+}
+
+// eachKey calls fn for each key of a range, read in pages at different versions.
+func (c *Cluster) eachKey(ctx context.Context, r kv.Range, fn func(kv.KeyValue) error) error {
+	const page = 500
+	for {
+		var items kv.Page
+		err := c.view(ctx, func(tx kv.Attempt) error {
+			var err error
+			items, err = tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: page}).Wait(ctx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, item := range items.Items {
+			if err := fn(item); err != nil {
+				return err
+			}
+		}
+		if !items.More {
+			return nil
+		}
+		r.Begin = kv.After(items.Items[len(items.Items)-1].Key)
+	}
+}

@@ -1,0 +1,117 @@
+package fdbmodel
+
+import "time"
+
+// Conditions of the table of transitions.
+var (
+	always        = condition{"", nil}
+	holdsClaim    = condition{"token holds the claim", func(r *Row, e *Event) bool { return r.Claim.Token == e.Token }}
+	claimOfWorker = condition{"worker holds the claim", func(r *Row, e *Event) bool {
+		return r.Claim.Worker == e.Token.Worker
+	}}
+	cancelAsked   = condition{"cancel was asked", func(r *Row, _ *Event) bool { return r.Cancel != nil }}
+	permanent     = condition{"failure is permanent", func(_ *Row, e *Event) bool { return e.Permanent || !e.Exception.Kind.Retryable() }}
+	attemptsSpent = condition{"attempts are spent", func(r *Row, _ *Event) bool { return r.Attempts.Failed+1 >= r.Spec.MaxRetries+1 }}
+	crashesSpent  = condition{"crashes are spent", func(r *Row, _ *Event) bool { return r.Attempts.Crashes+1 >= maxCrashes }}
+	withoutWait   = condition{"retry in 0 was asked", func(_ *Row, e *Event) bool { return e.RetryIn != nil && *e.RetryIn <= 0 }}
+	isDue         = condition{"due", func(r *Row, e *Event) bool { return r.Attempts.Due <= millis(e.Now) }}
+)
+
+func (c condition) and(d condition) condition {
+	return condition{c.text + ", " + d.text, func(r *Row, e *Event) bool { return c.holds(r, e) && d.holds(r, e) }}
+}
+
+// Effects of the table of transitions. Row is passed by pointer to a copy;
+// what its pointers lead to is replaced, never changed.
+var (
+	nothing       = effect{"", func(*Row, *Event) {}}
+	setClaim      = effect{"set claim", func(r *Row, e *Event) { r.Claim = &Claim{Token: e.Token} }}
+	setResult     = effect{"set result", func(r *Row, e *Event) { r.Result, r.Cancel = e.Result, nil }}
+	askCancel     = effect{"set cancel", func(r *Row, e *Event) { r.Cancel = e.Cancel }}
+	dropClaim     = effect{"clear claim", func(r *Row, _ *Event) { r.Claim, r.Attempts.Due = nil, 0 }}
+	becomeReady   = effect{"clear due time", func(r *Row, _ *Event) { r.Attempts.Due = 0 }}
+	failCancelled = effect{"final exception: cancelled", applyCancelled}
+	failLost      = effect{"count crash, final exception: lost", applyLost}
+	countCrash    = effect{"clear claim, count crash", func(r *Row, _ *Event) {
+		r.Claim, r.Attempts.Due = nil, 0
+		r.Attempts.Crashes++
+	}}
+	failAttempt = effect{"count attempt, final exception", func(r *Row, e *Event) { countAttempt(r, e, true) }}
+	retryNow    = effect{"count attempt, exception", func(r *Row, e *Event) { countAttempt(r, e, false) }}
+	retryLater  = effect{"count attempt, exception, set due time", func(r *Row, e *Event) {
+		countAttempt(r, e, false)
+		wait := r.Spec.Backoff.wait(r.Attempts.Failed, e.Jitter)
+		if e.RetryIn != nil {
+			wait = *e.RetryIn
+		}
+		r.Attempts.Due = max(1, millis(e.Now.Add(wait)))
+	}}
+	putBackLater = effect{"clear claim, count put-back, set due time", func(r *Row, e *Event) {
+		r.Claim = nil
+		r.Attempts.PutBack++
+		r.Attempts.Due = max(1, millis(e.Now.Add(r.Spec.Backoff.wait(r.Attempts.PutBack, e.Jitter))))
+	}}
+	startOver = effect{"clear counts and finality", func(r *Row, _ *Event) {
+		r.Attempts, r.Claim, r.Cancel, r.Result = Attempts{}, nil, nil, nil
+		exception := *r.Exception
+		exception.Final = false
+		r.Exception = &exception
+	}}
+)
+
+func countAttempt(r *Row, e *Event, final bool) {
+	exception := *e.Exception
+	exception.Attempt, exception.Worker = r.Attempts.Failed+1, e.Token.Worker
+	exception.Final, exception.At = final, millis(e.Now)
+	r.Claim, r.Exception, r.Attempts.Due = nil, &exception, 0
+	r.Attempts.Failed++
+}
+
+func applyCancelled(r *Row, e *Event) {
+	request := r.Cancel
+	if e.Kind == EventCancel {
+		request = e.Cancel
+	}
+	exception := &Exception{Kind: KindCancelled, Message: "cancelled", Final: true, At: millis(e.Now)}
+	if request != nil && request.Reason != "" {
+		exception.Message = request.Reason
+	}
+	if e.Exception != nil {
+		exception.Stdout, exception.Stderr, exception.StderrRef = e.Exception.Stdout, e.Exception.Stderr, e.Exception.StderrRef
+	}
+	if r.Claim != nil {
+		exception.Attempt, exception.Worker = r.Attempts.Failed+1, r.Claim.Worker
+	}
+	r.Claim, r.Cancel, r.Exception, r.Attempts.Due = nil, nil, exception, 0
+}
+
+func applyLost(r *Row, e *Event) {
+	r.Attempts.Crashes++
+	r.Exception = &Exception{
+		Kind: KindLost, Message: "each worker that ran it died", Attempt: r.Attempts.Failed + 1,
+		Worker: r.Claim.Worker, Final: true, At: millis(e.Now),
+	}
+	r.Claim, r.Attempts.Due = nil, 0
+}
+
+// Bounds of the wait between two attempts.
+const (
+	defaultBackoffBase = time.Second
+	defaultBackoffMax  = 5 * time.Minute
+)
+
+// wait is how long the n-th wait lasts, counted from 1.
+func (b Backoff) wait(n int, jitter float64) time.Duration {
+	base, limit := b.Base, b.Max
+	if base <= 0 {
+		base = defaultBackoffBase
+	}
+	if limit <= 0 {
+		limit = defaultBackoffMax
+	}
+	wait := limit
+	if n = max(n, 1); n < 40 && base < limit>>(n-1) {
+		wait = base << (n - 1)
+	}
+	return time.Duration(float64(wait) * (0.5 + jitter))
+}

@@ -1,0 +1,217 @@
+package fdbmodel
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// Limits of what a finished attempt leaves behind. Bytes.
+const (
+	// MaxResultInline is the largest result that lies in its record; larger
+	// ones, up to MaxPut, are written ahead with PutResult.
+	MaxResultInline = 4 << 10
+	// MaxMessage bounds the message of an exception; it is cut.
+	MaxMessage = 8 << 10
+	// MaxStderr is how much of the end of a standard error stream is kept.
+	MaxStderr = 64 << 10
+	// MaxFinish is the most completions of one Finish transaction.
+	MaxFinish = MaxClaim
+)
+
+// maxFinishTx bounds the bytes of one Finish transaction.
+const maxFinishTx = 1_000_000
+
+// Completion is how a worker's hold on a future ended. Exactly one of Result,
+// Exception, Relinquish and PutBack is set.
+type Completion struct {
+	Future *ClaimedFuture
+	// Result ends the future as realized.
+	Result *Result
+	// Exception ends the attempt as failed.
+	Exception *Exception
+	// Permanent fails the future whatever its attempts.
+	Permanent bool
+	// RetryIn replaces the backoff.
+	RetryIn *time.Duration
+	// Relinquish gives the future back without counting an attempt.
+	Relinquish bool
+	// PutBack gives it back for another worker, after a wait.
+	PutBack bool
+}
+
+// Finish ends claims of the worker. It returns one outcome for each completion:
+// Applied; Already, when an earlier call did it; Lost, when the worker held the
+// future no more, so that its result counts for nothing. It returns ErrTooLarge
+// for a value that belongs into chunks, before anything is written. Each
+// MaxFinish completions, or about 1 MB of them, are one transaction. An unknown
+// commit is retried: what landed comes to Already or Lost.
+func (r *Registration) Finish(ctx context.Context, completions []Completion) ([]Outcome, error) {
+	for i := range completions {
+		if err := completions[i].check(); err != nil {
+			return nil, err
+		}
+	}
+	outcomes := make([]Outcome, 0, len(completions))
+	for len(completions) > 0 {
+		n, size := 0, 0
+		for n < len(completions) && n < MaxFinish && (n == 0 || size < maxFinishTx) {
+			size += completions[n].size()
+			n++
+		}
+		part, err := r.finishBatch(ctx, completions[:n])
+		if err != nil {
+			return outcomes, err
+		}
+		outcomes, completions = append(outcomes, part...), completions[n:]
+	}
+	return outcomes, nil
+}
+
+func (c *Completion) check() error {
+	if v := c.Result; v != nil && (len(v.Value) > MaxResultInline || len(v.Stderr) > MaxResultInline) {
+		return fmt.Errorf("%w: future %s: result of %d bytes, stderr of %d: more than %d go into chunks",
+			ErrTooLarge, c.Future.ID, len(v.Value), len(v.Stderr), MaxResultInline)
+	}
+	if e := c.Exception; e != nil {
+		if len(e.Stderr) > MaxResultInline || len(e.Stdout) > MaxResultInline {
+			return fmt.Errorf("%w: future %s: failed attempt with %d bytes of stdout, %d of stderr: at most %d each",
+				ErrTooLarge, c.Future.ID, len(e.Stdout), len(e.Stderr), MaxResultInline)
+		}
+		if len(e.Message) > MaxMessage {
+			cut := *e
+			cut.Message = cutText(e.Message, MaxMessage)
+			c.Exception = &cut
+		}
+	}
+	return nil
+}
+
+// cutText shortens text to at most n bytes without tearing a character.
+func cutText(s string, n int) string {
+	const mark = " … (cut)"
+	if len(s) <= n {
+		return s
+	}
+	n -= len(mark)
+	for n > 0 && s[n]&0xc0 == 0x80 {
+		n--
+	}
+	return s[:n] + mark
+}
+
+func (c *Completion) size() int {
+	const fixed = 600
+	switch {
+	case c.Result != nil:
+		return fixed + len(c.Result.Value) + len(c.Result.Stderr)
+	case c.Exception != nil:
+		return fixed + len(c.Exception.Message) + len(c.Exception.Stderr) + len(c.Exception.Stdout)
+	default:
+		return fixed
+	}
+}
+
+func (c *Completion) event(now time.Time, jitter float64) Event {
+	e := Event{Token: c.Future.Token, Now: now, Jitter: jitter}
+	switch {
+	case c.Result != nil:
+		result := *c.Result
+		result.Token, result.Attempt, result.At = c.Future.Token, c.Future.Attempt(), millis(now)
+		e.Kind, e.Result = EventRealize, &result
+	case c.Exception != nil:
+		e.Kind, e.Exception, e.Permanent, e.RetryIn = EventFail, c.Exception, c.Permanent, c.RetryIn
+	case c.PutBack:
+		e.Kind = EventPutBack
+	default:
+		e.Kind = EventRelinquish
+	}
+	return e
+}
+
+func (r *Registration) finishBatch(ctx context.Context, completions []Completion) ([]Outcome, error) {
+	c := r.cluster
+	now := c.clock.Now()
+	events := make([]Event, len(completions))
+	for i := range completions {
+		events[i] = completions[i].event(now, c.random.float())
+	}
+	exhausted := r.exhausted(completions)
+	var outcomes []Outcome
+	var placed map[string]int
+	result, err := c.transact(ctx, kv.Options{Tag: "futura-finish"}, func(tx kv.Attempt) error {
+		outcomes, placed = make([]Outcome, len(completions)), nil
+		pending := make([]pendingRow, len(completions))
+		for i := range completions {
+			pending[i] = c.keys.askState(tx, completions[i].Future.ID)
+		}
+		w := c.changes(tx)
+		for i := range completions {
+			row, _, err := pending[i].wait(ctx)
+			if err != nil {
+				return err
+			}
+			row.Spec = completions[i].Future.stubSpec()
+			after, outcome := Next(row, events[i])
+			outcomes[i] = outcome
+			if outcome != Applied {
+				continue
+			}
+			if err := w.apply(&row, &after); err != nil {
+				return err
+			}
+			if after.State() == Ready {
+				placed = addCount(placed, row.Spec.Queue)
+			}
+		}
+		for _, sequence := range exhausted {
+			tx.Clear(c.keys.claims(r.info.ID, sequence))
+		}
+		return w.flush()
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.release(completions)
+	c.wakeQueues(ctx, result.Version, placed)
+	return outcomes, nil
+}
+
+func addCount(counts map[string]int, name string) map[string]int {
+	if counts == nil {
+		counts = map[string]int{}
+	}
+	counts[name]++
+	return counts
+}
+
+// exhausted returns the claim batches that hold nothing once completions have
+// ended.
+func (r *Registration) exhausted(completions []Completion) []int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ending := map[int64]int{}
+	for i := range completions {
+		ending[completions[i].Future.Token.Sequence]++
+	}
+	var sequences []int64
+	for sequence, n := range ending {
+		if r.held[sequence] <= n {
+			sequences = append(sequences, sequence)
+		}
+	}
+	return sequences
+}
+
+func (r *Registration) release(completions []Completion) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range completions {
+		sequence := completions[i].Future.Token.Sequence
+		if r.held[sequence]--; r.held[sequence] <= 0 {
+			delete(r.held, sequence)
+		}
+	}
+}

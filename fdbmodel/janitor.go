@@ -1,0 +1,303 @@
+package fdbmodel
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// HoldJanitor makes worker the cluster's janitor, or keeps it so, if the record
+// of the present one is still what the caller observed. It returns the record
+// as it is afterwards and whether worker holds the role. Nothing relies on
+// there being one janitor only: all that it does is safe beside others. An
+// unknown commit is harmless.
+func (c *Cluster) HoldJanitor(ctx context.Context, worker WorkerID, observed []byte, count int64) (record []byte, held bool, err error) {
+	wanted, err := encodeRecord(&janitorRecord{Worker: worker, Count: count})
+	if err != nil {
+		return nil, false, err
+	}
+	_, err = c.transact(ctx, kv.Options{Tag: "futura-janitor", NoSync: true}, func(tx kv.Attempt) error {
+		value, err := tx.Get(c.keys.janitor()).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		var present janitorRecord
+		if value != nil {
+			if err := decodeRecord(c.keys.janitor(), value, &present); err != nil {
+				return err
+			}
+		}
+		if value != nil && present.Worker != worker && !bytes.Equal(value, observed) {
+			record, held = value, false
+			return nil
+		}
+		tx.Set(c.keys.janitor(), wanted)
+		record, held = wanted, true
+		return nil
+	})
+	return record, held, err
+}
+
+// LookJanitor returns the record of the present janitor, whose change is its
+// sign of life, and which worker it is.
+func (c *Cluster) LookJanitor(ctx context.Context) (record []byte, worker WorkerID, err error) {
+	err = c.view(ctx, func(tx kv.Attempt) error {
+		value, err := tx.Snapshot().Get(c.keys.janitor()).Wait(ctx)
+		if err != nil || value == nil {
+			record, worker = nil, ""
+			return err
+		}
+		var present janitorRecord
+		if err := decodeRecord(c.keys.janitor(), value, &present); err != nil {
+			return err
+		}
+		record, worker = value, present.Worker
+		return nil
+	})
+	return record, worker, err
+}
+
+// DropJanitor gives up the role. An unknown commit is harmless.
+func (c *Cluster) DropJanitor(ctx context.Context, worker WorkerID) error {
+	_, err := c.transact(ctx, kv.Options{Tag: "futura-janitor", NoSync: true}, func(tx kv.Attempt) error {
+		value, err := tx.Get(c.keys.janitor()).Wait(ctx)
+		if err != nil || value == nil {
+			return err
+		}
+		var present janitorRecord
+		if err := decodeRecord(c.keys.janitor(), value, &present); err != nil {
+			return err
+		}
+		if present.Worker == worker {
+			tx.Clear(c.keys.janitor())
+		}
+		return nil
+	})
+	return err
+}
+
+// janitorBatch is how many futures one transaction of a janitor changes.
+const janitorBatch = 64
+
+// PromoteDue makes delayed futures of a shard ready whose time has come, at
+// most a batch. It returns how many, and when the next one is due (zero if
+// none is delayed). A clock that is wrong promotes early or late, never twice.
+// An unknown commit is retried: what was promoted is delayed no more.
+func (c *Cluster) PromoteDue(ctx context.Context, shard int) (promoted int, next time.Time, err error) {
+	now := c.clock.Now()
+	prefix := c.keys.delayedOf(shard)
+	var queues map[string]int
+	result, err := c.transact(ctx, kv.Options{Tag: "futura-promote"}, func(tx kv.Attempt) error {
+		promoted, next, queues = 0, time.Time{}, nil
+		page, err := tx.Snapshot().GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: janitorBatch + 1}).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		w := c.changes(tx)
+		var pending []pendingRow
+		for _, item := range page.Items {
+			rest := tuple.NewReader(item.Key[len(prefix):])
+			due, id := rest.Int(), ID(rest.UUID())
+			if err := rest.Err(); err != nil {
+				return fmt.Errorf("%s: %w: %w", tuple.String(item.Key), ErrBadRecord, err)
+			}
+			if due > millis(now) || len(pending) == janitorBatch {
+				next = time.UnixMilli(due)
+				break
+			}
+			tx.AddReadConflictKey(item.Key)
+			pending = append(pending, c.keys.askRecord(tx, id))
+		}
+		for _, p := range pending {
+			row, found, err := p.wait(ctx)
+			if errors.Is(err, ErrNewerRecord) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if !found || row.Spec == nil {
+				continue
+			}
+			after, outcome := Next(row, Event{Kind: EventPromote, Now: now})
+			if outcome != Applied {
+				continue
+			}
+			if err := w.apply(&row, &after); err != nil {
+				return err
+			}
+			promoted++
+			queues = addCount(queues, row.Spec.Queue)
+		}
+		return w.flush()
+	})
+	if err == nil {
+		c.wakeQueues(ctx, result.Version, queues)
+	}
+	return promoted, next, err
+}
+
+// ExpireDone removes finished futures of a shard whose retention has passed, at
+// most one entry of the done list. It returns how many futures, whether it
+// removed an entry, and when the next one is due (zero if there is none).
+// Futures that were retried since stay. An unknown commit is retried and
+// harmless.
+func (c *Cluster) ExpireDone(ctx context.Context, shard int) (removed int, progress bool, next time.Time, err error) {
+	now := c.clock.Now()
+	prefix := c.keys.doneOf(shard)
+	_, err = c.transact(ctx, kv.Options{Tag: "futura-expire", NoSync: true}, func(tx kv.Attempt) error {
+		removed, progress, next = 0, false, time.Time{}
+		page, err := tx.Snapshot().GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: 1}).Wait(ctx)
+		if err != nil || len(page.Items) == 0 {
+			return err
+		}
+		item := page.Items[0]
+		var entry doneEntry
+		if err := decodeRecord(item.Key, item.Value, &entry); err != nil {
+			return err
+		}
+		if due := time.UnixMilli(entry.At).Add(c.config.Retention); due.After(now) {
+			next = due
+			return nil
+		}
+		progress = true
+		ids := unpackIDs(entry.IDs)
+		pending := make([]pendingRow, len(ids))
+		for i, id := range ids {
+			pending[i] = c.keys.askRecord(tx, id)
+		}
+		w := c.changes(tx)
+		for i := range ids {
+			row, found, err := pending[i].wait(ctx)
+			if err != nil {
+				return err
+			}
+			if found && row.Spec != nil && row.State().Terminal() && row.FinishedAt() <= entry.At {
+				w.remove(&row)
+				removed++
+			}
+		}
+		tx.Clear(item.Key)
+		return w.flush()
+	})
+	return removed, progress, next, err
+}
+
+// orphanAge is how old a future's id must be before chunks without a future
+// are swept: large arguments are written before their future is.
+const orphanAge = time.Hour
+
+// SweepChunks removes chunks of a shard that no record refers to: arguments
+// that were written ahead of a submit that never came, and results of attempts
+// that lost their claim. It looks at one future's chunks behind cursor and
+// returns the next cursor, nil at the end. An unknown commit is retried and
+// harmless.
+func (c *Cluster) SweepChunks(ctx context.Context, shard int, cursor []byte) (next []byte, removed int, err error) {
+	prefix := c.keys.chunksOf(shard)
+	r := kv.Prefix(prefix)
+	if cursor != nil {
+		r.Begin = cursor
+	}
+	_, err = c.transact(ctx, kv.Options{Tag: "futura-sweep", NoSync: true}, func(tx kv.Attempt) error {
+		next, removed = nil, 0
+		page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: 1}).Wait(ctx)
+		if err != nil || len(page.Items) == 0 {
+			return err
+		}
+		rest := tuple.NewReader(page.Items[0].Key[len(prefix):])
+		id := ID(rest.UUID())
+		ref := ChunkRef{Kind: rest.Text(), Token: rest.Text()}
+		if err := rest.Err(); err != nil {
+			return fmt.Errorf("%s: %w: %w", tuple.String(page.Items[0].Key), ErrBadRecord, err)
+		}
+		pieces := kv.Prefix(c.keys.chunks(id, ref))
+		next = pieces.End
+		row, _, err := c.keys.askRecord(tx, id).wait(ctx)
+		if errors.Is(err, ErrNewerRecord) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if row.refersTo(ref) || c.mayComeYet(&row, ref) {
+			return nil
+		}
+		tx.ClearRange(pieces)
+		removed = 1
+		return nil
+	})
+	return next, removed, err
+}
+
+func (r *Row) refersTo(ref ChunkRef) bool {
+	same := func(o *ChunkRef) bool { return o != nil && o.Kind == ref.Kind && o.Token == ref.Token }
+	return (r.Spec != nil && same(r.Spec.ArgsRef)) ||
+		(r.Result != nil && (same(r.Result.ValueRef) || same(r.Result.StderrRef))) ||
+		(r.Exception != nil && same(r.Exception.StderrRef))
+}
+
+// mayComeYet tells whether a record may still come to refer to a chunk.
+func (c *Cluster) mayComeYet(row *Row, ref ChunkRef) bool {
+	if ref.Kind != chunkArgs {
+		return row.State() == Claimed && row.Claim.Token.String() == ref.Token
+	}
+	drawn := row.ID.Time()
+	return row.Spec == nil && !drawn.IsZero() && c.clock.Now().Sub(drawn) < orphanAge
+}
+
+// Sessions returns the sessions that have a record or mail, with their records,
+// whose change is their sign of life. A session without one has nil.
+func (c *Cluster) Sessions(ctx context.Context) (map[SessionID][]byte, error) {
+	sessions := map[SessionID][]byte{}
+	for shard := range c.config.Shards {
+		err := c.view(ctx, func(tx kv.Attempt) error {
+			for _, sub := range []string{subSessions, subMailbox} {
+				if err := c.sessionsIn(ctx, tx, c.keys.shard(shard, sub), sessions); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return sessions, nil
+}
+
+// sessionPage bounds the sessions that one look takes from a shard.
+const sessionPage = 1000
+
+func (c *Cluster) sessionsIn(ctx context.Context, tx kv.Tx, prefix []byte, sessions map[SessionID][]byte) error {
+	r := kv.Prefix(prefix)
+	for range sessionPage {
+		page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: 1}).Wait(ctx)
+		if err != nil || len(page.Items) == 0 {
+			return err
+		}
+		item := page.Items[0]
+		rest := tuple.NewReader(item.Key[len(prefix):])
+		session := SessionID(rest.Text())
+		if err := rest.Err(); err != nil {
+			return fmt.Errorf("%s: %w: %w", tuple.String(item.Key), ErrBadRecord, err)
+		}
+		if !rest.More() {
+			sessions[session] = item.Value
+		} else if _, known := sessions[session]; !known {
+			sessions[session] = nil
+		}
+		r.Begin = kv.AfterPrefix(item.Key[:len(item.Key)-len(rest.Rest())])
+	}
+	return nil
+}
+
+// DropSession removes a session that gave no sign of life, with its mail. Its
+// futures stay, and so do their results. An unknown commit is harmless.
+func (c *Cluster) DropSession(ctx context.Context, session SessionID) error {
+	return c.dropSession(ctx, session)
+}

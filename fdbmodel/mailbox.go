@@ -1,0 +1,233 @@
+package fdbmodel
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+const (
+	// maxMailValue bounds one mailbox value; maxInlineNotice is the largest
+	// outcome that a notice carries itself.
+	maxMailValue    = 80_000
+	maxInlineNotice = 512
+	// mailPage is how many mailbox keys one Listen reads.
+	mailPage = 100
+	// maxSubscribers bounds the sessions that await one future, beside the one
+	// that submitted it.
+	maxSubscribers = 200
+)
+
+// Notice tells a session that a future has finished. Delivery is at least once.
+type Notice struct {
+	ID    ID    `msgpack:"i"`
+	State State `msgpack:"s"`
+	// Result or Exception is what it came to, where that is small. If both are
+	// nil, Get has it.
+	Result    *Result    `msgpack:"r,omitempty"`
+	Exception *Exception `msgpack:"e,omitempty"`
+}
+
+func noticeOf(row *Row) Notice {
+	n := Notice{ID: row.ID, State: row.State()}
+	if r := row.Result; n.State == Realized && r.ValueRef == nil && r.StderrRef == nil &&
+		len(r.Value)+len(r.Stderr) <= maxInlineNotice {
+		n.Result = r
+	}
+	if e := row.Exception; n.State == Failed && e.StderrRef == nil &&
+		len(e.Message)+len(e.Stdout)+len(e.Stderr) <= maxInlineNotice {
+		n.Exception = e
+	}
+	return n
+}
+
+// Mailbox is one session's place in its mailbox. It belongs to one goroutine.
+type Mailbox struct {
+	cluster *Cluster
+	session SessionID
+	cursor  []byte // key behind the last one read
+	acked   []byte
+	count   int64
+}
+
+// OpenMailbox returns the mailbox of a session. The session is one process's
+// own: two that share it lose notices to each other.
+func (c *Cluster) OpenMailbox(session SessionID) *Mailbox {
+	begin := c.keys.mailbox(session)
+	return &Mailbox{cluster: c, session: session, cursor: begin, acked: begin}
+}
+
+// Listen returns the notices that have come since the last Listen, in the order
+// in which the store committed them. If there are none, it returns a watch that
+// fires when one comes; the caller waits for it, or cancels it. No notice can
+// fall between the two, because both are of one read version.
+func (m *Mailbox) Listen(ctx context.Context) ([]Notice, kv.Watch, error) {
+	var notices []Notice
+	var watch kv.Watch
+	cursor := m.cursor
+	err := m.cluster.view(ctx, func(tx kv.Attempt) error {
+		notices, watch, cursor = nil, nil, m.cursor
+		r := kv.Range{Begin: m.cursor, End: kv.AfterPrefix(m.cluster.keys.mailbox(m.session))}
+		page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: mailPage}).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		if len(page.Items) == 0 {
+			watch = tx.Watch(m.cluster.keys.bell(m.session))
+			return nil
+		}
+		for _, item := range page.Items {
+			if notices, err = appendNotices(notices, item); err != nil {
+				return err
+			}
+			cursor = kv.After(item.Key)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	m.cursor = cursor
+	return notices, watch, nil
+}
+
+// Acknowledge lets go of what Listen has returned. An unknown commit is
+// harmless: what is not let go of is swept when the session ends.
+func (m *Mailbox) Acknowledge(ctx context.Context) error {
+	if bytes.Equal(m.acked, m.cursor) {
+		return nil
+	}
+	_, err := m.cluster.transact(ctx, kv.Options{Tag: "futura-ack", NoSync: true}, func(tx kv.Attempt) error {
+		tx.ClearRange(kv.Range{Begin: m.acked, End: m.cursor})
+		return nil
+	})
+	if err == nil {
+		m.acked = m.cursor
+	}
+	return err
+}
+
+// Refresh says that the session lives, so that its mailbox is kept. It is due
+// once per heartbeat of the cluster while the session awaits anything. An
+// unknown commit is harmless.
+func (m *Mailbox) Refresh(ctx context.Context) error {
+	m.count++
+	value, err := encodeRecord(&sessionRecord{Count: m.count, At: millis(m.cluster.clock.Now()), Opening: m.cluster.opening})
+	if err != nil {
+		return err
+	}
+	_, err = m.cluster.transact(ctx, kv.Options{Tag: "futura-session", NoSync: true}, func(tx kv.Attempt) error {
+		tx.Set(m.cluster.keys.session(m.session), value)
+		return nil
+	})
+	return err
+}
+
+// Close removes the session and its mailbox. An unknown commit is harmless:
+// the janitor sweeps what stays.
+func (m *Mailbox) Close(ctx context.Context) error {
+	return m.cluster.dropSession(ctx, m.session)
+}
+
+func (c *Cluster) dropSession(ctx context.Context, session SessionID) error {
+	_, err := c.transact(ctx, kv.Options{Tag: "futura-session", NoSync: true}, func(tx kv.Attempt) error {
+		tx.Clear(c.keys.session(session))
+		tx.Clear(c.keys.bell(session))
+		tx.ClearRange(kv.Prefix(c.keys.mailbox(session)))
+		return nil
+	})
+	return err
+}
+
+func appendNotices(notices []Notice, item kv.KeyValue) ([]Notice, error) {
+	if len(item.Value) < 5 || item.Value[0] == 0 {
+		return nil, fmt.Errorf("%s: %w", tuple.String(item.Key), ErrBadRecord)
+	}
+	if item.Value[0] > recordVersion {
+		return nil, fmt.Errorf("%s: %w", tuple.String(item.Key), ErrNewerRecord)
+	}
+	d := msgpack.GetDecoder()
+	defer msgpack.PutDecoder(d)
+	d.Reset(bytes.NewReader(item.Value[5:]))
+	for range binary.BigEndian.Uint32(item.Value[1:5]) {
+		var n Notice
+		if err := d.Decode(&n); err != nil {
+			return nil, fmt.Errorf("%s: %w: %w", tuple.String(item.Key), ErrBadRecord, err)
+		}
+		notices = append(notices, n)
+	}
+	return notices, nil
+}
+
+// Subscribe makes the end of futures known to a session that did not submit
+// them. Those that are over already, or unknown, are answered at once: a Notice
+// for the former, ErrNotFound in missing for the latter. An unknown commit is
+// retried and harmless.
+func (c *Cluster) Subscribe(ctx context.Context, session SessionID, ids []ID) (over []Notice, missing []ID, err error) {
+	for len(ids) > 0 {
+		n := min(len(ids), MaxSubmit)
+		o, m, err := c.subscribeBatch(ctx, session, ids[:n])
+		if err != nil {
+			return over, missing, err
+		}
+		over, missing, ids = append(over, o...), append(missing, m...), ids[n:]
+	}
+	return over, missing, nil
+}
+
+func (c *Cluster) subscribeBatch(ctx context.Context, session SessionID, ids []ID) (over []Notice, missing []ID, err error) {
+	_, err = c.transact(ctx, kv.Options{Tag: "futura-subscribe"}, func(tx kv.Attempt) error {
+		over, missing = nil, nil
+		pending := make([]pendingRow, len(ids))
+		for i, id := range ids {
+			pending[i] = c.keys.askRecord(tx, id)
+		}
+		for i, id := range ids {
+			row, found, err := pending[i].wait(ctx)
+			switch {
+			case err != nil:
+				return err
+			case !found || row.Spec == nil:
+				missing = append(missing, id)
+			case row.State().Terminal():
+				over = append(over, noticeOf(&row))
+			case row.Spec.Session == session:
+			case len(row.Subscribers) >= maxSubscribers:
+				return fmt.Errorf("%w: %d sessions await future %s already", ErrTooLarge, len(row.Subscribers), id)
+			default:
+				// The empty value still begins with a version.
+				tx.Set(c.keys.subscriber(id, session), []byte{recordVersion})
+			}
+		}
+		return nil
+	})
+	return over, missing, err
+}
+
+// Unsubscribe withdraws a Subscribe. An unknown commit is retried and harmless.
+func (c *Cluster) Unsubscribe(ctx context.Context, session SessionID, ids []ID) error {
+	for len(ids) > 0 {
+		n := min(len(ids), MaxSubmit)
+		_, err := c.transact(ctx, kv.Options{Tag: "futura-subscribe", NoSync: true}, func(tx kv.Attempt) error {
+			for _, id := range ids[:n] {
+				tx.Clear(c.keys.subscriber(id, session))
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		ids = ids[n:]
+	}
+	return nil
+}
+
+// SessionInterval is how often a session that awaits calls Refresh.
+func (c *Cluster) SessionInterval() time.Duration { return c.config.Heartbeat }

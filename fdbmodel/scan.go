@@ -1,0 +1,193 @@
+package fdbmodel
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// readyEntry is one key of the ready index.
+type readyEntry struct {
+	id       ID
+	key      []byte
+	function string
+	class    class
+}
+
+// Bounds of one look at one queue in one shard.
+const (
+	scanPages     = 6                // pages, or classes stepped over
+	scanBlocks    = 8                // blocks of a page among which a contended claim chooses
+	maxClasses    = 64               // classes remembered per queue
+	classRefresh  = time.Second      // how often a look searches for classes it has not met
+	classLifetime = 10 * time.Second // how long a class is remembered after it was last met
+)
+
+// scanner finds ready futures that fit a worker. It belongs to one goroutine.
+type scanner struct {
+	keys    keyspace
+	random  *lockedReader
+	classes map[string][]knownClass // by queue, in key order
+	lookAt  time.Time               // when to search for classes next
+	losses  float64                 // moving share of claims that met a conflict
+}
+
+// felt takes note of how often the last claim was beaten by others.
+func (s *scanner) felt(conflicts int) {
+	s.losses *= 0.9
+	if conflicts > 0 {
+		s.losses += 0.1
+	}
+}
+
+// crowded tells whether claims should choose their place at random.
+func (s *scanner) crowded() bool { return s.losses > 0.05 }
+
+// knownClass is where a class lies behind the queue in the ready index.
+type knownClass struct {
+	suffix []byte
+	seen   time.Time
+}
+
+func newScanner(r *Registration) scanner {
+	return scanner{keys: r.cluster.keys, random: r.cluster.random, classes: map[string][]knownClass{}}
+}
+
+// want is what a look is for.
+type want struct {
+	queue string
+	free  Resources
+	runs  func(function string) bool
+	page  int // entries to read at a time
+}
+
+// fits tells whether an entry can be taken, by its class and by its function.
+func (w *want) fits(e *readyEntry) (class, function bool) {
+	q := Requirements{CPU: e.class.cpu, RAM: e.class.ram, GPU: e.class.gpu}
+	return w.free.Fit(q), w.runs == nil || w.runs(e.function)
+}
+
+// asked is the first page of a look, asked for before it is waited for, so
+// that looks at many shards go on together.
+type asked struct {
+	shard   int
+	want    want
+	from    []byte
+	pending kv.Pending[kv.Page]
+}
+
+// ask begins a look at one shard. Half of the looks start at a class chosen
+// among those that were met lately, so that no class starves behind another.
+func (s *scanner) ask(tx kv.Reader, shard int, w want) asked {
+	prefix := s.keys.readyQueue(shard, w.queue)
+	from := prefix
+	if known := s.classes[w.queue]; len(known) > 1 && s.random.intn(2) == 0 {
+		from = append(slices.Clone(prefix), known[s.random.intn(len(known))].suffix...)
+	}
+	r := kv.Range{Begin: from, End: kv.AfterPrefix(prefix)}
+	return asked{shard, w, from, tx.GetRange(r, kv.RangeOptions{Limit: w.page})}
+}
+
+// collect ends a look: it returns up to limit entries that fit, in the order of
+// the index from where the look began.
+func (s *scanner) collect(ctx context.Context, tx kv.Reader, a asked, now time.Time, limit int) ([]readyEntry, error) {
+	prefix := s.keys.readyQueue(a.shard, a.want.queue)
+	end := kv.AfterPrefix(prefix)
+	var found []readyEntry
+	page, err := a.pending.Wait(ctx)
+	wrapped := bytes.Equal(a.from, prefix)
+	for n := 0; ; n++ {
+		if err != nil {
+			return nil, err
+		}
+		next := []byte(nil)
+		found, next, err = s.sift(found, page, prefix, &a.want, now, limit)
+		if err != nil || len(found) >= limit || n >= scanPages {
+			return found, err
+		}
+		if next == nil || bytes.Compare(next, end) >= 0 {
+			if wrapped {
+				return found, nil
+			}
+			wrapped, next, end = true, prefix, a.from
+		}
+		page, err = tx.GetRange(kv.Range{Begin: next, End: end}, kv.RangeOptions{Limit: a.want.page}).Wait(ctx)
+	}
+}
+
+// sift takes what fits from a page. next is where the scan goes on, nil if the
+// range is exhausted. A class that doesn't fit is stepped over whole.
+func (s *scanner) sift(found []readyEntry, page kv.Page, prefix []byte, w *want, now time.Time, limit int,
+) (_ []readyEntry, next []byte, err error) {
+	for i := 0; i < len(page.Items) && len(found) < limit; i++ {
+		e, classEnd, err := parseReady(page.Items[i], prefix, w.queue)
+		if err != nil {
+			return found, nil, err
+		}
+		s.meet(w.queue, e.key[len(prefix):classEnd], now)
+		fitsClass, runs := w.fits(&e)
+		if !fitsClass {
+			behind := kv.AfterPrefix(e.key[:classEnd])
+			for i+1 < len(page.Items) && bytes.Compare(page.Items[i+1].Key, behind) < 0 {
+				i++
+			}
+			if i+1 == len(page.Items) && page.More {
+				return found, behind, nil
+			}
+			continue
+		}
+		if runs {
+			found = append(found, e)
+		}
+	}
+	if page.More {
+		return found, kv.After(page.Items[len(page.Items)-1].Key), nil
+	}
+	return found, nil, nil
+}
+
+func parseReady(item kv.KeyValue, prefix []byte, queue string) (e readyEntry, classEnd int, err error) {
+	rest := tuple.NewReader(item.Key[len(prefix):])
+	e = readyEntry{key: item.Key, function: string(item.Value), class: class{queue: queue, group: rest.Text()}}
+	e.class.cpu, e.class.ram, e.class.gpu = rest.Int(), rest.Int(), rest.Int()
+	classEnd = len(item.Key) - len(rest.Rest())
+	rest.Int()
+	e.id = ID(rest.UUID())
+	return e, classEnd, rest.Done()
+}
+
+// meet remembers a class.
+func (s *scanner) meet(queue string, suffix []byte, now time.Time) {
+	known := s.classes[queue]
+	at, found := slices.BinarySearchFunc(known, suffix, func(k knownClass, b []byte) int { return bytes.Compare(k.suffix, b) })
+	if found {
+		known[at].seen = now
+	} else if len(known) < maxClasses {
+		s.classes[queue] = slices.Insert(known, at, knownClass{bytes.Clone(suffix), now})
+	}
+}
+
+// discover searches one shard for the classes of a queue, by stepping over each.
+// It reads as many keys as there are classes, at most maxClasses.
+func (s *scanner) discover(ctx context.Context, tx kv.Reader, shard int, queue string, now time.Time) error {
+	s.classes[queue] = slices.DeleteFunc(s.classes[queue], func(k knownClass) bool { return now.Sub(k.seen) > classLifetime })
+	prefix := s.keys.readyQueue(shard, queue)
+	r := kv.Prefix(prefix)
+	for range maxClasses {
+		page, err := tx.GetRange(r, kv.RangeOptions{Limit: 1}).Wait(ctx)
+		if err != nil || len(page.Items) == 0 {
+			return err
+		}
+		e, classEnd, err := parseReady(page.Items[0], prefix, queue)
+		if err != nil {
+			return err
+		}
+		s.meet(queue, e.key[len(prefix):classEnd], now)
+		r.Begin = kv.AfterPrefix(e.key[:classEnd])
+	}
+	return nil
+}

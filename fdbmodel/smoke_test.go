@@ -1,0 +1,76 @@
+package fdbmodel
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/embedded"
+)
+
+func TestLifeOfAFuture(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	db := embedded.OpenMemory(embedded.Options{})
+	defer db.Close()
+	c, err := Open(ctx, db, "test", Options{})
+	require.NoError(t, err)
+	session, err := c.DrawSessionID()
+	require.NoError(t, err)
+	box := c.OpenMailbox(session)
+	subs := make([]Submission, 250)
+	for i := range subs {
+		subs[i] = Submission{Spec: Spec{Function: "go:noop", Session: session, MaxRetries: 3}, Args: []byte("x")}
+	}
+	got, err := c.Submit(ctx, subs)
+	require.NoError(t, err)
+	require.Len(t, got, 250)
+
+	w, err := c.Register(ctx, WorkerInfo{Functions: []string{"go:noop"}, Capacity: Resources{Slots: 4}})
+	require.NoError(t, err)
+	done := 0
+	for done < 250 {
+		a, err := w.Claim(ctx, ClaimRequest{Free: Resources{Slots: 4}, Max: 64})
+		require.NoError(t, err)
+		require.NotEmpty(t, a.Futures)
+		var cs []Completion
+		for i := range a.Futures {
+			require.NoError(t, a.Futures[i].Err)
+			require.Equal(t, []byte("x"), a.Futures[i].Inline)
+			cs = append(cs, Completion{Future: &a.Futures[i], Result: &Result{Value: []byte("y")}})
+		}
+		out, err := w.Finish(ctx, cs)
+		require.NoError(t, err)
+		for _, o := range out {
+			require.Equal(t, Applied, o)
+		}
+		out, err = w.Finish(ctx, cs)
+		require.NoError(t, err)
+		for _, o := range out {
+			require.Equal(t, Already, o)
+		}
+		done += len(cs)
+	}
+	seen := map[ID]bool{}
+	for len(seen) < 250 {
+		notices, watch, err := box.Listen(ctx)
+		require.NoError(t, err)
+		require.Nil(t, watch)
+		for _, n := range notices {
+			seen[n.ID] = true
+			require.Equal(t, []byte("y"), n.Result.Value)
+		}
+	}
+	require.NoError(t, box.Acknowledge(ctx))
+	_, watch, err := box.Listen(ctx)
+	require.NoError(t, err)
+	watch.Cancel()
+	watch, err = w.GoIdle(ctx, ClaimRequest{Free: Resources{Slots: 4}})
+	require.NoError(t, err)
+	require.NotNil(t, watch)
+	_, err = c.Submit(ctx, subs[:1])
+	require.NoError(t, err)
+	<-watch.Done()
+	require.NoError(t, w.Leave(ctx))
+}

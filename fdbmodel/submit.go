@@ -1,0 +1,342 @@
+package fdbmodel
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// Limits of a future. Bytes.
+const (
+	// MaxArgs is the most that Submit takes as arguments. Larger ones, up to
+	// MaxPut, are written ahead with PutArgs.
+	MaxArgs = 8 << 20
+	// MaxPut is the most that PutArgs takes, and the largest result.
+	MaxPut = 64 << 20
+	// MaxSubmit is the most futures of one Submit transaction, and
+	// MaxSubmitBytes the most bytes of their specs and inline arguments.
+	MaxSubmit      = 100
+	MaxSubmitBytes = 500_000
+	// MaxPriority is the highest priority; 0 is the lowest.
+	MaxPriority = 255
+
+	maxArgsInSpec = 1 << 10
+	maxArgsInKey  = 16 << 10
+	maxMeta       = 32 << 10 // argv, env, trace and labels together
+	maxRetries    = 10_000
+	maxSubmitTx   = 2_000_000
+)
+
+// Submission describes one future to submit.
+type Submission struct {
+	// ID is the future's id. If it is zero, Key decides.
+	ID ID
+	// Key is an idempotency key, at most 1,024 bytes: the same key and content
+	// is the same future, however often it is submitted. Defaults to none: a
+	// new id is drawn.
+	Key string
+	// Spec is what to run. Function is required; Queue defaults to "default",
+	// Codec to raw; SubmittedAt is filled in.
+	Spec Spec
+	// Args are the arguments, at most MaxArgs bytes.
+	Args []byte
+	// NotBefore delays the future. Defaults to no delay.
+	NotBefore time.Time
+
+	chosen bool
+	large  bool
+}
+
+// Submitted is the answer to a Submission.
+type Submitted struct {
+	ID ID
+	// Existed is set when the future was there before, by its id or key.
+	Existed bool
+	// State is the state at submit: Ready or Delayed for a new future, what it
+	// has come to for one that existed.
+	State State
+
+	queue string
+}
+
+// Submit makes futures and returns once they are durable. It takes any number:
+// each MaxSubmit or MaxSubmitBytes of them are one transaction, all or nothing.
+// If a transaction fails, the error says so and what was answered is returned:
+// those futures exist.
+//
+// It returns ErrBadSpec, ErrBadName and ErrTooLarge for what can't be
+// submitted, before anything is written, and ErrIDInUse where an id or key
+// belongs to a future with other content. An unknown commit is resolved by
+// looking for the future's spec, so that no future is made ready twice.
+func (c *Cluster) Submit(ctx context.Context, subs []Submission) ([]Submitted, error) {
+	prepared, err := c.prepare(ctx, subs)
+	if err != nil {
+		return nil, err
+	}
+	for i := range prepared {
+		if prepared[i].large {
+			ref, err := c.PutArgs(ctx, prepared[i].ID, prepared[i].Args)
+			if err != nil {
+				return nil, fmt.Errorf("arguments of future %s: %w", prepared[i].ID, err)
+			}
+			prepared[i].Spec.ArgsRef = &ref
+		}
+	}
+	answers := make([]Submitted, 0, len(prepared))
+	for len(prepared) > 0 {
+		n := batchLength(prepared)
+		part, err := c.submitBatch(ctx, prepared[:n])
+		if err != nil {
+			return answers, err
+		}
+		answers, prepared = append(answers, part...), prepared[n:]
+	}
+	return answers, nil
+}
+
+// SubmitTx makes futures in the caller's own transaction: they exist if it
+// commits. Arguments must be small enough to lie in the transaction (16 KiB
+// each) or have been written ahead with PutArgs. It returns what Submit
+// returns. After the commit the caller passes the answers to Wake. If the
+// commit is unknown, the caller's own retry must decide; submitting the same
+// ids again in it is safe.
+func (c *Cluster) SubmitTx(ctx context.Context, tx kv.Tx, subs []Submission) ([]Submitted, error) {
+	prepared, err := c.prepare(ctx, subs)
+	if err != nil {
+		return nil, err
+	}
+	for i := range prepared {
+		if prepared[i].large {
+			return nil, fmt.Errorf("%w: %d bytes of arguments in the caller's transaction: at most %d, or write them "+
+				"ahead with PutArgs", ErrTooLarge, len(prepared[i].Args), maxArgsInKey)
+		}
+		prepared[i].chosen = true
+	}
+	return c.insertBatch(ctx, tx, prepared, true)
+}
+
+// prepare fills in and checks; it copies what it changes.
+func (c *Cluster) prepare(ctx context.Context, subs []Submission) ([]Submission, error) {
+	out := make([]Submission, len(subs))
+	drawn := 0
+	for i := range subs {
+		out[i] = subs[i]
+		if err := c.check(ctx, &out[i]); err != nil {
+			return nil, fmt.Errorf("future %d of %d: %w", i+1, len(subs), err)
+		}
+		if out[i].ID.IsZero() {
+			drawn++
+		}
+	}
+	var ids []ID
+	for i := range out {
+		if !out[i].ID.IsZero() {
+			continue
+		}
+		if len(ids) == 0 {
+			var err error
+			if ids, err = c.DrawIDs(min(drawn, MaxSubmit)); err != nil {
+				return nil, err
+			}
+		}
+		out[i].ID, ids = ids[0], ids[1:]
+		drawn--
+	}
+	return out, nil
+}
+
+func (c *Cluster) check(ctx context.Context, s *Submission) error {
+	spec := &s.Spec
+	if spec.Queue == "" {
+		spec.Queue = DefaultQueue
+	}
+	if spec.Codec == "" {
+		spec.Codec = CodecRaw
+	}
+	function, err := c.ResolveFunction(ctx, spec.Function)
+	if err != nil {
+		return err
+	}
+	spec.Function = function
+	if err := CheckQueueName(spec.Queue); err != nil {
+		return err
+	}
+	if err := spec.checkNumbers(); err != nil {
+		return err
+	}
+	if len(s.Args) > MaxArgs {
+		return fmt.Errorf("%w: %d bytes of arguments: at most %d, or write them ahead with PutArgs (at most %d)",
+			ErrTooLarge, len(s.Args), MaxArgs, MaxPut)
+	}
+	if n := spec.metaSize(); n > maxMeta {
+		return fmt.Errorf("%w: %d bytes of argv, env, trace and labels: at most %d; pass the rest as arguments",
+			ErrTooLarge, n, maxMeta)
+	}
+	if len(s.Key) > 1024 {
+		return fmt.Errorf("%w: idempotency key of %d bytes: at most 1024", ErrTooLarge, len(s.Key))
+	}
+	if s.ID.IsZero() && s.Key != "" {
+		s.ID = KeyedID(c.name, s.Key)
+	}
+	s.chosen = !s.ID.IsZero()
+	spec.SubmittedAt = millis(c.clock.Now())
+	if spec.ArgsRef == nil {
+		s.placeArgs()
+	}
+	return nil
+}
+
+// placeArgs decides where the arguments lie.
+func (s *Submission) placeArgs() {
+	s.Spec.ArgsSize = int64(len(s.Args))
+	switch {
+	case len(s.Args) <= maxArgsInSpec:
+		s.Spec.Args = s.Args
+	case len(s.Args) <= maxArgsInKey:
+		s.Spec.ArgsKey = true
+	default:
+		s.large = true
+	}
+}
+
+func (s *Spec) checkNumbers() error {
+	r := s.Requirements
+	switch {
+	case r.CPU < 0 || r.RAM < 0 || r.GPU < 0:
+		return fmt.Errorf("%w: requirements cpu %d, ram %d, gpu %d: none may be negative", ErrBadSpec, r.CPU, r.RAM, r.GPU)
+	case s.MaxRetries < 0 || s.MaxRetries > maxRetries:
+		return fmt.Errorf("%w: max retries %d: use 0 to %d", ErrBadSpec, s.MaxRetries, maxRetries)
+	case s.Timeout < 0:
+		return fmt.Errorf("%w: timeout %v is negative", ErrBadSpec, s.Timeout)
+	case s.Backoff.Base < 0 || s.Backoff.Max < 0:
+		return fmt.Errorf("%w: backoff %v up to %v: neither may be negative", ErrBadSpec, s.Backoff.Base, s.Backoff.Max)
+	case len(s.Group) > maxQueueName || len(s.Tenant) > maxQueueName:
+		return fmt.Errorf("%w: group and tenant have at most %d bytes", ErrBadSpec, maxQueueName)
+	case s.Codec != CodecMsgpack && s.Codec != CodecRaw && s.Codec != CodecArgv:
+		return fmt.Errorf("%w: codec %.20q: use msgpack, raw or argv", ErrBadSpec, s.Codec)
+	}
+	return nil
+}
+
+func (s *Spec) metaSize() int {
+	n := 0
+	for _, a := range s.Argv {
+		n += len(a) + 5
+	}
+	for _, m := range []map[string]string{s.Env, s.Trace, s.Requirements.Labels} {
+		for k, v := range m {
+			n += len(k) + len(v) + 10
+		}
+	}
+	return n
+}
+
+// batchLength is how many of subs one transaction takes.
+func batchLength(subs []Submission) int {
+	size := 0
+	for i := range subs {
+		size += 300 + subs[i].Spec.metaSize()
+		if !subs[i].large {
+			size += len(subs[i].Args)
+		}
+		if i == MaxSubmit || (i > 0 && size > MaxSubmitBytes) {
+			return i
+		}
+	}
+	return len(subs)
+}
+
+func (c *Cluster) submitBatch(ctx context.Context, subs []Submission) ([]Submitted, error) {
+	var answers []Submitted
+	result, err := c.transact(ctx, kv.Options{Tag: "futura-submit"}, func(tx kv.Attempt) error {
+		var err error
+		answers, err = c.insertBatch(ctx, tx, subs, tx.MaybeCommitted)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.Wake(ctx, result.Version, answers)
+	return answers, nil
+}
+
+// insertBatch reads the specs of ids that may exist, and of all if look is set.
+// The first spec stays in the read conflict set of each attempt, so that the
+// late twin of one with an unknown result can't land beside its retry.
+func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, look bool) ([]Submitted, error) {
+	pending := make([]pendingRow, len(subs))
+	for i := range subs {
+		if subs[i].chosen || look {
+			pending[i] = c.keys.askRecord(tx, subs[i].ID)
+		}
+	}
+	tx.AddReadConflictKey(c.keys.spec(subs[0].ID))
+	answers := make([]Submitted, len(subs))
+	seen := make(map[ID]*Spec, len(subs))
+	w := c.changes(tx)
+	for i := range subs {
+		s := &subs[i]
+		row := Row{ID: s.ID, Spec: &s.Spec}
+		if !s.NotBefore.IsZero() && s.NotBefore.After(c.clock.Now()) {
+			row.Attempts.Due = millis(s.NotBefore)
+		}
+		answers[i] = Submitted{ID: s.ID, State: row.State(), queue: s.Spec.Queue}
+		if earlier := seen[s.ID]; earlier != nil {
+			answers[i].Existed = true
+			if !sameWork(earlier, row.Spec) {
+				return nil, fmt.Errorf("%w: %s", ErrIDInUse, s.ID)
+			}
+			continue
+		}
+		seen[s.ID] = row.Spec
+		if s.chosen || look {
+			old, found, err := pending[i].wait(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if found && old.Spec != nil {
+				if same, err := c.sameFuture(ctx, tx, &old, s); err != nil {
+					return nil, err
+				} else if !same {
+					return nil, fmt.Errorf("%w: %s", ErrIDInUse, s.ID)
+				}
+				answers[i].Existed, answers[i].State = s.chosen, old.State()
+				continue
+			}
+		}
+		if err := w.insert(&row, s.Args); err != nil {
+			return nil, err
+		}
+	}
+	return answers, w.flush()
+}
+
+// sameFuture tells whether s describes the future that is there.
+func (c *Cluster) sameFuture(ctx context.Context, tx kv.Reader, old *Row, s *Submission) (bool, error) {
+	if !sameWork(old.Spec, &s.Spec) {
+		return false, nil
+	}
+	if !old.Spec.ArgsKey {
+		return true, nil
+	}
+	args, err := tx.Get(c.keys.args(old.ID)).Wait(ctx)
+	return bytes.Equal(args, s.Args), err
+}
+
+// sameWork compares what decides the result. Large arguments are compared by
+// their hash, which their reference holds.
+func sameWork(a, b *Spec) bool {
+	if a.Function != b.Function || a.Codec != b.Codec || a.ArgsSize != b.ArgsSize || a.Queue != b.Queue ||
+		!bytes.Equal(a.Args, b.Args) || a.ArgsKey != b.ArgsKey || (a.ArgsRef == nil) != (b.ArgsRef == nil) {
+		return false
+	}
+	if a.ArgsRef != nil && *a.ArgsRef != *b.ArgsRef {
+		return false
+	}
+	return slices.Equal(a.Argv, b.Argv) && maps.Equal(a.Env, b.Env)
+}

@@ -1,0 +1,135 @@
+package fdbmodel
+
+import (
+	"context"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// wakeLimit bounds the workers that one submit wakes across processes.
+const wakeLimit = 16
+
+// Wake hints to idle workers that futures were submitted at version. Submit
+// does it by itself; after SubmitTx and its commit, the caller does. It is best
+// effort: a worker that misses it looks by itself within its poll interval.
+func (c *Cluster) Wake(ctx context.Context, version kv.Version, submitted []Submitted) {
+	var counts map[string]int
+	for i := range submitted {
+		if !submitted[i].Existed && submitted[i].State == Ready {
+			counts = addCount(counts, submitted[i].queue)
+		}
+	}
+	c.wakeQueues(ctx, version, counts)
+}
+
+// wakeQueues wakes first within the process, then through the store.
+func (c *Cluster) wakeQueues(ctx context.Context, version kv.Version, counts map[string]int) {
+	for queue, n := range counts {
+		if woken := c.hub.wake(queue, n); woken < n {
+			c.wakeRing(ctx, version, queue, min(n-woken, wakeLimit))
+		}
+	}
+}
+
+// wakeRing wakes idle workers of other processes. A worker that went idle
+// before version is seen here; one that went idle after it read the ready
+// ranges at a later version and saw the futures.
+func (c *Cluster) wakeRing(ctx context.Context, version kv.Version, queue string, n int) {
+	tx := c.db.Begin(kv.Options{Tag: "futura-wake"})
+	defer tx.Cancel()
+	if version != kv.NoVersion {
+		tx.SetReadVersion(version)
+	}
+	page, err := tx.Snapshot().GetRange(kv.Prefix(c.keys.idleQueue(queue)), kv.RangeOptions{Limit: 4 * wakeLimit}).Wait(ctx)
+	if err != nil || len(page.Items) == 0 {
+		return
+	}
+	value, err := encodeStamped(struct{}{})
+	if err != nil {
+		return
+	}
+	skip, first := len(c.keys.idleQueue(queue)), c.random.intn(len(page.Items))
+	for i := range min(n, len(page.Items)) {
+		rest := tuple.NewReader(page.Items[(first+i)%len(page.Items)].Key[skip:])
+		if worker := WorkerID(rest.Text()); rest.Err() == nil {
+			tx.SetVersionstampedValue(c.keys.worker(worker, workerWake), value, stampOffset)
+		}
+	}
+	// A hint that fails costs one poll interval; its error is not the caller's.
+	_, _ = tx.Commit(ctx)
+}
+
+// GoIdle writes the worker into the ring of idle workers, where submitters of
+// other processes find it, if there is nothing to claim. It returns nil if
+// there is, and else a watch that fires when the worker is woken. It returns
+// ErrReaped. Claim leaves the ring. An unknown commit is retried and harmless.
+//
+// The worker reads the ready ranges serializably, so a submit that it does not
+// see makes it look again. The watch is in a writing transaction on purpose:
+// its key is the worker's own, so only a wake can conflict with it.
+func (r *Registration) GoIdle(ctx context.Context, req ClaimRequest) (kv.Watch, error) {
+	if req.Runs == nil {
+		req.Runs = r.info.Runs
+	}
+	var watch kv.Watch
+	_, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-idle", NoSync: true}, func(tx kv.Attempt) error {
+		watch = nil
+		alive := r.askAlive(tx)
+		found, err := r.anything(ctx, tx, req)
+		if err != nil {
+			return err
+		}
+		if err := r.checkAlive(ctx, alive); err != nil || found {
+			return err
+		}
+		free, err := encodeRecord(&req.Free)
+		if err != nil {
+			return err
+		}
+		for _, q := range r.info.Queues {
+			tx.Set(r.cluster.keys.idle(q, r.info.ID), free)
+		}
+		watch = tx.Watch(r.cluster.keys.worker(r.info.ID, workerWake))
+		return nil
+	})
+	if err != nil && watch != nil {
+		watch.Cancel()
+		watch = nil
+	}
+	return watch, err
+}
+
+// LeaveIdle takes the worker out of the ring. An unknown commit is harmless.
+func (r *Registration) LeaveIdle(ctx context.Context) error {
+	_, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-idle", NoSync: true}, func(tx kv.Attempt) error {
+		for _, q := range r.info.Queues {
+			tx.Clear(r.cluster.keys.idle(q, r.info.ID))
+		}
+		return nil
+	})
+	return err
+}
+
+// anything tells whether the worker could claim something, from all shards.
+func (r *Registration) anything(ctx context.Context, tx kv.Reader, req ClaimRequest) (bool, error) {
+	const page = 16
+	now := r.cluster.clock.Now()
+	var looks []asked
+	for shard := range r.cluster.config.Shards {
+		for _, q := range r.info.Queues {
+			prefix := r.scan.keys.readyQueue(shard, q)
+			looks = append(looks, asked{
+				shard: shard, want: want{queue: q, free: req.Free, runs: req.Runs, page: page}, from: prefix,
+				pending: tx.GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: page}),
+			})
+		}
+	}
+	for _, a := range looks {
+		found, err := r.scan.collect(ctx, tx, a, now, 1)
+		if err != nil || len(found) > 0 {
+			return len(found) > 0, err
+		}
+	}
+	return false, nil
+}

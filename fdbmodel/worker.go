@@ -1,0 +1,387 @@
+package fdbmodel
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"sync"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// Registration is one start of a worker. Its methods may be called from many
+// goroutines, but Claim only from one at a time.
+type Registration struct {
+	cluster *Cluster
+	info    WorkerInfo
+	scan    scanner
+	cancels <-chan ID
+
+	mu       sync.Mutex
+	sequence int64
+	held     map[int64]int // futures of each claim batch that have not ended
+	beats    int64
+}
+
+// Register makes a worker a member of the cluster. info.ID is drawn if it is
+// empty. If info has an address, whoever was there before is dead: what it held
+// is taken from it before Register returns. The same goes for workers of
+// earlier openings of a store that only one process can open. It returns
+// ErrBadSpec for an info that can't be. An unknown commit is retried and
+// harmless: the id is this start's own.
+func (c *Cluster) Register(ctx context.Context, info WorkerInfo) (*Registration, error) {
+	if err := c.checkInfo(&info); err != nil {
+		return nil, err
+	}
+	if err := c.reapEarlierOpenings(ctx); err != nil {
+		return nil, err
+	}
+	var before WorkerID
+	_, err := c.transact(ctx, kv.Options{Tag: "futura-register"}, func(tx kv.Attempt) error {
+		before = ""
+		if info.Address != "" {
+			value, err := tx.Get(c.keys.address(info.Address)).Wait(ctx)
+			if err != nil {
+				return err
+			}
+			if w := WorkerID(value); w != info.ID {
+				before = w
+			}
+			tx.Set(c.keys.address(info.Address), []byte(info.ID))
+		}
+		if before != "" {
+			if err := c.bury(ctx, tx, before); err != nil {
+				return err
+			}
+		}
+		return c.writeMember(tx, &info)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("register worker %s: %w", info.ID, err)
+	}
+	if before != "" {
+		if _, err := c.ReapClaims(ctx, before); err != nil {
+			return nil, fmt.Errorf("take over from worker %s at %s: %w", before, info.Address, err)
+		}
+	}
+	r := &Registration{cluster: c, info: info, held: map[int64]int{}, cancels: c.hub.join(info.ID)}
+	r.scan = newScanner(r)
+	return r, nil
+}
+
+func (c *Cluster) checkInfo(info *WorkerInfo) error {
+	if info.ID == "" {
+		id, err := c.DrawWorkerID()
+		if err != nil {
+			return err
+		}
+		info.ID = id
+	}
+	if len(info.Queues) == 0 {
+		info.Queues = []string{DefaultQueue}
+	}
+	for _, q := range info.Queues {
+		if err := CheckQueueName(q); err != nil {
+			return err
+		}
+	}
+	r := info.Capacity
+	if r.Slots < 1 || r.CPU < 0 || r.RAM < 0 || r.GPU < 0 {
+		return fmt.Errorf("%w: worker with %d slots, cpu %d, ram %d, gpu %d: it needs a slot and nothing negative",
+			ErrBadSpec, r.Slots, r.CPU, r.RAM, r.GPU)
+	}
+	info.StartedAt, info.Opening = millis(c.clock.Now()), c.opening
+	return nil
+}
+
+func (c *Cluster) writeMember(tx kv.Tx, info *WorkerInfo) error {
+	alive, err := encodeRecord(info)
+	if err != nil {
+		return err
+	}
+	beat, err := encodeRecord(&Heartbeat{Free: info.Capacity, At: info.StartedAt})
+	if err != nil {
+		return err
+	}
+	tx.Set(c.keys.worker(info.ID, workerAlive), alive)
+	tx.Set(c.keys.worker(info.ID, workerHeartbeat), beat)
+	return nil
+}
+
+// ID returns the worker's id.
+func (r *Registration) ID() WorkerID { return r.info.ID }
+
+// Info returns what the worker registered as.
+func (r *Registration) Info() WorkerInfo { return r.info }
+
+// alive asks for the fence, serializably: a reaper's clear makes the
+// transaction conflict.
+func (r *Registration) askAlive(tx kv.Reader) kv.Pending[[]byte] {
+	return tx.Get(r.cluster.keys.worker(r.info.ID, workerAlive))
+}
+
+func (r *Registration) checkAlive(ctx context.Context, asked kv.Pending[[]byte]) error {
+	value, err := asked.Wait(ctx)
+	if err == nil && value == nil {
+		err = fmt.Errorf("worker %s: %w", r.info.ID, ErrReaped)
+	}
+	return err
+}
+
+// Cancels is sent the futures of this worker that somebody of the same process
+// wants no more. It may miss some; Heartbeat returns them all.
+func (r *Registration) Cancels() <-chan ID { return r.cancels }
+
+// cancelPage bounds the cancel requests that one Heartbeat takes.
+const cancelPage = 200
+
+// Heartbeat says that the worker lives. It is due once per heartbeat of the
+// cluster. It returns the futures for which a cancel was asked since the last
+// one, and ErrReaped. On an unknown commit some of them may be lost to the
+// answer, but not to the futures: whatever ends their claim looks again.
+func (r *Registration) Heartbeat(ctx context.Context, free Resources, running int) ([]ID, error) {
+	r.mu.Lock()
+	r.beats++
+	beat := Heartbeat{Count: r.beats, Free: free, Running: running, At: millis(r.cluster.clock.Now())}
+	r.mu.Unlock()
+	value, err := encodeRecord(&beat)
+	if err != nil {
+		return nil, err
+	}
+	var cancelled []ID
+	_, err = r.cluster.transact(ctx, kv.Options{Tag: "futura-beat", NoSync: true}, func(tx kv.Attempt) error {
+		prefix := r.cluster.keys.worker(r.info.ID, workerCancelled)
+		alive := r.askAlive(tx)
+		asked := tx.Snapshot().GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: cancelPage})
+		if err := r.checkAlive(ctx, alive); err != nil {
+			return err
+		}
+		page, err := asked.Wait(ctx)
+		if err != nil {
+			return err
+		}
+		if !tx.MaybeCommitted {
+			cancelled = nil
+		}
+		for _, item := range page.Items {
+			rest := tuple.NewReader(item.Key[len(prefix):])
+			cancelled = append(cancelled, ID(rest.UUID()))
+			tx.Clear(item.Key)
+		}
+		tx.Set(r.cluster.keys.worker(r.info.ID, workerHeartbeat), value)
+		return nil
+	})
+	return cancelled, err
+}
+
+// Leave ends the membership. Futures that the worker still holds go back to
+// the pool without counting as an attempt or a crash. It returns nil for a
+// worker that was reaped. An unknown commit is retried and harmless.
+func (r *Registration) Leave(ctx context.Context) error {
+	r.cluster.hub.leave(r.info.ID)
+	for {
+		n, err := r.cluster.endClaims(ctx, r.info.ID, EventRelinquish)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			break
+		}
+	}
+	_, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-leave"}, func(tx kv.Attempt) error {
+		return r.cluster.forget(ctx, tx, r.info)
+	})
+	return err
+}
+
+// forget clears everything of a worker. A claim batch that committed after the
+// caller looked conflicts, because it wrote inside the range read here.
+func (c *Cluster) forget(ctx context.Context, tx kv.Tx, info WorkerInfo) error {
+	claims := kv.Prefix(c.keys.worker(info.ID, workerClaims))
+	page, err := tx.GetRange(claims, kv.RangeOptions{Limit: 1}).Wait(ctx)
+	if err != nil {
+		return err
+	}
+	if len(page.Items) > 0 {
+		return fmt.Errorf("worker %s: %w: it still holds claims", info.ID, ErrTransition)
+	}
+	if info.Address != "" {
+		owner, err := tx.Get(c.keys.address(info.Address)).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		if WorkerID(owner) == info.ID {
+			tx.Clear(c.keys.address(info.Address))
+		}
+	}
+	for _, q := range info.Queues {
+		tx.Clear(c.keys.idle(q, info.ID))
+	}
+	tx.ClearRange(kv.Prefix(c.keys.workerAll(info.ID)))
+	return nil
+}
+
+// Member is a worker as the store knows it.
+type Member struct {
+	WorkerInfo
+	Heartbeat Heartbeat `json:"heartbeat"`
+	// Alive is false while a dead worker's claims are being taken back.
+	Alive bool `json:"alive"`
+	// Claims is how many claim batches it holds.
+	Claims int `json:"claim_batches"`
+	// Beat is the heartbeat's bytes: their change is the sign of life.
+	Beat []byte `json:"-"`
+}
+
+// Workers returns all workers, sorted by id, from a snapshot per shard.
+func (c *Cluster) Workers(ctx context.Context) ([]Member, error) {
+	var members []Member
+	for shard := range c.config.Shards {
+		part, err := c.workersOfShard(ctx, shard)
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, part...)
+	}
+	sort.Slice(members, func(i, j int) bool { return members[i].ID < members[j].ID })
+	return members, nil
+}
+
+const workerPage = 500
+
+func (c *Cluster) workersOfShard(ctx context.Context, shard int) ([]Member, error) {
+	var members []Member
+	prefix := c.keys.workersOf(shard)
+	r := kv.Prefix(prefix)
+	for {
+		var page kv.Page
+		err := c.view(ctx, func(tx kv.Attempt) error {
+			var err error
+			page, err = tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: workerPage}).Wait(ctx)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range page.Items {
+			if members, err = addMember(members, prefix, item); err != nil {
+				return nil, err
+			}
+		}
+		if !page.More {
+			return members, nil
+		}
+		r.Begin = kv.After(page.Items[len(page.Items)-1].Key)
+	}
+}
+
+func addMember(members []Member, prefix []byte, item kv.KeyValue) ([]Member, error) {
+	rest := tuple.NewReader(item.Key[len(prefix):])
+	id, field := WorkerID(rest.Text()), rest.Text()
+	if err := rest.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", tuple.String(item.Key), ErrBadRecord, err)
+	}
+	if n := len(members); n == 0 || members[n-1].ID != id {
+		members = append(members, Member{WorkerInfo: WorkerInfo{ID: id}})
+	}
+	m := &members[len(members)-1]
+	switch field {
+	case workerAlive:
+		m.Alive = true
+		return members, decodeRecord(item.Key, item.Value, &m.WorkerInfo)
+	case workerHeartbeat:
+		m.Beat = item.Value
+		return members, decodeRecord(item.Key, item.Value, &m.Heartbeat)
+	case workerClaims:
+		m.Claims++
+	}
+	return members, nil
+}
+
+// DeclareDead clears a worker's fence if its heartbeat is still the one that
+// was observed, and tells whether it did. The worker can change nothing
+// afterwards; ReapClaims takes back what it holds. An unknown commit is retried
+// and harmless.
+func (c *Cluster) DeclareDead(ctx context.Context, worker WorkerID, observed []byte) (bool, error) {
+	dead := false
+	_, err := c.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
+		beat, err := tx.Get(c.keys.worker(worker, workerHeartbeat)).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		// A missing heartbeat was cleared by another reaper, or by an attempt of
+		// this one.
+		dead = beat == nil || bytes.Equal(beat, observed)
+		if !dead || beat == nil {
+			return nil
+		}
+		return c.bury(ctx, tx, worker)
+	})
+	return dead, err
+}
+
+// bury clears what makes a worker a living one. Its claims stay for ReapClaims.
+func (c *Cluster) bury(ctx context.Context, tx kv.Tx, worker WorkerID) error {
+	key := c.keys.worker(worker, workerAlive)
+	value, err := tx.Get(key).Wait(ctx)
+	if err != nil {
+		return err
+	}
+	if value != nil {
+		var info WorkerInfo
+		if err := decodeRecord(key, value, &info); err != nil && !errors.Is(err, ErrNewerRecord) {
+			return err
+		}
+		for _, q := range info.Queues {
+			tx.Clear(c.keys.idle(q, worker))
+		}
+		if info.Address != "" {
+			owner, err := tx.Get(c.keys.address(info.Address)).Wait(ctx)
+			if err != nil {
+				return err
+			}
+			if WorkerID(owner) == worker {
+				tx.Clear(c.keys.address(info.Address))
+			}
+		}
+	}
+	tx.Clear(key)
+	tx.Clear(c.keys.worker(worker, workerHeartbeat))
+	tx.Clear(c.keys.worker(worker, workerWake))
+	return nil
+}
+
+// reapEarlierOpenings takes everything from workers that belong to an earlier
+// opening of a store that only this process can reach now.
+func (c *Cluster) reapEarlierOpenings(ctx context.Context) error {
+	if c.opening == "" {
+		return nil
+	}
+	c.openingMu.Lock()
+	defer c.openingMu.Unlock()
+	if c.openingDone {
+		return nil
+	}
+	members, err := c.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		if m.Alive && m.Opening == c.opening {
+			continue
+		}
+		if m.Alive {
+			if _, err := c.DeclareDead(ctx, m.ID, m.Beat); err != nil {
+				return err
+			}
+		}
+		if _, err := c.ReapClaims(ctx, m.ID); err != nil {
+			return err
+		}
+	}
+	c.openingDone = true
+	return nil
+}
