@@ -1,12 +1,90 @@
 package embedded
 
 import (
+	"context"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/kvtest"
+	"github.com/futura-run/futura/internal/clock"
 )
 
-func TestConformanceMemory(t *testing.T) {
-	kvtest.Run(t, kvtest.Options{New: func(t testing.TB) kv.Database { return OpenMemory(Options{}) }})
+// stores opens stores for the conformance suite.
+type stores struct {
+	options Options
+	onDisk  bool
+
+	mu   sync.Mutex
+	open map[kv.Database]openStore
+}
+
+type openStore struct {
+	dir  string
+	time *clock.Virtual
+	// last is the store that is in dir now.
+	last **Store
+}
+
+func (c *stores) start(t testing.TB, dir string, last **Store) kv.Database {
+	o := c.options
+	virtual := clock.NewVirtual(time.Unix(0, 0))
+	o.Clock = virtual
+	if c.onDisk {
+		s, err := Open(context.Background(), dir, o)
+		require.NoError(t, err)
+		*last = s
+	} else {
+		*last = OpenMemory(o)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open[*last] = openStore{dir: dir, time: virtual, last: last}
+	return *last
+}
+
+func (c *stores) find(db kv.Database) openStore {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open[db]
+}
+
+func (c *stores) suite() kvtest.Options {
+	c.open = map[kv.Database]openStore{}
+	o := kvtest.Options{
+		New: func(t testing.TB) kv.Database {
+			last := new(*Store)
+			t.Cleanup(func() { require.NoError(t, (*last).Close()) })
+			return c.start(t, t.TempDir(), last)
+		},
+		ExpireTx:    func(db kv.Database) { c.find(db).time.Advance(kv.TxLifetime + time.Second) },
+		ManyWatches: true,
+	}
+	if c.onDisk {
+		o.Reopen = func(t testing.TB, db kv.Database) kv.Database {
+			require.NoError(t, db.Close())
+			found := c.find(db)
+			return c.start(t, found.dir, found.last)
+		}
+	}
+	return o
+}
+
+func TestConformance(t *testing.T) {
+	tiny := Options{SegmentSize: 4 << 10, CheckpointBytes: 16 << 10}
+	for name, c := range map[string]*stores{
+		"memory":      {},
+		"disk":        {onDisk: true},
+		"inline":      {onDisk: true, options: Options{Inline: true}},
+		"sync off":    {onDisk: true, options: Options{SyncOff: true}},
+		"checkpoints": {onDisk: true, options: tiny},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kvtest.Run(t, c.suite())
+		})
+	}
 }
