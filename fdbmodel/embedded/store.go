@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,9 +16,11 @@ import (
 // more than the versions that can be handed out before they are logged.
 const versionJump = 100_000_000
 
-// Store is an open store. It implements kv.Database and kv.ConflictWaiter.
+// Store is an open store. It implements kv.Database, kv.ConflictWaiter and
+// kv.Local.
 type Store struct {
 	options Options
+	opened  kv.Version
 
 	index   index
 	line    timeline
@@ -70,6 +73,7 @@ func newStore(o Options) *Store {
 
 // begin starts to serve at version v.
 func (s *Store) begin(v kv.Version) {
+	s.opened = v
 	s.line.init(v, s.options.TxLifetime)
 	s.sequencer.last = v
 	s.sequenced.Store(int64(v))
@@ -79,6 +83,10 @@ func (s *Store) begin(v kv.Version) {
 func (s *Store) Begin(o kv.Options) kv.Tx {
 	return &transaction{store: s, options: o, work: workspaces.Get().(*workspace)}
 }
+
+// Opening implements kv.Local: it is the version that the store was opened at,
+// which no other opening has.
+func (s *Store) Opening() string { return strconv.FormatInt(int64(s.opened), 10) }
 
 // Failed is closed when the store has failed. Err tells why.
 func (s *Store) Failed() <-chan struct{} { return s.failed }
