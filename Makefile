@@ -1,0 +1,76 @@
+GO      ?= go
+BIN     := bin/futura
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+
+# The race detector needs a C compiler.
+CC_FOUND := $(shell command -v $$($(GO) env CC) 2>/dev/null)
+RACE     := $(if $(CC_FOUND),-race,)
+# FoundationDB's part needs its server, its command and its client library.
+FDB_FOUND := $(if $(CC_FOUND),$(shell command -v fdbserver >/dev/null && command -v fdbcli >/dev/null && \
+	echo 'int main(void){return 0;}' | $$($(GO) env CC) -x c - -lfdb_c -o /dev/null 2>/dev/null && echo yes))
+FDB_PACKAGES := ./fdbmodel/tuple ./fdbmodel/fdbkv ./fdbmodel/kvopen
+
+.PHONY: help build build-fdb demo test test-unit test-fdb test-long bench fuzz lint generate check clean
+
+help: ## show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.DEFAULT_GOAL := help
+
+build: ## build bin/futura: one static binary, without FoundationDB
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/futura
+
+build-fdb: ## build bin/futura with FoundationDB; needs its client library, 7.3
+	@test -n "$(CC_FOUND)" || { echo "a C compiler is needed (for Debian: apt-get install gcc)"; exit 1; }
+	$(GO) build -tags fdb -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/futura
+
+demo: build ## run the main job on real input: a WASM function over the Go sources
+	./$(BIN) demo
+
+test: lint test-unit test-fdb ## run the tests; at most 8 minutes on two cores
+
+lint:
+	$(GO) vet ./...
+	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
+
+test-unit:
+ifeq ($(RACE),)
+	@echo "SKIP: no C compiler found; the tests run without the race detector"
+endif
+	$(GO) test $(RACE) -short -timeout 10m ./...
+
+test-fdb: ## run the tests that need a FoundationDB server, on one that they start
+ifeq ($(FDB_FOUND),yes)
+	$(GO) vet -tags fdb $(FDB_PACKAGES) ./internal/fdbtest
+	$(GO) test -tags fdb $(RACE) -short -timeout 10m $(FDB_PACKAGES)
+else
+	@if [ "$$FUTURA_REQUIRE_FDB" = 1 ]; then echo "FoundationDB is required and was not found"; exit 1; fi
+	@echo "SKIP: FoundationDB not found (fdbserver, fdbcli and libfdb_c 7.3); its tests did not run"
+endif
+
+test-long: lint ## everything with fresh seeds, 200 kills, 10,000 programs; tens of minutes
+	FUTURA_LONG=1 $(GO) test $(RACE) -count=1 -timeout 60m -p 2 ./...
+ifeq ($(FDB_FOUND),yes)
+	FUTURA_LONG=1 $(GO) test -tags fdb $(RACE) -count=1 -timeout 60m $(FDB_PACKAGES)
+else
+	@echo "SKIP: FoundationDB not found; its tests did not run"
+endif
+
+bench: build ## measure: each scenario once, on a store on disk
+	./$(BIN) bench all --store embedded:
+
+fuzz: ## fuzz each decoder for half a minute
+	@set -e; for pkg in $$($(GO) list ./...); do \
+		for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 30s $$pkg; done; done
+
+generate: ## write the generated pages of docs/reference
+	$(GO) test ./fdbmodel -run 'TestDocs' -update
+
+check: test ## the tests, then a tidy module and a clean tree
+	$(GO) mod tidy -diff
+	@test -z "$$(git status --porcelain)" || { echo "the tree is not clean"; git status --short; exit 1; }
+
+clean: ## remove what was built
+	rm -rf bin
