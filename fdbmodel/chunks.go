@@ -43,7 +43,8 @@ func (t Token) String() string { return fmt.Sprintf("%s.%d", t.Worker, t.Sequenc
 
 func (c *Cluster) putChunks(ctx context.Context, id ID, ref ChunkRef, value []byte) (ChunkRef, error) {
 	if len(value) > MaxPut {
-		return ref, fmt.Errorf("%w: %d bytes, at most %d: store the data elsewhere and pass where", ErrTooLarge, len(value), MaxPut)
+		return ref, fmt.Errorf("%w: %d bytes, at most %d: store the data elsewhere and pass where",
+			ErrTooLarge, len(value), MaxPut)
 	}
 	ref.Size, ref.Count = int64(len(value)), pieces(int64(len(value)))
 	return ref, c.putPieces(ctx, value, func(i int) []byte { return c.keys.chunk(id, ref, i) })

@@ -92,7 +92,8 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 	return answer, err
 }
 
-func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token Token, req ClaimRequest) ([]readyEntry, bool, error) {
+func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token Token, req ClaimRequest,
+) (taken []readyEntry, more bool, err error) {
 	listKey := r.cluster.keys.claims(r.info.ID, token.Sequence)
 	alive := r.askAlive(tx)
 	if tx.MaybeCommitted {
@@ -101,7 +102,7 @@ func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token Token, 
 			return nil, false, err
 		}
 		if list != nil {
-			taken, err := r.recoverClaim(ctx, tx, listKey, list)
+			taken, err = r.recoverClaim(ctx, tx, listKey, list)
 			return taken, true, err
 		}
 	}
@@ -167,7 +168,8 @@ func (r *Registration) recoverClaim(ctx context.Context, tx kv.Reader, key, valu
 // look finds what to take: in one random shard, and in all if that has not
 // enough. contended chooses a random block, so that workers that look at the
 // same place at the same time take different futures.
-func (r *Registration) look(ctx context.Context, tx kv.Reader, req ClaimRequest, contended bool) ([]readyEntry, bool, error) {
+func (r *Registration) look(ctx context.Context, tx kv.Reader, req ClaimRequest, contended bool,
+) ([]readyEntry, bool, error) {
 	c, now := r.cluster, r.cluster.clock.Now()
 	shards, first := c.config.Shards, c.random.intn(c.config.Shards)
 	page := req.Max + 1
@@ -240,7 +242,8 @@ func (r *Registration) choose(taken []readyEntry, free Resources, found []readyE
 }
 
 // readClaimed fetches what was taken, outside of the conflict window.
-func (r *Registration) readClaimed(ctx context.Context, token Token, taken []readyEntry, at kv.Version) ([]ClaimedFuture, error) {
+func (r *Registration) readClaimed(ctx context.Context, token Token, taken []readyEntry, at kv.Version,
+) ([]ClaimedFuture, error) {
 	keys := r.cluster.keys
 	var futures []ClaimedFuture
 	err := r.cluster.view(ctx, func(tx kv.Attempt) error {

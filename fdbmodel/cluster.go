@@ -62,7 +62,8 @@ func (c Config) WithDefaults() Config {
 func (c Config) validate() error {
 	switch {
 	case c.Format > keyspaceFormat:
-		return fmt.Errorf("cluster has keyspace format %d, this process reads %d: %w", c.Format, keyspaceFormat, ErrNewerRecord)
+		return fmt.Errorf("cluster has keyspace format %d, this process reads %d: %w",
+			c.Format, keyspaceFormat, ErrNewerRecord)
 	case c.Shards < 1 || c.Shards > maxShards || c.Shards&(c.Shards-1) != 0:
 		return fmt.Errorf("%w: %d shards: use a power of two from 1 to %d", ErrBadSpec, c.Shards, maxShards)
 	case c.Heartbeat < time.Millisecond || c.DeadAfter < 2*c.Heartbeat:

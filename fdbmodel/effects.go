@@ -9,12 +9,20 @@ var (
 	claimOfWorker = condition{"worker holds the claim", func(r *Row, e *Event) bool {
 		return r.Claim.Worker == e.Token.Worker
 	}}
-	cancelAsked   = condition{"cancel was asked", func(r *Row, _ *Event) bool { return r.Cancel != nil }}
-	permanent     = condition{"failure is permanent", func(_ *Row, e *Event) bool { return e.Permanent || !e.Exception.Kind.Retryable() }}
-	attemptsSpent = condition{"attempts are spent", func(r *Row, _ *Event) bool { return r.Attempts.Failed+1 >= r.Spec.MaxRetries+1 }}
-	crashesSpent  = condition{"crashes are spent", func(r *Row, _ *Event) bool { return r.Attempts.Crashes+1 >= maxCrashes }}
-	withoutWait   = condition{"retry in 0 was asked", func(_ *Row, e *Event) bool { return e.RetryIn != nil && *e.RetryIn <= 0 }}
-	isDue         = condition{"due", func(r *Row, e *Event) bool { return r.Attempts.Due <= millis(e.Now) }}
+	cancelAsked = condition{"cancel was asked", func(r *Row, _ *Event) bool { return r.Cancel != nil }}
+	permanent   = condition{"failure is permanent", func(_ *Row, e *Event) bool {
+		return e.Permanent || !e.Exception.Kind.Retryable()
+	}}
+	attemptsSpent = condition{"attempts are spent", func(r *Row, _ *Event) bool {
+		return r.Attempts.Failed+1 >= r.Spec.MaxRetries+1
+	}}
+	crashesSpent = condition{"crashes are spent", func(r *Row, _ *Event) bool {
+		return r.Attempts.Crashes+1 >= maxCrashes
+	}}
+	withoutWait = condition{"retry in 0 was asked", func(_ *Row, e *Event) bool {
+		return e.RetryIn != nil && *e.RetryIn <= 0
+	}}
+	isDue = condition{"due", func(r *Row, e *Event) bool { return r.Attempts.Due <= millis(e.Now) }}
 )
 
 func (c condition) and(d condition) condition {
@@ -77,7 +85,8 @@ func applyCancelled(r *Row, e *Event) {
 		exception.Message = request.Reason
 	}
 	if e.Exception != nil {
-		exception.Stdout, exception.Stderr, exception.StderrRef = e.Exception.Stdout, e.Exception.Stderr, e.Exception.StderrRef
+		exception.Stdout, exception.Stderr = e.Exception.Stdout, e.Exception.Stderr
+		exception.StderrRef = e.Exception.StderrRef
 	}
 	if r.Claim != nil {
 		exception.Attempt, exception.Worker = r.Attempts.Failed+1, r.Claim.Worker

@@ -109,7 +109,8 @@ func (c *Cluster) textDelayed(row *Row) string {
 		text += fmt.Sprintf(" (%v from now)", wait)
 	}
 	if row.Exception != nil {
-		text += fmt.Sprintf(", because attempt %d failed (%s): %s", row.Exception.Attempt, row.Exception.Kind, row.Exception.Message)
+		text += fmt.Sprintf(", because attempt %d failed (%s): %s",
+			row.Exception.Attempt, row.Exception.Kind, row.Exception.Message)
 	} else if row.Attempts.PutBack > 0 {
 		text += ", because a worker could not load its function"
 	}
@@ -140,7 +141,8 @@ func explainReady(spec *Spec, members []Member) (Reason, string) {
 		return ReasonNoFunction, fmt.Sprintf("No worker of the queue %q knows the function %s. Register it in one.",
 			spec.Queue, spec.Function)
 	case !narrow(func(m *Member) bool { return m.Capacity.Fit(q) }):
-		return ReasonInfeasible, fmt.Sprintf("It needs %s, and no worker that knows it is that large. Start a larger one.", need)
+		return ReasonInfeasible,
+			fmt.Sprintf("It needs %s, and no worker that knows it is that large. Start a larger one.", need)
 	case !narrow(func(m *Member) bool { return m.Heartbeat.Free.Fit(q) }):
 		return ReasonNoneFree, "The workers that could run it are busy. It waits for its turn."
 	default:

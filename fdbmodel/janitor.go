@@ -16,7 +16,8 @@ import (
 // as it is afterwards and whether worker holds the role. Nothing relies on
 // there being one janitor only: all that it does is safe beside others. An
 // unknown commit is harmless.
-func (c *Cluster) HoldJanitor(ctx context.Context, worker WorkerID, observed []byte, count int64) (record []byte, held bool, err error) {
+func (c *Cluster) HoldJanitor(ctx context.Context, worker WorkerID, observed []byte, count int64,
+) (record []byte, held bool, err error) {
 	wanted, err := encodeRecord(&janitorRecord{Worker: worker, Count: count})
 	if err != nil {
 		return nil, false, err

@@ -119,7 +119,8 @@ func (m *Mailbox) Acknowledge(ctx context.Context) error {
 // unknown commit is harmless.
 func (m *Mailbox) Refresh(ctx context.Context) error {
 	m.count++
-	value, err := encodeRecord(&sessionRecord{Count: m.count, At: millis(m.cluster.clock.Now()), Opening: m.cluster.opening})
+	record := sessionRecord{Count: m.count, At: millis(m.cluster.clock.Now()), Opening: m.cluster.opening}
+	value, err := encodeRecord(&record)
 	if err != nil {
 		return err
 	}
@@ -182,7 +183,8 @@ func (c *Cluster) Subscribe(ctx context.Context, session SessionID, ids []ID) (o
 	return over, missing, nil
 }
 
-func (c *Cluster) subscribeBatch(ctx context.Context, session SessionID, ids []ID) (over []Notice, missing []ID, err error) {
+func (c *Cluster) subscribeBatch(ctx context.Context, session SessionID, ids []ID,
+) (over []Notice, missing []ID, err error) {
 	_, err = c.transact(ctx, kv.Options{Tag: "futura-subscribe"}, func(tx kv.Attempt) error {
 		over, missing = nil, nil
 		pending := make([]pendingRow, len(ids))

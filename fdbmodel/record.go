@@ -46,7 +46,7 @@ type Spec struct {
 	Codec    string            `msgpack:"c,omitempty" json:"codec,omitempty"`
 	Args     []byte            `msgpack:"a,omitempty" json:"-"`           // where they are small
 	ArgsSize int64             `msgpack:"az,omitempty" json:"args_bytes"` // wherever they are
-	ArgsRef  *ChunkRef         `msgpack:"ar,omitempty" json:"-"`          // where they are large
+	ArgsRef  *ChunkRef         `msgpack:"ar,omitempty" json:"-"`          // if large
 	ArgsKey  bool              `msgpack:"ak,omitempty" json:"-"`          // where they have a key of their own
 	Argv     []string          `msgpack:"av,omitempty" json:"argv,omitempty"`
 	Env      map[string]string `msgpack:"e,omitempty" json:"env,omitempty"`
@@ -68,7 +68,8 @@ type Spec struct {
 }
 
 func (s *Spec) class() class {
-	return class{queue: s.Queue, group: s.Group, cpu: s.Requirements.CPU, ram: s.Requirements.RAM, gpu: s.Requirements.GPU}
+	r := s.Requirements
+	return class{queue: s.Queue, group: s.Group, cpu: r.CPU, ram: r.RAM, gpu: r.GPU}
 }
 
 // Token is the fence of a claim: which worker took the future, and with which

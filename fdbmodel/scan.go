@@ -163,7 +163,9 @@ func parseReady(item kv.KeyValue, prefix []byte, queue string) (e readyEntry, cl
 // meet remembers a class.
 func (s *scanner) meet(queue string, suffix []byte, now time.Time) {
 	known := s.classes[queue]
-	at, found := slices.BinarySearchFunc(known, suffix, func(k knownClass, b []byte) int { return bytes.Compare(k.suffix, b) })
+	at, found := slices.BinarySearchFunc(known, suffix, func(k knownClass, b []byte) int {
+		return bytes.Compare(k.suffix, b)
+	})
 	if found {
 		known[at].seen = now
 	} else if len(known) < maxClasses {
@@ -174,7 +176,9 @@ func (s *scanner) meet(queue string, suffix []byte, now time.Time) {
 // discover searches one shard for the classes of a queue, by stepping over each.
 // It reads as many keys as there are classes, at most maxClasses.
 func (s *scanner) discover(ctx context.Context, tx kv.Reader, shard int, queue string, now time.Time) error {
-	s.classes[queue] = slices.DeleteFunc(s.classes[queue], func(k knownClass) bool { return now.Sub(k.seen) > classLifetime })
+	s.classes[queue] = slices.DeleteFunc(s.classes[queue], func(k knownClass) bool {
+		return now.Sub(k.seen) > classLifetime
+	})
 	prefix := s.keys.readyQueue(shard, queue)
 	r := kv.Prefix(prefix)
 	for range maxClasses {

@@ -73,7 +73,9 @@ const (
 	EventRetry                           // somebody wants it to run again, or at once
 )
 
-var eventNames = [...]string{"", "claim", "realize", "fail", "relinquish", "put back", "reap", "cancel", "promote", "retry"}
+var eventNames = [...]string{
+	"", "claim", "realize", "fail", "relinquish", "put back", "reap", "cancel", "promote", "retry",
+}
 
 // Events are all kinds of event.
 func Events() []EventKind {

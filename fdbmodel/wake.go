@@ -41,7 +41,8 @@ func (c *Cluster) wakeRing(ctx context.Context, version kv.Version, queue string
 	if version != kv.NoVersion {
 		tx.SetReadVersion(version)
 	}
-	page, err := tx.Snapshot().GetRange(kv.Prefix(c.keys.idleQueue(queue)), kv.RangeOptions{Limit: 4 * wakeLimit}).Wait(ctx)
+	ring := kv.Prefix(c.keys.idleQueue(queue))
+	page, err := tx.Snapshot().GetRange(ring, kv.RangeOptions{Limit: 4 * wakeLimit}).Wait(ctx)
 	if err != nil || len(page.Items) == 0 {
 		return
 	}

@@ -77,7 +77,7 @@ func importTable() map[string]imports {
 			ours:   append(slices.Clone(whole), "internal/..."),
 			others: []string{cobra, koanf, pflag, progressbar, prometheus, uuid},
 		},
-		"examples/...": {ours: whole, others: []string{uuid}},
+		"examples/...": {ours: append(slices.Clone(whole), "examples/..."), others: []string{uuid}},
 
 		"fdbmodel/kv/kvtest": {
 			ours:   append(slices.Clone(store), "fdbmodel/kv/kvtest/reference", "fdbmodel/kv/faultkv"),
