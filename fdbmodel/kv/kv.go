@@ -92,8 +92,9 @@ type Tx interface {
 	SetVersionstampedValue(key, value []byte, offset int)
 
 	// AddReadConflictKey and AddReadConflictRange make the transaction fail if
-	// the key or range is written by others, as if it had been read. Unlike a
-	// read, they count also where the transaction itself wrote.
+	// the key or range is written by others, as if it had been read. They must
+	// come before the transaction's own writes: where it has set or cleared
+	// already, a store may ignore them, and FoundationDB does.
 	AddReadConflictKey(key []byte)
 	AddReadConflictRange(r Range)
 

@@ -1,6 +1,7 @@
 package kvtest
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -48,8 +49,18 @@ func (p *probe) note(err error, format string, args ...any) {
 	case kv.Retryable(err):
 		p.err = err
 	default:
-		p.lines = append(p.lines, err.Error())
+		p.lines = append(p.lines, condition(err))
 	}
+}
+
+// condition names what err is, without what a store adds to it.
+func condition(err error) string {
+	for _, sentinel := range []error{kv.ErrUnreadable, kv.ErrBadStampOffset, kv.ErrIllegalKey, kv.ErrUsed} {
+		if errors.Is(err, sentinel) {
+			return sentinel.Error()
+		}
+	}
+	return err.Error()
 }
 
 // get notes name=value.

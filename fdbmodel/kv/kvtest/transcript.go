@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -50,6 +51,14 @@ type slot struct {
 	old     bool
 	stamped bool
 	asked   []func() error
+	written []kv.Range
+}
+
+// wrote tells whether the transaction has set or cleared in r.
+func (t *slot) wrote(r kv.Range) bool {
+	return slices.ContainsFunc(t.written, func(w kv.Range) bool {
+		return bytes.Compare(w.Begin, r.End) < 0 && bytes.Compare(r.Begin, w.End) < 0
+	})
 }
 
 func (r *run) note(s Step, format string, args ...any) {
@@ -87,7 +96,7 @@ func (r *run) step(s Step) error {
 		r.note(s, "")
 		return err
 	}
-	if s.kind == stepStampKey && t.old {
+	if r.undetermined(s, t) {
 		return nil
 	}
 	r.write(s, t)
@@ -161,7 +170,7 @@ func (r *run) read(s Step, t *slot) error {
 			return err
 		}
 		if err != nil {
-			shown = r.showError(err)
+			shown = condition(err)
 			t.Cancel()
 			r.slots[s.slot] = nil
 		}
@@ -189,7 +198,28 @@ func (r *run) wait(s Step, t *slot) error {
 	return nil
 }
 
+// undetermined tells whether the contract lets stores differ in s: which
+// stamped keys are readable at the very version of their commit, and read
+// conflicts that are added where the transaction has written.
+func (r *run) undetermined(s Step, t *slot) bool {
+	switch s.kind {
+	case stepStampKey:
+		return t.old
+	case stepReadConflictKey:
+		return t.wrote(kv.Single(r.key(s.key)))
+	case stepReadConflictRange:
+		return t.wrote(r.span(s))
+	}
+	return false
+}
+
 func (r *run) write(s Step, t *slot) {
+	switch s.kind {
+	case stepSet, stepClear, stepStampValue:
+		t.written = append(t.written, kv.Single(r.key(s.key)))
+	case stepClearRange:
+		t.written = append(t.written, r.span(s))
+	}
 	switch s.kind {
 	case stepSet:
 		t.Set(r.key(s.key), []byte(s.value))
@@ -226,7 +256,7 @@ func (r *run) commit(s Step, t *slot) error {
 	case err != nil && kv.Retryable(err):
 		return err
 	case err != nil:
-		r.note(s, ": %s", r.showError(err))
+		r.note(s, ": %s", condition(err))
 		return nil
 	case done.Version == kv.NoVersion:
 		r.note(s, ": nothing to write")
@@ -289,14 +319,4 @@ func (r *run) showPage(page kv.Page) string {
 		rows = append(rows, "...")
 	}
 	return strings.Join(rows, " ")
-}
-
-// showError names the condition, without what a store adds to it.
-func (r *run) showError(err error) string {
-	for _, condition := range []error{kv.ErrUnreadable, kv.ErrBadStampOffset, kv.ErrIllegalKey, kv.ErrUsed} {
-		if errors.Is(err, condition) {
-			return condition.Error()
-		}
-	}
-	return err.Error()
 }

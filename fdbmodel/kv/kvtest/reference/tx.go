@@ -173,11 +173,7 @@ func (t *tx) page(r kv.Range, o kv.RangeOptions, serializable bool) (kv.Page, er
 		}
 	}
 	if serializable && !part.Empty() {
-		fresh := []kv.Range{part}
-		for _, k := range t.known {
-			fresh = without(fresh, k)
-		}
-		t.reads = append(t.reads, fresh...)
+		t.addRead(part)
 	}
 	return page, nil
 }

@@ -79,21 +79,32 @@ func (t *tx) write(m mutation, mistake error) {
 
 // AddReadConflictKey implements kv.Tx.
 func (t *tx) AddReadConflictKey(key []byte) {
-	t.addConflict(&t.reads, kv.Single(key), checkWrite(key, nil))
+	t.addConflict(t.addRead, kv.Single(key), checkWrite(key, nil))
 }
 
 // AddReadConflictRange implements kv.Tx.
-func (t *tx) AddReadConflictRange(r kv.Range) { t.addConflict(&t.reads, r, checkRange(r)) }
+func (t *tx) AddReadConflictRange(r kv.Range) { t.addConflict(t.addRead, r, checkRange(r)) }
 
 // AddWriteConflictKey implements kv.Tx.
 func (t *tx) AddWriteConflictKey(key []byte) {
-	t.addConflict(&t.writes, kv.Single(key), checkWrite(key, nil))
+	t.addConflict(t.addWrite, kv.Single(key), checkWrite(key, nil))
 }
 
 // AddWriteConflictRange implements kv.Tx.
-func (t *tx) AddWriteConflictRange(r kv.Range) { t.addConflict(&t.writes, r, checkRange(r)) }
+func (t *tx) AddWriteConflictRange(r kv.Range) { t.addConflict(t.addWrite, r, checkRange(r)) }
 
-func (t *tx) addConflict(to *[]kv.Range, r kv.Range, mistake error) {
+// addRead adds what of r the transaction has not itself set or cleared.
+func (t *tx) addRead(r kv.Range) {
+	fresh := []kv.Range{r}
+	for _, k := range t.known {
+		fresh = without(fresh, k)
+	}
+	t.reads = append(t.reads, fresh...)
+}
+
+func (t *tx) addWrite(r kv.Range) { t.writes = append(t.writes, r) }
+
+func (t *tx) addConflict(add func(kv.Range), r kv.Range, mistake error) {
 	t.db.mu.Lock()
 	defer t.db.mu.Unlock()
 	if mistake != nil {
@@ -101,7 +112,7 @@ func (t *tx) addConflict(to *[]kv.Range, r kv.Range, mistake error) {
 		return
 	}
 	if !r.Empty() {
-		*to = append(*to, cloneRange(r))
+		add(cloneRange(r))
 	}
 }
 
