@@ -235,3 +235,17 @@ func (l *lockedReader) uint64() uint64 {
 	_, _ = io.ReadFull(l, b[:])
 	return binary.LittleEndian.Uint64(b[:])
 }
+
+// Wipe removes everything of a cluster from a store. Processes that have the
+// cluster open must be stopped first. It returns ErrBadName. An unknown commit
+// is retried and harmless.
+func Wipe(ctx context.Context, db kv.Database, name string) error {
+	if err := CheckClusterName(name); err != nil {
+		return err
+	}
+	_, err := kv.Transact(ctx, db, kv.Retry{Options: kv.Options{Tag: "futura-wipe"}}, func(tx kv.Attempt) error {
+		tx.ClearRange(newKeyspace(name).all())
+		return nil
+	})
+	return err
+}

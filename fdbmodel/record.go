@@ -90,7 +90,7 @@ type Claim struct {
 type Attempts struct {
 	Failed  int   `msgpack:"n,omitempty" json:"failed,omitempty"`   // attempts that ended in a failure
 	Crashes int   `msgpack:"c,omitempty" json:"crashes,omitempty"`  // claims that ended with the death of their worker
-	PutBack int   `msgpack:"p,omitempty" json:"put_back,omitempty"` // claims given back because the worker could not run it
+	PutBack int   `msgpack:"p,omitempty" json:"put_back,omitempty"` // claims given back by workers that could not run it
 	Due     int64 `msgpack:"d,omitempty" json:"due_ms,omitempty"`   // waits until then, if not 0
 }
 
