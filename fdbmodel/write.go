@@ -157,7 +157,7 @@ func (w *changes) count(id ID, queue, group string, s State, n int64) {
 
 // finish tells those who wait, and the janitor.
 func (w *changes) finish(row *Row) {
-	w.done = append(w.done, row.ID)
+	w.done, w.now = append(w.done, row.ID), max(w.now, row.FinishedAt())
 	if w.mail == nil {
 		w.mail = map[SessionID][]Notice{}
 	}
