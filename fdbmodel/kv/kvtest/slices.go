@@ -9,6 +9,7 @@ func sliceCases() []testCase {
 	return []testCase{
 		{name: "Slices/PassedIn", run: slicesIn},
 		{name: "Slices/PassedInAndRead", run: slicesInRead},
+		{name: "Slices/PassedInAsConflicts", exact: true, run: slicesInConflicts},
 		{name: "Slices/Returned", run: slicesOut},
 	}
 }
@@ -70,6 +71,38 @@ func slicesInRead(b *bundle) {
 	}, "a", "a=a b=b c=own")
 	b.update(func(tx kv.Tx) { tx.Set(b.key("a"), []byte("new")) })
 	b.fires(w)
+}
+
+// slicesInConflicts commits two transactions in turn, whose only meeting point
+// is a conflict range in a slice that was used again.
+func slicesInConflicts(b *bundle) {
+	for name, add := range map[string]struct{ read, write func(tx kv.Tx, s *scrap) }{
+		"keys": {
+			func(tx kv.Tx, s *scrap) { tx.AddReadConflictKey(s.of(b.key("a"))) },
+			func(tx kv.Tx, s *scrap) { tx.AddWriteConflictKey(s.of(b.key("a"))) },
+		},
+		"ranges": {
+			func(tx kv.Tx, s *scrap) { tx.AddReadConflictRange(s.span(b.span("a", "b"))) },
+			func(tx kv.Tx, s *scrap) { tx.AddWriteConflictRange(s.span(b.span("a", "b"))) },
+		},
+		"reads": {
+			func(tx kv.Tx, s *scrap) { tx.Get(s.of(b.key("a"))) },
+			func(tx kv.Tx, s *scrap) { tx.ClearRange(s.span(b.span("a", "b"))) },
+		},
+		"range reads": {
+			func(tx kv.Tx, s *scrap) { tx.GetRange(s.span(b.span("a", "b")), kv.RangeOptions{}) },
+			func(tx kv.Tx, s *scrap) { tx.Set(s.of(b.key("a")), nil) },
+		},
+	} {
+		reader, writer, s := b.beginRead(), b.begin(), &scrap{}
+		add.read(reader, s)
+		add.write(writer, s)
+		reader.Set(b.key("out"), nil)
+		s.spoil()
+		b.commit(writer)
+		_, err := reader.Commit(b.ctx)
+		require.ErrorIs(b, err, kv.ErrConflict, name)
+	}
 }
 
 // watchScrap watches the named key, passed in a slice that is used again.

@@ -2,6 +2,7 @@ package kvtest
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/stretchr/testify/require"
@@ -16,6 +17,7 @@ func watchCases() []testCase {
 		{name: "Watch/TransactionFails", exact: true, run: watchTxFails},
 		{name: "Watch/IllegalKey", exact: true, run: watchIllegalKey},
 		{name: "Watch/SurvivesTransact", run: watchSurvives},
+		{name: "Watch/TellsEmptyFromAbsent", run: watchEmpty},
 		{name: "Watch/ManyOnOneKey", run: watchMany},
 		{name: "Watch/TooMany", exact: true, run: watchTooMany},
 	}
@@ -53,13 +55,16 @@ func (b *bundle) watch(name string) kv.Watch {
 	return w
 }
 
+// watchTimeout bounds the wait for a watch, on the slowest machine.
+const watchTimeout = 30 * time.Second
+
 // ends waits for the end of w and returns its error.
 func (b *bundle) ends(w kv.Watch) error {
 	b.Helper()
 	select {
 	case <-w.Done():
 		return w.Err()
-	case <-b.ctx.Done():
+	case <-time.After(watchTimeout):
 		require.Fail(b, "the watch did not end")
 		return nil
 	}
@@ -150,6 +155,15 @@ func watchSurvives(b *bundle) {
 	default:
 	}
 	b.update(func(tx kv.Tx) { tx.Set(b.key("a"), []byte("new")) })
+	b.fires(w)
+}
+
+func watchEmpty(b *bundle) {
+	w := b.watch("a")
+	b.update(func(tx kv.Tx) { tx.Set(b.key("a"), nil) })
+	b.fires(w)
+	w = b.watch("a")
+	b.update(func(tx kv.Tx) { tx.Clear(b.key("a")) })
 	b.fires(w)
 }
 
