@@ -62,7 +62,7 @@ func concurrentCycle(b *bundle) {
 	})
 	b.concurrently(func(_, _ int, random *rand.Rand) error {
 		start := node(random.IntN(nodes))
-		_, err := kv.Transact(b.ctx, b.db, kv.Retry{}, func(a kv.Attempt) error {
+		_, err := kv.Transact(b.ctx, b.db, b.retry(), func(a kv.Attempt) error {
 			chain := [][]byte{start}
 			for range 3 {
 				next, err := a.Get(chain[len(chain)-1]).Wait(b.ctx)
@@ -79,7 +79,7 @@ func concurrentCycle(b *bundle) {
 		return err
 	})
 	rows := map[string]string{}
-	_, err := kv.Transact(b.ctx, b.db, kv.Retry{}, func(a kv.Attempt) error {
+	_, err := kv.Transact(b.ctx, b.db, b.retry(), func(a kv.Attempt) error {
 		page, err := a.GetRange(b.span("node", "nodf"), kv.RangeOptions{}).Wait(b.ctx)
 		for _, item := range page.Items {
 			rows[string(item.Key)] = string(item.Value)
@@ -97,7 +97,7 @@ func concurrentCycle(b *bundle) {
 
 func concurrentAdd(b *bundle) {
 	b.concurrently(func(worker, i int, _ *rand.Rand) error {
-		_, err := b.guarded(b.db, kv.Retry{}, func(tx kv.Tx) error {
+		_, err := b.guarded(b.db, b.retry(), func(tx kv.Tx) error {
 			tx.Atomic(kv.Add, b.key("sum"), number(i+1))
 			return nil
 		})
@@ -118,7 +118,7 @@ func concurrentBank(b *bundle) {
 	})
 	b.concurrently(func(worker, i int, random *rand.Rand) error {
 		from, to, amount := random.IntN(accounts), random.IntN(accounts), random.IntN(each)
-		_, err := b.guarded(b.db, kv.Retry{}, func(tx kv.Tx) error {
+		_, err := b.guarded(b.db, b.retry(), func(tx kv.Tx) error {
 			sum, balances, err := b.balances(tx)
 			if err != nil {
 				return err
@@ -135,7 +135,7 @@ func concurrentBank(b *bundle) {
 		return err
 	})
 	b.update(func(tx kv.Tx) { tx.Set(b.key("end"), nil) })
-	_, err := kv.Transact(b.ctx, b.db, kv.Retry{}, func(a kv.Attempt) error {
+	_, err := kv.Transact(b.ctx, b.db, b.retry(), func(a kv.Attempt) error {
 		sum, _, err := b.balances(a)
 		if err == nil && sum != accounts*each {
 			return errors.New("money was made or lost")
@@ -164,7 +164,7 @@ func (b *bundle) balances(r kv.Reader) (sum int, balances []int, err error) {
 func concurrentPhantoms(b *bundle) {
 	const seats = 20
 	b.concurrently(func(worker, i int, _ *rand.Rand) error {
-		_, err := kv.Transact(b.ctx, b.db, kv.Retry{}, func(a kv.Attempt) error {
+		_, err := kv.Transact(b.ctx, b.db, b.retry(), func(a kv.Attempt) error {
 			page, err := a.GetRange(b.span("seat/", "seat0"), kv.RangeOptions{}).Wait(b.ctx)
 			if err != nil || len(page.Items) >= seats {
 				return err
@@ -175,7 +175,7 @@ func concurrentPhantoms(b *bundle) {
 		return err
 	})
 	var taken int
-	_, err := kv.Transact(b.ctx, b.db, kv.Retry{}, func(a kv.Attempt) error {
+	_, err := kv.Transact(b.ctx, b.db, b.retry(), func(a kv.Attempt) error {
 		page, err := a.GetRange(b.span("seat/", "seat0"), kv.RangeOptions{}).Wait(b.ctx)
 		taken = len(page.Items)
 		return err
@@ -192,7 +192,7 @@ func concurrentStamps(b *bundle) {
 	last := map[int]kv.Stamp{}
 	b.concurrently(func(worker, i int, _ *rand.Rand) error {
 		name := fmt.Sprint(worker, "-", i)
-		result, err := kv.Transact(b.ctx, b.db, kv.Retry{}, func(a kv.Attempt) error {
+		result, err := kv.Transact(b.ctx, b.db, b.retry(), func(a kv.Attempt) error {
 			b.stampKey(a, "s", name)
 			return nil
 		})
@@ -209,7 +209,7 @@ func concurrentStamps(b *bundle) {
 		return nil
 	})
 	require.Len(b, seen, workers*perWorker)
-	_, err := kv.Transact(b.ctx, b.db, kv.Retry{}, func(a kv.Attempt) error {
+	_, err := kv.Transact(b.ctx, b.db, b.retry(), func(a kv.Attempt) error {
 		page, err := a.GetRange(b.span("s", "t"), kv.RangeOptions{}).Wait(b.ctx)
 		if err != nil {
 			return err

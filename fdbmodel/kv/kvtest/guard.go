@@ -27,17 +27,28 @@ func (b *bundle) guarded(db kv.Database, retry kv.Retry, fn func(kv.Tx) error) (
 	})
 }
 
+// retry returns how the case runs transactions again: at once where failures
+// are injected, as waiting cures none of them.
+func (b *bundle) retry() kv.Retry {
+	if b.o.Faults {
+		return kv.Retry{Random: noWait}
+	}
+	return kv.Retry{}
+}
+
+func noWait() float64 { return 0 }
+
 // once runs fn exactly once on the case's store.
 func (b *bundle) once(fn func(kv.Tx) error) {
 	b.Helper()
-	_, err := b.guarded(b.db, kv.Retry{}, fn)
+	_, err := b.guarded(b.db, b.retry(), fn)
 	require.NoError(b, err)
 }
 
 // update commits what fn writes, exactly once.
 func (b *bundle) update(fn func(kv.Tx)) kv.Committed {
 	b.Helper()
-	result, err := b.guarded(b.db, kv.Retry{}, func(tx kv.Tx) error {
+	result, err := b.guarded(b.db, b.retry(), func(tx kv.Tx) error {
 		fn(tx)
 		return nil
 	})

@@ -112,7 +112,7 @@ func randomPrefix() []byte {
 
 // clean clears what the case left behind.
 func (b *bundle) clean() {
-	_, err := kv.Transact(b.ctx, b.db, kv.Retry{}, func(a kv.Attempt) error {
+	_, err := kv.Transact(b.ctx, b.db, b.retry(), func(a kv.Attempt) error {
 		a.ClearRange(kv.Prefix(b.prefix))
 		a.ClearRange(kv.Prefix(b.guards))
 		return nil

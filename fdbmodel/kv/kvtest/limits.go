@@ -41,7 +41,7 @@ func limitAt(b *bundle) {
 		tx.SetVersionstampedKey(stamped, len(b.prefix), nil)
 		tx.SetVersionstampedValue(b.key("b"), value[stampOffsetSize:], 0)
 	})
-	_, err := kv.Transact(b.ctx, b.db, kv.Retry{}, func(a kv.Attempt) (err error) {
+	_, err := kv.Transact(b.ctx, b.db, b.retry(), func(a kv.Attempt) (err error) {
 		got, err = a.Get(key).Wait(b.ctx)
 		return err
 	})
@@ -163,7 +163,7 @@ func limitIllegalReads(b *bundle) {
 
 func limitLastRange(b *bundle) {
 	var page kv.Page
-	_, err := kv.Transact(b.ctx, b.db, kv.Retry{}, func(a kv.Attempt) (err error) {
+	_, err := kv.Transact(b.ctx, b.db, b.retry(), func(a kv.Attempt) (err error) {
 		page, err = a.Snapshot().GetRange(kv.Prefix([]byte{0xfe, 'k', 'v'}), kv.RangeOptions{Limit: 1}).Wait(b.ctx)
 		if err != nil {
 			return err

@@ -153,7 +153,7 @@ func readByteOrder(b *bundle) {
 func (b *bundle) rowKeys(o kv.RangeOptions) []string {
 	o.Limit = 4
 	var keys []string
-	_, err := kv.Transact(b.ctx, b.db, kv.Retry{}, func(a kv.Attempt) error {
+	_, err := kv.Transact(b.ctx, b.db, b.retry(), func(a kv.Attempt) error {
 		keys = nil
 		rest := kv.Prefix(b.prefix)
 		for more := true; more; {

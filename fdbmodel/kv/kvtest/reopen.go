@@ -45,7 +45,7 @@ func reopenKeeps(b *bundle) {
 func (b *bundle) readVersion() kv.Version {
 	b.Helper()
 	var version kv.Version
-	_, err := kv.Transact(b.ctx, b.db, kv.Retry{}, func(a kv.Attempt) (err error) {
+	_, err := kv.Transact(b.ctx, b.db, b.retry(), func(a kv.Attempt) (err error) {
 		version, err = a.ReadVersion(b.ctx)
 		return err
 	})

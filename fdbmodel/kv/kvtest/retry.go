@@ -162,7 +162,7 @@ func retryUnknownUnguarded(b *bundle) {
 func retryManyFaults(b *bundle) {
 	const increments = 100
 	db := faultkv.Wrap(b.db, faultkv.Everywhere(1, 0.08))
-	at := noWait(kv.Retry{})
+	at := kv.Retry{Random: noWait}
 	for i := range increments {
 		_, err := b.guarded(db, at, func(tx kv.Tx) error {
 			tx.Atomic(kv.Add, b.key("n"), number(1))
@@ -176,12 +176,6 @@ func retryManyFaults(b *bundle) {
 	}
 	db.Flush()
 	require.Equal(b, increments, b.number("n"))
-}
-
-// noWait returns r without waits between its runs.
-func noWait(r kv.Retry) kv.Retry {
-	r.Random = func() float64 { return 0 }
-	return r
 }
 
 // requireUsed expects that tx answers everything with ErrUsed.

@@ -108,7 +108,7 @@ func slicesInConflicts(b *bundle) {
 // watchScrap watches the named key, passed in a slice that is used again.
 func (b *bundle) watchScrap(name string) kv.Watch {
 	var w kv.Watch
-	_, err := kv.Transact(b.ctx, b.db, kv.Retry{}, func(a kv.Attempt) error {
+	_, err := kv.Transact(b.ctx, b.db, b.retry(), func(a kv.Attempt) error {
 		s := &scrap{}
 		w = a.Watch(s.of(b.key(name)))
 		s.spoil()

@@ -50,7 +50,7 @@ func stampOrder(b *bundle) {
 		})
 	}
 	var order []string
-	_, err := kv.Transact(b.ctx, b.db, kv.Retry{}, func(a kv.Attempt) error {
+	_, err := kv.Transact(b.ctx, b.db, b.retry(), func(a kv.Attempt) error {
 		order = nil
 		page, err := a.GetRange(b.span("s", "t"), kv.RangeOptions{}).Wait(b.ctx)
 		for _, item := range page.Items {

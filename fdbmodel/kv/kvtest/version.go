@@ -137,7 +137,10 @@ func (b *bundle) expire() {
 	if !long() {
 		b.Skip("this store really waits for transactions to grow old: set FUTURA_LONG=1 to do so")
 	}
-	time.Sleep(kv.TxLifetime + kv.TxLifetime/5)
+	select {
+	case <-time.After(kv.TxLifetime + kv.TxLifetime/5):
+	case <-b.ctx.Done():
+	}
 }
 
 func versionLifetime(b *bundle) {

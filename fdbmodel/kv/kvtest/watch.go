@@ -46,7 +46,7 @@ func watchCases() []testCase {
 func (b *bundle) watch(name string) kv.Watch {
 	b.Helper()
 	var w kv.Watch
-	_, err := kv.Transact(b.ctx, b.db, kv.Retry{}, func(a kv.Attempt) error {
+	_, err := kv.Transact(b.ctx, b.db, b.retry(), func(a kv.Attempt) error {
 		w = a.Watch(b.key(name))
 		return nil
 	})
