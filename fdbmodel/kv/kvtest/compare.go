@@ -3,6 +3,7 @@ package kvtest
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,8 +18,17 @@ import (
 
 func programCases() []testCase {
 	return []testCase{{name: "Programs", exact: true, run: func(b *bundle) {
-		ComparePrograms(b.T, b.o.New, newReference, b.o.Programs, 1)
+		ComparePrograms(b.T, b.o.New, newReference, b.o.Programs, FirstSeed())
 	}}}
+}
+
+// FirstSeed returns where the seeds of a test's random programs begin: at 1, and
+// anywhere where FUTURA_LONG=1 is set.
+func FirstSeed() uint64 {
+	if long() {
+		return uint64(rand.Uint32())
+	}
+	return 1
 }
 
 func newReference(testing.TB) kv.Database { return reference.Open(reference.Options{}) }
@@ -31,15 +41,15 @@ const (
 )
 
 // ComparePrograms runs the programs of n seeds, from firstSeed on, on stores
-// that a and b return, and fails if their transcripts differ, with a program
-// that is as short as could be found. Several run at a time, each goroutine on
+// that a and b return, and fails if their transcripts differ, with a seed and a
+// program that is as short as could be found. Several run at a time, each goroutine on
 // stores of its own if a and b return new ones.
 func ComparePrograms(t *testing.T, a, b func(testing.TB) kv.Database, n int, firstSeed uint64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	seeds := make(chan uint64)
-	problems := make(chan problem, programSlots)
+	problems := make(chan problem, 1)
 	var all sync.WaitGroup
 	for range min(n, 2*runtime.GOMAXPROCS(0)) {
 		pair := pair{ctx: ctx, a: a(t), b: b(t)}
@@ -55,6 +65,7 @@ func ComparePrograms(t *testing.T, a, b func(testing.TB) kv.Database, n int, fir
 			}
 		})
 	}
+	t.Logf("%d programs from seed %d on", n, firstSeed)
 	for seed := firstSeed; seed < firstSeed+uint64(n) && ctx.Err() == nil; seed++ {
 		seeds <- seed
 	}

@@ -40,7 +40,8 @@ type Options struct {
 	ManyWatches bool
 
 	// Programs is how many random programs are run here and on the reference.
-	// Defaults to 200, and to 10,000 where FUTURA_LONG=1 is set.
+	// Defaults to 200, and to 10,000 with fresh seeds where FUTURA_LONG=1 is
+	// set.
 	Programs int
 }
 

@@ -62,7 +62,7 @@ func TestProgramsReachEverything(t *testing.T) {
 }
 
 func TestProgramsOnEmbedded(t *testing.T) {
-	kvtest.ComparePrograms(t, newReference, newEmbedded, programCount(), 1)
+	kvtest.ComparePrograms(t, newReference, newEmbedded, programCount(), kvtest.FirstSeed())
 }
 
 func newEmbedded(t testing.TB) kv.Database {
