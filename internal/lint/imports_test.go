@@ -89,7 +89,10 @@ func importTable() map[string]imports {
 			ours:   append(slices.Clone(store), "fdbmodel/fdbkv"),
 			others: append(tests(), bindings),
 		},
-		"internal/sim": {ours: append(slices.Clone(whole), "fdbmodel/kv/kvtest/reference"), others: append(tests(), uuid)},
+		"internal/sim": {
+			ours:   append(slices.Clone(whole), "fdbmodel/kv/kvtest/reference"),
+			others: append(tests(), uuid, pebble),
+		},
 	}
 }
 
