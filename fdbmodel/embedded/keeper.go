@@ -19,9 +19,13 @@ type keeper struct {
 func newKeeper(s *Store) *keeper {
 	k := &keeper{store: s, more: make(chan struct{}, 1)}
 	k.ctx, k.stop = context.WithCancel(context.Background())
+	return k
+}
+
+// start lets the keeper run. The store must be complete.
+func (k *keeper) start() {
 	k.wait.Go(k.run)
 	wake(k.more)
-	return k
 }
 
 // look makes the keeper look at the log, if that may be large enough.

@@ -37,6 +37,7 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	if !s.options.Inline {
 		s.disk.keeper = newKeeper(s)
 		s.disk.pipeline = newPipeline(s, s.disk.journal, s.disk.keeper.look, s.disk.journal.idle)
+		s.disk.keeper.start()
 	}
 	return s, nil
 }
