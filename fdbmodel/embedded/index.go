@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"sort"
 	"sync"
 	"unsafe"
 
@@ -92,30 +93,35 @@ func (x *index) bytes() int64 {
 	return x.liveBytes
 }
 
-// newRow copies key and value into memory of their own.
-func (x *index) newRow(key, value []byte, state uint64) row {
-	r := &revision{state: state}
+// newRow copies key and value into memory of their own, by way of scratch,
+// which it returns.
+func newRow(scratch, key, value []byte) (row, []byte) {
 	if len(value) > inlineValue {
-		r.value = string(value)
-		return row{key: string(key), head: r}
+		return row{key: string(key), head: &revision{value: string(value)}}, scratch
 	}
-	x.scratch = append(append(x.scratch[:0], key...), value...)
-	both := string(x.scratch)
-	r.value = both[len(key):]
-	return row{key: both[:len(key)], head: r}
+	scratch = append(append(scratch[:0], key...), value...)
+	both := string(scratch)
+	return row{key: both[:len(key)], head: &revision{value: both[len(key):]}}, scratch
 }
 
 // set writes a value. The caller holds the lock.
 func (x *index) set(key, value []byte, v kv.Version) {
-	entry := x.newRow(key, value, present(v))
+	var entry row
+	entry, x.scratch = newRow(x.scratch, key, value)
+	x.put(entry, v)
+}
+
+// put writes a value that was made into a row. The caller holds the lock.
+func (x *index) put(entry row, v kv.Version) {
+	entry.head.state = present(v)
 	previous, replaced := x.tree.SetHint(entry, &x.hint)
 	x.liveKeys++
-	x.liveBytes += int64(len(key) + len(value))
+	x.liveBytes += int64(len(entry.key) + len(entry.head.value))
 	if replaced {
 		old := previous.head
 		if !old.absent() {
 			x.liveKeys--
-			x.liveBytes -= int64(len(key) + len(old.value))
+			x.liveBytes -= int64(len(entry.key) + len(old.value))
 		}
 		if old.version() == v {
 			old = old.older
@@ -187,6 +193,12 @@ func (x *index) newest(key []byte) (string, bool) {
 		return "", false
 	}
 	return entry.head.value, true
+}
+
+// newer returns how much garbage there is that readers at floor may see.
+func (x *index) newer(floor kv.Version) int {
+	all := x.garbage.items[x.garbage.head:]
+	return len(all) - sort.Search(len(all), func(i int) bool { return all[i].version > floor })
 }
 
 // collect removes what readers at floor and later can't see.

@@ -2,14 +2,19 @@ package embedded
 
 import "github.com/tidwall/btree"
 
+func (l *loader) newRow(key, value []byte) (entry row) {
+	entry, l.index.scratch = newRow(l.index.scratch, key, value)
+	return entry
+}
+
 // append adds a row behind all others.
 func (l *loader) append(key, value []byte) {
-	l.index.tree.Load(l.index.newRow(key, value, present(0)))
+	l.index.tree.Load(l.newRow(key, value))
 	l.count(1, len(key)+len(value))
 }
 
 func (l *loader) set(key, value []byte) {
-	previous, replaced := l.index.tree.SetHint(l.index.newRow(key, value, present(0)), &l.index.hint)
+	previous, replaced := l.index.tree.SetHint(l.newRow(key, value), &l.index.hint)
 	l.count(1, len(key)+len(value))
 	if replaced {
 		l.forget(previous)

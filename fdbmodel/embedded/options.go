@@ -44,7 +44,9 @@ type Options struct {
 
 	// HistoryVersions is how many overwritten or deleted values are kept for
 	// SetReadVersion although no running transaction can read them. They are
-	// kept for TxLifetime at most. Defaults to 1,024.
+	// kept for TxLifetime at most. Up to 64 times as many are kept for 50 ms, so
+	// that a transaction can read at a version that was just committed.
+	// Defaults to 1,024.
 	HistoryVersions int
 
 	// SegmentSize is the size in bytes at which a log file is followed by

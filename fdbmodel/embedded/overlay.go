@@ -186,6 +186,19 @@ func (o *overlay) between(begin, end []byte, reverse bool) []*point {
 	return points
 }
 
+// touches tells whether the transaction wrote in a range.
+func (o *overlay) touches(begin, end []byte) bool {
+	if len(o.cleared.overlapping(begin, end)) > 0 || len(o.unreadable.overlapping(begin, end)) > 0 {
+		return true
+	}
+	found := false
+	o.points.Ascend(&point{key: begin}, func(p *point) bool {
+		found = bytes.Compare(p.key, end) < 0
+		return false
+	})
+	return found
+}
+
 // foreign hands the parts of a range to visit whose rows the transaction did
 // not set or clear itself.
 func (o *overlay) foreign(begin, end []byte, visit func(begin, end []byte)) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -12,6 +13,15 @@ import (
 // groupBytes is the size of a group's record from which on no more commits
 // join it.
 const groupBytes = 1 << 20
+
+const (
+	// briefHistory is how long versions are kept under load, so that whoever
+	// committed one can read at it.
+	briefHistory = 50 * time.Millisecond
+	// historyBurst is how many times Options.HistoryVersions may be kept for
+	// that.
+	historyBurst = 64
+)
 
 // request is a commit on its way through the sequencer.
 type request struct {
@@ -175,7 +185,10 @@ func (q *sequencer) apply(g *group, r *request) {
 func (q *sequencer) mutate(g *group, o *op, c kv.Committed) {
 	switch o.kind {
 	case opSet:
-		q.set(g, o.key, o.value, c.Version)
+		q.index.put(o.row, c.Version)
+		if q.recorded {
+			g.body = appendSet(g.body, o.key, o.value)
+		}
 	case opStampKey:
 		q.key = stamped(q.key, o.key, o.offset, c.Stamp)
 		q.set(g, q.key, o.value, c.Version)
@@ -236,9 +249,31 @@ func stamped(to, b []byte, offset int32, s kv.Stamp) []byte {
 
 // collect drops what no transaction can read any more.
 func (q *sequencer) collect(now time.Time) {
-	for q.line.advance(now, q.index.garbage.len() > q.history) {
+	kept, raised := q.index.garbage.len(), false
+	enough := q.history
+	if kept > q.history+q.history/4 {
+		// Once it is worth the lock, more goes at a time.
+		enough = q.history / 2
+	}
+	for q.line.advance(now, keepFor(kept, enough, q.history)) {
+		raised = true
+		kept = q.index.newer(q.line.lowest())
+	}
+	if raised {
 		floor := q.line.lowest()
 		q.index.collect(floor)
 		q.ranges.forget(floor)
 	}
+}
+
+// keepFor returns for how long versions that nobody reads at are kept while
+// there are so many.
+func keepFor(kept, enough, history int) time.Duration {
+	switch {
+	case kept <= enough:
+		return math.MaxInt64
+	case kept <= history*historyBurst:
+		return briefHistory
+	}
+	return 0
 }

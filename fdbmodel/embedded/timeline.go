@@ -104,18 +104,18 @@ func (t *timeline) enterAt(v kv.Version) (*epoch, error) {
 	return nil, kv.ErrTooOld
 }
 
-// advance raises the floor by one epoch if nobody reads there and enough says
-// that it is not kept for its own sake, or if it is so old that its readers
-// have outlived their lifetime. It returns false if the floor stays.
-func (t *timeline) advance(now time.Time, enough bool) bool {
+// advance raises the floor by one epoch if nobody reads there and it was
+// superseded for keep, or if it is so old that its readers have outlived their
+// lifetime. It returns false if the floor stays.
+func (t *timeline) advance(now time.Time, keep time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.epochs.len() < 2 {
 		return false
 	}
 	oldest := *t.epochs.front()
-	expired := now.Sub(oldest.superseded) > t.lifetime
-	if !expired && !((enough || t.epochs.len() > maxEpochs) && oldest.close()) {
+	age := now.Sub(oldest.superseded)
+	if age <= t.lifetime && !((age >= keep || t.epochs.len() > maxEpochs) && oldest.close()) {
 		return false
 	}
 	t.epochs.pop()

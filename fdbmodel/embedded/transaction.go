@@ -142,6 +142,7 @@ func (t *transaction) Commit(ctx context.Context) (kv.Committed, error) {
 		return none, nil
 	}
 	t.state = txCommitting
+	t.work.makeRows()
 	r := &t.work.request
 	r.work, r.noSync, r.readVersion = t.work, t.options.NoSync, t.version
 	t.mu.Unlock()

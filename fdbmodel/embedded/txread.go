@@ -104,6 +104,9 @@ func (t *transaction) getRange(r kv.Range, o kv.RangeOptions, serializable bool)
 	var page kv.Page
 	var err error
 	own := t.own()
+	if own != nil && !own.touches(r.Begin, r.End) {
+		own = nil
+	}
 	if own == nil {
 		page, err = t.plainRange(r, o)
 	} else {

@@ -29,6 +29,8 @@ type op struct {
 	seen  kv.Version
 	key   []byte
 	value []byte // the end of the range for opClearRange
+	// row is what opSet puts into the index.
+	row row
 }
 
 // span is a conflict range, or the single key begin where end is nil.
@@ -51,6 +53,7 @@ type workspace struct {
 	// size counts what kv.MaxTxSize bounds.
 	size int
 
+	scratch []byte
 	overlay overlay
 	request request
 }
@@ -120,6 +123,16 @@ func (w *workspace) addOp(o op) {
 		conflict.end = o.value
 	}
 	w.size = saturate(w.size, len(o.key)+len(o.value)+conflict.size())
+}
+
+// makeRows gives the values that are set memory of their own, so that the
+// sequencer, which everyone waits for, need not.
+func (w *workspace) makeRows() {
+	for i := range w.ops {
+		if o := &w.ops[i]; o.kind == opSet {
+			o.row, w.scratch = newRow(w.scratch, o.key, o.value)
+		}
+	}
 }
 
 func (w *workspace) empty() bool { return len(w.ops) == 0 && len(w.writes) == 0 }
