@@ -96,7 +96,8 @@ func (l *lifecycle) work(worker int) {
 		reader := l.db.Begin(kv.Options{})
 		reader.SetReadVersion(c.Version)
 		for _, id := range ids {
-			if p, err := reader.Snapshot().GetRange(kv.Prefix(id), kv.RangeOptions{}).Wait(ctx); err != nil || len(p.Items) != 2 {
+			p, err := reader.Snapshot().GetRange(kv.Prefix(id), kv.RangeOptions{}).Wait(ctx)
+			if err != nil || len(p.Items) != 2 {
 				panic(fmt.Sprint(len(p.Items), err))
 			}
 		}
@@ -210,4 +211,56 @@ func BenchmarkLoneCommit(b *testing.B) {
 		})
 	}
 	b.ReportMetric(float64(s.Stats().SyncMedian.Nanoseconds()), "sync-ns")
+}
+
+// BenchmarkMemory reports what a row of 45 bytes of key and 60 of value takes.
+func BenchmarkMemory(b *testing.B) {
+	heap := func() float64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc)
+	}
+	s := OpenMemory(Options{})
+	defer s.Close()
+	before := heap()
+	n := 0
+	for b.Loop() {
+		tx := s.Begin(kv.Options{})
+		for range 100 {
+			tx.Set(append(lifecycleKey(n%lifecycleShards, "futures", uint64(n), ""), "/spc"...)[:45], make([]byte, 60))
+			n++
+		}
+		commit(b, tx)
+	}
+	b.ReportMetric((heap()-before)/float64(s.Stats().Keys), "B/row")
+	b.ReportMetric(float64(s.Stats().Memory)/float64(s.Stats().Keys), "estimated-B/row")
+}
+
+// BenchmarkOpen reports how many rows are recovered each second, from a log
+// and from a checkpoint.
+func BenchmarkOpen(b *testing.B) {
+	const rows = 500_000
+	for _, checkpoint := range []bool{false, true} {
+		b.Run(fmt.Sprintf("checkpoint=%t", checkpoint), func(b *testing.B) {
+			dir := b.TempDir()
+			s, err := Open(context.Background(), dir, Options{})
+			require.NoError(b, err)
+			l := &lifecycle{db: s}
+			for i := 0; i < rows; i += 2 * lifecycleBatch {
+				l.submit(uint64(i), lifecycleBatch)
+			}
+			if checkpoint {
+				require.NoError(b, s.Checkpoint(context.Background()))
+			}
+			require.NoError(b, s.Close())
+			for b.Loop() {
+				s, err := Open(context.Background(), dir, Options{})
+				require.NoError(b, err)
+				require.EqualValues(b, rows, s.Stats().Keys)
+				require.NoError(b, s.Close())
+			}
+			b.ReportMetric(rows*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+		})
+	}
 }

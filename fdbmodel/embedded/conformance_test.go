@@ -56,9 +56,9 @@ func (c *stores) suite() kvtest.Options {
 	c.open = map[kv.Database]openStore{}
 	o := kvtest.Options{
 		New: func(t testing.TB) kv.Database {
-			last := new(*Store)
+			dir, last := t.TempDir(), new(*Store)
 			t.Cleanup(func() { require.NoError(t, (*last).Close()) })
-			return c.start(t, t.TempDir(), last)
+			return c.start(t, dir, last)
 		},
 		ExpireTx:    func(db kv.Database) { c.find(db).time.Advance(kv.TxLifetime + time.Second) },
 		ManyWatches: true,

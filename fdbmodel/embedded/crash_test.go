@@ -57,9 +57,10 @@ type crash struct {
 	acked int
 }
 
-// crashes runs steps on a file system that crashes before and after each sync.
+// crashes runs the steps on a file system that crashes before and after each sync.
 // sync does a sync, or not.
-func crashes(t testing.TB, steps int, sync func(do func() error) error) []crash {
+func crashes(t testing.TB, o Options, sync func(do func() error) error) []crash {
+	const steps = crashSteps
 	mem := vfs.NewCrashableMem()
 	random := rand.New(rand.NewPCG(1, 2))
 	var found []crash
@@ -76,14 +77,18 @@ func crashes(t testing.TB, steps int, sync func(do func() error) error) []crash 
 		record()
 		return err
 	}}
-	s, err := Open(context.Background(), "store", tiny(Options{FS: fs, Inline: true}))
+	o = tiny(o)
+	o.FS, o.Inline = fs, true
+	s, err := Open(context.Background(), "store", o)
 	require.NoError(t, err)
 	defer s.Close()
 	for i := 1; i <= steps; i++ {
 		tx := s.Begin(kv.Options{})
 		crashStep(tx, i)
 		commit(t, tx)
-		acked = i
+		if !o.SyncOff {
+			acked = i
+		}
 	}
 	require.NotZero(t, s.Stats().Checkpoints)
 	return found
@@ -123,9 +128,19 @@ const crashSteps = 120
 func TestCrashAtEverySync(t *testing.T) {
 	t.Parallel()
 	history := crashHistory(t, crashSteps)
-	found := crashes(t, crashSteps, func(do func() error) error { return do() })
+	found := crashes(t, Options{}, func(do func() error) error { return do() })
 	require.Greater(t, len(found), 6*crashSteps)
 	for _, c := range found {
+		require.NoError(t, c.check(history))
+	}
+}
+
+// TestCrashWithoutSyncs loses commits, but none before one that it keeps, and
+// none by half.
+func TestCrashWithoutSyncs(t *testing.T) {
+	t.Parallel()
+	history := crashHistory(t, crashSteps)
+	for _, c := range crashes(t, Options{SyncOff: true}, func(do func() error) error { return do() }) {
 		require.NoError(t, c.check(history))
 	}
 }
@@ -136,7 +151,7 @@ func TestCrashCheckFindsForgottenSyncs(t *testing.T) {
 	history := crashHistory(t, crashSteps)
 	for every := range 4 {
 		n, wrong := 0, 0
-		found := crashes(t, crashSteps, func(do func() error) error {
+		found := crashes(t, Options{}, func(do func() error) error {
 			n++
 			if n > 20 && (every == 0 || n%(every*7) == 0) {
 				return nil
@@ -156,7 +171,7 @@ func TestCrashCheckFindsForgottenSyncs(t *testing.T) {
 func TestCrashOfAnOpening(t *testing.T) {
 	t.Parallel()
 	history := crashHistory(t, crashSteps)
-	found := crashes(t, crashSteps, func(do func() error) error { return do() })
+	found := crashes(t, Options{}, func(do func() error) error { return do() })
 	random := rand.New(rand.NewPCG(3, 4))
 	for i := 0; i < len(found); i += 7 {
 		first := found[i]

@@ -22,5 +22,5 @@
 //   - When the disk fails or is full, commits under way end with
 //     kv.ErrUnknownResult and everything after with kv.ErrStoreFailed. The
 //     process must open the store again.
-//   - Memory holds all rows, at about 170 bytes more than key and value each.
+//   - Memory holds all rows, at about 90 bytes more than key and value each.
 package embedded

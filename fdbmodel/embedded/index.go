@@ -51,6 +51,9 @@ type row struct {
 	head *revision
 }
 
+// deadAt tells whether nobody at floor or later can see the row.
+func (r row) deadAt(floor kv.Version) bool { return r.head.absent() && r.head.version() <= floor }
+
 func byKey(a, b row) bool { return a.key < b.key }
 
 // garbage is what nobody can see once all readers are at version or later:
@@ -224,9 +227,37 @@ func (x *index) sweep(g garbage, floor kv.Version) {
 		}
 		return
 	}
-	dead := func(entry row) bool { return entry.head.absent() && entry.head.version() <= floor }
 	if g.first == g.last {
-		if entry, found := x.tree.GetHint(row{key: g.first}, &x.hint); found && dead(entry) {
+		if entry, found := x.tree.GetHint(row{key: g.first}, &x.hint); found && entry.deadAt(floor) {
+			x.tree.DeleteHint(entry, &x.hint)
+		}
+		return
+	}
+	x.sweepRange(g, floor)
+}
+
+// fewRows is how many rows are deleted one by one rather than in a walk that
+// deletes, which costs more to begin.
+const fewRows = 8
+
+func (x *index) sweepRange(g garbage, floor kv.Version) {
+	var found [fewRows]row
+	n, passed := 0, 0
+	x.tree.AscendHint(row{key: g.first}, func(entry row) bool {
+		if entry.key > g.last {
+			return false
+		}
+		if passed++; passed > fewRows {
+			return false
+		}
+		if entry.deadAt(floor) {
+			found[n] = entry
+			n++
+		}
+		return true
+	}, &x.hint)
+	if passed <= fewRows {
+		for _, entry := range found[:n] {
 			x.tree.DeleteHint(entry, &x.hint)
 		}
 		return
@@ -235,7 +266,7 @@ func (x *index) sweep(g garbage, floor kv.Version) {
 		switch {
 		case entry.key > g.last:
 			return btree.Stop
-		case dead(entry):
+		case entry.deadAt(floor):
 			return btree.Delete
 		}
 		return btree.Keep

@@ -35,7 +35,8 @@ type Options struct {
 
 	// Inline makes the store run without goroutines: Commit does all of its
 	// work in the caller, including the sync and checkpoints. It is meant for
-	// simulations, which then run the same way each time. Defaults to false.
+	// simulations, which then run the same way each time. With SyncOff, syncs
+	// come only with new segments, checkpoints and Close. Defaults to false.
 	Inline bool
 
 	// TxLifetime is how long a transaction may live from its first read.

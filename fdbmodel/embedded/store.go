@@ -26,6 +26,8 @@ type Store struct {
 	line    timeline
 	watches watchTable
 
+	workspaces sync.Pool
+
 	// commitLock guards the sequencer.
 	commitLock sync.Mutex
 	sequencer  sequencer
@@ -65,6 +67,7 @@ func OpenMemory(o Options) *Store {
 
 func newStore(o Options) *Store {
 	s := &Store{options: o.withDefaults(), failed: make(chan struct{})}
+	s.workspaces.New = newWorkspace
 	s.index.init()
 	s.watches.init(&s.index, &s.line)
 	s.sequencer = sequencer{index: &s.index, line: &s.line, watch: &s.watches, history: s.options.HistoryVersions}
@@ -81,7 +84,7 @@ func (s *Store) begin(v kv.Version) {
 
 // Begin implements kv.Database.
 func (s *Store) Begin(o kv.Options) kv.Tx {
-	return &transaction{store: s, options: o, work: workspaces.Get().(*workspace)}
+	return &transaction{store: s, options: o, work: s.workspaces.Get().(*workspace)}
 }
 
 // Opening implements kv.Local: it is the version that the store was opened at,

@@ -227,7 +227,7 @@ func (t *transaction) close(err error) {
 		t.epoch = nil
 	}
 	if t.work != nil {
-		t.work.release()
+		t.work.release(&t.store.workspaces)
 		t.work = nil
 	}
 }

@@ -64,12 +64,12 @@ const (
 	workspaceItemsMax  = 8 << 10
 )
 
-var workspaces = sync.Pool{New: func() any {
+func newWorkspace() any {
 	return &workspace{memory: make([]byte, 0, workspaceMemory), request: request{done: make(chan struct{}, 1)}}
-}}
+}
 
 // release gives the workspace back. Nobody may hold a part of it any more.
-func (w *workspace) release() {
+func (w *workspace) release(to *sync.Pool) {
 	if cap(w.memory) > workspaceMemoryMax || cap(w.ops) > workspaceItemsMax || cap(w.reads) > workspaceItemsMax ||
 		cap(w.writes) > workspaceItemsMax {
 		return
@@ -80,7 +80,7 @@ func (w *workspace) release() {
 	w.memory, w.ops, w.reads, w.writes, w.size = w.memory[:0], w.ops[:0], w.reads[:0], w.writes[:0], 0
 	w.overlay.reset()
 	w.request = request{done: w.request.done}
-	workspaces.Put(w)
+	to.Put(w)
 }
 
 // keep copies b into the workspace. The copy is never nil.
