@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -39,7 +40,9 @@ type ClaimedFuture struct {
 	// PutBack.
 	Err error
 
-	class class
+	class   class
+	version kv.Version // of the claim
+	at      time.Time  // of the claim
 }
 
 // Attempt is the number of the attempt that the claim is for, from 1.
@@ -244,7 +247,7 @@ func (r *Registration) choose(taken []readyEntry, free Resources, found []readyE
 // readClaimed fetches what was taken, outside of the conflict window.
 func (r *Registration) readClaimed(ctx context.Context, token Token, taken []readyEntry, at kv.Version,
 ) ([]ClaimedFuture, error) {
-	keys := r.cluster.keys
+	keys, now := r.cluster.keys, r.cluster.clock.Now()
 	var futures []ClaimedFuture
 	err := r.cluster.view(ctx, func(tx kv.Attempt) error {
 		if tx.Number == 1 && at != kv.NoVersion {
@@ -257,7 +260,7 @@ func (r *Registration) readClaimed(ctx context.Context, token Token, taken []rea
 				kv.RangeOptions{Limit: maxRowKeys})}
 		}
 		for i := range taken {
-			f := ClaimedFuture{ID: taken[i].id, Token: token, class: taken[i].class}
+			f := ClaimedFuture{ID: taken[i].id, Token: token, class: taken[i].class, version: at, at: now}
 			if err := f.read(ctx, pending[i]); err != nil {
 				return err
 			}

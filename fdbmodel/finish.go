@@ -139,10 +139,14 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 		events[i] = completions[i].event(now, c.random.float())
 	}
 	exhausted := r.exhausted(completions)
+	claimed, recent := lastClaim(completions, now)
 	var outcomes []Outcome
 	var placed map[string]int
 	result, err := c.transact(ctx, kv.Options{Tag: "futura-finish"}, func(tx kv.Attempt) error {
 		outcomes, placed = make([]Outcome, len(completions)), nil
+		if err := seeClaims(ctx, tx, claimed, recent); err != nil {
+			return err
+		}
 		pending := make([]pendingRow, len(completions))
 		for i := range completions {
 			pending[i] = c.keys.askState(tx, completions[i].Future.ID)
@@ -177,6 +181,38 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 	r.release(completions)
 	c.wakeQueues(ctx, result.Version, placed)
 	return outcomes, nil
+}
+
+// recentClaim is for how long after a claim its version is surely kept.
+const recentClaim = time.Second
+
+// lastClaim returns the highest version at which one of the futures was
+// claimed, and whether that was a short while ago.
+func lastClaim(completions []Completion, now time.Time) (version kv.Version, recent bool) {
+	version = kv.NoVersion
+	for i := range completions {
+		if f := completions[i].Future; f.version > version {
+			version, recent = f.version, now.Sub(f.at) < recentClaim
+		}
+	}
+	return version, recent
+}
+
+// seeClaims makes a transaction read at a version that has the claims: a store
+// may show a commit with NoSync to others later than it acknowledges it.
+func seeClaims(ctx context.Context, tx kv.Attempt, claimed kv.Version, recent bool) error {
+	if claimed == kv.NoVersion {
+		return nil
+	}
+	if recent && tx.Number == 1 {
+		tx.SetReadVersion(claimed)
+		return nil
+	}
+	version, err := tx.ReadVersion(ctx)
+	if err == nil && version < claimed {
+		err = fmt.Errorf("%w: the claim is not visible yet", kv.ErrFutureVersion)
+	}
+	return err
 }
 
 func addCount(counts map[string]int, name string) map[string]int {

@@ -187,14 +187,17 @@ func (r *Registration) Leave(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if n == 0 {
-			break
+		if n > 0 {
+			continue
+		}
+		_, err = r.cluster.transact(ctx, kv.Options{Tag: "futura-leave"}, func(tx kv.Attempt) error {
+			return r.cluster.forget(ctx, tx, r.info)
+		})
+		// A claim that was not visible yet is now.
+		if !errors.Is(err, ErrTransition) {
+			return err
 		}
 	}
-	_, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-leave"}, func(tx kv.Attempt) error {
-		return r.cluster.forget(ctx, tx, r.info)
-	})
-	return err
 }
 
 // forget clears everything of a worker. A claim batch that committed after the

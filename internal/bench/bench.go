@@ -1,0 +1,297 @@
+// Package bench measures a whole cluster: client, model, store and workers in
+// one process, everything synced, results kept.
+package bench
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/workers"
+)
+
+// Report is what a scenario came to. Fields that a scenario has nothing to say
+// about are left out.
+type Report struct {
+	Scenario               string   `json:"scenario"`
+	Store                  string   `json:"store"`
+	Futures                int      `json:"futures"`
+	Workers                int      `json:"workers"`
+	FuturesPerSecond       float64  `json:"futures_per_second,omitempty"`
+	SubmitPerSecond        float64  `json:"submit_per_second,omitempty"`
+	P50                    float64  `json:"p50_ms,omitempty"`
+	P99                    float64  `json:"p99_ms,omitempty"`
+	TransactionsPerFuture  float64  `json:"transactions_per_future,omitempty"`
+	MutationsPerFuture     float64  `json:"mutations_per_future,omitempty"`
+	ReadsPerFuture         float64  `json:"reads_per_future,omitempty"`
+	ConflictsPerCommit     *float64 `json:"conflicts_per_transaction,omitempty"`
+	Ratio                  float64  `json:"ratio,omitempty"`
+	RatioToUnstoppable     float64  `json:"ratio_to_unstoppable,omitempty"`
+	FsyncP50               float64  `json:"fsync_p50_ms,omitempty"`
+	ResidentBytesPerFuture float64  `json:"resident_bytes_per_future,omitempty"`
+	ResidentBytes          int64    `json:"resident_bytes,omitempty"`
+	Cores                  int      `json:"cores"`
+}
+
+// Options of Run.
+type Options struct {
+	// Store is the store's name, for the report.
+	Store string
+	// Dir is the directory whose disk an fsync is timed on. Defaults to none.
+	Dir string
+	// Futures overrides a scenario's number of futures. Defaults to its own.
+	Futures int
+	// Workers overrides a scenario's number of workers. Defaults to its own.
+	Workers int
+	// Log is told what is under way. Defaults to none.
+	Log *slog.Logger
+}
+
+// Scenarios are the names that Run knows.
+func Scenarios() []string { return []string{"burndown", "stream", "latency", "backlog", "contention"} }
+
+// Run measures one scenario on a store, in a cluster of its own, whose keys it
+// removes at the end.
+func Run(ctx context.Context, db kv.Database, scenario string, o Options) (Report, error) {
+	scenarios := map[string]func(context.Context, *run) error{
+		"burndown": burndown, "stream": stream, "latency": latency, "backlog": backlog, "contention": contention,
+	}
+	fn, ok := scenarios[scenario]
+	if !ok {
+		return Report{}, fmt.Errorf("no scenario %q: use one of %v", scenario, Scenarios())
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	r := &run{options: o, db: NewMeter(db), report: Report{Scenario: scenario, Store: o.Store, Cores: runtime.GOMAXPROCS(0)}}
+	if o.Dir != "" {
+		p50, err := fsyncP50(o.Dir)
+		if err != nil {
+			return Report{}, err
+		}
+		r.report.FsyncP50 = p50
+	}
+	err := fn(ctx, r)
+	return r.report, err
+}
+
+// run is one measurement under way.
+type run struct {
+	options Options
+	db      *Meter
+	report  Report
+	client  *futures.Client
+	name    string
+}
+
+// begin opens a fresh cluster.
+func (r *run) begin(ctx context.Context, name string) error {
+	r.name = "bench-" + name
+	if err := r.wipe(ctx); err != nil {
+		return err
+	}
+	client, err := futures.New(ctx, r.db, futures.Options{Cluster: r.name})
+	r.client = client
+	return err
+}
+
+func (r *run) end(ctx context.Context) error {
+	err := r.client.Close(ctx)
+	if wiped := r.wipe(ctx); err == nil {
+		err = wiped
+	}
+	return err
+}
+
+func (r *run) wipe(ctx context.Context) error { return fdbmodel.Wipe(ctx, r.db, r.name) }
+
+func (r *run) futures(own int) int {
+	if r.options.Futures > 0 {
+		own = r.options.Futures
+	}
+	r.report.Futures = own
+	return own
+}
+
+func (r *run) workers(own int) int {
+	if r.options.Workers > 0 {
+		own = r.options.Workers
+	}
+	r.report.Workers = own
+	return own
+}
+
+const noop = "noop"
+
+// start runs n workers that know the no-op, and returns how to stop them.
+func (r *run) start(ctx context.Context, n int) (stop func() error, err error) {
+	return r.startWith(ctx, n, func(context.Context, []byte) ([]byte, error) { return nil, nil })
+}
+
+// startCounted is start with a no-op that counts its runs.
+func (r *run) startCounted(ctx context.Context, n int) (ran *atomic.Int64, stop func() error, err error) {
+	ran = new(atomic.Int64)
+	stop, err = r.startWith(ctx, n, func(context.Context, []byte) ([]byte, error) {
+		ran.Add(1)
+		return nil, nil
+	})
+	return ran, stop, err
+}
+
+func (r *run) startWith(ctx context.Context, n int, fn workers.Function) (stop func() error, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	errs := make([]error, n)
+	for i := range n {
+		w, err := workers.New(r.client.Cluster(), workers.Options{Name: fmt.Sprintf("bench-%d", i)})
+		if err == nil {
+			err = w.Register(noop, fn)
+		}
+		if err != nil {
+			cancel()
+			wg.Wait()
+			return nil, err
+		}
+		wg.Go(func() { errs[i] = w.Run(ctx) })
+	}
+	return func() error {
+		cancel()
+		wg.Wait()
+		return firstError(errs)
+	}, nil
+}
+
+func firstError(errs []error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// task is a no-op with 100 bytes of arguments that don't compress.
+func task(i int) futures.Task {
+	args := make([]byte, 100)
+	x := uint64(i)*0x9e3779b97f4a7c15 + 1
+	for at := range args {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+		args[at] = byte(x)
+	}
+	return futures.Task{Function: "go:" + noop, Args: args}
+}
+
+// submitAll submits n no-ops by a few goroutines at once.
+func (r *run) submitAll(ctx context.Context, n int) ([]*futures.Future, error) {
+	const producers, batch = 8, 1000
+	all := make([]*futures.Future, n)
+	errs := make([]error, producers)
+	var wg sync.WaitGroup
+	for p := range producers {
+		wg.Go(func() {
+			for first := p * batch; first < n; first += producers * batch {
+				tasks := make([]futures.Task, min(batch, n-first))
+				for i := range tasks {
+					tasks[i] = task(first + i)
+				}
+				submitted, err := r.client.SubmitMany(ctx, tasks)
+				if err != nil {
+					errs[p] = err
+					return
+				}
+				copy(all[first:], submitted)
+			}
+		})
+	}
+	wg.Wait()
+	return all, firstError(errs)
+}
+
+// usage fills in the cost per future since before.
+func (r *run) usage(before Usage, futures int) {
+	u := r.db.Usage().minus(before)
+	n := float64(futures)
+	r.report.TransactionsPerFuture = round(float64(u.Commits)/n, 4)
+	r.report.MutationsPerFuture = round(float64(u.Mutations)/n, 2)
+	r.report.ReadsPerFuture = round(float64(u.Reads)/n, 2)
+	conflicts := 0.0
+	if all := u.Commits + u.Conflicts; all > 0 {
+		conflicts = round(float64(u.Conflicts)/float64(all), 4)
+	}
+	r.report.ConflictsPerCommit = &conflicts
+}
+
+func round(v float64, digits int) float64 {
+	scale := 1.0
+	for range digits {
+		scale *= 10
+	}
+	return float64(int64(v*scale+0.5)) / scale
+}
+
+func perSecond(n int, d time.Duration) float64 { return round(float64(n)/d.Seconds(), 1) }
+
+// quantiles returns the median and the 99th percentile in milliseconds.
+func quantiles(times []time.Duration) (p50, p99 float64) {
+	slices.Sort(times)
+	ms := func(q float64) float64 {
+		return round(float64(times[int(q*float64(len(times)-1))])/float64(time.Millisecond), 4)
+	}
+	return ms(0.5), ms(0.99)
+}
+
+// fsyncP50 times an append of 4 KiB with its fsync.
+func fsyncP50(dir string) (float64, error) {
+	f, err := os.CreateTemp(dir, "fsync-*")
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		f.Close()
+		os.Remove(filepath.Clean(f.Name()))
+	}()
+	times := make([]time.Duration, 200)
+	page := make([]byte, 4096)
+	for i := range times {
+		start := time.Now()
+		if _, err := f.Write(page); err != nil {
+			return 0, err
+		}
+		if err := f.Sync(); err != nil {
+			return 0, err
+		}
+		times[i] = time.Since(start)
+	}
+	p50, _ := quantiles(times)
+	return p50, nil
+}
+
+// resident is the memory of this process, in bytes, after garbage was returned.
+func resident() int64 {
+	runtime.GC()
+	debug.FreeOSMemory()
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapInuse + m.StackInuse)
+	}
+	var total, pages int64
+	if _, err := fmt.Sscan(string(b), &total, &pages); err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
+}

@@ -1,0 +1,132 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// Meter is a store that counts what its users ask of it.
+type Meter struct {
+	kv.Database
+	counts meterCounts
+}
+
+type meterCounts struct {
+	commits, conflicts, mutations, reads atomic.Int64
+}
+
+// Usage is what was asked of a store between two moments.
+type Usage struct {
+	// Commits are transactions that wrote and committed, Conflicts those that
+	// had to run again.
+	Commits, Conflicts int64
+	// Mutations are keys set, cleared or changed, and ranges cleared, by
+	// committed and conflicting transactions alike.
+	Mutations int64
+	// Reads are points and ranges asked for.
+	Reads int64
+}
+
+// NewMeter wraps a store.
+func NewMeter(db kv.Database) *Meter { return &Meter{Database: db} }
+
+// Usage returns the counts since the meter was made.
+func (m *Meter) Usage() Usage {
+	return Usage{
+		Commits: m.counts.commits.Load(), Conflicts: m.counts.conflicts.Load(),
+		Mutations: m.counts.mutations.Load(), Reads: m.counts.reads.Load(),
+	}
+}
+
+func (u Usage) minus(v Usage) Usage {
+	return Usage{u.Commits - v.Commits, u.Conflicts - v.Conflicts, u.Mutations - v.Mutations, u.Reads - v.Reads}
+}
+
+// Begin implements kv.Database.
+func (m *Meter) Begin(o kv.Options) kv.Tx {
+	return &meteredTx{Tx: m.Database.Begin(o), counts: &m.counts}
+}
+
+// WaitConflict implements kv.ConflictWaiter where the store below does.
+func (m *Meter) WaitConflict(ctx context.Context, tx kv.Tx) error {
+	if w, ok := m.Database.(kv.ConflictWaiter); ok {
+		if t, ok := tx.(*meteredTx); ok {
+			return w.WaitConflict(ctx, t.Tx)
+		}
+	}
+	return ctx.Err()
+}
+
+// Opening implements kv.Local where the store below does.
+func (m *Meter) Opening() string {
+	if l, ok := m.Database.(kv.Local); ok {
+		return l.Opening()
+	}
+	return ""
+}
+
+// meteredTx belongs to one goroutine, and adds up at its end.
+type meteredTx struct {
+	kv.Tx
+	counts           *meterCounts
+	mutations, reads int64
+}
+
+type meteredReader struct {
+	kv.Reader
+	tx *meteredTx
+}
+
+func (t *meteredTx) Get(key []byte) kv.Pending[[]byte] { t.reads++; return t.Tx.Get(key) }
+func (t *meteredTx) GetRange(r kv.Range, o kv.RangeOptions) kv.Pending[kv.Page] {
+	t.reads++
+	return t.Tx.GetRange(r, o)
+}
+func (t *meteredTx) Snapshot() kv.Reader                  { return meteredReader{t.Tx.Snapshot(), t} }
+func (r meteredReader) Get(key []byte) kv.Pending[[]byte] { r.tx.reads++; return r.Reader.Get(key) }
+func (r meteredReader) GetRange(k kv.Range, o kv.RangeOptions) kv.Pending[kv.Page] {
+	r.tx.reads++
+	return r.Reader.GetRange(k, o)
+}
+func (t *meteredTx) Set(key, value []byte)     { t.mutations++; t.Tx.Set(key, value) }
+func (t *meteredTx) Clear(key []byte)          { t.mutations++; t.Tx.Clear(key) }
+func (t *meteredTx) ClearRange(r kv.Range)     { t.mutations++; t.Tx.ClearRange(r) }
+func (t *meteredTx) Watch(key []byte) kv.Watch { t.reads++; return t.Tx.Watch(key) }
+func (t *meteredTx) Atomic(op kv.AtomicOp, key, param []byte) {
+	t.mutations++
+	t.Tx.Atomic(op, key, param)
+}
+func (t *meteredTx) SetVersionstampedKey(key []byte, offset int, value []byte) {
+	t.mutations++
+	t.Tx.SetVersionstampedKey(key, offset, value)
+}
+func (t *meteredTx) SetVersionstampedValue(key, value []byte, offset int) {
+	t.mutations++
+	t.Tx.SetVersionstampedValue(key, value, offset)
+}
+
+func (t *meteredTx) Commit(ctx context.Context) (kv.Committed, error) {
+	committed, err := t.Tx.Commit(ctx)
+	switch {
+	case errors.Is(err, kv.ErrConflict):
+		t.counts.conflicts.Add(1)
+	case err == nil && committed.Version != kv.NoVersion:
+		t.counts.commits.Add(1)
+	}
+	t.addUp()
+	return committed, err
+}
+
+func (t *meteredTx) Cancel() {
+	t.addUp()
+	t.Tx.Cancel()
+}
+
+func (t *meteredTx) addUp() {
+	t.counts.mutations.Add(t.mutations)
+	t.counts.reads.Add(t.reads)
+	t.mutations, t.reads = 0, 0
+}

@@ -1,0 +1,113 @@
+package workers
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+)
+
+// Function is a Go function that a worker runs: from the bytes of the arguments
+// to those of the result. It ends soon after its context does. The context's
+// cause says why: a timeout, a cancel, a shutdown, a lost claim.
+type Function func(ctx context.Context, args []byte) ([]byte, error)
+
+// ModuleRunner runs WASM modules.
+type ModuleRunner interface {
+	// Run calls a module and returns once it has ended, at the latest shortly
+	// after ctx has. A failure of the module is in the outcome; an error says
+	// that the runner itself failed, and another worker may do better.
+	Run(ctx context.Context, call ModuleCall) (ModuleOutcome, error)
+}
+
+// ModuleCall is one call of a module.
+type ModuleCall struct {
+	CID, Method string
+	// Load fetches the module's bytes.
+	Load        func(context.Context) ([]byte, error)
+	Argv        []string
+	Env         map[string]string
+	Stdin       []byte
+	Timeout     time.Duration
+	MemoryLimit int64
+}
+
+// ModuleOutcome is what a call came to.
+type ModuleOutcome struct {
+	Stdout, Stderr []byte
+	ExitCode       int
+	// Truncated is set when Stderr is the end of a longer stream.
+	Truncated bool
+	// Kind is why the call failed, empty if it did not.
+	Kind    fdbmodel.FailureKind
+	Message string
+}
+
+// Options of a worker. The zero value runs Go functions of the queue default
+// with all of the machine.
+type Options struct {
+	// Name is for people. Defaults to none.
+	Name string
+	// Address, such as "10.0.0.1:7000", makes the worker the heir of whoever
+	// had it before: what that one held is taken back at start. Defaults to
+	// none.
+	Address string
+	// Queues that the worker serves. Defaults to "default".
+	Queues []string
+	// Slots is how many futures run at a time. Defaults to GOMAXPROCS.
+	Slots int
+	// CPU (thousandths of a core), RAM (bytes) and GPU (thousandths of a
+	// device) are what futures with requirements share. CPU defaults to 1000
+	// for each GOMAXPROCS, RAM to the machine's, GPU to 0.
+	CPU, RAM, GPU int64
+	// Modules runs WASM modules. Defaults to none: the worker takes no WASM
+	// futures.
+	Modules ModuleRunner
+	// Poll is how often an idle worker looks for work that nobody told it of.
+	// Defaults to 1 s.
+	Poll time.Duration
+	// DrainTimeout is how long running functions may go on after Run's context
+	// has ended. Defaults to 30 s.
+	DrainTimeout time.Duration
+	// Logger defaults to none.
+	Logger *slog.Logger
+	// Manual makes the worker run in its caller's Step, without goroutines,
+	// for simulations. Defaults to false.
+	Manual bool
+}
+
+func (o Options) withDefaults() Options {
+	if len(o.Queues) == 0 {
+		o.Queues = []string{fdbmodel.DefaultQueue}
+	}
+	if o.Slots == 0 {
+		o.Slots = runtime.GOMAXPROCS(0)
+	}
+	if o.CPU == 0 {
+		o.CPU = 1000 * int64(runtime.GOMAXPROCS(0))
+	}
+	if o.RAM == 0 {
+		o.RAM = machineMemory()
+	}
+	if o.Poll == 0 {
+		o.Poll = time.Second
+	}
+	if o.DrainTimeout == 0 {
+		o.DrainTimeout = 30 * time.Second
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+func (o *Options) validate() error {
+	if o.Slots < 1 || o.CPU < 0 || o.RAM < 0 || o.GPU < 0 || o.Poll < 0 || o.DrainTimeout < 0 {
+		return fmt.Errorf("workers: slots %d, cpu %d, ram %d, gpu %d, poll %v, drain %v: slots must be positive and "+
+			"nothing negative", o.Slots, o.CPU, o.RAM, o.GPU, o.Poll, o.DrainTimeout)
+	}
+	return nil
+}
