@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
@@ -47,6 +48,8 @@ const (
 // Signals for the program as a whole are for the parent to act on.
 func childProcess() int {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	answers := os.Stdout // collected, it would close the descriptor
+	defer runtime.KeepAlive(answers)
 	os.Stdout = os.Stderr
 	preferAsVictim()
 	c := &child{answers: pipe(answerPipe), loaded: map[uint64]*program{}}
@@ -134,6 +137,7 @@ func (c *child) setup(body []byte) error {
 		return fail(KindError, err)
 	}
 	c.settings = settings
+	c.guard.allow(0, settings.limits)
 	c.garbage.start()
 	return nil
 }

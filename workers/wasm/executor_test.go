@@ -1,0 +1,295 @@
+package wasm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/examples/wasm/countlines/summary"
+)
+
+func TestFunctionGetsItsInvocation(t *testing.T) {
+	t.Parallel()
+	module := goFunction(t, examples+"echo")
+	inBoth(t, Config{}, func(t *testing.T, e *Executor) {
+		inv := of("echo", module)
+		inv.Args = []string{"first", "", "two words", "ünï"}
+		inv.Env = map[string]string{"B": "2", "A": "1=1", "EMPTY": ""}
+		inv.Stdin = []byte("from\x00stdin")
+		out, err := e.Run(context.Background(), inv)
+		require.NoError(t, err)
+		require.Equal(t, `arg "first"`+"\n"+`arg ""`+"\n"+`arg "two words"`+"\n"+`arg "ünï"`+"\n"+
+			`env "A=1=1"`+"\n"+`env "B=2"`+"\n"+`env "EMPTY="`+"\nfrom\x00stdin", string(out.Stdout))
+		require.Empty(t, out.Stderr)
+		require.Zero(t, out.ExitCode)
+		require.Positive(t, out.Duration)
+		require.GreaterOrEqual(t, out.PeakMemory, int64(mebibyte))
+
+		inv.Args = []string{"exit=7", "x"}
+		inv.Env, inv.Stdin = nil, nil
+		out, err = e.Run(context.Background(), inv)
+		requireKind(t, KindExit, err)
+		require.Equal(t, 7, out.ExitCode)
+		require.Equal(t, `arg "x"`+"\n", string(out.Stdout))
+		require.Equal(t, "echo: asked to end with 7\n", string(out.Stderr))
+	})
+}
+
+func TestCountlinesCountsAsItsPackageDoes(t *testing.T) {
+	t.Parallel()
+	module := goFunction(t, examples+"countlines")
+	e := newExecutor(t, Config{Isolation: IsolationProcess})
+	sources, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	for _, path := range sources {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		inv := of("countlines", module)
+		inv.Stdin = text
+		out, err := e.Run(context.Background(), inv)
+		require.NoError(t, err)
+		require.Equal(t, string(summary.Of(text).JSON())+"\n", string(out.Stdout), path)
+	}
+}
+
+func TestMethods(t *testing.T) {
+	t.Parallel()
+	// "_initialize" stores what the others return as their exit code.
+	a := assembler{pages: 1, functions: []function{
+		{export: "_initialize", body: code(constant(0), constant(5), store32)},
+		{export: "stored", results: 1, body: code(constant(0), load32)},
+		{export: "nothing"},
+		{export: "two", results: 2, body: code(constant(0), constant(0))},
+		{export: "zero", results: 1, body: constant(0)},
+	}}
+	module := a.module()
+	inBoth(t, Config{}, func(t *testing.T, e *Executor) {
+		for method, want := range map[string]string{
+			"stored": KindExit, "nothing": "", "zero": "", "_initialize": "",
+			"two": KindUnloadable, "": KindUnloadable, "memory": KindUnloadable, "missing": KindUnloadable,
+		} {
+			inv := of("methods", module)
+			inv.Method = method
+			out, err := e.Run(context.Background(), inv)
+			if want == "" {
+				require.NoError(t, err, method)
+				require.Zero(t, out.ExitCode)
+				continue
+			}
+			failure := requireKind(t, want, err)
+			if method == "stored" {
+				require.Equal(t, 5, out.ExitCode)
+			}
+			if method == "missing" {
+				require.Contains(t, failure.Message, `"nothing"`, "the exports are named")
+			}
+		}
+	})
+}
+
+func TestCallsShareNothing(t *testing.T) {
+	t.Parallel()
+	// Ends with the number that the memory holds, and changes all of it before.
+	for _, pages := range []int{1, 40} {
+		dirty := assembler{pages: pages, functions: []function{{export: "_start", results: 1, locals: 1, body: code(
+			constant(0), load32, constant(int32(pages*65536-4)), load32, []byte{0x6a},
+			constant(0), constant(1), store32, constant(int32(pages*65536-4)), constant(1), store32,
+		)}}}
+		inBoth(t, Config{PoolSize: 1}, func(t *testing.T, e *Executor) {
+			for range 5 {
+				_, err := e.Run(context.Background(), of("dirty", dirty.module()))
+				require.NoError(t, err)
+			}
+		})
+	}
+}
+
+func TestManyCallsAtATime(t *testing.T) {
+	t.Parallel()
+	inBoth(t, Config{PoolSize: 3, LoadedModules: 2}, func(t *testing.T, e *Executor) {
+		var group sync.WaitGroup
+		var loads atomic.Int64
+		for i := range 8 {
+			group.Go(func() {
+				for range 20 {
+					n := (i + rand.IntN(3)) % 5
+					want := fmt.Sprintf("module %d", n)
+					inv := Invocation{CID: want, Module: func(context.Context) ([]byte, error) {
+						loads.Add(1)
+						return printing(1, 1, want), nil
+					}}
+					out, err := e.Run(context.Background(), inv)
+					if err != nil || string(out.Stdout) != want {
+						t.Errorf("%q: %v", out.Stdout, err)
+					}
+				}
+			})
+		}
+		group.Wait()
+		require.Less(t, loads.Load(), int64(160), "modules are kept")
+	})
+}
+
+func TestLargeInputAndOutput(t *testing.T) {
+	t.Parallel()
+	module := goFunction(t, "./testdata/guest")
+	input := make([]byte, 5*mebibyte+3)
+	for i := range input {
+		input[i] = byte(i * i >> 8)
+	}
+	inBoth(t, Config{}, func(t *testing.T, e *Executor) {
+		inv := of("guest", module)
+		inv.Args = []string{"copy"}
+		for _, size := range []int{0, 1, 65530, 70000, len(input)} {
+			inv.Stdin = input[:size]
+			out, err := e.Run(context.Background(), inv)
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(inv.Stdin, out.Stdout), size)
+		}
+	})
+}
+
+func TestInvocationsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	inBoth(t, Config{MaxInput: 1000}, func(t *testing.T, e *Executor) {
+		good := of("good", smallLoop(1))
+		for name, bad := range map[string]struct {
+			change func(*Invocation)
+			kind   string
+		}{
+			"no module named": {func(i *Invocation) { i.CID = "" }, KindError},
+			"no way to load":  {func(i *Invocation) { i.Module = nil }, KindError},
+			"zero in argument": {
+				func(i *Invocation) { i.Args = []string{"a\x00b"} }, KindError},
+			"name with sign": {
+				func(i *Invocation) { i.Env = map[string]string{"a=b": ""} }, KindError},
+			"huge input": {func(i *Invocation) { i.Stdin = make([]byte, 1001) }, KindTooLarge},
+			"many arguments": {
+				func(i *Invocation) { i.Args = make([]string, 1000) }, KindTooLarge},
+			"huge environment": {
+				func(i *Invocation) { i.Env = map[string]string{"A": strings.Repeat("a", 1000)} }, KindTooLarge},
+		} {
+			inv := good
+			bad.change(&inv)
+			_, err := e.Run(context.Background(), inv)
+			requireKind(t, bad.kind, err)
+			require.NotEmpty(t, name)
+		}
+		lost := errors.New("the store is away")
+		_, err := e.Run(context.Background(), Invocation{
+			CID: "x", Module: func(context.Context) ([]byte, error) { return nil, lost }})
+		requireKind(t, KindError, err)
+		require.ErrorIs(t, err, lost)
+		stillWorks(t, e)
+	})
+}
+
+func TestHugeArgumentsArrive(t *testing.T) {
+	t.Parallel()
+	module := goFunction(t, examples+"echo")
+	e := newExecutor(t, Config{Isolation: IsolationProcess})
+	inv := of("echo", module)
+	for i := range 20_000 {
+		inv.Args = append(inv.Args, fmt.Sprint("argument ", i))
+	}
+	out, err := e.Run(context.Background(), inv)
+	require.NoError(t, err)
+	require.Equal(t, 20_000, bytes.Count(out.Stdout, []byte("\n")))
+	require.True(t, bytes.HasSuffix(out.Stdout, []byte("arg \"argument 19999\"\n")))
+}
+
+func TestCompiledCodeOutlivesTheExecutor(t *testing.T) {
+	t.Parallel()
+	for _, isolation := range []Isolation{IsolationProcess, IsolationInProcess} {
+		dir := t.TempDir()
+		run := func() {
+			e := newExecutor(t, Config{Isolation: isolation, CacheDir: dir})
+			require.NoError(t, e.Check(context.Background(), "good", printing(1, 1, "good")))
+			stillWorks(t, e)
+		}
+		files := func() (found []string) {
+			found, err := filepath.Glob(filepath.Join(dir, "wazero-*", "*"))
+			require.NoError(t, err)
+			return found
+		}
+		run()
+		first := files()
+		require.Len(t, first, 1)
+		before, err := os.Stat(first[0])
+		require.NoError(t, err)
+		run()
+		after, err := os.Stat(first[0])
+		require.NoError(t, err)
+		require.True(t, os.SameFile(before, after), "nothing was compiled anew")
+
+		compiled, err := os.ReadFile(first[0])
+		require.NoError(t, err)
+		for _, damaged := range [][]byte{nil, compiled[:len(compiled)/2], bytes.Repeat([]byte{0xff}, 4000)} {
+			require.NoError(t, os.WriteFile(first[0], damaged, 0o600))
+			run()
+		}
+	}
+}
+
+func TestFallsBackWithoutChildMain(t *testing.T) {
+	childMainCalled.Store(false)
+	defer childMainCalled.Store(true)
+	var text bytes.Buffer
+	config := Config{Logger: slog.New(slog.NewTextHandler(&text, nil))}
+	e, err := New(context.Background(), config)
+	require.NoError(t, err)
+	require.Equal(t, IsolationInProcess, e.Isolation())
+	require.Contains(t, text.String(), "wasm.ChildMain")
+	stillWorks(t, e)
+	require.NoError(t, e.Close(context.Background()))
+
+	_, err = New(context.Background(), Config{Isolation: IsolationProcess})
+	require.ErrorIs(t, err, errNoChildMain)
+}
+
+func TestConfigsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	for _, config := range []Config{
+		{Isolation: "jail"}, {MemoryLimit: -1}, {MemoryLimit: maxLinearMemory + 1}, {MaxOutput: -1},
+	} {
+		_, err := New(context.Background(), config)
+		require.Error(t, err)
+	}
+}
+
+func TestClose(t *testing.T) {
+	t.Parallel()
+	inBoth(t, Config{PoolSize: 1}, func(t *testing.T, e *Executor) {
+		began := make(chan struct{})
+		ended := make(chan error, 1)
+		go func() {
+			inv := Invocation{CID: "endless", Module: func(context.Context) ([]byte, error) {
+				close(began)
+				return starting(1, endless()).module(), nil
+			}}
+			_, err := e.Run(context.Background(), inv)
+			ended <- err
+		}()
+		<-began
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		require.NoError(t, e.Close(over))
+		err := <-ended
+		requireKind(t, KindCancelled, err)
+		require.ErrorContains(t, err, ErrClosed.Error())
+		_, err = e.Run(context.Background(), of("good", smallLoop(1)))
+		require.ErrorIs(t, err, ErrClosed)
+		require.ErrorIs(t, e.Check(context.Background(), "good", smallLoop(1)), ErrClosed)
+	})
+}
