@@ -162,7 +162,7 @@ func (s *Submission) Committed(ctx context.Context, version kv.Version) {
 }
 
 // committers is how many batches of concurrent Submits are under way at most.
-const committers = 4
+const committers = 64
 
 // batcher joins concurrent Submits. A call that finds a committer free goes at
 // once; the others wait together for the next one.

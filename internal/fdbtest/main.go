@@ -25,8 +25,8 @@ const startTimeout = time.Minute
 // and ends the process. Without an fdbserver, use is given nil, on which
 // ClusterFile skips its test.
 //
-// Checks, such as for leaked goroutines, run after the tests and before the
-// server stops; they return what is wrong.
+// Checks, such as for leaked goroutines, run at the end and return what is
+// wrong.
 func Main(m *testing.M, use func(*Server), checks ...func() error) {
 	os.Exit(run(m, use, checks))
 }
@@ -40,11 +40,12 @@ func run(m *testing.M, use func(*Server), checks []func() error) int {
 	} else if err != nil {
 		fmt.Fprintln(os.Stderr, "FAIL: "+err.Error())
 		return 1
-	} else {
-		defer server.Stop()
 	}
 	use(server)
 	code := m.Run()
+	if server != nil {
+		checks = append([]func() error{server.Stop}, checks...)
+	}
 	for _, check := range checks {
 		if err := check(); err != nil && code == 0 {
 			fmt.Fprintln(os.Stderr, "FAIL: "+err.Error())

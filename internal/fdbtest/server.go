@@ -3,7 +3,6 @@
 package fdbtest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +22,6 @@ type Server struct {
 	dir         string
 	clusterFile string
 	process     *os.Process
-	output      bytes.Buffer // complete once exited is closed
 	exited      chan struct{}
 }
 
@@ -74,7 +72,12 @@ func (s *Server) start(ctx context.Context, binary, cli string) error {
 // so that it can be told to die with it.
 func (s *Server) run(command *exec.Cmd) error {
 	dieWithParent(command)
-	command.Stdout, command.Stderr = &s.output, &s.output
+	output, err := os.Create(s.outputFile())
+	if err != nil {
+		return err
+	}
+	defer output.Close()
+	command.Stdout, command.Stderr = output, output
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -92,6 +95,8 @@ func (s *Server) run(command *exec.Cmd) error {
 	s.process = command.Process
 	return nil
 }
+
+func (s *Server) outputFile() string { return filepath.Join(s.dir, "output") }
 
 // configure creates the database and waits until it answers.
 func (s *Server) configure(ctx context.Context, cli string) error {
@@ -115,7 +120,8 @@ func (s *Server) configure(ctx context.Context, cli string) error {
 	}
 	select {
 	case <-s.exited:
-		return fmt.Errorf("fdbserver ended: %s", strings.TrimSpace(s.output.String()))
+		said, err := os.ReadFile(s.outputFile())
+		return errors.Join(fmt.Errorf("fdbserver ended: %s", strings.TrimSpace(string(said))), err)
 	default:
 		return fmt.Errorf("configure the database: %w: %s", err, strings.TrimSpace(string(output)))
 	}

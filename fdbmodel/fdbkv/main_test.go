@@ -1,0 +1,35 @@
+//go:build fdb
+
+package fdbkv_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/futura-run/futura/fdbmodel/fdbkv"
+	"github.com/futura-run/futura/internal/fdbtest"
+)
+
+// server is the one that the tests of this package share, nil where there is
+// none.
+var server *fdbtest.Server
+
+func TestMain(m *testing.M) {
+	fdbtest.Main(m, func(s *fdbtest.Server) { server = s }, checkGoroutines)
+}
+
+// checkGoroutines finds goroutines that are left behind, other than
+// FoundationDB's own.
+func checkGoroutines() error {
+	return goleak.Find(goleak.IgnoreAnyFunction("github.com/apple/foundationdb/bindings/go/src/fdb._Cfunc_fdb_run_network"))
+}
+
+// open opens the shared server until the end of the test.
+func open(t testing.TB) *fdbkv.Database {
+	db, err := fdbkv.Open(t.Context(), server.ClusterFile(t), fdbkv.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}

@@ -1,0 +1,89 @@
+package kvopen_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kvopen"
+)
+
+func TestOpenRefusesBadNames(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"":                          "it is empty",
+		"memory":                    "a colon is missing",
+		"embedded":                  "a colon is missing",
+		"redis:x":                   "unknown kind of store",
+		"./data":                    "unknown kind of store",
+		"memory:x":                  "takes nothing behind it",
+		"memory:?sync=off":          `memory: has no parameter "sync"`,
+		"embedded:":                 "a directory is missing",
+		"embedded:?sync=off":        "a directory is missing",
+		"embedded:x?sync=maybe":     "sync is on or off",
+		"embedded:x?sync=on&sync=1": "sync is on or off",
+		"embedded:x?fsync=off":      `embedded: has no parameter "fsync"`,
+		"embedded:x?%zz":            "invalid URL escape",
+		"fdb:x?sync=off":            `fdb: has no parameter "sync"`,
+		"fdb://host":                "not a URL",
+	} {
+		_, err := kvopen.Open(t.Context(), name, kvopen.Options{})
+		require.ErrorIs(t, err, kvopen.ErrBadName, name)
+		require.ErrorContains(t, err, want, name)
+		require.ErrorContains(t, err, "use memory:, embedded:DIR", name)
+	}
+}
+
+func TestOpenMemory(t *testing.T) {
+	t.Parallel()
+	db, err := kvopen.Open(t.Context(), "memory:", kvopen.Options{})
+	require.NoError(t, err)
+	write(t, db)
+	require.Equal(t, "value", read(t, db))
+	require.NoError(t, db.Close())
+
+	db, err = kvopen.Open(t.Context(), "memory:", kvopen.Options{})
+	require.NoError(t, err)
+	require.Empty(t, read(t, db))
+	require.NoError(t, db.Close())
+}
+
+func TestOpenEmbeddedKeepsData(t *testing.T) {
+	t.Parallel()
+	for _, parameters := range []string{"", "?sync=on", "?sync=off"} {
+		name := "embedded:" + filepath.Join(t.TempDir(), "store") + parameters
+		db, err := kvopen.Open(t.Context(), name, kvopen.Options{})
+		require.NoError(t, err, name)
+		write(t, db)
+
+		_, err = kvopen.Open(t.Context(), name, kvopen.Options{})
+		require.ErrorIs(t, err, kv.ErrStoreInUse, name)
+		require.NoError(t, db.Close(), name)
+
+		db, err = kvopen.Open(t.Context(), name, kvopen.Options{})
+		require.NoError(t, err, name)
+		require.Equal(t, "value", read(t, db), name)
+		require.NoError(t, db.Close(), name)
+	}
+}
+
+func write(t *testing.T, db kv.Database) {
+	_, err := kv.Transact(t.Context(), db, kv.Retry{}, func(tx kv.Attempt) error {
+		tx.Set([]byte("key"), []byte("value"))
+		return nil
+	})
+	require.NoError(t, err)
+}
+
+func read(t *testing.T, db kv.Database) (value string) {
+	_, err := kv.Transact(t.Context(), db, kv.Retry{}, func(tx kv.Attempt) error {
+		stored, err := tx.Get([]byte("key")).Wait(context.Background())
+		value = string(stored)
+		return err
+	})
+	require.NoError(t, err)
+	return value
+}
