@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/futura-run/futura/fdbmodel/kvopen"
+	"github.com/futura-run/futura/internal/bench"
+)
+
+func (a *app) benchCommand() *cobra.Command {
+	var o bench.Options
+	names := strings.Join(bench.Scenarios(), ", ")
+	cmd := &cobra.Command{
+		Use:   "bench SCENARIO",
+		Short: "Measure a whole cluster: " + names + ", or all",
+		Long: "bench measures client, store and workers in one process, everything synced, results kept. The scenarios:\n\n" +
+			"  burndown    200,000 no-op futures first, then workers; counted in the client's hands\n" +
+			"  stream      16 producers submit one by one while workers run\n" +
+			"  latency     one at a time, from submit to awaited\n" +
+			"  backlog     1,000 and 1,000,000 pending, held by a feeder; ratio of the rates\n" +
+			"  contention  64 and 1 workers with claim transactions of their own; ratio of the rates\n\n" +
+			"The store is a temporary directory unless --store is given.",
+		Example: "  futura bench burndown\n  futura bench all --json\n  futura bench latency --store fdb:fdb.cluster",
+		Args:    exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			scenarios := args
+			if args[0] == "all" {
+				scenarios = bench.Scenarios()
+			}
+			for _, s := range scenarios {
+				if err := a.bench(cmd.Context(), s, o, cmd.Flags().Changed("store")); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().IntVar(&o.Futures, "futures", 0, "number of futures (default: the scenario's own)")
+	cmd.Flags().IntVar(&o.Workers, "workers", 0, "number of workers (default: the scenario's own)")
+	return cmd
+}
+
+func (a *app) bench(ctx context.Context, scenario string, o bench.Options, named bool) (err error) {
+	if !slices.Contains(bench.Scenarios(), scenario) {
+		return usageError{fmt.Errorf("no scenario %q: use one of %v, or all", scenario, bench.Scenarios())}
+	}
+	o.Store = a.store
+	o.Log = slog.New(slog.NewTextHandler(a.err, nil))
+	if !named {
+		dir, err := os.MkdirTemp(".", ".futura-bench-")
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		o.Store, o.Dir = "embedded:"+filepath.Join(dir, "store"), dir
+	}
+	db, err := kvopen.Open(ctx, o.Store, kvopen.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if !named {
+		o.Store = "embedded"
+	}
+	report, err := bench.Run(ctx, db, scenario, o)
+	if err != nil {
+		return err
+	}
+	return a.printJSON(&report)
+}

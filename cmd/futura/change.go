@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/workers/wasm"
+)
+
+// each calls fn for each id on the command line and prints what it says.
+func (a *app) each(ctx context.Context, args []string, fn func(*futures.Client, futures.ID) (string, error)) error {
+	ids, err := parseIDs(args)
+	if err != nil {
+		return err
+	}
+	return a.open(ctx, func(c *futures.Client) error {
+		answers := make([]map[string]string, 0, len(ids))
+		var failures []error
+		for _, id := range ids {
+			text, err := fn(c, id)
+			if err != nil {
+				failures = append(failures, err)
+				continue
+			}
+			answers = append(answers, map[string]string{"id": id.String(), "outcome": text})
+			if !a.json {
+				fmt.Fprintln(a.out, id, text)
+			}
+		}
+		if a.json {
+			failures = append(failures, a.printJSON(answers))
+		}
+		return errors.Join(failures...)
+	})
+}
+
+func (a *app) cancelCommand() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use: "cancel ID...", Short: "Cancel futures, or ask those that run to stop",
+		Example: "  futura cancel 01995b4e-6f3a-7c1e-9d2b-0123456789ab --reason 'wrong input'",
+		Args:    usage(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.each(cmd.Context(), args, func(c *futures.Client, id futures.ID) (string, error) {
+				outcome, state, err := c.Cancel(cmd.Context(), id, reason)
+				switch outcome {
+				case fdbmodel.Applied:
+					return "cancelled", err
+				case fdbmodel.Requested:
+					return "asked to stop", err
+				default:
+					return "is over already: " + state.String(), err
+				}
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for whoever looks at it later")
+	return cmd
+}
+
+func (a *app) retryCommand() *cobra.Command {
+	var failed bool
+	cmd := &cobra.Command{
+		Use: "retry ID... | --failed", Short: "Run failed futures again, with all their attempts",
+		Example: "  futura retry 01995b4e-6f3a-7c1e-9d2b-0123456789ab\n  futura retry --failed",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if failed == (len(args) > 0) {
+				return usageError{errors.New("name futures, or use --failed")}
+			}
+			if failed {
+				return a.open(cmd.Context(), func(c *futures.Client) error { return a.retryFailed(cmd.Context(), c) })
+			}
+			return a.each(cmd.Context(), args, func(c *futures.Client, id futures.ID) (string, error) {
+				return "ready", c.Retry(cmd.Context(), id)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&failed, "failed", false, "all that have failed")
+	return cmd
+}
+
+func (a *app) retryFailed(ctx context.Context, c *futures.Client) error {
+	var cursor []byte
+	n := 0
+	for {
+		rows, next, err := c.List(ctx, fdbmodel.Filter{State: fdbmodel.Failed}, cursor, fdbmodel.MaxList)
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			err := c.Retry(ctx, rows[i].ID)
+			if err != nil && !errors.Is(err, fdbmodel.ErrTransition) && !errors.Is(err, fdbmodel.ErrNotFound) {
+				return err
+			}
+			n++
+		}
+		if cursor = next; len(next) == 0 {
+			break
+		}
+	}
+	if a.json {
+		return a.printJSON(map[string]int{"retried": n})
+	}
+	_, err := fmt.Fprintln(a.out, n, "retried")
+	return err
+}
+
+func (a *app) deleteCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "delete ID...", Short: "Remove futures that are over, with their results",
+		Example: "  futura delete 01995b4e-6f3a-7c1e-9d2b-0123456789ab", Args: usage(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.each(cmd.Context(), args, func(c *futures.Client, id futures.ID) (string, error) {
+				return "deleted", c.Discard(cmd.Context(), id)
+			})
+		},
+	}
+}
+
+func (a *app) functionCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "function", Short: "Store and list WASM functions"}
+	cmd.AddCommand(a.functionPutCommand(), a.functionListCommand())
+	return cmd
+}
+
+func (a *app) functionPutCommand() *cobra.Command {
+	var alias string
+	cmd := &cobra.Command{
+		Use: "put FILE", Short: "Store a WASM module under its content id",
+		Long: "put checks that the module can run (WASI preview 1, no files, no network), stores it, and prints the name\n" +
+			"of its function. With --alias the name wasm:ALIAS stands for it from now on.",
+		Example: "  futura function put count.wasm --alias count", Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.putFunction(cmd.Context(), args[0], alias) },
+	}
+	cmd.Flags().StringVar(&alias, "alias", "", "a name that stands for the module")
+	return cmd
+}
+
+func (a *app) putFunction(ctx context.Context, file, alias string) (err error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return usageError{err}
+	}
+	if info.Size() > fdbmodel.MaxModule {
+		return fmt.Errorf("%w: %s has %d bytes, a module at most %d", fdbmodel.ErrTooLarge, file, info.Size(), fdbmodel.MaxModule)
+	}
+	module, err := os.ReadFile(file)
+	if err != nil {
+		return usageError{err}
+	}
+	cid, err := fdbmodel.ModuleCID(module)
+	if err != nil {
+		return err
+	}
+	executor, err := wasm.New(ctx, wasm.Config{PoolSize: 1})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, executor.Close(context.WithoutCancel(ctx))) }()
+	if err := executor.Check(ctx, cid, module); err != nil {
+		return usageError{fmt.Errorf("%s: %w", file, err)}
+	}
+	return a.open(ctx, func(c *futures.Client) error {
+		stored, err := c.Cluster().PutModule(ctx, module, alias)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(&stored)
+		}
+		_, err = fmt.Fprintln(a.out, "wasm:"+stored.CID)
+		return err
+	})
+}
+
+func (a *app) functionListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the WASM modules that are stored", Example: "  futura function list", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.open(cmd.Context(), func(c *futures.Client) error {
+				stored, err := c.Cluster().Modules(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if a.json {
+					return a.printJSON(append([]fdbmodel.Module{}, stored...))
+				}
+				for _, m := range stored {
+					fmt.Fprintf(a.out, "wasm:%s  %d bytes  %v\n", m.CID, m.Size, m.Aliases)
+				}
+				return nil
+			})
+		},
+	}
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/futures"
+)
+
+// view is how a future is printed.
+type view struct {
+	ID        futures.ID              `json:"id"`
+	State     fdbmodel.State          `json:"state"`
+	Attempt   int                     `json:"attempt"`
+	Spec      *fdbmodel.Spec          `json:"spec"`
+	Attempts  fdbmodel.Attempts       `json:"attempts"`
+	Claim     *fdbmodel.Claim         `json:"claim,omitempty"`
+	Cancel    *fdbmodel.CancelRequest `json:"cancel,omitempty"`
+	Exception *fdbmodel.Exception     `json:"exception,omitempty"`
+	Result    *fdbmodel.Result        `json:"result,omitempty"`
+}
+
+func viewOf(r *fdbmodel.Row) view {
+	return view{
+		ID: r.ID, State: r.State(), Attempt: r.Attempt(), Spec: r.Spec, Attempts: r.Attempts, Claim: r.Claim,
+		Cancel: r.Cancel, Exception: r.Exception, Result: r.Result,
+	}
+}
+
+func table(w io.Writer, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	return t.Flush()
+}
+
+func (a *app) getCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "get ID", Short: "Print what the store knows of a future",
+		Example: "  futura get 01995b4e-6f3a-7c1e-9d2b-0123456789ab --json", Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ids, err := parseIDs(args)
+			if err != nil {
+				return err
+			}
+			return a.open(cmd.Context(), func(c *futures.Client) error {
+				row, err := c.Get(cmd.Context(), ids[0])
+				if err != nil {
+					return err
+				}
+				if a.json {
+					return a.printJSON(viewOf(&row))
+				}
+				return table(a.out, describe(&row))
+			})
+		},
+	}
+}
+
+func describe(r *fdbmodel.Row) [][]string {
+	rows := [][]string{
+		{"id", r.ID.String()}, {"state", r.State().String()}, {"function", r.Spec.Function}, {"queue", r.Spec.Queue},
+		{"submitted", time.UnixMilli(r.Spec.SubmittedAt).UTC().Format(time.RFC3339)},
+		{"attempt", fmt.Sprintf("%d of %d", r.Attempt(), r.Spec.MaxRetries+1)},
+		{"arguments", fmt.Sprintf("%d bytes", r.Spec.ArgsSize)},
+	}
+	if r.Claim != nil {
+		rows = append(rows, []string{"worker", string(r.Claim.Worker)})
+	}
+	if r.Attempts.Due != 0 {
+		rows = append(rows, []string{"waits until", time.UnixMilli(r.Attempts.Due).UTC().Format(time.RFC3339)})
+	}
+	if r.Exception != nil {
+		rows = append(rows, []string{"last failure", string(r.Exception.Kind) + ": " + firstLine(r.Exception.Message)})
+	}
+	if r.State() == fdbmodel.Realized {
+		rows = append(rows, []string{"result", fmt.Sprintf("%d bytes, ran %v", r.Result.Size, r.Result.RunTime)})
+	}
+	return rows
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+func (a *app) listCommand() *cobra.Command {
+	var f fdbmodel.Filter
+	var state, cursor string
+	var limit int
+	cmd := &cobra.Command{
+		Use: "list", Short: "List futures",
+		Example: "  futura list --state failed --limit 20\n  futura list --function wasm:count --json", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if state != "" {
+				if f.State, err = fdbmodel.ParseState(state); err != nil {
+					return err
+				}
+			}
+			from, err := hex.DecodeString(cursor)
+			if err != nil {
+				return usageError{fmt.Errorf("--cursor: %w", err)}
+			}
+			return a.open(cmd.Context(), func(c *futures.Client) error {
+				if f.Function != "" {
+					if f.Function, err = c.Cluster().ResolveFunction(cmd.Context(), f.Function); err != nil {
+						return err
+					}
+				}
+				rows, next, err := c.List(cmd.Context(), f, from, limit)
+				if err != nil {
+					return err
+				}
+				return a.printList(rows, next)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&state, "state", "", "ready, delayed, claimed, realized or failed")
+	cmd.Flags().StringVar(&f.Queue, "queue", "", "of this queue")
+	cmd.Flags().StringVar(&f.Function, "function", "", "of this function")
+	cmd.Flags().StringVar(&cursor, "cursor", "", "go on where an earlier list ended")
+	cmd.Flags().IntVar(&limit, "limit", 100, "the most to print, up to 1000")
+	return cmd
+}
+
+func (a *app) printList(rows []fdbmodel.Row, next []byte) error {
+	if a.json {
+		views := make([]view, len(rows))
+		for i := range rows {
+			views[i] = viewOf(&rows[i])
+		}
+		return a.printJSON(map[string]any{"futures": views, "cursor": hex.EncodeToString(next)})
+	}
+	lines := [][]string{{"ID", "STATE", "TRY", "FUNCTION"}}
+	for i := range rows {
+		function := rows[i].Spec.Function
+		if len(function) > 24 {
+			function = function[:12] + "…" + function[len(function)-10:]
+		}
+		lines = append(lines, []string{rows[i].ID.String(), rows[i].State().String(), fmt.Sprint(rows[i].Attempt()), function})
+	}
+	if err := table(a.out, lines); err != nil {
+		return err
+	}
+	if len(next) > 0 {
+		fmt.Fprintf(a.err, "more: --cursor %x\n", next)
+	}
+	return nil
+}
+
+func (a *app) explainCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "explain ID", Short: "Say why a future is not running",
+		Example: "  futura explain 01995b4e-6f3a-7c1e-9d2b-0123456789ab", Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ids, err := parseIDs(args)
+			if err != nil {
+				return err
+			}
+			return a.open(cmd.Context(), func(c *futures.Client) error {
+				e, err := c.Explain(cmd.Context(), ids[0])
+				if err != nil {
+					return err
+				}
+				if a.json {
+					return a.printJSON(&e)
+				}
+				_, err = fmt.Fprintf(a.out, "%s (%s): %s\n", e.State, e.Reason, e.Text)
+				return err
+			})
+		},
+	}
+}
+
+func (a *app) workersCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "workers", Short: "List workers", Example: "  futura workers --json", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.open(cmd.Context(), func(c *futures.Client) error {
+				members, err := c.Cluster().Workers(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if a.json {
+					return a.printJSON(append([]fdbmodel.Member{}, members...))
+				}
+				lines := [][]string{{"WORKER", "NAME", "ALIVE", "RUNNING", "FREE SLOTS", "QUEUES"}}
+				for _, m := range members {
+					lines = append(lines, []string{
+						string(m.ID), m.Name, fmt.Sprint(m.Alive), fmt.Sprint(m.Heartbeat.Running),
+						fmt.Sprintf("%d/%d", m.Heartbeat.Free.Slots, m.Capacity.Slots), strings.Join(m.Queues, ","),
+					})
+				}
+				return table(a.out, lines)
+			})
+		},
+	}
+}

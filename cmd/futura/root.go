@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kvopen"
+	"github.com/futura-run/futura/futures"
+)
+
+// Exit codes.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitNotFound    = 3
+	exitStore       = 4
+	exitTimeout     = 5
+	exitInterrupted = 130
+)
+
+// app is one run of the command.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	store    string
+	cluster  string
+	json     bool
+}
+
+// usageError is a mistake in how the command was called.
+type usageError struct{ error }
+
+// Unwrap returns the cause.
+func (e usageError) Unwrap() error { return e.error }
+
+func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	a := &app{in: in, out: out, err: errOut}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		fmt.Fprintln(errOut, "futura:", err)
+	}
+	return exitCode(ctx, err)
+}
+
+func exitCode(ctx context.Context, err error) int {
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case ctx.Err() != nil:
+		return exitInterrupted
+	case errors.As(err, &usage), errors.Is(err, fdbmodel.ErrBadID), errors.Is(err, fdbmodel.ErrBadName),
+		errors.Is(err, fdbmodel.ErrBadSpec), errors.Is(err, fdbmodel.ErrTooLarge), errors.Is(err, fdbmodel.ErrIDInUse),
+		errors.Is(err, fdbmodel.ErrTransition), errors.Is(err, kvopen.ErrBadName):
+		return exitUsage
+	case errors.Is(err, fdbmodel.ErrNotFound):
+		return exitNotFound
+	case errors.Is(err, context.DeadlineExceeded):
+		return exitTimeout
+	case errors.Is(err, futures.ErrFailed), errors.Is(err, errDiffers):
+		return exitFailed
+	default:
+		return exitStore
+	}
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "futura",
+		Short:         "A durable futures cluster: submit work, await results, lose nothing when a process dies",
+		SilenceErrors: true, SilenceUsage: true,
+		Example: "  futura demo\n  futura function put count.wasm --alias count\n" +
+			"  futura submit wasm:count --args-file main.go --wait",
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.store, "store", fromEnv("FUTURA_STORE", "embedded:./.futura"),
+		"the store: memory:, embedded:DIR, embedded:DIR?sync=off or fdb:CLUSTERFILE (FUTURA_STORE)")
+	flags.StringVar(&a.cluster, "cluster", fromEnv("FUTURA_CLUSTER", futures.DefaultCluster), "the cluster (FUTURA_CLUSTER)")
+	flags.BoolVar(&a.json, "json", false, "print one JSON object or array")
+	root.AddCommand(a.submitCommand(), a.awaitCommand(), a.getCommand(), a.listCommand(), a.explainCommand(),
+		a.cancelCommand(), a.retryCommand(), a.deleteCommand(), a.functionCommand(), a.workersCommand(),
+		a.benchCommand(), a.demoCommand(), a.versionCommand())
+	return root
+}
+
+func fromEnv(name, otherwise string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return otherwise
+}
+
+// exactly makes a wrong number of arguments a usage error.
+func exactly(n int) cobra.PositionalArgs { return usage(cobra.ExactArgs(n)) }
+
+func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}
+
+// open opens the store and the cluster, and calls fn with a client.
+func (a *app) open(ctx context.Context, fn func(*futures.Client) error) (err error) {
+	db, err := kvopen.Open(ctx, a.store, kvopen.Options{})
+	if err != nil {
+		if errors.Is(err, kv.ErrStoreInUse) {
+			return fmt.Errorf("%w: end the other process, or name another store with --store", err)
+		}
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	client, err := futures.New(ctx, db, futures.Options{Cluster: a.cluster})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, client.Close(context.WithoutCancel(ctx))) }()
+	return fn(client)
+}
+
+func (a *app) printJSON(v any) error {
+	e := json.NewEncoder(a.out)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Example: "  futura version", Args: exactly(0),
+		RunE: func(*cobra.Command, []string) error {
+			if a.json {
+				return a.printJSON(map[string]string{"version": version})
+			}
+			_, err := fmt.Fprintln(a.out, "futura", version)
+			return err
+		},
+	}
+}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/modules"
+	"github.com/futura-run/futura/workers"
+	"github.com/futura-run/futura/workers/wasm"
+)
+
+// submitFlags are what submit takes beside the function.
+type submitFlags struct {
+	task     futures.Task
+	args     string
+	argsFile string
+	env      []string
+	retries  int
+	wait     bool
+	timeout  time.Duration
+}
+
+func (a *app) submitCommand() *cobra.Command {
+	var f submitFlags
+	cmd := &cobra.Command{
+		Use:   "submit FUNCTION",
+		Short: "Submit a future",
+		Long: "submit makes a future and prints its id once it is durable. With --wait it prints the result instead. A\n" +
+			"store of one process has no other workers, so --wait runs a worker for WASM functions here.",
+		Example: "  futura submit wasm:count --args-file main.go --wait\n" +
+			"  echo hello | futura submit wasm:echo --args-file - --wait\n" +
+			"  futura submit wasm:report --arg daily --env LEVEL=2 --delay 10m --key report-today",
+		Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.task.Function = args[0]
+			f.task.MaxRetries = &f.retries
+			return a.submit(cmd.Context(), &f)
+		},
+	}
+	flags, t := cmd.Flags(), &f.task
+	flags.StringVar(&f.args, "args", "", "the function's input, as text")
+	flags.StringVar(&f.argsFile, "args-file", "", "a file with the function's input, - for standard input")
+	flags.StringArrayVar(&t.Argv, "arg", nil, "an argument of a WASM function; may be repeated")
+	flags.StringArrayVar(&f.env, "env", nil, "NAME=VALUE in a WASM function's environment; may be repeated")
+	flags.StringVar(&t.Queue, "queue", "", `the queue (default "default")`)
+	flags.Uint8Var(&t.Priority, "priority", 0, "0, the lowest, to 255")
+	flags.Int64Var(&t.Requirements.CPU, "cpu", 0, "thousandths of a core that it needs")
+	flags.Int64Var(&t.Requirements.RAM, "ram", 0, "bytes of memory that it needs")
+	flags.Int64Var(&t.Requirements.GPU, "gpu", 0, "thousandths of a GPU that it needs")
+	flags.IntVar(&f.retries, "max-retries", futures.DefaultMaxRetries, "attempts after the first")
+	flags.DurationVar(&t.Timeout, "timeout", 0, "the longest that an attempt may run (default: no limit)")
+	flags.DurationVar(&t.Delay, "delay", 0, "not before this much time has passed")
+	flags.StringVar(&t.Key, "key", "", "idempotency key: the same key and content is the same future")
+	flags.BoolVar(&f.wait, "wait", false, "wait for the result and print it")
+	flags.DurationVar(&f.timeout, "wait-timeout", 0, "the longest to wait (default: no limit)")
+	return cmd
+}
+
+func (a *app) submit(ctx context.Context, f *submitFlags) error {
+	if err := a.readTask(f); err != nil {
+		return err
+	}
+	return a.open(ctx, func(c *futures.Client) error {
+		f.task.NoNotify = !f.wait
+		future, err := c.Submit(ctx, f.task)
+		if err != nil {
+			return err
+		}
+		if f.wait {
+			return a.await(ctx, c, []futures.ID{future.ID()}, f.timeout)
+		}
+		if a.json {
+			return a.printJSON(map[string]any{"id": future.ID(), "existed": future.Existed()})
+		}
+		_, err = fmt.Fprintln(a.out, future.ID())
+		return err
+	})
+}
+
+func (a *app) readTask(f *submitFlags) error {
+	if f.args != "" && f.argsFile != "" {
+		return usageError{errors.New("--args and --args-file exclude each other")}
+	}
+	f.task.Args = []byte(f.args)
+	if f.argsFile != "" {
+		in := a.in
+		if f.argsFile != "-" {
+			file, err := os.Open(f.argsFile)
+			if err != nil {
+				return usageError{err}
+			}
+			defer file.Close()
+			in = file
+		}
+		input, err := io.ReadAll(io.LimitReader(in, fdbmodel.MaxArgs+1))
+		if err != nil {
+			return usageError{err}
+		}
+		f.task.Args = input
+	}
+	for _, e := range f.env {
+		name, value, ok := strings.Cut(e, "=")
+		if !ok || name == "" {
+			return usageError{fmt.Errorf("--env %q: use NAME=VALUE", e)}
+		}
+		if f.task.Env == nil {
+			f.task.Env = map[string]string{}
+		}
+		f.task.Env[name] = value
+	}
+	return nil
+}
+
+func (a *app) awaitCommand() *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use: "await ID...", Short: "Wait for futures and print their results",
+		Example: "  futura await 01995b4e-6f3a-7c1e-9d2b-0123456789ab --timeout 1m",
+		Args:    usage(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ids, err := parseIDs(args)
+			if err != nil {
+				return err
+			}
+			return a.open(cmd.Context(), func(c *futures.Client) error { return a.await(cmd.Context(), c, ids, timeout) })
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "the longest to wait (default: no limit)")
+	return cmd
+}
+
+func parseIDs(args []string) ([]futures.ID, error) {
+	ids := make([]futures.ID, len(args))
+	for i, text := range args {
+		id, err := fdbmodel.ParseID(text)
+		if err != nil {
+			return nil, err
+		}
+		ids[i] = id
+	}
+	return ids, nil
+}
+
+// ended is how await prints a future.
+type ended struct {
+	ID     futures.ID           `json:"id"`
+	Result *futures.Result      `json:"result,omitempty"`
+	Error  *futures.FailedError `json:"error,omitempty"`
+}
+
+func (a *app) await(ctx context.Context, c *futures.Client, ids []futures.ID, timeout time.Duration) error {
+	stop, err := a.localWorker(ctx, c)
+	if err != nil {
+		return err
+	}
+	waiting := ctx
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	var all []ended
+	var failures []error
+	for _, id := range ids {
+		r, err := c.Future(id).Await(waiting)
+		var failed *futures.FailedError
+		switch {
+		case err == nil:
+			all = append(all, ended{ID: id, Result: &r})
+		case errors.As(err, &failed):
+			all = append(all, ended{ID: id, Error: failed})
+			failures = append(failures, err)
+		default:
+			failures = append(failures, err)
+		}
+		if !a.json && err == nil {
+			_, _ = a.err.Write(r.Stderr)
+			if _, err := a.out.Write(r.Value); err != nil {
+				return err
+			}
+		}
+		if failed != nil && !a.json {
+			_, _ = a.err.Write(failed.Stderr)
+		}
+	}
+	if a.json {
+		failures = append(failures, a.printJSON(all))
+	}
+	return errors.Join(errors.Join(failures...), stop())
+}
+
+// localWorker runs a worker here where nobody else can reach the store.
+func (a *app) localWorker(ctx context.Context, c *futures.Client) (stop func() error, err error) {
+	if _, local := c.Cluster().Database().(kv.Local); !local {
+		return func() error { return nil }, nil
+	}
+	log := slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelError}))
+	executor, err := wasm.New(ctx, wasm.Config{Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	w, err := workers.New(c.Cluster(), workers.Options{
+		Modules: modules.Runner{Executor: executor}, Logger: log, DrainTimeout: time.Second,
+	})
+	if err != nil {
+		return nil, errors.Join(err, executor.Close(ctx))
+	}
+	running, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- w.Run(running) }()
+	return func() error {
+		cancel()
+		return errors.Join(<-done, executor.Close(context.WithoutCancel(ctx)))
+	}, nil
+}
