@@ -3,6 +3,7 @@ package fdbmodel
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -178,7 +179,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 	if err != nil {
 		return nil, err
 	}
-	r.release(completions)
+	r.release(completions, exhausted)
 	c.wakeQueues(ctx, result.Version, placed)
 	return outcomes, nil
 }
@@ -224,7 +225,7 @@ func addCount(counts map[string]int, name string) map[string]int {
 }
 
 // exhausted returns the claim batches that hold nothing once completions have
-// ended.
+// ended, and those that hold nothing already.
 func (r *Registration) exhausted(completions []Completion) []int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -232,22 +233,34 @@ func (r *Registration) exhausted(completions []Completion) []int64 {
 	for i := range completions {
 		ending[completions[i].Future.Token.Sequence]++
 	}
-	var sequences []int64
+	sequences := slices.Clone(r.emptied)
 	for sequence, n := range ending {
-		if r.held[sequence] <= n {
+		if held, known := r.held[sequence]; known && held <= n {
 			sequences = append(sequences, sequence)
 		}
 	}
+	slices.Sort(sequences)
 	return sequences
 }
 
-func (r *Registration) release(completions []Completion) {
+// release takes note that completions have ended and cleared batches are gone.
+// A batch that ended in several transactions at a time was exhausted in none of
+// them: the next one clears it.
+func (r *Registration) release(completions []Completion, cleared []int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range completions {
 		sequence := completions[i].Future.Token.Sequence
-		if r.held[sequence]--; r.held[sequence] <= 0 {
-			delete(r.held, sequence)
+		held, known := r.held[sequence]
+		if !known {
+			continue
 		}
+		if held--; held > 0 {
+			r.held[sequence] = held
+			continue
+		}
+		delete(r.held, sequence)
+		r.emptied = append(r.emptied, sequence)
 	}
+	r.emptied = slices.DeleteFunc(r.emptied, func(sequence int64) bool { return slices.Contains(cleared, sequence) })
 }

@@ -23,6 +23,7 @@ type Registration struct {
 	mu       sync.Mutex
 	sequence int64
 	held     map[int64]int // futures of each claim batch that have not ended
+	emptied  []int64       // batches without any, whose records are still there
 	beats    int64
 }
 
