@@ -1,0 +1,100 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/futura-run/futura/fdbmodel"
+)
+
+// runLog counts runs outside of the store.
+type runLog struct{ counts map[string]int }
+
+func newRunLog() *runLog { return &runLog{counts: map[string]int{}} }
+
+func (l *runLog) ran(args []byte)      { l.counts[string(args)]++ }
+func (l *runLog) runs(args []byte) int { return l.counts[string(args)] }
+
+// sameEnd fails if a future that had ended ended again in another way. A
+// retried future may; the workload retries none that ended.
+func sameEnd(a, b *fdbmodel.Notice) error {
+	same := a.State == b.State
+	if same && a.State == fdbmodel.Realized {
+		same = a.Result.Token == b.Result.Token && bytes.Equal(a.Result.Value, b.Result.Value)
+	}
+	if !same {
+		return fmt.Errorf("future %s ended as %v and then as %v", a.ID, a.State, b.State)
+	}
+	return nil
+}
+
+// check is what must hold at the end of a run.
+func (w *world) check(ctx context.Context) error {
+	var problems []error
+	for _, r := range w.client.requests {
+		if err := w.checkEnd(ctx, r); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// checkEnd compares a future's end with what its function must come to.
+func (w *world) checkEnd(ctx context.Context, r *request) error {
+	id, spec := r.submission.ID, r.submission.Spec
+	row, err := w.client.cluster.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	if row.State() != r.ended.State {
+		return fmt.Errorf("future %s was said to be %v and is %v", id, r.ended.State, row.State())
+	}
+	runs := w.log.runs(r.submission.Args)
+	function := strings.TrimPrefix(spec.Function, "go:")
+	switch row.State() {
+	case fdbmodel.Realized:
+		w.report.Realized++
+		value, err := w.client.cluster.ResultValue(ctx, id, row.Result)
+		switch {
+		case err != nil:
+			return err
+		case !bytes.Equal(value, outcomeOf(r.submission.Args)):
+			return fmt.Errorf("future %s has a wrong result", id)
+		case runs == 0:
+			return fmt.Errorf("future %s was realized and never ran", id)
+		case function == fnBroken || function == fnPanic:
+			return fmt.Errorf("future %s of the function %s was realized", id, function)
+		}
+	case fdbmodel.Failed:
+		w.report.Failed++
+		kind := row.Exception.Kind
+		switch {
+		case kind == fdbmodel.KindCancelled && !r.cancelled:
+			return fmt.Errorf("future %s was cancelled by nobody", id)
+		case kind == fdbmodel.KindError && row.Attempts.Failed != spec.MaxRetries+1:
+			return fmt.Errorf("future %s failed after %d of %d attempts", id, row.Attempts.Failed, spec.MaxRetries+1)
+		case kind == fdbmodel.KindError && function == fnUpper:
+			return fmt.Errorf("future %s of a function that can't fail failed: %s", id, row.Exception.Message)
+		case runs < row.Attempts.Failed:
+			return fmt.Errorf("future %s counts %d failed attempts and ran %d times", id, row.Attempts.Failed, runs)
+		}
+	default:
+		return fmt.Errorf("future %s has not ended: %v", id, row.State())
+	}
+	return nil
+}
+
+// stuck explains the first futures that have not ended.
+func (w *world) stuck(ctx context.Context) string {
+	var texts []string
+	for _, r := range w.client.requests {
+		if r.ended == nil && len(texts) < 3 {
+			e, err := w.client.cluster.Explain(ctx, r.submission.ID)
+			texts = append(texts, fmt.Sprintf("%s: %s %v", r.submission.ID, e.Text, err))
+		}
+	}
+	return strings.Join(texts, "; ")
+}

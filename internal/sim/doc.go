@@ -1,0 +1,15 @@
+// Package sim runs a whole cluster in one goroutine from one seed: the embedded
+// engine on a file system that forgets what was not synced, clients, workers
+// and their janitors on a virtual clock, and faults. The same seed and options
+// give the same run.
+//
+// A run has two phases. In the first, work is submitted and faults happen:
+// transactions conflict, become too old, or end with an unknown result that
+// landed, did not land, or lands late; workers are killed, paused and started
+// again; the store crashes and is opened from what was synced. In the second,
+// faults end, and everything that was acknowledged must come to its end within
+// a bounded time.
+//
+// Workload, faults and checkers are kept apart: workload.go decides what is
+// asked for, faults.go what goes wrong, checkers.go what must hold.
+package sim

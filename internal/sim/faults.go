@@ -1,0 +1,134 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/futura-run/futura/workers"
+)
+
+// workerProcess is one worker with its janitor.
+type workerProcess struct {
+	schedule
+	worker      *workers.Worker
+	address     string
+	pausedUntil time.Time
+	dead        bool // vanished while it ran something
+}
+
+func (p *workerProcess) step(ctx context.Context, now time.Time) (time.Time, error) {
+	return p.worker.Step(ctx, now)
+}
+
+// startWorker starts a worker, at an address that a dead one had or at none.
+func (w *world) startWorker(ctx context.Context, address string) error {
+	p := &workerProcess{address: address}
+	err := w.insist(ctx, func() error {
+		cluster, err := w.openCluster(ctx)
+		if err != nil {
+			return err
+		}
+		p.worker, err = workers.New(cluster, workers.Options{
+			Manual: true, Address: address, Slots: 1 + w.random.IntN(4), CPU: int64(1500 + 500*w.random.IntN(4)),
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	functions := map[string]workers.Function{
+		fnUpper: func(_ context.Context, args []byte) ([]byte, error) { return outcomeOf(args), nil },
+		fnFlaky: func(_ context.Context, args []byte) ([]byte, error) {
+			if w.log.runs(args)%2 == 1 {
+				return nil, errors.New("every other run fails")
+			}
+			return outcomeOf(args), nil
+		},
+		fnBroken: func(context.Context, []byte) ([]byte, error) { return nil, errors.New("broken") },
+		fnPanic:  func(context.Context, []byte) ([]byte, error) { panic("simulated") },
+	}
+	if w.healing {
+		functions[fnUnknown] = functions[fnUpper]
+	}
+	for _, name := range []string{fnUpper, fnFlaky, fnBroken, fnPanic, fnUnknown} {
+		fn, known := functions[name]
+		if !known {
+			continue
+		}
+		logged := func(ctx context.Context, args []byte) ([]byte, error) {
+			w.log.ran(args)
+			w.report.Runs++
+			if !w.healing && w.random.IntN(25) == 0 {
+				// It dies with this future, and whatever it claimed beside it.
+				p.dead = true
+				p.worker.Vanish()
+			}
+			return fn(ctx, args)
+		}
+		if err := p.worker.Register(name, logged); err != nil {
+			return err
+		}
+	}
+	p.schedule = schedule{actor: p, next: w.clock.Now()}
+	w.workers = append(w.workers, p)
+	return nil
+}
+
+// chaos lets something go wrong now and then.
+func (w *world) chaos(ctx context.Context) error {
+	for at, p := range w.workers {
+		if p.dead && w.random.IntN(20) == 0 {
+			return w.killAt(ctx, at)
+		}
+	}
+	switch w.random.IntN(250) {
+	case 0, 1, 2:
+		return w.killAt(ctx, w.random.IntN(len(w.workers)))
+	case 3, 4, 5:
+		p := w.workers[w.random.IntN(len(w.workers))]
+		p.pausedUntil = w.clock.Now().Add(time.Duration(w.random.IntN(12_000)) * time.Millisecond)
+		w.report.Pauses++
+		w.options.Log("%v pause until %v", w.clock.Now().Sub(epoch), p.pausedUntil.Sub(epoch))
+	case 6:
+		w.faults.Recover()
+		w.options.Log("%v recovery of the store", w.clock.Now().Sub(epoch))
+	case 7:
+		return w.crash(ctx)
+	}
+	return nil
+}
+
+// killAt ends a worker without a word and starts another, often at its address.
+func (w *world) killAt(ctx context.Context, at int) error {
+	p := w.workers[at]
+	p.worker.Vanish()
+	w.report.Reaped += int(p.worker.Stats().Reaped)
+	w.workers = append(w.workers[:at], w.workers[at+1:]...)
+	w.report.Kills++
+	w.options.Log("%v kill %s", w.clock.Now().Sub(epoch), p.worker.ID())
+	address := p.address
+	if address == "" {
+		address = fmt.Sprintf("10.0.0.1:%d", w.random.IntN(3))
+	}
+	if w.random.IntN(2) == 0 {
+		address = ""
+	}
+	return w.startWorker(ctx, address)
+}
+
+// crash ends everybody and opens the store from what was synced, and from a
+// random part of what was not.
+func (w *world) crash(ctx context.Context) error {
+	w.report.Crashes++
+	w.options.Log("%v crash", w.clock.Now().Sub(epoch))
+	clone := w.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: w.random.IntN(100), RNG: w.random})
+	for _, p := range w.workers {
+		p.worker.Vanish()
+	}
+	_ = w.store.Close()
+	return w.boot(ctx, clone)
+}

@@ -1,0 +1,257 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/internal/clock"
+)
+
+// Options of a run. Everything else is drawn from the seed.
+type Options struct {
+	Seed uint64
+	// Futures is how many are submitted. Defaults to 60.
+	Futures int
+	// Workers is how many run at a time. Defaults to 4.
+	Workers int
+	// Chaos is how long faults happen, in virtual time. Defaults to 60 s.
+	Chaos time.Duration
+	// Log is told each step, for finding out what a seed does. Defaults to none.
+	Log func(format string, args ...any)
+}
+
+// Report is what a run came to.
+type Report struct {
+	Seed                                       uint64
+	Submitted, Unknown, Realized, Failed, Runs int
+	Kills, Pauses, Crashes, Reaped             int
+	Steps                                      int
+	Virtual                                    time.Duration
+	Faults                                     faultkv.Counts
+}
+
+// Bounds of the second phase.
+const (
+	healTime = 30 * time.Minute
+	maxSteps = 400_000
+)
+
+// epoch is when each run begins.
+var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// world is one run.
+type world struct {
+	options Options
+	random  *rand.Rand
+	clock   *clock.Virtual
+	report  Report
+
+	disk   *vfs.MemFS
+	store  *embedded.Store
+	faults *faultkv.Database
+
+	client  *clientProcess
+	workers []*workerProcess
+	log     *runLog
+	healing bool
+}
+
+// Run runs a seed and returns an error that names what does not hold.
+func Run(ctx context.Context, o Options) (Report, error) {
+	if o.Futures == 0 {
+		o.Futures = 60
+	}
+	if o.Workers == 0 {
+		o.Workers = 4
+	}
+	if o.Chaos == 0 {
+		o.Chaos = time.Minute
+	}
+	if o.Log == nil {
+		o.Log = func(string, ...any) {}
+	}
+	w := &world{
+		options: o, random: rand.New(rand.NewPCG(o.Seed, 0x5eed)), clock: clock.NewVirtual(epoch),
+		report: Report{Seed: o.Seed}, disk: vfs.NewCrashableMem(), log: newRunLog(),
+	}
+	err := w.run(ctx)
+	w.report.Virtual = w.clock.Now().Sub(epoch)
+	if err != nil {
+		err = fmt.Errorf("seed %d after %v: %w", o.Seed, w.report.Virtual, err)
+	}
+	return w.report, err
+}
+
+func (w *world) run(ctx context.Context) error {
+	if err := w.boot(ctx, w.disk); err != nil {
+		return err
+	}
+	defer func() { _ = w.store.Close() }()
+	end := epoch.Add(w.options.Chaos)
+	for w.clock.Now().Before(end) {
+		if err := w.step(ctx, end); err != nil {
+			return err
+		}
+		if err := w.chaos(ctx); err != nil {
+			return err
+		}
+	}
+	return w.heal(ctx)
+}
+
+// heal ends the faults and waits for everything to end.
+func (w *world) heal(ctx context.Context) error {
+	w.options.Log("healing")
+	w.healing = true
+	w.faults.Pause()
+	w.faults.Flush()
+	w.report.Faults = w.faults.Counts()
+	// The last workers know all functions.
+	for _, p := range w.workers {
+		p.worker.Vanish()
+		w.report.Reaped += int(p.worker.Stats().Reaped)
+	}
+	w.workers = nil
+	for range w.options.Workers {
+		if err := w.startWorker(ctx, ""); err != nil {
+			return err
+		}
+	}
+	end := w.clock.Now().Add(healTime)
+	for !w.client.finished() {
+		if !w.clock.Now().Before(end) {
+			return fmt.Errorf("%d futures have not ended within %v without faults: %s", w.client.open(), healTime, w.stuck(ctx))
+		}
+		if err := w.step(ctx, end); err != nil {
+			return err
+		}
+	}
+	return w.check(ctx)
+}
+
+// boot opens the store from a disk and starts everybody.
+func (w *world) boot(ctx context.Context, disk *vfs.MemFS) error {
+	store, err := embedded.Open(ctx, "store", embedded.Options{
+		FS: disk, Clock: w.clock, Inline: true, SegmentSize: 64 << 10, CheckpointBytes: 256 << 10,
+	})
+	if err != nil {
+		return fmt.Errorf("open the store: %w", err)
+	}
+	w.disk, w.store = disk, store
+	odds := faultkv.Everywhere(w.random.Uint64(), 0.02)
+	w.faults = faultkv.Wrap(store, odds)
+	if w.healing {
+		w.faults.Pause()
+	}
+	if err := w.startClient(ctx); err != nil {
+		return err
+	}
+	w.workers = nil
+	for range w.options.Workers {
+		if err := w.startWorker(ctx, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// database is what one process sees: the store with its faults, and the name of
+// its opening.
+type database struct {
+	*faultkv.Database
+	opening string
+}
+
+// Opening implements kv.Local.
+func (d database) Opening() string { return d.opening }
+
+// openCluster is one process's handle on the cluster.
+func (w *world) openCluster(ctx context.Context) (*fdbmodel.Cluster, error) {
+	seed := make([]byte, 32)
+	for i := range seed {
+		seed[i] = byte(w.random.Uint32())
+	}
+	return fdbmodel.Open(ctx, database{w.faults, w.store.Opening()}, "sim", fdbmodel.Options{
+		Config: fdbmodel.Config{Shards: 4, Heartbeat: time.Second, DeadAfter: 3 * time.Second, Retention: 24 * time.Hour},
+		Clock:  w.clock, Random: rand.NewChaCha8([32]byte(seed)),
+		// A wait between two attempts lets no time pass: nobody else would run.
+		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+	})
+}
+
+// actor is something that is stepped.
+type actor interface {
+	step(ctx context.Context, now time.Time) (next time.Time, err error)
+}
+
+// step lets the actor run that is due next, and moves the clock there.
+func (w *world) step(ctx context.Context, limit time.Time) error {
+	if w.report.Steps++; w.report.Steps > maxSteps {
+		return fmt.Errorf("no end after %d steps: %s", maxSteps, w.stuck(ctx))
+	}
+	now := w.clock.Now()
+	at, due := limit, []*schedule(nil)
+	for _, s := range w.schedules() {
+		when := s.next
+		if when.Before(now) {
+			when = now
+		}
+		switch {
+		case when.Before(at):
+			at, due = when, []*schedule{s}
+		case when.Equal(at) && when.Before(limit):
+			due = append(due, s)
+		}
+	}
+	w.clock.Advance(at.Sub(now))
+	if len(due) == 0 {
+		return nil
+	}
+	s := due[w.random.IntN(len(due))]
+	next, err := s.actor.step(ctx, w.clock.Now())
+	if err != nil && !tolerable(err) {
+		return err
+	}
+	// Nobody may stand still: a step costs at least a tenth of a millisecond.
+	s.next = next
+	if soonest := w.clock.Now().Add(100 * time.Microsecond); s.next.Before(soonest) {
+		s.next = soonest
+	}
+	return nil
+}
+
+// tolerable are errors that a process lives with under faults.
+func tolerable(err error) bool {
+	return kv.Retryable(err) || errors.Is(err, fdbmodel.ErrReaped) || errors.Is(err, kv.ErrClosed)
+}
+
+// schedule says when an actor wants to run.
+type schedule struct {
+	actor actor
+	next  time.Time
+}
+
+func (w *world) schedules() []*schedule {
+	all := []*schedule{&w.client.schedule}
+	for _, p := range w.workers {
+		if p.pausedUntil.IsZero() || !w.clock.Now().Before(p.pausedUntil) {
+			all = append(all, &p.schedule)
+		} else if p.next.Before(p.pausedUntil) {
+			p.next = p.pausedUntil
+		}
+	}
+	return all
+}
+
+// outcomeOf is what a function must come to for its arguments.
+func outcomeOf(args []byte) []byte { return bytes.ToUpper(args) }
