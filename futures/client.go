@@ -129,7 +129,8 @@ func (c *Client) Discard(ctx context.Context, id ID) error { return c.cluster.Di
 func (c *Client) Get(ctx context.Context, id ID) (fdbmodel.Row, error) { return c.cluster.Get(ctx, id) }
 
 // List returns a page of futures; see fdbmodel.Cluster.List.
-func (c *Client) List(ctx context.Context, f fdbmodel.Filter, cursor []byte, limit int) ([]fdbmodel.Row, []byte, error) {
+func (c *Client) List(ctx context.Context, f fdbmodel.Filter, cursor []byte, limit int,
+) (rows []fdbmodel.Row, next []byte, err error) {
 	return c.cluster.List(ctx, f, cursor, limit)
 }
 

@@ -31,7 +31,8 @@ type FailedError struct {
 
 // Error implements error.
 func (e *FailedError) Error() string {
-	return fmt.Sprintf("future %s failed (%s) in attempt %d on worker %s: %s", e.ID, e.Kind, e.Attempt, e.Worker, e.Message)
+	return fmt.Sprintf("future %s failed (%s) in attempt %d on worker %s: %s",
+		e.ID, e.Kind, e.Attempt, e.Worker, e.Message)
 }
 
 // Is makes errors.Is hold for ErrFailed, and for ErrCancelled if it is that.

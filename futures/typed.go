@@ -46,7 +46,8 @@ func (d Definition[In, Out]) Task(in In) (Task, error) {
 }
 
 // Submit submits the function on in. options may change the task.
-func (d Definition[In, Out]) Submit(ctx context.Context, c *Client, in In, options ...func(*Task)) (*Typed[Out], error) {
+func (d Definition[In, Out]) Submit(ctx context.Context, c *Client, in In, options ...func(*Task),
+) (*Typed[Out], error) {
 	t, err := d.Task(in)
 	if err != nil {
 		return nil, err

@@ -148,7 +148,8 @@ func (a *app) putFunction(ctx context.Context, file, alias string) (err error) {
 		return usageError{err}
 	}
 	if info.Size() > fdbmodel.MaxModule {
-		return fmt.Errorf("%w: %s has %d bytes, a module at most %d", fdbmodel.ErrTooLarge, file, info.Size(), fdbmodel.MaxModule)
+		return fmt.Errorf("%w: %s has %d bytes, a module at most %d",
+			fdbmodel.ErrTooLarge, file, info.Size(), fdbmodel.MaxModule)
 	}
 	module, err := os.ReadFile(file)
 	if err != nil {

@@ -50,7 +50,8 @@ func (a *app) demoCommand() *cobra.Command {
 
 func (a *app) demo(ctx context.Context, o demo.Options, named bool) (err error) {
 	if o.Workers < 2 || o.Files < 0 {
-		return usageError{fmt.Errorf("%d workers and %d files: one worker vanishes, so at least 2 are needed", o.Workers, o.Files)}
+		return usageError{fmt.Errorf("%d workers and %d files: one worker vanishes, so at least 2 are needed",
+			o.Workers, o.Files)}
 	}
 	dir, err := os.MkdirTemp("", "futura-demo-")
 	if err != nil {
@@ -122,7 +123,8 @@ func buildCountlines(ctx context.Context, dir string) ([]byte, error) {
 		return nil, err
 	}
 	out := filepath.Join(dir, "countlines.wasm")
-	if _, err := goTool(ctx, dir, "build", "-trimpath", "-ldflags=-s -w", "-o", out, "./examples/wasm/countlines"); err != nil {
+	_, err := goTool(ctx, dir, "build", "-trimpath", "-ldflags=-s -w", "-o", out, "./examples/wasm/countlines")
+	if err != nil {
 		return nil, err
 	}
 	return os.ReadFile(out)

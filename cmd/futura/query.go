@@ -145,7 +145,8 @@ func (a *app) printList(rows []fdbmodel.Row, next []byte) error {
 		if len(function) > 24 {
 			function = function[:12] + "…" + function[len(function)-10:]
 		}
-		lines = append(lines, []string{rows[i].ID.String(), rows[i].State().String(), fmt.Sprint(rows[i].Attempt()), function})
+		r := &rows[i]
+		lines = append(lines, []string{r.ID.String(), r.State().String(), fmt.Sprint(r.Attempt()), function})
 	}
 	if err := table(a.out, lines); err != nil {
 		return err

@@ -90,7 +90,8 @@ func (a *app) root() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.store, "store", fromEnv("FUTURA_STORE", "embedded:./.futura"),
 		"the store: memory:, embedded:DIR, embedded:DIR?sync=off or fdb:CLUSTERFILE (FUTURA_STORE)")
-	flags.StringVar(&a.cluster, "cluster", fromEnv("FUTURA_CLUSTER", futures.DefaultCluster), "the cluster (FUTURA_CLUSTER)")
+	flags.StringVar(&a.cluster, "cluster", fromEnv("FUTURA_CLUSTER", futures.DefaultCluster),
+		"the cluster (FUTURA_CLUSTER)")
 	flags.BoolVar(&a.json, "json", false, "print one JSON object or array")
 	root.AddCommand(a.submitCommand(), a.awaitCommand(), a.getCommand(), a.listCommand(), a.explainCommand(),
 		a.cancelCommand(), a.retryCommand(), a.deleteCommand(), a.functionCommand(), a.workersCommand(),

@@ -23,7 +23,8 @@ func TestMain(m *testing.M) {
 // checkGoroutines finds goroutines that are left behind, other than
 // FoundationDB's own.
 func checkGoroutines() error {
-	return goleak.Find(goleak.IgnoreAnyFunction("github.com/apple/foundationdb/bindings/go/src/fdb._Cfunc_fdb_run_network"))
+	const network = "github.com/apple/foundationdb/bindings/go/src/fdb._Cfunc_fdb_run_network"
+	return goleak.Find(goleak.IgnoreAnyFunction(network))
 }
 
 // open opens the shared server until the end of the test.

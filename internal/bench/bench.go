@@ -74,7 +74,8 @@ func Run(ctx context.Context, db kv.Database, scenario string, o Options) (Repor
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &run{options: o, db: NewMeter(db), report: Report{Scenario: scenario, Store: o.Store, Cores: runtime.GOMAXPROCS(0)}}
+	r := &run{options: o, db: NewMeter(db)}
+	r.report = Report{Scenario: scenario, Store: o.Store, Cores: runtime.GOMAXPROCS(0)}
 	if o.Dir != "" {
 		p50, err := fsyncP50(o.Dir)
 		if err != nil {

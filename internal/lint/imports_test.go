@@ -37,6 +37,8 @@ const (
 	progressbar = "github.com/schollz/progressbar/v3"
 	prometheus  = "github.com/prometheus"
 	rapid       = "pgregory.net/rapid"
+	system      = "golang.org/x/sys"
+	terminal    = "golang.org/x/term"
 	testify     = "github.com/stretchr/testify"
 	uuid        = "github.com/google/uuid"
 	wazero      = "github.com/tetratelabs/wazero"
@@ -68,14 +70,18 @@ func importTable() map[string]imports {
 
 		"futures":         {ours: model, others: []string{msgpack, uuid}},
 		"futures/httpapi": {ours: append(slices.Clone(model), "futures"), others: []string{huma, uuid, prometheus}},
-		"workers":         {ours: model, others: []string{msgpack, uuid, prometheus}},
+		"workers":         {ours: model, others: []string{msgpack, uuid, prometheus, system}},
 		"workers/wasm":    {ours: []string{"fdbmodel", "workers"}, others: []string{wazero, cid}},
 
 		"internal/bench": {ours: append(slices.Clone(whole), "internal/..."), others: []string{uuid, prometheus}},
-		"internal/demo":  {ours: append(slices.Clone(whole), "internal/..."), others: []string{uuid}},
+		"internal/demo": {
+			ours:   append(slices.Clone(whole), "internal/...", "examples/..."),
+			others: []string{uuid, msgpack},
+		},
+		"internal/modules": {ours: application},
 		"cmd/futura": {
-			ours:   append(slices.Clone(whole), "internal/..."),
-			others: []string{cobra, koanf, pflag, progressbar, prometheus, uuid},
+			ours:   append(slices.Clone(whole), "internal/...", "examples"),
+			others: []string{cobra, koanf, pflag, progressbar, prometheus, uuid, terminal},
 		},
 		"examples/...": {ours: append(slices.Clone(whole), "examples/..."), others: []string{uuid}},
 
