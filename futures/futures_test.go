@@ -1,0 +1,342 @@
+package futures_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/futures"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// executor claims and ends futures without the package workers.
+type executor struct {
+	reg *fdbmodel.Registration
+	run func(*fdbmodel.ClaimedFuture) fdbmodel.Completion
+}
+
+func newExecutor(t *testing.T, c *futures.Client, run func(*fdbmodel.ClaimedFuture) fdbmodel.Completion) *executor {
+	reg, err := c.Cluster().Register(context.Background(), fdbmodel.WorkerInfo{
+		Functions: []string{"go:upper", "go:fail"}, Capacity: fdbmodel.Resources{Slots: 8},
+	})
+	require.NoError(t, err)
+	return &executor{reg, run}
+}
+
+// all runs everything that is ready and returns how much that was.
+func (e *executor) all(t *testing.T) int {
+	total := 0
+	for {
+		answer, err := e.reg.Claim(context.Background(), fdbmodel.ClaimRequest{
+			Free: fdbmodel.Resources{Slots: 100}, Max: 100,
+		})
+		require.NoError(t, err)
+		if len(answer.Futures) == 0 {
+			return total
+		}
+		var completions []fdbmodel.Completion
+		for i := range answer.Futures {
+			completions = append(completions, e.run(&answer.Futures[i]))
+		}
+		_, err = e.reg.Finish(context.Background(), completions)
+		require.NoError(t, err)
+		total += len(completions)
+	}
+}
+
+func echo(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+	if f.Spec.Function == "go:fail" {
+		return fdbmodel.Completion{Future: f, Permanent: true, Exception: &fdbmodel.Exception{
+			Kind: fdbmodel.KindError, Message: "no",
+		}}
+	}
+	return fdbmodel.Completion{Future: f, Result: &fdbmodel.Result{Value: append([]byte("ran "), f.Inline...)}}
+}
+
+func newClient(t *testing.T, db kv.Database) *futures.Client {
+	c, err := futures.New(context.Background(), db, futures.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, c.Close(context.Background()))
+		require.NoError(t, db.Close())
+	})
+	return c
+}
+
+func newMemory() kv.Database { return embedded.OpenMemory(embedded.Options{}) }
+
+// watchCounter counts the watches that are open.
+type watchCounter struct {
+	kv.Database
+	mu      sync.Mutex
+	watches []kv.Watch
+	most    int
+}
+
+func (w *watchCounter) Begin(o kv.Options) kv.Tx { return &countedTx{w.Database.Begin(o), w} }
+
+type countedTx struct {
+	kv.Tx
+	counter *watchCounter
+}
+
+func (t *countedTx) Watch(key []byte) kv.Watch {
+	watch := t.Tx.Watch(key)
+	c := t.counter
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watches = slices.DeleteFunc(append(c.watches, watch), func(w kv.Watch) bool {
+		select {
+		case <-w.Done():
+			return true
+		default:
+			return false
+		}
+	})
+	c.most = max(c.most, len(c.watches))
+	return watch
+}
+
+func TestAwaitAllIsOneWatch(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	counter := &watchCounter{Database: newMemory()}
+	c := newClient(t, counter)
+	tasks := make([]futures.Task, 5000)
+	for i := range tasks {
+		tasks[i] = futures.Task{Function: "go:upper", Args: fmt.Appendf(nil, "%d", i)}
+	}
+	fs, err := c.SubmitMany(ctx, tasks)
+	require.NoError(t, err)
+	e := newExecutor(t, c, echo)
+	require.Equal(t, len(tasks), e.all(t))
+	results, err := c.AwaitAll(ctx, fs)
+	require.NoError(t, err)
+	for i, r := range results {
+		require.Equal(t, fmt.Sprintf("ran %d", i), string(r.Value))
+		require.Equal(t, 1, r.Attempt)
+	}
+	counter.mu.Lock()
+	defer counter.mu.Unlock()
+	require.Equal(t, 1, counter.most)
+}
+
+func TestConcurrentSubmitsAreAwaited(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := newClient(t, newMemory())
+	e := newExecutor(t, c, echo)
+	var wg sync.WaitGroup
+	errs := make([]error, 400)
+	for i := range errs {
+		wg.Go(func() {
+			f, err := c.Submit(ctx, futures.Task{Function: "go:upper", Args: fmt.Appendf(nil, "%d", i)})
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			r, err := f.Await(ctx)
+			if err == nil && string(r.Value) != fmt.Sprintf("ran %d", i) {
+				err = fmt.Errorf("future %d has the result %q", i, r.Value)
+			}
+			errs[i] = err
+		})
+	}
+	for ran := 0; ran < len(errs); {
+		ran += e.all(t)
+	}
+	wg.Wait()
+	require.NoError(t, errors.Join(errs...))
+}
+
+func TestFailureSaysWhatHappened(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := newClient(t, newMemory())
+	e := newExecutor(t, c, echo)
+	good, err := c.Submit(ctx, futures.Task{Function: "go:upper"})
+	require.NoError(t, err)
+	bad, err := c.Submit(ctx, futures.Task{Function: "go:fail"})
+	require.NoError(t, err)
+	gone, err := c.Submit(ctx, futures.Task{Function: "go:upper", Delay: time.Hour})
+	require.NoError(t, err)
+	outcome, err := gone.Cancel(ctx, "not wanted")
+	require.NoError(t, err)
+	require.Equal(t, fdbmodel.Applied, outcome)
+	e.all(t)
+	results, err := c.AwaitAll(ctx, []*futures.Future{good, bad, gone})
+	require.ErrorIs(t, err, futures.ErrFailed)
+	require.Equal(t, "ran ", string(results[0].Value))
+	_, err = bad.Await(ctx)
+	var failed *futures.FailedError
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, fdbmodel.KindError, failed.Kind)
+	require.Equal(t, "no", failed.Message)
+	require.NotErrorIs(t, err, futures.ErrCancelled)
+	_, err = gone.Await(ctx)
+	require.ErrorIs(t, err, futures.ErrCancelled)
+	require.ErrorContains(t, err, "not wanted")
+
+	require.NoError(t, c.Retry(ctx, bad.ID()))
+	e.run = func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+		return fdbmodel.Completion{Future: f, Result: &fdbmodel.Result{Value: []byte("at last")}}
+	}
+	e.all(t)
+	r, err := c.Future(bad.ID()).Await(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "at last", string(r.Value))
+}
+
+func TestAwaitOfOthersFutures(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	db := newMemory()
+	c := newClient(t, db)
+	other, err := futures.New(ctx, db, futures.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, other.Close(ctx)) }()
+	quiet, err := c.Submit(ctx, futures.Task{Function: "go:upper", NoNotify: true})
+	require.NoError(t, err)
+	done := other.Future(quiet.ID()).Done()
+	select {
+	case <-done:
+		t.Fatal("ended before it ran")
+	default:
+	}
+	newExecutor(t, c, echo).all(t)
+	for _, f := range []*futures.Future{quiet, other.Future(quiet.ID())} {
+		r, err := f.Await(ctx)
+		require.NoError(t, err)
+		require.Equal(t, "ran ", string(r.Value))
+	}
+	require.NoError(t, c.Discard(ctx, quiet.ID()))
+	_, err = other.Future(quiet.ID()).Await(ctx)
+	require.ErrorIs(t, err, futures.ErrNotFound)
+}
+
+func TestSubmitTxIsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	db := newMemory()
+	c := newClient(t, db)
+	mine := []byte("mine")
+	tx := db.Begin(kv.Options{})
+	tx.Set(mine, []byte("1"))
+	lost, err := c.SubmitTx(ctx, tx, []futures.Task{{Function: "go:upper"}})
+	require.NoError(t, err)
+	tx.Cancel()
+	_, err = lost.Futures[0].Await(ctx)
+	require.ErrorIs(t, err, futures.ErrNotFound)
+
+	var kept *futures.Submission
+	result, err := kv.Transact(ctx, db, kv.Retry{}, func(tx kv.Attempt) error {
+		tx.Set(mine, []byte("2"))
+		kept, err = c.SubmitTx(ctx, tx, []futures.Task{{Function: "go:upper", Args: []byte("tx"), Key: "once"}})
+		return err
+	})
+	require.NoError(t, err)
+	kept.Committed(ctx, result.Version)
+	newExecutor(t, c, echo).all(t)
+	r, err := kept.Futures[0].Await(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "ran tx", string(r.Value))
+}
+
+func TestMistakesWriteNothing(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := newClient(t, newMemory())
+	for name, task := range map[string]struct {
+		task futures.Task
+		want error
+	}{
+		"no function":      {futures.Task{}, fdbmodel.ErrBadName},
+		"unknown module":   {futures.Task{Function: "wasm:nothing"}, fdbmodel.ErrNotFound},
+		"oversize":         {futures.Task{Function: "go:upper", Args: make([]byte, fdbmodel.MaxArgs+1)}, fdbmodel.ErrTooLarge},
+		"bad queue":        {futures.Task{Function: "go:upper", Queue: "a b"}, fdbmodel.ErrBadName},
+		"negative timeout": {futures.Task{Function: "go:upper", Timeout: -1}, fdbmodel.ErrBadSpec},
+	} {
+		_, err := c.Submit(ctx, task.task)
+		require.ErrorIs(t, err, task.want, name)
+	}
+	first, err := c.Submit(ctx, futures.Task{Function: "go:upper", Key: "k", Args: []byte("a")})
+	require.NoError(t, err)
+	again, err := c.Submit(ctx, futures.Task{Function: "go:upper", Key: "k", Args: []byte("a")})
+	require.NoError(t, err)
+	require.True(t, again.Existed())
+	require.Equal(t, first.ID(), again.ID())
+	_, err = c.Submit(ctx, futures.Task{Function: "go:upper", Key: "k", Args: []byte("b")})
+	require.ErrorIs(t, err, fdbmodel.ErrIDInUse)
+	counts, err := c.Counts(ctx)
+	require.NoError(t, err)
+	require.Equal(t, int64(1), counts.Total(fdbmodel.Ready))
+}
+
+func TestUnknownSubmitsMakeOneFuture(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
+		ctx := context.Background()
+		faults := faultkv.Wrap(newMemory(), faultkv.Options{})
+		c := newClient(t, faults)
+		faults.FailNext(fault, func(tag string) bool { return tag == "futura-submit" })
+		f, err := c.Submit(ctx, futures.Task{Function: "go:upper", Args: []byte("once")})
+		require.NoError(t, err)
+		faults.Flush()
+		require.Equal(t, 1, newExecutor(t, c, echo).all(t), fault)
+		r, err := f.Await(ctx)
+		require.NoError(t, err)
+		require.Equal(t, "ran once", string(r.Value))
+	}
+}
+
+func TestCloseEndsAwaits(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	db := newMemory()
+	defer db.Close()
+	c, err := futures.New(ctx, db, futures.Options{})
+	require.NoError(t, err)
+	f, err := c.Submit(ctx, futures.Task{Function: "go:upper"})
+	require.NoError(t, err)
+	ended := make(chan error)
+	go func() {
+		_, err := f.Await(ctx)
+		ended <- err
+	}()
+	require.NoError(t, c.Close(ctx))
+	require.ErrorIs(t, <-ended, futures.ErrClosed)
+	_, err = c.Submit(ctx, futures.Task{Function: "go:upper"})
+	require.ErrorIs(t, err, futures.ErrClosed)
+}
+
+func TestTypedRoundTrip(t *testing.T) {
+	t.Parallel()
+	type point struct{ X, Y int }
+	ctx := context.Background()
+	c := newClient(t, newMemory())
+	def := futures.Define[point, int]("upper")
+	name, fn := def.Bind(func(_ context.Context, p point) (int, error) { return p.X * p.Y, nil })
+	require.Equal(t, "upper", name)
+	f, err := def.Submit(ctx, c, point{6, 7})
+	require.NoError(t, err)
+	newExecutor(t, c, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+		value, err := fn(ctx, f.Inline)
+		require.NoError(t, err)
+		return fdbmodel.Completion{Future: f, Result: &fdbmodel.Result{Value: value}}
+	}).all(t)
+	got, err := f.Await(ctx)
+	require.NoError(t, err)
+	require.Equal(t, 42, got)
+}
