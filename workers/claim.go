@@ -13,96 +13,82 @@ import (
 // process's own hint before it registers as idle in the store.
 const ringDelay = 50 * time.Millisecond
 
+// Waits after a claim that failed for a reason that may pass.
+const (
+	claimWaitMin = 50 * time.Millisecond
+	claimWaitMax = 5 * time.Second
+)
+
 // claimLoop claims when the queue runs low, and waits when there is nothing.
 func (l *life) claimLoop(ctx context.Context) error {
-	for {
-		l.waitHungry(ctx)
+	for wait := claimWaitMin; ; {
+		if l.worker.gate.pass(ctx) != nil {
+			return nil
+		}
 		n, err := l.claim(ctx)
+		if n == 0 && err == nil {
+			err = l.idle(ctx)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err != nil && !kv.Retryable(err):
+		case errors.Is(err, fdbmodel.ErrReaped) || isFatal(err):
 			return err
-		case n == 0:
-			if err := l.idle(ctx); err != nil {
-				return err
-			}
+		case err != nil:
+			l.worker.options.Logger.Warn("claim is retried", "error", err)
+			l.pause(ctx, wait)
+			wait = min(2*wait, claimWaitMax)
+		default:
+			wait = claimWaitMin
 		}
 	}
 }
 
-// waitHungry returns when there is room for more.
-func (l *life) waitHungry(ctx context.Context) {
-	for l.want() == 0 {
-		select {
-		case <-l.hungry:
-		case <-ctx.Done():
-			return
-		}
+func (l *life) pause(ctx context.Context, d time.Duration) {
+	clk := l.worker.cluster.Clock()
+	timer := clk.At(clk.Now().Add(d))
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+	case <-ctx.Done():
 	}
 }
 
-// want is how many futures to claim now: enough to refill what may wait, once
-// half of that has gone.
-func (l *life) want() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closing {
-		return 0
-	}
-	ahead := l.ahead()
-	room := max(0, l.free.Slots) + ahead - len(l.queue)
-	if len(l.queue) > ahead/2 || room <= 0 {
-		return 0
-	}
-	return min(room, fdbmodel.MaxClaim)
-}
-
-// claim takes what there is and room for, and returns how many.
+// claim waits until there is room, takes what there is and room for, and returns
+// how many.
 func (l *life) claim(ctx context.Context) (int, error) {
-	n := l.want()
-	if n == 0 {
-		return 0, nil
+	request, ok := l.request()
+	for !ok {
+		select {
+		case <-l.worker.slots.hungry:
+		case <-ctx.Done():
+			return 0, nil
+		}
+		request, ok = l.request()
 	}
-	answer, err := l.reg.Claim(ctx, l.request(n))
+	return l.claimNow(ctx, request)
+}
+
+// request says what to claim now, and false for nothing.
+func (l *life) request() (fdbmodel.ClaimRequest, bool) {
+	if l.endings.backlog() > maxEnded {
+		return fdbmodel.ClaimRequest{}, false
+	}
+	request := l.worker.slots.request()
+	return request, request.Max > 0
+}
+
+func (l *life) claimNow(ctx context.Context, request fdbmodel.ClaimRequest) (int, error) {
+	answer, err := l.reg.Claim(ctx, request)
+	for _, j := range l.worker.slots.admit(l, answer.Futures) {
+		j.relinquish()
+	}
 	l.worker.stats.conflicts.Add(int64(answer.Conflicts))
 	if err != nil || len(answer.Futures) == 0 {
 		return 0, err
 	}
 	l.worker.stats.claims.Add(1)
-	now := l.worker.cluster.Now()
-	l.mu.Lock()
-	closing := l.closing
-	if !closing {
-		for i := range answer.Futures {
-			l.queue = append(l.queue, &job{future: answer.Futures[i], claimed: now})
-		}
-	}
-	l.mu.Unlock()
-	if closing {
-		for i := range answer.Futures {
-			l.put(fdbmodel.Completion{Future: &answer.Futures[i], Relinquish: true})
-		}
-		return 0, nil
-	}
-	if len(answer.Futures) > 1 {
-		l.wake.Broadcast()
-	} else {
-		l.wake.Signal()
-	}
 	return len(answer.Futures), nil
-}
-
-// request says what is free: what waits in the queue counts as used.
-func (l *life) request(n int) fdbmodel.ClaimRequest {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	free := l.free
-	for _, j := range l.queue {
-		free = free.Take(j.requirements())
-	}
-	free.Slots = n
-	return fdbmodel.ClaimRequest{Free: free, Max: n}
 }
 
 // idle waits until there may be work. It registers before it looks for the last
@@ -110,8 +96,12 @@ func (l *life) request(n int) fdbmodel.ClaimRequest {
 func (l *life) idle(ctx context.Context) error {
 	hint := l.worker.cluster.Idle(l.worker.options.Queues)
 	defer hint.Cancel()
-	if n, err := l.claim(ctx); n > 0 || err != nil {
-		return l.harmless(ctx, err)
+	request, ok := l.request()
+	if !ok {
+		return nil
+	}
+	if n, err := l.claimNow(ctx, request); n > 0 || err != nil {
+		return err
 	}
 	clk := l.worker.cluster.Clock()
 	poll := clk.At(clk.Now().Add(l.jittered(l.worker.options.Poll)))
@@ -120,41 +110,36 @@ func (l *life) idle(ctx context.Context) error {
 		delay := clk.At(clk.Now().Add(ringDelay))
 		defer delay.Stop()
 		select {
+		case <-delay.C():
 		case <-hint.C():
 			return nil
-		case <-l.hungry:
+		case <-l.worker.slots.hungry:
 			return nil
 		case <-poll.C():
 			return nil
 		case <-ctx.Done():
 			return nil
-		case <-delay.C():
 		}
 	}
-	watch, err := l.reg.GoIdle(ctx, l.request(max(1, l.want())))
-	if err != nil || watch == nil {
-		return l.harmless(ctx, err)
+	watch, err := l.reg.GoIdle(ctx, request)
+	if err != nil {
+		return err
+	}
+	if watch == nil {
+		// Something is there that the last look did not meet, or lost to others.
+		l.pause(ctx, ringDelay/10)
+		return nil
 	}
 	defer watch.Cancel()
 	select {
 	case <-watch.Done():
 	case <-hint.C():
-	case <-l.hungry:
+	case <-l.worker.slots.hungry:
 	case <-poll.C():
 	case <-ctx.Done():
-	}
-	if ctx.Err() == nil {
-		return l.harmless(ctx, l.reg.LeaveIdle(ctx))
-	}
-	return nil
-}
-
-// harmless drops the errors that another round cures.
-func (l *life) harmless(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() != nil || kv.Retryable(err) {
 		return nil
 	}
-	return err
+	return l.reg.LeaveIdle(ctx)
 }
 
 // jittered spreads d by a quarter to each side, by the worker's id: a fleet
@@ -163,88 +148,4 @@ func (l *life) jittered(d time.Duration) time.Duration {
 	id := l.reg.ID()
 	spread := time.Duration(id[len(id)-1]%16) * d / 32
 	return d - d/4 + spread
-}
-
-// beatLoop says that the worker lives, passes on cancels, and gives back what
-// has waited too long behind long functions.
-func (l *life) beatLoop(ctx context.Context) error {
-	clk := l.worker.cluster.Clock()
-	for {
-		timer := clk.At(clk.Now().Add(l.worker.cluster.Config().Heartbeat))
-		select {
-		case id := <-l.reg.Cancels():
-			l.cancel(id)
-		case <-timer.C():
-			if l.worker.vanished() {
-				timer.Stop()
-				return nil
-			}
-			if err := l.beat(ctx); errors.Is(err, fdbmodel.ErrReaped) {
-				timer.Stop()
-				return err
-			} else if err != nil && ctx.Err() == nil {
-				l.worker.options.Logger.Warn("heartbeat is retried", "error", err)
-				if !kv.Retryable(err) {
-					timer.Stop()
-					return err
-				}
-			}
-		case <-ctx.Done():
-			timer.Stop()
-			return nil
-		}
-		timer.Stop()
-	}
-}
-
-func (l *life) beat(ctx context.Context) error {
-	l.mu.Lock()
-	free, running := l.free, len(l.running)
-	l.mu.Unlock()
-	cancelled, err := l.reg.Heartbeat(ctx, free, running)
-	for _, id := range cancelled {
-		l.cancel(id)
-	}
-	if err == nil {
-		l.giveBackStale()
-	}
-	return err
-}
-
-// cancel ends a future here that somebody wants no more.
-func (l *life) cancel(id fdbmodel.ID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if j := l.running[id]; j != nil {
-		j.cancel(ErrCancelled)
-		return
-	}
-	for i, j := range l.queue {
-		if j.future.ID == id {
-			l.queue = append(l.queue[:i], l.queue[i+1:]...)
-			// Whatever ends the claim ends the future as cancelled.
-			l.put(fdbmodel.Completion{Future: &j.future, Relinquish: true})
-			return
-		}
-	}
-}
-
-// giveBackStale relinquishes what has waited for a slot for a heartbeat.
-func (l *life) giveBackStale() {
-	limit := l.worker.cluster.Now().Add(-l.worker.cluster.Config().Heartbeat)
-	l.mu.Lock()
-	kept := l.queue[:0]
-	var stale []*job
-	for _, j := range l.queue {
-		if j.claimed.Before(limit) {
-			stale = append(stale, j)
-		} else {
-			kept = append(kept, j)
-		}
-	}
-	l.queue = kept
-	l.mu.Unlock()
-	for _, j := range stale {
-		l.put(fdbmodel.Completion{Future: &j.future, Relinquish: true})
-	}
 }

@@ -1,11 +1,14 @@
 package workers
 
 import (
-	"bytes"
 	"context"
+	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
 // Intervals of a janitor.
@@ -21,39 +24,6 @@ const (
 	sessionDeathMin = time.Minute
 )
 
-// observer sees what stands still. It trusts no clock but that of the times
-// that it is given.
-type observer[K comparable] struct {
-	seen map[K]sighting
-}
-
-type sighting struct {
-	value []byte
-	since time.Time
-}
-
-// still takes note of key's value and returns for how long it has not changed.
-func (o *observer[K]) still(key K, value []byte, now time.Time) time.Duration {
-	if o.seen == nil {
-		o.seen = map[K]sighting{}
-	}
-	s, known := o.seen[key]
-	if !known || !bytes.Equal(s.value, value) {
-		o.seen[key] = sighting{value: value, since: now}
-		return 0
-	}
-	return now.Sub(s.since)
-}
-
-// keep forgets what is not in present.
-func (o *observer[K]) keep(present map[K]bool) {
-	for k := range o.seen {
-		if !present[k] {
-			delete(o.seen, k)
-		}
-	}
-}
-
 // janitor keeps the cluster clean, if it is this worker's turn: it takes back
 // what the dead hold, makes delayed futures ready, removes what has outlived
 // its retention, and sweeps what nobody refers to.
@@ -61,6 +31,7 @@ type janitor struct {
 	worker  *Worker
 	cluster *fdbmodel.Cluster
 	id      fdbmodel.WorkerID
+	opening string // of a store that only this process can reach
 
 	held  bool
 	count int64
@@ -74,12 +45,18 @@ type janitor struct {
 }
 
 func newJanitor(w *Worker, id fdbmodel.WorkerID) *janitor {
-	return &janitor{worker: w, cluster: w.cluster, id: id}
+	dead := w.cluster.Config().DeadAfter
+	j := &janitor{worker: w, cluster: w.cluster, id: id}
+	if local, ok := w.cluster.Database().(kv.Local); ok {
+		j.opening = local.Opening()
+	}
+	j.role.gap, j.beats.gap, j.mail.gap = dead/2, dead/2, 2*sweepEvery
+	return j
 }
 
 func (j *janitor) loop(ctx context.Context) {
 	clk := j.cluster.Clock()
-	for ctx.Err() == nil {
+	for j.worker.gate.pass(ctx) == nil && ctx.Err() == nil {
 		next := j.step(ctx, clk.Now())
 		timer := clk.At(next)
 		select {
@@ -118,7 +95,8 @@ func (j *janitor) step(ctx context.Context, now time.Time) time.Time {
 	}
 	if !now.Before(j.sweepAt) {
 		j.sweepAt = now.Add(sweepEvery)
-		j.note("sweep", j.sweep(ctx, now))
+		j.note("sweep of chunks", j.sweepChunks(ctx))
+		j.note("sweep of sessions", j.sweepSessions(ctx, now))
 	}
 	next := j.roleAt
 	for _, t := range []time.Time{j.reapAt, j.promoteAt, j.expireAt, j.sweepAt} {
@@ -131,7 +109,7 @@ func (j *janitor) step(ctx context.Context, now time.Time) time.Time {
 
 // note logs what failed; the next step tries again.
 func (j *janitor) note(what string, err error) {
-	if err != nil && !j.worker.vanished() {
+	if err != nil && !errors.Is(err, context.Canceled) && !j.worker.vanished() {
 		j.worker.options.Logger.Warn("janitor: "+what+" is retried", "error", err)
 	}
 }
@@ -144,7 +122,7 @@ func (j *janitor) takeRole(ctx context.Context, now time.Time) error {
 		return err
 	}
 	mine := record == nil || worker == j.id
-	if !mine && j.role.still("", record, now) < j.cluster.Config().DeadAfter {
+	if !mine && j.role.look("", record, now) < j.cluster.Config().DeadAfter {
 		j.held = false
 		return nil
 	}
@@ -153,80 +131,94 @@ func (j *janitor) takeRole(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// reap takes back what dead workers hold.
+// reap takes back what dead workers hold. A failure with one of them does not
+// keep it from the others.
 func (j *janitor) reap(ctx context.Context, now time.Time) error {
 	members, err := j.cluster.Workers(ctx)
 	if err != nil {
 		return err
 	}
+	var errs []error
 	present := map[fdbmodel.WorkerID]bool{}
 	for i := range members {
 		m := &members[i]
 		present[m.ID] = true
-		if m.Alive && j.beats.still(m.ID, m.Beat, now) < j.cluster.Config().DeadAfter {
+		if m.Alive && !j.isDead(m, now) {
 			continue
 		}
-		if m.Alive {
-			dead, err := j.cluster.DeclareDead(ctx, m.ID, m.Beat)
-			if err != nil {
-				j.note("declare dead", err)
-				continue
-			}
-			if !dead {
-				continue
-			}
-			j.worker.options.Logger.Warn("a worker is dead", "worker", m.ID, "address", m.Address)
-		}
-		n, err := j.cluster.ReapClaims(ctx, m.ID)
-		j.worker.stats.reaped.Add(int64(n))
-		if err != nil {
-			j.note("reap claims", err)
-		}
+		errs = append(errs, j.bury(ctx, m))
 	}
 	j.beats.keep(present)
-	return nil
+	return errors.Join(errs...)
 }
 
-// promote makes ready what is due, and returns when the next is.
+// isDead tells whether a member can't live: its heartbeat stands still, or it
+// belongs to another opening of a store that only one process can open.
+func (j *janitor) isDead(m *fdbmodel.Member, now time.Time) bool {
+	still := j.beats.look(m.ID, m.Beat, now)
+	return still >= j.cluster.Config().DeadAfter || m.Opening != j.opening && j.opening != ""
+}
+
+func (j *janitor) bury(ctx context.Context, m *fdbmodel.Member) error {
+	if m.Alive {
+		dead, err := j.cluster.DeclareDead(ctx, m.ID, m.Beat)
+		if err != nil || !dead {
+			return err
+		}
+		j.worker.options.Logger.Warn("a worker is dead", "worker", m.ID, "address", m.Address)
+	}
+	n, err := j.cluster.ReapClaims(ctx, m.ID)
+	j.worker.stats.reaped.Add(int64(n))
+	return err
+}
+
+// promote makes ready what is due, and returns when the next is. A failure in
+// one shard does not keep it from the others.
 func (j *janitor) promote(ctx context.Context) (first time.Time, err error) {
+	var errs []error
 	for shard := range j.cluster.Config().Shards {
+		var next time.Time
 		for range batchesPerStep {
-			n, next, err := j.cluster.PromoteDue(ctx, shard)
-			if err != nil {
-				return first, err
-			}
-			if !next.IsZero() && (first.IsZero() || next.Before(first)) {
-				first = next
+			var n int
+			if n, next, err = j.cluster.PromoteDue(ctx, shard); err != nil {
+				errs = append(errs, err)
+				break
 			}
 			if n == 0 || next.IsZero() || next.After(j.cluster.Now()) {
 				break
 			}
 		}
+		if err == nil && !next.IsZero() && (first.IsZero() || next.Before(first)) {
+			first = next
+		}
 	}
-	return first, nil
+	return first, errors.Join(errs...)
 }
 
 func (j *janitor) expire(ctx context.Context) error {
+	var errs []error
 	for shard := range j.cluster.Config().Shards {
 		for range batchesPerStep {
 			_, progress, _, err := j.cluster.ExpireDone(ctx, shard)
 			if err != nil {
-				return err
+				errs = append(errs, err)
 			}
-			if !progress {
+			if err != nil || !progress {
 				break
 			}
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-// sweep looks at some of the chunks, and at the sessions.
-func (j *janitor) sweep(ctx context.Context, now time.Time) error {
+// sweepChunks looks at some of the chunks, one shard after the other.
+func (j *janitor) sweepChunks(ctx context.Context) error {
+	var errs []error
 	for range batchesPerStep {
 		next, _, err := j.cluster.SweepChunks(ctx, j.sweepShard, j.sweepCursor)
 		if err != nil {
-			return err
+			errs = append(errs, err)
+			next = nil
 		}
 		if j.sweepCursor = next; next != nil {
 			continue
@@ -235,20 +227,24 @@ func (j *janitor) sweep(ctx context.Context, now time.Time) error {
 			break
 		}
 	}
+	return errors.Join(errs...)
+}
+
+// sweepSessions drops the mail of clients that are gone.
+func (j *janitor) sweepSessions(ctx context.Context, now time.Time) error {
 	sessions, err := j.cluster.Sessions(ctx)
 	if err != nil {
 		return err
 	}
+	var errs []error
 	limit := max(sessionDeaths*j.cluster.Config().DeadAfter, sessionDeathMin)
 	present := map[fdbmodel.SessionID]bool{}
-	for id, record := range sessions {
+	for _, id := range slices.Sorted(maps.Keys(sessions)) {
 		present[id] = true
-		if j.mail.still(id, record, now) >= limit {
-			if err := j.cluster.DropSession(ctx, id); err != nil {
-				return err
-			}
+		if j.mail.look(id, sessions[id], now) >= limit {
+			errs = append(errs, j.cluster.DropSession(ctx, id))
 		}
 	}
 	j.mail.keep(present)
-	return nil
+	return errors.Join(errs...)
 }

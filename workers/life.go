@@ -4,281 +4,184 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
-)
-
-// Causes that end a function's context.
-var (
-	// ErrCancelled is the cause when somebody wants the future no more.
-	ErrCancelled = errors.New("workers: the future was cancelled")
-	// ErrStopping is the cause when the worker stops before the function ended.
-	ErrStopping = errors.New("workers: the worker stops")
-	// ErrTimeout is the cause when the function ran longer than its timeout.
-	ErrTimeout = errors.New("workers: the timeout has passed")
+	"github.com/futura-run/futura/internal/clock"
 )
 
 // life is one membership of a worker: until it leaves, is reaped, or vanishes.
 type life struct {
-	worker *Worker
-	reg    *fdbmodel.Registration
-	base   context.Context
-	end    context.CancelCauseFunc
+	worker  *Worker
+	reg     *fdbmodel.Registration
+	janitor *janitor
+	endings *endings
+	// values is what functions' contexts come from: it never ends.
+	values context.Context
+	// store is for transactions. It ends when nothing may be written any more.
+	store context.Context
+	stop  context.CancelFunc
 
-	mu      sync.Mutex
-	wake    *sync.Cond // queue, free or closing changed
-	queue   []*job     // claimed and not started
-	running map[fdbmodel.ID]*job
-	free    fdbmodel.Resources
-	closing bool
-	pace    time.Duration // moving average of a run
-
-	endedMu sync.Mutex
-	ended   []fdbmodel.Completion // not written to the store
-	news    chan struct{}         // ended is not empty
-	hungry  chan struct{}         // the queue runs low
-}
-
-// job is a claimed future on its way through the worker.
-type job struct {
-	future  fdbmodel.ClaimedFuture
-	claimed time.Time
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-}
-
-func (j *job) requirements() fdbmodel.Requirements {
-	if j.future.Spec == nil {
-		return fdbmodel.Requirements{}
-	}
-	return j.future.Spec.Requirements
+	closing atomic.Bool // claims no more
+	broke   chan struct{}
+	breakIt sync.Once
+	cause   error // why it broke
 }
 
 func (w *Worker) newLife(ctx context.Context, reg *fdbmodel.Registration) *life {
-	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	l := &life{
-		worker: w, reg: reg, base: base, end: end, running: map[fdbmodel.ID]*job{}, free: reg.Info().Capacity,
-		news: make(chan struct{}, 1), hungry: make(chan struct{}, 1),
+		worker: w, reg: reg, janitor: newJanitor(w, reg.ID()), endings: newEndings(),
+		values: context.WithoutCancel(ctx), broke: make(chan struct{}),
 	}
-	l.wake = sync.NewCond(&l.mu)
+	l.store, l.stop = context.WithCancel(l.values)
 	return l
 }
 
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
+// fail ends the life because of err, nil for nothing. The first one counts.
+func (l *life) fail(err error) {
+	if err != nil {
+		l.breakIt.Do(func() {
+			l.cause = err
+			close(l.broke)
+		})
 	}
 }
 
-// Bounds of what is claimed ahead of the slots.
+// Bounds of the end of a life.
 const (
-	aheadTime = 20 * time.Millisecond // as much work as that
-	aheadMax  = 2 * fdbmodel.MaxClaim
+	leaveTimeout = 10 * time.Second // the last transactions
+	returnGrace  = time.Second      // for functions whose contexts have ended
 )
 
-// ahead is how many claimed futures may wait for a slot. Long functions have
-// none waiting for them: others may be free to run those.
-func (l *life) ahead() int {
-	slots := l.worker.options.Slots
-	if l.pace <= 0 {
-		return 4 * slots
+// run lives until ctx ends or the life breaks, and returns why it broke.
+func (l *life) run(ctx context.Context) error {
+	w := l.worker
+	unhook := context.AfterFunc(w.vanish, func() {
+		l.fail(errVanished)
+		l.stop()
+	})
+	defer unhook()
+	defer l.stop()
+	claims, stopClaims := context.WithCancel(l.store)
+	defer stopClaims()
+	var claiming, others sync.WaitGroup
+	claiming.Go(func() { l.fail(l.claimLoop(claims)) })
+	claiming.Go(func() { l.janitor.loop(claims) })
+	for range finishers {
+		others.Go(func() { l.fail(l.finishLoop(l.store)) })
 	}
-	return min(int(aheadTime/l.pace)*slots, aheadMax)
+	others.Go(func() { l.fail(l.beatLoop(l.store)) })
+
+	select {
+	case <-ctx.Done():
+	case <-l.broke:
+	}
+	l.closing.Store(true)
+	w.gate.release()
+	stopClaims()
+	claiming.Wait()
+	for _, j := range w.slots.unqueue(func(j *job) bool { return j.life == l }) {
+		j.relinquish()
+	}
+	l.drain()
+	l.awaitEndings()
+	l.endings.close()
+	err := l.leave()
+	l.stop()
+	others.Wait()
+	return err
 }
 
-// slot runs one job after the other.
-func (l *life) slot() {
-	for {
-		j := l.take()
-		if j == nil {
+// drain lets what runs end, for a while. After it nothing of the life runs with
+// its claim.
+func (l *life) drain() {
+	w := l.worker
+	timer := w.cluster.Clock().At(w.cluster.Now().Add(w.options.DrainTimeout))
+	defer timer.Stop()
+	for timeout := false; !timeout && len(w.slots.runningOf(l)) > 0; {
+		select {
+		case <-w.slots.returned:
+		case <-timer.C():
+			timeout = true
+		case <-l.broke:
+			timeout = true
+		}
+	}
+	cause := ErrStopping
+	if l.broken() {
+		cause = l.cause
+	}
+	for _, j := range w.slots.runningOf(l) {
+		if cause != ErrStopping {
+			j.drop()
+		} else if j.relinquish() {
+			w.options.Logger.Info("a function is stopped and its future given back", "future", j.future.ID)
+		}
+		j.cancel(cause)
+	}
+}
+
+func (l *life) broken() bool {
+	select {
+	case <-l.broke:
+		return true
+	default:
+		return false
+	}
+}
+
+// lost tells whether the store may not hear of this life any more.
+func (l *life) lost() bool {
+	return l.broken() && (errors.Is(l.cause, errVanished) || isFatal(l.cause))
+}
+
+// awaitEndings waits until what has ended is written. A life that was reaped
+// writes it as well: where the claim still stands, the result counts.
+func (l *life) awaitEndings() {
+	timer := l.worker.cluster.Clock().At(l.worker.cluster.Now().Add(leaveTimeout))
+	defer timer.Stop()
+	for !l.lost() && l.endings.open() > 0 {
+		select {
+		case <-l.endings.landed:
+		case <-l.worker.vanish.Done():
+			return
+		case <-timer.C():
+			l.worker.options.Logger.Warn("results could not be written at the end", "number", l.endings.open())
 			return
 		}
-		start := l.worker.cluster.Now()
-		c := l.execute(j)
-		l.settle(j, c, l.worker.cluster.Now().Sub(start))
 	}
 }
 
-// take returns the next job that fits into what is free, and nil when the life
-// is closing.
-func (l *life) take() *job {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for !l.closing {
-		if j := l.pick(); j != nil {
-			return j
-		}
-		signal(l.hungry)
-		l.wake.Wait()
+// leave ends the membership. It returns why the life broke, or why it could not
+// leave.
+func (l *life) leave() error {
+	if l.lost() {
+		return l.cause
 	}
-	return nil
-}
-
-// pick is called under mu.
-func (l *life) pick() *job {
-	for i, j := range l.queue {
-		q := j.requirements()
-		if !l.free.Fit(q) {
-			continue
-		}
-		if i == 0 {
-			l.queue[0] = nil
-			l.queue = l.queue[1:]
-		} else {
-			l.queue = append(l.queue[:i], l.queue[i+1:]...)
-		}
-		l.free = l.free.Take(q)
-		j.ctx, j.cancel = context.WithCancelCause(l.base)
-		l.running[j.future.ID] = j
-		if j.future.Cancel != nil {
-			j.cancel(ErrCancelled)
-		}
-		if len(l.queue) <= l.ahead()/2 {
-			signal(l.hungry)
-		}
-		return j
+	ctx, cancel := withTimeout(l.store, l.worker.cluster.Clock(), leaveTimeout)
+	defer cancel()
+	if err := l.worker.cluster.DropJanitor(ctx, l.reg.ID()); err != nil {
+		l.worker.options.Logger.Warn("the janitor's role could not be given up", "error", err)
 	}
-	return nil
-}
-
-// settle takes note of how a job ended and frees what it used.
-func (l *life) settle(j *job, c fdbmodel.Completion, took time.Duration) {
-	l.mu.Lock()
-	delete(l.running, j.future.ID)
-	l.free = l.free.Give(j.requirements())
-	l.pace += (max(took, time.Microsecond) - l.pace) / 8
-	waiting := len(l.queue) > 0
-	l.mu.Unlock()
-	j.cancel(nil)
-	if waiting {
-		l.wake.Signal()
-	}
-	l.put(c)
-}
-
-// put queues a completion for the store.
-func (l *life) put(c fdbmodel.Completion) {
-	l.endedMu.Lock()
-	l.ended = append(l.ended, c)
-	l.endedMu.Unlock()
-	signal(l.news)
-}
-
-// close lets the slots end after what they run, and gives back what waits.
-func (l *life) close() {
-	l.mu.Lock()
-	l.closing = true
-	waiting := l.queue
-	l.queue = nil
-	l.mu.Unlock()
-	l.wake.Broadcast()
-	for _, j := range waiting {
-		l.put(fdbmodel.Completion{Future: &j.future, Relinquish: true})
-	}
-}
-
-// drain waits for what runs, and ends it after the drain timeout. A function
-// that does not heed its context keeps Run from returning.
-func (l *life) drain(slots *sync.WaitGroup, lost bool) {
-	done := make(chan struct{})
-	go func() {
-		slots.Wait()
-		close(done)
-	}()
-	timer := l.worker.cluster.Clock().At(l.worker.cluster.Now().Add(l.worker.options.DrainTimeout))
-	defer timer.Stop()
-	if !lost {
-		select {
-		case <-done:
-		case <-timer.C():
-		case <-l.worker.vanish.Done():
-		}
-	}
-	l.end(ErrStopping)
-	<-done
-}
-
-// finishers is how many transactions that end futures are under way at most.
-const finishers = 2
-
-// finishLoop writes completions as they come: one transaction takes all that
-// have gathered while the one before was under way.
-func (l *life) finishLoop(ctx context.Context) error {
-	for {
-		select {
-		case <-l.news:
-		case <-ctx.Done():
-			return nil
-		}
-		if err := l.flushSome(ctx); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
-	}
-}
-
-// flushSome writes up to one transaction's worth. What could not be written is
-// kept.
-func (l *life) flushSome(ctx context.Context) error {
-	if l.worker.vanished() {
-		return nil
-	}
-	l.endedMu.Lock()
-	n := min(len(l.ended), fdbmodel.MaxFinish)
-	batch := l.ended[:n:n]
-	if l.ended = l.ended[n:]; len(l.ended) > 0 {
-		signal(l.news)
-	} else {
-		l.ended = nil
-	}
-	l.endedMu.Unlock()
-	if n == 0 {
-		return nil
-	}
-	outcomes, err := l.reg.Finish(ctx, batch)
-	l.tally(batch[:len(outcomes)], outcomes)
-	if err != nil {
-		l.endedMu.Lock()
-		l.ended = append(batch[len(outcomes):], l.ended...)
-		l.endedMu.Unlock()
+	err := l.reg.Leave(ctx)
+	if l.broken() {
+		return l.cause
 	}
 	return err
 }
 
-// flush writes everything.
-func (l *life) flush(ctx context.Context) error {
-	for {
-		l.endedMu.Lock()
-		n := len(l.ended)
-		l.endedMu.Unlock()
-		if n == 0 || l.worker.vanished() {
-			return nil
+// withTimeout is context.WithTimeout by a clock.
+func withTimeout(parent context.Context, clk clock.Clock, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	timer := clk.At(clk.Now().Add(d))
+	go func() {
+		defer timer.Stop()
+		select {
+		case <-timer.C():
+			cancel()
+		case <-ctx.Done():
 		}
-		if err := l.flushSome(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-func (l *life) tally(batch []fdbmodel.Completion, outcomes []fdbmodel.Outcome) {
-	s := &l.worker.stats
-	for i, o := range outcomes {
-		switch c := &batch[i]; {
-		case o == fdbmodel.Lost:
-			s.lost.Add(1)
-			l.worker.options.Logger.Warn("a future was no longer held when it ended", "future", c.Future.ID)
-		case c.Result != nil:
-			s.ran.Add(1)
-		case c.Exception != nil:
-			s.failed.Add(1)
-		case c.PutBack:
-			s.putBack.Add(1)
-		default:
-			s.relinquished.Add(1)
-		}
-	}
+	}()
+	return ctx, cancel
 }

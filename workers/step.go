@@ -6,21 +6,29 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
 // manual is what Step keeps between its calls.
 type manual struct {
-	beatAt, pollAt time.Time
+	beatAt time.Time
 }
 
-// Step runs a worker with Options.Manual: what is due of its heartbeat and its
-// janitor, one claim, the functions that it took, and the end of those. It
-// returns when the next step is due at the latest. A worker that was declared
-// dead becomes a member anew. Step and Run exclude each other.
+// vanishedStep is when the next step of a vanished worker is due: never.
+const vanishedStep = 24 * time.Hour
+
+// Step runs a worker with Options.Manual in the caller: what is due of its
+// heartbeat and its janitor, the end of what an earlier step ran, the functions
+// that an earlier step claimed, and one claim. So between two steps it holds
+// what a process that dies would hold. It returns when the next step is due at
+// the latest. A worker that was declared dead becomes a member anew. An error is
+// the store's or ctx's; the caller may step again. Timeouts are told by the
+// cluster's clock after a function has returned.
 func (w *Worker) Step(ctx context.Context, now time.Time) (time.Time, error) {
 	if w.vanished() {
-		return now.Add(time.Hour), nil
+		return now.Add(vanishedStep), nil
+	}
+	if !w.options.Manual {
+		return now, errors.New("workers: Step is for workers with Options.Manual")
 	}
 	w.mu.Lock()
 	l := w.life
@@ -35,6 +43,8 @@ func (w *Worker) Step(ctx context.Context, now time.Time) (time.Time, error) {
 	}
 	next, err := w.stepLife(ctx, l, now)
 	if errors.Is(err, fdbmodel.ErrReaped) {
+		w.slots.unqueue(func(*job) bool { return true })
+		l.stop()
 		w.mu.Lock()
 		w.life = nil
 		w.mu.Unlock()
@@ -45,41 +55,68 @@ func (w *Worker) Step(ctx context.Context, now time.Time) (time.Time, error) {
 
 func (w *Worker) stepLife(ctx context.Context, l *life, now time.Time) (time.Time, error) {
 	if !now.Before(w.manual.beatAt) {
-		w.manual.beatAt = now.Add(w.cluster.Config().Heartbeat)
 		if err := l.beat(ctx); err != nil {
 			return now, err
 		}
+		w.manual.beatAt = now.Add(w.cluster.Config().Heartbeat)
 	}
-	next := w.janitor.step(ctx, now)
-	if w.manual.beatAt.Before(next) {
-		next = w.manual.beatAt
+	for more := true; more; {
+		select {
+		case id := <-l.reg.Cancels():
+			l.cancel(id)
+		default:
+			more = false
+		}
 	}
-	// What an earlier step could not write comes first.
+	next := l.janitor.step(ctx, now)
+	for _, t := range []time.Time{w.manual.beatAt, now.Add(w.options.Poll)} {
+		if t.Before(next) {
+			next = t
+		}
+	}
 	if err := l.flush(ctx); err != nil {
 		return now, err
 	}
-	n, err := l.claim(ctx)
-	if err != nil {
-		return now, err
-	}
 	for {
-		l.mu.Lock()
-		j := l.pick()
-		l.mu.Unlock()
+		j := w.slots.tryTake()
 		if j == nil {
 			break
 		}
-		start := w.cluster.Now()
-		l.settle(j, l.execute(j), w.cluster.Now().Sub(start))
+		w.runJob(j)
+		next = now
 	}
-	if err := l.flush(ctx); err != nil && !kv.Retryable(err) {
-		return now, err
-	}
-	if n > 0 {
-		return now, nil
-	}
-	if poll := now.Add(w.options.Poll); poll.Before(next) {
-		next = poll
+	if request, ok := l.request(); ok {
+		n, err := l.claimNow(ctx, request)
+		if err != nil {
+			return now, err
+		}
+		if n > 0 {
+			next = now
+		}
 	}
 	return next, nil
+}
+
+// Leave ends the membership of a worker with Options.Manual: what has ended is
+// written and what has not run is given back. The next Step becomes a member
+// anew. It returns the store's or ctx's error.
+func (w *Worker) Leave(ctx context.Context) error {
+	w.mu.Lock()
+	l := w.life
+	w.life = nil
+	w.mu.Unlock()
+	if l == nil || w.vanished() {
+		return nil
+	}
+	for _, j := range w.slots.unqueue(func(*job) bool { return true }) {
+		j.relinquish()
+	}
+	defer l.stop()
+	if err := l.flush(ctx); err != nil {
+		return err
+	}
+	if err := w.cluster.DropJanitor(ctx, l.reg.ID()); err != nil {
+		return err
+	}
+	return l.reg.Leave(ctx)
 }

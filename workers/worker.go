@@ -4,26 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sort"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
 )
 
 // Worker executes futures. Its methods may be called from many goroutines.
 type Worker struct {
-	cluster *fdbmodel.Cluster
-	options Options
+	cluster   *fdbmodel.Cluster
+	options   Options
+	slots     *slots
+	deadlines *deadlines
+	gate      gate
 
 	mu        sync.Mutex
 	functions map[string]Function
 	started   bool
 	life      *life // the present membership
-	janitor   *janitor
 	manual    manual
 
+	running  sync.WaitGroup // slots
 	ready    chan struct{}
 	readyOne sync.Once
 	vanish   context.Context
@@ -46,8 +49,11 @@ type Stats struct {
 	PutBack      int64 `json:"put_back"`     // futures that it could not run
 	Relinquished int64 `json:"relinquished"` // futures given back unrun or interrupted
 	Reaped       int64 `json:"reaped"`       // futures that its janitor took back from the dead
-	Running      int   `json:"running"`
-	Waiting      int   `json:"waiting"`
+	// Running is how many functions run, Waiting how many futures wait for a
+	// slot, and Free what no function uses.
+	Running int                `json:"running"`
+	Waiting int                `json:"waiting"`
+	Free    fdbmodel.Resources `json:"free"`
 }
 
 // New returns a worker of a cluster. It does nothing before Run or Step.
@@ -56,7 +62,11 @@ func New(cluster *fdbmodel.Cluster, o Options) (*Worker, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	w := &Worker{cluster: cluster, options: o, functions: map[string]Function{}, ready: make(chan struct{})}
+	w := &Worker{
+		cluster: cluster, options: o, functions: map[string]Function{}, ready: make(chan struct{}),
+		slots:     newSlots(cluster.Clock(), fdbmodel.Resources{Slots: o.Slots, CPU: o.CPU, RAM: o.RAM, GPU: o.GPU}),
+		deadlines: newDeadlines(cluster.Clock()),
+	}
 	w.vanish, w.vanishIt = context.WithCancel(context.Background())
 	return w, nil
 }
@@ -100,31 +110,36 @@ func (w *Worker) Stats() Stats {
 		Failed: w.stats.failed.Load(), Lost: w.stats.lost.Load(), PutBack: w.stats.putBack.Load(),
 		Relinquished: w.stats.relinquished.Load(), Reaped: w.stats.reaped.Load(),
 	}
-	w.mu.Lock()
-	l := w.life
-	w.mu.Unlock()
-	if l != nil {
-		l.mu.Lock()
-		s.Running, s.Waiting = len(l.running), len(l.queue)
-		l.mu.Unlock()
-	}
+	s.Free, s.Running, s.Waiting = w.slots.status()
 	return s
 }
 
 // Vanish ends the worker as a crash of its process would: without a word to the
-// store. What it holds stays claimed until others notice. Run returns once the
-// functions that run have returned; what they came to counts for nothing.
+// store. What it holds stays claimed until others notice. Run returns at the
+// latest a second later; what functions come to counts for nothing.
 func (w *Worker) Vanish() { w.vanishIt() }
 
 func (w *Worker) vanished() bool { return w.vanish.Err() != nil }
+
+// Pause makes the worker behave as a process that was stopped: no heartbeat, no
+// claim, and nothing that ends is written, until Resume. Functions go on. It is
+// for tests. What was on its way to the store when Pause was called may land.
+func (w *Worker) Pause() { w.gate.shut() }
+
+// Resume ends a Pause. So does the end of Run's context.
+func (w *Worker) Resume() { w.gate.release() }
 
 // Run makes the worker a member of the cluster and executes futures until ctx
 // ends. Then it claims no more, lets what runs end for at most DrainTimeout,
 // and gives back the rest, which counts as no attempt. A worker that was
 // declared dead, for instance after a long pause, stops what it runs and
-// becomes a member anew. Run returns nil after a graceful stop, and the store's
-// error if the worker can't go on. It may be called once.
+// becomes a member anew. Run returns nil after a graceful stop and after Vanish,
+// and the store's error if the worker can't go on. Functions that do not heed
+// their context are left behind. It may be called once.
 func (w *Worker) Run(ctx context.Context) error {
+	if w.options.Manual {
+		return errors.New("workers: a manual worker runs by Step")
+	}
 	w.mu.Lock()
 	if w.started {
 		w.mu.Unlock()
@@ -132,23 +147,65 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	w.started = true
 	w.mu.Unlock()
+	background, stop := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	watching.Go(func() { w.deadlines.loop(background) })
+	for range w.options.Slots {
+		w.running.Go(w.slot)
+	}
+	err := w.live(ctx)
+	w.slots.close()
+	stop()
+	watching.Wait()
+	w.awaitReturns()
+	return err
+}
+
+// live is one membership after the other.
+func (w *Worker) live(ctx context.Context) error {
 	for {
-		err := w.live(ctx)
-		if errors.Is(err, fdbmodel.ErrReaped) && ctx.Err() == nil && !w.vanished() {
-			w.options.Logger.Warn("this worker was declared dead and starts anew")
-			continue
+		l, err := w.join(ctx)
+		if err == nil {
+			err = l.run(ctx)
 		}
-		return err
+		switch {
+		case w.vanished() || errors.Is(err, errVanished):
+			return nil
+		case !errors.Is(err, fdbmodel.ErrReaped):
+			return err
+		case ctx.Err() != nil:
+			return nil
+		}
+		w.options.Logger.Warn("this worker was declared dead and becomes a member anew", "worker", w.ID())
+	}
+}
+
+// awaitReturns gives functions whose contexts have ended the time to return.
+func (w *Worker) awaitReturns() {
+	timer := w.cluster.Clock().At(w.cluster.Now().Add(returnGrace))
+	defer timer.Stop()
+	for {
+		_, running, _ := w.slots.status()
+		if running == 0 {
+			w.running.Wait()
+			return
+		}
+		select {
+		case <-w.slots.returned:
+		case <-timer.C():
+			w.options.Logger.Warn("functions do not heed their contexts and are left behind", "number", running)
+			return
+		}
 	}
 }
 
 // join becomes a member.
 func (w *Worker) join(ctx context.Context) (*life, error) {
-	w.mu.Lock()
 	info := fdbmodel.WorkerInfo{
-		Name: w.options.Name, Address: w.options.Address, Queues: w.options.Queues,
-		Capacity: fdbmodel.Resources{Slots: w.options.Slots, CPU: w.options.CPU, RAM: w.options.RAM, GPU: w.options.GPU},
+		Name: w.options.Name, Address: w.options.Address, Queues: w.options.Queues, Capacity: w.slots.capacity,
+		Process: os.Getpid(),
 	}
+	w.mu.Lock()
 	for name := range w.functions {
 		info.Functions = append(info.Functions, name)
 	}
@@ -157,88 +214,20 @@ func (w *Worker) join(ctx context.Context) (*life, error) {
 	if w.options.Modules != nil {
 		info.Functions = append(info.Functions, fdbmodel.AnyModule)
 	}
-	reg, err := w.cluster.Register(ctx, info)
+	joining, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(w.vanish, stop)()
+	reg, err := w.cluster.Register(joining, info)
 	if err != nil {
 		return nil, err
 	}
 	l := w.newLife(ctx, reg)
 	w.mu.Lock()
 	w.life = l
-	w.janitor = newJanitor(w, reg.ID())
 	w.mu.Unlock()
 	w.readyOne.Do(func() { close(w.ready) })
 	w.options.Logger.Info("worker is a member", "worker", reg.ID(), "slots", info.Capacity.Slots)
 	return l, nil
 }
 
-// live is one membership.
-func (w *Worker) live(ctx context.Context) error {
-	l, err := w.join(ctx)
-	if err != nil {
-		return err
-	}
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	unhook := context.AfterFunc(w.vanish, func() { stop(errVanished); l.end(errVanished) })
-	defer unhook()
-
-	var slots, loops sync.WaitGroup
-	for range w.options.Slots {
-		slots.Go(l.slot)
-	}
-	// What finishes, and says that the worker lives, goes on while it drains.
-	finishing, stopFinishing := context.WithCancel(context.Background())
-	defer stopFinishing()
-	fail := func(err error) {
-		if err != nil {
-			stop(err)
-		}
-	}
-	for range finishers {
-		loops.Go(func() { fail(l.finishLoop(finishing)) })
-	}
-	loops.Go(func() { fail(l.beatLoop(finishing)) })
-	var claiming sync.WaitGroup
-	claiming.Go(func() { fail(l.claimLoop(ctx)) })
-	claiming.Go(func() { w.janitor.loop(ctx) })
-
-	<-ctx.Done()
-	claiming.Wait()
-	cause := context.Cause(ctx)
-	lost := errors.Is(cause, errVanished) || errors.Is(cause, fdbmodel.ErrReaped)
-	if lost {
-		l.end(cause)
-	}
-	l.close()
-	l.drain(&slots, lost)
-	stopFinishing()
-	loops.Wait()
-	switch {
-	case errors.Is(cause, errVanished):
-		return nil
-	case errors.Is(cause, fdbmodel.ErrReaped):
-		return cause
-	}
-	err = w.leave(l)
-	if err == nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
-		err = cause
-	}
-	return err
-}
-
 var errVanished = errors.New("workers: the worker vanished")
-
-// leaveTimeout bounds the last transactions of a graceful stop.
-const leaveTimeout = 10 * time.Second
-
-func (w *Worker) leave(l *life) error {
-	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
-	defer cancel()
-	if err := l.flush(ctx); err != nil && !errors.Is(err, fdbmodel.ErrReaped) {
-		w.options.Logger.Warn("results could not be written at the end", "error", err)
-	}
-	if err := w.cluster.DropJanitor(ctx, l.reg.ID()); err != nil {
-		w.options.Logger.Warn("the janitor's role could not be given up", "error", err)
-	}
-	return l.reg.Leave(ctx)
-}

@@ -1,0 +1,78 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+)
+
+// staleAfter bounds how long a claimed future waits for a slot, a heartbeat
+// otherwise: others may be free to run it.
+const staleAfter = time.Second
+
+// beatLoop says that the worker lives, passes on cancels, and gives back what
+// has waited too long behind long functions.
+func (l *life) beatLoop(ctx context.Context) error {
+	clk := l.worker.cluster.Clock()
+	interval := l.worker.cluster.Config().Heartbeat
+	patience := min(interval, staleAfter)
+	beatAt := clk.Now().Add(interval)
+	lookAt := clk.Now().Add(patience)
+	for {
+		next := beatAt
+		if lookAt.Before(next) {
+			next = lookAt
+		}
+		timer := clk.At(next)
+		select {
+		case id := <-l.reg.Cancels():
+			l.cancel(id)
+		case <-timer.C():
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		if l.worker.gate.pass(ctx) != nil || ctx.Err() != nil {
+			return nil
+		}
+		now := clk.Now()
+		if !now.Before(lookAt) {
+			lookAt = now.Add(patience)
+			l.giveBackStale(now.Add(-patience))
+		}
+		if now.Before(beatAt) {
+			continue
+		}
+		beatAt = now.Add(interval)
+		if err := l.beat(ctx); errors.Is(err, fdbmodel.ErrReaped) || isFatal(err) {
+			return err
+		} else if err != nil && ctx.Err() == nil {
+			l.worker.options.Logger.Warn("heartbeat is retried", "error", err)
+		}
+	}
+}
+
+func (l *life) beat(ctx context.Context) error {
+	free, running, _ := l.worker.slots.status()
+	cancelled, err := l.reg.Heartbeat(ctx, free, running)
+	for _, id := range cancelled {
+		l.cancel(id)
+	}
+	return err
+}
+
+// cancel ends a future here that somebody wants no more. Whatever ends its claim
+// ends it as cancelled.
+func (l *life) cancel(id fdbmodel.ID) {
+	if j := l.worker.slots.cancel(id); j != nil {
+		j.relinquish()
+	}
+}
+
+// giveBackStale relinquishes what has waited for a slot since before limit.
+func (l *life) giveBackStale(limit time.Time) {
+	for _, j := range l.worker.slots.stale(limit) {
+		j.relinquish()
+	}
+}

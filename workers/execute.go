@@ -1,0 +1,242 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+)
+
+// permanentError fails a future whatever its attempts.
+type permanentError struct{ error }
+
+// Unwrap returns the cause.
+func (e permanentError) Unwrap() error { return e.error }
+
+// Permanent marks an error that no further attempt can cure: the future fails
+// at once. It returns nil for nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return permanentError{err}
+}
+
+// retryAfterError asks for a wait of its own.
+type retryAfterError struct {
+	error
+	wait time.Duration
+}
+
+// Unwrap returns the cause.
+func (e retryAfterError) Unwrap() error { return e.error }
+
+// RetryAfter marks an error after which the next attempt waits for d instead of
+// the backoff. The attempt counts. err may be nil.
+func RetryAfter(d time.Duration, err error) error {
+	if err == nil {
+		err = errors.New("asked to be run again later")
+	}
+	return retryAfterError{err, max(d, 0)}
+}
+
+// slot runs one job after the other until the slots are closed.
+func (w *Worker) slot() {
+	var j *job
+	defer func() {
+		if j == nil {
+			return
+		}
+		// The function ended its goroutine, which is the slot's.
+		j.settle(fdbmodel.Completion{Future: &j.future, Exception: &fdbmodel.Exception{
+			Kind: fdbmodel.KindPanic, Message: "the function called runtime.Goexit",
+		}})
+		w.leaveSlot(j)
+		w.running.Go(w.slot)
+	}()
+	for {
+		if j = w.slots.take(); j == nil {
+			return
+		}
+		w.runJob(j)
+		j = nil
+	}
+}
+
+// runJob runs a job in the caller.
+func (w *Worker) runJob(j *job) {
+	if c := w.execute(j); !j.settle(c) {
+		w.options.Logger.Warn("a function ended after its claim did; what it came to is dropped",
+			"future", j.future.ID, "cause", context.Cause(j.ctx))
+	}
+	w.leaveSlot(j)
+}
+
+func (w *Worker) leaveSlot(j *job) {
+	if !j.deadline.IsZero() {
+		w.deadlines.remove(j)
+	}
+	j.cancel(nil)
+	w.slots.giveBack(j, w.cluster.Now().Sub(j.started))
+}
+
+// execute runs a job and says how it ended. It never panics.
+func (w *Worker) execute(j *job) fdbmodel.Completion {
+	f := &j.future
+	if f.Err != nil {
+		w.options.Logger.Warn("a future can't be read and is put back", "future", f.ID, "error", f.Err)
+		return fdbmodel.Completion{Future: f, PutBack: true}
+	}
+	args := f.Inline
+	if f.Spec.ArgsRef != nil {
+		var err error
+		if args, err = w.cluster.Args(j.ctx, f.ID, f.Spec); err != nil {
+			return w.withoutArgs(j, err)
+		}
+	}
+	if !j.deadline.IsZero() && !w.options.Manual {
+		w.deadlines.add(j)
+	}
+	c := w.dispatch(j, args)
+	if !j.deadline.IsZero() && !isModule(f.Spec.Function) && !w.cluster.Now().Before(j.deadline) && !c.PutBack {
+		return j.overdue()
+	}
+	return c
+}
+
+func (w *Worker) dispatch(j *job, args []byte) fdbmodel.Completion {
+	f := &j.future
+	if isModule(f.Spec.Function) && w.options.Modules != nil {
+		return w.executeModule(j, args)
+	}
+	w.mu.Lock()
+	fn := w.functions[f.Spec.Function]
+	w.mu.Unlock()
+	if fn == nil {
+		return fdbmodel.Completion{Future: f, PutBack: true}
+	}
+	value, err := call(j, fn, args)
+	if err != nil {
+		return j.failure(err)
+	}
+	codec := f.Spec.Codec
+	if codec == fdbmodel.CodecArgv {
+		codec = fdbmodel.CodecRaw
+	}
+	return w.success(j, fdbmodel.Result{Codec: codec, Value: value})
+}
+
+// withoutArgs says how an attempt ends whose arguments can't be read: what is
+// not there now does not come back.
+func (w *Worker) withoutArgs(j *job, err error) fdbmodel.Completion {
+	w.options.Logger.Warn("arguments can't be read", "future", j.future.ID, "error", err)
+	if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, fdbmodel.ErrBadRecord) {
+		return fdbmodel.Completion{Future: &j.future, Permanent: true, Exception: &fdbmodel.Exception{
+			Kind: fdbmodel.KindError, Message: err.Error(),
+		}}
+	}
+	return fdbmodel.Completion{Future: &j.future, Relinquish: true}
+}
+
+// call runs a Go function, and turns a panic into an error.
+func call(j *job, fn Function, args []byte) (value []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &panicError{fmt.Sprintf("panic: %v\n\n%s", p, trimStack(string(debug.Stack())))}
+		}
+	}()
+	return fn(jobContext{j.ctx, j}, args)
+}
+
+// maxStack bounds the stack of a panic in a message, in bytes.
+const maxStack = 4 << 10
+
+// trimStack cuts a stack to what lies between the panic and the worker.
+func trimStack(stack string) string {
+	if _, below, found := strings.Cut(stack, "\npanic("); found {
+		if _, frames, found := strings.Cut(below, "\n\t"); found {
+			_, stack, _ = strings.Cut(frames, "\n")
+		}
+	}
+	if above, _, found := strings.Cut(stack, "github.com/futura-run/futura/workers.call("); found {
+		stack = above
+	}
+	return stack[:min(len(stack), maxStack)]
+}
+
+type panicError struct{ text string }
+
+// Error implements error.
+func (e *panicError) Error() string { return e.text }
+
+// failure says how an error ends an attempt. An error after the worker began to
+// stop the function is the worker's doing: no attempt.
+func (j *job) failure(err error) fdbmodel.Completion {
+	c := fdbmodel.Completion{Future: &j.future}
+	cause := context.Cause(j.ctx)
+	var panicked *panicError
+	var later retryAfterError
+	var permanent permanentError
+	switch {
+	case errors.As(err, &panicked):
+		c.Exception = &fdbmodel.Exception{Kind: fdbmodel.KindPanic, Message: panicked.text}
+	case cause != nil:
+		c.Relinquish = true // a cancel that was asked ends the future with it
+	default:
+		c.Exception = &fdbmodel.Exception{Kind: fdbmodel.KindError, Message: err.Error()}
+		c.Permanent = errors.As(err, &permanent)
+		if errors.As(err, &later) {
+			c.RetryIn = &later.wait
+		}
+	}
+	return c
+}
+
+// success writes large results ahead and says what the result is.
+func (w *Worker) success(j *job, r fdbmodel.Result) fdbmodel.Completion {
+	f := &j.future
+	r.Size, r.RunTime = int64(len(r.Value)), w.cluster.Now().Sub(j.started)
+	if len(r.Value) > fdbmodel.MaxPut {
+		return fdbmodel.Completion{Future: f, Exception: &fdbmodel.Exception{
+			Kind: fdbmodel.KindTooLarge,
+			Message: fmt.Sprintf("result of %d bytes: at most %d; store the data elsewhere and return where",
+				len(r.Value), fdbmodel.MaxPut),
+		}}
+	}
+	if len(r.Value) > fdbmodel.MaxResultInline {
+		ref, err := w.cluster.PutResult(j.life.store, f.ID, f.Token, r.Value)
+		if err != nil {
+			return w.unwritten(j, err)
+		}
+		r.Value, r.ValueRef = nil, &ref
+	}
+	var err error
+	if r.Stderr, r.StderrRef, err = w.placeStderr(j, r.Stderr, &r.Truncated); err != nil {
+		return w.unwritten(j, err)
+	}
+	return fdbmodel.Completion{Future: f, Result: &r}
+}
+
+// placeStderr keeps the end of a standard error stream: in the record where it
+// is short, written ahead otherwise.
+func (w *Worker) placeStderr(j *job, stderr []byte, truncated *bool) ([]byte, *fdbmodel.ChunkRef, error) {
+	if len(stderr) > fdbmodel.MaxStderr {
+		stderr, *truncated = stderr[len(stderr)-fdbmodel.MaxStderr:], true
+	}
+	if len(stderr) <= fdbmodel.MaxResultInline {
+		return stderr, nil, nil
+	}
+	ref, err := w.cluster.PutStderr(j.life.store, j.future.ID, j.future.Token, stderr)
+	return nil, &ref, err
+}
+
+// unwritten gives a future back whose result could not be written: the store
+// failed, not the function.
+func (w *Worker) unwritten(j *job, err error) fdbmodel.Completion {
+	w.options.Logger.Warn("a result could not be written", "future", j.future.ID, "error", err)
+	return fdbmodel.Completion{Future: &j.future, Relinquish: true}
+}

@@ -1,0 +1,202 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// Bounds of what ends futures.
+const (
+	finishers   = 2                      // transactions under way at most
+	secondBatch = fdbmodel.MaxFinish / 2 // what starts a second one beside the first
+	maxEnded    = 4 * fdbmodel.MaxClaim  // what has ended and is not written: no claims beyond it
+)
+
+// endings are completions on their way to the store. One transaction takes all
+// that have gathered while the one before it was under way.
+type endings struct {
+	mu       sync.Mutex
+	ended    []fdbmodel.Completion
+	inFlight int
+	closed   bool
+	news     *sync.Cond
+	landed   chan struct{} // a transaction ended
+}
+
+func newEndings() *endings {
+	e := &endings{landed: make(chan struct{}, 1)}
+	e.news = sync.NewCond(&e.mu)
+	return e
+}
+
+// put queues a completion for the store.
+func (l *life) put(c fdbmodel.Completion) {
+	e := l.endings
+	e.mu.Lock()
+	e.ended = append(e.ended, c)
+	wake := e.due()
+	e.mu.Unlock()
+	if wake {
+		e.news.Signal()
+	}
+}
+
+// due tells whether a transaction should begin now. It is called under mu.
+func (e *endings) due() bool {
+	return len(e.ended) > 0 && (e.inFlight == 0 || e.inFlight < finishers && len(e.ended) >= secondBatch)
+}
+
+// await returns the next batch, and nil when the endings are closed.
+func (e *endings) await() []fdbmodel.Completion {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for !e.closed && !e.due() {
+		e.news.Wait()
+	}
+	if e.closed {
+		return nil
+	}
+	return e.batch()
+}
+
+// batch takes one transaction's worth. It is called under mu.
+func (e *endings) batch() []fdbmodel.Completion {
+	n := min(len(e.ended), fdbmodel.MaxFinish)
+	batch := e.ended[:n:n]
+	if e.ended = e.ended[n:]; len(e.ended) == 0 {
+		e.ended = nil
+	}
+	if n > 0 {
+		e.inFlight++
+	}
+	return batch
+}
+
+// done takes back what could not be written.
+func (e *endings) done(rest []fdbmodel.Completion) {
+	e.mu.Lock()
+	if len(rest) > 0 {
+		e.ended = append(rest, e.ended...)
+	}
+	e.inFlight--
+	wake := e.due()
+	e.mu.Unlock()
+	if wake {
+		e.news.Signal()
+	}
+	signal(e.landed)
+}
+
+// backlog is how many completions are neither written nor on their way.
+func (e *endings) backlog() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.ended)
+}
+
+// open is how many completions and transactions there are.
+func (e *endings) open() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.ended) + e.inFlight
+}
+
+func (e *endings) close() {
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
+	e.news.Broadcast()
+}
+
+// finishLoop writes completions as they come, until the endings are closed.
+func (l *life) finishLoop(ctx context.Context) error {
+	for {
+		batch := l.endings.await()
+		if batch == nil {
+			return nil
+		}
+		err := l.worker.gate.pass(ctx)
+		rest := batch
+		if err == nil {
+			rest, err = l.finish(ctx, batch)
+		}
+		l.endings.done(rest)
+		if len(rest) == 0 {
+			signal(l.worker.slots.hungry)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// finish writes completions and returns those that could not be. A record that
+// can't be written costs its own future only.
+func (l *life) finish(ctx context.Context, batch []fdbmodel.Completion) ([]fdbmodel.Completion, error) {
+	outcomes, err := l.reg.Finish(ctx, batch)
+	l.tally(batch[:len(outcomes)], outcomes)
+	batch = batch[len(outcomes):]
+	switch {
+	case err == nil:
+		return nil, nil
+	case ctx.Err() != nil || isFatal(err) || kv.Retryable(err):
+		return batch, err
+	case len(batch) == 1:
+		l.worker.options.Logger.Error("the end of a future can't be written", "future", batch[0].Future.ID, "error", err)
+		return nil, nil
+	}
+	half := len(batch) / 2
+	rest, err := l.finish(ctx, batch[:half])
+	if err != nil {
+		return append(rest, batch[half:]...), err
+	}
+	return l.finish(ctx, batch[half:])
+}
+
+// flush writes everything in the caller.
+func (l *life) flush(ctx context.Context) error {
+	for {
+		l.endings.mu.Lock()
+		batch := l.endings.batch()
+		l.endings.mu.Unlock()
+		if len(batch) == 0 {
+			return nil
+		}
+		rest, err := l.finish(ctx, batch)
+		l.endings.done(rest)
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// isFatal tells whether the store is gone for this process.
+func isFatal(err error) bool {
+	return errors.Is(err, kv.ErrClosed) || errors.Is(err, kv.ErrStoreFailed)
+}
+
+func (l *life) tally(batch []fdbmodel.Completion, outcomes []fdbmodel.Outcome) {
+	s := &l.worker.stats
+	for i, o := range outcomes {
+		switch c := &batch[i]; {
+		case o == fdbmodel.Lost:
+			s.lost.Add(1)
+			l.worker.options.Logger.Warn("a future was no longer held when it ended", "future", c.Future.ID)
+		case c.Result != nil:
+			s.ran.Add(1)
+		case c.Exception != nil:
+			s.failed.Add(1)
+		case c.PutBack:
+			s.putBack.Add(1)
+		default:
+			s.relinquished.Add(1)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+)
+
+// Causes that end a function's context.
+var (
+	// ErrCancelled is the cause when somebody wants the future no more.
+	ErrCancelled = errors.New("workers: the future was cancelled")
+	// ErrStopping is the cause when the worker stops before the function ended.
+	ErrStopping = errors.New("workers: the worker stops")
+	// ErrTimeout is the cause when the function ran longer than its timeout. It
+	// is context.DeadlineExceeded as well.
+	ErrTimeout = fmt.Errorf("workers: the timeout has passed: %w", context.DeadlineExceeded)
+)
+
+// Info is what a function can learn of its own run.
+type Info struct {
+	ID fdbmodel.ID
+	// Attempt counts from 1. A claim that ended with the death of its worker is
+	// none.
+	Attempt int
+	// Token is the fence of the claim: no later run of the future has the same.
+	Token fdbmodel.Token
+	// Worker is the id of the worker's present membership.
+	Worker fdbmodel.WorkerID
+}
+
+type infoKey struct{}
+
+// InfoFrom returns what a function's context knows of its run.
+func InfoFrom(ctx context.Context) (Info, bool) {
+	info, ok := ctx.Value(infoKey{}).(Info)
+	return info, ok
+}
+
+// job is a claimed future on its way through the worker.
+type job struct {
+	life    *life
+	future  fdbmodel.ClaimedFuture
+	claimed time.Time
+
+	// Set when it starts.
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	started  time.Time
+	deadline time.Time // zero without a timeout
+	at       int       // place among the deadlines
+
+	settled atomic.Bool
+}
+
+func (j *job) requirements() fdbmodel.Requirements {
+	if j.future.Spec == nil {
+		return fdbmodel.Requirements{}
+	}
+	return j.future.Spec.Requirements
+}
+
+// start makes the function's context.
+func (j *job) start(now time.Time) {
+	j.ctx, j.cancel = context.WithCancelCause(j.life.values)
+	j.started = now
+	if spec := j.future.Spec; spec != nil && spec.Timeout > 0 {
+		j.deadline = now.Add(spec.Timeout)
+	}
+	if j.future.Cancel != nil {
+		j.cancel(ErrCancelled)
+	}
+}
+
+// settle decides how the claim ends, and tells whether it did: whoever comes
+// first decides.
+func (j *job) settle(c fdbmodel.Completion) bool {
+	if !j.settled.CompareAndSwap(false, true) {
+		return false
+	}
+	j.life.put(c)
+	return true
+}
+
+// drop makes whatever the job comes to count for nothing.
+func (j *job) drop() bool { return j.settled.CompareAndSwap(false, true) }
+
+func (j *job) relinquish() bool {
+	return j.settle(fdbmodel.Completion{Future: &j.future, Relinquish: true})
+}
+
+// overdue is how an attempt ends that ran longer than it may.
+func (j *job) overdue() fdbmodel.Completion {
+	return fdbmodel.Completion{Future: &j.future, Exception: &fdbmodel.Exception{
+		Kind: fdbmodel.KindTimeout, Message: fmt.Sprintf("ran longer than its timeout of %v", j.future.Spec.Timeout),
+	}}
+}
+
+// jobContext is what a function gets.
+type jobContext struct {
+	context.Context
+	job *job
+}
+
+// Deadline implements context.Context, by the cluster's clock.
+func (c jobContext) Deadline() (time.Time, bool) { return c.job.deadline, !c.job.deadline.IsZero() }
+
+// Value implements context.Context.
+func (c jobContext) Value(key any) any {
+	if key != (infoKey{}) {
+		return c.Context.Value(key)
+	}
+	f := &c.job.future
+	return Info{ID: f.ID, Attempt: f.Attempt(), Token: f.Token, Worker: f.Token.Worker}
+}

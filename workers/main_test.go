@@ -1,0 +1,223 @@
+package workers
+
+import (
+	"context"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/internal/clock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// long tells whether the long variant of the tests was asked for.
+func long() bool { return os.Getenv("FUTURA_LONG") == "1" }
+
+// bed is a cluster in memory.
+type bed struct {
+	t       testing.TB
+	ctx     context.Context
+	db      *embedded.Store
+	cluster *fdbmodel.Cluster
+	clock   *clock.Virtual // nil on the machine's clock
+}
+
+func newBed(t testing.TB, config fdbmodel.Config, clk *clock.Virtual) *bed {
+	b := &bed{t: t, ctx: context.Background(), db: embedded.OpenMemory(embedded.Options{}), clock: clk}
+	t.Cleanup(func() { require.NoError(t, b.db.Close()) })
+	o := fdbmodel.Options{Config: config}
+	if clk != nil {
+		o.Clock = clk
+	}
+	var err error
+	b.cluster, err = fdbmodel.Open(b.ctx, b.db, "test", o)
+	require.NoError(t, err)
+	return b
+}
+
+// virtualBed is one on a clock that the test moves.
+func virtualBed(t testing.TB) *bed { return newBed(t, fdbmodel.Config{}, clock.NewVirtual(epoch)) }
+
+func realBed(t testing.TB) *bed {
+	return newBed(t, fdbmodel.Config{Heartbeat: 100 * time.Millisecond, DeadAfter: 2 * time.Second}, nil)
+}
+
+func (b *bed) submit(subs ...fdbmodel.Submission) []fdbmodel.ID {
+	answers, err := b.cluster.Submit(b.ctx, subs)
+	require.NoError(b.t, err)
+	ids := make([]fdbmodel.ID, len(answers))
+	for i := range answers {
+		ids[i] = answers[i].ID
+	}
+	return ids
+}
+
+func (b *bed) one(function string, change ...func(*fdbmodel.Submission)) fdbmodel.ID {
+	return b.submit(b.describe(function, change...))[0]
+}
+
+func (b *bed) describe(function string, change ...func(*fdbmodel.Submission)) fdbmodel.Submission {
+	s := fdbmodel.Submission{Spec: fdbmodel.Spec{Function: function}}
+	for _, f := range change {
+		f(&s)
+	}
+	return s
+}
+
+func (b *bed) many(n int, function string) []fdbmodel.ID {
+	subs := make([]fdbmodel.Submission, n)
+	for i := range subs {
+		subs[i] = b.describe(function)
+	}
+	return b.submit(subs...)
+}
+
+func (b *bed) row(id fdbmodel.ID) fdbmodel.Row {
+	row, err := b.cluster.Get(b.ctx, id)
+	require.NoError(b.t, err)
+	return row
+}
+
+// awaitBound is when a test gives up waiting for something that must come.
+const awaitBound = 60 * time.Second
+
+// await looks until done, and moves a virtual clock meanwhile, a twentieth of a
+// heartbeat at a time.
+func (b *bed) await(what string, done func() bool) {
+	b.t.Helper()
+	give := time.NewTimer(awaitBound)
+	defer give.Stop()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-give.C:
+			require.FailNow(b.t, "did not come: "+what)
+		case <-tick.C:
+		}
+		if b.clock != nil {
+			b.clock.Advance(b.cluster.Config().Heartbeat / 20)
+		}
+	}
+}
+
+// awaitOver waits until all ids are realized or failed.
+func (b *bed) awaitOver(ids ...fdbmodel.ID) {
+	b.t.Helper()
+	b.await("the end of all futures", func() bool {
+		for len(ids) > 0 {
+			row, err := b.cluster.Get(b.ctx, ids[0])
+			require.NoError(b.t, err)
+			if !row.State().Terminal() {
+				return false
+			}
+			ids = ids[1:]
+		}
+		return true
+	})
+}
+
+func (b *bed) counts() map[fdbmodel.State]int64 {
+	counts, err := b.cluster.Counts(b.ctx)
+	require.NoError(b.t, err)
+	sums := map[fdbmodel.State]int64{}
+	for k, n := range counts {
+		sums[k.State] += n
+	}
+	return sums
+}
+
+func (b *bed) member(id fdbmodel.WorkerID) (fdbmodel.Member, bool) {
+	members, err := b.cluster.Workers(b.ctx)
+	require.NoError(b.t, err)
+	for _, m := range members {
+		if m.ID == id {
+			return m, true
+		}
+	}
+	return fdbmodel.Member{}, false
+}
+
+// running is a worker that runs.
+type running struct {
+	*Worker
+	bed  *bed
+	stop context.CancelFunc
+	once sync.Once
+	done chan struct{}
+	err  error
+}
+
+func (b *bed) start(o Options, functions map[string]Function) *running {
+	b.t.Helper()
+	w, err := New(b.cluster, o)
+	require.NoError(b.t, err)
+	for name, fn := range functions {
+		require.NoError(b.t, w.Register(name, fn))
+	}
+	ctx, stop := context.WithCancel(b.ctx)
+	r := &running{Worker: w, bed: b, stop: stop, done: make(chan struct{})}
+	go func() {
+		r.err = w.Run(ctx)
+		close(r.done)
+	}()
+	b.t.Cleanup(func() { r.end() })
+	select {
+	case <-w.Ready():
+	case <-r.done:
+		require.NoError(b.t, r.err)
+	}
+	return r
+}
+
+// end stops the worker and waits for it.
+func (r *running) end() {
+	r.stop()
+	r.bed.await("the end of a worker", func() bool {
+		select {
+		case <-r.done:
+			return true
+		default:
+			return false
+		}
+	})
+	r.once.Do(func() { require.NoError(r.bed.t, r.err) })
+}
+
+func echo(_ context.Context, args []byte) ([]byte, error) { return args, nil }
+
+// blocker is a function that begins, and ends when it is told to or, if heeds is
+// set, when its context does.
+type blocker struct {
+	began chan Info
+	end   chan struct{}
+	heeds bool
+}
+
+func newBlocker(heeds bool) *blocker {
+	return &blocker{began: make(chan Info, 1000), end: make(chan struct{}), heeds: heeds}
+}
+
+func (b *blocker) run(ctx context.Context, _ []byte) ([]byte, error) {
+	info, _ := InfoFrom(ctx)
+	b.began <- info
+	var done <-chan struct{}
+	if b.heeds {
+		done = ctx.Done()
+	}
+	select {
+	case <-b.end:
+		return []byte("ended"), nil
+	case <-done:
+		return nil, context.Cause(ctx)
+	}
+}

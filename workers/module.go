@@ -1,0 +1,75 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/futura-run/futura/fdbmodel"
+)
+
+const modulePrefix = "wasm:"
+
+func isModule(function string) bool { return strings.HasPrefix(function, modulePrefix) }
+
+// executeModule runs a WASM module.
+func (w *Worker) executeModule(j *job, args []byte) fdbmodel.Completion {
+	f := &j.future
+	cid, method, _ := strings.Cut(strings.TrimPrefix(f.Spec.Function, modulePrefix), "/")
+	var missing atomic.Pointer[error]
+	out, err := runModule(jobContext{j.ctx, j}, w.options.Modules, ModuleCall{
+		CID: cid, Method: method, Argv: f.Spec.Argv, Env: f.Spec.Env, Stdin: args, Timeout: f.Spec.Timeout,
+		MemoryLimit: f.Spec.Requirements.RAM,
+		Load: func(ctx context.Context) ([]byte, error) {
+			module, err := w.cluster.GetModule(ctx, cid)
+			if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, fdbmodel.ErrBadRecord) {
+				missing.Store(&err)
+			}
+			return module, err
+		},
+	})
+	failed := err != nil || out.Kind != ""
+	switch cause := context.Cause(j.ctx); {
+	case failed && cause != nil:
+		return fdbmodel.Completion{Future: f, Relinquish: true}
+	case failed && missing.Load() != nil:
+		out.Kind, out.Message = fdbmodel.KindUnloadable, (*missing.Load()).Error()
+	case err != nil:
+		w.options.Logger.Warn("a module could not be run here", "future", f.ID, "error", err)
+		return fdbmodel.Completion{Future: f, PutBack: true}
+	}
+	if out.Kind != "" {
+		return w.moduleFailure(j, &out)
+	}
+	return w.success(j, fdbmodel.Result{
+		Codec: fdbmodel.CodecRaw, Value: out.Stdout, Stderr: out.Stderr, ExitCode: out.ExitCode, Truncated: out.Truncated,
+	})
+}
+
+// runModule keeps a runner's panic to the call.
+func runModule(ctx context.Context, r ModuleRunner, call ModuleCall) (out ModuleOutcome, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			out = ModuleOutcome{Kind: fdbmodel.KindPanic, Message: fmt.Sprintf("the module's runner panicked: %v", p)}
+		}
+	}()
+	return r.Run(ctx, call)
+}
+
+// moduleFailure keeps the streams of a failed attempt: the beginning of the
+// output, the end of the errors.
+func (w *Worker) moduleFailure(j *job, out *ModuleOutcome) fdbmodel.Completion {
+	e := &fdbmodel.Exception{
+		Kind: out.Kind, Message: out.Message, ExitCode: out.ExitCode, Truncated: out.Truncated, Stdout: out.Stdout,
+	}
+	if len(e.Stdout) > fdbmodel.MaxResultInline {
+		e.Stdout, e.Truncated = e.Stdout[:fdbmodel.MaxResultInline], true
+	}
+	var err error
+	if e.Stderr, e.StderrRef, err = w.placeStderr(j, out.Stderr, &e.Truncated); err != nil {
+		return w.unwritten(j, err)
+	}
+	return fdbmodel.Completion{Future: &j.future, Exception: e}
+}

@@ -1,0 +1,253 @@
+package workers
+
+import (
+	"sync"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/internal/clock"
+)
+
+// Bounds of what is claimed ahead of the slots.
+const (
+	aheadTime = 20 * time.Millisecond // as much work as that
+	aheadMax  = 2 * fdbmodel.MaxClaim
+)
+
+// slots are where jobs run, and what waits for them. They outlive memberships:
+// a function that does not heed its context uses its slot and resources until
+// it returns, whatever became of its claim.
+type slots struct {
+	clock    clock.Clock
+	capacity fdbmodel.Resources
+
+	mu       sync.Mutex
+	wake     *sync.Cond // queue, free or closed changed
+	queue    []*job     // claimed and not started, oldest first
+	running  map[*job]struct{}
+	free     fdbmodel.Resources // what no running job uses
+	pace     time.Duration      // moving average of a run
+	closed   bool
+	claiming bool                     // a claim is under way
+	early    map[fdbmodel.ID]struct{} // cancels that came before their claim did
+	waiting  bool                     // the claimer waits for what is used
+
+	hungry   chan struct{} // there is room, or more is free
+	returned chan struct{} // a function returned
+}
+
+func newSlots(clk clock.Clock, capacity fdbmodel.Resources) *slots {
+	s := &slots{
+		clock: clk, capacity: capacity, free: capacity, running: map[*job]struct{}{}, early: map[fdbmodel.ID]struct{}{},
+		hungry: make(chan struct{}, 1), returned: make(chan struct{}, 1),
+	}
+	s.wake = sync.NewCond(&s.mu)
+	return s
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// ahead is how many claimed futures may wait for a slot. Long functions, and
+// those of an unknown length, have none waiting for them: other workers may be
+// free to run those. It is called under mu.
+func (s *slots) ahead() int {
+	if s.pace <= 0 {
+		return 0
+	}
+	return min(int(aheadTime/s.pace)*s.capacity.Slots, aheadMax)
+}
+
+// room is how many futures to claim now: enough to refill what may wait, once
+// half of that has gone. It is called under mu.
+func (s *slots) room() int {
+	ahead := s.ahead()
+	room := max(0, s.free.Slots) + ahead - len(s.queue)
+	if s.closed || len(s.queue) > ahead/2 || room <= 0 {
+		return 0
+	}
+	return min(room, fdbmodel.MaxClaim)
+}
+
+// request says what to claim now; Max is 0 for nothing. What waits in the queue
+// counts as used.
+func (s *slots) request() fdbmodel.ClaimRequest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	free, n := s.free, s.room()
+	for _, j := range s.queue {
+		free = free.Take(j.requirements())
+	}
+	all := s.capacity
+	s.waiting = n == 0 || free.CPU < all.CPU || free.RAM < all.RAM || free.GPU < all.GPU
+	s.claiming = n > 0
+	free.Slots = n
+	return fdbmodel.ClaimRequest{Free: free, Max: n}
+}
+
+// admit queues what a claim took. It returns what nobody wants any more.
+func (s *slots) admit(l *life, futures []fdbmodel.ClaimedFuture) (unwanted []*job) {
+	now := s.clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.claiming = false
+	for i := range futures {
+		j := &job{life: l, future: futures[i], claimed: now}
+		if _, cancelled := s.early[j.future.ID]; cancelled || j.future.Cancel != nil || l.closing.Load() {
+			unwanted = append(unwanted, j)
+			continue
+		}
+		s.queue = append(s.queue, j)
+	}
+	clear(s.early)
+	switch len(s.queue) {
+	case 0:
+	case 1:
+		s.wake.Signal()
+	default:
+		s.wake.Broadcast()
+	}
+	return unwanted
+}
+
+// take waits for the next job that fits into what is free. It returns nil when
+// the slots are closed.
+func (s *slots) take() *job {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !s.closed {
+		if j := s.pick(); j != nil {
+			return j
+		}
+		s.wake.Wait()
+	}
+	return nil
+}
+
+// tryTake is take without waiting.
+func (s *slots) tryTake() *job {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pick()
+}
+
+// pick is called under mu.
+func (s *slots) pick() *job {
+	for i, j := range s.queue {
+		q := j.requirements()
+		if !s.free.Fit(q) {
+			continue
+		}
+		if i == 0 {
+			s.queue[0] = nil
+			s.queue = s.queue[1:]
+		} else {
+			s.queue = append(s.queue[:i], s.queue[i+1:]...)
+		}
+		s.free = s.free.Take(q)
+		j.start(s.clock.Now())
+		s.running[j] = struct{}{}
+		s.feed()
+		return j
+	}
+	return nil
+}
+
+// feed wakes the claimer if it waits for room and there is some. It is called
+// under mu.
+func (s *slots) feed() {
+	if s.waiting && s.room() > 0 {
+		s.waiting = false
+		signal(s.hungry)
+	}
+}
+
+// giveBack frees what a function used that has returned.
+func (s *slots) giveBack(j *job, took time.Duration) {
+	s.mu.Lock()
+	delete(s.running, j)
+	s.free = s.free.Give(j.requirements())
+	s.pace += (max(took, time.Microsecond) - s.pace) / 8
+	s.pace = max(s.pace, 1)
+	s.feed()
+	// The slot itself looks next. Another may have waited for the resources.
+	if q := j.requirements(); len(s.queue) > 0 && (q.CPU > 0 || q.RAM > 0 || q.GPU > 0) {
+		s.wake.Broadcast()
+	}
+	s.mu.Unlock()
+	signal(s.returned)
+}
+
+// cancel ends the context of a future that somebody wants no more, or takes it
+// out of the queue and returns it.
+func (s *slots) cancel(id fdbmodel.ID) *job {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, j := range s.queue {
+		if j.future.ID == id {
+			s.queue = append(s.queue[:i], s.queue[i+1:]...)
+			return j
+		}
+	}
+	for j := range s.running {
+		if j.future.ID == id && !j.settled.Load() {
+			j.cancel(ErrCancelled)
+			return nil
+		}
+	}
+	if s.claiming {
+		s.early[id] = struct{}{}
+	}
+	return nil
+}
+
+// stale takes out of the queue what has waited since before limit.
+func (s *slots) stale(limit time.Time) []*job {
+	return s.unqueue(func(j *job) bool { return j.claimed.Before(limit) })
+}
+
+func (s *slots) unqueue(which func(*job) bool) (out []*job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var kept []*job
+	for _, j := range s.queue {
+		if which(j) {
+			out = append(out, j)
+		} else {
+			kept = append(kept, j)
+		}
+	}
+	s.queue = kept
+	return out
+}
+
+// runningOf returns what runs of a membership and is not settled.
+func (s *slots) runningOf(l *life) (jobs []*job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for j := range s.running {
+		if j.life == l && !j.settled.Load() {
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs
+}
+
+// status returns what is free, and how many futures run and wait.
+func (s *slots) status() (free fdbmodel.Resources, running, waiting int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.free, len(s.running), len(s.queue)
+}
+
+// close lets the slots end after what they run.
+func (s *slots) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.wake.Broadcast()
+}
