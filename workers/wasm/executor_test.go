@@ -22,28 +22,27 @@ import (
 func TestFunctionGetsItsInvocation(t *testing.T) {
 	t.Parallel()
 	module := goFunction(t, examples+"echo")
-	inBoth(t, Config{}, func(t *testing.T, e *Executor) {
-		inv := of("echo", module)
-		inv.Args = []string{"first", "", "two words", "ünï"}
-		inv.Env = map[string]string{"B": "2", "A": "1=1", "EMPTY": ""}
-		inv.Stdin = []byte("from\x00stdin")
-		out, err := e.Run(context.Background(), inv)
-		require.NoError(t, err)
-		require.Equal(t, `arg "first"`+"\n"+`arg ""`+"\n"+`arg "two words"`+"\n"+`arg "ünï"`+"\n"+
-			`env "A=1=1"`+"\n"+`env "B=2"`+"\n"+`env "EMPTY="`+"\nfrom\x00stdin", string(out.Stdout))
-		require.Empty(t, out.Stderr)
-		require.Zero(t, out.ExitCode)
-		require.Positive(t, out.Duration)
-		require.GreaterOrEqual(t, out.PeakMemory, int64(mebibyte))
+	e := newExecutor(t, Config{Isolation: IsolationProcess})
+	inv := of("echo", module)
+	inv.Args = []string{"first", "", "two words", "ünï"}
+	inv.Env = map[string]string{"B": "2", "A": "1=1", "EMPTY": ""}
+	inv.Stdin = []byte("from\x00stdin")
+	out, err := e.Run(context.Background(), inv)
+	require.NoError(t, err)
+	require.Equal(t, `arg "first"`+"\n"+`arg ""`+"\n"+`arg "two words"`+"\n"+`arg "ünï"`+"\n"+
+		`env "A=1=1"`+"\n"+`env "B=2"`+"\n"+`env "EMPTY="`+"\nfrom\x00stdin", string(out.Stdout))
+	require.Empty(t, out.Stderr)
+	require.Zero(t, out.ExitCode)
+	require.Positive(t, out.Duration)
+	require.GreaterOrEqual(t, out.PeakMemory, int64(mebibyte))
 
-		inv.Args = []string{"exit=7", "x"}
-		inv.Env, inv.Stdin = nil, nil
-		out, err = e.Run(context.Background(), inv)
-		requireKind(t, KindExit, err)
-		require.Equal(t, 7, out.ExitCode)
-		require.Equal(t, `arg "x"`+"\n", string(out.Stdout))
-		require.Equal(t, "echo: asked to end with 7\n", string(out.Stderr))
-	})
+	inv.Args = []string{"exit=7", "x"}
+	inv.Env, inv.Stdin = nil, nil
+	out, err = e.Run(context.Background(), inv)
+	requireKind(t, KindExit, err)
+	require.Equal(t, 7, out.ExitCode)
+	require.Equal(t, `arg "x"`+"\n", string(out.Stdout))
+	require.Equal(t, "echo: asked to end with 7\n", string(out.Stderr))
 }
 
 func TestCountlinesCountsAsItsPackageDoes(t *testing.T) {

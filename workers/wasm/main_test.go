@@ -13,6 +13,9 @@ import (
 	"go.uber.org/goleak"
 )
 
+// long turns on what takes many seconds.
+var long = os.Getenv("FUTURA_LONG") == "1"
+
 // testDir is for what all tests share: built functions and compiled code.
 var testDir string
 
