@@ -13,6 +13,7 @@ type assembler struct {
 	maxPages  int // 0 for no limit
 	tables    [][2]uint32
 	data      map[uint32]string
+	start     []byte   // number of the function to call at the start, or nil
 	sections  [][]byte // further ones, behind all others
 }
 
@@ -106,6 +107,9 @@ func (a assembler) module() []byte {
 		exports = append(exports, append(append(named("memory"), 2), 0))
 	}
 	add(sectionExport, exports)
+	if a.start != nil {
+		module = append(module, rawSection(sectionStart, a.start)...)
+	}
 	add(sectionCode, bodies)
 	add(sectionData, data)
 	return append(module, bytes.Join(a.sections, nil)...)

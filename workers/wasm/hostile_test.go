@@ -15,11 +15,13 @@ func TestFunctionsThatDoNotEnd(t *testing.T) {
 	t.Parallel()
 	poll := wasiImport("poll_oneoff", 4)
 	modules := map[string][]byte{
-		"tight loop":      printingThen("here", endless()).module(),
-		"loop of sleeps":  printingThen("here", endless(sleeping(1)), poll).module(),
-		"one sleep":       printingThen("here", code(sleeping(1), endless()), poll).module(),
-		"loop of calls":   printingThen("here", endless(constant(0), constant(0), callTo(1), drop), wasiImport("args_get", 2)).module(),
-		"loop of random":  printingThen("here", endless(constant(0), constant(65536), callTo(1), drop), wasiImport("random_get", 2)).module(),
+		"tight loop":     printingThen("here", endless()).module(),
+		"loop of sleeps": printingThen("here", endless(sleeping(1)), poll).module(),
+		"one sleep":      printingThen("here", code(sleeping(1), endless()), poll).module(),
+		"loop of calls": printingThen("here",
+			endless(constant(0), constant(0), callTo(1), drop), wasiImport("args_get", 2)).module(),
+		"loop of random": printingThen("here",
+			endless(constant(0), constant(65536), callTo(1), drop), wasiImport("random_get", 2)).module(),
 		"loop at start":   starting(1, endless()).module(),
 		"flood of stderr": printing(2, 1<<30, strings.Repeat("e", 1000)),
 	}
@@ -94,15 +96,19 @@ func TestFunctionsThatEatMemory(t *testing.T) {
 func TestFunctionsThatFail(t *testing.T) {
 	t.Parallel()
 	recursion := assembler{pages: 1, functions: []function{{export: "_start", body: callTo(0)}}}
-	trapAtStart := starting(1, unreachable)
-	trapAtStart.functions = append(trapAtStart.functions, function{body: unreachable})
-	exits := starting(1, code(constant(300), callTo(0)), importedFunction{module: wasiModule, name: "proc_exit", parameters: 1})
-	exitsWell := starting(1, code(constant(0), callTo(0), unreachable),
-		importedFunction{module: wasiModule, name: "proc_exit", parameters: 1})
-	renumbers := starting(1, code(constant(1), constant(1<<31-1), callTo(0), constant(58), []byte{0x47, 0x04, 0x40}, unreachable,
-		[]byte{0x0b}), wasiImport("fd_renumber", 2))
-	polls := starting(1, code(constant(0), constant(0), constant(1<<28), constant(0), callTo(0), drop), wasiImport("poll_oneoff", 4))
-	tables := starting(1, code(nullFunc, constant(1<<30), growTable, constant(-1), []byte{0x47, 0x04, 0x40}, unreachable, []byte{0x0b}))
+	exit := importedFunction{module: wasiModule, name: "proc_exit", parameters: 1}
+	exits := starting(1, code(constant(300), callTo(0)), exit)
+	exitsWell := starting(1, code(constant(0), callTo(0), unreachable), exit)
+	trapsAtStart := assembler{pages: 1, functions: []function{{export: "_start", body: unreachable}}, start: []byte{0}}
+	exitsAtStart := exits
+	exitsAtStart.start = []byte{1}
+	trapUnless := func(value int32) []byte {
+		return code(constant(value), []byte{0x47, 0x04, 0x40}, unreachable, []byte{0x0b})
+	}
+	renumbers := starting(1, code(constant(1), constant(1<<31-1), callTo(0), trapUnless(58)), wasiImport("fd_renumber", 2))
+	polls := starting(1, code(constant(0), constant(0), constant(1<<28), constant(0), callTo(0), drop),
+		wasiImport("poll_oneoff", 4))
+	tables := starting(1, code(nullFunc, constant(1<<30), growTable, trapUnless(-1)))
 	tables.tables = [][2]uint32{{10, 1<<32 - 1}}
 	inBoth(t, Config{MaxOutput: 100_000}, func(t *testing.T, e *Executor) {
 		for name, test := range map[string]struct {
@@ -114,6 +120,8 @@ func TestFunctionsThatFail(t *testing.T) {
 			"out of bounds":      {starting(1, code(constant(-8), load32, drop)).module(), KindPanic, "out of bounds"},
 			"recursion":          {recursion.module(), KindPanic, "stack overflow"},
 			"exit code":          {exits.module(), KindExit, "300"},
+			"trap at start":      {trapsAtStart.module(), KindPanic, "unreachable"},
+			"exit at start":      {exitsAtStart.module(), KindExit, "300"},
 			"exit code 0":        {exitsWell.module(), "", ""},
 			"flood of output":    {printing(1, 1<<30, strings.Repeat("o", 1000)), KindTooLarge, "100000"},
 			"all that is lawful": {printing(1, 100, strings.Repeat("o", 1000)), "", ""},
