@@ -258,13 +258,14 @@ func TestMistakesWriteNothing(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	c := newClient(t, newMemory())
+	oversize := make([]byte, fdbmodel.MaxArgs+1)
 	for name, task := range map[string]struct {
 		task futures.Task
 		want error
 	}{
 		"no function":      {futures.Task{}, fdbmodel.ErrBadName},
 		"unknown module":   {futures.Task{Function: "wasm:nothing"}, fdbmodel.ErrNotFound},
-		"oversize":         {futures.Task{Function: "go:upper", Args: make([]byte, fdbmodel.MaxArgs+1)}, fdbmodel.ErrTooLarge},
+		"oversize":         {futures.Task{Function: "go:upper", Args: oversize}, fdbmodel.ErrTooLarge},
 		"bad queue":        {futures.Task{Function: "go:upper", Queue: "a b"}, fdbmodel.ErrBadName},
 		"negative timeout": {futures.Task{Function: "go:upper", Timeout: -1}, fdbmodel.ErrBadSpec},
 	} {

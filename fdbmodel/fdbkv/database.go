@@ -24,6 +24,10 @@ type Database struct {
 	running sync.WaitGroup      // one for each wait and each watch
 }
 
+func newDatabase(native fdb.Database) *Database {
+	return &Database{native: native, waits: map[*tx]int{}, watches: map[*watch]struct{}{}}
+}
+
 // Begin implements kv.Database.
 func (d *Database) Begin(o kv.Options) kv.Tx {
 	native, err := d.native.CreateTransaction()

@@ -58,7 +58,7 @@ func Open(ctx context.Context, clusterFile string, o Options) (*Database, error)
 	if err != nil {
 		return nil, err
 	}
-	db := &Database{native: native, waits: map[*tx]int{}, watches: map[*watch]struct{}{}}
+	db := newDatabase(native)
 	if err := db.probe(ctx, file, o.ConnectTimeout); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

@@ -125,8 +125,9 @@ func TestImportsFollowTheTable(t *testing.T) {
 func TestImportTableIsSound(t *testing.T) {
 	t.Parallel()
 	owners := map[string][]string{
-		wazero: {"workers/wasm"}, bindings: {"fdbmodel/fdbkv", "internal/fdbtest"}, pebble: {"fdbmodel/embedded"},
-		btree: {"fdbmodel/embedded"}, huma: {"futures/httpapi"}, cobra: {"cmd/futura"}, koanf: {"cmd/futura"},
+		wazero: {"workers/wasm"}, bindings: {"fdbmodel/fdbkv", "internal/fdbtest"},
+		pebble: {"fdbmodel/embedded", "internal/sim"},
+		btree:  {"fdbmodel/embedded"}, huma: {"futures/httpapi"}, cobra: {"cmd/futura"}, koanf: {"cmd/futura"},
 		progressbar: {"cmd/futura"}, libp2p: nil,
 	}
 	for other, want := range owners {
