@@ -81,7 +81,7 @@ func (c *Cluster) change(ctx context.Context, id ID, e Event) (outcome Outcome, 
 			return err
 		}
 		after, outcome = Next(row, e)
-		if s := after.State(); tx.MaybeCommitted && e.Kind == EventRetry && (s == Ready || s == Claimed) {
+		if s := row.State(); tx.MaybeCommitted && e.Kind == EventRetry && (s == Ready || s == Claimed) {
 			outcome = Already
 		}
 		if outcome == Refused || outcome == Already {

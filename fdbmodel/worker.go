@@ -42,13 +42,16 @@ func (c *Cluster) Register(ctx context.Context, info WorkerInfo) (*Registration,
 	}
 	var before WorkerID
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-register"}, func(tx kv.Attempt) error {
-		before = ""
+		// What an attempt that may have landed found at the address stays found.
+		if !tx.MaybeCommitted {
+			before = ""
+		}
 		if info.Address != "" {
 			value, err := tx.Get(c.keys.address(info.Address)).Wait(ctx)
 			if err != nil {
 				return err
 			}
-			if w := WorkerID(value); w != info.ID {
+			if w := WorkerID(value); w != "" && w != info.ID {
 				before = w
 			}
 			tx.Set(c.keys.address(info.Address), []byte(info.ID))

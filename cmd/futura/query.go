@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -204,4 +205,45 @@ func (a *app) workersCommand() *cobra.Command {
 			})
 		},
 	}
+}
+
+func (a *app) checkCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "check", Short: "Check every invariant of the cluster", Args: exactly(0),
+		Long: "check reads the whole cluster and names each invariant that does not hold, with its keys. It ends with 1\n" +
+			"if there is one.",
+		Example: "  futura check\n  futura check --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.open(cmd.Context(), func(c *futures.Client) error {
+				report, err := c.Cluster().Check(cmd.Context(), fdbmodel.CheckOptions{})
+				if err != nil {
+					return err
+				}
+				if a.json {
+					err = a.printJSON(&report)
+				} else {
+					err = a.printCheck(&report)
+				}
+				if err == nil && len(report.Problems) > 0 {
+					err = errBroken
+				}
+				return err
+			})
+		},
+	}
+}
+
+// errBroken is returned when an invariant does not hold.
+var errBroken = errors.New("the cluster has problems")
+
+func (a *app) printCheck(r *fdbmodel.CheckReport) error {
+	for _, p := range r.Problems {
+		fmt.Fprintf(a.out, "%s: %s\n", p.Invariant, p.Text)
+		for _, key := range p.Keys {
+			fmt.Fprintf(a.out, "    %s\n", key)
+		}
+	}
+	_, err := fmt.Fprintf(a.out, "%d futures, %d keys, %d problems, %d reaps pending\n",
+		r.Futures, r.Keys, len(r.Problems), r.Pending)
+	return err
 }

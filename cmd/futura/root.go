@@ -71,7 +71,7 @@ func exitCode(ctx context.Context, err error) int {
 		return exitNotFound
 	case errors.Is(err, context.DeadlineExceeded):
 		return exitTimeout
-	case errors.Is(err, futures.ErrFailed), errors.Is(err, errDiffers):
+	case errors.Is(err, futures.ErrFailed), errors.Is(err, errDiffers), errors.Is(err, errBroken):
 		return exitFailed
 	default:
 		return exitStore
@@ -94,7 +94,7 @@ func (a *app) root() *cobra.Command {
 		"the cluster (FUTURA_CLUSTER)")
 	flags.BoolVar(&a.json, "json", false, "print one JSON object or array")
 	root.AddCommand(a.submitCommand(), a.awaitCommand(), a.getCommand(), a.listCommand(), a.explainCommand(),
-		a.cancelCommand(), a.retryCommand(), a.deleteCommand(), a.functionCommand(), a.workersCommand(),
+		a.cancelCommand(), a.retryCommand(), a.deleteCommand(), a.functionCommand(), a.workersCommand(), a.checkCommand(),
 		a.benchCommand(), a.demoCommand(), a.versionCommand())
 	return root
 }

@@ -4,5 +4,11 @@ package fdbkv
 
 import "github.com/apple/foundationdb/bindings/go/src/fdb"
 
-// FromNative opens a cluster without asking whether it answers.
-func FromNative(native fdb.Database) *Database { return newDatabase(native) }
+// Native returns the connection of an open cluster.
+func (d *Database) Native() fdb.Database { return d.native }
+
+// OpenSilent opens a cluster without asking whether it answers.
+func OpenSilent(file string) (*Database, error) {
+	native, err := connect(file)
+	return newDatabase(native), err
+}

@@ -45,7 +45,9 @@ var opening sync.Mutex
 // kv.ErrUnavailable if the cluster does not answer in time.
 //
 // A cluster's connection is made once per process and stays when the Database
-// is closed, so that opening again costs nothing.
+// is closed, so that opening again costs nothing. The bindings keep their
+// connections in a map without a lock: a program that opens clusters by
+// fdb.OpenDatabase as well must not do so while Open runs.
 func Open(ctx context.Context, clusterFile string, o Options) (*Database, error) {
 	if o.ConnectTimeout <= 0 {
 		o.ConnectTimeout = defaultConnectTimeout

@@ -3,6 +3,7 @@
 package fdbkv
 
 import (
+	"errors"
 	"sync"
 
 	"github.com/apple/foundationdb/bindings/go/src/fdb"
@@ -43,9 +44,21 @@ func (t *tx) Watch(key []byte) kv.Watch {
 	t.watches = append(t.watches, w)
 	go func() {
 		defer t.db.removeWatch(w)
-		w.settle(translate(w.future.Get()))
+		w.await()
 	}()
 	return w
+}
+
+// await settles the watch when the store does. Whoever cancelled the
+// transaction says why.
+func (w *watch) await() {
+	err := w.future.Get()
+	var cause fdb.Error
+	if errors.As(err, &cause) && cause.Code == codeCancelled {
+		<-w.done
+		return
+	}
+	w.settle(translate(err))
 }
 
 // Done implements kv.Watch.

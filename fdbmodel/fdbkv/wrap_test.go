@@ -13,20 +13,11 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// native opens the shared server as a user does.
-func native(t *testing.T) fdb.Database {
-	file := server.ClusterFile(t)
-	open(t)
-	db, err := fdb.OpenDatabase(file)
-	require.NoError(t, err)
-	return db
-}
-
 func TestWrapWritesWithTheOwner(t *testing.T) {
 	t.Parallel()
 	db := open(t)
 	set(t, db, key(t, "n"), "\x01")
-	_, err := native(t).Transact(func(tr fdb.Transaction) (any, error) {
+	_, err := db.Native().Transact(func(tr fdb.Transaction) (any, error) {
 		tr.Set(fdb.Key(key(t, "user")), []byte("theirs"))
 		tx := fdbkv.Wrap(tr)
 		value, err := tx.Get(key(t, "n")).Wait(t.Context())
@@ -51,7 +42,7 @@ func TestWrapIsRetriedByTheOwner(t *testing.T) {
 	t.Parallel()
 	db := open(t)
 	attempts := 0
-	_, err := native(t).Transact(func(tr fdb.Transaction) (any, error) {
+	_, err := db.Native().Transact(func(tr fdb.Transaction) (any, error) {
 		attempts++
 		tx := fdbkv.Wrap(tr)
 		if attempts == 1 {
@@ -69,7 +60,7 @@ func TestWrapIsRetriedByTheOwner(t *testing.T) {
 
 func TestWrapTellsMistakes(t *testing.T) {
 	t.Parallel()
-	_, err := native(t).Transact(func(tr fdb.Transaction) (any, error) {
+	_, err := open(t).Native().Transact(func(tr fdb.Transaction) (any, error) {
 		tx := fdbkv.Wrap(tr)
 		require.NoError(t, tx.Err())
 		tx.Set(make([]byte, kv.MaxKeySize+1), nil)

@@ -33,11 +33,25 @@ func sameEnd(a, b *fdbmodel.Notice) error {
 
 // check is what must hold at the end of a run.
 func (w *world) check(ctx context.Context) error {
-	var problems []error
+	problems := []error{w.checkInvariants(ctx)}
 	for _, r := range w.client.requests {
 		if err := w.checkEnd(ctx, r); err != nil {
 			problems = append(problems, err)
 		}
+	}
+	return errors.Join(problems...)
+}
+
+// checkInvariants reads the whole cluster, while no faults happen.
+func (w *world) checkInvariants(ctx context.Context) error {
+	if !w.healing {
+		w.faults.Pause()
+		defer w.faults.Resume()
+	}
+	report, err := w.client.cluster.Check(ctx, fdbmodel.CheckOptions{})
+	problems := []error{err}
+	for _, p := range report.Problems {
+		problems = append(problems, fmt.Errorf("invariant %s of %v: %s", p.Invariant, p.Keys, p.Text))
 	}
 	return errors.Join(problems...)
 }

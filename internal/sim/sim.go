@@ -44,6 +44,8 @@ type Report struct {
 const (
 	healTime = 30 * time.Minute
 	maxSteps = 400_000
+	// checkEvery is how many steps lie between two checks of all invariants.
+	checkEvery = 25
 )
 
 // epoch is when each run begins.
@@ -104,6 +106,11 @@ func (w *world) run(ctx context.Context) error {
 		}
 		if err := w.chaos(ctx); err != nil {
 			return err
+		}
+		if w.report.Steps%checkEvery == 0 {
+			if err := w.checkInvariants(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	return w.heal(ctx)
