@@ -91,12 +91,13 @@ func FuzzFrames(f *testing.F) {
 	_ = writeFrame(&frames, frameRun, encodeRun(7, &call{program: "p", method: "m", args: []string{"a"}}), []byte("in"))
 	ran := &result{kind: KindExit, exitCode: -1, stderr: []byte("e")}
 	_ = writeFrame(&frames, frameResult, encodeResult(ran), ran.stderr)
-	_ = writeFrame(&frames, frameStatus, make([]byte, 70_000))
+	_ = writeFrame(&frames, frameStatus, make([]byte, 100))
 	f.Add(frames.Bytes())
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 'r'})
 	f.Add([]byte{3, 0, 0, 0, 'r', 1, 2})
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		reader := newFrameReader(iotest.HalfReader(bytes.NewReader(stream)), 100_000)
+		reader.buffer = make([]byte, 64)
 		taken := 0
 		for {
 			_, body, err := reader.next()
