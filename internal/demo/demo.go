@@ -258,8 +258,8 @@ func (d *demo) process(ctx context.Context, function string, report *Report) ([]
 			mu.Lock()
 			ended++
 			d.options.Progress(ended, len(d.paths))
-			if ended == (len(d.paths)+1)/2 {
-				d.vanish(report)
+			if report.Vanished == "" && 2*ended >= len(d.paths) {
+				d.vanish(report, 10*ended >= 9*len(d.paths))
 			}
 			mu.Unlock()
 			<-room
@@ -284,19 +284,23 @@ func (d *demo) submit(ctx context.Context, function, path string) (*futures.Futu
 	return d.client.Submit(ctx, futures.Task{Function: function, Args: source})
 }
 
-// vanish ends a worker that holds something, without a word to the store.
-func (d *demo) vanish(report *Report) {
-	victim := d.workers[0]
+// vanish ends a worker that holds something, without a word to the store. If
+// none does at this moment, it ends one only if it must.
+func (d *demo) vanish(report *Report, must bool) {
+	var victim *workers.Worker
+	held := 0
 	for _, w := range d.workers {
-		if s := w.Stats(); s.Running+s.Waiting > 0 {
-			victim = w
+		s := w.Stats()
+		if n := s.Running + s.Waiting; n > held || (must && victim == nil) {
+			victim, held = w, n
 		}
 	}
-	report.Vanished = string(victim.ID())
-	s := victim.Stats()
+	if victim == nil {
+		return
+	}
+	report.Vanished, report.HeldByIt = string(victim.ID()), held
 	victim.Vanish()
-	report.HeldByIt = s.Running + s.Waiting
-	d.options.Log.Info("a worker vanishes", "worker", report.Vanished, "holds", report.HeldByIt)
+	d.options.Log.Info("a worker vanishes", "worker", report.Vanished, "holds", held)
 }
 
 // compare computes everything again, plainly and here.

@@ -18,7 +18,7 @@ func TestSim(t *testing.T) {
 		require.NoError(t, err)
 		return
 	}
-	seeds := 100
+	seeds := 40
 	if os.Getenv("FUTURA_LONG") != "" {
 		seeds = 2000
 	}
