@@ -5,13 +5,15 @@
 // again after its worker died, and the first attempt that ends while it holds
 // the claim decides.
 //
-// A Client awaits any number of futures with one watch. Its methods, and those
-// of Future, may be called from many goroutines. They return the store's errors
-// as they are (see fdbmodel/kv) and ctx's error when that ends.
+// A [Client] awaits any number of futures with one watch of the store and no
+// goroutine of their own. Its methods, and those of [Future], may be called
+// from many goroutines. They return the store's errors as they are (see package
+// fdbmodel/kv), ctx's error when that ends, and [ErrClosed] after Close.
 package futures
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -30,7 +32,8 @@ type ID = fdbmodel.ID
 type Options struct {
 	// Cluster is the cluster's name. Defaults to "default".
 	Cluster string
-	// Config is used if the cluster has none yet.
+	// Config is used if the cluster has none yet. Defaults to that of
+	// fdbmodel.Config.
 	Config fdbmodel.Config
 	// Clock defaults to the machine's.
 	Clock clock.Clock
@@ -43,6 +46,11 @@ type Options struct {
 	// Manual makes the client run without goroutines, in its caller's Step.
 	// Defaults to false.
 	Manual bool
+	// Drive is called by whoever awaits on a client with Manual, again and
+	// again until what it awaits has ended. It should do a round of everything
+	// that may end it, Step included; its error ends the await. Defaults to
+	// none: others call Step.
+	Drive func(context.Context) error
 }
 
 // DefaultCluster is the cluster of those who name none.
@@ -50,15 +58,21 @@ const DefaultCluster = "default"
 
 // Client submits futures and awaits them.
 type Client struct {
-	cluster *fdbmodel.Cluster
-	options Options
-	session fdbmodel.SessionID
-	batcher batcher
-	waiting waiting
+	cluster  *fdbmodel.Cluster
+	options  Options
+	session  fdbmodel.SessionID
+	registry registry
+	commits  committers
+	listener listener
 
+	// base ends with Close. What is done for nobody in particular runs in it.
 	base context.Context
 	end  context.CancelFunc
 	wg   sync.WaitGroup
+
+	mu        sync.Mutex
+	listening bool
+	closed    bool
 }
 
 // New opens a cluster in a store. The store stays the caller's: close the
@@ -77,7 +91,7 @@ func New(ctx context.Context, db kv.Database, o Options) (*Client, error) {
 }
 
 // FromCluster returns a client of a cluster that is open. Of the options,
-// Logger and Manual count.
+// Logger, Manual and Drive count.
 func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Client, error) {
 	session, err := cluster.DrawSessionID()
 	if err != nil {
@@ -88,44 +102,114 @@ func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Client, error) {
 	}
 	c := &Client{cluster: cluster, options: o, session: session}
 	c.base, c.end = context.WithCancel(context.Background())
-	c.batcher.init(c)
-	c.waiting.init(c)
+	c.registry.init()
+	c.commits.client = c
+	c.listener.init(c)
 	return c, nil
 }
 
 // Cluster returns the data model below the client.
 func (c *Client) Cluster() *fdbmodel.Cluster { return c.cluster }
 
-// Close ends the client. Awaits that are under way return ErrClosed; the
-// futures live on.
+// Close ends the client and removes its session from the store. Awaits that are
+// under way return ErrClosed, and so do concurrent Submits that share a
+// transaction; joined with kv.ErrUnknownResult, their futures may exist. The
+// futures live on. A second Close returns nil.
 func (c *Client) Close(ctx context.Context) error {
+	c.mu.Lock()
+	first, listening := !c.closed, c.listening
+	c.closed = true
+	c.mu.Unlock()
+	c.commits.close()
 	c.end()
 	c.wg.Wait()
-	c.waiting.close()
-	if !c.waiting.opened() {
+	c.registry.close(ErrClosed)
+	if !first || !listening {
 		return nil
 	}
-	if err := c.waiting.mailbox.Close(ctx); err != nil {
+	c.listener.stop()
+	if err := c.listener.mailbox.Close(ctx); err != nil && !errors.Is(err, kv.ErrClosed) {
 		return fmt.Errorf("futures: close: %w", err)
 	}
 	return nil
 }
 
-// Future returns a handle on a future that was submitted elsewhere.
-func (c *Client) Future(id ID) *Future { return &Future{client: c, id: id, foreign: true} }
+// usable returns ErrClosed after Close.
+func (c *Client) usable() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return ErrClosed
+	}
+	return nil
+}
 
-// Cancel asks for the end of a future; see fdbmodel.Cluster.Cancel.
+// listen starts the await loop, which opens the session, unless it runs.
+func (c *Client) listen() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return ErrClosed
+	}
+	if c.listening {
+		return nil
+	}
+	c.listening = true
+	if !c.options.Manual {
+		c.wg.Go(c.listener.loop)
+	}
+	return nil
+}
+
+// spawn runs fn in a goroutine that Close waits for, unless it was called.
+func (c *Client) spawn(fn func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.wg.Go(fn)
+	}
+}
+
+// Step runs one round of a client with Options.Manual: it says that the session
+// lives, subscribes to what was asked for, delivers what has come, and lets go
+// of it in the store. It returns when the next round is due at the latest; a
+// round in between is harmless. An error is the store's or ctx's; the caller may
+// step again.
+func (c *Client) Step(ctx context.Context, now time.Time) (next time.Time, err error) {
+	c.mu.Lock()
+	listening, closed := c.listening, c.closed
+	c.mu.Unlock()
+	switch {
+	case !c.options.Manual:
+		return now, errors.New("futures: Step is for clients with Options.Manual")
+	case closed:
+		return now, ErrClosed
+	case !listening:
+		return now.Add(c.cluster.SessionInterval()), nil
+	}
+	return c.listener.stepOnce(ctx, now)
+}
+
+// Future returns a handle on a future that was submitted elsewhere. Whether it
+// exists shows when it is awaited.
+func (c *Client) Future(id ID) *Future { return &Future{client: c, id: id} }
+
+// Cancel asks for the end of a future and returns its state after that; see
+// fdbmodel.Cluster.Cancel.
 func (c *Client) Cancel(ctx context.Context, id ID, reason string) (fdbmodel.Outcome, fdbmodel.State, error) {
 	return c.cluster.Cancel(ctx, id, reason)
 }
 
-// Retry runs a failed future again, with all its attempts.
+// Retry runs a failed future again, with all its attempts, and a delayed one at
+// once. A handle that knows of the failure keeps it: await a new one, from
+// Client.Future. See fdbmodel.Cluster.Retry.
 func (c *Client) Retry(ctx context.Context, id ID) error { return c.cluster.Retry(ctx, id) }
 
-// Discard removes a future that is over, with its result.
+// Discard removes a future that is over, with its result; see
+// fdbmodel.Cluster.Discard.
 func (c *Client) Discard(ctx context.Context, id ID) error { return c.cluster.Discard(ctx, id) }
 
-// Get returns a future's records.
+// Get returns a future's records; see fdbmodel.Cluster.Get.
 func (c *Client) Get(ctx context.Context, id ID) (fdbmodel.Row, error) { return c.cluster.Get(ctx, id) }
 
 // List returns a page of futures; see fdbmodel.Cluster.List.
@@ -134,10 +218,10 @@ func (c *Client) List(ctx context.Context, f fdbmodel.Filter, cursor []byte, lim
 	return c.cluster.List(ctx, f, cursor, limit)
 }
 
-// Explain says why a future is not running.
+// Explain says why a future is not running; see fdbmodel.Cluster.Explain.
 func (c *Client) Explain(ctx context.Context, id ID) (fdbmodel.Explanation, error) {
 	return c.cluster.Explain(ctx, id)
 }
 
-// Counts returns how many futures there are by queue and state.
+// Counts returns how many futures there are by queue, group and state.
 func (c *Client) Counts(ctx context.Context) (fdbmodel.Counts, error) { return c.cluster.Counts(ctx) }

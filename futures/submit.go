@@ -2,260 +2,121 @@ package futures
 
 import (
 	"context"
-	"errors"
-	"sync"
-	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// DefaultMaxRetries is how often a failed attempt is followed by another,
-// unless a task says otherwise.
-const DefaultMaxRetries = 3
-
-// Task describes a future to submit. Function is required.
-type Task struct {
-	// Function is go:NAME, wasm:CID, wasm:CID/METHOD or wasm:ALIAS.
-	Function string
-	// Args are at most 8 MiB; Client.Cluster().PutArgs takes more.
-	Args []byte
-	// Codec is fdbmodel.CodecRaw, CodecMsgpack or CodecArgv. Defaults to raw.
-	Codec string
-	// Argv and Env are what a WASM function finds as its arguments and
-	// environment.
-	Argv []string
-	Env  map[string]string
-	// Queue defaults to "default", Group to none, Priority to 0, the lowest.
-	Queue, Group string
-	Priority     uint8
-	// Requirements default to a slot and nothing else.
-	Requirements fdbmodel.Requirements
-	// MaxRetries defaults to DefaultMaxRetries.
-	MaxRetries *int
-	// Backoff defaults to 1 s, doubled up to 5 min.
-	Backoff fdbmodel.Backoff
-	// Timeout bounds one attempt. Defaults to no bound.
-	Timeout time.Duration
-	// Delay, or else NotBefore, is when the future becomes ready. Default to
-	// at once.
-	Delay     time.Duration
-	NotBefore time.Time
-	// ID, or else Key, make the submit repeatable: the same one with the same
-	// content is the same future. Default to a new id.
-	ID  ID
-	Key string
-	// NoNotify is for futures that this client will not await: their end is
-	// not made known to it. Defaults to false.
-	NoNotify bool
-}
-
-func (c *Client) submission(t *Task) fdbmodel.Submission {
-	retries := DefaultMaxRetries
-	if t.MaxRetries != nil {
-		retries = *t.MaxRetries
-	}
-	s := fdbmodel.Submission{
-		ID: t.ID, Key: t.Key, Args: t.Args, NotBefore: t.NotBefore,
-		Spec: fdbmodel.Spec{
-			Function: t.Function, Codec: t.Codec, Argv: t.Argv, Env: t.Env, Queue: t.Queue, Group: t.Group,
-			Priority: t.Priority, Requirements: t.Requirements, MaxRetries: retries, Backoff: t.Backoff, Timeout: t.Timeout,
-		},
-	}
-	if t.Delay > 0 {
-		s.NotBefore = c.cluster.Now().Add(t.Delay)
-	}
-	if !t.NoNotify {
-		s.Spec.Session = c.session
-	}
-	return s
-}
-
 // Submit makes a future and returns once it is durable. Concurrent calls share
-// transactions. It returns what fdbmodel.Cluster.Submit returns.
+// transactions; what is wrong with one of them fails that one only. It returns
+// ErrBadSpec, ErrBadName, ErrTooLarge and ErrIDInUse of fdbmodel, and
+// ErrNotFound for a module or alias that is unknown.
+//
+// An unknown commit is resolved: the future is made once. If ctx ends while the
+// transaction is under way, the error is kv.ErrUnknownResult joined with ctx's:
+// the future may exist. Give the task a Key to be able to submit it again.
 func (c *Client) Submit(ctx context.Context, t Task) (*Future, error) {
-	s := c.submission(&t)
-	if !t.NoNotify {
-		if err := c.waiting.open(ctx); err != nil {
-			return nil, err
-		}
-	}
-	c.waiting.beginSubmit()
-	defer c.waiting.endSubmit()
-	answer, err := c.batcher.submit(ctx, s)
-	if err != nil {
+	if err := c.prepare(t.NoNotify); err != nil {
 		return nil, err
 	}
-	return c.handle(answer, t.NoNotify), nil
+	s := c.submission(&t)
+	generation := c.registry.beginSubmit()
+	answer, err := c.commits.submit(ctx, s)
+	if err != nil {
+		c.registry.endSubmit(generation, nil)
+		return nil, err
+	}
+	f := c.handle(answer)
+	if t.NoNotify || answer.Existed {
+		c.registry.endSubmit(generation, nil)
+	} else {
+		c.listener.fetch(c.registry.endSubmit(generation, []*Future{f}))
+	}
+	return f, nil
 }
 
-// SubmitMany makes futures, in transactions of up to fdbmodel.MaxSubmit each.
-// On an error the futures that exist are returned, in the order of the tasks.
+// SubmitMany makes futures, in transactions of up to fdbmodel.MaxSubmit each,
+// one after the other. It returns what Submit returns; a mistake in one of the
+// tasks is found before anything is written, but for ErrIDInUse. On an error the
+// handles of the futures that surely exist are returned with it: those of the
+// first tasks.
 func (c *Client) SubmitMany(ctx context.Context, tasks []Task) ([]*Future, error) {
 	subs, quiet := make([]fdbmodel.Submission, len(tasks)), true
 	for i := range tasks {
 		subs[i] = c.submission(&tasks[i])
 		quiet = quiet && tasks[i].NoNotify
 	}
-	if !quiet {
-		if err := c.waiting.open(ctx); err != nil {
-			return nil, err
+	if err := c.prepare(quiet); err != nil {
+		return nil, err
+	}
+	generation := c.registry.beginSubmit()
+	answers, err := c.cluster.Submit(ctx, subs)
+	handles, notified := make([]*Future, len(answers)), make([]*Future, 0, len(answers))
+	for i := range answers {
+		handles[i] = c.handle(answers[i])
+		if !tasks[i].NoNotify && !answers[i].Existed {
+			notified = append(notified, handles[i])
 		}
 	}
-	c.waiting.beginSubmit()
-	defer c.waiting.endSubmit()
-	answers, err := c.cluster.Submit(ctx, subs)
-	handles := make([]*Future, len(answers))
-	for i := range answers {
-		handles[i] = c.handle(answers[i], tasks[i].NoNotify)
-	}
+	c.listener.fetch(c.registry.endSubmit(generation, notified))
 	return handles, err
 }
 
-// handle makes a future known to the await loop before anybody awaits it. One
-// that existed, or that makes no notice, is subscribed when it is awaited.
-func (c *Client) handle(s fdbmodel.Submitted, quiet bool) *Future {
-	f := &Future{client: c, id: s.ID, existed: s.Existed, foreign: s.Existed || quiet}
-	if !f.foreign {
-		f.entry = c.waiting.entry(s.ID)
+// prepare opens the mailbox that notices go to, unless none are wanted.
+func (c *Client) prepare(quiet bool) error {
+	if quiet {
+		return c.usable()
 	}
-	return f
+	return c.listen()
+}
+
+func (c *Client) handle(s fdbmodel.Submitted) *Future {
+	return &Future{client: c, id: s.ID, existed: s.Existed}
 }
 
 // Submission is what SubmitTx put into a transaction.
 type Submission struct {
-	// Futures are the handles, in the order of the tasks.
+	// Futures are the handles, in the order of the tasks. Await them after the
+	// commit: before it there is no such future.
 	Futures []*Future
 
 	client  *Client
 	answers []fdbmodel.Submitted
 }
 
-// SubmitTx makes futures in a transaction of the caller's: they exist if it
-// commits. It returns what fdbmodel.Cluster.SubmitTx returns. Ids are drawn
-// here; a transaction that runs again must pass tasks with ids or keys of its
-// own if an unknown result may lie behind it.
+// SubmitTx makes futures in a transaction of the caller's, together with the
+// caller's own writes: they exist if it commits. Arguments are at most 16 KiB
+// each. It returns what Submit returns, and ErrTooLarge. After the commit the
+// caller calls Committed.
+//
+// Within kv.Transact it is called in each run, and draws new ids in each. So
+// that a run with an unknown result and its repetition make the same futures,
+// give the tasks IDs or Keys.
 func (c *Client) SubmitTx(ctx context.Context, tx kv.Tx, tasks []Task) (*Submission, error) {
-	if err := c.waiting.open(ctx); err != nil {
-		return nil, err
-	}
-	subs := make([]fdbmodel.Submission, len(tasks))
+	subs, quiet := make([]fdbmodel.Submission, len(tasks)), true
 	for i := range tasks {
 		subs[i] = c.submission(&tasks[i])
+		quiet = quiet && tasks[i].NoNotify
 	}
-	answers, err := c.cluster.SubmitTx(ctx, tx, subs)
-	if err != nil {
+	if err := c.prepare(quiet); err != nil {
 		return nil, err
 	}
-	s := &Submission{client: c, answers: answers}
-	for i := range answers {
-		// It is asked for when it is awaited, which is after the commit.
-		s.Futures = append(s.Futures, c.handle(answers[i], true))
+	s := &Submission{client: c, Futures: make([]*Future, len(tasks))}
+	if len(tasks) == 0 {
+		return s, nil
+	}
+	var err error
+	if s.answers, err = c.cluster.SubmitTx(ctx, tx, subs); err != nil {
+		return nil, err
+	}
+	for i := range s.answers {
+		s.Futures[i] = c.handle(s.answers[i])
 	}
 	return s, nil
 }
 
-// Committed tells idle workers that the transaction committed at version.
-// Without it they find the futures within their poll interval.
+// Committed wakes idle workers, given the version of the transaction's commit.
+// It is a hint: without it they find the futures within their poll interval.
 func (s *Submission) Committed(ctx context.Context, version kv.Version) {
 	s.client.cluster.Wake(ctx, version, s.answers)
-}
-
-// committers is how many batches of concurrent Submits are under way at most.
-const committers = 64
-
-// batcher joins concurrent Submits. A call that finds a committer free goes at
-// once; the others wait together for the next one.
-type batcher struct {
-	client *Client
-	mu     sync.Mutex
-	busy   int
-	queue  []*submitCall
-}
-
-type submitCall struct {
-	submission fdbmodel.Submission
-	answer     fdbmodel.Submitted
-	err        error
-	done       chan struct{}
-}
-
-func (b *batcher) init(c *Client) { b.client = c }
-
-func (b *batcher) submit(ctx context.Context, s fdbmodel.Submission) (fdbmodel.Submitted, error) {
-	b.mu.Lock()
-	if b.client.options.Manual || b.busy < committers {
-		b.busy++
-		b.mu.Unlock()
-		answers, err := b.client.cluster.Submit(ctx, []fdbmodel.Submission{s})
-		b.next()
-		if err != nil {
-			return fdbmodel.Submitted{}, err
-		}
-		return answers[0], nil
-	}
-	call := &submitCall{submission: s, done: make(chan struct{})}
-	b.queue = append(b.queue, call)
-	b.mu.Unlock()
-	select {
-	case <-call.done:
-		return call.answer, call.err
-	case <-ctx.Done():
-		// The batch may still be written.
-		return fdbmodel.Submitted{}, errors.Join(kv.ErrUnknownResult, ctx.Err())
-	}
-}
-
-// next hands the committer to those who wait, or frees it.
-func (b *batcher) next() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.queue) == 0 {
-		b.busy--
-		return
-	}
-	n := min(len(b.queue), fdbmodel.MaxSubmit)
-	calls := b.queue[:n:n]
-	b.queue = b.queue[n:]
-	b.client.wg.Go(func() {
-		b.run(calls)
-		b.next()
-	})
-}
-
-// run submits a batch. A mistake in one of its futures is not its neighbours'.
-func (b *batcher) run(calls []*submitCall) {
-	subs := make([]fdbmodel.Submission, len(calls))
-	for i := range calls {
-		subs[i] = calls[i].submission
-	}
-	cluster, ctx := b.client.cluster, b.client.base
-	answers, err := cluster.Submit(ctx, subs)
-	for i := range calls {
-		switch {
-		case i < len(answers):
-			calls[i].answer = answers[i]
-		case len(calls) > 1 && mistake(err):
-			one, err := cluster.Submit(ctx, subs[i:i+1])
-			if err == nil {
-				calls[i].answer = one[0]
-			}
-			calls[i].err = err
-		default:
-			calls[i].err = err
-		}
-		close(calls[i].done)
-	}
-}
-
-// mistake tells whether err comes from what was asked, and not from the store.
-func mistake(err error) bool {
-	for _, m := range []error{
-		fdbmodel.ErrBadSpec, fdbmodel.ErrBadName, fdbmodel.ErrTooLarge, fdbmodel.ErrIDInUse, fdbmodel.ErrNotFound,
-	} {
-		if errors.Is(err, m) {
-			return true
-		}
-	}
-	return false
 }

@@ -1,0 +1,115 @@
+package futures
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/futura-run/futura/fdbmodel"
+)
+
+// maxFetchers is how many ends are read from the store at a time.
+const maxFetchers = 16
+
+// fetcher reads the ends that notices don't carry, because they are large, or
+// because they may be out of date. Without goroutines it reads at once.
+type fetcher struct {
+	client *Client
+
+	mu      sync.Mutex
+	queue   []ID
+	running int
+}
+
+func (q *fetcher) add(ids []ID) {
+	if len(ids) == 0 {
+		return
+	}
+	q.mu.Lock()
+	q.queue = append(q.queue, ids...)
+	start := min(maxFetchers-q.running, len(q.queue))
+	if q.client.options.Manual {
+		start = 1
+	}
+	q.running += start
+	q.mu.Unlock()
+	if q.client.options.Manual {
+		q.run()
+		return
+	}
+	for range start {
+		q.client.spawn(q.run)
+	}
+}
+
+func (q *fetcher) run() {
+	for {
+		q.mu.Lock()
+		if len(q.queue) == 0 || q.client.base.Err() != nil {
+			q.running--
+			q.mu.Unlock()
+			return
+		}
+		id := q.queue[0]
+		q.queue = q.queue[1:]
+		q.mu.Unlock()
+		q.fetch(id)
+	}
+}
+
+// fetch ends a future as its records say. If it is not over, because it was
+// retried, its next end brings another notice.
+func (q *fetcher) fetch(id ID) {
+	c := q.client
+	outcome, over, err := c.read(c.base, id)
+	switch {
+	case err == nil && over:
+		c.registry.end(id, outcome)
+	case err == nil || c.base.Err() != nil:
+	case isMistake(err):
+		c.registry.end(id, Outcome{Err: err})
+	case isFatal(err):
+		c.registry.close(err)
+	default:
+		c.options.Logger.Warn("futures: reading a result is retried", "future", id, "error", err)
+		c.registry.want([]ID{id})
+	}
+}
+
+// read returns what a future has come to, and whether it is over.
+func (c *Client) read(ctx context.Context, id ID) (o Outcome, over bool, err error) {
+	row, err := c.cluster.Get(ctx, id)
+	if err != nil {
+		return Outcome{}, false, err
+	}
+	switch row.State() {
+	case fdbmodel.Realized:
+		value, err := c.cluster.ResultValue(ctx, id, row.Result)
+		if err != nil {
+			return Outcome{}, false, err
+		}
+		stderr, err := c.stderr(ctx, id, row.Result.Stderr, row.Result.StderrRef)
+		return Outcome{Result: resultOf(row.Result, value, stderr)}, err == nil, err
+	case fdbmodel.Failed:
+		stderr, err := c.stderr(ctx, id, row.Exception.Stderr, row.Exception.StderrRef)
+		return Outcome{Err: failedError(id, row.Exception, stderr)}, err == nil, err
+	default:
+		return Outcome{}, false, nil
+	}
+}
+
+// stderr returns nothing where the stream is gone.
+func (c *Client) stderr(ctx context.Context, id ID, inline []byte, ref *fdbmodel.ChunkRef) ([]byte, error) {
+	stderr, err := c.cluster.Stderr(ctx, id, inline, ref)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	return stderr, err
+}
+
+func resultOf(r *fdbmodel.Result, value, stderr []byte) Result {
+	return Result{
+		Value: value, Codec: r.Codec, ExitCode: r.ExitCode, Stderr: stderr, Truncated: r.Truncated,
+		Attempt: r.Attempt, Worker: r.Worker, RunTime: r.RunTime,
+	}
+}

@@ -1,0 +1,282 @@
+package futures
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// Intervals and bounds of the await loop.
+const (
+	// Notices are let go of in the store when there are so many, or so old.
+	ackAfter    = 1000
+	ackInterval = time.Second
+	// pagesPerRound bounds what one round listens to, so that the session is
+	// refreshed in time however much comes.
+	pagesPerRound = 32
+	// What is awaited is subscribed once more from time to time, one batch
+	// after the other: a notice that was lost with a session that was taken for
+	// dead is made good by it.
+	recheckInterval = 30 * time.Second
+	recheckPause    = 100 * time.Millisecond
+	// A round that failed is followed by another after a wait that doubles.
+	retryMin = 100 * time.Millisecond
+	retryMax = 2 * time.Second
+)
+
+// listener is the client's one loop around its mailbox. Its fields belong to
+// whoever runs a round.
+type listener struct {
+	client  *Client
+	mailbox *fdbmodel.Mailbox
+	news    chan struct{}
+	fetcher fetcher
+
+	step                        sync.Mutex
+	watch                       kv.Watch
+	unacked                     int
+	ackAt, refreshAt, recheckAt time.Time
+	refreshed                   time.Time // when the session was last refreshed
+	recheck                     []ID      // left of the present pass
+	failures                    int
+}
+
+func (l *listener) init(c *Client) {
+	l.client, l.news = c, make(chan struct{}, 1)
+	l.mailbox = c.cluster.OpenMailbox(c.session)
+	l.fetcher.client = c
+}
+
+// wake makes the loop look for what is wanted.
+func (l *listener) wake() {
+	select {
+	case l.news <- struct{}{}:
+	default:
+	}
+}
+
+// fetch gets the ends of futures whose notices don't carry them.
+func (l *listener) fetch(ids []ID) { l.fetcher.add(ids) }
+
+func (l *listener) loop() {
+	ctx, clk := l.client.base, l.client.cluster.Clock()
+	for ctx.Err() == nil {
+		next, err := l.stepOnce(ctx, clk.Now())
+		news := l.news
+		if err != nil {
+			if isFatal(err) || ctx.Err() != nil {
+				return
+			}
+			news = nil
+		}
+		var fired <-chan struct{}
+		if l.watch != nil && err == nil {
+			fired = l.watch.Done()
+		}
+		timer := clk.At(next)
+		select {
+		case <-fired:
+		case <-news:
+		case <-timer.C():
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// stop ends the watch once no round runs any more.
+func (l *listener) stop() {
+	l.step.Lock()
+	defer l.step.Unlock()
+	if l.watch != nil {
+		l.watch.Cancel()
+		l.watch = nil
+	}
+}
+
+// stepOnce runs a round and says when the next is due. What fails with the
+// store for good ends all futures.
+func (l *listener) stepOnce(ctx context.Context, now time.Time) (time.Time, error) {
+	l.step.Lock()
+	defer l.step.Unlock()
+	next, err := l.round(ctx, now)
+	if l.client.options.Manual && l.watch != nil {
+		l.watch.Cancel()
+		l.watch = nil
+	}
+	if err == nil {
+		l.failures = 0
+		return next, nil
+	}
+	if isFatal(err) {
+		l.client.registry.close(err)
+	} else if ctx.Err() == nil {
+		l.client.options.Logger.Warn("futures: await is retried", "session", l.client.session, "error", err)
+	}
+	wait := min(retryMin<<min(l.failures, 10), retryMax)
+	l.failures++
+	return now.Add(wait), err
+}
+
+// isFatal tells whether the store will not come back within this process.
+func isFatal(err error) bool {
+	return errors.Is(err, kv.ErrClosed) || errors.Is(err, kv.ErrStoreFailed)
+}
+
+// round does everything that is due. A failure of one part does not keep the
+// others from their turn.
+func (l *listener) round(ctx context.Context, now time.Time) (next time.Time, err error) {
+	refreshErr := l.refresh(ctx, now)
+	subscribeErr := l.subscribe(ctx)
+	recheckErr := l.recheckSome(ctx, now)
+	more, listenErr := l.receive(ctx, now)
+	ackErr := l.acknowledge(ctx, now)
+	if err := errors.Join(refreshErr, subscribeErr, recheckErr, listenErr, ackErr); err != nil {
+		return now, err
+	}
+	if more {
+		return now, nil
+	}
+	next = l.refreshAt
+	if l.recheckAt.Before(next) {
+		next = l.recheckAt
+	}
+	if l.unacked > 0 && l.ackAt.Before(next) {
+		next = l.ackAt
+	}
+	return next, nil
+}
+
+// refresh says that the session lives. If it could not say so for long, the
+// session may have been taken for dead and its mail lost: everything that is
+// awaited is subscribed again then.
+func (l *listener) refresh(ctx context.Context, now time.Time) error {
+	if now.Before(l.refreshAt) {
+		return nil
+	}
+	if err := l.mailbox.Refresh(ctx); err != nil {
+		return err
+	}
+	if l.refreshed.IsZero() {
+		l.recheckAt = now.Add(recheckInterval)
+	} else if now.Sub(l.refreshed) >= l.client.cluster.Config().DeadAfter {
+		l.client.registry.want(l.client.registry.awaited())
+	}
+	l.refreshed, l.refreshAt = now, now.Add(l.client.cluster.SessionInterval())
+	return nil
+}
+
+// subscribe asks for the notices of what is wanted.
+func (l *listener) subscribe(ctx context.Context) error {
+	ids := l.client.registry.takeWanted()
+	for len(ids) > 0 {
+		n := min(len(ids), fdbmodel.MaxSubmit)
+		if err := l.subscribeBatch(ctx, ids[:n]); err != nil {
+			l.client.registry.want(ids)
+			return err
+		}
+		ids = ids[n:]
+	}
+	return nil
+}
+
+// recheckSome goes on with the present pass over what is awaited.
+func (l *listener) recheckSome(ctx context.Context, now time.Time) error {
+	if now.Before(l.recheckAt) {
+		return nil
+	}
+	if len(l.recheck) == 0 {
+		l.recheck = l.client.registry.awaited()
+	}
+	n := min(len(l.recheck), fdbmodel.MaxSubmit)
+	if n > 0 {
+		if err := l.subscribeBatch(ctx, l.recheck[:n]); err != nil {
+			return err
+		}
+	}
+	if l.recheck = l.recheck[n:]; len(l.recheck) > 0 {
+		l.recheckAt = now.Add(recheckPause)
+	} else {
+		l.recheck, l.recheckAt = nil, now.Add(recheckInterval)
+	}
+	return nil
+}
+
+// subscribeBatch subscribes to futures. One that can't be subscribed to ends
+// with the reason, and does not keep the others from it.
+func (l *listener) subscribeBatch(ctx context.Context, ids []ID) error {
+	registry := &l.client.registry
+	over, missing, err := l.client.cluster.Subscribe(ctx, l.client.session, ids)
+	switch {
+	case err == nil:
+		for _, id := range missing {
+			registry.end(id, Outcome{Err: errNotFound(id)})
+		}
+		l.fetch(registry.deliverPresent(over))
+	case !isMistake(err):
+		return err
+	case len(ids) == 1:
+		registry.end(ids[0], Outcome{Err: err})
+	default:
+		for i := range ids {
+			if err := l.subscribeBatch(ctx, ids[i:i+1]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// receive takes mail and leaves a watch for what comes next. It tells whether
+// there may be more.
+func (l *listener) receive(ctx context.Context, now time.Time) (more bool, err error) {
+	if l.watch != nil {
+		select {
+		case <-l.watch.Done():
+			err := l.watch.Err()
+			l.watch = nil
+			if err != nil {
+				return false, err
+			}
+		default:
+			return false, nil
+		}
+	}
+	for range pagesPerRound {
+		notices, watch, err := l.mailbox.Listen(ctx)
+		if err != nil {
+			return false, err
+		}
+		if watch != nil {
+			l.watch = watch
+			return false, nil
+		}
+		l.fetch(l.client.registry.deliver(notices))
+		if l.unacked == 0 {
+			l.ackAt = now.Add(ackInterval)
+		}
+		if l.unacked += len(notices); l.unacked >= ackAfter {
+			if err := l.mailbox.Acknowledge(ctx); err != nil {
+				return true, err
+			}
+			l.unacked = 0
+		}
+	}
+	return true, nil
+}
+
+// acknowledge lets go of mail that has waited long enough.
+func (l *listener) acknowledge(ctx context.Context, now time.Time) error {
+	if l.unacked == 0 || now.Before(l.ackAt) {
+		return nil
+	}
+	err := l.mailbox.Acknowledge(ctx)
+	if err == nil {
+		l.unacked = 0
+	}
+	return err
+}

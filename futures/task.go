@@ -1,0 +1,74 @@
+package futures
+
+import (
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+)
+
+// DefaultMaxRetries is how many attempts follow a failed first one, unless a
+// task says otherwise.
+const DefaultMaxRetries = 3
+
+// Task describes a future to submit. Function is required.
+type Task struct {
+	// Function is go:NAME, wasm:CID[/METHOD] or wasm:ALIAS[/METHOD].
+	Function string
+	// Args are at most fdbmodel.MaxArgs (8 MiB). Defaults to none.
+	Args []byte
+	// Codec says how Args are meant: fdbmodel.CodecRaw, CodecMsgpack or
+	// CodecArgv. Defaults to raw.
+	Codec string
+	// Argv and Env are what a WASM function finds as its arguments and
+	// environment. Default to none.
+	Argv []string
+	Env  map[string]string
+	// Queue defaults to "default", Group to none.
+	Queue, Group string
+	// Priority is higher for what should run earlier. Defaults to 0, the
+	// lowest.
+	Priority uint8
+	// Requirements default to a slot and nothing else.
+	Requirements fdbmodel.Requirements
+	// MaxRetries is how many attempts may follow a failed first one. Defaults
+	// to DefaultMaxRetries.
+	MaxRetries *int
+	// Backoff is the wait between attempts. Defaults to 1 s, doubled with each
+	// up to 5 min.
+	Backoff fdbmodel.Backoff
+	// Timeout bounds one attempt. Defaults to no bound.
+	Timeout time.Duration
+	// Delay, or else NotBefore, is when the future becomes ready. Default to at
+	// once.
+	Delay     time.Duration
+	NotBefore time.Time
+	// ID, or else Key (at most 1,024 bytes), make the submit repeatable: the
+	// same one with the same content is the same future. Default to a new id.
+	ID  ID
+	Key string
+	// NoNotify is for futures that this client will hardly await: their ends
+	// are not made known to it, which saves the store a write each. An Await
+	// works and costs a subscription. Defaults to false.
+	NoNotify bool
+}
+
+func (c *Client) submission(t *Task) fdbmodel.Submission {
+	retries := DefaultMaxRetries
+	if t.MaxRetries != nil {
+		retries = *t.MaxRetries
+	}
+	s := fdbmodel.Submission{
+		ID: t.ID, Key: t.Key, Args: t.Args, NotBefore: t.NotBefore,
+		Spec: fdbmodel.Spec{
+			Function: t.Function, Codec: t.Codec, Argv: t.Argv, Env: t.Env, Queue: t.Queue, Group: t.Group,
+			Priority: t.Priority, Requirements: t.Requirements, MaxRetries: retries, Backoff: t.Backoff, Timeout: t.Timeout,
+		},
+	}
+	if t.Delay > 0 {
+		s.NotBefore = c.cluster.Now().Add(t.Delay)
+	}
+	if !t.NoNotify {
+		s.Spec.Session = c.session
+	}
+	return s
+}
