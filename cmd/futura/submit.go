@@ -221,6 +221,10 @@ func (a *app) localWorker(ctx context.Context, c *futures.Client) (stop func() e
 	go func() { done <- w.Run(running) }()
 	return func() error {
 		cancel()
-		return errors.Join(<-done, executor.Close(context.WithoutCancel(ctx)))
+		err := <-done
+		if errors.Is(err, context.Canceled) {
+			err = nil // it was stopped before it had begun
+		}
+		return errors.Join(err, executor.Close(context.WithoutCancel(ctx)))
 	}, nil
 }
