@@ -14,7 +14,7 @@ import (
 const (
 	// maxCommitters is how many transactions of concurrent Submits are under
 	// way at most.
-	maxCommitters = 4
+	maxCommitters = 16
 	// maxShared is how many bytes of arguments a Submit may have, so that its
 	// neighbours don't wait for them.
 	maxShared = 16 << 10
