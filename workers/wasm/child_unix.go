@@ -51,6 +51,7 @@ func childProcess() int {
 	answers := os.Stdout // collected, it would close the descriptor
 	defer runtime.KeepAlive(answers)
 	os.Stdout = os.Stderr
+	closeInherited()
 	preferAsVictim()
 	c := &child{answers: pipe(answerPipe), loaded: map[uint64]*program{}}
 	go c.awaitHalt(pipe(haltPipe))

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -239,22 +238,6 @@ func TestCompiledCodeOutlivesTheExecutor(t *testing.T) {
 			run()
 		}
 	}
-}
-
-func TestFallsBackWithoutChildMain(t *testing.T) {
-	childMainCalled.Store(false)
-	defer childMainCalled.Store(true)
-	var text bytes.Buffer
-	config := Config{Logger: slog.New(slog.NewTextHandler(&text, nil))}
-	e, err := New(context.Background(), config)
-	require.NoError(t, err)
-	require.Equal(t, IsolationInProcess, e.Isolation())
-	require.Contains(t, text.String(), "wasm.ChildMain")
-	stillWorks(t, e)
-	require.NoError(t, e.Close(context.Background()))
-
-	_, err = New(context.Background(), Config{Isolation: IsolationProcess})
-	require.ErrorIs(t, err, errNoChildMain)
 }
 
 func TestConfigsThatCannotBe(t *testing.T) {

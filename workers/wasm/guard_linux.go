@@ -52,3 +52,21 @@ func writableMemory() uint64 {
 func preferAsVictim() {
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("800"), 0)
 }
+
+// closeInherited closes the files, pipes and sockets that the parent inherited
+// itself in a way that passes them on. What the runtime of Go holds is of other
+// kinds.
+func closeInherited() {
+	const directory = "/proc/self/fd/"
+	entries, _ := os.ReadDir(directory)
+	for _, entry := range entries {
+		descriptor, err := strconv.Atoi(entry.Name())
+		if err != nil || descriptor <= haltPipe {
+			continue
+		}
+		target, err := os.Readlink(directory + entry.Name())
+		if err == nil && !strings.HasPrefix(target, "anon_inode:") {
+			_ = syscall.Close(descriptor)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+//go:build unix
+
+package wasm
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestFallsBackWithoutChildMain(t *testing.T) {
+	childMainCalled.Store(false)
+	defer childMainCalled.Store(true)
+	var text bytes.Buffer
+	config := Config{Logger: slog.New(slog.NewTextHandler(&text, nil))}
+	e, err := New(context.Background(), config)
+	require.NoError(t, err)
+	require.Equal(t, IsolationInProcess, e.Isolation())
+	require.Contains(t, text.String(), "wasm.ChildMain")
+	stillWorks(t, e)
+	require.NoError(t, e.Close(context.Background()))
+
+	_, err = New(context.Background(), Config{Isolation: IsolationProcess})
+	require.ErrorIs(t, err, errNoChildMain)
+}
+
+func TestChildrenThatDie(t *testing.T) {
+	t.Parallel()
+	e := newExecutor(t, Config{Isolation: IsolationProcess, PoolSize: 1})
+	stillWorks(t, e)
+	pool := e.backend.(*processes)
+	idle := pool.idle[0]
+	require.NoError(t, idle.command.Process.Kill())
+	<-idle.exited
+	stillWorks(t, e)
+	require.NotSame(t, idle, pool.idle[0], "another child took the call")
+
+	running := pool.idle[0]
+	inv := of("endless", printingThen("here", endless()).module())
+	require.NoError(t, e.Check(context.Background(), inv.CID, starting(1, endless()).module()))
+	timer := time.AfterFunc(shortly, func() { _ = running.command.Process.Kill() })
+	defer timer.Stop()
+	_, err := e.Run(context.Background(), inv)
+	require.Contains(t, requireKind(t, KindLost, err).Message, "killed")
+	stillWorks(t, e)
+}
+
+func TestChildOutOfMemoryIsTold(t *testing.T) {
+	t.Parallel()
+	w := &worker{crash: &crashText{}}
+	_, _ = w.crash.Write(bytes.Repeat([]byte("fatal error: out of memory\n"), 10_000))
+	require.LessOrEqual(t, len(w.crash.text()), keptCrash)
+	require.Contains(t, w.crash.text(), "out of memory")
+}
