@@ -1,0 +1,109 @@
+package fdbmodel
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/embedded"
+)
+
+// TestTwoClustersOnOneStore has the same ids and functions in both.
+func TestTwoClustersOnOneStore(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	db := embedded.OpenMemory(embedded.Options{})
+	defer db.Close()
+	one, err := Open(ctx, db, "one", Options{})
+	require.NoError(t, err)
+	two, err := Open(ctx, db, "one-more", Options{})
+	require.NoError(t, err)
+	ids, err := one.DrawIDs(20)
+	require.NoError(t, err)
+	var subs []Submission
+	for _, id := range ids {
+		subs = append(subs, Submission{ID: id, Spec: Spec{Function: "go:f", Session: "s"}})
+	}
+	for _, c := range []*Cluster{one, two} {
+		answers, err := c.Submit(ctx, subs)
+		require.NoError(t, err)
+		for _, a := range answers {
+			require.False(t, a.Existed)
+		}
+	}
+	w, err := one.Register(ctx, WorkerInfo{ID: "same", Functions: []string{"go:f"}, Capacity: Resources{Slots: 50}})
+	require.NoError(t, err)
+	answer, err := w.Claim(ctx, ClaimRequest{Free: Resources{Slots: 50}, Max: 50})
+	require.NoError(t, err)
+	require.Len(t, answer.Futures, len(ids))
+	for i := range answer.Futures {
+		_, err := w.Finish(ctx, []Completion{{Future: &answer.Futures[i], Result: &Result{}}})
+		require.NoError(t, err)
+	}
+	counts, err := two.Counts(ctx)
+	require.NoError(t, err)
+	require.Equal(t, int64(len(ids)), counts.Total(Ready))
+	require.Equal(t, int64(0), counts.Total(Realized))
+	members, err := two.Workers(ctx)
+	require.NoError(t, err)
+	require.Empty(t, members)
+	notices, watch, err := two.OpenMailbox("s").Listen(ctx)
+	require.NoError(t, err)
+	require.Empty(t, notices)
+	watch.Cancel()
+	require.NoError(t, Wipe(ctx, db, "one"))
+	report, err := two.Check(ctx, CheckOptions{})
+	require.NoError(t, err)
+	require.Empty(t, report.Problems)
+	require.Equal(t, int64(len(ids)), report.Futures)
+}
+
+// TestFewFuturesManyWorkers lets 200 workers fight for ten futures.
+func TestFewFuturesManyWorkers(t *testing.T) {
+	t.Parallel()
+	const futures, workers = 10, 200
+	ctx := context.Background()
+	db := embedded.OpenMemory(embedded.Options{})
+	defer db.Close()
+	c, err := Open(ctx, db, "few", Options{})
+	require.NoError(t, err)
+	subs := make([]Submission, futures)
+	for i := range subs {
+		subs[i] = Submission{Spec: Spec{Function: "go:f"}}
+	}
+	_, err = c.Submit(ctx, subs)
+	require.NoError(t, err)
+	var realized atomic.Int64
+	errs := make([]error, workers)
+	var wg sync.WaitGroup
+	for i := range workers {
+		wg.Go(func() {
+			w, err := c.Register(ctx, WorkerInfo{Functions: []string{"go:f"}, Capacity: Resources{Slots: 3}})
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			for realized.Load() < futures && errs[i] == nil {
+				answer, err := w.Claim(ctx, ClaimRequest{Free: Resources{Slots: 3}, Max: 3})
+				errs[i] = err
+				for n := range answer.Futures {
+					outcomes, err := w.Finish(ctx, []Completion{{Future: &answer.Futures[n], Result: &Result{}}})
+					errs[i] = errors.Join(errs[i], err)
+					if err == nil && outcomes[0] == Applied {
+						realized.Add(1)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.NoError(t, errors.Join(errs...))
+	require.Equal(t, int64(futures), realized.Load())
+	report, err := c.Check(ctx, CheckOptions{})
+	require.NoError(t, err)
+	require.Empty(t, report.Problems)
+}
