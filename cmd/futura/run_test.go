@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/workers/wasm"
+)
+
+// TestMain is the command's own main where the executor starts it as a child.
+func TestMain(m *testing.M) {
+	wasm.ChildMain()
+	os.Exit(m.Run())
+}
+
+// shell runs the command on a store of its own.
+type shell struct {
+	t     *testing.T
+	store string
+}
+
+func newShell(t *testing.T) *shell {
+	return &shell{t, "embedded:" + filepath.Join(t.TempDir(), "store")}
+}
+
+func (s *shell) run(want int, in string, args ...string) (out, errOut string) {
+	var o, e bytes.Buffer
+	code := run(context.Background(), append(args, "--store", s.store), strings.NewReader(in), &o, &e)
+	require.Equal(s.t, want, code, "%v: %s%s", args, &o, &e)
+	return o.String(), e.String()
+}
+
+func (s *shell) ok(args ...string) string {
+	out, _ := s.run(exitOK, "", args...)
+	return strings.TrimSpace(out)
+}
+
+func TestLifeFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	id := s.ok("submit", "go:later", "--args", "x")
+	require.Contains(t, s.ok("explain", id), "no_worker")
+	require.Contains(t, s.ok("list", "--state", "ready"), id)
+	require.Contains(t, s.ok("cancel", id, "--reason", "not wanted"), "cancelled")
+	var got struct {
+		State     string
+		Exception struct{ Message string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(s.ok("get", id, "--json")), &got))
+	require.Equal(t, "failed", got.State)
+	require.Equal(t, "not wanted", got.Exception.Message)
+	s.run(exitFailed, "", "await", id)
+	require.Equal(t, "1 retried", s.ok("retry", "--failed"))
+	_, e := s.run(exitUsage, "", "delete", id)
+	require.Contains(t, e, "cancel it first")
+	s.ok("cancel", id)
+	s.ok("delete", id)
+	s.run(exitNotFound, "", "get", id)
+	require.Contains(t, s.ok("check"), "0 problems")
+	require.Contains(t, s.ok("workers"), "WORKER")
+}
+
+func TestMistakesHaveExitCodes(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	file := filepath.Join(t.TempDir(), "text")
+	require.NoError(t, os.WriteFile(file, []byte("not a module"), 0o600))
+	for _, c := range []struct {
+		want int
+		says string
+		args []string
+	}{
+		{exitUsage, "accepts 1 arg", []string{"submit"}},
+		{exitUsage, "unknown flag", []string{"list", "--what"}},
+		{exitUsage, "not a future id", []string{"get", "123"}},
+		{exitUsage, "--env", []string{"submit", "go:f", "--env", "X"}},
+		{exitUsage, "exclude", []string{"submit", "go:f", "--args", "a", "--args-file", "b"}},
+		{exitUsage, "bad name", []string{"submit", "f"}},
+		{exitUsage, "no scenario", []string{"bench", "nothing"}},
+		{exitUsage, "no WebAssembly module", []string{"function", "put", file}},
+		{exitNotFound, "store one first", []string{"submit", "wasm:nothing"}},
+		{exitNotFound, "not found", []string{"await", "01995b4e-6f3a-7c1e-9d2b-0123456789ab"}},
+	} {
+		_, e := s.run(c.want, "", c.args...)
+		require.Contains(t, e, c.says, c.args)
+	}
+	s.ok("submit", "go:f", "--key", "k", "--args", "1")
+	_, e := s.run(exitUsage, "", "submit", "go:f", "--key", "k", "--args", "2")
+	require.Contains(t, e, "in use")
+	id := s.ok("submit", "go:nobody")
+	s.run(exitTimeout, "", "await", id, "--timeout", "10ms")
+	elsewhere := &shell{t, "nope:"}
+	elsewhere.run(exitUsage, "", "list")
+}
+
+func TestEveryCommandHasAnExample(t *testing.T) {
+	t.Parallel()
+	for _, cmd := range (&app{}).root().Commands() {
+		if cmd.HasSubCommands() {
+			for _, sub := range cmd.Commands() {
+				require.NotEmpty(t, sub.Example, sub.CommandPath())
+			}
+			continue
+		}
+		require.NotEmpty(t, cmd.Example, cmd.CommandPath())
+		require.NotEmpty(t, cmd.Short, cmd.CommandPath())
+	}
+}
+
+func TestTypedDemo(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	var report struct {
+		Files    int
+		Same     bool   `json:"same_as_local"`
+		Vanished string `json:"vanished_worker"`
+	}
+	out := s.ok("demo", "--typed", "--json", "--dir", "../../fdbmodel")
+	require.NoError(t, json.Unmarshal([]byte(out), &report))
+	require.Greater(t, report.Files, 50)
+	require.True(t, report.Same)
+	require.NotEmpty(t, report.Vanished)
+	_, e := s.run(exitUsage, "", "demo", "--workers", "1")
+	require.Contains(t, e, "at least 2")
+}
