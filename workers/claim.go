@@ -13,6 +13,10 @@ import (
 // process's own hint before it registers as idle in the store.
 const ringDelay = 50 * time.Millisecond
 
+// maxMisses is how often in a row a worker looks again at once because it was
+// told that there is something to claim.
+const maxMisses = 3
+
 // Waits after a claim that failed for a reason that may pass.
 const (
 	claimWaitMin = 50 * time.Millisecond
@@ -87,6 +91,7 @@ func (l *life) claimNow(ctx context.Context, request fdbmodel.ClaimRequest) (int
 	if err != nil || len(answer.Futures) == 0 {
 		return 0, err
 	}
+	l.misses = 0
 	l.worker.stats.claims.Add(1)
 	return len(answer.Futures), nil
 }
@@ -126,8 +131,10 @@ func (l *life) idle(ctx context.Context) error {
 		return err
 	}
 	if watch == nil {
-		// Something is there that the last look did not meet, or lost to others.
-		l.pause(ctx, ringDelay/10)
+		// Something came meanwhile, or is there that the last look did not meet.
+		if l.misses++; l.misses > maxMisses {
+			l.pause(ctx, ringDelay)
+		}
 		return nil
 	}
 	defer watch.Cancel()

@@ -221,3 +221,17 @@ func (b *blocker) run(ctx context.Context, _ []byte) ([]byte, error) {
 		return nil, context.Cause(ctx)
 	}
 }
+
+// begins waits until a function has begun.
+func (b *bed) begins(f *blocker) (info Info) {
+	b.t.Helper()
+	b.await("the begin of a function", func() bool {
+		select {
+		case info = <-f.began:
+			return true
+		default:
+			return false
+		}
+	})
+	return info
+}

@@ -190,6 +190,7 @@ func (s *slots) cancel(id fdbmodel.ID) *job {
 	for i, j := range s.queue {
 		if j.future.ID == id {
 			s.queue = append(s.queue[:i], s.queue[i+1:]...)
+			s.feed()
 			return j
 		}
 	}
@@ -222,6 +223,7 @@ func (s *slots) unqueue(which func(*job) bool) (out []*job) {
 		}
 	}
 	s.queue = kept
+	s.feed()
 	return out
 }
 

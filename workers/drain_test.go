@@ -1,0 +1,86 @@
+package workers
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+)
+
+func TestDrainLetsFunctionsEnd(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	work := newBlocker(true)
+	w := b.start(Options{Slots: 2, DrainTimeout: time.Hour}, map[string]Function{"work": work.run})
+	ids := b.many(5, "go:work")
+	b.begins(work)
+	b.begins(work)
+	w.stop()
+	rounds := 0
+	b.await("some heartbeats", func() bool { rounds++; return rounds > 100 })
+	m, there := b.member(w.ID())
+	require.True(t, there)
+	require.Positive(t, m.Heartbeat.Count)
+	close(work.end)
+	<-w.done
+	require.NoError(t, w.err)
+	require.Equal(t, map[fdbmodel.State]int64{fdbmodel.Realized: 2, fdbmodel.Ready: 3}, nonZero(b.counts()))
+	for _, id := range ids {
+		row := b.row(id)
+		require.Zero(t, row.Attempts)
+		require.Equal(t, row.State() == fdbmodel.Realized, row.Claim != nil)
+	}
+	_, there = b.member(w.ID())
+	require.False(t, there)
+}
+
+func TestDrainGivesBackWhatDoesNotEnd(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	heeds, ignores := newBlocker(true), newBlocker(false)
+	causes := make(chan error, 1)
+	w := b.start(Options{Slots: 2, DrainTimeout: time.Minute}, map[string]Function{
+		"heeds": func(ctx context.Context, args []byte) ([]byte, error) {
+			_, err := heeds.run(ctx, args)
+			causes <- err
+			return nil, err
+		},
+		"ignores": ignores.run,
+	})
+	ids := []fdbmodel.ID{b.one("go:heeds"), b.one("go:ignores")}
+	b.begins(heeds)
+	b.begins(ignores)
+	stopped := b.clock.Now()
+	w.end()
+	require.GreaterOrEqual(t, b.clock.Now().Sub(stopped), time.Minute)
+	require.ErrorIs(t, <-causes, ErrStopping)
+	for _, id := range ids {
+		row := b.row(id)
+		require.Equal(t, fdbmodel.Ready, row.State())
+		require.Zero(t, row.Attempts)
+	}
+	require.EqualValues(t, 2, w.Stats().Relinquished)
+	// What the function comes to after all counts for nothing.
+	close(ignores.end)
+	b.await("its return", func() bool { return w.Stats().Running == 0 })
+	require.Equal(t, fdbmodel.Ready, stateOf(b, ids[1]))
+	next := b.start(Options{}, map[string]Function{"heeds": echo, "ignores": echo})
+	b.awaitOver(ids...)
+	require.Equal(t, next.ID(), b.row(ids[1]).Result.Worker)
+}
+
+func TestStopWhilePaused(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	work := newBlocker(false)
+	w := b.start(Options{Slots: 1}, map[string]Function{"work": work.run})
+	id := b.one("go:work")
+	b.begins(work)
+	w.Pause()
+	close(work.end)
+	w.end()
+	require.Equal(t, fdbmodel.Realized, stateOf(b, id))
+}

@@ -1,0 +1,302 @@
+package workers
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+func explode() { panic("boom") }
+
+func failing() map[string]Function {
+	broken := errors.New("broken")
+	return map[string]Function{
+		"echo":      echo,
+		"error":     func(context.Context, []byte) ([]byte, error) { return nil, broken },
+		"permanent": func(context.Context, []byte) ([]byte, error) { return nil, Permanent(broken) },
+		"later":     func(context.Context, []byte) ([]byte, error) { return nil, RetryAfter(2*time.Minute, broken) },
+		"panic":     func(context.Context, []byte) ([]byte, error) { explode(); return nil, nil },
+		"goexit":    func(context.Context, []byte) ([]byte, error) { runtime.Goexit(); return nil, nil },
+		"second": func(ctx context.Context, _ []byte) ([]byte, error) {
+			if info, _ := InfoFrom(ctx); info.Attempt < 2 {
+				return nil, RetryAfter(0, nil)
+			}
+			return []byte("second"), nil
+		},
+	}
+}
+
+func TestFailuresOfFunctions(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	functions := failing()
+	w := b.start(Options{Slots: 2}, functions)
+	for _, c := range []struct {
+		function string
+		retries  int
+		kind     fdbmodel.FailureKind
+		attempts int
+		message  string
+	}{
+		{"error", 0, fdbmodel.KindError, 1, "broken"},
+		{"error", 2, fdbmodel.KindError, 3, "broken"},
+		{"permanent", 5, fdbmodel.KindError, 1, "broken"},
+		{"panic", 1, fdbmodel.KindPanic, 2, "panic: boom"},
+		{"goexit", 1, fdbmodel.KindPanic, 2, "Goexit"},
+	} {
+		id := b.one("go:"+c.function, func(s *fdbmodel.Submission) { s.Spec.MaxRetries = c.retries })
+		b.awaitOver(id)
+		row := b.row(id)
+		require.Equal(t, fdbmodel.Failed, row.State(), c.function)
+		require.Equal(t, c.kind, row.Exception.Kind, c.function)
+		require.Equal(t, c.attempts, row.Attempts.Failed, c.function)
+		require.Contains(t, row.Exception.Message, c.message)
+		if c.function == "panic" {
+			require.Contains(t, row.Exception.Message, "workers.explode")
+			require.NotContains(t, row.Exception.Message, "workers.(*Worker)")
+		}
+	}
+	id := b.one("go:second", func(s *fdbmodel.Submission) { s.Spec.MaxRetries = 1 })
+	b.awaitOver(id)
+	require.Equal(t, "second", string(b.row(id).Result.Value))
+	require.Equal(t, 2, b.row(id).Result.Attempt)
+	b.awaitOver(b.many(20, "go:echo")...)
+	b.await("free slots", func() bool { return w.Stats().Free.Slots == 2 })
+}
+
+func TestRetryAfterReplacesTheBackoff(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	b.start(Options{Slots: 1}, map[string]Function{"later": failing()["later"]})
+	before := b.clock.Now()
+	id := b.one("go:later", func(s *fdbmodel.Submission) { s.Spec.MaxRetries = 1 })
+	b.await("the wait", func() bool { row := b.row(id); return row.State() == fdbmodel.Delayed })
+	due := time.UnixMilli(b.row(id).Attempts.Due)
+	require.GreaterOrEqual(t, due.Sub(before), 2*time.Minute)
+	require.LessOrEqual(t, due.Sub(b.clock.Now()), 2*time.Minute)
+	b.awaitOver(id)
+	require.GreaterOrEqual(t, b.clock.Now().Sub(before), 2*time.Minute)
+	require.Equal(t, 2, b.row(id).Attempts.Failed)
+}
+
+func TestTimeoutOfAFunctionThatHeedsIt(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	heeds := newBlocker(true)
+	causes := make(chan error, 10)
+	w := b.start(Options{Slots: 1}, map[string]Function{"slow": func(ctx context.Context, args []byte) ([]byte, error) {
+		deadline, ok := ctx.Deadline()
+		if left := deadline.Sub(b.clock.Now()); !ok || left > time.Minute {
+			return nil, Permanent(errors.New("no deadline"))
+		}
+		_, err := heeds.run(ctx, args)
+		causes <- err
+		return nil, err
+	}})
+	id := b.one("go:slow", func(s *fdbmodel.Submission) { s.Spec.Timeout = time.Minute })
+	b.awaitOver(id)
+	row := b.row(id)
+	require.Equal(t, fdbmodel.KindTimeout, row.Exception.Kind)
+	require.Contains(t, row.Exception.Message, "1m0s")
+	cause := <-causes
+	require.ErrorIs(t, cause, ErrTimeout)
+	require.ErrorIs(t, cause, context.DeadlineExceeded)
+	b.await("a free slot", func() bool { return w.Stats().Free.Slots == 1 })
+}
+
+func TestFunctionThatIgnoresItsTimeoutKeepsItsSlot(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	ignores := newBlocker(false)
+	w := b.start(Options{Slots: 1, CPU: 1000}, map[string]Function{"slow": ignores.run, "echo": echo})
+	id := b.one("go:slow", func(s *fdbmodel.Submission) {
+		s.Spec.Timeout = time.Minute
+		s.Spec.Requirements = fdbmodel.Requirements{CPU: 600}
+	})
+	b.awaitOver(id)
+	require.Equal(t, fdbmodel.KindTimeout, b.row(id).Exception.Kind)
+	stats := w.Stats()
+	require.Equal(t, 1, stats.Running)
+	require.Equal(t, fdbmodel.Resources{CPU: 400, RAM: machineMemory()}, stats.Free)
+	next := b.one("go:echo")
+	rounds := 0
+	b.await("some rounds", func() bool { rounds++; return rounds > 50 })
+	row := b.row(next)
+	require.False(t, row.State().Terminal())
+	close(ignores.end)
+	b.awaitOver(next)
+	require.Equal(t, fdbmodel.Failed, stateOf(b, id))
+	require.Zero(t, w.Stats().Lost)
+}
+
+func stateOf(b *bed, id fdbmodel.ID) fdbmodel.State {
+	row := b.row(id)
+	return row.State()
+}
+
+func TestCancelOfARunningFuture(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	heeds, ignores := newBlocker(true), newBlocker(false)
+	b.start(Options{Slots: 2}, map[string]Function{"heeds": heeds.run, "ignores": ignores.run})
+	first := b.one("go:heeds", func(s *fdbmodel.Submission) { s.Spec.MaxRetries = 5 })
+	second := b.one("go:ignores")
+	b.begins(heeds)
+	b.begins(ignores)
+	for _, id := range []fdbmodel.ID{first, second} {
+		outcome, _, err := b.cluster.Cancel(b.ctx, id, "no longer wanted")
+		require.NoError(t, err)
+		require.Equal(t, fdbmodel.Requested, outcome)
+	}
+	b.awaitOver(first)
+	row := b.row(first)
+	require.Equal(t, fdbmodel.KindCancelled, row.Exception.Kind)
+	require.Equal(t, "no longer wanted", row.Exception.Message)
+	// A result that still comes counts.
+	close(ignores.end)
+	b.awaitOver(second)
+	require.Equal(t, fdbmodel.Realized, stateOf(b, second))
+}
+
+func TestCancelFromAnotherProcessComesWithTheHeartbeat(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	heeds := newBlocker(true)
+	b.start(Options{Slots: 1}, map[string]Function{"heeds": heeds.run})
+	id := b.one("go:heeds")
+	b.begins(heeds)
+	other, err := fdbmodel.Open(b.ctx, b.db, "test", fdbmodel.Options{Clock: b.clock})
+	require.NoError(t, err)
+	_, _, err = other.Cancel(b.ctx, id, "")
+	require.NoError(t, err)
+	b.awaitOver(id)
+	require.Equal(t, fdbmodel.KindCancelled, b.row(id).Exception.Kind)
+}
+
+func TestFunctionThatIsNotKnownAfterAllIsPutBack(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	w := b.start(Options{Slots: 1}, map[string]Function{"gone": echo})
+	w.mu.Lock()
+	delete(w.functions, "go:gone")
+	w.mu.Unlock()
+	id := b.one("go:gone")
+	b.await("a put-back", func() bool { return b.row(id).Attempts.PutBack > 0 })
+	require.Zero(t, b.row(id).Attempts.Failed)
+	w.mu.Lock()
+	w.functions["go:gone"] = echo
+	w.mu.Unlock()
+	b.awaitOver(id)
+	require.Equal(t, fdbmodel.Realized, stateOf(b, id))
+}
+
+// modules is a ModuleRunner that does what the call's first argument says.
+type modules struct{ b *bed }
+
+func (m modules) Run(ctx context.Context, call ModuleCall) (ModuleOutcome, error) {
+	code, err := call.Load(ctx)
+	if err != nil {
+		return ModuleOutcome{}, err
+	}
+	stderr := bytes.Repeat([]byte("0123456789abcdef"), 8<<10)
+	switch call.Argv[0] {
+	case "ok":
+		out := strings.Join([]string{string(code), call.CID, call.Method, call.Env["A"], string(call.Stdin)}, " ")
+		return ModuleOutcome{Stdout: []byte(out), Stderr: stderr, ExitCode: 0}, nil
+	case "exit":
+		return ModuleOutcome{
+			Stdout: stderr, Stderr: stderr, ExitCode: 3, Kind: fdbmodel.KindExit, Message: "exit code 3",
+		}, nil
+	case "panic":
+		panic("the runner's fault")
+	default:
+		return ModuleOutcome{}, errors.New("the runner is out of order")
+	}
+}
+
+func TestModules(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	module, err := b.cluster.PutModule(b.ctx, []byte("code"), "alias")
+	require.NoError(t, err)
+	b.start(Options{Slots: 1, Modules: modules{b}}, nil)
+	call := func(verb string) fdbmodel.ID {
+		return b.one("wasm:alias/method", func(s *fdbmodel.Submission) {
+			s.Args, s.Spec.Argv, s.Spec.Env = []byte("stdin"), []string{verb}, map[string]string{"A": "a"}
+		})
+	}
+	id := call("ok")
+	b.awaitOver(id)
+	result := b.row(id).Result
+	require.Equal(t, "code "+module.CID+" method a stdin", string(result.Value))
+	require.Equal(t, fdbmodel.CodecRaw, result.Codec)
+	require.True(t, result.Truncated)
+	stderr, err := b.cluster.Stderr(b.ctx, id, result.Stderr, result.StderrRef)
+	require.NoError(t, err)
+	require.Len(t, stderr, fdbmodel.MaxStderr)
+
+	id = call("exit")
+	b.awaitOver(id)
+	exception := b.row(id).Exception
+	require.Equal(t, fdbmodel.KindExit, exception.Kind)
+	require.Equal(t, 3, exception.ExitCode)
+	require.Len(t, exception.Stdout, fdbmodel.MaxResultInline)
+	stderr, err = b.cluster.Stderr(b.ctx, id, exception.Stderr, exception.StderrRef)
+	require.NoError(t, err)
+	require.Len(t, stderr, fdbmodel.MaxStderr)
+
+	id = call("panic")
+	b.awaitOver(id)
+	require.Contains(t, b.row(id).Exception.Message, "the runner's fault")
+
+	id = call("out of order")
+	b.await("a put-back", func() bool { return b.row(id).Attempts.PutBack > 0 })
+
+	b.removeModule(module.CID)
+	id = call("ok")
+	b.awaitOver(id)
+	require.Equal(t, fdbmodel.KindUnloadable, b.row(id).Exception.Kind)
+}
+
+// removeModule makes a module's bytes go missing.
+func (b *bed) removeModule(cid string) {
+	_, err := kv.Transact(b.ctx, b.db, kv.Retry{}, func(tx kv.Attempt) error {
+		page, err := tx.GetRange(kv.Range{End: []byte{0xff}}, kv.RangeOptions{}).Wait(b.ctx)
+		for _, item := range page.Items {
+			if bytes.Contains(item.Key, []byte(cid)) {
+				tx.Clear(item.Key)
+			}
+		}
+		return err
+	})
+	require.NoError(b.t, err)
+}
+
+func TestArgumentsThatAreGone(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	id := b.one("go:echo", func(s *fdbmodel.Submission) { s.Args = make([]byte, 100_000); s.Spec.MaxRetries = 5 })
+	_, err := kv.Transact(b.ctx, b.db, kv.Retry{}, func(tx kv.Attempt) error {
+		page, err := tx.GetRange(kv.Range{End: []byte{0xff}}, kv.RangeOptions{}).Wait(b.ctx)
+		for _, item := range page.Items {
+			if bytes.Contains(item.Key, []byte("chunks")) {
+				tx.Clear(item.Key)
+			}
+		}
+		return err
+	})
+	require.NoError(t, err)
+	b.start(Options{Slots: 1}, map[string]Function{"echo": echo})
+	b.awaitOver(id)
+	require.Equal(t, fdbmodel.KindError, b.row(id).Exception.Kind)
+	require.Contains(t, b.row(id).Exception.Message, "not found")
+}

@@ -1,0 +1,339 @@
+package workers
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/internal/clock"
+)
+
+func TestWorkersRunEverything(t *testing.T) {
+	t.Parallel()
+	b := realBed(t)
+	number := 5000
+	if long() {
+		number = 100_000
+	}
+	subs := make([]fdbmodel.Submission, number)
+	for i := range subs {
+		subs[i] = fdbmodel.Submission{Spec: fdbmodel.Spec{Function: "go:echo"}, Args: fmt.Appendf(nil, "args %d", i)}
+	}
+	ids := b.submit(subs[:number/2]...)
+	var started []*running
+	for range 4 {
+		started = append(started, b.start(Options{}, map[string]Function{"echo": echo}))
+	}
+	ids = append(ids, b.submit(subs[number/2:]...)...)
+	b.await("all results", func() bool { return b.counts()[fdbmodel.Realized] == int64(number) })
+	for i, id := range ids {
+		require.Equal(t, subs[i].Args, b.row(id).Result.Value)
+	}
+	var ran int64
+	for _, r := range started {
+		r.end()
+		ran += r.Stats().Ran
+		require.Zero(t, r.Stats().Running+r.Stats().Waiting)
+	}
+	require.EqualValues(t, number, ran)
+	require.Equal(t, map[fdbmodel.State]int64{fdbmodel.Realized: int64(number)}, nonZero(b.counts()))
+	members, err := b.cluster.Workers(b.ctx)
+	require.NoError(t, err)
+	require.Empty(t, members)
+}
+
+func nonZero(counts map[fdbmodel.State]int64) map[fdbmodel.State]int64 {
+	for s, n := range counts {
+		if n == 0 {
+			delete(counts, s)
+		}
+	}
+	return counts
+}
+
+func TestTenFuturesAndTwoHundredWorkers(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, fdbmodel.Config{Heartbeat: time.Second, DeadAfter: time.Minute}, nil)
+	var mu sync.Mutex
+	runs := map[fdbmodel.ID]int{}
+	record := func(ctx context.Context, _ []byte) ([]byte, error) {
+		info, ok := InfoFrom(ctx)
+		if !ok {
+			return nil, fmt.Errorf("a function's context has no info")
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		runs[info.ID]++
+		return []byte(info.Worker), nil
+	}
+	var started []*running
+	for range 200 {
+		started = append(started, b.start(Options{Slots: 1}, map[string]Function{"record": record}))
+	}
+	ids := b.many(10, "go:record")
+	b.awaitOver(ids...)
+	var ran int64
+	for _, r := range started {
+		r.stop()
+	}
+	for _, r := range started {
+		r.end()
+		ran += r.Stats().Ran
+	}
+	require.EqualValues(t, 10, ran)
+	for _, id := range ids {
+		row := b.row(id)
+		require.Equal(t, fdbmodel.Realized, row.State())
+		require.Equal(t, string(row.Claim.Worker), string(row.Result.Value))
+		require.Equal(t, 1, runs[id])
+	}
+}
+
+func TestSubmitWakesAnIdleWorker(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	b.start(Options{Poll: 1000 * time.Hour}, map[string]Function{"echo": echo})
+	for range 20 {
+		id := b.one("go:echo")
+		// The clock stands still: no poll brings this.
+		give := time.NewTimer(awaitBound)
+		for !b.rowOver(id) {
+			select {
+			case <-give.C:
+				require.FailNow(t, "the worker was not woken")
+			default:
+			}
+		}
+		give.Stop()
+	}
+}
+
+func (b *bed) rowOver(id fdbmodel.ID) bool {
+	row := b.row(id)
+	return row.State().Terminal()
+}
+
+func TestSubmitOfAnotherProcessWakesAnIdleWorker(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	b.start(Options{Poll: 1000 * time.Hour}, map[string]Function{"echo": echo})
+	other, err := fdbmodel.Open(b.ctx, b.db, "test", fdbmodel.Options{Clock: b.clock})
+	require.NoError(t, err)
+	for range 5 {
+		answers, err := other.Submit(b.ctx, []fdbmodel.Submission{{Spec: fdbmodel.Spec{Function: "go:echo"}}})
+		require.NoError(t, err)
+		b.awaitOver(answers[0].ID)
+	}
+	require.Less(t, b.clock.Now().Sub(epoch), 100*time.Hour)
+}
+
+func TestResourcesAreNeverExceeded(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, fdbmodel.Config{Heartbeat: time.Second, DeadAfter: time.Minute}, nil)
+	capacity := fdbmodel.Resources{Slots: 6, CPU: 4000, RAM: 1 << 20, GPU: 2000}
+	random := rand.New(rand.NewPCG(1, 2))
+	var subs []fdbmodel.Submission
+	needs := map[string]fdbmodel.Requirements{}
+	for i := range 600 {
+		q := fdbmodel.Requirements{CPU: random.Int64N(3000), RAM: random.Int64N(1 << 19), GPU: random.Int64N(1500)}
+		if i%3 == 0 {
+			q = fdbmodel.Requirements{}
+		}
+		name := fmt.Sprint(i)
+		needs[name] = q
+		subs = append(subs, fdbmodel.Submission{
+			Spec: fdbmodel.Spec{Function: "go:use", Requirements: q}, Args: []byte(name),
+		})
+	}
+	var exceeded atomic.Int64
+	for range 2 {
+		var mu sync.Mutex
+		free := capacity
+		use := func(_ context.Context, args []byte) ([]byte, error) {
+			mu.Lock()
+			q := needs[string(args)]
+			if !free.Fit(q) {
+				exceeded.Add(1)
+			}
+			free = free.Take(q)
+			mu.Unlock()
+			work := 0
+			for i := range random.Uint64()%1000 + 1 {
+				work += int(i)
+			}
+			mu.Lock()
+			free = free.Give(q)
+			mu.Unlock()
+			return fmt.Append(nil, work), nil
+		}
+		random = rand.New(&lockedSource{source: rand.NewPCG(3, 4)})
+		b.start(Options{Slots: capacity.Slots, CPU: capacity.CPU, RAM: capacity.RAM, GPU: capacity.GPU},
+			map[string]Function{"use": use})
+	}
+	b.submit(subs...)
+	b.await("all results", func() bool { return b.counts()[fdbmodel.Realized] == int64(len(subs)) })
+	require.Zero(t, exceeded.Load())
+}
+
+// lockedSource shares a source of randomness among goroutines.
+type lockedSource struct {
+	mu     sync.Mutex
+	source rand.Source
+}
+
+func (l *lockedSource) Uint64() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.source.Uint64()
+}
+
+func TestWhatWaitsBehindALongFunctionGoesToOthers(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	slow := newBlocker(false)
+	functions := map[string]Function{"echo": echo, "slow": slow.run}
+	first := b.start(Options{Slots: 1, Poll: 100 * time.Hour}, functions)
+	// Short runs let the worker claim ahead.
+	b.awaitOver(b.many(50, "go:echo")...)
+	ids := b.submit(b.describe("go:slow"), b.describe("go:echo"), b.describe("go:echo"), b.describe("go:echo"))
+	b.begins(slow)
+	b.await("a future that waits", func() bool { return first.Stats().Waiting > 0 || b.rowOver(ids[3]) })
+	_, _, err := b.cluster.Cancel(b.ctx, ids[1], "not wanted")
+	require.NoError(t, err)
+	b.start(Options{Slots: 1}, functions)
+	b.awaitOver(ids[1:]...)
+	require.Equal(t, 1, first.Stats().Running)
+	for _, id := range ids[2:] {
+		row := b.row(id)
+		require.Equal(t, fdbmodel.Realized, row.State())
+		require.Zero(t, row.Attempts.Failed+row.Attempts.Crashes)
+	}
+	close(slow.end)
+	b.awaitOver(ids[0])
+}
+
+func TestLargeArgumentsAndResults(t *testing.T) {
+	t.Parallel()
+	b := realBed(t)
+	huge := make([]byte, fdbmodel.MaxPut+1)
+	b.start(Options{}, map[string]Function{
+		"echo": echo,
+		"huge": func(context.Context, []byte) ([]byte, error) { return huge, nil },
+	})
+	for _, size := range []int{0, 1, fdbmodel.MaxResultInline, fdbmodel.MaxResultInline + 1, 20_000, 300_000} {
+		args := bytes.Repeat([]byte{byte(size)}, size)
+		id := b.one("go:echo", func(s *fdbmodel.Submission) { s.Args = args })
+		b.awaitOver(id)
+		row := b.row(id)
+		require.Equal(t, fdbmodel.Realized, row.State())
+		require.EqualValues(t, size, row.Result.Size)
+		value, err := b.cluster.ResultValue(b.ctx, id, row.Result)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(args, value))
+	}
+	id := b.one("go:huge", func(s *fdbmodel.Submission) { s.Spec.MaxRetries = 5 })
+	b.awaitOver(id)
+	row := b.row(id)
+	require.Equal(t, fdbmodel.Failed, row.State())
+	require.Equal(t, fdbmodel.KindTooLarge, row.Exception.Kind)
+	require.Equal(t, 1, row.Attempts.Failed)
+}
+
+func TestStepReplays(t *testing.T) {
+	t.Parallel()
+	play := func() (trace []string) {
+		db := embedded.OpenMemory(embedded.Options{Inline: true})
+		defer func() { require.NoError(t, db.Close()) }()
+		clk := clock.NewVirtual(epoch)
+		var seed [32]byte
+		ctx := context.Background()
+		c, err := fdbmodel.Open(ctx, db, "test", fdbmodel.Options{Clock: clk, Random: rand.NewChaCha8(seed)})
+		require.NoError(t, err)
+		var workers []*Worker
+		for i := range 3 {
+			w, err := New(c, Options{Manual: true, Slots: 2, CPU: 1000})
+			require.NoError(t, err)
+			require.NoError(t, w.Register("flaky", func(ctx context.Context, args []byte) ([]byte, error) {
+				info, _ := InfoFrom(ctx)
+				trace = append(trace, fmt.Sprint(i, info.ID, info.Attempt, clk.Now()))
+				if info.Attempt < 3 {
+					return nil, fmt.Errorf("attempt %d fails", info.Attempt)
+				}
+				return args, nil
+			}))
+			workers = append(workers, w)
+		}
+		subs := make([]fdbmodel.Submission, 60)
+		for i := range subs {
+			subs[i].Spec = fdbmodel.Spec{Function: "go:flaky", MaxRetries: 3}
+		}
+		_, err = c.Submit(ctx, subs)
+		require.NoError(t, err)
+		for range 20_000 {
+			first := clk.Now().Add(time.Hour)
+			for _, w := range workers {
+				next, err := w.Step(ctx, clk.Now())
+				require.NoError(t, err)
+				if next.Before(first) {
+					first = next
+				}
+			}
+			clk.Advance(max(time.Millisecond, first.Sub(clk.Now())))
+			if len(trace) == 180 {
+				break
+			}
+		}
+		for _, w := range workers {
+			require.NoError(t, w.Leave(ctx))
+		}
+		counts, err := c.Counts(ctx)
+		require.NoError(t, err)
+		for k, n := range counts {
+			require.True(t, k.State == fdbmodel.Realized && n == 60 || n == 0, "%v %d", k, n)
+		}
+		return trace
+	}
+	first := play()
+	require.Len(t, first, 180)
+	require.Equal(t, first, play())
+}
+
+func TestMistakesOfTheCaller(t *testing.T) {
+	t.Parallel()
+	b := realBed(t)
+	_, err := New(b.cluster, Options{Slots: -1})
+	require.ErrorContains(t, err, "slots")
+	w, err := New(b.cluster, Options{})
+	require.NoError(t, err)
+	require.ErrorIs(t, w.Register("no/slash", echo), fdbmodel.ErrBadName)
+	require.NoError(t, w.Register("echo", echo))
+	require.ErrorContains(t, w.Register("echo", echo), "already")
+	_, err = w.Step(b.ctx, epoch)
+	require.ErrorContains(t, err, "Manual")
+	ctx, stop := context.WithCancel(b.ctx)
+	stop()
+	require.ErrorIs(t, w.Run(ctx), context.Canceled)
+	require.ErrorContains(t, w.Run(b.ctx), "before")
+	require.ErrorContains(t, w.Register("late", echo), "too late")
+}
+
+func TestStoreThatClosesEndsRun(t *testing.T) {
+	t.Parallel()
+	b := realBed(t)
+	w, err := New(b.cluster, Options{})
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() { done <- w.Run(b.ctx) }()
+	<-w.Ready()
+	require.NoError(t, b.db.Close())
+	require.True(t, isFatal(<-done))
+}
