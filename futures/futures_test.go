@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -76,62 +75,6 @@ func newClient(t *testing.T, db kv.Database) *futures.Client {
 }
 
 func newMemory() kv.Database { return embedded.OpenMemory(embedded.Options{}) }
-
-// watchCounter counts the watches that are open.
-type watchCounter struct {
-	kv.Database
-	mu      sync.Mutex
-	watches []kv.Watch
-	most    int
-}
-
-func (w *watchCounter) Begin(o kv.Options) kv.Tx { return &countedTx{w.Database.Begin(o), w} }
-
-type countedTx struct {
-	kv.Tx
-	counter *watchCounter
-}
-
-func (t *countedTx) Watch(key []byte) kv.Watch {
-	watch := t.Tx.Watch(key)
-	c := t.counter
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.watches = slices.DeleteFunc(append(c.watches, watch), func(w kv.Watch) bool {
-		select {
-		case <-w.Done():
-			return true
-		default:
-			return false
-		}
-	})
-	c.most = max(c.most, len(c.watches))
-	return watch
-}
-
-func TestAwaitAllIsOneWatch(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	counter := &watchCounter{Database: newMemory()}
-	c := newClient(t, counter)
-	tasks := make([]futures.Task, 5000)
-	for i := range tasks {
-		tasks[i] = futures.Task{Function: "go:upper", Args: fmt.Appendf(nil, "%d", i)}
-	}
-	fs, err := c.SubmitMany(ctx, tasks)
-	require.NoError(t, err)
-	e := newExecutor(t, c, echo)
-	require.Equal(t, len(tasks), e.all(t))
-	results, err := c.AwaitAll(ctx, fs)
-	require.NoError(t, err)
-	for i, r := range results {
-		require.Equal(t, fmt.Sprintf("ran %d", i), string(r.Value))
-		require.Equal(t, 1, r.Attempt)
-	}
-	counter.mu.Lock()
-	defer counter.mu.Unlock()
-	require.Equal(t, 1, counter.most)
-}
 
 func TestConcurrentSubmitsAreAwaited(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,228 @@
+package futures_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/clock"
+)
+
+// stepped is a client whose time and rounds the test decides about.
+type stepped struct {
+	*futures.Client
+	clock *clock.Virtual
+}
+
+func newStepped(t *testing.T, db kv.Database) stepped {
+	clk := clock.NewVirtual(time.Unix(1_000_000, 0))
+	c, err := futures.New(context.Background(), db, futures.Options{Manual: true, Clock: clk})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
+	return stepped{c, clk}
+}
+
+// round moves the clock and runs a round.
+func (s stepped) round(t *testing.T, d time.Duration) time.Time {
+	s.clock.Advance(d)
+	next, err := s.Step(context.Background(), s.clock.Now())
+	require.NoError(t, err)
+	return next
+}
+
+func (s stepped) session(t *testing.T, f *futures.Future) fdbmodel.SessionID {
+	row, err := s.Get(context.Background(), f.ID())
+	require.NoError(t, err)
+	return row.Spec.Session
+}
+
+func isOver(f *futures.Future) bool {
+	select {
+	case <-f.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+func newStore(t *testing.T) kv.Database {
+	db := newMemory()
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+func TestStepDelivers(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := newStepped(t, newStore(t))
+	require.Equal(t, s.clock.Now().Add(s.Cluster().SessionInterval()), s.round(t, 0), "there is nothing to do yet")
+	var fs []*futures.Future
+	for i := range 300 {
+		f, err := s.Submit(ctx, futures.Task{Function: "go:upper", Args: fmt.Appendf(nil, "%d", i)})
+		require.NoError(t, err)
+		fs = append(fs, f)
+	}
+	s.round(t, 0)
+	require.False(t, isOver(fs[0]))
+	require.Equal(t, 300, newExecutor(t, s.Client, echo).all(t))
+	next := s.round(t, 0)
+	require.Equal(t, s.clock.Now().Add(time.Second), next, "notices are let go of after a second")
+	results, err := s.AwaitAll(ctx, fs)
+	require.NoError(t, err)
+	require.Equal(t, "ran 299", string(results[299].Value))
+	next = s.round(t, time.Second)
+	require.True(t, next.After(s.clock.Now().Add(time.Second)), "nothing is left to let go of")
+	sessions, err := s.Cluster().Sessions(ctx)
+	require.NoError(t, err)
+	require.Len(t, sessions, 1)
+}
+
+func TestSessionIsRefreshedInTime(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := newStepped(t, newStore(t))
+	f, err := s.Submit(ctx, futures.Task{Function: "go:upper"})
+	require.NoError(t, err)
+	id := s.session(t, f)
+	var last string
+	for range 5 {
+		next := s.round(t, 0)
+		sessions, err := s.Cluster().Sessions(ctx)
+		require.NoError(t, err)
+		require.NotEqual(t, last, string(sessions[id]))
+		last = string(sessions[id])
+		require.LessOrEqual(t, next.Sub(s.clock.Now()), s.Cluster().SessionInterval())
+		s.clock.Advance(s.Cluster().SessionInterval())
+	}
+	require.NoError(t, s.Close(ctx))
+	sessions, err := s.Cluster().Sessions(ctx)
+	require.NoError(t, err)
+	require.Empty(t, sessions)
+}
+
+// TestMailOfASweptSession loses the notices of a session, as the janitor does to
+// one that gave no sign of life.
+func TestMailOfASweptSession(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, pause := range map[string]time.Duration{"after a pause": time.Hour, "by the slow pass": 30 * time.Second} {
+		s := newStepped(t, newStore(t))
+		var fs []*futures.Future
+		for range 250 {
+			f, err := s.Submit(ctx, futures.Task{Function: "go:upper"})
+			require.NoError(t, err)
+			fs = append(fs, f)
+			require.False(t, isOver(f))
+		}
+		s.round(t, 0)
+		newExecutor(t, s.Client, echo).all(t)
+		require.NoError(t, s.Cluster().DropSession(ctx, s.session(t, fs[0])))
+		if pause == 30*time.Second {
+			for range 6 {
+				s.round(t, 4999*time.Millisecond)
+				require.False(t, isOver(fs[0]), name)
+			}
+			pause = 6 * time.Millisecond
+		}
+		for range 3 {
+			s.round(t, pause)
+			pause = 100 * time.Millisecond
+		}
+		for _, f := range fs {
+			require.True(t, isOver(f), name)
+		}
+		_, err := s.AwaitAll(ctx, fs)
+		require.NoError(t, err)
+	}
+}
+
+func TestFailureOfALifeBeforeTheRetry(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	db := newStore(t)
+	c, other := newStepped(t, db), newStepped(t, db)
+	submitted, err := c.Submit(ctx, futures.Task{Function: "go:fail"})
+	require.NoError(t, err)
+	f := other.Future(submitted.ID())
+	require.False(t, isOver(f))
+	other.round(t, 0)
+	e := newExecutor(t, c.Client, echo)
+	require.Equal(t, 1, e.all(t))
+	require.NoError(t, c.Retry(ctx, f.ID()))
+	other.round(t, 0)
+	require.False(t, isOver(f), "the notice tells of a failure that counts no more")
+	e.run = func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+		return fdbmodel.Completion{Future: f, Result: &fdbmodel.Result{Value: []byte("at last")}}
+	}
+	require.Equal(t, 1, e.all(t))
+	other.round(t, 0)
+	require.True(t, isOver(f))
+	r, err := f.Await(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "at last", string(r.Value))
+}
+
+func TestSubscriptionThatFailsIsItsOwn(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := newStepped(t, newStore(t))
+	var fs []*futures.Future
+	for range 5 {
+		f, err := s.Submit(ctx, futures.Task{Function: "go:upper", NoNotify: true})
+		require.NoError(t, err)
+		fs = append(fs, f)
+	}
+	var err error
+	for i := 0; err == nil; i++ {
+		require.Less(t, i, 1000)
+		session := fdbmodel.SessionID(fmt.Sprintf("%016x", i))
+		_, _, err = s.Cluster().Subscribe(ctx, session, []futures.ID{fs[2].ID()})
+	}
+	require.ErrorIs(t, err, fdbmodel.ErrTooLarge)
+	for _, f := range fs {
+		require.False(t, isOver(f))
+	}
+	s.round(t, 0)
+	_, err = fs[2].Await(ctx)
+	require.ErrorIs(t, err, fdbmodel.ErrTooLarge)
+	newExecutor(t, s.Client, echo).all(t)
+	s.round(t, 0)
+	_, err = s.AwaitAll(ctx, append(fs[:2:2], fs[3:]...))
+	require.NoError(t, err)
+}
+
+func TestStepIsForManualClients(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, newMemory())
+	_, err := c.Step(context.Background(), time.Now())
+	require.ErrorContains(t, err, "Manual")
+}
+
+func TestDriveEndsAwaits(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	clk := clock.NewVirtual(time.Unix(1_000_000, 0))
+	var c *futures.Client
+	var e *executor
+	c, err := futures.New(ctx, newStore(t), futures.Options{Manual: true, Clock: clk, Drive: func(ctx context.Context) error {
+		e.all(t)
+		_, err := c.Step(ctx, clk.Now())
+		return err
+	}})
+	require.NoError(t, err)
+	e = newExecutor(t, c, echo)
+	f, err := c.Submit(ctx, futures.Task{Function: "go:upper"})
+	require.NoError(t, err)
+	r, err := f.Await(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "ran ", string(r.Value))
+	require.NoError(t, c.Close(ctx))
+	_, err = c.Step(ctx, clk.Now())
+	require.ErrorIs(t, err, futures.ErrClosed)
+}
