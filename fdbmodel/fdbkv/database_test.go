@@ -45,6 +45,7 @@ func get(t testing.TB, db kv.Database, k []byte) (value string) {
 func TestTooManyWatches(t *testing.T) {
 	const inOneTx = 500
 	db := open(t)
+	set(t, db, key(t, "a"), "unchanged")
 	var watches []kv.Watch
 	for range kv.MaxWatches / inOneTx {
 		watches = append(watches, watch(t, db, key(t, "a"), inOneTx)...)
@@ -133,16 +134,15 @@ func TestEndedContext(t *testing.T) {
 	<-w.Done()
 	require.ErrorIs(t, w.Err(), kv.ErrUnknownResult)
 
-	tx = db.Begin(kv.Options{})
+	reading, writing := db.Begin(kv.Options{}), db.Begin(kv.Options{})
 	failed := make(chan error)
 	go func() {
-		_, err := tx.Get(key(t, "a")).Wait(context.Background())
+		_, err := reading.Get(key(t, "a")).Wait(context.Background())
 		failed <- err
 	}()
-	tx = db.Begin(kv.Options{})
-	tx.Set(key(t, "a"), nil)
+	writing.Set(key(t, "a"), nil)
 	go func() {
-		_, err := tx.Commit(context.Background())
+		_, err := writing.Commit(context.Background())
 		failed <- err
 	}()
 	require.NoError(t, db.Close())
