@@ -3,6 +3,9 @@ package fdbmodel
 import (
 	"bytes"
 	"context"
+	"errors"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +25,8 @@ type population struct {
 	large  ID // realized, with chunks
 	middle ID // ready, with a key for its arguments
 	claim  Token
+	result ChunkRef // of large
+	args   ChunkRef // of large
 }
 
 func populate(t *testing.T) *population {
@@ -33,8 +38,14 @@ func populate(t *testing.T) *population {
 	p := &population{c: c, db: db, ids: map[State]ID{}}
 	_, err = c.PutModule(ctx, []byte("not really a module"), "alias")
 	require.NoError(t, err)
-	p.worker, err = c.Register(ctx, WorkerInfo{Functions: []string{"go:f"}, Capacity: Resources{Slots: 9}})
+	p.worker, err = c.Register(ctx, WorkerInfo{
+		Functions: []string{"go:f"}, Capacity: Resources{Slots: 9}, Address: "10.0.0.1:1",
+	})
 	require.NoError(t, err)
+	watch, err := p.worker.GoIdle(ctx, ClaimRequest{Free: Resources{Slots: 9}})
+	require.NoError(t, err)
+	watch.Cancel()
+	require.NoError(t, c.OpenMailbox("s").Refresh(ctx))
 	submit := func(args int) ID {
 		got, err := c.Submit(ctx, []Submission{{Spec: Spec{Function: "go:f", Session: "s"}, Args: make([]byte, args)}})
 		require.NoError(t, err)
@@ -58,6 +69,7 @@ func populate(t *testing.T) *population {
 	ref, err := c.PutResult(ctx, f.ID, f.Token, make([]byte, 200_000))
 	require.NoError(t, err)
 	finish(Completion{Future: f, Result: &Result{ValueRef: &ref, Size: ref.Size}})
+	p.result, p.args = ref, *f.Spec.ArgsRef
 	p.ids[Failed] = submit(10)
 	finish(Completion{Future: claim(), Exception: &Exception{Kind: KindError, Message: "m"}})
 	p.ids[Claimed] = submit(10)
@@ -67,6 +79,8 @@ func populate(t *testing.T) *population {
 	p.ids[Delayed] = got[0].ID
 	p.ids[Ready] = submit(10)
 	p.middle = submit(5000)
+	require.Empty(t, p.check(t).Notes)
+	require.Empty(t, p.check(t).Problems)
 	return p
 }
 
@@ -91,102 +105,36 @@ func TestCheckOfHealthyCluster(t *testing.T) {
 	require.Equal(t, int64(7), report.Futures)
 }
 
+// row returns a future in a state, to be changed.
+func (p *population) row(t *testing.T, s State) *Row {
+	row, err := p.c.Get(context.Background(), p.ids[s])
+	require.NoError(t, err)
+	return &row
+}
+
+func mustRecord(t *testing.T, v any) []byte {
+	b, err := encodeRecord(v)
+	require.NoError(t, err)
+	return b
+}
+
+func mustStamped(t *testing.T, v any) []byte {
+	b, err := encodeStamped(v)
+	require.NoError(t, err)
+	return b
+}
+
 func TestCheckFindsEachBrokenInvariant(t *testing.T) {
 	t.Parallel()
-	spec := func(p *population, id ID) *Spec {
-		row, err := p.c.Get(context.Background(), id)
-		require.NoError(t, err)
-		return row.Spec
-	}
-	record := func(v any) []byte {
-		b, err := encodeRecord(v)
-		require.NoError(t, err)
-		return b
-	}
-	for name, b := range map[string]struct {
-		want Invariant
-		how  func(*population, kv.Tx)
-	}{
-		"ready key gone": {InvariantPlace, func(p *population, tx kv.Tx) {
-			tx.Clear(p.c.keys.ready(p.ids[Ready], spec(p, p.ids[Ready])))
-		}},
-		"ready key of another function": {InvariantPlace, func(p *population, tx kv.Tx) {
-			tx.Set(p.c.keys.ready(p.ids[Ready], spec(p, p.ids[Ready])), []byte("go:other"))
-		}},
-		"delayed key gone": {InvariantPlace, func(p *population, tx kv.Tx) {
-			row, err := p.c.Get(context.Background(), p.ids[Delayed])
-			require.NoError(t, err)
-			tx.Clear(p.c.keys.delayed(p.ids[Delayed], row.Attempts.Due))
-		}},
-		"claimed future in the index": {InvariantPlace, func(p *population, tx kv.Tx) {
-			tx.Set(p.c.keys.ready(p.ids[Claimed], spec(p, p.ids[Claimed])), []byte("go:f"))
-		}},
-		"index key of nobody": {InvariantStray, func(p *population, tx kv.Tx) {
-			id := p.ids[Ready]
-			id[3]++
-			tx.Set(p.c.keys.ready(id, spec(p, p.ids[Ready])), []byte("go:f"))
-		}},
-		"delayed key of nobody": {InvariantStray, func(p *population, tx kv.Tx) {
-			tx.Set(p.c.keys.delayed(p.ids[Ready], 12345), nil)
-		}},
-		"claim that no list has": {InvariantClaim, func(p *population, tx kv.Tx) {
-			tx.Clear(p.c.keys.claims(p.claim.Worker, p.claim.Sequence))
-		}},
-		"result without claim": {InvariantRecords, func(p *population, tx kv.Tx) {
-			tx.Clear(p.c.keys.state(p.ids[Realized], stateClaim))
-		}},
-		"cancel of a realized future": {InvariantRecords, func(p *population, tx kv.Tx) {
-			tx.Set(p.c.keys.state(p.ids[Realized], stateCancel), record(&CancelRequest{}))
-		}},
-		"failure without attempt": {InvariantRecords, func(p *population, tx kv.Tx) {
-			tx.Clear(p.c.keys.state(p.ids[Failed], stateAttempts))
-		}},
-		"state without spec": {InvariantRecords, func(p *population, tx kv.Tx) {
-			tx.Clear(p.c.keys.spec(p.ids[Failed]))
-		}},
-		"chunk gone": {InvariantChunks, func(p *population, tx kv.Tx) {
-			tx.Clear(p.c.keys.chunk(p.large, *spec(p, p.large).ArgsRef, 1))
-		}},
-		"arguments gone": {InvariantArgs, func(p *population, tx kv.Tx) { tx.Clear(p.c.keys.args(p.middle)) }},
-		"counter off": {InvariantCounts, func(p *population, tx kv.Tx) {
-			id := p.ids[Ready]
-			tx.Atomic(kv.Add, p.c.keys.count(id.shard(p.c.keys.shards), DefaultQueue, "", Ready), littleEndian(1))
-		}},
-		"counter gone": {InvariantCounts, func(p *population, tx kv.Tx) {
-			id := p.ids[Ready]
-			tx.Clear(p.c.keys.count(id.shard(p.c.keys.shards), DefaultQueue, "", Ready))
-		}},
-		"heartbeat of the dead": {InvariantFence, func(p *population, tx kv.Tx) {
-			tx.Set(p.c.keys.worker("gone", workerHeartbeat), record(&Heartbeat{}))
-		}},
-		"idle and dead": {InvariantFence, func(p *population, tx kv.Tx) {
-			tx.Set(p.c.keys.idle(DefaultQueue, "gone"), record(&Resources{}))
-		}},
-		"bytes that are no record": {InvariantReadable, func(p *population, tx kv.Tx) {
-			tx.Set(p.c.keys.spec(p.ids[Ready]), []byte{1, 0xc1})
-		}},
-		"key that nobody writes": {InvariantKnown, func(p *population, tx kv.Tx) {
-			tx.Set(p.c.keys.global("what"), nil)
-		}},
-		"key in a shard that nobody writes": {InvariantKnown, func(p *population, tx kv.Tx) {
-			tx.Set(p.c.keys.shard(3, "what"), nil)
-		}},
-		"alias of no module": {InvariantModule, func(p *population, tx kv.Tx) {
-			tx.Set(p.c.keys.alias("lost"), record(&aliasRecord{CID: "bafk"}))
-		}},
-		"piece of a module gone": {InvariantModule, func(p *population, tx kv.Tx) {
-			cid, err := ModuleCID([]byte("not really a module"))
-			require.NoError(t, err)
-			tx.Clear(p.c.keys.codeBody(cid, 0))
-		}},
-		"record of a newer version": {InvariantNewer, func(p *population, tx kv.Tx) {
-			tx.Set(p.c.keys.spec(p.ids[Claimed]), []byte{recordVersion + 1})
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
+	covered := map[Invariant]bool{}
+	for _, b := range slices.Concat(breakRow, breakRest) {
+		for _, i := range b.want {
+			covered[i] = true
+		}
+		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
 			p := populate(t)
-			p.write(t, func(tx kv.Tx) { b.how(p, tx) })
+			p.write(t, func(tx kv.Tx) { b.how(t, p, tx) })
 			report := p.check(t)
 			var found []Invariant
 			for _, problem := range report.Problems {
@@ -194,9 +142,161 @@ func TestCheckFindsEachBrokenInvariant(t *testing.T) {
 				require.NotEmpty(t, problem.Text)
 				require.NotEmpty(t, problem.Keys)
 			}
-			require.Contains(t, found, b.want, "%+v", report.Problems)
+			slices.Sort(found)
+			require.Equal(t, b.want, found, "%+v", report.Problems)
+			require.Equal(t, int64(len(found)), report.Broken)
+			require.Empty(t, report.Notes)
 		})
 	}
+	require.Len(t, covered, 21, "every invariant but that of newer records")
+}
+
+// TestCheckNotes has what is no problem.
+func TestCheckNotes(t *testing.T) {
+	t.Parallel()
+	for _, b := range []breakage{
+		{"worker to be reaped", only(InvariantWorker), func(t *testing.T, p *population, _ kv.Tx) {
+			members, err := p.c.Workers(context.Background())
+			require.NoError(t, err)
+			dead, err := p.c.DeclareDead(context.Background(), members[0].ID, members[0].Beat)
+			require.NoError(t, err)
+			require.True(t, dead)
+		}},
+		{"wake of a worker that has left", only(InvariantWorker), func(t *testing.T, p *population, tx kv.Tx) {
+			tx.Set(p.c.keys.worker("gone", workerWake), mustStamped(t, struct{}{}))
+		}},
+		{"pieces of nobody's result", only(InvariantChunks), func(t *testing.T, p *population, _ kv.Tx) {
+			token := Token{Worker: "gone", Sequence: 4}
+			_, err := p.c.PutResult(context.Background(), p.ids[Ready], token, make([]byte, 10))
+			require.NoError(t, err)
+		}},
+		{"mail of a session that is gone", only(InvariantMail), func(_ *testing.T, p *population, tx kv.Tx) {
+			tx.Clear(p.c.keys.session("s"))
+		}},
+		{"module without its end", only(InvariantModule), func(_ *testing.T, p *population, tx kv.Tx) {
+			tx.Set(p.c.keys.codeBody("bafk", 0), []byte("x"))
+		}},
+		{"newer spec", only(InvariantNewer), func(_ *testing.T, p *population, tx kv.Tx) {
+			tx.Set(p.c.keys.spec(p.ids[Claimed]), []byte{recordVersion + 1})
+		}},
+		{"newer worker", only(InvariantNewer), func(_ *testing.T, p *population, tx kv.Tx) {
+			tx.Set(p.c.keys.worker(p.worker.ID(), workerAlive), []byte{recordVersion + 1})
+		}},
+	} {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			p := populate(t)
+			p.write(t, func(tx kv.Tx) { b.how(t, p, tx) })
+			report := p.check(t)
+			require.Empty(t, report.Problems)
+			require.Len(t, report.Notes, 1, "%+v", report.Notes)
+			require.Equal(t, b.want[0], report.Notes[0].Invariant)
+			require.Equal(t, int64(1), report.Pending+report.Newer)
+			require.Equal(t, b.want[0] == InvariantNewer, report.Newer == 1)
+		})
+	}
+}
+
+// TestCheckOfManyPages has more keys than pages of each kind.
+func TestCheckOfManyPages(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	db := embedded.OpenMemory(embedded.Options{})
+	defer db.Close()
+	c, err := Open(ctx, db, "pages", Options{Config: Config{Shards: 1}})
+	require.NoError(t, err)
+	w, err := c.Register(ctx, WorkerInfo{Functions: []string{"go:f"}, Capacity: Resources{Slots: 200}})
+	require.NoError(t, err)
+	subs := make([]Submission, 700)
+	for i := range subs {
+		subs[i].Spec = Spec{Function: "go:f"}
+	}
+	_, err = c.Submit(ctx, subs)
+	require.NoError(t, err)
+	answer, err := w.Claim(ctx, ClaimRequest{Free: Resources{Slots: 128}, Max: 128})
+	require.NoError(t, err)
+	for i := range answer.Futures {
+		done := []Completion{{Future: &answer.Futures[i], Result: &Result{}}}
+		_, err := w.Finish(ctx, done)
+		require.NoError(t, err)
+	}
+	id := answer.Futures[0].ID
+	_, err = c.PutArgs(ctx, id, make([]byte, 25*chunkSize))
+	require.NoError(t, err)
+	report, err := c.Check(ctx, CheckOptions{})
+	require.NoError(t, err)
+	require.Empty(t, report.Problems)
+	require.Len(t, report.Notes, 3, "one for each page of pieces")
+	require.Equal(t, int64(700), report.Futures)
+	tx := db.Begin(kv.Options{})
+	defer tx.Cancel()
+	page, err := tx.GetRange(c.keys.all(), kv.RangeOptions{}).Wait(ctx)
+	require.NoError(t, err)
+	require.Equal(t, int64(len(page.Items)), report.Keys)
+}
+
+// TestCheckOfBusyCluster checks beside workers, clients and janitors.
+func TestCheckOfBusyCluster(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	db := embedded.OpenMemory(embedded.Options{})
+	defer db.Close()
+	c, err := Open(ctx, db, "busy", Options{Config: Config{Shards: 2, Retention: time.Millisecond}})
+	require.NoError(t, err)
+	var group sync.WaitGroup
+	failures := make(chan error, 10)
+	loop := func(fn func(n int) error) {
+		group.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				if err := fn(n); err != nil && ctx.Err() == nil {
+					failures <- err
+					return
+				}
+			}
+		})
+	}
+	for range 2 {
+		w, err := c.Register(ctx, WorkerInfo{Functions: []string{"go:f"}, Capacity: Resources{Slots: 16}})
+		require.NoError(t, err)
+		loop(func(n int) error {
+			answer, err := w.Claim(ctx, ClaimRequest{Free: Resources{Slots: 16}, Max: 16})
+			var done []Completion
+			for i := range answer.Futures {
+				d := Completion{Future: &answer.Futures[i], Result: &Result{}}
+				if (n+i)%3 == 0 {
+					d = Completion{Future: &answer.Futures[i], Exception: &Exception{Kind: KindError}}
+				}
+				done = append(done, d)
+			}
+			_, failed := w.Finish(ctx, done)
+			return errors.Join(err, failed)
+		})
+	}
+	loop(func(int) error {
+		subs := make([]Submission, 20)
+		for i := range subs {
+			subs[i].Spec = Spec{Function: "go:f", MaxRetries: 1, Backoff: Backoff{Base: 1, Max: 1}}
+		}
+		_, err := c.Submit(ctx, subs)
+		return err
+	})
+	loop(func(n int) error {
+		_, _, err := c.PromoteDue(ctx, n%2)
+		_, _, _, failed := c.ExpireDone(ctx, n%2)
+		return errors.Join(err, failed)
+	})
+	for range 20 {
+		report, err := c.Check(ctx, CheckOptions{})
+		require.NoError(t, err)
+		require.Empty(t, report.Problems)
+	}
+	stop()
+	group.Wait()
+	require.Empty(t, failures)
+	report, err := c.Check(context.Background(), CheckOptions{})
+	require.NoError(t, err)
+	require.Empty(t, report.Problems)
 }
 
 func TestCheckIsBounded(t *testing.T) {
@@ -210,6 +310,7 @@ func TestCheckIsBounded(t *testing.T) {
 	report, err := p.c.Check(context.Background(), CheckOptions{Problems: 7})
 	require.NoError(t, err)
 	require.Len(t, report.Problems, 7)
+	require.Equal(t, int64(50), report.Broken)
 }
 
 func TestDiscardLeavesNothing(t *testing.T) {

@@ -70,7 +70,7 @@ var (
 func countAttempt(r *Row, e *Event, final bool) {
 	exception := *e.Exception
 	exception.Attempt, exception.Worker = r.Attempts.Failed+1, e.Token.Worker
-	exception.Final, exception.At = final, millis(e.Now)
+	exception.Final, exception.Permanent, exception.At = final, e.Permanent, millis(e.Now)
 	r.Claim, r.Exception, r.Attempts.Due = nil, &exception, 0
 	r.Attempts.Failed++
 }

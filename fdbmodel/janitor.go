@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -236,10 +237,7 @@ func (c *Cluster) SweepChunks(ctx context.Context, shard int, cursor []byte) (ne
 }
 
 func (r *Row) refersTo(ref ChunkRef) bool {
-	same := func(o *ChunkRef) bool { return o != nil && o.Kind == ref.Kind && o.Token == ref.Token }
-	return (r.Spec != nil && same(r.Spec.ArgsRef)) ||
-		(r.Result != nil && (same(r.Result.ValueRef) || same(r.Result.StderrRef))) ||
-		(r.Exception != nil && same(r.Exception.StderrRef))
+	return slices.ContainsFunc(r.refs(), func(o *ChunkRef) bool { return o.Kind == ref.Kind && o.Token == ref.Token })
 }
 
 // mayComeYet tells whether a record may still come to refer to a chunk.

@@ -101,6 +101,7 @@ type Exception struct {
 	Attempt   int         `msgpack:"a,omitempty" json:"attempt,omitempty"`
 	Worker    WorkerID    `msgpack:"w,omitempty" json:"worker,omitempty"`
 	Final     bool        `msgpack:"f,omitempty" json:"final"`
+	Permanent bool        `msgpack:"p,omitempty" json:"permanent,omitempty"` // no attempt after it could help
 	At        int64       `msgpack:"t" json:"at_ms"`
 	ExitCode  int         `msgpack:"x,omitempty" json:"exit_code,omitempty"`
 	Stdout    []byte      `msgpack:"o,omitempty" json:"stdout,omitempty"`

@@ -62,19 +62,41 @@ func (r *Row) Attempt() int {
 	}
 }
 
-// add takes in one key of the row; key is what follows the id.
+// errUnknownPart is ErrBadRecord for a key that is in no future.
+var errUnknownPart = fmt.Errorf("%w: unknown part of a future", ErrBadRecord)
+
+// add takes in one key of the row; rest is what follows the id.
 func (r *Row) add(item kv.KeyValue, rest tuple.Reader) error {
-	switch part := rest.Text(); part {
+	var field string
+	part := rest.Text()
+	if part == rowState {
+		field = rest.Text()
+	}
+	if field == stateSubscribers {
+		session := SessionID(rest.Text())
+		if rest.Done() == nil {
+			r.Subscribers = append(r.Subscribers, session)
+			return nil
+		}
+	}
+	if rest.Done() != nil {
+		return fmt.Errorf("%s: %w", tuple.String(item.Key), errUnknownPart)
+	}
+	switch part {
 	case rowSpec:
 		r.Spec = new(Spec)
 		return decodeRecord(item.Key, item.Value, r.Spec)
 	case rowArgs:
 		return nil
 	case rowState:
+		return r.addState(item, field)
 	default:
-		return fmt.Errorf("%s: %w: unknown part of a future", tuple.String(item.Key), ErrBadRecord)
+		return fmt.Errorf("%s: %w", tuple.String(item.Key), errUnknownPart)
 	}
-	switch rest.Text() {
+}
+
+func (r *Row) addState(item kv.KeyValue, field string) (err error) {
+	switch field {
 	case stateAttempts:
 		return decodeRecord(item.Key, item.Value, &r.Attempts)
 	case stateCancel:
@@ -82,23 +104,39 @@ func (r *Row) add(item kv.KeyValue, rest tuple.Reader) error {
 		return decodeRecord(item.Key, item.Value, r.Cancel)
 	case stateClaim:
 		r.Claim = new(Claim)
-		stamp, err := decodeStamped(item.Key, item.Value, r.Claim)
-		r.Claim.Stamp = stamp
+		r.Claim.Stamp, err = decodeStamped(item.Key, item.Value, r.Claim)
 		return err
 	case stateException:
 		r.Exception = new(Exception)
 		return decodeRecord(item.Key, item.Value, r.Exception)
 	case stateResult:
 		r.Result = new(Result)
-		stamp, err := decodeStamped(item.Key, item.Value, r.Result)
-		r.Result.Stamp = stamp
+		r.Result.Stamp, err = decodeStamped(item.Key, item.Value, r.Result)
 		return err
-	case stateSubscribers:
-		r.Subscribers = append(r.Subscribers, SessionID(rest.Text()))
-		return rest.Err()
 	default:
-		return fmt.Errorf("%s: %w: unknown part of a future's state", tuple.String(item.Key), ErrBadRecord)
+		return fmt.Errorf("%s: %w", tuple.String(item.Key), errUnknownPart)
 	}
+}
+
+// refs returns the references to the future's large values.
+func (r *Row) refs() []*ChunkRef {
+	var refs []*ChunkRef
+	add := func(ref *ChunkRef) {
+		if ref != nil {
+			refs = append(refs, ref)
+		}
+	}
+	if r.Spec != nil {
+		add(r.Spec.ArgsRef)
+	}
+	if r.Result != nil {
+		add(r.Result.ValueRef)
+		add(r.Result.StderrRef)
+	}
+	if r.Exception != nil {
+		add(r.Exception.StderrRef)
+	}
+	return refs
 }
 
 // maxRowKeys bounds one row read: the fixed keys and the subscribers.

@@ -1,0 +1,291 @@
+package fdbmodel
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// checkedRow is a future on its way through a check.
+type checkedRow struct {
+	Row
+	key      []byte // what all of its keys begin with
+	args     []byte
+	hasArgs  bool
+	readable bool
+
+	ready, delayed, claims kv.Pending[[]byte]
+}
+
+// lookRows checks the futures of a shard, with their places and claims.
+func (k *checker) lookRows(shard int) look {
+	skip := len(k.keys.futuresOf(shard))
+	return func(ctx context.Context, tx kv.Reader, items []kv.KeyValue, f *findings) error {
+		f.counted, f.terminals = map[countKey]int64{}, map[ID]int64{}
+		var rows []*checkedRow
+		err := eachEntity(items, skip, 1, func(entity []kv.KeyValue) error {
+			if row := k.readRow(shard, skip, entity, f); row != nil {
+				rows = append(rows, row)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			r.ready = tx.Get(k.keys.ready(r.ID, r.Spec))
+			r.delayed = tx.Get(k.keys.delayed(r.ID, r.Attempts.Due))
+			if r.Claim != nil {
+				r.claims = tx.Get(k.keys.claims(r.Claim.Worker, r.Claim.Sequence))
+			}
+		}
+		for _, r := range rows {
+			if err := k.checkPlace(ctx, r, f); err != nil {
+				return err
+			}
+			if err := k.checkClaim(ctx, r, f); err != nil {
+				return err
+			}
+			k.checkEnd(r, f)
+			k.checkArgs(r, f)
+			k.noteRow(shard, r, f)
+		}
+		return nil
+	}
+}
+
+// readRow puts a future together, nil if it can't be checked any further.
+func (k *checker) readRow(shard, skip int, entity []kv.KeyValue, f *findings) *checkedRow {
+	rest := tuple.NewReader(entity[0].Key[skip:])
+	id := ID(rest.UUID())
+	if rest.Err() != nil || id.shard(k.keys.shards) != shard {
+		for _, item := range entity {
+			f.broken(InvariantKey, item.Key, "no future has this key")
+		}
+		return nil
+	}
+	f.futures++
+	r := &checkedRow{Row: Row{ID: id}, key: k.keys.row(id), readable: true}
+	for _, item := range entity {
+		part := tuple.NewReader(item.Key[len(r.key):])
+		if first := part; first.Text() == rowArgs && first.Done() == nil {
+			r.args, r.hasArgs = item.Value, true
+			continue
+		}
+		err := r.add(item, part)
+		if errors.Is(err, errUnknownPart) {
+			f.broken(InvariantKey, item.Key, "unknown part of a future")
+			continue
+		}
+		if !f.decoded(item.Key, err) {
+			r.readable = false
+		}
+	}
+	if r.readable && r.Spec == nil {
+		f.broken(InvariantSpec, k.keys.spec(id), "future %s has no spec", id)
+		r.readable = false
+	}
+	if !r.readable {
+		f.unreadable = true
+		return nil
+	}
+	return r
+}
+
+func (k *checker) checkPlace(ctx context.Context, r *checkedRow, f *findings) error {
+	function, err := r.ready.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	waits, err := r.delayed.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	if r.State() == Ready && function == nil {
+		f.broken(InvariantReady, k.keys.ready(r.ID, r.Spec), "future %s is ready and not in the index", r.ID)
+	}
+	if r.State() == Delayed && waits == nil {
+		f.broken(InvariantDelayed, k.keys.delayed(r.ID, r.Attempts.Due), "future %s is delayed and not in the list", r.ID)
+	}
+	return nil
+}
+
+// checkClaim looks for a claimed future in the list by which a reaper finds it.
+func (k *checker) checkClaim(ctx context.Context, r *checkedRow, f *findings) error {
+	if r.Claim == nil {
+		return nil
+	}
+	key := k.keys.claims(r.Claim.Worker, r.Claim.Sequence)
+	value, err := r.claims.Wait(ctx)
+	if err != nil || r.State() != Claimed {
+		return err
+	}
+	if value == nil {
+		f.broken(InvariantClaim, key, "future %s is claimed by %s, which has no such list", r.ID, r.Claim.Token)
+		return nil
+	}
+	var batch claimBatch
+	// A list that can't be read is named where it lies.
+	if decodeRecord(key, value, &batch) == nil && !slices.Contains(unpackIDs(batch.IDs), r.ID) {
+		f.broken(InvariantClaim, key, "future %s is claimed by %s and not in its list", r.ID, r.Claim.Token)
+	}
+	return nil
+}
+
+// checkEnd compares what was counted, the result and the exception with the
+// state.
+func (k *checker) checkEnd(r *checkedRow, f *findings) {
+	state, a := r.State(), r.Attempts
+	most := r.Spec.MaxRetries
+	if state == Failed {
+		most++
+	}
+	key := k.keys.state(r.ID, stateAttempts)
+	switch {
+	case a.Failed < 0 || a.Crashes < 0 || a.PutBack < 0 || a.Due < 0:
+		f.broken(InvariantAttempts, key, "future %s counts below 0: %+v", r.ID, a)
+	case a.Failed > most || a.Crashes > maxCrashes:
+		f.broken(InvariantAttempts, key, "future %s is %v after %d of %d attempts and %d crashes",
+			r.ID, state, a.Failed, r.Spec.MaxRetries+1, a.Crashes)
+	case a.Due != 0 && state != Delayed:
+		f.broken(InvariantAttempts, key, "future %s is %v and has a due time", r.ID, state)
+	case a.Failed > 0 && r.Exception == nil:
+		f.broken(InvariantAttempts, key, "future %s counts %d failed attempts and has no exception", r.ID, a.Failed)
+	}
+	if r.Cancel != nil && state != Claimed {
+		f.broken(InvariantCancel, k.keys.state(r.ID, stateCancel), "future %s is %v and was asked to stop", r.ID, state)
+	}
+	key = k.keys.state(r.ID, stateResult)
+	switch {
+	case r.Result != nil && state != Realized && state != Claimed:
+		f.broken(InvariantResult, key, "future %s is %v and has a result", r.ID, state)
+	case state == Realized && r.Result.Attempt != a.Failed+1:
+		f.broken(InvariantResult, key, "future %s was realized in attempt %d after %d failed ones",
+			r.ID, r.Result.Attempt, a.Failed)
+	}
+	k.checkException(r, f)
+}
+
+func (k *checker) checkException(r *checkedRow, f *findings) {
+	key, e := k.keys.state(r.ID, stateException), r.Exception
+	switch {
+	case e == nil || !e.Final:
+	case r.State() != Failed:
+		f.broken(InvariantException, key, "future %s is %v and its exception is final", r.ID, r.State())
+	case e.Kind.Retryable() && !e.Permanent && r.Attempts.Failed <= r.Spec.MaxRetries:
+		f.broken(InvariantException, key, "future %s has failed (%s) after %d of %d attempts",
+			r.ID, e.Kind, r.Attempts.Failed, r.Spec.MaxRetries+1)
+	case e.Kind == KindLost && r.Attempts.Crashes < maxCrashes:
+		f.broken(InvariantException, key, "future %s was lost after %d of %d crashes", r.ID, r.Attempts.Crashes, maxCrashes)
+	}
+}
+
+func (k *checker) checkArgs(r *checkedRow, f *findings) {
+	s := r.Spec
+	size := int64(len(s.Args))
+	switch {
+	case s.ArgsRef != nil:
+		size = s.ArgsRef.Size
+	case s.ArgsKey:
+		size = int64(len(r.args))
+	}
+	switch {
+	case s.ArgsKey && !r.hasArgs:
+		f.broken(InvariantArgs, k.keys.args(r.ID), "future %s lacks its arguments", r.ID)
+	case !s.ArgsKey && r.hasArgs:
+		f.broken(InvariantArgs, k.keys.args(r.ID), "future %s has arguments that its spec does not know", r.ID)
+	case s.ArgsRef != nil && (s.ArgsKey || s.Args != nil), s.ArgsKey && s.Args != nil:
+		f.broken(InvariantArgs, k.keys.spec(r.ID), "future %s has arguments in more than one place", r.ID)
+	case size != s.ArgsSize:
+		f.broken(InvariantArgs, k.keys.spec(r.ID), "future %s has %d bytes of arguments, not %d", r.ID, size, s.ArgsSize)
+	}
+}
+
+// noteRow keeps what is compared later.
+func (k *checker) noteRow(shard int, r *checkedRow, f *findings) {
+	state := r.State()
+	f.counted[countKey{shard, r.Spec.Queue, r.Spec.Group, state}]++
+	if state.Terminal() {
+		f.terminals[r.ID] = r.FinishedAt()
+	}
+	for _, ref := range r.refs() {
+		f.refs = append(f.refs, heldRef{r.ID, *ref})
+	}
+}
+
+// lookReady checks the ready index of a shard against its futures.
+func (k *checker) lookReady(shard int) look {
+	skip := len(k.keys.shard(shard, subReady))
+	return k.lookPlaces(shard, InvariantReady, func(item kv.KeyValue) (ID, error) {
+		rest := tuple.NewReader(item.Key[skip:])
+		queue := rest.Text()
+		e, _, err := parseReady(item, k.keys.readyQueue(shard, queue), queue)
+		return e.id, errors.Join(rest.Err(), err)
+	}, func(r *Row, item kv.KeyValue, f *findings) {
+		switch {
+		case r.State() != Ready:
+			f.broken(InvariantReady, item.Key, "future %s is %v and in the ready index", r.ID, r.State())
+		case string(k.keys.ready(r.ID, r.Spec)) != string(item.Key):
+			f.broken(InvariantReady, item.Key, "future %s is in the wrong place of the ready index", r.ID)
+		case r.Spec.Function != string(item.Value):
+			f.broken(InvariantReady, item.Key, "future %s is in the ready index with the function %.80q, not %s",
+				r.ID, item.Value, r.Spec.Function)
+		}
+	})
+}
+
+// lookDelayed checks the delayed futures of a shard.
+func (k *checker) lookDelayed(shard int) look {
+	skip := len(k.keys.delayedOf(shard))
+	return k.lookPlaces(shard, InvariantDelayed, func(item kv.KeyValue) (ID, error) {
+		rest := tuple.NewReader(item.Key[skip:])
+		rest.Int()
+		id := ID(rest.UUID())
+		return id, rest.Done()
+	}, func(r *Row, item kv.KeyValue, f *findings) {
+		switch {
+		case r.State() != Delayed:
+			f.broken(InvariantDelayed, item.Key, "future %s is %v and among the delayed", r.ID, r.State())
+		case string(k.keys.delayed(r.ID, r.Attempts.Due)) != string(item.Key):
+			f.broken(InvariantDelayed, item.Key, "future %s is delayed to another time", r.ID)
+		}
+	})
+}
+
+// lookPlaces checks keys that each stand for a future that waits.
+func (k *checker) lookPlaces(shard int, invariant Invariant, parse func(kv.KeyValue) (ID, error),
+	compare func(*Row, kv.KeyValue, *findings),
+) look {
+	return func(ctx context.Context, tx kv.Reader, items []kv.KeyValue, f *findings) error {
+		pending := make([]*pendingRow, len(items))
+		for i, item := range items {
+			id, err := parse(item)
+			if err != nil || id.shard(k.keys.shards) != shard {
+				f.broken(InvariantKey, item.Key, "no future can wait here")
+				continue
+			}
+			asked := k.keys.askRecord(tx, id)
+			pending[i] = &asked
+		}
+		for i, item := range items {
+			if pending[i] == nil {
+				continue
+			}
+			row, _, err := pending[i].wait(ctx)
+			switch {
+			case errors.Is(err, ErrNewerRecord) || errors.Is(err, ErrBadRecord):
+				// The record is named where it lies.
+			case err != nil:
+				return err
+			case row.Spec == nil:
+				f.broken(invariant, item.Key, "future %s waits here and does not exist", row.ID)
+			default:
+				compare(&row, item, f)
+			}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,357 @@
+package fdbmodel
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// shardParts are the subspaces of a shard, in the order of their names.
+func (k *checker) shardParts(shard int) []part {
+	return []part{
+		{subBell, checkPage, 0, k.lookBells(shard)},
+		{subChunks, checkLargePage, 0, k.lookChunks(shard)},
+		{subCounts, checkPage, 0, k.lookCounts(shard)},
+		{subDelayed, checkPage, 0, k.lookDelayed(shard)},
+		{subDone, checkPage, 0, k.lookDone(shard)},
+		{subFutures, checkPage, 1, k.lookRows(shard)},
+		{subMailbox, checkLargePage, 0, k.lookMail(shard)},
+		{subReady, checkPage, 0, k.lookReady(shard)},
+		{subSessions, checkPage, 0, k.lookSessions(shard)},
+		{subWorkers, checkPage, 1, k.lookWorkers(shard)},
+	}
+}
+
+// lookChunks checks whom large values belong to. Their pieces are checked with
+// the record that refers to them.
+func (k *checker) lookChunks(shard int) look {
+	skip := len(k.keys.chunksOf(shard))
+	return func(ctx context.Context, tx kv.Reader, items []kv.KeyValue, f *findings) error {
+		var last heldRef
+		for _, item := range items {
+			rest := tuple.NewReader(item.Key[skip:])
+			id, ref, i := ID(rest.UUID()), ChunkRef{Kind: rest.Text(), Token: rest.Text()}, rest.Int()
+			known := ref.Kind == chunkArgs || ref.Kind == chunkResult || ref.Kind == chunkStderr
+			if rest.Done() != nil || !known || i < 0 || id.shard(k.keys.shards) != shard {
+				f.broken(InvariantKey, item.Key, "no large value has such a piece")
+				continue
+			}
+			if last == (heldRef{id, ref}) {
+				continue
+			}
+			last = heldRef{id, ref}
+			row, _, err := k.keys.askRecord(tx, id).wait(ctx)
+			switch {
+			case errors.Is(err, ErrNewerRecord) || errors.Is(err, ErrBadRecord):
+				// The record is named where it lies.
+			case err != nil:
+				return err
+			case !row.refersTo(ref) && !k.cluster.mayComeYet(&row, ref):
+				f.pending(InvariantChunks, item.Key, "nothing refers to this %s of future %s; it is to be swept", ref.Kind, id)
+			}
+		}
+		return nil
+	}
+}
+
+// checkPieces reads a large value, as long as its record refers to it.
+func (k *checker) checkPieces(ctx context.Context, held heldRef) error {
+	ref := held.ref
+	key := k.keys.chunks(held.id, ref)
+	var f findings
+	defer func() { k.take(&f) }()
+	if ref.Size < 0 || ref.Count != pieces(ref.Size) {
+		f.broken(InvariantChunks, key, "%s of future %s has %d bytes in %d pieces", ref.Kind, held.id, ref.Size, ref.Count)
+		return nil
+	}
+	for first := 0; first < ref.Count; first += checkLargePage {
+		n := min(checkLargePage, ref.Count-first)
+		var wrong string
+		held := held
+		err := k.cluster.view(ctx, func(tx kv.Attempt) error {
+			wrong = ""
+			asked := k.keys.askRecord(tx.Snapshot(), held.id)
+			var pending [checkLargePage]kv.Pending[[]byte]
+			for i := range n {
+				pending[i] = tx.Snapshot().Get(k.keys.chunk(held.id, ref, first+i))
+			}
+			row, _, err := asked.wait(ctx)
+			if err != nil || !row.refersTo(ref) {
+				return err
+			}
+			for i := range n {
+				value, err := pending[i].Wait(ctx)
+				if err != nil {
+					return err
+				}
+				want := min(chunkSize, int(ref.Size)-(first+i)*chunkSize)
+				if value == nil || len(value) != want {
+					wrong = fmt.Sprintf("piece %d of %d of the %s of future %s has %d bytes, not %d",
+						first+i+1, ref.Count, ref.Kind, held.id, len(value), want)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if wrong != "" {
+			f.broken(InvariantChunks, key, "%s", wrong)
+			return nil
+		}
+	}
+	return nil
+}
+
+func (k *checker) lookCounts(shard int) look {
+	prefix := k.keys.countsOf(shard)
+	return func(_ context.Context, _ kv.Reader, items []kv.KeyValue, f *findings) error {
+		for _, item := range items {
+			_, _, err := parseCount(prefix, item)
+			f.decoded(item.Key, err)
+		}
+		return nil
+	}
+}
+
+// checkCounts compares the counters of a shard with what was counted, and
+// counts once more, at one version, where they differ.
+func (k *checker) checkCounts(ctx context.Context, shard int) error {
+	if k.unreadable {
+		return nil
+	}
+	var counters map[countKey]int64
+	err := k.cluster.view(ctx, func(tx kv.Attempt) (err error) {
+		counters, err = k.readCounters(ctx, tx.Snapshot(), shard)
+		return err
+	})
+	if err != nil || maps.Equal(counters, k.counted) {
+		return err
+	}
+	const attempts = 3
+	var counted map[countKey]int64
+	retry := kv.Retry{Options: kv.Options{Tag: "futura-read"}, MaxAttempts: attempts, Sleep: k.cluster.sleep}
+	_, err = kv.Transact(ctx, k.cluster.db, retry, func(tx kv.Attempt) (err error) {
+		if counters, err = k.readCounters(ctx, tx.Snapshot(), shard); err == nil {
+			counted, err = k.countRows(ctx, tx.Snapshot(), shard)
+		}
+		return err
+	})
+	if kv.Retryable(err) && ctx.Err() == nil {
+		k.report.Unsettled = append(k.report.Unsettled, fmt.Sprintf("counters of shard %d", shard))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var f findings
+	for key := range joinKeys(counters, counted) {
+		if counters[key] != counted[key] {
+			f.broken(InvariantCounts, k.keys.count(shard, key.queue, key.group, key.state),
+				"there are %d %v futures of queue %q and group %q in shard %d, and the counter says %d",
+				counted[key], key.state, key.queue, key.group, shard, counters[key])
+		}
+	}
+	k.take(&f)
+	return nil
+}
+
+func joinKeys(a, b map[countKey]int64) map[countKey]struct{} {
+	keys := map[countKey]struct{}{}
+	for key := range a {
+		keys[key] = struct{}{}
+	}
+	for key := range b {
+		keys[key] = struct{}{}
+	}
+	return keys
+}
+
+// readCounters leaves out counters that are zero.
+func (k *checker) readCounters(ctx context.Context, tx kv.Reader, shard int) (map[countKey]int64, error) {
+	prefix := k.keys.countsOf(shard)
+	counters := map[countKey]int64{}
+	err := eachOf(ctx, tx, kv.Prefix(prefix), func(item kv.KeyValue) {
+		if key, n, err := parseCount(prefix, item); err == nil && n != 0 {
+			counters[countKey{shard, key.Queue, key.Group, key.State}] = n
+		}
+	})
+	return counters, err
+}
+
+// countRows counts the futures of a shard at the version of tx.
+func (k *checker) countRows(ctx context.Context, tx kv.Reader, shard int) (map[countKey]int64, error) {
+	counted := map[countKey]int64{}
+	skip := len(k.keys.futuresOf(shard))
+	var row Row
+	flush := func() {
+		if row.Spec != nil {
+			counted[countKey{shard, row.Spec.Queue, row.Spec.Group, row.State()}]++
+		}
+	}
+	err := eachOf(ctx, tx, kv.Prefix(k.keys.futuresOf(shard)), func(item kv.KeyValue) {
+		rest := tuple.NewReader(item.Key[skip:])
+		if id := ID(rest.UUID()); id != row.ID {
+			flush()
+			row = Row{ID: id}
+		}
+		// What can't be read was found before, or is found next time.
+		_ = row.add(item, rest)
+	})
+	flush()
+	return counted, err
+}
+
+// eachOf calls fn for each key of a range at the version of tx.
+func eachOf(ctx context.Context, tx kv.Reader, r kv.Range, fn func(kv.KeyValue)) error {
+	for {
+		page, err := tx.GetRange(r, kv.RangeOptions{Limit: checkPage}).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		for _, item := range page.Items {
+			fn(item)
+		}
+		if !page.More {
+			return nil
+		}
+		r.Begin = kv.After(page.Items[len(page.Items)-1].Key)
+	}
+}
+
+func (k *checker) lookDone(shard int) look {
+	skip := len(k.keys.doneOf(shard))
+	return func(_ context.Context, _ kv.Reader, items []kv.KeyValue, f *findings) error {
+		for _, item := range items {
+			rest := tuple.NewReader(item.Key[skip:])
+			if rest.Stamp(); rest.Done() != nil {
+				f.broken(InvariantKey, item.Key, "no list of finished futures has this key")
+				continue
+			}
+			var entry doneEntry
+			err := decodeRecord(item.Key, item.Value, &entry)
+			if err == nil && len(entry.IDs)%len(ID{}) != 0 {
+				err = fmt.Errorf("%s: %w: %d bytes of ids", tuple.String(item.Key), ErrBadRecord, len(entry.IDs))
+			}
+			f.decoded(item.Key, err)
+		}
+		return nil
+	}
+}
+
+// settleTerminals looks for the finished futures met so far in the done lists
+// of all shards. The lists are read after the futures, so a future that is in
+// none was removed since, or is missing there.
+func (k *checker) settleTerminals(ctx context.Context) error {
+	if len(k.terminals) == 0 {
+		return nil
+	}
+	for shard := range k.keys.shards {
+		err := k.cluster.eachKey(ctx, kv.Prefix(k.keys.doneOf(shard)), func(item kv.KeyValue) error {
+			var entry doneEntry
+			if decodeRecord(item.Key, item.Value, &entry) == nil {
+				for _, id := range unpackIDs(entry.IDs) {
+					if at, found := k.terminals[id]; found && at <= entry.At {
+						delete(k.terminals, id)
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	var f findings
+	for id, at := range k.terminals {
+		row, err := k.cluster.Get(ctx, id)
+		switch {
+		case errors.Is(err, ErrNotFound) || errors.Is(err, ErrNewerRecord) || errors.Is(err, ErrBadRecord):
+		case err != nil:
+			return err
+		case row.State().Terminal() && row.FinishedAt() == at:
+			f.broken(InvariantDone, k.keys.spec(id), "future %s is %v and in no done list", id, row.State())
+		}
+	}
+	k.take(&f)
+	clear(k.terminals)
+	return nil
+}
+
+func (k *checker) lookBells(shard int) look {
+	skip := len(k.keys.shard(shard, subBell))
+	return func(ctx context.Context, tx kv.Reader, items []kv.KeyValue, f *findings) error {
+		for _, item := range items {
+			rest := tuple.NewReader(item.Key[skip:])
+			session := SessionID(rest.Text())
+			if rest.Done() != nil || !bytes.Equal(k.keys.bell(session), item.Key) {
+				f.broken(InvariantKey, item.Key, "no session's bell has this key")
+				continue
+			}
+			_, err := decodeStamped(item.Key, item.Value, &struct{}{})
+			f.decoded(item.Key, err)
+			record, err := tx.Get(k.keys.session(session)).Wait(ctx)
+			if err != nil {
+				return err
+			}
+			if record == nil {
+				f.pending(InvariantMail, item.Key, "session %s has no record; its bell is to be swept", session)
+			}
+		}
+		return nil
+	}
+}
+
+func (k *checker) lookMail(shard int) look {
+	skip := len(k.keys.shard(shard, subMailbox))
+	return func(ctx context.Context, tx kv.Reader, items []kv.KeyValue, f *findings) error {
+		var last SessionID
+		for _, item := range items {
+			rest := tuple.NewReader(item.Key[skip:])
+			session := SessionID(rest.Text())
+			if rest.Stamp(); rest.Done() != nil || !bytes.HasPrefix(item.Key, k.keys.mailbox(session)) {
+				f.broken(InvariantKey, item.Key, "no mail has this key")
+				continue
+			}
+			notices, err := appendNotices(nil, item)
+			f.decoded(item.Key, err)
+			for _, n := range notices {
+				if !n.State.Terminal() {
+					f.broken(InvariantMail, item.Key, "a notice says that future %s is %v", n.ID, n.State)
+				}
+			}
+			if session == last {
+				continue
+			}
+			last = session
+			bell, err := tx.Get(k.keys.bell(session)).Wait(ctx)
+			if err != nil {
+				return err
+			}
+			if bell == nil {
+				f.broken(InvariantMail, item.Key, "session %s has mail and no bell", session)
+			}
+		}
+		return nil
+	}
+}
+
+func (k *checker) lookSessions(shard int) look {
+	skip := len(k.keys.shard(shard, subSessions))
+	return func(_ context.Context, _ kv.Reader, items []kv.KeyValue, f *findings) error {
+		for _, item := range items {
+			rest := tuple.NewReader(item.Key[skip:])
+			if session := SessionID(rest.Text()); rest.Done() != nil || !bytes.Equal(k.keys.session(session), item.Key) {
+				f.broken(InvariantKey, item.Key, "no session has this key")
+				continue
+			}
+			f.decoded(item.Key, decodeRecord(item.Key, item.Value, new(sessionRecord)))
+		}
+		return nil
+	}
+}
