@@ -14,7 +14,6 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv"
-	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/futures"
 )
 
@@ -169,34 +168,6 @@ func TestAwaitOfOthersFutures(t *testing.T) {
 	require.ErrorIs(t, err, futures.ErrNotFound)
 }
 
-func TestSubmitTxIsAllOrNothing(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	db := newMemory()
-	c := newClient(t, db)
-	mine := []byte("mine")
-	tx := db.Begin(kv.Options{})
-	tx.Set(mine, []byte("1"))
-	lost, err := c.SubmitTx(ctx, tx, []futures.Task{{Function: "go:upper"}})
-	require.NoError(t, err)
-	tx.Cancel()
-	_, err = lost.Futures[0].Await(ctx)
-	require.ErrorIs(t, err, futures.ErrNotFound)
-
-	var kept *futures.Submission
-	result, err := kv.Transact(ctx, db, kv.Retry{}, func(tx kv.Attempt) error {
-		tx.Set(mine, []byte("2"))
-		kept, err = c.SubmitTx(ctx, tx, []futures.Task{{Function: "go:upper", Args: []byte("tx"), Key: "once"}})
-		return err
-	})
-	require.NoError(t, err)
-	kept.Committed(ctx, result.Version)
-	newExecutor(t, c, echo).all(t)
-	r, err := kept.Futures[0].Await(ctx)
-	require.NoError(t, err)
-	require.Equal(t, "ran tx", string(r.Value))
-}
-
 func TestMistakesWriteNothing(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -226,23 +197,6 @@ func TestMistakesWriteNothing(t *testing.T) {
 	counts, err := c.Counts(ctx)
 	require.NoError(t, err)
 	require.Equal(t, int64(1), counts.Total(fdbmodel.Ready))
-}
-
-func TestUnknownSubmitsMakeOneFuture(t *testing.T) {
-	t.Parallel()
-	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
-		ctx := context.Background()
-		faults := faultkv.Wrap(newMemory(), faultkv.Options{})
-		c := newClient(t, faults)
-		faults.FailNext(fault, func(tag string) bool { return tag == "futura-submit" })
-		f, err := c.Submit(ctx, futures.Task{Function: "go:upper", Args: []byte("once")})
-		require.NoError(t, err)
-		faults.Flush()
-		require.Equal(t, 1, newExecutor(t, c, echo).all(t), fault)
-		r, err := f.Await(ctx)
-		require.NoError(t, err)
-		require.Equal(t, "ran once", string(r.Value))
-	}
 }
 
 func TestCloseEndsAwaits(t *testing.T) {

@@ -1,0 +1,216 @@
+package futures_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/futures"
+)
+
+// heldStore holds up the commits of submits until it is opened.
+type heldStore struct {
+	kv.Database
+	open chan struct{}
+
+	mu      sync.Mutex
+	held    int
+	commits int
+}
+
+func hold(db kv.Database) *heldStore { return &heldStore{Database: db, open: make(chan struct{})} }
+
+func (h *heldStore) Begin(o kv.Options) kv.Tx {
+	tx := h.Database.Begin(o)
+	if o.Tag != "futura-submit" {
+		return tx
+	}
+	return &heldTx{tx, h}
+}
+
+func (h *heldStore) counts() (held, commits int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.held, h.commits
+}
+
+type heldTx struct {
+	kv.Tx
+	store *heldStore
+}
+
+func (t *heldTx) Commit(ctx context.Context) (kv.Committed, error) {
+	h := t.store
+	h.mu.Lock()
+	h.held++
+	h.commits++
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.held--
+	}()
+	select {
+	case <-h.open:
+	case <-ctx.Done():
+		return kv.Committed{}, fmt.Errorf("%w: %w", kv.ErrUnknownResult, ctx.Err())
+	}
+	return t.Tx.Commit(ctx)
+}
+
+// submitAll submits tasks at the same time, after others that hold all
+// committers, and waits until all of them wait.
+func submitAll(t *testing.T, ctx context.Context, c *futures.Client, store *heldStore, tasks []futures.Task) (errs []error,
+	wait func(),
+) {
+	var wg sync.WaitGroup
+	for range futures.MaxCommitters {
+		wg.Go(func() {
+			_, err := c.Submit(context.Background(), futures.Task{Function: "go:upper"})
+			if err != nil {
+				require.ErrorIs(t, err, futures.ErrClosed)
+			}
+		})
+	}
+	synctest.Wait()
+	held, _ := store.counts()
+	require.Equal(t, futures.MaxCommitters, held)
+	errs = make([]error, len(tasks))
+	for i := range tasks {
+		wg.Go(func() { _, errs[i] = c.Submit(ctx, tasks[i]) })
+	}
+	synctest.Wait()
+	return errs, wg.Wait
+}
+
+func TestConcurrentSubmitsShareTransactions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := hold(newMemory())
+		c := newClient(t, store)
+		tasks := make([]futures.Task, 50)
+		for i := range tasks {
+			tasks[i] = futures.Task{Function: "go:upper"}
+		}
+		errs, wait := submitAll(t, context.Background(), c, store, tasks)
+		close(store.open)
+		wait()
+		for _, err := range errs {
+			require.NoError(t, err)
+		}
+		_, commits := store.counts()
+		require.Equal(t, futures.MaxCommitters+1, commits, "those that found a committer free, and one for all the others")
+		counts, err := c.Counts(context.Background())
+		require.NoError(t, err)
+		require.Equal(t, int64(futures.MaxCommitters+50), counts.Total(fdbmodel.Ready))
+	})
+}
+
+func TestMistakeIsNotTheNeighbours(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := hold(newMemory())
+		c := newClient(t, store)
+		tasks := []futures.Task{
+			{Function: "go:upper"},
+			{Function: "upper"},
+			{Function: "go:upper", Key: "same", Args: []byte("a")},
+			{Function: "go:upper", Key: "same", Args: []byte("a")},
+			{Function: "go:upper", Timeout: -1},
+			{Function: "go:upper", Key: "clash", Args: []byte("a")},
+			{Function: "go:upper", Key: "clash", Args: []byte("b")},
+			{Function: "go:upper", Args: make([]byte, fdbmodel.MaxArgs+1)},
+			{Function: "go:upper"},
+		}
+		errs, wait := submitAll(t, context.Background(), c, store, tasks)
+		close(store.open)
+		wait()
+		clashes := 0
+		for i, err := range errs {
+			switch i {
+			case 1:
+				require.ErrorIs(t, err, fdbmodel.ErrBadName)
+			case 4:
+				require.ErrorIs(t, err, fdbmodel.ErrBadSpec)
+			case 5, 6:
+				if err != nil {
+					require.ErrorIs(t, err, fdbmodel.ErrIDInUse)
+					clashes++
+				}
+			case 7:
+				require.ErrorIs(t, err, fdbmodel.ErrTooLarge)
+			default:
+				require.NoError(t, err)
+			}
+		}
+		require.Equal(t, 1, clashes, "one of two that claim the same key comes first")
+		counts, err := c.Counts(context.Background())
+		require.NoError(t, err)
+		require.Equal(t, int64(futures.MaxCommitters+4), counts.Total(fdbmodel.Ready))
+	})
+}
+
+func TestSubmitEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := hold(newMemory())
+		c := newClient(t, store)
+		ctx, cancel := context.WithCancel(context.Background())
+		errs, wait := submitAll(t, ctx, c, store, []futures.Task{{Function: "go:upper"}, {Function: "go:upper"}})
+		cancel()
+		synctest.Wait()
+		close(store.open)
+		wait()
+		for _, err := range errs {
+			require.ErrorIs(t, err, context.Canceled)
+			require.NotErrorIs(t, err, kv.ErrUnknownResult, "it had not been sent")
+		}
+		counts, err := c.Counts(context.Background())
+		require.NoError(t, err)
+		require.Equal(t, int64(futures.MaxCommitters), counts.Total(fdbmodel.Ready))
+	})
+	synctest.Test(t, func(t *testing.T) {
+		store := hold(newMemory())
+		c := newClient(t, store)
+		ctx, cancel := context.WithCancel(context.Background())
+		var err error
+		var wg sync.WaitGroup
+		wg.Go(func() { _, err = c.Submit(ctx, futures.Task{Function: "go:upper"}) })
+		synctest.Wait()
+		cancel()
+		wg.Wait()
+		close(store.open)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, kv.ErrUnknownResult, "it was under way")
+	})
+}
+
+func TestCloseEndsSubmitsThatWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := newMemory()
+		store := hold(db)
+		c, err := futures.New(context.Background(), store, futures.Options{})
+		require.NoError(t, err)
+		errs, wait := submitAll(t, context.Background(), c, store, []futures.Task{{Function: "go:upper"}})
+		require.NoError(t, c.Close(context.Background()))
+		close(store.open)
+		wait()
+		require.ErrorIs(t, errs[0], futures.ErrClosed)
+		require.NotErrorIs(t, errs[0], kv.ErrUnknownResult)
+		_, err = c.Submit(context.Background(), futures.Task{Function: "go:upper", NoNotify: true})
+		require.ErrorIs(t, err, futures.ErrClosed)
+		_, err = c.SubmitMany(context.Background(), []futures.Task{{Function: "go:upper"}})
+		require.ErrorIs(t, err, futures.ErrClosed)
+		_, err = c.Future(futures.ID{1}).Await(context.Background())
+		require.ErrorIs(t, err, futures.ErrClosed)
+		require.NoError(t, c.Close(context.Background()))
+		require.NoError(t, db.Close())
+	})
+}
