@@ -210,11 +210,12 @@ func TestDriveEndsAwaits(t *testing.T) {
 	clk := clock.NewVirtual(time.Unix(1_000_000, 0))
 	var c *futures.Client
 	var e *executor
-	c, err := futures.New(ctx, newStore(t), futures.Options{Manual: true, Clock: clk, Drive: func(ctx context.Context) error {
+	drive := func(ctx context.Context) error {
 		e.all(t)
 		_, err := c.Step(ctx, clk.Now())
 		return err
-	}})
+	}
+	c, err := futures.New(ctx, newStore(t), futures.Options{Manual: true, Clock: clk, Drive: drive})
 	require.NoError(t, err)
 	e = newExecutor(t, c, echo)
 	f, err := c.Submit(ctx, futures.Task{Function: "go:upper"})
