@@ -1,6 +1,7 @@
 package futures
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -10,10 +11,13 @@ import (
 )
 
 // Definition is a Go function with types: what its clients and its workers
-// share. Values travel as msgpack.
+// share. Values travel as msgpack, so In and Out may be whatever msgpack
+// encodes; fields that one side does not know are left out, which lets the types
+// grow.
 type Definition[In, Out any] struct{ name string }
 
-// Define names a function. It is known to workers as go:NAME.
+// Define names a function, which workers know as go:NAME. The name has 1 to 128
+// of A-Z, a-z, 0-9 and . _ -; another is ErrBadName at Submit and Register.
 func Define[In, Out any](name string) Definition[In, Out] { return Definition[In, Out]{name} }
 
 // Name returns the name without "go:".
@@ -25,18 +29,23 @@ func (d Definition[In, Out]) Bind(fn func(context.Context, In) (Out, error)) (
 ) {
 	return d.name, func(ctx context.Context, args []byte) ([]byte, error) {
 		var in In
-		if err := msgpack.Unmarshal(args, &in); err != nil {
+		if err := decode(args, &in); err != nil {
 			return nil, fmt.Errorf("arguments of %s: %w", d.name, err)
 		}
 		out, err := fn(ctx, in)
 		if err != nil {
 			return nil, err
 		}
-		return msgpack.Marshal(&out)
+		value, err := msgpack.Marshal(&out)
+		if err != nil {
+			return nil, fmt.Errorf("result of %s: %w", d.name, err)
+		}
+		return value, nil
 	}
 }
 
-// Task returns a task that runs the function on in.
+// Task returns a task that runs the function on in, for SubmitMany and
+// SubmitTx.
 func (d Definition[In, Out]) Task(in In) (Task, error) {
 	args, err := msgpack.Marshal(&in)
 	if err != nil {
@@ -45,7 +54,8 @@ func (d Definition[In, Out]) Task(in In) (Task, error) {
 	return Task{Function: "go:" + d.name, Codec: fdbmodel.CodecMsgpack, Args: args}, nil
 }
 
-// Submit submits the function on in. options may change the task.
+// Submit submits the function on in; see Client.Submit. Each of options may
+// change the task.
 func (d Definition[In, Out]) Submit(ctx context.Context, c *Client, in In, options ...func(*Task),
 ) (*Typed[Out], error) {
 	t, err := d.Task(in)
@@ -59,21 +69,44 @@ func (d Definition[In, Out]) Submit(ctx context.Context, c *Client, in In, optio
 	if err != nil {
 		return nil, err
 	}
-	return &Typed[Out]{f}, nil
+	return d.Of(f), nil
 }
+
+// Of gives a future of this function its type.
+func (d Definition[In, Out]) Of(f *Future) *Typed[Out] { return &Typed[Out]{f} }
 
 // Typed is a future whose result has a type.
 type Typed[Out any] struct{ *Future }
 
-// Await returns the result; see Future.Await.
+// Await returns the decoded result, and an error if it is not of the type; see
+// Future.Await.
 func (t *Typed[Out]) Await(ctx context.Context) (Out, error) {
 	var out Out
 	r, err := t.Future.Await(ctx)
 	if err != nil {
 		return out, err
 	}
-	if err := msgpack.Unmarshal(r.Value, &out); err != nil {
+	if err := decode(r.Value, &out); err != nil {
 		return out, fmt.Errorf("result of future %s: %w", t.ID(), err)
 	}
 	return out, nil
+}
+
+// decode reads one value and nothing behind it. The library panics on some
+// inputs, such as nil for a struct with a decoder of its own; these are errors
+// here, because the bytes are another program's.
+func decode(encoded []byte, into any) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("undecodable msgpack: %v", p)
+		}
+	}()
+	r := bytes.NewReader(encoded)
+	if err := msgpack.NewDecoder(r).Decode(into); err != nil {
+		return err
+	}
+	if r.Len() > 0 {
+		return fmt.Errorf("%d bytes behind the value", r.Len())
+	}
+	return nil
 }
