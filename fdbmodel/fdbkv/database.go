@@ -53,7 +53,7 @@ func (d *Database) Close() error {
 	}
 	d.closed = true
 	for t := range d.waits {
-		t.native.Cancel()
+		t.abort()
 	}
 	watches := make([]*watch, 0, len(d.watches))
 	for w := range d.watches {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/fdbkv"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kvopen"
 )
 
 func TestOpenNamesAMissingClusterFile(t *testing.T) {
@@ -38,6 +39,15 @@ func TestOpenUsesTheEnvironment(t *testing.T) {
 	t.Setenv("FDB_CLUSTER_FILE", server.ClusterFile(t))
 	db, err := fdbkv.Open(t.Context(), "", fdbkv.Options{})
 	require.NoError(t, err)
+	require.NoError(t, db.Close())
+}
+
+func TestOpenByName(t *testing.T) {
+	t.Parallel()
+	db, err := kvopen.Open(t.Context(), "fdb:"+server.ClusterFile(t), kvopen.Options{})
+	require.NoError(t, err)
+	set(t, db, key(t, "a"), "x")
+	require.Equal(t, "x", get(t, open(t), key(t, "a")))
 	require.NoError(t, db.Close())
 }
 

@@ -94,7 +94,7 @@ func wait[T any](ctx context.Context, t *tx, get func() (T, error)) (T, error) {
 		}
 		defer t.db.leave(t)
 	}
-	stop := context.AfterFunc(ctx, t.native.Cancel)
+	stop := context.AfterFunc(ctx, t.abort)
 	value, err := get()
 	switch {
 	case !stop() && ctx.Err() != nil:

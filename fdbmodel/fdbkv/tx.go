@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/apple/foundationdb/bindings/go/src/fdb"
@@ -86,6 +87,7 @@ func (t *tx) SetReadVersion(v kv.Version) {
 	}
 	t.reading = true
 	t.native.SetReadVersion(int64(max(v, 1)))
+	runtime.KeepAlive(t)
 }
 
 // Commit implements kv.Tx.
@@ -102,7 +104,7 @@ func (t *tx) Commit(ctx context.Context) (kv.Committed, error) {
 	}
 	done, err := t.commit(ctx)
 	if err != nil {
-		t.native.Cancel()
+		t.abort()
 		t.endWatches(err)
 		return failed, err
 	}
@@ -146,7 +148,7 @@ func (t *tx) awaitCommit(ctx context.Context) error {
 		return err
 	}
 	defer t.db.leave(t)
-	stop := context.AfterFunc(ctx, t.native.Cancel)
+	stop := context.AfterFunc(ctx, t.abort)
 	err := t.native.Commit().Get()
 	if stop(); err == nil {
 		return nil
@@ -168,8 +170,15 @@ func (t *tx) Cancel() {
 	if t.db == nil || t.unusable != nil || t.ended.Swap(true) {
 		return
 	}
-	t.native.Cancel()
+	t.abort()
 	t.endWatches(kv.ErrCancelled)
+}
+
+// abort ends everything that waits in the transaction. The bindings free a
+// transaction that nothing refers to, also while it is being cancelled.
+func (t *tx) abort() {
+	t.native.Cancel()
+	runtime.KeepAlive(t)
 }
 
 func (t *tx) endWatches(reason error) {
