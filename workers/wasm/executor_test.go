@@ -147,6 +147,7 @@ func TestLargeInputAndOutput(t *testing.T) {
 		input[i] = byte(i * i >> 8)
 	}
 	inBoth(t, Config{}, func(t *testing.T, e *Executor) {
+		skipSlowCompile(t, e)
 		inv := of("guest", module)
 		inv.Args = []string{"copy"}
 		for _, size := range []int{0, 1, 65530, 70000, len(input)} {

@@ -87,6 +87,15 @@ func inBoth(t *testing.T, config Config, test func(t *testing.T, e *Executor)) {
 	}
 }
 
+// skipSlowCompile leaves out what compiles a Go function in this process, which
+// takes long where the compiler itself was built with the race detector.
+func skipSlowCompile(t *testing.T, e *Executor) {
+	t.Helper()
+	if testing.Short() && !long && e.Isolation() == IsolationInProcess {
+		t.Skip("compiles a Go function in this process; not with -short")
+	}
+}
+
 // of makes an invocation of a module under a name.
 func of(name string, module []byte) Invocation {
 	return Invocation{CID: name, Module: func(context.Context) ([]byte, error) { return module, nil }}
