@@ -30,7 +30,7 @@ func (l *life) claimLoop(ctx context.Context) error {
 			return nil
 		}
 		n, err := l.claim(ctx)
-		if n == 0 && err == nil {
+		if err == nil && (n == 0 || !l.more) {
 			err = l.idle(ctx)
 		}
 		switch {
@@ -91,7 +91,7 @@ func (l *life) claimNow(ctx context.Context, request fdbmodel.ClaimRequest) (int
 	if err != nil || len(answer.Futures) == 0 {
 		return 0, err
 	}
-	l.misses = 0
+	l.misses, l.more = 0, answer.More || len(answer.Futures) == request.Max
 	l.worker.stats.claims.Add(1)
 	return len(answer.Futures), nil
 }

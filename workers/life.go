@@ -23,6 +23,7 @@ type life struct {
 	store context.Context
 	stop  context.CancelFunc
 
+	more    bool        // the last claim left something behind
 	misses  int         // claims in a row that did not find what GoIdle saw
 	closing atomic.Bool // claims no more
 	broke   chan struct{}
