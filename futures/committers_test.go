@@ -66,9 +66,8 @@ func (t *heldTx) Commit(ctx context.Context) (kv.Committed, error) {
 
 // submitAll submits tasks at the same time, after others that hold all
 // committers, and waits until all of them wait.
-func submitAll(t *testing.T, ctx context.Context, c *futures.Client, store *heldStore, tasks []futures.Task) (errs []error,
-	wait func(),
-) {
+func submitAll(t *testing.T, ctx context.Context, c *futures.Client, store *heldStore, tasks []futures.Task,
+) (errs []error, wait func()) {
 	var wg sync.WaitGroup
 	for range futures.MaxCommitters {
 		wg.Go(func() {
