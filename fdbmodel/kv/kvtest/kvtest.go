@@ -111,9 +111,11 @@ func randomPrefix() []byte {
 	return append([]byte("kvtest/"), hex.EncodeToString(random)+"/"...)
 }
 
-// clean clears what the case left behind.
+// clean clears what the case left behind, however long the case took.
 func (b *bundle) clean() {
-	_, err := kv.Transact(b.ctx, b.db, b.retry(), func(a kv.Attempt) error {
+	ctx, cancel := context.WithTimeout(context.Background(), caseTimeout)
+	defer cancel()
+	_, err := kv.Transact(ctx, b.db, b.retry(), func(a kv.Attempt) error {
 		a.ClearRange(kv.Prefix(b.prefix))
 		a.ClearRange(kv.Prefix(b.guards))
 		return nil
