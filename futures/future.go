@@ -157,7 +157,13 @@ func (c *Client) wait(ctx context.Context, g *group) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return c.options.Drive(ctx)
+		err := c.options.Drive(ctx)
+		select {
+		case <-g.signal:
+			return nil
+		default:
+			return err
+		}
 	}
 	select {
 	case <-g.signal:

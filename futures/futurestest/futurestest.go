@@ -1,0 +1,247 @@
+// Package futurestest is a cluster in memory for the tests of applications. It
+// runs futures in the goroutine that awaits them, by a clock of its own: no test
+// waits for a delay, a backoff or a worker, and each run of a test is the same.
+//
+//	func TestGreeting(t *testing.T) {
+//		cluster := futurestest.New(t)
+//		cluster.Register(Greet.Bind(greet))
+//		f, err := Greet.Submit(t.Context(), cluster.Client, "Ada")
+//		...
+//		text, err := f.Await(t.Context())
+//	}
+//
+// Whoever awaits runs what is ready. When nothing is ready, the clock jumps to
+// the time of the first delayed future. When there is none either, the await
+// fails with ErrStuck, and says why its future does not run. A function may
+// submit and await futures itself; it must pass on the context that it was
+// given.
+package futurestest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/workers"
+)
+
+// ErrStuck is returned by an await when nothing is left that could end what it
+// awaits.
+var ErrStuck = errors.New("futurestest: nothing is left that could run")
+
+const (
+	// never is longer than tests last: nothing is done by the passing of time
+	// but what futures ask for.
+	never = 100 * 365 * 24 * time.Hour
+	// depth is how many functions may await one inside of the other.
+	depth = 1000
+	// plenty of each resource lets every future run.
+	plenty = 1 << 50
+)
+
+// Cluster is a cluster in memory with one worker.
+type Cluster struct {
+	// Client is a client of the cluster. It is closed at the end of the test.
+	Client *futures.Client
+
+	t      testing.TB
+	clock  *clock.Virtual
+	worker *workers.Worker
+	root   frame
+}
+
+// frame is a place that drives the cluster: the test, or a function that runs.
+// The goroutines of one place take turns.
+type frame struct{ mu sync.Mutex }
+
+type frameKey struct{}
+
+// New returns a cluster that ends with the test. Its worker serves the queue
+// "default" and those that are named. It has room for whatever a future
+// requires. The clock begins at the same time in each test.
+func New(t testing.TB, queues ...string) *Cluster {
+	t.Helper()
+	c := &Cluster{t: t, clock: clock.NewVirtual(time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC))}
+	db := embedded.OpenMemory(embedded.Options{Inline: true})
+	client, err := futures.New(context.Background(), db, futures.Options{
+		Cluster: "test", Clock: c.clock, Manual: true, Drive: c.drive,
+		Config: fdbmodel.Config{Heartbeat: never / 100, DeadAfter: never},
+	})
+	if err != nil {
+		t.Fatalf("futurestest: %v", err)
+	}
+	c.Client = client
+	c.worker, err = workers.New(client.Cluster(), workers.Options{
+		Name: "futurestest", Queues: append([]string{fdbmodel.DefaultQueue}, queues...), Manual: true,
+		Slots: depth, CPU: plenty, RAM: plenty, GPU: plenty, Poll: never / 100,
+	})
+	if err != nil {
+		t.Fatalf("futurestest: %v", err)
+	}
+	t.Cleanup(func() {
+		err := errors.Join(c.worker.Leave(context.Background()), client.Close(context.Background()), db.Close())
+		if err != nil {
+			t.Errorf("futurestest: %v", err)
+		}
+	})
+	return c
+}
+
+// Register makes the worker know a function, as go:NAME. It comes before the
+// first Await, Advance and Run. A name that can't be, or is known, fails the
+// test.
+func (c *Cluster) Register(name string, fn func(context.Context, []byte) ([]byte, error)) {
+	c.t.Helper()
+	err := c.worker.Register(name, func(ctx context.Context, args []byte) ([]byte, error) {
+		return fn(context.WithValue(ctx, frameKey{}, new(frame)), args)
+	})
+	if err != nil {
+		c.t.Fatalf("futurestest: %v", err)
+	}
+}
+
+// Now returns the time of the cluster.
+func (c *Cluster) Now() time.Time { return c.clock.Now() }
+
+// Run runs everything that is ready, and what becomes ready by that, without
+// letting time pass. It is for tests that don't await.
+func (c *Cluster) Run() {
+	c.t.Helper()
+	c.Advance(0)
+}
+
+// Advance lets time pass by d. Whatever comes due meanwhile runs at its time:
+// delayed futures, and further attempts of failed ones. What is finished is
+// removed once the retention of 24 hours has passed. It is not for functions;
+// see Elapse.
+func (c *Cluster) Advance(d time.Duration) {
+	c.t.Helper()
+	c.root.mu.Lock()
+	defer c.root.mu.Unlock()
+	if err := c.advance(context.Background(), c.clock.Now().Add(d)); err != nil {
+		c.t.Fatalf("futurestest: advance by %v: %v", d, err)
+	}
+}
+
+// Elapse moves the clock by d and runs nothing. A function calls it to take
+// that long; so its timeout can be tested.
+func (c *Cluster) Elapse(d time.Duration) { c.clock.Advance(d) }
+
+func (c *Cluster) advance(ctx context.Context, until time.Time) error {
+	for {
+		if _, err := c.runReady(ctx); err != nil {
+			return err
+		}
+		due, found, err := c.firstDue(ctx)
+		if err != nil {
+			return err
+		}
+		if !found || due.After(until) {
+			break
+		}
+		c.jump(due)
+	}
+	c.jump(until)
+	_, err := c.runReady(ctx)
+	return err
+}
+
+// jump never goes back.
+func (c *Cluster) jump(to time.Time) { c.clock.Advance(max(0, to.Sub(c.clock.Now()))) }
+
+// drive is called by whoever awaits.
+func (c *Cluster) drive(ctx context.Context) error {
+	f, inside := ctx.Value(frameKey{}).(*frame)
+	if !inside {
+		f = &c.root
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ran, err := c.runReady(ctx)
+	if err != nil || ran {
+		return err
+	}
+	due, found, err := c.firstDue(ctx)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return c.stuck(ctx)
+	}
+	c.jump(due)
+	return nil
+}
+
+// runReady runs until nothing is ready, and tells whether anything ran.
+func (c *Cluster) runReady(ctx context.Context) (ran bool, err error) {
+	ctx = context.WithoutCancel(ctx)
+	for {
+		now := c.clock.Now()
+		next, err := c.worker.Step(ctx, now)
+		if err != nil {
+			return ran, err
+		}
+		if _, err := c.Client.Step(ctx, now); err != nil {
+			return ran, err
+		}
+		if next.After(now) {
+			return ran, nil
+		}
+		ran = true
+	}
+}
+
+// firstDue returns when the first delayed future is due.
+func (c *Cluster) firstDue(ctx context.Context) (first time.Time, found bool, err error) {
+	err = c.each(ctx, fdbmodel.Delayed, func(row *fdbmodel.Row) {
+		due := time.UnixMilli(row.Attempts.Due)
+		if !found || due.Before(first) {
+			first, found = due, true
+		}
+	})
+	return first, found, err
+}
+
+func (c *Cluster) each(ctx context.Context, s fdbmodel.State, fn func(*fdbmodel.Row)) error {
+	var cursor []byte
+	for {
+		rows, next, err := c.Client.List(ctx, fdbmodel.Filter{State: s}, cursor, fdbmodel.MaxList)
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			fn(&rows[i])
+		}
+		if cursor = next; cursor == nil {
+			return nil
+		}
+	}
+}
+
+// stuck says why what is not over does not run.
+func (c *Cluster) stuck(ctx context.Context) error {
+	const most = 5
+	var lines []string
+	for _, s := range []fdbmodel.State{fdbmodel.Ready, fdbmodel.Claimed} {
+		err := c.each(ctx, s, func(row *fdbmodel.Row) {
+			if len(lines) == most {
+				return
+			}
+			if e, err := c.Client.Explain(ctx, row.ID); err == nil {
+				lines = append(lines, fmt.Sprintf("\n\t%s of %s is %s: %s", row.ID, row.Spec.Function, e.State, e.Text))
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w%s", ErrStuck, strings.Join(lines, ""))
+}

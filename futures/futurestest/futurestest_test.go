@@ -1,0 +1,207 @@
+package futurestest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/futurestest"
+	"github.com/futura-run/futura/workers"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	upper = futures.Define[string, string]("upper")
+	sum   = futures.Define[int, int]("sum")
+)
+
+func TestRunsWhatIsAwaited(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	c := futurestest.New(t)
+	c.Register(upper.Bind(func(_ context.Context, s string) (string, error) { return strings.ToUpper(s), nil }))
+	var fs []*futures.Future
+	for i := range 500 {
+		f, err := upper.Submit(ctx, c.Client, fmt.Sprintf("n%d", i))
+		require.NoError(t, err)
+		fs = append(fs, f.Future)
+	}
+	_, err := c.Client.AwaitAll(ctx, fs)
+	require.NoError(t, err)
+	text, err := upper.Of(fs[7]).Await(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "N7", text)
+	n := 0
+	for _, o := range c.Client.AwaitEach(ctx, fs) {
+		require.NoError(t, o.Err)
+		n++
+	}
+	require.Equal(t, len(fs), n)
+}
+
+func TestAwaitJumpsOverBackoffs(t *testing.T) {
+	t.Parallel()
+	c := futurestest.New(t)
+	var at []time.Duration
+	start := c.Now()
+	c.Register("flaky", func(context.Context, []byte) ([]byte, error) {
+		if at = append(at, c.Now().Sub(start)); len(at) < 4 {
+			return nil, errors.New("not yet")
+		}
+		return []byte("at last"), nil
+	})
+	f, err := c.Client.Submit(t.Context(), futures.Task{Function: "go:flaky", Delay: time.Hour})
+	require.NoError(t, err)
+	r, err := f.Await(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "at last", string(r.Value))
+	require.Equal(t, 4, r.Attempt)
+	require.Len(t, at, 4)
+	require.Equal(t, time.Hour, at[0])
+	for i, base := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		wait := at[i+1] - at[i]
+		require.GreaterOrEqual(t, wait, base/2-time.Millisecond)
+		require.LessOrEqual(t, wait, base*3/2+time.Millisecond)
+	}
+}
+
+func TestAdvanceRunsWhatComesDue(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	c := futurestest.New(t)
+	runs := map[string]time.Time{}
+	c.Register("note", func(_ context.Context, args []byte) ([]byte, error) {
+		runs[string(args)] = c.Now()
+		return nil, nil
+	})
+	start := c.Now()
+	for _, minutes := range []int{30, 0, 10} {
+		delay := time.Duration(minutes) * time.Minute
+		_, err := c.Client.Submit(ctx, futures.Task{Function: "go:note", Args: []byte(delay.String()), Delay: delay})
+		require.NoError(t, err)
+	}
+	require.Empty(t, runs)
+	c.Run()
+	require.Len(t, runs, 1)
+	c.Advance(20 * time.Minute)
+	require.Equal(t, map[string]time.Time{"0s": start, "10m0s": start.Add(10 * time.Minute)}, runs)
+	require.Equal(t, start.Add(20*time.Minute), c.Now())
+	c.Advance(time.Hour)
+	require.Equal(t, start.Add(30*time.Minute), runs["30m0s"])
+}
+
+func TestFunctionsAwaitFutures(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	c := futurestest.New(t)
+	c.Register(sum.Bind(func(ctx context.Context, n int) (int, error) {
+		if n == 0 {
+			return 0, nil
+		}
+		f, err := sum.Submit(ctx, c.Client, n-1)
+		if err != nil {
+			return 0, err
+		}
+		below, err := f.Await(ctx)
+		return below + n, err
+	}))
+	var first *futures.Typed[int]
+	for range 3 {
+		f, err := sum.Submit(ctx, c.Client, 20)
+		require.NoError(t, err)
+		first = f
+	}
+	got, err := first.Await(ctx)
+	require.NoError(t, err)
+	require.Equal(t, 210, got)
+}
+
+func TestSeveralGoroutinesAwait(t *testing.T) {
+	t.Parallel()
+	c := futurestest.New(t)
+	c.Register(upper.Bind(func(_ context.Context, s string) (string, error) { return strings.ToUpper(s), nil }))
+	var wg sync.WaitGroup
+	errs := make([]error, 8)
+	for i := range errs {
+		wg.Go(func() {
+			f, err := upper.Submit(t.Context(), c.Client, "x")
+			if err == nil {
+				_, err = f.Await(t.Context())
+			}
+			errs[i] = err
+		})
+	}
+	wg.Wait()
+	require.NoError(t, errors.Join(errs...))
+}
+
+func TestStuckSaysWhy(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	c := futurestest.New(t)
+	f, err := c.Client.Submit(ctx, futures.Task{Function: "go:unknown"})
+	require.NoError(t, err)
+	_, err = f.Await(ctx)
+	require.ErrorIs(t, err, futurestest.ErrStuck)
+	require.ErrorContains(t, err, "knows the function go:unknown")
+	elsewhere, err := c.Client.Submit(ctx, futures.Task{Function: "go:unknown", Queue: "other"})
+	require.NoError(t, err)
+	_, err = elsewhere.Await(ctx)
+	require.ErrorContains(t, err, `No worker serves the queue "other"`)
+	_, err = c.Client.Future(futures.ID{1}).Await(ctx)
+	require.ErrorIs(t, err, futures.ErrNotFound)
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	_, err = f.Await(gone)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	c := futurestest.New(t, "special")
+	c.Register("permanent", func(context.Context, []byte) ([]byte, error) {
+		return nil, workers.Permanent(errors.New("refused"))
+	})
+	c.Register("panics", func(context.Context, []byte) ([]byte, error) { panic("oh") })
+	none := 0
+	for function, want := range map[string]fdbmodel.FailureKind{
+		"go:permanent": fdbmodel.KindError, "go:panics": fdbmodel.KindPanic,
+	} {
+		f, err := c.Client.Submit(ctx, futures.Task{
+			Function: function, Queue: "special", MaxRetries: &none,
+			Requirements: fdbmodel.Requirements{CPU: 64_000, RAM: 1 << 42, GPU: 8000},
+		})
+		require.NoError(t, err)
+		_, err = f.Await(ctx)
+		var failed *futures.FailedError
+		require.ErrorAs(t, err, &failed, function)
+		require.Equal(t, want, failed.Kind, function)
+	}
+}
+
+func TestRetentionPasses(t *testing.T) {
+	t.Parallel()
+	c := futurestest.New(t)
+	c.Register("noop", func(context.Context, []byte) ([]byte, error) { return nil, nil })
+	f, err := c.Client.Submit(t.Context(), futures.Task{Function: "go:noop"})
+	require.NoError(t, err)
+	c.Advance(23 * time.Hour)
+	_, err = c.Client.Get(t.Context(), f.ID())
+	require.NoError(t, err)
+	c.Advance(2 * time.Hour)
+	_, err = c.Client.Get(t.Context(), f.ID())
+	require.ErrorIs(t, err, futures.ErrNotFound)
+	_, err = f.Await(t.Context())
+	require.NoError(t, err, "the handle keeps what it knows")
+}
