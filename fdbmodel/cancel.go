@@ -25,8 +25,8 @@ func (c *Cluster) Cancel(ctx context.Context, id ID, reason string) (Outcome, St
 
 // Retry gives a failed future a new life with all its attempts, and a delayed
 // one its next attempt at once. It returns ErrTransition for others, and
-// ErrNotFound. An unknown commit is retried; if the future is ready or claimed
-// then, the retry has landed.
+// ErrNotFound. An unknown commit is retried; if the future is ready, claimed or
+// realized then, the retry has landed.
 func (c *Cluster) Retry(ctx context.Context, id ID) error {
 	outcome, row, err := c.change(ctx, id, Event{Kind: EventRetry, Now: c.clock.Now()})
 	if err == nil && outcome == Refused {
@@ -81,7 +81,8 @@ func (c *Cluster) change(ctx context.Context, id ID, e Event) (outcome Outcome, 
 			return err
 		}
 		after, outcome = Next(row, e)
-		if s := row.State(); tx.MaybeCommitted && e.Kind == EventRetry && (s == Ready || s == Claimed) {
+		// A future that could be retried was failed or delayed.
+		if s := row.State(); tx.MaybeCommitted && e.Kind == EventRetry && s != Failed && s != Delayed {
 			outcome = Already
 		}
 		if outcome == Refused || outcome == Already {

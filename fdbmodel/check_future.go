@@ -276,7 +276,7 @@ func (k *checker) lookPlaces(shard int, invariant Invariant, parse func(kv.KeyVa
 			}
 			row, _, err := pending[i].wait(ctx)
 			switch {
-			case errors.Is(err, ErrNewerRecord) || errors.Is(err, ErrBadRecord):
+			case isUnreadable(err):
 				// The record is named where it lies.
 			case err != nil:
 				return err

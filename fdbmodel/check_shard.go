@@ -47,7 +47,7 @@ func (k *checker) lookChunks(shard int) look {
 			last = heldRef{id, ref}
 			row, _, err := k.keys.askRecord(tx, id).wait(ctx)
 			switch {
-			case errors.Is(err, ErrNewerRecord) || errors.Is(err, ErrBadRecord):
+			case isUnreadable(err):
 				// The record is named where it lies.
 			case err != nil:
 				return err
@@ -271,7 +271,7 @@ func (k *checker) settleTerminals(ctx context.Context) error {
 	for id, at := range k.terminals {
 		row, err := k.cluster.Get(ctx, id)
 		switch {
-		case errors.Is(err, ErrNotFound) || errors.Is(err, ErrNewerRecord) || errors.Is(err, ErrBadRecord):
+		case errors.Is(err, ErrNotFound) || isUnreadable(err):
 		case err != nil:
 			return err
 		case row.State().Terminal() && row.FinishedAt() == at:

@@ -60,9 +60,9 @@ type ClaimAnswer struct {
 // Claim takes ready futures for the worker, in one transaction whose cost does
 // not depend on how many are pending, and reads them in another after it. It
 // returns an empty answer if nothing fits, and ErrReaped. If the commit is
-// unknown, the worker's own list of claims tells what it took. An error after
-// the commit leaves the futures in that list: Leave or a reaper gives them
-// back.
+// unknown, the worker's own list of claims tells what it took. What a Claim
+// took that ended with an error is given back by the next one, at the latest by
+// Leave or a reaper.
 func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer, error) {
 	req.Max = min(req.Max, MaxClaim)
 	if req.Runs == nil {
@@ -70,6 +70,9 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 	}
 	if req.Max <= 0 {
 		return ClaimAnswer{}, nil
+	}
+	if err := r.settleDoubts(ctx); err != nil {
+		return ClaimAnswer{}, err
 	}
 	r.mu.Lock()
 	r.sequence++
@@ -85,14 +88,48 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 	})
 	answer.Conflicts = result.Conflicts
 	r.scan.felt(result.Conflicts)
-	if err != nil || len(taken) == 0 {
-		return answer, err
+	if err == nil && len(taken) > 0 {
+		answer.Futures, err = r.readClaimed(ctx, token, taken, result.Version)
 	}
-	r.mu.Lock()
-	r.held[token.Sequence] = len(taken)
-	r.mu.Unlock()
-	answer.Futures, err = r.readClaimed(ctx, token, taken, result.Version)
-	return answer, err
+	if err != nil {
+		r.doubts = append(r.doubts, token.Sequence)
+		return ClaimAnswer{Conflicts: answer.Conflicts}, err
+	}
+	if len(taken) > 0 {
+		r.hold(token.Sequence, taken)
+	}
+	return answer, nil
+}
+
+// settleDoubts gives back what claims took that ended with an error. A commit
+// of theirs that is still to land conflicts with this one.
+func (r *Registration) settleDoubts(ctx context.Context) error {
+	for len(r.doubts) > 0 {
+		key := r.cluster.keys.claims(r.info.ID, r.doubts[0])
+		skip := len(r.cluster.keys.worker(r.info.ID, workerClaims))
+		_, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
+			alive := r.askAlive(tx)
+			list, err := tx.Get(key).Wait(ctx)
+			if err != nil {
+				return err
+			}
+			if err := r.checkAlive(ctx, alive); err != nil {
+				return err
+			}
+			if list == nil {
+				tx.Clear(key)
+				return nil
+			}
+			item := kv.KeyValue{Key: key, Value: list}
+			_, err = r.cluster.endBatch(ctx, tx, r.info.ID, EventRelinquish, item, skip)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		r.doubts = r.doubts[1:]
+	}
+	return nil
 }
 
 func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token Token, req ClaimRequest,
@@ -113,8 +150,17 @@ func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token Token, 
 	if err != nil {
 		return nil, false, err
 	}
-	if err := r.checkAlive(ctx, alive); err != nil || len(found) == 0 {
+	if err := r.checkAlive(ctx, alive); err != nil {
 		return nil, false, err
+	}
+	// The late twin of an attempt with an unknown result can't land beside
+	// its retry, which writes the list in any case.
+	tx.AddReadConflictKey(listKey)
+	if len(found) == 0 {
+		if tx.MaybeCommitted {
+			tx.Clear(listKey)
+		}
+		return nil, false, nil
 	}
 	claim, err := encodeStamped(&Claim{Token: token})
 	if err != nil {
@@ -135,9 +181,6 @@ func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token Token, 
 	if err != nil {
 		return nil, false, err
 	}
-	// The late twin of an attempt with an unknown result can't land beside
-	// its retry.
-	tx.AddReadConflictKey(listKey)
 	tx.Set(listKey, list)
 	return found, more, w.flush()
 }

@@ -27,6 +27,12 @@ var (
 	ErrTransition = errors.New("not possible in this state")
 )
 
+// isUnreadable tells whether err says that a record can't be read, by this
+// process or at all.
+func isUnreadable(err error) bool {
+	return errors.Is(err, ErrNewerRecord) || errors.Is(err, ErrBadRecord)
+}
+
 // Conditions of the store's content.
 var (
 	// ErrNewerRecord is returned when a record was written by a newer version

@@ -45,7 +45,8 @@ type Completion struct {
 
 // Finish ends claims of the worker. It returns one outcome for each completion:
 // Applied; Already, when an earlier call did it; Lost, when the worker held the
-// future no more, so that its result counts for nothing. It returns ErrTooLarge
+// future no more, so that its result counts for nothing, and for all but the
+// first of several completions of one future. It returns ErrTooLarge
 // for a value that belongs into chunks, before anything is written. Each
 // MaxFinish completions, or about 1 MB of them, are one transaction. An unknown
 // commit is retried: what landed comes to Already or Lost.
@@ -158,6 +159,10 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 			if err != nil {
 				return err
 			}
+			if isRepeated(completions, i) {
+				outcomes[i] = Lost
+				continue
+			}
 			row.Spec = completions[i].Future.stubSpec()
 			after, outcome := Next(row, events[i])
 			outcomes[i] = outcome
@@ -224,22 +229,70 @@ func addCount(counts map[string]int, name string) map[string]int {
 	return counts
 }
 
+// hold takes note of what a claim took.
+func (r *Registration) hold(sequence int64, taken []readyEntry) {
+	ids := make([]ID, len(taken))
+	for i := range taken {
+		ids[i] = taken[i].id
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held[sequence] = ids
+}
+
+// without returns ids without those of completions of a claim, in a new slice.
+// It is quick where both are in the same order.
+func without(ids []ID, sequence int64, completions []Completion) []ID {
+	var left []ID
+	at := 0
+	for _, id := range ids {
+		n := 0
+		for ; n < len(completions); n++ {
+			f := completions[(at+n)%len(completions)].Future
+			if f.ID == id && f.Token.Sequence == sequence {
+				break
+			}
+		}
+		if n == len(completions) {
+			left = append(left, id)
+		}
+		at = (at + n + 1) % len(completions)
+	}
+	return left
+}
+
+// isRepeated tells whether an earlier completion is of the same future.
+func isRepeated(completions []Completion, i int) bool {
+	id := completions[i].Future.ID
+	for j := range i {
+		if completions[j].Future.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
 // exhausted returns the claim batches that hold nothing once completions have
 // ended, and those that hold nothing already.
 func (r *Registration) exhausted(completions []Completion) []int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ending := map[int64]int{}
-	for i := range completions {
-		ending[completions[i].Future.Token.Sequence]++
-	}
 	sequences := slices.Clone(r.emptied)
-	for sequence, n := range ending {
-		if held, known := r.held[sequence]; known && held <= n {
+	for sequence := range sequencesOf(completions) {
+		ids, known := r.held[sequence]
+		if known && len(ids) <= len(completions) && len(without(ids, sequence, completions)) == 0 {
 			sequences = append(sequences, sequence)
 		}
 	}
 	slices.Sort(sequences)
+	return sequences
+}
+
+func sequencesOf(completions []Completion) map[int64]struct{} {
+	sequences := map[int64]struct{}{}
+	for i := range completions {
+		sequences[completions[i].Future.Token.Sequence] = struct{}{}
+	}
 	return sequences
 }
 
@@ -249,14 +302,13 @@ func (r *Registration) exhausted(completions []Completion) []int64 {
 func (r *Registration) release(completions []Completion, cleared []int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := range completions {
-		sequence := completions[i].Future.Token.Sequence
-		held, known := r.held[sequence]
+	for sequence := range sequencesOf(completions) {
+		ids, known := r.held[sequence]
 		if !known {
 			continue
 		}
-		if held--; held > 0 {
-			r.held[sequence] = held
+		if left := without(ids, sequence, completions); len(left) > 0 {
+			r.held[sequence] = left
 			continue
 		}
 		delete(r.held, sequence)

@@ -3,7 +3,6 @@ package fdbmodel
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -117,7 +116,7 @@ func (c *Cluster) PromoteDue(ctx context.Context, shard int) (promoted int, next
 		}
 		for _, p := range pending {
 			row, found, err := p.wait(ctx)
-			if errors.Is(err, ErrNewerRecord) {
+			if isUnreadable(err) {
 				continue
 			}
 			if err != nil {
@@ -147,8 +146,8 @@ func (c *Cluster) PromoteDue(ctx context.Context, shard int) (promoted int, next
 // ExpireDone removes finished futures of a shard whose retention has passed, at
 // most one entry of the done list. It returns how many futures, whether it
 // removed an entry, and when the next one is due (zero if there is none).
-// Futures that were retried since stay. An unknown commit is retried and
-// harmless.
+// Futures that were retried since stay; so do those that can't be read, for
+// another retention. An unknown commit is retried and harmless.
 func (c *Cluster) ExpireDone(ctx context.Context, shard int) (removed int, progress bool, next time.Time, err error) {
 	now := c.clock.Now()
 	prefix := c.keys.doneOf(shard)
@@ -176,6 +175,10 @@ func (c *Cluster) ExpireDone(ctx context.Context, shard int) (removed int, progr
 		w := c.changes(tx)
 		for i := range ids {
 			row, found, err := pending[i].wait(ctx)
+			if isUnreadable(err) {
+				w.done = append(w.done, ids[i]) // for whoever can read it then
+				continue
+			}
 			if err != nil {
 				return err
 			}
@@ -220,7 +223,7 @@ func (c *Cluster) SweepChunks(ctx context.Context, shard int, cursor []byte) (ne
 		pieces := kv.Prefix(c.keys.chunks(id, ref))
 		next = pieces.End
 		row, _, err := c.keys.askRecord(tx, id).wait(ctx)
-		if errors.Is(err, ErrNewerRecord) {
+		if isUnreadable(err) {
 			return nil
 		}
 		if err != nil {
@@ -249,14 +252,14 @@ func (c *Cluster) mayComeYet(row *Row, ref ChunkRef) bool {
 	return row.Spec == nil && !drawn.IsZero() && c.clock.Now().Sub(drawn) < orphanAge
 }
 
-// Sessions returns the sessions that have a record or mail, with their records,
-// whose change is their sign of life. A session without one has nil.
+// Sessions returns the sessions that have a record, mail or a bell, with their
+// records, whose change is their sign of life. A session without one has nil.
 func (c *Cluster) Sessions(ctx context.Context) (map[SessionID][]byte, error) {
 	sessions := map[SessionID][]byte{}
 	for shard := range c.config.Shards {
 		err := c.view(ctx, func(tx kv.Attempt) error {
-			for _, sub := range []string{subSessions, subMailbox} {
-				if err := c.sessionsIn(ctx, tx, c.keys.shard(shard, sub), sessions); err != nil {
+			for _, sub := range []string{subSessions, subMailbox, subBell} {
+				if err := c.sessionsIn(ctx, tx, c.keys.shard(shard, sub), sub == subSessions, sessions); err != nil {
 					return err
 				}
 			}
@@ -272,7 +275,8 @@ func (c *Cluster) Sessions(ctx context.Context) (map[SessionID][]byte, error) {
 // sessionPage bounds the sessions that one look takes from a shard.
 const sessionPage = 1000
 
-func (c *Cluster) sessionsIn(ctx context.Context, tx kv.Tx, prefix []byte, sessions map[SessionID][]byte) error {
+func (c *Cluster) sessionsIn(ctx context.Context, tx kv.Tx, prefix []byte, records bool, sessions map[SessionID][]byte,
+) error {
 	r := kv.Prefix(prefix)
 	for range sessionPage {
 		page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: 1}).Wait(ctx)
@@ -285,7 +289,7 @@ func (c *Cluster) sessionsIn(ctx context.Context, tx kv.Tx, prefix []byte, sessi
 		if err := rest.Err(); err != nil {
 			return fmt.Errorf("%s: %w: %w", tuple.String(item.Key), ErrBadRecord, err)
 		}
-		if !rest.More() {
+		if records {
 			sessions[session] = item.Value
 		} else if _, known := sessions[session]; !known {
 			sessions[session] = nil

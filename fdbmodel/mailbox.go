@@ -139,6 +139,8 @@ func (m *Mailbox) Close(ctx context.Context) error {
 
 func (c *Cluster) dropSession(ctx context.Context, session SessionID) error {
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-session", NoSync: true}, func(tx kv.Attempt) error {
+		// The late twin of an attempt can't drop a session that has come back.
+		tx.AddReadConflictKey(c.keys.session(session))
 		tx.Clear(c.keys.session(session))
 		tx.Clear(c.keys.bell(session))
 		tx.ClearRange(kv.Prefix(c.keys.mailbox(session)))
@@ -218,6 +220,10 @@ func (c *Cluster) Unsubscribe(ctx context.Context, session SessionID, ids []ID) 
 	for len(ids) > 0 {
 		n := min(len(ids), MaxSubmit)
 		_, err := c.transact(ctx, kv.Options{Tag: "futura-subscribe", NoSync: true}, func(tx kv.Attempt) error {
+			// The late twin of an attempt can't undo a Subscribe that follows.
+			for _, id := range ids[:n] {
+				tx.AddReadConflictKey(c.keys.subscriber(id, session))
+			}
 			for _, id := range ids[:n] {
 				tx.Clear(c.keys.subscriber(id, session))
 			}

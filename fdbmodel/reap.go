@@ -2,6 +2,7 @@ package fdbmodel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -104,6 +105,10 @@ func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, worker WorkerID, kind 
 	changed := 0
 	for i := range ids {
 		row, found, err := pending[i].wait(ctx)
+		if errors.Is(err, ErrBadRecord) {
+			// One that can't be read must not keep the others from going back.
+			continue
+		}
 		if err != nil {
 			return 0, err
 		}

@@ -3,6 +3,7 @@ package fdbmodel
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -78,25 +79,48 @@ func (c *Cluster) Submit(ctx context.Context, subs []Submission) ([]Submitted, e
 	if err != nil {
 		return nil, err
 	}
-	for i := range prepared {
-		if prepared[i].large {
-			ref, err := c.PutArgs(ctx, prepared[i].ID, prepared[i].Args)
-			if err != nil {
-				return nil, fmt.Errorf("arguments of future %s: %w", prepared[i].ID, err)
-			}
-			prepared[i].Spec.ArgsRef = &ref
-		}
+	if err := c.putLargeArgs(ctx, prepared); err != nil {
+		return nil, err
 	}
 	answers := make([]Submitted, 0, len(prepared))
 	for len(prepared) > 0 {
 		n := batchLength(prepared)
 		part, err := c.submitBatch(ctx, prepared[:n])
+		if errors.Is(err, errArgsSwept) && ctx.Err() == nil && hasLarge(prepared[:n]) {
+			if err := c.putLargeArgs(ctx, prepared[:n]); err != nil {
+				return answers, err
+			}
+			continue
+		}
 		if err != nil {
 			return answers, err
 		}
 		answers, prepared = append(answers, part...), prepared[n:]
 	}
 	return answers, nil
+}
+
+func hasLarge(subs []Submission) bool {
+	return slices.ContainsFunc(subs, func(s Submission) bool { return s.large })
+}
+
+// errArgsSwept is returned when a janitor took arguments for orphans, because
+// their future's id says that it is old.
+var errArgsSwept = fmt.Errorf("%w: the arguments that the reference leads to; call PutArgs again", ErrNotFound)
+
+// putLargeArgs writes arguments ahead of their futures.
+func (c *Cluster) putLargeArgs(ctx context.Context, subs []Submission) error {
+	for i := range subs {
+		if !subs[i].large {
+			continue
+		}
+		ref, err := c.PutArgs(ctx, subs[i].ID, subs[i].Args)
+		if err != nil {
+			return fmt.Errorf("arguments of future %s: %w", subs[i].ID, err)
+		}
+		subs[i].Spec.ArgsRef = &ref
+	}
+	return nil
 }
 
 // SubmitTx makes futures in the caller's own transaction: they exist if it
@@ -107,7 +131,7 @@ func (c *Cluster) Submit(ctx context.Context, subs []Submission) ([]Submitted, e
 // ids again in it is safe.
 func (c *Cluster) SubmitTx(ctx context.Context, tx kv.Tx, subs []Submission) ([]Submitted, error) {
 	prepared, err := c.prepare(ctx, subs)
-	if err != nil {
+	if err != nil || len(prepared) == 0 {
 		return nil, err
 	}
 	for i := range prepared {
@@ -185,15 +209,21 @@ func (c *Cluster) check(ctx context.Context, s *Submission) error {
 	}
 	s.chosen = !s.ID.IsZero()
 	spec.SubmittedAt = millis(c.clock.Now())
-	if spec.ArgsRef == nil {
-		s.placeArgs()
+	if ref := spec.ArgsRef; ref != nil {
+		sound := ref.Kind == chunkArgs && ref.Size >= 0 && ref.Size <= MaxPut && ref.Count == pieces(ref.Size)
+		if !sound || len(s.Args) > 0 {
+			return fmt.Errorf("%w: the reference to its arguments is not one of PutArgs, or it has arguments too", ErrBadSpec)
+		}
+		spec.Args, spec.ArgsKey, spec.ArgsSize = nil, false, ref.Size
+		return nil
 	}
+	s.placeArgs()
 	return nil
 }
 
 // placeArgs decides where the arguments lie.
 func (s *Submission) placeArgs() {
-	s.Spec.ArgsSize = int64(len(s.Args))
+	s.Spec.Args, s.Spec.ArgsKey, s.Spec.ArgsSize = nil, false, int64(len(s.Args))
 	switch {
 	case len(s.Args) <= maxArgsInSpec:
 		s.Spec.Args = s.Args
@@ -266,16 +296,24 @@ func (c *Cluster) submitBatch(ctx context.Context, subs []Submission) ([]Submitt
 }
 
 // insertBatch reads the specs of ids that may exist, and of all if look is set.
-// The first spec stays in the read conflict set of each attempt, so that the
-// late twin of one with an unknown result can't land beside its retry.
+// The first spec that it does not read stays in the read conflict set of each
+// attempt all the same, so that the late twin of one with an unknown result
+// can't land beside its retry.
 func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, look bool) ([]Submitted, error) {
 	pending := make([]pendingRow, len(subs))
+	pieces := make([]kv.Pending[[]byte], len(subs))
+	guarded := false
 	for i := range subs {
 		if subs[i].chosen || look {
 			pending[i] = c.keys.askRecord(tx, subs[i].ID)
+		} else if !guarded {
+			guarded = true
+			tx.AddReadConflictKey(c.keys.spec(subs[i].ID))
+		}
+		if ref := subs[i].Spec.ArgsRef; ref != nil && ref.Count > 0 {
+			pieces[i] = tx.Get(c.keys.chunk(subs[i].ID, *ref, 0))
 		}
 	}
-	tx.AddReadConflictKey(c.keys.spec(subs[0].ID))
 	answers := make([]Submitted, len(subs))
 	seen := make(map[ID]*Spec, len(subs))
 	w := c.changes(tx)
@@ -307,6 +345,13 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 				}
 				answers[i].Existed, answers[i].State = s.chosen, old.State()
 				continue
+			}
+		}
+		if ref := s.Spec.ArgsRef; ref != nil && ref.Count > 0 {
+			if first, err := pieces[i].Wait(ctx); err != nil {
+				return nil, err
+			} else if first == nil {
+				return nil, fmt.Errorf("future %s: %w", s.ID, errArgsSwept)
 			}
 		}
 		if err := w.insert(&row, s.Args); err != nil {

@@ -19,11 +19,12 @@ type Registration struct {
 	info    WorkerInfo
 	scan    scanner
 	cancels <-chan ID
+	doubts  []int64 // claims that ended with an error; they belong to Claim
 
 	mu       sync.Mutex
 	sequence int64
-	held     map[int64]int // futures of each claim batch that have not ended
-	emptied  []int64       // batches without any, whose records are still there
+	held     map[int64][]ID // futures of each claim batch that have not ended
+	emptied  []int64        // batches without any, whose records are still there
 	beats    int64
 }
 
@@ -71,7 +72,7 @@ func (c *Cluster) Register(ctx context.Context, info WorkerInfo) (*Registration,
 			return nil, fmt.Errorf("take over from worker %s at %s: %w", before, info.Address, err)
 		}
 	}
-	r := &Registration{cluster: c, info: info, held: map[int64]int{}, cancels: c.hub.join(info.ID)}
+	r := &Registration{cluster: c, info: info, held: map[int64][]ID{}, cancels: c.hub.join(info.ID)}
 	r.scan = newScanner(r)
 	return r, nil
 }
@@ -101,7 +102,10 @@ func (c *Cluster) checkInfo(info *WorkerInfo) error {
 	return nil
 }
 
+// writeMember keeps the late twin of an attempt with an unknown result from
+// bringing back a worker that has left since.
 func (c *Cluster) writeMember(tx kv.Tx, info *WorkerInfo) error {
+	tx.AddReadConflictKey(c.keys.worker(info.ID, workerAlive))
 	alive, err := encodeRecord(info)
 	if err != nil {
 		return err
