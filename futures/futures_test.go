@@ -34,24 +34,32 @@ func newExecutor(t *testing.T, c *futures.Client, run func(*fdbmodel.ClaimedFutu
 }
 
 // all runs everything that is ready and returns how much that was.
-func (e *executor) all(t *testing.T) int {
+func (e *executor) all(t testing.TB) int {
 	total := 0
 	for {
-		answer, err := e.reg.Claim(context.Background(), fdbmodel.ClaimRequest{
-			Free: fdbmodel.Resources{Slots: 100}, Max: 100,
-		})
-		require.NoError(t, err)
-		if len(answer.Futures) == 0 {
+		n := e.batch(t)
+		if n == 0 {
 			return total
 		}
-		var completions []fdbmodel.Completion
-		for i := range answer.Futures {
-			completions = append(completions, e.run(&answer.Futures[i]))
-		}
+		total += n
+	}
+}
+
+// batch claims once and ends what it got.
+func (e *executor) batch(t testing.TB) int {
+	answer, err := e.reg.Claim(context.Background(), fdbmodel.ClaimRequest{
+		Free: fdbmodel.Resources{Slots: 100}, Max: 100,
+	})
+	require.NoError(t, err)
+	var completions []fdbmodel.Completion
+	for i := range answer.Futures {
+		completions = append(completions, e.run(&answer.Futures[i]))
+	}
+	if len(completions) > 0 {
 		_, err = e.reg.Finish(context.Background(), completions)
 		require.NoError(t, err)
-		total += len(completions)
 	}
+	return len(completions)
 }
 
 func echo(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
