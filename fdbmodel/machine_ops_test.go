@@ -1,0 +1,461 @@
+package fdbmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+func none(_, _ *Row) bool { return false }
+
+// submit submits some futures of all sorts.
+func (m *machine) submit(ctx context.Context) (change, error) {
+	subs := make([]Submission, 1+m.random.IntN(3))
+	ids := map[ID]bool{}
+	for i := range subs {
+		s := &subs[i]
+		s.Spec = Spec{
+			Function: "go:f", Session: []SessionID{"s1", "s2", ""}[m.random.IntN(3)], MaxRetries: m.random.IntN(3),
+			Priority: uint8(m.random.IntN(2)), Requirements: Requirements{CPU: int64(m.random.IntN(2))},
+		}
+		switch m.random.IntN(4) {
+		case 0:
+			s.Key = fmt.Sprint(m.random.IntN(6))
+			s.ID = KeyedID(m.c.name, s.Key)
+			s.Spec.Queue = DefaultQueue
+		case 1:
+			s.NotBefore = m.clock.Now().Add(time.Duration(m.random.IntN(3000)) * time.Millisecond)
+		}
+		if m.random.IntN(12) == 0 && s.Key == "" {
+			s.Args = make([]byte, []int{2000, 20_000, 200_000}[m.random.IntN(3)])
+		}
+		if s.ID.IsZero() {
+			drawn, err := m.c.DrawIDs(1)
+			m.require(err)
+			// An id that was drawn before can be had only by asking for it.
+			if m.random.IntN(2) == 0 {
+				s.ID = drawn[0]
+			}
+		}
+	}
+	answers, err := m.c.Submit(ctx, subs)
+	for _, a := range answers {
+		ids[a.ID] = true
+	}
+	m.logf("submit %d: %v", len(subs), answers)
+	cut := err != nil
+	return func(before, after *Row) bool {
+		return before == nil && (cut || ids[after.ID]) && (after.State() == Ready || after.State() == Delayed) &&
+			after.Attempts.Failed+after.Attempts.Crashes+after.Attempts.PutBack == 0
+	}, err
+}
+
+func (m *machine) claim(ctx context.Context) (change, error) {
+	w := m.worker(false)
+	if w == nil {
+		return none, nil
+	}
+	answer, err := w.Claim(ctx, ClaimRequest{Free: Resources{Slots: 2, CPU: 2}, Max: 1 + m.random.IntN(4)})
+	doubt := w.doubt
+	if wasCut(ctx, err) {
+		w.doubt, doubt = true, true
+	} else {
+		w.doubt = false
+	}
+	m.logf("claim by %s (gone %t): %d %v", w.ID(), w.gone, len(answer.Futures), err)
+	if w.gone && err == nil && len(answer.Futures) > 0 {
+		m.fail("a dead worker has claimed")
+	}
+	if errors.Is(err, ErrReaped) && w.gone {
+		err = nil
+	}
+	took := map[ID]bool{}
+	for i := range answer.Futures {
+		f := &answer.Futures[i]
+		if f.Err != nil {
+			m.fail("claimed future can't be read: %v", f.Err)
+		}
+		took[f.ID] = true
+		w.held = append(w.held, f)
+	}
+	return func(before, after *Row) bool {
+		switch {
+		case before == nil || after == nil:
+			return false
+		case doubt && before.State() == Claimed && before.Claim.Worker == w.ID():
+			return true // given back, and perhaps taken again
+		}
+		return before.State() == Ready && after.State() == Claimed && after.Claim.Worker == w.ID() &&
+			(doubt || took[after.ID]) && before.Attempts == after.Attempts
+	}, err
+}
+
+// ending is how a completion may end.
+type ending struct {
+	name   string
+	to     []State
+	failed int
+	back   int
+	give   func(*ClaimedFuture) Completion
+}
+
+var endings = []ending{
+	{"realize", []State{Realized}, 0, 0, func(f *ClaimedFuture) Completion {
+		return Completion{Future: f, Result: &Result{Value: []byte(f.Token.String())}}
+	}},
+	{"realize", []State{Realized}, 0, 0, func(f *ClaimedFuture) Completion {
+		return Completion{Future: f, Result: &Result{Value: []byte(f.Token.String())}}
+	}},
+	{"fail", []State{Delayed, Failed}, 1, 0, func(f *ClaimedFuture) Completion {
+		return Completion{Future: f, Exception: &Exception{Kind: KindError}}
+	}},
+	{"fail for good", []State{Failed}, 1, 0, func(f *ClaimedFuture) Completion {
+		return Completion{Future: f, Exception: &Exception{Kind: KindError}, Permanent: true}
+	}},
+	{"fail and run at once", []State{Ready, Failed}, 1, 0, func(f *ClaimedFuture) Completion {
+		return Completion{Future: f, Exception: &Exception{Kind: KindPanic}, RetryIn: new(time.Duration)}
+	}},
+	{"relinquish", []State{Ready, Failed}, 0, 0, func(f *ClaimedFuture) Completion {
+		return Completion{Future: f, Relinquish: true}
+	}},
+	{"put back", []State{Delayed, Failed}, 0, 1, func(f *ClaimedFuture) Completion {
+		return Completion{Future: f, PutBack: true}
+	}},
+}
+
+// allows tells whether a completion may do this to the row that it is for.
+func (e *ending) allows(f *ClaimedFuture, before, after *Row) bool {
+	if before == nil || after == nil || after.ID != f.ID || before.State() != Claimed ||
+		before.Claim.Token != f.Token || !slices.Contains(e.to, after.State()) {
+		// A cancel request turns all but a result into a failure.
+		return before != nil && after != nil && after.ID == f.ID && before.State() == Claimed &&
+			before.Claim.Token == f.Token && before.Cancel != nil && after.State() == Failed && e.name != "realize"
+	}
+	if after.State() == Failed && after.Exception.Kind == KindCancelled {
+		return before.Cancel != nil && before.Attempts == after.Attempts
+	}
+	return after.Attempts.Failed == before.Attempts.Failed+e.failed && after.Attempts.PutBack == before.Attempts.PutBack+e.back
+}
+
+func (m *machine) finish(ctx context.Context) (change, error) {
+	w := m.worker(false)
+	if w == nil || len(w.held) == 0 {
+		return none, nil
+	}
+	var done []Completion
+	var how []*ending
+	for range 1 + m.random.IntN(2) {
+		f, e := w.held[m.random.IntN(len(w.held))], &endings[m.random.IntN(len(endings))]
+		done, how = append(done, e.give(f)), append(how, e)
+	}
+	outcomes, err := w.Finish(ctx, done)
+	for i, o := range outcomes {
+		f := done[i].Future
+		m.logf("%s of %s by %s (gone %t): %v", how[i].name, f.ID, w.ID(), w.gone, o)
+		if m.random.IntN(4) > 0 { // else it is finished once more some day
+			w.held = slices.DeleteFunc(w.held, func(h *ClaimedFuture) bool { return h == f })
+		}
+		before := m.rows[f.ID]
+		had := before != nil && before.State() == Claimed && before.Claim.Token == f.Token
+		if o == Applied && !had && len(m.loose) == 0 {
+			m.fail("a claim that was lost ended a future: %s", glance(before))
+		}
+	}
+	return func(before, after *Row) bool {
+		for i := range done {
+			if how[i].allows(done[i].Future, before, after) {
+				return true
+			}
+		}
+		return false
+	}, err
+}
+
+func (m *machine) cancel(ctx context.Context) (change, error) {
+	id := m.some()
+	outcome, state, err := m.c.Cancel(ctx, id, "no more")
+	m.logf("cancel %s: %v %v %v", id, outcome, state, err)
+	if errors.Is(err, ErrNotFound) {
+		err = nil
+	}
+	return func(before, after *Row) bool {
+		if before == nil || after == nil || after.ID != id {
+			return false
+		}
+		if before.State() == Claimed {
+			return after.State() == Claimed && after.Cancel != nil && before.Claim.Token == after.Claim.Token
+		}
+		return !before.State().Terminal() && after.State() == Failed && after.Exception.Kind == KindCancelled
+	}, err
+}
+
+func (m *machine) retry(ctx context.Context) (change, error) {
+	id := m.some()
+	err := m.c.Retry(ctx, id)
+	m.logf("retry %s: %v", id, err)
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrTransition) {
+		err = nil
+	}
+	return func(before, after *Row) bool {
+		return before != nil && after != nil && after.ID == id && after.State() == Ready &&
+			(before.State() == Delayed || (before.State() == Failed && after.Attempts == Attempts{}))
+	}, err
+}
+
+func (m *machine) discard(ctx context.Context) (change, error) {
+	id := m.some()
+	err := m.c.Discard(ctx, id)
+	m.logf("discard %s: %v", id, err)
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrTransition) {
+		err = nil
+	}
+	return func(before, after *Row) bool {
+		return before != nil && after == nil && before.ID == id && before.State().Terminal()
+	}, err
+}
+
+func (m *machine) promote(ctx context.Context) (change, error) {
+	m.clock.Advance(time.Duration(m.random.IntN(3000)) * time.Millisecond)
+	now := millis(m.clock.Now())
+	n, _, err := m.c.PromoteDue(ctx, m.random.IntN(m.c.config.Shards))
+	m.logf("promote: %d %v", n, err)
+	return func(before, after *Row) bool {
+		return before != nil && after != nil && before.State() == Delayed && before.Attempts.Due <= now &&
+			after.State() == Ready && before.Attempts.Failed == after.Attempts.Failed
+	}, err
+}
+
+func (m *machine) beat(ctx context.Context) (change, error) {
+	w := m.worker(false)
+	if w == nil {
+		return none, nil
+	}
+	_, err := w.Heartbeat(ctx, Resources{Slots: 1}, 0)
+	m.logf("beat of %s (gone %t): %v", w.ID(), w.gone, err)
+	if w.gone && err == nil {
+		m.fail("the heart of a dead worker beats")
+	}
+	if errors.Is(err, ErrReaped) && w.gone {
+		err = nil
+	}
+	return none, err
+}
+
+// die declares a worker dead, by what it said last.
+func (m *machine) die(ctx context.Context) (change, error) {
+	w := m.worker(true)
+	if w == nil {
+		return none, nil
+	}
+	members, err := m.c.Workers(ctx)
+	if err != nil {
+		return none, err
+	}
+	for _, member := range members {
+		if member.ID == w.ID() {
+			w.gone = true // also if this is cut off: it may land, and beats are not relied on
+			dead, err := m.c.DeclareDead(ctx, w.ID(), member.Beat)
+			m.logf("declare %s dead: %t %v", w.ID(), dead, err)
+			if err != nil {
+				w.gone = m.aliveNow(w.ID()) == nil
+			} else if !dead {
+				m.fail("a worker that did not beat is not dead")
+			}
+			return none, err
+		}
+	}
+	return none, nil
+}
+
+// aliveNow lands what is under way and returns a worker's record.
+func (m *machine) aliveNow(id WorkerID) *Member {
+	m.faults.Flush()
+	m.faults.Pause()
+	defer m.faults.Resume()
+	members, err := m.c.Workers(context.Background())
+	m.require(err)
+	for i := range members {
+		if members[i].ID == id && members[i].Alive {
+			return &members[i]
+		}
+	}
+	return nil
+}
+
+func (m *machine) reap(ctx context.Context) (change, error) {
+	members, err := m.c.Workers(ctx)
+	if err != nil {
+		return none, err
+	}
+	dead := map[WorkerID]bool{}
+	for _, member := range members {
+		if member.Alive {
+			continue
+		}
+		dead[member.ID] = true
+		n, failed := m.c.ReapClaims(ctx, member.ID)
+		m.logf("reap %s: %d %v", member.ID, n, failed)
+		if err = failed; err != nil {
+			break
+		}
+	}
+	return reaped(func(w WorkerID) bool { return dead[w] }), err
+}
+
+// reaped allows what a reaper does to the futures of dead workers.
+func reaped(dead func(WorkerID) bool) change {
+	return func(before, after *Row) bool {
+		if before == nil || after == nil || before.State() != Claimed || !dead(before.Claim.Worker) {
+			return false
+		}
+		if before.Cancel != nil {
+			return after.State() == Failed && after.Exception.Kind == KindCancelled
+		}
+		spent := after.Attempts.Crashes == maxCrashes
+		return after.Attempts.Crashes == before.Attempts.Crashes+1 && after.Attempts.Failed == before.Attempts.Failed &&
+			(spent == (after.State() == Failed)) && (spent || after.State() == Ready)
+	}
+}
+
+// register starts a worker, often where another one was.
+func (m *machine) register(ctx context.Context) (change, error) {
+	id, err := m.c.DrawWorkerID()
+	m.require(err)
+	info := WorkerInfo{
+		ID: id, Functions: []string{"go:f"}, Capacity: Resources{Slots: 4},
+		Address: []string{"", "10.0.0.1:1", "10.0.0.2:1"}[m.random.IntN(3)],
+	}
+	reg, err := m.c.Register(ctx, info)
+	m.logf("register %s at %q: %v", id, info.Address, err)
+	if err == nil {
+		m.workers = append(m.workers, &actorWorker{Registration: reg})
+	} else {
+		m.faults.Flush()
+	}
+	m.faults.Pause()
+	defer m.faults.Resume()
+	members, failed := m.c.Workers(context.Background())
+	m.require(failed)
+	alive := map[WorkerID]bool{}
+	for _, member := range members {
+		alive[member.ID] = member.Alive
+	}
+	for _, w := range m.workers {
+		if !alive[w.ID()] && !w.gone && w.Info().Address != info.Address {
+			m.fail("worker %s was taken for dead by one at another address", w.ID())
+		}
+		w.gone = !alive[w.ID()]
+	}
+	return reaped(func(w WorkerID) bool { return !alive[w] }), err
+}
+
+func (m *machine) leave(ctx context.Context) (change, error) {
+	w := m.worker(true)
+	if w == nil {
+		return none, nil
+	}
+	err := w.Leave(ctx)
+	m.logf("leave %s: %v", w.ID(), err)
+	w.gone = err == nil || m.aliveNow(w.ID()) == nil
+	return func(before, after *Row) bool {
+		return before != nil && after != nil && before.State() == Claimed && before.Claim.Worker == w.ID() &&
+			before.Attempts == after.Attempts && (after.State() == Ready ||
+			(before.Cancel != nil && after.State() == Failed && after.Exception.Kind == KindCancelled))
+	}, err
+}
+
+func (m *machine) expire(ctx context.Context) (change, error) {
+	m.clock.Advance(time.Duration(m.random.IntN(20)) * time.Second)
+	limit := millis(m.clock.Now().Add(-m.c.config.Retention))
+	n, _, _, err := m.c.ExpireDone(ctx, m.random.IntN(m.c.config.Shards))
+	m.logf("expire: %d %v", n, err)
+	return func(before, after *Row) bool {
+		return before != nil && after == nil && before.State().Terminal() && before.FinishedAt() <= limit
+	}, err
+}
+
+func (m *machine) sweep(ctx context.Context) (change, error) {
+	for shard := range m.c.config.Shards {
+		var cursor []byte
+		for {
+			next, n, err := m.c.SweepChunks(ctx, shard, cursor)
+			if n > 0 {
+				m.logf("sweep: %d", n)
+			}
+			if err != nil || next == nil {
+				if err != nil {
+					return none, err
+				}
+				break
+			}
+			cursor = next
+		}
+	}
+	return none, nil
+}
+
+func (m *machine) listen(ctx context.Context) (change, error) {
+	s := []SessionID{"s1", "s2"}[m.random.IntN(2)]
+	if err := m.boxes[s].Refresh(ctx); err != nil {
+		return none, err
+	}
+	notices, watch, err := m.boxes[s].Listen(ctx)
+	m.logf("listen %s: %d %v", s, len(notices), err)
+	if err != nil {
+		return none, err
+	}
+	for _, n := range notices {
+		m.seen[s][noticeKey(n.ID, n.State)] = true
+	}
+	if watch != nil {
+		watch.Cancel()
+	}
+	return none, m.boxes[s].Acknowledge(ctx)
+}
+
+func (m *machine) subscribe(ctx context.Context) (change, error) {
+	s, id := []SessionID{"s1", "s2"}[m.random.IntN(2)], m.some()
+	if m.random.IntN(3) == 0 {
+		delete(m.watched[s], id)
+		m.logf("unsubscribe %s from %s", s, id)
+		return none, m.c.Unsubscribe(ctx, s, []ID{id})
+	}
+	over, missing, err := m.c.Subscribe(ctx, s, []ID{id})
+	m.logf("subscribe %s to %s: %v %v %v", s, id, over, missing, err)
+	if err == nil && len(over)+len(missing) == 0 {
+		m.watched[s][id] = true
+	}
+	return none, err
+}
+
+func (m *machine) idle(ctx context.Context) (change, error) {
+	w := m.worker(false)
+	if w == nil {
+		return none, nil
+	}
+	watch, err := w.GoIdle(ctx, ClaimRequest{Free: Resources{Slots: 1, CPU: 1}})
+	m.logf("idle %s: %t %v", w.ID(), watch != nil, err)
+	if watch != nil {
+		if w.gone {
+			m.fail("a dead worker is idle")
+		}
+		watch.Cancel()
+	}
+	if errors.Is(err, ErrReaped) && w.gone {
+		return none, nil
+	}
+	if err == nil && m.random.IntN(2) == 0 {
+		return none, w.LeaveIdle(ctx)
+	}
+	return none, err
+}
+
+func (m *machine) janitor(ctx context.Context) (change, error) {
+	record, _, err := m.c.LookJanitor(ctx)
+	if err == nil {
+		_, _, err = m.c.HoldJanitor(ctx, WorkerID(fmt.Sprint(m.random.IntN(2))), record, m.random.Int64N(3))
+	}
+	return none, err
+}

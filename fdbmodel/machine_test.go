@@ -1,0 +1,394 @@
+package fdbmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/internal/clock"
+)
+
+// localFaults is a store with faults that only this process can reach.
+type localFaults struct {
+	*faultkv.Database
+	opening string
+}
+
+// Opening implements kv.Local.
+func (l localFaults) Opening() string { return l.opening }
+
+// cutContext ends after it was asked a number of times whether it has.
+type cutContext struct {
+	context.Context
+	left int
+}
+
+func (c *cutContext) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return c.Context.Err()
+}
+
+// actorWorker is a worker as the machine knows it. What it holds may have been
+// taken from it.
+type actorWorker struct {
+	*Registration
+	held  []*ClaimedFuture
+	gone  bool // it left, or was declared dead
+	doubt bool // a claim of it was cut off
+}
+
+// change tells whether an operation may turn one row into another; the first is
+// nil for a new future, the second for one that is gone.
+type change func(before, after *Row) bool
+
+// machine runs random operations on a cluster and predicts what each may do.
+type machine struct {
+	t      *testing.T
+	seed   uint64
+	random *rand.Rand
+	clock  *clock.Virtual
+	disk   *vfs.MemFS
+	store  *embedded.Store
+	faults *faultkv.Database
+	c      *Cluster
+	names  int
+
+	workers []*actorWorker
+	rows    map[ID]*Row
+	boxes   map[SessionID]*Mailbox
+	watched map[SessionID]map[ID]bool
+	owed    map[SessionID]map[string]bool // notices that must come
+	seen    map[SessionID]map[string]bool
+	loose   []change // operations that were cut off and may still land
+	log     []string
+}
+
+func newMachine(t *testing.T, seed uint64) *machine {
+	m := &machine{
+		t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0xf0)), clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000)),
+		disk: vfs.NewCrashableMem(), rows: map[ID]*Row{}, boxes: map[SessionID]*Mailbox{},
+		watched: map[SessionID]map[ID]bool{}, owed: map[SessionID]map[string]bool{}, seen: map[SessionID]map[string]bool{},
+	}
+	for _, s := range []SessionID{"s1", "s2"} {
+		m.watched[s], m.owed[s], m.seen[s] = map[ID]bool{}, map[string]bool{}, map[string]bool{}
+	}
+	m.open()
+	return m
+}
+
+// open opens the store, for the first time or after a crash.
+func (m *machine) open() {
+	var err error
+	m.store, err = embedded.Open(context.Background(), "store", embedded.Options{FS: m.disk, Clock: m.clock, Inline: true})
+	m.require(err)
+	o := faultkv.Everywhere(m.random.Uint64(), 0.02)
+	o.LateAfter = 40
+	m.faults = faultkv.Wrap(m.store, o)
+	m.names++
+	seed := [32]byte{byte(m.names), byte(m.seed), byte(m.seed >> 8), byte(m.seed >> 16)}
+	m.c, err = Open(context.Background(), localFaults{m.faults, m.store.Opening()}, "machine", Options{
+		Clock: m.clock, Random: rand.NewChaCha8(seed), Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+		Config: Config{Shards: 2, Heartbeat: time.Second, Retention: time.Minute},
+	})
+	m.require(err)
+	for s := range m.watched {
+		m.boxes[s] = m.c.OpenMailbox(s)
+	}
+}
+
+func (m *machine) fail(format string, args ...any) {
+	m.t.Helper()
+	text := fmt.Sprintf(format, args...)
+	if len(m.log) > 40 {
+		m.log = m.log[len(m.log)-40:]
+	}
+	for _, line := range m.log {
+		text += "\n  " + line
+	}
+	m.t.Fatalf("seed %d: %s", m.seed, text)
+}
+
+func (m *machine) require(err error) {
+	m.t.Helper()
+	if err != nil {
+		m.fail("%v", err)
+	}
+}
+
+func (m *machine) logf(format string, args ...any) {
+	m.log = append(m.log, fmt.Sprintf(format, args...))
+}
+
+// context returns one that is cut off now and then.
+func (m *machine) context() context.Context {
+	if m.random.IntN(12) == 0 {
+		return &cutContext{context.Background(), m.random.IntN(30)}
+	}
+	return context.Background()
+}
+
+// wasCut tells whether an operation ended because its context did. Other errors
+// are the machine's to judge.
+func wasCut(ctx context.Context, err error) bool {
+	c, ok := ctx.(*cutContext)
+	return ok && c.left < 0 && (kv.Retryable(err) || errors.Is(err, context.Canceled))
+}
+
+// step runs one operation and looks at everything.
+func (m *machine) step() {
+	ops := []func(context.Context) (change, error){
+		m.submit, m.submit, m.submit, m.claim, m.claim, m.claim, m.finish, m.finish, m.finish, m.finish, m.cancel, m.retry,
+		m.discard, m.promote, m.promote, m.beat, m.die, m.reap, m.register, m.leave, m.expire, m.sweep, m.listen, m.listen,
+		m.subscribe, m.idle, m.janitor,
+	}
+	if m.random.IntN(80) == 0 {
+		m.crash()
+		return
+	}
+	ctx := m.context()
+	allowed, err := ops[m.random.IntN(len(ops))](ctx)
+	if wasCut(ctx, err) {
+		m.logf("  cut off: %v", err)
+		m.loose = append(m.loose, allowed)
+		if m.random.IntN(2) == 0 {
+			m.faults.Flush()
+		}
+	} else {
+		m.require(err)
+	}
+	m.verify(allowed)
+}
+
+// verify checks the cluster, and compares it with what it was.
+func (m *machine) verify(allowed change) {
+	ctx := context.Background()
+	m.faults.Pause()
+	defer m.faults.Resume()
+	report, err := m.c.Check(ctx, CheckOptions{})
+	m.require(err)
+	if len(report.Problems) > 0 {
+		m.fail("%+v", report.Problems)
+	}
+	rows, next, err := m.c.List(ctx, Filter{}, nil, MaxList)
+	m.require(err)
+	require.Empty(m.t, next)
+	now := map[ID]*Row{}
+	for i := range rows {
+		now[rows[i].ID] = &rows[i]
+		m.compare(m.rows[rows[i].ID], &rows[i], allowed)
+	}
+	for id, row := range m.rows {
+		if now[id] == nil {
+			m.compare(row, nil, allowed)
+		}
+	}
+	m.rows = now
+	if m.faults.Counts().Pending == 0 {
+		m.loose = nil
+	}
+}
+
+// glance is what a row is compared by.
+func glance(r *Row) string {
+	if r == nil {
+		return "none"
+	}
+	s := fmt.Sprintf("%v %+v cancel=%t", r.State(), r.Attempts, r.Cancel != nil)
+	if r.Claim != nil {
+		s += " claim=" + r.Claim.Token.String()
+	}
+	if r.Result != nil {
+		s += fmt.Sprintf(" result=%v %x", r.Result.Token, r.Result.Value)
+	}
+	if r.Exception != nil {
+		s += fmt.Sprintf(" exception=%v final=%t", r.Exception.Kind, r.Exception.Final)
+	}
+	return s
+}
+
+func (m *machine) compare(before, after *Row, allowed change) {
+	if glance(before) == glance(after) {
+		return
+	}
+	fits := allowed(before, after)
+	for _, other := range m.loose {
+		fits = fits || other(before, after)
+	}
+	// Two changes at once can't be told apart, but for those of what is over.
+	over := before != nil && before.State() == Realized
+	if !fits && (len(m.loose) == 0 || over) {
+		m.fail("a change that the operation does not make:\n  %s\n  %s", glance(before), glance(after))
+	}
+	if after != nil && after.State().Terminal() {
+		for s := range m.watched {
+			if after.Spec.Session == s || m.watched[s][after.ID] {
+				m.owed[s][noticeKey(after.ID, after.State())] = true
+			}
+		}
+	}
+}
+
+func noticeKey(id ID, s State) string { return id.String() + " " + s.String() }
+
+func (m *machine) worker(alive bool) *actorWorker {
+	var some []*actorWorker
+	for _, w := range m.workers {
+		if !alive || !w.gone {
+			some = append(some, w)
+		}
+	}
+	if len(some) == 0 {
+		return nil
+	}
+	return some[m.random.IntN(len(some))]
+}
+
+// some returns a future, and sometimes one that is no more.
+func (m *machine) some() ID {
+	ids := make([]ID, 0, len(m.rows))
+	for id := range m.rows {
+		ids = append(ids, id)
+	}
+	if len(ids) == 0 {
+		return ID{15: 1}
+	}
+	slices.SortFunc(ids, func(a, b ID) int { return slices.Compare(a[:], b[:]) })
+	return ids[m.random.IntN(len(ids))]
+}
+
+// crash loses what was not synced, and opens the store again.
+func (m *machine) crash() {
+	m.logf("crash")
+	m.disk = m.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: m.random.IntN(101), RNG: m.random})
+	_ = m.store.Close()
+	for _, w := range m.workers {
+		w.gone = true
+	}
+	m.workers, m.loose = nil, nil
+	for s := range m.watched {
+		m.watched[s] = map[ID]bool{} // an acknowledged subscription is durable, but who asked is gone
+	}
+	m.open()
+	m.verify(func(before, after *Row) bool {
+		switch {
+		case before == nil: // an expiry that was not synced, or a submit whose answer was lost
+			return after.State().Terminal()
+		case before.State() == Claimed: // a claim that was not synced
+			return after != nil && after.State() == Ready && after.Attempts == before.Attempts
+		}
+		return false
+	})
+}
+
+// finale ends all faults, lets everything end, and looks for the notices.
+func (m *machine) finale() {
+	ctx := context.Background()
+	m.logf("finale")
+	m.faults.Flush()
+	m.faults.Pause()
+	m.loose = nil
+	m.verify(func(_, _ *Row) bool { return true })
+	members, err := m.c.Workers(ctx)
+	m.require(err)
+	for _, w := range members {
+		if w.Alive {
+			_, err := m.c.DeclareDead(ctx, w.ID, w.Beat)
+			m.require(err)
+		}
+		_, err := m.c.ReapClaims(ctx, w.ID)
+		m.require(err)
+	}
+	last, err := m.c.Register(ctx, WorkerInfo{Functions: []string{"go:f"}, Capacity: Resources{Slots: 100}})
+	m.require(err)
+	for n := 0; ; n++ {
+		m.clock.Advance(10 * time.Minute)
+		for shard := range m.c.config.Shards {
+			_, _, err := m.c.PromoteDue(ctx, shard)
+			m.require(err)
+		}
+		answer, err := last.Claim(ctx, ClaimRequest{Free: Resources{Slots: 100, CPU: 1000}, Max: 100})
+		m.require(err)
+		var done []Completion
+		for i := range answer.Futures {
+			done = append(done, Completion{Future: &answer.Futures[i], Result: &Result{Value: []byte("end")}})
+		}
+		_, err = last.Finish(ctx, done)
+		m.require(err)
+		m.verify(func(before, _ *Row) bool { return before != nil && before.State() != Realized })
+		open := slices.ContainsFunc(m.list(), func(r *Row) bool { return !r.State().Terminal() })
+		if !open {
+			break
+		}
+		if n == 50 {
+			m.fail("futures that do not end")
+		}
+	}
+	for s := range m.watched {
+		m.drain(ctx, s)
+		for notice := range m.owed[s] {
+			if !m.seen[s][notice] {
+				m.fail("session %s was not told: %s", s, notice)
+			}
+		}
+	}
+	m.require(m.store.Close())
+}
+
+func (m *machine) list() []*Row {
+	rows := make([]*Row, 0, len(m.rows))
+	for _, row := range m.rows {
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func (m *machine) drain(ctx context.Context, s SessionID) {
+	for {
+		notices, watch, err := m.boxes[s].Listen(ctx)
+		m.require(err)
+		for _, n := range notices {
+			m.seen[s][noticeKey(n.ID, n.State)] = true
+		}
+		if watch != nil {
+			watch.Cancel()
+			return
+		}
+	}
+}
+
+// TestMachine runs random operations under faults and looks at everything after
+// each. FUTURA_LONG=1 runs many more.
+func TestMachine(t *testing.T) {
+	t.Parallel()
+	sequences, steps, first := 200, 50, uint64(1)
+	if os.Getenv("FUTURA_LONG") != "" {
+		sequences, steps, first = 4000, 120, rand.Uint64()
+		t.Logf("first seed %d", first)
+	}
+	const lanes = 8
+	for lane := range lanes {
+		t.Run(fmt.Sprint(lane), func(t *testing.T) {
+			t.Parallel()
+			for n := lane; n < sequences; n += lanes {
+				m := newMachine(t, first+uint64(n))
+				for range steps {
+					m.step()
+				}
+				m.finale()
+			}
+		})
+	}
+}
