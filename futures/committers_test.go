@@ -2,10 +2,12 @@ package futures_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,10 +16,12 @@ import (
 	"github.com/futura-run/futura/futures"
 )
 
-// heldStore holds up the commits of submits until it is opened.
+// heldStore holds up the commits of submits, or only their answers, until it is
+// opened.
 type heldStore struct {
 	kv.Database
-	open chan struct{}
+	open    chan struct{}
+	answers bool
 
 	mu      sync.Mutex
 	held    int
@@ -56,6 +60,11 @@ func (t *heldTx) Commit(ctx context.Context) (kv.Committed, error) {
 		defer h.mu.Unlock()
 		h.held--
 	}()
+	if h.answers {
+		committed, err := t.Tx.Commit(ctx)
+		<-h.open
+		return committed, err
+	}
 	select {
 	case <-h.open:
 	case <-ctx.Done():
@@ -211,5 +220,65 @@ func TestCloseEndsSubmitsThatWait(t *testing.T) {
 		require.ErrorIs(t, err, futures.ErrClosed)
 		require.NoError(t, c.Close(context.Background()))
 		require.NoError(t, db.Close())
+	})
+}
+
+func TestEndBeforeTheSubmitReturns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		inner := newMemory()
+		store := hold(inner)
+		store.answers = true
+		c := newClient(t, store)
+		steady, err := futures.New(ctx, inner, futures.Options{})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, steady.Close(ctx)) }()
+		var small, large *futures.Future
+		var many []*futures.Future
+		var wg sync.WaitGroup
+		errs := make([]error, 3)
+		wg.Go(func() { small, errs[0] = c.Submit(ctx, futures.Task{Function: "go:upper", Args: []byte("s")}) })
+		wg.Go(func() { large, errs[1] = c.Submit(ctx, futures.Task{Function: "go:upper", Args: []byte("l")}) })
+		wg.Go(func() { many, errs[2] = c.SubmitMany(ctx, []futures.Task{{Function: "go:upper", Args: []byte("l")}}) })
+		synctest.Wait()
+		require.Equal(t, 3, newExecutor(t, steady, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+			size := map[string]int{"s": 10, "l": 2000}[string(f.Inline)]
+			return fdbmodel.Completion{Future: f, Result: &fdbmodel.Result{Value: make([]byte, size)}}
+		}).all(t))
+		synctest.Wait()
+		close(store.open)
+		wg.Wait()
+		require.NoError(t, errors.Join(errs...))
+		synctest.Wait()
+		start := time.Now()
+		for f, size := range map[*futures.Future]int{small: 10, large: 2000, many[0]: 2000} {
+			r, err := f.Await(ctx)
+			require.NoError(t, err)
+			require.Len(t, r.Value, size)
+		}
+		require.Equal(t, start, time.Now(), "nothing waits for the slow pass")
+	})
+}
+
+func TestCloseEndsTheWatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		counter := &watchCounter{Database: newMemory()}
+		c, err := futures.New(ctx, counter, futures.Options{})
+		require.NoError(t, err)
+		_, err = c.Submit(ctx, futures.Task{Function: "go:upper"})
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Len(t, counter.watches, 1)
+		select {
+		case <-counter.watches[0].Done():
+			require.Fail(t, "nothing has come")
+		default:
+		}
+		require.NoError(t, c.Close(ctx))
+		require.ErrorIs(t, counter.watches[0].Err(), kv.ErrCancelled)
+		require.NoError(t, counter.Close())
 	})
 }

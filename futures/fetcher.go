@@ -68,8 +68,6 @@ func (q *fetcher) fetch(id ID) {
 	case err == nil || c.base.Err() != nil:
 	case isMistake(err):
 		c.registry.end(id, Outcome{Err: err})
-	case isFatal(err):
-		c.registry.close(err)
 	default:
 		c.options.Logger.Warn("futures: reading a result is retried", "future", id, "error", err)
 		c.registry.want([]ID{id})

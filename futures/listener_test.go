@@ -110,35 +110,44 @@ func TestSessionIsRefreshedInTime(t *testing.T) {
 // one that gave no sign of life.
 func TestMailOfASweptSession(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
-	for name, pause := range map[string]time.Duration{"after a pause": time.Hour, "by the slow pass": 30 * time.Second} {
+	swept := func() (stepped, []*futures.Future) {
 		s := newStepped(t, newStore(t))
 		var fs []*futures.Future
 		for range 250 {
-			f, err := s.Submit(ctx, futures.Task{Function: "go:upper"})
+			f, err := s.Submit(context.Background(), futures.Task{Function: "go:upper"})
 			require.NoError(t, err)
 			fs = append(fs, f)
 			require.False(t, isOver(f))
 		}
 		s.round(t, 0)
 		newExecutor(t, s.Client, echo).all(t)
-		require.NoError(t, s.Cluster().DropSession(ctx, s.session(t, fs[0])))
-		if pause == 30*time.Second {
-			for range 6 {
-				s.round(t, 4999*time.Millisecond)
-				require.False(t, isOver(fs[0]), name)
-			}
-			pause = 6 * time.Millisecond
-		}
-		for range 3 {
-			s.round(t, pause)
-			pause = 100 * time.Millisecond
-		}
+		require.NoError(t, s.Cluster().DropSession(context.Background(), s.session(t, fs[0])))
+		return s, fs
+	}
+	over := func(fs []*futures.Future) (n int) {
 		for _, f := range fs {
-			require.True(t, isOver(f), name)
+			if isOver(f) {
+				n++
+			}
 		}
-		_, err := s.AwaitAll(ctx, fs)
-		require.NoError(t, err)
+		return n
+	}
+
+	paused, fs := swept()
+	paused.round(t, paused.Cluster().Config().DeadAfter)
+	require.Equal(t, 250, over(fs), "after a pause that long everything is asked for again")
+	_, err := paused.AwaitAll(context.Background(), fs)
+	require.NoError(t, err)
+
+	awake, fs := swept()
+	for range 6 {
+		awake.round(t, 4999*time.Millisecond)
+		require.Zero(t, over(fs))
+	}
+	for _, want := range []int{100, 200, 250} {
+		require.Zero(t, over(fs)%100)
+		awake.round(t, 100*time.Millisecond)
+		require.Equal(t, want, over(fs), "one batch after the other")
 	}
 }
 
