@@ -261,11 +261,12 @@ func without(ids []ID, sequence int64, completions []Completion) []ID {
 	return left
 }
 
-// isRepeated tells whether an earlier completion is of the same future.
+// isRepeated tells whether an earlier completion is of the same claim of the
+// same future.
 func isRepeated(completions []Completion, i int) bool {
-	id := completions[i].Future.ID
+	future := completions[i].Future
 	for j := range i {
-		if completions[j].Future.ID == id {
+		if f := completions[j].Future; f.ID == future.ID && f.Token == future.Token {
 			return true
 		}
 	}

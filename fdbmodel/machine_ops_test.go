@@ -136,7 +136,8 @@ func (e *ending) allows(f *ClaimedFuture, before, after *Row) bool {
 	if after.State() == Failed && after.Exception.Kind == KindCancelled {
 		return before.Cancel != nil && before.Attempts == after.Attempts
 	}
-	return after.Attempts.Failed == before.Attempts.Failed+e.failed && after.Attempts.PutBack == before.Attempts.PutBack+e.back
+	return after.Attempts.Failed == before.Attempts.Failed+e.failed &&
+		after.Attempts.PutBack == before.Attempts.PutBack+e.back
 }
 
 func (m *machine) finish(ctx context.Context) (change, error) {
