@@ -27,7 +27,9 @@ func (a *app) benchCommand() *cobra.Command {
 			"  stream      16 producers submit one by one while workers run\n" +
 			"  latency     one at a time, from submit to awaited\n" +
 			"  backlog     1,000 and 1,000,000 pending, held by a feeder; ratio of the rates\n" +
-			"  contention  64 and 1 workers with claim transactions of their own; ratio of the rates\n\n" +
+			"  contention  64 and 1 workers with claim transactions of their own; ratio of the rates\n" +
+			"  wasm        a WASM function of 0.3 ms, fresh instance each; ratio of its time to a plain runtime that\n" +
+			"              can be stopped, and to one that can't\n\n" +
 			"The store is a temporary directory unless --store is given.",
 		Example: "  futura bench burndown\n  futura bench all --json\n  futura bench latency --store fdb:fdb.cluster",
 		Args:    exactly(1),

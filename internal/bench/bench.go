@@ -59,13 +59,16 @@ type Options struct {
 }
 
 // Scenarios are the names that Run knows.
-func Scenarios() []string { return []string{"burndown", "stream", "latency", "backlog", "contention"} }
+func Scenarios() []string {
+	return []string{"burndown", "stream", "latency", "backlog", "contention", "wasm"}
+}
 
 // Run measures one scenario on a store, in a cluster of its own, whose keys it
 // removes at the end.
 func Run(ctx context.Context, db kv.Database, scenario string, o Options) (Report, error) {
 	scenarios := map[string]func(context.Context, *run) error{
 		"burndown": burndown, "stream": stream, "latency": latency, "backlog": backlog, "contention": contention,
+		"wasm": functions,
 	}
 	fn, ok := scenarios[scenario]
 	if !ok {

@@ -73,6 +73,8 @@ func importTable() map[string]imports {
 		"workers":         {ours: model, others: []string{msgpack, uuid, prometheus, system}},
 		"workers/wasm":    {ours: []string{"fdbmodel", "workers"}, others: []string{wazero, cid}},
 
+		"workers/wasm/wasmbench": {ours: []string{"workers/wasm"}, others: []string{wazero}},
+
 		"internal/bench": {ours: append(slices.Clone(whole), "internal/..."), others: []string{uuid, prometheus}},
 		"internal/demo": {
 			ours:   append(slices.Clone(whole), "internal/...", "examples/..."),
@@ -125,7 +127,7 @@ func TestImportsFollowTheTable(t *testing.T) {
 func TestImportTableIsSound(t *testing.T) {
 	t.Parallel()
 	owners := map[string][]string{
-		wazero: {"workers/wasm"}, bindings: {"fdbmodel/fdbkv", "internal/fdbtest"},
+		wazero: {"workers/wasm", "workers/wasm/wasmbench"}, bindings: {"fdbmodel/fdbkv", "internal/fdbtest"},
 		pebble: {"fdbmodel/embedded", "internal/sim"},
 		btree:  {"fdbmodel/embedded"}, huma: {"futures/httpapi"}, cobra: {"cmd/futura"}, koanf: {"cmd/futura"},
 		progressbar: {"cmd/futura"}, libp2p: nil,
