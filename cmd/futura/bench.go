@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/pprof"
 	"slices"
 	"strings"
 
@@ -18,6 +19,7 @@ import (
 
 func (a *app) benchCommand() *cobra.Command {
 	var o bench.Options
+	var profile string
 	names := strings.Join(bench.Scenarios(), ", ")
 	cmd := &cobra.Command{
 		Use:   "bench SCENARIO",
@@ -39,7 +41,7 @@ func (a *app) benchCommand() *cobra.Command {
 				scenarios = bench.Scenarios()
 			}
 			for _, s := range scenarios {
-				if err := a.bench(cmd.Context(), s, o, cmd.Flags().Changed("store")); err != nil {
+				if err := a.bench(cmd.Context(), s, o, cmd.Flags().Changed("store"), profile); err != nil {
 					return err
 				}
 			}
@@ -48,10 +50,31 @@ func (a *app) benchCommand() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&o.Futures, "futures", 0, "number of futures (default: the scenario's own)")
 	cmd.Flags().IntVar(&o.Workers, "workers", 0, "number of workers (default: the scenario's own)")
+	cmd.Flags().StringVar(&profile, "cpu-profile", "", "write a CPU profile to this file")
 	return cmd
 }
 
-func (a *app) bench(ctx context.Context, scenario string, o bench.Options, named bool) (err error) {
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// profileCPU writes a CPU profile until it is stopped.
+func profileCPU(path string) (stop func() error, err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return f.Close()
+	}, nil
+}
+
+func (a *app) bench(ctx context.Context, scenario string, o bench.Options, named bool, profile string) (err error) {
 	if !slices.Contains(bench.Scenarios(), scenario) {
 		return usageError{fmt.Errorf("no scenario %q: use one of %v, or all", scenario, bench.Scenarios())}
 	}
@@ -72,6 +95,19 @@ func (a *app) bench(ctx context.Context, scenario string, o bench.Options, named
 	defer func() { err = errors.Join(err, db.Close()) }()
 	if !named {
 		o.Store = "embedded"
+	}
+	if path, found := strings.CutPrefix(o.Store, "embedded:"); found && o.Dir == "" {
+		// A path that is written in another way is not timed.
+		if parent := filepath.Dir(filepath.Clean(path)); isDirectory(parent) {
+			o.Dir = parent
+		}
+	}
+	if profile != "" {
+		stop, err := profileCPU(profile)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, stop()) }()
 	}
 	report, err := bench.Run(ctx, db, scenario, o)
 	if err != nil {

@@ -202,3 +202,22 @@ func TestRetryAfterAConflictWaitsForThePublish(t *testing.T) {
 	wait.Wait()
 	require.Equal(t, "200", string(read(t, s, "n")))
 }
+
+func TestADeletedRangeCountsByItsRows(t *testing.T) {
+	t.Parallel()
+	virtual := clock.NewVirtual(time.Unix(0, 0))
+	s := OpenMemory(Options{Clock: virtual, HistoryVersions: 20})
+	defer s.Close()
+	for i := range 1000 {
+		write(t, s, fmt.Sprint("k", i), "")
+	}
+	tx := s.Begin(kv.Options{})
+	tx.ClearRange(kv.Prefix([]byte("k")))
+	commit(t, tx)
+	require.Equal(t, 1000, s.Stats().Garbage)
+	virtual.Advance(2 * briefHistory)
+	write(t, s, "a", "")
+	write(t, s, "a", "")
+	require.Less(t, s.Stats().Garbage, 30)
+	require.Less(t, s.index.tree.Len(), 30)
+}

@@ -62,6 +62,8 @@ type garbage struct {
 	version     kv.Version
 	newest      *revision
 	first, last string
+	// before is how many rows and revisions all garbage before had.
+	before int64
 }
 
 // index is the rows in key order. Only the sequencer changes it, and takes the
@@ -73,6 +75,8 @@ type index struct {
 	hint    btree.PathHint
 	scratch []byte
 	garbage queue[garbage]
+	// discarded is how many rows and revisions ever became garbage.
+	discarded int64
 
 	// changed collects the keys that were written, where it is not nil.
 	changed []string
@@ -130,7 +134,7 @@ func (x *index) put(entry row, v kv.Version) {
 			old = old.older
 		}
 		entry.head.older = old
-		x.garbage.push(garbage{version: v, newest: entry.head})
+		x.discard(garbage{version: v, newest: entry.head}, 1)
 	}
 	if x.watched {
 		x.changed = append(x.changed, entry.key)
@@ -145,7 +149,7 @@ func (x *index) clear(key []byte, v kv.Version) bool {
 		return false
 	}
 	x.bury(entry, v)
-	x.garbage.push(garbage{version: v, first: entry.key, last: entry.key})
+	x.discard(garbage{version: v, first: entry.key, last: entry.key}, 1)
 	return true
 }
 
@@ -169,7 +173,7 @@ func (x *index) clearRange(begin, end []byte, v kv.Version) int {
 		return true
 	}, &x.hint)
 	if buried > 0 {
-		x.garbage.push(dead)
+		x.discard(dead, buried)
 	}
 	return buried
 }
@@ -198,10 +202,29 @@ func (x *index) newest(key []byte) (string, bool) {
 	return entry.head.value, true
 }
 
-// newer returns how much garbage there is that readers at floor may see.
+// discard remembers garbage of so many rows or revisions.
+func (x *index) discard(g garbage, n int) {
+	g.before = x.discarded
+	x.discarded += int64(n)
+	x.garbage.push(g)
+}
+
+// kept returns how many rows and revisions are garbage.
+func (x *index) kept() int {
+	if x.garbage.empty() {
+		return 0
+	}
+	return int(x.discarded - x.garbage.front().before)
+}
+
+// newer returns how much of the garbage readers at floor may see.
 func (x *index) newer(floor kv.Version) int {
 	all := x.garbage.items[x.garbage.head:]
-	return len(all) - sort.Search(len(all), func(i int) bool { return all[i].version > floor })
+	i := sort.Search(len(all), func(i int) bool { return all[i].version > floor })
+	if i == len(all) {
+		return 0
+	}
+	return int(x.discarded - all[i].before)
 }
 
 // collect removes what readers at floor and later can't see.

@@ -180,7 +180,7 @@ const rowOverhead = 90
 func (s *Store) Stats() Stats {
 	s.commitLock.Lock()
 	st := Stats{Commits: s.sequencer.commits, Conflicts: s.sequencer.conflicts, Groups: s.groups,
-		Garbage: s.index.garbage.len(), Checkpoints: s.checkpoints.Load()}
+		Garbage: s.index.kept(), Checkpoints: s.checkpoints.Load()}
 	s.commitLock.Unlock()
 	s.index.mu.RLock()
 	st.Keys, st.Bytes = s.index.liveKeys, s.index.liveBytes

@@ -36,10 +36,18 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	s.sequencer.recorded = true
 	if !s.options.Inline {
 		s.disk.keeper = newKeeper(s)
-		s.disk.pipeline = newPipeline(s, s.disk.journal, s.disk.keeper.look, s.disk.journal.idle)
+		s.disk.pipeline = newPipeline(s, s.disk.journal, s.disk.keeper.look, s.idle)
 		s.disk.keeper.start()
 	}
 	return s, nil
+}
+
+// idle is called when there was no commit for a while.
+func (s *Store) idle() error {
+	s.commitLock.Lock()
+	s.sequencer.collect(s.options.Clock.Now())
+	s.commitLock.Unlock()
+	return s.disk.journal.idle()
 }
 
 // load recovers the rows and begins a new segment of the log.

@@ -249,7 +249,7 @@ func stamped(to, b []byte, offset int32, s kv.Stamp) []byte {
 
 // collect drops what no transaction can read any more.
 func (q *sequencer) collect(now time.Time) {
-	kept, raised := q.index.garbage.len(), false
+	kept, raised := q.index.kept(), false
 	enough := q.history
 	if kept > q.history+q.history/4 {
 		// Once it is worth the lock, more goes at a time.

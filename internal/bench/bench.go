@@ -12,10 +12,10 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/workers"
@@ -36,9 +36,11 @@ type Report struct {
 	MutationsPerFuture     float64  `json:"mutations_per_future,omitempty"`
 	ReadsPerFuture         float64  `json:"reads_per_future,omitempty"`
 	ConflictsPerCommit     *float64 `json:"conflicts_per_transaction,omitempty"`
+	SmallPerSecond         float64  `json:"small_futures_per_second,omitempty"`
 	Ratio                  float64  `json:"ratio,omitempty"`
 	RatioToUnstoppable     float64  `json:"ratio_to_unstoppable,omitempty"`
 	FsyncP50               float64  `json:"fsync_p50_ms,omitempty"`
+	StoreSyncP50           float64  `json:"store_sync_p50_ms,omitempty"`
 	ResidentBytesPerFuture float64  `json:"resident_bytes_per_future,omitempty"`
 	ResidentBytes          int64    `json:"resident_bytes,omitempty"`
 	Cores                  int      `json:"cores"`
@@ -54,6 +56,8 @@ type Options struct {
 	Futures int
 	// Workers overrides a scenario's number of workers. Defaults to its own.
 	Workers int
+	// Period overrides how long a backlog is held. Defaults to 10 s.
+	Period time.Duration
 	// Log is told what is under way. Defaults to none.
 	Log *slog.Logger
 }
@@ -87,6 +91,9 @@ func Run(ctx context.Context, db kv.Database, scenario string, o Options) (Repor
 		r.report.FsyncP50 = p50
 	}
 	err := fn(ctx, r)
+	if s, ok := db.(*embedded.Store); ok {
+		r.report.StoreSyncP50 = round(s.Stats().SyncMedian.Seconds()*1000, 4)
+	}
 	return r.report, err
 }
 
@@ -143,16 +150,7 @@ func (r *run) start(ctx context.Context, n int) (stop func() error, err error) {
 	return r.startWith(ctx, n, func(context.Context, []byte) ([]byte, error) { return nil, nil })
 }
 
-// startCounted is start with a no-op that counts its runs.
-func (r *run) startCounted(ctx context.Context, n int) (ran *atomic.Int64, stop func() error, err error) {
-	ran = new(atomic.Int64)
-	stop, err = r.startWith(ctx, n, func(context.Context, []byte) ([]byte, error) {
-		ran.Add(1)
-		return nil, nil
-	})
-	return ran, stop, err
-}
-
+// startWith runs n workers whose no-op is fn.
 func (r *run) startWith(ctx context.Context, n int, fn workers.Function) (stop func() error, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup

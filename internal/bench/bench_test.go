@@ -1,0 +1,49 @@
+package bench_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/internal/bench"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestEveryScenarioEndsAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for _, scenario := range bench.Scenarios() {
+		t.Run(scenario, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			db, err := embedded.Open(context.Background(), dir, embedded.Options{})
+			require.NoError(t, err)
+			defer db.Close()
+			o := bench.Options{Store: "here", Dir: dir, Futures: 300, Period: 100 * time.Millisecond}
+			report, err := bench.Run(context.Background(), db, scenario, o)
+			require.NoError(t, err)
+			require.Equal(t, scenario, report.Scenario)
+			require.Equal(t, 300, report.Futures)
+			require.Positive(t, report.FsyncP50)
+			require.Positive(t, report.StoreSyncP50)
+			require.Positive(t, report.MutationsPerFuture)
+
+			tx := db.Begin(kv.Options{})
+			defer tx.Cancel()
+			page, err := tx.GetRange(kv.Range{End: []byte{0xff}}, kv.RangeOptions{Limit: 1}).Wait(context.Background())
+			require.NoError(t, err)
+			require.Empty(t, page.Items)
+		})
+	}
+}
+
+func TestUnknownScenario(t *testing.T) {
+	t.Parallel()
+	_, err := bench.Run(context.Background(), embedded.OpenMemory(embedded.Options{}), "nonsense", bench.Options{})
+	require.ErrorContains(t, err, "nonsense")
+}
