@@ -18,6 +18,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestEveryScenarioEndsAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for _, scenario := range bench.Scenarios() {
+		if scenario == "wasm" {
+			// It uses no store and takes seconds; wasmbench has its tests.
+			continue
+		}
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
