@@ -1,0 +1,114 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/futura-run/futura/fdbmodel"
+)
+
+func (s *server) registerActions(api huma.API) {
+	path := futuresPath + "/{id}"
+	huma.Register(api, operation(http.MethodPost, path+actionMark+"cancel", "cancel", "Cancel a future",
+		"A future that runs is asked to stop; a result that it still brings counts."), s.cancel)
+	huma.Register(api, operation(http.MethodPost, path+actionMark+"retry", "retry", "Retry a future",
+		"Runs a failed future again with all its attempts, and a delayed one at once."), s.retry)
+	huma.Register(api, operation(http.MethodDelete, path, "delete", "Delete a future",
+		"Removes a future that is over, with its result."), s.discard)
+	huma.Register(api, operation(http.MethodGet, path+"/explanation", "explain", "Explain a future",
+		"Says why it is not running, or where it runs."), s.explain)
+}
+
+type cancelInput struct {
+	ID   string `path:"id"`
+	Body *struct {
+		_      struct{} `additionalProperties:"false"`
+		Reason string   `json:"reason,omitempty" maxLength:"8192" doc:"Why, for whoever looks at it later"`
+	} `required:"false"`
+}
+
+type cancelOutput struct {
+	Body struct {
+		Outcome string `json:"outcome" enum:"cancelled,requested,over" doc:"requested: its worker was asked to stop"`
+		State   string `json:"state"`
+	}
+}
+
+func (s *server) cancel(ctx context.Context, in *cancelInput) (*cancelOutput, error) {
+	id, err := parseID(in.ID)
+	if err != nil {
+		return nil, err
+	}
+	reason := ""
+	if in.Body != nil {
+		reason = in.Body.Reason
+	}
+	outcome, state, err := s.client.Cancel(ctx, id, reason)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	out := &cancelOutput{}
+	out.Body.State = state.String()
+	switch outcome {
+	case fdbmodel.Applied:
+		out.Body.Outcome = "cancelled"
+	case fdbmodel.Requested:
+		out.Body.Outcome = "requested"
+	default:
+		out.Body.Outcome = "over"
+	}
+	return out, nil
+}
+
+type idInput struct {
+	ID string `path:"id"`
+}
+
+func (s *server) retry(ctx context.Context, in *idInput) (*answer, error) {
+	id, err := parseID(in.ID)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.client.Retry(ctx, id); err != nil {
+		return nil, problemOf(err)
+	}
+	return s.answer(ctx, id, 0)
+}
+
+func (s *server) discard(ctx context.Context, in *idInput) (*struct{}, error) {
+	id, err := parseID(in.ID)
+	if err == nil {
+		err = problemOf(s.client.Discard(ctx, id))
+	}
+	return nil, err
+}
+
+type explainOutput struct {
+	Body struct {
+		State  string          `json:"state"`
+		Reason fdbmodel.Reason `json:"reason"`
+		Text   string          `json:"text" doc:"The reason as a sentence, with what can be done about it"`
+		Worker *Worker         `json:"worker,omitempty" doc:"Who holds or held it"`
+		Ahead  int64           `json:"ready_in_queue,omitempty"`
+	}
+}
+
+func (s *server) explain(ctx context.Context, in *idInput) (*explainOutput, error) {
+	id, err := parseID(in.ID)
+	if err != nil {
+		return nil, err
+	}
+	e, err := s.client.Explain(ctx, id)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	out := &explainOutput{}
+	out.Body.State, out.Body.Reason, out.Body.Text, out.Body.Ahead = e.State.String(), e.Reason, e.Text, e.Ahead
+	if e.Worker != nil {
+		w := workerOf(e.Worker)
+		out.Body.Worker = &w
+	}
+	return out, nil
+}

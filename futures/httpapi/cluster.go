@@ -1,0 +1,135 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/futura-run/futura/fdbmodel"
+)
+
+// healthTime is how long the store may take to answer while it counts as
+// healthy.
+const healthTime = 5 * time.Second
+
+// Worker is a worker as the store knows it.
+type Worker struct {
+	ID        fdbmodel.WorkerID  `json:"id"`
+	Name      string             `json:"name,omitempty"`
+	Address   string             `json:"address,omitempty"`
+	Alive     bool               `json:"alive" doc:"False while a dead worker's futures are being taken back"`
+	Queues    []string           `json:"queues"`
+	Functions []string           `json:"functions" doc:"wasm:* stands for every module"`
+	Capacity  fdbmodel.Resources `json:"capacity"`
+	Free      fdbmodel.Resources `json:"free"`
+	Running   int                `json:"running"`
+	Version   string             `json:"version,omitempty"`
+	StartedAt time.Time          `json:"started_at"`
+	BeatAt    time.Time          `json:"heartbeat_at" doc:"By the worker's own clock"`
+}
+
+func workerOf(m *fdbmodel.Member) Worker {
+	return Worker{
+		ID: m.ID, Name: m.Name, Address: m.Address, Alive: m.Alive, Queues: append([]string{}, m.Queues...),
+		Functions: append([]string{}, m.Functions...), Capacity: m.Capacity, Free: m.Heartbeat.Free,
+		Running: m.Heartbeat.Running, Version: m.Version, StartedAt: timeOf(m.StartedAt), BeatAt: timeOf(m.Heartbeat.At),
+	}
+}
+
+func (s *server) registerCluster(api huma.API) {
+	huma.Register(api, operation(http.MethodGet, "/api/v1/workers", "list-workers", "List the workers", ""), s.workers)
+	huma.Register(api, operation(http.MethodGet, "/api/v1/cluster", "cluster", "Describe the cluster",
+		"Its settings, and how many futures there are by queue and state."), s.cluster)
+	health := operation(http.MethodGet, healthPath, "health", "Tell whether the store answers", "Needs no token.")
+	health.Security = []map[string][]string{{}}
+	huma.Register(api, health, s.health)
+}
+
+type workersOutput struct {
+	Body struct {
+		Workers []Worker `json:"workers"`
+	}
+}
+
+func (s *server) workers(ctx context.Context, _ *struct{}) (*workersOutput, error) {
+	members, err := s.client.Cluster().Workers(ctx)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	out := &workersOutput{}
+	out.Body.Workers = make([]Worker, len(members))
+	for i := range members {
+		out.Body.Workers[i] = workerOf(&members[i])
+	}
+	return out, nil
+}
+
+// Count is how many futures of a queue are in a state.
+type Count struct {
+	Queue   string `json:"queue"`
+	Group   string `json:"group,omitempty"`
+	State   string `json:"state"`
+	Futures int64  `json:"futures"`
+}
+
+type clusterOutput struct {
+	Body struct {
+		Name        string  `json:"name"`
+		Shards      int     `json:"shards"`
+		HeartbeatMS int64   `json:"heartbeat_ms"`
+		DeadAfterMS int64   `json:"dead_after_ms"`
+		RetentionMS int64   `json:"retention_ms"`
+		Counts      []Count `json:"counts"`
+	}
+}
+
+func (s *server) cluster(ctx context.Context, _ *struct{}) (*clusterOutput, error) {
+	c := s.client.Cluster()
+	counts, err := c.Counts(ctx)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	out := &clusterOutput{}
+	b, config := &out.Body, c.Config()
+	b.Name, b.Shards = c.Name(), config.Shards
+	b.HeartbeatMS, b.DeadAfterMS = config.Heartbeat.Milliseconds(), config.DeadAfter.Milliseconds()
+	b.RetentionMS = config.Retention.Milliseconds()
+	b.Counts = countsOf(counts)
+	return out, nil
+}
+
+// countsOf returns the counters that are not 0, in a fixed order.
+func countsOf(counts fdbmodel.Counts) []Count {
+	list := []Count{}
+	for k, n := range counts {
+		if n != 0 {
+			list = append(list, Count{Queue: k.Queue, Group: k.Group, State: k.State.String(), Futures: n})
+		}
+	}
+	slices.SortFunc(list, func(a, b Count) int {
+		return strings.Compare(a.Queue+"\x00"+a.Group+"\x00"+a.State, b.Queue+"\x00"+b.Group+"\x00"+b.State)
+	})
+	return list
+}
+
+type healthOutput struct {
+	Body struct {
+		Status  string `json:"status" enum:"ok"`
+		Version string `json:"version"`
+	}
+}
+
+func (s *server) health(ctx context.Context, _ *struct{}) (*healthOutput, error) {
+	ctx, cancel := context.WithTimeout(ctx, healthTime)
+	defer cancel()
+	if _, _, err := s.client.Cluster().LookJanitor(ctx); err != nil {
+		return nil, problem(http.StatusServiceUnavailable, "store_unavailable", err, "the store does not answer: %s", err)
+	}
+	out := &healthOutput{}
+	out.Body.Status, out.Body.Version = "ok", s.options.Version
+	return out, nil
+}

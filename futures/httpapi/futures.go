@@ -1,0 +1,342 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/futures"
+)
+
+// NewFuture describes a future to submit.
+type NewFuture struct {
+	_ struct{} `additionalProperties:"false"` // a field that is misspelt must not be lost
+
+	Function     string            `json:"function" doc:"go:NAME, wasm:CID[/METHOD] or wasm:ALIAS[/METHOD]" minLength:"1"`
+	Args         string            `json:"args,omitempty" doc:"The function's input; standard input of a WASM function"`
+	Encoding     string            `json:"encoding,omitempty" enum:"text,base64" default:"text" doc:"What args is"`
+	Codec        string            `json:"codec,omitempty" enum:"raw,msgpack,argv" doc:"What the bytes of args are"`
+	Argv         []string          `json:"argv,omitempty" doc:"Arguments of a WASM function"`
+	Env          map[string]string `json:"env,omitempty" doc:"Environment of a WASM function"`
+	Queue        string            `json:"queue,omitempty" default:"default"`
+	Priority     int               `json:"priority,omitempty" minimum:"0" maximum:"255" doc:"Higher runs earlier"`
+	Requirements Requirements      `json:"requirements,omitempty"`
+	MaxRetries   *int              `json:"max_retries,omitempty" minimum:"0" default:"3" doc:"Attempts after the first"`
+	BackoffMS    int64             `json:"backoff_ms,omitempty" minimum:"0" doc:"Wait before the first retry"`
+	TimeoutMS    int64             `json:"timeout_ms,omitempty" minimum:"0" doc:"Bound of one attempt"`
+	DelayMS      int64             `json:"delay_ms,omitempty" minimum:"0" doc:"Not before this has passed"`
+	NotBefore    time.Time         `json:"not_before,omitempty" doc:"Not before this time"`
+	ID           string            `json:"id,omitempty" doc:"A UUID of the caller's choice" format:"uuid"`
+	Key          string            `json:"key,omitempty" maxLength:"1024" doc:"Idempotency key"`
+}
+
+// maxMillis keeps a number of milliseconds within time.Duration.
+const maxMillis = int64(1<<63-1) / int64(time.Millisecond)
+
+func (n *NewFuture) task() (futures.Task, error) {
+	t := futures.Task{
+		Function: n.Function, Args: []byte(n.Args), Codec: n.Codec, Argv: n.Argv, Env: n.Env, Queue: n.Queue,
+		Priority: uint8(n.Priority), MaxRetries: n.MaxRetries, NotBefore: n.NotBefore, Key: n.Key,
+		Requirements: fdbmodel.Requirements{
+			CPU: n.Requirements.CPU, RAM: n.Requirements.RAM, GPU: n.Requirements.GPU,
+		},
+	}
+	for _, d := range []struct {
+		name   string
+		millis int64
+		to     *time.Duration
+	}{
+		{"backoff_ms", n.BackoffMS, &t.Backoff.Base}, {"timeout_ms", n.TimeoutMS, &t.Timeout},
+		{"delay_ms", n.DelayMS, &t.Delay},
+	} {
+		if d.millis > maxMillis {
+			return t, badRequest("%s=%d: use at most %d", d.name, d.millis, maxMillis)
+		}
+		*d.to = time.Duration(d.millis) * time.Millisecond
+	}
+	if n.Encoding == "base64" {
+		args, err := base64.StdEncoding.DecodeString(n.Args)
+		if err != nil {
+			return t, badRequest("args is no base64: %v", err)
+		}
+		t.Args = args
+	}
+	if n.ID != "" {
+		id, err := fdbmodel.ParseID(n.ID)
+		if err != nil {
+			return t, problemOf(err)
+		}
+		t.ID = id
+	}
+	return t, nil
+}
+
+// answer is a response with one future.
+type answer struct {
+	Status   int
+	Location string `header:"Location"`
+	Body     Future
+}
+
+// Submitted is a future that exists from now on.
+type Submitted struct {
+	ID      futures.ID `json:"id" format:"uuid"`
+	Existed bool       `json:"existed" doc:"It was submitted before, with the same id or key and the same content"`
+}
+
+func (s *server) registerFutures(api huma.API) {
+	huma.Register(api, operation(http.MethodPost, futuresPath, "submit", "Submit a future",
+		"Answers once the future is durable, or with wait once it is over."), s.submit)
+	huma.Register(api, operation(http.MethodPost, futuresPath+":submit", "submit-many", "Submit many futures",
+		"In transactions of up to 100 futures. If one fails, those before it exist: give them keys, and repeat."),
+		s.submitMany)
+	huma.Register(api, operation(http.MethodGet, futuresPath, "list", "List futures",
+		"A page may be empty and yet have a cursor of what follows."), s.list)
+	huma.Register(api, operation(http.MethodGet, futuresPath+"/{id}", "get", "Get a future",
+		"With wait, answers when the future is over, or else after that time as it is then."), s.get)
+	huma.Register(api, operation(http.MethodGet, futuresPath+"/{id}/result", "get-result", "Get a result's bytes",
+		"409 if the future is not over after wait, or has failed."), s.result)
+}
+
+// operation describes a route.
+func operation(method, path, id, summary, description string) huma.Operation {
+	tag, _, _ := strings.Cut(strings.TrimPrefix(path, "/api/v1/"), "/")
+	tag, _, _ = strings.Cut(tag, ":")
+	return huma.Operation{
+		Method: method, Path: path, OperationID: id, Summary: summary, Description: description, Tags: []string{tag},
+		MaxBodyBytes: MaxBody, BodyReadTimeout: bodyTime,
+	}
+}
+
+type submitInput struct {
+	Wait string `query:"wait" doc:"How long to wait for the end, such as 30s; at most 1m"`
+	Key  string `header:"Idempotency-Key" maxLength:"1024" doc:"The same as key"`
+	Body NewFuture
+}
+
+func (s *server) submit(ctx context.Context, in *submitInput) (*answer, error) {
+	wait, err := parseWait(in.Wait)
+	if err != nil {
+		return nil, err
+	}
+	if in.Key != "" && in.Body.Key != "" && in.Key != in.Body.Key {
+		return nil, badRequest("the header Idempotency-Key and key differ: use one of them")
+	}
+	t, err := in.Body.task()
+	if err != nil {
+		return nil, err
+	}
+	if t.Key == "" {
+		t.Key = in.Key
+	}
+	t.NoNotify = wait == 0
+	f, err := s.client.Submit(ctx, t)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	out, err := s.answer(ctx, f.ID(), wait)
+	if err != nil {
+		return nil, err
+	}
+	out.Location = futuresPath + "/" + f.ID().String()
+	if out.Status = http.StatusCreated; f.Existed() {
+		out.Status = http.StatusOK
+	}
+	return out, nil
+}
+
+// answer returns a future once it is over, at the latest after wait.
+func (s *server) answer(ctx context.Context, id futures.ID, wait time.Duration) (*answer, error) {
+	row, err := s.await(ctx, id, wait)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	out := &answer{Status: http.StatusOK, Body: FutureOf(&row)}
+	return out, problemOf(s.fill(ctx, &row, &out.Body))
+}
+
+// await returns a future's records once it is over, at the latest after wait.
+func (s *server) await(ctx context.Context, id futures.ID, wait time.Duration) (fdbmodel.Row, error) {
+	row, err := s.client.Get(ctx, id)
+	if err != nil || wait == 0 || row.State().Terminal() {
+		return row, err
+	}
+	s.wait(ctx, wait, func(ctx context.Context) { _, err = s.client.Future(id).Await(ctx) })
+	if err != nil && ctx.Err() == nil && !isEnd(err) {
+		return row, err
+	}
+	return s.client.Get(ctx, id)
+}
+
+// isEnd tells whether an Await ended as it may: by the future's failure or by
+// the end of the wait.
+func isEnd(err error) bool {
+	return errors.Is(err, futures.ErrFailed) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, context.Canceled)
+}
+
+// fill adds what lies outside of the records.
+func (s *server) fill(ctx context.Context, row *fdbmodel.Row, f *Future) error {
+	if e := row.Exception; e != nil && e.StderrRef != nil {
+		stderr, err := s.client.Cluster().Stderr(ctx, row.ID, e.Stderr, e.StderrRef)
+		if err != nil {
+			return err
+		}
+		f.Failure.Stderr = bytesOf(stderr)
+	}
+	if f.Result == nil {
+		return nil
+	}
+	if r := row.Result; r.StderrRef != nil {
+		stderr, err := s.client.Cluster().Stderr(ctx, row.ID, r.Stderr, r.StderrRef)
+		if err != nil {
+			return err
+		}
+		f.Result.Stderr = bytesOf(stderr)
+	}
+	if row.Result.ValueRef == nil || row.Result.Size > inlineValue {
+		return nil
+	}
+	value, err := s.client.Cluster().ResultValue(ctx, row.ID, row.Result)
+	f.Result.Value = bytesOf(value)
+	return err
+}
+
+type submitManyInput struct {
+	Body struct {
+		_       struct{}    `additionalProperties:"false"`
+		Futures []NewFuture `json:"futures" minItems:"1" maxItems:"1000"`
+	}
+}
+
+type submitManyOutput struct {
+	Status int
+	Body   struct {
+		Futures []Submitted `json:"futures"`
+	}
+}
+
+func (s *server) submitMany(ctx context.Context, in *submitManyInput) (*submitManyOutput, error) {
+	tasks := make([]futures.Task, len(in.Body.Futures))
+	for i := range in.Body.Futures {
+		t, err := in.Body.Futures[i].task()
+		if err != nil {
+			return nil, problemOf(fmt.Errorf("futures[%d]: %w", i, err))
+		}
+		t.NoNotify = true
+		tasks[i] = t
+	}
+	handles, err := s.client.SubmitMany(ctx, tasks)
+	if err != nil {
+		return nil, problemOf(fmt.Errorf("the first %d of %d were submitted: %w", len(handles), len(tasks), err))
+	}
+	out := &submitManyOutput{Status: http.StatusCreated}
+	for _, f := range handles {
+		out.Body.Futures = append(out.Body.Futures, Submitted{ID: f.ID(), Existed: f.Existed()})
+	}
+	return out, nil
+}
+
+type listInput struct {
+	State    string `query:"state" enum:"ready,delayed,claimed,realized,failed"`
+	Queue    string `query:"queue"`
+	Function string `query:"function"`
+	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+	Cursor   string `query:"cursor" doc:"The cursor of the page before" maxLength:"100"`
+}
+
+type listOutput struct {
+	Body struct {
+		Futures []Future `json:"futures"`
+		Cursor  string   `json:"cursor,omitempty" doc:"Where the next page begins; left out at the end"`
+	}
+}
+
+func (s *server) list(ctx context.Context, in *listInput) (*listOutput, error) {
+	filter := fdbmodel.Filter{Queue: in.Queue, Function: in.Function}
+	if in.State != "" {
+		state, err := fdbmodel.ParseState(in.State)
+		if err != nil {
+			return nil, problemOf(err)
+		}
+		filter.State = state
+	}
+	cursor, err := base64.RawURLEncoding.DecodeString(in.Cursor)
+	if err != nil {
+		return nil, badRequest("cursor %.40q is none of this list", in.Cursor)
+	}
+	rows, next, err := s.client.List(ctx, filter, cursor, in.Limit)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	out := &listOutput{}
+	out.Body.Futures = make([]Future, len(rows))
+	for i := range rows {
+		out.Body.Futures[i] = FutureOf(&rows[i])
+		if r := out.Body.Futures[i].Result; r != nil {
+			r.Value, r.Stderr = nil, nil
+		}
+	}
+	out.Body.Cursor = base64.RawURLEncoding.EncodeToString(next)
+	return out, nil
+}
+
+type getInput struct {
+	ID   string `path:"id"`
+	Wait string `query:"wait" doc:"How long to wait for the end, such as 30s; at most 1m"`
+}
+
+func (s *server) get(ctx context.Context, in *getInput) (*answer, error) {
+	id, err := parseID(in.ID)
+	if err != nil {
+		return nil, err
+	}
+	wait, err := parseWait(in.Wait)
+	if err != nil {
+		return nil, err
+	}
+	return s.answer(ctx, id, wait)
+}
+
+type resultOutput struct {
+	ContentType string `header:"Content-Type"`
+	Codec       string `header:"Futura-Codec"`
+	ExitCode    int    `header:"Futura-Exit-Code"`
+	Body        []byte
+}
+
+func (s *server) result(ctx context.Context, in *getInput) (*resultOutput, error) {
+	id, err := parseID(in.ID)
+	if err != nil {
+		return nil, err
+	}
+	wait, err := parseWait(in.Wait)
+	if err != nil {
+		return nil, err
+	}
+	row, err := s.await(ctx, id, wait)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	switch state := row.State(); {
+	case state == fdbmodel.Failed:
+		return nil, problem(http.StatusConflict, "future_failed", nil, "%s failed (%s): %s",
+			id, row.Exception.Kind, row.Exception.Message)
+	case state != fdbmodel.Realized:
+		return nil, problem(http.StatusConflict, "not_over", nil, "%s is %s: wait for its end with ?wait=1m", id, state)
+	}
+	value, err := s.client.Cluster().ResultValue(ctx, id, row.Result)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	return &resultOutput{
+		ContentType: "application/octet-stream", Codec: row.Result.Codec, ExitCode: row.Result.ExitCode, Body: value,
+	}, nil
+}

@@ -1,0 +1,252 @@
+package httpapi_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi"
+)
+
+const path = "/api/v1/futures"
+
+// never is an id that no future has.
+const never = "01995b4e-6f3a-7c1e-9d2b-0123456789ab"
+
+func TestSubmitAndWait(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	f.work()
+	var got httpapi.Future
+	a := f.send("POST", path+"?wait=1m", `{"function":"go:upper","args":"hello","priority":7,"timeout_ms":60000}`)
+	a.into(http.StatusCreated, &got)
+	require.Equal(t, path+"/"+got.ID.String(), a.header.Get("Location"))
+	require.Equal(t, "realized", got.State)
+	require.Equal(t, &httpapi.Bytes{Encoding: "text", Data: "HELLO"}, got.Result.Value)
+	require.Equal(t, 7, got.Priority)
+	require.EqualValues(t, 60000, got.TimeoutMS)
+	require.EqualValues(t, 5, got.ArgsBytes)
+	require.Equal(t, 3, got.MaxRetries)
+	require.WithinDuration(t, time.Now(), got.SubmittedAt, time.Minute)
+
+	var again httpapi.Future
+	f.send("GET", path+"/"+got.ID.String()+"?wait=1s", "").into(http.StatusOK, &again)
+	require.Equal(t, got, again)
+	raw := f.send("GET", path+"/"+got.ID.String()+"/result", "")
+	require.Equal(t, "HELLO", string(raw.body))
+	require.Equal(t, "application/octet-stream", raw.header.Get("Content-Type"))
+	require.Equal(t, "nosniff", raw.header.Get("X-Content-Type-Options"))
+	require.Equal(t, "0", raw.header.Get("Futura-Exit-Code"))
+}
+
+func TestBytesThatAreNoText(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	f.work()
+	args := []byte{0xff, 0x00, 'a'}
+	var got httpapi.Future
+	f.send("POST", path+"?wait=1m", fmt.Sprintf(`{"function":"go:echo","encoding":"base64","args":%q}`,
+		base64.StdEncoding.EncodeToString(args))).into(http.StatusCreated, &got)
+	require.Equal(t, "base64", got.Result.Value.Encoding)
+	value, err := base64.StdEncoding.DecodeString(got.Result.Value.Data)
+	require.NoError(t, err)
+	require.Equal(t, args, value)
+}
+
+func TestLargeResultIsFetchedApart(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	f.work()
+	var got httpapi.Future
+	f.send("POST", path+"?wait=1m", `{"function":"go:large"}`).into(http.StatusCreated, &got)
+	require.EqualValues(t, 100_000, got.Result.Size)
+	require.Nil(t, got.Result.Value)
+	require.Len(t, f.send("GET", path+"/"+got.ID.String()+"/result", "").body, 100_000)
+}
+
+func TestFailureIsShown(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	f.work()
+	var got httpapi.Future
+	f.send("POST", path+"?wait=1m", `{"function":"go:fail"}`).into(http.StatusCreated, &got)
+	require.Equal(t, "failed", got.State)
+	require.Nil(t, got.Result)
+	require.Equal(t, fdbmodel.KindError, got.Failure.Kind)
+	require.Contains(t, got.Failure.Message, "no luck")
+	require.True(t, got.Failure.Final)
+	f.send("GET", path+"/"+got.ID.String()+"/result", "").problem(http.StatusConflict, "future_failed", "no luck")
+	f.send("POST", path+"/"+got.ID.String()+":retry", "").into(http.StatusOK, &got)
+	f.send("GET", path+"/"+got.ID.String()+"?wait=1m", "").into(http.StatusOK, &got)
+	require.Equal(t, "failed", got.State)
+}
+
+func TestKeysMakeSubmitsRepeatable(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	var first, second httpapi.Future
+	f.send("POST", path, `{"function":"go:none","args":"1","key":"k"}`).into(http.StatusCreated, &first)
+	f.send("POST", path, `{"function":"go:none","args":"1"}`, "Idempotency-Key", "k").into(http.StatusOK, &second)
+	require.Equal(t, first.ID, second.ID)
+	f.send("POST", path, `{"function":"go:none","args":"2","key":"k"}`).problem(http.StatusConflict, "id_in_use", "in use")
+	f.send("POST", path, `{"function":"go:none","key":"k"}`, "Idempotency-Key", "l").
+		problem(http.StatusBadRequest, "bad_request", "differ")
+	f.send("POST", path, `{"function":"go:none","id":"`+never+`"}`).into(http.StatusCreated, &first)
+	require.Equal(t, never, first.ID.String())
+}
+
+func TestSubmitManyAndList(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	var b strings.Builder
+	for i := range 250 {
+		fmt.Fprintf(&b, `,{"function":"go:f%d","key":"%d","delay_ms":%d}`, i%2, i, i%5*100_000)
+	}
+	body := `{"futures":[` + b.String()[1:] + `]}`
+	var made struct{ Futures []httpapi.Submitted }
+	f.send("POST", path+":submit", body).into(http.StatusCreated, &made)
+	require.Len(t, made.Futures, 250)
+	f.send("POST", path+":submit", body).into(http.StatusCreated, &made)
+	for _, s := range made.Futures {
+		require.True(t, s.Existed)
+	}
+	count := func(query string) int {
+		ids := map[futures.ID]bool{}
+		var page struct {
+			Futures []httpapi.Future
+			Cursor  string
+		}
+		for {
+			cursor := page.Cursor
+			page.Cursor = ""
+			f.send("GET", path+"?limit=30&cursor="+cursor+query, "").into(http.StatusOK, &page)
+			for i := range page.Futures {
+				ids[page.Futures[i].ID] = true
+			}
+			if page.Cursor == "" {
+				return len(ids)
+			}
+		}
+	}
+	require.Equal(t, 250, count(""))
+	require.Equal(t, 125, count("&function=go:f1"))
+	require.Equal(t, 50, count("&state=ready"))
+	require.Equal(t, 200, count("&state=delayed&queue=default"))
+	require.Zero(t, count("&queue=other"))
+	var cluster struct{ Counts []httpapi.Count }
+	f.send("GET", "/api/v1/cluster", "").into(http.StatusOK, &cluster)
+	require.Equal(t, []httpapi.Count{
+		{Queue: "default", State: "delayed", Futures: 200}, {Queue: "default", State: "ready", Futures: 50},
+	}, cluster.Counts)
+}
+
+func TestCancelDeleteExplain(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	var got httpapi.Future
+	f.send("POST", path, `{"function":"go:none"}`).into(http.StatusCreated, &got)
+	at := path + "/" + got.ID.String()
+	var why struct{ State, Reason, Text string }
+	f.send("GET", at+"/explanation", "").into(http.StatusOK, &why)
+	require.Equal(t, "no_worker", why.Reason)
+	f.send("DELETE", at, "").problem(http.StatusConflict, "wrong_state", "cancel it first")
+	f.send("GET", at+"/result", "").problem(http.StatusConflict, "not_over", "ready")
+	var outcome struct{ Outcome, State string }
+	f.send("POST", at+":cancel", `{"reason":"not wanted"}`).into(http.StatusOK, &outcome)
+	require.Equal(t, "cancelled", outcome.Outcome)
+	f.send("POST", at+":cancel", "").into(http.StatusOK, &outcome)
+	require.Equal(t, "over", outcome.Outcome)
+	f.send("GET", at, "").into(http.StatusOK, &got)
+	require.Equal(t, "not wanted", got.Failure.Message)
+	require.Equal(t, http.StatusNoContent, f.send("DELETE", at, "").status)
+	for _, gone := range []string{at, at + "/result", at + "/explanation"} {
+		f.send("GET", gone, "").problem(http.StatusNotFound, "not_found", got.ID.String())
+	}
+}
+
+func TestRunningFutureIsAskedToStop(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	f.work()
+	var got httpapi.Future
+	f.send("POST", path+"?wait=1ns", `{"function":"go:block"}`).into(http.StatusCreated, &got)
+	at := path + "/" + got.ID.String()
+	require.Eventually(t, func() bool {
+		f.send("GET", at, "").into(http.StatusOK, &got)
+		return got.State == "claimed"
+	}, time.Minute, time.Millisecond)
+	var outcome struct{ Outcome string }
+	f.send("POST", at+":cancel", "").into(http.StatusOK, &outcome)
+	require.Equal(t, "requested", outcome.Outcome)
+	f.send("GET", at+"?wait=1m", "").into(http.StatusOK, &got)
+	require.Equal(t, "failed", got.State)
+	require.Equal(t, fdbmodel.KindCancelled, got.Failure.Kind)
+}
+
+func TestStoppingEndsWaits(t *testing.T) {
+	t.Parallel()
+	stopping := make(chan struct{})
+	f := newFixture(t, httpapi.Options{Stopping: stopping})
+	var got httpapi.Future
+	f.send("POST", path, `{"function":"go:none"}`).into(http.StatusCreated, &got)
+	done := make(chan *answered, 1)
+	go func() { done <- f.send("GET", path+"/"+got.ID.String()+"?wait=1m", "") }()
+	close(stopping)
+	(<-done).into(http.StatusOK, &got)
+	require.Equal(t, "ready", got.State)
+}
+
+func TestMistakes(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	beyondArgs, beyondBody := strings.Repeat("x", fdbmodel.MaxArgs+1), strings.Repeat("x", httpapi.MaxBody)
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		code, says         string
+	}{
+		{"POST", path, `{"function":"f"}`, 400, "bad_name", "go:"},
+		{"POST", path, `{"function":"wasm:none"}`, 404, "not_found", "store one first"},
+		{"POST", path, `{}`, 422, "bad_request", "function"},
+		{"POST", path, `{"function":"go:f","max_retires":1}`, 422, "bad_request", "max_retires"},
+		{"POST", path, `{"function":"go:f","priority":256}`, 422, "bad_request", "255"},
+		{"POST", path, `{"function":"go:f","encoding":"base64","args":"%"}`, 400, "bad_request", "base64"},
+		{"POST", path, `{"function":"go:f","id":"1"}`, 422, "bad_request", "uuid"},
+		{"POST", path, `{"function":"go:f","timeout_ms":9223372036854775807}`, 400, "bad_request", "timeout_ms"},
+		{"POST", path, `{"function":"go:f","queue":"\u0000"}`, 400, "bad_name", "queue"},
+		{"POST", path, `{"function":"go:f"`, 400, "bad_request", "JSON"},
+		{"POST", path, ``, 400, "bad_request", "body"},
+		{"POST", path + "?wait=long", `{"function":"go:f"}`, 400, "bad_request", "30s"},
+		{"POST", path + "?wait=-1s", `{"function":"go:f"}`, 400, "bad_request", "30s"},
+		{"POST", path, `{"function":"go:f","args":"` + beyondArgs + `"}`, 413, "too_large", "8388608"},
+		{"POST", path, `{"function":"go:f","args":"` + beyondBody + `"}`, 413, "too_large", "16777216"},
+		{"POST", path + ":submit", `{"futures":[]}`, 422, "bad_request", "futures"},
+		{"POST", path + ":submit", `{"futures":[{"function":"go:f"},{"function":"f"}]}`, 400, "bad_name", "f"},
+		{"GET", path + "?limit=0", "", 422, "bad_request", "limit"},
+		{"GET", path + "?state=gone", "", 422, "bad_request", "state"},
+		{"GET", path + "?cursor=AAAA", "", 400, "bad_future", "cursor"},
+		{"GET", path + "?cursor=**", "", 400, "bad_request", "cursor"},
+		{"GET", path + "/1", "", 400, "bad_id", "not a future id"},
+		{"GET", path + "/" + never, "", 404, "not_found", never},
+		{"GET", path + "/" + never + "?wait=soon", "", 400, "bad_request", "30s"},
+		{"POST", path + "/" + never + ":cancel", "", 404, "not_found", never},
+		{"POST", path + "/" + never + ":retry", "", 404, "not_found", never},
+		{"POST", path + "/" + never + ":explode", "", 404, "no_such_path", "openapi.json"},
+		{"DELETE", path + "/" + never, "", 404, "not_found", never},
+		{"GET", "/nothing", "", 404, "no_such_path", "openapi.json"},
+		{"PUT", path, "", 405, "method_not_allowed", "GET or POST"},
+		{"GET", path + "/" + never + ":cancel", "", 405, "method_not_allowed", "POST"},
+	} {
+		f.send(c.method, c.path, c.body).problem(c.status, c.code, c.says)
+	}
+	rows, _, err := f.client.List(t.Context(), fdbmodel.Filter{}, nil, 0)
+	require.NoError(t, err)
+	require.Empty(t, rows, "what is refused leaves nothing")
+}

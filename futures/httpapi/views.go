@@ -1,0 +1,138 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"time"
+	"unicode/utf8"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/futures"
+)
+
+// inlineValue is the largest result value that stands in a future's view.
+const inlineValue = 64 << 10
+
+// Future is what is known of a future.
+type Future struct {
+	ID           futures.ID         `json:"id" format:"uuid"`
+	State        string             `json:"state" enum:"ready,delayed,claimed,realized,failed"`
+	Function     string             `json:"function" doc:"With an alias resolved"`
+	Queue        string             `json:"queue"`
+	Group        string             `json:"group,omitempty"`
+	Priority     int                `json:"priority"`
+	Requirements Requirements       `json:"requirements"`
+	Argv         []string           `json:"argv,omitempty"`
+	Env          map[string]string  `json:"env,omitempty"`
+	Codec        string             `json:"codec,omitempty" doc:"What the bytes of the arguments are"`
+	ArgsBytes    int64              `json:"args_bytes"`
+	MaxRetries   int                `json:"max_retries"`
+	TimeoutMS    int64              `json:"timeout_ms,omitempty"`
+	SubmittedAt  time.Time          `json:"submitted_at"`
+	DueAt        *time.Time         `json:"due_at,omitempty" doc:"When a delayed future becomes ready"`
+	Attempt      int                `json:"attempt" doc:"The attempt that runs or ran last"`
+	Attempts     fdbmodel.Attempts  `json:"attempts"`
+	Worker       fdbmodel.WorkerID  `json:"worker,omitempty" doc:"Who holds it, or realized it"`
+	Cancel       *CancelRequestView `json:"cancel,omitempty" doc:"Set if it was asked to stop"`
+	Failure      *Failure           `json:"failure,omitempty" doc:"The last failed attempt"`
+	Result       *Result            `json:"result,omitempty"`
+}
+
+// Requirements are what a worker must have free to take a future.
+type Requirements struct {
+	CPU int64 `json:"cpu_millis,omitempty" minimum:"0" doc:"Thousandths of a core"`
+	RAM int64 `json:"ram_bytes,omitempty" minimum:"0" doc:"Bytes"`
+	GPU int64 `json:"gpu_millis,omitempty" minimum:"0" doc:"Thousandths of a device"`
+}
+
+// CancelRequestView says that a future was asked to stop.
+type CancelRequestView struct {
+	Reason string    `json:"reason,omitempty"`
+	At     time.Time `json:"at"`
+}
+
+// Failure is a failed attempt.
+type Failure struct {
+	Kind      fdbmodel.FailureKind `json:"kind"`
+	Message   string               `json:"message,omitempty"`
+	Attempt   int                  `json:"attempt,omitempty"`
+	Worker    fdbmodel.WorkerID    `json:"worker,omitempty"`
+	Final     bool                 `json:"final" doc:"No attempt follows"`
+	ExitCode  int                  `json:"exit_code,omitempty"`
+	Stdout    *Bytes               `json:"stdout,omitempty"`
+	Stderr    *Bytes               `json:"stderr,omitempty"`
+	Truncated bool                 `json:"truncated,omitempty" doc:"Stderr is the end of a longer stream"`
+	At        time.Time            `json:"at"`
+}
+
+// Result is what a future came to.
+type Result struct {
+	Codec string `json:"codec,omitempty" doc:"What the bytes of the value are"`
+	Size  int64  `json:"size"`
+	// Value is left out of lists and where it is larger than 64 KiB: the
+	// future's /result has it.
+	Value     *Bytes            `json:"value,omitempty" doc:"Left out above 64 KiB and in lists: see /result"`
+	ExitCode  int               `json:"exit_code"`
+	Stderr    *Bytes            `json:"stderr,omitempty"`
+	Truncated bool              `json:"truncated,omitempty" doc:"Stderr is the end of a longer stream"`
+	Attempt   int               `json:"attempt"`
+	Worker    fdbmodel.WorkerID `json:"worker"`
+	RunTimeMS float64           `json:"run_time_ms"`
+	At        time.Time         `json:"at"`
+}
+
+// Bytes are bytes as JSON can hold them.
+type Bytes struct {
+	Encoding string `json:"encoding" enum:"text,base64"`
+	Data     string `json:"data"`
+}
+
+// bytesOf returns bytes as text if they are, nil if there are none.
+func bytesOf(b []byte) *Bytes {
+	switch {
+	case len(b) == 0:
+		return nil
+	case utf8.Valid(b):
+		return &Bytes{"text", string(b)}
+	default:
+		return &Bytes{"base64", base64.StdEncoding.EncodeToString(b)}
+	}
+}
+
+// FutureOf returns the view of a future's records, without values that lie
+// outside of them.
+func FutureOf(row *fdbmodel.Row) Future {
+	s := row.Spec
+	f := Future{
+		ID: row.ID, State: row.State().String(), Function: s.Function, Queue: s.Queue, Group: s.Group,
+		Priority: int(s.Priority), Argv: s.Argv, Env: s.Env, Codec: s.Codec, ArgsBytes: s.ArgsSize,
+		Requirements: Requirements{CPU: s.Requirements.CPU, RAM: s.Requirements.RAM, GPU: s.Requirements.GPU},
+		MaxRetries:   s.MaxRetries, TimeoutMS: s.Timeout.Milliseconds(), SubmittedAt: timeOf(s.SubmittedAt),
+		Attempt: row.Attempt(), Attempts: row.Attempts,
+	}
+	if row.State() == fdbmodel.Delayed {
+		due := timeOf(row.Attempts.Due)
+		f.DueAt = &due
+	}
+	if row.Claim != nil {
+		f.Worker = row.Claim.Worker
+	}
+	if row.Cancel != nil {
+		f.Cancel = &CancelRequestView{Reason: row.Cancel.Reason, At: timeOf(row.Cancel.At)}
+	}
+	if e := row.Exception; e != nil {
+		f.Failure = &Failure{
+			Kind: e.Kind, Message: e.Message, Attempt: e.Attempt, Worker: e.Worker, Final: e.Final, ExitCode: e.ExitCode,
+			Stdout: bytesOf(e.Stdout), Stderr: bytesOf(e.Stderr), Truncated: e.Truncated, At: timeOf(e.At),
+		}
+	}
+	if r := row.Result; r != nil && row.State() == fdbmodel.Realized {
+		f.Result = &Result{
+			Codec: r.Codec, Size: r.Size, Value: bytesOf(r.Value), ExitCode: r.ExitCode, Stderr: bytesOf(r.Stderr),
+			Truncated: r.Truncated, Attempt: r.Attempt, Worker: r.Worker, At: timeOf(r.At),
+			RunTimeMS: float64(r.RunTime.Microseconds()) / 1000,
+		}
+	}
+	return f
+}
+
+func timeOf(millis int64) time.Time { return time.UnixMilli(millis).UTC() }
