@@ -27,7 +27,7 @@ type Module struct {
 
 type aliasRecord struct {
 	CID string `msgpack:"c"`
-	At  int64  `msgpack:"t"`
+	At  int64  `msgpack:"t" json:"at_ms"`
 }
 
 // ModuleCID returns the content id of a module: CID version 1, raw, sha2-256,

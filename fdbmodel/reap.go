@@ -11,8 +11,11 @@ import (
 
 // claimBatch is the record of one claim transaction: what it took.
 type claimBatch struct {
-	IDs []byte `msgpack:"i"` // 16 bytes each
+	IDs idList `msgpack:"i" json:"ids"`
 }
+
+// idList is ids as records hold them: 16 bytes each.
+type idList []byte
 
 func packIDs(ids []ID) []byte {
 	b := make([]byte, 0, 16*len(ids))

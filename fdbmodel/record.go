@@ -194,14 +194,14 @@ type Heartbeat struct {
 
 // doneEntry lists futures that finished in one transaction.
 type doneEntry struct {
-	At  int64  `msgpack:"t"`
-	IDs []byte `msgpack:"i"` // 16 bytes each
+	At  int64  `msgpack:"t" json:"at_ms"`
+	IDs idList `msgpack:"i" json:"ids"`
 }
 
 // sessionRecord is the sign of life of a client process.
 type sessionRecord struct {
 	Count   int64  `msgpack:"n"`
-	At      int64  `msgpack:"t"`
+	At      int64  `msgpack:"t" json:"at_ms"`
 	Opening string `msgpack:"o,omitempty"`
 }
 

@@ -196,17 +196,16 @@ func TestRecordsRoundTrip(t *testing.T) {
 	})
 }
 
-func TestKeysGolden(t *testing.T) {
-	t.Parallel()
-	k := newKeyspace("test")
-	k.shards = 16
+// namedKey is a key of each kind.
+type namedKey struct {
+	name string
+	key  []byte
+}
+
+func goldenKeys(k keyspace) []namedKey {
 	ref := ChunkRef{Kind: chunkResult, Token: "w.7"}
 	spec := &Spec{Queue: "q", Group: "g", Priority: 5, Requirements: Requirements{CPU: 1, RAM: 2, GPU: 3}}
-	var lines []string
-	for _, c := range []struct {
-		name string
-		key  []byte
-	}{
+	return []namedKey{
 		{"args", k.args(goldenID)}, {"spec", k.spec(goldenID)}, {"attempts", k.state(goldenID, stateAttempts)},
 		{"cancel", k.state(goldenID, stateCancel)}, {"claim", k.state(goldenID, stateClaim)},
 		{"exception", k.state(goldenID, stateException)}, {"result", k.state(goldenID, stateResult)},
@@ -219,7 +218,15 @@ func TestKeysGolden(t *testing.T) {
 		{"count", k.count(1, "q", "g", Ready)},
 		{"idle", k.idle("q", "w")}, {"address", k.address("10.0.0.1:1")}, {"janitor", k.janitor()}, {"config", k.config()},
 		{"code info", k.codeInfo("c")}, {"code body", k.codeBody("c", 1)}, {"alias", k.alias("a")},
-	} {
+	}
+}
+
+func TestKeysGolden(t *testing.T) {
+	t.Parallel()
+	k := newKeyspace("test")
+	k.shards = 16
+	var lines []string
+	for _, c := range goldenKeys(k) {
 		require.True(t, k.all().Contains(c.key), c.name)
 		lines = append(lines, fmt.Sprintf("%s %s %x", c.name, tuple.String(c.key), c.key))
 	}
