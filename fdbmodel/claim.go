@@ -36,8 +36,8 @@ type ClaimedFuture struct {
 	Cancel *CancelRequest
 	// Inline are the arguments unless Spec.ArgsRef is set.
 	Inline []byte
-	// Err is set if the future's records can't be read. It goes back with
-	// PutBack.
+	// Err is set if the future's records can't be read, and the claim could not
+	// be undone. It goes back with PutBack.
 	Err error
 
 	class   class
@@ -90,6 +90,9 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 	r.scan.felt(result.Conflicts)
 	if err == nil && len(taken) > 0 {
 		answer.Futures, err = r.readClaimed(ctx, token, taken, result.Version)
+	}
+	if err == nil {
+		answer.Futures, taken, err = r.refuse(ctx, token, answer.Futures, taken)
 	}
 	if err != nil {
 		r.doubts = append(r.doubts, token.Sequence)

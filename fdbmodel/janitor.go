@@ -82,58 +82,40 @@ func (c *Cluster) DropJanitor(ctx context.Context, worker WorkerID) error {
 	return err
 }
 
-// janitorBatch is how many futures one transaction of a janitor changes.
-const janitorBatch = 64
+// Bounds of one transaction of a janitor.
+const (
+	// janitorBatch is how many futures it changes.
+	janitorBatch = 64
+	// janitorPages is how many pages it reads in search of what it can change.
+	janitorPages = 64
+)
 
 // PromoteDue makes delayed futures of a shard ready whose time has come, at
 // most a batch. It returns how many, and when the next one is due (zero if
-// none is delayed). A clock that is wrong promotes early or late, never twice.
-// An unknown commit is retried: what was promoted is delayed no more.
+// none is delayed). Those that can't be read stay and don't keep the others.
+// A clock that is wrong promotes early or late, never twice. An unknown commit
+// is retried: what was promoted is delayed no more.
 func (c *Cluster) PromoteDue(ctx context.Context, shard int) (promoted int, next time.Time, err error) {
 	now := c.clock.Now()
-	prefix := c.keys.delayedOf(shard)
 	var queues map[string]int
 	result, err := c.transact(ctx, kv.Options{Tag: "futura-promote"}, func(tx kv.Attempt) error {
 		promoted, next, queues = 0, time.Time{}, nil
-		page, err := tx.Snapshot().GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: janitorBatch + 1}).Wait(ctx)
-		if err != nil {
-			return err
-		}
 		w := c.changes(tx)
-		var pending []pendingRow
-		for _, item := range page.Items {
-			rest := tuple.NewReader(item.Key[len(prefix):])
-			due, id := rest.Int(), ID(rest.UUID())
-			if err := rest.Err(); err != nil {
-				return fmt.Errorf("%s: %w: %w", tuple.String(item.Key), ErrBadRecord, err)
-			}
-			if due > millis(now) || len(pending) == janitorBatch {
-				next = time.UnixMilli(due)
-				break
-			}
-			tx.AddReadConflictKey(item.Key)
-			pending = append(pending, c.keys.askRecord(tx, id))
-		}
-		for _, p := range pending {
-			row, found, err := p.wait(ctx)
-			if isUnreadable(err) {
-				continue
-			}
+		r := kv.Prefix(c.keys.delayedOf(shard))
+		for n := 0; n < janitorPages && promoted == 0; n++ {
+			page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: janitorBatch + 1}).Wait(ctx)
 			if err != nil {
 				return err
 			}
-			if !found || row.Spec == nil {
-				continue
-			}
-			after, outcome := Next(row, Event{Kind: EventPromote, Now: now})
-			if outcome != Applied {
-				continue
-			}
-			if err := w.apply(&row, &after); err != nil {
+			var due []pendingRow
+			due, next = c.dueOf(tx, shard, page, now)
+			if promoted, queues, err = w.promote(ctx, due, now); err != nil {
 				return err
 			}
-			promoted++
-			queues = addCount(queues, row.Spec.Queue)
+			if !page.More || next.After(now) {
+				break
+			}
+			r.Begin = kv.After(page.Items[len(page.Items)-1].Key)
 		}
 		return w.flush()
 	})
@@ -143,23 +125,64 @@ func (c *Cluster) PromoteDue(ctx context.Context, shard int) (promoted int, next
 	return promoted, next, err
 }
 
+// dueOf asks for the futures of a page whose time has come, at most a batch,
+// and returns when the first one behind them is due.
+func (c *Cluster) dueOf(tx kv.Tx, shard int, page kv.Page, now time.Time) (due []pendingRow, next time.Time) {
+	skip := len(c.keys.delayedOf(shard))
+	for _, item := range page.Items {
+		rest := tuple.NewReader(item.Key[skip:])
+		at, id := rest.Int(), ID(rest.UUID())
+		if rest.Err() != nil {
+			continue // a check names it
+		}
+		if at > millis(now) || len(due) == janitorBatch {
+			return due, time.UnixMilli(at)
+		}
+		tx.AddReadConflictKey(item.Key)
+		due = append(due, c.keys.askRecord(tx, id))
+	}
+	return due, time.Time{}
+}
+
+// promote makes ready what is due, and returns how many, also by their queues.
+func (w *changes) promote(ctx context.Context, due []pendingRow, now time.Time) (int, map[string]int, error) {
+	promoted, queues := 0, map[string]int(nil)
+	for _, p := range due {
+		row, found, err := p.wait(ctx)
+		if isUnreadable(err) {
+			continue
+		}
+		if err != nil {
+			return 0, nil, err
+		}
+		if !found || row.Spec == nil {
+			continue
+		}
+		after, outcome := Next(row, Event{Kind: EventPromote, Now: now})
+		if outcome != Applied {
+			continue
+		}
+		if err := w.apply(&row, &after); err != nil {
+			return 0, nil, err
+		}
+		promoted++
+		queues = addCount(queues, row.Spec.Queue)
+	}
+	return promoted, queues, nil
+}
+
 // ExpireDone removes finished futures of a shard whose retention has passed, at
 // most one entry of the done list. It returns how many futures, whether it
 // removed an entry, and when the next one is due (zero if there is none).
 // Futures that were retried since stay; so do those that can't be read, for
-// another retention. An unknown commit is retried and harmless.
+// another retention, and entries that can't be read. An unknown commit is
+// retried and harmless.
 func (c *Cluster) ExpireDone(ctx context.Context, shard int) (removed int, progress bool, next time.Time, err error) {
 	now := c.clock.Now()
-	prefix := c.keys.doneOf(shard)
 	_, err = c.transact(ctx, kv.Options{Tag: "futura-expire", NoSync: true}, func(tx kv.Attempt) error {
 		removed, progress, next = 0, false, time.Time{}
-		page, err := tx.Snapshot().GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: 1}).Wait(ctx)
-		if err != nil || len(page.Items) == 0 {
-			return err
-		}
-		item := page.Items[0]
-		var entry doneEntry
-		if err := decodeRecord(item.Key, item.Value, &entry); err != nil {
+		key, entry, err := c.firstDone(ctx, tx, shard)
+		if err != nil || key == nil {
 			return err
 		}
 		if due := time.UnixMilli(entry.At).Add(c.config.Retention); due.After(now) {
@@ -187,10 +210,28 @@ func (c *Cluster) ExpireDone(ctx context.Context, shard int) (removed int, progr
 				removed++
 			}
 		}
-		tx.Clear(item.Key)
+		tx.Clear(key)
 		return w.flush()
 	})
 	return removed, progress, next, err
+}
+
+// firstDone returns the first entry of a shard's done list that can be read, and
+// a nil key if there is none.
+func (c *Cluster) firstDone(ctx context.Context, tx kv.Tx, shard int) (key []byte, entry doneEntry, err error) {
+	r := kv.Prefix(c.keys.doneOf(shard))
+	for range janitorPages {
+		page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: 1}).Wait(ctx)
+		if err != nil || len(page.Items) == 0 {
+			return nil, entry, err
+		}
+		item := page.Items[0]
+		if err := decodeRecord(item.Key, item.Value, &entry); err == nil || !isUnreadable(err) {
+			return item.Key, entry, err
+		}
+		entry, r.Begin = doneEntry{}, kv.After(item.Key)
+	}
+	return nil, entry, nil
 }
 
 // orphanAge is how old a future's id must be before chunks without a future

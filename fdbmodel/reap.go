@@ -36,68 +36,87 @@ func unpackIDs(b []byte) []ID {
 // ReapClaims takes back everything that a dead worker holds and forgets the
 // worker. It returns how many futures went back to the pool or failed. It may
 // be run by several processes at once and be cut off anywhere: whoever runs it
-// next goes on. It returns ErrTransition for a worker that lives. An unknown
-// commit is retried: what was taken back is no longer the worker's.
+// next goes on. Futures that a newer version of Futura has written stay the
+// dead worker's, and the worker is remembered, until a process of that version
+// reaps it. It returns ErrTransition for a worker that lives. An unknown commit
+// is retried: what was taken back is no longer the worker's.
 func (c *Cluster) ReapClaims(ctx context.Context, worker WorkerID) (int, error) {
-	total := 0
-	for {
-		n, err := c.endClaims(ctx, worker, EventReap)
-		if err != nil {
-			return total, err
-		}
-		if n == 0 {
-			break
-		}
-		total += n - 1
+	total, kept, err := c.endAllClaims(ctx, worker, EventReap)
+	if err != nil || kept {
+		return total, err
 	}
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
-		alive, err := tx.Get(c.keys.worker(worker, workerAlive)).Wait(ctx)
-		if err != nil {
+	_, err = c.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
+		if err := c.requireDead(ctx, tx, worker); err != nil {
 			return err
-		}
-		if alive != nil {
-			return fmt.Errorf("worker %s lives: %w", worker, ErrTransition)
 		}
 		return c.forget(ctx, tx, WorkerInfo{ID: worker})
 	})
 	return total, err
 }
 
-// endClaims applies kind, Reap or Relinquish, to what one claim batch of a
-// worker still holds, and removes the batch. It returns 0 when there is no
-// batch left, and 1 plus the number of futures changed otherwise.
-func (c *Cluster) endClaims(ctx context.Context, worker WorkerID, kind EventKind) (int, error) {
-	changed := 0
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
-		changed = 0
-		if kind == EventReap {
-			alive, err := tx.Get(c.keys.worker(worker, workerAlive)).Wait(ctx)
-			if err != nil {
-				return err
-			}
-			if alive != nil {
-				return fmt.Errorf("worker %s lives: %w", worker, ErrTransition)
-			}
-		}
-		prefix := c.keys.worker(worker, workerClaims)
-		page, err := tx.GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: 1}).Wait(ctx)
-		if err != nil || len(page.Items) == 0 {
-			return err
-		}
-		n, err := c.endBatch(ctx, tx, worker, kind, page.Items[0], len(prefix))
-		changed = 1 + n
-		return err
-	})
-	return changed, err
+func (c *Cluster) requireDead(ctx context.Context, tx kv.Reader, worker WorkerID) error {
+	alive, err := tx.Get(c.keys.worker(worker, workerAlive)).Wait(ctx)
+	if err == nil && alive != nil {
+		err = fmt.Errorf("worker %s lives: %w", worker, ErrTransition)
+	}
+	return err
 }
 
+// endAllClaims applies kind, Reap or Relinquish, to everything that a worker
+// holds. It returns how many futures it changed, and whether some were kept
+// because a newer version of Futura has written them.
+func (c *Cluster) endAllClaims(ctx context.Context, worker WorkerID, kind EventKind) (total int, kept bool, err error) {
+	from := c.keys.worker(worker, workerClaims)
+	for {
+		var ended endedBatch
+		_, err := c.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
+			var err error
+			ended, err = c.endClaims(ctx, tx, worker, kind, from)
+			return err
+		})
+		if err != nil || ended.next == nil {
+			return total, kept, err
+		}
+		total += ended.changed
+		kept = kept || ended.kept
+		from = ended.next
+	}
+}
+
+// endedBatch is what became of a claim batch.
+type endedBatch struct {
+	changed int
+	kept    bool   // some futures stay in it
+	next    []byte // where the next one may be, nil behind the last one
+}
+
+// endClaims applies kind to what the first claim batch at or behind from still
+// holds.
+func (c *Cluster) endClaims(ctx context.Context, tx kv.Tx, worker WorkerID, kind EventKind, from []byte,
+) (endedBatch, error) {
+	if kind == EventReap {
+		if err := c.requireDead(ctx, tx, worker); err != nil {
+			return endedBatch{}, err
+		}
+	}
+	prefix := c.keys.worker(worker, workerClaims)
+	page, err := tx.GetRange(kv.Range{Begin: from, End: kv.AfterPrefix(prefix)}, kv.RangeOptions{Limit: 1}).Wait(ctx)
+	if err != nil || len(page.Items) == 0 {
+		return endedBatch{}, err
+	}
+	return c.endBatch(ctx, tx, worker, kind, page.Items[0], len(prefix))
+}
+
+// endBatch removes a claim batch, or leaves in it what a newer version of Futura
+// has written.
 func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, worker WorkerID, kind EventKind, item kv.KeyValue, skip int,
-) (int, error) {
+) (endedBatch, error) {
+	ended := endedBatch{next: kv.After(item.Key)}
 	rest := tuple.NewReader(item.Key[skip:])
 	sequence := rest.Int()
 	var batch claimBatch
 	if err := decodeRecord(item.Key, item.Value, &batch); err != nil {
-		return 0, err
+		return ended, err
 	}
 	ids := unpackIDs(batch.IDs)
 	pending := make([]pendingRow, len(ids))
@@ -105,15 +124,18 @@ func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, worker WorkerID, kind 
 		pending[i] = c.keys.askRecord(tx, id)
 	}
 	w := c.changes(tx)
-	changed := 0
-	for i := range ids {
+	var kept []ID
+	for i, id := range ids {
 		row, found, err := pending[i].wait(ctx)
-		if errors.Is(err, ErrBadRecord) {
+		switch {
+		case errors.Is(err, ErrNewerRecord):
+			kept = append(kept, id)
+			continue
+		case errors.Is(err, ErrBadRecord):
 			// One that can't be read must not keep the others from going back.
 			continue
-		}
-		if err != nil {
-			return 0, err
+		case err != nil:
+			return ended, err
 		}
 		if !found || row.Spec == nil || row.Claim == nil || row.Claim.Sequence != sequence {
 			continue
@@ -124,10 +146,18 @@ func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, worker WorkerID, kind 
 			continue
 		}
 		if err := w.apply(&row, &after); err != nil {
-			return 0, err
+			return ended, err
 		}
-		changed++
+		ended.changed++
 	}
-	tx.Clear(item.Key)
-	return changed, w.flush()
+	if ended.kept = len(kept) > 0; !ended.kept {
+		tx.Clear(item.Key)
+		return ended, w.flush()
+	}
+	list, err := encodeRecord(&claimBatch{IDs: packIDs(kept)})
+	if err != nil {
+		return ended, err
+	}
+	tx.Set(item.Key, list)
+	return ended, w.flush()
 }

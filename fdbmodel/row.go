@@ -84,8 +84,12 @@ func (r *Row) add(item kv.KeyValue, rest tuple.Reader) error {
 	}
 	switch part {
 	case rowSpec:
-		r.Spec = new(Spec)
-		return decodeRecord(item.Key, item.Value, r.Spec)
+		spec := new(Spec)
+		if err := decodeRecord(item.Key, item.Value, spec); err != nil {
+			return err
+		}
+		r.Spec = spec
+		return nil
 	case rowArgs:
 		return nil
 	case rowState:

@@ -34,6 +34,7 @@ type scanner struct {
 	classes map[string][]knownClass // by queue, in key order
 	lookAt  time.Time               // when to search for classes next
 	losses  float64                 // moving share of claims that met a conflict
+	refused refused                 // what can't be read
 }
 
 // felt takes note of how often the last claim was beaten by others.
@@ -123,6 +124,7 @@ func (s *scanner) collect(ctx context.Context, tx kv.Reader, a asked, now time.T
 // range is exhausted. A class that doesn't fit is stepped over whole.
 func (s *scanner) sift(found []readyEntry, page kv.Page, prefix []byte, w *want, now time.Time, limit int,
 ) (_ []readyEntry, next []byte, err error) {
+	s.refused.forget(now)
 	for i := 0; i < len(page.Items) && len(found) < limit; i++ {
 		e, classEnd, err := parseReady(page.Items[i], prefix, w.queue)
 		if err != nil {
@@ -140,7 +142,7 @@ func (s *scanner) sift(found []readyEntry, page kv.Page, prefix []byte, w *want,
 			}
 			continue
 		}
-		if runs {
+		if runs && !s.refused.has(e.id) {
 			found = append(found, e)
 		}
 	}

@@ -327,7 +327,7 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 		if earlier := seen[s.ID]; earlier != nil {
 			answers[i].Existed = true
 			if !sameWork(earlier, row.Spec) {
-				return nil, fmt.Errorf("%w: %s", ErrIDInUse, s.ID)
+				return nil, errIDInUse(s)
 			}
 			continue
 		}
@@ -341,7 +341,7 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 				if same, err := c.sameFuture(ctx, tx, &old, s); err != nil {
 					return nil, err
 				} else if !same {
-					return nil, fmt.Errorf("%w: %s", ErrIDInUse, s.ID)
+					return nil, errIDInUse(s)
 				}
 				answers[i].Existed, answers[i].State = s.chosen, old.State()
 				continue
@@ -359,6 +359,14 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 		}
 	}
 	return answers, w.flush()
+}
+
+func errIDInUse(s *Submission) error {
+	if s.Key != "" {
+		return fmt.Errorf("%w: %s, by the key %.80q: use another key, or submit what was submitted before", ErrIDInUse, s.ID,
+			s.Key)
+	}
+	return fmt.Errorf("%w: %s: use another id, or submit what was submitted before", ErrIDInUse, s.ID)
 }
 
 // sameFuture tells whether s describes the future that is there.

@@ -52,10 +52,14 @@ func (c *Cluster) wakeRing(ctx context.Context, version kv.Version, queue string
 	}
 	skip, first := len(c.keys.idleQueue(queue)), c.random.intn(len(page.Items))
 	for i := range min(n, len(page.Items)) {
-		rest := tuple.NewReader(page.Items[(first+i)%len(page.Items)].Key[skip:])
+		entry := page.Items[(first+i)%len(page.Items)].Key
+		rest := tuple.NewReader(entry[skip:])
 		if worker := WorkerID(rest.Text()); rest.Err() == nil {
 			tx.SetVersionstampedValue(c.keys.worker(worker, workerWake), value, stampOffset)
 		}
+		// Whoever lives looks again and comes back. Whoever has vanished must not
+		// take a second hint from those who live.
+		tx.Clear(entry)
 	}
 	// A hint that fails costs one poll interval; its error is not the caller's.
 	_, _ = tx.Commit(ctx)

@@ -186,20 +186,23 @@ func (r *Registration) Heartbeat(ctx context.Context, free Resources, running in
 }
 
 // Leave ends the membership. Futures that the worker still holds go back to
-// the pool without counting as an attempt or a crash. It returns nil for a
-// worker that was reaped. An unknown commit is retried and harmless.
+// the pool without counting as an attempt or a crash; those that a newer version
+// of Futura has written stay a dead worker's, until a process of that version
+// reaps it. It returns nil for a worker that was reaped. An unknown commit is
+// retried and harmless.
 func (r *Registration) Leave(ctx context.Context) error {
-	r.cluster.hub.leave(r.info.ID)
+	c := r.cluster
+	c.hub.leave(r.info.ID)
 	for {
-		n, err := r.cluster.endClaims(ctx, r.info.ID, EventRelinquish)
+		_, kept, err := c.endAllClaims(ctx, r.info.ID, EventRelinquish)
 		if err != nil {
 			return err
 		}
-		if n > 0 {
-			continue
-		}
-		_, err = r.cluster.transact(ctx, kv.Options{Tag: "futura-leave"}, func(tx kv.Attempt) error {
-			return r.cluster.forget(ctx, tx, r.info)
+		_, err = c.transact(ctx, kv.Options{Tag: "futura-leave"}, func(tx kv.Attempt) error {
+			if kept {
+				return c.bury(ctx, tx, r.info.ID)
+			}
+			return c.forget(ctx, tx, r.info)
 		})
 		// A claim that was not visible yet is now.
 		if !errors.Is(err, ErrTransition) {
@@ -243,6 +246,10 @@ type Member struct {
 	Alive bool `json:"alive"`
 	// Claims is how many claim batches it holds.
 	Claims int `json:"claim_batches"`
+	// Unreadable says why the worker's records can't be read, such as that a
+	// newer version of Futura wrote them. Only ID, Alive, Claims and Beat are
+	// filled in then.
+	Unreadable string `json:"unreadable,omitempty"`
 	// Beat is the heartbeat's bytes: their change is the sign of life.
 	Beat []byte `json:"-"`
 }
@@ -302,14 +309,24 @@ func addMember(members []Member, prefix []byte, item kv.KeyValue) ([]Member, err
 	switch field {
 	case workerAlive:
 		m.Alive = true
-		return members, decodeRecord(item.Key, item.Value, &m.WorkerInfo)
+		return members, m.add(decodeRecord(item.Key, item.Value, &m.WorkerInfo))
 	case workerHeartbeat:
 		m.Beat = item.Value
-		return members, decodeRecord(item.Key, item.Value, &m.Heartbeat)
+		return members, m.add(decodeRecord(item.Key, item.Value, &m.Heartbeat))
 	case workerClaims:
 		m.Claims++
 	}
 	return members, nil
+}
+
+// add takes note of records that can't be read. They keep nobody from reading
+// those of the other workers.
+func (m *Member) add(err error) error {
+	if isUnreadable(err) {
+		m.WorkerInfo, m.Unreadable = WorkerInfo{ID: m.ID}, err.Error()
+		return nil
+	}
+	return err
 }
 
 // DeclareDead clears a worker's fence if its heartbeat is still the one that
@@ -343,7 +360,7 @@ func (c *Cluster) bury(ctx context.Context, tx kv.Tx, worker WorkerID) error {
 	}
 	if value != nil {
 		var info WorkerInfo
-		if err := decodeRecord(key, value, &info); err != nil && !errors.Is(err, ErrNewerRecord) {
+		if err := decodeRecord(key, value, &info); err != nil && !isUnreadable(err) {
 			return err
 		}
 		for _, q := range info.Queues {

@@ -1,0 +1,329 @@
+package fdbmodel
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+	"github.com/futura-run/futura/internal/clock"
+)
+
+// newerRecord is what a later version of the format may look like.
+var newerRecord = []byte{recordVersion + 1, 0xc1}
+
+// mixed is a cluster of one shard into which a newer version writes.
+type mixed struct {
+	t     *testing.T
+	ctx   context.Context
+	db    kv.Database
+	clock *clock.Virtual
+	c     *Cluster
+}
+
+func newMixed(t *testing.T) *mixed {
+	m := &mixed{
+		t: t, ctx: context.Background(), db: embedded.OpenMemory(embedded.Options{}),
+		clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000)),
+	}
+	t.Cleanup(func() { require.NoError(t, m.db.Close()) })
+	var err error
+	m.c, err = Open(m.ctx, m.db, "mixed", Options{Clock: m.clock, Config: Config{Shards: 1}})
+	require.NoError(t, err)
+	return m
+}
+
+func (m *mixed) submit(n int, change func(*Submission)) []ID {
+	subs := make([]Submission, n)
+	for i := range subs {
+		subs[i].Spec.Function = "go:f"
+		if change != nil {
+			change(&subs[i])
+		}
+	}
+	answers, err := m.c.Submit(m.ctx, subs)
+	require.NoError(m.t, err)
+	ids := make([]ID, n)
+	for i := range answers {
+		ids[i] = answers[i].ID
+	}
+	return ids
+}
+
+func (m *mixed) worker(id WorkerID) *Registration {
+	w, err := m.c.Register(m.ctx, WorkerInfo{ID: id, Functions: []string{"go:f"}, Capacity: Resources{Slots: 9}})
+	require.NoError(m.t, err)
+	return w
+}
+
+func (m *mixed) claim(w *Registration) []ClaimedFuture {
+	answer, err := w.Claim(m.ctx, ClaimRequest{Free: Resources{Slots: 9}, Max: 9})
+	require.NoError(m.t, err)
+	return answer.Futures
+}
+
+// replace writes a key and returns how to put back what was there.
+func (m *mixed) replace(key, value []byte) (restore func()) {
+	write := func(value []byte) []byte {
+		tx := m.db.Begin(kv.Options{})
+		before, err := tx.Get(key).Wait(m.ctx)
+		require.NoError(m.t, err)
+		if value == nil {
+			tx.Clear(key)
+		} else {
+			tx.Set(key, value)
+		}
+		_, err = tx.Commit(m.ctx)
+		require.NoError(m.t, err)
+		return before
+	}
+	before := write(value)
+	return func() { write(before) }
+}
+
+// checkNewer asserts that nothing is wrong but records of a newer version.
+func (m *mixed) checkNewer(want int64) {
+	m.t.Helper()
+	report, err := m.c.Check(m.ctx, CheckOptions{})
+	require.NoError(m.t, err)
+	require.Empty(m.t, report.Problems)
+	require.Equal(m.t, want, report.Newer, "%+v", report.Notes)
+}
+
+func (m *mixed) finish(w *Registration, futures []ClaimedFuture) {
+	for i := range futures {
+		outcomes, err := w.Finish(m.ctx, []Completion{{Future: &futures[i], Result: &Result{}}})
+		require.NoError(m.t, err)
+		require.Equal(m.t, []Outcome{Applied}, outcomes)
+	}
+}
+
+// TestNewerFuturesAreNotClaimed has futures that the worker can't read among
+// others: it runs the others, and leaves those as they were for whoever can.
+func TestNewerFuturesAreNotClaimed(t *testing.T) {
+	t.Parallel()
+	for _, part := range []string{rowSpec, stateAttempts, stateException} {
+		t.Run(part, func(t *testing.T) {
+			t.Parallel()
+			m := newMixed(t)
+			ids := m.submit(6, nil)
+			key := m.c.keys.state(ids[2], part)
+			if part == rowSpec {
+				key = m.c.keys.spec(ids[2])
+			}
+			restore := m.replace(key, newerRecord)
+			_, err := m.c.Get(m.ctx, ids[2])
+			require.ErrorIs(t, err, ErrNewerRecord)
+			require.ErrorContains(t, err, tuple.String(key))
+			require.ErrorContains(t, err, "upgrade this process")
+			w := m.worker("")
+			futures := m.claim(w)
+			require.Len(t, futures, 5)
+			for _, f := range futures {
+				require.NoError(t, f.Err)
+				require.NotEqual(t, ids[2], f.ID)
+			}
+			m.checkNewer(1)
+			m.finish(w, futures)
+			require.Empty(t, m.claim(w))
+			watch, err := w.GoIdle(m.ctx, ClaimRequest{Free: Resources{Slots: 9}})
+			require.NoError(t, err)
+			require.NotNil(t, watch, "what it can't read does not keep it busy")
+			watch.Cancel()
+			m.checkNewer(1)
+
+			restore()
+			m.checkNewer(0)
+			newer := m.worker("")
+			futures = m.claim(newer)
+			require.Len(t, futures, 1, "one that can read it claims it at once")
+			outcomes, err := newer.Finish(m.ctx, []Completion{{Future: &futures[0], Relinquish: true}})
+			require.NoError(t, err)
+			require.Equal(t, []Outcome{Applied}, outcomes)
+			require.Empty(t, m.claim(w))
+			m.clock.Advance(refusedForget)
+			futures = m.claim(w)
+			require.Len(t, futures, 1, "and one that could not looks again in time")
+			m.finish(w, futures)
+			require.NoError(t, w.Leave(m.ctx))
+			require.NoError(t, newer.Leave(m.ctx))
+			m.checkNewer(0)
+		})
+	}
+}
+
+// TestNewerFuturesOfADeadWorker are kept for a newer version's reaper, while the
+// others go back at once.
+func TestNewerFuturesOfADeadWorker(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*mixed, *Registration){
+		"reaped": func(m *mixed, w *Registration) {
+			members, err := m.c.Workers(m.ctx)
+			require.NoError(m.t, err)
+			dead, err := m.c.DeclareDead(m.ctx, w.ID(), members[0].Beat)
+			require.NoError(m.t, err)
+			require.True(m.t, dead)
+			n, err := m.c.ReapClaims(m.ctx, w.ID())
+			require.NoError(m.t, err)
+			require.Equal(m.t, 4, n)
+		},
+		"left": func(m *mixed, w *Registration) { require.NoError(m.t, w.Leave(m.ctx)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMixed(t)
+			ids := m.submit(5, nil)
+			w := m.worker("a")
+			require.Len(t, m.claim(w), 5)
+			restore := m.replace(m.c.keys.state(ids[1], stateAttempts), newerRecord)
+			end(m, w)
+			m.checkNewer(1)
+			counts, err := m.c.Counts(m.ctx)
+			require.NoError(t, err)
+			require.EqualValues(t, 4, counts.Total(Ready))
+			require.EqualValues(t, 1, counts.Total(Claimed))
+			n, err := m.c.ReapClaims(m.ctx, w.ID())
+			require.NoError(t, err)
+			require.Zero(t, n)
+			restore()
+			n, err = m.c.ReapClaims(m.ctx, w.ID())
+			require.NoError(t, err)
+			require.Equal(t, 1, n)
+			members, err := m.c.Workers(m.ctx)
+			require.NoError(t, err)
+			require.Empty(t, members)
+			m.checkNewer(0)
+		})
+	}
+}
+
+// TestNewerDelayedFuturesStopNobody has more of them at the head of the list
+// than one transaction takes.
+func TestNewerDelayedFuturesStopNobody(t *testing.T) {
+	t.Parallel()
+	m := newMixed(t)
+	newer := m.submit(2*janitorBatch+5, func(s *Submission) { s.NotBefore = m.c.Now().Add(time.Second) })
+	others := m.submit(janitorBatch+5, func(s *Submission) { s.NotBefore = m.c.Now().Add(2 * time.Second) })
+	late := m.submit(1, func(s *Submission) { s.NotBefore = m.c.Now().Add(time.Hour) })
+	var restore []func()
+	for _, id := range newer {
+		restore = append(restore, m.replace(m.c.keys.spec(id), newerRecord))
+	}
+	restore = append(restore, m.replace(tuple.AppendString(m.c.keys.delayedOf(0), "no time"), []byte{}))
+	m.clock.Advance(time.Minute)
+	promoted := 0
+	for range 4 {
+		n, next, err := m.c.PromoteDue(m.ctx, 0)
+		require.NoError(t, err)
+		require.LessOrEqual(t, n, janitorBatch)
+		if promoted += n; promoted == len(others) {
+			require.Equal(t, m.c.Now().Add(time.Hour-time.Minute), next)
+			break
+		}
+	}
+	require.Equal(t, len(others), promoted)
+	for _, id := range others {
+		row, err := m.c.Get(m.ctx, id)
+		require.NoError(t, err)
+		require.Equal(t, Ready, row.State())
+	}
+	for _, r := range restore {
+		r()
+	}
+	for range 4 {
+		n, _, err := m.c.PromoteDue(m.ctx, 0)
+		require.NoError(t, err)
+		promoted += n
+	}
+	require.Equal(t, len(others)+len(newer), promoted)
+	row, err := m.c.Get(m.ctx, late[0])
+	require.NoError(t, err)
+	require.Equal(t, Delayed, row.State())
+	m.checkNewer(0)
+}
+
+func TestNewerDoneEntryStopsNobody(t *testing.T) {
+	t.Parallel()
+	m := newMixed(t)
+	w := m.worker("")
+	first := m.submit(1, nil)
+	m.finish(w, m.claim(w))
+	page, err := m.db.Begin(kv.Options{}).GetRange(kv.Prefix(m.c.keys.doneOf(0)), kv.RangeOptions{}).Wait(m.ctx)
+	require.NoError(t, err)
+	require.Len(t, page.Items, 1)
+	restore := m.replace(page.Items[0].Key, newerRecord)
+	second := m.submit(1, nil)
+	m.finish(w, m.claim(w))
+	m.clock.Advance(m.c.config.Retention)
+	removed, progress, _, err := m.c.ExpireDone(m.ctx, 0)
+	require.NoError(t, err)
+	require.True(t, progress)
+	require.Equal(t, 1, removed)
+	_, err = m.c.Get(m.ctx, second[0])
+	require.ErrorIs(t, err, ErrNotFound)
+	_, err = m.c.Get(m.ctx, first[0])
+	require.NoError(t, err)
+	restore()
+	removed, _, _, err = m.c.ExpireDone(m.ctx, 0)
+	require.NoError(t, err)
+	require.Equal(t, 1, removed)
+	m.checkNewer(0)
+}
+
+// TestNewerWorkersStopNobody has the records of a worker that can't be read.
+func TestNewerWorkersStopNobody(t *testing.T) {
+	t.Parallel()
+	m := newMixed(t)
+	newer, other := m.worker("a"), m.worker("b")
+	ids := m.submit(3, nil)
+	require.Len(t, m.claim(newer), 3)
+	m.replace(m.c.keys.worker(newer.ID(), workerAlive), newerRecord)
+	m.replace(m.c.keys.worker(newer.ID(), workerHeartbeat), newerRecord)
+	members, err := m.c.Workers(m.ctx)
+	require.NoError(t, err)
+	require.Len(t, members, 2)
+	require.Contains(t, members[0].Unreadable, "newer version")
+	require.True(t, members[0].Alive)
+	require.Empty(t, members[1].Unreadable)
+	e, err := m.c.Explain(m.ctx, ids[0])
+	require.NoError(t, err)
+	require.Equal(t, ReasonClaimed, e.Reason)
+	m.checkNewer(2)
+	dead, err := m.c.DeclareDead(m.ctx, newer.ID(), members[0].Beat)
+	require.NoError(t, err)
+	require.True(t, dead)
+	n, err := m.c.ReapClaims(m.ctx, newer.ID())
+	require.NoError(t, err)
+	require.Equal(t, 3, n)
+	m.finish(other, m.claim(other))
+	m.checkNewer(0)
+}
+
+// TestVanishedWorkerTakesOneHint has one that vanished while it was idle beside
+// one that lives: of two hints across processes, one at most is lost.
+func TestVanishedWorkerTakesOneHint(t *testing.T) {
+	t.Parallel()
+	m := newMixed(t)
+	idle := func(id WorkerID) kv.Watch {
+		watch, err := m.worker(id).GoIdle(m.ctx, ClaimRequest{Free: Resources{Slots: 9}})
+		require.NoError(t, err)
+		require.NotNil(t, watch)
+		return watch
+	}
+	vanished, alive := idle("a"), idle("b")
+	defer vanished.Cancel()
+	defer alive.Cancel()
+	m.submit(1, nil)
+	m.submit(1, nil)
+	<-alive.Done()
+	require.NoError(t, alive.Err())
+	page, err := m.db.Begin(kv.Options{}).GetRange(kv.Prefix(m.c.keys.idleQueue(DefaultQueue)), kv.RangeOptions{}).
+		Wait(m.ctx)
+	require.NoError(t, err)
+	require.Empty(t, page.Items)
+	m.checkNewer(0)
+}

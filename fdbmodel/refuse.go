@@ -1,0 +1,154 @@
+package fdbmodel
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// Bounds of what a worker remembers of futures that it can't read.
+const (
+	maxRefused    = 10_000
+	refusedForget = time.Minute // then it looks at them again
+)
+
+// refused are futures that a worker can't read and does not claim again. It
+// belongs to whom the scanner belongs to.
+type refused struct {
+	ids   map[ID]struct{}
+	until time.Time
+}
+
+func (f *refused) add(id ID, now time.Time) {
+	f.forget(now)
+	if f.ids == nil {
+		f.ids, f.until = map[ID]struct{}{}, now.Add(refusedForget)
+	}
+	if len(f.ids) < maxRefused {
+		f.ids[id] = struct{}{}
+	}
+}
+
+func (f *refused) forget(now time.Time) {
+	if f.ids != nil && !now.Before(f.until) {
+		f.ids = nil
+	}
+}
+
+func (f *refused) has(id ID) bool {
+	_, found := f.ids[id]
+	return found
+}
+
+// refuse gives back the futures of a claim whose records can't be read, so that
+// a worker of a newer version can claim them, and returns the others.
+func (r *Registration) refuse(ctx context.Context, token Token, futures []ClaimedFuture, taken []readyEntry,
+) ([]ClaimedFuture, []readyEntry, error) {
+	var unreadable []readyEntry
+	for i := range futures {
+		// An entry without a key was found again after an unknown commit.
+		if isUnreadable(futures[i].Err) && taken[i].key != nil {
+			unreadable = append(unreadable, taken[i])
+		}
+	}
+	if len(unreadable) == 0 {
+		return futures, taken, nil
+	}
+	undone, err := r.undoClaim(ctx, token, unreadable)
+	if err != nil {
+		return nil, nil, err
+	}
+	now := r.cluster.clock.Now()
+	for id := range undone {
+		r.scan.refused.add(id, now)
+	}
+	futures = slices.DeleteFunc(futures, func(f ClaimedFuture) bool { return undone[f.ID] })
+	taken = slices.DeleteFunc(taken, func(e readyEntry) bool { return undone[e.id] })
+	return futures, taken, nil
+}
+
+// undoClaim does the opposite of a claim, without a look at what it can't read.
+// It returns what the worker holds no more: not what somebody has asked to stop
+// meanwhile.
+func (r *Registration) undoClaim(ctx context.Context, token Token, entries []readyEntry) (map[ID]bool, error) {
+	keys := r.cluster.keys
+	listKey := keys.claims(r.info.ID, token.Sequence)
+	var undone map[ID]bool
+	_, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-refuse"}, func(tx kv.Attempt) error {
+		undone = map[ID]bool{}
+		alive := r.askAlive(tx)
+		list := tx.Get(listKey)
+		claims, cancels := make([]kv.Pending[[]byte], len(entries)), make([]kv.Pending[[]byte], len(entries))
+		for i := range entries {
+			claims[i] = tx.Get(keys.state(entries[i].id, stateClaim))
+			cancels[i] = tx.Get(keys.state(entries[i].id, stateCancel))
+		}
+		if err := r.checkAlive(ctx, alive); err != nil {
+			return err
+		}
+		w := r.cluster.changes(tx)
+		for i := range entries {
+			e := &entries[i]
+			held, asked, err := holds(ctx, keys.state(e.id, stateClaim), token, claims[i], cancels[i])
+			if err != nil {
+				return err
+			}
+			if held && asked {
+				continue
+			}
+			undone[e.id] = true
+			if !held {
+				continue // an attempt with an unknown result landed
+			}
+			tx.Clear(keys.state(e.id, stateClaim))
+			tx.Set(e.key, []byte(e.function))
+			w.count(e.id, e.class.queue, e.class.group, Claimed, -1)
+			w.count(e.id, e.class.queue, e.class.group, Ready, 1)
+		}
+		if err := shortenList(ctx, tx, listKey, list, undone); err != nil {
+			return err
+		}
+		return w.flush()
+	})
+	return undone, err
+}
+
+// holds tells whether the token holds a future, as far as can be read, and
+// whether somebody has asked to stop it.
+func holds(ctx context.Context, key []byte, token Token, claim, cancel kv.Pending[[]byte]) (held, asked bool, err error) {
+	request, err := cancel.Wait(ctx)
+	if err != nil {
+		return false, false, err
+	}
+	value, err := claim.Wait(ctx)
+	if err != nil || value == nil {
+		return false, request != nil, err
+	}
+	var present Claim
+	_, err = decodeStamped(key, value, &present)
+	return err == nil && present.Token == token, request != nil, nil
+}
+
+// shortenList takes futures out of a list of claims.
+func shortenList(ctx context.Context, tx kv.Tx, key []byte, list kv.Pending[[]byte], out map[ID]bool) error {
+	value, err := list.Wait(ctx)
+	if err != nil || value == nil || len(out) == 0 {
+		return err
+	}
+	var batch claimBatch
+	if err := decodeRecord(key, value, &batch); err != nil {
+		return err
+	}
+	ids := slices.DeleteFunc(unpackIDs(batch.IDs), func(id ID) bool { return out[id] })
+	if len(ids) == 0 {
+		tx.Clear(key)
+		return nil
+	}
+	shorter, err := encodeRecord(&claimBatch{IDs: packIDs(ids)})
+	if err == nil {
+		tx.Set(key, shorter)
+	}
+	return err
+}
