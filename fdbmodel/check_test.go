@@ -42,9 +42,6 @@ func populate(t *testing.T) *population {
 		Functions: []string{"go:f"}, Capacity: Resources{Slots: 9}, Address: "10.0.0.1:1",
 	})
 	require.NoError(t, err)
-	watch, err := p.worker.GoIdle(ctx, ClaimRequest{Free: Resources{Slots: 9}})
-	require.NoError(t, err)
-	watch.Cancel()
 	require.NoError(t, c.OpenMailbox("s").Refresh(ctx))
 	submit := func(args int) ID {
 		got, err := c.Submit(ctx, []Submission{{Spec: Spec{Function: "go:f", Session: "s"}, Args: make([]byte, args)}})
@@ -79,6 +76,9 @@ func populate(t *testing.T) *population {
 	p.ids[Delayed] = got[0].ID
 	p.ids[Ready] = submit(10)
 	p.middle = submit(5000)
+	watch, err := p.worker.GoIdle(ctx, ClaimRequest{Runs: func(string) bool { return false }})
+	require.NoError(t, err)
+	watch.Cancel()
 	require.Empty(t, p.check(t).Notes)
 	require.Empty(t, p.check(t).Problems)
 	return p

@@ -117,7 +117,8 @@ func (r *Registration) undoClaim(ctx context.Context, token Token, entries []rea
 
 // holds tells whether the token holds a future, as far as can be read, and
 // whether somebody has asked to stop it.
-func holds(ctx context.Context, key []byte, token Token, claim, cancel kv.Pending[[]byte]) (held, asked bool, err error) {
+func holds(ctx context.Context, key []byte, token Token, claim, cancel kv.Pending[[]byte],
+) (held, asked bool, err error) {
 	request, err := cancel.Wait(ctx)
 	if err != nil {
 		return false, false, err
