@@ -76,12 +76,18 @@ func populate(t *testing.T) *population {
 	p.ids[Delayed] = got[0].ID
 	p.ids[Ready] = submit(10)
 	p.middle = submit(5000)
-	watch, err := p.worker.GoIdle(ctx, ClaimRequest{Runs: func(string) bool { return false }})
-	require.NoError(t, err)
-	watch.Cancel()
+	p.goIdle(t)
 	require.Empty(t, p.check(t).Notes)
 	require.Empty(t, p.check(t).Problems)
 	return p
+}
+
+// goIdle puts the worker into the ring of the idle, as one that knows none of the
+// functions.
+func (p *population) goIdle(t *testing.T) {
+	watch, err := p.worker.GoIdle(context.Background(), ClaimRequest{Runs: func(string) bool { return false }})
+	require.NoError(t, err)
+	watch.Cancel()
 }
 
 func (p *population) check(t *testing.T) CheckReport {

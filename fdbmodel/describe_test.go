@@ -27,6 +27,7 @@ func (p *population) enrich(t *testing.T) {
 	_, _, err = p.c.Cancel(ctx, p.ids[Claimed], "not wanted")
 	require.NoError(t, err)
 	p.c.wakeRing(ctx, kv.NoVersion, DefaultQueue, 1)
+	p.goIdle(t)
 }
 
 func (p *population) items(t *testing.T) []kv.KeyValue {

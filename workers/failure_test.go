@@ -108,6 +108,9 @@ func TestTimeoutOfAFunctionThatHeedsIt(t *testing.T) {
 	require.Equal(t, fdbmodel.KindTimeout, row.Exception.Kind)
 	require.Contains(t, row.Exception.Message, "1m0s")
 	cause := <-causes
+	for errors.Is(cause, fdbmodel.ErrReaped) {
+		cause = <-causes // a slow machine reaps the living; then it ran again
+	}
 	require.ErrorIs(t, cause, ErrTimeout)
 	require.ErrorIs(t, cause, context.DeadlineExceeded)
 	b.await("a free slot", func() bool { return w.Stats().Free.Slots == 1 })

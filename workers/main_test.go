@@ -90,7 +90,7 @@ func (b *bed) row(id fdbmodel.ID) fdbmodel.Row {
 // awaitBound is when a test gives up waiting for something that must come.
 const awaitBound = 60 * time.Second
 
-// await looks until done, and moves a virtual clock meanwhile, a twentieth of a
+// await looks until done, and moves a virtual clock meanwhile, a fortieth of a
 // heartbeat at a time.
 func (b *bed) await(what string, done func() bool) {
 	b.t.Helper()
@@ -105,7 +105,7 @@ func (b *bed) await(what string, done func() bool) {
 		case <-tick.C:
 		}
 		if b.clock != nil {
-			b.clock.Advance(b.cluster.Config().Heartbeat / 20)
+			b.clock.Advance(b.cluster.Config().Heartbeat / 40)
 		}
 	}
 }
