@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -88,22 +87,16 @@ func (a *app) root() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.store, "store", fromEnv("FUTURA_STORE", "embedded:./.futura"),
+	flags.StringVar(&a.store, "store", "embedded:./.futura",
 		"the store: memory:, embedded:DIR, embedded:DIR?sync=off or fdb:CLUSTERFILE (FUTURA_STORE)")
-	flags.StringVar(&a.cluster, "cluster", fromEnv("FUTURA_CLUSTER", futures.DefaultCluster),
-		"the cluster (FUTURA_CLUSTER)")
+	flags.StringVar(&a.cluster, "cluster", futures.DefaultCluster, "the cluster (FUTURA_CLUSTER)")
 	flags.BoolVar(&a.json, "json", false, "print one JSON object or array")
+	flags.String(configFlag, "", "a file with settings (FUTURA_CONFIG; default: futura.yaml here, if there is one)")
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.configure(cmd) }
 	root.AddCommand(a.submitCommand(), a.awaitCommand(), a.getCommand(), a.listCommand(), a.explainCommand(),
 		a.cancelCommand(), a.retryCommand(), a.deleteCommand(), a.functionCommand(), a.workersCommand(), a.checkCommand(),
-		a.benchCommand(), a.demoCommand(), a.versionCommand())
+		a.benchCommand(), a.demoCommand(), a.devCommand(), a.workerCommand(), a.versionCommand())
 	return root
-}
-
-func fromEnv(name, otherwise string) string {
-	if v := os.Getenv(name); v != "" {
-		return v
-	}
-	return otherwise
 }
 
 // exactly makes a wrong number of arguments a usage error.
@@ -120,11 +113,8 @@ func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 
 // open opens the store and the cluster, and calls fn with a client.
 func (a *app) open(ctx context.Context, fn func(*futures.Client) error) (err error) {
-	db, err := kvopen.Open(ctx, a.store, kvopen.Options{})
+	db, err := a.openStore(ctx)
 	if err != nil {
-		if errors.Is(err, kv.ErrStoreInUse) {
-			return fmt.Errorf("%w: end the other process, or name another store with --store", err)
-		}
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
@@ -134,6 +124,18 @@ func (a *app) open(ctx context.Context, fn func(*futures.Client) error) (err err
 	}
 	defer func() { err = errors.Join(err, client.Close(context.WithoutCancel(ctx))) }()
 	return fn(client)
+}
+
+// openStore opens the store, through the process that serves it where that has
+// it.
+func (a *app) openStore(ctx context.Context) (kv.Database, error) {
+	db, err := kvopen.Open(ctx, a.store, kvopen.Options{})
+	if dir, ok := embeddedDir(a.store); ok && errors.Is(err, kv.ErrStoreInUse) {
+		if e, missing := readEndpoint(dir); missing == nil && e.Store != "" {
+			return kvopen.Open(ctx, e.Store, kvopen.Options{})
+		}
+	}
+	return db, a.explainInUse(err)
 }
 
 func (a *app) printJSON(v any) error {

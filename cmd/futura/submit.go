@@ -15,7 +15,6 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/futures"
-	"github.com/futura-run/futura/internal/modules"
 	"github.com/futura-run/futura/workers"
 	"github.com/futura-run/futura/workers/wasm"
 )
@@ -206,25 +205,9 @@ func (a *app) localWorker(ctx context.Context, c *futures.Client) (stop func() e
 		return func() error { return nil }, nil
 	}
 	log := slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelError}))
-	executor, err := wasm.New(ctx, wasm.Config{Logger: log})
+	w, err := startWorker(ctx, c.Cluster(), workers.Options{Logger: log, DrainTimeout: time.Second}, wasm.Config{})
 	if err != nil {
 		return nil, err
 	}
-	w, err := workers.New(c.Cluster(), workers.Options{
-		Modules: modules.Runner{Executor: executor}, Logger: log, DrainTimeout: time.Second,
-	})
-	if err != nil {
-		return nil, errors.Join(err, executor.Close(ctx))
-	}
-	running, cancel := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() { done <- w.Run(running) }()
-	return func() error {
-		cancel()
-		err := <-done
-		if errors.Is(err, context.Canceled) {
-			err = nil // it was stopped before it had begun
-		}
-		return errors.Join(err, executor.Close(context.WithoutCancel(ctx)))
-	}, nil
+	return w.stop, nil
 }

@@ -30,7 +30,8 @@ type Future struct {
 	SubmittedAt  time.Time          `json:"submitted_at"`
 	DueAt        *time.Time         `json:"due_at,omitempty" doc:"When a delayed future becomes ready"`
 	Attempt      int                `json:"attempt" doc:"The attempt that runs or ran last"`
-	Attempts     fdbmodel.Attempts  `json:"attempts"`
+	Failed       int                `json:"failed_attempts"`
+	Crashes      int                `json:"crashes" doc:"How often its worker died with it"`
 	Worker       fdbmodel.WorkerID  `json:"worker,omitempty" doc:"Who holds it, or realized it"`
 	Cancel       *CancelRequestView `json:"cancel,omitempty" doc:"Set if it was asked to stop"`
 	Failure      *Failure           `json:"failure,omitempty" doc:"The last failed attempt"`
@@ -107,7 +108,7 @@ func FutureOf(row *fdbmodel.Row) Future {
 		Priority: int(s.Priority), Argv: s.Argv, Env: s.Env, Codec: s.Codec, ArgsBytes: s.ArgsSize,
 		Requirements: Requirements{CPU: s.Requirements.CPU, RAM: s.Requirements.RAM, GPU: s.Requirements.GPU},
 		MaxRetries:   s.MaxRetries, TimeoutMS: s.Timeout.Milliseconds(), SubmittedAt: timeOf(s.SubmittedAt),
-		Attempt: row.Attempt(), Attempts: row.Attempts,
+		Attempt: row.Attempt(), Failed: row.Attempts.Failed, Crashes: row.Attempts.Crashes,
 	}
 	if row.State() == fdbmodel.Delayed {
 		due := timeOf(row.Attempts.Due)

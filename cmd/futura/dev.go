@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kvopen"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/workers"
+	"github.com/futura-run/futura/workers/wasm"
+)
+
+// What a cluster that dev makes has, so that a dead worker shows soon.
+const (
+	devHeartbeat = 500 * time.Millisecond
+	devDeadAfter = 2 * time.Second
+)
+
+// devFlags are what dev takes.
+type devFlags struct {
+	worker    workerFlags
+	listen    string
+	tokenFile string
+	cert, key string
+}
+
+func (a *app) devCommand() *cobra.Command {
+	var f devFlags
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Run a whole cluster in this process: store, HTTP and a worker",
+		Long: "dev opens the store, serves it over HTTP, and runs a worker for WASM functions, until Ctrl-C. Other futura\n" +
+			"commands that name the same store reach it through this process, and so do further workers. HTTP requests\n" +
+			"bear the token that dev writes into DIR/endpoint.json, which only you can read, or that of --token-file.",
+		Example: "  futura dev\n  futura dev --listen 127.0.0.1:9000 --slots 16\n" +
+			"  futura dev --store fdb:fdb.cluster --token-file token",
+		Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.dev(cmd.Context(), &f) },
+	}
+	flags := cmd.Flags()
+	f.worker.add(flags)
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:7420", "where HTTP is served; port 0 takes a free one")
+	flags.StringVar(&f.tokenFile, "token-file", "", "a file with the token of HTTP requests (default: a new token)")
+	flags.StringVar(&f.cert, "tls-cert", "", "a file with the certificate of HTTPS, and of what signed it")
+	flags.StringVar(&f.key, "tls-key", "", "a file with the certificate's key")
+	return cmd
+}
+
+func (a *app) dev(ctx context.Context, f *devFlags) error {
+	log := a.logger(f.worker.verbose)
+	f.worker.options.Logger = log
+	token, err := f.token()
+	if err != nil {
+		return err
+	}
+	certificate, err := f.certificate()
+	if err != nil {
+		return err
+	}
+	db, err := kvopen.Open(ctx, a.store, kvopen.Options{Logger: log})
+	if err != nil {
+		return a.explainInUse(err)
+	}
+	client, err := futures.New(ctx, db, futures.Options{
+		Cluster: a.cluster, Logger: log, Config: fdbmodel.Config{Heartbeat: devHeartbeat, DeadAfter: devDeadAfter},
+	})
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
+	n := &node{app: a, db: db, client: client, log: log, token: token, tls: certificate, listen: f.listen}
+	err = n.run(ctx, &f.worker)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return errors.Join(err, client.Close(closing), db.Close())
+}
+
+// token returns the token of the file, or a new one.
+func (f *devFlags) token() (string, error) {
+	if f.tokenFile == "" {
+		random := make([]byte, 32)
+		_, _ = rand.Read(random) // it never fails
+		return hex.EncodeToString(random), nil
+	}
+	content, err := os.ReadFile(f.tokenFile)
+	if err != nil {
+		return "", usageError{err}
+	}
+	token := strings.TrimSpace(string(content))
+	if len(token) < minToken || strings.ContainsAny(token, " \t\r\n") {
+		return "", usageError{fmt.Errorf("%s: a token is one word of at least %d characters", f.tokenFile, minToken)}
+	}
+	return token, nil
+}
+
+// minToken is the shortest token that counts as a secret.
+const minToken = 16
+
+func (f *devFlags) certificate() (*tls.Config, error) {
+	if f.cert == "" && f.key == "" {
+		return nil, nil
+	}
+	if f.cert == "" || f.key == "" {
+		return nil, usageError{errors.New("--tls-cert and --tls-key belong together")}
+	}
+	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+}
+
+// explainInUse says who has the store.
+func (a *app) explainInUse(err error) error {
+	dir, ok := embeddedDir(a.store)
+	if !ok || !errors.Is(err, kv.ErrStoreInUse) {
+		return err
+	}
+	if e, missing := readEndpoint(dir); missing == nil {
+		return fmt.Errorf("%w: process %d serves it at %s: end that one, or name another store with --store",
+			err, e.PID, e.URL)
+	}
+	return fmt.Errorf("%w: end the other process, or name another store with --store", err)
+}
+
+// startWorker runs the worker of dev. Compiled modules stay with the store.
+func (n *node) startWorker(ctx context.Context, f *workerFlags) (*running, error) {
+	if dir, ok := embeddedDir(n.app.store); ok && f.cache == "" {
+		// Modules are compiled in processes that work elsewhere.
+		cache, err := filepath.Abs(filepath.Join(dir, "modules"))
+		if err != nil {
+			return nil, err
+		}
+		f.cache = cache
+	}
+	if f.options.Name == "" {
+		f.options.Name = "dev"
+	}
+	return startWorker(ctx, n.client.Cluster(), f.options, wasm.Config{CacheDir: f.cache, MemoryLimit: f.memory})
+}
+
+// collectors are the metrics beside the cluster's.
+func (n *node) collectors(w *running) []prometheus.Collector {
+	all := []prometheus.Collector{workers.NewCollector(w.Worker)}
+	if s, ok := n.db.(storeStats); ok {
+		all = append(all, newStoreCollector(s))
+	}
+	return all
+}

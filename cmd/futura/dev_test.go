@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// lockedBuffer takes what several goroutines write.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// startDev runs dev until stop, which returns its exit code.
+func startDev(t *testing.T, args ...string) (e endpoint, log *lockedBuffer, stop func() int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	in, out := io.Pipe()
+	log = &lockedBuffer{}
+	code := make(chan int, 1)
+	go func() {
+		c := run(ctx, append([]string{"dev", "--listen", "127.0.0.1:0", "--json"}, args...), strings.NewReader(""), out, log)
+		code <- c
+		_ = out.CloseWithError(io.ErrUnexpectedEOF)
+	}()
+	require.NoError(t, json.NewDecoder(in).Decode(&e), "%s", log)
+	stop = sync.OnceValue(func() int { cancel(); return <-code })
+	t.Cleanup(func() { stop() })
+	return e, log, stop
+}
+
+func ask(t *testing.T, e *endpoint, method, path, token, body string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, e.URL+path, strings.NewReader(body))
+	require.NoError(t, err)
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/json")
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(r)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response.StatusCode, string(content)
+}
+
+func TestDevServesAndStops(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "store")
+	e, log, stop := startDev(t, "--store", "embedded:"+dir)
+	file := filepath.Join(dir, endpointFile)
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Zero(t, info.Mode().Perm()&0o077, "others may not read the token")
+	stored, err := readEndpoint(dir)
+	require.NoError(t, err)
+	require.Equal(t, e, stored)
+	require.Len(t, e.Token, 64)
+
+	status, text := ask(t, &e, "POST", "/api/v1/futures", e.Token, `{"function":"go:none"}`)
+	require.Equal(t, http.StatusCreated, status, text)
+	status, _ = ask(t, &e, "GET", "/api/v1/futures", "wrong", "")
+	require.Equal(t, http.StatusUnauthorized, status)
+	status, text = ask(t, &e, "GET", "/metrics", e.Token, "")
+	require.Equal(t, http.StatusOK, status)
+	for _, name := range []string{"futura_store_syncs_total", "futura_worker_claims_total", "futura_futures{"} {
+		require.Contains(t, text, name)
+	}
+	status, text = ask(t, &e, "GET", "/api/v1/workers", e.Token, "")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, text, `"name":"dev"`)
+
+	require.Zero(t, stop(), "%s", log)
+	require.NotContains(t, log.String(), e.Token)
+	require.NoFileExists(t, file)
+	s := &shell{t, "embedded:" + dir}
+	require.Contains(t, s.ok("check"), "0 problems")
+	require.Contains(t, s.ok("list"), "go:none")
+}
+
+func TestDevMistakes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	short := filepath.Join(dir, "short")
+	require.NoError(t, os.WriteFile(short, []byte("secret\n"), 0o600))
+	s := &shell{t, "memory:"}
+	for _, c := range []struct {
+		says string
+		args []string
+	}{
+		{"at least 16", []string{"--token-file", short}},
+		{"no such file", []string{"--token-file", filepath.Join(dir, "none")}},
+		{"belong together", []string{"--tls-cert", short}},
+		{"PEM", []string{"--tls-cert", short, "--tls-key", short}},
+		{"--listen", []string{"--listen", "127.0.0.1:99999"}},
+		{"slots", []string{"--slots", "-1"}},
+	} {
+		_, e := s.run(exitUsage, "", append([]string{"dev", "--listen", "127.0.0.1:0"}, c.args...)...)
+		require.Contains(t, e, c.says)
+	}
+	token := filepath.Join(dir, "token")
+	require.NoError(t, os.WriteFile(token, []byte("0123456789abcdef\n"), 0o600))
+	e, _, _ := startDev(t, "--store", "memory:", "--token-file", token)
+	require.Equal(t, "0123456789abcdef", e.Token)
+	_, text := s.run(exitUsage, "", "dev", "--listen", strings.TrimPrefix(e.URL, "http://"))
+	require.Contains(t, text, "127.0.0.1:0 for a free port")
+}
+
+func TestSecondDevIsToldOfTheFirst(t *testing.T) {
+	t.Parallel()
+	store := "embedded:" + filepath.Join(t.TempDir(), "store")
+	first, _, _ := startDev(t, "--store", store)
+	s := &shell{t, store}
+	_, e := s.run(exitStore, "", "dev", "--listen", "127.0.0.1:0")
+	require.Contains(t, e, first.URL)
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// endpointFile lies in the directory of a store that a process serves.
+const endpointFile = "endpoint.json"
+
+// endpoint tells other processes of the same user how to reach the one that has
+// the store open.
+type endpoint struct {
+	URL   string `json:"url"`
+	Token string `json:"token"`
+	PID   int    `json:"pid"`
+	// Store is the name under which the store can be opened.
+	Store string `json:"store"`
+}
+
+// embeddedDir returns the directory of an embedded store's name.
+func embeddedDir(store string) (dir string, ok bool) {
+	dir, ok = strings.CutPrefix(store, "embedded:")
+	dir, _, _ = strings.Cut(dir, "?")
+	return dir, ok
+}
+
+// write puts the endpoint where processes of this user, and nobody else, find
+// it. A reader sees it whole or not at all.
+func (e *endpoint) write(dir string) error {
+	content, err := json.MarshalIndent(e, "", "  ")
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, endpointFile+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(content, '\n'))
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), filepath.Join(dir, endpointFile))
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(f.Name()))
+	}
+	return err
+}
+
+// readEndpoint returns the endpoint of the process that serves a directory's
+// store, and fs.ErrNotExist if there is none.
+func readEndpoint(dir string) (endpoint, error) {
+	var e endpoint
+	content, err := os.ReadFile(filepath.Join(dir, endpointFile))
+	if err != nil {
+		return e, err
+	}
+	if err := json.Unmarshal(content, &e); err != nil {
+		return e, fmt.Errorf("%s: %w", filepath.Join(dir, endpointFile), err)
+	}
+	return e, nil
+}
+
+// removeEndpoint takes the endpoint away, unless another process has replaced
+// it.
+func removeEndpoint(dir string) error {
+	e, err := readEndpoint(dir)
+	if err == nil && e.PID == os.Getpid() {
+		err = os.Remove(filepath.Join(dir, endpointFile))
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

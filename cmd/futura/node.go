@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi"
+)
+
+// Bounds of HTTP connections. A request may wait for a minute before it is
+// answered.
+const (
+	headerTime  = 10 * time.Second
+	idleTime    = 2 * time.Minute
+	headerBytes = 64 << 10
+	stopTime    = 10 * time.Second
+)
+
+// node is a process that serves a store.
+type node struct {
+	app    *app
+	db     kv.Database
+	client *futures.Client
+	log    *slog.Logger
+	token  string
+	tls    *tls.Config
+	listen string
+}
+
+// run serves until ctx ends or a part fails.
+func (n *node) run(ctx context.Context, f *workerFlags) error {
+	listener, err := net.Listen("tcp", n.listen)
+	if err != nil {
+		return usageError{fmt.Errorf("%w: name another address with --listen, or 127.0.0.1:0 for a free port", err)}
+	}
+	w, err := n.startWorker(ctx, f)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	server, served := n.serve(listener, w)
+	d, err := n.openDoor(ctx)
+	if err == nil {
+		err = n.announce(listener, d)
+	}
+	if err == nil {
+		select {
+		case <-ctx.Done():
+			n.log.Info("stopping", "running", w.Stats().Running, "at most", f.options.DrainTimeout)
+		case <-w.done:
+		case err = <-served:
+		case err = <-d.failed:
+		}
+	}
+	// Requests are answered while the worker drains, those that wait at once.
+	server.stopping()
+	err = errors.Join(err, w.stop())
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+	defer cancel()
+	return errors.Join(err, server.Shutdown(stopping), d.close(), n.leave())
+}
+
+// leave takes away what announce left for others.
+func (n *node) leave() error {
+	if dir, ok := embeddedDir(n.app.store); ok {
+		return removeEndpoint(dir)
+	}
+	return nil
+}
+
+// httpServer is the server and what ends the waiting of its requests.
+type httpServer struct {
+	*http.Server
+	stopping context.CancelFunc
+}
+
+// serve answers HTTP requests. An error that ends it comes from served.
+func (n *node) serve(listener net.Listener, w *running) (*httpServer, <-chan error) {
+	waiting, stopping := context.WithCancel(context.Background())
+	server := &http.Server{
+		Handler: httpapi.Handler(n.client, httpapi.Options{
+			Token: n.token, Hosts: hostsOf(listener.Addr()), CheckModule: w.executor.Check,
+			Collectors: n.collectors(w), Stopping: waiting.Done(), Version: version, Logger: n.log,
+		}),
+		ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes, TLSConfig: n.tls,
+		ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() {
+		var err error
+		if n.tls != nil {
+			err = server.ServeTLS(listener, "", "")
+		} else {
+			err = server.Serve(listener)
+		}
+		if !errors.Is(err, http.ErrServerClosed) {
+			served <- err
+		}
+	}()
+	return &httpServer{server, stopping}, served
+}
+
+// hostsOf are the names that requests to a loopback address may use. Elsewhere
+// the server does not know its names.
+func hostsOf(addr net.Addr) []string {
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
+		return []string{"localhost", "127.0.0.1", "::1", tcp.IP.String()}
+	}
+	return nil
+}
+
+// announce tells where everything is, to people and to other processes.
+func (n *node) announce(listener net.Listener, d *door) error {
+	scheme := "http"
+	if n.tls != nil {
+		scheme = "https"
+	}
+	e := endpoint{URL: scheme + "://" + listener.Addr().String(), Token: n.token, PID: os.Getpid(), Store: d.store}
+	where := ""
+	if dir, ok := embeddedDir(n.app.store); ok {
+		if err := e.write(dir); err != nil {
+			return err
+		}
+		where = filepath.Join(dir, endpointFile)
+	}
+	if tcp, ok := listener.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && n.tls == nil {
+		n.log.Warn("HTTP without TLS beyond this machine: tokens and data can be read on the way; use --tls-cert",
+			"listen", listener.Addr())
+	}
+	if n.app.json {
+		return n.app.printJSON(&e)
+	}
+	return n.print(&e, where)
+}
+
+func (n *node) print(e *endpoint, where string) error {
+	token := "in " + where
+	if where == "" {
+		token = n.token
+	}
+	lines := [][]string{
+		{"  store", n.app.store}, {"  cluster", n.app.cluster}, {"  http", e.URL}, {"  token", token},
+		{"  metrics", e.URL + "/metrics"}, {"  API", e.URL + "/openapi.json"},
+	}
+	fmt.Fprintln(n.app.out, "A cluster is running here; stop it with Ctrl-C.")
+	if err := table(n.app.out, lines); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(n.app.out, "Try, in another terminal:\n"+
+		"  futura function put FILE.wasm --alias NAME\n  futura submit wasm:NAME --args hello --wait")
+	return err
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/modules"
+	"github.com/futura-run/futura/workers"
+	"github.com/futura-run/futura/workers/wasm"
+)
+
+// workerFlags are what the commands with a worker take.
+type workerFlags struct {
+	options workers.Options
+	cache   string
+	memory  int64
+	verbose bool
+}
+
+func (f *workerFlags) add(flags *pflag.FlagSet) {
+	o := &f.options
+	flags.StringVar(&o.Name, "name", "", "the worker's name, for people")
+	flags.StringVar(&o.Address, "address", "",
+		"an address such as 10.0.0.1:7000: who starts there takes back what its predecessor held")
+	flags.StringSliceVar(&o.Queues, "queue", []string{fdbmodel.DefaultQueue}, "a queue to serve; may be repeated")
+	flags.IntVar(&o.Slots, "slots", 0, "how many futures run at a time (default: one for each core)")
+	flags.Int64Var(&o.CPU, "cpu", 0, "thousandths of a core that futures share (default: the machine's)")
+	flags.Int64Var(&o.RAM, "ram", 0, "bytes of memory that futures share (default: the machine's)")
+	flags.Int64Var(&o.GPU, "gpu", 0, "thousandths of a GPU that futures share")
+	flags.DurationVar(&o.DrainTimeout, "drain", 30*time.Second, "how long running futures may go on after Ctrl-C")
+	flags.StringVar(&f.cache, "module-cache", "", "a directory for compiled modules (default: a temporary one)")
+	flags.Int64Var(&f.memory, "module-memory", 0, "bytes of memory that a module may have (default: 256 MiB)")
+	flags.BoolVar(&f.verbose, "verbose", false, "log each request and each step")
+}
+
+// logger writes to standard error.
+func (a *app) logger(verbose bool) *slog.Logger {
+	level := slog.LevelInfo
+	if verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level}))
+}
+
+// running is a worker that runs, with the executor of its modules.
+type running struct {
+	*workers.Worker
+	executor *wasm.Executor
+	cancel   context.CancelFunc
+	// done is closed when the worker has ended, with err.
+	done chan struct{}
+	err  error
+}
+
+// startWorker runs a worker for WASM modules until stop is called.
+func startWorker(ctx context.Context, cluster *fdbmodel.Cluster, o workers.Options, c wasm.Config) (*running, error) {
+	c.Logger = o.Logger
+	executor, err := wasm.New(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	o.Modules = modules.Runner{Executor: executor}
+	w, err := workers.New(cluster, o)
+	if err != nil {
+		return nil, usageError{errors.Join(err, executor.Close(ctx))}
+	}
+	// The worker ends by stop, which lets it drain while the store is open.
+	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	r := &running{Worker: w, executor: executor, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		r.err = w.Run(working)
+		close(r.done)
+	}()
+	return r, nil
+}
+
+// stop lets the worker drain, and ends it.
+func (r *running) stop() error {
+	r.cancel()
+	<-r.done
+	err := r.err
+	if errors.Is(err, context.Canceled) {
+		err = nil // it was stopped before it had begun
+	}
+	closing, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	return errors.Join(err, r.executor.Close(closing))
+}
+
+func (a *app) workerCommand() *cobra.Command {
+	var f workerFlags
+	cmd := &cobra.Command{
+		Use:   "worker",
+		Short: "Run a worker for WASM functions until Ctrl-C",
+		Long: "worker claims futures of its queues and runs those of WASM functions. Any number may run, here and on\n" +
+			"other machines, where the store is FoundationDB's or a running dev's. Ctrl-C lets what runs come to its\n" +
+			"end and gives back the rest; a second one ends at once.",
+		Example: "  futura worker --store fdb:fdb.cluster --slots 8\n  futura worker --queue urgent --queue default",
+		Args:    exactly(0),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.worker(cmd.Context(), &f) },
+	}
+	f.add(cmd.Flags())
+	return cmd
+}
+
+func (a *app) worker(ctx context.Context, f *workerFlags) error {
+	f.options.Logger = a.logger(f.verbose)
+	return a.open(ctx, func(c *futures.Client) error {
+		w, err := startWorker(ctx, c.Cluster(), f.options, wasm.Config{CacheDir: f.cache, MemoryLimit: f.memory})
+		if err != nil {
+			return err
+		}
+		select {
+		case <-w.Ready():
+			if err = a.announceWorker(w, f); err != nil {
+				break
+			}
+			select {
+			case <-w.done:
+			case <-ctx.Done():
+			}
+		case <-w.done:
+		case <-ctx.Done():
+		}
+		return errors.Join(err, w.stop())
+	})
+}
+
+func (a *app) announceWorker(w *running, f *workerFlags) error {
+	if a.json {
+		return a.printJSON(map[string]any{"worker": w.ID(), "queues": f.options.Queues})
+	}
+	_, err := fmt.Fprintf(a.out, "worker %s serves %v; stop it with Ctrl-C\n", w.ID(), f.options.Queues)
+	return err
+}

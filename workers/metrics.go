@@ -1,0 +1,63 @@
+package workers
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// collector serves a worker's Stats as metrics.
+type collector struct {
+	worker *Worker
+	series []series
+}
+
+// series is one of the metrics.
+type series struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(*Stats) float64
+}
+
+// NewCollector returns the metrics of a worker, which count since it was made:
+// their names begin with futura_worker_, and the label worker is the worker's
+// name, or "worker" if it has none.
+func NewCollector(w *Worker) prometheus.Collector {
+	name := w.options.Name
+	if name == "" {
+		name = "worker"
+	}
+	c := &collector{worker: w}
+	add := func(kind prometheus.ValueType, metric, help string, value func(*Stats) float64) {
+		desc := prometheus.NewDesc("futura_worker_"+metric, help, nil, prometheus.Labels{"worker": name})
+		c.series = append(c.series, series{desc, kind, value})
+	}
+	count := func(metric, help string, value func(*Stats) int64) {
+		add(prometheus.CounterValue, metric, help, func(s *Stats) float64 { return float64(value(s)) })
+	}
+	count("claims_total", "Claim transactions that took something.", func(s *Stats) int64 { return s.Claims })
+	count("conflicts_total", "Claims that met another worker's.", func(s *Stats) int64 { return s.Conflicts })
+	count("realized_total", "Attempts that ended with a result.", func(s *Stats) int64 { return s.Ran })
+	count("failed_total", "Attempts that failed.", func(s *Stats) int64 { return s.Failed })
+	count("lost_total", "Ends that came too late to count.", func(s *Stats) int64 { return s.Lost })
+	count("put_back_total", "Futures that the worker could not run.", func(s *Stats) int64 { return s.PutBack })
+	count("relinquished_total", "Futures given back unrun or interrupted.",
+		func(s *Stats) int64 { return s.Relinquished })
+	count("reaped_total", "Futures that its janitor took back from the dead.",
+		func(s *Stats) int64 { return s.Reaped })
+	add(prometheus.GaugeValue, "running", "Functions that run.", func(s *Stats) float64 { return float64(s.Running) })
+	add(prometheus.GaugeValue, "waiting", "Claimed futures that wait for a slot.",
+		func(s *Stats) float64 { return float64(s.Waiting) })
+	return c
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, s := range c.series {
+		ch <- s.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	stats := c.worker.Stats()
+	for _, s := range c.series {
+		ch <- prometheus.MustNewConstMetric(s.desc, s.kind, s.value(&stats))
+	}
+}
