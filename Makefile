@@ -42,8 +42,9 @@ endif
 
 test-fdb: ## run the tests that need a FoundationDB server, on one that they start
 ifeq ($(FDB_FOUND),yes)
-	$(GO) vet -tags fdb $(FDB_PACKAGES) ./internal/fdbtest
+	$(GO) vet -tags fdb $(FDB_PACKAGES) ./internal/fdbtest ./cmd/futura
 	$(GO) test -tags fdb $(RACE) -short -timeout 10m $(FDB_PACKAGES)
+	$(GO) test -tags fdb $(RACE) -short -timeout 10m -run FoundationDB ./cmd/futura
 else
 	@if [ "$$FUTURA_REQUIRE_FDB" = 1 ]; then echo "FoundationDB is required and was not found"; exit 1; fi
 	@echo "SKIP: FoundationDB not found (fdbserver, fdbcli and libfdb_c 7.3); its tests did not run"
@@ -53,6 +54,7 @@ test-long: lint ## everything with fresh seeds, 200 kills, 10,000 programs; tens
 	FUTURA_LONG=1 $(GO) test $(RACE) -count=1 -timeout 60m -p 2 ./...
 ifeq ($(FDB_FOUND),yes)
 	FUTURA_LONG=1 $(GO) test -tags fdb $(RACE) -count=1 -timeout 60m $(FDB_PACKAGES)
+	FUTURA_LONG=1 $(GO) test -tags fdb $(RACE) -count=1 -timeout 60m -run FoundationDB ./cmd/futura
 else
 	@echo "SKIP: FoundationDB not found; its tests did not run"
 endif
