@@ -33,7 +33,7 @@ func lockDirectory(filesystem vfs.FS, path string) (directory, io.Closer, error)
 	case err == nil && !info.IsDir():
 		return d, nil, fmt.Errorf("embedded: %s is not a directory", d.path)
 	case errors.Is(err, fs.ErrNotExist):
-		if err := d.fs.MkdirAll(d.path, 0o755); err != nil {
+		if err := d.fs.MkdirAll(d.path, 0o700); err != nil {
 			return d, nil, fmt.Errorf("embedded: directory %s can't be made: %w", d.path, err)
 		}
 		if err := syncDir(d.fs, d.fs.PathDir(d.path)); err != nil {

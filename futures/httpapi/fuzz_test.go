@@ -1,0 +1,63 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi"
+)
+
+// FuzzRequests sends anything: every answer is JSON, none is a failure of the
+// server, and the cluster is whole afterwards.
+func FuzzRequests(f *testing.F) {
+	for _, seed := range []struct{ method, target, body string }{
+		{"POST", path, `{"function":"go:f","args":"x","key":"k","requirements":{"cpu_millis":1}}`},
+		{"POST", path, `{"function":"go:f","delay_ms":9223372036854775807,"not_before":"9999-12-31T00:00:00Z"}`},
+		{"POST", path, `{"function":"go:f","priority":1.5,"max_retries":-1,"env":{"A":"\u0000"},"argv":null}`},
+		{"POST", path + ":submit", `{"futures":[{"function":"go:f"},{"function":"go:f","id":"` + never + `"}]}`},
+		{"GET", path + "?limit=1&cursor=AAAAAAAAAAAAAAAAAAAAAAAA", ""},
+		{"GET", path + "/" + never + ":cancel", ""},
+		{"POST", path + "/" + never + ":cancel", `{"reason":"r"}`},
+		{"DELETE", path + "/%2e%2e", ""},
+		{"POST", "/api/v1/functions?alias=a", "\x00asm"},
+		{"GET", "/api/v1/cluster", "[]"},
+	} {
+		f.Add(seed.method, seed.target, seed.body)
+	}
+	db := embedded.OpenMemory(embedded.Options{})
+	f.Cleanup(func() { require.NoError(f, db.Close()) })
+	client, err := futures.New(context.Background(), db, futures.Options{})
+	require.NoError(f, err)
+	f.Cleanup(func() { require.NoError(f, client.Close(context.Background())) })
+	handler := httpapi.Handler(client, httpapi.Options{})
+	f.Fuzz(func(t *testing.T, method, target, body string) {
+		u, err := url.ParseRequestURI(target)
+		if err != nil || !strings.HasPrefix(u.Path, "/api/") || u.Query().Get("wait") != "" {
+			t.Skip()
+		}
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://localhost"+target, strings.NewReader(body))
+		if err != nil {
+			t.Skip()
+		}
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		require.Less(t, w.Code, http.StatusInternalServerError, "%s %s %q: %s", method, target, body, w.Body)
+		if w.Body.Len() > 0 && w.Code != http.StatusMovedPermanently && w.Code != http.StatusTemporaryRedirect {
+			require.True(t, json.Valid(w.Body.Bytes()), "%s", w.Body)
+		}
+		report, err := client.Cluster().Check(t.Context(), fdbmodel.CheckOptions{})
+		require.NoError(t, err)
+		require.Empty(t, report.Problems)
+	})
+}
