@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +17,8 @@ import (
 // ErrBadName is returned when a text does not name a store.
 var ErrBadName = errors.New("kvopen: not the name of a store")
 
-const usage = "use memory:, embedded:DIR, embedded:DIR?sync=off or fdb:CLUSTERFILE"
+const usage = "use memory:, embedded:DIR, embedded:DIR?sync=off, remote:unix:PATH, remote:tcp:HOST:PORT " +
+	"or fdb:CLUSTERFILE"
 
 // Options of Open. The zero value is ready to use.
 type Options struct {
@@ -24,14 +26,14 @@ type Options struct {
 	// Defaults to none.
 	Logger *slog.Logger
 	// ConnectTimeout is how long to wait for the first answer of a FoundationDB
-	// cluster. Defaults to 5 s.
+	// cluster or of a serving process. Defaults to 5 s.
 	ConnectTimeout time.Duration
 }
 
 // Open opens the store that name names. It returns ErrBadName if name is none,
 // kv.ErrNotBuilt if this binary has no driver for it, and otherwise the errors
-// of the store: kv.ErrStoreInUse and kv.ErrCorrupt of an embedded one,
-// kv.ErrUnavailable of a cluster that does not answer.
+// of the store: kv.ErrStoreInUse and kv.ErrCorrupt of an embedded one, those of
+// remote.Open, kv.ErrUnavailable of a cluster that does not answer.
 func Open(ctx context.Context, name string, o Options) (kv.Database, error) {
 	parsed, err := parse(name)
 	if err != nil {
@@ -46,6 +48,8 @@ func Open(ctx context.Context, name string, o Options) (kv.Database, error) {
 			return nil, fmt.Errorf("kvopen: %s: %w", name, err)
 		}
 		return store, nil
+	case schemeRemote:
+		return openRemote(ctx, parsed.remote, o)
 	default:
 		return openFDB(ctx, parsed.path, o)
 	}
@@ -55,6 +59,7 @@ const (
 	schemeMemory   = "memory"
 	schemeEmbedded = "embedded"
 	schemeFDB      = "fdb"
+	schemeRemote   = "remote"
 )
 
 // storeName is a store's name taken apart.
@@ -62,6 +67,7 @@ type storeName struct {
 	scheme  string
 	path    string
 	syncOff bool
+	remote  remoteName
 }
 
 func parse(name string) (storeName, error) {
@@ -70,7 +76,7 @@ func parse(name string) (storeName, error) {
 	}
 	scheme, rest, found := strings.Cut(name, ":")
 	switch scheme {
-	case schemeMemory, schemeEmbedded, schemeFDB:
+	case schemeMemory, schemeEmbedded, schemeFDB, schemeRemote:
 		if !found {
 			return bad("a colon is missing behind " + scheme)
 		}
@@ -95,13 +101,38 @@ func parse(name string) (storeName, error) {
 		return bad(err.Error())
 	}
 	for parameter, values := range parameters {
-		if scheme != schemeEmbedded || parameter != "sync" {
+		if !slices.Contains(parametersOf(scheme), parameter) {
 			return bad(fmt.Sprintf("%s: has no parameter %q", scheme, parameter))
 		}
-		if len(values) != 1 || values[0] != "on" && values[0] != "off" {
+		if len(values) != 1 {
+			return bad(parameter + " stands there more than once")
+		}
+	}
+	switch scheme {
+	case schemeEmbedded:
+		sync := parameters.Get(parameterSync)
+		if parameters.Has(parameterSync) && sync != "on" && sync != "off" {
 			return bad("sync is on or off")
 		}
-		parsed.syncOff = values[0] == "off"
+		parsed.syncOff = sync == "off"
+	case schemeRemote:
+		if parsed.remote, err = parseRemote(path, parameters); err != nil {
+			return bad(err.Error())
+		}
 	}
 	return parsed, nil
+}
+
+// parameterSync is the one parameter of an embedded store.
+const parameterSync = "sync"
+
+// parametersOf returns the parameters that a kind of store has.
+func parametersOf(scheme string) []string {
+	switch scheme {
+	case schemeEmbedded:
+		return []string{parameterSync}
+	case schemeRemote:
+		return []string{parameterTokenFile, parameterCA, parameterTLS}
+	}
+	return nil
 }

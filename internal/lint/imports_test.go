@@ -55,7 +55,7 @@ func importTable() map[string]imports {
 	model := append(slices.Clone(store), "fdbmodel")
 	application := append(slices.Clone(model), "futures", "workers", "workers/...")
 	whole := append(slices.Clone(application), "futures/httpapi", "fdbmodel/kv/faultkv", "fdbmodel/embedded",
-		"fdbmodel/kvopen", "fdbmodel/fdbkv")
+		"fdbmodel/kvopen", "fdbmodel/fdbkv", "fdbmodel/remote")
 	return map[string]imports{
 		"internal/clock": {},
 		"internal/lint":  {},
@@ -65,7 +65,8 @@ func importTable() map[string]imports {
 		"fdbmodel/kv/faultkv": {ours: store},
 		"fdbmodel/embedded":   {ours: store, others: []string{pebble, btree}},
 		"fdbmodel/fdbkv":      {ours: store, others: []string{bindings}},
-		"fdbmodel/kvopen":     {ours: append(slices.Clone(store), "fdbmodel/embedded", "fdbmodel/fdbkv")},
+		"fdbmodel/remote":     {ours: store},
+		"fdbmodel/kvopen":     {ours: append(slices.Clone(store), "fdbmodel/embedded", "fdbmodel/fdbkv", "fdbmodel/remote")},
 		"fdbmodel":            {ours: store, others: []string{msgpack, uuid, cid, multihash}},
 
 		"futures":         {ours: model, others: []string{msgpack, uuid}},

@@ -23,6 +23,7 @@ func TestApplicationsLinkLittle(t *testing.T) {
 		"workers/wasm":      {wazero},
 		"fdbmodel/embedded": {pebble},
 		"fdbmodel/fdbkv":    {bindings},
+		"fdbmodel/remote":   nil,
 		"futures/httpapi":   {huma},
 	} {
 		if !slices.ContainsFunc(readGo(t), func(file goFile) bool { return file.dir() == name && !file.isTest() }) {

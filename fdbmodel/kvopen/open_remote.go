@@ -1,0 +1,87 @@
+package kvopen
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/remote"
+)
+
+// Parameters of a remote store's name.
+const (
+	parameterTokenFile = "token-file"
+	parameterCA        = "ca"
+	parameterTLS       = "tls"
+)
+
+// tokenVariable is the environment's variable that holds a remote store's token.
+const tokenVariable = "FUTURA_REMOTE_TOKEN"
+
+// remoteName is the name of a remote store taken apart.
+type remoteName struct {
+	address   remote.Address
+	tokenFile string
+	ca        string
+	tls       bool
+	plainText bool
+}
+
+// parseRemote reads what stands behind remote: and before the parameters.
+func parseRemote(path string, parameters url.Values) (remoteName, error) {
+	address, err := remote.ParseAddress(path)
+	if err != nil {
+		return remoteName{}, err
+	}
+	n := remoteName{address: address, tokenFile: parameters.Get(parameterTokenFile), ca: parameters.Get(parameterCA)}
+	switch parameters.Get(parameterTLS) {
+	case "":
+		n.tls = n.ca != ""
+	case "on":
+		n.tls = true
+	case "off":
+		n.plainText = true
+	default:
+		return remoteName{}, errors.New("tls is on or off")
+	}
+	if n.plainText && n.ca != "" {
+		return remoteName{}, errors.New("ca needs tls")
+	}
+	return n, nil
+}
+
+// openRemote connects to another process.
+func openRemote(ctx context.Context, n remoteName, o Options) (kv.Database, error) {
+	options := remote.Options{PlainText: n.plainText, DialTimeout: o.ConnectTimeout, Token: os.Getenv(tokenVariable)}
+	if n.tokenFile != "" {
+		token, err := os.ReadFile(n.tokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("kvopen: the token of %s: %w", n.address, err)
+		}
+		options.Token = strings.TrimSpace(string(token))
+	}
+	if n.tls {
+		options.TLS = &tls.Config{MinVersion: tls.VersionTLS13}
+	}
+	if n.ca != "" {
+		pem, err := os.ReadFile(n.ca)
+		if err != nil {
+			return nil, fmt.Errorf("kvopen: the certificate for %s: %w", n.address, err)
+		}
+		options.TLS.RootCAs = x509.NewCertPool()
+		if !options.TLS.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("kvopen: the certificate for %s: %s holds none", n.address, n.ca)
+		}
+	}
+	store, err := remote.Open(ctx, n.address, options)
+	if err != nil {
+		return nil, fmt.Errorf("kvopen: %w", err)
+	}
+	return store, nil
+}

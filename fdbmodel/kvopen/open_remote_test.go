@@ -1,0 +1,83 @@
+package kvopen_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kvopen"
+	"github.com/futura-run/futura/fdbmodel/remote"
+)
+
+// serve serves a store in memory until the end of the test.
+func serve(t *testing.T, l net.Listener, o remote.ServerOptions) {
+	store := embedded.OpenMemory(embedded.Options{})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- remote.Serve(ctx, l, store, o) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done)
+		require.NoError(t, store.Close())
+	})
+}
+
+func TestOpenRemoteSocket(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "fo")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	name := "remote:unix:" + filepath.Join(dir, "s")
+	_, err = kvopen.Open(t.Context(), name, kvopen.Options{})
+	require.ErrorIs(t, err, kv.ErrUnavailable)
+	require.ErrorContains(t, err, "nobody listens")
+
+	l, err := remote.ListenUnix(filepath.Join(dir, "s"))
+	require.NoError(t, err)
+	serve(t, l, remote.ServerOptions{})
+	first, err := kvopen.Open(t.Context(), name, kvopen.Options{})
+	require.NoError(t, err)
+	write(t, first)
+	require.NoError(t, first.Close())
+	second, err := kvopen.Open(t.Context(), name, kvopen.Options{})
+	require.NoError(t, err)
+	require.Equal(t, "value", read(t, second))
+	require.NoError(t, second.Close())
+}
+
+func TestOpenRemoteToken(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	serve(t, l, remote.ServerOptions{Token: "secret"})
+	name := "remote:tcp:" + l.Addr().String()
+	_, err = kvopen.Open(t.Context(), name, kvopen.Options{})
+	require.ErrorIs(t, err, remote.ErrBadToken)
+
+	t.Setenv("FUTURA_REMOTE_TOKEN", "secret")
+	db, err := kvopen.Open(t.Context(), name, kvopen.Options{})
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+
+	t.Setenv("FUTURA_REMOTE_TOKEN", "")
+	file := filepath.Join(t.TempDir(), "token")
+	_, err = kvopen.Open(t.Context(), name+"?token-file="+file, kvopen.Options{})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.NoError(t, os.WriteFile(file, []byte("secret\n"), 0o600))
+	db, err = kvopen.Open(t.Context(), name+"?token-file="+file, kvopen.Options{})
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+}
+
+func TestOpenRemoteRefusesPlainText(t *testing.T) {
+	t.Parallel()
+	_, err := kvopen.Open(t.Context(), "remote:tcp:192.0.2.1:1", kvopen.Options{})
+	require.ErrorIs(t, err, remote.ErrInsecure)
+	_, err = kvopen.Open(t.Context(), "remote:tcp:192.0.2.1:1?ca=missing", kvopen.Options{})
+	require.ErrorIs(t, err, os.ErrNotExist)
+}

@@ -1,0 +1,302 @@
+package remote
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// Options of Open. The zero value is right for a Unix socket.
+type Options struct {
+	// Token is what the server asks for. Defaults to none.
+	Token string
+
+	// TLS encrypts the connection. Defaults to none.
+	TLS *tls.Config
+
+	// PlainText allows TCP without TLS beyond this machine, where others can
+	// read the token and the store. Defaults to false.
+	PlainText bool
+
+	// DialTimeout bounds an attempt to connect, handshake included. Defaults to
+	// 5 s.
+	DialTimeout time.Duration
+
+	// PingInterval is how often the connection is looked after. A server that
+	// gives no sign of life for three of them counts as gone. Defaults to 3 s.
+	PingInterval time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	o.DialTimeout = orDefault(o.DialTimeout, 5*time.Second)
+	o.PingInterval = orDefault(o.PingInterval, 3*time.Second)
+	return o
+}
+
+// Database is a store that another process serves. It implements kv.Database
+// and kv.ConflictWaiter.
+type Database struct {
+	address Address
+	options Options
+	id      string
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	kick    chan struct{} // asks for an attempt to connect now
+
+	mu      sync.Mutex
+	closed  bool
+	link    *link    // nil while there is no connection
+	attempt *attempt // the next one, while there is no connection
+}
+
+// attempt is one try to connect.
+type attempt struct {
+	done chan struct{}
+	err  error
+}
+
+// Open connects to a server. It returns ErrBadAddress, ErrInsecure,
+// ErrBadToken, ErrBadVersion or ErrNotServer, kv.ErrUnavailable if nobody
+// answers in time, and ctx's error if that ends first.
+func Open(ctx context.Context, address Address, o Options) (*Database, error) {
+	if err := address.check(); err != nil {
+		return nil, err
+	}
+	if address.leavesMachine() && o.TLS == nil && !o.PlainText {
+		return nil, fmt.Errorf("%w: %s without TLS: the token and the store could be read on the way; "+
+			"give the server's certificate, or allow plain text", ErrInsecure, address)
+	}
+	random := make([]byte, 16)
+	if _, err := rand.Read(random); err != nil {
+		return nil, fmt.Errorf("remote: %w", err)
+	}
+	d := &Database{address: address, options: o.withDefaults(), id: hex.EncodeToString(random),
+		kick: make(chan struct{}, 1)}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	l, err := d.connect(ctx)
+	if err != nil {
+		d.cancel()
+		return nil, err
+	}
+	d.link = l
+	d.running.Go(d.keep)
+	return d, nil
+}
+
+// connect makes a connection and shakes hands.
+func (d *Database) connect(ctx context.Context) (*link, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.options.DialTimeout)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, d.address.Network, d.address.Target)
+	if err != nil {
+		return nil, d.unreachable(ctx, err)
+	}
+	if d.options.TLS != nil {
+		conn = tls.Client(conn, d.tlsConfig())
+	}
+	deadline, _ := ctx.Deadline()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	r := bufio.NewReaderSize(conn, readBuffer)
+	w, err := greet(conn, r, hello{version: protocolVersion, token: []byte(d.options.Token), id: d.id}, deadline)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, d.unreachable(ctx, err)
+	}
+	return newLink(d, conn, r, w), nil
+}
+
+// tlsConfig is the one of the options, with the server's name.
+func (d *Database) tlsConfig() *tls.Config {
+	c := d.options.TLS
+	if c.ServerName != "" || c.InsecureSkipVerify {
+		return c
+	}
+	c = c.Clone()
+	c.ServerName, _, _ = net.SplitHostPort(d.address.Target)
+	return c
+}
+
+// unreachable says what a failed attempt to connect means.
+func (d *Database) unreachable(ctx context.Context, err error) error {
+	var refused *tls.CertificateVerificationError
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return context.Canceled
+	case errors.Is(err, ErrBadToken), errors.Is(err, ErrBadVersion), errors.Is(err, ErrNotServer),
+		errors.As(err, &refused):
+		return fmt.Errorf("remote: %s: %w", d.address, err)
+	case errors.Is(err, kv.ErrUnavailable):
+		return fmt.Errorf("remote: %s: %w", d.address, err)
+	case isRefused(err), errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%w: nobody listens at %s: is the serving process running? %w", kv.ErrUnavailable, d.address, err)
+	}
+	return fmt.Errorf("%w: %s: %w", kv.ErrUnavailable, d.address, err)
+}
+
+// Waits between attempts to connect that nobody asked for.
+const (
+	reconnectMin = 20 * time.Millisecond
+	reconnectMax = time.Second
+)
+
+// keep connects again whenever the connection has broken, until Close.
+func (d *Database) keep() {
+	for {
+		d.mu.Lock()
+		l := d.link
+		d.mu.Unlock()
+		select {
+		case <-l.broken:
+		case <-d.ctx.Done():
+			return
+		}
+		d.mu.Lock()
+		if d.link == l {
+			d.detach()
+		}
+		d.mu.Unlock()
+		if !d.reconnect() {
+			return
+		}
+	}
+}
+
+// reconnect connects, and returns false when the database is closed before.
+func (d *Database) reconnect() bool {
+	for wait := reconnectMin; ; wait = min(2*wait, reconnectMax) {
+		l, err := d.connect(d.ctx)
+		d.mu.Lock()
+		if d.closed {
+			d.mu.Unlock()
+			if l != nil {
+				l.fail(kv.ErrClosed)
+			}
+			return false
+		}
+		last := d.attempt
+		last.err = err
+		close(last.done)
+		d.link, d.attempt = l, nil
+		if err != nil {
+			d.attempt = &attempt{done: make(chan struct{})}
+		}
+		d.mu.Unlock()
+		if err == nil {
+			return true
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-d.kick:
+		case <-d.ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// current returns the connection, or else the next attempt to make one.
+func (d *Database) current() (*link, *attempt, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, nil, kv.ErrClosed
+	}
+	if d.link != nil && d.link.isBroken() {
+		d.detach()
+	}
+	return d.link, d.attempt, nil
+}
+
+// detach forgets a broken connection.
+func (d *Database) detach() {
+	d.link, d.attempt = nil, &attempt{done: make(chan struct{})}
+}
+
+// acquire returns a connection, after one more attempt to connect if there is
+// none.
+func (d *Database) acquire(ctx context.Context) (*link, error) {
+	for {
+		l, next, err := d.current()
+		if l != nil || err != nil {
+			return l, err
+		}
+		select {
+		case d.kick <- struct{}{}:
+		default:
+		}
+		if err := d.await(ctx, next.done); err != nil {
+			return nil, err
+		}
+		if next.err != nil {
+			return nil, next.err
+		}
+	}
+}
+
+func (d *Database) await(ctx context.Context, what <-chan struct{}) error {
+	select {
+	case <-what:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-d.ctx.Done():
+		return kv.ErrClosed
+	}
+}
+
+// Begin implements kv.Database.
+func (d *Database) Begin(o kv.Options) kv.Tx { return &tx{db: d, options: o} }
+
+// Close implements kv.Database.
+func (d *Database) Close() error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil
+	}
+	d.closed = true
+	l := d.link
+	d.mu.Unlock()
+	d.cancel()
+	if l != nil {
+		l.leave()
+	}
+	d.running.Wait()
+	return nil
+}
+
+// conflictPause is the wait after a conflict whose other side may not be
+// visible yet.
+const conflictPause = 5 * time.Millisecond
+
+// WaitConflict implements kv.ConflictWaiter. The server has waited already
+// where its store can tell for what.
+func (d *Database) WaitConflict(ctx context.Context, conflicted kv.Tx) error {
+	if t, ok := conflicted.(*tx); ok && t.hasWaited() {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(conflictPause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-d.ctx.Done():
+		return kv.ErrClosed
+	}
+}

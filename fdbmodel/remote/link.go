@@ -1,0 +1,235 @@
+package remote
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// link is a connection as the client sees it. When it breaks, everything that
+// uses it ends, and the Database makes another.
+type link struct {
+	db      *Database
+	conn    net.Conn
+	out     outbox
+	opening string
+	frames  atomic.Uint64
+	broken  chan struct{}
+
+	mu        sync.Mutex
+	err       error // why it is broken
+	lastTx    uint64
+	txs       map[uint64]*exchange
+	lastWatch uint64
+	watches   map[uint64]*watch
+}
+
+func newLink(d *Database, conn net.Conn, r *bufio.Reader, w welcome) *link {
+	l := &link{db: d, conn: conn, opening: w.opening, broken: make(chan struct{}), txs: map[uint64]*exchange{},
+		watches: map[uint64]*watch{}}
+	l.out.init(conn, pingsToDeath*d.options.PingInterval)
+	d.running.Go(func() { l.read(r) })
+	d.running.Go(l.ping)
+	return l
+}
+
+func (l *link) isBroken() bool {
+	select {
+	case <-l.broken:
+		return true
+	default:
+		return false
+	}
+}
+
+// pingsToDeath is how many intervals a server may keep silent.
+const pingsToDeath = 3
+
+// ping asks for signs of life, and breaks the connection if none comes.
+func (l *link) ping() {
+	ticker := time.NewTicker(l.db.options.PingInterval)
+	defer ticker.Stop()
+	seen, silent := l.frames.Load(), 0
+	for {
+		select {
+		case <-l.broken:
+			return
+		case <-ticker.C:
+		}
+		if now := l.frames.Load(); now != seen {
+			seen, silent = now, 0
+		} else if silent++; silent > pingsToDeath {
+			l.fail(fmt.Errorf("%w: %s has given no sign of life for %v", kv.ErrUnavailable, l.db.address,
+				time.Duration(silent)*l.db.options.PingInterval))
+			return
+		}
+		// A write to a server that does not read blocks, and the next look must
+		// come all the same.
+		if silent <= 1 {
+			l.db.running.Go(func() { l.send(framePing, nil, nil) })
+		}
+	}
+}
+
+// send passes a frame on, and tells whether it was accepted. A failure breaks
+// the connection.
+func (l *link) send(kind byte, head, body []byte) bool {
+	err := l.out.send(kind, head, body)
+	if err != nil {
+		l.fail(l.lost(err))
+	}
+	return err == nil
+}
+
+func (l *link) lost(err error) error {
+	return fmt.Errorf("%w: the connection to %s was lost: %w", kv.ErrUnavailable, l.db.address, err)
+}
+
+// leave ends the connection for good.
+func (l *link) leave() {
+	if !l.isBroken() {
+		// Whoever goes need not wait for a server that does not read.
+		l.out.hurry(goodbyeTimeout)
+		_ = l.out.send(frameGoodbye, nil, nil)
+	}
+	l.fail(kv.ErrClosed)
+}
+
+// goodbyeTimeout bounds the last word to a server.
+const goodbyeTimeout = 100 * time.Millisecond
+
+// fail breaks the connection. The first reason stays.
+func (l *link) fail(err error) {
+	l.mu.Lock()
+	if l.err != nil {
+		l.mu.Unlock()
+		return
+	}
+	l.err = err
+	txs, watches := l.txs, l.watches
+	l.txs, l.watches = nil, nil
+	l.mu.Unlock()
+	close(l.broken)
+	_ = l.conn.Close()
+	l.out.fail(net.ErrClosed)
+	for _, x := range txs {
+		x.fail(err)
+	}
+	for _, w := range watches {
+		w.settle(err)
+	}
+}
+
+// add gives a transaction its number.
+func (l *link) add(x *exchange) (uint64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return 0, l.err
+	}
+	l.lastTx++
+	l.txs[l.lastTx] = x
+	return l.lastTx, nil
+}
+
+// drop forgets a transaction.
+func (l *link) drop(number uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.txs, number)
+}
+
+// addWatch gives a watch its number.
+func (l *link) addWatch(w *watch) (uint64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return 0, l.err
+	}
+	l.lastWatch++
+	l.watches[l.lastWatch] = w
+	return l.lastWatch, nil
+}
+
+func (l *link) dropWatch(id uint64) *watch {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := l.watches[id]
+	delete(l.watches, id)
+	return w
+}
+
+// read takes frames until the connection breaks.
+func (l *link) read(r *bufio.Reader) {
+	for {
+		kind, body, err := readFrame(r, maxAnswerFrame)
+		if err == nil {
+			l.frames.Add(1)
+			err = l.take(kind, body)
+		}
+		if err != nil {
+			l.fail(l.lost(err))
+			return
+		}
+	}
+}
+
+// take handles one frame. An error ends the connection.
+func (l *link) take(kind byte, body []byte) error {
+	d := &decoder{b: body}
+	switch kind {
+	case frameAnswers:
+		number := d.uvarint()
+		l.mu.Lock()
+		x := l.txs[number]
+		l.mu.Unlock()
+		if x == nil {
+			return d.err // the transaction was given up meanwhile
+		}
+		for d.more() {
+			x.answer(d)
+		}
+		return d.end()
+	case frameTxFailed:
+		number, err := d.uvarint(), d.error()
+		l.mu.Lock()
+		x := l.txs[number]
+		delete(l.txs, number)
+		l.mu.Unlock()
+		if x != nil && d.err == nil {
+			x.fail(err)
+		}
+		return d.end()
+	case frameWatchEnded:
+		w := l.dropWatch(d.uvarint())
+		var err error
+		if d.more() {
+			err = d.error()
+		}
+		if w != nil && d.err == nil {
+			w.settle(err)
+		}
+		return d.end()
+	case framePong:
+		return d.end()
+	}
+	return fmt.Errorf("%w: a frame of kind %d", errMalformed, kind)
+}
+
+// cancelTx tells the server that a transaction is over.
+func (l *link) cancelTx(number uint64) {
+	l.drop(number)
+	l.send(frameCancelTx, binary.AppendUvarint(nil, number), nil)
+}
+
+// cancelWatch tells the server that a watch of a committed transaction is not
+// wanted any more.
+func (l *link) cancelWatch(id uint64) {
+	l.send(frameCancelWatch, binary.AppendUvarint(nil, id), nil)
+}

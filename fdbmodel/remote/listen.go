@@ -1,0 +1,114 @@
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+const (
+	// maxSocketPath is the longest path of a Unix socket on every system, in
+	// bytes.
+	maxSocketPath = 103
+	// probeTimeout bounds the wait for whoever may listen at a socket already.
+	probeTimeout = time.Second
+)
+
+// ListenUnix makes a Unix socket at path that only its owner may use (mode
+// 0600). A socket that is there and that nobody answers on is replaced; if
+// somebody answers, or path is no socket, it returns kv.ErrStoreInUse or
+// ErrBadAddress. Closing the listener removes the socket.
+func ListenUnix(path string) (net.Listener, error) {
+	if err := checkSocketPath(path); err != nil {
+		return nil, err
+	}
+	if err := checkVacant(path); err != nil {
+		return nil, err
+	}
+	// The socket gets its mode where others can't reach it, and then its name.
+	private, err := os.MkdirTemp(filepath.Dir(path), ".s")
+	if err != nil {
+		return nil, fmt.Errorf("remote: listen at %s: %w", path, err)
+	}
+	defer os.Remove(private)
+	hidden := filepath.Join(private, "s")
+	if err := checkSocketPath(hidden); err != nil {
+		return nil, err
+	}
+	inner, err := net.ListenUnix("unix", &net.UnixAddr{Name: hidden, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("remote: listen at %s: %w", path, err)
+	}
+	inner.SetUnlinkOnClose(false)
+	err = os.Chmod(hidden, 0o600)
+	if err == nil {
+		err = os.Rename(hidden, path)
+	}
+	var made fs.FileInfo
+	if err == nil {
+		made, err = os.Lstat(path)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("remote: listen at %s: %w", path, err), inner.Close(), os.RemoveAll(private))
+	}
+	return &unixListener{UnixListener: inner, path: path, made: made}, nil
+}
+
+func checkSocketPath(path string) error {
+	if path == "" || len(path) > maxSocketPath {
+		return fmt.Errorf("%w: the socket's path %q has %d bytes, from 1 to %d are possible: use a shorter directory",
+			ErrBadAddress, path, len(path), maxSocketPath)
+	}
+	return nil
+}
+
+// checkVacant returns nil if there is nothing at path, or a socket that nobody
+// answers on.
+func checkVacant(path string) error {
+	found, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("remote: listen at %s: %w", path, err)
+	}
+	if found.Mode()&fs.ModeSocket == 0 {
+		return fmt.Errorf("%w: %s is there and is no socket", ErrBadAddress, path)
+	}
+	conn, err := net.DialTimeout("unix", path, probeTimeout)
+	if err == nil {
+		return errors.Join(fmt.Errorf("%w: somebody answers at %s", kv.ErrStoreInUse, path), conn.Close())
+	}
+	if !isRefused(err) {
+		return fmt.Errorf("remote: listen at %s: who is there? %w", path, err)
+	}
+	return nil
+}
+
+// unixListener removes its socket when it is closed.
+type unixListener struct {
+	*net.UnixListener
+	path  string
+	made  fs.FileInfo
+	close sync.Once
+}
+
+// Addr implements net.Listener.
+func (l *unixListener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "unix"} }
+
+// Close implements net.Listener.
+func (l *unixListener) Close() error {
+	l.close.Do(func() {
+		if now, err := os.Lstat(l.path); err == nil && os.SameFile(now, l.made) {
+			_ = os.Remove(l.path)
+		}
+	})
+	return l.UnixListener.Close()
+}

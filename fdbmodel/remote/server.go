@@ -1,0 +1,259 @@
+package remote
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// ServerOptions of Serve. The zero value is right for a Unix socket.
+type ServerOptions struct {
+	// Token is what clients must give, at most 1,024 bytes. TCP needs one.
+	// Defaults to none: the socket's mode says who may come.
+	Token string
+
+	// TLS encrypts connections. Defaults to none.
+	TLS *tls.Config
+
+	// PlainText allows TCP without TLS beyond this machine, where others can
+	// read the token and the store. Defaults to false.
+	PlainText bool
+
+	// MaxConnections bounds the connections. More are refused with
+	// kv.ErrUnavailable. Defaults to 1,024.
+	MaxConnections int
+
+	// MaxTransactions bounds the open transactions of a connection. More fail
+	// with kv.ErrUnavailable. Defaults to 10,000.
+	MaxTransactions int
+
+	// MaxFrame is the longest frame that is taken from a client, in bytes. A
+	// client that sends more is cut off. Defaults to 1 MiB, and is at least
+	// 512 KiB.
+	MaxFrame int
+
+	// HandshakeTimeout bounds the time until a client has shown its token.
+	// Defaults to 5 s.
+	HandshakeTimeout time.Duration
+
+	// IdleTimeout is how long a client may give no sign of life before its
+	// connection is closed. Clients give one every 3 s. Defaults to 15 s.
+	IdleTimeout time.Duration
+
+	// WriteTimeout bounds one write to a client that does not read. Defaults
+	// to 15 s.
+	WriteTimeout time.Duration
+
+	// TransactionTimeout is how long an open transaction may be left alone
+	// before it ends with kv.ErrTooOld. Defaults to 30 s.
+	TransactionTimeout time.Duration
+
+	// Grace is how long a client may be away before OnDisconnect is called; one
+	// that closes its Database is gone at once. Defaults to 1 s.
+	Grace time.Duration
+
+	// OnDisconnect is called when a client is gone, with the name that its
+	// Database gave as ConnectionID. It runs on a goroutine of its own, which
+	// Serve waits for before it returns. It is not called for clients that are
+	// connected when Serve ends. Defaults to nothing.
+	OnDisconnect func(connection string)
+
+	// Logger is told of clients that come, go and are refused. Defaults to
+	// none.
+	Logger *slog.Logger
+}
+
+func (o ServerOptions) withDefaults() ServerOptions {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.OnDisconnect == nil {
+		o.OnDisconnect = func(string) {}
+	}
+	o.MaxConnections = orDefault(o.MaxConnections, 1024)
+	o.MaxTransactions = orDefault(o.MaxTransactions, 10_000)
+	o.MaxFrame = max(orDefault(o.MaxFrame, 1<<20), minFrame)
+	o.HandshakeTimeout = orDefault(o.HandshakeTimeout, 5*time.Second)
+	o.IdleTimeout = orDefault(o.IdleTimeout, 15*time.Second)
+	o.WriteTimeout = orDefault(o.WriteTimeout, 15*time.Second)
+	o.TransactionTimeout = orDefault(o.TransactionTimeout, 30*time.Second)
+	o.Grace = orDefault(o.Grace, time.Second)
+	return o
+}
+
+func orDefault[T int | time.Duration](value, standard T) T {
+	if value <= 0 {
+		return standard
+	}
+	return value
+}
+
+// check returns ErrInsecure if the listener would show the store to others.
+func (o ServerOptions) check(l net.Listener) error {
+	if len(o.Token) > maxToken {
+		return fmt.Errorf("%w: the token has %d bytes, at most %d are possible", ErrInsecure, len(o.Token), maxToken)
+	}
+	at := Address{Network: l.Addr().Network(), Target: l.Addr().String()}
+	switch {
+	case at.Network != "tcp":
+		return nil
+	case o.Token == "":
+		return fmt.Errorf("%w: %s has no token: everybody on the machine could use the store", ErrInsecure, at)
+	case at.leavesMachine() && o.TLS == nil && !o.PlainText:
+		return fmt.Errorf("%w: %s has no TLS: the token and the store could be read on the way; listen on 127.0.0.1, "+
+			"give a certificate, or allow plain text", ErrInsecure, at)
+	}
+	return nil
+}
+
+// Serve lets clients that connect to l use db, until ctx ends: then it closes l
+// and all connections and returns nil once their goroutines are gone. It
+// returns ErrInsecure before it serves anyone, and an error of l if that fails.
+// db stays open; it should be closed after Serve has returned. What a client
+// had under way ends with kv.ErrUnavailable, or with kv.ErrUnknownResult if it
+// was a commit.
+func Serve(ctx context.Context, l net.Listener, db kv.Database, o ServerOptions) error {
+	o = o.withDefaults()
+	if err := o.check(l); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := &server{db: db, options: o, ctx: ctx, clients: map[string]*presence{}}
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	defer stop()
+	err := s.accept(l)
+	cancel()
+	s.leaveAll()
+	s.running.Wait()
+	return err
+}
+
+// server is one run of Serve.
+type server struct {
+	db      kv.Database
+	options ServerOptions
+	ctx     context.Context
+	running sync.WaitGroup
+
+	mu          sync.Mutex
+	connections int
+	clients     map[string]*presence
+}
+
+// presence is a client, however often it connects.
+type presence struct {
+	connections int
+	gone        *time.Timer // runs while there are no connections
+}
+
+// accept takes connections until ctx ends.
+func (s *server) accept(l net.Listener) error {
+	const firstPause, longestPause = 5 * time.Millisecond, time.Second
+	pause := firstPause
+	for {
+		conn, err := l.Accept()
+		switch {
+		case s.ctx.Err() != nil:
+			if err == nil {
+				_ = conn.Close()
+			}
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("remote: the listener was closed: %w", err)
+		case err != nil:
+			// A process that is out of file descriptors gets some back.
+			s.options.Logger.Warn("a connection could not be accepted", "error", err)
+			select {
+			case <-time.After(pause):
+			case <-s.ctx.Done():
+			}
+			pause = min(2*pause, longestPause)
+			continue
+		}
+		pause = firstPause
+		if s.options.TLS != nil {
+			conn = tls.Server(conn, s.options.TLS)
+		}
+		s.running.Go(func() { s.serve(conn) })
+	}
+}
+
+// enter counts a connection, and tells whether it is not too many.
+func (s *server) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.connections++
+	return s.connections <= s.options.MaxConnections
+}
+
+func (s *server) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.connections--
+}
+
+// come says that a client has connected.
+func (s *server) come(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.clients[id]
+	if p == nil {
+		p = &presence{}
+		s.clients[id] = p
+	}
+	if p.gone != nil {
+		p.gone.Stop()
+		p.gone = nil
+	}
+	p.connections++
+}
+
+// goAway says that a connection of a client has ended, for good or for now.
+func (s *server) goAway(id string, forGood bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.clients[id]
+	p.connections--
+	if p.connections > 0 || s.ctx.Err() != nil {
+		return
+	}
+	grace := s.options.Grace
+	if forGood {
+		grace = 0
+	}
+	p.gone = time.AfterFunc(grace, func() { s.miss(id, p) })
+}
+
+// miss gives up a client that has not come back.
+func (s *server) miss(id string, p *presence) {
+	s.mu.Lock()
+	if s.clients[id] != p || p.connections > 0 || s.ctx.Err() != nil {
+		s.mu.Unlock()
+		return
+	}
+	delete(s.clients, id)
+	s.running.Add(1)
+	s.mu.Unlock()
+	defer s.running.Done()
+	s.options.Logger.Info("a client is gone", "connection", id)
+	s.options.OnDisconnect(id)
+}
+
+// leaveAll stops waiting for clients to come back.
+func (s *server) leaveAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.clients {
+		if p.gone != nil {
+			p.gone.Stop()
+		}
+	}
+}
