@@ -256,3 +256,24 @@ func TestPackageDocHasEveryKey(t *testing.T) {
 	}
 	require.Len(t, documented, len(kinds)+1, `all but ("futura", CLUSTER)`)
 }
+
+// TestDocsFdbcli has each key and value that the page shows be readable.
+func TestDocsFdbcli(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/operating/fdbcli.md")
+	require.NoError(t, err)
+	kinds := map[string]bool{}
+	for _, shown := range regexp.MustCompile("(?m)^`(.*)' is `(.*)'$").FindAllStringSubmatch(string(page), -1) {
+		key, err := UnescapeKey(shown[1])
+		require.NoError(t, err)
+		value, err := UnescapeKey(shown[2])
+		require.NoError(t, err)
+		d := DescribeKey(key)
+		require.Empty(t, d.Problem, d.Text)
+		require.Empty(t, DescribeValue(key, value).Problem, d.Text)
+		kinds[d.Kind] = true
+	}
+	for _, kind := range []string{"spec", "claim", "result", "exception", "ready", "delayed", "alive", "claims", "count"} {
+		require.True(t, kinds[kind], kind)
+	}
+}
