@@ -303,3 +303,28 @@ func TestArgumentsThatAreGone(t *testing.T) {
 	require.Equal(t, fdbmodel.KindError, b.row(id).Exception.Kind)
 	require.Contains(t, b.row(id).Exception.Message, "not found")
 }
+
+// TestRunnerKeepsTheTimeoutOfAModule has the context of a module's call end only
+// where its runner does not stop it: the deadline that it tells is later than
+// the timeout that the runner is given.
+func TestRunnerKeepsTheTimeoutOfAModule(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	runner := make(deadlineRunner, 1)
+	b.start(Options{Slots: 1, Modules: runner}, nil)
+	module, err := b.cluster.PutModule(b.ctx, []byte("module"), "")
+	require.NoError(t, err)
+	began := b.clock.Now()
+	id := b.one("wasm:"+module.CID, func(s *fdbmodel.Submission) { s.Spec.Timeout = time.Second })
+	b.awaitOver(id)
+	require.Equal(t, fdbmodel.Realized, stateOf(b, id))
+	require.GreaterOrEqual(t, (<-runner).Sub(began), time.Second+moduleGrace)
+}
+
+type deadlineRunner chan time.Time
+
+func (r deadlineRunner) Run(ctx context.Context, _ ModuleCall) (ModuleOutcome, error) {
+	deadline, _ := ctx.Deadline()
+	r <- deadline
+	return ModuleOutcome{}, nil
+}

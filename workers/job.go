@@ -96,7 +96,8 @@ func (j *job) relinquish() bool {
 // overdue is how an attempt ends that ran longer than it may.
 func (j *job) overdue() fdbmodel.Completion {
 	return fdbmodel.Completion{Future: &j.future, Exception: &fdbmodel.Exception{
-		Kind: fdbmodel.KindTimeout, Message: fmt.Sprintf("ran longer than its timeout of %v", j.future.Spec.Timeout),
+		Kind: fdbmodel.KindTimeout, Message: fmt.Sprintf("ran longer than its timeout of %v; raise the future's timeout",
+			j.future.Spec.Timeout),
 	}}
 }
 
@@ -106,8 +107,14 @@ type jobContext struct {
 	job *job
 }
 
-// Deadline implements context.Context, by the cluster's clock.
-func (c jobContext) Deadline() (time.Time, bool) { return c.job.deadline, !c.job.deadline.IsZero() }
+// Deadline implements context.Context, by the cluster's clock: when the worker
+// itself ends the context.
+func (c jobContext) Deadline() (time.Time, bool) {
+	if c.job.deadline.IsZero() {
+		return time.Time{}, false
+	}
+	return c.job.limit(), true
+}
 
 // Value implements context.Context.
 func (c jobContext) Value(key any) any {

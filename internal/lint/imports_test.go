@@ -82,6 +82,7 @@ func importTable() map[string]imports {
 			others: []string{uuid, msgpack},
 		},
 		"internal/modules": {ours: application},
+		"internal/system":  {},
 		"cmd/futura": {
 			ours:   append(slices.Clone(whole), "internal/...", "examples"),
 			others: []string{cobra, koanf, pflag, progressbar, prometheus, uuid, terminal},

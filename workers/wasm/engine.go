@@ -277,7 +277,8 @@ func (r *result) classify(ctx context.Context, err error, overflow, refused bool
 	case overflow:
 		r.exitCode = -1
 		r.kind = KindTooLarge
-		r.message = fmt.Sprintf("the function wrote more than %d bytes to its standard output", limits.maxOutput)
+		r.message = fmt.Sprintf("the function wrote more than %d bytes to its standard output; "+
+			"have it write less, or store the data elsewhere and write where", limits.maxOutput)
 	case err == nil && r.exitCode == 0:
 	case ctx.Err() != nil:
 		r.exitCode = -1
@@ -285,7 +286,8 @@ func (r *result) classify(ctx context.Context, err error, overflow, refused bool
 		r.kind, r.message = failure.Kind, failure.Message
 	case refused:
 		r.kind = KindMemory
-		r.message = fmt.Sprintf("the function asked for more memory than its limit of %d bytes and failed", c.memoryLimit)
+		r.message = fmt.Sprintf("the function asked for more memory than its limit of %d bytes and failed; "+
+			"raise the limit of the call", c.memoryLimit)
 	case err == nil:
 		r.kind = KindExit
 		r.message = fmt.Sprintf("the function ended with exit code %d", uint32(r.exitCode&math.MaxUint32))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 )
 
 // Executor runs WebAssembly functions. Its methods may be called from many
@@ -205,12 +206,18 @@ func (c *Config) limits() limits {
 }
 
 // withLimit returns a context that ends after the time that something may take,
-// if there is a limit.
+// if there is a limit. What ctx says of its own deadline is not relied on: that
+// may be by another clock.
 func withLimit(ctx context.Context, limit *timeLimit) (context.Context, context.CancelFunc) {
 	if limit.limit <= 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(ctx, limit.limit, limit)
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(limit.limit, func() { cancel(limit) })
+	return ctx, func() {
+		timer.Stop()
+		cancel(nil)
+	}
 }
 
 var errNoChildMain = errors.New("main did not call wasm.ChildMain")

@@ -80,12 +80,13 @@ func asError(kind string, err error) *Error {
 
 // timeLimit is the cause of a context that ends with the time of a call.
 type timeLimit struct {
-	limit time.Duration
-	doing string
+	limit  time.Duration
+	doing  string
+	wayOut string
 }
 
 func (t *timeLimit) Error() string {
-	return fmt.Sprintf("%s took longer than its limit of %v", t.doing, t.limit)
+	return fmt.Sprintf("%s took longer than its limit of %v%s", t.doing, t.limit, t.wayOut)
 }
 
 // ended returns the failure of a call whose context is done.
@@ -103,4 +104,8 @@ func ended(ctx context.Context) *Error {
 	failure := failf(KindCancelled, "the call was cancelled: %v", cause)
 	failure.Err = cause
 	return failure
+}
+
+func functionLimit(c *call) *timeLimit {
+	return &timeLimit{limit: c.timeout, doing: "the function", wayOut: "; raise the timeout of the call"}
 }

@@ -65,7 +65,7 @@ func (b *inprocess) run(ctx context.Context, c *call, from fetch) (result, error
 		return result{}, err
 	}
 	defer b.release(p)
-	ctx, cancel := withLimit(ctx, &timeLimit{limit: c.timeout, doing: "the function"})
+	ctx, cancel := withLimit(ctx, functionLimit(c))
 	defer cancel()
 	return b.engine.run(ctx, p.program, c, newStreams(ctx, b.config.limits())), nil
 }

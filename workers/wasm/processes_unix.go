@@ -201,7 +201,7 @@ func (b *processes) isCompiled(cid string) bool {
 
 func (b *processes) call(ctx context.Context, w *worker, c *call) (result, error) {
 	number, _ := w.loaded.get(c.program)
-	ctx, cancel := withLimit(ctx, &timeLimit{limit: c.timeout, doing: "the function"})
+	ctx, cancel := withLimit(ctx, functionLimit(c))
 	defer cancel()
 	kind, content, err := w.exchange(ctx, frameRun, encodeRun(number, c), c.stdin)
 	if err != nil {

@@ -1,0 +1,103 @@
+package system
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kvopen"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/modules"
+	"github.com/futura-run/futura/workers"
+	"github.com/futura-run/futura/workers/wasm"
+)
+
+func TestMain(m *testing.M) {
+	wasm.ChildMain()
+	if dir := os.Getenv(killDirVariable); dir != "" {
+		os.Exit(killedMain(dir))
+	}
+	code := m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		_, _ = os.Stderr.WriteString("leak: " + err.Error() + "\n")
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// plant is a store with a cluster, a client, and workers.
+type plant struct {
+	t      *testing.T
+	ctx    context.Context
+	db     kv.Database
+	client *futures.Client
+}
+
+func newPlant(t *testing.T, store string) *plant {
+	db, err := kvopen.Open(context.Background(), store, kvopen.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return plantOn(t, db, "plant")
+}
+
+// plantOn opens a cluster on a store that others use too.
+func plantOn(t *testing.T, db kv.Database, cluster string) *plant {
+	p := &plant{t: t, ctx: context.Background(), db: db}
+	var err error
+	p.client, err = futures.New(p.ctx, db, futures.Options{
+		Cluster: cluster, Config: fdbmodel.Config{Heartbeat: 200 * time.Millisecond, DeadAfter: 10 * time.Second, Shards: 2},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.client.Close(p.ctx)) })
+	return p
+}
+
+// start runs a worker until the test ends.
+func (p *plant) start(o workers.Options, functions map[string]workers.Function) *workers.Worker {
+	w, err := workers.New(p.client.Cluster(), o)
+	require.NoError(p.t, err)
+	for name, fn := range functions {
+		require.NoError(p.t, w.Register(name, fn))
+	}
+	ctx, cancel := context.WithCancel(p.ctx)
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	p.t.Cleanup(func() {
+		cancel()
+		require.NoError(p.t, <-done)
+	})
+	<-w.Ready()
+	return w
+}
+
+// modules starts an executor that ends with the test.
+func (p *plant) modules(config wasm.Config) workers.ModuleRunner {
+	e, err := wasm.New(p.ctx, config)
+	require.NoError(p.t, err)
+	p.t.Cleanup(func() { require.NoError(p.t, e.Close(p.ctx)) })
+	return modules.Runner{Executor: e}
+}
+
+// put stores a module and returns its function.
+func (p *plant) put(module []byte) string {
+	m, err := p.client.Cluster().PutModule(p.ctx, module, "")
+	require.NoError(p.t, err)
+	return "wasm:" + m.CID
+}
+
+// check asserts that nothing is broken.
+func (p *plant) check() fdbmodel.CheckReport {
+	p.t.Helper()
+	report, err := p.client.Cluster().Check(p.ctx, fdbmodel.CheckOptions{})
+	require.NoError(p.t, err)
+	require.Empty(p.t, report.Problems)
+	return report
+}
+
+func echo(_ context.Context, args []byte) ([]byte, error) { return args, nil }
