@@ -7,9 +7,12 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 CC_FOUND := $(shell command -v $$($(GO) env CC) 2>/dev/null)
 RACE     := $(if $(CC_FOUND),-race,)
 # FoundationDB's part needs its server, its command and its client library.
-FDB_FOUND := $(if $(CC_FOUND),$(shell command -v fdbserver >/dev/null && command -v fdbcli >/dev/null && \
+FDB_CLIENT := $(if $(CC_FOUND),$(shell \
 	echo 'int main(void){return 0;}' | $$($(GO) env CC) -x c - -lfdb_c -o /dev/null 2>/dev/null && echo yes))
-FDB_PACKAGES := ./fdbmodel/tuple ./fdbmodel/fdbkv ./fdbmodel/kvopen
+FDB_FOUND := $(if $(FDB_CLIENT),$(shell command -v fdbserver >/dev/null && command -v fdbcli >/dev/null && echo yes))
+FDB_PACKAGES := ./fdbmodel ./fdbmodel/tuple ./fdbmodel/fdbkv ./fdbmodel/kvopen ./futures ./workers ./internal/sim
+FDB_INSTALL  := install foundationdb-clients and foundationdb-server 7.3 from \
+	https://github.com/apple/foundationdb/releases, and a C compiler (for Debian: apt-get install gcc)
 
 .PHONY: help build build-fdb demo test test-unit test-fdb test-long bench fuzz lint generate check clean
 
@@ -22,7 +25,7 @@ build: ## build bin/futura: one static binary, without FoundationDB
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/futura
 
 build-fdb: ## build bin/futura with FoundationDB; needs its client library, 7.3
-	@test -n "$(CC_FOUND)" || { echo "a C compiler is needed (for Debian: apt-get install gcc)"; exit 1; }
+	@test -n "$(FDB_CLIENT)" || { echo "libfdb_c or a C compiler was not found: $(FDB_INSTALL)"; exit 1; }
 	$(GO) build -tags fdb -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/futura
 
 demo: build ## run the main job on real input: a WASM function over the Go sources
@@ -42,18 +45,18 @@ endif
 
 test-fdb: ## run the tests that need a FoundationDB server, on one that they start
 ifeq ($(FDB_FOUND),yes)
-	$(GO) vet -tags fdb $(FDB_PACKAGES) ./internal/fdbtest ./cmd/futura
-	$(GO) test -tags fdb $(RACE) -short -timeout 10m $(FDB_PACKAGES)
+	$(GO) vet -tags fdb $(FDB_PACKAGES) ./internal/fdbtest ./internal/storetest ./cmd/futura
+	$(GO) test -tags fdb $(RACE) -short -timeout 10m -p 2 $(FDB_PACKAGES)
 	$(GO) test -tags fdb $(RACE) -short -timeout 10m -run FoundationDB ./cmd/futura
 else
-	@if [ "$$FUTURA_REQUIRE_FDB" = 1 ]; then echo "FoundationDB is required and was not found"; exit 1; fi
-	@echo "SKIP: FoundationDB not found (fdbserver, fdbcli and libfdb_c 7.3); its tests did not run"
+	@test "$$FUTURA_REQUIRE_FDB" != 1 || { echo "FoundationDB is required and was not found: $(FDB_INSTALL)"; exit 1; }
+	@echo "SKIP: FoundationDB not found, its tests did not run: $(FDB_INSTALL)"
 endif
 
 test-long: lint ## everything with fresh seeds, 200 kills, 10,000 programs; tens of minutes
 	FUTURA_LONG=1 $(GO) test $(RACE) -count=1 -timeout 60m -p 2 ./...
 ifeq ($(FDB_FOUND),yes)
-	FUTURA_LONG=1 $(GO) test -tags fdb $(RACE) -count=1 -timeout 60m $(FDB_PACKAGES)
+	FUTURA_LONG=1 $(GO) test -tags fdb $(RACE) -count=1 -timeout 60m -p 2 $(FDB_PACKAGES)
 	FUTURA_LONG=1 $(GO) test -tags fdb $(RACE) -count=1 -timeout 60m -run FoundationDB ./cmd/futura
 else
 	@echo "SKIP: FoundationDB not found; its tests did not run"

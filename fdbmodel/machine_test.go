@@ -18,6 +18,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/storetest"
 )
 
 // localFaults is a store with faults that only this process can reach.
@@ -62,7 +63,7 @@ type machine struct {
 	random *rand.Rand
 	clock  *clock.Virtual
 	disk   *vfs.MemFS
-	store  *embedded.Store
+	store  kv.Database
 	faults *faultkv.Database
 	c      *Cluster
 	names  int
@@ -93,16 +94,13 @@ func newMachine(t *testing.T, seed uint64) *machine {
 
 // open opens the store, for the first time or after a crash.
 func (m *machine) open() {
-	var err error
-	o := embedded.Options{FS: m.disk, Clock: m.clock, Inline: true}
-	m.store, err = embedded.Open(context.Background(), "store", o)
-	m.require(err)
 	odds := faultkv.Everywhere(m.random.Uint64(), 0.02)
 	odds.LateAfter = 40
-	m.faults = faultkv.Wrap(m.store, odds)
+	db := m.openStore(odds)
 	m.names++
 	seed := [32]byte{byte(m.names), byte(m.seed), byte(m.seed >> 8), byte(m.seed >> 16)}
-	m.c, err = Open(context.Background(), localFaults{m.faults, m.store.Opening()}, "machine", Options{
+	var err error
+	m.c, err = Open(context.Background(), db, "machine", Options{
 		Clock: m.clock, Random: rand.NewChaCha8(seed),
 		Sleep:  func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		Config: Config{Shards: 2, Heartbeat: time.Second, Retention: time.Minute},
@@ -111,6 +109,22 @@ func (m *machine) open() {
 	for s := range m.watched {
 		m.boxes[s] = m.c.OpenMailbox(s)
 	}
+}
+
+// openStore opens the disk, or the server, and returns it with faults.
+func (m *machine) openStore(odds faultkv.Options) kv.Database {
+	if storetest.OnServer {
+		if m.store == nil {
+			m.store = storetest.New(m.t)
+		}
+		m.faults = faultkv.Wrap(m.store, odds)
+		return m.faults
+	}
+	o := embedded.Options{FS: m.disk, Clock: m.clock, Inline: true}
+	store, err := embedded.Open(context.Background(), "store", o)
+	m.require(err)
+	m.store, m.faults = store, faultkv.Wrap(store, odds)
+	return localFaults{m.faults, store.Opening()}
 }
 
 func (m *machine) fail(format string, args ...any) {
@@ -278,9 +292,14 @@ func (m *machine) some() ID {
 	return ids[m.random.IntN(len(ids))]
 }
 
-// crash loses what was not synced, and opens the store again.
+// crash loses what was not synced, and opens the store again. A server loses
+// nothing and recovers instead.
 func (m *machine) crash() {
 	m.logf("crash")
+	if storetest.OnServer {
+		m.faults.Recover()
+		return
+	}
 	m.disk = m.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: m.random.IntN(101), RNG: m.random})
 	_ = m.store.Close()
 	for _, w := range m.workers {
@@ -386,6 +405,9 @@ func TestMachine(t *testing.T) {
 	if os.Getenv("FUTURA_LONG") != "" {
 		sequences, steps, first = 4000, 120, rand.Uint64()
 		t.Logf("first seed %d", first)
+	}
+	if storetest.OnServer {
+		sequences, steps = sequences/10, steps*4/5
 	}
 	if seed, err := strconv.ParseUint(os.Getenv("FUTURA_SEED"), 10, 64); err == nil {
 		sequences, steps, first = 1, 120, seed

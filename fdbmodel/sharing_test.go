@@ -9,15 +9,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/internal/storetest"
 )
 
 // TestTwoClustersOnOneStore has the same ids and functions in both.
 func TestTwoClustersOnOneStore(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	db := embedded.OpenMemory(embedded.Options{})
-	defer db.Close()
+	db := storetest.New(t)
 	one, err := Open(ctx, db, "one", Options{})
 	require.NoError(t, err)
 	two, err := Open(ctx, db, "one-more", Options{})
@@ -67,8 +66,7 @@ func TestFewFuturesManyWorkers(t *testing.T) {
 	t.Parallel()
 	const futures, workers = 10, 200
 	ctx := context.Background()
-	db := embedded.OpenMemory(embedded.Options{})
-	defer db.Close()
+	db := storetest.New(t)
 	c, err := Open(ctx, db, "few", Options{})
 	require.NoError(t, err)
 	subs := make([]Submission, futures)

@@ -6,14 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/internal/storetest"
 )
 
 func TestLifeOfAFuture(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	db := embedded.OpenMemory(embedded.Options{})
-	defer db.Close()
+	db := storetest.New(t)
 	c, err := Open(ctx, db, "test", Options{})
 	require.NoError(t, err)
 	session, err := c.DrawSessionID()

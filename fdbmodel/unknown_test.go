@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/storetest"
 )
 
 // stage is a cluster whose next commit of a tag can be made to fail.
@@ -26,7 +26,7 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	s := &stage{t: t, ctx: context.Background(), clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000))}
-	s.faults = faultkv.Wrap(embedded.OpenMemory(embedded.Options{}), faultkv.Options{LateAfter: -1})
+	s.faults = faultkv.Wrap(storetest.New(t), faultkv.Options{LateAfter: -1})
 	var err error
 	s.c, err = Open(s.ctx, s.faults, "unknown", Options{
 		Clock: s.clock, Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },

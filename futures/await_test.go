@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/storetest"
 )
 
 // watchCounter counts the watches that are open.
@@ -49,7 +50,7 @@ func (t *countedTx) Watch(key []byte) kv.Watch {
 func TestAwaitAllIsOneWatch(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	counter := &watchCounter{Database: newMemory()}
+	counter := &watchCounter{Database: storetest.New(t)}
 	c := newClient(t, counter)
 	tasks := make([]futures.Task, 20_000)
 	for i := range tasks {
@@ -85,7 +86,7 @@ func TestAwaitAllIsOneWatch(t *testing.T) {
 
 func TestAwaitOfNothing(t *testing.T) {
 	t.Parallel()
-	c := newClient(t, newMemory())
+	c := newClient(t, storetest.New(t))
 	results, err := c.AwaitAll(context.Background(), nil)
 	require.NoError(t, err)
 	require.Empty(t, results)
@@ -97,7 +98,7 @@ func TestAwaitOfNothing(t *testing.T) {
 func TestAwaitAllJoinsFailuresInOrder(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	c := newClient(t, newMemory())
+	c := newClient(t, storetest.New(t))
 	var fs []*futures.Future
 	for i := range 9 {
 		function := []string{"go:upper", "go:fail", "go:upper"}[i%3]
@@ -124,7 +125,7 @@ func TestAwaitAllJoinsFailuresInOrder(t *testing.T) {
 
 func TestAwaitEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	c := newClient(t, newMemory())
+	c := newClient(t, storetest.New(t))
 	good, err := c.Submit(context.Background(), futures.Task{Function: "go:upper"})
 	require.NoError(t, err)
 	newExecutor(t, c, echo).all(t)
@@ -158,7 +159,7 @@ func TestAwaitEndsWithItsContext(t *testing.T) {
 func TestAwaitEachYieldsAsTheyCome(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	c := newClient(t, newMemory())
+	c := newClient(t, storetest.New(t))
 	e := newExecutor(t, c, echo)
 	var fs []*futures.Future
 	submit := func() {
@@ -194,7 +195,7 @@ func TestAwaitEachYieldsAsTheyCome(t *testing.T) {
 func TestFuturesOfSeveralClients(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	db := newMemory()
+	db := storetest.New(t)
 	c := newClient(t, db)
 	other, err := futures.New(ctx, db, futures.Options{})
 	require.NoError(t, err)
@@ -239,7 +240,7 @@ func large(c *futures.Client) func(*fdbmodel.ClaimedFuture) fdbmodel.Completion 
 func TestEndsThatNoticesDoNotCarry(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	c := newClient(t, newMemory())
+	c := newClient(t, storetest.New(t))
 	var fs []*futures.Future
 	for i := range 60 {
 		task := futures.Task{Function: "go:upper", Args: []byte{"lmf"[i%3]}}
@@ -275,7 +276,7 @@ func TestEndsThatNoticesDoNotCarry(t *testing.T) {
 func TestAwaitReturnsTheStoresEnd(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	db := newMemory()
+	db := storetest.New(t)
 	c, err := futures.New(ctx, db, futures.Options{})
 	require.NoError(t, err)
 	f, err := c.Submit(ctx, futures.Task{Function: "go:upper"})

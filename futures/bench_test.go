@@ -11,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/storetest"
 )
 
 // BenchmarkNotices delivers the ends of 200,000 awaited futures to one client.
@@ -18,7 +19,7 @@ import (
 func BenchmarkNotices(b *testing.B) {
 	const n = 200_000
 	ctx := context.Background()
-	db := newMemory()
+	db := storetest.New(b)
 	defer db.Close()
 	var delivering time.Duration
 	for range b.N {
@@ -64,7 +65,7 @@ func BenchmarkNotices(b *testing.B) {
 func BenchmarkAwaited(b *testing.B) {
 	const n = 200_000
 	ctx := context.Background()
-	db := newMemory()
+	db := storetest.New(b)
 	defer db.Close()
 	errDriven := errors.New("driven")
 	driven := uint64(0)

@@ -12,9 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/futures"
 )
+
+// newBubble returns a store without system calls, whose waits a bubble sees.
+func newBubble() kv.Database { return embedded.OpenMemory(embedded.Options{}) }
 
 // heldStore holds up the commits of submits, or only their answers, until it is
 // opened.
@@ -100,7 +104,7 @@ func submitAll(t *testing.T, ctx context.Context, c *futures.Client, store *held
 func TestConcurrentSubmitsShareTransactions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := hold(newMemory())
+		store := hold(newBubble())
 		c := newClient(t, store)
 		tasks := make([]futures.Task, 50)
 		for i := range tasks {
@@ -123,7 +127,7 @@ func TestConcurrentSubmitsShareTransactions(t *testing.T) {
 func TestMistakeIsNotTheNeighbours(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := hold(newMemory())
+		store := hold(newBubble())
 		c := newClient(t, store)
 		tasks := []futures.Task{
 			{Function: "go:upper"},
@@ -167,7 +171,7 @@ func TestMistakeIsNotTheNeighbours(t *testing.T) {
 func TestSubmitEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := hold(newMemory())
+		store := hold(newBubble())
 		c := newClient(t, store)
 		ctx, cancel := context.WithCancel(context.Background())
 		errs, wait := submitAll(t, ctx, c, store, []futures.Task{{Function: "go:upper"}, {Function: "go:upper"}})
@@ -184,7 +188,7 @@ func TestSubmitEndsWithItsContext(t *testing.T) {
 		require.Equal(t, int64(futures.MaxCommitters), counts.Total(fdbmodel.Ready))
 	})
 	synctest.Test(t, func(t *testing.T) {
-		store := hold(newMemory())
+		store := hold(newBubble())
 		c := newClient(t, store)
 		ctx, cancel := context.WithCancel(context.Background())
 		var err error
@@ -202,7 +206,7 @@ func TestSubmitEndsWithItsContext(t *testing.T) {
 func TestCloseEndsSubmitsThatWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		db := newMemory()
+		db := newBubble()
 		store := hold(db)
 		c, err := futures.New(context.Background(), store, futures.Options{})
 		require.NoError(t, err)
@@ -227,7 +231,7 @@ func TestEndBeforeTheSubmitReturns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()
-		inner := newMemory()
+		inner := newBubble()
 		store := hold(inner)
 		store.answers = true
 		c := newClient(t, store)
@@ -265,7 +269,7 @@ func TestCloseEndsTheWatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()
-		counter := &watchCounter{Database: newMemory()}
+		counter := &watchCounter{Database: newBubble()}
 		c, err := futures.New(ctx, counter, futures.Options{})
 		require.NoError(t, err)
 		_, err = c.Submit(ctx, futures.Task{Function: "go:upper"})

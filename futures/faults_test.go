@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/storetest"
 )
 
 func unknownResults() []faultkv.Fault {
@@ -26,7 +27,7 @@ func TestUnknownSubmitsMakeOneFuture(t *testing.T) {
 	for _, fault := range unknownResults() {
 		for _, key := range []string{"", "key"} {
 			ctx := context.Background()
-			faults := faultkv.Wrap(newMemory(), faultkv.Options{})
+			faults := faultkv.Wrap(storetest.New(t), faultkv.Options{})
 			c := newClient(t, faults)
 			faults.FailNext(fault, func(tag string) bool { return tag == "futura-submit" })
 			f, err := c.Submit(ctx, futures.Task{Function: "go:upper", Args: []byte("once"), Key: key})
@@ -47,7 +48,7 @@ func TestSubmitTxTogetherWithOwnKeys(t *testing.T) {
 	t.Parallel()
 	for _, fault := range unknownResults() {
 		ctx := context.Background()
-		faults := faultkv.Wrap(newMemory(), faultkv.Options{})
+		faults := faultkv.Wrap(storetest.New(t), faultkv.Options{})
 		c := newClient(t, faults)
 		own := []byte("own")
 		orders := func() (n uint32) {
@@ -100,7 +101,7 @@ func TestSubmitTxTogetherWithOwnKeys(t *testing.T) {
 func TestSubmitTxMistakes(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	db := newMemory()
+	db := storetest.New(t)
 	c := newClient(t, db)
 	tx := db.Begin(kv.Options{})
 	defer tx.Cancel()
@@ -124,7 +125,7 @@ func TestEverythingFails(t *testing.T) {
 	}
 	for seed := range seeds {
 		ctx := context.Background()
-		inner := newMemory()
+		inner := storetest.New(t)
 		steady, err := futures.New(ctx, inner, futures.Options{})
 		require.NoError(t, err)
 		e := newExecutor(t, steady, echo)

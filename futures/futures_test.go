@@ -9,15 +9,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { storetest.Main(m) }
 
 // executor claims and ends futures without the package workers.
 type executor struct {
@@ -81,12 +80,10 @@ func newClient(t *testing.T, db kv.Database) *futures.Client {
 	return c
 }
 
-func newMemory() kv.Database { return embedded.OpenMemory(embedded.Options{}) }
-
 func TestConcurrentSubmitsAreAwaited(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	c := newClient(t, newMemory())
+	c := newClient(t, storetest.New(t))
 	e := newExecutor(t, c, echo)
 	var wg sync.WaitGroup
 	errs := make([]error, 400)
@@ -114,7 +111,7 @@ func TestConcurrentSubmitsAreAwaited(t *testing.T) {
 func TestFailureSaysWhatHappened(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	c := newClient(t, newMemory())
+	c := newClient(t, storetest.New(t))
 	e := newExecutor(t, c, echo)
 	good, err := c.Submit(ctx, futures.Task{Function: "go:upper"})
 	require.NoError(t, err)
@@ -152,7 +149,7 @@ func TestFailureSaysWhatHappened(t *testing.T) {
 func TestAwaitOfOthersFutures(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	db := newMemory()
+	db := storetest.New(t)
 	c := newClient(t, db)
 	other, err := futures.New(ctx, db, futures.Options{})
 	require.NoError(t, err)
@@ -179,7 +176,7 @@ func TestAwaitOfOthersFutures(t *testing.T) {
 func TestMistakesWriteNothing(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	c := newClient(t, newMemory())
+	c := newClient(t, storetest.New(t))
 	oversize := make([]byte, fdbmodel.MaxArgs+1)
 	for name, task := range map[string]struct {
 		task futures.Task
@@ -210,7 +207,7 @@ func TestMistakesWriteNothing(t *testing.T) {
 func TestCloseEndsAwaits(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	db := newMemory()
+	db := storetest.New(t)
 	defer db.Close()
 	c, err := futures.New(ctx, db, futures.Options{})
 	require.NoError(t, err)
@@ -231,7 +228,7 @@ func TestTypedRoundTrip(t *testing.T) {
 	t.Parallel()
 	type point struct{ X, Y int }
 	ctx := context.Background()
-	c := newClient(t, newMemory())
+	c := newClient(t, storetest.New(t))
 	def := futures.Define[point, int]("upper")
 	name, fn := def.Bind(func(_ context.Context, p point) (int, error) { return p.X * p.Y, nil })
 	require.Equal(t, "upper", name)

@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/storetest"
 )
 
 // stepped is a client whose time and rounds the test decides about.
@@ -52,7 +53,7 @@ func isOver(f *futures.Future) bool {
 }
 
 func newStore(t *testing.T) kv.Database {
-	db := newMemory()
+	db := storetest.New(t)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	return db
 }
@@ -208,7 +209,7 @@ func TestSubscriptionThatFailsIsItsOwn(t *testing.T) {
 
 func TestStepIsForManualClients(t *testing.T) {
 	t.Parallel()
-	c := newClient(t, newMemory())
+	c := newClient(t, storetest.New(t))
 	_, err := c.Step(context.Background(), time.Now())
 	require.ErrorContains(t, err, "Manual")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/storetest"
 )
 
 // order has one field of most kinds that programs pass around.
@@ -75,7 +76,7 @@ func TestTypedValuesRoundTrip(t *testing.T) {
 func TestTypedErrors(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	c := newClient(t, newMemory())
+	c := newClient(t, storetest.New(t))
 	unencodable := futures.Define[chan int, chan int]("upper")
 	_, err := unencodable.Submit(ctx, c, make(chan int))
 	require.ErrorContains(t, err, "arguments of upper")

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/internal/clock"
 )
 
 // hired returns a janitor of a manual worker that is a member.
@@ -75,7 +76,7 @@ func TestJanitorPromotesAndExpires(t *testing.T) {
 
 func TestJanitorSweepsChunksAndSessions(t *testing.T) {
 	t.Parallel()
-	b := virtualBed(t)
+	b := newBed(t, fdbmodel.Config{Shards: 1}, clock.NewVirtual(epoch))
 	session, err := b.cluster.DrawSessionID()
 	require.NoError(t, err)
 	b.one("go:echo", func(s *fdbmodel.Submission) { s.Spec.Session = session })

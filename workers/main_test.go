@@ -8,32 +8,31 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { storetest.Main(m) }
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // long tells whether the long variant of the tests was asked for.
 func long() bool { return os.Getenv("FUTURA_LONG") == "1" }
 
-// bed is a cluster in memory.
+// bed is a cluster on a store of its own.
 type bed struct {
 	t       testing.TB
 	ctx     context.Context
-	db      *embedded.Store
+	db      kv.Database
 	cluster *fdbmodel.Cluster
 	clock   *clock.Virtual // nil on the machine's clock
 }
 
 func newBed(t testing.TB, config fdbmodel.Config, clk *clock.Virtual) *bed {
-	b := &bed{t: t, ctx: context.Background(), db: embedded.OpenMemory(embedded.Options{}), clock: clk}
-	t.Cleanup(func() { require.NoError(t, b.db.Close()) })
+	b := &bed{t: t, ctx: context.Background(), db: storetest.New(t), clock: clk}
 	o := fdbmodel.Options{Config: config}
 	if clk != nil {
 		o.Clock = clk
@@ -90,13 +89,22 @@ func (b *bed) row(id fdbmodel.ID) fdbmodel.Row {
 // awaitBound is when a test gives up waiting for something that must come.
 const awaitBound = 60 * time.Second
 
+// tickOfClock is how often the virtual clock is moved: seldom enough that
+// workers keep up with it.
+func tickOfClock() time.Duration {
+	if storetest.OnServer {
+		return 10 * time.Millisecond
+	}
+	return time.Millisecond
+}
+
 // await looks until done, and moves a virtual clock meanwhile, a fortieth of a
 // heartbeat at a time.
 func (b *bed) await(what string, done func() bool) {
 	b.t.Helper()
 	give := time.NewTimer(awaitBound)
 	defer give.Stop()
-	tick := time.NewTicker(time.Millisecond)
+	tick := time.NewTicker(tickOfClock())
 	defer tick.Stop()
 	for !done() {
 		select {

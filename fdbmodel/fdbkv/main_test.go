@@ -17,14 +17,7 @@ import (
 var server *fdbtest.Server
 
 func TestMain(m *testing.M) {
-	fdbtest.Main(m, func(s *fdbtest.Server) { server = s }, checkGoroutines)
-}
-
-// checkGoroutines finds goroutines that are left behind, other than
-// FoundationDB's own.
-func checkGoroutines() error {
-	const network = "github.com/apple/foundationdb/bindings/go/src/fdb._Cfunc_fdb_run_network"
-	return goleak.Find(goleak.IgnoreAnyFunction(network))
+	fdbtest.Main(m, func(s *fdbtest.Server) { server = s }, func() error { return goleak.Find(fdbtest.IgnoreClient()) })
 }
 
 // open opens the shared server until the end of the test.

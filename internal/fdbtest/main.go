@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 )
 
 // RequireVariable is the environment variable that, set to 1, makes tests fail
@@ -53,4 +55,10 @@ func run(m *testing.M, use func(*Server), checks []func() error) int {
 		}
 	}
 	return code
+}
+
+// IgnoreClient makes a search for leaked goroutines pass over the one that runs
+// FoundationDB's client, which lives as long as the process.
+func IgnoreClient() goleak.Option {
+	return goleak.IgnoreAnyFunction("github.com/apple/foundationdb/bindings/go/src/fdb._Cfunc_fdb_run_network")
 }

@@ -99,6 +99,10 @@ func importTable() map[string]imports {
 			ours:   append(slices.Clone(store), "fdbmodel/fdbkv"),
 			others: append(tests(), bindings),
 		},
+		"internal/storetest": {
+			ours:   append(slices.Clone(store), "fdbmodel/embedded", "fdbmodel/fdbkv", "internal/fdbtest"),
+			others: tests(),
+		},
 		"internal/sim": {
 			ours:   append(slices.Clone(whole), "fdbmodel/kv/kvtest/reference"),
 			others: append(tests(), uuid, pebble),
@@ -113,7 +117,7 @@ func tests() []string { return []string{testify, rapid, goleak} }
 // forTests are packages that only tests, and each other, may import.
 func forTests() []string {
 	return []string{"fdbmodel/kv/kvtest", "fdbmodel/kv/kvtest/reference", "futures/futurestest", "internal/fdbtest",
-		"internal/sim"}
+		"internal/storetest", "internal/sim"}
 }
 
 func TestImportsFollowTheTable(t *testing.T) {

@@ -121,14 +121,18 @@ func (w *world) killAt(ctx context.Context, at int) error {
 }
 
 // crash ends everybody and opens the store from what was synced, and from a
-// random part of what was not.
+// random part of what was not, or goes on with the store that the run was given.
 func (w *world) crash(ctx context.Context) error {
 	w.report.Crashes++
 	w.options.Log("%v crash", w.clock.Now().Sub(epoch))
-	clone := w.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: w.random.IntN(100), RNG: w.random})
 	for _, p := range w.workers {
 		p.worker.Vanish()
 	}
+	if w.options.Database != nil {
+		w.faults.Recover()
+		return w.boot(ctx, w.disk)
+	}
+	clone := w.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: w.random.IntN(100), RNG: w.random})
 	_ = w.store.Close()
 	return w.boot(ctx, clone)
 }

@@ -26,6 +26,10 @@ type Options struct {
 	Workers int
 	// Chaos is how long faults happen, in virtual time. Defaults to 60 s.
 	Chaos time.Duration
+	// Database is the store, which must be empty. It loses nothing when the
+	// cluster crashes, and is closed at the end. Defaults to an embedded store on
+	// a disk that forgets what was not synced.
+	Database kv.Database
 	// Log is told each step, for finding out what a seed does. Defaults to none.
 	Log func(format string, args ...any)
 }
@@ -59,7 +63,7 @@ type world struct {
 	report  Report
 
 	disk   *vfs.MemFS
-	store  *embedded.Store
+	store  kv.Database
 	faults *faultkv.Database
 
 	client  *clientProcess
@@ -146,17 +150,28 @@ func (w *world) heal(ctx context.Context) error {
 	return w.check(ctx)
 }
 
-// boot opens the store from a disk and starts everybody.
-func (w *world) boot(ctx context.Context, disk *vfs.MemFS) error {
+// openStore opens the store from a disk, unless the run was given one.
+func (w *world) openStore(ctx context.Context, disk *vfs.MemFS) error {
+	w.disk, w.store = disk, w.options.Database
+	if w.store != nil {
+		return nil
+	}
 	store, err := embedded.Open(ctx, "store", embedded.Options{
 		FS: disk, Clock: w.clock, Inline: true, SegmentSize: 64 << 10, CheckpointBytes: 256 << 10,
 	})
 	if err != nil {
 		return fmt.Errorf("open the store: %w", err)
 	}
-	w.disk, w.store = disk, store
-	odds := faultkv.Everywhere(w.random.Uint64(), 0.02)
-	w.faults = faultkv.Wrap(store, odds)
+	w.store = store
+	return nil
+}
+
+// boot opens the store and starts everybody.
+func (w *world) boot(ctx context.Context, disk *vfs.MemFS) error {
+	if err := w.openStore(ctx, disk); err != nil {
+		return err
+	}
+	w.faults = faultkv.Wrap(w.store, faultkv.Everywhere(w.random.Uint64(), 0.02))
 	if w.healing {
 		w.faults.Pause()
 	}
@@ -188,7 +203,11 @@ func (w *world) openCluster(ctx context.Context) (*fdbmodel.Cluster, error) {
 	for i := range seed {
 		seed[i] = byte(w.random.Uint32())
 	}
-	return fdbmodel.Open(ctx, database{w.faults, w.store.Opening()}, "sim", fdbmodel.Options{
+	var db kv.Database = w.faults
+	if local, ok := w.store.(kv.Local); ok {
+		db = database{w.faults, local.Opening()}
+	}
+	return fdbmodel.Open(ctx, db, "sim", fdbmodel.Options{
 		Config: fdbmodel.Config{Shards: 4, Heartbeat: time.Second, DeadAfter: 3 * time.Second, Retention: 24 * time.Hour},
 		Clock:  w.clock, Random: rand.NewChaCha8([32]byte(seed)),
 		// A wait between two attempts lets no time pass: nobody else would run.
