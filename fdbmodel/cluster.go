@@ -94,16 +94,15 @@ type Options struct {
 // Every method returns the store's own errors as they are (see package kv), and
 // ctx's error when that ends.
 type Cluster struct {
-	db      kv.Database
-	name    string
-	keys    keyspace
-	config  Config
-	clock   clock.Clock
-	random  *lockedReader
-	sleep   func(context.Context, time.Duration) error
-	ids     idSource
-	hub     *hub
-	opening string
+	db     kv.Database
+	name   string
+	keys   keyspace
+	config Config
+	clock  clock.Clock
+	random *lockedReader
+	sleep  func(context.Context, time.Duration) error
+	ids    idSource
+	hub    *hub
 
 	resolved    resolvedNames
 	openingMu   sync.Mutex
@@ -128,9 +127,6 @@ func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster
 	c.random = &lockedReader{r: o.Random}
 	c.ids.random = c.random
 	c.hub = newHub()
-	if local, ok := db.(kv.Local); ok {
-		c.opening = local.Opening()
-	}
 	wanted := o.Config.WithDefaults()
 	if err := wanted.validate(); err != nil {
 		return nil, err

@@ -119,7 +119,7 @@ func (m *Mailbox) Acknowledge(ctx context.Context) error {
 // unknown commit is harmless.
 func (m *Mailbox) Refresh(ctx context.Context) error {
 	m.count++
-	record := sessionRecord{Count: m.count, At: millis(m.cluster.clock.Now()), Opening: m.cluster.opening}
+	record := sessionRecord{Count: m.count, At: millis(m.cluster.clock.Now()), Opening: m.cluster.opening()}
 	value, err := encodeRecord(&record)
 	if err != nil {
 		return err

@@ -165,9 +165,12 @@ type WorkerInfo struct {
 	Functions []string  `msgpack:"f,omitempty" json:"functions,omitempty"` // exact names, or wasm:* for any module
 	Capacity  Resources `msgpack:"c" json:"capacity"`
 	StartedAt int64     `msgpack:"t" json:"started_at_ms"`
-	Opening   string    `msgpack:"o,omitempty" json:"-"` // the opening of a local store that it belongs to
+	Opening   string    `msgpack:"o,omitempty" json:"-"` // the opening of an embedded store that it belongs to
 	Process   int       `msgpack:"p,omitempty" json:"process,omitempty"`
 	Version   string    `msgpack:"v,omitempty" json:"version,omitempty"`
+	// Connection names the connection to the process that has the store open,
+	// where the worker reaches it through one.
+	Connection string `msgpack:"x,omitempty" json:"connection,omitempty"`
 }
 
 // Runs tells whether the worker can run a function.

@@ -68,7 +68,7 @@ func goldenRecords() []goldenRecord {
 		{"worker", &WorkerInfo{
 			Address: "10.0.0.1:1", Name: "n", Queues: []string{"q"}, Functions: []string{"go:f", AnyModule},
 			Capacity: Resources{Slots: 4, CPU: 4000, RAM: 1 << 33, GPU: 1000}, StartedAt: 9, Opening: "o",
-			Process: 10, Version: "v",
+			Process: 10, Version: "v", Connection: "x",
 		}, false, func() any { return new(WorkerInfo) }},
 		{"heartbeat", &Heartbeat{Count: 1, Free: Resources{Slots: 2}, Running: 3, At: 4}, false,
 			func() any { return new(Heartbeat) }},

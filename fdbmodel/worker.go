@@ -98,7 +98,7 @@ func (c *Cluster) checkInfo(info *WorkerInfo) error {
 		return fmt.Errorf("%w: worker with %d slots, cpu %d, ram %d, gpu %d: it needs a slot and nothing negative",
 			ErrBadSpec, r.Slots, r.CPU, r.RAM, r.GPU)
 	}
-	info.StartedAt, info.Opening = millis(c.clock.Now()), c.opening
+	info.StartedAt = millis(c.clock.Now())
 	return nil
 }
 
@@ -106,6 +106,8 @@ func (c *Cluster) checkInfo(info *WorkerInfo) error {
 // bringing back a worker that has left since.
 func (c *Cluster) writeMember(tx kv.Tx, info *WorkerInfo) error {
 	tx.AddReadConflictKey(c.keys.worker(info.ID, workerAlive))
+	// A connection that is made anew may lead to another opening.
+	info.Opening, info.Connection = c.opening(), c.connection()
 	alive, err := encodeRecord(info)
 	if err != nil {
 		return err
@@ -379,37 +381,5 @@ func (c *Cluster) bury(ctx context.Context, tx kv.Tx, worker WorkerID) error {
 	tx.Clear(key)
 	tx.Clear(c.keys.worker(worker, workerHeartbeat))
 	tx.Clear(c.keys.worker(worker, workerWake))
-	return nil
-}
-
-// reapEarlierOpenings takes everything from workers that belong to an earlier
-// opening of a store that only this process can reach now.
-func (c *Cluster) reapEarlierOpenings(ctx context.Context) error {
-	if c.opening == "" {
-		return nil
-	}
-	c.openingMu.Lock()
-	defer c.openingMu.Unlock()
-	if c.openingDone {
-		return nil
-	}
-	members, err := c.Workers(ctx)
-	if err != nil {
-		return err
-	}
-	for _, m := range members {
-		if m.Alive && m.Opening == c.opening {
-			continue
-		}
-		if m.Alive {
-			if _, err := c.DeclareDead(ctx, m.ID, m.Beat); err != nil {
-				return err
-			}
-		}
-		if _, err := c.ReapClaims(ctx, m.ID); err != nil {
-			return err
-		}
-	}
-	c.openingDone = true
 	return nil
 }

@@ -196,3 +196,23 @@ type Local interface {
 	// have the same name.
 	Opening() string
 }
+
+// Shared is implemented by a Database of the process that has the store open
+// and lets others reach it.
+type Shared interface {
+	// SharedOpening names this opening of the store. No two openings of a store
+	// have the same name.
+	SharedOpening() string
+}
+
+// Connected is implemented by a Database that reaches its store through the
+// process that has it open.
+type Connected interface {
+	// ConnectionID names this Database among all that reach the store. The name
+	// stays when the connection breaks and is made again.
+	ConnectionID() string
+
+	// ServedOpening names the opening of the store that was reached last, empty
+	// if the store has no names.
+	ServedOpening() string
+}

@@ -43,8 +43,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Database is a store that another process serves. It implements kv.Database
-// and kv.ConflictWaiter.
+// Database is a store that another process serves. It implements kv.Database,
+// kv.ConflictWaiter and kv.Connected.
 type Database struct {
 	address Address
 	options Options
@@ -58,6 +58,7 @@ type Database struct {
 	closed  bool
 	link    *link    // nil while there is no connection
 	attempt *attempt // the next one, while there is no connection
+	opening string   // of the store that was reached last
 }
 
 // attempt is one try to connect.
@@ -89,7 +90,7 @@ func Open(ctx context.Context, address Address, o Options) (*Database, error) {
 		d.cancel()
 		return nil, err
 	}
-	d.link = l
+	d.link, d.opening = l, l.opening
 	d.running.Go(d.keep)
 	return d, nil
 }
@@ -191,7 +192,9 @@ func (d *Database) reconnect() bool {
 		last.err = err
 		close(last.done)
 		d.link, d.attempt = l, nil
-		if err != nil {
+		if err == nil {
+			d.opening = l.opening
+		} else {
 			d.attempt = &attempt{done: make(chan struct{})}
 		}
 		d.mu.Unlock()
@@ -256,6 +259,16 @@ func (d *Database) await(ctx context.Context, what <-chan struct{}) error {
 	case <-d.ctx.Done():
 		return kv.ErrClosed
 	}
+}
+
+// ConnectionID implements kv.Connected.
+func (d *Database) ConnectionID() string { return d.id }
+
+// ServedOpening implements kv.Connected.
+func (d *Database) ServedOpening() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.opening
 }
 
 // Begin implements kv.Database.

@@ -107,8 +107,11 @@ func (s *server) welcome(conn net.Conn, r *bufio.Reader, fits bool) (id string, 
 
 // opening names the opening of a store, if it has a name.
 func opening(db kv.Database) string {
-	if local, ok := db.(kv.Local); ok {
-		return local.Opening()
+	switch db := db.(type) {
+	case kv.Local:
+		return db.Opening()
+	case kv.Shared:
+		return db.SharedOpening()
 	}
 	return ""
 }

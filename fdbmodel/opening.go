@@ -1,0 +1,117 @@
+package fdbmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// opening names the opening of the store that the cluster works on, empty where
+// openings don't count.
+func (c *Cluster) opening() string {
+	switch db := c.db.(type) {
+	case kv.Local:
+		return db.Opening()
+	case kv.Shared:
+		return db.SharedOpening()
+	case kv.Connected:
+		return db.ServedOpening()
+	}
+	return ""
+}
+
+// connection names the connection that the store is reached through, empty
+// where there is none.
+func (c *Cluster) connection() string {
+	if db, ok := c.db.(kv.Connected); ok {
+		return db.ConnectionID()
+	}
+	return ""
+}
+
+// ownsOpening tells whether this process has the store open, so that it knows
+// which opening is the present one.
+func (c *Cluster) ownsOpening() bool {
+	_, connected := c.db.(kv.Connected)
+	return !connected && c.opening() != ""
+}
+
+// reapEarlierOpenings takes everything from workers that belong to an earlier
+// opening of the store that this process has open: whatever they reached it
+// through is gone.
+func (c *Cluster) reapEarlierOpenings(ctx context.Context) error {
+	if !c.ownsOpening() {
+		return nil
+	}
+	c.openingMu.Lock()
+	defer c.openingMu.Unlock()
+	if c.openingDone {
+		return nil
+	}
+	members, err := c.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	present := c.opening()
+	for _, m := range members {
+		if m.Alive && m.Opening == present {
+			continue
+		}
+		if m.Alive {
+			if _, err := c.DeclareDead(ctx, m.ID, m.Beat); err != nil {
+				return err
+			}
+		}
+		if _, err := c.ReapClaims(ctx, m.ID); err != nil {
+			return err
+		}
+	}
+	c.openingDone = true
+	return nil
+}
+
+// ReapConnection takes everything from the workers that reached the store
+// through a connection that is lost: their futures go back to the pool, or
+// fail, as after any death of a worker. The process that serves the store calls
+// it. It returns how many workers there were, and how many futures they held. A
+// worker that comes back finds that it was reaped, and changes nothing. A
+// failure with one worker does not keep it from the others. An unknown commit
+// is retried and harmless.
+func (c *Cluster) ReapConnection(ctx context.Context, connection string) (workers, futures int, err error) {
+	if connection == "" {
+		return 0, 0, nil
+	}
+	members, err := c.Workers(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	var errs []error
+	for _, m := range members {
+		if m.Connection != connection {
+			continue
+		}
+		workers++
+		if err := c.buryConnected(ctx, m.ID, connection); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		n, err := c.ReapClaims(ctx, m.ID)
+		futures += n
+		errs = append(errs, err)
+	}
+	return workers, futures, errors.Join(errs...)
+}
+
+// buryConnected clears the fence of a worker, whether or not its heart still
+// beats.
+func (c *Cluster) buryConnected(ctx context.Context, worker WorkerID, connection string) error {
+	_, err := c.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
+		return c.bury(ctx, tx, worker)
+	})
+	if err != nil {
+		return fmt.Errorf("bury worker %s of connection %s: %w", worker, connection, err)
+	}
+	return nil
+}
