@@ -143,21 +143,7 @@ func TestBadInput(t *testing.T) {
 	// What waits is not lost: it can be cancelled, or served by another worker.
 	p.start(workers.Options{Queues: []string{"default", "elsewhere"}, CPU: 1_000_000, GPU: 1000},
 		map[string]workers.Function{"echo": echo, "nobody": echo})
-	for {
-		rows, _, err := p.client.List(p.ctx, fdbmodel.Filter{}, nil, fdbmodel.MaxList)
-		require.NoError(t, err)
-		var open []*futures.Future
-		for i := range rows {
-			if !rows[i].State().Terminal() {
-				open = append(open, p.client.Future(rows[i].ID))
-			}
-		}
-		if len(open) == 0 {
-			break
-		}
-		_, err = p.client.AwaitAll(p.ctx, open)
-		require.NoError(t, err)
-	}
+	p.awaitNoneOpen()
 	require.Empty(t, p.check().Notes)
 }
 

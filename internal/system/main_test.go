@@ -100,4 +100,24 @@ func (p *plant) check() fdbmodel.CheckReport {
 	return report
 }
 
+// awaitNoneOpen waits until every future is over, whoever submitted it.
+func (p *plant) awaitNoneOpen() {
+	var cursor []byte
+	for {
+		rows, next, err := p.client.List(p.ctx, fdbmodel.Filter{}, cursor, fdbmodel.MaxList)
+		require.NoError(p.t, err)
+		var open []*futures.Future
+		for i := range rows {
+			if !rows[i].State().Terminal() {
+				open = append(open, p.client.Future(rows[i].ID))
+			}
+		}
+		_, err = p.client.AwaitAll(p.ctx, open)
+		require.NoError(p.t, err)
+		if cursor = next; len(next) == 0 {
+			return
+		}
+	}
+}
+
 func echo(_ context.Context, args []byte) ([]byte, error) { return args, nil }
