@@ -97,7 +97,7 @@ func (c *Cluster) change(ctx context.Context, id ID, e Event) (outcome Outcome, 
 		}
 		return w.flush()
 	})
-	if err == nil && outcome == Applied && after.State() == Ready {
+	if err == nil && outcome == Applied && after.inPool() {
 		c.wakeQueues(ctx, result.Version, map[string]int{after.Spec.Queue: 1})
 	}
 	return outcome, after, err

@@ -41,9 +41,16 @@ const (
 	InvariantConfig Invariant = "config"
 	// InvariantSpec: every future has a spec.
 	InvariantSpec Invariant = "spec"
-	// InvariantReady: the ready index holds the ready futures, each once, in
-	// its place and with its function, and nothing else.
+	// InvariantReady: the ready index holds the ready futures that are neither
+	// assigned nor held, each once, in its place and with its function, and
+	// nothing else.
 	InvariantReady Invariant = "ready"
+	// InvariantAssigned: so do the assignments hold the ready futures that are
+	// assigned, each to a worker that is marked for it.
+	InvariantAssigned Invariant = "assigned"
+	// InvariantHeld: so does the list of the held hold those that wait to be
+	// assigned.
+	InvariantHeld Invariant = "held"
 	// InvariantDelayed: so do the delayed.
 	InvariantDelayed Invariant = "delayed"
 	// InvariantClaim: a claimed future stands in the list of the claim that

@@ -44,6 +44,39 @@ var breakRow = []breakage{
 	{"ready key of another function", only(InvariantReady), func(t *testing.T, p *population, tx kv.Tx) {
 		tx.Set(p.c.keys.ready(p.ids[Ready], p.row(t, Ready).Spec), []byte("go:g"))
 	}},
+	{"held key gone", only(InvariantHeld), func(t *testing.T, p *population, tx kv.Tx) {
+		tx.Clear(p.c.keys.held(p.held[0], p.get(t, p.held[0]).Spec))
+	}},
+	{"held and in the pool", only(InvariantReady), func(t *testing.T, p *population, tx kv.Tx) {
+		tx.Set(p.c.keys.ready(p.held[0], p.get(t, p.held[0]).Spec), []byte("go:f"))
+	}},
+	{"held key of an assigned one", only(InvariantHeld), func(t *testing.T, p *population, tx kv.Tx) {
+		tx.Set(p.c.keys.held(p.held[1], p.get(t, p.held[1]).Spec), []byte("go:f"))
+	}},
+	{"held key without a future", only(InvariantHeld), func(t *testing.T, p *population, tx kv.Tx) {
+		id := p.held[0]
+		id[0]++
+		tx.Set(p.c.keys.held(id, p.get(t, p.held[0]).Spec), []byte("go:f"))
+	}},
+	{"assignment gone", only(InvariantAssigned), func(t *testing.T, p *population, tx kv.Tx) {
+		tx.Clear(p.c.keys.assigned(p.worker.ID(), p.held[1], p.get(t, p.held[1]).Spec))
+	}},
+	{"assignment to another", []Invariant{InvariantAssigned, InvariantAssigned},
+		func(t *testing.T, p *population, tx kv.Tx) {
+			tx.Set(p.c.keys.assigned("another", p.held[1], p.get(t, p.held[1]).Spec), []byte("go:f"))
+		}},
+	{"assignment of another function", only(InvariantAssigned), func(t *testing.T, p *population, tx kv.Tx) {
+		tx.Set(p.c.keys.assigned(p.worker.ID(), p.held[1], p.get(t, p.held[1]).Spec), []byte("go:g"))
+	}},
+	{"assignment to a worker without its mark", only(InvariantAssigned), func(_ *testing.T, p *population, tx kv.Tx) {
+		tx.Clear(p.c.keys.worker(p.worker.ID(), workerAssigned))
+	}},
+	{"assignment that is none", only(InvariantKey), func(_ *testing.T, p *population, tx kv.Tx) {
+		tx.Set(tuple.AppendString(p.c.keys.assignedTo(p.worker.ID()), "q"), []byte("go:f"))
+	}},
+	{"group that is none", only(InvariantKey), func(_ *testing.T, p *population, tx kv.Tx) {
+		tx.Set(tuple.AppendString(p.c.keys.groupBell("g"), "x"), []byte("go:f"))
+	}},
 	{"delayed key gone", only(InvariantDelayed), func(t *testing.T, p *population, tx kv.Tx) {
 		tx.Clear(p.c.keys.delayed(p.ids[Delayed], p.row(t, Delayed).Attempts.Due))
 	}},

@@ -36,7 +36,7 @@ func (k *checker) lookRows(shard int) look {
 			return err
 		}
 		for _, r := range rows {
-			r.ready = tx.Get(k.keys.ready(r.ID, r.Spec))
+			r.ready = tx.Get(k.keys.waits(&r.Row))
 			r.delayed = tx.Get(k.keys.delayed(r.ID, r.Attempts.Due))
 			if r.Claim != nil {
 				r.claims = tx.Get(k.keys.claims(r.Claim.Worker, r.Claim.Sequence))
@@ -105,7 +105,8 @@ func (k *checker) checkPlace(ctx context.Context, r *checkedRow, f *findings) er
 		return err
 	}
 	if r.State() == Ready && function == nil {
-		f.broken(InvariantReady, k.keys.ready(r.ID, r.Spec), "future %s is ready and not in the index", r.ID)
+		invariant, where := k.placeOf(&r.Row)
+		f.broken(invariant, k.keys.waits(&r.Row), "future %s is ready and not %s", r.ID, where)
 	}
 	if r.State() == Delayed && waits == nil {
 		f.broken(InvariantDelayed, k.keys.delayed(r.ID, r.Attempts.Due), "future %s is delayed and not in the list", r.ID)
@@ -216,6 +217,18 @@ func (k *checker) noteRow(shard int, r *checkedRow, f *findings) {
 	}
 }
 
+// placeOf names where a ready future waits.
+func (k *checker) placeOf(r *Row) (Invariant, string) {
+	switch {
+	case r.Attempts.Assigned != "":
+		return InvariantAssigned, "in the assignments"
+	case r.Spec.Held:
+		return InvariantHeld, "among the held"
+	default:
+		return InvariantReady, "in the index"
+	}
+}
+
 // lookReady checks the ready index of a shard against its futures.
 func (k *checker) lookReady(shard int) look {
 	skip := len(k.keys.shard(shard, subReady))
@@ -224,17 +237,22 @@ func (k *checker) lookReady(shard int) look {
 		queue := rest.Text()
 		e, _, err := parseReady(item, k.keys.readyQueue(shard, queue), queue)
 		return e.id, errors.Join(rest.Err(), err)
-	}, func(r *Row, item kv.KeyValue, f *findings) {
+	}, k.comparePlace(InvariantReady, "the ready index"))
+}
+
+// comparePlace compares a key that stands for a ready future with the future.
+func (k *checker) comparePlace(invariant Invariant, where string) func(*Row, kv.KeyValue, *findings) {
+	return func(r *Row, item kv.KeyValue, f *findings) {
 		switch {
 		case r.State() != Ready:
-			f.broken(InvariantReady, item.Key, "future %s is %v and in the ready index", r.ID, r.State())
-		case string(k.keys.ready(r.ID, r.Spec)) != string(item.Key):
-			f.broken(InvariantReady, item.Key, "future %s is in the wrong place of the ready index", r.ID)
+			f.broken(invariant, item.Key, "future %s is %v and in %s", r.ID, r.State(), where)
+		case string(k.keys.waits(r)) != string(item.Key):
+			f.broken(invariant, item.Key, "future %s is in the wrong place of %s", r.ID, where)
 		case r.Spec.Function != string(item.Value):
-			f.broken(InvariantReady, item.Key, "future %s is in the ready index with the function %.80q, not %s",
-				r.ID, item.Value, r.Spec.Function)
+			f.broken(invariant, item.Key, "future %s is in %s with the function %.80q, not %s",
+				r.ID, where, item.Value, r.Spec.Function)
 		}
-	})
+	}
 }
 
 // lookDelayed checks the delayed futures of a shard.
@@ -255,7 +273,8 @@ func (k *checker) lookDelayed(shard int) look {
 	})
 }
 
-// lookPlaces checks keys that each stand for a future that waits.
+// lookPlaces checks keys that each stand for a future that waits, in the shard
+// of the future unless shard is negative.
 func (k *checker) lookPlaces(shard int, invariant Invariant, parse func(kv.KeyValue) (ID, error),
 	compare func(*Row, kv.KeyValue, *findings),
 ) look {
@@ -263,7 +282,7 @@ func (k *checker) lookPlaces(shard int, invariant Invariant, parse func(kv.KeyVa
 		pending := make([]*pendingRow, len(items))
 		for i, item := range items {
 			id, err := parse(item)
-			if err != nil || id.shard(k.keys.shards) != shard {
+			if err != nil || shard >= 0 && id.shard(k.keys.shards) != shard {
 				f.broken(InvariantKey, item.Key, "no future can wait here")
 				continue
 			}

@@ -81,6 +81,8 @@ func (k *checker) readMember(m *member, item kv.KeyValue, f *findings) {
 		f.decoded(item.Key, err)
 	case workerCancelled:
 		m.leftKey = item.Key
+	case workerAssigned:
+		m.leftKey = item.Key
 	case workerWake:
 		m.leftKey = item.Key
 		_, err := decodeStamped(item.Key, item.Value, &struct{}{})

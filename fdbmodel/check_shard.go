@@ -14,12 +14,15 @@ import (
 // shardParts are the subspaces of a shard, in the order of their names.
 func (k *checker) shardParts(shard int) []part {
 	return []part{
+		{subAssigned, checkPage, 0, k.lookAssigned(shard)},
 		{subBell, checkPage, 0, k.lookBells(shard)},
 		{subChunks, checkLargePage, 0, k.lookChunks(shard)},
 		{subCounts, checkPage, 0, k.lookCounts(shard)},
 		{subDelayed, checkPage, 0, k.lookDelayed(shard)},
 		{subDone, checkPage, 0, k.lookDone(shard)},
 		{subFutures, checkPage, 1, k.lookRows(shard)},
+		{subGroups, checkPage, 0, k.lookGroups(shard)},
+		{subHeld, checkPage, 0, k.lookHeld(shard)},
 		{subMailbox, checkLargePage, 0, k.lookMail(shard)},
 		{subReady, checkPage, 0, k.lookReady(shard)},
 		{subSessions, checkPage, 0, k.lookSessions(shard)},

@@ -226,6 +226,7 @@ func (r *Registration) look(ctx context.Context, tx kv.Reader, req ClaimRequest,
 		page = req.Max * scanBlocks
 	}
 	queues := r.info.Queues
+	own := r.askOwn(tx, req.Max+1)
 	if len(queues) > 1 {
 		at := c.random.intn(len(queues))
 		queues = append(append([]string(nil), queues[at:]...), queues[:at]...)
@@ -241,6 +242,19 @@ func (r *Registration) look(ctx context.Context, tx kv.Reader, req ClaimRequest,
 	var taken []readyEntry
 	free := req.Free
 	free.Slots = req.Max
+	// What was assigned to the worker comes first, but for each fourth claim, so
+	// that it does not keep the worker from the pool for ever.
+	last := r.sequence%4 == 0
+	mine, err := r.ownEntries(ctx, own, &req)
+	if err != nil {
+		return nil, false, err
+	}
+	if !last {
+		more := false
+		if taken, free, more = r.choose(taken, free, mine); more {
+			return taken, true, nil
+		}
+	}
 	for round, from := 0, 0; round < 2; round++ {
 		until := []int{1, shards}[round]
 		var looks []asked
@@ -267,7 +281,11 @@ func (r *Registration) look(ctx context.Context, tx kv.Reader, req ClaimRequest,
 			break
 		}
 	}
-	return taken, false, nil
+	more := false
+	if last {
+		taken, _, more = r.choose(taken, free, mine)
+	}
+	return taken, more, nil
 }
 
 // choose takes from found what fits into free, from a random aligned block

@@ -37,6 +37,9 @@
 //	(s, "futures", ID, "state", "result")                 VS, Result · realize
 //	(s, "futures", ID, "state", "subscribers", SESSION)   · subscribe
 //	(s, "ready", QUEUE, GROUP, CPU, RAM, GPU, 255-PRIO, ID)  the function's name · whatever makes it ready
+//	(s, "assignments", WORKER, QUEUE, GROUP, CPU, RAM, GPU, 255-PRIO, ID)  the function's name · assign
+//	(s, "held", GROUP, 255-PRIO, ID)                      the function's name · whatever makes a held future ready
+//	(s, "groups", GROUP, "bell")                          VS · whatever ends a held future or makes it wait
 //	(s, "delayed", DUE, ID)                               · submit with a delay, fail, put back
 //	(s, "chunks", ID, KIND, TOKEN, I)                     a piece of a large value · before it counts
 //	(s, "done", VS)                                       ids that finished together · whatever ends futures
@@ -47,6 +50,7 @@
 //	(s, "workers", WORKER, "heartbeat")                   Heartbeat · the worker
 //	(s, "workers", WORKER, "claims", N)                   ids of one claim transaction · claim
 //	(s, "workers", WORKER, "cancelled", ID)               · cancel; cleared by the worker's heartbeat
+//	(s, "workers", WORKER, "assigned")                    · assign; until the worker is forgotten
 //	(s, "workers", WORKER, "wake")                        VS · who submits; the worker's only watch
 //	(s, "counts", QUEUE, GROUP, STATE)                    eight bytes, little endian · every transition, by addition
 //	("idle", QUEUE, WORKER)                               free Resources · a worker with nothing to do
@@ -56,8 +60,9 @@
 //	("aliases", NAME)                                     a module's CID · PutModule
 //	("cfg")                                               Config · the first to open the cluster
 //
-// The place of an unclaimed future is a pure function of its records: of its
-// spec where it is ready, of its attempts where it is delayed.
+// The place of an unclaimed future is a pure function of its records: it is in
+// delayed if its attempts say until when, else in assignments if they say to
+// whom, else in held if its spec says so, else in ready.
 //
 // # Waking
 //

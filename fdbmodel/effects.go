@@ -22,6 +22,10 @@ var (
 	withoutWait = condition{"retry in 0 was asked", func(_ *Row, e *Event) bool {
 		return e.RetryIn != nil && *e.RetryIn <= 0
 	}}
+	unassigned       = condition{"assigned to nobody", func(r *Row, _ *Event) bool { return r.Attempts.Assigned == "" }}
+	assignedToWorker = condition{"assigned to the worker", func(r *Row, e *Event) bool {
+		return r.Attempts.Assigned == e.Token.Worker
+	}}
 	isDue = condition{"due", func(r *Row, e *Event) bool { return r.Attempts.Due <= millis(e.Now) }}
 )
 
@@ -40,13 +44,19 @@ var (
 	becomeReady   = effect{"clear due time", func(r *Row, _ *Event) { r.Attempts.Due = 0 }}
 	failCancelled = effect{"final exception: cancelled", applyCancelled}
 	failLost      = effect{"count crash, final exception: lost", applyLost}
-	countCrash    = effect{"clear claim, count crash", func(r *Row, _ *Event) {
-		r.Claim, r.Attempts.Due = nil, 0
+	setAssigned   = effect{"set assignment", func(r *Row, e *Event) { r.Attempts.Assigned = e.Token.Worker }}
+	clearAssigned = effect{"clear assignment", func(r *Row, _ *Event) { r.Attempts.Assigned = "" }}
+	countCrash    = effect{"clear claim and assignment, count crash", func(r *Row, _ *Event) {
+		r.Claim, r.Attempts.Due, r.Attempts.Assigned = nil, 0, ""
 		r.Attempts.Crashes++
 	}}
-	failAttempt = effect{"count attempt, final exception", func(r *Row, e *Event) { countAttempt(r, e, true) }}
-	retryNow    = effect{"count attempt, exception", func(r *Row, e *Event) { countAttempt(r, e, false) }}
-	retryLater  = effect{"count attempt, exception, set due time", func(r *Row, e *Event) {
+	failAttempt = effect{"clear assignment, count attempt, final exception", func(r *Row, e *Event) {
+		countAttempt(r, e, true)
+	}}
+	retryNow = effect{"clear assignment, count attempt, exception", func(r *Row, e *Event) {
+		countAttempt(r, e, false)
+	}}
+	retryLater = effect{"clear assignment, count attempt, exception, set due time", func(r *Row, e *Event) {
 		countAttempt(r, e, false)
 		wait := r.Spec.Backoff.wait(r.Attempts.Failed, e.Jitter)
 		if e.RetryIn != nil {
@@ -54,8 +64,8 @@ var (
 		}
 		r.Attempts.Due = max(1, millis(e.Now.Add(wait)))
 	}}
-	putBackLater = effect{"clear claim, count put-back, set due time", func(r *Row, e *Event) {
-		r.Claim = nil
+	putBackLater = effect{"clear claim and assignment, count put-back, set due time", func(r *Row, e *Event) {
+		r.Claim, r.Attempts.Assigned = nil, ""
 		r.Attempts.PutBack++
 		r.Attempts.Due = max(1, millis(e.Now.Add(r.Spec.Backoff.wait(r.Attempts.PutBack, e.Jitter))))
 	}}
@@ -71,7 +81,7 @@ func countAttempt(r *Row, e *Event, final bool) {
 	exception := *e.Exception
 	exception.Attempt, exception.Worker = r.Attempts.Failed+1, e.Token.Worker
 	exception.Final, exception.Permanent, exception.At = final, e.Permanent, millis(e.Now)
-	r.Claim, r.Exception, r.Attempts.Due = nil, &exception, 0
+	r.Claim, r.Exception, r.Attempts.Due, r.Attempts.Assigned = nil, &exception, 0, ""
 	r.Attempts.Failed++
 }
 

@@ -23,6 +23,8 @@ const (
 	ReasonInfeasible  Reason = "infeasible"   // no such worker is large enough
 	ReasonNoneFree    Reason = "none_free"    // such workers exist, and are busy
 	ReasonAboutToMove Reason = "about_to_run" // such a worker has room
+	ReasonAssigned    Reason = "assigned"     // it waits for one worker
+	ReasonHeld        Reason = "held"         // it waits to be assigned
 )
 
 // Explanation says why a future is not running, or where it runs.
@@ -74,9 +76,25 @@ func (c *Cluster) Explain(ctx context.Context, id ID) (Explanation, error) {
 				e.Ahead += n
 			}
 		}
-		e.Reason, e.Text = explainReady(row.Spec, members)
+		c.explainWaiting(&e, &row, members)
 	}
 	return e, nil
+}
+
+func (c *Cluster) explainWaiting(e *Explanation, row *Row, members []Member) {
+	switch to := row.Attempts.Assigned; {
+	case to != "":
+		e.Worker = findMember(members, to)
+		e.Reason, e.Text = ReasonAssigned, fmt.Sprintf("It waits for worker %s, to which it was assigned.", to)
+		if e.Worker == nil || !e.Worker.Alive {
+			e.Reason, e.Text = ReasonWorkerDead,
+				fmt.Sprintf("It waits for worker %s, which is dead; the janitor is about to move it.", to)
+		}
+	case row.Spec.Held:
+		e.Reason, e.Text = ReasonHeld, fmt.Sprintf("It waits until whoever drives the group %q assigns it.", row.Spec.Group)
+	default:
+		e.Reason, e.Text = explainReady(row.Spec, members)
+	}
 }
 
 func findMember(members []Member, id WorkerID) *Member {

@@ -172,7 +172,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 			if err := w.apply(&row, &after); err != nil {
 				return err
 			}
-			if after.State() == Ready {
+			if after.inPool() {
 				placed = addCount(placed, row.Spec.Queue)
 			}
 		}

@@ -7,10 +7,13 @@ import "sync"
 type hub struct {
 	mu      sync.Mutex
 	idle    map[string][]*Idle
+	workers map[WorkerID]*Idle
 	cancels map[WorkerID]chan ID
 }
 
-func newHub() *hub { return &hub{idle: map[string][]*Idle{}, cancels: map[WorkerID]chan ID{}} }
+func newHub() *hub {
+	return &hub{idle: map[string][]*Idle{}, workers: map[WorkerID]*Idle{}, cancels: map[WorkerID]chan ID{}}
+}
 
 // maxCancelHints bounds the hints that a worker has not taken yet.
 const maxCancelHints = 64
@@ -43,19 +46,21 @@ func (h *hub) cancel(w WorkerID, id ID) {
 // Idle is a worker's wish to be woken within its process.
 type Idle struct {
 	hub    *hub
+	worker WorkerID
 	queues []string
 	c      chan struct{}
 }
 
 // Idle registers a worker that has nothing to do. It must look for work once
 // more after this and before it waits, so that no submit falls in between.
-func (c *Cluster) Idle(queues []string) *Idle {
-	i := &Idle{hub: c.hub, queues: queues, c: make(chan struct{}, 1)}
+func (c *Cluster) Idle(worker WorkerID, queues []string) *Idle {
+	i := &Idle{hub: c.hub, worker: worker, queues: queues, c: make(chan struct{}, 1)}
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
 	for _, q := range queues {
 		c.hub.idle[q] = append(c.hub.idle[q], i)
 	}
+	c.hub.workers[worker] = i
 	return i
 }
 
@@ -84,7 +89,20 @@ func (h *hub) wake(queue string, n int) int {
 	return woken
 }
 
+// wakeWorker wakes one worker, if it is idle.
+func (h *hub) wakeWorker(w WorkerID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if i := h.workers[w]; i != nil {
+		h.remove(i)
+		i.c <- struct{}{}
+	}
+}
+
 func (h *hub) remove(i *Idle) {
+	if h.workers[i.worker] == i {
+		delete(h.workers, i.worker)
+	}
 	for _, q := range i.queues {
 		list := h.idle[q]
 		for at, other := range list {

@@ -165,8 +165,9 @@ func (w *changes) promote(ctx context.Context, due []pendingRow, now time.Time) 
 		if err := w.apply(&row, &after); err != nil {
 			return 0, nil, err
 		}
-		promoted++
-		queues = addCount(queues, row.Spec.Queue)
+		if promoted++; after.inPool() {
+			queues = addCount(queues, row.Spec.Queue)
+		}
 	}
 	return promoted, queues, nil
 }

@@ -14,6 +14,9 @@ const (
 
 	subFutures   = "futures"
 	subReady     = "ready"
+	subAssigned  = "assignments"
+	subHeld      = "held"
+	subGroups    = "groups"
 	subDelayed   = "delayed"
 	subChunks    = "chunks"
 	subDone      = "done"
@@ -45,6 +48,9 @@ const (
 	workerClaims    = "claims"
 	workerHeartbeat = "heartbeat"
 	workerWake      = "wake"
+	workerAssigned  = "assigned"
+
+	groupBell       = "bell"
 	workerCancelled = "cancelled"
 
 	chunkArgs   = "args"
@@ -129,6 +135,44 @@ func (k keyspace) ready(id ID, spec *Spec) []byte {
 	return tuple.AppendUUID(tuple.AppendInt(b, 255-int64(spec.Priority)), id)
 }
 
+// waits is where a ready future waits: for the worker that it was assigned to,
+// for Assign, or in the pool.
+func (k keyspace) waits(row *Row) []byte {
+	switch {
+	case row.Attempts.Assigned != "":
+		return k.assigned(row.Attempts.Assigned, row.ID, row.Spec)
+	case row.Spec.Held:
+		return k.held(row.ID, row.Spec)
+	default:
+		return k.ready(row.ID, row.Spec)
+	}
+}
+
+func (k keyspace) assignedTo(w WorkerID) []byte {
+	return tuple.AppendString(k.shard(shardOf(string(w), k.shards), subAssigned), string(w))
+}
+
+func (k keyspace) assigned(w WorkerID, id ID, spec *Spec) []byte {
+	b := tuple.AppendString(tuple.AppendString(k.assignedTo(w), spec.Queue), spec.Group)
+	b = tuple.AppendInt(b, spec.Requirements.CPU)
+	b = tuple.AppendInt(tuple.AppendInt(b, spec.Requirements.RAM), spec.Requirements.GPU)
+	return tuple.AppendUUID(tuple.AppendInt(b, 255-int64(spec.Priority)), id)
+}
+
+func (k keyspace) heldOf(shard int, group string) []byte {
+	return tuple.AppendString(k.shard(shard, subHeld), group)
+}
+
+func (k keyspace) held(id ID, spec *Spec) []byte {
+	b := k.heldOf(id.shard(k.shards), spec.Group)
+	return tuple.AppendUUID(tuple.AppendInt(b, 255-int64(spec.Priority)), id)
+}
+
+func (k keyspace) groupBell(group string) []byte {
+	b := k.shard(shardOf(group, k.shards), subGroups)
+	return tuple.AppendString(tuple.AppendString(b, group), groupBell)
+}
+
 func (k keyspace) delayedOf(shard int) []byte { return k.shard(shard, subDelayed) }
 func (k keyspace) delayed(id ID, due int64) []byte {
 	return tuple.AppendUUID(tuple.AppendInt(k.delayedOf(id.shard(k.shards)), due), id)
@@ -187,9 +231,11 @@ func (k keyspace) idle(queue string, w WorkerID) []byte {
 // Counters.
 
 func (k keyspace) countsOf(shard int) []byte { return k.shard(shard, subCounts) }
+func (k keyspace) countGroup(shard int, queue, group string) []byte {
+	return tuple.AppendString(tuple.AppendString(k.countsOf(shard), queue), group)
+}
 func (k keyspace) count(shard int, queue, group string, s State) []byte {
-	b := tuple.AppendString(k.countsOf(shard), queue)
-	return tuple.AppendString(tuple.AppendString(b, group), s.String())
+	return tuple.AppendString(k.countGroup(shard, queue, group), s.String())
 }
 
 // The cluster's own records.

@@ -138,6 +138,12 @@ func placeKinds() []keyKind {
 	return []keyKind{
 		shard("ready", subReady, append(class, priority(), futureID()), formatText, nil, "function", carried,
 			"the function of a future that waits for a worker", "whatever makes it ready"),
+		shard("assignment", subAssigned, append(in(text("worker")), append(class, priority(), futureID())...), formatText,
+			nil, "function", carried, "the function of a future that waits for one worker", "assign"),
+		shard("held", subHeld, in(text("group"), priority(), futureID()), formatText, nil, "function", carried,
+			"the function of a future that waits to be assigned", "whatever makes it ready"),
+		shard("group bell", subGroups, in(text("group"), fixed(groupBell)), formatStamped, of[struct{}](), "", leftOut,
+			"changes when a held future ends or waits to be assigned", "whatever does that"),
 		shard("delayed", subDelayed, in(number("due_ms"), futureID()), formatEmpty, nil, "", carried,
 			"a future that waits for a time", "submit with a delay, fail, put back"),
 		shard("chunk", subChunks, in(futureID(), text("kind"), text("token"), number("piece")), formatData, nil, "data",
@@ -171,6 +177,8 @@ func memberKinds() []keyKind {
 			fixed(workerClaims), number("sequence")),
 		worker("cancelled", leftOut, formatMark, nil, "a future of the worker that is wanted no more",
 			"cancel; cleared by the worker's heartbeat", fixed(workerCancelled), futureID()),
+		worker("assigned", carried, formatMark, nil, "futures wait, or waited, for this worker alone", "assign",
+			fixed(workerAssigned)),
 		worker("wake", leftOut, formatStamped, of[struct{}](), "changes when there is work; the worker's only watch",
 			"who submits", fixed(workerWake)),
 	}

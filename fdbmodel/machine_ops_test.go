@@ -20,6 +20,9 @@ func (m *machine) submit(ctx context.Context) (change, error) {
 			Function: "go:f", Session: []SessionID{"s1", "s2", ""}[m.random.IntN(3)], MaxRetries: m.random.IntN(3),
 			Priority: uint8(m.random.IntN(2)), Requirements: Requirements{CPU: int64(m.random.IntN(2))},
 		}
+		if m.random.IntN(4) == 0 {
+			s.Spec.Group, s.Spec.Held = "g", true
+		}
 		switch m.random.IntN(4) {
 		case 0:
 			s.Key = fmt.Sprint(m.random.IntN(6))
@@ -48,7 +51,7 @@ func (m *machine) submit(ctx context.Context) (change, error) {
 	cut := err != nil
 	return func(before, after *Row) bool {
 		return before == nil && (cut || ids[after.ID]) && (after.State() == Ready || after.State() == Delayed) &&
-			after.Attempts.Failed+after.Attempts.Crashes+after.Attempts.PutBack == 0
+			after.Attempts == Attempts{Due: after.Attempts.Due}
 	}, err
 }
 
@@ -201,6 +204,7 @@ func (m *machine) retry(ctx context.Context) (change, error) {
 	}
 	return func(before, after *Row) bool {
 		return before != nil && after != nil && after.ID == id && after.State() == Ready &&
+			after.Attempts.Assigned == "" &&
 			(before.State() == Delayed || (before.State() == Failed && after.Attempts == Attempts{}))
 	}, err
 }
@@ -308,6 +312,9 @@ func (m *machine) reap(ctx context.Context) (change, error) {
 // reaped allows what a reaper does to the futures of dead workers.
 func reaped(dead func(WorkerID) bool) change {
 	return func(before, after *Row) bool {
+		if setFree(before, after, dead) {
+			return true
+		}
 		if before == nil || after == nil || before.State() != Claimed || !dead(before.Claim.Worker) {
 			return false
 		}
@@ -325,7 +332,7 @@ func (m *machine) register(ctx context.Context) (change, error) {
 	id, err := m.c.DrawWorkerID()
 	m.require(err)
 	info := WorkerInfo{
-		ID: id, Functions: []string{"go:f"}, Capacity: Resources{Slots: 4},
+		ID: id, Functions: []string{"go:f"}, Capacity: Resources{Slots: 4, CPU: 2},
 		Address: []string{"", "10.0.0.1:1", "10.0.0.2:1"}[m.random.IntN(3)],
 	}
 	reg, err := m.c.Register(ctx, info)
@@ -361,9 +368,68 @@ func (m *machine) leave(ctx context.Context) (change, error) {
 	m.logf("leave %s: %v", w.ID(), err)
 	w.gone = err == nil || m.aliveNow(w.ID()) == nil
 	return func(before, after *Row) bool {
-		return before != nil && after != nil && before.State() == Claimed && before.Claim.Worker == w.ID() &&
-			before.Attempts == after.Attempts && (after.State() == Ready ||
+		if setFree(before, after, func(id WorkerID) bool { return id == w.ID() }) {
+			return true
+		}
+		if before == nil || after == nil {
+			return false
+		}
+		left := before.Attempts
+		if left.Assigned == w.ID() && after.Attempts.Assigned == "" {
+			left.Assigned = "" // it waited for the worker again, for a moment
+		}
+		return before.State() == Claimed && before.Claim.Worker == w.ID() &&
+			left == after.Attempts && (after.State() == Ready ||
 			(before.Cancel != nil && after.State() == Failed && after.Exception.Kind == KindCancelled))
+	}, err
+}
+
+// setFree tells whether a future that waited for one of these workers waits
+// for nobody now.
+func setFree(before, after *Row, from func(WorkerID) bool) bool {
+	if before == nil || after == nil || before.State() != Ready || after.State() != Ready ||
+		before.Attempts.Assigned == "" || !from(before.Attempts.Assigned) {
+		return false
+	}
+	left := before.Attempts
+	left.Assigned = ""
+	return left == after.Attempts
+}
+
+func (m *machine) assign(ctx context.Context) (change, error) {
+	w := m.worker(false)
+	if w == nil {
+		return none, nil
+	}
+	id := m.some()
+	outcomes, err := m.c.Assign(ctx, w.ID(), []ID{id})
+	m.logf("assign %s to %s (gone %t): %v %v", id, w.ID(), w.gone, outcomes, err)
+	if w.gone && err == nil {
+		m.fail("something was assigned to a dead worker")
+	}
+	if errors.Is(err, ErrNotFound) && w.gone {
+		err = nil
+	}
+	return func(before, after *Row) bool {
+		if before == nil || after == nil || before.State() != Ready || after.State() != Ready || after.ID != id {
+			return false
+		}
+		given := before.Attempts
+		given.Assigned = w.ID()
+		return before.Attempts.Assigned == "" && given == after.Attempts
+	}, err
+}
+
+func (m *machine) unassign(ctx context.Context) (change, error) {
+	w := m.worker(false)
+	if w == nil {
+		return none, nil
+	}
+	id := m.some()
+	outcomes, err := m.c.Unassign(ctx, w.ID(), []ID{id})
+	m.logf("unassign %s from %s (gone %t): %v %v", id, w.ID(), w.gone, outcomes, err)
+	return func(before, after *Row) bool {
+		return setFree(before, after, func(from WorkerID) bool { return from == w.ID() }) && after.ID == id
 	}, err
 }
 

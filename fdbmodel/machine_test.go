@@ -170,7 +170,7 @@ func (m *machine) step() {
 	ops := []func(context.Context) (change, error){
 		m.submit, m.submit, m.submit, m.claim, m.claim, m.claim, m.finish, m.finish, m.finish, m.finish, m.cancel, m.retry,
 		m.discard, m.promote, m.promote, m.beat, m.die, m.reap, m.register, m.leave, m.expire, m.sweep, m.listen, m.listen,
-		m.subscribe, m.idle, m.janitor,
+		m.subscribe, m.idle, m.janitor, m.assign, m.assign, m.unassign,
 	}
 	if m.random.IntN(80) == 0 {
 		m.crash()
@@ -339,10 +339,16 @@ func (m *machine) finale() {
 		_, err := m.c.ReapClaims(ctx, w.ID)
 		m.require(err)
 	}
-	last, err := m.c.Register(ctx, WorkerInfo{Functions: []string{"go:f"}, Capacity: Resources{Slots: 100}})
+	last, err := m.c.Register(ctx, WorkerInfo{Functions: []string{"go:f"}, Capacity: Resources{Slots: 100, CPU: 1000}})
 	m.require(err)
 	for n := 0; ; n++ {
 		m.clock.Advance(10 * time.Minute)
+		held, _, err := m.c.Held(ctx, "g", nil, 1000)
+		m.require(err)
+		for _, h := range held {
+			_, err := m.c.Assign(ctx, last.ID(), []ID{h.ID})
+			m.require(err)
+		}
 		for shard := range m.c.config.Shards {
 			_, _, err := m.c.PromoteDue(ctx, shard)
 			m.require(err)

@@ -33,8 +33,8 @@ func unpackIDs(b []byte) []ID {
 	return ids
 }
 
-// ReapClaims takes back everything that a dead worker holds and forgets the
-// worker. It returns how many futures went back to the pool or failed. It may
+// ReapClaims takes back everything that a dead worker holds, or that waits for
+// it alone, and forgets the worker. It returns how many futures went back to the pool or failed. It may
 // be run by several processes at once and be cut off anywhere: whoever runs it
 // next goes on. Futures that a newer version of Futura has written stay the
 // dead worker's, and the worker is remembered, until a process of that version
@@ -42,7 +42,11 @@ func unpackIDs(b []byte) []ID {
 // is retried: what was taken back is no longer the worker's.
 func (c *Cluster) ReapClaims(ctx context.Context, worker WorkerID) (int, error) {
 	total, kept, err := c.endAllClaims(ctx, worker, EventReap)
-	if err != nil || kept {
+	if err != nil {
+		return total, err
+	}
+	moved, left, err := c.dropAssigned(ctx, worker, true)
+	if total += moved; err != nil || kept || left {
 		return total, err
 	}
 	_, err = c.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {

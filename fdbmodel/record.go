@@ -53,6 +53,7 @@ type Spec struct {
 
 	Queue        string       `msgpack:"q,omitempty" json:"queue"`
 	Group        string       `msgpack:"g,omitempty" json:"group,omitempty"`
+	Held         bool         `msgpack:"h,omitempty" json:"held,omitempty"` // waits for Assign, never in the pool
 	Tenant       string       `msgpack:"tn,omitempty" json:"tenant,omitempty"`
 	Priority     uint8        `msgpack:"p,omitempty" json:"priority"`
 	Requirements Requirements `msgpack:"r,omitempty" json:"requirements"`
@@ -92,6 +93,9 @@ type Attempts struct {
 	Crashes int   `msgpack:"c,omitempty" json:"crashes,omitempty"`  // claims that ended with the death of their worker
 	PutBack int   `msgpack:"p,omitempty" json:"put_back,omitempty"` // claims given back by workers that could not run it
 	Due     int64 `msgpack:"d,omitempty" json:"due_ms,omitempty"`   // waits until then, if not 0
+	// Assigned is the worker that it waits for while it is ready, and that may
+	// get it back when it is given back.
+	Assigned WorkerID `msgpack:"w,omitempty" json:"assigned,omitempty"`
 }
 
 // Exception is the last failure of a future.

@@ -47,7 +47,8 @@ func goldenRecords() []goldenRecord {
 	return []goldenRecord{
 		{"spec", &Spec{
 			Function: "go:f", Codec: CodecMsgpack, Args: []byte("abc"), ArgsSize: 3, ArgsRef: ref, ArgsKey: true,
-			Argv: []string{"a", "b"}, Env: map[string]string{"K": "v"}, Queue: "q", Group: "g", Tenant: "t", Priority: 200,
+			Argv: []string{"a", "b"}, Env: map[string]string{"K": "v"}, Queue: "q", Group: "g", Held: true,
+			Tenant: "t", Priority: 200,
 			Requirements: Requirements{CPU: 1500, RAM: 1 << 30, GPU: 500, Labels: map[string]string{"zone": "a"}},
 			MaxRetries:   3, Backoff: Backoff{Base: time.Second, Max: time.Minute}, Timeout: time.Hour,
 			AllowReconstruction: true, Session: "fedcba9876543210", Trace: map[string]string{"traceparent": "00"},
@@ -55,7 +56,8 @@ func goldenRecords() []goldenRecord {
 		}, false, func() any { return new(Spec) }},
 		{"smallest spec", &Spec{Function: "go:f"}, false, func() any { return new(Spec) }},
 		{"claim", &Claim{Token: token}, true, func() any { return new(Claim) }},
-		{"attempts", &Attempts{Failed: 1, Crashes: 2, PutBack: 3, Due: 4}, false, func() any { return new(Attempts) }},
+		{"attempts", &Attempts{Failed: 1, Crashes: 2, PutBack: 3, Due: 4, Assigned: "w"}, false,
+			func() any { return new(Attempts) }},
 		{"cancel", &CancelRequest{Reason: "r", At: 5}, false, func() any { return new(CancelRequest) }},
 		{"exception", &Exception{
 			Kind: KindExit, Message: "m", Attempt: 2, Worker: token.Worker, Final: true, Permanent: true, At: 6, ExitCode: 7,
@@ -210,7 +212,8 @@ func goldenKeys(k keyspace) []namedKey {
 		{"cancel", k.state(goldenID, stateCancel)}, {"claim", k.state(goldenID, stateClaim)},
 		{"exception", k.state(goldenID, stateException)}, {"result", k.state(goldenID, stateResult)},
 		{"subscriber", k.subscriber(goldenID, "s")}, {"ready", k.ready(goldenID, spec)},
-		{"delayed", k.delayed(goldenID, 9)},
+		{"assignment", k.assigned("w", goldenID, spec)}, {"held", k.held(goldenID, spec)}, {"group bell", k.groupBell("g")},
+		{"assigned", k.worker("w", workerAssigned)}, {"delayed", k.delayed(goldenID, 9)},
 		{"chunk", k.chunk(goldenID, ref, 1)}, {"done", tuple.AppendStamp(k.doneOf(2), [10]byte{1}, 0)},
 		{"mailbox", tuple.AppendStamp(k.mailbox("s"), [10]byte{1}, 0)}, {"bell", k.bell("s")}, {"session", k.session("s")},
 		{"alive", k.worker("w", workerAlive)}, {"heartbeat", k.worker("w", workerHeartbeat)}, {"claims", k.claims("w", 7)},
@@ -257,6 +260,10 @@ func TestReadyKeyParses(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, readyEntry{id: id, key: item.Key, function: "go:f", class: spec.class()}, e)
 		require.Equal(t, k.readyClass(id.shard(16), spec.class()), item.Key[:end])
+		assigned := kv.KeyValue{Key: k.assigned("w", id, spec), Value: []byte("go:f")}
+		e, err = parseAssigned(assigned, k.assignedTo("w"))
+		require.NoError(t, err)
+		require.Equal(t, readyEntry{id: id, key: assigned.Key, function: "go:f", class: spec.class()}, e)
 	})
 }
 
@@ -296,6 +303,7 @@ func FuzzRowKeys(f *testing.F) {
 			_ = row.State()
 		}
 		_, _, _ = parseReady(kv.KeyValue{Key: key, Value: value}, nil, "q")
+		_, _ = parseAssigned(kv.KeyValue{Key: key, Value: value}, nil)
 		_, _, _ = parseCount(nil, kv.KeyValue{Key: key, Value: value})
 	})
 }

@@ -37,6 +37,11 @@ func (r *Row) State() State {
 	}
 }
 
+// inPool tells whether any worker that fits may take the future.
+func (r *Row) inPool() bool {
+	return r.State() == Ready && r.Attempts.Assigned == "" && !r.Spec.Held
+}
+
 // FinishedAt returns when a terminal future finished, in milliseconds of Unix
 // time, and 0 for others.
 func (r *Row) FinishedAt() int64 {

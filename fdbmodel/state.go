@@ -71,16 +71,19 @@ const (
 	EventCancel                          // somebody wants it no more
 	EventPromote                         // its time has come
 	EventRetry                           // somebody wants it to run again, or at once
+	EventAssign                          // it is given to a worker
+	EventUnassign                        // it is taken from that worker
 )
 
 var eventNames = [...]string{
 	"", "claim", "realize", "fail", "relinquish", "put back", "reap", "cancel", "promote", "retry",
+	"assign", "unassign",
 }
 
 // Events are all kinds of event.
 func Events() []EventKind {
 	return []EventKind{EventClaim, EventRealize, EventFail, EventRelinquish, EventPutBack, EventReap, EventCancel,
-		EventPromote, EventRetry}
+		EventPromote, EventRetry, EventAssign, EventUnassign}
 }
 
 // String returns the event's name.
@@ -181,6 +184,9 @@ var transitions = []transition{
 	{Ready, EventReap, always, Ready, nothing, Lost},
 	{Ready, EventCancel, always, Failed, failCancelled, Applied},
 	{Ready, EventPromote, always, Ready, nothing, Already},
+	{Ready, EventAssign, unassigned, Ready, setAssigned, Applied},
+	{Ready, EventAssign, assignedToWorker, Ready, nothing, Already},
+	{Ready, EventUnassign, assignedToWorker, Ready, clearAssigned, Applied},
 
 	{Delayed, EventRealize, always, Delayed, nothing, Lost},
 	{Delayed, EventFail, always, Delayed, nothing, Lost},

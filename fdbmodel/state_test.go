@@ -105,6 +105,14 @@ func TestStateGrid(t *testing.T) {
 		"ready retry": "ready/refused ready/refused", "delayed retry": "ready/applied ready/applied",
 		"claimed retry": "claimed/refused claimed/refused", "realized retry": "realized/refused realized/refused",
 		"failed retry": "ready/applied ready/applied",
+
+		"ready assign": "ready/applied ready/applied", "delayed assign": "delayed/refused delayed/refused",
+		"claimed assign": "claimed/refused claimed/refused", "realized assign": "realized/refused realized/refused",
+		"failed assign": "failed/refused failed/refused",
+
+		"ready unassign": "ready/refused ready/refused", "delayed unassign": "delayed/refused delayed/refused",
+		"claimed unassign": "claimed/refused claimed/refused", "realized unassign": "realized/refused realized/refused",
+		"failed unassign": "failed/refused failed/refused",
 	}
 	for _, s := range States() {
 		for _, e := range Events() {
@@ -162,6 +170,28 @@ func TestStateConditions(t *testing.T) {
 			require.Nil(t, after.Claim, name)
 			require.Nil(t, after.Cancel, name)
 		}
+	}
+	assigned := gridRow(Ready)
+	assigned.Attempts.Assigned = gridToken.Worker
+	for _, c := range []struct {
+		event EventKind
+		token Token
+		want  Outcome
+		left  WorkerID
+	}{
+		{EventAssign, gridToken, Already, gridToken.Worker}, {EventAssign, otherTok, Refused, gridToken.Worker},
+		{EventUnassign, otherTok, Refused, gridToken.Worker}, {EventUnassign, gridToken, Applied, ""},
+		{EventClaim, gridToken, Applied, gridToken.Worker},
+	} {
+		after, outcome := Next(assigned, gridEvent(c.event, c.token))
+		require.Equal(t, c.want, outcome, "%v", c.event)
+		require.Equal(t, c.left, after.Attempts.Assigned, "%v", c.event)
+	}
+	for _, e := range []EventKind{EventFail, EventPutBack, EventReap} {
+		row := gridRow(Claimed)
+		row.Attempts.Assigned = gridToken.Worker
+		after, _ := Next(row, gridEvent(e, gridToken))
+		require.Empty(t, after.Attempts.Assigned, "%v", e)
 	}
 	due := gridRow(Delayed)
 	due.Attempts.Due = millis(gridNow)

@@ -48,6 +48,9 @@ type Submission struct {
 	Args []byte
 	// NotBefore delays the future. Defaults to no delay.
 	NotBefore time.Time
+	// Assigned is the worker that the future is assigned to from the start, see
+	// Assign. It excludes NotBefore. Defaults to none.
+	Assigned WorkerID
 
 	chosen bool
 	large  bool
@@ -62,7 +65,9 @@ type Submitted struct {
 	// has come to for one that existed.
 	State State
 
-	queue string
+	queue  string
+	worker WorkerID
+	held   bool
 }
 
 // Submit makes futures and returns once they are durable. It takes any number:
@@ -71,8 +76,9 @@ type Submitted struct {
 // those futures exist.
 //
 // It returns ErrBadSpec, ErrBadName and ErrTooLarge for what can't be
-// submitted, before anything is written, and ErrIDInUse where an id or key
-// belongs to a future with other content. An unknown commit is resolved by
+// submitted, before anything is written, ErrIDInUse where an id or key
+// belongs to a future with other content, and for an assigned future what
+// Assign returns. An unknown commit is resolved by
 // looking for the future's spec, so that no future is made ready twice.
 func (c *Cluster) Submit(ctx context.Context, subs []Submission) ([]Submitted, error) {
 	prepared, err := c.prepare(ctx, subs)
@@ -201,6 +207,12 @@ func (c *Cluster) check(ctx context.Context, s *Submission) error {
 		return fmt.Errorf("%w: %d bytes of argv, env, trace and labels: at most %d; pass the rest as arguments",
 			ErrTooLarge, n, maxMeta)
 	}
+	if s.Assigned != "" && !s.NotBefore.IsZero() {
+		return fmt.Errorf("%w: an assigned future can't be delayed", ErrBadSpec)
+	}
+	if spec.Held && spec.Group == "" {
+		return fmt.Errorf("%w: a held future needs a group, by which it is found", ErrBadSpec)
+	}
 	if len(s.Key) > 1024 {
 		return fmt.Errorf("%w: idempotency key of %d bytes: at most 1024", ErrTooLarge, len(s.Key))
 	}
@@ -317,13 +329,17 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 	answers := make([]Submitted, len(subs))
 	seen := make(map[ID]*Spec, len(subs))
 	w := c.changes(tx)
+	called := assignees{cluster: c, changes: w}
 	for i := range subs {
 		s := &subs[i]
 		row := Row{ID: s.ID, Spec: &s.Spec}
 		if !s.NotBefore.IsZero() && s.NotBefore.After(c.clock.Now()) {
 			row.Attempts.Due = millis(s.NotBefore)
 		}
-		answers[i] = Submitted{ID: s.ID, State: row.State(), queue: s.Spec.Queue}
+		row.Attempts.Assigned = s.Assigned
+		answers[i] = Submitted{
+			ID: s.ID, State: row.State(), queue: s.Spec.Queue, worker: s.Assigned, held: s.Spec.Held && s.Assigned == "",
+		}
 		if earlier := seen[s.ID]; earlier != nil {
 			answers[i].Existed = true
 			if !sameWork(earlier, row.Spec) {
@@ -352,6 +368,11 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 				return nil, err
 			} else if first == nil {
 				return nil, fmt.Errorf("future %s: %w", s.ID, errArgsSwept)
+			}
+		}
+		if s.Assigned != "" {
+			if err := called.call(ctx, s); err != nil {
+				return nil, err
 			}
 		}
 		if err := w.insert(&row, s.Args); err != nil {

@@ -16,8 +16,12 @@ const wakeLimit = 16
 func (c *Cluster) Wake(ctx context.Context, version kv.Version, submitted []Submitted) {
 	var counts map[string]int
 	for i := range submitted {
-		if !submitted[i].Existed && submitted[i].State == Ready {
-			counts = addCount(counts, submitted[i].queue)
+		switch s := &submitted[i]; {
+		case s.Existed || s.State != Ready || s.held:
+		case s.worker != "":
+			c.hub.wakeWorker(s.worker)
+		default:
+			counts = addCount(counts, s.queue)
 		}
 	}
 	c.wakeQueues(ctx, version, counts)
@@ -121,6 +125,7 @@ func (r *Registration) anything(ctx context.Context, tx kv.Reader, req ClaimRequ
 	const page = 16
 	now := r.cluster.clock.Now()
 	var looks []asked
+	mine := r.askOwn(tx, page)
 	for shard := range r.cluster.config.Shards {
 		for _, q := range r.info.Queues {
 			prefix := r.scan.keys.readyQueue(shard, q)
@@ -129,6 +134,9 @@ func (r *Registration) anything(ctx context.Context, tx kv.Reader, req ClaimRequ
 				pending: tx.GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: page}),
 			})
 		}
+	}
+	if own, err := r.ownEntries(ctx, mine, &req); err != nil || len(own) > 0 {
+		return len(own) > 0, err
 	}
 	for _, a := range looks {
 		found, err := r.scan.collect(ctx, tx, a, now, 1)

@@ -187,8 +187,8 @@ func (r *Registration) Heartbeat(ctx context.Context, free Resources, running in
 	return cancelled, err
 }
 
-// Leave ends the membership. Futures that the worker still holds go back to
-// the pool without counting as an attempt or a crash; those that a newer version
+// Leave ends the membership. Futures that the worker still holds, and those that
+// wait for it alone, go back to the pool without counting as an attempt or a crash; those that a newer version
 // of Futura has written stay a dead worker's, until a process of that version
 // reaps it. It returns nil for a worker that was reaped. An unknown commit is
 // retried and harmless.
@@ -200,6 +200,11 @@ func (r *Registration) Leave(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		_, left, err := c.dropAssigned(ctx, r.info.ID, false)
+		if err != nil {
+			return err
+		}
+		kept = kept || left
 		_, err = c.transact(ctx, kv.Options{Tag: "futura-leave"}, func(tx kv.Attempt) error {
 			if kept {
 				return c.bury(ctx, tx, r.info.ID)
@@ -223,6 +228,13 @@ func (c *Cluster) forget(ctx context.Context, tx kv.Tx, info WorkerInfo) error {
 	}
 	if len(page.Items) > 0 {
 		return fmt.Errorf("worker %s: %w: it still holds claims", info.ID, ErrTransition)
+	}
+	waits := kv.Prefix(c.keys.assignedTo(info.ID))
+	if page, err = tx.GetRange(waits, kv.RangeOptions{Limit: 1}).Wait(ctx); err != nil {
+		return err
+	}
+	if len(page.Items) > 0 {
+		return fmt.Errorf("worker %s: %w: futures still wait for it", info.ID, ErrTransition)
 	}
 	if info.Address != "" {
 		owner, err := tx.Get(c.keys.address(info.Address)).Wait(ctx)

@@ -20,6 +20,7 @@ type changes struct {
 	counts map[countKey]int64
 	mail   map[SessionID][]Notice
 	done   []ID
+	groups map[string]struct{} // whose bell is to ring
 }
 
 type countKey struct {
@@ -48,6 +49,7 @@ func (w *changes) insert(row *Row, args []byte) error {
 		}
 	}
 	w.place(row)
+	w.ringGroup(row)
 	w.count(row.ID, row.Spec.Queue, row.Spec.Group, row.State(), 1)
 	return nil
 }
@@ -61,6 +63,7 @@ func (w *changes) apply(before, after *Row) error {
 	from, to := before.State(), after.State()
 	w.unplace(before)
 	w.place(after)
+	w.ringGroup(after)
 	if from != to {
 		w.count(after.ID, after.Spec.Queue, after.Spec.Group, from, -1)
 		w.count(after.ID, after.Spec.Queue, after.Spec.Group, to, 1)
@@ -133,7 +136,7 @@ func (w *changes) setAttempts(row *Row) error {
 func (w *changes) place(row *Row) {
 	switch row.State() {
 	case Ready:
-		w.tx.Set(w.keys.ready(row.ID, row.Spec), []byte(row.Spec.Function))
+		w.tx.Set(w.keys.waits(row), []byte(row.Spec.Function))
 	case Delayed:
 		w.tx.Set(w.keys.delayed(row.ID, row.Attempts.Due), nil)
 	}
@@ -142,9 +145,21 @@ func (w *changes) place(row *Row) {
 func (w *changes) unplace(row *Row) {
 	switch row.State() {
 	case Ready:
-		w.tx.Clear(w.keys.ready(row.ID, row.Spec))
+		w.tx.Clear(w.keys.waits(row))
 	case Delayed:
 		w.tx.Clear(w.keys.delayed(row.ID, row.Attempts.Due))
+	}
+}
+
+// ringGroup takes note that whoever drives a group of held futures has to look:
+// one has ended, or waits to be assigned.
+func (w *changes) ringGroup(row *Row) {
+	s := row.State()
+	if row.Spec.Held && (s.Terminal() || s == Ready && row.Attempts.Assigned == "") {
+		if w.groups == nil {
+			w.groups = map[string]struct{}{}
+		}
+		w.groups[row.Spec.Group] = struct{}{}
 	}
 }
 
@@ -186,6 +201,16 @@ func (w *changes) flush() error {
 		if err := w.flushMail(session, notices); err != nil {
 			return err
 		}
+	}
+	if len(w.groups) == 0 {
+		return nil
+	}
+	bell, err := encodeStamped(struct{}{})
+	if err != nil {
+		return err
+	}
+	for group := range w.groups {
+		w.tx.SetVersionstampedValue(w.keys.groupBell(group), bell, stampOffset)
 	}
 	return nil
 }

@@ -42,6 +42,11 @@ type Task struct {
 	// once.
 	Delay     time.Duration
 	NotBefore time.Time
+	// Worker is the only one that may run the future, until it fails it, leaves or
+	// dies; then any may. It excludes Delay and NotBefore. Submit returns
+	// fdbmodel.ErrNotFound if it does not live, and ErrBadSpec if it can't run
+	// the future. Defaults to any worker.
+	Worker fdbmodel.WorkerID
 	// ID, or else Key (at most 1,024 bytes), make the submit repeatable: the
 	// same one with the same content is the same future. Default to a new id.
 	ID  ID
@@ -58,7 +63,7 @@ func (c *Client) submission(t *Task) fdbmodel.Submission {
 		retries = *t.MaxRetries
 	}
 	s := fdbmodel.Submission{
-		ID: t.ID, Key: t.Key, Args: t.Args, NotBefore: t.NotBefore,
+		ID: t.ID, Key: t.Key, Args: t.Args, NotBefore: t.NotBefore, Assigned: t.Worker,
 		Spec: fdbmodel.Spec{
 			Function: t.Function, Codec: t.Codec, Argv: t.Argv, Env: t.Env, Queue: t.Queue, Group: t.Group,
 			Priority: t.Priority, Requirements: t.Requirements, MaxRetries: retries, Backoff: t.Backoff, Timeout: t.Timeout,

@@ -99,7 +99,7 @@ func (l *life) claimNow(ctx context.Context, request fdbmodel.ClaimRequest) (int
 // idle waits until there may be work. It registers before it looks for the last
 // time, so that no submit falls in between.
 func (l *life) idle(ctx context.Context) error {
-	hint := l.worker.cluster.Idle(l.worker.options.Queues)
+	hint := l.worker.cluster.Idle(l.reg.ID(), l.worker.options.Queues)
 	defer hint.Cancel()
 	request, ok := l.request()
 	if !ok {

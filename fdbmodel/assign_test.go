@@ -1,0 +1,365 @@
+package fdbmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/internal/clock"
+)
+
+// assigning is a cluster with workers, whose futures are held.
+type assigning struct {
+	*testing.T
+	ctx context.Context
+	db  kv.Database
+	c   *Cluster
+}
+
+func newAssigning(t *testing.T) *assigning {
+	db := embedded.OpenMemory(embedded.Options{})
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	c, err := Open(context.Background(), db, "assign", Options{
+		Clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000)), Config: Config{Shards: 4},
+	})
+	require.NoError(t, err)
+	return &assigning{t, context.Background(), db, c}
+}
+
+func (a *assigning) register() *Registration {
+	w, err := a.c.Register(a.ctx, WorkerInfo{Functions: []string{"go:f"}, Capacity: Resources{Slots: 8, CPU: 8}})
+	require.NoError(a, err)
+	return w
+}
+
+// submit makes held futures of the group g, or ones of the pool.
+func (a *assigning) submit(n int, held bool) []ID {
+	subs := make([]Submission, n)
+	for i := range subs {
+		subs[i].Spec = Spec{Function: "go:f", MaxRetries: 1, Group: "g", Held: held}
+	}
+	got, err := a.c.Submit(a.ctx, subs)
+	require.NoError(a, err)
+	ids := make([]ID, n)
+	for i := range got {
+		ids[i] = got[i].ID
+	}
+	return ids
+}
+
+func (a *assigning) assign(w *Registration, ids []ID) {
+	outcomes, err := a.c.Assign(a.ctx, w.ID(), ids)
+	require.NoError(a, err)
+	for _, o := range outcomes {
+		require.Equal(a, Applied, o)
+	}
+	a.check()
+}
+
+func (a *assigning) claim(w *Registration, n int) []ClaimedFuture {
+	answer, err := w.Claim(a.ctx, ClaimRequest{Free: Resources{Slots: n, CPU: 8}, Max: n})
+	require.NoError(a, err)
+	a.check()
+	return answer.Futures
+}
+
+func (a *assigning) finish(w *Registration, done ...Completion) {
+	_, err := w.Finish(a.ctx, done)
+	require.NoError(a, err)
+	a.check()
+}
+
+func (a *assigning) held() []ID {
+	var ids []ID
+	var cursor []byte
+	for {
+		page, next, err := a.c.Held(a.ctx, "g", cursor, 3)
+		require.NoError(a, err)
+		for _, h := range page {
+			ids = append(ids, h.ID)
+		}
+		if cursor = next; next == nil {
+			return ids
+		}
+	}
+}
+
+func (a *assigning) check() {
+	report, err := a.c.Check(a.ctx, CheckOptions{})
+	require.NoError(a, err)
+	require.Empty(a, report.Problems)
+}
+
+func TestHeldFuturesWaitForTheirWorker(t *testing.T) {
+	t.Parallel()
+	a := newAssigning(t)
+	first, second := a.register(), a.register()
+	ids := a.submit(20, true)
+	require.ElementsMatch(t, ids, a.held())
+	require.Empty(t, a.claim(first, 8), "nobody takes what is held")
+	a.assign(first, ids[:12])
+	require.ElementsMatch(t, ids[12:], a.held())
+	require.Empty(t, a.claim(second, 8), "nor what waits for another")
+	took := a.claim(first, 8)
+	require.Len(t, took, 8)
+
+	outcomes, err := a.c.Assign(a.ctx, second.ID(), []ID{took[0].ID, ids[12], ids[12], {1}})
+	require.NoError(t, err)
+	require.Equal(t, []Outcome{Refused, Applied, Refused, Refused}, outcomes)
+	outcomes, err = a.c.Assign(a.ctx, second.ID(), []ID{ids[12]})
+	require.NoError(t, err)
+	require.Equal(t, []Outcome{Already}, outcomes)
+	outcomes, err = a.c.Unassign(a.ctx, first.ID(), []ID{ids[12]})
+	require.NoError(t, err)
+	require.Equal(t, []Outcome{Refused}, outcomes, "it waits for the other one")
+	outcomes, err = a.c.Unassign(a.ctx, second.ID(), []ID{ids[12]})
+	require.NoError(t, err)
+	require.Equal(t, []Outcome{Applied}, outcomes)
+	require.Contains(t, a.held(), ids[12])
+
+	// One that is given back waits for the same worker, one that failed for
+	// whoever is chosen next.
+	a.finish(first, Completion{Future: &took[0], Relinquish: true},
+		Completion{Future: &took[1], Exception: &Exception{Kind: KindError}, RetryIn: new(time.Duration)})
+	require.NotContains(t, a.held(), took[0].ID)
+	require.Contains(t, a.held(), took[1].ID)
+	why, err := a.c.Explain(a.ctx, took[0].ID)
+	require.NoError(t, err)
+	require.Equal(t, ReasonAssigned, why.Reason)
+	require.Equal(t, first.ID(), why.Worker.ID)
+	why, err = a.c.Explain(a.ctx, took[1].ID)
+	require.NoError(t, err)
+	require.Equal(t, ReasonHeld, why.Reason)
+
+	counts, err := a.c.GroupCounts(a.ctx, DefaultQueue, "g")
+	require.NoError(t, err)
+	require.EqualValues(t, 6, counts[Claimed])
+	require.EqualValues(t, 14, counts[Ready])
+}
+
+func TestAssignmentsMoveWhenTheirWorkerGoes(t *testing.T) {
+	t.Parallel()
+	for _, held := range []bool{true, false} {
+		for _, way := range []string{"leave", "death", "successor"} {
+			t.Run(fmt.Sprintf("%s %t", way, held), func(t *testing.T) {
+				t.Parallel()
+				a := newAssigning(t)
+				w, err := a.c.Register(a.ctx, WorkerInfo{
+					Functions: []string{"go:f"}, Capacity: Resources{Slots: 8}, Address: "10.0.0.1:1",
+				})
+				require.NoError(t, err)
+				ids := a.submit(150, held)
+				a.assign(w, ids)
+				require.Len(t, a.claim(w, 4), 4)
+				switch way {
+				case "leave":
+					require.NoError(t, w.Leave(a.ctx))
+				case "death":
+					members, err := a.c.Workers(a.ctx)
+					require.NoError(t, err)
+					dead, err := a.c.DeclareDead(a.ctx, w.ID(), members[0].Beat)
+					require.NoError(t, err)
+					require.True(t, dead)
+					a.check()
+					_, err = a.c.Assign(a.ctx, w.ID(), ids)
+					require.ErrorIs(t, err, ErrNotFound)
+					members, err = a.c.Workers(a.ctx)
+					require.NoError(t, err)
+					require.Len(t, members, 1, "a janitor finds it")
+					n, err := a.c.ReapClaims(a.ctx, w.ID())
+					require.NoError(t, err)
+					require.Equal(t, 150, n)
+				case "successor":
+					_, err := a.c.Register(a.ctx, WorkerInfo{Capacity: Resources{Slots: 8}, Address: "10.0.0.1:1"})
+					require.NoError(t, err)
+				}
+				a.check()
+				if held {
+					require.ElementsMatch(t, ids, a.held())
+					return
+				}
+				require.Empty(t, a.held())
+				next, taken := a.register(), 0
+				for range 10 {
+					taken += len(a.claim(next, 100))
+				}
+				require.Equal(t, 150, taken)
+			})
+		}
+	}
+}
+
+// TestDeathWithoutClaims has a dead worker remembered that only waited.
+func TestDeathWithoutClaims(t *testing.T) {
+	t.Parallel()
+	a := newAssigning(t)
+	w := a.register()
+	ids := a.submit(3, true)
+	a.assign(w, ids)
+	members, err := a.c.Workers(a.ctx)
+	require.NoError(t, err)
+	_, err = a.c.DeclareDead(a.ctx, w.ID(), members[0].Beat)
+	require.NoError(t, err)
+	report, err := a.c.Check(a.ctx, CheckOptions{})
+	require.NoError(t, err)
+	require.Empty(t, report.Problems)
+	require.Positive(t, report.Pending)
+	why, err := a.c.Explain(a.ctx, ids[0])
+	require.NoError(t, err)
+	require.Equal(t, ReasonWorkerDead, why.Reason)
+	members, err = a.c.Workers(a.ctx)
+	require.NoError(t, err)
+	require.False(t, members[0].Alive)
+	_, err = a.c.ReapClaims(a.ctx, w.ID())
+	require.NoError(t, err)
+	require.ElementsMatch(t, ids, a.held())
+	members, err = a.c.Workers(a.ctx)
+	require.NoError(t, err)
+	require.Empty(t, members)
+}
+
+func TestAssignedAtSubmit(t *testing.T) {
+	t.Parallel()
+	a := newAssigning(t)
+	w := a.register()
+	idle := a.c.Idle(w.ID(), []string{DefaultQueue})
+	sub := Submission{Spec: Spec{Function: "go:f"}, Assigned: w.ID()}
+	got, err := a.c.Submit(a.ctx, []Submission{sub})
+	require.NoError(t, err)
+	<-idle.C()
+	require.Equal(t, got[0].ID, a.claim(w, 1)[0].ID)
+	for name, change := range map[string]func(*Submission){
+		"does not live":  func(s *Submission) { s.Assigned = "nobody" },
+		"does not serve": func(s *Submission) { s.Spec.Queue = "other" },
+		"does not know":  func(s *Submission) { s.Spec.Function = "go:g" },
+		"too small":      func(s *Submission) { s.Spec.Requirements.CPU = 9 },
+		"can't be delay": func(s *Submission) { s.NotBefore = a.c.Now().Add(time.Hour) },
+		"needs a group":  func(s *Submission) { s.Spec.Held = true },
+	} {
+		bad := sub
+		change(&bad)
+		_, err := a.c.Submit(a.ctx, []Submission{bad})
+		require.ErrorContains(t, err, name)
+		require.True(t, errors.Is(err, ErrBadSpec) || errors.Is(err, ErrNotFound))
+	}
+	_, err = a.c.Assign(a.ctx, "nobody", []ID{got[0].ID})
+	require.ErrorIs(t, err, ErrNotFound)
+	a.check()
+}
+
+// TestAssignmentsDoNotStarveThePool has a worker with assignments without end
+// come to the pool as well.
+func TestAssignmentsDoNotStarveThePool(t *testing.T) {
+	t.Parallel()
+	a := newAssigning(t)
+	w := a.register()
+	mine := a.submit(100, true)
+	a.assign(w, mine)
+	pool := map[ID]bool{}
+	for _, id := range a.submit(4, false) {
+		pool[id] = true
+	}
+	assigned := 0
+	for range 16 {
+		for _, f := range a.claim(w, 2) {
+			if pool[f.ID] {
+				delete(pool, f.ID)
+			} else {
+				assigned++
+			}
+		}
+	}
+	require.Empty(t, pool)
+	require.Equal(t, 28, assigned, "assignments come first otherwise")
+}
+
+func TestIdleWorkerIsCalledToItsAssignment(t *testing.T) {
+	t.Parallel()
+	a := newAssigning(t)
+	w, other := a.register(), a.register()
+	request := ClaimRequest{Free: Resources{Slots: 8, CPU: 8}}
+	watch, err := w.GoIdle(a.ctx, request)
+	require.NoError(t, err)
+	hint, others := a.c.Idle(w.ID(), []string{DefaultQueue}), a.c.Idle(other.ID(), []string{DefaultQueue})
+	ids := a.submit(1, true)
+	a.assign(w, ids)
+	<-watch.Done()
+	require.NoError(t, watch.Err())
+	<-hint.C()
+	require.Empty(t, others.C())
+	watch, err = w.GoIdle(a.ctx, request)
+	require.NoError(t, err)
+	require.Nil(t, watch, "it has something to do")
+	hint.Cancel()
+	others.Cancel()
+}
+
+func TestGroupBellRings(t *testing.T) {
+	t.Parallel()
+	a := newAssigning(t)
+	w := a.register()
+	ids := a.submit(2, true)
+	a.assign(w, ids)
+	took := a.claim(w, 2)
+	ring := func(cause func()) {
+		watch, err := a.c.WatchGroup(a.ctx, "g")
+		require.NoError(t, err)
+		cause()
+		<-watch.Done()
+		require.NoError(t, watch.Err())
+	}
+	ring(func() { a.finish(w, Completion{Future: &took[0], Result: &Result{}}) })
+	ring(func() {
+		now := time.Duration(0)
+		a.finish(w, Completion{Future: &took[1], Exception: &Exception{Kind: KindError}, RetryIn: &now})
+	})
+	ring(func() {
+		_, _, err := a.c.Cancel(a.ctx, took[1].ID, "")
+		require.NoError(t, err)
+	})
+	ring(func() { a.submit(1, true) })
+	require.ErrorIs(t, a.c.DropGroup(a.ctx, DefaultQueue, "g"), ErrTransition)
+	for _, id := range append(ids, a.held()...) {
+		_, _, err := a.c.Cancel(a.ctx, id, "")
+		require.NoError(t, err)
+		require.NoError(t, a.c.Discard(a.ctx, id))
+	}
+	require.NoError(t, a.c.DropGroup(a.ctx, DefaultQueue, "g"))
+	counts, err := a.c.Counts(a.ctx)
+	require.NoError(t, err)
+	require.Empty(t, counts)
+	a.check()
+}
+
+func TestAssignUnderUnknownCommits(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
+		s := newStage(t)
+		held := func(sub *Submission) { sub.Spec.Group, sub.Spec.Held = "g", true }
+		id := s.submit(held)
+		s.faults.FailNext(fault, nil)
+		_, err := s.c.Assign(s.ctx, s.worker.ID(), []ID{id})
+		require.NoError(t, err)
+		s.faults.Flush()
+		row, err := s.c.Get(s.ctx, id)
+		require.NoError(t, err)
+		require.Equal(t, s.worker.ID(), row.Attempts.Assigned)
+		s.faults.FailNext(fault, nil)
+		_, err = s.c.Unassign(s.ctx, s.worker.ID(), []ID{id})
+		require.NoError(t, err)
+		s.faults.Flush()
+		row, err = s.c.Get(s.ctx, id)
+		require.NoError(t, err)
+		require.Empty(t, row.Attempts.Assigned)
+		report, err := s.c.Check(s.ctx, CheckOptions{})
+		require.NoError(t, err)
+		require.Empty(t, report.Problems)
+	}
+}
