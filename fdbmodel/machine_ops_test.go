@@ -144,7 +144,7 @@ func (e *ending) allows(f *ClaimedFuture, before, after *Row) bool {
 }
 
 func (m *machine) finish(ctx context.Context) (change, error) {
-	w := m.worker(false)
+	w := m.holder(false)
 	if w == nil || len(w.held) == 0 {
 		return none, nil
 	}
@@ -250,7 +250,7 @@ func (m *machine) beat(ctx context.Context) (change, error) {
 
 // die declares a worker dead, by what it said last.
 func (m *machine) die(ctx context.Context) (change, error) {
-	w := m.worker(true)
+	w := m.holder(true)
 	if w == nil {
 		return none, nil
 	}

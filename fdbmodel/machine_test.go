@@ -168,9 +168,10 @@ func wasCut(ctx context.Context, err error) bool {
 // step runs one operation and looks at everything.
 func (m *machine) step() {
 	ops := []func(context.Context) (change, error){
-		m.submit, m.submit, m.submit, m.claim, m.claim, m.claim, m.finish, m.finish, m.finish, m.finish, m.cancel, m.retry,
-		m.discard, m.promote, m.promote, m.beat, m.die, m.reap, m.register, m.leave, m.expire, m.sweep, m.listen, m.listen,
-		m.subscribe, m.idle, m.janitor, m.assign, m.assign, m.unassign,
+		m.submit, m.submit, m.submit, m.claim, m.claim, m.claim, m.claim, m.finish, m.finish, m.finish, m.finish, m.finish,
+		m.cancel, m.cancel, m.retry, m.retry, m.discard, m.promote, m.promote, m.beat, m.die, m.die, m.reap, m.reap, m.register,
+		m.register, m.register, m.leave, m.expire, m.sweep, m.listen, m.listen, m.subscribe, m.idle, m.janitor, m.assign,
+		m.assign, m.unassign,
 	}
 	if m.random.IntN(80) == 0 {
 		m.crash()
@@ -266,8 +267,10 @@ func (m *machine) compare(before, after *Row, allowed change) {
 
 func noticeKey(id ID, s State) string { return id.String() + " " + s.String() }
 
+// worker returns one of the workers, mostly one that lives, nil if there is none.
 func (m *machine) worker(alive bool) *actorWorker {
 	var some []*actorWorker
+	alive = alive || m.random.IntN(4) > 0
 	for _, w := range m.workers {
 		if !alive || !w.gone {
 			some = append(some, w)
@@ -279,11 +282,32 @@ func (m *machine) worker(alive bool) *actorWorker {
 	return some[m.random.IntN(len(some))]
 }
 
-// some returns a future, and sometimes one that is no more.
+// holder returns one of the workers that hold something, or held it when they
+// were declared dead.
+func (m *machine) holder(alive bool) *actorWorker {
+	var some []*actorWorker
+	for _, w := range m.workers {
+		if len(w.held) > 0 && !(alive && w.gone) {
+			some = append(some, w)
+		}
+	}
+	if len(some) == 0 {
+		return m.worker(alive)
+	}
+	return some[m.random.IntN(len(some))]
+}
+
+// some returns a future, often a claimed one, and sometimes one that is no more.
 func (m *machine) some() ID {
-	ids := make([]ID, 0, len(m.rows))
-	for id := range m.rows {
+	ids, claimed := make([]ID, 0, len(m.rows)), []ID(nil)
+	for id, row := range m.rows {
 		ids = append(ids, id)
+		if row.State() == Claimed {
+			claimed = append(claimed, id)
+		}
+	}
+	if len(claimed) > 0 && m.random.IntN(3) == 0 {
+		ids = claimed
 	}
 	if len(ids) == 0 {
 		return ID{15: 1}
