@@ -169,9 +169,9 @@ func wasCut(ctx context.Context, err error) bool {
 func (m *machine) step() {
 	ops := []func(context.Context) (change, error){
 		m.submit, m.submit, m.submit, m.claim, m.claim, m.claim, m.claim, m.finish, m.finish, m.finish, m.finish, m.finish,
-		m.cancel, m.cancel, m.retry, m.retry, m.discard, m.promote, m.promote, m.beat, m.die, m.die, m.reap, m.reap, m.register,
-		m.register, m.register, m.leave, m.expire, m.sweep, m.listen, m.listen, m.subscribe, m.idle, m.janitor, m.assign,
-		m.assign, m.unassign,
+		m.cancel, m.cancel, m.retry, m.retry, m.discard, m.promote, m.promote, m.beat, m.die, m.die, m.reap, m.reap,
+		m.register, m.register, m.register, m.leave, m.expire, m.sweep, m.listen, m.listen, m.subscribe, m.idle,
+		m.janitor, m.assign, m.assign, m.unassign,
 	}
 	if m.random.IntN(80) == 0 {
 		m.crash()
