@@ -91,7 +91,7 @@ func Open(ctx context.Context, address Address, o Options) (*Database, error) {
 		return nil, err
 	}
 	d.link, d.opening = l, l.opening
-	d.running.Go(d.keep)
+	d.running.Go(func() { d.keep(l) })
 	return d, nil
 }
 
@@ -155,11 +155,8 @@ const (
 )
 
 // keep connects again whenever the connection has broken, until Close.
-func (d *Database) keep() {
-	for {
-		d.mu.Lock()
-		l := d.link
-		d.mu.Unlock()
+func (d *Database) keep(l *link) {
+	for l != nil {
 		select {
 		case <-l.broken:
 		case <-d.ctx.Done():
@@ -170,14 +167,12 @@ func (d *Database) keep() {
 			d.detach()
 		}
 		d.mu.Unlock()
-		if !d.reconnect() {
-			return
-		}
+		l = d.reconnect()
 	}
 }
 
-// reconnect connects, and returns false when the database is closed before.
-func (d *Database) reconnect() bool {
+// reconnect connects, and returns nil when the database is closed before.
+func (d *Database) reconnect() *link {
 	for wait := reconnectMin; ; wait = min(2*wait, reconnectMax) {
 		l, err := d.connect(d.ctx)
 		d.mu.Lock()
@@ -186,7 +181,7 @@ func (d *Database) reconnect() bool {
 			if l != nil {
 				l.fail(kv.ErrClosed)
 			}
-			return false
+			return nil
 		}
 		last := d.attempt
 		last.err = err
@@ -199,7 +194,7 @@ func (d *Database) reconnect() bool {
 		}
 		d.mu.Unlock()
 		if err == nil {
-			return true
+			return l
 		}
 		timer := time.NewTimer(wait)
 		select {

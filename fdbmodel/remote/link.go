@@ -77,14 +77,12 @@ func (l *link) ping() {
 	}
 }
 
-// send passes a frame on, and tells whether it was accepted. A failure breaks
-// the connection.
-func (l *link) send(kind byte, head, body []byte) bool {
-	err := l.out.send(kind, head, body)
-	if err != nil {
+// send passes a frame on. A failure breaks the connection; whether the frame
+// reached the server is not known then.
+func (l *link) send(kind byte, head, body []byte) {
+	if err := l.out.send(kind, head, body); err != nil {
 		l.fail(l.lost(err))
 	}
-	return err == nil
 }
 
 func (l *link) lost(err error) error {

@@ -17,7 +17,7 @@ type proxy struct {
 	mu      sync.Mutex
 	refuse  bool
 	random  *rand.Rand
-	budget  int // bytes until a connection is cut, on average; 0 for no cuts
+	budget  int // bytes until a connection is cut, or some doublings of it; 0 for no cuts
 	conns   map[net.Conn]struct{}
 	stall   [2]chan struct{} // by direction; what comes while it is there waits
 	stalled chan struct{}    // is sent a value for whatever waits
@@ -121,7 +121,7 @@ func (p *proxy) allowance() int {
 	if p.budget == 0 {
 		return -1
 	}
-	return p.random.IntN(2 * p.budget)
+	return p.random.IntN(2*p.budget) << p.random.IntN(8)
 }
 
 // hold keeps back what goes in that direction until release.
@@ -168,11 +168,12 @@ func (p *proxy) setRefuse(refuse bool) {
 	p.refuse = refuse
 }
 
-// setBudget makes connections break after some bytes.
+// setBudget breaks all connections, and later ones after some bytes.
 func (p *proxy) setBudget(seed uint64, bytes int) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.random, p.budget = rand.New(rand.NewPCG(seed, 0)), bytes
+	p.mu.Unlock()
+	p.cut()
 }
 
 func (p *proxy) count() int {

@@ -83,7 +83,8 @@ func (t *tx) send(ctx context.Context) error {
 			return err
 		}
 	}
-	return t.flush()
+	t.flush()
+	return nil
 }
 
 // bind makes the transaction one of the connection's.
@@ -99,29 +100,26 @@ func (t *tx) bind(l *link) error {
 	return nil
 }
 
-// flush sends what is kept on the transaction's connection.
-func (t *tx) flush() error {
+// flush sends what is kept on the transaction's connection. If that breaks, all
+// that wait are told, a commit among them that it is in doubt.
+func (t *tx) flush() {
 	if t.stage == stageOver || t.link == nil {
-		return nil
+		return
 	}
 	if t.stage == stageCommitting {
 		t.talk.setDoubt()
 	}
 	for _, chunk := range t.chunks {
-		if err := t.sendBatch(chunk); err != nil {
-			return err
-		}
+		t.sendBatch(chunk)
 	}
 	t.chunks = nil
-	if len(t.ops) == 0 {
-		return nil
+	if len(t.ops) > 0 {
+		t.sendBatch(t.ops)
+		t.ops = t.ops[:0]
 	}
-	err := t.sendBatch(t.ops)
-	t.ops = t.ops[:0]
-	return err
 }
 
-func (t *tx) sendBatch(ops []byte) error {
+func (t *tx) sendBatch(ops []byte) {
 	var buffer [64]byte
 	head := binary.AppendUvarint(buffer[:0], t.number)
 	if t.begun {
@@ -134,11 +132,7 @@ func (t *tx) sendBatch(ops []byte) error {
 		head = appendText(append(head, flags), t.options.Tag)
 	}
 	t.begun = true
-	if !t.link.send(frameBatch, head, ops) {
-		// The connection is broken, and has told so to all that wait.
-		return t.talk.failure()
-	}
-	return nil
+	t.link.send(frameBatch, head, ops)
 }
 
 // await sends what is kept and waits for an answer.

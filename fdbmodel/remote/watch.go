@@ -60,7 +60,8 @@ func (t *tx) addWatch(w *watch, key []byte) error {
 	w.link, w.id = t.link, id
 	t.watches = append(t.watches, w)
 	t.ops = appendBytes(binary.AppendUvarint(append(t.ops, opWatch), id), cut(key))
-	return t.flush()
+	t.flush()
+	return nil
 }
 
 // Done implements kv.Watch.
