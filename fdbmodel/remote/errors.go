@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
@@ -15,7 +16,7 @@ var (
 	// of the protocol: one of the two programs is older.
 	ErrBadVersion = errors.New("remote: the server speaks another version of the protocol")
 	// ErrNotServer is returned when whoever answers is no server of this
-	// protocol, or wants TLS where there is none.
+	// protocol.
 	ErrNotServer = errors.New("remote: what answers there is no Futura store")
 	// ErrInsecure is returned for what would show the store, or its token, to
 	// others: TCP without a token, and TCP without TLS beyond this machine.
@@ -83,7 +84,7 @@ func appendError(b []byte, err error) []byte {
 	}
 	b = appendBytes(b, codes)
 	text := err.Error()
-	return appendText(b, text[:min(len(text), maxErrorText)])
+	return appendText(b, strings.ToValidUTF8(text[:min(len(text), maxErrorText)], ""))
 }
 
 // error decodes an error. Codes that are not known are left out.

@@ -1,0 +1,395 @@
+package remote
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+func serveMemory(t testing.TB, o ServerOptions) (*embedded.Store, Address) {
+	store := embedded.OpenMemory(embedded.Options{})
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	at, _ := serve(t, store, o)
+	return store, at
+}
+
+func TestTooManyConnections(t *testing.T) {
+	t.Parallel()
+	_, at := serveMemory(t, ServerOptions{MaxConnections: 2})
+	first, second := dial(t, at), dial(t, at)
+	_, err := Open(t.Context(), at, Options{})
+	require.ErrorIs(t, err, kv.ErrUnavailable)
+	require.ErrorContains(t, err, "2 connections are open")
+	require.NoError(t, first.Close())
+	require.Empty(t, get(t, second, "a"))
+	require.Eventually(t, func() bool {
+		db, err := Open(t.Context(), at, Options{})
+		return err == nil && db.Close() == nil
+	}, 10*time.Second, time.Millisecond)
+}
+
+func TestTooManyTransactions(t *testing.T) {
+	t.Parallel()
+	const limit = 3
+	_, at := serveMemory(t, ServerOptions{MaxTransactions: limit})
+	db := dial(t, at)
+	var open []kv.Tx
+	for range limit {
+		tx := db.Begin(kv.Options{})
+		_, err := tx.ReadVersion(t.Context())
+		require.NoError(t, err)
+		open = append(open, tx)
+	}
+	tx := db.Begin(kv.Options{})
+	_, err := tx.Get([]byte("a")).Wait(t.Context())
+	require.ErrorIs(t, err, kv.ErrUnavailable)
+	require.ErrorContains(t, err, "has 3 transactions open")
+	tx.Set([]byte("a"), nil)
+	_, err = tx.Commit(t.Context())
+	require.ErrorIs(t, err, kv.ErrUnavailable)
+	require.NotErrorIs(t, err, kv.ErrUnknownResult)
+	for _, tx := range open {
+		tx.Cancel()
+	}
+	require.Empty(t, get(t, db, "a"))
+}
+
+func TestTransactionsThatAreLeftAloneEnd(t *testing.T) {
+	t.Parallel()
+	_, at := serveMemory(t, ServerOptions{TransactionTimeout: time.Nanosecond, IdleTimeout: 30 * time.Millisecond})
+	db, err := Open(t.Context(), at, Options{PingInterval: time.Millisecond})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	tx := db.Begin(kv.Options{}).(*tx)
+	_, err = tx.ReadVersion(t.Context())
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return tx.talk.failure() != nil }, 10*time.Second, time.Millisecond)
+	tx.Set([]byte("a"), nil)
+	_, err = tx.Commit(t.Context())
+	require.ErrorIs(t, err, kv.ErrTooOld)
+	require.NotErrorIs(t, err, kv.ErrUnknownResult)
+	require.Empty(t, get(t, db, "a"))
+}
+
+// stranger is a client that speaks the protocol by hand.
+type stranger struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func newStranger(t testing.TB, at Address) stranger {
+	conn, err := net.Dial(at.Network, at.Target)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	s := stranger{conn, bufio.NewReader(conn)}
+	_, err = greet(conn, s.r, hello{version: protocolVersion, id: "stranger"}, time.Now().Add(10*time.Second))
+	require.NoError(t, err)
+	return s
+}
+
+// requireCutOff expects that the server ends the connection for what was sent.
+func (s stranger) requireCutOff(t testing.TB, frame []byte, what string) {
+	_, err := s.Write(frame)
+	require.NoError(t, err)
+	require.NoError(t, s.SetReadDeadline(time.Now().Add(10*time.Second)))
+	for {
+		if _, _, err = readFrame(s.r, maxAnswerFrame); err != nil {
+			break
+		}
+	}
+	var timeout net.Error
+	require.False(t, errors.As(err, &timeout) && timeout.Timeout(), what)
+}
+
+func TestMalformedFramesCutOff(t *testing.T) {
+	t.Parallel()
+	store, at := serveMemory(t, ServerOptions{MaxFrame: minFrame})
+	begin := func(ops ...byte) []byte { return append([]byte{1, flagBegin, 0}, ops...) }
+	for what, frame := range map[string][]byte{
+		"too large":         {0, 8, 0, 1},
+		"empty":             {0, 0, 0, 0},
+		"unknown kind":      appendFrame(nil, 99, nil, nil),
+		"answer":            appendFrame(nil, frameAnswers, []byte{1}, nil),
+		"no number":         appendFrame(nil, frameBatch, nil, nil),
+		"unknown flags":     appendFrame(nil, frameBatch, []byte{1, 0xf0}, nil),
+		"no tag":            appendFrame(nil, frameBatch, []byte{1, flagBegin}, nil),
+		"number 0":          appendFrame(nil, frameBatch, []byte{0, flagBegin, 0}, nil),
+		"unknown operation": appendFrame(nil, frameBatch, begin(0xee), nil),
+		"operation 0":       appendFrame(nil, frameBatch, begin(0), nil),
+		"no key":            appendFrame(nil, frameBatch, begin(opSet), nil),
+		"key beyond frame":  appendFrame(nil, frameBatch, begin(opSet, 0xff, 0xff, 0x7f), nil),
+		"half a commit":     appendFrame(nil, frameBatch, begin(opSet, 1, 'a', 1, 'b', opCommit), nil),
+		"half a get":        appendFrame(nil, frameBatch, begin(opGet, 1), nil),
+		"stamp's offset":    appendFrame(nil, frameBatch, begin(opStampKey, 1, 'a', 1, 0, 0), nil),
+		"rest":              appendFrame(nil, framePing, []byte{1}, nil),
+		"cancel of nothing": appendFrame(nil, frameCancelTx, nil, nil),
+	} {
+		newStranger(t, at).requireCutOff(t, frame, what)
+	}
+	require.Empty(t, get(t, store, "a"))
+	require.Empty(t, get(t, dial(t, at), "a"))
+}
+
+func TestNumbersAreNotUsedTwice(t *testing.T) {
+	t.Parallel()
+	_, at := serveMemory(t, ServerOptions{})
+	s := newStranger(t, at)
+	_, err := s.Write(appendFrame(nil, frameBatch, []byte{5, flagBegin, 0, opReadVersion, 1}, nil))
+	require.NoError(t, err)
+	kind, _, err := readFrame(s.r, maxAnswerFrame)
+	require.NoError(t, err)
+	require.Equal(t, frameAnswers, kind)
+	// One that has ended fails by itself, and the connection stays.
+	_, err = s.Write(appendFrame(nil, frameBatch, []byte{4, 0, opReadVersion, 1}, nil))
+	require.NoError(t, err)
+	kind, body, err := readFrame(s.r, maxAnswerFrame)
+	require.NoError(t, err)
+	require.Equal(t, frameTxFailed, kind)
+	d := &decoder{b: body}
+	require.EqualValues(t, 4, d.uvarint())
+	require.ErrorIs(t, d.error(), kv.ErrTooOld)
+	s.requireCutOff(t, appendFrame(nil, frameBatch, []byte{5, flagBegin, 0}, nil), "number 5 again")
+}
+
+// TestEndlessTransaction writes far more than a transaction may.
+func TestEndlessTransaction(t *testing.T) {
+	t.Parallel()
+	_, at := serveMemory(t, ServerOptions{})
+	s := newStranger(t, at)
+	go func() {
+		value := make([]byte, kv.MaxValueSize)
+		op := appendBytes(appendBytes([]byte{opSet}, []byte("k")), value)
+		head := []byte{1, flagBegin, 0}
+		for range 2 + maxWritten/kv.MaxValueSize {
+			_, _ = s.Write(appendFrame(nil, frameBatch, head, op))
+			head = []byte{1, 0}
+		}
+	}()
+	kind, body, err := readFrame(s.r, maxAnswerFrame)
+	require.NoError(t, err)
+	require.Equal(t, frameTxFailed, kind)
+	d := &decoder{b: body[1:]}
+	require.ErrorIs(t, d.error(), kv.ErrTxTooLarge)
+
+	db := dial(t, at)
+	tx := db.Begin(kv.Options{})
+	value := make([]byte, kv.MaxValueSize)
+	for range 10 + maxKept/kv.MaxValueSize {
+		tx.Set([]byte("k"), value)
+	}
+	_, err = tx.Commit(t.Context())
+	require.ErrorIs(t, err, kv.ErrTxTooLarge)
+}
+
+// TestSilentServer has the server give no sign of life: what waits ends.
+func TestSilentServer(t *testing.T) {
+	t.Parallel()
+	_, at := serveMemory(t, ServerOptions{})
+	p := newProxy(t, at)
+	db, err := Open(t.Context(), p.at, Options{PingInterval: 10 * time.Millisecond, DialTimeout: 50 * time.Millisecond})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	p.hold(toClient)
+	_, err = db.Begin(kv.Options{}).Get([]byte("a")).Wait(t.Context())
+	require.ErrorIs(t, err, kv.ErrUnavailable)
+	require.ErrorContains(t, err, "no sign of life")
+	_, err = db.Begin(kv.Options{}).Get([]byte("a")).Wait(t.Context())
+	require.ErrorIs(t, err, kv.ErrUnavailable)
+	p.release()
+	require.Empty(t, get(t, db, "a"))
+}
+
+// TestSilentClient has a client give no sign of life: the server lets it go.
+func TestSilentClient(t *testing.T) {
+	t.Parallel()
+	gone := make(chan string, 1)
+	_, at := serveMemory(t, ServerOptions{IdleTimeout: 30 * time.Millisecond, Grace: time.Millisecond,
+		OnDisconnect: func(id string) { gone <- id }})
+	s := newStranger(t, at)
+	require.Equal(t, "stranger", <-gone)
+	_, err := s.r.ReadByte()
+	require.ErrorIs(t, err, io.EOF)
+}
+
+// blocking is a store whose reads and commits wait for their context.
+type blocking struct {
+	kv.Database
+	entered, ended chan string
+}
+
+func (b blocking) Begin(o kv.Options) kv.Tx { return blockingTx{b.Database.Begin(o), b} }
+
+type blockingTx struct {
+	kv.Tx
+	b blocking
+}
+
+func (t blockingTx) wait(ctx context.Context, what string) error {
+	t.b.entered <- what
+	<-ctx.Done()
+	t.b.ended <- what
+	return ctx.Err()
+}
+
+func (t blockingTx) Get([]byte) kv.Pending[[]byte] {
+	return kv.Later(func(ctx context.Context) ([]byte, error) { return nil, t.wait(ctx, "get") })
+}
+
+func (t blockingTx) Commit(ctx context.Context) (kv.Committed, error) {
+	return kv.Committed{}, errors.Join(kv.ErrUnknownResult, t.wait(ctx, "commit"))
+}
+
+func TestCancelReachesTheServer(t *testing.T) {
+	t.Parallel()
+	store := embedded.OpenMemory(embedded.Options{})
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	b := blocking{store, make(chan string, 1), make(chan string, 1)}
+	at, _ := serve(t, b, ServerOptions{})
+	db := dial(t, at)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	tx := db.Begin(kv.Options{})
+	read := make(chan error, 1)
+	go func() {
+		_, err := tx.Get([]byte("a")).Wait(ctx)
+		read <- err
+	}()
+	require.Equal(t, "get", <-b.entered)
+	cancel()
+	require.ErrorIs(t, <-read, context.Canceled)
+	tx.Cancel()
+	require.Equal(t, "get", <-b.ended)
+
+	ctx, cancel = context.WithCancel(t.Context())
+	tx = db.Begin(kv.Options{})
+	tx.Set([]byte("a"), nil)
+	go func() {
+		_, err := tx.Commit(ctx)
+		read <- err
+	}()
+	require.Equal(t, "commit", <-b.entered)
+	cancel()
+	require.ErrorIs(t, <-read, kv.ErrUnknownResult)
+	require.Equal(t, "commit", <-b.ended)
+
+	// A connection that ends, ends what waits for it.
+	tx = db.Begin(kv.Options{})
+	go func() { _, _ = tx.Get([]byte("a")).Wait(t.Context()) }()
+	require.Equal(t, "get", <-b.entered)
+	require.NoError(t, db.Close())
+	require.Equal(t, "get", <-b.ended)
+}
+
+// TestRangesEqualTheStores reads ranges of every kind here and there.
+func TestRangesEqualTheStores(t *testing.T) {
+	t.Parallel()
+	store, at := serveMemory(t, ServerOptions{})
+	db := dial(t, at)
+	const rows = 3000
+	for i := range rows {
+		update(t, store, func(tx kv.Tx) { tx.Set(fmt.Appendf(nil, "k%05d", i), make([]byte, i%1500)) })
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		key := rapid.Custom(func(t *rapid.T) []byte {
+			return fmt.Appendf(nil, "k%05d", rapid.IntRange(-1, rows+1).Draw(t, "row"))
+		})
+		r := kv.Range{Begin: key.Draw(t, "begin"), End: key.Draw(t, "end")}
+		o := kv.RangeOptions{Limit: rapid.SampledFrom([]int{0, 1, 2, firstPage - 1, firstPage, firstPage + 1, 700, rows,
+			2 * rows}).Draw(t, "limit"), Reverse: rapid.Bool().Draw(t, "reverse")}
+		one, two := store.Begin(kv.Options{}), db.Begin(kv.Options{})
+		defer one.Cancel()
+		defer two.Cancel()
+		own := key.Draw(t, "own")
+		for _, tx := range []kv.Tx{one, two} {
+			tx.ClearRange(kv.Range{Begin: own, End: append(own, '0')})
+			tx.Set(append(own, 'x'), nil)
+		}
+		want, wantErr := one.GetRange(r, o).Wait(context.Background())
+		got, err := two.GetRange(r, o).Wait(context.Background())
+		if wantErr != nil {
+			require.ErrorIs(t, err, errors.Unwrap(wantErr))
+			return
+		}
+		require.NoError(t, err)
+		require.Equal(t, want.More, got.More)
+		require.Len(t, got.Items, len(want.Items))
+		for i := range got.Items {
+			require.Equal(t, want.Items[i], got.Items[i])
+		}
+	})
+}
+
+// TestLaterPagesDoNotSeeLaterWrites asks for a range of many pages, and clears
+// it in the same transaction before it waits.
+func TestLaterPagesDoNotSeeLaterWrites(t *testing.T) {
+	t.Parallel()
+	store, at := serveMemory(t, ServerOptions{})
+	const rows = 20 * firstPage
+	update(t, store, func(tx kv.Tx) {
+		for i := range rows {
+			tx.Set(fmt.Appendf(nil, "k%05d", i), make([]byte, 1000))
+		}
+	})
+	tx := dial(t, at).Begin(kv.Options{})
+	defer tx.Cancel()
+	before := tx.GetRange(kv.Prefix([]byte("k")), kv.RangeOptions{})
+	tx.ClearRange(kv.Prefix([]byte("k")))
+	after := tx.GetRange(kv.Prefix([]byte("k")), kv.RangeOptions{})
+	page, err := before.Wait(t.Context())
+	require.NoError(t, err)
+	require.Len(t, page.Items, rows)
+	page, err = after.Wait(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, page.Items)
+}
+
+// TestRoundTrips counts what a transaction costs: one for all reads that are
+// asked together, one for the commit, none for a commit without writes.
+func TestRoundTrips(t *testing.T) {
+	t.Parallel()
+	_, at := serveMemory(t, ServerOptions{})
+	db := dial(t, at)
+	l, _, err := db.current()
+	require.NoError(t, err)
+	count := func(want uint64, fn func(tx kv.Tx)) {
+		before := l.frames.Load()
+		tx := db.Begin(kv.Options{NoSync: true, Tag: "count"})
+		fn(tx)
+		_, err := tx.Commit(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, l.frames.Load()-before)
+	}
+	readAll := func(tx kv.Tx) {
+		var asked []kv.Pending[[]byte]
+		for i := range 50 {
+			asked = append(asked, tx.Get(binary.BigEndian.AppendUint64(nil, uint64(i))))
+		}
+		rows := tx.Snapshot().GetRange(kv.Prefix([]byte("k")), kv.RangeOptions{Limit: 10})
+		for _, a := range asked {
+			_, err := a.Wait(t.Context())
+			require.NoError(t, err)
+		}
+		_, err := rows.Wait(t.Context())
+		require.NoError(t, err)
+	}
+	count(0, func(kv.Tx) {})
+	count(1, readAll)
+	count(1, func(tx kv.Tx) { tx.Set([]byte("a"), nil); tx.Clear([]byte("b")) })
+	count(2, func(tx kv.Tx) {
+		readAll(tx)
+		tx.Set([]byte("a"), nil)
+		tx.Atomic(kv.Add, []byte("b"), []byte{1})
+	})
+}
