@@ -14,7 +14,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/futura-run/futura/examples"
-	"github.com/futura-run/futura/fdbmodel/kvopen"
 	"github.com/futura-run/futura/internal/demo"
 )
 
@@ -71,11 +70,10 @@ func (a *app) demo(ctx context.Context, o demo.Options, named bool) (err error) 
 			return err
 		}
 	}
-	store := "embedded:" + filepath.Join(dir, "store")
-	if named {
-		store = a.store
+	if !named {
+		a.store = "embedded:" + filepath.Join(dir, "store")
 	}
-	db, err := kvopen.Open(ctx, store, kvopen.Options{})
+	db, err := a.openStore(ctx)
 	if err != nil {
 		return err
 	}

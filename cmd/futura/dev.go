@@ -18,6 +18,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kvopen"
+	"github.com/futura-run/futura/fdbmodel/remote"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/workers"
 	"github.com/futura-run/futura/workers/wasm"
@@ -33,6 +34,7 @@ const (
 type devFlags struct {
 	worker    workerFlags
 	listen    string
+	store     string
 	tokenFile string
 	cert, key string
 }
@@ -53,6 +55,8 @@ func (a *app) devCommand() *cobra.Command {
 	flags := cmd.Flags()
 	f.worker.add(flags)
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:7420", "where HTTP is served; port 0 takes a free one")
+	flags.StringVar(&f.store, "store-listen", "",
+		"also serve an embedded store to other processes at this address, by token and TLS (default: not)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "a file with the token of HTTP requests (default: a new token)")
 	flags.StringVar(&f.cert, "tls-cert", "", "a file with the certificate of HTTPS, and of what signed it")
 	flags.StringVar(&f.key, "tls-key", "", "a file with the certificate's key")
@@ -74,13 +78,15 @@ func (a *app) dev(ctx context.Context, f *devFlags) error {
 	if err != nil {
 		return a.explainInUse(err)
 	}
-	client, err := futures.New(ctx, db, futures.Options{
+	client, err := futures.New(ctx, remote.Share(db), futures.Options{
 		Cluster: a.cluster, Logger: log, Config: fdbmodel.Config{Heartbeat: devHeartbeat, DeadAfter: devDeadAfter},
 	})
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
-	n := &node{app: a, db: db, client: client, log: log, token: token, tls: certificate, listen: f.listen}
+	n := &node{
+		app: a, db: db, client: client, log: log, token: token, tls: certificate, listen: f.listen, doorListen: f.store,
+	}
 	err = n.run(ctx, &f.worker)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()

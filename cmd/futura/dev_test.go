@@ -139,3 +139,54 @@ func TestSecondDevIsToldOfTheFirst(t *testing.T) {
 	_, e := s.run(exitStore, "", "dev", "--listen", "127.0.0.1:0")
 	require.Contains(t, e, first.URL)
 }
+
+func TestCommandsReachARunningDev(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	e, log, stop := startDev(t, "--store", s.store)
+	require.True(t, strings.HasPrefix(e.Store, "remote:unix:"), e.Store)
+	id := s.ok("submit", "go:later", "--args", "x")
+	require.Contains(t, s.ok("list"), id)
+	require.Contains(t, s.ok("workers"), "dev")
+	status, text := ask(t, &e, "GET", "/api/v1/futures/"+id, e.Token, "")
+	require.Equal(t, http.StatusOK, status, text)
+	require.Contains(t, text, "go:later")
+	require.Contains(t, s.ok("explain", id), "no_function")
+	s.run(exitTimeout, "", "await", id, "--timeout", "10ms")
+	s.ok("cancel", id)
+	s.run(exitFailed, "", "await", id)
+	require.Contains(t, s.ok("check"), "0 problems")
+	require.Zero(t, stop(), "%s", log)
+	require.Contains(t, s.ok("list"), id, "the store is here again")
+}
+
+func TestFurtherWorkersJoinADev(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	e, _, _ := startDev(t, "--store", s.store)
+	ctx, cancel := context.WithCancel(context.Background())
+	in, out := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, []string{"worker", "--json", "--name", "second", "--store", e.Store}, strings.NewReader(""), out,
+			&lockedBuffer{})
+	}()
+	var joined struct{ Worker string }
+	require.NoError(t, json.NewDecoder(in).Decode(&joined))
+	require.Contains(t, s.ok("workers"), joined.Worker)
+	cancel()
+	require.Zero(t, <-code)
+	require.NotContains(t, s.ok("workers"), joined.Worker, "it has left")
+}
+
+func TestStoreOverTCP(t *testing.T) {
+	t.Parallel()
+	e, _, _ := startDev(t, "--store", "memory:", "--store-listen", "127.0.0.1:0")
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte(e.Token), 0o600))
+	s := &shell{t, e.StoreTCP + "?token-file=" + file}
+	require.NotEmpty(t, s.ok("submit", "go:f"))
+	require.NoError(t, os.WriteFile(file, []byte("0123456789abcdef"), 0o600))
+	_, text := s.run(exitStore, "", "list")
+	require.Contains(t, text, "token")
+}

@@ -21,6 +21,8 @@ type endpoint struct {
 	PID   int    `json:"pid"`
 	// Store is the name under which the store can be opened.
 	Store string `json:"store"`
+	// StoreTCP is the same for other machines, if it is served to them.
+	StoreTCP string `json:"store_tcp,omitempty"`
 }
 
 // embeddedDir returns the directory of an embedded store's name.

@@ -35,6 +35,8 @@ type node struct {
 	token  string
 	tls    *tls.Config
 	listen string
+	// doorListen is where the store is served over TCP, if anywhere.
+	doorListen string
 }
 
 // run serves until ctx ends or a part fails.
@@ -124,7 +126,9 @@ func (n *node) announce(listener net.Listener, d *door) error {
 	if n.tls != nil {
 		scheme = "https"
 	}
-	e := endpoint{URL: scheme + "://" + listener.Addr().String(), Token: n.token, PID: os.Getpid(), Store: d.store}
+	e := endpoint{
+		URL: scheme + "://" + listener.Addr().String(), Token: n.token, PID: os.Getpid(), Store: d.store, StoreTCP: d.tcp,
+	}
 	where := ""
 	if dir, ok := embeddedDir(n.app.store); ok {
 		if err := e.write(dir); err != nil {
@@ -150,6 +154,12 @@ func (n *node) print(e *endpoint, where string) error {
 	lines := [][]string{
 		{"  store", n.app.store}, {"  cluster", n.app.cluster}, {"  http", e.URL}, {"  token", token},
 		{"  metrics", e.URL + "/metrics"}, {"  API", e.URL + "/openapi.json"},
+	}
+	if e.Store != "" {
+		lines = append(lines, []string{"  others", "--store " + e.Store})
+	}
+	if e.StoreTCP != "" {
+		lines = append(lines, []string{"", "--store " + e.StoreTCP})
 	}
 	fmt.Fprintln(n.app.out, "A cluster is running here; stop it with Ctrl-C.")
 	if err := table(n.app.out, lines); err != nil {

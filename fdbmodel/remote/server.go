@@ -243,7 +243,7 @@ func (s *server) miss(id string, p *presence) {
 	s.running.Add(1)
 	s.mu.Unlock()
 	defer s.running.Done()
-	s.options.Logger.Info("a client is gone", "connection", id)
+	s.options.Logger.Debug("a client is gone", "connection", id)
 	s.options.OnDisconnect(id)
 }
 
