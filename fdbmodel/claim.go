@@ -221,10 +221,7 @@ func (r *Registration) look(ctx context.Context, tx kv.Reader, req ClaimRequest,
 ) ([]readyEntry, bool, error) {
 	c, now := r.cluster, r.cluster.clock.Now()
 	shards, first := c.config.Shards, c.random.intn(c.config.Shards)
-	page := req.Max + 1
-	if contended || r.scan.crowded() {
-		page = req.Max * scanBlocks
-	}
+	page := r.scan.page(req.Max, contended)
 	queues := r.info.Queues
 	own := r.askOwn(tx, req.Max+1)
 	if len(queues) > 1 {

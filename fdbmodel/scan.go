@@ -22,6 +22,8 @@ type readyEntry struct {
 const (
 	scanPages     = 6                // pages, or classes stepped over
 	scanBlocks    = 8                // blocks of a page among which a contended claim chooses
+	crowdBlocks   = 32               // the same, where that did not suffice
+	maxPage       = 1024             // entries of a page
 	maxClasses    = 64               // classes remembered per queue
 	classRefresh  = time.Second      // how often a look searches for classes it has not met
 	classLifetime = 10 * time.Second // how long a class is remembered after it was last met
@@ -39,14 +41,25 @@ type scanner struct {
 
 // felt takes note of how often the last claim was beaten by others.
 func (s *scanner) felt(conflicts int) {
-	s.losses *= 0.9
+	s.losses *= 0.97
 	if conflicts > 0 {
 		s.losses += 0.1
 	}
 }
 
-// crowded tells whether claims should choose their place at random.
-func (s *scanner) crowded() bool { return s.losses > 0.05 }
+// page is how many entries a claim of up to n reads in a shard. What is behind
+// the first n is where it chooses its place at random, if others were faster
+// lately: the more often, the more of them.
+func (s *scanner) page(n int, again bool) int {
+	switch {
+	case s.losses > 0.05:
+		return max(n+1, min(n*crowdBlocks, maxPage))
+	case s.losses > 0.005 || again:
+		return n * scanBlocks
+	default:
+		return n + 1
+	}
+}
 
 // knownClass is where a class lies behind the queue in the ready index.
 type knownClass struct {

@@ -85,7 +85,7 @@ func (r *Registration) GoIdle(ctx context.Context, req ClaimRequest) (kv.Watch, 
 	_, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-idle", NoSync: true}, func(tx kv.Attempt) error {
 		watch = nil
 		alive := r.askAlive(tx)
-		found, err := r.anything(ctx, tx, req)
+		found, err := r.anyOf(ctx, tx, req, 0, r.cluster.config.Shards)
 		if err != nil {
 			return err
 		}
@@ -109,6 +109,39 @@ func (r *Registration) GoIdle(ctx context.Context, req ClaimRequest) (kv.Watch, 
 	return watch, err
 }
 
+// glances is how many calls of Glance look at all shards.
+const glances = 4
+
+// Glance tells whether there may be something to claim, from some of the
+// shards: from all within four calls, and in each call if few other workers are
+// idle. It is what a worker in the ring does now and then, in case that nobody
+// woke it. It only reads.
+func (r *Registration) Glance(ctx context.Context, req ClaimRequest) (found bool, err error) {
+	if req.Runs == nil {
+		req.Runs = r.info.Runs
+	}
+	shards := r.cluster.config.Shards
+	n := max(shards/glances, shards/max(r.idle, 1), 1)
+	err = r.cluster.view(ctx, func(tx kv.Attempt) (err error) {
+		if r.glanced == 0 {
+			if r.idle, err = r.countIdle(ctx, tx.Snapshot()); err != nil {
+				return err
+			}
+		}
+		found, err = r.anyOf(ctx, tx.Snapshot(), req, r.glanced, n)
+		return err
+	})
+	r.glanced = (r.glanced + n) % shards
+	return found, err
+}
+
+// countIdle counts the workers in the ring, up to the number of shards.
+func (r *Registration) countIdle(ctx context.Context, tx kv.Reader) (int, error) {
+	ring := kv.Prefix(r.cluster.keys.idleQueue(r.info.Queues[0]))
+	page, err := tx.GetRange(ring, kv.RangeOptions{Limit: r.cluster.config.Shards}).Wait(ctx)
+	return len(page.Items), err
+}
+
 // LeaveIdle takes the worker out of the ring. An unknown commit is harmless.
 func (r *Registration) LeaveIdle(ctx context.Context) error {
 	_, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-idle", NoSync: true}, func(tx kv.Attempt) error {
@@ -120,13 +153,14 @@ func (r *Registration) LeaveIdle(ctx context.Context) error {
 	return err
 }
 
-// anything tells whether the worker could claim something, from all shards.
-func (r *Registration) anything(ctx context.Context, tx kv.Reader, req ClaimRequest) (bool, error) {
+// anyOf tells whether the worker could claim something, from n shards.
+func (r *Registration) anyOf(ctx context.Context, tx kv.Reader, req ClaimRequest, first, n int) (bool, error) {
 	const page = 16
-	now := r.cluster.clock.Now()
+	now, shards := r.cluster.clock.Now(), r.cluster.config.Shards
 	var looks []asked
 	mine := r.askOwn(tx, page)
-	for shard := range r.cluster.config.Shards {
+	for i := range n {
+		shard := (first + i) % shards
 		for _, q := range r.info.Queues {
 			prefix := r.scan.keys.readyQueue(shard, q)
 			looks = append(looks, asked{

@@ -20,6 +20,8 @@ type Registration struct {
 	scan    scanner
 	cancels <-chan ID
 	doubts  []int64 // claims that ended with an error; they belong to Claim
+	idle    int     // workers in the ring when Glance counted them, up to the shards
+	glanced int     // shard of the next Glance
 
 	mu       sync.Mutex
 	sequence int64

@@ -108,10 +108,8 @@ func (l *life) idle(ctx context.Context) error {
 	if n, err := l.claimNow(ctx, request); n > 0 || err != nil {
 		return err
 	}
-	clk := l.worker.cluster.Clock()
-	poll := clk.At(clk.Now().Add(l.jittered(l.worker.options.Poll)))
-	defer poll.Stop()
 	if _, local := l.worker.cluster.Database().(kv.Local); local {
+		clk := l.worker.cluster.Clock()
 		delay := clk.At(clk.Now().Add(ringDelay))
 		defer delay.Stop()
 		select {
@@ -119,8 +117,6 @@ func (l *life) idle(ctx context.Context) error {
 		case <-hint.C():
 			return nil
 		case <-l.worker.slots.hungry:
-			return nil
-		case <-poll.C():
 			return nil
 		case <-ctx.Done():
 			return nil
@@ -138,15 +134,32 @@ func (l *life) idle(ctx context.Context) error {
 		return nil
 	}
 	defer watch.Cancel()
-	select {
-	case <-watch.Done():
-	case <-hint.C():
-	case <-l.worker.slots.hungry:
-	case <-poll.C():
-	case <-ctx.Done():
-		return nil
+	if err := l.rest(ctx, request, watch, hint); err != nil || ctx.Err() != nil {
+		return err
 	}
 	return l.reg.LeaveIdle(ctx)
+}
+
+// rest waits until the worker is woken, has other room than in request, or sees
+// by itself that there may be work.
+func (l *life) rest(ctx context.Context, request fdbmodel.ClaimRequest, watch kv.Watch, hint *fdbmodel.Idle) error {
+	clk := l.worker.cluster.Clock()
+	for {
+		poll := clk.At(clk.Now().Add(l.jittered(l.worker.options.Poll)))
+		select {
+		case <-poll.C():
+			if found, err := l.reg.Glance(ctx, request); found || err != nil {
+				return err
+			}
+			continue
+		case <-watch.Done():
+		case <-hint.C():
+		case <-l.worker.slots.hungry:
+		case <-ctx.Done():
+		}
+		poll.Stop()
+		return nil
+	}
 }
 
 // jittered spreads d by a quarter to each side, by the worker's id: a fleet

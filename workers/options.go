@@ -66,8 +66,8 @@ type Options struct {
 	// Modules runs WASM modules. Defaults to none: the worker takes no WASM
 	// futures.
 	Modules ModuleRunner
-	// Poll is how often an idle worker looks for work that nobody told it of.
-	// Defaults to 1 s.
+	// Poll is how often an idle worker looks for work that nobody told it of: at
+	// all shards within four times. Defaults to 1 s.
 	Poll time.Duration
 	// DrainTimeout is how long running functions may go on after Run's context
 	// has ended. Defaults to 30 s.

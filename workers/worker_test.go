@@ -14,6 +14,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/internal/clock"
 )
 
@@ -336,4 +337,45 @@ func TestStoreThatClosesEndsRun(t *testing.T) {
 	<-w.Ready()
 	require.NoError(t, b.db.Close())
 	require.True(t, isFatal(<-done))
+}
+
+// untold is a store that loses every hint to an idle worker, and counts the
+// transactions in which workers go idle.
+type untold struct {
+	kv.Database
+	idle atomic.Int64
+}
+
+func (u *untold) Begin(o kv.Options) kv.Tx {
+	tx := u.Database.Begin(o)
+	switch o.Tag {
+	case "futura-idle":
+		u.idle.Add(1)
+	case "futura-wake":
+		tx.Cancel()
+	}
+	return tx
+}
+
+func TestPollFindsWhatNobodyToldOf(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	db := &untold{Database: b.db}
+	var err error
+	b.cluster, err = fdbmodel.Open(b.ctx, db, "test", fdbmodel.Options{Clock: b.clock})
+	require.NoError(t, err)
+	b.start(Options{}, map[string]Function{"echo": echo})
+	b.start(Options{}, map[string]Function{"echo": echo})
+	other, err := fdbmodel.Open(b.ctx, db, "test", fdbmodel.Options{Clock: b.clock})
+	require.NoError(t, err)
+	b.await("two workers in the ring", func() bool { return db.idle.Load() >= 2 })
+	for range 5 {
+		answers, err := other.Submit(b.ctx, []fdbmodel.Submission{{Spec: fdbmodel.Spec{Function: "go:echo"}}})
+		require.NoError(t, err)
+		b.awaitOver(answers[0].ID)
+	}
+	// Whoever finds nothing stays in the ring.
+	before, start := db.idle.Load(), b.clock.Now()
+	b.await("a minute", func() bool { return b.clock.Now().Sub(start) > time.Minute })
+	require.LessOrEqual(t, db.idle.Load()-before, int64(4))
 }

@@ -32,6 +32,13 @@ type Report struct {
 	SubmitPerSecond        float64  `json:"submit_per_second,omitempty"`
 	P50                    float64  `json:"p50_ms,omitempty"`
 	P99                    float64  `json:"p99_ms,omitempty"`
+	CommitP50              float64  `json:"commit_p50_ms,omitempty"`
+	LatencyInCommits       float64  `json:"latency_in_commits,omitempty"`
+	AfterLast              float64  `json:"after_last_ms,omitempty"`
+	Watches                int      `json:"watches,omitempty"`
+	ReadsPerSecond         float64  `json:"reads_per_second,omitempty"`
+	KeysReadPerSecond      float64  `json:"keys_read_per_second,omitempty"`
+	CommitsPerSecond       float64  `json:"commits_per_second,omitempty"`
 	TransactionsPerFuture  float64  `json:"transactions_per_future,omitempty"`
 	MutationsPerFuture     float64  `json:"mutations_per_future,omitempty"`
 	ReadsPerFuture         float64  `json:"reads_per_future,omitempty"`
@@ -56,7 +63,8 @@ type Options struct {
 	Futures int
 	// Workers overrides a scenario's number of workers. Defaults to its own.
 	Workers int
-	// Period overrides how long a backlog is held. Defaults to 10 s.
+	// Period overrides how long a backlog is held, 10 s, and how long idle workers
+	// are looked at, 20 s. Defaults to these.
 	Period time.Duration
 	// Log is told what is under way. Defaults to none.
 	Log *slog.Logger
@@ -64,7 +72,7 @@ type Options struct {
 
 // Scenarios are the names that Run knows.
 func Scenarios() []string {
-	return []string{"burndown", "stream", "latency", "backlog", "contention", "wasm"}
+	return []string{"burndown", "stream", "latency", "backlog", "contention", "await", "idle", "wasm"}
 }
 
 // Run measures one scenario on a store, in a cluster of its own, whose keys it
@@ -72,7 +80,7 @@ func Scenarios() []string {
 func Run(ctx context.Context, db kv.Database, scenario string, o Options) (Report, error) {
 	scenarios := map[string]func(context.Context, *run) error{
 		"burndown": burndown, "stream": stream, "latency": latency, "backlog": backlog, "contention": contention,
-		"wasm": functions,
+		"await": await, "idle": idle, "wasm": functions,
 	}
 	fn, ok := scenarios[scenario]
 	if !ok {
@@ -152,11 +160,15 @@ func (r *run) start(ctx context.Context, n int) (stop func() error, err error) {
 
 // startWith runs n workers whose no-op is fn.
 func (r *run) startWith(ctx context.Context, n int, fn workers.Function) (stop func() error, err error) {
+	return startOn(ctx, r.client.Cluster(), n, fn)
+}
+
+func startOn(ctx context.Context, c *fdbmodel.Cluster, n int, fn workers.Function) (stop func() error, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	errs := make([]error, n)
 	for i := range n {
-		w, err := workers.New(r.client.Cluster(), workers.Options{Name: fmt.Sprintf("bench-%d", i)})
+		w, err := workers.New(c, workers.Options{Name: fmt.Sprintf("bench-%d", i)})
 		if err == nil {
 			err = w.Register(noop, fn)
 		}

@@ -29,13 +29,20 @@ func TestEveryScenarioEndsAndLeavesNothing(t *testing.T) {
 			require.NoError(t, err)
 			defer db.Close()
 			o := bench.Options{Store: "here", Dir: dir, Futures: 300, Period: 100 * time.Millisecond}
+			if scenario == "idle" {
+				o.Workers, o.Period = 5, time.Second
+			}
 			report, err := bench.Run(context.Background(), db, scenario, o)
 			require.NoError(t, err)
 			require.Equal(t, scenario, report.Scenario)
-			require.Equal(t, 300, report.Futures)
 			require.Positive(t, report.FsyncP50)
 			require.Positive(t, report.StoreSyncP50)
-			require.Positive(t, report.MutationsPerFuture)
+			if scenario == "idle" {
+				require.Equal(t, 5, report.Watches)
+			} else {
+				require.Equal(t, 300, report.Futures)
+				require.Positive(t, report.MutationsPerFuture)
+			}
 
 			tx := db.Begin(kv.Options{})
 			defer tx.Cancel()

@@ -3,6 +3,8 @@ package bench
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -15,7 +17,47 @@ type Meter struct {
 }
 
 type meterCounts struct {
-	commits, conflicts, mutations, reads atomic.Int64
+	watches                                    openWatches
+	commits, conflicts, mutations, reads, keys atomic.Int64
+}
+
+// count counts the keys of a page once it has come.
+func (c *meterCounts) count(pending kv.Pending[kv.Page]) kv.Pending[kv.Page] {
+	return kv.Later(func(ctx context.Context) (kv.Page, error) {
+		page, err := pending.Wait(ctx)
+		c.keys.Add(int64(len(page.Items)))
+		return page, err
+	})
+}
+
+// openWatches knows how many watches were open at a time.
+type openWatches struct {
+	mu   sync.Mutex
+	open []kv.Watch
+	most int
+}
+
+func (o *openWatches) add(w kv.Watch) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.open = append(slices.DeleteFunc(o.open, ended), w)
+	o.most = max(o.most, len(o.open))
+}
+
+func ended(w kv.Watch) bool {
+	select {
+	case <-w.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// MostWatches returns how many watches were open at a time, at most.
+func (m *Meter) MostWatches() int {
+	m.counts.watches.mu.Lock()
+	defer m.counts.watches.mu.Unlock()
+	return m.counts.watches.most
 }
 
 // Usage is what was asked of a store between two moments.
@@ -26,8 +68,8 @@ type Usage struct {
 	// Mutations are keys set, cleared or changed, and ranges cleared, by
 	// committed and conflicting transactions alike.
 	Mutations int64
-	// Reads are points and ranges asked for.
-	Reads int64
+	// Reads are points and ranges asked for, Keys what ranges returned.
+	Reads, Keys int64
 }
 
 // NewMeter wraps a store.
@@ -37,12 +79,14 @@ func NewMeter(db kv.Database) *Meter { return &Meter{Database: db} }
 func (m *Meter) Usage() Usage {
 	return Usage{
 		Commits: m.counts.commits.Load(), Conflicts: m.counts.conflicts.Load(),
-		Mutations: m.counts.mutations.Load(), Reads: m.counts.reads.Load(),
+		Mutations: m.counts.mutations.Load(), Reads: m.counts.reads.Load(), Keys: m.counts.keys.Load(),
 	}
 }
 
 func (u Usage) minus(v Usage) Usage {
-	return Usage{u.Commits - v.Commits, u.Conflicts - v.Conflicts, u.Mutations - v.Mutations, u.Reads - v.Reads}
+	return Usage{
+		u.Commits - v.Commits, u.Conflicts - v.Conflicts, u.Mutations - v.Mutations, u.Reads - v.Reads, u.Keys - v.Keys,
+	}
 }
 
 // Begin implements kv.Database.
@@ -83,18 +127,23 @@ type meteredReader struct {
 func (t *meteredTx) Get(key []byte) kv.Pending[[]byte] { t.reads++; return t.Tx.Get(key) }
 func (t *meteredTx) GetRange(r kv.Range, o kv.RangeOptions) kv.Pending[kv.Page] {
 	t.reads++
-	return t.Tx.GetRange(r, o)
+	return t.counts.count(t.Tx.GetRange(r, o))
 }
 func (t *meteredTx) Snapshot() kv.Reader                  { return meteredReader{t.Tx.Snapshot(), t} }
 func (r meteredReader) Get(key []byte) kv.Pending[[]byte] { r.tx.reads++; return r.Reader.Get(key) }
 func (r meteredReader) GetRange(k kv.Range, o kv.RangeOptions) kv.Pending[kv.Page] {
 	r.tx.reads++
-	return r.Reader.GetRange(k, o)
+	return r.tx.counts.count(r.Reader.GetRange(k, o))
 }
-func (t *meteredTx) Set(key, value []byte)     { t.mutations++; t.Tx.Set(key, value) }
-func (t *meteredTx) Clear(key []byte)          { t.mutations++; t.Tx.Clear(key) }
-func (t *meteredTx) ClearRange(r kv.Range)     { t.mutations++; t.Tx.ClearRange(r) }
-func (t *meteredTx) Watch(key []byte) kv.Watch { t.reads++; return t.Tx.Watch(key) }
+func (t *meteredTx) Set(key, value []byte) { t.mutations++; t.Tx.Set(key, value) }
+func (t *meteredTx) Clear(key []byte)      { t.mutations++; t.Tx.Clear(key) }
+func (t *meteredTx) ClearRange(r kv.Range) { t.mutations++; t.Tx.ClearRange(r) }
+func (t *meteredTx) Watch(key []byte) kv.Watch {
+	t.reads++
+	w := t.Tx.Watch(key)
+	t.counts.watches.add(w)
+	return w
+}
 func (t *meteredTx) Atomic(op kv.AtomicOp, key, param []byte) {
 	t.mutations++
 	t.Tx.Atomic(op, key, param)

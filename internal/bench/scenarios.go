@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/tuple"
 	"github.com/futura-run/futura/futures"
 )
 
@@ -88,7 +90,26 @@ func stream(ctx context.Context, r *run) error {
 	return r.end(ctx)
 }
 
-// latency submits one future at a time on an idle cluster.
+// commitEvery is after how many futures of latency a commit is timed.
+const commitEvery = 10
+
+// commit times a transaction that writes one key, past the meter. The key is
+// cleared with the cluster.
+func (r *run) commit(ctx context.Context) (time.Duration, error) {
+	key, err := tuple.Pack("futura", r.name, "commit")
+	if err != nil {
+		return 0, err
+	}
+	tx := r.db.Database.Begin(kv.Options{})
+	defer tx.Cancel()
+	tx.Set(key, []byte("timed"))
+	start := time.Now()
+	_, err = tx.Commit(ctx)
+	return time.Since(start), err
+}
+
+// latency submits one future at a time on an idle cluster, and times commits of
+// one key beside.
 func latency(ctx context.Context, r *run) error {
 	const warm = 50
 	n, w := r.futures(3000), r.workers(1)
@@ -100,10 +121,17 @@ func latency(ctx context.Context, r *run) error {
 		return err
 	}
 	var before Usage
-	times := make([]time.Duration, 0, n)
+	times, commits := make([]time.Duration, 0, n), make([]time.Duration, 0, n/commitEvery+1)
 	for i := range n + warm {
 		if i == warm {
 			before = r.db.Usage()
+		}
+		if i%commitEvery == 0 {
+			took, err := r.commit(ctx)
+			if err != nil {
+				return err
+			}
+			commits = append(commits, took)
 		}
 		start := time.Now()
 		f, err := r.client.Submit(ctx, task(i))
@@ -119,6 +147,8 @@ func latency(ctx context.Context, r *run) error {
 	}
 	r.usage(before, n)
 	r.report.P50, r.report.P99 = quantiles(times)
+	r.report.CommitP50, _ = quantiles(commits)
+	r.report.LatencyInCommits = round(r.report.P50/r.report.CommitP50, 2)
 	if err := stop(); err != nil {
 		return err
 	}
