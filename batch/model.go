@@ -1,0 +1,234 @@
+package batch
+
+import (
+	"crypto/md5"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Status is the state of a batch, a chunk or a work item, as b7s counts them.
+type Status int
+
+// The states. A batch that is over is Done, whatever became of its items, or
+// PermanentlyFailed if it was cancelled. A chunk is Done when none of its items
+// is in progress, and Failed when its worker was lost before that.
+const (
+	Created           Status = 0
+	InProgress        Status = 1
+	Done              Status = 100
+	Failed            Status = -1
+	PermanentlyFailed Status = -2
+)
+
+// Statuses are all states.
+func Statuses() []Status { return []Status{Created, InProgress, Done, Failed, PermanentlyFailed} }
+
+// String returns the state's name as b7s has it.
+func (s Status) String() string {
+	switch s {
+	case Created:
+		return "created"
+	case InProgress:
+		return "in progress"
+	case Done:
+		return "done"
+	case Failed:
+		return "failed"
+	case PermanentlyFailed:
+		return "permanently failed"
+	default:
+		return fmt.Sprintf("status(%d)", int(s))
+	}
+}
+
+// Over tells whether nothing follows this state.
+func (s Status) Over() bool { return s == Done || s == PermanentlyFailed }
+
+// Mistakes in what was asked, and what became of it. Nothing was changed unless
+// it says so.
+var (
+	// ErrNotFound is returned when there is no such batch or chunk.
+	ErrNotFound = errors.New("not found")
+	// ErrExists is returned by Store.Create for an id that is in use.
+	ErrExists = errors.New("a batch with this id exists")
+	// ErrBadBatch is returned for a batch that can't be.
+	ErrBadBatch = errors.New("bad batch")
+	// ErrState is returned when a batch is not in a state for what was asked.
+	ErrState = errors.New("not possible in this state")
+)
+
+// Limits of a batch.
+const (
+	// MaxItems is the most work items of one batch.
+	MaxItems = 1_000_000
+	// MaxArguments is the most bytes of one item's arguments together.
+	MaxArguments = 16 << 10
+	// DefaultMaxAttempts is the operator's limit unless it is set.
+	DefaultMaxAttempts = 10
+	// MaxStdout is how much of an item's standard output is kept.
+	MaxStdout = 64 << 20
+)
+
+// Template is what all items of a batch have in common.
+type Template struct {
+	// FunctionID is a module's content id, or an alias that stands for one.
+	FunctionID string `json:"function_id"`
+	// Method is the part of the function that is run, such as "echo.wasm".
+	Method string `json:"method"`
+	// Config is how it is run.
+	Config Config `json:"config"`
+}
+
+// Invocation is how b7s writes what an item runs, without its arguments.
+func (t *Template) Invocation() string { return t.FunctionID + "/" + t.Method }
+
+// Config is how the items of a batch are run.
+type Config struct {
+	// Nodes is how many workers take part: the first n that answer, all that
+	// answer if it is -1, one if it is 0.
+	Nodes int `json:"number_of_nodes,omitempty"`
+	// Stdin is the standard input of each item.
+	Stdin string `json:"stdin,omitempty"`
+	// Environment is the environment of each item.
+	Environment []EnvVar `json:"env_vars,omitempty"`
+	// Timeout bounds one attempt of one item, in seconds. 0 is no bound.
+	Timeout int `json:"timeout,omitempty"`
+	// Concurrency is how many items of a chunk its worker runs at a time.
+	// Defaults to 1: one after the other.
+	Concurrency int `json:"concurrency,omitempty"`
+	// RatePerHost bounds how many items per second a worker starts for one
+	// target host: that of the first argument that is a URL. 0 is no bound.
+	RatePerHost float64 `json:"rate_per_host,omitempty"`
+}
+
+// EnvVar is a variable of the environment.
+type EnvVar struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Batch is a batch without its items.
+type Batch struct {
+	// ID is a version 4 UUID.
+	ID       string   `json:"id"`
+	Template Template `json:"template"`
+	// MaxAttempts is how often an item is tried: the lower of the user's and the
+	// operator's limit, at least 1.
+	MaxAttempts int    `json:"max_attempts"`
+	Items       int    `json:"items"`
+	Status      Status `json:"status"`
+	// Reason says why the batch waits, or why it was cancelled.
+	Reason     string    `json:"reason,omitempty"`
+	CreatedAt  time.Time `json:"created_at"`
+	FinishedAt time.Time `json:"finished_at,omitzero"`
+}
+
+// Attempts returns how often an item is tried: the lower of the user's limit
+// and the operator's, where 0 is none, and DefaultMaxAttempts if there is
+// neither.
+func Attempts(user, operator uint64) int {
+	if operator == 0 {
+		operator = DefaultMaxAttempts
+	}
+	if user == 0 || user > operator {
+		user = operator
+	}
+	return int(min(user, 1<<31-1))
+}
+
+// Validate returns ErrBadBatch for a template or arguments that can't be.
+func Validate(t *Template, arguments [][]string) error {
+	switch {
+	case t.FunctionID == "":
+		return fmt.Errorf("%w: template.function_id is missing", ErrBadBatch)
+	case len(arguments) == 0:
+		return fmt.Errorf("%w: arguments is empty: a batch needs at least one list of arguments", ErrBadBatch)
+	case len(arguments) > MaxItems:
+		return fmt.Errorf("%w: %d lists of arguments: a batch has at most %d", ErrBadBatch, len(arguments), MaxItems)
+	case t.Config.Nodes < -1:
+		return fmt.Errorf("%w: number_of_nodes is %d: use -1 for all, or how many", ErrBadBatch, t.Config.Nodes)
+	case t.Config.Timeout < 0 || t.Config.Concurrency < 0 || t.Config.RatePerHost < 0:
+		return fmt.Errorf("%w: timeout, concurrency and rate_per_host may not be negative", ErrBadBatch)
+	}
+	for i, list := range arguments {
+		n := 0
+		for _, a := range list {
+			n += len(a)
+		}
+		if n > MaxArguments {
+			return fmt.Errorf("%w: arguments[%d] has %d bytes: at most %d", ErrBadBatch, i, n, MaxArguments)
+		}
+	}
+	return nil
+}
+
+// ItemID is the id of a work item: the MD5 of "FUNCTION/METHOD ARG1 ARG2 …" in
+// hex. Without arguments the space stays. Lists that join to the same text,
+// such as ["a b"] and ["a", "b"], have the same id.
+func ItemID(t *Template, arguments []string) string {
+	sum := md5.Sum([]byte(t.Invocation() + " " + strings.Join(arguments, " ")))
+	return hex.EncodeToString(sum[:])
+}
+
+// Item is a work item.
+type Item struct {
+	// Index is the item's place in the batch, from 0: its name there.
+	Index int `json:"index"`
+	// ID is the item's ItemID.
+	ID        string   `json:"id"`
+	Arguments []string `json:"arguments"`
+	Status    Status   `json:"status"`
+	// Chunk is the last one that the item was part of, and Worker its worker.
+	// Both are empty before the first.
+	Chunk  string `json:"chunk,omitempty"`
+	Worker string `json:"worker,omitempty"`
+	// Attempts counts those that failed.
+	Attempts int `json:"attempts"`
+	// FailedOn are the workers of the attempts that failed, at most the last few.
+	FailedOn []string `json:"failed_on,omitempty"`
+	// DueAt is when a failed item may be tried again.
+	DueAt time.Time `json:"due_at,omitzero"`
+	// Result is that of the last attempt that ended, nil before.
+	Result *Result `json:"result,omitempty"`
+	// Reason says why the item failed for good.
+	Reason    string    `json:"reason,omitempty"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// Result is what an attempt left behind.
+type Result struct {
+	Stdout   string `json:"stdout"`
+	Stderr   string `json:"stderr,omitempty"`
+	ExitCode int    `json:"exit_code"`
+}
+
+// Chunk is the items that one worker was given at one time.
+type Chunk struct {
+	// ID is a version 4 UUID.
+	ID     string `json:"id"`
+	Batch  string `json:"batch"`
+	Worker string `json:"worker"`
+	Status Status `json:"status"`
+	// Items is how many it was made with.
+	Items     int       `json:"items"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// Progress is how many items of a batch are in each state.
+type Progress map[Status]int
+
+// Over tells whether every one of n items is done or has failed for good.
+func (p Progress) Over(n int) bool { return p[Done]+p[PermanentlyFailed] == n }
+
+// MarshalJSON writes the states by their names.
+func (p Progress) MarshalJSON() ([]byte, error) {
+	named := map[string]int{}
+	for _, s := range Statuses() {
+		named[strings.ReplaceAll(s.String(), " ", "_")] = p[s]
+	}
+	return json.Marshal(named)
+}

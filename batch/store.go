@@ -1,0 +1,120 @@
+package batch
+
+import (
+	"context"
+	"time"
+)
+
+// Store keeps batches with their items and chunks. Its methods may be called
+// from many goroutines and, unless it is in memory, many processes: every change
+// of an item is a compare and set, so that of two heads that work on one batch
+// one wins. A store that is no Recorder runs items by itself once they are
+// assigned. Errors are ErrNotFound, what a method says, ctx's, and the store's
+// own. Repeating a call whose outcome is unknown does no harm.
+type Store interface {
+	// Create makes a batch and its items, durable before it returns. Until then
+	// nobody sees the batch: one that was cut off is removed by Sweep. It
+	// returns ErrExists for an id that is in use.
+	Create(ctx context.Context, b *Batch, arguments [][]string) error
+
+	// Get returns a batch.
+	Get(ctx context.Context, id string) (Batch, error)
+
+	// List returns up to limit batches in the order of their creation, behind
+	// the one named after, or from the first. active leaves out those that are
+	// over.
+	List(ctx context.Context, active bool, after string, limit int) ([]Batch, error)
+
+	// Progress counts the items of a batch by state, quickly whatever its size
+	// where the store can.
+	Progress(ctx context.Context, id string) (Progress, error)
+
+	// Items returns up to limit items whose index is at least from and whose
+	// state is one of states (all if there are none), in the order of their
+	// index.
+	Items(ctx context.Context, id string, from, limit int, states ...Status) ([]Item, error)
+
+	// Waiting returns up to limit items that can be given to a worker now:
+	// created ones, and failed ones that are due. next is when more become due,
+	// zero if none wait for that.
+	Waiting(ctx context.Context, id string, now time.Time, limit int) (items []Item, next time.Time, err error)
+
+	// Chunks returns the chunks of a batch, in no particular order.
+	Chunks(ctx context.Context, id string) ([]Chunk, error)
+
+	// Assign makes c a chunk of those of the items that wait (created, or
+	// failed), which become in progress, and the batch in progress. It returns
+	// the indexes of those. Without any there is no chunk. Called again with the
+	// same chunk it adds to it.
+	Assign(ctx context.Context, c *Chunk, items []int) ([]int, error)
+
+	// Release gives back the items of a chunk that are in progress: they wait
+	// again, without counting an attempt. The chunk has failed then. It returns
+	// how many.
+	Release(ctx context.Context, batch, chunk, reason string) (int, error)
+
+	// Settle makes chunks Done that have no item in progress, and the batch
+	// Done if all of its items are over. It returns the batch as it is then.
+	Settle(ctx context.Context, id string, now time.Time) (Batch, error)
+
+	// SetReason says why a batch that is not over waits, or that it does not any
+	// more.
+	SetReason(ctx context.Context, id, reason string) error
+
+	// Cancel ends a batch: items that wait have failed for good, with the
+	// reason, those in progress have once they end unless they are done then.
+	// The batch is PermanentlyFailed at once. It returns ErrState for one that
+	// is over.
+	Cancel(ctx context.Context, id, reason string, now time.Time) error
+
+	// Retry makes items that have failed for good wait again, with all their
+	// attempts, and the batch in progress. It returns how many there were.
+	Retry(ctx context.Context, id string) (int, error)
+
+	// Delete removes a batch that is over. It returns ErrState for others.
+	Delete(ctx context.Context, id string) error
+
+	// Sweep removes what Create left behind that was cut off before now less
+	// age.
+	Sweep(ctx context.Context, now time.Time, age time.Duration) error
+
+	// Watch returns a channel that is sent a value, at most one at a time, when
+	// the batch may have changed: at the latest when another process changed
+	// it. ok is false for a store that can't tell. stop ends it.
+	Watch(ctx context.Context, id string) (changed <-chan struct{}, stop func(), ok bool, err error)
+
+	// Describe names the store and where it is, without secrets, and says
+	// whether it survives a restart.
+	Describe() (name string, durable bool)
+
+	// Close ends the store's use.
+	Close(ctx context.Context) error
+}
+
+// Recorder is a store whose items are run elsewhere: a head sends chunks to
+// workers and records what comes back.
+type Recorder interface {
+	Store
+
+	// Complete records how attempts of a chunk's items ended. It returns for each
+	// whether it counted: an item that is not in progress under this chunk is
+	// left as it is. An attempt with exit code 0 makes the item Done; another
+	// counts as a failed one, and makes it Failed, or PermanentlyFailed after
+	// Batch.MaxAttempts of them or if the batch was cancelled.
+	Complete(ctx context.Context, batch, chunk string, ended []Completion) ([]bool, error)
+}
+
+// Completion is how one attempt of one item ended.
+type Completion struct {
+	Index  int
+	Result Result
+	// Failed is set if the attempt did not succeed; Reason says why.
+	Failed bool
+	Reason string
+	// Permanent is set if no further attempt could help.
+	Permanent bool
+	// DueAt is when the item may be tried again.
+	DueAt time.Time
+	// At is when the attempt ended.
+	At time.Time
+}
