@@ -1,0 +1,20 @@
+package batch
+
+// Request asks for a batch.
+type Request struct {
+	Template Template `json:"template"`
+	// Arguments are one list for each work item.
+	Arguments [][]string `json:"arguments"`
+	// MaxAttempts is how often the user lets an item be tried; see Attempts.
+	// Defaults to the operator's limit.
+	MaxAttempts uint64 `json:"max_attempts,omitempty"`
+	// Key makes the request repeatable: with the same key and the same content
+	// it is the same batch. Defaults to none: each request is a new batch.
+	Key string `json:"-"`
+}
+
+// MaxKey is the most bytes of Request.Key.
+const MaxKey = 1024
+
+// Validate returns ErrBadBatch for a request that can't be.
+func (r *Request) Validate() error { return Validate(&r.Template, r.Arguments) }
