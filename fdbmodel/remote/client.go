@@ -53,6 +53,7 @@ type Database struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 	kick    chan struct{} // asks for an attempt to connect now
+	buffers sync.Pool     // empty ones, for the operations of transactions
 
 	mu      sync.Mutex
 	closed  bool
@@ -84,6 +85,7 @@ func Open(ctx context.Context, address Address, o Options) (*Database, error) {
 	}
 	d := &Database{address: address, options: o.withDefaults(), id: hex.EncodeToString(random),
 		kick: make(chan struct{}, 1)}
+	d.buffers.New = func() any { return make([]byte, 0, firstBuffer) }
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	l, err := d.connect(ctx)
 	if err != nil {
@@ -94,6 +96,9 @@ func Open(ctx context.Context, address Address, o Options) (*Database, error) {
 	d.running.Go(func() { d.keep(l) })
 	return d, nil
 }
+
+// firstBuffer is the size of a new buffer, in bytes.
+const firstBuffer = 1 << 10
 
 // connect makes a connection and shakes hands.
 func (d *Database) connect(ctx context.Context) (*link, error) {
@@ -267,7 +272,9 @@ func (d *Database) ServedOpening() string {
 }
 
 // Begin implements kv.Database.
-func (d *Database) Begin(o kv.Options) kv.Tx { return &tx{db: d, options: o} }
+func (d *Database) Begin(o kv.Options) kv.Tx {
+	return &tx{db: d, options: o, ops: d.buffers.Get().([]byte)}
+}
 
 // Close implements kv.Database.
 func (d *Database) Close() error {

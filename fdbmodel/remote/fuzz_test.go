@@ -8,7 +8,6 @@ import (
 	"errors"
 	"net"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -55,16 +54,18 @@ func FuzzServer(f *testing.F) {
 		near, far := net.Pipe()
 		ctx, cancel := context.WithCancel(context.Background())
 		s := &server{db: store, options: ServerOptions{}.withDefaults(), ctx: ctx}
-		p := &peer{server: s, conn: near, ctx: ctx, cancel: cancel, id: "x", txs: map[uint64]*work{},
-			watches: map[uint64]kv.Watch{}}
-		p.room.L = &p.mu
-		p.out.init(near, time.Minute)
+		p := newPeer(ctx, cancel, s, near, "x")
 		answers := make(chan error, 1)
 		go func() { answers <- readAnswers(far) }()
-		err := p.take(frameBatch, []byte{1, flagBegin, 0, opReadVersion, 1})
+		first, err := p.take(frameBatch, []byte{1, flagBegin, 0, opReadVersion, 1})
 		require.NoError(t, err)
-		if err := p.take(kind, body); err != nil {
-			require.True(t, errors.Is(err, errMalformed), err)
+		first.run()
+		second, err := p.take(kind, body)
+		if err != nil {
+			require.ErrorIs(t, err, errMalformed)
+		}
+		if second != nil {
+			second.run()
 		}
 		p.end()
 		require.NoError(t, <-answers)

@@ -21,11 +21,15 @@ type peer struct {
 	out    outbox
 	ctx    context.Context
 	cancel context.CancelFunc
-	// running is the goroutines of transactions and watches.
+	// running is the goroutines of the connection.
 	running sync.WaitGroup
 	frames  atomic.Uint64
 	id      string
-	goodbye bool
+
+	// What follows belongs to whoever reads, and then to serve.
+	goodbye   bool
+	cause     error
+	readEnded chan struct{}
 
 	mu      sync.Mutex
 	txs     map[uint64]*work
@@ -58,17 +62,23 @@ func (s *server) serve(conn net.Conn) {
 		s.options.Logger.Warn("a client was refused", "from", conn.RemoteAddr().String(), "error", err)
 		return
 	}
-	p := &peer{server: s, conn: conn, ctx: ctx, cancel: cancel, id: id, txs: map[uint64]*work{},
-		watches: map[uint64]kv.Watch{}}
-	p.room.L = &p.mu
-	p.out.init(conn, s.options.WriteTimeout)
+	p := newPeer(ctx, cancel, s, conn, id)
 	s.come(id)
 	s.options.Logger.Debug("a client has come", "connection", id)
 	p.running.Go(p.watchOver)
-	err = p.read(r)
+	p.running.Go(func() { p.read(r) })
+	<-p.readEnded
 	p.end()
-	s.options.Logger.Debug("a connection has ended", "connection", id, "cause", err)
+	s.options.Logger.Debug("a connection has ended", "connection", id, "cause", p.cause)
 	s.goAway(id, p.goodbye)
+}
+
+func newPeer(ctx context.Context, cancel context.CancelFunc, s *server, conn net.Conn, id string) *peer {
+	p := &peer{server: s, conn: conn, ctx: ctx, cancel: cancel, id: id, readEnded: make(chan struct{}),
+		txs: map[uint64]*work{}, watches: map[uint64]kv.Watch{}}
+	p.room.L = &p.mu
+	p.out.init(conn, s.options.WriteTimeout)
+	return p
 }
 
 // welcome lets a client in that knows the token.
@@ -178,26 +188,42 @@ func (p *peer) expire(now time.Time) {
 	}
 }
 
-// read takes frames until the connection ends.
-func (p *peer) read(r *bufio.Reader) error {
+// read takes frames until the connection ends. Whoever has read a batch does
+// it, and leaves the reading to another goroutine: an answer then needs no
+// switch between goroutines.
+func (p *peer) read(r *bufio.Reader) {
 	for {
 		kind, body, err := readFrame(r, p.server.options.MaxFrame)
 		if err != nil {
-			return err
+			p.readEnds(err)
+			return
 		}
 		p.frames.Add(1)
-		if err := p.take(kind, body); err != nil {
+		t, err := p.take(kind, body)
+		if err != nil {
 			p.server.options.Logger.Warn("a client was cut off", "connection", p.id, "error", err)
-			return err
 		}
-		if p.goodbye {
-			return nil
+		if err != nil || p.goodbye {
+			p.readEnds(err)
+			return
+		}
+		if t != nil {
+			p.running.Go(func() { p.read(r) })
+			t.run()
+			return
 		}
 	}
 }
 
-// take handles one frame. An error ends the connection.
-func (p *peer) take(kind byte, body []byte) error {
+// readEnds says that nothing more is read, and why.
+func (p *peer) readEnds(err error) {
+	p.cause = err
+	close(p.readEnded)
+}
+
+// take handles one frame. It returns a transaction that has something to do and
+// that nobody runs. An error ends the connection.
+func (p *peer) take(kind byte, body []byte) (*work, error) {
 	d := &decoder{b: body}
 	switch kind {
 	case frameBatch:
@@ -207,21 +233,19 @@ func (p *peer) take(kind byte, body []byte) error {
 		if t := p.find(number); t != nil {
 			t.abandon()
 		}
-		return d.end()
 	case frameCancelWatch:
 		p.cancelWatch(d.uvarint())
-		return d.end()
 	case framePing:
 		_ = p.out.send(framePong, nil, nil)
-		return d.end()
 	case frameGoodbye:
 		p.goodbye = true
-		return d.end()
+	default:
+		return nil, fmt.Errorf("%w: a frame of kind %d", errMalformed, kind)
 	}
-	return fmt.Errorf("%w: a frame of kind %d", errMalformed, kind)
+	return nil, d.end()
 }
 
-func (p *peer) takeBatch(d *decoder) error {
+func (p *peer) takeBatch(d *decoder) (*work, error) {
 	number, flags := d.uvarint(), d.byte()
 	if flags&^(flagBegin|flagNoSync) != 0 {
 		d.fail()
@@ -229,25 +253,27 @@ func (p *peer) takeBatch(d *decoder) error {
 	if flags&flagBegin != 0 {
 		tag := string(d.bytes())
 		if d.err != nil {
-			return d.err
+			return nil, d.err
 		}
 		if err := p.begin(number, kv.Options{NoSync: flags&flagNoSync != 0, Tag: tag}); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if d.err != nil {
-		return d.err
+		return nil, d.err
 	}
 	t := p.find(number)
 	if t == nil {
 		p.failTx(number, fmt.Errorf("%w: the server has ended it", kv.ErrTooOld))
-		return nil
+		return nil, nil
 	}
 	if !p.reserve(len(d.b)) {
-		return net.ErrClosed
+		return nil, net.ErrClosed
 	}
-	t.push(d.b)
-	return nil
+	if !t.push(d.b) {
+		return nil, nil
+	}
+	return t, nil
 }
 
 // begin starts a transaction, or fails it if there are too many.

@@ -240,6 +240,7 @@ func (t *tx) settle() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stage = stageCommitted
+	t.free()
 	t.link.drop(t.number)
 	for _, w := range t.watches {
 		if w.hasEnded() {
@@ -266,7 +267,7 @@ func (t *tx) end(reason error) {
 		return
 	}
 	t.stage = stageOver
-	t.ops, t.chunks = nil, nil
+	t.free()
 	watches := t.watches
 	t.watches = nil
 	l, number, begun := t.link, t.number, t.begun
@@ -285,6 +286,14 @@ func (t *tx) end(reason error) {
 	default:
 		l.drop(number)
 	}
+}
+
+// free gives back the memory of a transaction that sends nothing more.
+func (t *tx) free() {
+	if t.ops != nil {
+		t.db.buffers.Put(t.ops[:0])
+	}
+	t.ops, t.chunks = nil, nil
 }
 
 func (t *tx) hasWaited() bool {

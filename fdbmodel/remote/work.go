@@ -12,7 +12,7 @@ import (
 )
 
 // work is a client's transaction as the server runs it: one batch after the
-// other, on a goroutine that is there while there is something to do.
+// other, on the goroutine that has read the first of them.
 type work struct {
 	peer   *peer
 	number uint64
@@ -26,7 +26,7 @@ type work struct {
 	ended   bool
 	used    time.Time
 
-	// What follows belongs to the goroutine.
+	// What follows belongs to whoever runs it.
 	asked   []asked
 	answers []byte
 	written int
@@ -48,19 +48,18 @@ func newWork(p *peer, number uint64, o kv.Options) *work {
 	return &work{peer: p, number: number, tx: p.server.db.Begin(o), ctx: ctx, cancel: cancel, used: time.Now()}
 }
 
-// push adds a batch.
-func (t *work) push(batch []byte) {
+// push adds a batch, and tells whether the caller has to run the transaction.
+func (t *work) push(batch []byte) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended {
 		t.peer.release(len(batch))
-		return
+		return false
 	}
 	t.queue = append(t.queue, batch)
-	if !t.running {
-		t.running = true
-		t.peer.running.Go(t.run)
-	}
+	idle := !t.running
+	t.running = true
+	return idle
 }
 
 // usedAt is when the transaction was last at work, or now.
@@ -112,6 +111,7 @@ func (t *work) next() []byte {
 	return batch
 }
 
+// run does batches until there are no more.
 func (t *work) run() {
 	for batch := t.next(); batch != nil; batch = t.next() {
 		err := t.execute(&decoder{b: batch})
