@@ -31,6 +31,9 @@ type peer struct {
 	cause     error
 	readEnded chan struct{}
 
+	turn chan struct{} // passes the reading on
+	idle atomic.Int32  // goroutines that wait for it
+
 	mu      sync.Mutex
 	txs     map[uint64]*work
 	watches map[uint64]kv.Watch
@@ -74,7 +77,7 @@ func (s *server) serve(conn net.Conn) {
 }
 
 func newPeer(ctx context.Context, cancel context.CancelFunc, s *server, conn net.Conn, id string) *peer {
-	p := &peer{server: s, conn: conn, ctx: ctx, cancel: cancel, id: id, readEnded: make(chan struct{}),
+	p := &peer{server: s, conn: conn, ctx: ctx, cancel: cancel, id: id, readEnded: make(chan struct{}), turn: make(chan struct{}),
 		txs: map[uint64]*work{}, watches: map[uint64]kv.Watch{}}
 	p.room.L = &p.mu
 	p.out.init(conn, s.options.WriteTimeout)
@@ -188,15 +191,47 @@ func (p *peer) expire(now time.Time) {
 	}
 }
 
+// maxIdle bounds the goroutines of a connection that wait for their turn to
+// read.
+const maxIdle = 16
+
 // read takes frames until the connection ends. Whoever has read a batch does
 // it, and leaves the reading to another goroutine: an answer then needs no
 // switch between goroutines.
 func (p *peer) read(r *bufio.Reader) {
 	for {
+		t := p.readWork(r)
+		if t == nil {
+			close(p.readEnded)
+			return
+		}
+		select {
+		case p.turn <- struct{}{}:
+		default:
+			p.running.Go(func() { p.read(r) })
+		}
+		t.run()
+		if p.idle.Add(1) > maxIdle {
+			p.idle.Add(-1)
+			return
+		}
+		select {
+		case <-p.turn:
+			p.idle.Add(-1)
+		case <-p.readEnded:
+			return
+		}
+	}
+}
+
+// readWork reads up to a batch that nobody does yet. It returns nil where the
+// connection ends.
+func (p *peer) readWork(r *bufio.Reader) *work {
+	for {
 		kind, body, err := readFrame(r, p.server.options.MaxFrame)
 		if err != nil {
-			p.readEnds(err)
-			return
+			p.cause = err
+			return nil
 		}
 		p.frames.Add(1)
 		t, err := p.take(kind, body)
@@ -204,21 +239,13 @@ func (p *peer) read(r *bufio.Reader) {
 			p.server.options.Logger.Warn("a client was cut off", "connection", p.id, "error", err)
 		}
 		if err != nil || p.goodbye {
-			p.readEnds(err)
-			return
+			p.cause = err
+			return nil
 		}
 		if t != nil {
-			p.running.Go(func() { p.read(r) })
-			t.run()
-			return
+			return t
 		}
 	}
-}
-
-// readEnds says that nothing more is read, and why.
-func (p *peer) readEnds(err error) {
-	p.cause = err
-	close(p.readEnded)
 }
 
 // take handles one frame. It returns a transaction that has something to do and
