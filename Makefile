@@ -10,7 +10,7 @@ RACE     := $(if $(CC_FOUND),-race,)
 FDB_CLIENT := $(if $(CC_FOUND),$(shell \
 	echo 'int main(void){return 0;}' | $$($(GO) env CC) -x c - -lfdb_c -o /dev/null 2>/dev/null && echo yes))
 FDB_FOUND := $(if $(FDB_CLIENT),$(shell command -v fdbserver >/dev/null && command -v fdbcli >/dev/null && echo yes))
-FDB_PACKAGES := ./fdbmodel ./fdbmodel/tuple ./fdbmodel/fdbkv ./fdbmodel/kvopen ./futures ./workers ./internal/sim
+FDB_PACKAGES := ./fdbmodel ./fdbmodel/tuple ./fdbmodel/fdbkv ./fdbmodel/kvopen ./futures ./workers ./internal/sim ./internal/chaos
 FDB_INSTALL  := install foundationdb-clients and foundationdb-server 7.3 from \
 	https://github.com/apple/foundationdb/releases, and a C compiler (for Debian: apt-get install gcc)
 

@@ -6,28 +6,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 )
 
-// Server is a FoundationDB server on a loopback address with its data in
-// memory. Each has a cluster of its own.
+// Server is a FoundationDB cluster on loopback addresses with its data in
+// memory, and on disk for restarts. Each Server is a cluster of its own.
 type Server struct {
 	dir         string
 	clusterFile string
-	process     *os.Process
-	exited      chan struct{}
+	binary, cli string
+	processes   []*process
 }
 
-// Start starts a server and configures its database. It returns
+// Start starts a cluster of one process and configures its database. It returns
 // exec.ErrNotFound if fdbserver or fdbcli is not on the PATH.
-func Start(ctx context.Context) (*Server, error) {
+func Start(ctx context.Context) (*Server, error) { return StartMany(ctx, 1) }
+
+// StartMany is Start with several processes, which all coordinate. From three
+// on, the database survives the death of one.
+func StartMany(ctx context.Context, processes int) (*Server, error) {
 	binary, err := exec.LookPath("fdbserver")
 	if err != nil {
 		return nil, fmt.Errorf("fdbtest: %w", err)
@@ -40,71 +42,49 @@ func Start(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fdbtest: %w", err)
 	}
-	s := &Server{dir: dir, clusterFile: filepath.Join(dir, "fdb.cluster"), exited: make(chan struct{})}
-	if err := s.start(ctx, binary, cli); err != nil {
+	s := &Server{dir: dir, clusterFile: filepath.Join(dir, "fdb.cluster"), binary: binary, cli: cli}
+	if err := s.start(ctx, processes); err != nil {
 		return nil, errors.Join(fmt.Errorf("fdbtest: %w", err), s.Stop())
 	}
 	return s, nil
 }
 
-func (s *Server) start(ctx context.Context, binary, cli string) error {
-	address, err := freeAddress()
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(s.clusterFile, []byte("futura:test@"+address+"\n"), 0o600); err != nil {
-		return err
-	}
-	command := exec.Command(binary,
-		"--public-address", address, "--listen-address", "public", "--cluster-file", s.clusterFile,
-		"--datadir", filepath.Join(s.dir, "data"), "--logdir", filepath.Join(s.dir, "logs"),
-		"--knob_disable_posix_kernel_aio=1")
-	if err := os.Mkdir(filepath.Join(s.dir, "logs"), 0o700); err != nil {
-		return err
-	}
-	if err := s.run(command); err != nil {
-		return err
-	}
-	return s.configure(ctx, cli)
-}
-
-// run starts the process from a thread that lives as long as the process does,
-// so that it can be told to die with it.
-func (s *Server) run(command *exec.Cmd) error {
-	dieWithParent(command)
-	output, err := os.Create(s.outputFile())
-	if err != nil {
-		return err
-	}
-	defer output.Close()
-	command.Stdout, command.Stderr = output, output
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := command.Start()
-		started <- err
-		if err == nil {
-			_ = command.Wait()
+func (s *Server) start(ctx context.Context, processes int) error {
+	var addresses []string
+	for i := range processes {
+		address, err := freeAddress()
+		if err != nil {
+			return err
 		}
-		close(s.exited)
-	}()
-	if err := <-started; err != nil {
+		addresses = append(addresses, address)
+		dir := filepath.Join(s.dir, fmt.Sprint(i))
+		s.processes = append(s.processes, &process{dir: dir, address: address, clusterFile: s.clusterFile})
+	}
+	named := "futura:test@" + strings.Join(addresses, ",") + "\n"
+	if err := os.WriteFile(s.clusterFile, []byte(named), 0o600); err != nil {
 		return err
 	}
-	s.process = command.Process
-	return nil
+	for _, p := range s.processes {
+		if err := p.start(s.binary); err != nil {
+			return err
+		}
+	}
+	redundancy := "single"
+	if processes >= 3 {
+		redundancy = "double"
+	}
+	return s.command(ctx, "configure new "+redundancy+" memory; get started")
 }
 
-func (s *Server) outputFile() string { return filepath.Join(s.dir, "output") }
-
-// configure creates the database and waits until it answers.
-func (s *Server) configure(ctx context.Context, cli string) error {
+// command has fdbcli run commands, and gives up when ctx or the first process
+// ends.
+func (s *Server) command(ctx context.Context, commands string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	first := s.processes[0]
 	go func() {
 		select {
-		case <-s.exited:
+		case <-first.exited:
 			cancel()
 		case <-ctx.Done():
 		}
@@ -113,18 +93,26 @@ func (s *Server) configure(ctx context.Context, cli string) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = time.Until(deadline)
 	}
-	output, err := exec.CommandContext(ctx, cli, "-C", s.clusterFile, "--timeout", fmt.Sprint(int(timeout.Seconds())+1),
-		"--exec", "configure new single memory; get started").CombinedOutput()
+	output, err := exec.CommandContext(ctx, s.cli, "-C", s.clusterFile, "--timeout",
+		fmt.Sprint(int(timeout.Seconds())+1), "--exec", commands).CombinedOutput()
 	if err == nil {
 		return nil
 	}
-	select {
-	case <-s.exited:
-		said, err := os.ReadFile(s.outputFile())
-		return errors.Join(fmt.Errorf("fdbserver ended: %s", strings.TrimSpace(string(said))), err)
-	default:
-		return fmt.Errorf("configure the database: %w: %s", err, strings.TrimSpace(string(output)))
+	if ended := first.ended(); ended != nil {
+		return ended
 	}
+	return fmt.Errorf("fdbcli %q: %w: %s", commands, err, strings.TrimSpace(string(output)))
+}
+
+// Kill ends a process, counted from 0, as kill -9 does.
+func (s *Server) Kill(process int) { s.processes[process].kill() }
+
+// Restart starts a process that was killed on what it left on its disk.
+func (s *Server) Restart(process int) error {
+	if err := s.processes[process].start(s.binary); err != nil {
+		return fmt.Errorf("fdbtest: %w", err)
+	}
+	return nil
 }
 
 // ClusterFile returns the path of the cluster file. On a nil Server it skips t.
@@ -135,22 +123,10 @@ func (s *Server) ClusterFile(t testing.TB) string {
 	return s.clusterFile
 }
 
-// Stop ends the server and removes its files.
+// Stop ends all processes and removes their files.
 func (s *Server) Stop() error {
-	if s.process != nil {
-		// The process may have ended by itself.
-		_ = s.process.Kill()
-		<-s.exited
-		s.process = nil
+	for _, p := range s.processes {
+		p.kill()
 	}
 	return os.RemoveAll(s.dir)
-}
-
-// freeAddress returns a loopback address that nobody listens at.
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
 }

@@ -111,6 +111,7 @@ func importTable() map[string]imports {
 			ours:   append(slices.Clone(store), "fdbmodel/fdbkv"),
 			others: append(tests(), bindings),
 		},
+		"internal/chaos": {},
 		"internal/storetest": {
 			ours:   append(slices.Clone(store), "fdbmodel/embedded", "fdbmodel/fdbkv", "internal/fdbtest"),
 			others: tests(),

@@ -1,0 +1,91 @@
+//go:build fdb
+
+package fdbtest
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// process is one fdbserver.
+type process struct {
+	dir, address, clusterFile string
+
+	running *os.Process
+	exited  chan struct{}
+}
+
+func (p *process) outputFile() string { return filepath.Join(p.dir, "output") }
+
+// start runs the server, for the first time or again, from a thread that lives
+// as long as it does, so that it can be told to die with it.
+func (p *process) start(binary string) error {
+	if err := os.MkdirAll(filepath.Join(p.dir, "logs"), 0o700); err != nil {
+		return err
+	}
+	command := exec.Command(binary,
+		"--public-address", p.address, "--listen-address", "public", "--cluster-file", p.clusterFile,
+		"--datadir", filepath.Join(p.dir, "data"), "--logdir", filepath.Join(p.dir, "logs"),
+		// Copies of data go to different zones only.
+		"--locality-zoneid", p.address, "--locality-machineid", p.address,
+		"--knob_disable_posix_kernel_aio=1")
+	dieWithParent(command)
+	output, err := os.OpenFile(p.outputFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer output.Close()
+	command.Stdout, command.Stderr = output, output
+	p.exited = make(chan struct{})
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := command.Start()
+		started <- err
+		if err == nil {
+			_ = command.Wait()
+		}
+		close(p.exited)
+	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	p.running = command.Process
+	return nil
+}
+
+// kill ends the process, without a word to it, and waits for its end.
+func (p *process) kill() {
+	if p.running != nil {
+		// It may have ended by itself.
+		_ = p.running.Kill()
+		<-p.exited
+		p.running = nil
+	}
+}
+
+// ended returns what the process said if it has ended, nil if it runs.
+func (p *process) ended() error {
+	select {
+	case <-p.exited:
+		said, err := os.ReadFile(p.outputFile())
+		return errors.Join(errors.New("fdbserver ended: "+strings.TrimSpace(string(said))), err)
+	default:
+		return nil
+	}
+}
+
+// freeAddress returns a loopback address that nobody listens at.
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
+}
