@@ -77,8 +77,8 @@ func (s *server) serve(conn net.Conn) {
 }
 
 func newPeer(ctx context.Context, cancel context.CancelFunc, s *server, conn net.Conn, id string) *peer {
-	p := &peer{server: s, conn: conn, ctx: ctx, cancel: cancel, id: id, readEnded: make(chan struct{}), turn: make(chan struct{}),
-		txs: map[uint64]*work{}, watches: map[uint64]kv.Watch{}}
+	p := &peer{server: s, conn: conn, ctx: ctx, cancel: cancel, id: id, readEnded: make(chan struct{}),
+		turn: make(chan struct{}), txs: map[uint64]*work{}, watches: map[uint64]kv.Watch{}}
 	p.room.L = &p.mu
 	p.out.init(conn, s.options.WriteTimeout)
 	return p
