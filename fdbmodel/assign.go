@@ -267,7 +267,7 @@ func (r *Registration) ownEntries(ctx context.Context, pending kv.Pending[kv.Pag
 	prefix := r.cluster.keys.assignedTo(r.info.ID)
 	free := req.Free
 	free.Slots = max(free.Slots, 1)
-	w := want{free: free, runs: req.Runs}
+	w := want{free: free, runs: req.Runs, skip: req.Skip}
 	var own []readyEntry
 	for _, item := range page.Items {
 		e, err := parseAssigned(item, prefix)

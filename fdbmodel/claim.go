@@ -24,6 +24,8 @@ type ClaimRequest struct {
 	// Runs tells whether the worker can run a function. Defaults to what it
 	// registered with.
 	Runs func(function string) bool
+	// Skip tells whether the worker wants none of a group now. Defaults to no.
+	Skip func(group string) bool
 }
 
 // ClaimedFuture is a future that a worker holds.
@@ -257,7 +259,7 @@ func (r *Registration) look(ctx context.Context, tx kv.Reader, req ClaimRequest,
 		var looks []asked
 		for n := from; n < until; n++ {
 			for _, q := range queues {
-				w := want{queue: q, free: free, runs: req.Runs, page: page}
+				w := want{queue: q, free: free, runs: req.Runs, skip: req.Skip, page: page}
 				looks = append(looks, r.scan.ask(tx, (first+n)%shards, w))
 			}
 		}

@@ -58,6 +58,11 @@ type Spec struct {
 	Priority     uint8        `msgpack:"p,omitempty" json:"priority"`
 	Requirements Requirements `msgpack:"r,omitempty" json:"requirements"`
 
+	// Parallel is how many futures of its group one worker runs at a time, if
+	// not 0. Pace bounds how often a worker starts what is alike.
+	Parallel int   `msgpack:"pl,omitempty" json:"parallel,omitempty"`
+	Pace     *Pace `msgpack:"pc,omitempty" json:"pace,omitempty"`
+
 	MaxRetries          int           `msgpack:"mr,omitempty" json:"max_retries"`
 	Backoff             Backoff       `msgpack:"b,omitempty" json:"backoff"`
 	Timeout             time.Duration `msgpack:"to,omitempty" json:"timeout_ns,omitempty"`
@@ -66,6 +71,13 @@ type Spec struct {
 	Session     SessionID         `msgpack:"s,omitempty" json:"session,omitempty"`
 	Trace       map[string]string `msgpack:"t,omitempty" json:"trace,omitempty"`
 	SubmittedAt int64             `msgpack:"at" json:"submitted_at_ms"`
+}
+
+// Pace says that one worker starts at most PerSecond futures per second of those
+// with the same Key, such as the host that they call.
+type Pace struct {
+	Key       string  `msgpack:"k" json:"key"`
+	PerSecond float64 `msgpack:"s" json:"per_second"`
 }
 
 func (s *Spec) class() class {

@@ -47,7 +47,8 @@ func goldenRecords() []goldenRecord {
 	return []goldenRecord{
 		{"spec", &Spec{
 			Function: "go:f", Codec: CodecMsgpack, Args: []byte("abc"), ArgsSize: 3, ArgsRef: ref, ArgsKey: true,
-			Argv: []string{"a", "b"}, Env: map[string]string{"K": "v"}, Queue: "q", Group: "g", Held: true,
+			Argv: []string{"a", "b"}, Env: map[string]string{"K": "v"}, Queue: "q", Group: "g", Held: true, Parallel: 2,
+			Pace:   &Pace{Key: "example.com", PerSecond: 0.5},
 			Tenant: "t", Priority: 200,
 			Requirements: Requirements{CPU: 1500, RAM: 1 << 30, GPU: 500, Labels: map[string]string{"zone": "a"}},
 			MaxRetries:   3, Backoff: Backoff{Base: time.Second, Max: time.Minute}, Timeout: time.Hour,

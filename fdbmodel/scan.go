@@ -76,13 +76,14 @@ type want struct {
 	queue string
 	free  Resources
 	runs  func(function string) bool
+	skip  func(group string) bool
 	page  int // entries to read at a time
 }
 
 // fits tells whether an entry can be taken, by its class and by its function.
 func (w *want) fits(e *readyEntry) (class, function bool) {
 	q := Requirements{CPU: e.class.cpu, RAM: e.class.ram, GPU: e.class.gpu}
-	return w.free.Fit(q), w.runs == nil || w.runs(e.function)
+	return w.free.Fit(q) && (w.skip == nil || !w.skip(e.class.group)), w.runs == nil || w.runs(e.function)
 }
 
 // asked is the first page of a look, asked for before it is waited for, so

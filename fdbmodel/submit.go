@@ -257,6 +257,11 @@ func (s *Spec) checkNumbers() error {
 		return fmt.Errorf("%w: timeout %v is negative", ErrBadSpec, s.Timeout)
 	case s.Backoff.Base < 0 || s.Backoff.Max < 0:
 		return fmt.Errorf("%w: backoff %v up to %v: neither may be negative", ErrBadSpec, s.Backoff.Base, s.Backoff.Max)
+	case s.Parallel < 0 || s.Parallel > 0 && s.Group == "":
+		return fmt.Errorf("%w: parallel %d: use 0 for no bound, or how many of a group", ErrBadSpec, s.Parallel)
+	case s.Pace != nil && (!(s.Pace.PerSecond > 0) || len(s.Pace.Key) > maxQueueName):
+		return fmt.Errorf("%w: pace of %v per second for %.40q: it must be positive, and the key has at most %d bytes",
+			ErrBadSpec, s.Pace.PerSecond, s.Pace.Key, maxQueueName)
 	case len(s.Group) > maxQueueName || len(s.Tenant) > maxQueueName:
 		return fmt.Errorf("%w: group and tenant have at most %d bytes", ErrBadSpec, maxQueueName)
 	case s.Codec != CodecMsgpack && s.Codec != CodecRaw && s.Codec != CodecArgv:

@@ -164,7 +164,8 @@ func (r *Registration) anyOf(ctx context.Context, tx kv.Reader, req ClaimRequest
 		for _, q := range r.info.Queues {
 			prefix := r.scan.keys.readyQueue(shard, q)
 			looks = append(looks, asked{
-				shard: shard, want: want{queue: q, free: req.Free, runs: req.Runs, page: page}, from: prefix,
+				shard: shard, want: want{queue: q, free: req.Free, runs: req.Runs, skip: req.Skip, page: page},
+				from:    prefix,
 				pending: tx.GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: page}),
 			})
 		}

@@ -91,6 +91,9 @@ func (w *Worker) execute(j *job) fdbmodel.Completion {
 		w.options.Logger.Warn("a future can't be read and is put back", "future", f.ID, "error", f.Err)
 		return fdbmodel.Completion{Future: f, PutBack: true}
 	}
+	if !w.waitPace(j) {
+		return fdbmodel.Completion{Future: f, Relinquish: true}
+	}
 	args := f.Inline
 	if f.Spec.ArgsRef != nil {
 		var err error

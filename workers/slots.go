@@ -28,7 +28,8 @@ type slots struct {
 	free     fdbmodel.Resources // what no running job uses
 	pace     time.Duration      // moving average of a run
 	closed   bool
-	claiming bool                     // a claim is under way
+	claiming bool // a claim is under way
+	groups   groups
 	early    map[fdbmodel.ID]struct{} // cancels that came before their claim did
 	waiting  bool                     // the claimer waits for what is used
 
@@ -38,7 +39,8 @@ type slots struct {
 
 func newSlots(clk clock.Clock, capacity fdbmodel.Resources) *slots {
 	s := &slots{
-		clock: clk, capacity: capacity, free: capacity, running: map[*job]struct{}{}, early: map[fdbmodel.ID]struct{}{},
+		clock: clk, capacity: capacity, free: capacity, running: map[*job]struct{}{}, groups: groups{},
+		early:  map[fdbmodel.ID]struct{}{},
 		hungry: make(chan struct{}, 1), returned: make(chan struct{}, 1),
 	}
 	s.wake = sync.NewCond(&s.mu)
@@ -65,9 +67,9 @@ func (s *slots) ahead() int {
 // room is how many futures to claim now: enough to refill what may wait, once
 // half of that has gone. It is called under mu.
 func (s *slots) room() int {
-	ahead := s.ahead()
-	room := max(0, s.free.Slots) + ahead - len(s.queue)
-	if s.closed || len(s.queue) > ahead/2 || room <= 0 {
+	ahead, queued := s.ahead(), len(s.queue)-s.groups.blocked()
+	room := max(0, s.free.Slots) + ahead - queued
+	if s.closed || queued > ahead/2 || room <= 0 || len(s.queue) > aheadMax {
 		return 0
 	}
 	return min(room, fdbmodel.MaxClaim)
@@ -86,7 +88,12 @@ func (s *slots) request() fdbmodel.ClaimRequest {
 	s.waiting = n == 0 || free.CPU < all.CPU || free.RAM < all.RAM || free.GPU < all.GPU
 	s.claiming = n > 0
 	free.Slots = n
-	return fdbmodel.ClaimRequest{Free: free, Max: n}
+	request := fdbmodel.ClaimRequest{Free: free, Max: n}
+	if full := s.groups.full(); full != nil {
+		request.Skip = func(group string) bool { return full[group] }
+		s.waiting = true
+	}
+	return request
 }
 
 // admit queues what a claim took. It returns what nobody wants any more.
@@ -102,6 +109,7 @@ func (s *slots) admit(l *life, futures []fdbmodel.ClaimedFuture) (unwanted []*jo
 			continue
 		}
 		s.queue = append(s.queue, j)
+		s.groups.queue(&j.future, 1)
 	}
 	clear(s.early)
 	switch len(s.queue) {
@@ -139,7 +147,7 @@ func (s *slots) tryTake() *job {
 func (s *slots) pick() *job {
 	for i, j := range s.queue {
 		q := j.requirements()
-		if !s.free.Fit(q) {
+		if !s.free.Fit(q) || !s.groups.mayRun(&j.future) {
 			continue
 		}
 		if i == 0 {
@@ -149,6 +157,7 @@ func (s *slots) pick() *job {
 			s.queue = append(s.queue[:i], s.queue[i+1:]...)
 		}
 		s.free = s.free.Take(q)
+		s.groups.start(&j.future)
 		j.start(s.clock.Now())
 		s.running[j] = struct{}{}
 		s.feed()
@@ -171,11 +180,13 @@ func (s *slots) giveBack(j *job, took time.Duration) {
 	s.mu.Lock()
 	delete(s.running, j)
 	s.free = s.free.Give(j.requirements())
+	s.groups.end(&j.future)
 	s.pace += (max(took, time.Microsecond) - s.pace) / 8
 	s.pace = max(s.pace, 1)
 	s.feed()
 	// The slot itself looks next. Another may have waited for the resources.
-	if q := j.requirements(); len(s.queue) > 0 && (q.CPU > 0 || q.RAM > 0 || q.GPU > 0) {
+	_, limit := limited(&j.future)
+	if q := j.requirements(); len(s.queue) > 0 && (limit > 0 || q.CPU > 0 || q.RAM > 0 || q.GPU > 0) {
 		s.wake.Broadcast()
 	}
 	s.mu.Unlock()
@@ -190,6 +201,7 @@ func (s *slots) cancel(id fdbmodel.ID) *job {
 	for i, j := range s.queue {
 		if j.future.ID == id {
 			s.queue = append(s.queue[:i], s.queue[i+1:]...)
+			s.groups.queue(&j.future, -1)
 			s.feed()
 			return j
 		}
@@ -218,6 +230,7 @@ func (s *slots) unqueue(which func(*job) bool) (out []*job) {
 	for _, j := range s.queue {
 		if which(j) {
 			out = append(out, j)
+			s.groups.queue(&j.future, -1)
 		} else {
 			kept = append(kept, j)
 		}

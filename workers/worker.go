@@ -17,6 +17,7 @@ type Worker struct {
 	cluster   *fdbmodel.Cluster
 	options   Options
 	slots     *slots
+	paces     paces
 	deadlines *deadlines
 	gate      gate
 
@@ -64,6 +65,7 @@ func New(cluster *fdbmodel.Cluster, o Options) (*Worker, error) {
 	}
 	w := &Worker{
 		cluster: cluster, options: o, functions: map[string]Function{}, ready: make(chan struct{}),
+		paces:     paces{clock: cluster.Clock()},
 		slots:     newSlots(cluster.Clock(), fdbmodel.Resources{Slots: o.Slots, CPU: o.CPU, RAM: o.RAM, GPU: o.GPU}),
 		deadlines: newDeadlines(cluster.Clock()),
 	}

@@ -1,0 +1,102 @@
+package workers
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+)
+
+// gauge counts what runs at a time, by the first letter of the arguments.
+type gauge struct {
+	mu   sync.Mutex
+	now  map[string]int
+	most map[string]int
+}
+
+func (g *gauge) run(_ context.Context, args []byte) ([]byte, error) {
+	key := string(args[:1])
+	g.mu.Lock()
+	g.now[key]++
+	g.most[key] = max(g.most[key], g.now[key])
+	g.mu.Unlock()
+	runtime.Gosched()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.now[key]--
+	return nil, nil
+}
+
+func TestOneOfAGroupAtATime(t *testing.T) {
+	t.Parallel()
+	b := realBed(t)
+	g := &gauge{now: map[string]int{}, most: map[string]int{}}
+	b.start(Options{Slots: 8}, map[string]Function{"run": g.run})
+	var subs []fdbmodel.Submission
+	for i := range 150 {
+		kind, parallel := "abc"[i%3:i%3+1], i%3
+		subs = append(subs, b.describe("go:run", func(s *fdbmodel.Submission) {
+			s.Spec.Group, s.Spec.Parallel, s.Args = kind, parallel, []byte(strings.Repeat(kind, 20))
+		}))
+	}
+	b.awaitOver(b.submit(subs...)...)
+	require.LessOrEqual(t, g.most["b"], 1)
+	require.LessOrEqual(t, g.most["c"], 2)
+	require.Positive(t, g.most["a"])
+}
+
+// TestLimitedGroupLeavesRoom has futures run beside a group that waits for
+// itself.
+func TestLimitedGroupLeavesRoom(t *testing.T) {
+	t.Parallel()
+	b := realBed(t)
+	release, others := make(chan struct{}), make(chan struct{}, 100)
+	began := make(chan struct{}, 100)
+	b.start(Options{Slots: 2}, map[string]Function{
+		"wait":  func(context.Context, []byte) ([]byte, error) { began <- struct{}{}; <-release; return nil, nil },
+		"other": func(context.Context, []byte) ([]byte, error) { others <- struct{}{}; return nil, nil },
+	})
+	var subs []fdbmodel.Submission
+	for range 50 {
+		subs = append(subs, b.describe("go:wait", func(s *fdbmodel.Submission) {
+			s.Spec.Group, s.Spec.Parallel, s.Spec.Priority = "g", 1, 9
+		}))
+	}
+	limited := b.submit(subs...)
+	<-began
+	free := b.many(20, "go:other")
+	for range free {
+		<-others
+	}
+	close(release)
+	b.awaitOver(append(limited, free...)...)
+}
+
+func TestPaceSpreadsStarts(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	var mu sync.Mutex
+	var starts []time.Time
+	b.start(Options{Slots: 4}, map[string]Function{"run": func(context.Context, []byte) ([]byte, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		starts = append(starts, b.cluster.Now())
+		return nil, nil
+	}})
+	var subs []fdbmodel.Submission
+	for range 6 {
+		subs = append(subs, b.describe("go:run", func(s *fdbmodel.Submission) {
+			s.Spec.Pace = &fdbmodel.Pace{Key: "example.com", PerSecond: 2}
+			s.Spec.Timeout = time.Minute
+		}))
+	}
+	b.awaitOver(b.submit(subs...)...)
+	require.Len(t, starts, 6)
+	require.GreaterOrEqual(t, starts[5].Sub(starts[0]), 2*time.Second, "but for the delay of the first")
+}
