@@ -10,19 +10,25 @@ import (
 // of an item is a compare and set, so that of two heads that work on one batch
 // one wins. A store that is no Recorder runs items by itself once they are
 // assigned. Errors are ErrNotFound, what a method says, ctx's, and the store's
-// own. Repeating a call whose outcome is unknown does no harm.
+// own. Repeating a call whose outcome is unknown does no harm. Times are kept to
+// the millisecond.
+//
+// An item that waits is Created if no attempt of it has failed, and Failed else.
 type Store interface {
 	// Create makes a batch and its items, durable before it returns. Until then
-	// nobody sees the batch: one that was cut off is removed by Sweep. It
-	// returns ErrExists for an id that is in use.
+	// nobody sees the batch: one that was cut off is removed by Sweep. Of b it
+	// takes the id, the template, the attempts and the time of creation. It
+	// returns ErrExists for an id that is in use, also by a batch that was cut
+	// off.
 	Create(ctx context.Context, b *Batch, arguments [][]string) error
 
 	// Get returns a batch.
 	Get(ctx context.Context, id string) (Batch, error)
 
-	// List returns up to limit batches in the order of their creation, behind
-	// the one named after, or from the first. active leaves out those that are
-	// over.
+	// List returns up to limit batches in the order of their CreatedAt, and of
+	// their id where that is the same, behind the one named after, or from the
+	// first. active leaves out those that are over. It returns ErrNotFound if
+	// there is no batch named after any more.
 	List(ctx context.Context, active bool, after string, limit int) ([]Batch, error)
 
 	// Progress counts the items of a batch by state, quickly whatever its size
@@ -35,22 +41,27 @@ type Store interface {
 	Items(ctx context.Context, id string, from, limit int, states ...Status) ([]Item, error)
 
 	// Waiting returns up to limit items that can be given to a worker now:
-	// created ones, and failed ones that are due. next is when more become due,
-	// zero if none wait for that.
+	// created ones, and failed ones that are due, in no particular order and
+	// maybe without their results. next is when more become due, zero if none
+	// wait for that.
 	Waiting(ctx context.Context, id string, now time.Time, limit int) (items []Item, next time.Time, err error)
 
 	// Chunks returns the chunks of a batch, in no particular order.
 	Chunks(ctx context.Context, id string) ([]Chunk, error)
 
 	// Assign makes c a chunk of those of the items that wait (created, or
-	// failed), which become in progress, and the batch in progress. It returns
-	// the indexes of those. Without any there is no chunk. Called again with the
-	// same chunk it adds to it.
+	// failed), which become in progress, and the batch in progress. Called again
+	// with the same chunk it adds to it. It returns the indexes of those of the
+	// items that are in progress under c then, so that a call whose outcome is
+	// unknown can be repeated, in ascending order. Without any there is no chunk.
+	// Items of a batch that is over are not given out, nor indexes that it does
+	// not have.
 	Assign(ctx context.Context, c *Chunk, items []int) ([]int, error)
 
 	// Release gives back the items of a chunk that are in progress: they wait
-	// again, without counting an attempt. The chunk has failed then. It returns
-	// how many.
+	// again, without counting an attempt, or have failed for good if the batch
+	// was cancelled. The chunk has Failed then unless it was Done. It returns how
+	// many items there were.
 	Release(ctx context.Context, batch, chunk, reason string) (int, error)
 
 	// Settle makes chunks Done that have no item in progress, and the batch
@@ -58,7 +69,7 @@ type Store interface {
 	Settle(ctx context.Context, id string, now time.Time) (Batch, error)
 
 	// SetReason says why a batch that is not over waits, or that it does not any
-	// more.
+	// more. It returns ErrState for one that is over.
 	SetReason(ctx context.Context, id, reason string) error
 
 	// Cancel ends a batch: items that wait have failed for good, with the
@@ -68,7 +79,8 @@ type Store interface {
 	Cancel(ctx context.Context, id, reason string, now time.Time) error
 
 	// Retry makes items that have failed for good wait again, with all their
-	// attempts, and the batch in progress. It returns how many there were.
+	// attempts, and the batch in progress. It returns how many there were;
+	// without any it changes nothing.
 	Retry(ctx context.Context, id string) (int, error)
 
 	// Delete removes a batch that is over. It returns ErrState for others.
@@ -98,7 +110,8 @@ type Recorder interface {
 
 	// Complete records how attempts of a chunk's items ended. It returns for each
 	// whether it counted: an item that is not in progress under this chunk is
-	// left as it is. An attempt with exit code 0 makes the item Done; another
+	// left as it is. An attempt with exit code 0 that has not Failed makes the
+	// item Done; another
 	// counts as a failed one, and makes it Failed, or PermanentlyFailed after
 	// Batch.MaxAttempts of them or if the batch was cancelled.
 	Complete(ctx context.Context, batch, chunk string, ended []Completion) ([]bool, error)
