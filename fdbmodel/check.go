@@ -90,6 +90,9 @@ const (
 	InvariantModule Invariant = "module"
 	// InvariantAlias: an alias stands for a stored module.
 	InvariantAlias Invariant = "alias"
+	// InvariantIncoming: a cluster that is being copied from elsewhere. It
+	// stands in notes only.
+	InvariantIncoming Invariant = "incoming"
 )
 
 // Problem is an invariant that does not hold, or a note.

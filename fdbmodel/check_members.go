@@ -19,6 +19,7 @@ func (k *checker) globalParts() []part {
 		{subConfig, checkPage, 0, k.lookConfig},
 		{subCode, checkLargePage, 1, k.lookCode},
 		{subIdle, checkPage, 0, k.lookIdle},
+		{subIncoming, checkPage, 0, k.lookIncoming},
 		{subJanitor, checkPage, 0, k.lookJanitor},
 	}
 }
@@ -255,6 +256,19 @@ func (k *checker) lookJanitor(_ context.Context, _ kv.Reader, items []kv.KeyValu
 			continue
 		}
 		f.decoded(item.Key, decodeRecord(item.Key, item.Value, new(janitorRecord)))
+	}
+	return nil
+}
+
+// lookIncoming takes note of a copy that is under way.
+func (k *checker) lookIncoming(_ context.Context, _ kv.Reader, items []kv.KeyValue, f *findings) error {
+	for _, item := range items {
+		if !bytes.Equal(item.Key, k.keys.incoming()) {
+			f.broken(InvariantKey, item.Key, "unknown key")
+			continue
+		}
+		f.pending(InvariantIncoming, item.Key, "the cluster is being copied from elsewhere")
+		f.decoded(item.Key, decodeRecord(item.Key, item.Value, new(incomingRecord)))
 	}
 	return nil
 }

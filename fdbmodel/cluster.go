@@ -85,6 +85,9 @@ type Options struct {
 	Random io.Reader
 	// Sleep waits between two attempts of a transaction. Defaults to a timer.
 	Sleep func(context.Context, time.Duration) error
+
+	// incoming opens a cluster that is being copied into.
+	incoming bool
 }
 
 // Cluster is the data model over one cluster's keys in a store. Its methods
@@ -132,7 +135,7 @@ func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster
 		return nil, err
 	}
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-open"}, func(tx kv.Attempt) error {
-		return c.readConfig(ctx, tx, wanted)
+		return c.readConfig(ctx, tx, wanted, o.incoming)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open cluster %q: %w", name, err)
@@ -141,11 +144,19 @@ func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster
 	return c, nil
 }
 
-func (c *Cluster) readConfig(ctx context.Context, tx kv.Tx, wanted Config) error {
+func (c *Cluster) readConfig(ctx context.Context, tx kv.Tx, wanted Config, incoming bool) error {
 	key := c.keys.config()
-	value, err := tx.Get(key).Wait(ctx)
+	asked, marked := tx.Get(key), tx.Get(c.keys.incoming())
+	value, err := asked.Wait(ctx)
 	if err != nil {
 		return err
+	}
+	mark, err := marked.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	if mark != nil && !incoming {
+		return ErrIncomplete
 	}
 	if value == nil {
 		c.config = wanted

@@ -28,6 +28,7 @@ func (p *population) enrich(t *testing.T) {
 	require.NoError(t, err)
 	p.c.wakeRing(ctx, kv.NoVersion, DefaultQueue, 1)
 	p.goIdle(t)
+	p.write(t, func(tx kv.Tx) { tx.Set(p.c.keys.incoming(), mustRecord(t, &incomingRecord{Writer: "w"})) })
 }
 
 func (p *population) items(t *testing.T) []kv.KeyValue {

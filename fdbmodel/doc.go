@@ -55,6 +55,7 @@
 //	(s, "counts", QUEUE, GROUP, STATE)                    eight bytes, little endian · every transition, by addition
 //	("idle", QUEUE, WORKER)                               free Resources · a worker with nothing to do
 //	("addresses", ADDRESS)                                worker id · register
+//	("incoming")                                          who copies the cluster from elsewhere · migrate, restore
 //	("janitor")                                           who is the janitor · its holder
 //	("code", CID, "info"), ("code", CID, "body", I)       a WASM module · PutModule
 //	("aliases", NAME)                                     a module's CID · PutModule

@@ -28,6 +28,7 @@ const (
 	subCounts    = "counts"
 	subConfig    = "cfg"
 	subIdle      = "idle"
+	subIncoming  = "incoming"
 	subAddresses = "addresses"
 	subJanitor   = "janitor"
 	subCode      = "code"
@@ -240,8 +241,9 @@ func (k keyspace) count(shard int, queue, group string, s State) []byte {
 
 // The cluster's own records.
 
-func (k keyspace) config() []byte  { return k.global(subConfig) }
-func (k keyspace) janitor() []byte { return k.global(subJanitor) }
+func (k keyspace) config() []byte   { return k.global(subConfig) }
+func (k keyspace) janitor() []byte  { return k.global(subJanitor) }
+func (k keyspace) incoming() []byte { return k.global(subIncoming) }
 
 func (k keyspace) codeOf(cid string) []byte { return tuple.AppendString(k.global(subCode), cid) }
 func (k keyspace) codeInfo(cid string) []byte {

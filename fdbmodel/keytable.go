@@ -49,7 +49,7 @@ type carriage uint8
 const (
 	carried   carriage = iota + 1 // goes along as it is
 	restamped                     // goes along under a versionstamp of the new store
-	leftOut                       // belongs to processes, which make it anew
+	leftOut                       // stays: it belongs to processes, which make it anew
 )
 
 // keyKind is one kind of key.
@@ -98,6 +98,8 @@ func globalKinds() []keyKind {
 			"90,000 bytes of a module", "PutModule"},
 		{"idle", subIdle, false, in(text("queue"), text("worker")), formatRecord, of[Resources](), "", leftOut,
 			"what an idle worker has free", "a worker with nothing to do"},
+		{"incoming", subIncoming, false, nil, formatRecord, of[incomingRecord](), "", leftOut,
+			"the cluster is being copied into, and can't be opened", "migrate, restore"},
 		{"janitor", subJanitor, false, nil, formatRecord, of[janitorRecord](), "", leftOut,
 			"the worker whose janitor is at work", "its holder"},
 	}
@@ -209,7 +211,7 @@ func KeyTable() string {
 	var b strings.Builder
 	b.WriteString("| kind | key | value | holds | written by | in a move |\n")
 	b.WriteString("| --- | --- | --- | --- | --- | --- |\n")
-	moves := map[carriage]string{carried: "copied", restamped: "copied, new stamp", leftOut: "made anew"}
+	moves := map[carriage]string{carried: "copied", restamped: "copied, new stamp", leftOut: "not copied"}
 	kinds := keyKinds()
 	for i := range kinds {
 		k := &kinds[i]

@@ -80,6 +80,7 @@ func goldenRecords() []goldenRecord {
 		{"done", &doneEntry{At: 1, IDs: packIDs([]ID{goldenID, goldenID})}, false, func() any { return new(doneEntry) }},
 		{"session", &sessionRecord{Count: 1, At: 2, Opening: "o"}, false, func() any { return new(sessionRecord) }},
 		{"janitor", &janitorRecord{Worker: "w", Count: 1}, false, func() any { return new(janitorRecord) }},
+		{"incoming", &incomingRecord{Writer: "w", Batch: 1, At: 2}, false, func() any { return new(incomingRecord) }},
 		{"module", &Module{Size: 1, StoredAt: 2}, false, func() any { return new(Module) }},
 		{"alias", &aliasRecord{CID: "c", At: 1}, false, func() any { return new(aliasRecord) }},
 		{"config", &Config{
@@ -220,7 +221,8 @@ func goldenKeys(k keyspace) []namedKey {
 		{"alive", k.worker("w", workerAlive)}, {"heartbeat", k.worker("w", workerHeartbeat)}, {"claims", k.claims("w", 7)},
 		{"cancelled", k.cancelled("w", goldenID)}, {"wake", k.worker("w", workerWake)},
 		{"count", k.count(1, "q", "g", Ready)},
-		{"idle", k.idle("q", "w")}, {"address", k.address("10.0.0.1:1")}, {"janitor", k.janitor()}, {"config", k.config()},
+		{"idle", k.idle("q", "w")}, {"address", k.address("10.0.0.1:1")}, {"janitor", k.janitor()},
+		{"incoming", k.incoming()}, {"config", k.config()},
 		{"code info", k.codeInfo("c")}, {"code body", k.codeBody("c", 1)}, {"alias", k.alias("a")},
 	}
 }

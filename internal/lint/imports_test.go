@@ -55,7 +55,8 @@ func importTable() map[string]imports {
 	store := []string{"fdbmodel/kv", "fdbmodel/tuple"}
 	model := append(slices.Clone(store), "fdbmodel")
 	application := append(slices.Clone(model), "futures", "workers", "workers/...")
-	whole := append(slices.Clone(application), "futures/httpapi", "fdbmodel/kv/faultkv", "fdbmodel/embedded",
+	whole := append(slices.Clone(application), "fdbmodel/archive", "futures/httpapi", "fdbmodel/kv/faultkv",
+		"fdbmodel/embedded",
 		"fdbmodel/kvopen", "fdbmodel/fdbkv", "fdbmodel/remote")
 	return map[string]imports{
 		"internal/clock": {},
@@ -68,7 +69,9 @@ func importTable() map[string]imports {
 		"fdbmodel/fdbkv":      {ours: store, others: []string{bindings}},
 		"fdbmodel/remote":     {ours: store},
 		"fdbmodel/kvopen":     {ours: append(slices.Clone(store), "fdbmodel/embedded", "fdbmodel/fdbkv", "fdbmodel/remote")},
-		"fdbmodel":            {ours: store, others: []string{msgpack, uuid, cid, multihash}},
+		"fdbmodel/archive":    {},
+		"fdbmodel": {ours: append(slices.Clone(store), "fdbmodel/archive"),
+			others: []string{msgpack, uuid, cid, multihash}},
 
 		"futures":         {ours: model, others: []string{msgpack, uuid}},
 		"futures/httpapi": {ours: append(slices.Clone(model), "futures"), others: []string{huma, uuid, prometheus}},

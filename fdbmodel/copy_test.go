@@ -1,0 +1,585 @@
+package fdbmodel
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/archive"
+	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/internal/clock"
+)
+
+// memoryFile is a backup in memory.
+type memoryFile struct{ bytes.Buffer }
+
+func (m *memoryFile) Seek(int64, int) (int64, error) { return 0, nil }
+func (m *memoryFile) Truncate(int64) error           { m.Reset(); return nil }
+
+func openMemory(t *testing.T) *embedded.Store {
+	db := embedded.OpenMemory(embedded.Options{})
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+// leave ends what is alive of a population: its worker leaves with its claim,
+// its session's record goes.
+func (p *population) leave(t *testing.T) {
+	p.write(t, func(tx kv.Tx) { tx.Clear(p.c.keys.incoming()) })
+	require.NoError(t, p.worker.Leave(context.Background()))
+	sessions, err := p.c.Sessions(context.Background())
+	require.NoError(t, err)
+	for session := range sessions {
+		require.NoError(t, p.c.DropSession(context.Background(), session))
+	}
+}
+
+// rowsOf returns all futures with all that is theirs.
+func rowsOf(t *testing.T, c *Cluster) map[ID]string {
+	rows := map[ID]string{}
+	list, _, err := c.List(context.Background(), Filter{}, nil, 0)
+	require.NoError(t, err)
+	for i := range list {
+		row := &list[i]
+		args, err := c.Args(context.Background(), row.ID, row.Spec)
+		require.NoError(t, err)
+		var value []byte
+		if row.Result != nil {
+			value, err = c.ResultValue(context.Background(), row.ID, row.Result)
+			require.NoError(t, err)
+		}
+		rows[row.ID] = fmt.Sprintf("%v %+v %x %x", row.State(), row.Attempts, args, value)
+	}
+	return rows
+}
+
+func requireSameCluster(t *testing.T, from, to *Cluster) {
+	require.Equal(t, rowsOf(t, from), rowsOf(t, to))
+	require.Equal(t, from.Config(), to.Config())
+	before, err := from.Counts(context.Background())
+	require.NoError(t, err)
+	after, err := to.Counts(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	modules, err := from.Modules(context.Background())
+	require.NoError(t, err)
+	same, err := to.Modules(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, modules, same)
+	report, err := to.Check(context.Background(), CheckOptions{})
+	require.NoError(t, err)
+	require.Empty(t, report.Problems)
+}
+
+func TestMigrateTakesEverythingAlong(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := populate(t)
+	p.enrich(t)
+	p.leave(t)
+	stages := map[string]int64{}
+	o := CopyOptions{
+		Model: Options{Clock: p.c.clock}, Progress: func(stage string, done, all int64) { stages[stage] = done },
+	}
+	db := openMemory(t)
+	report, err := Migrate(ctx, p.db, db, "check", o)
+	require.NoError(t, err)
+	require.Equal(t, int64(7), report.Futures)
+	require.Equal(t, map[string]int64{"copied": 7, "verified": 7}, stages)
+	to, err := Open(ctx, db, "check", Options{Clock: p.c.clock})
+	require.NoError(t, err)
+	requireSameCluster(t, p.c, to)
+
+	back := openMemory(t)
+	again, err := Migrate(ctx, db, back, "check", o)
+	require.NoError(t, err)
+	require.Equal(t, report, again, "the checksum does not depend on the store")
+}
+
+// TestMigrateTakesClaimsOfTheDeadAlong has what a dead worker held go back to the pool in
+// the new cluster.
+func TestMigrateTakesClaimsOfTheDeadAlong(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := populate(t)
+	_, err := p.c.DeclareDead(ctx, p.worker.ID(), beatOf(t, p))
+	require.NoError(t, err)
+	db := openMemory(t)
+	_, err = Migrate(ctx, p.db, db, "check", CopyOptions{IgnoreLive: true})
+	require.NoError(t, err)
+	to, err := Open(ctx, db, "check", Options{Clock: p.c.clock})
+	require.NoError(t, err)
+	row, err := to.Get(ctx, p.ids[Claimed])
+	require.NoError(t, err)
+	require.Equal(t, Claimed, row.State())
+	_, err = to.Register(ctx, WorkerInfo{Functions: []string{"go:f"}, Capacity: Resources{Slots: 1}})
+	require.NoError(t, err)
+	row, err = to.Get(ctx, p.ids[Claimed])
+	require.NoError(t, err)
+	require.Equal(t, Ready, row.State())
+	require.Equal(t, 1, row.Attempts.Crashes)
+	report, err := to.Check(ctx, CheckOptions{})
+	require.NoError(t, err)
+	require.Empty(t, report.Problems)
+	require.Empty(t, report.Notes)
+}
+
+func beatOf(t *testing.T, p *population) []byte {
+	members, err := p.c.Workers(context.Background())
+	require.NoError(t, err)
+	return members[0].Beat
+}
+
+// TestMigrateRefusesTheLiving looks at a store of many processes: whoever
+// changes what it writes as a sign of life is alive.
+func TestMigrateRefusesTheLiving(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := populate(t)
+	virtual := p.c.clock.(*clock.Virtual)
+	shared := struct{ kv.Database }{p.db}
+	migrate := func(during func()) error {
+		done := make(chan error)
+		go func() {
+			_, err := Migrate(ctx, shared, openMemory(t), "check", CopyOptions{Model: Options{Clock: virtual}})
+			done <- err
+		}()
+		for {
+			if due, waits := virtual.Next(); waits && due.After(virtual.Now()) {
+				break
+			}
+			runtime.Gosched()
+		}
+		during()
+		virtual.Advance(p.c.Config().DeadAfter)
+		return <-done
+	}
+	err := migrate(func() {
+		_, err := p.worker.Heartbeat(ctx, Resources{Slots: 1}, 1)
+		require.NoError(t, err)
+	})
+	require.ErrorIs(t, err, ErrLive)
+	require.ErrorContains(t, err, string(p.worker.ID()))
+	err = migrate(func() {
+		box := p.c.OpenMailbox("s")
+		require.NoError(t, box.Refresh(ctx))
+		require.NoError(t, box.Refresh(ctx))
+	})
+	require.ErrorIs(t, err, ErrLive)
+	require.ErrorContains(t, err, "session s")
+	require.NoError(t, migrate(func() {}), "who stands still is dead")
+}
+
+// TestMigrateOfALocalStore does not wait for workers of an earlier opening: they
+// can't live. The clock stands still, so a wait would not end.
+func TestMigrateOfALocalStore(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	disk, virtual := vfs.NewMem(), clock.NewVirtual(time.UnixMilli(1_900_000_000_000))
+	for opening := range 2 {
+		db, err := embedded.Open(ctx, "store", embedded.Options{FS: disk})
+		require.NoError(t, err)
+		if opening == 1 {
+			report, err := Migrate(ctx, db, openMemory(t), "check", CopyOptions{Model: Options{Clock: virtual}})
+			require.NoError(t, err)
+			require.Equal(t, int64(1), report.Futures)
+		} else {
+			c, err := Open(ctx, db, "check", Options{Clock: virtual})
+			require.NoError(t, err)
+			_, err = c.Register(ctx, WorkerInfo{Capacity: Resources{Slots: 1}})
+			require.NoError(t, err)
+			require.NoError(t, c.OpenMailbox("s").Refresh(ctx))
+			_, err = c.Submit(ctx, []Submission{{Spec: Spec{Function: "go:f"}}})
+			require.NoError(t, err)
+		}
+		require.NoError(t, db.Close())
+	}
+}
+
+func TestMigrateRefuses(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p, o := populate(t), CopyOptions{IgnoreLive: true}
+	_, err := Migrate(ctx, openMemory(t), openMemory(t), "check", o)
+	require.ErrorIs(t, err, ErrNotFound)
+	_, err = Migrate(ctx, p.db, openMemory(t), "Bad", o)
+	require.ErrorIs(t, err, ErrBadName)
+	other := populate(t)
+	before := other.items(t)
+	_, err = Migrate(ctx, p.db, other.db, "check", o)
+	require.ErrorIs(t, err, ErrNotEmpty)
+	require.Equal(t, before, other.items(t))
+
+	opened := openMemory(t)
+	_, err = Open(ctx, opened, "check", Options{Config: Config{Shards: 2}})
+	require.NoError(t, err)
+	_, err = Migrate(ctx, p.db, opened, "check", o)
+	require.NoError(t, err, "a cluster that was opened and never used is empty")
+	c, err := Open(ctx, opened, "check", Options{})
+	require.NoError(t, err)
+	require.Equal(t, p.c.Config(), c.Config())
+
+	p.write(t, func(tx kv.Tx) { tx.Set(p.c.keys.global("unheard"), nil) })
+	_, err = Migrate(ctx, p.db, openMemory(t), "check", o)
+	require.ErrorIs(t, err, ErrBadRecord)
+	require.ErrorContains(t, err, "unheard")
+}
+
+// hookedStore runs a function before a commit of its choice.
+type hookedStore struct {
+	kv.Database
+	commits int
+	hook    func(commit int) error
+}
+
+func (h *hookedStore) Begin(o kv.Options) kv.Tx { return &hookedTx{h.Database.Begin(o), h} }
+
+type hookedTx struct {
+	kv.Tx
+	store *hookedStore
+}
+
+func (h *hookedTx) Commit(ctx context.Context) (kv.Committed, error) {
+	h.store.commits++
+	if err := h.store.hook(h.store.commits); err != nil {
+		h.Cancel()
+		return kv.Committed{}, err
+	}
+	return h.Tx.Commit(ctx)
+}
+
+// TestMigrateStartsOver cuts a migration off at its first commits, and at some
+// of those that only read.
+func TestMigrateStartsOver(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p, o := populate(t), CopyOptions{IgnoreLive: true}
+	cut := errors.New("cut off")
+	for at := 1; ; at += 1 + at/6 {
+		db := openMemory(t)
+		hooked := &hookedStore{Database: db, hook: func(n int) error {
+			if n == at {
+				return cut
+			}
+			return nil
+		}}
+		_, err := Migrate(ctx, p.db, hooked, "check", o)
+		if err == nil {
+			require.Greater(t, at, 10)
+			return
+		}
+		require.ErrorIs(t, err, cut)
+		_, err = Open(ctx, db, "check", Options{})
+		if at > 1 {
+			require.ErrorIs(t, err, ErrIncomplete)
+		}
+		_, err = Migrate(ctx, p.db, db, "check", o)
+		require.NoError(t, err, "%d", at)
+		c, err := Open(ctx, db, "check", Options{Clock: p.c.clock})
+		require.NoError(t, err)
+		requireSameCluster(t, p.c, c)
+	}
+}
+
+// changeWhenVerified returns a progress that changes the last shard once
+// everything was copied.
+func (p *population) changeWhenVerified(t *testing.T) func(stage string, done, all int64) {
+	changed := false
+	return func(stage string, _, _ int64) {
+		if stage == "verified" && !changed {
+			changed = true
+			p.write(t, func(tx kv.Tx) { tx.Set(p.c.keys.count(p.c.keys.shards-1, "q", "g", Ready), littleEndian(1)) })
+		}
+	}
+}
+
+// TestMigrateNoticesChanges changes the source after it was read.
+func TestMigrateNoticesChanges(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := populate(t)
+	db := openMemory(t)
+	_, err := Migrate(ctx, p.db, db, "check", CopyOptions{IgnoreLive: true, Progress: p.changeWhenVerified(t)})
+	require.ErrorIs(t, err, ErrChanged)
+	_, err = Open(ctx, db, "check", Options{})
+	require.ErrorIs(t, err, ErrIncomplete)
+}
+
+// TestMigrateIsReplaced has a second copy begin while the first one writes.
+func TestMigrateIsReplaced(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p, o := populate(t), CopyOptions{IgnoreLive: true}
+	db := openMemory(t)
+	hooked := &hookedStore{Database: db, hook: func(n int) error {
+		if n == 2 {
+			_, err := Migrate(ctx, p.db, db, "check", o)
+			return err
+		}
+		return nil
+	}}
+	_, err := Migrate(ctx, p.db, hooked, "check", o)
+	require.ErrorIs(t, err, ErrCopyReplaced)
+	c, err := Open(ctx, db, "check", Options{Clock: p.c.clock})
+	require.NoError(t, err)
+	requireSameCluster(t, p.c, c)
+}
+
+// TestMigrateUnderFaults copies over a store whose commits fail, are unknown and
+// land late.
+func TestMigrateUnderFaults(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := populate(t)
+	for seed := range uint64(20) {
+		faults := faultkv.Wrap(openMemory(t), faultkv.Everywhere(seed, 0.1))
+		from := faultkv.Wrap(p.db, faultkv.Everywhere(seed, 0.05))
+		sleep := func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+		o := CopyOptions{IgnoreLive: true, Model: Options{Sleep: sleep, Clock: p.c.clock}}
+		_, err := Migrate(ctx, from, faults, "check", o)
+		require.NoError(t, err, "seed %d", seed)
+		faults.Flush()
+		c, err := Open(ctx, faults, "check", Options{Sleep: sleep, Clock: p.c.clock})
+		require.NoError(t, err)
+		requireSameCluster(t, p.c, c)
+	}
+}
+
+// TestExpiryAfterAMoveToAYoungerCluster has old lists of finished futures come
+// before new ones, although their versions in the old store were higher.
+func TestExpiryAfterAMoveToAYoungerCluster(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := populate(t)
+	virtual := p.c.clock.(*clock.Virtual)
+	p.leave(t)
+	young := embedded.OpenMemory(embedded.Options{})
+	t.Cleanup(func() { require.NoError(t, young.Close()) })
+	_, err := Migrate(ctx, p.db, young, "check", CopyOptions{})
+	require.NoError(t, err)
+	to, err := Open(ctx, young, "check", Options{Clock: virtual})
+	require.NoError(t, err)
+	virtual.Advance(time.Hour)
+	w, err := to.Register(ctx, WorkerInfo{Functions: []string{"go:f"}, Capacity: Resources{Slots: 9}})
+	require.NoError(t, err)
+	for {
+		answer, err := w.Claim(ctx, ClaimRequest{Free: Resources{Slots: 1}, Max: 1})
+		require.NoError(t, err)
+		if len(answer.Futures) == 0 {
+			break
+		}
+		_, err = w.Finish(ctx, []Completion{{Future: &answer.Futures[0], Result: &Result{Value: []byte("v")}}})
+		require.NoError(t, err)
+	}
+	virtual.Advance(to.Config().Retention - time.Minute)
+	removed := 0
+	for shard := range to.Config().Shards {
+		for {
+			n, progress, _, err := to.ExpireDone(ctx, shard)
+			require.NoError(t, err)
+			if removed += n; !progress {
+				break
+			}
+		}
+	}
+	require.Equal(t, 3, removed, "those that finished before the move, and no others")
+}
+
+func TestBackupAndRestore(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := populate(t)
+	p.enrich(t)
+	p.leave(t)
+	var file memoryFile
+	report, err := Backup(ctx, p.db, "check", &file, CopyOptions{Model: Options{Clock: p.c.clock}})
+	require.NoError(t, err)
+	require.True(t, report.OneVersion)
+	head, end, err := archive.Verify(bytes.NewReader(file.Bytes()))
+	require.NoError(t, err)
+	require.Equal(t, archive.Head{Cluster: "check", Futures: 7, CreatedAt: 1_900_000_000_000}, head)
+	require.Equal(t, report.Keys, end.Items)
+
+	for _, name := range []string{"check", "another"} {
+		db := openMemory(t)
+		restored, err := Restore(ctx, db, name, bytes.NewReader(file.Bytes()), CopyOptions{})
+		require.NoError(t, err)
+		require.Equal(t, report.SHA256, restored.SHA256)
+		c, err := Open(ctx, db, name, Options{Clock: p.c.clock})
+		require.NoError(t, err)
+		requireSameCluster(t, p.c, c)
+		_, err = Restore(ctx, db, name, bytes.NewReader(file.Bytes()), CopyOptions{})
+		require.ErrorIs(t, err, ErrNotEmpty)
+	}
+}
+
+// oldStore has every read at a version of one's choice be too old, as if it had
+// been chosen more than five seconds ago.
+type oldStore struct {
+	kv.Database
+	reads int
+}
+
+func (o *oldStore) Begin(options kv.Options) kv.Tx {
+	return &oldTx{Tx: o.Database.Begin(options), store: o}
+}
+
+type oldTx struct {
+	kv.Tx
+	store *oldStore
+}
+
+func (o *oldTx) SetReadVersion(v kv.Version) {
+	o.store.reads++
+	if o.store.reads > 4 {
+		v = 1
+	}
+	o.Tx.SetReadVersion(v)
+}
+
+func TestBackupOfALargeCluster(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := populate(t)
+	var once, twice memoryFile
+	o := CopyOptions{Model: Options{Clock: p.c.clock}}
+	_, err := Backup(ctx, p.db, "check", &once, o)
+	require.NoError(t, err)
+	report, err := Backup(ctx, &oldStore{Database: p.db}, "check", &twice, o)
+	require.NoError(t, err)
+	require.False(t, report.OneVersion)
+	require.Equal(t, once.Bytes(), twice.Bytes())
+
+	o.Progress = p.changeWhenVerified(t)
+	_, err = Backup(ctx, &oldStore{Database: p.db}, "check", &twice, o)
+	require.ErrorIs(t, err, ErrChanged)
+}
+
+// TestBackupOfABusyCluster has backups be of one version while futures run.
+func TestBackupOfABusyCluster(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := populate(t)
+	stop, stopped := make(chan struct{}), make(chan error)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				stopped <- nil
+				return
+			default:
+			}
+			if _, err := p.c.Submit(ctx, []Submission{{Spec: Spec{Function: "go:f", Session: "s"}}}); err != nil {
+				stopped <- err
+				return
+			}
+			answer, err := p.worker.Claim(ctx, ClaimRequest{Free: Resources{Slots: 9}, Max: 9})
+			for i := range answer.Futures {
+				done := Completion{Future: &answer.Futures[i], Result: &Result{Value: []byte("v")}}
+				if _, err = p.worker.Finish(ctx, []Completion{done}); err != nil {
+					break
+				}
+			}
+			if err != nil {
+				stopped <- err
+				return
+			}
+		}
+	}()
+	for range 5 {
+		var file memoryFile
+		report, err := Backup(ctx, p.db, "check", &file, CopyOptions{})
+		require.NoError(t, err)
+		require.True(t, report.OneVersion)
+		_, err = Restore(ctx, openMemory(t), "", &file, CopyOptions{})
+		require.NoError(t, err, "what was restored holds every invariant")
+	}
+	close(stop)
+	require.NoError(t, <-stopped)
+}
+
+func TestRestoreOfDamage(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := populate(t)
+	var file memoryFile
+	_, err := Backup(ctx, p.db, "check", &file, CopyOptions{})
+	require.NoError(t, err)
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 20 {
+		damaged := bytes.Clone(file.Bytes())
+		if at := random.IntN(len(damaged)); random.IntN(2) == 0 {
+			damaged = damaged[:at]
+		} else {
+			damaged[at] ^= 1 << random.IntN(8)
+		}
+		db := openMemory(t)
+		_, err := Restore(ctx, db, "check", bytes.NewReader(damaged), CopyOptions{})
+		require.True(t, errors.Is(err, archive.ErrDamaged) || errors.Is(err, archive.ErrTruncated) ||
+			errors.Is(err, archive.ErrNoBackup) || errors.Is(err, archive.ErrNewer), "%v", err)
+		if page := allOf(t, db); len(page) > 0 {
+			_, err = Open(ctx, db, "check", Options{})
+			require.ErrorIs(t, err, ErrIncomplete)
+		}
+		_, err = Restore(ctx, db, "check", bytes.NewReader(file.Bytes()), CopyOptions{})
+		require.NoError(t, err, "the whole file can be restored over it")
+	}
+}
+
+func allOf(t *testing.T, db kv.Database) []kv.KeyValue {
+	page, err := db.Begin(kv.Options{}).GetRange(kv.Range{End: []byte{0xff}}, kv.RangeOptions{}).Wait(context.Background())
+	require.NoError(t, err)
+	return page.Items
+}
+
+// FuzzRestore has files that are sound as files, and hold anything.
+func FuzzRestore(f *testing.F) {
+	k := newKeyspace("c")
+	k.shards = 16
+	for _, g := range goldenRecords() {
+		if key := keyOfRecord(k, g.name); key != nil {
+			f.Add(key[len(k.prefix):], g.encode(f), uint8(16))
+		}
+	}
+	f.Add([]byte("x"), []byte{}, uint8(3))
+	f.Fuzz(func(t *testing.T, key, value []byte, shards uint8) {
+		if len(key) > 200 || len(value) > 1000 {
+			return
+		}
+		config, err := encodeRecord(Config{Shards: int(shards)}.WithDefaults())
+		require.NoError(t, err)
+		var file bytes.Buffer
+		w, err := archive.NewWriter(&file, archive.Head{Cluster: "c"})
+		require.NoError(t, err)
+		configKey := k.config()[len(k.prefix):]
+		items := []kv.KeyValue{{Key: configKey, Value: config}, {Key: key, Value: value}}
+		if bytes.Compare(key, configKey) <= 0 {
+			items[0], items[1] = items[1], items[0]
+		}
+		for _, item := range items {
+			require.NoError(t, w.Add(item.Key, item.Value))
+		}
+		_, err = w.Close()
+		require.NoError(t, err)
+		db := embedded.OpenMemory(embedded.Options{Inline: true})
+		defer db.Close()
+		if _, err := Restore(context.Background(), db, "", &file, CopyOptions{}); err != nil {
+			return
+		}
+		c, err := Open(context.Background(), db, "c", Options{})
+		require.NoError(t, err)
+		report, err := c.Check(context.Background(), CheckOptions{})
+		require.NoError(t, err)
+		require.Zero(t, report.Broken)
+	})
+}
