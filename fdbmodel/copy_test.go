@@ -1,11 +1,9 @@
 package fdbmodel
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"testing"
 	"time"
@@ -13,18 +11,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel/archive"
 	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/internal/clock"
 )
-
-// memoryFile is a backup in memory.
-type memoryFile struct{ bytes.Buffer }
-
-func (m *memoryFile) Seek(int64, int) (int64, error) { return 0, nil }
-func (m *memoryFile) Truncate(int64) error           { m.Reset(); return nil }
 
 func openMemory(t *testing.T) *embedded.Store {
 	db := embedded.OpenMemory(embedded.Options{})
@@ -355,6 +346,105 @@ func TestMigrateUnderFaults(t *testing.T) {
 	}
 }
 
+// moveToYounger moves a population to a store of higher versions, and from there
+// to one of lower ones.
+func (p *population) moveToYounger(t *testing.T, between func(old *Cluster)) (old, young *Cluster) {
+	ctx := context.Background()
+	disk := vfs.NewMem()
+	var aged *embedded.Store
+	for range 4 {
+		if aged != nil {
+			require.NoError(t, aged.Close())
+		}
+		var err error
+		aged, err = embedded.Open(ctx, "aged", embedded.Options{FS: disk})
+		require.NoError(t, err)
+	}
+	t.Cleanup(func() { require.NoError(t, aged.Close()) })
+	db, model := openMemory(t), Options{Clock: p.c.clock}
+	_, err := Migrate(ctx, p.db, aged, "check", CopyOptions{Model: model})
+	require.NoError(t, err)
+	old, err = Open(ctx, aged, "check", model)
+	require.NoError(t, err)
+	between(old)
+	_, err = Migrate(ctx, aged, db, "check", CopyOptions{IgnoreLive: true, Model: model})
+	require.NoError(t, err)
+	young, err = Open(ctx, db, "check", model)
+	require.NoError(t, err)
+	before, err := old.copySource().tally(ctx, func(int64) {})
+	require.NoError(t, err)
+	after, err := young.copySource().tally(ctx, func(int64) {})
+	require.NoError(t, err)
+	require.Equal(t, before.checksum(), after.checksum())
+	return old, young
+}
+
+// versionOf returns a store's present version.
+func versionOf(t *testing.T, c *Cluster) kv.Version {
+	version, err := c.db.Begin(kv.Options{}).ReadVersion(context.Background())
+	require.NoError(t, err)
+	return version
+}
+
+// finishAll runs what is ready.
+func finishAll(t *testing.T, c *Cluster) {
+	ctx := context.Background()
+	w, err := c.Register(ctx, WorkerInfo{Functions: []string{"go:f"}, Capacity: Resources{Slots: 9}})
+	require.NoError(t, err)
+	for {
+		answer, err := w.Claim(ctx, ClaimRequest{Free: Resources{Slots: 1}, Max: 1})
+		require.NoError(t, err)
+		if len(answer.Futures) == 0 {
+			require.NoError(t, w.Leave(ctx))
+			return
+		}
+		_, err = w.Finish(ctx, []Completion{{Future: &answer.Futures[0], Result: &Result{Value: []byte("v")}}})
+		require.NoError(t, err)
+	}
+}
+
+// TestMailAfterAMoveToAYoungerCluster has a session go on in a store whose
+// versions are lower than those that it has read up to.
+func TestMailAfterAMoveToAYoungerCluster(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := populate(t)
+	p.leave(t)
+	var box *Mailbox
+	var id ID
+	old, young := p.moveToYounger(t, func(old *Cluster) {
+		box = old.OpenMailbox("s")
+		require.NoError(t, box.Refresh(ctx))
+		finishAll(t, old)
+		notices, watch, err := box.Listen(ctx)
+		require.NoError(t, err)
+		require.Nil(t, watch)
+		require.NotEmpty(t, notices)
+		require.NoError(t, box.Acknowledge(ctx))
+		got, err := old.Submit(ctx, []Submission{{Spec: Spec{Function: "go:f", Session: "s"}}})
+		require.NoError(t, err)
+		id = got[0].ID
+	})
+	require.Less(t, versionOf(t, young), versionOf(t, old))
+	box.cluster = young // its process has reached the other store
+	finishAll(t, young)
+	notices, watch, err := box.Listen(ctx)
+	require.NoError(t, err)
+	require.Empty(t, notices, "the mail lies before what was read in the old store")
+	watch.Cancel()
+	require.NoError(t, box.Refresh(ctx))
+	notices, _, err = box.Listen(ctx)
+	require.NoError(t, err)
+	require.Len(t, notices, 1)
+	require.Equal(t, id, notices[0].ID)
+	require.NoError(t, box.Acknowledge(ctx))
+	require.NoError(t, box.Refresh(ctx))
+	notices, watch, err = box.Listen(ctx)
+	require.NoError(t, err)
+	require.Empty(t, notices)
+	watch.Cancel()
+}
+
 // TestExpiryAfterAMoveToAYoungerCluster has old lists of finished futures come
 // before new ones, although their versions in the old store were higher.
 func TestExpiryAfterAMoveToAYoungerCluster(t *testing.T) {
@@ -363,24 +453,10 @@ func TestExpiryAfterAMoveToAYoungerCluster(t *testing.T) {
 	p := populate(t)
 	virtual := p.c.clock.(*clock.Virtual)
 	p.leave(t)
-	young := embedded.OpenMemory(embedded.Options{})
-	t.Cleanup(func() { require.NoError(t, young.Close()) })
-	_, err := Migrate(ctx, p.db, young, "check", CopyOptions{})
-	require.NoError(t, err)
-	to, err := Open(ctx, young, "check", Options{Clock: virtual})
-	require.NoError(t, err)
+	old, to := p.moveToYounger(t, func(*Cluster) {})
+	require.Less(t, versionOf(t, to), versionOf(t, old))
 	virtual.Advance(time.Hour)
-	w, err := to.Register(ctx, WorkerInfo{Functions: []string{"go:f"}, Capacity: Resources{Slots: 9}})
-	require.NoError(t, err)
-	for {
-		answer, err := w.Claim(ctx, ClaimRequest{Free: Resources{Slots: 1}, Max: 1})
-		require.NoError(t, err)
-		if len(answer.Futures) == 0 {
-			break
-		}
-		_, err = w.Finish(ctx, []Completion{{Future: &answer.Futures[0], Result: &Result{Value: []byte("v")}}})
-		require.NoError(t, err)
-	}
+	finishAll(t, to)
 	virtual.Advance(to.Config().Retention - time.Minute)
 	removed := 0
 	for shard := range to.Config().Shards {
@@ -393,193 +469,4 @@ func TestExpiryAfterAMoveToAYoungerCluster(t *testing.T) {
 		}
 	}
 	require.Equal(t, 3, removed, "those that finished before the move, and no others")
-}
-
-func TestBackupAndRestore(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	p := populate(t)
-	p.enrich(t)
-	p.leave(t)
-	var file memoryFile
-	report, err := Backup(ctx, p.db, "check", &file, CopyOptions{Model: Options{Clock: p.c.clock}})
-	require.NoError(t, err)
-	require.True(t, report.OneVersion)
-	head, end, err := archive.Verify(bytes.NewReader(file.Bytes()))
-	require.NoError(t, err)
-	require.Equal(t, archive.Head{Cluster: "check", Futures: 7, CreatedAt: 1_900_000_000_000}, head)
-	require.Equal(t, report.Keys, end.Items)
-
-	for _, name := range []string{"check", "another"} {
-		db := openMemory(t)
-		restored, err := Restore(ctx, db, name, bytes.NewReader(file.Bytes()), CopyOptions{})
-		require.NoError(t, err)
-		require.Equal(t, report.SHA256, restored.SHA256)
-		c, err := Open(ctx, db, name, Options{Clock: p.c.clock})
-		require.NoError(t, err)
-		requireSameCluster(t, p.c, c)
-		_, err = Restore(ctx, db, name, bytes.NewReader(file.Bytes()), CopyOptions{})
-		require.ErrorIs(t, err, ErrNotEmpty)
-	}
-}
-
-// oldStore has every read at a version of one's choice be too old, as if it had
-// been chosen more than five seconds ago.
-type oldStore struct {
-	kv.Database
-	reads int
-}
-
-func (o *oldStore) Begin(options kv.Options) kv.Tx {
-	return &oldTx{Tx: o.Database.Begin(options), store: o}
-}
-
-type oldTx struct {
-	kv.Tx
-	store *oldStore
-}
-
-func (o *oldTx) SetReadVersion(v kv.Version) {
-	o.store.reads++
-	if o.store.reads > 4 {
-		v = 1
-	}
-	o.Tx.SetReadVersion(v)
-}
-
-func TestBackupOfALargeCluster(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	p := populate(t)
-	var once, twice memoryFile
-	o := CopyOptions{Model: Options{Clock: p.c.clock}}
-	_, err := Backup(ctx, p.db, "check", &once, o)
-	require.NoError(t, err)
-	report, err := Backup(ctx, &oldStore{Database: p.db}, "check", &twice, o)
-	require.NoError(t, err)
-	require.False(t, report.OneVersion)
-	require.Equal(t, once.Bytes(), twice.Bytes())
-
-	o.Progress = p.changeWhenVerified(t)
-	_, err = Backup(ctx, &oldStore{Database: p.db}, "check", &twice, o)
-	require.ErrorIs(t, err, ErrChanged)
-}
-
-// TestBackupOfABusyCluster has backups be of one version while futures run.
-func TestBackupOfABusyCluster(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	p := populate(t)
-	stop, stopped := make(chan struct{}), make(chan error)
-	go func() {
-		for {
-			select {
-			case <-stop:
-				stopped <- nil
-				return
-			default:
-			}
-			if _, err := p.c.Submit(ctx, []Submission{{Spec: Spec{Function: "go:f", Session: "s"}}}); err != nil {
-				stopped <- err
-				return
-			}
-			answer, err := p.worker.Claim(ctx, ClaimRequest{Free: Resources{Slots: 9}, Max: 9})
-			for i := range answer.Futures {
-				done := Completion{Future: &answer.Futures[i], Result: &Result{Value: []byte("v")}}
-				if _, err = p.worker.Finish(ctx, []Completion{done}); err != nil {
-					break
-				}
-			}
-			if err != nil {
-				stopped <- err
-				return
-			}
-		}
-	}()
-	for range 5 {
-		var file memoryFile
-		report, err := Backup(ctx, p.db, "check", &file, CopyOptions{})
-		require.NoError(t, err)
-		require.True(t, report.OneVersion)
-		_, err = Restore(ctx, openMemory(t), "", &file, CopyOptions{})
-		require.NoError(t, err, "what was restored holds every invariant")
-	}
-	close(stop)
-	require.NoError(t, <-stopped)
-}
-
-func TestRestoreOfDamage(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	p := populate(t)
-	var file memoryFile
-	_, err := Backup(ctx, p.db, "check", &file, CopyOptions{})
-	require.NoError(t, err)
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 20 {
-		damaged := bytes.Clone(file.Bytes())
-		if at := random.IntN(len(damaged)); random.IntN(2) == 0 {
-			damaged = damaged[:at]
-		} else {
-			damaged[at] ^= 1 << random.IntN(8)
-		}
-		db := openMemory(t)
-		_, err := Restore(ctx, db, "check", bytes.NewReader(damaged), CopyOptions{})
-		require.True(t, errors.Is(err, archive.ErrDamaged) || errors.Is(err, archive.ErrTruncated) ||
-			errors.Is(err, archive.ErrNoBackup) || errors.Is(err, archive.ErrNewer), "%v", err)
-		if page := allOf(t, db); len(page) > 0 {
-			_, err = Open(ctx, db, "check", Options{})
-			require.ErrorIs(t, err, ErrIncomplete)
-		}
-		_, err = Restore(ctx, db, "check", bytes.NewReader(file.Bytes()), CopyOptions{})
-		require.NoError(t, err, "the whole file can be restored over it")
-	}
-}
-
-func allOf(t *testing.T, db kv.Database) []kv.KeyValue {
-	page, err := db.Begin(kv.Options{}).GetRange(kv.Range{End: []byte{0xff}}, kv.RangeOptions{}).Wait(context.Background())
-	require.NoError(t, err)
-	return page.Items
-}
-
-// FuzzRestore has files that are sound as files, and hold anything.
-func FuzzRestore(f *testing.F) {
-	k := newKeyspace("c")
-	k.shards = 16
-	for _, g := range goldenRecords() {
-		if key := keyOfRecord(k, g.name); key != nil {
-			f.Add(key[len(k.prefix):], g.encode(f), uint8(16))
-		}
-	}
-	f.Add([]byte("x"), []byte{}, uint8(3))
-	f.Fuzz(func(t *testing.T, key, value []byte, shards uint8) {
-		if len(key) > 200 || len(value) > 1000 {
-			return
-		}
-		config, err := encodeRecord(Config{Shards: int(shards)}.WithDefaults())
-		require.NoError(t, err)
-		var file bytes.Buffer
-		w, err := archive.NewWriter(&file, archive.Head{Cluster: "c"})
-		require.NoError(t, err)
-		configKey := k.config()[len(k.prefix):]
-		items := []kv.KeyValue{{Key: configKey, Value: config}, {Key: key, Value: value}}
-		if bytes.Compare(key, configKey) <= 0 {
-			items[0], items[1] = items[1], items[0]
-		}
-		for _, item := range items {
-			require.NoError(t, w.Add(item.Key, item.Value))
-		}
-		_, err = w.Close()
-		require.NoError(t, err)
-		db := embedded.OpenMemory(embedded.Options{Inline: true})
-		defer db.Close()
-		if _, err := Restore(context.Background(), db, "", &file, CopyOptions{}); err != nil {
-			return
-		}
-		c, err := Open(context.Background(), db, "c", Options{})
-		require.NoError(t, err)
-		report, err := c.Check(context.Background(), CheckOptions{})
-		require.NoError(t, err)
-		require.Zero(t, report.Broken)
-	})
 }

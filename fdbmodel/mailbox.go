@@ -55,6 +55,8 @@ type Mailbox struct {
 	cursor  []byte // key behind the last one read
 	acked   []byte
 	count   int64
+
+	restarted bool
 }
 
 // OpenMailbox returns the mailbox of a session. The session is one process's
@@ -115,8 +117,10 @@ func (m *Mailbox) Acknowledge(ctx context.Context) error {
 }
 
 // Refresh says that the session lives, so that its mailbox is kept. It is due
-// once per heartbeat of the cluster while the session awaits anything. An
-// unknown commit is harmless.
+// once per heartbeat of the cluster while the session awaits anything. If the
+// session was dropped meanwhile, or the cluster moved to another store, the
+// mailbox is read from its beginning again: the versions in its keys may be
+// lower than before. An unknown commit is harmless.
 func (m *Mailbox) Refresh(ctx context.Context) error {
 	m.count++
 	record := sessionRecord{Count: m.count, At: millis(m.cluster.clock.Now()), Opening: m.cluster.opening()}
@@ -124,11 +128,31 @@ func (m *Mailbox) Refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	gone := false
 	_, err = m.cluster.transact(ctx, kv.Options{Tag: "futura-session", NoSync: true}, func(tx kv.Attempt) error {
-		tx.Set(m.cluster.keys.session(m.session), value)
+		key := m.cluster.keys.session(m.session)
+		before, err := tx.Get(key).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		gone = gone || before == nil && m.count > 1
+		tx.Set(key, value)
 		return nil
 	})
+	if err == nil && gone {
+		m.cursor = m.cluster.keys.mailbox(m.session)
+		m.acked, m.restarted = m.cursor, true
+	}
 	return err
+}
+
+// Restarted tells whether a Refresh since the last call found the session gone.
+// Mail may have been lost then, and a watch that Listen returned before may
+// never fire.
+func (m *Mailbox) Restarted() bool {
+	restarted := m.restarted
+	m.restarted = false
+	return restarted
 }
 
 // Close removes the session and its mailbox. An unknown commit is harmless:

@@ -92,6 +92,10 @@ func (l *listener) loop() {
 func (l *listener) stop() {
 	l.step.Lock()
 	defer l.step.Unlock()
+	l.stopWatch()
+}
+
+func (l *listener) stopWatch() {
 	if l.watch != nil {
 		l.watch.Cancel()
 		l.watch = nil
@@ -104,9 +108,8 @@ func (l *listener) stepOnce(ctx context.Context, now time.Time) (time.Time, erro
 	l.step.Lock()
 	defer l.step.Unlock()
 	next, err := l.round(ctx, now)
-	if l.client.options.Manual && l.watch != nil {
-		l.watch.Cancel()
-		l.watch = nil
+	if l.client.options.Manual {
+		l.stopWatch()
 	}
 	if err == nil {
 		l.failures = 0
@@ -151,15 +154,21 @@ func (l *listener) round(ctx context.Context, now time.Time) (next time.Time, er
 	return next, nil
 }
 
-// refresh says that the session lives. If it could not say so for long, the
-// session may have been taken for dead and its mail lost: everything that is
-// awaited is subscribed again then.
+// refresh says that the session lives. If it could not say so for long, or the
+// session is gone, because it was taken for dead or the cluster has moved to
+// another store, mail may be lost: everything that is awaited is subscribed
+// again then.
 func (l *listener) refresh(ctx context.Context, now time.Time) error {
 	if now.Before(l.refreshAt) {
 		return nil
 	}
 	if err := l.mailbox.Refresh(ctx); err != nil {
 		return err
+	}
+	if l.mailbox.Restarted() {
+		l.stopWatch()
+		l.unacked = 0
+		l.client.registry.want(l.client.registry.awaited())
 	}
 	if l.refreshed.IsZero() {
 		l.recheckAt = now.Add(recheckInterval)

@@ -1,0 +1,210 @@
+package fdbmodel
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/archive"
+	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// memoryFile is a backup in memory.
+type memoryFile struct{ bytes.Buffer }
+
+func (m *memoryFile) Seek(int64, int) (int64, error) { return 0, nil }
+func (m *memoryFile) Truncate(int64) error           { m.Reset(); return nil }
+
+func TestBackupAndRestore(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := populate(t)
+	p.enrich(t)
+	p.leave(t)
+	var file memoryFile
+	report, err := Backup(ctx, p.db, "check", &file, CopyOptions{Model: Options{Clock: p.c.clock}})
+	require.NoError(t, err)
+	require.True(t, report.OneVersion)
+	head, end, err := archive.Verify(bytes.NewReader(file.Bytes()))
+	require.NoError(t, err)
+	require.Equal(t, archive.Head{Cluster: "check", Futures: 7, CreatedAt: 1_900_000_000_000}, head)
+	require.Equal(t, report.Keys, end.Items)
+
+	for _, name := range []string{"check", "another"} {
+		db := openMemory(t)
+		restored, err := Restore(ctx, db, name, bytes.NewReader(file.Bytes()), CopyOptions{})
+		require.NoError(t, err)
+		require.Equal(t, report.SHA256, restored.SHA256)
+		c, err := Open(ctx, db, name, Options{Clock: p.c.clock})
+		require.NoError(t, err)
+		requireSameCluster(t, p.c, c)
+		_, err = Restore(ctx, db, name, bytes.NewReader(file.Bytes()), CopyOptions{})
+		require.ErrorIs(t, err, ErrNotEmpty)
+	}
+}
+
+// oldStore has every read at a version of one's choice be too old, as if it had
+// been chosen more than five seconds ago.
+type oldStore struct {
+	kv.Database
+	reads int
+}
+
+func (o *oldStore) Begin(options kv.Options) kv.Tx {
+	return &oldTx{Tx: o.Database.Begin(options), store: o}
+}
+
+type oldTx struct {
+	kv.Tx
+	store *oldStore
+}
+
+func (o *oldTx) SetReadVersion(v kv.Version) {
+	o.store.reads++
+	if o.store.reads > 4 {
+		v = 1
+	}
+	o.Tx.SetReadVersion(v)
+}
+
+func TestBackupOfALargeCluster(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := populate(t)
+	var once, twice memoryFile
+	o := CopyOptions{Model: Options{Clock: p.c.clock}}
+	_, err := Backup(ctx, p.db, "check", &once, o)
+	require.NoError(t, err)
+	report, err := Backup(ctx, &oldStore{Database: p.db}, "check", &twice, o)
+	require.NoError(t, err)
+	require.False(t, report.OneVersion)
+	require.Equal(t, once.Bytes(), twice.Bytes())
+
+	o.Progress = p.changeWhenVerified(t)
+	_, err = Backup(ctx, &oldStore{Database: p.db}, "check", &twice, o)
+	require.ErrorIs(t, err, ErrChanged)
+}
+
+// TestBackupOfABusyCluster has backups be of one version while futures run.
+func TestBackupOfABusyCluster(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := populate(t)
+	stop, stopped := make(chan struct{}), make(chan error)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				stopped <- nil
+				return
+			default:
+			}
+			if _, err := p.c.Submit(ctx, []Submission{{Spec: Spec{Function: "go:f", Session: "s"}}}); err != nil {
+				stopped <- err
+				return
+			}
+			answer, err := p.worker.Claim(ctx, ClaimRequest{Free: Resources{Slots: 9}, Max: 9})
+			for i := range answer.Futures {
+				done := Completion{Future: &answer.Futures[i], Result: &Result{Value: []byte("v")}}
+				if _, err = p.worker.Finish(ctx, []Completion{done}); err != nil {
+					break
+				}
+			}
+			if err != nil {
+				stopped <- err
+				return
+			}
+		}
+	}()
+	for range 5 {
+		var file memoryFile
+		report, err := Backup(ctx, p.db, "check", &file, CopyOptions{})
+		require.NoError(t, err)
+		require.True(t, report.OneVersion)
+		_, err = Restore(ctx, openMemory(t), "", &file, CopyOptions{})
+		require.NoError(t, err, "what was restored holds every invariant")
+	}
+	close(stop)
+	require.NoError(t, <-stopped)
+}
+
+func TestRestoreOfDamage(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := populate(t)
+	var file memoryFile
+	_, err := Backup(ctx, p.db, "check", &file, CopyOptions{})
+	require.NoError(t, err)
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 20 {
+		damaged := bytes.Clone(file.Bytes())
+		if at := random.IntN(len(damaged)); random.IntN(2) == 0 {
+			damaged = damaged[:at]
+		} else {
+			damaged[at] ^= 1 << random.IntN(8)
+		}
+		db := openMemory(t)
+		_, err := Restore(ctx, db, "check", bytes.NewReader(damaged), CopyOptions{})
+		require.True(t, errors.Is(err, archive.ErrDamaged) || errors.Is(err, archive.ErrTruncated) ||
+			errors.Is(err, archive.ErrNoBackup) || errors.Is(err, archive.ErrNewer), "%v", err)
+		if page := allOf(t, db); len(page) > 0 {
+			_, err = Open(ctx, db, "check", Options{})
+			require.ErrorIs(t, err, ErrIncomplete)
+		}
+		_, err = Restore(ctx, db, "check", bytes.NewReader(file.Bytes()), CopyOptions{})
+		require.NoError(t, err, "the whole file can be restored over it")
+	}
+}
+
+func allOf(t *testing.T, db kv.Database) []kv.KeyValue {
+	page, err := db.Begin(kv.Options{}).GetRange(kv.Range{End: []byte{0xff}}, kv.RangeOptions{}).Wait(context.Background())
+	require.NoError(t, err)
+	return page.Items
+}
+
+// FuzzRestore has files that are sound as files, and hold anything.
+func FuzzRestore(f *testing.F) {
+	k := newKeyspace("c")
+	k.shards = 16
+	for _, g := range goldenRecords() {
+		if key := keyOfRecord(k, g.name); key != nil {
+			f.Add(key[len(k.prefix):], g.encode(f), uint8(16))
+		}
+	}
+	f.Add([]byte("x"), []byte{}, uint8(3))
+	f.Fuzz(func(t *testing.T, key, value []byte, shards uint8) {
+		if len(key) > 200 || len(value) > 1000 {
+			return
+		}
+		config, err := encodeRecord(Config{Shards: int(shards)}.WithDefaults())
+		require.NoError(t, err)
+		var file bytes.Buffer
+		w, err := archive.NewWriter(&file, archive.Head{Cluster: "c"})
+		require.NoError(t, err)
+		configKey := k.config()[len(k.prefix):]
+		items := []kv.KeyValue{{Key: configKey, Value: config}, {Key: key, Value: value}}
+		if bytes.Compare(key, configKey) <= 0 {
+			items[0], items[1] = items[1], items[0]
+		}
+		for _, item := range items {
+			require.NoError(t, w.Add(item.Key, item.Value))
+		}
+		_, err = w.Close()
+		require.NoError(t, err)
+		db := embedded.OpenMemory(embedded.Options{Inline: true})
+		defer db.Close()
+		if _, err := Restore(context.Background(), db, "", &file, CopyOptions{}); err != nil {
+			return
+		}
+		c, err := Open(context.Background(), db, "c", Options{})
+		require.NoError(t, err)
+		report, err := c.Check(context.Background(), CheckOptions{})
+		require.NoError(t, err)
+		require.Zero(t, report.Broken)
+	})
+}
