@@ -38,7 +38,7 @@ func (c *Cluster) CLICommands(ctx context.Context, id ID) ([]CLICommand, error) 
 		get("who holds it, or realized it: w is the worker, s the number of its claim", k.state(id, stateClaim)),
 	}
 	if row.Spec != nil && row.State() == Ready {
-		commands = append(commands, get("its place among the ready", k.ready(id, row.Spec)))
+		commands = append(commands, get("where it waits", k.waits(&row)))
 	}
 	if row.Attempts.Due != 0 {
 		commands = append(commands, get("its place among the delayed", k.delayed(id, row.Attempts.Due)))

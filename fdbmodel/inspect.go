@@ -97,7 +97,7 @@ func (c *Cluster) readable(id ID, items []kv.KeyValue) Row {
 func (c *Cluster) keysAround(row *Row) [][]byte {
 	var keys [][]byte
 	if row.Spec != nil {
-		keys = append(keys, c.keys.ready(row.ID, row.Spec))
+		keys = append(keys, c.keys.waits(row))
 	}
 	if row.Attempts.Due != 0 {
 		keys = append(keys, c.keys.delayed(row.ID, row.Attempts.Due))
