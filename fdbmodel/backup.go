@@ -92,7 +92,8 @@ func (s *copySource) backUpTwice(ctx context.Context, file BackupFile, head arch
 }
 
 // archive writes everything into a file.
-func (s *copySource) archive(ctx context.Context, w io.Writer, head archive.Head, progress func(int64)) (*tally, error) {
+func (s *copySource) archive(ctx context.Context, w io.Writer, head archive.Head, progress func(int64),
+) (*tally, error) {
 	file, err := archive.NewWriter(w, head)
 	if err != nil {
 		return nil, err
