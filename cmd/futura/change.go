@@ -126,7 +126,7 @@ func (a *app) deleteCommand() *cobra.Command {
 func (a *app) functionCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "function", Short: "Store and list WASM functions"}
 	cmd.AddCommand(a.functionPutCommand(), a.functionListCommand())
-	return cmd
+	return needsCommand(cmd)
 }
 
 func (a *app) functionPutCommand() *cobra.Command {

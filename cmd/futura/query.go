@@ -243,7 +243,12 @@ func (a *app) printCheck(r *fdbmodel.CheckReport) error {
 			fmt.Fprintf(a.out, "    %s\n", key)
 		}
 	}
-	_, err := fmt.Fprintf(a.out, "%d futures, %d keys, %d problems, %d reaps pending\n",
-		r.Futures, r.Keys, len(r.Problems), r.Pending)
+	for _, note := range r.Notes {
+		if note.Invariant == fdbmodel.InvariantNewer {
+			fmt.Fprintf(a.out, "%s: %s\n", note.Invariant, note.Text)
+		}
+	}
+	_, err := fmt.Fprintf(a.out, "%d futures, %d keys, %d problems, %d reaps pending, %d written by a newer version\n",
+		r.Futures, r.Keys, len(r.Problems), r.Pending, r.Newer)
 	return err
 }

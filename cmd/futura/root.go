@@ -97,7 +97,7 @@ func (a *app) root() *cobra.Command {
 		a.cancelCommand(), a.retryCommand(), a.deleteCommand(), a.functionCommand(), a.workersCommand(), a.checkCommand(),
 		a.benchCommand(), a.demoCommand(), a.devCommand(), a.workerCommand(), a.versionCommand())
 	root.AddCommand(a.inspectCommand())
-	return root
+	return needsCommand(root)
 }
 
 // exactly makes a wrong number of arguments a usage error.

@@ -14,9 +14,13 @@ import (
 	"github.com/futura-run/futura/workers/wasm"
 )
 
-// TestMain is the command's own main where the executor starts it as a child.
+// TestMain is the command's own main where the executor or a test starts it as a
+// process.
 func TestMain(m *testing.M) {
 	wasm.ChildMain()
+	if os.Getenv(mainVariable) != "" {
+		main()
+	}
 	os.Exit(m.Run())
 }
 

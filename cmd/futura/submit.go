@@ -169,7 +169,7 @@ func (a *app) await(ctx context.Context, c *futures.Client, ids []futures.ID, ti
 		waiting, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	var all []ended
+	all := []ended{}
 	var failures []error
 	for _, id := range ids {
 		r, err := c.Future(id).Await(waiting)

@@ -1,0 +1,295 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// mainVariable makes the test's binary the command.
+const mainVariable = "FUTURA_TEST_MAIN"
+
+// terminal runs the command as processes of its own, in a directory of its own.
+type terminal struct {
+	t     *testing.T
+	dir   string
+	store string
+}
+
+func newTerminal(t *testing.T) *terminal {
+	dir := t.TempDir()
+	return &terminal{t, dir, "embedded:" + filepath.Join(dir, "store")}
+}
+
+func (c *terminal) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Dir = c.dir
+	cmd.Env = append(os.Environ(), mainVariable+"=1", "FUTURA_STORE="+c.store)
+	return cmd
+}
+
+// run requires an exit code.
+func (c *terminal) run(want int, in string, args ...string) (out, errOut string) {
+	c.t.Helper()
+	var o, e bytes.Buffer
+	cmd := c.command(args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(in), &o, &e
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		require.NoError(c.t, err)
+	}
+	require.Equal(c.t, want, cmd.ProcessState.ExitCode(), "%v: %s%s", args, &o, &e)
+	return o.String(), e.String()
+}
+
+func (c *terminal) ok(args ...string) string {
+	c.t.Helper()
+	out, _ := c.run(exitOK, "", args...)
+	return strings.TrimSpace(out)
+}
+
+// put stores a module under an alias.
+func (c *terminal) put(alias string, module []byte) string {
+	file := filepath.Join(c.dir, alias+".wasm")
+	require.NoError(c.t, os.WriteFile(file, module, 0o600))
+	return c.ok("function", "put", file, "--alias", alias)
+}
+
+// dev serves the store by a process of its own, which kill ends as kill -9 does.
+func (c *terminal) dev(args ...string) (kill func()) {
+	cmd := c.command(append([]string{"dev", "--listen", "127.0.0.1:0", "--json"}, args...)...)
+	log := &lockedBuffer{}
+	cmd.Stderr = log
+	out, err := cmd.StdoutPipe()
+	require.NoError(c.t, err)
+	require.NoError(c.t, cmd.Start())
+	kill = sync.OnceFunc(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	c.t.Cleanup(kill)
+	var e endpoint
+	require.NoError(c.t, json.NewDecoder(out).Decode(&e), "%s", log)
+	require.Equal(c.t, cmd.Process.Pid, e.PID)
+	return kill
+}
+
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.put("trap", trapping())
+	c.put("spin", spinning())
+	text := filepath.Join(c.dir, "text")
+	require.NoError(t, os.WriteFile(text, []byte("no module"), 0o600))
+	big := filepath.Join(c.dir, "big")
+	require.NoError(t, os.WriteFile(big, make([]byte, 8<<20+1), 0o600))
+	waits := c.ok("submit", "go:nobody")
+	for _, test := range []struct {
+		want int
+		says string
+		args []string
+	}{
+		{exitOK, "", []string{"version"}},
+		{exitOK, "", []string{"--help"}},
+		{exitFailed, "unreachable", []string{"submit", "wasm:trap", "--max-retries", "0", "--wait"}},
+		{exitFailed, "limit of 100ms", []string{"submit", "wasm:spin", "--timeout", "100ms", "--max-retries", "0", "--wait"}},
+		{exitUsage, `unknown command "nothing" for "futura"`, []string{"nothing"}},
+		{exitUsage, "did you mean submit?", []string{"sumbit"}},
+		{exitUsage, `unknown command "remove" for "futura function"`, []string{"function", "remove"}},
+		{exitUsage, "unknown flag: --what", []string{"list", "--what"}},
+		{exitUsage, "invalid argument", []string{"submit", "go:f", "--priority", "256"}},
+		{exitUsage, "invalid argument", []string{"submit", "go:f", "--delay", "soon"}},
+		{exitUsage, "none may be negative", []string{"submit", "go:f", "--cpu", "-1"}},
+		{exitUsage, "use 0 to 10000", []string{"submit", "go:f", "--max-retries", "-1"}},
+		{exitUsage, "use ready, delayed", []string{"list", "--state", "running"}},
+		{exitUsage, "--cursor", []string{"list", "--cursor", "zz"}},
+		{exitUsage, "bad name", []string{"list", "--cluster", "No Such Name"}},
+		{exitUsage, "no such file", []string{"submit", "go:f", "--args-file", filepath.Join(c.dir, "none")}},
+		{exitUsage, "8388609 bytes of arguments", []string{"submit", "go:f", "--args-file", big}},
+		{exitUsage, "no WebAssembly module", []string{"function", "put", text}},
+		{exitUsage, "use memory:", []string{"list", "--store", "nowhere:"}},
+		{exitNotFound, "store one first", []string{"submit", "wasm:none"}},
+		{exitNotFound, "not found", []string{"explain", "01995b4e-6f3a-7c1e-9d2b-0123456789ab"}},
+		{exitStore, "text", []string{"list", "--store", "embedded:" + filepath.Join(text, "store")}},
+		{exitTimeout, "", []string{"await", waits, "--timeout", "50ms"}},
+	} {
+		out, e := c.run(test.want, "", test.args...)
+		require.Contains(t, e, test.says, test.args)
+		if test.want == exitOK {
+			require.NotEmpty(t, out, test.args)
+		} else {
+			require.Contains(t, e, "futura: ", test.args)
+			require.NotContains(t, e, "goroutine ", test.args)
+		}
+	}
+	require.Contains(t, c.ok("check"), " 0 problems")
+}
+
+func TestInterruptEndsACommand(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.dev()
+	for i, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		cmd := c.command("submit", fmt.Sprintf("go:nobody%d", i), "--wait")
+		require.NoError(t, cmd.Start())
+		done := make(chan error, 1)
+		go func() { done <- cmd.Wait() }()
+		// Once its future is there it waits for what does not come.
+		for !strings.Contains(c.ok("list"), fmt.Sprintf("go:nobody%d", i)) {
+			require.Empty(t, done, "it ended too early")
+		}
+		require.NoError(t, cmd.Process.Signal(signal))
+		require.Error(t, <-done)
+		require.Equal(t, exitInterrupted, cmd.ProcessState.ExitCode())
+	}
+	require.Contains(t, c.ok("check"), " 0 problems")
+}
+
+func TestInputOfASubmit(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.put("cat", copying())
+	file := filepath.Join(c.dir, "input")
+	require.NoError(t, os.WriteFile(file, []byte("from a file\x00\xff"), 0o600))
+	out, _ := c.run(exitOK, "", "submit", "wasm:cat", "--args", "from a flag", "--wait")
+	require.Equal(t, "from a flag", out)
+	out, _ = c.run(exitOK, "", "submit", "wasm:cat", "--args-file", file, "--wait")
+	require.Equal(t, "from a file\x00\xff", out)
+	out, _ = c.run(exitOK, "from standard input", "submit", "wasm:cat", "--args-file", "-", "--wait")
+	require.Equal(t, "from standard input", out)
+	out, _ = c.run(exitOK, "is not read", "submit", "wasm:cat", "--wait")
+	require.Empty(t, out)
+	_, e := c.run(exitUsage, "", "submit", "wasm:cat", "--args", "a", "--args-file", "-")
+	require.Contains(t, e, "exclude each other")
+}
+
+// TestJSONOutputs runs each command that has one with --json: standard output is
+// one value of JSON, also where the command fails.
+func TestJSONOutputs(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.put("cat", copying())
+	c.put("trap", trapping())
+	cat := filepath.Join(c.dir, "cat.wasm")
+	waits := c.ok("submit", "go:nobody")
+	unknown := "01995b4e-6f3a-7c1e-9d2b-0123456789ab"
+	for _, test := range []struct {
+		want int
+		kind any
+		has  string
+		args []string
+	}{
+		{exitOK, map[string]any{}, "version", []string{"version"}},
+		{exitOK, map[string]any{}, "id", []string{"submit", "go:nobody"}},
+		{exitOK, []any{}, "result", []string{"submit", "wasm:cat", "--args", "x", "--wait"}},
+		{exitFailed, []any{}, "error", []string{"submit", "wasm:trap", "--max-retries", "0", "--wait"}},
+		{exitTimeout, []any{}, "", []string{"await", waits, "--timeout", "20ms"}},
+		{exitNotFound, []any{}, "", []string{"await", unknown}},
+		{exitOK, map[string]any{}, "state", []string{"get", waits}},
+		{exitOK, map[string]any{}, "futures", []string{"list"}},
+		{exitOK, map[string]any{}, "futures", []string{"list", "--state", "delayed"}},
+		{exitOK, map[string]any{}, "reason", []string{"explain", waits}},
+		{exitOK, []any{}, "", []string{"workers"}},
+		{exitOK, map[string]any{}, "problems", []string{"check"}},
+		{exitOK, map[string]any{}, "cid", []string{"function", "put", cat}},
+		{exitOK, []any{}, "cid", []string{"function", "list"}},
+		{exitOK, []any{}, "outcome", []string{"cancel", waits}},
+		{exitOK, map[string]any{}, "retried", []string{"retry", "--failed"}},
+		{exitNotFound, []any{}, "", []string{"retry", unknown}},
+		{exitOK, []any{}, "", []string{"cancel", waits}},
+		{exitOK, []any{}, "outcome", []string{"delete", waits}},
+		{exitOK, map[string]any{}, "p50_ms", []string{"bench", "latency", "--futures", "5"}},
+	} {
+		out, e := c.run(test.want, "", append(test.args, "--json")...)
+		var value any
+		require.NoError(t, json.Unmarshal([]byte(out), &value), "%v: %q %q", test.args, out, e)
+		require.IsType(t, test.kind, value, "%v: %s", test.args, out)
+		require.Contains(t, out, test.has, test.args)
+	}
+}
+
+// TestKilledCluster kills a process that serves a store and runs futures of it:
+// what others were told to be submitted is there, and comes to its end.
+func TestKilledCluster(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.put("cat", copying())
+	c.put("spin", spinning())
+	kill := c.dev("--slots", "2")
+	var spins, cats []string
+	for range 2 {
+		spins = append(spins, c.ok("submit", "wasm:spin", "--priority", "9"))
+	}
+	for _, id := range spins {
+		for !strings.Contains(c.ok("explain", id), "claimed") {
+		}
+	}
+	for range 5 {
+		cats = append(cats, c.ok("submit", "wasm:cat", "--args", "kept"))
+	}
+	kill()
+
+	require.Contains(t, c.ok("check"), " 0 problems")
+	for _, id := range append(spins, cats...) {
+		require.Contains(t, c.ok("get", id), id)
+	}
+	for _, id := range spins {
+		c.ok("cancel", id)
+	}
+	require.Equal(t, strings.Repeat("kept", len(cats)), c.ok(append([]string{"await"}, cats...)...))
+	c.run(exitFailed, "", append([]string{"await"}, spins...)...)
+	for _, state := range []string{"ready", "delayed", "claimed"} {
+		var listed struct{ Futures []any }
+		require.NoError(t, json.Unmarshal([]byte(c.ok("list", "--state", state, "--json")), &listed))
+		require.Empty(t, listed.Futures, state)
+	}
+	require.Contains(t, c.ok("check"), "7 futures")
+	require.Contains(t, c.ok("check"), " 0 problems")
+}
+
+// Small modules with one function, "_start", of which body is the code. Function
+// 0 is fd_read and 1 is fd_write.
+func assemble(body ...byte) []byte {
+	text := func(s string) []byte { return append(binary.AppendUvarint(nil, uint64(len(s))), s...) }
+	section := func(id byte, parts ...[]byte) []byte {
+		content := bytes.Join(parts, nil)
+		return append(binary.AppendUvarint([]byte{id}, uint64(len(content))), content...)
+	}
+	wasi := text("wasi_snapshot_preview1")
+	body = append(append([]byte{0}, body...), 0x0b)
+	return bytes.Join([][]byte{
+		[]byte("\x00asm\x01\x00\x00\x00"),
+		section(1, []byte{2, 0x60, 0, 0, 0x60, 4, 0x7f, 0x7f, 0x7f, 0x7f, 1, 0x7f}),
+		section(2, []byte{2}, wasi, text("fd_read"), []byte{0, 1}, wasi, text("fd_write"), []byte{0, 1}),
+		section(3, []byte{1, 0}),
+		section(5, []byte{1, 0, 1}),
+		section(7, []byte{2}, text("memory"), []byte{2, 0}, text("_start"), []byte{0, 2}),
+		section(10, []byte{1}, binary.AppendUvarint(nil, uint64(len(body))), body),
+	}, nil)
+}
+
+func trapping() []byte { return assemble(0x00) }
+
+func spinning() []byte { return assemble(0x03, 0x40, 0x0c, 0, 0x0b) }
+
+// copying reads up to 32 KiB and writes them.
+func copying() []byte {
+	return assemble(
+		0x41, 0, 0x41, 0x80, 0x08, 0x36, 2, 0, // the vector at 0 begins at 1,024
+		0x41, 4, 0x41, 0x80, 0x80, 2, 0x36, 2, 0, // and has 32,768 bytes
+		0x41, 0, 0x41, 0, 0x41, 1, 0x41, 8, 0x10, 0, 0x1a, // read; the number goes to 8
+		0x41, 4, 0x41, 8, 0x28, 2, 0, 0x36, 2, 0, // which is now the vector's length
+		0x41, 1, 0x41, 0, 0x41, 1, 0x41, 12, 0x10, 1, 0x1a)
+}
