@@ -2,8 +2,10 @@ package remote
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -32,8 +34,12 @@ func serve(t testing.TB, db kv.Database, o ServerOptions) (at Address, stop func
 	return Address{Network: "unix", Target: path}, stop
 }
 
-// serveAt serves db until stop.
+// serveAt serves db until stop. Without a logger, no client may be cut off.
 func serveAt(t testing.TB, path string, db kv.Database, o ServerOptions) (stop func()) {
+	warnings := &strings.Builder{}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(warnings, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	}
 	l, err := ListenUnix(path)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -42,6 +48,7 @@ func serveAt(t testing.TB, path string, db kv.Database, o ServerOptions) (stop f
 	return sync.OnceFunc(func() {
 		cancel()
 		require.NoError(t, <-done)
+		require.NotContains(t, warnings.String(), "a client was cut off")
 	})
 }
 

@@ -3,6 +3,7 @@ package remote
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -86,6 +87,11 @@ func (l *link) send(kind byte, head, body []byte) {
 }
 
 func (l *link) lost(err error) error {
+	// The addresses that the system names say nothing to people.
+	var system *net.OpError
+	if errors.As(err, &system) {
+		err = system.Err
+	}
 	return fmt.Errorf("%w: the connection to %s was lost: %w", kv.ErrUnavailable, l.db.address, err)
 }
 

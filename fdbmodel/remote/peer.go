@@ -306,11 +306,10 @@ func (p *peer) takeBatch(d *decoder) (*work, error) {
 // begin starts a transaction, or fails it if there are too many.
 func (p *peer) begin(number uint64, o kv.Options) error {
 	p.mu.Lock()
-	if number <= p.lastTx {
+	if p.txs[number] != nil {
 		p.mu.Unlock()
-		return fmt.Errorf("%w: transaction %d after %d", errMalformed, number, p.lastTx)
+		return fmt.Errorf("%w: transaction %d begins twice", errMalformed, number)
 	}
-	p.lastTx = number
 	n, limit := len(p.txs), p.server.options.MaxTransactions
 	if n < limit {
 		p.txs[number] = newWork(p, number, o)
