@@ -131,6 +131,7 @@ func Serve(ctx context.Context, l net.Listener, db kv.Database, o ServerOptions)
 	defer stop()
 	err := s.accept(l)
 	cancel()
+	_ = l.Close()
 	s.leaveAll()
 	s.running.Wait()
 	return err
