@@ -140,7 +140,12 @@ func TestMailOfASweptSession(t *testing.T) {
 	_, err := paused.AwaitAll(context.Background(), fs)
 	require.NoError(t, err)
 
+	noticed, fs := swept()
+	noticed.round(t, noticed.Cluster().SessionInterval())
+	require.Equal(t, 250, over(fs), "a session that is gone is noticed when it says that it lives")
+
 	awake, fs := swept()
+	require.NoError(t, awake.Cluster().OpenMailbox(awake.session(t, fs[0])).Refresh(context.Background()))
 	for range 6 {
 		awake.round(t, 4999*time.Millisecond)
 		require.Zero(t, over(fs))

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/archive"
+)
+
+func (a *app) backupCommand() *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Write a whole cluster into a file",
+		Long: "backup writes futures, results, modules, counters and settings into a file with checksums. A cluster that\n" +
+			"can be read within five seconds may be in use and is written as it was at one moment. A larger one must be\n" +
+			"quiet: it is read twice, and a change in between is an error. The file is there only once it is whole.",
+		Example: "  futura backup monday.futura\n  futura backup monday.futura --store fdb:fdb.cluster --cluster reports",
+		Args:    exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.backup(cmd.Context(), args[0], force)
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "replace the file if there is one")
+	return cmd
+}
+
+func (a *app) backup(ctx context.Context, name string, force bool) (err error) {
+	if _, err := os.Lstat(name); err == nil && !force {
+		return usageError{fmt.Errorf("%s exists: name another file, or use --force", name)}
+	}
+	db, err := a.openStore(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".part-")
+	if err != nil {
+		return usageError{err}
+	}
+	// Nothing is there to be removed once the file has its name.
+	defer os.Remove(file.Name())
+	began := time.Now()
+	report, err := fdbmodel.Backup(ctx, db, a.cluster, file, fdbmodel.CopyOptions{Progress: a.stages()})
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(file.Name(), name); err != nil {
+		return err
+	}
+	if err := syncDirectory(filepath.Dir(name)); err != nil {
+		return err
+	}
+	return a.printCopied(copied{report, a.store, name, time.Since(began).Milliseconds()})
+}
+
+// syncDirectory makes the name of a file durable.
+func syncDirectory(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	// Not every system can sync a directory.
+	_ = d.Sync()
+	return d.Close()
+}
+
+func (a *app) restoreCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Write a cluster from a backup into a store",
+		Long: "restore reads the file through first, and writes nothing if it is not whole. It then writes the cluster,\n" +
+			"compares it with the file and checks its invariants; only then can it be opened. The cluster gets the name\n" +
+			"that it had, or that of --cluster; under another name, idempotency keys stand for other futures than before.\n" +
+			"The store must hold no such cluster; what an earlier restore or migrate left that was cut off is started over.",
+		Example: "  futura restore monday.futura --store embedded:./restored\n" +
+			"  futura restore monday.futura --cluster rehearsal --store fdb:fdb.cluster",
+		Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cluster := ""
+			if cmd.Flags().Changed("cluster") {
+				cluster = a.cluster
+			}
+			return a.restore(cmd.Context(), args[0], cluster)
+		},
+	}
+}
+
+func (a *app) restore(ctx context.Context, name, cluster string) (err error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return usageError{err}
+	}
+	defer file.Close()
+	head, _, err := archive.Verify(file)
+	if err != nil {
+		return fmt.Errorf("%s: %w: nothing was written", name, err)
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	if cluster != "" && cluster != head.Cluster {
+		fmt.Fprintf(a.err, "futura: the backup is of cluster %s and is restored as %s: idempotency keys stand for other "+
+			"futures there\n", head.Cluster, cluster)
+	}
+	db, err := a.openStore(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	began := time.Now()
+	report, err := fdbmodel.Restore(ctx, db, cluster, file, fdbmodel.CopyOptions{Progress: a.stages()})
+	if err != nil {
+		return copyMistake(err)
+	}
+	return a.printCopied(copied{report, name, a.store, time.Since(began).Milliseconds()})
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kvopen"
+)
+
+// copied is what migrate, backup and restore print.
+type copied struct {
+	fdbmodel.CopyReport
+	From    string `json:"from"`
+	To      string `json:"to"`
+	Elapsed int64  `json:"elapsed_ms"`
+}
+
+func (a *app) migrateCommand() *cobra.Command {
+	var from, to string
+	var o fdbmodel.CopyOptions
+	cmd := &cobra.Command{
+		Use:   "migrate --from STORE --to STORE",
+		Short: "Copy a whole cluster into another store",
+		Long: "migrate copies a cluster, compares the copy with what was read, checks its invariants, and then lets others\n" +
+			"open it. The source stays as it is. Stop the cluster's processes first: workers and sessions that are alive\n" +
+			"are refused, and so is a source that changes meanwhile. The target must hold no such cluster; what an earlier\n" +
+			"migrate or restore left that was cut off is started over.",
+		Example: "  futura migrate --from embedded:./.futura --to fdb:fdb.cluster\n" +
+			"  futura migrate --from fdb:fdb.cluster --to embedded:./copy --cluster reports --json",
+		Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkStores(from, to); err != nil {
+				return err
+			}
+			return a.migrate(cmd.Context(), from, to, o)
+		},
+	}
+	cmd.Flags().StringVar(&from, "from", "", "the store that has the cluster")
+	cmd.Flags().StringVar(&to, "to", "", "the store that gets it")
+	cmd.Flags().BoolVar(&o.IgnoreLive, "live", false,
+		"copy although workers or sessions are alive; what they do afterwards is not in the copy")
+	return cmd
+}
+
+func checkStores(from, to string) error {
+	switch {
+	case from == "" || to == "":
+		return usageError{errors.New("migrate needs --from and --to")}
+	case from == to:
+		return usageError{fmt.Errorf("--from and --to are the same store, %s", from)}
+	case strings.HasPrefix(from, "memory:") || strings.HasPrefix(to, "memory:"):
+		return usageError{errors.New("a store in memory ends with this process: name another")}
+	}
+	return nil
+}
+
+func (a *app) migrate(ctx context.Context, from, to string, o fdbmodel.CopyOptions) (err error) {
+	source, err := a.openNamed(ctx, from)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	target, err := a.openNamed(ctx, to)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, target.Close()) }()
+	began := time.Now()
+	o.Progress = a.stages()
+	report, err := fdbmodel.Migrate(ctx, source, target, a.cluster, o)
+	if err != nil {
+		return copyMistake(err)
+	}
+	return a.printCopied(copied{report, from, to, time.Since(began).Milliseconds()})
+}
+
+// openNamed opens a store that is not the one of --store.
+func (a *app) openNamed(ctx context.Context, name string) (kv.Database, error) {
+	db, err := kvopen.Open(ctx, name, kvopen.Options{})
+	if errors.Is(err, kv.ErrStoreInUse) {
+		return nil, fmt.Errorf("%w: end the process that has %s open", err, name)
+	}
+	return db, err
+}
+
+// copyMistake marks what the caller can cure by calling otherwise.
+func copyMistake(err error) error {
+	if errors.Is(err, fdbmodel.ErrNotEmpty) || errors.Is(err, fdbmodel.ErrLive) {
+		return usageError{err}
+	}
+	return err
+}
+
+// stages shows a bar for each stage of a copy, on a terminal only.
+func (a *app) stages() func(stage string, done, all int64) {
+	bars := map[string]func(done, all int){}
+	return func(stage string, done, all int64) {
+		bar, known := bars[stage]
+		if !known {
+			bar = a.progress(stage)
+			bars[stage] = bar
+		}
+		if bar != nil {
+			bar(int(done), int(all))
+		}
+	}
+}
+
+func (a *app) printCopied(c copied) error {
+	if a.json {
+		return a.printJSON(&c)
+	}
+	how := "read at one version"
+	if !c.OneVersion {
+		how = "read twice, the same both times"
+	}
+	return table(a.out, [][]string{
+		{"cluster", c.Cluster}, {"from", c.From}, {"to", c.To}, {"futures", fmt.Sprint(c.Futures)},
+		{"keys", fmt.Sprint(c.Keys)}, {"bytes", fmt.Sprint(c.Bytes)}, {"sha256", c.SHA256}, {"consistent", how},
+		{"took", (time.Duration(c.Elapsed) * time.Millisecond).String()},
+	})
+}
