@@ -28,8 +28,8 @@ func (a *app) migrateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate --from STORE --to STORE",
 		Short: "Copy a whole cluster into another store",
-		Long: "migrate copies a cluster, compares the copy with what was read, checks its invariants, and then lets others\n" +
-			"open it. The source stays as it is. Stop the cluster's processes first: workers and sessions that are alive\n" +
+		Long: "migrate copies a cluster, compares the copy with what was read, checks its invariants, and then lets\n" +
+			"others open it. The source stays as it is. Stop the cluster's processes first: workers and sessions that are alive\n" +
 			"are refused, and so is a source that changes meanwhile. The target must hold no such cluster; what an earlier\n" +
 			"migrate or restore left that was cut off is started over.",
 		Example: "  futura migrate --from embedded:./.futura --to fdb:fdb.cluster\n" +

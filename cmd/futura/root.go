@@ -96,7 +96,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.submitCommand(), a.awaitCommand(), a.getCommand(), a.listCommand(), a.explainCommand(),
 		a.cancelCommand(), a.retryCommand(), a.deleteCommand(), a.functionCommand(), a.workersCommand(), a.checkCommand(),
 		a.benchCommand(), a.demoCommand(), a.devCommand(), a.workerCommand(), a.versionCommand())
-	root.AddCommand(a.inspectCommand())
+	root.AddCommand(a.inspectCommand(), a.migrateCommand(), a.backupCommand(), a.restoreCommand())
 	return needsCommand(root)
 }
 
