@@ -29,9 +29,9 @@ func (a *app) migrateCommand() *cobra.Command {
 		Use:   "migrate --from STORE --to STORE",
 		Short: "Copy a whole cluster into another store",
 		Long: "migrate copies a cluster, compares the copy with what was read, checks its invariants, and then lets\n" +
-			"others open it. The source stays as it is. Stop the cluster's processes first: workers and sessions that are alive\n" +
-			"are refused, and so is a source that changes meanwhile. The target must hold no such cluster; what an earlier\n" +
-			"migrate or restore left that was cut off is started over.",
+			"others open it. The source stays as it is. Stop the cluster's processes first: workers and sessions that\n" +
+			"are alive are refused, and so is a source that changes meanwhile. The target must hold no such cluster; what\n" +
+			"an earlier migrate or restore left that was cut off is started over.",
 		Example: "  futura migrate --from embedded:./.futura --to fdb:fdb.cluster\n" +
 			"  futura migrate --from fdb:fdb.cluster --to embedded:./copy --cluster reports --json",
 		Args: exactly(0),
