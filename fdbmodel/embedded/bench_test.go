@@ -264,3 +264,35 @@ func BenchmarkOpen(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkProducers reports what 16 goroutines reach that commit one small
+// transaction after the other, and how many sync times a commit takes.
+func BenchmarkProducers(b *testing.B) {
+	const producers = 16
+	s, err := Open(context.Background(), b.TempDir(), Options{})
+	require.NoError(b, err)
+	defer s.Close()
+	l := &lifecycle{db: s}
+	var next atomic.Uint64
+	var wait sync.WaitGroup
+	b.ResetTimer()
+	for range producers {
+		wait.Go(func() {
+			for {
+				n := next.Add(1)
+				if n > uint64(b.N) {
+					return
+				}
+				l.submit(n, 1)
+			}
+		})
+	}
+	wait.Wait()
+	b.StopTimer()
+	st, took := s.Stats(), b.Elapsed().Seconds()
+	b.ReportMetric(float64(b.N)/took, "commits/s")
+	b.ReportMetric(float64(st.SyncMedian.Microseconds()), "sync-us")
+	b.ReportMetric(float64(b.N)/float64(st.Syncs), "commits/sync")
+	b.ReportMetric(took*producers/float64(b.N)/st.SyncMedian.Seconds(), "syncs/commit")
+	b.ReportMetric(took/float64(st.Syncs)/st.SyncMedian.Seconds(), "cycle/sync")
+}

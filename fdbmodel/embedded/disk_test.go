@@ -123,3 +123,27 @@ func TestLoneNoSyncCommitIsPublished(t *testing.T) {
 	write(t, s, "b", "2")
 	require.Equal(t, []byte("1"), read(t, s, "a"))
 }
+
+// TestSegmentsHaveZerosBehindTheirRecords so that a sync need not make the file
+// longer, within the size of a segment.
+func TestSegmentsHaveZerosBehindTheirRecords(t *testing.T) {
+	t.Parallel()
+	const limit = 24 << 10
+	mem := vfs.NewMem()
+	s := open(t, "store", Options{FS: mem, Inline: true, SegmentSize: limit})
+	ahead := 0
+	for i := range 100 {
+		write(t, s, fmt.Sprint("key", i), string(make([]byte, 100)))
+		content := files(t, mem)[lastSegment(files(t, mem))]
+		require.LessOrEqual(t, len(content), limit)
+		if records := int(s.Stats().LogBytes); len(content) > records {
+			require.Equal(t, make([]byte, len(content)-records), content[records:])
+			ahead++
+		}
+	}
+	require.Greater(t, ahead, 90)
+	require.Equal(t, 1, s.Stats().Segments)
+	want := contents(t, s)
+	require.NoError(t, s.Close())
+	require.Equal(t, want, contents(t, open(t, "store", Options{FS: mem})))
+}

@@ -58,6 +58,13 @@ func (f *faultFile) Write(b []byte) (int, error) {
 	return f.File.Write(b)
 }
 
+func (f *faultFile) WriteAt(b []byte, at int64) (int, error) {
+	if err := f.fs.fault(); err != nil {
+		return 0, err
+	}
+	return f.File.WriteAt(b, at)
+}
+
 func (f *faultFile) Sync() error {
 	if err := f.fs.fault(); err != nil {
 		return err

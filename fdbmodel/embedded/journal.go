@@ -148,7 +148,7 @@ func (j *journal) rotate() error {
 	number := m.NextFile
 	m.NextFile++
 	m.Segments = append(m.Segments, segmentRange{File: number, First: j.next})
-	fresh, err := createSegment(j.dir, number)
+	fresh, err := createSegment(j.dir, number, j.segmentSize)
 	if err != nil {
 		return j.fail(err)
 	}

@@ -71,24 +71,74 @@ func promised(b []byte, store storeID) uint64 {
 	}
 }
 
-// segment is the file of the log that is being written.
+// segment is the file of the log that is being written. Behind its records it
+// has zeros, which end a log just as the end of a file does: a disk syncs what
+// overwrites them sooner than what makes a file longer.
 type segment struct {
 	file    vfs.File
 	buffer  *bufio.Writer
 	records *record.Writer
+	// limit is up to where zeros are written ahead.
+	limit int64
+	// written is the end of what was written, synced its part that is durable,
+	// and zeroed the end of the file.
+	written, synced, zeroed int64
+	zeros                   []byte
 }
 
-// createSegment makes a file whose name is durable.
-func createSegment(d directory, number uint64) (*segment, error) {
-	f, err := d.fs.Create(d.file(segmentName(number)), vfs.WriteCategoryUnspecified)
+const (
+	// zerosPerSync is how many syncs of the size of the last one shall find
+	// zeros to overwrite, and zerosMax how many bytes of them there are at most.
+	zerosPerSync = 32
+	zerosMax     = 512 << 10
+	// largeSync is the size from which on a sync takes its time for the bytes.
+	largeSync = 128 << 10
+)
+
+// createSegment makes a file whose name is durable. Its zeros end at limit.
+func createSegment(d directory, number uint64, limit int64) (*segment, error) {
+	path := d.file(segmentName(number))
+	f, err := d.fs.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(f.Sync(), d.sync()); err != nil {
-		return nil, errors.Join(err, f.Close())
+	if err := errors.Join(f.Sync(), d.sync(), f.Close()); err != nil {
+		return nil, err
 	}
-	buffer := bufio.NewWriterSize(f, segmentBuffer)
-	return &segment{file: f, buffer: buffer, records: record.NewWriter(buffer)}, nil
+	if f, err = d.fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified); err != nil {
+		return nil, err
+	}
+	s := &segment{file: f, limit: limit}
+	s.buffer = bufio.NewWriterSize(s, segmentBuffer)
+	s.records = record.NewWriter(s.buffer)
+	return s, nil
+}
+
+// Write implements io.Writer for the buffer.
+func (s *segment) Write(b []byte) (int, error) {
+	n, err := s.file.WriteAt(b, s.written)
+	s.written += int64(n)
+	s.zeroed = max(s.zeroed, s.written)
+	return n, err
+}
+
+// writeAhead writes zeros for the syncs to come, if few are left.
+func (s *segment) writeAhead() error {
+	size := s.written - s.synced
+	if size >= largeSync || s.written+size <= s.zeroed {
+		return nil
+	}
+	end := min(s.written+min(zerosPerSync*size, zerosMax), s.limit)
+	for s.zeroed < end {
+		if s.zeros == nil {
+			s.zeros = make([]byte, 32<<10)
+		}
+		n, err := s.file.WriteAt(s.zeros[:min(end-s.zeroed, int64(len(s.zeros)))], s.zeroed)
+		if s.zeroed += int64(n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *segment) append(h header, body []byte) error {
@@ -109,6 +159,10 @@ func (s *segment) sync() error {
 	if err := s.records.Flush(); err != nil {
 		return err
 	}
+	if err := s.writeAhead(); err != nil {
+		return err
+	}
+	s.synced = s.written
 	return s.file.SyncData()
 }
 
