@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"math"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,10 @@ const (
 	// attestAfter is how long the log is idle before its last commit is
 	// attested.
 	attestAfter = 100 * time.Millisecond
+	// gatherMax is how long a sync may wait for more commits, and gatherRests
+	// for how many syncs none does after that was in vain.
+	gatherMax   = 200 * time.Microsecond
+	gatherRests = 63
 	// maxBodies and maxBody bound the buffers kept for reuse.
 	maxBodies = 16
 	maxBody   = 4 << 20
@@ -43,6 +48,9 @@ type pipeline struct {
 	drained    sync.Cond
 	moreGroups chan struct{}
 
+	// urgent is how many commits wait for the groups to be durable.
+	urgent atomic.Int64
+	gather gathering
 	// synced is the number of the last group that is durable.
 	synced atomic.Uint64
 	// grown is called when groups were synced, idle when none came for a while
@@ -176,6 +184,7 @@ func (p *pipeline) enqueue(g *group) {
 	p.groupsLock.Lock()
 	p.groups = append(p.groups, g)
 	p.backlog += len(g.body)
+	p.urgent.Add(int64(len(g.waiters)))
 	p.groupsLock.Unlock()
 	wake(p.moreGroups)
 }
@@ -237,6 +246,7 @@ func (p *pipeline) takeGroups(spare []*group) []*group {
 	defer p.groupsLock.Unlock()
 	batch := p.groups
 	p.groups = spare[:0]
+	p.urgent.Store(0)
 	return batch
 }
 
@@ -244,6 +254,7 @@ func (p *pipeline) takeGroups(spare []*group) []*group {
 func (p *pipeline) persist() {
 	var spare []*group
 	for {
+		p.gather.wait(&p.urgent)
 		batch := p.takeGroups(spare)
 		if len(batch) == 0 {
 			return
@@ -265,7 +276,42 @@ func (p *pipeline) write(batch []*group) error {
 			return err
 		}
 	}
-	return p.disk.wait()
+	start := time.Now()
+	err := p.disk.wait()
+	p.gather.synced(time.Since(start))
+	return err
+}
+
+// gathering lets a sync wait for commits that are about to come. Committers
+// that go on as soon as they are answered fall into two halves otherwise, and
+// each half waits for the sync of the other.
+type gathering struct {
+	// expected is how many commits there will be if everyone who was just
+	// answered comes back.
+	expected int64
+	limit    time.Duration
+	// rest is how many syncs do not wait, and rests how many did not last time.
+	rest, rests int
+}
+
+// synced takes note of how long a sync took.
+func (g *gathering) synced(took time.Duration) { g.limit = min(took/2, gatherMax) }
+
+// wait returns when as many commits wait as are expected, or when it has been
+// as long as makes sense.
+func (g *gathering) wait(urgent *atomic.Int64) {
+	if g.rest > 0 || g.expected < 2 {
+		g.rest = max(g.rest-1, 0)
+		return
+	}
+	for start := time.Now(); urgent.Load() < g.expected; runtime.Gosched() {
+		if time.Since(start) > g.limit {
+			g.rests = min(2*g.rests+1, gatherRests)
+			g.rest = g.rests
+			return
+		}
+	}
+	g.rests = 0
 }
 
 // finish publishes groups that are durable.
@@ -275,6 +321,10 @@ func (p *pipeline) finish(batch []*group) {
 		p.store.news.fire()
 	} else {
 		p.store.publish(batch...)
+	}
+	p.gather.expected = p.urgent.Load()
+	for _, g := range batch {
+		p.gather.expected += int64(len(g.waiters))
 	}
 	for _, g := range batch {
 		for _, r := range g.waiters {
