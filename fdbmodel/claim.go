@@ -171,12 +171,16 @@ func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token Token, 
 	if err != nil {
 		return nil, false, err
 	}
+	// All conflicts come before the first write: a store compares each one that
+	// comes later with what was written.
+	for i := range found {
+		tx.AddReadConflictKey(found[i].key)
+	}
 	w := r.cluster.changes(tx)
 	ids := make([]ID, len(found))
 	for i := range found {
 		e := &found[i]
 		ids[i] = e.id
-		tx.AddReadConflictKey(e.key)
 		tx.Clear(e.key)
 		tx.SetVersionstampedValue(r.cluster.keys.state(e.id, stateClaim), claim, stampOffset)
 		w.count(e.id, e.class.queue, e.class.group, Ready, -1)

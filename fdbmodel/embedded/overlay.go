@@ -32,6 +32,9 @@ type point struct {
 	kind  pointKind
 	value []byte
 	chain []op
+	// owned says that the row does not depend on what the store has, although
+	// the transaction can't read it.
+	owned bool
 }
 
 // resolve returns the row's value, given the store's own, and false where the
@@ -89,7 +92,7 @@ func (o *overlay) take(m op) {
 		o.dropPoints(begin, end)
 		o.unreadable.add(begin, end)
 	case opStampValue:
-		o.points.Set(&point{key: m.key, kind: unreadable})
+		o.points.Set(&point{key: m.key, kind: unreadable, owned: true})
 	default:
 		o.takeValue(m)
 	}
@@ -100,13 +103,14 @@ func (o *overlay) take(m op) {
 func (o *overlay) takeValue(m op) {
 	p, found := o.points.Get(&point{key: m.key})
 	if found && p.kind == unreadable {
+		p.owned = p.owned || m.kind == opSet
 		return
 	}
 	if !found {
 		p = &point{key: m.key}
 		switch {
 		case o.unreadable.contains(m.key):
-			p.kind = unreadable
+			p.kind, p.owned = unreadable, m.kind == opSet || o.cleared.contains(m.key)
 		case o.cleared.contains(m.key):
 			p.kind = cleared
 		}
@@ -207,7 +211,7 @@ func (o *overlay) foreign(begin, end []byte, visit func(begin, end []byte)) {
 		own.add(r.Begin, r.End)
 	}
 	for _, p := range o.between(begin, end, false) {
-		if p.kind != chained {
+		if p.kind == written || p.kind == cleared || p.owned {
 			own.add(p.key, kv.After(p.key))
 		}
 	}

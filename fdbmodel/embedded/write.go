@@ -129,17 +129,37 @@ func (t *transaction) SetVersionstampedValue(key, value []byte, offset int) {
 
 // AddReadConflictKey implements kv.Tx.
 func (t *transaction) AddReadConflictKey(key []byte) {
-	t.write(func(w *workspace) { w.addRead(span{begin: w.keep(key)}) }, checkKey(key))
+	t.write(func(*workspace) { t.addForeignRead(key, nil) }, checkKey(key))
 }
 
 // AddReadConflictRange implements kv.Tx.
 func (t *transaction) AddReadConflictRange(r kv.Range) {
-	t.write(func(w *workspace) {
+	t.write(func(*workspace) {
 		r := cutRange(r)
 		if !r.Empty() {
-			w.addRead(span{begin: w.keep(r.Begin), end: w.keep(r.End)})
+			t.addForeignRead(r.Begin, r.End)
 		}
 	}, checkRange(r))
+}
+
+// addForeignRead adds a range, or the single key begin where end is nil, to the
+// read conflicts, without what the transaction itself set or cleared before.
+func (t *transaction) addForeignRead(begin, end []byte) {
+	w, own := t.work, t.own()
+	if own == nil {
+		s := span{begin: w.keep(begin)}
+		if end != nil {
+			s.end = w.keep(end)
+		}
+		w.addRead(s)
+		return
+	}
+	if end == nil {
+		end = w.after(begin)
+	}
+	own.foreign(begin, end, func(begin, end []byte) {
+		w.addRead(span{begin: w.keep(begin), end: w.keep(end)})
+	})
 }
 
 // AddWriteConflictKey implements kv.Tx.

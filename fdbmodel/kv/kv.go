@@ -92,9 +92,9 @@ type Tx interface {
 	SetVersionstampedValue(key, value []byte, offset int)
 
 	// AddReadConflictKey and AddReadConflictRange make the transaction fail if
-	// the key or range is written by others, as if it had been read. They must
-	// come before the transaction's own writes: where it has set or cleared
-	// already, a store may ignore them, and FoundationDB does.
+	// the key or range is written by others, as if it had been read: what the
+	// transaction has set or cleared before is left out, so add conflicts
+	// before the writes.
 	AddReadConflictKey(key []byte)
 	AddReadConflictRange(r Range)
 

@@ -41,6 +41,10 @@ func (a *actor) clear(name string) { a.Clear(a.b.key(name)) }
 
 func (a *actor) add(name string) { a.Atomic(kv.Add, a.b.key(name), []byte{1}) }
 
+func (a *actor) stamp(name string) {
+	a.SetVersionstampedValue(a.b.key(name), make([]byte, kv.StampSize), 0)
+}
+
 // recommit commits what was done so far and goes on in a new transaction.
 func (a *actor) recommit() {
 	a.b.commit(a.Tx)
@@ -269,6 +273,16 @@ func explicitConflicts() []conflictCase {
 		{"RangeThenOwnClear", func(a *actor) { span(a); a.ClearRange(a.b.span("a", "z")) }, set("c"), true},
 		{"OwnAddThenKey", func(a *actor) { a.add("b"); key(a) }, set("b"), true},
 		{"OwnSetBesideThenRange", func(a *actor) { a.set("b"); span(a) }, set("b\x00"), true},
+		{"OwnSetThenKey", func(a *actor) { a.set("b"); key(a) }, set("b"), false},
+		{"OwnClearThenKey", func(a *actor) { a.clear("b"); key(a) }, set("b"), false},
+		{"OwnClearRangeThenKey", func(a *actor) { a.ClearRange(a.b.span("a", "c")); key(a) }, set("b"), false},
+		{"OwnClearThenAddThenKey", func(a *actor) { a.clear("b"); a.add("b"); key(a) }, set("b"), false},
+		{"OwnStampedValueThenKey", func(a *actor) { a.stamp("b"); key(a) }, set("b"), false},
+		{"OwnStampedValueThenAddThenKey", func(a *actor) { a.stamp("b"); a.add("b"); key(a) }, set("b"), false},
+		{"OwnSetThenRange", func(a *actor) { a.set("b"); span(a) }, set("b"), false},
+		{"OwnClearPartThenRange", func(a *actor) { a.ClearRange(a.b.span("a", "c")); span(a) }, set("b"), false},
+		{"OwnClearPartThenRangeBeside", func(a *actor) { a.ClearRange(a.b.span("a", "c")); span(a) }, set("c"), true},
+		{"KeyThenOwnSetThenKey", func(a *actor) { key(a); a.set("b"); key(a) }, set("b"), true},
 		{"RangeNotWritten", func(a *actor) { span(a); a.set("b") }, set("d"), false},
 		{"SnapshotWithKey", func(a *actor) { a.scanFrom(a.Snapshot(), "", "", kv.RangeOptions{}); key(a) }, set("b"), true},
 		{"SnapshotWithKeyBeside", func(a *actor) { a.scanFrom(a.Snapshot(), "", "", kv.RangeOptions{}); key(a) },

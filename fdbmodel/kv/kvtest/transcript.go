@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -51,14 +50,6 @@ type slot struct {
 	old     bool
 	stamped bool
 	asked   []func() error
-	written []kv.Range
-}
-
-// wrote tells whether the transaction has set or cleared in r.
-func (t *slot) wrote(r kv.Range) bool {
-	return slices.ContainsFunc(t.written, func(w kv.Range) bool {
-		return bytes.Compare(w.Begin, r.End) < 0 && bytes.Compare(r.Begin, w.End) < 0
-	})
 }
 
 func (r *run) note(s Step, format string, args ...any) {
@@ -199,27 +190,10 @@ func (r *run) wait(s Step, t *slot) error {
 }
 
 // undetermined tells whether the contract lets stores differ in s: which
-// stamped keys are readable at the very version of their commit, and read
-// conflicts that are added where the transaction has written.
-func (r *run) undetermined(s Step, t *slot) bool {
-	switch s.kind {
-	case stepStampKey:
-		return t.old
-	case stepReadConflictKey:
-		return t.wrote(kv.Single(r.key(s.key)))
-	case stepReadConflictRange:
-		return t.wrote(r.span(s))
-	}
-	return false
-}
+// stamped keys are readable at the very version of their commit.
+func (r *run) undetermined(s Step, t *slot) bool { return s.kind == stepStampKey && t.old }
 
 func (r *run) write(s Step, t *slot) {
-	switch s.kind {
-	case stepSet, stepClear, stepStampValue:
-		t.written = append(t.written, kv.Single(r.key(s.key)))
-	case stepClearRange:
-		t.written = append(t.written, r.span(s))
-	}
 	switch s.kind {
 	case stepSet:
 		t.Set(r.key(s.key), []byte(s.value))
