@@ -290,11 +290,14 @@ func (r *Registration) askOwn(tx kv.Reader, limit int) kv.Pending[kv.Page] {
 type HeldFuture struct {
 	ID       ID
 	Priority uint8
+	// Failed is how many attempts have failed.
+	Failed int
 }
 
 // Held returns up to limit futures of a group that wait to be assigned, and the
-// cursor of what follows, empty at the end. Those of the highest priority come
-// first within a shard. It returns ErrBadSpec for a cursor that is none.
+// cursor of what follows, empty at the end. Within a shard those with the fewest
+// failed attempts come first, and of those the ones of the highest priority. It
+// returns ErrBadSpec for a cursor that is none.
 func (c *Cluster) Held(ctx context.Context, group string, cursor []byte, limit int) ([]HeldFuture, []byte, error) {
 	shard := 0
 	if len(cursor) > 0 {
@@ -320,11 +323,11 @@ func (c *Cluster) Held(ctx context.Context, group string, cursor []byte, limit i
 		}
 		for _, item := range page.Items {
 			rest := tuple.NewReader(item.Key[len(prefix):])
-			inverse, id := rest.Int(), ID(rest.UUID())
+			failed, inverse, id := rest.Int(), rest.Int(), ID(rest.UUID())
 			if err := rest.Done(); err != nil {
 				return nil, nil, fmt.Errorf("%s: %w: %w", tuple.String(item.Key), ErrBadRecord, err)
 			}
-			held = append(held, HeldFuture{ID: id, Priority: uint8(255 - inverse)})
+			held = append(held, HeldFuture{ID: id, Priority: uint8(255 - inverse), Failed: int(failed)})
 		}
 		if page.More {
 			last := page.Items[len(page.Items)-1].Key

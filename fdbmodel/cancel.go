@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
@@ -33,6 +34,109 @@ func (c *Cluster) Retry(ctx context.Context, id ID) error {
 		err = fmt.Errorf("retry of future %s, which is %s: %w", id, row.State(), ErrTransition)
 	}
 	return err
+}
+
+// MaxChange is the most futures of one transaction of CancelMany, RetryMany and
+// DiscardMany.
+const MaxChange = 100
+
+// CancelMany is Cancel for many futures: each MaxChange of them are one
+// transaction. It returns one outcome for each: Applied, Requested or Already,
+// and Refused for one that does not exist. On an error the outcomes of the
+// transactions before it are returned.
+func (c *Cluster) CancelMany(ctx context.Context, ids []ID, reason string) ([]Outcome, error) {
+	request := &CancelRequest{Reason: cutText(reason, MaxMessage), At: millis(c.clock.Now())}
+	return c.changeMany(ctx, ids, Event{Kind: EventCancel, Cancel: request, Now: c.clock.Now()})
+}
+
+// RetryMany is Retry for many futures, as CancelMany is Cancel: Applied, or
+// Refused for one that has not failed and is not delayed.
+func (c *Cluster) RetryMany(ctx context.Context, ids []ID) ([]Outcome, error) {
+	return c.changeMany(ctx, ids, Event{Kind: EventRetry, Now: c.clock.Now()})
+}
+
+// DiscardMany is Discard for many futures. It returns how many it removed: those
+// that are over.
+func (c *Cluster) DiscardMany(ctx context.Context, ids []ID) (removed int, err error) {
+	for part := range slices.Chunk(ids, MaxChange) {
+		n := 0
+		_, err := c.transact(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt) error {
+			n = 0
+			w := c.changes(tx)
+			pending := make([]pendingRow, len(part))
+			for i, id := range part {
+				pending[i] = c.keys.askRecord(tx, id)
+			}
+			for _, p := range pending {
+				row, found, err := p.wait(ctx)
+				if err != nil {
+					return err
+				}
+				if found && row.Spec != nil && row.State().Terminal() {
+					w.remove(&row)
+					n++
+				}
+			}
+			return w.flush()
+		})
+		if removed += n; err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+func (c *Cluster) changeMany(ctx context.Context, ids []ID, e Event) ([]Outcome, error) {
+	return c.eachAssign(ctx, ids, func(part []ID) ([]Outcome, error) {
+		var outcomes []Outcome
+		var placed map[string]int
+		var asked map[ID]WorkerID
+		result, err := c.transact(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(tx kv.Attempt) (err error) {
+			outcomes, placed, asked, err = c.changeManyIn(ctx, tx, part, e)
+			return err
+		})
+		if err == nil {
+			c.wakeQueues(ctx, result.Version, placed)
+			for id, worker := range asked {
+				c.hub.cancel(worker, id)
+			}
+		}
+		return outcomes, err
+	})
+}
+
+func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, ids []ID, e Event,
+) (outcomes []Outcome, placed map[string]int, asked map[ID]WorkerID, err error) {
+	pending := make([]pendingRow, len(ids))
+	for i, id := range ids {
+		pending[i] = c.keys.askRecord(tx, id)
+	}
+	outcomes, asked = make([]Outcome, len(ids)), map[ID]WorkerID{}
+	w := c.changes(tx)
+	for i, id := range ids {
+		row, found, err := pending[i].wait(ctx)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		if outcomes[i] = Refused; !found || row.Spec == nil || slices.Contains(ids[:i], id) {
+			continue
+		}
+		after, outcome := Next(row, e)
+		if outcomes[i] = outcome; outcome == Refused || outcome == Already {
+			continue
+		}
+		if outcome == Requested && after.Claim != nil {
+			tx.Set(c.keys.cancelled(after.Claim.Worker, id), []byte{recordVersion})
+			asked[id] = after.Claim.Worker
+		}
+		if err := w.apply(&row, &after); err != nil {
+			return nil, nil, nil, err
+		}
+		if outcome == Applied && after.inPool() {
+			placed = addCount(placed, after.Spec.Queue)
+		}
+	}
+	return outcomes, placed, asked, w.flush()
 }
 
 // Discard removes a future that is over, with its result. It returns

@@ -73,8 +73,8 @@ const (
 	InvariantChunks Invariant = "chunks"
 	// InvariantCounts: the counters say how many futures there are.
 	InvariantCounts Invariant = "counts"
-	// InvariantDone: every finished future stands in the done list, so that it
-	// is removed some day.
+	// InvariantDone: every finished future but the held ones stands in the done
+	// list, so that it is removed some day.
 	InvariantDone Invariant = "done"
 	// InvariantMail: a mailbox with mail has a bell, and both belong to a
 	// session.
@@ -88,6 +88,9 @@ const (
 	InvariantAddress Invariant = "address"
 	// InvariantModule: all pieces of a stored module are there.
 	InvariantModule Invariant = "module"
+	// InvariantBatch: a batch stands in the list of batches, and chunks are of
+	// one that exists.
+	InvariantBatch Invariant = "batch"
 	// InvariantAlias: an alias stands for a stored module.
 	InvariantAlias Invariant = "alias"
 	// InvariantIncoming: a cluster that is being copied from elsewhere. It

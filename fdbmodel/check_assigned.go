@@ -61,6 +61,7 @@ func (k *checker) lookHeld(shard int) look {
 		rest := tuple.NewReader(item.Key[skip:])
 		rest.Text()
 		rest.Int()
+		rest.Int()
 		id := ID(rest.UUID())
 		return id, rest.Done()
 	}, k.comparePlace(InvariantHeld, "the list of the held"))

@@ -45,18 +45,20 @@ var breakRow = []breakage{
 		tx.Set(p.c.keys.ready(p.ids[Ready], p.row(t, Ready).Spec), []byte("go:g"))
 	}},
 	{"held key gone", only(InvariantHeld), func(t *testing.T, p *population, tx kv.Tx) {
-		tx.Clear(p.c.keys.held(p.held[0], p.get(t, p.held[0]).Spec))
+		row := p.get(t, p.held[0])
+		tx.Clear(p.c.keys.held(&row))
 	}},
 	{"held and in the pool", only(InvariantReady), func(t *testing.T, p *population, tx kv.Tx) {
 		tx.Set(p.c.keys.ready(p.held[0], p.get(t, p.held[0]).Spec), []byte("go:f"))
 	}},
 	{"held key of an assigned one", only(InvariantHeld), func(t *testing.T, p *population, tx kv.Tx) {
-		tx.Set(p.c.keys.held(p.held[1], p.get(t, p.held[1]).Spec), []byte("go:f"))
+		row := p.get(t, p.held[1])
+		tx.Set(p.c.keys.held(&row), []byte("go:f"))
 	}},
 	{"held key without a future", only(InvariantHeld), func(t *testing.T, p *population, tx kv.Tx) {
-		id := p.held[0]
-		id[0]++
-		tx.Set(p.c.keys.held(id, p.get(t, p.held[0]).Spec), []byte("go:f"))
+		row := p.get(t, p.held[0])
+		row.ID[0]++
+		tx.Set(p.c.keys.held(&row), []byte("go:f"))
 	}},
 	{"assignment gone", only(InvariantAssigned), func(t *testing.T, p *population, tx kv.Tx) {
 		tx.Clear(p.c.keys.assigned(p.worker.ID(), p.held[1], p.get(t, p.held[1]).Spec))
@@ -76,6 +78,15 @@ var breakRow = []breakage{
 	}},
 	{"group that is none", only(InvariantKey), func(_ *testing.T, p *population, tx kv.Tx) {
 		tx.Set(tuple.AppendString(p.c.keys.groupBell("g"), "x"), []byte("go:f"))
+	}},
+	{"batch that is not listed", only(InvariantBatch), func(_ *testing.T, p *population, tx kv.Tx) {
+		tx.Clear(p.c.keys.batchAt(7, "b"))
+	}},
+	{"batch gone", []Invariant{InvariantBatch, InvariantBatch}, func(_ *testing.T, p *population, tx kv.Tx) {
+		tx.Clear(p.c.keys.batchRecord("b"))
+	}},
+	{"batch key that is none", only(InvariantKey), func(_ *testing.T, p *population, tx kv.Tx) {
+		tx.Set(tuple.AppendString(p.c.keys.batch("b"), "x"), nil)
 	}},
 	{"delayed key gone", only(InvariantDelayed), func(t *testing.T, p *population, tx kv.Tx) {
 		tx.Clear(p.c.keys.delayed(p.ids[Delayed], p.row(t, Delayed).Attempts.Due))

@@ -209,7 +209,7 @@ func (k *checker) checkArgs(r *checkedRow, f *findings) {
 func (k *checker) noteRow(shard int, r *checkedRow, f *findings) {
 	state := r.State()
 	f.counted[countKey{shard, r.Spec.Queue, r.Spec.Group, state}]++
-	if state.Terminal() {
+	if state.Terminal() && !r.Spec.Held {
 		f.terminals[r.ID] = r.FinishedAt()
 	}
 	for _, ref := range r.refs() {

@@ -16,6 +16,7 @@ func (k *checker) globalParts() []part {
 	return []part{
 		{subAddresses, checkPage, 0, k.lookAddresses},
 		{subAliases, checkPage, 0, k.lookAliases},
+		{subBatches, checkPage, 0, k.lookBatches},
 		{subConfig, checkPage, 0, k.lookConfig},
 		{subCode, checkLargePage, 1, k.lookCode},
 		{subIdle, checkPage, 0, k.lookIdle},

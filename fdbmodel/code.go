@@ -3,8 +3,10 @@ package fdbmodel
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"sort"
+	"strings"
 	"sync"
 
 	"github.com/ipfs/go-cid"
@@ -120,9 +122,15 @@ func (c *Cluster) moduleInfo(ctx context.Context, id string) (Module, error) {
 	return info, err
 }
 
+// moduleFile is how the name of a module's file ends. As a method it names the
+// module itself: nothing is exported under such a name.
+const moduleFile = ".wasm"
+
 // ResolveFunction returns a function's name with its alias, if it is one,
-// replaced by the content id of the module that it stands for now. It returns
-// ErrBadName, and ErrNotFound for a module or alias that is not stored.
+// replaced by the content id of the module that it stands for now. The method
+// FILE.wasm names a module: the one with the alias NAME/FILE.wasm, or else that
+// of NAME itself. It returns ErrBadName, and ErrNotFound for a module or alias
+// that is not stored.
 func (c *Cluster) ResolveFunction(ctx context.Context, function string) (string, error) {
 	if err := CheckFunctionName(function); err != nil {
 		return "", err
@@ -131,7 +139,14 @@ func (c *Cluster) ResolveFunction(ctx context.Context, function string) (string,
 	if !ok || c.resolved.has(function) {
 		return function, nil
 	}
-	id, err := c.resolveModule(ctx, module)
+	id, err := "", ErrNotFound
+	if strings.HasSuffix(method, moduleFile) {
+		id, err = c.resolveModule(ctx, module+"/"+method)
+		method = ""
+	}
+	if errors.Is(err, ErrNotFound) {
+		id, err = c.resolveModule(ctx, module)
+	}
 	if err != nil {
 		return "", fmt.Errorf("function %s: %w", function, err)
 	}

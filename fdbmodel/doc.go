@@ -38,7 +38,7 @@
 //	(s, "futures", ID, "state", "subscribers", SESSION)   · subscribe
 //	(s, "ready", QUEUE, GROUP, CPU, RAM, GPU, 255-PRIO, ID)  the function's name · whatever makes it ready
 //	(s, "assignments", WORKER, QUEUE, GROUP, CPU, RAM, GPU, 255-PRIO, ID)  the function's name · assign
-//	(s, "held", GROUP, 255-PRIO, ID)                      the function's name · whatever makes a held future ready
+//	(s, "held", GROUP, FAILED, 255-PRIO, ID)              the function's name · whatever makes a held future ready
 //	(s, "groups", GROUP, "bell")                          VS · whatever ends a held future or makes it wait
 //	(s, "delayed", DUE, ID)                               · submit with a delay, fail, put back
 //	(s, "chunks", ID, KIND, TOKEN, I)                     a piece of a large value · before it counts
@@ -59,6 +59,9 @@
 //	("janitor")                                           who is the janitor · its holder
 //	("code", CID, "info"), ("code", CID, "body", I)       a WASM module · PutModule
 //	("aliases", NAME)                                     a module's CID · PutModule
+//	("batches", "by-id", BATCH, "record")                 BatchRecord · whoever makes or ends a batch
+//	("batches", "by-id", BATCH, "chunks", WORKER)         BatchChunk · AssignChunk
+//	("batches", "by-time", CREATED_MS, BATCH)             · whoever makes a batch
 //	("cfg")                                               Config · the first to open the cluster
 //
 // The place of an unclaimed future is a pure function of its records: it is in

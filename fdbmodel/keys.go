@@ -15,6 +15,7 @@ const (
 	subFutures   = "futures"
 	subReady     = "ready"
 	subAssigned  = "assignments"
+	subBatches   = "batches"
 	subHeld      = "held"
 	subGroups    = "groups"
 	subDelayed   = "delayed"
@@ -51,7 +52,12 @@ const (
 	workerWake      = "wake"
 	workerAssigned  = "assigned"
 
-	groupBell       = "bell"
+	groupBell = "bell"
+
+	batchByID       = "by-id"
+	batchByTime     = "by-time"
+	batchRecord     = "record"
+	batchChunks     = "chunks"
 	workerCancelled = "cancelled"
 
 	chunkArgs   = "args"
@@ -143,7 +149,7 @@ func (k keyspace) waits(row *Row) []byte {
 	case row.Attempts.Assigned != "":
 		return k.assigned(row.Attempts.Assigned, row.ID, row.Spec)
 	case row.Spec.Held:
-		return k.held(row.ID, row.Spec)
+		return k.held(row)
 	default:
 		return k.ready(row.ID, row.Spec)
 	}
@@ -164,9 +170,30 @@ func (k keyspace) heldOf(shard int, group string) []byte {
 	return tuple.AppendString(k.shard(shard, subHeld), group)
 }
 
-func (k keyspace) held(id ID, spec *Spec) []byte {
-	b := k.heldOf(id.shard(k.shards), spec.Group)
-	return tuple.AppendUUID(tuple.AppendInt(b, 255-int64(spec.Priority)), id)
+// held names the failed attempts, so that who counts can tell apart what has
+// not been tried.
+func (k keyspace) held(row *Row) []byte {
+	b := tuple.AppendInt(k.heldOf(row.ID.shard(k.shards), row.Spec.Group), int64(row.Attempts.Failed))
+	return tuple.AppendUUID(tuple.AppendInt(b, 255-int64(row.Spec.Priority)), row.ID)
+}
+
+// Batches.
+
+func (k keyspace) batch(id string) []byte {
+	return tuple.AppendString(tuple.AppendString(k.global(subBatches), batchByID), id)
+}
+func (k keyspace) batchRecord(id string) []byte { return tuple.AppendString(k.batch(id), batchRecord) }
+func (k keyspace) batchChunksOf(id string) []byte {
+	return tuple.AppendString(k.batch(id), batchChunks)
+}
+func (k keyspace) batchChunk(id string, w WorkerID) []byte {
+	return tuple.AppendString(k.batchChunksOf(id), string(w))
+}
+func (k keyspace) batchesByTime() []byte {
+	return tuple.AppendString(k.global(subBatches), batchByTime)
+}
+func (k keyspace) batchAt(at int64, id string) []byte {
+	return tuple.AppendString(tuple.AppendInt(k.batchesByTime(), at), id)
 }
 
 func (k keyspace) groupBell(group string) []byte {

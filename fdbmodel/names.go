@@ -17,7 +17,7 @@ var (
 	queueName   = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 	goFunction  = regexp.MustCompile(`^go:[A-Za-z0-9._-]{1,128}$`)
 	wasmName    = regexp.MustCompile(`^wasm:[A-Za-z0-9._-]{1,128}(/[A-Za-z0-9._-]{1,64})?$`)
-	aliasName   = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
+	aliasName   = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}(/[A-Za-z0-9._-]{1,64})?$`)
 )
 
 // CheckClusterName returns ErrBadName unless name may name a cluster.
@@ -46,10 +46,12 @@ func CheckFunctionName(name string) error {
 		"A-Z, a-z, 0-9 and . _ -", ErrBadName, name)
 }
 
-// CheckAlias returns ErrBadName unless alias may stand for a module.
+// CheckAlias returns ErrBadName unless alias may stand for a module: a name, or
+// NAME/FILE for one of the files that were stored together.
 func CheckAlias(alias string) error {
 	if !aliasName.MatchString(alias) {
-		return fmt.Errorf("%w: alias %.80q: use 1 to 128 of A-Z, a-z, 0-9 and . _ -", ErrBadName, alias)
+		return fmt.Errorf("%w: alias %.80q: use 1 to 128 of A-Z, a-z, 0-9 and . _ -, or two such names with a / "+
+			"between them", ErrBadName, alias)
 	}
 	return nil
 }

@@ -83,6 +83,11 @@ func goldenRecords() []goldenRecord {
 		{"incoming", &incomingRecord{Writer: "w", Batch: 1, At: 2}, false, func() any { return new(incomingRecord) }},
 		{"module", &Module{Size: 1, StoredAt: 2}, false, func() any { return new(Module) }},
 		{"alias", &aliasRecord{CID: "c", At: 1}, false, func() any { return new(aliasRecord) }},
+		{"batch", &BatchRecord{
+			Template: []byte("{}"), Queue: "q", MaxAttempts: 1, Items: 2, Status: 3, Reason: "r", Made: true, CreatedAt: 4,
+			FinishedAt: 5,
+		}, false, func() any { return new(BatchRecord) }},
+		{"batch chunk", &BatchChunk{Chunk: "c", Items: 1, CreatedAt: 2}, false, func() any { return new(BatchChunk) }},
 		{"config", &Config{
 			Format: 1, Shards: 16, Heartbeat: 5 * time.Second, DeadAfter: 15 * time.Second, Retention: time.Hour,
 		}, false, func() any { return new(Config) }},
@@ -214,7 +219,9 @@ func goldenKeys(k keyspace) []namedKey {
 		{"cancel", k.state(goldenID, stateCancel)}, {"claim", k.state(goldenID, stateClaim)},
 		{"exception", k.state(goldenID, stateException)}, {"result", k.state(goldenID, stateResult)},
 		{"subscriber", k.subscriber(goldenID, "s")}, {"ready", k.ready(goldenID, spec)},
-		{"assignment", k.assigned("w", goldenID, spec)}, {"held", k.held(goldenID, spec)}, {"group bell", k.groupBell("g")},
+		{"assignment", k.assigned("w", goldenID, spec)},
+		{"held", k.held(&Row{ID: goldenID, Spec: spec, Attempts: Attempts{Failed: 3}})},
+		{"group bell", k.groupBell("g")},
 		{"assigned", k.worker("w", workerAssigned)}, {"delayed", k.delayed(goldenID, 9)},
 		{"chunk", k.chunk(goldenID, ref, 1)}, {"done", tuple.AppendStamp(k.doneOf(2), [10]byte{1}, 0)},
 		{"mailbox", tuple.AppendStamp(k.mailbox("s"), [10]byte{1}, 0)}, {"bell", k.bell("s")}, {"session", k.session("s")},
@@ -224,6 +231,7 @@ func goldenKeys(k keyspace) []namedKey {
 		{"idle", k.idle("q", "w")}, {"address", k.address("10.0.0.1:1")}, {"janitor", k.janitor()},
 		{"incoming", k.incoming()}, {"config", k.config()},
 		{"code info", k.codeInfo("c")}, {"code body", k.codeBody("c", 1)}, {"alias", k.alias("a")},
+		{"batch", k.batchRecord("b")}, {"batch chunk", k.batchChunk("b", "w")}, {"batch time", k.batchAt(7, "b")},
 	}
 }
 

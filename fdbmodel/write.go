@@ -172,7 +172,11 @@ func (w *changes) count(id ID, queue, group string, s State, n int64) {
 
 // finish tells those who wait, and the janitor.
 func (w *changes) finish(row *Row) {
-	w.done, w.now = append(w.done, row.ID), max(w.now, row.FinishedAt())
+	// Held futures stay until whoever drives their group discards them.
+	if !row.Spec.Held {
+		w.done = append(w.done, row.ID)
+	}
+	w.now = max(w.now, row.FinishedAt())
 	if w.mail == nil {
 		w.mail = map[SessionID][]Notice{}
 	}

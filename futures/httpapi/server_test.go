@@ -80,7 +80,7 @@ func TestModules(t *testing.T) {
 	require.Equal(t, made.Function, got.Function)
 
 	post("", "not a module").problem(http.StatusUnprocessableEntity, "bad_module", "no WebAssembly module")
-	post("?alias=a/b", string(good)).problem(http.StatusBadRequest, "bad_name", "a/b")
+	post("?alias=a/b/c", string(good)).problem(http.StatusBadRequest, "bad_name", "a/b/c")
 	post("", "").problem(http.StatusBadRequest, "bad_request", "body")
 	post("", string(good[:8])+strings.Repeat("x", fdbmodel.MaxModule)).
 		problem(http.StatusRequestEntityTooLarge, "too_large", "limit=67108865")

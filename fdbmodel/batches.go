@@ -1,0 +1,338 @@
+package fdbmodel
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// BatchRecord is a batch whose items are held futures of the group with its id.
+// What the template and the status mean is up to whoever makes batches.
+type BatchRecord struct {
+	ID          string `msgpack:"-" json:"id"`
+	Template    []byte `msgpack:"t" json:"template"`
+	Queue       string `msgpack:"q" json:"queue"`
+	MaxAttempts int    `msgpack:"m" json:"max_attempts"`
+	Items       int    `msgpack:"n" json:"items"`
+	Status      int    `msgpack:"s,omitempty" json:"status"`
+	Reason      string `msgpack:"r,omitempty" json:"reason,omitempty"`
+	// Made is set once all items exist.
+	Made       bool  `msgpack:"d,omitempty" json:"made"`
+	CreatedAt  int64 `msgpack:"c" json:"created_at_ms"`
+	FinishedAt int64 `msgpack:"f,omitempty" json:"finished_at_ms,omitempty"`
+}
+
+// BatchChunk is what a worker was given of a batch.
+type BatchChunk struct {
+	Worker    WorkerID `msgpack:"-" json:"worker"`
+	Chunk     string   `msgpack:"i" json:"chunk"`
+	Items     int      `msgpack:"n" json:"items"`
+	CreatedAt int64    `msgpack:"c" json:"created_at_ms"`
+}
+
+// itemBlock is how many neighbouring items of a batch share a shard.
+const itemBlock = MaxSubmit
+
+// BatchItemID is the id of the future that is an item of a batch, made of the
+// batch's id and the item's index: a version 8 UUID in which the index can be
+// read. Neighbours share a shard, so that they are written and read together.
+func BatchItemID(batch string, index int) ID {
+	var id ID
+	sum := sha256.Sum256([]byte("batch item " + batch))
+	copy(id[:], sum[:11])
+	id[6], id[8] = 0x80|id[6]&0x0f, 0x80|id[8]&0x3f
+	binary.BigEndian.PutUint32(id[11:15], uint32(index))
+	spread := sha256.Sum256(binary.BigEndian.AppendUint64(sum[:], uint64(index/itemBlock)))
+	id[15] = spread[0]
+	return id
+}
+
+// BatchItemIndex returns the index in an id of BatchItemID.
+func BatchItemIndex(id ID) int { return int(binary.BigEndian.Uint32(id[11:15])) }
+
+// CreateBatch writes the record of a batch. It returns ErrIDInUse if there is
+// one with its id. An unknown commit is resolved by looking for it.
+func (c *Cluster) CreateBatch(ctx context.Context, b *BatchRecord) error {
+	value, err := encodeRecord(b)
+	if err != nil {
+		return err
+	}
+	_, err = c.transact(ctx, kv.Options{Tag: "futura-batch"}, func(tx kv.Attempt) error {
+		old, err := tx.Get(c.keys.batchRecord(b.ID)).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		if old != nil && !(tx.MaybeCommitted && string(old) == string(value)) {
+			return fmt.Errorf("batch %s: %w", b.ID, ErrIDInUse)
+		}
+		tx.Set(c.keys.batchRecord(b.ID), value)
+		tx.Set(c.keys.batchAt(b.CreatedAt, b.ID), nil)
+		return nil
+	})
+	return err
+}
+
+// Batch returns the record of a batch, made or not. It returns ErrNotFound.
+func (c *Cluster) Batch(ctx context.Context, id string) (BatchRecord, error) {
+	var b BatchRecord
+	err := c.view(ctx, func(tx kv.Attempt) (err error) {
+		b, err = c.readBatch(ctx, tx.Snapshot(), id)
+		return err
+	})
+	return b, err
+}
+
+func (c *Cluster) readBatch(ctx context.Context, tx kv.Reader, id string) (BatchRecord, error) {
+	b := BatchRecord{ID: id}
+	key := c.keys.batchRecord(id)
+	value, err := tx.Get(key).Wait(ctx)
+	if err == nil && value == nil {
+		err = fmt.Errorf("batch %s: %w", id, ErrNotFound)
+	}
+	if err != nil {
+		return b, err
+	}
+	return b, decodeRecord(key, value, &b)
+}
+
+// UpdateBatch changes the record of a batch: change is given the record, may be
+// called more than once, and tells whether to write. It returns the record as it
+// is then, what change returns, and ErrNotFound. An unknown commit is retried.
+func (c *Cluster) UpdateBatch(ctx context.Context, id string, change func(*BatchRecord) (bool, error),
+) (BatchRecord, error) {
+	var b BatchRecord
+	_, err := c.transact(ctx, kv.Options{Tag: "futura-batch"}, func(tx kv.Attempt) error {
+		var err error
+		if b, err = c.readBatch(ctx, tx, id); err != nil {
+			return err
+		}
+		write, err := change(&b)
+		if err != nil || !write {
+			return err
+		}
+		value, err := encodeRecord(&b)
+		if err != nil {
+			return err
+		}
+		tx.Set(c.keys.batchRecord(id), value)
+		return nil
+	})
+	return b, err
+}
+
+// Batches returns up to limit batches in the order of their creation, behind the
+// one named after, or from the first. It returns ErrNotFound if there is no
+// such batch. Records that can't be read are left out.
+func (c *Cluster) Batches(ctx context.Context, after string, limit int) ([]BatchRecord, error) {
+	var list []BatchRecord
+	err := c.view(ctx, func(tx kv.Attempt) error {
+		list = nil
+		r := kv.Prefix(c.keys.batchesByTime())
+		if after != "" {
+			b, err := c.readBatch(ctx, tx.Snapshot(), after)
+			if err != nil {
+				return err
+			}
+			r.Begin = kv.After(c.keys.batchAt(b.CreatedAt, after))
+		}
+		page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: limit}).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		skip := len(c.keys.batchesByTime())
+		for _, item := range page.Items {
+			rest := tuple.NewReader(item.Key[skip:])
+			rest.Int()
+			id := rest.Text()
+			if rest.Done() != nil {
+				continue // a check names it
+			}
+			b, err := c.readBatch(ctx, tx.Snapshot(), id)
+			if isUnreadable(err) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			list = append(list, b)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// AssignChunk is Assign to a worker of items of a batch, at most MaxAssign, which
+// takes note in the same transaction that the worker has a chunk of the batch: chunk,
+// unless it has one already. It returns that chunk and what Assign returns.
+func (c *Cluster) AssignChunk(ctx context.Context, batch string, chunk BatchChunk, items []ID,
+) (BatchChunk, []Outcome, error) {
+	var outcomes []Outcome
+	var made BatchChunk
+	_, err := c.transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
+		key := c.keys.batchChunk(batch, chunk.Worker)
+		asked := tx.Get(key)
+		var err error
+		if outcomes, err = c.assignIn(ctx, tx, chunk.Worker, items); err != nil {
+			return err
+		}
+		value, err := asked.Wait(ctx)
+		if err != nil {
+			return err
+		}
+		made = chunk
+		if value != nil {
+			made = BatchChunk{Worker: chunk.Worker}
+			if err := decodeRecord(key, value, &made); err != nil {
+				return err
+			}
+		}
+		n := 0
+		for _, o := range outcomes {
+			if o == Applied {
+				n++
+			}
+		}
+		if n == 0 {
+			return nil
+		}
+		if made.Items += n; value == nil {
+			made.Items = n
+		}
+		if value, err = encodeRecord(&made); err != nil {
+			return err
+		}
+		tx.Set(key, value)
+		return nil
+	})
+	if err == nil {
+		c.hub.wakeWorker(chunk.Worker)
+	}
+	return made, outcomes, err
+}
+
+// BatchChunks returns the chunks of a batch, sorted by worker.
+func (c *Cluster) BatchChunks(ctx context.Context, batch string) ([]BatchChunk, error) {
+	var chunks []BatchChunk
+	prefix := c.keys.batchChunksOf(batch)
+	err := c.eachKey(ctx, kv.Prefix(prefix), func(item kv.KeyValue) error {
+		rest := tuple.NewReader(item.Key[len(prefix):])
+		chunk := BatchChunk{Worker: WorkerID(rest.Text())}
+		if err := rest.Done(); err != nil {
+			return fmt.Errorf("%s: %w: %w", tuple.String(item.Key), ErrBadRecord, err)
+		}
+		if err := decodeRecord(item.Key, item.Value, &chunk); err != nil {
+			return err
+		}
+		chunks = append(chunks, chunk)
+		return nil
+	})
+	return chunks, err
+}
+
+// BatchItems returns the rows of count items of a batch from one index on, in
+// their order. Those that do not exist are left out.
+func (c *Cluster) BatchItems(ctx context.Context, batch string, from, count int) ([]Row, error) {
+	var rows []Row
+	err := c.view(ctx, func(tx kv.Attempt) error {
+		rows = make([]Row, 0, count)
+		pending := make([]pendingRow, count)
+		for i := range pending {
+			pending[i] = c.keys.askRecord(tx.Snapshot(), BatchItemID(batch, from+i))
+		}
+		for _, p := range pending {
+			row, found, err := p.wait(ctx)
+			if err != nil {
+				return err
+			}
+			if found && row.Spec != nil {
+				rows = append(rows, row)
+			}
+		}
+		return nil
+	})
+	return rows, err
+}
+
+// DropBatch removes the record and the chunks of a batch whose items are gone. An
+// unknown commit is retried and harmless.
+func (c *Cluster) DropBatch(ctx context.Context, id string) error {
+	_, err := c.transact(ctx, kv.Options{Tag: "futura-batch"}, func(tx kv.Attempt) error {
+		b, err := c.readBatch(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		tx.ClearRange(kv.Prefix(c.keys.batch(id)))
+		tx.Clear(c.keys.batchAt(b.CreatedAt, id))
+		return nil
+	})
+	return err
+}
+
+// lookBatches checks the records of batches.
+func (k *checker) lookBatches(ctx context.Context, tx kv.Reader, items []kv.KeyValue, f *findings) error {
+	skip := len(k.keys.global(subBatches))
+	for _, item := range items {
+		rest := tuple.NewReader(item.Key[skip:])
+		switch rest.Text() {
+		case batchByTime:
+			rest.Int()
+			id := rest.Text()
+			if rest.Done() != nil {
+				f.broken(InvariantKey, item.Key, "no batch has this key")
+				continue
+			}
+			if _, err := k.cluster.readBatch(ctx, tx, id); err != nil && !isUnreadable(err) {
+				if !errors.Is(err, ErrNotFound) {
+					return err
+				}
+				f.broken(InvariantBatch, item.Key, "there is no batch %s", id)
+			}
+		case batchByID:
+			if err := k.checkBatch(ctx, tx, rest, item, f); err != nil {
+				return err
+			}
+		default:
+			f.broken(InvariantKey, item.Key, "no batch has this key")
+		}
+	}
+	return nil
+}
+
+func (k *checker) checkBatch(ctx context.Context, tx kv.Reader, rest tuple.Reader, item kv.KeyValue, f *findings,
+) error {
+	id := rest.Text()
+	switch rest.Text() {
+	case batchRecord:
+		b := BatchRecord{ID: id}
+		if rest.Done() != nil {
+			f.broken(InvariantKey, item.Key, "no batch has this key")
+		} else if f.decoded(item.Key, decodeRecord(item.Key, item.Value, &b)) {
+			listed, err := tx.Get(k.keys.batchAt(b.CreatedAt, id)).Wait(ctx)
+			if err != nil {
+				return err
+			}
+			if listed == nil {
+				f.broken(InvariantBatch, item.Key, "batch %s is not in the list of batches", id)
+			}
+		}
+	case batchChunks:
+		if rest.Text(); rest.Done() != nil {
+			f.broken(InvariantKey, item.Key, "no batch has this key")
+			return nil
+		}
+		f.decoded(item.Key, decodeRecord(item.Key, item.Value, new(BatchChunk)))
+		if _, err := k.cluster.readBatch(ctx, tx, id); errors.Is(err, ErrNotFound) {
+			f.broken(InvariantBatch, item.Key, "there is no batch %s", id)
+		} else if err != nil && !isUnreadable(err) {
+			return err
+		}
+	default:
+		f.broken(InvariantKey, item.Key, "no batch has this key")
+	}
+	return nil
+}

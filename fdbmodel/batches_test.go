@@ -1,0 +1,183 @@
+package fdbmodel
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+)
+
+func TestBatchItemIDsHoldTheirIndex(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		batch, index := rapid.String().Draw(t, "batch"), rapid.IntRange(0, 1<<31-1).Draw(t, "index")
+		id := BatchItemID(batch, index)
+		require.Equal(t, index, BatchItemIndex(id))
+		require.Equal(t, id, BatchItemID(batch, index))
+		u := uuid.UUID(id)
+		require.EqualValues(t, 8, u.Version())
+		require.Equal(t, uuid.RFC4122, u.Variant())
+		require.NotEqual(t, id, BatchItemID(batch+"x", index))
+	})
+	shards := map[int]int{}
+	for i := range 10_000 {
+		id := BatchItemID("b", i)
+		require.Equal(t, BatchItemID("b", i/itemBlock*itemBlock).shard(16), id.shard(16), "neighbours lie together")
+		shards[id.shard(16)]++
+	}
+	require.Len(t, shards, 16, "and all shards are used")
+}
+
+func TestBatchesAreListedInTheirOrder(t *testing.T) {
+	t.Parallel()
+	a := newAssigning(t)
+	for i := range 7 {
+		b := &BatchRecord{ID: fmt.Sprint("b", i), Template: []byte("{}"), CreatedAt: int64(100 - i)}
+		require.NoError(t, a.c.CreateBatch(a.ctx, b))
+		require.ErrorIs(t, a.c.CreateBatch(a.ctx, b), ErrIDInUse)
+	}
+	var got []string
+	after := ""
+	for {
+		page, err := a.c.Batches(a.ctx, after, 3)
+		require.NoError(t, err)
+		if len(page) == 0 {
+			break
+		}
+		for i := range page {
+			got = append(got, page[i].ID)
+		}
+		after = page[len(page)-1].ID
+	}
+	require.Equal(t, []string{"b6", "b5", "b4", "b3", "b2", "b1", "b0"}, got)
+	_, err := a.c.Batches(a.ctx, "none", 3)
+	require.ErrorIs(t, err, ErrNotFound)
+	b, err := a.c.UpdateBatch(a.ctx, "b3", func(b *BatchRecord) (bool, error) { b.Status = 1; return true, nil })
+	require.NoError(t, err)
+	require.Equal(t, 1, b.Status)
+	require.NoError(t, a.c.DropBatch(a.ctx, "b3"))
+	_, err = a.c.Batch(a.ctx, "b3")
+	require.ErrorIs(t, err, ErrNotFound)
+	a.check()
+}
+
+func TestAChunkGrows(t *testing.T) {
+	t.Parallel()
+	a := newAssigning(t)
+	w := a.register()
+	require.NoError(t, a.c.CreateBatch(a.ctx, &BatchRecord{ID: "g", Template: []byte("{}")}))
+	ids := a.submit(5, true)
+	first, outcomes, err := a.c.AssignChunk(a.ctx, "g", BatchChunk{Worker: w.ID(), Chunk: "one"}, ids[:2])
+	require.NoError(t, err)
+	require.Equal(t, []Outcome{Applied, Applied}, outcomes)
+	second, outcomes, err := a.c.AssignChunk(a.ctx, "g", BatchChunk{Worker: w.ID(), Chunk: "two"}, ids[1:])
+	require.NoError(t, err)
+	require.Equal(t, []Outcome{Already, Applied, Applied, Applied}, outcomes)
+	require.Equal(t, "one", first.Chunk)
+	require.Equal(t, "one", second.Chunk, "a worker has one chunk of a batch")
+	chunks, err := a.c.BatchChunks(a.ctx, "g")
+	require.NoError(t, err)
+	require.Equal(t, []BatchChunk{{Worker: w.ID(), Chunk: "one", Items: 5}}, chunks)
+	a.check()
+}
+
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	a := newAssigning(t)
+	w := a.register()
+	ids := a.submit(250, true)
+	a.assign(w, ids[:3])
+	took := a.claim(w, 2)
+	outcomes, err := a.c.CancelMany(a.ctx, append(ids, ID{9}), "no more")
+	require.NoError(t, err)
+	for i, o := range outcomes[:250] {
+		want := Applied
+		if ids[i] == took[0].ID || ids[i] == took[1].ID {
+			want = Requested
+		}
+		require.Equal(t, want, o)
+	}
+	require.Equal(t, Refused, outcomes[250])
+	cancelled, err := w.Heartbeat(a.ctx, Resources{Slots: 1}, 2)
+	require.NoError(t, err)
+	require.Len(t, cancelled, 2, "their worker is told")
+	a.finish(w, Completion{Future: &took[0], Relinquish: true}, Completion{Future: &took[1], Result: &Result{}})
+	outcomes, err = a.c.RetryMany(a.ctx, ids)
+	require.NoError(t, err)
+	again := 0
+	for _, o := range outcomes {
+		if o == Applied {
+			again++
+		}
+	}
+	require.Equal(t, 249, again)
+	require.Len(t, a.held(), 249)
+	_, err = a.c.CancelMany(a.ctx, ids[:100], "")
+	require.NoError(t, err)
+	removed, err := a.c.DiscardMany(a.ctx, ids)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, removed, 100)
+	a.check()
+}
+
+// TestHeldFuturesOutliveTheRetention has what a group's driver keeps stay.
+func TestHeldFuturesOutliveTheRetention(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	id := s.submit(func(sub *Submission) { sub.Spec.Group, sub.Spec.Held = "g", true })
+	_, _, err := s.c.Cancel(s.ctx, id, "")
+	require.NoError(t, err)
+	s.clock.Advance(1000 * s.c.Config().Retention)
+	for shard := range s.c.Config().Shards {
+		_, _, _, err := s.c.ExpireDone(s.ctx, shard)
+		require.NoError(t, err)
+	}
+	require.Equal(t, Failed, s.state(id))
+	report, err := s.c.Check(s.ctx, CheckOptions{})
+	require.NoError(t, err)
+	require.Empty(t, report.Problems)
+}
+
+func TestBatchUnderUnknownCommits(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
+		s := newStage(t)
+		s.faults.FailNext(fault, nil)
+		require.NoError(t, s.c.CreateBatch(s.ctx, &BatchRecord{ID: "g", Template: []byte("{}")}))
+		s.faults.Flush()
+		id := s.submit(func(sub *Submission) { sub.Spec.Group, sub.Spec.Held = "g", true })
+		s.faults.FailNext(fault, nil)
+		chunk, _, err := s.c.AssignChunk(s.ctx, "g", BatchChunk{Worker: s.worker.ID(), Chunk: "c"}, []ID{id})
+		require.NoError(t, err)
+		s.faults.Flush()
+		require.Equal(t, 1, chunk.Items)
+		chunks, err := s.c.BatchChunks(s.ctx, "g")
+		require.NoError(t, err)
+		require.Equal(t, []BatchChunk{chunk}, chunks)
+	}
+}
+
+func TestAMethodThatNamesAFile(t *testing.T) {
+	t.Parallel()
+	a := newAssigning(t)
+	one, err := a.c.PutModule(a.ctx, []byte("one"), "set/one.wasm")
+	require.NoError(t, err)
+	two, err := a.c.PutModule(a.ctx, []byte("two"), "single")
+	require.NoError(t, err)
+	for name, want := range map[string]string{
+		"wasm:set/one.wasm": "wasm:" + one.CID, "wasm:single/any.wasm": "wasm:" + two.CID,
+		"wasm:" + two.CID + "/x.wasm": "wasm:" + two.CID, "wasm:single/run": "wasm:" + two.CID + "/run",
+	} {
+		got, err := a.c.ResolveFunction(a.ctx, name)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	for _, name := range []string{"wasm:set", "wasm:set/two.wasm", "wasm:none/x.wasm"} {
+		_, err := a.c.ResolveFunction(a.ctx, name)
+		require.ErrorIs(t, err, ErrNotFound)
+	}
+}
