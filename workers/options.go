@@ -61,7 +61,8 @@ type Options struct {
 	Slots int
 	// CPU (thousandths of a core), RAM (bytes) and GPU (thousandths of a
 	// device) are what futures with requirements share. CPU defaults to 1000
-	// for each GOMAXPROCS, RAM to the machine's, GPU to 0.
+	// for each GOMAXPROCS, which heeds the limit of a container; RAM to the
+	// machine's, or to the limit of the control group; GPU to 0.
 	CPU, RAM, GPU int64
 	// Modules runs WASM modules. Defaults to none: the worker takes no WASM
 	// futures.

@@ -34,6 +34,9 @@ type Config struct {
 	// PoolSize is how many calls run at a time; further ones wait. With
 	// IsolationProcess it is the number of processes. Defaults to GOMAXPROCS.
 	PoolSize int
+	// IdleTimeout is how long a process without a call is kept; the next call
+	// starts another. Negative for ever. Defaults to 1 minute.
+	IdleTimeout time.Duration
 	// LoadedModules is how many compiled modules stay loaded, per process.
 	// Defaults to 16.
 	LoadedModules int
@@ -95,6 +98,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.PoolSize <= 0 {
 		c.PoolSize = runtime.GOMAXPROCS(0)
+	}
+	if c.IdleTimeout == 0 {
+		c.IdleTimeout = time.Minute
 	}
 	if c.LoadedModules <= 0 {
 		c.LoadedModules = 16

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
 )
 
 // processes runs functions in child processes, one call at a time in each.
@@ -20,8 +21,12 @@ type processes struct {
 	compiling chan struct{} // holds one value while a module is compiled
 
 	mu       sync.Mutex
-	idle     []*worker // the one used last at the end
+	idle     []*worker   // the one used last at the end
+	retiring *time.Timer // set while it will fire
+	closed   bool
 	compiled *lru[struct{}]
+
+	retired sync.WaitGroup
 }
 
 // compiledRemembered is how many modules are remembered to be on disk in their
@@ -48,7 +53,7 @@ func newProcesses(ctx context.Context, config Config) (backend, error) {
 	if err != nil {
 		return nil, errors.Join(err, b.close(ctx))
 	}
-	b.idle = append(b.idle, probe)
+	b.release(probe)
 	return b, nil
 }
 
@@ -57,8 +62,12 @@ func (b *processes) isolation() Isolation { return IsolationProcess }
 func (b *processes) close(context.Context) error {
 	b.mu.Lock()
 	idle := b.idle
-	b.idle = nil
+	b.idle, b.closed = nil, true
+	if b.retiring != nil && b.retiring.Stop() {
+		b.retired.Done()
+	}
 	b.mu.Unlock()
+	b.retired.Wait()
 	for _, w := range idle {
 		w.discard()
 	}
@@ -136,7 +145,41 @@ func (b *processes) release(w *worker) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	w.idleSince = time.Now()
 	b.idle = append(b.idle, w)
+	b.retireIn(b.config.IdleTimeout)
+}
+
+// retireIn has retire called, unless it is about to be. It is called under mu.
+func (b *processes) retireIn(d time.Duration) {
+	if b.retiring != nil || b.closed || b.config.IdleTimeout < 0 {
+		return
+	}
+	b.retired.Add(1)
+	b.retiring = time.AfterFunc(d, func() {
+		defer b.retired.Done()
+		b.mu.Lock()
+		b.retiring = nil
+		b.mu.Unlock()
+		b.retire(time.Now())
+	})
+}
+
+// retire ends the processes that have been idle for too long.
+func (b *processes) retire(now time.Time) {
+	b.mu.Lock()
+	n := 0
+	for n < len(b.idle) && now.Sub(b.idle[n].idleSince) >= b.config.IdleTimeout {
+		n++
+	}
+	old := b.idle[:n:n]
+	if b.idle = b.idle[n:]; len(b.idle) > 0 {
+		b.retireIn(b.idle[0].idleSince.Add(b.config.IdleTimeout).Sub(now))
+	}
+	b.mu.Unlock()
+	for _, w := range old {
+		w.discard()
+	}
 }
 
 // start starts a worker and sends it its settings.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -55,4 +56,51 @@ func TestChildOutOfMemoryIsTold(t *testing.T) {
 	_, _ = w.crash.Write(bytes.Repeat([]byte("fatal error: out of memory\n"), 10_000))
 	require.LessOrEqual(t, len(w.crash.text()), keptCrash)
 	require.Contains(t, w.crash.text(), "out of memory")
+}
+
+func TestIdleChildrenAreRetired(t *testing.T) {
+	t.Parallel()
+	e := newExecutor(t, Config{Isolation: IsolationProcess, PoolSize: 3, IdleTimeout: time.Hour})
+	pool := e.backend.(*processes)
+	for range 2 {
+		w, err := pool.start(context.Background())
+		require.NoError(t, err)
+		pool.release(w)
+	}
+	all := slices.Clone(pool.idle)
+	require.Len(t, all, 3)
+	pool.retire(time.Now().Add(30 * time.Minute))
+	require.Equal(t, all, pool.idle)
+	stillWorks(t, e)
+	used := pool.idle[2]
+	pool.retire(used.idleSince.Add(time.Hour - 1))
+	require.Equal(t, []*worker{used}, pool.idle, "the one that was used is kept")
+	for _, w := range all {
+		if w != used {
+			<-w.exited
+		}
+	}
+	pool.retire(time.Now().Add(2 * time.Hour))
+	<-used.exited
+	require.Empty(t, pool.idle)
+	stillWorks(t, e)
+	require.Len(t, pool.idle, 1)
+}
+
+func TestIdleChildrenAreRetiredByThemselves(t *testing.T) {
+	t.Parallel()
+	e := newExecutor(t, Config{Isolation: IsolationProcess, PoolSize: 1, IdleTimeout: time.Millisecond})
+	pool := e.backend.(*processes)
+	for range 3 {
+		stillWorks(t, e)
+		pool.mu.Lock()
+		idle := slices.Clone(pool.idle)
+		pool.mu.Unlock()
+		for _, w := range idle {
+			<-w.exited
+		}
+	}
+	kept := newExecutor(t, Config{Isolation: IsolationProcess, PoolSize: 1, IdleTimeout: -1})
+	stillWorks(t, kept)
+	require.Nil(t, kept.backend.(*processes).retiring)
 }

@@ -47,6 +47,8 @@ type worker struct {
 	loaded *lru[uint64] // numbers of loaded modules by content id
 	next   uint64       // number of the next module
 	broken bool         // no request can be sent any more
+
+	idleSince time.Time // by the pool
 }
 
 // pipe is a file descriptor whose calls block the thread: the wake-up of a
