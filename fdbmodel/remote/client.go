@@ -33,7 +33,7 @@ type Options struct {
 	DialTimeout time.Duration
 
 	// PingInterval is how often the connection is looked after. A server that
-	// gives no sign of life for three of them counts as gone. Defaults to 3 s.
+	// gives no sign of life for four of them counts as gone. Defaults to 3 s.
 	PingInterval time.Duration
 }
 

@@ -15,8 +15,8 @@
 // A Database connects again by itself. What was under way when its connection
 // broke ends at once: reads and commits that were not sent with
 // kv.ErrUnavailable, commits that were sent with kv.ErrUnknownResult, watches
-// with kv.ErrUnavailable. A connection that gives no sign of life for about
-// three ping intervals counts as broken, so nothing waits for ever.
+// with kv.ErrUnavailable. A connection that gives no sign of life for four ping
+// intervals counts as broken, so nothing waits for ever.
 //
 // # Security
 //

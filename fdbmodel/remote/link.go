@@ -49,7 +49,7 @@ func (l *link) isBroken() bool {
 	}
 }
 
-// pingsToDeath is how many intervals a server may keep silent.
+// pingsToDeath is how many intervals in a row a server may keep silent.
 const pingsToDeath = 3
 
 // ping asks for signs of life, and breaks the connection if none comes.

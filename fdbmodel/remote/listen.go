@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -33,7 +34,7 @@ func ListenUnix(path string) (net.Listener, error) {
 		return nil, err
 	}
 	// The socket gets its mode where others can't reach it, and then its name.
-	private, err := os.MkdirTemp(filepath.Dir(path), ".s")
+	private, err := makePrivate(filepath.Dir(path))
 	if err != nil {
 		return nil, fmt.Errorf("remote: listen at %s: %w", path, err)
 	}
@@ -59,6 +60,17 @@ func ListenUnix(path string) (net.Listener, error) {
 		return nil, errors.Join(fmt.Errorf("remote: listen at %s: %w", path, err), inner.Close(), os.RemoveAll(private))
 	}
 	return &unixListener{UnixListener: inner, path: path, made: made}, nil
+}
+
+// makePrivate makes a directory that only its owner may enter, with a short
+// name.
+func makePrivate(in string) (string, error) {
+	for try := 0; ; try++ {
+		name := filepath.Join(in, fmt.Sprintf(".%04x", rand.Uint32N(1<<16)))
+		if err := os.Mkdir(name, 0o700); err == nil || !errors.Is(err, fs.ErrExist) || try == 100 {
+			return name, err
+		}
+	}
 }
 
 func checkSocketPath(path string) error {
