@@ -6,15 +6,19 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kvopen"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/fdbtest"
+	"github.com/futura-run/futura/workers"
 )
 
 // TestOnFoundationDB has the commands that read and move whole clusters run on a
@@ -30,6 +34,10 @@ func TestOnFoundationDB(t *testing.T) {
 	}
 	file := server.ClusterFile(t)
 	t.Run("commands for fdbcli", func(t *testing.T) { testCommandsForFdbcli(t, file) })
+	t.Run("there and back", func(t *testing.T) { testMigrateThereAndBack(t, file) })
+	t.Run("await across a move", func(t *testing.T) { testAwaitAcrossAMove(t, file) })
+	t.Run("living workers", func(t *testing.T) { testMigrateRefusesLivingWorkers(t, file) })
+	t.Run("backup and restore", func(t *testing.T) { testBackupAndRestore(t, file) })
 }
 
 // open calls fn with a client of the shell's store.
@@ -98,4 +106,117 @@ func testCommandsForFdbcli(t *testing.T, file string) {
 	out = paste(ready)
 	require.Contains(t, out, `\x02claim\x00': not found`)
 	require.Contains(t, out, "' is `go:count'", "its place among the ready")
+}
+
+// testMigrateThereAndBack moves a cluster from the embedded store to the server
+// and back, and compares all three.
+func testMigrateThereAndBack(t *testing.T, file string) {
+	from, to := newShell(t), newShell(t)
+	server := &shell{t, "fdb:" + file}
+	from.fill()
+	there := from.copied("migrate", "--from", from.store, "--to", server.store)
+	require.Equal(t, from.states(), server.states())
+	require.Contains(t, server.ok("check"), " 0 problems")
+	_, e := from.run(exitUsage, "", "migrate", "--from", from.store, "--to", server.store)
+	require.Contains(t, e, "not empty")
+	back := from.copied("migrate", "--from", server.store, "--to", to.store)
+	require.Equal(t, there.CopyReport, back.CopyReport)
+	require.Equal(t, from.states(), to.states())
+	require.Contains(t, to.ok("check"), " 0 problems")
+}
+
+// worker runs a worker that echoes until stop is called.
+func (s *shell) worker(client *futures.Client) (stop func()) {
+	w, err := workers.New(client.Cluster(), workers.Options{})
+	require.NoError(s.t, err)
+	require.NoError(s.t, w.Register("echo", func(_ context.Context, args []byte) ([]byte, error) { return args, nil }))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	<-w.Ready()
+	return func() {
+		cancel()
+		require.NoError(s.t, <-ended)
+	}
+}
+
+// testAwaitAcrossAMove awaits futures by their ids on a server whose versions are
+// lower than those of the store that they were submitted to.
+func testAwaitAcrossAMove(t *testing.T, file string) {
+	from, to := newShell(t), &shell{t, "fdb:" + file}
+	var ids []fdbmodel.ID
+	var before kv.Version
+	version := func(ctx context.Context, c *futures.Client) kv.Version {
+		v, err := c.Cluster().Database().Begin(kv.Options{}).ReadVersion(ctx)
+		require.NoError(t, err)
+		return v
+	}
+	for range 30 {
+		from.open("spanning", func(ctx context.Context, c *futures.Client) { before = version(ctx, c) })
+	}
+	from.open("spanning", func(ctx context.Context, c *futures.Client) {
+		stop := from.worker(c)
+		var last *futures.Future
+		for i := range 20 {
+			if i == 10 {
+				_, err := last.Await(ctx)
+				require.NoError(t, err)
+				stop()
+			}
+			f, err := c.Submit(ctx, futures.Task{Function: "go:echo", Args: []byte("x")})
+			require.NoError(t, err)
+			last, ids = f, append(ids, f.ID())
+		}
+	})
+	from.ok("migrate", "--from", from.store, "--to", to.store, "--cluster", "spanning")
+	to.open("spanning", func(ctx context.Context, c *futures.Client) {
+		require.Less(t, version(ctx, c), before)
+		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+		defer cancel()
+		stop := to.worker(c)
+		for _, id := range ids {
+			result, err := c.Future(id).Await(ctx)
+			require.NoError(t, err)
+			require.Equal(t, []byte("x"), result.Value)
+		}
+		stop()
+	})
+	require.Contains(t, to.ok("check", "--cluster", "spanning"), " 0 problems")
+}
+
+// testMigrateRefusesLivingWorkers moves a cluster that a worker is in, and moves
+// it once it has stopped.
+func testMigrateRefusesLivingWorkers(t *testing.T, file string) {
+	server, to := &shell{t, "fdb:" + file}, newShell(t)
+	ctx := context.Background()
+	db, err := kvopen.Open(ctx, server.store, kvopen.Options{})
+	require.NoError(t, err)
+	client, err := futures.New(ctx, db, futures.Options{Cluster: "living", Config: fdbmodel.Config{
+		Heartbeat: 100 * time.Millisecond, DeadAfter: 2 * time.Second,
+	}})
+	require.NoError(t, err)
+	stop := server.worker(client)
+	move := []string{"migrate", "--from", server.store, "--to", to.store, "--cluster", "living"}
+	_, e := server.run(exitUsage, "", move...)
+	require.Contains(t, e, "in use by worker")
+	stop()
+	require.NoError(t, client.Close(ctx))
+	require.NoError(t, db.Close())
+	server.ok(move...)
+	require.Contains(t, to.ok("check", "--cluster", "living"), " 0 problems")
+}
+
+func testBackupAndRestore(t *testing.T, file string) {
+	s, restored := &shell{t, "fdb:" + file}, newShell(t)
+	local := newShell(t)
+	local.fill()
+	backup := filepath.Join(t.TempDir(), "backup")
+	made := local.copied("backup", backup)
+	there := s.copied("restore", backup, "--cluster", "restored")
+	require.Equal(t, made.SHA256, there.SHA256)
+	again := s.copied("backup", backup+"2", "--cluster", "restored")
+	require.Equal(t, made.SHA256, again.SHA256)
+	require.True(t, again.OneVersion)
+	require.Equal(t, made.SHA256, restored.copied("restore", backup+"2").SHA256)
+	require.Contains(t, restored.ok("check", "--cluster", "restored"), " 0 problems")
 }
