@@ -71,8 +71,14 @@ func (c *Cluster) wakeRing(ctx context.Context, version kv.Version, queue string
 
 // GoIdle writes the worker into the ring of idle workers, where submitters of
 // other processes find it, if there is nothing to claim. It returns nil if
-// there is, and else a watch that fires when the worker is woken. It returns
-// ErrReaped. Claim leaves the ring. An unknown commit is retried and harmless.
+// there is, and else a watch that fires when the worker is woken, which the
+// caller waits for or cancels. It returns ErrReaped. An unknown commit is
+// retried and harmless.
+//
+// Whoever wakes a worker takes it out of the ring of the queue that has work:
+// it looks for it, and calls GoIdle again if there is none. A worker that
+// claims for another reason calls LeaveIdle, or may be woken for nothing. A
+// hint may get lost, so a worker in the ring also calls Glance now and then.
 //
 // The worker reads the ready ranges serializably, so a submit that it does not
 // see makes it look again. The watch is in a writing transaction on purpose:

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -233,8 +234,7 @@ func TestKilledCluster(t *testing.T) {
 		spins = append(spins, c.ok("submit", "wasm:spin", "--priority", "9"))
 	}
 	for _, id := range spins {
-		for !strings.Contains(c.ok("explain", id), "claimed") {
-		}
+		c.awaitText("claimed", "explain", id)
 	}
 	for range 5 {
 		cats = append(cats, c.ok("submit", "wasm:cat", "--args", "kept"))
@@ -257,6 +257,77 @@ func TestKilledCluster(t *testing.T) {
 	}
 	require.Contains(t, c.ok("check"), "7 futures")
 	require.Contains(t, c.ok("check"), " 0 problems")
+}
+
+// TestWorkerKilledAndStartedAgain starts one again at the same address, at once
+// and with fewer resources: what the killed one held runs there, or waits for a
+// larger worker, and is claimed by nobody who is gone.
+func TestWorkerKilledAndStartedAgain(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.put("spin", spinning())
+	c.dev("--queue", "others")
+	kill := c.worker("--slots", "3", "--cpu", "4000")
+	big := c.ok("submit", "wasm:spin", "--cpu", "4000")
+	small := []string{c.ok("submit", "wasm:spin"), c.ok("submit", "wasm:spin")}
+	all := append([]string{big}, small...)
+	for _, id := range all {
+		c.awaitText("claimed", "explain", id)
+	}
+	kill()
+	c.worker("--slots", "3", "--cpu", "1000")
+	var members []struct {
+		Address string
+		Alive   bool
+	}
+	require.NoError(t, json.Unmarshal([]byte(c.ok("workers", "--json")), &members))
+	require.Len(t, members, 2, "dev's own and the new one")
+	c.awaitText("Start a larger one", "explain", big)
+	for _, id := range small {
+		c.awaitText("claimed", "explain", id)
+		require.Contains(t, c.ok("get", id, "--json"), `"crashes": 1`)
+	}
+	require.Contains(t, c.ok("check"), " 0 problems")
+	for _, id := range all {
+		c.ok("cancel", id)
+	}
+	c.run(exitFailed, "", append([]string{"await"}, all...)...)
+	require.Contains(t, c.ok("check"), " 0 problems, 0 reaps pending")
+}
+
+// worker starts one at an address and waits until it is a member.
+func (c *terminal) worker(args ...string) (kill func()) {
+	const address = "10.0.0.1:7000"
+	known := c.ok("workers", "--json")
+	cmd := c.command(append([]string{"worker", "--address", address}, args...)...)
+	log := &lockedBuffer{}
+	cmd.Stderr = log
+	require.NoError(c.t, cmd.Start())
+	kill = sync.OnceFunc(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	c.t.Cleanup(kill)
+	for give := time.Now().Add(time.Minute); ; {
+		require.True(c.t, time.Now().Before(give), "the worker does not come: %s", log)
+		now := c.ok("workers", "--json")
+		var members []struct{ ID, Address string }
+		require.NoError(c.t, json.Unmarshal([]byte(now), &members))
+		for _, m := range members {
+			if m.Address == address && !strings.Contains(known, m.ID) {
+				return kill
+			}
+		}
+	}
+}
+
+// awaitText repeats a command until it prints text.
+func (c *terminal) awaitText(text string, args ...string) {
+	c.t.Helper()
+	give := time.Now().Add(time.Minute)
+	for !strings.Contains(c.ok(args...), text) {
+		require.True(c.t, time.Now().Before(give), "%v never said %q", args, text)
+	}
 }
 
 // Small modules with one function, "_start", of which body is the code. Function
