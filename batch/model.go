@@ -213,7 +213,7 @@ type Chunk struct {
 	Batch  string `json:"batch"`
 	Worker string `json:"worker"`
 	Status Status `json:"status"`
-	// Items is how many it was made with.
+	// Items is how many it was given, those that were given again counted once.
 	Items     int       `json:"items"`
 	CreatedAt time.Time `json:"created_at"`
 }
