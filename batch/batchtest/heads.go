@@ -20,12 +20,12 @@ func testHeads(f *fixture) {
 		items, heads = 30, 4
 	}
 	id := f.create(attempts, lists(items))
-	l := &ledger{held: map[int]string{}, over: map[int]string{}, failed: map[int]int{}}
+	l := &ledger{limit: attempts, held: map[int]string{}, done: map[int][]string{}, failed: map[int][]string{}}
 	var wg sync.WaitGroup
 	ctx, cancel := context.WithTimeout(f.Context(), 2*time.Minute)
 	defer cancel()
 	for n, s := range f.handles(heads) {
-		h := &head{fixture: &fixture{T: f.T, h: f.h, s: s, now: f.now}, id: id, ledger: l, attempts: attempts,
+		h := &head{fixture: &fixture{T: f.T, h: f.h, s: s, now: f.now}, id: id, ledger: l,
 			random: rand.New(rand.NewPCG(uint64(n), uint64(items)))}
 		wg.Go(func() {
 			if err := h.work(ctx); err != nil {
@@ -42,8 +42,15 @@ func testHeads(f *fixture) {
 		if f.h.Execute != nil {
 			continue
 		}
-		require.Equal(f, l.failed[item.Index], item.Attempts)
-		require.Equal(f, l.over[item.Index], item.Result.Stdout, "the result of item %d was overwritten", item.Index)
+		done, failed := l.done[item.Index], l.failed[item.Index]
+		require.Len(f, failed, item.Attempts)
+		if item.Status == batch.Done {
+			require.Equal(f, done, []string{item.Result.Stdout}, "item %d", item.Index)
+		} else {
+			require.Empty(f, done, "item %d", item.Index)
+			require.Len(f, failed, attempts)
+			require.Contains(f, failed, item.Result.Stdout)
+		}
 	}
 	chunks, err := f.s.Chunks(f.Context(), id)
 	require.NoError(f, err)
@@ -55,13 +62,14 @@ func testHeads(f *fixture) {
 
 // ledger is what heads did, written beside the store.
 type ledger struct {
+	limit int
+
 	mu sync.Mutex
 	// held names the chunk that has an item.
 	held map[int]string
-	// over is the output of the attempt that ended an item.
-	over   map[int]string
-	failed map[int]int
-	broken []string
+	// done and failed are the outputs of the attempts that counted.
+	done, failed map[int][]string
+	broken       []string
 }
 
 func (l *ledger) breaks(format string, a ...any) {
@@ -76,7 +84,7 @@ func (l *ledger) won(chunk string, items []int) {
 		if l.held[i] != "" {
 			l.breaks("item %d went to chunk %s while %s has it", i, chunk, l.held[i])
 		}
-		if l.over[i] != "" {
+		if len(l.done[i]) > 0 || len(l.failed[i]) >= l.limit {
 			l.breaks("item %d went to chunk %s and is over", i, chunk)
 		}
 		l.held[i] = chunk
@@ -85,39 +93,37 @@ func (l *ledger) won(chunk string, items []int) {
 
 // lost notes that a chunk will not have items any more: before the store is
 // told, for another head may be given them before the answer is here.
-func (l *ledger) lost(items []int) {
+func (l *ledger) lost(chunk string, items []int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, i := range items {
-		delete(l.held, i)
+		if l.held[i] == chunk {
+			delete(l.held, i)
+		}
 	}
 }
 
-// ended notes an attempt that counted.
-func (l *ledger) ended(end *batch.Completion, attempts int) {
+// ended notes an attempt that counted. Heads note theirs in any order.
+func (l *ledger) ended(end *batch.Completion) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.over[end.Index] != "" {
-		l.breaks("item %d ended twice", end.Index)
-	}
 	if end.Failed {
-		l.failed[end.Index]++
+		l.failed[end.Index] = append(l.failed[end.Index], end.Result.Stdout)
+	} else {
+		l.done[end.Index] = append(l.done[end.Index], end.Result.Stdout)
 	}
-	if l.failed[end.Index] > attempts {
-		l.breaks("item %d had %d attempts", end.Index, l.failed[end.Index])
-	}
-	if !end.Failed || l.failed[end.Index] == attempts {
-		l.over[end.Index] = end.Result.Stdout
+	if len(l.done[end.Index]) > 1 || len(l.failed[end.Index]) > l.limit {
+		l.breaks("item %d ended %d times well and %d times not", end.Index, len(l.done[end.Index]),
+			len(l.failed[end.Index]))
 	}
 }
 
 // head works on a batch until it is over.
 type head struct {
 	*fixture
-	id       string
-	ledger   *ledger
-	attempts int
-	random   *rand.Rand
+	id     string
+	ledger *ledger
+	random *rand.Rand
 	// old are chunks that were given back, with what they had.
 	old      []batch.Chunk
 	oldItems [][]int
@@ -158,7 +164,7 @@ func (h *head) work(ctx context.Context) error {
 // run makes the attempts of a chunk end, some of them or all.
 func (h *head) run(ctx context.Context, c batch.Chunk, given []int) error {
 	if h.h.Execute != nil {
-		h.ledger.lost(given)
+		h.ledger.lost(c.ID, given)
 		h.h.Execute(h.T, h.s, c, h.attempt(c, given))
 		return nil
 	}
@@ -167,7 +173,7 @@ func (h *head) run(ctx context.Context, c batch.Chunk, given []int) error {
 		done = given[:h.random.IntN(len(given)+1)]
 	}
 	ended := h.attempt(c, done)
-	h.ledger.lost(done)
+	h.ledger.lost(c.ID, done)
 	if err := h.report(ctx, c, ended); err != nil {
 		return err
 	}
@@ -177,7 +183,7 @@ func (h *head) run(ctx context.Context, c batch.Chunk, given []int) error {
 		}
 	}
 	if len(done) < len(given) {
-		h.ledger.lost(given)
+		h.ledger.lost(c.ID, given)
 		if _, err := h.s.Release(ctx, h.id, c.ID, "the worker was lost"); err != nil {
 			return err
 		}
@@ -210,7 +216,7 @@ func (h *head) report(ctx context.Context, c batch.Chunk, ended []batch.Completi
 	}
 	for n, is := range counted {
 		if is {
-			h.ledger.ended(&ended[n], h.attempts)
+			h.ledger.ended(&ended[n])
 		}
 	}
 	return nil
