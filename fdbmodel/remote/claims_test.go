@@ -36,11 +36,11 @@ func newCluster(t *testing.T, grace time.Duration) *cluster {
 	return c
 }
 
-const futures = 20
+const claimed = 20
 
 // claim submits futures and has a worker of the other process take them.
 func (c *cluster) claim(t *testing.T) (*fdbmodel.Registration, []fdbmodel.Completion) {
-	subs := make([]fdbmodel.Submission, futures)
+	subs := make([]fdbmodel.Submission, claimed)
 	for i := range subs {
 		subs[i] = fdbmodel.Submission{Spec: fdbmodel.Spec{Function: "go:noop", MaxRetries: 3}}
 	}
@@ -53,12 +53,12 @@ func (c *cluster) claim(t *testing.T) (*fdbmodel.Registration, []fdbmodel.Comple
 func (c *cluster) take(t *testing.T, of *fdbmodel.Cluster) (*fdbmodel.Registration, []fdbmodel.Completion) {
 	ctx := t.Context()
 	w, err := of.Register(ctx, fdbmodel.WorkerInfo{
-		Functions: []string{"go:noop"}, Capacity: fdbmodel.Resources{Slots: futures},
+		Functions: []string{"go:noop"}, Capacity: fdbmodel.Resources{Slots: claimed},
 	})
 	require.NoError(t, err)
 	var done []fdbmodel.Completion
-	for len(done) < futures {
-		a, err := w.Claim(ctx, fdbmodel.ClaimRequest{Free: fdbmodel.Resources{Slots: futures}, Max: futures})
+	for len(done) < claimed {
+		a, err := w.Claim(ctx, fdbmodel.ClaimRequest{Free: fdbmodel.Resources{Slots: claimed}, Max: claimed})
 		require.NoError(t, err)
 		require.NotEmpty(t, a.Futures)
 		for i := range a.Futures {
@@ -69,7 +69,7 @@ func (c *cluster) take(t *testing.T, of *fdbmodel.Cluster) (*fdbmodel.Registrati
 }
 
 func requireAll(t *testing.T, want fdbmodel.Outcome, got []fdbmodel.Outcome) {
-	require.Len(t, got, futures)
+	require.Len(t, got, claimed)
 	for _, outcome := range got {
 		require.Equal(t, want, outcome)
 	}
@@ -92,7 +92,7 @@ func TestLostConnectionEndsItsClaims(t *testing.T) {
 	workers, reaped, err := c.here.ReapConnection(t.Context(), c.client.ConnectionID())
 	require.NoError(t, err)
 	require.Equal(t, 1, workers)
-	require.Equal(t, futures, reaped)
+	require.Equal(t, claimed, reaped)
 
 	second, again := c.take(t, c.here)
 	c.proxy.setRefuse(false)

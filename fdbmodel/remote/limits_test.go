@@ -41,6 +41,35 @@ func TestTooManyConnections(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 }
 
+// TestTooManyStrangers opens more connections that say nothing than may wait:
+// one of them is closed, and when all are gone, clients can come again.
+func TestTooManyStrangers(t *testing.T) {
+	t.Parallel()
+	_, at := serveMemory(t, ServerOptions{HandshakeTimeout: time.Hour})
+	closed := make(chan error, maxStrangers+1)
+	var conns []net.Conn
+	for range maxStrangers + 1 {
+		conn, err := net.Dial(at.Network, at.Target)
+		require.NoError(t, err)
+		conns = append(conns, conn)
+		go func() {
+			_, err := conn.Read(make([]byte, 1))
+			closed <- err
+		}()
+	}
+	require.ErrorIs(t, <-closed, io.EOF)
+	for _, conn := range conns {
+		require.NoError(t, conn.Close())
+	}
+	for range maxStrangers {
+		<-closed
+	}
+	require.Eventually(t, func() bool {
+		db, err := Open(t.Context(), at, Options{})
+		return err == nil && db.Close() == nil
+	}, 10*time.Second, time.Millisecond)
+}
+
 func TestTooManyTransactions(t *testing.T) {
 	t.Parallel()
 	const limit = 3

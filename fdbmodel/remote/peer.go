@@ -40,7 +40,6 @@ type peer struct {
 	queued  int
 	room    sync.Cond
 	closed  bool
-	lastTx  uint64
 }
 
 // maxQueued bounds the bytes of a connection that wait for their transactions.
@@ -57,14 +56,18 @@ func (s *server) serve(conn net.Conn) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	defer func() { _ = conn.Close() }()
-	fits := s.enter()
-	defer s.leave()
+	if !s.enter(&s.strangers, maxStrangers) {
+		s.options.Logger.Warn("too many wait to show their token", "from", conn.RemoteAddr().String())
+		return
+	}
 	r := bufio.NewReaderSize(conn, readBuffer)
-	id, err := s.welcome(conn, r, fits)
+	id, err := s.welcome(conn, r)
+	s.leave(&s.strangers)
 	if err != nil {
 		s.options.Logger.Warn("a client was refused", "from", conn.RemoteAddr().String(), "error", err)
 		return
 	}
+	defer s.leave(&s.connections)
 	p := newPeer(ctx, cancel, s, conn, id)
 	s.come(id)
 	s.options.Logger.Debug("a client has come", "connection", id)
@@ -84,8 +87,11 @@ func newPeer(ctx context.Context, cancel context.CancelFunc, s *server, conn net
 	return p
 }
 
-// welcome lets a client in that knows the token.
-func (s *server) welcome(conn net.Conn, r *bufio.Reader, fits bool) (id string, err error) {
+// maxStrangers bounds the connections that have not shown their token yet.
+const maxStrangers = 256
+
+// welcome lets a client in that knows the token, and counts it.
+func (s *server) welcome(conn net.Conn, r *bufio.Reader) (id string, err error) {
 	if err := conn.SetDeadline(time.Now().Add(s.options.HandshakeTimeout)); err != nil {
 		return "", err
 	}
@@ -103,19 +109,23 @@ func (s *server) welcome(conn net.Conn, r *bufio.Reader, fits bool) (id string, 
 		w.refusal, err = refusedToken, ErrBadToken
 	case h.version != protocolVersion:
 		w.refusal, err = refusedVersion, fmt.Errorf("%w: %d", ErrBadVersion, h.version)
-	case !fits:
+	case !s.enter(&s.connections, s.options.MaxConnections):
 		w.refusal, w.text = refusedFull, fmt.Sprintf("%d connections are open, no more are allowed", s.options.MaxConnections)
 		err = errors.New(w.text)
 	default:
 		w.opening = opening(s.db)
 	}
-	if _, failed := conn.Write(appendFrame(nil, frameHello, w.encode(), nil)); failed != nil {
-		return "", failed
-	}
+	_, failed := conn.Write(appendFrame(nil, frameHello, w.encode(), nil))
 	if err != nil {
 		return "", err
 	}
-	return h.id, conn.SetDeadline(time.Time{})
+	if failed == nil {
+		failed = conn.SetDeadline(time.Time{})
+	}
+	if failed != nil {
+		s.leave(&s.connections)
+	}
+	return h.id, failed
 }
 
 // opening names the opening of a store, if it has a name.

@@ -145,7 +145,8 @@ type server struct {
 	running sync.WaitGroup
 
 	mu          sync.Mutex
-	connections int
+	strangers   int // connections that have not shown their token
+	connections int // the others
 	clients     map[string]*presence
 }
 
@@ -187,18 +188,21 @@ func (s *server) accept(l net.Listener) error {
 	}
 }
 
-// enter counts a connection, and tells whether it is not too many.
-func (s *server) enter() bool {
+// enter counts one more in counter, unless there are limit.
+func (s *server) enter(counter *int, limit int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.connections++
-	return s.connections <= s.options.MaxConnections
+	if *counter >= limit {
+		return false
+	}
+	*counter++
+	return true
 }
 
-func (s *server) leave() {
+func (s *server) leave(counter *int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.connections--
+	*counter--
 }
 
 // come says that a client has connected.
