@@ -3,6 +3,8 @@ package embedded
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -220,4 +222,72 @@ func TestADeletedRangeCountsByItsRows(t *testing.T) {
 	write(t, s, "a", "")
 	require.Less(t, s.Stats().Garbage, 30)
 	require.Less(t, s.index.tree.Len(), 30)
+}
+
+// slowRowsFS lets each write of a checkpoint wait until commits wait for it.
+type slowRowsFS struct {
+	vfs.FS
+	stalled func()
+}
+
+func (f slowRowsFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	file, err := f.FS.Create(name, c)
+	if err != nil || !strings.HasSuffix(name, rowsSuffix) {
+		return file, err
+	}
+	return slowRowsFile{File: file, stalled: f.stalled}, nil
+}
+
+type slowRowsFile struct {
+	vfs.File
+	stalled func()
+}
+
+func (f slowRowsFile) Write(b []byte) (int, error) {
+	f.stalled()
+	return f.File.Write(b)
+}
+
+func TestLogIsBoundedWhileACheckpointIsSlow(t *testing.T) {
+	t.Parallel()
+	const threshold = 64 << 10
+	var s *Store
+	stalls, most := 0, int64(0)
+	var stopped atomic.Bool
+	fs := slowRowsFS{FS: vfs.NewMem(), stalled: func() {
+		p := s.pacing.Load()
+		for waits := false; !waits && !stopped.Load(); runtime.Gosched() {
+			p.moved.mu.Lock()
+			waits = p.moved.ch != nil
+			p.moved.mu.Unlock()
+		}
+		stalls++
+		most = max(most, s.disk.journal.logBytes.Load())
+	}}
+	s = open(t, "store", Options{FS: fs, SegmentSize: 16 << 10, CheckpointBytes: threshold})
+	const rows, rowSize = 300, 1000
+	fill := func(i int) {
+		tx := s.Begin(kv.Options{})
+		tx.Set(fmt.Appendf(nil, "key%03d", i%rows), random(rowSize))
+		if _, err := tx.Commit(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+	var writers sync.WaitGroup
+	var next atomic.Int64
+	for range 4 {
+		writers.Go(func() {
+			for s.checkpoints.Load() < 3 {
+				fill(int(next.Add(1)))
+			}
+		})
+	}
+	writers.Wait()
+	stopped.Store(true)
+	want := contents(t, s)
+	require.NoError(t, s.Close())
+	require.Greater(t, stalls, 3)
+	// And a commit of each writer, and what the log adds to rows.
+	require.Less(t, most, int64(2.1*max(threshold, 2*rows*(rowSize+6)))+32<<10)
+	require.Equal(t, want, contents(t, open(t, "store", Options{FS: fs})))
 }

@@ -18,8 +18,9 @@ import (
 const rowsBlockSize = 32 << 10
 
 // writeRows writes the newest value of each row to a file and syncs it. Rows
-// may change meanwhile: the log has what did.
-func writeRows(ctx context.Context, d directory, number uint64, x *index) (c rowsFile, err error) {
+// may change meanwhile: the log has what did. wrote is told of the progress.
+func writeRows(ctx context.Context, d directory, number uint64, x *index, wrote func(bytes int),
+) (c rowsFile, err error) {
 	path := d.file(rowsName(number))
 	file, err := d.fs.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
@@ -30,7 +31,7 @@ func writeRows(ctx context.Context, d directory, number uint64, x *index) (c row
 		Compression: sstable.NoCompression,
 		BlockSize:   rowsBlockSize,
 	})
-	rows, err := addRows(ctx, w, x)
+	rows, err := addRows(ctx, w, x, wrote)
 	if closing := w.Close(); err == nil {
 		err = closing
 	}
@@ -48,7 +49,8 @@ func writeRows(ctx context.Context, d directory, number uint64, x *index) (c row
 }
 
 // addRows copies the rows page by page, so that commits go on in between.
-func addRows(ctx context.Context, w *sstable.Writer, x *index) (rows int64, err error) {
+func addRows(ctx context.Context, w *sstable.Writer, x *index, wrote func(bytes int),
+) (rows int64, err error) {
 	everything := cursor{index: x, version: math.MaxInt64, floor: func() kv.Version { return 0 }, end: view(firstIllegal)}
 	page := make([]struct{ key, value string }, 0, lockedRows)
 	var key, value []byte
@@ -64,13 +66,16 @@ func addRows(ctx context.Context, w *sstable.Writer, x *index) (rows int64, err 
 		if err != nil {
 			return rows, err
 		}
+		size := 0
 		for _, entry := range page {
 			key, value = append(key[:0], entry.key...), append(value[:0], entry.value...)
 			if err := w.Set(key, value); err != nil {
 				return rows, err
 			}
 			rows++
+			size += len(key) + len(value)
 		}
+		wrote(size)
 	}
 	return rows, nil
 }

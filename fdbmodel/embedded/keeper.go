@@ -88,7 +88,10 @@ func (s *Store) Checkpoint(ctx context.Context) error {
 	if err != nil {
 		return s.checkpointError(err)
 	}
-	c, err := writeRows(ctx, j.dir, number, &s.index)
+	p := s.beginPace()
+	defer p.end()
+	c, err := writeRows(ctx, j.dir, number, &s.index, p.advance)
+	p.settle()
 	if err != nil {
 		return s.checkpointError(err)
 	}

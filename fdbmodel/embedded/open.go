@@ -36,7 +36,7 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	s.sequencer.recorded = true
 	if !s.options.Inline {
 		s.disk.keeper = newKeeper(s)
-		s.disk.pipeline = newPipeline(s, s.disk.journal, s.disk.keeper.look, s.idle)
+		s.disk.pipeline = newPipeline(s, s.disk.journal, s.disk.keeper.look, s.idle, s.keepPace)
 		s.disk.keeper.start()
 	}
 	return s, nil

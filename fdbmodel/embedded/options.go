@@ -56,7 +56,9 @@ type Options struct {
 
 	// CheckpointBytes is the size in bytes of the log from which on a
 	// checkpoint is written, once the log is also twice as large as the rows.
-	// Defaults to 256 MiB.
+	// Meanwhile commits are slowed down, so that the log has at most 2.1 times
+	// this size, or 4.2 times that of the rows, and 128 MiB, as long as
+	// checkpoints succeed. Defaults to 256 MiB.
 	CheckpointBytes int64
 
 	// Logger is told of checkpoints, repaired tails and failures. Defaults to

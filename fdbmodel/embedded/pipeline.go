@@ -57,10 +57,12 @@ type pipeline struct {
 	// after that.
 	grown func()
 	idle  func() error
+	// pace is called before groups are handed to the disk, and may wait.
+	pace func()
 }
 
-func newPipeline(s *Store, disk durability, grown func(), idle func() error) *pipeline {
-	p := &pipeline{store: s, disk: disk, linger: s.options.Linger, grown: grown, idle: idle,
+func newPipeline(s *Store, disk durability, grown func(), idle func() error, pace func()) *pipeline {
+	p := &pipeline{store: s, disk: disk, linger: s.options.Linger, grown: grown, idle: idle, pace: pace,
 		moreRequests: make(chan struct{}, 1), moreGroups: make(chan struct{}, 1)}
 	if s.options.SyncOff {
 		p.linger = s.options.SyncInterval
@@ -272,6 +274,7 @@ func (p *pipeline) persist() {
 
 func (p *pipeline) write(batch []*group) error {
 	for _, g := range batch {
+		p.pace()
 		if err := p.disk.persist(g); err != nil {
 			return err
 		}

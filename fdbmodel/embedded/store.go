@@ -42,6 +42,8 @@ type Store struct {
 	disk           *disk
 	checkpointLock sync.Mutex
 	checkpoints    atomic.Int64
+	// pacing is that of the last checkpoint, nil if there was none.
+	pacing atomic.Pointer[pace]
 	// retryAt is the size of the log to wait for after a checkpoint failed.
 	retryAt   atomic.Int64
 	closeOnce sync.Once

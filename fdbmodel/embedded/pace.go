@@ -1,0 +1,75 @@
+package embedded
+
+import "sync/atomic"
+
+// pace keeps the log from growing faster than a checkpoint is written: by the
+// time that all rows are written, it has 2.1 times the size that a checkpoint
+// begins at, or a tenth of that more than it began with. Then the checkpoint
+// waits for commits that were applied meanwhile, at most backlogBytes of them
+// and a group, and the log may grow by twice that.
+type pace struct {
+	// from is the size of the log at the beginning, due that from which on a
+	// checkpoint is due.
+	from, due int64
+	// total is the size of the rows, written how much of them is in the file.
+	total   int64
+	written atomic.Int64
+	settles atomic.Bool
+	over    atomic.Bool
+	moved   signal
+}
+
+// allowed is the size that the log may have now.
+func (p *pace) allowed() int64 {
+	share := 1.0
+	if written := p.written.Load(); written < p.total {
+		share = float64(written) / float64(p.total)
+	}
+	size := p.from + p.due/10 + int64(share*float64(max(2*p.due-p.from, 0)))
+	if p.settles.Load() {
+		size += 2 * backlogBytes
+	}
+	return size
+}
+
+// settle says that all rows are written.
+func (p *pace) settle() {
+	p.settles.Store(true)
+	p.moved.fire()
+}
+
+// advance tells of rows that were written.
+func (p *pace) advance(bytes int) {
+	p.written.Add(int64(bytes))
+	p.moved.fire()
+}
+
+// end lets the log grow again.
+func (p *pace) end() {
+	p.over.Store(true)
+	p.moved.fire()
+}
+
+// wait returns when the log may grow.
+func (p *pace) wait(log *atomic.Int64) {
+	free := func() bool { return p.over.Load() || log.Load() <= p.allowed() }
+	for !free() {
+		if moved := p.moved.wait(); !free() {
+			<-moved
+		}
+	}
+}
+
+// beginPace begins to hold back commits for a checkpoint.
+func (s *Store) beginPace() *pace {
+	p := &pace{from: s.disk.journal.logBytes.Load(), due: s.checkpointAt(), total: s.index.bytes()}
+	s.pacing.Store(p)
+	return p
+}
+
+// keepPace returns when the log may grow.
+func (s *Store) keepPace() {
+	if p := s.pacing.Load(); p != nil {
+		p.wait(&s.disk.journal.logBytes)
+	}
+}
