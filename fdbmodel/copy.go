@@ -63,8 +63,9 @@ type CopyReport struct {
 	// versionstamps of lists of finished futures. It is the same for the same
 	// cluster in every store.
 	SHA256 string `json:"sha256"`
-	// OneVersion tells whether all was read at one version. Otherwise the
-	// cluster was read twice, and was the same both times.
+	// OneVersion tells whether Backup read all at one version. Otherwise it, as
+	// Migrate always does, read the cluster twice, and it was the same both
+	// times.
 	OneVersion bool `json:"one_version"`
 }
 

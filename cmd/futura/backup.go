@@ -62,7 +62,11 @@ func (a *app) backup(ctx context.Context, name string, force bool) (err error) {
 	if err := syncDirectory(filepath.Dir(name)); err != nil {
 		return err
 	}
-	return a.printCopied(copied{report, a.store, name, time.Since(began).Milliseconds()})
+	how := readOnce
+	if !report.OneVersion {
+		how = readTwice
+	}
+	return a.printCopied(copied{report, a.store, name, time.Since(began).Milliseconds(), how})
 }
 
 // syncDirectory makes the name of a file durable.
@@ -124,5 +128,5 @@ func (a *app) restore(ctx context.Context, name, cluster string) (err error) {
 	if err != nil {
 		return copyMistake(err)
 	}
-	return a.printCopied(copied{report, name, a.store, time.Since(began).Milliseconds()})
+	return a.printCopied(copied{report, name, a.store, time.Since(began).Milliseconds(), ""})
 }

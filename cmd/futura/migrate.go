@@ -20,7 +20,14 @@ type copied struct {
 	From    string `json:"from"`
 	To      string `json:"to"`
 	Elapsed int64  `json:"elapsed_ms"`
+	// Consistent says how the source was read, for people.
+	Consistent string `json:"-"`
 }
+
+const (
+	readOnce  = "read at one version"
+	readTwice = "read twice, the same both times"
+)
 
 func (a *app) migrateCommand() *cobra.Command {
 	var from, to string
@@ -78,7 +85,7 @@ func (a *app) migrate(ctx context.Context, from, to string, o fdbmodel.CopyOptio
 	if err != nil {
 		return copyMistake(err)
 	}
-	return a.printCopied(copied{report, from, to, time.Since(began).Milliseconds()})
+	return a.printCopied(copied{report, from, to, time.Since(began).Milliseconds(), readTwice})
 }
 
 // openNamed opens a store that is not the one of --store.
@@ -117,13 +124,12 @@ func (a *app) printCopied(c copied) error {
 	if a.json {
 		return a.printJSON(&c)
 	}
-	how := "read at one version"
-	if !c.OneVersion {
-		how = "read twice, the same both times"
-	}
-	return table(a.out, [][]string{
+	rows := [][]string{
 		{"cluster", c.Cluster}, {"from", c.From}, {"to", c.To}, {"futures", fmt.Sprint(c.Futures)},
-		{"keys", fmt.Sprint(c.Keys)}, {"bytes", fmt.Sprint(c.Bytes)}, {"sha256", c.SHA256}, {"consistent", how},
-		{"took", (time.Duration(c.Elapsed) * time.Millisecond).String()},
-	})
+		{"keys", fmt.Sprint(c.Keys)}, {"bytes", fmt.Sprint(c.Bytes)}, {"sha256", c.SHA256},
+	}
+	if c.Consistent != "" {
+		rows = append(rows, []string{"consistent", c.Consistent})
+	}
+	return table(a.out, append(rows, []string{"took", (time.Duration(c.Elapsed) * time.Millisecond).String()}))
 }
