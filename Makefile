@@ -11,6 +11,8 @@ FDB_CLIENT := $(if $(CC_FOUND),$(shell \
 	echo 'int main(void){return 0;}' | $$($(GO) env CC) -x c - -lfdb_c -o /dev/null 2>/dev/null && echo yes))
 FDB_FOUND := $(if $(FDB_CLIENT),$(shell command -v fdbserver >/dev/null && command -v fdbcli >/dev/null && echo yes))
 FDB_PACKAGES := ./fdbmodel ./fdbmodel/tuple ./fdbmodel/fdbkv ./fdbmodel/kvopen ./futures ./workers ./internal/sim ./internal/chaos
+# Faults of FoundationDB's own client are a switch of the whole process.
+BUGGIFY_TESTS := -run 'TestSimOnServer|TestMachine$$|TestFewFutures|TestTwoClusters' ./internal/sim ./fdbmodel
 FDB_INSTALL  := install foundationdb-clients and foundationdb-server 7.3 from \
 	https://github.com/apple/foundationdb/releases, and a C compiler (for Debian: apt-get install gcc)
 
@@ -48,6 +50,7 @@ ifeq ($(FDB_FOUND),yes)
 	$(GO) vet -tags fdb $(FDB_PACKAGES) ./internal/fdbtest ./internal/storetest ./cmd/futura
 	$(GO) test -tags fdb $(RACE) -short -timeout 10m -p 2 $(FDB_PACKAGES)
 	$(GO) test -tags fdb $(RACE) -short -timeout 10m -run FoundationDB ./cmd/futura
+	FUTURA_FDB_BUGGIFY=1 $(GO) test -tags fdb $(RACE) -short -timeout 10m $(BUGGIFY_TESTS)
 else
 	@test "$$FUTURA_REQUIRE_FDB" != 1 || { echo "FoundationDB is required and was not found: $(FDB_INSTALL)"; exit 1; }
 	@echo "SKIP: FoundationDB not found, its tests did not run: $(FDB_INSTALL)"
@@ -58,6 +61,7 @@ test-long: lint ## everything with fresh seeds, 200 kills, 10,000 programs; tens
 ifeq ($(FDB_FOUND),yes)
 	FUTURA_LONG=1 $(GO) test -tags fdb $(RACE) -count=1 -timeout 60m -p 2 $(FDB_PACKAGES)
 	FUTURA_LONG=1 $(GO) test -tags fdb $(RACE) -count=1 -timeout 60m -run FoundationDB ./cmd/futura
+	FUTURA_LONG=1 FUTURA_FDB_BUGGIFY=1 $(GO) test -tags fdb $(RACE) -count=1 -timeout 60m $(BUGGIFY_TESTS)
 else
 	@echo "SKIP: FoundationDB not found; its tests did not run"
 endif

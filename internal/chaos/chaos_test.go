@@ -45,23 +45,45 @@ func TestProcessesThatDieAndPause(t *testing.T) {
 	c := newCrew(t, shared, "processes", 4, 2)
 	c.progress(100)
 	for n := range blows {
-		worker, client := random.IntN(len(c.workers)), random.IntN(len(c.clients))
-		switch n % 3 {
-		case 0:
-			c.workers[worker].kill()
-			c.workers[worker] = c.start(roleWorker)
-		case 1:
-			paused := c.workers[worker]
-			paused.signal(t, syscall.SIGSTOP)
-			c.declaredDead(paused.name)
-			paused.signal(t, syscall.SIGCONT)
-		case 2:
-			c.clients[client].kill()
-			c.clients[client] = c.start(roleClient)
-		}
+		c.strike(n, random)
 		c.progress(50)
 	}
 	c.finish()
+}
+
+// TestFaultsOfTheClientLibrary has FoundationDB's own library inject delays, lost
+// replies and unknown results into all workers and clients.
+func TestFaultsOfTheClientLibrary(t *testing.T) {
+	blows := 3
+	if long() {
+		blows = 60
+	}
+	random := source(t)
+	c := newCrew(t, shared, "buggify", 3, 2, fdbtest.BuggifyVariable+"=1")
+	c.progress(50)
+	for n := range blows {
+		c.strike(n, random)
+		c.progress(20)
+	}
+	c.finish()
+}
+
+// strike kills a worker, stops and continues one, or kills a client.
+func (c *crew) strike(n int, random *rand.Rand) {
+	worker, client := random.IntN(len(c.workers)), random.IntN(len(c.clients))
+	switch n % 3 {
+	case 0:
+		c.workers[worker].kill()
+		c.workers[worker] = c.start(roleWorker)
+	case 1:
+		paused := c.workers[worker]
+		paused.signal(c.t, syscall.SIGSTOP)
+		c.declaredDead(paused.name)
+		paused.signal(c.t, syscall.SIGCONT)
+	case 2:
+		c.clients[client].kill()
+		c.clients[client] = c.start(roleClient)
+	}
 }
 
 // TestServerThatDiesWhileClaimsRun kills the only server while 1,000 futures are

@@ -30,6 +30,7 @@ type crew struct {
 	t       *testing.T
 	ctx     context.Context
 	file    string
+	env     []string // of the processes, beside the test's own
 	cluster *fdbmodel.Cluster
 	started int
 	workers []*member
@@ -46,8 +47,8 @@ type member struct {
 	stderr  strings.Builder
 }
 
-func newCrew(t *testing.T, server *fdbtest.Server, name string, workers, clients int) *crew {
-	c := &crew{t: t, ctx: context.Background(), file: server.ClusterFile(t)}
+func newCrew(t *testing.T, server *fdbtest.Server, name string, workers, clients int, env ...string) *crew {
+	c := &crew{t: t, ctx: context.Background(), file: server.ClusterFile(t), env: env}
 	c.ledger.submitted, c.ledger.ended = map[string]string{}, map[string]string{}
 	db, err := fdbkv.Open(c.ctx, c.file, fdbkv.Options{ConnectTimeout: time.Minute})
 	require.NoError(t, err)
@@ -80,7 +81,7 @@ func (c *crew) start(role string) *member {
 	binary, err := os.Executable()
 	require.NoError(c.t, err)
 	m.command = exec.Command(binary)
-	m.command.Env = append(os.Environ(), roleVariable+"="+role, nameVariable+"="+m.name,
+	m.command.Env = append(append(os.Environ(), c.env...), roleVariable+"="+role, nameVariable+"="+m.name,
 		fileVariable+"="+c.file, clusterVariable+"="+c.cluster.Name())
 	m.command.Stderr = &m.stderr
 	m.input, err = m.command.StdinPipe()

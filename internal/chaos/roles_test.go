@@ -57,6 +57,9 @@ func TestMain(m *testing.M) {
 }
 
 func play(be func(context.Context, *fdbkv.Database) error) error {
+	if err := fdbtest.Buggify(); err != nil {
+		return err
+	}
 	ctx := context.Background()
 	db, err := fdbkv.Open(ctx, os.Getenv(fileVariable), fdbkv.Options{ConnectTimeout: time.Minute})
 	if err != nil {

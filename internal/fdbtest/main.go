@@ -11,12 +11,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apple/foundationdb/bindings/go/src/fdb"
 	"go.uber.org/goleak"
+
+	"github.com/futura-run/futura/fdbmodel/fdbkv"
 )
 
 // RequireVariable is the environment variable that, set to 1, makes tests fail
 // rather than be skipped where there is no fdbserver.
 const RequireVariable = "FUTURA_REQUIRE_FDB"
+
+// BuggifyVariable is the environment variable that, set to 1, makes FoundationDB's
+// client library inject faults of its own into all of the process: delays, lost
+// replies, commits with an unknown result.
+const BuggifyVariable = "FUTURA_FDB_BUGGIFY"
 
 const skipped = "SKIP: no fdbserver on PATH; FoundationDB tests not run"
 
@@ -43,6 +51,10 @@ func run(m *testing.M, use func(*Server), checks []func() error) int {
 		fmt.Fprintln(os.Stderr, "FAIL: "+err.Error())
 		return 1
 	}
+	if err := Buggify(); err != nil {
+		fmt.Fprintln(os.Stderr, "FAIL: "+err.Error())
+		return 1
+	}
 	use(server)
 	code := m.Run()
 	if server != nil {
@@ -55,6 +67,21 @@ func run(m *testing.M, use func(*Server), checks []func() error) int {
 		}
 	}
 	return code
+}
+
+// Buggify turns faults of the client library on, if they are asked for. It must
+// come before the first cluster is opened.
+func Buggify() error {
+	if os.Getenv(BuggifyVariable) != "1" {
+		return nil
+	}
+	fmt.Fprintln(os.Stderr, "FoundationDB's client injects faults")
+	return errors.Join(
+		fdb.APIVersion(fdbkv.APIVersion),
+		fdb.Options().SetClientBuggifyEnable(),
+		fdb.Options().SetClientBuggifySectionActivatedProbability(50),
+		fdb.Options().SetClientBuggifySectionFiredProbability(25),
+	)
 }
 
 // IgnoreClient makes a search for leaked goroutines pass over the one that runs
