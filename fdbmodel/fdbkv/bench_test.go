@@ -58,3 +58,11 @@ func BenchmarkGet(b *testing.B) {
 		tx.Cancel()
 	}
 }
+
+// BenchmarkBegin makes and drops a transaction, which Commit and Get do besides.
+func BenchmarkBegin(b *testing.B) {
+	db := open(b)
+	for b.Loop() {
+		db.Begin(kv.Options{Tag: "futura-bench"}).Cancel()
+	}
+}

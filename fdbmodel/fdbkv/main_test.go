@@ -3,6 +3,7 @@
 package fdbkv_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,7 +17,14 @@ import (
 // none.
 var server *fdbtest.Server
 
+// otherVersionVariable is set in the process of TestOpenAfterAnotherAPIVersion,
+// which needs no server.
+const otherVersionVariable = "FUTURA_FDB_OTHER_VERSION"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(otherVersionVariable) != "" {
+		os.Exit(m.Run())
+	}
 	fdbtest.Main(m, func(s *fdbtest.Server) { server = s }, func() error { return goleak.Find(fdbtest.IgnoreClient()) })
 }
 

@@ -41,8 +41,13 @@ var opening sync.Mutex
 // the file that FDB_CLUSTER_FILE names, or else fdb.cluster in the working
 // directory, or else FoundationDB's own default.
 //
-// Open returns an error that names the file if there is none, and one that is
-// kv.ErrUnavailable if the cluster does not answer in time.
+// Open returns an error that names the file if there is none, ErrBadClusterFile
+// if it names no cluster, ErrAPIVersion if this process or its library speaks
+// another version, and kv.ErrUnavailable if the cluster does not answer in time.
+// It waits for nothing longer than the ConnectTimeout.
+//
+// FoundationDB's library reads the FDB_TLS_* and FDB_NETWORK_OPTION_* variables
+// itself.
 //
 // A cluster's connection is made once per process and stays when the Database
 // is closed, so that opening again costs nothing. The bindings keep their
@@ -56,6 +61,9 @@ func Open(ctx context.Context, clusterFile string, o Options) (*Database, error)
 	if err != nil {
 		return nil, err
 	}
+	if err := checkClusterFile(file); err != nil {
+		return nil, err
+	}
 	native, err := connect(file)
 	if err != nil {
 		return nil, err
@@ -66,6 +74,10 @@ func Open(ctx context.Context, clusterFile string, o Options) (*Database, error)
 	}
 	return db, nil
 }
+
+// ErrAPIVersion is returned when the process has chosen another version of
+// FoundationDB's API already, or its library is too old for APIVersion.
+var ErrAPIVersion = errors.New("fdbkv: needs version 730 of FoundationDB's API")
 
 // defaultClusterFiles are where FoundationDB looks without being told.
 func defaultClusterFiles() []string {
@@ -103,10 +115,9 @@ func connect(file string) (fdb.Database, error) {
 	defer opening.Unlock()
 	if err := fdb.APIVersion(APIVersion); err != nil {
 		if other, unset := fdb.GetAPIVersion(); unset == nil {
-			return fdb.Database{}, fmt.Errorf("fdbkv: needs API version %d of FoundationDB, this process chose %d: %w",
-				APIVersion, other, err)
+			return fdb.Database{}, fmt.Errorf("%w: this process chose %d before: %w", ErrAPIVersion, other, err)
 		}
-		return fdb.Database{}, fmt.Errorf("fdbkv: API version %d of FoundationDB: %w", APIVersion, err)
+		return fdb.Database{}, fmt.Errorf("%w: is libfdb_c of version 7.3 or later installed? %w", ErrAPIVersion, err)
 	}
 	native, err := fdb.OpenDatabase(file)
 	if err != nil {

@@ -7,10 +7,12 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/apple/foundationdb/bindings/go/src/fdb"
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/fdbkv"
@@ -80,6 +82,24 @@ func TestOpenRefusesAMalformedClusterFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "fdb.cluster")
 	require.NoError(t, os.WriteFile(file, []byte("not a cluster file\n"), 0o600))
-	_, err := fdbkv.Open(t.Context(), file, fdbkv.Options{ConnectTimeout: 200 * time.Millisecond})
+	_, err := fdbkv.Open(t.Context(), file, fdbkv.Options{ConnectTimeout: time.Hour})
+	require.ErrorIs(t, err, fdbkv.ErrBadClusterFile)
 	require.ErrorContains(t, err, file)
+	require.ErrorContains(t, err, "DESCRIPTION:ID@HOST:PORT")
+}
+
+// TestOpenAfterAnotherAPIVersion runs in a process of its own, as one process
+// speaks one version.
+func TestOpenAfterAnotherAPIVersion(t *testing.T) {
+	if os.Getenv(otherVersionVariable) != "" {
+		require.NoError(t, fdb.APIVersion(720))
+		_, err := fdbkv.Open(t.Context(), silentCluster(t), fdbkv.Options{})
+		require.ErrorIs(t, err, fdbkv.ErrAPIVersion)
+		require.ErrorContains(t, err, "720")
+		return
+	}
+	command := exec.Command(os.Args[0], "-test.run=^TestOpenAfterAnotherAPIVersion$")
+	command.Env = append(os.Environ(), otherVersionVariable+"=1")
+	output, err := command.CombinedOutput()
+	require.NoError(t, err, "%s", output)
 }
