@@ -87,8 +87,12 @@ func (k keyspace) global(sub string) []byte {
 }
 
 func (k keyspace) shard(shard int, sub string) []byte {
+	return tuple.AppendString(k.shardPrefix(shard), sub)
+}
+
+func (k keyspace) shardPrefix(shard int) []byte {
 	b := append(make([]byte, 0, len(k.prefix)+64), k.prefix...)
-	return tuple.AppendString(tuple.AppendInt(b, int64(shard)), sub)
+	return tuple.AppendInt(b, int64(shard))
 }
 
 // Rows of futures.

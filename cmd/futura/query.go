@@ -211,7 +211,7 @@ func (a *app) checkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "check", Short: "Check every invariant of the cluster", Args: exactly(0),
 		Long: "check reads the whole cluster and names each invariant that does not hold, with its keys. It ends with 1\n" +
-			"if there is one.",
+			"if there is one. It also warns if all shards lie on the same few of many servers.",
 		Example: "  futura check\n  futura check --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.open(cmd.Context(), func(c *futures.Client) error {
@@ -219,10 +219,17 @@ func (a *app) checkCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				spread, err := c.Cluster().Spread(cmd.Context())
+				if err != nil {
+					return err
+				}
 				if a.json {
-					err = a.printJSON(&report)
+					err = a.printJSON(struct {
+						*fdbmodel.CheckReport
+						Spread fdbmodel.Spread `json:"spread"`
+					}{&report, spread})
 				} else {
-					err = a.printCheck(&report)
+					err = a.printCheck(&report, &spread)
 				}
 				if err == nil && len(report.Problems) > 0 {
 					err = errBroken
@@ -236,7 +243,10 @@ func (a *app) checkCommand() *cobra.Command {
 // errBroken is returned when an invariant does not hold.
 var errBroken = errors.New("the cluster has problems")
 
-func (a *app) printCheck(r *fdbmodel.CheckReport) error {
+func (a *app) printCheck(r *fdbmodel.CheckReport, s *fdbmodel.Spread) error {
+	if s.Warning != "" {
+		fmt.Fprintf(a.err, "warning: %s; see docs/operating/foundationdb.md\n", s.Warning)
+	}
 	for _, p := range r.Problems {
 		fmt.Fprintf(a.out, "%s: %s\n", p.Invariant, p.Text)
 		for _, key := range p.Keys {

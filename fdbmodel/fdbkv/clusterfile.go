@@ -17,7 +17,8 @@ import (
 // ErrBadClusterFile is returned when a file is not a cluster file.
 var ErrBadClusterFile = errors.New("fdbkv: not a cluster file")
 
-const clusterFileForm = "one line of the form DESCRIPTION:ID@HOST:PORT,HOST:PORT,... is expected, :tls behind a port for TLS"
+const clusterFileForm = "one line of the form DESCRIPTION:ID@HOST:PORT,HOST:PORT,... is expected, " +
+	":tls behind a port for TLS"
 
 // maxClusterFile is more than any cluster file has, in bytes.
 const maxClusterFile = 1 << 20

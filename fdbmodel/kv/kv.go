@@ -216,3 +216,17 @@ type Connected interface {
 	// if the store has no names.
 	ServedOpening() string
 }
+
+// Located is implemented by a Database that keeps its keys on several servers.
+type Located interface {
+	// Locate tells which servers hold keys. It returns the errors of reads.
+	Locate(ctx context.Context, keys [][]byte) (Location, error)
+}
+
+// Location says where keys lie.
+type Location struct {
+	// Teams are the addresses of the servers that hold each key, sorted.
+	Teams [][]string
+	// Servers is how many servers of the store hold keys at all.
+	Servers int
+}
