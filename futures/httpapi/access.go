@@ -17,26 +17,60 @@ import (
 // healthPath is open to everybody, so that a load balancer can ask.
 const healthPath = "/api/v1/health"
 
-// guard decides who may ask, and writes the log.
-func (s *server) guard(next http.Handler) http.Handler {
-	next = s.requireToken(next)
+// GuardOptions say who may reach a handler.
+type GuardOptions struct {
+	// Hosts are the names, without port, that the Host header may have. Defaults
+	// to any.
+	Hosts []string
+	// Admit returns the problem of a request that may not be sent, nil for
+	// others. Defaults to all that may.
+	Admit func(*http.Request) *Problem
+	// Logger gets a line for each request, at debug level, failures of the
+	// server at error level. Defaults to none.
+	Logger *slog.Logger
+}
+
+// Guard returns a handler that lets to next what may reach it: by its Host
+// header, its origin, and o.Admit. It gives each request an id (the client's
+// X-Request-Id if it is plain), and logs how it ended.
+func Guard(next http.Handler, o GuardOptions) http.Handler {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Admit != nil {
+		next = o.admit(next)
+	}
 	// A web page of another origin can send requests, though not read answers.
 	origins := http.NewCrossOriginProtection()
 	origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		writeProblem(w, problem(http.StatusForbidden, "foreign_origin", nil, "a page of another origin may not send this"))
+		WriteProblem(w, NewProblem(http.StatusForbidden, "foreign_origin", nil, "a page of another origin may not send this"))
 	}))
-	next = s.requireHost(origins.Handler(next))
-	return s.log(next)
+	next = o.requireHost(origins.Handler(next))
+	return o.log(next)
 }
 
-func (s *server) requireHost(next http.Handler) http.Handler {
-	if len(s.options.Hosts) == 0 {
+func (o *GuardOptions) admit(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p := o.Admit(r)
+		if p == nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if p.Status == http.StatusUnauthorized {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="futura"`)
+		}
+		WriteProblem(w, p)
+	})
+}
+
+func (o *GuardOptions) requireHost(next http.Handler) http.Handler {
+	if len(o.Hosts) == 0 {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !slices.Contains(s.options.Hosts, hostName(r.Host)) {
-			writeProblem(w, problem(http.StatusMisdirectedRequest, "bad_host", nil,
-				"the Host header %.100q is none of this server's names: %s", r.Host, strings.Join(s.options.Hosts, ", ")))
+		if !slices.Contains(o.Hosts, hostName(r.Host)) {
+			WriteProblem(w, NewProblem(http.StatusMisdirectedRequest, "bad_host", nil,
+				"the Host header %.100q is none of this server's names: %s", r.Host, strings.Join(o.Hosts, ", ")))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -51,31 +85,37 @@ func hostName(host string) string {
 	return strings.Trim(host, "[]")
 }
 
-func (s *server) requireToken(next http.Handler) http.Handler {
-	if s.options.Token == "" {
-		return next
+// BearerToken returns the token that a request bears, empty if it bears none.
+func BearerToken(r *http.Request) string {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return token
+}
+
+// admitToken admits requests that bear the token.
+func admitToken(token string) func(*http.Request) *Problem {
+	if token == "" {
+		return nil
 	}
 	// Sums of equal length make the comparison's time tell nothing.
-	want := sha256.Sum256([]byte(s.options.Token))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		got := sha256.Sum256([]byte(token))
-		borne := strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1
-		if !borne && r.URL.Path != healthPath {
-			w.Header().Set("WWW-Authenticate", `Bearer realm="futura"`)
-			writeProblem(w, problem(http.StatusUnauthorized, "unauthorized", nil,
-				`this needs the server's token: send "Authorization: Bearer TOKEN"`))
-			return
+	want := sha256.Sum256([]byte(token))
+	return func(r *http.Request) *Problem {
+		got := sha256.Sum256([]byte(BearerToken(r)))
+		if subtle.ConstantTimeCompare(got[:], want[:]) == 1 || r.URL.Path == healthPath {
+			return nil
 		}
-		next.ServeHTTP(w, r)
-	})
+		return NewProblem(http.StatusUnauthorized, "unauthorized", nil,
+			`this needs the server's token: send "Authorization: Bearer TOKEN"`)
+	}
 }
 
 // requestID is the header that names a request in logs.
 const requestID = "X-Request-Id"
 
 // log gives each request an id and writes a line when it has ended.
-func (s *server) log(next http.Handler) http.Handler {
+func (o *GuardOptions) log(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get(requestID)
 		if !plainID(id) {
@@ -85,14 +125,14 @@ func (s *server) log(next http.Handler) http.Handler {
 		h.Set(requestID, id)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-store")
-		recorder := &recorder{ResponseWriter: w}
+		recorder := &Recorder{ResponseWriter: w}
 		start := time.Now()
 		next.ServeHTTP(recorder, r)
 		level := slog.LevelDebug
 		if recorder.status >= http.StatusInternalServerError {
 			level = slog.LevelError
 		}
-		s.options.Logger.LogAttrs(context.WithoutCancel(r.Context()), level, "request",
+		o.Logger.LogAttrs(context.WithoutCancel(r.Context()), level, "request",
 			slog.String("id", id), slog.String("method", r.Method), slog.String("path", r.URL.Path),
 			slog.Int("status", recorder.status), slog.Int64("bytes", recorder.bytes),
 			slog.Duration("took", time.Since(start)), slog.String("from", r.RemoteAddr))
@@ -105,15 +145,15 @@ func plainID(id string) bool {
 		"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_.:") == ""
 }
 
-// recorder keeps what was answered.
-type recorder struct {
+// Recorder keeps what was answered.
+type Recorder struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (r *recorder) WriteHeader(status int) {
+func (r *Recorder) WriteHeader(status int) {
 	if r.status == 0 && status >= http.StatusOK {
 		r.status = status
 	}
@@ -121,7 +161,7 @@ func (r *recorder) WriteHeader(status int) {
 }
 
 // Write implements http.ResponseWriter.
-func (r *recorder) Write(b []byte) (int, error) {
+func (r *Recorder) Write(b []byte) (int, error) {
 	if r.status == 0 {
 		r.status = http.StatusOK
 	}
@@ -130,5 +170,8 @@ func (r *recorder) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// Status returns the status that was sent, 0 before.
+func (r *Recorder) Status() int { return r.status }
+
 // Unwrap lets http.ResponseController reach the writer below.
-func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+func (r *Recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

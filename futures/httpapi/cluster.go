@@ -127,7 +127,7 @@ func (s *server) health(ctx context.Context, _ *struct{}) (*healthOutput, error)
 	ctx, cancel := context.WithTimeout(ctx, healthTime)
 	defer cancel()
 	if _, _, err := s.client.Cluster().LookJanitor(ctx); err != nil {
-		return nil, problem(http.StatusServiceUnavailable, "store_unavailable", err, "the store does not answer: %s", err)
+		return nil, NewProblem(http.StatusServiceUnavailable, "store_unavailable", err, "the store does not answer: %s", err)
 	}
 	out := &healthOutput{}
 	out.Body.Status, out.Body.Version = "ok", s.options.Version

@@ -76,7 +76,7 @@ func (s *server) putFunction(ctx context.Context, in *putFunctionInput) (*functi
 			if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
 				return nil, problemOf(err)
 			}
-			return nil, problem(http.StatusUnprocessableEntity, "bad_module", nil, "%s", err)
+			return nil, NewProblem(http.StatusUnprocessableEntity, "bad_module", nil, "%s", err)
 		}
 	}
 	m, err := s.client.Cluster().PutModule(ctx, in.RawBody, in.Alias)

@@ -327,10 +327,10 @@ func (s *server) result(ctx context.Context, in *getInput) (*resultOutput, error
 	}
 	switch state := row.State(); {
 	case state == fdbmodel.Failed:
-		return nil, problem(http.StatusConflict, "future_failed", nil, "%s failed (%s): %s",
+		return nil, NewProblem(http.StatusConflict, "future_failed", nil, "%s failed (%s): %s",
 			id, row.Exception.Kind, row.Exception.Message)
 	case state != fdbmodel.Realized:
-		return nil, problem(http.StatusConflict, "not_over", nil, "%s is %s: wait for its end with ?wait=1m", id, state)
+		return nil, NewProblem(http.StatusConflict, "not_over", nil, "%s is %s: wait for its end with ?wait=1m", id, state)
 	}
 	value, err := s.client.Cluster().ResultValue(ctx, id, row.Result)
 	if err != nil {

@@ -87,15 +87,28 @@ func Handler(client *futures.Client, o Options) http.Handler {
 	}
 	s := &server{client: client, options: o, uploads: make(chan struct{}, maxUploads)}
 	mux := http.NewServeMux()
+	s.register(mux)
+	m := newMetrics(s)
+	mux.Handle("GET /metrics", m.handler())
+	return Guard(m.count(mux), GuardOptions{Hosts: o.Hosts, Admit: admitToken(o.Token), Logger: o.Logger})
+}
+
+// Describe returns the description of what Handler serves with these options,
+// for a handler that serves more beside it. It is the caller's to change.
+func Describe(o Options) *huma.OpenAPI {
+	s := &server{options: o}
+	return s.register(http.NewServeMux())
+}
+
+// register adds the routes to mux and returns their description.
+func (s *server) register(mux *http.ServeMux) *huma.OpenAPI {
 	api := humago.New(mux, s.config())
 	s.registerFutures(api)
 	s.registerActions(api)
 	s.registerFunctions(api)
 	s.registerCluster(api)
 	nameActions(api.OpenAPI())
-	m := newMetrics(s)
-	mux.Handle("GET /metrics", m.handler())
-	return s.guard(m.count(mux))
+	return api.OpenAPI()
 }
 
 // config describes the API. Nothing in what it serves loads from elsewhere.

@@ -58,7 +58,7 @@ func (m *metrics) count(mux *http.ServeMux) http.Handler {
 		if name = strings.Replace(name, actionMark, ":", 1); name == "" {
 			name = "none"
 		}
-		rec := &recorder{ResponseWriter: w}
+		rec := &Recorder{ResponseWriter: w}
 		handler.ServeHTTP(rec, r)
 		m.requests.WithLabelValues(name, strconv.Itoa(rec.status)).Inc()
 		m.seconds.WithLabelValues(name).Observe(time.Since(start).Seconds())

@@ -22,6 +22,8 @@ type Problem struct {
 	Title  string `json:"title"`
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
+	// Message is Detail under the name by which clients of b7s read errors.
+	Message string `json:"message"`
 	// Errors name the fields that are wrong.
 	Errors []FieldError `json:"errors,omitempty"`
 
@@ -81,24 +83,31 @@ func problemCodes() []problemCode {
 
 // problemOf returns the problem that an error is, nil for none.
 func problemOf(err error) error {
-	var p *Problem
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.As(err, &p):
+	}
+	return ProblemOf(err)
+}
+
+// ProblemOf returns the problem that an error of a cluster or its store is.
+func ProblemOf(err error) *Problem {
+	var p *Problem
+	if errors.As(err, &p) {
 		return p
 	}
 	for _, c := range problemCodes() {
 		if errors.Is(err, c.err) {
-			return problem(c.status, c.code, err, "%s", err)
+			return NewProblem(c.status, c.code, err, "%s", err)
 		}
 	}
-	return problem(http.StatusInternalServerError, "internal", err, "%s", err)
+	return NewProblem(http.StatusInternalServerError, "internal", err, "%s", err)
 }
 
-func problem(status int, code string, cause error, format string, args ...any) *Problem {
+// NewProblem returns a problem. cause, if there is one, is what Unwrap returns.
+func NewProblem(status int, code string, cause error, format string, args ...any) *Problem {
+	detail := fmt.Sprintf(format, args...)
 	return &Problem{
-		Status: status, Title: statusText(status), Code: code, Detail: fmt.Sprintf(format, args...), cause: cause,
+		Status: status, Title: statusText(status), Code: code, Detail: detail, Message: detail, cause: cause,
 	}
 }
 
@@ -110,7 +119,7 @@ func statusText(status int) string {
 }
 
 func badRequest(format string, args ...any) error {
-	return problem(http.StatusBadRequest, "bad_request", nil, format, args...)
+	return NewProblem(http.StatusBadRequest, "bad_request", nil, format, args...)
 }
 
 // asProblem turns what the framework has to say into a Problem.
@@ -119,7 +128,7 @@ func asProblem(_ huma.Context, _ string, v any) (any, error) {
 	if !ok {
 		return v, nil
 	}
-	p := problem(m.Status, codeOf(m.Status), nil, "%s", m.Detail)
+	p := NewProblem(m.Status, codeOf(m.Status), nil, "%s", m.Detail)
 	for _, e := range m.Errors {
 		if e != nil {
 			p.Errors = append(p.Errors, FieldError{Location: e.Location, Message: e.Message})
@@ -130,6 +139,7 @@ func asProblem(_ huma.Context, _ string, v any) (any, error) {
 		if p.Errors[0].Location != "" {
 			p.Detail += " (" + p.Errors[0].Location + ")"
 		}
+		p.Message = p.Detail
 	}
 	return p, nil
 }
@@ -150,8 +160,8 @@ func codeOf(status int) string {
 	}
 }
 
-// writeProblem answers a request that no route handles.
-func writeProblem(w http.ResponseWriter, p *Problem) {
+// WriteProblem answers a request with a problem.
+func WriteProblem(w http.ResponseWriter, p *Problem) {
 	w.Header().Set("Content-Type", p.ContentType(""))
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // the client may have gone

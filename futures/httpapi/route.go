@@ -56,12 +56,12 @@ func route(mux *http.ServeMux, r *http.Request) (pattern string, handler http.Ha
 	}
 	return "", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(allowed) == 0 {
-			writeProblem(w, problem(http.StatusNotFound, "no_such_path", nil,
+			WriteProblem(w, NewProblem(http.StatusNotFound, "no_such_path", nil,
 				"nothing is at %.200q: /openapi.json describes the API", r.URL.Path))
 			return
 		}
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		writeProblem(w, problem(http.StatusMethodNotAllowed, "method_not_allowed", nil,
+		WriteProblem(w, NewProblem(http.StatusMethodNotAllowed, "method_not_allowed", nil,
 			"%.20s is not possible here: use %s", r.Method, strings.Join(allowed, " or ")))
 	})
 }
