@@ -1,0 +1,263 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/futures/httpapi"
+)
+
+// batchView is a batch as it stands.
+type batchView struct {
+	ID          string       `json:"id" format:"uuid"`
+	FunctionID  string       `json:"function_id"`
+	Method      string       `json:"method,omitempty"`
+	Config      batch.Config `json:"config"`
+	MaxAttempts int          `json:"max_attempts" doc:"The lower of the user's and the operator's limit"`
+	Items       int          `json:"items"`
+	Status      batch.Status `json:"status" doc:"0 created, 1 in progress, 100 done, -2 cancelled"`
+	State       string       `json:"state" enum:"created,running,done,partly_failed,failed,cancelled,empty"`
+	Code        string       `json:"code" doc:"As b7s has it: 202 until the batch is over, 200, 206, 500, 410"`
+	Message     string       `json:"message,omitempty"`
+	Reason      string       `json:"reason,omitempty" doc:"Why it waits, or was cancelled"`
+	CreatedAt   time.Time    `json:"created_at"`
+	FinishedAt  *time.Time   `json:"finished_at,omitempty"`
+	Progress    countsView   `json:"progress"`
+	Rate        float64      `json:"rate" doc:"Items that came to their end per second, since the first was given to a worker"`
+	SecondsLeft *float64     `json:"seconds_left,omitempty" doc:"At that rate; left out where there is none"`
+}
+
+// countsView is how many items are in each state.
+type countsView struct {
+	Created           int `json:"created"`
+	InProgress        int `json:"in_progress"`
+	Done              int `json:"done"`
+	Failed            int `json:"failed" doc:"Will be tried again"`
+	PermanentlyFailed int `json:"permanently_failed"`
+}
+
+func countsOf(p batch.Progress) countsView {
+	return countsView{p[batch.Created], p[batch.InProgress], p[batch.Done], p[batch.Failed], p[batch.PermanentlyFailed]}
+}
+
+func viewOf(b *batch.Batch, p batch.Progress) batchView {
+	o := outcomeOf(b, p)
+	v := batchView{
+		ID: b.ID, FunctionID: b.Template.FunctionID, Method: b.Template.Method, Config: b.Template.Config,
+		MaxAttempts: b.MaxAttempts, Items: b.Items, Status: b.Status, State: o.name, Code: o.code, Message: o.message,
+		Reason: b.Reason, CreatedAt: b.CreatedAt.UTC(), Progress: countsOf(p),
+	}
+	if !b.FinishedAt.IsZero() {
+		at := b.FinishedAt.UTC()
+		v.FinishedAt = &at
+	}
+	return v
+}
+
+// view returns a batch with its rate.
+func (s *server) view(ctx context.Context, id string) (batchView, error) {
+	b, p, err := s.look(ctx, id)
+	if err != nil {
+		return batchView{}, err
+	}
+	v := viewOf(&b, p)
+	chunks, err := s.head.Store().Chunks(ctx, id)
+	if err != nil || len(chunks) == 0 {
+		return v, err
+	}
+	began := chunks[0].CreatedAt
+	for i := range chunks {
+		if chunks[i].CreatedAt.Before(began) {
+			began = chunks[i].CreatedAt
+		}
+	}
+	end := time.Now()
+	if v.FinishedAt != nil {
+		end = *v.FinishedAt
+	}
+	v.estimate(p[batch.Done]+p[batch.PermanentlyFailed], end.Sub(began))
+	return v, nil
+}
+
+// estimate sets the rate, and from it the time left of a batch that runs.
+func (v *batchView) estimate(over int, took time.Duration) {
+	if over == 0 || took <= 0 {
+		return
+	}
+	v.Rate = float64(over) / took.Seconds()
+	if !v.Status.Over() && v.Items >= over {
+		left := float64(v.Items-over) / v.Rate
+		v.SecondsLeft = &left
+	}
+}
+
+// getBatch returns a batch, with wait once it is over.
+func (s *server) getBatch(w http.ResponseWriter, r *http.Request) error {
+	id, err := batchID(r)
+	if err != nil {
+		return err
+	}
+	v, err := s.view(r.Context(), id)
+	if text := r.URL.Query().Get("wait"); err == nil && text != "" && !v.Status.Over() {
+		d, wrong := time.ParseDuration(text)
+		if wrong != nil || d < 0 {
+			return badRequest("wait=%.40q: use a duration such as 30s; at most %v are waited", text, MaxWait)
+		}
+		ctx, cancel := s.waiting(r.Context(), min(d, MaxWait))
+		defer cancel()
+		v, err = s.follow(ctx, v, func(*batchView) error { return nil })
+	}
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, v)
+}
+
+// batchList is a page of batches.
+type batchList struct {
+	Batches []batchView `json:"batches"`
+	Next    string      `json:"next,omitempty" doc:"What to send as after for the next page; left out at the end"`
+}
+
+func (s *server) listBatches(w http.ResponseWriter, r *http.Request) error {
+	limit, err := number(r, "limit", 100, 1, MaxPage)
+	if err != nil {
+		return err
+	}
+	after, active := r.URL.Query().Get("after"), false
+	switch text := r.URL.Query().Get("active"); text {
+	case "", "false":
+	case "true":
+		active = true
+	default:
+		return badRequest("active=%.40q: use true or false", text)
+	}
+	if after != "" {
+		if after, err = parseID(after); err != nil {
+			return err
+		}
+	}
+	found, err := s.head.Store().List(r.Context(), active, after, limit)
+	if err != nil {
+		return err
+	}
+	list := batchList{Batches: []batchView{}}
+	for i := range found {
+		p, err := s.head.Store().Progress(r.Context(), found[i].ID)
+		if err != nil {
+			return err
+		}
+		list.Batches = append(list.Batches, viewOf(&found[i], p))
+	}
+	if len(found) == limit {
+		list.Next = found[limit-1].ID
+	}
+	return writeJSON(w, http.StatusOK, list)
+}
+
+// number reads a number of the query.
+func number(r *http.Request, name string, otherwise, from, to int) (int, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < from || n > to {
+		return 0, badRequest("%s=%.40q: use a number from %d to %d", name, text, from, to)
+	}
+	return n, nil
+}
+
+// reasonBody may say why a batch is cancelled.
+type reasonBody struct {
+	Reason string `json:"reason,omitempty" doc:"Why, for whoever looks at it later; at most 8,192 bytes"`
+}
+
+const maxReason = 8 << 10
+
+func (s *server) cancelBatch(w http.ResponseWriter, r *http.Request) error {
+	id, err := batchID(r)
+	if err != nil {
+		return err
+	}
+	var body reasonBody
+	if r.ContentLength != 0 {
+		if err := s.readJSON(w, r, smallBody, &body); err != nil {
+			return err
+		}
+	}
+	if len(body.Reason) > maxReason {
+		return badRequest("reason has %d bytes: at most %d", len(body.Reason), maxReason)
+	}
+	if err := s.head.Cancel(r.Context(), id, or(strings.TrimSpace(body.Reason), "by request")); err != nil {
+		return err
+	}
+	v, err := s.view(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, v)
+}
+
+// retried answers a retry.
+type retried struct {
+	Items int       `json:"items" doc:"How many items run again"`
+	Batch batchView `json:"batch"`
+}
+
+func (s *server) retryBatch(w http.ResponseWriter, r *http.Request) error {
+	id, err := batchID(r)
+	if err != nil {
+		return err
+	}
+	n, err := s.head.Retry(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	v, err := s.view(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, retried{n, v})
+}
+
+func (s *server) deleteBatch(w http.ResponseWriter, r *http.Request) error {
+	id, err := batchID(r)
+	if err != nil {
+		return err
+	}
+	if err := s.head.Delete(r.Context(), id); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// healthView is what b7s answers, and more.
+type healthView struct {
+	Code    int    `json:"code"`
+	Type    string `json:"type" enum:"MsgHealthCheck"`
+	Status  string `json:"status" enum:"ok"`
+	Version string `json:"version"`
+}
+
+// healthTime is how long stores may take to answer while they count as healthy.
+const healthTime = 5 * time.Second
+
+func (s *server) health(w http.ResponseWriter, r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), healthTime)
+	defer cancel()
+	_, err := s.head.Store().List(ctx, true, "", 1)
+	if err == nil && s.options.Client != nil {
+		_, _, err = s.options.Client.Cluster().LookJanitor(ctx)
+	}
+	if err != nil {
+		return httpapi.NewProblem(http.StatusServiceUnavailable, "store_unavailable", err,
+			"the store does not answer: %s", err)
+	}
+	return writeJSON(w, http.StatusOK, healthView{http.StatusOK, "MsgHealthCheck", "ok", s.options.Version})
+}

@@ -1,0 +1,134 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"time"
+)
+
+// Times of following a batch.
+const (
+	// eventGap is the least time between two events.
+	eventGap = 200 * time.Millisecond
+	// pollTime is how often a batch is looked at in a store that can't tell when
+	// it changes.
+	pollTime = 500 * time.Millisecond
+	// beatTime is the longest silence of a stream of events.
+	beatTime = 15 * time.Second
+)
+
+// events streams how a batch stands until it is over.
+func (s *server) events(w http.ResponseWriter, r *http.Request) error {
+	id, err := batchID(r)
+	if err != nil {
+		return err
+	}
+	v, err := s.view(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	control := http.NewResponseController(w)
+	defer func() { _ = control.SetWriteDeadline(time.Time{}) }() // a deadline may be more than the writer has
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	send := func(v *batchView) error {
+		_ = control.SetWriteDeadline(time.Now().Add(bodyTime))
+		if v == nil {
+			_, err = fmt.Fprint(w, ":\n\n")
+			return errors.Join(err, control.Flush())
+		}
+		data, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		name := "progress"
+		if v.Status.Over() {
+			name = "over"
+		}
+		_, err = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, data)
+		return errors.Join(err, control.Flush())
+	}
+	if err := send(&v); err != nil {
+		return errCut
+	}
+	ctx, cancel := s.waiting(r.Context(), 365*24*time.Hour)
+	defer cancel()
+	if _, err := s.follow(ctx, v, send); err != nil {
+		return errCut
+	}
+	return nil
+}
+
+// follow calls changed with how a batch stands whenever that differs from v, and
+// with nil where nothing has changed for a while, until the batch is over or ctx
+// ends. It returns how the batch stands then.
+func (s *server) follow(ctx context.Context, v batchView, changed func(*batchView) error) (batchView, error) {
+	changes, stop, tells, err := s.head.Store().Watch(ctx, v.ID)
+	if err != nil {
+		return v, following(ctx, err)
+	}
+	if stop != nil {
+		defer stop()
+	}
+	every := beatTime
+	if !tells {
+		changes, every = nil, pollTime
+	}
+	look := time.NewTicker(every)
+	defer look.Stop()
+	gap := time.NewTimer(0)
+	defer gap.Stop()
+	quiet := time.Now()
+	for first := true; !v.Status.Over(); first = false {
+		if !first {
+			select {
+			case <-changes:
+			case <-look.C:
+			case <-ctx.Done():
+				return v, nil
+			}
+		}
+		select {
+		case <-gap.C:
+		case <-ctx.Done():
+			return v, nil
+		}
+		gap.Reset(eventGap)
+		now, err := s.view(ctx, v.ID)
+		if err != nil {
+			return v, following(ctx, err)
+		}
+		differs := !now.sameAs(&v)
+		v = now
+		switch {
+		case differs:
+			err, quiet = changed(&v), time.Now()
+		case time.Since(quiet) >= beatTime-time.Second:
+			err, quiet = changed(nil), time.Now()
+		}
+		if err != nil {
+			return v, err
+		}
+	}
+	return v, nil
+}
+
+// following is the error of a look, nil if it failed because ctx has ended.
+func following(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// sameAs tells whether nothing but the clock has changed.
+func (v *batchView) sameAs(other *batchView) bool {
+	mine, o := *v, *other
+	mine.Rate, mine.SecondsLeft, o.Rate, o.SecondsLeft = 0, nil, 0, nil
+	return reflect.DeepEqual(mine, o)
+}

@@ -1,0 +1,163 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/futures/httpapi"
+)
+
+// installRequest names a function's manifest, as b7s has it.
+type installRequest struct {
+	URI   string `json:"uri,omitempty" doc:"Of the manifest; without it the IPFS gateway that b7s uses is asked for cid"`
+	CID   string `json:"cid" doc:"Required, as in b7s. With uri, the function's id is not this but the SHA-256 of uri"`
+	Topic string `json:"topic,omitempty" doc:"Refused unless it is empty or b7s's own"`
+}
+
+// installed says what was installed.
+type installed struct {
+	Code       string            `json:"code"`
+	FunctionID string            `json:"function_id" doc:"What to send to execute"`
+	Methods    []installedMethod `json:"methods"`
+}
+
+// installedMethod is a module with the names that it has.
+type installedMethod struct {
+	Method   string `json:"method"`
+	CID      string `json:"cid" doc:"The module's content id"`
+	Function string `json:"function" doc:"The name that futures have for it"`
+	Size     int64  `json:"size"`
+}
+
+// gatewayURL is where b7s finds the manifest of a function that has no URI.
+const gatewayURL = "https://%s.ipfs.w3s.link/manifest.json"
+
+// maxFunctionID is the longest id or method of a function.
+const maxFunctionID = 1024
+
+// install stores the modules of a function: named by a manifest's URL (JSON), or
+// sent as a module or an archive.
+func (s *server) install(w http.ResponseWriter, r *http.Request) error {
+	if err := s.needsCluster(); err != nil {
+		return err
+	}
+	select {
+	case s.installs <- struct{}{}:
+		defer func() { <-s.installs }()
+	case <-r.Context().Done():
+		return r.Context().Err()
+	}
+	content, release, err := s.body(w, r, maxArchive)
+	if err != nil {
+		return err
+	}
+	defer release()
+	body, err := io.ReadAll(content)
+	if err != nil {
+		return bodyProblem(err, maxArchive)
+	}
+	id, method := r.URL.Query().Get("function_id"), r.URL.Query().Get("method")
+	if len(id) > maxFunctionID || len(method) > maxFunctionID {
+		return badRequest("function_id and method have at most %d bytes each", maxFunctionID)
+	}
+	answer := &installed{Code: "200", FunctionID: id, Methods: []installedMethod{}}
+	switch {
+	case bytes.HasPrefix(body, wasmMagic):
+		err = s.installModule(r.Context(), answer, method, body)
+	case bytes.HasPrefix(body, []byte{0x1f, 0x8b}):
+		err = s.installArchive(r.Context(), answer, body)
+	default:
+		err = s.installManifest(r.Context(), answer, body)
+	}
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, answer)
+}
+
+// installModule stores one module. Its id is its CID unless one is given.
+func (s *server) installModule(ctx context.Context, to *installed, method string, code []byte) error {
+	if to.FunctionID == "" {
+		cid, err := fdbmodel.ModuleCID(code)
+		if err != nil {
+			return err
+		}
+		to.FunctionID = cid
+	}
+	return s.store(ctx, to, module{method, code})
+}
+
+// installArchive stores the modules of an archive. Its id is its SHA-256 unless
+// one is given.
+func (s *server) installArchive(ctx context.Context, to *installed, archive []byte) error {
+	if to.FunctionID == "" {
+		sum := sha256.Sum256(archive)
+		to.FunctionID = hex.EncodeToString(sum[:])
+	}
+	// The archive is read to its end before any of it counts.
+	if err := unpack(archive, func(module) error { return nil }); err != nil {
+		return err
+	}
+	return unpack(archive, func(m module) error { return s.store(ctx, to, m) })
+}
+
+func (s *server) installManifest(ctx context.Context, to *installed, body []byte) error {
+	var request installRequest
+	if err := decodeJSON(bytes.NewReader(body), &request); err != nil {
+		return bodyProblem(err, maxArchive)
+	}
+	if err := checkTopic(request.Topic); err != nil {
+		return err
+	}
+	if request.CID == "" || len(request.CID) > maxFunctionID {
+		return badRequest("invalid request: function CID is required, of at most %d bytes", maxFunctionID)
+	}
+	uri := request.URI
+	if uri == "" {
+		if strings.Trim(strings.ToLower(request.CID), "0123456789abcdefghijklmnopqrstuvwxyz") != "" {
+			return badRequest("cid %.100q is no content id: send uri, the URL of the function's manifest", request.CID)
+		}
+		to.FunctionID, uri = request.CID, fmt.Sprintf(gatewayURL, request.CID)
+	} else {
+		sum := sha256.Sum256([]byte(uri))
+		to.FunctionID = hex.EncodeToString(sum[:])
+	}
+	archive, err := s.fetchArchive(ctx, uri)
+	if err != nil {
+		return err
+	}
+	return s.installArchive(ctx, to, archive)
+}
+
+// store checks a module and stores it.
+func (s *server) store(ctx context.Context, to *installed, m module) error {
+	cid, err := fdbmodel.ModuleCID(m.code)
+	if err != nil {
+		return err
+	}
+	if s.options.CheckModule != nil {
+		if err := s.options.CheckModule(ctx, cid, m.code); err != nil {
+			if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
+				return err
+			}
+			return httpapi.NewProblem(http.StatusUnprocessableEntity, "bad_module", nil, "%s", err)
+		}
+	}
+	stored, err := s.options.Client.Cluster().PutModule(ctx, m.code, batch.FunctionAlias(to.FunctionID, m.method))
+	if err != nil {
+		return err
+	}
+	to.Methods = append(to.Methods, installedMethod{
+		Method: m.method, CID: cid, Function: "wasm:" + cid, Size: stored.Size,
+	})
+	return nil
+}

@@ -1,0 +1,200 @@
+package rest
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/futura-run/futura/batch"
+)
+
+// itemView is a work item as it stands.
+type itemView struct {
+	Index     int          `json:"index" doc:"The place of its arguments in the batch, from 0"`
+	ID        string       `json:"id" doc:"The MD5 of FUNCTION/METHOD ARGUMENTS; items that run the same share it"`
+	Arguments []string     `json:"arguments"`
+	Status    batch.Status `json:"status" doc:"0 created, 1 in progress, 100 done, -1 failed, -2 permanently failed"`
+	State     string       `json:"state" enum:"created,in_progress,done,failed,permanently_failed"`
+	Chunk     string       `json:"chunk,omitempty"`
+	Worker    string       `json:"worker,omitempty"`
+	Attempts  int          `json:"failed_attempts"`
+	Reason    string       `json:"reason,omitempty"`
+	Result    *streamsView `json:"result,omitempty" doc:"Of the last attempt that ended"`
+	UpdatedAt time.Time    `json:"updated_at"`
+}
+
+// streamsView is what an attempt left behind. What is no UTF-8 is in base64.
+type streamsView struct {
+	Stdout       string `json:"stdout"`
+	StdoutBase64 string `json:"stdout_base64,omitempty" doc:"Instead of stdout, where that is no UTF-8"`
+	Stderr       string `json:"stderr,omitempty"`
+	StderrBase64 string `json:"stderr_base64,omitempty" doc:"Instead of stderr, where that is no UTF-8"`
+	ExitCode     int    `json:"exit_code"`
+}
+
+// stateName is a state's name in answers and queries.
+func stateName(s batch.Status) string { return strings.ReplaceAll(s.String(), " ", "_") }
+
+func itemOf(i *batch.Item) itemView {
+	v := itemView{
+		Index: i.Index, ID: i.ID, Arguments: append([]string{}, i.Arguments...), Status: i.Status,
+		State: stateName(i.Status), Chunk: i.Chunk, Worker: i.Worker, Attempts: i.Attempts, Reason: i.Reason,
+		UpdatedAt: i.UpdatedAt.UTC(),
+	}
+	if i.Result != nil {
+		v.Result = &streamsView{ExitCode: i.Result.ExitCode}
+		v.Result.Stdout, v.Result.StdoutBase64 = textOf(i.Result.Stdout)
+		v.Result.Stderr, v.Result.StderrBase64 = textOf(i.Result.Stderr)
+	}
+	return v
+}
+
+func textOf(s string) (text, encoded string) {
+	if utf8.ValidString(s) {
+		return s, ""
+	}
+	return "", base64.StdEncoding.EncodeToString([]byte(s))
+}
+
+// itemList is a page of items.
+type itemList struct {
+	Items []itemView `json:"items"`
+	Next  *int       `json:"next,omitempty" doc:"What to send as from for the next page; left out at the end"`
+}
+
+// ndjson is the media type of a line of JSON for each item.
+const ndjson = "application/x-ndjson"
+
+func (s *server) results(w http.ResponseWriter, r *http.Request) error {
+	id, err := batchID(r)
+	if err != nil {
+		return err
+	}
+	from, err := number(r, "from", 0, 0, batch.MaxItems)
+	if err != nil {
+		return err
+	}
+	states, err := parseStates(r.URL.Query().Get("state"))
+	if err != nil {
+		return err
+	}
+	if _, err := s.head.Store().Get(r.Context(), id); err != nil {
+		return err
+	}
+	if strings.Contains(r.Header.Get("Accept"), ndjson) {
+		limit, err := number(r, "limit", batch.MaxItems, 1, batch.MaxItems)
+		if err != nil {
+			return err
+		}
+		return s.streamResults(w, r, id, from, limit, states)
+	}
+	limit, err := number(r, "limit", 100, 1, MaxPage)
+	if err != nil {
+		return err
+	}
+	return s.pageResults(w, r, id, from, limit, states)
+}
+
+// parseStates reads states by their names or numbers, with commas between them.
+func parseStates(text string) (states []batch.Status, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for _, name := range strings.Split(text, ",") {
+		found := false
+		for _, state := range batch.Statuses() {
+			if name == stateName(state) || name == strconv.Itoa(int(state)) {
+				states, found = append(states, state), true
+			}
+		}
+		if !found {
+			return nil, badRequest("state=%.40q: use created, in_progress, done, failed or permanently_failed, "+
+				"or their numbers 0, 1, 100, -1, -2", name)
+		}
+	}
+	return states, nil
+}
+
+// errFull ends a page that is as large as pages get.
+var errFull = errors.New("the page is full")
+
+func (s *server) pageResults(w http.ResponseWriter, r *http.Request, id string, from, limit int,
+	states []batch.Status,
+) error {
+	page, bytes := itemList{Items: []itemView{}}, 0
+	err := s.eachItem(r.Context(), id, from, limit, states, func(items []batch.Item) error {
+		for i := range items {
+			page.Items = append(page.Items, itemOf(&items[i]))
+			if result := items[i].Result; result != nil {
+				bytes += len(result.Stdout) + len(result.Stderr)
+			}
+		}
+		if bytes > pageBytes {
+			return errFull
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errFull) {
+		return err
+	}
+	if n := len(page.Items); err != nil || n == limit {
+		next := page.Items[n-1].Index + 1
+		page.Next = &next
+	}
+	return writeJSON(w, http.StatusOK, page)
+}
+
+// streamResults writes a line for each item. A stream that can't be completed is
+// cut off.
+func (s *server) streamResults(w http.ResponseWriter, r *http.Request, id string, from, limit int,
+	states []batch.Status,
+) error {
+	control := http.NewResponseController(w)
+	defer func() { _ = control.SetWriteDeadline(time.Time{}) }() // a deadline may be more than the writer has
+	began := false
+	lines := json.NewEncoder(w)
+	lines.SetEscapeHTML(false)
+	err := s.eachItem(r.Context(), id, from, limit, states, func(items []batch.Item) error {
+		if s.stopping() {
+			return errStopping
+		}
+		if !began {
+			began = true
+			w.Header().Set("Content-Type", ndjson)
+			w.WriteHeader(http.StatusOK)
+		}
+		_ = control.SetWriteDeadline(time.Now().Add(bodyTime))
+		for i := range items {
+			v := itemOf(&items[i])
+			if err := lines.Encode(&v); err != nil {
+				return err
+			}
+		}
+		return control.Flush()
+	})
+	switch {
+	case err != nil && began:
+		return errCut
+	case err != nil:
+		return err
+	case !began:
+		w.Header().Set("Content-Type", ndjson)
+		w.WriteHeader(http.StatusOK)
+	}
+	return nil
+}
+
+// stopping tells whether the server stops.
+func (s *server) stopping() bool {
+	select {
+	case <-s.options.Stopping:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,221 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi"
+)
+
+// executeRequest asks for one run, as b7s has it.
+type executeRequest struct {
+	FunctionID string          `json:"function_id"`
+	Method     string          `json:"method,omitempty"`
+	Parameters []parameterBody `json:"parameters,omitempty" doc:"The arguments, in this order"`
+	Config     configBody      `json:"config,omitempty"`
+	Topic      string          `json:"topic,omitempty" doc:"Refused unless it is empty or b7s's own"`
+}
+
+type parameterBody struct {
+	Name  string `json:"name,omitempty" doc:"Passed over"`
+	Value string `json:"value"`
+}
+
+// executeAnswer is what one run came to, as b7s has it.
+type executeAnswer struct {
+	Code      string         `json:"code" doc:"200; 202 while it runs, 408, 410 or 500 where it failed"`
+	RequestID string         `json:"request_id" format:"uuid" doc:"The future's id"`
+	Message   string         `json:"message,omitempty"`
+	Results   []peersBody    `json:"results,omitempty"`
+	Cluster   executeCluster `json:"cluster"`
+}
+
+type peersBody struct {
+	Result    outputBody `json:"result"`
+	Peers     []string   `json:"peers"`
+	Frequency float64    `json:"frequency"`
+}
+
+type executeCluster struct {
+	Peers []string `json:"peers,omitempty"`
+}
+
+// needsCluster is the problem of what can't be done without a cluster.
+func (s *server) needsCluster() error {
+	if s.options.Client != nil {
+		return nil
+	}
+	return httpapi.NewProblem(http.StatusNotImplemented, "no_cluster", nil,
+		"this head has no cluster of futures: it runs batches only")
+}
+
+// execute runs a function once, and answers when it is over.
+func (s *server) execute(w http.ResponseWriter, r *http.Request) error {
+	if err := s.needsCluster(); err != nil {
+		return err
+	}
+	var body executeRequest
+	if err := s.readJSON(w, r, fdbmodel.MaxArgs*2, &body); err != nil {
+		return err
+	}
+	task, err := s.task(r.Context(), &body)
+	if err != nil {
+		return err
+	}
+	task.Key = r.Header.Get("Idempotency-Key")
+	f, err := s.options.Client.Submit(r.Context(), task)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.waiting(r.Context(), MaxWait)
+	defer cancel()
+	_, err = f.Await(ctx)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, futures.ErrFailed) {
+		return err
+	}
+	answer, err := s.executed(r.Context(), f.ID())
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, answer)
+}
+
+// task is the future of a single run. It has one attempt, as in b7s.
+func (s *server) task(ctx context.Context, body *executeRequest) (futures.Task, error) {
+	c := &body.Config
+	err := checkTopic(body.Topic)
+	if err == nil {
+		err = c.check("config.")
+	}
+	if err == nil {
+		err = checkEnvironment(c.Environment, c.Timeout)
+	}
+	var arguments []string
+	for _, p := range body.Parameters {
+		arguments = append(arguments, p.Value)
+	}
+	template := batch.Template{FunctionID: body.FunctionID, Method: body.Method, Config: c.config()}
+	if err == nil {
+		err = batch.Validate(&template, [][]string{arguments})
+	}
+	if err == nil && c.Nodes > 1 {
+		err = refused([]httpapi.FieldError{{
+			Location: "config.number_of_nodes", Message: "not supported above 1: a single execution runs on one worker",
+		}})
+	}
+	if err != nil {
+		return futures.Task{}, err
+	}
+	function, err := s.resolve(ctx, &template)
+	once := 0
+	task := futures.Task{
+		Function: function, Argv: arguments, Args: []byte(c.Stdin), MaxRetries: &once,
+		Timeout: time.Duration(c.Timeout) * time.Second,
+	}
+	if len(c.Environment) > 0 {
+		task.Env = map[string]string{}
+	}
+	for _, e := range c.Environment {
+		task.Env[e.Name] = e.Value
+	}
+	return task, err
+}
+
+// resolve returns the first of a template's functions that is stored.
+func (s *server) resolve(ctx context.Context, t *batch.Template) (string, error) {
+	for _, name := range t.Functions() {
+		function, err := s.options.Client.Cluster().ResolveFunction(ctx, name)
+		if err == nil || !errors.Is(err, fdbmodel.ErrNotFound) {
+			return function, err
+		}
+	}
+	return "", httpapi.NewProblem(http.StatusNotFound, "no_such_function", nil,
+		"there is no function %.200q with the method %.200q: install it first, by POST %s/install",
+		t.FunctionID, t.Method, functionsPath)
+}
+
+// singleResult returns what a single run has come to.
+func (s *server) singleResult(w http.ResponseWriter, r *http.Request) error {
+	if err := s.needsCluster(); err != nil {
+		return err
+	}
+	var body idBody
+	if err := s.readJSON(w, r, smallBody, &body); err != nil {
+		return err
+	}
+	id, err := fdbmodel.ParseID(body.ID)
+	if err != nil {
+		return err
+	}
+	answer, err := s.executed(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, answer)
+}
+
+// executed is how a future stands, as an answer to a single run.
+func (s *server) executed(ctx context.Context, id futures.ID) (*executeAnswer, error) {
+	row, err := s.options.Client.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	answer := &executeAnswer{Code: strconv.Itoa(http.StatusAccepted), RequestID: id.String()}
+	cluster := s.options.Client.Cluster()
+	switch row.State() {
+	case fdbmodel.Realized:
+		result := row.Result
+		stdout, err := cluster.ResultValue(ctx, id, result)
+		if err != nil {
+			return nil, err
+		}
+		stderr, err := cluster.Stderr(ctx, id, result.Stderr, result.StderrRef)
+		if err != nil {
+			return nil, err
+		}
+		answer.Code = strconv.Itoa(http.StatusOK)
+		answer.ran(result.Worker, outputBody{string(stdout), string(stderr), result.ExitCode})
+	case fdbmodel.Failed:
+		failure := row.Exception
+		stderr, err := cluster.Stderr(ctx, id, failure.Stderr, failure.StderrRef)
+		if err != nil {
+			return nil, err
+		}
+		answer.Code, answer.Message = codeOf(failure.Kind), failure.Message
+		out := outputBody{string(failure.Stdout), string(stderr), failure.ExitCode}
+		if failure.Kind != fdbmodel.KindExit {
+			out.ExitCode = -1
+		}
+		answer.ran(failure.Worker, out)
+	default:
+		answer.Message = "it is " + row.State().String() + ": ask again, by POST " + functionsPath + "/requests/result"
+	}
+	return answer, nil
+}
+
+func (a *executeAnswer) ran(worker fdbmodel.WorkerID, out outputBody) {
+	peers := []string{}
+	if worker != "" {
+		peers = append(peers, string(worker))
+	}
+	a.Results = []peersBody{{Result: out, Peers: peers, Frequency: 100}}
+	a.Cluster.Peers = peers
+}
+
+// codeOf is b7s's code of a failure.
+func codeOf(kind fdbmodel.FailureKind) string {
+	switch kind {
+	case fdbmodel.KindTimeout:
+		return strconv.Itoa(http.StatusRequestTimeout)
+	case fdbmodel.KindCancelled:
+		return strconv.Itoa(http.StatusGone)
+	default:
+		return strconv.Itoa(http.StatusInternalServerError)
+	}
+}

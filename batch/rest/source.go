@@ -1,0 +1,195 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/futura-run/futura/futures/httpapi"
+)
+
+// Limits of what is fetched to install a function.
+const (
+	maxManifest  = 1 << 20
+	maxArchive   = 64 << 20
+	maxRedirects = 5
+	fetchTime    = 60 * time.Second
+	dialTime     = 10 * time.Second
+)
+
+// errPrivate is returned for an address that functions are not fetched from.
+var errPrivate = errors.New("a private, loopback or link-local address: installing from those is not allowed here")
+
+// sourceClient returns a client for the sources of functions. It looks at the
+// address that is connected to, so that no name and no redirect leads elsewhere,
+// and uses no proxy.
+func sourceClient(private bool) *http.Client {
+	dialer := &net.Dialer{Timeout: dialTime}
+	if !private {
+		dialer.Control = func(_, address string, _ syscall.RawConn) error {
+			host, err := netip.ParseAddrPort(address)
+			if err != nil || !isPublic(host.Addr()) {
+				return fmt.Errorf("%s: %w", address, errPrivate)
+			}
+			return nil
+		}
+	}
+	return &http.Client{
+		Timeout: fetchTime,
+		Transport: &http.Transport{
+			DialContext: dialer.DialContext, DisableKeepAlives: true, TLSHandshakeTimeout: dialTime,
+			ResponseHeaderTimeout: fetchTime / 2, MaxResponseHeaderBytes: 64 << 10, ForceAttemptHTTP2: true,
+			DisableCompression: true,
+		},
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if len(via) > maxRedirects {
+				return fmt.Errorf("more than %d redirects", maxRedirects)
+			}
+			return checkURL(r.URL)
+		},
+	}
+}
+
+// reserved are the networks beside those that netip knows.
+func reserved() []netip.Prefix {
+	return []netip.Prefix{
+		netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
+		netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("64:ff9b::/96"),
+		netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("2001::/32"),
+	}
+}
+
+// isPublic tells whether an address is one of the internet.
+func isPublic(a netip.Addr) bool {
+	a = a.Unmap()
+	if !a.IsGlobalUnicast() || a.IsPrivate() {
+		return false
+	}
+	for _, network := range reserved() {
+		if network.Contains(a) {
+			return false
+		}
+	}
+	return true
+}
+
+func checkURL(u *url.URL) error {
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("%.100q: use http or https", u.Redacted())
+	case u.Hostname() == "":
+		return fmt.Errorf("%.100q has no host", u.Redacted())
+	default:
+		return nil
+	}
+}
+
+// fetch returns what is at a URL, at most limit bytes.
+func (s *server) fetch(ctx context.Context, u *url.URL, limit int64) ([]byte, error) {
+	if err := checkURL(u); err != nil {
+		return nil, sourceProblem(err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, sourceProblem(err)
+	}
+	r.Header.Set("User-Agent", "futura")
+	response, err := s.sources.Do(r)
+	if err != nil {
+		return nil, sourceProblem(err)
+	}
+	defer func() { _ = response.Body.Close() }() // it was read, or is of no use
+	if response.StatusCode != http.StatusOK {
+		return nil, sourceProblem(fmt.Errorf("%.200q answered %s", u.Redacted(), response.Status))
+	}
+	content, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
+	if err != nil {
+		return nil, sourceProblem(err)
+	}
+	if int64(len(content)) > limit {
+		return nil, sourceProblem(fmt.Errorf("%.200q has more than %d bytes", u.Redacted(), limit))
+	}
+	return content, nil
+}
+
+// sourceProblem says that a function can't be fetched.
+func sourceProblem(err error) error {
+	if errors.Is(err, errPrivate) {
+		return httpapi.NewProblem(http.StatusForbidden, "private_source", nil, "%s", err)
+	}
+	return httpapi.NewProblem(http.StatusBadGateway, "bad_source", nil, "the function can't be fetched: %s", err)
+}
+
+// manifest says where a function's archive is.
+type manifest struct {
+	Runtime struct {
+		URL      string `json:"url"`
+		Checksum string `json:"checksum"`
+	} `json:"runtime"`
+	Deployment struct {
+		URI      string `json:"uri"`
+		Checksum string `json:"checksum"`
+	} `json:"deployment"`
+}
+
+// parseManifest returns the archive's URL and its SHA-256. What the URL lacks is
+// taken from that of the manifest.
+func parseManifest(at *url.URL, content []byte) (*url.URL, []byte, error) {
+	var m manifest
+	if err := decodeJSON(bytes.NewReader(content), &m); err != nil {
+		return nil, nil, sourceProblem(fmt.Errorf("the manifest is no JSON: %w", err))
+	}
+	where, checksum := m.Runtime.URL, m.Runtime.Checksum
+	if where == "" {
+		where, checksum = m.Deployment.URI, m.Deployment.Checksum
+	}
+	if where == "" {
+		return nil, nil, sourceProblem(errors.New("the manifest has neither runtime.url nor deployment.uri"))
+	}
+	archive, err := at.Parse(where)
+	if err != nil {
+		return nil, nil, sourceProblem(fmt.Errorf("the manifest's url: %w", err))
+	}
+	sum, err := hex.DecodeString(strings.TrimSpace(checksum))
+	if err != nil || len(sum) != sha256.Size {
+		return nil, nil, sourceProblem(fmt.Errorf("the manifest's checksum %.80q is no SHA-256 in hex", checksum))
+	}
+	return archive, sum, nil
+}
+
+// fetchArchive follows a manifest to its archive, and checks that.
+func (s *server) fetchArchive(ctx context.Context, uri string) ([]byte, error) {
+	at, err := url.Parse(uri)
+	if err != nil {
+		return nil, badRequest("uri: %v", err)
+	}
+	content, err := s.fetch(ctx, at, maxManifest)
+	if err != nil {
+		return nil, err
+	}
+	where, want, err := parseManifest(at, content)
+	if err != nil {
+		return nil, err
+	}
+	archive, err := s.fetch(ctx, where, maxArchive)
+	if err != nil {
+		return nil, err
+	}
+	if got := sha256.Sum256(archive); subtle.ConstantTimeCompare(got[:], want) != 1 {
+		return nil, sourceProblem(fmt.Errorf("the archive at %.200q has the SHA-256 %x, its manifest says %x",
+			where.Redacted(), got, want))
+	}
+	return archive, nil
+}

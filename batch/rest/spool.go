@@ -1,0 +1,172 @@
+package rest
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+)
+
+// spoolMemory is how many bytes of results are held in memory; the rest are in
+// a temporary file.
+const spoolMemory = 8 << 20
+
+// spool collects results in the order of the items, and returns them in that of
+// their chunks.
+type spool struct {
+	chunks map[string]*spooledChunk
+	memory []byte
+	file   *os.File
+	out    *bufio.Writer
+	size   int64
+}
+
+type spooledChunk struct {
+	worker  string
+	results []spooledResult
+}
+
+type spooledResult struct {
+	id     string
+	offset int64
+	length int
+}
+
+// add keeps a result.
+func (s *spool) add(chunk, worker, id string, value []byte) error {
+	c := s.chunks[chunk]
+	if c == nil {
+		if s.chunks == nil {
+			s.chunks = map[string]*spooledChunk{}
+		}
+		c = &spooledChunk{worker: worker}
+		s.chunks[chunk] = c
+	}
+	c.results = append(c.results, spooledResult{id, s.size, len(value)})
+	s.size += int64(len(value))
+	if s.file == nil && s.size <= spoolMemory {
+		s.memory = append(s.memory, value...)
+		return nil
+	}
+	if s.file == nil {
+		if err := s.open(); err != nil {
+			return err
+		}
+	}
+	_, err := s.out.Write(value)
+	return err
+}
+
+// open moves what was kept to a file that nobody else finds.
+func (s *spool) open() error {
+	f, err := os.CreateTemp("", "futura-results-*")
+	if err != nil {
+		return fmt.Errorf("results above %d bytes are gathered in a temporary file: %w", spoolMemory, err)
+	}
+	s.file, s.out = f, bufio.NewWriterSize(f, 64<<10)
+	_, err = s.out.Write(s.memory)
+	s.memory = nil
+	return err
+}
+
+// close ends the spool.
+func (s *spool) close() {
+	if s.file != nil {
+		_ = errors.Join(s.file.Close(), os.Remove(s.file.Name())) // nothing depends on it any more
+	}
+}
+
+// read returns a result's bytes, until the next call.
+func (s *spool) read(r spooledResult, buffer []byte) ([]byte, error) {
+	if s.file == nil {
+		return s.memory[r.offset : r.offset+int64(r.length)], nil
+	}
+	buffer = slices.Grow(buffer[:0], r.length)[:r.length]
+	_, err := s.file.ReadAt(buffer, r.offset)
+	return buffer, err
+}
+
+// writeChunks writes the beginning of a chunksBody, up to and with its chunks. A
+// result whose id is taken in its chunk gets "#2" behind it, and so on.
+func (s *spool) writeChunks(w io.Writer) error {
+	if s.out != nil {
+		if err := s.out.Flush(); err != nil {
+			return err
+		}
+	}
+	out := &jsonWriter{w: w}
+	out.text(`{"chunks":{`)
+	ids := make([]string, 0, len(s.chunks))
+	for id := range s.chunks {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for i, id := range ids {
+		if i > 0 {
+			out.text(",")
+		}
+		c := s.chunks[id]
+		out.value(id)
+		out.text(`:{"peer":`)
+		out.value(c.worker)
+		out.text(`,"results":{`)
+		if err := s.writeResults(out, c); err != nil {
+			return err
+		}
+		out.text("}}")
+	}
+	out.text("}")
+	return out.err
+}
+
+func (s *spool) writeResults(out *jsonWriter, c *spooledChunk) error {
+	slices.SortStableFunc(c.results, func(a, b spooledResult) int { return strings.Compare(a.id, b.id) })
+	var buffer []byte
+	same := 1
+	for i, r := range c.results {
+		key := r.id
+		if i > 0 {
+			out.text(",")
+		}
+		if same++; i == 0 || c.results[i-1].id != r.id {
+			same = 1
+		}
+		if same > 1 {
+			key = fmt.Sprintf("%s#%d", r.id, same)
+		}
+		out.value(key)
+		out.text(":")
+		var err error
+		if buffer, err = s.read(r, buffer); err != nil {
+			return err
+		}
+		out.bytes(buffer)
+	}
+	return out.err
+}
+
+// jsonWriter keeps the first error.
+type jsonWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (j *jsonWriter) bytes(b []byte) {
+	if j.err == nil {
+		_, j.err = j.w.Write(b)
+	}
+}
+
+func (j *jsonWriter) text(s string) { j.bytes([]byte(s)) }
+
+func (j *jsonWriter) value(s string) {
+	b, err := json.Marshal(s)
+	if err != nil && j.err == nil {
+		j.err = err
+	}
+	j.bytes(b)
+}
