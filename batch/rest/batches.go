@@ -27,7 +27,7 @@ type batchView struct {
 	CreatedAt   time.Time    `json:"created_at"`
 	FinishedAt  *time.Time   `json:"finished_at,omitempty"`
 	Progress    countsView   `json:"progress"`
-	Rate        float64      `json:"rate" doc:"Items that came to their end per second, since the first was given to a worker"`
+	Rate        float64      `json:"rate" doc:"Items that ended per second, since the first began"`
 	SecondsLeft *float64     `json:"seconds_left,omitempty" doc:"At that rate; left out where there is none"`
 }
 

@@ -14,7 +14,7 @@ type batchRequest struct {
 	Template  templateBody `json:"template"`
 	Arguments [][]string   `json:"arguments" doc:"One list for each run of the function"`
 	// MaxAttempts is read by itself: a number that is too large is an error.
-	MaxAttempts uint64 `json:"max_attempts,omitempty" doc:"How often a run that fails is tried; at most the operator's limit"`
+	MaxAttempts uint64 `json:"max_attempts,omitempty" doc:"How often a run is tried; at most the operator's limit"`
 	Topic       string `json:"topic,omitempty" doc:"Refused unless it is empty or b7s's own"`
 }
 

@@ -20,7 +20,9 @@ var errTooLarge = errors.New("the body is too large")
 // body returns a request's body, decompressed and bounded by limit. release
 // must be called: large bodies are read a few at a time, since they are held in
 // memory.
-func (s *server) body(w http.ResponseWriter, r *http.Request, limit int64) (content io.Reader, release func(), err error) {
+func (s *server) body(w http.ResponseWriter, r *http.Request, limit int64) (
+	content io.Reader, release func(), err error,
+) {
 	if r.ContentLength > limit {
 		return nil, nil, tooLarge(limit)
 	}

@@ -35,7 +35,8 @@ const tokenScheme = "token"
 // describe returns the description of everything that is served.
 func describe(o Options, routes []route) *huma.OpenAPI {
 	api := httpapi.Describe(httpapi.Options{Version: o.Version})
-	api.Info.Description = "Batches of one function on many lists of arguments, as the head of b7s has them, and durable futures."
+	api.Info.Description = "Batches of one function on many lists of arguments, as the head of b7s has them, " +
+		"and durable futures."
 	if o.Client == nil {
 		api.Paths = nil
 	}
