@@ -70,6 +70,9 @@ func (c *Cluster) OpenMailbox(session SessionID) *Mailbox {
 // in which the store committed them. If there are none, it returns a watch that
 // fires when one comes; the caller waits for it, or cancels it. No notice can
 // fall between the two, because both are of one read version.
+//
+// It returns ErrNewerRecord or ErrBadRecord, once, for mail that can't be read,
+// and goes on behind it: Subscribe tells what that mail told.
 func (m *Mailbox) Listen(ctx context.Context) ([]Notice, kv.Watch, error) {
 	var notices []Notice
 	var watch kv.Watch
@@ -86,18 +89,23 @@ func (m *Mailbox) Listen(ctx context.Context) ([]Notice, kv.Watch, error) {
 			return nil
 		}
 		for _, item := range page.Items {
-			if notices, err = appendNotices(notices, item); err != nil {
-				return err
+			with, err := appendNotices(notices, item)
+			if isUnreadable(err) && len(notices) > 0 {
+				return nil // it is the first of the next Listen
 			}
 			cursor = kv.After(item.Key)
+			if err != nil {
+				return err
+			}
+			notices = with
 		}
 		return nil
 	})
-	if err != nil {
+	if err != nil && !isUnreadable(err) {
 		return nil, nil, err
 	}
 	m.cursor = cursor
-	return notices, watch, nil
+	return notices, watch, err
 }
 
 // Acknowledge lets go of what Listen has returned. An unknown commit is

@@ -42,6 +42,7 @@ type listener struct {
 	ackAt, refreshAt, recheckAt time.Time
 	refreshed                   time.Time // when the session was last refreshed
 	recheck                     []ID      // left of the present pass
+	again                       bool      // another pass is due after it
 	failures                    int
 }
 
@@ -211,8 +212,20 @@ func (l *listener) recheckSome(ctx context.Context, now time.Time) error {
 		l.recheckAt = now.Add(recheckPause)
 	} else {
 		l.recheck, l.recheckAt = nil, now.Add(recheckInterval)
+		if l.again {
+			l.again, l.recheckAt = false, now.Add(recheckPause)
+		}
 	}
 	return nil
+}
+
+// missed has everything that is awaited subscribed once more, because mail could
+// not be read.
+func (l *listener) missed(now time.Time, err error) {
+	l.client.options.Logger.Warn("futures: mail can't be read and is made good", "session", l.client.session, "error", err)
+	if l.again = len(l.recheck) > 0; !l.again {
+		l.recheckAt = now
+	}
 }
 
 // subscribeBatch subscribes to futures. One that can't be subscribed to ends
@@ -257,6 +270,11 @@ func (l *listener) receive(ctx context.Context, now time.Time) (more bool, err e
 	}
 	for range pagesPerRound {
 		notices, watch, err := l.mailbox.Listen(ctx)
+		if errors.Is(err, fdbmodel.ErrNewerRecord) || errors.Is(err, fdbmodel.ErrBadRecord) {
+			l.missed(now, err)
+			l.unacked++
+			continue
+		}
 		if err != nil {
 			return false, err
 		}
