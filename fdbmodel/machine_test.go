@@ -432,6 +432,9 @@ func (m *machine) drain(ctx context.Context, s SessionID) {
 func TestMachine(t *testing.T) {
 	t.Parallel()
 	sequences, steps, first := 200, 50, uint64(1)
+	if testing.Short() {
+		sequences = 100
+	}
 	if os.Getenv("FUTURA_LONG") != "" {
 		sequences, steps, first = 4000, 120, rand.Uint64()
 		t.Logf("first seed %d", first)
