@@ -88,7 +88,8 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.store, "store", "embedded:./.futura",
-		"the store: memory:, embedded:DIR, embedded:DIR?sync=off or fdb:CLUSTERFILE (FUTURA_STORE)")
+		"the store: memory:, embedded:DIR, embedded:DIR?sync=off, remote:unix:PATH, remote:tcp:HOST:PORT "+
+			"or fdb:CLUSTERFILE (FUTURA_STORE)")
 	flags.StringVar(&a.cluster, "cluster", futures.DefaultCluster, "the cluster (FUTURA_CLUSTER)")
 	flags.BoolVar(&a.json, "json", false, "print one JSON object or array")
 	flags.String(configFlag, "", "a file with settings (FUTURA_CONFIG; default: futura.yaml here, if there is one)")

@@ -2,10 +2,18 @@ package kvopen_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -80,4 +88,38 @@ func TestOpenRemoteRefusesPlainText(t *testing.T) {
 	require.ErrorIs(t, err, remote.ErrInsecure)
 	_, err = kvopen.Open(t.Context(), "remote:tcp:192.0.2.1:1?ca=missing", kvopen.Options{})
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestOpenRemoteTLS(t *testing.T) {
+	t.Parallel()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	ca, token, empty := filepath.Join(dir, "ca"), filepath.Join(dir, "token"), filepath.Join(dir, "empty")
+	encoded := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	require.NoError(t, os.WriteFile(ca, encoded, 0o600))
+	require.NoError(t, os.WriteFile(token, []byte("secret"), 0o600))
+	require.NoError(t, os.WriteFile(empty, nil, 0o600))
+
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	own := tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	serve(t, l, remote.ServerOptions{Token: "secret", TLS: &tls.Config{Certificates: []tls.Certificate{own}}})
+	name := "remote:tcp:" + l.Addr().String() + "?token-file=" + token
+	db, err := kvopen.Open(t.Context(), name+"&ca="+ca, kvopen.Options{})
+	require.NoError(t, err)
+	write(t, db)
+	require.Equal(t, "value", read(t, db))
+	require.NoError(t, db.Close())
+
+	_, err = kvopen.Open(t.Context(), name+"&ca="+empty, kvopen.Options{})
+	require.ErrorContains(t, err, "holds none")
+	_, err = kvopen.Open(t.Context(), name+"&tls=on", kvopen.Options{})
+	var untrusted *tls.CertificateVerificationError
+	require.ErrorAs(t, err, &untrusted)
 }

@@ -111,7 +111,9 @@ func (o *outbox) write() {
 		o.spare = b[:0]
 	}
 	if err != nil && o.err == nil {
+		// Part of a frame may be written, so nothing can follow it.
 		o.err = err
+		_ = o.conn.Close()
 	}
 	o.room.Broadcast()
 }

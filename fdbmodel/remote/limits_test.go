@@ -241,6 +241,25 @@ func TestSilentServer(t *testing.T) {
 	require.Empty(t, get(t, db, "a"))
 }
 
+// TestClientThatDoesNotRead asks for much and takes none of it: the server lets
+// it go.
+func TestClientThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	gone := make(chan string, 1)
+	store, at := serveMemory(t, ServerOptions{WriteTimeout: 20 * time.Millisecond, IdleTimeout: time.Hour,
+		Grace: time.Millisecond, OnDisconnect: func(id string) { gone <- id }})
+	update(t, store, func(tx kv.Tx) {
+		for i := range 50 {
+			tx.Set([]byte{'k', byte(i)}, make([]byte, kv.MaxValueSize))
+		}
+	})
+	s := newStranger(t, at)
+	ask := binary.AppendUvarint([]byte{1, flagBegin, 0, opGetRange, 1, 0, 1, 'k', 1, 'l'}, 0)
+	_, err := s.Write(appendFrame(nil, frameBatch, ask, nil))
+	require.NoError(t, err)
+	require.Equal(t, "stranger", <-gone)
+}
+
 // TestSilentClient has a client give no sign of life: the server lets it go.
 func TestSilentClient(t *testing.T) {
 	t.Parallel()

@@ -119,6 +119,9 @@ func (t *tx) flush() {
 	}
 }
 
+// maxTag is the longest tag, in bytes.
+const maxTag = 16
+
 func (t *tx) sendBatch(ops []byte) {
 	var buffer [64]byte
 	head := binary.AppendUvarint(buffer[:0], t.number)
@@ -129,7 +132,8 @@ func (t *tx) sendBatch(ops []byte) {
 		if t.options.NoSync {
 			flags |= flagNoSync
 		}
-		head = appendText(append(head, flags), t.options.Tag)
+		tag := t.options.Tag
+		head = appendText(append(head, flags), tag[:min(len(tag), maxTag)])
 	}
 	t.begun = true
 	t.link.send(frameBatch, head, ops)
