@@ -148,7 +148,8 @@ func (d *Database) unreachable(ctx context.Context, err error) error {
 	case errors.Is(err, kv.ErrUnavailable):
 		return fmt.Errorf("remote: %s: %w", d.address, err)
 	case isRefused(err), errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("%w: nobody listens at %s: is the serving process running? %w", kv.ErrUnavailable, d.address, err)
+		return fmt.Errorf("%w: nobody listens at %s: is the serving process running? %w", kv.ErrUnavailable, d.address,
+			bare(err))
 	}
 	return fmt.Errorf("%w: %s: %w", kv.ErrUnavailable, d.address, err)
 }

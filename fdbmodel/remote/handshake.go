@@ -130,7 +130,7 @@ func greet(conn net.Conn, r *bufio.Reader, h hello, deadline time.Time) (welcome
 		return welcome{}, fmt.Errorf("%w: %w", ErrNotServer, err)
 	}
 	if err != nil {
-		return welcome{}, fmt.Errorf("no welcome: is it a Futura store, and does it want TLS? %w", err)
+		return welcome{}, fmt.Errorf("no welcome: is it a Futura store, and does it want TLS? %w", bare(err))
 	}
 	w, err := decodeWelcome(kind, body)
 	if err != nil {

@@ -176,7 +176,7 @@ func TestOpenTellsWhatIsWrong(t *testing.T) {
 // and goes on serving others.
 func TestServerRefusesStrangers(t *testing.T) {
 	t.Parallel()
-	at := serveTCP(t, ServerOptions{Token: "secret", HandshakeTimeout: 50 * time.Millisecond})
+	at := serveTCP(t, ServerOptions{Token: "secret", HandshakeTimeout: 500 * time.Millisecond})
 	good := hello{version: protocolVersion, token: []byte("secret"), id: "x"}
 	long := good
 	long.id = strings.Repeat("x", maxID+1)

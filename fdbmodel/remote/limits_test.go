@@ -98,19 +98,16 @@ func TestTooManyTransactions(t *testing.T) {
 
 func TestTransactionsThatAreLeftAloneEnd(t *testing.T) {
 	t.Parallel()
-	_, at := serveMemory(t, ServerOptions{TransactionTimeout: time.Nanosecond, IdleTimeout: 30 * time.Millisecond})
-	db, err := Open(t.Context(), at, Options{PingInterval: time.Millisecond})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	_, at := serveMemory(t, ServerOptions{TransactionTimeout: 10 * time.Millisecond})
+	db := dial(t, at)
 	tx := db.Begin(kv.Options{}).(*tx)
-	_, err = tx.ReadVersion(t.Context())
+	_, err := tx.ReadVersion(t.Context())
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return tx.talk.failure() != nil }, 10*time.Second, time.Millisecond)
 	tx.Set([]byte("a"), nil)
 	_, err = tx.Commit(t.Context())
 	require.ErrorIs(t, err, kv.ErrTooOld)
 	require.NotErrorIs(t, err, kv.ErrUnknownResult)
-	require.Empty(t, get(t, db, "a"))
 }
 
 // stranger is a client that speaks the protocol by hand.
@@ -228,13 +225,12 @@ func TestSilentServer(t *testing.T) {
 	t.Parallel()
 	_, at := serveMemory(t, ServerOptions{})
 	p := newProxy(t, at)
-	db, err := Open(t.Context(), p.at, Options{PingInterval: 10 * time.Millisecond, DialTimeout: 50 * time.Millisecond})
+	db, err := Open(t.Context(), p.at, Options{PingInterval: 50 * time.Millisecond, DialTimeout: time.Second})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	p.hold(toClient)
 	_, err = db.Begin(kv.Options{}).Get([]byte("a")).Wait(t.Context())
 	require.ErrorIs(t, err, kv.ErrUnavailable)
-	require.ErrorContains(t, err, "no sign of life")
 	_, err = db.Begin(kv.Options{}).Get([]byte("a")).Wait(t.Context())
 	require.ErrorIs(t, err, kv.ErrUnavailable)
 	p.release()

@@ -87,12 +87,17 @@ func (l *link) send(kind byte, head, body []byte) {
 }
 
 func (l *link) lost(err error) error {
-	// The addresses that the system names say nothing to people.
+	return fmt.Errorf("%w: the connection to %s was lost: %w", kv.ErrUnavailable, l.db.address, bare(err))
+}
+
+// bare returns err without the addresses that the system names, which say
+// nothing to people.
+func bare(err error) error {
 	var system *net.OpError
 	if errors.As(err, &system) {
-		err = system.Err
+		return system.Err
 	}
-	return fmt.Errorf("%w: the connection to %s was lost: %w", kv.ErrUnavailable, l.db.address, err)
+	return err
 }
 
 // leave ends the connection for good.

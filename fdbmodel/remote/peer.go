@@ -162,10 +162,12 @@ func (p *peer) end() {
 // watchOver ends a connection that gives no sign of life, and transactions that
 // were left alone.
 func (p *peer) watchOver() {
-	const looks = 3
-	ticker := time.NewTicker(p.server.options.IdleTimeout / looks)
+	o := p.server.options
+	interval := max(min(o.IdleTimeout, o.TransactionTimeout)/3, time.Millisecond)
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	seen, still := p.frames.Load(), 0
+	// Looks are counted, not time: a process that was stopped has not looked.
+	seen, still := p.frames.Load(), time.Duration(0)
 	for {
 		select {
 		case <-p.ctx.Done():
@@ -177,9 +179,10 @@ func (p *peer) watchOver() {
 			seen, still = now, 0
 			continue
 		}
-		if still++; still >= looks {
-			p.server.options.Logger.Warn("a client gives no sign of life", "connection", p.id)
+		if still += interval; still >= o.IdleTimeout {
+			o.Logger.Warn("a client gives no sign of life", "connection", p.id)
 			_ = p.conn.Close()
+			return
 		}
 	}
 }
