@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -497,4 +499,36 @@ func TestExpiryAfterAMoveToAYoungerCluster(t *testing.T) {
 		}
 	}
 	require.Equal(t, 3, removed, "those that finished before the move, and no others")
+}
+
+// TestMoveOfRandomClusters moves clusters in states that random operations under
+// faults left them in: to another store, and by a backup to a third.
+func TestMoveOfRandomClusters(t *testing.T) {
+	t.Parallel()
+	seeds, steps, first := uint64(12), 40, uint64(1)
+	if os.Getenv("FUTURA_LONG") != "" {
+		seeds, steps, first = 300, 120, rand.Uint64()
+		t.Logf("first seed %d", first)
+	}
+	ctx := context.Background()
+	for seed := first; seed < first+seeds; seed++ {
+		m := newMachine(t, seed)
+		for range steps {
+			m.step()
+		}
+		m.faults.Flush()
+		model, moved, restored := Options{Clock: m.clock}, openMemory(t), openMemory(t)
+		report, err := Migrate(ctx, m.store, moved, "machine", CopyOptions{IgnoreLive: true, Model: model})
+		require.NoError(t, err, "seed %d", seed)
+		require.Equal(t, int64(len(m.rows)), report.Futures, "seed %d", seed)
+		var file memoryFile
+		_, err = Backup(ctx, moved, "machine", &file, CopyOptions{Model: model})
+		require.NoError(t, err, "seed %d", seed)
+		again, err := Restore(ctx, restored, "", &file, CopyOptions{Model: model})
+		require.NoError(t, err, "seed %d", seed)
+		require.Equal(t, report.SHA256, again.SHA256, "seed %d", seed)
+		c, err := Open(ctx, restored, "machine", model)
+		require.NoError(t, err)
+		require.Equal(t, rowsOf(t, m.c), rowsOf(t, c), "seed %d", seed)
+	}
 }
