@@ -6,17 +6,25 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
 // startChild starts a process that serves a store of its own until the end of
 // the test, on disk in dir or in memory, and returns it.
 func startChild(t testing.TB, path, dir string) *exec.Cmd {
+	return startProcess(t, "serving\n", serveSocket+"="+path, serveDir+"="+dir)
+}
+
+// startProcess starts this test's program with more in its environment, and
+// waits until it says what it should.
+func startProcess(t testing.TB, says string, environment ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), serveSocket+"="+path, serveDir+"="+dir)
+	cmd.Env = append(os.Environ(), environment...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
@@ -29,7 +37,7 @@ func startChild(t testing.TB, path, dir string) *exec.Cmd {
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
-	require.Equal(t, "serving\n", line)
+	require.Equal(t, says, line)
 	return cmd
 }
 
@@ -62,4 +70,23 @@ func TestServingProcessIsKilled(t *testing.T) {
 			require.Equal(t, "value", get(t, db, string([]byte{byte(round), byte(i)})))
 		}
 	}
+}
+
+// TestKilledWorkerLosesItsClaimsAtOnce kills a process that holds futures. Its
+// heartbeat would be missed in an hour.
+func TestKilledWorkerLosesItsClaimsAtOnce(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, time.Millisecond)
+	c.submit(t)
+	child := startProcess(t, "claimed\n", claimSocket+"="+c.proxy.server.Target)
+	require.NoError(t, child.Process.Kill())
+	workers, reaped, err := c.here.ReapConnection(t.Context(), <-c.gone)
+	require.NoError(t, err)
+	require.Equal(t, 1, workers)
+	require.Equal(t, claimed, reaped)
+	worker, again := c.take(t, c.here)
+	outcomes, err := worker.Finish(t.Context(), again)
+	require.NoError(t, err)
+	requireAll(t, fdbmodel.Applied, outcomes)
+	c.requireSound(t)
 }

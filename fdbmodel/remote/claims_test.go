@@ -29,7 +29,8 @@ func newCluster(t *testing.T, grace time.Duration) *cluster {
 	c.proxy = newProxy(t, at)
 	c.client = dial(t, c.proxy.at)
 	var err error
-	c.here, err = fdbmodel.Open(t.Context(), Share(store), "test", fdbmodel.Options{})
+	config := fdbmodel.Config{Heartbeat: time.Second, DeadAfter: time.Hour}
+	c.here, err = fdbmodel.Open(t.Context(), Share(store), "test", fdbmodel.Options{Config: config})
 	require.NoError(t, err)
 	c.there, err = fdbmodel.Open(t.Context(), c.client, "test", fdbmodel.Options{})
 	require.NoError(t, err)
@@ -40,13 +41,17 @@ const claimed = 20
 
 // claim submits futures and has a worker of the other process take them.
 func (c *cluster) claim(t *testing.T) (*fdbmodel.Registration, []fdbmodel.Completion) {
+	c.submit(t)
+	return c.take(t, c.there)
+}
+
+func (c *cluster) submit(t *testing.T) {
 	subs := make([]fdbmodel.Submission, claimed)
 	for i := range subs {
 		subs[i] = fdbmodel.Submission{Spec: fdbmodel.Spec{Function: "go:noop", MaxRetries: 3}}
 	}
 	_, err := c.here.Submit(t.Context(), subs)
 	require.NoError(t, err)
-	return c.take(t, c.there)
 }
 
 // take has a new worker of one of the processes claim all.

@@ -9,24 +9,31 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/embedded"
 )
 
-// Environment of a child that serves until its standard input ends.
+// Environment of a child that serves, or that claims, until its standard input
+// ends.
 const (
 	serveSocket = "FUTURA_TEST_SERVE_SOCKET"
 	serveDir    = "FUTURA_TEST_SERVE_DIR" // empty for a store in memory
+	claimSocket = "FUTURA_TEST_CLAIM_SOCKET"
 )
 
 func TestMain(m *testing.M) {
+	var err error
 	if path := os.Getenv(serveSocket); path != "" {
-		if err := serveChild(path, os.Getenv(serveDir)); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
+		err = serveChild(path, os.Getenv(serveDir))
+	} else if path := os.Getenv(claimSocket); path != "" {
+		err = claimChild(path)
+	} else {
+		goleak.VerifyTestMain(m)
 	}
-	goleak.VerifyTestMain(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 // serveChild serves a store of its own, and says so on standard output.
@@ -53,4 +60,34 @@ func serveChild(path, dir string) error {
 		return err
 	}
 	return store.Close()
+}
+
+// claimChild claims what there is, and says so on standard output.
+func claimChild(path string) error {
+	ctx := context.Background()
+	db, err := Open(ctx, Address{Network: "unix", Target: path}, Options{})
+	if err != nil {
+		return err
+	}
+	c, err := fdbmodel.Open(ctx, db, "test", fdbmodel.Options{})
+	if err != nil {
+		return err
+	}
+	worker, err := c.Register(ctx, fdbmodel.WorkerInfo{
+		Functions: []string{"go:noop"}, Capacity: fdbmodel.Resources{Slots: claimed},
+	})
+	if err != nil {
+		return err
+	}
+	request := fdbmodel.ClaimRequest{Free: fdbmodel.Resources{Slots: claimed}, Max: claimed}
+	for taken := 0; taken < claimed; {
+		answer, err := worker.Claim(ctx, request)
+		if err != nil {
+			return err
+		}
+		taken += len(answer.Futures)
+	}
+	fmt.Println("claimed")
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
 }
