@@ -30,6 +30,7 @@ func TestPausedWorkerThatWasReapedChangesNothing(t *testing.T) {
 	row := b.row(id)
 	require.Equal(t, 1, row.Attempts.Crashes)
 	close(late.end)
+	b.await("the return of the function", func() bool { return paused.Stats().Running == 0 })
 	paused.Resume()
 	b.await("the late end, and a new membership", func() bool { return paused.Stats().Lost == 1 && paused.ID() != old })
 	require.Equal(t, row, b.row(id))

@@ -94,6 +94,9 @@ func TestExitCodes(t *testing.T) {
 	c.put("spin", spinning())
 	text := filepath.Join(c.dir, "text")
 	require.NoError(t, os.WriteFile(text, []byte("no module"), 0o600))
+	nosy := filepath.Join(c.dir, "nosy")
+	imports := bytes.ReplaceAll(trapping(), []byte("wasi_snapshot"), []byte("nosy_snapshot"))
+	require.NoError(t, os.WriteFile(nosy, imports, 0o600))
 	big := filepath.Join(c.dir, "big")
 	require.NoError(t, os.WriteFile(big, make([]byte, 8<<20+1), 0o600))
 	waits := c.ok("submit", "go:nobody")
@@ -120,6 +123,7 @@ func TestExitCodes(t *testing.T) {
 		{exitUsage, "no such file", []string{"submit", "go:f", "--args-file", filepath.Join(c.dir, "none")}},
 		{exitUsage, "8388609 bytes of arguments", []string{"submit", "go:f", "--args-file", big}},
 		{exitUsage, "no WebAssembly module", []string{"function", "put", text}},
+		{exitUsage, `may import only from "wasi_snapshot_preview1"`, []string{"function", "put", nosy}},
 		{exitUsage, "use memory:", []string{"list", "--store", "nowhere:"}},
 		{exitNotFound, "store one first", []string{"submit", "wasm:none"}},
 		{exitNotFound, "not found", []string{"explain", "01995b4e-6f3a-7c1e-9d2b-0123456789ab"}},

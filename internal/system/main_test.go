@@ -3,6 +3,7 @@ package system
 import (
 	"context"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -58,8 +59,8 @@ func plantOn(t *testing.T, db kv.Database, cluster string) *plant {
 	return p
 }
 
-// start runs a worker until the test ends.
-func (p *plant) start(o workers.Options, functions map[string]workers.Function) *workers.Worker {
+// start runs a worker until stop, or until the test ends.
+func (p *plant) start(o workers.Options, functions map[string]workers.Function) (stop func()) {
 	w, err := workers.New(p.client.Cluster(), o)
 	require.NoError(p.t, err)
 	for name, fn := range functions {
@@ -68,12 +69,13 @@ func (p *plant) start(o workers.Options, functions map[string]workers.Function) 
 	ctx, cancel := context.WithCancel(p.ctx)
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
-	p.t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		require.NoError(p.t, <-done)
 	})
+	p.t.Cleanup(stop)
 	<-w.Ready()
-	return w
+	return stop
 }
 
 // modules starts an executor that ends with the test.

@@ -98,7 +98,7 @@ func TestTwoClustersDoNotSeeEachOther(t *testing.T) {
 		}
 	}
 	address := workers.Options{Address: "10.0.0.1:7000", Slots: 2}
-	plants["one"].start(address, map[string]workers.Function{"f": log.function("one")})
+	stop := plants["one"].start(address, map[string]workers.Function{"f": log.function("one")})
 	_, err = plants["one"].client.AwaitAll(plants["one"].ctx, handles["one"])
 	require.NoError(t, err)
 	counts, err := plants["two"].client.Cluster().Counts(plants["two"].ctx)
@@ -120,6 +120,7 @@ func TestTwoClustersDoNotSeeEachOther(t *testing.T) {
 			require.Contains(t, log.of(id), "two")
 		}
 	}
+	stop()
 	require.NoError(t, fdbmodel.Wipe(context.Background(), db, "one"))
 	require.EqualValues(t, len(ids), plants["two"].check().Futures)
 	_, err = plants["two"].client.Cluster().ResolveFunction(context.Background(), "wasm:"+plantCID(t))
