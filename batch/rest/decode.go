@@ -132,7 +132,7 @@ func wrongBody(err error, limit int64) error {
 }
 
 func decodeJSON(content io.Reader, to any) error {
-	d := json.NewDecoder(content)
+	d := json.NewDecoder(&spaceReader{from: content})
 	if err := d.Decode(to); err != nil {
 		return err
 	}
@@ -158,15 +158,26 @@ const maxList = 8 * batch.MaxArguments
 // needs is bounded by the limits of a batch. Fields are found whatever their
 // case, the last of those with one name counts, unknown ones are passed over.
 func decodeBatch(content io.Reader) (*batchRequest, error) {
-	d := json.NewDecoder(content)
+	d := json.NewDecoder(&spaceReader{from: content})
 	if err := expect(d, '{'); err != nil {
 		return nil, err
 	}
 	request := &batchRequest{}
+	err := decodeFields(d, request)
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return nil, err
+	}
+	return request, atEnd(d)
+}
+
+func decodeFields(d *json.Decoder, request *batchRequest) error {
 	for d.More() {
 		name, err := d.Token()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		switch key := name.(string); {
 		case strings.EqualFold(key, "arguments"):
@@ -182,13 +193,10 @@ func decodeBatch(content io.Reader) (*batchRequest, error) {
 			err = d.Decode(&unknown)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if err := expect(d, '}'); err != nil {
-		return nil, err
-	}
-	return request, atEnd(d)
+	return expect(d, '}')
 }
 
 func expect(d *json.Decoder, want json.Delim) error {

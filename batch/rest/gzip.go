@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 )
 
@@ -28,8 +29,9 @@ func acceptsGzip(header string) bool {
 	for _, part := range strings.Split(header, ",") {
 		name, parameters, _ := strings.Cut(part, ";")
 		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
-			q := strings.ReplaceAll(parameters, " ", "")
-			return q != "q=0" && !strings.HasPrefix(q, "q=0.000")
+			quality, given := strings.CutPrefix(strings.TrimSpace(parameters), "q=")
+			q, err := strconv.ParseFloat(quality, 64)
+			return !given || err == nil && q > 0
 		}
 	}
 	return false

@@ -40,7 +40,7 @@ type pageField struct {
 }
 
 // maxFieldDepth is how deep the fields of a body are shown.
-const maxFieldDepth = 4
+const maxFieldDepth = 6
 
 // pageOf returns the description as a page that loads nothing.
 func pageOf(api *huma.OpenAPI) []byte {
@@ -136,7 +136,7 @@ func fieldsOf(api *huma.OpenAPI, s *huma.Schema, prefix string, depth int) (fiel
 		return nil
 	}
 	if of, ok := s.AdditionalProperties.(*huma.Schema); ok {
-		return fieldsOf(api, of, prefix+".KEY", depth+1)
+		return fieldsOf(api, of, prefix+".KEY", depth)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		inner := s.Properties[name]

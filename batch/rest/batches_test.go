@@ -1,0 +1,283 @@
+package rest_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/batch/rest"
+)
+
+type view struct {
+	ID       string
+	Items    int
+	Status   batch.Status
+	State    string
+	Code     string
+	Reason   string
+	Progress map[string]int
+	Rate     float64
+	Left     *float64   `json:"seconds_left"`
+	Finished *time.Time `json:"finished_at"`
+}
+
+func TestABatchShowsItsProgress(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{})
+	id := f.submit("a", "b", "c", "d")
+	var v view
+	f.send("GET", batchesPath+"/"+id, "").into(200, &v)
+	require.Equal(t, "created", v.State)
+	require.Zero(t, v.Rate)
+	require.Nil(t, v.Left)
+	chunk := f.assign(id, "w", 0, 1, 2)
+	f.complete(id, chunk, map[int]batch.Result{0: {}, 1: {ExitCode: 1}})
+	f.send("GET", batchesPath+"/"+id, "").into(200, &v)
+	require.Equal(t, map[string]int{
+		"created": 1, "in_progress": 1, "done": 1, "failed": 0, "permanently_failed": 1,
+	}, v.Progress)
+	require.Positive(t, v.Rate)
+	require.InDelta(t, 2/v.Rate, *v.Left, 1e-6)
+	f.complete(id, chunk, map[int]batch.Result{2: {}})
+	f.complete(id, f.assign(id, "w", 3), map[int]batch.Result{3: {}})
+	v = view{}
+	f.send("GET", batchesPath+"/"+id, "").into(200, &v)
+	require.Equal(t, batch.Done, v.Status)
+	require.Nil(t, v.Left)
+	require.NotNil(t, v.Finished)
+}
+
+func TestBatchesAreListedInPages(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{})
+	var ids []string
+	for range 5 {
+		ids = append(ids, f.submit("a"))
+	}
+	f.run(ids[1], 1)
+	var got []string
+	for after, pages := "", 0; ; pages++ {
+		require.Less(t, pages, 4)
+		var page struct {
+			Batches []view
+			Next    string
+		}
+		f.send("GET", batchesPath+"?limit=2&after="+after, "").into(200, &page)
+		for _, b := range page.Batches {
+			got = append(got, b.ID)
+		}
+		if after = page.Next; after == "" {
+			break
+		}
+	}
+	require.ElementsMatch(t, ids, got)
+	var active struct{ Batches []view }
+	f.send("GET", batchesPath+"?active=true", "").into(200, &active)
+	require.Len(t, active.Batches, 4)
+	for _, wrong := range []string{"?limit=0", "?limit=501", "?limit=x", "?active=2"} {
+		f.send("GET", batchesPath+wrong, "").problem(400, "bad_request", "use")
+	}
+	f.send("GET", batchesPath+"?after=x", "").problem(404, "not_found", "UUID")
+}
+
+type item struct {
+	Index     int
+	ID        string
+	Arguments []string
+	Status    batch.Status
+	State     string
+	Reason    string
+	Result    *struct {
+		Stdout       string
+		StdoutBase64 string `json:"stdout_base64"`
+		ExitCode     int    `json:"exit_code"`
+	}
+}
+
+func TestResultsArePagedAndFiltered(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{})
+	id := f.submit("0", "1", "2", "3", "4")
+	f.run(id, 5, 1, 3)
+	var indexes []int
+	for from, pages := 0, 0; ; pages++ {
+		require.Less(t, pages, 4)
+		var page struct {
+			Items []item
+			Next  *int
+		}
+		f.send("GET", fmt.Sprintf("%s/%s/results?limit=2&from=%d", batchesPath, id, from), "").into(200, &page)
+		for _, i := range page.Items {
+			require.NotNil(t, i.Result)
+			indexes = append(indexes, i.Index)
+		}
+		if page.Next == nil {
+			break
+		}
+		from = *page.Next
+	}
+	require.Equal(t, []int{0, 1, 2, 3, 4}, indexes)
+	for _, states := range []string{"permanently_failed", "-2", "-2,created"} {
+		var failed struct{ Items []item }
+		f.send("GET", batchesPath+"/"+id+"/results?state="+states, "").into(200, &failed)
+		require.Len(t, failed.Items, 2)
+		require.Equal(t, "permanently_failed", failed.Items[1].State)
+		require.Equal(t, []string{"3"}, failed.Items[1].Arguments)
+	}
+	f.send("GET", batchesPath+"/"+id+"/results?state=x", "").problem(400, "bad_request", "permanently_failed")
+	f.send("GET", batchesPath+"/"+uuid.NewString()+"/results", "").problem(404, "not_found", "")
+}
+
+func TestResultsAreStreamed(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{})
+	const n = 1234
+	arguments, results := make([]string, n), map[int]batch.Result{}
+	var indexes []int
+	for i := range n {
+		arguments[i], results[i] = fmt.Sprint(i), batch.Result{Stdout: fmt.Sprint("<", i, ">")}
+		indexes = append(indexes, i)
+	}
+	results[7] = batch.Result{Stdout: "\xff\xfe"}
+	id := f.submit(arguments...)
+	f.complete(id, f.assign(id, "w", indexes...), results)
+	for from, want := range map[string]int{"": 0, "?from=1000": 1000} {
+		answer := f.send("GET", batchesPath+"/"+id+"/results"+from, "", "Accept", "application/x-ndjson")
+		require.Equal(t, "application/x-ndjson", answer.header.Get("Content-Type"))
+		lines := bufio.NewScanner(strings.NewReader(string(answer.body)))
+		for lines.Scan() {
+			var i item
+			require.NoError(t, json.Unmarshal(lines.Bytes(), &i))
+			require.Equal(t, want, i.Index)
+			if i.Index == 7 {
+				require.Equal(t, "//4=", i.Result.StdoutBase64)
+			} else {
+				require.Equal(t, fmt.Sprint("<", want, ">"), i.Result.Stdout)
+			}
+			want++
+		}
+		require.Equal(t, n, want)
+	}
+	f.send("GET", batchesPath+"/"+uuid.NewString()+"/results", "", "Accept", "application/x-ndjson").
+		problem(404, "not_found", "")
+}
+
+// events reads a stream of events.
+type events struct {
+	*testing.T
+	lines *bufio.Scanner
+}
+
+func (f *fixture) events(id string) *events {
+	f.Helper()
+	r, err := http.NewRequestWithContext(f.Context(), "GET", f.url+batchesPath+"/"+id+"/events", nil)
+	require.NoError(f, err)
+	r.Header.Set("Accept-Encoding", "gzip")
+	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+	require.NoError(f, err)
+	f.Cleanup(func() { require.NoError(f, response.Body.Close()) })
+	require.Equal(f, "text/event-stream", response.Header.Get("Content-Type"))
+	return &events{f.T, bufio.NewScanner(response.Body)}
+}
+
+// next returns the next event, and false at the end.
+func (e *events) next() (name string, v view, ok bool) {
+	for e.lines.Scan() {
+		if text, found := strings.CutPrefix(e.lines.Text(), "event: "); found {
+			name = text
+		}
+		if text, found := strings.CutPrefix(e.lines.Text(), "data: "); found {
+			require.NoError(e, json.Unmarshal([]byte(text), &v))
+			return name, v, true
+		}
+	}
+	return "", v, false
+}
+
+func TestEventsFollowABatchToItsEnd(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{})
+	id := f.submit("a", "b")
+	e := f.events(id)
+	name, v, ok := e.next()
+	require.True(t, ok)
+	require.Equal(t, "progress", name)
+	require.Equal(t, "created", v.State)
+	chunk := f.assign(id, "w", 0, 1)
+	_, v, ok = e.next()
+	require.True(t, ok)
+	require.Equal(t, "running", v.State)
+	f.complete(id, chunk, map[int]batch.Result{0: {}, 1: {}})
+	for name != "over" {
+		name, v, ok = e.next()
+		require.True(t, ok)
+	}
+	require.Equal(t, "done", v.State)
+	_, _, ok = e.next()
+	require.False(t, ok)
+	f.send("GET", batchesPath+"/"+uuid.NewString()+"/events", "").problem(404, "not_found", "")
+}
+
+func TestStoppingEndsEventsAndWaits(t *testing.T) {
+	t.Parallel()
+	stopping := make(chan struct{})
+	f := newFixture(t, rest.Options{Stopping: stopping})
+	id := f.submit("a")
+	e := f.events(id)
+	_, _, ok := e.next()
+	require.True(t, ok)
+	close(stopping)
+	_, _, ok = e.next()
+	require.False(t, ok)
+	var v view
+	f.send("GET", batchesPath+"/"+id+"?wait=1m", "").into(200, &v)
+	require.Equal(t, "created", v.State)
+}
+
+func TestGetWaitsForTheEnd(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{})
+	id := f.submit("a")
+	got := make(chan *answered, 1)
+	go func() { got <- f.send("GET", batchesPath+"/"+id+"?wait=1m", "") }()
+	f.run(id, 1)
+	var v view
+	(<-got).into(200, &v)
+	require.Equal(t, "done", v.State)
+	f.send("GET", batchesPath+"/"+f.submit("a")+"?wait=x", "").problem(400, "bad_request", "30s")
+}
+
+func TestABatchIsCancelledRetriedAndDeleted(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{})
+	id := f.submit("a", "b")
+	f.send("DELETE", batchesPath+"/"+id, "").problem(409, "wrong_state", "")
+	f.run(id, 2, 1)
+	f.send("POST", batchesPath+"/"+id+":cancel", "").problem(409, "wrong_state", "")
+	var again struct {
+		Items int
+		Batch view
+	}
+	f.send("POST", batchesPath+"/"+id+":retry", "").into(200, &again)
+	require.Equal(t, 1, again.Items)
+	require.Equal(t, batch.InProgress, again.Batch.Status)
+	var v view
+	f.send("POST", batchesPath+"/"+id+":cancel", `{"reason":"no more"}`).into(200, &v)
+	require.Equal(t, "cancelled", v.State)
+	require.Equal(t, "no more", v.Reason)
+	require.Equal(t, 204, f.send("DELETE", batchesPath+"/"+id, "").status)
+	f.send("GET", batchesPath+"/"+id, "").problem(404, "not_found", "")
+	for _, path := range []string{":cancel", ":retry"} {
+		f.send("POST", batchesPath+"/"+id+path, "").problem(404, "not_found", "")
+	}
+	f.send("DELETE", batchesPath+"/"+id, "").problem(404, "not_found", "")
+	f.send("POST", batchesPath+"/"+id+":pause", "").problem(404, "no_such_path", ":cancel")
+}

@@ -1,0 +1,219 @@
+package rest_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/batch/rest"
+)
+
+func zipped(t *testing.T, content []byte) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, err := z.Write(content)
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	return b.String()
+}
+
+func TestRequestsThatCantBe(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{})
+	template, long := `"template":{"function_id":"f","method":"m"}`, strings.Repeat("x", batch.MaxArguments)
+	with := func(config string) string {
+		return `{"template":{"function_id":"f","config":{` + config + `}},"arguments":[["a"]]}`
+	}
+	for _, c := range []struct {
+		body, code, says string
+		status           int
+	}{
+		{"", "bad_request", "empty", 400},
+		{"null", "bad_request", "object", 400},
+		{"[]", "bad_request", "object", 400},
+		{`{"template":`, "bad_request", "cut off", 400},
+		{`{"arguments":[["a"]`, "bad_request", "", 400},
+		{`{` + template + `,"arguments":[["a"]]} {}`, "bad_request", "follows", 400},
+		{`{` + template + `,"arguments":{"a":1}}`, "bad_request", "lists of strings", 400},
+		{`{` + template + `,"arguments":[["a",1]]}`, "bad_request", "arguments[0]", 400},
+		{`{` + template + `,"arguments":[["a"],"b"]}`, "bad_request", "arguments[1]", 400},
+		{`{` + template + `,"arguments":[["a"]],"max_attempts":-1}`, "bad_request", "max_attempts", 400},
+		{`{` + template + `,"arguments":[["a"]],"max_attempts":18446744073709551616}`, "bad_request", "max_attempts", 400},
+		{`{` + template + `,"arguments":[["a"]],"max_attempts":1.5}`, "bad_request", "max_attempts", 400},
+		{`{` + template + `,"arguments":[["a"]],"topic":"other"}`, "not_supported", "topic", 400},
+		{`{"template":{"function_id":7},"arguments":[["a"]]}`, "bad_request", "template.function_id", 400},
+		{`{"template":{"method":"m"},"arguments":[["a"]]}`, "bad_batch", "function_id", 400},
+		{with(`"number_of_nodes":-2`), "bad_batch", "number_of_nodes", 400},
+		{with(`"timeout":-1`), "bad_batch", "timeout", 400},
+		{with(`"env_vars":[{"name":"A=B"}]`), "bad_batch", "env_vars", 400},
+		{`{` + template + `,"arguments":[["` + long + `x"]]}`, "bad_batch", "arguments[0]", 400},
+		{`{` + template + `,"arguments":[[` + strings.Repeat(`"",`, 50_000) + `""]]}`, "bad_batch", "arguments[0]", 400},
+		{with(`"stdin":"` + strings.Repeat("x", rest.MaxTemplate) + `"`), "too_large", "template", 413},
+	} {
+		answer := f.send("POST", submitPath, c.body)
+		answer.problem(c.status, c.code, c.says)
+		require.Contains(t, string(answer.body), fmt.Sprintf(`"code":"%d"`, c.status))
+	}
+	f.send("POST", submitPath, "x", "Content-Encoding", "br").problem(415, "bad_media_type", "gzip")
+	f.send("POST", submitPath, "x", "Content-Encoding", "gzip").problem(400, "bad_request", "gzip")
+	f.send("POST", resultPath, zipped(t, bytes.Repeat([]byte(" "), 64<<10+1)), "Content-Encoding", "gzip").
+		problem(413, "too_large", "bytes")
+	f.send("POST", submitPath, strings.Repeat(" ", rest.MaxBody+1)).problem(413, "too_large", "bytes")
+	f.send("POST", submitPath, `{`+template+`,"arguments":[["a"]]}`, "Idempotency-Key", strings.Repeat("k", 2000)).
+		problem(400, "bad_request", "Idempotency-Key")
+	f.send("GET", submitPath, "").problem(405, "method_not_allowed", "POST")
+	f.send("PUT", batchesPath, "").problem(405, "method_not_allowed", "GET")
+	f.send("GET", "/api/v2", "").problem(404, "no_such_path", "openapi")
+	f.send("POST", submitPath, "{}", "Sec-Fetch-Site", "cross-site").problem(403, "foreign_origin", "origin")
+}
+
+// TestEveryFieldOfAConfigActsOrIsRefused goes through the config of b7s.
+func TestEveryFieldOfAConfigActsOrIsRefused(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{})
+	send := func(config string) *answered {
+		return f.send("POST", submitPath,
+			`{"template":{"function_id":"f","method":"m","config":`+config+`},"arguments":[["a"]],"unknown":{"a":[1]}}`)
+	}
+	for _, c := range []struct{ field, refused, empty string }{
+		{"runtime.entry", `{"runtime":{"entry":"x"}}`, `{"runtime":{"entry":""}}`},
+		{"runtime.run_time", `{"runtime":{"run_time":1}}`, `{"runtime":{"run_time":0}}`},
+		{"runtime.debug_info", `{"runtime":{"debug_info":true}}`, `{"runtime":{"debug_info":false}}`},
+		{"runtime.limited_fuel", `{"runtime":{"limited_fuel":1}}`, `{"runtime":{"limited_fuel":0}}`},
+		{"runtime.limited_memory", `{"runtime":{"limited_memory":1}}`, `{"runtime":{"limited_memory":0}}`},
+		{"runtime.runtime_logger", `{"runtime":{"runtime_logger":"x"}}`, `{"runtime":{}}`},
+		{"runtime.drivers_root_path", `{"runtime":{"drivers_root_path":"x"}}`, `{"runtime":null}`},
+		{"permissions", `{"permissions":["http://a"]}`, `{"permissions":[]}`},
+		{"result_aggregation", `{"result_aggregation":{"enable":true}}`, `{"result_aggregation":{"type":"a"}}`},
+		{"attributes", `{"attributes":{"values":[{"name":"a"}]}}`, `{"attributes":{"values":[],"attestors":{}}}`},
+		{"consensus_algorithm", `{"consensus_algorithm":"raft"}`, `{"consensus_algorithm":""}`},
+		{"threshold", `{"threshold":0.5}`, `{"threshold":0}`},
+	} {
+		send(c.refused).problem(400, "not_supported", "template.config."+c.field)
+		require.Equal(t, 200, send(c.empty).status, c.field)
+	}
+	send(`{"permissions":["a"],"threshold":1}`).problem(400, "not_supported", "; template.config.threshold")
+	require.Equal(t, 200, send(`{"number_of_nodes":-1,"stdin":"in","env_vars":[{"name":"A","value":"1"}],"timeout":5,
+		"concurrency":3,"rate_per_host":0.5,"something":"new"}`).status)
+	require.Equal(t, batch.Config{
+		Nodes: -1, Stdin: "in", Environment: []batch.EnvVar{{Name: "A", Value: "1"}}, Timeout: 5, Concurrency: 3,
+		RatePerHost: .5,
+	}, f.head.request().Template.Config)
+}
+
+func TestTheLargestMaxAttemptsIsAccepted(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{})
+	for text, want := range map[string]uint64{
+		`,"max_attempts":18446744073709551615`: math.MaxUint64, `,"max_attempts":0`: 0, ``: 0, `,"MAX_ATTEMPTS":7`: 7,
+	} {
+		body := `{"template":{"function_id":"f"},"arguments":[null,[]]` + text + `}`
+		require.Equal(t, 200, f.send("POST", submitPath, body).status)
+		require.Equal(t, want, f.head.request().MaxAttempts)
+		require.Len(t, f.head.request().Arguments, 2)
+	}
+}
+
+func TestAKeyMakesARequestRepeatable(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{})
+	one := `{"template":{"function_id":"f"},"arguments":[["a"]]}`
+	two := `{"template":{"function_id":"f"},"arguments":[["a"],[]]}`
+	first := f.send("POST", submitPath, one, "Idempotency-Key", "k")
+	require.Equal(t, string(first.body), string(f.send("POST", submitPath, one, "Idempotency-Key", "k").body))
+	f.send("POST", submitPath, two, "Idempotency-Key", "k").problem(409, "id_in_use", "")
+	require.NotEqual(t, string(first.body), string(f.send("POST", submitPath, one).body))
+}
+
+func TestGzipBothWays(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{})
+	answer := f.send("POST", submitPath, zipped(t, []byte(testdata(t, "request.json"))),
+		"Content-Encoding", "gzip", "Accept-Encoding", "br;q=1, gzip;q=0.5")
+	require.Equal(t, "gzip", answer.header.Get("Content-Encoding"))
+	z, err := gzip.NewReader(bytes.NewReader(answer.body))
+	require.NoError(t, err)
+	var made map[string]string
+	require.NoError(t, json.NewDecoder(z).Decode(&made))
+	require.NotEmpty(t, made["request_id"])
+	for _, refused := range []string{"", "br", "gzip;q=0", "gzip; q=0.0"} {
+		plain := f.send("GET", batchesPath, "", "Accept-Encoding", refused)
+		require.Empty(t, plain.header.Get("Content-Encoding"), refused)
+		require.True(t, json.Valid(plain.body))
+	}
+	failed := f.send("GET", batchesPath+"/x", "", "Accept-Encoding", "gzip")
+	require.Equal(t, 404, failed.status)
+	require.Equal(t, "gzip", failed.header.Get("Content-Encoding"))
+}
+
+// TestAHalfClosedRequestIsAnswered sends a part of a body and closes its side.
+func TestAHalfClosedRequestIsAnswered(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(f.url, "http://"))
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\nConnection: close\r\n\r\n%s",
+		submitPath, `{"template"`)
+	require.NoError(t, err)
+	require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+	content, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	if len(content) > 0 { // the server may close without a word to a client that has hung up
+		require.Contains(t, string(content), "400 Bad Request")
+		require.Contains(t, string(content), "cut off")
+	}
+	require.Equal(t, http.StatusOK, f.send("GET", batchesPath, "").status)
+}
+
+// TestAHundredThousandItemsAreOneRequest sends as many items as are promised.
+func TestAHundredThousandItemsAreOneRequest(t *testing.T) {
+	t.Parallel()
+	n := 10_000
+	if os.Getenv("FUTURA_LONG") != "" {
+		n = 100_000
+	}
+	f := newFixture(t, rest.Options{})
+	var body strings.Builder
+	body.WriteString(`{"template":{"function_id":"f","method":"m"},"arguments":[`)
+	for i := range n {
+		if i > 0 {
+			body.WriteByte(',')
+		}
+		fmt.Fprintf(&body, `["https://example.com/%d"]`, i)
+	}
+	body.WriteString(`]}`)
+	var made struct {
+		ID string `json:"request_id"`
+	}
+	f.send("POST", submitPath, body.String()).into(200, &made)
+	var v view
+	f.send("GET", batchesPath+"/"+made.ID, "").into(200, &v)
+	require.Equal(t, n, v.Items)
+	answer := f.send("GET", batchesPath+"/"+made.ID+"/results", "", "Accept", "application/x-ndjson")
+	require.Equal(t, n, bytes.Count(answer.body, []byte("\n")))
+}
+
+func TestRequestIDsAndHealth(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{Version: "v1"})
+	require.Equal(t, "abc", f.send("GET", batchesPath, "", "X-Request-Id", "abc").header.Get("X-Request-Id"))
+	require.NotEmpty(t, f.send("GET", batchesPath, "").header.Get("X-Request-Id"))
+	var health map[string]any
+	f.send("GET", "/api/v1/health", "").into(200, &health)
+	require.Equal(t, map[string]any{"code": 200.0, "type": "MsgHealthCheck", "status": "ok", "version": "v1"}, health)
+	metrics := string(f.send("GET", "/metrics", "").body)
+	require.Contains(t, metrics, `futura_rest_requests_total{route="GET /api/v1/batches",status="200"} 2`)
+}
