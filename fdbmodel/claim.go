@@ -64,7 +64,8 @@ type ClaimAnswer struct {
 // returns an empty answer if nothing fits, and ErrReaped. If the commit is
 // unknown, the worker's own list of claims tells what it took. What a Claim
 // took that ended with an error is given back by the next one, at the latest by
-// Leave or a reaper.
+// Leave or a reaper. A Claim that takes something takes the worker out of the
+// ring of idle workers.
 func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer, error) {
 	req.Max = min(req.Max, MaxClaim)
 	if req.Runs == nil {
@@ -102,6 +103,7 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 	}
 	if len(taken) > 0 {
 		r.hold(token.Sequence, taken)
+		r.inRing = false
 	}
 	return answer, nil
 }
@@ -191,6 +193,9 @@ func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token Token, 
 		return nil, false, err
 	}
 	tx.Set(listKey, list)
+	if r.inRing {
+		r.leaveRing(tx)
+	}
 	return found, more, w.flush()
 }
 

@@ -106,6 +106,7 @@ func (r *Registration) GoIdle(ctx context.Context, req ClaimRequest) (kv.Watch, 
 			tx.Set(r.cluster.keys.idle(q, r.info.ID), free)
 		}
 		watch = tx.Watch(r.cluster.keys.worker(r.info.ID, workerWake))
+		r.inRing = true
 		return nil
 	})
 	if err != nil && watch != nil {
@@ -148,15 +149,24 @@ func (r *Registration) countIdle(ctx context.Context, tx kv.Reader) (int, error)
 	return len(page.Items), err
 }
 
-// LeaveIdle takes the worker out of the ring. An unknown commit is harmless.
+// LeaveIdle takes the worker out of the ring, if it is there: a Claim that takes
+// something has done so. An unknown commit is harmless.
 func (r *Registration) LeaveIdle(ctx context.Context) error {
+	if !r.inRing {
+		return nil
+	}
 	_, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-idle", NoSync: true}, func(tx kv.Attempt) error {
-		for _, q := range r.info.Queues {
-			tx.Clear(r.cluster.keys.idle(q, r.info.ID))
-		}
+		r.leaveRing(tx)
 		return nil
 	})
+	r.inRing = r.inRing && err != nil
 	return err
+}
+
+func (r *Registration) leaveRing(tx kv.Tx) {
+	for _, q := range r.info.Queues {
+		tx.Clear(r.cluster.keys.idle(q, r.info.ID))
+	}
 }
 
 // anyOf tells whether the worker could claim something, from n shards.

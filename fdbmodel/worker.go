@@ -21,6 +21,7 @@ type Registration struct {
 	cancels <-chan ID
 	doubts  []int64 // claims that ended with an error; they belong to Claim
 	idle    int     // workers in the ring when Glance counted them, up to the shards
+	inRing  bool    // GoIdle wrote the worker into the ring, and nothing took it out
 	glanced int     // shard of the next Glance
 
 	mu       sync.Mutex

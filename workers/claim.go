@@ -62,6 +62,11 @@ func (l *life) pause(ctx context.Context, d time.Duration) {
 // how many.
 func (l *life) claim(ctx context.Context) (int, error) {
 	request, ok := l.request()
+	if !ok {
+		if err := l.reg.LeaveIdle(ctx); err != nil {
+			return 0, err
+		}
+	}
 	for !ok {
 		select {
 		case <-l.worker.slots.hungry:
@@ -134,10 +139,8 @@ func (l *life) idle(ctx context.Context) error {
 		return nil
 	}
 	defer watch.Cancel()
-	if err := l.rest(ctx, request, watch, hint); err != nil || ctx.Err() != nil {
-		return err
-	}
-	return l.reg.LeaveIdle(ctx)
+	// The claim that follows takes the worker out of the ring.
+	return l.rest(ctx, request, watch, hint)
 }
 
 // rest waits until the worker is woken, has other room than in request, or sees

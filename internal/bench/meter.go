@@ -19,6 +19,8 @@ type Meter struct {
 type meterCounts struct {
 	watches                                    openWatches
 	commits, conflicts, mutations, reads, keys atomic.Int64
+	// idled are commits in which a worker went idle.
+	idled atomic.Int64
 }
 
 // count counts the keys of a page once it has come.
@@ -52,6 +54,9 @@ func ended(w kv.Watch) bool {
 		return false
 	}
 }
+
+// Idled returns how often a worker went idle.
+func (m *Meter) Idled() int64 { return m.counts.idled.Load() }
 
 // MostWatches returns how many watches were open at a time, at most.
 func (m *Meter) MostWatches() int {
@@ -91,7 +96,7 @@ func (u Usage) minus(v Usage) Usage {
 
 // Begin implements kv.Database.
 func (m *Meter) Begin(o kv.Options) kv.Tx {
-	return &meteredTx{Tx: m.Database.Begin(o), counts: &m.counts}
+	return &meteredTx{Tx: m.Database.Begin(o), counts: &m.counts, goesIdle: o.Tag == "futura-idle"}
 }
 
 // WaitConflict implements kv.ConflictWaiter where the store below does.
@@ -116,6 +121,7 @@ func (m *Meter) Opening() string {
 type meteredTx struct {
 	kv.Tx
 	counts           *meterCounts
+	goesIdle         bool
 	mutations, reads int64
 }
 
@@ -164,6 +170,9 @@ func (t *meteredTx) Commit(ctx context.Context) (kv.Committed, error) {
 		t.counts.conflicts.Add(1)
 	case err == nil && committed.Version != kv.NoVersion:
 		t.counts.commits.Add(1)
+		if t.goesIdle {
+			t.counts.idled.Add(1)
+		}
 	}
 	t.addUp()
 	return committed, err
