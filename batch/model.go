@@ -69,6 +69,9 @@ const (
 	MaxArguments = 16 << 10
 	// DefaultMaxAttempts is the operator's limit unless it is set.
 	DefaultMaxAttempts = 10
+	// NoExitCode is the exit code of an attempt that ended without one: it ran
+	// too long, was lost, or could not be loaded. Stderr says why.
+	NoExitCode = -1
 	// MaxStdout is how much of an item's standard output is kept.
 	MaxStdout = 64 << 20
 )

@@ -1,0 +1,322 @@
+package futurestore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// Assign implements batch.Store. A worker that has a chunk of the batch keeps
+// it: c becomes that one. It returns fdbmodel.ErrNotFound for a worker that does
+// not live.
+func (s *Store) Assign(ctx context.Context, c *batch.Chunk, items []int) ([]int, error) {
+	b, err := s.Get(ctx, c.Batch)
+	if err != nil {
+		return nil, err
+	}
+	if b.Status == batch.PermanentlyFailed {
+		return nil, fmt.Errorf("batch %s was cancelled: %w", b.ID, batch.ErrState)
+	}
+	chunk := fdbmodel.BatchChunk{Worker: fdbmodel.WorkerID(c.Worker), Chunk: c.ID, CreatedAt: c.CreatedAt.UnixMilli()}
+	var assigned []int
+	for part := range slices.Chunk(items, fdbmodel.MaxAssign) {
+		ids := make([]fdbmodel.ID, len(part))
+		for i, index := range part {
+			ids[i] = fdbmodel.BatchItemID(b.ID, index)
+		}
+		made, outcomes, err := s.cluster.AssignChunk(ctx, b.ID, chunk, ids)
+		if err != nil {
+			return assigned, err
+		}
+		for i, o := range outcomes {
+			if o == fdbmodel.Applied || o == fdbmodel.Already {
+				assigned = append(assigned, part[i])
+			}
+		}
+		c.ID, c.Items, c.Status = made.Chunk, made.Items, batch.InProgress
+		c.CreatedAt = time.UnixMilli(made.CreatedAt).UTC()
+	}
+	if len(assigned) > 0 && b.Status == batch.Created {
+		_, err = s.cluster.UpdateBatch(ctx, b.ID, func(r *fdbmodel.BatchRecord) (bool, error) {
+			write := batch.Status(r.Status) == batch.Created
+			r.Status, r.Reason = int(batch.InProgress), ""
+			return write, nil
+		})
+	}
+	return assigned, translate(err)
+}
+
+// Chunks implements batch.Store.
+func (s *Store) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) {
+	b, err := s.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	records, err := s.cluster.BatchChunks(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	members, err := s.cluster.Workers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	alive := map[fdbmodel.WorkerID]bool{}
+	for i := range members {
+		alive[members[i].ID] = members[i].Alive
+	}
+	chunks := make([]batch.Chunk, len(records))
+	for i, r := range records {
+		chunks[i] = batch.Chunk{
+			ID: r.Chunk, Batch: id, Worker: string(r.Worker), Status: batch.InProgress, Items: r.Items,
+			CreatedAt: time.UnixMilli(r.CreatedAt).UTC(),
+		}
+		switch {
+		case b.Status.Over():
+			chunks[i].Status = batch.Done
+		case !alive[r.Worker]:
+			chunks[i].Status = batch.Failed
+		}
+	}
+	return chunks, nil
+}
+
+// Release implements batch.Store. What the chunk's worker has claimed stays its
+// own while it lives: a worker that is dead loses all without this.
+func (s *Store) Release(ctx context.Context, id, chunk, _ string) (int, error) {
+	b, err := s.Get(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	records, err := s.cluster.BatchChunks(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	at := slices.IndexFunc(records, func(r fdbmodel.BatchChunk) bool { return r.Chunk == chunk })
+	if at < 0 {
+		return 0, fmt.Errorf("chunk %s of batch %s: %w", chunk, id, batch.ErrNotFound)
+	}
+	released := 0
+	err = s.eachPage(ctx, &b, func(ids []fdbmodel.ID) error {
+		outcomes, err := s.cluster.Unassign(ctx, records[at].Worker, ids)
+		for _, o := range outcomes {
+			if o == fdbmodel.Applied {
+				released++
+			}
+		}
+		return err
+	})
+	return released, err
+}
+
+// eachPage calls fn for the ids of all items, a page at a time.
+func (s *Store) eachPage(ctx context.Context, b *batch.Batch, fn func([]fdbmodel.ID) error) error {
+	for first := 0; first < b.Items; first += itemPage {
+		ids := make([]fdbmodel.ID, min(itemPage, b.Items-first))
+		for i := range ids {
+			ids[i] = fdbmodel.BatchItemID(b.ID, first+i)
+		}
+		if err := fn(ids); err != nil {
+			return translate(err)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Cancel implements batch.Store. Items that run are asked to stop.
+func (s *Store) Cancel(ctx context.Context, id, reason string, now time.Time) error {
+	b, err := s.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	if b.Status.Over() {
+		return fmt.Errorf("batch %s is over: %w", id, batch.ErrState)
+	}
+	// Each item is over, or asked to stop for good, before the batch says so.
+	err = s.eachPage(ctx, &b, func(ids []fdbmodel.ID) error {
+		_, err := s.cluster.CancelMany(ctx, ids, reason)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = s.cluster.UpdateBatch(ctx, id, func(r *fdbmodel.BatchRecord) (bool, error) {
+		r.Status, r.Reason, r.FinishedAt = int(batch.PermanentlyFailed), reason, now.UnixMilli()
+		return true, nil
+	})
+	return translate(err)
+}
+
+// Retry implements batch.Store.
+func (s *Store) Retry(ctx context.Context, id string) (int, error) {
+	b, err := s.Get(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	retried := 0
+	for first := 0; first < b.Items; first += itemPage {
+		rows, err := s.cluster.BatchItems(ctx, id, first, min(itemPage, b.Items-first))
+		if err != nil {
+			return retried, err
+		}
+		var ids []fdbmodel.ID
+		for i := range rows {
+			if rows[i].State() == fdbmodel.Failed {
+				ids = append(ids, rows[i].ID)
+			}
+		}
+		if len(ids) == 0 {
+			continue
+		}
+		// The batch is open again before its first item is.
+		if retried == 0 {
+			if err := s.reopen(ctx, id); err != nil {
+				return 0, err
+			}
+		}
+		outcomes, err := s.cluster.RetryMany(ctx, ids)
+		for _, o := range outcomes {
+			if o == fdbmodel.Applied {
+				retried++
+			}
+		}
+		if err != nil {
+			return retried, translate(err)
+		}
+	}
+	return retried, nil
+}
+
+func (s *Store) reopen(ctx context.Context, id string) error {
+	_, err := s.cluster.UpdateBatch(ctx, id, func(r *fdbmodel.BatchRecord) (bool, error) {
+		r.Status, r.Reason, r.FinishedAt = int(batch.InProgress), "", 0
+		return true, nil
+	})
+	return translate(err)
+}
+
+// Delete implements batch.Store. It returns batch.ErrState while items of a
+// cancelled batch have not stopped.
+func (s *Store) Delete(ctx context.Context, id string) error {
+	b, err := s.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !b.Status.Over() {
+		return fmt.Errorf("batch %s is %v: %w; cancel it first", id, b.Status, batch.ErrState)
+	}
+	return s.drop(ctx, &b)
+}
+
+func (s *Store) drop(ctx context.Context, b *batch.Batch) error {
+	err := s.eachPage(ctx, b, func(ids []fdbmodel.ID) error {
+		_, err := s.cluster.DiscardMany(ctx, ids)
+		return err
+	})
+	if err == nil {
+		err = s.cluster.DropGroup(ctx, s.options.Queue, b.ID)
+	}
+	if err == nil {
+		err = s.cluster.DropBatch(ctx, b.ID)
+	}
+	return translate(err)
+}
+
+// Sweep implements batch.Store.
+func (s *Store) Sweep(ctx context.Context, now time.Time, age time.Duration) error {
+	after := ""
+	for {
+		page, err := s.cluster.Batches(ctx, after, listPage)
+		if err != nil || len(page) == 0 {
+			return translate(err)
+		}
+		last := page[len(page)-1].ID
+		for i := range page {
+			if page[i].Made || now.Sub(time.UnixMilli(page[i].CreatedAt)) < age {
+				continue
+			}
+			if page[i].ID == last {
+				last = after // it is about to go
+			}
+			b, err := batchOf(&page[i])
+			if err != nil {
+				return err
+			}
+			err = s.eachPage(ctx, &b, func(ids []fdbmodel.ID) error {
+				_, err := s.cluster.CancelMany(ctx, ids, "its batch was not made to the end")
+				return err
+			})
+			if err == nil {
+				err = s.drop(ctx, &b)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if after = last; len(page) < listPage {
+			return nil
+		}
+	}
+}
+
+// watchWait is the pause after a watch that failed.
+const watchWait = time.Second
+
+// Watch implements batch.Store.
+func (s *Store) Watch(ctx context.Context, id string) (<-chan struct{}, func(), bool, error) {
+	watch, err := s.cluster.WatchGroup(ctx, id)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	changed, ended := make(chan struct{}, 1), make(chan struct{})
+	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		defer close(ended)
+		for watching.Err() == nil {
+			watch = s.rewatch(watching, id, watch, changed)
+		}
+		if watch != nil {
+			watch.Cancel()
+		}
+	}()
+	return changed, func() { cancel(); <-ended }, true, nil
+}
+
+// rewatch waits for a watch, rings, and returns the next one: nil if there is
+// none for now.
+func (s *Store) rewatch(ctx context.Context, id string, watch kv.Watch, changed chan struct{}) kv.Watch {
+	if watch != nil {
+		select {
+		case <-ctx.Done():
+			return watch
+		case <-watch.Done():
+		}
+	}
+	failed := watch == nil || watch.Err() != nil
+	if failed {
+		timer := time.NewTimer(watchWait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	next, err := s.cluster.WatchGroup(ctx, id)
+	if err != nil {
+		next = nil
+	}
+	// What happened before the new watch is for who is rung to see.
+	select {
+	case changed <- struct{}{}:
+	default:
+	}
+	return next
+}

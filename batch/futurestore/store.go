@@ -1,0 +1,279 @@
+// Package futurestore keeps batches in a futures cluster: a work item is a future.
+//
+// An item is held until a head assigns it to a worker, which runs it and writes
+// its end in one transaction with the batch's counters. A chunk is what one
+// worker was given of a batch; a worker has one chunk of a batch however often
+// it is given items. Items whose worker is lost wait again at once.
+//
+// The states of items and of futures correspond so:
+//
+//	0, created              ready, and held
+//	1, in progress          ready, and assigned; claimed
+//	-1, failed              delayed, or held again, after an attempt that failed
+//	100, done               realized
+//	-2, permanently failed  failed, also when cancelled
+package futurestore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/fdbmodel"
+)
+
+// goPrefix begins a function id that is a Go function of the workers.
+const goPrefix = "go:"
+
+// Options of a store. The zero value is right for most.
+type Options struct {
+	// Queue is where the items wait. Defaults to "default".
+	Queue string
+	// Backoff is the wait between the attempts of an item. Defaults to that of
+	// futures: 1 s, doubled with each up to 5 min.
+	Backoff fdbmodel.Backoff
+}
+
+// Store keeps batches in a cluster. It implements batch.Store, and runs items
+// by the cluster's workers.
+type Store struct {
+	cluster *fdbmodel.Cluster
+	options Options
+}
+
+// New returns the store of a cluster, which stays the caller's.
+func New(cluster *fdbmodel.Cluster, o Options) *Store {
+	if o.Queue == "" {
+		o.Queue = fdbmodel.DefaultQueue
+	}
+	return &Store{cluster: cluster, options: o}
+}
+
+// Describe implements batch.Store.
+func (s *Store) Describe() (name string, durable bool) {
+	return fmt.Sprintf("futures (cluster %s)", s.cluster.Name()), true
+}
+
+// Close implements batch.Store. The cluster stays open.
+func (s *Store) Close(context.Context) error { return nil }
+
+// translate turns the model's errors into those of batches.
+func translate(err error) error {
+	switch {
+	case errors.Is(err, fdbmodel.ErrNotFound):
+		return fmt.Errorf("%w: %w", batch.ErrNotFound, err)
+	case errors.Is(err, fdbmodel.ErrIDInUse):
+		return fmt.Errorf("%w: %w", batch.ErrExists, err)
+	case errors.Is(err, fdbmodel.ErrBadSpec), errors.Is(err, fdbmodel.ErrBadName), errors.Is(err, fdbmodel.ErrTooLarge):
+		return fmt.Errorf("%w: %w", batch.ErrBadBatch, err)
+	case errors.Is(err, fdbmodel.ErrTransition):
+		return fmt.Errorf("%w: %w", batch.ErrState, err)
+	default:
+		return err
+	}
+}
+
+// Create implements batch.Store.
+func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string) error {
+	if err := batch.Validate(&b.Template, arguments); err != nil {
+		return err
+	}
+	function := b.Template.FunctionID
+	if !strings.HasPrefix(function, goPrefix) {
+		function = "wasm:" + b.Template.FunctionID
+		if b.Template.Method != "" {
+			function += "/" + b.Template.Method
+		}
+	}
+	function, err := s.cluster.ResolveFunction(ctx, function)
+	if err != nil {
+		return fmt.Errorf("%w: function %s: %w", batch.ErrBadBatch, b.Template.Invocation(), err)
+	}
+	template, err := json.Marshal(&b.Template)
+	if err != nil {
+		return err
+	}
+	record := fdbmodel.BatchRecord{
+		ID: b.ID, Template: template, Queue: s.options.Queue, MaxAttempts: b.MaxAttempts, Items: len(arguments),
+		Status: int(batch.Created), Reason: b.Reason, CreatedAt: b.CreatedAt.UnixMilli(),
+	}
+	if err := s.cluster.CreateBatch(ctx, &record); err != nil {
+		return translate(err)
+	}
+	if err := s.submit(ctx, b, function, arguments); err != nil {
+		return translate(err)
+	}
+	_, err = s.cluster.UpdateBatch(ctx, b.ID, func(r *fdbmodel.BatchRecord) (bool, error) {
+		r.Made = true
+		return true, nil
+	})
+	return translate(err)
+}
+
+// lanes is how many transactions of a submit are under way at a time.
+const lanes = 4
+
+func (s *Store) submit(ctx context.Context, b *batch.Batch, function string, arguments [][]string) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	next := make(chan int)
+	done := make(chan struct{}, lanes)
+	for range lanes {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			for first := range next {
+				subs := make([]fdbmodel.Submission, min(fdbmodel.MaxSubmit, len(arguments)-first))
+				for i := range subs {
+					subs[i] = s.submission(b, function, first+i, arguments[first+i])
+				}
+				if _, err := s.cluster.Submit(ctx, subs); err != nil {
+					cancel(err)
+				}
+			}
+		}()
+	}
+	for first := 0; first < len(arguments) && ctx.Err() == nil; first += fdbmodel.MaxSubmit {
+		select {
+		case next <- first:
+		case <-ctx.Done():
+		}
+	}
+	close(next)
+	for range lanes {
+		<-done
+	}
+	return context.Cause(ctx)
+}
+
+func (s *Store) submission(b *batch.Batch, function string, index int, arguments []string) fdbmodel.Submission {
+	config := &b.Template.Config
+	sub := fdbmodel.Submission{
+		ID: fdbmodel.BatchItemID(b.ID, index), Args: []byte(config.Stdin),
+		Spec: fdbmodel.Spec{
+			Function: function, Argv: arguments, Queue: s.options.Queue, Group: b.ID, Held: true,
+			Parallel: max(config.Concurrency, 1), MaxRetries: b.MaxAttempts - 1, Backoff: s.options.Backoff,
+			Timeout: time.Duration(config.Timeout) * time.Second,
+		},
+	}
+	for _, v := range config.Environment {
+		if sub.Spec.Env == nil {
+			sub.Spec.Env = map[string]string{}
+		}
+		sub.Spec.Env[v.Name] = v.Value
+	}
+	if host := hostOf(arguments); host != "" && config.RatePerHost > 0 {
+		sub.Spec.Pace = &fdbmodel.Pace{Key: host, PerSecond: config.RatePerHost}
+	}
+	if strings.HasPrefix(function, goPrefix) {
+		sub.Args, _ = json.Marshal(arguments) // strings always encode
+	}
+	return sub
+}
+
+// maxHost is the longest host that is told apart.
+const maxHost = 64
+
+// hostOf is the host of the first argument that is a URL.
+func hostOf(arguments []string) string {
+	for _, a := range arguments {
+		if u, err := url.Parse(a); err == nil && u.Scheme != "" && u.Hostname() != "" {
+			return strings.ToLower(u.Hostname()[:min(len(u.Hostname()), maxHost)])
+		}
+	}
+	return ""
+}
+
+// Get implements batch.Store.
+func (s *Store) Get(ctx context.Context, id string) (batch.Batch, error) {
+	r, err := s.cluster.Batch(ctx, id)
+	if err == nil && !r.Made {
+		err = fmt.Errorf("batch %s: %w", id, fdbmodel.ErrNotFound)
+	}
+	if err != nil {
+		return batch.Batch{}, translate(err)
+	}
+	return batchOf(&r)
+}
+
+func batchOf(r *fdbmodel.BatchRecord) (batch.Batch, error) {
+	b := batch.Batch{
+		ID: r.ID, MaxAttempts: r.MaxAttempts, Items: r.Items, Status: batch.Status(r.Status), Reason: r.Reason,
+		CreatedAt: time.UnixMilli(r.CreatedAt).UTC(),
+	}
+	if r.FinishedAt != 0 {
+		b.FinishedAt = time.UnixMilli(r.FinishedAt).UTC()
+	}
+	if err := json.Unmarshal(r.Template, &b.Template); err != nil {
+		return b, fmt.Errorf("batch %s: %w: its template: %w", r.ID, fdbmodel.ErrBadRecord, err)
+	}
+	return b, nil
+}
+
+// listPage is how many batches are read at a time.
+const listPage = 100
+
+// List implements batch.Store.
+func (s *Store) List(ctx context.Context, active bool, after string, limit int) ([]batch.Batch, error) {
+	var list []batch.Batch
+	for len(list) < limit {
+		page, err := s.cluster.Batches(ctx, after, listPage)
+		if err != nil {
+			return nil, translate(err)
+		}
+		for i := range page {
+			if page[i].Made && !(active && batch.Status(page[i].Status).Over()) && len(list) < limit {
+				b, err := batchOf(&page[i])
+				if err != nil {
+					return nil, err
+				}
+				list = append(list, b)
+			}
+		}
+		if len(page) < listPage {
+			break
+		}
+		after = page[len(page)-1].ID
+	}
+	return list, nil
+}
+
+// SetReason implements batch.Store.
+func (s *Store) SetReason(ctx context.Context, id, reason string) error {
+	_, err := s.cluster.UpdateBatch(ctx, id, func(r *fdbmodel.BatchRecord) (bool, error) {
+		write := !batch.Status(r.Status).Over() && r.Reason != reason
+		r.Reason = reason
+		return write, nil
+	})
+	return translate(err)
+}
+
+// Settle implements batch.Store.
+func (s *Store) Settle(ctx context.Context, id string, now time.Time) (batch.Batch, error) {
+	b, err := s.Get(ctx, id)
+	if err != nil || b.Status.Over() {
+		return b, err
+	}
+	counts, err := s.cluster.GroupCounts(ctx, s.options.Queue, id)
+	if err != nil {
+		return b, err
+	}
+	if int(counts[fdbmodel.Realized]+counts[fdbmodel.Failed]) < b.Items {
+		return b, nil
+	}
+	r, err := s.cluster.UpdateBatch(ctx, id, func(r *fdbmodel.BatchRecord) (bool, error) {
+		if batch.Status(r.Status).Over() {
+			return false, nil
+		}
+		r.Status, r.Reason, r.FinishedAt = int(batch.Done), "", now.UnixMilli()
+		return true, nil
+	})
+	if err != nil {
+		return b, translate(err)
+	}
+	return batchOf(&r)
+}
