@@ -3,8 +3,10 @@ package fdbmodel
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -13,8 +15,11 @@ import (
 // MaxAssign is the most futures of one transaction of Assign or Unassign.
 const MaxAssign = 100
 
-// Assign gives ready futures to a worker: each leaves the pool, or the futures
-// that are held, and waits for this worker alone, which takes it before the
+// maxWhy is the longest reason for an assignment, in bytes.
+const maxWhy = 64
+
+// Assign gives ready futures to a worker, and held ones that are delayed: each
+// leaves the pool, or the futures that are held, and waits for this worker alone, which takes it before the
 // pool. It returns one outcome for each: Applied; Already, if it is assigned to
 // this worker; Refused, if it is not ready, does not exist, or is assigned to
 // another, from whom it must be taken first. It returns ErrNotFound if the
@@ -24,13 +29,19 @@ const MaxAssign = 100
 // those before it are returned. An unknown commit is retried: what landed comes
 // to Already, or to Refused if the worker has claimed it since.
 //
+// why, of at most 64 bytes, is kept with each for whoever asks later, and counts
+// apart how many are with workers; see GroupOpen.
+//
 // When the worker fails an attempt, can't run the future, leaves or dies, the
 // future is assigned to nobody any more.
-func (c *Cluster) Assign(ctx context.Context, worker WorkerID, ids []ID) ([]Outcome, error) {
+func (c *Cluster) Assign(ctx context.Context, worker WorkerID, why string, ids []ID) ([]Outcome, error) {
+	if len(why) > maxWhy {
+		return nil, fmt.Errorf("%w: assigned for a reason of %d bytes: at most %d", ErrBadSpec, len(why), maxWhy)
+	}
 	return c.eachAssign(ctx, ids, func(ids []ID) ([]Outcome, error) {
 		var outcomes []Outcome
 		_, err := c.transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) (err error) {
-			outcomes, err = c.assignIn(ctx, tx, worker, ids)
+			outcomes, _, err = c.assignIn(ctx, tx, worker, why, ids)
 			return err
 		})
 		if err == nil && slices.Contains(outcomes, Applied) {
@@ -51,11 +62,12 @@ func (c *Cluster) Unassign(ctx context.Context, worker WorkerID, ids []ID) ([]Ou
 		var placed map[string]int
 		result, err := c.transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
 			w := c.changes(tx)
-			var err error
-			outcomes, placed, err = c.moveAssigned(ctx, tx, w, worker, EventUnassign, ids, nil)
+			event := Event{Kind: EventUnassign, Token: Token{Worker: worker}, Now: c.clock.Now()}
+			moved, err := c.moveAssigned(ctx, tx, w, event, ids, nil)
 			if err != nil {
 				return err
 			}
+			outcomes, placed = moved.outcomes, moved.placed
 			return w.flush()
 		})
 		if err == nil {
@@ -77,22 +89,26 @@ func (c *Cluster) eachAssign(_ context.Context, ids []ID, fn func([]ID) ([]Outco
 	return outcomes, nil
 }
 
-func (c *Cluster) assignIn(ctx context.Context, tx kv.Attempt, worker WorkerID, ids []ID) ([]Outcome, error) {
+// assignIn returns the outcomes, and which of the futures are with the worker for
+// that reason then.
+func (c *Cluster) assignIn(ctx context.Context, tx kv.Attempt, worker WorkerID, why string, ids []ID,
+) ([]Outcome, []bool, error) {
 	info, err := c.requireAlive(ctx, tx, worker)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	w := c.changes(tx)
-	outcomes, _, err := c.moveAssigned(ctx, tx, w, worker, EventAssign, ids, info.canRun)
+	event := Event{Kind: EventAssign, Token: Token{Worker: worker}, Why: why, Now: c.clock.Now()}
+	moved, err := c.moveAssigned(ctx, tx, w, event, ids, info.canRun)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if slices.Contains(outcomes, Applied) {
+	if slices.Contains(moved.outcomes, Applied) {
 		if err := w.callWorker(worker); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return outcomes, w.flush()
+	return moved.outcomes, moved.there, w.flush()
 }
 
 // requireAlive reads a worker's fence serializably: a reaper's clear conflicts.
@@ -139,42 +155,48 @@ func (w *changes) callWorker(worker WorkerID) error {
 	return nil
 }
 
-// moveAssigned applies Assign or Unassign to futures. It returns how many went
-// to the pool, by their queues.
-func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *changes, worker WorkerID, kind EventKind, ids []ID,
-	check func(*Spec) error,
-) (outcomes []Outcome, placed map[string]int, err error) {
+// movedFutures is what became of futures that were assigned or unassigned.
+type movedFutures struct {
+	outcomes []Outcome
+	there    []bool         // is with the event's worker for the event's reason
+	placed   map[string]int // how many went to the pool, by their queues
+}
+
+// moveAssigned applies Assign or Unassign to futures.
+func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *changes, e Event, ids []ID, check func(*Spec) error,
+) (movedFutures, error) {
+	moved := movedFutures{outcomes: make([]Outcome, len(ids)), there: make([]bool, len(ids))}
 	pending := make([]pendingRow, len(ids))
 	for i, id := range ids {
 		pending[i] = c.keys.askRecord(tx, id)
 	}
-	outcomes = make([]Outcome, len(ids))
 	for i, id := range ids {
 		row, found, err := pending[i].wait(ctx)
 		if err != nil {
-			return nil, nil, err
+			return moved, err
 		}
-		if outcomes[i] = Refused; !found || row.Spec == nil || slices.Contains(ids[:i], id) {
+		if moved.outcomes[i] = Refused; !found || row.Spec == nil || slices.Contains(ids[:i], id) {
 			continue
 		}
-		after, outcome := Next(row, Event{Kind: kind, Token: Token{Worker: worker}, Now: c.clock.Now()})
-		outcomes[i] = outcome
+		after, outcome := Next(row, e)
+		moved.outcomes[i] = outcome
+		moved.there[i] = after.open() && after.Attempts.Assigned == e.Token.Worker && after.Attempts.Why == e.Why
 		if outcome != Applied {
 			continue
 		}
 		if check != nil {
 			if err := check(row.Spec); err != nil {
-				return nil, nil, fmt.Errorf("future %s: %w", id, err)
+				return moved, fmt.Errorf("future %s: %w", id, err)
 			}
 		}
 		if err := w.apply(&row, &after); err != nil {
-			return nil, nil, err
+			return moved, err
 		}
-		if kind == EventUnassign && !row.Spec.Held {
-			placed = addCount(placed, row.Spec.Queue)
+		if after.inPool() {
+			moved.placed = addCount(moved.placed, row.Spec.Queue)
 		}
 	}
-	return outcomes, placed, nil
+	return moved, nil
 }
 
 // dropAssigned takes everything from a worker that waits for it alone, a batch
@@ -229,17 +251,18 @@ func (c *Cluster) dropAssignedIn(ctx context.Context, tx kv.Tx, worker WorkerID,
 		if err != nil {
 			continue // a check names it
 		}
-		outcomes, at, err := c.moveAssigned(ctx, tx, w, worker, EventUnassign, []ID{e.id}, nil)
+		event := Event{Kind: EventUnassign, Token: Token{Worker: worker}, Now: c.clock.Now()}
+		moved, err := c.moveAssigned(ctx, tx, w, event, []ID{e.id}, nil)
 		switch {
 		case isUnreadable(err):
 			dropped.kept = true
 			continue
 		case err != nil:
 			return dropped, err
-		case outcomes[0] == Applied:
+		case moved.outcomes[0] == Applied:
 			dropped.moved++
 		}
-		for queue := range at {
+		for queue := range moved.placed {
 			dropped.placed = addCount(dropped.placed, queue)
 		}
 	}
@@ -292,12 +315,15 @@ type HeldFuture struct {
 	Priority uint8
 	// Failed is how many attempts have failed.
 	Failed int
+	// Due is until when it should wait, in milliseconds of Unix time, 0 if not.
+	Due int64
 }
 
 // Held returns up to limit futures of a group that wait to be assigned, and the
 // cursor of what follows, empty at the end. Within a shard those with the fewest
-// failed attempts come first, and of those the ones of the highest priority. It
-// returns ErrBadSpec for a cursor that is none.
+// failed attempts come first, of those the ones that are due earliest, and of
+// those the ones of the highest priority. Nothing but the caller heeds when a held
+// future is due. It returns ErrBadSpec for a cursor that is none.
 func (c *Cluster) Held(ctx context.Context, group string, cursor []byte, limit int) ([]HeldFuture, []byte, error) {
 	shard := 0
 	if len(cursor) > 0 {
@@ -323,11 +349,11 @@ func (c *Cluster) Held(ctx context.Context, group string, cursor []byte, limit i
 		}
 		for _, item := range page.Items {
 			rest := tuple.NewReader(item.Key[len(prefix):])
-			failed, inverse, id := rest.Int(), rest.Int(), ID(rest.UUID())
+			failed, due, inverse, id := rest.Int(), rest.Int(), rest.Int(), ID(rest.UUID())
 			if err := rest.Done(); err != nil {
 				return nil, nil, fmt.Errorf("%s: %w: %w", tuple.String(item.Key), ErrBadRecord, err)
 			}
-			held = append(held, HeldFuture{ID: id, Priority: uint8(255 - inverse), Failed: int(failed)})
+			held = append(held, HeldFuture{ID: id, Priority: uint8(255 - inverse), Failed: int(failed), Due: due})
 		}
 		if page.More {
 			last := page.Items[len(page.Items)-1].Key
@@ -340,8 +366,8 @@ func (c *Cluster) Held(ctx context.Context, group string, cursor []byte, limit i
 	return held, nil, nil
 }
 
-// WatchGroup returns a watch that fires when a held future of the group ends or
-// waits to be assigned. What happened before is for the caller to read after
+// WatchGroup returns a watch that fires when a held future of the group ends, is
+// assigned, or waits for that. What happened before is for the caller to read after
 // this. The caller cancels the watch.
 func (c *Cluster) WatchGroup(ctx context.Context, group string) (kv.Watch, error) {
 	var watch kv.Watch
@@ -385,6 +411,58 @@ func (c *Cluster) GroupCounts(ctx context.Context, queue, group string) (map[Sta
 	return counts, err
 }
 
+// GroupOpen returns how many held futures of a group are with the workers that
+// they were assigned to, waiting or running, by the reason of their assignment.
+func (c *Cluster) GroupOpen(ctx context.Context, group string) (map[string]int64, error) {
+	open := map[string]int64{}
+	prefix := c.keys.groupOpenOf(group)
+	err := c.eachKey(ctx, kv.Prefix(prefix), func(item kv.KeyValue) error {
+		why, n, err := parseOpen(prefix, item)
+		if n != 0 {
+			open[why] = n
+		}
+		return err
+	})
+	return open, err
+}
+
+func parseOpen(prefix []byte, item kv.KeyValue) (why string, n int64, err error) {
+	rest := tuple.NewReader(item.Key[len(prefix):])
+	why = rest.Text()
+	if rest.Done() != nil || len(item.Value) != 8 {
+		return "", 0, fmt.Errorf("%s: %w: not a counter", tuple.String(item.Key), ErrBadRecord)
+	}
+	return why, int64(binary.LittleEndian.Uint64(item.Value)), nil
+}
+
+// HeldAgain counts the held futures of a group that wait to be assigned after an
+// attempt that failed, and says when the first of them is due that is not yet:
+// the zero time if none is.
+func (c *Cluster) HeldAgain(ctx context.Context, group string, now time.Time) (n int, next time.Time, err error) {
+	first := int64(0)
+	for shard := range c.config.Shards {
+		prefix := c.keys.heldOf(shard, group)
+		r := kv.Prefix(prefix)
+		r.Begin = tuple.AppendInt(c.keys.heldOf(shard, group), 1)
+		err := c.eachKey(ctx, r, func(item kv.KeyValue) error {
+			rest := tuple.NewReader(item.Key[len(prefix):])
+			rest.Int()
+			if due := rest.Int(); due > millis(now) && (first == 0 || due < first) {
+				first = due
+			}
+			n++
+			return nil
+		})
+		if err != nil {
+			return 0, next, err
+		}
+	}
+	if first != 0 {
+		next = time.UnixMilli(first).UTC()
+	}
+	return n, next, nil
+}
+
 // DropGroup forgets a group of which no future is left: its counters and its
 // bell. It returns ErrTransition if there are some. An unknown commit is retried
 // and harmless.
@@ -407,7 +485,7 @@ func (c *Cluster) DropGroup(ctx context.Context, queue, group string) error {
 			}
 			tx.ClearRange(r)
 		}
-		tx.Clear(c.keys.groupBell(group))
+		tx.ClearRange(kv.Prefix(c.keys.group(group)))
 		return nil
 	})
 	return err

@@ -55,7 +55,7 @@ func (a *assigning) submit(n int, held bool) []ID {
 }
 
 func (a *assigning) assign(w *Registration, ids []ID) {
-	outcomes, err := a.c.Assign(a.ctx, w.ID(), ids)
+	outcomes, err := a.c.Assign(a.ctx, w.ID(), "y", ids)
 	require.NoError(a, err)
 	for _, o := range outcomes {
 		require.Equal(a, Applied, o)
@@ -110,10 +110,10 @@ func TestHeldFuturesWaitForTheirWorker(t *testing.T) {
 	took := a.claim(first, 8)
 	require.Len(t, took, 8)
 
-	outcomes, err := a.c.Assign(a.ctx, second.ID(), []ID{took[0].ID, ids[12], ids[12], {1}})
+	outcomes, err := a.c.Assign(a.ctx, second.ID(), "y", []ID{took[0].ID, ids[12], ids[12], {1}})
 	require.NoError(t, err)
 	require.Equal(t, []Outcome{Refused, Applied, Refused, Refused}, outcomes)
-	outcomes, err = a.c.Assign(a.ctx, second.ID(), []ID{ids[12]})
+	outcomes, err = a.c.Assign(a.ctx, second.ID(), "y", []ID{ids[12]})
 	require.NoError(t, err)
 	require.Equal(t, []Outcome{Already}, outcomes)
 	outcomes, err = a.c.Unassign(a.ctx, first.ID(), []ID{ids[12]})
@@ -168,7 +168,7 @@ func TestAssignmentsMoveWhenTheirWorkerGoes(t *testing.T) {
 					require.NoError(t, err)
 					require.True(t, dead)
 					a.check()
-					_, err = a.c.Assign(a.ctx, w.ID(), ids)
+					_, err = a.c.Assign(a.ctx, w.ID(), "y", ids)
 					require.ErrorIs(t, err, ErrNotFound)
 					members, err = a.c.Workers(a.ctx)
 					require.NoError(t, err)
@@ -249,7 +249,7 @@ func TestAssignedAtSubmit(t *testing.T) {
 		require.ErrorContains(t, err, name)
 		require.True(t, errors.Is(err, ErrBadSpec) || errors.Is(err, ErrNotFound))
 	}
-	_, err = a.c.Assign(a.ctx, "nobody", []ID{got[0].ID})
+	_, err = a.c.Assign(a.ctx, "nobody", "y", []ID{got[0].ID})
 	require.ErrorIs(t, err, ErrNotFound)
 	a.check()
 }
@@ -345,7 +345,7 @@ func TestAssignUnderUnknownCommits(t *testing.T) {
 		held := func(sub *Submission) { sub.Spec.Group, sub.Spec.Held = "g", true }
 		id := s.submit(held)
 		s.faults.FailNext(fault, nil)
-		_, err := s.c.Assign(s.ctx, s.worker.ID(), []ID{id})
+		_, err := s.c.Assign(s.ctx, s.worker.ID(), "y", []ID{id})
 		require.NoError(t, err)
 		s.faults.Flush()
 		row, err := s.c.Get(s.ctx, id)

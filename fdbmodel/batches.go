@@ -27,11 +27,13 @@ type BatchRecord struct {
 	FinishedAt int64 `msgpack:"f,omitempty" json:"finished_at_ms,omitempty"`
 }
 
-// BatchChunk is what a worker was given of a batch.
+// BatchChunk is what a worker was given of a batch at one time. Its items say its
+// id as the reason of their assignment.
 type BatchChunk struct {
-	Worker    WorkerID `msgpack:"-" json:"worker"`
-	Chunk     string   `msgpack:"i" json:"chunk"`
+	ID        string   `msgpack:"-" json:"id"`
+	Worker    WorkerID `msgpack:"w" json:"worker"`
 	Items     int      `msgpack:"n" json:"items"`
+	Status    int      `msgpack:"s,omitempty" json:"status"`
 	CreatedAt int64    `msgpack:"c" json:"created_at_ms"`
 }
 
@@ -166,18 +168,27 @@ func (c *Cluster) Batches(ctx context.Context, after string, limit int) ([]Batch
 	return list, err
 }
 
-// AssignChunk is Assign to a worker of items of a batch, at most MaxAssign, which
-// takes note in the same transaction that the worker has a chunk of the batch: chunk,
-// unless it has one already. It returns that chunk and what Assign returns.
+// AssignChunk is Assign of items of a batch, at most MaxAssign, to the chunk's
+// worker for the chunk. It writes the chunk's record in the same transaction, or
+// adds to it. It tells of each item whether it is with the worker for this chunk
+// then, and returns the chunk as it is. Without any there is no chunk. It returns
+// what Assign returns, ErrNotFound if there is no such batch, and ErrTransition
+// unless may is true of the batch.
 func (c *Cluster) AssignChunk(ctx context.Context, batch string, chunk BatchChunk, items []ID,
-) (BatchChunk, []Outcome, error) {
-	var outcomes []Outcome
-	var made BatchChunk
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
-		key := c.keys.batchChunk(batch, chunk.Worker)
+	may func(*BatchRecord) bool,
+) (made BatchChunk, there []bool, err error) {
+	_, err = c.transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
+		key := c.keys.batchChunk(batch, chunk.ID)
 		asked := tx.Get(key)
-		var err error
-		if outcomes, err = c.assignIn(ctx, tx, chunk.Worker, items); err != nil {
+		b, err := c.readBatch(ctx, tx, batch)
+		if err != nil {
+			return err
+		}
+		if !may(&b) {
+			return fmt.Errorf("batch %s: %w", batch, ErrTransition)
+		}
+		var outcomes []Outcome
+		if outcomes, there, err = c.assignIn(ctx, tx, chunk.Worker, chunk.ID, items); err != nil {
 			return err
 		}
 		value, err := asked.Wait(ctx)
@@ -185,24 +196,21 @@ func (c *Cluster) AssignChunk(ctx context.Context, batch string, chunk BatchChun
 			return err
 		}
 		made = chunk
-		if value != nil {
-			made = BatchChunk{Worker: chunk.Worker}
+		if made.Items = 0; value != nil {
 			if err := decodeRecord(key, value, &made); err != nil {
 				return err
 			}
 		}
-		n := 0
+		before := made.Items
 		for _, o := range outcomes {
 			if o == Applied {
-				n++
+				made.Items++
 			}
 		}
-		if n == 0 {
+		if made.Items == before {
 			return nil
 		}
-		if made.Items += n; value == nil {
-			made.Items = n
-		}
+		made.Status = chunk.Status
 		if value, err = encodeRecord(&made); err != nil {
 			return err
 		}
@@ -212,16 +220,46 @@ func (c *Cluster) AssignChunk(ctx context.Context, batch string, chunk BatchChun
 	if err == nil {
 		c.hub.wakeWorker(chunk.Worker)
 	}
-	return made, outcomes, err
+	return made, there, err
 }
 
-// BatchChunks returns the chunks of a batch, sorted by worker.
+// UpdateChunk changes the record of a chunk as UpdateBatch does that of a batch.
+func (c *Cluster) UpdateChunk(ctx context.Context, batch, id string, change func(*BatchChunk) (bool, error),
+) (BatchChunk, error) {
+	chunk := BatchChunk{ID: id}
+	_, err := c.transact(ctx, kv.Options{Tag: "futura-batch"}, func(tx kv.Attempt) error {
+		key := c.keys.batchChunk(batch, id)
+		value, err := tx.Get(key).Wait(ctx)
+		if err == nil && value == nil {
+			err = fmt.Errorf("chunk %s of batch %s: %w", id, batch, ErrNotFound)
+		}
+		if err != nil {
+			return err
+		}
+		chunk = BatchChunk{ID: id}
+		if err := decodeRecord(key, value, &chunk); err != nil {
+			return err
+		}
+		write, err := change(&chunk)
+		if err != nil || !write {
+			return err
+		}
+		if value, err = encodeRecord(&chunk); err != nil {
+			return err
+		}
+		tx.Set(key, value)
+		return nil
+	})
+	return chunk, err
+}
+
+// BatchChunks returns the chunks of a batch, sorted by id.
 func (c *Cluster) BatchChunks(ctx context.Context, batch string) ([]BatchChunk, error) {
 	var chunks []BatchChunk
 	prefix := c.keys.batchChunksOf(batch)
 	err := c.eachKey(ctx, kv.Prefix(prefix), func(item kv.KeyValue) error {
 		rest := tuple.NewReader(item.Key[len(prefix):])
-		chunk := BatchChunk{Worker: WorkerID(rest.Text())}
+		chunk := BatchChunk{ID: rest.Text()}
 		if err := rest.Done(); err != nil {
 			return fmt.Errorf("%s: %w: %w", tuple.String(item.Key), ErrBadRecord, err)
 		}
@@ -235,27 +273,13 @@ func (c *Cluster) BatchChunks(ctx context.Context, batch string) ([]BatchChunk, 
 }
 
 // BatchItems returns the rows of count items of a batch from one index on, in
-// their order. Those that do not exist are left out.
+// their order, as GetMany does.
 func (c *Cluster) BatchItems(ctx context.Context, batch string, from, count int) ([]Row, error) {
-	var rows []Row
-	err := c.view(ctx, func(tx kv.Attempt) error {
-		rows = make([]Row, 0, count)
-		pending := make([]pendingRow, count)
-		for i := range pending {
-			pending[i] = c.keys.askRecord(tx.Snapshot(), BatchItemID(batch, from+i))
-		}
-		for _, p := range pending {
-			row, found, err := p.wait(ctx)
-			if err != nil {
-				return err
-			}
-			if found && row.Spec != nil {
-				rows = append(rows, row)
-			}
-		}
-		return nil
-	})
-	return rows, err
+	ids := make([]ID, count)
+	for i := range ids {
+		ids[i] = BatchItemID(batch, from+i)
+	}
+	return c.GetMany(ctx, ids)
 }
 
 // DropBatch removes the record and the chunks of a batch whose items are gone. An

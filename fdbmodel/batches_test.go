@@ -3,6 +3,7 @@ package fdbmodel
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -65,23 +66,55 @@ func TestBatchesAreListedInTheirOrder(t *testing.T) {
 	a.check()
 }
 
+func anyBatch(*BatchRecord) bool { return true }
+
 func TestAChunkGrows(t *testing.T) {
 	t.Parallel()
 	a := newAssigning(t)
 	w := a.register()
 	require.NoError(t, a.c.CreateBatch(a.ctx, &BatchRecord{ID: "g", Template: []byte("{}")}))
 	ids := a.submit(5, true)
-	first, outcomes, err := a.c.AssignChunk(a.ctx, "g", BatchChunk{Worker: w.ID(), Chunk: "one"}, ids[:2])
+	one := BatchChunk{Worker: w.ID(), ID: "one", Status: 1}
+	made, there, err := a.c.AssignChunk(a.ctx, "g", one, ids[:2], anyBatch)
 	require.NoError(t, err)
-	require.Equal(t, []Outcome{Applied, Applied}, outcomes)
-	second, outcomes, err := a.c.AssignChunk(a.ctx, "g", BatchChunk{Worker: w.ID(), Chunk: "two"}, ids[1:])
+	require.Equal(t, []bool{true, true}, there)
+	require.Equal(t, 2, made.Items)
+	made, there, err = a.c.AssignChunk(a.ctx, "g", one, ids[1:4], anyBatch)
 	require.NoError(t, err)
-	require.Equal(t, []Outcome{Already, Applied, Applied, Applied}, outcomes)
-	require.Equal(t, "one", first.Chunk)
-	require.Equal(t, "one", second.Chunk, "a worker has one chunk of a batch")
+	require.Equal(t, []bool{true, true, true}, there)
+	require.Equal(t, 4, made.Items)
+	took := a.claim(w, 1)
+	two := BatchChunk{Worker: w.ID(), ID: "two"}
+	_, there, err = a.c.AssignChunk(a.ctx, "g", two, ids, anyBatch)
+	require.NoError(t, err)
+	require.Equal(t, []bool{false, false, false, false, true}, there, "the others are another chunk's")
+	_, there, err = a.c.AssignChunk(a.ctx, "g", one, []ID{took[0].ID}, anyBatch)
+	require.NoError(t, err)
+	require.Equal(t, []bool{true}, there, "it runs")
+	open, err := a.c.GroupOpen(a.ctx, "g")
+	require.NoError(t, err)
+	require.Equal(t, map[string]int64{"one": 4, "two": 1}, open)
+	zero := time.Duration(0)
+	a.finish(w, Completion{Future: &took[0], Exception: &Exception{Kind: KindError}, RetryIn: &zero})
+	open, err = a.c.GroupOpen(a.ctx, "g")
+	require.NoError(t, err)
+	require.Equal(t, map[string]int64{"one": 3, "two": 1}, open)
+	again, _, err := a.c.HeldAgain(a.ctx, "g", a.c.Now())
+	require.NoError(t, err)
+	require.Equal(t, 1, again)
 	chunks, err := a.c.BatchChunks(a.ctx, "g")
 	require.NoError(t, err)
-	require.Equal(t, []BatchChunk{{Worker: w.ID(), Chunk: "one", Items: 5}}, chunks)
+	require.Equal(t, []BatchChunk{{ID: "one", Worker: w.ID(), Items: 4, Status: 1}, {ID: "two", Worker: w.ID(), Items: 1}},
+		chunks)
+	chunk, err := a.c.UpdateChunk(a.ctx, "g", "two", func(c *BatchChunk) (bool, error) { c.Status = 5; return true, nil })
+	require.NoError(t, err)
+	require.Equal(t, 5, chunk.Status)
+	_, err = a.c.UpdateChunk(a.ctx, "g", "none", nil)
+	require.ErrorIs(t, err, ErrNotFound)
+	_, _, err = a.c.AssignChunk(a.ctx, "g", one, ids, func(*BatchRecord) bool { return false })
+	require.ErrorIs(t, err, ErrTransition)
+	_, _, err = a.c.AssignChunk(a.ctx, "none", one, ids, anyBatch)
+	require.ErrorIs(t, err, ErrNotFound)
 	a.check()
 }
 
@@ -151,7 +184,7 @@ func TestBatchUnderUnknownCommits(t *testing.T) {
 		s.faults.Flush()
 		id := s.submit(func(sub *Submission) { sub.Spec.Group, sub.Spec.Held = "g", true })
 		s.faults.FailNext(fault, nil)
-		chunk, _, err := s.c.AssignChunk(s.ctx, "g", BatchChunk{Worker: s.worker.ID(), Chunk: "c"}, []ID{id})
+		chunk, _, err := s.c.AssignChunk(s.ctx, "g", BatchChunk{Worker: s.worker.ID(), ID: "c"}, []ID{id}, anyBatch)
 		require.NoError(t, err)
 		s.faults.Flush()
 		require.Equal(t, 1, chunk.Items)

@@ -62,6 +62,7 @@ func (k *checker) lookHeld(shard int) look {
 		rest.Text()
 		rest.Int()
 		rest.Int()
+		rest.Int()
 		id := ID(rest.UUID())
 		return id, rest.Done()
 	}, k.comparePlace(InvariantHeld, "the list of the held"))
@@ -72,12 +73,18 @@ func (k *checker) lookGroups(shard int) look {
 	return func(_ context.Context, _ kv.Reader, items []kv.KeyValue, f *findings) error {
 		for _, item := range items {
 			rest := tuple.NewReader(item.Key[skip:])
-			if group := rest.Text(); rest.Err() != nil || !bytes.Equal(k.keys.groupBell(group), item.Key) {
+			group := rest.Text()
+			prefix := k.keys.groupOpenOf(group)
+			switch {
+			case rest.Err() == nil && bytes.Equal(k.keys.groupBell(group), item.Key):
+				_, err := decodeStamped(item.Key, item.Value, &struct{}{})
+				f.decoded(item.Key, err)
+			case rest.Err() == nil && bytes.HasPrefix(item.Key, prefix):
+				_, _, err := parseOpen(prefix, item)
+				f.decoded(item.Key, err)
+			default:
 				f.broken(InvariantKey, item.Key, "no group has this key")
-				continue
 			}
-			_, err := decodeStamped(item.Key, item.Value, &struct{}{})
-			f.decoded(item.Key, err)
 		}
 		return nil
 	}

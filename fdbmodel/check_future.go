@@ -104,11 +104,12 @@ func (k *checker) checkPlace(ctx context.Context, r *checkedRow, f *findings) er
 	if err != nil {
 		return err
 	}
-	if r.State() == Ready && function == nil {
+	held := r.State() == Delayed && r.Spec.Held
+	if (r.State() == Ready || held) && function == nil {
 		invariant, where := k.placeOf(&r.Row)
 		f.broken(invariant, k.keys.waits(&r.Row), "future %s is ready and not %s", r.ID, where)
 	}
-	if r.State() == Delayed && waits == nil {
+	if r.State() == Delayed && !held && waits == nil {
 		f.broken(InvariantDelayed, k.keys.delayed(r.ID, r.Attempts.Due), "future %s is delayed and not in the list", r.ID)
 	}
 	return nil
@@ -244,7 +245,7 @@ func (k *checker) lookReady(shard int) look {
 func (k *checker) comparePlace(invariant Invariant, where string) func(*Row, kv.KeyValue, *findings) {
 	return func(r *Row, item kv.KeyValue, f *findings) {
 		switch {
-		case r.State() != Ready:
+		case r.State() != Ready && !(r.State() == Delayed && r.Spec.Held):
 			f.broken(invariant, item.Key, "future %s is %v and in %s", r.ID, r.State(), where)
 		case string(k.keys.waits(r)) != string(item.Key):
 			f.broken(invariant, item.Key, "future %s is in the wrong place of %s", r.ID, where)
@@ -265,7 +266,7 @@ func (k *checker) lookDelayed(shard int) look {
 		return id, rest.Done()
 	}, func(r *Row, item kv.KeyValue, f *findings) {
 		switch {
-		case r.State() != Delayed:
+		case r.State() != Delayed || r.Spec.Held:
 			f.broken(InvariantDelayed, item.Key, "future %s is %v and among the delayed", r.ID, r.State())
 		case string(k.keys.delayed(r.ID, r.Attempts.Due)) != string(item.Key):
 			f.broken(InvariantDelayed, item.Key, "future %s is delayed to another time", r.ID)

@@ -81,7 +81,7 @@ func populate(t *testing.T) *population {
 	require.NoError(t, err)
 	p.held = [2]ID{got[0].ID, got[1].ID}
 	require.NoError(t, c.CreateBatch(ctx, &BatchRecord{ID: "b", Template: []byte("{}"), Made: true, CreatedAt: 7}))
-	_, _, err = c.AssignChunk(ctx, "b", BatchChunk{Worker: p.worker.ID(), Chunk: "c"}, p.held[1:])
+	_, _, err = c.AssignChunk(ctx, "b", BatchChunk{Worker: p.worker.ID(), ID: "c"}, p.held[1:], anyBatch)
 	require.NoError(t, err)
 	p.goIdle(t)
 	require.Empty(t, p.check(t).Notes)

@@ -38,8 +38,9 @@
 //	(s, "futures", ID, "state", "subscribers", SESSION)   · subscribe
 //	(s, "ready", QUEUE, GROUP, CPU, RAM, GPU, 255-PRIO, ID)  the function's name · whatever makes it ready
 //	(s, "assignments", WORKER, QUEUE, GROUP, CPU, RAM, GPU, 255-PRIO, ID)  the function's name · assign
-//	(s, "held", GROUP, FAILED, 255-PRIO, ID)              the function's name · whatever makes a held future ready
+//	(s, "held", GROUP, FAILED, DUE, 255-PRIO, ID)         the function's name · whatever makes a held future ready
 //	(s, "groups", GROUP, "bell")                          VS · whatever ends a held future or makes it wait
+//	(s, "groups", GROUP, "open", WHY)                     eight bytes, little endian · whatever assigns or ends that
 //	(s, "delayed", DUE, ID)                               · submit with a delay, fail, put back
 //	(s, "chunks", ID, KIND, TOKEN, I)                     a piece of a large value · before it counts
 //	(s, "done", VS)                                       ids that finished together · whatever ends futures
@@ -60,13 +61,13 @@
 //	("code", CID, "info"), ("code", CID, "body", I)       a WASM module · PutModule
 //	("aliases", NAME)                                     a module's CID · PutModule
 //	("batches", "by-id", BATCH, "record")                 BatchRecord · whoever makes or ends a batch
-//	("batches", "by-id", BATCH, "chunks", WORKER)         BatchChunk · AssignChunk
+//	("batches", "by-id", BATCH, "chunks", CHUNK)          BatchChunk · AssignChunk
 //	("batches", "by-time", CREATED_MS, BATCH)             · whoever makes a batch
 //	("cfg")                                               Config · the first to open the cluster
 //
 // The place of an unclaimed future is a pure function of its records: it is in
-// delayed if its attempts say until when, else in assignments if they say to
-// whom, else in held if its spec says so, else in ready.
+// assignments if its attempts say to whom, else in held if its spec says so, else
+// in delayed if its attempts say until when, else in ready.
 //
 // # Waking
 //

@@ -1,6 +1,9 @@
 package fdbmodel
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Conditions of the table of transitions.
 var (
@@ -26,7 +29,9 @@ var (
 	assignedToWorker = condition{"assigned to the worker", func(r *Row, e *Event) bool {
 		return r.Attempts.Assigned == e.Token.Worker
 	}}
-	isDue = condition{"due", func(r *Row, e *Event) bool { return r.Attempts.Due <= millis(e.Now) }}
+	isHeld     = condition{"held", func(r *Row, _ *Event) bool { return r.Spec.Held }}
+	sameReason = condition{"for the same reason", func(r *Row, e *Event) bool { return r.Attempts.Why == e.Why }}
+	isDue      = condition{"due", func(r *Row, e *Event) bool { return r.Attempts.Due <= millis(e.Now) }}
 )
 
 func (c condition) and(d condition) condition {
@@ -44,7 +49,9 @@ var (
 	becomeReady   = effect{"clear due time", func(r *Row, _ *Event) { r.Attempts.Due = 0 }}
 	failCancelled = effect{"final exception: cancelled", applyCancelled}
 	failLost      = effect{"count crash, final exception: lost", applyLost}
-	setAssigned   = effect{"set assignment", func(r *Row, e *Event) { r.Attempts.Assigned = e.Token.Worker }}
+	setAssigned   = effect{"set assignment, clear due time", func(r *Row, e *Event) {
+		r.Attempts.Assigned, r.Attempts.Why, r.Attempts.Due = e.Token.Worker, e.Why, 0
+	}}
 	clearAssigned = effect{"clear assignment", func(r *Row, _ *Event) { r.Attempts.Assigned = "" }}
 	countCrash    = effect{"clear claim and assignment, count crash", func(r *Row, _ *Event) {
 		r.Claim, r.Attempts.Due, r.Attempts.Assigned = nil, 0, ""
@@ -70,17 +77,28 @@ var (
 		r.Attempts.Due = max(1, millis(e.Now.Add(r.Spec.Backoff.wait(r.Attempts.PutBack, e.Jitter))))
 	}}
 	startOver = effect{"clear counts and finality", func(r *Row, _ *Event) {
-		r.Attempts, r.Claim, r.Cancel, r.Result = Attempts{}, nil, nil, nil
+		r.Attempts, r.Claim, r.Cancel, r.Result = Attempts{Why: r.Attempts.Why}, nil, nil, nil
 		exception := *r.Exception
 		exception.Final = false
 		r.Exception = &exception
 	}}
 )
 
+// maxFailedOn bounds Exception.FailedOn.
+const maxFailedOn = 8
+
 func countAttempt(r *Row, e *Event, final bool) {
 	exception := *e.Exception
 	exception.Attempt, exception.Worker = r.Attempts.Failed+1, e.Token.Worker
 	exception.Final, exception.Permanent, exception.At = final, e.Permanent, millis(e.Now)
+	if r.Spec.Held {
+		var earlier []WorkerID
+		if r.Exception != nil {
+			earlier = r.Exception.FailedOn
+		}
+		earlier = earlier[max(0, len(earlier)+1-maxFailedOn):]
+		exception.FailedOn = append(slices.Clone(earlier), exception.Worker)
+	}
 	r.Claim, r.Exception, r.Attempts.Due, r.Attempts.Assigned = nil, &exception, 0, ""
 	r.Attempts.Failed++
 }
@@ -94,9 +112,15 @@ func applyCancelled(r *Row, e *Event) {
 	if request != nil && request.Reason != "" {
 		exception.Message = request.Reason
 	}
-	if e.Exception != nil {
-		exception.Stdout, exception.Stderr = e.Exception.Stdout, e.Exception.Stderr
-		exception.StderrRef = e.Exception.StderrRef
+	// What the last attempt that ended left behind stays.
+	last := e.Exception
+	if last == nil {
+		last = r.Exception
+	}
+	if last != nil {
+		exception.Stdout, exception.Stderr, exception.StderrRef = last.Stdout, last.Stderr, last.StderrRef
+		exception.ExitCode, exception.Truncated = last.ExitCode, last.Truncated
+		exception.Attempt, exception.Worker, exception.FailedOn = last.Attempt, last.Worker, last.FailedOn
 	}
 	if r.Claim != nil {
 		exception.Attempt, exception.Worker = r.Attempts.Failed+1, r.Claim.Worker

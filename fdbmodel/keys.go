@@ -51,14 +51,15 @@ const (
 	workerHeartbeat = "heartbeat"
 	workerWake      = "wake"
 	workerAssigned  = "assigned"
+	workerCancelled = "cancelled"
 
 	groupBell = "bell"
+	groupOpen = "open"
 
-	batchByID       = "by-id"
-	batchByTime     = "by-time"
-	batchRecord     = "record"
-	batchChunks     = "chunks"
-	workerCancelled = "cancelled"
+	batchByID   = "by-id"
+	batchByTime = "by-time"
+	batchRecord = "record"
+	batchChunks = "chunks"
 
 	chunkArgs   = "args"
 	chunkResult = "result"
@@ -146,8 +147,8 @@ func (k keyspace) ready(id ID, spec *Spec) []byte {
 	return tuple.AppendUUID(tuple.AppendInt(b, 255-int64(spec.Priority)), id)
 }
 
-// waits is where a ready future waits: for the worker that it was assigned to,
-// for Assign, or in the pool.
+// waits is where a future waits that is ready, or held and delayed: for the
+// worker that it was assigned to, for Assign, or in the pool.
 func (k keyspace) waits(row *Row) []byte {
 	switch {
 	case row.Attempts.Assigned != "":
@@ -175,9 +176,10 @@ func (k keyspace) heldOf(shard int, group string) []byte {
 }
 
 // held names the failed attempts, so that who counts can tell apart what has
-// not been tried.
+// not been tried, and until when it waits.
 func (k keyspace) held(row *Row) []byte {
 	b := tuple.AppendInt(k.heldOf(row.ID.shard(k.shards), row.Spec.Group), int64(row.Attempts.Failed))
+	b = tuple.AppendInt(b, row.Attempts.Due)
 	return tuple.AppendUUID(tuple.AppendInt(b, 255-int64(row.Spec.Priority)), row.ID)
 }
 
@@ -190,8 +192,8 @@ func (k keyspace) batchRecord(id string) []byte { return tuple.AppendString(k.ba
 func (k keyspace) batchChunksOf(id string) []byte {
 	return tuple.AppendString(k.batch(id), batchChunks)
 }
-func (k keyspace) batchChunk(id string, w WorkerID) []byte {
-	return tuple.AppendString(k.batchChunksOf(id), string(w))
+func (k keyspace) batchChunk(id, chunk string) []byte {
+	return tuple.AppendString(k.batchChunksOf(id), chunk)
 }
 func (k keyspace) batchesByTime() []byte {
 	return tuple.AppendString(k.global(subBatches), batchByTime)
@@ -200,9 +202,17 @@ func (k keyspace) batchAt(at int64, id string) []byte {
 	return tuple.AppendString(tuple.AppendInt(k.batchesByTime(), at), id)
 }
 
+func (k keyspace) group(group string) []byte {
+	return tuple.AppendString(k.shard(shardOf(group, k.shards), subGroups), group)
+}
 func (k keyspace) groupBell(group string) []byte {
-	b := k.shard(shardOf(group, k.shards), subGroups)
-	return tuple.AppendString(tuple.AppendString(b, group), groupBell)
+	return tuple.AppendString(k.group(group), groupBell)
+}
+func (k keyspace) groupOpenOf(group string) []byte {
+	return tuple.AppendString(k.group(group), groupOpen)
+}
+func (k keyspace) groupOpen(group, why string) []byte {
+	return tuple.AppendString(k.groupOpenOf(group), why)
 }
 
 func (k keyspace) delayedOf(shard int) []byte { return k.shard(shard, subDelayed) }

@@ -205,7 +205,7 @@ func (m *machine) retry(ctx context.Context) (change, error) {
 	return func(before, after *Row) bool {
 		return before != nil && after != nil && after.ID == id && after.State() == Ready &&
 			after.Attempts.Assigned == "" &&
-			(before.State() == Delayed || (before.State() == Failed && after.Attempts == Attempts{}))
+			(before.State() == Delayed || (before.State() == Failed && after.Attempts == Attempts{Why: before.Attempts.Why}))
 	}, err
 }
 
@@ -402,7 +402,7 @@ func (m *machine) assign(ctx context.Context) (change, error) {
 		return none, nil
 	}
 	id := m.some()
-	outcomes, err := m.c.Assign(ctx, w.ID(), []ID{id})
+	outcomes, err := m.c.Assign(ctx, w.ID(), "y", []ID{id})
 	m.logf("assign %s to %s (gone %t): %v %v", id, w.ID(), w.gone, outcomes, err)
 	if w.gone && err == nil {
 		m.fail("something was assigned to a dead worker")
@@ -411,11 +411,13 @@ func (m *machine) assign(ctx context.Context) (change, error) {
 		err = nil
 	}
 	return func(before, after *Row) bool {
-		if before == nil || after == nil || before.State() != Ready || after.State() != Ready || after.ID != id {
+		if before == nil || after == nil || after.State() != Ready || after.ID != id ||
+			before.State() != Ready && !(before.State() == Delayed && before.Spec.Held) {
 			return false
 		}
 		given := before.Attempts
-		given.Assigned = w.ID()
+		given.Due = 0
+		given.Assigned, given.Why = w.ID(), "y"
 		return before.Attempts.Assigned == "" && given == after.Attempts
 	}, err
 }

@@ -215,8 +215,24 @@ func (m *machine) verify(allowed change) {
 		}
 	}
 	m.rows = now
+	m.verifyOpen()
 	if m.faults.Counts().Pending == 0 {
 		m.loose = nil
+	}
+}
+
+// verifyOpen compares the counters of what held futures do with the futures.
+func (m *machine) verifyOpen() {
+	open, err := m.c.GroupOpen(context.Background(), "g")
+	m.require(err)
+	n := int64(0)
+	for _, row := range m.rows {
+		if row.open() {
+			n++
+		}
+	}
+	if open["y"] != n || len(open) > 1 {
+		m.fail("%d held futures are with workers, and the counters say %v", n, open)
 	}
 }
 
@@ -370,7 +386,7 @@ func (m *machine) finale() {
 		held, _, err := m.c.Held(ctx, "g", nil, 1000)
 		m.require(err)
 		for _, h := range held {
-			_, err := m.c.Assign(ctx, last.ID(), []ID{h.ID})
+			_, err := m.c.Assign(ctx, last.ID(), "y", []ID{h.ID})
 			m.require(err)
 		}
 		for shard := range m.c.config.Shards {

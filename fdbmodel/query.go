@@ -20,6 +20,30 @@ func (c *Cluster) Get(ctx context.Context, id ID) (Row, error) {
 	return row, err
 }
 
+// GetMany returns futures as they are at one version, in the order of ids and
+// without those that do not exist. It takes at most some hundreds.
+func (c *Cluster) GetMany(ctx context.Context, ids []ID) ([]Row, error) {
+	var rows []Row
+	err := c.view(ctx, func(tx kv.Attempt) error {
+		rows = make([]Row, 0, len(ids))
+		pending := make([]pendingRow, len(ids))
+		for i, id := range ids {
+			pending[i] = c.keys.askRecord(tx.Snapshot(), id)
+		}
+		for _, p := range pending {
+			row, found, err := p.wait(ctx)
+			if err != nil {
+				return err
+			}
+			if found && row.Spec != nil {
+				rows = append(rows, row)
+			}
+		}
+		return nil
+	})
+	return rows, err
+}
+
 // Filter says which futures List returns.
 type Filter struct {
 	// State is a state, or 0 for all.

@@ -106,8 +106,10 @@ type Attempts struct {
 	PutBack int   `msgpack:"p,omitempty" json:"put_back,omitempty"` // claims given back by workers that could not run it
 	Due     int64 `msgpack:"d,omitempty" json:"due_ms,omitempty"`   // waits until then, if not 0
 	// Assigned is the worker that it waits for while it is ready, and that may
-	// get it back when it is given back.
+	// get it back when it is given back. Why is what whoever assigned it last said,
+	// such as the chunk of a batch.
 	Assigned WorkerID `msgpack:"w,omitempty" json:"assigned,omitempty"`
+	Why      string   `msgpack:"y,omitempty" json:"why,omitempty"`
 }
 
 // Exception is the last failure of a future.
@@ -124,6 +126,9 @@ type Exception struct {
 	Stderr    []byte      `msgpack:"e,omitempty" json:"stderr,omitempty"`
 	StderrRef *ChunkRef   `msgpack:"er,omitempty" json:"-"`
 	Truncated bool        `msgpack:"tr,omitempty" json:"truncated,omitempty"`
+	// FailedOn are the workers of the last attempts that failed, at most 8, this
+	// one's last. They are kept for held futures only.
+	FailedOn []WorkerID `msgpack:"fo,omitempty" json:"failed_on,omitempty"`
 }
 
 // CancelRequest asks whoever runs a future to stop.

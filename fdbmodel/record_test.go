@@ -57,12 +57,12 @@ func goldenRecords() []goldenRecord {
 		}, false, func() any { return new(Spec) }},
 		{"smallest spec", &Spec{Function: "go:f"}, false, func() any { return new(Spec) }},
 		{"claim", &Claim{Token: token}, true, func() any { return new(Claim) }},
-		{"attempts", &Attempts{Failed: 1, Crashes: 2, PutBack: 3, Due: 4, Assigned: "w"}, false,
+		{"attempts", &Attempts{Failed: 1, Crashes: 2, PutBack: 3, Due: 4, Assigned: "w", Why: "y"}, false,
 			func() any { return new(Attempts) }},
 		{"cancel", &CancelRequest{Reason: "r", At: 5}, false, func() any { return new(CancelRequest) }},
 		{"exception", &Exception{
 			Kind: KindExit, Message: "m", Attempt: 2, Worker: token.Worker, Final: true, Permanent: true, At: 6, ExitCode: 7,
-			Stdout: []byte("o"), Stderr: []byte("e"), StderrRef: ref, Truncated: true,
+			Stdout: []byte("o"), Stderr: []byte("e"), StderrRef: ref, Truncated: true, FailedOn: []WorkerID{"v", "w"},
 		}, false, func() any { return new(Exception) }},
 		{"result", &Result{
 			Token: token, Codec: CodecRaw, Value: []byte("v"), ValueRef: ref, Size: 1, ExitCode: 2, Stderr: []byte("e"),
@@ -87,7 +87,7 @@ func goldenRecords() []goldenRecord {
 			Template: []byte("{}"), Queue: "q", MaxAttempts: 1, Items: 2, Status: 3, Reason: "r", Made: true, CreatedAt: 4,
 			FinishedAt: 5,
 		}, false, func() any { return new(BatchRecord) }},
-		{"batch chunk", &BatchChunk{Chunk: "c", Items: 1, CreatedAt: 2}, false, func() any { return new(BatchChunk) }},
+		{"batch chunk", &BatchChunk{Worker: "w", Items: 1, Status: 2, CreatedAt: 3}, false, func() any { return new(BatchChunk) }},
 		{"config", &Config{
 			Format: 1, Shards: 16, Heartbeat: 5 * time.Second, DeadAfter: 15 * time.Second, Retention: time.Hour,
 		}, false, func() any { return new(Config) }},
@@ -221,7 +221,7 @@ func goldenKeys(k keyspace) []namedKey {
 		{"subscriber", k.subscriber(goldenID, "s")}, {"ready", k.ready(goldenID, spec)},
 		{"assignment", k.assigned("w", goldenID, spec)},
 		{"held", k.held(&Row{ID: goldenID, Spec: spec, Attempts: Attempts{Failed: 3}})},
-		{"group bell", k.groupBell("g")},
+		{"group bell", k.groupBell("g")}, {"group open", k.groupOpen("g", "y")},
 		{"assigned", k.worker("w", workerAssigned)}, {"delayed", k.delayed(goldenID, 9)},
 		{"chunk", k.chunk(goldenID, ref, 1)}, {"done", tuple.AppendStamp(k.doneOf(2), [10]byte{1}, 0)},
 		{"mailbox", tuple.AppendStamp(k.mailbox("s"), [10]byte{1}, 0)}, {"bell", k.bell("s")}, {"session", k.session("s")},

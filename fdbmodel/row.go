@@ -42,6 +42,13 @@ func (r *Row) inPool() bool {
 	return r.State() == Ready && r.Attempts.Assigned == "" && !r.Spec.Held
 }
 
+// open tells whether the future is with whom it was assigned to, waiting or
+// running.
+func (r *Row) open() bool {
+	s := r.State()
+	return r.Spec.Held && r.Attempts.Assigned != "" && (s == Ready || s == Claimed)
+}
+
 // FinishedAt returns when a terminal future finished, in milliseconds of Unix
 // time, and 0 for others.
 func (r *Row) FinishedAt() int64 {

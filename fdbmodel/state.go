@@ -103,6 +103,7 @@ type Event struct {
 	Permanent bool           // Fail: no further attempt, whatever its kind
 	RetryIn   *time.Duration // Fail: wait this long instead of the backoff
 	Cancel    *CancelRequest // Cancel
+	Why       string         // Assign: what it is assigned for
 	Now       time.Time      // every event
 	Jitter    float64        // Fail, PutBack: in [0,1), spreads the backoff
 }
@@ -185,7 +186,7 @@ var transitions = []transition{
 	{Ready, EventCancel, always, Failed, failCancelled, Applied},
 	{Ready, EventPromote, always, Ready, nothing, Already},
 	{Ready, EventAssign, unassigned, Ready, setAssigned, Applied},
-	{Ready, EventAssign, assignedToWorker, Ready, nothing, Already},
+	{Ready, EventAssign, assignedToWorker.and(sameReason), Ready, nothing, Already},
 	{Ready, EventUnassign, assignedToWorker, Ready, clearAssigned, Applied},
 
 	{Delayed, EventRealize, always, Delayed, nothing, Lost},
@@ -196,6 +197,7 @@ var transitions = []transition{
 	{Delayed, EventCancel, always, Failed, failCancelled, Applied},
 	{Delayed, EventPromote, isDue, Ready, becomeReady, Applied},
 	{Delayed, EventRetry, always, Ready, becomeReady, Applied},
+	{Delayed, EventAssign, isHeld, Ready, setAssigned, Applied},
 
 	{Claimed, EventClaim, holdsClaim, Claimed, nothing, Already},
 	{Claimed, EventClaim, always, Claimed, nothing, Lost},

@@ -51,6 +51,8 @@ type Submission struct {
 	// Assigned is the worker that the future is assigned to from the start, see
 	// Assign. It excludes NotBefore. Defaults to none.
 	Assigned WorkerID
+	// Why is what it is assigned for. Defaults to nothing.
+	Why string
 
 	chosen bool
 	large  bool
@@ -210,6 +212,9 @@ func (c *Cluster) check(ctx context.Context, s *Submission) error {
 	if s.Assigned != "" && !s.NotBefore.IsZero() {
 		return fmt.Errorf("%w: an assigned future can't be delayed", ErrBadSpec)
 	}
+	if len(s.Why) > maxWhy || s.Why != "" && s.Assigned == "" {
+		return fmt.Errorf("%w: assigned for %.80q: at most %d bytes, and only with a worker", ErrBadSpec, s.Why, maxWhy)
+	}
 	if spec.Held && spec.Group == "" {
 		return fmt.Errorf("%w: a held future needs a group, by which it is found", ErrBadSpec)
 	}
@@ -341,7 +346,7 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 		if !s.NotBefore.IsZero() && s.NotBefore.After(c.clock.Now()) {
 			row.Attempts.Due = millis(s.NotBefore)
 		}
-		row.Attempts.Assigned = s.Assigned
+		row.Attempts.Assigned, row.Attempts.Why = s.Assigned, s.Why
 		answers[i] = Submitted{
 			ID: s.ID, State: row.State(), queue: s.Spec.Queue, worker: s.Assigned, held: s.Spec.Held && s.Assigned == "",
 		}

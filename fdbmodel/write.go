@@ -21,7 +21,11 @@ type changes struct {
 	mail   map[SessionID][]Notice
 	done   []ID
 	groups map[string]struct{} // whose bell is to ring
+	open   map[openKey]int64
 }
+
+// openKey is what held futures are counted by while somebody has them.
+type openKey struct{ group, why string }
 
 type countKey struct {
 	shard        int
@@ -50,6 +54,7 @@ func (w *changes) insert(row *Row, args []byte) error {
 	}
 	w.place(row)
 	w.ringGroup(row)
+	w.countOpen(row, 1)
 	w.count(row.ID, row.Spec.Queue, row.Spec.Group, row.State(), 1)
 	return nil
 }
@@ -64,6 +69,8 @@ func (w *changes) apply(before, after *Row) error {
 	w.unplace(before)
 	w.place(after)
 	w.ringGroup(after)
+	w.countOpen(before, -1)
+	w.countOpen(after, 1)
 	if from != to {
 		w.count(after.ID, after.Spec.Queue, after.Spec.Group, from, -1)
 		w.count(after.ID, after.Spec.Queue, after.Spec.Group, to, 1)
@@ -134,33 +141,42 @@ func (w *changes) setAttempts(row *Row) error {
 
 // place puts an unclaimed future where it waits.
 func (w *changes) place(row *Row) {
-	switch row.State() {
-	case Ready:
+	switch s := row.State(); {
+	case s == Ready, s == Delayed && row.Spec.Held:
 		w.tx.Set(w.keys.waits(row), []byte(row.Spec.Function))
-	case Delayed:
+	case s == Delayed:
 		w.tx.Set(w.keys.delayed(row.ID, row.Attempts.Due), nil)
 	}
 }
 
 func (w *changes) unplace(row *Row) {
-	switch row.State() {
-	case Ready:
+	switch s := row.State(); {
+	case s == Ready, s == Delayed && row.Spec.Held:
 		w.tx.Clear(w.keys.waits(row))
-	case Delayed:
+	case s == Delayed:
 		w.tx.Clear(w.keys.delayed(row.ID, row.Attempts.Due))
 	}
 }
 
 // ringGroup takes note that whoever drives a group of held futures has to look:
-// one has ended, or waits to be assigned.
+// one has ended, was assigned, or waits for that.
 func (w *changes) ringGroup(row *Row) {
-	s := row.State()
-	if row.Spec.Held && (s.Terminal() || s == Ready && row.Attempts.Assigned == "") {
+	if row.Spec.Held && row.State() != Claimed {
 		if w.groups == nil {
 			w.groups = map[string]struct{}{}
 		}
 		w.groups[row.Spec.Group] = struct{}{}
 	}
+}
+
+func (w *changes) countOpen(row *Row, n int64) {
+	if !row.open() {
+		return
+	}
+	if w.open == nil {
+		w.open = map[openKey]int64{}
+	}
+	w.open[openKey{row.Spec.Group, row.Attempts.Why}] += n
 }
 
 func (w *changes) count(id ID, queue, group string, s State, n int64) {
@@ -204,6 +220,11 @@ func (w *changes) flush() error {
 	for session, notices := range w.mail {
 		if err := w.flushMail(session, notices); err != nil {
 			return err
+		}
+	}
+	for k, n := range w.open {
+		if n != 0 {
+			w.tx.Atomic(kv.Add, w.keys.groupOpen(k.group, k.why), littleEndian(n))
 		}
 	}
 	if len(w.groups) == 0 {

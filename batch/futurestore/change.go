@@ -2,6 +2,7 @@ package futurestore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,106 +12,110 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// Assign implements batch.Store. A worker that has a chunk of the batch keeps
-// it: c becomes that one. It returns fdbmodel.ErrNotFound for a worker that does
-// not live.
+// Assign implements batch.Store. It returns fdbmodel.ErrNotFound for a worker
+// that does not live.
 func (s *Store) Assign(ctx context.Context, c *batch.Chunk, items []int) ([]int, error) {
 	b, err := s.Get(ctx, c.Batch)
 	if err != nil {
 		return nil, err
 	}
-	if b.Status == batch.PermanentlyFailed {
-		return nil, fmt.Errorf("batch %s was cancelled: %w", b.ID, batch.ErrState)
+	chunk := fdbmodel.BatchChunk{
+		ID: c.ID, Worker: fdbmodel.WorkerID(c.Worker), Status: int(batch.InProgress), CreatedAt: c.CreatedAt.UnixMilli(),
 	}
-	chunk := fdbmodel.BatchChunk{Worker: fdbmodel.WorkerID(c.Worker), Chunk: c.ID, CreatedAt: c.CreatedAt.UnixMilli()}
+	items = slices.DeleteFunc(slices.Clone(items), func(index int) bool { return index < 0 || index >= b.Items })
+	slices.Sort(items)
 	var assigned []int
-	for part := range slices.Chunk(items, fdbmodel.MaxAssign) {
+	for part := range slices.Chunk(slices.Compact(items), fdbmodel.MaxAssign) {
 		ids := make([]fdbmodel.ID, len(part))
 		for i, index := range part {
 			ids[i] = fdbmodel.BatchItemID(b.ID, index)
 		}
-		made, outcomes, err := s.cluster.AssignChunk(ctx, b.ID, chunk, ids)
+		made, there, err := s.cluster.AssignChunk(ctx, b.ID, chunk, ids, isOpen)
+		if errors.Is(err, fdbmodel.ErrTransition) {
+			return assigned, nil
+		}
 		if err != nil {
 			return assigned, err
 		}
-		for i, o := range outcomes {
-			if o == fdbmodel.Applied || o == fdbmodel.Already {
+		for i := range there {
+			if there[i] {
 				assigned = append(assigned, part[i])
 			}
 		}
-		c.ID, c.Items, c.Status = made.Chunk, made.Items, batch.InProgress
-		c.CreatedAt = time.UnixMilli(made.CreatedAt).UTC()
+		c.Items, c.Status = made.Items, batch.InProgress
 	}
 	if len(assigned) > 0 && b.Status == batch.Created {
 		_, err = s.cluster.UpdateBatch(ctx, b.ID, func(r *fdbmodel.BatchRecord) (bool, error) {
 			write := batch.Status(r.Status) == batch.Created
-			r.Status, r.Reason = int(batch.InProgress), ""
+			r.Status = int(batch.InProgress)
 			return write, nil
 		})
 	}
 	return assigned, translate(err)
 }
 
+// isOpen tells whether items of a batch are given out.
+func isOpen(r *fdbmodel.BatchRecord) bool { return r.Made && !batch.Status(r.Status).Over() }
+
 // Chunks implements batch.Store.
 func (s *Store) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) {
-	b, err := s.Get(ctx, id)
-	if err != nil {
+	if _, err := s.Get(ctx, id); err != nil {
 		return nil, err
 	}
 	records, err := s.cluster.BatchChunks(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	members, err := s.cluster.Workers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	alive := map[fdbmodel.WorkerID]bool{}
-	for i := range members {
-		alive[members[i].ID] = members[i].Alive
-	}
 	chunks := make([]batch.Chunk, len(records))
 	for i, r := range records {
 		chunks[i] = batch.Chunk{
-			ID: r.Chunk, Batch: id, Worker: string(r.Worker), Status: batch.InProgress, Items: r.Items,
+			ID: r.ID, Batch: id, Worker: string(r.Worker), Status: batch.Status(r.Status), Items: r.Items,
 			CreatedAt: time.UnixMilli(r.CreatedAt).UTC(),
-		}
-		switch {
-		case b.Status.Over():
-			chunks[i].Status = batch.Done
-		case !alive[r.Worker]:
-			chunks[i].Status = batch.Failed
 		}
 	}
 	return chunks, nil
 }
 
-// Release implements batch.Store. What the chunk's worker has claimed stays its
-// own while it lives: a worker that is dead loses all without this.
+// Release implements batch.Store. What the chunk's worker runs stays its own
+// while it lives: a worker that is dead loses all without this.
 func (s *Store) Release(ctx context.Context, id, chunk, _ string) (int, error) {
 	b, err := s.Get(ctx, id)
 	if err != nil {
 		return 0, err
 	}
-	records, err := s.cluster.BatchChunks(ctx, id)
+	c, err := s.cluster.UpdateChunk(ctx, id, chunk, func(c *fdbmodel.BatchChunk) (bool, error) {
+		write := !batch.Status(c.Status).Over()
+		if write {
+			c.Status = int(batch.Failed)
+		}
+		return write, nil
+	})
 	if err != nil {
-		return 0, err
-	}
-	at := slices.IndexFunc(records, func(r fdbmodel.BatchChunk) bool { return r.Chunk == chunk })
-	if at < 0 {
-		return 0, fmt.Errorf("chunk %s of batch %s: %w", chunk, id, batch.ErrNotFound)
+		return 0, translate(err)
 	}
 	released := 0
-	err = s.eachPage(ctx, &b, func(ids []fdbmodel.ID) error {
-		outcomes, err := s.cluster.Unassign(ctx, records[at].Worker, ids)
+	for first := 0; first < b.Items; first += itemPage {
+		rows, err := s.cluster.BatchItems(ctx, id, first, min(itemPage, b.Items-first))
+		if err != nil {
+			return released, err
+		}
+		var ids []fdbmodel.ID
+		for i := range rows {
+			if a := &rows[i].Attempts; a.Why == chunk && a.Assigned == c.Worker && rows[i].State() == fdbmodel.Ready {
+				ids = append(ids, rows[i].ID)
+			}
+		}
+		outcomes, err := s.cluster.Unassign(ctx, c.Worker, ids)
 		for _, o := range outcomes {
 			if o == fdbmodel.Applied {
 				released++
 			}
 		}
-		return err
-	})
-	return released, err
+		if err != nil {
+			return released, err
+		}
+	}
+	return released, nil
 }
 
 // eachPage calls fn for the ids of all items, a page at a time.
@@ -271,6 +276,9 @@ const watchWait = time.Second
 
 // Watch implements batch.Store.
 func (s *Store) Watch(ctx context.Context, id string) (<-chan struct{}, func(), bool, error) {
+	if _, err := s.Get(ctx, id); err != nil {
+		return nil, nil, false, err
+	}
 	watch, err := s.cluster.WatchGroup(ctx, id)
 	if err != nil {
 		return nil, nil, false, err

@@ -18,7 +18,7 @@ func (s *Store) Items(ctx context.Context, id string, from, limit int, states ..
 	if err != nil {
 		return nil, err
 	}
-	chunks, err := s.chunkNames(ctx, id)
+	workers, err := s.chunkWorkers(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (s *Store) Items(ctx context.Context, id string, from, limit int, states ..
 			if len(states) > 0 && !slices.Contains(states, statusOf(&rows[i])) || len(items) == limit {
 				continue
 			}
-			item, err := s.item(ctx, &b, &rows[i], chunks)
+			item, err := s.item(ctx, &b, &rows[i], workers)
 			if err != nil {
 				return nil, err
 			}
@@ -42,17 +42,17 @@ func (s *Store) Items(ctx context.Context, id string, from, limit int, states ..
 	return items, nil
 }
 
-// chunkNames are the ids of a batch's chunks by their workers.
-func (s *Store) chunkNames(ctx context.Context, id string) (map[fdbmodel.WorkerID]string, error) {
+// chunkWorkers are the workers of a batch's chunks.
+func (s *Store) chunkWorkers(ctx context.Context, id string) (map[string]string, error) {
 	chunks, err := s.cluster.BatchChunks(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	names := make(map[fdbmodel.WorkerID]string, len(chunks))
+	workers := make(map[string]string, len(chunks))
 	for _, c := range chunks {
-		names[c.Worker] = c.Chunk
+		workers[c.ID] = string(c.Worker)
 	}
-	return names, nil
+	return workers, nil
 }
 
 // statusOf is the state of an item by its future's.
@@ -64,8 +64,6 @@ func statusOf(row *fdbmodel.Row) batch.Status {
 		return batch.Done
 	case fdbmodel.Failed:
 		return batch.PermanentlyFailed
-	case fdbmodel.Delayed:
-		return batch.Failed
 	}
 	switch {
 	case row.Attempts.Assigned != "":
@@ -78,35 +76,42 @@ func statusOf(row *fdbmodel.Row) batch.Status {
 }
 
 // item is an item by its future's records.
-func (s *Store) item(ctx context.Context, b *batch.Batch, row *fdbmodel.Row, chunks map[fdbmodel.WorkerID]string,
+func (s *Store) item(ctx context.Context, b *batch.Batch, row *fdbmodel.Row, workers map[string]string,
 ) (batch.Item, error) {
+	item := bareItem(b, row, workers)
+	var err error
+	item.Result, err = s.result(ctx, row, &item.UpdatedAt)
+	return item, err
+}
+
+// bareItem is an item without its result.
+func bareItem(b *batch.Batch, row *fdbmodel.Row, workers map[string]string) batch.Item {
 	item := batch.Item{
 		Index: fdbmodel.BatchItemIndex(row.ID), ID: batch.ItemID(&b.Template, row.Spec.Argv), Arguments: row.Spec.Argv,
 		Status: statusOf(row), Attempts: row.Attempts.Failed, UpdatedAt: time.UnixMilli(row.Spec.SubmittedAt).UTC(),
 	}
-	worker := row.Attempts.Assigned
 	if e := row.Exception; e != nil {
 		item.UpdatedAt = time.UnixMilli(e.At).UTC()
-		if e.Worker != "" && item.Attempts > 0 {
-			item.FailedOn = []string{string(e.Worker)}
-		}
-		if worker == "" {
-			worker = e.Worker
+		for _, w := range e.FailedOn {
+			item.FailedOn = append(item.FailedOn, string(w))
 		}
 		if e.Final {
-			item.Reason = string(e.Kind) + ": " + e.Message
+			item.Reason = reasonOf(e)
 		}
 	}
-	if row.Claim != nil {
-		worker = row.Claim.Worker
-	}
-	item.Worker, item.Chunk = string(worker), chunks[worker]
+	item.Chunk, item.Worker = row.Attempts.Why, workers[row.Attempts.Why]
 	if row.State() == fdbmodel.Delayed {
 		item.DueAt = time.UnixMilli(row.Attempts.Due).UTC()
 	}
-	var err error
-	item.Result, err = s.result(ctx, row, &item.UpdatedAt)
-	return item, err
+	return item
+}
+
+// reasonOf says why an item failed for good.
+func reasonOf(e *fdbmodel.Exception) string {
+	if e.Kind == fdbmodel.KindCancelled || e.Kind == fdbmodel.KindExit {
+		return e.Message
+	}
+	return string(e.Kind) + ": " + e.Message
 }
 
 // result is what the last attempt that ended left behind.
@@ -121,7 +126,7 @@ func (s *Store) result(ctx context.Context, row *fdbmodel.Row, at *time.Time) (*
 		return &batch.Result{Stdout: string(stdout), Stderr: string(stderr), ExitCode: r.ExitCode}, err
 	}
 	e := row.Exception
-	if e == nil || row.Attempts.Failed == 0 {
+	if e == nil || e.Attempt == 0 {
 		return nil, nil
 	}
 	stderr, err := s.cluster.Stderr(ctx, row.ID, e.Stderr, e.StderrRef)
@@ -135,8 +140,7 @@ func (s *Store) result(ctx context.Context, row *fdbmodel.Row, at *time.Time) (*
 	return result, err
 }
 
-// Progress implements batch.Store. It takes as long as it takes to count what
-// waits to be assigned.
+// Progress implements batch.Store.
 func (s *Store) Progress(ctx context.Context, id string) (batch.Progress, error) {
 	if _, err := s.Get(ctx, id); err != nil {
 		return nil, err
@@ -145,85 +149,67 @@ func (s *Store) Progress(ctx context.Context, id string) (batch.Progress, error)
 	if err != nil {
 		return nil, err
 	}
-	p := batch.Progress{
+	open, err := s.cluster.GroupOpen(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	again, _, err := s.cluster.HeldAgain(ctx, id, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	running := 0
+	for _, n := range open {
+		running += int(n)
+	}
+	waiting := max(0, int(counts[fdbmodel.Ready]+counts[fdbmodel.Claimed]+counts[fdbmodel.Delayed])-running)
+	again = min(again, waiting)
+	return batch.Progress{
+		batch.Created: waiting - again, batch.InProgress: running, batch.Failed: again,
 		batch.Done: int(counts[fdbmodel.Realized]), batch.PermanentlyFailed: int(counts[fdbmodel.Failed]),
-		batch.Failed: int(counts[fdbmodel.Delayed]),
-	}
-	ready, held := int(counts[fdbmodel.Ready]), 0
-	var cursor []byte
-	for ready > 0 {
-		page, next, err := s.cluster.Held(ctx, id, cursor, heldPage)
-		if err != nil {
-			return nil, err
-		}
-		for _, h := range page {
-			if held++; h.Failed > 0 {
-				p[batch.Failed]++
-			} else {
-				p[batch.Created]++
-			}
-		}
-		if cursor = next; next == nil {
-			break
-		}
-	}
-	p[batch.InProgress] = int(counts[fdbmodel.Claimed]) + max(ready-held, 0)
-	return p, nil
+	}, nil
 }
 
-// heldPage is how many held futures are read in one transaction.
-const heldPage = 5000
-
-// Waiting implements batch.Store. What failed is due once its worker's janitor
-// has made it so. The items are without their arguments and results.
-func (s *Store) Waiting(ctx context.Context, id string, _ time.Time, limit int) ([]batch.Item, time.Time, error) {
-	if _, err := s.Get(ctx, id); err != nil {
-		return nil, time.Time{}, err
+// Waiting implements batch.Store.
+func (s *Store) Waiting(ctx context.Context, id string, now time.Time, limit int) ([]batch.Item, time.Time, error) {
+	var next time.Time
+	b, err := s.Get(ctx, id)
+	if err != nil || b.Status.Over() {
+		return nil, next, err
+	}
+	workers, err := s.chunkWorkers(ctx, id)
+	if err != nil {
+		return nil, next, err
 	}
 	var items []batch.Item
-	var failed []fdbmodel.ID
-	var cursor []byte
-	for len(items) < limit {
-		page, next, err := s.cluster.Held(ctx, id, cursor, min(heldPage, limit-len(items)))
+	for cursor, more := []byte(nil), true; more && len(items) < limit; {
+		page, behind, err := s.cluster.Held(ctx, id, cursor, itemPage)
 		if err != nil {
-			return nil, time.Time{}, err
+			return nil, next, err
 		}
+		var ids []fdbmodel.ID
 		for _, h := range page {
-			item := batch.Item{Index: fdbmodel.BatchItemIndex(h.ID), Status: batch.Created, Attempts: h.Failed}
-			if h.Failed > 0 {
-				item.Status = batch.Failed
-				failed = append(failed, h.ID)
+			if h.Due <= now.UnixMilli() && len(items)+len(ids) < limit {
+				ids = append(ids, h.ID)
 			}
-			items = append(items, item)
 		}
-		if cursor = next; next == nil {
-			break
+		if items, err = s.appendWaiting(ctx, items, &b, ids, workers); err != nil {
+			return nil, next, err
 		}
+		cursor, more = behind, behind != nil
 	}
-	slices.SortFunc(items, func(a, b batch.Item) int { return a.Index - b.Index })
-	workers, err := s.failedOn(ctx, failed)
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	for i := range items {
-		if w := workers[items[i].Index]; w != "" {
-			items[i].FailedOn = []string{w}
-		}
-	}
-	return items, time.Time{}, nil
+	_, next, err = s.cluster.HeldAgain(ctx, id, now)
+	return items, next, err
 }
 
-// failedOn returns the workers of the last attempts of futures, by their index.
-func (s *Store) failedOn(ctx context.Context, ids []fdbmodel.ID) (map[int]string, error) {
-	workers := map[int]string{}
-	for _, id := range ids {
-		row, err := s.cluster.Get(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		if row.Exception != nil {
-			workers[fdbmodel.BatchItemIndex(id)] = string(row.Exception.Worker)
+func (s *Store) appendWaiting(ctx context.Context, items []batch.Item, b *batch.Batch, ids []fdbmodel.ID,
+	workers map[string]string,
+) ([]batch.Item, error) {
+	rows, err := s.cluster.GetMany(ctx, ids)
+	for i := range rows {
+		// It may have been given out meanwhile.
+		if status := statusOf(&rows[i]); status == batch.Created || status == batch.Failed {
+			items = append(items, bareItem(b, &rows[i], workers))
 		}
 	}
-	return workers, nil
+	return items, err
 }

@@ -83,16 +83,9 @@ func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string
 	if err := batch.Validate(&b.Template, arguments); err != nil {
 		return err
 	}
-	function := b.Template.FunctionID
-	if !strings.HasPrefix(function, goPrefix) {
-		function = "wasm:" + b.Template.FunctionID
-		if b.Template.Method != "" {
-			function += "/" + b.Template.Method
-		}
-	}
-	function, err := s.cluster.ResolveFunction(ctx, function)
+	function, err := s.function(ctx, &b.Template)
 	if err != nil {
-		return fmt.Errorf("%w: function %s: %w", batch.ErrBadBatch, b.Template.Invocation(), err)
+		return err
 	}
 	template, err := json.Marshal(&b.Template)
 	if err != nil {
@@ -113,6 +106,21 @@ func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string
 		return true, nil
 	})
 	return translate(err)
+}
+
+// function is the name of a template's function in the cluster.
+func (s *Store) function(ctx context.Context, t *batch.Template) (string, error) {
+	var last error
+	for _, name := range t.Functions() {
+		function, err := s.cluster.ResolveFunction(ctx, name)
+		if err == nil {
+			return function, nil
+		}
+		if last = err; !errors.Is(err, fdbmodel.ErrNotFound) && !errors.Is(err, fdbmodel.ErrBadName) {
+			return "", err
+		}
+	}
+	return "", fmt.Errorf("%w: function %s: %w", batch.ErrBadBatch, t.Invocation(), last)
 }
 
 // lanes is how many transactions of a submit are under way at a time.
@@ -245,7 +253,10 @@ func (s *Store) List(ctx context.Context, active bool, after string, limit int) 
 // SetReason implements batch.Store.
 func (s *Store) SetReason(ctx context.Context, id, reason string) error {
 	_, err := s.cluster.UpdateBatch(ctx, id, func(r *fdbmodel.BatchRecord) (bool, error) {
-		write := !batch.Status(r.Status).Over() && r.Reason != reason
+		if batch.Status(r.Status).Over() {
+			return false, fmt.Errorf("batch %s is over: %w", id, batch.ErrState)
+		}
+		write := r.Reason != reason
 		r.Reason = reason
 		return write, nil
 	})
@@ -255,7 +266,10 @@ func (s *Store) SetReason(ctx context.Context, id, reason string) error {
 // Settle implements batch.Store.
 func (s *Store) Settle(ctx context.Context, id string, now time.Time) (batch.Batch, error) {
 	b, err := s.Get(ctx, id)
-	if err != nil || b.Status.Over() {
+	if err != nil {
+		return b, err
+	}
+	if err := s.settleChunks(ctx, id); err != nil || b.Status.Over() {
 		return b, err
 	}
 	counts, err := s.cluster.GroupCounts(ctx, s.options.Queue, id)
@@ -276,4 +290,29 @@ func (s *Store) Settle(ctx context.Context, id string, now time.Time) (batch.Bat
 		return b, translate(err)
 	}
 	return batchOf(&r)
+}
+
+func (s *Store) settleChunks(ctx context.Context, id string) error {
+	chunks, err := s.cluster.BatchChunks(ctx, id)
+	if err != nil {
+		return err
+	}
+	open, err := s.cluster.GroupOpen(ctx, id)
+	if err != nil {
+		return err
+	}
+	for _, c := range chunks {
+		if batch.Status(c.Status) != batch.InProgress || open[c.ID] > 0 {
+			continue
+		}
+		_, err := s.cluster.UpdateChunk(ctx, id, c.ID, func(c *fdbmodel.BatchChunk) (bool, error) {
+			write := batch.Status(c.Status) == batch.InProgress
+			c.Status = int(batch.Done)
+			return write, nil
+		})
+		if err != nil && !errors.Is(err, fdbmodel.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,0 +1,153 @@
+package futurestore_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/batch/batchtest"
+	"github.com/futura-run/futura/batch/futurestore"
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// suiteFunction is what the suite's batches run.
+var suiteFunction = batch.Template{
+	FunctionID: "bafybeie3nlygbnuxhvqv3gvwa2hmd4tcfzk5jtvscwl6qs3ljn5tknlt4q", Method: "echo.wasm",
+}
+
+// data is a cluster that handles of a store share.
+type data struct {
+	db      kv.Database
+	cluster *fdbmodel.Cluster
+
+	mu      sync.Mutex
+	workers map[string]*named
+}
+
+// named is a worker with a name of the suite's choice.
+type named struct {
+	mu  sync.Mutex
+	reg *fdbmodel.Registration
+}
+
+// store registers workers when they are first given something.
+type store struct {
+	*futurestore.Store
+	data *data
+}
+
+func newData(t *testing.T) *data {
+	db := embedded.OpenMemory(embedded.Options{})
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	cluster, err := fdbmodel.Open(context.Background(), db, "batches", fdbmodel.Options{})
+	require.NoError(t, err)
+	_, err = cluster.PutModule(t.Context(), []byte("echo"),
+		batch.FunctionAlias(suiteFunction.FunctionID, suiteFunction.Method))
+	require.NoError(t, err)
+	return &data{db: db, cluster: cluster, workers: map[string]*named{}}
+}
+
+func (d *data) worker(ctx context.Context, name string) (*named, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if w := d.workers[name]; w != nil {
+		return w, nil
+	}
+	reg, err := d.cluster.Register(ctx, fdbmodel.WorkerInfo{
+		ID: fdbmodel.WorkerID(name), Functions: []string{fdbmodel.AnyModule}, Capacity: fdbmodel.Resources{Slots: 128},
+	})
+	if err == nil {
+		d.workers[name] = &named{reg: reg}
+	}
+	return d.workers[name], err
+}
+
+// Assign implements batch.Store.
+func (s *store) Assign(ctx context.Context, c *batch.Chunk, items []int) ([]int, error) {
+	if _, err := s.data.worker(ctx, c.Worker); err != nil {
+		return nil, err
+	}
+	return s.Store.Assign(ctx, c, items)
+}
+
+// execute runs what a chunk's worker was given.
+func execute(t *testing.T, s batch.Store, c batch.Chunk, ended []batch.Completion) {
+	d, ctx := s.(*store).data, context.Background()
+	w, err := d.worker(ctx, c.Worker)
+	require.NoError(t, err)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	want := map[fdbmodel.ID]*batch.Completion{}
+	for i := range ended {
+		want[fdbmodel.BatchItemID(c.Batch, ended[i].Index)] = &ended[i]
+	}
+	var done []fdbmodel.Completion
+	for len(want) > 0 {
+		answer, err := w.reg.Claim(ctx, fdbmodel.ClaimRequest{Free: fdbmodel.Resources{Slots: 128}, Max: 128})
+		require.NoError(t, err)
+		require.NotEmpty(t, answer.Futures, "%d items did not come", len(want))
+		for i := range answer.Futures {
+			f := &answer.Futures[i]
+			if end := want[f.ID]; end != nil {
+				done = append(done, completion(t, d, f, end))
+			} else {
+				done = append(done, fdbmodel.Completion{Future: f, Relinquish: true})
+			}
+			delete(want, f.ID)
+		}
+	}
+	_, err = w.reg.Finish(ctx, done)
+	require.NoError(t, err)
+}
+
+// completion ends a future as a worker does that ran a module.
+func completion(t *testing.T, d *data, f *fdbmodel.ClaimedFuture, end *batch.Completion) fdbmodel.Completion {
+	r := end.Result
+	if end.Failed {
+		wait := max(0, time.Until(end.DueAt))
+		return fdbmodel.Completion{Future: f, Permanent: end.Permanent, RetryIn: &wait, Exception: &fdbmodel.Exception{
+			Kind: fdbmodel.KindExit, Message: end.Reason, Stdout: []byte(r.Stdout), Stderr: []byte(r.Stderr),
+			ExitCode: r.ExitCode,
+		}}
+	}
+	result := &fdbmodel.Result{Value: []byte(r.Stdout), Stderr: []byte(r.Stderr), ExitCode: r.ExitCode}
+	if len(result.Value) > fdbmodel.MaxResultInline {
+		ref, err := d.cluster.PutResult(context.Background(), f.ID, f.Token, result.Value)
+		require.NoError(t, err)
+		result.Value, result.ValueRef = nil, &ref
+	}
+	return fdbmodel.Completion{Future: f, Result: result}
+}
+
+// TestSuite runs the suite of all stores, and checks the whole cluster after
+// each part.
+func TestSuite(t *testing.T) {
+	t.Parallel()
+	batchtest.Run(t, batchtest.Harness{
+		Open: func(t *testing.T) batch.Store {
+			d := newData(t)
+			t.Cleanup(func() {
+				report, err := d.cluster.Check(context.Background(), fdbmodel.CheckOptions{})
+				require.NoError(t, err)
+				require.Empty(t, report.Problems)
+			})
+			return &store{futurestore.New(d.cluster, futurestore.Options{}), d}
+		},
+		Reopen: func(t *testing.T, s batch.Store) batch.Store {
+			d := s.(*store).data
+			cluster, err := fdbmodel.Open(context.Background(), d.db, "batches", fdbmodel.Options{})
+			require.NoError(t, err)
+			return &store{futurestore.New(cluster, futurestore.Options{}), d}
+		},
+		Execute: execute,
+	})
+}
