@@ -87,7 +87,8 @@ func goldenRecords() []goldenRecord {
 			Template: []byte("{}"), Queue: "q", MaxAttempts: 1, Items: 2, Status: 3, Reason: "r", Made: true, CreatedAt: 4,
 			FinishedAt: 5,
 		}, false, func() any { return new(BatchRecord) }},
-		{"batch chunk", &BatchChunk{Worker: "w", Items: 1, Status: 2, CreatedAt: 3}, false, func() any { return new(BatchChunk) }},
+		{"batch chunk", &BatchChunk{Worker: "w", Items: 1, Status: 2, CreatedAt: 3}, false,
+			func() any { return new(BatchChunk) }},
 		{"config", &Config{
 			Format: 1, Shards: 16, Heartbeat: 5 * time.Second, DeadAfter: 15 * time.Second, Retention: time.Hour,
 		}, false, func() any { return new(Config) }},

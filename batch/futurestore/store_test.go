@@ -113,7 +113,10 @@ func execute(t *testing.T, s batch.Store, c batch.Chunk, ended []batch.Completio
 func completion(t *testing.T, d *data, f *fdbmodel.ClaimedFuture, end *batch.Completion) fdbmodel.Completion {
 	r := end.Result
 	if end.Failed {
-		wait := max(0, time.Until(end.DueAt))
+		wait := time.Duration(0)
+		if end.DueAt.After(end.At) {
+			wait = end.DueAt.Sub(end.At)
+		}
 		return fdbmodel.Completion{Future: f, Permanent: end.Permanent, RetryIn: &wait, Exception: &fdbmodel.Exception{
 			Kind: fdbmodel.KindExit, Message: end.Reason, Stdout: []byte(r.Stdout), Stderr: []byte(r.Stderr),
 			ExitCode: r.ExitCode,
