@@ -17,12 +17,15 @@ import (
 // none.
 var server *fdbtest.Server
 
-// otherVersionVariable is set in the process of TestOpenAfterAnotherAPIVersion,
-// which needs no server.
-const otherVersionVariable = "FUTURA_FDB_OTHER_VERSION"
+// Variables of processes of the tests' own, which need no server: of
+// TestOpenAfterAnotherAPIVersion, and of TestTLS with the cluster file.
+const (
+	otherVersionVariable = "FUTURA_FDB_OTHER_VERSION"
+	tlsVariable          = "FUTURA_FDB_TLS"
+)
 
 func TestMain(m *testing.M) {
-	if os.Getenv(otherVersionVariable) != "" {
+	if os.Getenv(otherVersionVariable) != "" || os.Getenv(tlsVariable) != "" {
 		os.Exit(m.Run())
 	}
 	fdbtest.Main(m, func(s *fdbtest.Server) { server = s }, func() error { return goleak.Find(fdbtest.IgnoreClient()) })

@@ -15,6 +15,7 @@ import (
 // process is one fdbserver.
 type process struct {
 	dir, address, clusterFile string
+	env                       []string
 
 	running *os.Process
 	exited  chan struct{}
@@ -34,6 +35,7 @@ func (p *process) start(binary string) error {
 		// Copies of data go to different zones only.
 		"--locality-zoneid", p.address, "--locality-machineid", p.address,
 		"--knob_disable_posix_kernel_aio=1")
+	command.Env = p.env
 	dieWithParent(command)
 	output, err := os.OpenFile(p.outputFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {

@@ -20,6 +20,8 @@ type Server struct {
 	dir         string
 	clusterFile string
 	binary, cli string
+	tls         bool
+	env         []string // of the servers and of fdbcli
 	processes   []*process
 }
 
@@ -30,6 +32,16 @@ func Start(ctx context.Context) (*Server, error) { return StartMany(ctx, 1) }
 // StartMany is Start with several processes, which all coordinate. From three
 // on, the database survives the death of one.
 func StartMany(ctx context.Context, processes int) (*Server, error) {
+	return start(ctx, processes, &Server{env: os.Environ()})
+}
+
+// StartTLS is Start with a server that speaks TLS only. env are the FDB_TLS_
+// variables of the server and of fdbcli; who opens the cluster needs its own.
+func StartTLS(ctx context.Context, env []string) (*Server, error) {
+	return start(ctx, 1, &Server{tls: true, env: append(os.Environ(), env...)})
+}
+
+func start(ctx context.Context, processes int, s *Server) (*Server, error) {
 	binary, err := exec.LookPath("fdbserver")
 	if err != nil {
 		return nil, fmt.Errorf("fdbtest: %w", err)
@@ -42,7 +54,7 @@ func StartMany(ctx context.Context, processes int) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fdbtest: %w", err)
 	}
-	s := &Server{dir: dir, clusterFile: filepath.Join(dir, "fdb.cluster"), binary: binary, cli: cli}
+	s.dir, s.clusterFile, s.binary, s.cli = dir, filepath.Join(dir, "fdb.cluster"), binary, cli
 	if err := s.start(ctx, processes); err != nil {
 		return nil, errors.Join(fmt.Errorf("fdbtest: %w", err), s.Stop())
 	}
@@ -56,9 +68,14 @@ func (s *Server) start(ctx context.Context, processes int) error {
 		if err != nil {
 			return err
 		}
+		if s.tls {
+			address += ":tls"
+		}
 		addresses = append(addresses, address)
 		dir := filepath.Join(s.dir, fmt.Sprint(i))
-		s.processes = append(s.processes, &process{dir: dir, address: address, clusterFile: s.clusterFile})
+		s.processes = append(s.processes, &process{
+			dir: dir, address: address, clusterFile: s.clusterFile, env: s.env,
+		})
 	}
 	named := "futura:test@" + strings.Join(addresses, ",") + "\n"
 	if err := os.WriteFile(s.clusterFile, []byte(named), 0o600); err != nil {
@@ -93,8 +110,10 @@ func (s *Server) command(ctx context.Context, commands string) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = time.Until(deadline)
 	}
-	output, err := exec.CommandContext(ctx, s.cli, "-C", s.clusterFile, "--timeout",
-		fmt.Sprint(int(timeout.Seconds())+1), "--exec", commands).CombinedOutput()
+	command := exec.CommandContext(ctx, s.cli, "-C", s.clusterFile, "--timeout",
+		fmt.Sprint(int(timeout.Seconds())+1), "--exec", commands)
+	command.Env = s.env
+	output, err := command.CombinedOutput()
 	if err == nil {
 		return nil
 	}
