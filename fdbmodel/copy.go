@@ -44,7 +44,8 @@ type CopyOptions struct {
 	// do afterwards is not in it. Defaults to false.
 	IgnoreLive bool
 	// Progress is told how many futures a stage has been through, "copied" or
-	// "verified", of about how many. Defaults to none.
+	// "verified", of about how many. It is called for each key, so it should be
+	// quick. Defaults to none.
 	Progress func(stage string, done, all int64)
 	// Model are the options of the cluster's model. Config is not used.
 	// Defaults to those of Open.

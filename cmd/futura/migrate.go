@@ -105,18 +105,23 @@ func copyMistake(err error) error {
 	return err
 }
 
+// stageInterval is how often a bar of a stage moves.
+const stageInterval = 100 * time.Millisecond
+
 // stages shows a bar for each stage of a copy, on a terminal only.
 func (a *app) stages() func(stage string, done, all int64) {
-	bars := map[string]func(done, all int){}
+	bars, moved, shown := map[string]func(done, all int){}, time.Time{}, int64(0)
 	return func(stage string, done, all int64) {
 		bar, known := bars[stage]
 		if !known {
 			bar = a.progress(stage)
 			bars[stage] = bar
 		}
-		if bar != nil {
-			bar(int(done), int(all))
+		if bar == nil || known && (done == shown || done < all && time.Since(moved) < stageInterval) {
+			return
 		}
+		moved, shown = time.Now(), done
+		bar(int(done), int(all))
 	}
 }
 
