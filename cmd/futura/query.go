@@ -221,7 +221,8 @@ func (a *app) checkCommand() *cobra.Command {
 				}
 				spread, err := c.Cluster().Spread(cmd.Context())
 				if err != nil {
-					return err
+					// What was checked counts all the same.
+					spread.Warning = err.Error()
 				}
 				if a.json {
 					err = a.printJSON(struct {

@@ -37,6 +37,7 @@ func source(t *testing.T) *rand.Rand {
 // TestProcessesThatDieAndPause kills and stops workers and clients of a cluster
 // of processes.
 func TestProcessesThatDieAndPause(t *testing.T) {
+	t.Parallel()
 	blows := 9
 	if long() {
 		blows = 200
@@ -54,6 +55,7 @@ func TestProcessesThatDieAndPause(t *testing.T) {
 // TestFaultsOfTheClientLibrary has FoundationDB's own library inject delays, lost
 // replies and unknown results into all workers and clients.
 func TestFaultsOfTheClientLibrary(t *testing.T) {
+	t.Parallel()
 	blows := 3
 	if long() {
 		blows = 60
@@ -89,6 +91,7 @@ func (c *crew) strike(n int, random *rand.Rand) {
 // TestServerThatDiesWhileClaimsRun kills the only server while 1,000 futures are
 // claimed, and starts it again.
 func TestServerThatDiesWhileClaimsRun(t *testing.T) {
+	t.Parallel()
 	const claims = 1000
 	server := ownServer(t, 1)
 	c := newCrew(t, server, "restart", 4, 0)
@@ -122,6 +125,7 @@ func TestServerThatDiesWhileClaimsRun(t *testing.T) {
 // TestOneOfThreeServers kills one server of three after the other under load, and
 // starts it again.
 func TestOneOfThreeServers(t *testing.T) {
+	t.Parallel()
 	rounds := 3
 	if long() {
 		rounds = 20
