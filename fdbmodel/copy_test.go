@@ -17,6 +17,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/storetest"
 )
 
 func openMemory(t *testing.T) *embedded.Store {
@@ -285,8 +286,11 @@ func TestMigrateStartsOver(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	p, o := populate(t), CopyOptions{IgnoreLive: true}
-	cut := errors.New("cut off")
-	for at := 1; ; at += 1 + at/6 {
+	cut, pace := errors.New("cut off"), 6
+	if storetest.OnServer {
+		pace = 1
+	}
+	for at := 1; ; at += 1 + at/pace {
 		db := openMemory(t)
 		hooked := &hookedStore{Database: db, hook: func(n int) error {
 			if n == at {
@@ -509,6 +513,9 @@ func TestMoveOfRandomClusters(t *testing.T) {
 	if os.Getenv("FUTURA_LONG") != "" {
 		seeds, steps, first = 300, 120, rand.Uint64()
 		t.Logf("first seed %d", first)
+	}
+	if storetest.OnServer {
+		seeds /= 4
 	}
 	ctx := context.Background()
 	for seed := first; seed < first+seeds; seed++ {
