@@ -76,7 +76,7 @@ func (n *naive) release(chunk string) (count int) {
 		case n.status == batch.PermanentlyFailed:
 			item.Status, item.Reason = batch.PermanentlyFailed, n.reason
 		case item.Attempts > 0:
-			item.Status = batch.Failed
+			item.Status, item.DueAt = batch.Failed, time.Time{}
 		default:
 			item.Status = batch.Created
 		}

@@ -70,6 +70,7 @@ func (s *Store) Release(ctx context.Context, id, chunkID, _ string) (int, error)
 		case r.batch.Status == batch.PermanentlyFailed:
 			r.fail(item, r.batch.Reason, now)
 		case item.Attempts > 0:
+			item.DueAt = time.Time{}
 			r.set(item, batch.Failed, now)
 		default:
 			r.set(item, batch.Created, now)
