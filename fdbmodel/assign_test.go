@@ -9,10 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/storetest"
 )
 
 // assigning is a cluster with workers, whose futures are held.
@@ -24,8 +24,7 @@ type assigning struct {
 }
 
 func newAssigning(t *testing.T) *assigning {
-	db := embedded.OpenMemory(embedded.Options{})
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	db := storetest.New(t)
 	c, err := Open(context.Background(), db, "assign", Options{
 		Clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000)), Config: Config{Shards: 4},
 	})

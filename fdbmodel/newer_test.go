@@ -7,10 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/storetest"
 )
 
 // newerRecord is what a later version of the format may look like.
@@ -27,10 +27,9 @@ type mixed struct {
 
 func newMixed(t *testing.T) *mixed {
 	m := &mixed{
-		t: t, ctx: context.Background(), db: embedded.OpenMemory(embedded.Options{}),
+		t: t, ctx: context.Background(), db: storetest.New(t),
 		clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000)),
 	}
-	t.Cleanup(func() { require.NoError(t, m.db.Close()) })
 	var err error
 	m.c, err = Open(m.ctx, m.db, "mixed", Options{Clock: m.clock, Config: Config{Shards: 1}})
 	require.NoError(t, err)
