@@ -252,7 +252,7 @@ func TestLogIsBoundedWhileACheckpointIsSlow(t *testing.T) {
 	t.Parallel()
 	const threshold = 64 << 10
 	var s *Store
-	stalls, most := 0, int64(0)
+	stalls, beyond := 0, int64(0)
 	var stopped atomic.Bool
 	fs := slowRowsFS{FS: vfs.NewMem(), stalled: func() {
 		p := s.pacing.Load()
@@ -262,7 +262,8 @@ func TestLogIsBoundedWhileACheckpointIsSlow(t *testing.T) {
 			p.moved.mu.Unlock()
 		}
 		stalls++
-		most = max(most, s.disk.journal.logBytes.Load())
+		limit := max(21*p.due/10, p.from+p.due/10)
+		beyond = max(beyond, s.disk.journal.logBytes.Load()-limit)
 	}}
 	s = open(t, "store", Options{FS: fs, SegmentSize: 16 << 10, CheckpointBytes: threshold})
 	const rows, rowSize = 300, 1000
@@ -287,7 +288,7 @@ func TestLogIsBoundedWhileACheckpointIsSlow(t *testing.T) {
 	want := contents(t, s)
 	require.NoError(t, s.Close())
 	require.Greater(t, stalls, 3)
-	// And a commit of each writer, and what the log adds to rows.
-	require.Less(t, most, int64(2.1*max(threshold, 2*rows*(rowSize+6)))+32<<10)
+	// A commit of each writer may come on top.
+	require.Less(t, beyond, int64(16<<10))
 	require.Equal(t, want, contents(t, open(t, "store", Options{FS: fs})))
 }

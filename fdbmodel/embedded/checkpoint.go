@@ -15,23 +15,27 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-const rowsBlockSize = 32 << 10
+const (
+	rowsBlockSize = 32 << 10
+	// pageBytes is about how much of the rows is copied at a time.
+	pageBytes = 256 << 10
+)
 
 // writeRows writes the newest value of each row to a file and syncs it. Rows
 // may change meanwhile: the log has what did. wrote is told of the progress.
 func writeRows(ctx context.Context, d directory, number uint64, x *index, wrote func(bytes int),
-) (c rowsFile, err error) {
+) (c rowsFile, large []largeRow, err error) {
 	path := d.file(rowsName(number))
 	file, err := d.fs.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
-		return c, err
+		return c, nil, err
 	}
 	w := sstable.NewWriter(objstorageprovider.NewFileWritable(file), sstable.WriterOptions{
 		TableFormat: sstable.TableFormatPebblev4,
 		Compression: sstable.NoCompression,
 		BlockSize:   rowsBlockSize,
 	})
-	rows, err := addRows(ctx, w, x, wrote)
+	rows, large, err := addRows(ctx, w, x, wrote)
 	if closing := w.Close(); err == nil {
 		err = closing
 	}
@@ -39,45 +43,50 @@ func writeRows(ctx context.Context, d directory, number uint64, x *index, wrote 
 		err = d.sync()
 	}
 	if err != nil {
-		return c, errors.Join(err, d.fs.Remove(path))
+		return c, nil, errors.Join(err, d.fs.Remove(path))
 	}
 	info, err := d.fs.Stat(path)
 	if err != nil {
-		return c, err
+		return c, nil, err
 	}
-	return rowsFile{File: number, Rows: rows, Size: info.Size()}, nil
+	return rowsFile{File: number, Rows: rows, Size: info.Size()}, large, nil
 }
 
 // addRows copies the rows page by page, so that commits go on in between.
 func addRows(ctx context.Context, w *sstable.Writer, x *index, wrote func(bytes int),
-) (rows int64, err error) {
+) (rows int64, large []largeRow, err error) {
 	everything := cursor{index: x, version: math.MaxInt64, floor: func() kv.Version { return 0 }, end: view(firstIllegal)}
-	page := make([]struct{ key, value string }, 0, lockedRows)
-	var key, value []byte
 	for more := true; more; {
 		if err := ctx.Err(); err != nil {
-			return rows, err
+			return rows, nil, err
 		}
-		page = page[:0]
-		more, err = everything.next(func(key, value string) bool {
-			page = append(page, struct{ key, value string }{key, value})
-			return true
+		var page pageBuilder
+		copied := 0
+		more, err = everything.next(func(key string, r *revision) bool {
+			page.addRow(x, key, r)
+			if r.size() >= x.largeValue {
+				large = append(large, largeRow{key: key, version: r.version()})
+			}
+			copied += len(key) + len(r.value)
+			return copied < pageBytes
 		})
+		if err == nil {
+			err = page.fill()
+		}
 		if err != nil {
-			return rows, err
+			return rows, nil, err
 		}
 		size := 0
-		for _, entry := range page {
-			key, value = append(key[:0], entry.key...), append(value[:0], entry.value...)
-			if err := w.Set(key, value); err != nil {
-				return rows, err
+		for _, entry := range page.items {
+			if err := w.Set(entry.Key, entry.Value); err != nil {
+				return rows, nil, err
 			}
 			rows++
-			size += len(key) + len(value)
+			size += len(entry.Key) + len(entry.Value)
 		}
 		wrote(size)
 	}
-	return rows, nil
+	return rows, large, nil
 }
 
 // loadRows reads a checkpoint.
@@ -94,7 +103,8 @@ func loadRows(d directory, c rowsFile, into *loader) (err error) {
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}
-	rows, err := readRows(readable, into)
+	before := into.index.shelvedBytes
+	rows, err := readRows(readable, into, c.File)
 	if pathError := (*fs.PathError)(nil); errors.As(err, &pathError) {
 		return err
 	}
@@ -104,12 +114,20 @@ func loadRows(d directory, c rowsFile, into *loader) (err error) {
 	if rows != c.Rows {
 		return d.corrupt(name, "it has %d rows instead of %d", rows, c.Rows)
 	}
+	if into.index.shelvedBytes == before {
+		return nil
+	}
+	s, err := openShelf(d, c.File)
+	if err != nil {
+		return err
+	}
+	into.index.shelves[c.File], into.index.newestShelf = s, c.File
 	return nil
 }
 
 // readRows adds the rows of a table, in order, and closes the file. A table
 // that is so damaged that reading it panics is damaged.
-func readRows(file objstorage.Readable, into *loader) (rows int64, err error) {
+func readRows(file objstorage.Readable, into *loader, number uint64) (rows int64, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("unreadable: %v", p)
@@ -130,7 +148,7 @@ func readRows(file objstorage.Readable, into *loader) (rows int64, err error) {
 		if err != nil {
 			return rows, err
 		}
-		into.append(entry.K.UserKey, value)
+		into.append(entry.K.UserKey, value, number)
 		rows++
 	}
 	return rows, it.Error()

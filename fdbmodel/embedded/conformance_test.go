@@ -75,12 +75,17 @@ func (c *stores) suite() kvtest.Options {
 
 func TestConformance(t *testing.T) {
 	tiny := Options{SegmentSize: 4 << 10, CheckpointBytes: 16 << 10}
+	shelves := Options{SegmentSize: 4 << 10, CheckpointBytes: 1, LargeValue: 1}
+	inline := shelves
+	inline.Inline = true
 	for name, c := range map[string]*stores{
 		"memory":      {},
 		"disk":        {onDisk: true},
 		"inline":      {onDisk: true, options: Options{Inline: true}},
 		"sync off":    {onDisk: true, options: Options{SyncOff: true}},
 		"checkpoints": {onDisk: true, options: tiny},
+		"shelves":     {onDisk: true, options: shelves},
+		"shelves too": {onDisk: true, options: inline},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -16,9 +16,12 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// tiny makes a store rotate its log and write checkpoints all the time.
+const tinyValue = 400
+
+// tiny makes a store rotate its log and write checkpoints all the time, and
+// leave values to them.
 func tiny(o Options) Options {
-	o.SegmentSize, o.CheckpointBytes = 2<<10, 8<<10
+	o.SegmentSize, o.CheckpointBytes, o.LargeValue = 2<<10, 8<<10, tinyValue
 	return o
 }
 
@@ -32,6 +35,9 @@ func crashStep(tx kv.Tx, i int) {
 	}
 	if i%5 == 0 {
 		tx.Clear(fmt.Appendf(nil, "a%03d", i%11))
+	}
+	if i%4 == 0 {
+		tx.Set(fmt.Appendf(nil, "large%d", i%7), make([]byte, tinyValue+i))
 	}
 	tx.Atomic(kv.Add, []byte("sum"), []byte{1, 0, 0})
 }

@@ -23,4 +23,6 @@
 //     kv.ErrUnknownResult and everything after with kv.ErrStoreFailed. The
 //     process must open the store again.
 //   - Memory holds all rows, at about 90 bytes more than key and value each.
+//     Values of 4 KiB and more are left on disk once a checkpoint has them,
+//     and checked whenever they are read.
 package embedded

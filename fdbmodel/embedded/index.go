@@ -3,6 +3,7 @@ package embedded
 import (
 	"sort"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/tidwall/btree"
@@ -20,16 +21,23 @@ const lockedRows = 256
 
 // revision is one value of a row, or its absence, from a version on.
 type revision struct {
+	// value is the value, or where it lies if it is shelved.
 	value string
-	state uint64 // the version, times two, plus one where the row is absent
+	state uint64 // the version, times four, and the flags
 	older *revision
 }
 
-func present(v kv.Version) uint64 { return uint64(v) << 1 }
-func absent(v kv.Version) uint64  { return uint64(v)<<1 | 1 }
+const (
+	stateAbsent  = 1 // the row is not there
+	stateShelved = 2 // the value lies in a checkpoint
+)
 
-func (r *revision) version() kv.Version { return kv.Version(r.state >> 1) }
-func (r *revision) absent() bool        { return r.state&1 != 0 }
+func present(v kv.Version) uint64 { return uint64(v) << 2 }
+func absent(v kv.Version) uint64  { return uint64(v)<<2 | stateAbsent }
+
+func (r *revision) version() kv.Version { return kv.Version(r.state >> 2) }
+func (r *revision) absent() bool        { return r.state&stateAbsent != 0 }
+func (r *revision) shelved() bool       { return r.state&stateShelved != 0 }
 
 // at returns the revision that a reader at v sees, nil where the row is absent.
 func (r *revision) at(v kv.Version) *revision {
@@ -83,10 +91,23 @@ type index struct {
 	watched bool
 
 	liveKeys, liveBytes int64
+
+	// largeValue is the size from which on values are shelved. shelves are the
+	// checkpoints that values lie in, by file, retired those of
+	// them that only older revisions lie in, and shelvedBytes what lies there of
+	// the rows.
+	largeValue   int
+	shelves      map[uint64]*shelf
+	newestShelf  uint64
+	retired      []retiredShelf
+	shelvedBytes int64
+	// largeBytes is the size of values that the next checkpoint shelves.
+	largeBytes atomic.Int64
 }
 
 func (x *index) init() {
 	x.tree = btree.NewBTreeGOptions(byKey, btree.Options{NoLocks: true})
+	x.shelves = map[uint64]*shelf{}
 }
 
 // view makes a string of b without a copy. It must not outlive the call that
@@ -124,11 +145,11 @@ func (x *index) put(entry row, v kv.Version) {
 	previous, replaced := x.tree.SetHint(entry, &x.hint)
 	x.liveKeys++
 	x.liveBytes += int64(len(entry.key) + len(entry.head.value))
+	x.countLarge(len(entry.head.value))
 	if replaced {
 		old := previous.head
 		if !old.absent() {
-			x.liveKeys--
-			x.liveBytes -= int64(len(entry.key) + len(old.value))
+			x.lose(entry.key, old)
 		}
 		if old.version() == v {
 			old = old.older
@@ -181,8 +202,7 @@ func (x *index) clearRange(begin, end []byte, v kv.Version) int {
 // bury makes a present row absent from v on.
 func (x *index) bury(entry row, v kv.Version) {
 	head := entry.head
-	x.liveKeys--
-	x.liveBytes -= int64(len(entry.key) + len(head.value))
+	x.lose(entry.key, head)
 	if head.version() != v {
 		head.older = &revision{value: head.value, state: head.state, older: head.older}
 	}
@@ -192,8 +212,21 @@ func (x *index) bury(entry row, v kv.Version) {
 	}
 }
 
+// lose counts a row less.
+func (x *index) lose(key string, r *revision) {
+	size := int64(r.size())
+	x.liveKeys--
+	x.liveBytes -= int64(len(key)) + size
+	switch {
+	case r.shelved():
+		x.shelvedBytes -= size
+	case size >= int64(x.largeValue):
+		x.largeBytes.Add(-size)
+	}
+}
+
 // newest returns the row's last value, published or not. Only the sequencer
-// may call it.
+// may call it, after unshelve.
 func (x *index) newest(key []byte) (string, bool) {
 	entry, found := x.tree.GetHint(row{key: view(key)}, &x.hint)
 	if !found || entry.head.absent() {

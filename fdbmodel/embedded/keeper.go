@@ -30,7 +30,8 @@ func (k *keeper) start() {
 
 // look makes the keeper look at the log, if that may be large enough.
 func (k *keeper) look() {
-	if k.store.disk.journal.logBytes.Load() > k.store.options.CheckpointBytes {
+	s := k.store
+	if s.disk.journal.logBytes.Load() > s.options.CheckpointBytes || s.index.largeBytes.Load() > s.largeMax() {
 		wake(k.more)
 	}
 }
@@ -56,13 +57,25 @@ func (k *keeper) run() {
 // another quarter.
 func (s *Store) keepUp(ctx context.Context) {
 	size := s.disk.journal.logBytes.Load()
-	if size <= s.options.CheckpointBytes || size <= s.checkpointAt() {
+	grown := size > s.options.CheckpointBytes && size > s.checkpointAt()
+	if !grown && (size <= s.retryAt.Load() || !s.index.crowded(s.largeMax())) {
 		return
 	}
 	if err := s.Checkpoint(ctx); err != nil && ctx.Err() == nil && s.Err() == nil {
 		s.retryAt.Store(size + size/4)
 		s.options.Logger.Warn("checkpoint failed", "error", err)
 	}
+}
+
+// largeMax is how many bytes of large values may lie in memory, at least.
+func (s *Store) largeMax() int64 { return s.options.CheckpointBytes / 2 }
+
+// crowded tells whether so many large values lie in memory that a checkpoint
+// pays, which copies those that are shelved as well.
+func (x *index) crowded(atLeast int64) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.largeBytes.Load() > max(atLeast, x.shelvedBytes/8)
 }
 
 // checkpointAt returns the size of the log from which on a checkpoint pays.
@@ -90,7 +103,7 @@ func (s *Store) Checkpoint(ctx context.Context) error {
 	}
 	p := s.beginPace()
 	defer p.end()
-	c, err := writeRows(ctx, j.dir, number, &s.index, p.advance)
+	c, large, err := writeRows(ctx, j.dir, number, &s.index, p.advance)
 	p.settle()
 	if err != nil {
 		return s.checkpointError(err)
@@ -101,6 +114,9 @@ func (s *Store) Checkpoint(ctx context.Context) error {
 	obsolete, err := j.installCheckpoint(c, keepFrom)
 	if err != nil {
 		return s.checkpointError(err)
+	}
+	if err := s.shelveRows(c, large); err != nil {
+		s.options.Logger.Warn("values stay in memory", "error", err)
 	}
 	s.retryAt.Store(0)
 	s.checkpoints.Add(1)
@@ -187,7 +203,7 @@ func (s *Store) Stats() Stats {
 	s.commitLock.Unlock()
 	s.index.mu.RLock()
 	st.Keys, st.Bytes = s.index.liveKeys, s.index.liveBytes
-	st.Memory = st.Bytes + int64(s.index.tree.Len()+st.Garbage)*rowOverhead
+	st.Memory = st.Bytes - s.index.shelvedBytes + int64(s.index.tree.Len()+st.Garbage)*rowOverhead
 	s.index.mu.RUnlock()
 	st.Watches = s.watches.count()
 	if s.disk != nil {

@@ -8,13 +8,21 @@ func (l *loader) newRow(key, value []byte) (entry row) {
 }
 
 // append adds a row behind all others.
-func (l *loader) append(key, value []byte) {
-	l.index.tree.Load(l.newRow(key, value))
+func (l *loader) append(key, value []byte, file uint64) {
+	if len(value) < l.index.largeValue {
+		l.index.tree.Load(l.newRow(key, value))
+	} else {
+		entry := row{key: string(key), head: &revision{value: view(value)}}
+		shelve(entry.head, file)
+		l.index.shelvedBytes += int64(len(value))
+		l.index.tree.Load(entry)
+	}
 	l.count(1, len(key)+len(value))
 }
 
 func (l *loader) set(key, value []byte) {
 	previous, replaced := l.index.tree.SetHint(l.newRow(key, value), &l.index.hint)
+	l.index.countLarge(len(value))
 	l.count(1, len(key)+len(value))
 	if replaced {
 		l.forget(previous)
@@ -38,7 +46,7 @@ func (l *loader) clearRange(begin, end []byte) {
 	})
 }
 
-func (l *loader) forget(entry row) { l.count(-1, -len(entry.key)-len(entry.head.value)) }
+func (l *loader) forget(entry row) { l.index.lose(entry.key, entry.head) }
 
 func (l *loader) count(rows, bytes int) {
 	l.index.liveKeys += int64(rows)

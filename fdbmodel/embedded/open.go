@@ -30,7 +30,7 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 		return nil, err
 	}
 	if err := s.load(ctx, d); err != nil {
-		return nil, errors.Join(fmt.Errorf("embedded: opening %s: %w", d.path, err), lock.Close())
+		return nil, errors.Join(fmt.Errorf("embedded: opening %s: %w", d.path, err), s.index.closeAllShelves(), lock.Close())
 	}
 	s.disk.lock = lock
 	s.sequencer.recorded = true
@@ -93,7 +93,7 @@ func (s *Store) close() error {
 	defer s.checkpointLock.Unlock()
 	s.commitLock.Lock()
 	defer s.commitLock.Unlock()
-	err := errors.Join(s.disk.journal.close(), s.disk.lock.Close())
+	err := errors.Join(s.disk.journal.close(), s.index.closeAllShelves(), s.disk.lock.Close())
 	if failure := s.Err(); errors.Is(failure, kv.ErrStoreFailed) {
 		return failure
 	}

@@ -61,6 +61,12 @@ type Options struct {
 	// checkpoints succeed. Defaults to 256 MiB.
 	CheckpointBytes int64
 
+	// LargeValue is the size in bytes from which on a value lies in no memory
+	// once a checkpoint has it, and is read from there. A checkpoint is also
+	// written when such values take half of CheckpointBytes in memory, and an
+	// eighth of what the last one has of them. Defaults to 4 KiB.
+	LargeValue int
+
 	// Logger is told of checkpoints, repaired tails and failures. Defaults to
 	// none.
 	Logger *slog.Logger
@@ -80,6 +86,7 @@ func (o Options) withDefaults() Options {
 	o.Linger = orDefault(o.Linger, 500*time.Microsecond)
 	o.TxLifetime = orDefault(o.TxLifetime, kv.TxLifetime)
 	o.HistoryVersions = orDefault(o.HistoryVersions, 1024)
+	o.LargeValue = orDefault(o.LargeValue, 4<<10)
 	o.SegmentSize = orDefault(o.SegmentSize, 64<<20)
 	o.CheckpointBytes = orDefault(o.CheckpointBytes, 256<<20)
 	return o

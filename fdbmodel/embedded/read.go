@@ -7,20 +7,33 @@ import (
 // lookup returns the value of key at v, nil where it is absent. floor tells
 // under the index's lock from which version on it can be read.
 func (x *index) lookup(key []byte, v kv.Version, floor func() kv.Version) ([]byte, error) {
+	value, s, err := x.find(key, v, floor)
+	if s != nil {
+		return s.read(key)
+	}
+	return value, err
+}
+
+// find returns the value, or the shelf where it lies.
+func (x *index) find(key []byte, v kv.Version, floor func() kv.Version) ([]byte, *shelf, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	if v < floor() {
-		return nil, kv.ErrTooOld
+		return nil, nil, kv.ErrTooOld
 	}
 	entry, found := x.tree.Get(row{key: view(key)})
 	if !found {
-		return nil, nil
+		return nil, nil, nil
 	}
 	r := entry.head.at(v)
-	if r == nil {
-		return nil, nil
+	switch {
+	case r == nil:
+		return nil, nil, nil
+	case r.shelved():
+		s, err := x.visitShelf(r)
+		return nil, s, err
 	}
-	return []byte(r.value), nil
+	return []byte(r.value), nil, nil
 }
 
 // cursor walks over the rows of a range at one version.
@@ -38,7 +51,7 @@ type cursor struct {
 
 // next hands rows to visit until that returns false, the range ends, or many
 // rows were passed under the lock. It returns false when nothing is left.
-func (c *cursor) next(visit func(key, value string) bool) (bool, error) {
+func (c *cursor) next(visit func(key string, r *revision) bool) (bool, error) {
 	x := c.index
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -47,7 +60,7 @@ func (c *cursor) next(visit func(key, value string) bool) (bool, error) {
 	}
 	passed, stopped := 0, false
 	step := func(entry row) bool {
-		if r := entry.head.at(c.version); r != nil && !visit(entry.key, r.value) {
+		if r := entry.head.at(c.version); r != nil && !visit(entry.key, r) {
 			stopped = true
 		}
 		passed++
@@ -105,6 +118,39 @@ func (c *cursor) passed(key string) {
 type pageBuilder struct {
 	items []kv.KeyValue
 	chunk []byte
+	// shelved are the items whose values are still to be read, from the shelves.
+	shelved []int
+	shelves []*shelf
+	err     error
+}
+
+// addRow adds a row of the index, whose lock the caller holds. fill completes
+// it.
+func (p *pageBuilder) addRow(x *index, key string, r *revision) {
+	if !r.shelved() {
+		p.add(key, r.value)
+		return
+	}
+	s, err := x.visitShelf(r)
+	if err != nil {
+		p.err = err
+		return
+	}
+	p.shelved, p.shelves = append(p.shelved, len(p.items)), append(p.shelves, s)
+	p.items = append(p.items, kv.KeyValue{Key: p.copy(key)})
+}
+
+// fill reads the values that are shelved, without the lock.
+func (p *pageBuilder) fill() error {
+	for i, at := range p.shelved {
+		value, err := p.shelves[i].read(p.items[at].Key)
+		if err != nil && p.err == nil {
+			p.err = err
+		}
+		p.items[at].Value = value
+	}
+	p.shelved, p.shelves = p.shelved[:0], p.shelves[:0]
+	return p.err
 }
 
 func (p *pageBuilder) add(key, value string) {
@@ -125,14 +171,30 @@ func (p *pageBuilder) copy(s string) []byte {
 // peek returns the value of key at v without a copy, and the version of its
 // newest revision.
 func (x *index) peek(key string, v kv.Version) (value string, present bool, newest kv.Version) {
+	value, s, present, newest := x.glance(key, v)
+	if s != nil {
+		// What can't be read differs from what was seen.
+		b, _ := s.read([]byte(key))
+		value = view(b)
+	}
+	return value, present, newest
+}
+
+// glance is peek, or the shelf where the value lies.
+func (x *index) glance(key string, v kv.Version) (value string, s *shelf, present bool, newest kv.Version) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	entry, found := x.tree.Get(row{key: key})
 	if !found {
-		return "", false, 0
+		return "", nil, false, 0
 	}
-	if r := entry.head.at(v); r != nil {
-		return r.value, true, entry.head.version()
+	r, newest := entry.head.at(v), entry.head.version()
+	switch {
+	case r == nil:
+		return "", nil, false, newest
+	case r.shelved():
+		s, _ = x.visitShelf(r)
+		return "", s, true, newest
 	}
-	return "", false, entry.head.version()
+	return r.value, nil, true, newest
 }

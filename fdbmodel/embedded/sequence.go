@@ -117,8 +117,17 @@ func (q *sequencer) written(s *span, since kv.Version, work *workspace) kv.Versi
 	return q.ranges.written(s.begin, s.end, since)
 }
 
-// admit tells whether r may be applied.
+// admit tells whether r may be applied, and makes ready what that needs.
 func (q *sequencer) admit(r *request) error {
+	if q.index.shelvedBytes > 0 {
+		for i := range r.work.ops {
+			if o := &r.work.ops[i]; o.kind == opAtomic {
+				if err := q.index.unshelve(o.key); err != nil {
+					return err
+				}
+			}
+		}
+	}
 	if len(r.work.reads) == 0 {
 		return nil
 	}
@@ -263,6 +272,9 @@ func (q *sequencer) collect(now time.Time) {
 		floor := q.line.lowest()
 		q.index.collect(floor)
 		q.ranges.forget(floor)
+		if len(q.index.retired) > 0 {
+			q.index.closeShelves(floor)
+		}
 	}
 }
 

@@ -153,10 +153,13 @@ func (t *transaction) plainRange(r kv.Range, o kv.RangeOptions) (kv.Page, error)
 	c := t.cursor(r, o.Reverse)
 	var b pageBuilder
 	for {
-		more, err := c.next(func(key, value string) bool {
-			b.add(key, value)
+		more, err := c.next(func(key string, r *revision) bool {
+			b.addRow(c.index, key, r)
 			return len(b.items) != o.Limit
 		})
+		if err == nil {
+			err = b.fill()
+		}
 		if err != nil {
 			return kv.Page{}, err
 		}
@@ -298,9 +301,12 @@ func (m *merge) fetch() error {
 	if m.limit > 0 {
 		want = min(want, m.limit-len(m.page.items)+1)
 	}
-	_, err := m.base.next(func(key, value string) bool {
-		m.fetched.add(key, value)
+	_, err := m.base.next(func(key string, r *revision) bool {
+		m.fetched.addRow(m.base.index, key, r)
 		return len(m.fetched.items) < want
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return m.fetched.fill()
 }

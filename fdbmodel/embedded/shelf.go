@@ -1,0 +1,223 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// shelf is a checkpoint that values are read from. It stays open while a row or
+// a reader needs it, also when its file has been removed.
+type shelf struct {
+	dir   directory
+	file  uint64
+	table *sstable.Reader
+	// users are the readers, and one more for the index.
+	users atomic.Int64
+}
+
+func openShelf(d directory, file uint64) (*shelf, error) {
+	f, err := d.fs.Open(d.file(rowsName(file)), vfs.RandomReadsOption)
+	if err != nil {
+		return nil, err
+	}
+	readable, err := sstable.NewSimpleReadable(f)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	table, err := sstable.NewReader(context.Background(), readable, sstable.ReaderOptions{})
+	if err != nil {
+		return nil, errors.Join(err, readable.Close())
+	}
+	s := &shelf{dir: d, file: file, table: table}
+	s.users.Store(1)
+	return s, nil
+}
+
+// leave closes the file after its last user.
+func (s *shelf) leave() error {
+	if s.users.Add(-1) > 0 {
+		return nil
+	}
+	return s.table.Close()
+}
+
+// read returns the value of a key, and leaves.
+func (s *shelf) read(key []byte) (value []byte, err error) {
+	defer func() { err = errors.Join(err, s.leave()) }()
+	it, err := s.table.NewIter(sstable.NoTransforms, nil, nil, sstable.AssertNoBlobHandles)
+	if err != nil {
+		return nil, s.damaged(err)
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	entry := it.SeekGE(key, 0)
+	if entry == nil || !bytes.Equal(entry.K.UserKey, key) {
+		return nil, s.damaged(errors.Join(errors.New("a key is missing"), it.Error()))
+	}
+	found, _, err := entry.Value(nil)
+	if err != nil {
+		return nil, s.damaged(err)
+	}
+	return bytes.Clone(found), nil
+}
+
+func (s *shelf) damaged(err error) error { return s.dir.corrupt(rowsName(s.file), "%v", err) }
+
+// shelve leaves a value to the file. The caller holds the locks of commits and
+// of the index.
+func shelve(r *revision, file uint64) {
+	size := r.size()
+	place := binary.LittleEndian.AppendUint64(nil, file)
+	r.value = string(binary.LittleEndian.AppendUint32(place, uint32(size)))
+	r.state |= stateShelved
+}
+
+// size is that of the value, wherever it lies.
+func (r *revision) size() int {
+	if r.shelved() {
+		return int(binary.LittleEndian.Uint32([]byte(r.value[8:])))
+	}
+	return len(r.value)
+}
+
+// visitShelf returns where a shelved value lies, for read. The caller holds the
+// index's lock.
+func (x *index) visitShelf(r *revision) (*shelf, error) {
+	s := x.shelves[binary.LittleEndian.Uint64([]byte(r.value))]
+	if s == nil {
+		return nil, kv.ErrClosed
+	}
+	s.users.Add(1)
+	return s, nil
+}
+
+// countLarge takes note of a value of this size in memory.
+func (x *index) countLarge(size int) {
+	if size >= x.largeValue {
+		x.largeBytes.Add(int64(size))
+	}
+}
+
+// unshelve brings the newest value of a key back into memory. Only the
+// sequencer may call it.
+func (x *index) unshelve(key []byte) error {
+	entry, found := x.tree.GetHint(row{key: view(key)}, &x.hint)
+	if !found || entry.head.absent() || !entry.head.shelved() {
+		return nil
+	}
+	s, err := x.visitShelf(entry.head)
+	if err != nil {
+		return err
+	}
+	value, err := s.read(key)
+	if err != nil {
+		return err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.shelvedBytes -= int64(len(value))
+	x.countLarge(len(value))
+	entry.head.value = string(value)
+	entry.head.state &^= stateShelved
+	return nil
+}
+
+// largeRow is a row of a checkpoint whose value can be shelved.
+type largeRow struct {
+	key     string
+	version kv.Version
+}
+
+// shelveRows leaves large values to a checkpoint that is installed. Files that
+// they lay in before are closed once nobody can read there.
+func (s *Store) shelveRows(c rowsFile, large []largeRow) error {
+	var fresh *shelf
+	if len(large) > 0 {
+		var err error
+		if fresh, err = openShelf(s.disk.journal.dir, c.File); err != nil {
+			return err
+		}
+	}
+	x := &s.index
+	for first := true; first || len(large) > 0; first = false {
+		s.commitLock.Lock()
+		x.mu.Lock()
+		if first {
+			if x.shelves[x.newestShelf] != nil {
+				x.retired = append(x.retired, retiredShelf{file: x.newestShelf})
+			}
+			if x.newestShelf = c.File; fresh != nil {
+				x.shelves[c.File] = fresh
+			}
+		}
+		n := min(len(large), lockedRows)
+		for _, l := range large[:n] {
+			entry, _ := x.tree.Get(row{key: l.key})
+			r := entry.head
+			for r != nil && r.version() > l.version {
+				r = r.older
+			}
+			if r == nil || r.version() != l.version || r.absent() {
+				continue
+			}
+			if r == entry.head && !r.shelved() {
+				x.largeBytes.Add(-int64(r.size()))
+				x.shelvedBytes += int64(r.size())
+			}
+			shelve(r, c.File)
+		}
+		if large = large[n:]; len(large) == 0 {
+			for i := range x.retired {
+				if x.retired[i].version == 0 {
+					x.retired[i].version = s.sequencer.last
+				}
+			}
+		}
+		x.mu.Unlock()
+		s.commitLock.Unlock()
+	}
+	return nil
+}
+
+// retiredShelf is a file in which no row of version or later lies.
+type retiredShelf struct {
+	file    uint64
+	version kv.Version
+}
+
+// closeShelves closes the files that nobody at floor or later reads from.
+func (x *index) closeShelves(floor kv.Version) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	kept := x.retired[:0]
+	for _, r := range x.retired {
+		if r.version == 0 || r.version > floor {
+			kept = append(kept, r)
+			continue
+		}
+		// Nothing was written to it, and what was read was checked.
+		_ = x.shelves[r.file].leave()
+		delete(x.shelves, r.file)
+	}
+	x.retired = kept
+}
+
+// closeAllShelves is called when nothing is read any more.
+func (x *index) closeAllShelves() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var err error
+	for _, s := range x.shelves {
+		err = errors.Join(err, s.leave())
+	}
+	clear(x.shelves)
+	x.retired = nil
+	return err
+}
