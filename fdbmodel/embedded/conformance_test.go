@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -75,9 +76,7 @@ func (c *stores) suite() kvtest.Options {
 
 func TestConformance(t *testing.T) {
 	tiny := Options{SegmentSize: 4 << 10, CheckpointBytes: 16 << 10}
-	shelves := Options{SegmentSize: 4 << 10, CheckpointBytes: 1, LargeValue: 1}
-	inline := shelves
-	inline.Inline = true
+	shelves := Options{FS: vfs.NewMem(), SegmentSize: 4 << 10, CheckpointBytes: 1 << 10, LargeValue: 1, Inline: true}
 	for name, c := range map[string]*stores{
 		"memory":      {},
 		"disk":        {onDisk: true},
@@ -85,7 +84,6 @@ func TestConformance(t *testing.T) {
 		"sync off":    {onDisk: true, options: Options{SyncOff: true}},
 		"checkpoints": {onDisk: true, options: tiny},
 		"shelves":     {onDisk: true, options: shelves},
-		"shelves too": {onDisk: true, options: inline},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,6 +60,11 @@ func (r *run) heldBacklog(ctx context.Context, pending, w int, period time.Durat
 	if err != nil {
 		return held{}, err
 	}
+	select {
+	case <-f.began:
+	case <-ctx.Done():
+		return held{}, errors.Join(ctx.Err(), stop())
+	}
 	feeding, cancel := context.WithTimeout(ctx, period)
 	defer cancel()
 	start := time.Now()
@@ -77,6 +83,8 @@ func (r *run) heldBacklog(ctx context.Context, pending, w int, period time.Durat
 type feeders struct {
 	batch      int64
 	ended, fed atomic.Int64
+	// began is closed when the first future runs.
+	began chan struct{}
 	// due has a value for each batch that has run.
 	due chan struct{}
 }
@@ -86,12 +94,16 @@ const feederCount = 8
 func newFeeders(pending int) *feeders {
 	// A batch for each feeder is at most a fifth of what is held.
 	batch := min(max(pending/(5*feederCount), 1), 100)
-	return &feeders{batch: int64(batch), due: make(chan struct{}, pending/batch+1)}
+	return &feeders{batch: int64(batch), began: make(chan struct{}), due: make(chan struct{}, pending/batch+1)}
 }
 
 // count is the function that the futures call.
 func (f *feeders) count(context.Context, []byte) ([]byte, error) {
-	if f.ended.Add(1)%f.batch == 0 {
+	ended := f.ended.Add(1)
+	if ended == 1 {
+		close(f.began)
+	}
+	if ended%f.batch == 0 {
 		select {
 		case f.due <- struct{}{}:
 		default:

@@ -4,6 +4,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -177,7 +178,12 @@ func startOn(ctx context.Context, c *fdbmodel.Cluster, n int, fn workers.Functio
 			wg.Wait()
 			return nil, err
 		}
-		wg.Go(func() { errs[i] = w.Run(ctx) })
+		wg.Go(func() {
+			// Who was stopped while it registered has done no harm.
+			if errs[i] = w.Run(ctx); ctx.Err() != nil && errors.Is(errs[i], context.Canceled) {
+				errs[i] = nil
+			}
+		})
 	}
 	return func() error {
 		cancel()
