@@ -65,7 +65,8 @@ ifeq ($(FDB_FOUND),yes)
 	FUTURA_LONG=1 $(GO) test -tags fdb $(FDB_RACE) -count=1 -timeout 60m -run FoundationDB ./cmd/futura
 	FUTURA_LONG=1 FUTURA_FDB_BUGGIFY=1 $(GO) test -tags fdb $(FDB_RACE) -count=1 -timeout 60m $(BUGGIFY_TESTS)
 else
-	@echo "SKIP: FoundationDB not found; its tests did not run"
+	@test "$$FUTURA_REQUIRE_FDB" != 1 || { echo "FoundationDB is required and was not found: $(FDB_INSTALL)"; exit 1; }
+	@echo "SKIP: FoundationDB not found, its tests did not run: $(FDB_INSTALL)"
 endif
 
 bench: build ## measure: each scenario once, on a store on disk
