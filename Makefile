@@ -17,8 +17,11 @@ FDB_PACKAGES := ./fdbmodel ./fdbmodel/tuple ./fdbmodel/fdbkv ./fdbmodel/kvopen .
 BUGGIFY_TESTS := -run 'TestSimOnServer|TestMachine$$|TestFewFutures|TestTwoClusters' ./internal/sim ./fdbmodel
 FDB_INSTALL  := install foundationdb-clients and foundationdb-server 7.3 from \
 	https://github.com/apple/foundationdb/releases, and a C compiler (for Debian: apt-get install gcc)
+# The store for MongoDB is tested on a server that is a module; it comes over the network once.
+MONGO_TESTS := batch/mongostore/internal/ferrettest
+MONGO_FOUND  = $(shell cd $(MONGO_TESTS) && $(GO) list -test -deps . >/dev/null 2>&1 && echo yes)
 
-.PHONY: help build build-fdb demo test test-unit test-fdb test-long bench fuzz lint generate check clean
+.PHONY: help build build-fdb demo test test-unit test-fdb test-mongo test-long bench fuzz lint generate check clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,7 +38,7 @@ build-fdb: ## build bin/futura with FoundationDB; needs its client library, 7.3
 demo: build ## run the main job on real input: a WASM function over the Go sources
 	./$(BIN) demo
 
-test: lint test-unit test-fdb ## run the tests; at most 8 minutes on two cores
+test: lint test-unit test-fdb test-mongo ## run the tests; at most 8 minutes on two cores
 
 lint:
 	$(GO) vet ./...
@@ -58,6 +61,13 @@ else
 	@echo "SKIP: FoundationDB not found, its tests did not run: $(FDB_INSTALL)"
 endif
 
+test-mongo: ## run the tests of the store for MongoDB, on a server that they embed
+	@test "$(MONGO_FOUND)" = yes || test "$$FUTURA_REQUIRE_MONGO" != 1 || { \
+		echo "the modules of $(MONGO_TESTS) are required and could not be fetched"; exit 1; }
+	@if test "$(MONGO_FOUND)" = yes; \
+		then cd $(MONGO_TESTS) && $(GO) vet . && $(GO) test -short -timeout 10m . ; \
+		else echo "SKIP: the modules of $(MONGO_TESTS) could not be fetched, its tests did not run"; fi
+
 test-long: lint ## everything with fresh seeds, 200 kills, 10,000 programs; tens of minutes
 	FUTURA_LONG=1 $(GO) test $(RACE) -count=1 -timeout 60m -p 2 ./...
 ifeq ($(FDB_FOUND),yes)
@@ -68,6 +78,9 @@ else
 	@test "$$FUTURA_REQUIRE_FDB" != 1 || { echo "FoundationDB is required and was not found: $(FDB_INSTALL)"; exit 1; }
 	@echo "SKIP: FoundationDB not found, its tests did not run: $(FDB_INSTALL)"
 endif
+	@if test "$(MONGO_FOUND)" = yes; \
+		then cd $(MONGO_TESTS) && FUTURA_LONG=1 $(GO) test -count=1 -timeout 60m . ; \
+		else echo "SKIP: the modules of $(MONGO_TESTS) could not be fetched, its tests did not run"; fi
 
 bench: build ## measure: each scenario once, on a store on disk
 	./$(BIN) bench all --store embedded:

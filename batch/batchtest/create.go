@@ -126,7 +126,7 @@ func testLarge(f *fixture) {
 	}
 	most := items
 	if f.h.Small {
-		most = 40
+		most = 5
 	}
 	c := f.assign(id, "w", indexes(0, most)...)
 	require.Equal(f, most, f.chunk(c).Items)

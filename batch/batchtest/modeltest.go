@@ -232,12 +232,13 @@ func (m *machine) check(t *rapid.T) {
 	}
 }
 
-// remove deletes the batch if it can be.
+// remove deletes the batch, if need be after it is cancelled.
 func (m *machine) remove(t *rapid.T) {
 	err := m.s.Delete(m.Context(), m.id)
 	if !m.model.status.Over() {
 		require.ErrorIs(t, err, batch.ErrState)
-		return
+		require.NoError(t, m.s.Cancel(m.Context(), m.id, "over", m.now))
+		err = m.s.Delete(m.Context(), m.id)
 	}
 	require.NoError(t, err)
 	_, err = m.s.Get(m.Context(), m.id)

@@ -89,6 +89,9 @@ func importTable() map[string]imports {
 			ours:   append(slices.Clone(application), "batch", "batch/head", "futures/httpapi"),
 			others: []string{huma, uuid, prometheus},
 		},
+		// A module of its own.
+		"batch/mongostore/internal/ferrettest": {},
+
 		"batch/batchtest": {ours: []string{"batch"}, others: append(tests(), uuid)},
 
 		"internal/bench": {ours: append(slices.Clone(whole), "internal/..."), others: []string{uuid, prometheus}},

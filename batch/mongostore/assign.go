@@ -1,0 +1,203 @@
+package mongostore
+
+import (
+	"context"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/futura-run/futura/batch"
+)
+
+// indexDocument is an item's place, and what decides what it becomes.
+type indexDocument struct {
+	Index    int32    `bson:"index"`
+	Attempts int32    `bson:"attempts"`
+	FailedOn []string `bson:"failed_on"`
+}
+
+// places leaves out all but what an indexDocument has.
+func places() *options.FindOptionsBuilder {
+	return options.Find().SetProjection(
+		bson.D{field("index", int32(1)), field("attempts", int32(1)), field("failed_on", int32(1))})
+}
+
+// Assign implements batch.Store.
+//
+// The server changes each item only if it waits then, whoever asks at the same
+// time; what carries the chunk's id afterwards is the chunk's. Where a server
+// does not keep that, two heads may believe that they have an item: both run it,
+// and the result of one counts, for Complete compares the chunk.
+func (s *Store) Assign(ctx context.Context, c *batch.Chunk, items []int) ([]int, error) {
+	d, err := s.read(ctx, c.Batch)
+	if err != nil || batch.Status(d.Status).Over() {
+		return nil, err
+	}
+	wanted := make([]int32, 0, len(items))
+	for _, i := range items {
+		if i >= 0 && i < int(d.Items) {
+			wanted = append(wanted, int32(i))
+		}
+	}
+	slices.Sort(wanted)
+	wanted = slices.Compact(wanted)
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	made, err := s.openChunk(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	var given []int
+	for part := range slices.Chunk(wanted, updatesAtOnce) {
+		won, err := s.take(ctx, c, part)
+		if err != nil {
+			return nil, err
+		}
+		given = append(given, won...)
+	}
+	if len(given) > 0 {
+		return given, s.begin(ctx, c)
+	}
+	if made {
+		_, err = s.chunks.DeleteOne(ctx,
+			bson.D{field("id", chunkKey(c.Batch, c.ID)), field("status", int32(batch.Created)), field("version", int32(0))})
+		if err != nil {
+			return nil, failed(ctx, err, "remove the empty chunk %s of batch %s", c.ID, c.Batch)
+		}
+	}
+	return nil, nil
+}
+
+// openChunk makes the chunk's document, before any item names it. It tells
+// whether it was not there.
+func (s *Store) openChunk(ctx context.Context, c *batch.Chunk) (made bool, err error) {
+	createdAt := c.CreatedAt
+	if createdAt.IsZero() {
+		createdAt = s.now()
+	}
+	_, err = s.chunks.InsertOne(ctx, &chunkDocument{
+		ID: chunkKey(c.Batch, c.ID), Batch: c.Batch, Worker: c.Worker, Status: int32(batch.Created),
+		CreatedAt: milliseconds(createdAt),
+	})
+	if mongo.IsDuplicateKeyError(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, failed(ctx, err, "create chunk %s of batch %s", c.ID, c.Batch)
+	}
+	return true, nil
+}
+
+// take gives items that wait to a chunk, and returns which of them it has.
+func (s *Store) take(ctx context.Context, c *batch.Chunk, items []int32) (won []int, err error) {
+	_, err = s.items.UpdateMany(ctx,
+		bson.D{field("batch_id", c.Batch), field("index", oneOf(items...)),
+			field("status", statuses(batch.Created, batch.Failed))},
+		bson.D{field("$set", bson.D{
+			field("status", int32(batch.InProgress)), field("chunk_id", chunkKey(c.Batch, c.ID)),
+			field("worker", c.Worker), field("updated_at", s.now()),
+		})})
+	if err != nil {
+		return nil, failed(ctx, err, "assign items of batch %s", c.Batch)
+	}
+	found, err := find[indexDocument](ctx, s.items,
+		append(inChunk(c.Batch, c.ID), field("index", oneOf(items...))), places().SetSort(ascending("index")))
+	for i := range found {
+		won = append(won, int(found[i].Index))
+	}
+	return won, err
+}
+
+// inChunk finds the items that are in progress under a chunk.
+func inChunk(id, chunk string) bson.D {
+	return bson.D{field("batch_id", id), field("chunk_id", chunkKey(id, chunk)),
+		field("status", int32(batch.InProgress))}
+}
+
+// begin makes a chunk that has items, and its batch, be in progress.
+func (s *Store) begin(ctx context.Context, c *batch.Chunk) error {
+	key := chunkKey(c.Batch, c.ID)
+	n, err := s.items.CountDocuments(ctx, bson.D{field("batch_id", c.Batch), field("chunk_id", key)})
+	if err != nil {
+		return failed(ctx, err, "count the items of chunk %s of batch %s", c.ID, c.Batch)
+	}
+	_, err = s.chunks.UpdateOne(ctx, bson.D{field("id", key)}, bson.D{
+		field("$set", bson.D{field("status", int32(batch.InProgress))}),
+		field("$max", bson.D{field("items", int32(n))}),
+		field("$inc", bson.D{field("version", int32(1))}),
+	})
+	if err != nil {
+		return failed(ctx, err, "begin chunk %s of batch %s", c.ID, c.Batch)
+	}
+	_, err = s.batches.UpdateOne(ctx, visible(c.Batch, field("status", int32(batch.Created))),
+		bson.D{field("$set", bson.D{field("status", int32(batch.InProgress))})})
+	if err != nil {
+		return failed(ctx, err, "begin batch %s", c.Batch)
+	}
+	return nil
+}
+
+// Release implements batch.Store.
+func (s *Store) Release(ctx context.Context, id, chunk, _ string) (int, error) {
+	d, err := s.read(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := s.readChunk(ctx, id, chunk); err != nil {
+		return 0, err
+	}
+	found, err := find[indexDocument](ctx, s.items, inChunk(id, chunk), places())
+	if err != nil {
+		return 0, err
+	}
+	var fresh, tried []int32
+	for i := range found {
+		if found[i].Attempts > 0 {
+			tried = append(tried, found[i].Index)
+		} else {
+			fresh = append(fresh, found[i].Index)
+		}
+	}
+	now := s.now()
+	freshSet := bson.D{field("status", int32(batch.Created)), field("updated_at", now)}
+	triedSet := bson.D{field("status", int32(batch.Failed)), field("updated_at", now)}
+	if d.cancelled() {
+		freshSet = failure(string(d.Reason), now)
+		triedSet = freshSet
+	}
+	none, some := field("attempts", int32(0)), field("attempts", bson.D{field("$gt", int32(0))})
+	a, err := s.updateParts(ctx, fresh, append(inChunk(id, chunk), none), bson.D{field("$set", freshSet)})
+	if err != nil {
+		return a, err
+	}
+	b, err := s.updateParts(ctx, tried, append(inChunk(id, chunk), some), bson.D{field("$set", triedSet)})
+	if err != nil {
+		return a + b, err
+	}
+	_, err = s.chunks.UpdateOne(ctx,
+		bson.D{field("id", chunkKey(id, chunk)), field("status", bson.D{field("$ne", int32(batch.Done))})},
+		bson.D{field("$set", bson.D{field("status", int32(batch.Failed))})})
+	if err != nil {
+		return a + b, failed(ctx, err, "release chunk %s of batch %s", chunk, id)
+	}
+	if d.cancelled() {
+		return a + b, nil
+	}
+	return a + b, s.endIfCancelled(ctx, id)
+}
+
+// updateParts changes the items with some indexes that match, a part at a time,
+// and returns how many it changed.
+func (s *Store) updateParts(ctx context.Context, items []int32, match, update bson.D) (n int, err error) {
+	for part := range slices.Chunk(items, updatesAtOnce) {
+		changed, err := s.items.UpdateMany(ctx, append(slices.Clip(match), field("index", oneOf(part...))), update)
+		if err != nil {
+			return n, failed(ctx, err, "update items")
+		}
+		n += int(changed.MatchedCount)
+	}
+	return n, nil
+}

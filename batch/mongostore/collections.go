@@ -1,0 +1,230 @@
+package mongostore
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+// Names of the collections.
+const (
+	batchesName = "b7s-batches"
+	chunksName  = "b7s-batch-chunks"
+	itemsName   = "b7s-batch-work-items"
+	outputsName = "b7s-batch-outputs"
+)
+
+//go:embed schemas/*.json
+var schemas embed.FS
+
+// Collections are the names of the collections that a store makes.
+func Collections() []string { return []string{batchesName, chunksName, itemsName, outputsName} }
+
+// Schema is the JSON schema of a collection's documents, as a validator of
+// MongoDB has it: with bsonType instead of type.
+func Schema(collection string) ([]byte, error) {
+	schema, err := schemas.ReadFile("schemas/" + collection + ".json")
+	if err != nil {
+		return nil, fmt.Errorf("no schema of collection %s", collection)
+	}
+	return schema, nil
+}
+
+// createCollections makes the collections that are not there, and their
+// indexes.
+func (s *Store) createCollections(ctx context.Context) error {
+	for _, name := range Collections() {
+		schema, err := Schema(name)
+		if err != nil {
+			return err
+		}
+		var validator bson.D
+		if err := bson.UnmarshalExtJSON(schema, false, &validator); err != nil {
+			return fmt.Errorf("schema of %s: %w", name, err)
+		}
+		if err := s.createCollection(ctx, name, validator); err != nil {
+			return err
+		}
+		if err := s.createIndexes(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// createIndexes makes the indexes of a collection that are not there.
+func (s *Store) createIndexes(ctx context.Context, name string) error {
+	view := s.database.Collection(name).Indexes()
+	existing, err := view.ListSpecifications(ctx)
+	if err != nil {
+		return fmt.Errorf("list the indexes of %s: %w", name, err)
+	}
+	var missing []mongo.IndexModel
+	for _, index := range indexes(name) {
+		is, err := exists(existing, index)
+		if err != nil {
+			return fmt.Errorf("indexes of %s: %w", name, err)
+		}
+		if !is {
+			missing = append(missing, index.IndexModel)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	if _, err = view.CreateMany(ctx, missing); err == nil {
+		return nil
+	}
+	if hasCode(err, codeIndexOptionsConflict, codeIndexKeyConflict, codeDuplicateKey) {
+		return fmt.Errorf("%w: %s of %s: %w: use another database", ErrForeignSchema, name, s.where, err)
+	}
+	return fmt.Errorf("create the indexes of %s: %w", name, err)
+}
+
+// exists tells whether a collection has an index.
+func exists(existing []mongo.IndexSpecification, index index) (bool, error) {
+	for _, other := range existing {
+		var keys bson.D
+		if err := bson.Unmarshal(other.KeysDocument, &keys); err != nil {
+			return false, err
+		}
+		same := len(keys) == len(index.fields)
+		for i := range keys {
+			same = same && keys[i].Key == index.fields[i]
+		}
+		if same && (!index.unique || other.Unique != nil && *other.Unique) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// createCollection makes a collection with a validator, or without one if the
+// server has none.
+func (s *Store) createCollection(ctx context.Context, name string, validator bson.D) error {
+	err := s.database.CreateCollection(ctx, name,
+		options.CreateCollection().SetValidator(bson.D{{Key: "$jsonSchema", Value: validator}}))
+	if hasCode(err, codeNotImplemented, codeCommandNotFound) {
+		s.log.Warn("the server can't check documents against a schema: the collection is used without",
+			"collection", name, "server", s.where, "error", err)
+		err = s.database.CreateCollection(ctx, name)
+	}
+	if hasCode(err, codeNamespaceExists) || err == nil {
+		return s.checkOptions(ctx, name, validator)
+	}
+	return fmt.Errorf("create collection %s: %w", name, err)
+}
+
+// collection is how a server lists one.
+type collection struct {
+	Type    string `bson:"type"`
+	Options struct {
+		Capped     bool `bson:"capped"`
+		TimeSeries any  `bson:"timeseries"`
+		Validator  struct {
+			Schema bson.D `bson:"$jsonSchema"`
+		} `bson:"validator"`
+	} `bson:"options"`
+}
+
+// checkOptions returns ErrForeignSchema for a collection that is not as this
+// store makes it. One without a validator may be from a server that has none.
+func (s *Store) checkOptions(ctx context.Context, name string, validator bson.D) error {
+	cursor, err := s.database.ListCollections(ctx, bson.D{{Key: "name", Value: name}})
+	if err != nil {
+		return fmt.Errorf("list collection %s: %w", name, err)
+	}
+	var found []collection
+	if err := cursor.All(ctx, &found); err != nil {
+		return fmt.Errorf("list collection %s: %w", name, err)
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	difference, err := foreign(&found[0], validator)
+	if err != nil {
+		return fmt.Errorf("options of collection %s: %w", name, err)
+	}
+	if difference != "" {
+		return fmt.Errorf("%w: %s of %s %s: use another database, or rename the collection", ErrForeignSchema, name,
+			s.where, difference)
+	}
+	if len(found[0].Options.Validator.Schema) == 0 {
+		s.log.Warn("the collection has no schema: documents are not checked by the server", "collection", name,
+			"server", s.where)
+	}
+	return nil
+}
+
+// foreign says how a collection differs from this store's, empty if it does
+// not. The order of fields and the width of numbers do not count, for servers
+// may give them back otherwise.
+func foreign(c *collection, validator bson.D) (string, error) {
+	switch {
+	case c.Type != "" && c.Type != "collection" || c.Options.TimeSeries != nil:
+		return fmt.Sprintf("is a %s", c.Type), nil
+	case c.Options.Capped:
+		return "is capped", nil
+	case len(c.Options.Validator.Schema) == 0:
+		return "", nil
+	}
+	theirs, err := plain(c.Options.Validator.Schema)
+	if err != nil {
+		return "", err
+	}
+	ours, err := plain(validator)
+	if err != nil {
+		return "", err
+	}
+	if !reflect.DeepEqual(ours, theirs) {
+		return "has a validator with another schema", nil
+	}
+	return "", nil
+}
+
+// plain is a document as JSON has it.
+func plain(document bson.D) (value any, err error) {
+	text, err := bson.MarshalExtJSON(document, false, false)
+	if err != nil {
+		return nil, err
+	}
+	err = json.Unmarshal(text, &value)
+	return value, err
+}
+
+// index is one of a collection.
+type index struct {
+	mongo.IndexModel
+	fields []string
+	unique bool
+}
+
+func newIndex(unique bool, fields ...string) index {
+	return index{
+		IndexModel: mongo.IndexModel{Keys: ascending(fields...), Options: options.Index().SetUnique(unique)},
+		fields:     fields, unique: unique,
+	}
+}
+
+// indexes are those of a collection.
+func indexes(collection string) []index {
+	all := []index{newIndex(true, "id")}
+	switch collection {
+	case batchesName:
+		all = append(all, newIndex(false, "created_at", "id"), newIndex(false, "status", "created_at", "id"))
+	case chunksName:
+		all = append(all, newIndex(false, "batch_id", "status"))
+	case itemsName:
+		all = append(all, newIndex(true, "batch_id", "index"), newIndex(false, "batch_id", "status", "index"),
+			newIndex(false, "batch_id", "chunk_id", "status"))
+	case outputsName:
+		all = append(all, newIndex(false, "batch_id"))
+	}
+	return all
+}

@@ -1,0 +1,163 @@
+package mongostore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/futura-run/futura/batch"
+)
+
+// Sizes of what is sent at a time.
+const (
+	insertsAtOnce  = 1000
+	updatesAtOnce  = 300
+	bulkWriteLimit = 40
+)
+
+// cleanupTimeout bounds how long a Create that failed removes what it wrote.
+const cleanupTimeout = 5 * time.Second
+
+func field(key string, value any) bson.E { return bson.E{Key: key, Value: value} }
+
+func oneOf[T any](values ...T) bson.D { return bson.D{{Key: "$in", Value: values}} }
+
+var absent = bson.D{{Key: "$exists", Value: false}}
+
+// visible finds a batch that is to be seen.
+func visible(id string, more ...bson.E) bson.D {
+	return append(bson.D{field("id", id), field("hidden", absent)}, more...)
+}
+
+// Create implements batch.Store. The batch's document comes first, hidden, and
+// takes the id; it is shown when all items are there.
+func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string) error {
+	if len(arguments) == 0 {
+		return fmt.Errorf("%w: no arguments: a batch needs at least one list of arguments", batch.ErrBadBatch)
+	}
+	d := newBatchDocument(b, len(arguments))
+	if b.CreatedAt.IsZero() {
+		d.CreatedAt = s.now()
+	}
+	d.Hidden, d.Creator = creating, rand.Text()
+	if _, err := s.batches.InsertOne(ctx, d); err != nil {
+		if mongo.IsDuplicateKeyError(err) {
+			return fmt.Errorf("batch %s: %w", b.ID, batch.ErrExists)
+		}
+		s.undoCreate(ctx, d)
+		return failed(ctx, err, "create batch %s", b.ID)
+	}
+	if err := s.fill(ctx, b, d, arguments); err != nil {
+		s.undoCreate(ctx, d)
+		return err
+	}
+	return nil
+}
+
+// fill inserts the items of a hidden batch and shows it.
+func (s *Store) fill(ctx context.Context, b *batch.Batch, d *batchDocument, arguments [][]string) error {
+	unordered := options.InsertMany().SetOrdered(false)
+	part := make([]any, 0, min(insertsAtOnce, len(arguments)))
+	for item := range itemDocuments(b, arguments, d.CreatedAt) {
+		part = append(part, item)
+		if len(part) < insertsAtOnce && int(item.Index) < len(arguments)-1 {
+			continue
+		}
+		if _, err := s.items.InsertMany(ctx, part, unordered); err != nil {
+			return failed(ctx, err, "create the items of batch %s", b.ID)
+		}
+		part = part[:0]
+	}
+	shown, err := s.batches.UpdateOne(ctx,
+		bson.D{field("id", b.ID), field("hidden", creating), field("creator", d.Creator)},
+		bson.D{field("$unset", bson.D{field("hidden", ""), field("creator", "")})})
+	if err != nil {
+		return failed(ctx, err, "create batch %s", b.ID)
+	}
+	if shown.MatchedCount == 0 {
+		return fmt.Errorf("create batch %s: it took so long that it was swept away", b.ID)
+	}
+	return nil
+}
+
+// undoCreate removes what a Create wrote that failed, unless the batch is
+// shown. What it can't remove stays hidden, for Sweep.
+func (s *Store) undoCreate(ctx context.Context, d *batchDocument) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	found, err := s.batches.CountDocuments(ctx, bson.D{field("id", d.ID), field("creator", d.Creator)})
+	if err == nil && found > 0 {
+		err = s.remove(ctx, d.ID, creating)
+	}
+	if err != nil {
+		s.log.Warn("a batch that was not created stays hidden until the next sweep", "batch", d.ID, "error", err)
+	}
+}
+
+// Delete implements batch.Store. The batch is hidden first.
+func (s *Store) Delete(ctx context.Context, id string) error {
+	over := oneOf(int32(batch.Done), int32(batch.PermanentlyFailed))
+	_, err := s.batches.UpdateOne(ctx, visible(id, field("status", over)),
+		bson.D{field("$set", bson.D{field("hidden", deleting)})})
+	if err != nil {
+		return failed(ctx, err, "delete batch %s", id)
+	}
+	var d batchDocument
+	err = s.batches.FindOne(ctx, bson.D{field("id", id)}).Decode(&d)
+	switch {
+	case errors.Is(err, mongo.ErrNoDocuments) || err == nil && d.Hidden == creating:
+		return notFound(id)
+	case err != nil:
+		return failed(ctx, err, "delete batch %s", id)
+	case d.Hidden != deleting:
+		return fmt.Errorf("batch %s is %v: %w: cancel it first", id, batch.Status(d.Status), batch.ErrState)
+	}
+	return s.remove(ctx, id, deleting)
+}
+
+// remove removes a hidden batch, its own document last.
+func (s *Store) remove(ctx context.Context, id, hidden string) error {
+	of := bson.D{field("batch_id", id)}
+	for _, collection := range []*mongo.Collection{s.items, s.chunks, s.outputs} {
+		if _, err := collection.DeleteMany(ctx, of); err != nil {
+			return failed(ctx, err, "remove batch %s", id)
+		}
+	}
+	if _, err := s.batches.DeleteOne(ctx, bson.D{field("id", id), field("hidden", hidden)}); err != nil {
+		return failed(ctx, err, "remove batch %s", id)
+	}
+	return nil
+}
+
+// Sweep implements batch.Store. What a Delete left behind goes at any age. A
+// batch that is being created can't be shown once it is swept.
+func (s *Store) Sweep(ctx context.Context, now time.Time, age time.Duration) error {
+	_, err := s.batches.UpdateMany(ctx,
+		bson.D{field("hidden", creating), field("created_at", bson.D{field("$lt", milliseconds(now.Add(-age)))})},
+		bson.D{field("$set", bson.D{field("hidden", deleting)})})
+	if err != nil {
+		return failed(ctx, err, "sweep")
+	}
+	cursor, err := s.batches.Find(ctx, bson.D{field("hidden", deleting)})
+	if err != nil {
+		return failed(ctx, err, "sweep")
+	}
+	var found []batchDocument
+	if err := cursor.All(ctx, &found); err != nil {
+		return failed(ctx, err, "sweep")
+	}
+	for i := range found {
+		if err := s.remove(ctx, found[i].ID, deleting); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func notFound(id string) error { return fmt.Errorf("batch %s: %w", id, batch.ErrNotFound) }

@@ -1,0 +1,71 @@
+package ferrettest
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/url"
+	"sync"
+	"testing"
+
+	"github.com/FerretDB/FerretDB/ferretdb"
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/batch/batchtest"
+	"github.com/futura-run/futura/batch/mongostore"
+)
+
+// startServer starts a server with a proxy before it, until the test ends. All
+// documents that it was sent or has at the end are checked.
+func startServer(t *testing.T) *proxy {
+	server, err := ferretdb.New(&ferretdb.Config{
+		Listener: ferretdb.ListenerConfig{TCP: "127.0.0.1:0"},
+		Handler:  "sqlite", SQLiteURL: "file:" + t.TempDir() + "/",
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = server.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	address, err := url.Parse(server.MongoDBURI())
+	require.NoError(t, err)
+	p := startProxy(t, address.Host)
+	c := newChecker(t)
+	p.set(func(p *proxy) { p.inserted = c.check })
+	t.Cleanup(func() {
+		p.set(func(p *proxy) { p.fault = nil })
+		c.checkStored(t, p.uri())
+	})
+	return p
+}
+
+func open(t *testing.T, uri string) *mongostore.Store {
+	s, err := mongostore.Open(t.Context(), mongostore.Options{URI: uri})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close(context.Background())) })
+	return s
+}
+
+func TestSuite(t *testing.T) {
+	t.Parallel()
+	var proxies sync.Map
+	batchtest.Run(t, batchtest.Harness{
+		Open: func(t *testing.T) batch.Store {
+			p := startServer(t)
+			s := open(t, p.uri())
+			proxies.Store(batch.Store(s), p)
+			return s
+		},
+		Reopen: func(t *testing.T, s batch.Store) batch.Store {
+			p, ok := proxies.Load(s)
+			require.True(t, ok)
+			return open(t, p.(*proxy).uri())
+		},
+		Small: true,
+	})
+}

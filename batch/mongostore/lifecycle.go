@@ -1,0 +1,233 @@
+package mongostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/futura-run/futura/batch"
+)
+
+// abandonedAfter is when a chunk that was made and got no item is one whose
+// head did not come back.
+const abandonedAfter = 10 * time.Minute
+
+// Settle implements batch.Store. It also repairs what a call left behind that
+// was cut off: items that wait in a cancelled batch, and chunks that an Assign
+// made and did not begin.
+func (s *Store) Settle(ctx context.Context, id string, now time.Time) (batch.Batch, error) {
+	for {
+		d, err := s.read(ctx, id)
+		if err != nil {
+			return batch.Batch{}, err
+		}
+		if err := s.settleChunks(ctx, d, now); err != nil {
+			return batch.Batch{}, err
+		}
+		if d.cancelled() {
+			return d.batch(), s.endWaiting(ctx, d)
+		}
+		if batch.Status(d.Status).Over() {
+			return d.batch(), nil
+		}
+		progress, err := s.progress(ctx, id)
+		if err != nil {
+			return batch.Batch{}, err
+		}
+		if !progress.Over(int(d.Items)) {
+			return d.batch(), nil
+		}
+		// A Retry that began since then has counted up the version.
+		_, err = s.batches.UpdateOne(ctx,
+			visible(id, field("status", d.Status), field("version", d.Version)),
+			bson.D{
+				field("$set", bson.D{field("status", int32(batch.Done)), field("finished_at", milliseconds(now))}),
+				field("$unset", bson.D{field("reason", "")}),
+			})
+		if err != nil {
+			return batch.Batch{}, failed(ctx, err, "settle batch %s", id)
+		}
+	}
+}
+
+// settleChunks makes chunks Done that have no item in progress. The chunks are
+// read before their items: one that gets items since then has another version.
+func (s *Store) settleChunks(ctx context.Context, d *batchDocument, now time.Time) error {
+	chunks, err := find[chunkDocument](ctx, s.chunks,
+		bson.D{field("batch_id", d.ID), field("status", statuses(batch.Created, batch.InProgress))}, options.Find())
+	if err != nil || len(chunks) == 0 {
+		return err
+	}
+	running, err := count[string](ctx, s.items,
+		bson.D{field("batch_id", d.ID), field("status", int32(batch.InProgress))}, "chunk_id")
+	if err != nil {
+		return err
+	}
+	var writes []mongo.WriteModel
+	for i := range chunks {
+		c := &chunks[i]
+		as := bson.D{field("id", c.ID), field("status", c.Status), field("version", c.Version)}
+		set := bson.D{field("status", int32(batch.Done))}
+		if c.Status == int32(batch.Created) {
+			if running[c.ID] == 0 && now.Sub(c.CreatedAt) > abandonedAfter {
+				writes = append(writes, mongo.NewDeleteOneModel().SetFilter(as))
+			}
+			set = bson.D{field("status", int32(batch.InProgress)), field("items", int32(running[c.ID]))}
+		}
+		if (running[c.ID] > 0) == (c.Status == int32(batch.Created)) {
+			writes = append(writes, mongo.NewUpdateOneModel().SetFilter(as).SetUpdate(bson.D{field("$set", set)}))
+		}
+	}
+	for part := range slices.Chunk(writes, bulkWriteLimit) {
+		if _, err := s.chunks.BulkWrite(ctx, part, options.BulkWrite().SetOrdered(false)); err != nil {
+			return failed(ctx, err, "settle the chunks of batch %s", d.ID)
+		}
+	}
+	return nil
+}
+
+// SetReason implements batch.Store.
+func (s *Store) SetReason(ctx context.Context, id, reason string) error {
+	changed, err := s.batches.UpdateOne(ctx, visible(id, field("status", statuses(batch.Created, batch.InProgress))),
+		bson.D{field("$set", bson.D{field("reason", text(reason))})})
+	if err != nil {
+		return failed(ctx, err, "set the reason of batch %s", id)
+	}
+	if changed.MatchedCount > 0 {
+		return nil
+	}
+	d, err := s.read(ctx, id)
+	if err != nil {
+		return err
+	}
+	return isOver(d)
+}
+
+func isOver(d *batchDocument) error {
+	return fmt.Errorf("batch %s is %v: %w", d.ID, batch.Status(d.Status), batch.ErrState)
+}
+
+// Cancel implements batch.Store. The batch comes first: items that come to wait
+// later are ended by whoever makes them wait.
+func (s *Store) Cancel(ctx context.Context, id, reason string, now time.Time) error {
+	changed, err := s.batches.UpdateOne(ctx, visible(id, field("status", statuses(batch.Created, batch.InProgress))),
+		bson.D{field("$set", bson.D{
+			field("status", int32(batch.PermanentlyFailed)), field("reason", text(reason)),
+			field("finished_at", milliseconds(now)),
+		})})
+	if err != nil {
+		return failed(ctx, err, "cancel batch %s", id)
+	}
+	d, err := s.read(ctx, id)
+	if err != nil {
+		return err
+	}
+	if d.cancelled() {
+		if err := s.endWaiting(ctx, d); err != nil {
+			return err
+		}
+	}
+	if changed.MatchedCount == 0 {
+		return isOver(d)
+	}
+	return nil
+}
+
+// endIfCancelled ends the items that wait if the batch was cancelled meanwhile.
+func (s *Store) endIfCancelled(ctx context.Context, id string) error {
+	d, err := s.read(ctx, id)
+	if errors.Is(err, batch.ErrNotFound) {
+		return nil
+	}
+	if err != nil || !d.cancelled() {
+		return err
+	}
+	return s.endWaiting(ctx, d)
+}
+
+// endWaiting makes the items of a cancelled batch that wait fail for good, but
+// for those that a later Retry made wait.
+func (s *Store) endWaiting(ctx context.Context, d *batchDocument) error {
+	match := bson.D{field("batch_id", d.ID), field("status", statuses(batch.Created, batch.Failed)),
+		field("round", bson.D{field("$lte", d.Round)})}
+	update := bson.D{field("$set", failure(string(d.Reason), s.now())), field("$unset", bson.D{field("due_at", "")})}
+	_, err := s.eachPart(ctx, match, update)
+	return err
+}
+
+// eachPart changes items that match until none does, and returns how many. The
+// change makes an item one that does not match.
+func (s *Store) eachPart(ctx context.Context, match, update bson.D) (n int, err error) {
+	for {
+		found, err := find[indexDocument](ctx, s.items, match, places().SetLimit(updatesAtOnce))
+		if err != nil || len(found) == 0 {
+			return n, err
+		}
+		indexes := make([]int32, len(found))
+		for i := range found {
+			indexes[i] = found[i].Index
+		}
+		changed, err := s.updateParts(ctx, indexes, match, update)
+		if err != nil {
+			return n, err
+		}
+		n += changed
+	}
+}
+
+// Retry implements batch.Store. The batch is in progress before its items wait,
+// and made so again after: a Settle that counted the items before may have ended
+// it in between.
+func (s *Store) Retry(ctx context.Context, id string) (int, error) {
+	d, err := s.read(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	progress, err := s.progress(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	cutOff := batch.Status(d.Status).Over() && !d.cancelled() && !progress.Over(int(d.Items))
+	if progress[batch.PermanentlyFailed] == 0 && !cutOff {
+		return 0, nil
+	}
+	again := bson.D{
+		field("$set", bson.D{field("status", int32(batch.InProgress))}),
+		field("$unset", bson.D{field("reason", ""), field("finished_at", "")}),
+	}
+	err = s.batches.FindOneAndUpdate(ctx, visible(id),
+		append(again, field("$inc", bson.D{field("round", int32(1)), field("version", int32(1))})),
+		options.FindOneAndUpdate().SetReturnDocument(options.After)).Decode(d)
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return 0, notFound(id)
+	}
+	if err != nil {
+		return 0, failed(ctx, err, "retry batch %s", id)
+	}
+	n, err := s.eachPart(ctx,
+		bson.D{field("batch_id", id), field("status", int32(batch.PermanentlyFailed)),
+			field("round", bson.D{field("$lt", d.Round)})},
+		bson.D{
+			field("$set", bson.D{field("status", int32(batch.Created)), field("attempts", int32(0)),
+				field("round", d.Round), field("updated_at", s.now())}),
+			field("$unset", bson.D{field("reason", ""), field("due_at", "")}),
+		})
+	if err != nil {
+		return n, err
+	}
+	version := bson.D{field("$inc", bson.D{field("version", int32(1))})}
+	if _, err := s.batches.UpdateOne(ctx, visible(id, field("round", d.Round)), version); err != nil {
+		return n, failed(ctx, err, "retry batch %s", id)
+	}
+	_, err = s.batches.UpdateOne(ctx, visible(id, field("round", d.Round), field("status", int32(batch.Done))), again)
+	if err != nil {
+		return n, failed(ctx, err, "retry batch %s", id)
+	}
+	return n, s.endIfCancelled(ctx, id)
+}

@@ -1,0 +1,232 @@
+package mongostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/futura-run/futura/batch"
+)
+
+func statuses(states ...batch.Status) bson.D {
+	numbers := make([]int32, len(states))
+	for i, status := range states {
+		numbers[i] = int32(status)
+	}
+	return oneOf(numbers...)
+}
+
+// ascending sorts by fields.
+func ascending(fields ...string) bson.D {
+	var order bson.D
+	for _, name := range fields {
+		order = append(order, field(name, int32(1)))
+	}
+	return order
+}
+
+// find returns the documents of a collection that match.
+func find[T any](ctx context.Context, c *mongo.Collection, filter bson.D, o *options.FindOptionsBuilder) ([]T, error) {
+	cursor, err := c.Find(ctx, filter, o)
+	if err != nil {
+		return nil, failed(ctx, err, "read %s", c.Name())
+	}
+	var found []T
+	if err := cursor.All(ctx, &found); err != nil {
+		return nil, failed(ctx, err, "read %s", c.Name())
+	}
+	return found, nil
+}
+
+// read returns the document of a batch that is to be seen, or ErrNotFound.
+func (s *Store) read(ctx context.Context, id string) (*batchDocument, error) {
+	d := &batchDocument{}
+	err := s.batches.FindOne(ctx, visible(id)).Decode(d)
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return nil, notFound(id)
+	}
+	if err != nil {
+		return nil, failed(ctx, err, "read batch %s", id)
+	}
+	return d, nil
+}
+
+func (s *Store) readChunk(ctx context.Context, id, chunk string) (*chunkDocument, error) {
+	d := &chunkDocument{}
+	err := s.chunks.FindOne(ctx, bson.D{field("id", chunkKey(id, chunk))}).Decode(d)
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return nil, fmt.Errorf("chunk %s of batch %s: %w", chunk, id, batch.ErrNotFound)
+	}
+	if err != nil {
+		return nil, failed(ctx, err, "read chunk %s of batch %s", chunk, id)
+	}
+	return d, nil
+}
+
+// Get implements batch.Store.
+func (s *Store) Get(ctx context.Context, id string) (batch.Batch, error) {
+	d, err := s.read(ctx, id)
+	if err != nil {
+		return batch.Batch{}, err
+	}
+	return d.batch(), nil
+}
+
+// List implements batch.Store.
+func (s *Store) List(ctx context.Context, active bool, after string, limit int) ([]batch.Batch, error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	filter := bson.D{field("hidden", absent)}
+	if active {
+		filter = append(filter, field("status", statuses(batch.Created, batch.InProgress, batch.Failed)))
+	}
+	if after != "" {
+		d, err := s.read(ctx, after)
+		if err != nil {
+			return nil, err
+		}
+		filter = append(filter, field("$or", bson.A{
+			bson.D{field("created_at", bson.D{field("$gt", d.CreatedAt)})},
+			bson.D{field("created_at", d.CreatedAt), field("id", bson.D{field("$gt", d.ID)})},
+		}))
+	}
+	found, err := find[batchDocument](ctx, s.batches, filter,
+		options.Find().SetSort(ascending("created_at", "id")).SetLimit(int64(limit)))
+	if err != nil {
+		return nil, err
+	}
+	batches := make([]batch.Batch, len(found))
+	for i := range found {
+		batches[i] = found[i].batch()
+	}
+	return batches, nil
+}
+
+// Progress implements batch.Store.
+func (s *Store) Progress(ctx context.Context, id string) (batch.Progress, error) {
+	if _, err := s.read(ctx, id); err != nil {
+		return nil, err
+	}
+	return s.progress(ctx, id)
+}
+
+func (s *Store) progress(ctx context.Context, id string) (batch.Progress, error) {
+	counts, err := count[int32](ctx, s.items, bson.D{field("batch_id", id)}, "status")
+	if err != nil {
+		return nil, err
+	}
+	progress := batch.Progress{}
+	for status, n := range counts {
+		progress[batch.Status(status)] = n
+	}
+	return progress, nil
+}
+
+// count counts documents that match by the value of a field.
+func count[K comparable](ctx context.Context, c *mongo.Collection, match bson.D, by string) (map[K]int, error) {
+	cursor, err := c.Aggregate(ctx, bson.A{
+		bson.D{field("$match", match)},
+		bson.D{field("$group", bson.D{field("_id", "$"+by), field("n", bson.D{field("$sum", int32(1))})})},
+	})
+	if err != nil {
+		return nil, failed(ctx, err, "count %s", c.Name())
+	}
+	var groups []struct {
+		Key K     `bson:"_id"`
+		N   int64 `bson:"n"`
+	}
+	if err := cursor.All(ctx, &groups); err != nil {
+		return nil, failed(ctx, err, "count %s", c.Name())
+	}
+	counts := make(map[K]int, len(groups))
+	for _, group := range groups {
+		counts[group.Key] = int(group.N)
+	}
+	return counts, nil
+}
+
+// Items implements batch.Store.
+func (s *Store) Items(ctx context.Context, id string, from, limit int, states ...batch.Status) ([]batch.Item, error) {
+	d, err := s.read(ctx, id)
+	if err != nil || limit <= 0 || from >= int(d.Items) {
+		return nil, err
+	}
+	filter := bson.D{field("batch_id", id)}
+	if from > 0 {
+		filter = append(filter, field("index", bson.D{field("$gte", int32(from))}))
+	}
+	if len(states) > 0 {
+		filter = append(filter, field("status", statuses(states...)))
+	}
+	found, err := find[itemDocument](ctx, s.items, filter,
+		options.Find().SetSort(ascending("index")).SetLimit(int64(limit)))
+	if err != nil {
+		return nil, err
+	}
+	items := make([]batch.Item, len(found))
+	for i := range found {
+		if err := s.loadOutput(ctx, &found[i]); err != nil {
+			return nil, err
+		}
+		items[i] = found[i].item()
+	}
+	return items, nil
+}
+
+// Waiting implements batch.Store. Results are left out.
+func (s *Store) Waiting(ctx context.Context, id string, now time.Time, limit int) (
+	[]batch.Item, time.Time, error,
+) {
+	if _, err := s.read(ctx, id); err != nil || limit <= 0 {
+		return nil, time.Time{}, err
+	}
+	now = milliseconds(now)
+	found, err := find[itemDocument](ctx, s.items,
+		bson.D{field("batch_id", id), field("$or", bson.A{
+			bson.D{field("status", int32(batch.Created))},
+			bson.D{field("status", int32(batch.Failed)), field("due_at", bson.D{field("$lte", now)})},
+		})},
+		options.Find().SetSort(ascending("index")).SetLimit(int64(limit)).
+			SetProjection(bson.D{field("result", int32(0))}))
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	later, err := find[itemDocument](ctx, s.items,
+		bson.D{field("batch_id", id), field("status", int32(batch.Failed)),
+			field("due_at", bson.D{field("$gt", now)})},
+		options.Find().SetSort(ascending("due_at")).SetLimit(1).SetProjection(bson.D{field("due_at", int32(1))}))
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	items := make([]batch.Item, len(found))
+	for i := range found {
+		items[i] = found[i].item()
+	}
+	var next time.Time
+	if len(later) > 0 {
+		next = utc(later[0].DueAt)
+	}
+	return items, next, nil
+}
+
+// Chunks implements batch.Store.
+func (s *Store) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) {
+	if _, err := s.read(ctx, id); err != nil {
+		return nil, err
+	}
+	found, err := find[chunkDocument](ctx, s.chunks, bson.D{field("batch_id", id)}, options.Find())
+	if err != nil {
+		return nil, err
+	}
+	chunks := make([]batch.Chunk, len(found))
+	for i := range found {
+		chunks[i] = found[i].chunk()
+	}
+	return chunks, nil
+}

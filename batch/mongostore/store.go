@@ -1,0 +1,213 @@
+// Package mongostore keeps batches in a MongoDB server, or one that speaks its
+// protocol.
+//
+// Three collections have the names and the documents of b7s, with more fields:
+// b7s-batches, b7s-batch-chunks and b7s-batch-work-items. A fourth,
+// b7s-batch-outputs, has the parts of outputs that are too large for a document.
+//
+// Nothing but insertion under a unique key and changes of one document that
+// compare and set carry correctness: no transactions are used, so that a single
+// server will do. Changes of many documents are made in parts, each of which
+// changes a document only if it is still in the state that was seen; what was
+// cut off in the middle is repaired by Settle, or when the call is repeated.
+package mongostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+
+	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/internal/clock"
+)
+
+// What can be wrong with a server.
+var (
+	// ErrUnreachable is returned by Open when no server answers in time.
+	ErrUnreachable = errors.New("no MongoDB server answers")
+	// ErrCredentials is returned by Open when the server refuses the user, the
+	// password, or access to the database.
+	ErrCredentials = errors.New("the MongoDB server refuses the credentials")
+	// ErrForeignSchema is returned by Open when a collection with one of the
+	// store's names was made by something else.
+	ErrForeignSchema = errors.New("a collection with other options exists")
+)
+
+// DefaultDatabase is the database's name unless it is set.
+const DefaultDatabase = "b7s-db"
+
+// openTimeout bounds Open until the server has answered, and callTimeout each
+// call whose context has no deadline.
+const (
+	openTimeout = 5 * time.Second
+	callTimeout = 2 * time.Minute
+)
+
+// Options of a store.
+type Options struct {
+	// URI is the server's, such as mongodb://localhost:27017/. It is required.
+	URI string
+	// Database is the name of the database. Defaults to DefaultDatabase.
+	Database string
+	// Logger is told what the server can't do. Defaults to none.
+	Logger *slog.Logger
+	// Clock is the time of changes that are not told theirs. Defaults to the
+	// machine's clock.
+	Clock clock.Clock
+}
+
+// Store is a batch.Recorder in a MongoDB server.
+type Store struct {
+	client   *mongo.Client
+	clock    clock.Clock
+	log      *slog.Logger
+	where    string
+	database *mongo.Database
+	batches  *mongo.Collection
+	chunks   *mongo.Collection
+	items    *mongo.Collection
+	outputs  *mongo.Collection
+}
+
+var _ batch.Recorder = (*Store)(nil)
+
+// Open connects to a server and makes the collections that are not there. It
+// returns ErrUnreachable, ErrCredentials or ErrForeignSchema.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	if o.Database == "" {
+		o.Database = DefaultDatabase
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Clock == nil {
+		o.Clock = clock.Real{}
+	}
+	connection := options.Client().SetAppName("futura").SetServerSelectionTimeout(openTimeout).SetTimeout(callTimeout)
+	connection.ApplyURI(o.URI)
+	if connection.WriteConcern == nil {
+		journal := true
+		connection.SetWriteConcern(&writeconcern.WriteConcern{W: "majority", Journal: &journal})
+	}
+	client, err := mongo.Connect(connection)
+	if err != nil {
+		return nil, fmt.Errorf("MongoDB URI %s: %w", withoutSecrets(o.URI), hideSecrets(err, o.URI))
+	}
+	database := client.Database(o.Database)
+	s := &Store{
+		client: client, clock: o.Clock, log: o.Logger, where: withoutSecrets(o.URI) + " database " + o.Database,
+		database: database, batches: database.Collection(batchesName), chunks: database.Collection(chunksName),
+		items: database.Collection(itemsName), outputs: database.Collection(outputsName),
+	}
+	if err := s.prepare(ctx); err != nil {
+		return nil, errors.Join(err, s.Close(context.WithoutCancel(ctx)))
+	}
+	return s, nil
+}
+
+// prepare checks the connection and makes the collections.
+func (s *Store) prepare(ctx context.Context) error {
+	pinging, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	if err := s.client.Ping(pinging, nil); err != nil {
+		return s.refused(err)
+	}
+	if err := s.createCollections(ctx); err != nil {
+		return s.refused(err)
+	}
+	return nil
+}
+
+// Codes of the server.
+const (
+	codeUnauthorized         = 13
+	codeAuthenticationFailed = 18
+	codeNamespaceExists      = 48
+	codeIndexOptionsConflict = 85
+	codeIndexKeyConflict     = 86
+	codeDuplicateKey         = 11000
+	codeCommandNotFound      = 59
+	codeNotImplemented       = 238
+)
+
+func hasCode(err error, codes ...int) bool {
+	var refused mongo.ServerError
+	if !errors.As(err, &refused) {
+		return false
+	}
+	for _, code := range codes {
+		if refused.HasErrorCode(code) {
+			return true
+		}
+	}
+	return false
+}
+
+// refused says what an error of the first calls means.
+func (s *Store) refused(err error) error {
+	switch {
+	case errors.Is(err, ErrForeignSchema):
+		return err
+	case hasCode(err, codeUnauthorized, codeAuthenticationFailed) || strings.Contains(err.Error(), "auth error"):
+		return fmt.Errorf("%w: %s: check the user, the password and authSource in the URI: %w", ErrCredentials, s.where, err)
+	case mongo.IsTimeout(err) || mongo.IsNetworkError(err) || errors.Is(err, context.DeadlineExceeded) ||
+		strings.Contains(err.Error(), "server selection error"):
+		return fmt.Errorf("%w at %s within %v: check that it runs and that the address is right: %w", ErrUnreachable,
+			s.where, openTimeout, err)
+	}
+	return fmt.Errorf("%s: %w", s.where, err)
+}
+
+// withoutSecrets is a URI without its user, password and options.
+func withoutSecrets(uri string) string {
+	parsed, err := url.Parse(uri)
+	if err != nil {
+		_, authority, _ := strings.Cut(uri, "://")
+		authority, _, _ = strings.Cut(authority, "/")
+		at := strings.LastIndexByte(authority, '@')
+		if at < 0 {
+			return "mongodb://…"
+		}
+		return "mongodb://" + authority[at+1:]
+	}
+	return parsed.Scheme + "://" + parsed.Host
+}
+
+// hideSecrets is an error without the URI that it is about.
+func hideSecrets(err error, uri string) error {
+	return errors.New(strings.ReplaceAll(err.Error(), uri, withoutSecrets(uri)))
+}
+
+// Describe implements batch.Store.
+func (s *Store) Describe() (name string, durable bool) { return "mongo at " + s.where, true }
+
+// Close implements batch.Store.
+func (s *Store) Close(ctx context.Context) error { return s.client.Disconnect(ctx) }
+
+// Watch implements batch.Store. A server without a replica set can't tell of
+// changes, so none is asked to.
+func (s *Store) Watch(context.Context, string) (<-chan struct{}, func(), bool, error) {
+	return nil, func() {}, false, nil
+}
+
+// now is the time to the millisecond, as the server keeps it.
+func (s *Store) now() time.Time { return milliseconds(s.clock.Now()) }
+
+func milliseconds(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
+
+// failed says what a call to the server was for.
+func failed(ctx context.Context, err error, format string, a ...any) error {
+	what := fmt.Sprintf(format, a...)
+	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
+		return fmt.Errorf("mongo: %s: %w: %w", what, ended, err)
+	}
+	return fmt.Errorf("mongo: %s: %w", what, err)
+}

@@ -1,0 +1,152 @@
+package mongostore
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/futura-run/futura/batch"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestTextKeepsAnyBytes(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		type document struct {
+			Text text `bson:"text"`
+		}
+		want := document{text(rapid.OneOf(rapid.String(),
+			rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "text"))}
+		raw, err := bson.Marshal(want)
+		require.NoError(t, err)
+		var got document
+		require.NoError(t, bson.Unmarshal(raw, &got))
+		require.Equal(t, want, got)
+	})
+	for _, wrong := range []any{int32(1), bson.A{}, true} {
+		raw, err := bson.Marshal(bson.D{{Key: "text", Value: wrong}})
+		require.NoError(t, err)
+		var got struct {
+			Text text `bson:"text"`
+		}
+		require.ErrorContains(t, bson.Unmarshal(raw, &got), "want a string")
+	}
+}
+
+// FuzzTextDecoder reads text as a server may send it.
+func FuzzTextDecoder(f *testing.F) {
+	f.Add(byte(bson.TypeString), []byte("\x02\x00\x00\x00a\x00"))
+	f.Add(byte(bson.TypeBinary), []byte("\x01\x00\x00\x00\x00a"))
+	f.Add(byte(bson.TypeNull), []byte{})
+	f.Fuzz(func(t *testing.T, kind byte, data []byte) {
+		var got text
+		if got.UnmarshalBSONValue(kind, data) != nil {
+			return
+		}
+		require.LessOrEqual(t, len(got), len(data))
+	})
+}
+
+func TestItemsThatRunTheSameHaveIDsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	b := &batch.Batch{ID: "b", Template: batch.Template{FunctionID: "myfunc", Method: "echo.wasm"}}
+	var ids []string
+	for d := range itemDocuments(b, [][]string{nil, {"a b"}, {}, {"a", "b"}, {"c"}}, time.Now()) {
+		ids = append(ids, d.ID)
+		item := d.item()
+		require.Equal(t, batch.ItemID(&b.Template, item.Arguments), item.ID)
+	}
+	same := "b/" + batch.ItemID(&b.Template, []string{"a b"})
+	require.Equal(t, []string{
+		"b/1138b0725982d052a0c247eeb46ac1e4", same, "b/1138b0725982d052a0c247eeb46ac1e4#2", same + "#2",
+		"b/" + batch.ItemID(&b.Template, []string{"c"}),
+	}, ids)
+}
+
+func TestSchemasNameTheFieldsOfDocuments(t *testing.T) {
+	t.Parallel()
+	require.Len(t, Collections(), 4)
+	for _, name := range Collections() {
+		schema, err := Schema(name)
+		require.NoError(t, err)
+		var parsed bson.D
+		require.NoError(t, bson.UnmarshalExtJSON(schema, false, &parsed))
+		require.Contains(t, string(schema), `"id"`)
+	}
+	_, err := Schema("another")
+	require.Error(t, err)
+}
+
+func TestForeignCollections(t *testing.T) {
+	t.Parallel()
+	ours := bson.D{{Key: "bsonType", Value: "object"}, {Key: "required", Value: bson.A{"id"}}, {Key: "n", Value: int32(1)}}
+	with := func(change func(c *collection)) *collection {
+		c := &collection{Type: "collection"}
+		c.Options.Validator.Schema = ours
+		change(c)
+		return c
+	}
+	for name, c := range map[string]struct {
+		found *collection
+		says  string
+	}{
+		"same": {with(func(*collection) {}), ""},
+		"other order, other numbers": {with(func(c *collection) {
+			c.Options.Validator.Schema = bson.D{ours[1], {Key: "n", Value: int64(1)}, ours[0]}
+		}), ""},
+		"no validator": {with(func(c *collection) { c.Options.Validator.Schema = nil }), ""},
+		"no type":      {with(func(c *collection) { c.Type = "" }), ""},
+		"other schema": {with(func(c *collection) {
+			c.Options.Validator.Schema = bson.D{{Key: "required", Value: bson.A{"request_id"}}}
+		}), "another schema"},
+		"capped": {with(func(c *collection) { c.Options.Capped = true }), "capped"},
+		"view":   {with(func(c *collection) { c.Type = "view" }), "view"},
+	} {
+		difference, err := foreign(c.found, ours)
+		require.NoError(t, err, name)
+		require.Equal(t, c.says == "", difference == "", name)
+		require.Contains(t, difference, c.says, name)
+	}
+}
+
+func TestOpenTellsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := listener.Addr().String()
+	require.NoError(t, listener.Close())
+
+	began := time.Now()
+	_, err = Open(t.Context(), Options{URI: "mongodb://me:hunter2@" + address + "/?connectTimeoutMS=200"})
+	require.ErrorIs(t, err, ErrUnreachable)
+	require.ErrorContains(t, err, address)
+	require.NotContains(t, err.Error(), "hunter2")
+	require.Less(t, time.Since(began), 4*openTimeout)
+
+	for _, uri := range []string{"", "postgres://me:hunter2@localhost/", "mongodb://me:hunter2@", "mongodb://me:hun%ter2@x/"} {
+		_, err = Open(t.Context(), Options{URI: uri})
+		require.Error(t, err, uri)
+		require.NotContains(t, strings.ReplaceAll(err.Error(), "%t", ""), "hunter2", uri)
+	}
+}
+
+func TestWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	for uri, want := range map[string]string{
+		"mongodb://localhost:27017/":                          "mongodb://localhost:27017",
+		"mongodb://me:secret@a:1,b:2/db?authSource=admin":     "mongodb://a:1,b:2",
+		"mongodb+srv://me:secret@cluster.example.com/?w=1":    "mongodb+srv://cluster.example.com",
+		"mongodb://me:sec%ret@cluster.example.com:27017/?w=1": "mongodb://cluster.example.com:27017",
+		"mongodb://%zz": "mongodb://…",
+		"mongodb://user:p@ss@host.example.com/?password=other": "mongodb://host.example.com",
+	} {
+		require.Equal(t, want, withoutSecrets(uri), uri)
+	}
+}
