@@ -59,9 +59,9 @@ type Store interface {
 	Assign(ctx context.Context, c *Chunk, items []int) ([]int, error)
 
 	// Release gives back the items of a chunk that are in progress: they wait
-	// again, due at once and without counting an attempt, or have failed for good if the batch
-	// was cancelled. The chunk has Failed then unless it was Done. It returns how
-	// many items there were.
+	// again, due at once and without counting an attempt, or have failed for
+	// good if the batch was cancelled. The chunk has Failed then unless it was
+	// Done. It returns how many items there were.
 	Release(ctx context.Context, batch, chunk, reason string) (int, error)
 
 	// Settle makes chunks Done that have no item in progress, and the batch

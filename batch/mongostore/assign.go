@@ -173,7 +173,8 @@ func (s *Store) Release(ctx context.Context, id, chunk, _ string) (int, error) {
 	if err != nil {
 		return a, err
 	}
-	b, err := s.updateParts(ctx, tried, append(inChunk(id, chunk), some), bson.D{field("$set", triedSet)})
+	b, err := s.updateParts(ctx, tried, append(inChunk(id, chunk), some),
+		bson.D{field("$set", triedSet), dueAtOnce})
 	if err != nil {
 		return a + b, err
 	}

@@ -119,6 +119,9 @@ func (s *Store) completePart(ctx context.Context, r *report, ended []batch.Compl
 	return counted, err
 }
 
+// dueAtOnce removes when an item may be tried again.
+var dueAtOnce = field("$unset", bson.D{field("due_at", "")})
+
 // ending is the change of an item whose attempt ended.
 func (s *Store) ending(ctx context.Context, r *report, item *indexDocument, end *batch.Completion) (bson.D, error) {
 	result, err := s.saveOutput(ctx, r, end)
@@ -132,7 +135,7 @@ func (s *Store) ending(ctx context.Context, r *report, item *indexDocument, end 
 	set := bson.D{field("result", result), field("ended_by", r.token), field("updated_at", at)}
 	if succeeded(end) {
 		set = append(set, field("status", int32(batch.Done)))
-		return bson.D{field("$set", set), field("$unset", bson.D{field("due_at", "")})}, nil
+		return bson.D{field("$set", set), dueAtOnce}, nil
 	}
 	failedOn := append(slices.Clone(item.FailedOn), r.chunk.Worker)
 	failedOn = failedOn[max(0, len(failedOn)-rememberedWorkers):]
@@ -147,15 +150,14 @@ func (s *Store) ending(ctx context.Context, r *report, item *indexDocument, end 
 	case r.batch.cancelled():
 		reason = r.batch.Reason
 	default:
-		dueAt := milliseconds(end.DueAt)
+		set = append(set, field("status", int32(batch.Failed)))
 		if end.DueAt.IsZero() {
-			dueAt = at
+			return bson.D{field("$set", set), dueAtOnce}, nil
 		}
-		set = append(set, field("status", int32(batch.Failed)), field("due_at", dueAt))
-		return bson.D{field("$set", set)}, nil
+		return bson.D{field("$set", append(set, field("due_at", milliseconds(end.DueAt))))}, nil
 	}
 	set = append(set, field("status", int32(batch.PermanentlyFailed)), field("reason", reason))
-	return bson.D{field("$set", set), field("$unset", bson.D{field("due_at", "")})}, nil
+	return bson.D{field("$set", set), dueAtOnce}, nil
 }
 
 // failure makes an item one that has failed for good.

@@ -156,7 +156,7 @@ func (s *Store) endIfCancelled(ctx context.Context, id string) error {
 func (s *Store) endWaiting(ctx context.Context, d *batchDocument) error {
 	match := bson.D{field("batch_id", d.ID), field("status", statuses(batch.Created, batch.Failed)),
 		field("round", bson.D{field("$lte", d.Round)})}
-	update := bson.D{field("$set", failure(string(d.Reason), s.now())), field("$unset", bson.D{field("due_at", "")})}
+	update := bson.D{field("$set", failure(string(d.Reason), s.now())), dueAtOnce}
 	_, err := s.eachPart(ctx, match, update)
 	return err
 }

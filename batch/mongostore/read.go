@@ -190,7 +190,8 @@ func (s *Store) Waiting(ctx context.Context, id string, now time.Time, limit int
 	found, err := find[itemDocument](ctx, s.items,
 		bson.D{field("batch_id", id), field("$or", bson.A{
 			bson.D{field("status", int32(batch.Created))},
-			bson.D{field("status", int32(batch.Failed)), field("due_at", bson.D{field("$lte", now)})},
+			bson.D{field("status", int32(batch.Failed)),
+				field("due_at", bson.D{field("$not", bson.D{field("$gt", now)})})},
 		})},
 		options.Find().SetSort(ascending("index")).SetLimit(int64(limit)).
 			SetProjection(bson.D{field("result", int32(0))}))
