@@ -83,7 +83,7 @@ func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string
 	if err := batch.Validate(&b.Template, arguments); err != nil {
 		return err
 	}
-	function, err := s.function(ctx, &b.Template)
+	function, err := Function(ctx, s.cluster, &b.Template)
 	if err != nil {
 		return err
 	}
@@ -108,11 +108,12 @@ func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string
 	return translate(err)
 }
 
-// function is the name of a template's function in the cluster.
-func (s *Store) function(ctx context.Context, t *batch.Template) (string, error) {
+// Function returns the name of a template's function in a cluster. It returns
+// batch.ErrBadBatch if it is not installed.
+func Function(ctx context.Context, cluster *fdbmodel.Cluster, t *batch.Template) (string, error) {
 	var last error
 	for _, name := range t.Functions() {
-		function, err := s.cluster.ResolveFunction(ctx, name)
+		function, err := cluster.ResolveFunction(ctx, name)
 		if err == nil {
 			return function, nil
 		}
@@ -159,12 +160,21 @@ func (s *Store) submit(ctx context.Context, b *batch.Batch, function string, arg
 }
 
 func (s *Store) submission(b *batch.Batch, function string, index int, arguments []string) fdbmodel.Submission {
-	config := &b.Template.Config
+	sub := Submission(&b.Template, function, arguments)
+	sub.ID = fdbmodel.BatchItemID(b.ID, index)
+	sub.Spec.Queue, sub.Spec.Group, sub.Spec.Held = s.options.Queue, b.ID, true
+	sub.Spec.MaxRetries, sub.Spec.Backoff = b.MaxAttempts-1, s.options.Backoff
+	return sub
+}
+
+// Submission is the future that runs a template with arguments. A Go function
+// gets its list of arguments as JSON, a module as its arguments.
+func Submission(t *batch.Template, function string, arguments []string) fdbmodel.Submission {
+	config := &t.Config
 	sub := fdbmodel.Submission{
-		ID: fdbmodel.BatchItemID(b.ID, index), Args: []byte(config.Stdin),
+		Args: []byte(config.Stdin),
 		Spec: fdbmodel.Spec{
-			Function: function, Argv: arguments, Queue: s.options.Queue, Group: b.ID, Held: true,
-			Parallel: max(config.Concurrency, 1), MaxRetries: b.MaxAttempts - 1, Backoff: s.options.Backoff,
+			Function: function, Argv: arguments, Parallel: max(config.Concurrency, 1),
 			Timeout: time.Duration(config.Timeout) * time.Second,
 		},
 	}

@@ -84,7 +84,10 @@ func importTable() map[string]imports {
 		"batch/memstore":    {ours: []string{"batch"}},
 		"batch/mongostore":  {ours: []string{"batch"}, others: []string{mongo}},
 		"batch/futurestore": {ours: append(slices.Clone(application), "batch"), others: []string{uuid, msgpack}},
-		"batch/head":        {ours: append(slices.Clone(application), "batch"), others: []string{uuid, prometheus}},
+		"batch/head": {
+			ours:   append(slices.Clone(application), "batch", "batch/futurestore"),
+			others: []string{uuid, prometheus},
+		},
 		"batch/rest": {
 			ours:   append(slices.Clone(application), "batch", "batch/head", "futures/httpapi"),
 			others: []string{huma, uuid, prometheus},

@@ -1,0 +1,259 @@
+package head
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/batch/futurestore"
+	"github.com/futura-run/futura/fdbmodel"
+)
+
+// Cluster reaches the workers of a futures cluster. An item of a chunk is a
+// future that is assigned to the chunk's worker; its id follows from those of the
+// chunk and the item, so that a chunk that is asked for again runs once.
+type Cluster struct {
+	cluster *fdbmodel.Cluster
+	queue   string
+}
+
+// NewCluster returns the dispatcher of a cluster and a queue, "" for "default".
+func NewCluster(cluster *fdbmodel.Cluster, queue string) *Cluster {
+	if queue == "" {
+		queue = fdbmodel.DefaultQueue
+	}
+	return &Cluster{cluster: cluster, queue: queue}
+}
+
+// Check implements Dispatcher.
+func (c *Cluster) Check(ctx context.Context, t *batch.Template) error {
+	_, err := futurestore.Function(ctx, c.cluster, t)
+	return err
+}
+
+// RollCall implements Dispatcher: the living workers of the queue that know the
+// function, those with the most free slots first.
+func (c *Cluster) RollCall(ctx context.Context, t *batch.Template) ([]string, error) {
+	function, err := futurestore.Function(ctx, c.cluster, t)
+	if err != nil {
+		return nil, err
+	}
+	members, err := c.cluster.Workers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	members = slices.DeleteFunc(members, func(m fdbmodel.Member) bool {
+		return !m.Alive || m.Unreadable != "" || !slices.Contains(m.Queues, c.queue) || !m.Runs(function)
+	})
+	sort.SliceStable(members, func(i, j int) bool {
+		return members[i].Heartbeat.Free.Slots > members[j].Heartbeat.Free.Slots
+	})
+	workers := make([]string, len(members))
+	for i := range members {
+		workers[i] = string(members[i].ID)
+	}
+	return workers, nil
+}
+
+// Bounds of a chunk's run.
+const (
+	// window is how many items are looked at when something has changed.
+	window = 500
+	// lookAgain is how often a chunk is looked at that nothing was heard of.
+	lookAgain = time.Second
+)
+
+// Run implements Dispatcher.
+func (c *Cluster) Run(ctx context.Context, o Order, deliver func(context.Context, []batch.Completion) error) error {
+	r := &clusterRun{Cluster: c, order: &o, deliver: deliver}
+	if err := r.submit(ctx); err != nil {
+		return err
+	}
+	for len(r.left) > 0 {
+		watch, err := c.cluster.WatchGroup(ctx, o.Chunk.ID)
+		if err != nil {
+			return err
+		}
+		err = r.collect(ctx)
+		if err == nil && len(r.left) > 0 {
+			timer := time.NewTimer(lookAgain)
+			select {
+			case <-watch.Done():
+			case <-timer.C:
+			case <-ctx.Done():
+				err = ctx.Err()
+			}
+			timer.Stop()
+		}
+		watch.Cancel()
+		if err != nil {
+			return err
+		}
+	}
+	return r.end(ctx)
+}
+
+// Cancel implements Dispatcher.
+func (c *Cluster) Cancel(ctx context.Context, o Order, reason string) error {
+	ids := make([]fdbmodel.ID, len(o.Items))
+	for i := range o.Items {
+		ids[i] = fdbmodel.BatchItemID(o.Chunk.ID, o.Items[i].Index)
+	}
+	_, err := c.cluster.CancelMany(ctx, ids, reason)
+	return err
+}
+
+// clusterRun is a chunk on its way.
+type clusterRun struct {
+	*Cluster
+	order   *Order
+	deliver func(context.Context, []batch.Completion) error
+	// left are the items that have not been delivered, in their order, and lost
+	// the futures that will not be.
+	left []int
+	lost []fdbmodel.ID
+}
+
+func (r *clusterRun) id(index int) fdbmodel.ID { return fdbmodel.BatchItemID(r.order.Chunk.ID, index) }
+
+// submit makes the futures of the items. Those that exist are another run's of
+// the same chunk.
+func (r *clusterRun) submit(ctx context.Context) error {
+	function, err := futurestore.Function(ctx, r.cluster, r.order.Template)
+	if err != nil {
+		return err
+	}
+	subs := make([]fdbmodel.Submission, len(r.order.Items))
+	for i := range r.order.Items {
+		item := &r.order.Items[i]
+		r.left = append(r.left, item.Index)
+		subs[i] = futurestore.Submission(r.order.Template, function, item.Arguments)
+		subs[i].ID, subs[i].Assigned = r.id(item.Index), fdbmodel.WorkerID(r.order.Chunk.Worker)
+		subs[i].Spec.Queue, subs[i].Spec.Group, subs[i].Spec.Held = r.queue, r.order.Chunk.ID, true
+	}
+	made, err := r.cluster.Submit(ctx, subs)
+	if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, fdbmodel.ErrBadSpec) {
+		// The worker has gone. What was made before is found to be lost.
+		r.left = r.left[:len(made)]
+		return nil
+	}
+	return err
+}
+
+// end leaves nothing of the chunk in the cluster.
+func (r *clusterRun) end(ctx context.Context) error {
+	if _, err := r.cluster.DiscardMany(ctx, r.lost); err != nil {
+		return err
+	}
+	// Another run of the chunk may still have some of it.
+	if err := r.cluster.DropGroup(ctx, r.queue, r.order.Chunk.ID); err != nil && !errors.Is(err, fdbmodel.ErrTransition) {
+		return err
+	}
+	if len(r.lost) > 0 {
+		return ErrWorkerLost
+	}
+	return nil
+}
+
+// collect delivers what has ended. While the worker is busy it looks at the
+// first items that are left only: they are begun in their order.
+func (r *clusterRun) collect(ctx context.Context) error {
+	open, err := r.cluster.GroupOpen(ctx, r.order.Chunk.ID)
+	if err != nil {
+		return err
+	}
+	n := len(r.left)
+	if len(open) > 0 {
+		n = min(n, window)
+	}
+	var left []int
+	for part := range slices.Chunk(r.left[:n], window) {
+		kept, err := r.collectPart(ctx, part)
+		if err != nil {
+			return err
+		}
+		left = append(left, kept...)
+	}
+	r.left = append(left, r.left[n:]...)
+	return nil
+}
+
+// collectPart delivers what has ended of some items, and returns what is still
+// with the worker. What is not there was delivered before.
+func (r *clusterRun) collectPart(ctx context.Context, indexes []int) (left []int, err error) {
+	ids := make([]fdbmodel.ID, len(indexes))
+	for i, index := range indexes {
+		ids[i] = r.id(index)
+	}
+	rows, err := r.cluster.GetMany(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	var ended []batch.Completion
+	var over, lost []fdbmodel.ID
+	for i := range rows {
+		row := &rows[i]
+		switch {
+		case isLost(row):
+			lost = append(lost, row.ID)
+		case row.State().Terminal():
+			c, err := r.completion(ctx, row)
+			if err != nil {
+				return nil, err
+			}
+			ended, over = append(ended, c), append(over, row.ID)
+		default:
+			left = append(left, fdbmodel.BatchItemIndex(row.ID))
+		}
+	}
+	if err := r.deliver(ctx, ended); err != nil {
+		return nil, err
+	}
+	if _, err := r.cluster.DiscardMany(ctx, over); err != nil {
+		return nil, err
+	}
+	// Nobody may run what is given to another worker now.
+	if _, err := r.cluster.CancelMany(ctx, lost, ErrWorkerLost.Error()); err != nil {
+		return nil, err
+	}
+	r.lost = append(r.lost, lost...)
+	return left, nil
+}
+
+// isLost tells whether a future waits for nobody because its worker was lost, or
+// has ended for that.
+func isLost(row *fdbmodel.Row) bool {
+	switch s := row.State(); s {
+	case fdbmodel.Failed:
+		return row.Exception.Kind == fdbmodel.KindCancelled && row.Exception.Message == ErrWorkerLost.Error()
+	case fdbmodel.Ready, fdbmodel.Delayed:
+		return row.Attempts.Assigned == ""
+	default:
+		return false
+	}
+}
+
+func (r *clusterRun) completion(ctx context.Context, row *fdbmodel.Row) (batch.Completion, error) {
+	c := batch.Completion{Index: fdbmodel.BatchItemIndex(row.ID), At: time.UnixMilli(row.FinishedAt()).UTC()}
+	if res := row.Result; row.State() == fdbmodel.Realized {
+		stdout, err := r.cluster.ResultValue(ctx, row.ID, res)
+		if err != nil {
+			return c, err
+		}
+		stderr, err := r.cluster.Stderr(ctx, row.ID, res.Stderr, res.StderrRef)
+		c.Result = batch.Result{Stdout: string(stdout), Stderr: string(stderr), ExitCode: res.ExitCode}
+		return c, err
+	}
+	e := row.Exception
+	stderr, err := r.cluster.Stderr(ctx, row.ID, e.Stderr, e.StderrRef)
+	c.Failed, c.Reason = true, string(e.Kind)+": "+e.Message
+	c.Permanent = e.Permanent || !e.Kind.Retryable() && e.Kind != fdbmodel.KindLost
+	c.Result = batch.Result{Stdout: string(e.Stdout), Stderr: string(stderr), ExitCode: e.ExitCode}
+	if c.Result.ExitCode == 0 {
+		c.Result.ExitCode = batch.NoExitCode
+	}
+	return c, err
+}

@@ -1,0 +1,279 @@
+package head
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/futura-run/futura/batch"
+)
+
+// Bounds of a driver.
+const (
+	// roundPage is how many items are looked for at a time.
+	roundPage = 2000
+	// pauseMin lets what changes together be seen together.
+	pauseMin = 10 * time.Millisecond
+)
+
+// driver drives one batch until it is over.
+type driver struct {
+	head  *Head
+	id    string
+	poked chan struct{}
+	// ended is sent a value when the run of a chunk has.
+	ended chan struct{}
+	// runs are the chunks that this head runs, for a batch.Recorder; resume says
+	// that there may be others. Both are under the head's mu.
+	runs   map[string]*chunkRun
+	resume bool
+	// since is when the batch began to wait for workers.
+	since  time.Time
+	reason string
+}
+
+func newDriver(h *Head, id string) *driver {
+	return &driver{
+		head: h, id: id, poked: make(chan struct{}, 1), ended: make(chan struct{}, 1), runs: map[string]*chunkRun{},
+		resume: true,
+	}
+}
+
+// poke makes the driver look, also for chunks of others. It is called under the
+// head's mu.
+func (d *driver) poke() {
+	d.resume = true
+	signal(d.poked)
+}
+
+// busy tells whether chunks of the batch run by this head.
+func (d *driver) busy() bool {
+	d.head.mu.Lock()
+	defer d.head.mu.Unlock()
+	return len(d.runs) > 0
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// run drives the batch until it is over or ctx ends.
+func (d *driver) run(ctx context.Context) {
+	for {
+		d.watch(ctx)
+		if !d.head.forget(d) {
+			return
+		}
+	}
+}
+
+// watch looks at the batch whenever something changes.
+func (d *driver) watch(ctx context.Context) {
+	store, log, clk := d.head.options.Store, d.head.options.Logger, d.head.options.Clock
+	changed, stop, ok, err := store.Watch(ctx, d.id)
+	if err == nil && ok {
+		defer stop()
+	}
+	for {
+		next, over, err := d.step(ctx)
+		switch {
+		case ctx.Err() != nil || over || errors.Is(err, batch.ErrNotFound):
+			return
+		case err != nil:
+			log.Warn("a batch is looked at again", "batch", d.id, "error", err)
+		}
+		pause := clk.At(clk.Now().Add(pauseMin))
+		select {
+		case <-pause.C():
+		case <-ctx.Done():
+			pause.Stop()
+			return
+		}
+		look := clk.At(next)
+		select {
+		case <-changed:
+		case <-d.ended:
+		case <-d.poked:
+		case <-look.C():
+		case <-ctx.Done():
+		}
+		look.Stop()
+	}
+}
+
+// step does what there is to do for the batch, and returns when to look again at
+// the latest, and whether the batch is over.
+func (d *driver) step(ctx context.Context) (next time.Time, over bool, err error) {
+	o := &d.head.options
+	now := o.Clock.Now()
+	next = now.Add(o.Look)
+	b, err := o.Store.Settle(ctx, d.id, now)
+	if err != nil {
+		return next, false, err
+	}
+	if b.Status.Over() {
+		if b.Status == batch.PermanentlyFailed {
+			err = d.stopRuns(ctx, b.Reason)
+		}
+		return next, !d.busy(), err
+	}
+	if err := d.resumeRuns(ctx, &b); err != nil {
+		return next, false, err
+	}
+	items, due, err := o.Store.Waiting(ctx, d.id, now, roundPage)
+	if err != nil {
+		return next, false, err
+	}
+	if !due.IsZero() && due.Before(next) {
+		next = due
+	}
+	if len(items) == 0 {
+		d.since = time.Time{}
+		return next, false, nil
+	}
+	workers, err := d.choose(ctx, &b, len(items))
+	if err != nil || len(workers) == 0 {
+		return next, false, err
+	}
+	return next, false, d.round(ctx, &b, workers, items)
+}
+
+// choose holds a roll call for n items. It returns nobody while the batch waits
+// for more workers.
+func (d *driver) choose(ctx context.Context, b *batch.Batch, n int) ([]string, error) {
+	o := &d.head.options
+	workers, err := o.Dispatcher.RollCall(ctx, &b.Template)
+	if err != nil {
+		return nil, err
+	}
+	want := b.Template.Config.Nodes
+	switch {
+	case want == 0:
+		want = 1
+	case want < 0:
+		want = max(len(workers), 1)
+	}
+	want = min(want, n)
+	if len(workers) >= want {
+		d.since = time.Time{}
+		return workers[:want], d.setReason(ctx, "")
+	}
+	now := o.Clock.Now()
+	if d.since.IsZero() {
+		d.since = now
+	}
+	patience := o.WorkerWait - now.Sub(d.since)
+	if b.Status == batch.InProgress || patience <= 0 {
+		patience = 0
+	}
+	if patience == 0 && len(workers) > 0 {
+		return workers, d.setReason(ctx, "")
+	}
+	reason := fmt.Sprintf("%d of %d workers that can run %s are there; start more", len(workers), want,
+		b.Template.Invocation())
+	if len(workers) > 0 {
+		reason += fmt.Sprintf(", or it starts with those after %v", o.WorkerWait)
+	}
+	return nil, d.setReason(ctx, reason)
+}
+
+func (d *driver) setReason(ctx context.Context, reason string) error {
+	if d.reason == reason {
+		return nil
+	}
+	err := d.head.options.Store.SetReason(ctx, d.id, reason)
+	if err == nil {
+		d.reason = reason
+	}
+	if errors.Is(err, batch.ErrState) {
+		return nil
+	}
+	return err
+}
+
+// round gives all items that wait to workers, in one chunk for each.
+func (d *driver) round(ctx context.Context, b *batch.Batch, workers []string, items []batch.Item) error {
+	o := &d.head.options
+	now := o.Clock.Now().UTC().Truncate(time.Millisecond)
+	chunks := make([]batch.Chunk, len(workers))
+	for i, w := range workers {
+		chunks[i] = batch.Chunk{ID: uuid.NewString(), Batch: b.ID, Worker: w, Status: batch.InProgress, CreatedAt: now}
+	}
+	given := make([][]batch.Item, len(workers))
+	turn := 0
+	for len(items) > 0 {
+		before := 0
+		for i, part := range deal(items, workers, &turn) {
+			assigned, err := o.Store.Assign(ctx, &chunks[i], indexesOf(part))
+			if err != nil {
+				return d.after(ctx, b, chunks, given, err)
+			}
+			before += len(assigned)
+			given[i] = append(given[i], only(part, assigned)...)
+		}
+		if before == 0 {
+			break // others were faster
+		}
+		var err error
+		if items, _, err = o.Store.Waiting(ctx, d.id, now, roundPage); err != nil {
+			return d.after(ctx, b, chunks, given, err)
+		}
+	}
+	return d.after(ctx, b, chunks, given, nil)
+}
+
+// after starts what was given out, whatever kept the rest from it.
+func (d *driver) after(ctx context.Context, b *batch.Batch, chunks []batch.Chunk, given [][]batch.Item, err error,
+) error {
+	if recorder, ok := d.head.options.Store.(batch.Recorder); ok {
+		for i := range chunks {
+			if len(given[i]) > 0 {
+				d.start(ctx, recorder, b, chunks[i], given[i])
+			}
+		}
+	}
+	return err
+}
+
+func indexesOf(items []batch.Item) []int {
+	indexes := make([]int, len(items))
+	for i := range items {
+		indexes[i] = items[i].Index
+	}
+	return indexes
+}
+
+func only(items []batch.Item, indexes []int) []batch.Item {
+	var kept []batch.Item
+	for i := range items {
+		if slices.Contains(indexes, items[i].Index) {
+			kept = append(kept, items[i])
+		}
+	}
+	return kept
+}
+
+// deal hands items out round robin, from turn on. An item that a worker has
+// failed goes to the next one that has not, if there is one.
+func deal(items []batch.Item, workers []string, turn *int) [][]batch.Item {
+	parts := make([][]batch.Item, len(workers))
+	for i := range items {
+		to := *turn
+		for n := range workers {
+			if at := (*turn + n) % len(workers); !slices.Contains(items[i].FailedOn, workers[at]) {
+				to = at
+				break
+			}
+		}
+		parts[to] = append(parts[to], items[i])
+		*turn = (*turn + 1) % len(workers)
+	}
+	return parts
+}

@@ -1,0 +1,282 @@
+// Package head drives batches: it makes them durable, chooses workers, gives
+// them chunks of the work items, and resumes after a restart what is not over.
+//
+// Every decision is a compare and set in the store, so that any number of heads
+// may work on one store: of two that give out one item, one wins.
+package head
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/internal/clock"
+)
+
+// Options of a head.
+type Options struct {
+	// Store is where batches are. It is required, and stays the caller's.
+	Store batch.Store
+	// Dispatcher reaches the workers. It is required.
+	Dispatcher Dispatcher
+	// MaxAttempts is the operator's limit of how often an item is tried.
+	// Defaults to 10.
+	MaxAttempts uint64
+	// BootDelay is how long the head waits before it resumes batches that it
+	// finds in the store, for workers to come. Defaults to 1 min.
+	BootDelay time.Duration
+	// RequeueInterval is how often it looks for batches that others left.
+	// Defaults to 1 h.
+	RequeueInterval time.Duration
+	// WorkerWait is how long a batch waits for as many workers as it asks for.
+	// Then it starts with those that are there. Defaults to 1 min.
+	WorkerWait time.Duration
+	// Look is how often a batch that waits for workers looks for them, and how
+	// often any batch is looked at in case that nobody told of a change.
+	// Defaults to 1 s.
+	Look time.Duration
+	// Backoff is the wait after the first failed attempt of an item, doubled
+	// with each up to 5 min, where the store does not decide that itself.
+	// Defaults to 1 s.
+	Backoff time.Duration
+	// Clock defaults to the machine's.
+	Clock clock.Clock
+	// Logger defaults to none.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	for _, d := range []struct {
+		value     *time.Duration
+		otherwise time.Duration
+	}{
+		{&o.BootDelay, time.Minute}, {&o.RequeueInterval, time.Hour}, {&o.WorkerWait, time.Minute}, {&o.Look, time.Second},
+		{&o.Backoff, time.Second},
+	} {
+		if *d.value == 0 {
+			*d.value = d.otherwise
+		}
+	}
+	if o.Clock == nil {
+		o.Clock = clock.Real{}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// sweepAge is how old a batch that was not made to the end must be before it is
+// taken for one whose maker has gone.
+const sweepAge = time.Hour
+
+// Head drives the batches of a store. Its methods may be called from many
+// goroutines.
+type Head struct {
+	options Options
+
+	mu      sync.Mutex
+	ctx     context.Context // of Run; nil before
+	drivers map[string]*driver
+	pending []string // batches to drive once Run has begun
+	wg      sync.WaitGroup
+}
+
+// New returns a head. It gives out nothing before Run.
+func New(o Options) *Head {
+	return &Head{options: o.withDefaults(), drivers: map[string]*driver{}}
+}
+
+// Store is where the batches are.
+func (h *Head) Store() batch.Store { return h.options.Store }
+
+// Run drives batches until ctx ends: those that are submitted to this head at
+// once, others that are not over after the boot delay and at each requeue
+// interval. It returns nil when ctx ends. Items that are with workers stay there.
+func (h *Head) Run(ctx context.Context) error {
+	h.mu.Lock()
+	h.ctx = ctx
+	pending := h.pending
+	h.pending = nil
+	h.mu.Unlock()
+	for _, id := range pending {
+		h.drive(id)
+	}
+	defer h.wg.Wait()
+	clk := h.options.Clock
+	for wait := h.options.BootDelay; ; wait = h.options.RequeueInterval {
+		timer := clk.At(clk.Now().Add(wait))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C():
+		}
+		if err := h.resume(ctx); err != nil && ctx.Err() == nil {
+			h.options.Logger.Warn("batches could not be resumed; they will be at the next interval", "error", err)
+		}
+	}
+}
+
+// resumePage is how many batches are listed at a time.
+const resumePage = 100
+
+// resume drives every batch that is not over.
+func (h *Head) resume(ctx context.Context) error {
+	if err := h.options.Store.Sweep(ctx, h.options.Clock.Now(), sweepAge); err != nil {
+		return err
+	}
+	after := ""
+	for {
+		page, err := h.options.Store.List(ctx, true, after, resumePage)
+		if errors.Is(err, batch.ErrNotFound) {
+			after = "" // that one is gone; those driven already are not driven twice
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			h.drive(page[i].ID)
+		}
+		if len(page) < resumePage {
+			return nil
+		}
+		after = page[len(page)-1].ID
+	}
+}
+
+// drive starts the driver of a batch, or pokes it.
+func (h *Head) drive(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ctx == nil {
+		h.pending = append(h.pending, id)
+		return
+	}
+	if d := h.drivers[id]; d != nil {
+		d.poke()
+		return
+	}
+	if h.ctx.Err() != nil {
+		return
+	}
+	d := newDriver(h, id)
+	h.drivers[id] = d
+	ctx := h.ctx
+	h.wg.Go(func() { d.run(ctx) })
+}
+
+// forget removes a driver that has ended, and tells whether it was poked since.
+func (h *Head) forget(d *driver) (poked bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	select {
+	case <-d.poked:
+		return h.ctx.Err() == nil
+	default:
+		delete(h.drivers, d.id)
+		return false
+	}
+}
+
+// Submit makes a batch durably and returns it. With a Key, the same request
+// again returns the same batch, which existed then. It returns batch.ErrBadBatch
+// for a request that can't be, and batch.ErrExists for another request with that
+// key. If ctx ends before it returns, the batch may have been made.
+func (h *Head) Submit(ctx context.Context, r batch.Request) (b batch.Batch, existed bool, err error) {
+	if err := r.Validate(); err != nil {
+		return b, false, err
+	}
+	if err := h.options.Dispatcher.Check(ctx, &r.Template); err != nil {
+		return b, false, err
+	}
+	b = batch.Batch{
+		ID: uuid.NewString(), Template: r.Template, MaxAttempts: batch.Attempts(r.MaxAttempts, h.options.MaxAttempts),
+		Items: len(r.Arguments), CreatedAt: h.options.Clock.Now().UTC().Truncate(time.Millisecond),
+	}
+	if r.Key != "" {
+		b.ID = keyedID(r.Key)
+		if old, err := h.options.Store.Get(ctx, b.ID); err == nil {
+			return old, true, h.same(ctx, &old, &b, r.Arguments)
+		} else if !errors.Is(err, batch.ErrNotFound) {
+			return b, false, err
+		}
+	}
+	err = h.options.Store.Create(ctx, &b, r.Arguments)
+	if errors.Is(err, batch.ErrExists) && r.Key != "" {
+		old, gone := h.options.Store.Get(ctx, b.ID)
+		if gone != nil {
+			return b, false, fmt.Errorf("%w: it is being made; try again", err)
+		}
+		return old, true, h.same(ctx, &old, &b, r.Arguments)
+	}
+	if err != nil {
+		return b, false, err
+	}
+	h.drive(b.ID)
+	b, err = h.options.Store.Get(ctx, b.ID)
+	return b, false, err
+}
+
+// keyedID is the id of a batch with an idempotency key, in the form of a version
+// 4 UUID.
+func keyedID(key string) string {
+	sum := sha256.Sum256([]byte("batch key " + key))
+	id := uuid.UUID(sum[:16])
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
+	return id.String()
+}
+
+// comparePage is how many items are compared at a time.
+const comparePage = 500
+
+// same returns batch.ErrExists unless a request is the one that made a batch.
+func (h *Head) same(ctx context.Context, old, b *batch.Batch, arguments [][]string) error {
+	differs := fmt.Errorf("%w: %s was made by another request with this key: use another key", batch.ErrExists, old.ID)
+	if !reflect.DeepEqual(old.Template, b.Template) || old.Items != b.Items || old.MaxAttempts != b.MaxAttempts {
+		return differs
+	}
+	for from := 0; from < old.Items; from += comparePage {
+		items, err := h.options.Store.Items(ctx, old.ID, from, comparePage)
+		if err != nil {
+			return err
+		}
+		for i := range items {
+			if !slices.Equal(items[i].Arguments, arguments[items[i].Index]) {
+				return differs
+			}
+		}
+	}
+	return nil
+}
+
+// Cancel ends a batch. See batch.Store.
+func (h *Head) Cancel(ctx context.Context, id, reason string) error {
+	err := h.options.Store.Cancel(ctx, id, reason, h.options.Clock.Now())
+	if err == nil {
+		h.drive(id)
+	}
+	return err
+}
+
+// Retry lets items that have failed for good run again, and returns how many.
+func (h *Head) Retry(ctx context.Context, id string) (int, error) {
+	n, err := h.options.Store.Retry(ctx, id)
+	if n > 0 {
+		h.drive(id)
+	}
+	return n, err
+}
+
+// Delete removes a batch that is over.
+func (h *Head) Delete(ctx context.Context, id string) error { return h.options.Store.Delete(ctx, id) }

@@ -1,0 +1,360 @@
+package head_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/batch/futurestore"
+	"github.com/futura-run/futura/batch/head"
+	"github.com/futura-run/futura/batch/memstore"
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/workers"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bed is a cluster with a head.
+type bed struct {
+	*testing.T
+	cluster *fdbmodel.Cluster
+	store   batch.Store
+	head    *head.Head
+	options head.Options
+
+	mu   sync.Mutex
+	runs map[string][]string // by arguments: who ran them
+}
+
+// eachStore runs a test on the stores that need nothing.
+func eachStore(t *testing.T, test func(*bed)) {
+	for _, name := range []string{"futures", "memory"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := embedded.OpenMemory(embedded.Options{})
+			t.Cleanup(func() { require.NoError(t, db.Close()) })
+			cluster, err := fdbmodel.Open(context.Background(), db, "batches", fdbmodel.Options{
+				Config: fdbmodel.Config{Heartbeat: 100 * time.Millisecond, DeadAfter: time.Second},
+			})
+			require.NoError(t, err)
+			b := &bed{T: t, cluster: cluster, runs: map[string][]string{}}
+			b.store = memstore.New(memstore.Options{})
+			if name == "futures" {
+				b.store = futurestore.New(cluster, futurestore.Options{Backoff: fdbmodel.Backoff{Base: 10 * time.Millisecond}})
+			}
+			t.Cleanup(func() { require.NoError(t, b.store.Close(context.Background())) })
+			b.options = head.Options{
+				Store: b.store, Dispatcher: head.NewCluster(cluster, ""), BootDelay: time.Millisecond,
+				WorkerWait: 50 * time.Millisecond, Look: 20 * time.Millisecond, Backoff: 10 * time.Millisecond,
+			}
+			test(b)
+			report, err := cluster.Check(context.Background(), fdbmodel.CheckOptions{})
+			require.NoError(t, err)
+			require.Empty(t, report.Problems)
+		})
+	}
+}
+
+// start runs a head, until stop or the test's end.
+func (b *bed) start() (stop func()) {
+	h := head.New(b.options)
+	b.head = h
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- h.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		require.NoError(b, <-done)
+	})
+	b.Cleanup(stop)
+	return stop
+}
+
+// work runs a worker that runs go:run: its first argument says how it ends.
+func (b *bed) work(o workers.Options) *workers.Worker {
+	w, err := workers.New(b.cluster, o)
+	require.NoError(b, err)
+	require.NoError(b, w.Register("run", func(ctx context.Context, args []byte) ([]byte, error) {
+		var arguments []string
+		if err := json.Unmarshal(args, &arguments); err != nil {
+			return nil, err
+		}
+		key := strings.Join(arguments, " ")
+		info, _ := workers.InfoFrom(ctx)
+		b.mu.Lock()
+		b.runs[key] = append(b.runs[key], string(info.Worker))
+		times := len(b.runs[key])
+		b.mu.Unlock()
+		switch arguments[0] {
+		case "fail":
+			return nil, errors.New("no luck")
+		case "second":
+			if times == 1 {
+				return nil, errors.New("not yet")
+			}
+		case "block":
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return []byte("ran " + key), nil
+	}))
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	b.Cleanup(func() {
+		cancel()
+		require.NoError(b, <-done)
+	})
+	<-w.Ready()
+	return w
+}
+
+func template(nodes int) batch.Template {
+	return batch.Template{FunctionID: "go:run", Method: "run", Config: batch.Config{Nodes: nodes, Concurrency: 8}}
+}
+
+func numbered(prefix string, n int) [][]string {
+	arguments := make([][]string, n)
+	for i := range arguments {
+		arguments[i] = []string{prefix, fmt.Sprint(i)}
+	}
+	return arguments
+}
+
+func (b *bed) submit(r batch.Request) batch.Batch {
+	made, _, err := b.head.Submit(b.Context(), r)
+	require.NoError(b, err)
+	return made
+}
+
+func (b *bed) await(id string, done func(batch.Batch) bool) batch.Batch {
+	var got batch.Batch
+	require.Eventually(b, func() bool {
+		var err error
+		got, err = b.store.Get(context.Background(), id)
+		require.NoError(b, err)
+		return done(got)
+	}, time.Minute, 2*time.Millisecond)
+	return got
+}
+
+func over(b batch.Batch) bool { return b.Status.Over() }
+
+func (b *bed) items(id string) []batch.Item {
+	items, err := b.store.Items(context.Background(), id, 0, batch.MaxItems)
+	require.NoError(b, err)
+	return items
+}
+
+func (b *bed) ran(key string) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.runs[key]
+}
+
+func TestABatchRunsOnTheWorkersThatItAsksFor(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(b *bed) {
+		for range 4 {
+			b.work(workers.Options{Slots: 4})
+		}
+		b.start()
+		made := b.submit(batch.Request{Template: template(3), Arguments: numbered("go", 100), MaxAttempts: 2})
+		require.Equal(t, 2, made.MaxAttempts)
+		got := b.await(made.ID, over)
+		require.Equal(t, batch.Done, got.Status)
+		chunks, err := b.store.Chunks(t.Context(), made.ID)
+		require.NoError(t, err)
+		require.Len(t, chunks, 3)
+		by := map[string]int{}
+		for _, item := range b.items(made.ID) {
+			require.Equal(t, batch.Done, item.Status)
+			require.Equal(t, fmt.Sprint("ran go ", item.Index), item.Result.Stdout)
+			require.Len(t, b.ran(fmt.Sprint("go ", item.Index)), 1)
+			by[item.Worker]++
+		}
+		require.Len(t, by, 3)
+		for _, n := range by {
+			require.GreaterOrEqual(t, n, 33, "dealt round robin")
+		}
+	})
+}
+
+func TestFailedItemsAreTriedElsewhere(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(b *bed) {
+		b.work(workers.Options{Slots: 4})
+		b.work(workers.Options{Slots: 4})
+		b.start()
+		arguments := append(numbered("second", 10), numbered("fail", 5)...)
+		made := b.submit(batch.Request{Template: template(-1), Arguments: arguments, MaxAttempts: 3})
+		require.Equal(t, batch.Done, b.await(made.ID, over).Status)
+		for i, item := range b.items(made.ID) {
+			runs := b.ran(strings.Join(item.Arguments, " "))
+			if i < 10 {
+				require.Equal(t, batch.Done, item.Status)
+				require.Equal(t, 1, item.Attempts)
+				require.NotEqual(t, runs[0], runs[1], "a retry prefers another worker")
+				continue
+			}
+			require.Equal(t, batch.PermanentlyFailed, item.Status)
+			require.Equal(t, 3, item.Attempts)
+			require.Len(t, runs, 3)
+			require.Contains(t, item.Reason, "no luck")
+		}
+		progress, err := b.store.Progress(t.Context(), made.ID)
+		require.NoError(t, err)
+		require.Equal(t, 10, progress[batch.Done])
+		require.Equal(t, 5, progress[batch.PermanentlyFailed])
+		n, err := b.head.Retry(t.Context(), made.ID)
+		require.NoError(t, err)
+		require.Equal(t, 5, n)
+		b.await(made.ID, over)
+		require.Len(t, b.ran("fail 0"), 6)
+	})
+}
+
+func TestABatchWaitsForWorkers(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(b *bed) {
+		b.options.WorkerWait = time.Hour
+		b.start()
+		made := b.submit(batch.Request{Template: template(2), Arguments: numbered("go", 5)})
+		got := b.await(made.ID, func(x batch.Batch) bool { return x.Reason != "" })
+		require.Equal(t, batch.Created, got.Status)
+		require.Contains(t, got.Reason, "0 of 2 workers")
+		b.work(workers.Options{Slots: 2})
+		got = b.await(made.ID, func(x batch.Batch) bool { return strings.Contains(x.Reason, "1 of 2") })
+		require.Equal(t, batch.Created, got.Status)
+		b.work(workers.Options{Slots: 2})
+		got = b.await(made.ID, over)
+		require.Equal(t, batch.Done, got.Status)
+		require.Empty(t, got.Reason)
+	})
+}
+
+func TestABatchStartsWithThoseThereAfterATime(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(b *bed) {
+		b.work(workers.Options{Slots: 2})
+		b.start()
+		made := b.submit(batch.Request{Template: template(7), Arguments: numbered("go", 20)})
+		require.Equal(t, batch.Done, b.await(made.ID, over).Status)
+	})
+}
+
+// TestALostWorkersItemsRunElsewhere has one of two workers vanish.
+func TestALostWorkersItemsRunElsewhere(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(b *bed) {
+		lost := b.work(workers.Options{Slots: 1})
+		b.start()
+		arguments := append([][]string{{"block"}}, numbered("go", 30)...)
+		made := b.submit(batch.Request{Template: template(1), Arguments: arguments})
+		require.Eventually(t, func() bool { return len(b.ran("block")) == 1 }, time.Minute, time.Millisecond)
+		lost.Vanish()
+		b.work(workers.Options{Slots: 2})
+		b.await(made.ID, func(batch.Batch) bool {
+			p, err := b.store.Progress(context.Background(), made.ID)
+			require.NoError(t, err)
+			return p[batch.Done] == 30 && len(b.ran("block")) == 2
+		})
+		require.NoError(t, b.head.Cancel(t.Context(), made.ID, "enough"))
+		require.Equal(t, batch.PermanentlyFailed, b.await(made.ID, over).Status)
+	})
+}
+
+// TestAHeadResumes stops a head midway; another one goes on.
+func TestAHeadResumes(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(b *bed) {
+		b.work(workers.Options{Slots: 2})
+		stop := b.start()
+		made := b.submit(batch.Request{Template: template(1), Arguments: numbered("go", 500)})
+		b.await(made.ID, func(batch.Batch) bool {
+			p, err := b.store.Progress(context.Background(), made.ID)
+			require.NoError(t, err)
+			return p[batch.Done] > 0
+		})
+		stop()
+		b.start()
+		require.Equal(t, batch.Done, b.await(made.ID, over).Status)
+		for _, item := range b.items(made.ID) {
+			require.Len(t, b.ran(strings.Join(item.Arguments, " ")), 1, "each ran once")
+		}
+	})
+}
+
+// TestTwoHeadsDoNoHarm lets two heads drive the same batches.
+func TestTwoHeadsDoNoHarm(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(b *bed) {
+		b.work(workers.Options{Slots: 2})
+		b.work(workers.Options{Slots: 2})
+		b.options.RequeueInterval = 5 * time.Millisecond
+		b.start()
+		b.start()
+		var ids []string
+		for range 5 {
+			r := batch.Request{Template: template(2), Arguments: numbered("second", 40), MaxAttempts: 2}
+			ids = append(ids, b.submit(r).ID)
+		}
+		for _, id := range ids {
+			require.Equal(t, batch.Done, b.await(id, over).Status)
+			for _, item := range b.items(id) {
+				require.True(t, item.Status.Over())
+				require.LessOrEqual(t, item.Attempts, 2)
+			}
+		}
+	})
+}
+
+func TestKeysMakeBatchesRepeatable(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(b *bed) {
+		b.start()
+		r := batch.Request{Template: template(1), Arguments: numbered("go", 3), Key: "k"}
+		first, existed, err := b.head.Submit(t.Context(), r)
+		require.NoError(t, err)
+		require.False(t, existed)
+		again, existed, err := b.head.Submit(t.Context(), r)
+		require.NoError(t, err)
+		require.True(t, existed)
+		require.Equal(t, first.ID, again.ID)
+		r.Arguments[1][1] = "other"
+		_, _, err = b.head.Submit(t.Context(), r)
+		require.ErrorIs(t, err, batch.ErrExists)
+		r.Key = ""
+		other := b.submit(r)
+		require.NotEqual(t, first.ID, other.ID)
+	})
+}
+
+func TestMistakes(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(b *bed) {
+		b.start()
+		for _, r := range []batch.Request{
+			{Template: template(1)}, {Template: template(-2), Arguments: numbered("x", 1)},
+			{Template: batch.Template{FunctionID: "none", Method: "x.wasm"}, Arguments: numbered("x", 1)},
+		} {
+			_, _, err := b.head.Submit(t.Context(), r)
+			require.ErrorIs(t, err, batch.ErrBadBatch)
+		}
+		require.ErrorIs(t, b.head.Cancel(t.Context(), "none", ""), batch.ErrNotFound)
+		require.ErrorIs(t, b.head.Delete(t.Context(), "none"), batch.ErrNotFound)
+		list, err := b.store.List(t.Context(), false, "", 10)
+		require.NoError(t, err)
+		require.Empty(t, list)
+	})
+}
