@@ -242,7 +242,7 @@ func TestMemoryOfLargeValues(t *testing.T) {
 		set(t, s, fmt.Sprintf("chunk%05d", i), random(chunk))
 	}
 	require.NotZero(t, s.Stats().Checkpoints)
-	require.Less(t, heap()-before, int64(160<<20))
+	require.Less(t, heap()-before, int64(chunks*chunk/2))
 	require.NoError(t, s.Checkpoint(ctx))
 	require.Less(t, heap()-before, int64(30<<20))
 	require.EqualValues(t, chunks*(chunk+10), s.Stats().Bytes)
