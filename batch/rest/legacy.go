@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 
@@ -119,6 +120,9 @@ func (s *server) batchResult(w http.ResponseWriter, r *http.Request) error {
 // look returns a batch with its counts, which are at least as new.
 func (s *server) look(ctx context.Context, id string) (batch.Batch, batch.Progress, error) {
 	b, err := s.head.Store().Get(ctx, id)
+	if errors.Is(err, batch.ErrNotFound) {
+		err = unknownBatch(id, err)
+	}
 	if err != nil {
 		return b, nil, err
 	}

@@ -220,7 +220,7 @@ func TestOutcomes(t *testing.T) {
 	}
 	for _, id := range []string{"cb24c8cd-9c67-4bfc-8c87-2ce2ef4d8f10", "x"} {
 		answer := f.send("POST", resultPath, `{"id":"`+id+`"}`)
-		answer.problem(404, "not_found", "")
+		answer.problem(404, "not_found", "there is no batch")
 		require.Contains(t, string(answer.body), `"code":"404"`)
 	}
 	f.send("POST", submitPath, `{"template":{"function_id":"f"},"arguments":[]}`).problem(400, "bad_batch", "empty")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 
 	"github.com/spf13/cobra"
 
@@ -57,6 +58,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 
 func exitCode(ctx context.Context, err error) int {
 	var usage usageError
+	var answered *apiError
 	switch {
 	case err == nil:
 		return exitOK
@@ -66,11 +68,14 @@ func exitCode(ctx context.Context, err error) int {
 		errors.Is(err, fdbmodel.ErrBadSpec), errors.Is(err, fdbmodel.ErrTooLarge), errors.Is(err, fdbmodel.ErrIDInUse),
 		errors.Is(err, fdbmodel.ErrTransition), errors.Is(err, kvopen.ErrBadName):
 		return exitUsage
-	case errors.Is(err, fdbmodel.ErrNotFound):
+	case errors.As(err, &answered) && answered.Status == http.StatusNotFound, errors.Is(err, fdbmodel.ErrNotFound):
 		return exitNotFound
+	case errors.As(err, &answered) && answered.mistake():
+		return exitUsage
 	case errors.Is(err, context.DeadlineExceeded):
 		return exitTimeout
-	case errors.Is(err, futures.ErrFailed), errors.Is(err, errDiffers), errors.Is(err, errBroken):
+	case errors.Is(err, futures.ErrFailed), errors.Is(err, errDiffers), errors.Is(err, errBroken),
+		errors.Is(err, errItemsFailed):
 		return exitFailed
 	default:
 		return exitStore
@@ -97,7 +102,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.submitCommand(), a.awaitCommand(), a.getCommand(), a.listCommand(), a.explainCommand(),
 		a.cancelCommand(), a.retryCommand(), a.deleteCommand(), a.functionCommand(), a.workersCommand(), a.checkCommand(),
 		a.benchCommand(), a.demoCommand(), a.devCommand(), a.workerCommand(), a.versionCommand())
-	root.AddCommand(a.inspectCommand(), a.migrateCommand(), a.backupCommand(), a.restoreCommand())
+	root.AddCommand(a.batchCommand(), a.inspectCommand(), a.migrateCommand(), a.backupCommand(), a.restoreCommand())
 	return needsCommand(root)
 }
 

@@ -1,0 +1,300 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+)
+
+const (
+	batchesPath     = "/api/v1/batches"
+	batchSubmitPath = "/api/v1/functions/execute/batch"
+)
+
+// errItemsFailed is returned for a batch that is over without being done.
+var errItemsFailed = errors.New("not every item is done")
+
+// batchView is a batch as a head describes it.
+type batchView struct {
+	ID         string    `json:"id"`
+	FunctionID string    `json:"function_id"`
+	Method     string    `json:"method"`
+	Items      int       `json:"items"`
+	Status     int       `json:"status"`
+	State      string    `json:"state"`
+	Code       string    `json:"code"`
+	Message    string    `json:"message"`
+	CreatedAt  time.Time `json:"created_at"`
+	Progress   struct {
+		Created           int `json:"created"`
+		InProgress        int `json:"in_progress"`
+		Done              int `json:"done"`
+		Failed            int `json:"failed"`
+		PermanentlyFailed int `json:"permanently_failed"`
+	} `json:"progress"`
+	Rate float64  `json:"rate"`
+	Left *float64 `json:"seconds_left"`
+}
+
+// over is how many items have come to their end.
+func (v *batchView) over() int { return v.Progress.Done + v.Progress.PermanentlyFailed }
+
+// ended tells whether the batch is over.
+func (v *batchView) ended() bool { return v.Status == 100 || v.Status == -2 }
+
+// failure is errItemsFailed for a batch that is over without being done.
+func (v *batchView) failure() error {
+	if !v.ended() || v.State == "done" || v.State == "empty" {
+		return nil
+	}
+	return fmt.Errorf("batch %s: %w: %s", v.ID, errItemsFailed, v.Message)
+}
+
+func (v *batchView) rows() [][]string {
+	p := &v.Progress
+	rows := [][]string{
+		{"id", v.ID}, {"function", v.FunctionID + "/" + v.Method}, {"state", v.State},
+		{"created", v.CreatedAt.UTC().Format(time.RFC3339)},
+		{"items", fmt.Sprintf("%d: %d created, %d in progress, %d done, %d failed, %d permanently failed",
+			v.Items, p.Created, p.InProgress, p.Done, p.Failed, p.PermanentlyFailed)},
+	}
+	if v.Message != "" {
+		rows = append(rows, []string{"message", v.Message})
+	}
+	if v.Rate > 0 {
+		rows = append(rows, []string{"rate", fmt.Sprintf("%.1f items per second", v.Rate)})
+	}
+	if v.Left != nil {
+		left := time.Duration(min(*v.Left, 1e8) * float64(time.Second)).Round(time.Second)
+		rows = append(rows, []string{"time left", "about " + left.String()})
+	}
+	return rows
+}
+
+func (a *app) batchCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "batch", Short: "Run a function on many lists of arguments, by a head",
+		Example: "  futura batch submit --function ID --method echo.wasm --file urls.csv --wait\n  futura batch list",
+	}
+	cmd.AddCommand(a.batchSubmitCommand(), a.batchStatusCommand(), a.batchResultCommand(), a.batchWatchCommand(),
+		a.batchCancelCommand(), a.batchListCommand(), a.batchRetryCommand(), a.batchDeleteCommand())
+	return needsCommand(cmd)
+}
+
+func (a *app) batchSubmitCommand() *cobra.Command {
+	var f batchFlags
+	cmd := &cobra.Command{
+		Use: "submit [ARGUMENT...]", Short: "Make a batch",
+		Long: "submit makes a batch of a function and lists of arguments: one list for each ARGUMENT, record of a CSV\n" +
+			"file, or line of an NDJSON file; or of a JSON file with the whole request, as the API has it.",
+		Example: "  futura batch submit --function ID --method echo.wasm --nodes 4 --file urls.csv --wait\n" +
+			"  futura batch submit --file request.json\n  futura batch submit --function ID a b c",
+		RunE: func(cmd *cobra.Command, args []string) error { return a.batchSubmit(cmd, &f, args) },
+	}
+	flags := cmd.Flags()
+	f.head.add(flags)
+	flags.StringVar(&f.file, "file", "", "the request (JSON) or lists of arguments (CSV, NDJSON); - for standard input")
+	flags.StringVar(&f.format, "format", "", "json, csv or ndjson (default: by the file's name, or its beginning)")
+	flags.BoolVar(&f.skipHeader, "skip-header", false, "pass over the first record of the file")
+	flags.StringVar(&f.function, "function", "", "the function's id, or a module's CID or alias")
+	flags.StringVar(&f.method, "method", "", "the function's method, such as echo.wasm")
+	flags.IntVar(&f.config.Nodes, "nodes", 0, "how many workers take part; -1 for all (default: one)")
+	flags.Uint64Var(&f.attempts, "max-attempts", 0, "how often an item is tried (default: the operator's limit)")
+	flags.IntVar(&f.config.Timeout, "timeout", 0, "seconds that one attempt may take (default: no bound)")
+	flags.IntVar(&f.config.Concurrency, "concurrency", 0, "how many items a worker runs at a time (default: 1)")
+	flags.Float64Var(&f.config.RatePerHost, "rate-per-host", 0, "items that a worker starts per second for one host")
+	flags.StringArrayVar(&f.environment, "env", nil, "NAME=VALUE for the function; may be repeated")
+	flags.StringVar(&f.stdin, "stdin-file", "", "the standard input of each item")
+	flags.StringVar(&f.key, "key", "", "an idempotency key (default: a new one)")
+	flags.BoolVar(&f.wait, "wait", false, "watch the batch until it is over")
+	return cmd
+}
+
+func (a *app) batchSubmit(cmd *cobra.Command, f *batchFlags, args []string) error {
+	ctx := cmd.Context()
+	c, err := a.connect(&f.head)
+	if err != nil {
+		return err
+	}
+	body, err := f.body(a, args)
+	if err != nil {
+		return err
+	}
+	key := f.key
+	if key == "" {
+		key = uuid.NewString()
+	}
+	var made struct {
+		ID string `json:"request_id"`
+	}
+	// With a key the request makes one batch however often it is sent.
+	err = repeat(ctx, func() error {
+		return c.call(ctx, http.MethodPost, batchSubmitPath, body, &made, "Idempotency-Key", key)
+	})
+	if err != nil {
+		return err
+	}
+	if f.wait {
+		return a.watchBatch(ctx, c, made.ID)
+	}
+	if a.json {
+		return a.printJSON(made)
+	}
+	_, err = fmt.Fprintln(a.out, made.ID)
+	return err
+}
+
+// oneBatch is a command about one batch.
+func (a *app) oneBatch(cmd *cobra.Command, fn func(cmd *cobra.Command, c *headClient, id string) error) *cobra.Command {
+	f := &headFlags{}
+	f.add(cmd.Flags())
+	cmd.Args = exactly(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if _, err := uuid.Parse(args[0]); err != nil {
+			return usageError{fmt.Errorf("%.60q is no id of a batch: %w", args[0], err)}
+		}
+		c, err := a.connect(f)
+		if err != nil {
+			return err
+		}
+		return fn(cmd, c, args[0])
+	}
+	return cmd
+}
+
+// printAnswer prints what a head answers: as it is, or as rows.
+func (a *app) printAnswer(cmd *cobra.Command, c *headClient, method, path string, body []byte,
+	rows func(json.RawMessage) ([][]string, error),
+) error {
+	var answer json.RawMessage
+	if err := c.call(cmd.Context(), method, path, body, &answer); err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(answer)
+	}
+	lines, err := rows(answer)
+	if err != nil {
+		return err
+	}
+	return table(a.out, lines)
+}
+
+func viewRows(answer json.RawMessage) ([][]string, error) {
+	var v batchView
+	err := json.Unmarshal(answer, &v)
+	return v.rows(), err
+}
+
+func (a *app) batchStatusCommand() *cobra.Command {
+	return a.oneBatch(&cobra.Command{
+		Use: "status ID", Short: "Print how a batch stands", Example: "  futura batch status ID --json",
+	}, func(cmd *cobra.Command, c *headClient, id string) error {
+		return a.printAnswer(cmd, c, http.MethodGet, batchesPath+"/"+id, nil, viewRows)
+	})
+}
+
+func (a *app) batchCancelCommand() *cobra.Command {
+	var reason string
+	cmd := a.oneBatch(&cobra.Command{
+		Use: "cancel ID", Short: "End a batch", Example: "  futura batch cancel ID --reason 'the list was wrong'",
+	}, func(cmd *cobra.Command, c *headClient, id string) error {
+		body, err := json.Marshal(map[string]string{"reason": reason})
+		if err != nil {
+			return err
+		}
+		return a.printAnswer(cmd, c, http.MethodPost, batchesPath+"/"+id+":cancel", body, viewRows)
+	})
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for whoever looks at it later")
+	return cmd
+}
+
+func (a *app) batchRetryCommand() *cobra.Command {
+	return a.oneBatch(&cobra.Command{
+		Use: "retry ID", Short: "Run items that have failed for good again", Example: "  futura batch retry ID",
+	}, func(cmd *cobra.Command, c *headClient, id string) error {
+		return a.printAnswer(cmd, c, http.MethodPost, batchesPath+"/"+id+":retry", nil,
+			func(answer json.RawMessage) ([][]string, error) {
+				var again struct {
+					Items int       `json:"items"`
+					Batch batchView `json:"batch"`
+				}
+				err := json.Unmarshal(answer, &again)
+				return append([][]string{{"retried", strconv.Itoa(again.Items)}}, again.Batch.rows()...), err
+			})
+	})
+}
+
+func (a *app) batchDeleteCommand() *cobra.Command {
+	return a.oneBatch(&cobra.Command{
+		Use: "delete ID", Short: "Remove a batch that is over, with its results", Example: "  futura batch delete ID",
+	}, func(cmd *cobra.Command, c *headClient, id string) error {
+		return c.call(cmd.Context(), http.MethodDelete, batchesPath+"/"+id, nil, nil)
+	})
+}
+
+func (a *app) batchListCommand() *cobra.Command {
+	var f headFlags
+	var active bool
+	var limit int
+	var after string
+	cmd := &cobra.Command{
+		Use: "list", Short: "List batches", Example: "  futura batch list --active", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.connect(&f)
+			if err != nil {
+				return err
+			}
+			query := url.Values{"limit": {strconv.Itoa(limit)}, "active": {strconv.FormatBool(active)}, "after": {after}}
+			return a.printAnswer(cmd, c, http.MethodGet, batchesPath+"?"+query.Encode(), nil, listRows)
+		},
+	}
+	f.add(cmd.Flags())
+	cmd.Flags().BoolVar(&active, "active", false, "only those that are not over")
+	cmd.Flags().IntVar(&limit, "limit", 100, "how many, at most 500")
+	cmd.Flags().StringVar(&after, "after", "", "the id of the last one of the page before")
+	return cmd
+}
+
+func listRows(answer json.RawMessage) ([][]string, error) {
+	var list struct {
+		Batches []batchView `json:"batches"`
+		Next    string      `json:"next"`
+	}
+	if err := json.Unmarshal(answer, &list); err != nil {
+		return nil, err
+	}
+	rows := [][]string{{"ID", "STATE", "OVER", "ITEMS", "CREATED", "FUNCTION"}}
+	for i := range list.Batches {
+		v := &list.Batches[i]
+		rows = append(rows, []string{
+			v.ID, v.State, strconv.Itoa(v.over()), strconv.Itoa(v.Items), v.CreatedAt.UTC().Format(time.RFC3339),
+			v.FunctionID + "/" + v.Method,
+		})
+	}
+	if list.Next != "" {
+		rows = append(rows, []string{"more: --after " + list.Next})
+	}
+	return rows, nil
+}
+
+// shortened cuts a text to what stands in a table.
+func shortened(text string) string {
+	const most = 60
+	line, _, more := strings.Cut(strings.TrimRight(text, "\r\n"), "\n")
+	if runes := []rune(line); len(runes) > most {
+		line, more = string(runes[:most]), true
+	}
+	if more {
+		line += "…"
+	}
+	return strings.ReplaceAll(line, "\t", " ")
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// headFlags say where a head is.
+type headFlags struct {
+	url       string
+	tokenFile string
+}
+
+func (f *headFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.url, "url", "", "the head's URL (default: that of the process that serves the store)")
+	flags.StringVar(&f.tokenFile, "token-file", "", "a file with the token of requests, in its first line")
+}
+
+// apiError is a problem that a head answered with.
+type apiError struct {
+	Status int    `json:"status"`
+	Code   string `json:"code"`
+	Name   string `json:"name"`
+	Detail string `json:"detail"`
+}
+
+// Error implements error.
+func (e *apiError) Error() string {
+	code := e.Code
+	if e.Name != "" {
+		code = e.Name
+	}
+	return fmt.Sprintf("%s (%s)", e.Detail, code)
+}
+
+// mistake tells whether the request was wrong, rather than the head.
+func (e *apiError) mistake() bool { return e.Status < http.StatusInternalServerError }
+
+// headClient talks to a head.
+type headClient struct {
+	base  *url.URL
+	token string
+	http  *http.Client
+}
+
+// connect finds the head.
+func (a *app) connect(f *headFlags) (*headClient, error) {
+	c := &headClient{http: &http.Client{Transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: 2 * time.Minute,
+	}}}
+	where := f.url
+	if where == "" {
+		dir, ok := embeddedDir(a.store)
+		if !ok {
+			return nil, usageError{fmt.Errorf("where is the head of %s? Name it with --url", a.store)}
+		}
+		e, err := readEndpoint(dir)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("no process serves %s (%w): start futura dev, or name a head with --url",
+				a.store, err)}
+		}
+		where, c.token = e.URL, e.Token
+	}
+	base, err := url.Parse(where)
+	if err != nil || base.Host == "" {
+		return nil, usageError{fmt.Errorf("--url %.100q: use a URL such as http://127.0.0.1:8080", where)}
+	}
+	c.base = base
+	if f.tokenFile != "" {
+		if c.token, err = firstToken(f.tokenFile); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// firstToken is the last word of the first line of a file that says something.
+func firstToken(path string) (string, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return "", usageError{err}
+	}
+	for line := range strings.Lines(string(content)) {
+		if words := strings.Fields(line); len(words) > 0 && !strings.HasPrefix(words[0], "#") {
+			return words[len(words)-1], nil
+		}
+	}
+	return "", usageError{fmt.Errorf("%s has no token", path)}
+}
+
+// send returns a head's answer, which must be closed, or the problem that it is.
+func (c *headClient) send(ctx context.Context, method, path string, body []byte, headers ...string,
+) (*http.Response, error) {
+	target := strings.TrimSuffix(c.base.String(), "/") + path
+	r, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := c.http.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode < http.StatusBadRequest {
+		return response, nil
+	}
+	defer func() { _ = response.Body.Close() }() // it is read as far as it is wanted
+	content, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	problem := &apiError{}
+	if err != nil || json.Unmarshal(content, problem) != nil || problem.Status == 0 {
+		problem.Status, problem.Code = response.StatusCode, "unknown"
+		problem.Detail = fmt.Sprintf("%s answered %s", target, response.Status)
+	}
+	return nil, problem
+}
+
+// call decodes a head's answer.
+func (c *headClient) call(ctx context.Context, method, path string, body []byte, to any, headers ...string) error {
+	response, err := c.send(ctx, method, path, body, headers...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }() // it was read
+	if to == nil {
+		return nil
+	}
+	return json.NewDecoder(response.Body).Decode(to)
+}
+
+// Repeating of requests that may be repeated.
+const (
+	tries   = 5
+	tryWait = 200 * time.Millisecond
+)
+
+// repeat calls fn until it works, fails for a reason that stays, or too often.
+func repeat(ctx context.Context, fn func() error) error {
+	wait := tryWait
+	for n := 1; ; n++ {
+		err := fn()
+		var problem *apiError
+		if err == nil || n == tries || errors.As(err, &problem) && problem.mistake() {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		case <-time.After(wait):
+		}
+		wait *= 2
+	}
+}

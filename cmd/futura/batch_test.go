@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/batch/memstore"
+	"github.com/futura-run/futura/batch/rest"
+)
+
+const testToken = "0123456789abcdef-admin"
+
+// instantHead runs the items of a batch as it is made, but for those of the
+// method "later": an argument "bad" fails.
+type instantHead struct{ store *memstore.Store }
+
+func (h instantHead) Store() batch.Store { return h.store }
+func (h instantHead) Cancel(ctx context.Context, id, reason string) error {
+	return h.store.Cancel(ctx, id, reason, time.Now())
+}
+func (h instantHead) Retry(ctx context.Context, id string) (int, error) {
+	return h.store.Retry(ctx, id)
+}
+func (h instantHead) Delete(ctx context.Context, id string) error { return h.store.Delete(ctx, id) }
+
+func (h instantHead) Submit(ctx context.Context, r batch.Request) (batch.Batch, bool, error) {
+	b := batch.Batch{ID: uuid.NewString(), Template: r.Template, MaxAttempts: 1, CreatedAt: time.Now()}
+	if err := h.store.Create(ctx, &b, r.Arguments); err != nil {
+		return b, false, err
+	}
+	if r.Template.Method == "later" {
+		return b, false, nil
+	}
+	chunk := &batch.Chunk{ID: uuid.NewString(), Batch: b.ID, Worker: "w", CreatedAt: time.Now()}
+	var items []int
+	var ended []batch.Completion
+	for i, list := range r.Arguments {
+		end := batch.Completion{Index: i, At: time.Now(), Result: batch.Result{Stdout: strings.Join(list, "+")}}
+		if end.Failed = len(list) > 0 && list[0] == "bad"; end.Failed {
+			end.Reason, end.Result.ExitCode = "it is bad", 3
+		}
+		items, ended = append(items, i), append(ended, end)
+	}
+	if _, err := h.store.Assign(ctx, chunk, items); err != nil {
+		return b, false, err
+	}
+	if _, err := h.store.Complete(ctx, b.ID, chunk.ID, ended); err != nil {
+		return b, false, err
+	}
+	b, err := h.store.Settle(ctx, b.ID, time.Now())
+	return b, false, err
+}
+
+// batchShell runs futura batch on a head.
+type batchShell struct {
+	*testing.T
+	url, tokens string
+}
+
+func newBatchShell(t *testing.T) *batchShell {
+	t.Helper()
+	server := httptest.NewServer(rest.Handler(instantHead{memstore.New(memstore.Options{})}, rest.Options{
+		Tokens: rest.NewTokens(testToken),
+	}))
+	t.Cleanup(server.Close)
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	require.NoError(t, os.WriteFile(tokens, []byte("# mine\nadmin "+testToken+"\n"), 0o600))
+	return &batchShell{t, server.URL, tokens}
+}
+
+func (s *batchShell) run(want int, in string, args ...string) (out, errOut string) {
+	s.Helper()
+	var o, e bytes.Buffer
+	args = append(append([]string{"batch"}, args...), "--url", s.url, "--token-file", s.tokens)
+	code := run(s.Context(), args, strings.NewReader(in), &o, &e)
+	require.Equal(s, want, code, "%v: %s%s", args, &o, &e)
+	return strings.TrimSpace(o.String()), e.String()
+}
+
+func TestABatchFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	s := newBatchShell(t)
+	id, _ := s.run(exitOK, "a,b\nc\n", "submit", "--function", "f", "--method", "m", "--file", "-", "--env", "A=1", "x")
+	out, _ := s.run(exitOK, "", "status", id)
+	require.Contains(t, out, "3 done")
+	out, _ = s.run(exitOK, "", "watch", id)
+	require.Contains(t, out, "done")
+	out, _ = s.run(exitOK, "", "result", id)
+	require.Equal(t, "0\tdone\t0\tx\tx\n1\tdone\t0\ta b\ta+b\n2\tdone\t0\tc\tc", out)
+	out, _ = s.run(exitOK, "", "result", id, "--ndjson", "--state", "done")
+	require.Len(t, strings.Split(out, "\n"), 3)
+	out, _ = s.run(exitOK, "", "result", id, "--json")
+	var chunks struct{ Code string }
+	require.NoError(t, json.Unmarshal([]byte(out), &chunks))
+	require.Equal(t, "200", chunks.Code)
+	out, _ = s.run(exitOK, "", "list", "--json")
+	require.Contains(t, out, id)
+	s.run(exitOK, "", "delete", id)
+	_, errOut := s.run(exitNotFound, "", "status", id)
+	require.Contains(t, errOut, "not_found")
+}
+
+func TestABatchWithFailuresFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	s := newBatchShell(t)
+	request := `{"template":{"function_id":"f"},"arguments":[["a"],["bad"]]}`
+	out, errOut := s.run(exitFailed, request, "submit", "--file", "-", "--wait")
+	require.Contains(t, out, "partly_failed")
+	require.Contains(t, errOut, "not every item is done")
+	out, _ = s.run(exitOK, "", "list")
+	id := strings.Fields(strings.Split(out, "\n")[1])[0]
+	out, _ = s.run(exitOK, "", "result", id, "--state", "permanently_failed")
+	require.Equal(t, "1\tpermanently_failed\t3\tbad\tit is bad", out)
+	out, _ = s.run(exitOK, "", "retry", id)
+	require.Regexp(t, `retried +1`, out)
+	out, _ = s.run(exitOK, "", "cancel", id, "--reason", "enough")
+	require.Contains(t, out, "cancelled: enough")
+}
+
+func TestMistakesWithBatches(t *testing.T) {
+	t.Parallel()
+	s := newBatchShell(t)
+	for _, c := range []struct {
+		in, says string
+		args     []string
+	}{
+		{"", "--function", []string{"submit", "a"}},
+		{"", "at least one list", []string{"submit", "--function", "f"}},
+		{"{}", "function_id", []string{"submit", "--file", "-"}},
+		{"{}", "leave out", []string{"submit", "--file", "-", "--function", "f"}},
+		{"", "NAME=VALUE", []string{"submit", "--function", "f", "--env", "A", "x"}},
+		{"", "no id of a batch", []string{"status", "x"}},
+		{"", "permanently_failed", []string{"result", uuid.NewString(), "--state", "x"}},
+	} {
+		_, errOut := s.run(exitUsage, c.in, c.args...)
+		require.Contains(t, errOut, c.says)
+	}
+	_, errOut := s.run(exitNotFound, "", "watch", uuid.NewString())
+	require.Contains(t, errOut, "there is no batch")
+	var o, e bytes.Buffer
+	require.Equal(t, exitUsage, run(t.Context(), []string{"batch", "list", "--url", s.url}, nil, &o, &e))
+	require.Contains(t, e.String(), "token")
+	none := "embedded:" + t.TempDir()
+	require.Equal(t, exitUsage, run(t.Context(), []string{"batch", "list", "--store", none}, nil, &o, &e))
+	require.Contains(t, e.String(), "--url")
+}

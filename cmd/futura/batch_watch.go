@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) batchWatchCommand() *cobra.Command {
+	return a.oneBatch(&cobra.Command{
+		Use: "watch ID", Short: "Follow a batch until it is over",
+		Long:    "watch shows a bar on a terminal, and lines elsewhere. Its exit code is 1 if not every item is done.",
+		Example: "  futura batch watch ID",
+	}, func(cmd *cobra.Command, c *headClient, id string) error { return a.watchBatch(cmd.Context(), c, id) })
+}
+
+// watchBatch follows a batch, over connections that break.
+func (a *app) watchBatch(ctx context.Context, c *headClient, id string) error {
+	var last batchView
+	bar := a.progress("items")
+	show := func(v *batchView) error {
+		moved := v.over() != last.over() || v.State != last.State
+		last = *v
+		switch {
+		case bar != nil:
+			bar(v.over(), v.Items)
+		case moved && !a.json && !v.ended():
+			_, err := fmt.Fprintf(a.out, "%s: %d of %d items are over\n", v.State, v.over(), v.Items)
+			return err
+		}
+		return nil
+	}
+	var err error
+	for again := true; again && err == nil; {
+		again = false
+		before := last
+		err = repeat(ctx, func() error {
+			err := c.events(ctx, id, show)
+			// A connection that brought something does not count as a failed try.
+			if again = errors.Is(err, errCutOff) && last != before; again {
+				return nil
+			}
+			return err
+		})
+	}
+	if err != nil {
+		return err
+	}
+	if a.json {
+		err = a.printJSON(&last)
+	} else {
+		err = table(a.out, last.rows())
+	}
+	return errors.Join(err, last.failure())
+}
+
+// errCutOff is returned for an answer that ended too early.
+var errCutOff = errors.New("the head ended the connection")
+
+// events calls show with how a batch stands until it is over.
+func (c *headClient) events(ctx context.Context, id string, show func(*batchView) error) error {
+	response, err := c.send(ctx, http.MethodGet, batchesPath+"/"+id+"/events", nil, "Accept", "text/event-stream")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }() // it was read
+	lines := bufio.NewReaderSize(response.Body, 64<<10)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return errors.Join(errCutOff, err)
+		}
+		data, found := bytes.CutPrefix(line, []byte("data: "))
+		if !found {
+			continue
+		}
+		var v batchView
+		if err := json.Unmarshal(data, &v); err != nil {
+			return err
+		}
+		if err := show(&v); err != nil || v.ended() {
+			return err
+		}
+	}
+}
+
+func (a *app) batchResultCommand() *cobra.Command {
+	var states string
+	var stream bool
+	cmd := a.oneBatch(&cobra.Command{
+		Use: "result ID", Short: "Print the results of a batch",
+		Long: "result prints a line for each item; with --ndjson all that is known of each as a line of JSON; with --json\n" +
+			"the results by chunk, as the API of b7s has them.",
+		Example: "  futura batch result ID --state permanently_failed\n  futura batch result ID --ndjson > results.ndjson",
+	}, func(cmd *cobra.Command, c *headClient, id string) error {
+		if a.json {
+			return a.printChunks(cmd.Context(), c, id)
+		}
+		return a.printItems(cmd.Context(), c, id, states, stream)
+	})
+	cmd.Flags().StringVar(&states, "state", "", "only items in these states, with commas between them")
+	cmd.Flags().BoolVar(&stream, "ndjson", false, "print a line of JSON for each item")
+	return cmd
+}
+
+// printChunks prints the results of a batch by chunk.
+func (a *app) printChunks(ctx context.Context, c *headClient, id string) error {
+	body, err := json.Marshal(map[string]string{"id": id})
+	if err != nil {
+		return err
+	}
+	response, err := c.send(ctx, http.MethodPost, batchSubmitPath+"/result", body)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }() // it was read
+	_, err = io.Copy(a.out, response.Body)
+	return err
+}
+
+// printItems prints the items of a batch as they arrive.
+func (a *app) printItems(ctx context.Context, c *headClient, id, states string, stream bool) error {
+	query := url.Values{}
+	if states != "" {
+		query.Set("state", states)
+	}
+	response, err := c.send(ctx, http.MethodGet, batchesPath+"/"+id+"/results?"+query.Encode(), nil,
+		"Accept", "application/x-ndjson")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }() // it was read
+	if stream {
+		_, err = io.Copy(a.out, response.Body)
+		return err
+	}
+	items := json.NewDecoder(response.Body)
+	for {
+		var item struct {
+			Index     int      `json:"index"`
+			State     string   `json:"state"`
+			Arguments []string `json:"arguments"`
+			Reason    string   `json:"reason"`
+			Result    struct {
+				Stdout   string `json:"stdout"`
+				ExitCode int    `json:"exit_code"`
+			} `json:"result"`
+		}
+		err := items.Decode(&item)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return errors.Join(errCutOff, err)
+		}
+		text := item.Result.Stdout
+		if item.Reason != "" {
+			text = item.Reason
+		}
+		_, err = fmt.Fprintln(a.out, strings.Join([]string{
+			strconv.Itoa(item.Index), item.State, strconv.Itoa(item.Result.ExitCode),
+			shortened(strings.Join(item.Arguments, " ")), shortened(text),
+		}, "\t"))
+		if err != nil {
+			return err
+		}
+	}
+}
