@@ -169,14 +169,14 @@ func (c *Cluster) Batches(ctx context.Context, after string, limit int) ([]Batch
 }
 
 // AssignChunk is Assign of items of a batch, at most MaxAssign, to the chunk's
-// worker for the chunk. It writes the chunk's record in the same transaction, or
-// adds to it. It tells of each item whether it is with the worker for this chunk
-// then, and returns the chunk as it is. Without any there is no chunk. It returns
+// worker for the chunk, whose record it writes in the same transaction if there
+// is none. It tells of each item whether it is with the worker for this chunk
+// then, and how many were not before. Without any there is no chunk. It returns
 // what Assign returns, ErrNotFound if there is no such batch, and ErrTransition
 // unless may is true of the batch.
 func (c *Cluster) AssignChunk(ctx context.Context, batch string, chunk BatchChunk, items []ID,
 	may func(*BatchRecord) bool,
-) (made BatchChunk, there []bool, err error) {
+) (there []bool, added int, err error) {
 	_, err = c.transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
 		key := c.keys.batchChunk(batch, chunk.ID)
 		asked := tx.Get(key)
@@ -191,36 +191,26 @@ func (c *Cluster) AssignChunk(ctx context.Context, batch string, chunk BatchChun
 		if outcomes, there, err = c.assignIn(ctx, tx, chunk.Worker, chunk.ID, items); err != nil {
 			return err
 		}
-		value, err := asked.Wait(ctx)
-		if err != nil {
-			return err
-		}
-		made = chunk
-		if made.Items = 0; value != nil {
-			if err := decodeRecord(key, value, &made); err != nil {
-				return err
-			}
-		}
-		before := made.Items
+		added = 0
 		for _, o := range outcomes {
 			if o == Applied {
-				made.Items++
+				added++
 			}
 		}
-		if made.Items == before {
-			return nil
+		value, err := asked.Wait(ctx)
+		if err != nil || value != nil || added == 0 {
+			return err
 		}
-		made.Status = chunk.Status
-		if value, err = encodeRecord(&made); err != nil {
+		if value, err = encodeRecord(&chunk); err != nil {
 			return err
 		}
 		tx.Set(key, value)
 		return nil
 	})
-	if err == nil {
+	if err == nil && added > 0 {
 		c.hub.wakeWorker(chunk.Worker)
 	}
-	return made, there, err
+	return there, added, err
 }
 
 // UpdateChunk changes the record of a chunk as UpdateBatch does that of a batch.

@@ -24,34 +24,62 @@ func (s *Store) Assign(ctx context.Context, c *batch.Chunk, items []int) ([]int,
 	}
 	items = slices.DeleteFunc(slices.Clone(items), func(index int) bool { return index < 0 || index >= b.Items })
 	slices.Sort(items)
-	var assigned []int
-	for part := range slices.Chunk(slices.Compact(items), fdbmodel.MaxAssign) {
-		ids := make([]fdbmodel.ID, len(part))
-		for i, index := range part {
-			ids[i] = fdbmodel.BatchItemID(b.ID, index)
-		}
-		made, there, err := s.cluster.AssignChunk(ctx, b.ID, chunk, ids, isOpen)
-		if errors.Is(err, fdbmodel.ErrTransition) {
-			return assigned, nil
-		}
-		if err != nil {
-			return assigned, err
-		}
-		for i := range there {
-			if there[i] {
-				assigned = append(assigned, part[i])
-			}
-		}
+	assigned, added, err := s.assign(ctx, b.ID, chunk, slices.Compact(items))
+	if added > 0 {
+		// Only this says how many; a chunk that says too few misleads people alone.
+		made, failed := s.cluster.UpdateChunk(ctx, b.ID, c.ID, func(c *fdbmodel.BatchChunk) (bool, error) {
+			c.Items += added
+			c.Status = int(batch.InProgress)
+			return true, nil
+		})
 		c.Items, c.Status = made.Items, batch.InProgress
+		err = errors.Join(err, failed)
 	}
-	if len(assigned) > 0 && b.Status == batch.Created {
-		_, err = s.cluster.UpdateBatch(ctx, b.ID, func(r *fdbmodel.BatchRecord) (bool, error) {
+	if added > 0 && b.Status == batch.Created {
+		_, failed := s.cluster.UpdateBatch(ctx, b.ID, func(r *fdbmodel.BatchRecord) (bool, error) {
 			write := batch.Status(r.Status) == batch.Created
 			r.Status = int(batch.InProgress)
 			return write, nil
 		})
+		err = errors.Join(err, failed)
 	}
 	return assigned, translate(err)
+}
+
+// assign gives items to a chunk's worker, and returns those that are there then
+// and how many were not before.
+func (s *Store) assign(ctx context.Context, id string, chunk fdbmodel.BatchChunk, items []int) ([]int, int, error) {
+	type answer struct {
+		there []bool
+		added int
+		err   error
+	}
+	parts := slices.Collect(slices.Chunk(items, fdbmodel.MaxAssign))
+	answers := make([]answer, len(parts))
+	inLanes(len(parts), func(at int) bool {
+		ids := make([]fdbmodel.ID, len(parts[at]))
+		for i, index := range parts[at] {
+			ids[i] = fdbmodel.BatchItemID(id, index)
+		}
+		a := &answers[at]
+		a.there, a.added, a.err = s.cluster.AssignChunk(ctx, id, chunk, ids, isOpen)
+		return a.err == nil
+	})
+	var assigned []int
+	var errs []error
+	added := 0
+	for at, a := range answers {
+		added += a.added
+		for i := range a.there {
+			if a.there[i] && a.err == nil {
+				assigned = append(assigned, parts[at][i])
+			}
+		}
+		if a.err != nil && !errors.Is(a.err, fdbmodel.ErrTransition) {
+			errs = append(errs, a.err)
+		}
+	}
+	return assigned, added, errors.Join(errs...)
 }
 
 // isOpen tells whether items of a batch are given out.

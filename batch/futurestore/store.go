@@ -21,6 +21,8 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/futura-run/futura/batch"
@@ -124,39 +126,43 @@ func Function(ctx context.Context, cluster *fdbmodel.Cluster, t *batch.Template)
 	return "", fmt.Errorf("%w: function %s: %w", batch.ErrBadBatch, t.Invocation(), last)
 }
 
-// lanes is how many transactions of a submit are under way at a time.
+// lanes is how many transactions on the items of a batch are under way at a
+// time.
 const lanes = 4
 
-func (s *Store) submit(ctx context.Context, b *batch.Batch, function string, arguments [][]string) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	next := make(chan int)
-	done := make(chan struct{}, lanes)
-	for range lanes {
-		go func() {
-			defer func() { done <- struct{}{} }()
-			for first := range next {
-				subs := make([]fdbmodel.Submission, min(fdbmodel.MaxSubmit, len(arguments)-first))
-				for i := range subs {
-					subs[i] = s.submission(b, function, first+i, arguments[first+i])
+// inLanes calls fn for 0 to n-1, some at a time, until one returns false.
+func inLanes(n int, fn func(int) bool) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(lanes, n) {
+		wg.Go(func() {
+			for {
+				at := int(next.Add(1)) - 1
+				if at >= n {
+					return
 				}
-				if _, err := s.cluster.Submit(ctx, subs); err != nil {
-					cancel(err)
+				if !fn(at) {
+					next.Store(int64(n))
 				}
 			}
-		}()
+		})
 	}
-	for first := 0; first < len(arguments) && ctx.Err() == nil; first += fdbmodel.MaxSubmit {
-		select {
-		case next <- first:
-		case <-ctx.Done():
+	wg.Wait()
+}
+
+func (s *Store) submit(ctx context.Context, b *batch.Batch, function string, arguments [][]string) error {
+	parts := (len(arguments) + fdbmodel.MaxSubmit - 1) / fdbmodel.MaxSubmit
+	errs := make([]error, parts)
+	inLanes(parts, func(at int) bool {
+		first := at * fdbmodel.MaxSubmit
+		subs := make([]fdbmodel.Submission, min(fdbmodel.MaxSubmit, len(arguments)-first))
+		for i := range subs {
+			subs[i] = s.submission(b, function, first+i, arguments[first+i])
 		}
-	}
-	close(next)
-	for range lanes {
-		<-done
-	}
-	return context.Cause(ctx)
+		_, errs[at] = s.cluster.Submit(ctx, subs)
+		return errs[at] == nil
+	})
+	return errors.Join(errs...)
 }
 
 func (s *Store) submission(b *batch.Batch, function string, index int, arguments []string) fdbmodel.Submission {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,6 +32,8 @@ type driver struct {
 	// that there may be others. Both are under the head's mu.
 	runs   map[string]*chunkRun
 	resume bool
+	// fresh are the items of a batch that was just made.
+	fresh []batch.Item
 	// since is when the batch began to wait for workers.
 	since  time.Time
 	reason string
@@ -127,12 +130,15 @@ func (d *driver) step(ctx context.Context) (next time.Time, over bool, err error
 	if err := d.resumeRuns(ctx, &b); err != nil {
 		return next, false, err
 	}
-	items, due, err := o.Store.Waiting(ctx, d.id, now, roundPage)
-	if err != nil {
-		return next, false, err
-	}
-	if !due.IsZero() && due.Before(next) {
-		next = due
+	items := d.fresh
+	if items == nil {
+		var due time.Time
+		if items, due, err = o.Store.Waiting(ctx, d.id, now, roundPage); err != nil {
+			return next, false, err
+		}
+		if !due.IsZero() && due.Before(next) {
+			next = due
+		}
 	}
 	if len(items) == 0 {
 		d.since = time.Time{}
@@ -142,6 +148,7 @@ func (d *driver) step(ctx context.Context) (next time.Time, over bool, err error
 	if err != nil || len(workers) == 0 {
 		return next, false, err
 	}
+	d.fresh = nil
 	return next, false, d.round(ctx, &b, workers, items)
 }
 
@@ -209,24 +216,42 @@ func (d *driver) round(ctx context.Context, b *batch.Batch, workers []string, it
 	given := make([][]batch.Item, len(workers))
 	turn := 0
 	for len(items) > 0 {
-		before := 0
-		for i, part := range deal(items, workers, &turn) {
-			assigned, err := o.Store.Assign(ctx, &chunks[i], indexesOf(part))
-			if err != nil {
-				return d.after(ctx, b, chunks, given, err)
-			}
-			before += len(assigned)
-			given[i] = append(given[i], only(part, assigned)...)
+		n, err := d.assign(ctx, chunks, deal(items, workers, &turn), given)
+		if err != nil {
+			return d.after(ctx, b, chunks, given, err)
 		}
-		if before == 0 {
+		if n == 0 {
 			break // others were faster
 		}
-		var err error
 		if items, _, err = o.Store.Waiting(ctx, d.id, now, roundPage); err != nil {
 			return d.after(ctx, b, chunks, given, err)
 		}
 	}
 	return d.after(ctx, b, chunks, given, nil)
+}
+
+// assign gives each chunk its part, all at a time, and returns how many items
+// were given out.
+func (d *driver) assign(ctx context.Context, chunks []batch.Chunk, parts, given [][]batch.Item) (int, error) {
+	var wg sync.WaitGroup
+	errs := make([]error, len(chunks))
+	counts := make([]int, len(chunks))
+	for i, part := range parts {
+		if len(part) == 0 {
+			continue
+		}
+		wg.Go(func() {
+			assigned, err := d.head.options.Store.Assign(ctx, &chunks[i], indexesOf(part))
+			given[i] = append(given[i], only(part, assigned)...)
+			counts[i], errs[i] = len(assigned), err
+		})
+	}
+	wg.Wait()
+	n := 0
+	for _, count := range counts {
+		n += count
+	}
+	return n, errors.Join(errs...)
 }
 
 // after starts what was given out, whatever kept the rest from it.
@@ -250,10 +275,11 @@ func indexesOf(items []batch.Item) []int {
 	return indexes
 }
 
+// only returns the items with these indexes, which are in ascending order.
 func only(items []batch.Item, indexes []int) []batch.Item {
 	var kept []batch.Item
 	for i := range items {
-		if slices.Contains(indexes, items[i].Index) {
+		if _, found := slices.BinarySearch(indexes, items[i].Index); found {
 			kept = append(kept, items[i])
 		}
 	}

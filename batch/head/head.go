@@ -156,7 +156,10 @@ func (h *Head) resume(ctx context.Context) error {
 }
 
 // drive starts the driver of a batch, or pokes it.
-func (h *Head) drive(id string) {
+func (h *Head) drive(id string) { h.driveItems(id, nil) }
+
+// driveItems is drive of a batch whose items, if they are given, all wait.
+func (h *Head) driveItems(id string, items []batch.Item) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ctx == nil {
@@ -171,6 +174,7 @@ func (h *Head) drive(id string) {
 		return
 	}
 	d := newDriver(h, id)
+	d.fresh = items
 	h.drivers[id] = d
 	ctx := h.ctx
 	h.wg.Go(func() { d.run(ctx) })
@@ -223,9 +227,13 @@ func (h *Head) Submit(ctx context.Context, r batch.Request) (b batch.Batch, exis
 	if err != nil {
 		return b, false, err
 	}
-	h.drive(b.ID)
-	b, err = h.options.Store.Get(ctx, b.ID)
-	return b, false, err
+	made, err := h.options.Store.Get(ctx, b.ID)
+	items := make([]batch.Item, len(r.Arguments))
+	for i := range items {
+		items[i] = batch.Item{Index: i, Arguments: r.Arguments[i]}
+	}
+	h.driveItems(b.ID, items)
+	return made, false, err
 }
 
 // keyedID is the id of a batch with an idempotency key, in the form of a version

@@ -73,7 +73,7 @@ type Options struct {
 
 // Scenarios are the names that Run knows.
 func Scenarios() []string {
-	return []string{"burndown", "stream", "latency", "backlog", "contention", "await", "idle", "wasm"}
+	return []string{"burndown", "stream", "latency", "backlog", "contention", "await", "idle", "batch", "wasm"}
 }
 
 // Run measures one scenario on a store, in a cluster of its own, whose keys it
@@ -81,7 +81,7 @@ func Scenarios() []string {
 func Run(ctx context.Context, db kv.Database, scenario string, o Options) (Report, error) {
 	scenarios := map[string]func(context.Context, *run) error{
 		"burndown": burndown, "stream": stream, "latency": latency, "backlog": backlog, "contention": contention,
-		"await": await, "idle": idle, "wasm": functions,
+		"await": await, "idle": idle, "batch": batches, "wasm": functions,
 	}
 	fn, ok := scenarios[scenario]
 	if !ok {

@@ -97,7 +97,10 @@ func importTable() map[string]imports {
 
 		"batch/batchtest": {ours: []string{"batch"}, others: append(tests(), uuid)},
 
-		"internal/bench": {ours: append(slices.Clone(whole), "internal/..."), others: []string{uuid, prometheus}},
+		"internal/bench": {
+			ours:   append(slices.Clone(whole), "internal/...", "batch", "batch/head", "batch/futurestore"),
+			others: []string{uuid, prometheus},
+		},
 		"internal/demo": {
 			ours:   append(slices.Clone(whole), "internal/...", "examples/..."),
 			others: []string{uuid, msgpack},
