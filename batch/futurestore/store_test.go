@@ -7,17 +7,16 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/batchtest"
 	"github.com/futura-run/futura/batch/futurestore"
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/internal/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { storetest.Main(m) }
 
 // suiteFunction is what the suite's batches run.
 var suiteFunction = batch.Template{
@@ -46,8 +45,7 @@ type store struct {
 }
 
 func newData(t *testing.T) *data {
-	db := embedded.OpenMemory(embedded.Options{})
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	db := storetest.New(t)
 	cluster, err := fdbmodel.Open(context.Background(), db, "batches", fdbmodel.Options{})
 	require.NoError(t, err)
 	_, err = cluster.PutModule(t.Context(), []byte("echo"),
@@ -152,5 +150,6 @@ func TestSuite(t *testing.T) {
 			return &store{futurestore.New(cluster, futurestore.Options{}), d}
 		},
 		Execute: execute,
+		Small:   storetest.OnServer,
 	})
 }

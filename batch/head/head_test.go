@@ -11,18 +11,17 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/futurestore"
 	"github.com/futura-run/futura/batch/head"
 	"github.com/futura-run/futura/batch/memstore"
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/internal/storetest"
 	"github.com/futura-run/futura/workers"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { storetest.Main(m) }
 
 // bed is a cluster with a head.
 type bed struct {
@@ -41,8 +40,7 @@ func eachStore(t *testing.T, test func(*bed)) {
 	for _, name := range []string{"futures", "memory"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db := embedded.OpenMemory(embedded.Options{})
-			t.Cleanup(func() { require.NoError(t, db.Close()) })
+			db := storetest.New(t)
 			cluster, err := fdbmodel.Open(context.Background(), db, "batches", fdbmodel.Options{
 				Config: fdbmodel.Config{Heartbeat: 100 * time.Millisecond, DeadAfter: time.Second},
 			})

@@ -32,6 +32,7 @@ func (a *app) benchCommand() *cobra.Command {
 			"  contention  64 and 1 workers with claim transactions of their own; ratio of the rates\n" +
 			"  await       100,000 futures awaited by one client; from the end of the last run to the last result\n" +
 			"  idle        1,000 workers without work; what they ask of the store per second\n" +
+			"  batch       the items of a batch, from its submit to its end; ratio of the rate to that of plain futures\n" +
 			"  wasm        a WASM function of 0.3 ms, fresh instance each; ratio of its time to a plain runtime that\n" +
 			"              can be stopped, and to one that can't\n\n" +
 			"The store is a temporary directory unless --store is given.",
