@@ -87,13 +87,24 @@ func (s *Store) fill(ctx context.Context, b *batch.Batch, d *batchDocument, argu
 }
 
 // undoCreate removes what a Create wrote that failed, unless the batch is
-// shown. What it can't remove stays hidden, for Sweep.
+// shown. What it can't remove stays hidden, for Sweep. If the batch was swept
+// away, it takes the id again while it removes the items that came after that;
+// whoever has the id then keeps it.
 func (s *Store) undoCreate(ctx context.Context, d *batchDocument) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	found, err := s.batches.CountDocuments(ctx, bson.D{field("id", d.ID), field("creator", d.Creator)})
-	if err == nil && found > 0 {
+	switch {
+	case err == nil && found > 0:
 		err = s.remove(ctx, d.ID, creating)
+	case err == nil:
+		again := *d
+		again.Hidden = deleting
+		if _, err = s.batches.InsertOne(ctx, &again); err == nil {
+			err = s.remove(ctx, d.ID, deleting)
+		} else if mongo.IsDuplicateKeyError(err) {
+			err = nil
+		}
 	}
 	if err != nil {
 		s.log.Warn("a batch that was not created stays hidden until the next sweep", "batch", d.ID, "error", err)

@@ -23,6 +23,8 @@ type proxy struct {
 	// turn is held while a request is with the server.
 	turn        sync.Mutex
 	connections map[net.Conn]struct{}
+	// hold says what a command waits for before its turn; nil for nothing.
+	hold func(c *command) <-chan struct{}
 	// fault says what happens to a command; nil for none.
 	fault func(c *command) fault
 	// inserted is told of documents that are inserted.
@@ -116,7 +118,12 @@ func (p *proxy) serve(client, server net.Conn) {
 		if err != nil {
 			return
 		}
-		answer, err := p.exchange(server, request)
+		c, err := decode(request)
+		if err != nil {
+			return
+		}
+		p.wait(c)
+		answer, err := p.exchange(server, request, c)
 		if err != nil {
 			return
 		}
@@ -126,15 +133,24 @@ func (p *proxy) serve(client, server net.Conn) {
 	}
 }
 
+// wait lets a command wait while others pass it.
+func (p *proxy) wait(c *command) {
+	p.turn.Lock()
+	var held <-chan struct{}
+	if c != nil && p.hold != nil {
+		held = p.hold(c)
+	}
+	p.turn.Unlock()
+	if held != nil {
+		<-held
+	}
+}
+
 // exchange passes a request on and returns the answer, or an error if the
 // connection is to be cut.
-func (p *proxy) exchange(server net.Conn, request []byte) ([]byte, error) {
+func (p *proxy) exchange(server net.Conn, request []byte, c *command) ([]byte, error) {
 	p.turn.Lock()
 	defer p.turn.Unlock()
-	c, err := decode(request)
-	if err != nil {
-		return nil, err
-	}
 	var f fault
 	if c != nil {
 		if p.fault != nil {
