@@ -22,7 +22,7 @@ type readyEntry struct {
 const (
 	scanPages     = 6                // pages, or classes stepped over
 	scanBlocks    = 8                // blocks of a page among which a contended claim chooses
-	crowdBlocks   = 32               // the same, where that did not suffice
+	crowdBlocks   = 16               // the same, where that did not suffice
 	maxPage       = 1024             // entries of a page
 	maxClasses    = 64               // classes remembered per queue
 	classRefresh  = time.Second      // how often a look searches for classes it has not met
