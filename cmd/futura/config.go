@@ -52,7 +52,19 @@ func settings(root *cobra.Command) map[string]*pflag.Flag {
 	for _, sub := range root.Commands() {
 		visit(sub)
 	}
+	for alias, key := range aliases() {
+		all[alias] = all[key]
+	}
 	return all
+}
+
+// aliases are keys that b7s has for flags of head.
+func aliases() map[string]string {
+	return map[string]string{
+		"head.batch.server":           "head.batch-db-server",
+		"head.batch.db-name":          "head.batch-db-name",
+		"head.batch.requeue-interval": "head.batch-requeue-interval",
+	}
 }
 
 // envName is the variable of a key: dev.token-file has FUTURA_DEV_TOKEN_FILE.
@@ -95,7 +107,8 @@ func (a *app) configure(cmd *cobra.Command) error {
 		return usageError{fmt.Errorf("environment: %w", err)}
 	}
 	for key, flag := range known {
-		mine := !strings.Contains(key, ".") || key == section(cmd)+"."+flag.Name
+		mine := !strings.Contains(key, ".") || key == section(cmd)+"."+flag.Name ||
+			aliases()[key] == section(cmd)+"."+flag.Name
 		if !mine || flag.Changed || !k.Exists(key) {
 			continue
 		}

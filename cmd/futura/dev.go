@@ -14,7 +14,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/futura-run/futura/batch/rest"
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kvopen"
@@ -36,17 +38,19 @@ type devFlags struct {
 	listen    string
 	store     string
 	tokenFile string
-	cert, key string
+	tls       certificateFlags
+	batches   batchStoreFlags
 }
 
 func (a *app) devCommand() *cobra.Command {
 	var f devFlags
 	cmd := &cobra.Command{
 		Use:   "dev",
-		Short: "Run a whole cluster in this process: store, HTTP and a worker",
-		Long: "dev opens the store, serves it over HTTP, and runs a worker for WASM functions, until Ctrl-C. Other futura\n" +
-			"commands that name the same store reach it through this process, and so do further workers. HTTP requests\n" +
-			"bear the token that dev writes into DIR/endpoint.json, which only you can read, or that of --token-file.",
+		Short: "Run a whole cluster in this process: store, HTTP, a worker and a head",
+		Long: "dev opens the store, serves it over HTTP, and runs a worker for WASM functions and a head for batches,\n" +
+			"until Ctrl-C. Other futura commands that name the same store reach it through this process, and so do\n" +
+			"further workers and heads. HTTP requests bear the token that dev writes into DIR/endpoint.json, which\n" +
+			"only you can read, or that of --token-file.",
 		Example: "  futura dev\n  futura dev --listen 127.0.0.1:9000 --slots 16\n" +
 			"  futura dev --store fdb:fdb.cluster --token-file token",
 		Args: exactly(0),
@@ -58,9 +62,17 @@ func (a *app) devCommand() *cobra.Command {
 	flags.StringVar(&f.store, "store-listen", "",
 		"also serve an embedded store to other processes at this address, by token and TLS (default: not)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "a file with the token of HTTP requests (default: a new token)")
+	f.tls.add(flags)
+	f.batches.add(flags, devDeadAfter, devDeadAfter)
+	return cmd
+}
+
+// certificateFlags name the certificate of HTTPS.
+type certificateFlags struct{ cert, key string }
+
+func (f *certificateFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.cert, "tls-cert", "", "a file with the certificate of HTTPS, and of what signed it")
 	flags.StringVar(&f.key, "tls-key", "", "a file with the certificate's key")
-	return cmd
 }
 
 func (a *app) dev(ctx context.Context, f *devFlags) error {
@@ -70,7 +82,7 @@ func (a *app) dev(ctx context.Context, f *devFlags) error {
 	if err != nil {
 		return err
 	}
-	certificate, err := f.certificate()
+	certificate, err := f.tls.load()
 	if err != nil {
 		return err
 	}
@@ -86,6 +98,7 @@ func (a *app) dev(ctx context.Context, f *devFlags) error {
 	}
 	n := &node{
 		app: a, db: db, client: client, log: log, token: token, tls: certificate, listen: f.listen, doorListen: f.store,
+		batches: &f.batches, listenFlag: "--listen", tokens: rest.NewTokens(token),
 	}
 	err = n.run(ctx, &f.worker)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
@@ -96,9 +109,7 @@ func (a *app) dev(ctx context.Context, f *devFlags) error {
 // token returns the token of the file, or a new one.
 func (f *devFlags) token() (string, error) {
 	if f.tokenFile == "" {
-		random := make([]byte, 32)
-		_, _ = rand.Read(random) // it never fails
-		return hex.EncodeToString(random), nil
+		return newToken(), nil
 	}
 	content, err := os.ReadFile(f.tokenFile)
 	if err != nil {
@@ -111,10 +122,18 @@ func (f *devFlags) token() (string, error) {
 	return token, nil
 }
 
+// newToken returns a token that nobody can guess.
+func newToken() string {
+	random := make([]byte, 32)
+	_, _ = rand.Read(random) // it never fails
+	return hex.EncodeToString(random)
+}
+
 // minToken is the shortest token that counts as a secret.
 const minToken = 16
 
-func (f *devFlags) certificate() (*tls.Config, error) {
+// load returns the certificate, nil for none.
+func (f *certificateFlags) load() (*tls.Config, error) {
 	if f.cert == "" && f.key == "" {
 		return nil, nil
 	}
@@ -141,8 +160,11 @@ func (a *app) explainInUse(err error) error {
 	return fmt.Errorf("%w: end the other process, or name another store with --store", err)
 }
 
-// startWorker runs the worker of dev. Compiled modules stay with the store.
+// startWorker runs the worker of dev, none for a nil f. Compiled modules stay with the store.
 func (n *node) startWorker(ctx context.Context, f *workerFlags) (*running, error) {
+	if f == nil {
+		return nil, nil
+	}
 	if dir, ok := embeddedDir(n.app.store); ok && f.cache == "" {
 		// Modules are compiled in processes that work elsewhere.
 		cache, err := filepath.Abs(filepath.Join(dir, "modules"))
@@ -159,7 +181,10 @@ func (n *node) startWorker(ctx context.Context, f *workerFlags) (*running, error
 
 // collectors are the metrics beside the cluster's.
 func (n *node) collectors(w *running) []prometheus.Collector {
-	all := []prometheus.Collector{workers.NewCollector(w.Worker)}
+	var all []prometheus.Collector
+	if w != nil {
+		all = append(all, workers.NewCollector(w.Worker))
+	}
 	if s, ok := n.db.(storeStats); ok {
 		all = append(all, newStoreCollector(s))
 	}

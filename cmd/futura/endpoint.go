@@ -23,6 +23,8 @@ type endpoint struct {
 	Store string `json:"store"`
 	// StoreTCP is the same for other machines, if it is served to them.
 	StoreTCP string `json:"store_tcp,omitempty"`
+	// Batches is where the batches are.
+	Batches string `json:"batches,omitempty"`
 }
 
 // embeddedDir returns the directory of an embedded store's name.

@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/futura-run/futura/batch/rest"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/futures"
-	"github.com/futura-run/futura/futures/httpapi"
 )
 
 // Bounds of HTTP connections. A request may wait for a minute before it is
@@ -35,19 +35,31 @@ type node struct {
 	token  string
 	tls    *tls.Config
 	listen string
+	// listenFlag is the flag that set it.
+	listenFlag string
+	// tokens are those of HTTP requests, and open is set if none is needed.
+	tokens *rest.Tokens
+	open   bool
+	// batches say how head is made, which drives batches.
+	batches *batchStoreFlags
+	head    *runningHead
 	// doorListen is where the store is served over TCP, if anywhere.
 	doorListen string
 }
 
-// run serves until ctx ends or a part fails.
+// run serves until ctx ends or a part fails, with a worker unless f is nil.
 func (n *node) run(ctx context.Context, f *workerFlags) error {
 	listener, err := net.Listen("tcp", n.listen)
 	if err != nil {
-		return usageError{fmt.Errorf("%w: name another address with --listen, or 127.0.0.1:0 for a free port", err)}
+		return usageError{fmt.Errorf("%w: name another address with %s, or 127.0.0.1:0 for a free port",
+			err, n.listenFlag)}
+	}
+	if n.head, err = n.batches.startHead(ctx, n.client, n.log); err != nil {
+		return errors.Join(err, listener.Close())
 	}
 	w, err := n.startWorker(ctx, f)
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return errors.Join(err, n.head.stop(), listener.Close())
 	}
 	server, served := n.serve(listener, w)
 	d, err := n.openDoor(ctx)
@@ -57,15 +69,16 @@ func (n *node) run(ctx context.Context, f *workerFlags) error {
 	if err == nil {
 		select {
 		case <-ctx.Done():
-			n.log.Info("stopping", "running", w.Stats().Running, "at most", f.options.DrainTimeout)
-		case <-w.done:
+			n.log.Info("stopping")
+		case <-w.ended():
+		case <-n.head.done:
 		case err = <-served:
 		case err = <-d.failed:
 		}
 	}
 	// Requests are answered while the worker drains, those that wait at once.
 	server.stopping()
-	err = errors.Join(err, w.stop())
+	err = errors.Join(err, n.head.stop(), w.stop())
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
 	return errors.Join(err, server.Shutdown(stopping), d.close(), n.leave())
@@ -73,10 +86,18 @@ func (n *node) run(ctx context.Context, f *workerFlags) error {
 
 // leave takes away what announce left for others.
 func (n *node) leave() error {
-	if dir, ok := embeddedDir(n.app.store); ok {
+	if dir, ok := n.ownDir(); ok {
 		return removeEndpoint(dir)
 	}
 	return nil
+}
+
+// ownDir is the directory of the store, if this process is the one that serves
+// it.
+func (n *node) ownDir() (string, bool) {
+	dir, ok := embeddedDir(n.app.store)
+	_, local := n.db.(kv.Local)
+	return dir, ok && local
 }
 
 // httpServer is the server and what ends the waiting of its requests.
@@ -88,11 +109,15 @@ type httpServer struct {
 // serve answers HTTP requests. An error that ends it comes from served.
 func (n *node) serve(listener net.Listener, w *running) (*httpServer, <-chan error) {
 	waiting, stopping := context.WithCancel(context.Background())
+	options := rest.Options{
+		Tokens: n.tokens, Hosts: hostsOf(listener.Addr()), Client: n.client, PrivateSources: n.batches.privateSources,
+		Collectors: n.collectors(w), Stopping: waiting.Done(), Version: version, Logger: n.log,
+	}
+	if w != nil {
+		options.CheckModule = w.executor.Check
+	}
 	server := &http.Server{
-		Handler: httpapi.Handler(n.client, httpapi.Options{
-			Token: n.token, Hosts: hostsOf(listener.Addr()), CheckModule: w.executor.Check,
-			Collectors: n.collectors(w), Stopping: waiting.Done(), Version: version, Logger: n.log,
-		}),
+		Handler:           rest.Handler(n.head, options),
 		ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes, TLSConfig: n.tls,
 		ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
 	}
@@ -129,8 +154,12 @@ func (n *node) announce(listener net.Listener, d *door) error {
 	e := endpoint{
 		URL: scheme + "://" + listener.Addr().String(), Token: n.token, PID: os.Getpid(), Store: d.store, StoreTCP: d.tcp,
 	}
+	var durable bool
+	if e.Batches, durable = n.describeBatches(); !durable {
+		n.log.Warn("batches are in memory: they are lost when this process ends", "store", e.Batches)
+	}
 	where := ""
-	if dir, ok := embeddedDir(n.app.store); ok {
+	if dir, ok := n.ownDir(); ok {
 		if err := e.write(dir); err != nil {
 			return err
 		}
@@ -148,12 +177,15 @@ func (n *node) announce(listener net.Listener, d *door) error {
 
 func (n *node) print(e *endpoint, where string) error {
 	token := "in " + where
-	if where == "" {
+	switch {
+	case n.open:
+		token = "none needed"
+	case where == "" && n.tokens != nil:
 		token = n.token
 	}
 	lines := [][]string{
 		{"  store", n.app.store}, {"  cluster", n.app.cluster}, {"  http", e.URL}, {"  token", token},
-		{"  metrics", e.URL + "/metrics"}, {"  API", e.URL + "/openapi.json"},
+		{"  metrics", e.URL + "/metrics"}, {"  API", e.URL + "/docs"}, {"  batches", "in " + e.Batches},
 	}
 	if e.Store != "" {
 		lines = append(lines, []string{"  others", "--store " + e.Store})

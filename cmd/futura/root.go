@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/futura-run/futura/batch/mongostore"
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kvopen"
@@ -72,6 +73,8 @@ func exitCode(ctx context.Context, err error) int {
 		return exitNotFound
 	case errors.As(err, &answered) && answered.mistake():
 		return exitUsage
+	case errors.Is(err, mongostore.ErrUnreachable):
+		return exitStore
 	case errors.Is(err, context.DeadlineExceeded):
 		return exitTimeout
 	case errors.Is(err, futures.ErrFailed), errors.Is(err, errDiffers), errors.Is(err, errBroken),
@@ -102,7 +105,8 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.submitCommand(), a.awaitCommand(), a.getCommand(), a.listCommand(), a.explainCommand(),
 		a.cancelCommand(), a.retryCommand(), a.deleteCommand(), a.functionCommand(), a.workersCommand(), a.checkCommand(),
 		a.benchCommand(), a.demoCommand(), a.devCommand(), a.workerCommand(), a.versionCommand())
-	root.AddCommand(a.batchCommand(), a.inspectCommand(), a.migrateCommand(), a.backupCommand(), a.restoreCommand())
+	root.AddCommand(a.batchCommand(), a.headCommand())
+	root.AddCommand(a.inspectCommand(), a.migrateCommand(), a.backupCommand(), a.restoreCommand())
 	return needsCommand(root)
 }
 

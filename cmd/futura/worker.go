@@ -82,8 +82,19 @@ func startWorker(ctx context.Context, cluster *fdbmodel.Cluster, o workers.Optio
 	return r, nil
 }
 
+// ended is closed when the worker has ended: never if there is none.
+func (r *running) ended() <-chan struct{} {
+	if r == nil {
+		return nil
+	}
+	return r.done
+}
+
 // stop lets the worker drain, and ends it.
 func (r *running) stop() error {
+	if r == nil {
+		return nil
+	}
 	r.cancel()
 	<-r.done
 	err := r.err

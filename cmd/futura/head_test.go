@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// startHead runs head until stop, which returns its exit code.
+func startHead(t *testing.T, args ...string) (e endpoint, log *lockedBuffer, stop func() int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	in, out := io.Pipe()
+	log = &lockedBuffer{}
+	code := make(chan int, 1)
+	go func() {
+		args = append([]string{"head", "--rest-api", "127.0.0.1:0", "--json"}, args...)
+		code <- run(ctx, args, strings.NewReader(""), out, log)
+		_ = out.CloseWithError(io.ErrUnexpectedEOF)
+	}()
+	require.NoError(t, json.NewDecoder(in).Decode(&e), "%s", log)
+	stop = sync.OnceValue(func() int { cancel(); return <-code })
+	t.Cleanup(func() { stop() })
+	return e, log, stop
+}
+
+// echoModule is a function that prints its first argument, and ends with exit
+// code 3 if a second one says so.
+func echoModule(t *testing.T) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"go.mod": "module echo\n\ngo 1.26\n",
+		"main.go": `package main
+
+import "os"
+
+func main() {
+	if len(os.Args) > 1 {
+		os.Stdout.WriteString(os.Args[1])
+	}
+	if len(os.Args) > 2 && os.Args[2] == "fail" {
+		os.Stderr.WriteString("asked to fail")
+		os.Exit(3)
+	}
+}
+`,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+	}
+	_, err := goTool(t.Context(), dir, "build", "-trimpath", "-ldflags=-s -w", "-o", "echo.wasm", ".")
+	require.NoError(t, err)
+	module, err := os.ReadFile(filepath.Join(dir, "echo.wasm"))
+	require.NoError(t, err)
+	return module
+}
+
+const documentFunction = "bafybeie3nlygbnuxhvqv3gvwa2hmd4tcfzk5jtvscwl6qs3ljn5tknlt4q"
+
+// TestTheDocumentsExampleRuns installs a function under the id of b7s's
+// document, sends the document's request as curl does, and gets its results of
+// real runs: of a head in a process of its own, with the workers of another.
+func TestTheDocumentsExampleRuns(t *testing.T) {
+	t.Parallel()
+	store := "embedded:" + filepath.Join(t.TempDir(), "store")
+	dev, _, _ := startDev(t, "--store", store)
+	head, _, stop := startHead(t, "--store", store, "--batch-worker-wait", "1s")
+	require.Equal(t, "futures (cluster default)", head.Batches)
+	status, answer := ask(t, &dev, "POST", "/api/v1/functions/install?function_id="+documentFunction+"&method=echo.wasm",
+		dev.Token, string(echoModule(t)))
+	require.Equal(t, http.StatusOK, status, answer)
+	request, err := os.ReadFile("../../batch/rest/testdata/request.json")
+	require.NoError(t, err)
+	var made struct {
+		ID string `json:"request_id"`
+	}
+	status, answer = ask(t, &head, "POST", batchSubmitPath, "", string(request))
+	require.Equal(t, http.StatusOK, status, answer)
+	require.NoError(t, json.Unmarshal([]byte(answer), &made))
+	var out, errOut bytes.Buffer
+	code := run(t.Context(), []string{"batch", "watch", made.ID, "--url", head.URL}, nil, &out, &errOut)
+	require.Equal(t, exitOK, code, "%s%s", &out, &errOut)
+	status, answer = ask(t, &head, "POST", batchSubmitPath+"/result", "", `{"id":"`+made.ID+`"}`)
+	require.Equal(t, http.StatusOK, status, answer)
+	var result struct {
+		Code   string
+		Chunks map[string]struct {
+			Peer    string
+			Results map[string]struct {
+				Result     map[string]any
+				Invocation string `json:"function_invocation"`
+				Arguments  []string
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(answer), &result))
+	require.Equal(t, "200", result.Code)
+	require.Len(t, result.Chunks, 1)
+	for _, chunk := range result.Chunks {
+		require.NotEmpty(t, chunk.Peer)
+		require.Len(t, chunk.Results, 4)
+		one := chunk.Results["268a4145a50ade48aed2b1147d3518c6"]
+		url := "https://example.com/dir1/dir2/resource/some-random-slug-1"
+		require.Equal(t, map[string]any{"stdout": url, "exit_code": 0.0}, one.Result)
+		require.Equal(t, []string{url}, one.Arguments)
+		require.Equal(t, documentFunction+"/echo.wasm", one.Invocation)
+	}
+	require.Equal(t, exitOK, stop())
+}
+
+// TestDevRunsBatches runs a batch with failures on each store that needs no
+// server, by the commands.
+func TestDevRunsBatches(t *testing.T) {
+	t.Parallel()
+	module := filepath.Join(t.TempDir(), "echo.wasm")
+	require.NoError(t, os.WriteFile(module, echoModule(t), 0o600))
+	for _, kind := range []string{"futures", "memory"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := newShell(t)
+			_, log, _ := startDev(t, "--store", s.store, "--batch-store", kind)
+			require.Equal(t, kind == "memory", strings.Contains(log.String(), "batches are in memory"), "%s", log)
+			s.ok("function", "put", module, "--alias", "echo")
+			out, _ := s.run(exitFailed, "a\nb,fail\n", "batch", "submit", "--function", "echo", "--method", "echo.wasm",
+				"--file", "-", "--max-attempts", "1", "--wait")
+			require.Contains(t, out, "1 of 2 items failed for good")
+			id := strings.Fields(strings.Split(s.ok("batch", "list"), "\n")[1])[0]
+			var line struct {
+				Result struct {
+					Stdout, Stderr string
+					ExitCode       int `json:"exit_code"`
+				}
+			}
+			answer := s.ok("batch", "result", id, "--ndjson", "--state", "permanently_failed")
+			require.NoError(t, json.Unmarshal([]byte(answer), &line))
+			require.Equal(t, "b", line.Result.Stdout)
+			require.Equal(t, "asked to fail", line.Result.Stderr)
+			require.Equal(t, 3, line.Result.ExitCode)
+		})
+	}
+}
+
+func TestHeadsTokensHaveRoles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	tokens := filepath.Join(dir, "tokens")
+	require.NoError(t, os.WriteFile(tokens, []byte("read 0123456789abcdef\n"), 0o600))
+	store := "embedded:" + filepath.Join(dir, "store")
+	e, _, stop := startHead(t, "--store", store, "--token-file", tokens)
+	status, _ := ask(t, &e, "GET", batchesPath, "", "")
+	require.Equal(t, http.StatusUnauthorized, status)
+	status, _ = ask(t, &e, "GET", batchesPath, "0123456789abcdef", "")
+	require.Equal(t, http.StatusOK, status)
+	status, _ = ask(t, &e, "POST", batchSubmitPath, "0123456789abcdef", "{}")
+	require.Equal(t, http.StatusForbidden, status)
+	status, _ = ask(t, &e, "POST", batchSubmitPath, e.Token, "{}")
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Equal(t, exitOK, stop())
+}
+
+func TestMistakesWithHeads(t *testing.T) {
+	t.Parallel()
+	for says, args := range map[string][]string{
+		"--token-file":        {"--rest-api", "0.0.0.0:0"},
+		"--batch-db-server":   {"--batch-store", "mongo"},
+		"not \"memory\"":      {"--batch-store", "memory", "--batch-db-server", "mongodb://127.0.0.1:1/"},
+		"futures, mongo":      {"--batch-store", "paper"},
+		"belong together":     {"--tls-cert", "x"},
+		"no such file":        {"--token-file", "none"},
+		"missing port":        {"--rest-api", "localhost"},
+		"no MongoDB server a": {"--batch-db-server", "mongodb://127.0.0.1:1/"},
+	} {
+		var out, errOut bytes.Buffer
+		args = append([]string{"head", "--store", "memory:", "--rest-api", "127.0.0.1:0"}, args...)
+		code := run(t.Context(), args, nil, &out, &errOut)
+		require.Contains(t, []int{exitUsage, exitStore}, code)
+		require.Contains(t, errOut.String(), says)
+	}
+}
+
+func TestTheSettingsOfB7sAreAccepted(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "b7s.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(
+		"head:\n  rest-api: 127.0.0.1:0\n  batch:\n    server: mongodb://127.0.0.1:1/\n    db-name: mine\n"), 0o600))
+	var out, errOut bytes.Buffer
+	code := run(t.Context(), []string{"head", "--store", "memory:", "--config", file}, nil, &out, &errOut)
+	require.Equal(t, exitStore, code, "%s", &errOut)
+	require.Contains(t, errOut.String(), "127.0.0.1:1")
+}
