@@ -85,6 +85,16 @@ func testSettle(f *fixture) {
 	f.requireProgress(id, batch.Progress{batch.Done: 3, batch.PermanentlyFailed: 1})
 }
 
+// testSettleWaitsForFailedItems checks that a batch whose items wait to be
+// tried again goes on.
+func testSettleWaitsForFailedItems(f *fixture) {
+	id := f.create(2, lists(2))
+	f.end(f.assign(id, "w", 0, 1), f.succeeds(0), f.fails(1))
+	require.Equal(f, batch.InProgress, f.settle(id).Status)
+	f.end(f.assign(id, "w", 1), f.fails(1))
+	require.Equal(f, batch.Done, f.settle(id).Status)
+}
+
 func testCancel(f *fixture) {
 	id := f.create(3, lists(4))
 	c := f.assign(id, "w", 0, 1)

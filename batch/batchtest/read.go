@@ -15,8 +15,9 @@ func testList(f *fixture) {
 	for i := range 7 {
 		b := f.newBatch(1)
 		b.CreatedAt = f.now.Add(time.Duration(i/2) * time.Second)
-		// Of two that were created at one time, the lower id comes first.
-		b.ID = string("0123456789"[i]) + uuid.NewString()[1:]
+		// Of two that were created at one time, the lower id comes first; it says
+		// nothing about others.
+		b.ID = string("6745230"[i]) + uuid.NewString()[1:]
 		require.NoError(f, f.s.Create(f.Context(), b, lists(1)))
 		want = append(want, b.ID)
 	}
@@ -126,6 +127,17 @@ func testWaiting(f *fixture) {
 	require.NoError(f, err)
 	f.requireTime(soon.DueAt, next)
 	f.requireTime(soon.DueAt, f.items(id)[1].DueAt)
+	for limit := 1; limit <= 6; limit++ {
+		some, _, err = f.s.Waiting(f.Context(), id, f.now.Add(4*time.Hour), limit)
+		require.NoError(f, err)
+		require.Len(f, some, min(limit, 5))
+	}
+	if f.h.Execute == nil {
+		waiting, _ = f.waiting(id, soon.DueAt)
+		require.Contains(f, waiting, 1)
+		waiting, _ = f.waiting(id, soon.DueAt.Add(-time.Millisecond))
+		require.NotContains(f, waiting, 1)
+	}
 
 	// What is not due can be assigned all the same.
 	f.assign(id, "w", 2)

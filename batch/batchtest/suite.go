@@ -44,6 +44,7 @@ func Run(t *testing.T, h Harness) {
 		{"TwoHeadsAssign", testTwoHeadsAssign}, {"Complete", testComplete}, {"Outputs", testOutputs},
 		{"Attempts", testAttempts}, {"Permanent", testPermanent}, {"StaleCompletions", testStaleCompletions},
 		{"Release", testRelease}, {"ReleaseKeepsAttempts", testReleaseKeepsAttempts}, {"Settle", testSettle},
+		{"SettleWaitsForFailedItems", testSettleWaitsForFailedItems},
 		{"Cancel", testCancel}, {"CancelInProgress", testCancelInProgress}, {"Retry", testRetry},
 		{"RetryCancelled", testRetryCancelled}, {"Delete", testDelete}, {"Heads", testHeads}, {"Model", testModel},
 	} {

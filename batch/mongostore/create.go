@@ -21,6 +21,10 @@ const (
 	bulkWriteLimit = 40
 )
 
+// maxBatchDocument is below what a document of MongoDB may have, with room for
+// what is added to it.
+const maxBatchDocument = 15 << 20
+
 // cleanupTimeout bounds how long a Create that failed removes what it wrote.
 const cleanupTimeout = 5 * time.Second
 
@@ -42,6 +46,10 @@ func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string
 		return fmt.Errorf("%w: no arguments: a batch needs at least one list of arguments", batch.ErrBadBatch)
 	}
 	d := newBatchDocument(b, len(arguments))
+	if encoded, err := bson.Marshal(d); err != nil || len(encoded) > maxBatchDocument {
+		return fmt.Errorf("%w: stdin and env_vars have more than %d bytes, which is more than a document of MongoDB: "+
+			"give the function what it reads in another way", batch.ErrBadBatch, maxBatchDocument)
+	}
 	if b.CreatedAt.IsZero() {
 		d.CreatedAt = s.now()
 	}

@@ -23,6 +23,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
 	"github.com/futura-run/futura/batch"
@@ -93,6 +94,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	connection := options.Client().SetAppName("futura").SetServerSelectionTimeout(openTimeout).SetTimeout(callTimeout)
 	connection.ApplyURI(o.URI)
+	// What was written must be seen.
+	connection.SetReadPreference(readpref.Primary())
 	if connection.WriteConcern == nil {
 		journal := true
 		connection.SetWriteConcern(&writeconcern.WriteConcern{W: "majority", Journal: &journal})

@@ -115,6 +115,33 @@ func TestForeignCollections(t *testing.T) {
 	}
 }
 
+// TestForeignAsListed reads what a server lists.
+func TestForeignAsListed(t *testing.T) {
+	t.Parallel()
+	schema, err := Schema(itemsName)
+	require.NoError(t, err)
+	var ours bson.D
+	require.NoError(t, bson.UnmarshalExtJSON(schema, false, &ours))
+	listed := func(schema bson.D) *collection {
+		raw, err := bson.Marshal(bson.D{
+			{Key: "name", Value: itemsName}, {Key: "type", Value: "collection"},
+			{Key: "options", Value: bson.D{{Key: "validator", Value: bson.D{{Key: "$jsonSchema", Value: schema}}}}},
+			{Key: "info", Value: bson.D{{Key: "readOnly", Value: false}}},
+		})
+		require.NoError(t, err)
+		found := &collection{}
+		require.NoError(t, bson.Unmarshal(raw, found))
+		require.NotEmpty(t, found.Options.Validator.Schema)
+		return found
+	}
+	difference, err := foreign(listed(ours), ours)
+	require.NoError(t, err)
+	require.Empty(t, difference)
+	difference, err = foreign(listed(ours[1:]), ours)
+	require.NoError(t, err)
+	require.Contains(t, difference, "another schema")
+}
+
 func TestOpenTellsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -3,7 +3,6 @@ package ferrettest
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -213,10 +212,11 @@ func TestLargeOutputs(t *testing.T) {
 	require.True(t, want == *items[0].Result)
 	require.True(t, want.Stdout[:5<<20] == items[1].Result.Stderr)
 	require.Empty(t, items[1].Result.Stdout)
-	waiting, _, err := s.s.Waiting(t.Context(), s.id, s.now.Add(time.Hour), 10)
-	require.NoError(t, err)
-	require.Len(t, waiting, 1, fmt.Sprint(len(waiting)))
 	require.NoError(t, s.cancel())
 	require.NoError(t, s.remove())
 	s.requireGone()
+
+	large := &batch.Batch{ID: uuid.NewString(), MaxAttempts: 1, CreatedAt: s.now}
+	large.Template.Config.Stdin = want.Stdout
+	require.ErrorIs(t, s.s.Create(t.Context(), large, [][]string{{}}), batch.ErrBadBatch)
 }
