@@ -225,8 +225,8 @@ func (r *Registration) recoverClaim(ctx context.Context, tx kv.Reader, key, valu
 	return taken, nil
 }
 
-// look finds what to take: in one random shard, and in all if that has not
-// enough. contended chooses a random block, so that workers that look at the
+// look finds what to take: in one random shard, and in all if the worker was
+// idle or that shard has not enough. contended chooses a random block, so that workers that look at the
 // same place at the same time take different futures.
 func (r *Registration) look(ctx context.Context, tx kv.Reader, req ClaimRequest, contended bool,
 ) ([]readyEntry, bool, error) {
@@ -265,6 +265,9 @@ func (r *Registration) look(ctx context.Context, tx kv.Reader, req ClaimRequest,
 	}
 	for round, from := 0, 0; round < 2; round++ {
 		until := []int{1, shards}[round]
+		if r.inRing {
+			until = shards // it was woken for one future, which may be in any
+		}
 		var looks []asked
 		for n := from; n < until; n++ {
 			for _, q := range queues {

@@ -110,10 +110,11 @@ func (l *life) idle(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	if n, err := l.claimNow(ctx, request); n > 0 || err != nil {
-		return err
-	}
+	// GoIdle is the last look where the worker goes idle in the store at once.
 	if _, local := l.worker.cluster.Database().(kv.Local); local {
+		if n, err := l.claimNow(ctx, request); n > 0 || err != nil {
+			return err
+		}
 		clk := l.worker.cluster.Clock()
 		delay := clk.At(clk.Now().Add(ringDelay))
 		defer delay.Stop()

@@ -19,8 +19,6 @@ type Meter struct {
 type meterCounts struct {
 	watches                                    openWatches
 	commits, conflicts, mutations, reads, keys atomic.Int64
-	// idled are commits in which a worker went idle.
-	idled atomic.Int64
 }
 
 // count counts the keys of a page once it has come.
@@ -54,9 +52,6 @@ func ended(w kv.Watch) bool {
 		return false
 	}
 }
-
-// Idled returns how often a worker went idle.
-func (m *Meter) Idled() int64 { return m.counts.idled.Load() }
 
 // MostWatches returns how many watches were open at a time, at most.
 func (m *Meter) MostWatches() int {
@@ -96,7 +91,7 @@ func (u Usage) minus(v Usage) Usage {
 
 // Begin implements kv.Database.
 func (m *Meter) Begin(o kv.Options) kv.Tx {
-	return &meteredTx{Tx: m.Database.Begin(o), counts: &m.counts, goesIdle: o.Tag == "futura-idle"}
+	return &meteredTx{Tx: m.Database.Begin(o), counts: &m.counts}
 }
 
 // WaitConflict implements kv.ConflictWaiter where the store below does.
@@ -121,7 +116,6 @@ func (m *Meter) Opening() string {
 type meteredTx struct {
 	kv.Tx
 	counts           *meterCounts
-	goesIdle         bool
 	mutations, reads int64
 }
 
@@ -170,9 +164,6 @@ func (t *meteredTx) Commit(ctx context.Context) (kv.Committed, error) {
 		t.counts.conflicts.Add(1)
 	case err == nil && committed.Version != kv.NoVersion:
 		t.counts.commits.Add(1)
-		if t.goesIdle {
-			t.counts.idled.Add(1)
-		}
 	}
 	t.addUp()
 	return committed, err

@@ -108,28 +108,6 @@ func (r *run) commit(ctx context.Context) (time.Duration, error) {
 	return time.Since(start), err
 }
 
-// awaitIdle waits until a worker has gone idle again. On a store of this process
-// alone it does so only after some time, and the next future finds it sooner.
-func (r *run) awaitIdle(ctx context.Context, before int64) error {
-	if _, local := r.db.Database.(kv.Local); local {
-		return nil
-	}
-	tick := time.NewTicker(100 * time.Microsecond)
-	defer tick.Stop()
-	give := time.NewTimer(time.Second)
-	defer give.Stop()
-	for r.db.Idled() == before {
-		select {
-		case <-tick.C:
-		case <-give.C:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
 // latency submits one future at a time on an idle cluster, and times commits of
 // one key beside.
 func latency(ctx context.Context, r *run) error {
@@ -155,7 +133,7 @@ func latency(ctx context.Context, r *run) error {
 			}
 			commits = append(commits, took)
 		}
-		idled, start := r.db.Idled(), time.Now()
+		start := time.Now()
 		f, err := r.client.Submit(ctx, task(i))
 		if err != nil {
 			return err
@@ -165,9 +143,6 @@ func latency(ctx context.Context, r *run) error {
 		}
 		if i >= warm {
 			times = append(times, time.Since(start))
-		}
-		if err := r.awaitIdle(ctx, idled); err != nil {
-			return err
 		}
 	}
 	r.usage(before, n)
