@@ -16,7 +16,7 @@ type batchView struct {
 	ID          string       `json:"id" format:"uuid"`
 	FunctionID  string       `json:"function_id"`
 	Method      string       `json:"method,omitempty"`
-	Config      batch.Config `json:"config"`
+	Config      batch.Config `json:"config" doc:"In lists and events without stdin"`
 	MaxAttempts int          `json:"max_attempts" doc:"The lower of the user's and the operator's limit"`
 	Items       int          `json:"items"`
 	Status      batch.Status `json:"status" doc:"0 created, 1 in progress, 100 done, -2 cancelled"`
@@ -151,7 +151,9 @@ func (s *server) listBatches(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		list.Batches = append(list.Batches, viewOf(&found[i], p))
+		v := viewOf(&found[i], p)
+		v.Config.Stdin = ""
+		list.Batches = append(list.Batches, v)
 	}
 	if len(found) == limit {
 		list.Next = found[limit-1].ID

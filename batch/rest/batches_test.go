@@ -102,6 +102,20 @@ type item struct {
 	}
 }
 
+func TestTheInputOfItemsIsShownByTheBatchAlone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{})
+	var made struct {
+		ID string `json:"request_id"`
+	}
+	request := `{"template":{"function_id":"f","config":{"stdin":"long"}},"arguments":[[]]}`
+	f.send("POST", submitPath, request).into(200, &made)
+	require.NotContains(t, string(f.send("GET", batchesPath, "").body), "stdin")
+	require.Contains(t, string(f.send("GET", batchesPath+"/"+made.ID, "").body), `"stdin":"long"`)
+	require.NoError(t, f.head.Cancel(t.Context(), made.ID, "enough"))
+	require.NotContains(t, string(f.send("GET", batchesPath+"/"+made.ID+"/events", "").body), "stdin")
+}
+
 func TestResultsArePagedAndFiltered(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, rest.Options{})

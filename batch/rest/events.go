@@ -42,7 +42,9 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 			_, err = fmt.Fprint(w, ":\n\n")
 			return errors.Join(err, control.Flush())
 		}
-		data, err := json.Marshal(v)
+		shown := *v
+		shown.Config.Stdin = ""
+		data, err := json.Marshal(&shown)
 		if err != nil {
 			return err
 		}

@@ -6,12 +6,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"net"
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -211,6 +214,43 @@ func TestAHundredThousandItemsAreOneRequest(t *testing.T) {
 	require.Equal(t, n, v.Items)
 	answer := f.send("GET", batchesPath+"/"+made.ID+"/results", "", "Accept", "application/x-ndjson")
 	require.Equal(t, n, bytes.Count(answer.body, []byte("\n")))
+}
+
+// TestEveryRequestIsLogged finds its id, status and size in the log, and no
+// token.
+func TestEveryRequestIsLogged(t *testing.T) {
+	t.Parallel()
+	var log lockedBuffer
+	f := newFixture(t, rest.Options{
+		Logger: slog.New(slog.NewJSONHandler(&log, nil)), AccessLog: true, Tokens: rest.NewTokens(adminToken),
+	})
+	f.send("GET", batchesPath+"/x", "", "X-Request-Id", "mine", "Authorization", "Bearer "+adminToken)
+	var line struct {
+		Msg, ID, Method, Path string
+		Status                int
+	}
+	require.Eventually(t, func() bool { return log.String() != "" }, 10*time.Second, time.Millisecond)
+	require.NoError(t, json.Unmarshal([]byte(log.String()), &line))
+	require.Equal(t, []any{"mine", "GET", batchesPath + "/x", 404}, []any{line.ID, line.Method, line.Path, line.Status})
+	require.NotContains(t, log.String(), adminToken)
+}
+
+// lockedBuffer takes what several goroutines write.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 func TestRequestIDsAndHealth(t *testing.T) {

@@ -82,6 +82,8 @@ type Options struct {
 	// Logger gets a line for each request (at debug level, failures of the
 	// server at error level). Defaults to none.
 	Logger *slog.Logger
+	// AccessLog has the lines at info level. Defaults to false.
+	AccessLog bool
 }
 
 // server is what the routes share.
@@ -115,7 +117,9 @@ func Handler(head Head, o Options) http.Handler {
 	}
 	routes := s.routes()
 	s.pages = newDocuments(o, routes)
-	return httpapi.Guard(s.router(routes), httpapi.GuardOptions{Hosts: o.Hosts, Logger: o.Logger})
+	return httpapi.Guard(s.router(routes), httpapi.GuardOptions{
+		Hosts: o.Hosts, Logger: o.Logger, AccessLog: o.AccessLog,
+	})
 }
 
 // inner serves what is not about batches: the futures API, or only metrics.

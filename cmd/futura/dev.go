@@ -40,6 +40,7 @@ type devFlags struct {
 	tokenFile string
 	tls       certificateFlags
 	batches   batchStoreFlags
+	accessLog bool
 }
 
 func (a *app) devCommand() *cobra.Command {
@@ -63,6 +64,7 @@ func (a *app) devCommand() *cobra.Command {
 		"also serve an embedded store to other processes at this address, by token and TLS (default: not)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "a file with the token of HTTP requests (default: a new token)")
 	f.tls.add(flags)
+	flags.BoolVar(&f.accessLog, "access-log", false, "log each request")
 	f.batches.add(flags, devDeadAfter, devDeadAfter)
 	return cmd
 }
@@ -98,7 +100,7 @@ func (a *app) dev(ctx context.Context, f *devFlags) error {
 	}
 	n := &node{
 		app: a, db: db, client: client, log: log, token: token, tls: certificate, listen: f.listen, doorListen: f.store,
-		batches: &f.batches, listenFlag: "--listen", tokens: rest.NewTokens(token),
+		batches: &f.batches, listenFlag: "--listen", accessLog: f.accessLog, tokens: rest.NewTokens(token),
 	}
 	err = n.run(ctx, &f.worker)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)

@@ -25,6 +25,7 @@ type headCommandFlags struct {
 	store     string
 	tokenFile string
 	tls       certificateFlags
+	accessLog bool
 	verbose   bool
 }
 
@@ -49,6 +50,7 @@ func (a *app) headCommand() *cobra.Command {
 	flags.StringVar(&f.store, "store-listen", "",
 		"also serve an embedded store to other processes at this address, by token and TLS (default: not)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "a file with the tokens of requests and their roles")
+	flags.BoolVar(&f.accessLog, "access-log", false, "log each request")
 	flags.BoolVar(&f.verbose, "verbose", false, "log each request and each step")
 	return cmd
 }
@@ -61,7 +63,7 @@ func (a *app) head(ctx context.Context, f *headCommandFlags) error {
 	}
 	n := &node{
 		app: a, log: log, token: newToken(), tls: certificate, listen: f.listen, doorListen: f.store,
-		batches: &f.batches, listenFlag: "--rest-api", open: f.tokenFile == "",
+		batches: &f.batches, listenFlag: "--rest-api", accessLog: f.accessLog, open: f.tokenFile == "",
 	}
 	if f.tokenFile != "" {
 		if n.tokens, err = rest.OpenTokens(f.tokenFile, log); err != nil {

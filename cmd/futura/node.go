@@ -35,6 +35,8 @@ type node struct {
 	token  string
 	tls    *tls.Config
 	listen string
+	// accessLog is set if each request has a line in the log.
+	accessLog bool
 	// listenFlag is the flag that set it.
 	listenFlag string
 	// tokens are those of HTTP requests, and open is set if none is needed.
@@ -112,6 +114,7 @@ func (n *node) serve(listener net.Listener, w *running) (*httpServer, <-chan err
 	options := rest.Options{
 		Tokens: n.tokens, Hosts: hostsOf(listener.Addr()), Client: n.client, PrivateSources: n.batches.privateSources,
 		Collectors: n.collectors(w), Stopping: waiting.Done(), Version: version, Logger: n.log,
+		AccessLog: n.accessLog,
 	}
 	if w != nil {
 		options.CheckModule = w.executor.Check

@@ -28,6 +28,8 @@ type GuardOptions struct {
 	// Logger gets a line for each request, at debug level, failures of the
 	// server at error level. Defaults to none.
 	Logger *slog.Logger
+	// AccessLog has the lines at info level. Defaults to false.
+	AccessLog bool
 }
 
 // Guard returns a handler that lets to next what may reach it: by its Host
@@ -129,6 +131,9 @@ func (o *GuardOptions) log(next http.Handler) http.Handler {
 		start := time.Now()
 		next.ServeHTTP(recorder, r)
 		level := slog.LevelDebug
+		if o.AccessLog {
+			level = slog.LevelInfo
+		}
 		if recorder.status >= http.StatusInternalServerError {
 			level = slog.LevelError
 		}
