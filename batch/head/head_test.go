@@ -21,8 +21,6 @@ import (
 	"github.com/futura-run/futura/workers"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
-
 // bed is a cluster with a head.
 type bed struct {
 	*testing.T
