@@ -27,8 +27,9 @@ type proxy struct {
 	hold func(c *command) <-chan struct{}
 	// fault says what happens to a command; nil for none.
 	fault func(c *command) fault
-	// inserted is told of documents that are inserted.
-	inserted func(collection string, document bson.Raw)
+	// written is told of documents that are inserted, and of some documents of a
+	// collection after an update.
+	written func(collection string, document bson.Raw)
 	// validators are passed on to the server.
 	validators bool
 }
@@ -38,8 +39,10 @@ type fault struct {
 	// cutBefore closes the connection instead of passing the command on, and
 	// cutAfter instead of passing the answer back.
 	cutBefore, cutAfter bool
-	// answer is given instead of the server's.
-	answer bson.D
+	// answer is given instead of the server's: without passing the command on, or
+	// after that if it is applied.
+	answer  bson.D
+	applied bool
 }
 
 // command is a request as it was sent.
@@ -159,18 +162,12 @@ func (p *proxy) exchange(server net.Conn, request []byte, c *command) ([]byte, e
 		if c.name == "create" && !p.validators {
 			request = withoutValidator(request, c.body)
 		}
-		if c.name == "insert" && p.inserted != nil {
-			for _, s := range c.sections {
-				for _, document := range s.documents {
-					p.inserted(c.body.Lookup("insert").StringValue(), document)
-				}
-			}
-		}
+		p.tellOfInserts(c)
 	}
 	if f.cutBefore {
 		return nil, io.ErrUnexpectedEOF
 	}
-	if f.answer != nil {
+	if f.answer != nil && !f.applied {
 		return message(request, f.answer)
 	}
 	if _, err := server.Write(request); err != nil {
@@ -180,10 +177,63 @@ func (p *proxy) exchange(server net.Conn, request []byte, c *command) ([]byte, e
 		return nil, nil
 	}
 	answer, err := readMessage(server)
-	if f.cutAfter {
+	if err == nil && c != nil {
+		err = p.tellOfUpdates(server, c)
+	}
+	switch {
+	case f.cutAfter:
 		return nil, io.ErrUnexpectedEOF
+	case f.answer != nil:
+		return message(request, f.answer)
 	}
 	return answer, err
+}
+
+func (p *proxy) tellOfInserts(c *command) {
+	if c.name != "insert" || p.written == nil {
+		return
+	}
+	for _, s := range c.sections {
+		for _, document := range s.documents {
+			p.written(c.body.Lookup("insert").StringValue(), document)
+		}
+	}
+}
+
+// tellOfUpdates reads documents of the collection that a command updated.
+func (p *proxy) tellOfUpdates(server net.Conn, c *command) error {
+	const most = 50
+	if c.name != "update" && c.name != "findAndModify" || p.written == nil {
+		return nil
+	}
+	collection := c.body.Lookup(c.name).StringValue()
+	request, err := message(make([]byte, headerSize), bson.D{
+		{Key: "find", Value: collection}, {Key: "limit", Value: int32(most)}, {Key: "batchSize", Value: int32(most)},
+		{Key: "$db", Value: c.body.Lookup("$db").StringValue()},
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := server.Write(request); err != nil {
+		return err
+	}
+	answer, err := readMessage(server)
+	if err != nil {
+		return err
+	}
+	body, _, err := cutDocument(answer[bodyAt:])
+	if err != nil {
+		return err
+	}
+	found, err := body.LookupErr("cursor", "firstBatch")
+	if err != nil {
+		return err
+	}
+	documents, err := found.Array().Values()
+	for _, document := range documents {
+		p.written(collection, document.Document())
+	}
+	return err
 }
 
 func readMessage(from io.Reader) ([]byte, error) {

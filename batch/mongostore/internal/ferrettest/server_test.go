@@ -36,7 +36,7 @@ func startServer(t *testing.T) *proxy {
 	require.NoError(t, err)
 	p := startProxy(t, address.Host)
 	c := newChecker(t)
-	p.set(func(p *proxy) { p.inserted = c.check })
+	p.set(func(p *proxy) { p.written = c.check })
 	t.Cleanup(func() {
 		p.set(func(p *proxy) { p.fault = nil })
 		c.checkStored(t, p.uri())
