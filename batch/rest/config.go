@@ -172,7 +172,7 @@ func (b *batchRequest) request(key string) (batch.Request, error) {
 	if err := b.Template.Config.check("template.config."); err != nil {
 		return request, err
 	}
-	if err := checkEnvironment(b.Template.Config.Environment, b.Template.Config.Timeout); err != nil {
+	if err := checkBounds(b.Template.Config.Environment, b.Template.Config.Timeout); err != nil {
 		return request, err
 	}
 	if len(key) > batch.MaxKey {
@@ -181,7 +181,7 @@ func (b *batchRequest) request(key string) (batch.Request, error) {
 	return request, request.Validate()
 }
 
-func checkEnvironment(list []batch.EnvVar, timeout int) error {
+func checkBounds(list []batch.EnvVar, timeout int) error {
 	for i, e := range list {
 		if e.Name == "" || strings.ContainsAny(e.Name, "=\x00") || strings.Contains(e.Value, "\x00") {
 			return fmt.Errorf("%w: env_vars[%d]: a name is not empty and has no =, neither has a zero byte",

@@ -31,16 +31,15 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	control := http.NewResponseController(w)
-	defer func() { _ = control.SetWriteDeadline(time.Time{}) }() // a deadline may be more than the writer has
+	out := pace(w)
+	defer out.end()
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
 	send := func(v *batchView) error {
-		_ = control.SetWriteDeadline(time.Now().Add(bodyTime))
 		if v == nil {
-			_, err = fmt.Fprint(w, ":\n\n")
-			return errors.Join(err, control.Flush())
+			_, err = fmt.Fprint(out, ":\n\n")
+			return errors.Join(err, out.control.Flush())
 		}
 		shown := *v
 		shown.Config.Stdin = ""
@@ -52,8 +51,8 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 		if v.Status.Over() {
 			name = "over"
 		}
-		_, err = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, data)
-		return errors.Join(err, control.Flush())
+		_, err = fmt.Fprintf(out, "event: %s\ndata: %s\n\n", name, data)
+		return errors.Join(err, out.control.Flush())
 	}
 	if err := send(&v); err != nil {
 		return errCut

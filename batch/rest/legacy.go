@@ -103,7 +103,9 @@ func (s *server) batchResult(w http.ResponseWriter, r *http.Request) error {
 	o := outcomeOf(&b, p)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(o.status)
-	out := bufio.NewWriterSize(w, 64<<10)
+	paced := pace(w)
+	defer paced.end()
+	out := bufio.NewWriterSize(paced, 64<<10)
 	if err := spool.writeChunks(out); err != nil {
 		return errCut
 	}

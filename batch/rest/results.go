@@ -154,10 +154,9 @@ func (s *server) pageResults(w http.ResponseWriter, r *http.Request, id string, 
 func (s *server) streamResults(w http.ResponseWriter, r *http.Request, id string, from, limit int,
 	states []batch.Status,
 ) error {
-	control := http.NewResponseController(w)
-	defer func() { _ = control.SetWriteDeadline(time.Time{}) }() // a deadline may be more than the writer has
-	began := false
-	lines := json.NewEncoder(w)
+	out, began := pace(w), false
+	defer out.end()
+	lines := json.NewEncoder(out)
 	lines.SetEscapeHTML(false)
 	err := s.eachItem(r.Context(), id, from, limit, states, func(items []batch.Item) error {
 		if s.stopping() {
@@ -168,14 +167,13 @@ func (s *server) streamResults(w http.ResponseWriter, r *http.Request, id string
 			w.Header().Set("Content-Type", ndjson)
 			w.WriteHeader(http.StatusOK)
 		}
-		_ = control.SetWriteDeadline(time.Now().Add(bodyTime))
 		for i := range items {
 			v := itemOf(&items[i])
 			if err := lines.Encode(&v); err != nil {
 				return err
 			}
 		}
-		return control.Flush()
+		return out.control.Flush()
 	})
 	switch {
 	case err != nil && began:

@@ -94,7 +94,7 @@ func (s *server) task(ctx context.Context, body *executeRequest) (futures.Task, 
 		err = c.check("config.")
 	}
 	if err == nil {
-		err = checkEnvironment(c.Environment, c.Timeout)
+		err = checkBounds(c.Environment, c.Timeout)
 	}
 	var arguments []string
 	for _, p := range body.Parameters {

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,11 +22,13 @@ import (
 type headFlags struct {
 	url       string
 	tokenFile string
+	authority string
 }
 
 func (f *headFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.url, "url", "", "the head's URL (default: that of the process that serves the store)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "a file with the token of requests, in its first line")
+	flags.StringVar(&f.authority, "tls-ca", "", "a file with the certificates that may have signed the head's")
 }
 
 // apiError is a problem that a head answered with.
@@ -56,9 +60,19 @@ type headClient struct {
 
 // connect finds the head.
 func (a *app) connect(f *headFlags) (*headClient, error) {
-	c := &headClient{http: &http.Client{Transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: 2 * time.Minute,
-	}}}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: 2 * time.Minute}
+	if f.authority != "" {
+		authorities, err := os.ReadFile(f.authority)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(authorities) {
+			return nil, usageError{fmt.Errorf("%s holds no certificate", f.authority)}
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	c := &headClient{http: &http.Client{Transport: transport}}
 	where := f.url
 	if where == "" {
 		dir, ok := embeddedDir(a.store)

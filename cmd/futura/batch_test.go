@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"encoding/pem"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -109,6 +110,22 @@ func TestABatchFromTheCommandLine(t *testing.T) {
 	s.run(exitOK, "", "delete", id)
 	_, errOut := s.run(exitNotFound, "", "status", id)
 	require.Contains(t, errOut, "not_found")
+}
+
+func TestAHeadWithACertificate(t *testing.T) {
+	t.Parallel()
+	head := instantHead{memstore.New(memstore.Options{})}
+	server := httptest.NewTLSServer(rest.Handler(head, rest.Options{}))
+	t.Cleanup(server.Close)
+	authority := filepath.Join(t.TempDir(), "ca.pem")
+	block := &pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}
+	require.NoError(t, os.WriteFile(authority, pem.EncodeToMemory(block), 0o600))
+	var out, errOut bytes.Buffer
+	args := []string{"batch", "list", "--url", server.URL}
+	require.Equal(t, exitStore, run(t.Context(), args, nil, &out, &errOut))
+	require.Contains(t, errOut.String(), "certificate")
+	require.Equal(t, exitOK, run(t.Context(), append(args, "--tls-ca", authority), nil, &out, &errOut))
+	require.Equal(t, exitUsage, run(t.Context(), append(args, "--tls-ca", os.DevNull), nil, &out, &errOut))
 }
 
 func TestABatchWithFailuresFromTheCommandLine(t *testing.T) {
