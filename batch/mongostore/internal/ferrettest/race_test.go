@@ -184,3 +184,29 @@ func TestReportsOfOneItem(t *testing.T) {
 	require.Equal(t, "first", items[1].Result.Stdout)
 	require.Equal(t, "late", items[2].Result.Stdout)
 }
+
+// TestReportOfAnEarlierAttempt holds a report while another makes the item fail
+// and the same chunk is given it again.
+func TestReportOfAnEarlierAttempt(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.begin(1)
+	require.NoError(t, s.assign(0))
+	report := func(end batch.Completion) []bool {
+		counted, err := s.s.Complete(t.Context(), s.id, s.chunk().ID, []batch.Completion{end})
+		require.NoError(t, err)
+		return counted
+	}
+	var late []bool
+	require.NoError(t, s.meanwhile("update", itemsOf, func() error {
+		late = report(batch.Completion{Result: batch.Result{Stdout: "late"}})
+		return nil
+	}, func() {
+		require.Equal(t, []bool{true}, report(batch.Completion{Failed: true, Reason: "timed out"}))
+		require.NoError(t, s.assign(0))
+	}))
+	require.Equal(t, []bool{false}, late)
+	items := s.require(batch.InProgress, batch.InProgress)
+	require.Equal(t, 1, items[0].Attempts)
+	require.Empty(t, items[0].Result.Stdout)
+}
