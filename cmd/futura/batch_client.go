@@ -162,7 +162,7 @@ func (c *headClient) call(ctx context.Context, method, path string, body []byte,
 
 // Repeating of requests that may be repeated.
 const (
-	tries   = 5
+	tries   = 8
 	tryWait = 200 * time.Millisecond
 )
 

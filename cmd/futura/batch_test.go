@@ -5,14 +5,19 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
+	"io"
+	"log"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/batch"
@@ -110,6 +115,39 @@ func TestABatchFromTheCommandLine(t *testing.T) {
 	s.run(exitOK, "", "delete", id)
 	_, errOut := s.run(exitNotFound, "", "status", id)
 	require.Contains(t, errOut, "not_found")
+}
+
+// TestWatchGoesOnOverConnectionsThatBreak cuts the first streams of events
+// before their beginning and behind their first event.
+func TestWatchGoesOnOverConnectionsThatBreak(t *testing.T) {
+	t.Parallel()
+	head := instantHead{memstore.New(memstore.Options{})}
+	b, _, err := head.Submit(t.Context(), batch.Request{
+		Template: batch.Template{FunctionID: "f", Method: "later"}, Arguments: [][]string{{"a"}},
+	})
+	require.NoError(t, err)
+	stopping := make(chan struct{})
+	close(stopping)
+	handler, stops := rest.Handler(head, rest.Options{}), rest.Handler(head, rest.Options{Stopping: stopping})
+	var streams atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch n := streams.Add(1); n {
+		case 1:
+			panic(http.ErrAbortHandler)
+		case 2:
+			stops.ServeHTTP(w, r)
+		default:
+			assert.NoError(t, head.store.Cancel(r.Context(), b.ID, "enough", time.Now()))
+			handler.ServeHTTP(w, r)
+		}
+	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	t.Cleanup(server.Close)
+	var out, errOut bytes.Buffer
+	code := run(t.Context(), []string{"batch", "watch", b.ID, "--url", server.URL}, nil, &out, &errOut)
+	require.Equal(t, exitFailed, code, "%s%s", &out, &errOut)
+	require.Contains(t, out.String(), "cancelled: enough")
+	require.GreaterOrEqual(t, streams.Load(), int32(3))
 }
 
 func TestAHeadWithACertificate(t *testing.T) {
