@@ -14,10 +14,19 @@ import (
 // until another call has ended.
 func (s *scene) meanwhile(name, collection string, slow func() error, other func()) error {
 	s.Helper()
+	return s.meanwhileAt(1, name, collection, slow, other)
+}
+
+// meanwhileAt is meanwhile with the n-th such command.
+func (s *scene) meanwhileAt(n int, name, collection string, slow func() error, other func()) error {
+	s.Helper()
 	held, release := make(chan struct{}), make(chan struct{})
 	s.proxy.set(func(p *proxy) {
 		p.hold = func(c *command) <-chan struct{} {
 			if c.name != name || c.body.Lookup(name).StringValue() != collection {
+				return nil
+			}
+			if n--; n > 0 {
 				return nil
 			}
 			p.hold = nil
@@ -129,6 +138,42 @@ func TestRetryWhileABatchIsCancelled(t *testing.T) {
 		require.Equal(t, 1, n)
 	}))
 	s.require(batch.InProgress, batch.Done, batch.Created, batch.PermanentlyFailed)
+}
+
+func TestCancelWhileABatchIsRetried(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.begin(3)
+	require.NoError(t, s.finish())
+	require.NoError(t, s.settle())
+	require.NoError(t, s.meanwhile("update", itemsOf, func() error {
+		_, err := s.s.Retry(t.Context(), s.id)
+		return err
+	}, func() { require.NoError(t, s.cancel()) }))
+	s.require(batch.PermanentlyFailed, batch.Done, batch.PermanentlyFailed, batch.Done)
+}
+
+// TestRetryDoesNotRetryTwice lets an item fail for good again while the retry
+// still looks for more.
+func TestRetryDoesNotRetryTwice(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.begin(3)
+	require.NoError(t, s.finish())
+	require.NoError(t, s.settle())
+	require.NoError(t, s.meanwhileAt(2, "find", itemsOf, func() error {
+		n, err := s.s.Retry(t.Context(), s.id)
+		require.Equal(t, 1, n)
+		return err
+	}, func() {
+		for range 2 {
+			require.NoError(t, s.assign(1))
+			require.NoError(t, s.complete(1))
+		}
+	}))
+	s.require(batch.InProgress, batch.Done, batch.PermanentlyFailed, batch.Done)
+	require.NoError(t, s.settle())
+	s.require(batch.Done, batch.Done, batch.PermanentlyFailed, batch.Done)
 }
 
 func TestAssignMoreWhileAChunkIsSettled(t *testing.T) {
