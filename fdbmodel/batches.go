@@ -207,10 +207,13 @@ func (c *Cluster) AssignChunk(ctx context.Context, batch string, chunk BatchChun
 		tx.Set(key, value)
 		return nil
 	})
-	if err == nil && added > 0 {
+	if err != nil {
+		return nil, 0, err
+	}
+	if added > 0 {
 		c.hub.wakeWorker(chunk.Worker)
 	}
-	return there, added, err
+	return there, added, nil
 }
 
 // UpdateChunk changes the record of a chunk as UpdateBatch does that of a batch.
