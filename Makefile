@@ -52,7 +52,8 @@ test-unit:
 ifeq ($(RACE),)
 	@echo "SKIP: no C compiler found; the tests run without the race detector"
 endif
-	$(GO) test $(RACE) -short -timeout 10m ./...
+	$(GO) test $(RACE) -short -timeout 10m $$($(GO) list ./... | grep -v -e /cmd/ -e /internal/lint)
+	$(GO) test -short -timeout 10m ./cmd/... ./internal/lint
 
 test-fdb: ## run the tests that need a FoundationDB server, on one that they start
 ifeq ($(FDB_FOUND),yes)

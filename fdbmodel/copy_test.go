@@ -287,7 +287,7 @@ func TestMigrateStartsOver(t *testing.T) {
 	ctx := context.Background()
 	p, o := populate(t), CopyOptions{IgnoreLive: true}
 	cut, pace := errors.New("cut off"), 6
-	if storetest.OnServer {
+	if storetest.OnServer || testing.Short() {
 		pace = 1
 	}
 	for at := 1; ; at += 1 + at/pace {
