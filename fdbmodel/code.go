@@ -123,14 +123,14 @@ func (c *Cluster) moduleInfo(ctx context.Context, id string) (Module, error) {
 }
 
 // moduleFile is how the name of a module's file ends. As a method it names the
-// module itself: nothing is exported under such a name.
+// module's start: nothing is exported under such a name.
 const moduleFile = ".wasm"
 
 // ResolveFunction returns a function's name with its alias, if it is one,
-// replaced by the content id of the module that it stands for now. The method
-// FILE.wasm names a module: the one with the alias NAME/FILE.wasm, or else that
-// of NAME itself. It returns ErrBadName, and ErrNotFound for a module or alias
-// that is not stored.
+// replaced by the content id of the module that it stands for now. NAME/METHOD is
+// the module with that alias, or else the export METHOD of the module NAME, or
+// its start if METHOD is FILE.wasm. It returns ErrBadName, and ErrNotFound for a
+// module or alias that is not stored.
 func (c *Cluster) ResolveFunction(ctx context.Context, function string) (string, error) {
 	if err := CheckFunctionName(function); err != nil {
 		return "", err
@@ -140,20 +140,24 @@ func (c *Cluster) ResolveFunction(ctx context.Context, function string) (string,
 		return function, nil
 	}
 	id, err := "", ErrNotFound
-	if strings.HasSuffix(method, moduleFile) {
+	export := method
+	if method != "" {
+		export = ""
 		id, err = c.resolveModule(ctx, module+"/"+method)
-		method = ""
 	}
 	if errors.Is(err, ErrNotFound) {
 		id, err = c.resolveModule(ctx, module)
+		if !strings.HasSuffix(method, moduleFile) {
+			export = method
+		}
 	}
 	if err != nil {
 		return "", fmt.Errorf("function %s: %w", function, err)
 	}
-	if method != "" {
-		method = "/" + method
+	if export != "" {
+		export = "/" + export
 	}
-	name := "wasm:" + id + method
+	name := "wasm:" + id + export
 	c.resolved.add(name)
 	return name, nil
 }
