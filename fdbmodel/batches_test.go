@@ -205,7 +205,8 @@ func TestAMethodThatNamesAFile(t *testing.T) {
 	_, err = a.c.PutModule(a.ctx, []byte("one"), "set/other")
 	require.NoError(t, err)
 	for name, want := range map[string]string{
-		"wasm:set/one.wasm": "wasm:" + one.CID, "wasm:set/other": "wasm:" + one.CID, "wasm:single/any.wasm": "wasm:" + two.CID,
+		"wasm:set/one.wasm": "wasm:" + one.CID, "wasm:set/other": "wasm:" + one.CID,
+		"wasm:single/any.wasm":        "wasm:" + two.CID,
 		"wasm:" + two.CID + "/x.wasm": "wasm:" + two.CID, "wasm:single/run": "wasm:" + two.CID + "/run",
 	} {
 		got, err := a.c.ResolveFunction(a.ctx, name)
