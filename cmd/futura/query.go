@@ -13,27 +13,8 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi"
 )
-
-// view is how a future is printed.
-type view struct {
-	ID        futures.ID              `json:"id"`
-	State     fdbmodel.State          `json:"state"`
-	Attempt   int                     `json:"attempt"`
-	Spec      *fdbmodel.Spec          `json:"spec"`
-	Attempts  fdbmodel.Attempts       `json:"attempts"`
-	Claim     *fdbmodel.Claim         `json:"claim,omitempty"`
-	Cancel    *fdbmodel.CancelRequest `json:"cancel,omitempty"`
-	Exception *fdbmodel.Exception     `json:"exception,omitempty"`
-	Result    *fdbmodel.Result        `json:"result,omitempty"`
-}
-
-func viewOf(r *fdbmodel.Row) view {
-	return view{
-		ID: r.ID, State: r.State(), Attempt: r.Attempt(), Spec: r.Spec, Attempts: r.Attempts, Claim: r.Claim,
-		Cancel: r.Cancel, Exception: r.Exception, Result: r.Result,
-	}
-}
 
 func table(w io.Writer, rows [][]string) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
@@ -58,7 +39,11 @@ func (a *app) getCommand() *cobra.Command {
 					return err
 				}
 				if a.json {
-					return a.printJSON(viewOf(&row))
+					view, err := httpapi.View(cmd.Context(), c.Cluster(), &row)
+					if err != nil {
+						return err
+					}
+					return a.printJSON(&view)
 				}
 				return table(a.out, describe(&row))
 			})
@@ -134,9 +119,9 @@ func (a *app) listCommand() *cobra.Command {
 
 func (a *app) printList(rows []fdbmodel.Row, next []byte) error {
 	if a.json {
-		views := make([]view, len(rows))
+		views := make([]httpapi.Future, len(rows))
 		for i := range rows {
-			views[i] = viewOf(&rows[i])
+			views[i] = httpapi.ListView(&rows[i])
 		}
 		return a.printJSON(map[string]any{"futures": views, "cursor": hex.EncodeToString(next)})
 	}
@@ -192,7 +177,11 @@ func (a *app) workersCommand() *cobra.Command {
 					return err
 				}
 				if a.json {
-					return a.printJSON(append([]fdbmodel.Member{}, members...))
+					views := make([]httpapi.Worker, len(members))
+					for i := range members {
+						views[i] = httpapi.WorkerOf(&members[i])
+					}
+					return a.printJSON(views)
 				}
 				lines := [][]string{{"WORKER", "NAME", "ALIVE", "RUNNING", "FREE SLOTS", "QUEUES"}}
 				for _, m := range members {

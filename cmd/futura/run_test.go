@@ -54,12 +54,12 @@ func TestLifeFromTheCommandLine(t *testing.T) {
 	require.Contains(t, s.ok("list", "--state", "ready"), id)
 	require.Contains(t, s.ok("cancel", id, "--reason", "not wanted"), "cancelled")
 	var got struct {
-		State     string
-		Exception struct{ Message string }
+		State   string
+		Failure struct{ Message string }
 	}
 	require.NoError(t, json.Unmarshal([]byte(s.ok("get", id, "--json")), &got))
 	require.Equal(t, "failed", got.State)
-	require.Equal(t, "not wanted", got.Exception.Message)
+	require.Equal(t, "not wanted", got.Failure.Message)
 	s.run(exitFailed, "", "await", id)
 	require.Equal(t, "1 retried", s.ok("retry", "--failed"))
 	_, e := s.run(exitUsage, "", "delete", id)

@@ -107,7 +107,7 @@ func (s *server) explain(ctx context.Context, in *idInput) (*explainOutput, erro
 	out := &explainOutput{}
 	out.Body.State, out.Body.Reason, out.Body.Text, out.Body.Ahead = e.State.String(), e.Reason, e.Text, e.Ahead
 	if e.Worker != nil {
-		w := workerOf(e.Worker)
+		w := WorkerOf(e.Worker)
 		out.Body.Worker = &w
 	}
 	return out, nil

@@ -32,7 +32,8 @@ type Worker struct {
 	BeatAt    time.Time          `json:"heartbeat_at" doc:"By the worker's own clock"`
 }
 
-func workerOf(m *fdbmodel.Member) Worker {
+// WorkerOf returns the view of a worker.
+func WorkerOf(m *fdbmodel.Member) Worker {
 	return Worker{
 		ID: m.ID, Name: m.Name, Address: m.Address, Alive: m.Alive, Queues: append([]string{}, m.Queues...),
 		Functions: append([]string{}, m.Functions...), Capacity: m.Capacity, Free: m.Heartbeat.Free,
@@ -63,7 +64,7 @@ func (s *server) workers(ctx context.Context, _ *struct{}) (*workersOutput, erro
 	out := &workersOutput{}
 	out.Body.Workers = make([]Worker, len(members))
 	for i := range members {
-		out.Body.Workers[i] = workerOf(&members[i])
+		out.Body.Workers[i] = WorkerOf(&members[i])
 	}
 	return out, nil
 }

@@ -158,8 +158,9 @@ func (s *server) answer(ctx context.Context, id futures.ID, wait time.Duration) 
 	if err != nil {
 		return nil, problemOf(err)
 	}
-	out := &answer{Status: http.StatusOK, Body: FutureOf(&row)}
-	return out, problemOf(s.fill(ctx, &row, &out.Body))
+	out := &answer{Status: http.StatusOK}
+	out.Body, err = View(ctx, s.client.Cluster(), &row)
+	return out, problemOf(err)
 }
 
 // await returns a future's records once it is over, at the latest after wait.
@@ -180,33 +181,6 @@ func (s *server) await(ctx context.Context, id futures.ID, wait time.Duration) (
 func isEnd(err error) bool {
 	return errors.Is(err, futures.ErrFailed) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, context.Canceled)
-}
-
-// fill adds what lies outside of the records.
-func (s *server) fill(ctx context.Context, row *fdbmodel.Row, f *Future) error {
-	if e := row.Exception; e != nil && e.StderrRef != nil {
-		stderr, err := s.client.Cluster().Stderr(ctx, row.ID, e.Stderr, e.StderrRef)
-		if err != nil {
-			return err
-		}
-		f.Failure.Stderr = bytesOf(stderr)
-	}
-	if f.Result == nil {
-		return nil
-	}
-	if r := row.Result; r.StderrRef != nil {
-		stderr, err := s.client.Cluster().Stderr(ctx, row.ID, r.Stderr, r.StderrRef)
-		if err != nil {
-			return err
-		}
-		f.Result.Stderr = bytesOf(stderr)
-	}
-	if row.Result.ValueRef == nil || row.Result.Size > inlineValue {
-		return nil
-	}
-	value, err := s.client.Cluster().ResultValue(ctx, row.ID, row.Result)
-	f.Result.Value = bytesOf(value)
-	return err
 }
 
 type submitManyInput struct {
@@ -279,10 +253,7 @@ func (s *server) list(ctx context.Context, in *listInput) (*listOutput, error) {
 	out := &listOutput{}
 	out.Body.Futures = make([]Future, len(rows))
 	for i := range rows {
-		out.Body.Futures[i] = FutureOf(&rows[i])
-		if r := out.Body.Futures[i].Result; r != nil {
-			r.Value, r.Stderr = nil, nil
-		}
+		out.Body.Futures[i] = ListView(&rows[i])
 	}
 	out.Body.Cursor = base64.RawURLEncoding.EncodeToString(next)
 	return out, nil

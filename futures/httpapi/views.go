@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/base64"
 	"time"
 	"unicode/utf8"
@@ -99,9 +100,9 @@ func bytesOf(b []byte) *Bytes {
 	}
 }
 
-// FutureOf returns the view of a future's records, without values that lie
+// futureOf returns the view of a future's records, without values that lie
 // outside of them.
-func FutureOf(row *fdbmodel.Row) Future {
+func futureOf(row *fdbmodel.Row) Future {
 	s := row.Spec
 	f := Future{
 		ID: row.ID, State: row.State().String(), Function: s.Function, Queue: s.Queue, Group: s.Group,
@@ -134,6 +135,49 @@ func FutureOf(row *fdbmodel.Row) Future {
 		}
 	}
 	return f
+}
+
+// View returns the view of a future, with values that lie outside of its records
+// up to 64 KiB. It returns the store's errors.
+func View(ctx context.Context, cluster *fdbmodel.Cluster, row *fdbmodel.Row) (Future, error) {
+	f := futureOf(row)
+	return f, f.fill(ctx, cluster, row)
+}
+
+// ListView returns the view of a future without the bytes of its result.
+func ListView(row *fdbmodel.Row) Future {
+	f := futureOf(row)
+	if f.Result != nil {
+		f.Result.Value, f.Result.Stderr = nil, nil
+	}
+	return f
+}
+
+// fill adds what lies outside of the records.
+func (f *Future) fill(ctx context.Context, cluster *fdbmodel.Cluster, row *fdbmodel.Row) error {
+	if e := row.Exception; e != nil && e.StderrRef != nil {
+		stderr, err := cluster.Stderr(ctx, row.ID, e.Stderr, e.StderrRef)
+		if err != nil {
+			return err
+		}
+		f.Failure.Stderr = bytesOf(stderr)
+	}
+	if f.Result == nil {
+		return nil
+	}
+	if r := row.Result; r.StderrRef != nil {
+		stderr, err := cluster.Stderr(ctx, row.ID, r.Stderr, r.StderrRef)
+		if err != nil {
+			return err
+		}
+		f.Result.Stderr = bytesOf(stderr)
+	}
+	if row.Result.ValueRef == nil || row.Result.Size > inlineValue {
+		return nil
+	}
+	value, err := cluster.ResultValue(ctx, row.ID, row.Result)
+	f.Result.Value = bytesOf(value)
+	return err
 }
 
 func timeOf(millis int64) time.Time { return time.UnixMilli(millis).UTC() }
