@@ -42,7 +42,8 @@ build-fdb: ## build bin/futura with FoundationDB; needs its client library, 7.3
 demo: build ## run the main job on real input: a WASM function over the Go sources
 	./$(BIN) demo
 
-test: lint test-unit test-fdb test-mongo ## run the tests; at most 8 minutes on two cores
+test: lint test-unit ## run the tests; at most 8 minutes on two cores
+	@$(MAKE) --no-print-directory --output-sync=target -j2 test-fdb test-mongo
 
 lint:
 	$(GO) vet ./...
