@@ -59,9 +59,9 @@ endif
 test-fdb: ## run the tests that need a FoundationDB server, on one that they start
 ifeq ($(FDB_FOUND),yes)
 	$(GO) vet -tags fdb $(FDB_PACKAGES) ./internal/fdbtest ./internal/storetest ./cmd/futura
-	$(GO) test -tags fdb -short -timeout 10m -p 3 $(FDB_PACKAGES)
+	$(GO) test -tags fdb -short -timeout 10m -p 4 $(FDB_PACKAGES)
 	$(GO) test -tags fdb -short -timeout 10m -run FoundationDB ./cmd/futura
-	FUTURA_FDB_BUGGIFY=1 $(GO) test -tags fdb -short -timeout 10m $(BUGGIFY_TESTS)
+	FUTURA_FDB_BUGGIFY=1 $(GO) test -tags fdb -short -timeout 10m -run TestSimOnServer ./internal/sim
 else
 	@test "$$FUTURA_REQUIRE_FDB" != 1 || { echo "FoundationDB is required and was not found: $(FDB_INSTALL)"; exit 1; }
 	@echo "SKIP: FoundationDB not found, its tests did not run: $(FDB_INSTALL)"

@@ -38,7 +38,7 @@ func source(t *testing.T) *rand.Rand {
 // of processes.
 func TestProcessesThatDieAndPause(t *testing.T) {
 	t.Parallel()
-	blows := 9
+	blows := 6
 	if long() {
 		blows = 200
 	}
