@@ -90,6 +90,7 @@ func (o *overlay) take(m op) {
 	case opStampKey:
 		begin, end := stampBounds(m)
 		o.dropPoints(begin, end)
+		o.cleared.remove(begin, end)
 		o.unreadable.add(begin, end)
 	case opStampValue:
 		o.points.Set(&point{key: m.key, kind: unreadable, owned: true})

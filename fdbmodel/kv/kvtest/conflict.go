@@ -1,6 +1,8 @@
 package kvtest
 
 import (
+	"strings"
+
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/stretchr/testify/require"
 )
@@ -261,6 +263,8 @@ func explicitConflicts() []conflictCase {
 	set := func(name string) func(*actor) { return func(a *actor) { a.set(name) } }
 	key := func(a *actor) { a.AddReadConflictKey(a.b.key("b")) }
 	span := func(a *actor) { a.AddReadConflictRange(a.b.span("b", "d")) }
+	stampInB := func(a *actor) { a.b.stampKey(a.Tx, "b", "") }
+	inB := "b" + strings.Repeat("\xff", kv.StampSize)
 	return []conflictCase{
 		{"Key", key, set("b"), true},
 		{"KeyBeside", key, set("b\x00"), false},
@@ -282,6 +286,16 @@ func explicitConflicts() []conflictCase {
 		{"OwnSetThenRange", func(a *actor) { a.set("b"); span(a) }, set("b"), false},
 		{"OwnClearPartThenRange", func(a *actor) { a.ClearRange(a.b.span("a", "c")); span(a) }, set("b"), false},
 		{"OwnClearPartThenRangeBeside", func(a *actor) { a.ClearRange(a.b.span("a", "c")); span(a) }, set("c"), true},
+		{"OwnClearThenStampedKeyThenRange", func(a *actor) { a.ClearRange(a.b.span("a", "c")); stampInB(a); span(a) },
+			set(inB), true},
+		{"OwnClearThenStampedKeyThenRangeBeside", func(a *actor) { a.ClearRange(a.b.span("a", "c")); stampInB(a); span(a) },
+			set("b"), false},
+		{"OwnSetThenStampedKeyThenRange", func(a *actor) { a.set(inB); stampInB(a); span(a) }, set(inB), true},
+		{"OwnStampedKeyThenSetThenRange", func(a *actor) { stampInB(a); a.set(inB); span(a) }, set(inB), false},
+		{"OwnStampedKeyThenClearThenRange", func(a *actor) { stampInB(a); a.ClearRange(a.b.span("a", "c")); span(a) },
+			set(inB), false},
+		{"OwnClearThenStampedKeyThenAddThenRange",
+			func(a *actor) { a.ClearRange(a.b.span("a", "c")); stampInB(a); a.add(inB); span(a) }, set(inB), true},
 		{"KeyThenOwnSetThenKey", func(a *actor) { key(a); a.set("b"); key(a) }, set("b"), true},
 		{"RangeNotWritten", func(a *actor) { span(a); a.set("b") }, set("d"), false},
 		{"SnapshotWithKey", func(a *actor) { a.scanFrom(a.Snapshot(), "", "", kv.RangeOptions{}); key(a) }, set("b"), true},

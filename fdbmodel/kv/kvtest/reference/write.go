@@ -69,7 +69,10 @@ func (t *tx) write(m mutation, mistake error) {
 		t.known = append(t.known, written)
 		t.unreadable = without(t.unreadable, written)
 	case stampKey:
-		t.unreadable = append(t.unreadable, t.unreadableRange(m.key, m.offset))
+		// What the key may fall on counts as the store's own again.
+		stamped := t.unreadableRange(m.key, m.offset)
+		t.known = without(t.known, stamped)
+		t.unreadable = append(t.unreadable, stamped)
 	case stampValue:
 		t.known = append(t.known, written)
 		t.unreadable = append(t.unreadable, written)
