@@ -79,6 +79,9 @@ func (c Config) validate() error {
 type Options struct {
 	// Config is used if the cluster has none yet.
 	Config Config
+	// Existing makes Open return ErrNotFound, and write nothing, where there is
+	// no such cluster. Defaults to false: Open makes it.
+	Existing bool
 	// Clock defaults to the machine's.
 	Clock clock.Clock
 	// Random is where ids, tokens and jitter come from. Defaults to crypto/rand.
@@ -114,8 +117,9 @@ type Cluster struct {
 
 // Open returns the model of a cluster, and writes its config if it has none.
 // A config that other processes wrote first wins over the one in o. Open
-// returns ErrBadName, ErrBadSpec for a config that can't be, and
-// ErrNewerRecord. An unknown commit is retried and harmless.
+// returns ErrBadName, ErrBadSpec for a config that can't be, ErrNotFound with
+// Options.Existing, and ErrNewerRecord. An unknown commit is retried and
+// harmless.
 func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster, error) {
 	if err := CheckClusterName(name); err != nil {
 		return nil, err
@@ -135,7 +139,7 @@ func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster
 		return nil, err
 	}
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-open"}, func(tx kv.Attempt) error {
-		return c.readConfig(ctx, tx, wanted, o.incoming)
+		return c.readConfig(ctx, tx, wanted, o)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open cluster %q: %w", name, err)
@@ -144,7 +148,7 @@ func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster
 	return c, nil
 }
 
-func (c *Cluster) readConfig(ctx context.Context, tx kv.Tx, wanted Config, incoming bool) error {
+func (c *Cluster) readConfig(ctx context.Context, tx kv.Tx, wanted Config, o Options) error {
 	key := c.keys.config()
 	asked, marked := tx.Get(key), tx.Get(c.keys.incoming())
 	value, err := asked.Wait(ctx)
@@ -155,10 +159,13 @@ func (c *Cluster) readConfig(ctx context.Context, tx kv.Tx, wanted Config, incom
 	if err != nil {
 		return err
 	}
-	if mark != nil && !incoming {
+	if mark != nil && !o.incoming {
 		return ErrIncomplete
 	}
 	if value == nil {
+		if o.Existing {
+			return fmt.Errorf("%w in this store", ErrNotFound)
+		}
 		c.config = wanted
 		encoded, err := encodeRecord(wanted)
 		if err != nil {

@@ -90,22 +90,7 @@ func clusterOf(k keyspace) string {
 
 // openExisting is Open for a cluster that must be there: it returns ErrNotFound.
 func openExisting(ctx context.Context, db kv.Database, cluster string, o Options) (*Cluster, error) {
-	if err := CheckClusterName(cluster); err != nil {
-		return nil, err
-	}
-	key, found := newKeyspace(cluster).config(), false
-	_, err := kv.Transact(ctx, db, kv.Retry{Sleep: o.Sleep}, func(tx kv.Attempt) error {
-		value, err := tx.Snapshot().Get(key).Wait(ctx)
-		found = value != nil
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if !found {
-		return nil, fmt.Errorf("cluster %q: %w in this store", cluster, ErrNotFound)
-	}
-	o.Config = Config{}
+	o.Config, o.Existing = Config{}, true
 	return Open(ctx, db, cluster, o)
 }
 

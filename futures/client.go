@@ -35,6 +35,9 @@ type Options struct {
 	// Config is used if the cluster has none yet. Defaults to that of
 	// fdbmodel.Config.
 	Config fdbmodel.Config
+	// Existing makes New return ErrNotFound where there is no such cluster.
+	// Defaults to false: New makes it.
+	Existing bool
 	// Clock defaults to the machine's.
 	Clock clock.Clock
 	// Random is where ids come from. Defaults to crypto/rand.
@@ -82,7 +85,7 @@ func New(ctx context.Context, db kv.Database, o Options) (*Client, error) {
 		o.Cluster = DefaultCluster
 	}
 	cluster, err := fdbmodel.Open(ctx, db, o.Cluster, fdbmodel.Options{
-		Config: o.Config, Clock: o.Clock, Random: o.Random, Sleep: o.Sleep,
+		Config: o.Config, Existing: o.Existing, Clock: o.Clock, Random: o.Random, Sleep: o.Sleep,
 	})
 	if err != nil {
 		return nil, err

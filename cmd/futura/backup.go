@@ -37,6 +37,9 @@ func (a *app) backup(ctx context.Context, name string, force bool) (err error) {
 	if _, err := os.Lstat(name); err == nil && !force {
 		return usageError{fmt.Errorf("%s exists: name another file, or use --force", name)}
 	}
+	if err := storeExists(a.store); err != nil {
+		return err
+	}
 	db, err := a.openStore(ctx)
 	if err != nil {
 		return err

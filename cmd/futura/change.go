@@ -167,7 +167,7 @@ func (a *app) putFunction(ctx context.Context, file, alias string) (err error) {
 	if err := executor.Check(ctx, cid, module); err != nil {
 		return usageError{fmt.Errorf("%s: %w", file, err)}
 	}
-	return a.open(ctx, func(c *futures.Client) error {
+	return a.openOrMake(ctx, func(c *futures.Client) error {
 		stored, err := c.Cluster().PutModule(ctx, module, alias)
 		if err != nil {
 			return err

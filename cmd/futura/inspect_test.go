@@ -76,6 +76,7 @@ func TestInspectFromTheCommandLine(t *testing.T) {
 func TestInspectMistakes(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
+	s.ok("submit", "go:later")
 	for _, args := range [][]string{
 		{}, {"ready", "--key", "x"}, {"nothing"}, {"--key", `\x0`}, {"ready", "--limit", "0"}, {"ready", "--limit", "1001"},
 		{"--prefix", `\xff`}, {"--fdbcli", "ready"}, {"ready", "futures"}, {"ready", "--after", `\`},
@@ -85,5 +86,5 @@ func TestInspectMistakes(t *testing.T) {
 	s.run(exitNotFound, "", "inspect", "01995b4e-6f3a-7c1e-9d2b-0123456789ab")
 	s.run(exitNotFound, "", "inspect", "--fdbcli", "01995b4e-6f3a-7c1e-9d2b-0123456789ab")
 	s.run(exitNotFound, "", "inspect", "--key", "nothing")
-	require.Empty(t, s.ok("inspect", "ready"))
+	require.Empty(t, s.ok("inspect", "delayed"))
 }

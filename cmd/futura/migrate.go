@@ -69,6 +69,9 @@ func checkStores(from, to string) error {
 }
 
 func (a *app) migrate(ctx context.Context, from, to string, o fdbmodel.CopyOptions) (err error) {
+	if err := storeExists(from); err != nil {
+		return err
+	}
 	source, err := a.openNamed(ctx, from)
 	if err != nil {
 		return err

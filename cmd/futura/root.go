@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -122,14 +124,33 @@ func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// open opens the store and the cluster, and calls fn with a client.
-func (a *app) open(ctx context.Context, fn func(*futures.Client) error) (err error) {
+// open opens a store and a cluster that are there, and calls fn with a client.
+// A mistaken name would else be a new cluster, which looks like one that has lost
+// everything.
+func (a *app) open(ctx context.Context, fn func(*futures.Client) error) error {
+	if err := storeExists(a.store); err != nil {
+		return fmt.Errorf("%w: name another with --store, or begin one with futura dev or futura submit", err)
+	}
+	return a.with(ctx, futures.Options{Cluster: a.cluster, Existing: true}, fn)
+}
+
+// openOrMake opens the store and the cluster, which are made if they are not
+// there, and calls fn with a client.
+func (a *app) openOrMake(ctx context.Context, fn func(*futures.Client) error) error {
+	return a.with(ctx, futures.Options{Cluster: a.cluster}, fn)
+}
+
+func (a *app) with(ctx context.Context, o futures.Options, fn func(*futures.Client) error) (err error) {
 	db, err := a.openStore(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	client, err := futures.New(ctx, db, futures.Options{Cluster: a.cluster})
+	client, err := futures.New(ctx, db, o)
+	if o.Existing && errors.Is(err, fdbmodel.ErrNotFound) {
+		return fmt.Errorf("%w, %s: name another with --cluster or --store, or begin it with futura dev, worker or submit",
+			err, a.store)
+	}
 	if err != nil {
 		return err
 	}
@@ -147,6 +168,18 @@ func (a *app) openStore(ctx context.Context) (kv.Database, error) {
 		}
 	}
 	return db, a.explainInUse(err)
+}
+
+// storeExists returns ErrNotFound for an embedded store that nobody has made.
+func storeExists(store string) error {
+	dir, ok := embeddedDir(store)
+	if !ok || dir == "" {
+		return nil
+	}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("store %s: %w: there is no directory %s", store, fdbmodel.ErrNotFound, dir)
+	}
+	return nil
 }
 
 func (a *app) printJSON(v any) error {

@@ -104,6 +104,32 @@ func TestMistakesHaveExitCodes(t *testing.T) {
 	elsewhere.run(exitUsage, "", "list")
 }
 
+// TestLookingMakesNothing holds that a mistaken --store or --cluster is told, and
+// is not a new and empty cluster.
+func TestLookingMakesNothing(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	id := "01995b4e-6f3a-7c1e-9d2b-0123456789ab"
+	looks := [][]string{
+		{"get", id}, {"list"}, {"await", id}, {"explain", id}, {"cancel", id}, {"retry", id}, {"retry", "--failed"},
+		{"delete", id}, {"function", "list"}, {"workers"}, {"check"}, {"inspect", "ready"},
+		{"backup", filepath.Join(t.TempDir(), "backup")},
+	}
+	for _, args := range append(looks, []string{"migrate", "--from", s.store, "--to", newShell(t).store}) {
+		out, e := s.run(exitNotFound, "", args...)
+		require.Empty(t, out, args)
+		require.Contains(t, e, "there is no directory", args)
+	}
+	require.NoDirExists(t, strings.TrimPrefix(s.store, "embedded:"))
+	s.ok("submit", "go:later")
+	for range 2 {
+		for _, args := range looks {
+			_, e := s.run(exitNotFound, "", append(args, "--cluster", "elsewhere")...)
+			require.Contains(t, e, `cluster "elsewhere": not found in this store`, args)
+		}
+	}
+}
+
 func TestEveryCommandHasAnExample(t *testing.T) {
 	t.Parallel()
 	for _, cmd := range (&app{}).root().Commands() {

@@ -70,7 +70,7 @@ func (a *app) submit(ctx context.Context, f *submitFlags) error {
 	if err := a.readTask(f); err != nil {
 		return err
 	}
-	return a.open(ctx, func(c *futures.Client) error {
+	return a.openOrMake(ctx, func(c *futures.Client) error {
 		f.task.NoNotify = !f.wait
 		future, err := c.Submit(ctx, f.task)
 		if err != nil {

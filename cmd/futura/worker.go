@@ -124,7 +124,7 @@ func (a *app) workerCommand() *cobra.Command {
 
 func (a *app) worker(ctx context.Context, f *workerFlags) error {
 	f.options.Logger = a.logger(f.verbose)
-	return a.open(ctx, func(c *futures.Client) error {
+	return a.openOrMake(ctx, func(c *futures.Client) error {
 		w, err := startWorker(ctx, c.Cluster(), f.options, wasm.Config{CacheDir: f.cache, MemoryLimit: f.memory})
 		if err != nil {
 			return err
