@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,31 +11,41 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi"
 	"github.com/futura-run/futura/workers/wasm"
 )
 
+// changed is what became of a future, in words that do not change, and as text.
+type changed struct {
+	ID      futures.ID `json:"id"`
+	Outcome string     `json:"outcome"`
+	State   string     `json:"state,omitempty"`
+	text    string
+}
+
 // each calls fn for each id on the command line and prints what it says.
-func (a *app) each(ctx context.Context, args []string, fn func(*futures.Client, futures.ID) (string, error)) error {
+func (a *app) each(ctx context.Context, args []string, fn func(*futures.Client, futures.ID) (changed, error)) error {
 	ids, err := parseIDs(args)
 	if err != nil {
 		return err
 	}
 	return a.open(ctx, func(c *futures.Client) error {
-		answers := make([]map[string]string, 0, len(ids))
+		all := make([]changed, 0, len(ids))
 		var failures []error
 		for _, id := range ids {
-			text, err := fn(c, id)
+			one, err := fn(c, id)
 			if err != nil {
 				failures = append(failures, err)
 				continue
 			}
-			answers = append(answers, map[string]string{"id": id.String(), "outcome": text})
+			one.ID = id
+			all = append(all, one)
 			if !a.json {
-				fmt.Fprintln(a.out, id, text)
+				fmt.Fprintln(a.out, id, cmp.Or(one.text, one.Outcome))
 			}
 		}
 		if a.json {
-			failures = append(failures, a.printJSON(answers))
+			failures = append(failures, a.printJSON(all))
 		}
 		return errors.Join(failures...)
 	})
@@ -47,15 +58,18 @@ func (a *app) cancelCommand() *cobra.Command {
 		Example: "  futura cancel 01995b4e-6f3a-7c1e-9d2b-0123456789ab --reason 'wrong input'",
 		Args:    usage(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.each(cmd.Context(), args, func(c *futures.Client, id futures.ID) (string, error) {
+			return a.each(cmd.Context(), args, func(c *futures.Client, id futures.ID) (changed, error) {
 				outcome, state, err := c.Cancel(cmd.Context(), id, reason)
-				switch outcome {
+				switch one := (changed{State: state.String()}); outcome {
 				case fdbmodel.Applied:
-					return "cancelled", err
+					one.Outcome = "cancelled"
+					return one, err
 				case fdbmodel.Requested:
-					return "asked to stop", err
+					one.Outcome, one.text = "requested", "asked to stop"
+					return one, err
 				default:
-					return "is over already: " + state.String(), err
+					one.Outcome, one.text = "over", "is over already: "+one.State
+					return one, err
 				}
 			})
 		},
@@ -76,8 +90,8 @@ func (a *app) retryCommand() *cobra.Command {
 			if failed {
 				return a.open(cmd.Context(), func(c *futures.Client) error { return a.retryFailed(cmd.Context(), c) })
 			}
-			return a.each(cmd.Context(), args, func(c *futures.Client, id futures.ID) (string, error) {
-				return "ready", c.Retry(cmd.Context(), id)
+			return a.each(cmd.Context(), args, func(c *futures.Client, id futures.ID) (changed, error) {
+				return changed{Outcome: "ready"}, c.Retry(cmd.Context(), id)
 			})
 		},
 	}
@@ -116,8 +130,8 @@ func (a *app) deleteCommand() *cobra.Command {
 		Use: "delete ID...", Short: "Remove futures that are over, with their results",
 		Example: "  futura delete 01995b4e-6f3a-7c1e-9d2b-0123456789ab", Args: usage(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.each(cmd.Context(), args, func(c *futures.Client, id futures.ID) (string, error) {
-				return "deleted", c.Discard(cmd.Context(), id)
+			return a.each(cmd.Context(), args, func(c *futures.Client, id futures.ID) (changed, error) {
+				return changed{Outcome: "deleted"}, c.Discard(cmd.Context(), id)
 			})
 		},
 	}
@@ -173,7 +187,7 @@ func (a *app) putFunction(ctx context.Context, file, alias string) (err error) {
 			return err
 		}
 		if a.json {
-			return a.printJSON(&stored)
+			return a.printJSON(httpapi.FunctionOf(&stored))
 		}
 		_, err = fmt.Fprintln(a.out, "wasm:"+stored.CID)
 		return err
@@ -190,7 +204,11 @@ func (a *app) functionListCommand() *cobra.Command {
 					return err
 				}
 				if a.json {
-					return a.printJSON(append([]fdbmodel.Module{}, stored...))
+					views := make([]httpapi.Function, len(stored))
+					for i := range stored {
+						views[i] = httpapi.FunctionOf(&stored[i])
+					}
+					return a.printJSON(views)
 				}
 				for _, m := range stored {
 					fmt.Fprintf(a.out, "wasm:%s  %d bytes  %v\n", m.CID, m.Size, m.Aliases)

@@ -128,7 +128,7 @@ func TestExitCodes(t *testing.T) {
 		{exitNotFound, "store one first", []string{"submit", "wasm:none"}},
 		{exitNotFound, "not found", []string{"explain", "01995b4e-6f3a-7c1e-9d2b-0123456789ab"}},
 		{exitStore, "text", []string{"list", "--store", "embedded:" + filepath.Join(text, "store")}},
-		{exitTimeout, "", []string{"await", waits, "--timeout", "50ms"}},
+		{exitTimeout, waits + " is not over, but ready. No worker", []string{"await", waits, "--timeout", "50ms"}},
 	} {
 		out, e := c.run(test.want, "", test.args...)
 		require.Contains(t, e, test.says, test.args)
@@ -148,6 +148,8 @@ func TestInterruptEndsACommand(t *testing.T) {
 	c.dev()
 	for i, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		cmd := c.command("submit", fmt.Sprintf("go:nobody%d", i), "--wait")
+		var said bytes.Buffer
+		cmd.Stderr = &said
 		require.NoError(t, cmd.Start())
 		done := make(chan error, 1)
 		go func() { done <- cmd.Wait() }()
@@ -158,6 +160,7 @@ func TestInterruptEndsACommand(t *testing.T) {
 		require.NoError(t, cmd.Process.Signal(signal))
 		require.Error(t, <-done)
 		require.Equal(t, exitInterrupted, cmd.ProcessState.ExitCode())
+		require.Regexp(t, `^futura: interrupted: future [0-9a-f-]{36} stays, and futura await `, said.String())
 	}
 	require.Contains(t, c.ok("check"), " 0 problems")
 }
@@ -190,6 +193,7 @@ func TestJSONOutputs(t *testing.T) {
 	cat := filepath.Join(c.dir, "cat.wasm")
 	waits := c.ok("submit", "go:nobody")
 	unknown := "01995b4e-6f3a-7c1e-9d2b-0123456789ab"
+	late := []string{"submit", "go:nobody", "--wait", "--wait-timeout", "1ns"}
 	for _, test := range []struct {
 		want int
 		kind any
@@ -198,9 +202,10 @@ func TestJSONOutputs(t *testing.T) {
 	}{
 		{exitOK, map[string]any{}, "version", []string{"version"}},
 		{exitOK, map[string]any{}, "id", []string{"submit", "go:nobody"}},
-		{exitOK, []any{}, "result", []string{"submit", "wasm:cat", "--args", "x", "--wait"}},
-		{exitFailed, []any{}, "error", []string{"submit", "wasm:trap", "--max-retries", "0", "--wait"}},
-		{exitTimeout, []any{}, "", []string{"await", waits, "--timeout", "20ms"}},
+		{exitOK, map[string]any{}, `"data": "x"`, []string{"submit", "wasm:cat", "--args", "x", "--wait"}},
+		{exitFailed, map[string]any{}, `"kind": "panic"`, []string{"submit", "wasm:trap", "--max-retries", "0", "--wait"}},
+		{exitTimeout, map[string]any{}, `"state": "ready"`, late},
+		{exitTimeout, []any{}, `"state": "ready"`, []string{"await", waits, "--timeout", "1ns"}},
 		{exitNotFound, []any{}, "", []string{"await", unknown}},
 		{exitOK, map[string]any{}, "state", []string{"get", waits}},
 		{exitOK, map[string]any{}, "futures", []string{"list"}},
@@ -209,8 +214,9 @@ func TestJSONOutputs(t *testing.T) {
 		{exitOK, []any{}, "", []string{"workers"}},
 		{exitOK, map[string]any{}, "problems", []string{"check"}},
 		{exitOK, map[string]any{}, "cid", []string{"function", "put", cat}},
-		{exitOK, []any{}, "cid", []string{"function", "list"}},
-		{exitOK, []any{}, "outcome", []string{"cancel", waits}},
+		{exitOK, []any{}, `"function": "wasm:`, []string{"function", "list"}},
+		{exitOK, []any{}, `"outcome": "cancelled"`, []string{"cancel", waits}},
+		{exitFailed, []any{}, `"kind": "cancelled"`, []string{"await", waits, "--timeout", "1ns"}},
 		{exitOK, map[string]any{}, "retried", []string{"retry", "--failed"}},
 		{exitNotFound, []any{}, "", []string{"retry", unknown}},
 		{exitOK, []any{}, "", []string{"cancel", waits}},

@@ -158,7 +158,7 @@ func (a *app) explainCommand() *cobra.Command {
 					return err
 				}
 				if a.json {
-					return a.printJSON(&e)
+					return a.printJSON(httpapi.ExplanationOf(&e))
 				}
 				_, err = fmt.Fprintf(a.out, "%s (%s): %s\n", e.State, e.Reason, e.Text)
 				return err

@@ -53,7 +53,11 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	root.SetOut(out)
 	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
-	if err != nil {
+	switch {
+	case err == nil:
+	case err == ctx.Err():
+		fmt.Fprintln(errOut, "futura: interrupted")
+	default:
 		fmt.Fprintln(errOut, "futura:", err)
 	}
 	return exitCode(ctx, err)

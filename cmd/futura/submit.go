@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -13,10 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/futures"
-	"github.com/futura-run/futura/workers"
-	"github.com/futura-run/futura/workers/wasm"
 )
 
 // submitFlags are what submit takes beside the function.
@@ -35,8 +31,9 @@ func (a *app) submitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "submit FUNCTION",
 		Short: "Submit a future",
-		Long: "submit makes a future and prints its id once it is durable. With --wait it prints the result instead. A\n" +
-			"store of one process has no other workers, so --wait runs a worker for WASM functions here.",
+		Long: "submit makes a future and prints its id once it is durable. With --wait it prints the result instead,\n" +
+			"with --json the future as get does. A store of one process has no other workers, so --wait runs a worker for\n" +
+			"WASM functions here. A future that is not over after --wait-timeout, or Ctrl-C, stays: await goes on with it.",
 		Example: "  futura submit wasm:count --args-file main.go --wait\n" +
 			"  echo hello | futura submit wasm:echo --args-file - --wait\n" +
 			"  futura submit wasm:report --arg daily --env LEVEL=2 --delay 10m --key report-today",
@@ -77,7 +74,7 @@ func (a *app) submit(ctx context.Context, f *submitFlags) error {
 			return err
 		}
 		if f.wait {
-			return a.await(ctx, c, []futures.ID{future.ID()}, f.timeout)
+			return a.await(ctx, c, []futures.ID{future.ID()}, f.timeout, a.printFirst)
 		}
 		if a.json {
 			return a.printJSON(map[string]any{"id": future.ID(), "existed": future.Existed()})
@@ -119,95 +116,4 @@ func (a *app) readTask(f *submitFlags) error {
 		f.task.Env[name] = value
 	}
 	return nil
-}
-
-func (a *app) awaitCommand() *cobra.Command {
-	var timeout time.Duration
-	cmd := &cobra.Command{
-		Use: "await ID...", Short: "Wait for futures and print their results",
-		Example: "  futura await 01995b4e-6f3a-7c1e-9d2b-0123456789ab --timeout 1m",
-		Args:    usage(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ids, err := parseIDs(args)
-			if err != nil {
-				return err
-			}
-			return a.open(cmd.Context(), func(c *futures.Client) error { return a.await(cmd.Context(), c, ids, timeout) })
-		},
-	}
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "the longest to wait (default: no limit)")
-	return cmd
-}
-
-func parseIDs(args []string) ([]futures.ID, error) {
-	ids := make([]futures.ID, len(args))
-	for i, text := range args {
-		id, err := fdbmodel.ParseID(text)
-		if err != nil {
-			return nil, err
-		}
-		ids[i] = id
-	}
-	return ids, nil
-}
-
-// ended is how await prints a future.
-type ended struct {
-	ID     futures.ID           `json:"id"`
-	Result *futures.Result      `json:"result,omitempty"`
-	Error  *futures.FailedError `json:"error,omitempty"`
-}
-
-func (a *app) await(ctx context.Context, c *futures.Client, ids []futures.ID, timeout time.Duration) error {
-	stop, err := a.localWorker(ctx, c)
-	if err != nil {
-		return err
-	}
-	waiting := ctx
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		waiting, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
-	all := []ended{}
-	var failures []error
-	for _, id := range ids {
-		r, err := c.Future(id).Await(waiting)
-		var failed *futures.FailedError
-		switch {
-		case err == nil:
-			all = append(all, ended{ID: id, Result: &r})
-		case errors.As(err, &failed):
-			all = append(all, ended{ID: id, Error: failed})
-			failures = append(failures, err)
-		default:
-			failures = append(failures, err)
-		}
-		if !a.json && err == nil {
-			_, _ = a.err.Write(r.Stderr)
-			if _, err := a.out.Write(r.Value); err != nil {
-				return err
-			}
-		}
-		if failed != nil && !a.json {
-			_, _ = a.err.Write(failed.Stderr)
-		}
-	}
-	if a.json {
-		failures = append(failures, a.printJSON(all))
-	}
-	return errors.Join(errors.Join(failures...), stop())
-}
-
-// localWorker runs a worker here where nobody else can reach the store.
-func (a *app) localWorker(ctx context.Context, c *futures.Client) (stop func() error, err error) {
-	if _, local := c.Cluster().Database().(kv.Local); !local {
-		return func() error { return nil }, nil
-	}
-	log := slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelError}))
-	w, err := startWorker(ctx, c.Cluster(), workers.Options{Logger: log, DrainTimeout: time.Second}, wasm.Config{})
-	if err != nil {
-		return nil, err
-	}
-	return w.stop, nil
 }

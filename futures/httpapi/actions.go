@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/futures"
 )
 
 func (s *server) registerActions(api huma.API) {
@@ -85,14 +86,28 @@ func (s *server) discard(ctx context.Context, in *idInput) (*struct{}, error) {
 	return nil, err
 }
 
-type explainOutput struct {
-	Body struct {
-		State  string          `json:"state"`
-		Reason fdbmodel.Reason `json:"reason"`
-		Text   string          `json:"text" doc:"The reason as a sentence, with what can be done about it"`
-		Worker *Worker         `json:"worker,omitempty" doc:"Who holds or held it"`
-		Ahead  int64           `json:"ready_in_queue,omitempty"`
+// Explanation says why a future is not running, or where it runs.
+type Explanation struct {
+	ID     futures.ID      `json:"id" format:"uuid"`
+	State  string          `json:"state"`
+	Reason fdbmodel.Reason `json:"reason"`
+	Text   string          `json:"text" doc:"The reason as a sentence, with what can be done about it"`
+	Worker *Worker         `json:"worker,omitempty" doc:"Who holds or held it"`
+	Ahead  int64           `json:"ready_in_queue,omitempty"`
+}
+
+// ExplanationOf returns the view of an explanation.
+func ExplanationOf(e *fdbmodel.Explanation) Explanation {
+	view := Explanation{ID: e.ID, State: e.State.String(), Reason: e.Reason, Text: e.Text, Ahead: e.Ahead}
+	if e.Worker != nil {
+		w := WorkerOf(e.Worker)
+		view.Worker = &w
 	}
+	return view
+}
+
+type explainOutput struct {
+	Body Explanation
 }
 
 func (s *server) explain(ctx context.Context, in *idInput) (*explainOutput, error) {
@@ -104,11 +119,5 @@ func (s *server) explain(ctx context.Context, in *idInput) (*explainOutput, erro
 	if err != nil {
 		return nil, problemOf(err)
 	}
-	out := &explainOutput{}
-	out.Body.State, out.Body.Reason, out.Body.Text, out.Body.Ahead = e.State.String(), e.Reason, e.Text, e.Ahead
-	if e.Worker != nil {
-		w := WorkerOf(e.Worker)
-		out.Body.Worker = &w
-	}
-	return out, nil
+	return &explainOutput{ExplanationOf(&e)}, nil
 }

@@ -22,7 +22,8 @@ type Function struct {
 	StoredAt *time.Time `json:"stored_at,omitempty"`
 }
 
-func functionOf(m *fdbmodel.Module) Function {
+// FunctionOf returns the view of a module.
+func FunctionOf(m *fdbmodel.Module) Function {
 	f := Function{Function: "wasm:" + m.CID, CID: m.CID, Size: m.Size, Aliases: append([]string{}, m.Aliases...)}
 	if m.StoredAt != 0 {
 		at := timeOf(m.StoredAt)
@@ -83,7 +84,7 @@ func (s *server) putFunction(ctx context.Context, in *putFunctionInput) (*functi
 	if err != nil {
 		return nil, problemOf(err)
 	}
-	return &functionOutput{functionOf(&m)}, nil
+	return &functionOutput{FunctionOf(&m)}, nil
 }
 
 type functionsOutput struct {
@@ -100,7 +101,7 @@ func (s *server) listFunctions(ctx context.Context, _ *struct{}) (*functionsOutp
 	out := &functionsOutput{}
 	out.Body.Functions = make([]Function, len(modules))
 	for i := range modules {
-		out.Body.Functions[i] = functionOf(&modules[i])
+		out.Body.Functions[i] = FunctionOf(&modules[i])
 	}
 	return out, nil
 }

@@ -82,6 +82,9 @@ type Result struct {
 	At        time.Time         `json:"at"`
 }
 
+// SetValue shows value, whatever its size.
+func (r *Result) SetValue(value []byte) { r.Value = bytesOf(value) }
+
 // Bytes are bytes as JSON can hold them.
 type Bytes struct {
 	Encoding string `json:"encoding" enum:"text,base64"`

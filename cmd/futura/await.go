@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/workers"
+	"github.com/futura-run/futura/workers/wasm"
+)
+
+func (a *app) awaitCommand() *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use: "await ID...", Short: "Wait for futures and print their results",
+		Long: "await prints the results in the order of the ids, with --json an array of the futures as get prints them,\n" +
+			"those that are not over when --timeout has passed included. It ends with 1 if a future failed, with 5 if\n" +
+			"one is not over.",
+		Example: "  futura await 01995b4e-6f3a-7c1e-9d2b-0123456789ab --timeout 1m",
+		Args:    usage(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ids, err := parseIDs(args)
+			if err != nil {
+				return err
+			}
+			return a.open(cmd.Context(), func(c *futures.Client) error {
+				return a.await(cmd.Context(), c, ids, timeout, func(all []httpapi.Future) error { return a.printJSON(all) })
+			})
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "the longest to wait (default: no limit)")
+	return cmd
+}
+
+func parseIDs(args []string) ([]futures.ID, error) {
+	ids := make([]futures.ID, len(args))
+	for i, text := range args {
+		id, err := fdbmodel.ParseID(text)
+		if err != nil {
+			return nil, err
+		}
+		ids[i] = id
+	}
+	return ids, nil
+}
+
+// await prints what futures come to, with --json by show.
+func (a *app) await(
+	ctx context.Context, c *futures.Client, ids []futures.ID, timeout time.Duration, show func([]httpapi.Future) error,
+) error {
+	stop, err := a.localWorker(ctx, c)
+	if err != nil {
+		return err
+	}
+	waiting := ctx
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	all := make([]httpapi.Future, 0, len(ids))
+	var failures []error
+	for _, id := range ids {
+		result, err := outcome(ctx, waiting, c, id)
+		if err != nil {
+			failures = append(failures, err)
+		}
+		if !a.json {
+			if err := a.printResult(result, err); err != nil {
+				return errors.Join(err, stop())
+			}
+			continue
+		}
+		view, err := viewOf(ctx, c, id, result)
+		switch {
+		case err == nil:
+			all = append(all, view)
+		case failures == nil:
+			failures = append(failures, err)
+		}
+	}
+	if a.json {
+		failures = append(failures, show(all))
+	}
+	return errors.Join(errors.Join(failures...), stop())
+}
+
+// printFirst prints the future that was submitted, if it is known.
+func (a *app) printFirst(all []httpapi.Future) error {
+	if len(all) == 0 {
+		return nil
+	}
+	return a.printJSON(&all[0])
+}
+
+// outcome returns a future's result once it is over, and until waiting ends. What
+// is over by then counts.
+func outcome(ctx, waiting context.Context, c *futures.Client, id futures.ID) (futures.Result, error) {
+	f := c.Future(id)
+	r, err := f.Await(waiting)
+	switch {
+	case err == nil || waiting.Err() == nil:
+		return r, err
+	case ctx.Err() != nil:
+		return r, fmt.Errorf("interrupted: future %s stays, and futura await %s waits for it again", id, id)
+	}
+	e, unexplained := c.Explain(ctx, id)
+	switch {
+	case unexplained != nil:
+		return r, unexplained
+	case e.State.Terminal():
+		return f.Await(ctx)
+	default:
+		return r, lateError{fmt.Sprintf("future %s is not over, but %s. %s futura await %s waits for it again",
+			id, e.State, e.Text, id)}
+	}
+}
+
+// lateError says that a future was not over in time.
+type lateError struct{ text string }
+
+// Error implements error.
+func (e lateError) Error() string { return e.text }
+
+// Unwrap makes the exit code that of a timeout.
+func (e lateError) Unwrap() error { return context.DeadlineExceeded }
+
+// printResult prints the streams of a future that is over.
+func (a *app) printResult(r futures.Result, err error) error {
+	var failed *futures.FailedError
+	if errors.As(err, &failed) {
+		_, _ = a.err.Write(failed.Stderr)
+	}
+	if err != nil {
+		return nil
+	}
+	_, _ = a.err.Write(r.Stderr)
+	_, err = a.out.Write(r.Value)
+	return err
+}
+
+// viewOf returns a future as JSON has it, with the whole result.
+func viewOf(ctx context.Context, c *futures.Client, id futures.ID, r futures.Result) (httpapi.Future, error) {
+	row, err := c.Get(ctx, id)
+	if err != nil {
+		return httpapi.Future{}, err
+	}
+	view, err := httpapi.View(ctx, c.Cluster(), &row)
+	if view.Result != nil {
+		view.Result.SetValue(r.Value)
+	}
+	return view, err
+}
+
+// localWorker runs a worker here where nobody else can reach the store.
+func (a *app) localWorker(ctx context.Context, c *futures.Client) (stop func() error, err error) {
+	if _, local := c.Cluster().Database().(kv.Local); !local {
+		return func() error { return nil }, nil
+	}
+	log := slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelError}))
+	w, err := startWorker(ctx, c.Cluster(), workers.Options{Logger: log, DrainTimeout: time.Second}, wasm.Config{})
+	if err != nil {
+		return nil, err
+	}
+	return w.stop, nil
+}
