@@ -70,8 +70,14 @@ const (
 // empty at the end. The order is that of the shards, and within a shard that of
 // the ids. A selective filter may return fewer than limit, or none, with a
 // cursor: List reads a bounded number of keys. It returns ErrBadSpec for a
-// cursor that is none. Records that can't be read are skipped.
+// cursor that is none, and ErrBadName for a queue that can't be. Records that
+// can't be read are skipped.
 func (c *Cluster) List(ctx context.Context, f Filter, cursor []byte, limit int) (rows []Row, next []byte, err error) {
+	if f.Queue != "" {
+		if err := CheckQueueName(f.Queue); err != nil {
+			return nil, nil, err
+		}
+	}
 	if limit <= 0 || limit > MaxList {
 		limit = MaxList
 	}

@@ -159,7 +159,10 @@ func (c *Cluster) prepare(ctx context.Context, subs []Submission) ([]Submission,
 	for i := range subs {
 		out[i] = subs[i]
 		if err := c.check(ctx, &out[i]); err != nil {
-			return nil, fmt.Errorf("future %d of %d: %w", i+1, len(subs), err)
+			if len(subs) > 1 {
+				err = fmt.Errorf("future %d of %d: %w", i+1, len(subs), err)
+			}
+			return nil, err
 		}
 		if out[i].ID.IsZero() {
 			drawn++

@@ -119,6 +119,8 @@ func TestExitCodes(t *testing.T) {
 		{exitUsage, "use 0 to 10000", []string{"submit", "go:f", "--max-retries", "-1"}},
 		{exitUsage, "use ready, delayed", []string{"list", "--state", "running"}},
 		{exitUsage, "--cursor", []string{"list", "--cursor", "zz"}},
+		{exitUsage, "--limit 0: use 1 to 1000", []string{"list", "--limit", "0"}},
+		{exitUsage, "queue", []string{"list", "--queue", "no such name"}},
 		{exitUsage, "bad name", []string{"list", "--cluster", "No Such Name"}},
 		{exitUsage, "no such file", []string{"submit", "go:f", "--args-file", filepath.Join(c.dir, "none")}},
 		{exitUsage, "8388609 bytes of arguments", []string{"submit", "go:f", "--args-file", big}},

@@ -84,6 +84,8 @@ func (a *app) listCommand() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use: "list", Short: "List futures",
+		Long: "list prints futures shard by shard, and in each by their ids, not by the time of their submit. What does\n" +
+			"not fit is on the next page: --cursor, as printed at the end.",
 		Example: "  futura list --state failed --limit 20\n  futura list --function wasm:count --json", Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if state != "" {
@@ -93,7 +95,10 @@ func (a *app) listCommand() *cobra.Command {
 			}
 			from, err := hex.DecodeString(cursor)
 			if err != nil {
-				return usageError{fmt.Errorf("--cursor: %w", err)}
+				return usageError{fmt.Errorf("--cursor %q is none that an earlier list printed", cursor)}
+			}
+			if limit < 1 || limit > fdbmodel.MaxList {
+				return usageError{fmt.Errorf("--limit %d: use 1 to %d", limit, fdbmodel.MaxList)}
 			}
 			return a.open(cmd.Context(), func(c *futures.Client) error {
 				if f.Function != "" {

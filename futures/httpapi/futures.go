@@ -27,7 +27,7 @@ type NewFuture struct {
 	Env          map[string]string `json:"env,omitempty" doc:"Environment of a WASM function"`
 	Queue        string            `json:"queue,omitempty" default:"default"`
 	Priority     int               `json:"priority,omitempty" minimum:"0" maximum:"255" doc:"Higher runs earlier"`
-	Requirements Requirements      `json:"requirements,omitempty"`
+	Requirements NewRequirements   `json:"requirements,omitempty"`
 	MaxRetries   *int              `json:"max_retries,omitempty" minimum:"0" default:"3" doc:"Attempts after the first"`
 	BackoffMS    int64             `json:"backoff_ms,omitempty" minimum:"0" doc:"Wait before the first retry"`
 	TimeoutMS    int64             `json:"timeout_ms,omitempty" minimum:"0" doc:"Bound of one attempt"`
@@ -35,6 +35,13 @@ type NewFuture struct {
 	NotBefore    time.Time         `json:"not_before,omitempty" doc:"Not before this time"`
 	ID           string            `json:"id,omitempty" doc:"A UUID of the caller's choice" format:"uuid"`
 	Key          string            `json:"key,omitempty" maxLength:"1024" doc:"Idempotency key"`
+}
+
+// NewRequirements are those of a future to submit.
+type NewRequirements struct {
+	_ struct{} `additionalProperties:"false"` // one that is misspelt must not be none
+
+	Requirements
 }
 
 // maxMillis keeps a number of milliseconds within time.Duration.
@@ -111,7 +118,7 @@ func operation(method, path, id, summary, description string) huma.Operation {
 	tag, _, _ = strings.Cut(tag, ":")
 	return huma.Operation{
 		Method: method, Path: path, OperationID: id, Summary: summary, Description: description, Tags: []string{tag},
-		MaxBodyBytes: MaxBody, BodyReadTimeout: bodyTime,
+		MaxBodyBytes: MaxBody, BodyReadTimeout: bodyTime, RejectUnknownQueryParameters: true,
 	}
 }
 
@@ -221,7 +228,7 @@ func (s *server) submitMany(ctx context.Context, in *submitManyInput) (*submitMa
 type listInput struct {
 	State    string `query:"state" enum:"ready,delayed,claimed,realized,failed"`
 	Queue    string `query:"queue"`
-	Function string `query:"function"`
+	Function string `query:"function" doc:"As submitted: an alias stands for its module of now"`
 	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 	Cursor   string `query:"cursor" doc:"The cursor of the page before" maxLength:"100"`
 }
@@ -234,7 +241,14 @@ type listOutput struct {
 }
 
 func (s *server) list(ctx context.Context, in *listInput) (*listOutput, error) {
-	filter := fdbmodel.Filter{Queue: in.Queue, Function: in.Function}
+	filter := fdbmodel.Filter{Queue: in.Queue}
+	if in.Function != "" {
+		function, err := s.client.Cluster().ResolveFunction(ctx, in.Function)
+		if err != nil {
+			return nil, problemOf(err)
+		}
+		filter.Function = function
+	}
 	if in.State != "" {
 		state, err := fdbmodel.ParseState(in.State)
 		if err != nil {

@@ -78,6 +78,9 @@ func TestModules(t *testing.T) {
 	var got httpapi.Future
 	f.send("POST", path, `{"function":"wasm:good"}`).into(http.StatusCreated, &got)
 	require.Equal(t, made.Function, got.Function)
+	var page struct{ Futures []httpapi.Future }
+	f.send("GET", path+"?function=wasm:good", "").into(http.StatusOK, &page)
+	require.Len(t, page.Futures, 1)
 
 	post("", "not a module").problem(http.StatusUnprocessableEntity, "bad_module", "no WebAssembly module")
 	post("?alias=a/b/c", string(good)).problem(http.StatusBadRequest, "bad_name", "a/b/c")
