@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,9 +20,7 @@ import (
 	"github.com/futura-run/futura/batch/futurestore"
 	"github.com/futura-run/futura/batch/head"
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/fdbmodel/kvopen"
-	"github.com/futura-run/futura/fdbmodel/remote"
 	"github.com/futura-run/futura/internal/storetest"
 	"github.com/futura-run/futura/workers"
 )
@@ -37,6 +35,9 @@ func TestMain(m *testing.M) {
 	}
 	storetest.Main(m)
 }
+
+// killPatience bounds how long the items between two kills may take.
+const killPatience = 5 * time.Minute
 
 func killOptions(cluster *fdbmodel.Cluster) head.Options {
 	return head.Options{
@@ -92,29 +93,12 @@ func (l *ledger) run(_ context.Context, args []byte) ([]byte, error) {
 // have.
 func TestHeadKilledAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	if storetest.OnServer {
-		t.Skip("it serves a store of its own")
-	}
-	items, kills := 1000, 5
-	if os.Getenv("FUTURA_LONG") != "" {
+	items, kills := killItems, 5
+	if os.Getenv("FUTURA_LONG") == "1" {
 		items, kills = 5000, 20
 	}
-	db := embedded.OpenMemory(embedded.Options{})
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	dir, err := os.MkdirTemp("", "futura-head-") // a socket's path is short
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	socket := filepath.Join(dir, "s")
-	listener, err := remote.ListenUnix(socket)
-	require.NoError(t, err)
-	serving, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- remote.Serve(serving, listener, db, remote.ServerOptions{}) }()
-	t.Cleanup(func() {
-		stop()
-		require.NoError(t, <-served)
-	})
-	cluster, err := fdbmodel.Open(context.Background(), remote.Share(db), "kill", fdbmodel.Options{})
+	db, address := sharedStore(t)
+	cluster, err := fdbmodel.Open(context.Background(), db, "kill", fdbmodel.Options{})
 	require.NoError(t, err)
 
 	log := &ledger{runs: map[string]int{}, good: map[string][]string{}}
@@ -146,13 +130,12 @@ func TestHeadKilledAgainAndAgain(t *testing.T) {
 		require.NoError(t, err)
 		return p[batch.Done] + p[batch.PermanentlyFailed]
 	}
-	for range kills {
+	for _, until := range killPoints(items, kills) {
 		child := exec.Command(os.Args[0])
-		child.Env = append(os.Environ(), killStore+"=remote:unix:"+socket)
+		child.Env = append(os.Environ(), killStore+"="+address)
 		child.Stderr = os.Stderr
 		require.NoError(t, child.Start())
-		until := done() + rand.IntN(2*items/kills)
-		require.Eventually(t, func() bool { return done() >= min(until, items) }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return done() >= until }, killPatience, time.Millisecond)
 		require.NoError(t, child.Process.Kill())
 		require.Error(t, child.Wait())
 	}
@@ -164,13 +147,23 @@ func TestHeadKilledAgainAndAgain(t *testing.T) {
 		b, err := o.Store.Get(context.Background(), made.ID)
 		require.NoError(t, err)
 		return b.Status == batch.Done
-	}, time.Minute, 5*time.Millisecond)
+	}, killPatience, 5*time.Millisecond)
 	cancel()
 	require.NoError(t, <-ran)
 	log.compare(t, o.Store, made.ID, items)
 	report, err := cluster.Check(context.Background(), fdbmodel.CheckOptions{})
 	require.NoError(t, err)
 	require.Empty(t, report.Problems)
+}
+
+// killPoints are how many items are over when heads are killed.
+func killPoints(items, kills int) []int {
+	points := make([]int, kills)
+	for i := range points {
+		points[i] = rand.IntN(items)
+	}
+	slices.Sort(points)
+	return points
 }
 
 // compare holds the items against what their runs wrote down.
