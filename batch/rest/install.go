@@ -93,6 +93,9 @@ func (s *server) installModule(ctx context.Context, to *installed, method string
 		}
 		to.FunctionID = cid
 	}
+	if err := s.check(ctx, module{method, code}); err != nil {
+		return err
+	}
 	return s.store(ctx, to, module{method, code})
 }
 
@@ -103,8 +106,8 @@ func (s *server) installArchive(ctx context.Context, to *installed, archive []by
 		sum := sha256.Sum256(archive)
 		to.FunctionID = hex.EncodeToString(sum[:])
 	}
-	// The archive is read to its end before any of it counts.
-	if err := unpack(archive, func(module) error { return nil }); err != nil {
+	// The archive is read to its end, and each module checked, before any counts.
+	if err := unpack(archive, func(m module) error { return s.check(ctx, m) }); err != nil {
 		return err
 	}
 	return unpack(archive, func(m module) error { return s.store(ctx, to, m) })
@@ -138,19 +141,27 @@ func (s *server) installManifest(ctx context.Context, to *installed, body []byte
 	return s.installArchive(ctx, to, archive)
 }
 
-// store checks a module and stores it.
-func (s *server) store(ctx context.Context, to *installed, m module) error {
+// check returns a problem for a module that can't run.
+func (s *server) check(ctx context.Context, m module) error {
+	if s.options.CheckModule == nil {
+		return nil
+	}
 	cid, err := fdbmodel.ModuleCID(m.code)
 	if err != nil {
 		return err
 	}
-	if s.options.CheckModule != nil {
-		if err := s.options.CheckModule(ctx, cid, m.code); err != nil {
-			if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
-				return err
-			}
-			return httpapi.NewProblem(http.StatusUnprocessableEntity, "bad_module", nil, "%s", err)
-		}
+	err = s.options.CheckModule(ctx, cid, m.code)
+	if err == nil || ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return httpapi.NewProblem(http.StatusUnprocessableEntity, "bad_module", nil, "%s", err)
+}
+
+// store stores a module.
+func (s *server) store(ctx context.Context, to *installed, m module) error {
+	cid, err := fdbmodel.ModuleCID(m.code)
+	if err != nil {
+		return err
 	}
 	stored, err := s.options.Client.Cluster().PutModule(ctx, m.code, batch.FunctionAlias(to.FunctionID, m.method))
 	if err != nil {

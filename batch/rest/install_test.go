@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -139,11 +140,21 @@ func TestArchivesThatAreRefused(t *testing.T) {
 
 func TestModulesAreChecked(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, rest.Options{
-		Client:      newClient(t),
-		CheckModule: func(context.Context, string, []byte) error { return errors.New("it is odd") },
-	})
-	f.send("POST", installPath, string(echoModule)).problem(422, "bad_module", "odd")
+	client := newClient(t)
+	odd := append(slices.Clone(echoModule), "odd"...)
+	f := newFixture(t, rest.Options{Client: client, CheckModule: func(_ context.Context, _ string, m []byte) error {
+		if bytes.HasSuffix(m, []byte("odd")) {
+			return errors.New("it is odd")
+		}
+		return nil
+	}})
+	f.send("POST", installPath, string(odd)).problem(422, "bad_module", "odd")
+	// One module that can't run keeps the others of its archive out.
+	packed := archive(t, entry{"good.wasm", tar.TypeReg, echoModule}, entry{"odd.wasm", tar.TypeReg, odd})
+	f.send("POST", installPath, string(packed)).problem(422, "bad_module", "odd")
+	modules, err := client.Cluster().Modules(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, modules)
 }
 
 // source serves a manifest and an archive.

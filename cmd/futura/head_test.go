@@ -167,6 +167,19 @@ func TestHeadsTokensHaveRoles(t *testing.T) {
 	require.Equal(t, exitOK, stop())
 }
 
+// TestHeadChecksModules installs what can't run at a head without a worker.
+func TestHeadChecksModules(t *testing.T) {
+	t.Parallel()
+	e, _, stop := startHead(t, "--store", "memory:")
+	const install = "/api/v1/functions/install?function_id=f&method=m.wasm"
+	status, answer := ask(t, &e, "POST", install, "", "\x00asm\x01\x00\x00\x00no section")
+	require.Equal(t, http.StatusUnprocessableEntity, status, answer)
+	require.Contains(t, answer, "bad_module")
+	status, answer = ask(t, &e, "POST", install, "", string(echoModule(t)))
+	require.Equal(t, http.StatusOK, status, answer)
+	require.Equal(t, exitOK, stop())
+}
+
 func TestMistakesWithHeads(t *testing.T) {
 	t.Parallel()
 	for says, args := range map[string][]string{

@@ -45,6 +45,7 @@ type node struct {
 	// batches say how head is made, which drives batches.
 	batches *batchStoreFlags
 	head    *runningHead
+	checker *checker
 	// doorListen is where the store is served over TCP, if anywhere.
 	doorListen string
 }
@@ -63,6 +64,7 @@ func (n *node) run(ctx context.Context, f *workerFlags) error {
 	if err != nil {
 		return errors.Join(err, n.head.stop(), listener.Close())
 	}
+	n.checker = &checker{log: n.log}
 	server, served := n.serve(listener, w)
 	d, err := n.openDoor(ctx)
 	if err == nil {
@@ -83,7 +85,7 @@ func (n *node) run(ctx context.Context, f *workerFlags) error {
 	err = errors.Join(err, n.head.stop(), w.stop())
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
-	return errors.Join(err, server.Shutdown(stopping), d.close(), n.leave())
+	return errors.Join(err, server.Shutdown(stopping), n.checker.close(stopping), d.close(), n.leave())
 }
 
 // leave takes away what announce left for others.
@@ -116,6 +118,7 @@ func (n *node) serve(listener net.Listener, w *running) (*httpServer, <-chan err
 		Collectors: n.collectors(w), Stopping: waiting.Done(), Version: version, Logger: n.log,
 		AccessLog: n.accessLog,
 	}
+	options.CheckModule = n.checker.check
 	if w != nil {
 		options.CheckModule = w.executor.Check
 	}
