@@ -2,10 +2,13 @@ package batch
 
 import (
 	"crypto/md5"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 )
@@ -175,6 +178,25 @@ func Validate(t *Template, arguments [][]string) error {
 func ItemID(t *Template, arguments []string) string {
 	sum := md5.Sum([]byte(t.Invocation() + " " + strings.Join(arguments, " ")))
 	return hex.EncodeToString(sum[:])
+}
+
+// Digest is a hash of what makes a batch what it is: its template, attempts and
+// arguments.
+func Digest(b *Batch, arguments [][]string) []byte {
+	h := sha256.New()
+	e := json.NewEncoder(h)
+	// Neither can fail: all is texts and numbers, and a hash takes anything.
+	_ = e.Encode(&b.Template)
+	_ = e.Encode(b.MaxAttempts)
+	for _, list := range arguments {
+		var length [binary.MaxVarintLen64]byte
+		h.Write(binary.AppendUvarint(length[:0], uint64(len(list))))
+		for _, argument := range list {
+			h.Write(binary.AppendUvarint(length[:0], uint64(len(argument))))
+			_, _ = io.WriteString(h, argument)
+		}
+	}
+	return h.Sum(nil)
 }
 
 // Item is a work item.

@@ -19,7 +19,8 @@ type Store interface {
 	// nobody sees the batch: one that was cut off is removed by Sweep. Of b it
 	// takes the id, the template, the attempts and the time of creation. It
 	// returns ErrExists for an id that is in use, also by a batch that was cut
-	// off.
+	// off, unless that has the same Digest: then it is made to the end. Of several
+	// that make the same at a time one succeeds.
 	Create(ctx context.Context, b *Batch, arguments [][]string) error
 
 	// Get returns a batch.

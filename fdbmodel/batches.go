@@ -1,6 +1,7 @@
 package fdbmodel
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -21,10 +22,13 @@ type BatchRecord struct {
 	Items       int    `msgpack:"n" json:"items"`
 	Status      int    `msgpack:"s,omitempty" json:"status"`
 	Reason      string `msgpack:"r,omitempty" json:"reason,omitempty"`
-	// Made is set once all items exist.
-	Made       bool  `msgpack:"d,omitempty" json:"made"`
-	CreatedAt  int64 `msgpack:"c" json:"created_at_ms"`
-	FinishedAt int64 `msgpack:"f,omitempty" json:"finished_at_ms,omitempty"`
+	// Made is set once all items exist. Until then Maker is who makes them, and
+	// Digest says of what: who makes the same may go on in its place.
+	Made       bool   `msgpack:"d,omitempty" json:"made"`
+	Maker      string `msgpack:"k,omitempty" json:"maker,omitempty"`
+	Digest     []byte `msgpack:"h,omitempty" json:"digest,omitempty"`
+	CreatedAt  int64  `msgpack:"c" json:"created_at_ms"`
+	FinishedAt int64  `msgpack:"f,omitempty" json:"finished_at_ms,omitempty"`
 }
 
 // BatchChunk is what a worker was given of a batch at one time. Its items say its
@@ -58,7 +62,8 @@ func BatchItemID(batch string, index int) ID {
 func BatchItemIndex(id ID) int { return int(binary.BigEndian.Uint32(id[11:15])) }
 
 // CreateBatch writes the record of a batch. It returns ErrIDInUse if there is
-// one with its id. An unknown commit is resolved by looking for it.
+// one with its id, unless that is not made and has the same Digest: then the new
+// one takes its place. An unknown commit is resolved by looking for it.
 func (c *Cluster) CreateBatch(ctx context.Context, b *BatchRecord) error {
 	value, err := encodeRecord(b)
 	if err != nil {
@@ -69,12 +74,33 @@ func (c *Cluster) CreateBatch(ctx context.Context, b *BatchRecord) error {
 		if err != nil {
 			return err
 		}
-		if old != nil && !(tx.MaybeCommitted && string(old) == string(value)) {
-			return fmt.Errorf("batch %s: %w", b.ID, ErrIDInUse)
+		if old != nil && !(tx.MaybeCommitted && bytes.Equal(old, value)) {
+			was := BatchRecord{ID: b.ID}
+			if err := decodeRecord(c.keys.batchRecord(b.ID), old, &was); err != nil {
+				return err
+			}
+			if was.Made || len(was.Digest) == 0 || !bytes.Equal(was.Digest, b.Digest) {
+				return fmt.Errorf("batch %s: %w", b.ID, ErrIDInUse)
+			}
+			tx.Clear(c.keys.batchAt(was.CreatedAt, b.ID))
 		}
 		tx.Set(c.keys.batchRecord(b.ID), value)
 		tx.Set(c.keys.batchAt(b.CreatedAt, b.ID), nil)
 		return nil
+	})
+	return err
+}
+
+// FinishBatch says that all items of a batch exist. It returns ErrIDInUse if
+// another maker has taken the batch over, and ErrNotFound if it is gone.
+func (c *Cluster) FinishBatch(ctx context.Context, id, maker string) error {
+	_, err := c.UpdateBatch(ctx, id, func(b *BatchRecord) (bool, error) {
+		if b.Maker != maker {
+			return false, fmt.Errorf("batch %s: another has made it meanwhile: %w", id, ErrIDInUse)
+		}
+		write := !b.Made
+		b.Made, b.Digest = true, nil
+		return write, nil
 	})
 	return err
 }

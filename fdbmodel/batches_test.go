@@ -66,6 +66,29 @@ func TestBatchesAreListedInTheirOrder(t *testing.T) {
 	a.check()
 }
 
+// TestABatchThatWasCutOffIsTakenOver lets a second maker of the same go on.
+func TestABatchThatWasCutOffIsTakenOver(t *testing.T) {
+	t.Parallel()
+	a := newAssigning(t)
+	made := func(maker, digest string, at int64) *BatchRecord {
+		return &BatchRecord{ID: "b", Template: []byte("{}"), Maker: maker, Digest: []byte(digest), CreatedAt: at}
+	}
+	require.NoError(t, a.c.CreateBatch(a.ctx, made("first", "same", 1)))
+	require.ErrorIs(t, a.c.CreateBatch(a.ctx, made("other", "another", 2)), ErrIDInUse)
+	require.ErrorIs(t, a.c.CreateBatch(a.ctx, made("other", "", 2)), ErrIDInUse)
+	require.NoError(t, a.c.CreateBatch(a.ctx, made("second", "same", 3)))
+	require.ErrorIs(t, a.c.FinishBatch(a.ctx, "b", "first"), ErrIDInUse)
+	require.NoError(t, a.c.FinishBatch(a.ctx, "b", "second"))
+	require.NoError(t, a.c.FinishBatch(a.ctx, "b", "second"))
+	require.ErrorIs(t, a.c.CreateBatch(a.ctx, made("third", "same", 4)), ErrIDInUse)
+	page, err := a.c.Batches(a.ctx, "", 10)
+	require.NoError(t, err)
+	require.Len(t, page, 1)
+	require.EqualValues(t, 3, page[0].CreatedAt)
+	require.ErrorIs(t, a.c.FinishBatch(a.ctx, "none", "first"), ErrNotFound)
+	a.check()
+}
+
 func anyBatch(*BatchRecord) bool { return true }
 
 func TestAChunkGrows(t *testing.T) {

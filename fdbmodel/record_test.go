@@ -85,7 +85,7 @@ func goldenRecords() []goldenRecord {
 		{"alias", &aliasRecord{CID: "c", At: 1}, false, func() any { return new(aliasRecord) }},
 		{"batch", &BatchRecord{
 			Template: []byte("{}"), Queue: "q", MaxAttempts: 1, Items: 2, Status: 3, Reason: "r", Made: true, CreatedAt: 4,
-			FinishedAt: 5,
+			FinishedAt: 5, Maker: "m", Digest: []byte("d"),
 		}, false, func() any { return new(BatchRecord) }},
 		{"batch chunk", &BatchChunk{Worker: "w", Items: 1, Status: 2, CreatedAt: 3}, false,
 			func() any { return new(BatchChunk) }},

@@ -16,6 +16,7 @@ package futurestore
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -96,18 +97,16 @@ func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string
 	record := fdbmodel.BatchRecord{
 		ID: b.ID, Template: template, Queue: s.options.Queue, MaxAttempts: b.MaxAttempts, Items: len(arguments),
 		Status: int(batch.Created), Reason: b.Reason, CreatedAt: b.CreatedAt.UnixMilli(),
+		Maker: rand.Text(), Digest: batch.Digest(b, arguments),
 	}
 	if err := s.cluster.CreateBatch(ctx, &record); err != nil {
 		return translate(err)
 	}
+	// Items that another made before it was cut off are the same.
 	if err := s.submit(ctx, b, function, arguments); err != nil {
 		return translate(err)
 	}
-	_, err = s.cluster.UpdateBatch(ctx, b.ID, func(r *fdbmodel.BatchRecord) (bool, error) {
-		r.Made = true
-		return true, nil
-	})
-	return translate(err)
+	return translate(s.cluster.FinishBatch(ctx, b.ID, record.Maker))
 }
 
 // Function returns the name of a template's function in a cluster. It returns
