@@ -105,6 +105,29 @@ func testCreateIsAllOrNothing(f *fixture) {
 	f.requireProgress(kept, batch.Progress{batch.Created: 2})
 }
 
+// testCreateGoesOn makes a batch again whose making was cut off, at once.
+func testCreateGoesOn(f *fixture) {
+	items := 1000
+	if f.h.Small {
+		items = 200
+	}
+	for _, wait := range []time.Duration{0, 100 * time.Microsecond, time.Millisecond, 5 * time.Millisecond, time.Second} {
+		b := f.newBatch(3)
+		ctx, cancel := context.WithTimeout(f.Context(), wait)
+		_ = f.s.Create(ctx, b, lists(items)) // it may have come to its end
+		cancel()
+		if _, err := f.s.Get(f.Context(), b.ID); err == nil {
+			require.ErrorIs(f, f.s.Create(f.Context(), b, lists(items)), batch.ErrExists)
+		} else {
+			b.CreatedAt = f.now.Add(time.Minute)
+			require.NoError(f, f.s.Create(f.Context(), b, lists(items)))
+		}
+		f.requireProgress(b.ID, batch.Progress{batch.Created: items})
+		require.WithinDuration(f, b.CreatedAt, f.get(b.ID).CreatedAt, 0)
+		require.Len(f, f.items(b.ID), items)
+	}
+}
+
 // testLarge makes a batch of many items and pages through it.
 func testLarge(f *fixture) {
 	const items, page = 5000, 777

@@ -36,7 +36,8 @@ func Run(t *testing.T, h Harness) {
 		run  func(*fixture)
 	}{
 		{"Create", testCreate}, {"CreateRefusesAnIDInUse", testCreateRefusesAnIDInUse},
-		{"CreateIsAllOrNothing", testCreateIsAllOrNothing}, {"Large", testLarge},
+		{"CreateIsAllOrNothing", testCreateIsAllOrNothing},
+		{"CreateGoesOn", testCreateGoesOn}, {"Large", testLarge},
 		{"IdenticalItems", testIdenticalItems}, {"UnknownBatch", testUnknownBatch}, {"List", testList},
 		{"Items", testItems}, {"Waiting", testWaiting}, {"Reason", testReason}, {"Watch", testWatch},
 		{"SecondHandle", testSecondHandle}, {"Describe", testDescribe}, {"CancelledContext", testCancelledContext},

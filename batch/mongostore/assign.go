@@ -59,11 +59,12 @@ func (s *Store) Assign(ctx context.Context, c *batch.Chunk, items []int) ([]int,
 		given = append(given, won...)
 	}
 	if len(given) > 0 {
-		return given, s.begin(ctx, c)
+		s.open.sawChunk(c.Batch, chunkKey(c.Batch, c.ID), int32(given[len(given)-1]))
+		return given, s.begin(ctx, c, len(given), made)
 	}
 	if made {
 		_, err = s.chunks.DeleteOne(ctx,
-			bson.D{field("id", chunkKey(c.Batch, c.ID)), field("status", int32(batch.Created)), field("version", int32(0))})
+			bson.D{field("_id", chunkKey(c.Batch, c.ID)), field("status", int32(batch.Created)), field("version", int32(0))})
 		if err != nil {
 			return nil, failed(ctx, err, "remove the empty chunk %s of batch %s", c.ID, c.Batch)
 		}
@@ -78,8 +79,9 @@ func (s *Store) openChunk(ctx context.Context, c *batch.Chunk) (made bool, err e
 	if createdAt.IsZero() {
 		createdAt = s.now()
 	}
+	key := chunkKey(c.Batch, c.ID)
 	_, err = s.chunks.InsertOne(ctx, &chunkDocument{
-		ID: chunkKey(c.Batch, c.ID), Batch: c.Batch, Worker: c.Worker, Status: int32(batch.Created),
+		Key: key, ID: key, Batch: c.Batch, Worker: c.Worker, Status: int32(batch.Created),
 		CreatedAt: milliseconds(createdAt),
 	})
 	if mongo.IsDuplicateKeyError(err) {
@@ -93,9 +95,8 @@ func (s *Store) openChunk(ctx context.Context, c *batch.Chunk) (made bool, err e
 
 // take gives items that wait to a chunk, and returns which of them it has.
 func (s *Store) take(ctx context.Context, c *batch.Chunk, items []int32) (won []int, err error) {
-	_, err = s.items.UpdateMany(ctx,
-		bson.D{field("batch_id", c.Batch), field("index", oneOf(items...)),
-			field("status", statuses(batch.Created, batch.Failed))},
+	changed, err := s.items.UpdateMany(ctx,
+		bson.D{field("_id", itemKeys(c.Batch, items)), field("status", statuses(batch.Created, batch.Failed))},
 		bson.D{field("$set", bson.D{
 			field("status", int32(batch.InProgress)), field("chunk_id", chunkKey(c.Batch, c.ID)),
 			field("worker", c.Worker), field("updated_at", s.now()),
@@ -103,28 +104,42 @@ func (s *Store) take(ctx context.Context, c *batch.Chunk, items []int32) (won []
 	if err != nil {
 		return nil, failed(ctx, err, "assign items of batch %s", c.Batch)
 	}
+	if int(changed.MatchedCount) == len(items) {
+		for _, index := range items {
+			won = append(won, int(index))
+		}
+		return won, nil
+	}
+	// Others have some, or this chunk has had them since a call that was cut off.
 	found, err := find[indexDocument](ctx, s.items,
-		append(inChunk(c.Batch, c.ID), field("index", oneOf(items...))), places().SetSort(ascending("index")))
+		append(bson.D{field("_id", itemKeys(c.Batch, items))}, inChunk(c.Batch, c.ID)...),
+		places().SetSort(ascending("index")))
 	for i := range found {
 		won = append(won, int(found[i].Index))
 	}
 	return won, err
 }
 
-// inChunk finds the items that are in progress under a chunk.
+// inChunk tells whether an item is in progress under a chunk.
 func inChunk(id, chunk string) bson.D {
-	return bson.D{field("batch_id", id), field("chunk_id", chunkKey(id, chunk)),
-		field("status", int32(batch.InProgress))}
+	return bson.D{field("chunk_id", chunkKey(id, chunk)), field("status", int32(batch.InProgress))}
 }
 
-// begin makes a chunk that has items, and its batch, be in progress.
-func (s *Store) begin(ctx context.Context, c *batch.Chunk) error {
+// ofBatch finds the items of a batch that match.
+func ofBatch(id string, match bson.D) bson.D { return append(bson.D{field("batch_id", id)}, match...) }
+
+// begin makes a chunk that was given n items, its first if it is new, and its
+// batch be in progress.
+func (s *Store) begin(ctx context.Context, c *batch.Chunk, n int, isNew bool) error {
 	key := chunkKey(c.Batch, c.ID)
-	n, err := s.items.CountDocuments(ctx, bson.D{field("batch_id", c.Batch), field("chunk_id", key)})
-	if err != nil {
-		return failed(ctx, err, "count the items of chunk %s of batch %s", c.ID, c.Batch)
+	if !isNew {
+		all, err := s.items.CountDocuments(ctx, bson.D{field("batch_id", c.Batch), field("chunk_id", key)})
+		if err != nil {
+			return failed(ctx, err, "count the items of chunk %s of batch %s", c.ID, c.Batch)
+		}
+		n = int(all)
 	}
-	_, err = s.chunks.UpdateOne(ctx, bson.D{field("id", key)}, bson.D{
+	_, err := s.chunks.UpdateOne(ctx, bson.D{field("_id", key)}, bson.D{
 		field("$set", bson.D{field("status", int32(batch.InProgress))}),
 		field("$max", bson.D{field("items", int32(n))}),
 		field("$inc", bson.D{field("version", int32(1))}),
@@ -149,7 +164,7 @@ func (s *Store) Release(ctx context.Context, id, chunk, _ string) (int, error) {
 	if _, err := s.readChunk(ctx, id, chunk); err != nil {
 		return 0, err
 	}
-	found, err := find[indexDocument](ctx, s.items, inChunk(id, chunk), places())
+	found, err := find[indexDocument](ctx, s.items, ofBatch(id, inChunk(id, chunk)), places())
 	if err != nil {
 		return 0, err
 	}
@@ -169,17 +184,17 @@ func (s *Store) Release(ctx context.Context, id, chunk, _ string) (int, error) {
 		triedSet = freshSet
 	}
 	none, some := field("attempts", int32(0)), field("attempts", bson.D{field("$gt", int32(0))})
-	a, err := s.updateParts(ctx, fresh, append(inChunk(id, chunk), none), bson.D{field("$set", freshSet)})
+	a, err := s.updateParts(ctx, id, fresh, append(inChunk(id, chunk), none), bson.D{field("$set", freshSet)})
 	if err != nil {
 		return a, err
 	}
-	b, err := s.updateParts(ctx, tried, append(inChunk(id, chunk), some),
+	b, err := s.updateParts(ctx, id, tried, append(inChunk(id, chunk), some),
 		bson.D{field("$set", triedSet), dueAtOnce})
 	if err != nil {
 		return a + b, err
 	}
 	_, err = s.chunks.UpdateOne(ctx,
-		bson.D{field("id", chunkKey(id, chunk)), field("status", bson.D{field("$ne", int32(batch.Done))})},
+		bson.D{field("_id", chunkKey(id, chunk)), field("status", bson.D{field("$ne", int32(batch.Done))})},
 		bson.D{field("$set", bson.D{field("status", int32(batch.Failed))})})
 	if err != nil {
 		return a + b, failed(ctx, err, "release chunk %s of batch %s", chunk, id)
@@ -190,11 +205,11 @@ func (s *Store) Release(ctx context.Context, id, chunk, _ string) (int, error) {
 	return a + b, s.endIfCancelled(ctx, id)
 }
 
-// updateParts changes the items with some indexes that match, a part at a time,
-// and returns how many it changed.
-func (s *Store) updateParts(ctx context.Context, items []int32, match, update bson.D) (n int, err error) {
+// updateParts changes the items of a batch with some indexes that match, a part
+// at a time, and returns how many it changed.
+func (s *Store) updateParts(ctx context.Context, id string, items []int32, match, update bson.D) (n int, err error) {
 	for part := range slices.Chunk(items, updatesAtOnce) {
-		changed, err := s.items.UpdateMany(ctx, append(slices.Clip(match), field("index", oneOf(part...))), update)
+		changed, err := s.items.UpdateMany(ctx, append(bson.D{field("_id", itemKeys(id, part))}, match...), update)
 		if err != nil {
 			return n, failed(ctx, err, "update items")
 		}

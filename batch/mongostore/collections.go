@@ -212,19 +212,18 @@ func newIndex(unique bool, fields ...string) index {
 	}
 }
 
-// indexes are those of a collection.
+// indexes are those of a collection, beside that of keys.
 func indexes(collection string) []index {
-	all := []index{newIndex(true, "id")}
 	switch collection {
 	case batchesName:
-		all = append(all, newIndex(false, "created_at", "id"), newIndex(false, "status", "created_at", "id"))
+		return []index{newIndex(false, "created_at", "id"), newIndex(false, "status", "created_at", "id")}
 	case chunksName:
-		all = append(all, newIndex(false, "batch_id", "status"))
+		return []index{newIndex(false, "batch_id", "status")}
 	case itemsName:
-		all = append(all, newIndex(true, "batch_id", "index"), newIndex(false, "batch_id", "status", "index"),
-			newIndex(false, "batch_id", "chunk_id", "status"))
-	case outputsName:
-		all = append(all, newIndex(false, "batch_id"))
+		return []index{newIndex(true, "id"), newIndex(false, "batch_id", "status", "index"),
+			newIndex(false, "batch_id", "status", "due_at", "index"),
+			newIndex(false, "batch_id", "chunk_id", "status", "index")}
+	default:
+		return []index{newIndex(false, "batch_id")}
 	}
-	return all
 }

@@ -72,7 +72,8 @@ func (s *Store) completePart(ctx context.Context, r *report, ended []batch.Compl
 		return counted, nil
 	}
 	chunk := inChunk(r.batch.ID, chunkOf(r.chunk.ID))
-	found, err := find[indexDocument](ctx, s.items, append(chunk, field("index", oneOf(asked...))), places())
+	keys := itemKeys(r.batch.ID, asked)
+	found, err := find[indexDocument](ctx, s.items, append(bson.D{field("_id", keys)}, chunk...), places())
 	if err != nil {
 		return nil, err
 	}
@@ -92,8 +93,8 @@ func (s *Store) completePart(ctx context.Context, r *report, ended []batch.Compl
 		if err != nil {
 			return nil, err
 		}
-		writes = append(writes, mongo.NewUpdateOneModel().SetUpdate(update).
-			SetFilter(append(slices.Clip(chunk), field("index", item.Index), field("attempts", item.Attempts))))
+		as := bson.D{field("_id", itemKey(r.batch.ID, item.Index)), field("attempts", item.Attempts)}
+		writes = append(writes, mongo.NewUpdateOneModel().SetUpdate(update).SetFilter(append(as, chunk...)))
 		written[ended[i].Index] = i
 	}
 	if len(writes) == 0 {
@@ -109,8 +110,8 @@ func (s *Store) completePart(ctx context.Context, r *report, ended []batch.Compl
 		}
 		return counted, nil
 	}
-	mine, err := find[indexDocument](ctx, s.items, bson.D{field("batch_id", r.batch.ID),
-		field("index", oneOf(asked...)), field("ended_by", r.token)}, places())
+	mine, err := find[indexDocument](ctx, s.items,
+		bson.D{field("_id", keys), field("ended_by", r.token)}, places())
 	for i := range mine {
 		if at, ok := written[int(mine[i].Index)]; ok {
 			counted[at] = true

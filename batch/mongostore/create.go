@@ -3,8 +3,10 @@ package mongostore
 import (
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -36,7 +38,7 @@ var absent = bson.D{{Key: "$exists", Value: false}}
 
 // visible finds a batch that is to be seen.
 func visible(id string, more ...bson.E) bson.D {
-	return append(bson.D{field("id", id), field("hidden", absent)}, more...)
+	return append(bson.D{field("_id", id), field("hidden", absent)}, more...)
 }
 
 // Create implements batch.Store. The batch's document comes first, hidden, and
@@ -53,23 +55,43 @@ func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string
 	if b.CreatedAt.IsZero() {
 		d.CreatedAt = s.now()
 	}
-	d.Hidden, d.Creator = creating, rand.Text()
-	if _, err := s.batches.InsertOne(ctx, d); err != nil {
-		if mongo.IsDuplicateKeyError(err) {
-			return fmt.Errorf("batch %s: %w", b.ID, batch.ErrExists)
+	d.Hidden, d.Creator, d.Digest = creating, rand.Text(), hex.EncodeToString(batch.Digest(b, arguments))
+	_, err := s.batches.InsertOne(ctx, d)
+	takenOver := mongo.IsDuplicateKeyError(err)
+	if takenOver {
+		if err := s.takeOver(ctx, d); err != nil {
+			return err
 		}
+	} else if err != nil {
 		s.undoCreate(ctx, d)
 		return failed(ctx, err, "create batch %s", b.ID)
 	}
-	if err := s.fill(ctx, b, d, arguments); err != nil {
+	if err := s.fill(ctx, b, d, arguments, takenOver); err != nil {
 		s.undoCreate(ctx, d)
 		return err
 	}
 	return nil
 }
 
-// fill inserts the items of a hidden batch and shows it.
-func (s *Store) fill(ctx context.Context, b *batch.Batch, d *batchDocument, arguments [][]string) error {
+// takeOver makes a batch that another creates, and that is the same, one that
+// this creates. It returns batch.ErrExists if there is none.
+func (s *Store) takeOver(ctx context.Context, d *batchDocument) error {
+	changed, err := s.batches.UpdateOne(ctx,
+		bson.D{field("_id", d.ID), field("hidden", creating), field("digest", d.Digest)},
+		bson.D{field("$set", bson.D{field("creator", d.Creator), field("created_at", d.CreatedAt)})})
+	if err != nil {
+		return failed(ctx, err, "create batch %s", d.ID)
+	}
+	if changed.MatchedCount == 0 {
+		return fmt.Errorf("batch %s: %w", d.ID, batch.ErrExists)
+	}
+	return nil
+}
+
+// fill inserts the items of a hidden batch and shows it. Items of one that was
+// taken over may be there.
+func (s *Store) fill(ctx context.Context, b *batch.Batch, d *batchDocument, arguments [][]string, takenOver bool,
+) error {
 	unordered := options.InsertMany().SetOrdered(false)
 	part := make([]any, 0, min(insertsAtOnce, len(arguments)))
 	for item := range itemDocuments(b, arguments, d.CreatedAt) {
@@ -77,34 +99,66 @@ func (s *Store) fill(ctx context.Context, b *batch.Batch, d *batchDocument, argu
 		if len(part) < insertsAtOnce && int(item.Index) < len(arguments)-1 {
 			continue
 		}
-		if _, err := s.items.InsertMany(ctx, part, unordered); err != nil {
+		_, err := s.items.InsertMany(ctx, part, unordered)
+		if onlyDuplicates(err) && !takenOver {
+			// Who has taken this batch over meanwhile inserts the same.
+			if owned, gone := s.creates(ctx, d); gone == nil && !owned {
+				return fmt.Errorf("batch %s: another creates it: %w", b.ID, batch.ErrExists)
+			}
+		} else if onlyDuplicates(err) {
+			err = nil
+		}
+		if err != nil {
 			return failed(ctx, err, "create the items of batch %s", b.ID)
 		}
 		part = part[:0]
 	}
 	shown, err := s.batches.UpdateOne(ctx,
-		bson.D{field("id", b.ID), field("hidden", creating), field("creator", d.Creator)},
-		bson.D{field("$unset", bson.D{field("hidden", ""), field("creator", "")})})
+		bson.D{field("_id", b.ID), field("hidden", creating), field("creator", d.Creator)},
+		bson.D{field("$unset", bson.D{field("hidden", ""), field("creator", ""), field("digest", "")})})
 	if err != nil {
 		return failed(ctx, err, "create batch %s", b.ID)
 	}
 	if shown.MatchedCount == 0 {
+		others, err := s.batches.CountDocuments(ctx,
+			bson.D{field("_id", b.ID), field("hidden", bson.D{field("$ne", deleting)})})
+		if err == nil && others > 0 {
+			return fmt.Errorf("batch %s: another creates it: %w", b.ID, batch.ErrExists)
+		}
 		return fmt.Errorf("create batch %s: it took so long that it was swept away", b.ID)
 	}
 	return nil
 }
 
-// undoCreate removes what a Create wrote that failed, unless the batch is
-// shown. What it can't remove stays hidden, for Sweep. If the batch was swept
-// away, it takes the id again while it removes the items that came after that;
-// whoever has the id then keeps it.
+// onlyDuplicates tells whether documents could not be inserted for no other
+// reason than that they are there.
+func onlyDuplicates(err error) bool {
+	var bulk mongo.BulkWriteException
+	if !errors.As(err, &bulk) || bulk.WriteConcernError != nil {
+		return false
+	}
+	return !slices.ContainsFunc(bulk.WriteErrors, func(e mongo.BulkWriteError) bool { return e.Code != codeDuplicateKey })
+}
+
+// creates tells whether a batch is still created by who began with a document.
+func (s *Store) creates(ctx context.Context, d *batchDocument) (bool, error) {
+	n, err := s.batches.CountDocuments(ctx, bson.D{field("_id", d.ID), field("creator", d.Creator)})
+	return n > 0, err
+}
+
+// undoCreate removes what a Create wrote that failed, unless the batch is shown
+// or another creates it. What it can't remove stays hidden, for Sweep. If the
+// batch was swept away, it takes the id again while it removes the items that
+// came after that; whoever has the id then keeps it.
 func (s *Store) undoCreate(ctx context.Context, d *batchDocument) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	found, err := s.batches.CountDocuments(ctx, bson.D{field("id", d.ID), field("creator", d.Creator)})
+	mine, err := s.batches.UpdateOne(ctx,
+		bson.D{field("_id", d.ID), field("hidden", creating), field("creator", d.Creator)},
+		bson.D{field("$set", bson.D{field("hidden", deleting)})})
 	switch {
-	case err == nil && found > 0:
-		err = s.remove(ctx, d.ID, creating)
+	case err == nil && mine.MatchedCount > 0:
+		err = s.remove(ctx, d.ID, deleting)
 	case err == nil:
 		again := *d
 		again.Hidden = deleting
@@ -128,7 +182,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 		return failed(ctx, err, "delete batch %s", id)
 	}
 	var d batchDocument
-	err = s.batches.FindOne(ctx, bson.D{field("id", id)}).Decode(&d)
+	err = s.batches.FindOne(ctx, bson.D{field("_id", id)}).Decode(&d)
 	switch {
 	case errors.Is(err, mongo.ErrNoDocuments) || err == nil && d.Hidden == creating:
 		return notFound(id)
@@ -148,7 +202,7 @@ func (s *Store) remove(ctx context.Context, id, hidden string) error {
 			return failed(ctx, err, "remove batch %s", id)
 		}
 	}
-	if _, err := s.batches.DeleteOne(ctx, bson.D{field("id", id), field("hidden", hidden)}); err != nil {
+	if _, err := s.batches.DeleteOne(ctx, bson.D{field("_id", id), field("hidden", hidden)}); err != nil {
 		return failed(ctx, err, "remove batch %s", id)
 	}
 	return nil

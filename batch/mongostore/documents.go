@@ -58,6 +58,8 @@ const (
 
 // batchDocument is a document of b7s-batches.
 type batchDocument struct {
+	// Key is the document's own id: the same as ID.
+	Key         string         `bson:"_id"`
 	ID          string         `bson:"id"`
 	Function    string         `bson:"cid"`
 	Method      string         `bson:"method"`
@@ -72,9 +74,11 @@ type batchDocument struct {
 	// not overwrite.
 	Round   int32 `bson:"round"`
 	Version int32 `bson:"version"`
-	// Hidden says why nobody sees the batch; Creator is who creates it.
+	// Hidden says why nobody sees the batch; Creator is who creates it, and Digest
+	// of what.
 	Hidden  string `bson:"hidden,omitempty"`
 	Creator string `bson:"creator,omitempty"`
+	Digest  string `bson:"digest,omitempty"`
 }
 
 type configDocument struct {
@@ -94,7 +98,7 @@ type variableDocument struct {
 func newBatchDocument(b *batch.Batch, items int) *batchDocument {
 	c := &b.Template.Config
 	d := &batchDocument{
-		ID: b.ID, Function: b.Template.FunctionID, Method: b.Template.Method, Status: int32(batch.Created),
+		Key: b.ID, ID: b.ID, Function: b.Template.FunctionID, Method: b.Template.Method, Status: int32(batch.Created),
 		CreatedAt: milliseconds(b.CreatedAt), MaxAttempts: int32(max(b.MaxAttempts, 1)), Items: int32(items),
 		Config: configDocument{
 			Nodes: int32(c.Nodes), Stdin: text(c.Stdin), Timeout: int64(c.Timeout), Concurrency: int32(c.Concurrency),
@@ -138,6 +142,8 @@ func utc(t time.Time) time.Time {
 // chunkDocument is a document of b7s-batch-chunks. It is Created until its
 // items are its.
 type chunkDocument struct {
+	// Key is the document's own id: the same as ID.
+	Key       string    `bson:"_id"`
 	ID        string    `bson:"id"`
 	Batch     string    `bson:"batch_id"`
 	Worker    string    `bson:"worker"`
@@ -147,6 +153,21 @@ type chunkDocument struct {
 	// Version counts how often it was given items.
 	Version int32 `bson:"version"`
 }
+
+// itemKey is the key of an item's document. Within a batch, keys are in the order
+// of indexes.
+func itemKey(batch string, index int32) string { return fmt.Sprintf("%s/%07d", batch, index) }
+
+func itemKeys(batch string, indexes []int32) bson.D {
+	keys := make([]string, len(indexes))
+	for i, index := range indexes {
+		keys[i] = itemKey(batch, index)
+	}
+	return oneOf(keys...)
+}
+
+// behindItems is behind the keys of all items of a batch.
+func behindItems(batch string) string { return batch + "0" }
 
 // chunkKey is a chunk's id in the collection.
 func chunkKey(batch, chunk string) string { return batch + ":" + chunk }
@@ -163,6 +184,7 @@ func (d *chunkDocument) chunk() batch.Chunk {
 
 // itemDocument is a document of b7s-batch-work-items.
 type itemDocument struct {
+	Key       string          `bson:"_id"`
 	ID        string          `bson:"id"`
 	Batch     string          `bson:"batch_id"`
 	Index     int32           `bson:"index"`
@@ -202,7 +224,8 @@ func itemDocuments(b *batch.Batch, arguments [][]string, now time.Time) func(yie
 				id = fmt.Sprintf("%s#%d", id, n)
 			}
 			d := &itemDocument{
-				ID: b.ID + "/" + id, Batch: b.ID, Index: int32(i), Arguments: make([]text, len(list)), UpdatedAt: now,
+				Key: itemKey(b.ID, int32(i)), ID: b.ID + "/" + id, Batch: b.ID, Index: int32(i),
+				Arguments: make([]text, len(list)), UpdatedAt: now,
 			}
 			for n, argument := range list {
 				d.Arguments[n] = text(argument)

@@ -36,12 +36,9 @@ func (s *Store) Settle(ctx context.Context, id string, now time.Time) (batch.Bat
 		if batch.Status(d.Status).Over() {
 			return d.batch(), nil
 		}
-		progress, err := s.progress(ctx, id)
-		if err != nil {
-			return batch.Batch{}, err
-		}
-		if !progress.Over(int(d.Items)) {
-			return d.batch(), nil
+		over, err := s.allOver(ctx, d)
+		if err != nil || !over {
+			return d.batch(), err
 		}
 		// A Retry that began since then has counted up the version.
 		_, err = s.batches.UpdateOne(ctx,
@@ -64,25 +61,29 @@ func (s *Store) settleChunks(ctx context.Context, d *batchDocument, now time.Tim
 	if err != nil || len(chunks) == 0 {
 		return err
 	}
-	running, err := count[string](ctx, s.items,
-		bson.D{field("batch_id", d.ID), field("status", int32(batch.InProgress))}, "chunk_id")
+	running, err := s.running(ctx, d.ID, chunks)
 	if err != nil {
 		return err
 	}
 	var writes []mongo.WriteModel
 	for i := range chunks {
 		c := &chunks[i]
-		as := bson.D{field("id", c.ID), field("status", c.Status), field("version", c.Version)}
+		as := bson.D{field("_id", c.ID), field("status", c.Status), field("version", c.Version)}
 		set := bson.D{field("status", int32(batch.Done))}
-		if c.Status == int32(batch.Created) {
-			if running[c.ID] == 0 && now.Sub(c.CreatedAt) > abandonedAfter {
+		switch {
+		case running[c.ID] == (c.Status == int32(batch.InProgress)):
+			if !running[c.ID] && now.Sub(c.CreatedAt) > abandonedAfter {
 				writes = append(writes, mongo.NewDeleteOneModel().SetFilter(as))
 			}
-			set = bson.D{field("status", int32(batch.InProgress)), field("items", int32(running[c.ID]))}
+			continue
+		case running[c.ID]:
+			n, err := s.items.CountDocuments(ctx, ofBatch(d.ID, inChunk(d.ID, chunkOf(c.ID))))
+			if err != nil {
+				return failed(ctx, err, "count the items of chunk %s of batch %s", chunkOf(c.ID), d.ID)
+			}
+			set = bson.D{field("status", int32(batch.InProgress)), field("items", int32(n))}
 		}
-		if (running[c.ID] > 0) == (c.Status == int32(batch.Created)) {
-			writes = append(writes, mongo.NewUpdateOneModel().SetFilter(as).SetUpdate(bson.D{field("$set", set)}))
-		}
+		writes = append(writes, mongo.NewUpdateOneModel().SetFilter(as).SetUpdate(bson.D{field("$set", set)}))
 	}
 	for part := range slices.Chunk(writes, bulkWriteLimit) {
 		if _, err := s.chunks.BulkWrite(ctx, part, options.BulkWrite().SetOrdered(false)); err != nil {
@@ -154,18 +155,18 @@ func (s *Store) endIfCancelled(ctx context.Context, id string) error {
 // endWaiting makes the items of a cancelled batch that wait fail for good, but
 // for those that a later Retry made wait.
 func (s *Store) endWaiting(ctx context.Context, d *batchDocument) error {
-	match := bson.D{field("batch_id", d.ID), field("status", statuses(batch.Created, batch.Failed)),
+	match := bson.D{field("status", statuses(batch.Created, batch.Failed)),
 		field("round", bson.D{field("$lte", d.Round)})}
 	update := bson.D{field("$set", failure(string(d.Reason), s.now())), dueAtOnce}
-	_, err := s.eachPart(ctx, match, update)
+	_, err := s.eachPart(ctx, d.ID, match, update)
 	return err
 }
 
-// eachPart changes items that match until none does, and returns how many. The
-// change makes an item one that does not match.
-func (s *Store) eachPart(ctx context.Context, match, update bson.D) (n int, err error) {
+// eachPart changes items of a batch that match until none does, and returns how
+// many. The change makes an item one that does not match.
+func (s *Store) eachPart(ctx context.Context, id string, match, update bson.D) (n int, err error) {
 	for {
-		found, err := find[indexDocument](ctx, s.items, match, places().SetLimit(updatesAtOnce))
+		found, err := find[indexDocument](ctx, s.items, ofBatch(id, match), places().SetLimit(updatesAtOnce))
 		if err != nil || len(found) == 0 {
 			return n, err
 		}
@@ -173,7 +174,7 @@ func (s *Store) eachPart(ctx context.Context, match, update bson.D) (n int, err 
 		for i := range found {
 			indexes[i] = found[i].Index
 		}
-		changed, err := s.updateParts(ctx, indexes, match, update)
+		changed, err := s.updateParts(ctx, id, indexes, match, update)
 		if err != nil {
 			return n, err
 		}
@@ -210,8 +211,8 @@ func (s *Store) Retry(ctx context.Context, id string) (int, error) {
 	if err != nil {
 		return 0, failed(ctx, err, "retry batch %s", id)
 	}
-	n, err := s.eachPart(ctx,
-		bson.D{field("batch_id", id), field("status", int32(batch.PermanentlyFailed)),
+	n, err := s.eachPart(ctx, id,
+		bson.D{field("status", int32(batch.PermanentlyFailed)),
 			field("round", bson.D{field("$lt", d.Round)})},
 		bson.D{
 			field("$set", bson.D{field("status", int32(batch.Created)), field("attempts", int32(0)),

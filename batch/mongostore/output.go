@@ -21,6 +21,8 @@ const (
 
 // outputDocument is a document of b7s-batch-outputs.
 type outputDocument struct {
+	// Key is the document's own id: the same as ID.
+	Key   string `bson:"_id"`
 	ID    string `bson:"id"`
 	Batch string `bson:"batch_id"`
 	Data  []byte `bson:"data"`
@@ -51,9 +53,9 @@ func (s *Store) saveOutput(ctx context.Context, r *report, end *batch.Completion
 func (s *Store) saveStream(ctx context.Context, r *report, output, stream, data string) (parts int32, err error) {
 	for ; data != ""; parts++ {
 		n := min(len(data), outputPart)
-		_, err := s.outputs.InsertOne(ctx, &outputDocument{
-			ID: outputKey(output, stream, parts), Batch: r.batch.ID, Data: []byte(data[:n]),
-		})
+		key := outputKey(output, stream, parts)
+		_, err := s.outputs.InsertOne(ctx,
+			&outputDocument{Key: key, ID: key, Batch: r.batch.ID, Data: []byte(data[:n])})
 		if err != nil {
 			return 0, failed(ctx, err, "store the %s of an item of batch %s", stream, r.batch.ID)
 		}
@@ -79,7 +81,7 @@ func (s *Store) loadStream(ctx context.Context, d *itemDocument, stream string, 
 	for part := range parts {
 		var found outputDocument
 		key := outputKey(d.Result.Output, stream, part)
-		err := s.outputs.FindOne(ctx, bson.D{field("id", key)}).Decode(&found)
+		err := s.outputs.FindOne(ctx, bson.D{field("_id", key)}).Decode(&found)
 		if errors.Is(err, mongo.ErrNoDocuments) {
 			return "", fmt.Errorf("part %d of %d of the %s of item %d of batch %s: %w", part, parts, stream, d.Index,
 				d.Batch, batch.ErrNotFound)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -58,7 +59,7 @@ func (s *Store) read(ctx context.Context, id string) (*batchDocument, error) {
 
 func (s *Store) readChunk(ctx context.Context, id, chunk string) (*chunkDocument, error) {
 	d := &chunkDocument{}
-	err := s.chunks.FindOne(ctx, bson.D{field("id", chunkKey(id, chunk))}).Decode(d)
+	err := s.chunks.FindOne(ctx, bson.D{field("_id", chunkKey(id, chunk))}).Decode(d)
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return nil, fmt.Errorf("chunk %s of batch %s: %w", chunk, id, batch.ErrNotFound)
 	}
@@ -117,38 +118,25 @@ func (s *Store) Progress(ctx context.Context, id string) (batch.Progress, error)
 }
 
 func (s *Store) progress(ctx context.Context, id string) (batch.Progress, error) {
-	counts, err := count[int32](ctx, s.items, bson.D{field("batch_id", id)}, "status")
-	if err != nil {
-		return nil, err
-	}
-	progress := batch.Progress{}
-	for status, n := range counts {
-		progress[batch.Status(status)] = n
-	}
-	return progress, nil
-}
-
-// count counts documents that match by the value of a field.
-func count[K comparable](ctx context.Context, c *mongo.Collection, match bson.D, by string) (map[K]int, error) {
-	cursor, err := c.Aggregate(ctx, bson.A{
-		bson.D{field("$match", match)},
-		bson.D{field("$group", bson.D{field("_id", "$"+by), field("n", bson.D{field("$sum", int32(1))})})},
+	cursor, err := s.items.Aggregate(ctx, bson.A{
+		bson.D{field("$match", bson.D{field("batch_id", id)})},
+		bson.D{field("$group", bson.D{field("_id", "$status"), field("n", bson.D{field("$sum", int32(1))})})},
 	})
 	if err != nil {
-		return nil, failed(ctx, err, "count %s", c.Name())
+		return nil, failed(ctx, err, "count the items of batch %s", id)
 	}
 	var groups []struct {
-		Key K     `bson:"_id"`
-		N   int64 `bson:"n"`
+		Status int32 `bson:"_id"`
+		N      int64 `bson:"n"`
 	}
 	if err := cursor.All(ctx, &groups); err != nil {
-		return nil, failed(ctx, err, "count %s", c.Name())
+		return nil, failed(ctx, err, "count the items of batch %s", id)
 	}
-	counts := make(map[K]int, len(groups))
+	progress := batch.Progress{}
 	for _, group := range groups {
-		counts[group.Key] = int(group.N)
+		progress[batch.Status(group.Status)] = int(group.N)
 	}
-	return counts, nil
+	return progress, nil
 }
 
 // Items implements batch.Store.
@@ -157,15 +145,15 @@ func (s *Store) Items(ctx context.Context, id string, from, limit int, states ..
 	if err != nil || limit <= 0 || from >= int(d.Items) {
 		return nil, err
 	}
-	filter := bson.D{field("batch_id", id)}
-	if from > 0 {
-		filter = append(filter, field("index", bson.D{field("$gte", int32(from))}))
-	}
+	from = max(from, 0)
+	filter := bson.D{field("_id", bson.D{field("$gte", itemKey(id, int32(from))), field("$lt", behindItems(id))})}
+	order := ascending("_id")
 	if len(states) > 0 {
-		filter = append(filter, field("status", statuses(states...)))
+		filter = bson.D{field("batch_id", id), field("status", statuses(states...)),
+			field("index", bson.D{field("$gte", int32(from))})}
+		order = ascending("index")
 	}
-	found, err := find[itemDocument](ctx, s.items, filter,
-		options.Find().SetSort(ascending("index")).SetLimit(int64(limit)))
+	found, err := find[itemDocument](ctx, s.items, filter, options.Find().SetSort(order).SetLimit(int64(limit)))
 	if err != nil {
 		return nil, err
 	}
@@ -187,33 +175,43 @@ func (s *Store) Waiting(ctx context.Context, id string, now time.Time, limit int
 		return nil, time.Time{}, err
 	}
 	now = milliseconds(now)
+	// Those that are due at once have no time and come first. One more than asked
+	// for says when more become due.
 	found, err := find[itemDocument](ctx, s.items,
-		bson.D{field("batch_id", id), field("$or", bson.A{
-			bson.D{field("status", int32(batch.Created))},
-			bson.D{field("status", int32(batch.Failed)),
-				field("due_at", bson.D{field("$not", bson.D{field("$gt", now)})})},
-		})},
-		options.Find().SetSort(ascending("index")).SetLimit(int64(limit)).
+		bson.D{field("batch_id", id), field("status", statuses(batch.Created, batch.Failed))},
+		options.Find().SetSort(ascending("due_at", "index")).SetLimit(int64(limit)+1).
 			SetProjection(bson.D{field("result", int32(0))}))
 	if err != nil {
 		return nil, time.Time{}, err
 	}
+	due := slices.IndexFunc(found, func(d itemDocument) bool { return d.DueAt.After(now) })
+	var next time.Time
+	switch {
+	case due >= 0:
+		next = utc(found[due].DueAt)
+		found = found[:due]
+	case len(found) > limit:
+		if next, err = s.nextDue(ctx, id, now); err != nil {
+			return nil, time.Time{}, err
+		}
+	}
+	items := make([]batch.Item, min(len(found), limit))
+	for i := range items {
+		items[i] = found[i].item()
+	}
+	return items, next, nil
+}
+
+// nextDue is when more failed items become due, zero if none do.
+func (s *Store) nextDue(ctx context.Context, id string, now time.Time) (time.Time, error) {
 	later, err := find[itemDocument](ctx, s.items,
 		bson.D{field("batch_id", id), field("status", int32(batch.Failed)),
 			field("due_at", bson.D{field("$gt", now)})},
 		options.Find().SetSort(ascending("due_at")).SetLimit(1).SetProjection(bson.D{field("due_at", int32(1))}))
-	if err != nil {
-		return nil, time.Time{}, err
+	if err != nil || len(later) == 0 {
+		return time.Time{}, err
 	}
-	items := make([]batch.Item, len(found))
-	for i := range found {
-		items[i] = found[i].item()
-	}
-	var next time.Time
-	if len(later) > 0 {
-		next = utc(later[0].DueAt)
-	}
-	return items, next, nil
+	return utc(later[0].DueAt), nil
 }
 
 // Chunks implements batch.Store.

@@ -76,6 +76,7 @@ type Store struct {
 	chunks   *mongo.Collection
 	items    *mongo.Collection
 	outputs  *mongo.Collection
+	open     witnesses
 }
 
 var _ batch.Recorder = (*Store)(nil)

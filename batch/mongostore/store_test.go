@@ -2,6 +2,7 @@ package mongostore
 
 import (
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -175,4 +176,74 @@ func TestWithoutSecrets(t *testing.T) {
 	} {
 		require.Equal(t, want, withoutSecrets(uri), uri)
 	}
+}
+
+// FuzzDocuments reads documents as a server may send them: whatever they hold,
+// they are read or refused.
+func FuzzDocuments(f *testing.F) {
+	b := &batch.Batch{ID: "b", MaxAttempts: 2, CreatedAt: time.Unix(1, 0), Template: batch.Template{
+		FunctionID: "f", Method: "m",
+		Config: batch.Config{Stdin: "\xff", Environment: []batch.EnvVar{{Name: "A", Value: "b"}}},
+	}}
+	seeds := []any{
+		newBatchDocument(b, 2), &chunkDocument{Key: "b:c", ID: "b:c", Batch: "b", Worker: "w", Items: 1},
+		&outputDocument{Key: "o", ID: "o", Batch: "b", Data: []byte("data")}, bson.D{{Key: "arguments", Value: bson.A{nil}}},
+		bson.D{{Key: "type", Value: "view"}, {Key: "options", Value: bson.D{{Key: "validator", Value: bson.D{}}}}},
+		bson.D{{Key: "id", Value: "#"}, {Key: "chunk_id", Value: ":"}, {Key: "result", Value: nil}},
+	}
+	for d := range itemDocuments(b, [][]string{{"a", "\xff"}, nil}, time.Unix(1, 0)) {
+		d.Result = &resultDocument{Stdout: "out", ExitCode: 3}
+		seeds = append(seeds, d)
+	}
+	for _, seed := range seeds {
+		raw, err := bson.Marshal(seed)
+		require.NoError(f, err)
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var read batchDocument
+		if bson.Unmarshal(raw, &read) == nil {
+			again, err := bson.Marshal(newBatchDocument(new(read.batch()), int(read.Items)))
+			require.NoError(t, err)
+			var same batchDocument
+			require.NoError(t, bson.Unmarshal(again, &same))
+			require.Equal(t, read.Function, same.Function)
+		}
+		var chunk chunkDocument
+		if bson.Unmarshal(raw, &chunk) == nil {
+			require.NotContains(t, chunk.chunk().ID, ":")
+		}
+		var item itemDocument
+		if bson.Unmarshal(raw, &item) == nil {
+			require.Len(t, item.item().Arguments, len(item.Arguments))
+		}
+		var listed collection
+		if bson.Unmarshal(raw, &listed) == nil {
+			_, err := foreign(&listed, bson.D{})
+			require.NoError(t, err)
+		}
+		for _, into := range []any{&outputDocument{}, &indexDocument{}, &witnessDocument{}} {
+			_ = bson.Unmarshal(raw, into) // it is read or refused
+		}
+	})
+}
+
+// FuzzWithoutSecrets looks for the password of any URI in what is shown of it.
+func FuzzWithoutSecrets(f *testing.F) {
+	for _, uri := range []string{
+		"mongodb://me:%s@a:1,b:2/db?authSource=admin", "mongodb+srv://me:%s@c/?w=1", "mongodb://%%zz:%s@h", "%s@", "://:%s@/",
+	} {
+		f.Add(uri[:strings.Index(uri, "%s")], uri[strings.Index(uri, "%s")+2:])
+	}
+	f.Fuzz(func(t *testing.T, before, behind string) {
+		const secret = "hunter2secret"
+		head, tail := "mongodb://"+before+":"+secret+"@", behind
+		if strings.ContainsAny(before, "/?#@") || strings.Contains(behind, secret) {
+			t.Skip() // the password is not where one is
+		}
+		require.NotContains(t, withoutSecrets(head+tail), secret)
+		_, err := Open(t.Context(), Options{URI: "postgres" + head + tail})
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), secret)
+	})
 }

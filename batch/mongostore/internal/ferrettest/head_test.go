@@ -9,12 +9,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/head"
@@ -129,12 +132,13 @@ func background(t *testing.T, run func(ctx context.Context) error) {
 // what is over stays as it is.
 func TestHeadKilledAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	items, kills := 60, 4
+	items, kills := 200, 5
 	if os.Getenv("FUTURA_LONG") == "1" {
-		items, kills = 150, 20
+		items, kills = 5000, 20
 	}
 	p := startServer(t)
 	s := open(t, p.uri())
+	p.indexKeys(t)
 	log := &runs{n: map[string]int{}, good: map[string]map[string]bool{}}
 	cluster, address := startCluster(t, log)
 	arguments := make([][]string, items)
@@ -148,25 +152,43 @@ func TestHeadKilledAgainAndAgain(t *testing.T) {
 	})
 	require.NoError(t, err)
 	w := &watched{over: map[int]string{}}
-	done := func() int { return w.look(t, s, made.ID) }
-	for range kills {
+	var over atomic.Int64
+	p.set(func(p *proxy) { p.changed = countOver(&over) })
+	points := make([]int, kills)
+	for i := range points {
+		points[i] = rand.IntN(items)
+	}
+	slices.Sort(points)
+	for _, until := range points {
 		child := exec.Command(os.Args[0])
 		child.Env = append(os.Environ(), headCluster+"="+address, headServer+"="+p.uri())
 		child.Stderr = os.Stderr
 		require.NoError(t, child.Start())
-		until := min(done()+rand.IntN(2*items/kills), items)
-		require.Eventually(t, func() bool { return done() >= until }, 5*time.Minute, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return int(over.Load()) >= until }, 20*time.Minute, time.Millisecond)
 		require.NoError(t, child.Process.Kill())
 		require.Error(t, child.Wait())
+		require.GreaterOrEqual(t, w.look(t, s, made.ID), until)
 	}
 	background(t, newHead(cluster, s).Run)
 	background(t, newHead(cluster, open(t, p.uri())).Run)
 	require.Eventually(t, func() bool {
 		b, err := s.Get(context.Background(), made.ID)
 		require.NoError(t, err)
-		return done() == items && b.Status == batch.Done
-	}, 5*time.Minute, 20*time.Millisecond)
+		return b.Status == batch.Done
+	}, 20*time.Minute, 100*time.Millisecond)
+	require.Equal(t, items, w.look(t, s, made.ID))
+	require.EqualValues(t, items, over.Load())
 	log.compare(t, s, made.ID, items)
+}
+
+// countOver counts the items that are over, once each time that one becomes so.
+func countOver(n *atomic.Int64) func(collection string, update bson.Raw) {
+	return func(collection string, update bson.Raw) {
+		status, err := update.LookupErr("$set", "status")
+		if collection == itemsOf && err == nil && batch.Status(status.Int32()).Over() {
+			n.Add(1)
+		}
+	}
 }
 
 // watched are the results of items that were seen to be over.

@@ -18,6 +18,7 @@ import (
 type proxy struct {
 	listener net.Listener
 	backend  string
+	dir      string // of the server's data
 	running  sync.WaitGroup
 
 	// turn is held while a request is with the server.
@@ -30,6 +31,8 @@ type proxy struct {
 	// written is told of documents that are inserted, and of some documents of a
 	// collection after an update.
 	written func(collection string, document bson.Raw)
+	// changed is told of the change of each document that was named by its key.
+	changed func(collection string, update bson.Raw)
 	// validators are passed on to the server.
 	validators bool
 }
@@ -170,13 +173,10 @@ func (p *proxy) exchange(server net.Conn, request []byte, c *command) ([]byte, e
 	if f.answer != nil && !f.applied {
 		return message(request, f.answer)
 	}
-	if _, err := server.Write(request); err != nil {
-		return nil, err
-	}
-	if c != nil && binary.LittleEndian.Uint32(request[headerSize:])&moreToCome != 0 {
+	answer, err := p.answer(server, request, c)
+	if err == nil && answer == nil {
 		return nil, nil
 	}
-	answer, err := readMessage(server)
 	if err == nil && c != nil {
 		err = p.tellOfUpdates(server, c)
 	}
@@ -187,6 +187,23 @@ func (p *proxy) exchange(server net.Conn, request []byte, c *command) ([]byte, e
 		return message(request, f.answer)
 	}
 	return answer, err
+}
+
+// answer is the planner's or the server's answer to a request, nil if there is
+// none.
+func (p *proxy) answer(server net.Conn, request []byte, c *command) ([]byte, error) {
+	if c != nil {
+		if answer, err := p.plan(server, request, c); answer != nil || err != nil {
+			return answer, err
+		}
+	}
+	if _, err := server.Write(request); err != nil {
+		return nil, err
+	}
+	if c != nil && binary.LittleEndian.Uint32(request[headerSize:])&moreToCome != 0 {
+		return nil, nil
+	}
+	return readMessage(server)
 }
 
 func (p *proxy) tellOfInserts(c *command) {
@@ -208,8 +225,8 @@ func (p *proxy) tellOfUpdates(server net.Conn, c *command) error {
 	}
 	collection := c.body.Lookup(c.name).StringValue()
 	request, err := message(make([]byte, headerSize), bson.D{
-		{Key: "find", Value: collection}, {Key: "limit", Value: int32(most)}, {Key: "batchSize", Value: int32(most)},
-		{Key: "$db", Value: c.body.Lookup("$db").StringValue()},
+		{Key: "find", Value: collection}, {Key: "limit", Value: int32(most)}, {Key: "singleBatch", Value: true},
+		{Key: "batchSize", Value: int32(most)}, {Key: "$db", Value: c.body.Lookup("$db").StringValue()},
 	})
 	if err != nil {
 		return err

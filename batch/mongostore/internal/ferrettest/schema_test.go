@@ -161,7 +161,7 @@ func (c *checker) checkStored(t *testing.T, uri string) {
 func TestCheckerFindsMistakes(t *testing.T) {
 	t.Parallel()
 	good := map[string]any{
-		"id": "b:c", "batch_id": "b", "worker": "w", "status": int32(1), "items": int32(2),
+		"_id": "b:c", "id": "b:c", "batch_id": "b", "worker": "w", "status": int32(1), "items": int32(2),
 		"created_at": bson.DateTime(0), "version": int32(0),
 	}
 	for name, change := range map[string]func(map[string]any){

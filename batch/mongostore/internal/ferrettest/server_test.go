@@ -2,9 +2,12 @@ package ferrettest
 
 import (
 	"context"
+	"database/sql"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/url"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -19,9 +22,10 @@ import (
 // startServer starts a server with a proxy before it, until the test ends. All
 // documents that it was sent or has at the end are checked.
 func startServer(t *testing.T) *proxy {
+	dir := t.TempDir()
 	server, err := ferretdb.New(&ferretdb.Config{
 		Listener: ferretdb.ListenerConfig{TCP: "127.0.0.1:0"},
-		Handler:  "sqlite", SQLiteURL: "file:" + t.TempDir() + "/",
+		Handler:  "sqlite", SQLiteURL: "file:" + dir + "/",
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	require.NoError(t, err)
@@ -35,6 +39,7 @@ func startServer(t *testing.T) *proxy {
 	address, err := url.Parse(server.MongoDBURI())
 	require.NoError(t, err)
 	p := startProxy(t, address.Host)
+	p.dir = dir
 	c := newChecker(t)
 	p.set(func(p *proxy) { p.written = c.check })
 	t.Cleanup(func() {
@@ -42,6 +47,30 @@ func startServer(t *testing.T) *proxy {
 		c.checkStored(t, p.uri())
 	})
 	return p
+}
+
+// indexKeys makes the server find documents by their keys alone without reading
+// all of them: its own index is of another expression than its queries have.
+func (p *proxy) indexKeys(t *testing.T) {
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(p.dir, mongostore.DefaultDatabase+".sqlite")+
+		"?_pragma=busy_timeout(10000)")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	rows, err := db.QueryContext(t.Context(), `SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'b7s%'`)
+	require.NoError(t, err)
+	var tables []string
+	for rows.Next() {
+		var name string
+		require.NoError(t, rows.Scan(&name))
+		tables = append(tables, name)
+	}
+	require.NoError(t, rows.Err())
+	require.NotEmpty(t, tables)
+	for _, name := range tables {
+		_, err := db.ExecContext(t.Context(),
+			fmt.Sprintf("CREATE INDEX %q ON %q (_ferretdb_sjson->'$._id')", name+"_keys", name))
+		require.NoError(t, err)
+	}
 }
 
 func open(t *testing.T, uri string) *mongostore.Store {
