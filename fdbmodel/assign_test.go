@@ -328,7 +328,11 @@ func TestGroupBellRings(t *testing.T) {
 	for _, id := range append(ids, a.held()...) {
 		_, _, err := a.c.Cancel(a.ctx, id, "")
 		require.NoError(t, err)
-		require.NoError(t, a.c.Discard(a.ctx, id))
+		require.ErrorIs(t, a.c.Retry(a.ctx, id), ErrTransition)
+		require.ErrorIs(t, a.c.Discard(a.ctx, id), ErrTransition)
+		n, err := a.c.DiscardMany(a.ctx, []ID{id})
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
 	}
 	require.NoError(t, a.c.DropGroup(a.ctx, DefaultQueue, "g"))
 	counts, err := a.c.Counts(a.ctx)

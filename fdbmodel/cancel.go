@@ -25,9 +25,10 @@ func (c *Cluster) Cancel(ctx context.Context, id ID, reason string) (Outcome, St
 }
 
 // Retry gives a failed future a new life with all its attempts, and a delayed
-// one its next attempt at once. It returns ErrTransition for others, and
-// ErrNotFound. An unknown commit is retried; if the future is ready, claimed or
-// realized then, the retry has landed.
+// one its next attempt at once. It returns ErrTransition for others, and for one
+// that is held: only whoever drives its group may, by RetryMany, for it must be
+// assigned again. It returns ErrNotFound. An unknown commit is retried; if the
+// future is ready, claimed or realized then, the retry has landed.
 func (c *Cluster) Retry(ctx context.Context, id ID) error {
 	outcome, row, err := c.change(ctx, id, Event{Kind: EventRetry, Now: c.clock.Now()})
 	if err == nil && outcome == Refused {
@@ -140,8 +141,10 @@ func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, ids []ID, e Event,
 }
 
 // Discard removes a future that is over, with its result. It returns
-// ErrTransition for one that is not (cancel it first), and ErrNotFound. An
-// unknown commit is retried; if the future is gone then, the discard has landed.
+// ErrTransition for one that is not (cancel it first), and for one that is held:
+// whoever drives its group counts on it, and removes it by DiscardMany. It
+// returns ErrNotFound. An unknown commit is retried; if the future is gone then,
+// the discard has landed.
 func (c *Cluster) Discard(ctx context.Context, id ID) error {
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt) error {
 		row, err := c.requireRow(ctx, tx, id)
@@ -151,6 +154,9 @@ func (c *Cluster) Discard(ctx context.Context, id ID) error {
 		if err != nil {
 			return err
 		}
+		if row.Spec.Held {
+			return driven("discard", &row)
+		}
 		if !row.State().Terminal() {
 			return fmt.Errorf("discard of future %s, which is %s: %w; cancel it first", id, row.State(), ErrTransition)
 		}
@@ -159,6 +165,12 @@ func (c *Cluster) Discard(ctx context.Context, id ID) error {
 		return w.flush()
 	})
 	return err
+}
+
+// driven refuses a change that only whoever drives a future's group may make.
+func driven(what string, row *Row) error {
+	return fmt.Errorf("%s of future %s, which belongs to the batch %s: %w; do it to the batch",
+		what, row.ID, row.Spec.Group, ErrTransition)
 }
 
 // remove clears all of a terminal future. Its entry in the done list stays, and
@@ -183,6 +195,9 @@ func (c *Cluster) change(ctx context.Context, id ID, e Event) (outcome Outcome, 
 		row, err := c.requireRow(ctx, tx, id)
 		if err != nil {
 			return err
+		}
+		if e.Kind == EventRetry && row.Spec.Held {
+			return driven("retry", &row)
 		}
 		after, outcome = Next(row, e)
 		// A future that could be retried was failed or delayed.

@@ -197,7 +197,12 @@ func (m *machine) cancel(ctx context.Context) (change, error) {
 
 func (m *machine) retry(ctx context.Context) (change, error) {
 	id := m.some()
-	err := m.c.Retry(ctx, id)
+	var err error
+	if m.random.IntN(2) == 0 {
+		err = m.c.Retry(ctx, id)
+	} else {
+		_, err = m.c.RetryMany(ctx, []ID{id})
+	}
 	m.logf("retry %s: %v", id, err)
 	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrTransition) {
 		err = nil
@@ -211,7 +216,12 @@ func (m *machine) retry(ctx context.Context) (change, error) {
 
 func (m *machine) discard(ctx context.Context) (change, error) {
 	id := m.some()
-	err := m.c.Discard(ctx, id)
+	var err error
+	if m.random.IntN(2) == 0 {
+		err = m.c.Discard(ctx, id)
+	} else {
+		_, err = m.c.DiscardMany(ctx, []ID{id})
+	}
 	m.logf("discard %s: %v", id, err)
 	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrTransition) {
 		err = nil

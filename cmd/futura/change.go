@@ -80,15 +80,23 @@ func (a *app) cancelCommand() *cobra.Command {
 
 func (a *app) retryCommand() *cobra.Command {
 	var failed bool
+	var filter fdbmodel.Filter
 	cmd := &cobra.Command{
 		Use: "retry ID... | --failed", Short: "Run failed futures again, with all their attempts",
-		Example: "  futura retry 01995b4e-6f3a-7c1e-9d2b-0123456789ab\n  futura retry --failed",
+		Long: "retry runs failed futures again, with all their attempts, and delayed ones at once. With --failed it takes\n" +
+			"all that have failed, but for those that were cancelled, which are retried by their ids, and for items of\n" +
+			"batches, for which there is futura batch retry.",
+		Example: "  futura retry 01995b4e-6f3a-7c1e-9d2b-0123456789ab\n" +
+			"  futura retry --failed --function wasm:count",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if failed == (len(args) > 0) {
 				return usageError{errors.New("name futures, or use --failed")}
 			}
+			if !failed && filter != (fdbmodel.Filter{}) {
+				return usageError{errors.New("--function and --queue go with --failed")}
+			}
 			if failed {
-				return a.open(cmd.Context(), func(c *futures.Client) error { return a.retryFailed(cmd.Context(), c) })
+				return a.open(cmd.Context(), func(c *futures.Client) error { return a.retryFailed(cmd.Context(), c, filter) })
 			}
 			return a.each(cmd.Context(), args, func(c *futures.Client, id futures.ID) (changed, error) {
 				return changed{Outcome: "ready"}, c.Retry(cmd.Context(), id)
@@ -96,32 +104,63 @@ func (a *app) retryCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&failed, "failed", false, "all that have failed")
+	cmd.Flags().StringVar(&filter.Queue, "queue", "", "with --failed: of this queue")
+	cmd.Flags().StringVar(&filter.Function, "function", "", "with --failed: of this function")
 	return cmd
 }
 
-func (a *app) retryFailed(ctx context.Context, c *futures.Client) error {
-	var cursor []byte
-	n := 0
-	for {
-		rows, next, err := c.List(ctx, fdbmodel.Filter{State: fdbmodel.Failed}, cursor, fdbmodel.MaxList)
-		if err != nil {
+// retried is what became of all that had failed.
+type retried struct {
+	Retried   int `json:"retried"`
+	Cancelled int `json:"cancelled"`
+	OfBatches int `json:"of_batches"`
+}
+
+func (a *app) retryFailed(ctx context.Context, c *futures.Client, filter fdbmodel.Filter) (err error) {
+	filter.State = fdbmodel.Failed
+	if filter.Function != "" {
+		if filter.Function, err = c.Cluster().ResolveFunction(ctx, filter.Function); err != nil {
 			return err
 		}
-		for i := range rows {
-			err := c.Retry(ctx, rows[i].ID)
-			if err != nil && !errors.Is(err, fdbmodel.ErrTransition) && !errors.Is(err, fdbmodel.ErrNotFound) {
-				return err
-			}
-			n++
+	}
+	var n retried
+	var cursor []byte
+	for more := true; more; more = len(cursor) > 0 {
+		var rows []fdbmodel.Row
+		if rows, cursor, err = c.List(ctx, filter, cursor, fdbmodel.MaxList); err != nil {
+			return err
 		}
-		if cursor = next; len(next) == 0 {
-			break
+		var ids []futures.ID
+		for i := range rows {
+			switch {
+			case rows[i].Spec.Held:
+				n.OfBatches++
+			case rows[i].Exception.Kind == fdbmodel.KindCancelled:
+				n.Cancelled++
+			default:
+				ids = append(ids, rows[i].ID)
+			}
+		}
+		outcomes, err := c.Cluster().RetryMany(ctx, ids)
+		for _, outcome := range outcomes {
+			if outcome == fdbmodel.Applied {
+				n.Retried++
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%d were retried before: %w", n.Retried, err)
 		}
 	}
 	if a.json {
-		return a.printJSON(map[string]int{"retried": n})
+		return a.printJSON(&n)
 	}
-	_, err := fmt.Fprintln(a.out, n, "retried")
+	if n.Cancelled > 0 {
+		fmt.Fprintf(a.err, "%d were cancelled and stay: retry them by their ids\n", n.Cancelled)
+	}
+	if n.OfBatches > 0 {
+		fmt.Fprintf(a.err, "%d are items of batches: use futura batch retry\n", n.OfBatches)
+	}
+	_, err = fmt.Fprintln(a.out, n.Retried, "retried")
 	return err
 }
 

@@ -145,6 +145,17 @@ func TestDevRunsBatches(t *testing.T) {
 			require.Equal(t, "b", line.Result.Stdout)
 			require.Equal(t, "asked to fail", line.Result.Stderr)
 			require.Equal(t, 3, line.Result.ExitCode)
+			if kind != "futures" {
+				return
+			}
+			out, e := s.run(exitOK, "", "retry", "--failed")
+			require.Equal(t, "0 retried\n", out)
+			require.Contains(t, e, "1 are items of batches")
+			item := strings.Fields(strings.Split(s.ok("list", "--state", "failed"), "\n")[1])[0]
+			for _, change := range []string{"retry", "delete"} {
+				_, e = s.run(exitUsage, "", change, item)
+				require.Contains(t, e, "belongs to the batch "+id)
+			}
 		})
 	}
 }

@@ -219,7 +219,7 @@ func TestJSONOutputs(t *testing.T) {
 		{exitOK, []any{}, `"function": "wasm:`, []string{"function", "list"}},
 		{exitOK, []any{}, `"outcome": "cancelled"`, []string{"cancel", waits}},
 		{exitFailed, []any{}, `"kind": "cancelled"`, []string{"await", waits, "--timeout", "1ns"}},
-		{exitOK, map[string]any{}, "retried", []string{"retry", "--failed"}},
+		{exitOK, map[string]any{}, `"retried": 1`, []string{"retry", "--failed", "--function", "wasm:trap"}},
 		{exitNotFound, []any{}, "", []string{"retry", unknown}},
 		{exitOK, []any{}, "", []string{"cancel", waits}},
 		{exitOK, []any{}, "outcome", []string{"delete", waits}},
