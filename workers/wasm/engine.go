@@ -167,7 +167,7 @@ func (e *engine) emptyCache() error {
 func (e *engine) run(ctx context.Context, p *program, c *call, out *streams) (ran result) {
 	if p.minMemory > c.memoryLimit {
 		return result{kind: KindMemory, exitCode: -1, message: fmt.Sprintf("the module declares %d bytes of memory, "+
-			"the limit is %d; raise the limit of the call", p.minMemory, c.memoryLimit)}
+			"the limit is %d", p.minMemory, c.memoryLimit)}
 	}
 	if failure := p.callable(c.method); failure != nil {
 		return result{kind: failure.Kind, exitCode: -1, message: failure.Message}
@@ -286,8 +286,8 @@ func (r *result) classify(ctx context.Context, err error, overflow, refused bool
 		r.kind, r.message = failure.Kind, failure.Message
 	case refused:
 		r.kind = KindMemory
-		r.message = fmt.Sprintf("the function asked for more memory than its limit of %d bytes and failed; "+
-			"raise the limit of the call", c.memoryLimit)
+		r.message = fmt.Sprintf("the function asked for more memory than its limit of %d bytes and failed",
+			c.memoryLimit)
 	case err == nil:
 		r.kind = KindExit
 		r.message = fmt.Sprintf("the function ended with exit code %d", uint32(r.exitCode&math.MaxUint32))

@@ -50,6 +50,23 @@ func TestChildrenThatDie(t *testing.T) {
 	stillWorks(t, e)
 }
 
+// TestChildHaltedBeforeTheCall ends a call between the load of its module and its
+// start: it is cancelled, and not lost with the child that it made end.
+func TestChildHaltedBeforeTheCall(t *testing.T) {
+	t.Parallel()
+	e := newExecutor(t, Config{Isolation: IsolationProcess, PoolSize: 1})
+	stillWorks(t, e)
+	w := e.backend.(*processes).idle[0]
+	w.halt()
+	<-w.exited
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for range 1000 {
+		_, _, err := w.exchange(ctx, frameDrop, nil, nil)
+		requireKind(t, KindCancelled, err)
+	}
+}
+
 func TestChildOutOfMemoryIsTold(t *testing.T) {
 	t.Parallel()
 	w := &worker{crash: &crashText{}}

@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -172,11 +171,7 @@ func (w *worker) halt() {
 // exchange sends a request and waits for the answer. When ctx is done first the
 // worker is broken, and the answer is frameHalted or the failure of the context.
 func (w *worker) exchange(ctx context.Context, kind byte, head []byte, tail []byte) (byte, []byte, error) {
-	var halted atomic.Bool
-	stop := context.AfterFunc(ctx, func() {
-		halted.Store(true)
-		w.halt()
-	})
+	stop := context.AfterFunc(ctx, w.halt)
 	err := writeFrame(w.input, kind, head, tail)
 	notSent := err != nil
 	var answer byte
@@ -184,12 +179,12 @@ func (w *worker) exchange(ctx context.Context, kind byte, head []byte, tail []by
 	if err == nil {
 		answer, content, err = w.frames.next()
 	}
-	stopped := stop()
-	w.broken = w.broken || err != nil || !stopped
+	halted := !stop()
+	w.broken = w.broken || err != nil || halted
 	switch {
 	case err == nil:
 		return answer, content, nil
-	case halted.Load():
+	case halted:
 		return 0, nil, ended(ctx)
 	case notSent:
 		return 0, nil, fmt.Errorf("%w: %w", errNotSent, err)
