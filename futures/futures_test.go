@@ -187,8 +187,14 @@ func TestMistakesWriteNothing(t *testing.T) {
 		"oversize":         {futures.Task{Function: "go:upper", Args: oversize}, fdbmodel.ErrTooLarge},
 		"bad queue":        {futures.Task{Function: "go:upper", Queue: "a b"}, fdbmodel.ErrBadName},
 		"negative timeout": {futures.Task{Function: "go:upper", Timeout: -1}, fdbmodel.ErrBadSpec},
+		"zero in argv":     {futures.Task{Function: "go:upper", Argv: []string{"a", "b\x00"}}, fdbmodel.ErrBadSpec},
+		"unnamed variable": {futures.Task{Function: "go:upper", Env: map[string]string{"": "x"}}, fdbmodel.ErrBadSpec},
+		"= in a name":      {futures.Task{Function: "go:upper", Env: map[string]string{"A=B": "x"}}, fdbmodel.ErrBadSpec},
+		"zero in a value":  {futures.Task{Function: "go:upper", Env: map[string]string{"A": "\x00"}}, fdbmodel.ErrBadSpec},
 	} {
 		_, err := c.Submit(ctx, task.task)
+		require.ErrorIs(t, err, task.want, name)
+		_, err = c.SubmitMany(ctx, []futures.Task{{Function: "go:upper"}, task.task})
 		require.ErrorIs(t, err, task.want, name)
 	}
 	first, err := c.Submit(ctx, futures.Task{Function: "go:upper", Key: "k", Args: []byte("a")})

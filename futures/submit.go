@@ -2,6 +2,7 @@ package futures
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -19,7 +20,10 @@ func (c *Client) Submit(ctx context.Context, t Task) (*Future, error) {
 	if err := c.prepare(t.NoNotify); err != nil {
 		return nil, err
 	}
-	s := c.submission(&t)
+	s, err := c.submission(&t)
+	if err != nil {
+		return nil, err
+	}
 	generation := c.registry.beginSubmit()
 	answer, err := c.commits.submit(ctx, s)
 	if err != nil {
@@ -41,12 +45,8 @@ func (c *Client) Submit(ctx context.Context, t Task) (*Future, error) {
 // handles of the futures that surely exist are returned with it: those of the
 // first tasks.
 func (c *Client) SubmitMany(ctx context.Context, tasks []Task) ([]*Future, error) {
-	subs, quiet := make([]fdbmodel.Submission, len(tasks)), true
-	for i := range tasks {
-		subs[i] = c.submission(&tasks[i])
-		quiet = quiet && tasks[i].NoNotify
-	}
-	if err := c.prepare(quiet); err != nil {
+	subs, err := c.submissions(tasks)
+	if err != nil {
 		return nil, err
 	}
 	generation := c.registry.beginSubmit()
@@ -60,6 +60,22 @@ func (c *Client) SubmitMany(ctx context.Context, tasks []Task) ([]*Future, error
 	}
 	c.listener.fetch(c.registry.endSubmit(generation, notified))
 	return handles, err
+}
+
+// submissions turns tasks into what the model takes, and prepares for their ends.
+func (c *Client) submissions(tasks []Task) ([]fdbmodel.Submission, error) {
+	subs, quiet := make([]fdbmodel.Submission, len(tasks)), true
+	for i := range tasks {
+		var err error
+		if subs[i], err = c.submission(&tasks[i]); err != nil {
+			if len(tasks) > 1 {
+				err = fmt.Errorf("future %d of %d: %w", i+1, len(tasks), err)
+			}
+			return nil, err
+		}
+		quiet = quiet && tasks[i].NoNotify
+	}
+	return subs, c.prepare(quiet)
 }
 
 // prepare opens the mailbox that notices go to, unless none are wanted.
@@ -93,19 +109,14 @@ type Submission struct {
 // that a run with an unknown result and its repetition make the same futures,
 // give the tasks IDs or Keys.
 func (c *Client) SubmitTx(ctx context.Context, tx kv.Tx, tasks []Task) (*Submission, error) {
-	subs, quiet := make([]fdbmodel.Submission, len(tasks)), true
-	for i := range tasks {
-		subs[i] = c.submission(&tasks[i])
-		quiet = quiet && tasks[i].NoNotify
-	}
-	if err := c.prepare(quiet); err != nil {
+	subs, err := c.submissions(tasks)
+	if err != nil {
 		return nil, err
 	}
 	s := &Submission{client: c, Futures: make([]*Future, len(tasks))}
 	if len(tasks) == 0 {
 		return s, nil
 	}
-	var err error
 	if s.answers, err = c.cluster.SubmitTx(ctx, tx, subs); err != nil {
 		return nil, err
 	}

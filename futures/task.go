@@ -1,6 +1,8 @@
 package futures
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -19,8 +21,9 @@ type Task struct {
 	// Codec says how Args are meant: fdbmodel.CodecRaw, CodecMsgpack or
 	// CodecArgv. Defaults to raw.
 	Codec string
-	// Argv and Env are what a WASM function finds as its arguments and
-	// environment. Default to none.
+	// Argv and Env are what a WASM function finds as its arguments, behind its
+	// own name, and environment. Names have no =, and nothing has a zero byte.
+	// Default to none.
 	Argv []string
 	Env  map[string]string
 	// Queue defaults to "default", Group to none.
@@ -28,7 +31,8 @@ type Task struct {
 	// Priority is higher for what should run earlier. Defaults to 0, the
 	// lowest.
 	Priority uint8
-	// Requirements default to a slot and nothing else.
+	// Requirements default to a slot and nothing else. A WASM function gets the
+	// memory that they say, or else what its worker gives it, and no more.
 	Requirements fdbmodel.Requirements
 	// MaxRetries is how many attempts may follow a failed first one. Defaults
 	// to DefaultMaxRetries.
@@ -57,7 +61,7 @@ type Task struct {
 	NoNotify bool
 }
 
-func (c *Client) submission(t *Task) fdbmodel.Submission {
+func (c *Client) submission(t *Task) (fdbmodel.Submission, error) {
 	retries := DefaultMaxRetries
 	if t.MaxRetries != nil {
 		retries = *t.MaxRetries
@@ -75,5 +79,22 @@ func (c *Client) submission(t *Task) fdbmodel.Submission {
 	if !t.NoNotify {
 		s.Spec.Session = c.session
 	}
-	return s
+	return s, t.checkWords()
+}
+
+// checkWords returns ErrBadSpec for what no module can find as its arguments and
+// environment.
+func (t *Task) checkWords() error {
+	for i, word := range t.Argv {
+		if strings.Contains(word, "\x00") {
+			return fmt.Errorf("%w: argv[%d] %.64q contains a zero byte", fdbmodel.ErrBadSpec, i, word)
+		}
+	}
+	for name, value := range t.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
+			return fmt.Errorf("%w: environment variable %.64q: a name is not empty and has no =, neither has a zero byte",
+				fdbmodel.ErrBadSpec, name)
+		}
+	}
+	return nil
 }
