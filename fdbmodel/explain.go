@@ -120,10 +120,13 @@ func (c *Cluster) explainClaimed(e *Explanation, row *Row, members []Member) {
 	}
 }
 
+// farOff is a time to wait that says more as a date.
+const farOff = 365 * 24 * time.Hour
+
 func (c *Cluster) textDelayed(row *Row) string {
 	due := time.UnixMilli(row.Attempts.Due)
 	text := fmt.Sprintf("It waits until %s", due.UTC().Format(time.RFC3339))
-	if wait := due.Sub(c.clock.Now()).Round(time.Millisecond); wait > 0 {
+	if wait := due.Sub(c.clock.Now()).Round(time.Second); wait > 0 && wait < farOff {
 		text += fmt.Sprintf(" (%v from now)", wait)
 	}
 	if row.Exception != nil {

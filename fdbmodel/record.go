@@ -14,7 +14,8 @@ const (
 )
 
 // Requirements are what a worker must have free to take a future. Every
-// future takes one slot of its worker as well.
+// future takes one slot of its worker as well. RAM is also the most memory that
+// a WASM function gets; Go functions are held to nothing.
 type Requirements struct {
 	CPU    int64             `msgpack:"c,omitempty" json:"cpu_millis,omitempty"` // thousandths of a core
 	RAM    int64             `msgpack:"r,omitempty" json:"ram_bytes,omitempty"`  // bytes

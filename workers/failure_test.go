@@ -219,6 +219,8 @@ func (m modules) Run(ctx context.Context, call ModuleCall) (ModuleOutcome, error
 		return ModuleOutcome{
 			Stdout: stderr, Stderr: stderr, ExitCode: 3, Kind: fdbmodel.KindExit, Message: "exit code 3",
 		}, nil
+	case "memory":
+		return ModuleOutcome{Kind: fdbmodel.KindMemory, Message: "too much"}, nil
 	case "panic":
 		panic("the runner's fault")
 	default:
@@ -256,6 +258,10 @@ func TestModules(t *testing.T) {
 	stderr, err = b.cluster.Stderr(b.ctx, id, exception.Stderr, exception.StderrRef)
 	require.NoError(t, err)
 	require.Len(t, stderr, fdbmodel.MaxStderr)
+
+	id = call("memory")
+	b.awaitOver(id)
+	require.Contains(t, b.row(id).Exception.Message, "too much; its limit is the memory that its future requires")
 
 	id = call("panic")
 	b.awaitOver(id)

@@ -25,13 +25,19 @@ type ModuleRunner interface {
 
 // ModuleCall is one call of a module.
 type ModuleCall struct {
+	// CID is the module's content id, and Method the export to call, empty for its
+	// start.
 	CID, Method string
 	// Load fetches the module's bytes.
-	Load        func(context.Context) ([]byte, error)
-	Argv        []string
-	Env         map[string]string
-	Stdin       []byte
-	Timeout     time.Duration
+	Load func(context.Context) ([]byte, error)
+	// Argv are the arguments behind the function's own name.
+	Argv  []string
+	Env   map[string]string
+	Stdin []byte
+	// Timeout is the longest that the call may run, 0 for as long as ctx allows.
+	Timeout time.Duration
+	// MemoryLimit is the most memory that it may have, in bytes, 0 for what the
+	// runner allows.
 	MemoryLimit int64
 }
 

@@ -52,7 +52,7 @@ func (a *app) submitCommand() *cobra.Command {
 	flags.StringVar(&t.Queue, "queue", "", `the queue (default "default")`)
 	flags.Uint8Var(&t.Priority, "priority", 0, "0, the lowest, to 255")
 	flags.Int64Var(&t.Requirements.CPU, "cpu", 0, "thousandths of a core that it needs")
-	flags.Int64Var(&t.Requirements.RAM, "ram", 0, "bytes of memory that it needs")
+	flags.Int64Var(&t.Requirements.RAM, "ram", 0, "bytes of memory that it needs, and the most that a WASM function gets")
 	flags.Int64Var(&t.Requirements.GPU, "gpu", 0, "thousandths of a GPU that it needs")
 	flags.IntVar(&f.retries, "max-retries", futures.DefaultMaxRetries, "attempts after the first")
 	flags.DurationVar(&t.Timeout, "timeout", 0, "the longest that an attempt may run (default: no limit)")

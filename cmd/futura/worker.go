@@ -37,7 +37,7 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 	flags.Int64Var(&o.GPU, "gpu", 0, "thousandths of a GPU that futures share")
 	flags.DurationVar(&o.DrainTimeout, "drain", 30*time.Second, "how long running futures may go on after Ctrl-C")
 	flags.StringVar(&f.cache, "module-cache", "", "a directory for compiled modules (default: a temporary one)")
-	flags.Int64Var(&f.memory, "module-memory", 0, "bytes of memory that a module may have (default: 256 MiB)")
+	flags.Int64Var(&f.memory, "module-memory", 0, "bytes for a module unless its future says (default: 256 MiB)")
 	flags.BoolVar(&f.verbose, "verbose", false, "log each request and each step")
 }
 

@@ -42,7 +42,7 @@ type Future struct {
 // Requirements are what a worker must have free to take a future.
 type Requirements struct {
 	CPU int64 `json:"cpu_millis,omitempty" minimum:"0" doc:"Thousandths of a core"`
-	RAM int64 `json:"ram_bytes,omitempty" minimum:"0" doc:"Bytes"`
+	RAM int64 `json:"ram_bytes,omitempty" minimum:"0" doc:"Bytes; also the most that a WASM function gets"`
 	GPU int64 `json:"gpu_millis,omitempty" minimum:"0" doc:"Thousandths of a device"`
 }
 
