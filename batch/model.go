@@ -62,6 +62,9 @@ var (
 	ErrBadBatch = errors.New("bad batch")
 	// ErrState is returned when a batch is not in a state for what was asked.
 	ErrState = errors.New("not possible in this state")
+	// ErrUnavailable is returned when the store does not answer. Whether a change
+	// was made is not known: try again.
+	ErrUnavailable = errors.New("the store does not answer: try again")
 )
 
 // Limits of a batch.

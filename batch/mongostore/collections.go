@@ -36,9 +36,9 @@ func Schema(collection string) ([]byte, error) {
 	return schema, nil
 }
 
-// createCollections makes the collections that are not there, and their
-// indexes.
+// createCollections makes the collections that are not there.
 func (s *Store) createCollections(ctx context.Context) error {
+	var without []string
 	for _, name := range Collections() {
 		schema, err := Schema(name)
 		if err != nil {
@@ -48,20 +48,26 @@ func (s *Store) createCollections(ctx context.Context) error {
 		if err := bson.UnmarshalExtJSON(schema, false, &validator); err != nil {
 			return fmt.Errorf("schema of %s: %w", name, err)
 		}
-		if err := s.createCollection(ctx, name, validator); err != nil {
+		validated, err := s.createCollection(ctx, name, validator)
+		if err != nil {
 			return err
 		}
-		if err := s.createIndexes(ctx, name); err != nil {
-			return err
+		if !validated {
+			without = append(without, name)
 		}
+	}
+	if len(without) > 0 {
+		s.log.Warn("the server does not check documents against the schemas of these collections: it has no validators, "+
+			"or they were made without", "collections", without, "server", s.where)
 	}
 	return nil
 }
 
-// createIndexes makes the indexes of a collection that are not there.
-func (s *Store) createIndexes(ctx context.Context, name string) error {
+// createIndexes makes the indexes of a collection that are not there. They are
+// listed while answering lasts; to make one takes as long as there are documents.
+func (s *Store) createIndexes(ctx, answering context.Context, name string) error {
 	view := s.database.Collection(name).Indexes()
-	existing, err := view.ListSpecifications(ctx)
+	existing, err := view.ListSpecifications(answering)
 	if err != nil {
 		return fmt.Errorf("list the indexes of %s: %w", name, err)
 	}
@@ -106,19 +112,17 @@ func exists(existing []mongo.IndexSpecification, index index) (bool, error) {
 }
 
 // createCollection makes a collection with a validator, or without one if the
-// server has none.
-func (s *Store) createCollection(ctx context.Context, name string, validator bson.D) error {
-	err := s.database.CreateCollection(ctx, name,
+// server has none. It tells whether the server checks its documents.
+func (s *Store) createCollection(ctx context.Context, name string, validator bson.D) (validated bool, err error) {
+	err = s.database.CreateCollection(ctx, name,
 		options.CreateCollection().SetValidator(bson.D{{Key: "$jsonSchema", Value: validator}}))
 	if hasCode(err, codeNotImplemented, codeCommandNotFound) {
-		s.log.Warn("the server can't check documents against a schema: the collection is used without",
-			"collection", name, "server", s.where, "error", err)
 		err = s.database.CreateCollection(ctx, name)
 	}
 	if hasCode(err, codeNamespaceExists) || err == nil {
 		return s.checkOptions(ctx, name, validator)
 	}
-	return fmt.Errorf("create collection %s: %w", name, err)
+	return false, fmt.Errorf("create collection %s: %w", name, err)
 }
 
 // collection is how a server lists one.
@@ -135,31 +139,27 @@ type collection struct {
 
 // checkOptions returns ErrForeignSchema for a collection that is not as this
 // store makes it. One without a validator may be from a server that has none.
-func (s *Store) checkOptions(ctx context.Context, name string, validator bson.D) error {
+func (s *Store) checkOptions(ctx context.Context, name string, validator bson.D) (validated bool, err error) {
 	cursor, err := s.database.ListCollections(ctx, bson.D{{Key: "name", Value: name}})
 	if err != nil {
-		return fmt.Errorf("list collection %s: %w", name, err)
+		return false, fmt.Errorf("list collection %s: %w", name, err)
 	}
 	var found []collection
 	if err := cursor.All(ctx, &found); err != nil {
-		return fmt.Errorf("list collection %s: %w", name, err)
+		return false, fmt.Errorf("list collection %s: %w", name, err)
 	}
 	if len(found) == 0 {
-		return nil
+		return false, nil // dropped since
 	}
 	difference, err := foreign(&found[0], validator)
 	if err != nil {
-		return fmt.Errorf("options of collection %s: %w", name, err)
+		return false, fmt.Errorf("options of collection %s: %w", name, err)
 	}
 	if difference != "" {
-		return fmt.Errorf("%w: %s of %s %s: use another database, or rename the collection", ErrForeignSchema, name,
+		return false, fmt.Errorf("%w: %s of %s %s: use another database, or rename the collection", ErrForeignSchema, name,
 			s.where, difference)
 	}
-	if len(found[0].Options.Validator.Schema) == 0 {
-		s.log.Warn("the collection has no schema: documents are not checked by the server", "collection", name,
-			"server", s.where)
-	}
-	return nil
+	return len(found[0].Options.Validator.Schema) > 0, nil
 }
 
 // foreign says how a collection differs from this store's, empty if it does

@@ -32,6 +32,8 @@ import (
 
 // What can be wrong with a server.
 var (
+	// ErrBadURI is returned by Open for a URI that names no server.
+	ErrBadURI = errors.New("not the URI of a MongoDB server, such as mongodb://localhost:27017/")
 	// ErrUnreachable is returned by Open when no server answers in time.
 	ErrUnreachable = errors.New("no MongoDB server answers")
 	// ErrCredentials is returned by Open when the server refuses the user, the
@@ -45,10 +47,11 @@ var (
 // DefaultDatabase is the database's name unless it is set.
 const DefaultDatabase = "b7s-db"
 
-// openTimeout bounds Open until the server has answered, and callTimeout each
-// call whose context has no deadline.
+// openTimeout bounds Open but for making indexes of what is there, so that all
+// is clear within five seconds. callTimeout bounds each call whose context has no
+// deadline.
 const (
-	openTimeout = 5 * time.Second
+	openTimeout = 4500 * time.Millisecond
 	callTimeout = 2 * time.Minute
 )
 
@@ -82,7 +85,7 @@ type Store struct {
 var _ batch.Recorder = (*Store)(nil)
 
 // Open connects to a server and makes the collections that are not there. It
-// returns ErrUnreachable, ErrCredentials or ErrForeignSchema.
+// returns ErrBadURI, ErrUnreachable, ErrCredentials or ErrForeignSchema.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Database == "" {
 		o.Database = DefaultDatabase
@@ -93,8 +96,12 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Clock == nil {
 		o.Clock = clock.Real{}
 	}
-	connection := options.Client().SetAppName("futura").SetServerSelectionTimeout(openTimeout).SetTimeout(callTimeout)
-	connection.ApplyURI(o.URI)
+	answering, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	connection, err := parseURI(answering, o.URI)
+	if err != nil {
+		return nil, err
+	}
 	// What was written must be seen.
 	connection.SetReadPreference(readpref.Primary())
 	if connection.WriteConcern == nil {
@@ -103,7 +110,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	client, err := mongo.Connect(connection)
 	if err != nil {
-		return nil, fmt.Errorf("MongoDB URI %s: %w", withoutSecrets(o.URI), hideSecrets(err, o.URI))
+		return nil, fmt.Errorf("%w: %s: %w", ErrBadURI, withoutSecrets(o.URI), hideSecrets(err, o.URI))
 	}
 	database := client.Database(o.Database)
 	s := &Store{
@@ -111,20 +118,42 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		database: database, batches: database.Collection(batchesName), chunks: database.Collection(chunksName),
 		items: database.Collection(itemsName), outputs: database.Collection(outputsName),
 	}
-	if err := s.prepare(ctx); err != nil {
+	if err := s.prepare(ctx, answering); err != nil {
 		return nil, errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 	}
 	return s, nil
 }
 
-// prepare checks the connection and makes the collections.
-func (s *Store) prepare(ctx context.Context) error {
-	pinging, cancel := context.WithTimeout(ctx, openTimeout)
-	defer cancel()
-	if err := s.client.Ping(pinging, nil); err != nil {
-		return s.refused(err)
+// parseURI reads a URI. One that names its servers by DNS is looked up, which
+// takes no context.
+func parseURI(ctx context.Context, uri string) (*options.ClientOptions, error) {
+	parsed := make(chan *options.ClientOptions, 1)
+	go func() {
+		connection := options.Client().SetAppName("futura").SetServerSelectionTimeout(openTimeout).SetTimeout(callTimeout)
+		parsed <- connection.ApplyURI(uri)
+	}()
+	select {
+	case connection := <-parsed:
+		return connection, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w at %s: its name was not found within %v: %w", ErrUnreachable, withoutSecrets(uri),
+			openTimeout, ctx.Err())
 	}
-	if err := s.createCollections(ctx); err != nil {
+}
+
+// prepare checks the connection and makes the collections while answering lasts,
+// and their indexes.
+func (s *Store) prepare(ctx, answering context.Context) error {
+	err := s.client.Ping(answering, nil)
+	if err == nil {
+		err = s.createCollections(answering)
+	}
+	for _, name := range Collections() {
+		if err == nil {
+			err = s.createIndexes(ctx, answering, name)
+		}
+	}
+	if err != nil {
 		return s.refused(err)
 	}
 	return nil
@@ -162,12 +191,16 @@ func (s *Store) refused(err error) error {
 		return err
 	case hasCode(err, codeUnauthorized, codeAuthenticationFailed) || strings.Contains(err.Error(), "auth error"):
 		return fmt.Errorf("%w: %s: check the user, the password and authSource in the URI: %w", ErrCredentials, s.where, err)
-	case mongo.IsTimeout(err) || mongo.IsNetworkError(err) || errors.Is(err, context.DeadlineExceeded) ||
-		strings.Contains(err.Error(), "server selection error"):
+	case isUnreachable(err) || errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%w at %s within %v: check that it runs and that the address is right: %w", ErrUnreachable,
 			s.where, openTimeout, err)
 	}
 	return fmt.Errorf("%s: %w", s.where, err)
+}
+
+// isUnreachable tells whether an error means that no server answered.
+func isUnreachable(err error) bool {
+	return mongo.IsTimeout(err) || mongo.IsNetworkError(err) || strings.Contains(err.Error(), "server selection error")
 }
 
 // withoutSecrets is a URI without its user, password and options.
@@ -212,6 +245,9 @@ func failed(ctx context.Context, err error, format string, a ...any) error {
 	what := fmt.Sprintf(format, a...)
 	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
 		return fmt.Errorf("mongo: %s: %w: %w", what, ended, err)
+	}
+	if isUnreachable(err) {
+		return fmt.Errorf("mongo: %s: %w: %w", what, batch.ErrUnavailable, err)
 	}
 	return fmt.Errorf("mongo: %s: %w", what, err)
 }

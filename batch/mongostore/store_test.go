@@ -159,7 +159,7 @@ func TestOpenTellsWhatIsWrong(t *testing.T) {
 
 	for _, uri := range []string{"", "postgres://me:hunter2@localhost/", "mongodb://me:hunter2@"} {
 		_, err = Open(t.Context(), Options{URI: uri})
-		require.Error(t, err, uri)
+		require.ErrorIs(t, err, ErrBadURI, uri)
 		require.NotContains(t, err.Error(), "hunter2", uri)
 	}
 }

@@ -25,6 +25,7 @@ func problemCodes() []problemCode {
 		{batch.ErrExists, http.StatusConflict, "id_in_use"},
 		{batch.ErrState, http.StatusConflict, "wrong_state"},
 		{batch.ErrBadBatch, http.StatusBadRequest, "bad_batch"},
+		{batch.ErrUnavailable, http.StatusServiceUnavailable, "store_unavailable"},
 		{errStopping, http.StatusServiceUnavailable, "stopping"},
 	}
 }

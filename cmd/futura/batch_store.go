@@ -73,6 +73,9 @@ func (f *batchStoreFlags) open(ctx context.Context, cluster *fdbmodel.Cluster, l
 			return nil, usageError{errors.New("--batch-store mongo: name the server with --batch-db-server")}
 		}
 		store, err := mongostore.Open(ctx, mongostore.Options{URI: f.server, Database: f.name, Logger: log})
+		if errors.Is(err, mongostore.ErrBadURI) {
+			return nil, usageError{fmt.Errorf("--batch-db-server: %w", err)}
+		}
 		if err != nil {
 			return nil, err
 		}
