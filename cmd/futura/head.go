@@ -64,6 +64,7 @@ func (a *app) head(ctx context.Context, f *headCommandFlags) error {
 	n := &node{
 		app: a, log: log, token: newToken(), tls: certificate, listen: f.listen, doorListen: f.store,
 		batches: &f.batches, listenFlag: "--rest-api", accessLog: f.accessLog, open: f.tokenFile == "",
+		alone: true,
 	}
 	if f.tokenFile != "" {
 		if n.tokens, err = rest.OpenTokens(f.tokenFile, log); err != nil {

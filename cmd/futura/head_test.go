@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -191,6 +192,30 @@ func TestHeadChecksModules(t *testing.T) {
 	require.Equal(t, exitOK, stop())
 }
 
+// TestHeadSaysWhatItIs reads what a person sees.
+func TestHeadSaysWhatItIs(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	in, out := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, []string{"head", "--store", "memory:", "--rest-api", "127.0.0.1:0"}, nil, out, io.Discard)
+		_ = out.Close()
+	}()
+	lines := bufio.NewScanner(in)
+	var said []string
+	for lines.Scan() {
+		said = append(said, lines.Text())
+		if strings.Contains(lines.Text(), "futura batch submit --url http://127.0.0.1:") {
+			cancel()
+		}
+	}
+	require.Equal(t, exitOK, <-code)
+	require.Contains(t, said[0], "A head for batches is running here")
+	require.Contains(t, strings.Join(said, "\n"), "in futures (cluster default)")
+}
+
 func TestMistakesWithHeads(t *testing.T) {
 	t.Parallel()
 	for says, args := range map[string][]string{
@@ -201,6 +226,7 @@ func TestMistakesWithHeads(t *testing.T) {
 		"belong together":     {"--tls-cert", "x"},
 		"no such file":        {"--token-file", "none"},
 		"missing port":        {"--rest-api", "localhost"},
+		"not the URI of a Mo": {"--batch-db-server", "127.0.0.1:27017"},
 		"no MongoDB server a": {"--batch-db-server", "mongodb://127.0.0.1:1/"},
 	} {
 		var out, errOut bytes.Buffer

@@ -35,6 +35,8 @@ type node struct {
 	token  string
 	tls    *tls.Config
 	listen string
+	// alone is set for a head without a worker.
+	alone bool
 	// accessLog is set if each request has a line in the log.
 	accessLog bool
 	// listenFlag is the flag that set it.
@@ -199,11 +201,14 @@ func (n *node) print(e *endpoint, where string) error {
 	if e.StoreTCP != "" {
 		lines = append(lines, []string{"", "--store " + e.StoreTCP})
 	}
-	fmt.Fprintln(n.app.out, "A cluster is running here; stop it with Ctrl-C.")
+	what, try := "A cluster", "  futura function put FILE.wasm --alias NAME\n  futura submit wasm:NAME --args hello --wait"
+	if n.alone {
+		what, try = "A head for batches", "  futura batch submit --url "+e.URL+" --function NAME --file arguments.csv --wait"
+	}
+	fmt.Fprintln(n.app.out, what+" is running here; stop it with Ctrl-C.")
 	if err := table(n.app.out, lines); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(n.app.out, "Try, in another terminal:\n"+
-		"  futura function put FILE.wasm --alias NAME\n  futura submit wasm:NAME --args hello --wait")
+	_, err := fmt.Fprintln(n.app.out, "Try, in another terminal:\n"+try)
 	return err
 }
