@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -56,6 +57,40 @@ func FuzzBatch(f *testing.F) {
 		require.NoError(t, err)
 		require.Len(t, same.Arguments, len(request.Arguments))
 		require.Equal(t, request.MaxAttempts, same.MaxAttempts)
+	})
+}
+
+// FuzzPackedBodies reads bodies that are compressed, or say so.
+func FuzzPackedBodies(f *testing.F) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = z.Write([]byte(`{"id":"x"}`))
+	require.NoError(f, z.Close())
+	f.Add("gzip", packed.Bytes())
+	f.Add("gzip", packed.Bytes()[:packed.Len()-3])
+	f.Add("GZIP", append(bytes.Clone(packed.Bytes()), packed.Bytes()...))
+	f.Add("br", []byte(`{"id":"x"}`))
+	f.Add("", []byte(`{"ID":"x"} `))
+	s := &server{large: make(chan struct{}, maxLarge)}
+	f.Fuzz(func(t *testing.T, encoding string, content []byte) {
+		r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(content))
+		r.Header["Content-Encoding"] = []string{encoding}
+		var body idBody
+		if err := s.readJSON(httptest.NewRecorder(), r, smallBody, &body); err != nil {
+			require.Less(t, problemOf(err).Status, http.StatusInternalServerError, "%v", err)
+		}
+		require.Empty(t, s.large)
+	})
+}
+
+// FuzzAcceptsGzip reads what clients say that they take.
+func FuzzAcceptsGzip(f *testing.F) {
+	f.Add("gzip;q=0, br")
+	f.Add("deflate, GZIP ; q=0.5")
+	f.Fuzz(func(t *testing.T, header string) {
+		if acceptsGzip(header) {
+			require.Contains(t, strings.ToLower(header), "gzip")
+		}
 	})
 }
 

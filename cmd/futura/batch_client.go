@@ -157,7 +157,10 @@ func (c *headClient) call(ctx context.Context, method, path string, body []byte,
 	if to == nil {
 		return nil
 	}
-	return json.NewDecoder(response.Body).Decode(to)
+	if err := json.NewDecoder(response.Body).Decode(to); err != nil {
+		return fmt.Errorf("%w: %w", errNoHead, err)
+	}
+	return nil
 }
 
 // Repeating of requests that may be repeated.

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -56,5 +59,48 @@ func FuzzArguments(f *testing.F) {
 		}
 		_, err = json.Marshal(lists)
 		require.NoError(t, err)
+	})
+}
+
+// FuzzFormats reads a file whose format is not named.
+func FuzzFormats(f *testing.F) {
+	f.Add("a.csv", []byte("a,b"))
+	f.Add("-", []byte(` {"template":{}}`))
+	f.Add("x.JSONL", []byte(`["a"]`))
+	f.Fuzz(func(t *testing.T, name string, content []byte) {
+		format, err := formatOf("", name, content)
+		require.NoError(t, err)
+		require.Contains(t, []string{formatJSON, formatCSV, formatNDJSON}, format)
+	})
+}
+
+// FuzzItems reads what a head may send as items.
+func FuzzItems(f *testing.F) {
+	f.Add([]byte(`{"index":1,"state":"done","arguments":["a"],"result":{"stdout":"x","exit_code":0}}` + "\n{\"index\":2}"))
+	f.Add([]byte("[]\n"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		var out bytes.Buffer
+		err := writeItems(&out, bytes.NewReader(content))
+		require.True(t, err == nil || errors.Is(err, errCutOff) && !errors.Is(err, io.EOF), "%v", err)
+		require.Equal(t, bytes.Count(out.Bytes(), []byte("\n")), bytes.Count(out.Bytes(), []byte("\t"))/4)
+	})
+}
+
+// FuzzEvents reads what a head may send to watch.
+func FuzzEvents(f *testing.F) {
+	f.Add([]byte("event: progress\ndata: {\"id\":\"b\",\"status\":1,\"progress\":{\"done\":1}}\n\n" +
+		"data: {\"status\":100}\n\n"))
+	f.Add([]byte(": comment\r\ndata: null\n\ndata: [\n"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		shown := 0
+		err := readEvents(bytes.NewReader(content), func(v *batchView) error {
+			shown++
+			_, err := json.Marshal(v)
+			require.NoError(t, err)
+			require.NotEmpty(t, v.rows())
+			return nil
+		})
+		require.True(t, err == nil || errors.Is(err, errCutOff) || errors.Is(err, errNoHead), "%v", err)
+		require.LessOrEqual(t, shown, bytes.Count(content, []byte("data: ")))
 	})
 }

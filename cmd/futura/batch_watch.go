@@ -64,6 +64,9 @@ func (a *app) watchBatch(ctx context.Context, c *headClient, id string) error {
 	return errors.Join(err, last.failure())
 }
 
+// errNoHead is returned for an answer that a head does not give.
+var errNoHead = errors.New("this is not the answer of a head: check --url")
+
 // errCutOff is returned for an answer that ended too early.
 var errCutOff = errors.New("the head ended the connection")
 
@@ -74,19 +77,28 @@ func (c *headClient) events(ctx context.Context, id string, show func(*batchView
 		return err
 	}
 	defer func() { _ = response.Body.Close() }() // it was read
-	lines := bufio.NewReaderSize(response.Body, 64<<10)
+	return readEvents(response.Body, show)
+}
+
+// maxEvent is the most bytes of one line of events.
+const maxEvent = 4 << 20
+
+// readEvents calls show with what events say until the batch is over.
+func readEvents(from io.Reader, show func(*batchView) error) error {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, maxEvent)
 	for {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			return errors.Join(errCutOff, err)
+		if !lines.Scan() {
+			return errors.Join(errCutOff, lines.Err())
 		}
+		line := lines.Bytes()
 		data, found := bytes.CutPrefix(line, []byte("data: "))
 		if !found {
 			continue
 		}
 		var v batchView
 		if err := json.Unmarshal(data, &v); err != nil {
-			return err
+			return fmt.Errorf("%w: %w", errNoHead, err)
 		}
 		if err := show(&v); err != nil || v.ended() {
 			return err
@@ -144,7 +156,12 @@ func (a *app) printItems(ctx context.Context, c *headClient, id, states string, 
 		_, err = io.Copy(a.out, response.Body)
 		return err
 	}
-	items := json.NewDecoder(response.Body)
+	return writeItems(a.out, response.Body)
+}
+
+// writeItems writes a line for each item as it arrives.
+func writeItems(to io.Writer, from io.Reader) error {
+	items := json.NewDecoder(from)
 	for {
 		var item struct {
 			Index     int      `json:"index"`
@@ -167,7 +184,7 @@ func (a *app) printItems(ctx context.Context, c *headClient, id, states string, 
 		if item.Reason != "" {
 			text = item.Reason
 		}
-		_, err = fmt.Fprintln(a.out, strings.Join([]string{
+		_, err = fmt.Fprintln(to, strings.Join([]string{
 			strconv.Itoa(item.Index), item.State, strconv.Itoa(item.Result.ExitCode),
 			shortened(strings.Join(item.Arguments, " ")), shortened(text),
 		}, "\t"))

@@ -89,3 +89,39 @@ func TestConfigurationMistakes(t *testing.T) {
 	_, err := configured(t, "slots", "dev", "--config", "none.yaml")
 	require.ErrorContains(t, err, "none.yaml")
 }
+
+// FuzzConfiguration reads any file as settings of dev.
+func FuzzConfiguration(f *testing.F) {
+	for _, content := range []string{
+		"store: \"memory:\"\ndev:\n  slots: 3\n  queue: [a, b]\n", "head:\n  batch:\n    server: x\n    db-name: y\n",
+		"dev: {slots: [1, 2]}", "a: &a [*a]", "dev: {<<: {slots: 1}}", "? [a]\n: b", "dev: !!binary x", "1: 2", "- a", "dev:",
+	} {
+		f.Add([]byte(content))
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		file := filepath.Join(t.TempDir(), "futura.yaml")
+		require.NoError(t, os.WriteFile(file, content, 0o600))
+		if _, err := configured(t, "slots", "dev", "--config", file); err != nil {
+			require.ErrorAs(t, err, new(usageError))
+			require.ErrorContains(t, err, file)
+		}
+	})
+}
+
+// FuzzEndpoint reads what may lie in the directory of a store.
+func FuzzEndpoint(f *testing.F) {
+	f.Add([]byte(`{"url":"http://127.0.0.1:1","token":"t","pid":7,"store":"remote:unix:s"}`))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, endpointFile), content, 0o600))
+		e, err := readEndpoint(dir)
+		if err != nil {
+			require.ErrorContains(t, err, dir)
+			return
+		}
+		require.NoError(t, e.write(dir))
+		again, err := readEndpoint(dir)
+		require.NoError(t, err)
+		require.Equal(t, e, again)
+	})
+}
