@@ -14,7 +14,8 @@ import (
 )
 
 // Config is what all processes of a cluster must agree on. It is written by
-// whoever opens the cluster first and obeyed by everybody after.
+// whoever opens the cluster first and obeyed by everybody after. Configure
+// changes it.
 type Config struct {
 	// Format is the version of the keyspace. A newer one is ErrNewerRecord.
 	Format int `msgpack:"f" json:"format"`

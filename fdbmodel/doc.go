@@ -63,7 +63,7 @@
 //	("batches", "by-id", BATCH, "record")                 BatchRecord · whoever makes or ends a batch
 //	("batches", "by-id", BATCH, "chunks", CHUNK)          BatchChunk · AssignChunk
 //	("batches", "by-time", CREATED_MS, BATCH)             · whoever makes a batch
-//	("cfg")                                               Config · the first to open the cluster
+//	("cfg")                                               Config · the first to open the cluster, configure
 //
 // The place of an unclaimed future is a pure function of its records: it is in
 // assignments if its attempts say to whom, else in held if its spec says so, else

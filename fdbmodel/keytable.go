@@ -97,7 +97,7 @@ func globalKinds() []keyKind {
 		{"batch time", subBatches, false, in(fixed(batchByTime), number("created_ms"), text("batch")), formatEmpty, nil, "",
 			carried, "the order of batches", "its creator"},
 		{"config", subConfig, false, nil, formatRecord, of[Config](), "", carried,
-			"what all processes of the cluster agree on", "the first to open the cluster"},
+			"what all processes of the cluster agree on", "the first to open the cluster, configure"},
 		{"module", subCode, false, in(text("cid"), fixed(codeInfo)), formatRecord, of[Module](), "", carried,
 			"a WASM module", "PutModule"},
 		{"module piece", subCode, false, in(text("cid"), fixed(codeBody), number("piece")), formatData, nil, "data", carried,

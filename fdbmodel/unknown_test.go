@@ -130,6 +130,12 @@ func TestUnknownResults(t *testing.T) {
 			require.Equal(s.t, Failed, state)
 			require.Equal(s.t, int64(1), s.counted(Failed))
 		},
+		"futura-configure": func(s *stage, strike func()) {
+			strike()
+			config, err := s.c.Configure(s.ctx, func(c *Config) { c.Retention = time.Hour })
+			require.NoError(s.t, err)
+			require.Equal(s.t, time.Hour, config.Retention)
+		},
 		"futura-retry": func(s *stage, strike func()) {
 			id := s.submit()
 			_, _, err := s.c.Cancel(s.ctx, id, "")

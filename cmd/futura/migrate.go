@@ -88,7 +88,26 @@ func (a *app) migrate(ctx context.Context, from, to string, o fdbmodel.CopyOptio
 	if err != nil {
 		return copyMistake(err)
 	}
+	a.warnOfHaste(ctx, target)
 	return a.printCopied(copied{report, from, to, time.Since(began).Milliseconds(), readTwice})
+}
+
+// leastDeadAfter is the shortest dead-after time that FoundationDB's recoveries
+// leave workers alive in.
+const leastDeadAfter = 10 * time.Second
+
+// warnOfHaste tells that a cluster that dev made takes workers for dead too soon
+// for a store of several machines.
+func (a *app) warnOfHaste(ctx context.Context, target kv.Database) {
+	if _, local := target.(kv.Local); local {
+		return
+	}
+	c, err := fdbmodel.Open(ctx, target, a.cluster, fdbmodel.Options{Existing: true})
+	if err != nil || c.Config().DeadAfter >= leastDeadAfter {
+		return
+	}
+	fmt.Fprintf(a.err, "warning: a worker counts as dead after %v here, and FoundationDB may stand still for longer: see "+
+		"futura cluster set --help\n", c.Config().DeadAfter)
 }
 
 // openNamed opens a store that is not the one of --store.

@@ -112,7 +112,7 @@ func (a *app) root() *cobra.Command {
 		a.cancelCommand(), a.retryCommand(), a.deleteCommand(), a.functionCommand(), a.workersCommand(), a.checkCommand(),
 		a.benchCommand(), a.demoCommand(), a.devCommand(), a.workerCommand(), a.versionCommand())
 	root.AddCommand(a.batchCommand(), a.headCommand())
-	root.AddCommand(a.inspectCommand(), a.migrateCommand(), a.backupCommand(), a.restoreCommand())
+	root.AddCommand(a.clusterCommand(), a.inspectCommand(), a.migrateCommand(), a.backupCommand(), a.restoreCommand())
 	return needsCommand(root)
 }
 

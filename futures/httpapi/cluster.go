@@ -77,15 +77,27 @@ type Count struct {
 	Futures int64  `json:"futures"`
 }
 
-type clusterOutput struct {
-	Body struct {
-		Name        string  `json:"name"`
-		Shards      int     `json:"shards"`
-		HeartbeatMS int64   `json:"heartbeat_ms"`
-		DeadAfterMS int64   `json:"dead_after_ms"`
-		RetentionMS int64   `json:"retention_ms"`
-		Counts      []Count `json:"counts"`
+// Cluster is a cluster's settings, and how many futures it has.
+type Cluster struct {
+	Name        string  `json:"name"`
+	Shards      int     `json:"shards"`
+	HeartbeatMS int64   `json:"heartbeat_ms" doc:"How often a worker says that it lives"`
+	DeadAfterMS int64   `json:"dead_after_ms" doc:"How long its heartbeat may stand still"`
+	RetentionMS int64   `json:"retention_ms" doc:"How long finished futures are kept"`
+	Counts      []Count `json:"counts"`
+}
+
+// ClusterOf returns the view of a cluster with a config and counters.
+func ClusterOf(name string, config fdbmodel.Config, counts fdbmodel.Counts) Cluster {
+	return Cluster{
+		Name: name, Shards: config.Shards, HeartbeatMS: config.Heartbeat.Milliseconds(),
+		DeadAfterMS: config.DeadAfter.Milliseconds(), RetentionMS: config.Retention.Milliseconds(),
+		Counts: countsOf(counts),
 	}
+}
+
+type clusterOutput struct {
+	Body Cluster
 }
 
 func (s *server) cluster(ctx context.Context, _ *struct{}) (*clusterOutput, error) {
@@ -94,13 +106,7 @@ func (s *server) cluster(ctx context.Context, _ *struct{}) (*clusterOutput, erro
 	if err != nil {
 		return nil, problemOf(err)
 	}
-	out := &clusterOutput{}
-	b, config := &out.Body, c.Config()
-	b.Name, b.Shards = c.Name(), config.Shards
-	b.HeartbeatMS, b.DeadAfterMS = config.Heartbeat.Milliseconds(), config.DeadAfter.Milliseconds()
-	b.RetentionMS = config.Retention.Milliseconds()
-	b.Counts = countsOf(counts)
-	return out, nil
+	return &clusterOutput{ClusterOf(c.Name(), c.Config(), counts)}, nil
 }
 
 // countsOf returns the counters that are not 0, in a fixed order.

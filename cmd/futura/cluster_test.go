@@ -1,0 +1,37 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/futures/httpapi"
+)
+
+func TestClusterFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.run(exitNotFound, "", "cluster", "show")
+	_, e := s.run(exitUsage, "", "cluster", "create", "--shards", "3")
+	require.Contains(t, e, "power of two")
+	s.ok("cluster", "create", "--shards", "4", "--retention", "72h", "--heartbeat", "500ms", "--dead-after", "2s")
+	_, e = s.run(exitUsage, "", "cluster", "create")
+	require.Contains(t, e, "there already")
+	s.ok("submit", "go:later")
+	s.ok("submit", "go:later", "--delay", "1h")
+	out := s.ok("cluster", "set", "--heartbeat", "5s", "--dead-after", "15s")
+	require.Regexp(t, `dead after +15s\nretention +72h0m0s\nqueue default +1 ready, 1 delayed`, out)
+	var got httpapi.Cluster
+	require.NoError(t, json.Unmarshal([]byte(s.ok("cluster", "show", "--json")), &got))
+	require.Equal(t, httpapi.Cluster{
+		Name: "default", Shards: 4, HeartbeatMS: 5000, DeadAfterMS: 15_000, RetentionMS: 72 * 3600_000,
+		Counts: []httpapi.Count{
+			{Queue: "default", State: "delayed", Futures: 1}, {Queue: "default", State: "ready", Futures: 1},
+		},
+	}, got)
+	for _, args := range [][]string{{}, {"--retention", "-1s"}, {"--heartbeat", "1m"}, {"--shards", "8"}} {
+		s.run(exitUsage, "", append([]string{"cluster", "set"}, args...)...)
+	}
+	require.Contains(t, s.ok("check"), "0 problems")
+}
