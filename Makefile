@@ -3,6 +3,8 @@ BIN     := bin/futura
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
+# Compression is Go's in every build, as in the binary: without this tag a C library is compiled for the tests alone.
+TAGS     := pebblegozstd
 # The race detector needs a C compiler.
 CC_FOUND := $(shell command -v $$($(GO) env CC) 2>/dev/null)
 RACE     := $(if $(CC_FOUND),-race,)
@@ -22,8 +24,12 @@ FDB_INSTALL  := install foundationdb-clients and foundationdb-server 7.3 from \
 # modules is used, for it may have to follow that of the project.
 MONGO_TESTS      := batch/mongostore/internal/ferrettest
 MONGO_MODULES    := $(CURDIR)/bin/ferrettest
-MONGO_FLAGS      := -mod=mod -modfile=$(MONGO_MODULES).mod
-MONGO_TEST_FLAGS := -short -timeout 10m
+MONGO_FLAGS      := -tags $(TAGS) -mod=mod -modfile=$(MONGO_MODULES).mod
+MONGO_TEST_FLAGS := -short -vet=off -timeout 10m
+# What a short run compiles and runs without the race detector.
+UNRACED := ./cmd/... ./internal/lint ./workers/wasm
+# The tests of a short run were vetted before.
+SHORT   := -short -vet=off -timeout 10m
 
 .PHONY: help build build-fdb demo test test-unit test-fdb test-mongo test-long bench fuzz lint generate check clean
 
@@ -33,35 +39,35 @@ help: ## show this help
 .DEFAULT_GOAL := help
 
 build: ## build bin/futura: one static binary, without FoundationDB
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/futura
+	CGO_ENABLED=0 $(GO) build -tags $(TAGS) -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/futura
 
 build-fdb: ## build bin/futura with FoundationDB; needs its client library, 7.3
 	@test -n "$(FDB_CLIENT)" || { echo "libfdb_c or a C compiler was not found: $(FDB_INSTALL)"; exit 1; }
-	$(GO) build -tags fdb -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/futura
+	$(GO) build -tags fdb,$(TAGS) -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/futura
 
 demo: build ## run the main job on real input: a WASM function over the Go sources
 	./$(BIN) demo
 
-test: lint test-unit ## run the tests; at most 8 minutes on two cores
-	@$(MAKE) --no-print-directory --output-sync=target -j2 test-fdb test-mongo
+test: lint ## run the tests; at most 8 minutes on two cores
+	@$(MAKE) --no-print-directory --output-sync=target -j3 test-unit test-fdb test-mongo
 
 lint:
-	$(GO) vet ./...
+	$(GO) vet -tags $(TAGS) ./...
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 
 test-unit:
 ifeq ($(RACE),)
 	@echo "SKIP: no C compiler found; the tests run without the race detector"
 endif
-	$(GO) test $(RACE) -short -timeout 10m $$($(GO) list ./... | grep -v -e /cmd/ -e /internal/lint)
-	$(GO) test -short -timeout 10m ./cmd/... ./internal/lint
+	$(GO) test -tags $(TAGS) $(RACE) $(SHORT) $$($(GO) list ./... | grep -v -e /cmd/ -e /internal/lint)
+	$(GO) test -tags $(TAGS) $(SHORT) $(UNRACED)
 
 test-fdb: ## run the tests that need a FoundationDB server, on one that they start
 ifeq ($(FDB_FOUND),yes)
-	$(GO) vet -tags fdb $(FDB_PACKAGES) ./internal/fdbtest ./internal/storetest ./cmd/futura
-	$(GO) test -tags fdb -short -timeout 10m -p 4 $(FDB_PACKAGES)
-	$(GO) test -tags fdb -short -timeout 10m -run FoundationDB ./cmd/futura
-	FUTURA_FDB_BUGGIFY=1 $(GO) test -tags fdb -short -timeout 10m -run TestSimOnServer ./internal/sim
+	$(GO) vet -tags fdb,$(TAGS) $(FDB_PACKAGES) ./internal/fdbtest ./internal/storetest ./cmd/futura
+	$(GO) test -tags fdb,$(TAGS) $(SHORT) -p 4 $(FDB_PACKAGES)
+	$(GO) test -tags fdb,$(TAGS) $(SHORT) -run FoundationDB ./cmd/futura
+	FUTURA_FDB_BUGGIFY=1 $(GO) test -tags fdb,$(TAGS) $(SHORT) -run TestSimOnServer ./internal/sim
 else
 	@test "$$FUTURA_REQUIRE_FDB" != 1 || { echo "FoundationDB is required and was not found: $(FDB_INSTALL)"; exit 1; }
 	@echo "SKIP: FoundationDB not found, its tests did not run: $(FDB_INSTALL)"
@@ -75,11 +81,11 @@ test-mongo: ## run the tests of the store for MongoDB, on a server that they emb
 	else echo "SKIP: the modules of $(MONGO_TESTS) could not be fetched, its tests did not run; see bin/ferrettest.log"; fi
 
 test-long: lint ## everything with fresh seeds, 200 kills, 10,000 programs; tens of minutes
-	FUTURA_LONG=1 $(GO) test $(RACE) -count=1 -timeout 60m -p 2 ./...
+	FUTURA_LONG=1 $(GO) test -tags $(TAGS) $(RACE) -count=1 -timeout 60m -p 2 ./...
 ifeq ($(FDB_FOUND),yes)
-	FUTURA_LONG=1 $(GO) test -tags fdb $(FDB_RACE) -count=1 -timeout 60m -p 2 $(FDB_PACKAGES)
-	FUTURA_LONG=1 $(GO) test -tags fdb $(FDB_RACE) -count=1 -timeout 60m -run FoundationDB ./cmd/futura
-	FUTURA_LONG=1 FUTURA_FDB_BUGGIFY=1 $(GO) test -tags fdb $(FDB_RACE) -count=1 -timeout 60m $(BUGGIFY_TESTS)
+	FUTURA_LONG=1 $(GO) test -tags fdb,$(TAGS) $(FDB_RACE) -count=1 -timeout 60m -p 2 $(FDB_PACKAGES)
+	FUTURA_LONG=1 $(GO) test -tags fdb,$(TAGS) $(FDB_RACE) -count=1 -timeout 60m -run FoundationDB ./cmd/futura
+	FUTURA_LONG=1 FUTURA_FDB_BUGGIFY=1 $(GO) test -tags fdb,$(TAGS) $(FDB_RACE) -count=1 -timeout 60m $(BUGGIFY_TESTS)
 else
 	@test "$$FUTURA_REQUIRE_FDB" != 1 || { echo "FoundationDB is required and was not found: $(FDB_INSTALL)"; exit 1; }
 	@echo "SKIP: FoundationDB not found, its tests did not run: $(FDB_INSTALL)"

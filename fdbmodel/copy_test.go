@@ -365,8 +365,11 @@ func TestMigrateIsReplaced(t *testing.T) {
 func TestMigrateUnderFaults(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	p := populate(t)
-	for seed := range uint64(20) {
+	p, seeds := populate(t), uint64(20)
+	if testing.Short() {
+		seeds = 8
+	}
+	for seed := range seeds {
 		faults := faultkv.Wrap(openMemory(t), faultkv.Everywhere(seed, 0.1))
 		from := faultkv.Wrap(p.db, faultkv.Everywhere(seed, 0.05))
 		sleep := func(ctx context.Context, _ time.Duration) error { return ctx.Err() }

@@ -449,7 +449,7 @@ func TestMachine(t *testing.T) {
 	t.Parallel()
 	sequences, steps, first := 200, 50, uint64(1)
 	if testing.Short() {
-		sequences = 100
+		sequences = 60
 	}
 	if os.Getenv("FUTURA_LONG") != "" {
 		sequences, steps, first = 4000, 120, rand.Uint64()

@@ -20,6 +20,9 @@ func TestSim(t *testing.T) {
 		return
 	}
 	first, seeds := uint64(1), uint64(40)
+	if testing.Short() {
+		seeds = 20
+	}
 	if os.Getenv("FUTURA_LONG") == "1" {
 		first, seeds = uint64(rand.Uint32()), 2000
 		t.Logf("seeds from %d to %d", first, first+seeds-1)

@@ -20,6 +20,7 @@ import (
 
 func TestFunctionGetsItsInvocation(t *testing.T) {
 	t.Parallel()
+	skipSlowCompile(t)
 	module := goFunction(t, examples+"echo")
 	e := newExecutor(t, Config{Isolation: IsolationProcess})
 	inv := of("echo", module)
@@ -46,6 +47,7 @@ func TestFunctionGetsItsInvocation(t *testing.T) {
 
 func TestCountlinesCountsAsItsPackageDoes(t *testing.T) {
 	t.Parallel()
+	skipSlowCompile(t)
 	module := goFunction(t, examples+"countlines")
 	e := newExecutor(t, Config{Isolation: IsolationProcess})
 	sources, err := filepath.Glob("*.go")
@@ -141,13 +143,13 @@ func TestManyCallsAtATime(t *testing.T) {
 
 func TestLargeInputAndOutput(t *testing.T) {
 	t.Parallel()
+	skipSlowCompile(t)
 	module := goFunction(t, "./testdata/guest")
 	input := make([]byte, 5*mebibyte+3)
 	for i := range input {
 		input[i] = byte(i * i >> 8)
 	}
 	inBoth(t, Config{}, func(t *testing.T, e *Executor) {
-		skipSlowCompile(t, e)
 		inv := of("guest", module)
 		inv.Args = []string{"copy"}
 		for _, size := range []int{0, 1, 65530, 70000, len(input)} {
@@ -196,6 +198,7 @@ func TestInvocationsThatCannotBe(t *testing.T) {
 
 func TestHugeArgumentsArrive(t *testing.T) {
 	t.Parallel()
+	skipSlowCompile(t)
 	module := goFunction(t, examples+"echo")
 	e := newExecutor(t, Config{Isolation: IsolationProcess})
 	inv := of("echo", module)

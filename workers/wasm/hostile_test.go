@@ -204,9 +204,9 @@ func TestModulesThatCannotBeLoaded(t *testing.T) {
 
 func TestGoFunctionsAreHeldToo(t *testing.T) {
 	t.Parallel()
+	skipSlowCompile(t)
 	module := goFunction(t, "./testdata/guest")
 	inBoth(t, Config{MemoryLimit: 64 * mebibyte}, func(t *testing.T, e *Executor) {
-		skipSlowCompile(t, e)
 		require.NoError(t, e.Check(context.Background(), "guest", module))
 		for _, test := range []struct{ does, kind, stderr string }{
 			{"spin", KindTimeout, "spinning"},

@@ -47,7 +47,7 @@ func goFunction(tb testing.TB, path string) []byte {
 	tb.Helper()
 	build, _ := builds.LoadOrStore(path, sync.OnceValues(func() ([]byte, error) {
 		out := filepath.Join(testDir, filepath.Base(path)+".wasm")
-		command := exec.Command("go", "build", "-ldflags=-s -w", "-o", out, path)
+		command := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, path)
 		command.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOFLAGS=")
 		if text, err := command.CombinedOutput(); err != nil {
 			return text, err
@@ -87,12 +87,12 @@ func inBoth(t *testing.T, config Config, test func(t *testing.T, e *Executor)) {
 	}
 }
 
-// skipSlowCompile leaves out what compiles a Go function in this process, which
-// takes long where the compiler itself was built with the race detector.
-func skipSlowCompile(t *testing.T, e *Executor) {
+// skipSlowCompile leaves out what compiles a Go function where the compiler
+// itself was built with the race detector: a short run without it has them.
+func skipSlowCompile(t *testing.T) {
 	t.Helper()
-	if testing.Short() && !long && e.Isolation() == IsolationInProcess {
-		t.Skip("compiles a Go function in this process; not with -short")
+	if testing.Short() && !long && raceDetector {
+		t.Skip("compiles a Go function; not with -short and -race")
 	}
 }
 
