@@ -229,6 +229,9 @@ func (b *processes) load(ctx context.Context, w *worker, cid string, from fetch)
 	if failure != nil {
 		return failure
 	}
+	if w.broken { // its answer and the end of the context crossed
+		return ended(ctx)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.compiled.put(cid, struct{}{}, 1)
