@@ -165,8 +165,12 @@ func (a *app) localWorker(ctx context.Context, c *futures.Client) (stop func() e
 	if _, local := c.Cluster().Database().(kv.Local); !local {
 		return func() error { return nil }, nil
 	}
+	var config wasm.Config
+	if err := a.cacheModules(&config.CacheDir); err != nil {
+		return nil, err
+	}
 	log := slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelError}))
-	w, err := startWorker(ctx, c.Cluster(), workers.Options{Logger: log, DrainTimeout: time.Second}, wasm.Config{})
+	w, err := startWorker(ctx, c.Cluster(), workers.Options{Logger: log, DrainTimeout: time.Second}, config)
 	if err != nil {
 		return nil, err
 	}

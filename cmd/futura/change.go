@@ -212,7 +212,13 @@ func (a *app) putFunction(ctx context.Context, file, alias string) (err error) {
 	if err != nil {
 		return err
 	}
-	executor, err := wasm.New(ctx, wasm.Config{PoolSize: 1})
+	config := wasm.Config{PoolSize: 1}
+	if storeExists(a.store) == nil {
+		if err := a.cacheModules(&config.CacheDir); err != nil {
+			return err
+		}
+	}
+	executor, err := wasm.New(ctx, config)
 	if err != nil {
 		return err
 	}

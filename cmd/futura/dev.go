@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -92,9 +91,11 @@ func (a *app) dev(ctx context.Context, f *devFlags) error {
 	if err != nil {
 		return a.explainInUse(err)
 	}
-	client, err := futures.New(ctx, remote.Share(db), futures.Options{
-		Cluster: a.cluster, Logger: log, Config: fdbmodel.Config{Heartbeat: devHeartbeat, DeadAfter: devDeadAfter},
-	})
+	o := futures.Options{Cluster: a.cluster, Logger: log}
+	if _, local := db.(kv.Local); local {
+		o.Config = fdbmodel.Config{Heartbeat: devHeartbeat, DeadAfter: devDeadAfter}
+	}
+	client, err := futures.New(ctx, remote.Share(db), o)
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
@@ -162,18 +163,13 @@ func (a *app) explainInUse(err error) error {
 	return fmt.Errorf("%w: end the other process, or name another store with --store", err)
 }
 
-// startWorker runs the worker of dev, none for a nil f. Compiled modules stay with the store.
+// startWorker runs the worker of dev, none for a nil f.
 func (n *node) startWorker(ctx context.Context, f *workerFlags) (*running, error) {
 	if f == nil {
 		return nil, nil
 	}
-	if dir, ok := embeddedDir(n.app.store); ok && f.cache == "" {
-		// Modules are compiled in processes that work elsewhere.
-		cache, err := filepath.Abs(filepath.Join(dir, "modules"))
-		if err != nil {
-			return nil, err
-		}
-		f.cache = cache
+	if err := n.app.cacheModules(&f.cache); err != nil {
+		return nil, err
 	}
 	if f.options.Name == "" {
 		f.options.Name = "dev"

@@ -156,6 +156,9 @@ func TestCommandsReachARunningDev(t *testing.T) {
 	s.ok("cancel", id)
 	s.run(exitFailed, "", "await", id)
 	require.Contains(t, s.ok("check"), "0 problems")
+	require.Regexp(t, "dead after +2s", s.ok("cluster", "show"))
+	startDev(t, "--store", e.Store, "--cluster", "elsewhere")
+	require.Regexp(t, "dead after +15s", s.ok("cluster", "show", "--cluster", "elsewhere"), "not alone")
 	require.Zero(t, stop(), "%s", log)
 	require.Contains(t, s.ok("list"), id, "the store is here again")
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,7 +37,8 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 	flags.Int64Var(&o.RAM, "ram", 0, "bytes of memory that futures share (default: the machine's)")
 	flags.Int64Var(&o.GPU, "gpu", 0, "thousandths of a GPU that futures share")
 	flags.DurationVar(&o.DrainTimeout, "drain", 30*time.Second, "how long running futures may go on after Ctrl-C")
-	flags.StringVar(&f.cache, "module-cache", "", "a directory for compiled modules (default: a temporary one)")
+	flags.StringVar(&f.cache, "module-cache", "",
+		"a directory for compiled modules (default: with an embedded store, or temporary)")
 	flags.Int64Var(&f.memory, "module-memory", 0, "bytes for a module unless its future says (default: 256 MiB)")
 	flags.BoolVar(&f.verbose, "verbose", false, "log each request and each step")
 }
@@ -124,6 +126,9 @@ func (a *app) workerCommand() *cobra.Command {
 
 func (a *app) worker(ctx context.Context, f *workerFlags) error {
 	f.options.Logger = a.logger(f.verbose)
+	if err := a.cacheModules(&f.cache); err != nil {
+		return err
+	}
 	return a.openOrMake(ctx, func(c *futures.Client) error {
 		w, err := startWorker(ctx, c.Cluster(), f.options, wasm.Config{CacheDir: f.cache, MemoryLimit: f.memory})
 		if err != nil {
@@ -143,6 +148,18 @@ func (a *app) worker(ctx context.Context, f *workerFlags) error {
 		}
 		return errors.Join(err, w.stop())
 	})
+}
+
+// cacheModules has compiled modules stay with an embedded store, unless dir is
+// set. Processes that work elsewhere compile them, so the path is absolute.
+func (a *app) cacheModules(dir *string) error {
+	store, ok := embeddedDir(a.store)
+	if !ok || *dir != "" {
+		return nil
+	}
+	path, err := filepath.Abs(filepath.Join(store, "modules"))
+	*dir = path
+	return err
 }
 
 func (a *app) announceWorker(w *running, f *workerFlags) error {
