@@ -63,6 +63,8 @@ func (a *app) demo(ctx context.Context, o demo.Options, named bool) (err error) 
 			return err
 		}
 		o.Dir = filepath.Join(strings.TrimSpace(root), "src")
+	} else if _, err := os.Stat(o.Dir); err != nil {
+		return usageError{err}
 	}
 	if !o.Typed {
 		fmt.Fprintln(a.err, "building the WASM function")

@@ -112,6 +112,9 @@ func TestExitCodes(t *testing.T) {
 		{exitUsage, `unknown command "nothing" for "futura"`, []string{"nothing"}},
 		{exitUsage, "did you mean submit?", []string{"sumbit"}},
 		{exitUsage, `unknown command "remove" for "futura function"`, []string{"function", "remove"}},
+		{exitUsage, "received 0: use futura submit FUNCTION", []string{"submit"}},
+		{exitUsage, "--key is empty", []string{"submit", "go:f", "--key", ""}},
+		{exitUsage, "no such file", []string{"demo", "--typed", "--dir", filepath.Join(c.dir, "none")}},
 		{exitUsage, "unknown flag: --what", []string{"list", "--what"}},
 		{exitUsage, "invalid argument", []string{"submit", "go:f", "--priority", "256"}},
 		{exitUsage, "invalid argument", []string{"submit", "go:f", "--delay", "soon"}},
@@ -123,7 +126,7 @@ func TestExitCodes(t *testing.T) {
 		{exitUsage, "queue", []string{"list", "--queue", "no such name"}},
 		{exitUsage, "bad name", []string{"list", "--cluster", "No Such Name"}},
 		{exitUsage, "no such file", []string{"submit", "go:f", "--args-file", filepath.Join(c.dir, "none")}},
-		{exitUsage, "8388609 bytes of arguments", []string{"submit", "go:f", "--args-file", big}},
+		{exitUsage, "big has more than 8388608 bytes", []string{"submit", "go:f", "--args-file", big}},
 		{exitUsage, "no WebAssembly module", []string{"function", "put", text}},
 		{exitUsage, `may import only from "wasi_snapshot_preview1"`, []string{"function", "put", nosy}},
 		{exitUsage, "use memory:", []string{"list", "--store", "nowhere:"}},
@@ -175,6 +178,7 @@ func TestInputOfASubmit(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("from a file\x00\xff"), 0o600))
 	out, _ := c.run(exitOK, "", "submit", "wasm:cat", "--args", "from a flag", "--wait")
 	require.Equal(t, "from a flag", out)
+	require.DirExists(t, filepath.Join(strings.TrimPrefix(c.store, "embedded:"), "modules"), "it is compiled once")
 	out, _ = c.run(exitOK, "", "submit", "wasm:cat", "--args-file", file, "--wait")
 	require.Equal(t, "from a file\x00\xff", out)
 	out, _ = c.run(exitOK, "from standard input", "submit", "wasm:cat", "--args-file", "-", "--wait")

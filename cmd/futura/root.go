@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -122,7 +123,7 @@ func exactly(n int) cobra.PositionalArgs { return usage(cobra.ExactArgs(n)) }
 func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return usageError{err}
+			return usageError{fmt.Errorf("%w: use %s", err, strings.TrimSuffix(cmd.UseLine(), " [flags]"))}
 		}
 		return nil
 	}

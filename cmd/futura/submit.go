@@ -39,6 +39,9 @@ func (a *app) submitCommand() *cobra.Command {
 			"  futura submit wasm:report --arg daily --env LEVEL=2 --delay 10m --key report-today",
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("key") && f.task.Key == "" {
+				return usageError{errors.New("--key is empty: a submit that is repeated would make another future")}
+			}
 			f.task.Function = args[0]
 			f.task.MaxRetries = &f.retries
 			return a.submit(cmd.Context(), &f)
@@ -102,6 +105,10 @@ func (a *app) readTask(f *submitFlags) error {
 		input, err := io.ReadAll(io.LimitReader(in, fdbmodel.MaxArgs+1))
 		if err != nil {
 			return usageError{err}
+		}
+		if len(input) > fdbmodel.MaxArgs {
+			return usageError{fmt.Errorf("%s has more than %d bytes, the most that submit takes as input",
+				f.argsFile, fdbmodel.MaxArgs)}
 		}
 		f.task.Args = input
 	}
