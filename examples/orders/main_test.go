@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/futures/futurestest"
+)
+
+func TestOrders(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), "memory:", &out))
+	require.Equal(t, "order 17 costs 6\norder 18 costs 5\norder 19: error in attempt 1: nobody sells coal\nshipped 17\n",
+		out.String())
+}
+
+func TestPrice(t *testing.T) {
+	t.Parallel()
+	cluster := futurestest.New(t)
+	cluster.Register(price.Bind(priceOf))
+	future, err := price.Submit(t.Context(), cluster.Client, Order{"17", "tea", 2})
+	require.NoError(t, err)
+	amount, err := future.Await(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 6, amount)
+}
+
+// TestGuideQuotes holds each line of code in the guide to this program.
+func TestGuideQuotes(t *testing.T) {
+	t.Parallel()
+	code := ""
+	for _, file := range []string{"main.go", "main_test.go"} {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		code += string(content)
+	}
+	guide, err := os.ReadFile("../../docs/guide/go.md")
+	require.NoError(t, err)
+	quotes := 0
+	inside := false
+	for line := range strings.Lines(string(guide)) {
+		switch {
+		case strings.HasPrefix(line, "```"):
+			inside = strings.TrimSpace(line) == "```go"
+		case inside:
+			require.Contains(t, code, line)
+			quotes++
+		}
+	}
+	require.NotZero(t, quotes)
+}
