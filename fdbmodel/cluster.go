@@ -185,7 +185,7 @@ func (c *Cluster) readConfig(ctx context.Context, tx kv.Tx, wanted Config, o Opt
 // Name returns the cluster's name.
 func (c *Cluster) Name() string { return c.name }
 
-// Config returns what the cluster was created with.
+// Config returns the config that the cluster had when it was opened.
 func (c *Cluster) Config() Config { return c.config }
 
 // Now returns the time by the cluster's clock.

@@ -94,8 +94,11 @@ func exitCode(ctx context.Context, err error) int {
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "futura",
-		Short:         "A durable futures cluster: submit work, await results, lose nothing when a process dies",
+		Use:   "futura",
+		Short: "A durable futures cluster: submit work, await results, lose nothing when a process dies",
+		Long: "futura runs a durable futures cluster: submit work, await results, lose nothing when a process dies.\n" +
+			"It ends with 0, or 1 if a future failed, 2 for a mistake in the call, 3 if something is not found, 4 if\n" +
+			"the store can't serve, 5 when a time has passed, 130 when interrupted.",
 		SilenceErrors: true, SilenceUsage: true,
 		Example: "  futura demo\n  futura function put count.wasm --alias count\n" +
 			"  futura submit wasm:count --args-file main.go --wait",

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -144,6 +145,18 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 		}
 		require.NotEmpty(t, cmd.Example, cmd.CommandPath())
 		require.NotEmpty(t, cmd.Short, cmd.CommandPath())
+	}
+}
+
+func TestDocsHaveTheExitCodes(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/reference/command.md")
+	require.NoError(t, err)
+	for _, code := range []int{
+		exitOK, exitFailed, exitUsage, exitNotFound, exitStore, exitTimeout, exitInterrupted,
+	} {
+		require.Contains(t, string(page), fmt.Sprintf("\n| %d | ", code))
+		require.Regexp(t, fmt.Sprintf(`\b%d\b`, code), (&app{}).root().Long)
 	}
 }
 
