@@ -118,6 +118,10 @@ func (c *Cluster) explainClaimed(e *Explanation, row *Row, members []Member) {
 	if row.Cancel != nil {
 		e.Text += " It was asked to stop."
 	}
+	if age := e.Worker.Silence(c.clock.Now()); age > c.config.DeadAfter {
+		e.Text += fmt.Sprintf(" Its last sign of life is %v old, if the clocks agree. If it is dead, another worker takes "+
+			"the future back; see that there is one.", age.Round(time.Second))
+	}
 }
 
 // farOff is a time to wait that says more as a date.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sort"
 	"sync"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -269,6 +270,16 @@ type Member struct {
 	Unreadable string `json:"unreadable,omitempty"`
 	// Beat is the heartbeat's bytes: their change is the sign of life.
 	Beat []byte `json:"-"`
+}
+
+// Silence is how old the worker's last sign of life is, by its clock and the
+// caller's, 0 if it can't be read. It is for people: nothing that decides whether
+// a worker is dead compares clocks.
+func (m *Member) Silence(now time.Time) time.Duration {
+	if m.Heartbeat.At == 0 {
+		return 0
+	}
+	return max(now.Sub(time.UnixMilli(m.Heartbeat.At)), 0)
 }
 
 // Workers returns all workers, sorted by id, from a snapshot per shard.

@@ -175,6 +175,8 @@ func (a *app) explainCommand() *cobra.Command {
 func (a *app) workersCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "workers", Short: "List workers", Example: "  futura workers --json", Args: exactly(0),
+		Long: "workers prints the workers of the cluster. One that died is alive here until another worker has noticed,\n" +
+			"which takes the dead-after time: see how long ago its last heartbeat was, by its own clock.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.open(cmd.Context(), func(c *futures.Client) error {
 				members, err := c.Cluster().Workers(cmd.Context())
@@ -188,10 +190,12 @@ func (a *app) workersCommand() *cobra.Command {
 					}
 					return a.printJSON(views)
 				}
-				lines := [][]string{{"WORKER", "NAME", "ALIVE", "RUNNING", "FREE SLOTS", "QUEUES"}}
+				lines := [][]string{{"WORKER", "NAME", "ALIVE", "HEARTBEAT", "RUNNING", "FREE SLOTS", "QUEUES"}}
+				now := c.Cluster().Now()
 				for _, m := range members {
 					lines = append(lines, []string{
-						string(m.ID), m.Name, fmt.Sprint(m.Alive), fmt.Sprint(m.Heartbeat.Running),
+						string(m.ID), m.Name, fmt.Sprint(m.Alive), m.Silence(now).Round(time.Second).String() + " ago",
+						fmt.Sprint(m.Heartbeat.Running),
 						fmt.Sprintf("%d/%d", m.Heartbeat.Free.Slots, m.Capacity.Slots), strings.Join(m.Queues, ","),
 					})
 				}
