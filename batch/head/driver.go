@@ -144,7 +144,7 @@ func (d *driver) step(ctx context.Context) (next time.Time, over bool, err error
 		d.since = time.Time{}
 		return next, false, nil
 	}
-	workers, err := d.choose(ctx, &b, len(items))
+	workers, err := d.choose(ctx, &b, items)
 	if err != nil || len(workers) == 0 {
 		return next, false, err
 	}
@@ -152,9 +152,9 @@ func (d *driver) step(ctx context.Context) (next time.Time, over bool, err error
 	return next, false, d.round(ctx, &b, workers, items)
 }
 
-// choose holds a roll call for n items. It returns nobody while the batch waits
-// for more workers.
-func (d *driver) choose(ctx context.Context, b *batch.Batch, n int) ([]string, error) {
+// choose holds a roll call for items: those who have failed few of them come
+// first. It returns nobody while the batch waits for more workers.
+func (d *driver) choose(ctx context.Context, b *batch.Batch, items []batch.Item) ([]string, error) {
 	o := &d.head.options
 	workers, err := o.Dispatcher.RollCall(ctx, &b.Template)
 	if err != nil {
@@ -167,7 +167,14 @@ func (d *driver) choose(ctx context.Context, b *batch.Batch, n int) ([]string, e
 	case want < 0:
 		want = max(len(workers), 1)
 	}
-	want = min(want, n)
+	want = min(want, len(items))
+	failures := map[string]int{}
+	for i := range items {
+		for _, w := range items[i].FailedOn {
+			failures[w]++
+		}
+	}
+	slices.SortStableFunc(workers, func(a, b string) int { return failures[a] - failures[b] })
 	if len(workers) >= want {
 		d.since = time.Time{}
 		return workers[:want], d.setReason(ctx, "")

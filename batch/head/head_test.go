@@ -220,6 +220,23 @@ func TestFailedItemsAreTriedElsewhere(t *testing.T) {
 	})
 }
 
+// TestARetryPrefersAnotherWorker retries items of a batch that asks for one
+// worker, where there are two.
+func TestARetryPrefersAnotherWorker(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(b *bed) {
+		b.work(workers.Options{Slots: 4})
+		b.work(workers.Options{Slots: 4})
+		b.start()
+		made := b.submit(batch.Request{Template: template(1), Arguments: numbered("second", 1), MaxAttempts: 2})
+		require.Equal(t, batch.Done, b.await(made.ID, over).Status)
+		runs := b.ran("second 0")
+		require.Len(t, runs, 2)
+		require.NotEqual(t, runs[0], runs[1])
+		require.Equal(t, runs[1], b.items(made.ID)[0].Worker)
+	})
+}
+
 func TestABatchWaitsForWorkers(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(b *bed) {
