@@ -158,8 +158,11 @@ func Validate(t *Template, arguments [][]string) error {
 		return fmt.Errorf("%w: arguments is empty: a batch needs at least one list of arguments", ErrBadBatch)
 	case len(arguments) > MaxItems:
 		return fmt.Errorf("%w: %d lists of arguments: a batch has at most %d", ErrBadBatch, len(arguments), MaxItems)
-	case t.Config.Nodes < -1:
-		return fmt.Errorf("%w: number_of_nodes is %d: use -1 for all, or how many", ErrBadBatch, t.Config.Nodes)
+	case t.Config.Nodes < -1 || t.Config.Nodes > MaxItems:
+		return fmt.Errorf("%w: number_of_nodes is %d: use -1 for all, or how many, at most %d", ErrBadBatch,
+			t.Config.Nodes, MaxItems)
+	case t.Config.Concurrency > MaxItems:
+		return fmt.Errorf("%w: concurrency is %d: at most %d", ErrBadBatch, t.Config.Concurrency, MaxItems)
 	case t.Config.Timeout < 0 || t.Config.Concurrency < 0 || t.Config.RatePerHost < 0:
 		return fmt.Errorf("%w: timeout, concurrency and rate_per_host may not be negative", ErrBadBatch)
 	}

@@ -70,6 +70,8 @@ func TestValidate(t *testing.T) {
 		"empty":           func(_ *batch.Template, a *[][]string) { *a = nil },
 		"1000000":         func(_ *batch.Template, a *[][]string) { *a = make([][]string, batch.MaxItems+1) },
 		"number_of_nodes": func(t *batch.Template, _ *[][]string) { t.Config.Nodes = -2 },
+		"at most 1000000": func(t *batch.Template, _ *[][]string) { t.Config.Nodes = math.MaxInt },
+		"concurrency":     func(t *batch.Template, _ *[][]string) { t.Config.Concurrency = math.MaxInt },
 		"negative":        func(t *batch.Template, _ *[][]string) { t.Config.Timeout = -1 },
 		"arguments[1]": func(_ *batch.Template, a *[][]string) {
 			(*a)[1] = []string{strings.Repeat("x", batch.MaxArguments), "y"}
@@ -81,4 +83,15 @@ func TestValidate(t *testing.T) {
 		require.ErrorIs(t, err, batch.ErrBadBatch)
 		require.ErrorContains(t, err, says)
 	}
+}
+
+func TestModulesTakeNoZeroBytes(t *testing.T) {
+	t.Parallel()
+	r := batch.Request{
+		Template: batch.Template{FunctionID: "f", Method: "m"}, Arguments: [][]string{{"a"}, {"b", "c\x00"}},
+	}
+	require.ErrorIs(t, r.Validate(), batch.ErrBadBatch)
+	require.ErrorContains(t, r.Validate(), "arguments[1][1]")
+	r.Template.FunctionID = "go:f"
+	require.NoError(t, r.Validate())
 }

@@ -1,5 +1,10 @@
 package batch
 
+import (
+	"fmt"
+	"strings"
+)
+
 // Request asks for a batch.
 type Request struct {
 	Template Template `json:"template"`
@@ -17,4 +22,16 @@ type Request struct {
 const MaxKey = 1024
 
 // Validate returns ErrBadBatch for a request that can't be.
-func (r *Request) Validate() error { return Validate(&r.Template, r.Arguments) }
+func (r *Request) Validate() error {
+	if err := Validate(&r.Template, r.Arguments); err != nil || strings.HasPrefix(r.Template.FunctionID, "go:") {
+		return err
+	}
+	for i, list := range r.Arguments {
+		for n, argument := range list {
+			if strings.Contains(argument, "\x00") {
+				return fmt.Errorf("%w: arguments[%d][%d] has a zero byte: a module's arguments can't", ErrBadBatch, i, n)
+			}
+		}
+	}
+	return nil
+}

@@ -102,7 +102,7 @@ func (s *server) task(ctx context.Context, body *executeRequest) (futures.Task, 
 	}
 	template := batch.Template{FunctionID: body.FunctionID, Method: body.Method, Config: c.config()}
 	if err == nil {
-		err = batch.Validate(&template, [][]string{arguments})
+		err = (&batch.Request{Template: template, Arguments: [][]string{arguments}}).Validate()
 	}
 	if err == nil && c.Nodes > 1 {
 		err = refused([]httpapi.FieldError{{
