@@ -367,8 +367,8 @@ func (c *Cluster) Held(ctx context.Context, group string, cursor []byte, limit i
 }
 
 // WatchGroup returns a watch that fires when a held future of the group ends, is
-// assigned, or waits for that. What happened before is for the caller to read after
-// this. The caller cancels the watch.
+// assigned, or waits for that, and when the batch of that id changes. What happened
+// before is for the caller to read after this. The caller cancels the watch.
 func (c *Cluster) WatchGroup(ctx context.Context, group string) (kv.Watch, error) {
 	var watch kv.Watch
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-read"}, func(tx kv.Attempt) error {

@@ -129,8 +129,9 @@ func (c *Cluster) readBatch(ctx context.Context, tx kv.Reader, id string) (Batch
 }
 
 // UpdateBatch changes the record of a batch: change is given the record, may be
-// called more than once, and tells whether to write. It returns the record as it
-// is then, what change returns, and ErrNotFound. An unknown commit is retried.
+// called more than once, and tells whether to write. Who watches the batch's group
+// is told. It returns the record as it is then, what change returns, and
+// ErrNotFound. An unknown commit is retried.
 func (c *Cluster) UpdateBatch(ctx context.Context, id string, change func(*BatchRecord) (bool, error),
 ) (BatchRecord, error) {
 	var b BatchRecord
@@ -148,7 +149,11 @@ func (c *Cluster) UpdateBatch(ctx context.Context, id string, change func(*Batch
 			return err
 		}
 		tx.Set(c.keys.batchRecord(id), value)
-		return nil
+		bell, err := encodeStamped(struct{}{})
+		if err == nil {
+			tx.SetVersionstampedValue(c.keys.groupBell(id), bell, stampOffset)
+		}
+		return err
 	})
 	return b, err
 }

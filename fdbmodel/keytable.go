@@ -152,7 +152,7 @@ func placeKinds() []keyKind {
 			formatText, nil, "function", carried, "the function of a future that waits to be assigned",
 			"whatever makes it ready"),
 		shard("group bell", subGroups, in(text("group"), fixed(groupBell)), formatStamped, of[struct{}](), "", leftOut,
-			"changes when a held future ends, is assigned, or waits for that", "whatever does that"),
+			"changes when a held future ends, is assigned, or waits for that, and with the batch", "whatever does that"),
 		shard("group open", subGroups, in(text("group"), fixed(groupOpen), text("why")), formatCounter, nil, "futures",
 			carried, "how many held futures are with workers", "whatever assigns them or ends that, by addition"),
 		shard("delayed", subDelayed, in(number("due_ms"), futureID()), formatEmpty, nil, "", carried,

@@ -202,6 +202,32 @@ func testWatch(f *fixture) {
 	require.Equal(f, batch.Done, f.get(id).Status)
 	stop()
 	stop()
+	f.watchBatch(other)
+}
+
+// watchBatch checks that changes of a batch alone ring, while its items stay as
+// they are.
+func (f *fixture) watchBatch(other batch.Store) {
+	f.Helper()
+	id := f.create(1, lists(1))
+	c := f.assign(id, "w", 0)
+	f.rings(id, "a reason", func() error { return other.SetReason(f.Context(), id, "why") })
+	f.end(c, f.succeeds(0))
+	f.rings(id, "settle", func() error { _, err := other.Settle(f.Context(), id, f.now); return err })
+}
+
+// rings checks that a watch which begins now tells of a change.
+func (f *fixture) rings(id, what string, change func() error) {
+	f.Helper()
+	changed, stop, _, err := f.s.Watch(f.Context(), id)
+	require.NoError(f, err)
+	defer stop()
+	require.NoError(f, change())
+	select {
+	case <-changed:
+	case <-time.After(20 * time.Second):
+		require.Fail(f, "no ring after "+what)
+	}
 }
 
 // testSecondHandle checks that another process sees what this one did.

@@ -245,7 +245,12 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	if !b.Status.Over() {
 		return fmt.Errorf("batch %s is %v: %w; cancel it first", id, b.Status, batch.ErrState)
 	}
-	return s.drop(ctx, &b)
+	err = s.drop(ctx, &b)
+	if errors.Is(err, batch.ErrState) {
+		return fmt.Errorf("batch %s was cancelled and some of its items still run: %w: try again when they have stopped",
+			id, err)
+	}
+	return err
 }
 
 func (s *Store) drop(ctx context.Context, b *batch.Batch) error {

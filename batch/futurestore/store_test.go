@@ -129,6 +129,33 @@ func completion(t *testing.T, d *data, f *fdbmodel.ClaimedFuture, end *batch.Com
 	return fdbmodel.Completion{Future: f, Result: result}
 }
 
+// TestDeleteWaitsForItemsThatRun deletes a cancelled batch whose item a worker
+// still has.
+func TestDeleteWaitsForItemsThatRun(t *testing.T) {
+	t.Parallel()
+	d := newData(t)
+	s := &store{futurestore.New(d.cluster, futurestore.Options{}), d}
+	b := &batch.Batch{ID: "11111111-2222-4333-8444-555555555555", Template: suiteFunction, MaxAttempts: 1}
+	require.NoError(t, s.Create(t.Context(), b, [][]string{{"a"}}))
+	c := batch.Chunk{ID: "chunk", Batch: b.ID, Worker: "w"}
+	_, err := s.Assign(t.Context(), &c, []int{0})
+	require.NoError(t, err)
+	w, err := d.worker(t.Context(), "w")
+	require.NoError(t, err)
+	answer, err := w.reg.Claim(t.Context(), fdbmodel.ClaimRequest{Free: fdbmodel.Resources{Slots: 1}, Max: 1})
+	require.NoError(t, err)
+	require.Len(t, answer.Futures, 1)
+	require.NoError(t, s.Cancel(t.Context(), b.ID, "enough", time.Now()))
+	err = s.Delete(t.Context(), b.ID)
+	require.ErrorIs(t, err, batch.ErrState)
+	require.ErrorContains(t, err, "still run")
+	_, err = w.reg.Finish(t.Context(), []fdbmodel.Completion{{
+		Future: &answer.Futures[0], Exception: &fdbmodel.Exception{Kind: fdbmodel.KindCancelled}, Permanent: true,
+	}})
+	require.NoError(t, err)
+	require.NoError(t, s.Delete(t.Context(), b.ID))
+}
+
 // TestSuite runs the suite of all stores, and checks the whole cluster after
 // each part.
 func TestSuite(t *testing.T) {
