@@ -146,21 +146,20 @@ func (s *Store) Release(ctx context.Context, id, chunk, _ string) (int, error) {
 	return released, nil
 }
 
-// eachPage calls fn for the ids of all items, a page at a time.
+// eachPage calls fn for the ids of all items, some pages at a time.
 func (s *Store) eachPage(ctx context.Context, b *batch.Batch, fn func([]fdbmodel.ID) error) error {
-	for first := 0; first < b.Items; first += itemPage {
+	pages := (b.Items + itemPage - 1) / itemPage
+	errs := make([]error, pages)
+	inLanes(pages, func(at int) bool {
+		first := at * itemPage
 		ids := make([]fdbmodel.ID, min(itemPage, b.Items-first))
 		for i := range ids {
 			ids[i] = fdbmodel.BatchItemID(b.ID, first+i)
 		}
-		if err := fn(ids); err != nil {
-			return translate(err)
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
+		errs[at] = fn(ids)
+		return errs[at] == nil && ctx.Err() == nil
+	})
+	return errors.Join(translate(errors.Join(errs...)), ctx.Err())
 }
 
 // Cancel implements batch.Store. Items that run are asked to stop.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/futura-run/futura/batch/rest"
@@ -148,7 +149,11 @@ func (n *node) serve(listener net.Listener, w *running) (*httpServer, <-chan err
 // the server does not know its names.
 func hostsOf(addr net.Addr) []string {
 	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
-		return []string{"localhost", "127.0.0.1", "::1", tcp.IP.String()}
+		names := []string{"localhost", "127.0.0.1", "::1"}
+		if ip := tcp.IP.String(); !slices.Contains(names, ip) {
+			names = append(names, ip)
+		}
+		return names
 	}
 	return nil
 }
