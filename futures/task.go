@@ -52,7 +52,8 @@ type Task struct {
 	// the future. Defaults to any worker.
 	Worker fdbmodel.WorkerID
 	// ID, or else Key (at most 1,024 bytes), make the submit repeatable: the
-	// same one with the same content is the same future. Default to a new id.
+	// same one with the same content is the same future, as long as that is kept
+	// (see fdbmodel.Config.Retention, and Discard). Default to a new id.
 	ID  ID
 	Key string
 	// NoNotify is for futures that this client will hardly await: their ends
