@@ -221,6 +221,7 @@ func (w *Worker) success(j *job, r fdbmodel.Result) fdbmodel.Completion {
 	if r.Stderr, r.StderrRef, err = w.placeStderr(j, r.Stderr, &r.Truncated); err != nil {
 		return w.unwritten(j, err)
 	}
+	w.runs.Observe(r.RunTime.Seconds())
 	return fdbmodel.Completion{Future: f, Result: &r}
 }
 

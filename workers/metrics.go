@@ -19,13 +19,10 @@ type series struct {
 // their names begin with futura_worker_, and the label worker is the worker's
 // name, or "worker" if it has none.
 func NewCollector(w *Worker) prometheus.Collector {
-	name := w.options.Name
-	if name == "" {
-		name = "worker"
-	}
+	labels := labelsOf(w.options.Name)
 	c := &collector{worker: w}
 	add := func(kind prometheus.ValueType, metric, help string, value func(*Stats) float64) {
-		desc := prometheus.NewDesc("futura_worker_"+metric, help, nil, prometheus.Labels{"worker": name})
+		desc := prometheus.NewDesc("futura_worker_"+metric, help, nil, labels)
 		c.series = append(c.series, series{desc, kind, value})
 	}
 	count := func(metric, help string, value func(*Stats) int64) {
@@ -47,11 +44,28 @@ func NewCollector(w *Worker) prometheus.Collector {
 	return c
 }
 
+func labelsOf(name string) prometheus.Labels {
+	if name == "" {
+		name = "worker"
+	}
+	return prometheus.Labels{"worker": name}
+}
+
+// newRuns returns the histogram of the time that functions take.
+func newRuns(name string) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "futura_worker_run_seconds", Help: "How long the functions took that ended with a result.",
+		ConstLabels: labelsOf(name),
+		Buckets:     []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800},
+	})
+}
+
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, s := range c.series {
 		ch <- s.desc
 	}
+	c.worker.runs.Describe(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -60,4 +74,5 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for _, s := range c.series {
 		ch <- prometheus.MustNewConstMetric(s.desc, s.kind, s.value(&stats))
 	}
+	c.worker.runs.Collect(ch)
 }

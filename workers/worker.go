@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/futura-run/futura/fdbmodel"
 )
 
@@ -33,6 +35,7 @@ type Worker struct {
 	vanish   context.Context
 	vanishIt context.CancelFunc
 	stats    counters
+	runs     prometheus.Histogram
 }
 
 // counters of a worker since it was made.
@@ -68,6 +71,7 @@ func New(cluster *fdbmodel.Cluster, o Options) (*Worker, error) {
 		paces:     paces{clock: cluster.Clock()},
 		slots:     newSlots(cluster.Clock(), fdbmodel.Resources{Slots: o.Slots, CPU: o.CPU, RAM: o.RAM, GPU: o.GPU}),
 		deadlines: newDeadlines(cluster.Clock()),
+		runs:      newRuns(o.Name),
 	}
 	w.vanish, w.vanishIt = context.WithCancel(context.Background())
 	return w, nil
