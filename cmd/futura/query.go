@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -45,7 +46,17 @@ func (a *app) getCommand() *cobra.Command {
 					}
 					return a.printJSON(&view)
 				}
-				return table(a.out, describe(&row))
+				rows := describe(&row)
+				if e := row.Exception; e != nil {
+					stderr, err := c.Cluster().Stderr(cmd.Context(), row.ID, e.Stderr, e.StderrRef)
+					if err != nil {
+						return err
+					}
+					if line := lastLine(stderr); line != "" {
+						rows = append(rows, []string{"stderr ends", line + "   (all of it: --json)"})
+					}
+				}
+				return table(a.out, rows)
 			})
 		},
 	}
@@ -71,6 +82,23 @@ func describe(r *fdbmodel.Row) [][]string {
 		rows = append(rows, []string{"result", fmt.Sprintf("%d bytes, ran %v", r.Result.Size, r.Result.RunTime)})
 	}
 	return rows
+}
+
+// lastLine returns the last line of a stream that says something, cut to what a
+// terminal shows.
+func lastLine(stream []byte) string {
+	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(stream), "�")), "\n")
+	line := strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, lines[len(lines)-1])
+	const most = 80
+	if runes := []rune(line); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return line
 }
 
 func firstLine(s string) string {
