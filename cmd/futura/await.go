@@ -68,8 +68,12 @@ func (a *app) await(
 	}
 	all := make([]httpapi.Future, 0, len(ids))
 	var failures []error
+	hint := time.NewTimer(patience)
+	defer hint.Stop()
 	for _, id := range ids {
+		unpuzzle := a.explainMeanwhile(waiting, c, id, hint.C)
 		result, err := outcome(ctx, waiting, c, id)
+		unpuzzle()
 		if err != nil {
 			failures = append(failures, err)
 		}
@@ -91,6 +95,33 @@ func (a *app) await(
 		failures = append(failures, show(all))
 	}
 	return errors.Join(errors.Join(failures...), stop())
+}
+
+// patience is how long an await says nothing.
+const patience = 5 * time.Second
+
+// explainMeanwhile says why a future does not run, if it does not when after
+// comes, until stop is called.
+func (a *app) explainMeanwhile(ctx context.Context, c *futures.Client, id futures.ID, after <-chan time.Time,
+) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-after:
+		case <-ctx.Done():
+			return
+		}
+		e, err := c.Explain(ctx, id)
+		if err == nil && !e.State.Terminal() && e.State != fdbmodel.Claimed {
+			fmt.Fprintf(a.err, "futura: still waiting: future %s is %s. %s\n", id, e.State, e.Text)
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
 }
 
 // printFirst prints the future that was submitted, if it is known.
