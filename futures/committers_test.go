@@ -137,7 +137,7 @@ func TestMistakeIsNotTheNeighbours(t *testing.T) {
 			{Function: "go:upper", Timeout: -1},
 			{Function: "go:upper", Key: "clash", Args: []byte("a")},
 			{Function: "go:upper", Key: "clash", Args: []byte("b")},
-			{Function: "go:upper", Args: make([]byte, fdbmodel.MaxArgs+1)},
+			{Function: "go:upper", Args: make([]byte, fdbmodel.MaxPut+1)},
 			{Function: "go:upper"},
 		}
 		errs, wait := submitAll(t, context.Background(), c, store, tasks)

@@ -1,6 +1,7 @@
 package futures_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -177,7 +178,7 @@ func TestMistakesWriteNothing(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	c := newClient(t, storetest.New(t))
-	oversize := make([]byte, fdbmodel.MaxArgs+1)
+	oversize := make([]byte, fdbmodel.MaxPut+1)
 	for name, task := range map[string]struct {
 		task futures.Task
 		want error
@@ -208,6 +209,36 @@ func TestMistakesWriteNothing(t *testing.T) {
 	counts, err := c.Counts(ctx)
 	require.NoError(t, err)
 	require.Equal(t, int64(1), counts.Total(fdbmodel.Ready))
+}
+
+// TestArgumentsWrittenAhead submits arguments that no submit takes by itself.
+func TestArgumentsWrittenAhead(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := newClient(t, storetest.New(t))
+	args := bytes.Repeat([]byte("ahead"), fdbmodel.MaxArgs/5+1)
+	task := futures.Task{Function: "go:upper", Args: args, Key: "k"}
+	first, err := c.Submit(ctx, task)
+	require.NoError(t, err)
+	require.False(t, first.Existed())
+	many, err := c.SubmitMany(ctx, []futures.Task{task, {Function: "go:upper", Args: args}})
+	require.NoError(t, err)
+	require.Equal(t, first.ID(), many[0].ID())
+	require.True(t, many[0].Existed())
+	require.NotEqual(t, first.ID(), many[1].ID())
+	for _, f := range many {
+		row, err := c.Get(ctx, f.ID())
+		require.NoError(t, err)
+		found, err := c.Cluster().Args(ctx, f.ID(), row.Spec)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(args, found))
+	}
+	task.Args = append(bytes.Clone(args), '!')
+	_, err = c.Submit(ctx, task)
+	require.ErrorIs(t, err, fdbmodel.ErrIDInUse)
+	report, err := c.Cluster().Check(ctx, fdbmodel.CheckOptions{})
+	require.NoError(t, err)
+	require.Empty(t, report.Problems)
 }
 
 func TestCloseEndsAwaits(t *testing.T) {

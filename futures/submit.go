@@ -21,6 +21,9 @@ func (c *Client) Submit(ctx context.Context, t Task) (*Future, error) {
 		return nil, err
 	}
 	s, err := c.submission(&t)
+	if err == nil {
+		err = c.writeAhead(ctx, &s)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -41,11 +44,14 @@ func (c *Client) Submit(ctx context.Context, t Task) (*Future, error) {
 
 // SubmitMany makes futures, in transactions of up to fdbmodel.MaxSubmit each,
 // one after the other. It returns what Submit returns; a mistake in one of the
-// tasks is found before anything is written, but for ErrIDInUse. On an error the
+// tasks is found before any future is made, but for ErrIDInUse. On an error the
 // handles of the futures that surely exist are returned with it: those of the
 // first tasks.
 func (c *Client) SubmitMany(ctx context.Context, tasks []Task) ([]*Future, error) {
 	subs, err := c.submissions(tasks)
+	for i := 0; err == nil && i < len(subs); i++ {
+		err = c.writeAhead(ctx, &subs[i])
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +82,28 @@ func (c *Client) submissions(tasks []Task) ([]fdbmodel.Submission, error) {
 		quiet = quiet && tasks[i].NoNotify
 	}
 	return subs, c.prepare(quiet)
+}
+
+// writeAhead writes arguments that are too large for the submit itself, under the
+// id that the future will have. Without that future they are swept.
+func (c *Client) writeAhead(ctx context.Context, s *fdbmodel.Submission) error {
+	if len(s.Args) <= fdbmodel.MaxArgs {
+		return nil
+	}
+	switch {
+	case !s.ID.IsZero():
+	case s.Key != "":
+		s.ID = fdbmodel.KeyedID(c.cluster.Name(), s.Key)
+	default:
+		ids, err := c.cluster.DrawIDs(1)
+		if err != nil {
+			return err
+		}
+		s.ID = ids[0]
+	}
+	ref, err := c.cluster.PutArgs(ctx, s.ID, s.Args)
+	s.Args, s.Spec.ArgsRef = nil, &ref
+	return err
 }
 
 // prepare opens the mailbox that notices go to, unless none are wanted.

@@ -16,7 +16,9 @@ const DefaultMaxRetries = 3
 type Task struct {
 	// Function is go:NAME, wasm:CID[/METHOD] or wasm:ALIAS[/METHOD].
 	Function string
-	// Args are at most fdbmodel.MaxArgs (8 MiB). Defaults to none.
+	// Args are at most fdbmodel.MaxPut (64 MiB), in SubmitTx 16 KiB. Above
+	// fdbmodel.MaxArgs (8 MiB) they are written in transactions of their own before
+	// the future is. Defaults to none.
 	Args []byte
 	// Codec says how Args are meant: fdbmodel.CodecRaw, CodecMsgpack or
 	// CodecArgv. Defaults to raw.

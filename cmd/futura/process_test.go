@@ -98,7 +98,7 @@ func TestExitCodes(t *testing.T) {
 	imports := bytes.ReplaceAll(trapping(), []byte("wasi_snapshot"), []byte("nosy_snapshot"))
 	require.NoError(t, os.WriteFile(nosy, imports, 0o600))
 	big := filepath.Join(c.dir, "big")
-	require.NoError(t, os.WriteFile(big, make([]byte, 8<<20+1), 0o600))
+	require.NoError(t, os.WriteFile(big, make([]byte, 64<<20+1), 0o600))
 	waits := c.ok("submit", "go:nobody")
 	for _, test := range []struct {
 		want int
@@ -126,7 +126,7 @@ func TestExitCodes(t *testing.T) {
 		{exitUsage, "queue", []string{"list", "--queue", "no such name"}},
 		{exitUsage, "bad name", []string{"list", "--cluster", "No Such Name"}},
 		{exitUsage, "no such file", []string{"submit", "go:f", "--args-file", filepath.Join(c.dir, "none")}},
-		{exitUsage, "big has more than 8388608 bytes", []string{"submit", "go:f", "--args-file", big}},
+		{exitUsage, "big has more than 67108864 bytes", []string{"submit", "go:f", "--args-file", big}},
 		{exitUsage, "no WebAssembly module", []string{"function", "put", text}},
 		{exitUsage, `may import only from "wasi_snapshot_preview1"`, []string{"function", "put", nosy}},
 		{exitUsage, "use memory:", []string{"list", "--store", "nowhere:"}},

@@ -102,13 +102,13 @@ func (a *app) readTask(f *submitFlags) error {
 			defer file.Close()
 			in = file
 		}
-		input, err := io.ReadAll(io.LimitReader(in, fdbmodel.MaxArgs+1))
+		input, err := io.ReadAll(io.LimitReader(in, fdbmodel.MaxPut+1))
 		if err != nil {
 			return usageError{err}
 		}
-		if len(input) > fdbmodel.MaxArgs {
+		if len(input) > fdbmodel.MaxPut {
 			return usageError{fmt.Errorf("%s has more than %d bytes, the most that submit takes as input",
-				f.argsFile, fdbmodel.MaxArgs)}
+				f.argsFile, fdbmodel.MaxPut)}
 		}
 		f.task.Args = input
 	}

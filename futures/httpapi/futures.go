@@ -75,6 +75,10 @@ func (n *NewFuture) task() (futures.Task, error) {
 		}
 		t.Args = args
 	}
+	if len(t.Args) > fdbmodel.MaxArgs {
+		return t, problemOf(fmt.Errorf("%w: %d bytes of arguments: at most %d over HTTP", fdbmodel.ErrTooLarge,
+			len(t.Args), fdbmodel.MaxArgs))
+	}
 	if n.ID != "" {
 		id, err := fdbmodel.ParseID(n.ID)
 		if err != nil {
