@@ -96,7 +96,7 @@ endif
 	FUTURA_LONG=1 $(MAKE) test-mongo MONGO_TEST_FLAGS='-count=1 -timeout 60m'
 
 bench: build ## measure: each scenario once, on a store on disk
-	./$(BIN) bench all --store embedded:
+	./$(BIN) bench all
 
 fuzz: ## fuzz each decoder for half a minute
 	@set -e; for pkg in $$($(GO) list ./...); do \
