@@ -166,10 +166,7 @@ type movedFutures struct {
 func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *changes, e Event, ids []ID, check func(*Spec) error,
 ) (movedFutures, error) {
 	moved := movedFutures{outcomes: make([]Outcome, len(ids)), there: make([]bool, len(ids))}
-	pending := make([]pendingRow, len(ids))
-	for i, id := range ids {
-		pending[i] = c.keys.askRecord(tx, id)
-	}
+	pending := c.keys.askRecords(tx, ids)
 	for i, id := range ids {
 		row, found, err := pending[i].wait(ctx)
 		if err != nil {

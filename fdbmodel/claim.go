@@ -329,11 +329,11 @@ func (r *Registration) readClaimed(ctx context.Context, token Token, taken []rea
 			tx.SetReadVersion(at)
 		}
 		futures = make([]ClaimedFuture, 0, len(taken))
-		pending := make([]pendingRow, len(taken))
+		ids := make([]ID, len(taken))
 		for i := range taken {
-			pending[i] = pendingRow{taken[i].id, keys, tx.Snapshot().GetRange(keys.rowRange(taken[i].id),
-				kv.RangeOptions{Limit: maxRowKeys})}
+			ids[i] = taken[i].id
 		}
+		pending := keys.askRows(tx.Snapshot(), ids, keys.row)
 		for i := range taken {
 			f := ClaimedFuture{ID: taken[i].id, Token: token, class: taken[i].class, version: at, at: now}
 			if err := f.read(ctx, pending[i]); err != nil {

@@ -325,11 +325,15 @@ func (c *Cluster) submitBatch(ctx context.Context, subs []Submission) ([]Submitt
 // attempt all the same, so that the late twin of one with an unknown result
 // can't land beside its retry.
 func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, look bool) ([]Submitted, error) {
+	fresh, err := c.areFresh(ctx, tx, subs)
+	if err != nil {
+		return nil, err
+	}
 	pending := make([]pendingRow, len(subs))
 	pieces := make([]kv.Pending[[]byte], len(subs))
-	guarded := false
+	guarded := fresh
 	for i := range subs {
-		if subs[i].chosen || look {
+		if (subs[i].chosen || look) && !fresh {
 			pending[i] = c.keys.askRecord(tx, subs[i].ID)
 		} else if !guarded {
 			guarded = true
@@ -361,7 +365,7 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 			continue
 		}
 		seen[s.ID] = row.Spec
-		if s.chosen || look {
+		if (s.chosen || look) && !fresh {
 			old, found, err := pending[i].wait(ctx)
 			if err != nil {
 				return nil, err
@@ -393,6 +397,24 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 		}
 	}
 	return answers, w.flush()
+}
+
+// areFresh tells whether ids that were chosen as neighbours are not in use, by
+// one read of all that lies between the first and the last one. They may be if
+// it does not say so.
+func (c *Cluster) areFresh(ctx context.Context, tx kv.Tx, subs []Submission) (bool, error) {
+	for i := range subs {
+		if !subs[i].chosen || i > 0 && !subs[i].ID.follows(subs[i-1].ID) {
+			return false, nil
+		}
+	}
+	if len(subs) == 1 {
+		return false, nil
+	}
+	first, last := subs[0].ID, subs[len(subs)-1].ID
+	between := kv.Range{Begin: c.keys.row(first), End: kv.AfterPrefix(c.keys.row(last))}
+	page, err := tx.GetRange(between, kv.RangeOptions{Limit: 1}).Wait(ctx)
+	return err == nil && len(page.Items) == 0, err
 }
 
 func errIDInUse(s *Submission) error {
