@@ -261,7 +261,7 @@ func TestModules(t *testing.T) {
 
 	id = call("memory")
 	b.awaitOver(id)
-	require.Contains(t, b.row(id).Exception.Message, "too much; its limit is the memory that its future requires")
+	require.Contains(t, b.row(id).Exception.Message, "too much; raise the memory that its future requires")
 
 	id = call("panic")
 	b.awaitOver(id)

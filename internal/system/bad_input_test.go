@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,11 +39,11 @@ func badInputs(p *plant) []badInput {
 	hungry.Requirements.RAM = 8 << 20
 	return []badInput{
 		{
-			name: "oversize arguments", task: futures.Task{Function: "go:echo", Args: make([]byte, fdbmodel.MaxArgs+1)},
-			refused: fdbmodel.ErrTooLarge, says: []string{"8388609 bytes of arguments", "at most 8388608", "PutArgs"},
+			name: "oversize arguments", task: futures.Task{Function: "go:echo", Args: make([]byte, fdbmodel.MaxPut+1)},
+			refused: fdbmodel.ErrTooLarge, says: []string{"67108865 bytes", "at most 67108864", "store the data elsewhere"},
 		},
 		{
-			name: "oversize environment", task: futures.Task{Function: "go:echo", Argv: []string{string(make([]byte, 40_000))}},
+			name: "oversize environment", task: futures.Task{Function: "go:echo", Argv: []string{strings.Repeat("a", 40_000)}},
 			refused: fdbmodel.ErrTooLarge, says: []string{"argv", "at most 32768", "as arguments"},
 		},
 		{
