@@ -102,6 +102,7 @@ func (a *app) dev(ctx context.Context, f *devFlags) error {
 	n := &node{
 		app: a, db: db, client: client, log: log, token: token, tls: certificate, listen: f.listen, doorListen: f.store,
 		batches: &f.batches, listenFlag: "--listen", accessLog: f.accessLog, tokens: rest.NewTokens(token),
+		tokenFile: f.tokenFile,
 	}
 	err = n.run(ctx, &f.worker)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)

@@ -64,19 +64,23 @@ func (a *app) head(ctx context.Context, f *headCommandFlags) error {
 	n := &node{
 		app: a, log: log, token: newToken(), tls: certificate, listen: f.listen, doorListen: f.store,
 		batches: &f.batches, listenFlag: "--rest-api", accessLog: f.accessLog, open: f.tokenFile == "",
-		alone: true,
+		alone: true, tokenFile: f.tokenFile,
 	}
 	if f.tokenFile != "" {
 		if n.tokens, err = rest.OpenTokens(f.tokenFile, log); err != nil {
 			return usageError{err}
 		}
-		n.tokens.Also(n.token)
 		defer reloadAtHangup(n)()
 	} else if err := needsLoopback(f.listen); err != nil {
 		return err
 	}
 	if n.db, err = a.openStore(ctx); err != nil {
 		return err
+	}
+	if _, own := n.ownDir(); n.tokens != nil && (own || f.store != "") {
+		n.tokens.Also(n.token) // for commands of this user, and who opens the store
+	} else if n.tokens != nil {
+		n.token = ""
 	}
 	shared := n.db
 	if _, local := n.db.(kv.Local); local {

@@ -179,6 +179,23 @@ func TestHeadsTokensHaveRoles(t *testing.T) {
 	require.Equal(t, exitOK, stop())
 }
 
+// TestHeadShowsNoToken starts a head on the store of another process, with tokens
+// of its operator.
+func TestHeadShowsNoToken(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	tokens := filepath.Join(dir, "tokens")
+	require.NoError(t, os.WriteFile(tokens, []byte("read 0123456789abcdef\n"), 0o600))
+	store := "embedded:" + filepath.Join(dir, "store")
+	startDev(t, "--store", store)
+	e, log, stop := startHead(t, "--store", store, "--token-file", tokens)
+	require.Empty(t, e.Token)
+	require.NotContains(t, log.String(), "0123456789abcdef")
+	status, _ := ask(t, &e, "GET", batchesPath, "0123456789abcdef", "")
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, exitOK, stop())
+}
+
 // TestHeadChecksModules installs what can't run at a head without a worker.
 func TestHeadChecksModules(t *testing.T) {
 	t.Parallel()

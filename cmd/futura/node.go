@@ -42,9 +42,11 @@ type node struct {
 	accessLog bool
 	// listenFlag is the flag that set it.
 	listenFlag string
-	// tokens are those of HTTP requests, and open is set if none is needed.
-	tokens *rest.Tokens
-	open   bool
+	// tokens are those of HTTP requests, of tokenFile if that is named, and open is
+	// set if none is needed.
+	tokens    *rest.Tokens
+	open      bool
+	tokenFile string
 	// batches say how head is made, which drives batches.
 	batches *batchStoreFlags
 	head    *runningHead
@@ -193,6 +195,8 @@ func (n *node) print(e *endpoint, where string) error {
 	switch {
 	case n.open:
 		token = "none needed"
+	case where == "" && n.tokenFile != "":
+		token = "in " + n.tokenFile
 	case where == "" && n.tokens != nil:
 		token = n.token
 	}
