@@ -30,7 +30,8 @@ const (
 )
 
 // errPrivate is returned for an address that functions are not fetched from.
-var errPrivate = errors.New("a private, loopback or link-local address: installing from those is not allowed here")
+var errPrivate = errors.New("a private, loopback or link-local address: only a head with --install-private " +
+	"installs from those")
 
 // sourceClient returns a client for the sources of functions. It looks at the
 // address that is connected to, so that no name and no redirect leads elsewhere,

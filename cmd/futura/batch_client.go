@@ -169,18 +169,22 @@ const (
 	tryWait = 200 * time.Millisecond
 )
 
-// repeat calls fn until it works, fails for a reason that stays, or too often.
+// repeat calls fn until it works, fails for a reason that stays, or too often. Its
+// error is that of ctx once that has ended.
 func repeat(ctx context.Context, fn func() error) error {
 	wait := tryWait
 	for n := 1; ; n++ {
 		err := fn()
+		if err != nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
 		var problem *apiError
 		if err == nil || n == tries || errors.As(err, &problem) && problem.mistake() {
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(err, ctx.Err())
+			return ctx.Err()
 		case <-time.After(wait):
 		}
 		wait *= 2

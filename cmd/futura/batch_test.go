@@ -150,6 +150,27 @@ func TestWatchGoesOnOverConnectionsThatBreak(t *testing.T) {
 	require.GreaterOrEqual(t, streams.Load(), int32(3))
 }
 
+// TestWatchIsInterrupted interrupts watch while a batch waits.
+func TestWatchIsInterrupted(t *testing.T) {
+	t.Parallel()
+	head := instantHead{memstore.New(memstore.Options{})}
+	b, _, err := head.Submit(t.Context(), batch.Request{
+		Template: batch.Template{FunctionID: "f", Method: "later"}, Arguments: [][]string{{"a"}},
+	})
+	require.NoError(t, err)
+	ctx, interrupt := context.WithCancel(t.Context())
+	handler := rest.Handler(head, rest.Options{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		interrupt()
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	var out, errOut bytes.Buffer
+	code := run(ctx, []string{"batch", "watch", b.ID, "--url", server.URL}, nil, &out, &errOut)
+	require.Equal(t, exitInterrupted, code)
+	require.Equal(t, "futura: interrupted\n", errOut.String())
+}
+
 func TestAHeadWithACertificate(t *testing.T) {
 	t.Parallel()
 	head := instantHead{memstore.New(memstore.Options{})}
