@@ -32,7 +32,8 @@ type Options struct {
 	// Defaults to 10.
 	MaxAttempts uint64
 	// BootDelay is how long the head waits before it resumes batches that it
-	// finds in the store, for workers to come. Defaults to 1 min.
+	// finds in the store, for workers to come, and until it tries again where the
+	// store did not answer. Defaults to 1 min.
 	BootDelay time.Duration
 	// RequeueInterval is how often it looks for batches that others left.
 	// Defaults to 1 h.
@@ -113,7 +114,7 @@ func (h *Head) Run(ctx context.Context) error {
 	}
 	defer h.wg.Wait()
 	clk := h.options.Clock
-	for wait := h.options.BootDelay; ; wait = h.options.RequeueInterval {
+	for wait := h.options.BootDelay; ; {
 		timer := clk.At(clk.Now().Add(wait))
 		select {
 		case <-ctx.Done():
@@ -121,8 +122,10 @@ func (h *Head) Run(ctx context.Context) error {
 			return nil
 		case <-timer.C():
 		}
+		wait = h.options.RequeueInterval
 		if err := h.resume(ctx); err != nil && ctx.Err() == nil {
-			h.options.Logger.Warn("batches could not be resumed; they will be at the next interval", "error", err)
+			wait = min(wait, max(h.options.BootDelay, h.options.Look))
+			h.options.Logger.Warn("batches could not be resumed; it is tried again", "in", wait, "error", err)
 		}
 	}
 }

@@ -72,8 +72,12 @@ func (d *driver) start(ctx context.Context, store batch.Recorder, b *batch.Batch
 	d.head.mu.Unlock()
 	d.head.wg.Go(func() {
 		err := d.head.options.Dispatcher.Run(ctx, order, r.deliver)
-		r.finish(ctx, err)
+		again := r.finish(ctx, err)
+		if again {
+			d.pause(ctx)
+		}
 		d.head.mu.Lock()
+		d.resume = d.resume || again
 		delete(d.runs, c.ID)
 		d.head.mu.Unlock()
 		signal(d.ended)
@@ -148,23 +152,33 @@ func backoff(base time.Duration, n int) time.Duration {
 	return base << n
 }
 
-// finish gives back what a lost worker has not done.
-func (r *chunkRun) finish(ctx context.Context, err error) {
+// pause waits for as long as a batch is not looked at.
+func (d *driver) pause(ctx context.Context) {
+	clk := d.head.options.Clock
+	timer := clk.At(clk.Now().Add(d.head.options.Look))
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+	case <-ctx.Done():
+	}
+}
+
+// finish gives back what a lost worker has not done, and tells whether the chunk
+// must be asked for again.
+func (r *chunkRun) finish(ctx context.Context, err error) (again bool) {
 	log := r.driver.head.options.Logger
 	switch {
 	case ctx.Err() != nil:
-		return // it goes on at its worker; whoever resumes the batch asks for it
+		return false // it goes on at its worker; whoever resumes the batch asks for it
 	case errors.Is(err, ErrWorkerLost), err == nil && len(r.open) > 0:
 	case err != nil:
 		log.Warn("a chunk is asked for again", "batch", r.order.Batch.ID, "chunk", r.order.Chunk.ID, "error", err)
-		r.driver.head.mu.Lock()
-		r.driver.resume = true
-		r.driver.head.mu.Unlock()
-		return
+		return true
 	default:
-		return
+		return false
 	}
 	n, err := r.store.Release(ctx, r.order.Batch.ID, r.order.Chunk.ID, ErrWorkerLost.Error())
 	log.Info("a worker was lost; its items wait for another", "batch", r.order.Batch.ID, "chunk", r.order.Chunk.ID,
 		"worker", r.order.Chunk.Worker, "items", n, "error", err)
+	return err != nil && ctx.Err() == nil && !errors.Is(err, batch.ErrNotFound)
 }

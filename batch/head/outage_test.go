@@ -1,0 +1,127 @@
+package head_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/batch/head"
+	"github.com/futura-run/futura/batch/memstore"
+)
+
+// errOutage is what a store or a cluster says that does not answer.
+var errOutage = errors.New("it does not answer")
+
+// outage is a dispatcher and a store, the first calls of which fail: of Run, of
+// Release and of List.
+type outage struct {
+	batch.Recorder
+	lost                 bool // Run loses its worker once it answers
+	runs, releases, list atomic.Int32
+	ran                  atomic.Int32
+}
+
+func fails(left *atomic.Int32) error {
+	if left.Add(-1) >= 0 {
+		return errOutage
+	}
+	return nil
+}
+
+func (o *outage) List(ctx context.Context, active bool, after string, limit int) ([]batch.Batch, error) {
+	if err := fails(&o.list); err != nil {
+		return nil, err
+	}
+	return o.Recorder.List(ctx, active, after, limit)
+}
+
+func (o *outage) Release(ctx context.Context, id, chunk, reason string) (int, error) {
+	if err := fails(&o.releases); err != nil {
+		return 0, err
+	}
+	return o.Recorder.Release(ctx, id, chunk, reason)
+}
+
+// reach is the outage's dispatcher.
+type reach struct{ *outage }
+
+func (o reach) Check(context.Context, *batch.Template) error { return nil }
+
+func (o reach) RollCall(context.Context, *batch.Template) ([]string, error) {
+	return []string{"w"}, nil
+}
+
+func (o reach) Run(ctx context.Context, order head.Order, deliver func(context.Context, []batch.Completion) error,
+) error {
+	o.ran.Add(1)
+	if err := fails(&o.runs); err != nil {
+		return err
+	}
+	if o.lost {
+		o.lost = false
+		return head.ErrWorkerLost
+	}
+	var ended []batch.Completion
+	for i := range order.Items {
+		ended = append(ended, batch.Completion{Index: order.Items[i].Index})
+	}
+	return deliver(ctx, ended)
+}
+
+func (o reach) Cancel(context.Context, head.Order, string) error { return nil }
+
+// during runs a head over a batch that is in the store, for a while.
+func (o *outage) during(t *testing.T, d time.Duration) batch.Batch {
+	store := memstore.New(memstore.Options{})
+	o.Recorder = store
+	b := &batch.Batch{ID: "b", MaxAttempts: 1, CreatedAt: time.Now(), Template: batch.Template{FunctionID: "f"}}
+	require.NoError(t, store.Create(t.Context(), b, [][]string{{"a"}, {"b"}}))
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	require.NoError(t, head.New(head.Options{Store: o, Dispatcher: reach{o}}).Run(ctx))
+	got, err := store.Get(t.Context(), "b")
+	require.NoError(t, err)
+	require.NoError(t, store.Close(t.Context()))
+	return got
+}
+
+// TestAChunkIsAskedForAgainAfterAPause has a cluster that does not answer for
+// ever, and for some time.
+func TestAChunkIsAskedForAgainAfterAPause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := &outage{}
+		o.runs.Store(1 << 30)
+		require.Equal(t, batch.InProgress, o.during(t, time.Minute+10*time.Second+time.Millisecond).Status)
+		require.InDelta(t, 10, o.ran.Load(), 1, "once a second")
+		o = &outage{}
+		o.runs.Store(5)
+		require.Equal(t, batch.Done, o.during(t, 2*time.Minute).Status)
+	})
+}
+
+func TestALostChunkIsGivenBackByAStoreThatWasAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := &outage{lost: true}
+		o.releases.Store(3)
+		require.Equal(t, batch.Done, o.during(t, 2*time.Minute).Status)
+	})
+}
+
+// TestBatchesAreResumedOnceTheStoreAnswers has a store that is away when a head
+// begins to resume.
+func TestBatchesAreResumedOnceTheStoreAnswers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := &outage{}
+		o.list.Store(2)
+		require.Equal(t, batch.Done, o.during(t, 4*time.Minute).Status)
+	})
+}
