@@ -53,11 +53,21 @@ func (a *app) each(ctx context.Context, args []string, fn func(*futures.Client, 
 
 func (a *app) cancelCommand() *cobra.Command {
 	var reason string
+	var s selection
 	cmd := &cobra.Command{
-		Use: "cancel ID...", Short: "Cancel futures, or ask those that run to stop",
-		Example: "  futura cancel 01995b4e-6f3a-7c1e-9d2b-0123456789ab --reason 'wrong input'",
-		Args:    usage(cobra.MinimumNArgs(1)),
+		Use: "cancel ID... | --state | --queue | --function", Short: "Cancel futures, or ask those that run to stop",
+		Long: "cancel takes futures by their ids, or all that are not over and have the state, queue and function given.\n" +
+			"Of those, items of batches are left alone, for which there is futura batch cancel.",
+		Example: "  futura cancel 01995b4e-6f3a-7c1e-9d2b-0123456789ab --reason 'wrong input'\n" +
+			"  futura cancel --function wasm:count --state ready",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			some, err := s.instead(args, fdbmodel.Ready, fdbmodel.Delayed, fdbmodel.Claimed)
+			if err != nil {
+				return err
+			}
+			if some {
+				return a.open(cmd.Context(), func(c *futures.Client) error { return a.cancelAll(cmd.Context(), c, &s, reason) })
+			}
 			return a.each(cmd.Context(), args, func(c *futures.Client, id futures.ID) (changed, error) {
 				outcome, state, err := c.Cancel(cmd.Context(), id, reason)
 				switch one := (changed{State: state.String()}); outcome {
@@ -75,6 +85,7 @@ func (a *app) cancelCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for whoever looks at it later")
+	s.add(cmd, "ready, delayed or claimed")
 	return cmd
 }
 
@@ -109,71 +120,28 @@ func (a *app) retryCommand() *cobra.Command {
 	return cmd
 }
 
-// retried is what became of all that had failed.
-type retried struct {
-	Retried   int `json:"retried"`
-	Cancelled int `json:"cancelled"`
-	OfBatches int `json:"of_batches"`
-}
-
-func (a *app) retryFailed(ctx context.Context, c *futures.Client, filter fdbmodel.Filter) (err error) {
-	filter.State = fdbmodel.Failed
-	if filter.Function != "" {
-		if filter.Function, err = c.Cluster().ResolveFunction(ctx, filter.Function); err != nil {
-			return err
-		}
-	}
-	var n retried
-	var cursor []byte
-	for more := true; more; more = len(cursor) > 0 {
-		var rows []fdbmodel.Row
-		if rows, cursor, err = c.List(ctx, filter, cursor, fdbmodel.MaxList); err != nil {
-			return err
-		}
-		var ids []futures.ID
-		for i := range rows {
-			switch {
-			case rows[i].Spec.Held:
-				n.OfBatches++
-			case rows[i].Exception.Kind == fdbmodel.KindCancelled:
-				n.Cancelled++
-			default:
-				ids = append(ids, rows[i].ID)
-			}
-		}
-		outcomes, err := c.Cluster().RetryMany(ctx, ids)
-		for _, outcome := range outcomes {
-			if outcome == fdbmodel.Applied {
-				n.Retried++
-			}
-		}
-		if err != nil {
-			return fmt.Errorf("%d were retried before: %w", n.Retried, err)
-		}
-	}
-	if a.json {
-		return a.printJSON(&n)
-	}
-	if n.Cancelled > 0 {
-		fmt.Fprintf(a.err, "%d were cancelled and stay: retry them by their ids\n", n.Cancelled)
-	}
-	if n.OfBatches > 0 {
-		fmt.Fprintf(a.err, "%d are items of batches: use futura batch retry\n", n.OfBatches)
-	}
-	_, err = fmt.Fprintln(a.out, n.Retried, "retried")
-	return err
-}
-
 func (a *app) deleteCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "delete ID...", Short: "Remove futures that are over, with their results",
-		Example: "  futura delete 01995b4e-6f3a-7c1e-9d2b-0123456789ab", Args: usage(cobra.MinimumNArgs(1)),
+	var s selection
+	cmd := &cobra.Command{
+		Use: "delete ID... | --state | --queue | --function", Short: "Remove futures that are over, with their results",
+		Long: "delete takes futures by their ids, or all that are over and have the state, queue and function given. Of\n" +
+			"those, items of batches are left alone, for which there is futura batch delete.",
+		Example: "  futura delete 01995b4e-6f3a-7c1e-9d2b-0123456789ab\n  futura delete --state realized --queue urgent",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			some, err := s.instead(args, fdbmodel.Realized, fdbmodel.Failed)
+			if err != nil {
+				return err
+			}
+			if some {
+				return a.open(cmd.Context(), func(c *futures.Client) error { return a.deleteAll(cmd.Context(), c, &s) })
+			}
 			return a.each(cmd.Context(), args, func(c *futures.Client, id futures.ID) (changed, error) {
 				return changed{Outcome: "deleted"}, c.Discard(cmd.Context(), id)
 			})
 		},
 	}
+	s.add(cmd, "realized or failed")
+	return cmd
 }
 
 func (a *app) functionCommand() *cobra.Command {

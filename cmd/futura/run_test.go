@@ -108,6 +108,28 @@ func TestMistakesHaveExitCodes(t *testing.T) {
 	elsewhere.run(exitUsage, "", "list")
 }
 
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	for range 3 {
+		s.ok("submit", "go:wrong")
+	}
+	s.ok("submit", "go:wrong", "--delay", "1h")
+	keep := s.ok("submit", "go:right", "--queue", "other")
+	require.Equal(t, "3 cancelled\n0 asked to stop", s.ok("cancel", "--function", "go:wrong", "--state", "ready"))
+	require.JSONEq(t, `{"cancelled":1,"requested":0,"of_batches":0}`, s.ok("cancel", "--queue", "default", "--json"))
+	require.Equal(t, "0 deleted", s.ok("delete", "--state", "realized"))
+	require.Equal(t, "4 deleted", s.ok("delete", "--function", "go:wrong"))
+	require.Contains(t, s.ok("get", keep), "ready")
+	for _, args := range [][]string{
+		{"cancel"}, {"delete"}, {"cancel", keep, "--queue", "other"}, {"cancel", "--state", "failed"},
+		{"delete", "--state", "ready"}, {"delete", "--state", "gone"}, {"cancel", "--queue", "a b"},
+	} {
+		s.run(exitUsage, "", args...)
+	}
+	require.Contains(t, s.ok("check"), "0 problems")
+}
+
 // TestLookingMakesNothing holds that a mistaken --store or --cluster is told, and
 // is not a new and empty cluster.
 func TestLookingMakesNothing(t *testing.T) {
