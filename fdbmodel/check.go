@@ -129,13 +129,13 @@ type CheckReport struct {
 // everything else: each finding is made from keys that were read at one
 // version, so that a busy cluster gives no false alarms. It reads in pages and
 // keeps little in memory, whatever the size of the cluster. Counters that seem
-// wrong are compared once more at one version; where a shard is too large for
-// that, the report says so in Unsettled. Large values are read too.
+// wrong are compared once more at one version; where what they count is too large
+// for that, the report says so in Unsettled. Large values are read too.
 func (c *Cluster) Check(ctx context.Context, o CheckOptions) (CheckReport, error) {
 	if o.Problems <= 0 {
 		o.Problems = defaultProblems
 	}
-	k := &checker{cluster: c, keys: c.keys, limit: o.Problems, terminals: map[ID]int64{}}
+	k := &checker{cluster: c, keys: c.keys, limit: o.Problems, opened: map[openKey]int64{}, terminals: map[ID]int64{}}
 	k.report.Problems, k.report.Notes = []Problem{}, []Problem{}
 	if err := k.run(ctx); err != nil {
 		return k.report, fmt.Errorf("check cluster %q: %w", c.name, err)
@@ -152,6 +152,8 @@ type checker struct {
 
 	counted    map[countKey]int64 // futures of the shard at hand
 	unreadable bool               // the shard has futures that can't be read
+	opened     map[openKey]int64  // held futures that are with workers
+	blind      bool               // some shard has futures that can't be read
 	refs       []heldRef
 	terminals  map[ID]int64 // finished futures not yet found in a done list, and when they finished
 }
@@ -170,6 +172,7 @@ type findings struct {
 	futures    int64
 	keys       int64
 	counted    map[countKey]int64
+	opened     map[openKey]int64
 	unreadable bool
 	refs       []heldRef
 	terminals  map[ID]int64
@@ -216,7 +219,11 @@ func (k *checker) take(f *findings) {
 	for key, n := range f.counted {
 		k.counted[key] += n
 	}
+	for key, n := range f.opened {
+		k.opened[key] += n
+	}
 	k.unreadable = k.unreadable || f.unreadable
+	k.blind = k.blind || f.unreadable
 	k.refs = append(k.refs, f.refs...)
 	for id, at := range f.terminals {
 		k.terminals[id] = at
@@ -252,6 +259,9 @@ func (k *checker) run(ctx context.Context) error {
 		}
 	}
 	if err := k.settleTerminals(ctx); err != nil {
+		return err
+	}
+	if err := k.checkOpen(ctx); err != nil {
 		return err
 	}
 	last := tuple.AppendInt(k.clusterKey(), int64(k.keys.shards)-1)

@@ -239,6 +239,15 @@ var breakRest = []breakage{
 	{"counter of nobody", only(InvariantCounts), func(_ *testing.T, p *population, tx kv.Tx) {
 		tx.Atomic(kv.Add, p.c.keys.count(0, "nobody", "", Ready), littleEndian(-1))
 	}},
+	{"counter of assigned futures off", only(InvariantCounts), func(_ *testing.T, p *population, tx kv.Tx) {
+		tx.Atomic(kv.Add, p.c.keys.groupOpen("g", "c"), littleEndian(1))
+	}},
+	{"counter of assigned futures gone", only(InvariantCounts), func(_ *testing.T, p *population, tx kv.Tx) {
+		tx.Clear(p.c.keys.groupOpen("g", "c"))
+	}},
+	{"counter of assigned futures of nobody", only(InvariantCounts), func(_ *testing.T, p *population, tx kv.Tx) {
+		tx.Set(p.c.keys.groupOpen("nobody", "c"), littleEndian(2))
+	}},
 	{"counter that is none", only(InvariantRecord), func(_ *testing.T, p *population, tx kv.Tx) {
 		tx.Set(p.c.keys.count(0, "nobody", "", Ready), []byte("x"))
 	}},

@@ -24,7 +24,7 @@ type checkedRow struct {
 func (k *checker) lookRows(shard int) look {
 	skip := len(k.keys.futuresOf(shard))
 	return func(ctx context.Context, tx kv.Reader, items []kv.KeyValue, f *findings) error {
-		f.counted, f.terminals = map[countKey]int64{}, map[ID]int64{}
+		f.counted, f.opened, f.terminals = map[countKey]int64{}, map[openKey]int64{}, map[ID]int64{}
 		var rows []*checkedRow
 		err := eachEntity(items, skip, 1, func(entity []kv.KeyValue) error {
 			if row := k.readRow(shard, skip, entity, f); row != nil {
@@ -210,6 +210,9 @@ func (k *checker) checkArgs(r *checkedRow, f *findings) {
 func (k *checker) noteRow(shard int, r *checkedRow, f *findings) {
 	state := r.State()
 	f.counted[countKey{shard, r.Spec.Queue, r.Spec.Group, state}]++
+	if r.open() {
+		f.opened[openKey{r.Spec.Group, r.Attempts.Why}]++
+	}
 	if state.Terminal() && !r.Spec.Held {
 		f.terminals[r.ID] = r.FinishedAt()
 	}

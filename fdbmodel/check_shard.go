@@ -136,20 +136,14 @@ func (k *checker) checkCounts(ctx context.Context, shard int) error {
 	if err != nil || maps.Equal(counters, k.counted) {
 		return err
 	}
-	const attempts = 3
 	var counted map[countKey]int64
-	retry := kv.Retry{Options: kv.Options{Tag: "futura-read"}, MaxAttempts: attempts, Sleep: k.cluster.sleep}
-	_, err = kv.Transact(ctx, k.cluster.db, retry, func(tx kv.Attempt) (err error) {
-		if counters, err = k.readCounters(ctx, tx.Snapshot(), shard); err == nil {
-			counted, err = k.countRows(ctx, tx.Snapshot(), shard)
+	settled, err := k.atOneVersion(ctx, fmt.Sprintf("counters of shard %d", shard), func(tx kv.Reader) (err error) {
+		if counters, err = k.readCounters(ctx, tx, shard); err == nil {
+			counted, err = k.countRows(ctx, tx, shard)
 		}
 		return err
 	})
-	if kv.Retryable(err) && ctx.Err() == nil {
-		k.report.Unsettled = append(k.report.Unsettled, fmt.Sprintf("counters of shard %d", shard))
-		return nil
-	}
-	if err != nil {
+	if err != nil || !settled {
 		return err
 	}
 	var f findings
@@ -164,8 +158,21 @@ func (k *checker) checkCounts(ctx context.Context, shard int) error {
 	return nil
 }
 
-func joinKeys(a, b map[countKey]int64) map[countKey]struct{} {
-	keys := map[countKey]struct{}{}
+// atOneVersion calls fn with reads at one version, and reports what as unsettled
+// if it takes longer than a store allows.
+func (k *checker) atOneVersion(ctx context.Context, what string, fn func(tx kv.Reader) error) (bool, error) {
+	const attempts = 3
+	retry := kv.Retry{Options: kv.Options{Tag: "futura-read"}, MaxAttempts: attempts, Sleep: k.cluster.sleep}
+	_, err := kv.Transact(ctx, k.cluster.db, retry, func(tx kv.Attempt) error { return fn(tx.Snapshot()) })
+	if kv.Retryable(err) && ctx.Err() == nil {
+		k.report.Unsettled = append(k.report.Unsettled, what)
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func joinKeys[K comparable](a, b map[K]int64) map[K]struct{} {
+	keys := map[K]struct{}{}
 	for key := range a {
 		keys[key] = struct{}{}
 	}

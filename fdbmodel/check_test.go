@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -277,9 +278,11 @@ func TestCheckOfBusyCluster(t *testing.T) {
 			}
 		})
 	}
+	var workers []WorkerID
 	for range 2 {
 		w, err := c.Register(ctx, WorkerInfo{Functions: []string{"go:f"}, Capacity: Resources{Slots: 16}})
 		require.NoError(t, err)
+		workers = append(workers, w.ID())
 		loop(func(n int) error {
 			answer, err := w.Claim(ctx, ClaimRequest{Free: Resources{Slots: 16}, Max: 16})
 			var done []Completion
@@ -304,6 +307,26 @@ func TestCheckOfBusyCluster(t *testing.T) {
 			subs[i].Spec = Spec{Function: "go:f", MaxRetries: 1, Backoff: Backoff{Base: 1, Max: 1}}
 		}
 		_, err := c.Submit(ctx, subs)
+		return err
+	})
+	loop(func(n int) error {
+		if n >= 50 {
+			<-ctx.Done() // held futures stay
+			return nil
+		}
+		subs := make([]Submission, 10)
+		for i := range subs {
+			subs[i].Spec = Spec{Function: "go:f", Group: "g", Held: true}
+		}
+		made, err := c.Submit(ctx, subs)
+		if err != nil {
+			return err
+		}
+		ids := make([]ID, len(made))
+		for i := range made {
+			ids[i] = made[i].ID
+		}
+		_, err = c.Assign(ctx, workers[n%2], fmt.Sprint(n%3), ids)
 		return err
 	})
 	loop(func(n int) error {
