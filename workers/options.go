@@ -116,5 +116,10 @@ func (o *Options) validate() error {
 		return fmt.Errorf("workers: slots %d, cpu %d, ram %d, gpu %d, poll %v, drain %v: slots must be positive and "+
 			"nothing negative", o.Slots, o.CPU, o.RAM, o.GPU, o.Poll, o.DrainTimeout)
 	}
+	for _, queue := range o.Queues {
+		if err := fdbmodel.CheckQueueName(queue); err != nil {
+			return err
+		}
+	}
 	return nil
 }

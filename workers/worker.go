@@ -60,7 +60,9 @@ type Stats struct {
 	Free    fdbmodel.Resources `json:"free"`
 }
 
-// New returns a worker of a cluster. It does nothing before Run or Step.
+// New returns a worker of a cluster. It does nothing before Run or Step. It
+// returns fdbmodel.ErrBadName for a queue that can't be, and an error for numbers
+// that can't be.
 func New(cluster *fdbmodel.Cluster, o Options) (*Worker, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {

@@ -119,9 +119,11 @@ func TestDevMistakes(t *testing.T) {
 		{"PEM", []string{"--tls-cert", short, "--tls-key", short}},
 		{"--listen", []string{"--listen", "127.0.0.1:99999"}},
 		{"slots", []string{"--slots", "-1"}},
+		{"queue", []string{"--queue", "no such name"}},
 	} {
-		_, e := s.run(exitUsage, "", append([]string{"dev", "--listen", "127.0.0.1:0"}, c.args...)...)
+		out, e := s.run(exitUsage, "", append([]string{"dev", "--listen", "127.0.0.1:0"}, c.args...)...)
 		require.Contains(t, e, c.says)
+		require.Empty(t, out, "it has not begun")
 	}
 	token := filepath.Join(dir, "token")
 	require.NoError(t, os.WriteFile(token, []byte("0123456789abcdef\n"), 0o600))
