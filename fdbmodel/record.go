@@ -9,9 +9,14 @@ import (
 // Codecs say how the bytes of arguments and results are meant.
 const (
 	CodecMsgpack = "msgpack" // a msgpack value, what typed Go functions use
+	CodecJSON    = "json"    // a JSON value, what typed Go functions take from other languages
 	CodecRaw     = "raw"     // bytes as they are; standard input of a WASM function
 	CodecArgv    = "argv"    // no bytes; the arguments are Spec.Argv
 )
+
+// CodecKey is the key under which the context of a Go function has the codec of
+// its arguments, a string. The result is to be of the same one.
+type CodecKey struct{}
 
 // Requirements are what a worker must have free to take a future. Every
 // future takes one slot of its worker as well. RAM is also the most memory that

@@ -272,8 +272,8 @@ func (s *Spec) checkNumbers() error {
 			ErrBadSpec, s.Pace.PerSecond, s.Pace.Key, maxQueueName)
 	case len(s.Group) > maxQueueName || len(s.Tenant) > maxQueueName:
 		return fmt.Errorf("%w: group and tenant have at most %d bytes", ErrBadSpec, maxQueueName)
-	case s.Codec != CodecMsgpack && s.Codec != CodecRaw && s.Codec != CodecArgv:
-		return fmt.Errorf("%w: codec %.20q: use msgpack, raw or argv", ErrBadSpec, s.Codec)
+	case !slices.Contains([]string{CodecMsgpack, CodecJSON, CodecRaw, CodecArgv}, s.Codec):
+		return fmt.Errorf("%w: codec %.20q: use msgpack, json, raw or argv", ErrBadSpec, s.Codec)
 	}
 	return nil
 }

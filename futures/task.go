@@ -1,6 +1,7 @@
 package futures
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -20,8 +21,9 @@ type Task struct {
 	// fdbmodel.MaxArgs (8 MiB) they are written in transactions of their own before
 	// the future is. Defaults to none.
 	Args []byte
-	// Codec says how Args are meant: fdbmodel.CodecRaw, CodecMsgpack or
-	// CodecArgv. Defaults to raw.
+	// Codec says how Args are meant: fdbmodel.CodecRaw, CodecMsgpack, CodecJSON or
+	// CodecArgv. Submit returns ErrBadSpec where they are to be JSON and are not.
+	// Defaults to raw.
 	Codec string
 	// Argv and Env are what a WASM function finds as its arguments, behind its
 	// own name, and environment. Names have no =, and nothing has a zero byte.
@@ -81,6 +83,11 @@ func (c *Client) submission(t *Task) (fdbmodel.Submission, error) {
 	}
 	if !t.NoNotify {
 		s.Spec.Session = c.session
+	}
+	if t.Codec == fdbmodel.CodecJSON {
+		if err := json.Unmarshal(t.Args, new(json.RawMessage)); err != nil {
+			return s, fmt.Errorf("%w: the arguments are to be JSON: %w", fdbmodel.ErrBadSpec, err)
+		}
 	}
 	return s, t.checkWords()
 }

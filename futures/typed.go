@@ -3,6 +3,7 @@ package futures
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -13,7 +14,8 @@ import (
 // Definition is a Go function with types: what its clients and its workers
 // share. Values travel as msgpack, so In and Out may be whatever msgpack
 // encodes; fields that one side does not know are left out, which lets the types
-// grow.
+// grow. Tasks of fdbmodel.CodecJSON, which clients in other languages submit, are
+// taken and answered as encoding/json has the types.
 type Definition[In, Out any] struct{ name string }
 
 // Define names a function, which workers know as go:NAME. The name has 1 to 128
@@ -28,15 +30,16 @@ func (d Definition[In, Out]) Bind(fn func(context.Context, In) (Out, error)) (
 	name string, run func(context.Context, []byte) ([]byte, error),
 ) {
 	return d.name, func(ctx context.Context, args []byte) ([]byte, error) {
+		codec, _ := ctx.Value(fdbmodel.CodecKey{}).(string)
 		var in In
-		if err := decode(args, &in); err != nil {
+		if err := decode(codec, args, &in); err != nil {
 			return nil, fmt.Errorf("arguments of %s: %w", d.name, err)
 		}
 		out, err := fn(ctx, in)
 		if err != nil {
 			return nil, err
 		}
-		value, err := msgpack.Marshal(&out)
+		value, err := encode(codec, &out)
 		if err != nil {
 			return nil, fmt.Errorf("result of %s: %w", d.name, err)
 		}
@@ -86,16 +89,26 @@ func (t *Typed[Out]) Await(ctx context.Context) (Out, error) {
 	if err != nil {
 		return out, err
 	}
-	if err := decode(r.Value, &out); err != nil {
+	if err := decode(r.Codec, r.Value, &out); err != nil {
 		return out, fmt.Errorf("result of future %s: %w", t.ID(), err)
 	}
 	return out, nil
 }
 
+func encode(codec string, value any) ([]byte, error) {
+	if codec == fdbmodel.CodecJSON {
+		return json.Marshal(value)
+	}
+	return msgpack.Marshal(value)
+}
+
 // decode reads one value and nothing behind it. The library panics on some
 // inputs, such as nil for a struct with a decoder of its own; these are errors
 // here, because the bytes are another program's.
-func decode(encoded []byte, into any) (err error) {
+func decode(codec string, encoded []byte, into any) (err error) {
+	if codec == fdbmodel.CodecJSON {
+		return json.Unmarshal(encoded, into)
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("undecodable msgpack: %v", p)

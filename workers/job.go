@@ -31,6 +31,9 @@ type Info struct {
 	Token fdbmodel.Token
 	// Worker is the id of the worker's present membership.
 	Worker fdbmodel.WorkerID
+	// Codec is what the arguments are: fdbmodel.CodecRaw and others. The result
+	// counts as the same, but for CodecArgv, where it is raw.
+	Codec string
 }
 
 type infoKey struct{}
@@ -118,9 +121,14 @@ func (c jobContext) Deadline() (time.Time, bool) {
 
 // Value implements context.Context.
 func (c jobContext) Value(key any) any {
-	if key != (infoKey{}) {
-		return c.Context.Value(key)
-	}
 	f := &c.job.future
-	return Info{ID: f.ID, Attempt: f.Attempt(), Token: f.Token, Worker: f.Token.Worker}
+	switch key {
+	case infoKey{}:
+		return Info{
+			ID: f.ID, Attempt: f.Attempt(), Token: f.Token, Worker: f.Token.Worker, Codec: f.Spec.Codec,
+		}
+	case fdbmodel.CodecKey{}:
+		return f.Spec.Codec
+	}
+	return c.Context.Value(key)
 }

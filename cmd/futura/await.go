@@ -174,6 +174,9 @@ func (a *app) printResult(r futures.Result, err error) error {
 		return nil
 	}
 	_, _ = a.err.Write(r.Stderr)
+	if r.Codec == fdbmodel.CodecJSON {
+		r.Value = append(r.Value, '\n')
+	}
 	_, err = a.out.Write(r.Value)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/futures"
 )
@@ -33,4 +34,13 @@ func TestAwaitSaysWhatItWaitsFor(t *testing.T) {
 		" is ready. There is no worker in the cluster. Start one.\n", said.String())
 	require.NoError(t, client.Close(t.Context()))
 	require.NoError(t, db.Close())
+}
+
+func TestJSONResultsEndWithALine(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	a := &app{out: &out, err: &out}
+	require.NoError(t, a.printResult(futures.Result{Codec: fdbmodel.CodecJSON, Value: []byte("[1]")}, nil))
+	require.NoError(t, a.printResult(futures.Result{Codec: fdbmodel.CodecRaw, Value: []byte("raw")}, nil))
+	require.Equal(t, "[1]\nraw", out.String())
 }

@@ -36,6 +36,7 @@ func (a *app) submitCommand() *cobra.Command {
 			"WASM functions here. A future that is not over after --wait-timeout, or Ctrl-C, stays: await goes on with it.",
 		Example: "  futura submit wasm:count --args-file main.go --wait\n" +
 			"  echo hello | futura submit wasm:echo --args-file - --wait\n" +
+			"  futura submit go:greet --codec json --args '\"world\"' --wait\n" +
 			"  futura submit wasm:report --arg daily --env LEVEL=2 --delay 10m --key report-today",
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -50,6 +51,7 @@ func (a *app) submitCommand() *cobra.Command {
 	flags, t := cmd.Flags(), &f.task
 	flags.StringVar(&f.args, "args", "", "the function's input, as text")
 	flags.StringVar(&f.argsFile, "args-file", "", "a file with the function's input, - for standard input")
+	flags.StringVar(&t.Codec, "codec", "", "what the input is: raw, or json for a typed Go function (default raw)")
 	flags.StringArrayVar(&t.Argv, "arg", nil, "an argument of a WASM function; may be repeated")
 	flags.StringArrayVar(&f.env, "env", nil, "NAME=VALUE in a WASM function's environment; may be repeated")
 	flags.StringVar(&t.Queue, "queue", "", `the queue (default "default")`)

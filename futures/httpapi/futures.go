@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -22,7 +23,8 @@ type NewFuture struct {
 	Function     string            `json:"function" doc:"go:NAME, wasm:CID[/METHOD] or wasm:ALIAS[/METHOD]" minLength:"1"`
 	Args         string            `json:"args,omitempty" doc:"The function's input; standard input of a WASM function"`
 	Encoding     string            `json:"encoding,omitempty" enum:"text,base64" default:"text" doc:"What args is"`
-	Codec        string            `json:"codec,omitempty" enum:"raw,msgpack,argv" doc:"What the bytes of args are"`
+	Input        json.RawMessage   `json:"input,omitempty" doc:"The input of a typed Go function, any JSON; instead of args"`
+	Codec        string            `json:"codec,omitempty" enum:"raw,json,msgpack,argv" doc:"What the bytes of args are"`
 	Argv         []string          `json:"argv,omitempty" doc:"Arguments of a WASM function"`
 	Env          map[string]string `json:"env,omitempty" doc:"Environment of a WASM function"`
 	Queue        string            `json:"queue,omitempty" default:"default"`
@@ -68,7 +70,12 @@ func (n *NewFuture) task() (futures.Task, error) {
 		}
 		*d.to = time.Duration(d.millis) * time.Millisecond
 	}
-	if n.Encoding == "base64" {
+	if len(n.Input) > 0 {
+		if n.Args != "" || n.Codec != "" && n.Codec != fdbmodel.CodecJSON {
+			return t, badRequest("input is JSON and excludes args and codec=%q", n.Codec)
+		}
+		t.Args, t.Codec = n.Input, fdbmodel.CodecJSON
+	} else if n.Encoding == "base64" {
 		args, err := base64.StdEncoding.DecodeString(n.Args)
 		if err != nil {
 			return t, badRequest("args is no base64: %v", err)
@@ -325,7 +332,11 @@ func (s *server) result(ctx context.Context, in *getInput) (*resultOutput, error
 	if err != nil {
 		return nil, problemOf(err)
 	}
+	contentType := "application/octet-stream"
+	if row.Result.Codec == fdbmodel.CodecJSON {
+		contentType = "application/json"
+	}
 	return &resultOutput{
-		ContentType: "application/octet-stream", Codec: row.Result.Codec, ExitCode: row.Result.ExitCode, Body: value,
+		ContentType: contentType, Codec: row.Result.Codec, ExitCode: row.Result.ExitCode, Body: value,
 	}, nil
 }

@@ -256,3 +256,52 @@ func TestMistakes(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, rows, "what is refused leaves nothing")
 }
+
+func TestTypedFunctionTakesJSON(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	f.work()
+	const input = `{"item":"tea \u00e9","count":3,"cents":9007199254740993,"unknown":[null]}`
+	var got httpapi.Future
+	f.send("POST", path+"?wait=1m", `{"function":"go:bill","input":`+input+`}`).into(http.StatusCreated, &got)
+	require.Equal(t, "realized", got.State)
+	require.Equal(t, fdbmodel.CodecJSON, got.Result.Codec)
+	require.JSONEq(t, `{"cents":27021597764222979,"for":"tea é"}`, string(got.Result.Output))
+	require.Equal(t, string(got.Result.Output), got.Result.Value.Data)
+	raw := f.send("GET", path+"/"+got.ID.String()+"/result", "")
+	require.Equal(t, "application/json", raw.header.Get("Content-Type"))
+	require.Equal(t, string(got.Result.Output), string(raw.body))
+	out, err := bill.Of(f.client.Future(got.ID)).Await(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, total{27021597764222979, "tea é"}, out)
+
+	// The same by args, and nothing shows in a list.
+	f.send("POST", path+"?wait=1m", `{"function":"go:bill","codec":"json","args":"{\"count\":2,\"cents\":21}"}`).
+		into(http.StatusCreated, &got)
+	require.JSONEq(t, `{"cents":42,"for":""}`, string(got.Result.Output))
+	require.NotContains(t, string(f.send("GET", path, "").body), `"output"`)
+
+	// What Go clients submit is not changed by that.
+	typed, err := bill.Submit(t.Context(), f.client, order{Count: 2, Cents: 4})
+	require.NoError(t, err)
+	out, err = typed.Await(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 8, out.Cents)
+
+	f.send("POST", path+"?wait=1m", `{"function":"go:bill","input":"text","max_retries":0}`).into(http.StatusCreated, &got)
+	require.Equal(t, "failed", got.State)
+	require.Contains(t, got.Failure.Message, "arguments of bill: json: cannot unmarshal string")
+	for body, want := range map[string]string{
+		`{"function":"go:bill","input":{},"args":"x"}`:             "excludes args",
+		`{"function":"go:bill","input":{},"codec":"raw"}`:          "excludes args",
+		`{"function":"go:bill","codec":"json","args":"{"}`:         "the arguments are to be JSON",
+		`{"function":"go:bill","codec":"json"}`:                    "the arguments are to be JSON",
+		`{"function":"go:bill","codec":"json","args":"1 2"}`:       "the arguments are to be JSON",
+		`{"function":"go:bill","input":{},"input":{},"codec":"x"}`: "codec",
+	} {
+		a := f.send("POST", path, body)
+		require.GreaterOrEqual(t, a.status, 400, body)
+		require.Less(t, a.status, 500, body)
+		require.Contains(t, string(a.body), want, body)
+	}
+}

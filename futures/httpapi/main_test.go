@@ -23,6 +23,20 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// bill is a typed function.
+var bill = futures.Define[order, total]("bill")
+
+type order struct {
+	Item  string `json:"item"`
+	Count int64  `json:"count"`
+	Cents int64  `json:"cents"`
+}
+
+type total struct {
+	Cents int64  `json:"cents"`
+	For   string `json:"for"`
+}
+
 // fixture is a cluster in memory behind a server.
 type fixture struct {
 	*testing.T
@@ -68,6 +82,9 @@ func (f *fixture) work() *workers.Worker {
 	} {
 		require.NoError(f, w.Register(name, fn))
 	}
+	require.NoError(f, w.Register(bill.Bind(func(_ context.Context, o order) (total, error) {
+		return total{Cents: o.Cents * o.Count, For: o.Item}, nil
+	})))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"time"
 	"unicode/utf8"
 
@@ -72,7 +73,9 @@ type Result struct {
 	Size  int64  `json:"size"`
 	// Value is left out of lists and where it is larger than 64 KiB: the
 	// future's /result has it.
-	Value     *Bytes            `json:"value,omitempty" doc:"Left out above 64 KiB and in lists: see /result"`
+	Value *Bytes `json:"value,omitempty" doc:"Left out above 64 KiB and in lists: see /result"`
+	// Output is the value itself, where it is JSON.
+	Output    json.RawMessage   `json:"output,omitempty" doc:"The value of a typed Go function whose input was JSON"`
 	ExitCode  int               `json:"exit_code"`
 	Stderr    *Bytes            `json:"stderr,omitempty"`
 	Truncated bool              `json:"truncated,omitempty" doc:"Stderr is the end of a longer stream"`
@@ -83,7 +86,12 @@ type Result struct {
 }
 
 // SetValue shows value, whatever its size.
-func (r *Result) SetValue(value []byte) { r.Value = bytesOf(value) }
+func (r *Result) SetValue(value []byte) {
+	r.Value, r.Output = bytesOf(value), nil
+	if r.Codec == fdbmodel.CodecJSON && json.Valid(value) {
+		r.Output = value
+	}
+}
 
 // Bytes are bytes as JSON can hold them.
 type Bytes struct {
@@ -132,10 +140,11 @@ func futureOf(row *fdbmodel.Row) Future {
 	}
 	if r := row.Result; r != nil && row.State() == fdbmodel.Realized {
 		f.Result = &Result{
-			Codec: r.Codec, Size: r.Size, Value: bytesOf(r.Value), ExitCode: r.ExitCode, Stderr: bytesOf(r.Stderr),
+			Codec: r.Codec, Size: r.Size, ExitCode: r.ExitCode, Stderr: bytesOf(r.Stderr),
 			Truncated: r.Truncated, Attempt: r.Attempt, Worker: r.Worker, At: timeOf(r.At),
 			RunTimeMS: float64(r.RunTime.Microseconds()) / 1000,
 		}
+		f.Result.SetValue(r.Value)
 	}
 	return f
 }
@@ -151,7 +160,7 @@ func View(ctx context.Context, cluster *fdbmodel.Cluster, row *fdbmodel.Row) (Fu
 func ListView(row *fdbmodel.Row) Future {
 	f := futureOf(row)
 	if f.Result != nil {
-		f.Result.Value, f.Result.Stderr = nil, nil
+		f.Result.Value, f.Result.Output, f.Result.Stderr = nil, nil, nil
 	}
 	return f
 }
@@ -179,7 +188,7 @@ func (f *Future) fill(ctx context.Context, cluster *fdbmodel.Cluster, row *fdbmo
 		return nil
 	}
 	value, err := cluster.ResultValue(ctx, row.ID, row.Result)
-	f.Result.Value = bytesOf(value)
+	f.Result.SetValue(value)
 	return err
 }
 
