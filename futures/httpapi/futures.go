@@ -23,7 +23,7 @@ type NewFuture struct {
 	Function     string            `json:"function" doc:"go:NAME, wasm:CID[/METHOD] or wasm:ALIAS[/METHOD]" minLength:"1"`
 	Args         string            `json:"args,omitempty" doc:"The function's input; standard input of a WASM function"`
 	Encoding     string            `json:"encoding,omitempty" enum:"text,base64" default:"text" doc:"What args is"`
-	Input        json.RawMessage   `json:"input,omitempty" doc:"The input of a typed Go function, any JSON; instead of args"`
+	Input        json.RawMessage   `json:"input,omitempty" doc:"Instead of args: what a typed Go function takes"`
 	Codec        string            `json:"codec,omitempty" enum:"raw,json,msgpack,argv" doc:"What the bytes of args are"`
 	Argv         []string          `json:"argv,omitempty" doc:"Arguments of a WASM function"`
 	Env          map[string]string `json:"env,omitempty" doc:"Environment of a WASM function"`
