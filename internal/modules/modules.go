@@ -17,9 +17,13 @@ type Runner struct{ Executor *wasm.Executor }
 // Run implements workers.ModuleRunner. It returns an error where the executor
 // is closed or a call was lost with its process: another run may do better.
 func (r Runner) Run(ctx context.Context, call workers.ModuleCall) (workers.ModuleOutcome, error) {
+	timeout := call.Timeout
+	if timeout == 0 {
+		timeout = -1 // none, rather than the executor's own
+	}
 	out, err := r.Executor.Run(ctx, wasm.Invocation{
 		CID: call.CID, Method: call.Method, Module: call.Load, Args: call.Argv, Env: call.Env, Stdin: call.Stdin,
-		MemoryLimit: call.MemoryLimit, Timeout: call.Timeout,
+		MemoryLimit: call.MemoryLimit, Timeout: timeout,
 	})
 	outcome := workers.ModuleOutcome{
 		Stdout: out.Stdout, Stderr: out.Stderr, ExitCode: out.ExitCode, Truncated: out.StderrTruncated,

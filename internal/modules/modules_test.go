@@ -1,0 +1,42 @@
+package modules_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/internal/modules"
+	"github.com/futura-run/futura/workers"
+	"github.com/futura-run/futura/workers/wasm"
+)
+
+// counting is a module that counts to five million:
+//
+//	(module (func (export "_start") (local i32) (loop
+//	  (local.tee 0 (i32.add (local.get 0) (i32.const 1))) (br_if 0 (i32.ne (i32.const 5000000))))))
+const counting = "\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00" +
+	"\x07\x0a\x01\x06_start\x00\x00\x0a\x18\x01\x16\x01\x01\x7f\x03\x40\x20\x00\x41\x01\x6a\x22\x00" +
+	"\x41\xc0\x96\xb1\x02\x47\x0d\x00\x0b\x0b"
+
+// TestACallWithoutTimeoutHasNone gives the executor a limit of its own that no
+// call keeps.
+func TestACallWithoutTimeoutHasNone(t *testing.T) {
+	t.Parallel()
+	executor, err := wasm.New(t.Context(), wasm.Config{
+		Isolation: wasm.IsolationInProcess, DefaultTimeout: time.Millisecond,
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, executor.Close(context.Background())) })
+	call := workers.ModuleCall{
+		CID: "c", Load: func(context.Context) ([]byte, error) { return []byte(counting), nil },
+	}
+	out, err := modules.Runner{Executor: executor}.Run(t.Context(), call)
+	require.NoError(t, err)
+	require.Empty(t, out.Kind, out.Message)
+	call.Timeout = time.Millisecond
+	out, err = modules.Runner{Executor: executor}.Run(t.Context(), call)
+	require.NoError(t, err)
+	require.EqualValues(t, wasm.KindTimeout, out.Kind)
+}
