@@ -64,10 +64,10 @@ func (s *Store) createCollections(ctx context.Context) error {
 }
 
 // createIndexes makes the indexes of a collection that are not there. They are
-// listed while answering lasts; to make one takes as long as there are documents.
-func (s *Store) createIndexes(ctx, answering context.Context, name string) error {
+// listed while preparing lasts; to make one takes as long as there are documents.
+func (s *Store) createIndexes(ctx, preparing context.Context, name string) error {
 	view := s.database.Collection(name).Indexes()
-	existing, err := view.ListSpecifications(answering)
+	existing, err := view.ListSpecifications(preparing)
 	if err != nil {
 		return fmt.Errorf("list the indexes of %s: %w", name, err)
 	}

@@ -47,12 +47,14 @@ var (
 // DefaultDatabase is the database's name unless it is set.
 const DefaultDatabase = "b7s-db"
 
-// openTimeout bounds Open but for making indexes of what is there, so that all
-// is clear within five seconds. callTimeout bounds each call whose context has no
+// openTimeout bounds Open until the server has answered, so that it is clear within
+// five seconds whether it does; prepareTimeout what comes then, but for making
+// indexes of what is there. callTimeout bounds each call whose context has no
 // deadline.
 const (
-	openTimeout = 4500 * time.Millisecond
-	callTimeout = 2 * time.Minute
+	openTimeout    = 4500 * time.Millisecond
+	prepareTimeout = 30 * time.Second
+	callTimeout    = 2 * time.Minute
 )
 
 // Options of a store.
@@ -141,16 +143,18 @@ func parseURI(ctx context.Context, uri string) (*options.ClientOptions, error) {
 	}
 }
 
-// prepare checks the connection and makes the collections while answering lasts,
+// prepare checks the connection while answering lasts, and makes the collections
 // and their indexes.
 func (s *Store) prepare(ctx, answering context.Context) error {
+	preparing, cancel := context.WithTimeout(ctx, prepareTimeout)
+	defer cancel()
 	err := s.client.Ping(answering, nil)
 	if err == nil {
-		err = s.createCollections(answering)
+		err = s.createCollections(preparing)
 	}
 	for _, name := range Collections() {
 		if err == nil {
-			err = s.createIndexes(ctx, answering, name)
+			err = s.createIndexes(ctx, preparing, name)
 		}
 	}
 	if err != nil {
