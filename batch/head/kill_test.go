@@ -138,6 +138,7 @@ func TestHeadKilledAgainAndAgain(t *testing.T) {
 		require.Eventually(t, func() bool { return done() >= until }, killPatience, time.Millisecond)
 		require.NoError(t, child.Process.Kill())
 		require.Error(t, child.Wait())
+		require.Equal(t, "signal: killed", child.ProcessState.String(), "a head has ended by itself")
 	}
 	last := head.New(o)
 	ctx, cancel := context.WithCancel(context.Background())

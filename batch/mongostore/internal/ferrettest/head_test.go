@@ -167,6 +167,7 @@ func TestHeadKilledAgainAndAgain(t *testing.T) {
 		require.Eventually(t, func() bool { return int(over.Load()) >= until }, 20*time.Minute, time.Millisecond)
 		require.NoError(t, child.Process.Kill())
 		require.Error(t, child.Wait())
+		require.Equal(t, "signal: killed", child.ProcessState.String(), "a head has ended by itself")
 		require.GreaterOrEqual(t, w.look(t, s, made.ID), until)
 	}
 	background(t, newHead(cluster, s).Run)
