@@ -59,7 +59,7 @@ func (c *Cluster) Assign(ctx context.Context, worker WorkerID, why string, ids [
 func (c *Cluster) Unassign(ctx context.Context, worker WorkerID, ids []ID) ([]Outcome, error) {
 	return c.eachAssign(ctx, ids, func(ids []ID) ([]Outcome, error) {
 		var outcomes []Outcome
-		var placed map[string]int
+		var placed demands
 		result, err := c.transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
 			w := c.changes(tx)
 			event := Event{Kind: EventUnassign, Token: Token{Worker: worker}, Now: c.clock.Now()}
@@ -71,7 +71,7 @@ func (c *Cluster) Unassign(ctx context.Context, worker WorkerID, ids []ID) ([]Ou
 			return w.flush()
 		})
 		if err == nil {
-			c.wakeQueues(ctx, result.Version, placed)
+			c.wakeFor(ctx, result.Version, placed)
 		}
 		return outcomes, err
 	})
@@ -158,8 +158,8 @@ func (w *changes) callWorker(worker WorkerID) error {
 // movedFutures is what became of futures that were assigned or unassigned.
 type movedFutures struct {
 	outcomes []Outcome
-	there    []bool         // is with the event's worker for the event's reason
-	placed   map[string]int // how many went to the pool, by their queues
+	there    []bool  // is with the event's worker for the event's reason
+	placed   demands // those that went to the pool
 }
 
 // moveAssigned applies Assign or Unassign to futures.
@@ -190,7 +190,7 @@ func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *changes, e Even
 			return moved, err
 		}
 		if after.inPool() {
-			moved.placed = addCount(moved.placed, row.Spec.Queue)
+			moved.placed.add(row.Spec)
 		}
 	}
 	return moved, nil
@@ -216,7 +216,7 @@ func (c *Cluster) dropAssigned(ctx context.Context, worker WorkerID, dead bool) 
 		if err != nil {
 			return total, kept, err
 		}
-		c.wakeQueues(ctx, result.Version, page.placed)
+		c.wakeFor(ctx, result.Version, page.placed)
 		total, kept = total+page.moved, kept || page.kept
 		if from = page.next; from == nil {
 			return total, kept, nil
@@ -227,9 +227,9 @@ func (c *Cluster) dropAssigned(ctx context.Context, worker WorkerID, dead bool) 
 // droppedPage is what became of a page of assignments.
 type droppedPage struct {
 	moved  int
-	kept   bool           // some can't be read
-	placed map[string]int // those that went to the pool, by their queues
-	next   []byte         // where the next page may be, nil behind the last one
+	kept   bool    // some can't be read
+	placed demands // those that went to the pool
+	next   []byte  // where the next page may be, nil behind the last one
 }
 
 // dropAssignedIn moves a page of what waits for a worker.
@@ -259,9 +259,7 @@ func (c *Cluster) dropAssignedIn(ctx context.Context, tx kv.Tx, worker WorkerID,
 		case moved.outcomes[0] == Applied:
 			dropped.moved++
 		}
-		for queue := range moved.placed {
-			dropped.placed = addCount(dropped.placed, queue)
-		}
+		dropped.placed.addAll(moved.placed)
 	}
 	return dropped, w.flush()
 }

@@ -228,7 +228,7 @@ func TestAssignedAtSubmit(t *testing.T) {
 	t.Parallel()
 	a := newAssigning(t)
 	w := a.register()
-	idle := a.c.Idle(w.ID(), []string{DefaultQueue})
+	idle := w.Idle(ClaimRequest{Free: w.info.Capacity})
 	sub := Submission{Spec: Spec{Function: "go:f"}, Assigned: w.ID()}
 	got, err := a.c.Submit(a.ctx, []Submission{sub})
 	require.NoError(t, err)
@@ -286,7 +286,7 @@ func TestIdleWorkerIsCalledToItsAssignment(t *testing.T) {
 	request := ClaimRequest{Free: Resources{Slots: 8, CPU: 8}}
 	watch, err := w.GoIdle(a.ctx, request)
 	require.NoError(t, err)
-	hint, others := a.c.Idle(w.ID(), []string{DefaultQueue}), a.c.Idle(other.ID(), []string{DefaultQueue})
+	hint, others := w.Idle(ClaimRequest{Free: w.info.Capacity}), other.Idle(ClaimRequest{Free: other.info.Capacity})
 	ids := a.submit(1, true)
 	a.assign(w, ids)
 	<-watch.Done()

@@ -90,14 +90,14 @@ func (c *Cluster) DiscardMany(ctx context.Context, ids []ID) (removed int, err e
 func (c *Cluster) changeMany(ctx context.Context, ids []ID, e Event) ([]Outcome, error) {
 	return c.eachAssign(ctx, ids, func(part []ID) ([]Outcome, error) {
 		var outcomes []Outcome
-		var placed map[string]int
+		var placed demands
 		var asked map[ID]WorkerID
 		result, err := c.transact(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(tx kv.Attempt) (err error) {
 			outcomes, placed, asked, err = c.changeManyIn(ctx, tx, part, e)
 			return err
 		})
 		if err == nil {
-			c.wakeQueues(ctx, result.Version, placed)
+			c.wakeFor(ctx, result.Version, placed)
 			for id, worker := range asked {
 				c.hub.cancel(worker, id)
 			}
@@ -107,7 +107,7 @@ func (c *Cluster) changeMany(ctx context.Context, ids []ID, e Event) ([]Outcome,
 }
 
 func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, ids []ID, e Event,
-) (outcomes []Outcome, placed map[string]int, asked map[ID]WorkerID, err error) {
+) (outcomes []Outcome, placed demands, asked map[ID]WorkerID, err error) {
 	pending := make([]pendingRow, len(ids))
 	for i, id := range ids {
 		pending[i] = c.keys.askRecord(tx, id)
@@ -134,7 +134,7 @@ func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, ids []ID, e Event,
 			return nil, nil, nil, err
 		}
 		if outcome == Applied && after.inPool() {
-			placed = addCount(placed, after.Spec.Queue)
+			placed.add(after.Spec)
 		}
 	}
 	return outcomes, placed, asked, w.flush()
@@ -217,7 +217,9 @@ func (c *Cluster) change(ctx context.Context, id ID, e Event) (outcome Outcome, 
 		return w.flush()
 	})
 	if err == nil && outcome == Applied && after.inPool() {
-		c.wakeQueues(ctx, result.Version, map[string]int{after.Spec.Queue: 1})
+		var placed demands
+		placed.add(after.Spec)
+		c.wakeFor(ctx, result.Version, placed)
 	}
 	return outcome, after, err
 }

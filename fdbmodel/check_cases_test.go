@@ -279,10 +279,10 @@ var breakRest = []breakage{
 		tx.Clear(p.c.keys.address("10.0.0.1:1"))
 	}},
 	{"idle and dead", only(InvariantIdle), func(t *testing.T, p *population, tx kv.Tx) {
-		tx.Set(p.c.keys.idle(DefaultQueue, "gone"), mustRecord(t, &Resources{}))
+		tx.Set(p.c.keys.idle(DefaultQueue, "gone"), mustRecord(t, &idleRecord{}))
 	}},
 	{"idle in a queue of others", only(InvariantIdle), func(t *testing.T, p *population, tx kv.Tx) {
-		tx.Set(p.c.keys.idle("others", p.worker.ID()), mustRecord(t, &Resources{}))
+		tx.Set(p.c.keys.idle("others", p.worker.ID()), mustRecord(t, &idleRecord{}))
 	}},
 	{"address of nobody", only(InvariantAddress), func(_ *testing.T, p *population, tx kv.Tx) {
 		tx.Set(p.c.keys.address("10.0.0.2:1"), []byte("gone"))

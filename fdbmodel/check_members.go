@@ -155,7 +155,7 @@ func (k *checker) lookIdle(ctx context.Context, tx kv.Reader, items []kv.KeyValu
 			f.broken(InvariantKey, item.Key, "no idle worker has this key")
 			continue
 		}
-		f.decoded(item.Key, decodeRecord(item.Key, item.Value, new(Resources)))
+		f.decoded(item.Key, decodeRecord(item.Key, item.Value, new(idleRecord)))
 		info, readable, err := k.living(ctx, tx, id)
 		switch {
 		case err != nil:

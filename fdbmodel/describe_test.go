@@ -26,7 +26,7 @@ func (p *population) enrich(t *testing.T) {
 	require.NoError(t, err)
 	_, _, err = p.c.Cancel(ctx, p.ids[Claimed], "not wanted")
 	require.NoError(t, err)
-	p.c.wakeRing(ctx, kv.NoVersion, DefaultQueue, 1)
+	p.c.wakeRing(ctx, kv.NoVersion, demands{{queue: DefaultQueue, function: "go:f"}: 1})
 	p.goIdle(t)
 	p.write(t, func(tx kv.Tx) { tx.Set(p.c.keys.incoming(), mustRecord(t, &incomingRecord{Writer: "w"})) })
 }

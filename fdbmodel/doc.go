@@ -54,7 +54,7 @@
 //	(s, "workers", WORKER, "assigned")                    · assign; until the worker is forgotten
 //	(s, "workers", WORKER, "wake")                        VS · who submits; the worker's only watch
 //	(s, "counts", QUEUE, GROUP, STATE)                    eight bytes, little endian · every transition, by addition
-//	("idle", QUEUE, WORKER)                               free Resources · a worker with nothing to do
+//	("idle", QUEUE, WORKER)                               what it could take · a worker with nothing to do
 //	("addresses", ADDRESS)                                worker id · register
 //	("incoming")                                          who copies the cluster from elsewhere · migrate, restore
 //	("janitor")                                           who is the janitor · its holder

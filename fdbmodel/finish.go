@@ -143,7 +143,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 	exhausted := r.exhausted(completions)
 	claimed, recent := lastClaim(completions, now)
 	var outcomes []Outcome
-	var placed map[string]int
+	var placed demands
 	result, err := c.transact(ctx, kv.Options{Tag: "futura-finish"}, func(tx kv.Attempt) error {
 		outcomes, placed = make([]Outcome, len(completions)), nil
 		if err := seeClaims(ctx, tx, claimed, recent); err != nil {
@@ -173,7 +173,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 				return err
 			}
 			if after.inPool() {
-				placed = addCount(placed, row.Spec.Queue)
+				placed.add(row.Spec)
 			}
 		}
 		for _, sequence := range exhausted {
@@ -185,7 +185,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 		return nil, err
 	}
 	r.release(completions, exhausted)
-	c.wakeQueues(ctx, result.Version, placed)
+	c.wakeFor(ctx, result.Version, placed)
 	return outcomes, nil
 }
 
@@ -219,14 +219,6 @@ func seeClaims(ctx context.Context, tx kv.Attempt, claimed kv.Version, recent bo
 		err = fmt.Errorf("%w: the claim is not visible yet", kv.ErrFutureVersion)
 	}
 	return err
-}
-
-func addCount(counts map[string]int, name string) map[string]int {
-	if counts == nil {
-		counts = map[string]int{}
-	}
-	counts[name]++
-	return counts
 }
 
 // hold takes note of what a claim took.

@@ -48,19 +48,28 @@ type Idle struct {
 	hub    *hub
 	worker WorkerID
 	queues []string
+	fits   func(demand) bool
 	c      chan struct{}
 }
 
-// Idle registers a worker that has nothing to do. It must look for work once
-// more after this and before it waits, so that no submit falls in between.
-func (c *Cluster) Idle(worker WorkerID, queues []string) *Idle {
-	i := &Idle{hub: c.hub, worker: worker, queues: queues, c: make(chan struct{}, 1)}
-	c.hub.mu.Lock()
-	defer c.hub.mu.Unlock()
-	for _, q := range queues {
-		c.hub.idle[q] = append(c.hub.idle[q], i)
+// Idle registers a worker that has nothing to do, for what it could claim by
+// req. It must look for work once more after this and before it waits, so that
+// no submit falls in between.
+func (r *Registration) Idle(req ClaimRequest) *Idle {
+	runs, free, h := req.Runs, req.Free, r.cluster.hub
+	if runs == nil {
+		runs = r.info.Runs
 	}
-	c.hub.workers[worker] = i
+	i := &Idle{
+		hub: h, worker: r.info.ID, queues: r.info.Queues, c: make(chan struct{}, 1),
+		fits: func(d demand) bool { return free.Fit(d.requirements()) && runs(d.function) },
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, q := range i.queues {
+		h.idle[q] = append(h.idle[q], i)
+	}
+	h.workers[i.worker] = i
 	return i
 }
 
@@ -74,14 +83,17 @@ func (i *Idle) Cancel() {
 	i.hub.remove(i)
 }
 
-// wake wakes up to n workers that serve queue, the last to come first, and
-// returns how many.
-func (h *hub) wake(queue string, n int) int {
+// wake wakes up to n workers that fit, the last to come first, and returns how
+// many.
+func (h *hub) wake(d demand, n int) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	woken := 0
-	for woken < n && len(h.idle[queue]) > 0 {
-		i := h.idle[queue][len(h.idle[queue])-1]
+	for at := len(h.idle[d.queue]) - 1; at >= 0 && woken < n; at-- {
+		i := h.idle[d.queue][at]
+		if !i.fits(d) {
+			continue
+		}
 		h.remove(i)
 		i.c <- struct{}{}
 		woken++

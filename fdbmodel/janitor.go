@@ -97,9 +97,9 @@ const (
 // is retried: what was promoted is delayed no more.
 func (c *Cluster) PromoteDue(ctx context.Context, shard int) (promoted int, next time.Time, err error) {
 	now := c.clock.Now()
-	var queues map[string]int
+	var placed demands
 	result, err := c.transact(ctx, kv.Options{Tag: "futura-promote"}, func(tx kv.Attempt) error {
-		promoted, next, queues = 0, time.Time{}, nil
+		promoted, next, placed = 0, time.Time{}, nil
 		w := c.changes(tx)
 		r := kv.Prefix(c.keys.delayedOf(shard))
 		for n := 0; n < janitorPages && promoted == 0; n++ {
@@ -109,7 +109,7 @@ func (c *Cluster) PromoteDue(ctx context.Context, shard int) (promoted int, next
 			}
 			var due []pendingRow
 			due, next = c.dueOf(tx, shard, page, now)
-			if promoted, queues, err = w.promote(ctx, due, now); err != nil {
+			if promoted, placed, err = w.promote(ctx, due, now); err != nil {
 				return err
 			}
 			if !page.More || next.After(now) {
@@ -120,7 +120,7 @@ func (c *Cluster) PromoteDue(ctx context.Context, shard int) (promoted int, next
 		return w.flush()
 	})
 	if err == nil {
-		c.wakeQueues(ctx, result.Version, queues)
+		c.wakeFor(ctx, result.Version, placed)
 	}
 	return promoted, next, err
 }
@@ -144,9 +144,10 @@ func (c *Cluster) dueOf(tx kv.Tx, shard int, page kv.Page, now time.Time) (due [
 	return due, time.Time{}
 }
 
-// promote makes ready what is due, and returns how many, also by their queues.
-func (w *changes) promote(ctx context.Context, due []pendingRow, now time.Time) (int, map[string]int, error) {
-	promoted, queues := 0, map[string]int(nil)
+// promote makes ready what is due, and returns how many, and what
+// came into the pool.
+func (w *changes) promote(ctx context.Context, due []pendingRow, now time.Time) (int, demands, error) {
+	promoted, placed := 0, demands(nil)
 	for _, p := range due {
 		row, found, err := p.wait(ctx)
 		if isUnreadable(err) {
@@ -166,10 +167,10 @@ func (w *changes) promote(ctx context.Context, due []pendingRow, now time.Time) 
 			return 0, nil, err
 		}
 		if promoted++; after.inPool() {
-			queues = addCount(queues, row.Spec.Queue)
+			placed.add(row.Spec)
 		}
 	}
-	return promoted, queues, nil
+	return promoted, placed, nil
 }
 
 // ExpireDone removes finished futures of a shard whose retention has passed, at

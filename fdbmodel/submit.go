@@ -67,7 +67,7 @@ type Submitted struct {
 	// has come to for one that existed.
 	State State
 
-	queue  string
+	spec   *Spec
 	worker WorkerID
 	held   bool
 }
@@ -355,7 +355,7 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 		}
 		row.Attempts.Assigned, row.Attempts.Why = s.Assigned, s.Why
 		answers[i] = Submitted{
-			ID: s.ID, State: row.State(), queue: s.Spec.Queue, worker: s.Assigned, held: s.Spec.Held && s.Assigned == "",
+			ID: s.ID, State: row.State(), spec: &s.Spec, worker: s.Assigned, held: s.Spec.Held && s.Assigned == "",
 		}
 		if earlier := seen[s.ID]; earlier != nil {
 			answers[i].Existed = true

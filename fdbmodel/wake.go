@@ -7,66 +7,106 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// wakeLimit bounds the workers that one submit wakes across processes.
-const wakeLimit = 16
+const (
+	// wakeLimit bounds the workers that one submit wakes across processes.
+	wakeLimit = 16
+	// ringPage is how many idle workers are looked at together, and ringPages how
+	// often while none of them fits.
+	ringPage  = 4 * wakeLimit
+	ringPages = 4
+)
 
 // Wake hints to idle workers that futures were submitted at version. Submit
 // does it by itself; after SubmitTx and its commit, the caller does. It is best
 // effort: a worker that misses it looks by itself within its poll interval.
 func (c *Cluster) Wake(ctx context.Context, version kv.Version, submitted []Submitted) {
-	var counts map[string]int
+	var placed demands
 	for i := range submitted {
 		switch s := &submitted[i]; {
 		case s.Existed || s.State != Ready || s.held:
 		case s.worker != "":
 			c.hub.wakeWorker(s.worker)
 		default:
-			counts = addCount(counts, s.queue)
+			placed.add(s.spec)
 		}
 	}
-	c.wakeQueues(ctx, version, counts)
+	c.wakeFor(ctx, version, placed)
 }
 
-// wakeQueues wakes first within the process, then through the store.
-func (c *Cluster) wakeQueues(ctx context.Context, version kv.Version, counts map[string]int) {
-	for queue, n := range counts {
-		if woken := c.hub.wake(queue, n); woken < n {
-			c.wakeRing(ctx, version, queue, min(n-woken, wakeLimit))
-		}
+// wakeFor wakes workers that can run what came into the pool at version, first
+// within the process, then through the store.
+func (c *Cluster) wakeFor(ctx context.Context, version kv.Version, placed demands) {
+	for d, n := range placed {
+		placed[d] = n - c.hub.wake(d, n)
+	}
+	if len(placed.queues()) > 0 {
+		c.wakeRing(ctx, version, placed)
 	}
 }
 
 // wakeRing wakes idle workers of other processes. A worker that went idle
 // before version is seen here; one that went idle after it read the ready
 // ranges at a later version and saw the futures.
-func (c *Cluster) wakeRing(ctx context.Context, version kv.Version, queue string, n int) {
+func (c *Cluster) wakeRing(ctx context.Context, version kv.Version, placed demands) {
 	tx := c.db.Begin(kv.Options{Tag: "futura-wake"})
 	defer tx.Cancel()
 	if version != kv.NoVersion {
 		tx.SetReadVersion(version)
 	}
-	ring := kv.Prefix(c.keys.idleQueue(queue))
-	page, err := tx.Snapshot().GetRange(ring, kv.RangeOptions{Limit: 4 * wakeLimit}).Wait(ctx)
-	if err != nil || len(page.Items) == 0 {
-		return
+	woken := 0
+	for queue := range placed.queues() {
+		n, err := c.wakeSome(ctx, tx, queue, placed, wakeLimit-woken)
+		if err != nil {
+			return
+		}
+		woken += n
 	}
+	if woken > 0 {
+		// A hint that fails costs one poll interval; its error is not the caller's.
+		_, _ = tx.Commit(ctx)
+	}
+}
+
+// wakeSome wakes up to limit workers in the ring of a queue that something of
+// placed fits, and returns how many.
+func (c *Cluster) wakeSome(ctx context.Context, tx kv.Tx, queue string, placed demands, limit int) (int, error) {
 	value, err := encodeStamped(struct{}{})
 	if err != nil {
-		return
+		return 0, err
 	}
-	skip, first := len(c.keys.idleQueue(queue)), c.random.intn(len(page.Items))
-	for i := range min(n, len(page.Items)) {
-		entry := page.Items[(first+i)%len(page.Items)].Key
-		rest := tuple.NewReader(entry[skip:])
-		if worker := WorkerID(rest.Text()); rest.Err() == nil {
-			tx.SetVersionstampedValue(c.keys.worker(worker, workerWake), value, stampOffset)
+	prefix := c.keys.idleQueue(queue)
+	ring, woken := kv.Prefix(prefix), 0
+	for pages := range ringPages {
+		page, err := tx.Snapshot().GetRange(ring, kv.RangeOptions{Limit: ringPage}).Wait(ctx)
+		if err != nil || len(page.Items) == 0 {
+			return woken, err
 		}
-		// Whoever lives looks again and comes back. Whoever has vanished must not
-		// take a second hint from those who live.
-		tx.Clear(entry)
+		first := 0
+		if pages == 0 {
+			first = c.random.intn(len(page.Items))
+		}
+		for i := range page.Items {
+			item := page.Items[(first+i)%len(page.Items)]
+			rest := tuple.NewReader(item.Key[len(prefix):])
+			worker := WorkerID(rest.Text())
+			var idle idleRecord
+			if rest.Err() != nil || decodeRecord(item.Key, item.Value, &idle) != nil || !placed.take(queue, idle.fits) {
+				continue
+			}
+			tx.SetVersionstampedValue(c.keys.worker(worker, workerWake), value, stampOffset)
+			// Whoever lives looks again and comes back. Whoever has vanished must not
+			// take a second hint from those who live.
+			tx.Clear(item.Key)
+			if woken++; woken == limit {
+				return woken, nil
+			}
+		}
+		if _, wanted := placed.queues()[queue]; !wanted || !page.More {
+			break
+		}
+		ring.Begin = kv.After(page.Items[len(page.Items)-1].Key)
 	}
-	// A hint that fails costs one poll interval; its error is not the caller's.
-	_, _ = tx.Commit(ctx)
+	return woken, nil
 }
 
 // GoIdle writes the worker into the ring of idle workers, where submitters of
@@ -98,12 +138,12 @@ func (r *Registration) GoIdle(ctx context.Context, req ClaimRequest) (kv.Watch, 
 		if err := r.checkAlive(ctx, alive); err != nil || found {
 			return err
 		}
-		free, err := encodeRecord(&req.Free)
+		record, err := encodeRecord(idleRecordOf(&r.info, req.Free))
 		if err != nil {
 			return err
 		}
 		for _, q := range r.info.Queues {
-			tx.Set(r.cluster.keys.idle(q, r.info.ID), free)
+			tx.Set(r.cluster.keys.idle(q, r.info.ID), record)
 		}
 		watch = tx.Watch(r.cluster.keys.worker(r.info.ID, workerWake))
 		r.inRing = true

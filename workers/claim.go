@@ -104,12 +104,12 @@ func (l *life) claimNow(ctx context.Context, request fdbmodel.ClaimRequest) (int
 // idle waits until there may be work. It registers before it looks for the last
 // time, so that no submit falls in between.
 func (l *life) idle(ctx context.Context) error {
-	hint := l.worker.cluster.Idle(l.reg.ID(), l.worker.options.Queues)
-	defer hint.Cancel()
 	request, ok := l.request()
 	if !ok {
 		return nil
 	}
+	hint := l.reg.Idle(request)
+	defer hint.Cancel()
 	// GoIdle is the last look where the worker goes idle in the store at once.
 	if _, local := l.worker.cluster.Database().(kv.Local); local {
 		if n, err := l.claimNow(ctx, request); n > 0 || err != nil {
