@@ -195,7 +195,9 @@ func TestServerThatGoesAway(t *testing.T) {
 	b := &batch.Batch{ID: uuid.NewString(), MaxAttempts: 1}
 	require.ErrorIs(t, s.Create(t.Context(), b, [][]string{{}}), batch.ErrUnavailable)
 	p.set(func(p *proxy) { p.fault = nil })
-	require.NoError(t, s.Create(t.Context(), b, [][]string{{}}))
+	// The driver takes a while to see that the server is back.
+	require.Eventually(t, func() bool { return s.Create(t.Context(), b, [][]string{{}}) == nil },
+		time.Minute, 10*time.Millisecond)
 }
 
 // TestOpenIsBounded connects to a server that accepts and says nothing.
