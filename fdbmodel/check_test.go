@@ -147,9 +147,12 @@ func mustStamped(t *testing.T, v any) []byte {
 func TestCheckFindsEachBrokenInvariant(t *testing.T) {
 	t.Parallel()
 	covered := map[Invariant]bool{}
-	for _, b := range slices.Concat(breakRow, breakRest) {
+	for n, b := range slices.Concat(breakRow, breakRest) {
 		for _, i := range b.want {
 			covered[i] = true
+		}
+		if storetest.OnServer && testing.Short() && n%4 > 0 {
+			continue // a cluster for each is slow to make there
 		}
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
