@@ -59,7 +59,9 @@ func (c *Cluster) wakeRing(ctx context.Context, version kv.Version, placed deman
 		if err != nil {
 			return
 		}
-		woken += n
+		if woken += n; woken == wakeLimit {
+			break
+		}
 	}
 	if woken > 0 {
 		// A hint that fails costs one poll interval; its error is not the caller's.

@@ -125,3 +125,37 @@ func TestWhoCanRunItIsWokenWithinAProcess(t *testing.T) {
 	w.submit(Spec{Function: "go:f"})
 	<-hints[0].C()
 }
+
+func TestWakesAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWaker(t)
+	var all []*Registration
+	for range 2 {
+		for _, queue := range []string{"one", "two"} {
+			for range wakeLimit {
+				r, err := w.c.Register(w.ctx, WorkerInfo{
+					Functions: []string{"go:f"}, Queues: []string{queue, DefaultQueue}, Capacity: Resources{Slots: 1},
+				})
+				require.NoError(t, err)
+				w.idle(r)
+				all = append(all, r)
+			}
+		}
+	}
+	var specs []Spec
+	for range 30 {
+		specs = append(specs, Spec{Function: "go:f", Queue: "one"}, Spec{Function: "go:f", Queue: "two"})
+	}
+	w.submit(specs...)
+	tx := w.db.Begin(kv.Options{})
+	defer tx.Cancel()
+	woken := 0
+	for _, r := range all {
+		value, err := tx.Get(w.c.keys.idle(r.info.Queues[0], r.info.ID)).Wait(w.ctx)
+		require.NoError(t, err)
+		if value == nil {
+			woken++
+		}
+	}
+	require.Equal(t, wakeLimit, woken)
+}
