@@ -50,16 +50,16 @@ const itemBlock = MaxSubmit
 func BatchItemID(batch string, index int) ID {
 	var id ID
 	sum := sha256.Sum256([]byte("batch item " + batch))
-	copy(id[:], sum[:11])
+	copy(id[:], sum[:neighbourPrefix])
 	id[6], id[8] = 0x80|id[6]&0x0f, 0x80|id[8]&0x3f
-	binary.BigEndian.PutUint32(id[11:15], uint32(index))
+	binary.BigEndian.PutUint32(id[neighbourPrefix:], uint32(index))
 	spread := sha256.Sum256(binary.BigEndian.AppendUint64(sum[:], uint64(index/itemBlock)))
 	id[15] = spread[0]
 	return id
 }
 
 // BatchItemIndex returns the index in an id of BatchItemID.
-func BatchItemIndex(id ID) int { return int(binary.BigEndian.Uint32(id[11:15])) }
+func BatchItemIndex(id ID) int { return int(binary.BigEndian.Uint32(id[neighbourPrefix:])) }
 
 // CreateBatch writes the record of a batch. It returns ErrIDInUse if there is
 // one with its id, unless that is not made and has the same Digest: then the new
@@ -92,7 +92,8 @@ func (c *Cluster) CreateBatch(ctx context.Context, b *BatchRecord) error {
 }
 
 // FinishBatch says that all items of a batch exist. It returns ErrIDInUse if
-// another maker has taken the batch over, and ErrNotFound if it is gone.
+// another maker has taken the batch over, and ErrNotFound if it is gone. An
+// unknown commit is retried; a batch that is made by then stays so.
 func (c *Cluster) FinishBatch(ctx context.Context, id, maker string) error {
 	_, err := c.UpdateBatch(ctx, id, func(b *BatchRecord) (bool, error) {
 		if b.Maker != maker {

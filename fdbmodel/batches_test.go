@@ -218,6 +218,33 @@ func TestBatchUnderUnknownCommits(t *testing.T) {
 	}
 }
 
+func TestMakersUnderUnknownCommits(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
+		s := newStage(t)
+		made := func(maker string, at int64) *BatchRecord {
+			return &BatchRecord{ID: "g", Template: []byte("{}"), Maker: maker, Digest: []byte("same"), CreatedAt: at}
+		}
+		for at, maker := range []string{"first", "second"} {
+			s.faults.FailNext(fault, nil)
+			require.NoError(t, s.c.CreateBatch(s.ctx, made(maker, int64(at))))
+			s.faults.Flush()
+		}
+		s.faults.FailNext(fault, nil)
+		require.NoError(t, s.c.FinishBatch(s.ctx, "g", "second"))
+		s.faults.Flush()
+		require.Equal(t, 3, int(s.faults.Counts().Injected[fault]), "the fault did not happen")
+		require.ErrorIs(t, s.c.FinishBatch(s.ctx, "g", "first"), ErrIDInUse)
+		b, err := s.c.Batch(s.ctx, "g")
+		require.NoError(t, err)
+		require.True(t, b.Made)
+		require.Equal(t, "second", b.Maker)
+		report, err := s.c.Check(s.ctx, CheckOptions{})
+		require.NoError(t, err)
+		require.Empty(t, report.Problems)
+	}
+}
+
 func TestAMethodThatNamesAFile(t *testing.T) {
 	t.Parallel()
 	a := newAssigning(t)

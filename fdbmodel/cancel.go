@@ -56,19 +56,16 @@ func (c *Cluster) RetryMany(ctx context.Context, ids []ID) ([]Outcome, error) {
 	return c.changeMany(ctx, ids, Event{Kind: EventRetry, Now: c.clock.Now()})
 }
 
-// DiscardMany is Discard for many futures. It returns how many it removed: those
-// that are over.
+// DiscardMany is Discard for many futures, held ones too. It returns how many it
+// removed: those that are over. An unknown commit is retried; what landed then is
+// gone and not counted.
 func (c *Cluster) DiscardMany(ctx context.Context, ids []ID) (removed int, err error) {
 	for part := range slices.Chunk(ids, MaxChange) {
 		n := 0
 		_, err := c.transact(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt) error {
 			n = 0
 			w := c.changes(tx)
-			pending := make([]pendingRow, len(part))
-			for i, id := range part {
-				pending[i] = c.keys.askRecord(tx, id)
-			}
-			for _, p := range pending {
+			for _, p := range c.keys.askRecords(tx, part) {
 				row, found, err := p.wait(ctx)
 				if err != nil {
 					return err
@@ -108,10 +105,7 @@ func (c *Cluster) changeMany(ctx context.Context, ids []ID, e Event) ([]Outcome,
 
 func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, ids []ID, e Event,
 ) (outcomes []Outcome, placed demands, asked map[ID]WorkerID, err error) {
-	pending := make([]pendingRow, len(ids))
-	for i, id := range ids {
-		pending[i] = c.keys.askRecord(tx, id)
-	}
+	pending := c.keys.askRecords(tx, ids)
 	outcomes, asked = make([]Outcome, len(ids)), map[ID]WorkerID{}
 	w := c.changes(tx)
 	for i, id := range ids {

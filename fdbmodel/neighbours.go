@@ -3,7 +3,6 @@ package fdbmodel
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"sort"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -14,7 +13,7 @@ import (
 // that lie close together are read at once.
 const (
 	// neighbourPrefix is how many bytes the ids of neighbours have in common at
-	// their beginning; their last byte is the same too.
+	// their beginning; their last byte is the same too, and their index between.
 	neighbourPrefix = 11
 	// maxApart bounds how far a future may be from the last one in the same read.
 	// What lies between them is read in vain.
@@ -33,13 +32,11 @@ func (id ID) follows(other ID) bool {
 		bytes.Compare(id[:], other[:]) > 0
 }
 
-// place is where an id lies among its neighbours.
-func (id ID) place() int { return int(binary.BigEndian.Uint32(id[neighbourPrefix:])) }
-
 // together returns how many of ids, from the first on, are read at once.
 func together(ids []ID) int {
 	n := 1
-	for n < min(len(ids), maxTogether) && ids[n].follows(ids[n-1]) && ids[n].place()-ids[n-1].place() <= maxApart {
+	for n < min(len(ids), maxTogether) && ids[n].follows(ids[n-1]) &&
+		BatchItemIndex(ids[n])-BatchItemIndex(ids[n-1]) <= maxApart {
 		n++
 	}
 	if n < minTogether {
@@ -62,7 +59,7 @@ func (k keyspace) askRows(tx kv.Reader, ids []ID, first func(ID) []byte) []pendi
 			continue
 		}
 		last := ids[n-1]
-		limit := neighbourKeys * (last.place() - ids[0].place() + 1)
+		limit := neighbourKeys * (BatchItemIndex(last) - BatchItemIndex(ids[0]) + 1)
 		all := &sharedPage{pending: tx.GetRange(kv.Range{Begin: first(ids[0]), End: kv.AfterPrefix(k.stateOf(last))},
 			kv.RangeOptions{Limit: limit})}
 		for _, id := range ids[:n] {

@@ -26,11 +26,7 @@ func (c *Cluster) GetMany(ctx context.Context, ids []ID) ([]Row, error) {
 	var rows []Row
 	err := c.view(ctx, func(tx kv.Attempt) error {
 		rows = make([]Row, 0, len(ids))
-		pending := make([]pendingRow, len(ids))
-		for i, id := range ids {
-			pending[i] = c.keys.askRecord(tx.Snapshot(), id)
-		}
-		for _, p := range pending {
+		for _, p := range c.keys.askRows(tx.Snapshot(), ids, c.keys.spec) {
 			row, found, err := p.wait(ctx)
 			if err != nil {
 				return err

@@ -91,6 +91,12 @@ func TestUnknownResults(t *testing.T) {
 			require.Equal(s.t, Ready, s.state(id))
 			require.Equal(s.t, int64(1), s.counted(Ready))
 		},
+		"futura-submit of neighbours": func(s *stage, strike func()) {
+			strike()
+			_, err := s.c.Submit(s.ctx, neighbours(20))
+			require.NoError(s.t, err)
+			require.Equal(s.t, int64(20), s.counted(Ready))
+		},
 		"futura-claim": func(s *stage, strike func()) {
 			s.submit()
 			s.submit()
@@ -151,6 +157,15 @@ func TestUnknownResults(t *testing.T) {
 			strike()
 			require.NoError(s.t, s.c.Discard(s.ctx, id))
 			require.Equal(s.t, State(0), s.state(id))
+			require.Equal(s.t, int64(0), s.counted(Failed))
+		},
+		"futura-discard of many": func(s *stage, strike func()) {
+			ids := []ID{s.submit(), s.submit()}
+			_, err := s.c.CancelMany(s.ctx, ids, "")
+			require.NoError(s.t, err)
+			strike()
+			_, err = s.c.DiscardMany(s.ctx, ids)
+			require.NoError(s.t, err)
 			require.Equal(s.t, int64(0), s.counted(Failed))
 		},
 		"futura-promote": func(s *stage, strike func()) {
