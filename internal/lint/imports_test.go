@@ -43,6 +43,7 @@ const (
 	testify     = "github.com/stretchr/testify"
 	uuid        = "github.com/google/uuid"
 	wazero      = "github.com/tetratelabs/wazero"
+	xsync       = "golang.org/x/sync"
 )
 
 // everyone is what every package but the two at the bottom may import.
@@ -59,8 +60,9 @@ func importTable() map[string]imports {
 		"fdbmodel/embedded",
 		"fdbmodel/kvopen", "fdbmodel/fdbkv", "fdbmodel/remote")
 	return map[string]imports{
-		"internal/clock": {},
-		"internal/lint":  {},
+		"internal/budget": {others: []string{xsync}},
+		"internal/clock":  {},
+		"internal/lint":   {},
 
 		"fdbmodel/kv":         {},
 		"fdbmodel/tuple":      {},
