@@ -41,7 +41,7 @@ func Backup(ctx context.Context, db kv.Database, cluster string, file BackupFile
 		return report, err
 	}
 	head := archive.Head{Cluster: cluster, Futures: all, CreatedAt: millis(c.clock.Now())}
-	source := c.copySource()
+	source := newCopySource(c)
 	written, err := source.archiveAtOnce(ctx, file, head, o.reporter("copied", all))
 	if err == nil {
 		report = written.report(cluster)

@@ -243,7 +243,7 @@ func (k *checker) lookConfig(_ context.Context, _ kv.Reader, items []kv.KeyValue
 		if !f.decoded(item.Key, decodeRecord(item.Key, item.Value, &config)) {
 			continue
 		}
-		if opened := &k.cluster.config; config.Format != opened.Format || config.Shards != opened.Shards ||
+		if opened := k.cluster.config; config.Format != opened.Format || config.Shards != opened.Shards ||
 			config.validate() != nil {
 			f.broken(InvariantConfig, item.Key, "the cluster was opened with %+v, and has %+v", k.cluster.config, config)
 		}

@@ -162,7 +162,8 @@ func (k *checker) checkCounts(ctx context.Context, shard int) error {
 // if it takes longer than a store allows.
 func (k *checker) atOneVersion(ctx context.Context, what string, fn func(tx kv.Reader) error) (bool, error) {
 	const attempts = 3
-	retry := kv.Retry{Options: kv.Options{Tag: "futura-read"}, MaxAttempts: attempts, Sleep: k.cluster.sleep}
+	retry := k.cluster.RetryPolicy(kv.Options{Tag: "futura-read"})
+	retry.MaxAttempts = attempts
 	_, err := kv.Transact(ctx, k.cluster.db, retry, func(tx kv.Attempt) error { return fn(tx.Snapshot()) })
 	if kv.Retryable(err) && ctx.Err() == nil {
 		k.report.Unsettled = append(k.report.Unsettled, what)

@@ -8,11 +8,12 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// Sizes of the pieces that large values are cut into. Bytes.
+// chunkSize is the size of the pieces that large values are cut into. Bytes.
+const chunkSize = 90_000
+
 const (
-	chunkSize   = 90_000
-	chunksPerTx = 10
-	readAhead   = 8
+	chunksPerTx = 10 // pieces of one transaction
+	readAhead   = 8  // pieces that are asked for at once
 )
 
 // PutArgs writes arguments of up to MaxPut bytes for a future that is submitted

@@ -90,7 +90,8 @@ type Options struct {
 	// Sleep waits between two attempts of a transaction. Defaults to a timer.
 	Sleep func(context.Context, time.Duration) error
 
-	// incoming opens a cluster that is being copied into.
+	// Incoming opens a cluster that is being copied into, to verify the copy.
+	// Defaults to false: such a cluster is ErrIncomplete.
 	incoming bool
 }
 
@@ -215,9 +216,18 @@ func (c *Cluster) DrawSessionID() (SessionID, error) {
 	return SessionID(id), err
 }
 
+// Keys returns what makes the cluster's keys.
+func (c *Cluster) Keys() keyspace { return c.keys }
+
+// RetryPolicy returns how the cluster repeats a transaction: with its own clock and
+// randomness.
+func (c *Cluster) RetryPolicy(o kv.Options) kv.Retry {
+	return kv.Retry{Options: o, Sleep: c.sleep, Random: c.random.float}
+}
+
 // transact is the only way from the model to the store's commits.
 func (c *Cluster) transact(ctx context.Context, o kv.Options, fn func(kv.Attempt) error) (kv.Result, error) {
-	return kv.Transact(ctx, c.db, kv.Retry{Options: o, Sleep: c.sleep, Random: c.random.float}, fn)
+	return kv.Transact(ctx, c.db, c.RetryPolicy(o), fn)
 }
 
 // view runs fn in a transaction that writes nothing.

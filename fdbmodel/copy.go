@@ -19,16 +19,9 @@ var (
 	// ErrNotEmpty is returned when a cluster is to be copied to where there is
 	// one already. Nothing was written.
 	ErrNotEmpty = errors.New("the target is not empty")
-	// ErrLive is returned when workers or sessions of a cluster that is to be
-	// moved are alive. Nothing was written.
-	ErrLive = errors.New("the cluster is in use")
 	// ErrChanged is returned when a cluster changed while it was copied, so that
 	// the copy is of no one moment. The copy does not count.
 	ErrChanged = errors.New("the cluster changed while it was copied")
-	// ErrIncomplete is returned by opening a cluster that is being copied from
-	// elsewhere, or where such a copy was cut off.
-	ErrIncomplete = errors.New("the cluster is being copied from elsewhere, or a copy was cut off: " +
-		"run the same migrate or restore again, which starts over")
 	// ErrCopyReplaced is returned to a copy when another one into the same
 	// cluster has begun.
 	ErrCopyReplaced = errors.New("another copy into this cluster has begun")
@@ -124,8 +117,8 @@ type copySource struct {
 	sleep   func(context.Context, time.Duration) error
 }
 
-func (c *Cluster) copySource() *copySource {
-	return &copySource{db: c.db, keys: c.keys, version: kv.NoVersion, sleep: c.sleep}
+func newCopySource(c *Cluster) *copySource {
+	return &copySource{db: c.db, keys: c.keys, version: kv.NoVersion, sleep: c.RetryPolicy(kv.Options{}).Sleep}
 }
 
 // each calls fn with everything that goes along, in the order of the keys. A

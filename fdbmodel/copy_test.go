@@ -408,9 +408,9 @@ func (p *population) moveToYounger(t *testing.T, between func(old *Cluster)) (ol
 	require.NoError(t, err)
 	young, err = Open(ctx, db, "check", model)
 	require.NoError(t, err)
-	before, err := old.copySource().tally(ctx, func(int64) {})
+	before, err := newCopySource(old).tally(ctx, func(int64) {})
 	require.NoError(t, err)
-	after, err := young.copySource().tally(ctx, func(int64) {})
+	after, err := newCopySource(young).tally(ctx, func(int64) {})
 	require.NoError(t, err)
 	require.Equal(t, before.checksum(), after.checksum())
 	return old, young

@@ -2,7 +2,7 @@ package fdbmodel
 
 import "errors"
 
-// Mistakes in what was asked. Nothing was changed.
+// Mistakes in what names and records say. Nothing was changed.
 var (
 	// ErrBadID is returned when text is not an id.
 	ErrBadID = errors.New("not a future id")
@@ -12,6 +12,10 @@ var (
 	// ErrBadSpec is returned when a future can't be submitted as it is
 	// described.
 	ErrBadSpec = errors.New("bad future")
+)
+
+// Mistakes in what was asked. Nothing was changed.
+var (
 	// ErrTooLarge is returned when arguments, a result or a module exceed
 	// their limit.
 	ErrTooLarge = errors.New("too large")
@@ -40,7 +44,19 @@ var (
 	ErrNewerRecord = errors.New("written by a newer version of futura; upgrade this process")
 	// ErrBadRecord is returned when a record in the store can't be read.
 	ErrBadRecord = errors.New("unreadable record")
-	// ErrReaped is returned to a worker that was declared dead: its claims are
-	// others' now. It must stop what it runs and register again.
-	ErrReaped = errors.New("worker was declared dead")
+)
+
+// ErrReaped is returned to a worker that was declared dead: its claims are
+// others' now. It must stop what it runs and register again.
+var ErrReaped = errors.New("worker was declared dead")
+
+// Conditions of a whole cluster.
+var (
+	// ErrLive is returned when workers or sessions of a cluster that is to be
+	// moved are alive. Nothing was written.
+	ErrLive = errors.New("the cluster is in use")
+	// ErrIncomplete is returned by opening a cluster that is being copied from
+	// elsewhere, or where such a copy was cut off.
+	ErrIncomplete = errors.New("the cluster is being copied from elsewhere, or a copy was cut off: " +
+		"run the same migrate or restore again, which starts over")
 )

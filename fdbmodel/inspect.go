@@ -218,7 +218,7 @@ func (c *Cluster) rangesOf(name string) (ranges []kv.Range, match string, page i
 }
 
 // page is how many keys of the kind's subspace are read at a time.
-func (k *keyKind) page() int {
+func (k keyKind) page() int {
 	switch k.subspace {
 	case subChunks, subCode, subMailbox:
 		return inspectLarge

@@ -20,10 +20,11 @@ const (
 	maxInlineNotice = 512
 	// mailPage is how many mailbox keys one Listen reads.
 	mailPage = 100
-	// maxSubscribers bounds the sessions that await one future, beside the one
-	// that submitted it.
-	maxSubscribers = 200
 )
+
+// maxSubscribers bounds the sessions that await one future, beside the one that
+// submitted it.
+const maxSubscribers = 200
 
 // Notice tells a session that a future has finished. Delivery is at least once.
 type Notice struct {

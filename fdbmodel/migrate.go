@@ -50,7 +50,7 @@ func Migrate(ctx context.Context, from, to kv.Database, cluster string, o CopyOp
 	if err := target.begin(ctx); err != nil {
 		return report, fmt.Errorf("cluster %q: %w", cluster, err)
 	}
-	source := c.copySource()
+	source := newCopySource(c)
 	progress, copied := o.reporter("copied", all), newTally()
 	err = source.each(ctx, func(item movedItem) error {
 		copied.add(item)

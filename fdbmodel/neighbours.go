@@ -12,9 +12,6 @@ import (
 // batch: the cost of a read is that of asking, more than that of a row, so rows
 // that lie close together are read at once.
 const (
-	// neighbourPrefix is how many bytes the ids of neighbours have in common at
-	// their beginning; their last byte is the same too, and their index between.
-	neighbourPrefix = 11
 	// maxApart bounds how far a future may be from the last one in the same read.
 	// What lies between them is read in vain.
 	maxApart = 4
@@ -25,6 +22,10 @@ const (
 	// at most; where they have more, each row is read alone.
 	neighbourKeys = 4
 )
+
+// neighbourPrefix is how many bytes the ids of neighbours have in common at
+// their beginning; their last byte is the same too, and their index between.
+const neighbourPrefix = 11
 
 // follows tells whether id is a neighbour of other, and behind it.
 func (id ID) follows(other ID) bool {

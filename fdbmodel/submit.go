@@ -30,7 +30,6 @@ const (
 	maxArgsInKey  = 16 << 10
 	maxMeta       = 32 << 10 // argv, env, trace and labels together
 	maxRetries    = 10_000
-	maxSubmitTx   = 2_000_000
 )
 
 // Submission describes one future to submit.

@@ -92,7 +92,7 @@ func (c *Cluster) wakeSome(ctx context.Context, tx kv.Tx, queue string, placed d
 			rest := tuple.NewReader(item.Key[len(prefix):])
 			worker := WorkerID(rest.Text())
 			var idle idleRecord
-			if rest.Err() != nil || decodeRecord(item.Key, item.Value, &idle) != nil || !placed.take(queue, idle.fits) {
+			if rest.Err() != nil || decodeRecord(item.Key, item.Value, &idle) != nil || !placed.take(queue, func(d demand) bool { return (&idle).fits(d) }) {
 				continue
 			}
 			tx.SetVersionstampedValue(c.keys.worker(worker, workerWake), value, stampOffset)
