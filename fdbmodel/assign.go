@@ -3,12 +3,13 @@ package fdbmodel
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
@@ -34,11 +35,11 @@ const maxWhy = 64
 //
 // When the worker fails an attempt, can't run the future, leaves or dies, the
 // future is assigned to nobody any more.
-func (c *Cluster) Assign(ctx context.Context, worker WorkerID, why string, ids []ID) ([]Outcome, error) {
+func (c *Cluster) Assign(ctx context.Context, worker layout.WorkerID, why string, ids []layout.ID) ([]Outcome, error) {
 	if len(why) > maxWhy {
-		return nil, fmt.Errorf("%w: assigned for a reason of %d bytes: at most %d", ErrBadSpec, len(why), maxWhy)
+		return nil, fmt.Errorf("%w: assigned for a reason of %d bytes: at most %d", layout.ErrBadSpec, len(why), maxWhy)
 	}
-	return c.eachAssign(ctx, ids, func(ids []ID) ([]Outcome, error) {
+	return c.eachAssign(ctx, ids, func(ids []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
 		_, err := c.transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) (err error) {
 			outcomes, _, err = c.assignIn(ctx, tx, worker, why, ids)
@@ -56,13 +57,13 @@ func (c *Cluster) Assign(ctx context.Context, worker WorkerID, why string, ids [
 // each: Applied, or Refused if it does not wait for this worker. Each MaxAssign
 // futures are one transaction. An unknown commit is retried: what landed comes
 // to Refused.
-func (c *Cluster) Unassign(ctx context.Context, worker WorkerID, ids []ID) ([]Outcome, error) {
-	return c.eachAssign(ctx, ids, func(ids []ID) ([]Outcome, error) {
+func (c *Cluster) Unassign(ctx context.Context, worker layout.WorkerID, ids []layout.ID) ([]Outcome, error) {
+	return c.eachAssign(ctx, ids, func(ids []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
-		var placed demands
+		var placed Demands
 		result, err := c.transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
 			w := c.changes(tx)
-			event := Event{Kind: EventUnassign, Token: Token{Worker: worker}, Now: c.clock.Now()}
+			event := Event{Kind: EventUnassign, Token: layout.Token{Worker: worker}, Now: c.clock.Now()}
 			moved, err := c.moveAssigned(ctx, tx, w, event, ids, nil)
 			if err != nil {
 				return err
@@ -77,7 +78,7 @@ func (c *Cluster) Unassign(ctx context.Context, worker WorkerID, ids []ID) ([]Ou
 	})
 }
 
-func (c *Cluster) eachAssign(_ context.Context, ids []ID, fn func([]ID) ([]Outcome, error)) ([]Outcome, error) {
+func (c *Cluster) eachAssign(_ context.Context, ids []layout.ID, fn func([]layout.ID) ([]Outcome, error)) ([]Outcome, error) {
 	outcomes := make([]Outcome, 0, len(ids))
 	for part := range slices.Chunk(ids, MaxAssign) {
 		done, err := fn(part)
@@ -91,15 +92,15 @@ func (c *Cluster) eachAssign(_ context.Context, ids []ID, fn func([]ID) ([]Outco
 
 // assignIn returns the outcomes, and which of the futures are with the worker for
 // that reason then.
-func (c *Cluster) assignIn(ctx context.Context, tx kv.Attempt, worker WorkerID, why string, ids []ID,
+func (c *Cluster) assignIn(ctx context.Context, tx kv.Attempt, worker layout.WorkerID, why string, ids []layout.ID,
 ) ([]Outcome, []bool, error) {
 	info, err := c.requireAlive(ctx, tx, worker)
 	if err != nil {
 		return nil, nil, err
 	}
 	w := c.changes(tx)
-	event := Event{Kind: EventAssign, Token: Token{Worker: worker}, Why: why, Now: c.clock.Now()}
-	moved, err := c.moveAssigned(ctx, tx, w, event, ids, info.canRun)
+	event := Event{Kind: EventAssign, Token: layout.Token{Worker: worker}, Why: why, Now: c.clock.Now()}
+	moved, err := c.moveAssigned(ctx, tx, w, event, ids, info.CanRun)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -112,8 +113,8 @@ func (c *Cluster) assignIn(ctx context.Context, tx kv.Attempt, worker WorkerID, 
 }
 
 // requireAlive reads a worker's fence serializably: a reaper's clear conflicts.
-func (c *Cluster) requireAlive(ctx context.Context, tx kv.Reader, worker WorkerID) (*WorkerInfo, error) {
-	key := c.keys.worker(worker, workerAlive)
+func (c *Cluster) requireAlive(ctx context.Context, tx kv.Reader, worker layout.WorkerID) (*layout.WorkerInfo, error) {
+	key := c.keys.Worker(worker, layout.WorkerAlive)
 	value, err := tx.Get(key).Wait(ctx)
 	if err != nil {
 		return nil, err
@@ -121,37 +122,23 @@ func (c *Cluster) requireAlive(ctx context.Context, tx kv.Reader, worker WorkerI
 	if value == nil {
 		return nil, fmt.Errorf("worker %s does not live: %w", worker, ErrNotFound)
 	}
-	info := &WorkerInfo{ID: worker}
-	if err := decodeRecord(key, value, info); err != nil {
+	info := &layout.WorkerInfo{ID: worker}
+	if err := layout.Decode(key, value, info); err != nil {
 		return nil, err
 	}
 	info.ID = worker
 	return info, nil
 }
 
-// canRun returns ErrBadSpec if the worker can never run a future.
-func (w *WorkerInfo) canRun(spec *Spec) error {
-	switch {
-	case !slices.Contains(w.Queues, spec.Queue):
-		return fmt.Errorf("%w: worker %s does not serve its queue %q", ErrBadSpec, w.ID, spec.Queue)
-	case !w.Runs(spec.Function):
-		return fmt.Errorf("%w: worker %s does not know its function %s", ErrBadSpec, w.ID, spec.Function)
-	case !w.Capacity.Fit(spec.Requirements):
-		return fmt.Errorf("%w: worker %s is too small for its requirements", ErrBadSpec, w.ID)
-	default:
-		return nil
-	}
-}
-
 // callWorker marks a worker as one that something is assigned to, until it is
 // forgotten, and wakes it.
-func (w *changes) callWorker(worker WorkerID) error {
-	wake, err := encodeStamped(struct{}{})
+func (w *changes) callWorker(worker layout.WorkerID) error {
+	wake, err := layout.EncodeStamped(struct{}{})
 	if err != nil {
 		return err
 	}
-	w.tx.Set(w.keys.worker(worker, workerAssigned), []byte{recordVersion})
-	w.tx.SetVersionstampedValue(w.keys.worker(worker, workerWake), wake, stampOffset)
+	w.tx.Set(w.keys.Worker(worker, layout.WorkerAssigned), []byte{layout.RecordVersion})
+	w.tx.SetVersionstampedValue(w.keys.Worker(worker, layout.WorkerWake), wake, layout.StampOffset)
 	return nil
 }
 
@@ -159,16 +146,16 @@ func (w *changes) callWorker(worker WorkerID) error {
 type movedFutures struct {
 	outcomes []Outcome
 	there    []bool  // is with the event's worker for the event's reason
-	placed   demands // those that went to the pool
+	placed   Demands // those that went to the pool
 }
 
 // moveAssigned applies Assign or Unassign to futures.
-func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *changes, e Event, ids []ID, check func(*Spec) error,
+func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *changes, e Event, ids []layout.ID, check func(*layout.Spec) error,
 ) (movedFutures, error) {
 	moved := movedFutures{outcomes: make([]Outcome, len(ids)), there: make([]bool, len(ids))}
-	pending := c.keys.askRecords(tx, ids)
+	pending := read.Records(tx, c.keys, ids)
 	for i, id := range ids {
-		row, found, err := pending[i].wait(ctx)
+		row, found, err := pending[i].Wait(ctx)
 		if err != nil {
 			return moved, err
 		}
@@ -177,7 +164,7 @@ func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *changes, e Even
 		}
 		after, outcome := Next(row, e)
 		moved.outcomes[i] = outcome
-		moved.there[i] = after.open() && after.Attempts.Assigned == e.Token.Worker && after.Attempts.Why == e.Why
+		moved.there[i] = after.Open() && after.Attempts.Assigned == e.Token.Worker && after.Attempts.Why == e.Why
 		if outcome != Applied {
 			continue
 		}
@@ -189,7 +176,7 @@ func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *changes, e Even
 		if err := w.apply(&row, &after); err != nil {
 			return moved, err
 		}
-		if after.inPool() {
+		if after.InPool() {
 			moved.placed.add(row.Spec)
 		}
 	}
@@ -199,8 +186,8 @@ func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *changes, e Even
 // dropAssigned takes everything from a worker that waits for it alone, a batch
 // in each transaction. It returns how many futures it moved, and whether some
 // were kept because they can't be read. dead is for a worker that must be.
-func (c *Cluster) dropAssigned(ctx context.Context, worker WorkerID, dead bool) (total int, kept bool, err error) {
-	from := c.keys.assignedTo(worker)
+func (c *Cluster) dropAssigned(ctx context.Context, worker layout.WorkerID, dead bool) (total int, kept bool, err error) {
+	from := c.keys.AssignedTo(worker)
 	for {
 		var page droppedPage
 		result, err := c.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
@@ -228,30 +215,30 @@ func (c *Cluster) dropAssigned(ctx context.Context, worker WorkerID, dead bool) 
 type droppedPage struct {
 	moved  int
 	kept   bool    // some can't be read
-	placed demands // those that went to the pool
+	placed Demands // those that went to the pool
 	next   []byte  // where the next page may be, nil behind the last one
 }
 
 // dropAssignedIn moves a page of what waits for a worker.
-func (c *Cluster) dropAssignedIn(ctx context.Context, tx kv.Tx, worker WorkerID, from []byte) (droppedPage, error) {
+func (c *Cluster) dropAssignedIn(ctx context.Context, tx kv.Tx, worker layout.WorkerID, from []byte) (droppedPage, error) {
 	var dropped droppedPage
-	prefix := c.keys.assignedTo(worker)
+	prefix := c.keys.AssignedTo(worker)
 	r := kv.Range{Begin: from, End: kv.AfterPrefix(prefix)}
-	page, err := tx.GetRange(r, kv.RangeOptions{Limit: janitorBatch}).Wait(ctx)
+	page, err := tx.GetRange(r, kv.RangeOptions{Limit: JanitorBatch}).Wait(ctx)
 	if err != nil || len(page.Items) == 0 {
 		return dropped, err
 	}
 	dropped.next = kv.After(page.Items[len(page.Items)-1].Key)
 	w := c.changes(tx)
 	for _, item := range page.Items {
-		e, err := parseAssigned(item, prefix)
+		e, err := layout.ParseAssigned(item, prefix)
 		if err != nil {
 			continue // a check names it
 		}
-		event := Event{Kind: EventUnassign, Token: Token{Worker: worker}, Now: c.clock.Now()}
-		moved, err := c.moveAssigned(ctx, tx, w, event, []ID{e.id}, nil)
+		event := Event{Kind: EventUnassign, Token: layout.Token{Worker: worker}, Now: c.clock.Now()}
+		moved, err := c.moveAssigned(ctx, tx, w, event, []layout.ID{e.Id}, nil)
 		switch {
-		case isUnreadable(err):
+		case layout.IsUnreadable(err):
 			dropped.kept = true
 			continue
 		case err != nil:
@@ -264,35 +251,24 @@ func (c *Cluster) dropAssignedIn(ctx context.Context, tx kv.Tx, worker WorkerID,
 	return dropped, w.flush()
 }
 
-// parseAssigned reads a key below a worker's assignments.
-func parseAssigned(item kv.KeyValue, prefix []byte) (readyEntry, error) {
-	rest := tuple.NewReader(item.Key[len(prefix):])
-	queue := rest.Text()
-	if err := rest.Err(); err != nil {
-		return readyEntry{}, err
-	}
-	e, _, err := parseReady(item, item.Key[:len(item.Key)-len(rest.Rest())], queue)
-	return e, err
-}
-
 // ownEntries returns what waits for the worker alone and fits.
 func (r *Registration) ownEntries(ctx context.Context, pending kv.Pending[kv.Page], req *ClaimRequest,
-) ([]readyEntry, error) {
+) ([]layout.ReadyEntry, error) {
 	page, err := pending.Wait(ctx)
 	if err != nil {
 		return nil, err
 	}
-	prefix := r.cluster.keys.assignedTo(r.info.ID)
+	prefix := r.cluster.keys.AssignedTo(r.info.ID)
 	free := req.Free
 	free.Slots = max(free.Slots, 1)
 	w := want{free: free, runs: req.Runs, skip: req.Skip}
-	var own []readyEntry
+	var own []layout.ReadyEntry
 	for _, item := range page.Items {
-		e, err := parseAssigned(item, prefix)
+		e, err := layout.ParseAssigned(item, prefix)
 		if err != nil {
 			continue // a check names it
 		}
-		if class, function := w.fits(&e); class && function && !r.scan.refused.has(e.id) {
+		if class, function := w.fits(&e); class && function && !r.scan.refused.has(e.Id) {
 			own = append(own, e)
 		}
 	}
@@ -301,12 +277,12 @@ func (r *Registration) ownEntries(ctx context.Context, pending kv.Pending[kv.Pag
 
 // askOwn asks for what waits for the worker alone.
 func (r *Registration) askOwn(tx kv.Reader, limit int) kv.Pending[kv.Page] {
-	return tx.GetRange(kv.Prefix(r.cluster.keys.assignedTo(r.info.ID)), kv.RangeOptions{Limit: limit})
+	return tx.GetRange(kv.Prefix(r.cluster.keys.AssignedTo(r.info.ID)), kv.RangeOptions{Limit: limit})
 }
 
 // HeldFuture is a future that waits to be assigned.
 type HeldFuture struct {
-	ID       ID
+	ID       layout.ID
 	Priority uint8
 	// Failed is how many attempts have failed.
 	Failed int
@@ -323,19 +299,19 @@ func (c *Cluster) Held(ctx context.Context, group string, cursor []byte, limit i
 	shard := 0
 	if len(cursor) > 0 {
 		if shard = int(cursor[0]); shard >= c.config.Shards {
-			return nil, nil, fmt.Errorf("%w: %x is not a cursor of held futures", ErrBadSpec, cursor)
+			return nil, nil, fmt.Errorf("%w: %x is not a cursor of held futures", layout.ErrBadSpec, cursor)
 		}
 	}
 	var held []HeldFuture
 	for ; shard < c.config.Shards; shard++ {
-		prefix := c.keys.heldOf(shard, group)
+		prefix := c.keys.HeldOf(shard, group)
 		r := kv.Prefix(prefix)
 		if len(cursor) > 1 {
 			r.Begin = append(bytes.Clone(prefix), cursor[1:]...)
 		}
 		cursor = nil
 		var page kv.Page
-		err := c.view(ctx, func(tx kv.Attempt) (err error) {
+		err := c.View(ctx, func(tx kv.Attempt) (err error) {
 			page, err = tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: limit - len(held)}).Wait(ctx)
 			return err
 		})
@@ -344,9 +320,9 @@ func (c *Cluster) Held(ctx context.Context, group string, cursor []byte, limit i
 		}
 		for _, item := range page.Items {
 			rest := tuple.NewReader(item.Key[len(prefix):])
-			failed, due, inverse, id := rest.Int(), rest.Int(), rest.Int(), ID(rest.UUID())
+			failed, due, inverse, id := rest.Int(), rest.Int(), rest.Int(), layout.ID(rest.UUID())
 			if err := rest.Done(); err != nil {
-				return nil, nil, fmt.Errorf("%s: %w: %w", tuple.String(item.Key), ErrBadRecord, err)
+				return nil, nil, fmt.Errorf("%s: %w: %w", tuple.String(item.Key), layout.ErrBadRecord, err)
 			}
 			held = append(held, HeldFuture{ID: id, Priority: uint8(255 - inverse), Failed: int(failed), Due: due})
 		}
@@ -367,7 +343,7 @@ func (c *Cluster) Held(ctx context.Context, group string, cursor []byte, limit i
 func (c *Cluster) WatchGroup(ctx context.Context, group string) (kv.Watch, error) {
 	var watch kv.Watch
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-read"}, func(tx kv.Attempt) error {
-		watch = tx.Watch(c.keys.groupBell(group))
+		watch = tx.Watch(c.keys.GroupBell(group))
 		return nil
 	})
 	if err != nil && watch != nil {
@@ -379,13 +355,13 @@ func (c *Cluster) WatchGroup(ctx context.Context, group string) (kv.Watch, error
 
 // GroupCounts returns how many futures of a group are in each state, from its
 // counters. Shards are read at slightly different versions.
-func (c *Cluster) GroupCounts(ctx context.Context, queue, group string) (map[State]int64, error) {
-	counts := map[State]int64{}
-	err := c.view(ctx, func(tx kv.Attempt) error {
+func (c *Cluster) GroupCounts(ctx context.Context, queue, group string) (map[layout.State]int64, error) {
+	counts := map[layout.State]int64{}
+	err := c.View(ctx, func(tx kv.Attempt) error {
 		clear(counts)
 		pending := make([]kv.Pending[kv.Page], c.config.Shards)
 		for shard := range pending {
-			r := kv.Prefix(c.keys.countGroup(shard, queue, group))
+			r := kv.Prefix(c.keys.CountGroup(shard, queue, group))
 			pending[shard] = tx.Snapshot().GetRange(r, kv.RangeOptions{})
 		}
 		for shard, p := range pending {
@@ -394,7 +370,7 @@ func (c *Cluster) GroupCounts(ctx context.Context, queue, group string) (map[Sta
 				return err
 			}
 			for _, item := range page.Items {
-				key, n, err := parseCount(c.keys.countsOf(shard), item)
+				key, n, err := layout.ParseCount(c.keys.CountsOf(shard), item)
 				if err != nil {
 					return err
 				}
@@ -410,9 +386,9 @@ func (c *Cluster) GroupCounts(ctx context.Context, queue, group string) (map[Sta
 // they were assigned to, waiting or running, by the reason of their assignment.
 func (c *Cluster) GroupOpen(ctx context.Context, group string) (map[string]int64, error) {
 	open := map[string]int64{}
-	prefix := c.keys.groupOpenOf(group)
-	err := c.eachKey(ctx, kv.Prefix(prefix), func(item kv.KeyValue) error {
-		why, n, err := parseOpen(prefix, item)
+	prefix := c.keys.GroupOpenOf(group)
+	err := c.EachKey(ctx, kv.Prefix(prefix), func(item kv.KeyValue) error {
+		why, n, err := layout.ParseOpen(prefix, item)
 		if n != 0 {
 			open[why] = n
 		}
@@ -421,28 +397,19 @@ func (c *Cluster) GroupOpen(ctx context.Context, group string) (map[string]int64
 	return open, err
 }
 
-func parseOpen(prefix []byte, item kv.KeyValue) (why string, n int64, err error) {
-	rest := tuple.NewReader(item.Key[len(prefix):])
-	why = rest.Text()
-	if rest.Done() != nil || len(item.Value) != 8 {
-		return "", 0, fmt.Errorf("%s: %w: not a counter", tuple.String(item.Key), ErrBadRecord)
-	}
-	return why, int64(binary.LittleEndian.Uint64(item.Value)), nil
-}
-
 // HeldAgain counts the held futures of a group that wait to be assigned after an
 // attempt that failed, and says when the first of them is due that is not yet:
 // the zero time if none is.
 func (c *Cluster) HeldAgain(ctx context.Context, group string, now time.Time) (n int, next time.Time, err error) {
 	first := int64(0)
 	for shard := range c.config.Shards {
-		prefix := c.keys.heldOf(shard, group)
+		prefix := c.keys.HeldOf(shard, group)
 		r := kv.Prefix(prefix)
-		r.Begin = tuple.AppendInt(c.keys.heldOf(shard, group), 1)
-		err := c.eachKey(ctx, r, func(item kv.KeyValue) error {
+		r.Begin = tuple.AppendInt(c.keys.HeldOf(shard, group), 1)
+		err := c.EachKey(ctx, r, func(item kv.KeyValue) error {
 			rest := tuple.NewReader(item.Key[len(prefix):])
 			rest.Int()
-			if due := rest.Int(); due > millis(now) && (first == 0 || due < first) {
+			if due := rest.Int(); due > layout.Millis(now) && (first == 0 || due < first) {
 				first = due
 			}
 			n++
@@ -464,13 +431,13 @@ func (c *Cluster) HeldAgain(ctx context.Context, group string, now time.Time) (n
 func (c *Cluster) DropGroup(ctx context.Context, queue, group string) error {
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt) error {
 		for shard := range c.config.Shards {
-			r := kv.Prefix(c.keys.countGroup(shard, queue, group))
+			r := kv.Prefix(c.keys.CountGroup(shard, queue, group))
 			page, err := tx.GetRange(r, kv.RangeOptions{}).Wait(ctx)
 			if err != nil {
 				return err
 			}
 			for _, item := range page.Items {
-				key, n, err := parseCount(c.keys.countsOf(shard), item)
+				key, n, err := layout.ParseCount(c.keys.CountsOf(shard), item)
 				if err != nil {
 					return err
 				}
@@ -480,7 +447,7 @@ func (c *Cluster) DropGroup(ctx context.Context, queue, group string) error {
 			}
 			tx.ClearRange(r)
 		}
-		tx.ClearRange(kv.Prefix(c.keys.group(group)))
+		tx.ClearRange(kv.Prefix(c.keys.Group(group)))
 		return nil
 	})
 	return err
@@ -490,7 +457,7 @@ func (c *Cluster) DropGroup(ctx context.Context, queue, group string) error {
 type assignees struct {
 	cluster *Cluster
 	changes *changes
-	infos   map[WorkerID]*WorkerInfo
+	infos   map[layout.WorkerID]*layout.WorkerInfo
 }
 
 // call checks that a submission can be assigned, and calls its worker once.
@@ -505,11 +472,11 @@ func (a *assignees) call(ctx context.Context, s *Submission) error {
 			return err
 		}
 		if a.infos == nil {
-			a.infos = map[WorkerID]*WorkerInfo{}
+			a.infos = map[layout.WorkerID]*layout.WorkerInfo{}
 		}
 		a.infos[s.Assigned] = info
 	}
-	if err := info.canRun(&s.Spec); err != nil {
+	if err := info.CanRun(&s.Spec); err != nil {
 		return fmt.Errorf("future %s: %w", s.ID, err)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package fdbmodel
+package fdbmodel_test
 
 import (
 	"context"
@@ -9,8 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -20,63 +24,63 @@ type assigning struct {
 	*testing.T
 	ctx context.Context
 	db  kv.Database
-	c   *Cluster
+	c   *fdbmodel.Cluster
 }
 
 func newAssigning(t *testing.T) *assigning {
 	db := storetest.New(t)
-	c, err := Open(context.Background(), db, "assign", Options{
-		Clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000)), Config: Config{Shards: 4},
+	c, err := fdbmodel.Open(context.Background(), db, "assign", fdbmodel.Options{
+		Clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000)), Config: layout.Config{Shards: 4},
 	})
 	require.NoError(t, err)
 	return &assigning{t, context.Background(), db, c}
 }
 
-func (a *assigning) register() *Registration {
-	w, err := a.c.Register(a.ctx, WorkerInfo{Functions: []string{"go:f"}, Capacity: Resources{Slots: 8, CPU: 8}})
+func (a *assigning) register() *fdbmodel.Registration {
+	w, err := a.c.Register(a.ctx, layout.WorkerInfo{Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 8, CPU: 8}})
 	require.NoError(a, err)
 	return w
 }
 
 // submit makes held futures of the group g, or ones of the pool.
-func (a *assigning) submit(n int, held bool) []ID {
-	subs := make([]Submission, n)
+func (a *assigning) submit(n int, held bool) []layout.ID {
+	subs := make([]fdbmodel.Submission, n)
 	for i := range subs {
-		subs[i].Spec = Spec{Function: "go:f", MaxRetries: 1, Group: "g", Held: held}
+		subs[i].Spec = layout.Spec{Function: "go:f", MaxRetries: 1, Group: "g", Held: held}
 	}
 	got, err := a.c.Submit(a.ctx, subs)
 	require.NoError(a, err)
-	ids := make([]ID, n)
+	ids := make([]layout.ID, n)
 	for i := range got {
 		ids[i] = got[i].ID
 	}
 	return ids
 }
 
-func (a *assigning) assign(w *Registration, ids []ID) {
+func (a *assigning) assign(w *fdbmodel.Registration, ids []layout.ID) {
 	outcomes, err := a.c.Assign(a.ctx, w.ID(), "y", ids)
 	require.NoError(a, err)
 	for _, o := range outcomes {
-		require.Equal(a, Applied, o)
+		require.Equal(a, fdbmodel.Applied, o)
 	}
 	a.check()
 }
 
-func (a *assigning) claim(w *Registration, n int) []ClaimedFuture {
-	answer, err := w.Claim(a.ctx, ClaimRequest{Free: Resources{Slots: n, CPU: 8}, Max: n})
+func (a *assigning) claim(w *fdbmodel.Registration, n int) []fdbmodel.ClaimedFuture {
+	answer, err := w.Claim(a.ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: n, CPU: 8}, Max: n})
 	require.NoError(a, err)
 	a.check()
 	return answer.Futures
 }
 
-func (a *assigning) finish(w *Registration, done ...Completion) {
+func (a *assigning) finish(w *fdbmodel.Registration, done ...fdbmodel.Completion) {
 	_, err := w.Finish(a.ctx, done)
 	require.NoError(a, err)
 	a.check()
 }
 
-func (a *assigning) held() []ID {
-	var ids []ID
+func (a *assigning) held() []layout.ID {
+	var ids []layout.ID
 	var cursor []byte
 	for {
 		page, next, err := a.c.Held(a.ctx, "g", cursor, 3)
@@ -91,7 +95,7 @@ func (a *assigning) held() []ID {
 }
 
 func (a *assigning) check() {
-	report, err := a.c.Check(a.ctx, CheckOptions{})
+	report, err := audit.Check(a.ctx, a.c, audit.Options{})
 	require.NoError(a, err)
 	require.Empty(a, report.Problems)
 }
@@ -109,38 +113,38 @@ func TestHeldFuturesWaitForTheirWorker(t *testing.T) {
 	took := a.claim(first, 8)
 	require.Len(t, took, 8)
 
-	outcomes, err := a.c.Assign(a.ctx, second.ID(), "y", []ID{took[0].ID, ids[12], ids[12], {1}})
+	outcomes, err := a.c.Assign(a.ctx, second.ID(), "y", []layout.ID{took[0].ID, ids[12], ids[12], {1}})
 	require.NoError(t, err)
-	require.Equal(t, []Outcome{Refused, Applied, Refused, Refused}, outcomes)
-	outcomes, err = a.c.Assign(a.ctx, second.ID(), "y", []ID{ids[12]})
+	require.Equal(t, []fdbmodel.Outcome{fdbmodel.Refused, fdbmodel.Applied, fdbmodel.Refused, fdbmodel.Refused}, outcomes)
+	outcomes, err = a.c.Assign(a.ctx, second.ID(), "y", []layout.ID{ids[12]})
 	require.NoError(t, err)
-	require.Equal(t, []Outcome{Already}, outcomes)
-	outcomes, err = a.c.Unassign(a.ctx, first.ID(), []ID{ids[12]})
+	require.Equal(t, []fdbmodel.Outcome{fdbmodel.Already}, outcomes)
+	outcomes, err = a.c.Unassign(a.ctx, first.ID(), []layout.ID{ids[12]})
 	require.NoError(t, err)
-	require.Equal(t, []Outcome{Refused}, outcomes, "it waits for the other one")
-	outcomes, err = a.c.Unassign(a.ctx, second.ID(), []ID{ids[12]})
+	require.Equal(t, []fdbmodel.Outcome{fdbmodel.Refused}, outcomes, "it waits for the other one")
+	outcomes, err = a.c.Unassign(a.ctx, second.ID(), []layout.ID{ids[12]})
 	require.NoError(t, err)
-	require.Equal(t, []Outcome{Applied}, outcomes)
+	require.Equal(t, []fdbmodel.Outcome{fdbmodel.Applied}, outcomes)
 	require.Contains(t, a.held(), ids[12])
 
 	// One that is given back waits for the same worker, one that failed for
 	// whoever is chosen next.
-	a.finish(first, Completion{Future: &took[0], Relinquish: true},
-		Completion{Future: &took[1], Exception: &Exception{Kind: KindError}, RetryIn: new(time.Duration)})
+	a.finish(first, fdbmodel.Completion{Future: &took[0], Relinquish: true},
+		fdbmodel.Completion{Future: &took[1], Exception: &layout.Exception{Kind: layout.KindError}, RetryIn: new(time.Duration)})
 	require.NotContains(t, a.held(), took[0].ID)
 	require.Contains(t, a.held(), took[1].ID)
-	why, err := a.c.Explain(a.ctx, took[0].ID)
+	why, err := inspect.Explain(a.ctx, a.c, took[0].ID)
 	require.NoError(t, err)
-	require.Equal(t, ReasonAssigned, why.Reason)
+	require.Equal(t, inspect.ReasonAssigned, why.Reason)
 	require.Equal(t, first.ID(), why.Worker.ID)
-	why, err = a.c.Explain(a.ctx, took[1].ID)
+	why, err = inspect.Explain(a.ctx, a.c, took[1].ID)
 	require.NoError(t, err)
-	require.Equal(t, ReasonHeld, why.Reason)
+	require.Equal(t, inspect.ReasonHeld, why.Reason)
 
-	counts, err := a.c.GroupCounts(a.ctx, DefaultQueue, "g")
+	counts, err := a.c.GroupCounts(a.ctx, layout.DefaultQueue, "g")
 	require.NoError(t, err)
-	require.EqualValues(t, 6, counts[Claimed])
-	require.EqualValues(t, 14, counts[Ready])
+	require.EqualValues(t, 6, counts[layout.Claimed])
+	require.EqualValues(t, 14, counts[layout.Ready])
 }
 
 func TestAssignmentsMoveWhenTheirWorkerGoes(t *testing.T) {
@@ -150,8 +154,8 @@ func TestAssignmentsMoveWhenTheirWorkerGoes(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %t", way, held), func(t *testing.T) {
 				t.Parallel()
 				a := newAssigning(t)
-				w, err := a.c.Register(a.ctx, WorkerInfo{
-					Functions: []string{"go:f"}, Capacity: Resources{Slots: 8}, Address: "10.0.0.1:1",
+				w, err := a.c.Register(a.ctx, layout.WorkerInfo{
+					Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 8}, Address: "10.0.0.1:1",
 				})
 				require.NoError(t, err)
 				ids := a.submit(150, held)
@@ -168,7 +172,7 @@ func TestAssignmentsMoveWhenTheirWorkerGoes(t *testing.T) {
 					require.True(t, dead)
 					a.check()
 					_, err = a.c.Assign(a.ctx, w.ID(), "y", ids)
-					require.ErrorIs(t, err, ErrNotFound)
+					require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 					members, err = a.c.Workers(a.ctx)
 					require.NoError(t, err)
 					require.Len(t, members, 1, "a janitor finds it")
@@ -176,7 +180,7 @@ func TestAssignmentsMoveWhenTheirWorkerGoes(t *testing.T) {
 					require.NoError(t, err)
 					require.Equal(t, 150, n)
 				case "successor":
-					_, err := a.c.Register(a.ctx, WorkerInfo{Capacity: Resources{Slots: 8}, Address: "10.0.0.1:1"})
+					_, err := a.c.Register(a.ctx, layout.WorkerInfo{Capacity: layout.Resources{Slots: 8}, Address: "10.0.0.1:1"})
 					require.NoError(t, err)
 				}
 				a.check()
@@ -206,13 +210,13 @@ func TestDeathWithoutClaims(t *testing.T) {
 	require.NoError(t, err)
 	_, err = a.c.DeclareDead(a.ctx, w.ID(), members[0].Beat)
 	require.NoError(t, err)
-	report, err := a.c.Check(a.ctx, CheckOptions{})
+	report, err := audit.Check(a.ctx, a.c, audit.Options{})
 	require.NoError(t, err)
 	require.Empty(t, report.Problems)
 	require.Positive(t, report.Pending)
-	why, err := a.c.Explain(a.ctx, ids[0])
+	why, err := inspect.Explain(a.ctx, a.c, ids[0])
 	require.NoError(t, err)
-	require.Equal(t, ReasonWorkerDead, why.Reason)
+	require.Equal(t, inspect.ReasonWorkerDead, why.Reason)
 	members, err = a.c.Workers(a.ctx)
 	require.NoError(t, err)
 	require.False(t, members[0].Alive)
@@ -228,28 +232,28 @@ func TestAssignedAtSubmit(t *testing.T) {
 	t.Parallel()
 	a := newAssigning(t)
 	w := a.register()
-	idle := w.Idle(ClaimRequest{Free: w.info.Capacity})
-	sub := Submission{Spec: Spec{Function: "go:f"}, Assigned: w.ID()}
-	got, err := a.c.Submit(a.ctx, []Submission{sub})
+	idle := w.Idle(fdbmodel.ClaimRequest{Free: w.Info().Capacity})
+	sub := fdbmodel.Submission{Spec: layout.Spec{Function: "go:f"}, Assigned: w.ID()}
+	got, err := a.c.Submit(a.ctx, []fdbmodel.Submission{sub})
 	require.NoError(t, err)
 	<-idle.C()
 	require.Equal(t, got[0].ID, a.claim(w, 1)[0].ID)
-	for name, change := range map[string]func(*Submission){
-		"does not live":  func(s *Submission) { s.Assigned = "nobody" },
-		"does not serve": func(s *Submission) { s.Spec.Queue = "other" },
-		"does not know":  func(s *Submission) { s.Spec.Function = "go:g" },
-		"too small":      func(s *Submission) { s.Spec.Requirements.CPU = 9 },
-		"can't be delay": func(s *Submission) { s.NotBefore = a.c.Now().Add(time.Hour) },
-		"needs a group":  func(s *Submission) { s.Spec.Held = true },
+	for name, change := range map[string]func(*fdbmodel.Submission){
+		"does not live":  func(s *fdbmodel.Submission) { s.Assigned = "nobody" },
+		"does not serve": func(s *fdbmodel.Submission) { s.Spec.Queue = "other" },
+		"does not know":  func(s *fdbmodel.Submission) { s.Spec.Function = "go:g" },
+		"too small":      func(s *fdbmodel.Submission) { s.Spec.Requirements.CPU = 9 },
+		"can't be delay": func(s *fdbmodel.Submission) { s.NotBefore = a.c.Now().Add(time.Hour) },
+		"needs a group":  func(s *fdbmodel.Submission) { s.Spec.Held = true },
 	} {
 		bad := sub
 		change(&bad)
-		_, err := a.c.Submit(a.ctx, []Submission{bad})
+		_, err := a.c.Submit(a.ctx, []fdbmodel.Submission{bad})
 		require.ErrorContains(t, err, name)
-		require.True(t, errors.Is(err, ErrBadSpec) || errors.Is(err, ErrNotFound))
+		require.True(t, errors.Is(err, layout.ErrBadSpec) || errors.Is(err, fdbmodel.ErrNotFound))
 	}
-	_, err = a.c.Assign(a.ctx, "nobody", "y", []ID{got[0].ID})
-	require.ErrorIs(t, err, ErrNotFound)
+	_, err = a.c.Assign(a.ctx, "nobody", "y", []layout.ID{got[0].ID})
+	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 	a.check()
 }
 
@@ -261,7 +265,7 @@ func TestAssignmentsDoNotStarveThePool(t *testing.T) {
 	w := a.register()
 	mine := a.submit(100, true)
 	a.assign(w, mine)
-	pool := map[ID]bool{}
+	pool := map[layout.ID]bool{}
 	for _, id := range a.submit(4, false) {
 		pool[id] = true
 	}
@@ -283,10 +287,10 @@ func TestIdleWorkerIsCalledToItsAssignment(t *testing.T) {
 	t.Parallel()
 	a := newAssigning(t)
 	w, other := a.register(), a.register()
-	request := ClaimRequest{Free: Resources{Slots: 8, CPU: 8}}
+	request := fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 8, CPU: 8}}
 	watch, err := w.GoIdle(a.ctx, request)
 	require.NoError(t, err)
-	hint, others := w.Idle(ClaimRequest{Free: w.info.Capacity}), other.Idle(ClaimRequest{Free: other.info.Capacity})
+	hint, others := w.Idle(fdbmodel.ClaimRequest{Free: w.Info().Capacity}), other.Idle(fdbmodel.ClaimRequest{Free: other.Info().Capacity})
 	ids := a.submit(1, true)
 	a.assign(w, ids)
 	<-watch.Done()
@@ -314,27 +318,27 @@ func TestGroupBellRings(t *testing.T) {
 		<-watch.Done()
 		require.NoError(t, watch.Err())
 	}
-	ring(func() { a.finish(w, Completion{Future: &took[0], Result: &Result{}}) })
+	ring(func() { a.finish(w, fdbmodel.Completion{Future: &took[0], Result: &layout.Result{}}) })
 	ring(func() {
 		now := time.Duration(0)
-		a.finish(w, Completion{Future: &took[1], Exception: &Exception{Kind: KindError}, RetryIn: &now})
+		a.finish(w, fdbmodel.Completion{Future: &took[1], Exception: &layout.Exception{Kind: layout.KindError}, RetryIn: &now})
 	})
 	ring(func() {
 		_, _, err := a.c.Cancel(a.ctx, took[1].ID, "")
 		require.NoError(t, err)
 	})
 	ring(func() { a.submit(1, true) })
-	require.ErrorIs(t, a.c.DropGroup(a.ctx, DefaultQueue, "g"), ErrTransition)
+	require.ErrorIs(t, a.c.DropGroup(a.ctx, layout.DefaultQueue, "g"), fdbmodel.ErrTransition)
 	for _, id := range append(ids, a.held()...) {
 		_, _, err := a.c.Cancel(a.ctx, id, "")
 		require.NoError(t, err)
-		require.ErrorIs(t, a.c.Retry(a.ctx, id), ErrTransition)
-		require.ErrorIs(t, a.c.Discard(a.ctx, id), ErrTransition)
-		n, err := a.c.DiscardMany(a.ctx, []ID{id})
+		require.ErrorIs(t, a.c.Retry(a.ctx, id), fdbmodel.ErrTransition)
+		require.ErrorIs(t, a.c.Discard(a.ctx, id), fdbmodel.ErrTransition)
+		n, err := a.c.DiscardMany(a.ctx, []layout.ID{id})
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 	}
-	require.NoError(t, a.c.DropGroup(a.ctx, DefaultQueue, "g"))
+	require.NoError(t, a.c.DropGroup(a.ctx, layout.DefaultQueue, "g"))
 	counts, err := a.c.Counts(a.ctx)
 	require.NoError(t, err)
 	require.Empty(t, counts)
@@ -344,24 +348,24 @@ func TestGroupBellRings(t *testing.T) {
 func TestAssignUnderUnknownCommits(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
-		s := newStage(t)
-		held := func(sub *Submission) { sub.Spec.Group, sub.Spec.Held = "g", true }
-		id := s.submit(held)
+		s := NewStage(t)
+		held := func(sub *fdbmodel.Submission) { sub.Spec.Group, sub.Spec.Held = "g", true }
+		id := s.Submit(held)
 		s.faults.FailNext(fault, nil)
-		_, err := s.c.Assign(s.ctx, s.worker.ID(), "y", []ID{id})
+		_, err := s.C.Assign(s.Ctx, s.Worker.ID(), "y", []layout.ID{id})
 		require.NoError(t, err)
 		s.faults.Flush()
-		row, err := s.c.Get(s.ctx, id)
+		row, err := s.C.Get(s.Ctx, id)
 		require.NoError(t, err)
-		require.Equal(t, s.worker.ID(), row.Attempts.Assigned)
+		require.Equal(t, s.Worker.ID(), row.Attempts.Assigned)
 		s.faults.FailNext(fault, nil)
-		_, err = s.c.Unassign(s.ctx, s.worker.ID(), []ID{id})
+		_, err = s.C.Unassign(s.Ctx, s.Worker.ID(), []layout.ID{id})
 		require.NoError(t, err)
 		s.faults.Flush()
-		row, err = s.c.Get(s.ctx, id)
+		row, err = s.C.Get(s.Ctx, id)
 		require.NoError(t, err)
 		require.Empty(t, row.Attempts.Assigned)
-		report, err := s.c.Check(s.ctx, CheckOptions{})
+		report, err := audit.Check(s.Ctx, s.C, audit.Options{})
 		require.NoError(t, err)
 		require.Empty(t, report.Problems)
 	}

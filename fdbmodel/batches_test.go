@@ -1,4 +1,4 @@
-package fdbmodel
+package fdbmodel_test
 
 import (
 	"fmt"
@@ -9,26 +9,29 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 func TestBatchItemIDsHoldTheirIndex(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		batch, index := rapid.String().Draw(t, "batch"), rapid.IntRange(0, 1<<31-1).Draw(t, "index")
-		id := BatchItemID(batch, index)
-		require.Equal(t, index, BatchItemIndex(id))
-		require.Equal(t, id, BatchItemID(batch, index))
+		id := layout.BatchItemID(batch, index)
+		require.Equal(t, index, layout.BatchItemIndex(id))
+		require.Equal(t, id, layout.BatchItemID(batch, index))
 		u := uuid.UUID(id)
 		require.EqualValues(t, 8, u.Version())
 		require.Equal(t, uuid.RFC4122, u.Variant())
-		require.NotEqual(t, id, BatchItemID(batch+"x", index))
+		require.NotEqual(t, id, layout.BatchItemID(batch+"x", index))
 	})
 	shards := map[int]int{}
 	for i := range 10_000 {
-		id := BatchItemID("b", i)
-		require.Equal(t, BatchItemID("b", i/itemBlock*itemBlock).shard(16), id.shard(16), "neighbours lie together")
-		shards[id.shard(16)]++
+		id := layout.BatchItemID("b", i)
+		require.Equal(t, layout.BatchItemID("b", i/layout.ItemBlock*layout.ItemBlock).Shard(16), id.Shard(16), "neighbours lie together")
+		shards[id.Shard(16)]++
 	}
 	require.Len(t, shards, 16, "and all shards are used")
 }
@@ -37,9 +40,9 @@ func TestBatchesAreListedInTheirOrder(t *testing.T) {
 	t.Parallel()
 	a := newAssigning(t)
 	for i := range 7 {
-		b := &BatchRecord{ID: fmt.Sprint("b", i), Template: []byte("{}"), CreatedAt: int64(100 - i)}
+		b := &layout.BatchRecord{ID: fmt.Sprint("b", i), Template: []byte("{}"), CreatedAt: int64(100 - i)}
 		require.NoError(t, a.c.CreateBatch(a.ctx, b))
-		require.ErrorIs(t, a.c.CreateBatch(a.ctx, b), ErrIDInUse)
+		require.ErrorIs(t, a.c.CreateBatch(a.ctx, b), fdbmodel.ErrIDInUse)
 	}
 	var got []string
 	after := ""
@@ -56,13 +59,13 @@ func TestBatchesAreListedInTheirOrder(t *testing.T) {
 	}
 	require.Equal(t, []string{"b6", "b5", "b4", "b3", "b2", "b1", "b0"}, got)
 	_, err := a.c.Batches(a.ctx, "none", 3)
-	require.ErrorIs(t, err, ErrNotFound)
-	b, err := a.c.UpdateBatch(a.ctx, "b3", func(b *BatchRecord) (bool, error) { b.Status = 1; return true, nil })
+	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
+	b, err := a.c.UpdateBatch(a.ctx, "b3", func(b *layout.BatchRecord) (bool, error) { b.Status = 1; return true, nil })
 	require.NoError(t, err)
 	require.Equal(t, 1, b.Status)
 	require.NoError(t, a.c.DropBatch(a.ctx, "b3"))
 	_, err = a.c.Batch(a.ctx, "b3")
-	require.ErrorIs(t, err, ErrNotFound)
+	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 	a.check()
 }
 
@@ -70,55 +73,55 @@ func TestBatchesAreListedInTheirOrder(t *testing.T) {
 func TestABatchThatWasCutOffIsTakenOver(t *testing.T) {
 	t.Parallel()
 	a := newAssigning(t)
-	made := func(maker, digest string, at int64) *BatchRecord {
-		return &BatchRecord{ID: "b", Template: []byte("{}"), Maker: maker, Digest: []byte(digest), CreatedAt: at}
+	made := func(maker, digest string, at int64) *layout.BatchRecord {
+		return &layout.BatchRecord{ID: "b", Template: []byte("{}"), Maker: maker, Digest: []byte(digest), CreatedAt: at}
 	}
 	require.NoError(t, a.c.CreateBatch(a.ctx, made("first", "same", 1)))
-	require.ErrorIs(t, a.c.CreateBatch(a.ctx, made("other", "another", 2)), ErrIDInUse)
-	require.ErrorIs(t, a.c.CreateBatch(a.ctx, made("other", "", 2)), ErrIDInUse)
+	require.ErrorIs(t, a.c.CreateBatch(a.ctx, made("other", "another", 2)), fdbmodel.ErrIDInUse)
+	require.ErrorIs(t, a.c.CreateBatch(a.ctx, made("other", "", 2)), fdbmodel.ErrIDInUse)
 	require.NoError(t, a.c.CreateBatch(a.ctx, made("second", "same", 3)))
-	require.ErrorIs(t, a.c.FinishBatch(a.ctx, "b", "first"), ErrIDInUse)
+	require.ErrorIs(t, a.c.FinishBatch(a.ctx, "b", "first"), fdbmodel.ErrIDInUse)
 	require.NoError(t, a.c.FinishBatch(a.ctx, "b", "second"))
 	require.NoError(t, a.c.FinishBatch(a.ctx, "b", "second"))
-	require.ErrorIs(t, a.c.CreateBatch(a.ctx, made("third", "same", 4)), ErrIDInUse)
+	require.ErrorIs(t, a.c.CreateBatch(a.ctx, made("third", "same", 4)), fdbmodel.ErrIDInUse)
 	page, err := a.c.Batches(a.ctx, "", 10)
 	require.NoError(t, err)
 	require.Len(t, page, 1)
 	require.EqualValues(t, 3, page[0].CreatedAt)
-	require.ErrorIs(t, a.c.FinishBatch(a.ctx, "none", "first"), ErrNotFound)
+	require.ErrorIs(t, a.c.FinishBatch(a.ctx, "none", "first"), fdbmodel.ErrNotFound)
 	a.check()
 }
 
-func anyBatch(*BatchRecord) bool { return true }
+func AnyBatch(*layout.BatchRecord) bool { return true }
 
 func TestAChunkGrows(t *testing.T) {
 	t.Parallel()
 	a := newAssigning(t)
 	w := a.register()
-	require.NoError(t, a.c.CreateBatch(a.ctx, &BatchRecord{ID: "g", Template: []byte("{}")}))
+	require.NoError(t, a.c.CreateBatch(a.ctx, &layout.BatchRecord{ID: "g", Template: []byte("{}")}))
 	ids := a.submit(5, true)
-	one := BatchChunk{Worker: w.ID(), ID: "one", Items: 4, Status: 1}
-	there, added, err := a.c.AssignChunk(a.ctx, "g", one, ids[:2], anyBatch)
+	one := layout.BatchChunk{Worker: w.ID(), ID: "one", Items: 4, Status: 1}
+	there, added, err := a.c.AssignChunk(a.ctx, "g", one, ids[:2], AnyBatch)
 	require.NoError(t, err)
 	require.Equal(t, []bool{true, true}, there)
 	require.Equal(t, 2, added)
-	there, added, err = a.c.AssignChunk(a.ctx, "g", one, ids[1:4], anyBatch)
+	there, added, err = a.c.AssignChunk(a.ctx, "g", one, ids[1:4], AnyBatch)
 	require.NoError(t, err)
 	require.Equal(t, []bool{true, true, true}, there)
 	require.Equal(t, 2, added)
 	took := a.claim(w, 1)
-	two := BatchChunk{Worker: w.ID(), ID: "two", Items: 1}
-	there, _, err = a.c.AssignChunk(a.ctx, "g", two, ids, anyBatch)
+	two := layout.BatchChunk{Worker: w.ID(), ID: "two", Items: 1}
+	there, _, err = a.c.AssignChunk(a.ctx, "g", two, ids, AnyBatch)
 	require.NoError(t, err)
 	require.Equal(t, []bool{false, false, false, false, true}, there, "the others are another chunk's")
-	there, _, err = a.c.AssignChunk(a.ctx, "g", one, []ID{took[0].ID}, anyBatch)
+	there, _, err = a.c.AssignChunk(a.ctx, "g", one, []layout.ID{took[0].ID}, AnyBatch)
 	require.NoError(t, err)
 	require.Equal(t, []bool{true}, there, "it runs")
 	open, err := a.c.GroupOpen(a.ctx, "g")
 	require.NoError(t, err)
 	require.Equal(t, map[string]int64{"one": 4, "two": 1}, open)
 	zero := time.Duration(0)
-	a.finish(w, Completion{Future: &took[0], Exception: &Exception{Kind: KindError}, RetryIn: &zero})
+	a.finish(w, fdbmodel.Completion{Future: &took[0], Exception: &layout.Exception{Kind: layout.KindError}, RetryIn: &zero})
 	open, err = a.c.GroupOpen(a.ctx, "g")
 	require.NoError(t, err)
 	require.Equal(t, map[string]int64{"one": 3, "two": 1}, open)
@@ -127,17 +130,17 @@ func TestAChunkGrows(t *testing.T) {
 	require.Equal(t, 1, again)
 	chunks, err := a.c.BatchChunks(a.ctx, "g")
 	require.NoError(t, err)
-	require.Equal(t, []BatchChunk{{ID: "one", Worker: w.ID(), Items: 4, Status: 1}, {ID: "two", Worker: w.ID(), Items: 1}},
+	require.Equal(t, []layout.BatchChunk{{ID: "one", Worker: w.ID(), Items: 4, Status: 1}, {ID: "two", Worker: w.ID(), Items: 1}},
 		chunks)
-	chunk, err := a.c.UpdateChunk(a.ctx, "g", "two", func(c *BatchChunk) (bool, error) { c.Status = 5; return true, nil })
+	chunk, err := a.c.UpdateChunk(a.ctx, "g", "two", func(c *layout.BatchChunk) (bool, error) { c.Status = 5; return true, nil })
 	require.NoError(t, err)
 	require.Equal(t, 5, chunk.Status)
 	_, err = a.c.UpdateChunk(a.ctx, "g", "none", nil)
-	require.ErrorIs(t, err, ErrNotFound)
-	_, _, err = a.c.AssignChunk(a.ctx, "g", one, ids, func(*BatchRecord) bool { return false })
-	require.ErrorIs(t, err, ErrTransition)
-	_, _, err = a.c.AssignChunk(a.ctx, "none", one, ids, anyBatch)
-	require.ErrorIs(t, err, ErrNotFound)
+	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
+	_, _, err = a.c.AssignChunk(a.ctx, "g", one, ids, func(*layout.BatchRecord) bool { return false })
+	require.ErrorIs(t, err, fdbmodel.ErrTransition)
+	_, _, err = a.c.AssignChunk(a.ctx, "none", one, ids, AnyBatch)
+	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 	a.check()
 }
 
@@ -148,25 +151,25 @@ func TestManyAtOnce(t *testing.T) {
 	ids := a.submit(250, true)
 	a.assign(w, ids[:3])
 	took := a.claim(w, 2)
-	outcomes, err := a.c.CancelMany(a.ctx, append(ids, ID{9}), "no more")
+	outcomes, err := a.c.CancelMany(a.ctx, append(ids, layout.ID{9}), "no more")
 	require.NoError(t, err)
 	for i, o := range outcomes[:250] {
-		want := Applied
+		want := fdbmodel.Applied
 		if ids[i] == took[0].ID || ids[i] == took[1].ID {
-			want = Requested
+			want = fdbmodel.Requested
 		}
 		require.Equal(t, want, o)
 	}
-	require.Equal(t, Refused, outcomes[250])
-	cancelled, err := w.Heartbeat(a.ctx, Resources{Slots: 1}, 2)
+	require.Equal(t, fdbmodel.Refused, outcomes[250])
+	cancelled, err := w.Heartbeat(a.ctx, layout.Resources{Slots: 1}, 2)
 	require.NoError(t, err)
 	require.Len(t, cancelled, 2, "their worker is told")
-	a.finish(w, Completion{Future: &took[0], Relinquish: true}, Completion{Future: &took[1], Result: &Result{}})
+	a.finish(w, fdbmodel.Completion{Future: &took[0], Relinquish: true}, fdbmodel.Completion{Future: &took[1], Result: &layout.Result{}})
 	outcomes, err = a.c.RetryMany(a.ctx, ids)
 	require.NoError(t, err)
 	again := 0
 	for _, o := range outcomes {
-		if o == Applied {
+		if o == fdbmodel.Applied {
 			again++
 		}
 	}
@@ -183,17 +186,17 @@ func TestManyAtOnce(t *testing.T) {
 // TestHeldFuturesOutliveTheRetention has what a group's driver keeps stay.
 func TestHeldFuturesOutliveTheRetention(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	id := s.submit(func(sub *Submission) { sub.Spec.Group, sub.Spec.Held = "g", true })
-	_, _, err := s.c.Cancel(s.ctx, id, "")
+	s := NewStage(t)
+	id := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Group, sub.Spec.Held = "g", true })
+	_, _, err := s.C.Cancel(s.Ctx, id, "")
 	require.NoError(t, err)
-	s.clock.Advance(1000 * s.c.Config().Retention)
-	for shard := range s.c.Config().Shards {
-		_, _, _, err := s.c.ExpireDone(s.ctx, shard)
+	s.Clock.Advance(1000 * s.C.Config().Retention)
+	for shard := range s.C.Config().Shards {
+		_, _, _, err := s.C.ExpireDone(s.Ctx, shard)
 		require.NoError(t, err)
 	}
-	require.Equal(t, Failed, s.state(id))
-	report, err := s.c.Check(s.ctx, CheckOptions{})
+	require.Equal(t, layout.Failed, s.state(id))
+	report, err := audit.Check(s.Ctx, s.C, audit.Options{})
 	require.NoError(t, err)
 	require.Empty(t, report.Problems)
 }
@@ -201,45 +204,45 @@ func TestHeldFuturesOutliveTheRetention(t *testing.T) {
 func TestBatchUnderUnknownCommits(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
-		s := newStage(t)
+		s := NewStage(t)
 		s.faults.FailNext(fault, nil)
-		require.NoError(t, s.c.CreateBatch(s.ctx, &BatchRecord{ID: "g", Template: []byte("{}")}))
+		require.NoError(t, s.C.CreateBatch(s.Ctx, &layout.BatchRecord{ID: "g", Template: []byte("{}")}))
 		s.faults.Flush()
-		id := s.submit(func(sub *Submission) { sub.Spec.Group, sub.Spec.Held = "g", true })
+		id := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Group, sub.Spec.Held = "g", true })
 		s.faults.FailNext(fault, nil)
-		chunk := BatchChunk{Worker: s.worker.ID(), ID: "c"}
-		there, _, err := s.c.AssignChunk(s.ctx, "g", chunk, []ID{id}, anyBatch)
+		chunk := layout.BatchChunk{Worker: s.Worker.ID(), ID: "c"}
+		there, _, err := s.C.AssignChunk(s.Ctx, "g", chunk, []layout.ID{id}, AnyBatch)
 		require.NoError(t, err)
 		s.faults.Flush()
 		require.Equal(t, []bool{true}, there)
-		chunks, err := s.c.BatchChunks(s.ctx, "g")
+		chunks, err := s.C.BatchChunks(s.Ctx, "g")
 		require.NoError(t, err)
-		require.Equal(t, []BatchChunk{chunk}, chunks)
+		require.Equal(t, []layout.BatchChunk{chunk}, chunks)
 	}
 }
 
 func TestMakersUnderUnknownCommits(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
-		s := newStage(t)
-		made := func(maker string, at int64) *BatchRecord {
-			return &BatchRecord{ID: "g", Template: []byte("{}"), Maker: maker, Digest: []byte("same"), CreatedAt: at}
+		s := NewStage(t)
+		made := func(maker string, at int64) *layout.BatchRecord {
+			return &layout.BatchRecord{ID: "g", Template: []byte("{}"), Maker: maker, Digest: []byte("same"), CreatedAt: at}
 		}
 		for at, maker := range []string{"first", "second"} {
 			s.faults.FailNext(fault, nil)
-			require.NoError(t, s.c.CreateBatch(s.ctx, made(maker, int64(at))))
+			require.NoError(t, s.C.CreateBatch(s.Ctx, made(maker, int64(at))))
 			s.faults.Flush()
 		}
 		s.faults.FailNext(fault, nil)
-		require.NoError(t, s.c.FinishBatch(s.ctx, "g", "second"))
+		require.NoError(t, s.C.FinishBatch(s.Ctx, "g", "second"))
 		s.faults.Flush()
 		require.Equal(t, 3, int(s.faults.Counts().Injected[fault]), "the fault did not happen")
-		require.ErrorIs(t, s.c.FinishBatch(s.ctx, "g", "first"), ErrIDInUse)
-		b, err := s.c.Batch(s.ctx, "g")
+		require.ErrorIs(t, s.C.FinishBatch(s.Ctx, "g", "first"), fdbmodel.ErrIDInUse)
+		b, err := s.C.Batch(s.Ctx, "g")
 		require.NoError(t, err)
 		require.True(t, b.Made)
 		require.Equal(t, "second", b.Maker)
-		report, err := s.c.Check(s.ctx, CheckOptions{})
+		report, err := audit.Check(s.Ctx, s.C, audit.Options{})
 		require.NoError(t, err)
 		require.Empty(t, report.Problems)
 	}
@@ -265,6 +268,6 @@ func TestAMethodThatNamesAFile(t *testing.T) {
 	}
 	for _, name := range []string{"wasm:set", "wasm:set/two.wasm", "wasm:none/x.wasm"} {
 		_, err := a.c.ResolveFunction(a.ctx, name)
-		require.ErrorIs(t, err, ErrNotFound)
+		require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
 )
 
 // Cancel ends a future that has not been claimed as Failed with kind cancelled,
@@ -15,8 +17,8 @@ import (
 // result that arrives after the request still counts; anything else that ends
 // the claim ends the future as cancelled. It returns ErrNotFound. An unknown
 // commit is retried and harmless.
-func (c *Cluster) Cancel(ctx context.Context, id ID, reason string) (Outcome, State, error) {
-	request := &CancelRequest{Reason: cutText(reason, MaxMessage), At: millis(c.clock.Now())}
+func (c *Cluster) Cancel(ctx context.Context, id layout.ID, reason string) (Outcome, layout.State, error) {
+	request := &layout.CancelRequest{Reason: cutText(reason, MaxMessage), At: layout.Millis(c.clock.Now())}
 	outcome, row, err := c.change(ctx, id, Event{Kind: EventCancel, Cancel: request, Now: c.clock.Now()})
 	if err == nil && outcome == Requested && row.Claim != nil {
 		c.hub.cancel(row.Claim.Worker, id)
@@ -29,7 +31,7 @@ func (c *Cluster) Cancel(ctx context.Context, id ID, reason string) (Outcome, St
 // that is held: only whoever drives its group may, by RetryMany, for it must be
 // assigned again. It returns ErrNotFound. An unknown commit is retried; if the
 // future is ready, claimed or realized then, the retry has landed.
-func (c *Cluster) Retry(ctx context.Context, id ID) error {
+func (c *Cluster) Retry(ctx context.Context, id layout.ID) error {
 	outcome, row, err := c.change(ctx, id, Event{Kind: EventRetry, Now: c.clock.Now()})
 	if err == nil && outcome == Refused {
 		err = fmt.Errorf("retry of future %s, which is %s: %w", id, row.State(), ErrTransition)
@@ -45,28 +47,28 @@ const MaxChange = 100
 // transaction. It returns one outcome for each: Applied, Requested or Already,
 // and Refused for one that does not exist. On an error the outcomes of the
 // transactions before it are returned.
-func (c *Cluster) CancelMany(ctx context.Context, ids []ID, reason string) ([]Outcome, error) {
-	request := &CancelRequest{Reason: cutText(reason, MaxMessage), At: millis(c.clock.Now())}
+func (c *Cluster) CancelMany(ctx context.Context, ids []layout.ID, reason string) ([]Outcome, error) {
+	request := &layout.CancelRequest{Reason: cutText(reason, MaxMessage), At: layout.Millis(c.clock.Now())}
 	return c.changeMany(ctx, ids, Event{Kind: EventCancel, Cancel: request, Now: c.clock.Now()})
 }
 
 // RetryMany is Retry for many futures, as CancelMany is Cancel: Applied, or
 // Refused for one that has not failed and is not delayed.
-func (c *Cluster) RetryMany(ctx context.Context, ids []ID) ([]Outcome, error) {
+func (c *Cluster) RetryMany(ctx context.Context, ids []layout.ID) ([]Outcome, error) {
 	return c.changeMany(ctx, ids, Event{Kind: EventRetry, Now: c.clock.Now()})
 }
 
 // DiscardMany is Discard for many futures, held ones too. It returns how many it
 // removed: those that are over. An unknown commit is retried; what landed then is
 // gone and not counted.
-func (c *Cluster) DiscardMany(ctx context.Context, ids []ID) (removed int, err error) {
+func (c *Cluster) DiscardMany(ctx context.Context, ids []layout.ID) (removed int, err error) {
 	for part := range slices.Chunk(ids, MaxChange) {
 		n := 0
 		_, err := c.transact(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt) error {
 			n = 0
 			w := c.changes(tx)
-			for _, p := range c.keys.askRecords(tx, part) {
-				row, found, err := p.wait(ctx)
+			for _, p := range read.Records(tx, c.keys, part) {
+				row, found, err := p.Wait(ctx)
 				if err != nil {
 					return err
 				}
@@ -84,11 +86,11 @@ func (c *Cluster) DiscardMany(ctx context.Context, ids []ID) (removed int, err e
 	return removed, nil
 }
 
-func (c *Cluster) changeMany(ctx context.Context, ids []ID, e Event) ([]Outcome, error) {
-	return c.eachAssign(ctx, ids, func(part []ID) ([]Outcome, error) {
+func (c *Cluster) changeMany(ctx context.Context, ids []layout.ID, e Event) ([]Outcome, error) {
+	return c.eachAssign(ctx, ids, func(part []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
-		var placed demands
-		var asked map[ID]WorkerID
+		var placed Demands
+		var asked map[layout.ID]layout.WorkerID
 		result, err := c.transact(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(tx kv.Attempt) (err error) {
 			outcomes, placed, asked, err = c.changeManyIn(ctx, tx, part, e)
 			return err
@@ -103,13 +105,13 @@ func (c *Cluster) changeMany(ctx context.Context, ids []ID, e Event) ([]Outcome,
 	})
 }
 
-func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, ids []ID, e Event,
-) (outcomes []Outcome, placed demands, asked map[ID]WorkerID, err error) {
-	pending := c.keys.askRecords(tx, ids)
-	outcomes, asked = make([]Outcome, len(ids)), map[ID]WorkerID{}
+func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, ids []layout.ID, e Event,
+) (outcomes []Outcome, placed Demands, asked map[layout.ID]layout.WorkerID, err error) {
+	pending := read.Records(tx, c.keys, ids)
+	outcomes, asked = make([]Outcome, len(ids)), map[layout.ID]layout.WorkerID{}
 	w := c.changes(tx)
 	for i, id := range ids {
-		row, found, err := pending[i].wait(ctx)
+		row, found, err := pending[i].Wait(ctx)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -121,13 +123,13 @@ func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, ids []ID, e Event,
 			continue
 		}
 		if outcome == Requested && after.Claim != nil {
-			tx.Set(c.keys.cancelled(after.Claim.Worker, id), []byte{recordVersion})
+			tx.Set(c.keys.Cancelled(after.Claim.Worker, id), []byte{layout.RecordVersion})
 			asked[id] = after.Claim.Worker
 		}
 		if err := w.apply(&row, &after); err != nil {
 			return nil, nil, nil, err
 		}
-		if outcome == Applied && after.inPool() {
+		if outcome == Applied && after.InPool() {
 			placed.add(after.Spec)
 		}
 	}
@@ -139,7 +141,7 @@ func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, ids []ID, e Event,
 // whoever drives its group counts on it, and removes it by DiscardMany. It
 // returns ErrNotFound. An unknown commit is retried; if the future is gone then,
 // the discard has landed.
-func (c *Cluster) Discard(ctx context.Context, id ID) error {
+func (c *Cluster) Discard(ctx context.Context, id layout.ID) error {
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt) error {
 		row, err := c.requireRow(ctx, tx, id)
 		if tx.MaybeCommitted && errors.Is(err, ErrNotFound) {
@@ -162,21 +164,21 @@ func (c *Cluster) Discard(ctx context.Context, id ID) error {
 }
 
 // driven refuses a change that only whoever drives a future's group may make.
-func driven(what string, row *Row) error {
+func driven(what string, row *layout.Row) error {
 	return fmt.Errorf("%s of future %s, which belongs to the batch %s: %w; do it to the batch",
 		what, row.ID, row.Spec.Group, ErrTransition)
 }
 
 // remove clears all of a terminal future. Its entry in the done list stays, and
 // leads nowhere.
-func (w *changes) remove(row *Row) {
-	w.tx.ClearRange(w.keys.rowRange(row.ID))
-	w.tx.ClearRange(kv.Prefix(w.keys.chunksOfFuture(row.ID)))
+func (w *changes) remove(row *layout.Row) {
+	w.tx.ClearRange(w.keys.RowRange(row.ID))
+	w.tx.ClearRange(kv.Prefix(w.keys.ChunksOfFuture(row.ID)))
 	w.count(row.ID, row.Spec.Queue, row.Spec.Group, row.State(), -1)
 }
 
-func (c *Cluster) requireRow(ctx context.Context, tx kv.Reader, id ID) (Row, error) {
-	row, found, err := c.keys.askRecord(tx, id).wait(ctx)
+func (c *Cluster) requireRow(ctx context.Context, tx kv.Reader, id layout.ID) (layout.Row, error) {
+	row, found, err := read.Record(tx, c.keys, id).Wait(ctx)
 	if err == nil && (!found || row.Spec == nil) {
 		err = fmt.Errorf("future %s: %w", id, ErrNotFound)
 	}
@@ -184,7 +186,7 @@ func (c *Cluster) requireRow(ctx context.Context, tx kv.Reader, id ID) (Row, err
 }
 
 // change applies an event that comes from outside of the workers.
-func (c *Cluster) change(ctx context.Context, id ID, e Event) (outcome Outcome, after Row, err error) {
+func (c *Cluster) change(ctx context.Context, id layout.ID, e Event) (outcome Outcome, after layout.Row, err error) {
 	result, err := c.transact(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(tx kv.Attempt) error {
 		row, err := c.requireRow(ctx, tx, id)
 		if err != nil {
@@ -195,14 +197,14 @@ func (c *Cluster) change(ctx context.Context, id ID, e Event) (outcome Outcome, 
 		}
 		after, outcome = Next(row, e)
 		// A future that could be retried was failed or delayed.
-		if s := row.State(); tx.MaybeCommitted && e.Kind == EventRetry && s != Failed && s != Delayed {
+		if s := row.State(); tx.MaybeCommitted && e.Kind == EventRetry && s != layout.Failed && s != layout.Delayed {
 			outcome = Already
 		}
 		if outcome == Refused || outcome == Already {
 			return nil
 		}
 		if outcome == Requested && after.Claim != nil {
-			tx.Set(c.keys.cancelled(after.Claim.Worker, id), []byte{recordVersion})
+			tx.Set(c.keys.Cancelled(after.Claim.Worker, id), []byte{layout.RecordVersion})
 		}
 		w := c.changes(tx)
 		if err := w.apply(&row, &after); err != nil {
@@ -210,8 +212,8 @@ func (c *Cluster) change(ctx context.Context, id ID, e Event) (outcome Outcome, 
 		}
 		return w.flush()
 	})
-	if err == nil && outcome == Applied && after.inPool() {
-		var placed demands
+	if err == nil && outcome == Applied && after.InPool() {
+		var placed Demands
 		placed.add(after.Spec)
 		c.wakeFor(ctx, result.Version, placed)
 	}

@@ -6,10 +6,8 @@ import (
 	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
-
-// chunkSize is the size of the pieces that large values are cut into. Bytes.
-const chunkSize = 90_000
 
 const (
 	chunksPerTx = 10 // pieces of one transaction
@@ -20,46 +18,40 @@ const (
 // later with the returned reference as Spec.ArgsRef. Without that submit they
 // are swept after an hour. It returns ErrTooLarge. An unknown commit is retried
 // and harmless: the pieces are named by their content.
-func (c *Cluster) PutArgs(ctx context.Context, id ID, args []byte) (ChunkRef, error) {
+func (c *Cluster) PutArgs(ctx context.Context, id layout.ID, args []byte) (layout.ChunkRef, error) {
 	sum := sha256.Sum256(args)
-	ref := ChunkRef{Kind: chunkArgs, Token: fmt.Sprintf("%x", sum[:16])}
+	ref := layout.ChunkRef{Kind: layout.ChunkArgs, Token: fmt.Sprintf("%x", sum[:16])}
 	return c.putChunks(ctx, id, ref, args)
 }
 
 // PutResult writes a large result of the attempt that holds token. It counts
 // once a Completion of that token names the reference. An unknown commit is
 // retried and harmless: only the holder of the token writes there.
-func (c *Cluster) PutResult(ctx context.Context, id ID, token Token, value []byte) (ChunkRef, error) {
-	return c.putChunks(ctx, id, ChunkRef{Kind: chunkResult, Token: token.String()}, value)
+func (c *Cluster) PutResult(ctx context.Context, id layout.ID, token layout.Token, value []byte) (layout.ChunkRef, error) {
+	return c.putChunks(ctx, id, layout.ChunkRef{Kind: layout.ChunkResult, Token: token.String()}, value)
 }
 
 // PutStderr writes a long standard error stream of the attempt that holds
 // token, as PutResult does.
-func (c *Cluster) PutStderr(ctx context.Context, id ID, token Token, value []byte) (ChunkRef, error) {
-	return c.putChunks(ctx, id, ChunkRef{Kind: chunkStderr, Token: token.String()}, value)
+func (c *Cluster) PutStderr(ctx context.Context, id layout.ID, token layout.Token, value []byte) (layout.ChunkRef, error) {
+	return c.putChunks(ctx, id, layout.ChunkRef{Kind: layout.ChunkStderr, Token: token.String()}, value)
 }
 
-// String prints the token as it stands in the keys of chunks.
-func (t Token) String() string { return fmt.Sprintf("%s.%d", t.Worker, t.Sequence) }
-
-func (c *Cluster) putChunks(ctx context.Context, id ID, ref ChunkRef, value []byte) (ChunkRef, error) {
-	if len(value) > MaxPut {
+func (c *Cluster) putChunks(ctx context.Context, id layout.ID, ref layout.ChunkRef, value []byte) (layout.ChunkRef, error) {
+	if len(value) > layout.MaxPut {
 		return ref, fmt.Errorf("%w: %d bytes, at most %d: store the data elsewhere and pass where",
-			ErrTooLarge, len(value), MaxPut)
+			ErrTooLarge, len(value), layout.MaxPut)
 	}
-	ref.Size, ref.Count = int64(len(value)), pieces(int64(len(value)))
-	return ref, c.putPieces(ctx, value, func(i int) []byte { return c.keys.chunk(id, ref, i) })
+	ref.Size, ref.Count = int64(len(value)), layout.Pieces(int64(len(value)))
+	return ref, c.putPieces(ctx, value, func(i int) []byte { return c.keys.Chunk(id, ref, i) })
 }
-
-// pieces is how many chunks hold size bytes.
-func pieces(size int64) int { return int((size + chunkSize - 1) / chunkSize) }
 
 func (c *Cluster) putPieces(ctx context.Context, value []byte, key func(i int) []byte) error {
-	count := pieces(int64(len(value)))
+	count := layout.Pieces(int64(len(value)))
 	for first := 0; first < count; first += chunksPerTx {
 		_, err := c.transact(ctx, kv.Options{Tag: "futura-chunk"}, func(tx kv.Attempt) error {
 			for i := first; i < min(first+chunksPerTx, count); i++ {
-				tx.Set(key(i), value[i*chunkSize:min((i+1)*chunkSize, len(value))])
+				tx.Set(key(i), value[i*layout.ChunkSize:min((i+1)*layout.ChunkSize, len(value))])
 			}
 			return nil
 		})
@@ -73,14 +65,14 @@ func (c *Cluster) putPieces(ctx context.Context, value []byte, key func(i int) [
 // readPieces puts a large value together again. A piece that is missing is
 // ErrNotFound.
 func (c *Cluster) readPieces(ctx context.Context, size int64, key func(i int) []byte) ([]byte, error) {
-	if size < 0 || size > MaxPut {
-		return nil, fmt.Errorf("%w: reference to %d bytes", ErrBadRecord, size)
+	if size < 0 || size > layout.MaxPut {
+		return nil, fmt.Errorf("%w: reference to %d bytes", layout.ErrBadRecord, size)
 	}
-	count := pieces(size)
+	count := layout.Pieces(size)
 	value := make([]byte, 0, size)
 	for first := 0; first < count; first += readAhead {
-		err := c.view(ctx, func(tx kv.Attempt) error {
-			value = value[:first*chunkSize]
+		err := c.View(ctx, func(tx kv.Attempt) error {
+			value = value[:first*layout.ChunkSize]
 			var pending [readAhead]kv.Pending[[]byte]
 			n := min(readAhead, count-first)
 			for i := range n {
@@ -94,8 +86,8 @@ func (c *Cluster) readPieces(ctx context.Context, size int64, key func(i int) []
 				if piece == nil {
 					return fmt.Errorf("%w: chunk %d of %d", ErrNotFound, first+i+1, count)
 				}
-				if want := min(chunkSize, int(size)-(first+i)*chunkSize); len(piece) != want {
-					return fmt.Errorf("%w: chunk %d of %d has %d bytes, not %d", ErrBadRecord, first+i+1, count, len(piece), want)
+				if want := min(layout.ChunkSize, int(size)-(first+i)*layout.ChunkSize); len(piece) != want {
+					return fmt.Errorf("%w: chunk %d of %d has %d bytes, not %d", layout.ErrBadRecord, first+i+1, count, len(piece), want)
 				}
 				value = append(value, piece...)
 			}
@@ -110,8 +102,8 @@ func (c *Cluster) readPieces(ctx context.Context, size int64, key func(i int) []
 
 // readChunks returns a large value of a future. ErrNotFound says that the
 // future was discarded meanwhile.
-func (c *Cluster) readChunks(ctx context.Context, id ID, ref ChunkRef) ([]byte, error) {
-	value, err := c.readPieces(ctx, ref.Size, func(i int) []byte { return c.keys.chunk(id, ref, i) })
+func (c *Cluster) readChunks(ctx context.Context, id layout.ID, ref layout.ChunkRef) ([]byte, error) {
+	value, err := c.readPieces(ctx, ref.Size, func(i int) []byte { return c.keys.Chunk(id, ref, i) })
 	if err != nil {
 		err = fmt.Errorf("%s of future %s: %w", ref.Kind, id, err)
 	}
@@ -119,15 +111,15 @@ func (c *Cluster) readChunks(ctx context.Context, id ID, ref ChunkRef) ([]byte, 
 }
 
 // Args returns a future's arguments, wherever they lie.
-func (c *Cluster) Args(ctx context.Context, id ID, spec *Spec) ([]byte, error) {
+func (c *Cluster) Args(ctx context.Context, id layout.ID, spec *layout.Spec) ([]byte, error) {
 	switch {
 	case spec.ArgsRef != nil:
 		return c.readChunks(ctx, id, *spec.ArgsRef)
 	case spec.ArgsKey:
 		var args []byte
-		err := c.view(ctx, func(tx kv.Attempt) error {
+		err := c.View(ctx, func(tx kv.Attempt) error {
 			var err error
-			args, err = tx.Snapshot().Get(c.keys.args(id)).Wait(ctx)
+			args, err = tx.Snapshot().Get(c.keys.Args(id)).Wait(ctx)
 			if err == nil && args == nil {
 				err = fmt.Errorf("%w: arguments of future %s", ErrNotFound, id)
 			}
@@ -140,7 +132,7 @@ func (c *Cluster) Args(ctx context.Context, id ID, spec *Spec) ([]byte, error) {
 }
 
 // ResultValue returns a result's bytes, wherever they lie.
-func (c *Cluster) ResultValue(ctx context.Context, id ID, r *Result) ([]byte, error) {
+func (c *Cluster) ResultValue(ctx context.Context, id layout.ID, r *layout.Result) ([]byte, error) {
 	if r.ValueRef != nil {
 		return c.readChunks(ctx, id, *r.ValueRef)
 	}
@@ -148,7 +140,7 @@ func (c *Cluster) ResultValue(ctx context.Context, id ID, r *Result) ([]byte, er
 }
 
 // Stderr returns the last of an attempt's standard error, wherever it lies.
-func (c *Cluster) Stderr(ctx context.Context, id ID, inline []byte, ref *ChunkRef) ([]byte, error) {
+func (c *Cluster) Stderr(ctx context.Context, id layout.ID, inline []byte, ref *layout.ChunkRef) ([]byte, error) {
 	if ref != nil {
 		return c.readChunks(ctx, id, *ref)
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
@@ -17,7 +19,7 @@ const MaxClaim = 128
 type ClaimRequest struct {
 	// Free is what the worker has free. What is claimed together fits into it,
 	// slots aside.
-	Free Resources
+	Free layout.Resources
 	// Max is the most futures to take, at most MaxClaim. It may exceed the
 	// free slots: what waits for a slot is claimed ahead.
 	Max int
@@ -30,19 +32,19 @@ type ClaimRequest struct {
 
 // ClaimedFuture is a future that a worker holds.
 type ClaimedFuture struct {
-	ID       ID
-	Token    Token
-	Spec     *Spec
-	Attempts Attempts
+	ID       layout.ID
+	Token    layout.Token
+	Spec     *layout.Spec
+	Attempts layout.Attempts
 	// Cancel is set if somebody wants the future no more.
-	Cancel *CancelRequest
+	Cancel *layout.CancelRequest
 	// Inline are the arguments unless Spec.ArgsRef is set.
 	Inline []byte
 	// Err is set if the future's records can't be read, and the claim could not
 	// be undone. It goes back with PutBack.
 	Err error
 
-	class   class
+	class   layout.Class
 	version kv.Version // of the claim
 	at      time.Time  // of the claim
 }
@@ -79,10 +81,10 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 	}
 	r.mu.Lock()
 	r.sequence++
-	token := Token{Worker: r.info.ID, Sequence: r.sequence}
+	token := layout.Token{Worker: r.info.ID, Sequence: r.sequence}
 	r.mu.Unlock()
 
-	var taken []readyEntry
+	var taken []layout.ReadyEntry
 	var answer ClaimAnswer
 	result, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-claim", NoSync: true}, func(tx kv.Attempt) error {
 		var err error
@@ -112,8 +114,8 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 // of theirs that is still to land conflicts with this one.
 func (r *Registration) settleDoubts(ctx context.Context) error {
 	for len(r.doubts) > 0 {
-		key := r.cluster.keys.claims(r.info.ID, r.doubts[0])
-		skip := len(r.cluster.keys.worker(r.info.ID, workerClaims))
+		key := r.cluster.keys.Claims(r.info.ID, r.doubts[0])
+		skip := len(r.cluster.keys.Worker(r.info.ID, layout.WorkerClaims))
 		_, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
 			alive := r.askAlive(tx)
 			list, err := tx.Get(key).Wait(ctx)
@@ -139,9 +141,9 @@ func (r *Registration) settleDoubts(ctx context.Context) error {
 	return nil
 }
 
-func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token Token, req ClaimRequest,
-) (taken []readyEntry, more bool, err error) {
-	listKey := r.cluster.keys.claims(r.info.ID, token.Sequence)
+func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token layout.Token, req ClaimRequest,
+) (taken []layout.ReadyEntry, more bool, err error) {
+	listKey := r.cluster.keys.Claims(r.info.ID, token.Sequence)
 	alive := r.askAlive(tx)
 	if tx.MaybeCommitted {
 		list, err := tx.Get(listKey).Wait(ctx)
@@ -169,26 +171,26 @@ func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token Token, 
 		}
 		return nil, false, nil
 	}
-	claim, err := encodeStamped(&Claim{Token: token})
+	claim, err := layout.EncodeStamped(&layout.Claim{Token: token})
 	if err != nil {
 		return nil, false, err
 	}
 	// All conflicts come before the first write: a store compares each one that
 	// comes later with what was written.
 	for i := range found {
-		tx.AddReadConflictKey(found[i].key)
+		tx.AddReadConflictKey(found[i].Key)
 	}
 	w := r.cluster.changes(tx)
-	ids := make([]ID, len(found))
+	ids := make([]layout.ID, len(found))
 	for i := range found {
 		e := &found[i]
-		ids[i] = e.id
-		tx.Clear(e.key)
-		tx.SetVersionstampedValue(r.cluster.keys.state(e.id, stateClaim), claim, stampOffset)
-		w.count(e.id, e.class.queue, e.class.group, Ready, -1)
-		w.count(e.id, e.class.queue, e.class.group, Claimed, 1)
+		ids[i] = e.Id
+		tx.Clear(e.Key)
+		tx.SetVersionstampedValue(r.cluster.keys.State(e.Id, layout.StateClaim), claim, layout.StampOffset)
+		w.count(e.Id, e.Class.Queue, e.Class.Group, layout.Ready, -1)
+		w.count(e.Id, e.Class.Queue, e.Class.Group, layout.Claimed, 1)
 	}
-	list, err := encodeRecord(&claimBatch{IDs: packIDs(ids)})
+	list, err := layout.Encode(&layout.ClaimBatch{IDs: layout.PackIDs(ids)})
 	if err != nil {
 		return nil, false, err
 	}
@@ -200,25 +202,25 @@ func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token Token, 
 }
 
 // recoverClaim finds out what an attempt with an unknown result took.
-func (r *Registration) recoverClaim(ctx context.Context, tx kv.Reader, key, value []byte) ([]readyEntry, error) {
-	var batch claimBatch
-	if err := decodeRecord(key, value, &batch); err != nil {
+func (r *Registration) recoverClaim(ctx context.Context, tx kv.Reader, key, value []byte) ([]layout.ReadyEntry, error) {
+	var batch layout.ClaimBatch
+	if err := layout.Decode(key, value, &batch); err != nil {
 		return nil, err
 	}
-	ids := unpackIDs(batch.IDs)
-	pending := make([]pendingRow, len(ids))
+	ids := layout.UnpackIDs(batch.IDs)
+	pending := make([]read.Pending, len(ids))
 	for i, id := range ids {
-		pending[i] = r.cluster.keys.askRecord(tx, id)
+		pending[i] = read.Record(tx, r.cluster.keys, id)
 	}
-	taken := make([]readyEntry, 0, len(ids))
+	taken := make([]layout.ReadyEntry, 0, len(ids))
 	for i, id := range ids {
-		row, _, err := pending[i].wait(ctx)
-		if err != nil && !errors.Is(err, ErrNewerRecord) && !errors.Is(err, ErrBadRecord) {
+		row, _, err := pending[i].Wait(ctx)
+		if err != nil && !errors.Is(err, layout.ErrNewerRecord) && !errors.Is(err, layout.ErrBadRecord) {
 			return nil, err
 		}
-		e := readyEntry{id: id}
+		e := layout.ReadyEntry{Id: id}
 		if row.Spec != nil {
-			e.function, e.class = row.Spec.Function, row.Spec.class()
+			e.Function, e.Class = row.Spec.Function, row.Spec.Class()
 		}
 		taken = append(taken, e)
 	}
@@ -229,7 +231,7 @@ func (r *Registration) recoverClaim(ctx context.Context, tx kv.Reader, key, valu
 // idle or that shard has not enough. contended chooses a random block, so that workers that look at the
 // same place at the same time take different futures.
 func (r *Registration) look(ctx context.Context, tx kv.Reader, req ClaimRequest, contended bool,
-) ([]readyEntry, bool, error) {
+) ([]layout.ReadyEntry, bool, error) {
 	c, now := r.cluster, r.cluster.clock.Now()
 	shards, first := c.config.Shards, c.random.intn(c.config.Shards)
 	page := r.scan.page(req.Max, contended)
@@ -247,7 +249,7 @@ func (r *Registration) look(ctx context.Context, tx kv.Reader, req ClaimRequest,
 			}
 		}
 	}
-	var taken []readyEntry
+	var taken []layout.ReadyEntry
 	free := req.Free
 	free.Slots = req.Max
 	// What was assigned to the worker comes first, but for each fourth claim, so
@@ -301,16 +303,16 @@ func (r *Registration) look(ctx context.Context, tx kv.Reader, req ClaimRequest,
 
 // choose takes from found what fits into free, from a random aligned block
 // where there is more than enough. It tells whether something was left.
-func (r *Registration) choose(taken []readyEntry, free Resources, found []readyEntry) ([]readyEntry, Resources, bool) {
+func (r *Registration) choose(taken []layout.ReadyEntry, free layout.Resources, found []layout.ReadyEntry) ([]layout.ReadyEntry, layout.Resources, bool) {
 	if block := free.Slots; len(found) >= 2*block && block > 0 {
 		at := block * r.cluster.random.intn(len(found)/block)
-		found = append(append([]readyEntry(nil), found[at:]...), found[:at]...)
+		found = append(append([]layout.ReadyEntry(nil), found[at:]...), found[:at]...)
 	}
 	for i := range found {
 		if free.Slots == 0 {
 			return taken, free, true
 		}
-		q := Requirements{CPU: found[i].class.cpu, RAM: found[i].class.ram, GPU: found[i].class.gpu}
+		q := layout.Requirements{CPU: found[i].Class.Cpu, RAM: found[i].Class.Ram, GPU: found[i].Class.Gpu}
 		if free.Fit(q) {
 			free = free.Take(q)
 			taken = append(taken, found[i])
@@ -320,22 +322,22 @@ func (r *Registration) choose(taken []readyEntry, free Resources, found []readyE
 }
 
 // readClaimed fetches what was taken, outside of the conflict window.
-func (r *Registration) readClaimed(ctx context.Context, token Token, taken []readyEntry, at kv.Version,
+func (r *Registration) readClaimed(ctx context.Context, token layout.Token, taken []layout.ReadyEntry, at kv.Version,
 ) ([]ClaimedFuture, error) {
 	keys, now := r.cluster.keys, r.cluster.clock.Now()
 	var futures []ClaimedFuture
-	err := r.cluster.view(ctx, func(tx kv.Attempt) error {
+	err := r.cluster.View(ctx, func(tx kv.Attempt) error {
 		if tx.Number == 1 && at != kv.NoVersion {
 			tx.SetReadVersion(at)
 		}
 		futures = make([]ClaimedFuture, 0, len(taken))
-		ids := make([]ID, len(taken))
+		ids := make([]layout.ID, len(taken))
 		for i := range taken {
-			ids[i] = taken[i].id
+			ids[i] = taken[i].Id
 		}
-		pending := keys.askRows(tx.Snapshot(), ids, keys.row)
+		pending := read.Rows(tx.Snapshot(), keys, ids, keys.Row)
 		for i := range taken {
-			f := ClaimedFuture{ID: taken[i].id, Token: token, class: taken[i].class, version: at, at: now}
+			f := ClaimedFuture{ID: taken[i].Id, Token: token, class: taken[i].Class, version: at, at: now}
 			if err := f.read(ctx, pending[i]); err != nil {
 				return err
 			}
@@ -348,25 +350,25 @@ func (r *Registration) readClaimed(ctx context.Context, token Token, taken []rea
 
 // read fills in a future. Only the store's errors are returned; those of the
 // future's records are kept in it.
-func (f *ClaimedFuture) read(ctx context.Context, p pendingRow) error {
-	page, err := p.pending.Wait(ctx)
+func (f *ClaimedFuture) read(ctx context.Context, p read.Pending) error {
+	page, err := p.Pending.Wait(ctx)
 	if err != nil {
 		return err
 	}
-	row := Row{ID: f.ID}
-	skip := len(p.keys.row(f.ID))
+	row := layout.Row{ID: f.ID}
+	skip := len(p.Keys.Row(f.ID))
 	for _, item := range page.Items {
 		rest := tuple.NewReader(item.Key[skip:])
-		if first := rest; first.Text() == rowArgs {
+		if first := rest; first.Text() == layout.RowArgs {
 			f.Inline = item.Value
 			continue
 		}
-		if err := row.add(item, rest); err != nil {
+		if err := row.Add(item, rest); err != nil {
 			f.Err = err
 		}
 	}
 	if f.Err == nil && row.Spec == nil {
-		f.Err = fmt.Errorf("future %s: %w: it has no spec", f.ID, ErrBadRecord)
+		f.Err = fmt.Errorf("future %s: %w: it has no spec", f.ID, layout.ErrBadRecord)
 	}
 	f.Spec, f.Attempts, f.Cancel = row.Spec, row.Attempts, row.Cancel
 	if f.Err == nil && !f.Spec.ArgsKey {
@@ -376,9 +378,9 @@ func (f *ClaimedFuture) read(ctx context.Context, p pendingRow) error {
 }
 
 // stubSpec stands for a spec that can't be read, as far as the index needs it.
-func (f *ClaimedFuture) stubSpec() *Spec {
+func (f *ClaimedFuture) stubSpec() *layout.Spec {
 	if f.Spec != nil {
 		return f.Spec
 	}
-	return &Spec{Queue: f.class.queue, Group: f.class.group}
+	return &layout.Spec{Queue: f.class.Queue, Group: f.class.Group}
 }

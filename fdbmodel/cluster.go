@@ -10,76 +10,14 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 )
-
-// Config is what all processes of a cluster must agree on. It is written by
-// whoever opens the cluster first and obeyed by everybody after. Configure
-// changes it.
-type Config struct {
-	// Format is the version of the keyspace. A newer one is ErrNewerRecord.
-	Format int `msgpack:"f" json:"format"`
-	// Shards is a power of two from 1 to 256 that spreads the hot keys. Order
-	// and priority hold within a shard. Defaults to 16.
-	Shards int `msgpack:"s" json:"shards"`
-	// Heartbeat is how often a worker says that it lives. Defaults to 5 s.
-	Heartbeat time.Duration `msgpack:"h" json:"heartbeat_ns"`
-	// DeadAfter is how long a heartbeat may stand still, by the observer's own
-	// clock, before the worker counts as dead. Defaults to 3 heartbeats.
-	DeadAfter time.Duration `msgpack:"d" json:"dead_after_ns"`
-	// Retention is how long finished futures are kept. Defaults to 24 h.
-	Retention time.Duration `msgpack:"r" json:"retention_ns"`
-}
-
-const (
-	keyspaceFormat    = 1
-	defaultShards     = 16
-	maxShards         = 256
-	defaultHeartbeat  = 5 * time.Second
-	heartbeatsToDeath = 3
-	defaultRetention  = 24 * time.Hour
-)
-
-// WithDefaults returns the config with its empty fields filled in.
-func (c Config) WithDefaults() Config {
-	if c.Format == 0 {
-		c.Format = keyspaceFormat
-	}
-	if c.Shards == 0 {
-		c.Shards = defaultShards
-	}
-	if c.Heartbeat == 0 {
-		c.Heartbeat = defaultHeartbeat
-	}
-	if c.DeadAfter == 0 {
-		c.DeadAfter = heartbeatsToDeath * c.Heartbeat
-	}
-	if c.Retention == 0 {
-		c.Retention = defaultRetention
-	}
-	return c
-}
-
-func (c Config) validate() error {
-	switch {
-	case c.Format > keyspaceFormat:
-		return fmt.Errorf("cluster has keyspace format %d, this process reads %d: %w",
-			c.Format, keyspaceFormat, ErrNewerRecord)
-	case c.Shards < 1 || c.Shards > maxShards || c.Shards&(c.Shards-1) != 0:
-		return fmt.Errorf("%w: %d shards: use a power of two from 1 to %d", ErrBadSpec, c.Shards, maxShards)
-	case c.Heartbeat < time.Millisecond || c.DeadAfter < 2*c.Heartbeat:
-		return fmt.Errorf("%w: heartbeat %v, dead after %v: the second must be at least twice the first",
-			ErrBadSpec, c.Heartbeat, c.DeadAfter)
-	case c.Retention < 0:
-		return fmt.Errorf("%w: retention %v is negative", ErrBadSpec, c.Retention)
-	}
-	return nil
-}
 
 // Options of Open. The zero value is right outside of tests.
 type Options struct {
 	// Config is used if the cluster has none yet.
-	Config Config
+	Config layout.Config
 	// Existing makes Open return ErrNotFound, and write nothing, where there is
 	// no such cluster. Defaults to false: Open makes it.
 	Existing bool
@@ -92,7 +30,7 @@ type Options struct {
 
 	// Incoming opens a cluster that is being copied into, to verify the copy.
 	// Defaults to false: such a cluster is ErrIncomplete.
-	incoming bool
+	Incoming bool
 }
 
 // Cluster is the data model over one cluster's keys in a store. Its methods
@@ -104,12 +42,12 @@ type Options struct {
 type Cluster struct {
 	db     kv.Database
 	name   string
-	keys   keyspace
-	config Config
+	keys   layout.Keyspace
+	config layout.Config
 	clock  clock.Clock
 	random *lockedReader
 	sleep  func(context.Context, time.Duration) error
-	ids    idSource
+	ids    layout.IdSource
 	hub    *hub
 
 	resolved    resolvedNames
@@ -123,10 +61,10 @@ type Cluster struct {
 // Options.Existing, and ErrNewerRecord. An unknown commit is retried and
 // harmless.
 func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster, error) {
-	if err := CheckClusterName(name); err != nil {
+	if err := layout.CheckClusterName(name); err != nil {
 		return nil, err
 	}
-	c := &Cluster{db: db, name: name, keys: newKeyspace(name), clock: o.Clock, sleep: o.Sleep}
+	c := &Cluster{db: db, name: name, keys: layout.NewKeyspace(name), clock: o.Clock, sleep: o.Sleep}
 	if c.clock == nil {
 		c.clock = clock.Real{}
 	}
@@ -134,10 +72,10 @@ func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster
 		o.Random = rand.Reader
 	}
 	c.random = &lockedReader{r: o.Random}
-	c.ids.random = c.random
+	c.ids.Random = c.random
 	c.hub = newHub()
 	wanted := o.Config.WithDefaults()
-	if err := wanted.validate(); err != nil {
+	if err := wanted.Validate(); err != nil {
 		return nil, err
 	}
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-open"}, func(tx kv.Attempt) error {
@@ -146,13 +84,13 @@ func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster
 	if err != nil {
 		return nil, fmt.Errorf("open cluster %q: %w", name, err)
 	}
-	c.keys.shards = c.config.Shards
+	c.keys.Shards = c.config.Shards
 	return c, nil
 }
 
-func (c *Cluster) readConfig(ctx context.Context, tx kv.Tx, wanted Config, o Options) error {
-	key := c.keys.config()
-	asked, marked := tx.Get(key), tx.Get(c.keys.incoming())
+func (c *Cluster) readConfig(ctx context.Context, tx kv.Tx, wanted layout.Config, o Options) error {
+	key := c.keys.Config()
+	asked, marked := tx.Get(key), tx.Get(c.keys.Incoming())
 	value, err := asked.Wait(ctx)
 	if err != nil {
 		return err
@@ -161,7 +99,7 @@ func (c *Cluster) readConfig(ctx context.Context, tx kv.Tx, wanted Config, o Opt
 	if err != nil {
 		return err
 	}
-	if mark != nil && !o.incoming {
+	if mark != nil && !o.Incoming {
 		return ErrIncomplete
 	}
 	if value == nil {
@@ -169,25 +107,25 @@ func (c *Cluster) readConfig(ctx context.Context, tx kv.Tx, wanted Config, o Opt
 			return fmt.Errorf("%w in this store", ErrNotFound)
 		}
 		c.config = wanted
-		encoded, err := encodeRecord(wanted)
+		encoded, err := layout.Encode(wanted)
 		if err != nil {
 			return err
 		}
 		tx.Set(key, encoded)
 		return nil
 	}
-	c.config = Config{}
-	if err := decodeRecord(key, value, &c.config); err != nil {
+	c.config = layout.Config{}
+	if err := layout.Decode(key, value, &c.config); err != nil {
 		return err
 	}
-	return c.config.validate()
+	return c.config.Validate()
 }
 
 // Name returns the cluster's name.
 func (c *Cluster) Name() string { return c.name }
 
 // Config returns the config that the cluster had when it was opened.
-func (c *Cluster) Config() Config { return c.config }
+func (c *Cluster) Config() layout.Config { return c.config }
 
 // Now returns the time by the cluster's clock.
 func (c *Cluster) Now() time.Time { return c.clock.Now() }
@@ -200,24 +138,24 @@ func (c *Cluster) Clock() clock.Clock { return c.clock }
 func (c *Cluster) Database() kv.Database { return c.db }
 
 // DrawIDs returns n new ids that share a shard.
-func (c *Cluster) DrawIDs(n int) ([]ID, error) {
-	return c.ids.draw(c.clock.Now(), c.config.Shards, n)
+func (c *Cluster) DrawIDs(n int) ([]layout.ID, error) {
+	return c.ids.Draw(c.clock.Now(), c.config.Shards, n)
 }
 
 // DrawWorkerID returns an id for one start of a worker.
-func (c *Cluster) DrawWorkerID() (WorkerID, error) {
-	id, err := drawHex(c.random)
-	return WorkerID(id), err
+func (c *Cluster) DrawWorkerID() (layout.WorkerID, error) {
+	id, err := layout.DrawHex(c.random)
+	return layout.WorkerID(id), err
 }
 
 // DrawSessionID returns an id for one client process.
-func (c *Cluster) DrawSessionID() (SessionID, error) {
-	id, err := drawHex(c.random)
-	return SessionID(id), err
+func (c *Cluster) DrawSessionID() (layout.SessionID, error) {
+	id, err := layout.DrawHex(c.random)
+	return layout.SessionID(id), err
 }
 
 // Keys returns what makes the cluster's keys.
-func (c *Cluster) Keys() keyspace { return c.keys }
+func (c *Cluster) Keys() layout.Keyspace { return c.keys }
 
 // RetryPolicy returns how the cluster repeats a transaction: with its own clock and
 // randomness.
@@ -231,7 +169,7 @@ func (c *Cluster) transact(ctx context.Context, o kv.Options, fn func(kv.Attempt
 }
 
 // view runs fn in a transaction that writes nothing.
-func (c *Cluster) view(ctx context.Context, fn func(kv.Attempt) error) error {
+func (c *Cluster) View(ctx context.Context, fn func(kv.Attempt) error) error {
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-read"}, fn)
 	return err
 }
@@ -265,11 +203,11 @@ func (l *lockedReader) uint64() uint64 {
 // cluster open must be stopped first. It returns ErrBadName. An unknown commit
 // is retried and harmless.
 func Wipe(ctx context.Context, db kv.Database, name string) error {
-	if err := CheckClusterName(name); err != nil {
+	if err := layout.CheckClusterName(name); err != nil {
 		return err
 	}
 	_, err := kv.Transact(ctx, db, kv.Retry{Options: kv.Options{Tag: "futura-wipe"}}, func(tx kv.Attempt) error {
-		tx.ClearRange(newKeyspace(name).all())
+		tx.ClearRange(layout.NewKeyspace(name).All())
 		return nil
 	})
 	return err

@@ -13,24 +13,12 @@ import (
 	"github.com/multiformats/go-multihash"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
 // MaxModule is the largest WASM module, in bytes.
 const MaxModule = 64 << 20
-
-// Module describes a stored WASM module.
-type Module struct {
-	CID      string   `msgpack:"-" json:"cid"`
-	Size     int64    `msgpack:"s" json:"size"`
-	StoredAt int64    `msgpack:"t" json:"stored_at_ms"`
-	Aliases  []string `msgpack:"-" json:"aliases,omitempty"`
-}
-
-type aliasRecord struct {
-	CID string `msgpack:"c"`
-	At  int64  `msgpack:"t" json:"at_ms"`
-}
 
 // ModuleCID returns the content id of a module: CID version 1, raw, sha2-256,
 // in base32.
@@ -47,37 +35,37 @@ func ModuleCID(module []byte) (string, error) {
 // empty, stand for it from now on. Futures that were submitted with the alias
 // before keep the module that they were submitted with. It returns ErrTooLarge
 // and ErrBadName. An unknown commit is retried and harmless.
-func (c *Cluster) PutModule(ctx context.Context, module []byte, alias string) (Module, error) {
+func (c *Cluster) PutModule(ctx context.Context, module []byte, alias string) (layout.Module, error) {
 	if len(module) == 0 || len(module) > MaxModule {
-		return Module{}, fmt.Errorf("%w: module of %d bytes: use 1 to %d", ErrTooLarge, len(module), MaxModule)
+		return layout.Module{}, fmt.Errorf("%w: module of %d bytes: use 1 to %d", ErrTooLarge, len(module), MaxModule)
 	}
 	if alias != "" {
-		if err := CheckAlias(alias); err != nil {
-			return Module{}, err
+		if err := layout.CheckAlias(alias); err != nil {
+			return layout.Module{}, err
 		}
 	}
 	id, err := ModuleCID(module)
 	if err != nil {
-		return Module{}, err
+		return layout.Module{}, err
 	}
-	info := Module{CID: id, Size: int64(len(module)), StoredAt: millis(c.clock.Now())}
-	if err := c.putPieces(ctx, module, func(i int) []byte { return c.keys.codeBody(id, i) }); err != nil {
+	info := layout.Module{CID: id, Size: int64(len(module)), StoredAt: layout.Millis(c.clock.Now())}
+	if err := c.putPieces(ctx, module, func(i int) []byte { return c.keys.CodeBody(id, i) }); err != nil {
 		return info, err
 	}
-	value, err := encodeRecord(&info)
+	value, err := layout.Encode(&info)
 	if err != nil {
 		return info, err
 	}
 	_, err = c.transact(ctx, kv.Options{Tag: "futura-code"}, func(tx kv.Attempt) error {
-		tx.Set(c.keys.codeInfo(id), value)
+		tx.Set(c.keys.CodeInfo(id), value)
 		if alias == "" {
 			return nil
 		}
-		named, err := encodeRecord(&aliasRecord{CID: id, At: info.StoredAt})
+		named, err := layout.Encode(&layout.AliasRecord{CID: id, At: info.StoredAt})
 		if err != nil {
 			return err
 		}
-		tx.Set(c.keys.alias(alias), named)
+		tx.Set(c.keys.Alias(alias), named)
 		return nil
 	})
 	if err == nil && alias != "" {
@@ -93,20 +81,20 @@ func (c *Cluster) GetModule(ctx context.Context, id string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	module, err := c.readPieces(ctx, info.Size, func(i int) []byte { return c.keys.codeBody(id, i) })
+	module, err := c.readPieces(ctx, info.Size, func(i int) []byte { return c.keys.CodeBody(id, i) })
 	if err != nil {
 		return nil, fmt.Errorf("module %s: %w", id, err)
 	}
 	if found, err := ModuleCID(module); err != nil || found != id {
-		return nil, fmt.Errorf("module %s: %w: its bytes have the id %s", id, ErrBadRecord, found)
+		return nil, fmt.Errorf("module %s: %w: its bytes have the id %s", id, layout.ErrBadRecord, found)
 	}
 	return module, nil
 }
 
-func (c *Cluster) moduleInfo(ctx context.Context, id string) (Module, error) {
-	info := Module{CID: id}
-	err := c.view(ctx, func(tx kv.Attempt) error {
-		key := c.keys.codeInfo(id)
+func (c *Cluster) moduleInfo(ctx context.Context, id string) (layout.Module, error) {
+	info := layout.Module{CID: id}
+	err := c.View(ctx, func(tx kv.Attempt) error {
+		key := c.keys.CodeInfo(id)
 		value, err := tx.Snapshot().Get(key).Wait(ctx)
 		if err != nil {
 			return err
@@ -114,10 +102,10 @@ func (c *Cluster) moduleInfo(ctx context.Context, id string) (Module, error) {
 		if value == nil {
 			return fmt.Errorf("module %s: %w", id, ErrNotFound)
 		}
-		return decodeRecord(key, value, &info)
+		return layout.Decode(key, value, &info)
 	})
 	if err == nil && (info.Size < 1 || info.Size > MaxModule) {
-		err = fmt.Errorf("module %s: %w: %d bytes", id, ErrBadRecord, info.Size)
+		err = fmt.Errorf("module %s: %w: %d bytes", id, layout.ErrBadRecord, info.Size)
 	}
 	return info, err
 }
@@ -132,10 +120,10 @@ const moduleFile = ".wasm"
 // its start if METHOD is FILE.wasm. It returns ErrBadName, and ErrNotFound for a
 // module or alias that is not stored.
 func (c *Cluster) ResolveFunction(ctx context.Context, function string) (string, error) {
-	if err := CheckFunctionName(function); err != nil {
+	if err := layout.CheckFunctionName(function); err != nil {
 		return "", err
 	}
-	module, method, ok := splitWasm(function)
+	module, method, ok := layout.SplitWasm(function)
 	if !ok || c.resolved.has(function) {
 		return function, nil
 	}
@@ -189,15 +177,15 @@ func (r *resolvedNames) add(name string) {
 
 func (c *Cluster) resolveModule(ctx context.Context, name string) (string, error) {
 	var id string
-	err := c.view(ctx, func(tx kv.Attempt) error {
-		asked, info := tx.Snapshot().Get(c.keys.alias(name)), tx.Snapshot().Get(c.keys.codeInfo(name))
+	err := c.View(ctx, func(tx kv.Attempt) error {
+		asked, info := tx.Snapshot().Get(c.keys.Alias(name)), tx.Snapshot().Get(c.keys.CodeInfo(name))
 		value, err := asked.Wait(ctx)
 		if err != nil {
 			return err
 		}
 		if value != nil {
-			var record aliasRecord
-			err := decodeRecord(c.keys.alias(name), value, &record)
+			var record layout.AliasRecord
+			err := layout.Decode(c.keys.Alias(name), value, &record)
 			id = record.CID
 			return err
 		}
@@ -212,13 +200,13 @@ func (c *Cluster) resolveModule(ctx context.Context, name string) (string, error
 }
 
 // Modules returns all stored modules with their aliases, sorted by content id.
-func (c *Cluster) Modules(ctx context.Context) ([]Module, error) {
+func (c *Cluster) Modules(ctx context.Context) ([]layout.Module, error) {
 	aliases := map[string][]string{}
-	aliasPrefix := c.keys.global(subAliases)
-	err := c.eachKey(ctx, kv.Prefix(aliasPrefix), func(item kv.KeyValue) error {
-		var record aliasRecord
+	aliasPrefix := c.keys.Global(layout.SubAliases)
+	err := c.EachKey(ctx, kv.Prefix(aliasPrefix), func(item kv.KeyValue) error {
+		var record layout.AliasRecord
 		rest := tuple.NewReader(item.Key[len(aliasPrefix):])
-		if err := decodeRecord(item.Key, item.Value, &record); err != nil {
+		if err := layout.Decode(item.Key, item.Value, &record); err != nil {
 			return err
 		}
 		aliases[record.CID] = append(aliases[record.CID], rest.Text())
@@ -227,12 +215,12 @@ func (c *Cluster) Modules(ctx context.Context) ([]Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	var modules []Module
-	prefix := c.keys.global(subCode)
+	var modules []layout.Module
+	prefix := c.keys.Global(layout.SubCode)
 	r := kv.Prefix(prefix)
 	for {
 		var page kv.Page
-		err := c.view(ctx, func(tx kv.Attempt) error {
+		err := c.View(ctx, func(tx kv.Attempt) error {
 			var err error
 			page, err = tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: 1}).Wait(ctx)
 			return err
@@ -243,9 +231,9 @@ func (c *Cluster) Modules(ctx context.Context) ([]Module, error) {
 		rest := tuple.NewReader(page.Items[0].Key[len(prefix):])
 		id := rest.Text()
 		if err := rest.Err(); err != nil {
-			return nil, fmt.Errorf("%s: %w: %w", tuple.String(page.Items[0].Key), ErrBadRecord, err)
+			return nil, fmt.Errorf("%s: %w: %w", tuple.String(page.Items[0].Key), layout.ErrBadRecord, err)
 		}
-		r.Begin = kv.AfterPrefix(c.keys.codeOf(id))
+		r.Begin = kv.AfterPrefix(c.keys.CodeOf(id))
 		// A module without info is still being written.
 		info, err := c.moduleInfo(ctx, id)
 		if err == nil {
@@ -257,11 +245,11 @@ func (c *Cluster) Modules(ctx context.Context) ([]Module, error) {
 }
 
 // eachKey calls fn for each key of a range, read in pages at different versions.
-func (c *Cluster) eachKey(ctx context.Context, r kv.Range, fn func(kv.KeyValue) error) error {
+func (c *Cluster) EachKey(ctx context.Context, r kv.Range, fn func(kv.KeyValue) error) error {
 	const page = 500
 	for {
 		var items kv.Page
-		err := c.view(ctx, func(tx kv.Attempt) error {
+		err := c.View(ctx, func(tx kv.Attempt) error {
 			var err error
 			items, err = tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: page}).Wait(ctx)
 			return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Configure changes the cluster's config: change is given the present one, may
@@ -17,39 +18,39 @@ import (
 // some are alive, which takes the dead-after time to find out. It returns
 // ErrBadSpec for a config that can't be, and for another number of shards, which
 // all keys depend on. An unknown commit is retried and harmless.
-func (c *Cluster) Configure(ctx context.Context, change func(*Config)) (Config, error) {
+func (c *Cluster) Configure(ctx context.Context, change func(*layout.Config)) (layout.Config, error) {
 	wanted := c.config
 	change(&wanted)
 	if wanted.Heartbeat != c.config.Heartbeat || wanted.DeadAfter != c.config.DeadAfter {
-		if err := c.requireQuiet(ctx); err != nil {
+		if err := c.RequireQuiet(ctx); err != nil {
 			return c.config, err
 		}
 	}
-	var now Config
+	var now layout.Config
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-configure"}, func(tx kv.Attempt) error {
-		value, err := tx.Get(c.keys.config()).Wait(ctx)
+		value, err := tx.Get(c.keys.Config()).Wait(ctx)
 		if err != nil {
 			return err
 		}
 		if value == nil {
 			return fmt.Errorf("cluster %q: %w in this store", c.name, ErrNotFound)
 		}
-		now = Config{}
-		if err := decodeRecord(c.keys.config(), value, &now); err != nil {
+		now = layout.Config{}
+		if err := layout.Decode(c.keys.Config(), value, &now); err != nil {
 			return err
 		}
 		before := now
 		change(&now)
 		if now.Format != before.Format || now.Shards != before.Shards {
-			return fmt.Errorf("%w: format %d and %d shards stay as they are", ErrBadSpec,
+			return fmt.Errorf("%w: format %d and %d shards stay as they are", layout.ErrBadSpec,
 				before.Format, before.Shards)
 		}
-		if err := now.validate(); err != nil {
+		if err := now.Validate(); err != nil {
 			return err
 		}
-		encoded, err := encodeRecord(now)
+		encoded, err := layout.Encode(now)
 		if err == nil {
-			tx.Set(c.keys.config(), encoded)
+			tx.Set(c.keys.Config(), encoded)
 		}
 		return err
 	})

@@ -1,22 +1,25 @@
-package fdbmodel
+package fdbmodel_test
 
 import (
 	"math/rand/v2"
 	"os"
 	"testing"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // mayMiss are transitions that operations hardly come to: a claim is blind, a
 // reaper looks only at what is claimed, and a future that is promoted was
 // delayed when it was read.
-func mayMiss(t *transition) bool {
-	switch t.event {
-	case EventClaim:
+func mayMiss(t *fdbmodel.Transition) bool {
+	switch t.Event {
+	case fdbmodel.EventClaim:
 		return true
-	case EventReap:
-		return t.outcome == Lost && t.from != Realized
+	case fdbmodel.EventReap:
+		return t.Outcome == fdbmodel.Lost && t.From != layout.Realized
 	default:
-		return t.from == Ready && t.event == EventPromote
+		return t.From == layout.Ready && t.Event == fdbmodel.EventPromote
 	}
 }
 
@@ -27,27 +30,27 @@ func TestMachineMeetsEveryTransition(t *testing.T) {
 	if os.Getenv("FUTURA_LONG") != "1" {
 		t.Skip("FUTURA_LONG=1 runs it")
 	}
-	met := make([]int, len(transitions))
-	for i := range transitions {
-		row := &transitions[i]
-		apply := row.then.apply
-		row.then.apply = func(r *Row, e *Event) {
+	met := make([]int, len(fdbmodel.Transitions))
+	for i := range fdbmodel.Transitions {
+		row := &fdbmodel.Transitions[i]
+		apply := row.Then.Apply
+		row.Then.Apply = func(r *layout.Row, e *fdbmodel.Event) {
 			met[i]++
 			apply(r, e)
 		}
-		defer func() { row.then.apply = apply }()
+		defer func() { row.Then.Apply = apply }()
 	}
 	first := rand.Uint64()
 	t.Logf("first seed %d", first)
 	for n := range uint64(4000) {
-		m := newMachine(t, first+n)
+		m := NewMachine(t, first+n)
 		for range 80 {
-			m.step()
+			m.Step()
 		}
 		m.finale()
 		left := 0
-		for i := range transitions {
-			if met[i] == 0 && !mayMiss(&transitions[i]) {
+		for i := range fdbmodel.Transitions {
+			if met[i] == 0 && !mayMiss(&fdbmodel.Transitions[i]) {
 				left++
 			}
 		}
@@ -56,10 +59,10 @@ func TestMachineMeetsEveryTransition(t *testing.T) {
 			break
 		}
 	}
-	for i := range transitions {
-		row := &transitions[i]
+	for i := range fdbmodel.Transitions {
+		row := &fdbmodel.Transitions[i]
 		if met[i] == 0 && !mayMiss(row) {
-			t.Errorf("%v, %v, %q was not met", row.from, row.event, row.when.text)
+			t.Errorf("%v, %v, %q was not met", row.From, row.Event, row.When.Text)
 		}
 	}
 }

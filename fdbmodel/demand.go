@@ -1,37 +1,43 @@
 package fdbmodel
 
+import (
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
 // demand is what futures in the pool ask of a worker.
 type demand struct {
-	queue, function string
+	Queue, Function string
 	cpu, ram, gpu   int64
 }
 
-func (d demand) requirements() Requirements { return Requirements{CPU: d.cpu, RAM: d.ram, GPU: d.gpu} }
+func (d demand) requirements() layout.Requirements {
+	return layout.Requirements{CPU: d.cpu, RAM: d.ram, GPU: d.gpu}
+}
 
 // demands counts futures that came into the pool, by what they ask for.
-type demands map[demand]int
+type Demands map[demand]int
 
-func (d *demands) add(s *Spec) {
+func (d *Demands) add(s *layout.Spec) {
 	if *d == nil {
-		*d = demands{}
+		*d = Demands{}
 	}
 	r := &s.Requirements
 	(*d)[demand{s.Queue, s.Function, r.CPU, r.RAM, r.GPU}]++
 }
 
-func (d *demands) addAll(others demands) {
+func (d *Demands) addAll(others Demands) {
 	for demand, n := range others {
 		if *d == nil {
-			*d = demands{}
+			*d = Demands{}
 		}
 		(*d)[demand] += n
 	}
 }
 
 // take takes one future that fits, of a queue, and tells whether there was one.
-func (d demands) take(queue string, fits func(demand) bool) bool {
+func (d Demands) take(queue string, fits func(demand) bool) bool {
 	for demand, n := range d {
-		if n > 0 && demand.queue == queue && fits(demand) {
+		if n > 0 && demand.Queue == queue && fits(demand) {
 			d[demand]--
 			return true
 		}
@@ -40,39 +46,32 @@ func (d demands) take(queue string, fits func(demand) bool) bool {
 }
 
 // queues returns the queues that still have futures.
-func (d demands) queues() map[string]struct{} {
+func (d Demands) queues() map[string]struct{} {
 	queues := map[string]struct{}{}
 	for demand, n := range d {
 		if n > 0 {
-			queues[demand.queue] = struct{}{}
+			queues[demand.Queue] = struct{}{}
 		}
 	}
 	return queues
 }
 
-// idleRecord is what an idle worker could take.
-type idleRecord struct {
-	Resources `msgpack:",inline"` // that are free
-	// Functions are what it runs, as in WorkerInfo; empty if they are many.
-	Functions []string `msgpack:"f,omitempty" json:"functions,omitempty"`
-}
-
 // maxIdleFunctions bounds the names in an idleRecord, in bytes.
 const maxIdleFunctions = 2 << 10
 
-func idleRecordOf(info *WorkerInfo, free Resources) *idleRecord {
+func idleRecordOf(info *layout.WorkerInfo, free layout.Resources) *layout.IdleRecord {
 	size := 0
 	for _, f := range info.Functions {
 		size += len(f)
 	}
 	if size > maxIdleFunctions {
-		return &idleRecord{Resources: free}
+		return &layout.IdleRecord{Resources: free}
 	}
-	return &idleRecord{Resources: free, Functions: info.Functions}
+	return &layout.IdleRecord{Resources: free, Functions: info.Functions}
 }
 
 // fits tells whether the worker may be able to take a future.
-func (r *idleRecord) fits(d demand) bool {
-	info := WorkerInfo{Functions: r.Functions}
-	return r.Fit(d.requirements()) && (len(r.Functions) == 0 || info.Runs(d.function))
+func fitsIdle(r *layout.IdleRecord, d demand) bool {
+	info := layout.WorkerInfo{Functions: r.Functions}
+	return r.Fit(d.requirements()) && (len(r.Functions) == 0 || info.Runs(d.Function))
 }

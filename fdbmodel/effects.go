@@ -2,82 +2,83 @@ package fdbmodel
 
 import (
 	"slices"
-	"time"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Conditions of the table of transitions.
 var (
 	always        = condition{"", nil}
-	holdsClaim    = condition{"token holds the claim", func(r *Row, e *Event) bool { return r.Claim.Token == e.Token }}
-	claimOfWorker = condition{"worker holds the claim", func(r *Row, e *Event) bool {
+	holdsClaim    = condition{"token holds the claim", func(r *layout.Row, e *Event) bool { return r.Claim.Token == e.Token }}
+	claimOfWorker = condition{"worker holds the claim", func(r *layout.Row, e *Event) bool {
 		return r.Claim.Worker == e.Token.Worker
 	}}
-	cancelAsked = condition{"cancel was asked", func(r *Row, _ *Event) bool { return r.Cancel != nil }}
-	permanent   = condition{"failure is permanent", func(_ *Row, e *Event) bool {
+	cancelAsked = condition{"cancel was asked", func(r *layout.Row, _ *Event) bool { return r.Cancel != nil }}
+	permanent   = condition{"failure is permanent", func(_ *layout.Row, e *Event) bool {
 		return e.Permanent || !e.Exception.Kind.Retryable()
 	}}
-	attemptsSpent = condition{"attempts are spent", func(r *Row, _ *Event) bool {
+	attemptsSpent = condition{"attempts are spent", func(r *layout.Row, _ *Event) bool {
 		return r.Attempts.Failed+1 >= r.Spec.MaxRetries+1
 	}}
-	crashesSpent = condition{"crashes are spent", func(r *Row, _ *Event) bool {
-		return r.Attempts.Crashes+1 >= maxCrashes
+	crashesSpent = condition{"crashes are spent", func(r *layout.Row, _ *Event) bool {
+		return r.Attempts.Crashes+1 >= MaxCrashes
 	}}
-	withoutWait = condition{"retry in 0 was asked", func(_ *Row, e *Event) bool {
+	withoutWait = condition{"retry in 0 was asked", func(_ *layout.Row, e *Event) bool {
 		return e.RetryIn != nil && *e.RetryIn <= 0
 	}}
-	unassigned       = condition{"assigned to nobody", func(r *Row, _ *Event) bool { return r.Attempts.Assigned == "" }}
-	assignedToWorker = condition{"assigned to the worker", func(r *Row, e *Event) bool {
+	unassigned       = condition{"assigned to nobody", func(r *layout.Row, _ *Event) bool { return r.Attempts.Assigned == "" }}
+	assignedToWorker = condition{"assigned to the worker", func(r *layout.Row, e *Event) bool {
 		return r.Attempts.Assigned == e.Token.Worker
 	}}
-	isHeld     = condition{"held", func(r *Row, _ *Event) bool { return r.Spec.Held }}
-	sameReason = condition{"for the same reason", func(r *Row, e *Event) bool { return r.Attempts.Why == e.Why }}
-	isDue      = condition{"due", func(r *Row, e *Event) bool { return r.Attempts.Due <= millis(e.Now) }}
+	isHeld     = condition{"held", func(r *layout.Row, _ *Event) bool { return r.Spec.Held }}
+	sameReason = condition{"for the same reason", func(r *layout.Row, e *Event) bool { return r.Attempts.Why == e.Why }}
+	isDue      = condition{"due", func(r *layout.Row, e *Event) bool { return r.Attempts.Due <= layout.Millis(e.Now) }}
 )
 
 func (c condition) and(d condition) condition {
-	return condition{c.text + ", " + d.text, func(r *Row, e *Event) bool { return c.holds(r, e) && d.holds(r, e) }}
+	return condition{c.Text + ", " + d.Text, func(r *layout.Row, e *Event) bool { return c.holds(r, e) && d.holds(r, e) }}
 }
 
 // Effects of the table of transitions. Row is passed by pointer to a copy;
 // what its pointers lead to is replaced, never changed.
 var (
-	nothing       = effect{"", func(*Row, *Event) {}}
-	setClaim      = effect{"set claim", func(r *Row, e *Event) { r.Claim = &Claim{Token: e.Token} }}
-	setResult     = effect{"set result", func(r *Row, e *Event) { r.Result, r.Cancel = e.Result, nil }}
-	askCancel     = effect{"set cancel", func(r *Row, e *Event) { r.Cancel = e.Cancel }}
-	dropClaim     = effect{"clear claim", func(r *Row, _ *Event) { r.Claim, r.Attempts.Due = nil, 0 }}
-	becomeReady   = effect{"clear due time", func(r *Row, _ *Event) { r.Attempts.Due = 0 }}
+	nothing       = effect{"", func(*layout.Row, *Event) {}}
+	setClaim      = effect{"set claim", func(r *layout.Row, e *Event) { r.Claim = &layout.Claim{Token: e.Token} }}
+	setResult     = effect{"set result", func(r *layout.Row, e *Event) { r.Result, r.Cancel = e.Result, nil }}
+	askCancel     = effect{"set cancel", func(r *layout.Row, e *Event) { r.Cancel = e.Cancel }}
+	dropClaim     = effect{"clear claim", func(r *layout.Row, _ *Event) { r.Claim, r.Attempts.Due = nil, 0 }}
+	becomeReady   = effect{"clear due time", func(r *layout.Row, _ *Event) { r.Attempts.Due = 0 }}
 	failCancelled = effect{"final exception: cancelled", applyCancelled}
 	failLost      = effect{"count crash, final exception: lost", applyLost}
-	setAssigned   = effect{"set assignment, clear due time", func(r *Row, e *Event) {
+	setAssigned   = effect{"set assignment, clear due time", func(r *layout.Row, e *Event) {
 		r.Attempts.Assigned, r.Attempts.Why, r.Attempts.Due = e.Token.Worker, e.Why, 0
 	}}
-	clearAssigned = effect{"clear assignment", func(r *Row, _ *Event) { r.Attempts.Assigned = "" }}
-	countCrash    = effect{"clear claim and assignment, count crash", func(r *Row, _ *Event) {
+	clearAssigned = effect{"clear assignment", func(r *layout.Row, _ *Event) { r.Attempts.Assigned = "" }}
+	countCrash    = effect{"clear claim and assignment, count crash", func(r *layout.Row, _ *Event) {
 		r.Claim, r.Attempts.Due, r.Attempts.Assigned = nil, 0, ""
 		r.Attempts.Crashes++
 	}}
-	failAttempt = effect{"clear assignment, count attempt, final exception", func(r *Row, e *Event) {
+	failAttempt = effect{"clear assignment, count attempt, final exception", func(r *layout.Row, e *Event) {
 		countAttempt(r, e, true)
 	}}
-	retryNow = effect{"clear assignment, count attempt, exception", func(r *Row, e *Event) {
+	retryNow = effect{"clear assignment, count attempt, exception", func(r *layout.Row, e *Event) {
 		countAttempt(r, e, false)
 	}}
-	retryLater = effect{"clear assignment, count attempt, exception, set due time", func(r *Row, e *Event) {
+	retryLater = effect{"clear assignment, count attempt, exception, set due time", func(r *layout.Row, e *Event) {
 		countAttempt(r, e, false)
-		wait := r.Spec.Backoff.wait(r.Attempts.Failed, e.Jitter)
+		wait := r.Spec.Backoff.Wait(r.Attempts.Failed, e.Jitter)
 		if e.RetryIn != nil {
 			wait = *e.RetryIn
 		}
-		r.Attempts.Due = max(1, millis(e.Now.Add(wait)))
+		r.Attempts.Due = max(1, layout.Millis(e.Now.Add(wait)))
 	}}
-	putBackLater = effect{"clear claim and assignment, count put-back, set due time", func(r *Row, e *Event) {
+	putBackLater = effect{"clear claim and assignment, count put-back, set due time", func(r *layout.Row, e *Event) {
 		r.Claim, r.Attempts.Assigned = nil, ""
 		r.Attempts.PutBack++
-		r.Attempts.Due = max(1, millis(e.Now.Add(r.Spec.Backoff.wait(r.Attempts.PutBack, e.Jitter))))
+		r.Attempts.Due = max(1, layout.Millis(e.Now.Add(r.Spec.Backoff.Wait(r.Attempts.PutBack, e.Jitter))))
 	}}
-	startOver = effect{"clear counts and finality", func(r *Row, _ *Event) {
-		r.Attempts, r.Claim, r.Cancel, r.Result = Attempts{Why: r.Attempts.Why}, nil, nil, nil
+	startOver = effect{"clear counts and finality", func(r *layout.Row, _ *Event) {
+		r.Attempts, r.Claim, r.Cancel, r.Result = layout.Attempts{Why: r.Attempts.Why}, nil, nil, nil
 		exception := *r.Exception
 		exception.Final = false
 		r.Exception = &exception
@@ -87,12 +88,12 @@ var (
 // maxFailedOn bounds Exception.FailedOn.
 const maxFailedOn = 8
 
-func countAttempt(r *Row, e *Event, final bool) {
+func countAttempt(r *layout.Row, e *Event, final bool) {
 	exception := *e.Exception
 	exception.Attempt, exception.Worker = r.Attempts.Failed+1, e.Token.Worker
-	exception.Final, exception.Permanent, exception.At = final, e.Permanent, millis(e.Now)
+	exception.Final, exception.Permanent, exception.At = final, e.Permanent, layout.Millis(e.Now)
 	if r.Spec.Held {
-		var earlier []WorkerID
+		var earlier []layout.WorkerID
 		if r.Exception != nil {
 			earlier = r.Exception.FailedOn
 		}
@@ -103,12 +104,12 @@ func countAttempt(r *Row, e *Event, final bool) {
 	r.Attempts.Failed++
 }
 
-func applyCancelled(r *Row, e *Event) {
+func applyCancelled(r *layout.Row, e *Event) {
 	request := r.Cancel
 	if e.Kind == EventCancel {
 		request = e.Cancel
 	}
-	exception := &Exception{Kind: KindCancelled, Message: "cancelled", Final: true, At: millis(e.Now)}
+	exception := &layout.Exception{Kind: layout.KindCancelled, Message: "cancelled", Final: true, At: layout.Millis(e.Now)}
 	if request != nil && request.Reason != "" {
 		exception.Message = request.Reason
 	}
@@ -128,33 +129,11 @@ func applyCancelled(r *Row, e *Event) {
 	r.Claim, r.Cancel, r.Exception, r.Attempts.Due = nil, nil, exception, 0
 }
 
-func applyLost(r *Row, e *Event) {
+func applyLost(r *layout.Row, e *Event) {
 	r.Attempts.Crashes++
-	r.Exception = &Exception{
-		Kind: KindLost, Message: "each worker that ran it died", Attempt: r.Attempts.Failed + 1,
-		Worker: r.Claim.Worker, Final: true, At: millis(e.Now),
+	r.Exception = &layout.Exception{
+		Kind: layout.KindLost, Message: "each worker that ran it died", Attempt: r.Attempts.Failed + 1,
+		Worker: r.Claim.Worker, Final: true, At: layout.Millis(e.Now),
 	}
 	r.Claim, r.Attempts.Due = nil, 0
-}
-
-// Bounds of the wait between two attempts.
-const (
-	defaultBackoffBase = time.Second
-	defaultBackoffMax  = 5 * time.Minute
-)
-
-// wait is how long the n-th wait lasts, counted from 1.
-func (b Backoff) wait(n int, jitter float64) time.Duration {
-	base, limit := b.Base, b.Max
-	if base <= 0 {
-		base = defaultBackoffBase
-	}
-	if limit <= 0 {
-		limit = defaultBackoffMax
-	}
-	wait := limit
-	if n = max(n, 1); n < 40 && base < limit>>(n-1) {
-		wait = base << (n - 1)
-	}
-	return time.Duration(float64(wait) * (0.5 + jitter))
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
 )
 
 // Limits of what a finished attempt leaves behind. Bytes.
@@ -30,9 +32,9 @@ const maxFinishTx = 1_000_000
 type Completion struct {
 	Future *ClaimedFuture
 	// Result ends the future as realized.
-	Result *Result
+	Result *layout.Result
 	// Exception ends the attempt as failed.
-	Exception *Exception
+	Exception *layout.Exception
 	// Permanent fails the future whatever its attempts.
 	Permanent bool
 	// RetryIn replaces the backoff.
@@ -121,7 +123,7 @@ func (c *Completion) event(now time.Time, jitter float64) Event {
 	switch {
 	case c.Result != nil:
 		result := *c.Result
-		result.Token, result.Attempt, result.At = c.Future.Token, c.Future.Attempt(), millis(now)
+		result.Token, result.Attempt, result.At = c.Future.Token, c.Future.Attempt(), layout.Millis(now)
 		e.Kind, e.Result = EventRealize, &result
 	case c.Exception != nil:
 		e.Kind, e.Exception, e.Permanent, e.RetryIn = EventFail, c.Exception, c.Permanent, c.RetryIn
@@ -143,19 +145,19 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 	exhausted := r.exhausted(completions)
 	claimed, recent := lastClaim(completions, now)
 	var outcomes []Outcome
-	var placed demands
+	var placed Demands
 	result, err := c.transact(ctx, kv.Options{Tag: "futura-finish"}, func(tx kv.Attempt) error {
 		outcomes, placed = make([]Outcome, len(completions)), nil
 		if err := seeClaims(ctx, tx, claimed, recent); err != nil {
 			return err
 		}
-		pending := make([]pendingRow, len(completions))
+		pending := make([]read.Pending, len(completions))
 		for i := range completions {
-			pending[i] = c.keys.askState(tx, completions[i].Future.ID)
+			pending[i] = read.State(tx, c.keys, completions[i].Future.ID)
 		}
 		w := c.changes(tx)
 		for i := range completions {
-			row, _, err := pending[i].wait(ctx)
+			row, _, err := pending[i].Wait(ctx)
 			if err != nil {
 				return err
 			}
@@ -172,12 +174,12 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 			if err := w.apply(&row, &after); err != nil {
 				return err
 			}
-			if after.inPool() {
+			if after.InPool() {
 				placed.add(row.Spec)
 			}
 		}
 		for _, sequence := range exhausted {
-			tx.Clear(c.keys.claims(r.info.ID, sequence))
+			tx.Clear(c.keys.Claims(r.info.ID, sequence))
 		}
 		return w.flush()
 	})
@@ -222,10 +224,10 @@ func seeClaims(ctx context.Context, tx kv.Attempt, claimed kv.Version, recent bo
 }
 
 // hold takes note of what a claim took.
-func (r *Registration) hold(sequence int64, taken []readyEntry) {
-	ids := make([]ID, len(taken))
+func (r *Registration) hold(sequence int64, taken []layout.ReadyEntry) {
+	ids := make([]layout.ID, len(taken))
 	for i := range taken {
-		ids[i] = taken[i].id
+		ids[i] = taken[i].Id
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -234,8 +236,8 @@ func (r *Registration) hold(sequence int64, taken []readyEntry) {
 
 // without returns ids without those of completions of a claim, in a new slice.
 // It is quick where both are in the same order.
-func without(ids []ID, sequence int64, completions []Completion) []ID {
-	var left []ID
+func without(ids []layout.ID, sequence int64, completions []Completion) []layout.ID {
+	var left []layout.ID
 	at := 0
 	for _, id := range ids {
 		n := 0

@@ -1,40 +1,44 @@
 package fdbmodel
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
 
 // hub wakes idle workers of this process without the store. It is a hint: a
 // worker that misses it finds the work by its next look.
 type hub struct {
 	mu      sync.Mutex
 	idle    map[string][]*Idle
-	workers map[WorkerID]*Idle
-	cancels map[WorkerID]chan ID
+	workers map[layout.WorkerID]*Idle
+	cancels map[layout.WorkerID]chan layout.ID
 }
 
 func newHub() *hub {
-	return &hub{idle: map[string][]*Idle{}, workers: map[WorkerID]*Idle{}, cancels: map[WorkerID]chan ID{}}
+	return &hub{idle: map[string][]*Idle{}, workers: map[layout.WorkerID]*Idle{}, cancels: map[layout.WorkerID]chan layout.ID{}}
 }
 
 // maxCancelHints bounds the hints that a worker has not taken yet.
 const maxCancelHints = 64
 
 // join makes room for a worker's hints; leave takes it away.
-func (h *hub) join(w WorkerID) <-chan ID {
+func (h *hub) join(w layout.WorkerID) <-chan layout.ID {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	c := make(chan ID, maxCancelHints)
+	c := make(chan layout.ID, maxCancelHints)
 	h.cancels[w] = c
 	return c
 }
 
-func (h *hub) leave(w WorkerID) {
+func (h *hub) leave(w layout.WorkerID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.cancels, w)
 }
 
 // cancel hints to a worker that somebody wants a future no more.
-func (h *hub) cancel(w WorkerID, id ID) {
+func (h *hub) cancel(w layout.WorkerID, id layout.ID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	select {
@@ -46,7 +50,7 @@ func (h *hub) cancel(w WorkerID, id ID) {
 // Idle is a worker's wish to be woken within its process.
 type Idle struct {
 	hub    *hub
-	worker WorkerID
+	worker layout.WorkerID
 	queues []string
 	fits   func(demand) bool
 	c      chan struct{}
@@ -62,7 +66,7 @@ func (r *Registration) Idle(req ClaimRequest) *Idle {
 	}
 	i := &Idle{
 		hub: h, worker: r.info.ID, queues: r.info.Queues, c: make(chan struct{}, 1),
-		fits: func(d demand) bool { return free.Fit(d.requirements()) && runs(d.function) },
+		fits: func(d demand) bool { return free.Fit(d.requirements()) && runs(d.Function) },
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -89,8 +93,8 @@ func (h *hub) wake(d demand, n int) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	woken := 0
-	for at := len(h.idle[d.queue]) - 1; at >= 0 && woken < n; at-- {
-		i := h.idle[d.queue][at]
+	for at := len(h.idle[d.Queue]) - 1; at >= 0 && woken < n; at-- {
+		i := h.idle[d.Queue][at]
 		if !i.fits(d) {
 			continue
 		}
@@ -102,7 +106,7 @@ func (h *hub) wake(d demand, n int) int {
 }
 
 // wakeWorker wakes one worker, if it is idle.
-func (h *hub) wakeWorker(w WorkerID) {
+func (h *hub) wakeWorker(w layout.WorkerID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if i := h.workers[w]; i != nil {

@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
@@ -16,20 +17,20 @@ import (
 // as it is afterwards and whether worker holds the role. Nothing relies on
 // there being one janitor only: all that it does is safe beside others. An
 // unknown commit is harmless.
-func (c *Cluster) HoldJanitor(ctx context.Context, worker WorkerID, observed []byte, count int64,
+func (c *Cluster) HoldJanitor(ctx context.Context, worker layout.WorkerID, observed []byte, count int64,
 ) (record []byte, held bool, err error) {
-	wanted, err := encodeRecord(&janitorRecord{Worker: worker, Count: count})
+	wanted, err := layout.Encode(&layout.JanitorRecord{Worker: worker, Count: count})
 	if err != nil {
 		return nil, false, err
 	}
 	_, err = c.transact(ctx, kv.Options{Tag: "futura-janitor", NoSync: true}, func(tx kv.Attempt) error {
-		value, err := tx.Get(c.keys.janitor()).Wait(ctx)
+		value, err := tx.Get(c.keys.Janitor()).Wait(ctx)
 		if err != nil {
 			return err
 		}
-		var present janitorRecord
+		var present layout.JanitorRecord
 		if value != nil {
-			if err := decodeRecord(c.keys.janitor(), value, &present); err != nil {
+			if err := layout.Decode(c.keys.Janitor(), value, &present); err != nil {
 				return err
 			}
 		}
@@ -37,7 +38,7 @@ func (c *Cluster) HoldJanitor(ctx context.Context, worker WorkerID, observed []b
 			record, held = value, false
 			return nil
 		}
-		tx.Set(c.keys.janitor(), wanted)
+		tx.Set(c.keys.Janitor(), wanted)
 		record, held = wanted, true
 		return nil
 	})
@@ -46,15 +47,15 @@ func (c *Cluster) HoldJanitor(ctx context.Context, worker WorkerID, observed []b
 
 // LookJanitor returns the record of the present janitor, whose change is its
 // sign of life, and which worker it is.
-func (c *Cluster) LookJanitor(ctx context.Context) (record []byte, worker WorkerID, err error) {
-	err = c.view(ctx, func(tx kv.Attempt) error {
-		value, err := tx.Snapshot().Get(c.keys.janitor()).Wait(ctx)
+func (c *Cluster) LookJanitor(ctx context.Context) (record []byte, worker layout.WorkerID, err error) {
+	err = c.View(ctx, func(tx kv.Attempt) error {
+		value, err := tx.Snapshot().Get(c.keys.Janitor()).Wait(ctx)
 		if err != nil || value == nil {
 			record, worker = nil, ""
 			return err
 		}
-		var present janitorRecord
-		if err := decodeRecord(c.keys.janitor(), value, &present); err != nil {
+		var present layout.JanitorRecord
+		if err := layout.Decode(c.keys.Janitor(), value, &present); err != nil {
 			return err
 		}
 		record, worker = value, present.Worker
@@ -64,18 +65,18 @@ func (c *Cluster) LookJanitor(ctx context.Context) (record []byte, worker Worker
 }
 
 // DropJanitor gives up the role. An unknown commit is harmless.
-func (c *Cluster) DropJanitor(ctx context.Context, worker WorkerID) error {
+func (c *Cluster) DropJanitor(ctx context.Context, worker layout.WorkerID) error {
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-janitor", NoSync: true}, func(tx kv.Attempt) error {
-		value, err := tx.Get(c.keys.janitor()).Wait(ctx)
+		value, err := tx.Get(c.keys.Janitor()).Wait(ctx)
 		if err != nil || value == nil {
 			return err
 		}
-		var present janitorRecord
-		if err := decodeRecord(c.keys.janitor(), value, &present); err != nil {
+		var present layout.JanitorRecord
+		if err := layout.Decode(c.keys.Janitor(), value, &present); err != nil {
 			return err
 		}
 		if present.Worker == worker {
-			tx.Clear(c.keys.janitor())
+			tx.Clear(c.keys.Janitor())
 		}
 		return nil
 	})
@@ -85,7 +86,7 @@ func (c *Cluster) DropJanitor(ctx context.Context, worker WorkerID) error {
 // Bounds of one transaction of a janitor.
 const (
 	// janitorBatch is how many futures it changes.
-	janitorBatch = 64
+	JanitorBatch = 64
 	// janitorPages is how many pages it reads in search of what it can change.
 	janitorPages = 64
 )
@@ -97,17 +98,17 @@ const (
 // is retried: what was promoted is delayed no more.
 func (c *Cluster) PromoteDue(ctx context.Context, shard int) (promoted int, next time.Time, err error) {
 	now := c.clock.Now()
-	var placed demands
+	var placed Demands
 	result, err := c.transact(ctx, kv.Options{Tag: "futura-promote"}, func(tx kv.Attempt) error {
 		promoted, next, placed = 0, time.Time{}, nil
 		w := c.changes(tx)
-		r := kv.Prefix(c.keys.delayedOf(shard))
+		r := kv.Prefix(c.keys.DelayedOf(shard))
 		for n := 0; n < janitorPages && promoted == 0; n++ {
-			page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: janitorBatch + 1}).Wait(ctx)
+			page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: JanitorBatch + 1}).Wait(ctx)
 			if err != nil {
 				return err
 			}
-			var due []pendingRow
+			var due []read.Pending
 			due, next = c.dueOf(tx, shard, page, now)
 			if promoted, placed, err = w.promote(ctx, due, now); err != nil {
 				return err
@@ -127,30 +128,30 @@ func (c *Cluster) PromoteDue(ctx context.Context, shard int) (promoted int, next
 
 // dueOf asks for the futures of a page whose time has come, at most a batch,
 // and returns when the first one behind them is due.
-func (c *Cluster) dueOf(tx kv.Tx, shard int, page kv.Page, now time.Time) (due []pendingRow, next time.Time) {
-	skip := len(c.keys.delayedOf(shard))
+func (c *Cluster) dueOf(tx kv.Tx, shard int, page kv.Page, now time.Time) (due []read.Pending, next time.Time) {
+	skip := len(c.keys.DelayedOf(shard))
 	for _, item := range page.Items {
 		rest := tuple.NewReader(item.Key[skip:])
-		at, id := rest.Int(), ID(rest.UUID())
+		at, id := rest.Int(), layout.ID(rest.UUID())
 		if rest.Err() != nil {
 			continue // a check names it
 		}
-		if at > millis(now) || len(due) == janitorBatch {
+		if at > layout.Millis(now) || len(due) == JanitorBatch {
 			return due, time.UnixMilli(at)
 		}
 		tx.AddReadConflictKey(item.Key)
-		due = append(due, c.keys.askRecord(tx, id))
+		due = append(due, read.Record(tx, c.keys, id))
 	}
 	return due, time.Time{}
 }
 
 // promote makes ready what is due, and returns how many, and what
 // came into the pool.
-func (w *changes) promote(ctx context.Context, due []pendingRow, now time.Time) (int, demands, error) {
-	promoted, placed := 0, demands(nil)
+func (w *changes) promote(ctx context.Context, due []read.Pending, now time.Time) (int, Demands, error) {
+	promoted, placed := 0, Demands(nil)
 	for _, p := range due {
-		row, found, err := p.wait(ctx)
-		if isUnreadable(err) {
+		row, found, err := p.Wait(ctx)
+		if layout.IsUnreadable(err) {
 			continue
 		}
 		if err != nil {
@@ -166,7 +167,7 @@ func (w *changes) promote(ctx context.Context, due []pendingRow, now time.Time) 
 		if err := w.apply(&row, &after); err != nil {
 			return 0, nil, err
 		}
-		if promoted++; after.inPool() {
+		if promoted++; after.InPool() {
 			placed.add(row.Spec)
 		}
 	}
@@ -192,15 +193,15 @@ func (c *Cluster) ExpireDone(ctx context.Context, shard int) (removed int, progr
 			return nil
 		}
 		progress = true
-		ids := unpackIDs(entry.IDs)
-		pending := make([]pendingRow, len(ids))
+		ids := layout.UnpackIDs(entry.IDs)
+		pending := make([]read.Pending, len(ids))
 		for i, id := range ids {
-			pending[i] = c.keys.askRecord(tx, id)
+			pending[i] = read.Record(tx, c.keys, id)
 		}
 		w := c.changes(tx)
 		for i := range ids {
-			row, found, err := pending[i].wait(ctx)
-			if isUnreadable(err) {
+			row, found, err := pending[i].Wait(ctx)
+			if layout.IsUnreadable(err) {
 				w.done = append(w.done, ids[i]) // for whoever can read it then
 				continue
 			}
@@ -220,18 +221,18 @@ func (c *Cluster) ExpireDone(ctx context.Context, shard int) (removed int, progr
 
 // firstDone returns the first entry of a shard's done list that can be read, and
 // a nil key if there is none.
-func (c *Cluster) firstDone(ctx context.Context, tx kv.Tx, shard int) (key []byte, entry doneEntry, err error) {
-	r := kv.Prefix(c.keys.doneOf(shard))
+func (c *Cluster) firstDone(ctx context.Context, tx kv.Tx, shard int) (key []byte, entry layout.DoneEntry, err error) {
+	r := kv.Prefix(c.keys.DoneOf(shard))
 	for range janitorPages {
 		page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: 1}).Wait(ctx)
 		if err != nil || len(page.Items) == 0 {
 			return nil, entry, err
 		}
 		item := page.Items[0]
-		if err := decodeRecord(item.Key, item.Value, &entry); err == nil || !isUnreadable(err) {
+		if err := layout.Decode(item.Key, item.Value, &entry); err == nil || !layout.IsUnreadable(err) {
 			return item.Key, entry, err
 		}
-		entry, r.Begin = doneEntry{}, kv.After(item.Key)
+		entry, r.Begin = layout.DoneEntry{}, kv.After(item.Key)
 	}
 	return nil, entry, nil
 }
@@ -246,7 +247,7 @@ const orphanAge = time.Hour
 // returns the next cursor, nil at the end. An unknown commit is retried and
 // harmless.
 func (c *Cluster) SweepChunks(ctx context.Context, shard int, cursor []byte) (next []byte, removed int, err error) {
-	prefix := c.keys.chunksOf(shard)
+	prefix := c.keys.ChunksOf(shard)
 	r := kv.Prefix(prefix)
 	if cursor != nil {
 		r.Begin = cursor
@@ -258,21 +259,21 @@ func (c *Cluster) SweepChunks(ctx context.Context, shard int, cursor []byte) (ne
 			return err
 		}
 		rest := tuple.NewReader(page.Items[0].Key[len(prefix):])
-		id := ID(rest.UUID())
-		ref := ChunkRef{Kind: rest.Text(), Token: rest.Text()}
+		id := layout.ID(rest.UUID())
+		ref := layout.ChunkRef{Kind: rest.Text(), Token: rest.Text()}
 		if err := rest.Err(); err != nil {
-			return fmt.Errorf("%s: %w: %w", tuple.String(page.Items[0].Key), ErrBadRecord, err)
+			return fmt.Errorf("%s: %w: %w", tuple.String(page.Items[0].Key), layout.ErrBadRecord, err)
 		}
-		pieces := kv.Prefix(c.keys.chunks(id, ref))
+		pieces := kv.Prefix(c.keys.Chunks(id, ref))
 		next = pieces.End
-		row, _, err := c.keys.askRecord(tx, id).wait(ctx)
-		if isUnreadable(err) {
+		row, _, err := read.Record(tx, c.keys, id).Wait(ctx)
+		if layout.IsUnreadable(err) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if row.refersTo(ref) || c.mayComeYet(&row, ref) {
+		if row.RefersTo(ref) || c.MayRefer(&row, ref) {
 			return nil
 		}
 		tx.ClearRange(pieces)
@@ -282,14 +283,10 @@ func (c *Cluster) SweepChunks(ctx context.Context, shard int, cursor []byte) (ne
 	return next, removed, err
 }
 
-func (r *Row) refersTo(ref ChunkRef) bool {
-	return slices.ContainsFunc(r.refs(), func(o *ChunkRef) bool { return o.Kind == ref.Kind && o.Token == ref.Token })
-}
-
 // mayComeYet tells whether a record may still come to refer to a chunk.
-func (c *Cluster) mayComeYet(row *Row, ref ChunkRef) bool {
-	if ref.Kind != chunkArgs {
-		return row.State() == Claimed && row.Claim.Token.String() == ref.Token
+func (c *Cluster) MayRefer(row *layout.Row, ref layout.ChunkRef) bool {
+	if ref.Kind != layout.ChunkArgs {
+		return row.State() == layout.Claimed && row.Claim.Token.String() == ref.Token
 	}
 	drawn := row.ID.Time()
 	return row.Spec == nil && !drawn.IsZero() && c.clock.Now().Sub(drawn) < orphanAge
@@ -297,12 +294,12 @@ func (c *Cluster) mayComeYet(row *Row, ref ChunkRef) bool {
 
 // Sessions returns the sessions that have a record, mail or a bell, with their
 // records, whose change is their sign of life. A session without one has nil.
-func (c *Cluster) Sessions(ctx context.Context) (map[SessionID][]byte, error) {
-	sessions := map[SessionID][]byte{}
+func (c *Cluster) Sessions(ctx context.Context) (map[layout.SessionID][]byte, error) {
+	sessions := map[layout.SessionID][]byte{}
 	for shard := range c.config.Shards {
-		err := c.view(ctx, func(tx kv.Attempt) error {
-			for _, sub := range []string{subSessions, subMailbox, subBell} {
-				if err := c.sessionsIn(ctx, tx, c.keys.shard(shard, sub), sub == subSessions, sessions); err != nil {
+		err := c.View(ctx, func(tx kv.Attempt) error {
+			for _, sub := range []string{layout.SubSessions, layout.SubMailbox, layout.SubBell} {
+				if err := c.sessionsIn(ctx, tx, c.keys.Shard(shard, sub), sub == layout.SubSessions, sessions); err != nil {
 					return err
 				}
 			}
@@ -318,7 +315,7 @@ func (c *Cluster) Sessions(ctx context.Context) (map[SessionID][]byte, error) {
 // sessionPage bounds the sessions that one look takes from a shard.
 const sessionPage = 1000
 
-func (c *Cluster) sessionsIn(ctx context.Context, tx kv.Tx, prefix []byte, records bool, sessions map[SessionID][]byte,
+func (c *Cluster) sessionsIn(ctx context.Context, tx kv.Tx, prefix []byte, records bool, sessions map[layout.SessionID][]byte,
 ) error {
 	r := kv.Prefix(prefix)
 	for range sessionPage {
@@ -328,9 +325,9 @@ func (c *Cluster) sessionsIn(ctx context.Context, tx kv.Tx, prefix []byte, recor
 		}
 		item := page.Items[0]
 		rest := tuple.NewReader(item.Key[len(prefix):])
-		session := SessionID(rest.Text())
+		session := layout.SessionID(rest.Text())
 		if err := rest.Err(); err != nil {
-			return fmt.Errorf("%s: %w: %w", tuple.String(item.Key), ErrBadRecord, err)
+			return fmt.Errorf("%s: %w: %w", tuple.String(item.Key), layout.ErrBadRecord, err)
 		}
 		if records {
 			sessions[session] = item.Value
@@ -344,6 +341,6 @@ func (c *Cluster) sessionsIn(ctx context.Context, tx kv.Tx, prefix []byte, recor
 
 // DropSession removes a session that gave no sign of life, with its mail. Its
 // futures stay, and so do their results. An unknown commit is harmless.
-func (c *Cluster) DropSession(ctx context.Context, session SessionID) error {
+func (c *Cluster) DropSession(ctx context.Context, session layout.SessionID) error {
 	return c.dropSession(ctx, session)
 }

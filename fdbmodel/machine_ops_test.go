@@ -1,4 +1,4 @@
-package fdbmodel
+package fdbmodel_test
 
 import (
 	"context"
@@ -6,19 +6,22 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-func none(_, _ *Row) bool { return false }
+func none(_, _ *layout.Row) bool { return false }
 
 // submit submits some futures of all sorts.
 func (m *machine) submit(ctx context.Context) (change, error) {
-	subs := make([]Submission, 1+m.random.IntN(3))
-	ids := map[ID]bool{}
+	subs := make([]fdbmodel.Submission, 1+m.random.IntN(3))
+	ids := map[layout.ID]bool{}
 	for i := range subs {
 		s := &subs[i]
-		s.Spec = Spec{
-			Function: "go:f", Session: []SessionID{"s1", "s2", ""}[m.random.IntN(3)], MaxRetries: m.random.IntN(3),
-			Priority: uint8(m.random.IntN(2)), Requirements: Requirements{CPU: int64(m.random.IntN(2))},
+		s.Spec = layout.Spec{
+			Function: "go:f", Session: []layout.SessionID{"s1", "s2", ""}[m.random.IntN(3)], MaxRetries: m.random.IntN(3),
+			Priority: uint8(m.random.IntN(2)), Requirements: layout.Requirements{CPU: int64(m.random.IntN(2))},
 		}
 		if m.random.IntN(4) == 0 {
 			s.Spec.Group, s.Spec.Held = "g", true
@@ -26,16 +29,16 @@ func (m *machine) submit(ctx context.Context) (change, error) {
 		switch m.random.IntN(4) {
 		case 0:
 			s.Key = fmt.Sprint(m.random.IntN(6))
-			s.ID = KeyedID(m.c.name, s.Key)
-			s.Spec.Queue = DefaultQueue
+			s.ID = layout.KeyedID(m.C.Name(), s.Key)
+			s.Spec.Queue = layout.DefaultQueue
 		case 1:
-			s.NotBefore = m.clock.Now().Add(time.Duration(m.random.IntN(3000)) * time.Millisecond)
+			s.NotBefore = m.Clock.Now().Add(time.Duration(m.random.IntN(3000)) * time.Millisecond)
 		}
 		if m.random.IntN(12) == 0 && s.Key == "" {
 			s.Args = make([]byte, []int{2000, 20_000, 200_000}[m.random.IntN(3)])
 		}
 		if s.ID.IsZero() {
-			drawn, err := m.c.DrawIDs(1)
+			drawn, err := m.C.DrawIDs(1)
 			m.require(err)
 			// An id that was drawn before can be had only by asking for it.
 			if m.random.IntN(2) == 0 {
@@ -43,15 +46,15 @@ func (m *machine) submit(ctx context.Context) (change, error) {
 			}
 		}
 	}
-	answers, err := m.c.Submit(ctx, subs)
+	answers, err := m.C.Submit(ctx, subs)
 	for _, a := range answers {
 		ids[a.ID] = true
 	}
 	m.logf("submit %d: %v", len(subs), answers)
 	cut := err != nil
-	return func(before, after *Row) bool {
-		return before == nil && (cut || ids[after.ID]) && (after.State() == Ready || after.State() == Delayed) &&
-			after.Attempts == Attempts{Due: after.Attempts.Due}
+	return func(before, after *layout.Row) bool {
+		return before == nil && (cut || ids[after.ID]) && (after.State() == layout.Ready || after.State() == layout.Delayed) &&
+			after.Attempts == layout.Attempts{Due: after.Attempts.Due}
 	}, err
 }
 
@@ -60,7 +63,7 @@ func (m *machine) claim(ctx context.Context) (change, error) {
 	if w == nil {
 		return none, nil
 	}
-	answer, err := w.Claim(ctx, ClaimRequest{Free: Resources{Slots: 2, CPU: 2}, Max: 1 + m.random.IntN(4)})
+	answer, err := w.Claim(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 2, CPU: 2}, Max: 1 + m.random.IntN(4)})
 	doubt := w.doubt
 	if wasCut(ctx, err) {
 		w.doubt, doubt = true, true
@@ -71,10 +74,10 @@ func (m *machine) claim(ctx context.Context) (change, error) {
 	if w.gone && err == nil && len(answer.Futures) > 0 {
 		m.fail("a dead worker has claimed")
 	}
-	if errors.Is(err, ErrReaped) && w.gone {
+	if errors.Is(err, fdbmodel.ErrReaped) && w.gone {
 		err = nil
 	}
-	took := map[ID]bool{}
+	took := map[layout.ID]bool{}
 	for i := range answer.Futures {
 		f := &answer.Futures[i]
 		if f.Err != nil {
@@ -83,14 +86,14 @@ func (m *machine) claim(ctx context.Context) (change, error) {
 		took[f.ID] = true
 		w.held = append(w.held, f)
 	}
-	return func(before, after *Row) bool {
+	return func(before, after *layout.Row) bool {
 		switch {
 		case before == nil || after == nil:
 			return false
-		case doubt && before.State() == Claimed && before.Claim.Worker == w.ID():
+		case doubt && before.State() == layout.Claimed && before.Claim.Worker == w.ID():
 			return true // given back, and perhaps taken again
 		}
-		return before.State() == Ready && after.State() == Claimed && after.Claim.Worker == w.ID() &&
+		return before.State() == layout.Ready && after.State() == layout.Claimed && after.Claim.Worker == w.ID() &&
 			(doubt || took[after.ID]) && before.Attempts == after.Attempts
 	}, err
 }
@@ -98,45 +101,45 @@ func (m *machine) claim(ctx context.Context) (change, error) {
 // ending is how a completion may end.
 type ending struct {
 	name   string
-	to     []State
+	to     []layout.State
 	failed int
 	back   int
-	give   func(*ClaimedFuture) Completion
+	give   func(*fdbmodel.ClaimedFuture) fdbmodel.Completion
 }
 
 var endings = []ending{
-	{"realize", []State{Realized}, 0, 0, func(f *ClaimedFuture) Completion {
-		return Completion{Future: f, Result: &Result{Value: []byte(f.Token.String())}}
+	{"realize", []layout.State{layout.Realized}, 0, 0, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+		return fdbmodel.Completion{Future: f, Result: &layout.Result{Value: []byte(f.Token.String())}}
 	}},
-	{"realize", []State{Realized}, 0, 0, func(f *ClaimedFuture) Completion {
-		return Completion{Future: f, Result: &Result{Value: []byte(f.Token.String())}}
+	{"realize", []layout.State{layout.Realized}, 0, 0, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+		return fdbmodel.Completion{Future: f, Result: &layout.Result{Value: []byte(f.Token.String())}}
 	}},
-	{"fail", []State{Delayed, Failed}, 1, 0, func(f *ClaimedFuture) Completion {
-		return Completion{Future: f, Exception: &Exception{Kind: KindError}}
+	{"fail", []layout.State{layout.Delayed, layout.Failed}, 1, 0, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+		return fdbmodel.Completion{Future: f, Exception: &layout.Exception{Kind: layout.KindError}}
 	}},
-	{"fail for good", []State{Failed}, 1, 0, func(f *ClaimedFuture) Completion {
-		return Completion{Future: f, Exception: &Exception{Kind: KindError}, Permanent: true}
+	{"fail for good", []layout.State{layout.Failed}, 1, 0, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+		return fdbmodel.Completion{Future: f, Exception: &layout.Exception{Kind: layout.KindError}, Permanent: true}
 	}},
-	{"fail and run at once", []State{Ready, Failed}, 1, 0, func(f *ClaimedFuture) Completion {
-		return Completion{Future: f, Exception: &Exception{Kind: KindPanic}, RetryIn: new(time.Duration)}
+	{"fail and run at once", []layout.State{layout.Ready, layout.Failed}, 1, 0, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+		return fdbmodel.Completion{Future: f, Exception: &layout.Exception{Kind: layout.KindPanic}, RetryIn: new(time.Duration)}
 	}},
-	{"relinquish", []State{Ready, Failed}, 0, 0, func(f *ClaimedFuture) Completion {
-		return Completion{Future: f, Relinquish: true}
+	{"relinquish", []layout.State{layout.Ready, layout.Failed}, 0, 0, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+		return fdbmodel.Completion{Future: f, Relinquish: true}
 	}},
-	{"put back", []State{Delayed, Failed}, 0, 1, func(f *ClaimedFuture) Completion {
-		return Completion{Future: f, PutBack: true}
+	{"put back", []layout.State{layout.Delayed, layout.Failed}, 0, 1, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+		return fdbmodel.Completion{Future: f, PutBack: true}
 	}},
 }
 
 // allows tells whether a completion may do this to the row that it is for.
-func (e *ending) allows(f *ClaimedFuture, before, after *Row) bool {
-	if before == nil || after == nil || after.ID != f.ID || before.State() != Claimed ||
+func (e *ending) allows(f *fdbmodel.ClaimedFuture, before, after *layout.Row) bool {
+	if before == nil || after == nil || after.ID != f.ID || before.State() != layout.Claimed ||
 		before.Claim.Token != f.Token || !slices.Contains(e.to, after.State()) {
 		// A cancel request turns all but a result into a failure.
-		return before != nil && after != nil && after.ID == f.ID && before.State() == Claimed &&
-			before.Claim.Token == f.Token && before.Cancel != nil && after.State() == Failed && e.name != "realize"
+		return before != nil && after != nil && after.ID == f.ID && before.State() == layout.Claimed &&
+			before.Claim.Token == f.Token && before.Cancel != nil && after.State() == layout.Failed && e.name != "realize"
 	}
-	if after.State() == Failed && after.Exception.Kind == KindCancelled {
+	if after.State() == layout.Failed && after.Exception.Kind == layout.KindCancelled {
 		return before.Cancel != nil && before.Attempts == after.Attempts
 	}
 	return after.Attempts.Failed == before.Attempts.Failed+e.failed &&
@@ -148,7 +151,7 @@ func (m *machine) finish(ctx context.Context) (change, error) {
 	if w == nil || len(w.held) == 0 {
 		return none, nil
 	}
-	var done []Completion
+	var done []fdbmodel.Completion
 	var how []*ending
 	for range 1 + m.random.IntN(2) {
 		f, e := w.held[m.random.IntN(len(w.held))], &endings[m.random.IntN(len(endings))]
@@ -159,15 +162,15 @@ func (m *machine) finish(ctx context.Context) (change, error) {
 		f := done[i].Future
 		m.logf("%s of %s by %s (gone %t): %v", how[i].name, f.ID, w.ID(), w.gone, o)
 		if m.random.IntN(4) > 0 { // else it is finished once more some day
-			w.held = slices.DeleteFunc(w.held, func(h *ClaimedFuture) bool { return h == f })
+			w.held = slices.DeleteFunc(w.held, func(h *fdbmodel.ClaimedFuture) bool { return h == f })
 		}
-		before := m.rows[f.ID]
-		had := before != nil && before.State() == Claimed && before.Claim.Token == f.Token
-		if o == Applied && !had && len(m.loose) == 0 {
+		before := m.Rows[f.ID]
+		had := before != nil && before.State() == layout.Claimed && before.Claim.Token == f.Token
+		if o == fdbmodel.Applied && !had && len(m.loose) == 0 {
 			m.fail("a claim that was lost ended a future: %s", glance(before))
 		}
 	}
-	return func(before, after *Row) bool {
+	return func(before, after *layout.Row) bool {
 		for i := range done {
 			if how[i].allows(done[i].Future, before, after) {
 				return true
@@ -179,19 +182,19 @@ func (m *machine) finish(ctx context.Context) (change, error) {
 
 func (m *machine) cancel(ctx context.Context) (change, error) {
 	id := m.some()
-	outcome, state, err := m.c.Cancel(ctx, id, "no more")
+	outcome, state, err := m.C.Cancel(ctx, id, "no more")
 	m.logf("cancel %s: %v %v %v", id, outcome, state, err)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, fdbmodel.ErrNotFound) {
 		err = nil
 	}
-	return func(before, after *Row) bool {
+	return func(before, after *layout.Row) bool {
 		if before == nil || after == nil || after.ID != id {
 			return false
 		}
-		if before.State() == Claimed {
-			return after.State() == Claimed && after.Cancel != nil && before.Claim.Token == after.Claim.Token
+		if before.State() == layout.Claimed {
+			return after.State() == layout.Claimed && after.Cancel != nil && before.Claim.Token == after.Claim.Token
 		}
-		return !before.State().Terminal() && after.State() == Failed && after.Exception.Kind == KindCancelled
+		return !before.State().Terminal() && after.State() == layout.Failed && after.Exception.Kind == layout.KindCancelled
 	}, err
 }
 
@@ -199,18 +202,18 @@ func (m *machine) retry(ctx context.Context) (change, error) {
 	id := m.some()
 	var err error
 	if m.random.IntN(2) == 0 {
-		err = m.c.Retry(ctx, id)
+		err = m.C.Retry(ctx, id)
 	} else {
-		_, err = m.c.RetryMany(ctx, []ID{id})
+		_, err = m.C.RetryMany(ctx, []layout.ID{id})
 	}
 	m.logf("retry %s: %v", id, err)
-	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrTransition) {
+	if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, fdbmodel.ErrTransition) {
 		err = nil
 	}
-	return func(before, after *Row) bool {
-		return before != nil && after != nil && after.ID == id && after.State() == Ready &&
+	return func(before, after *layout.Row) bool {
+		return before != nil && after != nil && after.ID == id && after.State() == layout.Ready &&
 			after.Attempts.Assigned == "" &&
-			(before.State() == Delayed || (before.State() == Failed && after.Attempts == Attempts{Why: before.Attempts.Why}))
+			(before.State() == layout.Delayed || (before.State() == layout.Failed && after.Attempts == layout.Attempts{Why: before.Attempts.Why}))
 	}, err
 }
 
@@ -218,27 +221,27 @@ func (m *machine) discard(ctx context.Context) (change, error) {
 	id := m.some()
 	var err error
 	if m.random.IntN(2) == 0 {
-		err = m.c.Discard(ctx, id)
+		err = m.C.Discard(ctx, id)
 	} else {
-		_, err = m.c.DiscardMany(ctx, []ID{id})
+		_, err = m.C.DiscardMany(ctx, []layout.ID{id})
 	}
 	m.logf("discard %s: %v", id, err)
-	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrTransition) {
+	if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, fdbmodel.ErrTransition) {
 		err = nil
 	}
-	return func(before, after *Row) bool {
+	return func(before, after *layout.Row) bool {
 		return before != nil && after == nil && before.ID == id && before.State().Terminal()
 	}, err
 }
 
 func (m *machine) promote(ctx context.Context) (change, error) {
-	m.clock.Advance(time.Duration(m.random.IntN(3000)) * time.Millisecond)
-	now := millis(m.clock.Now())
-	n, _, err := m.c.PromoteDue(ctx, m.random.IntN(m.c.config.Shards))
+	m.Clock.Advance(time.Duration(m.random.IntN(3000)) * time.Millisecond)
+	now := layout.Millis(m.Clock.Now())
+	n, _, err := m.C.PromoteDue(ctx, m.random.IntN(m.C.Config().Shards))
 	m.logf("promote: %d %v", n, err)
-	return func(before, after *Row) bool {
-		return before != nil && after != nil && before.State() == Delayed && before.Attempts.Due <= now &&
-			after.State() == Ready && before.Attempts.Failed == after.Attempts.Failed
+	return func(before, after *layout.Row) bool {
+		return before != nil && after != nil && before.State() == layout.Delayed && before.Attempts.Due <= now &&
+			after.State() == layout.Ready && before.Attempts.Failed == after.Attempts.Failed
 	}, err
 }
 
@@ -247,12 +250,12 @@ func (m *machine) beat(ctx context.Context) (change, error) {
 	if w == nil {
 		return none, nil
 	}
-	_, err := w.Heartbeat(ctx, Resources{Slots: 1}, 0)
+	_, err := w.Heartbeat(ctx, layout.Resources{Slots: 1}, 0)
 	m.logf("beat of %s (gone %t): %v", w.ID(), w.gone, err)
 	if w.gone && err == nil {
 		m.fail("the heart of a dead worker beats")
 	}
-	if errors.Is(err, ErrReaped) && w.gone {
+	if errors.Is(err, fdbmodel.ErrReaped) && w.gone {
 		err = nil
 	}
 	return none, err
@@ -264,14 +267,14 @@ func (m *machine) die(ctx context.Context) (change, error) {
 	if w == nil {
 		return none, nil
 	}
-	members, err := m.c.Workers(ctx)
+	members, err := m.C.Workers(ctx)
 	if err != nil {
 		return none, err
 	}
 	for _, member := range members {
 		if member.ID == w.ID() {
 			w.gone = true // also if this is cut off: it may land, and beats are not relied on
-			dead, err := m.c.DeclareDead(ctx, w.ID(), member.Beat)
+			dead, err := m.C.DeclareDead(ctx, w.ID(), member.Beat)
 			m.logf("declare %s dead: %t %v", w.ID(), dead, err)
 			if err != nil {
 				w.gone = m.aliveNow(w.ID()) == nil
@@ -285,11 +288,11 @@ func (m *machine) die(ctx context.Context) (change, error) {
 }
 
 // aliveNow lands what is under way and returns a worker's record.
-func (m *machine) aliveNow(id WorkerID) *Member {
-	m.faults.Flush()
-	m.faults.Pause()
-	defer m.faults.Resume()
-	members, err := m.c.Workers(context.Background())
+func (m *machine) aliveNow(id layout.WorkerID) *fdbmodel.Member {
+	m.Faults.Flush()
+	m.Faults.Pause()
+	defer m.Faults.Resume()
+	members, err := m.C.Workers(context.Background())
 	m.require(err)
 	for i := range members {
 		if members[i].ID == id && members[i].Alive {
@@ -300,63 +303,63 @@ func (m *machine) aliveNow(id WorkerID) *Member {
 }
 
 func (m *machine) reap(ctx context.Context) (change, error) {
-	members, err := m.c.Workers(ctx)
+	members, err := m.C.Workers(ctx)
 	if err != nil {
 		return none, err
 	}
-	dead := map[WorkerID]bool{}
+	dead := map[layout.WorkerID]bool{}
 	for _, member := range members {
 		if member.Alive {
 			continue
 		}
 		dead[member.ID] = true
-		n, failed := m.c.ReapClaims(ctx, member.ID)
+		n, failed := m.C.ReapClaims(ctx, member.ID)
 		m.logf("reap %s: %d %v", member.ID, n, failed)
 		if err = failed; err != nil {
 			break
 		}
 	}
-	return reaped(func(w WorkerID) bool { return dead[w] }), err
+	return reaped(func(w layout.WorkerID) bool { return dead[w] }), err
 }
 
 // reaped allows what a reaper does to the futures of dead workers.
-func reaped(dead func(WorkerID) bool) change {
-	return func(before, after *Row) bool {
+func reaped(dead func(layout.WorkerID) bool) change {
+	return func(before, after *layout.Row) bool {
 		if setFree(before, after, dead) {
 			return true
 		}
-		if before == nil || after == nil || before.State() != Claimed || !dead(before.Claim.Worker) {
+		if before == nil || after == nil || before.State() != layout.Claimed || !dead(before.Claim.Worker) {
 			return false
 		}
 		if before.Cancel != nil {
-			return after.State() == Failed && after.Exception.Kind == KindCancelled
+			return after.State() == layout.Failed && after.Exception.Kind == layout.KindCancelled
 		}
-		spent := after.Attempts.Crashes == maxCrashes
+		spent := after.Attempts.Crashes == fdbmodel.MaxCrashes
 		return after.Attempts.Crashes == before.Attempts.Crashes+1 && after.Attempts.Failed == before.Attempts.Failed &&
-			(spent == (after.State() == Failed)) && (spent || after.State() == Ready)
+			(spent == (after.State() == layout.Failed)) && (spent || after.State() == layout.Ready)
 	}
 }
 
 // register starts a worker, often where another one was.
 func (m *machine) register(ctx context.Context) (change, error) {
-	id, err := m.c.DrawWorkerID()
+	id, err := m.C.DrawWorkerID()
 	m.require(err)
-	info := WorkerInfo{
-		ID: id, Functions: []string{"go:f"}, Capacity: Resources{Slots: 4, CPU: 2},
+	info := layout.WorkerInfo{
+		ID: id, Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 4, CPU: 2},
 		Address: []string{"", "10.0.0.1:1", "10.0.0.2:1"}[m.random.IntN(3)],
 	}
-	reg, err := m.c.Register(ctx, info)
+	reg, err := m.C.Register(ctx, info)
 	m.logf("register %s at %q: %v", id, info.Address, err)
 	if err == nil {
 		m.workers = append(m.workers, &actorWorker{Registration: reg})
 	} else {
-		m.faults.Flush()
+		m.Faults.Flush()
 	}
-	m.faults.Pause()
-	defer m.faults.Resume()
-	members, failed := m.c.Workers(context.Background())
+	m.Faults.Pause()
+	defer m.Faults.Resume()
+	members, failed := m.C.Workers(context.Background())
 	m.require(failed)
-	alive := map[WorkerID]bool{}
+	alive := map[layout.WorkerID]bool{}
 	for _, member := range members {
 		alive[member.ID] = member.Alive
 	}
@@ -366,7 +369,7 @@ func (m *machine) register(ctx context.Context) (change, error) {
 		}
 		w.gone = !alive[w.ID()]
 	}
-	return reaped(func(w WorkerID) bool { return !alive[w] }), err
+	return reaped(func(w layout.WorkerID) bool { return !alive[w] }), err
 }
 
 func (m *machine) leave(ctx context.Context) (change, error) {
@@ -377,8 +380,8 @@ func (m *machine) leave(ctx context.Context) (change, error) {
 	err := w.Leave(ctx)
 	m.logf("leave %s: %v", w.ID(), err)
 	w.gone = err == nil || m.aliveNow(w.ID()) == nil
-	return func(before, after *Row) bool {
-		if setFree(before, after, func(id WorkerID) bool { return id == w.ID() }) {
+	return func(before, after *layout.Row) bool {
+		if setFree(before, after, func(id layout.WorkerID) bool { return id == w.ID() }) {
 			return true
 		}
 		if before == nil || after == nil {
@@ -388,16 +391,16 @@ func (m *machine) leave(ctx context.Context) (change, error) {
 		if left.Assigned == w.ID() && after.Attempts.Assigned == "" {
 			left.Assigned = "" // it waited for the worker again, for a moment
 		}
-		return before.State() == Claimed && before.Claim.Worker == w.ID() &&
-			left == after.Attempts && (after.State() == Ready ||
-			(before.Cancel != nil && after.State() == Failed && after.Exception.Kind == KindCancelled))
+		return before.State() == layout.Claimed && before.Claim.Worker == w.ID() &&
+			left == after.Attempts && (after.State() == layout.Ready ||
+			(before.Cancel != nil && after.State() == layout.Failed && after.Exception.Kind == layout.KindCancelled))
 	}, err
 }
 
 // setFree tells whether a future that waited for one of these workers waits
 // for nobody now.
-func setFree(before, after *Row, from func(WorkerID) bool) bool {
-	if before == nil || after == nil || before.State() != Ready || after.State() != Ready ||
+func setFree(before, after *layout.Row, from func(layout.WorkerID) bool) bool {
+	if before == nil || after == nil || before.State() != layout.Ready || after.State() != layout.Ready ||
 		before.Attempts.Assigned == "" || !from(before.Attempts.Assigned) {
 		return false
 	}
@@ -412,17 +415,17 @@ func (m *machine) assign(ctx context.Context) (change, error) {
 		return none, nil
 	}
 	id := m.some()
-	outcomes, err := m.c.Assign(ctx, w.ID(), "y", []ID{id})
+	outcomes, err := m.C.Assign(ctx, w.ID(), "y", []layout.ID{id})
 	m.logf("assign %s to %s (gone %t): %v %v", id, w.ID(), w.gone, outcomes, err)
 	if w.gone && err == nil {
 		m.fail("something was assigned to a dead worker")
 	}
-	if errors.Is(err, ErrNotFound) && w.gone {
+	if errors.Is(err, fdbmodel.ErrNotFound) && w.gone {
 		err = nil
 	}
-	return func(before, after *Row) bool {
-		if before == nil || after == nil || after.State() != Ready || after.ID != id ||
-			before.State() != Ready && !(before.State() == Delayed && before.Spec.Held) {
+	return func(before, after *layout.Row) bool {
+		if before == nil || after == nil || after.State() != layout.Ready || after.ID != id ||
+			before.State() != layout.Ready && !(before.State() == layout.Delayed && before.Spec.Held) {
 			return false
 		}
 		given := before.Attempts
@@ -438,28 +441,28 @@ func (m *machine) unassign(ctx context.Context) (change, error) {
 		return none, nil
 	}
 	id := m.some()
-	outcomes, err := m.c.Unassign(ctx, w.ID(), []ID{id})
+	outcomes, err := m.C.Unassign(ctx, w.ID(), []layout.ID{id})
 	m.logf("unassign %s from %s (gone %t): %v %v", id, w.ID(), w.gone, outcomes, err)
-	return func(before, after *Row) bool {
-		return setFree(before, after, func(from WorkerID) bool { return from == w.ID() }) && after.ID == id
+	return func(before, after *layout.Row) bool {
+		return setFree(before, after, func(from layout.WorkerID) bool { return from == w.ID() }) && after.ID == id
 	}, err
 }
 
 func (m *machine) expire(ctx context.Context) (change, error) {
-	m.clock.Advance(time.Duration(m.random.IntN(20)) * time.Second)
-	limit := millis(m.clock.Now().Add(-m.c.config.Retention))
-	n, _, _, err := m.c.ExpireDone(ctx, m.random.IntN(m.c.config.Shards))
+	m.Clock.Advance(time.Duration(m.random.IntN(20)) * time.Second)
+	limit := layout.Millis(m.Clock.Now().Add(-m.C.Config().Retention))
+	n, _, _, err := m.C.ExpireDone(ctx, m.random.IntN(m.C.Config().Shards))
 	m.logf("expire: %d %v", n, err)
-	return func(before, after *Row) bool {
+	return func(before, after *layout.Row) bool {
 		return before != nil && after == nil && before.State().Terminal() && before.FinishedAt() <= limit
 	}, err
 }
 
 func (m *machine) sweep(ctx context.Context) (change, error) {
-	for shard := range m.c.config.Shards {
+	for shard := range m.C.Config().Shards {
 		var cursor []byte
 		for {
-			next, n, err := m.c.SweepChunks(ctx, shard, cursor)
+			next, n, err := m.C.SweepChunks(ctx, shard, cursor)
 			if n > 0 {
 				m.logf("sweep: %d", n)
 			}
@@ -476,7 +479,7 @@ func (m *machine) sweep(ctx context.Context) (change, error) {
 }
 
 func (m *machine) listen(ctx context.Context) (change, error) {
-	s := []SessionID{"s1", "s2"}[m.random.IntN(2)]
+	s := []layout.SessionID{"s1", "s2"}[m.random.IntN(2)]
 	if err := m.boxes[s].Refresh(ctx); err != nil {
 		return none, err
 	}
@@ -495,13 +498,13 @@ func (m *machine) listen(ctx context.Context) (change, error) {
 }
 
 func (m *machine) subscribe(ctx context.Context) (change, error) {
-	s, id := []SessionID{"s1", "s2"}[m.random.IntN(2)], m.some()
+	s, id := []layout.SessionID{"s1", "s2"}[m.random.IntN(2)], m.some()
 	if m.random.IntN(3) == 0 {
 		delete(m.watched[s], id)
 		m.logf("unsubscribe %s from %s", s, id)
-		return none, m.c.Unsubscribe(ctx, s, []ID{id})
+		return none, m.C.Unsubscribe(ctx, s, []layout.ID{id})
 	}
-	over, missing, err := m.c.Subscribe(ctx, s, []ID{id})
+	over, missing, err := m.C.Subscribe(ctx, s, []layout.ID{id})
 	m.logf("subscribe %s to %s: %v %v %v", s, id, over, missing, err)
 	if err == nil && len(over)+len(missing) == 0 {
 		m.watched[s][id] = true
@@ -514,7 +517,7 @@ func (m *machine) idle(ctx context.Context) (change, error) {
 	if w == nil {
 		return none, nil
 	}
-	watch, err := w.GoIdle(ctx, ClaimRequest{Free: Resources{Slots: 1, CPU: 1}})
+	watch, err := w.GoIdle(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1, CPU: 1}})
 	m.logf("idle %s: %t %v", w.ID(), watch != nil, err)
 	if watch != nil {
 		if w.gone {
@@ -522,7 +525,7 @@ func (m *machine) idle(ctx context.Context) (change, error) {
 		}
 		watch.Cancel()
 	}
-	if errors.Is(err, ErrReaped) && w.gone {
+	if errors.Is(err, fdbmodel.ErrReaped) && w.gone {
 		return none, nil
 	}
 	if err == nil && m.random.IntN(2) == 0 {
@@ -532,9 +535,9 @@ func (m *machine) idle(ctx context.Context) (change, error) {
 }
 
 func (m *machine) janitor(ctx context.Context) (change, error) {
-	record, _, err := m.c.LookJanitor(ctx)
+	record, _, err := m.C.LookJanitor(ctx)
 	if err == nil {
-		_, _, err = m.c.HoldJanitor(ctx, WorkerID(fmt.Sprint(m.random.IntN(2))), record, m.random.Int64N(3))
+		_, _, err = m.C.HoldJanitor(ctx, layout.WorkerID(fmt.Sprint(m.random.IntN(2))), record, m.random.Int64N(3))
 	}
 	return none, err
 }

@@ -1,4 +1,4 @@
-package fdbmodel
+package fdbmodel_test
 
 import (
 	"context"
@@ -14,9 +14,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -46,47 +50,47 @@ func (c *cutContext) Err() error {
 // actorWorker is a worker as the machine knows it. What it holds may have been
 // taken from it.
 type actorWorker struct {
-	*Registration
-	held  []*ClaimedFuture
+	*fdbmodel.Registration
+	held  []*fdbmodel.ClaimedFuture
 	gone  bool // it left, or was declared dead
 	doubt bool // a claim of it was cut off
 }
 
 // change tells whether an operation may turn one row into another; the first is
 // nil for a new future, the second for one that is gone.
-type change func(before, after *Row) bool
+type change func(before, after *layout.Row) bool
 
 // machine runs random operations on a cluster and predicts what each may do.
 type machine struct {
 	t      *testing.T
 	seed   uint64
 	random *rand.Rand
-	clock  *clock.Virtual
+	Clock  *clock.Virtual
 	disk   *vfs.MemFS
-	store  kv.Database
-	faults *faultkv.Database
-	c      *Cluster
+	Store  kv.Database
+	Faults *faultkv.Database
+	C      *fdbmodel.Cluster
 	names  int
 
 	workers []*actorWorker
-	rows    map[ID]*Row
-	boxes   map[SessionID]*Mailbox
-	watched map[SessionID]map[ID]bool
-	owed    map[SessionID]map[string]bool // notices that must come
-	seen    map[SessionID]map[string]bool
+	Rows    map[layout.ID]*layout.Row
+	boxes   map[layout.SessionID]*fdbmodel.Mailbox
+	watched map[layout.SessionID]map[layout.ID]bool
+	owed    map[layout.SessionID]map[string]bool // notices that must come
+	seen    map[layout.SessionID]map[string]bool
 	loose   []change // operations that were cut off and may still land
 	log     []string
 }
 
-func newMachine(t *testing.T, seed uint64) *machine {
+func NewMachine(t *testing.T, seed uint64) *machine {
 	m := &machine{
 		t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0xf0)),
-		clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000)), disk: vfs.NewCrashableMem(),
-		rows: map[ID]*Row{}, boxes: map[SessionID]*Mailbox{},
-		watched: map[SessionID]map[ID]bool{}, owed: map[SessionID]map[string]bool{}, seen: map[SessionID]map[string]bool{},
+		Clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000)), disk: vfs.NewCrashableMem(),
+		Rows: map[layout.ID]*layout.Row{}, boxes: map[layout.SessionID]*fdbmodel.Mailbox{},
+		watched: map[layout.SessionID]map[layout.ID]bool{}, owed: map[layout.SessionID]map[string]bool{}, seen: map[layout.SessionID]map[string]bool{},
 	}
-	for _, s := range []SessionID{"s1", "s2"} {
-		m.watched[s], m.owed[s], m.seen[s] = map[ID]bool{}, map[string]bool{}, map[string]bool{}
+	for _, s := range []layout.SessionID{"s1", "s2"} {
+		m.watched[s], m.owed[s], m.seen[s] = map[layout.ID]bool{}, map[string]bool{}, map[string]bool{}
 	}
 	m.open()
 	return m
@@ -100,31 +104,31 @@ func (m *machine) open() {
 	m.names++
 	seed := [32]byte{byte(m.names), byte(m.seed), byte(m.seed >> 8), byte(m.seed >> 16)}
 	var err error
-	m.c, err = Open(context.Background(), db, "machine", Options{
-		Clock: m.clock, Random: rand.NewChaCha8(seed),
+	m.C, err = fdbmodel.Open(context.Background(), db, "machine", fdbmodel.Options{
+		Clock: m.Clock, Random: rand.NewChaCha8(seed),
 		Sleep:  func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
-		Config: Config{Shards: 2, Heartbeat: time.Second, Retention: time.Minute},
+		Config: layout.Config{Shards: 2, Heartbeat: time.Second, Retention: time.Minute},
 	})
 	m.require(err)
 	for s := range m.watched {
-		m.boxes[s] = m.c.OpenMailbox(s)
+		m.boxes[s] = m.C.OpenMailbox(s)
 	}
 }
 
 // openStore opens the disk, or the server, and returns it with faults.
 func (m *machine) openStore(odds faultkv.Options) kv.Database {
 	if storetest.OnServer {
-		if m.store == nil {
-			m.store = storetest.New(m.t)
+		if m.Store == nil {
+			m.Store = storetest.New(m.t)
 		}
-		m.faults = faultkv.Wrap(m.store, odds)
-		return m.faults
+		m.Faults = faultkv.Wrap(m.Store, odds)
+		return m.Faults
 	}
-	o := embedded.Options{FS: m.disk, Clock: m.clock, Inline: true}
+	o := embedded.Options{FS: m.disk, Clock: m.Clock, Inline: true}
 	store, err := embedded.Open(context.Background(), "store", o)
 	m.require(err)
-	m.store, m.faults = store, faultkv.Wrap(store, odds)
-	return localFaults{m.faults, store.Opening()}
+	m.Store, m.Faults = store, faultkv.Wrap(store, odds)
+	return localFaults{m.Faults, store.Opening()}
 }
 
 func (m *machine) fail(format string, args ...any) {
@@ -166,7 +170,7 @@ func wasCut(ctx context.Context, err error) bool {
 }
 
 // step runs one operation and looks at everything.
-func (m *machine) step() {
+func (m *machine) Step() {
 	ops := []func(context.Context) (change, error){
 		m.submit, m.submit, m.submit, m.claim, m.claim, m.claim, m.claim, m.finish, m.finish, m.finish, m.finish, m.finish,
 		m.cancel, m.cancel, m.retry, m.retry, m.discard, m.promote, m.promote, m.beat, m.die, m.die, m.reap, m.reap,
@@ -183,7 +187,7 @@ func (m *machine) step() {
 		m.logf("  cut off: %v", err)
 		m.loose = append(m.loose, allowed)
 		if m.random.IntN(2) == 0 {
-			m.faults.Flush()
+			m.Faults.Flush()
 		}
 	} else {
 		m.require(err)
@@ -194,40 +198,40 @@ func (m *machine) step() {
 // verify checks the cluster, and compares it with what it was.
 func (m *machine) verify(allowed change) {
 	ctx := context.Background()
-	m.faults.Pause()
-	defer m.faults.Resume()
-	report, err := m.c.Check(ctx, CheckOptions{})
+	m.Faults.Pause()
+	defer m.Faults.Resume()
+	report, err := audit.Check(ctx, m.C, audit.Options{})
 	m.require(err)
 	if len(report.Problems) > 0 {
 		m.fail("%+v", report.Problems)
 	}
-	rows, next, err := m.c.List(ctx, Filter{}, nil, MaxList)
+	rows, next, err := inspect.List(ctx, m.C, inspect.Filter{}, nil, inspect.MaxList)
 	m.require(err)
 	require.Empty(m.t, next)
-	now := map[ID]*Row{}
+	now := map[layout.ID]*layout.Row{}
 	for i := range rows {
 		now[rows[i].ID] = &rows[i]
-		m.compare(m.rows[rows[i].ID], &rows[i], allowed)
+		m.compare(m.Rows[rows[i].ID], &rows[i], allowed)
 	}
-	for id, row := range m.rows {
+	for id, row := range m.Rows {
 		if now[id] == nil {
 			m.compare(row, nil, allowed)
 		}
 	}
-	m.rows = now
+	m.Rows = now
 	m.verifyOpen()
-	if m.faults.Counts().Pending == 0 {
+	if m.Faults.Counts().Pending == 0 {
 		m.loose = nil
 	}
 }
 
 // verifyOpen compares the counters of what held futures do with the futures.
 func (m *machine) verifyOpen() {
-	open, err := m.c.GroupOpen(context.Background(), "g")
+	open, err := m.C.GroupOpen(context.Background(), "g")
 	m.require(err)
 	n := int64(0)
-	for _, row := range m.rows {
-		if row.open() {
+	for _, row := range m.Rows {
+		if row.Open() {
 			n++
 		}
 	}
@@ -237,7 +241,7 @@ func (m *machine) verifyOpen() {
 }
 
 // glance is what a row is compared by.
-func glance(r *Row) string {
+func glance(r *layout.Row) string {
 	if r == nil {
 		return "none"
 	}
@@ -254,7 +258,7 @@ func glance(r *Row) string {
 	return s
 }
 
-func (m *machine) compare(before, after *Row, allowed change) {
+func (m *machine) compare(before, after *layout.Row, allowed change) {
 	if glance(before) == glance(after) {
 		return
 	}
@@ -263,7 +267,7 @@ func (m *machine) compare(before, after *Row, allowed change) {
 		fits = fits || other(before, after)
 	}
 	// Two changes at once can't be told apart, but for those of what is over.
-	over := before != nil && before.State() == Realized
+	over := before != nil && before.State() == layout.Realized
 	if !fits && (len(m.loose) == 0 || over) {
 		m.fail("a change that the operation does not make:\n  %s\n  %s", glance(before), glance(after))
 	}
@@ -281,7 +285,7 @@ func (m *machine) compare(before, after *Row, allowed change) {
 	}
 }
 
-func noticeKey(id ID, s State) string { return id.String() + " " + s.String() }
+func noticeKey(id layout.ID, s layout.State) string { return id.String() + " " + s.String() }
 
 // worker returns one of the workers, mostly one that lives, nil if there is none.
 func (m *machine) worker(alive bool) *actorWorker {
@@ -314,11 +318,11 @@ func (m *machine) holder(alive bool) *actorWorker {
 }
 
 // some returns a future, often a claimed one, and sometimes one that is no more.
-func (m *machine) some() ID {
-	ids, claimed := make([]ID, 0, len(m.rows)), []ID(nil)
-	for id, row := range m.rows {
+func (m *machine) some() layout.ID {
+	ids, claimed := make([]layout.ID, 0, len(m.Rows)), []layout.ID(nil)
+	for id, row := range m.Rows {
 		ids = append(ids, id)
-		if row.State() == Claimed {
+		if row.State() == layout.Claimed {
 			claimed = append(claimed, id)
 		}
 	}
@@ -326,9 +330,9 @@ func (m *machine) some() ID {
 		ids = claimed
 	}
 	if len(ids) == 0 {
-		return ID{15: 1}
+		return layout.ID{15: 1}
 	}
-	slices.SortFunc(ids, func(a, b ID) int { return slices.Compare(a[:], b[:]) })
+	slices.SortFunc(ids, func(a, b layout.ID) int { return slices.Compare(a[:], b[:]) })
 	return ids[m.random.IntN(len(ids))]
 }
 
@@ -337,25 +341,25 @@ func (m *machine) some() ID {
 func (m *machine) crash() {
 	m.logf("crash")
 	if storetest.OnServer {
-		m.faults.Recover()
+		m.Faults.Recover()
 		return
 	}
 	m.disk = m.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: m.random.IntN(101), RNG: m.random})
-	_ = m.store.Close()
+	_ = m.Store.Close()
 	for _, w := range m.workers {
 		w.gone = true
 	}
 	m.workers, m.loose = nil, nil
 	for s := range m.watched {
-		m.watched[s] = map[ID]bool{} // an acknowledged subscription is durable, but who asked is gone
+		m.watched[s] = map[layout.ID]bool{} // an acknowledged subscription is durable, but who asked is gone
 	}
 	m.open()
-	m.verify(func(before, after *Row) bool {
+	m.verify(func(before, after *layout.Row) bool {
 		switch {
 		case before == nil: // an expiry that was not synced, or a submit whose answer was lost
 			return after.State().Terminal()
-		case before.State() == Claimed: // a claim that was not synced
-			return after != nil && after.State() == Ready && after.Attempts == before.Attempts
+		case before.State() == layout.Claimed: // a claim that was not synced
+			return after != nil && after.State() == layout.Ready && after.Attempts == before.Attempts
 		}
 		return false
 	})
@@ -365,44 +369,44 @@ func (m *machine) crash() {
 func (m *machine) finale() {
 	ctx := context.Background()
 	m.logf("finale")
-	m.faults.Flush()
-	m.faults.Pause()
+	m.Faults.Flush()
+	m.Faults.Pause()
 	m.loose = nil
-	m.verify(func(_, _ *Row) bool { return true })
-	members, err := m.c.Workers(ctx)
+	m.verify(func(_, _ *layout.Row) bool { return true })
+	members, err := m.C.Workers(ctx)
 	m.require(err)
 	for _, w := range members {
 		if w.Alive {
-			_, err := m.c.DeclareDead(ctx, w.ID, w.Beat)
+			_, err := m.C.DeclareDead(ctx, w.ID, w.Beat)
 			m.require(err)
 		}
-		_, err := m.c.ReapClaims(ctx, w.ID)
+		_, err := m.C.ReapClaims(ctx, w.ID)
 		m.require(err)
 	}
-	last, err := m.c.Register(ctx, WorkerInfo{Functions: []string{"go:f"}, Capacity: Resources{Slots: 100, CPU: 1000}})
+	last, err := m.C.Register(ctx, layout.WorkerInfo{Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 100, CPU: 1000}})
 	m.require(err)
 	for n := 0; ; n++ {
-		m.clock.Advance(10 * time.Minute)
-		held, _, err := m.c.Held(ctx, "g", nil, 1000)
+		m.Clock.Advance(10 * time.Minute)
+		held, _, err := m.C.Held(ctx, "g", nil, 1000)
 		m.require(err)
 		for _, h := range held {
-			_, err := m.c.Assign(ctx, last.ID(), "y", []ID{h.ID})
+			_, err := m.C.Assign(ctx, last.ID(), "y", []layout.ID{h.ID})
 			m.require(err)
 		}
-		for shard := range m.c.config.Shards {
-			_, _, err := m.c.PromoteDue(ctx, shard)
+		for shard := range m.C.Config().Shards {
+			_, _, err := m.C.PromoteDue(ctx, shard)
 			m.require(err)
 		}
-		answer, err := last.Claim(ctx, ClaimRequest{Free: Resources{Slots: 100, CPU: 1000}, Max: 100})
+		answer, err := last.Claim(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 100, CPU: 1000}, Max: 100})
 		m.require(err)
-		var done []Completion
+		var done []fdbmodel.Completion
 		for i := range answer.Futures {
-			done = append(done, Completion{Future: &answer.Futures[i], Result: &Result{Value: []byte("end")}})
+			done = append(done, fdbmodel.Completion{Future: &answer.Futures[i], Result: &layout.Result{Value: []byte("end")}})
 		}
 		_, err = last.Finish(ctx, done)
 		m.require(err)
-		m.verify(func(before, _ *Row) bool { return before != nil && before.State() != Realized })
-		open := slices.ContainsFunc(m.list(), func(r *Row) bool { return !r.State().Terminal() })
+		m.verify(func(before, _ *layout.Row) bool { return before != nil && before.State() != layout.Realized })
+		open := slices.ContainsFunc(m.list(), func(r *layout.Row) bool { return !r.State().Terminal() })
 		if !open {
 			break
 		}
@@ -418,18 +422,18 @@ func (m *machine) finale() {
 			}
 		}
 	}
-	m.require(m.store.Close())
+	m.require(m.Store.Close())
 }
 
-func (m *machine) list() []*Row {
-	rows := make([]*Row, 0, len(m.rows))
-	for _, row := range m.rows {
+func (m *machine) list() []*layout.Row {
+	rows := make([]*layout.Row, 0, len(m.Rows))
+	for _, row := range m.Rows {
 		rows = append(rows, row)
 	}
 	return rows
 }
 
-func (m *machine) drain(ctx context.Context, s SessionID) {
+func (m *machine) drain(ctx context.Context, s layout.SessionID) {
 	for {
 		notices, watch, err := m.boxes[s].Listen(ctx)
 		m.require(err)
@@ -466,9 +470,9 @@ func TestMachine(t *testing.T) {
 		t.Run(fmt.Sprint(lane), func(t *testing.T) {
 			t.Parallel()
 			for n := lane; n < sequences; n += lanes {
-				m := newMachine(t, first+uint64(n))
+				m := NewMachine(t, first+uint64(n))
 				for range steps {
-					m.step()
+					m.Step()
 				}
 				m.finale()
 			}

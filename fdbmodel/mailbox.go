@@ -3,14 +3,12 @@ package fdbmodel
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"time"
 
-	"github.com/vmihailenco/msgpack/v5"
-
 	"github.com/futura-run/futura/fdbmodel/kv"
-	"github.com/futura-run/futura/fdbmodel/tuple"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
 )
 
 const (
@@ -22,27 +20,13 @@ const (
 	mailPage = 100
 )
 
-// maxSubscribers bounds the sessions that await one future, beside the one that
-// submitted it.
-const maxSubscribers = 200
-
-// Notice tells a session that a future has finished. Delivery is at least once.
-type Notice struct {
-	ID    ID    `msgpack:"i"`
-	State State `msgpack:"s"`
-	// Result or Exception is what it came to, where that is small. If both are
-	// nil, Get has it.
-	Result    *Result    `msgpack:"r,omitempty"`
-	Exception *Exception `msgpack:"e,omitempty"`
-}
-
-func noticeOf(row *Row) Notice {
-	n := Notice{ID: row.ID, State: row.State()}
-	if r := row.Result; n.State == Realized && r.ValueRef == nil && r.StderrRef == nil &&
+func noticeOf(row *layout.Row) layout.Notice {
+	n := layout.Notice{ID: row.ID, State: row.State()}
+	if r := row.Result; n.State == layout.Realized && r.ValueRef == nil && r.StderrRef == nil &&
 		len(r.Value)+len(r.Stderr) <= maxInlineNotice {
 		n.Result = r
 	}
-	if e := row.Exception; n.State == Failed && e.StderrRef == nil &&
+	if e := row.Exception; n.State == layout.Failed && e.StderrRef == nil &&
 		len(e.Message)+len(e.Stdout)+len(e.Stderr) <= maxInlineNotice {
 		n.Exception = e
 	}
@@ -51,8 +35,8 @@ func noticeOf(row *Row) Notice {
 
 // Mailbox is one session's place in its mailbox. It belongs to one goroutine.
 type Mailbox struct {
-	cluster *Cluster
-	session SessionID
+	Cluster *Cluster
+	session layout.SessionID
 	cursor  []byte // key behind the last one read
 	acked   []byte
 	count   int64
@@ -62,9 +46,9 @@ type Mailbox struct {
 
 // OpenMailbox returns the mailbox of a session. The session is one process's
 // own: two that share it lose notices to each other.
-func (c *Cluster) OpenMailbox(session SessionID) *Mailbox {
-	begin := c.keys.mailbox(session)
-	return &Mailbox{cluster: c, session: session, cursor: begin, acked: begin}
+func (c *Cluster) OpenMailbox(session layout.SessionID) *Mailbox {
+	begin := c.keys.Mailbox(session)
+	return &Mailbox{Cluster: c, session: session, cursor: begin, acked: begin}
 }
 
 // Listen returns the notices that have come since the last Listen, in the order
@@ -74,24 +58,24 @@ func (c *Cluster) OpenMailbox(session SessionID) *Mailbox {
 //
 // It returns ErrNewerRecord or ErrBadRecord, once, for mail that can't be read,
 // and goes on behind it: Subscribe tells what that mail told.
-func (m *Mailbox) Listen(ctx context.Context) ([]Notice, kv.Watch, error) {
-	var notices []Notice
+func (m *Mailbox) Listen(ctx context.Context) ([]layout.Notice, kv.Watch, error) {
+	var notices []layout.Notice
 	var watch kv.Watch
 	cursor := m.cursor
-	err := m.cluster.view(ctx, func(tx kv.Attempt) error {
+	err := m.Cluster.View(ctx, func(tx kv.Attempt) error {
 		notices, watch, cursor = nil, nil, m.cursor
-		r := kv.Range{Begin: m.cursor, End: kv.AfterPrefix(m.cluster.keys.mailbox(m.session))}
+		r := kv.Range{Begin: m.cursor, End: kv.AfterPrefix(m.Cluster.keys.Mailbox(m.session))}
 		page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: mailPage}).Wait(ctx)
 		if err != nil {
 			return err
 		}
 		if len(page.Items) == 0 {
-			watch = tx.Watch(m.cluster.keys.bell(m.session))
+			watch = tx.Watch(m.Cluster.keys.Bell(m.session))
 			return nil
 		}
 		for _, item := range page.Items {
-			with, err := appendNotices(notices, item)
-			if isUnreadable(err) && len(notices) > 0 {
+			with, err := layout.AppendNotices(notices, item)
+			if layout.IsUnreadable(err) && len(notices) > 0 {
 				return nil // it is the first of the next Listen
 			}
 			cursor = kv.After(item.Key)
@@ -102,7 +86,7 @@ func (m *Mailbox) Listen(ctx context.Context) ([]Notice, kv.Watch, error) {
 		}
 		return nil
 	})
-	if err != nil && !isUnreadable(err) {
+	if err != nil && !layout.IsUnreadable(err) {
 		return nil, nil, err
 	}
 	m.cursor = cursor
@@ -115,7 +99,7 @@ func (m *Mailbox) Acknowledge(ctx context.Context) error {
 	if bytes.Equal(m.acked, m.cursor) {
 		return nil
 	}
-	_, err := m.cluster.transact(ctx, kv.Options{Tag: "futura-ack", NoSync: true}, func(tx kv.Attempt) error {
+	_, err := m.Cluster.transact(ctx, kv.Options{Tag: "futura-ack", NoSync: true}, func(tx kv.Attempt) error {
 		tx.ClearRange(kv.Range{Begin: m.acked, End: m.cursor})
 		return nil
 	})
@@ -132,14 +116,14 @@ func (m *Mailbox) Acknowledge(ctx context.Context) error {
 // lower than before. An unknown commit is harmless.
 func (m *Mailbox) Refresh(ctx context.Context) error {
 	m.count++
-	record := sessionRecord{Count: m.count, At: millis(m.cluster.clock.Now()), Opening: m.cluster.opening()}
-	value, err := encodeRecord(&record)
+	record := layout.SessionRecord{Count: m.count, At: layout.Millis(m.Cluster.clock.Now()), Opening: m.Cluster.opening()}
+	value, err := layout.Encode(&record)
 	if err != nil {
 		return err
 	}
 	gone := false
-	_, err = m.cluster.transact(ctx, kv.Options{Tag: "futura-session", NoSync: true}, func(tx kv.Attempt) error {
-		key := m.cluster.keys.session(m.session)
+	_, err = m.Cluster.transact(ctx, kv.Options{Tag: "futura-session", NoSync: true}, func(tx kv.Attempt) error {
+		key := m.Cluster.keys.Session(m.session)
 		before, err := tx.Get(key).Wait(ctx)
 		if err != nil {
 			return err
@@ -149,7 +133,7 @@ func (m *Mailbox) Refresh(ctx context.Context) error {
 		return nil
 	})
 	if err == nil && gone {
-		m.cursor = m.cluster.keys.mailbox(m.session)
+		m.cursor = m.Cluster.keys.Mailbox(m.session)
 		m.acked, m.restarted = m.cursor, true
 	}
 	return err
@@ -167,48 +151,28 @@ func (m *Mailbox) Restarted() bool {
 // Close removes the session and its mailbox. An unknown commit is harmless:
 // the janitor sweeps what stays.
 func (m *Mailbox) Close(ctx context.Context) error {
-	return m.cluster.dropSession(ctx, m.session)
+	return m.Cluster.dropSession(ctx, m.session)
 }
 
-func (c *Cluster) dropSession(ctx context.Context, session SessionID) error {
+func (c *Cluster) dropSession(ctx context.Context, session layout.SessionID) error {
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-session", NoSync: true}, func(tx kv.Attempt) error {
 		// The late twin of an attempt can't drop a session that has come back.
-		tx.AddReadConflictKey(c.keys.session(session))
-		tx.Clear(c.keys.session(session))
-		tx.Clear(c.keys.bell(session))
-		tx.ClearRange(kv.Prefix(c.keys.mailbox(session)))
+		tx.AddReadConflictKey(c.keys.Session(session))
+		tx.Clear(c.keys.Session(session))
+		tx.Clear(c.keys.Bell(session))
+		tx.ClearRange(kv.Prefix(c.keys.Mailbox(session)))
 		return nil
 	})
 	return err
-}
-
-func appendNotices(notices []Notice, item kv.KeyValue) ([]Notice, error) {
-	if len(item.Value) < 5 || item.Value[0] == 0 {
-		return nil, fmt.Errorf("%s: %w", tuple.String(item.Key), ErrBadRecord)
-	}
-	if item.Value[0] > recordVersion {
-		return nil, fmt.Errorf("%s: %w", tuple.String(item.Key), ErrNewerRecord)
-	}
-	d := msgpack.GetDecoder()
-	defer msgpack.PutDecoder(d)
-	d.Reset(bytes.NewReader(item.Value[5:]))
-	for range binary.BigEndian.Uint32(item.Value[1:5]) {
-		var n Notice
-		if err := d.Decode(&n); err != nil {
-			return nil, fmt.Errorf("%s: %w: %w", tuple.String(item.Key), ErrBadRecord, err)
-		}
-		notices = append(notices, n)
-	}
-	return notices, nil
 }
 
 // Subscribe makes the end of futures known to a session that did not submit
 // them. Those that are over already, or unknown, are answered at once: a Notice
 // for the former, ErrNotFound in missing for the latter. An unknown commit is
 // retried and harmless.
-func (c *Cluster) Subscribe(ctx context.Context, session SessionID, ids []ID) (over []Notice, missing []ID, err error) {
+func (c *Cluster) Subscribe(ctx context.Context, session layout.SessionID, ids []layout.ID) (over []layout.Notice, missing []layout.ID, err error) {
 	for len(ids) > 0 {
-		n := min(len(ids), MaxSubmit)
+		n := min(len(ids), layout.MaxSubmit)
 		o, m, err := c.subscribeBatch(ctx, session, ids[:n])
 		if err != nil {
 			return over, missing, err
@@ -218,16 +182,16 @@ func (c *Cluster) Subscribe(ctx context.Context, session SessionID, ids []ID) (o
 	return over, missing, nil
 }
 
-func (c *Cluster) subscribeBatch(ctx context.Context, session SessionID, ids []ID,
-) (over []Notice, missing []ID, err error) {
+func (c *Cluster) subscribeBatch(ctx context.Context, session layout.SessionID, ids []layout.ID,
+) (over []layout.Notice, missing []layout.ID, err error) {
 	_, err = c.transact(ctx, kv.Options{Tag: "futura-subscribe"}, func(tx kv.Attempt) error {
 		over, missing = nil, nil
-		pending := make([]pendingRow, len(ids))
+		pending := make([]read.Pending, len(ids))
 		for i, id := range ids {
-			pending[i] = c.keys.askRecord(tx, id)
+			pending[i] = read.Record(tx, c.keys, id)
 		}
 		for i, id := range ids {
-			row, found, err := pending[i].wait(ctx)
+			row, found, err := pending[i].Wait(ctx)
 			switch {
 			case err != nil:
 				return err
@@ -236,11 +200,11 @@ func (c *Cluster) subscribeBatch(ctx context.Context, session SessionID, ids []I
 			case row.State().Terminal():
 				over = append(over, noticeOf(&row))
 			case row.Spec.Session == session:
-			case len(row.Subscribers) >= maxSubscribers:
+			case len(row.Subscribers) >= layout.MaxSubscribers:
 				return fmt.Errorf("%w: %d sessions await future %s already", ErrTooLarge, len(row.Subscribers), id)
 			default:
 				// The empty value still begins with a version.
-				tx.Set(c.keys.subscriber(id, session), []byte{recordVersion})
+				tx.Set(c.keys.Subscriber(id, session), []byte{layout.RecordVersion})
 			}
 		}
 		return nil
@@ -249,16 +213,16 @@ func (c *Cluster) subscribeBatch(ctx context.Context, session SessionID, ids []I
 }
 
 // Unsubscribe withdraws a Subscribe. An unknown commit is retried and harmless.
-func (c *Cluster) Unsubscribe(ctx context.Context, session SessionID, ids []ID) error {
+func (c *Cluster) Unsubscribe(ctx context.Context, session layout.SessionID, ids []layout.ID) error {
 	for len(ids) > 0 {
-		n := min(len(ids), MaxSubmit)
+		n := min(len(ids), layout.MaxSubmit)
 		_, err := c.transact(ctx, kv.Options{Tag: "futura-subscribe", NoSync: true}, func(tx kv.Attempt) error {
 			// The late twin of an attempt can't undo a Subscribe that follows.
 			for _, id := range ids[:n] {
-				tx.AddReadConflictKey(c.keys.subscriber(id, session))
+				tx.AddReadConflictKey(c.keys.Subscriber(id, session))
 			}
 			for _, id := range ids[:n] {
-				tx.Clear(c.keys.subscriber(id, session))
+				tx.Clear(c.keys.Subscriber(id, session))
 			}
 			return nil
 		})

@@ -1,4 +1,4 @@
-package fdbmodel
+package fdbmodel_test
 
 import (
 	"context"
@@ -10,8 +10,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -27,18 +31,18 @@ func (r *countingReader) GetRange(of kv.Range, o kv.RangeOptions) kv.Pending[kv.
 	return r.Reader.GetRange(of, o)
 }
 
-func neighbours(n int) []Submission {
-	subs := make([]Submission, n)
+func neighbours(n int) []fdbmodel.Submission {
+	subs := make([]fdbmodel.Submission, n)
 	for i := range subs {
-		subs[i] = Submission{ID: BatchItemID("b", i), Spec: Spec{Function: "go:f", Group: "b", Held: true}}
+		subs[i] = fdbmodel.Submission{ID: layout.BatchItemID("b", i), Spec: layout.Spec{Function: "go:f", Group: "b", Held: true}}
 		subs[i].Args = make([]byte, []int{0, 10, 3000}[i%3])
 	}
 	return subs
 }
 
-func openNeighbours(t *testing.T, db kv.Database) *Cluster {
-	c, err := Open(context.Background(), db, "neighbours", Options{
-		Clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000)), Config: Config{Shards: 4},
+func openNeighbours(t *testing.T, db kv.Database) *fdbmodel.Cluster {
+	c, err := fdbmodel.Open(context.Background(), db, "neighbours", fdbmodel.Options{
+		Clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000)), Config: layout.Config{Shards: 4},
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 	})
 	require.NoError(t, err)
@@ -50,19 +54,19 @@ func TestRowsOfNeighboursAreThoseReadAlone(t *testing.T) {
 	ctx := context.Background()
 	db := storetest.New(t)
 	c := openNeighbours(t, db)
-	_, err := c.Submit(ctx, neighbours(3*MaxSubmit))
+	_, err := c.Submit(ctx, neighbours(3*layout.MaxSubmit))
 	require.NoError(t, err)
 	random := rand.New(rand.NewPCG(1, 2))
-	crowded := func(tx kv.Tx, id ID) {
+	crowded := func(tx kv.Tx, id layout.ID) {
 		for n := range 20 {
-			tx.Set(c.keys.subscriber(id, SessionID(fmt.Sprint(n))), nil)
+			tx.Set(c.Keys().Subscriber(id, layout.SessionID(fmt.Sprint(n))), nil)
 		}
 	}
 	for round := range 30 {
 		// Some are missing, some far apart, some not in their order.
-		var ids []ID
-		for i := random.IntN(2 * MaxSubmit); i < 4*MaxSubmit && len(ids) < 90; i += 1 + random.IntN(1+round%6) {
-			ids = append(ids, BatchItemID("b", i))
+		var ids []layout.ID
+		for i := random.IntN(2 * layout.MaxSubmit); i < 4*layout.MaxSubmit && len(ids) < 90; i += 1 + random.IntN(1+round%6) {
+			ids = append(ids, layout.BatchItemID("b", i))
 		}
 		if round%5 == 4 {
 			ids[0], ids[1] = ids[1], ids[0]
@@ -72,17 +76,17 @@ func TestRowsOfNeighboursAreThoseReadAlone(t *testing.T) {
 			crowded(tx, ids[random.IntN(len(ids))])
 		}
 		shared := &countingReader{Reader: tx.Snapshot()}
-		got := c.keys.askRows(shared, ids, c.keys.spec)
+		got := read.Rows(shared, c.Keys(), ids, c.Keys().Spec)
 		for i, id := range ids {
-			want, there, err := c.keys.askRecord(tx, id).wait(ctx)
+			want, there, err := read.Record(tx, c.Keys(), id).Wait(ctx)
 			require.NoError(t, err)
-			row, found, err := got[i].wait(ctx)
+			row, found, err := got[i].Wait(ctx)
 			require.NoError(t, err)
 			require.Equal(t, want, row)
 			require.Equal(t, there, found)
 		}
 		if round == 0 {
-			require.LessOrEqual(t, shared.ranges, 3+len(ids)/maxTogether, "neighbours are read together")
+			require.LessOrEqual(t, shared.ranges, 3+len(ids)/read.MaxTogether, "neighbours are read together")
 		}
 		tx.Cancel()
 	}
@@ -96,7 +100,7 @@ func TestNeighboursDoNotConflict(t *testing.T) {
 	subs := neighbours(40)
 	_, err := c.Submit(ctx, subs)
 	require.NoError(t, err)
-	var odd, even []ID
+	var odd, even []layout.ID
 	for i := range subs {
 		if i%2 == 0 {
 			even = append(even, subs[i].ID)
@@ -104,14 +108,14 @@ func TestNeighboursDoNotConflict(t *testing.T) {
 			odd = append(odd, subs[i].ID)
 		}
 	}
-	read := func(ids []ID) kv.Tx {
+	read := func(ids []layout.ID) kv.Tx {
 		tx := db.Begin(kv.Options{})
-		for _, p := range c.keys.askRecords(tx, ids) {
-			_, found, err := p.wait(ctx)
+		for _, p := range read.Records(tx, c.Keys(), ids) {
+			_, found, err := p.Wait(ctx)
 			require.NoError(t, err)
 			require.True(t, found)
 		}
-		tx.Set(c.keys.state(ids[0], stateAttempts), nil)
+		tx.Set(c.Keys().State(ids[0], layout.StateAttempts), nil)
 		return tx
 	}
 	first, second, late := read(even), read(odd), read(odd)
@@ -140,16 +144,16 @@ func TestNeighboursAreMadeOnce(t *testing.T) {
 		}
 		makers.Wait()
 		faults.Flush()
-		counts, err := c.GroupCounts(ctx, DefaultQueue, "b")
+		counts, err := c.GroupCounts(ctx, layout.DefaultQueue, "b")
 		require.NoError(t, err)
-		require.EqualValues(t, 25, counts[Ready])
-		report, err := c.Check(ctx, CheckOptions{})
+		require.EqualValues(t, 25, counts[layout.Ready])
+		report, err := audit.Check(ctx, c, audit.Options{})
 		require.NoError(t, err)
 		require.Empty(t, report.Problems, "seed %d", seed)
 
 		other := neighbours(25)
 		other[20].Spec.Function = "go:g"
 		_, err = c.Submit(ctx, other)
-		require.ErrorIs(t, err, ErrIDInUse)
+		require.ErrorIs(t, err, fdbmodel.ErrIDInUse)
 	}
 }

@@ -1,4 +1,4 @@
-package fdbmodel
+package fdbmodel_test
 
 import (
 	"context"
@@ -7,14 +7,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
 // newerRecord is what a later version of the format may look like.
-var newerRecord = []byte{recordVersion + 1, 0xc1}
+var newerRecord = []byte{layout.RecordVersion + 1, 0xc1}
 
 // mixed is a cluster of one shard into which a newer version writes.
 type mixed struct {
@@ -22,7 +26,7 @@ type mixed struct {
 	ctx   context.Context
 	db    kv.Database
 	clock *clock.Virtual
-	c     *Cluster
+	c     *fdbmodel.Cluster
 }
 
 func newMixed(t *testing.T) *mixed {
@@ -31,13 +35,13 @@ func newMixed(t *testing.T) *mixed {
 		clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000)),
 	}
 	var err error
-	m.c, err = Open(m.ctx, m.db, "mixed", Options{Clock: m.clock, Config: Config{Shards: 1}})
+	m.c, err = fdbmodel.Open(m.ctx, m.db, "mixed", fdbmodel.Options{Clock: m.clock, Config: layout.Config{Shards: 1}})
 	require.NoError(t, err)
 	return m
 }
 
-func (m *mixed) submit(n int, change func(*Submission)) []ID {
-	subs := make([]Submission, n)
+func (m *mixed) submit(n int, change func(*fdbmodel.Submission)) []layout.ID {
+	subs := make([]fdbmodel.Submission, n)
 	for i := range subs {
 		subs[i].Spec.Function = "go:f"
 		if change != nil {
@@ -46,21 +50,21 @@ func (m *mixed) submit(n int, change func(*Submission)) []ID {
 	}
 	answers, err := m.c.Submit(m.ctx, subs)
 	require.NoError(m.t, err)
-	ids := make([]ID, n)
+	ids := make([]layout.ID, n)
 	for i := range answers {
 		ids[i] = answers[i].ID
 	}
 	return ids
 }
 
-func (m *mixed) worker(id WorkerID) *Registration {
-	w, err := m.c.Register(m.ctx, WorkerInfo{ID: id, Functions: []string{"go:f"}, Capacity: Resources{Slots: 9}})
+func (m *mixed) worker(id layout.WorkerID) *fdbmodel.Registration {
+	w, err := m.c.Register(m.ctx, layout.WorkerInfo{ID: id, Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 9}})
 	require.NoError(m.t, err)
 	return w
 }
 
-func (m *mixed) claim(w *Registration) []ClaimedFuture {
-	answer, err := w.Claim(m.ctx, ClaimRequest{Free: Resources{Slots: 9}, Max: 9})
+func (m *mixed) claim(w *fdbmodel.Registration) []fdbmodel.ClaimedFuture {
+	answer, err := w.Claim(m.ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 9}, Max: 9})
 	require.NoError(m.t, err)
 	return answer.Futures
 }
@@ -87,17 +91,17 @@ func (m *mixed) replace(key, value []byte) (restore func()) {
 // checkNewer asserts that nothing is wrong but records of a newer version.
 func (m *mixed) checkNewer(want int64) {
 	m.t.Helper()
-	report, err := m.c.Check(m.ctx, CheckOptions{})
+	report, err := audit.Check(m.ctx, m.c, audit.Options{})
 	require.NoError(m.t, err)
 	require.Empty(m.t, report.Problems)
 	require.Equal(m.t, want, report.Newer, "%+v", report.Notes)
 }
 
-func (m *mixed) finish(w *Registration, futures []ClaimedFuture) {
+func (m *mixed) finish(w *fdbmodel.Registration, futures []fdbmodel.ClaimedFuture) {
 	for i := range futures {
-		outcomes, err := w.Finish(m.ctx, []Completion{{Future: &futures[i], Result: &Result{}}})
+		outcomes, err := w.Finish(m.ctx, []fdbmodel.Completion{{Future: &futures[i], Result: &layout.Result{}}})
 		require.NoError(m.t, err)
-		require.Equal(m.t, []Outcome{Applied}, outcomes)
+		require.Equal(m.t, []fdbmodel.Outcome{fdbmodel.Applied}, outcomes)
 	}
 }
 
@@ -105,18 +109,18 @@ func (m *mixed) finish(w *Registration, futures []ClaimedFuture) {
 // others: it runs the others, and leaves those as they were for whoever can.
 func TestNewerFuturesAreNotClaimed(t *testing.T) {
 	t.Parallel()
-	for _, part := range []string{rowSpec, stateAttempts, stateException} {
+	for _, part := range []string{layout.RowSpec, layout.StateAttempts, layout.StateException} {
 		t.Run(part, func(t *testing.T) {
 			t.Parallel()
 			m := newMixed(t)
 			ids := m.submit(6, nil)
-			key := m.c.keys.state(ids[2], part)
-			if part == rowSpec {
-				key = m.c.keys.spec(ids[2])
+			key := m.c.Keys().State(ids[2], part)
+			if part == layout.RowSpec {
+				key = m.c.Keys().Spec(ids[2])
 			}
 			restore := m.replace(key, newerRecord)
 			_, err := m.c.Get(m.ctx, ids[2])
-			require.ErrorIs(t, err, ErrNewerRecord)
+			require.ErrorIs(t, err, layout.ErrNewerRecord)
 			require.ErrorContains(t, err, tuple.String(key))
 			require.ErrorContains(t, err, "upgrade this process")
 			w := m.worker("")
@@ -129,7 +133,7 @@ func TestNewerFuturesAreNotClaimed(t *testing.T) {
 			m.checkNewer(1)
 			m.finish(w, futures)
 			require.Empty(t, m.claim(w))
-			watch, err := w.GoIdle(m.ctx, ClaimRequest{Free: Resources{Slots: 9}})
+			watch, err := w.GoIdle(m.ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 9}})
 			require.NoError(t, err)
 			require.NotNil(t, watch, "what it can't read does not keep it busy")
 			watch.Cancel()
@@ -140,11 +144,11 @@ func TestNewerFuturesAreNotClaimed(t *testing.T) {
 			newer := m.worker("")
 			futures = m.claim(newer)
 			require.Len(t, futures, 1, "one that can read it claims it at once")
-			outcomes, err := newer.Finish(m.ctx, []Completion{{Future: &futures[0], Relinquish: true}})
+			outcomes, err := newer.Finish(m.ctx, []fdbmodel.Completion{{Future: &futures[0], Relinquish: true}})
 			require.NoError(t, err)
-			require.Equal(t, []Outcome{Applied}, outcomes)
+			require.Equal(t, []fdbmodel.Outcome{fdbmodel.Applied}, outcomes)
 			require.Empty(t, m.claim(w))
-			m.clock.Advance(refusedForget)
+			m.clock.Advance(fdbmodel.RefusedForget)
 			futures = m.claim(w)
 			require.Len(t, futures, 1, "and one that could not looks again in time")
 			m.finish(w, futures)
@@ -159,8 +163,8 @@ func TestNewerFuturesAreNotClaimed(t *testing.T) {
 // others go back at once.
 func TestNewerFuturesOfADeadWorker(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(*mixed, *Registration){
-		"reaped": func(m *mixed, w *Registration) {
+	for name, end := range map[string]func(*mixed, *fdbmodel.Registration){
+		"reaped": func(m *mixed, w *fdbmodel.Registration) {
 			members, err := m.c.Workers(m.ctx)
 			require.NoError(m.t, err)
 			dead, err := m.c.DeclareDead(m.ctx, w.ID(), members[0].Beat)
@@ -170,7 +174,7 @@ func TestNewerFuturesOfADeadWorker(t *testing.T) {
 			require.NoError(m.t, err)
 			require.Equal(m.t, 4, n)
 		},
-		"left": func(m *mixed, w *Registration) { require.NoError(m.t, w.Leave(m.ctx)) },
+		"left": func(m *mixed, w *fdbmodel.Registration) { require.NoError(m.t, w.Leave(m.ctx)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -178,13 +182,13 @@ func TestNewerFuturesOfADeadWorker(t *testing.T) {
 			ids := m.submit(5, nil)
 			w := m.worker("a")
 			require.Len(t, m.claim(w), 5)
-			restore := m.replace(m.c.keys.state(ids[1], stateAttempts), newerRecord)
+			restore := m.replace(m.c.Keys().State(ids[1], layout.StateAttempts), newerRecord)
 			end(m, w)
 			m.checkNewer(1)
 			counts, err := m.c.Counts(m.ctx)
 			require.NoError(t, err)
-			require.EqualValues(t, 4, counts.Total(Ready))
-			require.EqualValues(t, 1, counts.Total(Claimed))
+			require.EqualValues(t, 4, counts.Total(layout.Ready))
+			require.EqualValues(t, 1, counts.Total(layout.Claimed))
 			n, err := m.c.ReapClaims(m.ctx, w.ID())
 			require.NoError(t, err)
 			require.Zero(t, n)
@@ -205,20 +209,20 @@ func TestNewerFuturesOfADeadWorker(t *testing.T) {
 func TestNewerDelayedFuturesStopNobody(t *testing.T) {
 	t.Parallel()
 	m := newMixed(t)
-	newer := m.submit(2*janitorBatch+5, func(s *Submission) { s.NotBefore = m.c.Now().Add(time.Second) })
-	others := m.submit(janitorBatch+5, func(s *Submission) { s.NotBefore = m.c.Now().Add(2 * time.Second) })
-	late := m.submit(1, func(s *Submission) { s.NotBefore = m.c.Now().Add(time.Hour) })
+	newer := m.submit(2*fdbmodel.JanitorBatch+5, func(s *fdbmodel.Submission) { s.NotBefore = m.c.Now().Add(time.Second) })
+	others := m.submit(fdbmodel.JanitorBatch+5, func(s *fdbmodel.Submission) { s.NotBefore = m.c.Now().Add(2 * time.Second) })
+	late := m.submit(1, func(s *fdbmodel.Submission) { s.NotBefore = m.c.Now().Add(time.Hour) })
 	var restore []func()
 	for _, id := range newer {
-		restore = append(restore, m.replace(m.c.keys.spec(id), newerRecord))
+		restore = append(restore, m.replace(m.c.Keys().Spec(id), newerRecord))
 	}
-	restore = append(restore, m.replace(tuple.AppendString(m.c.keys.delayedOf(0), "no time"), []byte{}))
+	restore = append(restore, m.replace(tuple.AppendString(m.c.Keys().DelayedOf(0), "no time"), []byte{}))
 	m.clock.Advance(time.Minute)
 	promoted := 0
 	for range 4 {
 		n, next, err := m.c.PromoteDue(m.ctx, 0)
 		require.NoError(t, err)
-		require.LessOrEqual(t, n, janitorBatch)
+		require.LessOrEqual(t, n, fdbmodel.JanitorBatch)
 		if promoted += n; promoted == len(others) {
 			require.Equal(t, m.c.Now().Add(time.Hour-time.Minute), next)
 			break
@@ -228,7 +232,7 @@ func TestNewerDelayedFuturesStopNobody(t *testing.T) {
 	for _, id := range others {
 		row, err := m.c.Get(m.ctx, id)
 		require.NoError(t, err)
-		require.Equal(t, Ready, row.State())
+		require.Equal(t, layout.Ready, row.State())
 	}
 	for _, r := range restore {
 		r()
@@ -241,7 +245,7 @@ func TestNewerDelayedFuturesStopNobody(t *testing.T) {
 	require.Equal(t, len(others)+len(newer), promoted)
 	row, err := m.c.Get(m.ctx, late[0])
 	require.NoError(t, err)
-	require.Equal(t, Delayed, row.State())
+	require.Equal(t, layout.Delayed, row.State())
 	m.checkNewer(0)
 }
 
@@ -251,19 +255,19 @@ func TestNewerDoneEntryStopsNobody(t *testing.T) {
 	w := m.worker("")
 	first := m.submit(1, nil)
 	m.finish(w, m.claim(w))
-	page, err := m.db.Begin(kv.Options{}).GetRange(kv.Prefix(m.c.keys.doneOf(0)), kv.RangeOptions{}).Wait(m.ctx)
+	page, err := m.db.Begin(kv.Options{}).GetRange(kv.Prefix(m.c.Keys().DoneOf(0)), kv.RangeOptions{}).Wait(m.ctx)
 	require.NoError(t, err)
 	require.Len(t, page.Items, 1)
 	restore := m.replace(page.Items[0].Key, newerRecord)
 	second := m.submit(1, nil)
 	m.finish(w, m.claim(w))
-	m.clock.Advance(m.c.config.Retention)
+	m.clock.Advance(m.c.Config().Retention)
 	removed, progress, _, err := m.c.ExpireDone(m.ctx, 0)
 	require.NoError(t, err)
 	require.True(t, progress)
 	require.Equal(t, 1, removed)
 	_, err = m.c.Get(m.ctx, second[0])
-	require.ErrorIs(t, err, ErrNotFound)
+	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 	_, err = m.c.Get(m.ctx, first[0])
 	require.NoError(t, err)
 	restore()
@@ -280,17 +284,17 @@ func TestNewerWorkersStopNobody(t *testing.T) {
 	newer, other := m.worker("a"), m.worker("b")
 	ids := m.submit(3, nil)
 	require.Len(t, m.claim(newer), 3)
-	m.replace(m.c.keys.worker(newer.ID(), workerAlive), newerRecord)
-	m.replace(m.c.keys.worker(newer.ID(), workerHeartbeat), newerRecord)
+	m.replace(m.c.Keys().Worker(newer.ID(), layout.WorkerAlive), newerRecord)
+	m.replace(m.c.Keys().Worker(newer.ID(), layout.WorkerHeartbeat), newerRecord)
 	members, err := m.c.Workers(m.ctx)
 	require.NoError(t, err)
 	require.Len(t, members, 2)
 	require.Contains(t, members[0].Unreadable, "newer version")
 	require.True(t, members[0].Alive)
 	require.Empty(t, members[1].Unreadable)
-	e, err := m.c.Explain(m.ctx, ids[0])
+	e, err := inspect.Explain(m.ctx, m.c, ids[0])
 	require.NoError(t, err)
-	require.Equal(t, ReasonClaimed, e.Reason)
+	require.Equal(t, inspect.ReasonClaimed, e.Reason)
 	m.checkNewer(2)
 	dead, err := m.c.DeclareDead(m.ctx, newer.ID(), members[0].Beat)
 	require.NoError(t, err)
@@ -307,8 +311,8 @@ func TestNewerWorkersStopNobody(t *testing.T) {
 func TestVanishedWorkerTakesOneHint(t *testing.T) {
 	t.Parallel()
 	m := newMixed(t)
-	idle := func(id WorkerID) kv.Watch {
-		watch, err := m.worker(id).GoIdle(m.ctx, ClaimRequest{Free: Resources{Slots: 9}})
+	idle := func(id layout.WorkerID) kv.Watch {
+		watch, err := m.worker(id).GoIdle(m.ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 9}})
 		require.NoError(t, err)
 		require.NotNil(t, watch)
 		return watch
@@ -320,7 +324,7 @@ func TestVanishedWorkerTakesOneHint(t *testing.T) {
 	m.submit(1, nil)
 	<-alive.Done()
 	require.NoError(t, alive.Err())
-	page, err := m.db.Begin(kv.Options{}).GetRange(kv.Prefix(m.c.keys.idleQueue(DefaultQueue)), kv.RangeOptions{}).
+	page, err := m.db.Begin(kv.Options{}).GetRange(kv.Prefix(m.c.Keys().IdleQueue(layout.DefaultQueue)), kv.RangeOptions{}).
 		Wait(m.ctx)
 	require.NoError(t, err)
 	require.Empty(t, page.Items)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // opening names the opening of the store that the cluster works on, empty where
@@ -106,7 +107,7 @@ func (c *Cluster) ReapConnection(ctx context.Context, connection string) (worker
 
 // buryConnected clears the fence of a worker, whether or not its heart still
 // beats.
-func (c *Cluster) buryConnected(ctx context.Context, worker WorkerID, connection string) error {
+func (c *Cluster) buryConnected(ctx context.Context, worker layout.WorkerID, connection string) error {
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
 		return c.bury(ctx, tx, worker)
 	})

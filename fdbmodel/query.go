@@ -2,17 +2,16 @@ package fdbmodel
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
-	"github.com/futura-run/futura/fdbmodel/tuple"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
 )
 
 // Get returns a future as it is at one version. It returns ErrNotFound.
-func (c *Cluster) Get(ctx context.Context, id ID) (Row, error) {
-	var row Row
-	err := c.view(ctx, func(tx kv.Attempt) error {
+func (c *Cluster) Get(ctx context.Context, id layout.ID) (layout.Row, error) {
+	var row layout.Row
+	err := c.View(ctx, func(tx kv.Attempt) error {
 		var err error
 		row, err = c.requireRow(ctx, tx.Snapshot(), id)
 		return err
@@ -22,12 +21,12 @@ func (c *Cluster) Get(ctx context.Context, id ID) (Row, error) {
 
 // GetMany returns futures as they are at one version, in the order of ids and
 // without those that do not exist. It takes at most some hundreds.
-func (c *Cluster) GetMany(ctx context.Context, ids []ID) ([]Row, error) {
-	var rows []Row
-	err := c.view(ctx, func(tx kv.Attempt) error {
-		rows = make([]Row, 0, len(ids))
-		for _, p := range c.keys.askRows(tx.Snapshot(), ids, c.keys.spec) {
-			row, found, err := p.wait(ctx)
+func (c *Cluster) GetMany(ctx context.Context, ids []layout.ID) ([]layout.Row, error) {
+	var rows []layout.Row
+	err := c.View(ctx, func(tx kv.Attempt) error {
+		rows = make([]layout.Row, 0, len(ids))
+		for _, p := range read.Rows(tx.Snapshot(), c.keys, ids, c.keys.Spec) {
+			row, found, err := p.Wait(ctx)
 			if err != nil {
 				return err
 			}
@@ -38,122 +37,4 @@ func (c *Cluster) GetMany(ctx context.Context, ids []ID) ([]Row, error) {
 		return nil
 	})
 	return rows, err
-}
-
-// Filter says which futures List returns.
-type Filter struct {
-	// State is a state, or 0 for all.
-	State State
-	// Queue and Function are a name, or empty for all.
-	Queue, Function string
-}
-
-func (f *Filter) matches(row *Row) bool {
-	return (f.State == 0 || row.State() == f.State) && (f.Queue == "" || row.Spec.Queue == f.Queue) &&
-		(f.Function == "" || row.Spec.Function == f.Function)
-}
-
-// Bounds of List.
-const (
-	// MaxList is the most futures that one List returns.
-	MaxList  = 1000
-	listPage = 500
-	// listScan is the most keys that one List reads.
-	listScan = 20_000
-)
-
-// List returns up to limit futures that match, and the cursor of what follows,
-// empty at the end. The order is that of the shards, and within a shard that of
-// the ids. A selective filter may return fewer than limit, or none, with a
-// cursor: List reads a bounded number of keys. It returns ErrBadSpec for a
-// cursor that is none, and ErrBadName for a queue that can't be. Records that
-// can't be read are skipped.
-func (c *Cluster) List(ctx context.Context, f Filter, cursor []byte, limit int) (rows []Row, next []byte, err error) {
-	if f.Queue != "" {
-		if err := CheckQueueName(f.Queue); err != nil {
-			return nil, nil, err
-		}
-	}
-	if limit <= 0 || limit > MaxList {
-		limit = MaxList
-	}
-	shard := 0
-	r := kv.Prefix(c.keys.futuresOf(0))
-	if len(cursor) > 0 {
-		if len(cursor) != 18 || int(cursor[0])<<8|int(cursor[1]) >= c.config.Shards {
-			return nil, nil, fmt.Errorf("%w: %x is not a cursor of this list", ErrBadSpec, cursor)
-		}
-		shard = int(cursor[0])<<8 | int(cursor[1])
-		r = kv.Prefix(c.keys.futuresOf(shard))
-		if id := ID(cursor[2:]); !id.IsZero() {
-			r.Begin = kv.AfterPrefix(tuple.AppendUUID(c.keys.futuresOf(shard), id))
-		}
-	}
-	for scanned := 0; scanned < listScan; {
-		part, n, last, err := c.rowsPage(ctx, shard, r)
-		if err != nil {
-			return nil, nil, err
-		}
-		scanned += n
-		for i := range part {
-			if part[i].Spec == nil || !f.matches(&part[i]) {
-				continue
-			}
-			if rows = append(rows, part[i]); len(rows) == limit {
-				return rows, listCursor(shard, part[i].ID), nil
-			}
-		}
-		if !last.IsZero() {
-			r.Begin = kv.AfterPrefix(tuple.AppendUUID(c.keys.futuresOf(shard), last))
-			next = listCursor(shard, last)
-			continue
-		}
-		if shard++; shard == c.config.Shards {
-			return rows, nil, nil
-		}
-		r, next = kv.Prefix(c.keys.futuresOf(shard)), listCursor(shard, ID{})
-	}
-	return rows, next, nil
-}
-
-func listCursor(shard int, id ID) []byte {
-	return append([]byte{byte(shard >> 8), byte(shard)}, id[:]...)
-}
-
-// rowsPage reads whole rows of a shard. last is the last id read if the page is
-// not the end; a row that the page may have torn is left to the next one.
-func (c *Cluster) rowsPage(ctx context.Context, shard int, r kv.Range) (rows []Row, n int, last ID, err error) {
-	var page kv.Page
-	err = c.view(ctx, func(tx kv.Attempt) error {
-		var err error
-		page, err = tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: listPage}).Wait(ctx)
-		return err
-	})
-	if err != nil {
-		return nil, 0, ID{}, err
-	}
-	skip := len(c.keys.futuresOf(shard))
-	for _, item := range page.Items {
-		rest := tuple.NewReader(item.Key[skip:])
-		id := ID(rest.UUID())
-		if err := rest.Err(); err != nil {
-			return nil, 0, ID{}, fmt.Errorf("%s: %w: %w", tuple.String(item.Key), ErrBadRecord, err)
-		}
-		if len(rows) == 0 || rows[len(rows)-1].ID != id {
-			rows = append(rows, Row{ID: id})
-		}
-		row := &rows[len(rows)-1]
-		if err := row.add(item, rest); errors.Is(err, ErrNewerRecord) || errors.Is(err, ErrBadRecord) {
-			row.Spec = nil
-		} else if err != nil {
-			return nil, 0, ID{}, err
-		}
-	}
-	if page.More && len(rows) > 1 {
-		rows = rows[:len(rows)-1]
-		last = rows[len(rows)-1].ID
-	} else if page.More {
-		last = rows[0].ID
-	}
-	return rows, len(page.Items), last, nil
 }

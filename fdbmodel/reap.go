@@ -6,32 +6,10 @@ import (
 	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
-
-// claimBatch is the record of one claim transaction: what it took.
-type claimBatch struct {
-	IDs idList `msgpack:"i" json:"ids"`
-}
-
-// idList is ids as records hold them: 16 bytes each.
-type idList []byte
-
-func packIDs(ids []ID) []byte {
-	b := make([]byte, 0, 16*len(ids))
-	for _, id := range ids {
-		b = append(b, id[:]...)
-	}
-	return b
-}
-
-func unpackIDs(b []byte) []ID {
-	ids := make([]ID, 0, len(b)/16)
-	for ; len(b) >= 16; b = b[16:] {
-		ids = append(ids, ID(b[:16]))
-	}
-	return ids
-}
 
 // ReapClaims takes back everything that a dead worker holds, or that waits for
 // it alone, and forgets the worker. It returns how many futures went back to the pool or failed. It may
@@ -40,7 +18,7 @@ func unpackIDs(b []byte) []ID {
 // dead worker's, and the worker is remembered, until a process of that version
 // reaps it. It returns ErrTransition for a worker that lives. An unknown commit
 // is retried: what was taken back is no longer the worker's.
-func (c *Cluster) ReapClaims(ctx context.Context, worker WorkerID) (int, error) {
+func (c *Cluster) ReapClaims(ctx context.Context, worker layout.WorkerID) (int, error) {
 	total, kept, err := c.endAllClaims(ctx, worker, EventReap)
 	if err != nil {
 		return total, err
@@ -53,13 +31,13 @@ func (c *Cluster) ReapClaims(ctx context.Context, worker WorkerID) (int, error) 
 		if err := c.requireDead(ctx, tx, worker); err != nil {
 			return err
 		}
-		return c.forget(ctx, tx, WorkerInfo{ID: worker})
+		return c.forget(ctx, tx, layout.WorkerInfo{ID: worker})
 	})
 	return total, err
 }
 
-func (c *Cluster) requireDead(ctx context.Context, tx kv.Reader, worker WorkerID) error {
-	alive, err := tx.Get(c.keys.worker(worker, workerAlive)).Wait(ctx)
+func (c *Cluster) requireDead(ctx context.Context, tx kv.Reader, worker layout.WorkerID) error {
+	alive, err := tx.Get(c.keys.Worker(worker, layout.WorkerAlive)).Wait(ctx)
 	if err == nil && alive != nil {
 		err = fmt.Errorf("worker %s lives: %w", worker, ErrTransition)
 	}
@@ -69,8 +47,8 @@ func (c *Cluster) requireDead(ctx context.Context, tx kv.Reader, worker WorkerID
 // endAllClaims applies kind, Reap or Relinquish, to everything that a worker
 // holds. It returns how many futures it changed, and whether some were kept
 // because a newer version of Futura has written them.
-func (c *Cluster) endAllClaims(ctx context.Context, worker WorkerID, kind EventKind) (total int, kept bool, err error) {
-	from := c.keys.worker(worker, workerClaims)
+func (c *Cluster) endAllClaims(ctx context.Context, worker layout.WorkerID, kind EventKind) (total int, kept bool, err error) {
+	from := c.keys.Worker(worker, layout.WorkerClaims)
 	for {
 		var ended endedBatch
 		_, err := c.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
@@ -96,14 +74,14 @@ type endedBatch struct {
 
 // endClaims applies kind to what the first claim batch at or behind from still
 // holds.
-func (c *Cluster) endClaims(ctx context.Context, tx kv.Tx, worker WorkerID, kind EventKind, from []byte,
+func (c *Cluster) endClaims(ctx context.Context, tx kv.Tx, worker layout.WorkerID, kind EventKind, from []byte,
 ) (endedBatch, error) {
 	if kind == EventReap {
 		if err := c.requireDead(ctx, tx, worker); err != nil {
 			return endedBatch{}, err
 		}
 	}
-	prefix := c.keys.worker(worker, workerClaims)
+	prefix := c.keys.Worker(worker, layout.WorkerClaims)
 	page, err := tx.GetRange(kv.Range{Begin: from, End: kv.AfterPrefix(prefix)}, kv.RangeOptions{Limit: 1}).Wait(ctx)
 	if err != nil || len(page.Items) == 0 {
 		return endedBatch{}, err
@@ -113,29 +91,29 @@ func (c *Cluster) endClaims(ctx context.Context, tx kv.Tx, worker WorkerID, kind
 
 // endBatch removes a claim batch, or leaves in it what a newer version of Futura
 // has written.
-func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, worker WorkerID, kind EventKind, item kv.KeyValue, skip int,
+func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, worker layout.WorkerID, kind EventKind, item kv.KeyValue, skip int,
 ) (endedBatch, error) {
 	ended := endedBatch{next: kv.After(item.Key)}
 	rest := tuple.NewReader(item.Key[skip:])
 	sequence := rest.Int()
-	var batch claimBatch
-	if err := decodeRecord(item.Key, item.Value, &batch); err != nil {
+	var batch layout.ClaimBatch
+	if err := layout.Decode(item.Key, item.Value, &batch); err != nil {
 		return ended, err
 	}
-	ids := unpackIDs(batch.IDs)
-	pending := make([]pendingRow, len(ids))
+	ids := layout.UnpackIDs(batch.IDs)
+	pending := make([]read.Pending, len(ids))
 	for i, id := range ids {
-		pending[i] = c.keys.askRecord(tx, id)
+		pending[i] = read.Record(tx, c.keys, id)
 	}
 	w := c.changes(tx)
-	var kept []ID
+	var kept []layout.ID
 	for i, id := range ids {
-		row, found, err := pending[i].wait(ctx)
+		row, found, err := pending[i].Wait(ctx)
 		switch {
-		case errors.Is(err, ErrNewerRecord):
+		case errors.Is(err, layout.ErrNewerRecord):
 			kept = append(kept, id)
 			continue
-		case errors.Is(err, ErrBadRecord):
+		case errors.Is(err, layout.ErrBadRecord):
 			// One that can't be read must not keep the others from going back.
 			continue
 		case err != nil:
@@ -144,7 +122,7 @@ func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, worker WorkerID, kind 
 		if !found || row.Spec == nil || row.Claim == nil || row.Claim.Sequence != sequence {
 			continue
 		}
-		event := Event{Kind: kind, Token: Token{Worker: worker, Sequence: sequence}, Now: c.clock.Now()}
+		event := Event{Kind: kind, Token: layout.Token{Worker: worker, Sequence: sequence}, Now: c.clock.Now()}
 		after, outcome := Next(row, event)
 		if outcome != Applied {
 			continue
@@ -158,7 +136,7 @@ func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, worker WorkerID, kind 
 		tx.Clear(item.Key)
 		return ended, w.flush()
 	}
-	list, err := encodeRecord(&claimBatch{IDs: packIDs(kept)})
+	list, err := layout.Encode(&layout.ClaimBatch{IDs: layout.PackIDs(kept)})
 	if err != nil {
 		return ended, err
 	}

@@ -6,25 +6,26 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Bounds of what a worker remembers of futures that it can't read.
 const (
 	maxRefused    = 10_000
-	refusedForget = time.Minute // then it looks at them again
+	RefusedForget = time.Minute // then it looks at them again
 )
 
 // refused are futures that a worker can't read and does not claim again. It
 // belongs to whom the scanner belongs to.
 type refused struct {
-	ids   map[ID]struct{}
+	ids   map[layout.ID]struct{}
 	until time.Time
 }
 
-func (f *refused) add(id ID, now time.Time) {
+func (f *refused) add(id layout.ID, now time.Time) {
 	f.forget(now)
 	if f.ids == nil {
-		f.ids, f.until = map[ID]struct{}{}, now.Add(refusedForget)
+		f.ids, f.until = map[layout.ID]struct{}{}, now.Add(RefusedForget)
 	}
 	if len(f.ids) < maxRefused {
 		f.ids[id] = struct{}{}
@@ -37,19 +38,19 @@ func (f *refused) forget(now time.Time) {
 	}
 }
 
-func (f *refused) has(id ID) bool {
+func (f *refused) has(id layout.ID) bool {
 	_, found := f.ids[id]
 	return found
 }
 
 // refuse gives back the futures of a claim whose records can't be read, so that
 // a worker of a newer version can claim them, and returns the others.
-func (r *Registration) refuse(ctx context.Context, token Token, futures []ClaimedFuture, taken []readyEntry,
-) ([]ClaimedFuture, []readyEntry, error) {
-	var unreadable []readyEntry
+func (r *Registration) refuse(ctx context.Context, token layout.Token, futures []ClaimedFuture, taken []layout.ReadyEntry,
+) ([]ClaimedFuture, []layout.ReadyEntry, error) {
+	var unreadable []layout.ReadyEntry
 	for i := range futures {
 		// An entry without a key was found again after an unknown commit.
-		if isUnreadable(futures[i].Err) && taken[i].key != nil {
+		if layout.IsUnreadable(futures[i].Err) && taken[i].Key != nil {
 			unreadable = append(unreadable, taken[i])
 		}
 	}
@@ -65,25 +66,25 @@ func (r *Registration) refuse(ctx context.Context, token Token, futures []Claime
 		r.scan.refused.add(id, now)
 	}
 	futures = slices.DeleteFunc(futures, func(f ClaimedFuture) bool { return undone[f.ID] })
-	taken = slices.DeleteFunc(taken, func(e readyEntry) bool { return undone[e.id] })
+	taken = slices.DeleteFunc(taken, func(e layout.ReadyEntry) bool { return undone[e.Id] })
 	return futures, taken, nil
 }
 
 // undoClaim does the opposite of a claim, without a look at what it can't read.
 // It returns what the worker holds no more: not what somebody has asked to stop
 // meanwhile.
-func (r *Registration) undoClaim(ctx context.Context, token Token, entries []readyEntry) (map[ID]bool, error) {
+func (r *Registration) undoClaim(ctx context.Context, token layout.Token, entries []layout.ReadyEntry) (map[layout.ID]bool, error) {
 	keys := r.cluster.keys
-	listKey := keys.claims(r.info.ID, token.Sequence)
-	var undone map[ID]bool
+	listKey := keys.Claims(r.info.ID, token.Sequence)
+	var undone map[layout.ID]bool
 	_, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-refuse"}, func(tx kv.Attempt) error {
-		undone = map[ID]bool{}
+		undone = map[layout.ID]bool{}
 		alive := r.askAlive(tx)
 		list := tx.Get(listKey)
 		claims, cancels := make([]kv.Pending[[]byte], len(entries)), make([]kv.Pending[[]byte], len(entries))
 		for i := range entries {
-			claims[i] = tx.Get(keys.state(entries[i].id, stateClaim))
-			cancels[i] = tx.Get(keys.state(entries[i].id, stateCancel))
+			claims[i] = tx.Get(keys.State(entries[i].Id, layout.StateClaim))
+			cancels[i] = tx.Get(keys.State(entries[i].Id, layout.StateCancel))
 		}
 		if err := r.checkAlive(ctx, alive); err != nil {
 			return err
@@ -91,21 +92,21 @@ func (r *Registration) undoClaim(ctx context.Context, token Token, entries []rea
 		w := r.cluster.changes(tx)
 		for i := range entries {
 			e := &entries[i]
-			held, asked, err := holds(ctx, keys.state(e.id, stateClaim), token, claims[i], cancels[i])
+			held, asked, err := holds(ctx, keys.State(e.Id, layout.StateClaim), token, claims[i], cancels[i])
 			if err != nil {
 				return err
 			}
 			if held && asked {
 				continue
 			}
-			undone[e.id] = true
+			undone[e.Id] = true
 			if !held {
 				continue // an attempt with an unknown result landed
 			}
-			tx.Clear(keys.state(e.id, stateClaim))
-			tx.Set(e.key, []byte(e.function))
-			w.count(e.id, e.class.queue, e.class.group, Claimed, -1)
-			w.count(e.id, e.class.queue, e.class.group, Ready, 1)
+			tx.Clear(keys.State(e.Id, layout.StateClaim))
+			tx.Set(e.Key, []byte(e.Function))
+			w.count(e.Id, e.Class.Queue, e.Class.Group, layout.Claimed, -1)
+			w.count(e.Id, e.Class.Queue, e.Class.Group, layout.Ready, 1)
 		}
 		if err := shortenList(ctx, tx, listKey, list, undone); err != nil {
 			return err
@@ -117,7 +118,7 @@ func (r *Registration) undoClaim(ctx context.Context, token Token, entries []rea
 
 // holds tells whether the token holds a future, as far as can be read, and
 // whether somebody has asked to stop it.
-func holds(ctx context.Context, key []byte, token Token, claim, cancel kv.Pending[[]byte],
+func holds(ctx context.Context, key []byte, token layout.Token, claim, cancel kv.Pending[[]byte],
 ) (held, asked bool, err error) {
 	request, err := cancel.Wait(ctx)
 	if err != nil {
@@ -127,27 +128,27 @@ func holds(ctx context.Context, key []byte, token Token, claim, cancel kv.Pendin
 	if err != nil || value == nil {
 		return false, request != nil, err
 	}
-	var present Claim
-	_, err = decodeStamped(key, value, &present)
+	var present layout.Claim
+	_, err = layout.DecodeStamped(key, value, &present)
 	return err == nil && present.Token == token, request != nil, nil
 }
 
 // shortenList takes futures out of a list of claims.
-func shortenList(ctx context.Context, tx kv.Tx, key []byte, list kv.Pending[[]byte], out map[ID]bool) error {
+func shortenList(ctx context.Context, tx kv.Tx, key []byte, list kv.Pending[[]byte], out map[layout.ID]bool) error {
 	value, err := list.Wait(ctx)
 	if err != nil || value == nil || len(out) == 0 {
 		return err
 	}
-	var batch claimBatch
-	if err := decodeRecord(key, value, &batch); err != nil {
+	var batch layout.ClaimBatch
+	if err := layout.Decode(key, value, &batch); err != nil {
 		return err
 	}
-	ids := slices.DeleteFunc(unpackIDs(batch.IDs), func(id ID) bool { return out[id] })
+	ids := slices.DeleteFunc(layout.UnpackIDs(batch.IDs), func(id layout.ID) bool { return out[id] })
 	if len(ids) == 0 {
 		tx.Clear(key)
 		return nil
 	}
-	shorter, err := encodeRecord(&claimBatch{IDs: packIDs(ids)})
+	shorter, err := layout.Encode(&layout.ClaimBatch{IDs: layout.PackIDs(ids)})
 	if err == nil {
 		tx.Set(key, shorter)
 	}

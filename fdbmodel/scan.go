@@ -7,16 +7,8 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
-	"github.com/futura-run/futura/fdbmodel/tuple"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
-
-// readyEntry is one key of the ready index.
-type readyEntry struct {
-	id       ID
-	key      []byte
-	function string
-	class    class
-}
 
 // Bounds of one look at one queue in one shard.
 const (
@@ -31,7 +23,7 @@ const (
 
 // scanner finds ready futures that fit a worker. It belongs to one goroutine.
 type scanner struct {
-	keys    keyspace
+	keys    layout.Keyspace
 	random  *lockedReader
 	classes map[string][]knownClass // by queue, in key order
 	lookAt  time.Time               // when to search for classes next
@@ -74,16 +66,16 @@ func newScanner(r *Registration) scanner {
 // want is what a look is for.
 type want struct {
 	queue string
-	free  Resources
+	free  layout.Resources
 	runs  func(function string) bool
 	skip  func(group string) bool
 	page  int // entries to read at a time
 }
 
 // fits tells whether an entry can be taken, by its class and by its function.
-func (w *want) fits(e *readyEntry) (class, function bool) {
-	q := Requirements{CPU: e.class.cpu, RAM: e.class.ram, GPU: e.class.gpu}
-	return w.free.Fit(q) && (w.skip == nil || !w.skip(e.class.group)), w.runs == nil || w.runs(e.function)
+func (w *want) fits(e *layout.ReadyEntry) (class, function bool) {
+	q := layout.Requirements{CPU: e.Class.Cpu, RAM: e.Class.Ram, GPU: e.Class.Gpu}
+	return w.free.Fit(q) && (w.skip == nil || !w.skip(e.Class.Group)), w.runs == nil || w.runs(e.Function)
 }
 
 // asked is the first page of a look, asked for before it is waited for, so
@@ -98,7 +90,7 @@ type asked struct {
 // ask begins a look at one shard. Half of the looks start at a class chosen
 // among those that were met lately, so that no class starves behind another.
 func (s *scanner) ask(tx kv.Reader, shard int, w want) asked {
-	prefix := s.keys.readyQueue(shard, w.queue)
+	prefix := s.keys.ReadyQueue(shard, w.queue)
 	from := prefix
 	if known := s.classes[w.queue]; len(known) > 1 && s.random.intn(2) == 0 {
 		from = append(slices.Clone(prefix), known[s.random.intn(len(known))].suffix...)
@@ -109,10 +101,10 @@ func (s *scanner) ask(tx kv.Reader, shard int, w want) asked {
 
 // collect ends a look: it returns up to limit entries that fit, in the order of
 // the index from where the look began.
-func (s *scanner) collect(ctx context.Context, tx kv.Reader, a asked, now time.Time, limit int) ([]readyEntry, error) {
-	prefix := s.keys.readyQueue(a.shard, a.want.queue)
+func (s *scanner) collect(ctx context.Context, tx kv.Reader, a asked, now time.Time, limit int) ([]layout.ReadyEntry, error) {
+	prefix := s.keys.ReadyQueue(a.shard, a.want.queue)
 	end := kv.AfterPrefix(prefix)
-	var found []readyEntry
+	var found []layout.ReadyEntry
 	page, err := a.pending.Wait(ctx)
 	wrapped := bytes.Equal(a.from, prefix)
 	for n := 0; ; n++ {
@@ -136,18 +128,18 @@ func (s *scanner) collect(ctx context.Context, tx kv.Reader, a asked, now time.T
 
 // sift takes what fits from a page. next is where the scan goes on, nil if the
 // range is exhausted. A class that doesn't fit is stepped over whole.
-func (s *scanner) sift(found []readyEntry, page kv.Page, prefix []byte, w *want, now time.Time, limit int,
-) (_ []readyEntry, next []byte, err error) {
+func (s *scanner) sift(found []layout.ReadyEntry, page kv.Page, prefix []byte, w *want, now time.Time, limit int,
+) (_ []layout.ReadyEntry, next []byte, err error) {
 	s.refused.forget(now)
 	for i := 0; i < len(page.Items) && len(found) < limit; i++ {
-		e, classEnd, err := parseReady(page.Items[i], prefix, w.queue)
+		e, classEnd, err := layout.ParseReady(page.Items[i], prefix, w.queue)
 		if err != nil {
 			return found, nil, err
 		}
-		s.meet(w.queue, e.key[len(prefix):classEnd], now)
+		s.meet(w.queue, e.Key[len(prefix):classEnd], now)
 		fitsClass, runs := w.fits(&e)
 		if !fitsClass {
-			behind := kv.AfterPrefix(e.key[:classEnd])
+			behind := kv.AfterPrefix(e.Key[:classEnd])
 			for i+1 < len(page.Items) && bytes.Compare(page.Items[i+1].Key, behind) < 0 {
 				i++
 			}
@@ -156,7 +148,7 @@ func (s *scanner) sift(found []readyEntry, page kv.Page, prefix []byte, w *want,
 			}
 			continue
 		}
-		if runs && !s.refused.has(e.id) {
+		if runs && !s.refused.has(e.Id) {
 			found = append(found, e)
 		}
 	}
@@ -164,16 +156,6 @@ func (s *scanner) sift(found []readyEntry, page kv.Page, prefix []byte, w *want,
 		return found, kv.After(page.Items[len(page.Items)-1].Key), nil
 	}
 	return found, nil, nil
-}
-
-func parseReady(item kv.KeyValue, prefix []byte, queue string) (e readyEntry, classEnd int, err error) {
-	rest := tuple.NewReader(item.Key[len(prefix):])
-	e = readyEntry{key: item.Key, function: string(item.Value), class: class{queue: queue, group: rest.Text()}}
-	e.class.cpu, e.class.ram, e.class.gpu = rest.Int(), rest.Int(), rest.Int()
-	classEnd = len(item.Key) - len(rest.Rest())
-	rest.Int()
-	e.id = ID(rest.UUID())
-	return e, classEnd, rest.Done()
 }
 
 // meet remembers a class.
@@ -195,19 +177,19 @@ func (s *scanner) discover(ctx context.Context, tx kv.Reader, shard int, queue s
 	s.classes[queue] = slices.DeleteFunc(s.classes[queue], func(k knownClass) bool {
 		return now.Sub(k.seen) > classLifetime
 	})
-	prefix := s.keys.readyQueue(shard, queue)
+	prefix := s.keys.ReadyQueue(shard, queue)
 	r := kv.Prefix(prefix)
 	for range maxClasses {
 		page, err := tx.GetRange(r, kv.RangeOptions{Limit: 1}).Wait(ctx)
 		if err != nil || len(page.Items) == 0 {
 			return err
 		}
-		e, classEnd, err := parseReady(page.Items[0], prefix, queue)
+		e, classEnd, err := layout.ParseReady(page.Items[0], prefix, queue)
 		if err != nil {
 			return err
 		}
-		s.meet(queue, e.key[len(prefix):classEnd], now)
-		r.Begin = kv.AfterPrefix(e.key[:classEnd])
+		s.meet(queue, e.Key[len(prefix):classEnd], now)
+		r.Begin = kv.AfterPrefix(e.Key[:classEnd])
 	}
 	return nil
 }

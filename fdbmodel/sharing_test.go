@@ -1,4 +1,4 @@
-package fdbmodel
+package fdbmodel_test
 
 import (
 	"context"
@@ -9,6 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -17,36 +20,36 @@ func TestTwoClustersOnOneStore(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	db := storetest.New(t)
-	one, err := Open(ctx, db, "one", Options{})
+	one, err := fdbmodel.Open(ctx, db, "one", fdbmodel.Options{})
 	require.NoError(t, err)
-	two, err := Open(ctx, db, "one-more", Options{})
+	two, err := fdbmodel.Open(ctx, db, "one-more", fdbmodel.Options{})
 	require.NoError(t, err)
 	ids, err := one.DrawIDs(20)
 	require.NoError(t, err)
-	var subs []Submission
+	var subs []fdbmodel.Submission
 	for _, id := range ids {
-		subs = append(subs, Submission{ID: id, Spec: Spec{Function: "go:f", Session: "s"}})
+		subs = append(subs, fdbmodel.Submission{ID: id, Spec: layout.Spec{Function: "go:f", Session: "s"}})
 	}
-	for _, c := range []*Cluster{one, two} {
+	for _, c := range []*fdbmodel.Cluster{one, two} {
 		answers, err := c.Submit(ctx, subs)
 		require.NoError(t, err)
 		for _, a := range answers {
 			require.False(t, a.Existed)
 		}
 	}
-	w, err := one.Register(ctx, WorkerInfo{ID: "same", Functions: []string{"go:f"}, Capacity: Resources{Slots: 50}})
+	w, err := one.Register(ctx, layout.WorkerInfo{ID: "same", Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 50}})
 	require.NoError(t, err)
-	answer, err := w.Claim(ctx, ClaimRequest{Free: Resources{Slots: 50}, Max: 50})
+	answer, err := w.Claim(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 50}, Max: 50})
 	require.NoError(t, err)
 	require.Len(t, answer.Futures, len(ids))
 	for i := range answer.Futures {
-		_, err := w.Finish(ctx, []Completion{{Future: &answer.Futures[i], Result: &Result{}}})
+		_, err := w.Finish(ctx, []fdbmodel.Completion{{Future: &answer.Futures[i], Result: &layout.Result{}}})
 		require.NoError(t, err)
 	}
 	counts, err := two.Counts(ctx)
 	require.NoError(t, err)
-	require.Equal(t, int64(len(ids)), counts.Total(Ready))
-	require.Equal(t, int64(0), counts.Total(Realized))
+	require.Equal(t, int64(len(ids)), counts.Total(layout.Ready))
+	require.Equal(t, int64(0), counts.Total(layout.Realized))
 	members, err := two.Workers(ctx)
 	require.NoError(t, err)
 	require.Empty(t, members)
@@ -54,8 +57,8 @@ func TestTwoClustersOnOneStore(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, notices)
 	watch.Cancel()
-	require.NoError(t, Wipe(ctx, db, "one"))
-	report, err := two.Check(ctx, CheckOptions{})
+	require.NoError(t, fdbmodel.Wipe(ctx, db, "one"))
+	report, err := audit.Check(ctx, two, audit.Options{})
 	require.NoError(t, err)
 	require.Empty(t, report.Problems)
 	require.Equal(t, int64(len(ids)), report.Futures)
@@ -67,11 +70,11 @@ func TestFewFuturesManyWorkers(t *testing.T) {
 	const futures, workers = 10, 200
 	ctx := context.Background()
 	db := storetest.New(t)
-	c, err := Open(ctx, db, "few", Options{})
+	c, err := fdbmodel.Open(ctx, db, "few", fdbmodel.Options{})
 	require.NoError(t, err)
-	subs := make([]Submission, futures)
+	subs := make([]fdbmodel.Submission, futures)
 	for i := range subs {
-		subs[i] = Submission{Spec: Spec{Function: "go:f"}}
+		subs[i] = fdbmodel.Submission{Spec: layout.Spec{Function: "go:f"}}
 	}
 	_, err = c.Submit(ctx, subs)
 	require.NoError(t, err)
@@ -80,18 +83,18 @@ func TestFewFuturesManyWorkers(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range workers {
 		wg.Go(func() {
-			w, err := c.Register(ctx, WorkerInfo{Functions: []string{"go:f"}, Capacity: Resources{Slots: 3}})
+			w, err := c.Register(ctx, layout.WorkerInfo{Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 3}})
 			if err != nil {
 				errs[i] = err
 				return
 			}
 			for realized.Load() < futures && errs[i] == nil {
-				answer, err := w.Claim(ctx, ClaimRequest{Free: Resources{Slots: 3}, Max: 3})
+				answer, err := w.Claim(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 3}, Max: 3})
 				errs[i] = err
 				for n := range answer.Futures {
-					outcomes, err := w.Finish(ctx, []Completion{{Future: &answer.Futures[n], Result: &Result{}}})
+					outcomes, err := w.Finish(ctx, []fdbmodel.Completion{{Future: &answer.Futures[n], Result: &layout.Result{}}})
 					errs[i] = errors.Join(errs[i], err)
-					if err == nil && outcomes[0] == Applied {
+					if err == nil && outcomes[0] == fdbmodel.Applied {
 						realized.Add(1)
 					}
 				}
@@ -101,7 +104,7 @@ func TestFewFuturesManyWorkers(t *testing.T) {
 	wg.Wait()
 	require.NoError(t, errors.Join(errs...))
 	require.Equal(t, int64(futures), realized.Load())
-	report, err := c.Check(ctx, CheckOptions{})
+	report, err := audit.Check(ctx, c, audit.Options{})
 	require.NoError(t, err)
 	require.Empty(t, report.Problems)
 }

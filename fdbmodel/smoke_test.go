@@ -1,4 +1,4 @@
-package fdbmodel
+package fdbmodel_test
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -13,45 +15,45 @@ func TestLifeOfAFuture(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	db := storetest.New(t)
-	c, err := Open(ctx, db, "test", Options{})
+	c, err := fdbmodel.Open(ctx, db, "test", fdbmodel.Options{})
 	require.NoError(t, err)
 	session, err := c.DrawSessionID()
 	require.NoError(t, err)
 	box := c.OpenMailbox(session)
-	subs := make([]Submission, 250)
+	subs := make([]fdbmodel.Submission, 250)
 	for i := range subs {
-		subs[i] = Submission{Spec: Spec{Function: "go:noop", Session: session, MaxRetries: 3}, Args: []byte("x")}
+		subs[i] = fdbmodel.Submission{Spec: layout.Spec{Function: "go:noop", Session: session, MaxRetries: 3}, Args: []byte("x")}
 	}
 	got, err := c.Submit(ctx, subs)
 	require.NoError(t, err)
 	require.Len(t, got, 250)
 
-	w, err := c.Register(ctx, WorkerInfo{Functions: []string{"go:noop"}, Capacity: Resources{Slots: 4}})
+	w, err := c.Register(ctx, layout.WorkerInfo{Functions: []string{"go:noop"}, Capacity: layout.Resources{Slots: 4}})
 	require.NoError(t, err)
 	done := 0
 	for done < 250 {
-		a, err := w.Claim(ctx, ClaimRequest{Free: Resources{Slots: 4}, Max: 64})
+		a, err := w.Claim(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 4}, Max: 64})
 		require.NoError(t, err)
 		require.NotEmpty(t, a.Futures)
-		var cs []Completion
+		var cs []fdbmodel.Completion
 		for i := range a.Futures {
 			require.NoError(t, a.Futures[i].Err)
 			require.Equal(t, []byte("x"), a.Futures[i].Inline)
-			cs = append(cs, Completion{Future: &a.Futures[i], Result: &Result{Value: []byte("y")}})
+			cs = append(cs, fdbmodel.Completion{Future: &a.Futures[i], Result: &layout.Result{Value: []byte("y")}})
 		}
 		out, err := w.Finish(ctx, cs)
 		require.NoError(t, err)
 		for _, o := range out {
-			require.Equal(t, Applied, o)
+			require.Equal(t, fdbmodel.Applied, o)
 		}
 		out, err = w.Finish(ctx, cs)
 		require.NoError(t, err)
 		for _, o := range out {
-			require.Equal(t, Already, o)
+			require.Equal(t, fdbmodel.Already, o)
 		}
 		done += len(cs)
 	}
-	seen := map[ID]bool{}
+	seen := map[layout.ID]bool{}
 	for len(seen) < 250 {
 		notices, watch, err := box.Listen(ctx)
 		require.NoError(t, err)
@@ -65,7 +67,7 @@ func TestLifeOfAFuture(t *testing.T) {
 	_, watch, err := box.Listen(ctx)
 	require.NoError(t, err)
 	watch.Cancel()
-	watch, err = w.GoIdle(ctx, ClaimRequest{Free: Resources{Slots: 4}})
+	watch, err = w.GoIdle(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 4}})
 	require.NoError(t, err)
 	require.NotNil(t, watch)
 	_, err = c.Submit(ctx, subs[:1])

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Spread says on how many servers the shards of a cluster lie.
@@ -32,7 +33,7 @@ func (c *Cluster) Spread(ctx context.Context) (Spread, error) {
 	}
 	hot := make([][]byte, c.config.Shards)
 	for shard := range hot {
-		hot[shard] = c.keys.readyQueue(shard, DefaultQueue)
+		hot[shard] = c.keys.ReadyQueue(shard, layout.DefaultQueue)
 	}
 	location, err := located.Locate(ctx, hot)
 	if err != nil {

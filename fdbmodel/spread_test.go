@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -34,7 +35,7 @@ func TestSpread(t *testing.T) {
 	db := storetest.New(t)
 	open := func(p *placed) *Cluster {
 		p.Database = db
-		c, err := Open(ctx, p, "spread", Options{Config: Config{Shards: 4}})
+		c, err := Open(ctx, p, "spread", Options{Config: layout.Config{Shards: 4}})
 		require.NoError(t, err)
 		return c
 	}

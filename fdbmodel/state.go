@@ -3,59 +3,9 @@ package fdbmodel
 import (
 	"fmt"
 	"time"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
-
-// State is where a future is in its life.
-type State uint8
-
-// The states. Ready and Delayed are the two ways to be unclaimed; a future is
-// in exactly one of the ready and delayed subspaces then, and in neither
-// otherwise.
-const (
-	Ready    State = iota + 1 // waits for a worker
-	Delayed                   // waits for a time
-	Claimed                   // a worker holds it
-	Realized                  // has its result
-	Failed                    // has failed for good
-)
-
-var stateNames = [...]string{"", "ready", "delayed", "claimed", "realized", "failed"}
-
-// States are all states, in the order of a future's life.
-func States() []State { return []State{Ready, Delayed, Claimed, Realized, Failed} }
-
-// String returns the state's name as it stands in keys and answers.
-func (s State) String() string {
-	if int(s) < len(stateNames) {
-		return stateNames[s]
-	}
-	return fmt.Sprintf("state(%d)", uint8(s))
-}
-
-// ParseState reads a state's name.
-func ParseState(name string) (State, error) {
-	for _, s := range States() {
-		if s.String() == name {
-			return s, nil
-		}
-	}
-	return 0, fmt.Errorf("%w: state %.40q: use ready, delayed, claimed, realized or failed", ErrBadName, name)
-}
-
-// MarshalText implements encoding.TextMarshaler.
-func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (s *State) UnmarshalText(b []byte) error {
-	parsed, err := ParseState(string(b))
-	if err == nil {
-		*s = parsed
-	}
-	return err
-}
-
-// Terminal tells whether a future in this state is over.
-func (s State) Terminal() bool { return s == Realized || s == Failed }
 
 // EventKind is something that happens to a future.
 type EventKind uint8
@@ -97,15 +47,15 @@ func (e EventKind) String() string {
 // Event is an event with what it carries. Which fields count depends on Kind.
 type Event struct {
 	Kind      EventKind
-	Token     Token          // Claim, Realize, Fail, Relinquish, PutBack; Reap: only its worker
-	Result    *Result        // Realize
-	Exception *Exception     // Fail
-	Permanent bool           // Fail: no further attempt, whatever its kind
-	RetryIn   *time.Duration // Fail: wait this long instead of the backoff
-	Cancel    *CancelRequest // Cancel
-	Why       string         // Assign: what it is assigned for
-	Now       time.Time      // every event
-	Jitter    float64        // Fail, PutBack: in [0,1), spreads the backoff
+	Token     layout.Token          // Claim, Realize, Fail, Relinquish, PutBack; Reap: only its worker
+	Result    *layout.Result        // Realize
+	Exception *layout.Exception     // Fail
+	Permanent bool                  // Fail: no further attempt, whatever its kind
+	RetryIn   *time.Duration        // Fail: wait this long instead of the backoff
+	Cancel    *layout.CancelRequest // Cancel
+	Why       string                // Assign: what it is assigned for
+	Now       time.Time             // every event
+	Jitter    float64               // Fail, PutBack: in [0,1), spreads the backoff
 }
 
 // Outcome says what an event came to.
@@ -137,104 +87,104 @@ func (o Outcome) String() string {
 
 // maxCrashes is how many workers may die while they hold a future, before it
 // is taken for the cause.
-const maxCrashes = 3
+const MaxCrashes = 3
 
 // Next applies e to a future and returns what it is afterwards. It is pure: it
 // changes neither row nor event, and knows no clock, store or chance but what
 // the event carries. Events that are not in the table of transitions come to
 // Refused, and to Lost where they come from a worker without the claim. Next
 // needs row.Spec for Fail, PutBack, and nothing of it otherwise.
-func Next(row Row, e Event) (Row, Outcome) {
+func Next(row layout.Row, e Event) (layout.Row, Outcome) {
 	from := row.State()
-	for i := range transitions {
-		t := &transitions[i]
-		if t.from == from && t.event == e.Kind && (t.when.holds == nil || t.when.holds(&row, &e)) {
-			t.then.apply(&row, &e)
-			return row, t.outcome
+	for i := range Transitions {
+		t := &Transitions[i]
+		if t.From == from && t.Event == e.Kind && (t.When.holds == nil || t.When.holds(&row, &e)) {
+			t.Then.Apply(&row, &e)
+			return row, t.Outcome
 		}
 	}
 	return row, Refused
 }
 
 type condition struct {
-	text  string
-	holds func(*Row, *Event) bool
+	Text  string
+	holds func(*layout.Row, *Event) bool
 }
 
 type effect struct {
 	text  string
-	apply func(*Row, *Event)
+	Apply func(*layout.Row, *Event)
 }
 
-type transition struct {
-	from    State
-	event   EventKind
-	when    condition
-	to      State
-	then    effect
-	outcome Outcome
+type Transition struct {
+	From    layout.State
+	Event   EventKind
+	When    condition
+	to      layout.State
+	Then    effect
+	Outcome Outcome
 }
 
 // transitions is the whole life of a future, most specific row first.
-var transitions = []transition{
-	{Ready, EventClaim, always, Claimed, setClaim, Applied},
-	{Ready, EventRealize, always, Ready, nothing, Lost},
-	{Ready, EventFail, always, Ready, nothing, Lost},
-	{Ready, EventRelinquish, always, Ready, nothing, Lost},
-	{Ready, EventPutBack, always, Ready, nothing, Lost},
-	{Ready, EventReap, always, Ready, nothing, Lost},
-	{Ready, EventCancel, always, Failed, failCancelled, Applied},
-	{Ready, EventPromote, always, Ready, nothing, Already},
-	{Ready, EventAssign, unassigned, Ready, setAssigned, Applied},
-	{Ready, EventAssign, assignedToWorker.and(sameReason), Ready, nothing, Already},
-	{Ready, EventUnassign, assignedToWorker, Ready, clearAssigned, Applied},
+var Transitions = []Transition{
+	{layout.Ready, EventClaim, always, layout.Claimed, setClaim, Applied},
+	{layout.Ready, EventRealize, always, layout.Ready, nothing, Lost},
+	{layout.Ready, EventFail, always, layout.Ready, nothing, Lost},
+	{layout.Ready, EventRelinquish, always, layout.Ready, nothing, Lost},
+	{layout.Ready, EventPutBack, always, layout.Ready, nothing, Lost},
+	{layout.Ready, EventReap, always, layout.Ready, nothing, Lost},
+	{layout.Ready, EventCancel, always, layout.Failed, failCancelled, Applied},
+	{layout.Ready, EventPromote, always, layout.Ready, nothing, Already},
+	{layout.Ready, EventAssign, unassigned, layout.Ready, setAssigned, Applied},
+	{layout.Ready, EventAssign, assignedToWorker.and(sameReason), layout.Ready, nothing, Already},
+	{layout.Ready, EventUnassign, assignedToWorker, layout.Ready, clearAssigned, Applied},
 
-	{Delayed, EventRealize, always, Delayed, nothing, Lost},
-	{Delayed, EventFail, always, Delayed, nothing, Lost},
-	{Delayed, EventRelinquish, always, Delayed, nothing, Lost},
-	{Delayed, EventPutBack, always, Delayed, nothing, Lost},
-	{Delayed, EventReap, always, Delayed, nothing, Lost},
-	{Delayed, EventCancel, always, Failed, failCancelled, Applied},
-	{Delayed, EventPromote, isDue, Ready, becomeReady, Applied},
-	{Delayed, EventRetry, always, Ready, becomeReady, Applied},
-	{Delayed, EventAssign, isHeld, Ready, setAssigned, Applied},
+	{layout.Delayed, EventRealize, always, layout.Delayed, nothing, Lost},
+	{layout.Delayed, EventFail, always, layout.Delayed, nothing, Lost},
+	{layout.Delayed, EventRelinquish, always, layout.Delayed, nothing, Lost},
+	{layout.Delayed, EventPutBack, always, layout.Delayed, nothing, Lost},
+	{layout.Delayed, EventReap, always, layout.Delayed, nothing, Lost},
+	{layout.Delayed, EventCancel, always, layout.Failed, failCancelled, Applied},
+	{layout.Delayed, EventPromote, isDue, layout.Ready, becomeReady, Applied},
+	{layout.Delayed, EventRetry, always, layout.Ready, becomeReady, Applied},
+	{layout.Delayed, EventAssign, isHeld, layout.Ready, setAssigned, Applied},
 
-	{Claimed, EventClaim, holdsClaim, Claimed, nothing, Already},
-	{Claimed, EventClaim, always, Claimed, nothing, Lost},
-	{Claimed, EventRealize, holdsClaim, Realized, setResult, Applied},
-	{Claimed, EventRealize, always, Claimed, nothing, Lost},
-	{Claimed, EventFail, holdsClaim.and(cancelAsked), Failed, failCancelled, Applied},
-	{Claimed, EventFail, holdsClaim.and(permanent), Failed, failAttempt, Applied},
-	{Claimed, EventFail, holdsClaim.and(attemptsSpent), Failed, failAttempt, Applied},
-	{Claimed, EventFail, holdsClaim.and(withoutWait), Ready, retryNow, Applied},
-	{Claimed, EventFail, holdsClaim, Delayed, retryLater, Applied},
-	{Claimed, EventFail, always, Claimed, nothing, Lost},
-	{Claimed, EventRelinquish, holdsClaim.and(cancelAsked), Failed, failCancelled, Applied},
-	{Claimed, EventRelinquish, holdsClaim, Ready, dropClaim, Applied},
-	{Claimed, EventRelinquish, always, Claimed, nothing, Lost},
-	{Claimed, EventPutBack, holdsClaim.and(cancelAsked), Failed, failCancelled, Applied},
-	{Claimed, EventPutBack, holdsClaim, Delayed, putBackLater, Applied},
-	{Claimed, EventPutBack, always, Claimed, nothing, Lost},
-	{Claimed, EventReap, claimOfWorker.and(cancelAsked), Failed, failCancelled, Applied},
-	{Claimed, EventReap, claimOfWorker.and(crashesSpent), Failed, failLost, Applied},
-	{Claimed, EventReap, claimOfWorker, Ready, countCrash, Applied},
-	{Claimed, EventReap, always, Claimed, nothing, Lost},
-	{Claimed, EventCancel, cancelAsked, Claimed, nothing, Requested},
-	{Claimed, EventCancel, always, Claimed, askCancel, Requested},
+	{layout.Claimed, EventClaim, holdsClaim, layout.Claimed, nothing, Already},
+	{layout.Claimed, EventClaim, always, layout.Claimed, nothing, Lost},
+	{layout.Claimed, EventRealize, holdsClaim, layout.Realized, setResult, Applied},
+	{layout.Claimed, EventRealize, always, layout.Claimed, nothing, Lost},
+	{layout.Claimed, EventFail, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},
+	{layout.Claimed, EventFail, holdsClaim.and(permanent), layout.Failed, failAttempt, Applied},
+	{layout.Claimed, EventFail, holdsClaim.and(attemptsSpent), layout.Failed, failAttempt, Applied},
+	{layout.Claimed, EventFail, holdsClaim.and(withoutWait), layout.Ready, retryNow, Applied},
+	{layout.Claimed, EventFail, holdsClaim, layout.Delayed, retryLater, Applied},
+	{layout.Claimed, EventFail, always, layout.Claimed, nothing, Lost},
+	{layout.Claimed, EventRelinquish, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},
+	{layout.Claimed, EventRelinquish, holdsClaim, layout.Ready, dropClaim, Applied},
+	{layout.Claimed, EventRelinquish, always, layout.Claimed, nothing, Lost},
+	{layout.Claimed, EventPutBack, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},
+	{layout.Claimed, EventPutBack, holdsClaim, layout.Delayed, putBackLater, Applied},
+	{layout.Claimed, EventPutBack, always, layout.Claimed, nothing, Lost},
+	{layout.Claimed, EventReap, claimOfWorker.and(cancelAsked), layout.Failed, failCancelled, Applied},
+	{layout.Claimed, EventReap, claimOfWorker.and(crashesSpent), layout.Failed, failLost, Applied},
+	{layout.Claimed, EventReap, claimOfWorker, layout.Ready, countCrash, Applied},
+	{layout.Claimed, EventReap, always, layout.Claimed, nothing, Lost},
+	{layout.Claimed, EventCancel, cancelAsked, layout.Claimed, nothing, Requested},
+	{layout.Claimed, EventCancel, always, layout.Claimed, askCancel, Requested},
 
-	{Realized, EventRealize, holdsClaim, Realized, nothing, Already},
-	{Realized, EventRealize, always, Realized, nothing, Lost},
-	{Realized, EventFail, always, Realized, nothing, Lost},
-	{Realized, EventRelinquish, always, Realized, nothing, Lost},
-	{Realized, EventPutBack, always, Realized, nothing, Lost},
-	{Realized, EventReap, always, Realized, nothing, Lost},
-	{Realized, EventCancel, always, Realized, nothing, Already},
+	{layout.Realized, EventRealize, holdsClaim, layout.Realized, nothing, Already},
+	{layout.Realized, EventRealize, always, layout.Realized, nothing, Lost},
+	{layout.Realized, EventFail, always, layout.Realized, nothing, Lost},
+	{layout.Realized, EventRelinquish, always, layout.Realized, nothing, Lost},
+	{layout.Realized, EventPutBack, always, layout.Realized, nothing, Lost},
+	{layout.Realized, EventReap, always, layout.Realized, nothing, Lost},
+	{layout.Realized, EventCancel, always, layout.Realized, nothing, Already},
 
-	{Failed, EventRealize, always, Failed, nothing, Lost},
-	{Failed, EventFail, always, Failed, nothing, Lost},
-	{Failed, EventRelinquish, always, Failed, nothing, Lost},
-	{Failed, EventPutBack, always, Failed, nothing, Lost},
-	{Failed, EventReap, always, Failed, nothing, Lost},
-	{Failed, EventCancel, always, Failed, nothing, Already},
-	{Failed, EventRetry, always, Ready, startOver, Applied},
+	{layout.Failed, EventRealize, always, layout.Failed, nothing, Lost},
+	{layout.Failed, EventFail, always, layout.Failed, nothing, Lost},
+	{layout.Failed, EventRelinquish, always, layout.Failed, nothing, Lost},
+	{layout.Failed, EventPutBack, always, layout.Failed, nothing, Lost},
+	{layout.Failed, EventReap, always, layout.Failed, nothing, Lost},
+	{layout.Failed, EventCancel, always, layout.Failed, nothing, Already},
+	{layout.Failed, EventRetry, always, layout.Ready, startOver, Applied},
 }

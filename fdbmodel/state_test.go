@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-var update = flag.Bool("update", false, "write the generated pages and golden files")
+var Update = flag.Bool("update", false, "write the generated pages and golden files")
 
 const stateMachinePage = "../docs/reference/state_machine.md"
 
@@ -25,7 +27,7 @@ event and its condition counts. A pair that is not here is refused.
 func TestDocsStateMachine(t *testing.T) {
 	t.Parallel()
 	want := stateMachineHead + TransitionTable()
-	if *update {
+	if *Update {
 		require.NoError(t, os.WriteFile(stateMachinePage, []byte(want), 0o644))
 	}
 	got, err := os.ReadFile(stateMachinePage)
@@ -34,33 +36,33 @@ func TestDocsStateMachine(t *testing.T) {
 }
 
 var (
-	gridToken = Token{Worker: "a", Sequence: 1}
-	otherTok  = Token{Worker: "b", Sequence: 1}
+	gridToken = layout.Token{Worker: "a", Sequence: 1}
+	otherTok  = layout.Token{Worker: "b", Sequence: 1}
 	gridNow   = time.UnixMilli(1_000_000)
 )
 
 // gridRow is a future in a state, with one attempt left.
-func gridRow(s State) Row {
-	row := Row{Spec: &Spec{Function: "go:f", Queue: DefaultQueue, MaxRetries: 1}}
+func gridRow(s layout.State) layout.Row {
+	row := layout.Row{Spec: &layout.Spec{Function: "go:f", Queue: layout.DefaultQueue, MaxRetries: 1}}
 	switch s {
-	case Delayed:
-		row.Attempts.Due = millis(gridNow) + 1
-	case Claimed:
-		row.Claim = &Claim{Token: gridToken}
-	case Realized:
-		row.Claim = &Claim{Token: gridToken}
-		row.Result = &Result{Token: gridToken}
-	case Failed:
-		row.Exception = &Exception{Kind: KindError, Final: true}
+	case layout.Delayed:
+		row.Attempts.Due = layout.Millis(gridNow) + 1
+	case layout.Claimed:
+		row.Claim = &layout.Claim{Token: gridToken}
+	case layout.Realized:
+		row.Claim = &layout.Claim{Token: gridToken}
+		row.Result = &layout.Result{Token: gridToken}
+	case layout.Failed:
+		row.Exception = &layout.Exception{Kind: layout.KindError, Final: true}
 		row.Attempts.Failed = 2
 	}
 	return row
 }
 
-func gridEvent(k EventKind, token Token) Event {
+func gridEvent(k EventKind, token layout.Token) Event {
 	return Event{
-		Kind: k, Token: token, Result: &Result{Token: token}, Exception: &Exception{Kind: KindError, Message: "m"},
-		Cancel: &CancelRequest{Reason: "r"}, Now: gridNow, Jitter: 0.5,
+		Kind: k, Token: token, Result: &layout.Result{Token: token}, Exception: &layout.Exception{Kind: layout.KindError, Message: "m"},
+		Cancel: &layout.CancelRequest{Reason: "r"}, Now: gridNow, Jitter: 0.5,
 	}
 }
 
@@ -114,10 +116,10 @@ func TestStateGrid(t *testing.T) {
 		"claimed unassign": "claimed/refused claimed/refused", "realized unassign": "realized/refused realized/refused",
 		"failed unassign": "failed/refused failed/refused",
 	}
-	for _, s := range States() {
+	for _, s := range layout.States() {
 		for _, e := range Events() {
 			var got []string
-			for _, token := range []Token{gridToken, otherTok} {
+			for _, token := range []layout.Token{gridToken, otherTok} {
 				row := gridRow(s)
 				before := fmt.Sprintf("%+v", row)
 				after, outcome := Next(row, gridEvent(e, token))
@@ -132,30 +134,30 @@ func TestStateGrid(t *testing.T) {
 func TestStateConditions(t *testing.T) {
 	t.Parallel()
 	zero := time.Duration(0)
-	asked := func(r *Row, _ *Event) { r.Cancel = &CancelRequest{} }
-	tooLarge := func(_ *Row, e *Event) { e.Exception.Kind = KindTooLarge }
+	asked := func(r *layout.Row, _ *Event) { r.Cancel = &layout.CancelRequest{} }
+	tooLarge := func(_ *layout.Row, e *Event) { e.Exception.Kind = layout.KindTooLarge }
 	for name, c := range map[string]struct {
-		change  func(*Row, *Event)
+		change  func(*layout.Row, *Event)
 		event   EventKind
-		want    State
-		kind    FailureKind
+		want    layout.State
+		kind    layout.FailureKind
 		failed  int
 		crashes int
 	}{
-		"fail with a cancel":         {asked, EventFail, Failed, KindCancelled, 0, 0},
-		"relinquish with a cancel":   {asked, EventRelinquish, Failed, KindCancelled, 0, 0},
-		"put back with a cancel":     {asked, EventPutBack, Failed, KindCancelled, 0, 0},
-		"reap with a cancel":         {asked, EventReap, Failed, KindCancelled, 0, 0},
-		"a result beats a cancel":    {asked, EventRealize, Realized, "", 0, 0},
-		"permanent failure":          {func(_ *Row, e *Event) { e.Permanent = true }, EventFail, Failed, KindError, 1, 0},
-		"kind that is not retryable": {tooLarge, EventFail, Failed, KindTooLarge, 1, 0},
-		"last attempt":               {func(r *Row, _ *Event) { r.Attempts.Failed = 1 }, EventFail, Failed, KindError, 2, 0},
-		"no retries":                 {func(r *Row, _ *Event) { r.Spec.MaxRetries = 0 }, EventFail, Failed, KindError, 1, 0},
-		"retry without a wait":       {func(_ *Row, e *Event) { e.RetryIn = &zero }, EventFail, Ready, KindError, 1, 0},
-		"second crash":               {func(r *Row, _ *Event) { r.Attempts.Crashes = 1 }, EventReap, Ready, "", 0, 2},
-		"third crash":                {func(r *Row, _ *Event) { r.Attempts.Crashes = 2 }, EventReap, Failed, KindLost, 0, 3},
+		"fail with a cancel":         {asked, EventFail, layout.Failed, layout.KindCancelled, 0, 0},
+		"relinquish with a cancel":   {asked, EventRelinquish, layout.Failed, layout.KindCancelled, 0, 0},
+		"put back with a cancel":     {asked, EventPutBack, layout.Failed, layout.KindCancelled, 0, 0},
+		"reap with a cancel":         {asked, EventReap, layout.Failed, layout.KindCancelled, 0, 0},
+		"a result beats a cancel":    {asked, EventRealize, layout.Realized, "", 0, 0},
+		"permanent failure":          {func(_ *layout.Row, e *Event) { e.Permanent = true }, EventFail, layout.Failed, layout.KindError, 1, 0},
+		"kind that is not retryable": {tooLarge, EventFail, layout.Failed, layout.KindTooLarge, 1, 0},
+		"last attempt":               {func(r *layout.Row, _ *Event) { r.Attempts.Failed = 1 }, EventFail, layout.Failed, layout.KindError, 2, 0},
+		"no retries":                 {func(r *layout.Row, _ *Event) { r.Spec.MaxRetries = 0 }, EventFail, layout.Failed, layout.KindError, 1, 0},
+		"retry without a wait":       {func(_ *layout.Row, e *Event) { e.RetryIn = &zero }, EventFail, layout.Ready, layout.KindError, 1, 0},
+		"second crash":               {func(r *layout.Row, _ *Event) { r.Attempts.Crashes = 1 }, EventReap, layout.Ready, "", 0, 2},
+		"third crash":                {func(r *layout.Row, _ *Event) { r.Attempts.Crashes = 2 }, EventReap, layout.Failed, layout.KindLost, 0, 3},
 	} {
-		row, event := gridRow(Claimed), gridEvent(c.event, gridToken)
+		row, event := gridRow(layout.Claimed), gridEvent(c.event, gridToken)
 		c.change(&row, &event)
 		after, outcome := Next(row, event)
 		require.Equal(t, Applied, outcome, name)
@@ -164,20 +166,20 @@ func TestStateConditions(t *testing.T) {
 		require.Equal(t, c.crashes, after.Attempts.Crashes, name)
 		if c.kind != "" {
 			require.Equal(t, c.kind, after.Exception.Kind, name)
-			require.Equal(t, c.want == Failed, after.Exception.Final, name)
+			require.Equal(t, c.want == layout.Failed, after.Exception.Final, name)
 		}
-		if c.want == Failed {
+		if c.want == layout.Failed {
 			require.Nil(t, after.Claim, name)
 			require.Nil(t, after.Cancel, name)
 		}
 	}
-	assigned := gridRow(Ready)
+	assigned := gridRow(layout.Ready)
 	assigned.Attempts.Assigned = gridToken.Worker
 	for _, c := range []struct {
 		event EventKind
-		token Token
+		token layout.Token
 		want  Outcome
-		left  WorkerID
+		left  layout.WorkerID
 	}{
 		{EventAssign, gridToken, Already, gridToken.Worker}, {EventAssign, otherTok, Refused, gridToken.Worker},
 		{EventUnassign, otherTok, Refused, gridToken.Worker}, {EventUnassign, gridToken, Applied, ""},
@@ -188,26 +190,26 @@ func TestStateConditions(t *testing.T) {
 		require.Equal(t, c.left, after.Attempts.Assigned, "%v", c.event)
 	}
 	for _, e := range []EventKind{EventFail, EventPutBack, EventReap} {
-		row := gridRow(Claimed)
+		row := gridRow(layout.Claimed)
 		row.Attempts.Assigned = gridToken.Worker
 		after, _ := Next(row, gridEvent(e, gridToken))
 		require.Empty(t, after.Attempts.Assigned, "%v", e)
 	}
-	due := gridRow(Delayed)
-	due.Attempts.Due = millis(gridNow)
+	due := gridRow(layout.Delayed)
+	due.Attempts.Due = layout.Millis(gridNow)
 	after, outcome := Next(due, gridEvent(EventPromote, gridToken))
 	require.Equal(t, Applied, outcome)
-	require.Equal(t, Ready, after.State())
+	require.Equal(t, layout.Ready, after.State())
 }
 
 func TestBackoffIsBounded(t *testing.T) {
 	t.Parallel()
 	for n := range 200 {
 		for _, jitter := range []float64{0, 0.5, 0.999} {
-			wait := Backoff{}.wait(n, jitter)
-			require.GreaterOrEqual(t, wait, defaultBackoffBase/2)
-			require.LessOrEqual(t, wait, defaultBackoffMax*3/2)
+			wait := layout.Backoff{}.Wait(n, jitter)
+			require.GreaterOrEqual(t, wait, layout.DefaultBackoffBase/2)
+			require.LessOrEqual(t, wait, layout.DefaultBackoffMax*3/2)
 		}
 	}
-	require.Equal(t, 4*time.Second, Backoff{Base: time.Second}.wait(3, 0.5))
+	require.Equal(t, 4*time.Second, layout.Backoff{Base: time.Second}.Wait(3, 0.5))
 }

@@ -10,46 +10,28 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
-)
-
-// Limits of a future. Bytes.
-const (
-	// MaxArgs is the most that Submit takes as arguments. Larger ones, up to
-	// MaxPut, are written ahead with PutArgs.
-	MaxArgs = 8 << 20
-	// MaxPut is the most that PutArgs takes, and the largest result.
-	MaxPut = 64 << 20
-	// MaxSubmit is the most futures of one Submit transaction, and
-	// MaxSubmitBytes the most bytes of their specs and inline arguments.
-	MaxSubmit      = 100
-	MaxSubmitBytes = 500_000
-	// MaxPriority is the highest priority; 0 is the lowest.
-	MaxPriority = 255
-
-	maxArgsInSpec = 1 << 10
-	maxArgsInKey  = 16 << 10
-	maxMeta       = 32 << 10 // argv, env, trace and labels together
-	maxRetries    = 10_000
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
 )
 
 // Submission describes one future to submit.
 type Submission struct {
 	// ID is the future's id. If it is zero, Key decides.
-	ID ID
+	ID layout.ID
 	// Key is an idempotency key, at most 1,024 bytes: the same key and content
 	// is the same future, however often it is submitted. Defaults to none: a
 	// new id is drawn.
 	Key string
 	// Spec is what to run. Function is required; Queue defaults to "default",
 	// Codec to raw; SubmittedAt is filled in.
-	Spec Spec
+	Spec layout.Spec
 	// Args are the arguments, at most MaxArgs bytes.
 	Args []byte
 	// NotBefore delays the future. Defaults to no delay.
 	NotBefore time.Time
 	// Assigned is the worker that the future is assigned to from the start, see
 	// Assign. It excludes NotBefore. Defaults to none.
-	Assigned WorkerID
+	Assigned layout.WorkerID
 	// Why is what it is assigned for. Defaults to nothing.
 	Why string
 
@@ -59,15 +41,15 @@ type Submission struct {
 
 // Submitted is the answer to a Submission.
 type Submitted struct {
-	ID ID
+	ID layout.ID
 	// Existed is set when the future was there before, by its id or key.
 	Existed bool
 	// State is the state at submit: Ready or Delayed for a new future, what it
 	// has come to for one that existed.
-	State State
+	State layout.State
 
-	spec   *Spec
-	worker WorkerID
+	spec   *layout.Spec
+	worker layout.WorkerID
 	held   bool
 }
 
@@ -144,7 +126,7 @@ func (c *Cluster) SubmitTx(ctx context.Context, tx kv.Tx, subs []Submission) ([]
 	for i := range prepared {
 		if prepared[i].large {
 			return nil, fmt.Errorf("%w: %d bytes of arguments in the caller's transaction: at most %d, or write them "+
-				"ahead with PutArgs", ErrTooLarge, len(prepared[i].Args), maxArgsInKey)
+				"ahead with PutArgs", ErrTooLarge, len(prepared[i].Args), layout.MaxArgsInKey)
 		}
 		prepared[i].chosen = true
 	}
@@ -167,14 +149,14 @@ func (c *Cluster) prepare(ctx context.Context, subs []Submission) ([]Submission,
 			drawn++
 		}
 	}
-	var ids []ID
+	var ids []layout.ID
 	for i := range out {
 		if !out[i].ID.IsZero() {
 			continue
 		}
 		if len(ids) == 0 {
 			var err error
-			if ids, err = c.DrawIDs(min(drawn, MaxSubmit)); err != nil {
+			if ids, err = c.DrawIDs(min(drawn, layout.MaxSubmit)); err != nil {
 				return nil, err
 			}
 		}
@@ -187,51 +169,51 @@ func (c *Cluster) prepare(ctx context.Context, subs []Submission) ([]Submission,
 func (c *Cluster) check(ctx context.Context, s *Submission) error {
 	spec := &s.Spec
 	if spec.Queue == "" {
-		spec.Queue = DefaultQueue
+		spec.Queue = layout.DefaultQueue
 	}
 	if spec.Codec == "" {
-		spec.Codec = CodecRaw
+		spec.Codec = layout.CodecRaw
 	}
 	function, err := c.ResolveFunction(ctx, spec.Function)
 	if err != nil {
 		return err
 	}
 	spec.Function = function
-	if err := CheckQueueName(spec.Queue); err != nil {
+	if err := layout.CheckQueueName(spec.Queue); err != nil {
 		return err
 	}
-	if err := spec.checkNumbers(); err != nil {
+	if err := spec.CheckLimits(); err != nil {
 		return err
 	}
-	if len(s.Args) > MaxArgs {
+	if len(s.Args) > layout.MaxArgs {
 		return fmt.Errorf("%w: %d bytes of arguments: at most %d, or write them ahead with PutArgs (at most %d)",
-			ErrTooLarge, len(s.Args), MaxArgs, MaxPut)
+			ErrTooLarge, len(s.Args), layout.MaxArgs, layout.MaxPut)
 	}
-	if n := spec.metaSize(); n > maxMeta {
+	if n := spec.MetaSize(); n > layout.MaxMeta {
 		return fmt.Errorf("%w: %d bytes of argv, env, trace and labels: at most %d; pass the rest as arguments",
-			ErrTooLarge, n, maxMeta)
+			ErrTooLarge, n, layout.MaxMeta)
 	}
 	if s.Assigned != "" && !s.NotBefore.IsZero() {
-		return fmt.Errorf("%w: an assigned future can't be delayed", ErrBadSpec)
+		return fmt.Errorf("%w: an assigned future can't be delayed", layout.ErrBadSpec)
 	}
 	if len(s.Why) > maxWhy || s.Why != "" && s.Assigned == "" {
-		return fmt.Errorf("%w: assigned for %.80q: at most %d bytes, and only with a worker", ErrBadSpec, s.Why, maxWhy)
+		return fmt.Errorf("%w: assigned for %.80q: at most %d bytes, and only with a worker", layout.ErrBadSpec, s.Why, maxWhy)
 	}
 	if spec.Held && spec.Group == "" {
-		return fmt.Errorf("%w: a held future needs a group, by which it is found", ErrBadSpec)
+		return fmt.Errorf("%w: a held future needs a group, by which it is found", layout.ErrBadSpec)
 	}
 	if len(s.Key) > 1024 {
 		return fmt.Errorf("%w: idempotency key of %d bytes: at most 1024", ErrTooLarge, len(s.Key))
 	}
 	if s.ID.IsZero() && s.Key != "" {
-		s.ID = KeyedID(c.name, s.Key)
+		s.ID = layout.KeyedID(c.name, s.Key)
 	}
 	s.chosen = !s.ID.IsZero()
-	spec.SubmittedAt = millis(c.clock.Now())
+	spec.SubmittedAt = layout.Millis(c.clock.Now())
 	if ref := spec.ArgsRef; ref != nil {
-		sound := ref.Kind == chunkArgs && ref.Size >= 0 && ref.Size <= MaxPut && ref.Count == pieces(ref.Size)
+		sound := ref.Kind == layout.ChunkArgs && ref.Size >= 0 && ref.Size <= layout.MaxPut && ref.Count == layout.Pieces(ref.Size)
 		if !sound || len(s.Args) > 0 {
-			return fmt.Errorf("%w: the reference to its arguments is not one of PutArgs, or it has arguments too", ErrBadSpec)
+			return fmt.Errorf("%w: the reference to its arguments is not one of PutArgs, or it has arguments too", layout.ErrBadSpec)
 		}
 		spec.Args, spec.ArgsKey, spec.ArgsSize = nil, false, ref.Size
 		return nil
@@ -244,61 +226,24 @@ func (c *Cluster) check(ctx context.Context, s *Submission) error {
 func (s *Submission) placeArgs() {
 	s.Spec.Args, s.Spec.ArgsKey, s.Spec.ArgsSize = nil, false, int64(len(s.Args))
 	switch {
-	case len(s.Args) <= maxArgsInSpec:
+	case len(s.Args) <= layout.MaxArgsInSpec:
 		s.Spec.Args = s.Args
-	case len(s.Args) <= maxArgsInKey:
+	case len(s.Args) <= layout.MaxArgsInKey:
 		s.Spec.ArgsKey = true
 	default:
 		s.large = true
 	}
 }
 
-func (s *Spec) checkNumbers() error {
-	r := s.Requirements
-	switch {
-	case r.CPU < 0 || r.RAM < 0 || r.GPU < 0:
-		return fmt.Errorf("%w: requirements cpu %d, ram %d, gpu %d: none may be negative", ErrBadSpec, r.CPU, r.RAM, r.GPU)
-	case s.MaxRetries < 0 || s.MaxRetries > maxRetries:
-		return fmt.Errorf("%w: max retries %d: use 0 to %d", ErrBadSpec, s.MaxRetries, maxRetries)
-	case s.Timeout < 0:
-		return fmt.Errorf("%w: timeout %v is negative", ErrBadSpec, s.Timeout)
-	case s.Backoff.Base < 0 || s.Backoff.Max < 0:
-		return fmt.Errorf("%w: backoff %v up to %v: neither may be negative", ErrBadSpec, s.Backoff.Base, s.Backoff.Max)
-	case s.Parallel < 0 || s.Parallel > 0 && s.Group == "":
-		return fmt.Errorf("%w: parallel %d: use 0 for no bound, or how many of a group", ErrBadSpec, s.Parallel)
-	case s.Pace != nil && (!(s.Pace.PerSecond > 0) || len(s.Pace.Key) > maxQueueName):
-		return fmt.Errorf("%w: pace of %v per second for %.40q: it must be positive, and the key has at most %d bytes",
-			ErrBadSpec, s.Pace.PerSecond, s.Pace.Key, maxQueueName)
-	case len(s.Group) > maxQueueName || len(s.Tenant) > maxQueueName:
-		return fmt.Errorf("%w: group and tenant have at most %d bytes", ErrBadSpec, maxQueueName)
-	case !slices.Contains([]string{CodecMsgpack, CodecJSON, CodecRaw, CodecArgv}, s.Codec):
-		return fmt.Errorf("%w: codec %.20q: use msgpack, json, raw or argv", ErrBadSpec, s.Codec)
-	}
-	return nil
-}
-
-func (s *Spec) metaSize() int {
-	n := 0
-	for _, a := range s.Argv {
-		n += len(a) + 5
-	}
-	for _, m := range []map[string]string{s.Env, s.Trace, s.Requirements.Labels} {
-		for k, v := range m {
-			n += len(k) + len(v) + 10
-		}
-	}
-	return n
-}
-
 // batchLength is how many of subs one transaction takes.
 func batchLength(subs []Submission) int {
 	size := 0
 	for i := range subs {
-		size += 300 + subs[i].Spec.metaSize()
+		size += 300 + subs[i].Spec.MetaSize()
 		if !subs[i].large {
 			size += len(subs[i].Args)
 		}
-		if i == MaxSubmit || (i > 0 && size > MaxSubmitBytes) {
+		if i == layout.MaxSubmit || (i > 0 && size > layout.MaxSubmitBytes) {
 			return i
 		}
 	}
@@ -328,29 +273,29 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 	if err != nil {
 		return nil, err
 	}
-	pending := make([]pendingRow, len(subs))
+	pending := make([]read.Pending, len(subs))
 	pieces := make([]kv.Pending[[]byte], len(subs))
 	guarded := fresh
 	for i := range subs {
 		if (subs[i].chosen || look) && !fresh {
-			pending[i] = c.keys.askRecord(tx, subs[i].ID)
+			pending[i] = read.Record(tx, c.keys, subs[i].ID)
 		} else if !guarded {
 			guarded = true
-			tx.AddReadConflictKey(c.keys.spec(subs[i].ID))
+			tx.AddReadConflictKey(c.keys.Spec(subs[i].ID))
 		}
 		if ref := subs[i].Spec.ArgsRef; ref != nil && ref.Count > 0 {
-			pieces[i] = tx.Get(c.keys.chunk(subs[i].ID, *ref, 0))
+			pieces[i] = tx.Get(c.keys.Chunk(subs[i].ID, *ref, 0))
 		}
 	}
 	answers := make([]Submitted, len(subs))
-	seen := make(map[ID]*Spec, len(subs))
+	seen := make(map[layout.ID]*layout.Spec, len(subs))
 	w := c.changes(tx)
 	called := assignees{cluster: c, changes: w}
 	for i := range subs {
 		s := &subs[i]
-		row := Row{ID: s.ID, Spec: &s.Spec}
+		row := layout.Row{ID: s.ID, Spec: &s.Spec}
 		if !s.NotBefore.IsZero() && s.NotBefore.After(c.clock.Now()) {
-			row.Attempts.Due = millis(s.NotBefore)
+			row.Attempts.Due = layout.Millis(s.NotBefore)
 		}
 		row.Attempts.Assigned, row.Attempts.Why = s.Assigned, s.Why
 		answers[i] = Submitted{
@@ -365,7 +310,7 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 		}
 		seen[s.ID] = row.Spec
 		if (s.chosen || look) && !fresh {
-			old, found, err := pending[i].wait(ctx)
+			old, found, err := pending[i].Wait(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -403,7 +348,7 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 // it does not say so.
 func (c *Cluster) areFresh(ctx context.Context, tx kv.Tx, subs []Submission) (bool, error) {
 	for i := range subs {
-		if !subs[i].chosen || i > 0 && !subs[i].ID.follows(subs[i-1].ID) {
+		if !subs[i].chosen || i > 0 && !subs[i].ID.Follows(subs[i-1].ID) {
 			return false, nil
 		}
 	}
@@ -411,7 +356,7 @@ func (c *Cluster) areFresh(ctx context.Context, tx kv.Tx, subs []Submission) (bo
 		return false, nil
 	}
 	first, last := subs[0].ID, subs[len(subs)-1].ID
-	between := kv.Range{Begin: c.keys.row(first), End: kv.AfterPrefix(c.keys.row(last))}
+	between := kv.Range{Begin: c.keys.Row(first), End: kv.AfterPrefix(c.keys.Row(last))}
 	page, err := tx.GetRange(between, kv.RangeOptions{Limit: 1}).Wait(ctx)
 	return err == nil && len(page.Items) == 0, err
 }
@@ -425,20 +370,20 @@ func errIDInUse(s *Submission) error {
 }
 
 // sameFuture tells whether s describes the future that is there.
-func (c *Cluster) sameFuture(ctx context.Context, tx kv.Reader, old *Row, s *Submission) (bool, error) {
+func (c *Cluster) sameFuture(ctx context.Context, tx kv.Reader, old *layout.Row, s *Submission) (bool, error) {
 	if !sameWork(old.Spec, &s.Spec) {
 		return false, nil
 	}
 	if !old.Spec.ArgsKey {
 		return true, nil
 	}
-	args, err := tx.Get(c.keys.args(old.ID)).Wait(ctx)
+	args, err := tx.Get(c.keys.Args(old.ID)).Wait(ctx)
 	return bytes.Equal(args, s.Args), err
 }
 
 // sameWork compares what decides the result. Large arguments are compared by
 // their hash, which their reference holds.
-func sameWork(a, b *Spec) bool {
+func sameWork(a, b *layout.Spec) bool {
 	if a.Function != b.Function || a.Codec != b.Codec || a.ArgsSize != b.ArgsSize || a.Queue != b.Queue ||
 		!bytes.Equal(a.Args, b.Args) || a.ArgsKey != b.ArgsKey || (a.ArgsRef == nil) != (b.ArgsRef == nil) {
 		return false

@@ -1,4 +1,4 @@
-package fdbmodel
+package fdbmodel_test
 
 import (
 	"context"
@@ -8,7 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -16,66 +19,66 @@ import (
 // stage is a cluster whose next commit of a tag can be made to fail.
 type stage struct {
 	t      *testing.T
-	ctx    context.Context
-	c      *Cluster
+	Ctx    context.Context
+	C      *fdbmodel.Cluster
 	faults *faultkv.Database
-	clock  *clock.Virtual
-	worker *Registration
-	box    *Mailbox
+	Clock  *clock.Virtual
+	Worker *fdbmodel.Registration
+	box    *fdbmodel.Mailbox
 }
 
-func newStage(t *testing.T) *stage {
-	s := &stage{t: t, ctx: context.Background(), clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000))}
+func NewStage(t *testing.T) *stage {
+	s := &stage{t: t, Ctx: context.Background(), Clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000))}
 	s.faults = faultkv.Wrap(storetest.New(t), faultkv.Options{LateAfter: -1})
 	var err error
-	s.c, err = Open(s.ctx, s.faults, "unknown", Options{
-		Clock: s.clock, Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
-		Config: Config{Retention: time.Minute},
+	s.C, err = fdbmodel.Open(s.Ctx, s.faults, "unknown", fdbmodel.Options{
+		Clock: s.Clock, Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+		Config: layout.Config{Retention: time.Minute},
 	})
 	require.NoError(t, err)
-	s.box = s.c.OpenMailbox("session")
-	s.worker, err = s.c.Register(s.ctx, s.info())
+	s.box = s.C.OpenMailbox("session")
+	s.Worker, err = s.C.Register(s.Ctx, s.info())
 	require.NoError(t, err)
 	return s
 }
 
-func (s *stage) info() WorkerInfo {
-	return WorkerInfo{Functions: []string{"go:f"}, Capacity: Resources{Slots: 8}, Address: "10.0.0.1:1"}
+func (s *stage) info() layout.WorkerInfo {
+	return layout.WorkerInfo{Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 8}, Address: "10.0.0.1:1"}
 }
 
-func (s *stage) submit(change ...func(*Submission)) ID {
-	sub := Submission{Spec: Spec{Function: "go:f", Session: "session", MaxRetries: 1}, Args: []byte("x")}
+func (s *stage) Submit(change ...func(*fdbmodel.Submission)) layout.ID {
+	sub := fdbmodel.Submission{Spec: layout.Spec{Function: "go:f", Session: "session", MaxRetries: 1}, Args: []byte("x")}
 	for _, fn := range change {
 		fn(&sub)
 	}
-	got, err := s.c.Submit(s.ctx, []Submission{sub})
+	got, err := s.C.Submit(s.Ctx, []fdbmodel.Submission{sub})
 	require.NoError(s.t, err)
 	return got[0].ID
 }
 
-func (s *stage) claim(w *Registration) []ClaimedFuture {
-	answer, err := w.Claim(s.ctx, ClaimRequest{Free: Resources{Slots: 8}, Max: 8})
+func (s *stage) Claim(w *fdbmodel.Registration) []fdbmodel.ClaimedFuture {
+	answer, err := w.Claim(s.Ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 8}, Max: 8})
 	require.NoError(s.t, err)
 	return answer.Futures
 }
 
-func (s *stage) finish(w *Registration, done Completion) Outcome {
-	outcomes, err := w.Finish(s.ctx, []Completion{done})
+func (s *stage) finish(w *fdbmodel.Registration, done fdbmodel.Completion) fdbmodel.Outcome {
+	outcomes, err := w.Finish(s.Ctx, []fdbmodel.Completion{done})
 	require.NoError(s.t, err)
 	return outcomes[0]
 }
 
-func (s *stage) state(id ID) State {
-	row, err := s.c.Get(s.ctx, id)
-	if errors.Is(err, ErrNotFound) {
+func (s *stage) state(id layout.ID) layout.State {
+	row, err := s.C.Get(s.Ctx, id)
+	if errors.Is(err, fdbmodel.ErrNotFound) {
 		return 0
 	}
 	require.NoError(s.t, err)
 	return row.State()
 }
 
-func (s *stage) counted(state State) int64 {
-	counts, err := s.c.Counts(s.ctx)
+func (s *stage) counted(state layout.State) int64 {
+	counts, err := s.C.Counts(s.Ctx)
 	require.NoError(s.t, err)
 	return counts.Total(state)
 }
@@ -87,178 +90,178 @@ func TestUnknownResults(t *testing.T) {
 	for tag, play := range map[string]func(s *stage, strike func()){
 		"futura-submit": func(s *stage, strike func()) {
 			strike()
-			id := s.submit()
-			require.Equal(s.t, Ready, s.state(id))
-			require.Equal(s.t, int64(1), s.counted(Ready))
+			id := s.Submit()
+			require.Equal(s.t, layout.Ready, s.state(id))
+			require.Equal(s.t, int64(1), s.counted(layout.Ready))
 		},
 		"futura-submit of neighbours": func(s *stage, strike func()) {
 			strike()
-			_, err := s.c.Submit(s.ctx, neighbours(20))
+			_, err := s.C.Submit(s.Ctx, neighbours(20))
 			require.NoError(s.t, err)
-			require.Equal(s.t, int64(20), s.counted(Ready))
+			require.Equal(s.t, int64(20), s.counted(layout.Ready))
 		},
 		"futura-claim": func(s *stage, strike func()) {
-			s.submit()
-			s.submit()
+			s.Submit()
+			s.Submit()
 			strike()
-			require.Len(s.t, s.claim(s.worker), 2)
-			require.Empty(s.t, s.claim(s.worker))
-			require.Equal(s.t, int64(2), s.counted(Claimed))
+			require.Len(s.t, s.Claim(s.Worker), 2)
+			require.Empty(s.t, s.Claim(s.Worker))
+			require.Equal(s.t, int64(2), s.counted(layout.Claimed))
 		},
 		"futura-finish": func(s *stage, strike func()) {
-			id := s.submit()
-			f := s.claim(s.worker)
+			id := s.Submit()
+			f := s.Claim(s.Worker)
 			strike()
-			outcome := s.finish(s.worker, Completion{Future: &f[0], Result: &Result{Value: []byte("y")}})
-			require.Contains(s.t, []Outcome{Applied, Already}, outcome)
-			require.Equal(s.t, Realized, s.state(id))
-			require.Equal(s.t, int64(1), s.counted(Realized))
-			notices, _, err := s.box.Listen(s.ctx)
+			outcome := s.finish(s.Worker, fdbmodel.Completion{Future: &f[0], Result: &layout.Result{Value: []byte("y")}})
+			require.Contains(s.t, []fdbmodel.Outcome{fdbmodel.Applied, fdbmodel.Already}, outcome)
+			require.Equal(s.t, layout.Realized, s.state(id))
+			require.Equal(s.t, int64(1), s.counted(layout.Realized))
+			notices, _, err := s.box.Listen(s.Ctx)
 			require.NoError(s.t, err)
 			require.Len(s.t, notices, 1)
 		},
 		"futura-finish of a failure": func(s *stage, strike func()) {
-			id := s.submit()
-			f := s.claim(s.worker)
+			id := s.Submit()
+			f := s.Claim(s.Worker)
 			strike()
-			s.finish(s.worker, Completion{Future: &f[0], Exception: &Exception{Kind: KindError}})
-			row, err := s.c.Get(s.ctx, id)
+			s.finish(s.Worker, fdbmodel.Completion{Future: &f[0], Exception: &layout.Exception{Kind: layout.KindError}})
+			row, err := s.C.Get(s.Ctx, id)
 			require.NoError(s.t, err)
-			require.Equal(s.t, Delayed, row.State())
+			require.Equal(s.t, layout.Delayed, row.State())
 			require.Equal(s.t, 1, row.Attempts.Failed)
 		},
 		"futura-cancel": func(s *stage, strike func()) {
-			id := s.submit()
+			id := s.Submit()
 			strike()
-			outcome, state, err := s.c.Cancel(s.ctx, id, "")
+			outcome, state, err := s.C.Cancel(s.Ctx, id, "")
 			require.NoError(s.t, err)
-			require.Contains(s.t, []Outcome{Applied, Already}, outcome)
-			require.Equal(s.t, Failed, state)
-			require.Equal(s.t, int64(1), s.counted(Failed))
+			require.Contains(s.t, []fdbmodel.Outcome{fdbmodel.Applied, fdbmodel.Already}, outcome)
+			require.Equal(s.t, layout.Failed, state)
+			require.Equal(s.t, int64(1), s.counted(layout.Failed))
 		},
 		"futura-configure": func(s *stage, strike func()) {
 			strike()
-			config, err := s.c.Configure(s.ctx, func(c *Config) { c.Retention = time.Hour })
+			config, err := s.C.Configure(s.Ctx, func(c *layout.Config) { c.Retention = time.Hour })
 			require.NoError(s.t, err)
 			require.Equal(s.t, time.Hour, config.Retention)
 		},
 		"futura-retry": func(s *stage, strike func()) {
-			id := s.submit()
-			_, _, err := s.c.Cancel(s.ctx, id, "")
+			id := s.Submit()
+			_, _, err := s.C.Cancel(s.Ctx, id, "")
 			require.NoError(s.t, err)
 			strike()
-			require.NoError(s.t, s.c.Retry(s.ctx, id))
-			require.Equal(s.t, Ready, s.state(id))
+			require.NoError(s.t, s.C.Retry(s.Ctx, id))
+			require.Equal(s.t, layout.Ready, s.state(id))
 		},
 		"futura-discard": func(s *stage, strike func()) {
-			id := s.submit()
-			_, _, err := s.c.Cancel(s.ctx, id, "")
+			id := s.Submit()
+			_, _, err := s.C.Cancel(s.Ctx, id, "")
 			require.NoError(s.t, err)
 			strike()
-			require.NoError(s.t, s.c.Discard(s.ctx, id))
-			require.Equal(s.t, State(0), s.state(id))
-			require.Equal(s.t, int64(0), s.counted(Failed))
+			require.NoError(s.t, s.C.Discard(s.Ctx, id))
+			require.Equal(s.t, layout.State(0), s.state(id))
+			require.Equal(s.t, int64(0), s.counted(layout.Failed))
 		},
 		"futura-discard of many": func(s *stage, strike func()) {
-			ids := []ID{s.submit(), s.submit()}
-			_, err := s.c.CancelMany(s.ctx, ids, "")
+			ids := []layout.ID{s.Submit(), s.Submit()}
+			_, err := s.C.CancelMany(s.Ctx, ids, "")
 			require.NoError(s.t, err)
 			strike()
-			_, err = s.c.DiscardMany(s.ctx, ids)
+			_, err = s.C.DiscardMany(s.Ctx, ids)
 			require.NoError(s.t, err)
-			require.Equal(s.t, int64(0), s.counted(Failed))
+			require.Equal(s.t, int64(0), s.counted(layout.Failed))
 		},
 		"futura-promote": func(s *stage, strike func()) {
-			id := s.submit(func(sub *Submission) { sub.NotBefore = s.c.Now().Add(time.Second) })
-			s.clock.Advance(2 * time.Second)
+			id := s.Submit(func(sub *fdbmodel.Submission) { sub.NotBefore = s.C.Now().Add(time.Second) })
+			s.Clock.Advance(2 * time.Second)
 			strike()
-			_, _, err := s.c.PromoteDue(s.ctx, id.shard(s.c.config.Shards))
+			_, _, err := s.C.PromoteDue(s.Ctx, id.Shard(s.C.Config().Shards))
 			require.NoError(s.t, err)
-			require.Equal(s.t, Ready, s.state(id))
-			require.Equal(s.t, int64(1), s.counted(Ready))
+			require.Equal(s.t, layout.Ready, s.state(id))
+			require.Equal(s.t, int64(1), s.counted(layout.Ready))
 		},
 		"futura-expire": func(s *stage, strike func()) {
-			id := s.submit()
-			_, _, err := s.c.Cancel(s.ctx, id, "")
+			id := s.Submit()
+			_, _, err := s.C.Cancel(s.Ctx, id, "")
 			require.NoError(s.t, err)
-			s.clock.Advance(2 * time.Minute)
+			s.Clock.Advance(2 * time.Minute)
 			strike()
-			_, _, _, err = s.c.ExpireDone(s.ctx, id.shard(s.c.config.Shards))
+			_, _, _, err = s.C.ExpireDone(s.Ctx, id.Shard(s.C.Config().Shards))
 			require.NoError(s.t, err)
-			require.Equal(s.t, State(0), s.state(id))
-			require.Equal(s.t, int64(0), s.counted(Failed))
+			require.Equal(s.t, layout.State(0), s.state(id))
+			require.Equal(s.t, int64(0), s.counted(layout.Failed))
 		},
 		"futura-reap": func(s *stage, strike func()) {
-			id := s.submit()
-			s.claim(s.worker)
-			members, err := s.c.Workers(s.ctx)
+			id := s.Submit()
+			s.Claim(s.Worker)
+			members, err := s.C.Workers(s.Ctx)
 			require.NoError(s.t, err)
 			strike()
-			dead, err := s.c.DeclareDead(s.ctx, members[0].ID, members[0].Beat)
+			dead, err := s.C.DeclareDead(s.Ctx, members[0].ID, members[0].Beat)
 			require.NoError(s.t, err)
 			require.True(s.t, dead)
 			strike()
-			_, err = s.c.ReapClaims(s.ctx, members[0].ID)
+			_, err = s.C.ReapClaims(s.Ctx, members[0].ID)
 			require.NoError(s.t, err)
-			row, err := s.c.Get(s.ctx, id)
+			row, err := s.C.Get(s.Ctx, id)
 			require.NoError(s.t, err)
-			require.Equal(s.t, Ready, row.State())
+			require.Equal(s.t, layout.Ready, row.State())
 			require.Equal(s.t, 1, row.Attempts.Crashes)
-			_, err = s.worker.Claim(s.ctx, ClaimRequest{Free: Resources{Slots: 1}, Max: 1})
-			require.ErrorIs(s.t, err, ErrReaped)
+			_, err = s.Worker.Claim(s.Ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}, Max: 1})
+			require.ErrorIs(s.t, err, fdbmodel.ErrReaped)
 		},
 		"futura-register": func(s *stage, strike func()) {
-			id := s.submit()
-			old := s.claim(s.worker)
+			id := s.Submit()
+			old := s.Claim(s.Worker)
 			strike()
-			heir, err := s.c.Register(s.ctx, s.info())
+			heir, err := s.C.Register(s.Ctx, s.info())
 			require.NoError(s.t, err)
-			require.Equal(s.t, Ready, s.state(id))
-			require.Equal(s.t, Lost, s.finish(s.worker, Completion{Future: &old[0], Result: &Result{}}))
-			require.Len(s.t, s.claim(heir), 1)
+			require.Equal(s.t, layout.Ready, s.state(id))
+			require.Equal(s.t, fdbmodel.Lost, s.finish(s.Worker, fdbmodel.Completion{Future: &old[0], Result: &layout.Result{}}))
+			require.Len(s.t, s.Claim(heir), 1)
 		},
 		"futura-leave": func(s *stage, strike func()) {
-			id := s.submit()
-			s.claim(s.worker)
+			id := s.Submit()
+			s.Claim(s.Worker)
 			strike()
-			require.NoError(s.t, s.worker.Leave(s.ctx))
-			row, err := s.c.Get(s.ctx, id)
+			require.NoError(s.t, s.Worker.Leave(s.Ctx))
+			row, err := s.C.Get(s.Ctx, id)
 			require.NoError(s.t, err)
-			require.Equal(s.t, Ready, row.State())
-			require.Equal(s.t, Attempts{}, row.Attempts)
-			members, err := s.c.Workers(s.ctx)
+			require.Equal(s.t, layout.Ready, row.State())
+			require.Equal(s.t, layout.Attempts{}, row.Attempts)
+			members, err := s.C.Workers(s.Ctx)
 			require.NoError(s.t, err)
 			require.Empty(s.t, members)
 		},
 		"futura-beat": func(s *stage, strike func()) {
-			id := s.submit()
-			s.claim(s.worker)
-			_, _, err := s.c.Cancel(s.ctx, id, "")
+			id := s.Submit()
+			s.Claim(s.Worker)
+			_, _, err := s.C.Cancel(s.Ctx, id, "")
 			require.NoError(s.t, err)
 			strike()
-			cancelled, err := s.worker.Heartbeat(s.ctx, Resources{Slots: 1}, 1)
+			cancelled, err := s.Worker.Heartbeat(s.Ctx, layout.Resources{Slots: 1}, 1)
 			require.NoError(s.t, err)
 			require.Contains(s.t, cancelled, id)
 		},
 		"futura-idle": func(s *stage, strike func()) {
 			strike()
-			watch, err := s.worker.GoIdle(s.ctx, ClaimRequest{Free: Resources{Slots: 1}})
+			watch, err := s.Worker.GoIdle(s.Ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}})
 			require.NoError(s.t, err)
 			require.NotNil(s.t, watch)
-			s.submit()
+			s.Submit()
 			<-watch.Done()
 			require.NoError(s.t, watch.Err())
 		},
 		"futura-subscribe": func(s *stage, strike func()) {
-			id := s.submit(func(sub *Submission) { sub.Spec.Session = "" })
+			id := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Session = "" })
 			strike()
-			over, missing, err := s.c.Subscribe(s.ctx, "session", []ID{id})
+			over, missing, err := s.C.Subscribe(s.Ctx, "session", []layout.ID{id})
 			require.NoError(s.t, err)
 			require.Empty(s.t, over)
 			require.Empty(s.t, missing)
-			f := s.claim(s.worker)
-			s.finish(s.worker, Completion{Future: &f[0], Result: &Result{}})
-			notices, _, err := s.box.Listen(s.ctx)
+			f := s.Claim(s.Worker)
+			s.finish(s.Worker, fdbmodel.Completion{Future: &f[0], Result: &layout.Result{}})
+			notices, _, err := s.box.Listen(s.Ctx)
 			require.NoError(s.t, err)
 			require.Len(s.t, notices, 1)
 		},
@@ -266,55 +269,55 @@ func TestUnknownResults(t *testing.T) {
 			strike()
 			args := make([]byte, 300_000)
 			args[299_999] = 7
-			id := s.submit(func(sub *Submission) { sub.Args = args })
-			row, err := s.c.Get(s.ctx, id)
+			id := s.Submit(func(sub *fdbmodel.Submission) { sub.Args = args })
+			row, err := s.C.Get(s.Ctx, id)
 			require.NoError(s.t, err)
-			got, err := s.c.Args(s.ctx, id, row.Spec)
+			got, err := s.C.Args(s.Ctx, id, row.Spec)
 			require.NoError(s.t, err)
 			require.Equal(s.t, args, got)
 		},
 		"futura-code": func(s *stage, strike func()) {
 			strike()
-			info, err := s.c.PutModule(s.ctx, []byte("module"), "name")
+			info, err := s.C.PutModule(s.Ctx, []byte("module"), "name")
 			require.NoError(s.t, err)
-			got, err := s.c.GetModule(s.ctx, info.CID)
+			got, err := s.C.GetModule(s.Ctx, info.CID)
 			require.NoError(s.t, err)
 			require.Equal(s.t, "module", string(got))
 		},
 		"futura-janitor": func(s *stage, strike func()) {
 			strike()
-			_, held, err := s.c.HoldJanitor(s.ctx, s.worker.ID(), nil, 1)
+			_, held, err := s.C.HoldJanitor(s.Ctx, s.Worker.ID(), nil, 1)
 			require.NoError(s.t, err)
 			require.True(s.t, held)
-			_, held, err = s.c.HoldJanitor(s.ctx, "other", nil, 1)
+			_, held, err = s.C.HoldJanitor(s.Ctx, "other", nil, 1)
 			require.NoError(s.t, err)
 			require.False(s.t, held)
 		},
 		"futura-ack": func(s *stage, strike func()) {
-			s.submit()
-			f := s.claim(s.worker)
-			s.finish(s.worker, Completion{Future: &f[0], Result: &Result{}})
-			_, _, err := s.box.Listen(s.ctx)
+			s.Submit()
+			f := s.Claim(s.Worker)
+			s.finish(s.Worker, fdbmodel.Completion{Future: &f[0], Result: &layout.Result{}})
+			_, _, err := s.box.Listen(s.Ctx)
 			require.NoError(s.t, err)
 			strike()
-			require.NoError(s.t, s.box.Acknowledge(s.ctx))
-			notices, watch, err := s.c.OpenMailbox("session").Listen(s.ctx)
+			require.NoError(s.t, s.box.Acknowledge(s.Ctx))
+			notices, watch, err := s.C.OpenMailbox("session").Listen(s.Ctx)
 			require.NoError(s.t, err)
 			require.Empty(s.t, notices)
 			watch.Cancel()
 		},
 		"futura-session": func(s *stage, strike func()) {
 			strike()
-			require.NoError(s.t, s.box.Refresh(s.ctx))
-			sessions, err := s.c.Sessions(s.ctx)
+			require.NoError(s.t, s.box.Refresh(s.Ctx))
+			sessions, err := s.C.Sessions(s.Ctx)
 			require.NoError(s.t, err)
-			require.Contains(s.t, sessions, SessionID("session"))
+			require.Contains(s.t, sessions, layout.SessionID("session"))
 		},
 	} {
 		for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
 			t.Run(tag+" "+fault.String(), func(t *testing.T) {
 				t.Parallel()
-				s := newStage(t)
+				s := NewStage(t)
 				struck := 0
 				play(s, func() {
 					struck++
@@ -322,7 +325,7 @@ func TestUnknownResults(t *testing.T) {
 				})
 				s.faults.Flush()
 				require.Equal(t, struck, int(s.faults.Counts().Injected[fault]), "the fault did not happen")
-				report, err := s.c.Check(s.ctx, CheckOptions{})
+				report, err := audit.Check(s.Ctx, s.C, audit.Options{})
 				require.NoError(t, err)
 				require.Empty(t, report.Problems)
 				require.NoError(t, s.faults.Close())

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
@@ -20,10 +21,10 @@ const (
 // does it by itself; after SubmitTx and its commit, the caller does. It is best
 // effort: a worker that misses it looks by itself within its poll interval.
 func (c *Cluster) Wake(ctx context.Context, version kv.Version, submitted []Submitted) {
-	var placed demands
+	var placed Demands
 	for i := range submitted {
 		switch s := &submitted[i]; {
-		case s.Existed || s.State != Ready || s.held:
+		case s.Existed || s.State != layout.Ready || s.held:
 		case s.worker != "":
 			c.hub.wakeWorker(s.worker)
 		default:
@@ -35,19 +36,19 @@ func (c *Cluster) Wake(ctx context.Context, version kv.Version, submitted []Subm
 
 // wakeFor wakes workers that can run what came into the pool at version, first
 // within the process, then through the store.
-func (c *Cluster) wakeFor(ctx context.Context, version kv.Version, placed demands) {
+func (c *Cluster) wakeFor(ctx context.Context, version kv.Version, placed Demands) {
 	for d, n := range placed {
 		placed[d] = n - c.hub.wake(d, n)
 	}
 	if len(placed.queues()) > 0 {
-		c.wakeRing(ctx, version, placed)
+		c.WakeRing(ctx, version, placed)
 	}
 }
 
 // wakeRing wakes idle workers of other processes. A worker that went idle
 // before version is seen here; one that went idle after it read the ready
 // ranges at a later version and saw the futures.
-func (c *Cluster) wakeRing(ctx context.Context, version kv.Version, placed demands) {
+func (c *Cluster) WakeRing(ctx context.Context, version kv.Version, placed Demands) {
 	tx := c.db.Begin(kv.Options{Tag: "futura-wake"})
 	defer tx.Cancel()
 	if version != kv.NoVersion {
@@ -71,12 +72,12 @@ func (c *Cluster) wakeRing(ctx context.Context, version kv.Version, placed deman
 
 // wakeSome wakes up to limit workers in the ring of a queue that something of
 // placed fits, and returns how many.
-func (c *Cluster) wakeSome(ctx context.Context, tx kv.Tx, queue string, placed demands, limit int) (int, error) {
-	value, err := encodeStamped(struct{}{})
+func (c *Cluster) wakeSome(ctx context.Context, tx kv.Tx, queue string, placed Demands, limit int) (int, error) {
+	value, err := layout.EncodeStamped(struct{}{})
 	if err != nil {
 		return 0, err
 	}
-	prefix := c.keys.idleQueue(queue)
+	prefix := c.keys.IdleQueue(queue)
 	ring, woken := kv.Prefix(prefix), 0
 	for pages := range ringPages {
 		page, err := tx.Snapshot().GetRange(ring, kv.RangeOptions{Limit: ringPage}).Wait(ctx)
@@ -90,12 +91,12 @@ func (c *Cluster) wakeSome(ctx context.Context, tx kv.Tx, queue string, placed d
 		for i := range page.Items {
 			item := page.Items[(first+i)%len(page.Items)]
 			rest := tuple.NewReader(item.Key[len(prefix):])
-			worker := WorkerID(rest.Text())
-			var idle idleRecord
-			if rest.Err() != nil || decodeRecord(item.Key, item.Value, &idle) != nil || !placed.take(queue, func(d demand) bool { return (&idle).fits(d) }) {
+			worker := layout.WorkerID(rest.Text())
+			var idle layout.IdleRecord
+			if rest.Err() != nil || layout.Decode(item.Key, item.Value, &idle) != nil || !placed.take(queue, func(d demand) bool { return fitsIdle((&idle), d) }) {
 				continue
 			}
-			tx.SetVersionstampedValue(c.keys.worker(worker, workerWake), value, stampOffset)
+			tx.SetVersionstampedValue(c.keys.Worker(worker, layout.WorkerWake), value, layout.StampOffset)
 			// Whoever lives looks again and comes back. Whoever has vanished must not
 			// take a second hint from those who live.
 			tx.Clear(item.Key)
@@ -140,14 +141,14 @@ func (r *Registration) GoIdle(ctx context.Context, req ClaimRequest) (kv.Watch, 
 		if err := r.checkAlive(ctx, alive); err != nil || found {
 			return err
 		}
-		record, err := encodeRecord(idleRecordOf(&r.info, req.Free))
+		record, err := layout.Encode(idleRecordOf(&r.info, req.Free))
 		if err != nil {
 			return err
 		}
 		for _, q := range r.info.Queues {
-			tx.Set(r.cluster.keys.idle(q, r.info.ID), record)
+			tx.Set(r.cluster.keys.Idle(q, r.info.ID), record)
 		}
-		watch = tx.Watch(r.cluster.keys.worker(r.info.ID, workerWake))
+		watch = tx.Watch(r.cluster.keys.Worker(r.info.ID, layout.WorkerWake))
 		r.inRing = true
 		return nil
 	})
@@ -171,7 +172,7 @@ func (r *Registration) Glance(ctx context.Context, req ClaimRequest) (found bool
 	}
 	shards := r.cluster.config.Shards
 	n := max(shards/glances, shards/max(r.idle, 1), 1)
-	err = r.cluster.view(ctx, func(tx kv.Attempt) (err error) {
+	err = r.cluster.View(ctx, func(tx kv.Attempt) (err error) {
 		if r.glanced == 0 {
 			if r.idle, err = r.countIdle(ctx, tx.Snapshot()); err != nil {
 				return err
@@ -186,7 +187,7 @@ func (r *Registration) Glance(ctx context.Context, req ClaimRequest) (found bool
 
 // countIdle counts the workers in the ring, up to the number of shards.
 func (r *Registration) countIdle(ctx context.Context, tx kv.Reader) (int, error) {
-	ring := kv.Prefix(r.cluster.keys.idleQueue(r.info.Queues[0]))
+	ring := kv.Prefix(r.cluster.keys.IdleQueue(r.info.Queues[0]))
 	page, err := tx.GetRange(ring, kv.RangeOptions{Limit: r.cluster.config.Shards}).Wait(ctx)
 	return len(page.Items), err
 }
@@ -207,7 +208,7 @@ func (r *Registration) LeaveIdle(ctx context.Context) error {
 
 func (r *Registration) leaveRing(tx kv.Tx) {
 	for _, q := range r.info.Queues {
-		tx.Clear(r.cluster.keys.idle(q, r.info.ID))
+		tx.Clear(r.cluster.keys.Idle(q, r.info.ID))
 	}
 }
 
@@ -220,7 +221,7 @@ func (r *Registration) anyOf(ctx context.Context, tx kv.Reader, req ClaimRequest
 	for i := range n {
 		shard := (first + i) % shards
 		for _, q := range r.info.Queues {
-			prefix := r.scan.keys.readyQueue(shard, q)
+			prefix := r.scan.keys.ReadyQueue(shard, q)
 			looks = append(looks, asked{
 				shard: shard, want: want{queue: q, free: req.Free, runs: req.Runs, skip: req.Skip, page: page},
 				from:    prefix,

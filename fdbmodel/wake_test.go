@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -21,14 +22,14 @@ type waker struct {
 
 func newWaker(t *testing.T) *waker {
 	db := storetest.New(t)
-	c, err := Open(context.Background(), db, "wake", Options{Config: Config{Shards: 2}})
+	c, err := Open(context.Background(), db, "wake", Options{Config: layout.Config{Shards: 2}})
 	require.NoError(t, err)
 	return &waker{t, context.Background(), db, c}
 }
 
 func (w *waker) register(cpu int64, functions ...string) *Registration {
 	w.Helper()
-	r, err := w.c.Register(w.ctx, WorkerInfo{Functions: functions, Capacity: Resources{Slots: 1, CPU: cpu}})
+	r, err := w.c.Register(w.ctx, layout.WorkerInfo{Functions: functions, Capacity: layout.Resources{Slots: 1, CPU: cpu}})
 	require.NoError(w, err)
 	return r
 }
@@ -43,7 +44,7 @@ func (w *waker) idle(r *Registration) kv.Watch {
 	return watch
 }
 
-func (w *waker) submit(specs ...Spec) {
+func (w *waker) submit(specs ...layout.Spec) {
 	w.Helper()
 	subs := make([]Submission, len(specs))
 	for i := range specs {
@@ -60,7 +61,7 @@ func (w *waker) inRing(workers ...*Registration) []bool {
 	defer tx.Cancel()
 	in := make([]bool, len(workers))
 	for i, r := range workers {
-		value, err := tx.Get(w.c.keys.idle(DefaultQueue, r.info.ID)).Wait(w.ctx)
+		value, err := tx.Get(w.c.keys.Idle(layout.DefaultQueue, r.info.ID)).Wait(w.ctx)
 		require.NoError(w, err)
 		in[i] = value != nil
 	}
@@ -71,18 +72,18 @@ func TestWhoCanRunItIsWoken(t *testing.T) {
 	t.Parallel()
 	w := newWaker(t)
 	small, other := w.register(1, "go:f"), w.register(9, "go:g")
-	module, right := w.register(9, AnyModule), w.register(9, "go:f")
+	module, right := w.register(9, layout.AnyModule), w.register(9, "go:f")
 	for _, r := range []*Registration{small, other, module} {
 		defer w.idle(r).Cancel()
 	}
 	watch := w.idle(right)
-	w.submit(Spec{Function: "go:f", Requirements: Requirements{CPU: 5}})
+	w.submit(layout.Spec{Function: "go:f", Requirements: layout.Requirements{CPU: 5}})
 	<-watch.Done()
 	require.NoError(t, watch.Err())
 	require.Equal(t, []bool{true, true, true, false}, w.inRing(small, other, module, right))
 
 	// One transaction wakes one for each.
-	w.submit(Spec{Function: "go:f"}, Spec{Function: "go:g"}, Spec{Function: "go:nobody"})
+	w.submit(layout.Spec{Function: "go:f"}, layout.Spec{Function: "go:g"}, layout.Spec{Function: "go:nobody"})
 	require.Equal(t, []bool{false, false, true}, w.inRing(small, other, module))
 }
 
@@ -98,13 +99,13 @@ func TestWhoFitsIsFoundBehindThoseWhoDoNot(t *testing.T) {
 	}
 	right, vague := w.register(1, "go:f"), w.register(1, many...)
 	watch := w.idle(right)
-	w.submit(Spec{Function: "go:f"})
+	w.submit(layout.Spec{Function: "go:f"})
 	<-watch.Done()
 	require.NoError(t, watch.Err())
 
 	// Who knows too much to say so is woken for anything.
 	watch = w.idle(vague)
-	w.submit(Spec{Function: many[150]})
+	w.submit(layout.Spec{Function: many[150]})
 	<-watch.Done()
 	require.NoError(t, watch.Err())
 }
@@ -114,15 +115,15 @@ func TestWhoCanRunItIsWokenWithinAProcess(t *testing.T) {
 	w := newWaker(t)
 	first, second := w.register(9, "go:f"), w.register(9, "go:g")
 	hints := []*Idle{
-		first.Idle(ClaimRequest{Free: first.info.Capacity}), second.Idle(ClaimRequest{Free: Resources{CPU: 9}}),
+		first.Idle(ClaimRequest{Free: first.info.Capacity}), second.Idle(ClaimRequest{Free: layout.Resources{CPU: 9}}),
 	}
-	w.submit(Spec{Function: "go:g"})
+	w.submit(layout.Spec{Function: "go:g"})
 	require.Empty(t, hints[1].C(), "it has no slot")
 	hints[1] = second.Idle(ClaimRequest{Free: second.info.Capacity})
-	w.submit(Spec{Function: "go:g"})
+	w.submit(layout.Spec{Function: "go:g"})
 	<-hints[1].C()
 	require.Empty(t, hints[0].C())
-	w.submit(Spec{Function: "go:f"})
+	w.submit(layout.Spec{Function: "go:f"})
 	<-hints[0].C()
 }
 
@@ -133,8 +134,8 @@ func TestWakesAreBounded(t *testing.T) {
 	for range 2 {
 		for _, queue := range []string{"one", "two"} {
 			for range wakeLimit {
-				r, err := w.c.Register(w.ctx, WorkerInfo{
-					Functions: []string{"go:f"}, Queues: []string{queue, DefaultQueue}, Capacity: Resources{Slots: 1},
+				r, err := w.c.Register(w.ctx, layout.WorkerInfo{
+					Functions: []string{"go:f"}, Queues: []string{queue, layout.DefaultQueue}, Capacity: layout.Resources{Slots: 1},
 				})
 				require.NoError(t, err)
 				w.idle(r)
@@ -142,16 +143,16 @@ func TestWakesAreBounded(t *testing.T) {
 			}
 		}
 	}
-	var specs []Spec
+	var specs []layout.Spec
 	for range 30 {
-		specs = append(specs, Spec{Function: "go:f", Queue: "one"}, Spec{Function: "go:f", Queue: "two"})
+		specs = append(specs, layout.Spec{Function: "go:f", Queue: "one"}, layout.Spec{Function: "go:f", Queue: "two"})
 	}
 	w.submit(specs...)
 	tx := w.db.Begin(kv.Options{})
 	defer tx.Cancel()
 	woken := 0
 	for _, r := range all {
-		value, err := tx.Get(w.c.keys.idle(r.info.Queues[0], r.info.ID)).Wait(w.ctx)
+		value, err := tx.Get(w.c.keys.Idle(r.info.Queues[0], r.info.ID)).Wait(w.ctx)
 		require.NoError(t, err)
 		if value == nil {
 			woken++

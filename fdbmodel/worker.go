@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
@@ -17,9 +18,9 @@ import (
 // goroutines, but Claim only from one at a time.
 type Registration struct {
 	cluster *Cluster
-	info    WorkerInfo
+	info    layout.WorkerInfo
 	scan    scanner
-	cancels <-chan ID
+	cancels <-chan layout.ID
 	doubts  []int64 // claims that ended with an error; they belong to Claim
 	idle    int     // workers in the ring when Glance counted them, up to the shards
 	inRing  bool    // GoIdle wrote the worker into the ring, and nothing took it out
@@ -27,8 +28,8 @@ type Registration struct {
 
 	mu       sync.Mutex
 	sequence int64
-	held     map[int64][]ID // futures of each claim batch that have not ended
-	emptied  []int64        // batches without any, whose records are still there
+	held     map[int64][]layout.ID // futures of each claim batch that have not ended
+	emptied  []int64               // batches without any, whose records are still there
 	beats    int64
 }
 
@@ -38,28 +39,28 @@ type Registration struct {
 // earlier openings of a store that only one process can open. It returns
 // ErrBadSpec for an info that can't be. An unknown commit is retried and
 // harmless: the id is this start's own.
-func (c *Cluster) Register(ctx context.Context, info WorkerInfo) (*Registration, error) {
+func (c *Cluster) Register(ctx context.Context, info layout.WorkerInfo) (*Registration, error) {
 	if err := c.checkInfo(&info); err != nil {
 		return nil, err
 	}
 	if err := c.reapEarlierOpenings(ctx); err != nil {
 		return nil, err
 	}
-	var before WorkerID
+	var before layout.WorkerID
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-register"}, func(tx kv.Attempt) error {
 		// What an attempt that may have landed found at the address stays found.
 		if !tx.MaybeCommitted {
 			before = ""
 		}
 		if info.Address != "" {
-			value, err := tx.Get(c.keys.address(info.Address)).Wait(ctx)
+			value, err := tx.Get(c.keys.Address(info.Address)).Wait(ctx)
 			if err != nil {
 				return err
 			}
-			if w := WorkerID(value); w != "" && w != info.ID {
+			if w := layout.WorkerID(value); w != "" && w != info.ID {
 				before = w
 			}
-			tx.Set(c.keys.address(info.Address), []byte(info.ID))
+			tx.Set(c.keys.Address(info.Address), []byte(info.ID))
 		}
 		if before != "" {
 			if err := c.bury(ctx, tx, before); err != nil {
@@ -76,12 +77,12 @@ func (c *Cluster) Register(ctx context.Context, info WorkerInfo) (*Registration,
 			return nil, fmt.Errorf("take over from worker %s at %s: %w", before, info.Address, err)
 		}
 	}
-	r := &Registration{cluster: c, info: info, held: map[int64][]ID{}, cancels: c.hub.join(info.ID)}
+	r := &Registration{cluster: c, info: info, held: map[int64][]layout.ID{}, cancels: c.hub.join(info.ID)}
 	r.scan = newScanner(r)
 	return r, nil
 }
 
-func (c *Cluster) checkInfo(info *WorkerInfo) error {
+func (c *Cluster) checkInfo(info *layout.WorkerInfo) error {
 	if info.ID == "" {
 		id, err := c.DrawWorkerID()
 		if err != nil {
@@ -90,51 +91,51 @@ func (c *Cluster) checkInfo(info *WorkerInfo) error {
 		info.ID = id
 	}
 	if len(info.Queues) == 0 {
-		info.Queues = []string{DefaultQueue}
+		info.Queues = []string{layout.DefaultQueue}
 	}
 	for _, q := range info.Queues {
-		if err := CheckQueueName(q); err != nil {
+		if err := layout.CheckQueueName(q); err != nil {
 			return err
 		}
 	}
 	r := info.Capacity
 	if r.Slots < 1 || r.CPU < 0 || r.RAM < 0 || r.GPU < 0 {
 		return fmt.Errorf("%w: worker with %d slots, cpu %d, ram %d, gpu %d: it needs a slot and nothing negative",
-			ErrBadSpec, r.Slots, r.CPU, r.RAM, r.GPU)
+			layout.ErrBadSpec, r.Slots, r.CPU, r.RAM, r.GPU)
 	}
-	info.StartedAt = millis(c.clock.Now())
+	info.StartedAt = layout.Millis(c.clock.Now())
 	return nil
 }
 
 // writeMember keeps the late twin of an attempt with an unknown result from
 // bringing back a worker that has left since.
-func (c *Cluster) writeMember(tx kv.Tx, info *WorkerInfo) error {
-	tx.AddReadConflictKey(c.keys.worker(info.ID, workerAlive))
+func (c *Cluster) writeMember(tx kv.Tx, info *layout.WorkerInfo) error {
+	tx.AddReadConflictKey(c.keys.Worker(info.ID, layout.WorkerAlive))
 	// A connection that is made anew may lead to another opening.
 	info.Opening, info.Connection = c.opening(), c.connection()
-	alive, err := encodeRecord(info)
+	alive, err := layout.Encode(info)
 	if err != nil {
 		return err
 	}
-	beat, err := encodeRecord(&Heartbeat{Free: info.Capacity, At: info.StartedAt})
+	beat, err := layout.Encode(&layout.Heartbeat{Free: info.Capacity, At: info.StartedAt})
 	if err != nil {
 		return err
 	}
-	tx.Set(c.keys.worker(info.ID, workerAlive), alive)
-	tx.Set(c.keys.worker(info.ID, workerHeartbeat), beat)
+	tx.Set(c.keys.Worker(info.ID, layout.WorkerAlive), alive)
+	tx.Set(c.keys.Worker(info.ID, layout.WorkerHeartbeat), beat)
 	return nil
 }
 
 // ID returns the worker's id.
-func (r *Registration) ID() WorkerID { return r.info.ID }
+func (r *Registration) ID() layout.WorkerID { return r.info.ID }
 
 // Info returns what the worker registered as.
-func (r *Registration) Info() WorkerInfo { return r.info }
+func (r *Registration) Info() layout.WorkerInfo { return r.info }
 
 // alive asks for the fence, serializably: a reaper's clear makes the
 // transaction conflict.
 func (r *Registration) askAlive(tx kv.Reader) kv.Pending[[]byte] {
-	return tx.Get(r.cluster.keys.worker(r.info.ID, workerAlive))
+	return tx.Get(r.cluster.keys.Worker(r.info.ID, layout.WorkerAlive))
 }
 
 func (r *Registration) checkAlive(ctx context.Context, asked kv.Pending[[]byte]) error {
@@ -147,7 +148,7 @@ func (r *Registration) checkAlive(ctx context.Context, asked kv.Pending[[]byte])
 
 // Cancels is sent the futures of this worker that somebody of the same process
 // wants no more. It may miss some; Heartbeat returns them all.
-func (r *Registration) Cancels() <-chan ID { return r.cancels }
+func (r *Registration) Cancels() <-chan layout.ID { return r.cancels }
 
 // cancelPage bounds the cancel requests that one Heartbeat takes.
 const cancelPage = 200
@@ -156,18 +157,18 @@ const cancelPage = 200
 // cluster. It returns the futures for which a cancel was asked since the last
 // one, and ErrReaped. On an unknown commit some of them may be lost to the
 // answer, but not to the futures: whatever ends their claim looks again.
-func (r *Registration) Heartbeat(ctx context.Context, free Resources, running int) ([]ID, error) {
+func (r *Registration) Heartbeat(ctx context.Context, free layout.Resources, running int) ([]layout.ID, error) {
 	r.mu.Lock()
 	r.beats++
-	beat := Heartbeat{Count: r.beats, Free: free, Running: running, At: millis(r.cluster.clock.Now())}
+	beat := layout.Heartbeat{Count: r.beats, Free: free, Running: running, At: layout.Millis(r.cluster.clock.Now())}
 	r.mu.Unlock()
-	value, err := encodeRecord(&beat)
+	value, err := layout.Encode(&beat)
 	if err != nil {
 		return nil, err
 	}
-	var cancelled []ID
+	var cancelled []layout.ID
 	_, err = r.cluster.transact(ctx, kv.Options{Tag: "futura-beat", NoSync: true}, func(tx kv.Attempt) error {
-		prefix := r.cluster.keys.worker(r.info.ID, workerCancelled)
+		prefix := r.cluster.keys.Worker(r.info.ID, layout.WorkerCancelled)
 		alive := r.askAlive(tx)
 		asked := tx.Snapshot().GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: cancelPage})
 		if err := r.checkAlive(ctx, alive); err != nil {
@@ -182,10 +183,10 @@ func (r *Registration) Heartbeat(ctx context.Context, free Resources, running in
 		}
 		for _, item := range page.Items {
 			rest := tuple.NewReader(item.Key[len(prefix):])
-			cancelled = append(cancelled, ID(rest.UUID()))
+			cancelled = append(cancelled, layout.ID(rest.UUID()))
 			tx.Clear(item.Key)
 		}
-		tx.Set(r.cluster.keys.worker(r.info.ID, workerHeartbeat), value)
+		tx.Set(r.cluster.keys.Worker(r.info.ID, layout.WorkerHeartbeat), value)
 		return nil
 	})
 	return cancelled, err
@@ -224,8 +225,8 @@ func (r *Registration) Leave(ctx context.Context) error {
 
 // forget clears everything of a worker. A claim batch that committed after the
 // caller looked conflicts, because it wrote inside the range read here.
-func (c *Cluster) forget(ctx context.Context, tx kv.Tx, info WorkerInfo) error {
-	claims := kv.Prefix(c.keys.worker(info.ID, workerClaims))
+func (c *Cluster) forget(ctx context.Context, tx kv.Tx, info layout.WorkerInfo) error {
+	claims := kv.Prefix(c.keys.Worker(info.ID, layout.WorkerClaims))
 	page, err := tx.GetRange(claims, kv.RangeOptions{Limit: 1}).Wait(ctx)
 	if err != nil {
 		return err
@@ -233,7 +234,7 @@ func (c *Cluster) forget(ctx context.Context, tx kv.Tx, info WorkerInfo) error {
 	if len(page.Items) > 0 {
 		return fmt.Errorf("worker %s: %w: it still holds claims", info.ID, ErrTransition)
 	}
-	waits := kv.Prefix(c.keys.assignedTo(info.ID))
+	waits := kv.Prefix(c.keys.AssignedTo(info.ID))
 	if page, err = tx.GetRange(waits, kv.RangeOptions{Limit: 1}).Wait(ctx); err != nil {
 		return err
 	}
@@ -241,25 +242,25 @@ func (c *Cluster) forget(ctx context.Context, tx kv.Tx, info WorkerInfo) error {
 		return fmt.Errorf("worker %s: %w: futures still wait for it", info.ID, ErrTransition)
 	}
 	if info.Address != "" {
-		owner, err := tx.Get(c.keys.address(info.Address)).Wait(ctx)
+		owner, err := tx.Get(c.keys.Address(info.Address)).Wait(ctx)
 		if err != nil {
 			return err
 		}
-		if WorkerID(owner) == info.ID {
-			tx.Clear(c.keys.address(info.Address))
+		if layout.WorkerID(owner) == info.ID {
+			tx.Clear(c.keys.Address(info.Address))
 		}
 	}
 	for _, q := range info.Queues {
-		tx.Clear(c.keys.idle(q, info.ID))
+		tx.Clear(c.keys.Idle(q, info.ID))
 	}
-	tx.ClearRange(kv.Prefix(c.keys.workerAll(info.ID)))
+	tx.ClearRange(kv.Prefix(c.keys.WorkerAll(info.ID)))
 	return nil
 }
 
 // Member is a worker as the store knows it.
 type Member struct {
-	WorkerInfo
-	Heartbeat Heartbeat `json:"heartbeat"`
+	layout.WorkerInfo
+	Heartbeat layout.Heartbeat `json:"heartbeat"`
 	// Alive is false while a dead worker's claims are being taken back.
 	Alive bool `json:"alive"`
 	// Claims is how many claim batches it holds.
@@ -300,11 +301,11 @@ const workerPage = 500
 
 func (c *Cluster) workersOfShard(ctx context.Context, shard int) ([]Member, error) {
 	var members []Member
-	prefix := c.keys.workersOf(shard)
+	prefix := c.keys.WorkersOf(shard)
 	r := kv.Prefix(prefix)
 	for {
 		var page kv.Page
-		err := c.view(ctx, func(tx kv.Attempt) error {
+		err := c.View(ctx, func(tx kv.Attempt) error {
 			var err error
 			page, err = tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: workerPage}).Wait(ctx)
 			return err
@@ -326,22 +327,22 @@ func (c *Cluster) workersOfShard(ctx context.Context, shard int) ([]Member, erro
 
 func addMember(members []Member, prefix []byte, item kv.KeyValue) ([]Member, error) {
 	rest := tuple.NewReader(item.Key[len(prefix):])
-	id, field := WorkerID(rest.Text()), rest.Text()
+	id, field := layout.WorkerID(rest.Text()), rest.Text()
 	if err := rest.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", tuple.String(item.Key), ErrBadRecord, err)
+		return nil, fmt.Errorf("%s: %w: %w", tuple.String(item.Key), layout.ErrBadRecord, err)
 	}
 	if n := len(members); n == 0 || members[n-1].ID != id {
-		members = append(members, Member{WorkerInfo: WorkerInfo{ID: id}})
+		members = append(members, Member{WorkerInfo: layout.WorkerInfo{ID: id}})
 	}
 	m := &members[len(members)-1]
 	switch field {
-	case workerAlive:
+	case layout.WorkerAlive:
 		m.Alive = true
-		return members, m.add(decodeRecord(item.Key, item.Value, &m.WorkerInfo))
-	case workerHeartbeat:
+		return members, m.add(layout.Decode(item.Key, item.Value, &m.WorkerInfo))
+	case layout.WorkerHeartbeat:
 		m.Beat = item.Value
-		return members, m.add(decodeRecord(item.Key, item.Value, &m.Heartbeat))
-	case workerClaims:
+		return members, m.add(layout.Decode(item.Key, item.Value, &m.Heartbeat))
+	case layout.WorkerClaims:
 		m.Claims++
 	}
 	return members, nil
@@ -350,8 +351,8 @@ func addMember(members []Member, prefix []byte, item kv.KeyValue) ([]Member, err
 // add takes note of records that can't be read. They keep nobody from reading
 // those of the other workers.
 func (m *Member) add(err error) error {
-	if isUnreadable(err) {
-		m.WorkerInfo, m.Unreadable = WorkerInfo{ID: m.ID}, err.Error()
+	if layout.IsUnreadable(err) {
+		m.WorkerInfo, m.Unreadable = layout.WorkerInfo{ID: m.ID}, err.Error()
 		return nil
 	}
 	return err
@@ -361,10 +362,10 @@ func (m *Member) add(err error) error {
 // was observed, and tells whether it did. The worker can change nothing
 // afterwards; ReapClaims takes back what it holds. An unknown commit is retried
 // and harmless.
-func (c *Cluster) DeclareDead(ctx context.Context, worker WorkerID, observed []byte) (bool, error) {
+func (c *Cluster) DeclareDead(ctx context.Context, worker layout.WorkerID, observed []byte) (bool, error) {
 	dead := false
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
-		beat, err := tx.Get(c.keys.worker(worker, workerHeartbeat)).Wait(ctx)
+		beat, err := tx.Get(c.keys.Worker(worker, layout.WorkerHeartbeat)).Wait(ctx)
 		if err != nil {
 			return err
 		}
@@ -380,32 +381,32 @@ func (c *Cluster) DeclareDead(ctx context.Context, worker WorkerID, observed []b
 }
 
 // bury clears what makes a worker a living one. Its claims stay for ReapClaims.
-func (c *Cluster) bury(ctx context.Context, tx kv.Tx, worker WorkerID) error {
-	key := c.keys.worker(worker, workerAlive)
+func (c *Cluster) bury(ctx context.Context, tx kv.Tx, worker layout.WorkerID) error {
+	key := c.keys.Worker(worker, layout.WorkerAlive)
 	value, err := tx.Get(key).Wait(ctx)
 	if err != nil {
 		return err
 	}
 	if value != nil {
-		var info WorkerInfo
-		if err := decodeRecord(key, value, &info); err != nil && !isUnreadable(err) {
+		var info layout.WorkerInfo
+		if err := layout.Decode(key, value, &info); err != nil && !layout.IsUnreadable(err) {
 			return err
 		}
 		for _, q := range info.Queues {
-			tx.Clear(c.keys.idle(q, worker))
+			tx.Clear(c.keys.Idle(q, worker))
 		}
 		if info.Address != "" {
-			owner, err := tx.Get(c.keys.address(info.Address)).Wait(ctx)
+			owner, err := tx.Get(c.keys.Address(info.Address)).Wait(ctx)
 			if err != nil {
 				return err
 			}
-			if WorkerID(owner) == worker {
-				tx.Clear(c.keys.address(info.Address))
+			if layout.WorkerID(owner) == worker {
+				tx.Clear(c.keys.Address(info.Address))
 			}
 		}
 	}
 	tx.Clear(key)
-	tx.Clear(c.keys.worker(worker, workerHeartbeat))
-	tx.Clear(c.keys.worker(worker, workerWake))
+	tx.Clear(c.keys.Worker(worker, layout.WorkerHeartbeat))
+	tx.Clear(c.keys.Worker(worker, layout.WorkerWake))
 	return nil
 }

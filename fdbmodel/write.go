@@ -6,6 +6,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
@@ -13,41 +14,32 @@ import (
 // the index, the counters, the mailboxes and the done list in step: nothing
 // else in the package writes them, but for a claim, which is blind.
 type changes struct {
-	keys keyspace
+	keys layout.Keyspace
 	tx   kv.Tx
 	now  int64
 
-	counts map[countKey]int64
-	mail   map[SessionID][]Notice
-	done   []ID
+	counts map[layout.ShardCount]int64
+	mail   map[layout.SessionID][]layout.Notice
+	done   []layout.ID
 	groups map[string]struct{} // whose bell is to ring
-	open   map[openKey]int64
-}
-
-// openKey is what held futures are counted by while somebody has them.
-type openKey struct{ group, why string }
-
-type countKey struct {
-	shard        int
-	queue, group string
-	state        State
+	open   map[layout.OpenKey]int64
 }
 
 func (c *Cluster) changes(tx kv.Tx) *changes {
-	return &changes{keys: c.keys, tx: tx, now: millis(c.clock.Now())}
+	return &changes{keys: c.keys, tx: tx, now: layout.Millis(c.clock.Now())}
 }
 
 // insert writes a new future. Large arguments have been written before.
-func (w *changes) insert(row *Row, args []byte) error {
-	spec, err := encodeRecord(row.Spec)
+func (w *changes) insert(row *layout.Row, args []byte) error {
+	spec, err := layout.Encode(row.Spec)
 	if err != nil {
 		return err
 	}
-	w.tx.Set(w.keys.spec(row.ID), spec)
+	w.tx.Set(w.keys.Spec(row.ID), spec)
 	if row.Spec.ArgsKey {
-		w.tx.Set(w.keys.args(row.ID), args)
+		w.tx.Set(w.keys.Args(row.ID), args)
 	}
-	if row.Attempts != (Attempts{}) {
+	if row.Attempts != (layout.Attempts{}) {
 		if err := w.setAttempts(row); err != nil {
 			return err
 		}
@@ -61,7 +53,7 @@ func (w *changes) insert(row *Row, args []byte) error {
 
 // apply writes the difference between two states of a future. Both have their
 // spec.
-func (w *changes) apply(before, after *Row) error {
+func (w *changes) apply(before, after *layout.Row) error {
 	if err := w.applyRecords(before, after); err != nil {
 		return err
 	}
@@ -81,35 +73,35 @@ func (w *changes) apply(before, after *Row) error {
 	return nil
 }
 
-func (w *changes) applyRecords(before, after *Row) error {
+func (w *changes) applyRecords(before, after *layout.Row) error {
 	if before.Attempts != after.Attempts {
 		if err := w.setAttempts(after); err != nil {
 			return err
 		}
 	}
 	if before.Claim != after.Claim {
-		if err := setOrClear(w, after.ID, stateClaim, after.Claim, encodeStamped); err != nil {
+		if err := setOrClear(w, after.ID, layout.StateClaim, after.Claim, layout.EncodeStamped); err != nil {
 			return err
 		}
 	}
 	if before.Cancel != after.Cancel {
-		if err := setOrClear(w, after.ID, stateCancel, after.Cancel, encodeRecord); err != nil {
+		if err := setOrClear(w, after.ID, layout.StateCancel, after.Cancel, layout.Encode); err != nil {
 			return err
 		}
 	}
 	if before.Exception != after.Exception {
-		if err := setOrClear(w, after.ID, stateException, after.Exception, encodeRecord); err != nil {
+		if err := setOrClear(w, after.ID, layout.StateException, after.Exception, layout.Encode); err != nil {
 			return err
 		}
 	}
 	if before.Result != after.Result {
-		return setOrClear(w, after.ID, stateResult, after.Result, encodeStamped)
+		return setOrClear(w, after.ID, layout.StateResult, after.Result, layout.EncodeStamped)
 	}
 	return nil
 }
 
-func setOrClear[T any](w *changes, id ID, field string, record *T, encode func(any) ([]byte, error)) error {
-	key := w.keys.state(id, field)
+func setOrClear[T any](w *changes, id layout.ID, field string, record *T, encode func(any) ([]byte, error)) error {
+	key := w.keys.State(id, field)
 	if record == nil {
 		w.tx.Clear(key)
 		return nil
@@ -118,21 +110,21 @@ func setOrClear[T any](w *changes, id ID, field string, record *T, encode func(a
 	if err != nil {
 		return err
 	}
-	if field == stateClaim || field == stateResult {
-		w.tx.SetVersionstampedValue(key, value, stampOffset)
+	if field == layout.StateClaim || field == layout.StateResult {
+		w.tx.SetVersionstampedValue(key, value, layout.StampOffset)
 	} else {
 		w.tx.Set(key, value)
 	}
 	return nil
 }
 
-func (w *changes) setAttempts(row *Row) error {
-	key := w.keys.state(row.ID, stateAttempts)
-	if row.Attempts == (Attempts{}) {
+func (w *changes) setAttempts(row *layout.Row) error {
+	key := w.keys.State(row.ID, layout.StateAttempts)
+	if row.Attempts == (layout.Attempts{}) {
 		w.tx.Clear(key)
 		return nil
 	}
-	value, err := encodeRecord(&row.Attempts)
+	value, err := layout.Encode(&row.Attempts)
 	if err == nil {
 		w.tx.Set(key, value)
 	}
@@ -140,28 +132,28 @@ func (w *changes) setAttempts(row *Row) error {
 }
 
 // place puts an unclaimed future where it waits.
-func (w *changes) place(row *Row) {
+func (w *changes) place(row *layout.Row) {
 	switch s := row.State(); {
-	case s == Ready, s == Delayed && row.Spec.Held:
-		w.tx.Set(w.keys.waits(row), []byte(row.Spec.Function))
-	case s == Delayed:
-		w.tx.Set(w.keys.delayed(row.ID, row.Attempts.Due), nil)
+	case s == layout.Ready, s == layout.Delayed && row.Spec.Held:
+		w.tx.Set(w.keys.Waits(row), []byte(row.Spec.Function))
+	case s == layout.Delayed:
+		w.tx.Set(w.keys.Delayed(row.ID, row.Attempts.Due), nil)
 	}
 }
 
-func (w *changes) unplace(row *Row) {
+func (w *changes) unplace(row *layout.Row) {
 	switch s := row.State(); {
-	case s == Ready, s == Delayed && row.Spec.Held:
-		w.tx.Clear(w.keys.waits(row))
-	case s == Delayed:
-		w.tx.Clear(w.keys.delayed(row.ID, row.Attempts.Due))
+	case s == layout.Ready, s == layout.Delayed && row.Spec.Held:
+		w.tx.Clear(w.keys.Waits(row))
+	case s == layout.Delayed:
+		w.tx.Clear(w.keys.Delayed(row.ID, row.Attempts.Due))
 	}
 }
 
 // ringGroup takes note that whoever drives a group of held futures has to look:
 // one has ended, was assigned, or waits for that.
-func (w *changes) ringGroup(row *Row) {
-	if row.Spec.Held && row.State() != Claimed {
+func (w *changes) ringGroup(row *layout.Row) {
+	if row.Spec.Held && row.State() != layout.Claimed {
 		if w.groups == nil {
 			w.groups = map[string]struct{}{}
 		}
@@ -169,32 +161,32 @@ func (w *changes) ringGroup(row *Row) {
 	}
 }
 
-func (w *changes) countOpen(row *Row, n int64) {
-	if !row.open() {
+func (w *changes) countOpen(row *layout.Row, n int64) {
+	if !row.Open() {
 		return
 	}
 	if w.open == nil {
-		w.open = map[openKey]int64{}
+		w.open = map[layout.OpenKey]int64{}
 	}
-	w.open[openKey{row.Spec.Group, row.Attempts.Why}] += n
+	w.open[layout.OpenKey{Group: row.Spec.Group, Why: row.Attempts.Why}] += n
 }
 
-func (w *changes) count(id ID, queue, group string, s State, n int64) {
+func (w *changes) count(id layout.ID, queue, group string, s layout.State, n int64) {
 	if w.counts == nil {
-		w.counts = map[countKey]int64{}
+		w.counts = map[layout.ShardCount]int64{}
 	}
-	w.counts[countKey{id.shard(w.keys.shards), queue, group, s}] += n
+	w.counts[layout.ShardCount{Shard: id.Shard(w.keys.Shards), Queue: queue, Group: group, State: s}] += n
 }
 
 // finish tells those who wait, and the janitor.
-func (w *changes) finish(row *Row) {
+func (w *changes) finish(row *layout.Row) {
 	// Held futures stay until whoever drives their group discards them.
 	if !row.Spec.Held {
 		w.done = append(w.done, row.ID)
 	}
 	w.now = max(w.now, row.FinishedAt())
 	if w.mail == nil {
-		w.mail = map[SessionID][]Notice{}
+		w.mail = map[layout.SessionID][]layout.Notice{}
 	}
 	notice := noticeOf(row)
 	if row.Spec.Session != "" {
@@ -211,7 +203,7 @@ func (w *changes) finish(row *Row) {
 func (w *changes) flush() error {
 	for k, n := range w.counts {
 		if n != 0 {
-			w.tx.Atomic(kv.Add, w.keys.count(k.shard, k.queue, k.group, k.state), littleEndian(n))
+			w.tx.Atomic(kv.Add, w.keys.Count(k.Shard, k.Queue, k.Group, k.State), layout.EncodeCounter(n))
 		}
 	}
 	if err := w.flushDone(); err != nil {
@@ -224,18 +216,18 @@ func (w *changes) flush() error {
 	}
 	for k, n := range w.open {
 		if n != 0 {
-			w.tx.Atomic(kv.Add, w.keys.groupOpen(k.group, k.why), littleEndian(n))
+			w.tx.Atomic(kv.Add, w.keys.GroupOpen(k.Group, k.Why), layout.EncodeCounter(n))
 		}
 	}
 	if len(w.groups) == 0 {
 		return nil
 	}
-	bell, err := encodeStamped(struct{}{})
+	bell, err := layout.EncodeStamped(struct{}{})
 	if err != nil {
 		return err
 	}
 	for group := range w.groups {
-		w.tx.SetVersionstampedValue(w.keys.groupBell(group), bell, stampOffset)
+		w.tx.SetVersionstampedValue(w.keys.GroupBell(group), bell, layout.StampOffset)
 	}
 	return nil
 }
@@ -244,23 +236,23 @@ func (w *changes) flushDone() error {
 	if len(w.done) == 0 {
 		return nil
 	}
-	value, err := encodeRecord(&doneEntry{At: w.now, IDs: packIDs(w.done)})
+	value, err := layout.Encode(&layout.DoneEntry{At: w.now, IDs: layout.PackIDs(w.done)})
 	if err != nil {
 		return err
 	}
-	prefix := w.keys.doneOf(w.done[0].shard(w.keys.shards))
+	prefix := w.keys.DoneOf(w.done[0].Shard(w.keys.Shards))
 	key, offset := tuple.AppendIncompleteStamp(prefix, 0)
 	w.tx.SetVersionstampedKey(key, offset, value)
 	return nil
 }
 
 // flushMail packs the notices of one session into as few values as hold them.
-func (w *changes) flushMail(session SessionID, notices []Notice) error {
+func (w *changes) flushMail(session layout.SessionID, notices []layout.Notice) error {
 	var part []byte
 	order, n := uint16(0), 0
 	put := func() {
-		value := binary.BigEndian.AppendUint32([]byte{recordVersion}, uint32(n))
-		key, offset := tuple.AppendIncompleteStamp(w.keys.mailbox(session), order)
+		value := binary.BigEndian.AppendUint32([]byte{layout.RecordVersion}, uint32(n))
+		key, offset := tuple.AppendIncompleteStamp(w.keys.Mailbox(session), order)
 		w.tx.SetVersionstampedKey(key, offset, append(value, part...))
 		order, n, part = order+1, 0, nil
 	}
@@ -276,10 +268,10 @@ func (w *changes) flushMail(session SessionID, notices []Notice) error {
 		n++
 	}
 	put()
-	bell, err := encodeStamped(struct{}{})
+	bell, err := layout.EncodeStamped(struct{}{})
 	if err != nil {
 		return err
 	}
-	w.tx.SetVersionstampedValue(w.keys.bell(session), bell, stampOffset)
+	w.tx.SetVersionstampedValue(w.keys.Bell(session), bell, layout.StampOffset)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -222,18 +223,18 @@ func large(c *futures.Client) func(*fdbmodel.ClaimedFuture) fdbmodel.Completion 
 			panic(err)
 		}
 		if f.Spec.Function == "go:fail" {
-			return fdbmodel.Completion{Future: f, Permanent: true, Exception: &fdbmodel.Exception{
-				Kind: fdbmodel.KindExit, Message: string(value[:3000]), ExitCode: 7, Stdout: value[:4000], StderrRef: &stderr,
+			return fdbmodel.Completion{Future: f, Permanent: true, Exception: &layout.Exception{
+				Kind: layout.KindExit, Message: string(value[:3000]), ExitCode: 7, Stdout: value[:4000], StderrRef: &stderr,
 			}}
 		}
 		if f.Inline[0] == 'm' {
-			return fdbmodel.Completion{Future: f, Result: &fdbmodel.Result{Value: value[:2000], ExitCode: 0}}
+			return fdbmodel.Completion{Future: f, Result: &layout.Result{Value: value[:2000], ExitCode: 0}}
 		}
 		ref, err := c.Cluster().PutResult(ctx, f.ID, f.Token, value)
 		if err != nil {
 			panic(err)
 		}
-		return fdbmodel.Completion{Future: f, Result: &fdbmodel.Result{ValueRef: &ref, StderrRef: &stderr}}
+		return fdbmodel.Completion{Future: f, Result: &layout.Result{ValueRef: &ref, StderrRef: &stderr}}
 	}
 }
 

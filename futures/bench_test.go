@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -26,8 +26,8 @@ func BenchmarkNotices(b *testing.B) {
 		c, err := futures.New(ctx, db, futures.Options{Manual: true})
 		require.NoError(b, err)
 		fs := make([]*futures.Future, 0, n)
-		reg, err := c.Cluster().Register(ctx, fdbmodel.WorkerInfo{
-			Functions: []string{"go:upper"}, Capacity: fdbmodel.Resources{Slots: 64},
+		reg, err := c.Cluster().Register(ctx, layout.WorkerInfo{
+			Functions: []string{"go:upper"}, Capacity: layout.Resources{Slots: 64},
 		})
 		require.NoError(b, err)
 		tasks := make([]futures.Task, 1000)

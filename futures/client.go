@@ -21,12 +21,14 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 )
 
 // ID names a future for ever.
-type ID = fdbmodel.ID
+type ID = layout.ID
 
 // Options of a client. The zero value is right for most.
 type Options struct {
@@ -34,7 +36,7 @@ type Options struct {
 	Cluster string
 	// Config is used if the cluster has none yet. Defaults to that of
 	// fdbmodel.Config.
-	Config fdbmodel.Config
+	Config layout.Config
 	// Existing makes New return ErrNotFound where there is no such cluster.
 	// Defaults to false: New makes it.
 	Existing bool
@@ -63,7 +65,7 @@ const DefaultCluster = "default"
 type Client struct {
 	cluster  *fdbmodel.Cluster
 	options  Options
-	session  fdbmodel.SessionID
+	session  layout.SessionID
 	registry registry
 	commits  committers
 	listener listener
@@ -199,7 +201,7 @@ func (c *Client) Future(id ID) *Future { return &Future{client: c, id: id} }
 
 // Cancel asks for the end of a future and returns its state after that; see
 // fdbmodel.Cluster.Cancel.
-func (c *Client) Cancel(ctx context.Context, id ID, reason string) (fdbmodel.Outcome, fdbmodel.State, error) {
+func (c *Client) Cancel(ctx context.Context, id ID, reason string) (fdbmodel.Outcome, layout.State, error) {
 	return c.cluster.Cancel(ctx, id, reason)
 }
 
@@ -213,18 +215,18 @@ func (c *Client) Retry(ctx context.Context, id ID) error { return c.cluster.Retr
 func (c *Client) Discard(ctx context.Context, id ID) error { return c.cluster.Discard(ctx, id) }
 
 // Get returns a future's records; see fdbmodel.Cluster.Get.
-func (c *Client) Get(ctx context.Context, id ID) (fdbmodel.Row, error) { return c.cluster.Get(ctx, id) }
+func (c *Client) Get(ctx context.Context, id ID) (layout.Row, error) { return c.cluster.Get(ctx, id) }
 
 // List returns a page of futures; see fdbmodel.Cluster.List.
-func (c *Client) List(ctx context.Context, f fdbmodel.Filter, cursor []byte, limit int,
-) (rows []fdbmodel.Row, next []byte, err error) {
-	return c.cluster.List(ctx, f, cursor, limit)
+func (c *Client) List(ctx context.Context, f inspect.Filter, cursor []byte, limit int,
+) (rows []layout.Row, next []byte, err error) {
+	return inspect.List(ctx, c.cluster, f, cursor, limit)
 }
 
 // Explain says why a future is not running; see fdbmodel.Cluster.Explain.
-func (c *Client) Explain(ctx context.Context, id ID) (fdbmodel.Explanation, error) {
-	return c.cluster.Explain(ctx, id)
+func (c *Client) Explain(ctx context.Context, id ID) (inspect.Explanation, error) {
+	return inspect.Explain(ctx, c.cluster, id)
 }
 
 // Counts returns how many futures there are by queue, group and state.
-func (c *Client) Counts(ctx context.Context) (fdbmodel.Counts, error) { return c.cluster.Counts(ctx) }
+func (c *Client) Counts(ctx context.Context) (layout.Counts, error) { return c.cluster.Counts(ctx) }

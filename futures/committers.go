@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 const (
@@ -94,7 +95,7 @@ func (q *committers) next() {
 		q.busy--
 		return
 	}
-	n := min(len(q.queue), fdbmodel.MaxSubmit)
+	n := min(len(q.queue), layout.MaxSubmit)
 	calls := slices.Clone(q.queue[:n])
 	q.queue = slices.Delete(q.queue, 0, n)
 	q.client.wg.Go(func() {
@@ -144,7 +145,7 @@ func (q *committers) close() {
 // store: the same will fail again, and nothing was changed.
 func isMistake(err error) bool {
 	return slices.ContainsFunc([]error{
-		fdbmodel.ErrBadSpec, fdbmodel.ErrBadName, fdbmodel.ErrTooLarge, fdbmodel.ErrIDInUse, fdbmodel.ErrNotFound,
-		fdbmodel.ErrNewerRecord, fdbmodel.ErrBadRecord,
+		layout.ErrBadSpec, layout.ErrBadName, fdbmodel.ErrTooLarge, fdbmodel.ErrIDInUse, fdbmodel.ErrNotFound,
+		layout.ErrNewerRecord, layout.ErrBadRecord,
 	}, func(mistake error) bool { return errors.Is(err, mistake) })
 }

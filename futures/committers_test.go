@@ -14,6 +14,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 )
 
@@ -120,7 +121,7 @@ func TestConcurrentSubmitsShareTransactions(t *testing.T) {
 		require.Equal(t, futures.MaxCommitters+1, commits, "those that found a committer free, and one for all the others")
 		counts, err := c.Counts(context.Background())
 		require.NoError(t, err)
-		require.Equal(t, int64(futures.MaxCommitters+50), counts.Total(fdbmodel.Ready))
+		require.Equal(t, int64(futures.MaxCommitters+50), counts.Total(layout.Ready))
 	})
 }
 
@@ -137,7 +138,7 @@ func TestMistakeIsNotTheNeighbours(t *testing.T) {
 			{Function: "go:upper", Timeout: -1},
 			{Function: "go:upper", Key: "clash", Args: []byte("a")},
 			{Function: "go:upper", Key: "clash", Args: []byte("b")},
-			{Function: "go:upper", Args: make([]byte, fdbmodel.MaxPut+1)},
+			{Function: "go:upper", Args: make([]byte, layout.MaxPut+1)},
 			{Function: "go:upper"},
 		}
 		errs, wait := submitAll(t, context.Background(), c, store, tasks)
@@ -147,9 +148,9 @@ func TestMistakeIsNotTheNeighbours(t *testing.T) {
 		for i, err := range errs {
 			switch i {
 			case 1:
-				require.ErrorIs(t, err, fdbmodel.ErrBadName)
+				require.ErrorIs(t, err, layout.ErrBadName)
 			case 4:
-				require.ErrorIs(t, err, fdbmodel.ErrBadSpec)
+				require.ErrorIs(t, err, layout.ErrBadSpec)
 			case 5, 6:
 				if err != nil {
 					require.ErrorIs(t, err, fdbmodel.ErrIDInUse)
@@ -164,7 +165,7 @@ func TestMistakeIsNotTheNeighbours(t *testing.T) {
 		require.Equal(t, 1, clashes, "one of two that claim the same key comes first")
 		counts, err := c.Counts(context.Background())
 		require.NoError(t, err)
-		require.Equal(t, int64(futures.MaxCommitters+4), counts.Total(fdbmodel.Ready))
+		require.Equal(t, int64(futures.MaxCommitters+4), counts.Total(layout.Ready))
 	})
 }
 
@@ -185,7 +186,7 @@ func TestSubmitEndsWithItsContext(t *testing.T) {
 		}
 		counts, err := c.Counts(context.Background())
 		require.NoError(t, err)
-		require.Equal(t, int64(futures.MaxCommitters), counts.Total(fdbmodel.Ready))
+		require.Equal(t, int64(futures.MaxCommitters), counts.Total(layout.Ready))
 	})
 	synctest.Test(t, func(t *testing.T) {
 		store := hold(newBubble())
@@ -248,7 +249,7 @@ func TestEndBeforeTheSubmitReturns(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 3, newExecutor(t, steady, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 			size := map[string]int{"s": 10, "l": 2000}[string(f.Inline)]
-			return fdbmodel.Completion{Future: f, Result: &fdbmodel.Result{Value: make([]byte, size)}}
+			return fdbmodel.Completion{Future: f, Result: &layout.Result{Value: make([]byte, size)}}
 		}).all(t))
 		synctest.Wait()
 		close(store.open)

@@ -3,7 +3,7 @@ package futures
 import (
 	"bytes"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // early keeps notices of futures whose submit has not returned yet. A notice is
@@ -17,7 +17,7 @@ type early struct {
 
 type generation struct {
 	submits int
-	notices map[ID]fdbmodel.Notice
+	notices map[ID]layout.Notice
 }
 
 func (e *early) begin() (generation int) {
@@ -38,24 +38,24 @@ func (e *early) end(generation int) {
 }
 
 // keep keeps a notice if it may be that of a future whose submit is under way.
-func (e *early) keep(n *fdbmodel.Notice) {
+func (e *early) keep(n *layout.Notice) {
 	if e.generations[0].submits+e.generations[1].submits == 0 {
 		return
 	}
 	g := &e.generations[e.young]
 	if g.notices == nil {
-		g.notices = map[ID]fdbmodel.Notice{}
+		g.notices = map[ID]layout.Notice{}
 	}
 	g.notices[n.ID] = *n
 }
 
-func (e *early) find(id ID) (fdbmodel.Notice, bool) {
+func (e *early) find(id ID) (layout.Notice, bool) {
 	for i := range e.generations {
 		if n, found := e.generations[i].notices[id]; found {
 			return n, true
 		}
 	}
-	return fdbmodel.Notice{}, false
+	return layout.Notice{}, false
 }
 
 func compareIDs(a, b ID) int { return bytes.Compare(a[:], b[:]) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 var (
@@ -25,12 +26,12 @@ var (
 // and for ErrCancelled if Kind is fdbmodel.KindCancelled.
 type FailedError struct {
 	ID      ID
-	Kind    fdbmodel.FailureKind
+	Kind    layout.FailureKind
 	Message string
 	// Attempt is the last one, from 1, and Worker who ran it: 0 and empty if
 	// none ran.
 	Attempt int
-	Worker  fdbmodel.WorkerID
+	Worker  layout.WorkerID
 	// ExitCode, Stdout and Stderr are a WASM module's, of the last attempt.
 	ExitCode       int
 	Stdout, Stderr []byte
@@ -50,12 +51,12 @@ func (e *FailedError) Error() string {
 
 // Is makes errors.Is hold for ErrFailed, and for ErrCancelled if it is that.
 func (e *FailedError) Is(target error) bool {
-	return target == ErrFailed || (target == ErrCancelled && e.Kind == fdbmodel.KindCancelled)
+	return target == ErrFailed || (target == ErrCancelled && e.Kind == layout.KindCancelled)
 }
 
 func errNotFound(id ID) error { return fmt.Errorf("future %s: %w", id, ErrNotFound) }
 
-func failedError(id ID, e *fdbmodel.Exception, stderr []byte) *FailedError {
+func failedError(id ID, e *layout.Exception, stderr []byte) *FailedError {
 	return &FailedError{
 		ID: id, Kind: e.Kind, Message: e.Message, Attempt: e.Attempt, Worker: e.Worker, ExitCode: e.ExitCode,
 		Stdout: e.Stdout, Stderr: stderr,

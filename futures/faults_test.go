@@ -14,6 +14,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -112,7 +113,7 @@ func TestSubmitTxMistakes(t *testing.T) {
 	_, err = c.SubmitTx(ctx, tx, []futures.Task{{Function: "go:upper", Args: make([]byte, 17<<10)}})
 	require.ErrorIs(t, err, fdbmodel.ErrTooLarge)
 	_, err = c.SubmitTx(ctx, tx, []futures.Task{{Function: "upper"}})
-	require.ErrorIs(t, err, fdbmodel.ErrBadName)
+	require.ErrorIs(t, err, layout.ErrBadName)
 }
 
 // TestEverythingFails submits and awaits on a store where any transaction of the
@@ -155,7 +156,7 @@ func TestEverythingFails(t *testing.T) {
 		require.Equal(t, callers*each, ran, "seed %d", seed)
 		counts, err := steady.Counts(ctx)
 		require.NoError(t, err)
-		require.Equal(t, int64(callers*each), counts.Total(fdbmodel.Realized), "seed %d", seed)
+		require.Equal(t, int64(callers*each), counts.Total(layout.Realized), "seed %d", seed)
 		require.NoError(t, steady.Close(ctx))
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // maxFetchers is how many ends are read from the store at a time.
@@ -81,14 +81,14 @@ func (c *Client) read(ctx context.Context, id ID) (o Outcome, over bool, err err
 		return Outcome{}, false, err
 	}
 	switch row.State() {
-	case fdbmodel.Realized:
+	case layout.Realized:
 		value, err := c.cluster.ResultValue(ctx, id, row.Result)
 		if err != nil {
 			return Outcome{}, false, err
 		}
 		stderr, err := c.stderr(ctx, id, row.Result.Stderr, row.Result.StderrRef)
 		return Outcome{Result: resultOf(row.Result, value, stderr)}, err == nil, err
-	case fdbmodel.Failed:
+	case layout.Failed:
 		stderr, err := c.stderr(ctx, id, row.Exception.Stderr, row.Exception.StderrRef)
 		return Outcome{Err: failedError(id, row.Exception, stderr)}, err == nil, err
 	default:
@@ -97,7 +97,7 @@ func (c *Client) read(ctx context.Context, id ID) (o Outcome, over bool, err err
 }
 
 // stderr returns nothing where the stream is gone.
-func (c *Client) stderr(ctx context.Context, id ID, inline []byte, ref *fdbmodel.ChunkRef) ([]byte, error) {
+func (c *Client) stderr(ctx context.Context, id ID, inline []byte, ref *layout.ChunkRef) ([]byte, error) {
 	stderr, err := c.cluster.Stderr(ctx, id, inline, ref)
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
@@ -105,7 +105,7 @@ func (c *Client) stderr(ctx context.Context, id ID, inline []byte, ref *fdbmodel
 	return stderr, err
 }
 
-func resultOf(r *fdbmodel.Result, value, stderr []byte) Result {
+func resultOf(r *layout.Result, value, stderr []byte) Result {
 	return Result{
 		Value: value, Codec: r.Codec, ExitCode: r.ExitCode, Stderr: stderr, Truncated: r.Truncated,
 		Attempt: r.Attempt, Worker: r.Worker, RunTime: r.RunTime,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Result is what a future came to.
@@ -24,7 +25,7 @@ type Result struct {
 	// Attempt counts from 1. Worker ran it, and RunTime is how long it took
 	// there.
 	Attempt int
-	Worker  fdbmodel.WorkerID
+	Worker  layout.WorkerID
 	RunTime time.Duration
 }
 

@@ -12,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -26,8 +28,8 @@ type executor struct {
 }
 
 func newExecutor(t *testing.T, c *futures.Client, run func(*fdbmodel.ClaimedFuture) fdbmodel.Completion) *executor {
-	reg, err := c.Cluster().Register(context.Background(), fdbmodel.WorkerInfo{
-		Functions: []string{"go:upper", "go:fail"}, Capacity: fdbmodel.Resources{Slots: 8},
+	reg, err := c.Cluster().Register(context.Background(), layout.WorkerInfo{
+		Functions: []string{"go:upper", "go:fail"}, Capacity: layout.Resources{Slots: 8},
 	})
 	require.NoError(t, err)
 	return &executor{reg, run}
@@ -48,7 +50,7 @@ func (e *executor) all(t testing.TB) int {
 // batch claims once and ends what it got.
 func (e *executor) batch(t testing.TB) int {
 	answer, err := e.reg.Claim(context.Background(), fdbmodel.ClaimRequest{
-		Free: fdbmodel.Resources{Slots: 100}, Max: 100,
+		Free: layout.Resources{Slots: 100}, Max: 100,
 	})
 	require.NoError(t, err)
 	var completions []fdbmodel.Completion
@@ -64,11 +66,11 @@ func (e *executor) batch(t testing.TB) int {
 
 func echo(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 	if f.Spec.Function == "go:fail" {
-		return fdbmodel.Completion{Future: f, Permanent: true, Exception: &fdbmodel.Exception{
-			Kind: fdbmodel.KindError, Message: "no",
+		return fdbmodel.Completion{Future: f, Permanent: true, Exception: &layout.Exception{
+			Kind: layout.KindError, Message: "no",
 		}}
 	}
-	return fdbmodel.Completion{Future: f, Result: &fdbmodel.Result{Value: append([]byte("ran "), f.Inline...)}}
+	return fdbmodel.Completion{Future: f, Result: &layout.Result{Value: append([]byte("ran "), f.Inline...)}}
 }
 
 func newClient(t *testing.T, db kv.Database) *futures.Client {
@@ -130,7 +132,7 @@ func TestFailureSaysWhatHappened(t *testing.T) {
 	_, err = bad.Await(ctx)
 	var failed *futures.FailedError
 	require.ErrorAs(t, err, &failed)
-	require.Equal(t, fdbmodel.KindError, failed.Kind)
+	require.Equal(t, layout.KindError, failed.Kind)
 	require.Equal(t, "no", failed.Message)
 	require.NotErrorIs(t, err, futures.ErrCancelled)
 	_, err = gone.Await(ctx)
@@ -139,7 +141,7 @@ func TestFailureSaysWhatHappened(t *testing.T) {
 
 	require.NoError(t, c.Retry(ctx, bad.ID()))
 	e.run = func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
-		return fdbmodel.Completion{Future: f, Result: &fdbmodel.Result{Value: []byte("at last")}}
+		return fdbmodel.Completion{Future: f, Result: &layout.Result{Value: []byte("at last")}}
 	}
 	e.all(t)
 	r, err := c.Future(bad.ID()).Await(ctx)
@@ -178,20 +180,20 @@ func TestMistakesWriteNothing(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	c := newClient(t, storetest.New(t))
-	oversize := make([]byte, fdbmodel.MaxPut+1)
+	oversize := make([]byte, layout.MaxPut+1)
 	for name, task := range map[string]struct {
 		task futures.Task
 		want error
 	}{
-		"no function":      {futures.Task{}, fdbmodel.ErrBadName},
+		"no function":      {futures.Task{}, layout.ErrBadName},
 		"unknown module":   {futures.Task{Function: "wasm:nothing"}, fdbmodel.ErrNotFound},
 		"oversize":         {futures.Task{Function: "go:upper", Args: oversize}, fdbmodel.ErrTooLarge},
-		"bad queue":        {futures.Task{Function: "go:upper", Queue: "a b"}, fdbmodel.ErrBadName},
-		"negative timeout": {futures.Task{Function: "go:upper", Timeout: -1}, fdbmodel.ErrBadSpec},
-		"zero in argv":     {futures.Task{Function: "go:upper", Argv: []string{"a", "b\x00"}}, fdbmodel.ErrBadSpec},
-		"unnamed variable": {futures.Task{Function: "go:upper", Env: map[string]string{"": "x"}}, fdbmodel.ErrBadSpec},
-		"= in a name":      {futures.Task{Function: "go:upper", Env: map[string]string{"A=B": "x"}}, fdbmodel.ErrBadSpec},
-		"zero in a value":  {futures.Task{Function: "go:upper", Env: map[string]string{"A": "\x00"}}, fdbmodel.ErrBadSpec},
+		"bad queue":        {futures.Task{Function: "go:upper", Queue: "a b"}, layout.ErrBadName},
+		"negative timeout": {futures.Task{Function: "go:upper", Timeout: -1}, layout.ErrBadSpec},
+		"zero in argv":     {futures.Task{Function: "go:upper", Argv: []string{"a", "b\x00"}}, layout.ErrBadSpec},
+		"unnamed variable": {futures.Task{Function: "go:upper", Env: map[string]string{"": "x"}}, layout.ErrBadSpec},
+		"= in a name":      {futures.Task{Function: "go:upper", Env: map[string]string{"A=B": "x"}}, layout.ErrBadSpec},
+		"zero in a value":  {futures.Task{Function: "go:upper", Env: map[string]string{"A": "\x00"}}, layout.ErrBadSpec},
 	} {
 		_, err := c.Submit(ctx, task.task)
 		require.ErrorIs(t, err, task.want, name)
@@ -208,7 +210,7 @@ func TestMistakesWriteNothing(t *testing.T) {
 	require.ErrorIs(t, err, fdbmodel.ErrIDInUse)
 	counts, err := c.Counts(ctx)
 	require.NoError(t, err)
-	require.Equal(t, int64(1), counts.Total(fdbmodel.Ready))
+	require.Equal(t, int64(1), counts.Total(layout.Ready))
 }
 
 // TestArgumentsWrittenAhead submits arguments that no submit takes by itself.
@@ -216,7 +218,7 @@ func TestArgumentsWrittenAhead(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	c := newClient(t, storetest.New(t))
-	args := bytes.Repeat([]byte("ahead"), fdbmodel.MaxArgs/5+1)
+	args := bytes.Repeat([]byte("ahead"), layout.MaxArgs/5+1)
 	task := futures.Task{Function: "go:upper", Args: args, Key: "k"}
 	first, err := c.Submit(ctx, task)
 	require.NoError(t, err)
@@ -236,7 +238,7 @@ func TestArgumentsWrittenAhead(t *testing.T) {
 	task.Args = append(bytes.Clone(args), '!')
 	_, err = c.Submit(ctx, task)
 	require.ErrorIs(t, err, fdbmodel.ErrIDInUse)
-	report, err := c.Cluster().Check(ctx, fdbmodel.CheckOptions{})
+	report, err := audit.Check(ctx, c.Cluster(), audit.Options{})
 	require.NoError(t, err)
 	require.Empty(t, report.Problems)
 }
@@ -274,7 +276,7 @@ func TestTypedRoundTrip(t *testing.T) {
 	newExecutor(t, c, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 		value, err := fn(ctx, f.Inline)
 		require.NoError(t, err)
-		return fdbmodel.Completion{Future: f, Result: &fdbmodel.Result{Value: value}}
+		return fdbmodel.Completion{Future: f, Result: &layout.Result{Value: value}}
 	}).all(t)
 	got, err := f.Await(ctx)
 	require.NoError(t, err)

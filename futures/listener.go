@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Intervals and bounds of the await loop.
@@ -184,7 +185,7 @@ func (l *listener) refresh(ctx context.Context, now time.Time) error {
 func (l *listener) subscribe(ctx context.Context) error {
 	ids := l.client.registry.takeWanted()
 	for len(ids) > 0 {
-		n := min(len(ids), fdbmodel.MaxSubmit)
+		n := min(len(ids), layout.MaxSubmit)
 		if err := l.subscribeBatch(ctx, ids[:n]); err != nil {
 			l.client.registry.want(ids)
 			return err
@@ -202,7 +203,7 @@ func (l *listener) recheckSome(ctx context.Context, now time.Time) error {
 	if len(l.recheck) == 0 {
 		l.recheck = l.client.registry.awaited()
 	}
-	n := min(len(l.recheck), fdbmodel.MaxSubmit)
+	n := min(len(l.recheck), layout.MaxSubmit)
 	if n > 0 {
 		if err := l.subscribeBatch(ctx, l.recheck[:n]); err != nil {
 			return err
@@ -270,7 +271,7 @@ func (l *listener) receive(ctx context.Context, now time.Time) (more bool, err e
 	}
 	for range pagesPerRound {
 		notices, watch, err := l.mailbox.Listen(ctx)
-		if errors.Is(err, fdbmodel.ErrNewerRecord) || errors.Is(err, fdbmodel.ErrBadRecord) {
+		if errors.Is(err, layout.ErrNewerRecord) || errors.Is(err, layout.ErrBadRecord) {
 			l.missed(now, err)
 			l.unacked++
 			continue

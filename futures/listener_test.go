@@ -10,6 +10,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
@@ -37,7 +38,7 @@ func (s stepped) round(t *testing.T, d time.Duration) time.Time {
 	return next
 }
 
-func (s stepped) session(t *testing.T, f *futures.Future) fdbmodel.SessionID {
+func (s stepped) session(t *testing.T, f *futures.Future) layout.SessionID {
 	row, err := s.Get(context.Background(), f.ID())
 	require.NoError(t, err)
 	return row.Spec.Session
@@ -99,7 +100,7 @@ func makeMailNewer(t *testing.T, db kv.Database) (n int) {
 		n = 0
 		page, err := tx.GetRange(kv.Range{Begin: []byte{1}, End: []byte{0xff}}, kv.RangeOptions{}).Wait(context.Background())
 		for _, item := range page.Items {
-			if fdbmodel.DescribeKey(item.Key).Kind == "mail" {
+			if layout.DescribeKey(item.Key).Kind == "mail" {
 				tx.Set(item.Key, append([]byte{99}, item.Value[1:]...))
 				n++
 			}
@@ -225,7 +226,7 @@ func TestFailureOfALifeBeforeTheRetry(t *testing.T) {
 	other.round(t, 0)
 	require.False(t, isOver(f), "the notice tells of a failure that counts no more")
 	e.run = func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
-		return fdbmodel.Completion{Future: f, Result: &fdbmodel.Result{Value: []byte("at last")}}
+		return fdbmodel.Completion{Future: f, Result: &layout.Result{Value: []byte("at last")}}
 	}
 	require.Equal(t, 1, e.all(t))
 	other.round(t, 0)
@@ -248,7 +249,7 @@ func TestSubscriptionThatFailsIsItsOwn(t *testing.T) {
 	var err error
 	for i := 0; err == nil; i++ {
 		require.Less(t, i, 1000)
-		session := fdbmodel.SessionID(fmt.Sprintf("%016x", i))
+		session := layout.SessionID(fmt.Sprintf("%016x", i))
 		_, _, err = s.Cluster().Subscribe(ctx, session, []futures.ID{fs[2].ID()})
 	}
 	require.ErrorIs(t, err, fdbmodel.ErrTooLarge)

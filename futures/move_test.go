@@ -12,6 +12,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/transfer"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/workers"
 )
@@ -61,7 +63,7 @@ func TestAwaitSpansAMove(t *testing.T) {
 	young := embedded.OpenMemory(embedded.Options{})
 	var moving movingStore
 	moving.store.Store(old)
-	c, err := futures.New(ctx, &moving, futures.Options{Cluster: "move", Config: fdbmodel.Config{
+	c, err := futures.New(ctx, &moving, futures.Options{Cluster: "move", Config: layout.Config{
 		Heartbeat: 20 * time.Millisecond, DeadAfter: 10 * time.Second,
 	}})
 	require.NoError(t, err)
@@ -79,7 +81,7 @@ func TestAwaitSpansAMove(t *testing.T) {
 		spanning = append(spanning, f)
 	}
 	elsewhere := c.Future(spanning[0].ID())
-	_, err = fdbmodel.Migrate(ctx, old, young, "move", fdbmodel.CopyOptions{IgnoreLive: true})
+	_, err = transfer.Migrate(ctx, old, young, "move", transfer.Options{IgnoreLive: true})
 	require.NoError(t, err)
 	before, err := old.Begin(kv.Options{}).ReadVersion(ctx)
 	require.NoError(t, err)

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // registry holds the futures whose ends a client waits for. An entry leaves it
@@ -268,7 +268,7 @@ const noticeChunk = 256
 
 // deliver ends what notices tell of. It returns those whose end has to be
 // fetched.
-func (r *registry) deliver(notices []fdbmodel.Notice) (fetch []ID) {
+func (r *registry) deliver(notices []layout.Notice) (fetch []ID) {
 	for len(notices) > 0 {
 		n := min(len(notices), noticeChunk)
 		fetch = r.deliverChunk(notices[:n], fetch)
@@ -277,7 +277,7 @@ func (r *registry) deliver(notices []fdbmodel.Notice) (fetch []ID) {
 	return fetch
 }
 
-func (r *registry) deliverChunk(notices []fdbmodel.Notice, fetch []ID) []ID {
+func (r *registry) deliverChunk(notices []layout.Notice, fetch []ID) []ID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range notices {
@@ -291,7 +291,7 @@ func (r *registry) deliverChunk(notices []fdbmodel.Notice, fetch []ID) []ID {
 
 // deliverPresent is deliver for notices that were made from the records just
 // now.
-func (r *registry) deliverPresent(notices []fdbmodel.Notice) (fetch []ID) {
+func (r *registry) deliverPresent(notices []layout.Notice) (fetch []ID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range notices {
@@ -307,7 +307,7 @@ func (r *registry) deliverPresent(notices []fdbmodel.Notice) (fetch []ID) {
 
 // take ends the entry of a notice, or adds it to those that are to be fetched.
 // It is called under mu.
-func (r *registry) take(n *fdbmodel.Notice, fetch []ID) []ID {
+func (r *registry) take(n *layout.Notice, fetch []ID) []ID {
 	e := r.pending[n.ID]
 	switch {
 	case e == nil:

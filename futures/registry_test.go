@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // TestEarlyNoticesOutliveTheirSubmits compares with the rule: a notice is found
@@ -35,7 +35,7 @@ func TestEarlyNoticesOutliveTheirSubmits(t *testing.T) {
 			},
 			"notice": func(*rapid.T) {
 				came++
-				e.keep(&fdbmodel.Notice{ID: ID{came}})
+				e.keep(&layout.Notice{ID: ID{came}})
 				if len(running) > 0 {
 					ranAt[ID{came}] = begun
 				}
@@ -68,8 +68,8 @@ func TestSubscribedEntryDoesNotSwallowTheSubmits(t *testing.T) {
 	elsewhere := &Future{client: c, id: id}
 	r.doneOf(elsewhere, func() {})
 	require.Equal(t, []ID{id}, r.takeWanted())
-	notice := fdbmodel.Notice{ID: id, State: fdbmodel.Realized, Result: &fdbmodel.Result{Value: []byte("once")}}
-	require.Empty(t, r.deliver([]fdbmodel.Notice{notice}))
+	notice := layout.Notice{ID: id, State: layout.Realized, Result: &layout.Result{Value: []byte("once")}}
+	require.Empty(t, r.deliver([]layout.Notice{notice}))
 	require.NotNil(t, r.outcomeOf(elsewhere))
 	submitted := &Future{client: c, id: id}
 	require.Empty(t, r.endSubmit(generation, []*Future{submitted}))

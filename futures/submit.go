@@ -6,6 +6,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Submit makes a future and returns once it is durable. Concurrent calls share
@@ -87,13 +88,13 @@ func (c *Client) submissions(tasks []Task) ([]fdbmodel.Submission, error) {
 // writeAhead writes arguments that are too large for the submit itself, under the
 // id that the future will have. Without that future they are swept.
 func (c *Client) writeAhead(ctx context.Context, s *fdbmodel.Submission) error {
-	if len(s.Args) <= fdbmodel.MaxArgs {
+	if len(s.Args) <= layout.MaxArgs {
 		return nil
 	}
 	switch {
 	case !s.ID.IsZero():
 	case s.Key != "":
-		s.ID = fdbmodel.KeyedID(c.cluster.Name(), s.Key)
+		s.ID = layout.KeyedID(c.cluster.Name(), s.Key)
 	default:
 		ids, err := c.cluster.DrawIDs(1)
 		if err != nil {

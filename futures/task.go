@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // DefaultMaxRetries is how many attempts follow a failed first one, unless a
@@ -37,13 +38,13 @@ type Task struct {
 	Priority uint8
 	// Requirements default to a slot and nothing else. A WASM function gets the
 	// memory that they say, or else what its worker gives it, and no more.
-	Requirements fdbmodel.Requirements
+	Requirements layout.Requirements
 	// MaxRetries is how many attempts may follow a failed first one. Defaults
 	// to DefaultMaxRetries.
 	MaxRetries *int
 	// Backoff is the wait between attempts. Defaults to 1 s, doubled with each
 	// up to 5 min.
-	Backoff fdbmodel.Backoff
+	Backoff layout.Backoff
 	// Timeout bounds one attempt. Defaults to no bound.
 	Timeout time.Duration
 	// Delay, or else NotBefore, is when the future becomes ready. Default to at
@@ -54,7 +55,7 @@ type Task struct {
 	// dies; then any may. It excludes Delay and NotBefore. Submit returns
 	// fdbmodel.ErrNotFound if it does not live, and ErrBadSpec if it can't run
 	// the future. Defaults to any worker.
-	Worker fdbmodel.WorkerID
+	Worker layout.WorkerID
 	// ID, or else Key (at most 1,024 bytes), make the submit repeatable: the
 	// same one with the same content is the same future, as long as that is kept
 	// (see fdbmodel.Config.Retention, and Discard). Default to a new id.
@@ -73,7 +74,7 @@ func (c *Client) submission(t *Task) (fdbmodel.Submission, error) {
 	}
 	s := fdbmodel.Submission{
 		ID: t.ID, Key: t.Key, Args: t.Args, NotBefore: t.NotBefore, Assigned: t.Worker,
-		Spec: fdbmodel.Spec{
+		Spec: layout.Spec{
 			Function: t.Function, Codec: t.Codec, Argv: t.Argv, Env: t.Env, Queue: t.Queue, Group: t.Group,
 			Priority: t.Priority, Requirements: t.Requirements, MaxRetries: retries, Backoff: t.Backoff, Timeout: t.Timeout,
 		},
@@ -84,9 +85,9 @@ func (c *Client) submission(t *Task) (fdbmodel.Submission, error) {
 	if !t.NoNotify {
 		s.Spec.Session = c.session
 	}
-	if t.Codec == fdbmodel.CodecJSON {
+	if t.Codec == layout.CodecJSON {
 		if err := json.Unmarshal(t.Args, new(json.RawMessage)); err != nil {
-			return s, fmt.Errorf("%w: the arguments are to be JSON: %w", fdbmodel.ErrBadSpec, err)
+			return s, fmt.Errorf("%w: the arguments are to be JSON: %w", layout.ErrBadSpec, err)
 		}
 	}
 	return s, t.checkWords()
@@ -97,13 +98,13 @@ func (c *Client) submission(t *Task) (fdbmodel.Submission, error) {
 func (t *Task) checkWords() error {
 	for i, word := range t.Argv {
 		if strings.Contains(word, "\x00") {
-			return fmt.Errorf("%w: argv[%d] %.64q contains a zero byte", fdbmodel.ErrBadSpec, i, word)
+			return fmt.Errorf("%w: argv[%d] %.64q contains a zero byte", layout.ErrBadSpec, i, word)
 		}
 	}
 	for name, value := range t.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
 			return fmt.Errorf("%w: environment variable %.64q: a name is not empty and has no =, neither has a zero byte",
-				fdbmodel.ErrBadSpec, name)
+				layout.ErrBadSpec, name)
 		}
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 
 	"github.com/vmihailenco/msgpack/v5"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Definition is a Go function with types: what its clients and its workers
@@ -30,7 +30,7 @@ func (d Definition[In, Out]) Bind(fn func(context.Context, In) (Out, error)) (
 	name string, run func(context.Context, []byte) ([]byte, error),
 ) {
 	return d.name, func(ctx context.Context, args []byte) ([]byte, error) {
-		codec, _ := ctx.Value(fdbmodel.CodecKey{}).(string)
+		codec, _ := ctx.Value(layout.CodecKey{}).(string)
 		var in In
 		if err := decode(codec, args, &in); err != nil {
 			return nil, fmt.Errorf("arguments of %s: %w", d.name, err)
@@ -54,7 +54,7 @@ func (d Definition[In, Out]) Task(in In) (Task, error) {
 	if err != nil {
 		return Task{}, fmt.Errorf("arguments of %s: %w", d.name, err)
 	}
-	return Task{Function: "go:" + d.name, Codec: fdbmodel.CodecMsgpack, Args: args}, nil
+	return Task{Function: "go:" + d.name, Codec: layout.CodecMsgpack, Args: args}, nil
 }
 
 // Submit submits the function on in; see Client.Submit. Each of options may
@@ -96,7 +96,7 @@ func (t *Typed[Out]) Await(ctx context.Context) (Out, error) {
 }
 
 func encode(codec string, value any) ([]byte, error) {
-	if codec == fdbmodel.CodecJSON {
+	if codec == layout.CodecJSON {
 		return json.Marshal(value)
 	}
 	return msgpack.Marshal(value)
@@ -106,7 +106,7 @@ func encode(codec string, value any) ([]byte, error) {
 // inputs, such as nil for a struct with a decoder of its own; these are errors
 // here, because the bytes are another program's.
 func decode(codec string, encoded []byte, into any) (err error) {
-	if codec == fdbmodel.CodecJSON {
+	if codec == layout.CodecJSON {
 		return json.Unmarshal(encoded, into)
 	}
 	defer func() {

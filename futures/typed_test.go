@@ -10,7 +10,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 	"pgregory.net/rapid"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -58,7 +58,7 @@ func TestTypedValuesRoundTrip(t *testing.T) {
 		task, err := def.Task(in)
 		require.NoError(t, err)
 		require.Equal(t, "go:upper", task.Function)
-		require.Equal(t, fdbmodel.CodecMsgpack, task.Codec)
+		require.Equal(t, layout.CodecMsgpack, task.Codec)
 		_, run := def.Bind(func(_ context.Context, got order) (order, error) {
 			require.Equal(t, in, got)
 			got.Count++
@@ -93,14 +93,14 @@ func TestTypedErrors(t *testing.T) {
 	require.ErrorIs(t, err, refused)
 
 	_, err = futures.Define[int, int]("bad name").Submit(ctx, c, 1)
-	require.ErrorIs(t, err, fdbmodel.ErrBadName)
+	require.ErrorIs(t, err, layout.ErrBadName)
 	def := futures.Define[int, int]("upper")
 	f, err := def.Submit(ctx, c, 1, func(t *futures.Task) { t.Key = "one" })
 	require.NoError(t, err)
 	newExecutor(t, c, echo).all(t)
 	_, err = f.Await(ctx)
 	require.ErrorContains(t, err, "result of future")
-	again := def.Of(c.Future(fdbmodel.KeyedID(c.Cluster().Name(), "one")))
+	again := def.Of(c.Future(layout.KeyedID(c.Cluster().Name(), "one")))
 	require.Equal(t, f.ID(), again.ID())
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // staleAfter bounds how long a claimed future waits for a slot, a heartbeat
@@ -64,7 +65,7 @@ func (l *life) beat(ctx context.Context) error {
 
 // cancel ends a future here that somebody wants no more. Whatever ends its claim
 // ends it as cancelled.
-func (l *life) cancel(id fdbmodel.ID) {
+func (l *life) cancel(id layout.ID) {
 	if j := l.worker.slots.cancel(id); j != nil {
 		j.relinquish()
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // BenchmarkBurndown runs futures that do nothing, from a full queue to an empty
@@ -14,7 +14,7 @@ import (
 func BenchmarkBurndown(bench *testing.B) {
 	for _, workers := range []int{1, 2, 4} {
 		bench.Run(map[int]string{1: "one", 2: "two", 4: "four"}[workers], func(bench *testing.B) {
-			b := newBed(bench, fdbmodel.Config{}, nil)
+			b := newBed(bench, layout.Config{}, nil)
 			for left := bench.N; left > 0; left -= 10_000 {
 				b.many(min(left, 10_000), "go:noop")
 			}
@@ -36,7 +36,7 @@ func BenchmarkBurndown(bench *testing.B) {
 			}
 			bench.StopTimer()
 			bench.ReportMetric(float64(bench.N)/bench.Elapsed().Seconds(), "futures/s")
-			require.EqualValues(bench, bench.N, b.counts()[fdbmodel.Realized])
+			require.EqualValues(bench, bench.N, b.counts()[layout.Realized])
 		})
 	}
 }

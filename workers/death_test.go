@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 func TestPausedWorkerThatWasReapedChangesNothing(t *testing.T) {
@@ -60,12 +62,12 @@ func TestReapedWorkerKeepsTheSlotOfAStuckFunction(t *testing.T) {
 	require.Zero(t, w.Stats().Free.Slots)
 	close(stuck.end)
 	b.awaitOver(id)
-	require.Equal(t, fdbmodel.Realized, stateOf(b, id))
+	require.Equal(t, layout.Realized, stateOf(b, id))
 	b.await("free slots", func() bool { return w.Stats().Free.Slots == 2 })
 }
 
 // declareDead does what a janitor does that saw no heartbeat.
-func (b *bed) declareDead(id fdbmodel.WorkerID) {
+func (b *bed) declareDead(id layout.WorkerID) {
 	b.await("a death", func() bool {
 		m, found := b.member(id)
 		if !found {
@@ -95,7 +97,7 @@ func TestHeirOfAnAddress(t *testing.T) {
 	victim.Vanish()
 	<-victim.done
 	killed := b.clock.Now()
-	require.EqualValues(t, 3, b.counts()[fdbmodel.Claimed])
+	require.EqualValues(t, 3, b.counts()[layout.Claimed])
 
 	o.CPU = 1000
 	heir := b.start(o, map[string]Function{"big": echo, "small": echo})
@@ -108,14 +110,14 @@ func TestHeirOfAnAddress(t *testing.T) {
 		require.Zero(t, b.row(id).Attempts.Failed)
 	}
 	require.Equal(t, heir.ID(), b.row(smallIDs[0]).Result.Worker)
-	explanation, err := b.cluster.Explain(b.ctx, bigID)
+	explanation, err := inspect.Explain(b.ctx, b.cluster, bigID)
 	require.NoError(t, err)
-	require.Equal(t, fdbmodel.ReasonInfeasible, explanation.Reason)
-	require.Zero(t, b.counts()[fdbmodel.Claimed])
+	require.Equal(t, inspect.ReasonInfeasible, explanation.Reason)
+	require.Zero(t, b.counts()[layout.Claimed])
 
 	b.start(Options{Slots: 1, CPU: 4000}, map[string]Function{"big": echo})
 	b.awaitOver(bigID)
-	require.Equal(t, fdbmodel.Realized, stateOf(b, bigID))
+	require.Equal(t, layout.Realized, stateOf(b, bigID))
 }
 
 func TestVanishedWorkerIsReapedByAnother(t *testing.T) {
@@ -130,7 +132,7 @@ func TestVanishedWorkerIsReapedByAnother(t *testing.T) {
 	victim.Vanish()
 	<-victim.done
 	require.NoError(t, victim.err)
-	require.EqualValues(t, 4, b.counts()[fdbmodel.Claimed])
+	require.EqualValues(t, 4, b.counts()[layout.Claimed])
 	other := b.start(Options{}, map[string]Function{"work": echo})
 	b.awaitOver(ids...)
 	b.await("the end of the dead worker's records", func() bool { _, there := b.member(victim.ID()); return !there })
@@ -138,7 +140,7 @@ func TestVanishedWorkerIsReapedByAnother(t *testing.T) {
 	crashes := 0
 	for _, id := range ids {
 		row := b.row(id)
-		require.Equal(t, fdbmodel.Realized, row.State())
+		require.Equal(t, layout.Realized, row.State())
 		crashes += row.Attempts.Crashes
 	}
 	require.Equal(t, 4, crashes)
@@ -172,8 +174,8 @@ func (t *tripwireTx) Commit(ctx context.Context) (kv.Committed, error) {
 func TestJanitorThatDiesMidwayThroughAReap(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)
-	dead, err := b.cluster.Register(b.ctx, fdbmodel.WorkerInfo{
-		Functions: []string{"go:work"}, Capacity: fdbmodel.Resources{Slots: 100},
+	dead, err := b.cluster.Register(b.ctx, layout.WorkerInfo{
+		Functions: []string{"go:work"}, Capacity: layout.Resources{Slots: 100},
 	})
 	require.NoError(t, err)
 	ids := b.many(60, "go:work")
@@ -202,13 +204,13 @@ func TestJanitorThatDiesMidwayThroughAReap(t *testing.T) {
 	require.True(t, there)
 	require.False(t, m.Alive)
 	require.Positive(t, m.Claims)
-	require.Positive(t, b.counts()[fdbmodel.Ready])
+	require.Positive(t, b.counts()[layout.Ready])
 
 	b.start(Options{}, map[string]Function{"work": echo})
 	b.awaitOver(ids...)
 	for _, id := range ids {
 		row := b.row(id)
-		require.Equal(t, fdbmodel.Realized, row.State())
+		require.Equal(t, layout.Realized, row.State())
 		require.Equal(t, 1, row.Attempts.Crashes)
 	}
 	b.await("the end of the dead", func() bool {
@@ -226,11 +228,11 @@ func TestThreeDeathsFailAFuture(t *testing.T) {
 	for i := range 3 {
 		w := b.start(Options{Address: "10.0.0.1:7000", Slots: 1}, map[string]Function{"deadly": deadly.run})
 		b.begins(deadly)
-		require.Equal(t, fdbmodel.Claimed, stateOf(b, id), fmt.Sprint(i))
+		require.Equal(t, layout.Claimed, stateOf(b, id), fmt.Sprint(i))
 		w.Vanish()
 		<-w.done
 	}
 	b.start(Options{Address: "10.0.0.1:7000", Slots: 1}, map[string]Function{"deadly": echo})
 	b.awaitOver(id)
-	require.Equal(t, fdbmodel.KindLost, b.row(id).Exception.Kind)
+	require.Equal(t, layout.KindLost, b.row(id).Exception.Kind)
 }

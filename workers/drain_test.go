@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 func TestDrainLetsFunctionsEnd(t *testing.T) {
@@ -27,11 +27,11 @@ func TestDrainLetsFunctionsEnd(t *testing.T) {
 	close(work.end)
 	<-w.done
 	require.NoError(t, w.err)
-	require.Equal(t, map[fdbmodel.State]int64{fdbmodel.Realized: 2, fdbmodel.Ready: 3}, nonZero(b.counts()))
+	require.Equal(t, map[layout.State]int64{layout.Realized: 2, layout.Ready: 3}, nonZero(b.counts()))
 	for _, id := range ids {
 		row := b.row(id)
 		require.Zero(t, row.Attempts)
-		require.Equal(t, row.State() == fdbmodel.Realized, row.Claim != nil)
+		require.Equal(t, row.State() == layout.Realized, row.Claim != nil)
 	}
 	_, there = b.member(w.ID())
 	require.False(t, there)
@@ -50,7 +50,7 @@ func TestDrainGivesBackWhatDoesNotEnd(t *testing.T) {
 		},
 		"ignores": ignores.run,
 	})
-	ids := []fdbmodel.ID{b.one("go:heeds"), b.one("go:ignores")}
+	ids := []layout.ID{b.one("go:heeds"), b.one("go:ignores")}
 	b.begins(heeds)
 	b.begins(ignores)
 	stopped := b.clock.Now()
@@ -59,14 +59,14 @@ func TestDrainGivesBackWhatDoesNotEnd(t *testing.T) {
 	require.ErrorIs(t, <-causes, ErrStopping)
 	for _, id := range ids {
 		row := b.row(id)
-		require.Equal(t, fdbmodel.Ready, row.State())
+		require.Equal(t, layout.Ready, row.State())
 		require.Zero(t, row.Attempts)
 	}
 	require.EqualValues(t, 2, w.Stats().Relinquished)
 	// What the function comes to after all counts for nothing.
 	close(ignores.end)
 	b.await("its return", func() bool { return w.Stats().Running == 0 })
-	require.Equal(t, fdbmodel.Ready, stateOf(b, ids[1]))
+	require.Equal(t, layout.Ready, stateOf(b, ids[1]))
 	next := b.start(Options{}, map[string]Function{"heeds": echo, "ignores": echo})
 	b.awaitOver(ids...)
 	require.Equal(t, next.ID(), b.row(ids[1]).Result.Worker)
@@ -82,5 +82,5 @@ func TestStopWhilePaused(t *testing.T) {
 	w.Pause()
 	close(work.end)
 	w.end()
-	require.Equal(t, fdbmodel.Realized, stateOf(b, id))
+	require.Equal(t, layout.Realized, stateOf(b, id))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // permanentError fails a future whatever its attempts.
@@ -52,8 +53,8 @@ func (w *Worker) slot() {
 			return
 		}
 		// The function ended its goroutine, which is the slot's.
-		j.settle(fdbmodel.Completion{Future: &j.future, Exception: &fdbmodel.Exception{
-			Kind: fdbmodel.KindPanic, Message: "the function called runtime.Goexit",
+		j.settle(fdbmodel.Completion{Future: &j.future, Exception: &layout.Exception{
+			Kind: layout.KindPanic, Message: "the function called runtime.Goexit",
 		}})
 		w.leaveSlot(j)
 		w.running.Go(w.slot)
@@ -127,19 +128,19 @@ func (w *Worker) dispatch(j *job, args []byte) fdbmodel.Completion {
 		return j.failure(err)
 	}
 	codec := f.Spec.Codec
-	if codec == fdbmodel.CodecArgv {
-		codec = fdbmodel.CodecRaw
+	if codec == layout.CodecArgv {
+		codec = layout.CodecRaw
 	}
-	return w.success(j, fdbmodel.Result{Codec: codec, Value: value})
+	return w.success(j, layout.Result{Codec: codec, Value: value})
 }
 
 // withoutArgs says how an attempt ends whose arguments can't be read: what is
 // not there now does not come back.
 func (w *Worker) withoutArgs(j *job, err error) fdbmodel.Completion {
 	w.options.Logger.Warn("arguments can't be read", "future", j.future.ID, "error", err)
-	if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, fdbmodel.ErrBadRecord) {
-		return fdbmodel.Completion{Future: &j.future, Permanent: true, Exception: &fdbmodel.Exception{
-			Kind: fdbmodel.KindError, Message: err.Error(),
+	if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, layout.ErrBadRecord) {
+		return fdbmodel.Completion{Future: &j.future, Permanent: true, Exception: &layout.Exception{
+			Kind: layout.KindError, Message: err.Error(),
 		}}
 	}
 	return fdbmodel.Completion{Future: &j.future, Relinquish: true}
@@ -186,11 +187,11 @@ func (j *job) failure(err error) fdbmodel.Completion {
 	var permanent permanentError
 	switch {
 	case errors.As(err, &panicked):
-		c.Exception = &fdbmodel.Exception{Kind: fdbmodel.KindPanic, Message: panicked.text}
+		c.Exception = &layout.Exception{Kind: layout.KindPanic, Message: panicked.text}
 	case cause != nil:
 		c.Relinquish = true // a cancel that was asked ends the future with it
 	default:
-		c.Exception = &fdbmodel.Exception{Kind: fdbmodel.KindError, Message: err.Error()}
+		c.Exception = &layout.Exception{Kind: layout.KindError, Message: err.Error()}
 		c.Permanent = errors.As(err, &permanent)
 		if errors.As(err, &later) {
 			c.RetryIn = &later.wait
@@ -200,14 +201,14 @@ func (j *job) failure(err error) fdbmodel.Completion {
 }
 
 // success writes large results ahead and says what the result is.
-func (w *Worker) success(j *job, r fdbmodel.Result) fdbmodel.Completion {
+func (w *Worker) success(j *job, r layout.Result) fdbmodel.Completion {
 	f := &j.future
 	r.Size, r.RunTime = int64(len(r.Value)), w.cluster.Now().Sub(j.started)
-	if len(r.Value) > fdbmodel.MaxPut {
-		return fdbmodel.Completion{Future: f, Exception: &fdbmodel.Exception{
-			Kind: fdbmodel.KindTooLarge,
+	if len(r.Value) > layout.MaxPut {
+		return fdbmodel.Completion{Future: f, Exception: &layout.Exception{
+			Kind: layout.KindTooLarge,
 			Message: fmt.Sprintf("result of %d bytes: at most %d; store the data elsewhere and return where",
-				len(r.Value), fdbmodel.MaxPut),
+				len(r.Value), layout.MaxPut),
 		}}
 	}
 	if len(r.Value) > fdbmodel.MaxResultInline {
@@ -227,7 +228,7 @@ func (w *Worker) success(j *job, r fdbmodel.Result) fdbmodel.Completion {
 
 // placeStderr keeps the end of a standard error stream: in the record where it
 // is short, written ahead otherwise.
-func (w *Worker) placeStderr(j *job, stderr []byte, truncated *bool) ([]byte, *fdbmodel.ChunkRef, error) {
+func (w *Worker) placeStderr(j *job, stderr []byte, truncated *bool) ([]byte, *layout.ChunkRef, error) {
 	if len(stderr) > fdbmodel.MaxStderr {
 		stderr, *truncated = stderr[len(stderr)-fdbmodel.MaxStderr:], true
 	}

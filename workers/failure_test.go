@@ -13,6 +13,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 func explode() { panic("boom") }
@@ -43,20 +44,20 @@ func TestFailuresOfFunctions(t *testing.T) {
 	for _, c := range []struct {
 		function string
 		retries  int
-		kind     fdbmodel.FailureKind
+		kind     layout.FailureKind
 		attempts int
 		message  string
 	}{
-		{"error", 0, fdbmodel.KindError, 1, "broken"},
-		{"error", 2, fdbmodel.KindError, 3, "broken"},
-		{"permanent", 5, fdbmodel.KindError, 1, "broken"},
-		{"panic", 1, fdbmodel.KindPanic, 2, "panic: boom"},
-		{"goexit", 1, fdbmodel.KindPanic, 2, "Goexit"},
+		{"error", 0, layout.KindError, 1, "broken"},
+		{"error", 2, layout.KindError, 3, "broken"},
+		{"permanent", 5, layout.KindError, 1, "broken"},
+		{"panic", 1, layout.KindPanic, 2, "panic: boom"},
+		{"goexit", 1, layout.KindPanic, 2, "Goexit"},
 	} {
 		id := b.one("go:"+c.function, func(s *fdbmodel.Submission) { s.Spec.MaxRetries = c.retries })
 		b.awaitOver(id)
 		row := b.row(id)
-		require.Equal(t, fdbmodel.Failed, row.State(), c.function)
+		require.Equal(t, layout.Failed, row.State(), c.function)
 		require.Equal(t, c.kind, row.Exception.Kind, c.function)
 		require.Equal(t, c.attempts, row.Attempts.Failed, c.function)
 		require.Contains(t, row.Exception.Message, c.message)
@@ -79,7 +80,7 @@ func TestRetryAfterReplacesTheBackoff(t *testing.T) {
 	b.start(Options{Slots: 1}, map[string]Function{"later": failing()["later"]})
 	before := b.clock.Now()
 	id := b.one("go:later", func(s *fdbmodel.Submission) { s.Spec.MaxRetries = 1 })
-	b.await("the wait", func() bool { row := b.row(id); return row.State() == fdbmodel.Delayed })
+	b.await("the wait", func() bool { row := b.row(id); return row.State() == layout.Delayed })
 	due := time.UnixMilli(b.row(id).Attempts.Due)
 	require.GreaterOrEqual(t, due.Sub(before), 2*time.Minute)
 	require.LessOrEqual(t, due.Sub(b.clock.Now()), 2*time.Minute)
@@ -105,7 +106,7 @@ func TestTimeoutOfAFunctionThatHeedsIt(t *testing.T) {
 	id := b.one("go:slow", func(s *fdbmodel.Submission) { s.Spec.Timeout = time.Minute })
 	b.awaitOver(id)
 	row := b.row(id)
-	require.Equal(t, fdbmodel.KindTimeout, row.Exception.Kind)
+	require.Equal(t, layout.KindTimeout, row.Exception.Kind)
 	require.Contains(t, row.Exception.Message, "1m0s")
 	cause := <-causes
 	for errors.Is(cause, fdbmodel.ErrReaped) {
@@ -123,13 +124,13 @@ func TestFunctionThatIgnoresItsTimeoutKeepsItsSlot(t *testing.T) {
 	w := b.start(Options{Slots: 1, CPU: 1000}, map[string]Function{"slow": ignores.run, "echo": echo})
 	id := b.one("go:slow", func(s *fdbmodel.Submission) {
 		s.Spec.Timeout = time.Minute
-		s.Spec.Requirements = fdbmodel.Requirements{CPU: 600}
+		s.Spec.Requirements = layout.Requirements{CPU: 600}
 	})
 	b.awaitOver(id)
-	require.Equal(t, fdbmodel.KindTimeout, b.row(id).Exception.Kind)
+	require.Equal(t, layout.KindTimeout, b.row(id).Exception.Kind)
 	stats := w.Stats()
 	require.Equal(t, 1, stats.Running)
-	require.Equal(t, fdbmodel.Resources{CPU: 400, RAM: machineMemory()}, stats.Free)
+	require.Equal(t, layout.Resources{CPU: 400, RAM: machineMemory()}, stats.Free)
 	next := b.one("go:echo")
 	rounds := 0
 	b.await("some rounds", func() bool { rounds++; return rounds > 50 })
@@ -137,11 +138,11 @@ func TestFunctionThatIgnoresItsTimeoutKeepsItsSlot(t *testing.T) {
 	require.False(t, row.State().Terminal())
 	close(ignores.end)
 	b.awaitOver(next)
-	require.Equal(t, fdbmodel.Failed, stateOf(b, id))
+	require.Equal(t, layout.Failed, stateOf(b, id))
 	require.Zero(t, w.Stats().Lost)
 }
 
-func stateOf(b *bed, id fdbmodel.ID) fdbmodel.State {
+func stateOf(b *bed, id layout.ID) layout.State {
 	row := b.row(id)
 	return row.State()
 }
@@ -155,19 +156,19 @@ func TestCancelOfARunningFuture(t *testing.T) {
 	second := b.one("go:ignores")
 	b.begins(heeds)
 	b.begins(ignores)
-	for _, id := range []fdbmodel.ID{first, second} {
+	for _, id := range []layout.ID{first, second} {
 		outcome, _, err := b.cluster.Cancel(b.ctx, id, "no longer wanted")
 		require.NoError(t, err)
 		require.Equal(t, fdbmodel.Requested, outcome)
 	}
 	b.awaitOver(first)
 	row := b.row(first)
-	require.Equal(t, fdbmodel.KindCancelled, row.Exception.Kind)
+	require.Equal(t, layout.KindCancelled, row.Exception.Kind)
 	require.Equal(t, "no longer wanted", row.Exception.Message)
 	// A result that still comes counts.
 	close(ignores.end)
 	b.awaitOver(second)
-	require.Equal(t, fdbmodel.Realized, stateOf(b, second))
+	require.Equal(t, layout.Realized, stateOf(b, second))
 }
 
 func TestCancelFromAnotherProcessComesWithTheHeartbeat(t *testing.T) {
@@ -182,7 +183,7 @@ func TestCancelFromAnotherProcessComesWithTheHeartbeat(t *testing.T) {
 	_, _, err = other.Cancel(b.ctx, id, "")
 	require.NoError(t, err)
 	b.awaitOver(id)
-	require.Equal(t, fdbmodel.KindCancelled, b.row(id).Exception.Kind)
+	require.Equal(t, layout.KindCancelled, b.row(id).Exception.Kind)
 }
 
 func TestFunctionThatIsNotKnownAfterAllIsPutBack(t *testing.T) {
@@ -199,7 +200,7 @@ func TestFunctionThatIsNotKnownAfterAllIsPutBack(t *testing.T) {
 	w.functions["go:gone"] = echo
 	w.mu.Unlock()
 	b.awaitOver(id)
-	require.Equal(t, fdbmodel.Realized, stateOf(b, id))
+	require.Equal(t, layout.Realized, stateOf(b, id))
 }
 
 // modules is a ModuleRunner that does what the call's first argument says.
@@ -217,10 +218,10 @@ func (m modules) Run(ctx context.Context, call ModuleCall) (ModuleOutcome, error
 		return ModuleOutcome{Stdout: []byte(out), Stderr: stderr, ExitCode: 0}, nil
 	case "exit":
 		return ModuleOutcome{
-			Stdout: stderr, Stderr: stderr, ExitCode: 3, Kind: fdbmodel.KindExit, Message: "exit code 3",
+			Stdout: stderr, Stderr: stderr, ExitCode: 3, Kind: layout.KindExit, Message: "exit code 3",
 		}, nil
 	case "memory":
-		return ModuleOutcome{Kind: fdbmodel.KindMemory, Message: "too much"}, nil
+		return ModuleOutcome{Kind: layout.KindMemory, Message: "too much"}, nil
 	case "panic":
 		panic("the runner's fault")
 	default:
@@ -234,7 +235,7 @@ func TestModules(t *testing.T) {
 	module, err := b.cluster.PutModule(b.ctx, []byte("code"), "alias")
 	require.NoError(t, err)
 	b.start(Options{Slots: 1, Modules: modules{b}}, nil)
-	call := func(verb string) fdbmodel.ID {
+	call := func(verb string) layout.ID {
 		return b.one("wasm:alias/method", func(s *fdbmodel.Submission) {
 			s.Args, s.Spec.Argv, s.Spec.Env = []byte("stdin"), []string{verb}, map[string]string{"A": "a"}
 		})
@@ -243,7 +244,7 @@ func TestModules(t *testing.T) {
 	b.awaitOver(id)
 	result := b.row(id).Result
 	require.Equal(t, "code "+module.CID+" method a stdin", string(result.Value))
-	require.Equal(t, fdbmodel.CodecRaw, result.Codec)
+	require.Equal(t, layout.CodecRaw, result.Codec)
 	require.True(t, result.Truncated)
 	stderr, err := b.cluster.Stderr(b.ctx, id, result.Stderr, result.StderrRef)
 	require.NoError(t, err)
@@ -252,7 +253,7 @@ func TestModules(t *testing.T) {
 	id = call("exit")
 	b.awaitOver(id)
 	exception := b.row(id).Exception
-	require.Equal(t, fdbmodel.KindExit, exception.Kind)
+	require.Equal(t, layout.KindExit, exception.Kind)
 	require.Equal(t, 3, exception.ExitCode)
 	require.Len(t, exception.Stdout, fdbmodel.MaxResultInline)
 	stderr, err = b.cluster.Stderr(b.ctx, id, exception.Stderr, exception.StderrRef)
@@ -273,7 +274,7 @@ func TestModules(t *testing.T) {
 	b.removeModule(module.CID)
 	id = call("ok")
 	b.awaitOver(id)
-	require.Equal(t, fdbmodel.KindUnloadable, b.row(id).Exception.Kind)
+	require.Equal(t, layout.KindUnloadable, b.row(id).Exception.Kind)
 }
 
 // removeModule makes a module's bytes go missing.
@@ -306,7 +307,7 @@ func TestArgumentsThatAreGone(t *testing.T) {
 	require.NoError(t, err)
 	b.start(Options{Slots: 1}, map[string]Function{"echo": echo})
 	b.awaitOver(id)
-	require.Equal(t, fdbmodel.KindError, b.row(id).Exception.Kind)
+	require.Equal(t, layout.KindError, b.row(id).Exception.Kind)
 	require.Contains(t, b.row(id).Exception.Message, "not found")
 }
 
@@ -323,7 +324,7 @@ func TestRunnerKeepsTheTimeoutOfAModule(t *testing.T) {
 	began := b.clock.Now()
 	id := b.one("wasm:"+module.CID, func(s *fdbmodel.Submission) { s.Spec.Timeout = time.Second })
 	b.awaitOver(id)
-	require.Equal(t, fdbmodel.Realized, stateOf(b, id))
+	require.Equal(t, layout.Realized, stateOf(b, id))
 	require.GreaterOrEqual(t, (<-runner).Sub(began), time.Second+moduleGrace)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // gauge counts what runs at a time, by the first letter of the arguments.
@@ -92,7 +93,7 @@ func TestPaceSpreadsStarts(t *testing.T) {
 	var subs []fdbmodel.Submission
 	for range 6 {
 		subs = append(subs, b.describe("go:run", func(s *fdbmodel.Submission) {
-			s.Spec.Pace = &fdbmodel.Pace{Key: "example.com", PerSecond: 2}
+			s.Spec.Pace = &layout.Pace{Key: "example.com", PerSecond: 2}
 			s.Spec.Timeout = time.Minute
 		}))
 	}

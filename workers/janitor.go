@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Intervals of a janitor.
@@ -30,21 +31,21 @@ const (
 type janitor struct {
 	worker  *Worker
 	cluster *fdbmodel.Cluster
-	id      fdbmodel.WorkerID
+	id      layout.WorkerID
 	opening string // of a store that only this process can reach
 
 	held  bool
 	count int64
-	role  observer[fdbmodel.WorkerID]
-	beats observer[fdbmodel.WorkerID]
-	mail  observer[fdbmodel.SessionID]
+	role  observer[layout.WorkerID]
+	beats observer[layout.WorkerID]
+	mail  observer[layout.SessionID]
 
 	roleAt, reapAt, promoteAt, expireAt, sweepAt time.Time
 	sweepShard                                   int
 	sweepCursor                                  []byte
 }
 
-func newJanitor(w *Worker, id fdbmodel.WorkerID) *janitor {
+func newJanitor(w *Worker, id layout.WorkerID) *janitor {
 	dead := w.cluster.Config().DeadAfter
 	j := &janitor{worker: w, cluster: w.cluster, id: id}
 	if local, ok := w.cluster.Database().(kv.Local); ok {
@@ -139,7 +140,7 @@ func (j *janitor) reap(ctx context.Context, now time.Time) error {
 		return err
 	}
 	var errs []error
-	present := map[fdbmodel.WorkerID]bool{}
+	present := map[layout.WorkerID]bool{}
 	for i := range members {
 		m := &members[i]
 		present[m.ID] = true
@@ -238,7 +239,7 @@ func (j *janitor) sweepSessions(ctx context.Context, now time.Time) error {
 	}
 	var errs []error
 	limit := max(sessionDeaths*j.cluster.Config().DeadAfter, sessionDeathMin)
-	present := map[fdbmodel.SessionID]bool{}
+	present := map[layout.SessionID]bool{}
 	for _, id := range slices.Sorted(maps.Keys(sessions)) {
 		present[id] = true
 		if j.mail.look(id, sessions[id], now) >= limit {

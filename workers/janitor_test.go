@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 )
 
@@ -48,23 +49,23 @@ func TestJanitorPromotesAndExpires(t *testing.T) {
 	due := b.clock.Now().Add(10 * time.Minute)
 	subs := make([]fdbmodel.Submission, 500)
 	for i := range subs {
-		subs[i] = fdbmodel.Submission{Spec: fdbmodel.Spec{Function: "go:echo"}, NotBefore: due}
+		subs[i] = fdbmodel.Submission{Spec: layout.Spec{Function: "go:echo"}, NotBefore: due}
 	}
 	ids := b.submit(subs...)
 	j := b.hired()
 	next := j.step(b.ctx, b.clock.Now())
 	require.LessOrEqual(t, next.Sub(b.clock.Now()), promoteEvery)
-	require.EqualValues(t, 500, b.counts()[fdbmodel.Delayed])
+	require.EqualValues(t, 500, b.counts()[layout.Delayed])
 	b.clock.Advance(10 * time.Minute)
 	j.step(b.ctx, b.clock.Now())
-	require.Equal(t, map[fdbmodel.State]int64{fdbmodel.Ready: 500}, nonZero(b.counts()))
+	require.Equal(t, map[layout.State]int64{layout.Ready: 500}, nonZero(b.counts()))
 	for _, id := range ids {
 		_, _, err := b.cluster.Cancel(b.ctx, id, "")
 		require.NoError(t, err)
 	}
 	b.clock.Advance(b.cluster.Config().Retention - time.Minute)
 	j.step(b.ctx, b.clock.Now())
-	require.EqualValues(t, 500, b.counts()[fdbmodel.Failed])
+	require.EqualValues(t, 500, b.counts()[layout.Failed])
 	for range 20 {
 		b.clock.Advance(time.Minute)
 		j.step(b.ctx, b.clock.Now())
@@ -76,13 +77,13 @@ func TestJanitorPromotesAndExpires(t *testing.T) {
 
 func TestJanitorSweepsChunksAndSessions(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, fdbmodel.Config{Shards: 1}, clock.NewVirtual(epoch))
+	b := newBed(t, layout.Config{Shards: 1}, clock.NewVirtual(epoch))
 	session, err := b.cluster.DrawSessionID()
 	require.NoError(t, err)
 	b.one("go:echo", func(s *fdbmodel.Submission) { s.Spec.Session = session })
 	ids, err := b.cluster.DrawIDs(1)
 	require.NoError(t, err)
-	spec := &fdbmodel.Spec{}
+	spec := &layout.Spec{}
 	ref, err := b.cluster.PutArgs(b.ctx, ids[0], make([]byte, 200_000))
 	require.NoError(t, err)
 	spec.ArgsRef = &ref

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Causes that end a function's context.
@@ -23,14 +24,14 @@ var (
 
 // Info is what a function can learn of its own run.
 type Info struct {
-	ID fdbmodel.ID
+	ID layout.ID
 	// Attempt counts from 1. A claim that ended with the death of its worker is
 	// none.
 	Attempt int
 	// Token is the fence of the claim: no later run of the future has the same.
-	Token fdbmodel.Token
+	Token layout.Token
 	// Worker is the id of the worker's present membership.
-	Worker fdbmodel.WorkerID
+	Worker layout.WorkerID
 	// Codec is what the arguments are: fdbmodel.CodecRaw and others. The result
 	// counts as the same, but for CodecArgv, where it is raw.
 	Codec string
@@ -60,9 +61,9 @@ type job struct {
 	settled atomic.Bool
 }
 
-func (j *job) requirements() fdbmodel.Requirements {
+func (j *job) requirements() layout.Requirements {
 	if j.future.Spec == nil {
-		return fdbmodel.Requirements{}
+		return layout.Requirements{}
 	}
 	return j.future.Spec.Requirements
 }
@@ -98,8 +99,8 @@ func (j *job) relinquish() bool {
 
 // overdue is how an attempt ends that ran longer than it may.
 func (j *job) overdue() fdbmodel.Completion {
-	return fdbmodel.Completion{Future: &j.future, Exception: &fdbmodel.Exception{
-		Kind: fdbmodel.KindTimeout, Message: fmt.Sprintf("ran longer than its timeout of %v; raise the future's timeout",
+	return fdbmodel.Completion{Future: &j.future, Exception: &layout.Exception{
+		Kind: layout.KindTimeout, Message: fmt.Sprintf("ran longer than its timeout of %v; raise the future's timeout",
 			j.future.Spec.Timeout),
 	}}
 }
@@ -127,7 +128,7 @@ func (c jobContext) Value(key any) any {
 		return Info{
 			ID: f.ID, Attempt: f.Attempt(), Token: f.Token, Worker: f.Token.Worker, Codec: f.Spec.Codec,
 		}
-	case fdbmodel.CodecKey{}:
+	case layout.CodecKey{}:
 		return f.Spec.Codec
 	}
 	return c.Context.Value(key)

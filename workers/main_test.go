@@ -11,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -31,7 +32,7 @@ type bed struct {
 	clock   *clock.Virtual // nil on the machine's clock
 }
 
-func newBed(t testing.TB, config fdbmodel.Config, clk *clock.Virtual) *bed {
+func newBed(t testing.TB, config layout.Config, clk *clock.Virtual) *bed {
 	b := &bed{t: t, ctx: context.Background(), db: storetest.New(t), clock: clk}
 	o := fdbmodel.Options{Config: config}
 	if clk != nil {
@@ -44,35 +45,35 @@ func newBed(t testing.TB, config fdbmodel.Config, clk *clock.Virtual) *bed {
 }
 
 // virtualBed is one on a clock that the test moves.
-func virtualBed(t testing.TB) *bed { return newBed(t, fdbmodel.Config{}, clock.NewVirtual(epoch)) }
+func virtualBed(t testing.TB) *bed { return newBed(t, layout.Config{}, clock.NewVirtual(epoch)) }
 
 func realBed(t testing.TB) *bed {
-	return newBed(t, fdbmodel.Config{Heartbeat: 100 * time.Millisecond, DeadAfter: 2 * time.Second}, nil)
+	return newBed(t, layout.Config{Heartbeat: 100 * time.Millisecond, DeadAfter: 2 * time.Second}, nil)
 }
 
-func (b *bed) submit(subs ...fdbmodel.Submission) []fdbmodel.ID {
+func (b *bed) submit(subs ...fdbmodel.Submission) []layout.ID {
 	answers, err := b.cluster.Submit(b.ctx, subs)
 	require.NoError(b.t, err)
-	ids := make([]fdbmodel.ID, len(answers))
+	ids := make([]layout.ID, len(answers))
 	for i := range answers {
 		ids[i] = answers[i].ID
 	}
 	return ids
 }
 
-func (b *bed) one(function string, change ...func(*fdbmodel.Submission)) fdbmodel.ID {
+func (b *bed) one(function string, change ...func(*fdbmodel.Submission)) layout.ID {
 	return b.submit(b.describe(function, change...))[0]
 }
 
 func (b *bed) describe(function string, change ...func(*fdbmodel.Submission)) fdbmodel.Submission {
-	s := fdbmodel.Submission{Spec: fdbmodel.Spec{Function: function}}
+	s := fdbmodel.Submission{Spec: layout.Spec{Function: function}}
 	for _, f := range change {
 		f(&s)
 	}
 	return s
 }
 
-func (b *bed) many(n int, function string) []fdbmodel.ID {
+func (b *bed) many(n int, function string) []layout.ID {
 	subs := make([]fdbmodel.Submission, n)
 	for i := range subs {
 		subs[i] = b.describe(function)
@@ -80,7 +81,7 @@ func (b *bed) many(n int, function string) []fdbmodel.ID {
 	return b.submit(subs...)
 }
 
-func (b *bed) row(id fdbmodel.ID) fdbmodel.Row {
+func (b *bed) row(id layout.ID) layout.Row {
 	row, err := b.cluster.Get(b.ctx, id)
 	require.NoError(b.t, err)
 	return row
@@ -119,7 +120,7 @@ func (b *bed) await(what string, done func() bool) {
 }
 
 // awaitOver waits until all ids are realized or failed.
-func (b *bed) awaitOver(ids ...fdbmodel.ID) {
+func (b *bed) awaitOver(ids ...layout.ID) {
 	b.t.Helper()
 	b.await("the end of all futures", func() bool {
 		for len(ids) > 0 {
@@ -134,17 +135,17 @@ func (b *bed) awaitOver(ids ...fdbmodel.ID) {
 	})
 }
 
-func (b *bed) counts() map[fdbmodel.State]int64 {
+func (b *bed) counts() map[layout.State]int64 {
 	counts, err := b.cluster.Counts(b.ctx)
 	require.NoError(b.t, err)
-	sums := map[fdbmodel.State]int64{}
+	sums := map[layout.State]int64{}
 	for k, n := range counts {
 		sums[k.State] += n
 	}
 	return sums
 }
 
-func (b *bed) member(id fdbmodel.WorkerID) (fdbmodel.Member, bool) {
+func (b *bed) member(id layout.WorkerID) (fdbmodel.Member, bool) {
 	members, err := b.cluster.Workers(b.ctx)
 	require.NoError(b.t, err)
 	for _, m := range members {

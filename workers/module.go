@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 const modulePrefix = "wasm:"
@@ -24,7 +25,7 @@ func (w *Worker) executeModule(j *job, args []byte) fdbmodel.Completion {
 		MemoryLimit: f.Spec.Requirements.RAM,
 		Load: func(ctx context.Context) ([]byte, error) {
 			module, err := w.cluster.GetModule(ctx, cid)
-			if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, fdbmodel.ErrBadRecord) {
+			if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, layout.ErrBadRecord) {
 				missing.Store(&err)
 			}
 			return module, err
@@ -35,7 +36,7 @@ func (w *Worker) executeModule(j *job, args []byte) fdbmodel.Completion {
 	case failed && cause != nil:
 		return fdbmodel.Completion{Future: f, Relinquish: true}
 	case failed && missing.Load() != nil:
-		out.Kind, out.Message = fdbmodel.KindUnloadable, (*missing.Load()).Error()
+		out.Kind, out.Message = layout.KindUnloadable, (*missing.Load()).Error()
 	case err != nil:
 		w.options.Logger.Warn("a module could not be run here", "future", f.ID, "error", err)
 		return fdbmodel.Completion{Future: f, PutBack: true}
@@ -43,8 +44,8 @@ func (w *Worker) executeModule(j *job, args []byte) fdbmodel.Completion {
 	if out.Kind != "" {
 		return w.moduleFailure(j, &out)
 	}
-	return w.success(j, fdbmodel.Result{
-		Codec: fdbmodel.CodecRaw, Value: out.Stdout, Stderr: out.Stderr, ExitCode: out.ExitCode, Truncated: out.Truncated,
+	return w.success(j, layout.Result{
+		Codec: layout.CodecRaw, Value: out.Stdout, Stderr: out.Stderr, ExitCode: out.ExitCode, Truncated: out.Truncated,
 	})
 }
 
@@ -52,7 +53,7 @@ func (w *Worker) executeModule(j *job, args []byte) fdbmodel.Completion {
 func runModule(ctx context.Context, r ModuleRunner, call ModuleCall) (out ModuleOutcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			out = ModuleOutcome{Kind: fdbmodel.KindPanic, Message: fmt.Sprintf("the module's runner panicked: %v", p)}
+			out = ModuleOutcome{Kind: layout.KindPanic, Message: fmt.Sprintf("the module's runner panicked: %v", p)}
 		}
 	}()
 	return r.Run(ctx, call)
@@ -61,10 +62,10 @@ func runModule(ctx context.Context, r ModuleRunner, call ModuleCall) (out Module
 // moduleFailure keeps the streams of a failed attempt: the beginning of the
 // output, the end of the errors.
 func (w *Worker) moduleFailure(j *job, out *ModuleOutcome) fdbmodel.Completion {
-	e := &fdbmodel.Exception{
+	e := &layout.Exception{
 		Kind: out.Kind, Message: out.Message, ExitCode: out.ExitCode, Truncated: out.Truncated, Stdout: out.Stdout,
 	}
-	if e.Kind == fdbmodel.KindMemory {
+	if e.Kind == layout.KindMemory {
 		e.Message += "; raise the memory that its future requires, or else that which its worker gives"
 	}
 	if len(e.Stdout) > fdbmodel.MaxResultInline {

@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Function is a Go function that a worker runs: from the bytes of the arguments
@@ -48,7 +48,7 @@ type ModuleOutcome struct {
 	// Truncated is set when Stderr is the end of a longer stream.
 	Truncated bool
 	// Kind is why the call failed, empty if it did not.
-	Kind    fdbmodel.FailureKind
+	Kind    layout.FailureKind
 	Message string
 }
 
@@ -88,7 +88,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	if len(o.Queues) == 0 {
-		o.Queues = []string{fdbmodel.DefaultQueue}
+		o.Queues = []string{layout.DefaultQueue}
 	}
 	if o.Slots == 0 {
 		o.Slots = runtime.GOMAXPROCS(0)
@@ -117,7 +117,7 @@ func (o *Options) validate() error {
 			"nothing negative", o.Slots, o.CPU, o.RAM, o.GPU, o.Poll, o.DrainTimeout)
 	}
 	for _, queue := range o.Queues {
-		if err := fdbmodel.CheckQueueName(queue); err != nil {
+		if err := layout.CheckQueueName(queue); err != nil {
 			return err
 		}
 	}

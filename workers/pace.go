@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 )
 
@@ -20,7 +20,7 @@ type paces struct {
 }
 
 // reserve returns how long a future has to wait before it starts.
-func (p *paces) reserve(pace *fdbmodel.Pace) time.Duration {
+func (p *paces) reserve(pace *layout.Pace) time.Duration {
 	now := p.clock.Now()
 	gap := time.Duration(float64(time.Second) / pace.PerSecond)
 	p.mu.Lock()

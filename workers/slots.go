@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 )
 
@@ -19,28 +20,28 @@ const (
 // it returns, whatever became of its claim.
 type slots struct {
 	clock    clock.Clock
-	capacity fdbmodel.Resources
+	capacity layout.Resources
 
 	mu       sync.Mutex
 	wake     *sync.Cond // queue, free or closed changed
 	queue    []*job     // claimed and not started, oldest first
 	running  map[*job]struct{}
-	free     fdbmodel.Resources // what no running job uses
-	pace     time.Duration      // moving average of a run
+	free     layout.Resources // what no running job uses
+	pace     time.Duration    // moving average of a run
 	closed   bool
 	claiming bool // a claim is under way
 	groups   groups
-	early    map[fdbmodel.ID]struct{} // cancels that came before their claim did
-	waiting  bool                     // the claimer waits for what is used
+	early    map[layout.ID]struct{} // cancels that came before their claim did
+	waiting  bool                   // the claimer waits for what is used
 
 	hungry   chan struct{} // there is room, or more is free
 	returned chan struct{} // a function returned
 }
 
-func newSlots(clk clock.Clock, capacity fdbmodel.Resources) *slots {
+func newSlots(clk clock.Clock, capacity layout.Resources) *slots {
 	s := &slots{
 		clock: clk, capacity: capacity, free: capacity, running: map[*job]struct{}{}, groups: groups{},
-		early:  map[fdbmodel.ID]struct{}{},
+		early:  map[layout.ID]struct{}{},
 		hungry: make(chan struct{}, 1), returned: make(chan struct{}, 1),
 	}
 	s.wake = sync.NewCond(&s.mu)
@@ -195,7 +196,7 @@ func (s *slots) giveBack(j *job, took time.Duration) {
 
 // cancel ends the context of a future that somebody wants no more, or takes it
 // out of the queue and returns it.
-func (s *slots) cancel(id fdbmodel.ID) *job {
+func (s *slots) cancel(id layout.ID) *job {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, j := range s.queue {
@@ -253,7 +254,7 @@ func (s *slots) runningOf(l *life) (jobs []*job) {
 }
 
 // status returns what is free, and how many futures run and wait.
-func (s *slots) status() (free fdbmodel.Resources, running, waiting int) {
+func (s *slots) status() (free layout.Resources, running, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.free, len(s.running), len(s.queue)

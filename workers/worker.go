@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Worker executes futures. Its methods may be called from many goroutines.
@@ -55,9 +56,9 @@ type Stats struct {
 	Reaped       int64 `json:"reaped"`       // futures that its janitor took back from the dead
 	// Running is how many functions run, Waiting how many futures wait for a
 	// slot, and Free what no function uses.
-	Running int                `json:"running"`
-	Waiting int                `json:"waiting"`
-	Free    fdbmodel.Resources `json:"free"`
+	Running int              `json:"running"`
+	Waiting int              `json:"waiting"`
+	Free    layout.Resources `json:"free"`
 }
 
 // New returns a worker of a cluster. It does nothing before Run or Step. It
@@ -71,7 +72,7 @@ func New(cluster *fdbmodel.Cluster, o Options) (*Worker, error) {
 	w := &Worker{
 		cluster: cluster, options: o, functions: map[string]Function{}, ready: make(chan struct{}),
 		paces:     paces{clock: cluster.Clock()},
-		slots:     newSlots(cluster.Clock(), fdbmodel.Resources{Slots: o.Slots, CPU: o.CPU, RAM: o.RAM, GPU: o.GPU}),
+		slots:     newSlots(cluster.Clock(), layout.Resources{Slots: o.Slots, CPU: o.CPU, RAM: o.RAM, GPU: o.GPU}),
 		deadlines: newDeadlines(cluster.Clock()),
 		runs:      newRuns(o.Name),
 	}
@@ -83,7 +84,7 @@ func New(cluster *fdbmodel.Cluster, o Options) (*Worker, error) {
 // fdbmodel.ErrBadName, and an error for a name that is known or comes after Run.
 func (w *Worker) Register(name string, fn Function) error {
 	full := "go:" + name
-	if err := fdbmodel.CheckFunctionName(full); err != nil {
+	if err := layout.CheckFunctionName(full); err != nil {
 		return err
 	}
 	w.mu.Lock()
@@ -102,7 +103,7 @@ func (w *Worker) Register(name string, fn Function) error {
 func (w *Worker) Ready() <-chan struct{} { return w.ready }
 
 // ID returns the id of the present membership, empty before the first.
-func (w *Worker) ID() fdbmodel.WorkerID {
+func (w *Worker) ID() layout.WorkerID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.life == nil {
@@ -209,7 +210,7 @@ func (w *Worker) awaitReturns() {
 
 // join becomes a member.
 func (w *Worker) join(ctx context.Context) (*life, error) {
-	info := fdbmodel.WorkerInfo{
+	info := layout.WorkerInfo{
 		Name: w.options.Name, Address: w.options.Address, Queues: w.options.Queues, Capacity: w.slots.capacity,
 		Process: os.Getpid(),
 	}
@@ -220,7 +221,7 @@ func (w *Worker) join(ctx context.Context) (*life, error) {
 	w.mu.Unlock()
 	sort.Strings(info.Functions)
 	if w.options.Modules != nil {
-		info.Functions = append(info.Functions, fdbmodel.AnyModule)
+		info.Functions = append(info.Functions, layout.AnyModule)
 	}
 	joining, stop := context.WithCancel(ctx)
 	defer stop()

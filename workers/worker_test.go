@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 )
 
@@ -27,7 +28,7 @@ func TestWorkersRunEverything(t *testing.T) {
 	}
 	subs := make([]fdbmodel.Submission, number)
 	for i := range subs {
-		subs[i] = fdbmodel.Submission{Spec: fdbmodel.Spec{Function: "go:echo"}, Args: fmt.Appendf(nil, "args %d", i)}
+		subs[i] = fdbmodel.Submission{Spec: layout.Spec{Function: "go:echo"}, Args: fmt.Appendf(nil, "args %d", i)}
 	}
 	ids := b.submit(subs[:number/2]...)
 	var started []*running
@@ -35,7 +36,7 @@ func TestWorkersRunEverything(t *testing.T) {
 		started = append(started, b.start(Options{}, map[string]Function{"echo": echo}))
 	}
 	ids = append(ids, b.submit(subs[number/2:]...)...)
-	b.await("all results", func() bool { return b.counts()[fdbmodel.Realized] == int64(number) })
+	b.await("all results", func() bool { return b.counts()[layout.Realized] == int64(number) })
 	for i, id := range ids {
 		require.Equal(t, subs[i].Args, b.row(id).Result.Value)
 	}
@@ -46,13 +47,13 @@ func TestWorkersRunEverything(t *testing.T) {
 		require.Zero(t, r.Stats().Running+r.Stats().Waiting)
 	}
 	require.EqualValues(t, number, ran)
-	require.Equal(t, map[fdbmodel.State]int64{fdbmodel.Realized: int64(number)}, nonZero(b.counts()))
+	require.Equal(t, map[layout.State]int64{layout.Realized: int64(number)}, nonZero(b.counts()))
 	members, err := b.cluster.Workers(b.ctx)
 	require.NoError(t, err)
 	require.Empty(t, members)
 }
 
-func nonZero(counts map[fdbmodel.State]int64) map[fdbmodel.State]int64 {
+func nonZero(counts map[layout.State]int64) map[layout.State]int64 {
 	for s, n := range counts {
 		if n == 0 {
 			delete(counts, s)
@@ -63,9 +64,9 @@ func nonZero(counts map[fdbmodel.State]int64) map[fdbmodel.State]int64 {
 
 func TestTenFuturesAndTwoHundredWorkers(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, fdbmodel.Config{Heartbeat: time.Second, DeadAfter: time.Minute}, nil)
+	b := newBed(t, layout.Config{Heartbeat: time.Second, DeadAfter: time.Minute}, nil)
 	var mu sync.Mutex
-	runs := map[fdbmodel.ID]int{}
+	runs := map[layout.ID]int{}
 	record := func(ctx context.Context, _ []byte) ([]byte, error) {
 		info, ok := InfoFrom(ctx)
 		if !ok {
@@ -93,7 +94,7 @@ func TestTenFuturesAndTwoHundredWorkers(t *testing.T) {
 	require.EqualValues(t, 10, ran)
 	for _, id := range ids {
 		row := b.row(id)
-		require.Equal(t, fdbmodel.Realized, row.State())
+		require.Equal(t, layout.Realized, row.State())
 		require.Equal(t, string(row.Claim.Worker), string(row.Result.Value))
 		require.Equal(t, 1, runs[id])
 	}
@@ -118,7 +119,7 @@ func TestSubmitWakesAnIdleWorker(t *testing.T) {
 	}
 }
 
-func (b *bed) rowOver(id fdbmodel.ID) bool {
+func (b *bed) rowOver(id layout.ID) bool {
 	row := b.row(id)
 	return row.State().Terminal()
 }
@@ -130,7 +131,7 @@ func TestSubmitOfAnotherProcessWakesAnIdleWorker(t *testing.T) {
 	other, err := fdbmodel.Open(b.ctx, b.db, "test", fdbmodel.Options{Clock: b.clock})
 	require.NoError(t, err)
 	for range 5 {
-		answers, err := other.Submit(b.ctx, []fdbmodel.Submission{{Spec: fdbmodel.Spec{Function: "go:echo"}}})
+		answers, err := other.Submit(b.ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:echo"}}})
 		require.NoError(t, err)
 		b.awaitOver(answers[0].ID)
 	}
@@ -139,20 +140,20 @@ func TestSubmitOfAnotherProcessWakesAnIdleWorker(t *testing.T) {
 
 func TestResourcesAreNeverExceeded(t *testing.T) {
 	t.Parallel()
-	b := newBed(t, fdbmodel.Config{Heartbeat: time.Second, DeadAfter: time.Minute}, nil)
-	capacity := fdbmodel.Resources{Slots: 6, CPU: 4000, RAM: 1 << 20, GPU: 2000}
+	b := newBed(t, layout.Config{Heartbeat: time.Second, DeadAfter: time.Minute}, nil)
+	capacity := layout.Resources{Slots: 6, CPU: 4000, RAM: 1 << 20, GPU: 2000}
 	random := rand.New(rand.NewPCG(1, 2))
 	var subs []fdbmodel.Submission
-	needs := map[string]fdbmodel.Requirements{}
+	needs := map[string]layout.Requirements{}
 	for i := range 600 {
-		q := fdbmodel.Requirements{CPU: random.Int64N(3000), RAM: random.Int64N(1 << 19), GPU: random.Int64N(1500)}
+		q := layout.Requirements{CPU: random.Int64N(3000), RAM: random.Int64N(1 << 19), GPU: random.Int64N(1500)}
 		if i%3 == 0 {
-			q = fdbmodel.Requirements{}
+			q = layout.Requirements{}
 		}
 		name := fmt.Sprint(i)
 		needs[name] = q
 		subs = append(subs, fdbmodel.Submission{
-			Spec: fdbmodel.Spec{Function: "go:use", Requirements: q}, Args: []byte(name),
+			Spec: layout.Spec{Function: "go:use", Requirements: q}, Args: []byte(name),
 		})
 	}
 	var exceeded atomic.Int64
@@ -181,7 +182,7 @@ func TestResourcesAreNeverExceeded(t *testing.T) {
 			map[string]Function{"use": use})
 	}
 	b.submit(subs...)
-	b.await("all results", func() bool { return b.counts()[fdbmodel.Realized] == int64(len(subs)) })
+	b.await("all results", func() bool { return b.counts()[layout.Realized] == int64(len(subs)) })
 	require.Zero(t, exceeded.Load())
 }
 
@@ -215,7 +216,7 @@ func TestWhatWaitsBehindALongFunctionGoesToOthers(t *testing.T) {
 	require.Equal(t, 1, first.Stats().Running)
 	for _, id := range ids[2:] {
 		row := b.row(id)
-		require.Equal(t, fdbmodel.Realized, row.State())
+		require.Equal(t, layout.Realized, row.State())
 		require.Zero(t, row.Attempts.Failed+row.Attempts.Crashes)
 	}
 	close(slow.end)
@@ -225,7 +226,7 @@ func TestWhatWaitsBehindALongFunctionGoesToOthers(t *testing.T) {
 func TestLargeArgumentsAndResults(t *testing.T) {
 	t.Parallel()
 	b := realBed(t)
-	huge := make([]byte, fdbmodel.MaxPut+1)
+	huge := make([]byte, layout.MaxPut+1)
 	b.start(Options{}, map[string]Function{
 		"echo": echo,
 		"huge": func(context.Context, []byte) ([]byte, error) { return huge, nil },
@@ -235,7 +236,7 @@ func TestLargeArgumentsAndResults(t *testing.T) {
 		id := b.one("go:echo", func(s *fdbmodel.Submission) { s.Args = args })
 		b.awaitOver(id)
 		row := b.row(id)
-		require.Equal(t, fdbmodel.Realized, row.State())
+		require.Equal(t, layout.Realized, row.State())
 		require.EqualValues(t, size, row.Result.Size)
 		value, err := b.cluster.ResultValue(b.ctx, id, row.Result)
 		require.NoError(t, err)
@@ -244,8 +245,8 @@ func TestLargeArgumentsAndResults(t *testing.T) {
 	id := b.one("go:huge", func(s *fdbmodel.Submission) { s.Spec.MaxRetries = 5 })
 	b.awaitOver(id)
 	row := b.row(id)
-	require.Equal(t, fdbmodel.Failed, row.State())
-	require.Equal(t, fdbmodel.KindTooLarge, row.Exception.Kind)
+	require.Equal(t, layout.Failed, row.State())
+	require.Equal(t, layout.KindTooLarge, row.Exception.Kind)
 	require.Equal(t, 1, row.Attempts.Failed)
 }
 
@@ -275,7 +276,7 @@ func TestStepReplays(t *testing.T) {
 		}
 		subs := make([]fdbmodel.Submission, 60)
 		for i := range subs {
-			subs[i].Spec = fdbmodel.Spec{Function: "go:flaky", MaxRetries: 3}
+			subs[i].Spec = layout.Spec{Function: "go:flaky", MaxRetries: 3}
 		}
 		_, err = c.Submit(ctx, subs)
 		require.NoError(t, err)
@@ -299,7 +300,7 @@ func TestStepReplays(t *testing.T) {
 		counts, err := c.Counts(ctx)
 		require.NoError(t, err)
 		for k, n := range counts {
-			require.True(t, k.State == fdbmodel.Realized && n == 60 || n == 0, "%v %d", k, n)
+			require.True(t, k.State == layout.Realized && n == 60 || n == 0, "%v %d", k, n)
 		}
 		return trace
 	}
@@ -315,7 +316,7 @@ func TestMistakesOfTheCaller(t *testing.T) {
 	require.ErrorContains(t, err, "slots")
 	w, err := New(b.cluster, Options{})
 	require.NoError(t, err)
-	require.ErrorIs(t, w.Register("no/slash", echo), fdbmodel.ErrBadName)
+	require.ErrorIs(t, w.Register("no/slash", echo), layout.ErrBadName)
 	require.NoError(t, w.Register("echo", echo))
 	require.ErrorContains(t, w.Register("echo", echo), "already")
 	_, err = w.Step(b.ctx, epoch)
@@ -370,7 +371,7 @@ func TestPollFindsWhatNobodyToldOf(t *testing.T) {
 	require.NoError(t, err)
 	b.await("two workers in the ring", func() bool { return db.idle.Load() >= 2 })
 	for range 5 {
-		answers, err := other.Submit(b.ctx, []fdbmodel.Submission{{Spec: fdbmodel.Spec{Function: "go:echo"}}})
+		answers, err := other.Submit(b.ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:echo"}}})
 		require.NoError(t, err)
 		b.awaitOver(answers[0].ID)
 	}

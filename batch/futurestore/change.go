@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Assign implements batch.Store. It returns fdbmodel.ErrNotFound for a worker
@@ -19,15 +20,15 @@ func (s *Store) Assign(ctx context.Context, c *batch.Chunk, items []int) ([]int,
 	if err != nil {
 		return nil, err
 	}
-	chunk := fdbmodel.BatchChunk{
-		ID: c.ID, Worker: fdbmodel.WorkerID(c.Worker), Status: int(batch.InProgress), CreatedAt: c.CreatedAt.UnixMilli(),
+	chunk := layout.BatchChunk{
+		ID: c.ID, Worker: layout.WorkerID(c.Worker), Status: int(batch.InProgress), CreatedAt: c.CreatedAt.UnixMilli(),
 	}
 	items = slices.DeleteFunc(slices.Clone(items), func(index int) bool { return index < 0 || index >= b.Items })
 	slices.Sort(items)
 	assigned, added, err := s.assign(ctx, b.ID, chunk, slices.Compact(items))
 	if added > 0 {
 		// Only this says how many; a chunk that says too few misleads people alone.
-		made, failed := s.cluster.UpdateChunk(ctx, b.ID, c.ID, func(c *fdbmodel.BatchChunk) (bool, error) {
+		made, failed := s.cluster.UpdateChunk(ctx, b.ID, c.ID, func(c *layout.BatchChunk) (bool, error) {
 			c.Items += added
 			c.Status = int(batch.InProgress)
 			return true, nil
@@ -36,7 +37,7 @@ func (s *Store) Assign(ctx context.Context, c *batch.Chunk, items []int) ([]int,
 		err = errors.Join(err, failed)
 	}
 	if added > 0 && b.Status == batch.Created {
-		_, failed := s.cluster.UpdateBatch(ctx, b.ID, func(r *fdbmodel.BatchRecord) (bool, error) {
+		_, failed := s.cluster.UpdateBatch(ctx, b.ID, func(r *layout.BatchRecord) (bool, error) {
 			write := batch.Status(r.Status) == batch.Created
 			r.Status = int(batch.InProgress)
 			return write, nil
@@ -48,7 +49,7 @@ func (s *Store) Assign(ctx context.Context, c *batch.Chunk, items []int) ([]int,
 
 // assign gives items to a chunk's worker, and returns those that are there then
 // and how many were not before.
-func (s *Store) assign(ctx context.Context, id string, chunk fdbmodel.BatchChunk, items []int) ([]int, int, error) {
+func (s *Store) assign(ctx context.Context, id string, chunk layout.BatchChunk, items []int) ([]int, int, error) {
 	type answer struct {
 		there []bool
 		added int
@@ -57,9 +58,9 @@ func (s *Store) assign(ctx context.Context, id string, chunk fdbmodel.BatchChunk
 	parts := slices.Collect(slices.Chunk(items, fdbmodel.MaxAssign))
 	answers := make([]answer, len(parts))
 	inLanes(len(parts), func(at int) bool {
-		ids := make([]fdbmodel.ID, len(parts[at]))
+		ids := make([]layout.ID, len(parts[at]))
 		for i, index := range parts[at] {
-			ids[i] = fdbmodel.BatchItemID(id, index)
+			ids[i] = layout.BatchItemID(id, index)
 		}
 		a := &answers[at]
 		a.there, a.added, a.err = s.cluster.AssignChunk(ctx, id, chunk, ids, isOpen)
@@ -83,7 +84,7 @@ func (s *Store) assign(ctx context.Context, id string, chunk fdbmodel.BatchChunk
 }
 
 // isOpen tells whether items of a batch are given out.
-func isOpen(r *fdbmodel.BatchRecord) bool { return r.Made && !batch.Status(r.Status).Over() }
+func isOpen(r *layout.BatchRecord) bool { return r.Made && !batch.Status(r.Status).Over() }
 
 // Chunks implements batch.Store.
 func (s *Store) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) {
@@ -111,7 +112,7 @@ func (s *Store) Release(ctx context.Context, id, chunk, _ string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	c, err := s.cluster.UpdateChunk(ctx, id, chunk, func(c *fdbmodel.BatchChunk) (bool, error) {
+	c, err := s.cluster.UpdateChunk(ctx, id, chunk, func(c *layout.BatchChunk) (bool, error) {
 		write := !batch.Status(c.Status).Over()
 		if write {
 			c.Status = int(batch.Failed)
@@ -127,9 +128,9 @@ func (s *Store) Release(ctx context.Context, id, chunk, _ string) (int, error) {
 		if err != nil {
 			return released, err
 		}
-		var ids []fdbmodel.ID
+		var ids []layout.ID
 		for i := range rows {
-			if a := &rows[i].Attempts; a.Why == chunk && a.Assigned == c.Worker && rows[i].State() == fdbmodel.Ready {
+			if a := &rows[i].Attempts; a.Why == chunk && a.Assigned == c.Worker && rows[i].State() == layout.Ready {
 				ids = append(ids, rows[i].ID)
 			}
 		}
@@ -147,14 +148,14 @@ func (s *Store) Release(ctx context.Context, id, chunk, _ string) (int, error) {
 }
 
 // eachPage calls fn for the ids of all items, some pages at a time.
-func (s *Store) eachPage(ctx context.Context, b *batch.Batch, fn func([]fdbmodel.ID) error) error {
+func (s *Store) eachPage(ctx context.Context, b *batch.Batch, fn func([]layout.ID) error) error {
 	pages := (b.Items + itemPage - 1) / itemPage
 	errs := make([]error, pages)
 	inLanes(pages, func(at int) bool {
 		first := at * itemPage
-		ids := make([]fdbmodel.ID, min(itemPage, b.Items-first))
+		ids := make([]layout.ID, min(itemPage, b.Items-first))
 		for i := range ids {
-			ids[i] = fdbmodel.BatchItemID(b.ID, first+i)
+			ids[i] = layout.BatchItemID(b.ID, first+i)
 		}
 		errs[at] = fn(ids)
 		return errs[at] == nil && ctx.Err() == nil
@@ -172,14 +173,14 @@ func (s *Store) Cancel(ctx context.Context, id, reason string, now time.Time) er
 		return fmt.Errorf("batch %s is over: %w", id, batch.ErrState)
 	}
 	// Each item is over, or asked to stop for good, before the batch says so.
-	err = s.eachPage(ctx, &b, func(ids []fdbmodel.ID) error {
+	err = s.eachPage(ctx, &b, func(ids []layout.ID) error {
 		_, err := s.cluster.CancelMany(ctx, ids, reason)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	_, err = s.cluster.UpdateBatch(ctx, id, func(r *fdbmodel.BatchRecord) (bool, error) {
+	_, err = s.cluster.UpdateBatch(ctx, id, func(r *layout.BatchRecord) (bool, error) {
 		r.Status, r.Reason, r.FinishedAt = int(batch.PermanentlyFailed), reason, now.UnixMilli()
 		return true, nil
 	})
@@ -198,9 +199,9 @@ func (s *Store) Retry(ctx context.Context, id string) (int, error) {
 		if err != nil {
 			return retried, err
 		}
-		var ids []fdbmodel.ID
+		var ids []layout.ID
 		for i := range rows {
-			if rows[i].State() == fdbmodel.Failed {
+			if rows[i].State() == layout.Failed {
 				ids = append(ids, rows[i].ID)
 			}
 		}
@@ -227,7 +228,7 @@ func (s *Store) Retry(ctx context.Context, id string) (int, error) {
 }
 
 func (s *Store) reopen(ctx context.Context, id string) error {
-	_, err := s.cluster.UpdateBatch(ctx, id, func(r *fdbmodel.BatchRecord) (bool, error) {
+	_, err := s.cluster.UpdateBatch(ctx, id, func(r *layout.BatchRecord) (bool, error) {
 		r.Status, r.Reason, r.FinishedAt = int(batch.InProgress), "", 0
 		return true, nil
 	})
@@ -253,7 +254,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 }
 
 func (s *Store) drop(ctx context.Context, b *batch.Batch) error {
-	err := s.eachPage(ctx, b, func(ids []fdbmodel.ID) error {
+	err := s.eachPage(ctx, b, func(ids []layout.ID) error {
 		_, err := s.cluster.DiscardMany(ctx, ids)
 		return err
 	})
@@ -286,7 +287,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, age time.Duration) err
 			if err != nil {
 				return err
 			}
-			err = s.eachPage(ctx, &b, func(ids []fdbmodel.ID) error {
+			err = s.eachPage(ctx, &b, func(ids []layout.ID) error {
 				_, err := s.cluster.CancelMany(ctx, ids, "its batch was not made to the end")
 				return err
 			})

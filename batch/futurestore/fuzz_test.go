@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // FuzzTemplate reads the template of a stored batch.
@@ -13,9 +13,9 @@ func FuzzTemplate(f *testing.F) {
 	f.Add([]byte(`{"function_id":"f","method":"m","config":{"number_of_nodes":-1,"env_vars":[{"name":"A"}]}}`), int64(1))
 	f.Add([]byte(`null`), int64(-1<<63))
 	f.Fuzz(func(t *testing.T, template []byte, at int64) {
-		b, err := batchOf(&fdbmodel.BatchRecord{ID: "b", Template: template, CreatedAt: at, FinishedAt: at})
+		b, err := batchOf(&layout.BatchRecord{ID: "b", Template: template, CreatedAt: at, FinishedAt: at})
 		if err != nil {
-			require.ErrorIs(t, err, fdbmodel.ErrBadRecord)
+			require.ErrorIs(t, err, layout.ErrBadRecord)
 			return
 		}
 		require.NotNil(t, Submission(&b.Template, "go:f", []string{"http://h/"}))

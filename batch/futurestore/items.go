@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/batch"
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // itemPage is how many items are read in one transaction.
@@ -56,13 +56,13 @@ func (s *Store) chunkWorkers(ctx context.Context, id string) (map[string]string,
 }
 
 // statusOf is the state of an item by its future's.
-func statusOf(row *fdbmodel.Row) batch.Status {
+func statusOf(row *layout.Row) batch.Status {
 	switch row.State() {
-	case fdbmodel.Claimed:
+	case layout.Claimed:
 		return batch.InProgress
-	case fdbmodel.Realized:
+	case layout.Realized:
 		return batch.Done
-	case fdbmodel.Failed:
+	case layout.Failed:
 		return batch.PermanentlyFailed
 	}
 	switch {
@@ -76,7 +76,7 @@ func statusOf(row *fdbmodel.Row) batch.Status {
 }
 
 // item is an item by its future's records.
-func (s *Store) item(ctx context.Context, b *batch.Batch, row *fdbmodel.Row, workers map[string]string,
+func (s *Store) item(ctx context.Context, b *batch.Batch, row *layout.Row, workers map[string]string,
 ) (batch.Item, error) {
 	item := bareItem(b, row, workers)
 	var err error
@@ -85,9 +85,9 @@ func (s *Store) item(ctx context.Context, b *batch.Batch, row *fdbmodel.Row, wor
 }
 
 // bareItem is an item without its result.
-func bareItem(b *batch.Batch, row *fdbmodel.Row, workers map[string]string) batch.Item {
+func bareItem(b *batch.Batch, row *layout.Row, workers map[string]string) batch.Item {
 	item := batch.Item{
-		Index: fdbmodel.BatchItemIndex(row.ID), ID: batch.ItemID(&b.Template, row.Spec.Argv), Arguments: row.Spec.Argv,
+		Index: layout.BatchItemIndex(row.ID), ID: batch.ItemID(&b.Template, row.Spec.Argv), Arguments: row.Spec.Argv,
 		Status: statusOf(row), Attempts: row.Attempts.Failed, UpdatedAt: time.UnixMilli(row.Spec.SubmittedAt).UTC(),
 	}
 	if e := row.Exception; e != nil {
@@ -100,23 +100,23 @@ func bareItem(b *batch.Batch, row *fdbmodel.Row, workers map[string]string) batc
 		}
 	}
 	item.Chunk, item.Worker = row.Attempts.Why, workers[row.Attempts.Why]
-	if row.State() == fdbmodel.Delayed {
+	if row.State() == layout.Delayed {
 		item.DueAt = time.UnixMilli(row.Attempts.Due).UTC()
 	}
 	return item
 }
 
 // reasonOf says why an item failed for good.
-func reasonOf(e *fdbmodel.Exception) string {
-	if e.Kind == fdbmodel.KindCancelled || e.Kind == fdbmodel.KindExit {
+func reasonOf(e *layout.Exception) string {
+	if e.Kind == layout.KindCancelled || e.Kind == layout.KindExit {
 		return e.Message
 	}
 	return string(e.Kind) + ": " + e.Message
 }
 
 // result is what the last attempt that ended left behind.
-func (s *Store) result(ctx context.Context, row *fdbmodel.Row, at *time.Time) (*batch.Result, error) {
-	if r := row.Result; r != nil && row.State() == fdbmodel.Realized {
+func (s *Store) result(ctx context.Context, row *layout.Row, at *time.Time) (*batch.Result, error) {
+	if r := row.Result; r != nil && row.State() == layout.Realized {
 		*at = time.UnixMilli(r.At).UTC()
 		stdout, err := s.cluster.ResultValue(ctx, row.ID, r)
 		if err != nil {
@@ -161,11 +161,11 @@ func (s *Store) Progress(ctx context.Context, id string) (batch.Progress, error)
 	for _, n := range open {
 		running += int(n)
 	}
-	waiting := max(0, int(counts[fdbmodel.Ready]+counts[fdbmodel.Claimed]+counts[fdbmodel.Delayed])-running)
+	waiting := max(0, int(counts[layout.Ready]+counts[layout.Claimed]+counts[layout.Delayed])-running)
 	again = min(again, waiting)
 	return batch.Progress{
 		batch.Created: waiting - again, batch.InProgress: running, batch.Failed: again,
-		batch.Done: int(counts[fdbmodel.Realized]), batch.PermanentlyFailed: int(counts[fdbmodel.Failed]),
+		batch.Done: int(counts[layout.Realized]), batch.PermanentlyFailed: int(counts[layout.Failed]),
 	}, nil
 }
 
@@ -186,7 +186,7 @@ func (s *Store) Waiting(ctx context.Context, id string, now time.Time, limit int
 		if err != nil {
 			return nil, next, err
 		}
-		var ids []fdbmodel.ID
+		var ids []layout.ID
 		for _, h := range page {
 			if h.Due <= now.UnixMilli() && len(items)+len(ids) < limit {
 				ids = append(ids, h.ID)
@@ -201,7 +201,7 @@ func (s *Store) Waiting(ctx context.Context, id string, now time.Time, limit int
 	return items, next, err
 }
 
-func (s *Store) appendWaiting(ctx context.Context, items []batch.Item, b *batch.Batch, ids []fdbmodel.ID,
+func (s *Store) appendWaiting(ctx context.Context, items []batch.Item, b *batch.Batch, ids []layout.ID,
 	workers map[string]string,
 ) ([]batch.Item, error) {
 	rows, err := s.cluster.GetMany(ctx, ids)

@@ -6,44 +6,44 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/batch"
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // TestStatesOfItemsAndFutures is the table of the package's page, over every
 // state of a future.
 func TestStatesOfItemsAndFutures(t *testing.T) {
 	t.Parallel()
-	token := fdbmodel.Token{Worker: "w", Sequence: 1}
-	claim := &fdbmodel.Claim{Token: token}
-	failed := fdbmodel.Attempts{Failed: 1}
-	seen := map[fdbmodel.State]bool{}
+	token := layout.Token{Worker: "w", Sequence: 1}
+	claim := &layout.Claim{Token: token}
+	failed := layout.Attempts{Failed: 1}
+	seen := map[layout.State]bool{}
 	for _, c := range []struct {
 		name   string
-		row    fdbmodel.Row
-		future fdbmodel.State
+		row    layout.Row
+		future layout.State
 		item   batch.Status
 	}{
-		{"made", fdbmodel.Row{}, fdbmodel.Ready, batch.Created},
-		{"assigned", fdbmodel.Row{Attempts: fdbmodel.Attempts{Assigned: "w"}}, fdbmodel.Ready, batch.InProgress},
-		{"assigned again", fdbmodel.Row{Attempts: fdbmodel.Attempts{Assigned: "w", Failed: 2}}, fdbmodel.Ready,
+		{"made", layout.Row{}, layout.Ready, batch.Created},
+		{"assigned", layout.Row{Attempts: layout.Attempts{Assigned: "w"}}, layout.Ready, batch.InProgress},
+		{"assigned again", layout.Row{Attempts: layout.Attempts{Assigned: "w", Failed: 2}}, layout.Ready,
 			batch.InProgress},
-		{"claimed", fdbmodel.Row{Claim: claim}, fdbmodel.Claimed, batch.InProgress},
-		{"claimed after a failure", fdbmodel.Row{Claim: claim, Attempts: failed, Exception: &fdbmodel.Exception{}},
-			fdbmodel.Claimed, batch.InProgress},
-		{"lost with its worker", fdbmodel.Row{Attempts: fdbmodel.Attempts{Crashes: 1}}, fdbmodel.Ready, batch.Created},
-		{"waits after a failure", fdbmodel.Row{Attempts: fdbmodel.Attempts{Failed: 1, Due: 7}}, fdbmodel.Delayed,
+		{"claimed", layout.Row{Claim: claim}, layout.Claimed, batch.InProgress},
+		{"claimed after a failure", layout.Row{Claim: claim, Attempts: failed, Exception: &layout.Exception{}},
+			layout.Claimed, batch.InProgress},
+		{"lost with its worker", layout.Row{Attempts: layout.Attempts{Crashes: 1}}, layout.Ready, batch.Created},
+		{"waits after a failure", layout.Row{Attempts: layout.Attempts{Failed: 1, Due: 7}}, layout.Delayed,
 			batch.Failed},
-		{"due after a failure", fdbmodel.Row{Attempts: failed}, fdbmodel.Ready, batch.Failed},
-		{"put back", fdbmodel.Row{Attempts: fdbmodel.Attempts{Due: 7}}, fdbmodel.Delayed, batch.Created},
-		{"done", fdbmodel.Row{Claim: claim, Result: &fdbmodel.Result{Token: token}}, fdbmodel.Realized, batch.Done},
-		{"no attempts left, or cancelled", fdbmodel.Row{Exception: &fdbmodel.Exception{Final: true}}, fdbmodel.Failed,
+		{"due after a failure", layout.Row{Attempts: failed}, layout.Ready, batch.Failed},
+		{"put back", layout.Row{Attempts: layout.Attempts{Due: 7}}, layout.Delayed, batch.Created},
+		{"done", layout.Row{Claim: claim, Result: &layout.Result{Token: token}}, layout.Realized, batch.Done},
+		{"no attempts left, or cancelled", layout.Row{Exception: &layout.Exception{Final: true}}, layout.Failed,
 			batch.PermanentlyFailed},
 	} {
 		require.Equal(t, c.future, c.row.State(), c.name)
 		require.Equal(t, c.item, statusOf(&c.row), c.name)
 		seen[c.future] = true
 	}
-	for _, s := range fdbmodel.States() {
+	for _, s := range layout.States() {
 		require.True(t, seen[s], "%v", s)
 	}
 }

@@ -28,6 +28,7 @@ import (
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // goPrefix begins a function id that is a Go function of the workers.
@@ -39,7 +40,7 @@ type Options struct {
 	Queue string
 	// Backoff is the wait between the attempts of an item. Defaults to that of
 	// futures: 1 s, doubled with each up to 5 min.
-	Backoff fdbmodel.Backoff
+	Backoff layout.Backoff
 }
 
 // Store keeps batches in a cluster. It implements batch.Store, and runs items
@@ -52,7 +53,7 @@ type Store struct {
 // New returns the store of a cluster, which stays the caller's.
 func New(cluster *fdbmodel.Cluster, o Options) *Store {
 	if o.Queue == "" {
-		o.Queue = fdbmodel.DefaultQueue
+		o.Queue = layout.DefaultQueue
 	}
 	return &Store{cluster: cluster, options: o}
 }
@@ -72,7 +73,7 @@ func translate(err error) error {
 		return fmt.Errorf("%w: %w", batch.ErrNotFound, err)
 	case errors.Is(err, fdbmodel.ErrIDInUse):
 		return fmt.Errorf("%w: %w", batch.ErrExists, err)
-	case errors.Is(err, fdbmodel.ErrBadSpec), errors.Is(err, fdbmodel.ErrBadName), errors.Is(err, fdbmodel.ErrTooLarge):
+	case errors.Is(err, layout.ErrBadSpec), errors.Is(err, layout.ErrBadName), errors.Is(err, fdbmodel.ErrTooLarge):
 		return fmt.Errorf("%w: %w", batch.ErrBadBatch, err)
 	case errors.Is(err, fdbmodel.ErrTransition):
 		return fmt.Errorf("%w: %w", batch.ErrState, err)
@@ -94,7 +95,7 @@ func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string
 	if err != nil {
 		return err
 	}
-	record := fdbmodel.BatchRecord{
+	record := layout.BatchRecord{
 		ID: b.ID, Template: template, Queue: s.options.Queue, MaxAttempts: b.MaxAttempts, Items: len(arguments),
 		Status: int(batch.Created), Reason: b.Reason, CreatedAt: b.CreatedAt.UnixMilli(),
 		Maker: rand.Text(), Digest: batch.Digest(b, arguments),
@@ -118,7 +119,7 @@ func Function(ctx context.Context, cluster *fdbmodel.Cluster, t *batch.Template)
 		if err == nil {
 			return function, nil
 		}
-		if last = err; !errors.Is(err, fdbmodel.ErrNotFound) && !errors.Is(err, fdbmodel.ErrBadName) {
+		if last = err; !errors.Is(err, fdbmodel.ErrNotFound) && !errors.Is(err, layout.ErrBadName) {
 			return "", err
 		}
 	}
@@ -150,11 +151,11 @@ func inLanes(n int, fn func(int) bool) {
 }
 
 func (s *Store) submit(ctx context.Context, b *batch.Batch, function string, arguments [][]string) error {
-	parts := (len(arguments) + fdbmodel.MaxSubmit - 1) / fdbmodel.MaxSubmit
+	parts := (len(arguments) + layout.MaxSubmit - 1) / layout.MaxSubmit
 	errs := make([]error, parts)
 	inLanes(parts, func(at int) bool {
-		first := at * fdbmodel.MaxSubmit
-		subs := make([]fdbmodel.Submission, min(fdbmodel.MaxSubmit, len(arguments)-first))
+		first := at * layout.MaxSubmit
+		subs := make([]fdbmodel.Submission, min(layout.MaxSubmit, len(arguments)-first))
 		for i := range subs {
 			subs[i] = s.submission(b, function, first+i, arguments[first+i])
 		}
@@ -166,7 +167,7 @@ func (s *Store) submit(ctx context.Context, b *batch.Batch, function string, arg
 
 func (s *Store) submission(b *batch.Batch, function string, index int, arguments []string) fdbmodel.Submission {
 	sub := Submission(&b.Template, function, arguments)
-	sub.ID = fdbmodel.BatchItemID(b.ID, index)
+	sub.ID = layout.BatchItemID(b.ID, index)
 	sub.Spec.Queue, sub.Spec.Group, sub.Spec.Held = s.options.Queue, b.ID, true
 	sub.Spec.MaxRetries, sub.Spec.Backoff = b.MaxAttempts-1, s.options.Backoff
 	return sub
@@ -178,7 +179,7 @@ func Submission(t *batch.Template, function string, arguments []string) fdbmodel
 	config := &t.Config
 	sub := fdbmodel.Submission{
 		Args: []byte(config.Stdin),
-		Spec: fdbmodel.Spec{
+		Spec: layout.Spec{
 			Function: function, Argv: arguments, Parallel: max(config.Concurrency, 1),
 			Timeout: time.Duration(config.Timeout) * time.Second,
 		},
@@ -190,7 +191,7 @@ func Submission(t *batch.Template, function string, arguments []string) fdbmodel
 		sub.Spec.Env[v.Name] = v.Value
 	}
 	if host := hostOf(arguments); host != "" && config.RatePerHost > 0 {
-		sub.Spec.Pace = &fdbmodel.Pace{Key: host, PerSecond: config.RatePerHost}
+		sub.Spec.Pace = &layout.Pace{Key: host, PerSecond: config.RatePerHost}
 	}
 	if strings.HasPrefix(function, goPrefix) {
 		sub.Args, _ = json.Marshal(arguments) // strings always encode
@@ -223,7 +224,7 @@ func (s *Store) Get(ctx context.Context, id string) (batch.Batch, error) {
 	return batchOf(&r)
 }
 
-func batchOf(r *fdbmodel.BatchRecord) (batch.Batch, error) {
+func batchOf(r *layout.BatchRecord) (batch.Batch, error) {
 	b := batch.Batch{
 		ID: r.ID, MaxAttempts: r.MaxAttempts, Items: r.Items, Status: batch.Status(r.Status), Reason: r.Reason,
 		CreatedAt: time.UnixMilli(r.CreatedAt).UTC(),
@@ -232,7 +233,7 @@ func batchOf(r *fdbmodel.BatchRecord) (batch.Batch, error) {
 		b.FinishedAt = time.UnixMilli(r.FinishedAt).UTC()
 	}
 	if err := json.Unmarshal(r.Template, &b.Template); err != nil {
-		return b, fmt.Errorf("batch %s: %w: its template: %w", r.ID, fdbmodel.ErrBadRecord, err)
+		return b, fmt.Errorf("batch %s: %w: its template: %w", r.ID, layout.ErrBadRecord, err)
 	}
 	return b, nil
 }
@@ -267,7 +268,7 @@ func (s *Store) List(ctx context.Context, active bool, after string, limit int) 
 
 // SetReason implements batch.Store.
 func (s *Store) SetReason(ctx context.Context, id, reason string) error {
-	_, err := s.cluster.UpdateBatch(ctx, id, func(r *fdbmodel.BatchRecord) (bool, error) {
+	_, err := s.cluster.UpdateBatch(ctx, id, func(r *layout.BatchRecord) (bool, error) {
 		if batch.Status(r.Status).Over() {
 			return false, fmt.Errorf("batch %s is over: %w", id, batch.ErrState)
 		}
@@ -291,10 +292,10 @@ func (s *Store) Settle(ctx context.Context, id string, now time.Time) (batch.Bat
 	if err != nil {
 		return b, err
 	}
-	if int(counts[fdbmodel.Realized]+counts[fdbmodel.Failed]) < b.Items {
+	if int(counts[layout.Realized]+counts[layout.Failed]) < b.Items {
 		return b, nil
 	}
-	r, err := s.cluster.UpdateBatch(ctx, id, func(r *fdbmodel.BatchRecord) (bool, error) {
+	r, err := s.cluster.UpdateBatch(ctx, id, func(r *layout.BatchRecord) (bool, error) {
 		if batch.Status(r.Status).Over() {
 			return false, nil
 		}
@@ -320,7 +321,7 @@ func (s *Store) settleChunks(ctx context.Context, id string) error {
 		if batch.Status(c.Status) != batch.InProgress || open[c.ID] > 0 {
 			continue
 		}
-		_, err := s.cluster.UpdateChunk(ctx, id, c.ID, func(c *fdbmodel.BatchChunk) (bool, error) {
+		_, err := s.cluster.UpdateChunk(ctx, id, c.ID, func(c *layout.BatchChunk) (bool, error) {
 			write := batch.Status(c.Status) == batch.InProgress
 			c.Status = int(batch.Done)
 			return write, nil

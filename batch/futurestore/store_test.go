@@ -12,7 +12,9 @@ import (
 	"github.com/futura-run/futura/batch/batchtest"
 	"github.com/futura-run/futura/batch/futurestore"
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -60,8 +62,8 @@ func (d *data) worker(ctx context.Context, name string) (*named, error) {
 	if w := d.workers[name]; w != nil {
 		return w, nil
 	}
-	reg, err := d.cluster.Register(ctx, fdbmodel.WorkerInfo{
-		ID: fdbmodel.WorkerID(name), Functions: []string{fdbmodel.AnyModule}, Capacity: fdbmodel.Resources{Slots: 128},
+	reg, err := d.cluster.Register(ctx, layout.WorkerInfo{
+		ID: layout.WorkerID(name), Functions: []string{layout.AnyModule}, Capacity: layout.Resources{Slots: 128},
 	})
 	if err == nil {
 		d.workers[name] = &named{reg: reg}
@@ -84,13 +86,13 @@ func execute(t *testing.T, s batch.Store, c batch.Chunk, ended []batch.Completio
 	require.NoError(t, err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	want := map[fdbmodel.ID]*batch.Completion{}
+	want := map[layout.ID]*batch.Completion{}
 	for i := range ended {
-		want[fdbmodel.BatchItemID(c.Batch, ended[i].Index)] = &ended[i]
+		want[layout.BatchItemID(c.Batch, ended[i].Index)] = &ended[i]
 	}
 	var done []fdbmodel.Completion
 	for len(want) > 0 {
-		answer, err := w.reg.Claim(ctx, fdbmodel.ClaimRequest{Free: fdbmodel.Resources{Slots: 128}, Max: 128})
+		answer, err := w.reg.Claim(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 128}, Max: 128})
 		require.NoError(t, err)
 		require.NotEmpty(t, answer.Futures, "%d items did not come", len(want))
 		for i := range answer.Futures {
@@ -115,12 +117,12 @@ func completion(t *testing.T, d *data, f *fdbmodel.ClaimedFuture, end *batch.Com
 		if end.DueAt.After(end.At) {
 			wait = end.DueAt.Sub(end.At)
 		}
-		return fdbmodel.Completion{Future: f, Permanent: end.Permanent, RetryIn: &wait, Exception: &fdbmodel.Exception{
-			Kind: fdbmodel.KindExit, Message: end.Reason, Stdout: []byte(r.Stdout), Stderr: []byte(r.Stderr),
+		return fdbmodel.Completion{Future: f, Permanent: end.Permanent, RetryIn: &wait, Exception: &layout.Exception{
+			Kind: layout.KindExit, Message: end.Reason, Stdout: []byte(r.Stdout), Stderr: []byte(r.Stderr),
 			ExitCode: r.ExitCode,
 		}}
 	}
-	result := &fdbmodel.Result{Value: []byte(r.Stdout), Stderr: []byte(r.Stderr), ExitCode: r.ExitCode}
+	result := &layout.Result{Value: []byte(r.Stdout), Stderr: []byte(r.Stderr), ExitCode: r.ExitCode}
 	if len(result.Value) > fdbmodel.MaxResultInline {
 		ref, err := d.cluster.PutResult(context.Background(), f.ID, f.Token, result.Value)
 		require.NoError(t, err)
@@ -142,7 +144,7 @@ func TestDeleteWaitsForItemsThatRun(t *testing.T) {
 	require.NoError(t, err)
 	w, err := d.worker(t.Context(), "w")
 	require.NoError(t, err)
-	answer, err := w.reg.Claim(t.Context(), fdbmodel.ClaimRequest{Free: fdbmodel.Resources{Slots: 1}, Max: 1})
+	answer, err := w.reg.Claim(t.Context(), fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}, Max: 1})
 	require.NoError(t, err)
 	require.Len(t, answer.Futures, 1)
 	require.NoError(t, s.Cancel(t.Context(), b.ID, "enough", time.Now()))
@@ -150,7 +152,7 @@ func TestDeleteWaitsForItemsThatRun(t *testing.T) {
 	require.ErrorIs(t, err, batch.ErrState)
 	require.ErrorContains(t, err, "still run")
 	_, err = w.reg.Finish(t.Context(), []fdbmodel.Completion{{
-		Future: &answer.Futures[0], Exception: &fdbmodel.Exception{Kind: fdbmodel.KindCancelled}, Permanent: true,
+		Future: &answer.Futures[0], Exception: &layout.Exception{Kind: layout.KindCancelled}, Permanent: true,
 	}})
 	require.NoError(t, err)
 	require.NoError(t, s.Delete(t.Context(), b.ID))
@@ -164,7 +166,7 @@ func TestSuite(t *testing.T) {
 		Open: func(t *testing.T) batch.Store {
 			d := newData(t)
 			t.Cleanup(func() {
-				report, err := d.cluster.Check(context.Background(), fdbmodel.CheckOptions{})
+				report, err := audit.Check(context.Background(), d.cluster, audit.Options{})
 				require.NoError(t, err)
 				require.Empty(t, report.Problems)
 			})

@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/futurestore"
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Cluster reaches the workers of a futures cluster. An item of a chunk is a
@@ -23,7 +24,7 @@ type Cluster struct {
 // NewCluster returns the dispatcher of a cluster and a queue, "" for "default".
 func NewCluster(cluster *fdbmodel.Cluster, queue string) *Cluster {
 	if queue == "" {
-		queue = fdbmodel.DefaultQueue
+		queue = layout.DefaultQueue
 	}
 	return &Cluster{cluster: cluster, queue: queue}
 }
@@ -98,9 +99,9 @@ func (c *Cluster) Run(ctx context.Context, o Order, deliver func(context.Context
 
 // Cancel implements Dispatcher.
 func (c *Cluster) Cancel(ctx context.Context, o Order, reason string) error {
-	ids := make([]fdbmodel.ID, len(o.Items))
+	ids := make([]layout.ID, len(o.Items))
 	for i := range o.Items {
-		ids[i] = fdbmodel.BatchItemID(o.Chunk.ID, o.Items[i].Index)
+		ids[i] = layout.BatchItemID(o.Chunk.ID, o.Items[i].Index)
 	}
 	_, err := c.cluster.CancelMany(ctx, ids, reason)
 	return err
@@ -114,10 +115,10 @@ type clusterRun struct {
 	// left are the items that have not been delivered, in their order, and lost
 	// the futures that will not be.
 	left []int
-	lost []fdbmodel.ID
+	lost []layout.ID
 }
 
-func (r *clusterRun) id(index int) fdbmodel.ID { return fdbmodel.BatchItemID(r.order.Chunk.ID, index) }
+func (r *clusterRun) id(index int) layout.ID { return layout.BatchItemID(r.order.Chunk.ID, index) }
 
 // submit makes the futures of the items. Those that exist are another run's of
 // the same chunk.
@@ -131,11 +132,11 @@ func (r *clusterRun) submit(ctx context.Context) error {
 		item := &r.order.Items[i]
 		r.left = append(r.left, item.Index)
 		subs[i] = futurestore.Submission(r.order.Template, function, item.Arguments)
-		subs[i].ID, subs[i].Assigned = r.id(item.Index), fdbmodel.WorkerID(r.order.Chunk.Worker)
+		subs[i].ID, subs[i].Assigned = r.id(item.Index), layout.WorkerID(r.order.Chunk.Worker)
 		subs[i].Spec.Queue, subs[i].Spec.Group, subs[i].Spec.Held = r.queue, r.order.Chunk.ID, true
 	}
 	made, err := r.cluster.Submit(ctx, subs)
-	if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, fdbmodel.ErrBadSpec) {
+	if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, layout.ErrBadSpec) {
 		// The worker has gone. What was made before is found to be lost.
 		r.left = r.left[:len(made)]
 		return nil
@@ -184,7 +185,7 @@ func (r *clusterRun) collect(ctx context.Context) error {
 // collectPart delivers what has ended of some items, and returns what is still
 // with the worker. What is not there was delivered before.
 func (r *clusterRun) collectPart(ctx context.Context, indexes []int) (left []int, err error) {
-	ids := make([]fdbmodel.ID, len(indexes))
+	ids := make([]layout.ID, len(indexes))
 	for i, index := range indexes {
 		ids[i] = r.id(index)
 	}
@@ -193,7 +194,7 @@ func (r *clusterRun) collectPart(ctx context.Context, indexes []int) (left []int
 		return nil, err
 	}
 	var ended []batch.Completion
-	var over, lost []fdbmodel.ID
+	var over, lost []layout.ID
 	for i := range rows {
 		row := &rows[i]
 		switch {
@@ -206,7 +207,7 @@ func (r *clusterRun) collectPart(ctx context.Context, indexes []int) (left []int
 			}
 			ended, over = append(ended, c), append(over, row.ID)
 		default:
-			left = append(left, fdbmodel.BatchItemIndex(row.ID))
+			left = append(left, layout.BatchItemIndex(row.ID))
 		}
 	}
 	if err := r.deliver(ctx, ended); err != nil {
@@ -225,20 +226,20 @@ func (r *clusterRun) collectPart(ctx context.Context, indexes []int) (left []int
 
 // isLost tells whether a future waits for nobody because its worker was lost, or
 // has ended for that.
-func isLost(row *fdbmodel.Row) bool {
+func isLost(row *layout.Row) bool {
 	switch s := row.State(); s {
-	case fdbmodel.Failed:
-		return row.Exception.Kind == fdbmodel.KindCancelled && row.Exception.Message == ErrWorkerLost.Error()
-	case fdbmodel.Ready, fdbmodel.Delayed:
+	case layout.Failed:
+		return row.Exception.Kind == layout.KindCancelled && row.Exception.Message == ErrWorkerLost.Error()
+	case layout.Ready, layout.Delayed:
 		return row.Attempts.Assigned == ""
 	default:
 		return false
 	}
 }
 
-func (r *clusterRun) completion(ctx context.Context, row *fdbmodel.Row) (batch.Completion, error) {
-	c := batch.Completion{Index: fdbmodel.BatchItemIndex(row.ID), At: time.UnixMilli(row.FinishedAt()).UTC()}
-	if res := row.Result; row.State() == fdbmodel.Realized {
+func (r *clusterRun) completion(ctx context.Context, row *layout.Row) (batch.Completion, error) {
+	c := batch.Completion{Index: layout.BatchItemIndex(row.ID), At: time.UnixMilli(row.FinishedAt()).UTC()}
+	if res := row.Result; row.State() == layout.Realized {
 		stdout, err := r.cluster.ResultValue(ctx, row.ID, res)
 		if err != nil {
 			return c, err
@@ -250,7 +251,7 @@ func (r *clusterRun) completion(ctx context.Context, row *fdbmodel.Row) (batch.C
 	e := row.Exception
 	stderr, err := r.cluster.Stderr(ctx, row.ID, e.Stderr, e.StderrRef)
 	c.Failed, c.Reason = true, string(e.Kind)+": "+e.Message
-	c.Permanent = e.Permanent || !e.Kind.Retryable() && e.Kind != fdbmodel.KindLost
+	c.Permanent = e.Permanent || !e.Kind.Retryable() && e.Kind != layout.KindLost
 	c.Result = batch.Result{Stdout: string(e.Stdout), Stderr: string(stderr), ExitCode: e.ExitCode}
 	if c.Result.ExitCode == 0 {
 		c.Result.ExitCode = batch.NoExitCode

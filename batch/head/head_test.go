@@ -17,6 +17,8 @@ import (
 	"github.com/futura-run/futura/batch/head"
 	"github.com/futura-run/futura/batch/memstore"
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/storetest"
 	"github.com/futura-run/futura/workers"
 )
@@ -40,13 +42,13 @@ func eachStore(t *testing.T, test func(*bed)) {
 			t.Parallel()
 			db := storetest.New(t)
 			cluster, err := fdbmodel.Open(context.Background(), db, "batches", fdbmodel.Options{
-				Config: fdbmodel.Config{Heartbeat: 100 * time.Millisecond, DeadAfter: time.Second},
+				Config: layout.Config{Heartbeat: 100 * time.Millisecond, DeadAfter: time.Second},
 			})
 			require.NoError(t, err)
 			b := &bed{T: t, cluster: cluster, runs: map[string][]string{}}
 			b.store = memstore.New(memstore.Options{})
 			if name == "futures" {
-				b.store = futurestore.New(cluster, futurestore.Options{Backoff: fdbmodel.Backoff{Base: 10 * time.Millisecond}})
+				b.store = futurestore.New(cluster, futurestore.Options{Backoff: layout.Backoff{Base: 10 * time.Millisecond}})
 			}
 			t.Cleanup(func() { require.NoError(t, b.store.Close(context.Background())) })
 			b.options = head.Options{
@@ -54,7 +56,7 @@ func eachStore(t *testing.T, test func(*bed)) {
 				WorkerWait: 50 * time.Millisecond, Look: 20 * time.Millisecond, Backoff: 10 * time.Millisecond,
 			}
 			test(b)
-			report, err := cluster.Check(context.Background(), fdbmodel.CheckOptions{})
+			report, err := audit.Check(context.Background(), cluster, audit.Options{})
 			require.NoError(t, err)
 			require.Empty(t, report.Problems)
 		})

@@ -20,7 +20,9 @@ import (
 	"github.com/futura-run/futura/batch/futurestore"
 	"github.com/futura-run/futura/batch/head"
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kvopen"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/storetest"
 	"github.com/futura-run/futura/workers"
 )
@@ -41,7 +43,7 @@ const killPatience = 5 * time.Minute
 
 func killOptions(cluster *fdbmodel.Cluster) head.Options {
 	return head.Options{
-		Store:      futurestore.New(cluster, futurestore.Options{Backoff: fdbmodel.Backoff{Base: time.Millisecond}}),
+		Store:      futurestore.New(cluster, futurestore.Options{Backoff: layout.Backoff{Base: time.Millisecond}}),
 		Dispatcher: head.NewCluster(cluster, ""), BootDelay: time.Millisecond, Look: 20 * time.Millisecond,
 	}
 }
@@ -152,7 +154,7 @@ func TestHeadKilledAgainAndAgain(t *testing.T) {
 	cancel()
 	require.NoError(t, <-ran)
 	log.compare(t, o.Store, made.ID, items)
-	report, err := cluster.Check(context.Background(), fdbmodel.CheckOptions{})
+	report, err := audit.Check(context.Background(), cluster, audit.Options{})
 	require.NoError(t, err)
 	require.Empty(t, report.Problems)
 }

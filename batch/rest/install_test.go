@@ -18,12 +18,13 @@ import (
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/rest"
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 )
 
 func parse(t *testing.T, id string) futures.ID {
 	t.Helper()
-	parsed, err := fdbmodel.ParseID(id)
+	parsed, err := layout.ParseID(id)
 	require.NoError(t, err)
 	return parsed
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 )
@@ -61,7 +62,7 @@ func (s *server) execute(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var body executeRequest
-	if err := s.readJSON(w, r, fdbmodel.MaxArgs*2, &body); err != nil {
+	if err := s.readJSON(w, r, layout.MaxArgs*2, &body); err != nil {
 		return err
 	}
 	task, err := s.task(r.Context(), &body)
@@ -149,7 +150,7 @@ func (s *server) singleResult(w http.ResponseWriter, r *http.Request) error {
 	if err := s.readJSON(w, r, smallBody, &body); err != nil {
 		return err
 	}
-	id, err := fdbmodel.ParseID(body.ID)
+	id, err := layout.ParseID(body.ID)
 	if err != nil {
 		return err
 	}
@@ -169,7 +170,7 @@ func (s *server) executed(ctx context.Context, id futures.ID) (*executeAnswer, e
 	answer := &executeAnswer{Code: strconv.Itoa(http.StatusAccepted), RequestID: id.String()}
 	cluster := s.options.Client.Cluster()
 	switch row.State() {
-	case fdbmodel.Realized:
+	case layout.Realized:
 		result := row.Result
 		stdout, err := cluster.ResultValue(ctx, id, result)
 		if err != nil {
@@ -181,7 +182,7 @@ func (s *server) executed(ctx context.Context, id futures.ID) (*executeAnswer, e
 		}
 		answer.Code = strconv.Itoa(http.StatusOK)
 		answer.ran(result.Worker, outputBody{string(stdout), string(stderr), result.ExitCode})
-	case fdbmodel.Failed:
+	case layout.Failed:
 		failure := row.Exception
 		stderr, err := cluster.Stderr(ctx, id, failure.Stderr, failure.StderrRef)
 		if err != nil {
@@ -189,7 +190,7 @@ func (s *server) executed(ctx context.Context, id futures.ID) (*executeAnswer, e
 		}
 		answer.Code, answer.Message = codeOf(failure.Kind), failure.Message
 		out := outputBody{string(failure.Stdout), string(stderr), failure.ExitCode}
-		if failure.Kind != fdbmodel.KindExit {
+		if failure.Kind != layout.KindExit {
 			out.ExitCode = -1
 		}
 		answer.ran(failure.Worker, out)
@@ -199,7 +200,7 @@ func (s *server) executed(ctx context.Context, id futures.ID) (*executeAnswer, e
 	return answer, nil
 }
 
-func (a *executeAnswer) ran(worker fdbmodel.WorkerID, out outputBody) {
+func (a *executeAnswer) ran(worker layout.WorkerID, out outputBody) {
 	peers := []string{}
 	if worker != "" {
 		peers = append(peers, string(worker))
@@ -209,11 +210,11 @@ func (a *executeAnswer) ran(worker fdbmodel.WorkerID, out outputBody) {
 }
 
 // codeOf is b7s's code of a failure.
-func codeOf(kind fdbmodel.FailureKind) string {
+func codeOf(kind layout.FailureKind) string {
 	switch kind {
-	case fdbmodel.KindTimeout:
+	case layout.KindTimeout:
 		return strconv.Itoa(http.StatusRequestTimeout)
-	case fdbmodel.KindCancelled:
+	case layout.KindCancelled:
 		return strconv.Itoa(http.StatusGone)
 	default:
 		return strconv.Itoa(http.StatusInternalServerError)

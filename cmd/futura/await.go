@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 	"github.com/futura-run/futura/workers"
@@ -43,7 +43,7 @@ func (a *app) awaitCommand() *cobra.Command {
 func parseIDs(args []string) ([]futures.ID, error) {
 	ids := make([]futures.ID, len(args))
 	for i, text := range args {
-		id, err := fdbmodel.ParseID(text)
+		id, err := layout.ParseID(text)
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +114,7 @@ func (a *app) explainMeanwhile(ctx context.Context, c *futures.Client, id future
 			return
 		}
 		e, err := c.Explain(ctx, id)
-		if err == nil && !e.State.Terminal() && e.State != fdbmodel.Claimed {
+		if err == nil && !e.State.Terminal() && e.State != layout.Claimed {
 			fmt.Fprintf(a.err, "futura: still waiting: future %s is %s. %s\n", id, e.State, e.Text)
 		}
 	}()
@@ -174,7 +174,7 @@ func (a *app) printResult(r futures.Result, err error) error {
 		return nil
 	}
 	_, _ = a.err.Write(r.Stderr)
-	if r.Codec == fdbmodel.CodecJSON {
+	if r.Codec == layout.CodecJSON {
 		r.Value = append(r.Value, '\n')
 	}
 	_, err = a.out.Write(r.Value)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 )
 
@@ -40,7 +40,7 @@ func TestJSONResultsEndWithALine(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	a := &app{out: &out, err: &out}
-	require.NoError(t, a.printResult(futures.Result{Codec: fdbmodel.CodecJSON, Value: []byte("[1]")}, nil))
-	require.NoError(t, a.printResult(futures.Result{Codec: fdbmodel.CodecRaw, Value: []byte("raw")}, nil))
+	require.NoError(t, a.printResult(futures.Result{Codec: layout.CodecJSON, Value: []byte("[1]")}, nil))
+	require.NoError(t, a.printResult(futures.Result{Codec: layout.CodecRaw, Value: []byte("raw")}, nil))
 	require.Equal(t, "[1]\nraw", out.String())
 }

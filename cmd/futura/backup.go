@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/archive"
+	"github.com/futura-run/futura/fdbmodel/transfer"
 )
 
 func (a *app) backupCommand() *cobra.Command {
@@ -52,7 +52,7 @@ func (a *app) backup(ctx context.Context, name string, force bool) (err error) {
 	// Nothing is there to be removed once the file has its name.
 	defer os.Remove(file.Name())
 	began := time.Now()
-	report, err := fdbmodel.Backup(ctx, db, a.cluster, file, fdbmodel.CopyOptions{Progress: a.stages()})
+	report, err := transfer.Backup(ctx, db, a.cluster, file, transfer.Options{Progress: a.stages()})
 	if err == nil {
 		err = file.Sync()
 	}
@@ -127,7 +127,7 @@ func (a *app) restore(ctx context.Context, name, cluster string) (err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	began := time.Now()
-	report, err := fdbmodel.Restore(ctx, db, cluster, file, fdbmodel.CopyOptions{Progress: a.stages()})
+	report, err := transfer.Restore(ctx, db, cluster, file, transfer.Options{Progress: a.stages()})
 	if err != nil {
 		return copyMistake(err)
 	}

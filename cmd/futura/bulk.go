@@ -9,14 +9,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 )
 
 // selection is many futures by what they have in common.
 type selection struct {
 	state  string
-	states []fdbmodel.State
-	filter fdbmodel.Filter
+	states []layout.State
+	filter inspect.Filter
 }
 
 func (s *selection) add(cmd *cobra.Command, states string) {
@@ -27,8 +29,8 @@ func (s *selection) add(cmd *cobra.Command, states string) {
 
 // instead tells whether futures are selected instead of named by ids. States are
 // those that they may be in.
-func (s *selection) instead(ids []string, states ...fdbmodel.State) (bool, error) {
-	some := s.state != "" || s.filter != (fdbmodel.Filter{})
+func (s *selection) instead(ids []string, states ...layout.State) (bool, error) {
+	some := s.state != "" || s.filter != (inspect.Filter{})
 	if some == (len(ids) > 0) {
 		return some, usageError{errors.New("name futures by their ids, or all of a --state, --queue or --function")}
 	}
@@ -36,17 +38,17 @@ func (s *selection) instead(ids []string, states ...fdbmodel.State) (bool, error
 	if s.state == "" {
 		return some, nil
 	}
-	state, err := fdbmodel.ParseState(s.state)
+	state, err := layout.ParseState(s.state)
 	if err == nil && !slices.Contains(states, state) {
 		err = usageError{fmt.Errorf("--state %s: use one of %v", state, states)}
 	}
-	s.states = []fdbmodel.State{state}
+	s.states = []layout.State{state}
 	return some, err
 }
 
 // each calls change for the selected futures that it wants, a page at a time. What
 // was changed before an error stays so.
-func (s *selection) each(ctx context.Context, c *futures.Client, wants func(*fdbmodel.Row) bool,
+func (s *selection) each(ctx context.Context, c *futures.Client, wants func(*layout.Row) bool,
 	change func([]futures.ID) error,
 ) (err error) {
 	filter := s.filter
@@ -57,8 +59,8 @@ func (s *selection) each(ctx context.Context, c *futures.Client, wants func(*fdb
 	}
 	var cursor []byte
 	for more := true; more; more = len(cursor) > 0 {
-		var rows []fdbmodel.Row
-		if rows, cursor, err = c.List(ctx, filter, cursor, fdbmodel.MaxList); err != nil {
+		var rows []layout.Row
+		if rows, cursor, err = c.List(ctx, filter, cursor, inspect.MaxList); err != nil {
 			return err
 		}
 		var ids []futures.ID
@@ -87,7 +89,7 @@ type bulk struct {
 }
 
 // free tells whether a future is no item of a batch, and counts those that are.
-func (b *bulk) free(row *fdbmodel.Row) bool {
+func (b *bulk) free(row *layout.Row) bool {
 	if row.Spec.Held {
 		b.OfBatches++
 	}
@@ -144,14 +146,14 @@ func (a *app) deleteAll(ctx context.Context, c *futures.Client, s *selection) er
 }
 
 // retryFailed retries all that failed by themselves.
-func (a *app) retryFailed(ctx context.Context, c *futures.Client, filter fdbmodel.Filter) error {
-	s := &selection{states: []fdbmodel.State{fdbmodel.Failed}, filter: filter}
+func (a *app) retryFailed(ctx context.Context, c *futures.Client, filter inspect.Filter) error {
+	s := &selection{states: []layout.State{layout.Failed}, filter: filter}
 	b, cancelled := &bulk{Retried: new(int)}, 0
-	wants := func(row *fdbmodel.Row) bool {
+	wants := func(row *layout.Row) bool {
 		if !b.free(row) {
 			return false
 		}
-		if row.Exception.Kind == fdbmodel.KindCancelled {
+		if row.Exception.Kind == layout.KindCancelled {
 			cancelled++
 			return false
 		}

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 	"github.com/futura-run/futura/workers/wasm"
@@ -61,7 +63,7 @@ func (a *app) cancelCommand() *cobra.Command {
 		Example: "  futura cancel 01995b4e-6f3a-7c1e-9d2b-0123456789ab --reason 'wrong input'\n" +
 			"  futura cancel --function wasm:count --state ready",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			some, err := s.instead(args, fdbmodel.Ready, fdbmodel.Delayed, fdbmodel.Claimed)
+			some, err := s.instead(args, layout.Ready, layout.Delayed, layout.Claimed)
 			if err != nil {
 				return err
 			}
@@ -91,7 +93,7 @@ func (a *app) cancelCommand() *cobra.Command {
 
 func (a *app) retryCommand() *cobra.Command {
 	var failed bool
-	var filter fdbmodel.Filter
+	var filter inspect.Filter
 	cmd := &cobra.Command{
 		Use: "retry ID... | --failed", Short: "Run failed futures again, with all their attempts",
 		Long: "retry runs failed futures again, with all their attempts, and delayed ones at once. With --failed it takes\n" +
@@ -103,7 +105,7 @@ func (a *app) retryCommand() *cobra.Command {
 			if failed == (len(args) > 0) {
 				return usageError{errors.New("name futures, or use --failed")}
 			}
-			if !failed && filter != (fdbmodel.Filter{}) {
+			if !failed && filter != (inspect.Filter{}) {
 				return usageError{errors.New("--function and --queue go with --failed")}
 			}
 			if failed {
@@ -128,7 +130,7 @@ func (a *app) deleteCommand() *cobra.Command {
 			"those, items of batches are left alone, for which there is futura batch delete.",
 		Example: "  futura delete 01995b4e-6f3a-7c1e-9d2b-0123456789ab\n  futura delete --state realized --queue urgent",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			some, err := s.instead(args, fdbmodel.Realized, fdbmodel.Failed)
+			some, err := s.instead(args, layout.Realized, layout.Failed)
 			if err != nil {
 				return err
 			}

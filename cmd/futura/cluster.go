@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 )
@@ -33,7 +34,7 @@ func (s *clusterFlags) add(cmd *cobra.Command) {
 }
 
 // apply changes the config to what the flags say, where they say something.
-func (s *clusterFlags) apply(c *fdbmodel.Config) {
+func (s *clusterFlags) apply(c *layout.Config) {
 	for _, set := range []struct {
 		to   *time.Duration
 		what time.Duration
@@ -82,7 +83,7 @@ func (a *app) createCluster(ctx context.Context, s *clusterFlags) error {
 	if !errors.Is(err, fdbmodel.ErrNotFound) {
 		return err
 	}
-	var config fdbmodel.Config
+	var config layout.Config
 	s.apply(&config)
 	return a.with(ctx, futures.Options{Cluster: a.cluster, Config: config}, func(c *futures.Client) error {
 		return a.showCluster(ctx, c.Cluster(), c.Cluster().Config())
@@ -114,7 +115,7 @@ func (a *app) clusterSetCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) showCluster(ctx context.Context, c *fdbmodel.Cluster, config fdbmodel.Config) error {
+func (a *app) showCluster(ctx context.Context, c *fdbmodel.Cluster, config layout.Config) error {
 	counts, err := c.Counts(ctx)
 	if err != nil {
 		return err
@@ -138,7 +139,7 @@ func (a *app) showCluster(ctx context.Context, c *fdbmodel.Cluster, config fdbmo
 	}
 	for _, queue := range order {
 		text := ""
-		for _, state := range fdbmodel.States() {
+		for _, state := range layout.States() {
 			if n := queues[queue][state.String()]; n > 0 {
 				text += fmt.Sprintf(", %d %s", n, state)
 			}

@@ -16,9 +16,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/futura-run/futura/batch/rest"
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kvopen"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/remote"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/workers"
@@ -93,7 +93,7 @@ func (a *app) dev(ctx context.Context, f *devFlags) error {
 	}
 	o := futures.Options{Cluster: a.cluster, Logger: log}
 	if _, local := db.(kv.Local); local {
-		o.Config = fdbmodel.Config{Heartbeat: devHeartbeat, DeadAfter: devDeadAfter}
+		o.Config = layout.Config{Heartbeat: devHeartbeat, DeadAfter: devDeadAfter}
 	}
 	client, err := futures.New(ctx, remote.Share(db), o)
 	if err != nil {

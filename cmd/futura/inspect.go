@@ -15,6 +15,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 )
 
@@ -29,7 +31,7 @@ type inspection struct {
 
 func (a *app) inspectCommand() *cobra.Command {
 	var i inspection
-	_, subspaces := fdbmodel.KeyKinds()
+	_, subspaces := layout.KeyKinds()
 	cmd := &cobra.Command{
 		Use:   "inspect [ID | SUBSPACE]",
 		Short: "Show the keys of a future, a subspace or a range, decoded",
@@ -66,41 +68,41 @@ func (a *app) inspect(ctx context.Context, i inspection) error {
 	if given != 1 {
 		return usageError{errors.New("give one of an id, a subspace, --key and --prefix")}
 	}
-	if i.limit < 1 || i.limit > fdbmodel.MaxInspect {
-		return usageError{fmt.Errorf("--limit %d: use 1 to %d", i.limit, fdbmodel.MaxInspect)}
+	if i.limit < 1 || i.limit > inspect.MaxItems {
+		return usageError{fmt.Errorf("--limit %d: use 1 to %d", i.limit, inspect.MaxItems)}
 	}
-	key, err := fdbmodel.UnescapeKey(i.key + i.prefix)
+	key, err := layout.UnescapeKey(i.key + i.prefix)
 	if err != nil {
 		return err
 	}
-	after, err := fdbmodel.UnescapeKey(i.after)
+	after, err := layout.UnescapeKey(i.after)
 	if err != nil {
 		return err
 	}
-	id, notID := fdbmodel.ParseID(i.subject)
+	id, notID := layout.ParseID(i.subject)
 	if i.cli && notID != nil {
 		return notID
 	}
 	return a.open(ctx, func(c *futures.Client) error {
 		cluster := c.Cluster()
-		var found []fdbmodel.Inspected
+		var found []inspect.Item
 		var next []byte
 		var err error
 		switch {
 		case i.cli:
 			return a.printCLI(ctx, cluster, id)
 		case i.key != "":
-			one, err := cluster.InspectKey(ctx, key)
+			one, err := inspect.Key(ctx, cluster, key)
 			if err != nil {
 				return err
 			}
-			return a.printInspected([]fdbmodel.Inspected{one}, true)
+			return a.printInspected([]inspect.Item{one}, true)
 		case i.prefix != "":
-			found, next, err = cluster.InspectPrefix(ctx, key, after, i.limit)
+			found, next, err = inspect.Prefix(ctx, cluster, key, after, i.limit)
 		case notID == nil:
 			return a.inspectFuture(ctx, cluster, id)
 		default:
-			found, next, err = cluster.InspectKeys(ctx, i.subject, after, i.limit)
+			found, next, err = inspect.Keys(ctx, cluster, i.subject, after, i.limit)
 		}
 		if err != nil {
 			return err
@@ -109,14 +111,14 @@ func (a *app) inspect(ctx context.Context, i inspection) error {
 			return err
 		}
 		if next != nil {
-			fmt.Fprintf(a.err, "more: --after '%s'\n", fdbmodel.EscapeKey(next))
+			fmt.Fprintf(a.err, "more: --after '%s'\n", layout.EscapeKey(next))
 		}
 		return nil
 	})
 }
 
-func (a *app) inspectFuture(ctx context.Context, c *fdbmodel.Cluster, id fdbmodel.ID) error {
-	state, found, err := c.Inspect(ctx, id)
+func (a *app) inspectFuture(ctx context.Context, c *fdbmodel.Cluster, id layout.ID) error {
+	state, found, err := inspect.Future(ctx, c, id)
 	if err != nil {
 		return err
 	}
@@ -128,8 +130,8 @@ func (a *app) inspectFuture(ctx context.Context, c *fdbmodel.Cluster, id fdbmode
 
 // printCLI prints commands on the standard output and what they show beside
 // them, so that a pipe takes the commands alone.
-func (a *app) printCLI(ctx context.Context, c *fdbmodel.Cluster, id fdbmodel.ID) error {
-	commands, err := c.CLICommands(ctx, id)
+func (a *app) printCLI(ctx context.Context, c *fdbmodel.Cluster, id layout.ID) error {
+	commands, err := inspect.CLICommands(ctx, c, id)
 	if err != nil {
 		return err
 	}
@@ -149,7 +151,7 @@ func (a *app) printCLI(ctx context.Context, c *fdbmodel.Cluster, id fdbmodel.ID)
 }
 
 // printInspected prints one JSON object per key, or blocks, or lines.
-func (a *app) printInspected(found []fdbmodel.Inspected, blocks bool) error {
+func (a *app) printInspected(found []inspect.Item, blocks bool) error {
 	if a.json {
 		e := json.NewEncoder(a.out)
 		for i := range found {
@@ -203,21 +205,21 @@ func cut(s string, width int) string {
 	return string([]rune(s)[:width-1]) + "…"
 }
 
-func kindOf(f *fdbmodel.Inspected) string {
+func kindOf(f *inspect.Item) string {
 	if f.Kind == "" {
 		return "?"
 	}
 	return f.Kind
 }
 
-func shardOf(f *fdbmodel.Inspected) string {
+func shardOf(f *inspect.Item) string {
 	if f.Shard == nil {
 		return "-"
 	}
 	return fmt.Sprint(*f.Shard)
 }
 
-func keyText(f *fdbmodel.Inspected) string {
+func keyText(f *inspect.Item) string {
 	if f.Kind == "" {
 		return f.Text
 	}
@@ -228,7 +230,7 @@ func keyText(f *fdbmodel.Inspected) string {
 	return strings.Join(parts, " ")
 }
 
-func valueText(f *fdbmodel.Inspected) string {
+func valueText(f *inspect.Item) string {
 	if f.Value.Problem != "" {
 		return "(" + f.Value.Problem + ")"
 	}
@@ -242,7 +244,7 @@ func valueText(f *fdbmodel.Inspected) string {
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // blockOf prints a key and its fields, each on a line of its own.
-func blockOf(f *fdbmodel.Inspected, width int) string {
+func blockOf(f *inspect.Item, width int) string {
 	var b strings.Builder
 	head := kindOf(f)
 	if f.Shard != nil {
@@ -306,7 +308,7 @@ func fieldText(name string, value any) string {
 			return `""`
 		}
 		return v
-	case fdbmodel.ID:
+	case layout.ID:
 		return v.String()
 	case map[string]any:
 		return groupText(v)

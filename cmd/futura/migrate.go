@@ -12,11 +12,12 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kvopen"
+	"github.com/futura-run/futura/fdbmodel/transfer"
 )
 
 // copied is what migrate, backup and restore print.
 type copied struct {
-	fdbmodel.CopyReport
+	transfer.Report
 	From    string `json:"from"`
 	To      string `json:"to"`
 	Elapsed int64  `json:"elapsed_ms"`
@@ -31,7 +32,7 @@ const (
 
 func (a *app) migrateCommand() *cobra.Command {
 	var from, to string
-	var o fdbmodel.CopyOptions
+	var o transfer.Options
 	cmd := &cobra.Command{
 		Use:   "migrate --from STORE --to STORE",
 		Short: "Copy a whole cluster into another store",
@@ -68,7 +69,7 @@ func checkStores(from, to string) error {
 	return nil
 }
 
-func (a *app) migrate(ctx context.Context, from, to string, o fdbmodel.CopyOptions) (err error) {
+func (a *app) migrate(ctx context.Context, from, to string, o transfer.Options) (err error) {
 	if err := storeExists(from); err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (a *app) migrate(ctx context.Context, from, to string, o fdbmodel.CopyOptio
 	defer func() { err = errors.Join(err, target.Close()) }()
 	began := time.Now()
 	o.Progress = a.stages()
-	report, err := fdbmodel.Migrate(ctx, source, target, a.cluster, o)
+	report, err := transfer.Migrate(ctx, source, target, a.cluster, o)
 	if err != nil {
 		return copyMistake(err)
 	}
@@ -121,7 +122,7 @@ func (a *app) openNamed(ctx context.Context, name string) (kv.Database, error) {
 
 // copyMistake marks what the caller can cure by calling otherwise.
 func copyMistake(err error) error {
-	if errors.Is(err, fdbmodel.ErrNotEmpty) || errors.Is(err, fdbmodel.ErrLive) {
+	if errors.Is(err, transfer.ErrNotEmpty) || errors.Is(err, fdbmodel.ErrLive) {
 		return usageError{err}
 	}
 	return err

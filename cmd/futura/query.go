@@ -13,6 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 )
@@ -62,7 +65,7 @@ func (a *app) getCommand() *cobra.Command {
 	}
 }
 
-func describe(r *fdbmodel.Row) [][]string {
+func describe(r *layout.Row) [][]string {
 	rows := [][]string{
 		{"id", r.ID.String()}, {"state", r.State().String()}, {"function", r.Spec.Function}, {"queue", r.Spec.Queue},
 		{"submitted", time.UnixMilli(r.Spec.SubmittedAt).UTC().Format(time.RFC3339)},
@@ -78,7 +81,7 @@ func describe(r *fdbmodel.Row) [][]string {
 	if r.Exception != nil {
 		rows = append(rows, []string{"last failure", string(r.Exception.Kind) + ": " + firstLine(r.Exception.Message)})
 	}
-	if r.State() == fdbmodel.Realized {
+	if r.State() == layout.Realized {
 		rows = append(rows, []string{"result", fmt.Sprintf("%d bytes, ran %v", r.Result.Size, r.Result.RunTime)})
 	}
 	return rows
@@ -107,7 +110,7 @@ func firstLine(s string) string {
 }
 
 func (a *app) listCommand() *cobra.Command {
-	var f fdbmodel.Filter
+	var f inspect.Filter
 	var state, cursor string
 	var limit int
 	cmd := &cobra.Command{
@@ -117,7 +120,7 @@ func (a *app) listCommand() *cobra.Command {
 		Example: "  futura list --state failed --limit 20\n  futura list --function wasm:count --json", Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if state != "" {
-				if f.State, err = fdbmodel.ParseState(state); err != nil {
+				if f.State, err = layout.ParseState(state); err != nil {
 					return err
 				}
 			}
@@ -125,8 +128,8 @@ func (a *app) listCommand() *cobra.Command {
 			if err != nil {
 				return usageError{fmt.Errorf("--cursor %q is none that an earlier list printed", cursor)}
 			}
-			if limit < 1 || limit > fdbmodel.MaxList {
-				return usageError{fmt.Errorf("--limit %d: use 1 to %d", limit, fdbmodel.MaxList)}
+			if limit < 1 || limit > inspect.MaxList {
+				return usageError{fmt.Errorf("--limit %d: use 1 to %d", limit, inspect.MaxList)}
 			}
 			return a.open(cmd.Context(), func(c *futures.Client) error {
 				if f.Function != "" {
@@ -150,7 +153,7 @@ func (a *app) listCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) printList(rows []fdbmodel.Row, next []byte) error {
+func (a *app) printList(rows []layout.Row, next []byte) error {
 	if a.json {
 		views := make([]httpapi.Future, len(rows))
 		for i := range rows {
@@ -241,7 +244,7 @@ func (a *app) checkCommand() *cobra.Command {
 		Example: "  futura check\n  futura check --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.open(cmd.Context(), func(c *futures.Client) error {
-				report, err := c.Cluster().Check(cmd.Context(), fdbmodel.CheckOptions{})
+				report, err := audit.Check(cmd.Context(), c.Cluster(), audit.Options{})
 				if err != nil {
 					return err
 				}
@@ -252,7 +255,7 @@ func (a *app) checkCommand() *cobra.Command {
 				}
 				if a.json {
 					err = a.printJSON(struct {
-						*fdbmodel.CheckReport
+						*audit.Report
 						Spread fdbmodel.Spread `json:"spread"`
 					}{&report, spread})
 				} else {
@@ -270,7 +273,7 @@ func (a *app) checkCommand() *cobra.Command {
 // errBroken is returned when an invariant does not hold.
 var errBroken = errors.New("the cluster has problems")
 
-func (a *app) printCheck(r *fdbmodel.CheckReport, s *fdbmodel.Spread) error {
+func (a *app) printCheck(r *audit.Report, s *fdbmodel.Spread) error {
 	if s.Warning != "" {
 		fmt.Fprintf(a.err, "warning: %s; see docs/operating/foundationdb.md\n", s.Warning)
 	}
@@ -281,7 +284,7 @@ func (a *app) printCheck(r *fdbmodel.CheckReport, s *fdbmodel.Spread) error {
 		}
 	}
 	for _, note := range r.Notes {
-		if note.Invariant == fdbmodel.InvariantNewer {
+		if note.Invariant == audit.InvariantNewer {
 			fmt.Fprintf(a.out, "%s: %s\n", note.Invariant, note.Text)
 		}
 	}

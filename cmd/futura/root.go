@@ -17,6 +17,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kvopen"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 )
 
@@ -72,8 +73,8 @@ func exitCode(ctx context.Context, err error) int {
 		return exitOK
 	case ctx.Err() != nil:
 		return exitInterrupted
-	case errors.As(err, &usage), errors.Is(err, fdbmodel.ErrBadID), errors.Is(err, fdbmodel.ErrBadName),
-		errors.Is(err, fdbmodel.ErrBadSpec), errors.Is(err, fdbmodel.ErrTooLarge), errors.Is(err, fdbmodel.ErrIDInUse),
+	case errors.As(err, &usage), errors.Is(err, layout.ErrBadID), errors.Is(err, layout.ErrBadName),
+		errors.Is(err, layout.ErrBadSpec), errors.Is(err, fdbmodel.ErrTooLarge), errors.Is(err, fdbmodel.ErrIDInUse),
 		errors.Is(err, fdbmodel.ErrTransition), errors.Is(err, kvopen.ErrBadName):
 		return exitUsage
 	case errors.As(err, &answered) && answered.Status == http.StatusNotFound, errors.Is(err, fdbmodel.ErrNotFound):

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 )
 
@@ -104,13 +104,13 @@ func (a *app) readTask(f *submitFlags) error {
 			defer file.Close()
 			in = file
 		}
-		input, err := io.ReadAll(io.LimitReader(in, fdbmodel.MaxPut+1))
+		input, err := io.ReadAll(io.LimitReader(in, layout.MaxPut+1))
 		if err != nil {
 			return usageError{err}
 		}
-		if len(input) > fdbmodel.MaxPut {
+		if len(input) > layout.MaxPut {
 			return usageError{fmt.Errorf("%s has more than %d bytes, the most that submit takes as input",
-				f.argsFile, fdbmodel.MaxPut)}
+				f.argsFile, layout.MaxPut)}
 		}
 		f.task.Args = input
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/modules"
 	"github.com/futura-run/futura/workers"
@@ -31,7 +32,7 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Name, "name", "", "the worker's name, for people")
 	flags.StringVar(&o.Address, "address", "",
 		"an address such as 10.0.0.1:7000: who starts there takes back what its predecessor held")
-	flags.StringSliceVar(&o.Queues, "queue", []string{fdbmodel.DefaultQueue}, "a queue to serve; may be repeated")
+	flags.StringSliceVar(&o.Queues, "queue", []string{layout.DefaultQueue}, "a queue to serve; may be repeated")
 	flags.IntVar(&o.Slots, "slots", 0, "how many futures run at a time (default: one for each core)")
 	flags.Int64Var(&o.CPU, "cpu", 0, "thousandths of a core that futures share (default: the machine's)")
 	flags.Int64Var(&o.RAM, "ram", 0, "bytes of memory that futures share (default: the machine's)")

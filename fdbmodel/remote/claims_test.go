@@ -8,8 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // cluster is the data model over a store that is served, as the serving process
@@ -29,7 +31,7 @@ func newCluster(t *testing.T, grace time.Duration) *cluster {
 	c.proxy = newProxy(t, at)
 	c.client = dial(t, c.proxy.at)
 	var err error
-	config := fdbmodel.Config{Heartbeat: time.Second, DeadAfter: time.Hour}
+	config := layout.Config{Heartbeat: time.Second, DeadAfter: time.Hour}
 	c.here, err = fdbmodel.Open(t.Context(), Share(store), "test", fdbmodel.Options{Config: config})
 	require.NoError(t, err)
 	c.there, err = fdbmodel.Open(t.Context(), c.client, "test", fdbmodel.Options{})
@@ -48,7 +50,7 @@ func (c *cluster) claim(t *testing.T) (*fdbmodel.Registration, []fdbmodel.Comple
 func (c *cluster) submit(t *testing.T) {
 	subs := make([]fdbmodel.Submission, claimed)
 	for i := range subs {
-		subs[i] = fdbmodel.Submission{Spec: fdbmodel.Spec{Function: "go:noop", MaxRetries: 3}}
+		subs[i] = fdbmodel.Submission{Spec: layout.Spec{Function: "go:noop", MaxRetries: 3}}
 	}
 	_, err := c.here.Submit(t.Context(), subs)
 	require.NoError(t, err)
@@ -57,17 +59,17 @@ func (c *cluster) submit(t *testing.T) {
 // take has a new worker of one of the processes claim all.
 func (c *cluster) take(t *testing.T, of *fdbmodel.Cluster) (*fdbmodel.Registration, []fdbmodel.Completion) {
 	ctx := t.Context()
-	w, err := of.Register(ctx, fdbmodel.WorkerInfo{
-		Functions: []string{"go:noop"}, Capacity: fdbmodel.Resources{Slots: claimed},
+	w, err := of.Register(ctx, layout.WorkerInfo{
+		Functions: []string{"go:noop"}, Capacity: layout.Resources{Slots: claimed},
 	})
 	require.NoError(t, err)
 	var done []fdbmodel.Completion
 	for len(done) < claimed {
-		a, err := w.Claim(ctx, fdbmodel.ClaimRequest{Free: fdbmodel.Resources{Slots: claimed}, Max: claimed})
+		a, err := w.Claim(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: claimed}, Max: claimed})
 		require.NoError(t, err)
 		require.NotEmpty(t, a.Futures)
 		for i := range a.Futures {
-			done = append(done, fdbmodel.Completion{Future: &a.Futures[i], Result: &fdbmodel.Result{Value: []byte(w.ID())}})
+			done = append(done, fdbmodel.Completion{Future: &a.Futures[i], Result: &layout.Result{Value: []byte(w.ID())}})
 		}
 	}
 	return w, done
@@ -81,7 +83,7 @@ func requireAll(t *testing.T, want fdbmodel.Outcome, got []fdbmodel.Outcome) {
 }
 
 func (c *cluster) requireSound(t *testing.T) {
-	report, err := c.here.Check(t.Context(), fdbmodel.CheckOptions{})
+	report, err := audit.Check(t.Context(), c.here, audit.Options{})
 	require.NoError(t, err)
 	require.Empty(t, report.Problems)
 }
@@ -104,9 +106,9 @@ func TestLostConnectionEndsItsClaims(t *testing.T) {
 	outcomes, err := first.Finish(t.Context(), held)
 	require.NoError(t, err)
 	requireAll(t, fdbmodel.Lost, outcomes)
-	_, err = first.Claim(t.Context(), fdbmodel.ClaimRequest{Free: fdbmodel.Resources{Slots: 1}, Max: 1})
+	_, err = first.Claim(t.Context(), fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}, Max: 1})
 	require.ErrorIs(t, err, fdbmodel.ErrReaped)
-	_, err = first.Heartbeat(t.Context(), fdbmodel.Resources{}, 0)
+	_, err = first.Heartbeat(t.Context(), layout.Resources{}, 0)
 	require.ErrorIs(t, err, fdbmodel.ErrReaped)
 
 	outcomes, err = second.Finish(t.Context(), again)
@@ -126,7 +128,7 @@ func TestConnectionThatComesBackKeepsItsClaims(t *testing.T) {
 		if before != nil {
 			<-before.broken
 		}
-		_, err = worker.Heartbeat(t.Context(), fdbmodel.Resources{}, 0)
+		_, err = worker.Heartbeat(t.Context(), layout.Resources{}, 0)
 		require.NoError(t, err)
 	}
 	outcomes, err := worker.Finish(t.Context(), held)
@@ -159,7 +161,7 @@ func TestReapConnectionOfNobody(t *testing.T) {
 
 // registerBoth registers a worker in each process.
 func (c *cluster) registerBoth(t *testing.T) (here, there *fdbmodel.Registration) {
-	info := fdbmodel.WorkerInfo{Functions: []string{"go:noop"}, Capacity: fdbmodel.Resources{Slots: 1}}
+	info := layout.WorkerInfo{Functions: []string{"go:noop"}, Capacity: layout.Resources{Slots: 1}}
 	here, err := c.here.Register(t.Context(), info)
 	require.NoError(t, err)
 	there, err = c.there.Register(t.Context(), info)
@@ -177,9 +179,9 @@ func TestWorkersOfBothProcessesLiveTogether(t *testing.T) {
 	// the other process's worker for one of an earlier opening.
 	again, err := fdbmodel.Open(t.Context(), c.here.Database(), "test", fdbmodel.Options{})
 	require.NoError(t, err)
-	_, err = again.Register(t.Context(), fdbmodel.WorkerInfo{Capacity: fdbmodel.Resources{Slots: 1}})
+	_, err = again.Register(t.Context(), layout.WorkerInfo{Capacity: layout.Resources{Slots: 1}})
 	require.NoError(t, err)
-	_, err = there.Heartbeat(t.Context(), fdbmodel.Resources{}, 0)
+	_, err = there.Heartbeat(t.Context(), layout.Resources{}, 0)
 	require.NoError(t, err)
 }
 
@@ -191,9 +193,9 @@ func TestSubmitWakesWorkersOfTheServingProcess(t *testing.T) {
 	_, local := c.here.Database().(kv.Local)
 	require.False(t, local)
 	here, _ := c.registerBoth(t)
-	watch, err := here.GoIdle(t.Context(), fdbmodel.ClaimRequest{Free: fdbmodel.Resources{Slots: 1}})
+	watch, err := here.GoIdle(t.Context(), fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}})
 	require.NoError(t, err)
-	_, err = c.there.Submit(context.Background(), []fdbmodel.Submission{{Spec: fdbmodel.Spec{Function: "go:noop"}}})
+	_, err = c.there.Submit(context.Background(), []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:noop"}}})
 	require.NoError(t, err)
 	<-watch.Done()
 	require.NoError(t, watch.Err())

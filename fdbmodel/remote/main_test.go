@@ -11,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Environment of a child that serves, or that claims, until its standard input
@@ -73,13 +74,13 @@ func claimChild(path string) error {
 	if err != nil {
 		return err
 	}
-	worker, err := c.Register(ctx, fdbmodel.WorkerInfo{
-		Functions: []string{"go:noop"}, Capacity: fdbmodel.Resources{Slots: claimed},
+	worker, err := c.Register(ctx, layout.WorkerInfo{
+		Functions: []string{"go:noop"}, Capacity: layout.Resources{Slots: claimed},
 	})
 	if err != nil {
 		return err
 	}
-	request := fdbmodel.ClaimRequest{Free: fdbmodel.Resources{Slots: claimed}, Max: claimed}
+	request := fdbmodel.ClaimRequest{Free: layout.Resources{Slots: claimed}, Max: claimed}
 	for taken := 0; taken < claimed; {
 		answer, err := worker.Claim(ctx, request)
 		if err != nil {

@@ -9,8 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/workers"
 )
@@ -24,7 +25,7 @@ func TestWorkAcrossProcesses(t *testing.T) {
 	store := embedded.OpenMemory(embedded.Options{})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	// Heartbeats that would take an hour to be missed: only the connection tells.
-	config := fdbmodel.Config{Heartbeat: time.Second, DeadAfter: time.Hour}
+	config := layout.Config{Heartbeat: time.Second, DeadAfter: time.Hour}
 	home, err := futures.New(t.Context(), Share(store), futures.Options{Config: config})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, home.Close(context.Background())) })
@@ -71,7 +72,7 @@ func TestWorkAcrossProcesses(t *testing.T) {
 		require.Equal(t, fmt.Sprint(2*i), text)
 	}
 	stopWorker()
-	report, err := home.Cluster().Check(t.Context(), fdbmodel.CheckOptions{})
+	report, err := audit.Check(t.Context(), home.Cluster(), audit.Options{})
 	require.NoError(t, err)
 	require.Empty(t, report.Problems)
 }

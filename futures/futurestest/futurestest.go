@@ -26,8 +26,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/workers"
@@ -73,14 +74,14 @@ func New(t testing.TB, queues ...string) *Cluster {
 	db := embedded.OpenMemory(embedded.Options{Inline: true})
 	client, err := futures.New(context.Background(), db, futures.Options{
 		Cluster: "test", Clock: c.clock, Manual: true, Drive: c.drive,
-		Config: fdbmodel.Config{Heartbeat: never / 100, DeadAfter: never},
+		Config: layout.Config{Heartbeat: never / 100, DeadAfter: never},
 	})
 	if err != nil {
 		t.Fatalf("futurestest: %v", err)
 	}
 	c.Client = client
 	c.worker, err = workers.New(client.Cluster(), workers.Options{
-		Name: "futurestest", Queues: append([]string{fdbmodel.DefaultQueue}, queues...), Manual: true,
+		Name: "futurestest", Queues: append([]string{layout.DefaultQueue}, queues...), Manual: true,
 		Slots: depth, CPU: plenty, RAM: plenty, GPU: plenty, Poll: never / 100,
 	})
 	if err != nil {
@@ -201,7 +202,7 @@ func (c *Cluster) runReady(ctx context.Context) (ran bool, err error) {
 
 // firstDue returns when the first delayed future is due.
 func (c *Cluster) firstDue(ctx context.Context) (first time.Time, found bool, err error) {
-	err = c.each(ctx, fdbmodel.Delayed, func(row *fdbmodel.Row) {
+	err = c.each(ctx, layout.Delayed, func(row *layout.Row) {
 		due := time.UnixMilli(row.Attempts.Due)
 		if !found || due.Before(first) {
 			first, found = due, true
@@ -210,10 +211,10 @@ func (c *Cluster) firstDue(ctx context.Context) (first time.Time, found bool, er
 	return first, found, err
 }
 
-func (c *Cluster) each(ctx context.Context, s fdbmodel.State, fn func(*fdbmodel.Row)) error {
+func (c *Cluster) each(ctx context.Context, s layout.State, fn func(*layout.Row)) error {
 	var cursor []byte
 	for {
-		rows, next, err := c.Client.List(ctx, fdbmodel.Filter{State: s}, cursor, fdbmodel.MaxList)
+		rows, next, err := c.Client.List(ctx, inspect.Filter{State: s}, cursor, inspect.MaxList)
 		if err != nil {
 			return err
 		}
@@ -230,8 +231,8 @@ func (c *Cluster) each(ctx context.Context, s fdbmodel.State, fn func(*fdbmodel.
 func (c *Cluster) stuck(ctx context.Context) error {
 	const most = 5
 	var lines []string
-	for _, s := range []fdbmodel.State{fdbmodel.Ready, fdbmodel.Claimed} {
-		err := c.each(ctx, s, func(row *fdbmodel.Row) {
+	for _, s := range []layout.State{layout.Ready, layout.Claimed} {
+		err := c.each(ctx, s, func(row *layout.Row) {
 			if len(lines) == most {
 				return
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/futurestest"
 	"github.com/futura-run/futura/workers"
@@ -175,12 +175,12 @@ func TestFailures(t *testing.T) {
 	})
 	c.Register("panics", func(context.Context, []byte) ([]byte, error) { panic("oh") })
 	none := 0
-	for function, want := range map[string]fdbmodel.FailureKind{
-		"go:permanent": fdbmodel.KindError, "go:panics": fdbmodel.KindPanic,
+	for function, want := range map[string]layout.FailureKind{
+		"go:permanent": layout.KindError, "go:panics": layout.KindPanic,
 	} {
 		f, err := c.Client.Submit(ctx, futures.Task{
 			Function: function, Queue: "special", MaxRetries: &none,
-			Requirements: fdbmodel.Requirements{CPU: 64_000, RAM: 1 << 42, GPU: 8000},
+			Requirements: layout.Requirements{CPU: 64_000, RAM: 1 << 42, GPU: 8000},
 		})
 		require.NoError(t, err)
 		_, err = f.Await(ctx)

@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/futures"
 )
 
@@ -88,16 +89,16 @@ func (s *server) discard(ctx context.Context, in *idInput) (*struct{}, error) {
 
 // Explanation says why a future is not running, or where it runs.
 type Explanation struct {
-	ID     futures.ID      `json:"id" format:"uuid"`
-	State  string          `json:"state"`
-	Reason fdbmodel.Reason `json:"reason"`
-	Text   string          `json:"text" doc:"The reason as a sentence, with what can be done about it"`
-	Worker *Worker         `json:"worker,omitempty" doc:"Who holds or held it"`
-	Ahead  int64           `json:"ready_in_queue,omitempty"`
+	ID     futures.ID     `json:"id" format:"uuid"`
+	State  string         `json:"state"`
+	Reason inspect.Reason `json:"reason"`
+	Text   string         `json:"text" doc:"The reason as a sentence, with what can be done about it"`
+	Worker *Worker        `json:"worker,omitempty" doc:"Who holds or held it"`
+	Ahead  int64          `json:"ready_in_queue,omitempty"`
 }
 
 // ExplanationOf returns the view of an explanation.
-func ExplanationOf(e *fdbmodel.Explanation) Explanation {
+func ExplanationOf(e *inspect.Explanation) Explanation {
 	view := Explanation{ID: e.ID, State: e.State.String(), Reason: e.Reason, Text: e.Text, Ahead: e.Ahead}
 	if e.Worker != nil {
 		w := WorkerOf(e.Worker)

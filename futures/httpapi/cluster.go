@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // healthTime is how long the store may take to answer while it counts as
@@ -18,18 +19,18 @@ const healthTime = 5 * time.Second
 
 // Worker is a worker as the store knows it.
 type Worker struct {
-	ID        fdbmodel.WorkerID  `json:"id"`
-	Name      string             `json:"name,omitempty"`
-	Address   string             `json:"address,omitempty"`
-	Alive     bool               `json:"alive" doc:"False while a dead worker's futures are being taken back"`
-	Queues    []string           `json:"queues"`
-	Functions []string           `json:"functions" doc:"wasm:* stands for every module"`
-	Capacity  fdbmodel.Resources `json:"capacity"`
-	Free      fdbmodel.Resources `json:"free"`
-	Running   int                `json:"running"`
-	Version   string             `json:"version,omitempty"`
-	StartedAt time.Time          `json:"started_at"`
-	BeatAt    time.Time          `json:"heartbeat_at" doc:"By the worker's own clock"`
+	ID        layout.WorkerID  `json:"id"`
+	Name      string           `json:"name,omitempty"`
+	Address   string           `json:"address,omitempty"`
+	Alive     bool             `json:"alive" doc:"False while a dead worker's futures are being taken back"`
+	Queues    []string         `json:"queues"`
+	Functions []string         `json:"functions" doc:"wasm:* stands for every module"`
+	Capacity  layout.Resources `json:"capacity"`
+	Free      layout.Resources `json:"free"`
+	Running   int              `json:"running"`
+	Version   string           `json:"version,omitempty"`
+	StartedAt time.Time        `json:"started_at"`
+	BeatAt    time.Time        `json:"heartbeat_at" doc:"By the worker's own clock"`
 }
 
 // WorkerOf returns the view of a worker.
@@ -88,7 +89,7 @@ type Cluster struct {
 }
 
 // ClusterOf returns the view of a cluster with a config and counters.
-func ClusterOf(name string, config fdbmodel.Config, counts fdbmodel.Counts) Cluster {
+func ClusterOf(name string, config layout.Config, counts layout.Counts) Cluster {
 	return Cluster{
 		Name: name, Shards: config.Shards, HeartbeatMS: config.Heartbeat.Milliseconds(),
 		DeadAfterMS: config.DeadAfter.Milliseconds(), RetentionMS: config.Retention.Milliseconds(),
@@ -110,7 +111,7 @@ func (s *server) cluster(ctx context.Context, _ *struct{}) (*clusterOutput, erro
 }
 
 // countsOf returns the counters that are not 0, in a fixed order.
-func countsOf(counts fdbmodel.Counts) []Count {
+func countsOf(counts layout.Counts) []Count {
 	list := []Count{}
 	for k, n := range counts {
 		if n != 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 const functionsPath = "/api/v1/functions"
@@ -23,7 +24,7 @@ type Function struct {
 }
 
 // FunctionOf returns the view of a module.
-func FunctionOf(m *fdbmodel.Module) Function {
+func FunctionOf(m *layout.Module) Function {
 	f := Function{Function: "wasm:" + m.CID, CID: m.CID, Size: m.Size, Aliases: append([]string{}, m.Aliases...)}
 	if m.StoredAt != 0 {
 		at := timeOf(m.StoredAt)
@@ -64,7 +65,7 @@ type functionOutput struct {
 
 func (s *server) putFunction(ctx context.Context, in *putFunctionInput) (*functionOutput, error) {
 	if in.Alias != "" {
-		if err := fdbmodel.CheckAlias(in.Alias); err != nil {
+		if err := layout.CheckAlias(in.Alias); err != nil {
 			return nil, problemOf(err)
 		}
 	}

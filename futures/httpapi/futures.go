@@ -13,6 +13,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 )
 
@@ -53,7 +55,7 @@ func (n *NewFuture) task() (futures.Task, error) {
 	t := futures.Task{
 		Function: n.Function, Args: []byte(n.Args), Codec: n.Codec, Argv: n.Argv, Env: n.Env, Queue: n.Queue,
 		Priority: uint8(n.Priority), MaxRetries: n.MaxRetries, NotBefore: n.NotBefore, Key: n.Key,
-		Requirements: fdbmodel.Requirements{
+		Requirements: layout.Requirements{
 			CPU: n.Requirements.CPU, RAM: n.Requirements.RAM, GPU: n.Requirements.GPU,
 		},
 	}
@@ -71,10 +73,10 @@ func (n *NewFuture) task() (futures.Task, error) {
 		*d.to = time.Duration(d.millis) * time.Millisecond
 	}
 	if len(n.Input) > 0 {
-		if n.Args != "" || n.Codec != "" && n.Codec != fdbmodel.CodecJSON {
+		if n.Args != "" || n.Codec != "" && n.Codec != layout.CodecJSON {
 			return t, badRequest("input is JSON and excludes args and codec=%q", n.Codec)
 		}
-		t.Args, t.Codec = n.Input, fdbmodel.CodecJSON
+		t.Args, t.Codec = n.Input, layout.CodecJSON
 	} else if n.Encoding == "base64" {
 		args, err := base64.StdEncoding.DecodeString(n.Args)
 		if err != nil {
@@ -82,12 +84,12 @@ func (n *NewFuture) task() (futures.Task, error) {
 		}
 		t.Args = args
 	}
-	if len(t.Args) > fdbmodel.MaxArgs {
+	if len(t.Args) > layout.MaxArgs {
 		return t, problemOf(fmt.Errorf("%w: %d bytes of arguments: at most %d over HTTP", fdbmodel.ErrTooLarge,
-			len(t.Args), fdbmodel.MaxArgs))
+			len(t.Args), layout.MaxArgs))
 	}
 	if n.ID != "" {
-		id, err := fdbmodel.ParseID(n.ID)
+		id, err := layout.ParseID(n.ID)
 		if err != nil {
 			return t, problemOf(err)
 		}
@@ -182,7 +184,7 @@ func (s *server) answer(ctx context.Context, id futures.ID, wait time.Duration) 
 }
 
 // await returns a future's records once it is over, at the latest after wait.
-func (s *server) await(ctx context.Context, id futures.ID, wait time.Duration) (fdbmodel.Row, error) {
+func (s *server) await(ctx context.Context, id futures.ID, wait time.Duration) (layout.Row, error) {
 	row, err := s.client.Get(ctx, id)
 	if err != nil || wait == 0 || row.State().Terminal() {
 		return row, err
@@ -252,7 +254,7 @@ type listOutput struct {
 }
 
 func (s *server) list(ctx context.Context, in *listInput) (*listOutput, error) {
-	filter := fdbmodel.Filter{Queue: in.Queue}
+	filter := inspect.Filter{Queue: in.Queue}
 	if in.Function != "" {
 		function, err := s.client.Cluster().ResolveFunction(ctx, in.Function)
 		if err != nil {
@@ -261,7 +263,7 @@ func (s *server) list(ctx context.Context, in *listInput) (*listOutput, error) {
 		filter.Function = function
 	}
 	if in.State != "" {
-		state, err := fdbmodel.ParseState(in.State)
+		state, err := layout.ParseState(in.State)
 		if err != nil {
 			return nil, problemOf(err)
 		}
@@ -322,10 +324,10 @@ func (s *server) result(ctx context.Context, in *getInput) (*resultOutput, error
 		return nil, problemOf(err)
 	}
 	switch state := row.State(); {
-	case state == fdbmodel.Failed:
+	case state == layout.Failed:
 		return nil, NewProblem(http.StatusConflict, "future_failed", nil, "%s failed (%s): %s",
 			id, row.Exception.Kind, row.Exception.Message)
-	case state != fdbmodel.Realized:
+	case state != layout.Realized:
 		return nil, NewProblem(http.StatusConflict, "not_over", nil, "%s is %s: wait for its end with ?wait=1m", id, state)
 	}
 	value, err := s.client.Cluster().ResultValue(ctx, id, row.Result)
@@ -333,7 +335,7 @@ func (s *server) result(ctx context.Context, in *getInput) (*resultOutput, error
 		return nil, problemOf(err)
 	}
 	contentType := "application/octet-stream"
-	if row.Result.Codec == fdbmodel.CodecJSON {
+	if row.Result.Codec == layout.CodecJSON {
 		contentType = "application/json"
 	}
 	return &resultOutput{

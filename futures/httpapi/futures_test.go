@@ -10,7 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 )
@@ -79,7 +80,7 @@ func TestFailureIsShown(t *testing.T) {
 	f.send("POST", path+"?wait=1m", `{"function":"go:fail"}`).into(http.StatusCreated, &got)
 	require.Equal(t, "failed", got.State)
 	require.Nil(t, got.Result)
-	require.Equal(t, fdbmodel.KindError, got.Failure.Kind)
+	require.Equal(t, layout.KindError, got.Failure.Kind)
 	require.Contains(t, got.Failure.Message, "no luck")
 	require.True(t, got.Failure.Final)
 	f.send("GET", path+"/"+got.ID.String()+"/result", "").problem(http.StatusConflict, "future_failed", "no luck")
@@ -187,7 +188,7 @@ func TestRunningFutureIsAskedToStop(t *testing.T) {
 	require.Equal(t, "requested", outcome.Outcome)
 	f.send("GET", at+"?wait=1m", "").into(http.StatusOK, &got)
 	require.Equal(t, "failed", got.State)
-	require.Equal(t, fdbmodel.KindCancelled, got.Failure.Kind)
+	require.Equal(t, layout.KindCancelled, got.Failure.Kind)
 }
 
 func TestStoppingEndsWaits(t *testing.T) {
@@ -206,7 +207,7 @@ func TestStoppingEndsWaits(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, httpapi.Options{})
-	beyondArgs, beyondBody := strings.Repeat("x", fdbmodel.MaxArgs+1), strings.Repeat("x", httpapi.MaxBody)
+	beyondArgs, beyondBody := strings.Repeat("x", layout.MaxArgs+1), strings.Repeat("x", httpapi.MaxBody)
 	for _, c := range []struct {
 		method, path, body string
 		status             int
@@ -252,7 +253,7 @@ func TestMistakes(t *testing.T) {
 	} {
 		f.send(c.method, c.path, c.body).problem(c.status, c.code, c.says)
 	}
-	rows, _, err := f.client.List(t.Context(), fdbmodel.Filter{}, nil, 0)
+	rows, _, err := f.client.List(t.Context(), inspect.Filter{}, nil, 0)
 	require.NoError(t, err)
 	require.Empty(t, rows, "what is refused leaves nothing")
 }
@@ -265,7 +266,7 @@ func TestTypedFunctionTakesJSON(t *testing.T) {
 	var got httpapi.Future
 	f.send("POST", path+"?wait=1m", `{"function":"go:bill","input":`+input+`}`).into(http.StatusCreated, &got)
 	require.Equal(t, "realized", got.State)
-	require.Equal(t, fdbmodel.CodecJSON, got.Result.Codec)
+	require.Equal(t, layout.CodecJSON, got.Result.Codec)
 	require.JSONEq(t, `{"cents":27021597764222979,"for":"tea é"}`, string(got.Result.Output))
 	require.Equal(t, string(got.Result.Output), got.Result.Value.Data)
 	raw := f.send("GET", path+"/"+got.ID.String()+"/result", "")

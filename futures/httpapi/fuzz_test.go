@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
@@ -56,7 +56,7 @@ func FuzzRequests(f *testing.F) {
 		if w.Body.Len() > 0 && w.Code != http.StatusMovedPermanently && w.Code != http.StatusTemporaryRedirect {
 			require.True(t, json.Valid(w.Body.Bytes()), "%s", w.Body)
 		}
-		report, err := client.Cluster().Check(t.Context(), fdbmodel.CheckOptions{})
+		report, err := audit.Check(t.Context(), client.Cluster(), audit.Options{})
 		require.NoError(t, err)
 		require.Empty(t, report.Problems)
 	})

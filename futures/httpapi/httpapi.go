@@ -20,7 +20,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 )
 
@@ -162,6 +162,6 @@ func parseWait(text string) (time.Duration, error) {
 
 // parseID reads an id in a path.
 func parseID(text string) (futures.ID, error) {
-	id, err := fdbmodel.ParseID(text)
+	id, err := layout.ParseID(text)
 	return id, problemOf(err)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 )
 
@@ -121,9 +121,9 @@ func (c *clusterCollector) collect(ctx context.Context, ch chan<- prometheus.Met
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	// Groups are many and short-lived: a queue's are added up.
-	sums := fdbmodel.Counts{}
+	sums := layout.Counts{}
 	for k, n := range counts {
-		sums[fdbmodel.CountKey{Queue: k.Queue, State: k.State}] += n
+		sums[layout.CountKey{Queue: k.Queue, State: k.State}] += n
 	}
 	for k, n := range sums {
 		gauge(c.futures, float64(n), k.Queue, k.State.String())

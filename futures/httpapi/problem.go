@@ -11,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 )
 
@@ -63,15 +64,15 @@ type problemCode struct {
 func problemCodes() []problemCode {
 	return []problemCode{
 		{kv.ErrUnknownResult, http.StatusServiceUnavailable, "unknown_result"},
-		{fdbmodel.ErrBadID, http.StatusBadRequest, "bad_id"},
-		{fdbmodel.ErrBadName, http.StatusBadRequest, "bad_name"},
-		{fdbmodel.ErrBadSpec, http.StatusBadRequest, "bad_future"},
+		{layout.ErrBadID, http.StatusBadRequest, "bad_id"},
+		{layout.ErrBadName, http.StatusBadRequest, "bad_name"},
+		{layout.ErrBadSpec, http.StatusBadRequest, "bad_future"},
 		{fdbmodel.ErrTooLarge, http.StatusRequestEntityTooLarge, "too_large"},
 		{fdbmodel.ErrNotFound, http.StatusNotFound, "not_found"},
 		{fdbmodel.ErrIDInUse, http.StatusConflict, "id_in_use"},
 		{fdbmodel.ErrTransition, http.StatusConflict, "wrong_state"},
-		{fdbmodel.ErrNewerRecord, http.StatusInternalServerError, "newer_record"},
-		{fdbmodel.ErrBadRecord, http.StatusInternalServerError, "bad_record"},
+		{layout.ErrNewerRecord, http.StatusInternalServerError, "newer_record"},
+		{layout.ErrBadRecord, http.StatusInternalServerError, "bad_record"},
 		{futures.ErrClosed, http.StatusServiceUnavailable, "stopping"},
 		{kv.ErrClosed, http.StatusServiceUnavailable, "stopping"},
 		{kv.ErrStoreFailed, http.StatusServiceUnavailable, "store_failed"},

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 )
 
@@ -34,7 +35,7 @@ type Future struct {
 	Attempt      int                `json:"attempt" doc:"The attempt that runs or ran last"`
 	Failed       int                `json:"failed_attempts"`
 	Crashes      int                `json:"crashes" doc:"How often its worker died with it"`
-	Worker       fdbmodel.WorkerID  `json:"worker,omitempty" doc:"Who holds it, or realized it"`
+	Worker       layout.WorkerID    `json:"worker,omitempty" doc:"Who holds it, or realized it"`
 	Cancel       *CancelRequestView `json:"cancel,omitempty" doc:"Set if it was asked to stop"`
 	Failure      *Failure           `json:"failure,omitempty" doc:"The last failed attempt"`
 	Result       *Result            `json:"result,omitempty"`
@@ -55,16 +56,16 @@ type CancelRequestView struct {
 
 // Failure is a failed attempt.
 type Failure struct {
-	Kind      fdbmodel.FailureKind `json:"kind"`
-	Message   string               `json:"message,omitempty"`
-	Attempt   int                  `json:"attempt,omitempty"`
-	Worker    fdbmodel.WorkerID    `json:"worker,omitempty"`
-	Final     bool                 `json:"final" doc:"No attempt follows"`
-	ExitCode  int                  `json:"exit_code,omitempty"`
-	Stdout    *Bytes               `json:"stdout,omitempty"`
-	Stderr    *Bytes               `json:"stderr,omitempty"`
-	Truncated bool                 `json:"truncated,omitempty" doc:"Stderr is the end of a longer stream"`
-	At        time.Time            `json:"at"`
+	Kind      layout.FailureKind `json:"kind"`
+	Message   string             `json:"message,omitempty"`
+	Attempt   int                `json:"attempt,omitempty"`
+	Worker    layout.WorkerID    `json:"worker,omitempty"`
+	Final     bool               `json:"final" doc:"No attempt follows"`
+	ExitCode  int                `json:"exit_code,omitempty"`
+	Stdout    *Bytes             `json:"stdout,omitempty"`
+	Stderr    *Bytes             `json:"stderr,omitempty"`
+	Truncated bool               `json:"truncated,omitempty" doc:"Stderr is the end of a longer stream"`
+	At        time.Time          `json:"at"`
 }
 
 // Result is what a future came to.
@@ -75,20 +76,20 @@ type Result struct {
 	// future's /result has it.
 	Value *Bytes `json:"value,omitempty" doc:"Left out above 64 KiB and in lists: see /result"`
 	// Output is the value itself, where it is JSON.
-	Output    json.RawMessage   `json:"output,omitempty" doc:"The value of a typed Go function whose input was JSON"`
-	ExitCode  int               `json:"exit_code"`
-	Stderr    *Bytes            `json:"stderr,omitempty"`
-	Truncated bool              `json:"truncated,omitempty" doc:"Stderr is the end of a longer stream"`
-	Attempt   int               `json:"attempt"`
-	Worker    fdbmodel.WorkerID `json:"worker"`
-	RunTimeMS float64           `json:"run_time_ms"`
-	At        time.Time         `json:"at"`
+	Output    json.RawMessage `json:"output,omitempty" doc:"The value of a typed Go function whose input was JSON"`
+	ExitCode  int             `json:"exit_code"`
+	Stderr    *Bytes          `json:"stderr,omitempty"`
+	Truncated bool            `json:"truncated,omitempty" doc:"Stderr is the end of a longer stream"`
+	Attempt   int             `json:"attempt"`
+	Worker    layout.WorkerID `json:"worker"`
+	RunTimeMS float64         `json:"run_time_ms"`
+	At        time.Time       `json:"at"`
 }
 
 // SetValue shows value, whatever its size.
 func (r *Result) SetValue(value []byte) {
 	r.Value, r.Output = bytesOf(value), nil
-	if r.Codec == fdbmodel.CodecJSON && json.Valid(value) {
+	if r.Codec == layout.CodecJSON && json.Valid(value) {
 		r.Output = value
 	}
 }
@@ -113,7 +114,7 @@ func bytesOf(b []byte) *Bytes {
 
 // futureOf returns the view of a future's records, without values that lie
 // outside of them.
-func futureOf(row *fdbmodel.Row) Future {
+func futureOf(row *layout.Row) Future {
 	s := row.Spec
 	f := Future{
 		ID: row.ID, State: row.State().String(), Function: s.Function, Queue: s.Queue, Group: s.Group,
@@ -122,7 +123,7 @@ func futureOf(row *fdbmodel.Row) Future {
 		MaxRetries:   s.MaxRetries, TimeoutMS: s.Timeout.Milliseconds(), SubmittedAt: timeOf(s.SubmittedAt),
 		Attempt: row.Attempt(), Failed: row.Attempts.Failed, Crashes: row.Attempts.Crashes,
 	}
-	if row.State() == fdbmodel.Delayed {
+	if row.State() == layout.Delayed {
 		due := timeOf(row.Attempts.Due)
 		f.DueAt = &due
 	}
@@ -138,7 +139,7 @@ func futureOf(row *fdbmodel.Row) Future {
 			Stdout: bytesOf(e.Stdout), Stderr: bytesOf(e.Stderr), Truncated: e.Truncated, At: timeOf(e.At),
 		}
 	}
-	if r := row.Result; r != nil && row.State() == fdbmodel.Realized {
+	if r := row.Result; r != nil && row.State() == layout.Realized {
 		f.Result = &Result{
 			Codec: r.Codec, Size: r.Size, ExitCode: r.ExitCode, Stderr: bytesOf(r.Stderr),
 			Truncated: r.Truncated, Attempt: r.Attempt, Worker: r.Worker, At: timeOf(r.At),
@@ -151,13 +152,13 @@ func futureOf(row *fdbmodel.Row) Future {
 
 // View returns the view of a future, with values that lie outside of its records
 // up to 64 KiB. It returns the store's errors.
-func View(ctx context.Context, cluster *fdbmodel.Cluster, row *fdbmodel.Row) (Future, error) {
+func View(ctx context.Context, cluster *fdbmodel.Cluster, row *layout.Row) (Future, error) {
 	f := futureOf(row)
 	return f, f.fill(ctx, cluster, row)
 }
 
 // ListView returns the view of a future without the bytes of its result.
-func ListView(row *fdbmodel.Row) Future {
+func ListView(row *layout.Row) Future {
 	f := futureOf(row)
 	if f.Result != nil {
 		f.Result.Value, f.Result.Output, f.Result.Stderr = nil, nil, nil
@@ -166,7 +167,7 @@ func ListView(row *fdbmodel.Row) Future {
 }
 
 // fill adds what lies outside of the records.
-func (f *Future) fill(ctx context.Context, cluster *fdbmodel.Cluster, row *fdbmodel.Row) error {
+func (f *Future) fill(ctx context.Context, cluster *fdbmodel.Cluster, row *layout.Row) error {
 	if e := row.Exception; e != nil && e.StderrRef != nil {
 		stderr, err := cluster.Stderr(ctx, row.ID, e.Stderr, e.StderrRef)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 	"github.com/futura-run/futura/futures"
 )
@@ -199,8 +200,8 @@ func (r *run) claimers(ctx context.Context, n, w int) (float64, error) {
 
 func (r *run) claimer(ctx context.Context, left *atomic.Int64) error {
 	const batch = 16
-	free := fdbmodel.Resources{Slots: batch}
-	reg, err := r.client.Cluster().Register(ctx, fdbmodel.WorkerInfo{Functions: []string{"go:" + noop}, Capacity: free})
+	free := layout.Resources{Slots: batch}
+	reg, err := r.client.Cluster().Register(ctx, layout.WorkerInfo{Functions: []string{"go:" + noop}, Capacity: free})
 	if err != nil {
 		return err
 	}
@@ -214,7 +215,7 @@ func (r *run) claimer(ctx context.Context, left *atomic.Int64) error {
 		}
 		completions := make([]fdbmodel.Completion, len(answer.Futures))
 		for i := range answer.Futures {
-			completions[i] = fdbmodel.Completion{Future: &answer.Futures[i], Result: &fdbmodel.Result{}}
+			completions[i] = fdbmodel.Completion{Future: &answer.Futures[i], Result: &layout.Result{}}
 		}
 		if _, err := reg.Finish(ctx, completions); err != nil {
 			return err

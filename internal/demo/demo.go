@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/examples/wasm/countlines/summary"
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/modules"
 	"github.com/futura-run/futura/workers"
@@ -86,8 +86,8 @@ type File struct {
 
 // Config is what the demo's cluster is made with: a death is noticed in
 // seconds.
-func Config() fdbmodel.Config {
-	return fdbmodel.Config{Heartbeat: 500 * time.Millisecond, DeadAfter: 2 * time.Second}
+func Config() layout.Config {
+	return layout.Config{Heartbeat: 500 * time.Millisecond, DeadAfter: 2 * time.Second}
 }
 
 const typedName = "countlines"

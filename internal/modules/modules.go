@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/workers"
 	"github.com/futura-run/futura/workers/wasm"
 )
@@ -37,6 +37,6 @@ func (r Runner) Run(ctx context.Context, call workers.ModuleCall) (workers.Modul
 	case failure.Kind == wasm.KindLost || failure.Kind == wasm.KindCancelled:
 		return outcome, err
 	}
-	outcome.Kind, outcome.Message = fdbmodel.FailureKind(failure.Kind), failure.Message
+	outcome.Kind, outcome.Message = layout.FailureKind(failure.Kind), failure.Message
 	return outcome, nil
 }

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // runLog counts runs outside of the store.
@@ -20,9 +22,9 @@ func (l *runLog) runs(args []byte) int { return l.counts[string(args)] }
 
 // sameEnd fails if a future that had ended ended again in another way. A
 // retried future may; the workload retries none that ended.
-func sameEnd(a, b *fdbmodel.Notice) error {
+func sameEnd(a, b *layout.Notice) error {
 	same := a.State == b.State
-	if same && a.State == fdbmodel.Realized {
+	if same && a.State == layout.Realized {
 		same = a.Result.Token == b.Result.Token && bytes.Equal(a.Result.Value, b.Result.Value)
 	}
 	if !same {
@@ -48,7 +50,7 @@ func (w *world) checkInvariants(ctx context.Context) error {
 		w.faults.Pause()
 		defer w.faults.Resume()
 	}
-	report, err := w.client.cluster.Check(ctx, fdbmodel.CheckOptions{})
+	report, err := audit.Check(ctx, w.client.cluster, audit.Options{})
 	problems := []error{err}
 	for _, p := range report.Problems {
 		problems = append(problems, fmt.Errorf("invariant %s of %v: %s", p.Invariant, p.Keys, p.Text))
@@ -69,7 +71,7 @@ func (w *world) checkEnd(ctx context.Context, r *request) error {
 	runs := w.log.runs(r.submission.Args)
 	function := strings.TrimPrefix(spec.Function, "go:")
 	switch row.State() {
-	case fdbmodel.Realized:
+	case layout.Realized:
 		w.report.Realized++
 		value, err := w.client.cluster.ResultValue(ctx, id, row.Result)
 		switch {
@@ -82,15 +84,15 @@ func (w *world) checkEnd(ctx context.Context, r *request) error {
 		case function == fnBroken || function == fnPanic:
 			return fmt.Errorf("future %s of the function %s was realized", id, function)
 		}
-	case fdbmodel.Failed:
+	case layout.Failed:
 		w.report.Failed++
 		kind := row.Exception.Kind
 		switch {
-		case kind == fdbmodel.KindCancelled && !r.cancelled:
+		case kind == layout.KindCancelled && !r.cancelled:
 			return fmt.Errorf("future %s was cancelled by nobody", id)
-		case kind == fdbmodel.KindError && row.Attempts.Failed != spec.MaxRetries+1:
+		case kind == layout.KindError && row.Attempts.Failed != spec.MaxRetries+1:
 			return fmt.Errorf("future %s failed after %d of %d attempts", id, row.Attempts.Failed, spec.MaxRetries+1)
-		case kind == fdbmodel.KindError && function == fnUpper:
+		case kind == layout.KindError && function == fnUpper:
 			return fmt.Errorf("future %s of a function that can't fail failed: %s", id, row.Exception.Message)
 		case runs < row.Attempts.Failed:
 			return fmt.Errorf("future %s counts %d failed attempts and ran %d times", id, row.Attempts.Failed, runs)
@@ -106,7 +108,7 @@ func (w *world) stuck(ctx context.Context) string {
 	var texts []string
 	for _, r := range w.client.requests {
 		if r.ended == nil && len(texts) < 3 {
-			e, err := w.client.cluster.Explain(ctx, r.submission.ID)
+			e, err := inspect.Explain(ctx, w.client.cluster, r.submission.ID)
 			texts = append(texts, fmt.Sprintf("%s: %s %v", r.submission.ID, e.Text, err))
 		}
 	}

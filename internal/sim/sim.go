@@ -14,6 +14,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 )
 
@@ -208,7 +209,7 @@ func (w *world) openCluster(ctx context.Context) (*fdbmodel.Cluster, error) {
 		db = database{w.faults, local.Opening()}
 	}
 	return fdbmodel.Open(ctx, db, "sim", fdbmodel.Options{
-		Config: fdbmodel.Config{Shards: 4, Heartbeat: time.Second, DeadAfter: 3 * time.Second, Retention: 24 * time.Hour},
+		Config: layout.Config{Shards: 4, Heartbeat: time.Second, DeadAfter: 3 * time.Second, Retention: 24 * time.Hour},
 		Clock:  w.clock, Random: rand.NewChaCha8([32]byte(seed)),
 		// A wait between two attempts lets no time pass: nobody else would run.
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },

@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // The functions of the workload, by what they do.
@@ -24,7 +25,7 @@ type request struct {
 	submission fdbmodel.Submission
 	// acknowledged is set once a submit said that it exists.
 	acknowledged bool
-	ended        *fdbmodel.Notice
+	ended        *layout.Notice
 	cancelled    bool
 }
 
@@ -34,10 +35,10 @@ type clientProcess struct {
 	schedule
 	world    *world
 	cluster  *fdbmodel.Cluster
-	session  fdbmodel.SessionID
+	session  layout.SessionID
 	mailbox  *fdbmodel.Mailbox
 	requests []*request
-	byID     map[fdbmodel.ID]*request
+	byID     map[layout.ID]*request
 	refresh  time.Time
 	resub    time.Time
 }
@@ -45,7 +46,7 @@ type clientProcess struct {
 // startClient starts the client, or starts it again after a crash.
 func (w *world) startClient(ctx context.Context) error {
 	old := w.client
-	c := &clientProcess{world: w, byID: map[fdbmodel.ID]*request{}}
+	c := &clientProcess{world: w, byID: map[layout.ID]*request{}}
 	if old != nil {
 		c.requests, c.byID = old.requests, old.byID
 	}
@@ -122,7 +123,7 @@ func (c *clientProcess) submitSome(ctx context.Context, now time.Time) error {
 			r.submission.ID = ids[0]
 		} else {
 			r.submission.Key = fmt.Sprintf("key-%d", len(c.requests))
-			r.submission.ID = fdbmodel.KeyedID(c.cluster.Name(), r.submission.Key)
+			r.submission.ID = layout.KeyedID(c.cluster.Name(), r.submission.Key)
 		}
 		c.requests = append(c.requests, r)
 		c.byID[r.submission.ID] = r
@@ -145,9 +146,9 @@ func (c *clientProcess) draw(now time.Time) fdbmodel.Submission {
 	functions := []string{fnUpper, fnUpper, fnUpper, fnUpper, fnFlaky, fnFlaky, fnBroken, fnPanic, fnUnknown}
 	s := fdbmodel.Submission{
 		Args: fmt.Appendf(nil, "future-%d", len(c.requests)),
-		Spec: fdbmodel.Spec{
+		Spec: layout.Spec{
 			Function: "go:" + functions[w.random.IntN(len(functions))], Session: c.session, MaxRetries: w.random.IntN(4),
-			Priority: uint8(w.random.IntN(3)), Backoff: fdbmodel.Backoff{Base: 200 * time.Millisecond, Max: 2 * time.Second},
+			Priority: uint8(w.random.IntN(3)), Backoff: layout.Backoff{Base: 200 * time.Millisecond, Max: 2 * time.Second},
 		},
 	}
 	if w.random.IntN(6) == 0 {
@@ -198,7 +199,7 @@ func (c *clientProcess) listen(ctx context.Context) error {
 	}
 }
 
-func (c *clientProcess) take(ctx context.Context, n fdbmodel.Notice) error {
+func (c *clientProcess) take(ctx context.Context, n layout.Notice) error {
 	r := c.byID[n.ID]
 	if r == nil {
 		return fmt.Errorf("notice of future %s, which nobody submitted", n.ID)
@@ -220,7 +221,7 @@ func (c *clientProcess) take(ctx context.Context, n fdbmodel.Notice) error {
 // subscribeOpen asks for the end of all that is open, and submits again what no
 // submit has acknowledged: the same id and content is the same future.
 func (c *clientProcess) subscribeOpen(ctx context.Context) error {
-	var ids []fdbmodel.ID
+	var ids []layout.ID
 	for _, r := range c.requests {
 		if r.ended == nil {
 			ids = append(ids, r.submission.ID)

@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/workers"
 	"github.com/futura-run/futura/workers/wasm"
@@ -24,8 +26,8 @@ type badInput struct {
 	name    string
 	task    futures.Task
 	refused error
-	kind    fdbmodel.FailureKind
-	reason  fdbmodel.Reason
+	kind    layout.FailureKind
+	reason  inspect.Reason
 	says    []string // the thing, the limit, the way out
 }
 
@@ -39,7 +41,7 @@ func badInputs(p *plant) []badInput {
 	hungry.Requirements.RAM = 8 << 20
 	return []badInput{
 		{
-			name: "oversize arguments", task: futures.Task{Function: "go:echo", Args: make([]byte, fdbmodel.MaxPut+1)},
+			name: "oversize arguments", task: futures.Task{Function: "go:echo", Args: make([]byte, layout.MaxPut+1)},
 			refused: fdbmodel.ErrTooLarge, says: []string{"67108865 bytes", "at most 67108864", "store the data elsewhere"},
 		},
 		{
@@ -48,15 +50,15 @@ func badInputs(p *plant) []badInput {
 		},
 		{
 			name: "oversize result", task: futures.Task{Function: "go:huge"},
-			kind: fdbmodel.KindTooLarge, says: []string{"67108865 bytes", "at most 67108864", "store the data elsewhere"},
+			kind: layout.KindTooLarge, says: []string{"67108865 bytes", "at most 67108864", "store the data elsewhere"},
 		},
 		{
 			name: "unknown function", task: futures.Task{Function: "go:nobody"},
-			reason: fdbmodel.ReasonNoFunction, says: []string{"go:nobody", `queue "default"`, "Register it"},
+			reason: inspect.ReasonNoFunction, says: []string{"go:nobody", `queue "default"`, "Register it"},
 		},
 		{
 			name: "unknown queue", task: futures.Task{Function: "go:echo", Queue: "elsewhere"},
-			reason: fdbmodel.ReasonNoQueue, says: []string{`"elsewhere"`, "Start one that does"},
+			reason: inspect.ReasonNoQueue, says: []string{`"elsewhere"`, "Start one that does"},
 		},
 		{
 			name: "unknown module", task: futures.Task{Function: "wasm:missing"},
@@ -64,41 +66,41 @@ func badInputs(p *plant) []badInput {
 		},
 		{
 			name: "no function name at all", task: futures.Task{Function: "echo"},
-			refused: fdbmodel.ErrBadName, says: []string{`"echo"`, "go:NAME"},
+			refused: layout.ErrBadName, says: []string{`"echo"`, "go:NAME"},
 		},
 		{
 			name: "module that is none", task: module([]byte("#!/bin/sh\n")),
-			kind: fdbmodel.KindUnloadable, says: []string{"is no WebAssembly module"},
+			kind: layout.KindUnloadable, says: []string{"is no WebAssembly module"},
 		},
 		{
 			name: "module that imports what it may not", task: module(importing("env", "abort")),
-			kind: fdbmodel.KindUnloadable, says: []string{`"abort"`, `"env"`, `may import only from "wasi_snapshot_preview1"`},
+			kind: layout.KindUnloadable, says: []string{`"abort"`, `"env"`, `may import only from "wasi_snapshot_preview1"`},
 		},
 		{
 			name: "module without such a method", task: futures.Task{Function: p.put(looping()) + "/other"},
-			kind: fdbmodel.KindUnloadable, says: []string{`no function "other"`, "_start"},
+			kind: layout.KindUnloadable, says: []string{`no function "other"`, "_start"},
 		},
 		{
 			name: "module that never ends", task: endless,
-			kind: fdbmodel.KindTimeout, says: []string{"limit of 300ms", "raise"},
+			kind: layout.KindTimeout, says: []string{"limit of 300ms", "raise"},
 		},
 		{
 			name: "module that eats memory", task: hungry,
-			kind: fdbmodel.KindMemory, says: []string{"limit of 8388608 bytes", "raise"},
+			kind: layout.KindMemory, says: []string{"limit of 8388608 bytes", "raise"},
 		},
 		{
 			name: "module that floods its output", task: module(flooding()),
-			kind: fdbmodel.KindTooLarge, says: []string{"more than 1048576 bytes to its standard output", "write less"},
+			kind: layout.KindTooLarge, says: []string{"more than 1048576 bytes to its standard output", "write less"},
 		},
 		{
 			name:   "more cores than anybody has",
-			task:   futures.Task{Function: "go:echo", Requirements: fdbmodel.Requirements{CPU: 1_000_000}},
-			reason: fdbmodel.ReasonInfeasible, says: []string{"1000000 millicores", "Start a larger one"},
+			task:   futures.Task{Function: "go:echo", Requirements: layout.Requirements{CPU: 1_000_000}},
+			reason: inspect.ReasonInfeasible, says: []string{"1000000 millicores", "Start a larger one"},
 		},
 		{
 			name:   "a GPU that nobody has",
-			task:   futures.Task{Function: "go:echo", Requirements: fdbmodel.Requirements{GPU: 1000}},
-			reason: fdbmodel.ReasonInfeasible, says: []string{"1000 milli-GPUs", "Start a larger one"},
+			task:   futures.Task{Function: "go:echo", Requirements: layout.Requirements{GPU: 1000}},
+			reason: inspect.ReasonInfeasible, says: []string{"1000 milli-GPUs", "Start a larger one"},
 		},
 		{
 			name: "id used twice", task: futures.Task{Function: "go:echo", Key: "key", Args: []byte("other")},
@@ -106,8 +108,8 @@ func badInputs(p *plant) []badInput {
 		},
 		{
 			name:    "negative requirement",
-			task:    futures.Task{Function: "go:echo", Requirements: fdbmodel.Requirements{CPU: -1}},
-			refused: fdbmodel.ErrBadSpec, says: []string{"cpu -1", "none may be negative"},
+			task:    futures.Task{Function: "go:echo", Requirements: layout.Requirements{CPU: -1}},
+			refused: layout.ErrBadSpec, says: []string{"cpu -1", "none may be negative"},
 		},
 	}
 }
@@ -120,7 +122,7 @@ func TestBadInput(t *testing.T) {
 	p.start(workers.Options{Slots: 2, CPU: 2000, Modules: p.modules(wasm.Config{PoolSize: 2, MaxOutput: maxOutput})},
 		map[string]workers.Function{
 			"echo": echo,
-			"huge": func(context.Context, []byte) ([]byte, error) { return make([]byte, fdbmodel.MaxPut+1), nil },
+			"huge": func(context.Context, []byte) ([]byte, error) { return make([]byte, layout.MaxPut+1), nil },
 		})
 	first, err := p.client.Submit(p.ctx, futures.Task{Function: "go:echo", Key: "key", Args: []byte("first")})
 	require.NoError(t, err)
@@ -170,7 +172,7 @@ func (p *plant) tryBad(t *testing.T, c *badInput) string {
 	require.Contains(t, err.Error(), f.ID().String())
 	row, err := p.client.Get(p.ctx, f.ID())
 	require.NoError(t, err)
-	require.Equal(t, fdbmodel.Failed, row.State())
+	require.Equal(t, layout.Failed, row.State())
 	return failed.Error()
 }
 
@@ -201,7 +203,7 @@ func TestRecordFromANewerVersion(t *testing.T) {
 				require.NoError(t, err)
 			}
 			_, err = p.client.Get(p.ctx, planted.ID())
-			require.ErrorIs(t, err, fdbmodel.ErrNewerRecord)
+			require.ErrorIs(t, err, layout.ErrNewerRecord)
 			require.ErrorContains(t, err, "version 99, this process reads 1")
 			require.ErrorContains(t, err, "upgrade this process")
 			// Whoever asks for its end is told so, beside the ends that can be read.
@@ -209,7 +211,7 @@ func TestRecordFromANewerVersion(t *testing.T) {
 			results, err := other.AwaitAll(p.ctx, []*futures.Future{
 				other.Future(all[0].ID()), other.Future(planted.ID()), other.Future(all[2].ID()),
 			})
-			require.ErrorIs(t, err, fdbmodel.ErrNewerRecord)
+			require.ErrorIs(t, err, layout.ErrNewerRecord)
 			require.Equal(t, "0", string(results[0].Value))
 			require.Equal(t, "2", string(results[2].Value))
 			report := p.check()

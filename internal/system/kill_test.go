@@ -14,8 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kvopen"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/workers"
 )
@@ -94,7 +95,7 @@ func killOne(t *testing.T, dir string, after int) (acked []futures.ID) {
 			break
 		}
 		require.NoError(t, err)
-		id, err := fdbmodel.ParseID(line[:len(line)-1])
+		id, err := layout.ParseID(line[:len(line)-1])
 		require.NoError(t, err)
 		if acked = append(acked, id); len(acked) == after {
 			require.NoError(t, child.Process.Kill())
@@ -125,7 +126,7 @@ func TestKilledProcessLosesNothing(t *testing.T) {
 			p := newPlant(t, "embedded:"+dir)
 			counts, err := p.client.Cluster().Counts(p.ctx)
 			require.NoError(t, err)
-			held += counts.Total(fdbmodel.Claimed)
+			held += counts.Total(layout.Claimed)
 			p.check()
 			p.start(workers.Options{Slots: 20}, map[string]workers.Function{"shout": shout})
 			handles := make([]*futures.Future, len(acked))
@@ -149,7 +150,7 @@ func TestKilledProcessLosesNothing(t *testing.T) {
 			require.Len(t, members, 1, "the killed ones are forgotten")
 			for _, note := range p.check().Notes {
 				// A large value whose writer was killed before it said whose it is.
-				require.Equal(t, fdbmodel.InvariantChunks, note.Invariant, "%+v", note)
+				require.Equal(t, audit.InvariantChunks, note.Invariant, "%+v", note)
 			}
 		})
 	}

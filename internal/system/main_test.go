@@ -10,9 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kvopen"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/modules"
 	"github.com/futura-run/futura/workers"
@@ -52,7 +54,7 @@ func plantOn(t *testing.T, db kv.Database, cluster string) *plant {
 	p := &plant{t: t, ctx: context.Background(), db: db}
 	var err error
 	p.client, err = futures.New(p.ctx, db, futures.Options{
-		Cluster: cluster, Config: fdbmodel.Config{Heartbeat: 200 * time.Millisecond, DeadAfter: 10 * time.Second, Shards: 2},
+		Cluster: cluster, Config: layout.Config{Heartbeat: 200 * time.Millisecond, DeadAfter: 10 * time.Second, Shards: 2},
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.client.Close(p.ctx)) })
@@ -94,9 +96,9 @@ func (p *plant) put(module []byte) string {
 }
 
 // check asserts that nothing is broken.
-func (p *plant) check() fdbmodel.CheckReport {
+func (p *plant) check() audit.Report {
 	p.t.Helper()
-	report, err := p.client.Cluster().Check(p.ctx, fdbmodel.CheckOptions{})
+	report, err := audit.Check(p.ctx, p.client.Cluster(), audit.Options{})
 	require.NoError(p.t, err)
 	require.Empty(p.t, report.Problems)
 	return report
@@ -106,7 +108,7 @@ func (p *plant) check() fdbmodel.CheckReport {
 func (p *plant) awaitNoneOpen() {
 	var cursor []byte
 	for {
-		rows, next, err := p.client.List(p.ctx, fdbmodel.Filter{}, cursor, fdbmodel.MaxList)
+		rows, next, err := p.client.List(p.ctx, inspect.Filter{}, cursor, inspect.MaxList)
 		require.NoError(p.t, err)
 		var open []*futures.Future
 		for i := range rows {

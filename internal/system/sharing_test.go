@@ -11,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kvopen"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/workers"
 )
@@ -68,8 +69,8 @@ func TestTenFuturesAndManyWorkers(t *testing.T) {
 	}
 	counts, err := p.client.Cluster().Counts(p.ctx)
 	require.NoError(t, err)
-	require.EqualValues(t, few, counts.Total(fdbmodel.Realized))
-	require.Zero(t, counts.Total(fdbmodel.Claimed)+counts.Total(fdbmodel.Ready))
+	require.EqualValues(t, few, counts.Total(layout.Realized))
+	require.Zero(t, counts.Total(layout.Claimed)+counts.Total(layout.Ready))
 	p.check()
 }
 
@@ -103,7 +104,7 @@ func TestTwoClustersDoNotSeeEachOther(t *testing.T) {
 	require.NoError(t, err)
 	counts, err := plants["two"].client.Cluster().Counts(plants["two"].ctx)
 	require.NoError(t, err)
-	require.EqualValues(t, len(ids), counts.Total(fdbmodel.Ready), "the other cluster's are as they were")
+	require.EqualValues(t, len(ids), counts.Total(layout.Ready), "the other cluster's are as they were")
 	_, err = handles["two"][0].Cancel(plants["two"].ctx, "")
 	require.NoError(t, err)
 	plants["two"].start(address, map[string]workers.Function{"f": log.function("two")})

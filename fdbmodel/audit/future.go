@@ -1,0 +1,317 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// checkedRow is a future on its way through a check.
+type checkedRow struct {
+	layout.Row
+	key      []byte // what all of its keys begin with
+	args     []byte
+	hasArgs  bool
+	readable bool
+
+	ready, delayed, claims kv.Pending[[]byte]
+}
+
+// lookRows checks the futures of a shard, with their places and claims.
+func (k *checker) lookRows(shard int) look {
+	skip := len(k.keys.FuturesOf(shard))
+	return func(ctx context.Context, tx kv.Reader, items []kv.KeyValue, f *findings) error {
+		f.counted, f.opened, f.terminals = map[layout.ShardCount]int64{}, map[layout.OpenKey]int64{}, map[layout.ID]int64{}
+		var rows []*checkedRow
+		err := eachEntity(items, skip, 1, func(entity []kv.KeyValue) error {
+			if row := k.readRow(shard, skip, entity, f); row != nil {
+				rows = append(rows, row)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			r.ready = tx.Get(k.keys.Waits(&r.Row))
+			r.delayed = tx.Get(k.keys.Delayed(r.ID, r.Attempts.Due))
+			if r.Claim != nil {
+				r.claims = tx.Get(k.keys.Claims(r.Claim.Worker, r.Claim.Sequence))
+			}
+		}
+		for _, r := range rows {
+			if err := k.checkPlace(ctx, r, f); err != nil {
+				return err
+			}
+			if err := k.checkClaim(ctx, r, f); err != nil {
+				return err
+			}
+			k.checkEnd(r, f)
+			k.checkArgs(r, f)
+			k.noteRow(shard, r, f)
+		}
+		return nil
+	}
+}
+
+// readRow puts a future together, nil if it can't be checked any further.
+func (k *checker) readRow(shard, skip int, entity []kv.KeyValue, f *findings) *checkedRow {
+	rest := tuple.NewReader(entity[0].Key[skip:])
+	id := layout.ID(rest.UUID())
+	if rest.Err() != nil || id.Shard(k.keys.Shards) != shard {
+		for _, item := range entity {
+			f.broken(InvariantKey, item.Key, "no future has this key")
+		}
+		return nil
+	}
+	f.futures++
+	r := &checkedRow{Row: layout.Row{ID: id}, key: k.keys.Row(id), readable: true}
+	for _, item := range entity {
+		part := tuple.NewReader(item.Key[len(r.key):])
+		if first := part; first.Text() == layout.RowArgs && first.Done() == nil {
+			r.args, r.hasArgs = item.Value, true
+			continue
+		}
+		err := r.Add(item, part)
+		if errors.Is(err, layout.ErrUnknownPart) {
+			f.broken(InvariantKey, item.Key, "unknown part of a future")
+			continue
+		}
+		if !f.decoded(item.Key, err) {
+			r.readable = false
+		}
+	}
+	if r.readable && r.Spec == nil {
+		f.broken(InvariantSpec, k.keys.Spec(id), "future %s has no spec", id)
+		r.readable = false
+	}
+	if !r.readable {
+		f.unreadable = true
+		return nil
+	}
+	return r
+}
+
+func (k *checker) checkPlace(ctx context.Context, r *checkedRow, f *findings) error {
+	function, err := r.ready.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	waits, err := r.delayed.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	held := r.State() == layout.Delayed && r.Spec.Held
+	if (r.State() == layout.Ready || held) && function == nil {
+		invariant, where := k.placeOf(&r.Row)
+		f.broken(invariant, k.keys.Waits(&r.Row), "future %s is ready and not %s", r.ID, where)
+	}
+	if r.State() == layout.Delayed && !held && waits == nil {
+		f.broken(InvariantDelayed, k.keys.Delayed(r.ID, r.Attempts.Due), "future %s is delayed and not in the list", r.ID)
+	}
+	return nil
+}
+
+// checkClaim looks for a claimed future in the list by which a reaper finds it.
+func (k *checker) checkClaim(ctx context.Context, r *checkedRow, f *findings) error {
+	if r.Claim == nil {
+		return nil
+	}
+	key := k.keys.Claims(r.Claim.Worker, r.Claim.Sequence)
+	value, err := r.claims.Wait(ctx)
+	if err != nil || r.State() != layout.Claimed {
+		return err
+	}
+	if value == nil {
+		f.broken(InvariantClaim, key, "future %s is claimed by %s, which has no such list", r.ID, r.Claim.Token)
+		return nil
+	}
+	var batch layout.ClaimBatch
+	// A list that can't be read is named where it lies.
+	if layout.Decode(key, value, &batch) == nil && !slices.Contains(layout.UnpackIDs(batch.IDs), r.ID) {
+		f.broken(InvariantClaim, key, "future %s is claimed by %s and not in its list", r.ID, r.Claim.Token)
+	}
+	return nil
+}
+
+// checkEnd compares what was counted, the result and the exception with the
+// state.
+func (k *checker) checkEnd(r *checkedRow, f *findings) {
+	state, a := r.State(), r.Attempts
+	most := r.Spec.MaxRetries
+	if state == layout.Failed {
+		most++
+	}
+	key := k.keys.State(r.ID, layout.StateAttempts)
+	switch {
+	case a.Failed < 0 || a.Crashes < 0 || a.PutBack < 0 || a.Due < 0:
+		f.broken(InvariantAttempts, key, "future %s counts below 0: %+v", r.ID, a)
+	case a.Failed > most || a.Crashes > fdbmodel.MaxCrashes:
+		f.broken(InvariantAttempts, key, "future %s is %v after %d of %d attempts and %d crashes",
+			r.ID, state, a.Failed, r.Spec.MaxRetries+1, a.Crashes)
+	case a.Due != 0 && state != layout.Delayed:
+		f.broken(InvariantAttempts, key, "future %s is %v and has a due time", r.ID, state)
+	case a.Failed > 0 && r.Exception == nil:
+		f.broken(InvariantAttempts, key, "future %s counts %d failed attempts and has no exception", r.ID, a.Failed)
+	}
+	if r.Cancel != nil && state != layout.Claimed {
+		f.broken(InvariantCancel, k.keys.State(r.ID, layout.StateCancel), "future %s is %v and was asked to stop", r.ID, state)
+	}
+	key = k.keys.State(r.ID, layout.StateResult)
+	switch {
+	case r.Result != nil && state != layout.Realized && state != layout.Claimed:
+		f.broken(InvariantResult, key, "future %s is %v and has a result", r.ID, state)
+	case state == layout.Realized && r.Result.Attempt != a.Failed+1:
+		f.broken(InvariantResult, key, "future %s was realized in attempt %d after %d failed ones",
+			r.ID, r.Result.Attempt, a.Failed)
+	}
+	k.checkException(r, f)
+}
+
+func (k *checker) checkException(r *checkedRow, f *findings) {
+	key, e := k.keys.State(r.ID, layout.StateException), r.Exception
+	switch {
+	case e == nil || !e.Final:
+	case r.State() != layout.Failed:
+		f.broken(InvariantException, key, "future %s is %v and its exception is final", r.ID, r.State())
+	case e.Kind.Retryable() && !e.Permanent && r.Attempts.Failed <= r.Spec.MaxRetries:
+		f.broken(InvariantException, key, "future %s has failed (%s) after %d of %d attempts",
+			r.ID, e.Kind, r.Attempts.Failed, r.Spec.MaxRetries+1)
+	case e.Kind == layout.KindLost && r.Attempts.Crashes < fdbmodel.MaxCrashes:
+		f.broken(InvariantException, key, "future %s was lost after %d of %d crashes", r.ID, r.Attempts.Crashes, fdbmodel.MaxCrashes)
+	}
+}
+
+func (k *checker) checkArgs(r *checkedRow, f *findings) {
+	s := r.Spec
+	size := int64(len(s.Args))
+	switch {
+	case s.ArgsRef != nil:
+		size = s.ArgsRef.Size
+	case s.ArgsKey:
+		size = int64(len(r.args))
+	}
+	switch {
+	case s.ArgsKey && !r.hasArgs:
+		f.broken(InvariantArgs, k.keys.Args(r.ID), "future %s lacks its arguments", r.ID)
+	case !s.ArgsKey && r.hasArgs:
+		f.broken(InvariantArgs, k.keys.Args(r.ID), "future %s has arguments that its spec does not know", r.ID)
+	case s.ArgsRef != nil && (s.ArgsKey || s.Args != nil), s.ArgsKey && s.Args != nil:
+		f.broken(InvariantArgs, k.keys.Spec(r.ID), "future %s has arguments in more than one place", r.ID)
+	case size != s.ArgsSize:
+		f.broken(InvariantArgs, k.keys.Spec(r.ID), "future %s has %d bytes of arguments, not %d", r.ID, size, s.ArgsSize)
+	}
+}
+
+// noteRow keeps what is compared later.
+func (k *checker) noteRow(shard int, r *checkedRow, f *findings) {
+	state := r.State()
+	f.counted[layout.ShardCount{shard, r.Spec.Queue, r.Spec.Group, state}]++
+	if r.Open() {
+		f.opened[layout.OpenKey{r.Spec.Group, r.Attempts.Why}]++
+	}
+	if state.Terminal() && !r.Spec.Held {
+		f.terminals[r.ID] = r.FinishedAt()
+	}
+	for _, ref := range r.Refs() {
+		f.refs = append(f.refs, heldRef{r.ID, *ref})
+	}
+}
+
+// placeOf names where a ready future waits.
+func (k *checker) placeOf(r *layout.Row) (Invariant, string) {
+	switch {
+	case r.Attempts.Assigned != "":
+		return InvariantAssigned, "in the assignments"
+	case r.Spec.Held:
+		return InvariantHeld, "among the held"
+	default:
+		return InvariantReady, "in the index"
+	}
+}
+
+// lookReady checks the ready index of a shard against its futures.
+func (k *checker) lookReady(shard int) look {
+	skip := len(k.keys.Shard(shard, layout.SubReady))
+	return k.lookPlaces(shard, InvariantReady, func(item kv.KeyValue) (layout.ID, error) {
+		rest := tuple.NewReader(item.Key[skip:])
+		queue := rest.Text()
+		e, _, err := layout.ParseReady(item, k.keys.ReadyQueue(shard, queue), queue)
+		return e.Id, errors.Join(rest.Err(), err)
+	}, k.comparePlace(InvariantReady, "the ready index"))
+}
+
+// comparePlace compares a key that stands for a ready future with the future.
+func (k *checker) comparePlace(invariant Invariant, where string) func(*layout.Row, kv.KeyValue, *findings) {
+	return func(r *layout.Row, item kv.KeyValue, f *findings) {
+		switch {
+		case r.State() != layout.Ready && !(r.State() == layout.Delayed && r.Spec.Held):
+			f.broken(invariant, item.Key, "future %s is %v and in %s", r.ID, r.State(), where)
+		case string(k.keys.Waits(r)) != string(item.Key):
+			f.broken(invariant, item.Key, "future %s is in the wrong place of %s", r.ID, where)
+		case r.Spec.Function != string(item.Value):
+			f.broken(invariant, item.Key, "future %s is in %s with the function %.80q, not %s",
+				r.ID, where, item.Value, r.Spec.Function)
+		}
+	}
+}
+
+// lookDelayed checks the delayed futures of a shard.
+func (k *checker) lookDelayed(shard int) look {
+	skip := len(k.keys.DelayedOf(shard))
+	return k.lookPlaces(shard, InvariantDelayed, func(item kv.KeyValue) (layout.ID, error) {
+		rest := tuple.NewReader(item.Key[skip:])
+		rest.Int()
+		id := layout.ID(rest.UUID())
+		return id, rest.Done()
+	}, func(r *layout.Row, item kv.KeyValue, f *findings) {
+		switch {
+		case r.State() != layout.Delayed || r.Spec.Held:
+			f.broken(InvariantDelayed, item.Key, "future %s is %v and among the delayed", r.ID, r.State())
+		case string(k.keys.Delayed(r.ID, r.Attempts.Due)) != string(item.Key):
+			f.broken(InvariantDelayed, item.Key, "future %s is delayed to another time", r.ID)
+		}
+	})
+}
+
+// lookPlaces checks keys that each stand for a future that waits, in the shard
+// of the future unless shard is negative.
+func (k *checker) lookPlaces(shard int, invariant Invariant, parse func(kv.KeyValue) (layout.ID, error),
+	compare func(*layout.Row, kv.KeyValue, *findings),
+) look {
+	return func(ctx context.Context, tx kv.Reader, items []kv.KeyValue, f *findings) error {
+		pending := make([]*read.Pending, len(items))
+		for i, item := range items {
+			id, err := parse(item)
+			if err != nil || shard >= 0 && id.Shard(k.keys.Shards) != shard {
+				f.broken(InvariantKey, item.Key, "no future can wait here")
+				continue
+			}
+			asked := read.Record(tx, k.keys, id)
+			pending[i] = &asked
+		}
+		for i, item := range items {
+			if pending[i] == nil {
+				continue
+			}
+			row, _, err := pending[i].Wait(ctx)
+			switch {
+			case layout.IsUnreadable(err):
+				// The record is named where it lies.
+			case err != nil:
+				return err
+			case row.Spec == nil:
+				f.broken(invariant, item.Key, "future %s waits here and does not exist", row.ID)
+			default:
+				compare(&row, item, f)
+			}
+		}
+		return nil
+	}
+}

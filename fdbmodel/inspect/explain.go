@@ -1,0 +1,179 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// Reason says in one word why a future is where it is.
+type Reason string
+
+// The reasons, in the order in which they are looked for.
+const (
+	ReasonRealized    Reason = "realized"     // it has its result
+	ReasonFailed      Reason = "failed"       // it has failed for good
+	ReasonClaimed     Reason = "claimed"      // a worker holds it
+	ReasonWorkerDead  Reason = "worker_dead"  // a worker that is dead holds it; it is about to be taken back
+	ReasonDelayed     Reason = "delayed"      // its time has not come
+	ReasonNoWorker    Reason = "no_worker"    // there is no worker at all
+	ReasonNoQueue     Reason = "no_queue"     // no worker serves its queue
+	ReasonNoFunction  Reason = "no_function"  // no worker of its queue knows its function
+	ReasonInfeasible  Reason = "infeasible"   // no such worker is large enough
+	ReasonNoneFree    Reason = "none_free"    // such workers exist, and are busy
+	ReasonAboutToMove Reason = "about_to_run" // such a worker has room
+	ReasonAssigned    Reason = "assigned"     // it waits for one worker
+	ReasonHeld        Reason = "held"         // it waits to be assigned
+)
+
+// Explanation says why a future is not running, or where it runs.
+type Explanation struct {
+	ID     layout.ID    `json:"id"`
+	State  layout.State `json:"state"`
+	Reason Reason       `json:"reason"`
+	// Text is the reason as a sentence, with what can be done about it.
+	Text string `json:"text"`
+	// Worker is who holds or held it.
+	Worker *fdbmodel.Member `json:"worker,omitempty"`
+	// Ahead is how many ready futures its queue holds in all.
+	Ahead int64 `json:"ready_in_queue,omitempty"`
+}
+
+// Explain says why a future is not running. The future is read at one version,
+// and the workers right after it. It returns ErrNotFound.
+func Explain(ctx context.Context, c *fdbmodel.Cluster, id layout.ID) (Explanation, error) {
+	row, err := c.Get(ctx, id)
+	if err != nil {
+		return Explanation{}, err
+	}
+	members, err := c.Workers(ctx)
+	if err != nil {
+		return Explanation{}, err
+	}
+	e := Explanation{ID: id, State: row.State()}
+	switch e.State {
+	case layout.Realized:
+		e.Reason = ReasonRealized
+		e.Text = fmt.Sprintf("It was realized by worker %s in attempt %d.", row.Result.Worker, row.Result.Attempt)
+		e.Worker = findMember(members, row.Result.Worker)
+	case layout.Failed:
+		e.Reason = ReasonFailed
+		e.Text = fmt.Sprintf("It failed for good (%s) after %d attempts: %s. Retry it by hand to run it again.",
+			row.Exception.Kind, row.Attempts.Failed, row.Exception.Message)
+		e.Worker = findMember(members, row.Exception.Worker)
+	case layout.Claimed:
+		explainClaimed(c, &e, &row, members)
+	case layout.Delayed:
+		e.Reason, e.Text = ReasonDelayed, textDelayed(c, &row)
+	default:
+		counts, err := c.Counts(ctx)
+		if err != nil {
+			return e, err
+		}
+		for k, n := range counts {
+			if k.Queue == row.Spec.Queue && k.State == layout.Ready {
+				e.Ahead += n
+			}
+		}
+		explainWaiting(c, &e, &row, members)
+	}
+	return e, nil
+}
+
+func explainWaiting(c *fdbmodel.Cluster, e *Explanation, row *layout.Row, members []fdbmodel.Member) {
+	switch to := row.Attempts.Assigned; {
+	case to != "":
+		e.Worker = findMember(members, to)
+		e.Reason, e.Text = ReasonAssigned, fmt.Sprintf("It waits for worker %s, to which it was assigned.", to)
+		if e.Worker == nil || !e.Worker.Alive {
+			e.Reason, e.Text = ReasonWorkerDead,
+				fmt.Sprintf("It waits for worker %s, which is dead; the janitor is about to move it.", to)
+		}
+	case row.Spec.Held:
+		e.Reason, e.Text = ReasonHeld, fmt.Sprintf("It waits until whoever drives the group %q assigns it.", row.Spec.Group)
+	default:
+		e.Reason, e.Text = explainReady(row.Spec, members)
+	}
+}
+
+func findMember(members []fdbmodel.Member, id layout.WorkerID) *fdbmodel.Member {
+	for i := range members {
+		if members[i].ID == id {
+			return &members[i]
+		}
+	}
+	return nil
+}
+
+func explainClaimed(c *fdbmodel.Cluster, e *Explanation, row *layout.Row, members []fdbmodel.Member) {
+	e.Worker = findMember(members, row.Claim.Worker)
+	if e.Worker == nil || !e.Worker.Alive {
+		e.Reason = ReasonWorkerDead
+		e.Text = fmt.Sprintf("Worker %s holds it and is dead; the janitor is taking it back.", row.Claim.Worker)
+		return
+	}
+	e.Reason = ReasonClaimed
+	e.Text = fmt.Sprintf("Worker %s holds it for attempt %d.", row.Claim.Worker, row.Attempts.Failed+1)
+	if row.Cancel != nil {
+		e.Text += " It was asked to stop."
+	}
+	if age := e.Worker.Silence(c.Clock().Now()); age > c.Config().DeadAfter {
+		e.Text += fmt.Sprintf(" Its last sign of life is %v old, if the clocks agree. If it is dead, another worker takes "+
+			"the future back; see that there is one.", age.Round(time.Second))
+	}
+}
+
+// farOff is a time to wait that says more as a date.
+const farOff = 365 * 24 * time.Hour
+
+func textDelayed(c *fdbmodel.Cluster, row *layout.Row) string {
+	due := time.UnixMilli(row.Attempts.Due)
+	text := fmt.Sprintf("It waits until %s", due.UTC().Format(time.RFC3339))
+	if wait := due.Sub(c.Clock().Now()).Round(time.Second); wait > 0 && wait < farOff {
+		text += fmt.Sprintf(" (%v from now)", wait)
+	}
+	if row.Exception != nil {
+		text += fmt.Sprintf(", because attempt %d failed (%s): %s",
+			row.Exception.Attempt, row.Exception.Kind, row.Exception.Message)
+	} else if row.Attempts.PutBack > 0 {
+		text += ", because a worker could not load its function"
+	}
+	return text + "."
+}
+
+// explainReady narrows the workers down until none is left.
+func explainReady(spec *layout.Spec, members []fdbmodel.Member) (Reason, string) {
+	left := members
+	narrow := func(keep func(*fdbmodel.Member) bool) bool {
+		var kept []fdbmodel.Member
+		for i := range left {
+			if keep(&left[i]) {
+				kept = append(kept, left[i])
+			}
+		}
+		left = kept
+		return len(left) > 0
+	}
+	q := spec.Requirements
+	need := fmt.Sprintf("%d millicores, %d bytes of memory and %d milli-GPUs", q.CPU, q.RAM, q.GPU)
+	switch {
+	case !narrow(func(m *fdbmodel.Member) bool { return m.Alive }):
+		return ReasonNoWorker, "There is no worker in the cluster. Start one."
+	case !narrow(func(m *fdbmodel.Member) bool { return slices.Contains(m.Queues, spec.Queue) }):
+		return ReasonNoQueue, fmt.Sprintf("No worker serves the queue %q. Start one that does.", spec.Queue)
+	case !narrow(func(m *fdbmodel.Member) bool { return m.Runs(spec.Function) }):
+		return ReasonNoFunction, fmt.Sprintf("No worker of the queue %q knows the function %s. Register it in one.",
+			spec.Queue, spec.Function)
+	case !narrow(func(m *fdbmodel.Member) bool { return m.Capacity.Fit(q) }):
+		return ReasonInfeasible,
+			fmt.Sprintf("It needs %s, and no worker that knows it is that large. Start a larger one.", need)
+	case !narrow(func(m *fdbmodel.Member) bool { return m.Heartbeat.Free.Fit(q) }):
+		return ReasonNoneFree, "The workers that could run it are busy. It waits for its turn."
+	default:
+		return ReasonAboutToMove, fmt.Sprintf("Worker %s has room for it; it is about to run.", left[0].ID)
+	}
+}

@@ -1,0 +1,41 @@
+package inspect
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+)
+
+func TestExplainTellsOfSilence(t *testing.T) {
+	t.Parallel()
+	s := fdbmodel_test.NewStage(t)
+	id := s.Submit()
+	s.Claim(s.Worker)
+	why := func() string {
+		e, err := Explain(s.Ctx, s.C, id)
+		require.NoError(t, err)
+		require.Equal(t, ReasonClaimed, e.Reason)
+		return e.Text
+	}
+	s.Clock.Advance(s.C.Config().DeadAfter)
+	require.NotContains(t, why(), "sign of life")
+	s.Clock.Advance(45*time.Second - s.C.Config().DeadAfter)
+	require.Contains(t, why(), "Its last sign of life is 45s old")
+}
+
+func TestExplainOfLongWaits(t *testing.T) {
+	t.Parallel()
+	s := fdbmodel_test.NewStage(t)
+	for due, says := range map[time.Time]string{
+		s.C.Now().Add(90 * time.Second):               "(1m30s from now).",
+		time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC): "until 9999-12-31T00:00:00Z.",
+	} {
+		id := s.Submit(func(sub *fdbmodel.Submission) { sub.NotBefore = due })
+		e, err := Explain(s.Ctx, s.C, id)
+		require.NoError(t, err)
+		require.Contains(t, e.Text, says)
+	}
+}

@@ -1,0 +1,279 @@
+package inspect
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// Inspected is a key of the store with its value, both in a form to read.
+type Item struct {
+	layout.KeyDescription
+	Value ValueDescription `json:"value"`
+}
+
+func itemOf(item kv.KeyValue) Item {
+	return Item{layout.DescribeKey(item.Key), DescribeValue(item.Key, item.Value)}
+}
+
+// Bounds of what is inspected.
+const (
+	// MaxInspect is the most keys that one InspectKeys or InspectPrefix
+	// returns.
+	MaxItems        = 1000
+	inspectPage     = 500
+	inspectLarge    = 10  // keys of one page where values are large
+	inspectMail     = 200 // mailbox values of a session that are searched for a future
+	inspectedChunks = 5   // pieces of large values shown with their future
+)
+
+// Inspect returns a future's state and every key that has to do with it, at one
+// version: its records, its place in the index, the keys of the worker that holds it, the
+// first pieces of its large values, its notices in mailboxes and its place in
+// the list of the finished. Records that can't be read are shown as that. It
+// returns ErrNotFound.
+func Future(ctx context.Context, c *fdbmodel.Cluster, id layout.ID) (layout.State, []Item, error) {
+	var items []kv.KeyValue
+	var row layout.Row
+	err := c.View(ctx, func(tx kv.Attempt) error {
+		var err error
+		row, items, err = itemsOf(ctx, c, tx.Snapshot(), id)
+		return err
+	})
+	if err != nil {
+		return 0, nil, err
+	}
+	all := make([]Item, len(items))
+	for i := range items {
+		all[i] = itemOf(items[i])
+	}
+	return row.State(), all, nil
+}
+
+func itemsOf(ctx context.Context, c *fdbmodel.Cluster, tx kv.Reader, id layout.ID) (row layout.Row, items []kv.KeyValue, err error) {
+	page, err := tx.GetRange(c.Keys().RowRange(id), kv.RangeOptions{Limit: 1 + layout.MaxRowKeys}).Wait(ctx)
+	if err != nil {
+		return row, nil, err
+	}
+	if len(page.Items) == 0 {
+		return row, nil, fmt.Errorf("future %s: %w", id, fdbmodel.ErrNotFound)
+	}
+	items, row = page.Items, readable(c, id, page.Items)
+	for _, key := range keysAround(c, &row) {
+		value, err := tx.Get(key).Wait(ctx)
+		if err != nil {
+			return row, nil, err
+		}
+		if value != nil {
+			items = append(items, kv.KeyValue{Key: key, Value: value})
+		}
+	}
+	chunks, err := tx.GetRange(kv.Prefix(c.Keys().ChunksOfFuture(id)), kv.RangeOptions{Limit: inspectedChunks}).Wait(ctx)
+	if err != nil {
+		return row, nil, err
+	}
+	mail, err := mailOf(ctx, c, tx, &row)
+	return row, append(append(items, chunks.Items...), mail...), err
+}
+
+// readable makes a row of those of its keys that can be read.
+func readable(c *fdbmodel.Cluster, id layout.ID, items []kv.KeyValue) layout.Row {
+	row, skip := layout.Row{ID: id}, len(c.Keys().Row(id))
+	for _, item := range items {
+		before := row
+		if row.Add(item, tuple.NewReader(item.Key[skip:])) != nil {
+			row = before
+		}
+	}
+	return row
+}
+
+// keysAround returns the keys outside of a row that its records lead to.
+func keysAround(c *fdbmodel.Cluster, row *layout.Row) [][]byte {
+	var keys [][]byte
+	if row.Spec != nil {
+		keys = append(keys, c.Keys().Waits(row))
+	}
+	if row.Attempts.Due != 0 {
+		keys = append(keys, c.Keys().Delayed(row.ID, row.Attempts.Due))
+	}
+	if row.State() == layout.Claimed {
+		w := row.Claim.Worker
+		keys = append(keys, c.Keys().Worker(w, layout.WorkerAlive), c.Keys().Worker(w, layout.WorkerHeartbeat),
+			c.Keys().Claims(w, row.Claim.Sequence), c.Keys().Cancelled(w, row.ID))
+	}
+	if row.State() == layout.Realized {
+		// Result and list were written by one transaction, and so share a stamp.
+		for shard := range c.Config().Shards {
+			keys = append(keys, tuple.AppendStamp(c.Keys().DoneOf(shard), row.Result.Stamp, 0))
+		}
+	}
+	return keys
+}
+
+// mailOf returns the mail that tells of a future.
+func mailOf(ctx context.Context, c *fdbmodel.Cluster, tx kv.Reader, row *layout.Row) (mail []kv.KeyValue, err error) {
+	sessions := row.Subscribers
+	if row.Spec != nil && row.Spec.Session != "" && !slices.Contains(sessions, row.Spec.Session) {
+		sessions = append(slices.Clone(sessions), row.Spec.Session)
+	}
+	for _, session := range sessions {
+		page, err := tx.GetRange(kv.Prefix(c.Keys().Mailbox(session)), kv.RangeOptions{Limit: inspectMail}).Wait(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range page.Items {
+			if bytes.Contains(item.Value, []byte(row.ID.String())) {
+				mail = append(mail, item)
+			}
+		}
+	}
+	return mail, nil
+}
+
+// InspectKeys returns up to limit keys of a subspace or of a kind of key, as
+// KeyKinds names them, that lie behind the key after, and the key to go on
+// behind, nil at the end. The keys come shard by shard, and are of different
+// versions. It returns ErrBadName.
+func Keys(ctx context.Context, c *fdbmodel.Cluster, name string, after []byte, limit int,
+) (found []Item, next []byte, err error) {
+	ranges, match, page, err := rangesOf(c, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, r := range ranges {
+		if after != nil && bytes.Compare(after, r.Begin) >= 0 {
+			r.Begin = kv.After(after)
+		}
+		for !r.Empty() {
+			part, more, err := readPage(ctx, c, r, page)
+			if err != nil {
+				return nil, nil, err
+			}
+			for _, item := range part {
+				if _, kind := layout.Locate(item.Key); match != "" && (kind == nil || kind.Name != match) {
+					continue
+				}
+				if len(found) == inspectLimit(limit) {
+					return found, next, nil
+				}
+				found, next = append(found, itemOf(item)), item.Key
+			}
+			if !more {
+				break
+			}
+			r.Begin = kv.After(part[len(part)-1].Key)
+		}
+	}
+	return found, nil, nil
+}
+
+func inspectLimit(limit int) int {
+	if limit <= 0 || limit > MaxItems {
+		return MaxItems
+	}
+	return limit
+}
+
+func readPage(ctx context.Context, c *fdbmodel.Cluster, r kv.Range, limit int) ([]kv.KeyValue, bool, error) {
+	var page kv.Page
+	err := c.View(ctx, func(tx kv.Attempt) error {
+		var err error
+		page, err = tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: limit}).Wait(ctx)
+		return err
+	})
+	return page.Items, page.More, err
+}
+
+// rangesOf returns where the keys of a subspace or a kind lie, the kind if name
+// is one, and how many to read at a time.
+func rangesOf(c *fdbmodel.Cluster, name string) (ranges []kv.Range, match string, page int, err error) {
+	if name == layout.SubResults {
+		// Results lie in the rows of their futures.
+		name = layout.StateResult
+	}
+	for _, k := range layout.Table() {
+		if k.Subspace != name && k.Name != name {
+			continue
+		}
+		if k.Subspace != name {
+			match = k.Name
+		}
+		if !k.Sharded {
+			return []kv.Range{kv.Prefix(c.Keys().Global(k.Subspace))}, match, pageOf(k), nil
+		}
+		for shard := range c.Config().Shards {
+			ranges = append(ranges, kv.Prefix(c.Keys().Shard(shard, k.Subspace)))
+		}
+		return ranges, match, pageOf(k), nil
+	}
+	kinds, subspaces := layout.KeyKinds()
+	return nil, "", 0, fmt.Errorf("%w: %.40q is neither a future's id, nor a subspace: use %s; nor a kind of key: use %s",
+		layout.ErrBadName, name, strings.Join(append(subspaces, layout.SubResults), ", "), strings.Join(kinds, ", "))
+}
+
+// page is how many keys of the kind's subspace are read at a time.
+func pageOf(k layout.KeyKind) int {
+	switch k.Subspace {
+	case layout.SubChunks, layout.SubCode, layout.SubMailbox:
+		return inspectLarge
+	default:
+		return inspectPage
+	}
+}
+
+// InspectPrefix returns up to limit keys of the store that begin with prefix
+// and lie behind the key after, and the key to go on behind, nil at the end.
+// They may be any keys. It returns ErrBadSpec for a prefix that no key can
+// have.
+func Prefix(ctx context.Context, c *fdbmodel.Cluster, prefix, after []byte, limit int,
+) (found []Item, next []byte, err error) {
+	if len(prefix) == 0 || prefix[0] == 0xff || len(prefix) > kv.MaxKeySize {
+		return nil, nil, fmt.Errorf("%w: no key begins with %.80q: give 1 to %d bytes, the first below 0xff",
+			layout.ErrBadSpec, layout.EscapeKey(prefix), kv.MaxKeySize)
+	}
+	r := kv.Prefix(prefix)
+	if bytes.Compare(after, r.Begin) >= 0 {
+		r.Begin = kv.After(after)
+	}
+	limit = inspectLimit(limit)
+	for !r.Empty() {
+		part, more, err := readPage(ctx, c, r, min(inspectLarge, 1+limit-len(found)))
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, item := range part {
+			if len(found) == limit {
+				return found, next, nil
+			}
+			found, next = append(found, itemOf(item)), item.Key
+		}
+		if !more {
+			break
+		}
+		r.Begin = kv.After(part[len(part)-1].Key)
+	}
+	return found, nil, nil
+}
+
+// InspectKey returns one key of the store, whatever it is. It returns
+// ErrNotFound.
+func Key(ctx context.Context, c *fdbmodel.Cluster, key []byte) (Item, error) {
+	var value []byte
+	err := c.View(ctx, func(tx kv.Attempt) error {
+		var err error
+		value, err = tx.Snapshot().Get(key).Wait(ctx)
+		return err
+	})
+	if err == nil && value == nil {
+		err = fmt.Errorf("key %s: %w", layout.EscapeKey(key), fdbmodel.ErrNotFound)
+	}
+	return itemOf(kv.KeyValue{Key: key, Value: value}), err
+}

@@ -1,0 +1,130 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// Filter says which futures List returns.
+type Filter struct {
+	// State is a state, or 0 for all.
+	State layout.State
+	// Queue and Function are a name, or empty for all.
+	Queue, Function string
+}
+
+func (f *Filter) matches(row *layout.Row) bool {
+	return (f.State == 0 || row.State() == f.State) && (f.Queue == "" || row.Spec.Queue == f.Queue) &&
+		(f.Function == "" || row.Spec.Function == f.Function)
+}
+
+// Bounds of List.
+const (
+	// MaxList is the most futures that one List returns.
+	MaxList  = 1000
+	listPage = 500
+	// listScan is the most keys that one List reads.
+	listScan = 20_000
+)
+
+// List returns up to limit futures that match, and the cursor of what follows,
+// empty at the end. The order is that of the shards, and within a shard that of
+// the ids. A selective filter may return fewer than limit, or none, with a
+// cursor: List reads a bounded number of keys. It returns ErrBadSpec for a
+// cursor that is none, and ErrBadName for a queue that can't be. Records that
+// can't be read are skipped.
+func List(ctx context.Context, c *fdbmodel.Cluster, f Filter, cursor []byte, limit int) (rows []layout.Row, next []byte, err error) {
+	if f.Queue != "" {
+		if err := layout.CheckQueueName(f.Queue); err != nil {
+			return nil, nil, err
+		}
+	}
+	if limit <= 0 || limit > MaxList {
+		limit = MaxList
+	}
+	shard := 0
+	r := kv.Prefix(c.Keys().FuturesOf(0))
+	if len(cursor) > 0 {
+		if len(cursor) != 18 || int(cursor[0])<<8|int(cursor[1]) >= c.Config().Shards {
+			return nil, nil, fmt.Errorf("%w: %x is not a cursor of this list", layout.ErrBadSpec, cursor)
+		}
+		shard = int(cursor[0])<<8 | int(cursor[1])
+		r = kv.Prefix(c.Keys().FuturesOf(shard))
+		if id := layout.ID(cursor[2:]); !id.IsZero() {
+			r.Begin = kv.AfterPrefix(tuple.AppendUUID(c.Keys().FuturesOf(shard), id))
+		}
+	}
+	for scanned := 0; scanned < listScan; {
+		part, n, last, err := rowsPage(ctx, c, shard, r)
+		if err != nil {
+			return nil, nil, err
+		}
+		scanned += n
+		for i := range part {
+			if part[i].Spec == nil || !f.matches(&part[i]) {
+				continue
+			}
+			if rows = append(rows, part[i]); len(rows) == limit {
+				return rows, listCursor(shard, part[i].ID), nil
+			}
+		}
+		if !last.IsZero() {
+			r.Begin = kv.AfterPrefix(tuple.AppendUUID(c.Keys().FuturesOf(shard), last))
+			next = listCursor(shard, last)
+			continue
+		}
+		if shard++; shard == c.Config().Shards {
+			return rows, nil, nil
+		}
+		r, next = kv.Prefix(c.Keys().FuturesOf(shard)), listCursor(shard, layout.ID{})
+	}
+	return rows, next, nil
+}
+
+func listCursor(shard int, id layout.ID) []byte {
+	return append([]byte{byte(shard >> 8), byte(shard)}, id[:]...)
+}
+
+// rowsPage reads whole rows of a shard. last is the last id read if the page is
+// not the end; a row that the page may have torn is left to the next one.
+func rowsPage(ctx context.Context, c *fdbmodel.Cluster, shard int, r kv.Range) (rows []layout.Row, n int, last layout.ID, err error) {
+	var page kv.Page
+	err = c.View(ctx, func(tx kv.Attempt) error {
+		var err error
+		page, err = tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: listPage}).Wait(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, 0, layout.ID{}, err
+	}
+	skip := len(c.Keys().FuturesOf(shard))
+	for _, item := range page.Items {
+		rest := tuple.NewReader(item.Key[skip:])
+		id := layout.ID(rest.UUID())
+		if err := rest.Err(); err != nil {
+			return nil, 0, layout.ID{}, fmt.Errorf("%s: %w: %w", tuple.String(item.Key), layout.ErrBadRecord, err)
+		}
+		if len(rows) == 0 || rows[len(rows)-1].ID != id {
+			rows = append(rows, layout.Row{ID: id})
+		}
+		row := &rows[len(rows)-1]
+		if err := row.Add(item, rest); errors.Is(err, layout.ErrNewerRecord) || errors.Is(err, layout.ErrBadRecord) {
+			row.Spec = nil
+		} else if err != nil {
+			return nil, 0, layout.ID{}, err
+		}
+	}
+	if page.More && len(rows) > 1 {
+		rows = rows[:len(rows)-1]
+		last = rows[len(rows)-1].ID
+	} else if page.More {
+		last = rows[0].ID
+	}
+	return rows, len(page.Items), last, nil
+}

@@ -1,0 +1,27 @@
+package layout
+
+import (
+	"time"
+)
+
+// Bounds of the wait between two attempts.
+const (
+	DefaultBackoffBase = time.Second
+	DefaultBackoffMax  = 5 * time.Minute
+)
+
+// wait is how long the n-th wait lasts, counted from 1.
+func (b Backoff) Wait(n int, jitter float64) time.Duration {
+	base, limit := b.Base, b.Max
+	if base <= 0 {
+		base = DefaultBackoffBase
+	}
+	if limit <= 0 {
+		limit = DefaultBackoffMax
+	}
+	wait := limit
+	if n = max(n, 1); n < 40 && base < limit>>(n-1) {
+		wait = base << (n - 1)
+	}
+	return time.Duration(float64(wait) * (0.5 + jitter))
+}

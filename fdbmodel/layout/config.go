@@ -1,0 +1,78 @@
+package layout
+
+import (
+	"fmt"
+	"time"
+)
+
+// Config is what all processes of a cluster must agree on. It is written by
+// whoever opens the cluster first and obeyed by everybody after. Configure
+// changes it.
+type Config struct {
+	// Format is the version of the keyspace. A newer one is ErrNewerRecord.
+	Format int `msgpack:"f" json:"format"`
+	// Shards is a power of two from 1 to 256 that spreads the hot keys. Order
+	// and priority hold within a shard. Defaults to 16.
+	Shards int `msgpack:"s" json:"shards"`
+	// Heartbeat is how often a worker says that it lives. Defaults to 5 s.
+	Heartbeat time.Duration `msgpack:"h" json:"heartbeat_ns"`
+	// DeadAfter is how long a heartbeat may stand still, by the observer's own
+	// clock, before the worker counts as dead. Defaults to 3 heartbeats.
+	DeadAfter time.Duration `msgpack:"d" json:"dead_after_ns"`
+	// Retention is how long finished futures are kept. Defaults to 24 h.
+	Retention time.Duration `msgpack:"r" json:"retention_ns"`
+}
+
+const (
+	KeyspaceFormat    = 1
+	DefaultShards     = 16
+	maxShards         = 256
+	defaultHeartbeat  = 5 * time.Second
+	heartbeatsToDeath = 3
+	defaultRetention  = 24 * time.Hour
+)
+
+// WithDefaults returns the config with its empty fields filled in.
+func (c Config) WithDefaults() Config {
+	if c.Format == 0 {
+		c.Format = KeyspaceFormat
+	}
+	if c.Shards == 0 {
+		c.Shards = DefaultShards
+	}
+	if c.Heartbeat == 0 {
+		c.Heartbeat = defaultHeartbeat
+	}
+	if c.DeadAfter == 0 {
+		c.DeadAfter = heartbeatsToDeath * c.Heartbeat
+	}
+	if c.Retention == 0 {
+		c.Retention = defaultRetention
+	}
+	return c
+}
+
+func (c Config) Validate() error {
+	switch {
+	case c.Format > KeyspaceFormat:
+		return fmt.Errorf("cluster has keyspace format %d, this process reads %d: %w",
+			c.Format, KeyspaceFormat, ErrNewerRecord)
+	case c.Shards < 1 || c.Shards > maxShards || c.Shards&(c.Shards-1) != 0:
+		return fmt.Errorf("%w: %d shards: use a power of two from 1 to %d", ErrBadSpec, c.Shards, maxShards)
+	case c.Heartbeat < time.Millisecond || c.DeadAfter < 2*c.Heartbeat:
+		return fmt.Errorf("%w: heartbeat %v, dead after %v: the second must be at least twice the first",
+			ErrBadSpec, c.Heartbeat, c.DeadAfter)
+	case c.Retention < 0:
+		return fmt.Errorf("%w: retention %v is negative", ErrBadSpec, c.Retention)
+	}
+	return nil
+}
+
+// incomingRecord marks a cluster that is being copied into: nobody opens it.
+// Each transaction of the copy changes it, so that none is written twice, and
+// none of a copy that was replaced.
+type IncomingRecord struct {
+	Writer string `msgpack:"w" json:"writer"` // of the one copy
+	Batch  int64  `msgpack:"n,omitempty" json:"batch"`
+	At     int64  `msgpack:"t" json:"at_ms"`
+}

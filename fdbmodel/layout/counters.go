@@ -1,0 +1,59 @@
+package layout
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+func ParseOpen(prefix []byte, item kv.KeyValue) (why string, n int64, err error) {
+	rest := tuple.NewReader(item.Key[len(prefix):])
+	why = rest.Text()
+	if rest.Done() != nil || len(item.Value) != 8 {
+		return "", 0, fmt.Errorf("%s: %w: not a counter", tuple.String(item.Key), ErrBadRecord)
+	}
+	return why, int64(binary.LittleEndian.Uint64(item.Value)), nil
+}
+
+// Counts are the futures of a cluster by queue, group and state, kept by
+// counters that change with the futures.
+type Counts map[CountKey]int64
+
+// CountKey is what futures are counted by.
+type CountKey struct {
+	Queue, Group string
+	State        State
+}
+
+// Total returns how many futures are in a state.
+func (c Counts) Total(s State) int64 {
+	n := int64(0)
+	for k, v := range c {
+		if k.State == s {
+			n += v
+		}
+	}
+	return n
+}
+
+func ParseCount(prefix []byte, item kv.KeyValue) (CountKey, int64, error) {
+	rest := tuple.NewReader(item.Key[len(prefix):])
+	key := CountKey{Queue: rest.Text(), Group: rest.Text()}
+	state, err := ParseState(rest.Text())
+	key.State = state
+	if err != nil || rest.Err() != nil || len(item.Value) != 8 {
+		return key, 0, fmt.Errorf("%s: %w: not a counter", tuple.String(item.Key), ErrBadRecord)
+	}
+	return key, int64(binary.LittleEndian.Uint64(item.Value)), nil
+}
+
+// openKey is what held futures are counted by while somebody has them.
+type OpenKey struct{ Group, Why string }
+
+type ShardCount struct {
+	Shard        int
+	Queue, Group string
+	State        State
+}

@@ -1,0 +1,217 @@
+package layout
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// KeyPart is one named part of a key.
+type KeyPart struct {
+	Name  string
+	Value any // string, int64 or ID
+}
+
+// KeyParts are the named parts of a key in its order. As JSON they are one
+// object.
+type KeyParts []KeyPart
+
+// MarshalJSON implements json.Marshaler.
+func (p KeyParts) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, part := range p {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		name, err := json.Marshal(part.Name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(part.Value)
+		if err != nil {
+			return nil, err
+		}
+		b.Write(append(append(name, ':'), value...))
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// KeyDescription is a key in a form to read.
+type KeyDescription struct {
+	// Kind names the kind of key, as in docs/reference/keyspace.md. It is empty
+	// for a key that is none of a cluster's; Problem says why then.
+	Kind     string `json:"kind"`
+	Cluster  string `json:"cluster,omitempty"`
+	Shard    *int   `json:"shard,omitempty"`
+	Subspace string `json:"subspace,omitempty"`
+	// Parts are what stands behind the subspace, without the fixed names.
+	Parts KeyParts `json:"parts,omitempty"`
+	// Text is the key as a tuple, Escaped as fdbcli takes and prints it.
+	Text    string `json:"key"`
+	Escaped string `json:"escaped"`
+	Problem string `json:"problem,omitempty"`
+}
+
+// Part returns the part of that name, nil if there is none.
+func (d *KeyDescription) Part(name string) any {
+	for _, p := range d.Parts {
+		if p.Name == name {
+			return p.Value
+		}
+	}
+	return nil
+}
+
+// Problems of keys.
+const (
+	ProblemForeign = "not a key of a Futura cluster"
+	ProblemUnknown = "a kind of key that this version does not know"
+)
+
+// DescribeKey takes any key apart. A key that is not of a cluster, or of a kind
+// that this version does not know, is described as that.
+func DescribeKey(key []byte) KeyDescription {
+	d, _ := Locate(key)
+	d.Text, d.Escaped = tuple.String(key), EscapeKey(key)
+	return d
+}
+
+// locateKey is DescribeKey without the key's text. The kind is nil if the key
+// has none.
+func Locate(key []byte) (KeyDescription, *KeyKind) {
+	d := KeyDescription{Problem: ProblemForeign}
+	rest := tuple.NewReader(key)
+	rest.Expect(rootName)
+	cluster := rest.Text()
+	if rest.Err() != nil {
+		return d, nil
+	}
+	d.Cluster, d.Problem = cluster, ProblemUnknown
+	behind := rest
+	if shard := behind.Int(); behind.Err() == nil && shard >= 0 && shard < maxShards {
+		n := int(shard)
+		d.Shard, rest = &n, behind
+	}
+	sub := rest.Text()
+	if rest.Err() != nil {
+		return d, nil
+	}
+	d.Subspace = sub
+	for _, k := range kindsOf(sub, d.Shard != nil) {
+		if parts, ok := k.parts(rest); ok {
+			d.Kind, d.Parts, d.Problem = k.Name, parts, ""
+			return d, k
+		}
+	}
+	return d, nil
+}
+
+// kindTable is the table by subspace.
+var kindTable = sync.OnceValue(func() map[string][]*KeyKind {
+	table := map[string][]*KeyKind{}
+	for _, k := range Table() {
+		table[k.Subspace] = append(table[k.Subspace], &k)
+	}
+	return table
+})
+
+// kindsOf returns the kinds of a subspace.
+func kindsOf(sub string, sharded bool) []*KeyKind {
+	kinds := kindTable()[sub]
+	if len(kinds) > 0 && kinds[0].Sharded != sharded {
+		return nil
+	}
+	return kinds
+}
+
+// parts returns the named parts of a key of this kind, and false for a key of
+// another kind.
+func (k *KeyKind) parts(rest tuple.Reader) (parts KeyParts, ok bool) {
+	for _, e := range k.elements {
+		switch e.is {
+		case elementName:
+			rest.Expect(e.name)
+		case elementText:
+			parts = append(parts, KeyPart{e.name, rest.Text()})
+		case elementInt:
+			parts = append(parts, KeyPart{e.name, rest.Int()})
+		case elementPriority:
+			inverse := rest.Int()
+			if inverse < 0 || inverse > 255 {
+				return nil, false
+			}
+			parts = append(parts, KeyPart{e.name, 255 - inverse})
+		case elementID:
+			parts = append(parts, KeyPart{e.name, ID(rest.UUID())})
+		case elementStamp:
+			parts = append(parts, KeyPart{e.name, StampText(rest.Stamp())})
+		}
+	}
+	return parts, rest.Done() == nil
+}
+
+// stampText prints a versionstamp as its version, its order within that, and
+// its order within the transaction where that is not 0.
+func StampText(s tuple.Stamp) string {
+	version := s.Version()
+	text := fmt.Sprintf("%x-%x", version[:8], version[8:])
+	if s.User() != 0 {
+		text += fmt.Sprintf("-%04x", s.User())
+	}
+	return text
+}
+
+// EscapeKey prints a key in the form that fdbcli takes and prints: bytes other
+// than letters, digits and . _ - : / stand as \xNN.
+func EscapeKey(key []byte) string {
+	b := make([]byte, 0, 2*len(key))
+	for _, c := range key {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', slices.Contains([]byte("._-:/"), c):
+			b = append(b, c)
+		default:
+			b = fmt.Appendf(b, `\x%02x`, c)
+		}
+	}
+	return string(b)
+}
+
+// UnescapeKey reads a key as EscapeKey and fdbcli print it: \xNN is a byte, \\,
+// \" and "\ " the character behind the backslash. It returns ErrBadSpec.
+func UnescapeKey(text string) ([]byte, error) {
+	bad := fmt.Errorf("%w: %.80q is not a key as fdbcli prints it: use \\xNN for a byte", ErrBadSpec, text)
+	key := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			key = append(key, text[i])
+			continue
+		}
+		if i+1 == len(text) {
+			return nil, bad
+		}
+		switch text[i+1] {
+		case '\\', '"', ' ', ';':
+			key = append(key, text[i+1])
+			i++
+		case 'x':
+			var c byte
+			if i+3 >= len(text) {
+				return nil, bad
+			}
+			if n, err := fmt.Sscanf(text[i+2:i+4], "%02x", &c); n != 1 || err != nil {
+				return nil, bad
+			}
+			key = append(key, c)
+			i += 3
+		default:
+			return nil, bad
+		}
+	}
+	return key, nil
+}

@@ -1,0 +1,172 @@
+package layout
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// itemBlock is how many neighbouring items of a batch share a shard.
+const ItemBlock = MaxSubmit
+
+// BatchItemID is the id of the future that is an item of a batch, made of the
+// batch's id and the item's index: a version 8 UUID in which the index can be
+// read. Neighbours share a shard, so that they are written and read together.
+func BatchItemID(batch string, index int) ID {
+	var id ID
+	sum := sha256.Sum256([]byte("batch item " + batch))
+	copy(id[:], sum[:neighbourPrefix])
+	id[6], id[8] = 0x80|id[6]&0x0f, 0x80|id[8]&0x3f
+	binary.BigEndian.PutUint32(id[neighbourPrefix:], uint32(index))
+	spread := sha256.Sum256(binary.BigEndian.AppendUint64(sum[:], uint64(index/ItemBlock)))
+	id[15] = spread[0]
+	return id
+}
+
+// BatchItemIndex returns the index in an id of BatchItemID.
+func BatchItemIndex(id ID) int { return int(binary.BigEndian.Uint32(id[neighbourPrefix:])) }
+
+// ID names a future for ever: a UUID whose last byte holds the shard that the
+// future's keys live in. Ids that the cluster draws are version 7 (RFC 9562),
+// so that they sort by submit time; ids made from an idempotency key are
+// version 8.
+type ID [16]byte
+
+// ParseID reads an id as String prints it. It returns ErrBadID.
+func ParseID(s string) (ID, error) {
+	u, err := uuid.Parse(s)
+	if err != nil || len(s) != 36 {
+		return ID{}, fmt.Errorf("%w: %.64q is not of the form 01234567-89ab-7cde-8f01-23456789ab05", ErrBadID, s)
+	}
+	return ID(u), nil
+}
+
+// String prints the id in the usual 36 characters.
+func (id ID) String() string { return uuid.UUID(id).String() }
+
+// MarshalText implements encoding.TextMarshaler.
+func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (id *ID) UnmarshalText(b []byte) error {
+	parsed, err := ParseID(string(b))
+	if err == nil {
+		*id = parsed
+	}
+	return err
+}
+
+// IsZero tells whether no id was set.
+func (id ID) IsZero() bool { return id == ID{} }
+
+// Time returns when a drawn id was drawn, to the millisecond, by the clock of
+// whoever drew it. It is the zero time for ids made from a key.
+func (id ID) Time() time.Time {
+	if id[6]>>4 != 7 {
+		return time.Time{}
+	}
+	var ms [8]byte
+	copy(ms[2:], id[:6])
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(ms[:])))
+}
+
+func (id ID) Shard(shards int) int { return int(id[15]) & (shards - 1) }
+
+// idSource draws version 7 ids that grow strictly within one process, also
+// within one millisecond and when the clock steps back.
+type IdSource struct {
+	mu     sync.Mutex
+	Random io.Reader
+	last   uint64
+}
+
+// draw returns n ids that share a shard, so that their rows are neighbours and
+// one commit touches one place of the store.
+func (s *IdSource) Draw(now time.Time, shards, n int) ([]ID, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	entropy := make([]byte, 8*n)
+	if _, err := io.ReadFull(s.Random, entropy); err != nil {
+		return nil, fmt.Errorf("fdbmodel: no randomness for an id: %w", err)
+	}
+	shard := entropy[7] & byte(shards-1)
+	ids := make([]ID, n)
+	for i := range ids {
+		// 48 bits of milliseconds and 12 bits of order within them.
+		s.last = max(uint64(now.UnixMilli())<<12, s.last+1)
+		id := &ids[i]
+		binary.BigEndian.PutUint64(id[:8], s.last>>12<<16|0x7000|s.last&0xfff)
+		copy(id[8:], entropy[8*i:8*i+8])
+		id[8] = id[8]&0x3f | 0x80
+		id[15] = shard
+	}
+	return ids, nil
+}
+
+// KeyedID returns the id that an idempotency key stands for in a cluster: the
+// same key always gives the same id.
+func KeyedID(cluster, key string) ID {
+	h := sha256.New()
+	fmt.Fprintf(h, "%d:%s:%s", len(cluster), cluster, key)
+	var id ID
+	copy(id[:], h.Sum(nil))
+	id[6] = id[6]&0x0f | 0x80
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}
+
+// WorkerID names one start of a worker: 16 hex digits, drawn anew each time,
+// so that nothing a worker held before a restart can be taken for its own.
+type WorkerID string
+
+// SessionID names one client process that awaits futures: 16 hex digits.
+type SessionID string
+
+func DrawHex(random io.Reader) (string, error) {
+	var b [8]byte
+	if _, err := io.ReadFull(random, b[:]); err != nil {
+		return "", fmt.Errorf("fdbmodel: no randomness for an id: %w", err)
+	}
+	return fmt.Sprintf("%x", b), nil
+}
+
+// shardOf spreads workers and sessions over the shards.
+func ShardOf(name string, shards int) int {
+	sum := sha256.Sum256([]byte(name))
+	return int(sum[0]) & (shards - 1)
+}
+
+// neighbourPrefix is how many bytes the ids of neighbours have in common at
+// their beginning; their last byte is the same too, and their index between.
+const neighbourPrefix = 11
+
+// follows tells whether id is a neighbour of other, and behind it.
+func (id ID) Follows(other ID) bool {
+	return id[15] == other[15] && bytes.Equal(id[:neighbourPrefix], other[:neighbourPrefix]) &&
+		bytes.Compare(id[:], other[:]) > 0
+}
+
+// idList is ids as records hold them: 16 bytes each.
+type IdList []byte
+
+func PackIDs(ids []ID) []byte {
+	b := make([]byte, 0, 16*len(ids))
+	for _, id := range ids {
+		b = append(b, id[:]...)
+	}
+	return b
+}
+
+func UnpackIDs(b []byte) []ID {
+	ids := make([]ID, 0, len(b)/16)
+	for ; len(b) >= 16; b = b[16:] {
+		ids = append(ids, ID(b[:16]))
+	}
+	return ids
+}

@@ -1,0 +1,307 @@
+package layout
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"unicode"
+)
+
+// fullName is a field's name as JSON, or from the name in the code.
+func FullName(f reflect.StructField) string {
+	if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+		return name
+	}
+	var b strings.Builder
+	for i, r := range f.Name {
+		if i > 0 && unicode.IsUpper(r) && !unicode.IsUpper(rune(f.Name[i-1])) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+// elementType is what an element of a key is.
+type elementType uint8
+
+const (
+	elementName     elementType = iota + 1 // a fixed text
+	elementText                            // text
+	elementInt                             // an integer
+	elementPriority                        // 255 less a priority
+	elementID                              // the id of a future
+	elementStamp                           // a versionstamp
+)
+
+// keyElement is one element of a key behind its subspace.
+type keyElement struct {
+	name string
+	is   elementType
+}
+
+// valueFormat is how a value is laid out.
+type valueFormat uint8
+
+const (
+	FormatRecord  valueFormat = iota + 1 // version and msgpack map
+	FormatStamped                        // version, versionstamp and msgpack map
+	FormatNotices                        // version, number of notices and as many msgpack maps
+	FormatMark                           // version alone
+	FormatText                           // text
+	FormatCounter                        // eight bytes, little endian
+	FormatData                           // bytes as somebody gave them
+	FormatEmpty                          // nothing
+)
+
+var formatNames = [...]string{"", "record", "stamped record", "notices", "mark", "text", "counter", "data", "empty"}
+
+// String returns the format's name.
+func (f valueFormat) String() string { return formatNames[f] }
+
+// carriage says what a move to another store does with a kind of key.
+type carriage uint8
+
+const (
+	carried   carriage = iota + 1 // goes along as it is
+	Restamped                     // goes along under a versionstamp of the new store
+	LeftOut                       // stays: it belongs to processes, which make it anew
+)
+
+// keyKind is one kind of key.
+type KeyKind struct {
+	Name     string
+	Subspace string
+	Sharded  bool // behind the number of a shard
+	elements []keyElement
+	Format   valueFormat
+	// record makes what a msgpack value decodes into; called names a value that
+	// is not msgpack.
+	Record func() any
+	Called string
+	Moves  carriage
+	holds  string // for people
+	writer string
+}
+
+func of[T any]() func() any { return func() any { return new(T) } }
+
+func fixed(name string) keyElement { return keyElement{name, elementName} }
+
+func text(name string) keyElement { return keyElement{name, elementText} }
+
+func number(name string) keyElement { return keyElement{name, elementInt} }
+
+func futureID() keyElement { return keyElement{"id", elementID} }
+
+func versionstamp() keyElement { return keyElement{"stamp", elementStamp} }
+
+func priority() keyElement { return keyElement{"priority", elementPriority} }
+
+func in(e ...keyElement) []keyElement { return e }
+
+// keyKinds is the one table of the keys of a cluster, in the order in which
+// they lie in the store.
+func Table() []KeyKind {
+	return append(globalKinds(), append(rowKinds(), append(placeKinds(), memberKinds()...)...)...)
+}
+
+func globalKinds() []KeyKind {
+	return []KeyKind{
+		{"address", SubAddresses, false, in(text("address")), FormatText, nil, "worker", LeftOut,
+			"the worker that is at an address", "register"},
+		{"alias", SubAliases, false, in(text("name")), FormatRecord, of[AliasRecord](), "", carried,
+			"the module that an alias stands for", "PutModule"},
+		{"batch", SubBatches, false, in(fixed(BatchByID), text("batch"), fixed(BatchRecordPart)), FormatRecord,
+			of[BatchRecord](), "", carried, "a batch", "its creator, and whoever ends it"},
+		{"batch chunk", SubBatches, false, in(fixed(BatchByID), text("batch"), fixed(BatchChunksPart), text("chunk")),
+			FormatRecord, of[BatchChunk](), "", carried, "what a worker was given of a batch", "AssignChunk"},
+		{"batch time", SubBatches, false, in(fixed(BatchByTime), number("created_ms"), text("batch")), FormatEmpty, nil, "",
+			carried, "the order of batches", "its creator"},
+		{"config", SubConfig, false, nil, FormatRecord, of[Config](), "", carried,
+			"what all processes of the cluster agree on", "the first to open the cluster, configure"},
+		{"module", SubCode, false, in(text("cid"), fixed(CodeInfo)), FormatRecord, of[Module](), "", carried,
+			"a WASM module", "PutModule"},
+		{"module piece", SubCode, false, in(text("cid"), fixed(CodeBody), number("piece")), FormatData, nil, "data", carried,
+			"90,000 bytes of a module", "PutModule"},
+		{"idle", SubIdle, false, in(text("queue"), text("worker")), FormatRecord, of[IdleRecord](), "", LeftOut,
+			"what an idle worker could take", "a worker with nothing to do"},
+		{"incoming", SubIncoming, false, nil, FormatRecord, of[IncomingRecord](), "", LeftOut,
+			"the cluster is being copied into, and can't be opened", "migrate, restore"},
+		{"janitor", SubJanitor, false, nil, FormatRecord, of[JanitorRecord](), "", LeftOut,
+			"the worker whose janitor is at work", "its holder"},
+	}
+}
+
+func rowKinds() []KeyKind {
+	state := func(field string) []keyElement { return in(futureID(), fixed(rowState), fixed(field)) }
+	row := func(name string, elements []keyElement, format valueFormat, record func() any, called, holds, writer string,
+	) KeyKind {
+		return KeyKind{name, SubFutures, true, elements, format, record, called, carried, holds, writer}
+	}
+	return []KeyKind{
+		row("args", in(futureID(), fixed(RowArgs)), FormatData, nil, "data", "arguments of 1 to 16 KiB", "submit"),
+		row("spec", in(futureID(), fixed(RowSpec)), FormatRecord, of[Spec](), "",
+			"what never changes of a future; arguments below 1 KiB", "submit"),
+		row("attempts", state(StateAttempts), FormatRecord, of[Attempts](), "",
+			"what it has been through, and until when it waits", "whatever ends a claim"),
+		row("cancel", state(StateCancel), FormatRecord, of[CancelRequest](), "",
+			"the request to stop a claimed future", "cancel"),
+		row("claim", state(StateClaim), FormatStamped, of[Claim](), "",
+			"the token of its holder: worker and number of the claim", "claim"),
+		row("exception", state(StateException), FormatRecord, of[Exception](), "",
+			"its last failure", "fail, cancel, reap"),
+		row("result", state(StateResult), FormatStamped, of[Result](), "",
+			"what it came to, with the token of its claim", "realize"),
+		row("subscriber", in(futureID(), fixed(rowState), fixed(stateSubscribers), text("session")), FormatMark, nil, "",
+			"a session that awaits it and did not submit it", "subscribe"),
+	}
+}
+
+func placeKinds() []KeyKind {
+	class := in(text("queue"), text("group"), number("cpu_millis"), number("ram_bytes"), number("gpu_millis"))
+	shard := func(name, sub string, elements []keyElement, format valueFormat, record func() any, called string,
+		moves carriage, holds, writer string,
+	) KeyKind {
+		return KeyKind{name, sub, true, elements, format, record, called, moves, holds, writer}
+	}
+	return []KeyKind{
+		shard("ready", SubReady, append(class, priority(), futureID()), FormatText, nil, "function", carried,
+			"the function of a future that waits for a worker", "whatever makes it ready"),
+		shard("assignment", SubAssigned, append(in(text("worker")), append(class, priority(), futureID())...), FormatText,
+			nil, "function", carried, "the function of a future that waits for one worker", "assign"),
+		shard("held", SubHeld, in(text("group"), number("failed"), number("due_ms"), priority(), futureID()),
+			FormatText, nil, "function", carried, "the function of a future that waits to be assigned",
+			"whatever makes it ready"),
+		shard("group bell", SubGroups, in(text("group"), fixed(groupBell)), FormatStamped, of[struct{}](), "", LeftOut,
+			"changes when a held future ends, is assigned, or waits for that, and with the batch", "whatever does that"),
+		shard("group open", SubGroups, in(text("group"), fixed(GroupOpen), text("why")), FormatCounter, nil, "futures",
+			carried, "how many held futures are with workers", "whatever assigns them or ends that, by addition"),
+		shard("delayed", SubDelayed, in(number("due_ms"), futureID()), FormatEmpty, nil, "", carried,
+			"a future that waits for a time", "submit with a delay, fail, put back"),
+		shard("chunk", SubChunks, in(futureID(), text("kind"), text("token"), number("piece")), FormatData, nil, "data",
+			carried, "90,000 bytes of large arguments, a large result or a long standard error", "before it counts"),
+		shard("done", SubDone, in(versionstamp()), FormatRecord, of[DoneEntry](), "", Restamped,
+			"futures that finished in one transaction", "whatever ends futures"),
+		shard("mail", SubMailbox, in(text("session"), versionstamp()), FormatNotices, of[Notice](), "", LeftOut,
+			"futures of a session that finished in one transaction", "whatever ends futures"),
+		shard("bell", SubBell, in(text("session")), FormatStamped, of[struct{}](), "", LeftOut,
+			"changes with the mailbox; the session's only watch", "whatever ends futures"),
+		shard("session", SubSessions, in(text("session")), FormatRecord, of[SessionRecord](), "", LeftOut,
+			"sign of life of a process that awaits", "the session"),
+		shard("count", SubCounts, in(text("queue"), text("group"), text("state")), FormatCounter, nil, "futures", carried,
+			"how many futures are in a state", "every transition, by addition"),
+	}
+}
+
+func memberKinds() []KeyKind {
+	worker := func(name string, moves carriage, format valueFormat, record func() any, holds, writer string,
+		elements ...keyElement,
+	) KeyKind {
+		return KeyKind{name, SubWorkers, true, append(in(text("worker")), elements...), format, record, "", moves, holds,
+			writer}
+	}
+	return []KeyKind{
+		worker("alive", LeftOut, FormatRecord, of[WorkerInfo](), "what the worker is; the fence that a reaper clears",
+			"register", fixed(WorkerAlive)),
+		worker("heartbeat", LeftOut, FormatRecord, of[Heartbeat](), "its change is the worker's sign of life", "the worker",
+			fixed(WorkerHeartbeat)),
+		worker("claims", carried, FormatRecord, of[ClaimBatch](), "the futures that one claim took", "claim",
+			fixed(WorkerClaims), number("sequence")),
+		worker("cancelled", LeftOut, FormatMark, nil, "a future of the worker that is wanted no more",
+			"cancel; cleared by the worker's heartbeat", fixed(WorkerCancelled), futureID()),
+		worker("assigned", carried, FormatMark, nil, "futures wait, or waited, for this worker alone", "assign",
+			fixed(WorkerAssigned)),
+		worker("wake", LeftOut, FormatStamped, of[struct{}](), "changes when there is work; the worker's only watch",
+			"who submits", fixed(WorkerWake)),
+	}
+}
+
+// shape prints the key of a kind, as the package documentation has it.
+func (k *KeyKind) Shape() string {
+	var parts []string
+	if k.Sharded {
+		parts = append(parts, "s")
+	}
+	parts = append(parts, `"`+k.Subspace+`"`)
+	for _, e := range k.elements {
+		switch e.is {
+		case elementName:
+			parts = append(parts, `"`+e.name+`"`)
+		case elementPriority:
+			parts = append(parts, "255-PRIORITY")
+		default:
+			parts = append(parts, strings.ToUpper(e.name))
+		}
+	}
+	return "(" + strings.Join(parts, ", ") + ")"
+}
+
+// KeyTable prints the table of all keys as Markdown.
+func KeyTable() string {
+	var b strings.Builder
+	b.WriteString("| kind | key | value | holds | written by | in a move |\n")
+	b.WriteString("| --- | --- | --- | --- | --- | --- |\n")
+	moves := map[carriage]string{carried: "copied", Restamped: "copied, new stamp", LeftOut: "not copied"}
+	kinds := Table()
+	for i := range kinds {
+		k := &kinds[i]
+		format := k.Format.String()
+		if k.Called != "" {
+			format = k.Called
+		}
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s |\n", k.Name, k.Shape(), format, k.holds, k.writer, moves[k.Moves])
+	}
+	return b.String()
+}
+
+// KeyKinds returns the names of all kinds of keys, and those of the subspaces
+// that they lie in.
+func KeyKinds() (kinds, subspaces []string) {
+	seen := map[string]bool{}
+	for _, k := range Table() {
+		kinds = append(kinds, k.Name)
+		if !seen[k.Subspace] {
+			seen[k.Subspace] = true
+			subspaces = append(subspaces, k.Subspace)
+		}
+	}
+	return kinds, subspaces
+}
+
+// FieldTable prints the short field names of all records as Markdown.
+func FieldTable() string {
+	var b strings.Builder
+	b.WriteString("| kind | fields |\n| --- | --- |\n")
+	kinds := Table()
+	for i := range kinds {
+		if kinds[i].Record == nil {
+			continue
+		}
+		if fields := fieldNames(reflect.TypeOf(kinds[i].Record()).Elem()); fields != "" {
+			fmt.Fprintf(&b, "| %s | %s |\n", kinds[i].Name, fields)
+		}
+	}
+	fmt.Fprintf(&b, "| a reference | %s |\n", fieldNames(reflect.TypeFor[ChunkRef]()))
+	return b.String()
+}
+
+// fieldNames lists a record's fields in their order, with those of structs
+// inside it. References and whole records are named by their own rows.
+func fieldNames(t reflect.Type) string {
+	var names []string
+	for i := range t.NumField() {
+		f := t.Field(i)
+		short, _, _ := strings.Cut(f.Tag.Get("msgpack"), ",")
+		switch {
+		case f.Anonymous && short == "":
+			names = append(names, fieldNames(f.Type))
+		case short == "" || short == "-":
+		case f.Type.Kind() == reflect.Struct:
+			names = append(names, fmt.Sprintf("`%s` %s (%s)", short, FullName(f), fieldNames(f.Type)))
+		default:
+			names = append(names, fmt.Sprintf("`%s` %s", short, FullName(f)))
+		}
+	}
+	return strings.Join(names, " · ")
+}

@@ -1,0 +1,63 @@
+package layout
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Limits of a future. Bytes.
+const (
+	// MaxArgs is the most that Submit takes as arguments. Larger ones, up to
+	// MaxPut, are written ahead with PutArgs.
+	MaxArgs = 8 << 20
+	// MaxPut is the most that PutArgs takes, and the largest result.
+	MaxPut = 64 << 20
+	// MaxSubmit is the most futures of one Submit transaction, and
+	// MaxSubmitBytes the most bytes of their specs and inline arguments.
+	MaxSubmit      = 100
+	MaxSubmitBytes = 500_000
+	// MaxPriority is the highest priority; 0 is the lowest.
+	MaxPriority = 255
+
+	MaxArgsInSpec = 1 << 10
+	MaxArgsInKey  = 16 << 10
+	MaxMeta       = 32 << 10 // argv, env, trace and labels together
+	maxRetries    = 10_000
+)
+
+func (s *Spec) CheckLimits() error {
+	r := s.Requirements
+	switch {
+	case r.CPU < 0 || r.RAM < 0 || r.GPU < 0:
+		return fmt.Errorf("%w: requirements cpu %d, ram %d, gpu %d: none may be negative", ErrBadSpec, r.CPU, r.RAM, r.GPU)
+	case s.MaxRetries < 0 || s.MaxRetries > maxRetries:
+		return fmt.Errorf("%w: max retries %d: use 0 to %d", ErrBadSpec, s.MaxRetries, maxRetries)
+	case s.Timeout < 0:
+		return fmt.Errorf("%w: timeout %v is negative", ErrBadSpec, s.Timeout)
+	case s.Backoff.Base < 0 || s.Backoff.Max < 0:
+		return fmt.Errorf("%w: backoff %v up to %v: neither may be negative", ErrBadSpec, s.Backoff.Base, s.Backoff.Max)
+	case s.Parallel < 0 || s.Parallel > 0 && s.Group == "":
+		return fmt.Errorf("%w: parallel %d: use 0 for no bound, or how many of a group", ErrBadSpec, s.Parallel)
+	case s.Pace != nil && (!(s.Pace.PerSecond > 0) || len(s.Pace.Key) > maxQueueName):
+		return fmt.Errorf("%w: pace of %v per second for %.40q: it must be positive, and the key has at most %d bytes",
+			ErrBadSpec, s.Pace.PerSecond, s.Pace.Key, maxQueueName)
+	case len(s.Group) > maxQueueName || len(s.Tenant) > maxQueueName:
+		return fmt.Errorf("%w: group and tenant have at most %d bytes", ErrBadSpec, maxQueueName)
+	case !slices.Contains([]string{CodecMsgpack, CodecJSON, CodecRaw, CodecArgv}, s.Codec):
+		return fmt.Errorf("%w: codec %.20q: use msgpack, json, raw or argv", ErrBadSpec, s.Codec)
+	}
+	return nil
+}
+
+func (s *Spec) MetaSize() int {
+	n := 0
+	for _, a := range s.Argv {
+		n += len(a) + 5
+	}
+	for _, m := range []map[string]string{s.Env, s.Trace, s.Requirements.Labels} {
+		for k, v := range m {
+			n += len(k) + len(v) + 10
+		}
+	}
+	return n
+}

@@ -1,0 +1,14 @@
+package layout
+
+// Module describes a stored WASM module.
+type Module struct {
+	CID      string   `msgpack:"-" json:"cid"`
+	Size     int64    `msgpack:"s" json:"size"`
+	StoredAt int64    `msgpack:"t" json:"stored_at_ms"`
+	Aliases  []string `msgpack:"-" json:"aliases,omitempty"`
+}
+
+type AliasRecord struct {
+	CID string `msgpack:"c"`
+	At  int64  `msgpack:"t" json:"at_ms"`
+}

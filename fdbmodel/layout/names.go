@@ -1,0 +1,70 @@
+package layout
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Bounds of names.
+const (
+	maxQueueName    = 64
+	maxFunctionName = 256
+)
+
+var (
+	clusterName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
+	queueName   = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+	goFunction  = regexp.MustCompile(`^go:[A-Za-z0-9._-]{1,128}$`)
+	wasmName    = regexp.MustCompile(`^wasm:[A-Za-z0-9._-]{1,128}(/[A-Za-z0-9._-]{1,64})?$`)
+	aliasName   = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}(/[A-Za-z0-9._-]{1,64})?$`)
+)
+
+// CheckClusterName returns ErrBadName unless name may name a cluster.
+func CheckClusterName(name string) error {
+	if !clusterName.MatchString(name) {
+		return fmt.Errorf("%w: cluster %.64q: use 1 to 32 of a-z, 0-9 and -, not beginning with -", ErrBadName, name)
+	}
+	return nil
+}
+
+// CheckQueueName returns ErrBadName unless name may name a queue.
+func CheckQueueName(name string) error {
+	if !queueName.MatchString(name) {
+		return fmt.Errorf("%w: queue %.80q: use 1 to %d of A-Z, a-z, 0-9 and . _ -", ErrBadName, name, maxQueueName)
+	}
+	return nil
+}
+
+// CheckFunctionName returns ErrBadName unless name is go:NAME, wasm:CID,
+// wasm:CID/METHOD, wasm:ALIAS or wasm:ALIAS/METHOD.
+func CheckFunctionName(name string) error {
+	if len(name) <= maxFunctionName && (goFunction.MatchString(name) || wasmName.MatchString(name)) {
+		return nil
+	}
+	return fmt.Errorf("%w: function %.80q: use go:NAME or wasm:NAME[/METHOD], where a name has 1 to 128 of "+
+		"A-Z, a-z, 0-9 and . _ -", ErrBadName, name)
+}
+
+// CheckAlias returns ErrBadName unless alias may stand for a module: a name, or
+// NAME/FILE for one of the files that were stored together.
+func CheckAlias(alias string) error {
+	if !aliasName.MatchString(alias) {
+		return fmt.Errorf("%w: alias %.80q: use 1 to 128 of A-Z, a-z, 0-9 and . _ -, or two such names with a / "+
+			"between them", ErrBadName, alias)
+	}
+	return nil
+}
+
+// splitWasm cuts wasm:MODULE/METHOD; method is empty where none is named.
+func SplitWasm(function string) (module, method string, ok bool) {
+	rest, ok := strings.CutPrefix(function, "wasm:")
+	if !ok {
+		return "", "", false
+	}
+	module, method, _ = strings.Cut(rest, "/")
+	return module, method, true
+}
+
+// DefaultQueue is the queue of futures and workers that name none.
+const DefaultQueue = "default"

@@ -1,0 +1,75 @@
+package fdbmodel
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// requireQuiet returns ErrLive if workers or sessions are alive: if what they
+// write as a sign of life changes within the time after which they count as
+// dead. It does not wait if there are none.
+func (c *Cluster) RequireQuiet(ctx context.Context) error {
+	before, err := c.signsOfLife(ctx)
+	if err != nil || len(before) == 0 {
+		return err
+	}
+	timer := c.clock.At(c.clock.Now().Add(c.config.DeadAfter))
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	after, err := c.signsOfLife(ctx)
+	if err != nil {
+		return err
+	}
+	var living []string
+	for name, sign := range after {
+		if !bytes.Equal(before[name], sign) {
+			living = append(living, name)
+		}
+	}
+	if len(living) == 0 {
+		return nil
+	}
+	slices.Sort(living)
+	return fmt.Errorf("cluster %q: %w by %s: stop them first", c.name, ErrLive, nameSome(living))
+}
+
+func nameSome(names []string) string {
+	const some = 5
+	if len(names) > some {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:some], ", "), len(names)-some)
+	}
+	return strings.Join(names, ", ")
+}
+
+// signsOfLife returns what those write again and again who may be alive. Those
+// of an earlier opening of a store that one process opens are not.
+func (c *Cluster) signsOfLife(ctx context.Context) (map[string][]byte, error) {
+	members, err := c.Workers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	signs, opening := map[string][]byte{}, c.opening()
+	for i := range members {
+		if m := &members[i]; m.Alive && (opening == "" || m.Opening == opening) {
+			signs["worker "+string(m.ID)] = m.Beat
+		}
+	}
+	sessions, err := c.Sessions(ctx)
+	for id, sign := range sessions {
+		var record layout.SessionRecord
+		readable := sign != nil && layout.Decode(c.keys.Session(id), sign, &record) == nil
+		if readable && (opening == "" || record.Opening == opening) {
+			signs["session "+string(id)] = sign
+		}
+	}
+	return signs, err
+}

@@ -1,0 +1,42 @@
+package read
+
+import (
+	"context"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// pendingRow is a row that was asked for.
+type Pending struct {
+	id      layout.ID
+	Keys    layout.Keyspace
+	Pending kv.Pending[kv.Page]
+}
+
+// askState asks for what changes of a future, to be waited for by wait.
+func State(tx kv.Reader, k layout.Keyspace, id layout.ID) Pending {
+	return Pending{id, k, tx.GetRange(k.StateRange(id), kv.RangeOptions{Limit: layout.MaxRowKeys})}
+}
+
+// askRecord asks for the spec and what changes.
+func Record(tx kv.Reader, k layout.Keyspace, id layout.ID) Pending {
+	return Pending{id, k, tx.GetRange(k.RecordRange(id), kv.RangeOptions{Limit: layout.MaxRowKeys})}
+}
+
+// wait returns the row, and false if it has no keys.
+func (p Pending) Wait(ctx context.Context) (layout.Row, bool, error) {
+	row := layout.Row{ID: p.id}
+	page, err := p.Pending.Wait(ctx)
+	if err != nil {
+		return row, false, err
+	}
+	skip := len(p.Keys.Row(p.id))
+	for _, item := range page.Items {
+		if err := row.Add(item, tuple.NewReader(item.Key[skip:])); err != nil {
+			return row, false, err
+		}
+	}
+	return row, len(page.Items) > 0, nil
+}

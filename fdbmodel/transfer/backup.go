@@ -1,0 +1,191 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/futura-run/futura/fdbmodel/archive"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/clock"
+)
+
+// BackupFile is where Backup writes. It begins the file anew if it has to.
+type BackupFile interface {
+	io.Writer
+	io.Seeker
+	Truncate(size int64) error
+}
+
+// Backup writes a whole cluster into a file, in the format of package archive.
+// What goes along is what Migrate takes along.
+//
+// A store keeps a version readable for five seconds. A cluster that can be read
+// within that time is written as it was at one version, also if it is in use.
+// Of a larger one each page is of another version: it is read twice, and is
+// ErrChanged if it was not the same both times. So a large cluster must be
+// quiet; nothing of it is wrong otherwise, but the file does not count.
+//
+// It returns ErrNotFound if there is no such cluster, ErrIncomplete, and
+// ErrBadRecord for keys that this version does not know.
+func Backup(ctx context.Context, db kv.Database, cluster string, file BackupFile, o Options) (Report, error) {
+	report := Report{Cluster: cluster}
+	c, err := openExisting(ctx, db, cluster, o.Model)
+	if err != nil {
+		return report, err
+	}
+	all, err := futuresCount(ctx, c)
+	if err != nil {
+		return report, err
+	}
+	head := archive.Head{Cluster: cluster, Futures: all, CreatedAt: layout.Millis(c.Clock().Now())}
+	source := newCopySource(c)
+	written, err := source.archiveAtOnce(ctx, file, head, o.reporter("copied", all))
+	if err == nil {
+		report = written.report(cluster)
+		report.OneVersion = true
+		return report, nil
+	}
+	if !kv.Retryable(err) || ctx.Err() != nil {
+		return report, fmt.Errorf("back up cluster %q: %w", cluster, err)
+	}
+	return source.backUpTwice(ctx, file, head, o)
+}
+
+// archiveAtOnce reads everything at one version.
+func (s *copySource) archiveAtOnce(ctx context.Context, w io.Writer, head archive.Head, progress func(int64),
+) (*tally, error) {
+	release, err := s.pin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return s.archive(ctx, w, head, progress)
+}
+
+// backUpTwice reads each page at a version of its own, and all of it once more.
+func (s *copySource) backUpTwice(ctx context.Context, file BackupFile, head archive.Head, o Options,
+) (Report, error) {
+	report := Report{Cluster: head.Cluster}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return report, err
+	}
+	if err := file.Truncate(0); err != nil {
+		return report, err
+	}
+	s.version = kv.NoVersion
+	written, err := s.archive(ctx, file, head, o.reporter("copied", head.Futures))
+	if err != nil {
+		return report, fmt.Errorf("back up cluster %q: %w", head.Cluster, err)
+	}
+	again, err := s.tally(ctx, o.reporter("verified", head.Futures))
+	if err != nil {
+		return report, fmt.Errorf("read cluster %q again: %w", head.Cluster, err)
+	}
+	if again.checksum() != written.checksum() {
+		return report, fmt.Errorf("cluster %q: %w, and is too large to be read within five seconds: "+
+			"stop its workers and clients while it is backed up", head.Cluster, ErrChanged)
+	}
+	return written.report(head.Cluster), nil
+}
+
+// archive writes everything into a file.
+func (s *copySource) archive(ctx context.Context, w io.Writer, head archive.Head, progress func(int64),
+) (*tally, error) {
+	file, err := archive.NewWriter(w, head)
+	if err != nil {
+		return nil, err
+	}
+	written := newTally()
+	err = s.each(ctx, func(item movedItem) error {
+		written.add(item)
+		progress(written.futures)
+		return file.Add(item.key, item.value)
+	})
+	if err != nil {
+		return nil, err
+	}
+	_, err = file.Close()
+	return written, err
+}
+
+// Restore writes a cluster from a file that Backup made, verifies it, and opens
+// it to others. The cluster gets the name that it had unless cluster names
+// another; idempotency keys then stand for other ids than they did. Until
+// everything is there and sound, opening it is ErrIncomplete: a file that turns
+// out to be damaged leaves it so, and archive.Verify finds that before anything
+// is written.
+//
+// It returns the errors of package archive, ErrNotEmpty, ErrBadCopy,
+// ErrCopyReplaced, and ErrBadRecord for keys that this version does not know.
+func Restore(ctx context.Context, db kv.Database, cluster string, r io.Reader, o Options) (Report, error) {
+	file, err := archive.NewReader(r)
+	if err != nil {
+		return Report{Cluster: cluster}, err
+	}
+	if cluster == "" {
+		cluster = file.Head().Cluster
+	}
+	report := Report{Cluster: cluster}
+	if err := layout.CheckClusterName(cluster); err != nil {
+		return report, err
+	}
+	var clk clock.Clock = clock.Real{}
+	if o.Model.Clock != nil {
+		clk = o.Model.Clock
+	}
+	target := newCopyTarget(db, layout.NewKeyspace(cluster), clk, o.Model)
+	if err := target.begin(ctx); err != nil {
+		return report, fmt.Errorf("cluster %q: %w", cluster, err)
+	}
+	copied, err := target.unpack(ctx, file, o.reporter("copied", file.Head().Futures))
+	if err != nil {
+		return report, fmt.Errorf("restore cluster %q: %w", cluster, err)
+	}
+	if err := target.verify(ctx, copied, o.Model, o.reporter("verified", copied.futures)); err != nil {
+		return report, fmt.Errorf("verify cluster %q: %w", cluster, err)
+	}
+	return copied.report(cluster), target.finish(ctx)
+}
+
+// unpack writes everything that a file holds.
+func (t *copyTarget) unpack(ctx context.Context, file *archive.Reader, progress func(int64)) (*tally, error) {
+	copied := newTally()
+	for {
+		key, value, err := file.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		whole := append(slices.Clone(t.keys.Prefix), key...)
+		_, kind := layout.Locate(whole)
+		if kind == nil || kind.Moves == layout.LeftOut {
+			return nil, fmt.Errorf("%s: %w: no key of a backup", layout.EscapeKey(whole), layout.ErrBadRecord)
+		}
+		if kind.Subspace == layout.SubConfig {
+			var config layout.Config
+			if err := layout.Decode(whole, value, &config); err != nil {
+				return nil, err
+			}
+			if err := config.Validate(); err != nil {
+				return nil, err
+			}
+			t.keys.Shards = config.Shards
+		}
+		item := movedItem{kind, slices.Clone(key), slices.Clone(value)}
+		copied.add(item)
+		progress(copied.futures)
+		if err := t.add(ctx, item); err != nil {
+			return nil, err
+		}
+	}
+	if t.keys.Shards == 0 {
+		return nil, fmt.Errorf("%w: the backup has no config", layout.ErrBadRecord)
+	}
+	return copied, t.flush(ctx)
+}

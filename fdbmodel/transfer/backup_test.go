@@ -1,0 +1,215 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/archive"
+	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// memoryFile is a backup in memory.
+type memoryFile struct{ bytes.Buffer }
+
+func (m *memoryFile) Seek(int64, int) (int64, error) { return 0, nil }
+
+func (m *memoryFile) Truncate(int64) error { m.Reset(); return nil }
+
+func TestBackupAndRestore(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := audit.Populate(t)
+	p.Enrich(t)
+	p.leave(t)
+	var file memoryFile
+	report, err := Backup(ctx, p.Db, "check", &file, Options{Model: fdbmodel.Options{Clock: p.C.Clock()}})
+	require.NoError(t, err)
+	require.True(t, report.OneVersion)
+	head, end, err := archive.Verify(bytes.NewReader(file.Bytes()))
+	require.NoError(t, err)
+	require.Equal(t, archive.Head{Cluster: "check", Futures: 9, CreatedAt: 1_900_000_000_000}, head)
+	require.Equal(t, report.Keys, end.Items)
+
+	for _, name := range []string{"check", "another"} {
+		db := OpenMemory(t)
+		restored, err := Restore(ctx, db, name, bytes.NewReader(file.Bytes()), Options{})
+		require.NoError(t, err)
+		require.Equal(t, report.SHA256, restored.SHA256)
+		c, err := fdbmodel.Open(ctx, db, name, fdbmodel.Options{Clock: p.C.Clock()})
+		require.NoError(t, err)
+		requireSameCluster(t, p.C, c)
+		_, err = Restore(ctx, db, name, bytes.NewReader(file.Bytes()), Options{})
+		require.ErrorIs(t, err, ErrNotEmpty)
+	}
+}
+
+// oldStore has every read at a version of one's choice be too old, as if it had
+// been chosen more than five seconds ago.
+type oldStore struct {
+	kv.Database
+	reads int
+}
+
+func (o *oldStore) Begin(options kv.Options) kv.Tx {
+	return &oldTx{Tx: o.Database.Begin(options), store: o}
+}
+
+type oldTx struct {
+	kv.Tx
+	store *oldStore
+}
+
+func (o *oldTx) SetReadVersion(v kv.Version) {
+	o.store.reads++
+	if o.store.reads > 4 {
+		v = 1
+	}
+	o.Tx.SetReadVersion(v)
+}
+
+func TestBackupOfALargeCluster(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := audit.Populate(t)
+	var once, twice memoryFile
+	o := Options{Model: fdbmodel.Options{Clock: p.C.Clock()}}
+	_, err := Backup(ctx, p.Db, "check", &once, o)
+	require.NoError(t, err)
+	report, err := Backup(ctx, &oldStore{Database: p.Db}, "check", &twice, o)
+	require.NoError(t, err)
+	require.False(t, report.OneVersion)
+	require.Equal(t, once.Bytes(), twice.Bytes())
+
+	o.Progress = p.changeWhenVerified(t)
+	_, err = Backup(ctx, &oldStore{Database: p.Db}, "check", &twice, o)
+	require.ErrorIs(t, err, ErrChanged)
+}
+
+// TestBackupOfABusyCluster has backups be of one version while futures run.
+func TestBackupOfABusyCluster(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := audit.Populate(t)
+	stop, stopped := make(chan struct{}), make(chan error)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				stopped <- nil
+				return
+			default:
+			}
+			if _, err := p.C.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f", Session: "s"}}}); err != nil {
+				stopped <- err
+				return
+			}
+			answer, err := p.Worker.Claim(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 9}, Max: 9})
+			for i := range answer.Futures {
+				done := fdbmodel.Completion{Future: &answer.Futures[i], Result: &layout.Result{Value: []byte("v")}}
+				if _, err = p.Worker.Finish(ctx, []fdbmodel.Completion{done}); err != nil {
+					break
+				}
+			}
+			if err != nil {
+				stopped <- err
+				return
+			}
+		}
+	}()
+	for range 5 {
+		var file memoryFile
+		report, err := Backup(ctx, p.Db, "check", &file, Options{})
+		require.NoError(t, err)
+		require.True(t, report.OneVersion)
+		_, err = Restore(ctx, OpenMemory(t), "", &file, Options{})
+		require.NoError(t, err, "what was restored holds every invariant")
+	}
+	close(stop)
+	require.NoError(t, <-stopped)
+}
+
+func TestRestoreOfDamage(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := audit.Populate(t)
+	var file memoryFile
+	_, err := Backup(ctx, p.Db, "check", &file, Options{})
+	require.NoError(t, err)
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 20 {
+		damaged := bytes.Clone(file.Bytes())
+		if at := random.IntN(len(damaged)); random.IntN(2) == 0 {
+			damaged = damaged[:at]
+		} else {
+			damaged[at] ^= 1 << random.IntN(8)
+		}
+		db := OpenMemory(t)
+		_, err := Restore(ctx, db, "check", bytes.NewReader(damaged), Options{})
+		require.True(t, errors.Is(err, archive.ErrDamaged) || errors.Is(err, archive.ErrTruncated) ||
+			errors.Is(err, archive.ErrNoBackup) || errors.Is(err, archive.ErrNewer), "%v", err)
+		if page := allOf(t, db); len(page) > 0 {
+			_, err = fdbmodel.Open(ctx, db, "check", fdbmodel.Options{})
+			require.ErrorIs(t, err, fdbmodel.ErrIncomplete)
+		}
+		_, err = Restore(ctx, db, "check", bytes.NewReader(file.Bytes()), Options{})
+		require.NoError(t, err, "the whole file can be restored over it")
+	}
+}
+
+func allOf(t *testing.T, db kv.Database) []kv.KeyValue {
+	page, err := db.Begin(kv.Options{}).GetRange(kv.Range{End: []byte{0xff}}, kv.RangeOptions{}).Wait(context.Background())
+	require.NoError(t, err)
+	return page.Items
+}
+
+// FuzzRestore has files that are sound as files, and hold anything.
+func FuzzRestore(f *testing.F) {
+	k := layout.NewKeyspace("c")
+	k.Shards = 16
+	for _, g := range layout.GoldenRecords() {
+		if key := inspect.KeyOfRecord(k, g.Name); key != nil {
+			f.Add(key[len(k.Prefix):], g.Encode(f), uint8(16))
+		}
+	}
+	f.Add([]byte("x"), []byte{}, uint8(3))
+	f.Fuzz(func(t *testing.T, key, value []byte, shards uint8) {
+		if len(key) > 200 || len(value) > 1000 {
+			return
+		}
+		config, err := layout.Encode(layout.Config{Shards: int(shards)}.WithDefaults())
+		require.NoError(t, err)
+		var file bytes.Buffer
+		w, err := archive.NewWriter(&file, archive.Head{Cluster: "c"})
+		require.NoError(t, err)
+		configKey := k.Config()[len(k.Prefix):]
+		items := []kv.KeyValue{{Key: configKey, Value: config}, {Key: key, Value: value}}
+		if bytes.Compare(key, configKey) <= 0 {
+			items[0], items[1] = items[1], items[0]
+		}
+		for _, item := range items {
+			require.NoError(t, w.Add(item.Key, item.Value))
+		}
+		_, err = w.Close()
+		require.NoError(t, err)
+		db := embedded.OpenMemory(embedded.Options{Inline: true})
+		defer db.Close()
+		if _, err := Restore(context.Background(), db, "", &file, Options{}); err != nil {
+			return
+		}
+		c, err := fdbmodel.Open(context.Background(), db, "c", fdbmodel.Options{})
+		require.NoError(t, err)
+		report, err := audit.Check(context.Background(), c, audit.Options{})
+		require.NoError(t, err)
+		require.Zero(t, report.Broken)
+	})
+}

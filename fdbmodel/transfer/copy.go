@@ -1,0 +1,222 @@
+package transfer
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// Conditions of copying a cluster.
+var (
+	// ErrNotEmpty is returned when a cluster is to be copied to where there is
+	// one already. Nothing was written.
+	ErrNotEmpty = errors.New("the target is not empty")
+	// ErrChanged is returned when a cluster changed while it was copied, so that
+	// the copy is of no one moment. The copy does not count.
+	ErrChanged = errors.New("the cluster changed while it was copied")
+	// ErrCopyReplaced is returned to a copy when another one into the same
+	// cluster has begun.
+	ErrCopyReplaced = errors.New("another copy into this cluster has begun")
+	// ErrBadCopy is returned when a copy is not what was read, or does not hold
+	// the invariants. It does not count.
+	ErrBadCopy = errors.New("the copy is not sound")
+)
+
+// CopyOptions of Migrate, Backup and Restore. The zero value is ready to use.
+type Options struct {
+	// IgnoreLive moves a cluster although workers or sessions of it are alive.
+	// What they do while it is copied ends the copy with ErrChanged; what they
+	// do afterwards is not in it. Defaults to false.
+	IgnoreLive bool
+	// Progress is told how many futures a stage has been through, "copied" or
+	// "verified", of about how many. It is called for each key, so it should be
+	// quick. Defaults to none.
+	Progress func(stage string, done, all int64)
+	// Model are the options of the cluster's model. Config is not used.
+	// Defaults to those of Open.
+	Model fdbmodel.Options
+}
+
+// CopyReport says what was copied.
+type Report struct {
+	Cluster string `json:"cluster"`
+	Futures int64  `json:"futures"`
+	// Keys and Bytes are those that were copied. Those of workers, sessions and
+	// mailboxes are not among them.
+	Keys  int64 `json:"keys"`
+	Bytes int64 `json:"bytes"`
+	// SHA256 is over all keys and values that were copied, without the
+	// versionstamps of lists of finished futures. It is the same for the same
+	// cluster in every store.
+	SHA256 string `json:"sha256"`
+	// OneVersion tells whether Backup read all at one version. Otherwise it, as
+	// Migrate always does, read the cluster twice, and it was the same both
+	// times.
+	OneVersion bool `json:"one_version"`
+}
+
+// movedItem is a key that goes along, without the cluster's prefix.
+type movedItem struct {
+	kind       *layout.KeyKind
+	key, value []byte
+}
+
+// tally sums up what goes along.
+type tally struct {
+	sum                  hash.Hash
+	futures, keys, bytes int64
+}
+
+func newTally() *tally { return &tally{sum: sha256.New()} }
+
+func (t *tally) add(item movedItem) {
+	t.keys++
+	t.bytes += int64(len(item.key) + len(item.value))
+	if item.kind.Name == layout.RowSpec {
+		t.futures++
+	}
+	key := item.key
+	if item.kind.Moves == layout.Restamped {
+		key = key[:len(key)-layout.StampLength]
+	}
+	var lengths [2 * binary.MaxVarintLen64]byte
+	t.sum.Write(binary.AppendUvarint(lengths[:0], uint64(len(key))))
+	t.sum.Write(key)
+	t.sum.Write(binary.AppendUvarint(lengths[:0], uint64(len(item.value))))
+	t.sum.Write(item.value)
+}
+
+func (t *tally) checksum() string { return hex.EncodeToString(t.sum.Sum(nil)) }
+
+func (t *tally) report(cluster string) Report {
+	return Report{Cluster: cluster, Futures: t.futures, Keys: t.keys, Bytes: t.bytes, SHA256: t.checksum()}
+}
+
+// reporter tells of progress, one stage at a time.
+func (o *Options) reporter(stage string, all int64) func(done int64) {
+	if o.Progress == nil {
+		return func(int64) {}
+	}
+	return func(done int64) { o.Progress(stage, done, max(all, done)) }
+}
+
+// copySource reads what goes along of a cluster.
+type copySource struct {
+	db   kv.Database
+	keys layout.Keyspace
+	// version is what everything is read at, NoVersion for each page at its own.
+	version kv.Version
+	sleep   func(context.Context, time.Duration) error
+}
+
+func newCopySource(c *fdbmodel.Cluster) *copySource {
+	return &copySource{db: c.Database(), keys: c.Keys(), version: kv.NoVersion, sleep: c.RetryPolicy(kv.Options{}).Sleep}
+}
+
+// each calls fn with everything that goes along, in the order of the keys. A
+// key of an unknown kind is ErrBadRecord.
+func (s *copySource) each(ctx context.Context, fn func(movedItem) error) error {
+	for _, span := range s.spans() {
+		for r := span.Range; !r.Empty(); {
+			page, err := s.page(ctx, r, span.page)
+			if err != nil {
+				return err
+			}
+			for _, item := range page.Items {
+				_, kind := layout.Locate(item.Key)
+				if kind == nil {
+					return fmt.Errorf("%s: %w: %s", tuple.String(item.Key), layout.ErrBadRecord, layout.ProblemUnknown)
+				}
+				if kind.Moves == layout.LeftOut {
+					continue
+				}
+				if err := fn(movedItem{kind, item.Key[len(s.keys.Prefix):], item.Value}); err != nil {
+					return err
+				}
+			}
+			if !page.More {
+				break
+			}
+			r.Begin = kv.After(page.Items[len(page.Items)-1].Key)
+		}
+	}
+	return nil
+}
+
+// span is a range of which page keys are read at a time.
+type span struct {
+	kv.Range
+	page int
+}
+
+// spans are the ranges of a cluster in their order: those of large values are
+// read in small pages. Mailboxes are left out; nothing of them goes along.
+func (s *copySource) spans() []span {
+	k, at := s.keys, s.keys.Prefix
+	var spans []span
+	large := func(prefix []byte, page int) {
+		r := kv.Prefix(prefix)
+		spans = append(spans, span{kv.Range{Begin: at, End: r.Begin}, audit.CheckPage})
+		if page > 0 {
+			spans = append(spans, span{r, page})
+		}
+		at = r.End
+	}
+	large(k.Global(layout.SubCode), audit.CheckLargePage)
+	for shard := range k.Shards {
+		large(k.ChunksOf(shard), audit.CheckLargePage)
+		large(k.Shard(shard, layout.SubMailbox), 0)
+	}
+	return append(spans, span{kv.Range{Begin: at, End: k.All().End}, audit.CheckPage})
+}
+
+func (s *copySource) page(ctx context.Context, r kv.Range, limit int) (page kv.Page, err error) {
+	options := kv.Options{Tag: "futura-copy"}
+	if s.version != kv.NoVersion {
+		tx := s.db.Begin(options)
+		defer tx.Cancel()
+		tx.SetReadVersion(s.version)
+		return tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: limit}).Wait(ctx)
+	}
+	_, err = kv.Transact(ctx, s.db, kv.Retry{Options: options, Sleep: s.sleep}, func(tx kv.Attempt) error {
+		var err error
+		page, err = tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: limit}).Wait(ctx)
+		return err
+	})
+	return page, err
+}
+
+// pin makes everything be read at the store's present version, which the
+// returned function lets go of.
+func (s *copySource) pin(ctx context.Context) (release func(), err error) {
+	tx := s.db.Begin(kv.Options{Tag: "futura-copy"})
+	if s.version, err = tx.ReadVersion(ctx); err != nil {
+		tx.Cancel()
+		return nil, err
+	}
+	return tx.Cancel, nil
+}
+
+// tally reads everything and sums it up.
+func (s *copySource) tally(ctx context.Context, progress func(done int64)) (*tally, error) {
+	t := newTally()
+	err := s.each(ctx, func(item movedItem) error {
+		before := t.futures
+		if t.add(item); t.futures != before {
+			progress(t.futures)
+		}
+		return nil
+	})
+	return t, err
+}

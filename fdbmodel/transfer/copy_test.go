@@ -1,0 +1,550 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/storetest"
+)
+
+func OpenMemory(t *testing.T) *embedded.Store {
+	db := embedded.OpenMemory(embedded.Options{})
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+// leave ends what is alive of a population: its worker leaves with its claim,
+// its session's record goes.
+func (p *audit.Population) leave(t *testing.T) {
+	p.Write(t, func(tx kv.Tx) { tx.Clear(p.C.Keys().Incoming()) })
+	require.NoError(t, p.Worker.Leave(context.Background()))
+	sessions, err := p.C.Sessions(context.Background())
+	require.NoError(t, err)
+	for session := range sessions {
+		require.NoError(t, p.C.DropSession(context.Background(), session))
+	}
+}
+
+// rowsOf returns all futures with all that is theirs.
+func rowsOf(t *testing.T, c *fdbmodel.Cluster) map[layout.ID]string {
+	rows := map[layout.ID]string{}
+	list, _, err := inspect.List(context.Background(), c, inspect.Filter{}, nil, 0)
+	require.NoError(t, err)
+	for i := range list {
+		row := &list[i]
+		args, err := c.Args(context.Background(), row.ID, row.Spec)
+		require.NoError(t, err)
+		var value []byte
+		if row.Result != nil {
+			value, err = c.ResultValue(context.Background(), row.ID, row.Result)
+			require.NoError(t, err)
+		}
+		rows[row.ID] = fmt.Sprintf("%v %+v %x %x", row.State(), row.Attempts, args, value)
+	}
+	return rows
+}
+
+func requireSameCluster(t *testing.T, from, to *fdbmodel.Cluster) {
+	require.Equal(t, rowsOf(t, from), rowsOf(t, to))
+	require.Equal(t, from.Config(), to.Config())
+	before, err := from.Counts(context.Background())
+	require.NoError(t, err)
+	after, err := to.Counts(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	modules, err := from.Modules(context.Background())
+	require.NoError(t, err)
+	same, err := to.Modules(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, modules, same)
+	report, err := audit.Check(context.Background(), to, audit.Options{})
+	require.NoError(t, err)
+	require.Empty(t, report.Problems)
+}
+
+func TestMigrateTakesEverythingAlong(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := audit.Populate(t)
+	p.Enrich(t)
+	p.leave(t)
+	stages := map[string]int64{}
+	o := Options{
+		Model: fdbmodel.Options{Clock: p.C.Clock()}, Progress: func(stage string, done, all int64) { stages[stage] = done },
+	}
+	db := OpenMemory(t)
+	report, err := Migrate(ctx, p.Db, db, "check", o)
+	require.NoError(t, err)
+	require.Equal(t, int64(9), report.Futures)
+	require.Equal(t, map[string]int64{"copied": 9, "verified": 9}, stages)
+	to, err := fdbmodel.Open(ctx, db, "check", fdbmodel.Options{Clock: p.C.Clock()})
+	require.NoError(t, err)
+	requireSameCluster(t, p.C, to)
+
+	back := OpenMemory(t)
+	again, err := Migrate(ctx, db, back, "check", o)
+	require.NoError(t, err)
+	require.Equal(t, report, again, "the checksum does not depend on the store")
+}
+
+// TestMigrateTakesClaimsOfTheDeadAlong has what a dead worker held go back to the pool in
+// the new cluster.
+func TestMigrateTakesClaimsOfTheDeadAlong(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := audit.Populate(t)
+	_, err := p.C.DeclareDead(ctx, p.Worker.ID(), beatOf(t, p))
+	require.NoError(t, err)
+	db := OpenMemory(t)
+	_, err = Migrate(ctx, p.Db, db, "check", Options{IgnoreLive: true})
+	require.NoError(t, err)
+	to, err := fdbmodel.Open(ctx, db, "check", fdbmodel.Options{Clock: p.C.Clock()})
+	require.NoError(t, err)
+	row, err := to.Get(ctx, p.Ids[layout.Claimed])
+	require.NoError(t, err)
+	require.Equal(t, layout.Claimed, row.State())
+	_, err = to.Register(ctx, layout.WorkerInfo{Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 1}})
+	require.NoError(t, err)
+	row, err = to.Get(ctx, p.Ids[layout.Claimed])
+	require.NoError(t, err)
+	require.Equal(t, layout.Ready, row.State())
+	require.Equal(t, 1, row.Attempts.Crashes)
+	report, err := audit.Check(ctx, to, audit.Options{})
+	require.NoError(t, err)
+	require.Empty(t, report.Problems)
+	require.Empty(t, report.Notes)
+}
+
+// TestMigrateTakesAssignmentsAlong has what waited for a dead worker go back to
+// the pool in the new cluster.
+func TestMigrateTakesAssignmentsAlong(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := audit.Populate(t)
+	p.Enrich(t)
+	p.Write(t, func(tx kv.Tx) { tx.Clear(p.C.Keys().Incoming()) })
+	_, err := p.C.DeclareDead(ctx, p.Worker.ID(), beatOf(t, p))
+	require.NoError(t, err)
+	db := OpenMemory(t)
+	_, err = Migrate(ctx, p.Db, db, "check", Options{IgnoreLive: true})
+	require.NoError(t, err)
+	to, err := fdbmodel.Open(ctx, db, "check", fdbmodel.Options{Clock: p.C.Clock()})
+	require.NoError(t, err)
+	assigned, _, err := inspect.Keys(ctx, to, layout.SubAssigned, nil, 0)
+	require.NoError(t, err)
+	require.NotEmpty(t, assigned)
+	_, err = to.Register(ctx, layout.WorkerInfo{Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 1}})
+	require.NoError(t, err)
+	assigned, _, err = inspect.Keys(ctx, to, layout.SubAssigned, nil, 0)
+	require.NoError(t, err)
+	require.Empty(t, assigned)
+	report, err := audit.Check(ctx, to, audit.Options{})
+	require.NoError(t, err)
+	require.Empty(t, report.Problems)
+}
+
+func beatOf(t *testing.T, p *audit.Population) []byte {
+	members, err := p.C.Workers(context.Background())
+	require.NoError(t, err)
+	return members[0].Beat
+}
+
+// TestMigrateRefusesTheLiving looks at a store of many processes: whoever
+// changes what it writes as a sign of life is alive.
+func TestMigrateRefusesTheLiving(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := audit.Populate(t)
+	virtual := p.C.Clock().(*clock.Virtual)
+	shared := struct{ kv.Database }{p.Db}
+	migrate := func(during func()) error {
+		done := make(chan error)
+		go func() {
+			_, err := Migrate(ctx, shared, OpenMemory(t), "check", Options{Model: fdbmodel.Options{Clock: virtual}})
+			done <- err
+		}()
+		for {
+			if due, waits := virtual.Next(); waits && due.After(virtual.Now()) {
+				break
+			}
+			runtime.Gosched()
+		}
+		during()
+		virtual.Advance(p.C.Config().DeadAfter)
+		return <-done
+	}
+	err := migrate(func() {
+		_, err := p.Worker.Heartbeat(ctx, layout.Resources{Slots: 1}, 1)
+		require.NoError(t, err)
+	})
+	require.ErrorIs(t, err, fdbmodel.ErrLive)
+	require.ErrorContains(t, err, string(p.Worker.ID()))
+	err = migrate(func() {
+		box := p.C.OpenMailbox("s")
+		require.NoError(t, box.Refresh(ctx))
+		require.NoError(t, box.Refresh(ctx))
+	})
+	require.ErrorIs(t, err, fdbmodel.ErrLive)
+	require.ErrorContains(t, err, "session s")
+	require.NoError(t, migrate(func() {}), "who stands still is dead")
+}
+
+// TestMigrateOfALocalStore does not wait for workers of an earlier opening: they
+// can't live. The clock stands still, so a wait would not end.
+func TestMigrateOfALocalStore(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	disk, virtual := vfs.NewMem(), clock.NewVirtual(time.UnixMilli(1_900_000_000_000))
+	for opening := range 2 {
+		db, err := embedded.Open(ctx, "store", embedded.Options{FS: disk})
+		require.NoError(t, err)
+		if opening == 1 {
+			report, err := Migrate(ctx, db, OpenMemory(t), "check", Options{Model: fdbmodel.Options{Clock: virtual}})
+			require.NoError(t, err)
+			require.Equal(t, int64(1), report.Futures)
+		} else {
+			c, err := fdbmodel.Open(ctx, db, "check", fdbmodel.Options{Clock: virtual})
+			require.NoError(t, err)
+			_, err = c.Register(ctx, layout.WorkerInfo{Capacity: layout.Resources{Slots: 1}})
+			require.NoError(t, err)
+			require.NoError(t, c.OpenMailbox("s").Refresh(ctx))
+			_, err = c.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"}}})
+			require.NoError(t, err)
+		}
+		require.NoError(t, db.Close())
+	}
+}
+
+func TestMigrateRefuses(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p, o := audit.Populate(t), Options{IgnoreLive: true}
+	_, err := Migrate(ctx, OpenMemory(t), OpenMemory(t), "check", o)
+	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
+	_, err = Migrate(ctx, p.Db, OpenMemory(t), "Bad", o)
+	require.ErrorIs(t, err, layout.ErrBadName)
+	other := audit.Populate(t)
+	before := other.Items(t)
+	_, err = Migrate(ctx, p.Db, other.Db, "check", o)
+	require.ErrorIs(t, err, ErrNotEmpty)
+	require.Equal(t, before, other.Items(t))
+
+	opened := OpenMemory(t)
+	_, err = fdbmodel.Open(ctx, opened, "check", fdbmodel.Options{Config: layout.Config{Shards: 2}})
+	require.NoError(t, err)
+	_, err = Migrate(ctx, p.Db, opened, "check", o)
+	require.NoError(t, err, "a cluster that was opened and never used is empty")
+	c, err := fdbmodel.Open(ctx, opened, "check", fdbmodel.Options{})
+	require.NoError(t, err)
+	require.Equal(t, p.C.Config(), c.Config())
+
+	p.Write(t, func(tx kv.Tx) { tx.Set(p.C.Keys().Global("unheard"), nil) })
+	_, err = Migrate(ctx, p.Db, OpenMemory(t), "check", o)
+	require.ErrorIs(t, err, layout.ErrBadRecord)
+	require.ErrorContains(t, err, "unheard")
+}
+
+// hookedStore runs a function before a commit of its choice.
+type hookedStore struct {
+	kv.Database
+	commits int
+	hook    func(commit int) error
+}
+
+func (h *hookedStore) Begin(o kv.Options) kv.Tx { return &hookedTx{h.Database.Begin(o), h} }
+
+type hookedTx struct {
+	kv.Tx
+	store *hookedStore
+}
+
+func (h *hookedTx) Commit(ctx context.Context) (kv.Committed, error) {
+	h.store.commits++
+	if err := h.store.hook(h.store.commits); err != nil {
+		h.Cancel()
+		return kv.Committed{}, err
+	}
+	return h.Tx.Commit(ctx)
+}
+
+// TestMigrateStartsOver cuts a migration off at its first commits, and at some
+// of those that only read.
+func TestMigrateStartsOver(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p, o := audit.Populate(t), Options{IgnoreLive: true}
+	cut, pace := errors.New("cut off"), 6
+	if storetest.OnServer || testing.Short() {
+		pace = 1
+	}
+	for at := 1; ; at += 1 + at/pace {
+		db := OpenMemory(t)
+		hooked := &hookedStore{Database: db, hook: func(n int) error {
+			if n == at {
+				return cut
+			}
+			return nil
+		}}
+		_, err := Migrate(ctx, p.Db, hooked, "check", o)
+		if err == nil {
+			require.Greater(t, at, 10)
+			return
+		}
+		require.ErrorIs(t, err, cut)
+		_, err = fdbmodel.Open(ctx, db, "check", fdbmodel.Options{})
+		if at > 1 {
+			require.ErrorIs(t, err, fdbmodel.ErrIncomplete)
+		}
+		_, err = Migrate(ctx, p.Db, db, "check", o)
+		require.NoError(t, err, "%d", at)
+		c, err := fdbmodel.Open(ctx, db, "check", fdbmodel.Options{Clock: p.C.Clock()})
+		require.NoError(t, err)
+		requireSameCluster(t, p.C, c)
+	}
+}
+
+// changeWhenVerified returns a progress that changes the last shard once
+// everything was copied.
+func (p *audit.Population) changeWhenVerified(t *testing.T) func(stage string, done, all int64) {
+	changed := false
+	return func(stage string, _, _ int64) {
+		if stage == "verified" && !changed {
+			changed = true
+			p.Write(t, func(tx kv.Tx) {
+				tx.Set(p.C.Keys().Count(p.C.Keys().Shards-1, "q", "g", layout.Ready), layout.EncodeCounter(1))
+			})
+		}
+	}
+}
+
+// TestMigrateNoticesChanges changes the source after it was read.
+func TestMigrateNoticesChanges(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := audit.Populate(t)
+	db := OpenMemory(t)
+	_, err := Migrate(ctx, p.Db, db, "check", Options{IgnoreLive: true, Progress: p.changeWhenVerified(t)})
+	require.ErrorIs(t, err, ErrChanged)
+	_, err = fdbmodel.Open(ctx, db, "check", fdbmodel.Options{})
+	require.ErrorIs(t, err, fdbmodel.ErrIncomplete)
+}
+
+// TestMigrateIsReplaced has a second copy begin while the first one writes.
+func TestMigrateIsReplaced(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p, o := audit.Populate(t), Options{IgnoreLive: true}
+	db := OpenMemory(t)
+	hooked := &hookedStore{Database: db, hook: func(n int) error {
+		if n == 2 {
+			_, err := Migrate(ctx, p.Db, db, "check", o)
+			return err
+		}
+		return nil
+	}}
+	_, err := Migrate(ctx, p.Db, hooked, "check", o)
+	require.ErrorIs(t, err, ErrCopyReplaced)
+	c, err := fdbmodel.Open(ctx, db, "check", fdbmodel.Options{Clock: p.C.Clock()})
+	require.NoError(t, err)
+	requireSameCluster(t, p.C, c)
+}
+
+// TestMigrateUnderFaults copies over a store whose commits fail, are unknown and
+// land late.
+func TestMigrateUnderFaults(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p, seeds := audit.Populate(t), uint64(20)
+	if testing.Short() {
+		seeds = 8
+	}
+	for seed := range seeds {
+		faults := faultkv.Wrap(OpenMemory(t), faultkv.Everywhere(seed, 0.1))
+		from := faultkv.Wrap(p.Db, faultkv.Everywhere(seed, 0.05))
+		sleep := func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+		o := Options{IgnoreLive: true, Model: fdbmodel.Options{Sleep: sleep, Clock: p.C.Clock()}}
+		_, err := Migrate(ctx, from, faults, "check", o)
+		require.NoError(t, err, "seed %d", seed)
+		faults.Flush()
+		c, err := fdbmodel.Open(ctx, faults, "check", fdbmodel.Options{Sleep: sleep, Clock: p.C.Clock()})
+		require.NoError(t, err)
+		requireSameCluster(t, p.C, c)
+	}
+}
+
+// moveToYounger moves a population to a store of higher versions, and from there
+// to one of lower ones.
+func (p *audit.Population) moveToYounger(t *testing.T, between func(old *fdbmodel.Cluster)) (old, young *fdbmodel.Cluster) {
+	ctx := context.Background()
+	disk := vfs.NewMem()
+	var aged *embedded.Store
+	for range 4 {
+		if aged != nil {
+			require.NoError(t, aged.Close())
+		}
+		var err error
+		aged, err = embedded.Open(ctx, "aged", embedded.Options{FS: disk})
+		require.NoError(t, err)
+	}
+	t.Cleanup(func() { require.NoError(t, aged.Close()) })
+	db, model := OpenMemory(t), fdbmodel.Options{Clock: p.C.Clock()}
+	_, err := Migrate(ctx, p.Db, aged, "check", Options{Model: model})
+	require.NoError(t, err)
+	old, err = fdbmodel.Open(ctx, aged, "check", model)
+	require.NoError(t, err)
+	between(old)
+	_, err = Migrate(ctx, aged, db, "check", Options{IgnoreLive: true, Model: model})
+	require.NoError(t, err)
+	young, err = fdbmodel.Open(ctx, db, "check", model)
+	require.NoError(t, err)
+	before, err := newCopySource(old).tally(ctx, func(int64) {})
+	require.NoError(t, err)
+	after, err := newCopySource(young).tally(ctx, func(int64) {})
+	require.NoError(t, err)
+	require.Equal(t, before.checksum(), after.checksum())
+	return old, young
+}
+
+// versionOf returns a store's present version.
+func versionOf(t *testing.T, c *fdbmodel.Cluster) kv.Version {
+	version, err := c.Database().Begin(kv.Options{}).ReadVersion(context.Background())
+	require.NoError(t, err)
+	return version
+}
+
+// finishAll runs what is ready.
+func finishAll(t *testing.T, c *fdbmodel.Cluster) {
+	ctx := context.Background()
+	w, err := c.Register(ctx, layout.WorkerInfo{Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 9}})
+	require.NoError(t, err)
+	for {
+		answer, err := w.Claim(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}, Max: 1})
+		require.NoError(t, err)
+		if len(answer.Futures) == 0 {
+			require.NoError(t, w.Leave(ctx))
+			return
+		}
+		_, err = w.Finish(ctx, []fdbmodel.Completion{{Future: &answer.Futures[0], Result: &layout.Result{Value: []byte("v")}}})
+		require.NoError(t, err)
+	}
+}
+
+// TestMailAfterAMoveToAYoungerCluster has a session go on in a store whose
+// versions are lower than those that it has read up to.
+func TestMailAfterAMoveToAYoungerCluster(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := audit.Populate(t)
+	p.leave(t)
+	var box *fdbmodel.Mailbox
+	var id layout.ID
+	old, young := p.moveToYounger(t, func(old *fdbmodel.Cluster) {
+		box = old.OpenMailbox("s")
+		require.NoError(t, box.Refresh(ctx))
+		finishAll(t, old)
+		notices, watch, err := box.Listen(ctx)
+		require.NoError(t, err)
+		require.Nil(t, watch)
+		require.NotEmpty(t, notices)
+		require.NoError(t, box.Acknowledge(ctx))
+		got, err := old.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f", Session: "s"}}})
+		require.NoError(t, err)
+		id = got[0].ID
+	})
+	require.Less(t, versionOf(t, young), versionOf(t, old))
+	box.Cluster = young // its process has reached the other store
+	finishAll(t, young)
+	notices, watch, err := box.Listen(ctx)
+	require.NoError(t, err)
+	require.Empty(t, notices, "the mail lies before what was read in the old store")
+	watch.Cancel()
+	require.NoError(t, box.Refresh(ctx))
+	notices, _, err = box.Listen(ctx)
+	require.NoError(t, err)
+	require.Len(t, notices, 1)
+	require.Equal(t, id, notices[0].ID)
+	require.NoError(t, box.Acknowledge(ctx))
+	require.NoError(t, box.Refresh(ctx))
+	notices, watch, err = box.Listen(ctx)
+	require.NoError(t, err)
+	require.Empty(t, notices)
+	watch.Cancel()
+}
+
+// TestExpiryAfterAMoveToAYoungerCluster has old lists of finished futures come
+// before new ones, although their versions in the old store were higher.
+func TestExpiryAfterAMoveToAYoungerCluster(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	p := audit.Populate(t)
+	virtual := p.C.Clock().(*clock.Virtual)
+	p.leave(t)
+	old, to := p.moveToYounger(t, func(*fdbmodel.Cluster) {})
+	require.Less(t, versionOf(t, to), versionOf(t, old))
+	virtual.Advance(time.Hour)
+	finishAll(t, to)
+	virtual.Advance(to.Config().Retention - time.Minute)
+	removed := 0
+	for shard := range to.Config().Shards {
+		for {
+			n, progress, _, err := to.ExpireDone(ctx, shard)
+			require.NoError(t, err)
+			if removed += n; !progress {
+				break
+			}
+		}
+	}
+	require.Equal(t, 3, removed, "those that finished before the move, and no others")
+}
+
+// TestMoveOfRandomClusters moves clusters in states that random operations under
+// faults left them in: to another store, and by a backup to a third.
+func TestMoveOfRandomClusters(t *testing.T) {
+	t.Parallel()
+	seeds, steps, first := uint64(12), 40, uint64(1)
+	if os.Getenv("FUTURA_LONG") != "" {
+		seeds, steps, first = 300, 120, rand.Uint64()
+		t.Logf("first seed %d", first)
+	}
+	if storetest.OnServer {
+		seeds /= 4
+	}
+	ctx := context.Background()
+	for seed := first; seed < first+seeds; seed++ {
+		m := fdbmodel_test.NewMachine(t, seed)
+		for range steps {
+			m.Step()
+		}
+		m.Faults.Flush()
+		model, moved, restored := fdbmodel.Options{Clock: m.Clock}, OpenMemory(t), OpenMemory(t)
+		report, err := Migrate(ctx, m.Store, moved, "machine", Options{IgnoreLive: true, Model: model})
+		require.NoError(t, err, "seed %d", seed)
+		require.Equal(t, int64(len(m.Rows)), report.Futures, "seed %d", seed)
+		var file memoryFile
+		_, err = Backup(ctx, moved, "machine", &file, Options{Model: model})
+		require.NoError(t, err, "seed %d", seed)
+		again, err := Restore(ctx, restored, "", &file, Options{Model: model})
+		require.NoError(t, err, "seed %d", seed)
+		require.Equal(t, report.SHA256, again.SHA256, "seed %d", seed)
+		c, err := fdbmodel.Open(ctx, restored, "machine", model)
+		require.NoError(t, err)
+		require.Equal(t, rowsOf(t, m.C), rowsOf(t, c), "seed %d", seed)
+	}
+}

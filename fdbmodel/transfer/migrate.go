@@ -1,0 +1,103 @@
+package transfer
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+	"github.com/futura-run/futura/internal/clock"
+)
+
+// Migrate copies a whole cluster into another store, verifies the copy, and
+// opens it to others. The source stays as it is.
+//
+// Futures, results, modules, counters and settings go along, and so do the
+// claims of workers that died: whoever janitors the new cluster takes them back.
+// Workers, sessions and mailboxes don't: their processes make them anew, under
+// versions of the new store, which may be lower than those of the old one.
+// Versionstamps inside records stay those of the old store. Whoever awaits a
+// future does so again in the new cluster, by its id, and finds it.
+//
+// Everything is read once, and once more after it was written; a source that
+// changed in between is ErrChanged. Until the copy is whole, opening the target
+// is ErrIncomplete. A copy that was cut off is started over by another Migrate
+// or Restore.
+//
+// It returns ErrNotFound if there is no such cluster, ErrLive, ErrNotEmpty,
+// ErrChanged, ErrBadCopy, ErrCopyReplaced, and ErrBadRecord for keys that this
+// version does not know.
+func Migrate(ctx context.Context, from, to kv.Database, cluster string, o Options) (Report, error) {
+	report := Report{Cluster: cluster}
+	c, err := openExisting(ctx, from, cluster, o.Model)
+	if err != nil {
+		return report, err
+	}
+	if !o.IgnoreLive {
+		if err := c.RequireQuiet(ctx); err != nil {
+			return report, err
+		}
+	}
+	all, err := futuresCount(ctx, c)
+	if err != nil {
+		return report, err
+	}
+	target := newCopyTarget(to, c.Keys(), c.Clock(), o.Model)
+	if err := target.begin(ctx); err != nil {
+		return report, fmt.Errorf("cluster %q: %w", cluster, err)
+	}
+	source := newCopySource(c)
+	progress, copied := o.reporter("copied", all), newTally()
+	err = source.each(ctx, func(item movedItem) error {
+		copied.add(item)
+		progress(copied.futures)
+		return target.add(ctx, item)
+	})
+	if err == nil {
+		err = target.flush(ctx)
+	}
+	if err != nil {
+		return report, fmt.Errorf("copy cluster %q: %w", cluster, err)
+	}
+	if err := target.verify(ctx, copied, o.Model, o.reporter("verified", all)); err != nil {
+		return report, fmt.Errorf("verify cluster %q: %w", cluster, err)
+	}
+	again, err := source.tally(ctx, func(int64) {})
+	if err != nil {
+		return report, fmt.Errorf("read cluster %q again: %w", cluster, err)
+	}
+	if again.checksum() != copied.checksum() {
+		return report, fmt.Errorf("cluster %q: %w: stop its workers and clients, and start again", cluster, ErrChanged)
+	}
+	return copied.report(cluster), target.finish(ctx)
+}
+
+func newCopyTarget(db kv.Database, keys layout.Keyspace, clk clock.Clock, model fdbmodel.Options) *copyTarget {
+	t := &copyTarget{db: db, keys: keys, sleep: model.Sleep}
+	t.record = layout.IncomingRecord{Writer: rand.Text(), At: layout.Millis(clk.Now())}
+	return t
+}
+
+func clusterOf(k layout.Keyspace) string {
+	rest := tuple.NewReader(k.Prefix)
+	rest.Text()
+	return rest.Text()
+}
+
+// openExisting is Open for a cluster that must be there: it returns ErrNotFound.
+func openExisting(ctx context.Context, db kv.Database, cluster string, o fdbmodel.Options) (*fdbmodel.Cluster, error) {
+	o.Config, o.Existing = layout.Config{}, true
+	return fdbmodel.Open(ctx, db, cluster, o)
+}
+
+func futuresCount(ctx context.Context, c *fdbmodel.Cluster) (int64, error) {
+	counts, err := c.Counts(ctx)
+	all := int64(0)
+	for _, n := range counts {
+		all += n
+	}
+	return all, err
+}

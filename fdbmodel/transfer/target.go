@@ -1,0 +1,179 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// Bounds of one transaction of a copy.
+const (
+	copyBatchBytes = 500_000
+	copyBatchItems = 2000
+)
+
+// copyTarget writes a cluster that was empty.
+type copyTarget struct {
+	db     kv.Database
+	keys   layout.Keyspace
+	record layout.IncomingRecord
+	sleep  func(context.Context, time.Duration) error
+
+	items []movedItem
+	bytes int
+}
+
+func (t *copyTarget) transact(ctx context.Context, fn func(kv.Attempt) error) error {
+	retry := kv.Retry{Options: kv.Options{Tag: "futura-copy"}, Sleep: t.sleep}
+	_, err := kv.Transact(ctx, t.db, retry, fn)
+	return err
+}
+
+// begin marks the cluster as incomplete. What a copy before this one left is
+// removed; anything else is ErrNotEmpty, but for a cluster that was opened and
+// never used. An unknown commit is retried and harmless.
+func (t *copyTarget) begin(ctx context.Context) error {
+	return t.transact(ctx, func(tx kv.Attempt) error {
+		marked, err := tx.Get(t.keys.Incoming()).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		if marked == nil {
+			page, err := tx.GetRange(t.keys.All(), kv.RangeOptions{Limit: 2}).Wait(ctx)
+			if err != nil {
+				return err
+			}
+			for _, item := range page.Items {
+				if !bytes.Equal(item.Key, t.keys.Config()) {
+					return fmt.Errorf("%w: it holds %s, and more", ErrNotEmpty, tuple.String(item.Key))
+				}
+			}
+		}
+		tx.ClearRange(t.keys.All())
+		return t.mark(tx)
+	})
+}
+
+func (t *copyTarget) mark(tx kv.Tx) error {
+	value, err := layout.Encode(&t.record)
+	if err == nil {
+		tx.Set(t.keys.Incoming(), value)
+	}
+	return err
+}
+
+// add takes in an item, in the order of the keys, and writes a batch when it is
+// full.
+func (t *copyTarget) add(ctx context.Context, item movedItem) error {
+	if t.bytes > copyBatchBytes || len(t.items) == copyBatchItems {
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+	}
+	t.items = append(t.items, item)
+	t.bytes += len(item.key) + len(item.value)
+	return nil
+}
+
+// flush writes what was added. An unknown commit is retried: the mark tells
+// whether the batch was written.
+func (t *copyTarget) flush(ctx context.Context) error {
+	if len(t.items) == 0 {
+		return nil
+	}
+	before := t.record.Batch
+	t.record.Batch++
+	err := t.transact(ctx, func(tx kv.Attempt) error {
+		batch, err := t.marked(ctx, tx)
+		if err != nil || batch == t.record.Batch {
+			return err
+		}
+		if batch != before {
+			return fmt.Errorf("%w: batch %d of it is there instead of %d", ErrCopyReplaced, batch, before)
+		}
+		for i, item := range t.items {
+			key := append(slices.Clone(t.keys.Prefix), item.key...)
+			if item.kind.Moves != layout.Restamped {
+				tx.Set(key, item.value)
+				continue
+			}
+			key, offset := tuple.AppendIncompleteStamp(key[:len(key)-1-layout.StampLength], uint16(i))
+			tx.SetVersionstampedKey(key, offset, item.value)
+		}
+		return t.mark(tx)
+	})
+	t.items, t.bytes = t.items[:0], 0
+	return err
+}
+
+// marked returns the batch that was written last.
+func (t *copyTarget) marked(ctx context.Context, tx kv.Reader) (int64, error) {
+	value, err := tx.Get(t.keys.Incoming()).Wait(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if value == nil {
+		return 0, fmt.Errorf("%w, and has ended", ErrCopyReplaced)
+	}
+	var record layout.IncomingRecord
+	if err := layout.Decode(t.keys.Incoming(), value, &record); err != nil {
+		return 0, err
+	}
+	if record.Writer != t.record.Writer {
+		return 0, ErrCopyReplaced
+	}
+	return record.Batch, nil
+}
+
+// verify compares what is there with what was read, and checks every invariant.
+func (t *copyTarget) verify(ctx context.Context, want *tally, model fdbmodel.Options, progress func(done int64)) error {
+	source := &copySource{db: t.db, keys: t.keys, version: kv.NoVersion, sleep: t.sleep}
+	got, err := source.tally(ctx, progress)
+	if err != nil {
+		return err
+	}
+	if got.checksum() != want.checksum() {
+		return fmt.Errorf("%w: %d keys of %d futures were read, and %d keys of %d futures are there, or others",
+			ErrBadCopy, want.keys, want.futures, got.keys, got.futures)
+	}
+	model.Incoming = true
+	c, err := fdbmodel.Open(ctx, t.db, clusterOf(t.keys), model)
+	if err != nil {
+		return err
+	}
+	report, err := audit.Check(ctx, c, audit.Options{Problems: 1})
+	if err != nil {
+		return err
+	}
+	if report.Broken > 0 {
+		return fmt.Errorf("%w: it has %d problems, as what was copied: %s: %s (%v)", ErrBadCopy, report.Broken,
+			report.Problems[0].Invariant, report.Problems[0].Text, report.Problems[0].Keys)
+	}
+	return nil
+}
+
+// finish lets others open the cluster. An unknown commit is retried and
+// harmless.
+func (t *copyTarget) finish(ctx context.Context) error {
+	return t.transact(ctx, func(tx kv.Attempt) error {
+		if tx.MaybeCommitted {
+			value, err := tx.Get(t.keys.Incoming()).Wait(ctx)
+			if err != nil || value == nil {
+				return err
+			}
+		}
+		if _, err := t.marked(ctx, tx); err != nil {
+			return err
+		}
+		tx.Clear(t.keys.Incoming())
+		return nil
+	})
+}
