@@ -31,7 +31,7 @@ const maxWhy = 64
 // to Already, or to Refused if the worker has claimed it since.
 //
 // why, of at most 64 bytes, is kept with each for whoever asks later, and counts
-// apart how many are with workers; see GroupOpen.
+// apart how many are with workers; see OwnerOpen.
 //
 // When the worker fails an attempt, can't run the future, leaves or dies, the
 // future is assigned to nobody any more.
@@ -69,7 +69,8 @@ func (c *Cluster) Unassign(ctx context.Context, worker layout.WorkerID, ids []la
 				return err
 			}
 			outcomes, placed = moved.outcomes, moved.placed
-			return w.flush()
+			w.flush()
+			return nil
 		})
 		if err == nil {
 			c.wakeFor(ctx, result.Version, placed)
@@ -105,11 +106,10 @@ func (c *Cluster) assignIn(ctx context.Context, tx kv.Attempt, worker layout.Wor
 		return nil, nil, err
 	}
 	if slices.Contains(moved.outcomes, Applied) {
-		if err := w.callWorker(worker); err != nil {
-			return nil, nil, err
-		}
+		w.callWorker(worker)
 	}
-	return moved.outcomes, moved.there, w.flush()
+	w.flush()
+	return moved.outcomes, moved.there, nil
 }
 
 // requireAlive reads a worker's fence serializably: a reaper's clear conflicts.
@@ -132,14 +132,9 @@ func (c *Cluster) requireAlive(ctx context.Context, tx kv.Reader, worker layout.
 
 // callWorker marks a worker as one that something is assigned to, until it is
 // forgotten, and wakes it.
-func (w *changes) callWorker(worker layout.WorkerID) error {
-	wake, err := layout.EncodeStamped(struct{}{})
-	if err != nil {
-		return err
-	}
-	w.tx.Set(w.keys.Worker(worker, layout.WorkerAssigned), []byte{layout.RecordVersion})
-	w.tx.SetVersionstampedValue(w.keys.Worker(worker, layout.WorkerWake), wake, layout.StampOffset)
-	return nil
+func (w *changes) callWorker(worker layout.WorkerID) {
+	w.tx.Set(w.keys.Worker(worker, layout.WorkerAssigned), layout.Mark())
+	w.tx.SetVersionstampedValue(w.keys.Worker(worker, layout.WorkerWake), layout.EncodeBell(), layout.StampOffset)
 }
 
 // movedFutures is what became of futures that were assigned or unassigned.
@@ -173,9 +168,7 @@ func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *changes, e Even
 				return moved, fmt.Errorf("future %s: %w", id, err)
 			}
 		}
-		if err := w.apply(&row, &after); err != nil {
-			return moved, err
-		}
+		w.apply(&row, &after)
 		if after.InPool() {
 			moved.placed.add(row.Spec)
 		}
@@ -236,7 +229,7 @@ func (c *Cluster) dropAssignedIn(ctx context.Context, tx kv.Tx, worker layout.Wo
 			continue // a check names it
 		}
 		event := Event{Kind: EventUnassign, Token: layout.Token{Worker: worker}, Now: c.clock.Now()}
-		moved, err := c.moveAssigned(ctx, tx, w, event, []layout.ID{e.Id}, nil)
+		moved, err := c.moveAssigned(ctx, tx, w, event, []layout.ID{e.ID}, nil)
 		switch {
 		case layout.IsUnreadable(err):
 			dropped.kept = true
@@ -248,7 +241,8 @@ func (c *Cluster) dropAssignedIn(ctx context.Context, tx kv.Tx, worker layout.Wo
 		}
 		dropped.placed.addAll(moved.placed)
 	}
-	return dropped, w.flush()
+	w.flush()
+	return dropped, nil
 }
 
 // ownEntries returns what waits for the worker alone and fits.
@@ -268,7 +262,7 @@ func (r *Registration) ownEntries(ctx context.Context, pending kv.Pending[kv.Pag
 		if err != nil {
 			continue // a check names it
 		}
-		if class, function := w.fits(&e); class && function && !r.scan.refused.has(e.Id) {
+		if class, function := w.fits(&e); class && function && !r.scan.refused.has(e.ID) {
 			own = append(own, e)
 		}
 	}
@@ -290,12 +284,12 @@ type HeldFuture struct {
 	Due int64
 }
 
-// Held returns up to limit futures of a group that wait to be assigned, and the
+// Held returns up to limit futures of a owner that wait to be assigned, and the
 // cursor of what follows, empty at the end. Within a shard those with the fewest
 // failed attempts come first, of those the ones that are due earliest, and of
 // those the ones of the highest priority. Nothing but the caller heeds when a held
 // future is due. It returns ErrBadSpec for a cursor that is none.
-func (c *Cluster) Held(ctx context.Context, group string, cursor []byte, limit int) ([]HeldFuture, []byte, error) {
+func (c *Cluster) Held(ctx context.Context, owner string, cursor []byte, limit int) ([]HeldFuture, []byte, error) {
 	shard := 0
 	if len(cursor) > 0 {
 		if shard = int(cursor[0]); shard >= c.config.Shards {
@@ -304,7 +298,7 @@ func (c *Cluster) Held(ctx context.Context, group string, cursor []byte, limit i
 	}
 	var held []HeldFuture
 	for ; shard < c.config.Shards; shard++ {
-		prefix := c.keys.HeldOf(shard, group)
+		prefix := c.keys.HeldOf(shard, owner)
 		r := kv.Prefix(prefix)
 		if len(cursor) > 1 {
 			r.Begin = append(bytes.Clone(prefix), cursor[1:]...)
@@ -337,13 +331,13 @@ func (c *Cluster) Held(ctx context.Context, group string, cursor []byte, limit i
 	return held, nil, nil
 }
 
-// WatchGroup returns a watch that fires when a held future of the group ends, is
+// WatchOwner returns a watch that fires when a held future of the owner ends, is
 // assigned, or waits for that, and when the batch of that id changes. What happened
 // before is for the caller to read after this. The caller cancels the watch.
-func (c *Cluster) WatchGroup(ctx context.Context, group string) (kv.Watch, error) {
+func (c *Cluster) WatchOwner(ctx context.Context, owner string) (kv.Watch, error) {
 	var watch kv.Watch
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-read"}, func(tx kv.Attempt) error {
-		watch = tx.Watch(c.keys.GroupBell(group))
+		watch = tx.Watch(c.keys.OwnerBell(owner))
 		return nil
 	})
 	if err != nil && watch != nil {
@@ -353,15 +347,15 @@ func (c *Cluster) WatchGroup(ctx context.Context, group string) (kv.Watch, error
 	return watch, err
 }
 
-// GroupCounts returns how many futures of a group are in each state, from its
+// OwnerCounts returns how many futures of a owner are in each state, from its
 // counters. Shards are read at slightly different versions.
-func (c *Cluster) GroupCounts(ctx context.Context, queue, group string) (map[layout.State]int64, error) {
+func (c *Cluster) OwnerCounts(ctx context.Context, queue, owner string) (map[layout.State]int64, error) {
 	counts := map[layout.State]int64{}
 	err := c.View(ctx, func(tx kv.Attempt) error {
 		clear(counts)
 		pending := make([]kv.Pending[kv.Page], c.config.Shards)
 		for shard := range pending {
-			r := kv.Prefix(c.keys.CountGroup(shard, queue, group))
+			r := kv.Prefix(c.keys.CountOwner(shard, queue, owner))
 			pending[shard] = tx.Snapshot().GetRange(r, kv.RangeOptions{})
 		}
 		for shard, p := range pending {
@@ -382,11 +376,11 @@ func (c *Cluster) GroupCounts(ctx context.Context, queue, group string) (map[lay
 	return counts, err
 }
 
-// GroupOpen returns how many held futures of a group are with the workers that
+// OwnerOpen returns how many held futures of a owner are with the workers that
 // they were assigned to, waiting or running, by the reason of their assignment.
-func (c *Cluster) GroupOpen(ctx context.Context, group string) (map[string]int64, error) {
+func (c *Cluster) OwnerOpen(ctx context.Context, owner string) (map[string]int64, error) {
 	open := map[string]int64{}
-	prefix := c.keys.GroupOpenOf(group)
+	prefix := c.keys.OwnerOpenOf(owner)
 	err := c.EachKey(ctx, kv.Prefix(prefix), func(item kv.KeyValue) error {
 		why, n, err := layout.ParseOpen(prefix, item)
 		if n != 0 {
@@ -397,15 +391,15 @@ func (c *Cluster) GroupOpen(ctx context.Context, group string) (map[string]int64
 	return open, err
 }
 
-// HeldAgain counts the held futures of a group that wait to be assigned after an
+// HeldRetries counts the held futures of a owner that wait to be assigned after an
 // attempt that failed, and says when the first of them is due that is not yet:
 // the zero time if none is.
-func (c *Cluster) HeldAgain(ctx context.Context, group string, now time.Time) (n int, next time.Time, err error) {
+func (c *Cluster) HeldRetries(ctx context.Context, owner string, now time.Time) (n int, next time.Time, err error) {
 	first := int64(0)
 	for shard := range c.config.Shards {
-		prefix := c.keys.HeldOf(shard, group)
+		prefix := c.keys.HeldOf(shard, owner)
 		r := kv.Prefix(prefix)
-		r.Begin = tuple.AppendInt(c.keys.HeldOf(shard, group), 1)
+		r.Begin = tuple.AppendInt(c.keys.HeldOf(shard, owner), 1)
 		err := c.EachKey(ctx, r, func(item kv.KeyValue) error {
 			rest := tuple.NewReader(item.Key[len(prefix):])
 			rest.Int()
@@ -425,13 +419,13 @@ func (c *Cluster) HeldAgain(ctx context.Context, group string, now time.Time) (n
 	return n, next, nil
 }
 
-// DropGroup forgets a group of which no future is left: its counters and its
+// DropOwner forgets a owner of which no future is left: its counters and its
 // bell. It returns ErrTransition if there are some. An unknown commit is retried
 // and harmless.
-func (c *Cluster) DropGroup(ctx context.Context, queue, group string) error {
+func (c *Cluster) DropOwner(ctx context.Context, queue, owner string) error {
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt) error {
 		for shard := range c.config.Shards {
-			r := kv.Prefix(c.keys.CountGroup(shard, queue, group))
+			r := kv.Prefix(c.keys.CountOwner(shard, queue, owner))
 			page, err := tx.GetRange(r, kv.RangeOptions{}).Wait(ctx)
 			if err != nil {
 				return err
@@ -442,12 +436,12 @@ func (c *Cluster) DropGroup(ctx context.Context, queue, group string) error {
 					return err
 				}
 				if n != 0 {
-					return fmt.Errorf("group %q has %d futures that are %v: %w", group, n, key.State, ErrTransition)
+					return fmt.Errorf("owner %q has %d futures that are %v: %w", owner, n, key.State, ErrTransition)
 				}
 			}
 			tx.ClearRange(r)
 		}
-		tx.ClearRange(kv.Prefix(c.keys.Group(group)))
+		tx.ClearRange(kv.Prefix(c.keys.Owner(owner)))
 		return nil
 	})
 	return err
@@ -468,9 +462,7 @@ func (a *assignees) call(ctx context.Context, s *Submission) error {
 		if info, err = a.cluster.requireAlive(ctx, a.changes.tx, s.Assigned); err != nil {
 			return err
 		}
-		if err := a.changes.callWorker(s.Assigned); err != nil {
-			return err
-		}
+		a.changes.callWorker(s.Assigned)
 		if a.infos == nil {
 			a.infos = map[layout.WorkerID]*layout.WorkerInfo{}
 		}

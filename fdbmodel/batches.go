@@ -14,11 +14,8 @@ import (
 // one with its id, unless that is not made and has the same Digest: then the new
 // one takes its place. An unknown commit is resolved by looking for it.
 func (c *Cluster) CreateBatch(ctx context.Context, b *layout.BatchRecord) error {
-	value, err := layout.Encode(b)
-	if err != nil {
-		return err
-	}
-	_, err = c.transact(ctx, kv.Options{Tag: "futura-batch"}, func(tx kv.Attempt) error {
+	value := layout.Encode(b)
+	_, err := c.transact(ctx, kv.Options{Tag: "futura-batch"}, func(tx kv.Attempt) error {
 		old, err := tx.Get(c.keys.BatchRecord(b.ID)).Wait(ctx)
 		if err != nil {
 			return err
@@ -79,7 +76,7 @@ func (c *Cluster) readBatch(ctx context.Context, tx kv.Reader, id string) (layou
 }
 
 // UpdateBatch changes the record of a batch: change is given the record, may be
-// called more than once, and tells whether to write. Who watches the batch's group
+// called more than once, and tells whether to write. Who watches the batch's owner
 // is told. It returns the record as it is then, what change returns, and
 // ErrNotFound. An unknown commit is retried.
 func (c *Cluster) UpdateBatch(ctx context.Context, id string, change func(*layout.BatchRecord) (bool, error),
@@ -94,16 +91,11 @@ func (c *Cluster) UpdateBatch(ctx context.Context, id string, change func(*layou
 		if err != nil || !write {
 			return err
 		}
-		value, err := layout.Encode(&b)
-		if err != nil {
-			return err
-		}
+		value := layout.Encode(&b)
 		tx.Set(c.keys.BatchRecord(id), value)
-		bell, err := layout.EncodeStamped(struct{}{})
-		if err == nil {
-			tx.SetVersionstampedValue(c.keys.GroupBell(id), bell, layout.StampOffset)
-		}
-		return err
+		bell := layout.EncodeBell()
+		tx.SetVersionstampedValue(c.keys.OwnerBell(id), bell, layout.StampOffset)
+		return nil
 	})
 	return b, err
 }
@@ -182,9 +174,7 @@ func (c *Cluster) AssignChunk(ctx context.Context, batch string, chunk layout.Ba
 		if err != nil || value != nil || added == 0 {
 			return err
 		}
-		if value, err = layout.Encode(&chunk); err != nil {
-			return err
-		}
+		value = layout.Encode(&chunk)
 		tx.Set(key, value)
 		return nil
 	})
@@ -218,9 +208,7 @@ func (c *Cluster) UpdateChunk(ctx context.Context, batch, id string, change func
 		if err != nil || !write {
 			return err
 		}
-		if value, err = layout.Encode(&chunk); err != nil {
-			return err
-		}
+		value = layout.Encode(&chunk)
 		tx.Set(key, value)
 		return nil
 	})

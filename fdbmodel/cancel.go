@@ -28,7 +28,7 @@ func (c *Cluster) Cancel(ctx context.Context, id layout.ID, reason string) (Outc
 
 // Retry gives a failed future a new life with all its attempts, and a delayed
 // one its next attempt at once. It returns ErrTransition for others, and for one
-// that is held: only whoever drives its group may, by RetryMany, for it must be
+// that is held: only whoever drives its owner may, by RetryMany, for it must be
 // assigned again. It returns ErrNotFound. An unknown commit is retried; if the
 // future is ready, claimed or realized then, the retry has landed.
 func (c *Cluster) Retry(ctx context.Context, id layout.ID) error {
@@ -77,7 +77,8 @@ func (c *Cluster) DiscardMany(ctx context.Context, ids []layout.ID) (removed int
 					n++
 				}
 			}
-			return w.flush()
+			w.flush()
+			return nil
 		})
 		if removed += n; err != nil {
 			return removed, err
@@ -123,22 +124,21 @@ func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, ids []layout.ID, e
 			continue
 		}
 		if outcome == Requested && after.Claim != nil {
-			tx.Set(c.keys.Cancelled(after.Claim.Worker, id), []byte{layout.RecordVersion})
+			tx.Set(c.keys.Cancelled(after.Claim.Worker, id), layout.Mark())
 			asked[id] = after.Claim.Worker
 		}
-		if err := w.apply(&row, &after); err != nil {
-			return nil, nil, nil, err
-		}
+		w.apply(&row, &after)
 		if outcome == Applied && after.InPool() {
 			placed.add(after.Spec)
 		}
 	}
-	return outcomes, placed, asked, w.flush()
+	w.flush()
+	return outcomes, placed, asked, nil
 }
 
 // Discard removes a future that is over, with its result. It returns
 // ErrTransition for one that is not (cancel it first), and for one that is held:
-// whoever drives its group counts on it, and removes it by DiscardMany. It
+// whoever drives its owner counts on it, and removes it by DiscardMany. It
 // returns ErrNotFound. An unknown commit is retried; if the future is gone then,
 // the discard has landed.
 func (c *Cluster) Discard(ctx context.Context, id layout.ID) error {
@@ -150,7 +150,7 @@ func (c *Cluster) Discard(ctx context.Context, id layout.ID) error {
 		if err != nil {
 			return err
 		}
-		if row.Spec.Held {
+		if row.Spec.Held() {
 			return driven("discard", &row)
 		}
 		if !row.State().Terminal() {
@@ -158,15 +158,16 @@ func (c *Cluster) Discard(ctx context.Context, id layout.ID) error {
 		}
 		w := c.changes(tx)
 		w.remove(&row)
-		return w.flush()
+		w.flush()
+		return nil
 	})
 	return err
 }
 
-// driven refuses a change that only whoever drives a future's group may make.
+// driven refuses a change that only whoever drives a future's owner may make.
 func driven(what string, row *layout.Row) error {
 	return fmt.Errorf("%s of future %s, which belongs to the batch %s: %w; do it to the batch",
-		what, row.ID, row.Spec.Group, ErrTransition)
+		what, row.ID, row.Spec.Owner, ErrTransition)
 }
 
 // remove clears all of a terminal future. Its entry in the done list stays, and
@@ -174,7 +175,7 @@ func driven(what string, row *layout.Row) error {
 func (w *changes) remove(row *layout.Row) {
 	w.tx.ClearRange(w.keys.RowRange(row.ID))
 	w.tx.ClearRange(kv.Prefix(w.keys.ChunksOfFuture(row.ID)))
-	w.count(row.ID, row.Spec.Queue, row.Spec.Group, row.State(), -1)
+	w.count(row.ID, row.Spec.Queue, row.Spec.Owner, row.State(), -1)
 }
 
 func (c *Cluster) requireRow(ctx context.Context, tx kv.Reader, id layout.ID) (layout.Row, error) {
@@ -192,7 +193,7 @@ func (c *Cluster) change(ctx context.Context, id layout.ID, e Event) (outcome Ou
 		if err != nil {
 			return err
 		}
-		if e.Kind == EventRetry && row.Spec.Held {
+		if e.Kind == EventRetry && row.Spec.Held() {
 			return driven("retry", &row)
 		}
 		after, outcome = Next(row, e)
@@ -204,13 +205,12 @@ func (c *Cluster) change(ctx context.Context, id layout.ID, e Event) (outcome Ou
 			return nil
 		}
 		if outcome == Requested && after.Claim != nil {
-			tx.Set(c.keys.Cancelled(after.Claim.Worker, id), []byte{layout.RecordVersion})
+			tx.Set(c.keys.Cancelled(after.Claim.Worker, id), layout.Mark())
 		}
 		w := c.changes(tx)
-		if err := w.apply(&row, &after); err != nil {
-			return err
-		}
-		return w.flush()
+		w.apply(&row, &after)
+		w.flush()
+		return nil
 	})
 	if err == nil && outcome == Applied && after.InPool() {
 		var placed Demands

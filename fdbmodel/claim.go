@@ -26,8 +26,8 @@ type ClaimRequest struct {
 	// Runs tells whether the worker can run a function. Defaults to what it
 	// registered with.
 	Runs func(function string) bool
-	// Skip tells whether the worker wants none of a group now. Defaults to no.
-	Skip func(group string) bool
+	// Skip tells whether the worker wants none of an owner's futures now. Defaults to no.
+	Skip func(owner string) bool
 }
 
 // ClaimedFuture is a future that a worker holds.
@@ -45,6 +45,7 @@ type ClaimedFuture struct {
 	Err error
 
 	class   layout.Class
+	owner   string
 	version kv.Version // of the claim
 	at      time.Time  // of the claim
 }
@@ -171,10 +172,7 @@ func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token layout.
 		}
 		return nil, false, nil
 	}
-	claim, err := layout.EncodeStamped(&layout.Claim{Token: token})
-	if err != nil {
-		return nil, false, err
-	}
+	claim := layout.EncodeStamped(&layout.Claim{Token: token})
 	// All conflicts come before the first write: a store compares each one that
 	// comes later with what was written.
 	for i := range found {
@@ -184,21 +182,19 @@ func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token layout.
 	ids := make([]layout.ID, len(found))
 	for i := range found {
 		e := &found[i]
-		ids[i] = e.Id
+		ids[i] = e.ID
 		tx.Clear(e.Key)
-		tx.SetVersionstampedValue(r.cluster.keys.State(e.Id, layout.StateClaim), claim, layout.StampOffset)
-		w.count(e.Id, e.Class.Queue, e.Class.Group, layout.Ready, -1)
-		w.count(e.Id, e.Class.Queue, e.Class.Group, layout.Claimed, 1)
+		tx.SetVersionstampedValue(r.cluster.keys.State(e.ID, layout.StateClaim), claim, layout.StampOffset)
+		w.count(e.ID, e.Class.Queue, e.Owner, layout.Ready, -1)
+		w.count(e.ID, e.Class.Queue, e.Owner, layout.Claimed, 1)
 	}
-	list, err := layout.Encode(&layout.ClaimBatch{IDs: layout.PackIDs(ids)})
-	if err != nil {
-		return nil, false, err
-	}
+	list := layout.Encode(&layout.ClaimBatch{IDs: layout.PackIDs(ids)})
 	tx.Set(listKey, list)
 	if r.inRing {
 		r.leaveRing(tx)
 	}
-	return found, more, w.flush()
+	w.flush()
+	return found, more, nil
 }
 
 // recoverClaim finds out what an attempt with an unknown result took.
@@ -218,9 +214,9 @@ func (r *Registration) recoverClaim(ctx context.Context, tx kv.Reader, key, valu
 		if err != nil && !errors.Is(err, layout.ErrNewerRecord) && !errors.Is(err, layout.ErrBadRecord) {
 			return nil, err
 		}
-		e := layout.ReadyEntry{Id: id}
+		e := layout.ReadyEntry{ID: id}
 		if row.Spec != nil {
-			e.Function, e.Class = row.Spec.Function, row.Spec.Class()
+			e.Function, e.Class, e.Owner = row.Spec.Function, row.Spec.Class(), row.Spec.Owner
 		}
 		taken = append(taken, e)
 	}
@@ -312,7 +308,7 @@ func (r *Registration) choose(taken []layout.ReadyEntry, free layout.Resources, 
 		if free.Slots == 0 {
 			return taken, free, true
 		}
-		q := layout.Requirements{CPU: found[i].Class.Cpu, RAM: found[i].Class.Ram, GPU: found[i].Class.Gpu}
+		q := layout.Requirements{CPU: found[i].Class.CPU, RAM: found[i].Class.RAM, GPU: found[i].Class.GPU}
 		if free.Fit(q) {
 			free = free.Take(q)
 			taken = append(taken, found[i])
@@ -333,11 +329,11 @@ func (r *Registration) readClaimed(ctx context.Context, token layout.Token, take
 		futures = make([]ClaimedFuture, 0, len(taken))
 		ids := make([]layout.ID, len(taken))
 		for i := range taken {
-			ids[i] = taken[i].Id
+			ids[i] = taken[i].ID
 		}
 		pending := read.Rows(tx.Snapshot(), keys, ids, keys.Row)
 		for i := range taken {
-			f := ClaimedFuture{ID: taken[i].Id, Token: token, class: taken[i].Class, version: at, at: now}
+			f := ClaimedFuture{ID: taken[i].ID, Token: token, class: taken[i].Class, owner: taken[i].Owner, version: at, at: now}
 			if err := f.read(ctx, pending[i]); err != nil {
 				return err
 			}
@@ -382,5 +378,5 @@ func (f *ClaimedFuture) stubSpec() *layout.Spec {
 	if f.Spec != nil {
 		return f.Spec
 	}
-	return &layout.Spec{Queue: f.class.Queue, Group: f.class.Group}
+	return &layout.Spec{Queue: f.class.Queue, Owner: f.owner}
 }

@@ -107,10 +107,7 @@ func (c *Cluster) readConfig(ctx context.Context, tx kv.Tx, wanted layout.Config
 			return fmt.Errorf("%w in this store", ErrNotFound)
 		}
 		c.config = wanted
-		encoded, err := layout.Encode(wanted)
-		if err != nil {
-			return err
-		}
+		encoded := layout.Encode(&wanted)
 		tx.Set(key, encoded)
 		return nil
 	}

@@ -52,19 +52,13 @@ func (c *Cluster) PutModule(ctx context.Context, module []byte, alias string) (l
 	if err := c.putPieces(ctx, module, func(i int) []byte { return c.keys.CodeBody(id, i) }); err != nil {
 		return info, err
 	}
-	value, err := layout.Encode(&info)
-	if err != nil {
-		return info, err
-	}
+	value := layout.Encode(&info)
 	_, err = c.transact(ctx, kv.Options{Tag: "futura-code"}, func(tx kv.Attempt) error {
 		tx.Set(c.keys.CodeInfo(id), value)
 		if alias == "" {
 			return nil
 		}
-		named, err := layout.Encode(&layout.AliasRecord{CID: id, At: info.StoredAt})
-		if err != nil {
-			return err
-		}
+		named := layout.Encode(&layout.AliasRecord{CID: id, At: info.StoredAt})
 		tx.Set(c.keys.Alias(alias), named)
 		return nil
 	})

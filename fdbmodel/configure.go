@@ -48,11 +48,9 @@ func (c *Cluster) Configure(ctx context.Context, change func(*layout.Config)) (l
 		if err := now.Validate(); err != nil {
 			return err
 		}
-		encoded, err := layout.Encode(now)
-		if err == nil {
-			tx.Set(c.keys.Config(), encoded)
-		}
-		return err
+		encoded := layout.Encode(&now)
+		tx.Set(c.keys.Config(), encoded)
+		return nil
 	})
 	return now, err
 }

@@ -39,8 +39,8 @@
 //	(s, "ready", QUEUE, GROUP, CPU, RAM, GPU, 255-PRIO, ID)  the function's name · whatever makes it ready
 //	(s, "assignments", WORKER, QUEUE, GROUP, CPU, RAM, GPU, 255-PRIO, ID)  the function's name · assign
 //	(s, "held", GROUP, FAILED, DUE, 255-PRIO, ID)         the function's name · whatever makes a held future ready
-//	(s, "groups", GROUP, "bell")                          VS · whatever ends a held future or makes it wait
-//	(s, "groups", GROUP, "open", WHY)                     eight bytes, little endian · whatever assigns or ends that
+//	(s, "owners", GROUP, "bell")                          VS · whatever ends a held future or makes it wait
+//	(s, "owners", GROUP, "open", WHY)                     eight bytes, little endian · whatever assigns or ends that
 //	(s, "delayed", DUE, ID)                               · submit with a delay, fail, put back
 //	(s, "chunks", ID, KIND, TOKEN, I)                     a piece of a large value · before it counts
 //	(s, "done", VS)                                       ids that finished together · whatever ends futures

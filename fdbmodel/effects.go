@@ -30,7 +30,7 @@ var (
 	assignedToWorker = condition{"assigned to the worker", func(r *layout.Row, e *Event) bool {
 		return r.Attempts.Assigned == e.Token.Worker
 	}}
-	isHeld     = condition{"held", func(r *layout.Row, _ *Event) bool { return r.Spec.Held }}
+	isHeld     = condition{"held", func(r *layout.Row, _ *Event) bool { return r.Spec.Held() }}
 	sameReason = condition{"for the same reason", func(r *layout.Row, e *Event) bool { return r.Attempts.Why == e.Why }}
 	isDue      = condition{"due", func(r *layout.Row, e *Event) bool { return r.Attempts.Due <= layout.Millis(e.Now) }}
 )
@@ -92,7 +92,7 @@ func countAttempt(r *layout.Row, e *Event, final bool) {
 	exception := *e.Exception
 	exception.Attempt, exception.Worker = r.Attempts.Failed+1, e.Token.Worker
 	exception.Final, exception.Permanent, exception.At = final, e.Permanent, layout.Millis(e.Now)
-	if r.Spec.Held {
+	if r.Spec.Held() {
 		var earlier []layout.WorkerID
 		if r.Exception != nil {
 			earlier = r.Exception.FailedOn

@@ -171,9 +171,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 			if outcome != Applied {
 				continue
 			}
-			if err := w.apply(&row, &after); err != nil {
-				return err
-			}
+			w.apply(&row, &after)
 			if after.InPool() {
 				placed.add(row.Spec)
 			}
@@ -181,7 +179,8 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 		for _, sequence := range exhausted {
 			tx.Clear(c.keys.Claims(r.info.ID, sequence))
 		}
-		return w.flush()
+		w.flush()
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -227,7 +226,7 @@ func seeClaims(ctx context.Context, tx kv.Attempt, claimed kv.Version, recent bo
 func (r *Registration) hold(sequence int64, taken []layout.ReadyEntry) {
 	ids := make([]layout.ID, len(taken))
 	for i := range taken {
-		ids[i] = taken[i].Id
+		ids[i] = taken[i].ID
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,10 +19,7 @@ import (
 // unknown commit is harmless.
 func (c *Cluster) HoldJanitor(ctx context.Context, worker layout.WorkerID, observed []byte, count int64,
 ) (record []byte, held bool, err error) {
-	wanted, err := layout.Encode(&layout.JanitorRecord{Worker: worker, Count: count})
-	if err != nil {
-		return nil, false, err
-	}
+	wanted := layout.Encode(&layout.JanitorRecord{Worker: worker, Count: count})
 	_, err = c.transact(ctx, kv.Options{Tag: "futura-janitor", NoSync: true}, func(tx kv.Attempt) error {
 		value, err := tx.Get(c.keys.Janitor()).Wait(ctx)
 		if err != nil {
@@ -118,7 +115,8 @@ func (c *Cluster) PromoteDue(ctx context.Context, shard int) (promoted int, next
 			}
 			r.Begin = kv.After(page.Items[len(page.Items)-1].Key)
 		}
-		return w.flush()
+		w.flush()
+		return nil
 	})
 	if err == nil {
 		c.wakeFor(ctx, result.Version, placed)
@@ -164,9 +162,7 @@ func (w *changes) promote(ctx context.Context, due []read.Pending, now time.Time
 		if outcome != Applied {
 			continue
 		}
-		if err := w.apply(&row, &after); err != nil {
-			return 0, nil, err
-		}
+		w.apply(&row, &after)
 		if promoted++; after.InPool() {
 			placed.add(row.Spec)
 		}
@@ -214,7 +210,8 @@ func (c *Cluster) ExpireDone(ctx context.Context, shard int) (removed int, progr
 			}
 		}
 		tx.Clear(key)
-		return w.flush()
+		w.flush()
+		return nil
 	})
 	return removed, progress, next, err
 }

@@ -117,12 +117,9 @@ func (m *Mailbox) Acknowledge(ctx context.Context) error {
 func (m *Mailbox) Refresh(ctx context.Context) error {
 	m.count++
 	record := layout.SessionRecord{Count: m.count, At: layout.Millis(m.Cluster.clock.Now()), Opening: m.Cluster.opening()}
-	value, err := layout.Encode(&record)
-	if err != nil {
-		return err
-	}
+	value := layout.Encode(&record)
 	gone := false
-	_, err = m.Cluster.transact(ctx, kv.Options{Tag: "futura-session", NoSync: true}, func(tx kv.Attempt) error {
+	_, err := m.Cluster.transact(ctx, kv.Options{Tag: "futura-session", NoSync: true}, func(tx kv.Attempt) error {
 		key := m.Cluster.keys.Session(m.session)
 		before, err := tx.Get(key).Wait(ctx)
 		if err != nil {
@@ -204,7 +201,7 @@ func (c *Cluster) subscribeBatch(ctx context.Context, session layout.SessionID, 
 				return fmt.Errorf("%w: %d sessions await future %s already", ErrTooLarge, len(row.Subscribers), id)
 			default:
 				// The empty value still begins with a version.
-				tx.Set(c.keys.Subscriber(id, session), []byte{layout.RecordVersion})
+				tx.Set(c.keys.Subscriber(id, session), layout.Mark())
 			}
 		}
 		return nil

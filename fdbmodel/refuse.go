@@ -66,7 +66,7 @@ func (r *Registration) refuse(ctx context.Context, token layout.Token, futures [
 		r.scan.refused.add(id, now)
 	}
 	futures = slices.DeleteFunc(futures, func(f ClaimedFuture) bool { return undone[f.ID] })
-	taken = slices.DeleteFunc(taken, func(e layout.ReadyEntry) bool { return undone[e.Id] })
+	taken = slices.DeleteFunc(taken, func(e layout.ReadyEntry) bool { return undone[e.ID] })
 	return futures, taken, nil
 }
 
@@ -83,8 +83,8 @@ func (r *Registration) undoClaim(ctx context.Context, token layout.Token, entrie
 		list := tx.Get(listKey)
 		claims, cancels := make([]kv.Pending[[]byte], len(entries)), make([]kv.Pending[[]byte], len(entries))
 		for i := range entries {
-			claims[i] = tx.Get(keys.State(entries[i].Id, layout.StateClaim))
-			cancels[i] = tx.Get(keys.State(entries[i].Id, layout.StateCancel))
+			claims[i] = tx.Get(keys.State(entries[i].ID, layout.StateClaim))
+			cancels[i] = tx.Get(keys.State(entries[i].ID, layout.StateCancel))
 		}
 		if err := r.checkAlive(ctx, alive); err != nil {
 			return err
@@ -92,26 +92,27 @@ func (r *Registration) undoClaim(ctx context.Context, token layout.Token, entrie
 		w := r.cluster.changes(tx)
 		for i := range entries {
 			e := &entries[i]
-			held, asked, err := holds(ctx, keys.State(e.Id, layout.StateClaim), token, claims[i], cancels[i])
+			held, asked, err := holds(ctx, keys.State(e.ID, layout.StateClaim), token, claims[i], cancels[i])
 			if err != nil {
 				return err
 			}
 			if held && asked {
 				continue
 			}
-			undone[e.Id] = true
+			undone[e.ID] = true
 			if !held {
 				continue // an attempt with an unknown result landed
 			}
-			tx.Clear(keys.State(e.Id, layout.StateClaim))
+			tx.Clear(keys.State(e.ID, layout.StateClaim))
 			tx.Set(e.Key, []byte(e.Function))
-			w.count(e.Id, e.Class.Queue, e.Class.Group, layout.Claimed, -1)
-			w.count(e.Id, e.Class.Queue, e.Class.Group, layout.Ready, 1)
+			w.count(e.ID, e.Class.Queue, e.Owner, layout.Claimed, -1)
+			w.count(e.ID, e.Class.Queue, e.Owner, layout.Ready, 1)
 		}
 		if err := shortenList(ctx, tx, listKey, list, undone); err != nil {
 			return err
 		}
-		return w.flush()
+		w.flush()
+		return nil
 	})
 	return undone, err
 }
@@ -148,9 +149,7 @@ func shortenList(ctx context.Context, tx kv.Tx, key []byte, list kv.Pending[[]by
 		tx.Clear(key)
 		return nil
 	}
-	shorter, err := layout.Encode(&layout.ClaimBatch{IDs: layout.PackIDs(ids)})
-	if err == nil {
-		tx.Set(key, shorter)
-	}
-	return err
+	shorter := layout.Encode(&layout.ClaimBatch{IDs: layout.PackIDs(ids)})
+	tx.Set(key, shorter)
+	return nil
 }

@@ -68,14 +68,14 @@ type want struct {
 	queue string
 	free  layout.Resources
 	runs  func(function string) bool
-	skip  func(group string) bool
+	skip  func(owner string) bool
 	page  int // entries to read at a time
 }
 
 // fits tells whether an entry can be taken, by its class and by its function.
 func (w *want) fits(e *layout.ReadyEntry) (class, function bool) {
-	q := layout.Requirements{CPU: e.Class.Cpu, RAM: e.Class.Ram, GPU: e.Class.Gpu}
-	return w.free.Fit(q) && (w.skip == nil || !w.skip(e.Class.Group)), w.runs == nil || w.runs(e.Function)
+	q := layout.Requirements{CPU: e.Class.CPU, RAM: e.Class.RAM, GPU: e.Class.GPU}
+	return w.free.Fit(q) && (w.skip == nil || !w.skip(e.Owner)), w.runs == nil || w.runs(e.Function)
 }
 
 // asked is the first page of a look, asked for before it is waited for, so
@@ -148,7 +148,7 @@ func (s *scanner) sift(found []layout.ReadyEntry, page kv.Page, prefix []byte, w
 			}
 			continue
 		}
-		if runs && !s.refused.has(e.Id) {
+		if runs && !s.refused.has(e.ID) {
 			found = append(found, e)
 		}
 	}

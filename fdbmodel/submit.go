@@ -199,9 +199,6 @@ func (c *Cluster) check(ctx context.Context, s *Submission) error {
 	if len(s.Why) > maxWhy || s.Why != "" && s.Assigned == "" {
 		return fmt.Errorf("%w: assigned for %.80q: at most %d bytes, and only with a worker", layout.ErrBadSpec, s.Why, maxWhy)
 	}
-	if spec.Held && spec.Group == "" {
-		return fmt.Errorf("%w: a held future needs a group, by which it is found", layout.ErrBadSpec)
-	}
 	if len(s.Key) > 1024 {
 		return fmt.Errorf("%w: idempotency key of %d bytes: at most 1024", ErrTooLarge, len(s.Key))
 	}
@@ -299,7 +296,7 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 		}
 		row.Attempts.Assigned, row.Attempts.Why = s.Assigned, s.Why
 		answers[i] = Submitted{
-			ID: s.ID, State: row.State(), spec: &s.Spec, worker: s.Assigned, held: s.Spec.Held && s.Assigned == "",
+			ID: s.ID, State: row.State(), spec: &s.Spec, worker: s.Assigned, held: s.Spec.Held() && s.Assigned == "",
 		}
 		if earlier := seen[s.ID]; earlier != nil {
 			answers[i].Existed = true
@@ -336,11 +333,10 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 				return nil, err
 			}
 		}
-		if err := w.insert(&row, s.Args); err != nil {
-			return nil, err
-		}
+		w.insert(&row, s.Args)
 	}
-	return answers, w.flush()
+	w.flush()
+	return answers, nil
 }
 
 // areFresh tells whether ids that were chosen as neighbours are not in use, by

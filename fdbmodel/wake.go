@@ -73,10 +73,7 @@ func (c *Cluster) WakeRing(ctx context.Context, version kv.Version, placed Deman
 // wakeSome wakes up to limit workers in the ring of a queue that something of
 // placed fits, and returns how many.
 func (c *Cluster) wakeSome(ctx context.Context, tx kv.Tx, queue string, placed Demands, limit int) (int, error) {
-	value, err := layout.EncodeStamped(struct{}{})
-	if err != nil {
-		return 0, err
-	}
+	value := layout.EncodeBell()
 	prefix := c.keys.IdleQueue(queue)
 	ring, woken := kv.Prefix(prefix), 0
 	for pages := range ringPages {
@@ -141,10 +138,7 @@ func (r *Registration) GoIdle(ctx context.Context, req ClaimRequest) (kv.Watch, 
 		if err := r.checkAlive(ctx, alive); err != nil || found {
 			return err
 		}
-		record, err := layout.Encode(idleRecordOf(&r.info, req.Free))
-		if err != nil {
-			return err
-		}
+		record := layout.Encode(idleRecordOf(&r.info, req.Free))
 		for _, q := range r.info.Queues {
 			tx.Set(r.cluster.keys.Idle(q, r.info.ID), record)
 		}

@@ -113,14 +113,8 @@ func (c *Cluster) writeMember(tx kv.Tx, info *layout.WorkerInfo) error {
 	tx.AddReadConflictKey(c.keys.Worker(info.ID, layout.WorkerAlive))
 	// A connection that is made anew may lead to another opening.
 	info.Opening, info.Connection = c.opening(), c.connection()
-	alive, err := layout.Encode(info)
-	if err != nil {
-		return err
-	}
-	beat, err := layout.Encode(&layout.Heartbeat{Free: info.Capacity, At: info.StartedAt})
-	if err != nil {
-		return err
-	}
+	alive := layout.Encode(info)
+	beat := layout.Encode(&layout.Heartbeat{Free: info.Capacity, At: info.StartedAt})
 	tx.Set(c.keys.Worker(info.ID, layout.WorkerAlive), alive)
 	tx.Set(c.keys.Worker(info.ID, layout.WorkerHeartbeat), beat)
 	return nil
@@ -162,12 +156,9 @@ func (r *Registration) Heartbeat(ctx context.Context, free layout.Resources, run
 	r.beats++
 	beat := layout.Heartbeat{Count: r.beats, Free: free, Running: running, At: layout.Millis(r.cluster.clock.Now())}
 	r.mu.Unlock()
-	value, err := layout.Encode(&beat)
-	if err != nil {
-		return nil, err
-	}
+	value := layout.Encode(&beat)
 	var cancelled []layout.ID
-	_, err = r.cluster.transact(ctx, kv.Options{Tag: "futura-beat", NoSync: true}, func(tx kv.Attempt) error {
+	_, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-beat", NoSync: true}, func(tx kv.Attempt) error {
 		prefix := r.cluster.keys.Worker(r.info.ID, layout.WorkerCancelled)
 		alive := r.askAlive(tx)
 		asked := tx.Snapshot().GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: cancelPage})

@@ -31,8 +31,9 @@ type Task struct {
 	// Default to none.
 	Argv []string
 	Env  map[string]string
-	// Queue defaults to "default", Group to none.
-	Queue, Group string
+	// Queue defaults to "default". Label is for people and filters, at most 64
+	// bytes; it defaults to none.
+	Queue, Label string
 	// Priority is higher for what should run earlier. Defaults to 0, the
 	// lowest.
 	Priority uint8
@@ -75,7 +76,7 @@ func (c *Client) submission(t *Task) (fdbmodel.Submission, error) {
 	s := fdbmodel.Submission{
 		ID: t.ID, Key: t.Key, Args: t.Args, NotBefore: t.NotBefore, Assigned: t.Worker,
 		Spec: layout.Spec{
-			Function: t.Function, Codec: t.Codec, Argv: t.Argv, Env: t.Env, Queue: t.Queue, Group: t.Group,
+			Function: t.Function, Codec: t.Codec, Argv: t.Argv, Env: t.Env, Queue: t.Queue, Label: t.Label,
 			Priority: t.Priority, Requirements: t.Requirements, MaxRetries: retries, Backoff: t.Backoff, Timeout: t.Timeout,
 		},
 	}

@@ -19,7 +19,7 @@ func limited(f *fdbmodel.ClaimedFuture) (group string, limit int) {
 	if f.Spec == nil {
 		return "", 0
 	}
-	return f.Spec.Group, f.Spec.Parallel
+	return f.Spec.Owner, f.Spec.Parallel
 }
 
 // queue takes note that a future came, or with -1 that it is no longer queued.

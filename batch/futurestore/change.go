@@ -259,7 +259,7 @@ func (s *Store) drop(ctx context.Context, b *batch.Batch) error {
 		return err
 	})
 	if err == nil {
-		err = s.cluster.DropGroup(ctx, s.options.Queue, b.ID)
+		err = s.cluster.DropOwner(ctx, s.options.Queue, b.ID)
 	}
 	if err == nil {
 		err = s.cluster.DropBatch(ctx, b.ID)
@@ -312,7 +312,7 @@ func (s *Store) Watch(ctx context.Context, id string) (<-chan struct{}, func(), 
 	if _, err := s.Get(ctx, id); err != nil {
 		return nil, nil, false, err
 	}
-	watch, err := s.cluster.WatchGroup(ctx, id)
+	watch, err := s.cluster.WatchOwner(ctx, id)
 	if err != nil {
 		return nil, nil, false, err
 	}
@@ -350,7 +350,7 @@ func (s *Store) rewatch(ctx context.Context, id string, watch kv.Watch, changed 
 			return nil
 		}
 	}
-	next, err := s.cluster.WatchGroup(ctx, id)
+	next, err := s.cluster.WatchOwner(ctx, id)
 	if err != nil {
 		next = nil
 	}

@@ -145,15 +145,15 @@ func (s *Store) Progress(ctx context.Context, id string) (batch.Progress, error)
 	if _, err := s.Get(ctx, id); err != nil {
 		return nil, err
 	}
-	counts, err := s.cluster.GroupCounts(ctx, s.options.Queue, id)
+	counts, err := s.cluster.OwnerCounts(ctx, s.options.Queue, id)
 	if err != nil {
 		return nil, err
 	}
-	open, err := s.cluster.GroupOpen(ctx, id)
+	open, err := s.cluster.OwnerOpen(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	again, _, err := s.cluster.HeldAgain(ctx, id, time.Time{})
+	again, _, err := s.cluster.HeldRetries(ctx, id, time.Time{})
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +197,7 @@ func (s *Store) Waiting(ctx context.Context, id string, now time.Time, limit int
 		}
 		cursor, more = behind, behind != nil
 	}
-	_, next, err = s.cluster.HeldAgain(ctx, id, now)
+	_, next, err = s.cluster.HeldRetries(ctx, id, now)
 	return items, next, err
 }
 

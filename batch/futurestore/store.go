@@ -168,7 +168,7 @@ func (s *Store) submit(ctx context.Context, b *batch.Batch, function string, arg
 func (s *Store) submission(b *batch.Batch, function string, index int, arguments []string) fdbmodel.Submission {
 	sub := Submission(&b.Template, function, arguments)
 	sub.ID = layout.BatchItemID(b.ID, index)
-	sub.Spec.Queue, sub.Spec.Group, sub.Spec.Held = s.options.Queue, b.ID, true
+	sub.Spec.Queue, sub.Spec.Owner = s.options.Queue, b.ID
 	sub.Spec.MaxRetries, sub.Spec.Backoff = b.MaxAttempts-1, s.options.Backoff
 	return sub
 }
@@ -288,7 +288,7 @@ func (s *Store) Settle(ctx context.Context, id string, now time.Time) (batch.Bat
 	if err := s.settleChunks(ctx, id); err != nil || b.Status.Over() {
 		return b, err
 	}
-	counts, err := s.cluster.GroupCounts(ctx, s.options.Queue, id)
+	counts, err := s.cluster.OwnerCounts(ctx, s.options.Queue, id)
 	if err != nil {
 		return b, err
 	}
@@ -313,7 +313,7 @@ func (s *Store) settleChunks(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	open, err := s.cluster.GroupOpen(ctx, id)
+	open, err := s.cluster.OwnerOpen(ctx, id)
 	if err != nil {
 		return err
 	}

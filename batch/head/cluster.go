@@ -74,7 +74,7 @@ func (c *Cluster) Run(ctx context.Context, o Order, deliver func(context.Context
 		return err
 	}
 	for len(r.left) > 0 {
-		watch, err := c.cluster.WatchGroup(ctx, o.Chunk.ID)
+		watch, err := c.cluster.WatchOwner(ctx, o.Chunk.ID)
 		if err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func (r *clusterRun) submit(ctx context.Context) error {
 		r.left = append(r.left, item.Index)
 		subs[i] = futurestore.Submission(r.order.Template, function, item.Arguments)
 		subs[i].ID, subs[i].Assigned = r.id(item.Index), layout.WorkerID(r.order.Chunk.Worker)
-		subs[i].Spec.Queue, subs[i].Spec.Group, subs[i].Spec.Held = r.queue, r.order.Chunk.ID, true
+		subs[i].Spec.Queue, subs[i].Spec.Owner = r.queue, r.order.Chunk.ID
 	}
 	made, err := r.cluster.Submit(ctx, subs)
 	if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, layout.ErrBadSpec) {
@@ -150,7 +150,7 @@ func (r *clusterRun) end(ctx context.Context) error {
 		return err
 	}
 	// Another run of the chunk may still have some of it.
-	if err := r.cluster.DropGroup(ctx, r.queue, r.order.Chunk.ID); err != nil && !errors.Is(err, fdbmodel.ErrTransition) {
+	if err := r.cluster.DropOwner(ctx, r.queue, r.order.Chunk.ID); err != nil && !errors.Is(err, fdbmodel.ErrTransition) {
 		return err
 	}
 	if len(r.lost) > 0 {
@@ -162,7 +162,7 @@ func (r *clusterRun) end(ctx context.Context) error {
 // collect delivers what has ended. While the worker is busy it looks at the
 // first items that are left only: they are begun in their order.
 func (r *clusterRun) collect(ctx context.Context) error {
-	open, err := r.cluster.GroupOpen(ctx, r.order.Chunk.ID)
+	open, err := r.cluster.OwnerOpen(ctx, r.order.Chunk.ID)
 	if err != nil {
 		return err
 	}

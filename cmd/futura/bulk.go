@@ -90,10 +90,10 @@ type bulk struct {
 
 // free tells whether a future is no item of a batch, and counts those that are.
 func (b *bulk) free(row *layout.Row) bool {
-	if row.Spec.Held {
+	if row.Spec.Held() {
 		b.OfBatches++
 	}
-	return !row.Spec.Held
+	return !row.Spec.Held()
 }
 
 // printBulk shows what became of the futures: the counts that are not nil.

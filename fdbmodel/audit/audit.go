@@ -46,15 +46,15 @@ const (
 	// InvariantReady: the ready index holds the ready futures that are neither
 	// assigned nor held, each once, in its place and with its function, and
 	// nothing else.
-	InvariantReady Invariant = "ready"
+	InvariantReady Invariant = layout.PlaceReady
 	// InvariantAssigned: so do the assignments hold the ready futures that are
 	// assigned, each to a worker that is marked for it.
-	InvariantAssigned Invariant = "assigned"
+	InvariantAssigned Invariant = layout.PlaceAssigned
 	// InvariantHeld: so does the list of the held hold those that wait to be
 	// assigned.
-	InvariantHeld Invariant = "held"
+	InvariantHeld Invariant = layout.PlaceHeld
 	// InvariantDelayed: so do the delayed.
-	InvariantDelayed Invariant = "delayed"
+	InvariantDelayed Invariant = layout.PlaceDelayed
 	// InvariantClaim: a claimed future stands in the list of the claim that
 	// took it.
 	InvariantClaim Invariant = "claim"

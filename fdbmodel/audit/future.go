@@ -8,7 +8,6 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
-	"github.com/futura-run/futura/fdbmodel/read"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
@@ -20,7 +19,9 @@ type checkedRow struct {
 	hasArgs  bool
 	readable bool
 
-	ready, delayed, claims kv.Pending[[]byte]
+	place  *layout.Place // nil if it waits nowhere
+	waits  kv.Pending[[]byte]
+	claims kv.Pending[[]byte]
 }
 
 // lookRows checks the futures of a shard, with their places and claims.
@@ -39,8 +40,9 @@ func (k *checker) lookRows(shard int) look {
 			return err
 		}
 		for _, r := range rows {
-			r.ready = tx.Get(k.keys.Waits(&r.Row))
-			r.delayed = tx.Get(k.keys.Delayed(r.ID, r.Attempts.Due))
+			if r.place = layout.PlaceOf(&r.Row); r.place != nil {
+				r.waits = tx.Get(r.place.Key(k.keys, &r.Row))
+			}
 			if r.Claim != nil {
 				r.claims = tx.Get(k.keys.Claims(r.Claim.Worker, r.Claim.Sequence))
 			}
@@ -96,26 +98,6 @@ func (k *checker) readRow(shard, skip int, entity []kv.KeyValue, f *findings) *c
 		return nil
 	}
 	return r
-}
-
-func (k *checker) checkPlace(ctx context.Context, r *checkedRow, f *findings) error {
-	function, err := r.ready.Wait(ctx)
-	if err != nil {
-		return err
-	}
-	waits, err := r.delayed.Wait(ctx)
-	if err != nil {
-		return err
-	}
-	held := r.State() == layout.Delayed && r.Spec.Held
-	if (r.State() == layout.Ready || held) && function == nil {
-		invariant, where := k.placeOf(&r.Row)
-		f.broken(invariant, k.keys.Waits(&r.Row), "future %s is ready and not %s", r.ID, where)
-	}
-	if r.State() == layout.Delayed && !held && waits == nil {
-		f.broken(InvariantDelayed, k.keys.Delayed(r.ID, r.Attempts.Due), "future %s is delayed and not in the list", r.ID)
-	}
-	return nil
 }
 
 // checkClaim looks for a claimed future in the list by which a reaper finds it.
@@ -212,106 +194,14 @@ func (k *checker) checkArgs(r *checkedRow, f *findings) {
 // noteRow keeps what is compared later.
 func (k *checker) noteRow(shard int, r *checkedRow, f *findings) {
 	state := r.State()
-	f.counted[layout.ShardCount{shard, r.Spec.Queue, r.Spec.Group, state}]++
+	f.counted[layout.ShardCount{Shard: shard, CountKey: layout.CountKey{Queue: r.Spec.Queue, Owner: r.Spec.Owner, State: state}}]++
 	if r.Open() {
-		f.opened[layout.OpenKey{r.Spec.Group, r.Attempts.Why}]++
+		f.opened[layout.OpenKey{Owner: r.Spec.Owner, Why: r.Attempts.Why}]++
 	}
-	if state.Terminal() && !r.Spec.Held {
+	if state.Terminal() && !r.Spec.Held() {
 		f.terminals[r.ID] = r.FinishedAt()
 	}
 	for _, ref := range r.Refs() {
-		f.refs = append(f.refs, heldRef{r.ID, *ref})
-	}
-}
-
-// placeOf names where a ready future waits.
-func (k *checker) placeOf(r *layout.Row) (Invariant, string) {
-	switch {
-	case r.Attempts.Assigned != "":
-		return InvariantAssigned, "in the assignments"
-	case r.Spec.Held:
-		return InvariantHeld, "among the held"
-	default:
-		return InvariantReady, "in the index"
-	}
-}
-
-// lookReady checks the ready index of a shard against its futures.
-func (k *checker) lookReady(shard int) look {
-	skip := len(k.keys.Shard(shard, layout.SubReady))
-	return k.lookPlaces(shard, InvariantReady, func(item kv.KeyValue) (layout.ID, error) {
-		rest := tuple.NewReader(item.Key[skip:])
-		queue := rest.Text()
-		e, _, err := layout.ParseReady(item, k.keys.ReadyQueue(shard, queue), queue)
-		return e.Id, errors.Join(rest.Err(), err)
-	}, k.comparePlace(InvariantReady, "the ready index"))
-}
-
-// comparePlace compares a key that stands for a ready future with the future.
-func (k *checker) comparePlace(invariant Invariant, where string) func(*layout.Row, kv.KeyValue, *findings) {
-	return func(r *layout.Row, item kv.KeyValue, f *findings) {
-		switch {
-		case r.State() != layout.Ready && !(r.State() == layout.Delayed && r.Spec.Held):
-			f.broken(invariant, item.Key, "future %s is %v and in %s", r.ID, r.State(), where)
-		case string(k.keys.Waits(r)) != string(item.Key):
-			f.broken(invariant, item.Key, "future %s is in the wrong place of %s", r.ID, where)
-		case r.Spec.Function != string(item.Value):
-			f.broken(invariant, item.Key, "future %s is in %s with the function %.80q, not %s",
-				r.ID, where, item.Value, r.Spec.Function)
-		}
-	}
-}
-
-// lookDelayed checks the delayed futures of a shard.
-func (k *checker) lookDelayed(shard int) look {
-	skip := len(k.keys.DelayedOf(shard))
-	return k.lookPlaces(shard, InvariantDelayed, func(item kv.KeyValue) (layout.ID, error) {
-		rest := tuple.NewReader(item.Key[skip:])
-		rest.Int()
-		id := layout.ID(rest.UUID())
-		return id, rest.Done()
-	}, func(r *layout.Row, item kv.KeyValue, f *findings) {
-		switch {
-		case r.State() != layout.Delayed || r.Spec.Held:
-			f.broken(InvariantDelayed, item.Key, "future %s is %v and among the delayed", r.ID, r.State())
-		case string(k.keys.Delayed(r.ID, r.Attempts.Due)) != string(item.Key):
-			f.broken(InvariantDelayed, item.Key, "future %s is delayed to another time", r.ID)
-		}
-	})
-}
-
-// lookPlaces checks keys that each stand for a future that waits, in the shard
-// of the future unless shard is negative.
-func (k *checker) lookPlaces(shard int, invariant Invariant, parse func(kv.KeyValue) (layout.ID, error),
-	compare func(*layout.Row, kv.KeyValue, *findings),
-) look {
-	return func(ctx context.Context, tx kv.Reader, items []kv.KeyValue, f *findings) error {
-		pending := make([]*read.Pending, len(items))
-		for i, item := range items {
-			id, err := parse(item)
-			if err != nil || shard >= 0 && id.Shard(k.keys.Shards) != shard {
-				f.broken(InvariantKey, item.Key, "no future can wait here")
-				continue
-			}
-			asked := read.Record(tx, k.keys, id)
-			pending[i] = &asked
-		}
-		for i, item := range items {
-			if pending[i] == nil {
-				continue
-			}
-			row, _, err := pending[i].Wait(ctx)
-			switch {
-			case layout.IsUnreadable(err):
-				// The record is named where it lies.
-			case err != nil:
-				return err
-			case row.Spec == nil:
-				f.broken(invariant, item.Key, "future %s waits here and does not exist", row.ID)
-			default:
-				compare(&row, item, f)
-			}
-		}
-		return nil
+		f.refs = append(f.refs, heldRef{id: r.ID, ref: *ref})
 	}
 }

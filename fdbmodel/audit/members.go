@@ -88,7 +88,7 @@ func (k *checker) readMember(m *member, item kv.KeyValue, f *findings) {
 		m.leftKey = item.Key
 	case layout.WorkerWake:
 		m.leftKey = item.Key
-		_, err := layout.DecodeStamped(item.Key, item.Value, &struct{}{})
+		_, err := layout.DecodeStamped(item.Key, item.Value, &layout.Bell{})
 		f.decoded(item.Key, err)
 	default:
 		f.broken(InvariantKey, item.Key, "unknown part of a worker")

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 	"maps"
 	"slices"
@@ -10,6 +11,28 @@ import (
 	"github.com/futura-run/futura/fdbmodel/read"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
+
+func (k *checker) lookOwners(shard int) look {
+	skip := len(k.keys.Shard(shard, layout.SubOwners))
+	return func(_ context.Context, _ kv.Reader, items []kv.KeyValue, f *findings) error {
+		for _, item := range items {
+			rest := tuple.NewReader(item.Key[skip:])
+			owner := rest.Text()
+			prefix := k.keys.OwnerOpenOf(owner)
+			switch {
+			case rest.Err() == nil && bytes.Equal(k.keys.OwnerBell(owner), item.Key):
+				_, err := layout.DecodeStamped(item.Key, item.Value, &layout.Bell{})
+				f.decoded(item.Key, err)
+			case rest.Err() == nil && bytes.HasPrefix(item.Key, prefix):
+				_, _, err := layout.ParseOpen(prefix, item)
+				f.decoded(item.Key, err)
+			default:
+				f.broken(InvariantKey, item.Key, "no owner has this key")
+			}
+		}
+		return nil
+	}
+}
 
 // checkOpen compares the counters of held futures that are with workers with
 // what was counted, and counts once more, at one version, where they differ.
@@ -25,7 +48,7 @@ func (k *checker) checkOpen(ctx context.Context) error {
 	if err != nil || maps.Equal(counters, k.opened) {
 		return err
 	}
-	settled, err := k.atOneVersion(ctx, "counters of groups", func(tx kv.Reader) (err error) {
+	settled, err := k.atOneVersion(ctx, "counters of owners", func(tx kv.Reader) (err error) {
 		if counters, err = k.readOpen(ctx, tx); err == nil {
 			counted, err = k.countOpen(ctx, tx)
 		}
@@ -37,9 +60,9 @@ func (k *checker) checkOpen(ctx context.Context) error {
 	var f findings
 	for key := range joinKeys(counters, counted) {
 		if counters[key] != counted[key] {
-			f.broken(InvariantCounts, k.keys.GroupOpen(key.Group, key.Why),
-				"%d held futures of group %q are with workers because of %q, and the counter says %d",
-				counted[key], key.Group, key.Why, counters[key])
+			f.broken(InvariantCounts, k.keys.OwnerOpen(key.Owner, key.Why),
+				"%d held futures of owner %q are with workers because of %q, and the counter says %d",
+				counted[key], key.Owner, key.Why, counters[key])
 		}
 	}
 	k.take(&f)
@@ -50,15 +73,15 @@ func (k *checker) checkOpen(ctx context.Context) error {
 func (k *checker) readOpen(ctx context.Context, tx kv.Reader) (map[layout.OpenKey]int64, error) {
 	counters := map[layout.OpenKey]int64{}
 	for shard := range k.keys.Shards {
-		groups := k.keys.Shard(shard, layout.SubGroups)
-		err := eachOf(ctx, tx, kv.Prefix(groups), func(item kv.KeyValue) {
-			rest := tuple.NewReader(item.Key[len(groups):])
-			group, kind := rest.Text(), rest.Text()
-			if rest.Err() != nil || kind != layout.GroupOpen {
+		owners := k.keys.Shard(shard, layout.SubOwners)
+		err := eachOf(ctx, tx, kv.Prefix(owners), func(item kv.KeyValue) {
+			rest := tuple.NewReader(item.Key[len(owners):])
+			owner, kind := rest.Text(), rest.Text()
+			if rest.Err() != nil || kind != layout.OwnerOpenPart {
 				return
 			}
-			if why, n, err := layout.ParseOpen(k.keys.GroupOpenOf(group), item); err == nil && n != 0 {
-				counters[layout.OpenKey{group, why}] = n
+			if why, n, err := layout.ParseOpen(k.keys.OwnerOpenOf(owner), item); err == nil && n != 0 {
+				counters[layout.OpenKey{Owner: owner, Why: why}] = n
 			}
 		})
 		if err != nil {
@@ -85,7 +108,7 @@ func (k *checker) countOpen(ctx context.Context, tx kv.Reader) (map[layout.OpenK
 				return nil, err
 			}
 			if err == nil && row.Spec != nil && row.Open() {
-				counted[layout.OpenKey{row.Spec.Group, row.Attempts.Why}]++
+				counted[layout.OpenKey{Owner: row.Spec.Owner, Why: row.Attempts.Why}]++
 			}
 		}
 	}
@@ -103,7 +126,7 @@ func (k *checker) collectTaken(ctx context.Context, tx kv.Reader, shard int, ids
 			return
 		}
 		if e, err := layout.ParseAssigned(item, k.keys.AssignedTo(worker)); err == nil {
-			ids[e.Id] = struct{}{}
+			ids[e.ID] = struct{}{}
 		}
 	})
 	if err != nil {

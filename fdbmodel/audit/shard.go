@@ -17,17 +17,17 @@ import (
 // shardParts are the subspaces of a shard, in the order of their names.
 func (k *checker) shardParts(shard int) []part {
 	return []part{
-		{layout.SubAssigned, CheckPage, 0, k.lookAssigned(shard)},
+		{layout.SubAssigned, CheckPage, 0, k.lookPlace(layout.PlaceAssigned, shard)},
 		{layout.SubBell, CheckPage, 0, k.lookBells(shard)},
 		{layout.SubChunks, CheckLargePage, 0, k.lookChunks(shard)},
 		{layout.SubCounts, CheckPage, 0, k.lookCounts(shard)},
-		{layout.SubDelayed, CheckPage, 0, k.lookDelayed(shard)},
+		{layout.SubDelayed, CheckPage, 0, k.lookPlace(layout.PlaceDelayed, shard)},
 		{layout.SubDone, CheckPage, 0, k.lookDone(shard)},
 		{layout.SubFutures, CheckPage, 1, k.lookRows(shard)},
-		{layout.SubGroups, CheckPage, 0, k.lookGroups(shard)},
-		{layout.SubHeld, CheckPage, 0, k.lookHeld(shard)},
+		{layout.SubOwners, CheckPage, 0, k.lookOwners(shard)},
+		{layout.SubHeld, CheckPage, 0, k.lookPlace(layout.PlaceHeld, shard)},
 		{layout.SubMailbox, CheckLargePage, 0, k.lookMail(shard)},
-		{layout.SubReady, CheckPage, 0, k.lookReady(shard)},
+		{layout.SubReady, CheckPage, 0, k.lookPlace(layout.PlaceReady, shard)},
 		{layout.SubSessions, CheckPage, 0, k.lookSessions(shard)},
 		{layout.SubWorkers, CheckPage, 1, k.lookWorkers(shard)},
 	}
@@ -152,9 +152,9 @@ func (k *checker) checkCounts(ctx context.Context, shard int) error {
 	var f findings
 	for key := range joinKeys(counters, counted) {
 		if counters[key] != counted[key] {
-			f.broken(InvariantCounts, k.keys.Count(shard, key.Queue, key.Group, key.State),
-				"there are %d %v futures of queue %q and group %q in shard %d, and the counter says %d",
-				counted[key], key.State, key.Queue, key.Group, shard, counters[key])
+			f.broken(InvariantCounts, k.keys.Count(shard, key.Queue, key.Owner, key.State),
+				"there are %d %v futures of queue %q and owner %q in shard %d, and the counter says %d",
+				counted[key], key.State, key.Queue, key.Owner, shard, counters[key])
 		}
 	}
 	k.take(&f)
@@ -192,7 +192,7 @@ func (k *checker) readCounters(ctx context.Context, tx kv.Reader, shard int) (ma
 	counters := map[layout.ShardCount]int64{}
 	err := eachOf(ctx, tx, kv.Prefix(prefix), func(item kv.KeyValue) {
 		if key, n, err := layout.ParseCount(prefix, item); err == nil && n != 0 {
-			counters[layout.ShardCount{shard, key.Queue, key.Group, key.State}] = n
+			counters[layout.ShardCount{Shard: shard, CountKey: key}] = n
 		}
 	})
 	return counters, err
@@ -205,7 +205,8 @@ func (k *checker) countRows(ctx context.Context, tx kv.Reader, shard int) (map[l
 	var row layout.Row
 	flush := func() {
 		if row.Spec != nil {
-			counted[layout.ShardCount{shard, row.Spec.Queue, row.Spec.Group, row.State()}]++
+			counted[layout.ShardCount{Shard: shard, CountKey: layout.CountKey{
+				Queue: row.Spec.Queue, Owner: row.Spec.Owner, State: row.State()}}]++
 		}
 	}
 	err := eachOf(ctx, tx, kv.Prefix(k.keys.FuturesOf(shard)), func(item kv.KeyValue) {
@@ -307,7 +308,7 @@ func (k *checker) lookBells(shard int) look {
 				f.broken(InvariantKey, item.Key, "no session's bell has this key")
 				continue
 			}
-			_, err := layout.DecodeStamped(item.Key, item.Value, &struct{}{})
+			_, err := layout.DecodeStamped(item.Key, item.Value, &layout.Bell{})
 			f.decoded(item.Key, err)
 			record, err := tx.Get(k.keys.Session(session)).Wait(ctx)
 			if err != nil {

@@ -93,8 +93,8 @@ func explainWaiting(c *fdbmodel.Cluster, e *Explanation, row *layout.Row, member
 			e.Reason, e.Text = ReasonWorkerDead,
 				fmt.Sprintf("It waits for worker %s, which is dead; the janitor is about to move it.", to)
 		}
-	case row.Spec.Held:
-		e.Reason, e.Text = ReasonHeld, fmt.Sprintf("It waits until whoever drives the group %q assigns it.", row.Spec.Group)
+	case row.Spec.Held():
+		e.Reason, e.Text = ReasonHeld, fmt.Sprintf("It waits until whoever drives the owner %q assigns it.", row.Spec.Owner)
 	default:
 		e.Reason, e.Text = explainReady(row.Spec, members)
 	}

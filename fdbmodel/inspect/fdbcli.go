@@ -39,11 +39,10 @@ func CLICommands(ctx context.Context, c *fdbmodel.Cluster, id layout.ID) ([]CLIC
 		getRange("what changes of it: these keys are its state", k.StateRange(id), layout.MaxRowKeys),
 		get("who holds it, or realized it: w is the worker, s the number of its claim", k.State(id, layout.StateClaim)),
 	}
-	if row.Spec != nil && row.State() == layout.Ready {
-		commands = append(commands, get("where it waits", k.Waits(&row)))
-	}
-	if row.Attempts.Due != 0 {
-		commands = append(commands, get("its place among the delayed", k.Delayed(id, row.Attempts.Due)))
+	if row.Spec != nil {
+		if place := layout.PlaceOf(&row); place != nil {
+			commands = append(commands, get("where it waits: "+place.Kind, place.Key(k, &row)))
+		}
 	}
 	commands = append(commands, holderCommands(k, &row)...)
 	if row.Exception != nil {

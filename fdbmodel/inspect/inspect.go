@@ -99,10 +99,9 @@ func readable(c *fdbmodel.Cluster, id layout.ID, items []kv.KeyValue) layout.Row
 func keysAround(c *fdbmodel.Cluster, row *layout.Row) [][]byte {
 	var keys [][]byte
 	if row.Spec != nil {
-		keys = append(keys, c.Keys().Waits(row))
-	}
-	if row.Attempts.Due != 0 {
-		keys = append(keys, c.Keys().Delayed(row.ID, row.Attempts.Due))
+		if place := layout.PlaceOf(row); place != nil {
+			keys = append(keys, place.Key(c.Keys(), row))
+		}
 	}
 	if row.State() == layout.Claimed {
 		w := row.Claim.Worker
@@ -130,7 +129,7 @@ func mailOf(ctx context.Context, c *fdbmodel.Cluster, tx kv.Reader, row *layout.
 			return nil, err
 		}
 		for _, item := range page.Items {
-			if bytes.Contains(item.Value, []byte(row.ID.String())) {
+			if bytes.Contains(item.Value, row.ID[:]) {
 				mail = append(mail, item)
 			}
 		}

@@ -230,12 +230,15 @@ func elementOf(t reflect.Type) reflect.Type {
 
 // nameBytes reads ids and what is kept as text.
 func nameBytes(t reflect.Type, b []byte) any {
-	if t == reflect.TypeFor[layout.IdList]() && len(b)%len(layout.ID{}) == 0 {
+	if t == reflect.TypeFor[layout.IDList]() && len(b)%len(layout.ID{}) == 0 {
 		ids := []string{}
 		for _, id := range layout.UnpackIDs(b) {
 			ids = append(ids, id.String())
 		}
 		return ids
+	}
+	if t == reflect.TypeFor[layout.ID]() && len(b) == len(layout.ID{}) {
+		return layout.ID(b).String()
 	}
 	if reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) && printable(b) {
 		return string(b)

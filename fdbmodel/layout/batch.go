@@ -1,6 +1,6 @@
 package layout
 
-// BatchRecord is a batch whose items are held futures of the group with its id.
+// BatchRecord is a batch whose items are held futures of the owner with its id.
 // What the template and the status mean is up to whoever makes batches.
 type BatchRecord struct {
 	ID          string `msgpack:"-" json:"id"`

@@ -1,12 +1,9 @@
 package layout
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 
-	"github.com/vmihailenco/msgpack/v5"
+	"github.com/tinylib/msgp/msgp"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -21,41 +18,40 @@ const (
 	StampOffset   = 1
 )
 
-func Encode(record any) ([]byte, error) { return encode(record, 0) }
+// recordSize is the room that a record gets at first. Bytes.
+const recordSize = 160
 
-// encodeStamped leaves room for the stamp, at stampOffset.
-func EncodeStamped(record any) ([]byte, error) { return encode(record, StampLength) }
+// Encode returns the value that holds a record.
+func Encode(r Record) []byte { return encode(r, 0) }
 
-func encode(record any, room int) ([]byte, error) {
-	var b bytes.Buffer
-	b.Grow(128)
-	b.WriteByte(RecordVersion)
-	b.Write(make([]byte, room))
-	e := msgpack.GetEncoder()
-	defer msgpack.PutEncoder(e)
-	e.Reset(&b)
-	e.UseCompactInts(true)
-	if err := e.Encode(record); err != nil {
-		return nil, fmt.Errorf("fdbmodel: encode %T: %w", record, err)
-	}
-	return b.Bytes(), nil
+// EncodeStamped leaves room for the stamp, at StampOffset.
+func EncodeStamped(r Record) []byte { return encode(r, StampLength) }
+
+func encode(r Record, room int) []byte {
+	var head [1 + StampLength]byte
+	head[0] = RecordVersion
+	return appendRecord(append(make([]byte, 0, recordSize), head[:1+room]...), r)
 }
 
-func Decode(key, value []byte, record any) error {
-	_, err := DecodeAfter(key, value, record, 0)
+// Decode reads a value into a record; key is for its errors. It returns
+// ErrNewerRecord and ErrBadRecord.
+func Decode(key, value []byte, r Record) error {
+	_, err := DecodeAfter(key, value, r, 0)
 	return err
 }
 
-func DecodeStamped(key, value []byte, record any) (stamp kv.Stamp, err error) {
-	head, err := DecodeAfter(key, value, record, StampLength)
+// DecodeStamped is Decode for a value of EncodeStamped.
+func DecodeStamped(key, value []byte, r Record) (stamp kv.Stamp, err error) {
+	head, err := DecodeAfter(key, value, r, StampLength)
 	if err == nil {
 		copy(stamp[:], head)
 	}
 	return stamp, err
 }
 
-// decode reads a value of at most kv.MaxValueSize bytes; key is for its errors.
-func DecodeAfter(key, value []byte, record any, head int) ([]byte, error) {
+// DecodeAfter is Decode for a value with head bytes between its version and the
+// record, which it returns.
+func DecodeAfter(key, value []byte, r Record, head int) ([]byte, error) {
 	if len(value) > 0 && value[0] > RecordVersion {
 		return nil, fmt.Errorf("%s has version %d, this process reads %d: %w",
 			tuple.String(key), value[0], RecordVersion, ErrNewerRecord)
@@ -63,15 +59,24 @@ func DecodeAfter(key, value []byte, record any, head int) ([]byte, error) {
 	if len(value) < 1+head || value[0] == 0 {
 		return nil, fmt.Errorf("%s: %w: %d bytes", tuple.String(key), ErrBadRecord, len(value))
 	}
-	d := msgpack.GetDecoder()
-	defer msgpack.PutDecoder(d)
-	r := bytes.NewReader(value[1+head:])
-	d.Reset(r)
-	if err := d.Decode(record); err != nil {
+	rest, err := readRecord(value[1+head:], r)
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", tuple.String(key), ErrBadRecord, err)
 	}
-	if _, err := r.ReadByte(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: %w: bytes behind its end", tuple.String(key), ErrBadRecord)
+	if len(rest) > 0 {
+		return nil, fmt.Errorf("%s: %w: %d bytes behind its end", tuple.String(key), ErrBadRecord, len(rest))
 	}
 	return value[1 : 1+head], nil
 }
+
+// Mark is the value of a key whose presence says all.
+func Mark() []byte { return []byte{RecordVersion} }
+
+// Bell is the record of a stamped key that only changes, so that a watch fires.
+type Bell struct{}
+
+func (*Bell) appendFields(f fields) fields          { return f }
+func (*Bell) readField(_, b []byte) ([]byte, error) { return msgp.Skip(b) }
+
+// EncodeBell returns the value of a Bell, stamped.
+func EncodeBell() []byte { return EncodeStamped(&Bell{}) }

@@ -8,6 +8,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
+// ParseOpen reads a counter of futures that are with workers, below an owner's
+// prefix.
 func ParseOpen(prefix []byte, item kv.KeyValue) (why string, n int64, err error) {
 	rest := tuple.NewReader(item.Key[len(prefix):])
 	why = rest.Text()
@@ -17,13 +19,13 @@ func ParseOpen(prefix []byte, item kv.KeyValue) (why string, n int64, err error)
 	return why, int64(binary.LittleEndian.Uint64(item.Value)), nil
 }
 
-// Counts are the futures of a cluster by queue, group and state, kept by
+// Counts are the futures of a cluster by queue, owner and state, kept by
 // counters that change with the futures.
 type Counts map[CountKey]int64
 
 // CountKey is what futures are counted by.
 type CountKey struct {
-	Queue, Group string
+	Queue, Owner string
 	State        State
 }
 
@@ -38,9 +40,10 @@ func (c Counts) Total(s State) int64 {
 	return n
 }
 
+// ParseCount reads a counter below a shard's prefix.
 func ParseCount(prefix []byte, item kv.KeyValue) (CountKey, int64, error) {
 	rest := tuple.NewReader(item.Key[len(prefix):])
-	key := CountKey{Queue: rest.Text(), Group: rest.Text()}
+	key := CountKey{Queue: rest.Text(), Owner: rest.Text()}
 	state, err := ParseState(rest.Text())
 	key.State = state
 	if err != nil || rest.Err() != nil || len(item.Value) != 8 {
@@ -49,11 +52,11 @@ func ParseCount(prefix []byte, item kv.KeyValue) (CountKey, int64, error) {
 	return key, int64(binary.LittleEndian.Uint64(item.Value)), nil
 }
 
-// openKey is what held futures are counted by while somebody has them.
-type OpenKey struct{ Group, Why string }
+// OpenKey is what owned futures are counted by while they are with workers.
+type OpenKey struct{ Owner, Why string }
 
+// ShardCount names a counter of one shard.
 type ShardCount struct {
-	Shard        int
-	Queue, Group string
-	State        State
+	Shard int
+	CountKey
 }

@@ -153,7 +153,7 @@ func (id ID) Follows(other ID) bool {
 }
 
 // idList is ids as records hold them: 16 bytes each.
-type IdList []byte
+type IDList []byte
 
 func PackIDs(ids []ID) []byte {
 	b := make([]byte, 0, 16*len(ids))

@@ -17,7 +17,7 @@ const (
 	SubAssigned  = "assignments"
 	SubBatches   = "batches"
 	SubHeld      = "held"
-	SubGroups    = "groups"
+	SubOwners    = "owners"
 	SubDelayed   = "delayed"
 	SubChunks    = "chunks"
 	SubDone      = "done"
@@ -53,8 +53,8 @@ const (
 	WorkerAssigned  = "assigned"
 	WorkerCancelled = "cancelled"
 
-	groupBell = "bell"
-	GroupOpen = "open"
+	ownerBell     = "bell"
+	OwnerOpenPart = "open"
 
 	BatchByID       = "by-id"
 	BatchByTime     = "by-time"
@@ -131,11 +131,11 @@ func (k Keyspace) FuturesOf(shard int) []byte { return k.Shard(shard, SubFutures
 
 // Places where an unclaimed future waits.
 
-// class is what decides which worker may take a ready future, before its
+// Class is what decides which worker may take a ready future, before its
 // priority: futures of one class lie together in the index.
 type Class struct {
-	Queue, Group  string
-	Cpu, Ram, Gpu int64
+	Queue         string
+	CPU, RAM, GPU int64
 }
 
 func (k Keyspace) ReadyQueue(shard int, queue string) []byte {
@@ -143,8 +143,7 @@ func (k Keyspace) ReadyQueue(shard int, queue string) []byte {
 }
 
 func (k Keyspace) readyClass(shard int, c Class) []byte {
-	b := tuple.AppendString(k.ReadyQueue(shard, c.Queue), c.Group)
-	return tuple.AppendInt(tuple.AppendInt(tuple.AppendInt(b, c.Cpu), c.Ram), c.Gpu)
+	return appendResources(k.ReadyQueue(shard, c.Queue), c)
 }
 
 func (k Keyspace) Ready(id ID, spec *Spec) []byte {
@@ -152,17 +151,8 @@ func (k Keyspace) Ready(id ID, spec *Spec) []byte {
 	return tuple.AppendUUID(tuple.AppendInt(b, 255-int64(spec.Priority)), id)
 }
 
-// waits is where a future waits that is ready, or held and delayed: for the
-// worker that it was assigned to, for Assign, or in the pool.
-func (k Keyspace) Waits(row *Row) []byte {
-	switch {
-	case row.Attempts.Assigned != "":
-		return k.Assigned(row.Attempts.Assigned, row.ID, row.Spec)
-	case row.Spec.Held:
-		return k.Held(row)
-	default:
-		return k.Ready(row.ID, row.Spec)
-	}
+func appendResources(b []byte, c Class) []byte {
+	return tuple.AppendInt(tuple.AppendInt(tuple.AppendInt(b, c.CPU), c.RAM), c.GPU)
 }
 
 func (k Keyspace) AssignedTo(w WorkerID) []byte {
@@ -170,20 +160,19 @@ func (k Keyspace) AssignedTo(w WorkerID) []byte {
 }
 
 func (k Keyspace) Assigned(w WorkerID, id ID, spec *Spec) []byte {
-	b := tuple.AppendString(tuple.AppendString(k.AssignedTo(w), spec.Queue), spec.Group)
-	b = tuple.AppendInt(b, spec.Requirements.CPU)
-	b = tuple.AppendInt(tuple.AppendInt(b, spec.Requirements.RAM), spec.Requirements.GPU)
+	b := tuple.AppendString(tuple.AppendString(k.AssignedTo(w), spec.Queue), spec.Owner)
+	b = appendResources(b, spec.Class())
 	return tuple.AppendUUID(tuple.AppendInt(b, 255-int64(spec.Priority)), id)
 }
 
-func (k Keyspace) HeldOf(shard int, group string) []byte {
-	return tuple.AppendString(k.Shard(shard, SubHeld), group)
+func (k Keyspace) HeldOf(shard int, owner string) []byte {
+	return tuple.AppendString(k.Shard(shard, SubHeld), owner)
 }
 
 // held names the failed attempts, so that who counts can tell apart what has
 // not been tried, and until when it waits.
 func (k Keyspace) Held(row *Row) []byte {
-	b := tuple.AppendInt(k.HeldOf(row.ID.Shard(k.Shards), row.Spec.Group), int64(row.Attempts.Failed))
+	b := tuple.AppendInt(k.HeldOf(row.ID.Shard(k.Shards), row.Spec.Owner), int64(row.Attempts.Failed))
 	b = tuple.AppendInt(b, row.Attempts.Due)
 	return tuple.AppendUUID(tuple.AppendInt(b, 255-int64(row.Spec.Priority)), row.ID)
 }
@@ -214,20 +203,20 @@ func (k Keyspace) BatchAt(at int64, id string) []byte {
 	return tuple.AppendString(tuple.AppendInt(k.BatchesByTime(), at), id)
 }
 
-func (k Keyspace) Group(group string) []byte {
-	return tuple.AppendString(k.Shard(ShardOf(group, k.Shards), SubGroups), group)
+func (k Keyspace) Owner(owner string) []byte {
+	return tuple.AppendString(k.Shard(ShardOf(owner, k.Shards), SubOwners), owner)
 }
 
-func (k Keyspace) GroupBell(group string) []byte {
-	return tuple.AppendString(k.Group(group), groupBell)
+func (k Keyspace) OwnerBell(owner string) []byte {
+	return tuple.AppendString(k.Owner(owner), ownerBell)
 }
 
-func (k Keyspace) GroupOpenOf(group string) []byte {
-	return tuple.AppendString(k.Group(group), GroupOpen)
+func (k Keyspace) OwnerOpenOf(owner string) []byte {
+	return tuple.AppendString(k.Owner(owner), OwnerOpenPart)
 }
 
-func (k Keyspace) GroupOpen(group, why string) []byte {
-	return tuple.AppendString(k.GroupOpenOf(group), why)
+func (k Keyspace) OwnerOpen(owner, why string) []byte {
+	return tuple.AppendString(k.OwnerOpenOf(owner), why)
 }
 
 func (k Keyspace) DelayedOf(shard int) []byte { return k.Shard(shard, SubDelayed) }
@@ -303,12 +292,12 @@ func (k Keyspace) Idle(queue string, w WorkerID) []byte {
 
 func (k Keyspace) CountsOf(shard int) []byte { return k.Shard(shard, SubCounts) }
 
-func (k Keyspace) CountGroup(shard int, queue, group string) []byte {
-	return tuple.AppendString(tuple.AppendString(k.CountsOf(shard), queue), group)
+func (k Keyspace) CountOwner(shard int, queue, owner string) []byte {
+	return tuple.AppendString(tuple.AppendString(k.CountsOf(shard), queue), owner)
 }
 
-func (k Keyspace) Count(shard int, queue, group string, s State) []byte {
-	return tuple.AppendString(k.CountGroup(shard, queue, group), s.String())
+func (k Keyspace) Count(shard int, queue, owner string, s State) []byte {
+	return tuple.AppendString(k.CountOwner(shard, queue, owner), s.String())
 }
 
 // The cluster's own records.

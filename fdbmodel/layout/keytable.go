@@ -77,14 +77,19 @@ type KeyKind struct {
 	Format   valueFormat
 	// record makes what a msgpack value decodes into; called names a value that
 	// is not msgpack.
-	Record func() any
+	Record func() Record
 	Called string
 	Moves  carriage
 	holds  string // for people
 	writer string
 }
 
-func of[T any]() func() any { return func() any { return new(T) } }
+func of[T any, P interface {
+	*T
+	Record
+}]() func() Record {
+	return func() Record { return P(new(T)) }
+}
 
 func fixed(name string) keyElement { return keyElement{name, elementName} }
 
@@ -135,7 +140,7 @@ func globalKinds() []KeyKind {
 
 func rowKinds() []KeyKind {
 	state := func(field string) []keyElement { return in(futureID(), fixed(rowState), fixed(field)) }
-	row := func(name string, elements []keyElement, format valueFormat, record func() any, called, holds, writer string,
+	row := func(name string, elements []keyElement, format valueFormat, record func() Record, called, holds, writer string,
 	) KeyKind {
 		return KeyKind{name, SubFutures, true, elements, format, record, called, carried, holds, writer}
 	}
@@ -159,25 +164,25 @@ func rowKinds() []KeyKind {
 }
 
 func placeKinds() []KeyKind {
-	class := in(text("queue"), text("group"), number("cpu_millis"), number("ram_bytes"), number("gpu_millis"))
-	shard := func(name, sub string, elements []keyElement, format valueFormat, record func() any, called string,
+	resources := in(number("cpu_millis"), number("ram_bytes"), number("gpu_millis"), priority(), futureID())
+	shard := func(name, sub string, elements []keyElement, format valueFormat, record func() Record, called string,
 		moves carriage, holds, writer string,
 	) KeyKind {
 		return KeyKind{name, sub, true, elements, format, record, called, moves, holds, writer}
 	}
 	return []KeyKind{
-		shard("ready", SubReady, append(class, priority(), futureID()), FormatText, nil, "function", carried,
+		shard(PlaceReady, SubReady, append(in(text("queue")), resources...), FormatText, nil, "function", carried,
 			"the function of a future that waits for a worker", "whatever makes it ready"),
-		shard("assignment", SubAssigned, append(in(text("worker")), append(class, priority(), futureID())...), FormatText,
+		shard(PlaceAssigned, SubAssigned, append(in(text("worker"), text("queue"), text("owner")), resources...), FormatText,
 			nil, "function", carried, "the function of a future that waits for one worker", "assign"),
-		shard("held", SubHeld, in(text("group"), number("failed"), number("due_ms"), priority(), futureID()),
+		shard(PlaceHeld, SubHeld, in(text("owner"), number("failed"), number("due_ms"), priority(), futureID()),
 			FormatText, nil, "function", carried, "the function of a future that waits to be assigned",
 			"whatever makes it ready"),
-		shard("group bell", SubGroups, in(text("group"), fixed(groupBell)), FormatStamped, of[struct{}](), "", LeftOut,
+		shard("owner bell", SubOwners, in(text("owner"), fixed(ownerBell)), FormatStamped, of[Bell](), "", LeftOut,
 			"changes when a held future ends, is assigned, or waits for that, and with the batch", "whatever does that"),
-		shard("group open", SubGroups, in(text("group"), fixed(GroupOpen), text("why")), FormatCounter, nil, "futures",
+		shard("owner open", SubOwners, in(text("owner"), fixed(OwnerOpenPart), text("why")), FormatCounter, nil, "futures",
 			carried, "how many held futures are with workers", "whatever assigns them or ends that, by addition"),
-		shard("delayed", SubDelayed, in(number("due_ms"), futureID()), FormatEmpty, nil, "", carried,
+		shard(PlaceDelayed, SubDelayed, in(number("due_ms"), futureID()), FormatEmpty, nil, "", carried,
 			"a future that waits for a time", "submit with a delay, fail, put back"),
 		shard("chunk", SubChunks, in(futureID(), text("kind"), text("token"), number("piece")), FormatData, nil, "data",
 			carried, "90,000 bytes of large arguments, a large result or a long standard error", "before it counts"),
@@ -185,17 +190,17 @@ func placeKinds() []KeyKind {
 			"futures that finished in one transaction", "whatever ends futures"),
 		shard("mail", SubMailbox, in(text("session"), versionstamp()), FormatNotices, of[Notice](), "", LeftOut,
 			"futures of a session that finished in one transaction", "whatever ends futures"),
-		shard("bell", SubBell, in(text("session")), FormatStamped, of[struct{}](), "", LeftOut,
+		shard("bell", SubBell, in(text("session")), FormatStamped, of[Bell](), "", LeftOut,
 			"changes with the mailbox; the session's only watch", "whatever ends futures"),
 		shard("session", SubSessions, in(text("session")), FormatRecord, of[SessionRecord](), "", LeftOut,
 			"sign of life of a process that awaits", "the session"),
-		shard("count", SubCounts, in(text("queue"), text("group"), text("state")), FormatCounter, nil, "futures", carried,
+		shard("count", SubCounts, in(text("queue"), text("owner"), text("state")), FormatCounter, nil, "futures", carried,
 			"how many futures are in a state", "every transition, by addition"),
 	}
 }
 
 func memberKinds() []KeyKind {
-	worker := func(name string, moves carriage, format valueFormat, record func() any, holds, writer string,
+	worker := func(name string, moves carriage, format valueFormat, record func() Record, holds, writer string,
 		elements ...keyElement,
 	) KeyKind {
 		return KeyKind{name, SubWorkers, true, append(in(text("worker")), elements...), format, record, "", moves, holds,
@@ -212,7 +217,7 @@ func memberKinds() []KeyKind {
 			"cancel; cleared by the worker's heartbeat", fixed(WorkerCancelled), futureID()),
 		worker("assigned", carried, FormatMark, nil, "futures wait, or waited, for this worker alone", "assign",
 			fixed(WorkerAssigned)),
-		worker("wake", LeftOut, FormatStamped, of[struct{}](), "changes when there is work; the worker's only watch",
+		worker("wake", LeftOut, FormatStamped, of[Bell](), "changes when there is work; the worker's only watch",
 			"who submits", fixed(WorkerWake)),
 	}
 }

@@ -23,8 +23,10 @@ const (
 	MaxArgsInKey  = 16 << 10
 	MaxMeta       = 32 << 10 // argv, env, trace and labels together
 	maxRetries    = 10_000
+	maxLabel      = 64
 )
 
+// CheckLimits returns ErrBadSpec for numbers and names that a future can't have.
 func (s *Spec) CheckLimits() error {
 	r := s.Requirements
 	switch {
@@ -36,19 +38,21 @@ func (s *Spec) CheckLimits() error {
 		return fmt.Errorf("%w: timeout %v is negative", ErrBadSpec, s.Timeout)
 	case s.Backoff.Base < 0 || s.Backoff.Max < 0:
 		return fmt.Errorf("%w: backoff %v up to %v: neither may be negative", ErrBadSpec, s.Backoff.Base, s.Backoff.Max)
-	case s.Parallel < 0 || s.Parallel > 0 && s.Group == "":
-		return fmt.Errorf("%w: parallel %d: use 0 for no bound, or how many of a group", ErrBadSpec, s.Parallel)
+	case s.Parallel < 0 || s.Parallel > 0 && s.Owner == "":
+		return fmt.Errorf("%w: parallel %d: use 0 for no bound, or how many of its owner", ErrBadSpec, s.Parallel)
 	case s.Pace != nil && (!(s.Pace.PerSecond > 0) || len(s.Pace.Key) > maxQueueName):
 		return fmt.Errorf("%w: pace of %v per second for %.40q: it must be positive, and the key has at most %d bytes",
 			ErrBadSpec, s.Pace.PerSecond, s.Pace.Key, maxQueueName)
-	case len(s.Group) > maxQueueName || len(s.Tenant) > maxQueueName:
-		return fmt.Errorf("%w: group and tenant have at most %d bytes", ErrBadSpec, maxQueueName)
+	case len(s.Owner) > maxQueueName || len(s.Label) > maxLabel:
+		return fmt.Errorf("%w: owner of %d bytes, label of %d: at most %d and %d", ErrBadSpec, len(s.Owner), len(s.Label),
+			maxQueueName, maxLabel)
 	case !slices.Contains([]string{CodecMsgpack, CodecJSON, CodecRaw, CodecArgv}, s.Codec):
 		return fmt.Errorf("%w: codec %.20q: use msgpack, json, raw or argv", ErrBadSpec, s.Codec)
 	}
 	return nil
 }
 
+// MetaSize is how many bytes argv, env, trace and labels take together, about.
 func (s *Spec) MetaSize() int {
 	n := 0
 	for _, a := range s.Argv {

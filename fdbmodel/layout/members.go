@@ -28,5 +28,5 @@ type IdleRecord struct {
 
 // claimBatch is the record of one claim transaction: what it took.
 type ClaimBatch struct {
-	IDs IdList `msgpack:"i" json:"ids"`
+	IDs IDList `msgpack:"i" json:"ids"`
 }

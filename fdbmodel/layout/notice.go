@@ -1,17 +1,14 @@
 package layout
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
-
-	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// maxSubscribers bounds the sessions that await one future, beside the one that
+// MaxSubscribers bounds the sessions that await one future, beside the one that
 // submitted it.
 const MaxSubscribers = 200
 
@@ -25,6 +22,18 @@ type Notice struct {
 	Exception *Exception `msgpack:"e,omitempty"`
 }
 
+// AppendNotice appends a notice to those of one mailbox value.
+func AppendNotice(part []byte, n *Notice) []byte { return appendRecord(part, n) }
+
+// MailValue returns the value of a mailbox key that holds n notices of
+// AppendNotice.
+func MailValue(part []byte, n int) []byte {
+	value := binary.BigEndian.AppendUint32(append(make([]byte, 0, 5+len(part)), RecordVersion), uint32(n))
+	return append(value, part...)
+}
+
+// AppendNotices appends the notices of a mailbox key. It returns ErrBadRecord
+// and ErrNewerRecord.
 func AppendNotices(notices []Notice, item kv.KeyValue) ([]Notice, error) {
 	if len(item.Value) < 5 || item.Value[0] == 0 {
 		return nil, fmt.Errorf("%s: %w", tuple.String(item.Key), ErrBadRecord)
@@ -32,12 +41,11 @@ func AppendNotices(notices []Notice, item kv.KeyValue) ([]Notice, error) {
 	if item.Value[0] > RecordVersion {
 		return nil, fmt.Errorf("%s: %w", tuple.String(item.Key), ErrNewerRecord)
 	}
-	d := msgpack.GetDecoder()
-	defer msgpack.PutDecoder(d)
-	d.Reset(bytes.NewReader(item.Value[5:]))
+	rest := item.Value[5:]
 	for range binary.BigEndian.Uint32(item.Value[1:5]) {
 		var n Notice
-		if err := d.Decode(&n); err != nil {
+		var err error
+		if rest, err = readRecord(rest, &n); err != nil {
 			return nil, fmt.Errorf("%s: %w: %w", tuple.String(item.Key), ErrBadRecord, err)
 		}
 		notices = append(notices, n)

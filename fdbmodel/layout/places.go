@@ -5,31 +5,105 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// parseAssigned reads a key below a worker's assignments.
-func ParseAssigned(item kv.KeyValue, prefix []byte) (ReadyEntry, error) {
-	rest := tuple.NewReader(item.Key[len(prefix):])
-	queue := rest.Text()
-	if err := rest.Err(); err != nil {
-		return ReadyEntry{}, err
-	}
-	e, _, err := ParseReady(item, item.Key[:len(item.Key)-len(rest.Rest())], queue)
-	return e, err
+// Place is where a future waits that nobody has claimed.
+type Place struct {
+	// Kind is the place's kind of key in the key table, and the name of the
+	// invariant that holds for it.
+	Kind string
+	// Waits tells whether an unclaimed future with these records, and in this
+	// state, waits here, if it waits in none of the places before this one.
+	Waits func(row *Row, s State) bool
+	// Key is the future's key in this place, and Value what lies there.
+	Key   func(k Keyspace, row *Row) []byte
+	Value func(row *Row) []byte
 }
 
-// readyEntry is one key of the ready index.
+// places are all places, the most specific first: a future waits in the first
+// one that takes it, and in no other.
+var places = [...]Place{
+	{
+		Kind:  PlaceAssigned,
+		Waits: func(row *Row, s State) bool { return s == Ready && row.Attempts.Assigned != "" },
+		Key:   func(k Keyspace, row *Row) []byte { return k.Assigned(row.Attempts.Assigned, row.ID, row.Spec) },
+		Value: functionOf,
+	},
+	{
+		Kind:  PlaceHeld,
+		Waits: func(row *Row, s State) bool { return (s == Ready || s == Delayed) && row.Spec.Held() },
+		Key:   Keyspace.Held,
+		Value: functionOf,
+	},
+	{
+		Kind:  PlaceDelayed,
+		Waits: func(_ *Row, s State) bool { return s == Delayed },
+		Key:   func(k Keyspace, row *Row) []byte { return k.Delayed(row.ID, row.Attempts.Due) },
+		Value: func(*Row) []byte { return nil },
+	},
+	{
+		Kind:  PlaceReady,
+		Waits: func(_ *Row, s State) bool { return s == Ready },
+		Key:   func(k Keyspace, row *Row) []byte { return k.Ready(row.ID, row.Spec) },
+		Value: functionOf,
+	},
+}
+
+// Kinds of the keys of places.
+const (
+	PlaceAssigned = "assignment"
+	PlaceHeld     = "held"
+	PlaceDelayed  = "delayed"
+	PlaceReady    = "ready"
+)
+
+// Places returns all places, the most specific first.
+func Places() []Place { return places[:] }
+
+// PlaceOf returns where a future waits, nil if it is claimed or over. It needs
+// the row's spec.
+func PlaceOf(row *Row) *Place {
+	s := row.State()
+	for i := range places {
+		if places[i].Waits(row, s) {
+			return &places[i]
+		}
+	}
+	return nil
+}
+
+func functionOf(row *Row) []byte { return []byte(row.Spec.Function) }
+
+// ReadyEntry is one key of the ready index, or of a worker's assignments.
 type ReadyEntry struct {
-	Id       ID
+	ID       ID
 	Key      []byte
 	Function string
 	Class    Class
+	// Owner is the future's owner. The ready index has none.
+	Owner string
 }
 
+// ParseReady reads a key of a queue's ready index, which prefix leads to.
+// classEnd is where the part of the key ends that futures of one class share.
 func ParseReady(item kv.KeyValue, prefix []byte, queue string) (e ReadyEntry, classEnd int, err error) {
 	rest := tuple.NewReader(item.Key[len(prefix):])
-	e = ReadyEntry{Key: item.Key, Function: string(item.Value), Class: Class{Queue: queue, Group: rest.Text()}}
-	e.Class.Cpu, e.Class.Ram, e.Class.Gpu = rest.Int(), rest.Int(), rest.Int()
-	classEnd = len(item.Key) - len(rest.Rest())
+	e = ReadyEntry{Key: item.Key, Function: string(item.Value), Class: Class{Queue: queue}}
+	classEnd, err = e.parse(rest)
+	return e, classEnd, err
+}
+
+// ParseAssigned reads a key of a worker's assignments, which prefix leads to.
+func ParseAssigned(item kv.KeyValue, prefix []byte) (ReadyEntry, error) {
+	rest := tuple.NewReader(item.Key[len(prefix):])
+	e := ReadyEntry{Key: item.Key, Function: string(item.Value), Class: Class{Queue: rest.Text()}, Owner: rest.Text()}
+	_, err := e.parse(rest)
+	return e, err
+}
+
+// parse reads what both kinds of key end with.
+func (e *ReadyEntry) parse(rest tuple.Reader) (classEnd int, err error) {
+	e.Class.CPU, e.Class.RAM, e.Class.GPU = rest.Int(), rest.Int(), rest.Int()
+	classEnd = len(e.Key) - len(rest.Rest())
 	rest.Int()
-	e.Id = ID(rest.UUID())
-	return e, classEnd, rest.Done()
+	e.ID = ID(rest.UUID())
+	return classEnd, rest.Done()
 }

@@ -57,14 +57,16 @@ type Spec struct {
 	Argv     []string          `msgpack:"av,omitempty" json:"argv,omitempty"`
 	Env      map[string]string `msgpack:"e,omitempty" json:"env,omitempty"`
 
-	Queue        string       `msgpack:"q,omitempty" json:"queue"`
-	Group        string       `msgpack:"g,omitempty" json:"group,omitempty"`
-	Held         bool         `msgpack:"h,omitempty" json:"held,omitempty"` // waits for Assign, never in the pool
-	Tenant       string       `msgpack:"tn,omitempty" json:"tenant,omitempty"`
+	Queue string `msgpack:"q,omitempty" json:"queue"`
+	// Owner is who assigns the future to workers, such as a batch. An owned
+	// future is held: it waits for Assign and is never in the pool.
+	Owner string `msgpack:"o,omitempty" json:"owner,omitempty"`
+	// Label is for people and for filters. At most 64 bytes.
+	Label        string       `msgpack:"lb,omitempty" json:"label,omitempty"`
 	Priority     uint8        `msgpack:"p,omitempty" json:"priority"`
 	Requirements Requirements `msgpack:"r,omitempty" json:"requirements"`
 
-	// Parallel is how many futures of its group one worker runs at a time, if
+	// Parallel is how many futures of its owner one worker runs at a time, if
 	// not 0. Pace bounds how often a worker starts what is alike.
 	Parallel int   `msgpack:"pl,omitempty" json:"parallel,omitempty"`
 	Pace     *Pace `msgpack:"pc,omitempty" json:"pace,omitempty"`
@@ -86,9 +88,13 @@ type Pace struct {
 	PerSecond float64 `msgpack:"s" json:"per_second"`
 }
 
+// Held tells whether the future has an owner, so that it waits for Assign.
+func (s *Spec) Held() bool { return s.Owner != "" }
+
+// Class returns the future's class in the ready index.
 func (s *Spec) Class() Class {
 	r := s.Requirements
-	return Class{Queue: s.Queue, Group: s.Group, Cpu: r.CPU, Ram: r.RAM, Gpu: r.GPU}
+	return Class{Queue: s.Queue, CPU: r.CPU, RAM: r.RAM, GPU: r.GPU}
 }
 
 // Token is the fence of a claim: which worker took the future, and with which
@@ -225,7 +231,7 @@ type Heartbeat struct {
 // doneEntry lists futures that finished in one transaction.
 type DoneEntry struct {
 	At  int64  `msgpack:"t" json:"at_ms"`
-	IDs IdList `msgpack:"i" json:"ids"`
+	IDs IDList `msgpack:"i" json:"ids"`
 }
 
 // sessionRecord is the sign of life of a client process.

@@ -43,14 +43,14 @@ func (r *Row) State() State {
 
 // inPool tells whether any worker that fits may take the future.
 func (r *Row) InPool() bool {
-	return r.State() == Ready && r.Attempts.Assigned == "" && !r.Spec.Held
+	return r.State() == Ready && r.Attempts.Assigned == "" && !r.Spec.Held()
 }
 
 // open tells whether the future is with whom it was assigned to, waiting or
 // running.
 func (r *Row) Open() bool {
 	s := r.State()
-	return r.Spec.Held && r.Attempts.Assigned != "" && (s == Ready || s == Claimed)
+	return r.Spec.Held() && r.Attempts.Assigned != "" && (s == Ready || s == Claimed)
 }
 
 // FinishedAt returns when a terminal future finished, in milliseconds of Unix

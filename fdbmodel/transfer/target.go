@@ -63,11 +63,9 @@ func (t *copyTarget) begin(ctx context.Context) error {
 }
 
 func (t *copyTarget) mark(tx kv.Tx) error {
-	value, err := layout.Encode(&t.record)
-	if err == nil {
-		tx.Set(t.keys.Incoming(), value)
-	}
-	return err
+	value := layout.Encode(&t.record)
+	tx.Set(t.keys.Incoming(), value)
+	return nil
 }
 
 // add takes in an item, in the order of the keys, and writes a batch when it is

@@ -73,7 +73,7 @@ func (s *server) workers(ctx context.Context, _ *struct{}) (*workersOutput, erro
 // Count is how many futures of a queue are in a state.
 type Count struct {
 	Queue   string `json:"queue"`
-	Group   string `json:"group,omitempty"`
+	Owner   string `json:"owner,omitempty"`
 	State   string `json:"state"`
 	Futures int64  `json:"futures"`
 }
@@ -115,11 +115,11 @@ func countsOf(counts layout.Counts) []Count {
 	list := []Count{}
 	for k, n := range counts {
 		if n != 0 {
-			list = append(list, Count{Queue: k.Queue, Group: k.Group, State: k.State.String(), Futures: n})
+			list = append(list, Count{Queue: k.Queue, Owner: k.Owner, State: k.State.String(), Futures: n})
 		}
 	}
 	slices.SortFunc(list, func(a, b Count) int {
-		return strings.Compare(a.Queue+"\x00"+a.Group+"\x00"+a.State, b.Queue+"\x00"+b.Group+"\x00"+b.State)
+		return strings.Compare(a.Queue+"\x00"+a.Owner+"\x00"+a.State, b.Queue+"\x00"+b.Owner+"\x00"+b.State)
 	})
 	return list
 }

@@ -120,7 +120,7 @@ func (c *clusterCollector) collect(ctx context.Context, ch chan<- prometheus.Met
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	// Groups are many and short-lived: a queue's are added up.
+	// Owners are many and short-lived: a queue's are added up.
 	sums := layout.Counts{}
 	for k, n := range counts {
 		sums[layout.CountKey{Queue: k.Queue, State: k.State}] += n

@@ -21,7 +21,8 @@ type Future struct {
 	State        string             `json:"state" enum:"ready,delayed,claimed,realized,failed"`
 	Function     string             `json:"function" doc:"With an alias resolved"`
 	Queue        string             `json:"queue"`
-	Group        string             `json:"group,omitempty"`
+	Owner        string             `json:"owner,omitempty"`
+	Label        string             `json:"label,omitempty"`
 	Priority     int                `json:"priority"`
 	Requirements Requirements       `json:"requirements"`
 	Argv         []string           `json:"argv,omitempty"`
@@ -117,7 +118,7 @@ func bytesOf(b []byte) *Bytes {
 func futureOf(row *layout.Row) Future {
 	s := row.Spec
 	f := Future{
-		ID: row.ID, State: row.State().String(), Function: s.Function, Queue: s.Queue, Group: s.Group,
+		ID: row.ID, State: row.State().String(), Function: s.Function, Queue: s.Queue, Owner: s.Owner, Label: s.Label,
 		Priority: int(s.Priority), Argv: s.Argv, Env: s.Env, Codec: s.Codec, ArgsBytes: s.ArgsSize,
 		Requirements: Requirements{CPU: s.Requirements.CPU, RAM: s.Requirements.RAM, GPU: s.Requirements.GPU},
 		MaxRetries:   s.MaxRetries, TimeoutMS: s.Timeout.Milliseconds(), SubmittedAt: timeOf(s.SubmittedAt),

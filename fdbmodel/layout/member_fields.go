@@ -1,0 +1,71 @@
+package layout
+
+import "github.com/tinylib/msgp/msgp"
+
+func (r *Resources) appendFields(f fields) fields {
+	return f.int("s", int64(r.Slots)).int("c", r.CPU).int("r", r.RAM).int("g", r.GPU)
+}
+
+func (r *Resources) readField(name, b []byte) ([]byte, error) {
+	switch string(name) {
+	case "s":
+		return readInt(b, &r.Slots)
+	case "c":
+		return readInt(b, &r.CPU)
+	case "r":
+		return readInt(b, &r.RAM)
+	case "g":
+		return readInt(b, &r.GPU)
+	}
+	return msgp.Skip(b)
+}
+
+func (r *IdleRecord) appendFields(f fields) fields {
+	return r.Resources.appendFields(f).texts("f", r.Functions)
+}
+
+func (r *IdleRecord) readField(name, b []byte) ([]byte, error) {
+	if string(name) == "f" {
+		return readTexts(b, &r.Functions)
+	}
+	return r.Resources.readField(name, b)
+}
+
+func (h *Heartbeat) appendFields(f fields) fields {
+	return f.int("n", h.Count).record("f", &h.Free).int("r", int64(h.Running)).int("t", h.At)
+}
+
+func (h *Heartbeat) readField(name, b []byte) ([]byte, error) {
+	switch string(name) {
+	case "n":
+		return readInt(b, &h.Count)
+	case "f":
+		return readRecord(b, &h.Free)
+	case "r":
+		return readInt(b, &h.Running)
+	case "t":
+		return readInt(b, &h.At)
+	}
+	return msgp.Skip(b)
+}
+
+func (c *ClaimBatch) appendFields(f fields) fields { return f.bytes("i", c.IDs) }
+
+func (c *ClaimBatch) readField(name, b []byte) ([]byte, error) {
+	if string(name) == "i" {
+		return readBytes(b, &c.IDs)
+	}
+	return msgp.Skip(b)
+}
+
+func (d *DoneEntry) appendFields(f fields) fields { return f.int("t", d.At).bytes("i", d.IDs) }
+
+func (d *DoneEntry) readField(name, b []byte) ([]byte, error) {
+	switch string(name) {
+	case "t":
+		return readInt(b, &d.At)
+	case "i":
+		return readBytes(b, &d.IDs)
+	}
+	return msgp.Skip(b)
+}

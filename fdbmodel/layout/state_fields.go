@@ -1,0 +1,180 @@
+package layout
+
+import (
+	"fmt"
+
+	"github.com/tinylib/msgp/msgp"
+)
+
+func (t *Token) appendFields(f fields) fields {
+	return f.text("w", string(t.Worker)).int("s", t.Sequence)
+}
+
+func (t *Token) readField(name, b []byte) ([]byte, error) {
+	switch string(name) {
+	case "w":
+		return readText(b, &t.Worker)
+	case "s":
+		return readInt(b, &t.Sequence)
+	}
+	return msgp.Skip(b)
+}
+
+func (a *Attempts) appendFields(f fields) fields {
+	f = f.int("n", int64(a.Failed)).int("c", int64(a.Crashes)).int("p", int64(a.PutBack)).int("d", a.Due)
+	return f.text("w", string(a.Assigned)).text("y", a.Why)
+}
+
+func (a *Attempts) readField(name, b []byte) ([]byte, error) {
+	switch string(name) {
+	case "n":
+		return readInt(b, &a.Failed)
+	case "c":
+		return readInt(b, &a.Crashes)
+	case "p":
+		return readInt(b, &a.PutBack)
+	case "d":
+		return readInt(b, &a.Due)
+	case "w":
+		return readText(b, &a.Assigned)
+	case "y":
+		return readText(b, &a.Why)
+	}
+	return msgp.Skip(b)
+}
+
+func (e *Exception) appendFields(f fields) fields {
+	f = f.text("k", string(e.Kind)).text("m", e.Message).int("a", int64(e.Attempt)).text("w", string(e.Worker))
+	f = f.bool("f", e.Final).bool("p", e.Permanent).int("t", e.At).int("x", int64(e.ExitCode))
+	f = f.bytes("o", e.Stdout).bytes("e", e.Stderr)
+	if e.StderrRef != nil {
+		f = f.record("er", e.StderrRef)
+	}
+	f = f.bool("tr", e.Truncated)
+	if len(e.FailedOn) > 0 {
+		f = f.name("fo")
+		f.b = msgp.AppendArrayHeader(f.b, uint32(len(e.FailedOn)))
+		for _, worker := range e.FailedOn {
+			f.b = msgp.AppendString(f.b, string(worker))
+		}
+	}
+	return f
+}
+
+func (e *Exception) readField(name, b []byte) ([]byte, error) {
+	switch string(name) {
+	case "k":
+		return readText(b, &e.Kind)
+	case "m":
+		return readText(b, &e.Message)
+	case "a":
+		return readInt(b, &e.Attempt)
+	case "w":
+		return readText(b, &e.Worker)
+	case "f":
+		return readBool(b, &e.Final)
+	case "p":
+		return readBool(b, &e.Permanent)
+	case "t":
+		return readInt(b, &e.At)
+	case "x":
+		return readInt(b, &e.ExitCode)
+	case "o":
+		return readBytes(b, &e.Stdout)
+	case "e":
+		return readBytes(b, &e.Stderr)
+	case "er":
+		return readRef(b, &e.StderrRef)
+	case "tr":
+		return readBool(b, &e.Truncated)
+	case "fo":
+		return readTexts(b, &e.FailedOn)
+	}
+	return msgp.Skip(b)
+}
+
+func (c *CancelRequest) appendFields(f fields) fields { return f.text("r", c.Reason).int("t", c.At) }
+
+func (c *CancelRequest) readField(name, b []byte) ([]byte, error) {
+	switch string(name) {
+	case "r":
+		return readText(b, &c.Reason)
+	case "t":
+		return readInt(b, &c.At)
+	}
+	return msgp.Skip(b)
+}
+
+func (r *Result) appendFields(f fields) fields {
+	f = r.Token.appendFields(f).text("c", r.Codec).bytes("v", r.Value)
+	if r.ValueRef != nil {
+		f = f.record("vr", r.ValueRef)
+	}
+	f = f.int("z", r.Size).int("x", int64(r.ExitCode)).bytes("e", r.Stderr)
+	if r.StderrRef != nil {
+		f = f.record("er", r.StderrRef)
+	}
+	return f.bool("tr", r.Truncated).int("a", int64(r.Attempt)).int("d", int64(r.RunTime)).int("t", r.At)
+}
+
+func (r *Result) readField(name, b []byte) ([]byte, error) {
+	switch string(name) {
+	case "c":
+		return readText(b, &r.Codec)
+	case "v":
+		return readBytes(b, &r.Value)
+	case "vr":
+		return readRef(b, &r.ValueRef)
+	case "z":
+		return readInt(b, &r.Size)
+	case "x":
+		return readInt(b, &r.ExitCode)
+	case "e":
+		return readBytes(b, &r.Stderr)
+	case "er":
+		return readRef(b, &r.StderrRef)
+	case "tr":
+		return readBool(b, &r.Truncated)
+	case "a":
+		return readInt(b, &r.Attempt)
+	case "d":
+		return readInt(b, &r.RunTime)
+	case "t":
+		return readInt(b, &r.At)
+	}
+	return r.Token.readField(name, b)
+}
+
+func (n *Notice) appendFields(f fields) fields {
+	f = f.bytes("i", n.ID[:]).text("s", n.State.String())
+	if n.Result != nil {
+		f = f.record("r", n.Result)
+	}
+	if n.Exception != nil {
+		f = f.record("e", n.Exception)
+	}
+	return f
+}
+
+func (n *Notice) readField(name, b []byte) ([]byte, error) {
+	switch string(name) {
+	case "i":
+		id, rest, err := msgp.ReadBytesZC(b)
+		if err == nil && len(id) != len(n.ID) {
+			err = fmt.Errorf("an id of %d bytes", len(id))
+		}
+		copy(n.ID[:], id)
+		return rest, err
+	case "s":
+		state, rest, err := msgp.ReadStringZC(b)
+		if err == nil {
+			err = n.State.UnmarshalText(state)
+		}
+		return rest, err
+	case "r":
+		return readRef(b, &n.Result)
+	case "e":
+		return readRef(b, &n.Exception)
+	}
+	return msgp.Skip(b)
+}
