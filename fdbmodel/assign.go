@@ -24,7 +24,7 @@ const maxWhy = 64
 // pool. It returns one outcome for each: Applied; Already, if it is assigned to
 // this worker; Refused, if it is not ready, does not exist, or is assigned to
 // another, from whom it must be taken first. It returns ErrNotFound if the
-// worker does not live, and ErrBadSpec if it can never run one of the futures:
+// worker does not live, and ErrUnfit if it can never run one of the futures:
 // it does not serve the queue, does not know the function, or is not that
 // large. Each MaxAssign futures are one transaction; on an error the outcomes of
 // those before it are returned. An unknown commit is retried: what landed comes
@@ -288,12 +288,12 @@ type HeldFuture struct {
 // cursor of what follows, empty at the end. Within a shard those with the fewest
 // failed attempts come first, of those the ones that are due earliest, and of
 // those the ones of the highest priority. Nothing but the caller heeds when a held
-// future is due. It returns ErrBadSpec for a cursor that is none.
+// future is due. It returns ErrBadCursor.
 func (c *Cluster) Held(ctx context.Context, owner string, cursor []byte, limit int) ([]HeldFuture, []byte, error) {
 	shard := 0
 	if len(cursor) > 0 {
 		if shard = int(cursor[0]); shard >= c.config.Shards {
-			return nil, nil, fmt.Errorf("%w: %x is not a cursor of held futures", layout.ErrBadSpec, cursor)
+			return nil, nil, fmt.Errorf("%w: %x is not a cursor of held futures", layout.ErrBadCursor, cursor)
 		}
 	}
 	var held []HeldFuture

@@ -57,7 +57,7 @@ type Cluster struct {
 
 // Open returns the model of a cluster, and writes its config if it has none.
 // A config that other processes wrote first wins over the one in o. Open
-// returns ErrBadName, ErrBadSpec for a config that can't be, ErrNotFound with
+// returns ErrBadName, ErrBadConfig for a config that can't be, ErrNotFound with
 // Options.Existing, and ErrNewerRecord. An unknown commit is retried and
 // harmless.
 func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster, error) {

@@ -16,7 +16,7 @@ import (
 // new retention counts where they are started again. Workers and sessions must
 // agree on heartbeat and dead-after time, so a change of these is ErrLive while
 // some are alive, which takes the dead-after time to find out. It returns
-// ErrBadSpec for a config that can't be, and for another number of shards, which
+// ErrBadConfig for a config that can't be, and for another number of shards, which
 // all keys depend on. An unknown commit is retried and harmless.
 func (c *Cluster) Configure(ctx context.Context, change func(*layout.Config)) (layout.Config, error) {
 	wanted := c.config
@@ -42,7 +42,7 @@ func (c *Cluster) Configure(ctx context.Context, change func(*layout.Config)) (l
 		before := now
 		change(&now)
 		if now.Format != before.Format || now.Shards != before.Shards {
-			return fmt.Errorf("%w: format %d and %d shards stay as they are", layout.ErrBadSpec,
+			return fmt.Errorf("%w: format %d and %d shards stay as they are", layout.ErrBadConfig,
 				before.Format, before.Shards)
 		}
 		if err := now.Validate(); err != nil {

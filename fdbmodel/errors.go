@@ -2,6 +2,9 @@ package fdbmodel
 
 import (
 	"errors"
+	"slices"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Mistakes in what was asked. Nothing was changed.
@@ -24,6 +27,15 @@ var (
 // ErrReaped is returned to a worker that was declared dead: its claims are
 // others' now. It must stop what it runs and register again.
 var ErrReaped = errors.New("worker was declared dead")
+
+// IsMistake tells whether an error comes from what was asked for: the same will
+// fail again, and nothing was changed.
+func IsMistake(err error) bool {
+	return slices.ContainsFunc([]error{
+		layout.ErrBadID, layout.ErrBadName, layout.ErrBadSpec, layout.ErrBadConfig, layout.ErrBadWorker, layout.ErrUnfit,
+		layout.ErrBadCursor, layout.ErrBadKey, ErrTooLarge, ErrIDInUse, ErrTransition,
+	}, func(mistake error) bool { return errors.Is(err, mistake) })
+}
 
 // Conditions of a whole cluster.
 var (

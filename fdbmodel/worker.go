@@ -37,7 +37,7 @@ type Registration struct {
 // empty. If info has an address, whoever was there before is dead: what it held
 // is taken from it before Register returns. The same goes for workers of
 // earlier openings of a store that only one process can open. It returns
-// ErrBadSpec for an info that can't be. An unknown commit is retried and
+// ErrBadWorker for an info that can't be. An unknown commit is retried and
 // harmless: the id is this start's own.
 func (c *Cluster) Register(ctx context.Context, info layout.WorkerInfo) (*Registration, error) {
 	if err := c.checkInfo(&info); err != nil {
@@ -101,7 +101,7 @@ func (c *Cluster) checkInfo(info *layout.WorkerInfo) error {
 	r := info.Capacity
 	if r.Slots < 1 || r.CPU < 0 || r.RAM < 0 || r.GPU < 0 {
 		return fmt.Errorf("%w: worker with %d slots, cpu %d, ram %d, gpu %d: it needs a slot and nothing negative",
-			layout.ErrBadSpec, r.Slots, r.CPU, r.RAM, r.GPU)
+			layout.ErrBadWorker, r.Slots, r.CPU, r.RAM, r.GPU)
 	}
 	info.StartedAt = layout.Millis(c.clock.Now())
 	return nil

@@ -144,8 +144,5 @@ func (q *committers) close() {
 // isMistake tells whether err comes from what was asked for, not from the
 // store: the same will fail again, and nothing was changed.
 func isMistake(err error) bool {
-	return slices.ContainsFunc([]error{
-		layout.ErrBadSpec, layout.ErrBadName, fdbmodel.ErrTooLarge, fdbmodel.ErrIDInUse, fdbmodel.ErrNotFound,
-		layout.ErrNewerRecord, layout.ErrBadRecord,
-	}, func(mistake error) bool { return errors.Is(err, mistake) })
+	return fdbmodel.IsMistake(err) || layout.IsUnreadable(err) || errors.Is(err, fdbmodel.ErrNotFound)
 }

@@ -54,7 +54,7 @@ type Task struct {
 	NotBefore time.Time
 	// Worker is the only one that may run the future, until it fails it, leaves or
 	// dies; then any may. It excludes Delay and NotBefore. Submit returns
-	// fdbmodel.ErrNotFound if it does not live, and ErrBadSpec if it can't run
+	// fdbmodel.ErrNotFound if it does not live, and ErrUnfit if it can't run
 	// the future. Defaults to any worker.
 	Worker layout.WorkerID
 	// ID, or else Key (at most 1,024 bytes), make the submit repeatable: the

@@ -136,7 +136,7 @@ func (r *clusterRun) submit(ctx context.Context) error {
 		subs[i].Spec.Queue, subs[i].Spec.Owner = r.queue, r.order.Chunk.ID
 	}
 	made, err := r.cluster.Submit(ctx, subs)
-	if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, layout.ErrBadSpec) {
+	if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, layout.ErrUnfit) {
 		// The worker has gone. What was made before is found to be lost.
 		r.left = r.left[:len(made)]
 		return nil

@@ -17,7 +17,6 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kvopen"
-	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 )
 
@@ -73,9 +72,7 @@ func exitCode(ctx context.Context, err error) int {
 		return exitOK
 	case ctx.Err() != nil:
 		return exitInterrupted
-	case errors.As(err, &usage), errors.Is(err, layout.ErrBadID), errors.Is(err, layout.ErrBadName),
-		errors.Is(err, layout.ErrBadSpec), errors.Is(err, fdbmodel.ErrTooLarge), errors.Is(err, fdbmodel.ErrIDInUse),
-		errors.Is(err, fdbmodel.ErrTransition), errors.Is(err, kvopen.ErrBadName):
+	case errors.As(err, &usage), fdbmodel.IsMistake(err), errors.Is(err, kvopen.ErrBadName):
 		return exitUsage
 	case errors.As(err, &answered) && answered.Status == http.StatusNotFound, errors.Is(err, fdbmodel.ErrNotFound):
 		return exitNotFound

@@ -230,13 +230,13 @@ func pageOf(k layout.KeyKind) int {
 
 // InspectPrefix returns up to limit keys of the store that begin with prefix
 // and lie behind the key after, and the key to go on behind, nil at the end.
-// They may be any keys. It returns ErrBadSpec for a prefix that no key can
+// They may be any keys. It returns ErrBadKey for a prefix that no key can
 // have.
 func Prefix(ctx context.Context, c *fdbmodel.Cluster, prefix, after []byte, limit int,
 ) (found []Item, next []byte, err error) {
 	if len(prefix) == 0 || prefix[0] == 0xff || len(prefix) > kv.MaxKeySize {
 		return nil, nil, fmt.Errorf("%w: no key begins with %.80q: give 1 to %d bytes, the first below 0xff",
-			layout.ErrBadSpec, layout.EscapeKey(prefix), kv.MaxKeySize)
+			layout.ErrBadKey, layout.EscapeKey(prefix), kv.MaxKeySize)
 	}
 	r := kv.Prefix(prefix)
 	if bytes.Compare(after, r.Begin) >= 0 {

@@ -36,8 +36,8 @@ const (
 // List returns up to limit futures that match, and the cursor of what follows,
 // empty at the end. The order is that of the shards, and within a shard that of
 // the ids. A selective filter may return fewer than limit, or none, with a
-// cursor: List reads a bounded number of keys. It returns ErrBadSpec for a
-// cursor that is none, and ErrBadName for a queue that can't be. Records that
+// cursor: List reads a bounded number of keys. It returns ErrBadCursor for
+// an invalid cursor, and ErrBadName for a queue that can't be. Records that
 // can't be read are skipped.
 func List(ctx context.Context, c *fdbmodel.Cluster, f Filter, cursor []byte, limit int) (rows []layout.Row, next []byte, err error) {
 	if f.Queue != "" {
@@ -52,7 +52,7 @@ func List(ctx context.Context, c *fdbmodel.Cluster, f Filter, cursor []byte, lim
 	r := kv.Prefix(c.Keys().FuturesOf(0))
 	if len(cursor) > 0 {
 		if len(cursor) != 18 || int(cursor[0])<<8|int(cursor[1]) >= c.Config().Shards {
-			return nil, nil, fmt.Errorf("%w: %x is not a cursor of this list", layout.ErrBadSpec, cursor)
+			return nil, nil, fmt.Errorf("%w: %x is not a cursor of this list", layout.ErrBadCursor, cursor)
 		}
 		shard = int(cursor[0])<<8 | int(cursor[1])
 		r = kv.Prefix(c.Keys().FuturesOf(shard))

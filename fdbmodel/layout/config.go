@@ -24,7 +24,7 @@ type Config struct {
 }
 
 const (
-	KeyspaceFormat    = 1
+	KeyspaceFormat    = 2
 	DefaultShards     = 16
 	maxShards         = 256
 	defaultHeartbeat  = 5 * time.Second
@@ -57,13 +57,15 @@ func (c Config) Validate() error {
 	case c.Format > KeyspaceFormat:
 		return fmt.Errorf("cluster has keyspace format %d, this process reads %d: %w",
 			c.Format, KeyspaceFormat, ErrNewerRecord)
+	case c.Format < KeyspaceFormat:
+		return fmt.Errorf("cluster has keyspace format %d, this process reads %d: %w", c.Format, KeyspaceFormat, ErrOldFormat)
 	case c.Shards < 1 || c.Shards > maxShards || c.Shards&(c.Shards-1) != 0:
-		return fmt.Errorf("%w: %d shards: use a power of two from 1 to %d", ErrBadSpec, c.Shards, maxShards)
+		return fmt.Errorf("%w: %d shards: use a power of two from 1 to %d", ErrBadConfig, c.Shards, maxShards)
 	case c.Heartbeat < time.Millisecond || c.DeadAfter < 2*c.Heartbeat:
 		return fmt.Errorf("%w: heartbeat %v, dead after %v: the second must be at least twice the first",
-			ErrBadSpec, c.Heartbeat, c.DeadAfter)
+			ErrBadConfig, c.Heartbeat, c.DeadAfter)
 	case c.Retention < 0:
-		return fmt.Errorf("%w: retention %v is negative", ErrBadSpec, c.Retention)
+		return fmt.Errorf("%w: retention %v is negative", ErrBadConfig, c.Retention)
 	}
 	return nil
 }

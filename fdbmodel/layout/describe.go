@@ -183,9 +183,9 @@ func EscapeKey(key []byte) string {
 }
 
 // UnescapeKey reads a key as EscapeKey and fdbcli print it: \xNN is a byte, \\,
-// \" and "\ " the character behind the backslash. It returns ErrBadSpec.
+// \" and "\ " the character behind the backslash. It returns ErrBadKey.
 func UnescapeKey(text string) ([]byte, error) {
-	bad := fmt.Errorf("%w: %.80q is not a key as fdbcli prints it: use \\xNN for a byte", ErrBadSpec, text)
+	bad := fmt.Errorf("%w: %.80q is not a key as fdbcli prints it: use \\xNN for a byte", ErrBadKey, text)
 	key := make([]byte, 0, len(text))
 	for i := 0; i < len(text); i++ {
 		if text[i] != '\\' {

@@ -14,6 +14,23 @@ var (
 	// ErrBadSpec is returned when a future can't be submitted as it is
 	// described.
 	ErrBadSpec = errors.New("bad future")
+	// ErrBadConfig is returned for settings that a cluster can't have.
+	ErrBadConfig = errors.New("bad settings of a cluster")
+	// ErrBadWorker is returned when a worker can't be registered as it is
+	// described.
+	ErrBadWorker = errors.New("bad worker")
+	// ErrUnfit is returned when a worker can never run a future: it doesn't serve
+	// its queue, doesn't know its function, or is too small.
+	ErrUnfit = errors.New("the worker can't run the future")
+	// ErrBadCursor is returned for a cursor that belongs to no list of this kind.
+	ErrBadCursor = errors.New("bad cursor: begin again without one")
+	// ErrBadKey is returned for text that isn't a key, and for a prefix that no key
+	// has.
+	ErrBadKey = errors.New("bad key")
+	// ErrOldFormat is returned when a cluster was written in a format of the
+	// keyspace that this version doesn't read.
+	ErrOldFormat = errors.New("keyspace format is too old: finish its futures with the version that wrote them, " +
+		"and begin a new cluster")
 )
 
 // isUnreadable tells whether err says that a record can't be read, by this

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// canRun returns ErrBadSpec if the worker can never run a future.
+// CanRun returns ErrUnfit if the worker can never run a future.
 func (w *WorkerInfo) CanRun(spec *Spec) error {
 	switch {
 	case !slices.Contains(w.Queues, spec.Queue):
-		return fmt.Errorf("%w: worker %s does not serve its queue %q", ErrBadSpec, w.ID, spec.Queue)
+		return fmt.Errorf("%w: worker %s does not serve its queue %q", ErrUnfit, w.ID, spec.Queue)
 	case !w.Runs(spec.Function):
-		return fmt.Errorf("%w: worker %s does not know its function %s", ErrBadSpec, w.ID, spec.Function)
+		return fmt.Errorf("%w: worker %s does not know its function %s", ErrUnfit, w.ID, spec.Function)
 	case !w.Capacity.Fit(spec.Requirements):
-		return fmt.Errorf("%w: worker %s is too small for its requirements", ErrBadSpec, w.ID)
+		return fmt.Errorf("%w: worker %s is too small for its requirements", ErrUnfit, w.ID)
 	default:
 		return nil
 	}

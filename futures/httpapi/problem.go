@@ -67,6 +67,8 @@ func problemCodes() []problemCode {
 		{layout.ErrBadID, http.StatusBadRequest, "bad_id"},
 		{layout.ErrBadName, http.StatusBadRequest, "bad_name"},
 		{layout.ErrBadSpec, http.StatusBadRequest, "bad_future"},
+		{layout.ErrBadCursor, http.StatusBadRequest, "bad_cursor"},
+		{layout.ErrUnfit, http.StatusConflict, "unfit_worker"},
 		{fdbmodel.ErrTooLarge, http.StatusRequestEntityTooLarge, "too_large"},
 		{fdbmodel.ErrNotFound, http.StatusNotFound, "not_found"},
 		{fdbmodel.ErrIDInUse, http.StatusConflict, "id_in_use"},
