@@ -14,7 +14,7 @@ func (d demand) requirements() layout.Requirements {
 	return layout.Requirements{CPU: d.cpu, RAM: d.ram, GPU: d.gpu}
 }
 
-// demands counts futures that came into the pool, by what they ask for.
+// Demands counts futures that came into the pool, by what they ask for.
 type Demands map[demand]int
 
 func (d *Demands) add(s *layout.Spec) {

@@ -280,7 +280,7 @@ func (c *Cluster) SweepChunks(ctx context.Context, shard int, cursor []byte) (ne
 	return next, removed, err
 }
 
-// mayComeYet tells whether a record may still come to refer to a chunk.
+// MayRefer tells whether a record may still come to refer to a chunk.
 func (c *Cluster) MayRefer(row *layout.Row, ref layout.ChunkRef) bool {
 	if ref.Kind != layout.ChunkArgs {
 		return row.State() == layout.Claimed && row.Claim.Token.String() == ref.Token

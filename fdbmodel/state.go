@@ -85,7 +85,7 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("outcome(%d)", uint8(o))
 }
 
-// maxCrashes is how many workers may die while they hold a future, before it
+// MaxCrashes is how many workers may die while they hold a future, before it
 // is taken for the cause.
 const MaxCrashes = 3
 
@@ -125,7 +125,7 @@ type Transition struct {
 	Outcome Outcome
 }
 
-// transitions is the whole life of a future, most specific row first.
+// Transitions is the whole life of a future, most specific row first.
 var Transitions = []Transition{
 	{layout.Ready, EventClaim, always, layout.Claimed, setClaim, Applied},
 	{layout.Ready, EventRealize, always, layout.Ready, nothing, Lost},

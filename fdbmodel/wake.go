@@ -45,7 +45,7 @@ func (c *Cluster) wakeFor(ctx context.Context, version kv.Version, placed Demand
 	}
 }
 
-// wakeRing wakes idle workers of other processes. A worker that went idle
+// WakeRing wakes idle workers of other processes. A worker that went idle
 // before version is seen here; one that went idle after it read the ready
 // ranges at a later version and saw the futures.
 func (c *Cluster) WakeRing(ctx context.Context, version kv.Version, placed Demands) {

@@ -33,7 +33,7 @@ var (
 		"and begin a new cluster")
 )
 
-// isUnreadable tells whether err says that a record can't be read, by this
+// IsUnreadable tells whether err says that a record can't be read, by this
 // process or at all.
 func IsUnreadable(err error) bool {
 	return errors.Is(err, ErrNewerRecord) || errors.Is(err, ErrBadRecord)

@@ -19,14 +19,14 @@ func (w *WorkerInfo) CanRun(spec *Spec) error {
 	}
 }
 
-// idleRecord is what an idle worker could take.
+// IdleRecord is what an idle worker could take.
 type IdleRecord struct {
 	Resources `msgpack:",inline"` // that are free
 	// Functions are what it runs, as in WorkerInfo; empty if they are many.
 	Functions []string `msgpack:"f,omitempty" json:"functions,omitempty"`
 }
 
-// claimBatch is the record of one claim transaction: what it took.
+// ClaimBatch is the record of one claim transaction: what it took.
 type ClaimBatch struct {
 	IDs IDList `msgpack:"i" json:"ids"`
 }

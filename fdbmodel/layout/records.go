@@ -228,20 +228,20 @@ type Heartbeat struct {
 	At      int64     `msgpack:"t" json:"at_ms"`
 }
 
-// doneEntry lists futures that finished in one transaction.
+// DoneEntry lists futures that finished in one transaction.
 type DoneEntry struct {
 	At  int64  `msgpack:"t" json:"at_ms"`
 	IDs IDList `msgpack:"i" json:"ids"`
 }
 
-// sessionRecord is the sign of life of a client process.
+// SessionRecord is the sign of life of a client process.
 type SessionRecord struct {
 	Count   int64  `msgpack:"n"`
 	At      int64  `msgpack:"t" json:"at_ms"`
 	Opening string `msgpack:"o,omitempty"`
 }
 
-// janitorRecord names the worker whose janitor is at work.
+// JanitorRecord names the worker whose janitor is at work.
 type JanitorRecord struct {
 	Worker WorkerID `msgpack:"w"`
 	Count  int64    `msgpack:"n"`
