@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -348,20 +349,20 @@ func TestGroupBellRings(t *testing.T) {
 func TestAssignUnderUnknownCommits(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
-		s := NewStage(t)
+		s := modeltest.NewStage(t)
 		held := func(sub *fdbmodel.Submission) { sub.Spec.Group, sub.Spec.Held = "g", true }
 		id := s.Submit(held)
-		s.faults.FailNext(fault, nil)
+		s.Faults.FailNext(fault, nil)
 		_, err := s.C.Assign(s.Ctx, s.Worker.ID(), "y", []layout.ID{id})
 		require.NoError(t, err)
-		s.faults.Flush()
+		s.Faults.Flush()
 		row, err := s.C.Get(s.Ctx, id)
 		require.NoError(t, err)
 		require.Equal(t, s.Worker.ID(), row.Attempts.Assigned)
-		s.faults.FailNext(fault, nil)
+		s.Faults.FailNext(fault, nil)
 		_, err = s.C.Unassign(s.Ctx, s.Worker.ID(), []layout.ID{id})
 		require.NoError(t, err)
-		s.faults.Flush()
+		s.Faults.Flush()
 		row, err = s.C.Get(s.Ctx, id)
 		require.NoError(t, err)
 		require.Empty(t, row.Attempts.Assigned)

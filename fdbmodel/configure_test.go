@@ -9,17 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
-	"github.com/futura-run/futura/fdbmodel/transfer"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/internal/clock"
 )
 
 func TestConfigure(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	db := transfer.OpenMemory(t)
+	db := modeltest.OpenMemory(t)
 	c, err := fdbmodel.Open(ctx, db, "c", fdbmodel.Options{Config: layout.Config{Heartbeat: time.Second / 2, DeadAfter: 2 * time.Second}})
 	require.NoError(t, err)
 	before := c.Config()
@@ -51,9 +50,9 @@ func TestConfigure(t *testing.T) {
 func TestConfigureOfTheLiving(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	p := audit.Populate(t)
+	p := modeltest.Populate(t)
 	virtual := p.C.Clock().(*clock.Virtual)
-	shared, err := fdbmodel.Open(ctx, struct{ kv.Database }{p.Db}, "check", fdbmodel.Options{Clock: virtual})
+	shared, err := fdbmodel.Open(ctx, struct{ kv.Database }{p.DB}, "check", fdbmodel.Options{Clock: virtual})
 	require.NoError(t, err)
 	configure := func(during func()) error {
 		done := make(chan error)

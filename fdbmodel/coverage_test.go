@@ -7,6 +7,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
 
 // mayMiss are transitions that operations hardly come to: a claim is blind, a
@@ -43,11 +44,11 @@ func TestMachineMeetsEveryTransition(t *testing.T) {
 	first := rand.Uint64()
 	t.Logf("first seed %d", first)
 	for n := range uint64(4000) {
-		m := NewMachine(t, first+n)
+		m := modeltest.NewMachine(t, first+n)
 		for range 80 {
 			m.Step()
 		}
-		m.finale()
+		m.Finale()
 		left := 0
 		for i := range fdbmodel.Transitions {
 			if met[i] == 0 && !mayMiss(&fdbmodel.Transitions[i]) {

@@ -1,4 +1,4 @@
-package fdbmodel_test
+package modeltest
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 func none(_, _ *layout.Row) bool { return false }
 
 // submit submits some futures of all sorts.
-func (m *machine) submit(ctx context.Context) (change, error) {
+func (m *Machine) submit(ctx context.Context) (change, error) {
 	subs := make([]fdbmodel.Submission, 1+m.random.IntN(3))
 	ids := map[layout.ID]bool{}
 	for i := range subs {
@@ -58,7 +58,7 @@ func (m *machine) submit(ctx context.Context) (change, error) {
 	}, err
 }
 
-func (m *machine) claim(ctx context.Context) (change, error) {
+func (m *Machine) claim(ctx context.Context) (change, error) {
 	w := m.worker(false)
 	if w == nil {
 		return none, nil
@@ -146,7 +146,7 @@ func (e *ending) allows(f *fdbmodel.ClaimedFuture, before, after *layout.Row) bo
 		after.Attempts.PutBack == before.Attempts.PutBack+e.back
 }
 
-func (m *machine) finish(ctx context.Context) (change, error) {
+func (m *Machine) finish(ctx context.Context) (change, error) {
 	w := m.holder(false)
 	if w == nil || len(w.held) == 0 {
 		return none, nil
@@ -180,7 +180,7 @@ func (m *machine) finish(ctx context.Context) (change, error) {
 	}, err
 }
 
-func (m *machine) cancel(ctx context.Context) (change, error) {
+func (m *Machine) cancel(ctx context.Context) (change, error) {
 	id := m.some()
 	outcome, state, err := m.C.Cancel(ctx, id, "no more")
 	m.logf("cancel %s: %v %v %v", id, outcome, state, err)
@@ -198,7 +198,7 @@ func (m *machine) cancel(ctx context.Context) (change, error) {
 	}, err
 }
 
-func (m *machine) retry(ctx context.Context) (change, error) {
+func (m *Machine) retry(ctx context.Context) (change, error) {
 	id := m.some()
 	var err error
 	if m.random.IntN(2) == 0 {
@@ -217,7 +217,7 @@ func (m *machine) retry(ctx context.Context) (change, error) {
 	}, err
 }
 
-func (m *machine) discard(ctx context.Context) (change, error) {
+func (m *Machine) discard(ctx context.Context) (change, error) {
 	id := m.some()
 	var err error
 	if m.random.IntN(2) == 0 {
@@ -234,7 +234,7 @@ func (m *machine) discard(ctx context.Context) (change, error) {
 	}, err
 }
 
-func (m *machine) promote(ctx context.Context) (change, error) {
+func (m *Machine) promote(ctx context.Context) (change, error) {
 	m.Clock.Advance(time.Duration(m.random.IntN(3000)) * time.Millisecond)
 	now := layout.Millis(m.Clock.Now())
 	n, _, err := m.C.PromoteDue(ctx, m.random.IntN(m.C.Config().Shards))
@@ -245,7 +245,7 @@ func (m *machine) promote(ctx context.Context) (change, error) {
 	}, err
 }
 
-func (m *machine) beat(ctx context.Context) (change, error) {
+func (m *Machine) beat(ctx context.Context) (change, error) {
 	w := m.worker(false)
 	if w == nil {
 		return none, nil
@@ -262,7 +262,7 @@ func (m *machine) beat(ctx context.Context) (change, error) {
 }
 
 // die declares a worker dead, by what it said last.
-func (m *machine) die(ctx context.Context) (change, error) {
+func (m *Machine) die(ctx context.Context) (change, error) {
 	w := m.holder(true)
 	if w == nil {
 		return none, nil
@@ -288,7 +288,7 @@ func (m *machine) die(ctx context.Context) (change, error) {
 }
 
 // aliveNow lands what is under way and returns a worker's record.
-func (m *machine) aliveNow(id layout.WorkerID) *fdbmodel.Member {
+func (m *Machine) aliveNow(id layout.WorkerID) *fdbmodel.Member {
 	m.Faults.Flush()
 	m.Faults.Pause()
 	defer m.Faults.Resume()
@@ -302,7 +302,7 @@ func (m *machine) aliveNow(id layout.WorkerID) *fdbmodel.Member {
 	return nil
 }
 
-func (m *machine) reap(ctx context.Context) (change, error) {
+func (m *Machine) reap(ctx context.Context) (change, error) {
 	members, err := m.C.Workers(ctx)
 	if err != nil {
 		return none, err
@@ -341,7 +341,7 @@ func reaped(dead func(layout.WorkerID) bool) change {
 }
 
 // register starts a worker, often where another one was.
-func (m *machine) register(ctx context.Context) (change, error) {
+func (m *Machine) register(ctx context.Context) (change, error) {
 	id, err := m.C.DrawWorkerID()
 	m.require(err)
 	info := layout.WorkerInfo{
@@ -372,7 +372,7 @@ func (m *machine) register(ctx context.Context) (change, error) {
 	return reaped(func(w layout.WorkerID) bool { return !alive[w] }), err
 }
 
-func (m *machine) leave(ctx context.Context) (change, error) {
+func (m *Machine) leave(ctx context.Context) (change, error) {
 	w := m.worker(true)
 	if w == nil {
 		return none, nil
@@ -409,7 +409,7 @@ func setFree(before, after *layout.Row, from func(layout.WorkerID) bool) bool {
 	return left == after.Attempts
 }
 
-func (m *machine) assign(ctx context.Context) (change, error) {
+func (m *Machine) assign(ctx context.Context) (change, error) {
 	w := m.worker(false)
 	if w == nil {
 		return none, nil
@@ -435,7 +435,7 @@ func (m *machine) assign(ctx context.Context) (change, error) {
 	}, err
 }
 
-func (m *machine) unassign(ctx context.Context) (change, error) {
+func (m *Machine) unassign(ctx context.Context) (change, error) {
 	w := m.worker(false)
 	if w == nil {
 		return none, nil
@@ -448,7 +448,7 @@ func (m *machine) unassign(ctx context.Context) (change, error) {
 	}, err
 }
 
-func (m *machine) expire(ctx context.Context) (change, error) {
+func (m *Machine) expire(ctx context.Context) (change, error) {
 	m.Clock.Advance(time.Duration(m.random.IntN(20)) * time.Second)
 	limit := layout.Millis(m.Clock.Now().Add(-m.C.Config().Retention))
 	n, _, _, err := m.C.ExpireDone(ctx, m.random.IntN(m.C.Config().Shards))
@@ -458,7 +458,7 @@ func (m *machine) expire(ctx context.Context) (change, error) {
 	}, err
 }
 
-func (m *machine) sweep(ctx context.Context) (change, error) {
+func (m *Machine) sweep(ctx context.Context) (change, error) {
 	for shard := range m.C.Config().Shards {
 		var cursor []byte
 		for {
@@ -478,7 +478,7 @@ func (m *machine) sweep(ctx context.Context) (change, error) {
 	return none, nil
 }
 
-func (m *machine) listen(ctx context.Context) (change, error) {
+func (m *Machine) listen(ctx context.Context) (change, error) {
 	s := []layout.SessionID{"s1", "s2"}[m.random.IntN(2)]
 	if err := m.boxes[s].Refresh(ctx); err != nil {
 		return none, err
@@ -497,7 +497,7 @@ func (m *machine) listen(ctx context.Context) (change, error) {
 	return none, m.boxes[s].Acknowledge(ctx)
 }
 
-func (m *machine) subscribe(ctx context.Context) (change, error) {
+func (m *Machine) subscribe(ctx context.Context) (change, error) {
 	s, id := []layout.SessionID{"s1", "s2"}[m.random.IntN(2)], m.some()
 	if m.random.IntN(3) == 0 {
 		delete(m.watched[s], id)
@@ -512,7 +512,7 @@ func (m *machine) subscribe(ctx context.Context) (change, error) {
 	return none, err
 }
 
-func (m *machine) idle(ctx context.Context) (change, error) {
+func (m *Machine) idle(ctx context.Context) (change, error) {
 	w := m.worker(false)
 	if w == nil {
 		return none, nil
@@ -534,7 +534,7 @@ func (m *machine) idle(ctx context.Context) (change, error) {
 	return none, err
 }
 
-func (m *machine) janitor(ctx context.Context) (change, error) {
+func (m *Machine) janitor(ctx context.Context) (change, error) {
 	record, _, err := m.C.LookJanitor(ctx)
 	if err == nil {
 		_, _, err = m.C.HoldJanitor(ctx, layout.WorkerID(fmt.Sprint(m.random.IntN(2))), record, m.random.Int64N(3))
