@@ -60,7 +60,7 @@ func (c *Cluster) Assign(ctx context.Context, worker layout.WorkerID, why string
 func (c *Cluster) Unassign(ctx context.Context, worker layout.WorkerID, ids []layout.ID) ([]Outcome, error) {
 	return c.eachAssign(ctx, ids, func(ids []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
-		var placed Demands
+		var placed demands
 		result, err := c.transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
 			w := c.changes(tx)
 			event := Event{Kind: EventUnassign, Token: layout.Token{Worker: worker}, Now: c.clock.Now()}
@@ -146,7 +146,7 @@ func (w *changes) callWorker(worker layout.WorkerID) error {
 type movedFutures struct {
 	outcomes []Outcome
 	there    []bool  // is with the event's worker for the event's reason
-	placed   Demands // those that went to the pool
+	placed   demands // those that went to the pool
 }
 
 // moveAssigned applies Assign or Unassign to futures.
@@ -215,7 +215,7 @@ func (c *Cluster) dropAssigned(ctx context.Context, worker layout.WorkerID, dead
 type droppedPage struct {
 	moved  int
 	kept   bool    // some can't be read
-	placed Demands // those that went to the pool
+	placed demands // those that went to the pool
 	next   []byte  // where the next page may be, nil behind the last one
 }
 
@@ -224,7 +224,7 @@ func (c *Cluster) dropAssignedIn(ctx context.Context, tx kv.Tx, worker layout.Wo
 	var dropped droppedPage
 	prefix := c.keys.AssignedTo(worker)
 	r := kv.Range{Begin: from, End: kv.AfterPrefix(prefix)}
-	page, err := tx.GetRange(r, kv.RangeOptions{Limit: JanitorBatch}).Wait(ctx)
+	page, err := tx.GetRange(r, kv.RangeOptions{Limit: janitorBatch}).Wait(ctx)
 	if err != nil || len(page.Items) == 0 {
 		return dropped, err
 	}

@@ -36,7 +36,7 @@ var (
 )
 
 func (c condition) and(d condition) condition {
-	return condition{c.Text + ", " + d.Text, func(r *layout.Row, e *Event) bool { return c.holds(r, e) && d.holds(r, e) }}
+	return condition{c.text + ", " + d.text, func(r *layout.Row, e *Event) bool { return c.holds(r, e) && d.holds(r, e) }}
 }
 
 // Effects of the table of transitions. Row is passed by pointer to a copy;

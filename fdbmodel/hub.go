@@ -66,7 +66,7 @@ func (r *Registration) Idle(req ClaimRequest) *Idle {
 	}
 	i := &Idle{
 		hub: h, worker: r.info.ID, queues: r.info.Queues, c: make(chan struct{}, 1),
-		fits: func(d demand) bool { return free.Fit(d.requirements()) && runs(d.Function) },
+		fits: func(d demand) bool { return free.Fit(d.requirements()) && runs(d.function) },
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -93,8 +93,8 @@ func (h *hub) wake(d demand, n int) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	woken := 0
-	for at := len(h.idle[d.Queue]) - 1; at >= 0 && woken < n; at-- {
-		i := h.idle[d.Queue][at]
+	for at := len(h.idle[d.queue]) - 1; at >= 0 && woken < n; at-- {
+		i := h.idle[d.queue][at]
 		if !i.fits(d) {
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 // Bounds of what a worker remembers of futures that it can't read.
 const (
 	maxRefused    = 10_000
-	RefusedForget = time.Minute // then it looks at them again
+	refusedForget = time.Minute // then it looks at them again
 )
 
 // refused are futures that a worker can't read and does not claim again. It
@@ -25,7 +25,7 @@ type refused struct {
 func (f *refused) add(id layout.ID, now time.Time) {
 	f.forget(now)
 	if f.ids == nil {
-		f.ids, f.until = map[layout.ID]struct{}{}, now.Add(RefusedForget)
+		f.ids, f.until = map[layout.ID]struct{}{}, now.Add(refusedForget)
 	}
 	if len(f.ids) < maxRefused {
 		f.ids[id] = struct{}{}

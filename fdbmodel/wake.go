@@ -21,7 +21,7 @@ const (
 // does it by itself; after SubmitTx and its commit, the caller does. It is best
 // effort: a worker that misses it looks by itself within its poll interval.
 func (c *Cluster) Wake(ctx context.Context, version kv.Version, submitted []Submitted) {
-	var placed Demands
+	var placed demands
 	for i := range submitted {
 		switch s := &submitted[i]; {
 		case s.Existed || s.State != layout.Ready || s.held:
@@ -36,19 +36,19 @@ func (c *Cluster) Wake(ctx context.Context, version kv.Version, submitted []Subm
 
 // wakeFor wakes workers that can run what came into the pool at version, first
 // within the process, then through the store.
-func (c *Cluster) wakeFor(ctx context.Context, version kv.Version, placed Demands) {
+func (c *Cluster) wakeFor(ctx context.Context, version kv.Version, placed demands) {
 	for d, n := range placed {
 		placed[d] = n - c.hub.wake(d, n)
 	}
 	if len(placed.queues()) > 0 {
-		c.WakeRing(ctx, version, placed)
+		c.wakeRing(ctx, version, placed)
 	}
 }
 
 // wakeRing wakes idle workers of other processes. A worker that went idle
 // before version is seen here; one that went idle after it read the ready
 // ranges at a later version and saw the futures.
-func (c *Cluster) WakeRing(ctx context.Context, version kv.Version, placed Demands) {
+func (c *Cluster) wakeRing(ctx context.Context, version kv.Version, placed demands) {
 	tx := c.db.Begin(kv.Options{Tag: "futura-wake"})
 	defer tx.Cancel()
 	if version != kv.NoVersion {
@@ -72,7 +72,7 @@ func (c *Cluster) WakeRing(ctx context.Context, version kv.Version, placed Deman
 
 // wakeSome wakes up to limit workers in the ring of a queue that something of
 // placed fits, and returns how many.
-func (c *Cluster) wakeSome(ctx context.Context, tx kv.Tx, queue string, placed Demands, limit int) (int, error) {
+func (c *Cluster) wakeSome(ctx context.Context, tx kv.Tx, queue string, placed demands, limit int) (int, error) {
 	value, err := layout.EncodeStamped(struct{}{})
 	if err != nil {
 		return 0, err
