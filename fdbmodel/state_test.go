@@ -200,15 +200,3 @@ func TestStateConditions(t *testing.T) {
 	require.Equal(t, fdbmodel.Applied, outcome)
 	require.Equal(t, layout.Ready, after.State())
 }
-
-func TestBackoffIsBounded(t *testing.T) {
-	t.Parallel()
-	for n := range 200 {
-		for _, jitter := range []float64{0, 0.5, 0.999} {
-			wait := layout.Backoff{}.Wait(n, jitter)
-			require.GreaterOrEqual(t, wait, layout.DefaultBackoffBase/2)
-			require.LessOrEqual(t, wait, layout.DefaultBackoffMax*3/2)
-		}
-	}
-	require.Equal(t, 4*time.Second, layout.Backoff{Base: time.Second}.Wait(3, 0.5))
-}

@@ -26,7 +26,7 @@ func TestUnknownResults(t *testing.T) {
 		},
 		"futura-submit of neighbours": func(s *modeltest.Stage, strike func()) {
 			strike()
-			_, err := s.C.Submit(s.Ctx, neighbours(20))
+			_, err := s.C.Submit(s.Ctx, modeltest.Neighbours(20))
 			require.NoError(s.T, err)
 			require.Equal(s.T, int64(20), s.Counted(layout.Ready))
 		},

@@ -212,9 +212,9 @@ func (k *checker) checkArgs(r *checkedRow, f *findings) {
 // noteRow keeps what is compared later.
 func (k *checker) noteRow(shard int, r *checkedRow, f *findings) {
 	state := r.State()
-	f.counted[layout.ShardCount{shard, r.Spec.Queue, r.Spec.Group, state}]++
+	f.counted[layout.ShardCount{Shard: shard, Queue: r.Spec.Queue, Group: r.Spec.Group, State: state}]++
 	if r.Open() {
-		f.opened[layout.OpenKey{r.Spec.Group, r.Attempts.Why}]++
+		f.opened[layout.OpenKey{Group: r.Spec.Group, Why: r.Attempts.Why}]++
 	}
 	if state.Terminal() && !r.Spec.Held {
 		f.terminals[r.ID] = r.FinishedAt()

@@ -58,7 +58,7 @@ func (k *checker) readOpen(ctx context.Context, tx kv.Reader) (map[layout.OpenKe
 				return
 			}
 			if why, n, err := layout.ParseOpen(k.keys.GroupOpenOf(group), item); err == nil && n != 0 {
-				counters[layout.OpenKey{group, why}] = n
+				counters[layout.OpenKey{Group: group, Why: why}] = n
 			}
 		})
 		if err != nil {
@@ -85,7 +85,7 @@ func (k *checker) countOpen(ctx context.Context, tx kv.Reader) (map[layout.OpenK
 				return nil, err
 			}
 			if err == nil && row.Spec != nil && row.Open() {
-				counted[layout.OpenKey{row.Spec.Group, row.Attempts.Why}]++
+				counted[layout.OpenKey{Group: row.Spec.Group, Why: row.Attempts.Why}]++
 			}
 		}
 	}

@@ -192,7 +192,7 @@ func (k *checker) readCounters(ctx context.Context, tx kv.Reader, shard int) (ma
 	counters := map[layout.ShardCount]int64{}
 	err := eachOf(ctx, tx, kv.Prefix(prefix), func(item kv.KeyValue) {
 		if key, n, err := layout.ParseCount(prefix, item); err == nil && n != 0 {
-			counters[layout.ShardCount{shard, key.Queue, key.Group, key.State}] = n
+			counters[layout.ShardCount{Shard: shard, Queue: key.Queue, Group: key.Group, State: key.State}] = n
 		}
 	})
 	return counters, err
@@ -205,7 +205,8 @@ func (k *checker) countRows(ctx context.Context, tx kv.Reader, shard int) (map[l
 	var row layout.Row
 	flush := func() {
 		if row.Spec != nil {
-			counted[layout.ShardCount{shard, row.Spec.Queue, row.Spec.Group, row.State()}]++
+			spec := row.Spec
+			counted[layout.ShardCount{Shard: shard, Queue: spec.Queue, Group: spec.Group, State: row.State()}]++
 		}
 	}
 	err := eachOf(ctx, tx, kv.Prefix(k.keys.FuturesOf(shard)), func(item kv.KeyValue) {

@@ -45,34 +45,6 @@ func TestDescribeEveryKeyOfACluster(t *testing.T) {
 	require.Equal(t, 1, claim.Version)
 }
 
-func TestDescribeGoldenKeys(t *testing.T) {
-	t.Parallel()
-	k := layout.NewKeyspace("test")
-	k.Shards = 16
-	names := map[string]string{"code info": "module", "code body": "module piece", "mailbox": "mail"}
-	for _, c := range modeltest.GoldenKeys(k) {
-		d := layout.DescribeKey(c.Key)
-		want, renamed := names[c.Name]
-		if !renamed {
-			want = c.Name
-		}
-		require.Equal(t, want, d.Kind)
-		require.Empty(t, d.Problem)
-		require.Equal(t, tuple.String(c.Key), d.Text)
-		back, err := layout.UnescapeKey(d.Escaped)
-		require.NoError(t, err)
-		require.Equal(t, c.Key, back)
-	}
-	require.Len(t, modeltest.GoldenKeys(k), len(layout.Table()))
-	ready := layout.DescribeKey(k.Ready(modeltest.GoldenID, &layout.Spec{Queue: "q", Group: "g", Priority: 5}))
-	b, err := json.Marshal(ready.Parts)
-	require.NoError(t, err)
-	require.JSONEq(t, `{"queue":"q","group":"g","cpu_millis":0,"ram_bytes":0,"gpu_millis":0,"priority":5,`+
-		`"id":"01020304-0506-7708-890a-0b0c0d0e0f03"}`, string(b))
-	require.Equal(t, modeltest.GoldenID, ready.Part("id"))
-	require.Nil(t, ready.Part("none"))
-}
-
 func TestDescribeGoldenRecords(t *testing.T) {
 	t.Parallel()
 	k := layout.NewKeyspace("test")
@@ -146,17 +118,6 @@ func TestDescribeLargePieces(t *testing.T) {
 	require.Equal(t, true, data["cut"])
 }
 
-func TestUnescapeKeyRefuses(t *testing.T) {
-	t.Parallel()
-	for _, bad := range []string{`\`, `\x`, `\x0`, `\xzz`, `\q`} {
-		_, err := layout.UnescapeKey(bad)
-		require.ErrorIs(t, err, layout.ErrBadSpec, bad)
-	}
-	key, err := layout.UnescapeKey(`a\x00\\\"\ \;b`)
-	require.NoError(t, err)
-	require.Equal(t, []byte("a\x00\\\" ;b"), key)
-}
-
 func FuzzDescribe(f *testing.F) {
 	k := layout.NewKeyspace("test")
 	k.Shards = 16
@@ -182,50 +143,10 @@ func FuzzDescribe(f *testing.F) {
 	})
 }
 
-const keyspacePage = "../docs/reference/keyspace.md"
-
-func TestDocsKeyspace(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile(keyspacePage)
-	require.NoError(t, err)
-	want := replaceTable(t, string(page), "keys", layout.KeyTable())
-	want = replaceTable(t, want, "fields", layout.FieldTable())
-	if *modeltest.Update {
-		require.NoError(t, os.WriteFile(keyspacePage, []byte(want), 0o644))
-		return
-	}
-	require.Equal(t, want, string(page), "run make generate")
-}
-
-// replaceTable puts a generated table between the two comments of its name.
-func replaceTable(t *testing.T, page, name, table string) string {
-	begin, end := "<!-- "+name+": written by make generate -->\n", "<!-- end of "+name+" -->\n"
-	before, rest, found := strings.Cut(page, begin)
-	require.True(t, found)
-	_, after, found := strings.Cut(rest, end)
-	require.True(t, found)
-	return before + begin + "\n" + table + "\n" + end + after
-}
-
-// TestPackageDocHasEveryKey holds the table in the package documentation.
-func TestPackageDocHasEveryKey(t *testing.T) {
-	t.Parallel()
-	source, err := os.ReadFile("doc.go")
-	require.NoError(t, err)
-	short := strings.NewReplacer("255-PRIORITY", "255-PRIO", "CPU_MILLIS", "CPU", "RAM_BYTES", "RAM", "GPU_MILLIS", "GPU",
-		"DUE_MS", "DUE", "STAMP", "VS", "PIECE", "I", "SEQUENCE", "N")
-	documented := regexp.MustCompile(`(?m)\(s, "[^)]*\)|\("[a-z]+"[^)]*\)`).FindAllString(string(source), -1)
-	kinds := layout.Table()
-	for i := range kinds {
-		require.Contains(t, documented, short.Replace(kinds[i].Shape()))
-	}
-	require.Len(t, documented, len(kinds)+1, `all but ("futura", CLUSTER)`)
-}
-
 // TestDocsFdbcli has each key and value that the page shows be readable.
 func TestDocsFdbcli(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/operating/fdbcli.md")
+	page, err := os.ReadFile("../../docs/operating/fdbcli.md")
 	require.NoError(t, err)
 	kinds := map[string]bool{}
 	for _, shown := range regexp.MustCompile("(?m)^`(.*)' is `(.*)'$").FindAllStringSubmatch(string(page), -1) {
