@@ -38,7 +38,8 @@ func newAssigning(t *testing.T) *assigning {
 }
 
 func (a *assigning) register() *fdbmodel.Registration {
-	w, err := a.c.Register(a.ctx, layout.WorkerInfo{Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 8, CPU: 8}})
+	w, err := a.c.Register(a.ctx, layout.WorkerInfo{Functions: []string{"go:f"},
+		Capacity: layout.Resources{Slots: 8, CPU: 8}})
 	require.NoError(a, err)
 	return w
 }
@@ -131,7 +132,8 @@ func TestHeldFuturesWaitForTheirWorker(t *testing.T) {
 	// One that is given back waits for the same worker, one that failed for
 	// whoever is chosen next.
 	a.finish(first, fdbmodel.Completion{Future: &took[0], Relinquish: true},
-		fdbmodel.Completion{Future: &took[1], Exception: &layout.Exception{Kind: layout.KindError}, RetryIn: new(time.Duration)})
+		fdbmodel.Completion{Future: &took[1], Exception: &layout.Exception{Kind: layout.KindError},
+			RetryIn: new(time.Duration)})
 	require.NotContains(t, a.held(), took[0].ID)
 	require.Contains(t, a.held(), took[1].ID)
 	why, err := inspect.Explain(a.ctx, a.c, took[0].ID)
@@ -291,7 +293,8 @@ func TestIdleWorkerIsCalledToItsAssignment(t *testing.T) {
 	request := fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 8, CPU: 8}}
 	watch, err := w.GoIdle(a.ctx, request)
 	require.NoError(t, err)
-	hint, others := w.Idle(fdbmodel.ClaimRequest{Free: w.Info().Capacity}), other.Idle(fdbmodel.ClaimRequest{Free: other.Info().Capacity})
+	hint, others := w.Idle(fdbmodel.ClaimRequest{Free: w.Info().Capacity}),
+		other.Idle(fdbmodel.ClaimRequest{Free: other.Info().Capacity})
 	ids := a.submit(1, true)
 	a.assign(w, ids)
 	<-watch.Done()
@@ -322,7 +325,8 @@ func TestGroupBellRings(t *testing.T) {
 	ring(func() { a.finish(w, fdbmodel.Completion{Future: &took[0], Result: &layout.Result{}}) })
 	ring(func() {
 		now := time.Duration(0)
-		a.finish(w, fdbmodel.Completion{Future: &took[1], Exception: &layout.Exception{Kind: layout.KindError}, RetryIn: &now})
+		a.finish(w, fdbmodel.Completion{Future: &took[1], Exception: &layout.Exception{Kind: layout.KindError},
+			RetryIn: &now})
 	})
 	ring(func() {
 		_, _, err := a.c.Cancel(a.ctx, took[1].ID, "")

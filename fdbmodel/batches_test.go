@@ -97,7 +97,8 @@ func TestAChunkGrows(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, map[string]int64{"one": 4, "two": 1}, open)
 	zero := time.Duration(0)
-	a.finish(w, fdbmodel.Completion{Future: &took[0], Exception: &layout.Exception{Kind: layout.KindError}, RetryIn: &zero})
+	a.finish(w, fdbmodel.Completion{Future: &took[0], Exception: &layout.Exception{Kind: layout.KindError},
+		RetryIn: &zero})
 	open, err = a.c.GroupOpen(a.ctx, "g")
 	require.NoError(t, err)
 	require.Equal(t, map[string]int64{"one": 3, "two": 1}, open)
@@ -106,9 +107,11 @@ func TestAChunkGrows(t *testing.T) {
 	require.Equal(t, 1, again)
 	chunks, err := a.c.BatchChunks(a.ctx, "g")
 	require.NoError(t, err)
-	require.Equal(t, []layout.BatchChunk{{ID: "one", Worker: w.ID(), Items: 4, Status: 1}, {ID: "two", Worker: w.ID(), Items: 1}},
+	require.Equal(t, []layout.BatchChunk{{ID: "one", Worker: w.ID(), Items: 4, Status: 1},
+		{ID: "two", Worker: w.ID(), Items: 1}},
 		chunks)
-	chunk, err := a.c.UpdateChunk(a.ctx, "g", "two", func(c *layout.BatchChunk) (bool, error) { c.Status = 5; return true, nil })
+	chunk, err := a.c.UpdateChunk(a.ctx, "g", "two",
+		func(c *layout.BatchChunk) (bool, error) { c.Status = 5; return true, nil })
 	require.NoError(t, err)
 	require.Equal(t, 5, chunk.Status)
 	_, err = a.c.UpdateChunk(a.ctx, "g", "none", nil)
@@ -140,7 +143,8 @@ func TestManyAtOnce(t *testing.T) {
 	cancelled, err := w.Heartbeat(a.ctx, layout.Resources{Slots: 1}, 2)
 	require.NoError(t, err)
 	require.Len(t, cancelled, 2, "their worker is told")
-	a.finish(w, fdbmodel.Completion{Future: &took[0], Relinquish: true}, fdbmodel.Completion{Future: &took[1], Result: &layout.Result{}})
+	a.finish(w, fdbmodel.Completion{Future: &took[0], Relinquish: true},
+		fdbmodel.Completion{Future: &took[1], Result: &layout.Result{}})
 	outcomes, err = a.c.RetryMany(a.ctx, ids)
 	require.NoError(t, err)
 	again := 0

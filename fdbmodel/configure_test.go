@@ -19,7 +19,8 @@ func TestConfigure(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	db := modeltest.OpenMemory(t)
-	c, err := fdbmodel.Open(ctx, db, "c", fdbmodel.Options{Config: layout.Config{Heartbeat: time.Second / 2, DeadAfter: 2 * time.Second}})
+	c, err := fdbmodel.Open(ctx, db, "c", fdbmodel.Options{Config: layout.Config{Heartbeat: time.Second / 2,
+		DeadAfter: 2 * time.Second}})
 	require.NoError(t, err)
 	before := c.Config()
 	_, err = c.Configure(ctx, func(c *layout.Config) { c.Heartbeat, c.DeadAfter = 5*time.Second, 15*time.Second })
@@ -35,7 +36,8 @@ func TestConfigure(t *testing.T) {
 		Retention: time.Hour,
 	}, now)
 	for _, change := range []func(*layout.Config){
-		func(c *layout.Config) { c.Shards = 32 }, func(c *layout.Config) { c.Format = 0 }, func(c *layout.Config) { c.Retention = -1 },
+		func(c *layout.Config) { c.Shards = 32 }, func(c *layout.Config) { c.Format = 0 },
+		func(c *layout.Config) { c.Retention = -1 },
 		func(c *layout.Config) { c.Heartbeat = c.DeadAfter },
 	} {
 		_, err := again.Configure(ctx, change)

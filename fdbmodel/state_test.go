@@ -60,8 +60,9 @@ func gridRow(s layout.State) layout.Row {
 
 func gridEvent(k fdbmodel.EventKind, token layout.Token) fdbmodel.Event {
 	return fdbmodel.Event{
-		Kind: k, Token: token, Result: &layout.Result{Token: token}, Exception: &layout.Exception{Kind: layout.KindError, Message: "m"},
-		Cancel: &layout.CancelRequest{Reason: "r"}, Now: gridNow, Jitter: 0.5,
+		Kind: k, Token: token, Result: &layout.Result{Token: token},
+		Exception: &layout.Exception{Kind: layout.KindError, Message: "m"},
+		Cancel:    &layout.CancelRequest{Reason: "r"}, Now: gridNow, Jitter: 0.5,
 	}
 }
 
@@ -143,18 +144,24 @@ func TestStateConditions(t *testing.T) {
 		failed  int
 		crashes int
 	}{
-		"fail with a cancel":         {asked, fdbmodel.EventFail, layout.Failed, layout.KindCancelled, 0, 0},
-		"relinquish with a cancel":   {asked, fdbmodel.EventRelinquish, layout.Failed, layout.KindCancelled, 0, 0},
-		"put back with a cancel":     {asked, fdbmodel.EventPutBack, layout.Failed, layout.KindCancelled, 0, 0},
-		"reap with a cancel":         {asked, fdbmodel.EventReap, layout.Failed, layout.KindCancelled, 0, 0},
-		"a result beats a cancel":    {asked, fdbmodel.EventRealize, layout.Realized, "", 0, 0},
-		"permanent failure":          {func(_ *layout.Row, e *fdbmodel.Event) { e.Permanent = true }, fdbmodel.EventFail, layout.Failed, layout.KindError, 1, 0},
+		"fail with a cancel":       {asked, fdbmodel.EventFail, layout.Failed, layout.KindCancelled, 0, 0},
+		"relinquish with a cancel": {asked, fdbmodel.EventRelinquish, layout.Failed, layout.KindCancelled, 0, 0},
+		"put back with a cancel":   {asked, fdbmodel.EventPutBack, layout.Failed, layout.KindCancelled, 0, 0},
+		"reap with a cancel":       {asked, fdbmodel.EventReap, layout.Failed, layout.KindCancelled, 0, 0},
+		"a result beats a cancel":  {asked, fdbmodel.EventRealize, layout.Realized, "", 0, 0},
+		"permanent failure": {func(_ *layout.Row, e *fdbmodel.Event) { e.Permanent = true }, fdbmodel.EventFail,
+			layout.Failed, layout.KindError, 1, 0},
 		"kind that is not retryable": {tooLarge, fdbmodel.EventFail, layout.Failed, layout.KindTooLarge, 1, 0},
-		"last attempt":               {func(r *layout.Row, _ *fdbmodel.Event) { r.Attempts.Failed = 1 }, fdbmodel.EventFail, layout.Failed, layout.KindError, 2, 0},
-		"no retries":                 {func(r *layout.Row, _ *fdbmodel.Event) { r.Spec.MaxRetries = 0 }, fdbmodel.EventFail, layout.Failed, layout.KindError, 1, 0},
-		"retry without a wait":       {func(_ *layout.Row, e *fdbmodel.Event) { e.RetryIn = &zero }, fdbmodel.EventFail, layout.Ready, layout.KindError, 1, 0},
-		"second crash":               {func(r *layout.Row, _ *fdbmodel.Event) { r.Attempts.Crashes = 1 }, fdbmodel.EventReap, layout.Ready, "", 0, 2},
-		"third crash":                {func(r *layout.Row, _ *fdbmodel.Event) { r.Attempts.Crashes = 2 }, fdbmodel.EventReap, layout.Failed, layout.KindLost, 0, 3},
+		"last attempt": {func(r *layout.Row, _ *fdbmodel.Event) { r.Attempts.Failed = 1 }, fdbmodel.EventFail,
+			layout.Failed, layout.KindError, 2, 0},
+		"no retries": {func(r *layout.Row, _ *fdbmodel.Event) { r.Spec.MaxRetries = 0 }, fdbmodel.EventFail,
+			layout.Failed, layout.KindError, 1, 0},
+		"retry without a wait": {func(_ *layout.Row, e *fdbmodel.Event) { e.RetryIn = &zero }, fdbmodel.EventFail,
+			layout.Ready, layout.KindError, 1, 0},
+		"second crash": {func(r *layout.Row, _ *fdbmodel.Event) { r.Attempts.Crashes = 1 }, fdbmodel.EventReap,
+			layout.Ready, "", 0, 2},
+		"third crash": {func(r *layout.Row, _ *fdbmodel.Event) { r.Attempts.Crashes = 2 }, fdbmodel.EventReap,
+			layout.Failed, layout.KindLost, 0, 3},
 	} {
 		row, event := gridRow(layout.Claimed), gridEvent(c.event, gridToken)
 		c.change(&row, &event)
@@ -180,8 +187,10 @@ func TestStateConditions(t *testing.T) {
 		want  fdbmodel.Outcome
 		left  layout.WorkerID
 	}{
-		{fdbmodel.EventAssign, gridToken, fdbmodel.Already, gridToken.Worker}, {fdbmodel.EventAssign, otherTok, fdbmodel.Refused, gridToken.Worker},
-		{fdbmodel.EventUnassign, otherTok, fdbmodel.Refused, gridToken.Worker}, {fdbmodel.EventUnassign, gridToken, fdbmodel.Applied, ""},
+		{fdbmodel.EventAssign, gridToken, fdbmodel.Already, gridToken.Worker},
+		{fdbmodel.EventAssign, otherTok, fdbmodel.Refused, gridToken.Worker},
+		{fdbmodel.EventUnassign, otherTok, fdbmodel.Refused, gridToken.Worker},
+		{fdbmodel.EventUnassign, gridToken, fdbmodel.Applied, ""},
 		{fdbmodel.EventClaim, gridToken, fdbmodel.Applied, gridToken.Worker},
 	} {
 		after, outcome := fdbmodel.Next(assigned, gridEvent(c.event, c.token))

@@ -69,9 +69,10 @@ func TestCheckNotes(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, dead)
 		}},
-		{"wake of a worker that has left", only(audit.InvariantWorker), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-			tx.Set(p.C.Keys().Worker("gone", layout.WorkerWake), modeltest.MustStamped(t, struct{}{}))
-		}},
+		{"wake of a worker that has left", only(audit.InvariantWorker),
+			func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+				tx.Set(p.C.Keys().Worker("gone", layout.WorkerWake), modeltest.MustStamped(t, struct{}{}))
+			}},
 		{"pieces of nobody's result", only(audit.InvariantChunks), func(t *testing.T, p *modeltest.Population, _ kv.Tx) {
 			token := layout.Token{Worker: "gone", Sequence: 4}
 			_, err := p.C.PutResult(context.Background(), p.IDs[layout.Ready], token, make([]byte, 10))
@@ -151,7 +152,8 @@ func TestCheckOfBusyCluster(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	db := storetest.New(t)
-	c, err := fdbmodel.Open(ctx, db, "busy", fdbmodel.Options{Config: layout.Config{Shards: 2, Retention: time.Millisecond}})
+	c, err := fdbmodel.Open(ctx, db, "busy", fdbmodel.Options{Config: layout.Config{Shards: 2,
+		Retention: time.Millisecond}})
 	require.NoError(t, err)
 	var group sync.WaitGroup
 	failures := make(chan error, 10)

@@ -27,19 +27,21 @@ func only(i audit.Invariant) []audit.Invariant { return []audit.Invariant{i} }
 
 // breakRow are writes into the rows of futures.
 var breakRow = []breakage{
-	{"spec gone", []audit.Invariant{audit.InvariantReady, audit.InvariantSpec}, func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateAttempts), []byte{layout.RecordVersion, 0x80})
-		tx.Clear(p.C.Keys().Spec(p.IDs[layout.Ready]))
-	}},
+	{"spec gone", []audit.Invariant{audit.InvariantReady, audit.InvariantSpec},
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateAttempts), []byte{layout.RecordVersion, 0x80})
+			tx.Clear(p.C.Keys().Spec(p.IDs[layout.Ready]))
+		}},
 	{"ready key gone", only(audit.InvariantReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().Ready(p.IDs[layout.Ready], p.Row(t, layout.Ready).Spec))
 	}},
-	{"ready key elsewhere", []audit.Invariant{audit.InvariantReady, audit.InvariantReady}, func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-		spec := *p.Row(t, layout.Ready).Spec
-		tx.Clear(p.C.Keys().Ready(p.IDs[layout.Ready], &spec))
-		spec.Priority = 7
-		tx.Set(p.C.Keys().Ready(p.IDs[layout.Ready], &spec), []byte("go:f"))
-	}},
+	{"ready key elsewhere", []audit.Invariant{audit.InvariantReady, audit.InvariantReady},
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			spec := *p.Row(t, layout.Ready).Spec
+			tx.Clear(p.C.Keys().Ready(p.IDs[layout.Ready], &spec))
+			spec.Priority = 7
+			tx.Set(p.C.Keys().Ready(p.IDs[layout.Ready], &spec), []byte("go:f"))
+		}},
 	{"ready key twice", only(audit.InvariantReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		spec := *p.Row(t, layout.Ready).Spec
 		spec.Requirements.CPU = 1
@@ -71,12 +73,14 @@ var breakRow = []breakage{
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 			tx.Set(p.C.Keys().Assigned("another", p.Held[1], p.Get(t, p.Held[1]).Spec), []byte("go:f"))
 		}},
-	{"assignment of another function", only(audit.InvariantAssigned), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Assigned(p.Worker.ID(), p.Held[1], p.Get(t, p.Held[1]).Spec), []byte("go:g"))
-	}},
-	{"assignment to a worker without its mark", only(audit.InvariantAssigned), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Clear(p.C.Keys().Worker(p.Worker.ID(), layout.WorkerAssigned))
-	}},
+	{"assignment of another function", only(audit.InvariantAssigned),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Set(p.C.Keys().Assigned(p.Worker.ID(), p.Held[1], p.Get(t, p.Held[1]).Spec), []byte("go:g"))
+		}},
+	{"assignment to a worker without its mark", only(audit.InvariantAssigned),
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Clear(p.C.Keys().Worker(p.Worker.ID(), layout.WorkerAssigned))
+		}},
 	{"assignment that is none", only(audit.InvariantKey), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(tuple.AppendString(p.C.Keys().AssignedTo(p.Worker.ID()), "q"), []byte("go:f"))
 	}},
@@ -86,20 +90,22 @@ var breakRow = []breakage{
 	{"batch that is not listed", only(audit.InvariantBatch), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().BatchAt(7, "b"))
 	}},
-	{"batch gone", []audit.Invariant{audit.InvariantBatch, audit.InvariantBatch}, func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Clear(p.C.Keys().BatchRecord("b"))
-	}},
+	{"batch gone", []audit.Invariant{audit.InvariantBatch, audit.InvariantBatch},
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Clear(p.C.Keys().BatchRecord("b"))
+		}},
 	{"batch key that is none", only(audit.InvariantKey), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(tuple.AppendString(p.C.Keys().Batch("b"), "x"), nil)
 	}},
 	{"delayed key gone", only(audit.InvariantDelayed), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().Delayed(p.IDs[layout.Delayed], p.Row(t, layout.Delayed).Attempts.Due))
 	}},
-	{"delayed elsewhere", []audit.Invariant{audit.InvariantDelayed, audit.InvariantDelayed}, func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-		due := p.Row(t, layout.Delayed).Attempts.Due
-		tx.Clear(p.C.Keys().Delayed(p.IDs[layout.Delayed], due))
-		tx.Set(p.C.Keys().Delayed(p.IDs[layout.Delayed], due+1), nil)
-	}},
+	{"delayed elsewhere", []audit.Invariant{audit.InvariantDelayed, audit.InvariantDelayed},
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			due := p.Row(t, layout.Delayed).Attempts.Due
+			tx.Clear(p.C.Keys().Delayed(p.IDs[layout.Delayed], due))
+			tx.Set(p.C.Keys().Delayed(p.IDs[layout.Delayed], due+1), nil)
+		}},
 	{"delayed and ready", only(audit.InvariantReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Ready(p.IDs[layout.Delayed], p.Row(t, layout.Delayed).Spec), []byte("go:f"))
 	}},
@@ -129,49 +135,60 @@ var breakRow = []breakage{
 		batch := layout.ClaimBatch{IDs: layout.PackIDs([]layout.ID{p.IDs[layout.Ready]})}
 		tx.Set(p.C.Keys().Claims(p.Claim.Worker, p.Claim.Sequence), modeltest.MustRecord(t, &batch))
 	}},
-	{"claim of a worker that never was", only(audit.InvariantClaim), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-		claim := &layout.Claim{Token: layout.Token{Worker: "nobody", Sequence: 1}}
-		tx.Set(p.C.Keys().State(p.IDs[layout.Claimed], layout.StateClaim), modeltest.MustStamped(t, claim))
-	}},
+	{"claim of a worker that never was", only(audit.InvariantClaim),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			claim := &layout.Claim{Token: layout.Token{Worker: "nobody", Sequence: 1}}
+			tx.Set(p.C.Keys().State(p.IDs[layout.Claimed], layout.StateClaim), modeltest.MustStamped(t, claim))
+		}},
 	{"result of a failed future", only(audit.InvariantResult), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().State(p.IDs[layout.Failed], layout.StateResult), modeltest.MustStamped(t, &layout.Result{Token: p.Claim, Attempt: 1}))
+		tx.Set(p.C.Keys().State(p.IDs[layout.Failed], layout.StateResult),
+			modeltest.MustStamped(t, &layout.Result{Token: p.Claim, Attempt: 1}))
 	}},
-	{"result of an attempt that was not", only(audit.InvariantResult), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-		result := *p.Row(t, layout.Realized).Result
-		result.Attempt = 2
-		tx.Set(p.C.Keys().State(p.IDs[layout.Realized], layout.StateResult), modeltest.MustStamped(t, &result))
-	}},
-	{"realized with a final exception", only(audit.InvariantException), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-		e := &layout.Exception{Kind: layout.KindError, Final: true}
-		tx.Set(p.C.Keys().State(p.IDs[layout.Realized], layout.StateException), modeltest.MustRecord(t, e))
-	}},
-	{"failed before its last attempt", only(audit.InvariantException), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-		spec := *p.Row(t, layout.Failed).Spec
-		spec.MaxRetries = 1
-		tx.Set(p.C.Keys().Spec(p.IDs[layout.Failed]), modeltest.MustRecord(t, &spec))
-	}},
+	{"result of an attempt that was not", only(audit.InvariantResult),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			result := *p.Row(t, layout.Realized).Result
+			result.Attempt = 2
+			tx.Set(p.C.Keys().State(p.IDs[layout.Realized], layout.StateResult), modeltest.MustStamped(t, &result))
+		}},
+	{"realized with a final exception", only(audit.InvariantException),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			e := &layout.Exception{Kind: layout.KindError, Final: true}
+			tx.Set(p.C.Keys().State(p.IDs[layout.Realized], layout.StateException), modeltest.MustRecord(t, e))
+		}},
+	{"failed before its last attempt", only(audit.InvariantException),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			spec := *p.Row(t, layout.Failed).Spec
+			spec.MaxRetries = 1
+			tx.Set(p.C.Keys().Spec(p.IDs[layout.Failed]), modeltest.MustRecord(t, &spec))
+		}},
 	{"lost without crashes", only(audit.InvariantException), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().State(p.IDs[layout.Failed], layout.StateException), modeltest.MustRecord(t, &layout.Exception{
 			Kind: layout.KindLost, Final: true, At: p.Row(t, layout.Failed).Exception.At,
 		}))
 	}},
 	{"too many attempts", only(audit.InvariantAttempts), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().State(p.IDs[layout.Failed], layout.StateAttempts), modeltest.MustRecord(t, &layout.Attempts{Failed: 9}))
+		tx.Set(p.C.Keys().State(p.IDs[layout.Failed], layout.StateAttempts),
+			modeltest.MustRecord(t, &layout.Attempts{Failed: 9}))
 	}},
-	{"attempts without an exception", only(audit.InvariantAttempts), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-		spec := *p.Row(t, layout.Ready).Spec
-		spec.MaxRetries = 3
-		tx.Set(p.C.Keys().Spec(p.IDs[layout.Ready]), modeltest.MustRecord(t, &spec))
-		tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateAttempts), modeltest.MustRecord(t, &layout.Attempts{Failed: 1}))
-	}},
+	{"attempts without an exception", only(audit.InvariantAttempts),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			spec := *p.Row(t, layout.Ready).Spec
+			spec.MaxRetries = 3
+			tx.Set(p.C.Keys().Spec(p.IDs[layout.Ready]), modeltest.MustRecord(t, &spec))
+			tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateAttempts),
+				modeltest.MustRecord(t, &layout.Attempts{Failed: 1}))
+		}},
 	{"negative count", only(audit.InvariantAttempts), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateAttempts), modeltest.MustRecord(t, &layout.Attempts{PutBack: -1}))
+		tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateAttempts),
+			modeltest.MustRecord(t, &layout.Attempts{PutBack: -1}))
 	}},
 	{"claimed with a due time", only(audit.InvariantAttempts), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().State(p.IDs[layout.Claimed], layout.StateAttempts), modeltest.MustRecord(t, &layout.Attempts{Due: 5}))
+		tx.Set(p.C.Keys().State(p.IDs[layout.Claimed], layout.StateAttempts),
+			modeltest.MustRecord(t, &layout.Attempts{Due: 5}))
 	}},
 	{"realized and asked to stop", only(audit.InvariantCancel), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().State(p.IDs[layout.Realized], layout.StateCancel), modeltest.MustRecord(t, &layout.CancelRequest{At: 1}))
+		tx.Set(p.C.Keys().State(p.IDs[layout.Realized], layout.StateCancel),
+			modeltest.MustRecord(t, &layout.CancelRequest{At: 1}))
 	}},
 	{"arguments gone", only(audit.InvariantArgs), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().Args(p.Middle))
@@ -189,19 +206,20 @@ var breakRow = []breakage{
 			tx.Set(p.C.Keys().Delayed(row.ID, 5), nil)
 			tx.Set(p.C.Keys().State(row.ID, layout.StateAttempts), modeltest.MustRecord(t, &layout.Attempts{Due: 5}))
 		}},
-	{"finished and not in the done list", []audit.Invariant{audit.InvariantDone}, func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-		id := p.IDs[layout.Realized]
-		for shard := range p.C.Keys().Shards {
-			r := kv.Prefix(p.C.Keys().DoneOf(shard))
-			page, err := tx.GetRange(r, kv.RangeOptions{}).Wait(context.Background())
-			require.NoError(t, err)
-			for _, item := range page.Items {
-				if bytes.Contains(item.Value, id[:]) {
-					tx.Clear(item.Key)
+	{"finished and not in the done list", []audit.Invariant{audit.InvariantDone},
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			id := p.IDs[layout.Realized]
+			for shard := range p.C.Keys().Shards {
+				r := kv.Prefix(p.C.Keys().DoneOf(shard))
+				page, err := tx.GetRange(r, kv.RangeOptions{}).Wait(context.Background())
+				require.NoError(t, err)
+				for _, item := range page.Items {
+					if bytes.Contains(item.Value, id[:]) {
+						tx.Clear(item.Key)
+					}
 				}
 			}
-		}
-	}},
+		}},
 	{"row that can't be read", only(audit.InvariantRecord), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Spec(p.IDs[layout.Claimed]), []byte{layout.RecordVersion, 0xc1})
 	}},
@@ -243,15 +261,18 @@ var breakRest = []breakage{
 	{"counter of nobody", only(audit.InvariantCounts), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Atomic(kv.Add, p.C.Keys().Count(0, "nobody", "", layout.Ready), layout.EncodeCounter(-1))
 	}},
-	{"counter of assigned futures off", only(audit.InvariantCounts), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Atomic(kv.Add, p.C.Keys().GroupOpen("g", "c"), layout.EncodeCounter(1))
-	}},
-	{"counter of assigned futures gone", only(audit.InvariantCounts), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Clear(p.C.Keys().GroupOpen("g", "c"))
-	}},
-	{"counter of assigned futures of nobody", only(audit.InvariantCounts), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().GroupOpen("nobody", "c"), layout.EncodeCounter(2))
-	}},
+	{"counter of assigned futures off", only(audit.InvariantCounts),
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Atomic(kv.Add, p.C.Keys().GroupOpen("g", "c"), layout.EncodeCounter(1))
+		}},
+	{"counter of assigned futures gone", only(audit.InvariantCounts),
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Clear(p.C.Keys().GroupOpen("g", "c"))
+		}},
+	{"counter of assigned futures of nobody", only(audit.InvariantCounts),
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Set(p.C.Keys().GroupOpen("nobody", "c"), layout.EncodeCounter(2))
+		}},
 	{"counter that is none", only(audit.InvariantRecord), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Count(0, "nobody", "", layout.Ready), []byte("x"))
 	}},
@@ -268,7 +289,8 @@ var breakRest = []breakage{
 	{"mail about nothing that ended", only(audit.InvariantMail), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		notice, err := msgpack.Marshal(&layout.Notice{ID: p.IDs[layout.Ready], State: layout.Ready})
 		require.NoError(t, err)
-		tx.Set(tuple.AppendStamp(p.C.Keys().Mailbox("s"), [10]byte{}, 0), append([]byte{layout.RecordVersion, 0, 0, 0, 1}, notice...))
+		tx.Set(tuple.AppendStamp(p.C.Keys().Mailbox("s"), [10]byte{}, 0),
+			append([]byte{layout.RecordVersion, 0, 0, 0, 1}, notice...))
 	}},
 	{"session that can't be read", only(audit.InvariantRecord), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Session("s"), []byte{layout.RecordVersion})

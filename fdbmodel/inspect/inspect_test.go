@@ -39,7 +39,8 @@ func TestInspectShowsWhatBelongsToAFuture(t *testing.T) {
 		}},
 		p.IDs[layout.Realized]: {layout.Realized, map[string]int{"spec": 1, "claim": 1, "result": 1, "done": 1, "mail": 1}},
 		p.IDs[layout.Failed]:   {layout.Failed, map[string]int{"spec": 1, "attempts": 1, "exception": 1, "mail": 1}},
-		p.Large:                {layout.Realized, map[string]int{"spec": 1, "claim": 1, "result": 1, "done": 1, "mail": 1, "chunk": 5}},
+		p.Large: {layout.Realized, map[string]int{"spec": 1, "claim": 1, "result": 1, "done": 1, "mail": 1,
+			"chunk": 5}},
 	} {
 		state, found, err := inspect.Future(context.Background(), p.C, id)
 		require.NoError(t, err)
@@ -150,8 +151,9 @@ func TestCLICommandsNameKeys(t *testing.T) {
 	p := modeltest.Populate(t)
 	ctx := context.Background()
 	absent := map[layout.State][]string{
-		layout.Ready: {layout.StateClaim, layout.StateResult}, layout.Delayed: {layout.StateClaim, layout.StateResult}, layout.Claimed: {layout.StateResult},
-		layout.Failed: {layout.StateClaim, layout.StateResult},
+		layout.Ready: {layout.StateClaim, layout.StateResult}, layout.Delayed: {layout.StateClaim, layout.StateResult},
+		layout.Claimed: {layout.StateResult},
+		layout.Failed:  {layout.StateClaim, layout.StateResult},
 	}
 	for state, id := range p.IDs {
 		commands, err := inspect.CLICommands(ctx, p.C, id)

@@ -80,10 +80,12 @@ func TestDescribeGoldenRecords(t *testing.T) {
 		require.Equal(t, map[string]any{"zz": map[string]any{"inner": map[string]any{"bytes": 1, "hex": "01"}}},
 			d.Fields["unknown_fields"])
 	}
-	exception := inspect.DescribeValue(k.State(modeltest.GoldenID, layout.StateException), modeltest.GoldenRecords()[5].Encode(t)).Fields
+	exception := inspect.DescribeValue(k.State(modeltest.GoldenID, layout.StateException),
+		modeltest.GoldenRecords()[5].Encode(t)).Fields
 	require.Equal(t, map[string]any{"bytes": 1, "text": "e"}, exception["stderr"])
 	require.Equal(t, "exit", exception["kind"])
-	done := inspect.DescribeValue(modeltest.KeyOfRecord(k, "done"), modeltest.MustRecord(t, &layout.DoneEntry{At: 7, IDs: layout.PackIDs([]layout.ID{modeltest.GoldenID})}))
+	done := inspect.DescribeValue(modeltest.KeyOfRecord(k, "done"),
+		modeltest.MustRecord(t, &layout.DoneEntry{At: 7, IDs: layout.PackIDs([]layout.ID{modeltest.GoldenID})}))
 	require.Equal(t, []string{modeltest.GoldenID.String()}, done.Fields["ids"])
 }
 
@@ -98,8 +100,10 @@ func TestDescribeForeignKeys(t *testing.T) {
 		require.Equal(t, inspect.FormatRaw, d.Format)
 	}
 	for _, key := range [][]byte{
-		k.Global("future"), k.Shard(3, "cfg"), k.Global(layout.SubFutures), append(k.Spec(modeltest.GoldenID), 0), k.Row(modeltest.GoldenID),
-		k.State(modeltest.GoldenID, "other"), tuple.AppendString(k.Bell("s"), "x"), k.Shard(300, layout.SubReady), k.Shard(3, layout.SubResults),
+		k.Global("future"), k.Shard(3, "cfg"), k.Global(layout.SubFutures), append(k.Spec(modeltest.GoldenID), 0),
+		k.Row(modeltest.GoldenID),
+		k.State(modeltest.GoldenID, "other"), tuple.AppendString(k.Bell("s"), "x"), k.Shard(300, layout.SubReady),
+		k.Shard(3, layout.SubResults),
 	} {
 		d := layout.DescribeKey(key)
 		require.Equal(t, layout.ProblemUnknown, d.Problem, d.Text)

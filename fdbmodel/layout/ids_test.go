@@ -25,7 +25,8 @@ func TestBatchItemIDsHoldTheirIndex(t *testing.T) {
 	shards := map[int]int{}
 	for i := range 10_000 {
 		id := layout.BatchItemID("b", i)
-		require.Equal(t, layout.BatchItemID("b", i/layout.ItemBlock*layout.ItemBlock).Shard(16), id.Shard(16), "neighbours lie together")
+		require.Equal(t, layout.BatchItemID("b", i/layout.ItemBlock*layout.ItemBlock).Shard(16), id.Shard(16),
+			"neighbours lie together")
 		shards[id.Shard(16)]++
 	}
 	require.Len(t, shards, 16, "and all shards are used")

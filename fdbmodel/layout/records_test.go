@@ -27,7 +27,8 @@ func TestRecordsGolden(t *testing.T) {
 		require.NoError(t, g.Decode(value, into))
 		require.Equal(t, g.Record, into)
 	}
-	notice, err := msgpack.Marshal(&layout.Notice{ID: modeltest.GoldenID, State: layout.Realized, Result: modeltest.GoldenRecords()[6].Record.(*layout.Result)})
+	notice, err := msgpack.Marshal(&layout.Notice{ID: modeltest.GoldenID, State: layout.Realized,
+		Result: modeltest.GoldenRecords()[6].Record.(*layout.Result)})
 	require.NoError(t, err)
 	lines = append(lines, "notice "+hex.EncodeToString(notice))
 	modeltest.RequireGolden(t, "records.golden", lines)

@@ -85,7 +85,8 @@ func NewMachine(t *testing.T, seed uint64) *Machine {
 		t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0xf0)),
 		Clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000)), disk: vfs.NewCrashableMem(),
 		Rows: map[layout.ID]*layout.Row{}, boxes: map[layout.SessionID]*fdbmodel.Mailbox{},
-		watched: map[layout.SessionID]map[layout.ID]bool{}, owed: map[layout.SessionID]map[string]bool{}, seen: map[layout.SessionID]map[string]bool{},
+		watched: map[layout.SessionID]map[layout.ID]bool{}, owed: map[layout.SessionID]map[string]bool{},
+		seen: map[layout.SessionID]map[string]bool{},
 	}
 	for _, s := range []layout.SessionID{"s1", "s2"} {
 		m.watched[s], m.owed[s], m.seen[s] = map[layout.ID]bool{}, map[string]bool{}, map[string]bool{}
@@ -381,7 +382,8 @@ func (m *Machine) Finale() {
 		_, err := m.C.ReapClaims(ctx, w.ID)
 		m.require(err)
 	}
-	last, err := m.C.Register(ctx, layout.WorkerInfo{Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 100, CPU: 1000}})
+	last, err := m.C.Register(ctx, layout.WorkerInfo{Functions: []string{"go:f"},
+		Capacity: layout.Resources{Slots: 100, CPU: 1000}})
 	m.require(err)
 	for n := 0; ; n++ {
 		m.Clock.Advance(10 * time.Minute)

@@ -44,7 +44,8 @@ func Populate(t *testing.T) *Population {
 	require.NoError(t, err)
 	require.NoError(t, c.OpenMailbox("s").Refresh(ctx))
 	submit := func(args int) layout.ID {
-		got, err := c.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f", Session: "s"}, Args: make([]byte, args)}})
+		got, err := c.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f", Session: "s"},
+			Args: make([]byte, args)}})
 		require.NoError(t, err)
 		return got[0].ID
 	}
@@ -71,7 +72,8 @@ func Populate(t *testing.T) *Population {
 	finish(fdbmodel.Completion{Future: claim(), Exception: &layout.Exception{Kind: layout.KindError, Message: "m"}})
 	p.IDs[layout.Claimed] = submit(10)
 	p.Claim = claim().Token
-	got, err := c.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"}, NotBefore: c.Now().Add(time.Hour)}})
+	got, err := c.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"},
+		NotBefore: c.Now().Add(time.Hour)}})
 	require.NoError(t, err)
 	p.IDs[layout.Delayed] = got[0].ID
 	p.IDs[layout.Ready] = submit(10)

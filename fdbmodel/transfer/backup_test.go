@@ -33,7 +33,8 @@ func TestBackupAndRestore(t *testing.T) {
 	p.Enrich(t)
 	p.Leave(t)
 	var file memoryFile
-	report, err := transfer.Backup(ctx, p.DB, "check", &file, transfer.Options{Model: fdbmodel.Options{Clock: p.C.Clock()}})
+	report, err := transfer.Backup(ctx, p.DB, "check", &file,
+		transfer.Options{Model: fdbmodel.Options{Clock: p.C.Clock()}})
 	require.NoError(t, err)
 	require.True(t, report.OneVersion)
 	head, end, err := archive.Verify(bytes.NewReader(file.Bytes()))
@@ -110,7 +111,8 @@ func TestBackupOfABusyCluster(t *testing.T) {
 				return
 			default:
 			}
-			if _, err := p.C.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f", Session: "s"}}}); err != nil {
+			if _, err := p.C.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f",
+				Session: "s"}}}); err != nil {
 				stopped <- err
 				return
 			}

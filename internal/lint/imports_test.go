@@ -159,7 +159,8 @@ func tests() []string { return []string{testify, rapid, goleak} }
 
 // forTests are packages that only tests, and each other, may import.
 func forTests() []string {
-	return []string{"fdbmodel/kv/kvtest", "fdbmodel/kv/kvtest/reference", "fdbmodel/modeltest", "futures/futurestest", "batch/batchtest",
+	return []string{"fdbmodel/kv/kvtest", "fdbmodel/kv/kvtest/reference", "fdbmodel/modeltest", "futures/futurestest",
+		"batch/batchtest",
 		"internal/fdbtest",
 		"internal/storetest", "internal/sim"}
 }
