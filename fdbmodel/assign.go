@@ -78,7 +78,8 @@ func (c *Cluster) Unassign(ctx context.Context, worker layout.WorkerID, ids []la
 	})
 }
 
-func (c *Cluster) eachAssign(_ context.Context, ids []layout.ID, fn func([]layout.ID) ([]Outcome, error)) ([]Outcome, error) {
+func (c *Cluster) eachAssign(_ context.Context, ids []layout.ID, fn func([]layout.ID) ([]Outcome, error),
+) ([]Outcome, error) {
 	outcomes := make([]Outcome, 0, len(ids))
 	for part := range slices.Chunk(ids, MaxAssign) {
 		done, err := fn(part)
@@ -150,7 +151,8 @@ type movedFutures struct {
 }
 
 // moveAssigned applies Assign or Unassign to futures.
-func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *changes, e Event, ids []layout.ID, check func(*layout.Spec) error,
+func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *changes, e Event, ids []layout.ID,
+	check func(*layout.Spec) error,
 ) (movedFutures, error) {
 	moved := movedFutures{outcomes: make([]Outcome, len(ids)), there: make([]bool, len(ids))}
 	pending := read.Records(tx, c.keys, ids)
@@ -186,7 +188,8 @@ func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *changes, e Even
 // dropAssigned takes everything from a worker that waits for it alone, a batch
 // in each transaction. It returns how many futures it moved, and whether some
 // were kept because they can't be read. dead is for a worker that must be.
-func (c *Cluster) dropAssigned(ctx context.Context, worker layout.WorkerID, dead bool) (total int, kept bool, err error) {
+func (c *Cluster) dropAssigned(ctx context.Context, worker layout.WorkerID, dead bool,
+) (total int, kept bool, err error) {
 	from := c.keys.AssignedTo(worker)
 	for {
 		var page droppedPage
@@ -220,7 +223,8 @@ type droppedPage struct {
 }
 
 // dropAssignedIn moves a page of what waits for a worker.
-func (c *Cluster) dropAssignedIn(ctx context.Context, tx kv.Tx, worker layout.WorkerID, from []byte) (droppedPage, error) {
+func (c *Cluster) dropAssignedIn(ctx context.Context, tx kv.Tx, worker layout.WorkerID, from []byte,
+) (droppedPage, error) {
 	var dropped droppedPage
 	prefix := c.keys.AssignedTo(worker)
 	r := kv.Range{Begin: from, End: kv.AfterPrefix(prefix)}

@@ -168,7 +168,7 @@ func (c *Cluster) transact(ctx context.Context, o kv.Options, fn func(kv.Attempt
 	return kv.Transact(ctx, c.db, c.RetryPolicy(o), fn)
 }
 
-// view runs fn in a transaction that writes nothing.
+// View runs fn in a transaction that writes nothing.
 func (c *Cluster) View(ctx context.Context, fn func(kv.Attempt) error) error {
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-read"}, fn)
 	return err

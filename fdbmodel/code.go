@@ -244,7 +244,7 @@ func (c *Cluster) Modules(ctx context.Context) ([]layout.Module, error) {
 	}
 }
 
-// eachKey calls fn for each key of a range, read in pages at different versions.
+// EachKey calls fn for each key of a range, read in pages at different versions.
 func (c *Cluster) EachKey(ctx context.Context, r kv.Range, fn func(kv.KeyValue) error) error {
 	const page = 500
 	for {

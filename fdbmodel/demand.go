@@ -70,7 +70,7 @@ func idleRecordOf(info *layout.WorkerInfo, free layout.Resources) *layout.IdleRe
 	return &layout.IdleRecord{Resources: free, Functions: info.Functions}
 }
 
-// fits tells whether the worker may be able to take a future.
+// fitsIdle tells whether the worker may be able to take a future.
 func fitsIdle(r *layout.IdleRecord, d demand) bool {
 	info := layout.WorkerInfo{Functions: r.Functions}
 	return r.Fit(d.requirements()) && (len(r.Functions) == 0 || info.Runs(d.function))

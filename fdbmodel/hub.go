@@ -16,7 +16,8 @@ type hub struct {
 }
 
 func newHub() *hub {
-	return &hub{idle: map[string][]*Idle{}, workers: map[layout.WorkerID]*Idle{}, cancels: map[layout.WorkerID]chan layout.ID{}}
+	return &hub{idle: map[string][]*Idle{}, workers: map[layout.WorkerID]*Idle{},
+		cancels: map[layout.WorkerID]chan layout.ID{}}
 }
 
 // maxCancelHints bounds the hints that a worker has not taken yet.

@@ -283,7 +283,7 @@ func (c *Cluster) SweepChunks(ctx context.Context, shard int, cursor []byte) (ne
 	return next, removed, err
 }
 
-// mayComeYet tells whether a record may still come to refer to a chunk.
+// MayRefer tells whether a record may still come to refer to a chunk.
 func (c *Cluster) MayRefer(row *layout.Row, ref layout.ChunkRef) bool {
 	if ref.Kind != layout.ChunkArgs {
 		return row.State() == layout.Claimed && row.Claim.Token.String() == ref.Token
@@ -315,7 +315,8 @@ func (c *Cluster) Sessions(ctx context.Context) (map[layout.SessionID][]byte, er
 // sessionPage bounds the sessions that one look takes from a shard.
 const sessionPage = 1000
 
-func (c *Cluster) sessionsIn(ctx context.Context, tx kv.Tx, prefix []byte, records bool, sessions map[layout.SessionID][]byte,
+func (c *Cluster) sessionsIn(ctx context.Context, tx kv.Tx, prefix []byte, records bool,
+	sessions map[layout.SessionID][]byte,
 ) error {
 	r := kv.Prefix(prefix)
 	for range sessionPage {

@@ -10,7 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// requireQuiet returns ErrLive if workers or sessions are alive: if what they
+// RequireQuiet returns ErrLive if workers or sessions are alive: if what they
 // write as a sign of life changes within the time after which they count as
 // dead. It does not wait if there are none.
 func (c *Cluster) RequireQuiet(ctx context.Context) error {

@@ -45,7 +45,8 @@ func (f *refused) has(id layout.ID) bool {
 
 // refuse gives back the futures of a claim whose records can't be read, so that
 // a worker of a newer version can claim them, and returns the others.
-func (r *Registration) refuse(ctx context.Context, token layout.Token, futures []ClaimedFuture, taken []layout.ReadyEntry,
+func (r *Registration) refuse(ctx context.Context, token layout.Token, futures []ClaimedFuture,
+	taken []layout.ReadyEntry,
 ) ([]ClaimedFuture, []layout.ReadyEntry, error) {
 	var unreadable []layout.ReadyEntry
 	for i := range futures {
@@ -73,7 +74,8 @@ func (r *Registration) refuse(ctx context.Context, token layout.Token, futures [
 // undoClaim does the opposite of a claim, without a look at what it can't read.
 // It returns what the worker holds no more: not what somebody has asked to stop
 // meanwhile.
-func (r *Registration) undoClaim(ctx context.Context, token layout.Token, entries []layout.ReadyEntry) (map[layout.ID]bool, error) {
+func (r *Registration) undoClaim(ctx context.Context, token layout.Token, entries []layout.ReadyEntry,
+) (map[layout.ID]bool, error) {
 	keys := r.cluster.keys
 	listKey := keys.Claims(r.info.ID, token.Sequence)
 	var undone map[layout.ID]bool

@@ -85,7 +85,7 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("outcome(%d)", uint8(o))
 }
 
-// maxCrashes is how many workers may die while they hold a future, before it
+// MaxCrashes is how many workers may die while they hold a future, before it
 // is taken for the cause.
 const MaxCrashes = 3
 

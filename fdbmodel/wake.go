@@ -93,7 +93,8 @@ func (c *Cluster) wakeSome(ctx context.Context, tx kv.Tx, queue string, placed d
 			rest := tuple.NewReader(item.Key[len(prefix):])
 			worker := layout.WorkerID(rest.Text())
 			var idle layout.IdleRecord
-			if rest.Err() != nil || layout.Decode(item.Key, item.Value, &idle) != nil || !placed.take(queue, func(d demand) bool { return fitsIdle((&idle), d) }) {
+			if rest.Err() != nil || layout.Decode(item.Key, item.Value, &idle) != nil ||
+				!placed.take(queue, func(d demand) bool { return fitsIdle((&idle), d) }) {
 				continue
 			}
 			tx.SetVersionstampedValue(c.keys.Worker(worker, layout.WorkerWake), value, layout.StampOffset)

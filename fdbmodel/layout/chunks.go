@@ -4,11 +4,11 @@ import (
 	"fmt"
 )
 
-// chunkSize is the size of the pieces that large values are cut into. Bytes.
+// ChunkSize is the size of the pieces that large values are cut into. Bytes.
 const ChunkSize = 90_000
 
 // String prints the token as it stands in the keys of chunks.
 func (t Token) String() string { return fmt.Sprintf("%s.%d", t.Worker, t.Sequence) }
 
-// pieces is how many chunks hold size bytes.
+// Pieces is how many chunks hold size bytes.
 func Pieces(size int64) int { return int((size + ChunkSize - 1) / ChunkSize) }

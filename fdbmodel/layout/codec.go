@@ -21,9 +21,10 @@ const (
 	StampOffset   = 1
 )
 
+// Encode returns a record as a value.
 func Encode(record any) ([]byte, error) { return encode(record, 0) }
 
-// encodeStamped leaves room for the stamp, at stampOffset.
+// EncodeStamped leaves room for the stamp, at stampOffset.
 func EncodeStamped(record any) ([]byte, error) { return encode(record, StampLength) }
 
 func encode(record any, room int) ([]byte, error) {
@@ -41,11 +42,14 @@ func encode(record any, room int) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// Decode reads a value into a record; key is for its errors. It returns
+// ErrNewerRecord and ErrBadRecord.
 func Decode(key, value []byte, record any) error {
 	_, err := DecodeAfter(key, value, record, 0)
 	return err
 }
 
+// DecodeStamped does what Decode does for a stamped value, and returns the stamp.
 func DecodeStamped(key, value []byte, record any) (stamp kv.Stamp, err error) {
 	head, err := DecodeAfter(key, value, record, StampLength)
 	if err == nil {
@@ -54,7 +58,7 @@ func DecodeStamped(key, value []byte, record any) (stamp kv.Stamp, err error) {
 	return stamp, err
 }
 
-// decode reads a value of at most kv.MaxValueSize bytes; key is for its errors.
+// DecodeAfter reads a value of at most kv.MaxValueSize bytes; key is for its errors.
 func DecodeAfter(key, value []byte, record any, head int) ([]byte, error) {
 	if len(value) > 0 && value[0] > RecordVersion {
 		return nil, fmt.Errorf("%s has version %d, this process reads %d: %w",

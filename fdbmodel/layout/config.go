@@ -52,6 +52,8 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
+// Validate returns ErrBadSpec for a config that can't be, and ErrNewerRecord for
+// one of a later format.
 func (c Config) Validate() error {
 	switch {
 	case c.Format > KeyspaceFormat:
@@ -68,7 +70,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// incomingRecord marks a cluster that is being copied into: nobody opens it.
+// IncomingRecord marks a cluster that is being copied into: nobody opens it.
 // Each transaction of the copy changes it, so that none is written twice, and
 // none of a copy that was replaced.
 type IncomingRecord struct {

@@ -8,6 +8,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
+// ParseOpen reads a counter below Keyspace.GroupOpenOf, the prefix. It returns
+// ErrBadRecord.
 func ParseOpen(prefix []byte, item kv.KeyValue) (why string, n int64, err error) {
 	rest := tuple.NewReader(item.Key[len(prefix):])
 	why = rest.Text()
@@ -38,6 +40,8 @@ func (c Counts) Total(s State) int64 {
 	return n
 }
 
+// ParseCount reads a counter below Keyspace.CountsOf, the prefix. It returns
+// ErrBadRecord.
 func ParseCount(prefix []byte, item kv.KeyValue) (CountKey, int64, error) {
 	rest := tuple.NewReader(item.Key[len(prefix):])
 	key := CountKey{Queue: rest.Text(), Group: rest.Text()}
@@ -49,9 +53,10 @@ func ParseCount(prefix []byte, item kv.KeyValue) (CountKey, int64, error) {
 	return key, int64(binary.LittleEndian.Uint64(item.Value)), nil
 }
 
-// openKey is what held futures are counted by while somebody has them.
+// OpenKey is what held futures are counted by while somebody has them.
 type OpenKey struct{ Group, Why string }
 
+// ShardCount is what the counters of a shard are compared by.
 type ShardCount struct {
 	Shard        int
 	Queue, Group string

@@ -82,7 +82,7 @@ func DescribeKey(key []byte) KeyDescription {
 	return d
 }
 
-// locateKey is DescribeKey without the key's text. The kind is nil if the key
+// Locate is DescribeKey without the key's text. The kind is nil if the key
 // has none.
 func Locate(key []byte) (KeyDescription, *KeyKind) {
 	d := KeyDescription{Problem: ProblemForeign}
@@ -156,7 +156,7 @@ func (k *KeyKind) parts(rest tuple.Reader) (parts KeyParts, ok bool) {
 	return parts, rest.Done() == nil
 }
 
-// stampText prints a versionstamp as its version, its order within that, and
+// StampText prints a versionstamp as its version, its order within that, and
 // its order within the transaction where that is not 0.
 func StampText(s tuple.Stamp) string {
 	version := s.Version()

@@ -16,7 +16,7 @@ var (
 	ErrBadSpec = errors.New("bad future")
 )
 
-// isUnreadable tells whether err says that a record can't be read, by this
+// IsUnreadable tells whether err says that a record can't be read, by this
 // process or at all.
 func IsUnreadable(err error) bool {
 	return errors.Is(err, ErrNewerRecord) || errors.Is(err, ErrBadRecord)

@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// itemBlock is how many neighbouring items of a batch share a shard.
+// ItemBlock is how many neighbouring items of a batch share a shard.
 const ItemBlock = MaxSubmit
 
 // BatchItemID is the id of the future that is an item of a batch, made of the
@@ -76,9 +76,10 @@ func (id ID) Time() time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(ms[:])))
 }
 
+// Shard is where the future lies, of a number of shards that is a power of two.
 func (id ID) Shard(shards int) int { return int(id[15]) & (shards - 1) }
 
-// idSource draws version 7 ids that grow strictly within one process, also
+// IdSource draws version 7 ids that grow strictly within one process, also
 // within one millisecond and when the clock steps back.
 type IdSource struct {
 	mu     sync.Mutex
@@ -86,7 +87,7 @@ type IdSource struct {
 	last   uint64
 }
 
-// draw returns n ids that share a shard, so that their rows are neighbours and
+// Draw returns n ids that share a shard, so that their rows are neighbours and
 // one commit touches one place of the store.
 func (s *IdSource) Draw(now time.Time, shards, n int) ([]ID, error) {
 	s.mu.Lock()
@@ -128,6 +129,7 @@ type WorkerID string
 // SessionID names one client process that awaits futures: 16 hex digits.
 type SessionID string
 
+// DrawHex returns 16 random hex digits.
 func DrawHex(random io.Reader) (string, error) {
 	var b [8]byte
 	if _, err := io.ReadFull(random, b[:]); err != nil {
@@ -136,7 +138,7 @@ func DrawHex(random io.Reader) (string, error) {
 	return fmt.Sprintf("%x", b), nil
 }
 
-// shardOf spreads workers and sessions over the shards.
+// ShardOf spreads workers and sessions over the shards.
 func ShardOf(name string, shards int) int {
 	sum := sha256.Sum256([]byte(name))
 	return int(sum[0]) & (shards - 1)
@@ -146,15 +148,16 @@ func ShardOf(name string, shards int) int {
 // their beginning; their last byte is the same too, and their index between.
 const neighbourPrefix = 11
 
-// follows tells whether id is a neighbour of other, and behind it.
+// Follows tells whether id is a neighbour of other, and behind it.
 func (id ID) Follows(other ID) bool {
 	return id[15] == other[15] && bytes.Equal(id[:neighbourPrefix], other[:neighbourPrefix]) &&
 		bytes.Compare(id[:], other[:]) > 0
 }
 
-// idList is ids as records hold them: 16 bytes each.
+// IdList is ids as records hold them: 16 bytes each.
 type IdList []byte
 
+// PackIDs returns ids as records hold them.
 func PackIDs(ids []ID) []byte {
 	b := make([]byte, 0, 16*len(ids))
 	for _, id := range ids {
@@ -163,6 +166,7 @@ func PackIDs(ids []ID) []byte {
 	return b
 }
 
+// UnpackIDs is the reverse of PackIDs; what is left over of an id is dropped.
 func UnpackIDs(b []byte) []ID {
 	ids := make([]ID, 0, len(b)/16)
 	for ; len(b) >= 16; b = b[16:] {

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// fullName is a field's name as JSON, or from the name in the code.
+// FullName is a field's name as JSON, or from the name in the code.
 func FullName(f reflect.StructField) string {
 	if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
 		return name
@@ -68,7 +68,7 @@ const (
 	LeftOut                       // stays: it belongs to processes, which make it anew
 )
 
-// keyKind is one kind of key.
+// KeyKind is one kind of key.
 type KeyKind struct {
 	Name     string
 	Subspace string
@@ -100,7 +100,7 @@ func priority() keyElement { return keyElement{"priority", elementPriority} }
 
 func in(e ...keyElement) []keyElement { return e }
 
-// keyKinds is the one table of the keys of a cluster, in the order in which
+// Table is the one table of the keys of a cluster, in the order in which
 // they lie in the store.
 func Table() []KeyKind {
 	return append(globalKinds(), append(rowKinds(), append(placeKinds(), memberKinds()...)...)...)
@@ -217,7 +217,7 @@ func memberKinds() []KeyKind {
 	}
 }
 
-// shape prints the key of a kind, as the package documentation has it.
+// Shape prints the key of a kind, as the package documentation has it.
 func (k *KeyKind) Shape() string {
 	var parts []string
 	if k.Sharded {

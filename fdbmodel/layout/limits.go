@@ -25,6 +25,7 @@ const (
 	maxRetries    = 10_000
 )
 
+// CheckLimits returns ErrBadSpec, with the limit, for a spec that exceeds one.
 func (s *Spec) CheckLimits() error {
 	r := s.Requirements
 	switch {
@@ -49,6 +50,7 @@ func (s *Spec) CheckLimits() error {
 	return nil
 }
 
+// MetaSize is the size of what MaxMeta bounds.
 func (s *Spec) MetaSize() int {
 	n := 0
 	for _, a := range s.Argv {

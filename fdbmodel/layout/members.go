@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// canRun returns ErrBadSpec if the worker can never run a future.
+// CanRun returns ErrBadSpec if the worker can never run a future.
 func (w *WorkerInfo) CanRun(spec *Spec) error {
 	switch {
 	case !slices.Contains(w.Queues, spec.Queue):
@@ -19,14 +19,14 @@ func (w *WorkerInfo) CanRun(spec *Spec) error {
 	}
 }
 
-// idleRecord is what an idle worker could take.
+// IdleRecord is what an idle worker could take.
 type IdleRecord struct {
 	Resources `msgpack:",inline"` // that are free
 	// Functions are what it runs, as in WorkerInfo; empty if they are many.
 	Functions []string `msgpack:"f,omitempty" json:"functions,omitempty"`
 }
 
-// claimBatch is the record of one claim transaction: what it took.
+// ClaimBatch is the record of one claim transaction: what it took.
 type ClaimBatch struct {
 	IDs IdList `msgpack:"i" json:"ids"`
 }

@@ -56,7 +56,7 @@ func CheckAlias(alias string) error {
 	return nil
 }
 
-// splitWasm cuts wasm:MODULE/METHOD; method is empty where none is named.
+// SplitWasm cuts wasm:MODULE/METHOD; method is empty where none is named.
 func SplitWasm(function string) (module, method string, ok bool) {
 	rest, ok := strings.CutPrefix(function, "wasm:")
 	if !ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// maxSubscribers bounds the sessions that await one future, beside the one that
+// MaxSubscribers bounds the sessions that await one future, beside the one that
 // submitted it.
 const MaxSubscribers = 200
 
@@ -25,6 +25,8 @@ type Notice struct {
 	Exception *Exception `msgpack:"e,omitempty"`
 }
 
+// AppendNotices reads one key of a mailbox. It returns ErrNewerRecord and
+// ErrBadRecord.
 func AppendNotices(notices []Notice, item kv.KeyValue) ([]Notice, error) {
 	if len(item.Value) < 5 || item.Value[0] == 0 {
 		return nil, fmt.Errorf("%s: %w", tuple.String(item.Key), ErrBadRecord)

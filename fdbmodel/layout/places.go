@@ -5,7 +5,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// parseAssigned reads a key below a worker's assignments.
+// ParseAssigned reads a key below a worker's assignments.
 func ParseAssigned(item kv.KeyValue, prefix []byte) (ReadyEntry, error) {
 	rest := tuple.NewReader(item.Key[len(prefix):])
 	queue := rest.Text()
@@ -16,7 +16,7 @@ func ParseAssigned(item kv.KeyValue, prefix []byte) (ReadyEntry, error) {
 	return e, err
 }
 
-// readyEntry is one key of the ready index.
+// ReadyEntry is one key of the ready index.
 type ReadyEntry struct {
 	Id       ID
 	Key      []byte
@@ -24,6 +24,8 @@ type ReadyEntry struct {
 	Class    Class
 }
 
+// ParseReady reads a key below Keyspace.ReadyQueue, the prefix, and returns as well
+// where its class ends. A key that is not one is an error of package tuple.
 func ParseReady(item kv.KeyValue, prefix []byte, queue string) (e ReadyEntry, classEnd int, err error) {
 	rest := tuple.NewReader(item.Key[len(prefix):])
 	e = ReadyEntry{Key: item.Key, Function: string(item.Value), Class: Class{Queue: queue, Group: rest.Text()}}

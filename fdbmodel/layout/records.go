@@ -86,6 +86,7 @@ type Pace struct {
 	PerSecond float64 `msgpack:"s" json:"per_second"`
 }
 
+// Class is the class of the future in the ready index.
 func (s *Spec) Class() Class {
 	r := s.Requirements
 	return Class{Queue: s.Queue, Group: s.Group, Cpu: r.CPU, Ram: r.RAM, Gpu: r.GPU}
@@ -222,20 +223,20 @@ type Heartbeat struct {
 	At      int64     `msgpack:"t" json:"at_ms"`
 }
 
-// doneEntry lists futures that finished in one transaction.
+// DoneEntry lists futures that finished in one transaction.
 type DoneEntry struct {
 	At  int64  `msgpack:"t" json:"at_ms"`
 	IDs IdList `msgpack:"i" json:"ids"`
 }
 
-// sessionRecord is the sign of life of a client process.
+// SessionRecord is the sign of life of a client process.
 type SessionRecord struct {
 	Count   int64  `msgpack:"n"`
 	At      int64  `msgpack:"t" json:"at_ms"`
 	Opening string `msgpack:"o,omitempty"`
 }
 
-// janitorRecord names the worker whose janitor is at work.
+// JanitorRecord names the worker whose janitor is at work.
 type JanitorRecord struct {
 	Worker WorkerID `msgpack:"w"`
 	Count  int64    `msgpack:"n"`

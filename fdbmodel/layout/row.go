@@ -8,6 +8,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
+// RefersTo tells whether a record of the future has the reference.
 func (r *Row) RefersTo(ref ChunkRef) bool {
 	return slices.ContainsFunc(r.Refs(), func(o *ChunkRef) bool { return o.Kind == ref.Kind && o.Token == ref.Token })
 }
@@ -41,12 +42,12 @@ func (r *Row) State() State {
 	}
 }
 
-// inPool tells whether any worker that fits may take the future.
+// InPool tells whether any worker that fits may take the future.
 func (r *Row) InPool() bool {
 	return r.State() == Ready && r.Attempts.Assigned == "" && !r.Spec.Held
 }
 
-// open tells whether the future is with whom it was assigned to, waiting or
+// Open tells whether the future is with whom it was assigned to, waiting or
 // running.
 func (r *Row) Open() bool {
 	s := r.State()
@@ -78,10 +79,10 @@ func (r *Row) Attempt() int {
 	}
 }
 
-// errUnknownPart is ErrBadRecord for a key that is in no future.
+// ErrUnknownPart is ErrBadRecord for a key that is in no future.
 var ErrUnknownPart = fmt.Errorf("%w: unknown part of a future", ErrBadRecord)
 
-// add takes in one key of the row; rest is what follows the id.
+// Add takes in one key of the row; rest is what follows the id.
 func (r *Row) Add(item kv.KeyValue, rest tuple.Reader) error {
 	var field string
 	part := rest.Text()
@@ -138,7 +139,7 @@ func (r *Row) addState(item kv.KeyValue, field string) (err error) {
 	}
 }
 
-// refs returns the references to the future's large values.
+// Refs returns the references to the future's large values.
 func (r *Row) Refs() []*ChunkRef {
 	var refs []*ChunkRef
 	add := func(ref *ChunkRef) {
@@ -159,5 +160,5 @@ func (r *Row) Refs() []*ChunkRef {
 	return refs
 }
 
-// maxRowKeys bounds one row read: the fixed keys and the subscribers.
+// MaxRowKeys bounds one row read: the fixed keys and the subscribers.
 const MaxRowKeys = 8 + MaxSubscribers

@@ -20,6 +20,8 @@ type GoldenRecord struct {
 	Empty   func() any
 }
 
+// GoldenRecords returns a record of each kind, with every field set, and the
+// smallest spec.
 func GoldenRecords() []GoldenRecord {
 	token := layout.Token{Worker: "0123456789abcdef", Sequence: 7}
 	ref := &layout.ChunkRef{Kind: layout.ChunkResult, Token: token.String(), Size: 100_000, Count: 2}
@@ -79,6 +81,7 @@ func GoldenRecords() []GoldenRecord {
 	}
 }
 
+// Encode returns the record as a value.
 func (g *GoldenRecord) Encode(t require.TestingT) []byte {
 	value, err := layout.Encode(g.Record)
 	if g.Stamped {
@@ -88,6 +91,7 @@ func (g *GoldenRecord) Encode(t require.TestingT) []byte {
 	return value
 }
 
+// Decode reads a value of the same kind.
 func (g *GoldenRecord) Decode(value []byte, into any) error {
 	if g.Stamped {
 		_, err := layout.DecodeStamped([]byte("\x02key\x00"), value, into)
@@ -102,6 +106,7 @@ type NamedKey struct {
 	Key  []byte
 }
 
+// GoldenKeys returns a key of each kind.
 func GoldenKeys(k layout.Keyspace) []NamedKey {
 	ref := layout.ChunkRef{Kind: layout.ChunkResult, Token: "w.7"}
 	spec := &layout.Spec{Queue: "q", Group: "g", Priority: 5, Requirements: layout.Requirements{CPU: 1, RAM: 2, GPU: 3}}

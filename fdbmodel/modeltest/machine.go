@@ -80,6 +80,7 @@ type Machine struct {
 	log     []string
 }
 
+// NewMachine returns one on an empty store. The same seed makes the same machine.
 func NewMachine(t *testing.T, seed uint64) *Machine {
 	m := &Machine{
 		t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0xf0)),

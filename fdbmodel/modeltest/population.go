@@ -30,6 +30,7 @@ type Population struct {
 	Args   layout.ChunkRef // of large
 }
 
+// Populate makes one. It holds every invariant.
 func Populate(t *testing.T) *Population {
 	ctx := context.Background()
 	db := storetest.New(t)
@@ -99,18 +100,21 @@ func (p *Population) GoIdle(t *testing.T) {
 	watch.Cancel()
 }
 
+// Get reads a future.
 func (p *Population) Get(t *testing.T, id layout.ID) layout.Row {
 	row, err := p.C.Get(context.Background(), id)
 	require.NoError(t, err)
 	return row
 }
 
+// Check audits the cluster.
 func (p *Population) Check(t *testing.T) audit.Report {
 	report, err := audit.Check(context.Background(), p.C, audit.Options{})
 	require.NoError(t, err)
 	return report
 }
 
+// Write commits raw writes beside the model.
 func (p *Population) Write(t *testing.T, fn func(kv.Tx)) {
 	tx := p.DB.Begin(kv.Options{})
 	fn(tx)
@@ -125,12 +129,14 @@ func (p *Population) Row(t *testing.T, s layout.State) *layout.Row {
 	return &row
 }
 
+// MustRecord encodes a record.
 func MustRecord(t *testing.T, v any) []byte {
 	b, err := layout.Encode(v)
 	require.NoError(t, err)
 	return b
 }
 
+// MustStamped encodes a stamped record.
 func MustStamped(t *testing.T, v any) []byte {
 	b, err := layout.EncodeStamped(v)
 	require.NoError(t, err)
@@ -154,6 +160,7 @@ func (p *Population) Enrich(t *testing.T) {
 	})
 }
 
+// Items returns every key of the cluster.
 func (p *Population) Items(t *testing.T) []kv.KeyValue {
 	var items []kv.KeyValue
 	require.NoError(t, p.C.EachKey(context.Background(), p.C.Keys().All(), func(item kv.KeyValue) error {
@@ -163,6 +170,7 @@ func (p *Population) Items(t *testing.T) []kv.KeyValue {
 	return items
 }
 
+// OpenMemory returns an empty store in memory, also where the tests run on a server.
 func OpenMemory(t *testing.T) *embedded.Store {
 	db := embedded.OpenMemory(embedded.Options{})
 	t.Cleanup(func() { require.NoError(t, db.Close()) })

@@ -37,12 +37,13 @@ func together(ids []layout.ID) int {
 	return n
 }
 
-// askRows asks for futures, each from the key that first returns to the end of
+// Rows asks for futures, each from the key that first returns to the end of
 // what changes of it, without a conflict where tx has none.
 func Rows(tx kv.Reader, k layout.Keyspace, ids []layout.ID, first func(layout.ID) []byte) []Pending {
 	rows := make([]Pending, 0, len(ids))
 	alone := func(id layout.ID) kv.Pending[kv.Page] {
-		return tx.GetRange(kv.Range{Begin: first(id), End: kv.AfterPrefix(k.StateOf(id))}, kv.RangeOptions{Limit: layout.MaxRowKeys})
+		return tx.GetRange(kv.Range{Begin: first(id), End: kv.AfterPrefix(k.StateOf(id))},
+			kv.RangeOptions{Limit: layout.MaxRowKeys})
 	}
 	for len(ids) > 0 {
 		n := together(ids)
@@ -68,7 +69,7 @@ func Rows(tx kv.Reader, k layout.Keyspace, ids []layout.ID, first func(layout.ID
 	return rows
 }
 
-// askRecords asks for the specs of futures and what changes of them, as
+// Records asks for the specs of futures and what changes of them, as
 // askRecord does for one.
 func Records(tx kv.Tx, k layout.Keyspace, ids []layout.ID) []Pending {
 	for _, id := range ids {

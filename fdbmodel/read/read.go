@@ -8,24 +8,24 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// pendingRow is a row that was asked for.
+// Pending is a row that was asked for.
 type Pending struct {
 	id      layout.ID
 	Keys    layout.Keyspace
 	Pending kv.Pending[kv.Page]
 }
 
-// askState asks for what changes of a future, to be waited for by wait.
+// State asks for what changes of a future, to be waited for by wait.
 func State(tx kv.Reader, k layout.Keyspace, id layout.ID) Pending {
 	return Pending{id, k, tx.GetRange(k.StateRange(id), kv.RangeOptions{Limit: layout.MaxRowKeys})}
 }
 
-// askRecord asks for the spec and what changes.
+// Record asks for the spec and what changes.
 func Record(tx kv.Reader, k layout.Keyspace, id layout.ID) Pending {
 	return Pending{id, k, tx.GetRange(k.RecordRange(id), kv.RangeOptions{Limit: layout.MaxRowKeys})}
 }
 
-// wait returns the row, and false if it has no keys.
+// Wait returns the row, and false if it has no keys.
 func (p Pending) Wait(ctx context.Context) (layout.Row, bool, error) {
 	row := layout.Row{ID: p.id}
 	page, err := p.Pending.Wait(ctx)
