@@ -14,7 +14,9 @@ FDB_RACE := $(if $(RACE),$(RACE) -gcflags=github.com/apple/foundationdb/bindings
 FDB_CLIENT := $(if $(CC_FOUND),$(shell \
 	echo 'int main(void){return 0;}' | $$($(GO) env CC) -x c - -lfdb_c -o /dev/null 2>/dev/null && echo yes))
 FDB_FOUND := $(if $(FDB_CLIENT),$(shell command -v fdbserver >/dev/null && command -v fdbcli >/dev/null && echo yes))
-FDB_PACKAGES := ./fdbmodel ./fdbmodel/tuple ./fdbmodel/fdbkv ./fdbmodel/kvopen ./futures ./workers ./internal/sim ./internal/chaos \
+# Rooms of the model whose tests need a store.
+FDB_ROOMS := ./fdbmodel/read ./fdbmodel/audit ./fdbmodel/inspect ./fdbmodel/transfer
+FDB_PACKAGES := ./fdbmodel $(FDB_ROOMS) ./fdbmodel/tuple ./fdbmodel/fdbkv ./fdbmodel/kvopen ./futures ./workers ./internal/sim ./internal/chaos \
 	./batch/futurestore ./batch/head
 # Faults of FoundationDB's own client are a switch of the whole process.
 BUGGIFY_TESTS := -run 'TestSimOnServer|TestMachine$$|TestFewFutures|TestTwoClusters' ./internal/sim ./fdbmodel
@@ -104,7 +106,7 @@ fuzz: ## fuzz each decoder for half a minute
 			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 30s $$pkg; done; done
 
 generate: ## write the generated pages of docs/reference
-	$(GO) test ./fdbmodel -run 'TestDocs' -update
+	$(GO) test -tags $(TAGS) ./fdbmodel ./fdbmodel/layout -run 'TestDocs' -update
 
 check: test ## the tests, then a tidy module and a clean tree
 	$(GO) mod tidy -diff

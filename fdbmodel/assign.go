@@ -60,7 +60,7 @@ func (c *Cluster) Assign(ctx context.Context, worker layout.WorkerID, why string
 func (c *Cluster) Unassign(ctx context.Context, worker layout.WorkerID, ids []layout.ID) ([]Outcome, error) {
 	return c.eachAssign(ctx, ids, func(ids []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
-		var placed Demands
+		var placed demands
 		result, err := c.transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
 			w := c.changes(tx)
 			event := Event{Kind: EventUnassign, Token: layout.Token{Worker: worker}, Now: c.clock.Now()}
@@ -79,7 +79,8 @@ func (c *Cluster) Unassign(ctx context.Context, worker layout.WorkerID, ids []la
 	})
 }
 
-func (c *Cluster) eachAssign(_ context.Context, ids []layout.ID, fn func([]layout.ID) ([]Outcome, error)) ([]Outcome, error) {
+func (c *Cluster) eachAssign(_ context.Context, ids []layout.ID, fn func([]layout.ID) ([]Outcome, error),
+) ([]Outcome, error) {
 	outcomes := make([]Outcome, 0, len(ids))
 	for part := range slices.Chunk(ids, MaxAssign) {
 		done, err := fn(part)
@@ -141,11 +142,12 @@ func (w *changes) callWorker(worker layout.WorkerID) {
 type movedFutures struct {
 	outcomes []Outcome
 	there    []bool  // is with the event's worker for the event's reason
-	placed   Demands // those that went to the pool
+	placed   demands // those that went to the pool
 }
 
 // moveAssigned applies Assign or Unassign to futures.
-func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *changes, e Event, ids []layout.ID, check func(*layout.Spec) error,
+func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *changes, e Event, ids []layout.ID,
+	check func(*layout.Spec) error,
 ) (movedFutures, error) {
 	moved := movedFutures{outcomes: make([]Outcome, len(ids)), there: make([]bool, len(ids))}
 	pending := read.Records(tx, c.keys, ids)
@@ -179,7 +181,8 @@ func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *changes, e Even
 // dropAssigned takes everything from a worker that waits for it alone, a batch
 // in each transaction. It returns how many futures it moved, and whether some
 // were kept because they can't be read. dead is for a worker that must be.
-func (c *Cluster) dropAssigned(ctx context.Context, worker layout.WorkerID, dead bool) (total int, kept bool, err error) {
+func (c *Cluster) dropAssigned(ctx context.Context, worker layout.WorkerID, dead bool,
+) (total int, kept bool, err error) {
 	from := c.keys.AssignedTo(worker)
 	for {
 		var page droppedPage
@@ -208,16 +211,17 @@ func (c *Cluster) dropAssigned(ctx context.Context, worker layout.WorkerID, dead
 type droppedPage struct {
 	moved  int
 	kept   bool    // some can't be read
-	placed Demands // those that went to the pool
+	placed demands // those that went to the pool
 	next   []byte  // where the next page may be, nil behind the last one
 }
 
 // dropAssignedIn moves a page of what waits for a worker.
-func (c *Cluster) dropAssignedIn(ctx context.Context, tx kv.Tx, worker layout.WorkerID, from []byte) (droppedPage, error) {
+func (c *Cluster) dropAssignedIn(ctx context.Context, tx kv.Tx, worker layout.WorkerID, from []byte,
+) (droppedPage, error) {
 	var dropped droppedPage
 	prefix := c.keys.AssignedTo(worker)
 	r := kv.Range{Begin: from, End: kv.AfterPrefix(prefix)}
-	page, err := tx.GetRange(r, kv.RangeOptions{Limit: JanitorBatch}).Wait(ctx)
+	page, err := tx.GetRange(r, kv.RangeOptions{Limit: janitorBatch}).Wait(ctx)
 	if err != nil || len(page.Items) == 0 {
 		return dropped, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -37,7 +38,8 @@ func newAssigning(t *testing.T) *assigning {
 }
 
 func (a *assigning) register() *fdbmodel.Registration {
-	w, err := a.c.Register(a.ctx, layout.WorkerInfo{Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 8, CPU: 8}})
+	w, err := a.c.Register(a.ctx, layout.WorkerInfo{Functions: []string{"go:f"},
+		Capacity: layout.Resources{Slots: 8, CPU: 8}})
 	require.NoError(a, err)
 	return w
 }
@@ -130,7 +132,8 @@ func TestHeldFuturesWaitForTheirWorker(t *testing.T) {
 	// One that is given back waits for the same worker, one that failed for
 	// whoever is chosen next.
 	a.finish(first, fdbmodel.Completion{Future: &took[0], Relinquish: true},
-		fdbmodel.Completion{Future: &took[1], Exception: &layout.Exception{Kind: layout.KindError}, RetryIn: new(time.Duration)})
+		fdbmodel.Completion{Future: &took[1], Exception: &layout.Exception{Kind: layout.KindError},
+			RetryIn: new(time.Duration)})
 	require.NotContains(t, a.held(), took[0].ID)
 	require.Contains(t, a.held(), took[1].ID)
 	why, err := inspect.Explain(a.ctx, a.c, took[0].ID)
@@ -290,7 +293,8 @@ func TestIdleWorkerIsCalledToItsAssignment(t *testing.T) {
 	request := fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 8, CPU: 8}}
 	watch, err := w.GoIdle(a.ctx, request)
 	require.NoError(t, err)
-	hint, others := w.Idle(fdbmodel.ClaimRequest{Free: w.Info().Capacity}), other.Idle(fdbmodel.ClaimRequest{Free: other.Info().Capacity})
+	hint, others := w.Idle(fdbmodel.ClaimRequest{Free: w.Info().Capacity}),
+		other.Idle(fdbmodel.ClaimRequest{Free: other.Info().Capacity})
 	ids := a.submit(1, true)
 	a.assign(w, ids)
 	<-watch.Done()
@@ -321,7 +325,8 @@ func TestGroupBellRings(t *testing.T) {
 	ring(func() { a.finish(w, fdbmodel.Completion{Future: &took[0], Result: &layout.Result{}}) })
 	ring(func() {
 		now := time.Duration(0)
-		a.finish(w, fdbmodel.Completion{Future: &took[1], Exception: &layout.Exception{Kind: layout.KindError}, RetryIn: &now})
+		a.finish(w, fdbmodel.Completion{Future: &took[1], Exception: &layout.Exception{Kind: layout.KindError},
+			RetryIn: &now})
 	})
 	ring(func() {
 		_, _, err := a.c.Cancel(a.ctx, took[1].ID, "")
@@ -348,20 +353,20 @@ func TestGroupBellRings(t *testing.T) {
 func TestAssignUnderUnknownCommits(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
-		s := NewStage(t)
+		s := modeltest.NewStage(t)
 		held := func(sub *fdbmodel.Submission) { sub.Spec.Group, sub.Spec.Held = "g", true }
 		id := s.Submit(held)
-		s.faults.FailNext(fault, nil)
+		s.Faults.FailNext(fault, nil)
 		_, err := s.C.Assign(s.Ctx, s.Worker.ID(), "y", []layout.ID{id})
 		require.NoError(t, err)
-		s.faults.Flush()
+		s.Faults.Flush()
 		row, err := s.C.Get(s.Ctx, id)
 		require.NoError(t, err)
 		require.Equal(t, s.Worker.ID(), row.Attempts.Assigned)
-		s.faults.FailNext(fault, nil)
+		s.Faults.FailNext(fault, nil)
 		_, err = s.C.Unassign(s.Ctx, s.Worker.ID(), []layout.ID{id})
 		require.NoError(t, err)
-		s.faults.Flush()
+		s.Faults.Flush()
 		row, err = s.C.Get(s.Ctx, id)
 		require.NoError(t, err)
 		require.Empty(t, row.Attempts.Assigned)

@@ -5,36 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
-
-func TestBatchItemIDsHoldTheirIndex(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		batch, index := rapid.String().Draw(t, "batch"), rapid.IntRange(0, 1<<31-1).Draw(t, "index")
-		id := layout.BatchItemID(batch, index)
-		require.Equal(t, index, layout.BatchItemIndex(id))
-		require.Equal(t, id, layout.BatchItemID(batch, index))
-		u := uuid.UUID(id)
-		require.EqualValues(t, 8, u.Version())
-		require.Equal(t, uuid.RFC4122, u.Variant())
-		require.NotEqual(t, id, layout.BatchItemID(batch+"x", index))
-	})
-	shards := map[int]int{}
-	for i := range 10_000 {
-		id := layout.BatchItemID("b", i)
-		require.Equal(t, layout.BatchItemID("b", i/layout.ItemBlock*layout.ItemBlock).Shard(16), id.Shard(16), "neighbours lie together")
-		shards[id.Shard(16)]++
-	}
-	require.Len(t, shards, 16, "and all shards are used")
-}
 
 func TestBatchesAreListedInTheirOrder(t *testing.T) {
 	t.Parallel()
@@ -92,8 +70,6 @@ func TestABatchThatWasCutOffIsTakenOver(t *testing.T) {
 	a.check()
 }
 
-func AnyBatch(*layout.BatchRecord) bool { return true }
-
 func TestAChunkGrows(t *testing.T) {
 	t.Parallel()
 	a := newAssigning(t)
@@ -101,27 +77,28 @@ func TestAChunkGrows(t *testing.T) {
 	require.NoError(t, a.c.CreateBatch(a.ctx, &layout.BatchRecord{ID: "g", Template: []byte("{}")}))
 	ids := a.submit(5, true)
 	one := layout.BatchChunk{Worker: w.ID(), ID: "one", Items: 4, Status: 1}
-	there, added, err := a.c.AssignChunk(a.ctx, "g", one, ids[:2], AnyBatch)
+	there, added, err := a.c.AssignChunk(a.ctx, "g", one, ids[:2], modeltest.AnyBatch)
 	require.NoError(t, err)
 	require.Equal(t, []bool{true, true}, there)
 	require.Equal(t, 2, added)
-	there, added, err = a.c.AssignChunk(a.ctx, "g", one, ids[1:4], AnyBatch)
+	there, added, err = a.c.AssignChunk(a.ctx, "g", one, ids[1:4], modeltest.AnyBatch)
 	require.NoError(t, err)
 	require.Equal(t, []bool{true, true, true}, there)
 	require.Equal(t, 2, added)
 	took := a.claim(w, 1)
 	two := layout.BatchChunk{Worker: w.ID(), ID: "two", Items: 1}
-	there, _, err = a.c.AssignChunk(a.ctx, "g", two, ids, AnyBatch)
+	there, _, err = a.c.AssignChunk(a.ctx, "g", two, ids, modeltest.AnyBatch)
 	require.NoError(t, err)
 	require.Equal(t, []bool{false, false, false, false, true}, there, "the others are another chunk's")
-	there, _, err = a.c.AssignChunk(a.ctx, "g", one, []layout.ID{took[0].ID}, AnyBatch)
+	there, _, err = a.c.AssignChunk(a.ctx, "g", one, []layout.ID{took[0].ID}, modeltest.AnyBatch)
 	require.NoError(t, err)
 	require.Equal(t, []bool{true}, there, "it runs")
 	open, err := a.c.GroupOpen(a.ctx, "g")
 	require.NoError(t, err)
 	require.Equal(t, map[string]int64{"one": 4, "two": 1}, open)
 	zero := time.Duration(0)
-	a.finish(w, fdbmodel.Completion{Future: &took[0], Exception: &layout.Exception{Kind: layout.KindError}, RetryIn: &zero})
+	a.finish(w, fdbmodel.Completion{Future: &took[0], Exception: &layout.Exception{Kind: layout.KindError},
+		RetryIn: &zero})
 	open, err = a.c.GroupOpen(a.ctx, "g")
 	require.NoError(t, err)
 	require.Equal(t, map[string]int64{"one": 3, "two": 1}, open)
@@ -130,16 +107,18 @@ func TestAChunkGrows(t *testing.T) {
 	require.Equal(t, 1, again)
 	chunks, err := a.c.BatchChunks(a.ctx, "g")
 	require.NoError(t, err)
-	require.Equal(t, []layout.BatchChunk{{ID: "one", Worker: w.ID(), Items: 4, Status: 1}, {ID: "two", Worker: w.ID(), Items: 1}},
+	require.Equal(t, []layout.BatchChunk{{ID: "one", Worker: w.ID(), Items: 4, Status: 1},
+		{ID: "two", Worker: w.ID(), Items: 1}},
 		chunks)
-	chunk, err := a.c.UpdateChunk(a.ctx, "g", "two", func(c *layout.BatchChunk) (bool, error) { c.Status = 5; return true, nil })
+	chunk, err := a.c.UpdateChunk(a.ctx, "g", "two",
+		func(c *layout.BatchChunk) (bool, error) { c.Status = 5; return true, nil })
 	require.NoError(t, err)
 	require.Equal(t, 5, chunk.Status)
 	_, err = a.c.UpdateChunk(a.ctx, "g", "none", nil)
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 	_, _, err = a.c.AssignChunk(a.ctx, "g", one, ids, func(*layout.BatchRecord) bool { return false })
 	require.ErrorIs(t, err, fdbmodel.ErrTransition)
-	_, _, err = a.c.AssignChunk(a.ctx, "none", one, ids, AnyBatch)
+	_, _, err = a.c.AssignChunk(a.ctx, "none", one, ids, modeltest.AnyBatch)
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 	a.check()
 }
@@ -164,7 +143,8 @@ func TestManyAtOnce(t *testing.T) {
 	cancelled, err := w.Heartbeat(a.ctx, layout.Resources{Slots: 1}, 2)
 	require.NoError(t, err)
 	require.Len(t, cancelled, 2, "their worker is told")
-	a.finish(w, fdbmodel.Completion{Future: &took[0], Relinquish: true}, fdbmodel.Completion{Future: &took[1], Result: &layout.Result{}})
+	a.finish(w, fdbmodel.Completion{Future: &took[0], Relinquish: true},
+		fdbmodel.Completion{Future: &took[1], Result: &layout.Result{}})
 	outcomes, err = a.c.RetryMany(a.ctx, ids)
 	require.NoError(t, err)
 	again := 0
@@ -186,7 +166,7 @@ func TestManyAtOnce(t *testing.T) {
 // TestHeldFuturesOutliveTheRetention has what a group's driver keeps stay.
 func TestHeldFuturesOutliveTheRetention(t *testing.T) {
 	t.Parallel()
-	s := NewStage(t)
+	s := modeltest.NewStage(t)
 	id := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Group, sub.Spec.Held = "g", true })
 	_, _, err := s.C.Cancel(s.Ctx, id, "")
 	require.NoError(t, err)
@@ -195,7 +175,7 @@ func TestHeldFuturesOutliveTheRetention(t *testing.T) {
 		_, _, _, err := s.C.ExpireDone(s.Ctx, shard)
 		require.NoError(t, err)
 	}
-	require.Equal(t, layout.Failed, s.state(id))
+	require.Equal(t, layout.Failed, s.State(id))
 	report, err := audit.Check(s.Ctx, s.C, audit.Options{})
 	require.NoError(t, err)
 	require.Empty(t, report.Problems)
@@ -204,16 +184,16 @@ func TestHeldFuturesOutliveTheRetention(t *testing.T) {
 func TestBatchUnderUnknownCommits(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
-		s := NewStage(t)
-		s.faults.FailNext(fault, nil)
+		s := modeltest.NewStage(t)
+		s.Faults.FailNext(fault, nil)
 		require.NoError(t, s.C.CreateBatch(s.Ctx, &layout.BatchRecord{ID: "g", Template: []byte("{}")}))
-		s.faults.Flush()
+		s.Faults.Flush()
 		id := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Group, sub.Spec.Held = "g", true })
-		s.faults.FailNext(fault, nil)
+		s.Faults.FailNext(fault, nil)
 		chunk := layout.BatchChunk{Worker: s.Worker.ID(), ID: "c"}
-		there, _, err := s.C.AssignChunk(s.Ctx, "g", chunk, []layout.ID{id}, AnyBatch)
+		there, _, err := s.C.AssignChunk(s.Ctx, "g", chunk, []layout.ID{id}, modeltest.AnyBatch)
 		require.NoError(t, err)
-		s.faults.Flush()
+		s.Faults.Flush()
 		require.Equal(t, []bool{true}, there)
 		chunks, err := s.C.BatchChunks(s.Ctx, "g")
 		require.NoError(t, err)
@@ -224,19 +204,19 @@ func TestBatchUnderUnknownCommits(t *testing.T) {
 func TestMakersUnderUnknownCommits(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
-		s := NewStage(t)
+		s := modeltest.NewStage(t)
 		made := func(maker string, at int64) *layout.BatchRecord {
 			return &layout.BatchRecord{ID: "g", Template: []byte("{}"), Maker: maker, Digest: []byte("same"), CreatedAt: at}
 		}
 		for at, maker := range []string{"first", "second"} {
-			s.faults.FailNext(fault, nil)
+			s.Faults.FailNext(fault, nil)
 			require.NoError(t, s.C.CreateBatch(s.Ctx, made(maker, int64(at))))
-			s.faults.Flush()
+			s.Faults.Flush()
 		}
-		s.faults.FailNext(fault, nil)
+		s.Faults.FailNext(fault, nil)
 		require.NoError(t, s.C.FinishBatch(s.Ctx, "g", "second"))
-		s.faults.Flush()
-		require.Equal(t, 3, int(s.faults.Counts().Injected[fault]), "the fault did not happen")
+		s.Faults.Flush()
+		require.Equal(t, 3, int(s.Faults.Counts().Injected[fault]), "the fault did not happen")
 		require.ErrorIs(t, s.C.FinishBatch(s.Ctx, "g", "first"), fdbmodel.ErrIDInUse)
 		b, err := s.C.Batch(s.Ctx, "g")
 		require.NoError(t, err)

@@ -90,7 +90,7 @@ func (c *Cluster) DiscardMany(ctx context.Context, ids []layout.ID) (removed int
 func (c *Cluster) changeMany(ctx context.Context, ids []layout.ID, e Event) ([]Outcome, error) {
 	return c.eachAssign(ctx, ids, func(part []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
-		var placed Demands
+		var placed demands
 		var asked map[layout.ID]layout.WorkerID
 		result, err := c.transact(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(tx kv.Attempt) (err error) {
 			outcomes, placed, asked, err = c.changeManyIn(ctx, tx, part, e)
@@ -107,7 +107,7 @@ func (c *Cluster) changeMany(ctx context.Context, ids []layout.ID, e Event) ([]O
 }
 
 func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, ids []layout.ID, e Event,
-) (outcomes []Outcome, placed Demands, asked map[layout.ID]layout.WorkerID, err error) {
+) (outcomes []Outcome, placed demands, asked map[layout.ID]layout.WorkerID, err error) {
 	pending := read.Records(tx, c.keys, ids)
 	outcomes, asked = make([]Outcome, len(ids)), map[layout.ID]layout.WorkerID{}
 	w := c.changes(tx)
@@ -213,7 +213,7 @@ func (c *Cluster) change(ctx context.Context, id layout.ID, e Event) (outcome Ou
 		return nil
 	})
 	if err == nil && outcome == Applied && after.InPool() {
-		var placed Demands
+		var placed demands
 		placed.add(after.Spec)
 		c.wakeFor(ctx, result.Version, placed)
 	}

@@ -27,17 +27,20 @@ func (c *Cluster) PutArgs(ctx context.Context, id layout.ID, args []byte) (layou
 // PutResult writes a large result of the attempt that holds token. It counts
 // once a Completion of that token names the reference. An unknown commit is
 // retried and harmless: only the holder of the token writes there.
-func (c *Cluster) PutResult(ctx context.Context, id layout.ID, token layout.Token, value []byte) (layout.ChunkRef, error) {
+func (c *Cluster) PutResult(ctx context.Context, id layout.ID, token layout.Token, value []byte,
+) (layout.ChunkRef, error) {
 	return c.putChunks(ctx, id, layout.ChunkRef{Kind: layout.ChunkResult, Token: token.String()}, value)
 }
 
 // PutStderr writes a long standard error stream of the attempt that holds
 // token, as PutResult does.
-func (c *Cluster) PutStderr(ctx context.Context, id layout.ID, token layout.Token, value []byte) (layout.ChunkRef, error) {
+func (c *Cluster) PutStderr(ctx context.Context, id layout.ID, token layout.Token, value []byte,
+) (layout.ChunkRef, error) {
 	return c.putChunks(ctx, id, layout.ChunkRef{Kind: layout.ChunkStderr, Token: token.String()}, value)
 }
 
-func (c *Cluster) putChunks(ctx context.Context, id layout.ID, ref layout.ChunkRef, value []byte) (layout.ChunkRef, error) {
+func (c *Cluster) putChunks(ctx context.Context, id layout.ID, ref layout.ChunkRef, value []byte,
+) (layout.ChunkRef, error) {
 	if len(value) > layout.MaxPut {
 		return ref, fmt.Errorf("%w: %d bytes, at most %d: store the data elsewhere and pass where",
 			ErrTooLarge, len(value), layout.MaxPut)
@@ -87,7 +90,8 @@ func (c *Cluster) readPieces(ctx context.Context, size int64, key func(i int) []
 					return fmt.Errorf("%w: chunk %d of %d", ErrNotFound, first+i+1, count)
 				}
 				if want := min(layout.ChunkSize, int(size)-(first+i)*layout.ChunkSize); len(piece) != want {
-					return fmt.Errorf("%w: chunk %d of %d has %d bytes, not %d", layout.ErrBadRecord, first+i+1, count, len(piece), want)
+					return fmt.Errorf("%w: chunk %d of %d has %d bytes, not %d", layout.ErrBadRecord, first+i+1, count, len(piece),
+						want)
 				}
 				value = append(value, piece...)
 			}

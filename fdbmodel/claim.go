@@ -299,7 +299,8 @@ func (r *Registration) look(ctx context.Context, tx kv.Reader, req ClaimRequest,
 
 // choose takes from found what fits into free, from a random aligned block
 // where there is more than enough. It tells whether something was left.
-func (r *Registration) choose(taken []layout.ReadyEntry, free layout.Resources, found []layout.ReadyEntry) ([]layout.ReadyEntry, layout.Resources, bool) {
+func (r *Registration) choose(taken []layout.ReadyEntry, free layout.Resources, found []layout.ReadyEntry,
+) ([]layout.ReadyEntry, layout.Resources, bool) {
 	if block := free.Slots; len(found) >= 2*block && block > 0 {
 		at := block * r.cluster.random.intn(len(found)/block)
 		found = append(append([]layout.ReadyEntry(nil), found[at:]...), found[:at]...)

@@ -9,18 +9,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
-	"github.com/futura-run/futura/fdbmodel/transfer"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/internal/clock"
 )
 
 func TestConfigure(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	db := transfer.OpenMemory(t)
-	c, err := fdbmodel.Open(ctx, db, "c", fdbmodel.Options{Config: layout.Config{Heartbeat: time.Second / 2, DeadAfter: 2 * time.Second}})
+	db := modeltest.OpenMemory(t)
+	c, err := fdbmodel.Open(ctx, db, "c", fdbmodel.Options{Config: layout.Config{Heartbeat: time.Second / 2,
+		DeadAfter: 2 * time.Second}})
 	require.NoError(t, err)
 	before := c.Config()
 	_, err = c.Configure(ctx, func(c *layout.Config) { c.Heartbeat, c.DeadAfter = 5*time.Second, 15*time.Second })
@@ -36,7 +36,8 @@ func TestConfigure(t *testing.T) {
 		Retention: time.Hour,
 	}, now)
 	for _, change := range []func(*layout.Config){
-		func(c *layout.Config) { c.Shards = 32 }, func(c *layout.Config) { c.Format = 0 }, func(c *layout.Config) { c.Retention = -1 },
+		func(c *layout.Config) { c.Shards = 32 }, func(c *layout.Config) { c.Format = 0 },
+		func(c *layout.Config) { c.Retention = -1 },
 		func(c *layout.Config) { c.Heartbeat = c.DeadAfter },
 	} {
 		_, err := again.Configure(ctx, change)
@@ -51,9 +52,9 @@ func TestConfigure(t *testing.T) {
 func TestConfigureOfTheLiving(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	p := audit.Populate(t)
+	p := modeltest.Populate(t)
 	virtual := p.C.Clock().(*clock.Virtual)
-	shared, err := fdbmodel.Open(ctx, struct{ kv.Database }{p.Db}, "check", fdbmodel.Options{Clock: virtual})
+	shared, err := fdbmodel.Open(ctx, struct{ kv.Database }{p.DB}, "check", fdbmodel.Options{Clock: virtual})
 	require.NoError(t, err)
 	configure := func(during func()) error {
 		done := make(chan error)

@@ -7,12 +7,13 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
 
 // mayMiss are transitions that operations hardly come to: a claim is blind, a
 // reaper looks only at what is claimed, and a future that is promoted was
 // delayed when it was read.
-func mayMiss(t *fdbmodel.Transition) bool {
+func mayMiss(t *fdbmodel.MetTransition) bool {
 	switch t.Event {
 	case fdbmodel.EventClaim:
 		return true
@@ -30,27 +31,19 @@ func TestMachineMeetsEveryTransition(t *testing.T) {
 	if os.Getenv("FUTURA_LONG") != "1" {
 		t.Skip("FUTURA_LONG=1 runs it")
 	}
-	met := make([]int, len(fdbmodel.Transitions))
-	for i := range fdbmodel.Transitions {
-		row := &fdbmodel.Transitions[i]
-		apply := row.Then.Apply
-		row.Then.Apply = func(r *layout.Row, e *fdbmodel.Event) {
-			met[i]++
-			apply(r, e)
-		}
-		defer func() { row.Then.Apply = apply }()
-	}
+	rows, restore := fdbmodel.CountTransitions()
+	defer restore()
 	first := rand.Uint64()
 	t.Logf("first seed %d", first)
 	for n := range uint64(4000) {
-		m := NewMachine(t, first+n)
+		m := modeltest.NewMachine(t, first+n)
 		for range 80 {
 			m.Step()
 		}
-		m.finale()
+		m.Finale()
 		left := 0
-		for i := range fdbmodel.Transitions {
-			if met[i] == 0 && !mayMiss(&fdbmodel.Transitions[i]) {
+		for i := range rows {
+			if rows[i].Met == 0 && !mayMiss(&rows[i]) {
 				left++
 			}
 		}
@@ -59,10 +52,10 @@ func TestMachineMeetsEveryTransition(t *testing.T) {
 			break
 		}
 	}
-	for i := range fdbmodel.Transitions {
-		row := &fdbmodel.Transitions[i]
-		if met[i] == 0 && !mayMiss(row) {
-			t.Errorf("%v, %v, %q was not met", row.From, row.Event, row.When.Text)
+	for i := range rows {
+		row := &rows[i]
+		if row.Met == 0 && !mayMiss(row) {
+			t.Errorf("%v, %v, %q was not met", row.From, row.Event, row.Condition)
 		}
 	}
 }

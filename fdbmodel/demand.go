@@ -6,7 +6,7 @@ import (
 
 // demand is what futures in the pool ask of a worker.
 type demand struct {
-	Queue, Function string
+	queue, function string
 	cpu, ram, gpu   int64
 }
 
@@ -17,27 +17,27 @@ func (d demand) requirements() layout.Requirements {
 // Demands counts futures that came into the pool, by what they ask for.
 type Demands map[demand]int
 
-func (d *Demands) add(s *layout.Spec) {
+func (d *demands) add(s *layout.Spec) {
 	if *d == nil {
-		*d = Demands{}
+		*d = demands{}
 	}
 	r := &s.Requirements
 	(*d)[demand{s.Queue, s.Function, r.CPU, r.RAM, r.GPU}]++
 }
 
-func (d *Demands) addAll(others Demands) {
+func (d *demands) addAll(others demands) {
 	for demand, n := range others {
 		if *d == nil {
-			*d = Demands{}
+			*d = demands{}
 		}
 		(*d)[demand] += n
 	}
 }
 
 // take takes one future that fits, of a queue, and tells whether there was one.
-func (d Demands) take(queue string, fits func(demand) bool) bool {
+func (d demands) take(queue string, fits func(demand) bool) bool {
 	for demand, n := range d {
-		if n > 0 && demand.Queue == queue && fits(demand) {
+		if n > 0 && demand.queue == queue && fits(demand) {
 			d[demand]--
 			return true
 		}
@@ -46,11 +46,11 @@ func (d Demands) take(queue string, fits func(demand) bool) bool {
 }
 
 // queues returns the queues that still have futures.
-func (d Demands) queues() map[string]struct{} {
+func (d demands) queues() map[string]struct{} {
 	queues := map[string]struct{}{}
 	for demand, n := range d {
 		if n > 0 {
-			queues[demand.Queue] = struct{}{}
+			queues[demand.queue] = struct{}{}
 		}
 	}
 	return queues
@@ -70,8 +70,8 @@ func idleRecordOf(info *layout.WorkerInfo, free layout.Resources) *layout.IdleRe
 	return &layout.IdleRecord{Resources: free, Functions: info.Functions}
 }
 
-// fits tells whether the worker may be able to take a future.
+// fitsIdle tells whether the worker may be able to take a future.
 func fitsIdle(r *layout.IdleRecord, d demand) bool {
 	info := layout.WorkerInfo{Functions: r.Functions}
-	return r.Fit(d.requirements()) && (len(r.Functions) == 0 || info.Runs(d.Function))
+	return r.Fit(d.requirements()) && (len(r.Functions) == 0 || info.Runs(d.function))
 }

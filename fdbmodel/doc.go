@@ -1,5 +1,5 @@
-// Package fdbmodel is the data model of a futures cluster: its keys, records and
-// states, and every transaction over them.
+// Package fdbmodel is the data model of a futures cluster: the states of a
+// future, and every transaction that changes one.
 //
 // # The life of a future
 //
@@ -19,7 +19,7 @@
 //
 // Execution is at least once, results are exactly once.
 //
-// # Keys
+// # Rooms
 //
 // All keys begin with the tuple ("futura", CLUSTER). Below, s is the shard of a
 // future (the last byte of its id), of a worker or of a session, and comes

@@ -8,8 +8,9 @@ import (
 
 // Conditions of the table of transitions.
 var (
-	always        = condition{"", nil}
-	holdsClaim    = condition{"token holds the claim", func(r *layout.Row, e *Event) bool { return r.Claim.Token == e.Token }}
+	always     = condition{"", nil}
+	holdsClaim = condition{"token holds the claim",
+		func(r *layout.Row, e *Event) bool { return r.Claim.Token == e.Token }}
 	claimOfWorker = condition{"worker holds the claim", func(r *layout.Row, e *Event) bool {
 		return r.Claim.Worker == e.Token.Worker
 	}}
@@ -26,7 +27,8 @@ var (
 	withoutWait = condition{"retry in 0 was asked", func(_ *layout.Row, e *Event) bool {
 		return e.RetryIn != nil && *e.RetryIn <= 0
 	}}
-	unassigned       = condition{"assigned to nobody", func(r *layout.Row, _ *Event) bool { return r.Attempts.Assigned == "" }}
+	unassigned = condition{"assigned to nobody",
+		func(r *layout.Row, _ *Event) bool { return r.Attempts.Assigned == "" }}
 	assignedToWorker = condition{"assigned to the worker", func(r *layout.Row, e *Event) bool {
 		return r.Attempts.Assigned == e.Token.Worker
 	}}
@@ -36,7 +38,7 @@ var (
 )
 
 func (c condition) and(d condition) condition {
-	return condition{c.Text + ", " + d.Text, func(r *layout.Row, e *Event) bool { return c.holds(r, e) && d.holds(r, e) }}
+	return condition{c.text + ", " + d.text, func(r *layout.Row, e *Event) bool { return c.holds(r, e) && d.holds(r, e) }}
 }
 
 // Effects of the table of transitions. Row is passed by pointer to a copy;

@@ -145,7 +145,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 	exhausted := r.exhausted(completions)
 	claimed, recent := lastClaim(completions, now)
 	var outcomes []Outcome
-	var placed Demands
+	var placed demands
 	result, err := c.transact(ctx, kv.Options{Tag: "futura-finish"}, func(tx kv.Attempt) error {
 		outcomes, placed = make([]Outcome, len(completions)), nil
 		if err := seeClaims(ctx, tx, claimed, recent); err != nil {

@@ -16,7 +16,8 @@ type hub struct {
 }
 
 func newHub() *hub {
-	return &hub{idle: map[string][]*Idle{}, workers: map[layout.WorkerID]*Idle{}, cancels: map[layout.WorkerID]chan layout.ID{}}
+	return &hub{idle: map[string][]*Idle{}, workers: map[layout.WorkerID]*Idle{},
+		cancels: map[layout.WorkerID]chan layout.ID{}}
 }
 
 // maxCancelHints bounds the hints that a worker has not taken yet.
@@ -66,7 +67,7 @@ func (r *Registration) Idle(req ClaimRequest) *Idle {
 	}
 	i := &Idle{
 		hub: h, worker: r.info.ID, queues: r.info.Queues, c: make(chan struct{}, 1),
-		fits: func(d demand) bool { return free.Fit(d.requirements()) && runs(d.Function) },
+		fits: func(d demand) bool { return free.Fit(d.requirements()) && runs(d.function) },
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -93,8 +94,8 @@ func (h *hub) wake(d demand, n int) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	woken := 0
-	for at := len(h.idle[d.Queue]) - 1; at >= 0 && woken < n; at-- {
-		i := h.idle[d.Queue][at]
+	for at := len(h.idle[d.queue]) - 1; at >= 0 && woken < n; at-- {
+		i := h.idle[d.queue][at]
 		if !i.fits(d) {
 			continue
 		}

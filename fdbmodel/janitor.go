@@ -83,7 +83,7 @@ func (c *Cluster) DropJanitor(ctx context.Context, worker layout.WorkerID) error
 // Bounds of one transaction of a janitor.
 const (
 	// janitorBatch is how many futures it changes.
-	JanitorBatch = 64
+	janitorBatch = 64
 	// janitorPages is how many pages it reads in search of what it can change.
 	janitorPages = 64
 )
@@ -95,13 +95,13 @@ const (
 // is retried: what was promoted is delayed no more.
 func (c *Cluster) PromoteDue(ctx context.Context, shard int) (promoted int, next time.Time, err error) {
 	now := c.clock.Now()
-	var placed Demands
+	var placed demands
 	result, err := c.transact(ctx, kv.Options{Tag: "futura-promote"}, func(tx kv.Attempt) error {
 		promoted, next, placed = 0, time.Time{}, nil
 		w := c.changes(tx)
 		r := kv.Prefix(c.keys.DelayedOf(shard))
 		for n := 0; n < janitorPages && promoted == 0; n++ {
-			page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: JanitorBatch + 1}).Wait(ctx)
+			page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: janitorBatch + 1}).Wait(ctx)
 			if err != nil {
 				return err
 			}
@@ -134,7 +134,7 @@ func (c *Cluster) dueOf(tx kv.Tx, shard int, page kv.Page, now time.Time) (due [
 		if rest.Err() != nil {
 			continue // a check names it
 		}
-		if at > layout.Millis(now) || len(due) == JanitorBatch {
+		if at > layout.Millis(now) || len(due) == janitorBatch {
 			return due, time.UnixMilli(at)
 		}
 		tx.AddReadConflictKey(item.Key)
@@ -145,8 +145,8 @@ func (c *Cluster) dueOf(tx kv.Tx, shard int, page kv.Page, now time.Time) (due [
 
 // promote makes ready what is due, and returns how many, and what
 // came into the pool.
-func (w *changes) promote(ctx context.Context, due []read.Pending, now time.Time) (int, Demands, error) {
-	promoted, placed := 0, Demands(nil)
+func (w *changes) promote(ctx context.Context, due []read.Pending, now time.Time) (int, demands, error) {
+	promoted, placed := 0, demands(nil)
 	for _, p := range due {
 		row, found, err := p.Wait(ctx)
 		if layout.IsUnreadable(err) {
@@ -312,7 +312,8 @@ func (c *Cluster) Sessions(ctx context.Context) (map[layout.SessionID][]byte, er
 // sessionPage bounds the sessions that one look takes from a shard.
 const sessionPage = 1000
 
-func (c *Cluster) sessionsIn(ctx context.Context, tx kv.Tx, prefix []byte, records bool, sessions map[layout.SessionID][]byte,
+func (c *Cluster) sessionsIn(ctx context.Context, tx kv.Tx, prefix []byte, records bool,
+	sessions map[layout.SessionID][]byte,
 ) error {
 	r := kv.Prefix(prefix)
 	for range sessionPage {

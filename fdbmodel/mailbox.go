@@ -167,7 +167,8 @@ func (c *Cluster) dropSession(ctx context.Context, session layout.SessionID) err
 // them. Those that are over already, or unknown, are answered at once: a Notice
 // for the former, ErrNotFound in missing for the latter. An unknown commit is
 // retried and harmless.
-func (c *Cluster) Subscribe(ctx context.Context, session layout.SessionID, ids []layout.ID) (over []layout.Notice, missing []layout.ID, err error) {
+func (c *Cluster) Subscribe(ctx context.Context, session layout.SessionID, ids []layout.ID,
+) (over []layout.Notice, missing []layout.ID, err error) {
 	for len(ids) > 0 {
 		n := min(len(ids), layout.MaxSubmit)
 		o, m, err := c.subscribeBatch(ctx, session, ids[:n])

@@ -58,7 +58,8 @@ func (m *mixed) submit(n int, change func(*fdbmodel.Submission)) []layout.ID {
 }
 
 func (m *mixed) worker(id layout.WorkerID) *fdbmodel.Registration {
-	w, err := m.c.Register(m.ctx, layout.WorkerInfo{ID: id, Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 9}})
+	w, err := m.c.Register(m.ctx, layout.WorkerInfo{ID: id, Functions: []string{"go:f"},
+		Capacity: layout.Resources{Slots: 9}})
 	require.NoError(m.t, err)
 	return w
 }
@@ -209,9 +210,12 @@ func TestNewerFuturesOfADeadWorker(t *testing.T) {
 func TestNewerDelayedFuturesStopNobody(t *testing.T) {
 	t.Parallel()
 	m := newMixed(t)
-	newer := m.submit(2*fdbmodel.JanitorBatch+5, func(s *fdbmodel.Submission) { s.NotBefore = m.c.Now().Add(time.Second) })
-	others := m.submit(fdbmodel.JanitorBatch+5, func(s *fdbmodel.Submission) { s.NotBefore = m.c.Now().Add(2 * time.Second) })
-	late := m.submit(1, func(s *fdbmodel.Submission) { s.NotBefore = m.c.Now().Add(time.Hour) })
+	in := func(delay time.Duration) func(*fdbmodel.Submission) {
+		return func(s *fdbmodel.Submission) { s.NotBefore = m.c.Now().Add(delay) }
+	}
+	newer := m.submit(2*fdbmodel.JanitorBatch+5, in(time.Second))
+	others := m.submit(fdbmodel.JanitorBatch+5, in(2*time.Second))
+	late := m.submit(1, in(time.Hour))
 	var restore []func()
 	for _, id := range newer {
 		restore = append(restore, m.replace(m.c.Keys().Spec(id), newerRecord))
@@ -324,7 +328,8 @@ func TestVanishedWorkerTakesOneHint(t *testing.T) {
 	m.submit(1, nil)
 	<-alive.Done()
 	require.NoError(t, alive.Err())
-	page, err := m.db.Begin(kv.Options{}).GetRange(kv.Prefix(m.c.Keys().IdleQueue(layout.DefaultQueue)), kv.RangeOptions{}).
+	page, err := m.db.Begin(kv.Options{}).GetRange(kv.Prefix(m.c.Keys().IdleQueue(layout.DefaultQueue)),
+		kv.RangeOptions{}).
 		Wait(m.ctx)
 	require.NoError(t, err)
 	require.Empty(t, page.Items)

@@ -47,7 +47,8 @@ func (c *Cluster) requireDead(ctx context.Context, tx kv.Reader, worker layout.W
 // endAllClaims applies kind, Reap or Relinquish, to everything that a worker
 // holds. It returns how many futures it changed, and whether some were kept
 // because a newer version of Futura has written them.
-func (c *Cluster) endAllClaims(ctx context.Context, worker layout.WorkerID, kind EventKind) (total int, kept bool, err error) {
+func (c *Cluster) endAllClaims(ctx context.Context, worker layout.WorkerID, kind EventKind,
+) (total int, kept bool, err error) {
 	from := c.keys.Worker(worker, layout.WorkerClaims)
 	for {
 		var ended endedBatch
@@ -91,7 +92,8 @@ func (c *Cluster) endClaims(ctx context.Context, tx kv.Tx, worker layout.WorkerI
 
 // endBatch removes a claim batch, or leaves in it what a newer version of Futura
 // has written.
-func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, worker layout.WorkerID, kind EventKind, item kv.KeyValue, skip int,
+func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, worker layout.WorkerID, kind EventKind, item kv.KeyValue,
+	skip int,
 ) (endedBatch, error) {
 	ended := endedBatch{next: kv.After(item.Key)}
 	rest := tuple.NewReader(item.Key[skip:])

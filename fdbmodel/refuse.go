@@ -12,7 +12,7 @@ import (
 // Bounds of what a worker remembers of futures that it can't read.
 const (
 	maxRefused    = 10_000
-	RefusedForget = time.Minute // then it looks at them again
+	refusedForget = time.Minute // then it looks at them again
 )
 
 // refused are futures that a worker can't read and does not claim again. It
@@ -25,7 +25,7 @@ type refused struct {
 func (f *refused) add(id layout.ID, now time.Time) {
 	f.forget(now)
 	if f.ids == nil {
-		f.ids, f.until = map[layout.ID]struct{}{}, now.Add(RefusedForget)
+		f.ids, f.until = map[layout.ID]struct{}{}, now.Add(refusedForget)
 	}
 	if len(f.ids) < maxRefused {
 		f.ids[id] = struct{}{}
@@ -45,7 +45,8 @@ func (f *refused) has(id layout.ID) bool {
 
 // refuse gives back the futures of a claim whose records can't be read, so that
 // a worker of a newer version can claim them, and returns the others.
-func (r *Registration) refuse(ctx context.Context, token layout.Token, futures []ClaimedFuture, taken []layout.ReadyEntry,
+func (r *Registration) refuse(ctx context.Context, token layout.Token, futures []ClaimedFuture,
+	taken []layout.ReadyEntry,
 ) ([]ClaimedFuture, []layout.ReadyEntry, error) {
 	var unreadable []layout.ReadyEntry
 	for i := range futures {
@@ -73,7 +74,8 @@ func (r *Registration) refuse(ctx context.Context, token layout.Token, futures [
 // undoClaim does the opposite of a claim, without a look at what it can't read.
 // It returns what the worker holds no more: not what somebody has asked to stop
 // meanwhile.
-func (r *Registration) undoClaim(ctx context.Context, token layout.Token, entries []layout.ReadyEntry) (map[layout.ID]bool, error) {
+func (r *Registration) undoClaim(ctx context.Context, token layout.Token, entries []layout.ReadyEntry,
+) (map[layout.ID]bool, error) {
 	keys := r.cluster.keys
 	listKey := keys.Claims(r.info.ID, token.Sequence)
 	var undone map[layout.ID]bool

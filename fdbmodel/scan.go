@@ -101,7 +101,8 @@ func (s *scanner) ask(tx kv.Reader, shard int, w want) asked {
 
 // collect ends a look: it returns up to limit entries that fit, in the order of
 // the index from where the look began.
-func (s *scanner) collect(ctx context.Context, tx kv.Reader, a asked, now time.Time, limit int) ([]layout.ReadyEntry, error) {
+func (s *scanner) collect(ctx context.Context, tx kv.Reader, a asked, now time.Time, limit int,
+) ([]layout.ReadyEntry, error) {
 	prefix := s.keys.ReadyQueue(a.shard, a.want.queue)
 	end := kv.AfterPrefix(prefix)
 	var found []layout.ReadyEntry

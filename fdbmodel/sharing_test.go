@@ -37,7 +37,8 @@ func TestTwoClustersOnOneStore(t *testing.T) {
 			require.False(t, a.Existed)
 		}
 	}
-	w, err := one.Register(ctx, layout.WorkerInfo{ID: "same", Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 50}})
+	w, err := one.Register(ctx, layout.WorkerInfo{ID: "same", Functions: []string{"go:f"},
+		Capacity: layout.Resources{Slots: 50}})
 	require.NoError(t, err)
 	answer, err := w.Claim(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 50}, Max: 50})
 	require.NoError(t, err)

@@ -22,7 +22,8 @@ func TestLifeOfAFuture(t *testing.T) {
 	box := c.OpenMailbox(session)
 	subs := make([]fdbmodel.Submission, 250)
 	for i := range subs {
-		subs[i] = fdbmodel.Submission{Spec: layout.Spec{Function: "go:noop", Session: session, MaxRetries: 3}, Args: []byte("x")}
+		subs[i] = fdbmodel.Submission{Spec: layout.Spec{Function: "go:noop", Session: session, MaxRetries: 3},
+			Args: []byte("x")}
 	}
 	got, err := c.Submit(ctx, subs)
 	require.NoError(t, err)

@@ -96,33 +96,33 @@ const MaxCrashes = 3
 // needs row.Spec for Fail, PutBack, and nothing of it otherwise.
 func Next(row layout.Row, e Event) (layout.Row, Outcome) {
 	from := row.State()
-	for i := range Transitions {
-		t := &Transitions[i]
-		if t.From == from && t.Event == e.Kind && (t.When.holds == nil || t.When.holds(&row, &e)) {
-			t.Then.Apply(&row, &e)
-			return row, t.Outcome
+	for i := range transitions {
+		t := &transitions[i]
+		if t.from == from && t.event == e.Kind && (t.when.holds == nil || t.when.holds(&row, &e)) {
+			t.then.apply(&row, &e)
+			return row, t.outcome
 		}
 	}
 	return row, Refused
 }
 
 type condition struct {
-	Text  string
+	text  string
 	holds func(*layout.Row, *Event) bool
 }
 
 type effect struct {
 	text  string
-	Apply func(*layout.Row, *Event)
+	apply func(*layout.Row, *Event)
 }
 
-type Transition struct {
-	From    layout.State
-	Event   EventKind
-	When    condition
+type transition struct {
+	from    layout.State
+	event   EventKind
+	when    condition
 	to      layout.State
-	Then    effect
-	Outcome Outcome
+	then    effect
+	outcome Outcome
 }
 
 // Transitions is the whole life of a future, most specific row first.

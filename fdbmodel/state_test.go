@@ -1,7 +1,6 @@
-package fdbmodel
+package fdbmodel_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -10,10 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
-
-var Update = flag.Bool("update", false, "write the generated pages and golden files")
 
 const stateMachinePage = "../docs/reference/state_machine.md"
 
@@ -26,8 +25,8 @@ event and its condition counts. A pair that is not here is refused.
 
 func TestDocsStateMachine(t *testing.T) {
 	t.Parallel()
-	want := stateMachineHead + TransitionTable()
-	if *Update {
+	want := stateMachineHead + fdbmodel.TransitionTable()
+	if *modeltest.Update {
 		require.NoError(t, os.WriteFile(stateMachinePage, []byte(want), 0o644))
 	}
 	got, err := os.ReadFile(stateMachinePage)
@@ -59,10 +58,11 @@ func gridRow(s layout.State) layout.Row {
 	return row
 }
 
-func gridEvent(k EventKind, token layout.Token) Event {
-	return Event{
-		Kind: k, Token: token, Result: &layout.Result{Token: token}, Exception: &layout.Exception{Kind: layout.KindError, Message: "m"},
-		Cancel: &layout.CancelRequest{Reason: "r"}, Now: gridNow, Jitter: 0.5,
+func gridEvent(k fdbmodel.EventKind, token layout.Token) fdbmodel.Event {
+	return fdbmodel.Event{
+		Kind: k, Token: token, Result: &layout.Result{Token: token},
+		Exception: &layout.Exception{Kind: layout.KindError, Message: "m"},
+		Cancel:    &layout.CancelRequest{Reason: "r"}, Now: gridNow, Jitter: 0.5,
 	}
 }
 
@@ -117,12 +117,12 @@ func TestStateGrid(t *testing.T) {
 		"failed unassign": "failed/refused failed/refused",
 	}
 	for _, s := range layout.States() {
-		for _, e := range Events() {
+		for _, e := range fdbmodel.Events() {
 			var got []string
 			for _, token := range []layout.Token{gridToken, otherTok} {
 				row := gridRow(s)
 				before := fmt.Sprintf("%+v", row)
-				after, outcome := Next(row, gridEvent(e, token))
+				after, outcome := fdbmodel.Next(row, gridEvent(e, token))
 				require.Equal(t, before, fmt.Sprintf("%+v", row), "Next is pure")
 				got = append(got, after.State().String()+"/"+outcome.String())
 			}
@@ -134,33 +134,39 @@ func TestStateGrid(t *testing.T) {
 func TestStateConditions(t *testing.T) {
 	t.Parallel()
 	zero := time.Duration(0)
-	asked := func(r *layout.Row, _ *Event) { r.Cancel = &layout.CancelRequest{} }
-	tooLarge := func(_ *layout.Row, e *Event) { e.Exception.Kind = layout.KindTooLarge }
+	asked := func(r *layout.Row, _ *fdbmodel.Event) { r.Cancel = &layout.CancelRequest{} }
+	tooLarge := func(_ *layout.Row, e *fdbmodel.Event) { e.Exception.Kind = layout.KindTooLarge }
 	for name, c := range map[string]struct {
-		change  func(*layout.Row, *Event)
-		event   EventKind
+		change  func(*layout.Row, *fdbmodel.Event)
+		event   fdbmodel.EventKind
 		want    layout.State
 		kind    layout.FailureKind
 		failed  int
 		crashes int
 	}{
-		"fail with a cancel":         {asked, EventFail, layout.Failed, layout.KindCancelled, 0, 0},
-		"relinquish with a cancel":   {asked, EventRelinquish, layout.Failed, layout.KindCancelled, 0, 0},
-		"put back with a cancel":     {asked, EventPutBack, layout.Failed, layout.KindCancelled, 0, 0},
-		"reap with a cancel":         {asked, EventReap, layout.Failed, layout.KindCancelled, 0, 0},
-		"a result beats a cancel":    {asked, EventRealize, layout.Realized, "", 0, 0},
-		"permanent failure":          {func(_ *layout.Row, e *Event) { e.Permanent = true }, EventFail, layout.Failed, layout.KindError, 1, 0},
-		"kind that is not retryable": {tooLarge, EventFail, layout.Failed, layout.KindTooLarge, 1, 0},
-		"last attempt":               {func(r *layout.Row, _ *Event) { r.Attempts.Failed = 1 }, EventFail, layout.Failed, layout.KindError, 2, 0},
-		"no retries":                 {func(r *layout.Row, _ *Event) { r.Spec.MaxRetries = 0 }, EventFail, layout.Failed, layout.KindError, 1, 0},
-		"retry without a wait":       {func(_ *layout.Row, e *Event) { e.RetryIn = &zero }, EventFail, layout.Ready, layout.KindError, 1, 0},
-		"second crash":               {func(r *layout.Row, _ *Event) { r.Attempts.Crashes = 1 }, EventReap, layout.Ready, "", 0, 2},
-		"third crash":                {func(r *layout.Row, _ *Event) { r.Attempts.Crashes = 2 }, EventReap, layout.Failed, layout.KindLost, 0, 3},
+		"fail with a cancel":       {asked, fdbmodel.EventFail, layout.Failed, layout.KindCancelled, 0, 0},
+		"relinquish with a cancel": {asked, fdbmodel.EventRelinquish, layout.Failed, layout.KindCancelled, 0, 0},
+		"put back with a cancel":   {asked, fdbmodel.EventPutBack, layout.Failed, layout.KindCancelled, 0, 0},
+		"reap with a cancel":       {asked, fdbmodel.EventReap, layout.Failed, layout.KindCancelled, 0, 0},
+		"a result beats a cancel":  {asked, fdbmodel.EventRealize, layout.Realized, "", 0, 0},
+		"permanent failure": {func(_ *layout.Row, e *fdbmodel.Event) { e.Permanent = true }, fdbmodel.EventFail,
+			layout.Failed, layout.KindError, 1, 0},
+		"kind that is not retryable": {tooLarge, fdbmodel.EventFail, layout.Failed, layout.KindTooLarge, 1, 0},
+		"last attempt": {func(r *layout.Row, _ *fdbmodel.Event) { r.Attempts.Failed = 1 }, fdbmodel.EventFail,
+			layout.Failed, layout.KindError, 2, 0},
+		"no retries": {func(r *layout.Row, _ *fdbmodel.Event) { r.Spec.MaxRetries = 0 }, fdbmodel.EventFail,
+			layout.Failed, layout.KindError, 1, 0},
+		"retry without a wait": {func(_ *layout.Row, e *fdbmodel.Event) { e.RetryIn = &zero }, fdbmodel.EventFail,
+			layout.Ready, layout.KindError, 1, 0},
+		"second crash": {func(r *layout.Row, _ *fdbmodel.Event) { r.Attempts.Crashes = 1 }, fdbmodel.EventReap,
+			layout.Ready, "", 0, 2},
+		"third crash": {func(r *layout.Row, _ *fdbmodel.Event) { r.Attempts.Crashes = 2 }, fdbmodel.EventReap,
+			layout.Failed, layout.KindLost, 0, 3},
 	} {
 		row, event := gridRow(layout.Claimed), gridEvent(c.event, gridToken)
 		c.change(&row, &event)
-		after, outcome := Next(row, event)
-		require.Equal(t, Applied, outcome, name)
+		after, outcome := fdbmodel.Next(row, event)
+		require.Equal(t, fdbmodel.Applied, outcome, name)
 		require.Equal(t, c.want, after.State(), name)
 		require.Equal(t, c.failed, after.Attempts.Failed, name)
 		require.Equal(t, c.crashes, after.Attempts.Crashes, name)
@@ -176,40 +182,30 @@ func TestStateConditions(t *testing.T) {
 	assigned := gridRow(layout.Ready)
 	assigned.Attempts.Assigned = gridToken.Worker
 	for _, c := range []struct {
-		event EventKind
+		event fdbmodel.EventKind
 		token layout.Token
-		want  Outcome
+		want  fdbmodel.Outcome
 		left  layout.WorkerID
 	}{
-		{EventAssign, gridToken, Already, gridToken.Worker}, {EventAssign, otherTok, Refused, gridToken.Worker},
-		{EventUnassign, otherTok, Refused, gridToken.Worker}, {EventUnassign, gridToken, Applied, ""},
-		{EventClaim, gridToken, Applied, gridToken.Worker},
+		{fdbmodel.EventAssign, gridToken, fdbmodel.Already, gridToken.Worker},
+		{fdbmodel.EventAssign, otherTok, fdbmodel.Refused, gridToken.Worker},
+		{fdbmodel.EventUnassign, otherTok, fdbmodel.Refused, gridToken.Worker},
+		{fdbmodel.EventUnassign, gridToken, fdbmodel.Applied, ""},
+		{fdbmodel.EventClaim, gridToken, fdbmodel.Applied, gridToken.Worker},
 	} {
-		after, outcome := Next(assigned, gridEvent(c.event, c.token))
+		after, outcome := fdbmodel.Next(assigned, gridEvent(c.event, c.token))
 		require.Equal(t, c.want, outcome, "%v", c.event)
 		require.Equal(t, c.left, after.Attempts.Assigned, "%v", c.event)
 	}
-	for _, e := range []EventKind{EventFail, EventPutBack, EventReap} {
+	for _, e := range []fdbmodel.EventKind{fdbmodel.EventFail, fdbmodel.EventPutBack, fdbmodel.EventReap} {
 		row := gridRow(layout.Claimed)
 		row.Attempts.Assigned = gridToken.Worker
-		after, _ := Next(row, gridEvent(e, gridToken))
+		after, _ := fdbmodel.Next(row, gridEvent(e, gridToken))
 		require.Empty(t, after.Attempts.Assigned, "%v", e)
 	}
 	due := gridRow(layout.Delayed)
 	due.Attempts.Due = layout.Millis(gridNow)
-	after, outcome := Next(due, gridEvent(EventPromote, gridToken))
-	require.Equal(t, Applied, outcome)
+	after, outcome := fdbmodel.Next(due, gridEvent(fdbmodel.EventPromote, gridToken))
+	require.Equal(t, fdbmodel.Applied, outcome)
 	require.Equal(t, layout.Ready, after.State())
-}
-
-func TestBackoffIsBounded(t *testing.T) {
-	t.Parallel()
-	for n := range 200 {
-		for _, jitter := range []float64{0, 0.5, 0.999} {
-			wait := layout.Backoff{}.Wait(n, jitter)
-			require.GreaterOrEqual(t, wait, layout.DefaultBackoffBase/2)
-			require.LessOrEqual(t, wait, layout.DefaultBackoffMax*3/2)
-		}
-	}
-	require.Equal(t, 4*time.Second, layout.Backoff{Base: time.Second}.Wait(3, 0.5))
 }

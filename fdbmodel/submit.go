@@ -197,7 +197,8 @@ func (c *Cluster) check(ctx context.Context, s *Submission) error {
 		return fmt.Errorf("%w: an assigned future can't be delayed", layout.ErrBadSpec)
 	}
 	if len(s.Why) > maxWhy || s.Why != "" && s.Assigned == "" {
-		return fmt.Errorf("%w: assigned for %.80q: at most %d bytes, and only with a worker", layout.ErrBadSpec, s.Why, maxWhy)
+		return fmt.Errorf("%w: assigned for %.80q: at most %d bytes, and only with a worker", layout.ErrBadSpec, s.Why,
+			maxWhy)
 	}
 	if len(s.Key) > 1024 {
 		return fmt.Errorf("%w: idempotency key of %d bytes: at most 1024", ErrTooLarge, len(s.Key))
@@ -208,9 +209,11 @@ func (c *Cluster) check(ctx context.Context, s *Submission) error {
 	s.chosen = !s.ID.IsZero()
 	spec.SubmittedAt = layout.Millis(c.clock.Now())
 	if ref := spec.ArgsRef; ref != nil {
-		sound := ref.Kind == layout.ChunkArgs && ref.Size >= 0 && ref.Size <= layout.MaxPut && ref.Count == layout.Pieces(ref.Size)
+		sound := ref.Kind == layout.ChunkArgs && ref.Size >= 0 && ref.Size <= layout.MaxPut &&
+			ref.Count == layout.Pieces(ref.Size)
 		if !sound || len(s.Args) > 0 {
-			return fmt.Errorf("%w: the reference to its arguments is not one of PutArgs, or it has arguments too", layout.ErrBadSpec)
+			return fmt.Errorf("%w: the reference to its arguments is not one of PutArgs, or it has arguments too",
+				layout.ErrBadSpec)
 		}
 		spec.Args, spec.ArgsKey, spec.ArgsSize = nil, false, ref.Size
 		return nil
@@ -290,11 +293,7 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 	called := assignees{cluster: c, changes: w}
 	for i := range subs {
 		s := &subs[i]
-		row := layout.Row{ID: s.ID, Spec: &s.Spec}
-		if !s.NotBefore.IsZero() && s.NotBefore.After(c.clock.Now()) {
-			row.Attempts.Due = layout.Millis(s.NotBefore)
-		}
-		row.Attempts.Assigned, row.Attempts.Why = s.Assigned, s.Why
+		row := c.rowOf(s)
 		answers[i] = Submitted{
 			ID: s.ID, State: row.State(), spec: &s.Spec, worker: s.Assigned, held: s.Spec.Held() && s.Assigned == "",
 		}
@@ -337,6 +336,16 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 	}
 	w.flush()
 	return answers, nil
+}
+
+// rowOf is the row that a submission becomes.
+func (c *Cluster) rowOf(s *Submission) layout.Row {
+	row := layout.Row{ID: s.ID, Spec: &s.Spec}
+	if !s.NotBefore.IsZero() && s.NotBefore.After(c.clock.Now()) {
+		row.Attempts.Due = layout.Millis(s.NotBefore)
+	}
+	row.Attempts.Assigned, row.Attempts.Why = s.Assigned, s.Why
+	return row
 }
 
 // areFresh tells whether ids that were chosen as neighbours are not in use, by

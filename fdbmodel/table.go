@@ -10,8 +10,8 @@ func TransitionTable() string {
 	var b strings.Builder
 	b.WriteString("| state | event | when | becomes | what changes | outcome |\n")
 	b.WriteString("| --- | --- | --- | --- | --- | --- |\n")
-	for _, t := range Transitions {
-		fmt.Fprintf(&b, "| %v | %v | %s | %v | %s | %v |\n", t.From, t.Event, t.When.Text, t.to, t.Then.text, t.Outcome)
+	for _, t := range transitions {
+		fmt.Fprintf(&b, "| %v | %v | %s | %v | %s | %v |\n", t.from, t.event, t.when.text, t.to, t.then.text, t.outcome)
 	}
 	return b.String()
 }

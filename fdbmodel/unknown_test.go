@@ -1,8 +1,6 @@
 package fdbmodel_test
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -12,323 +10,255 @@ import (
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
-	"github.com/futura-run/futura/internal/clock"
-	"github.com/futura-run/futura/internal/storetest"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
-
-// stage is a cluster whose next commit of a tag can be made to fail.
-type stage struct {
-	t      *testing.T
-	Ctx    context.Context
-	C      *fdbmodel.Cluster
-	faults *faultkv.Database
-	Clock  *clock.Virtual
-	Worker *fdbmodel.Registration
-	box    *fdbmodel.Mailbox
-}
-
-func NewStage(t *testing.T) *stage {
-	s := &stage{t: t, Ctx: context.Background(), Clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000))}
-	s.faults = faultkv.Wrap(storetest.New(t), faultkv.Options{LateAfter: -1})
-	var err error
-	s.C, err = fdbmodel.Open(s.Ctx, s.faults, "unknown", fdbmodel.Options{
-		Clock: s.Clock, Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
-		Config: layout.Config{Retention: time.Minute},
-	})
-	require.NoError(t, err)
-	s.box = s.C.OpenMailbox("session")
-	s.Worker, err = s.C.Register(s.Ctx, s.info())
-	require.NoError(t, err)
-	return s
-}
-
-func (s *stage) info() layout.WorkerInfo {
-	return layout.WorkerInfo{Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 8}, Address: "10.0.0.1:1"}
-}
-
-func (s *stage) Submit(change ...func(*fdbmodel.Submission)) layout.ID {
-	sub := fdbmodel.Submission{Spec: layout.Spec{Function: "go:f", Session: "session", MaxRetries: 1}, Args: []byte("x")}
-	for _, fn := range change {
-		fn(&sub)
-	}
-	got, err := s.C.Submit(s.Ctx, []fdbmodel.Submission{sub})
-	require.NoError(s.t, err)
-	return got[0].ID
-}
-
-func (s *stage) Claim(w *fdbmodel.Registration) []fdbmodel.ClaimedFuture {
-	answer, err := w.Claim(s.Ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 8}, Max: 8})
-	require.NoError(s.t, err)
-	return answer.Futures
-}
-
-func (s *stage) finish(w *fdbmodel.Registration, done fdbmodel.Completion) fdbmodel.Outcome {
-	outcomes, err := w.Finish(s.Ctx, []fdbmodel.Completion{done})
-	require.NoError(s.t, err)
-	return outcomes[0]
-}
-
-func (s *stage) state(id layout.ID) layout.State {
-	row, err := s.C.Get(s.Ctx, id)
-	if errors.Is(err, fdbmodel.ErrNotFound) {
-		return 0
-	}
-	require.NoError(s.t, err)
-	return row.State()
-}
-
-func (s *stage) counted(state layout.State) int64 {
-	counts, err := s.C.Counts(s.Ctx)
-	require.NoError(s.t, err)
-	return counts.Total(state)
-}
 
 // TestUnknownResults makes one commit of each operation end with an unknown
 // result, in each form, and looks whether the operation was done once.
 func TestUnknownResults(t *testing.T) {
 	t.Parallel()
-	for tag, play := range map[string]func(s *stage, strike func()){
-		"futura-submit": func(s *stage, strike func()) {
+	for tag, play := range map[string]func(s *modeltest.Stage, strike func()){
+		"futura-submit": func(s *modeltest.Stage, strike func()) {
 			strike()
 			id := s.Submit()
-			require.Equal(s.t, layout.Ready, s.state(id))
-			require.Equal(s.t, int64(1), s.counted(layout.Ready))
+			require.Equal(s.T, layout.Ready, s.State(id))
+			require.Equal(s.T, int64(1), s.Counted(layout.Ready))
 		},
-		"futura-submit of neighbours": func(s *stage, strike func()) {
+		"futura-submit of neighbours": func(s *modeltest.Stage, strike func()) {
 			strike()
-			_, err := s.C.Submit(s.Ctx, neighbours(20))
-			require.NoError(s.t, err)
-			require.Equal(s.t, int64(20), s.counted(layout.Ready))
+			_, err := s.C.Submit(s.Ctx, modeltest.Neighbours(20))
+			require.NoError(s.T, err)
+			require.Equal(s.T, int64(20), s.Counted(layout.Ready))
 		},
-		"futura-claim": func(s *stage, strike func()) {
+		"futura-claim": func(s *modeltest.Stage, strike func()) {
 			s.Submit()
 			s.Submit()
 			strike()
-			require.Len(s.t, s.Claim(s.Worker), 2)
-			require.Empty(s.t, s.Claim(s.Worker))
-			require.Equal(s.t, int64(2), s.counted(layout.Claimed))
+			require.Len(s.T, s.Claim(s.Worker), 2)
+			require.Empty(s.T, s.Claim(s.Worker))
+			require.Equal(s.T, int64(2), s.Counted(layout.Claimed))
 		},
-		"futura-finish": func(s *stage, strike func()) {
+		"futura-finish": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit()
 			f := s.Claim(s.Worker)
 			strike()
-			outcome := s.finish(s.Worker, fdbmodel.Completion{Future: &f[0], Result: &layout.Result{Value: []byte("y")}})
-			require.Contains(s.t, []fdbmodel.Outcome{fdbmodel.Applied, fdbmodel.Already}, outcome)
-			require.Equal(s.t, layout.Realized, s.state(id))
-			require.Equal(s.t, int64(1), s.counted(layout.Realized))
-			notices, _, err := s.box.Listen(s.Ctx)
-			require.NoError(s.t, err)
-			require.Len(s.t, notices, 1)
+			outcome := s.Finish(s.Worker, fdbmodel.Completion{Future: &f[0], Result: &layout.Result{Value: []byte("y")}})
+			require.Contains(s.T, []fdbmodel.Outcome{fdbmodel.Applied, fdbmodel.Already}, outcome)
+			require.Equal(s.T, layout.Realized, s.State(id))
+			require.Equal(s.T, int64(1), s.Counted(layout.Realized))
+			notices, _, err := s.Box.Listen(s.Ctx)
+			require.NoError(s.T, err)
+			require.Len(s.T, notices, 1)
 		},
-		"futura-finish of a failure": func(s *stage, strike func()) {
+		"futura-finish of a failure": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit()
 			f := s.Claim(s.Worker)
 			strike()
-			s.finish(s.Worker, fdbmodel.Completion{Future: &f[0], Exception: &layout.Exception{Kind: layout.KindError}})
+			s.Finish(s.Worker, fdbmodel.Completion{Future: &f[0], Exception: &layout.Exception{Kind: layout.KindError}})
 			row, err := s.C.Get(s.Ctx, id)
-			require.NoError(s.t, err)
-			require.Equal(s.t, layout.Delayed, row.State())
-			require.Equal(s.t, 1, row.Attempts.Failed)
+			require.NoError(s.T, err)
+			require.Equal(s.T, layout.Delayed, row.State())
+			require.Equal(s.T, 1, row.Attempts.Failed)
 		},
-		"futura-cancel": func(s *stage, strike func()) {
+		"futura-cancel": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit()
 			strike()
 			outcome, state, err := s.C.Cancel(s.Ctx, id, "")
-			require.NoError(s.t, err)
-			require.Contains(s.t, []fdbmodel.Outcome{fdbmodel.Applied, fdbmodel.Already}, outcome)
-			require.Equal(s.t, layout.Failed, state)
-			require.Equal(s.t, int64(1), s.counted(layout.Failed))
+			require.NoError(s.T, err)
+			require.Contains(s.T, []fdbmodel.Outcome{fdbmodel.Applied, fdbmodel.Already}, outcome)
+			require.Equal(s.T, layout.Failed, state)
+			require.Equal(s.T, int64(1), s.Counted(layout.Failed))
 		},
-		"futura-configure": func(s *stage, strike func()) {
+		"futura-configure": func(s *modeltest.Stage, strike func()) {
 			strike()
 			config, err := s.C.Configure(s.Ctx, func(c *layout.Config) { c.Retention = time.Hour })
-			require.NoError(s.t, err)
-			require.Equal(s.t, time.Hour, config.Retention)
+			require.NoError(s.T, err)
+			require.Equal(s.T, time.Hour, config.Retention)
 		},
-		"futura-retry": func(s *stage, strike func()) {
+		"futura-retry": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit()
 			_, _, err := s.C.Cancel(s.Ctx, id, "")
-			require.NoError(s.t, err)
+			require.NoError(s.T, err)
 			strike()
-			require.NoError(s.t, s.C.Retry(s.Ctx, id))
-			require.Equal(s.t, layout.Ready, s.state(id))
+			require.NoError(s.T, s.C.Retry(s.Ctx, id))
+			require.Equal(s.T, layout.Ready, s.State(id))
 		},
-		"futura-discard": func(s *stage, strike func()) {
+		"futura-discard": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit()
 			_, _, err := s.C.Cancel(s.Ctx, id, "")
-			require.NoError(s.t, err)
+			require.NoError(s.T, err)
 			strike()
-			require.NoError(s.t, s.C.Discard(s.Ctx, id))
-			require.Equal(s.t, layout.State(0), s.state(id))
-			require.Equal(s.t, int64(0), s.counted(layout.Failed))
+			require.NoError(s.T, s.C.Discard(s.Ctx, id))
+			require.Equal(s.T, layout.State(0), s.State(id))
+			require.Equal(s.T, int64(0), s.Counted(layout.Failed))
 		},
-		"futura-discard of many": func(s *stage, strike func()) {
+		"futura-discard of many": func(s *modeltest.Stage, strike func()) {
 			ids := []layout.ID{s.Submit(), s.Submit()}
 			_, err := s.C.CancelMany(s.Ctx, ids, "")
-			require.NoError(s.t, err)
+			require.NoError(s.T, err)
 			strike()
 			_, err = s.C.DiscardMany(s.Ctx, ids)
-			require.NoError(s.t, err)
-			require.Equal(s.t, int64(0), s.counted(layout.Failed))
+			require.NoError(s.T, err)
+			require.Equal(s.T, int64(0), s.Counted(layout.Failed))
 		},
-		"futura-promote": func(s *stage, strike func()) {
+		"futura-promote": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit(func(sub *fdbmodel.Submission) { sub.NotBefore = s.C.Now().Add(time.Second) })
 			s.Clock.Advance(2 * time.Second)
 			strike()
 			_, _, err := s.C.PromoteDue(s.Ctx, id.Shard(s.C.Config().Shards))
-			require.NoError(s.t, err)
-			require.Equal(s.t, layout.Ready, s.state(id))
-			require.Equal(s.t, int64(1), s.counted(layout.Ready))
+			require.NoError(s.T, err)
+			require.Equal(s.T, layout.Ready, s.State(id))
+			require.Equal(s.T, int64(1), s.Counted(layout.Ready))
 		},
-		"futura-expire": func(s *stage, strike func()) {
+		"futura-expire": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit()
 			_, _, err := s.C.Cancel(s.Ctx, id, "")
-			require.NoError(s.t, err)
+			require.NoError(s.T, err)
 			s.Clock.Advance(2 * time.Minute)
 			strike()
 			_, _, _, err = s.C.ExpireDone(s.Ctx, id.Shard(s.C.Config().Shards))
-			require.NoError(s.t, err)
-			require.Equal(s.t, layout.State(0), s.state(id))
-			require.Equal(s.t, int64(0), s.counted(layout.Failed))
+			require.NoError(s.T, err)
+			require.Equal(s.T, layout.State(0), s.State(id))
+			require.Equal(s.T, int64(0), s.Counted(layout.Failed))
 		},
-		"futura-reap": func(s *stage, strike func()) {
+		"futura-reap": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit()
 			s.Claim(s.Worker)
 			members, err := s.C.Workers(s.Ctx)
-			require.NoError(s.t, err)
+			require.NoError(s.T, err)
 			strike()
 			dead, err := s.C.DeclareDead(s.Ctx, members[0].ID, members[0].Beat)
-			require.NoError(s.t, err)
-			require.True(s.t, dead)
+			require.NoError(s.T, err)
+			require.True(s.T, dead)
 			strike()
 			_, err = s.C.ReapClaims(s.Ctx, members[0].ID)
-			require.NoError(s.t, err)
+			require.NoError(s.T, err)
 			row, err := s.C.Get(s.Ctx, id)
-			require.NoError(s.t, err)
-			require.Equal(s.t, layout.Ready, row.State())
-			require.Equal(s.t, 1, row.Attempts.Crashes)
+			require.NoError(s.T, err)
+			require.Equal(s.T, layout.Ready, row.State())
+			require.Equal(s.T, 1, row.Attempts.Crashes)
 			_, err = s.Worker.Claim(s.Ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}, Max: 1})
-			require.ErrorIs(s.t, err, fdbmodel.ErrReaped)
+			require.ErrorIs(s.T, err, fdbmodel.ErrReaped)
 		},
-		"futura-register": func(s *stage, strike func()) {
+		"futura-register": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit()
 			old := s.Claim(s.Worker)
 			strike()
-			heir, err := s.C.Register(s.Ctx, s.info())
-			require.NoError(s.t, err)
-			require.Equal(s.t, layout.Ready, s.state(id))
-			require.Equal(s.t, fdbmodel.Lost, s.finish(s.Worker, fdbmodel.Completion{Future: &old[0], Result: &layout.Result{}}))
-			require.Len(s.t, s.Claim(heir), 1)
+			heir, err := s.C.Register(s.Ctx, s.Info())
+			require.NoError(s.T, err)
+			require.Equal(s.T, layout.Ready, s.State(id))
+			require.Equal(s.T, fdbmodel.Lost, s.Finish(s.Worker, fdbmodel.Completion{Future: &old[0], Result: &layout.Result{}}))
+			require.Len(s.T, s.Claim(heir), 1)
 		},
-		"futura-leave": func(s *stage, strike func()) {
+		"futura-leave": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit()
 			s.Claim(s.Worker)
 			strike()
-			require.NoError(s.t, s.Worker.Leave(s.Ctx))
+			require.NoError(s.T, s.Worker.Leave(s.Ctx))
 			row, err := s.C.Get(s.Ctx, id)
-			require.NoError(s.t, err)
-			require.Equal(s.t, layout.Ready, row.State())
-			require.Equal(s.t, layout.Attempts{}, row.Attempts)
+			require.NoError(s.T, err)
+			require.Equal(s.T, layout.Ready, row.State())
+			require.Equal(s.T, layout.Attempts{}, row.Attempts)
 			members, err := s.C.Workers(s.Ctx)
-			require.NoError(s.t, err)
-			require.Empty(s.t, members)
+			require.NoError(s.T, err)
+			require.Empty(s.T, members)
 		},
-		"futura-beat": func(s *stage, strike func()) {
+		"futura-beat": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit()
 			s.Claim(s.Worker)
 			_, _, err := s.C.Cancel(s.Ctx, id, "")
-			require.NoError(s.t, err)
+			require.NoError(s.T, err)
 			strike()
 			cancelled, err := s.Worker.Heartbeat(s.Ctx, layout.Resources{Slots: 1}, 1)
-			require.NoError(s.t, err)
-			require.Contains(s.t, cancelled, id)
+			require.NoError(s.T, err)
+			require.Contains(s.T, cancelled, id)
 		},
-		"futura-idle": func(s *stage, strike func()) {
+		"futura-idle": func(s *modeltest.Stage, strike func()) {
 			strike()
 			watch, err := s.Worker.GoIdle(s.Ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}})
-			require.NoError(s.t, err)
-			require.NotNil(s.t, watch)
+			require.NoError(s.T, err)
+			require.NotNil(s.T, watch)
 			s.Submit()
 			<-watch.Done()
-			require.NoError(s.t, watch.Err())
+			require.NoError(s.T, watch.Err())
 		},
-		"futura-subscribe": func(s *stage, strike func()) {
+		"futura-subscribe": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Session = "" })
 			strike()
 			over, missing, err := s.C.Subscribe(s.Ctx, "session", []layout.ID{id})
-			require.NoError(s.t, err)
-			require.Empty(s.t, over)
-			require.Empty(s.t, missing)
+			require.NoError(s.T, err)
+			require.Empty(s.T, over)
+			require.Empty(s.T, missing)
 			f := s.Claim(s.Worker)
-			s.finish(s.Worker, fdbmodel.Completion{Future: &f[0], Result: &layout.Result{}})
-			notices, _, err := s.box.Listen(s.Ctx)
-			require.NoError(s.t, err)
-			require.Len(s.t, notices, 1)
+			s.Finish(s.Worker, fdbmodel.Completion{Future: &f[0], Result: &layout.Result{}})
+			notices, _, err := s.Box.Listen(s.Ctx)
+			require.NoError(s.T, err)
+			require.Len(s.T, notices, 1)
 		},
-		"futura-chunk": func(s *stage, strike func()) {
+		"futura-chunk": func(s *modeltest.Stage, strike func()) {
 			strike()
 			args := make([]byte, 300_000)
 			args[299_999] = 7
 			id := s.Submit(func(sub *fdbmodel.Submission) { sub.Args = args })
 			row, err := s.C.Get(s.Ctx, id)
-			require.NoError(s.t, err)
+			require.NoError(s.T, err)
 			got, err := s.C.Args(s.Ctx, id, row.Spec)
-			require.NoError(s.t, err)
-			require.Equal(s.t, args, got)
+			require.NoError(s.T, err)
+			require.Equal(s.T, args, got)
 		},
-		"futura-code": func(s *stage, strike func()) {
+		"futura-code": func(s *modeltest.Stage, strike func()) {
 			strike()
 			info, err := s.C.PutModule(s.Ctx, []byte("module"), "name")
-			require.NoError(s.t, err)
+			require.NoError(s.T, err)
 			got, err := s.C.GetModule(s.Ctx, info.CID)
-			require.NoError(s.t, err)
-			require.Equal(s.t, "module", string(got))
+			require.NoError(s.T, err)
+			require.Equal(s.T, "module", string(got))
 		},
-		"futura-janitor": func(s *stage, strike func()) {
+		"futura-janitor": func(s *modeltest.Stage, strike func()) {
 			strike()
 			_, held, err := s.C.HoldJanitor(s.Ctx, s.Worker.ID(), nil, 1)
-			require.NoError(s.t, err)
-			require.True(s.t, held)
+			require.NoError(s.T, err)
+			require.True(s.T, held)
 			_, held, err = s.C.HoldJanitor(s.Ctx, "other", nil, 1)
-			require.NoError(s.t, err)
-			require.False(s.t, held)
+			require.NoError(s.T, err)
+			require.False(s.T, held)
 		},
-		"futura-ack": func(s *stage, strike func()) {
+		"futura-ack": func(s *modeltest.Stage, strike func()) {
 			s.Submit()
 			f := s.Claim(s.Worker)
-			s.finish(s.Worker, fdbmodel.Completion{Future: &f[0], Result: &layout.Result{}})
-			_, _, err := s.box.Listen(s.Ctx)
-			require.NoError(s.t, err)
+			s.Finish(s.Worker, fdbmodel.Completion{Future: &f[0], Result: &layout.Result{}})
+			_, _, err := s.Box.Listen(s.Ctx)
+			require.NoError(s.T, err)
 			strike()
-			require.NoError(s.t, s.box.Acknowledge(s.Ctx))
+			require.NoError(s.T, s.Box.Acknowledge(s.Ctx))
 			notices, watch, err := s.C.OpenMailbox("session").Listen(s.Ctx)
-			require.NoError(s.t, err)
-			require.Empty(s.t, notices)
+			require.NoError(s.T, err)
+			require.Empty(s.T, notices)
 			watch.Cancel()
 		},
-		"futura-session": func(s *stage, strike func()) {
+		"futura-session": func(s *modeltest.Stage, strike func()) {
 			strike()
-			require.NoError(s.t, s.box.Refresh(s.Ctx))
+			require.NoError(s.T, s.Box.Refresh(s.Ctx))
 			sessions, err := s.C.Sessions(s.Ctx)
-			require.NoError(s.t, err)
-			require.Contains(s.t, sessions, layout.SessionID("session"))
+			require.NoError(s.T, err)
+			require.Contains(s.T, sessions, layout.SessionID("session"))
 		},
 	} {
 		for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
 			t.Run(tag+" "+fault.String(), func(t *testing.T) {
 				t.Parallel()
-				s := NewStage(t)
+				s := modeltest.NewStage(t)
 				struck := 0
 				play(s, func() {
 					struck++
-					s.faults.FailNext(fault, func(found string) bool { return len(found) > 0 && hasTag(tag, found) })
+					s.Faults.FailNext(fault, func(found string) bool { return len(found) > 0 && hasTag(tag, found) })
 				})
-				s.faults.Flush()
-				require.Equal(t, struck, int(s.faults.Counts().Injected[fault]), "the fault did not happen")
+				s.Faults.Flush()
+				require.Equal(t, struck, int(s.Faults.Counts().Injected[fault]), "the fault did not happen")
 				report, err := audit.Check(s.Ctx, s.C, audit.Options{})
 				require.NoError(t, err)
 				require.Empty(t, report.Problems)
-				require.NoError(t, s.faults.Close())
+				require.NoError(t, s.Faults.Close())
 			})
 		}
 	}

@@ -21,7 +21,7 @@ const (
 // does it by itself; after SubmitTx and its commit, the caller does. It is best
 // effort: a worker that misses it looks by itself within its poll interval.
 func (c *Cluster) Wake(ctx context.Context, version kv.Version, submitted []Submitted) {
-	var placed Demands
+	var placed demands
 	for i := range submitted {
 		switch s := &submitted[i]; {
 		case s.Existed || s.State != layout.Ready || s.held:
@@ -36,19 +36,19 @@ func (c *Cluster) Wake(ctx context.Context, version kv.Version, submitted []Subm
 
 // wakeFor wakes workers that can run what came into the pool at version, first
 // within the process, then through the store.
-func (c *Cluster) wakeFor(ctx context.Context, version kv.Version, placed Demands) {
+func (c *Cluster) wakeFor(ctx context.Context, version kv.Version, placed demands) {
 	for d, n := range placed {
 		placed[d] = n - c.hub.wake(d, n)
 	}
 	if len(placed.queues()) > 0 {
-		c.WakeRing(ctx, version, placed)
+		c.wakeRing(ctx, version, placed)
 	}
 }
 
 // WakeRing wakes idle workers of other processes. A worker that went idle
 // before version is seen here; one that went idle after it read the ready
 // ranges at a later version and saw the futures.
-func (c *Cluster) WakeRing(ctx context.Context, version kv.Version, placed Demands) {
+func (c *Cluster) wakeRing(ctx context.Context, version kv.Version, placed demands) {
 	tx := c.db.Begin(kv.Options{Tag: "futura-wake"})
 	defer tx.Cancel()
 	if version != kv.NoVersion {
@@ -90,7 +90,8 @@ func (c *Cluster) wakeSome(ctx context.Context, tx kv.Tx, queue string, placed D
 			rest := tuple.NewReader(item.Key[len(prefix):])
 			worker := layout.WorkerID(rest.Text())
 			var idle layout.IdleRecord
-			if rest.Err() != nil || layout.Decode(item.Key, item.Value, &idle) != nil || !placed.take(queue, func(d demand) bool { return fitsIdle((&idle), d) }) {
+			if rest.Err() != nil || layout.Decode(item.Key, item.Value, &idle) != nil ||
+				!placed.take(queue, func(d demand) bool { return fitsIdle((&idle), d) }) {
 				continue
 			}
 			tx.SetVersionstampedValue(c.keys.Worker(worker, layout.WorkerWake), value, layout.StampOffset)

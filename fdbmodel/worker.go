@@ -126,7 +126,7 @@ func (r *Registration) ID() layout.WorkerID { return r.info.ID }
 // Info returns what the worker registered as.
 func (r *Registration) Info() layout.WorkerInfo { return r.info }
 
-// alive asks for the fence, serializably: a reaper's clear makes the
+// askAlive asks for the fence, serializably: a reaper's clear makes the
 // transaction conflict.
 func (r *Registration) askAlive(tx kv.Reader) kv.Pending[[]byte] {
 	return tx.Get(r.cluster.keys.Worker(r.info.ID, layout.WorkerAlive))

@@ -12,7 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// CheckOptions bound a Check.
+// Options bound a Check.
 type Options struct {
 	// Problems is how many problems, and how many notes, are described; all are
 	// counted. Defaults to 1,000.
@@ -108,7 +108,7 @@ type Problem struct {
 	Text string   `json:"text"`
 }
 
-// CheckReport is what a check found.
+// Report is what a check found.
 type Report struct {
 	Futures int64 `json:"futures"`
 	Keys    int64 `json:"keys"`
@@ -137,7 +137,8 @@ func Check(ctx context.Context, c *fdbmodel.Cluster, o Options) (Report, error) 
 	if o.Problems <= 0 {
 		o.Problems = defaultProblems
 	}
-	k := &checker{cluster: c, keys: c.Keys(), limit: o.Problems, opened: map[layout.OpenKey]int64{}, terminals: map[layout.ID]int64{}}
+	k := &checker{cluster: c, keys: c.Keys(), limit: o.Problems, opened: map[layout.OpenKey]int64{},
+		terminals: map[layout.ID]int64{}}
 	k.report.Problems, k.report.Notes = []Problem{}, []Problem{}
 	if err := k.run(ctx); err != nil {
 		return k.report, fmt.Errorf("check cluster %q: %w", c.Name(), err)

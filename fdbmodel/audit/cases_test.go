@@ -1,4 +1,4 @@
-package audit
+package audit_test
 
 import (
 	"bytes"
@@ -9,327 +9,351 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
 // breakage is a raw write into a healthy cluster, and what a check calls it.
 type breakage struct {
 	name string
-	want []Invariant
-	how  func(*testing.T, *Population, kv.Tx)
+	want []audit.Invariant
+	how  func(*testing.T, *modeltest.Population, kv.Tx)
 }
 
-func only(i Invariant) []Invariant { return []Invariant{i} }
+func only(i audit.Invariant) []audit.Invariant { return []audit.Invariant{i} }
 
 // breakRow are writes into the rows of futures.
 var breakRow = []breakage{
-	{"spec gone", []Invariant{InvariantReady, InvariantSpec}, func(_ *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().State(p.Ids[layout.Ready], layout.StateAttempts), []byte{layout.RecordVersion, 0x80})
-		tx.Clear(p.C.Keys().Spec(p.Ids[layout.Ready]))
+	{"spec gone", []audit.Invariant{audit.InvariantReady, audit.InvariantSpec},
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateAttempts), []byte{layout.RecordVersion, 0x80})
+			tx.Clear(p.C.Keys().Spec(p.IDs[layout.Ready]))
+		}},
+	{"ready key gone", only(audit.InvariantReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Clear(p.C.Keys().Ready(p.IDs[layout.Ready], p.Row(t, layout.Ready).Spec))
 	}},
-	{"ready key gone", only(InvariantReady), func(t *testing.T, p *Population, tx kv.Tx) {
-		tx.Clear(p.C.Keys().Ready(p.Ids[layout.Ready], p.Row(t, layout.Ready).Spec))
-	}},
-	{"ready key elsewhere", []Invariant{InvariantReady, InvariantReady}, func(t *testing.T, p *Population, tx kv.Tx) {
-		spec := *p.Row(t, layout.Ready).Spec
-		tx.Clear(p.C.Keys().Ready(p.Ids[layout.Ready], &spec))
-		spec.Priority = 7
-		tx.Set(p.C.Keys().Ready(p.Ids[layout.Ready], &spec), []byte("go:f"))
-	}},
-	{"ready key twice", only(InvariantReady), func(t *testing.T, p *Population, tx kv.Tx) {
+	{"ready key elsewhere", []audit.Invariant{audit.InvariantReady, audit.InvariantReady},
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			spec := *p.Row(t, layout.Ready).Spec
+			tx.Clear(p.C.Keys().Ready(p.IDs[layout.Ready], &spec))
+			spec.Priority = 7
+			tx.Set(p.C.Keys().Ready(p.IDs[layout.Ready], &spec), []byte("go:f"))
+		}},
+	{"ready key twice", only(audit.InvariantReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		spec := *p.Row(t, layout.Ready).Spec
 		spec.Requirements.CPU = 1
-		tx.Set(p.C.Keys().Ready(p.Ids[layout.Ready], &spec), []byte("go:f"))
+		tx.Set(p.C.Keys().Ready(p.IDs[layout.Ready], &spec), []byte("go:f"))
 	}},
-	{"ready key of another function", only(InvariantReady), func(t *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Ready(p.Ids[layout.Ready], p.Row(t, layout.Ready).Spec), []byte("go:g"))
+	{"ready key of another function", only(audit.InvariantReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().Ready(p.IDs[layout.Ready], p.Row(t, layout.Ready).Spec), []byte("go:g"))
 	}},
-	{"held key gone", only(InvariantHeld), func(t *testing.T, p *Population, tx kv.Tx) {
-		row := p.get(t, p.held[0])
+	{"held key gone", only(audit.InvariantHeld), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		row := p.Get(t, p.Held[0])
 		tx.Clear(p.C.Keys().Held(&row))
 	}},
-	{"held and in the pool", only(InvariantReady), func(t *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Ready(p.held[0], p.get(t, p.held[0]).Spec), []byte("go:f"))
+	{"held and in the pool", only(audit.InvariantReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().Ready(p.Held[0], p.Get(t, p.Held[0]).Spec), []byte("go:f"))
 	}},
-	{"held key of an assigned one", only(InvariantHeld), func(t *testing.T, p *Population, tx kv.Tx) {
-		row := p.get(t, p.held[1])
+	{"held key of an assigned one", only(audit.InvariantHeld), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		row := p.Get(t, p.Held[1])
 		tx.Set(p.C.Keys().Held(&row), []byte("go:f"))
 	}},
-	{"held key without a future", only(InvariantHeld), func(t *testing.T, p *Population, tx kv.Tx) {
-		row := p.get(t, p.held[0])
+	{"held key without a future", only(audit.InvariantHeld), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		row := p.Get(t, p.Held[0])
 		row.ID[0]++
 		tx.Set(p.C.Keys().Held(&row), []byte("go:f"))
 	}},
-	{"assignment gone", only(InvariantAssigned), func(t *testing.T, p *Population, tx kv.Tx) {
-		tx.Clear(p.C.Keys().Assigned(p.Worker.ID(), p.held[1], p.get(t, p.held[1]).Spec))
+	{"assignment gone", only(audit.InvariantAssigned), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Clear(p.C.Keys().Assigned(p.Worker.ID(), p.Held[1], p.Get(t, p.Held[1]).Spec))
 	}},
-	{"assignment to another", []Invariant{InvariantAssigned, InvariantAssigned},
-		func(t *testing.T, p *Population, tx kv.Tx) {
-			tx.Set(p.C.Keys().Assigned("another", p.held[1], p.get(t, p.held[1]).Spec), []byte("go:f"))
+	{"assignment to another", []audit.Invariant{audit.InvariantAssigned, audit.InvariantAssigned},
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Set(p.C.Keys().Assigned("another", p.Held[1], p.Get(t, p.Held[1]).Spec), []byte("go:f"))
 		}},
-	{"assignment of another function", only(InvariantAssigned), func(t *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Assigned(p.Worker.ID(), p.held[1], p.get(t, p.held[1]).Spec), []byte("go:g"))
-	}},
-	{"assignment to a worker without its mark", only(InvariantAssigned), func(_ *testing.T, p *Population, tx kv.Tx) {
-		tx.Clear(p.C.Keys().Worker(p.Worker.ID(), layout.WorkerAssigned))
-	}},
-	{"assignment that is none", only(InvariantKey), func(_ *testing.T, p *Population, tx kv.Tx) {
+	{"assignment of another function", only(audit.InvariantAssigned),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Set(p.C.Keys().Assigned(p.Worker.ID(), p.Held[1], p.Get(t, p.Held[1]).Spec), []byte("go:g"))
+		}},
+	{"assignment to a worker without its mark", only(audit.InvariantAssigned),
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Clear(p.C.Keys().Worker(p.Worker.ID(), layout.WorkerAssigned))
+		}},
+	{"assignment that is none", only(audit.InvariantKey), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(tuple.AppendString(p.C.Keys().AssignedTo(p.Worker.ID()), "q"), []byte("go:f"))
 	}},
-	{"group that is none", only(InvariantKey), func(_ *testing.T, p *Population, tx kv.Tx) {
+	{"group that is none", only(audit.InvariantKey), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(tuple.AppendString(p.C.Keys().GroupBell("g"), "x"), []byte("go:f"))
 	}},
-	{"batch that is not listed", only(InvariantBatch), func(_ *testing.T, p *Population, tx kv.Tx) {
+	{"batch that is not listed", only(audit.InvariantBatch), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().BatchAt(7, "b"))
 	}},
-	{"batch gone", []Invariant{InvariantBatch, InvariantBatch}, func(_ *testing.T, p *Population, tx kv.Tx) {
-		tx.Clear(p.C.Keys().BatchRecord("b"))
-	}},
-	{"batch key that is none", only(InvariantKey), func(_ *testing.T, p *Population, tx kv.Tx) {
+	{"batch gone", []audit.Invariant{audit.InvariantBatch, audit.InvariantBatch},
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Clear(p.C.Keys().BatchRecord("b"))
+		}},
+	{"batch key that is none", only(audit.InvariantKey), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(tuple.AppendString(p.C.Keys().Batch("b"), "x"), nil)
 	}},
-	{"delayed key gone", only(InvariantDelayed), func(t *testing.T, p *Population, tx kv.Tx) {
-		tx.Clear(p.C.Keys().Delayed(p.Ids[layout.Delayed], p.Row(t, layout.Delayed).Attempts.Due))
+	{"delayed key gone", only(audit.InvariantDelayed), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Clear(p.C.Keys().Delayed(p.IDs[layout.Delayed], p.Row(t, layout.Delayed).Attempts.Due))
 	}},
-	{"delayed elsewhere", []Invariant{InvariantDelayed, InvariantDelayed}, func(t *testing.T, p *Population, tx kv.Tx) {
-		due := p.Row(t, layout.Delayed).Attempts.Due
-		tx.Clear(p.C.Keys().Delayed(p.Ids[layout.Delayed], due))
-		tx.Set(p.C.Keys().Delayed(p.Ids[layout.Delayed], due+1), nil)
+	{"delayed elsewhere", []audit.Invariant{audit.InvariantDelayed, audit.InvariantDelayed},
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			due := p.Row(t, layout.Delayed).Attempts.Due
+			tx.Clear(p.C.Keys().Delayed(p.IDs[layout.Delayed], due))
+			tx.Set(p.C.Keys().Delayed(p.IDs[layout.Delayed], due+1), nil)
+		}},
+	{"delayed and ready", only(audit.InvariantReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().Ready(p.IDs[layout.Delayed], p.Row(t, layout.Delayed).Spec), []byte("go:f"))
 	}},
-	{"delayed and ready", only(InvariantReady), func(t *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Ready(p.Ids[layout.Delayed], p.Row(t, layout.Delayed).Spec), []byte("go:f"))
+	{"claimed and ready", only(audit.InvariantReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().Ready(p.IDs[layout.Claimed], p.Row(t, layout.Claimed).Spec), []byte("go:f"))
 	}},
-	{"claimed and ready", only(InvariantReady), func(t *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Ready(p.Ids[layout.Claimed], p.Row(t, layout.Claimed).Spec), []byte("go:f"))
+	{"realized and delayed", only(audit.InvariantDelayed), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().Delayed(p.IDs[layout.Realized], 5), nil)
 	}},
-	{"realized and delayed", only(InvariantDelayed), func(_ *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Delayed(p.Ids[layout.Realized], 5), nil)
+	{"failed and ready", only(audit.InvariantReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().Ready(p.IDs[layout.Failed], p.Row(t, layout.Failed).Spec), []byte("go:f"))
 	}},
-	{"failed and ready", only(InvariantReady), func(t *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Ready(p.Ids[layout.Failed], p.Row(t, layout.Failed).Spec), []byte("go:f"))
-	}},
-	{"ready key without a future", only(InvariantReady), func(t *testing.T, p *Population, tx kv.Tx) {
-		id := p.Ids[layout.Ready]
+	{"ready key without a future", only(audit.InvariantReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		id := p.IDs[layout.Ready]
 		id[0]++
 		tx.Set(p.C.Keys().Ready(id, p.Row(t, layout.Ready).Spec), []byte("go:f"))
 	}},
-	{"delayed key without a future", only(InvariantDelayed), func(_ *testing.T, p *Population, tx kv.Tx) {
-		id := p.Ids[layout.Ready]
+	{"delayed key without a future", only(audit.InvariantDelayed), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		id := p.IDs[layout.Ready]
 		id[0]++
 		tx.Set(p.C.Keys().Delayed(id, 5), nil)
 	}},
-	{"claim in no list", only(InvariantClaim), func(_ *testing.T, p *Population, tx kv.Tx) {
-		tx.Clear(p.C.Keys().Claims(p.claim.Worker, p.claim.Sequence))
+	{"claim in no list", only(audit.InvariantClaim), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Clear(p.C.Keys().Claims(p.Claim.Worker, p.Claim.Sequence))
 	}},
-	{"claim in a list without it", only(InvariantClaim), func(t *testing.T, p *Population, tx kv.Tx) {
-		batch := layout.ClaimBatch{IDs: layout.PackIDs([]layout.ID{p.Ids[layout.Ready]})}
-		tx.Set(p.C.Keys().Claims(p.claim.Worker, p.claim.Sequence), MustRecord(t, &batch))
+	{"claim in a list without it", only(audit.InvariantClaim), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		batch := layout.ClaimBatch{IDs: layout.PackIDs([]layout.ID{p.IDs[layout.Ready]})}
+		tx.Set(p.C.Keys().Claims(p.Claim.Worker, p.Claim.Sequence), modeltest.MustRecord(t, &batch))
 	}},
-	{"claim of a worker that never was", only(InvariantClaim), func(t *testing.T, p *Population, tx kv.Tx) {
-		claim := &layout.Claim{Token: layout.Token{Worker: "nobody", Sequence: 1}}
-		tx.Set(p.C.Keys().State(p.Ids[layout.Claimed], layout.StateClaim), MustStamped(t, claim))
+	{"claim of a worker that never was", only(audit.InvariantClaim),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			claim := &layout.Claim{Token: layout.Token{Worker: "nobody", Sequence: 1}}
+			tx.Set(p.C.Keys().State(p.IDs[layout.Claimed], layout.StateClaim), modeltest.MustStamped(t, claim))
+		}},
+	{"result of a failed future", only(audit.InvariantResult), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().State(p.IDs[layout.Failed], layout.StateResult),
+			modeltest.MustStamped(t, &layout.Result{Token: p.Claim, Attempt: 1}))
 	}},
-	{"result of a failed future", only(InvariantResult), func(t *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().State(p.Ids[layout.Failed], layout.StateResult), MustStamped(t, &layout.Result{Token: p.claim, Attempt: 1}))
-	}},
-	{"result of an attempt that was not", only(InvariantResult), func(t *testing.T, p *Population, tx kv.Tx) {
-		result := *p.Row(t, layout.Realized).Result
-		result.Attempt = 2
-		tx.Set(p.C.Keys().State(p.Ids[layout.Realized], layout.StateResult), MustStamped(t, &result))
-	}},
-	{"realized with a final exception", only(InvariantException), func(t *testing.T, p *Population, tx kv.Tx) {
-		e := &layout.Exception{Kind: layout.KindError, Final: true}
-		tx.Set(p.C.Keys().State(p.Ids[layout.Realized], layout.StateException), MustRecord(t, e))
-	}},
-	{"failed before its last attempt", only(InvariantException), func(t *testing.T, p *Population, tx kv.Tx) {
-		spec := *p.Row(t, layout.Failed).Spec
-		spec.MaxRetries = 1
-		tx.Set(p.C.Keys().Spec(p.Ids[layout.Failed]), MustRecord(t, &spec))
-	}},
-	{"lost without crashes", only(InvariantException), func(t *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().State(p.Ids[layout.Failed], layout.StateException), MustRecord(t, &layout.Exception{
+	{"result of an attempt that was not", only(audit.InvariantResult),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			result := *p.Row(t, layout.Realized).Result
+			result.Attempt = 2
+			tx.Set(p.C.Keys().State(p.IDs[layout.Realized], layout.StateResult), modeltest.MustStamped(t, &result))
+		}},
+	{"realized with a final exception", only(audit.InvariantException),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			e := &layout.Exception{Kind: layout.KindError, Final: true}
+			tx.Set(p.C.Keys().State(p.IDs[layout.Realized], layout.StateException), modeltest.MustRecord(t, e))
+		}},
+	{"failed before its last attempt", only(audit.InvariantException),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			spec := *p.Row(t, layout.Failed).Spec
+			spec.MaxRetries = 1
+			tx.Set(p.C.Keys().Spec(p.IDs[layout.Failed]), modeltest.MustRecord(t, &spec))
+		}},
+	{"lost without crashes", only(audit.InvariantException), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().State(p.IDs[layout.Failed], layout.StateException), modeltest.MustRecord(t, &layout.Exception{
 			Kind: layout.KindLost, Final: true, At: p.Row(t, layout.Failed).Exception.At,
 		}))
 	}},
-	{"too many attempts", only(InvariantAttempts), func(t *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().State(p.Ids[layout.Failed], layout.StateAttempts), MustRecord(t, &layout.Attempts{Failed: 9}))
+	{"too many attempts", only(audit.InvariantAttempts), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().State(p.IDs[layout.Failed], layout.StateAttempts),
+			modeltest.MustRecord(t, &layout.Attempts{Failed: 9}))
 	}},
-	{"attempts without an exception", only(InvariantAttempts), func(t *testing.T, p *Population, tx kv.Tx) {
-		spec := *p.Row(t, layout.Ready).Spec
-		spec.MaxRetries = 3
-		tx.Set(p.C.Keys().Spec(p.Ids[layout.Ready]), MustRecord(t, &spec))
-		tx.Set(p.C.Keys().State(p.Ids[layout.Ready], layout.StateAttempts), MustRecord(t, &layout.Attempts{Failed: 1}))
+	{"attempts without an exception", only(audit.InvariantAttempts),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			spec := *p.Row(t, layout.Ready).Spec
+			spec.MaxRetries = 3
+			tx.Set(p.C.Keys().Spec(p.IDs[layout.Ready]), modeltest.MustRecord(t, &spec))
+			tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateAttempts),
+				modeltest.MustRecord(t, &layout.Attempts{Failed: 1}))
+		}},
+	{"negative count", only(audit.InvariantAttempts), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateAttempts),
+			modeltest.MustRecord(t, &layout.Attempts{PutBack: -1}))
 	}},
-	{"negative count", only(InvariantAttempts), func(t *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().State(p.Ids[layout.Ready], layout.StateAttempts), MustRecord(t, &layout.Attempts{PutBack: -1}))
+	{"claimed with a due time", only(audit.InvariantAttempts), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().State(p.IDs[layout.Claimed], layout.StateAttempts),
+			modeltest.MustRecord(t, &layout.Attempts{Due: 5}))
 	}},
-	{"claimed with a due time", only(InvariantAttempts), func(t *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().State(p.Ids[layout.Claimed], layout.StateAttempts), MustRecord(t, &layout.Attempts{Due: 5}))
+	{"realized and asked to stop", only(audit.InvariantCancel), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().State(p.IDs[layout.Realized], layout.StateCancel),
+			modeltest.MustRecord(t, &layout.CancelRequest{At: 1}))
 	}},
-	{"realized and asked to stop", only(InvariantCancel), func(t *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().State(p.Ids[layout.Realized], layout.StateCancel), MustRecord(t, &layout.CancelRequest{At: 1}))
-	}},
-	{"arguments gone", only(InvariantArgs), func(_ *testing.T, p *Population, tx kv.Tx) {
+	{"arguments gone", only(audit.InvariantArgs), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().Args(p.Middle))
 	}},
-	{"arguments cut", only(InvariantArgs), func(_ *testing.T, p *Population, tx kv.Tx) {
+	{"arguments cut", only(audit.InvariantArgs), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Args(p.Middle), []byte("short"))
 	}},
-	{"arguments of nobody", only(InvariantArgs), func(_ *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Args(p.Ids[layout.Ready]), []byte("x"))
+	{"arguments of nobody", only(audit.InvariantArgs), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().Args(p.IDs[layout.Ready]), []byte("x"))
 	}},
-	{"state changed and the counters not", []Invariant{InvariantCounts, InvariantCounts},
-		func(t *testing.T, p *Population, tx kv.Tx) {
+	{"state changed and the counters not", []audit.Invariant{audit.InvariantCounts, audit.InvariantCounts},
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 			row := p.Row(t, layout.Ready)
 			tx.Clear(p.C.Keys().Ready(row.ID, row.Spec))
 			tx.Set(p.C.Keys().Delayed(row.ID, 5), nil)
-			tx.Set(p.C.Keys().State(row.ID, layout.StateAttempts), MustRecord(t, &layout.Attempts{Due: 5}))
+			tx.Set(p.C.Keys().State(row.ID, layout.StateAttempts), modeltest.MustRecord(t, &layout.Attempts{Due: 5}))
 		}},
-	{"finished and not in the done list", []Invariant{InvariantDone}, func(t *testing.T, p *Population, tx kv.Tx) {
-		id := p.Ids[layout.Realized]
-		for shard := range p.C.Keys().Shards {
-			r := kv.Prefix(p.C.Keys().DoneOf(shard))
-			page, err := tx.GetRange(r, kv.RangeOptions{}).Wait(context.Background())
-			require.NoError(t, err)
-			for _, item := range page.Items {
-				if bytes.Contains(item.Value, id[:]) {
-					tx.Clear(item.Key)
+	{"finished and not in the done list", []audit.Invariant{audit.InvariantDone},
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			id := p.IDs[layout.Realized]
+			for shard := range p.C.Keys().Shards {
+				r := kv.Prefix(p.C.Keys().DoneOf(shard))
+				page, err := tx.GetRange(r, kv.RangeOptions{}).Wait(context.Background())
+				require.NoError(t, err)
+				for _, item := range page.Items {
+					if bytes.Contains(item.Value, id[:]) {
+						tx.Clear(item.Key)
+					}
 				}
 			}
-		}
+		}},
+	{"row that can't be read", only(audit.InvariantRecord), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().Spec(p.IDs[layout.Claimed]), []byte{layout.RecordVersion, 0xc1})
 	}},
-	{"row that can't be read", only(InvariantRecord), func(_ *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Spec(p.Ids[layout.Claimed]), []byte{layout.RecordVersion, 0xc1})
+	{"unknown part of a future", only(audit.InvariantKey), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(tuple.AppendString(p.C.Keys().Row(p.IDs[layout.Ready]), "what"), nil)
 	}},
-	{"unknown part of a future", only(InvariantKey), func(_ *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(tuple.AppendString(p.C.Keys().Row(p.Ids[layout.Ready]), "what"), nil)
+	{"unknown part of a future's state", only(audit.InvariantKey), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().State(p.IDs[layout.Ready], "what"), nil)
 	}},
-	{"unknown part of a future's state", only(InvariantKey), func(_ *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().State(p.Ids[layout.Ready], "what"), nil)
+	{"a part below a part", only(audit.InvariantKey), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(tuple.AppendInt(p.C.Keys().Spec(p.IDs[layout.Ready]), 1), nil)
 	}},
-	{"a part below a part", only(InvariantKey), func(_ *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(tuple.AppendInt(p.C.Keys().Spec(p.Ids[layout.Ready]), 1), nil)
-	}},
-	{"future in another shard", only(InvariantKey), func(t *testing.T, p *Population, tx kv.Tx) {
+	{"future in another shard", only(audit.InvariantKey), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		row := p.Row(t, layout.Ready)
 		shard := (row.ID.Shard(p.C.Keys().Shards) + 1) % p.C.Keys().Shards
 		key := tuple.AppendString(tuple.AppendUUID(p.C.Keys().FuturesOf(shard), row.ID), layout.RowSpec)
-		tx.Set(key, MustRecord(t, row.Spec))
+		tx.Set(key, modeltest.MustRecord(t, row.Spec))
 	}},
 }
 
 // breakRest are writes beside the rows.
 var breakRest = []breakage{
-	{"piece of a result gone", only(InvariantChunks), func(_ *testing.T, p *Population, tx kv.Tx) {
-		tx.Clear(p.C.Keys().Chunk(p.Large, p.result, 1))
+	{"piece of a result gone", only(audit.InvariantChunks), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Clear(p.C.Keys().Chunk(p.Large, p.Result, 1))
 	}},
-	{"piece of arguments cut", only(InvariantChunks), func(_ *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Chunk(p.Large, p.args, 1), []byte("short"))
+	{"piece of arguments cut", only(audit.InvariantChunks), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().Chunk(p.Large, p.Args, 1), []byte("short"))
 	}},
-	{"piece without a number", only(InvariantKey), func(_ *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Chunks(p.Large, p.result), nil)
+	{"piece without a number", only(audit.InvariantKey), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().Chunks(p.Large, p.Result), nil)
 	}},
-	{"counter off", only(InvariantCounts), func(_ *testing.T, p *Population, tx kv.Tx) {
-		shard := p.Ids[layout.Ready].Shard(p.C.Keys().Shards)
+	{"counter off", only(audit.InvariantCounts), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		shard := p.IDs[layout.Ready].Shard(p.C.Keys().Shards)
 		tx.Atomic(kv.Add, p.C.Keys().Count(shard, layout.DefaultQueue, "", layout.Ready), layout.EncodeCounter(1))
 	}},
-	{"counter gone", only(InvariantCounts), func(_ *testing.T, p *Population, tx kv.Tx) {
-		tx.Clear(p.C.Keys().Count(p.Ids[layout.Delayed].Shard(p.C.Keys().Shards), layout.DefaultQueue, "", layout.Delayed))
+	{"counter gone", only(audit.InvariantCounts), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Clear(p.C.Keys().Count(p.IDs[layout.Delayed].Shard(p.C.Keys().Shards), layout.DefaultQueue, "", layout.Delayed))
 	}},
-	{"counter of nobody", only(InvariantCounts), func(_ *testing.T, p *Population, tx kv.Tx) {
+	{"counter of nobody", only(audit.InvariantCounts), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Atomic(kv.Add, p.C.Keys().Count(0, "nobody", "", layout.Ready), layout.EncodeCounter(-1))
 	}},
-	{"counter of assigned futures off", only(InvariantCounts), func(_ *testing.T, p *Population, tx kv.Tx) {
-		tx.Atomic(kv.Add, p.C.Keys().GroupOpen("g", "c"), layout.EncodeCounter(1))
-	}},
-	{"counter of assigned futures gone", only(InvariantCounts), func(_ *testing.T, p *Population, tx kv.Tx) {
-		tx.Clear(p.C.Keys().GroupOpen("g", "c"))
-	}},
-	{"counter of assigned futures of nobody", only(InvariantCounts), func(_ *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().GroupOpen("nobody", "c"), layout.EncodeCounter(2))
-	}},
-	{"counter that is none", only(InvariantRecord), func(_ *testing.T, p *Population, tx kv.Tx) {
+	{"counter of assigned futures off", only(audit.InvariantCounts),
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Atomic(kv.Add, p.C.Keys().GroupOpen("g", "c"), layout.EncodeCounter(1))
+		}},
+	{"counter of assigned futures gone", only(audit.InvariantCounts),
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Clear(p.C.Keys().GroupOpen("g", "c"))
+		}},
+	{"counter of assigned futures of nobody", only(audit.InvariantCounts),
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Set(p.C.Keys().GroupOpen("nobody", "c"), layout.EncodeCounter(2))
+		}},
+	{"counter that is none", only(audit.InvariantRecord), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Count(0, "nobody", "", layout.Ready), []byte("x"))
 	}},
-	{"done list that can't be read", only(InvariantRecord), func(t *testing.T, p *Population, tx kv.Tx) {
+	{"done list that can't be read", only(audit.InvariantRecord), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		key := tuple.AppendStamp(p.C.Keys().DoneOf(3), [10]byte{}, 0)
-		tx.Set(key, MustRecord(t, &layout.DoneEntry{IDs: []byte("x")}))
+		tx.Set(key, modeltest.MustRecord(t, &layout.DoneEntry{IDs: []byte("x")}))
 	}},
-	{"mail without a bell", only(InvariantMail), func(_ *testing.T, p *Population, tx kv.Tx) {
+	{"mail without a bell", only(audit.InvariantMail), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().Bell("s"))
 	}},
-	{"mail that can't be read", only(InvariantRecord), func(_ *testing.T, p *Population, tx kv.Tx) {
+	{"mail that can't be read", only(audit.InvariantRecord), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(tuple.AppendStamp(p.C.Keys().Mailbox("s"), [10]byte{}, 0), []byte{layout.RecordVersion, 0, 0, 0, 1})
 	}},
-	{"mail about nothing that ended", only(InvariantMail), func(t *testing.T, p *Population, tx kv.Tx) {
-		notice, err := msgpack.Marshal(&layout.Notice{ID: p.Ids[layout.Ready], State: layout.Ready})
+	{"mail about nothing that ended", only(audit.InvariantMail), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		notice, err := msgpack.Marshal(&layout.Notice{ID: p.IDs[layout.Ready], State: layout.Ready})
 		require.NoError(t, err)
-		tx.Set(tuple.AppendStamp(p.C.Keys().Mailbox("s"), [10]byte{}, 0), append([]byte{layout.RecordVersion, 0, 0, 0, 1}, notice...))
+		tx.Set(tuple.AppendStamp(p.C.Keys().Mailbox("s"), [10]byte{}, 0),
+			append([]byte{layout.RecordVersion, 0, 0, 0, 1}, notice...))
 	}},
-	{"session that can't be read", only(InvariantRecord), func(_ *testing.T, p *Population, tx kv.Tx) {
+	{"session that can't be read", only(audit.InvariantRecord), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Session("s"), []byte{layout.RecordVersion})
 	}},
-	{"heartbeat of nobody", only(InvariantWorker), func(t *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Worker("gone", layout.WorkerHeartbeat), MustRecord(t, &layout.Heartbeat{}))
+	{"heartbeat of nobody", only(audit.InvariantWorker), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().Worker("gone", layout.WorkerHeartbeat), modeltest.MustRecord(t, &layout.Heartbeat{}))
 	}},
-	{"worker without a heartbeat", only(InvariantWorker), func(_ *testing.T, p *Population, tx kv.Tx) {
+	{"worker without a heartbeat", only(audit.InvariantWorker), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().Worker(p.Worker.ID(), layout.WorkerHeartbeat))
 	}},
-	{"worker without its address", only(InvariantWorker), func(_ *testing.T, p *Population, tx kv.Tx) {
+	{"worker without its address", only(audit.InvariantWorker), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().Address("10.0.0.1:1"))
 	}},
-	{"idle and dead", only(InvariantIdle), func(t *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Idle(layout.DefaultQueue, "gone"), MustRecord(t, &layout.IdleRecord{}))
+	{"idle and dead", only(audit.InvariantIdle), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().Idle(layout.DefaultQueue, "gone"), modeltest.MustRecord(t, &layout.IdleRecord{}))
 	}},
-	{"idle in a queue of others", only(InvariantIdle), func(t *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Idle("others", p.Worker.ID()), MustRecord(t, &layout.IdleRecord{}))
+	{"idle in a queue of others", only(audit.InvariantIdle), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().Idle("others", p.Worker.ID()), modeltest.MustRecord(t, &layout.IdleRecord{}))
 	}},
-	{"address of nobody", only(InvariantAddress), func(_ *testing.T, p *Population, tx kv.Tx) {
+	{"address of nobody", only(audit.InvariantAddress), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Address("10.0.0.2:1"), []byte("gone"))
 	}},
-	{"second address of a worker", only(InvariantAddress), func(_ *testing.T, p *Population, tx kv.Tx) {
+	{"second address of a worker", only(audit.InvariantAddress), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Address("10.0.0.2:1"), []byte(p.Worker.ID()))
 	}},
-	{"claims that can't be read", only(InvariantRecord), func(_ *testing.T, p *Population, tx kv.Tx) {
+	{"claims that can't be read", only(audit.InvariantRecord), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Claims(p.Worker.ID(), 99), []byte{layout.RecordVersion})
 	}},
-	{"unknown part of a worker", only(InvariantKey), func(_ *testing.T, p *Population, tx kv.Tx) {
+	{"unknown part of a worker", only(audit.InvariantKey), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Worker(p.Worker.ID(), "what"), nil)
 	}},
-	{"alias of no module", only(InvariantAlias), func(t *testing.T, p *Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Alias("lost"), MustRecord(t, &layout.AliasRecord{CID: "bafk"}))
+	{"alias of no module", only(audit.InvariantAlias), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().Alias("lost"), modeltest.MustRecord(t, &layout.AliasRecord{CID: "bafk"}))
 	}},
-	{"piece of a module gone", only(InvariantModule), func(t *testing.T, p *Population, tx kv.Tx) {
+	{"piece of a module gone", only(audit.InvariantModule), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		cid, err := fdbmodel.ModuleCID([]byte("not really a module"))
 		require.NoError(t, err)
 		tx.Clear(p.C.Keys().CodeBody(cid, 0))
 	}},
-	{"config gone", only(InvariantConfig), func(_ *testing.T, p *Population, tx kv.Tx) {
+	{"config gone", only(audit.InvariantConfig), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().Config())
 	}},
-	{"config of others", only(InvariantConfig), func(t *testing.T, p *Population, tx kv.Tx) {
+	{"config of others", only(audit.InvariantConfig), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		config := p.C.Config()
 		config.Shards *= 2
-		tx.Set(p.C.Keys().Config(), MustRecord(t, config))
+		tx.Set(p.C.Keys().Config(), modeltest.MustRecord(t, config))
 	}},
-	{"janitor that can't be read", only(InvariantRecord), func(_ *testing.T, p *Population, tx kv.Tx) {
+	{"janitor that can't be read", only(audit.InvariantRecord), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Janitor(), []byte{0})
 	}},
-	{"unknown key", only(InvariantKey), func(_ *testing.T, p *Population, tx kv.Tx) {
+	{"unknown key", only(audit.InvariantKey), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Global("what"), nil)
 	}},
-	{"unknown key of a shard", only(InvariantKey), func(_ *testing.T, p *Population, tx kv.Tx) {
+	{"unknown key of a shard", only(audit.InvariantKey), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Shard(3, "what"), nil)
 	}},
-	{"a shard too many", only(InvariantKey), func(_ *testing.T, p *Population, tx kv.Tx) {
+	{"a shard too many", only(audit.InvariantKey), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().DoneOf(p.C.Keys().Shards), nil)
 	}},
-	{"a shard below 0", only(InvariantKey), func(_ *testing.T, p *Population, tx kv.Tx) {
+	{"a shard below 0", only(audit.InvariantKey), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().DoneOf(-1), nil)
 	}},
-	{"no tuple", only(InvariantKey), func(_ *testing.T, p *Population, tx kv.Tx) {
+	{"no tuple", only(audit.InvariantKey), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(append(p.C.Keys().All().Begin, 0xfe), nil)
 	}},
 }

@@ -143,7 +143,8 @@ func (k *checker) checkEnd(r *checkedRow, f *findings) {
 		f.broken(InvariantAttempts, key, "future %s counts %d failed attempts and has no exception", r.ID, a.Failed)
 	}
 	if r.Cancel != nil && state != layout.Claimed {
-		f.broken(InvariantCancel, k.keys.State(r.ID, layout.StateCancel), "future %s is %v and was asked to stop", r.ID, state)
+		f.broken(InvariantCancel, k.keys.State(r.ID, layout.StateCancel), "future %s is %v and was asked to stop", r.ID,
+			state)
 	}
 	key = k.keys.State(r.ID, layout.StateResult)
 	switch {
@@ -166,7 +167,8 @@ func (k *checker) checkException(r *checkedRow, f *findings) {
 		f.broken(InvariantException, key, "future %s has failed (%s) after %d of %d attempts",
 			r.ID, e.Kind, r.Attempts.Failed, r.Spec.MaxRetries+1)
 	case e.Kind == layout.KindLost && r.Attempts.Crashes < fdbmodel.MaxCrashes:
-		f.broken(InvariantException, key, "future %s was lost after %d of %d crashes", r.ID, r.Attempts.Crashes, fdbmodel.MaxCrashes)
+		f.broken(InvariantException, key, "future %s was lost after %d of %d crashes", r.ID, r.Attempts.Crashes,
+			fdbmodel.MaxCrashes)
 	}
 }
 

@@ -98,7 +98,8 @@ func (k *checker) readMember(m *member, item kv.KeyValue, f *findings) {
 func (k *checker) checkMember(ctx context.Context, tx kv.Reader, m *member, f *findings) error {
 	switch {
 	case m.info == nil && m.beat:
-		f.broken(InvariantWorker, k.keys.Worker(m.id, layout.WorkerHeartbeat), "worker %s has a heartbeat and no record", m.id)
+		f.broken(InvariantWorker, k.keys.Worker(m.id, layout.WorkerHeartbeat), "worker %s has a heartbeat and no record",
+			m.id)
 	case m.info != nil && !m.beat:
 		f.broken(InvariantWorker, k.keys.Worker(m.id, layout.WorkerAlive), "worker %s has a record and no heartbeat", m.id)
 	case m.info == nil && m.leftKey != nil:

@@ -1,4 +1,4 @@
-package inspect
+package inspect_test
 
 import (
 	"testing"
@@ -7,17 +7,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
 
 func TestExplainTellsOfSilence(t *testing.T) {
 	t.Parallel()
-	s := fdbmodel_test.NewStage(t)
+	s := modeltest.NewStage(t)
 	id := s.Submit()
 	s.Claim(s.Worker)
 	why := func() string {
-		e, err := Explain(s.Ctx, s.C, id)
+		e, err := inspect.Explain(s.Ctx, s.C, id)
 		require.NoError(t, err)
-		require.Equal(t, ReasonClaimed, e.Reason)
+		require.Equal(t, inspect.ReasonClaimed, e.Reason)
 		return e.Text
 	}
 	s.Clock.Advance(s.C.Config().DeadAfter)
@@ -28,13 +30,13 @@ func TestExplainTellsOfSilence(t *testing.T) {
 
 func TestExplainOfLongWaits(t *testing.T) {
 	t.Parallel()
-	s := fdbmodel_test.NewStage(t)
+	s := modeltest.NewStage(t)
 	for due, says := range map[time.Time]string{
 		s.C.Now().Add(90 * time.Second):               "(1m30s from now).",
 		time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC): "until 9999-12-31T00:00:00Z.",
 	} {
 		id := s.Submit(func(sub *fdbmodel.Submission) { sub.NotBefore = due })
-		e, err := Explain(s.Ctx, s.C, id)
+		e, err := inspect.Explain(s.Ctx, s.C, id)
 		require.NoError(t, err)
 		require.Contains(t, e.Text, says)
 	}

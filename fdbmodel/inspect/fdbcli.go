@@ -80,5 +80,6 @@ func getRange(shows string, r kv.Range, limit int) CLICommand {
 }
 
 func getRangeKeys(shows string, r kv.Range, limit int) CLICommand {
-	return CLICommand{shows, fmt.Sprintf("getrangekeys %s %s %d", layout.EscapeKey(r.Begin), layout.EscapeKey(r.End), limit)}
+	return CLICommand{shows, fmt.Sprintf("getrangekeys %s %s %d", layout.EscapeKey(r.Begin), layout.EscapeKey(r.End),
+		limit)}
 }

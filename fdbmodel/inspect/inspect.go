@@ -13,7 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// Inspected is a key of the store with its value, both in a form to read.
+// Item is a key of the store with its value, both in a form to read.
 type Item struct {
 	layout.KeyDescription
 	Value ValueDescription `json:"value"`
@@ -34,7 +34,7 @@ const (
 	inspectedChunks = 5   // pieces of large values shown with their future
 )
 
-// Inspect returns a future's state and every key that has to do with it, at one
+// Future returns a future's state and every key that has to do with it, at one
 // version: its records, its place in the index, the keys of the worker that holds it, the
 // first pieces of its large values, its notices in mailboxes and its place in
 // the list of the finished. Records that can't be read are shown as that. It
@@ -57,7 +57,8 @@ func Future(ctx context.Context, c *fdbmodel.Cluster, id layout.ID) (layout.Stat
 	return row.State(), all, nil
 }
 
-func itemsOf(ctx context.Context, c *fdbmodel.Cluster, tx kv.Reader, id layout.ID) (row layout.Row, items []kv.KeyValue, err error) {
+func itemsOf(ctx context.Context, c *fdbmodel.Cluster, tx kv.Reader, id layout.ID,
+) (row layout.Row, items []kv.KeyValue, err error) {
 	page, err := tx.GetRange(c.Keys().RowRange(id), kv.RangeOptions{Limit: 1 + layout.MaxRowKeys}).Wait(ctx)
 	if err != nil {
 		return row, nil, err
@@ -137,7 +138,7 @@ func mailOf(ctx context.Context, c *fdbmodel.Cluster, tx kv.Reader, row *layout.
 	return mail, nil
 }
 
-// InspectKeys returns up to limit keys of a subspace or of a kind of key, as
+// Keys returns up to limit keys of a subspace or of a kind of key, as
 // KeyKinds names them, that lie behind the key after, and the key to go on
 // behind, nil at the end. The keys come shard by shard, and are of different
 // versions. It returns ErrBadName.
@@ -218,7 +219,7 @@ func rangesOf(c *fdbmodel.Cluster, name string) (ranges []kv.Range, match string
 		layout.ErrBadName, name, strings.Join(append(subspaces, layout.SubResults), ", "), strings.Join(kinds, ", "))
 }
 
-// page is how many keys of the kind's subspace are read at a time.
+// pageOf is how many keys of the kind's subspace are read at a time.
 func pageOf(k layout.KeyKind) int {
 	switch k.Subspace {
 	case layout.SubChunks, layout.SubCode, layout.SubMailbox:
@@ -228,7 +229,7 @@ func pageOf(k layout.KeyKind) int {
 	}
 }
 
-// InspectPrefix returns up to limit keys of the store that begin with prefix
+// Prefix returns up to limit keys of the store that begin with prefix
 // and lie behind the key after, and the key to go on behind, nil at the end.
 // They may be any keys. It returns ErrBadKey for a prefix that no key can
 // have.
@@ -262,7 +263,7 @@ func Prefix(ctx context.Context, c *fdbmodel.Cluster, prefix, after []byte, limi
 	return found, nil, nil
 }
 
-// InspectKey returns one key of the store, whatever it is. It returns
+// Key returns one key of the store, whatever it is. It returns
 // ErrNotFound.
 func Key(ctx context.Context, c *fdbmodel.Cluster, key []byte) (Item, error) {
 	var value []byte

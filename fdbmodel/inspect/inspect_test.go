@@ -1,4 +1,4 @@
-package inspect
+package inspect_test
 
 import (
 	"context"
@@ -8,13 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
 
 // kindsIn counts what was found by kind.
-func kindsIn(found []Item) map[string]int {
+func kindsIn(found []inspect.Item) map[string]int {
 	kinds := map[string]int{}
 	for i := range found {
 		kinds[found[i].Kind]++
@@ -24,23 +25,24 @@ func kindsIn(found []Item) map[string]int {
 
 func TestInspectShowsWhatBelongsToAFuture(t *testing.T) {
 	t.Parallel()
-	p := audit.Populate(t)
+	p := modeltest.Populate(t)
 	p.Enrich(t)
 	for id, want := range map[layout.ID]struct {
 		state layout.State
 		kinds map[string]int
 	}{
-		p.Ids[layout.Ready]:   {layout.Ready, map[string]int{"spec": 1, "subscriber": 1, "ready": 1}},
+		p.IDs[layout.Ready]:   {layout.Ready, map[string]int{"spec": 1, "subscriber": 1, "ready": 1}},
 		p.Middle:              {layout.Ready, map[string]int{"spec": 1, "args": 1, "ready": 1}},
-		p.Ids[layout.Delayed]: {layout.Delayed, map[string]int{"spec": 1, "attempts": 1, "delayed": 1}},
-		p.Ids[layout.Claimed]: {layout.Claimed, map[string]int{
+		p.IDs[layout.Delayed]: {layout.Delayed, map[string]int{"spec": 1, "attempts": 1, "delayed": 1}},
+		p.IDs[layout.Claimed]: {layout.Claimed, map[string]int{
 			"spec": 1, "claim": 1, "cancel": 1, "subscriber": 1, "alive": 1, "heartbeat": 1, "claims": 1, "cancelled": 1,
 		}},
-		p.Ids[layout.Realized]: {layout.Realized, map[string]int{"spec": 1, "claim": 1, "result": 1, "done": 1, "mail": 1}},
-		p.Ids[layout.Failed]:   {layout.Failed, map[string]int{"spec": 1, "attempts": 1, "exception": 1, "mail": 1}},
-		p.Large:                {layout.Realized, map[string]int{"spec": 1, "claim": 1, "result": 1, "done": 1, "mail": 1, "chunk": 5}},
+		p.IDs[layout.Realized]: {layout.Realized, map[string]int{"spec": 1, "claim": 1, "result": 1, "done": 1, "mail": 1}},
+		p.IDs[layout.Failed]:   {layout.Failed, map[string]int{"spec": 1, "attempts": 1, "exception": 1, "mail": 1}},
+		p.Large: {layout.Realized, map[string]int{"spec": 1, "claim": 1, "result": 1, "done": 1, "mail": 1,
+			"chunk": 5}},
 	} {
-		state, found, err := Future(context.Background(), p.C, id)
+		state, found, err := inspect.Future(context.Background(), p.C, id)
 		require.NoError(t, err)
 		require.Equal(t, want.state, state)
 		require.Equal(t, want.kinds, kindsIn(found), "%v", want.state)
@@ -49,26 +51,26 @@ func TestInspectShowsWhatBelongsToAFuture(t *testing.T) {
 			require.Empty(t, found[i].Value.Problem)
 		}
 	}
-	_, _, err := Future(context.Background(), p.C, layout.GoldenID)
+	_, _, err := inspect.Future(context.Background(), p.C, modeltest.GoldenID)
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 }
 
 func TestInspectShowsDamage(t *testing.T) {
 	t.Parallel()
-	p := audit.Populate(t)
-	id := p.Ids[layout.Claimed]
+	p := modeltest.Populate(t)
+	id := p.IDs[layout.Claimed]
 	p.Write(t, func(tx kv.Tx) {
 		tx.Set(p.C.Keys().Spec(id), []byte{layout.RecordVersion + 1, 0xff})
 		tx.Set(p.C.Keys().State(id, "unheard"), []byte("x"))
 	})
-	state, found, err := Future(context.Background(), p.C, id)
+	state, found, err := inspect.Future(context.Background(), p.C, id)
 	require.NoError(t, err)
 	require.Equal(t, layout.Claimed, state)
 	kinds := kindsIn(found)
 	require.Equal(t, 1, kinds[""])
 	require.Equal(t, 1, kinds["alive"])
 	require.Contains(t, found[0].Value.Problem, "newer version")
-	_, err = CLICommands(context.Background(), p.C, id)
+	_, err = inspect.CLICommands(context.Background(), p.C, id)
 	require.NoError(t, err)
 }
 
@@ -76,21 +78,21 @@ func TestInspectShowsDamage(t *testing.T) {
 // the cluster stand in the list of its subspace.
 func TestInspectKeysPages(t *testing.T) {
 	t.Parallel()
-	p := audit.Populate(t)
+	p := modeltest.Populate(t)
 	p.Enrich(t)
 	ctx := context.Background()
 	total := 0
 	_, subspaces := layout.KeyKinds()
 	for _, sub := range subspaces {
-		whole, next, err := Keys(ctx, p.C, sub, nil, 0)
+		whole, next, err := inspect.Keys(ctx, p.C, sub, nil, 0)
 		require.NoError(t, err)
 		require.Nil(t, next)
 		total += len(whole)
 		for _, size := range []int{1, 3} {
-			var paged []Item
+			var paged []inspect.Item
 			var after []byte
 			for {
-				part, next, err := Keys(ctx, p.C, sub, after, size)
+				part, next, err := inspect.Keys(ctx, p.C, sub, after, size)
 				require.NoError(t, err)
 				require.LessOrEqual(t, len(part), size)
 				paged = append(paged, part...)
@@ -102,43 +104,43 @@ func TestInspectKeysPages(t *testing.T) {
 		}
 	}
 	require.Equal(t, len(p.Items(t)), total)
-	results, _, err := Keys(ctx, p.C, layout.SubResults, nil, 0)
+	results, _, err := inspect.Keys(ctx, p.C, layout.SubResults, nil, 0)
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"result": 2}, kindsIn(results))
-	beats, _, err := Keys(ctx, p.C, "heartbeat", nil, 0)
+	beats, _, err := inspect.Keys(ctx, p.C, "heartbeat", nil, 0)
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"heartbeat": 1}, kindsIn(beats))
-	_, _, err = Keys(ctx, p.C, "nothing", nil, 0)
+	_, _, err = inspect.Keys(ctx, p.C, "nothing", nil, 0)
 	require.ErrorIs(t, err, layout.ErrBadName)
 }
 
 func TestInspectAnyKeys(t *testing.T) {
 	t.Parallel()
-	p := audit.Populate(t)
+	p := modeltest.Populate(t)
 	ctx := context.Background()
 	p.Write(t, func(tx kv.Tx) {
 		tx.Set([]byte("other/1"), []byte("one"))
 		tx.Set([]byte("other/2"), []byte("two"))
 	})
-	found, next, err := Prefix(ctx, p.C, []byte("other/"), nil, 1)
+	found, next, err := inspect.Prefix(ctx, p.C, []byte("other/"), nil, 1)
 	require.NoError(t, err)
 	require.Equal(t, []byte("other/1"), next)
 	require.Equal(t, layout.ProblemForeign, found[0].Problem)
-	found, next, err = Prefix(ctx, p.C, []byte("other/"), next, 1)
+	found, next, err = inspect.Prefix(ctx, p.C, []byte("other/"), next, 1)
 	require.NoError(t, err)
 	require.Nil(t, next)
 	require.Equal(t, "other/2", found[0].Escaped)
-	found, _, err = Prefix(ctx, p.C, p.C.Keys().Prefix, nil, 0)
+	found, _, err = inspect.Prefix(ctx, p.C, p.C.Keys().Prefix, nil, 0)
 	require.NoError(t, err)
 	require.Len(t, found, len(p.Items(t)))
 	for _, bad := range []string{"", "\xff", strings.Repeat("x", kv.MaxKeySize+1)} {
-		_, _, err = Prefix(ctx, p.C, []byte(bad), nil, 1)
+		_, _, err = inspect.Prefix(ctx, p.C, []byte(bad), nil, 1)
 		require.ErrorIs(t, err, layout.ErrBadSpec)
 	}
-	one, err := Key(ctx, p.C, p.C.Keys().Config())
+	one, err := inspect.Key(ctx, p.C, p.C.Keys().Config())
 	require.NoError(t, err)
 	require.Equal(t, "config", one.Kind)
-	_, err = Key(ctx, p.C, []byte("nothing"))
+	_, err = inspect.Key(ctx, p.C, []byte("nothing"))
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 }
 
@@ -146,14 +148,15 @@ func TestInspectAnyKeys(t *testing.T) {
 // bounds of a range that is not empty.
 func TestCLICommandsNameKeys(t *testing.T) {
 	t.Parallel()
-	p := audit.Populate(t)
+	p := modeltest.Populate(t)
 	ctx := context.Background()
 	absent := map[layout.State][]string{
-		layout.Ready: {layout.StateClaim, layout.StateResult}, layout.Delayed: {layout.StateClaim, layout.StateResult}, layout.Claimed: {layout.StateResult},
-		layout.Failed: {layout.StateClaim, layout.StateResult},
+		layout.Ready: {layout.StateClaim, layout.StateResult}, layout.Delayed: {layout.StateClaim, layout.StateResult},
+		layout.Claimed: {layout.StateResult},
+		layout.Failed:  {layout.StateClaim, layout.StateResult},
 	}
-	for state, id := range p.Ids {
-		commands, err := CLICommands(ctx, p.C, id)
+	for state, id := range p.IDs {
+		commands, err := inspect.CLICommands(ctx, p.C, id)
 		require.NoError(t, err)
 		missing := 0
 		for _, command := range commands {
@@ -161,7 +164,7 @@ func TestCLICommandsNameKeys(t *testing.T) {
 			key, err := layout.UnescapeKey(words[1])
 			require.NoError(t, err)
 			if words[0] == "get" {
-				if _, err = Key(ctx, p.C, key); err != nil {
+				if _, err = inspect.Key(ctx, p.C, key); err != nil {
 					require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 					missing++
 				}
@@ -169,7 +172,7 @@ func TestCLICommandsNameKeys(t *testing.T) {
 			}
 			end, err := layout.UnescapeKey(words[2])
 			require.NoError(t, err)
-			found, _, err := readPage(ctx, p.C, kv.Range{Begin: key, End: end}, 1)
+			found, _, err := inspect.ReadPage(ctx, p.C, kv.Range{Begin: key, End: end}, 1)
 			require.NoError(t, err)
 			if state != layout.Ready {
 				require.NotEmpty(t, found, command.Command)
@@ -177,9 +180,9 @@ func TestCLICommandsNameKeys(t *testing.T) {
 		}
 		require.Equal(t, len(absent[state]), missing, "%v", state)
 	}
-	commands, err := CLICommands(ctx, p.C, p.Large)
+	commands, err := inspect.CLICommands(ctx, p.C, p.Large)
 	require.NoError(t, err)
 	require.Contains(t, commands[len(commands)-1].Command, "getrangekeys")
-	_, err = CLICommands(ctx, p.C, layout.GoldenID)
+	_, err = inspect.CLICommands(ctx, p.C, modeltest.GoldenID)
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 }

@@ -39,7 +39,8 @@ const (
 // cursor: List reads a bounded number of keys. It returns ErrBadCursor for
 // an invalid cursor, and ErrBadName for a queue that can't be. Records that
 // can't be read are skipped.
-func List(ctx context.Context, c *fdbmodel.Cluster, f Filter, cursor []byte, limit int) (rows []layout.Row, next []byte, err error) {
+func List(ctx context.Context, c *fdbmodel.Cluster, f Filter, cursor []byte, limit int,
+) (rows []layout.Row, next []byte, err error) {
 	if f.Queue != "" {
 		if err := layout.CheckQueueName(f.Queue); err != nil {
 			return nil, nil, err
@@ -93,7 +94,8 @@ func listCursor(shard int, id layout.ID) []byte {
 
 // rowsPage reads whole rows of a shard. last is the last id read if the page is
 // not the end; a row that the page may have torn is left to the next one.
-func rowsPage(ctx context.Context, c *fdbmodel.Cluster, shard int, r kv.Range) (rows []layout.Row, n int, last layout.ID, err error) {
+func rowsPage(ctx context.Context, c *fdbmodel.Cluster, shard int, r kv.Range,
+) (rows []layout.Row, n int, last layout.ID, err error) {
 	var page kv.Page
 	err = c.View(ctx, func(tx kv.Attempt) error {
 		var err error

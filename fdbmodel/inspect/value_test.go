@@ -1,7 +1,6 @@
-package inspect
+package inspect_test
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"regexp"
@@ -12,47 +11,21 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/vmihailenco/msgpack/v5"
 
-	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// enrich adds to a population what it has no key of yet.
-func (p *audit.Population) Enrich(t *testing.T) {
-	ctx := context.Background()
-	_, held, err := p.C.HoldJanitor(ctx, p.Worker.ID(), nil, 1)
-	require.NoError(t, err)
-	require.True(t, held)
-	_, _, err = p.C.Subscribe(ctx, "another", []layout.ID{p.Ids[layout.Ready], p.Ids[layout.Claimed]})
-	require.NoError(t, err)
-	_, _, err = p.C.Cancel(ctx, p.Ids[layout.Claimed], "not wanted")
-	require.NoError(t, err)
-	p.C.WakeRing(ctx, kv.NoVersion, fdbmodel.Demands{{Queue: layout.DefaultQueue, Function: "go:f"}: 1})
-	p.GoIdle(t)
-	p.Write(t, func(tx kv.Tx) {
-		tx.Set(p.C.Keys().Incoming(), audit.MustRecord(t, &layout.IncomingRecord{Writer: "w"}))
-	})
-}
-
-func (p *audit.Population) Items(t *testing.T) []kv.KeyValue {
-	var items []kv.KeyValue
-	require.NoError(t, p.C.EachKey(context.Background(), p.C.Keys().All(), func(item kv.KeyValue) error {
-		items = append(items, item)
-		return nil
-	}))
-	return items
-}
-
 func TestDescribeEveryKeyOfACluster(t *testing.T) {
 	t.Parallel()
-	p := audit.Populate(t)
+	p := modeltest.Populate(t)
 	p.Enrich(t)
 	require.Empty(t, p.Check(t).Problems)
 	met := map[string]bool{}
 	for _, item := range p.Items(t) {
-		key, value := layout.DescribeKey(item.Key), DescribeValue(item.Key, item.Value)
+		key, value := layout.DescribeKey(item.Key), inspect.DescribeValue(item.Key, item.Value)
 		require.Empty(t, key.Problem, key.Text)
 		require.NotEmpty(t, key.Kind, key.Text)
 		require.Equal(t, "check", key.Cluster)
@@ -67,60 +40,18 @@ func TestDescribeEveryKeyOfACluster(t *testing.T) {
 		require.True(t, met[kind], "the cluster has no key of the kind %q", kind)
 	}
 	row := p.Row(t, layout.Claimed)
-	claim := DescribeValue(p.C.Keys().State(row.ID, layout.StateClaim), audit.MustStamped(t, row.Claim))
+	claim := inspect.DescribeValue(p.C.Keys().State(row.ID, layout.StateClaim), modeltest.MustStamped(t, row.Claim))
 	require.Equal(t, map[string]any{"worker": string(p.Worker.ID()), "sequence": int64(4)}, claim.Fields)
 	require.Equal(t, 1, claim.Version)
-}
-
-func TestDescribeGoldenKeys(t *testing.T) {
-	t.Parallel()
-	k := layout.NewKeyspace("test")
-	k.Shards = 16
-	names := map[string]string{"code info": "module", "code body": "module piece", "mailbox": "mail"}
-	for _, c := range layout.GoldenKeys(k) {
-		d := layout.DescribeKey(c.Key)
-		want, renamed := names[c.Name]
-		if !renamed {
-			want = c.Name
-		}
-		require.Equal(t, want, d.Kind)
-		require.Empty(t, d.Problem)
-		require.Equal(t, tuple.String(c.Key), d.Text)
-		back, err := layout.UnescapeKey(d.Escaped)
-		require.NoError(t, err)
-		require.Equal(t, c.Key, back)
-	}
-	require.Len(t, layout.GoldenKeys(k), len(layout.Table()))
-	ready := layout.DescribeKey(k.Ready(layout.GoldenID, &layout.Spec{Queue: "q", Group: "g", Priority: 5}))
-	b, err := json.Marshal(ready.Parts)
-	require.NoError(t, err)
-	require.JSONEq(t, `{"queue":"q","group":"g","cpu_millis":0,"ram_bytes":0,"gpu_millis":0,"priority":5,`+
-		`"id":"01020304-0506-7708-890a-0b0c0d0e0f03"}`, string(b))
-	require.Equal(t, layout.GoldenID, ready.Part("id"))
-	require.Nil(t, ready.Part("none"))
-}
-
-// keyOfRecord returns a key that holds such a record.
-func KeyOfRecord(k layout.Keyspace, name string) []byte {
-	names := map[string]string{"smallest spec": "spec", "worker": "alive", "module": "code info"}
-	if other, ok := names[name]; ok {
-		name = other
-	}
-	for _, c := range layout.GoldenKeys(k) {
-		if c.Name == name {
-			return c.Key
-		}
-	}
-	return nil
 }
 
 func TestDescribeGoldenRecords(t *testing.T) {
 	t.Parallel()
 	k := layout.NewKeyspace("test")
 	k.Shards = 16
-	for _, g := range layout.GoldenRecords() {
-		key, value := KeyOfRecord(k, g.Name), g.Encode(t)
-		d := DescribeValue(key, value)
+	for _, g := range modeltest.GoldenRecords() {
+		key, value := modeltest.KeyOfRecord(k, g.Name), g.Encode(t)
+		d := inspect.DescribeValue(key, value)
 		require.Empty(t, d.Problem, g.Name)
 		require.NotContains(t, d.Fields, "unknown_fields", g.Name)
 		var raw map[string]any
@@ -133,27 +64,29 @@ func TestDescribeGoldenRecords(t *testing.T) {
 		require.Len(t, d.Fields, len(raw), g.Name)
 
 		newer := append([]byte{layout.RecordVersion + 1}, value[1:]...)
-		d = DescribeValue(key, newer)
+		d = inspect.DescribeValue(key, newer)
 		require.Contains(t, d.Problem, "newer version", g.Name)
 		require.Equal(t, layout.RecordVersion+1, d.Version)
 		require.Len(t, d.Fields, len(raw), g.Name)
 		require.NotEmpty(t, d.Raw)
 		for _, bad := range [][]byte{{}, {0}, value[:len(value)-1], append(value[:len(value):len(value)], 0)} {
-			require.NotEmpty(t, DescribeValue(key, bad).Problem, "%s %x", g.Name, bad)
+			require.NotEmpty(t, inspect.DescribeValue(key, bad).Problem, "%s %x", g.Name, bad)
 		}
 		raw["zz"] = map[string]any{"inner": []byte{1}}
 		more, err := msgpack.Marshal(raw)
 		require.NoError(t, err)
-		d = DescribeValue(key, append(value[:head:head], more...))
+		d = inspect.DescribeValue(key, append(value[:head:head], more...))
 		require.Empty(t, d.Problem, g.Name)
 		require.Equal(t, map[string]any{"zz": map[string]any{"inner": map[string]any{"bytes": 1, "hex": "01"}}},
 			d.Fields["unknown_fields"])
 	}
-	exception := DescribeValue(k.State(layout.GoldenID, layout.StateException), layout.GoldenRecords()[5].Encode(t)).Fields
+	exception := inspect.DescribeValue(k.State(modeltest.GoldenID, layout.StateException),
+		modeltest.GoldenRecords()[5].Encode(t)).Fields
 	require.Equal(t, map[string]any{"bytes": 1, "text": "e"}, exception["stderr"])
 	require.Equal(t, "exit", exception["kind"])
-	done := DescribeValue(KeyOfRecord(k, "done"), audit.MustRecord(t, &layout.DoneEntry{At: 7, IDs: layout.PackIDs([]layout.ID{layout.GoldenID})}))
-	require.Equal(t, []string{layout.GoldenID.String()}, done.Fields["ids"])
+	done := inspect.DescribeValue(modeltest.KeyOfRecord(k, "done"),
+		modeltest.MustRecord(t, &layout.DoneEntry{At: 7, IDs: layout.PackIDs([]layout.ID{modeltest.GoldenID})}))
+	require.Equal(t, []string{modeltest.GoldenID.String()}, done.Fields["ids"])
 }
 
 func TestDescribeForeignKeys(t *testing.T) {
@@ -162,13 +95,15 @@ func TestDescribeForeignKeys(t *testing.T) {
 	k.Shards = 16
 	for _, key := range [][]byte{nil, {}, []byte("abc"), {0xff}, tuple.AppendString(nil, "other"), {2, 'f'}} {
 		require.Equal(t, layout.ProblemForeign, layout.DescribeKey(key).Problem, "%x", key)
-		d := DescribeValue(key, []byte{0, 1})
+		d := inspect.DescribeValue(key, []byte{0, 1})
 		require.Equal(t, map[string]any{"data": map[string]any{"bytes": 2, "hex": "0001"}}, d.Fields)
-		require.Equal(t, formatRaw, d.Format)
+		require.Equal(t, inspect.FormatRaw, d.Format)
 	}
 	for _, key := range [][]byte{
-		k.Global("future"), k.Shard(3, "cfg"), k.Global(layout.SubFutures), append(k.Spec(layout.GoldenID), 0), k.Row(layout.GoldenID),
-		k.State(layout.GoldenID, "other"), tuple.AppendString(k.Bell("s"), "x"), k.Shard(300, layout.SubReady), k.Shard(3, layout.SubResults),
+		k.Global("future"), k.Shard(3, "cfg"), k.Global(layout.SubFutures), append(k.Spec(modeltest.GoldenID), 0),
+		k.Row(modeltest.GoldenID),
+		k.State(modeltest.GoldenID, "other"), tuple.AppendString(k.Bell("s"), "x"), k.Shard(300, layout.SubReady),
+		k.Shard(3, layout.SubResults),
 	} {
 		d := layout.DescribeKey(key)
 		require.Equal(t, layout.ProblemUnknown, d.Problem, d.Text)
@@ -180,31 +115,20 @@ func TestDescribeForeignKeys(t *testing.T) {
 func TestDescribeLargePieces(t *testing.T) {
 	t.Parallel()
 	k := layout.NewKeyspace("test")
-	d := DescribeValue(k.CodeBody("c", 0), []byte(strings.Repeat("é", 1000)))
+	d := inspect.DescribeValue(k.CodeBody("c", 0), []byte(strings.Repeat("é", 1000)))
 	data := d.Fields["data"].(map[string]any)
 	require.Equal(t, 2000, data["bytes"])
-	require.Equal(t, strings.Repeat("é", viewedData/2), data["text"])
+	require.Equal(t, strings.Repeat("é", inspect.ViewedData/2), data["text"])
 	require.Equal(t, true, data["cut"])
-}
-
-func TestUnescapeKeyRefuses(t *testing.T) {
-	t.Parallel()
-	for _, bad := range []string{`\`, `\x`, `\x0`, `\xzz`, `\q`} {
-		_, err := layout.UnescapeKey(bad)
-		require.ErrorIs(t, err, layout.ErrBadSpec, bad)
-	}
-	key, err := layout.UnescapeKey(`a\x00\\\"\ \;b`)
-	require.NoError(t, err)
-	require.Equal(t, []byte("a\x00\\\" ;b"), key)
 }
 
 func FuzzDescribe(f *testing.F) {
 	k := layout.NewKeyspace("test")
 	k.Shards = 16
-	for _, g := range layout.GoldenRecords() {
-		f.Add(KeyOfRecord(k, g.Name), g.Encode(f))
+	for _, g := range modeltest.GoldenRecords() {
+		f.Add(modeltest.KeyOfRecord(k, g.Name), g.Encode(f))
 	}
-	for _, c := range layout.GoldenKeys(k) {
+	for _, c := range modeltest.GoldenKeys(k) {
 		f.Add(c.Key, []byte{layout.RecordVersion, 0, 0, 0, 1, 0x81, 0xa1, 'i', 0xcb, 0x7f, 0xf8, 0, 0, 0, 0, 0, 0})
 	}
 	f.Add(k.Config(), []byte{layout.RecordVersion, 0xdf, 0xff, 0xff, 0xff, 0xff})
@@ -218,55 +142,15 @@ func FuzzDescribe(f *testing.F) {
 		back, err := layout.UnescapeKey(d.Escaped)
 		require.NoError(t, err)
 		require.Equal(t, len(key), len(back))
-		_, err = json.Marshal([]any{d, DescribeValue(key, value)})
+		_, err = json.Marshal([]any{d, inspect.DescribeValue(key, value)})
 		require.NoError(t, err)
 	})
-}
-
-const keyspacePage = "../docs/reference/keyspace.md"
-
-func TestDocsKeyspace(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile(keyspacePage)
-	require.NoError(t, err)
-	want := replaceTable(t, string(page), "keys", layout.KeyTable())
-	want = replaceTable(t, want, "fields", layout.FieldTable())
-	if *fdbmodel.Update {
-		require.NoError(t, os.WriteFile(keyspacePage, []byte(want), 0o644))
-		return
-	}
-	require.Equal(t, want, string(page), "run make generate")
-}
-
-// replaceTable puts a generated table between the two comments of its name.
-func replaceTable(t *testing.T, page, name, table string) string {
-	begin, end := "<!-- "+name+": written by make generate -->\n", "<!-- end of "+name+" -->\n"
-	before, rest, found := strings.Cut(page, begin)
-	require.True(t, found)
-	_, after, found := strings.Cut(rest, end)
-	require.True(t, found)
-	return before + begin + "\n" + table + "\n" + end + after
-}
-
-// TestPackageDocHasEveryKey holds the table in the package documentation.
-func TestPackageDocHasEveryKey(t *testing.T) {
-	t.Parallel()
-	source, err := os.ReadFile("doc.go")
-	require.NoError(t, err)
-	short := strings.NewReplacer("255-PRIORITY", "255-PRIO", "CPU_MILLIS", "CPU", "RAM_BYTES", "RAM", "GPU_MILLIS", "GPU",
-		"DUE_MS", "DUE", "STAMP", "VS", "PIECE", "I", "SEQUENCE", "N")
-	documented := regexp.MustCompile(`(?m)\(s, "[^)]*\)|\("[a-z]+"[^)]*\)`).FindAllString(string(source), -1)
-	kinds := layout.Table()
-	for i := range kinds {
-		require.Contains(t, documented, short.Replace(kinds[i].Shape()))
-	}
-	require.Len(t, documented, len(kinds)+1, `all but ("futura", CLUSTER)`)
 }
 
 // TestDocsFdbcli has each key and value that the page shows be readable.
 func TestDocsFdbcli(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/operating/fdbcli.md")
+	page, err := os.ReadFile("../../docs/operating/fdbcli.md")
 	require.NoError(t, err)
 	kinds := map[string]bool{}
 	for _, shown := range regexp.MustCompile("(?m)^`(.*)' is `(.*)'$").FindAllStringSubmatch(string(page), -1) {
@@ -276,7 +160,7 @@ func TestDocsFdbcli(t *testing.T) {
 		require.NoError(t, err)
 		d := layout.DescribeKey(key)
 		require.Empty(t, d.Problem, d.Text)
-		require.Empty(t, DescribeValue(key, value).Problem, d.Text)
+		require.Empty(t, inspect.DescribeValue(key, value).Problem, d.Text)
 		kinds[d.Kind] = true
 	}
 	for _, kind := range []string{"spec", "claim", "result", "exception", "ready", "delayed", "alive", "claims", "count"} {

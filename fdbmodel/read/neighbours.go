@@ -17,7 +17,7 @@ const (
 	// What lies between them is read in vain.
 	maxApart = 4
 	// maxTogether and minTogether bound the futures of one read.
-	MaxTogether = 32
+	maxTogether = 32
 	minTogether = 3
 	// neighbourKeys is how many keys a row has in a read of neighbours on average
 	// at most; where they have more, each row is read alone.
@@ -27,7 +27,7 @@ const (
 // together returns how many of ids, from the first on, are read at once.
 func together(ids []layout.ID) int {
 	n := 1
-	for n < min(len(ids), MaxTogether) && ids[n].Follows(ids[n-1]) &&
+	for n < min(len(ids), maxTogether) && ids[n].Follows(ids[n-1]) &&
 		layout.BatchItemIndex(ids[n])-layout.BatchItemIndex(ids[n-1]) <= maxApart {
 		n++
 	}
@@ -42,7 +42,8 @@ func together(ids []layout.ID) int {
 func Rows(tx kv.Reader, k layout.Keyspace, ids []layout.ID, first func(layout.ID) []byte) []Pending {
 	rows := make([]Pending, 0, len(ids))
 	alone := func(id layout.ID) kv.Pending[kv.Page] {
-		return tx.GetRange(kv.Range{Begin: first(id), End: kv.AfterPrefix(k.StateOf(id))}, kv.RangeOptions{Limit: layout.MaxRowKeys})
+		return tx.GetRange(kv.Range{Begin: first(id), End: kv.AfterPrefix(k.StateOf(id))},
+			kv.RangeOptions{Limit: layout.MaxRowKeys})
 	}
 	for len(ids) > 0 {
 		n := together(ids)

@@ -1,4 +1,4 @@
-package transfer
+package transfer_test
 
 import (
 	"bytes"
@@ -13,9 +13,10 @@ import (
 	"github.com/futura-run/futura/fdbmodel/archive"
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/embedded"
-	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/transfer"
 )
 
 // memoryFile is a backup in memory.
@@ -28,11 +29,12 @@ func (m *memoryFile) Truncate(int64) error { m.Reset(); return nil }
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	p := audit.Populate(t)
+	p := modeltest.Populate(t)
 	p.Enrich(t)
-	p.leave(t)
+	p.Leave(t)
 	var file memoryFile
-	report, err := Backup(ctx, p.Db, "check", &file, Options{Model: fdbmodel.Options{Clock: p.C.Clock()}})
+	report, err := transfer.Backup(ctx, p.DB, "check", &file,
+		transfer.Options{Model: fdbmodel.Options{Clock: p.C.Clock()}})
 	require.NoError(t, err)
 	require.True(t, report.OneVersion)
 	head, end, err := archive.Verify(bytes.NewReader(file.Bytes()))
@@ -41,15 +43,15 @@ func TestBackupAndRestore(t *testing.T) {
 	require.Equal(t, report.Keys, end.Items)
 
 	for _, name := range []string{"check", "another"} {
-		db := OpenMemory(t)
-		restored, err := Restore(ctx, db, name, bytes.NewReader(file.Bytes()), Options{})
+		db := modeltest.OpenMemory(t)
+		restored, err := transfer.Restore(ctx, db, name, bytes.NewReader(file.Bytes()), transfer.Options{})
 		require.NoError(t, err)
 		require.Equal(t, report.SHA256, restored.SHA256)
 		c, err := fdbmodel.Open(ctx, db, name, fdbmodel.Options{Clock: p.C.Clock()})
 		require.NoError(t, err)
 		requireSameCluster(t, p.C, c)
-		_, err = Restore(ctx, db, name, bytes.NewReader(file.Bytes()), Options{})
-		require.ErrorIs(t, err, ErrNotEmpty)
+		_, err = transfer.Restore(ctx, db, name, bytes.NewReader(file.Bytes()), transfer.Options{})
+		require.ErrorIs(t, err, transfer.ErrNotEmpty)
 	}
 }
 
@@ -80,26 +82,26 @@ func (o *oldTx) SetReadVersion(v kv.Version) {
 func TestBackupOfALargeCluster(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	p := audit.Populate(t)
+	p := modeltest.Populate(t)
 	var once, twice memoryFile
-	o := Options{Model: fdbmodel.Options{Clock: p.C.Clock()}}
-	_, err := Backup(ctx, p.Db, "check", &once, o)
+	o := transfer.Options{Model: fdbmodel.Options{Clock: p.C.Clock()}}
+	_, err := transfer.Backup(ctx, p.DB, "check", &once, o)
 	require.NoError(t, err)
-	report, err := Backup(ctx, &oldStore{Database: p.Db}, "check", &twice, o)
+	report, err := transfer.Backup(ctx, &oldStore{Database: p.DB}, "check", &twice, o)
 	require.NoError(t, err)
 	require.False(t, report.OneVersion)
 	require.Equal(t, once.Bytes(), twice.Bytes())
 
-	o.Progress = p.changeWhenVerified(t)
-	_, err = Backup(ctx, &oldStore{Database: p.Db}, "check", &twice, o)
-	require.ErrorIs(t, err, ErrChanged)
+	o.Progress = changeWhenVerified(t, p)
+	_, err = transfer.Backup(ctx, &oldStore{Database: p.DB}, "check", &twice, o)
+	require.ErrorIs(t, err, transfer.ErrChanged)
 }
 
 // TestBackupOfABusyCluster has backups be of one version while futures run.
 func TestBackupOfABusyCluster(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	p := audit.Populate(t)
+	p := modeltest.Populate(t)
 	stop, stopped := make(chan struct{}), make(chan error)
 	go func() {
 		for {
@@ -109,7 +111,8 @@ func TestBackupOfABusyCluster(t *testing.T) {
 				return
 			default:
 			}
-			if _, err := p.C.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f", Session: "s"}}}); err != nil {
+			if _, err := p.C.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f",
+				Session: "s"}}}); err != nil {
 				stopped <- err
 				return
 			}
@@ -128,10 +131,10 @@ func TestBackupOfABusyCluster(t *testing.T) {
 	}()
 	for range 5 {
 		var file memoryFile
-		report, err := Backup(ctx, p.Db, "check", &file, Options{})
+		report, err := transfer.Backup(ctx, p.DB, "check", &file, transfer.Options{})
 		require.NoError(t, err)
 		require.True(t, report.OneVersion)
-		_, err = Restore(ctx, OpenMemory(t), "", &file, Options{})
+		_, err = transfer.Restore(ctx, modeltest.OpenMemory(t), "", &file, transfer.Options{})
 		require.NoError(t, err, "what was restored holds every invariant")
 	}
 	close(stop)
@@ -141,9 +144,9 @@ func TestBackupOfABusyCluster(t *testing.T) {
 func TestRestoreOfDamage(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	p := audit.Populate(t)
+	p := modeltest.Populate(t)
 	var file memoryFile
-	_, err := Backup(ctx, p.Db, "check", &file, Options{})
+	_, err := transfer.Backup(ctx, p.DB, "check", &file, transfer.Options{})
 	require.NoError(t, err)
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20 {
@@ -153,15 +156,15 @@ func TestRestoreOfDamage(t *testing.T) {
 		} else {
 			damaged[at] ^= 1 << random.IntN(8)
 		}
-		db := OpenMemory(t)
-		_, err := Restore(ctx, db, "check", bytes.NewReader(damaged), Options{})
+		db := modeltest.OpenMemory(t)
+		_, err := transfer.Restore(ctx, db, "check", bytes.NewReader(damaged), transfer.Options{})
 		require.True(t, errors.Is(err, archive.ErrDamaged) || errors.Is(err, archive.ErrTruncated) ||
 			errors.Is(err, archive.ErrNoBackup) || errors.Is(err, archive.ErrNewer), "%v", err)
 		if page := allOf(t, db); len(page) > 0 {
 			_, err = fdbmodel.Open(ctx, db, "check", fdbmodel.Options{})
 			require.ErrorIs(t, err, fdbmodel.ErrIncomplete)
 		}
-		_, err = Restore(ctx, db, "check", bytes.NewReader(file.Bytes()), Options{})
+		_, err = transfer.Restore(ctx, db, "check", bytes.NewReader(file.Bytes()), transfer.Options{})
 		require.NoError(t, err, "the whole file can be restored over it")
 	}
 }
@@ -176,8 +179,8 @@ func allOf(t *testing.T, db kv.Database) []kv.KeyValue {
 func FuzzRestore(f *testing.F) {
 	k := layout.NewKeyspace("c")
 	k.Shards = 16
-	for _, g := range layout.GoldenRecords() {
-		if key := inspect.KeyOfRecord(k, g.Name); key != nil {
+	for _, g := range modeltest.GoldenRecords() {
+		if key := modeltest.KeyOfRecord(k, g.Name); key != nil {
 			f.Add(key[len(k.Prefix):], g.Encode(f), uint8(16))
 		}
 	}
@@ -203,7 +206,7 @@ func FuzzRestore(f *testing.F) {
 		require.NoError(t, err)
 		db := embedded.OpenMemory(embedded.Options{Inline: true})
 		defer db.Close()
-		if _, err := Restore(context.Background(), db, "", &file, Options{}); err != nil {
+		if _, err := transfer.Restore(context.Background(), db, "", &file, transfer.Options{}); err != nil {
 			return
 		}
 		c, err := fdbmodel.Open(context.Background(), db, "c", fdbmodel.Options{})

@@ -33,7 +33,7 @@ var (
 	ErrBadCopy = errors.New("the copy is not sound")
 )
 
-// CopyOptions of Migrate, Backup and Restore. The zero value is ready to use.
+// Options of Migrate, Backup and Restore. The zero value is ready to use.
 type Options struct {
 	// IgnoreLive moves a cluster although workers or sessions of it are alive.
 	// What they do while it is copied ends the copy with ErrChanged; what they
@@ -48,7 +48,7 @@ type Options struct {
 	Model fdbmodel.Options
 }
 
-// CopyReport says what was copied.
+// Report says what was copied.
 type Report struct {
 	Cluster string `json:"cluster"`
 	Futures int64  `json:"futures"`

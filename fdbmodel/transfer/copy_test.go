@@ -1,4 +1,4 @@
-package transfer
+package transfer_test
 
 import (
 	"context"
@@ -20,27 +20,11 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/transfer"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
-
-func OpenMemory(t *testing.T) *embedded.Store {
-	db := embedded.OpenMemory(embedded.Options{})
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	return db
-}
-
-// leave ends what is alive of a population: its worker leaves with its claim,
-// its session's record goes.
-func (p *audit.Population) leave(t *testing.T) {
-	p.Write(t, func(tx kv.Tx) { tx.Clear(p.C.Keys().Incoming()) })
-	require.NoError(t, p.Worker.Leave(context.Background()))
-	sessions, err := p.C.Sessions(context.Background())
-	require.NoError(t, err)
-	for session := range sessions {
-		require.NoError(t, p.C.DropSession(context.Background(), session))
-	}
-}
 
 // rowsOf returns all futures with all that is theirs.
 func rowsOf(t *testing.T, c *fdbmodel.Cluster) map[layout.ID]string {
@@ -82,15 +66,15 @@ func requireSameCluster(t *testing.T, from, to *fdbmodel.Cluster) {
 func TestMigrateTakesEverythingAlong(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	p := audit.Populate(t)
+	p := modeltest.Populate(t)
 	p.Enrich(t)
-	p.leave(t)
+	p.Leave(t)
 	stages := map[string]int64{}
-	o := Options{
+	o := transfer.Options{
 		Model: fdbmodel.Options{Clock: p.C.Clock()}, Progress: func(stage string, done, all int64) { stages[stage] = done },
 	}
-	db := OpenMemory(t)
-	report, err := Migrate(ctx, p.Db, db, "check", o)
+	db := modeltest.OpenMemory(t)
+	report, err := transfer.Migrate(ctx, p.DB, db, "check", o)
 	require.NoError(t, err)
 	require.Equal(t, int64(9), report.Futures)
 	require.Equal(t, map[string]int64{"copied": 9, "verified": 9}, stages)
@@ -98,8 +82,8 @@ func TestMigrateTakesEverythingAlong(t *testing.T) {
 	require.NoError(t, err)
 	requireSameCluster(t, p.C, to)
 
-	back := OpenMemory(t)
-	again, err := Migrate(ctx, db, back, "check", o)
+	back := modeltest.OpenMemory(t)
+	again, err := transfer.Migrate(ctx, db, back, "check", o)
 	require.NoError(t, err)
 	require.Equal(t, report, again, "the checksum does not depend on the store")
 }
@@ -109,20 +93,20 @@ func TestMigrateTakesEverythingAlong(t *testing.T) {
 func TestMigrateTakesClaimsOfTheDeadAlong(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	p := audit.Populate(t)
+	p := modeltest.Populate(t)
 	_, err := p.C.DeclareDead(ctx, p.Worker.ID(), beatOf(t, p))
 	require.NoError(t, err)
-	db := OpenMemory(t)
-	_, err = Migrate(ctx, p.Db, db, "check", Options{IgnoreLive: true})
+	db := modeltest.OpenMemory(t)
+	_, err = transfer.Migrate(ctx, p.DB, db, "check", transfer.Options{IgnoreLive: true})
 	require.NoError(t, err)
 	to, err := fdbmodel.Open(ctx, db, "check", fdbmodel.Options{Clock: p.C.Clock()})
 	require.NoError(t, err)
-	row, err := to.Get(ctx, p.Ids[layout.Claimed])
+	row, err := to.Get(ctx, p.IDs[layout.Claimed])
 	require.NoError(t, err)
 	require.Equal(t, layout.Claimed, row.State())
 	_, err = to.Register(ctx, layout.WorkerInfo{Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 1}})
 	require.NoError(t, err)
-	row, err = to.Get(ctx, p.Ids[layout.Claimed])
+	row, err = to.Get(ctx, p.IDs[layout.Claimed])
 	require.NoError(t, err)
 	require.Equal(t, layout.Ready, row.State())
 	require.Equal(t, 1, row.Attempts.Crashes)
@@ -137,13 +121,13 @@ func TestMigrateTakesClaimsOfTheDeadAlong(t *testing.T) {
 func TestMigrateTakesAssignmentsAlong(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	p := audit.Populate(t)
+	p := modeltest.Populate(t)
 	p.Enrich(t)
 	p.Write(t, func(tx kv.Tx) { tx.Clear(p.C.Keys().Incoming()) })
 	_, err := p.C.DeclareDead(ctx, p.Worker.ID(), beatOf(t, p))
 	require.NoError(t, err)
-	db := OpenMemory(t)
-	_, err = Migrate(ctx, p.Db, db, "check", Options{IgnoreLive: true})
+	db := modeltest.OpenMemory(t)
+	_, err = transfer.Migrate(ctx, p.DB, db, "check", transfer.Options{IgnoreLive: true})
 	require.NoError(t, err)
 	to, err := fdbmodel.Open(ctx, db, "check", fdbmodel.Options{Clock: p.C.Clock()})
 	require.NoError(t, err)
@@ -160,7 +144,7 @@ func TestMigrateTakesAssignmentsAlong(t *testing.T) {
 	require.Empty(t, report.Problems)
 }
 
-func beatOf(t *testing.T, p *audit.Population) []byte {
+func beatOf(t *testing.T, p *modeltest.Population) []byte {
 	members, err := p.C.Workers(context.Background())
 	require.NoError(t, err)
 	return members[0].Beat
@@ -171,13 +155,14 @@ func beatOf(t *testing.T, p *audit.Population) []byte {
 func TestMigrateRefusesTheLiving(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	p := audit.Populate(t)
+	p := modeltest.Populate(t)
 	virtual := p.C.Clock().(*clock.Virtual)
-	shared := struct{ kv.Database }{p.Db}
+	shared := struct{ kv.Database }{p.DB}
 	migrate := func(during func()) error {
 		done := make(chan error)
 		go func() {
-			_, err := Migrate(ctx, shared, OpenMemory(t), "check", Options{Model: fdbmodel.Options{Clock: virtual}})
+			_, err := transfer.Migrate(ctx, shared, modeltest.OpenMemory(t), "check",
+				transfer.Options{Model: fdbmodel.Options{Clock: virtual}})
 			done <- err
 		}()
 		for {
@@ -216,7 +201,8 @@ func TestMigrateOfALocalStore(t *testing.T) {
 		db, err := embedded.Open(ctx, "store", embedded.Options{FS: disk})
 		require.NoError(t, err)
 		if opening == 1 {
-			report, err := Migrate(ctx, db, OpenMemory(t), "check", Options{Model: fdbmodel.Options{Clock: virtual}})
+			report, err := transfer.Migrate(ctx, db, modeltest.OpenMemory(t), "check",
+				transfer.Options{Model: fdbmodel.Options{Clock: virtual}})
 			require.NoError(t, err)
 			require.Equal(t, int64(1), report.Futures)
 		} else {
@@ -235,28 +221,28 @@ func TestMigrateOfALocalStore(t *testing.T) {
 func TestMigrateRefuses(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	p, o := audit.Populate(t), Options{IgnoreLive: true}
-	_, err := Migrate(ctx, OpenMemory(t), OpenMemory(t), "check", o)
+	p, o := modeltest.Populate(t), transfer.Options{IgnoreLive: true}
+	_, err := transfer.Migrate(ctx, modeltest.OpenMemory(t), modeltest.OpenMemory(t), "check", o)
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
-	_, err = Migrate(ctx, p.Db, OpenMemory(t), "Bad", o)
+	_, err = transfer.Migrate(ctx, p.DB, modeltest.OpenMemory(t), "Bad", o)
 	require.ErrorIs(t, err, layout.ErrBadName)
-	other := audit.Populate(t)
+	other := modeltest.Populate(t)
 	before := other.Items(t)
-	_, err = Migrate(ctx, p.Db, other.Db, "check", o)
-	require.ErrorIs(t, err, ErrNotEmpty)
+	_, err = transfer.Migrate(ctx, p.DB, other.DB, "check", o)
+	require.ErrorIs(t, err, transfer.ErrNotEmpty)
 	require.Equal(t, before, other.Items(t))
 
-	opened := OpenMemory(t)
+	opened := modeltest.OpenMemory(t)
 	_, err = fdbmodel.Open(ctx, opened, "check", fdbmodel.Options{Config: layout.Config{Shards: 2}})
 	require.NoError(t, err)
-	_, err = Migrate(ctx, p.Db, opened, "check", o)
+	_, err = transfer.Migrate(ctx, p.DB, opened, "check", o)
 	require.NoError(t, err, "a cluster that was opened and never used is empty")
 	c, err := fdbmodel.Open(ctx, opened, "check", fdbmodel.Options{})
 	require.NoError(t, err)
 	require.Equal(t, p.C.Config(), c.Config())
 
 	p.Write(t, func(tx kv.Tx) { tx.Set(p.C.Keys().Global("unheard"), nil) })
-	_, err = Migrate(ctx, p.Db, OpenMemory(t), "check", o)
+	_, err = transfer.Migrate(ctx, p.DB, modeltest.OpenMemory(t), "check", o)
 	require.ErrorIs(t, err, layout.ErrBadRecord)
 	require.ErrorContains(t, err, "unheard")
 }
@@ -289,20 +275,20 @@ func (h *hookedTx) Commit(ctx context.Context) (kv.Committed, error) {
 func TestMigrateStartsOver(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	p, o := audit.Populate(t), Options{IgnoreLive: true}
+	p, o := modeltest.Populate(t), transfer.Options{IgnoreLive: true}
 	cut, pace := errors.New("cut off"), 6
 	if storetest.OnServer || testing.Short() {
 		pace = 1
 	}
 	for at := 1; ; at += 1 + at/pace {
-		db := OpenMemory(t)
+		db := modeltest.OpenMemory(t)
 		hooked := &hookedStore{Database: db, hook: func(n int) error {
 			if n == at {
 				return cut
 			}
 			return nil
 		}}
-		_, err := Migrate(ctx, p.Db, hooked, "check", o)
+		_, err := transfer.Migrate(ctx, p.DB, hooked, "check", o)
 		if err == nil {
 			require.Greater(t, at, 10)
 			return
@@ -312,7 +298,7 @@ func TestMigrateStartsOver(t *testing.T) {
 		if at > 1 {
 			require.ErrorIs(t, err, fdbmodel.ErrIncomplete)
 		}
-		_, err = Migrate(ctx, p.Db, db, "check", o)
+		_, err = transfer.Migrate(ctx, p.DB, db, "check", o)
 		require.NoError(t, err, "%d", at)
 		c, err := fdbmodel.Open(ctx, db, "check", fdbmodel.Options{Clock: p.C.Clock()})
 		require.NoError(t, err)
@@ -322,7 +308,7 @@ func TestMigrateStartsOver(t *testing.T) {
 
 // changeWhenVerified returns a progress that changes the last shard once
 // everything was copied.
-func (p *audit.Population) changeWhenVerified(t *testing.T) func(stage string, done, all int64) {
+func changeWhenVerified(t *testing.T, p *modeltest.Population) func(stage string, done, all int64) {
 	changed := false
 	return func(stage string, _, _ int64) {
 		if stage == "verified" && !changed {
@@ -338,10 +324,11 @@ func (p *audit.Population) changeWhenVerified(t *testing.T) func(stage string, d
 func TestMigrateNoticesChanges(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	p := audit.Populate(t)
-	db := OpenMemory(t)
-	_, err := Migrate(ctx, p.Db, db, "check", Options{IgnoreLive: true, Progress: p.changeWhenVerified(t)})
-	require.ErrorIs(t, err, ErrChanged)
+	p := modeltest.Populate(t)
+	db := modeltest.OpenMemory(t)
+	_, err := transfer.Migrate(ctx, p.DB, db, "check",
+		transfer.Options{IgnoreLive: true, Progress: changeWhenVerified(t, p)})
+	require.ErrorIs(t, err, transfer.ErrChanged)
 	_, err = fdbmodel.Open(ctx, db, "check", fdbmodel.Options{})
 	require.ErrorIs(t, err, fdbmodel.ErrIncomplete)
 }
@@ -350,17 +337,17 @@ func TestMigrateNoticesChanges(t *testing.T) {
 func TestMigrateIsReplaced(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	p, o := audit.Populate(t), Options{IgnoreLive: true}
-	db := OpenMemory(t)
+	p, o := modeltest.Populate(t), transfer.Options{IgnoreLive: true}
+	db := modeltest.OpenMemory(t)
 	hooked := &hookedStore{Database: db, hook: func(n int) error {
 		if n == 2 {
-			_, err := Migrate(ctx, p.Db, db, "check", o)
+			_, err := transfer.Migrate(ctx, p.DB, db, "check", o)
 			return err
 		}
 		return nil
 	}}
-	_, err := Migrate(ctx, p.Db, hooked, "check", o)
-	require.ErrorIs(t, err, ErrCopyReplaced)
+	_, err := transfer.Migrate(ctx, p.DB, hooked, "check", o)
+	require.ErrorIs(t, err, transfer.ErrCopyReplaced)
 	c, err := fdbmodel.Open(ctx, db, "check", fdbmodel.Options{Clock: p.C.Clock()})
 	require.NoError(t, err)
 	requireSameCluster(t, p.C, c)
@@ -371,147 +358,22 @@ func TestMigrateIsReplaced(t *testing.T) {
 func TestMigrateUnderFaults(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	p, seeds := audit.Populate(t), uint64(20)
+	p, seeds := modeltest.Populate(t), uint64(20)
 	if testing.Short() {
 		seeds = 8
 	}
 	for seed := range seeds {
-		faults := faultkv.Wrap(OpenMemory(t), faultkv.Everywhere(seed, 0.1))
-		from := faultkv.Wrap(p.Db, faultkv.Everywhere(seed, 0.05))
+		faults := faultkv.Wrap(modeltest.OpenMemory(t), faultkv.Everywhere(seed, 0.1))
+		from := faultkv.Wrap(p.DB, faultkv.Everywhere(seed, 0.05))
 		sleep := func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
-		o := Options{IgnoreLive: true, Model: fdbmodel.Options{Sleep: sleep, Clock: p.C.Clock()}}
-		_, err := Migrate(ctx, from, faults, "check", o)
+		o := transfer.Options{IgnoreLive: true, Model: fdbmodel.Options{Sleep: sleep, Clock: p.C.Clock()}}
+		_, err := transfer.Migrate(ctx, from, faults, "check", o)
 		require.NoError(t, err, "seed %d", seed)
 		faults.Flush()
 		c, err := fdbmodel.Open(ctx, faults, "check", fdbmodel.Options{Sleep: sleep, Clock: p.C.Clock()})
 		require.NoError(t, err)
 		requireSameCluster(t, p.C, c)
 	}
-}
-
-// moveToYounger moves a population to a store of higher versions, and from there
-// to one of lower ones.
-func (p *audit.Population) moveToYounger(t *testing.T, between func(old *fdbmodel.Cluster)) (old, young *fdbmodel.Cluster) {
-	ctx := context.Background()
-	disk := vfs.NewMem()
-	var aged *embedded.Store
-	for range 4 {
-		if aged != nil {
-			require.NoError(t, aged.Close())
-		}
-		var err error
-		aged, err = embedded.Open(ctx, "aged", embedded.Options{FS: disk})
-		require.NoError(t, err)
-	}
-	t.Cleanup(func() { require.NoError(t, aged.Close()) })
-	db, model := OpenMemory(t), fdbmodel.Options{Clock: p.C.Clock()}
-	_, err := Migrate(ctx, p.Db, aged, "check", Options{Model: model})
-	require.NoError(t, err)
-	old, err = fdbmodel.Open(ctx, aged, "check", model)
-	require.NoError(t, err)
-	between(old)
-	_, err = Migrate(ctx, aged, db, "check", Options{IgnoreLive: true, Model: model})
-	require.NoError(t, err)
-	young, err = fdbmodel.Open(ctx, db, "check", model)
-	require.NoError(t, err)
-	before, err := newCopySource(old).tally(ctx, func(int64) {})
-	require.NoError(t, err)
-	after, err := newCopySource(young).tally(ctx, func(int64) {})
-	require.NoError(t, err)
-	require.Equal(t, before.checksum(), after.checksum())
-	return old, young
-}
-
-// versionOf returns a store's present version.
-func versionOf(t *testing.T, c *fdbmodel.Cluster) kv.Version {
-	version, err := c.Database().Begin(kv.Options{}).ReadVersion(context.Background())
-	require.NoError(t, err)
-	return version
-}
-
-// finishAll runs what is ready.
-func finishAll(t *testing.T, c *fdbmodel.Cluster) {
-	ctx := context.Background()
-	w, err := c.Register(ctx, layout.WorkerInfo{Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 9}})
-	require.NoError(t, err)
-	for {
-		answer, err := w.Claim(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}, Max: 1})
-		require.NoError(t, err)
-		if len(answer.Futures) == 0 {
-			require.NoError(t, w.Leave(ctx))
-			return
-		}
-		_, err = w.Finish(ctx, []fdbmodel.Completion{{Future: &answer.Futures[0], Result: &layout.Result{Value: []byte("v")}}})
-		require.NoError(t, err)
-	}
-}
-
-// TestMailAfterAMoveToAYoungerCluster has a session go on in a store whose
-// versions are lower than those that it has read up to.
-func TestMailAfterAMoveToAYoungerCluster(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	p := audit.Populate(t)
-	p.leave(t)
-	var box *fdbmodel.Mailbox
-	var id layout.ID
-	old, young := p.moveToYounger(t, func(old *fdbmodel.Cluster) {
-		box = old.OpenMailbox("s")
-		require.NoError(t, box.Refresh(ctx))
-		finishAll(t, old)
-		notices, watch, err := box.Listen(ctx)
-		require.NoError(t, err)
-		require.Nil(t, watch)
-		require.NotEmpty(t, notices)
-		require.NoError(t, box.Acknowledge(ctx))
-		got, err := old.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f", Session: "s"}}})
-		require.NoError(t, err)
-		id = got[0].ID
-	})
-	require.Less(t, versionOf(t, young), versionOf(t, old))
-	box.Cluster = young // its process has reached the other store
-	finishAll(t, young)
-	notices, watch, err := box.Listen(ctx)
-	require.NoError(t, err)
-	require.Empty(t, notices, "the mail lies before what was read in the old store")
-	watch.Cancel()
-	require.NoError(t, box.Refresh(ctx))
-	notices, _, err = box.Listen(ctx)
-	require.NoError(t, err)
-	require.Len(t, notices, 1)
-	require.Equal(t, id, notices[0].ID)
-	require.NoError(t, box.Acknowledge(ctx))
-	require.NoError(t, box.Refresh(ctx))
-	notices, watch, err = box.Listen(ctx)
-	require.NoError(t, err)
-	require.Empty(t, notices)
-	watch.Cancel()
-}
-
-// TestExpiryAfterAMoveToAYoungerCluster has old lists of finished futures come
-// before new ones, although their versions in the old store were higher.
-func TestExpiryAfterAMoveToAYoungerCluster(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	p := audit.Populate(t)
-	virtual := p.C.Clock().(*clock.Virtual)
-	p.leave(t)
-	old, to := p.moveToYounger(t, func(*fdbmodel.Cluster) {})
-	require.Less(t, versionOf(t, to), versionOf(t, old))
-	virtual.Advance(time.Hour)
-	finishAll(t, to)
-	virtual.Advance(to.Config().Retention - time.Minute)
-	removed := 0
-	for shard := range to.Config().Shards {
-		for {
-			n, progress, _, err := to.ExpireDone(ctx, shard)
-			require.NoError(t, err)
-			if removed += n; !progress {
-				break
-			}
-		}
-	}
-	require.Equal(t, 3, removed, "those that finished before the move, and no others")
 }
 
 // TestMoveOfRandomClusters moves clusters in states that random operations under
@@ -528,19 +390,19 @@ func TestMoveOfRandomClusters(t *testing.T) {
 	}
 	ctx := context.Background()
 	for seed := first; seed < first+seeds; seed++ {
-		m := fdbmodel_test.NewMachine(t, seed)
+		m := modeltest.NewMachine(t, seed)
 		for range steps {
 			m.Step()
 		}
 		m.Faults.Flush()
-		model, moved, restored := fdbmodel.Options{Clock: m.Clock}, OpenMemory(t), OpenMemory(t)
-		report, err := Migrate(ctx, m.Store, moved, "machine", Options{IgnoreLive: true, Model: model})
+		model, moved, restored := fdbmodel.Options{Clock: m.Clock}, modeltest.OpenMemory(t), modeltest.OpenMemory(t)
+		report, err := transfer.Migrate(ctx, m.Store, moved, "machine", transfer.Options{IgnoreLive: true, Model: model})
 		require.NoError(t, err, "seed %d", seed)
 		require.Equal(t, int64(len(m.Rows)), report.Futures, "seed %d", seed)
 		var file memoryFile
-		_, err = Backup(ctx, moved, "machine", &file, Options{Model: model})
+		_, err = transfer.Backup(ctx, moved, "machine", &file, transfer.Options{Model: model})
 		require.NoError(t, err, "seed %d", seed)
-		again, err := Restore(ctx, restored, "", &file, Options{Model: model})
+		again, err := transfer.Restore(ctx, restored, "", &file, transfer.Options{Model: model})
 		require.NoError(t, err, "seed %d", seed)
 		require.Equal(t, report.SHA256, again.SHA256, "seed %d", seed)
 		c, err := fdbmodel.Open(ctx, restored, "machine", model)

@@ -50,13 +50,14 @@ const (
 const everyone = "internal/clock"
 
 // importTable is the one table of who may import whom. Arrows point one way:
-// kv and tuple, fdbmodel, futures and workers side by side, batch and protocol,
-// cmd. A package that is not in it fails the test.
+// kv and tuple, layout, read, fdbmodel, its rooms audit, inspect and transfer,
+// futures and workers side by side, batch and protocol, cmd. A package that is not in it fails the test.
 func importTable() map[string]imports {
 	store := []string{"fdbmodel/kv", "fdbmodel/tuple"}
-	model := append(slices.Clone(store), "fdbmodel")
-	application := append(slices.Clone(model), "futures", "workers", "workers/...")
-	whole := append(slices.Clone(application), "fdbmodel/archive", "futures/httpapi", "fdbmodel/kv/faultkv",
+	model := append(slices.Clone(store), "fdbmodel/layout", "fdbmodel")
+	application := append(slices.Clone(model), "fdbmodel/inspect", "futures", "workers", "workers/...")
+	whole := append(slices.Clone(application), "fdbmodel/audit", "fdbmodel/transfer",
+		"fdbmodel/archive", "futures/httpapi", "fdbmodel/kv/faultkv",
 		"fdbmodel/embedded",
 		"fdbmodel/kvopen", "fdbmodel/fdbkv", "fdbmodel/remote")
 	return map[string]imports{
@@ -72,13 +73,23 @@ func importTable() map[string]imports {
 		"fdbmodel/remote":     {ours: store},
 		"fdbmodel/kvopen":     {ours: append(slices.Clone(store), "fdbmodel/embedded", "fdbmodel/fdbkv", "fdbmodel/remote")},
 		"fdbmodel/archive":    {},
-		"fdbmodel": {ours: append(slices.Clone(store), "fdbmodel/archive"),
-			others: []string{msgpack, uuid, cid, multihash}},
+		"fdbmodel/layout":     {ours: store, others: []string{msgpack, uuid}},
+		"fdbmodel/read":       {ours: append(slices.Clone(store), "fdbmodel/layout")},
+		"fdbmodel": {
+			ours:   append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read"),
+			others: []string{msgpack, cid, multihash},
+		},
+		"fdbmodel/audit":    {ours: append(slices.Clone(model), "fdbmodel/read")},
+		"fdbmodel/inspect":  {ours: append(slices.Clone(model), "fdbmodel/read")},
+		"fdbmodel/transfer": {ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/archive")},
 
-		"futures":         {ours: model, others: []string{msgpack, uuid}},
-		"futures/httpapi": {ours: append(slices.Clone(model), "futures"), others: []string{huma, uuid, prometheus}},
-		"workers":         {ours: model, others: []string{msgpack, uuid, prometheus, system}},
-		"workers/wasm":    {ours: []string{"fdbmodel", "workers"}, others: []string{wazero, cid}},
+		"futures": {ours: append(slices.Clone(model), "fdbmodel/inspect"), others: []string{msgpack, uuid}},
+		"futures/httpapi": {
+			ours:   append(slices.Clone(model), "fdbmodel/inspect", "futures"),
+			others: []string{huma, uuid, prometheus},
+		},
+		"workers":      {ours: model, others: []string{msgpack, uuid, prometheus, system}},
+		"workers/wasm": {ours: []string{"fdbmodel", "workers"}, others: []string{wazero, cid}},
 
 		"workers/wasm/wasmbench": {ours: []string{"workers/wasm"}, others: []string{wazero}},
 
@@ -120,7 +131,12 @@ func importTable() map[string]imports {
 			others: tests(),
 		},
 		"fdbmodel/kv/kvtest/reference": {ours: store},
-		"futures/futurestest":          {ours: append(slices.Clone(whole), "internal/..."), others: append(tests(), uuid)},
+		"fdbmodel/modeltest": {
+			ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/inspect", "fdbmodel/kv/faultkv", "fdbmodel/embedded",
+				"internal/storetest"),
+			others: append(tests(), pebble),
+		},
+		"futures/futurestest": {ours: append(slices.Clone(whole), "internal/..."), others: append(tests(), uuid)},
 		"internal/fdbtest": {
 			ours:   append(slices.Clone(store), "fdbmodel/fdbkv"),
 			others: append(tests(), bindings),
@@ -143,7 +159,8 @@ func tests() []string { return []string{testify, rapid, goleak} }
 
 // forTests are packages that only tests, and each other, may import.
 func forTests() []string {
-	return []string{"fdbmodel/kv/kvtest", "fdbmodel/kv/kvtest/reference", "futures/futurestest", "batch/batchtest",
+	return []string{"fdbmodel/kv/kvtest", "fdbmodel/kv/kvtest/reference", "fdbmodel/modeltest", "futures/futurestest",
+		"batch/batchtest",
 		"internal/fdbtest",
 		"internal/storetest", "internal/sim"}
 }
@@ -162,7 +179,7 @@ func TestImportTableIsSound(t *testing.T) {
 	t.Parallel()
 	owners := map[string][]string{
 		wazero: {"workers/wasm", "workers/wasm/wasmbench"}, bindings: {"fdbmodel/fdbkv", "internal/fdbtest"},
-		pebble: {"fdbmodel/embedded", "internal/sim"},
+		pebble: {"fdbmodel/embedded", "fdbmodel/modeltest", "internal/sim"},
 		btree:  {"fdbmodel/embedded"}, huma: {"batch/rest", "futures/httpapi"}, mongo: {"batch/mongostore"},
 		cobra: {"cmd/futura"}, koanf: {"cmd/futura"},
 		progressbar: {"cmd/futura"}, libp2p: nil,

@@ -16,8 +16,8 @@ import (
 
 // Limits of a file of Go.
 const (
-	maxFileLines     = 600
-	maxFunctionLines = 80
+	maxFileLines     = 500
+	maxFunctionLines = 70
 	maxColumns       = 120
 )
 
@@ -244,10 +244,10 @@ func TestRulesFindOffences(t *testing.T) {
 		path, source, problem string
 	}{
 		{"x/a.go", "package x\n", ""},
-		{"x/a.go", "package x\n" + strings.Repeat("\n", maxFileLines), "601 lines"},
+		{"x/a.go", "package x\n" + strings.Repeat("\n", maxFileLines), "501 lines"},
 		{"x/a.go", "package x\n\n// " + strings.Repeat("é", maxColumns) + "\n", "123 columns"},
 		{"x/a.go", "package x\nfunc  f() {}\n", "gofmt"},
-		{"x/a.go", "package x\n\nfunc f() {" + long + "}\n", "f has 81 lines"},
+		{"x/a.go", "package x\n\nfunc f() {" + long + "}\n", "f has 71 lines"},
 		{"x/a_test.go", "package x\n\nfunc f() {" + strings.Replace(long, "\n", "\n\t_ = 1", 1) + "}\n", "gofmt"},
 		{"x/a.go", "package x\n\nfunc init() {}\n", "no init"},
 		{"x/util/a.go", "package util\n", "about nothing"},

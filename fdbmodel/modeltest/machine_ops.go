@@ -1,4 +1,4 @@
-package fdbmodel_test
+package modeltest
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 func none(_, _ *layout.Row) bool { return false }
 
 // submit submits some futures of all sorts.
-func (m *machine) submit(ctx context.Context) (change, error) {
+func (m *Machine) submit(ctx context.Context) (change, error) {
 	subs := make([]fdbmodel.Submission, 1+m.random.IntN(3))
 	ids := map[layout.ID]bool{}
 	for i := range subs {
@@ -53,12 +53,13 @@ func (m *machine) submit(ctx context.Context) (change, error) {
 	m.logf("submit %d: %v", len(subs), answers)
 	cut := err != nil
 	return func(before, after *layout.Row) bool {
-		return before == nil && (cut || ids[after.ID]) && (after.State() == layout.Ready || after.State() == layout.Delayed) &&
+		return before == nil && (cut || ids[after.ID]) &&
+			(after.State() == layout.Ready || after.State() == layout.Delayed) &&
 			after.Attempts == layout.Attempts{Due: after.Attempts.Due}
 	}, err
 }
 
-func (m *machine) claim(ctx context.Context) (change, error) {
+func (m *Machine) claim(ctx context.Context) (change, error) {
 	w := m.worker(false)
 	if w == nil {
 		return none, nil
@@ -120,9 +121,11 @@ var endings = []ending{
 	{"fail for good", []layout.State{layout.Failed}, 1, 0, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 		return fdbmodel.Completion{Future: f, Exception: &layout.Exception{Kind: layout.KindError}, Permanent: true}
 	}},
-	{"fail and run at once", []layout.State{layout.Ready, layout.Failed}, 1, 0, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
-		return fdbmodel.Completion{Future: f, Exception: &layout.Exception{Kind: layout.KindPanic}, RetryIn: new(time.Duration)}
-	}},
+	{"fail and run at once", []layout.State{layout.Ready, layout.Failed}, 1, 0,
+		func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+			return fdbmodel.Completion{Future: f, Exception: &layout.Exception{Kind: layout.KindPanic},
+				RetryIn: new(time.Duration)}
+		}},
 	{"relinquish", []layout.State{layout.Ready, layout.Failed}, 0, 0, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 		return fdbmodel.Completion{Future: f, Relinquish: true}
 	}},
@@ -146,7 +149,7 @@ func (e *ending) allows(f *fdbmodel.ClaimedFuture, before, after *layout.Row) bo
 		after.Attempts.PutBack == before.Attempts.PutBack+e.back
 }
 
-func (m *machine) finish(ctx context.Context) (change, error) {
+func (m *Machine) finish(ctx context.Context) (change, error) {
 	w := m.holder(false)
 	if w == nil || len(w.held) == 0 {
 		return none, nil
@@ -180,7 +183,7 @@ func (m *machine) finish(ctx context.Context) (change, error) {
 	}, err
 }
 
-func (m *machine) cancel(ctx context.Context) (change, error) {
+func (m *Machine) cancel(ctx context.Context) (change, error) {
 	id := m.some()
 	outcome, state, err := m.C.Cancel(ctx, id, "no more")
 	m.logf("cancel %s: %v %v %v", id, outcome, state, err)
@@ -198,7 +201,7 @@ func (m *machine) cancel(ctx context.Context) (change, error) {
 	}, err
 }
 
-func (m *machine) retry(ctx context.Context) (change, error) {
+func (m *Machine) retry(ctx context.Context) (change, error) {
 	id := m.some()
 	var err error
 	if m.random.IntN(2) == 0 {
@@ -213,11 +216,12 @@ func (m *machine) retry(ctx context.Context) (change, error) {
 	return func(before, after *layout.Row) bool {
 		return before != nil && after != nil && after.ID == id && after.State() == layout.Ready &&
 			after.Attempts.Assigned == "" &&
-			(before.State() == layout.Delayed || (before.State() == layout.Failed && after.Attempts == layout.Attempts{Why: before.Attempts.Why}))
+			(before.State() == layout.Delayed || (before.State() == layout.Failed &&
+				after.Attempts == layout.Attempts{Why: before.Attempts.Why}))
 	}, err
 }
 
-func (m *machine) discard(ctx context.Context) (change, error) {
+func (m *Machine) discard(ctx context.Context) (change, error) {
 	id := m.some()
 	var err error
 	if m.random.IntN(2) == 0 {
@@ -234,7 +238,7 @@ func (m *machine) discard(ctx context.Context) (change, error) {
 	}, err
 }
 
-func (m *machine) promote(ctx context.Context) (change, error) {
+func (m *Machine) promote(ctx context.Context) (change, error) {
 	m.Clock.Advance(time.Duration(m.random.IntN(3000)) * time.Millisecond)
 	now := layout.Millis(m.Clock.Now())
 	n, _, err := m.C.PromoteDue(ctx, m.random.IntN(m.C.Config().Shards))
@@ -245,171 +249,7 @@ func (m *machine) promote(ctx context.Context) (change, error) {
 	}, err
 }
 
-func (m *machine) beat(ctx context.Context) (change, error) {
-	w := m.worker(false)
-	if w == nil {
-		return none, nil
-	}
-	_, err := w.Heartbeat(ctx, layout.Resources{Slots: 1}, 0)
-	m.logf("beat of %s (gone %t): %v", w.ID(), w.gone, err)
-	if w.gone && err == nil {
-		m.fail("the heart of a dead worker beats")
-	}
-	if errors.Is(err, fdbmodel.ErrReaped) && w.gone {
-		err = nil
-	}
-	return none, err
-}
-
-// die declares a worker dead, by what it said last.
-func (m *machine) die(ctx context.Context) (change, error) {
-	w := m.holder(true)
-	if w == nil {
-		return none, nil
-	}
-	members, err := m.C.Workers(ctx)
-	if err != nil {
-		return none, err
-	}
-	for _, member := range members {
-		if member.ID == w.ID() {
-			w.gone = true // also if this is cut off: it may land, and beats are not relied on
-			dead, err := m.C.DeclareDead(ctx, w.ID(), member.Beat)
-			m.logf("declare %s dead: %t %v", w.ID(), dead, err)
-			if err != nil {
-				w.gone = m.aliveNow(w.ID()) == nil
-			} else if !dead {
-				m.fail("a worker that did not beat is not dead")
-			}
-			return none, err
-		}
-	}
-	return none, nil
-}
-
-// aliveNow lands what is under way and returns a worker's record.
-func (m *machine) aliveNow(id layout.WorkerID) *fdbmodel.Member {
-	m.Faults.Flush()
-	m.Faults.Pause()
-	defer m.Faults.Resume()
-	members, err := m.C.Workers(context.Background())
-	m.require(err)
-	for i := range members {
-		if members[i].ID == id && members[i].Alive {
-			return &members[i]
-		}
-	}
-	return nil
-}
-
-func (m *machine) reap(ctx context.Context) (change, error) {
-	members, err := m.C.Workers(ctx)
-	if err != nil {
-		return none, err
-	}
-	dead := map[layout.WorkerID]bool{}
-	for _, member := range members {
-		if member.Alive {
-			continue
-		}
-		dead[member.ID] = true
-		n, failed := m.C.ReapClaims(ctx, member.ID)
-		m.logf("reap %s: %d %v", member.ID, n, failed)
-		if err = failed; err != nil {
-			break
-		}
-	}
-	return reaped(func(w layout.WorkerID) bool { return dead[w] }), err
-}
-
-// reaped allows what a reaper does to the futures of dead workers.
-func reaped(dead func(layout.WorkerID) bool) change {
-	return func(before, after *layout.Row) bool {
-		if setFree(before, after, dead) {
-			return true
-		}
-		if before == nil || after == nil || before.State() != layout.Claimed || !dead(before.Claim.Worker) {
-			return false
-		}
-		if before.Cancel != nil {
-			return after.State() == layout.Failed && after.Exception.Kind == layout.KindCancelled
-		}
-		spent := after.Attempts.Crashes == fdbmodel.MaxCrashes
-		return after.Attempts.Crashes == before.Attempts.Crashes+1 && after.Attempts.Failed == before.Attempts.Failed &&
-			(spent == (after.State() == layout.Failed)) && (spent || after.State() == layout.Ready)
-	}
-}
-
-// register starts a worker, often where another one was.
-func (m *machine) register(ctx context.Context) (change, error) {
-	id, err := m.C.DrawWorkerID()
-	m.require(err)
-	info := layout.WorkerInfo{
-		ID: id, Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 4, CPU: 2},
-		Address: []string{"", "10.0.0.1:1", "10.0.0.2:1"}[m.random.IntN(3)],
-	}
-	reg, err := m.C.Register(ctx, info)
-	m.logf("register %s at %q: %v", id, info.Address, err)
-	if err == nil {
-		m.workers = append(m.workers, &actorWorker{Registration: reg})
-	} else {
-		m.Faults.Flush()
-	}
-	m.Faults.Pause()
-	defer m.Faults.Resume()
-	members, failed := m.C.Workers(context.Background())
-	m.require(failed)
-	alive := map[layout.WorkerID]bool{}
-	for _, member := range members {
-		alive[member.ID] = member.Alive
-	}
-	for _, w := range m.workers {
-		if !alive[w.ID()] && !w.gone && w.Info().Address != info.Address {
-			m.fail("worker %s was taken for dead by one at another address", w.ID())
-		}
-		w.gone = !alive[w.ID()]
-	}
-	return reaped(func(w layout.WorkerID) bool { return !alive[w] }), err
-}
-
-func (m *machine) leave(ctx context.Context) (change, error) {
-	w := m.worker(true)
-	if w == nil {
-		return none, nil
-	}
-	err := w.Leave(ctx)
-	m.logf("leave %s: %v", w.ID(), err)
-	w.gone = err == nil || m.aliveNow(w.ID()) == nil
-	return func(before, after *layout.Row) bool {
-		if setFree(before, after, func(id layout.WorkerID) bool { return id == w.ID() }) {
-			return true
-		}
-		if before == nil || after == nil {
-			return false
-		}
-		left := before.Attempts
-		if left.Assigned == w.ID() && after.Attempts.Assigned == "" {
-			left.Assigned = "" // it waited for the worker again, for a moment
-		}
-		return before.State() == layout.Claimed && before.Claim.Worker == w.ID() &&
-			left == after.Attempts && (after.State() == layout.Ready ||
-			(before.Cancel != nil && after.State() == layout.Failed && after.Exception.Kind == layout.KindCancelled))
-	}, err
-}
-
-// setFree tells whether a future that waited for one of these workers waits
-// for nobody now.
-func setFree(before, after *layout.Row, from func(layout.WorkerID) bool) bool {
-	if before == nil || after == nil || before.State() != layout.Ready || after.State() != layout.Ready ||
-		before.Attempts.Assigned == "" || !from(before.Attempts.Assigned) {
-		return false
-	}
-	left := before.Attempts
-	left.Assigned = ""
-	return left == after.Attempts
-}
-
-func (m *machine) assign(ctx context.Context) (change, error) {
+func (m *Machine) assign(ctx context.Context) (change, error) {
 	w := m.worker(false)
 	if w == nil {
 		return none, nil
@@ -435,7 +275,7 @@ func (m *machine) assign(ctx context.Context) (change, error) {
 	}, err
 }
 
-func (m *machine) unassign(ctx context.Context) (change, error) {
+func (m *Machine) unassign(ctx context.Context) (change, error) {
 	w := m.worker(false)
 	if w == nil {
 		return none, nil
@@ -448,7 +288,7 @@ func (m *machine) unassign(ctx context.Context) (change, error) {
 	}, err
 }
 
-func (m *machine) expire(ctx context.Context) (change, error) {
+func (m *Machine) expire(ctx context.Context) (change, error) {
 	m.Clock.Advance(time.Duration(m.random.IntN(20)) * time.Second)
 	limit := layout.Millis(m.Clock.Now().Add(-m.C.Config().Retention))
 	n, _, _, err := m.C.ExpireDone(ctx, m.random.IntN(m.C.Config().Shards))
@@ -458,7 +298,7 @@ func (m *machine) expire(ctx context.Context) (change, error) {
 	}, err
 }
 
-func (m *machine) sweep(ctx context.Context) (change, error) {
+func (m *Machine) sweep(ctx context.Context) (change, error) {
 	for shard := range m.C.Config().Shards {
 		var cursor []byte
 		for {
@@ -478,7 +318,7 @@ func (m *machine) sweep(ctx context.Context) (change, error) {
 	return none, nil
 }
 
-func (m *machine) listen(ctx context.Context) (change, error) {
+func (m *Machine) listen(ctx context.Context) (change, error) {
 	s := []layout.SessionID{"s1", "s2"}[m.random.IntN(2)]
 	if err := m.boxes[s].Refresh(ctx); err != nil {
 		return none, err
@@ -497,7 +337,7 @@ func (m *machine) listen(ctx context.Context) (change, error) {
 	return none, m.boxes[s].Acknowledge(ctx)
 }
 
-func (m *machine) subscribe(ctx context.Context) (change, error) {
+func (m *Machine) subscribe(ctx context.Context) (change, error) {
 	s, id := []layout.SessionID{"s1", "s2"}[m.random.IntN(2)], m.some()
 	if m.random.IntN(3) == 0 {
 		delete(m.watched[s], id)
@@ -512,29 +352,7 @@ func (m *machine) subscribe(ctx context.Context) (change, error) {
 	return none, err
 }
 
-func (m *machine) idle(ctx context.Context) (change, error) {
-	w := m.worker(false)
-	if w == nil {
-		return none, nil
-	}
-	watch, err := w.GoIdle(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1, CPU: 1}})
-	m.logf("idle %s: %t %v", w.ID(), watch != nil, err)
-	if watch != nil {
-		if w.gone {
-			m.fail("a dead worker is idle")
-		}
-		watch.Cancel()
-	}
-	if errors.Is(err, fdbmodel.ErrReaped) && w.gone {
-		return none, nil
-	}
-	if err == nil && m.random.IntN(2) == 0 {
-		return none, w.LeaveIdle(ctx)
-	}
-	return none, err
-}
-
-func (m *machine) janitor(ctx context.Context) (change, error) {
+func (m *Machine) janitor(ctx context.Context) (change, error) {
 	record, _, err := m.C.LookJanitor(ctx)
 	if err == nil {
 		_, _, err = m.C.HoldJanitor(ctx, layout.WorkerID(fmt.Sprint(m.random.IntN(2))), record, m.random.Int64N(3))

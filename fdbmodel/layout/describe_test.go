@@ -1,0 +1,51 @@
+package layout_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+func TestDescribeGoldenKeys(t *testing.T) {
+	t.Parallel()
+	k := layout.NewKeyspace("test")
+	k.Shards = 16
+	names := map[string]string{"code info": "module", "code body": "module piece", "mailbox": "mail"}
+	for _, c := range modeltest.GoldenKeys(k) {
+		d := layout.DescribeKey(c.Key)
+		want, renamed := names[c.Name]
+		if !renamed {
+			want = c.Name
+		}
+		require.Equal(t, want, d.Kind)
+		require.Empty(t, d.Problem)
+		require.Equal(t, tuple.String(c.Key), d.Text)
+		back, err := layout.UnescapeKey(d.Escaped)
+		require.NoError(t, err)
+		require.Equal(t, c.Key, back)
+	}
+	require.Len(t, modeltest.GoldenKeys(k), len(layout.Table()))
+	ready := layout.DescribeKey(k.Ready(modeltest.GoldenID, &layout.Spec{Queue: "q", Group: "g", Priority: 5}))
+	b, err := json.Marshal(ready.Parts)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"queue":"q","group":"g","cpu_millis":0,"ram_bytes":0,"gpu_millis":0,"priority":5,`+
+		`"id":"01020304-0506-7708-890a-0b0c0d0e0f03"}`, string(b))
+	require.Equal(t, modeltest.GoldenID, ready.Part("id"))
+	require.Nil(t, ready.Part("none"))
+}
+
+func TestUnescapeKeyRefuses(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []string{`\`, `\x`, `\x0`, `\xzz`, `\q`} {
+		_, err := layout.UnescapeKey(bad)
+		require.ErrorIs(t, err, layout.ErrBadSpec, bad)
+	}
+	key, err := layout.UnescapeKey(`a\x00\\\"\ \;b`)
+	require.NoError(t, err)
+	require.Equal(t, []byte("a\x00\\\" ;b"), key)
+}

@@ -1,0 +1,147 @@
+package modeltest
+
+import (
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// GoldenID is the future of the golden keys and records.
+var GoldenID = layout.ID{1, 2, 3, 4, 5, 6, 0x77, 8, 0x89, 10, 11, 12, 13, 14, 15, 3}
+
+// GoldenRecord is one kind of value, with every field set.
+type GoldenRecord struct {
+	Name    string
+	Record  any
+	Stamped bool
+	Empty   func() any
+}
+
+// GoldenRecords returns a record of each kind, with every field set, and the
+// smallest spec.
+func GoldenRecords() []GoldenRecord {
+	token := layout.Token{Worker: "0123456789abcdef", Sequence: 7}
+	ref := &layout.ChunkRef{Kind: layout.ChunkResult, Token: token.String(), Size: 100_000, Count: 2}
+	return []GoldenRecord{
+		{"spec", &layout.Spec{
+			Function: "go:f", Codec: layout.CodecMsgpack, Args: []byte("abc"), ArgsSize: 3, ArgsRef: ref, ArgsKey: true,
+			Argv: []string{"a", "b"}, Env: map[string]string{"K": "v"}, Queue: "q", Group: "g", Held: true, Parallel: 2,
+			Pace:   &layout.Pace{Key: "example.com", PerSecond: 0.5},
+			Tenant: "t", Priority: 200,
+			Requirements: layout.Requirements{CPU: 1500, RAM: 1 << 30, GPU: 500, Labels: map[string]string{"zone": "a"}},
+			MaxRetries:   3, Backoff: layout.Backoff{Base: time.Second, Max: time.Minute}, Timeout: time.Hour,
+			AllowReconstruction: true, Session: "fedcba9876543210", Trace: map[string]string{"traceparent": "00"},
+			SubmittedAt: 1_900_000_000_000,
+		}, false, func() any { return new(layout.Spec) }},
+		{"smallest spec", &layout.Spec{Function: "go:f"}, false, func() any { return new(layout.Spec) }},
+		{"claim", &layout.Claim{Token: token}, true, func() any { return new(layout.Claim) }},
+		{"attempts", &layout.Attempts{Failed: 1, Crashes: 2, PutBack: 3, Due: 4, Assigned: "w", Why: "y"}, false,
+			func() any { return new(layout.Attempts) }},
+		{"cancel", &layout.CancelRequest{Reason: "r", At: 5}, false, func() any { return new(layout.CancelRequest) }},
+		{"exception", &layout.Exception{
+			Kind: layout.KindExit, Message: "m", Attempt: 2, Worker: token.Worker, Final: true, Permanent: true, At: 6,
+			ExitCode: 7,
+			Stdout:   []byte("o"), Stderr: []byte("e"), StderrRef: ref, Truncated: true, FailedOn: []layout.WorkerID{"v", "w"},
+		}, false, func() any { return new(layout.Exception) }},
+		{"result", &layout.Result{
+			Token: token, Codec: layout.CodecRaw, Value: []byte("v"), ValueRef: ref, Size: 1, ExitCode: 2, Stderr: []byte("e"),
+			StderrRef: ref, Truncated: true, Attempt: 3, RunTime: time.Second, At: 8,
+		}, true, func() any { return new(layout.Result) }},
+		{"worker", &layout.WorkerInfo{
+			Address: "10.0.0.1:1", Name: "n", Queues: []string{"q"}, Functions: []string{"go:f", layout.AnyModule},
+			Capacity: layout.Resources{Slots: 4, CPU: 4000, RAM: 1 << 33, GPU: 1000}, StartedAt: 9, Opening: "o",
+			Process: 10, Version: "v", Connection: "x",
+		}, false, func() any { return new(layout.WorkerInfo) }},
+		{"heartbeat", &layout.Heartbeat{Count: 1, Free: layout.Resources{Slots: 2}, Running: 3, At: 4}, false,
+			func() any { return new(layout.Heartbeat) }},
+		{"idle", &layout.Resources{Slots: 1, CPU: 2, RAM: 3, GPU: 4}, false, func() any { return new(layout.Resources) }},
+		{"claims", &layout.ClaimBatch{IDs: layout.PackIDs([]layout.ID{GoldenID})}, false,
+			func() any { return new(layout.ClaimBatch) }},
+		{"done", &layout.DoneEntry{At: 1, IDs: layout.PackIDs([]layout.ID{GoldenID, GoldenID})}, false,
+			func() any { return new(layout.DoneEntry) }},
+		{"session", &layout.SessionRecord{Count: 1, At: 2, Opening: "o"}, false,
+			func() any { return new(layout.SessionRecord) }},
+		{"janitor", &layout.JanitorRecord{Worker: "w", Count: 1}, false, func() any { return new(layout.JanitorRecord) }},
+		{"incoming", &layout.IncomingRecord{Writer: "w", Batch: 1, At: 2}, false,
+			func() any { return new(layout.IncomingRecord) }},
+		{"module", &layout.Module{Size: 1, StoredAt: 2}, false, func() any { return new(layout.Module) }},
+		{"alias", &layout.AliasRecord{CID: "c", At: 1}, false, func() any { return new(layout.AliasRecord) }},
+		{"batch", &layout.BatchRecord{
+			Template: []byte("{}"), Queue: "q", MaxAttempts: 1, Items: 2, Status: 3, Reason: "r", Made: true, CreatedAt: 4,
+			FinishedAt: 5, Maker: "m", Digest: []byte("d"),
+		}, false, func() any { return new(layout.BatchRecord) }},
+		{"batch chunk", &layout.BatchChunk{Worker: "w", Items: 1, Status: 2, CreatedAt: 3}, false,
+			func() any { return new(layout.BatchChunk) }},
+		{"config", &layout.Config{
+			Format: 1, Shards: 16, Heartbeat: 5 * time.Second, DeadAfter: 15 * time.Second, Retention: time.Hour,
+		}, false, func() any { return new(layout.Config) }},
+	}
+}
+
+// Encode returns the record as a value.
+func (g *GoldenRecord) Encode(t require.TestingT) []byte {
+	value, err := layout.Encode(g.Record)
+	if g.Stamped {
+		value, err = layout.EncodeStamped(g.Record)
+	}
+	require.NoError(t, err)
+	return value
+}
+
+// Decode reads a value of the same kind.
+func (g *GoldenRecord) Decode(value []byte, into any) error {
+	if g.Stamped {
+		_, err := layout.DecodeStamped([]byte("\x02key\x00"), value, into)
+		return err
+	}
+	return layout.Decode([]byte("\x02key\x00"), value, into)
+}
+
+// NamedKey is a key of each kind.
+type NamedKey struct {
+	Name string
+	Key  []byte
+}
+
+// GoldenKeys returns a key of each kind.
+func GoldenKeys(k layout.Keyspace) []NamedKey {
+	ref := layout.ChunkRef{Kind: layout.ChunkResult, Token: "w.7"}
+	spec := &layout.Spec{Queue: "q", Group: "g", Priority: 5, Requirements: layout.Requirements{CPU: 1, RAM: 2, GPU: 3}}
+	return []NamedKey{
+		{"args", k.Args(GoldenID)}, {"spec", k.Spec(GoldenID)}, {"attempts", k.State(GoldenID, layout.StateAttempts)},
+		{"cancel", k.State(GoldenID, layout.StateCancel)}, {"claim", k.State(GoldenID, layout.StateClaim)},
+		{"exception", k.State(GoldenID, layout.StateException)}, {"result", k.State(GoldenID, layout.StateResult)},
+		{"subscriber", k.Subscriber(GoldenID, "s")}, {"ready", k.Ready(GoldenID, spec)},
+		{"assignment", k.Assigned("w", GoldenID, spec)},
+		{"held", k.Held(&layout.Row{ID: GoldenID, Spec: spec, Attempts: layout.Attempts{Failed: 3}})},
+		{"group bell", k.GroupBell("g")}, {"group open", k.GroupOpen("g", "y")},
+		{"assigned", k.Worker("w", layout.WorkerAssigned)}, {"delayed", k.Delayed(GoldenID, 9)},
+		{"chunk", k.Chunk(GoldenID, ref, 1)}, {"done", tuple.AppendStamp(k.DoneOf(2), [10]byte{1}, 0)},
+		{"mailbox", tuple.AppendStamp(k.Mailbox("s"), [10]byte{1}, 0)}, {"bell", k.Bell("s")}, {"session", k.Session("s")},
+		{"alive", k.Worker("w", layout.WorkerAlive)}, {"heartbeat", k.Worker("w", layout.WorkerHeartbeat)},
+		{"claims", k.Claims("w", 7)},
+		{"cancelled", k.Cancelled("w", GoldenID)}, {"wake", k.Worker("w", layout.WorkerWake)},
+		{"count", k.Count(1, "q", "g", layout.Ready)},
+		{"idle", k.Idle("q", "w")}, {"address", k.Address("10.0.0.1:1")}, {"janitor", k.Janitor()},
+		{"incoming", k.Incoming()}, {"config", k.Config()},
+		{"code info", k.CodeInfo("c")}, {"code body", k.CodeBody("c", 1)}, {"alias", k.Alias("a")},
+		{"batch", k.BatchRecord("b")}, {"batch chunk", k.BatchChunk("b", "w")}, {"batch time", k.BatchAt(7, "b")},
+	}
+}
+
+// KeyOfRecord returns a key that holds such a record.
+func KeyOfRecord(k layout.Keyspace, name string) []byte {
+	names := map[string]string{"smallest spec": "spec", "worker": "alive", "module": "code info"}
+	if other, ok := names[name]; ok {
+		name = other
+	}
+	for _, c := range GoldenKeys(k) {
+		if c.Name == name {
+			return c.Key
+		}
+	}
+	return nil
+}

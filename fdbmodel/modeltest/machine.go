@@ -1,0 +1,449 @@
+package modeltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/storetest"
+)
+
+// localFaults is a store with faults that only this process can reach.
+type localFaults struct {
+	*faultkv.Database
+	opening string
+}
+
+// Opening implements kv.Local.
+func (l localFaults) Opening() string { return l.opening }
+
+// cutContext ends after it was asked a number of times whether it has.
+type cutContext struct {
+	context.Context
+	left int
+}
+
+func (c *cutContext) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return c.Context.Err()
+}
+
+// actorWorker is a worker as the machine knows it. What it holds may have been
+// taken from it.
+type actorWorker struct {
+	*fdbmodel.Registration
+	held  []*fdbmodel.ClaimedFuture
+	gone  bool // it left, or was declared dead
+	doubt bool // a claim of it was cut off
+}
+
+// change tells whether an operation may turn one row into another; the first is
+// nil for a new future, the second for one that is gone.
+type change func(before, after *layout.Row) bool
+
+// Machine runs random operations on a cluster and predicts what each may do.
+type Machine struct {
+	t      *testing.T
+	seed   uint64
+	random *rand.Rand
+	Clock  *clock.Virtual
+	disk   *vfs.MemFS
+	Store  kv.Database
+	Faults *faultkv.Database
+	C      *fdbmodel.Cluster
+	names  int
+
+	workers []*actorWorker
+	Rows    map[layout.ID]*layout.Row
+	boxes   map[layout.SessionID]*fdbmodel.Mailbox
+	watched map[layout.SessionID]map[layout.ID]bool
+	owed    map[layout.SessionID]map[string]bool // notices that must come
+	seen    map[layout.SessionID]map[string]bool
+	loose   []change // operations that were cut off and may still land
+	log     []string
+}
+
+// NewMachine returns one on an empty store. The same seed makes the same machine.
+func NewMachine(t *testing.T, seed uint64) *Machine {
+	m := &Machine{
+		t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0xf0)),
+		Clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000)), disk: vfs.NewCrashableMem(),
+		Rows: map[layout.ID]*layout.Row{}, boxes: map[layout.SessionID]*fdbmodel.Mailbox{},
+		watched: map[layout.SessionID]map[layout.ID]bool{}, owed: map[layout.SessionID]map[string]bool{},
+		seen: map[layout.SessionID]map[string]bool{},
+	}
+	for _, s := range []layout.SessionID{"s1", "s2"} {
+		m.watched[s], m.owed[s], m.seen[s] = map[layout.ID]bool{}, map[string]bool{}, map[string]bool{}
+	}
+	m.open()
+	return m
+}
+
+// open opens the store, for the first time or after a crash.
+func (m *Machine) open() {
+	odds := faultkv.Everywhere(m.random.Uint64(), 0.02)
+	odds.LateAfter = 40
+	db := m.openStore(odds)
+	m.names++
+	seed := [32]byte{byte(m.names), byte(m.seed), byte(m.seed >> 8), byte(m.seed >> 16)}
+	var err error
+	m.C, err = fdbmodel.Open(context.Background(), db, "machine", fdbmodel.Options{
+		Clock: m.Clock, Random: rand.NewChaCha8(seed),
+		Sleep:  func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+		Config: layout.Config{Shards: 2, Heartbeat: time.Second, Retention: time.Minute},
+	})
+	m.require(err)
+	for s := range m.watched {
+		m.boxes[s] = m.C.OpenMailbox(s)
+	}
+}
+
+// openStore opens the disk, or the server, and returns it with faults.
+func (m *Machine) openStore(odds faultkv.Options) kv.Database {
+	if storetest.OnServer {
+		if m.Store == nil {
+			m.Store = storetest.New(m.t)
+		}
+		m.Faults = faultkv.Wrap(m.Store, odds)
+		return m.Faults
+	}
+	o := embedded.Options{FS: m.disk, Clock: m.Clock, Inline: true}
+	store, err := embedded.Open(context.Background(), "store", o)
+	m.require(err)
+	m.Store, m.Faults = store, faultkv.Wrap(store, odds)
+	return localFaults{m.Faults, store.Opening()}
+}
+
+func (m *Machine) fail(format string, args ...any) {
+	m.t.Helper()
+	text := fmt.Sprintf(format, args...)
+	if len(m.log) > 40 {
+		m.log = m.log[len(m.log)-40:]
+	}
+	for _, line := range m.log {
+		text += "\n  " + line
+	}
+	m.t.Fatalf("seed %d: %s", m.seed, text)
+}
+
+func (m *Machine) require(err error) {
+	m.t.Helper()
+	if err != nil {
+		m.fail("%v", err)
+	}
+}
+
+func (m *Machine) logf(format string, args ...any) {
+	m.log = append(m.log, fmt.Sprintf(format, args...))
+}
+
+// context returns one that is cut off now and then.
+func (m *Machine) context() context.Context {
+	if m.random.IntN(12) == 0 {
+		return &cutContext{context.Background(), m.random.IntN(30)}
+	}
+	return context.Background()
+}
+
+// wasCut tells whether an operation ended because its context did. Other errors
+// are the machine's to judge.
+func wasCut(ctx context.Context, err error) bool {
+	c, ok := ctx.(*cutContext)
+	return ok && c.left < 0 && (kv.Retryable(err) || errors.Is(err, context.Canceled))
+}
+
+// Step runs one operation and looks at everything.
+func (m *Machine) Step() {
+	ops := []func(context.Context) (change, error){
+		m.submit, m.submit, m.submit, m.claim, m.claim, m.claim, m.claim, m.finish, m.finish, m.finish, m.finish, m.finish,
+		m.cancel, m.cancel, m.retry, m.retry, m.discard, m.promote, m.promote, m.beat, m.die, m.die, m.reap, m.reap,
+		m.register, m.register, m.register, m.leave, m.expire, m.sweep, m.listen, m.listen, m.subscribe, m.idle,
+		m.janitor, m.assign, m.assign, m.unassign,
+	}
+	if m.random.IntN(80) == 0 {
+		m.crash()
+		return
+	}
+	ctx := m.context()
+	allowed, err := ops[m.random.IntN(len(ops))](ctx)
+	if wasCut(ctx, err) {
+		m.logf("  cut off: %v", err)
+		m.loose = append(m.loose, allowed)
+		if m.random.IntN(2) == 0 {
+			m.Faults.Flush()
+		}
+	} else {
+		m.require(err)
+	}
+	m.verify(allowed)
+}
+
+// verify checks the cluster, and compares it with what it was.
+func (m *Machine) verify(allowed change) {
+	ctx := context.Background()
+	m.Faults.Pause()
+	defer m.Faults.Resume()
+	report, err := audit.Check(ctx, m.C, audit.Options{})
+	m.require(err)
+	if len(report.Problems) > 0 {
+		m.fail("%+v", report.Problems)
+	}
+	rows, next, err := inspect.List(ctx, m.C, inspect.Filter{}, nil, inspect.MaxList)
+	m.require(err)
+	require.Empty(m.t, next)
+	now := map[layout.ID]*layout.Row{}
+	for i := range rows {
+		now[rows[i].ID] = &rows[i]
+		m.compare(m.Rows[rows[i].ID], &rows[i], allowed)
+	}
+	for id, row := range m.Rows {
+		if now[id] == nil {
+			m.compare(row, nil, allowed)
+		}
+	}
+	m.Rows = now
+	m.verifyOpen()
+	if m.Faults.Counts().Pending == 0 {
+		m.loose = nil
+	}
+}
+
+// verifyOpen compares the counters of what held futures do with the futures.
+func (m *Machine) verifyOpen() {
+	open, err := m.C.GroupOpen(context.Background(), "g")
+	m.require(err)
+	n := int64(0)
+	for _, row := range m.Rows {
+		if row.Open() {
+			n++
+		}
+	}
+	if open["y"] != n || len(open) > 1 {
+		m.fail("%d held futures are with workers, and the counters say %v", n, open)
+	}
+}
+
+// glance is what a row is compared by.
+func glance(r *layout.Row) string {
+	if r == nil {
+		return "none"
+	}
+	s := fmt.Sprintf("%v %+v cancel=%t", r.State(), r.Attempts, r.Cancel != nil)
+	if r.Claim != nil {
+		s += " claim=" + r.Claim.Token.String()
+	}
+	if r.Result != nil {
+		s += fmt.Sprintf(" result=%v %x", r.Result.Token, r.Result.Value)
+	}
+	if r.Exception != nil {
+		s += fmt.Sprintf(" exception=%v final=%t", r.Exception.Kind, r.Exception.Final)
+	}
+	return s
+}
+
+func (m *Machine) compare(before, after *layout.Row, allowed change) {
+	if glance(before) == glance(after) {
+		return
+	}
+	fits := allowed(before, after)
+	for _, other := range m.loose {
+		fits = fits || other(before, after)
+	}
+	// Two changes at once can't be told apart, but for those of what is over.
+	over := before != nil && before.State() == layout.Realized
+	if !fits && (len(m.loose) == 0 || over) {
+		m.fail("a change that the operation does not make:\n  %s\n  %s", glance(before), glance(after))
+	}
+	if after == nil {
+		for s := range m.watched {
+			delete(m.watched[s], before.ID) // another future may get the same key
+		}
+	}
+	if after != nil && after.State().Terminal() {
+		for s := range m.watched {
+			if after.Spec.Session == s || m.watched[s][after.ID] {
+				m.owed[s][noticeKey(after.ID, after.State())] = true
+			}
+		}
+	}
+}
+
+func noticeKey(id layout.ID, s layout.State) string { return id.String() + " " + s.String() }
+
+// worker returns one of the workers, mostly one that lives, nil if there is none.
+func (m *Machine) worker(alive bool) *actorWorker {
+	var some []*actorWorker
+	alive = alive || m.random.IntN(4) > 0
+	for _, w := range m.workers {
+		if !alive || !w.gone {
+			some = append(some, w)
+		}
+	}
+	if len(some) == 0 {
+		return nil
+	}
+	return some[m.random.IntN(len(some))]
+}
+
+// holder returns one of the workers that hold something, or held it when they
+// were declared dead.
+func (m *Machine) holder(alive bool) *actorWorker {
+	var some []*actorWorker
+	for _, w := range m.workers {
+		if len(w.held) > 0 && !(alive && w.gone) {
+			some = append(some, w)
+		}
+	}
+	if len(some) == 0 {
+		return m.worker(alive)
+	}
+	return some[m.random.IntN(len(some))]
+}
+
+// some returns a future, often a claimed one, and sometimes one that is no more.
+func (m *Machine) some() layout.ID {
+	ids, claimed := make([]layout.ID, 0, len(m.Rows)), []layout.ID(nil)
+	for id, row := range m.Rows {
+		ids = append(ids, id)
+		if row.State() == layout.Claimed {
+			claimed = append(claimed, id)
+		}
+	}
+	if len(claimed) > 0 && m.random.IntN(3) == 0 {
+		ids = claimed
+	}
+	if len(ids) == 0 {
+		return layout.ID{15: 1}
+	}
+	slices.SortFunc(ids, func(a, b layout.ID) int { return slices.Compare(a[:], b[:]) })
+	return ids[m.random.IntN(len(ids))]
+}
+
+// crash loses what was not synced, and opens the store again. A server loses
+// nothing and recovers instead.
+func (m *Machine) crash() {
+	m.logf("crash")
+	if storetest.OnServer {
+		m.Faults.Recover()
+		return
+	}
+	m.disk = m.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: m.random.IntN(101), RNG: m.random})
+	_ = m.Store.Close()
+	for _, w := range m.workers {
+		w.gone = true
+	}
+	m.workers, m.loose = nil, nil
+	for s := range m.watched {
+		m.watched[s] = map[layout.ID]bool{} // an acknowledged subscription is durable, but who asked is gone
+	}
+	m.open()
+	m.verify(func(before, after *layout.Row) bool {
+		switch {
+		case before == nil: // an expiry that was not synced, or a submit whose answer was lost
+			return after.State().Terminal()
+		case before.State() == layout.Claimed: // a claim that was not synced
+			return after != nil && after.State() == layout.Ready && after.Attempts == before.Attempts
+		}
+		return false
+	})
+}
+
+// Finale ends all faults, lets everything end, and looks for the notices.
+func (m *Machine) Finale() {
+	ctx := context.Background()
+	m.logf("finale")
+	m.Faults.Flush()
+	m.Faults.Pause()
+	m.loose = nil
+	m.verify(func(_, _ *layout.Row) bool { return true })
+	members, err := m.C.Workers(ctx)
+	m.require(err)
+	for _, w := range members {
+		if w.Alive {
+			_, err := m.C.DeclareDead(ctx, w.ID, w.Beat)
+			m.require(err)
+		}
+		_, err := m.C.ReapClaims(ctx, w.ID)
+		m.require(err)
+	}
+	last, err := m.C.Register(ctx, layout.WorkerInfo{Functions: []string{"go:f"},
+		Capacity: layout.Resources{Slots: 100, CPU: 1000}})
+	m.require(err)
+	for n := 0; ; n++ {
+		m.Clock.Advance(10 * time.Minute)
+		held, _, err := m.C.Held(ctx, "g", nil, 1000)
+		m.require(err)
+		for _, h := range held {
+			_, err := m.C.Assign(ctx, last.ID(), "y", []layout.ID{h.ID})
+			m.require(err)
+		}
+		for shard := range m.C.Config().Shards {
+			_, _, err := m.C.PromoteDue(ctx, shard)
+			m.require(err)
+		}
+		answer, err := last.Claim(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 100, CPU: 1000}, Max: 100})
+		m.require(err)
+		var done []fdbmodel.Completion
+		for i := range answer.Futures {
+			done = append(done, fdbmodel.Completion{Future: &answer.Futures[i], Result: &layout.Result{Value: []byte("end")}})
+		}
+		_, err = last.Finish(ctx, done)
+		m.require(err)
+		m.verify(func(before, _ *layout.Row) bool { return before != nil && before.State() != layout.Realized })
+		open := slices.ContainsFunc(m.list(), func(r *layout.Row) bool { return !r.State().Terminal() })
+		if !open {
+			break
+		}
+		if n == 50 {
+			m.fail("futures that do not end")
+		}
+	}
+	for s := range m.watched {
+		m.drain(ctx, s)
+		for notice := range m.owed[s] {
+			if !m.seen[s][notice] {
+				m.fail("session %s was not told: %s", s, notice)
+			}
+		}
+	}
+	m.require(m.Store.Close())
+}
+
+func (m *Machine) list() []*layout.Row {
+	rows := make([]*layout.Row, 0, len(m.Rows))
+	for _, row := range m.Rows {
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func (m *Machine) drain(ctx context.Context, s layout.SessionID) {
+	for {
+		notices, watch, err := m.boxes[s].Listen(ctx)
+		m.require(err)
+		for _, n := range notices {
+			m.seen[s][noticeKey(n.ID, n.State)] = true
+		}
+		if watch != nil {
+			watch.Cancel()
+			return
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package modeltest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/storetest"
+)
+
+// Population is a cluster with a future in each state and of each kind.
+type Population struct {
+	C      *fdbmodel.Cluster
+	DB     kv.Database
+	Worker *fdbmodel.Registration
+	IDs    map[layout.State]layout.ID
+	Held   [2]layout.ID // the second one is assigned to the worker
+	Large  layout.ID    // realized, with chunks
+	Middle layout.ID    // ready, with a key for its arguments
+	Claim  layout.Token
+	Result layout.ChunkRef // of large
+	Args   layout.ChunkRef // of large
+}
+
+// Populate makes one. It holds every invariant.
+func Populate(t *testing.T) *Population {
+	ctx := context.Background()
+	db := storetest.New(t)
+	c, err := fdbmodel.Open(ctx, db, "check", fdbmodel.Options{Clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000))})
+	require.NoError(t, err)
+	p := &Population{C: c, DB: db, IDs: map[layout.State]layout.ID{}}
+	_, err = c.PutModule(ctx, []byte("not really a module"), "alias")
+	require.NoError(t, err)
+	p.Worker, err = c.Register(ctx, layout.WorkerInfo{
+		Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 9}, Address: "10.0.0.1:1",
+	})
+	require.NoError(t, err)
+	require.NoError(t, c.OpenMailbox("s").Refresh(ctx))
+	submit := func(args int) layout.ID {
+		got, err := c.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f", Session: "s"},
+			Args: make([]byte, args)}})
+		require.NoError(t, err)
+		return got[0].ID
+	}
+	claim := func() *fdbmodel.ClaimedFuture {
+		answer, err := p.Worker.Claim(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}, Max: 1})
+		require.NoError(t, err)
+		require.Len(t, answer.Futures, 1)
+		return &answer.Futures[0]
+	}
+	finish := func(done fdbmodel.Completion) {
+		outcomes, err := p.Worker.Finish(ctx, []fdbmodel.Completion{done})
+		require.NoError(t, err)
+		require.Equal(t, []fdbmodel.Outcome{fdbmodel.Applied}, outcomes)
+	}
+	p.IDs[layout.Realized] = submit(10)
+	finish(fdbmodel.Completion{Future: claim(), Result: &layout.Result{Value: []byte("v")}})
+	p.Large = submit(100_000)
+	f := claim()
+	ref, err := c.PutResult(ctx, f.ID, f.Token, make([]byte, 200_000))
+	require.NoError(t, err)
+	finish(fdbmodel.Completion{Future: f, Result: &layout.Result{ValueRef: &ref, Size: ref.Size}})
+	p.Result, p.Args = ref, *f.Spec.ArgsRef
+	p.IDs[layout.Failed] = submit(10)
+	finish(fdbmodel.Completion{Future: claim(), Exception: &layout.Exception{Kind: layout.KindError, Message: "m"}})
+	p.IDs[layout.Claimed] = submit(10)
+	p.Claim = claim().Token
+	got, err := c.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"},
+		NotBefore: c.Now().Add(time.Hour)}})
+	require.NoError(t, err)
+	p.IDs[layout.Delayed] = got[0].ID
+	p.IDs[layout.Ready] = submit(10)
+	p.Middle = submit(5000)
+	spec := layout.Spec{Function: "go:f", Group: "g", Held: true}
+	got, err = c.Submit(ctx, []fdbmodel.Submission{{Spec: spec}, {Spec: spec}})
+	require.NoError(t, err)
+	p.Held = [2]layout.ID{got[0].ID, got[1].ID}
+	require.NoError(t, c.CreateBatch(ctx, &layout.BatchRecord{ID: "b", Template: []byte("{}"), Made: true, CreatedAt: 7}))
+	_, _, err = c.AssignChunk(ctx, "b", layout.BatchChunk{Worker: p.Worker.ID(), ID: "c"}, p.Held[1:], AnyBatch)
+	require.NoError(t, err)
+	p.GoIdle(t)
+	require.Empty(t, p.Check(t).Notes)
+	require.Empty(t, p.Check(t).Problems)
+	return p
+}
+
+// GoIdle puts the worker into the ring of the idle, as one that knows none of the
+// functions.
+func (p *Population) GoIdle(t *testing.T) {
+	watch, err := p.Worker.GoIdle(context.Background(), fdbmodel.ClaimRequest{Runs: func(string) bool { return false }})
+	require.NoError(t, err)
+	watch.Cancel()
+}
+
+// Get reads a future.
+func (p *Population) Get(t *testing.T, id layout.ID) layout.Row {
+	row, err := p.C.Get(context.Background(), id)
+	require.NoError(t, err)
+	return row
+}
+
+// Check audits the cluster.
+func (p *Population) Check(t *testing.T) audit.Report {
+	report, err := audit.Check(context.Background(), p.C, audit.Options{})
+	require.NoError(t, err)
+	return report
+}
+
+// Write commits raw writes beside the model.
+func (p *Population) Write(t *testing.T, fn func(kv.Tx)) {
+	tx := p.DB.Begin(kv.Options{})
+	fn(tx)
+	_, err := tx.Commit(context.Background())
+	require.NoError(t, err)
+}
+
+// Row returns a future in a state, to be changed.
+func (p *Population) Row(t *testing.T, s layout.State) *layout.Row {
+	row, err := p.C.Get(context.Background(), p.IDs[s])
+	require.NoError(t, err)
+	return &row
+}
+
+// MustRecord encodes a record.
+func MustRecord(t *testing.T, v any) []byte {
+	b, err := layout.Encode(v)
+	require.NoError(t, err)
+	return b
+}
+
+// MustStamped encodes a stamped record.
+func MustStamped(t *testing.T, v any) []byte {
+	b, err := layout.EncodeStamped(v)
+	require.NoError(t, err)
+	return b
+}
+
+// Enrich adds to a population what it has no key of yet.
+func (p *Population) Enrich(t *testing.T) {
+	ctx := context.Background()
+	_, held, err := p.C.HoldJanitor(ctx, p.Worker.ID(), nil, 1)
+	require.NoError(t, err)
+	require.True(t, held)
+	_, _, err = p.C.Subscribe(ctx, "another", []layout.ID{p.IDs[layout.Ready], p.IDs[layout.Claimed]})
+	require.NoError(t, err)
+	_, _, err = p.C.Cancel(ctx, p.IDs[layout.Claimed], "not wanted")
+	require.NoError(t, err)
+	p.wake(t)
+	p.GoIdle(t)
+	p.Write(t, func(tx kv.Tx) {
+		tx.Set(p.C.Keys().Incoming(), MustRecord(t, &layout.IncomingRecord{Writer: "w"}))
+	})
+}
+
+// Items returns every key of the cluster.
+func (p *Population) Items(t *testing.T) []kv.KeyValue {
+	var items []kv.KeyValue
+	require.NoError(t, p.C.EachKey(context.Background(), p.C.Keys().All(), func(item kv.KeyValue) error {
+		items = append(items, item)
+		return nil
+	}))
+	return items
+}
+
+// OpenMemory returns an empty store in memory, also where the tests run on a server.
+func OpenMemory(t *testing.T) *embedded.Store {
+	db := embedded.OpenMemory(embedded.Options{})
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+// Leave ends what is alive of a population: its worker leaves with its claim,
+// its session's record goes.
+func (p *Population) Leave(t *testing.T) {
+	p.Write(t, func(tx kv.Tx) { tx.Clear(p.C.Keys().Incoming()) })
+	require.NoError(t, p.Worker.Leave(context.Background()))
+	sessions, err := p.C.Sessions(context.Background())
+	require.NoError(t, err)
+	for session := range sessions {
+		require.NoError(t, p.C.DropSession(context.Background(), session))
+	}
+}
+
+// wake writes the wake key of the worker, by a submit that did not happen.
+func (p *Population) wake(t *testing.T) {
+	ctx, tx := context.Background(), p.DB.Begin(kv.Options{})
+	submitted, err := p.C.SubmitTx(ctx, tx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"}}})
+	require.NoError(t, err)
+	tx.Cancel()
+	p.C.Wake(ctx, kv.NoVersion, submitted)
+}
+
+// AnyBatch lets a chunk be assigned whatever its batch is like.
+func AnyBatch(*layout.BatchRecord) bool { return true }

@@ -1,0 +1,4 @@
+package read
+
+// MaxTogether bounds the futures of one read.
+const MaxTogether = maxTogether

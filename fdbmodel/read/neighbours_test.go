@@ -1,0 +1,105 @@
+package read_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/read"
+	"github.com/futura-run/futura/internal/storetest"
+)
+
+// countingReader counts reads of ranges.
+type countingReader struct {
+	kv.Reader
+	ranges int
+}
+
+func (r *countingReader) GetRange(of kv.Range, o kv.RangeOptions) kv.Pending[kv.Page] {
+	r.ranges++
+	return r.Reader.GetRange(of, o)
+}
+
+func TestRowsOfNeighboursAreThoseReadAlone(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	db := storetest.New(t)
+	c := modeltest.OpenNeighbours(t, db)
+	_, err := c.Submit(ctx, modeltest.Neighbours(3*layout.MaxSubmit))
+	require.NoError(t, err)
+	random := rand.New(rand.NewPCG(1, 2))
+	crowded := func(tx kv.Tx, id layout.ID) {
+		for n := range 20 {
+			tx.Set(c.Keys().Subscriber(id, layout.SessionID(fmt.Sprint(n))), nil)
+		}
+	}
+	for round := range 30 {
+		// Some are missing, some far apart, some not in their order.
+		var ids []layout.ID
+		for i := random.IntN(2 * layout.MaxSubmit); i < 4*layout.MaxSubmit && len(ids) < 90; i += 1 + random.IntN(1+round%6) {
+			ids = append(ids, layout.BatchItemID("b", i))
+		}
+		if round%5 == 4 {
+			ids[0], ids[1] = ids[1], ids[0]
+		}
+		tx := db.Begin(kv.Options{})
+		if round > 20 {
+			crowded(tx, ids[random.IntN(len(ids))])
+		}
+		shared := &countingReader{Reader: tx.Snapshot()}
+		got := read.Rows(shared, c.Keys(), ids, c.Keys().Spec)
+		for i, id := range ids {
+			want, there, err := read.Record(tx, c.Keys(), id).Wait(ctx)
+			require.NoError(t, err)
+			row, found, err := got[i].Wait(ctx)
+			require.NoError(t, err)
+			require.Equal(t, want, row)
+			require.Equal(t, there, found)
+		}
+		if round == 0 {
+			require.LessOrEqual(t, shared.ranges, 3+len(ids)/read.MaxTogether, "neighbours are read together")
+		}
+		tx.Cancel()
+	}
+}
+
+func TestNeighboursDoNotConflict(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	db := storetest.New(t)
+	c := modeltest.OpenNeighbours(t, db)
+	subs := modeltest.Neighbours(40)
+	_, err := c.Submit(ctx, subs)
+	require.NoError(t, err)
+	var odd, even []layout.ID
+	for i := range subs {
+		if i%2 == 0 {
+			even = append(even, subs[i].ID)
+		} else {
+			odd = append(odd, subs[i].ID)
+		}
+	}
+	read := func(ids []layout.ID) kv.Tx {
+		tx := db.Begin(kv.Options{})
+		for _, p := range read.Records(tx, c.Keys(), ids) {
+			_, found, err := p.Wait(ctx)
+			require.NoError(t, err)
+			require.True(t, found)
+		}
+		tx.Set(c.Keys().State(ids[0], layout.StateAttempts), nil)
+		return tx
+	}
+	first, second, late := read(even), read(odd), read(odd)
+	_, err = first.Commit(ctx)
+	require.NoError(t, err)
+	_, err = second.Commit(ctx)
+	require.NoError(t, err, "it read none of what the first one changed")
+	_, err = late.Commit(ctx)
+	require.ErrorIs(t, err, kv.ErrConflict)
+}
