@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,11 +45,14 @@ func (a *assigning) register() *fdbmodel.Registration {
 	return w
 }
 
-// submit makes held futures of the group g, or ones of the pool.
+// submit makes held futures of the owner g, or ones of the pool.
 func (a *assigning) submit(n int, held bool) []layout.ID {
 	subs := make([]fdbmodel.Submission, n)
 	for i := range subs {
-		subs[i].Spec = layout.Spec{Function: "go:f", MaxRetries: 1, Group: "g", Held: held}
+		subs[i].Spec = layout.Spec{Function: "go:f", MaxRetries: 1}
+		if held {
+			subs[i].Spec.Owner = "g"
+		}
 	}
 	got, err := a.c.Submit(a.ctx, subs)
 	require.NoError(a, err)
@@ -144,7 +148,7 @@ func TestHeldFuturesWaitForTheirWorker(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, inspect.ReasonHeld, why.Reason)
 
-	counts, err := a.c.GroupCounts(a.ctx, layout.DefaultQueue, "g")
+	counts, err := a.c.OwnerCounts(a.ctx, layout.DefaultQueue, "g")
 	require.NoError(t, err)
 	require.EqualValues(t, 6, counts[layout.Claimed])
 	require.EqualValues(t, 14, counts[layout.Ready])
@@ -247,13 +251,13 @@ func TestAssignedAtSubmit(t *testing.T) {
 		"does not know":  func(s *fdbmodel.Submission) { s.Spec.Function = "go:g" },
 		"too small":      func(s *fdbmodel.Submission) { s.Spec.Requirements.CPU = 9 },
 		"can't be delay": func(s *fdbmodel.Submission) { s.NotBefore = a.c.Now().Add(time.Hour) },
-		"needs a group":  func(s *fdbmodel.Submission) { s.Spec.Held = true },
+		"owner of 200":   func(s *fdbmodel.Submission) { s.Spec.Owner = strings.Repeat("o", 200) },
 	} {
 		bad := sub
 		change(&bad)
 		_, err := a.c.Submit(a.ctx, []fdbmodel.Submission{bad})
 		require.ErrorContains(t, err, name)
-		require.True(t, errors.Is(err, layout.ErrBadSpec) || errors.Is(err, fdbmodel.ErrNotFound))
+		require.True(t, fdbmodel.IsMistake(err) || errors.Is(err, fdbmodel.ErrNotFound))
 	}
 	_, err = a.c.Assign(a.ctx, "nobody", "y", []layout.ID{got[0].ID})
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
@@ -308,7 +312,7 @@ func TestIdleWorkerIsCalledToItsAssignment(t *testing.T) {
 	others.Cancel()
 }
 
-func TestGroupBellRings(t *testing.T) {
+func TestOwnerBellRings(t *testing.T) {
 	t.Parallel()
 	a := newAssigning(t)
 	w := a.register()
@@ -316,7 +320,7 @@ func TestGroupBellRings(t *testing.T) {
 	a.assign(w, ids)
 	took := a.claim(w, 2)
 	ring := func(cause func()) {
-		watch, err := a.c.WatchGroup(a.ctx, "g")
+		watch, err := a.c.WatchOwner(a.ctx, "g")
 		require.NoError(t, err)
 		cause()
 		<-watch.Done()
@@ -333,7 +337,7 @@ func TestGroupBellRings(t *testing.T) {
 		require.NoError(t, err)
 	})
 	ring(func() { a.submit(1, true) })
-	require.ErrorIs(t, a.c.DropGroup(a.ctx, layout.DefaultQueue, "g"), fdbmodel.ErrTransition)
+	require.ErrorIs(t, a.c.DropOwner(a.ctx, layout.DefaultQueue, "g"), fdbmodel.ErrTransition)
 	for _, id := range append(ids, a.held()...) {
 		_, _, err := a.c.Cancel(a.ctx, id, "")
 		require.NoError(t, err)
@@ -343,7 +347,7 @@ func TestGroupBellRings(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 	}
-	require.NoError(t, a.c.DropGroup(a.ctx, layout.DefaultQueue, "g"))
+	require.NoError(t, a.c.DropOwner(a.ctx, layout.DefaultQueue, "g"))
 	counts, err := a.c.Counts(a.ctx)
 	require.NoError(t, err)
 	require.Empty(t, counts)
@@ -354,7 +358,7 @@ func TestAssignUnderUnknownCommits(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
 		s := modeltest.NewStage(t)
-		held := func(sub *fdbmodel.Submission) { sub.Spec.Group, sub.Spec.Held = "g", true }
+		held := func(sub *fdbmodel.Submission) { sub.Spec.Owner = "g" }
 		id := s.Submit(held)
 		s.Faults.FailNext(fault, nil)
 		_, err := s.C.Assign(s.Ctx, s.Worker.ID(), "y", []layout.ID{id})

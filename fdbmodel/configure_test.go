@@ -41,7 +41,7 @@ func TestConfigure(t *testing.T) {
 		func(c *layout.Config) { c.Heartbeat = c.DeadAfter },
 	} {
 		_, err := again.Configure(ctx, change)
-		require.ErrorIs(t, err, layout.ErrBadSpec)
+		require.ErrorIs(t, err, layout.ErrBadConfig)
 	}
 	require.NoError(t, fdbmodel.Wipe(ctx, db, "c"))
 	_, err = again.Configure(ctx, func(*layout.Config) {})

@@ -14,8 +14,8 @@ func (d demand) requirements() layout.Requirements {
 	return layout.Requirements{CPU: d.cpu, RAM: d.ram, GPU: d.gpu}
 }
 
-// Demands counts futures that came into the pool, by what they ask for.
-type Demands map[demand]int
+// demands counts futures that came into the pool, by what they ask for.
+type demands map[demand]int
 
 func (d *demands) add(s *layout.Spec) {
 	if *d == nil {

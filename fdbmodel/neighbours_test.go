@@ -32,7 +32,7 @@ func TestNeighboursAreMadeOnce(t *testing.T) {
 		}
 		makers.Wait()
 		faults.Flush()
-		counts, err := c.GroupCounts(ctx, layout.DefaultQueue, "b")
+		counts, err := c.OwnerCounts(ctx, layout.DefaultQueue, "b")
 		require.NoError(t, err)
 		require.EqualValues(t, 25, counts[layout.Ready])
 		report, err := audit.Check(ctx, c, audit.Options{})

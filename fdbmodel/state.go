@@ -125,8 +125,8 @@ type transition struct {
 	outcome Outcome
 }
 
-// Transitions is the whole life of a future, most specific row first.
-var Transitions = []Transition{
+// transitions is the whole life of a future, most specific row first.
+var transitions = []transition{
 	{layout.Ready, EventClaim, always, layout.Claimed, setClaim, Applied},
 	{layout.Ready, EventRealize, always, layout.Ready, nothing, Lost},
 	{layout.Ready, EventFail, always, layout.Ready, nothing, Lost},

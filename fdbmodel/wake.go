@@ -72,7 +72,7 @@ func (c *Cluster) wakeRing(ctx context.Context, version kv.Version, placed deman
 
 // wakeSome wakes up to limit workers in the ring of a queue that something of
 // placed fits, and returns how many.
-func (c *Cluster) wakeSome(ctx context.Context, tx kv.Tx, queue string, placed Demands, limit int) (int, error) {
+func (c *Cluster) wakeSome(ctx context.Context, tx kv.Tx, queue string, placed demands, limit int) (int, error) {
 	value := layout.EncodeBell()
 	prefix := c.keys.IdleQueue(queue)
 	ring, woken := kv.Prefix(prefix), 0

@@ -43,7 +43,7 @@ func TestOneOfAGroupAtATime(t *testing.T) {
 	for i := range 150 {
 		kind, parallel := "abc"[i%3:i%3+1], i%3
 		subs = append(subs, b.describe("go:run", func(s *fdbmodel.Submission) {
-			s.Spec.Group, s.Spec.Parallel, s.Args = kind, parallel, []byte(strings.Repeat(kind, 20))
+			s.Spec.Owner, s.Spec.Parallel, s.Args = kind, parallel, []byte(strings.Repeat(kind, 20))
 		}))
 	}
 	b.awaitOver(b.submit(subs...)...)
@@ -66,7 +66,7 @@ func TestLimitedGroupLeavesRoom(t *testing.T) {
 	var subs []fdbmodel.Submission
 	for range 50 {
 		subs = append(subs, b.describe("go:wait", func(s *fdbmodel.Submission) {
-			s.Spec.Group, s.Spec.Parallel, s.Spec.Priority = "g", 1, 9
+			s.Spec.Owner, s.Spec.Parallel, s.Spec.Priority = "g", 1, 9
 		}))
 	}
 	limited := b.submit(subs...)

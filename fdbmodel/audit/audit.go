@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -283,9 +285,10 @@ func lookUnknown(_ context.Context, _ kv.Reader, items []kv.KeyValue, f *finding
 	return nil
 }
 
-// parts checks everything from prefix to end: the parts, which are in the order
-// of their names, and what lies between them.
+// parts checks everything from prefix to end: the parts, and what lies between
+// them.
 func (k *checker) parts(ctx context.Context, prefix, end []byte, parts []part) error {
+	slices.SortFunc(parts, func(a, b part) int { return strings.Compare(a.name, b.name) })
 	at := prefix
 	for _, p := range parts {
 		own := kv.Prefix(tuple.AppendString(bytes.Clone(prefix), p.name))

@@ -71,7 +71,7 @@ func TestCheckNotes(t *testing.T) {
 		}},
 		{"wake of a worker that has left", only(audit.InvariantWorker),
 			func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-				tx.Set(p.C.Keys().Worker("gone", layout.WorkerWake), modeltest.MustStamped(t, struct{}{}))
+				tx.Set(p.C.Keys().Worker("gone", layout.WorkerWake), layout.EncodeBell())
 			}},
 		{"pieces of nobody's result", only(audit.InvariantChunks), func(t *testing.T, p *modeltest.Population, _ kv.Tx) {
 			token := layout.Token{Worker: "gone", Sequence: 4}
@@ -205,7 +205,7 @@ func TestCheckOfBusyCluster(t *testing.T) {
 		}
 		subs := make([]fdbmodel.Submission, 10)
 		for i := range subs {
-			subs[i].Spec = layout.Spec{Function: "go:f", Group: "g", Held: true}
+			subs[i].Spec = layout.Spec{Function: "go:f", Owner: "g"}
 		}
 		made, err := c.Submit(ctx, subs)
 		if err != nil {

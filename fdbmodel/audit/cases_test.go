@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
@@ -85,7 +84,7 @@ var breakRow = []breakage{
 		tx.Set(tuple.AppendString(p.C.Keys().AssignedTo(p.Worker.ID()), "q"), []byte("go:f"))
 	}},
 	{"group that is none", only(audit.InvariantKey), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Set(tuple.AppendString(p.C.Keys().GroupBell("g"), "x"), []byte("go:f"))
+		tx.Set(tuple.AppendString(p.C.Keys().OwnerBell("g"), "x"), []byte("go:f"))
 	}},
 	{"batch that is not listed", only(audit.InvariantBatch), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().BatchAt(7, "b"))
@@ -133,62 +132,62 @@ var breakRow = []breakage{
 	}},
 	{"claim in a list without it", only(audit.InvariantClaim), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		batch := layout.ClaimBatch{IDs: layout.PackIDs([]layout.ID{p.IDs[layout.Ready]})}
-		tx.Set(p.C.Keys().Claims(p.Claim.Worker, p.Claim.Sequence), modeltest.MustRecord(t, &batch))
+		tx.Set(p.C.Keys().Claims(p.Claim.Worker, p.Claim.Sequence), layout.Encode(&batch))
 	}},
 	{"claim of a worker that never was", only(audit.InvariantClaim),
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 			claim := &layout.Claim{Token: layout.Token{Worker: "nobody", Sequence: 1}}
-			tx.Set(p.C.Keys().State(p.IDs[layout.Claimed], layout.StateClaim), modeltest.MustStamped(t, claim))
+			tx.Set(p.C.Keys().State(p.IDs[layout.Claimed], layout.StateClaim), layout.EncodeStamped(claim))
 		}},
 	{"result of a failed future", only(audit.InvariantResult), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().State(p.IDs[layout.Failed], layout.StateResult),
-			modeltest.MustStamped(t, &layout.Result{Token: p.Claim, Attempt: 1}))
+			layout.EncodeStamped(&layout.Result{Token: p.Claim, Attempt: 1}))
 	}},
 	{"result of an attempt that was not", only(audit.InvariantResult),
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 			result := *p.Row(t, layout.Realized).Result
 			result.Attempt = 2
-			tx.Set(p.C.Keys().State(p.IDs[layout.Realized], layout.StateResult), modeltest.MustStamped(t, &result))
+			tx.Set(p.C.Keys().State(p.IDs[layout.Realized], layout.StateResult), layout.EncodeStamped(&result))
 		}},
 	{"realized with a final exception", only(audit.InvariantException),
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 			e := &layout.Exception{Kind: layout.KindError, Final: true}
-			tx.Set(p.C.Keys().State(p.IDs[layout.Realized], layout.StateException), modeltest.MustRecord(t, e))
+			tx.Set(p.C.Keys().State(p.IDs[layout.Realized], layout.StateException), layout.Encode(e))
 		}},
 	{"failed before its last attempt", only(audit.InvariantException),
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 			spec := *p.Row(t, layout.Failed).Spec
 			spec.MaxRetries = 1
-			tx.Set(p.C.Keys().Spec(p.IDs[layout.Failed]), modeltest.MustRecord(t, &spec))
+			tx.Set(p.C.Keys().Spec(p.IDs[layout.Failed]), layout.Encode(&spec))
 		}},
 	{"lost without crashes", only(audit.InvariantException), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().State(p.IDs[layout.Failed], layout.StateException), modeltest.MustRecord(t, &layout.Exception{
+		tx.Set(p.C.Keys().State(p.IDs[layout.Failed], layout.StateException), layout.Encode(&layout.Exception{
 			Kind: layout.KindLost, Final: true, At: p.Row(t, layout.Failed).Exception.At,
 		}))
 	}},
 	{"too many attempts", only(audit.InvariantAttempts), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().State(p.IDs[layout.Failed], layout.StateAttempts),
-			modeltest.MustRecord(t, &layout.Attempts{Failed: 9}))
+			layout.Encode(&layout.Attempts{Failed: 9}))
 	}},
 	{"attempts without an exception", only(audit.InvariantAttempts),
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 			spec := *p.Row(t, layout.Ready).Spec
 			spec.MaxRetries = 3
-			tx.Set(p.C.Keys().Spec(p.IDs[layout.Ready]), modeltest.MustRecord(t, &spec))
+			tx.Set(p.C.Keys().Spec(p.IDs[layout.Ready]), layout.Encode(&spec))
 			tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateAttempts),
-				modeltest.MustRecord(t, &layout.Attempts{Failed: 1}))
+				layout.Encode(&layout.Attempts{Failed: 1}))
 		}},
 	{"negative count", only(audit.InvariantAttempts), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateAttempts),
-			modeltest.MustRecord(t, &layout.Attempts{PutBack: -1}))
+			layout.Encode(&layout.Attempts{PutBack: -1}))
 	}},
 	{"claimed with a due time", only(audit.InvariantAttempts), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().State(p.IDs[layout.Claimed], layout.StateAttempts),
-			modeltest.MustRecord(t, &layout.Attempts{Due: 5}))
+			layout.Encode(&layout.Attempts{Due: 5}))
 	}},
 	{"realized and asked to stop", only(audit.InvariantCancel), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().State(p.IDs[layout.Realized], layout.StateCancel),
-			modeltest.MustRecord(t, &layout.CancelRequest{At: 1}))
+			layout.Encode(&layout.CancelRequest{At: 1}))
 	}},
 	{"arguments gone", only(audit.InvariantArgs), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().Args(p.Middle))
@@ -204,7 +203,7 @@ var breakRow = []breakage{
 			row := p.Row(t, layout.Ready)
 			tx.Clear(p.C.Keys().Ready(row.ID, row.Spec))
 			tx.Set(p.C.Keys().Delayed(row.ID, 5), nil)
-			tx.Set(p.C.Keys().State(row.ID, layout.StateAttempts), modeltest.MustRecord(t, &layout.Attempts{Due: 5}))
+			tx.Set(p.C.Keys().State(row.ID, layout.StateAttempts), layout.Encode(&layout.Attempts{Due: 5}))
 		}},
 	{"finished and not in the done list", []audit.Invariant{audit.InvariantDone},
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
@@ -236,7 +235,7 @@ var breakRow = []breakage{
 		row := p.Row(t, layout.Ready)
 		shard := (row.ID.Shard(p.C.Keys().Shards) + 1) % p.C.Keys().Shards
 		key := tuple.AppendString(tuple.AppendUUID(p.C.Keys().FuturesOf(shard), row.ID), layout.RowSpec)
-		tx.Set(key, modeltest.MustRecord(t, row.Spec))
+		tx.Set(key, layout.Encode(row.Spec))
 	}},
 }
 
@@ -263,22 +262,22 @@ var breakRest = []breakage{
 	}},
 	{"counter of assigned futures off", only(audit.InvariantCounts),
 		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-			tx.Atomic(kv.Add, p.C.Keys().GroupOpen("g", "c"), layout.EncodeCounter(1))
+			tx.Atomic(kv.Add, p.C.Keys().OwnerOpen("g", "c"), layout.EncodeCounter(1))
 		}},
 	{"counter of assigned futures gone", only(audit.InvariantCounts),
 		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-			tx.Clear(p.C.Keys().GroupOpen("g", "c"))
+			tx.Clear(p.C.Keys().OwnerOpen("g", "c"))
 		}},
 	{"counter of assigned futures of nobody", only(audit.InvariantCounts),
 		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-			tx.Set(p.C.Keys().GroupOpen("nobody", "c"), layout.EncodeCounter(2))
+			tx.Set(p.C.Keys().OwnerOpen("nobody", "c"), layout.EncodeCounter(2))
 		}},
 	{"counter that is none", only(audit.InvariantRecord), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Count(0, "nobody", "", layout.Ready), []byte("x"))
 	}},
 	{"done list that can't be read", only(audit.InvariantRecord), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		key := tuple.AppendStamp(p.C.Keys().DoneOf(3), [10]byte{}, 0)
-		tx.Set(key, modeltest.MustRecord(t, &layout.DoneEntry{IDs: []byte("x")}))
+		tx.Set(key, layout.Encode(&layout.DoneEntry{IDs: []byte("x")}))
 	}},
 	{"mail without a bell", only(audit.InvariantMail), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().Bell("s"))
@@ -287,16 +286,14 @@ var breakRest = []breakage{
 		tx.Set(tuple.AppendStamp(p.C.Keys().Mailbox("s"), [10]byte{}, 0), []byte{layout.RecordVersion, 0, 0, 0, 1})
 	}},
 	{"mail about nothing that ended", only(audit.InvariantMail), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-		notice, err := msgpack.Marshal(&layout.Notice{ID: p.IDs[layout.Ready], State: layout.Ready})
-		require.NoError(t, err)
-		tx.Set(tuple.AppendStamp(p.C.Keys().Mailbox("s"), [10]byte{}, 0),
-			append([]byte{layout.RecordVersion, 0, 0, 0, 1}, notice...))
+		notice := layout.AppendNotice(nil, &layout.Notice{ID: p.IDs[layout.Ready], State: layout.Ready})
+		tx.Set(tuple.AppendStamp(p.C.Keys().Mailbox("s"), [10]byte{}, 0), layout.MailValue(notice, 1))
 	}},
 	{"session that can't be read", only(audit.InvariantRecord), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Session("s"), []byte{layout.RecordVersion})
 	}},
 	{"heartbeat of nobody", only(audit.InvariantWorker), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Worker("gone", layout.WorkerHeartbeat), modeltest.MustRecord(t, &layout.Heartbeat{}))
+		tx.Set(p.C.Keys().Worker("gone", layout.WorkerHeartbeat), layout.Encode(&layout.Heartbeat{}))
 	}},
 	{"worker without a heartbeat", only(audit.InvariantWorker), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().Worker(p.Worker.ID(), layout.WorkerHeartbeat))
@@ -305,10 +302,10 @@ var breakRest = []breakage{
 		tx.Clear(p.C.Keys().Address("10.0.0.1:1"))
 	}},
 	{"idle and dead", only(audit.InvariantIdle), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Idle(layout.DefaultQueue, "gone"), modeltest.MustRecord(t, &layout.IdleRecord{}))
+		tx.Set(p.C.Keys().Idle(layout.DefaultQueue, "gone"), layout.Encode(&layout.IdleRecord{}))
 	}},
 	{"idle in a queue of others", only(audit.InvariantIdle), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Idle("others", p.Worker.ID()), modeltest.MustRecord(t, &layout.IdleRecord{}))
+		tx.Set(p.C.Keys().Idle("others", p.Worker.ID()), layout.Encode(&layout.IdleRecord{}))
 	}},
 	{"address of nobody", only(audit.InvariantAddress), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Address("10.0.0.2:1"), []byte("gone"))
@@ -323,7 +320,7 @@ var breakRest = []breakage{
 		tx.Set(p.C.Keys().Worker(p.Worker.ID(), "what"), nil)
 	}},
 	{"alias of no module", only(audit.InvariantAlias), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Alias("lost"), modeltest.MustRecord(t, &layout.AliasRecord{CID: "bafk"}))
+		tx.Set(p.C.Keys().Alias("lost"), layout.Encode(&layout.AliasRecord{CID: "bafk"}))
 	}},
 	{"piece of a module gone", only(audit.InvariantModule), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		cid, err := fdbmodel.ModuleCID([]byte("not really a module"))
@@ -336,7 +333,7 @@ var breakRest = []breakage{
 	{"config of others", only(audit.InvariantConfig), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		config := p.C.Config()
 		config.Shards *= 2
-		tx.Set(p.C.Keys().Config(), modeltest.MustRecord(t, config))
+		tx.Set(p.C.Keys().Config(), layout.Encode(&config))
 	}},
 	{"janitor that can't be read", only(audit.InvariantRecord), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Janitor(), []byte{0})

@@ -135,7 +135,7 @@ func TestInspectAnyKeys(t *testing.T) {
 	require.Len(t, found, len(p.Items(t)))
 	for _, bad := range []string{"", "\xff", strings.Repeat("x", kv.MaxKeySize+1)} {
 		_, _, err = inspect.Prefix(ctx, p.C, []byte(bad), nil, 1)
-		require.ErrorIs(t, err, layout.ErrBadSpec)
+		require.ErrorIs(t, err, layout.ErrBadKey)
 	}
 	one, err := inspect.Key(ctx, p.C, p.C.Keys().Config())
 	require.NoError(t, err)

@@ -30,10 +30,10 @@ func TestDescribeGoldenKeys(t *testing.T) {
 		require.Equal(t, c.Key, back)
 	}
 	require.Len(t, modeltest.GoldenKeys(k), len(layout.Table()))
-	ready := layout.DescribeKey(k.Ready(modeltest.GoldenID, &layout.Spec{Queue: "q", Group: "g", Priority: 5}))
+	ready := layout.DescribeKey(k.Ready(modeltest.GoldenID, &layout.Spec{Queue: "q", Owner: "g", Priority: 5}))
 	b, err := json.Marshal(ready.Parts)
 	require.NoError(t, err)
-	require.JSONEq(t, `{"queue":"q","group":"g","cpu_millis":0,"ram_bytes":0,"gpu_millis":0,"priority":5,`+
+	require.JSONEq(t, `{"queue":"q","cpu_millis":0,"ram_bytes":0,"gpu_millis":0,"priority":5,`+
 		`"id":"01020304-0506-7708-890a-0b0c0d0e0f03"}`, string(b))
 	require.Equal(t, modeltest.GoldenID, ready.Part("id"))
 	require.Nil(t, ready.Part("none"))
@@ -43,7 +43,7 @@ func TestUnescapeKeyRefuses(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{`\`, `\x`, `\x0`, `\xzz`, `\q`} {
 		_, err := layout.UnescapeKey(bad)
-		require.ErrorIs(t, err, layout.ErrBadSpec, bad)
+		require.ErrorIs(t, err, layout.ErrBadKey, bad)
 	}
 	key, err := layout.UnescapeKey(`a\x00\\\"\ \;b`)
 	require.NoError(t, err)

@@ -25,11 +25,11 @@
 //	(s, "futures", ID, "state", "exception")              Exception · fail, cancel, reap
 //	(s, "futures", ID, "state", "result")                 VS, Result · realize
 //	(s, "futures", ID, "state", "subscribers", SESSION)   · subscribe
-//	(s, "ready", QUEUE, GROUP, CPU, RAM, GPU, 255-PRIO, ID)  the function's name · whatever makes it ready
-//	(s, "assignments", WORKER, QUEUE, GROUP, CPU, RAM, GPU, 255-PRIO, ID)  the function's name · assign
-//	(s, "held", GROUP, FAILED, DUE, 255-PRIO, ID)         the function's name · whatever makes a held future ready
-//	(s, "groups", GROUP, "bell")                          VS · whatever ends a held future or makes it wait
-//	(s, "groups", GROUP, "open", WHY)                     eight bytes, little endian · whatever assigns or ends that
+//	(s, "ready", QUEUE, CPU, RAM, GPU, 255-PRIO, ID)  the function's name · whatever makes it ready
+//	(s, "assignments", WORKER, QUEUE, OWNER, CPU, RAM, GPU, 255-PRIO, ID)  the function's name · assign
+//	(s, "held", OWNER, FAILED, DUE, 255-PRIO, ID)         the function's name · whatever makes a held future ready
+//	(s, "owners", OWNER, "bell")                          VS · whatever ends a held future or makes it wait
+//	(s, "owners", OWNER, "open", WHY)                     eight bytes, little endian · whatever assigns or ends that
 //	(s, "delayed", DUE, ID)                               · submit with a delay, fail, put back
 //	(s, "chunks", ID, KIND, TOKEN, I)                     a piece of a large value · before it counts
 //	(s, "done", VS)                                       ids that finished together · whatever ends futures
@@ -42,7 +42,7 @@
 //	(s, "workers", WORKER, "cancelled", ID)               · cancel; cleared by the worker's heartbeat
 //	(s, "workers", WORKER, "assigned")                    · assign; until the worker is forgotten
 //	(s, "workers", WORKER, "wake")                        VS · who submits; the worker's only watch
-//	(s, "counts", QUEUE, GROUP, STATE)                    eight bytes, little endian · every transition, by addition
+//	(s, "counts", QUEUE, OWNER, STATE)                    eight bytes, little endian · every transition, by addition
 //	("idle", QUEUE, WORKER)                               what it could take · a worker with nothing to do
 //	("addresses", ADDRESS)                                worker id · register
 //	("incoming")                                          who copies the cluster from elsewhere · migrate, restore

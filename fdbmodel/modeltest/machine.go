@@ -227,7 +227,7 @@ func (m *Machine) verify(allowed change) {
 
 // verifyOpen compares the counters of what held futures do with the futures.
 func (m *Machine) verifyOpen() {
-	open, err := m.C.GroupOpen(context.Background(), "g")
+	open, err := m.C.OwnerOpen(context.Background(), "g")
 	m.require(err)
 	n := int64(0)
 	for _, row := range m.Rows {

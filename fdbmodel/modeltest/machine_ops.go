@@ -24,7 +24,7 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 			Priority: uint8(m.random.IntN(2)), Requirements: layout.Requirements{CPU: int64(m.random.IntN(2))},
 		}
 		if m.random.IntN(4) == 0 {
-			s.Spec.Group, s.Spec.Held = "g", true
+			s.Spec.Owner = "g"
 		}
 		switch m.random.IntN(4) {
 		case 0:
@@ -265,7 +265,7 @@ func (m *Machine) assign(ctx context.Context) (change, error) {
 	}
 	return func(before, after *layout.Row) bool {
 		if before == nil || after == nil || after.State() != layout.Ready || after.ID != id ||
-			before.State() != layout.Ready && !(before.State() == layout.Delayed && before.Spec.Held) {
+			before.State() != layout.Ready && !(before.State() == layout.Delayed && before.Spec.Held()) {
 			return false
 		}
 		given := before.Attempts

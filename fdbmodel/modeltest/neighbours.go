@@ -18,7 +18,7 @@ func Neighbours(n int) []fdbmodel.Submission {
 	subs := make([]fdbmodel.Submission, n)
 	for i := range subs {
 		subs[i] = fdbmodel.Submission{ID: layout.BatchItemID("b", i),
-			Spec: layout.Spec{Function: "go:f", Group: "b", Held: true}}
+			Spec: layout.Spec{Function: "go:f", Owner: "b"}}
 		subs[i].Args = make([]byte, []int{0, 10, 3000}[i%3])
 	}
 	return subs

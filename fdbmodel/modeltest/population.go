@@ -79,7 +79,7 @@ func Populate(t *testing.T) *Population {
 	p.IDs[layout.Delayed] = got[0].ID
 	p.IDs[layout.Ready] = submit(10)
 	p.Middle = submit(5000)
-	spec := layout.Spec{Function: "go:f", Group: "g", Held: true}
+	spec := layout.Spec{Function: "go:f", Owner: "g"}
 	got, err = c.Submit(ctx, []fdbmodel.Submission{{Spec: spec}, {Spec: spec}})
 	require.NoError(t, err)
 	p.Held = [2]layout.ID{got[0].ID, got[1].ID}
@@ -129,20 +129,6 @@ func (p *Population) Row(t *testing.T, s layout.State) *layout.Row {
 	return &row
 }
 
-// MustRecord encodes a record.
-func MustRecord(t *testing.T, v any) []byte {
-	b, err := layout.Encode(v)
-	require.NoError(t, err)
-	return b
-}
-
-// MustStamped encodes a stamped record.
-func MustStamped(t *testing.T, v any) []byte {
-	b, err := layout.EncodeStamped(v)
-	require.NoError(t, err)
-	return b
-}
-
 // Enrich adds to a population what it has no key of yet.
 func (p *Population) Enrich(t *testing.T) {
 	ctx := context.Background()
@@ -156,7 +142,7 @@ func (p *Population) Enrich(t *testing.T) {
 	p.wake(t)
 	p.GoIdle(t)
 	p.Write(t, func(tx kv.Tx) {
-		tx.Set(p.C.Keys().Incoming(), MustRecord(t, &layout.IncomingRecord{Writer: "w"}))
+		tx.Set(p.C.Keys().Incoming(), layout.Encode(&layout.IncomingRecord{Writer: "w"}))
 	})
 }
 

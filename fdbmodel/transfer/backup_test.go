@@ -181,7 +181,7 @@ func FuzzRestore(f *testing.F) {
 	k.Shards = 16
 	for _, g := range modeltest.GoldenRecords() {
 		if key := modeltest.KeyOfRecord(k, g.Name); key != nil {
-			f.Add(key[len(k.Prefix):], g.Encode(f), uint8(16))
+			f.Add(key[len(k.Prefix):], g.Encode(), uint8(16))
 		}
 	}
 	f.Add([]byte("x"), []byte{}, uint8(3))
@@ -189,8 +189,8 @@ func FuzzRestore(f *testing.F) {
 		if len(key) > 200 || len(value) > 1000 {
 			return
 		}
-		config, err := layout.Encode(layout.Config{Shards: int(shards)}.WithDefaults())
-		require.NoError(t, err)
+		settings := layout.Config{Shards: int(shards)}.WithDefaults()
+		config := layout.Encode(&settings)
 		var file bytes.Buffer
 		w, err := archive.NewWriter(&file, archive.Head{Cluster: "c"})
 		require.NoError(t, err)
