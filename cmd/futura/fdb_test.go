@@ -125,7 +125,7 @@ func testMigrateThereAndBack(t *testing.T, file string) {
 	_, e = hasty.run(exitOK, "", "migrate", "--from", hasty.store, "--to", server.store, "--cluster", "hasty")
 	require.Contains(t, e, "counts as dead after 2s here")
 	back := from.copied("migrate", "--from", server.store, "--to", to.store)
-	require.Equal(t, there.Report, back.CopyReport)
+	require.Equal(t, there.Report, back.Report)
 	require.Equal(t, from.states(), to.states())
 	require.Contains(t, to.ok("check"), " 0 problems")
 }
