@@ -16,6 +16,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kvopen"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/fdbtest"
 	"github.com/futura-run/futura/workers"
@@ -56,29 +57,29 @@ func (s *shell) open(cluster string, fn func(context.Context, *futures.Client)) 
 // finds there the state of futures, who holds them, and their results.
 func testCommandsForFdbcli(t *testing.T, file string) {
 	s := &shell{t, "fdb:" + file}
-	var realized, claimed, ready fdbmodel.ID
-	var worker fdbmodel.WorkerID
+	var realized, claimed, ready layout.ID
+	var worker layout.WorkerID
 	s.open("cli", func(ctx context.Context, c *futures.Client) {
 		cluster := c.Cluster()
-		submit := func() fdbmodel.ID {
-			got, err := cluster.Submit(ctx, []fdbmodel.Submission{{Spec: fdbmodel.Spec{Function: "go:count"}}})
+		submit := func() layout.ID {
+			got, err := cluster.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:count"}}})
 			require.NoError(t, err)
 			return got[0].ID
 		}
-		w, err := cluster.Register(ctx, fdbmodel.WorkerInfo{
-			Name: "by hand", Functions: []string{"go:count"}, Capacity: fdbmodel.Resources{Slots: 2},
+		w, err := cluster.Register(ctx, layout.WorkerInfo{
+			Name: "by hand", Functions: []string{"go:count"}, Capacity: layout.Resources{Slots: 2},
 		})
 		require.NoError(t, err)
 		worker = w.ID()
 		claim := func() *fdbmodel.ClaimedFuture {
-			answer, err := w.Claim(ctx, fdbmodel.ClaimRequest{Free: fdbmodel.Resources{Slots: 1}, Max: 1})
+			answer, err := w.Claim(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}, Max: 1})
 			require.NoError(t, err)
 			require.Len(t, answer.Futures, 1)
 			return &answer.Futures[0]
 		}
 		realized = submit()
 		outcomes, err := w.Finish(ctx, []fdbmodel.Completion{
-			{Future: claim(), Result: &fdbmodel.Result{Value: []byte("the result is 42")}},
+			{Future: claim(), Result: &layout.Result{Value: []byte("the result is 42")}},
 		})
 		require.NoError(t, err)
 		require.Equal(t, []fdbmodel.Outcome{fdbmodel.Applied}, outcomes)
@@ -86,7 +87,7 @@ func testCommandsForFdbcli(t *testing.T, file string) {
 		claim()
 		ready = submit()
 	})
-	paste := func(id fdbmodel.ID) string {
+	paste := func(id layout.ID) string {
 		commands := s.ok("inspect", "--fdbcli", id.String(), "--cluster", "cli")
 		fdbcli := exec.CommandContext(t.Context(), "fdbcli", "-C", file, "--no-status")
 		fdbcli.Stdin = strings.NewReader(commands + "\n")
@@ -124,7 +125,7 @@ func testMigrateThereAndBack(t *testing.T, file string) {
 	_, e = hasty.run(exitOK, "", "migrate", "--from", hasty.store, "--to", server.store, "--cluster", "hasty")
 	require.Contains(t, e, "counts as dead after 2s here")
 	back := from.copied("migrate", "--from", server.store, "--to", to.store)
-	require.Equal(t, there.CopyReport, back.CopyReport)
+	require.Equal(t, there.Report, back.Report)
 	require.Equal(t, from.states(), to.states())
 	require.Contains(t, to.ok("check"), " 0 problems")
 }
@@ -148,7 +149,7 @@ func (s *shell) worker(client *futures.Client) (stop func()) {
 // lower than those of the store that they were submitted to.
 func testAwaitAcrossAMove(t *testing.T, file string) {
 	from, to := newShell(t), &shell{t, "fdb:" + file}
-	var ids []fdbmodel.ID
+	var ids []layout.ID
 	var before kv.Version
 	version := func(ctx context.Context, c *futures.Client) kv.Version {
 		v, err := c.Cluster().Database().Begin(kv.Options{}).ReadVersion(ctx)
@@ -195,7 +196,7 @@ func testMigrateRefusesLivingWorkers(t *testing.T, file string) {
 	ctx := context.Background()
 	db, err := kvopen.Open(ctx, server.store, kvopen.Options{})
 	require.NoError(t, err)
-	client, err := futures.New(ctx, db, futures.Options{Cluster: "living", Config: fdbmodel.Config{
+	client, err := futures.New(ctx, db, futures.Options{Cluster: "living", Config: layout.Config{
 		Heartbeat: 100 * time.Millisecond, DeadAfter: 2 * time.Second,
 	}})
 	require.NoError(t, err)

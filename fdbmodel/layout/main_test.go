@@ -3,7 +3,7 @@ package layout_test
 import (
 	"testing"
 
-	"github.com/futura-run/futura/internal/storetest"
+	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

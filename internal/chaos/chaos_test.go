@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/fdbtest"
 )
 
@@ -98,7 +99,7 @@ func TestServerThatDiesWhileClaimsRun(t *testing.T) {
 	submissions := make([]fdbmodel.Submission, claims)
 	for i := range submissions {
 		submissions[i] = fdbmodel.Submission{
-			Args: fmt.Appendf(nil, "claim-%d", i), Spec: fdbmodel.Spec{Function: "go:" + fnLong, MaxRetries: 3},
+			Args: fmt.Appendf(nil, "claim-%d", i), Spec: layout.Spec{Function: "go:" + fnLong, MaxRetries: 3},
 		}
 	}
 	submitted, err := c.cluster.Submit(c.ctx, submissions)
@@ -106,18 +107,18 @@ func TestServerThatDiesWhileClaimsRun(t *testing.T) {
 	for i, s := range submitted {
 		c.ledger.submitted[s.ID.String()] = string(submissions[i].Args)
 	}
-	total := func(state fdbmodel.State) int64 {
+	total := func(state layout.State) int64 {
 		counts, err := c.cluster.Counts(c.ctx)
 		require.NoError(t, err)
 		return counts.Total(state)
 	}
-	c.await("the claims of all", func() bool { return total(fdbmodel.Ready) == 0 })
-	require.Greater(t, total(fdbmodel.Claimed), int64(claims/2))
+	c.await("the claims of all", func() bool { return total(layout.Ready) == 0 })
+	require.Greater(t, total(layout.Claimed), int64(claims/2))
 	for range 2 {
 		server.Kill(0)
 		require.NoError(t, server.Restart(0))
 		// It is back once it answers.
-		total(fdbmodel.Claimed)
+		total(layout.Claimed)
 	}
 	c.finish()
 }

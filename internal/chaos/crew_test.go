@@ -18,7 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/fdbkv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/fdbtest"
 )
 
@@ -54,7 +56,7 @@ func newCrew(t *testing.T, server *fdbtest.Server, name string, workers, clients
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	c.cluster, err = fdbmodel.Open(c.ctx, db, name, fdbmodel.Options{
-		Config: fdbmodel.Config{Heartbeat: 250 * time.Millisecond, DeadAfter: 1500 * time.Millisecond},
+		Config: layout.Config{Heartbeat: 250 * time.Millisecond, DeadAfter: 1500 * time.Millisecond},
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -166,7 +168,7 @@ func (c *crew) finish() {
 	c.await("the end of all futures", func() bool {
 		counts, err := c.cluster.Counts(c.ctx)
 		require.NoError(c.t, err)
-		return counts.Total(fdbmodel.Ready)+counts.Total(fdbmodel.Claimed)+counts.Total(fdbmodel.Delayed) == 0
+		return counts.Total(layout.Ready)+counts.Total(layout.Claimed)+counts.Total(layout.Delayed) == 0
 	})
 	for _, m := range c.workers {
 		m.stop(c.t)
@@ -177,7 +179,7 @@ func (c *crew) finish() {
 
 // check compares what clients were told with what the store says.
 func (c *crew) check() {
-	report, err := c.cluster.Check(c.ctx, fdbmodel.CheckOptions{})
+	report, err := audit.Check(c.ctx, c.cluster, audit.Options{})
 	require.NoError(c.t, err)
 	require.Empty(c.t, report.Problems)
 	submitted, ended, twice := c.ledger.all()
@@ -185,16 +187,16 @@ func (c *crew) check() {
 	require.NotEmpty(c.t, submitted)
 	lost := 0
 	for text, args := range submitted {
-		id, err := fdbmodel.ParseID(text)
+		id, err := layout.ParseID(text)
 		require.NoError(c.t, err)
 		row, err := c.cluster.Get(c.ctx, id)
 		require.NoError(c.t, err, "an acknowledged future is gone")
-		if row.State() == fdbmodel.Failed {
-			require.Equal(c.t, fdbmodel.KindLost, row.Exception.Kind, row.Exception.Message)
+		if row.State() == layout.Failed {
+			require.Equal(c.t, layout.KindLost, row.Exception.Kind, row.Exception.Message)
 			lost++
 			continue
 		}
-		require.Equal(c.t, fdbmodel.Realized, row.State())
+		require.Equal(c.t, layout.Realized, row.State())
 		require.Equal(c.t, row.Claim.Token, row.Result.Token)
 		require.True(c.t, strings.HasPrefix(string(row.Result.Value), args+"-"), "%s: %s", args, row.Result.Value)
 		if told, known := ended[text]; known {
