@@ -133,7 +133,8 @@ func (w *changes) count(id layout.ID, queue, owner string, s layout.State, n int
 	if w.counts == nil {
 		w.counts = map[layout.ShardCount]int64{}
 	}
-	w.counts[layout.ShardCount{Shard: id.Shard(w.keys.Shards), CountKey: layout.CountKey{Queue: queue, Owner: owner, State: s}}] += n
+	key := layout.CountKey{Queue: queue, Owner: owner, State: s}
+	w.counts[layout.ShardCount{Shard: id.Shard(w.keys.Shards), CountKey: key}] += n
 }
 
 // finish tells those who wait, and the janitor.

@@ -196,7 +196,7 @@ func (k *checker) checkArgs(r *checkedRow, f *findings) {
 // noteRow keeps what is compared later.
 func (k *checker) noteRow(shard int, r *checkedRow, f *findings) {
 	state := r.State()
-	f.counted[layout.ShardCount{Shard: shard, CountKey: layout.CountKey{Queue: r.Spec.Queue, Owner: r.Spec.Owner, State: state}}]++
+	f.counted[layout.CountOf(shard, r.Spec, state)]++
 	if r.Open() {
 		f.opened[layout.OpenKey{Owner: r.Spec.Owner, Why: r.Attempts.Why}]++
 	}

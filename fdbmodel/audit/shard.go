@@ -205,8 +205,7 @@ func (k *checker) countRows(ctx context.Context, tx kv.Reader, shard int) (map[l
 	var row layout.Row
 	flush := func() {
 		if row.Spec != nil {
-			counted[layout.ShardCount{Shard: shard, CountKey: layout.CountKey{
-				Queue: row.Spec.Queue, Owner: row.Spec.Owner, State: row.State()}}]++
+			counted[layout.CountOf(shard, row.Spec, row.State())]++
 		}
 	}
 	err := eachOf(ctx, tx, kv.Prefix(k.keys.FuturesOf(shard)), func(item kv.KeyValue) {

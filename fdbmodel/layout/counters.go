@@ -60,3 +60,8 @@ type ShardCount struct {
 	Shard int
 	CountKey
 }
+
+// CountOf names the counter of futures with this spec in a state.
+func CountOf(shard int, s *Spec, state State) ShardCount {
+	return ShardCount{Shard: shard, CountKey: CountKey{Queue: s.Queue, Owner: s.Owner, State: state}}
+}

@@ -151,7 +151,8 @@ func TestReadyKeyParses(t *testing.T) {
 		assigned := kv.KeyValue{Key: k.Assigned("w", id, spec), Value: []byte("go:f")}
 		e, err = layout.ParseAssigned(assigned, k.AssignedTo("w"))
 		require.NoError(t, err)
-		require.Equal(t, layout.ReadyEntry{ID: id, Key: assigned.Key, Function: "go:f", Class: spec.Class(), Owner: spec.Owner}, e)
+		want := layout.ReadyEntry{ID: id, Key: assigned.Key, Function: "go:f", Class: spec.Class(), Owner: spec.Owner}
+		require.Equal(t, want, e)
 	})
 }
 

@@ -18,6 +18,13 @@ type GoldenRecord struct {
 	Empty   func() layout.Record
 }
 
+func empty[T any, P interface {
+	*T
+	layout.Record
+}]() func() layout.Record {
+	return func() layout.Record { return P(new(T)) }
+}
+
 // GoldenRecords returns a record of each kind, with every field set, and the
 // smallest spec.
 func GoldenRecords() []GoldenRecord {
@@ -33,50 +40,52 @@ func GoldenRecords() []GoldenRecord {
 			MaxRetries:   3, Backoff: layout.Backoff{Base: time.Second, Max: time.Minute}, Timeout: time.Hour,
 			AllowReconstruction: true, Session: "fedcba9876543210", Trace: map[string]string{"traceparent": "00"},
 			SubmittedAt: 1_900_000_000_000,
-		}, false, func() layout.Record { return new(layout.Spec) }},
-		{"smallest spec", &layout.Spec{Function: "go:f"}, false, func() layout.Record { return new(layout.Spec) }},
-		{"claim", &layout.Claim{Token: token}, true, func() layout.Record { return new(layout.Claim) }},
+		}, false, empty[layout.Spec]()},
+		{"smallest spec", &layout.Spec{Function: "go:f"}, false, empty[layout.Spec]()},
+		{"claim", &layout.Claim{Token: token}, true, empty[layout.Claim]()},
 		{"attempts", &layout.Attempts{Failed: 1, Crashes: 2, PutBack: 3, Due: 4, Assigned: "w", Why: "y"}, false,
-			func() layout.Record { return new(layout.Attempts) }},
-		{"cancel", &layout.CancelRequest{Reason: "r", At: 5}, false, func() layout.Record { return new(layout.CancelRequest) }},
+			empty[layout.Attempts]()},
+		{"cancel", &layout.CancelRequest{Reason: "r", At: 5}, false, empty[layout.CancelRequest]()},
 		{"exception", &layout.Exception{
 			Kind: layout.KindExit, Message: "m", Attempt: 2, Worker: token.Worker, Final: true, Permanent: true, At: 6,
 			ExitCode: 7,
 			Stdout:   []byte("o"), Stderr: []byte("e"), StderrRef: ref, Truncated: true, FailedOn: []layout.WorkerID{"v", "w"},
-		}, false, func() layout.Record { return new(layout.Exception) }},
+		}, false, empty[layout.Exception]()},
 		{"result", &layout.Result{
 			Token: token, Codec: layout.CodecRaw, Value: []byte("v"), ValueRef: ref, Size: 1, ExitCode: 2, Stderr: []byte("e"),
 			StderrRef: ref, Truncated: true, Attempt: 3, RunTime: time.Second, At: 8,
-		}, true, func() layout.Record { return new(layout.Result) }},
+		}, true, empty[layout.Result]()},
 		{"worker", &layout.WorkerInfo{
 			Address: "10.0.0.1:1", Name: "n", Queues: []string{"q"}, Functions: []string{"go:f", layout.AnyModule},
 			Capacity: layout.Resources{Slots: 4, CPU: 4000, RAM: 1 << 33, GPU: 1000}, StartedAt: 9, Opening: "o",
 			Process: 10, Version: "v", Connection: "x",
-		}, false, func() layout.Record { return new(layout.WorkerInfo) }},
+		}, false, empty[layout.WorkerInfo]()},
 		{"heartbeat", &layout.Heartbeat{Count: 1, Free: layout.Resources{Slots: 2}, Running: 3, At: 4}, false,
-			func() layout.Record { return new(layout.Heartbeat) }},
-		{"idle", &layout.IdleRecord{Resources: layout.Resources{Slots: 1, CPU: 2, RAM: 3, GPU: 4}, Functions: []string{"go:f"}}, false,
-			func() layout.Record { return new(layout.IdleRecord) }},
+			empty[layout.Heartbeat]()},
+		{"idle", &layout.IdleRecord{
+			Resources: layout.Resources{Slots: 1, CPU: 2, RAM: 3, GPU: 4}, Functions: []string{"go:f"},
+		}, false,
+			empty[layout.IdleRecord]()},
 		{"claims", &layout.ClaimBatch{IDs: layout.PackIDs([]layout.ID{GoldenID})}, false,
-			func() layout.Record { return new(layout.ClaimBatch) }},
+			empty[layout.ClaimBatch]()},
 		{"done", &layout.DoneEntry{At: 1, IDs: layout.PackIDs([]layout.ID{GoldenID, GoldenID})}, false,
-			func() layout.Record { return new(layout.DoneEntry) }},
+			empty[layout.DoneEntry]()},
 		{"session", &layout.SessionRecord{Count: 1, At: 2, Opening: "o"}, false,
-			func() layout.Record { return new(layout.SessionRecord) }},
-		{"janitor", &layout.JanitorRecord{Worker: "w", Count: 1}, false, func() layout.Record { return new(layout.JanitorRecord) }},
+			empty[layout.SessionRecord]()},
+		{"janitor", &layout.JanitorRecord{Worker: "w", Count: 1}, false, empty[layout.JanitorRecord]()},
 		{"incoming", &layout.IncomingRecord{Writer: "w", Batch: 1, At: 2}, false,
-			func() layout.Record { return new(layout.IncomingRecord) }},
-		{"module", &layout.Module{Size: 1, StoredAt: 2}, false, func() layout.Record { return new(layout.Module) }},
-		{"alias", &layout.AliasRecord{CID: "c", At: 1}, false, func() layout.Record { return new(layout.AliasRecord) }},
+			empty[layout.IncomingRecord]()},
+		{"module", &layout.Module{Size: 1, StoredAt: 2}, false, empty[layout.Module]()},
+		{"alias", &layout.AliasRecord{CID: "c", At: 1}, false, empty[layout.AliasRecord]()},
 		{"batch", &layout.BatchRecord{
 			Template: []byte("{}"), Queue: "q", MaxAttempts: 1, Items: 2, Status: 3, Reason: "r", Made: true, CreatedAt: 4,
 			FinishedAt: 5, Maker: "m", Digest: []byte("d"),
-		}, false, func() layout.Record { return new(layout.BatchRecord) }},
+		}, false, empty[layout.BatchRecord]()},
 		{"batch chunk", &layout.BatchChunk{Worker: "w", Items: 1, Status: 2, CreatedAt: 3}, false,
-			func() layout.Record { return new(layout.BatchChunk) }},
+			empty[layout.BatchChunk]()},
 		{"config", &layout.Config{
 			Format: 2, Shards: 16, Heartbeat: 5 * time.Second, DeadAfter: 15 * time.Second, Retention: time.Hour,
-		}, false, func() layout.Record { return new(layout.Config) }},
+		}, false, empty[layout.Config]()},
 	}
 }
 

@@ -32,6 +32,7 @@ const (
 	libp2p      = "github.com/libp2p"
 	multihash   = "github.com/multiformats/go-multihash"
 	mongo       = "go.mongodb.org/mongo-driver/v2"
+	msgp        = "github.com/tinylib/msgp"
 	msgpack     = "github.com/vmihailenco/msgpack/v5"
 	pebble      = "github.com/cockroachdb/pebble/v2"
 	pflag       = "github.com/spf13/pflag"
@@ -73,11 +74,11 @@ func importTable() map[string]imports {
 		"fdbmodel/remote":     {ours: store},
 		"fdbmodel/kvopen":     {ours: append(slices.Clone(store), "fdbmodel/embedded", "fdbmodel/fdbkv", "fdbmodel/remote")},
 		"fdbmodel/archive":    {},
-		"fdbmodel/layout":     {ours: store, others: []string{msgpack, uuid}},
+		"fdbmodel/layout":     {ours: store, others: []string{msgp, uuid}},
 		"fdbmodel/read":       {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel": {
 			ours:   append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read"),
-			others: []string{msgpack, cid, multihash},
+			others: []string{cid, multihash},
 		},
 		"fdbmodel/audit":    {ours: append(slices.Clone(model), "fdbmodel/read")},
 		"fdbmodel/inspect":  {ours: append(slices.Clone(model), "fdbmodel/read")},
