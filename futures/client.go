@@ -35,7 +35,7 @@ type Options struct {
 	// Cluster is the cluster's name. Defaults to "default".
 	Cluster string
 	// Config is used if the cluster has none yet. Defaults to that of
-	// fdbmodel.Config.
+	// layout.Config.
 	Config layout.Config
 	// Existing makes New return ErrNotFound where there is no such cluster.
 	// Defaults to false: New makes it.

@@ -23,7 +23,7 @@ var (
 )
 
 // FailedError says how a future failed for good. Errors.Is holds for ErrFailed,
-// and for ErrCancelled if Kind is fdbmodel.KindCancelled.
+// and for ErrCancelled if Kind is layout.KindCancelled.
 type FailedError struct {
 	ID      ID
 	Kind    layout.FailureKind

@@ -43,7 +43,7 @@ func (c *Client) Submit(ctx context.Context, t Task) (*Future, error) {
 	return f, nil
 }
 
-// SubmitMany makes futures, in transactions of up to fdbmodel.MaxSubmit each,
+// SubmitMany makes futures, in transactions of up to layout.MaxSubmit each,
 // one after the other. It returns what Submit returns; a mistake in one of the
 // tasks is found before any future is made, but for ErrIDInUse. On an error the
 // handles of the futures that surely exist are returned with it: those of the

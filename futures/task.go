@@ -18,11 +18,11 @@ const DefaultMaxRetries = 3
 type Task struct {
 	// Function is go:NAME, wasm:CID[/METHOD] or wasm:ALIAS[/METHOD].
 	Function string
-	// Args are at most fdbmodel.MaxPut (64 MiB), in SubmitTx 16 KiB. Above
-	// fdbmodel.MaxArgs (8 MiB) they are written in transactions of their own before
+	// Args are at most layout.MaxPut (64 MiB), in SubmitTx 16 KiB. Above
+	// layout.MaxArgs (8 MiB) they are written in transactions of their own before
 	// the future is. Defaults to none.
 	Args []byte
-	// Codec says how Args are meant: fdbmodel.CodecRaw, CodecMsgpack, CodecJSON or
+	// Codec says how Args are meant: layout.CodecRaw, CodecMsgpack, CodecJSON or
 	// CodecArgv. Submit returns ErrBadSpec where they are to be JSON and are not.
 	// Defaults to raw.
 	Codec string
@@ -59,7 +59,7 @@ type Task struct {
 	Worker layout.WorkerID
 	// ID, or else Key (at most 1,024 bytes), make the submit repeatable: the
 	// same one with the same content is the same future, as long as that is kept
-	// (see fdbmodel.Config.Retention, and Discard). Default to a new id.
+	// (see layout.Config.Retention, and Discard). Default to a new id.
 	ID  ID
 	Key string
 	// NoNotify is for futures that this client will hardly await: their ends

@@ -14,7 +14,7 @@ import (
 // Definition is a Go function with types: what its clients and its workers
 // share. Values travel as msgpack, so In and Out may be whatever msgpack
 // encodes; fields that one side does not know are left out, which lets the types
-// grow. Tasks of fdbmodel.CodecJSON, which clients in other languages submit, are
+// grow. Tasks of layout.CodecJSON, which clients in other languages submit, are
 // taken and answered as encoding/json has the types.
 type Definition[In, Out any] struct{ name string }
 
@@ -26,6 +26,8 @@ func Define[In, Out any](name string) Definition[In, Out] { return Definition[In
 func (d Definition[In, Out]) Name() string { return d.name }
 
 // Bind gives the name and the function that workers.Worker.Register takes.
+// Arguments that are not of the type In fail the future at once: no retry could
+// decode them.
 func (d Definition[In, Out]) Bind(fn func(context.Context, In) (Out, error)) (
 	name string, run func(context.Context, []byte) ([]byte, error),
 ) {
@@ -33,7 +35,7 @@ func (d Definition[In, Out]) Bind(fn func(context.Context, In) (Out, error)) (
 		codec, _ := ctx.Value(layout.CodecKey{}).(string)
 		var in In
 		if err := decode(codec, args, &in); err != nil {
-			return nil, fmt.Errorf("arguments of %s: %w", d.name, err)
+			return nil, badArgumentsError{fmt.Errorf("arguments of %s: %w", d.name, err)}
 		}
 		out, err := fn(ctx, in)
 		if err != nil {
@@ -46,6 +48,15 @@ func (d Definition[In, Out]) Bind(fn func(context.Context, In) (Out, error)) (
 		return value, nil
 	}
 }
+
+// badArgumentsError is permanent for workers.
+type badArgumentsError struct{ error }
+
+// Permanent says that no further attempt can cure the error.
+func (badArgumentsError) Permanent() bool { return true }
+
+// Unwrap returns the cause.
+func (e badArgumentsError) Unwrap() error { return e.error }
 
 // Task returns a task that runs the function on in, for SubmitMany and
 // SubmitTx.

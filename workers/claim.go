@@ -7,6 +7,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/internal/clock"
 )
 
 // ringDelay is how long a worker on a store of its own process waits for the
@@ -50,12 +51,7 @@ func (l *life) claimLoop(ctx context.Context) error {
 
 func (l *life) pause(ctx context.Context, d time.Duration) {
 	clk := l.worker.cluster.Clock()
-	timer := clk.At(clk.Now().Add(d))
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-	case <-ctx.Done():
-	}
+	_ = clock.Wait(ctx, clk, clk.Now().Add(d)) // the caller asks ctx
 }
 
 // claim waits until there is room, takes what there is and room for, and returns

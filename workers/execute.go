@@ -15,11 +15,15 @@ import (
 // permanentError fails a future whatever its attempts.
 type permanentError struct{ error }
 
+// Permanent says that no further attempt can cure the error.
+func (permanentError) Permanent() bool { return true }
+
 // Unwrap returns the cause.
 func (e permanentError) Unwrap() error { return e.error }
 
 // Permanent marks an error that no further attempt can cure: the future fails
-// at once. It returns nil for nil.
+// at once. It returns nil for nil. Errors of other packages say the same by a
+// method Permanent() bool that returns true.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -63,6 +67,7 @@ func (w *Worker) slot() {
 		if j = w.slots.take(); j == nil {
 			return
 		}
+		w.paces.reserve(j)
 		w.runJob(j)
 		j = nil
 	}
@@ -78,9 +83,6 @@ func (w *Worker) runJob(j *job) {
 }
 
 func (w *Worker) leaveSlot(j *job) {
-	if !j.deadline.IsZero() {
-		w.deadlines.remove(j)
-	}
 	j.cancel(nil)
 	w.slots.giveBack(j, w.cluster.Now().Sub(j.started))
 }
@@ -92,9 +94,10 @@ func (w *Worker) execute(j *job) fdbmodel.Completion {
 		w.options.Logger.Warn("a future can't be read and is put back", "future", f.ID, "error", f.Err)
 		return fdbmodel.Completion{Future: f, PutBack: true}
 	}
-	if !w.waitPace(j) {
+	if !w.awaitTurn(j) {
 		return fdbmodel.Completion{Future: f, Relinquish: true}
 	}
+	j.start(w.cluster.Now())
 	args := f.Inline
 	if f.Spec.ArgsRef != nil {
 		var err error
@@ -102,11 +105,13 @@ func (w *Worker) execute(j *job) fdbmodel.Completion {
 			return w.withoutArgs(j, err)
 		}
 	}
-	if !j.deadline.IsZero() && !w.options.Manual {
-		w.deadlines.add(j)
+	if j.deadline.IsZero() {
+		return w.dispatch(j, args)
 	}
+	stop := w.cluster.Clock().AfterFunc(j.limit(), j.expire)
+	defer stop()
 	c := w.dispatch(j, args)
-	if !j.deadline.IsZero() && !isModule(f.Spec.Function) && !w.cluster.Now().Before(j.deadline) && !c.PutBack {
+	if !w.cluster.Now().Before(j.deadline) && !isModule(f.Spec.Function) && !c.PutBack {
 		return j.overdue()
 	}
 	return c
@@ -184,7 +189,7 @@ func (j *job) failure(err error) fdbmodel.Completion {
 	cause := context.Cause(j.ctx)
 	var panicked *panicError
 	var later retryAfterError
-	var permanent permanentError
+	var permanent interface{ Permanent() bool }
 	switch {
 	case errors.As(err, &panicked):
 		c.Exception = &layout.Exception{Kind: layout.KindPanic, Message: panicked.text}
@@ -192,7 +197,7 @@ func (j *job) failure(err error) fdbmodel.Completion {
 		c.Relinquish = true // a cancel that was asked ends the future with it
 	default:
 		c.Exception = &layout.Exception{Kind: layout.KindError, Message: err.Error()}
-		c.Permanent = errors.As(err, &permanent)
+		c.Permanent = errors.As(err, &permanent) && permanent.Permanent()
 		if errors.As(err, &later) {
 			c.RetryIn = &later.wait
 		}

@@ -89,59 +89,6 @@ func TestRetryAfterReplacesTheBackoff(t *testing.T) {
 	require.Equal(t, 2, b.row(id).Attempts.Failed)
 }
 
-func TestTimeoutOfAFunctionThatHeedsIt(t *testing.T) {
-	t.Parallel()
-	b := virtualBed(t)
-	heeds := newBlocker(true)
-	causes := make(chan error, 10)
-	w := b.start(Options{Slots: 1}, map[string]Function{"slow": func(ctx context.Context, args []byte) ([]byte, error) {
-		deadline, ok := ctx.Deadline()
-		if left := deadline.Sub(b.clock.Now()); !ok || left > time.Minute {
-			return nil, Permanent(errors.New("no deadline"))
-		}
-		_, err := heeds.run(ctx, args)
-		causes <- err
-		return nil, err
-	}})
-	id := b.one("go:slow", func(s *fdbmodel.Submission) { s.Spec.Timeout = time.Minute })
-	b.awaitOver(id)
-	row := b.row(id)
-	require.Equal(t, layout.KindTimeout, row.Exception.Kind)
-	require.Contains(t, row.Exception.Message, "1m0s")
-	cause := <-causes
-	for errors.Is(cause, fdbmodel.ErrReaped) {
-		cause = <-causes // a slow machine reaps the living; then it ran again
-	}
-	require.ErrorIs(t, cause, ErrTimeout)
-	require.ErrorIs(t, cause, context.DeadlineExceeded)
-	b.await("a free slot", func() bool { return w.Stats().Free.Slots == 1 })
-}
-
-func TestFunctionThatIgnoresItsTimeoutKeepsItsSlot(t *testing.T) {
-	t.Parallel()
-	b := virtualBed(t)
-	ignores := newBlocker(false)
-	w := b.start(Options{Slots: 1, CPU: 1000}, map[string]Function{"slow": ignores.run, "echo": echo})
-	id := b.one("go:slow", func(s *fdbmodel.Submission) {
-		s.Spec.Timeout = time.Minute
-		s.Spec.Requirements = layout.Requirements{CPU: 600}
-	})
-	b.awaitOver(id)
-	require.Equal(t, layout.KindTimeout, b.row(id).Exception.Kind)
-	stats := w.Stats()
-	require.Equal(t, 1, stats.Running)
-	require.Equal(t, layout.Resources{CPU: 400, RAM: machineMemory()}, stats.Free)
-	next := b.one("go:echo")
-	rounds := 0
-	b.await("some rounds", func() bool { rounds++; return rounds > 50 })
-	row := b.row(next)
-	require.False(t, row.State().Terminal())
-	close(ignores.end)
-	b.awaitOver(next)
-	require.Equal(t, layout.Failed, stateOf(b, id))
-	require.Zero(t, w.Stats().Lost)
-}
-
 func stateOf(b *bed, id layout.ID) layout.State {
 	row := b.row(id)
 	return row.State()
@@ -309,29 +256,4 @@ func TestArgumentsThatAreGone(t *testing.T) {
 	b.awaitOver(id)
 	require.Equal(t, layout.KindError, b.row(id).Exception.Kind)
 	require.Contains(t, b.row(id).Exception.Message, "not found")
-}
-
-// TestRunnerKeepsTheTimeoutOfAModule has the context of a module's call end only
-// where its runner does not stop it: the deadline that it tells is later than
-// the timeout that the runner is given.
-func TestRunnerKeepsTheTimeoutOfAModule(t *testing.T) {
-	t.Parallel()
-	b := virtualBed(t)
-	runner := make(deadlineRunner, 1)
-	b.start(Options{Slots: 1, Modules: runner}, nil)
-	module, err := b.cluster.PutModule(b.ctx, []byte("module"), "")
-	require.NoError(t, err)
-	began := b.clock.Now()
-	id := b.one("wasm:"+module.CID, func(s *fdbmodel.Submission) { s.Spec.Timeout = time.Second })
-	b.awaitOver(id)
-	require.Equal(t, layout.Realized, stateOf(b, id))
-	require.GreaterOrEqual(t, (<-runner).Sub(began), time.Second+moduleGrace)
-}
-
-type deadlineRunner chan time.Time
-
-func (r deadlineRunner) Run(ctx context.Context, _ ModuleCall) (ModuleOutcome, error) {
-	deadline, _ := ctx.Deadline()
-	r <- deadline
-	return ModuleOutcome{}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/clock"
 )
 
 // Intervals of a janitor.
@@ -58,13 +59,7 @@ func newJanitor(w *Worker, id layout.WorkerID) *janitor {
 func (j *janitor) loop(ctx context.Context) {
 	clk := j.cluster.Clock()
 	for j.worker.gate.pass(ctx) == nil && ctx.Err() == nil {
-		next := j.step(ctx, clk.Now())
-		timer := clk.At(next)
-		select {
-		case <-timer.C():
-		case <-ctx.Done():
-		}
-		timer.Stop()
+		_ = clock.Wait(ctx, clk, j.step(ctx, clk.Now()))
 	}
 }
 

@@ -32,7 +32,7 @@ type Info struct {
 	Token layout.Token
 	// Worker is the id of the worker's present membership.
 	Worker layout.WorkerID
-	// Codec is what the arguments are: fdbmodel.CodecRaw and others. The result
+	// Codec is what the arguments are: layout.CodecRaw and others. The result
 	// counts as the same, but for CodecArgv, where it is raw.
 	Codec string
 }
@@ -51,12 +51,13 @@ type job struct {
 	future  fdbmodel.ClaimedFuture
 	claimed time.Time
 
+	// Set when it gets a slot.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	due    time.Time // when its pace lets it start
 	// Set when it starts.
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
 	started  time.Time
 	deadline time.Time // zero without a timeout
-	at       int       // place among the deadlines
 
 	settled atomic.Bool
 }
@@ -68,16 +69,41 @@ func (j *job) requirements() layout.Requirements {
 	return j.future.Spec.Requirements
 }
 
-// start makes the function's context.
-func (j *job) start(now time.Time) {
+// enterSlot makes the function's context.
+func (j *job) enterSlot(now time.Time) {
 	j.ctx, j.cancel = context.WithCancelCause(j.life.values)
-	j.started = now
-	if spec := j.future.Spec; spec != nil && spec.Timeout > 0 {
-		j.deadline = now.Add(spec.Timeout)
-	}
+	j.due, j.started = now, now
 	if j.future.Cancel != nil {
 		j.cancel(ErrCancelled)
 	}
+}
+
+// start begins the attempt.
+func (j *job) start(now time.Time) {
+	j.started = now
+	if timeout := j.future.Spec.Timeout; timeout > 0 {
+		j.deadline = now.Add(timeout)
+	}
+}
+
+// moduleGrace is how much longer than its timeout the call of a module may take:
+// the runner keeps the timeout itself, not counting the time to load the code.
+const moduleGrace = time.Minute
+
+// limit is when the worker itself ends the job.
+func (j *job) limit() time.Time {
+	if isModule(j.future.Spec.Function) {
+		return j.deadline.Add(moduleGrace)
+	}
+	return j.deadline
+}
+
+// expire ends a job whose timeout has passed, whether or not its function heeds
+// it. It is settled first: what the function returns for its context counts no
+// more.
+func (j *job) expire() {
+	j.settle(j.overdue())
+	j.cancel(ErrTimeout)
 }
 
 // settle decides how the claim ends, and tells whether it did: whoever comes

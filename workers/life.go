@@ -176,14 +176,6 @@ func (l *life) leave() error {
 // withTimeout is context.WithTimeout by a clock.
 func withTimeout(parent context.Context, clk clock.Clock, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
-	timer := clk.At(clk.Now().Add(d))
-	go func() {
-		defer timer.Stop()
-		select {
-		case <-timer.C():
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
+	stop := clk.AfterFunc(clk.Now().Add(d), cancel)
+	return ctx, func() { stop(); cancel() }
 }

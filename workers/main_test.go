@@ -33,7 +33,12 @@ type bed struct {
 }
 
 func newBed(t testing.TB, config layout.Config, clk *clock.Virtual) *bed {
-	b := &bed{t: t, ctx: context.Background(), db: storetest.New(t), clock: clk}
+	return bedOn(t, storetest.New(t), config, clk)
+}
+
+// bedOn is one on a store that the test made.
+func bedOn(t testing.TB, db kv.Database, config layout.Config, clk *clock.Virtual) *bed {
+	b := &bed{t: t, ctx: context.Background(), db: db, clock: clk}
 	o := fdbmodel.Options{Config: config}
 	if clk != nil {
 		o.Clock = clk

@@ -4,7 +4,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 )
 
@@ -19,8 +18,12 @@ type paces struct {
 	next  map[string]time.Time
 }
 
-// reserve returns how long a future has to wait before it starts.
-func (p *paces) reserve(pace *layout.Pace) time.Duration {
+// reserve makes a job due when its pace lets it start.
+func (p *paces) reserve(j *job) {
+	if j.future.Spec == nil || j.future.Spec.Pace == nil {
+		return
+	}
+	pace := j.future.Spec.Pace
 	now := p.clock.Now()
 	gap := time.Duration(float64(time.Second) / pace.PerSecond)
 	p.mu.Lock()
@@ -40,29 +43,12 @@ func (p *paces) reserve(pace *layout.Pace) time.Duration {
 		at = now
 	}
 	p.next[pace.Key] = at.Add(max(gap, 0))
-	return at.Sub(now)
+	j.due = at
 }
 
-// waitPace waits until the future may start, and tells whether it is still
-// wanted then. The wait is not part of the attempt.
-func (w *Worker) waitPace(j *job) bool {
-	spec := j.future.Spec
-	if spec.Pace == nil || w.options.Manual {
-		return true
-	}
-	if wait := w.paces.reserve(spec.Pace); wait > 0 {
-		clk := w.cluster.Clock()
-		timer := clk.At(clk.Now().Add(wait))
-		defer timer.Stop()
-		select {
-		case <-timer.C():
-		case <-j.ctx.Done():
-			return false
-		}
-	}
-	j.started = w.cluster.Now()
-	if spec.Timeout > 0 {
-		j.deadline = j.started.Add(spec.Timeout)
-	}
-	return true
+// awaitTurn waits until the job is due, and tells whether it is still wanted then.
+// The wait is not part of the attempt.
+func (w *Worker) awaitTurn(j *job) bool {
+	clk := w.cluster.Clock()
+	return !clk.Now().Before(j.due) || clock.Wait(j.ctx, clk, j.due) == nil
 }

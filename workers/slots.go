@@ -159,7 +159,7 @@ func (s *slots) pick() *job {
 		}
 		s.free = s.free.Take(q)
 		s.groups.start(&j.future)
-		j.start(s.clock.Now())
+		j.enterSlot(s.clock.Now())
 		s.running[j] = struct{}{}
 		s.feed()
 		return j

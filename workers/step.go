@@ -3,6 +3,7 @@ package workers
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -11,6 +12,7 @@ import (
 // manual is what Step keeps between its calls.
 type manual struct {
 	beatAt time.Time
+	taken  []*job // have a slot, and wait for their turn
 }
 
 // vanishedStep is when the next step of a vanished worker is due: never.
@@ -21,8 +23,8 @@ const vanishedStep = 24 * time.Hour
 // that an earlier step claimed, and one claim. So between two steps it holds
 // what a process that dies would hold. It returns when the next step is due at
 // the latest. A worker that was declared dead becomes a member anew. An error is
-// the store's or ctx's; the caller may step again. Timeouts are told by the
-// cluster's clock after a function has returned.
+// the store's or ctx's; the caller may step again. A timeout passes when the
+// cluster's clock is moved, also while a function runs.
 func (w *Worker) Step(ctx context.Context, now time.Time) (time.Time, error) {
 	if w.vanished() {
 		return now.Add(vanishedStep), nil
@@ -39,11 +41,11 @@ func (w *Worker) Step(ctx context.Context, now time.Time) (time.Time, error) {
 		if l, err = w.join(ctx); err != nil {
 			return now.Add(w.options.Poll), err
 		}
-		w.manual = manual{beatAt: now.Add(w.cluster.Config().Heartbeat)}
+		w.manual.beatAt = now.Add(w.cluster.Config().Heartbeat)
 	}
 	next, err := w.stepLife(ctx, l, now)
 	if errors.Is(err, fdbmodel.ErrReaped) {
-		w.slots.unqueue(func(*job) bool { return true })
+		w.abandon((*job).drop)
 		l.stop()
 		w.mu.Lock()
 		w.life = nil
@@ -77,13 +79,8 @@ func (w *Worker) stepLife(ctx context.Context, l *life, now time.Time) (time.Tim
 	if err := l.flush(ctx); err != nil {
 		return now, err
 	}
-	for {
-		j := w.slots.tryTake()
-		if j == nil {
-			break
-		}
-		w.runJob(j)
-		next = now
+	if due, ran := w.runTaken(now); ran || due.Before(next) {
+		next = due
 	}
 	if request, ok := l.request(); ok {
 		n, err := l.claimNow(ctx, request)
@@ -97,6 +94,50 @@ func (w *Worker) stepLife(ctx context.Context, l *life, now time.Time) (time.Tim
 	return next, nil
 }
 
+// runTaken runs what has a slot and whose turn has come, or which is no longer
+// wanted. It returns when the next is due, and whether anything ran.
+func (w *Worker) runTaken(now time.Time) (next time.Time, ran bool) {
+	m := &w.manual
+	for {
+		for j := w.slots.tryTake(); j != nil; j = w.slots.tryTake() {
+			w.paces.reserve(j)
+			m.taken = append(m.taken, j)
+		}
+		reached := w.cluster.Now() // functions move the clock
+		at := slices.IndexFunc(m.taken, func(j *job) bool { return !reached.Before(j.due) || j.ctx.Err() != nil })
+		if at < 0 {
+			break
+		}
+		// A function may step the worker itself.
+		j := m.taken[at]
+		m.taken = slices.Delete(m.taken, at, at+1)
+		w.runJob(j)
+		ran = true
+	}
+	if ran {
+		return now, true
+	}
+	next = now.Add(vanishedStep)
+	for _, j := range m.taken {
+		if j.due.Before(next) {
+			next = j.due
+		}
+	}
+	return next, false
+}
+
+// abandon ends everything that has not begun to run.
+func (w *Worker) abandon(end func(*job) bool) {
+	for _, j := range w.slots.unqueue(func(*job) bool { return true }) {
+		end(j)
+	}
+	for _, j := range w.manual.taken {
+		end(j)
+		w.leaveSlot(j)
+	}
+	w.manual.taken = nil
+}
+
 // Leave ends the membership of a worker with Options.Manual: what has ended is
 // written and what has not run is given back. The next Step becomes a member
 // anew. It returns the store's or ctx's error.
@@ -108,9 +149,7 @@ func (w *Worker) Leave(ctx context.Context) error {
 	if l == nil || w.vanished() {
 		return nil
 	}
-	for _, j := range w.slots.unqueue(func(*job) bool { return true }) {
-		j.relinquish()
-	}
+	w.abandon((*job).relinquish)
 	defer l.stop()
 	if err := l.flush(ctx); err != nil {
 		return err

@@ -17,12 +17,11 @@ import (
 
 // Worker executes futures. Its methods may be called from many goroutines.
 type Worker struct {
-	cluster   *fdbmodel.Cluster
-	options   Options
-	slots     *slots
-	paces     paces
-	deadlines *deadlines
-	gate      gate
+	cluster *fdbmodel.Cluster
+	options Options
+	slots   *slots
+	paces   paces
+	gate    gate
 
 	mu        sync.Mutex
 	functions map[string]Function
@@ -62,7 +61,7 @@ type Stats struct {
 }
 
 // New returns a worker of a cluster. It does nothing before Run or Step. It
-// returns fdbmodel.ErrBadName for a queue that can't be, and an error for numbers
+// returns layout.ErrBadName for a queue that can't be, and an error for numbers
 // that can't be.
 func New(cluster *fdbmodel.Cluster, o Options) (*Worker, error) {
 	o = o.withDefaults()
@@ -71,17 +70,16 @@ func New(cluster *fdbmodel.Cluster, o Options) (*Worker, error) {
 	}
 	w := &Worker{
 		cluster: cluster, options: o, functions: map[string]Function{}, ready: make(chan struct{}),
-		paces:     paces{clock: cluster.Clock()},
-		slots:     newSlots(cluster.Clock(), layout.Resources{Slots: o.Slots, CPU: o.CPU, RAM: o.RAM, GPU: o.GPU}),
-		deadlines: newDeadlines(cluster.Clock()),
-		runs:      newRuns(o.Name),
+		paces: paces{clock: cluster.Clock()},
+		slots: newSlots(cluster.Clock(), layout.Resources{Slots: o.Slots, CPU: o.CPU, RAM: o.RAM, GPU: o.GPU}),
+		runs:  newRuns(o.Name),
 	}
 	w.vanish, w.vanishIt = context.WithCancel(context.Background())
 	return w, nil
 }
 
 // Register makes the worker know a function, as go:NAME. It returns
-// fdbmodel.ErrBadName, and an error for a name that is known or comes after Run.
+// layout.ErrBadName, and an error for a name that is known or comes after Run.
 func (w *Worker) Register(name string, fn Function) error {
 	full := "go:" + name
 	if err := layout.CheckFunctionName(full); err != nil {
@@ -156,16 +154,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	w.started = true
 	w.mu.Unlock()
-	background, stop := context.WithCancel(context.Background())
-	var watching sync.WaitGroup
-	watching.Go(func() { w.deadlines.loop(background) })
 	for range w.options.Slots {
 		w.running.Go(w.slot)
 	}
 	err := w.live(ctx)
 	w.slots.close()
-	stop()
-	watching.Wait()
 	w.awaitReturns()
 	return err
 }

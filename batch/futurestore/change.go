@@ -84,7 +84,9 @@ func (s *Store) assign(ctx context.Context, id string, chunk layout.BatchChunk, 
 }
 
 // isOpen tells whether items of a batch are given out.
-func isOpen(r *layout.BatchRecord) bool { return r.Made && !batch.Status(r.Status).Over() }
+func isOpen(r *layout.BatchRecord) bool {
+	return r.Made && !batch.Status(r.Status).Over() && r.CancelledAt == 0
+}
 
 // Chunks implements batch.Store.
 func (s *Store) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) {
@@ -163,33 +165,53 @@ func (s *Store) eachPage(ctx context.Context, b *batch.Batch, fn func([]layout.I
 	return errors.Join(translate(errors.Join(errs...)), ctx.Err())
 }
 
-// Cancel implements batch.Store. Items that run are asked to stop.
+// Cancel implements batch.Store. Items that run are asked to stop. A cancel that
+// was cut off is completed by Settle.
 func (s *Store) Cancel(ctx context.Context, id, reason string, now time.Time) error {
-	b, err := s.Get(ctx, id)
-	if err != nil {
+	if _, err := s.Get(ctx, id); err != nil {
 		return err
 	}
-	if b.Status.Over() {
-		return fmt.Errorf("batch %s is over: %w", id, batch.ErrState)
-	}
-	// Each item is over, or asked to stop for good, before the batch says so.
-	err = s.eachPage(ctx, &b, func(ids []layout.ID) error {
-		_, err := s.cluster.CancelMany(ctx, ids, reason)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	_, err = s.cluster.UpdateBatch(ctx, id, func(r *layout.BatchRecord) (bool, error) {
-		r.Status, r.Reason, r.FinishedAt = int(batch.PermanentlyFailed), reason, now.UnixMilli()
+	r, err := s.cluster.UpdateBatch(ctx, id, func(r *layout.BatchRecord) (bool, error) {
+		if batch.Status(r.Status).Over() {
+			return false, fmt.Errorf("batch %s is over: %w", id, batch.ErrState)
+		}
+		if r.CancelledAt != 0 {
+			return false, nil
+		}
+		r.Reason, r.CancelledAt = reason, now.UnixMilli()
 		return true, nil
 	})
+	if err == nil {
+		_, err = s.completeCancel(ctx, &r)
+	}
 	return translate(err)
+}
+
+// completeCancel ends a batch whose cancel has begun. Each item is over, or asked
+// to stop for good, before the batch says so.
+func (s *Store) completeCancel(ctx context.Context, r *layout.BatchRecord) (layout.BatchRecord, error) {
+	b, err := batchOf(r)
+	if err == nil {
+		err = s.eachPage(ctx, &b, func(ids []layout.ID) error {
+			_, err := s.cluster.CancelMany(ctx, ids, r.Reason)
+			return err
+		})
+	}
+	if err != nil {
+		return *r, err
+	}
+	return s.cluster.UpdateBatch(ctx, r.ID, func(r *layout.BatchRecord) (bool, error) {
+		if r.CancelledAt == 0 {
+			return false, nil
+		}
+		r.Status, r.FinishedAt, r.CancelledAt = int(batch.PermanentlyFailed), r.CancelledAt, 0
+		return true, nil
+	})
 }
 
 // Retry implements batch.Store.
 func (s *Store) Retry(ctx context.Context, id string) (int, error) {
-	b, err := s.Get(ctx, id)
+	b, err := s.settled(ctx, id)
 	if err != nil {
 		return 0, err
 	}

@@ -195,6 +195,7 @@ func Submission(t *batch.Template, function string, arguments []string) fdbmodel
 	}
 	if strings.HasPrefix(function, goPrefix) {
 		sub.Args, _ = json.Marshal(arguments) // strings always encode
+		sub.Spec.Codec = layout.CodecJSON
 	}
 	return sub
 }
@@ -214,9 +215,27 @@ func hostOf(arguments []string) string {
 
 // Get implements batch.Store.
 func (s *Store) Get(ctx context.Context, id string) (batch.Batch, error) {
+	r, err := s.made(ctx, id)
+	if err != nil {
+		return batch.Batch{}, err
+	}
+	return batchOf(&r)
+}
+
+// made returns the record of a batch whose items exist.
+func (s *Store) made(ctx context.Context, id string) (layout.BatchRecord, error) {
 	r, err := s.cluster.Batch(ctx, id)
 	if err == nil && !r.Made {
 		err = fmt.Errorf("batch %s: %w", id, fdbmodel.ErrNotFound)
+	}
+	return r, translate(err)
+}
+
+// settled is made, after a cancel that was cut off has been completed.
+func (s *Store) settled(ctx context.Context, id string) (batch.Batch, error) {
+	r, err := s.made(ctx, id)
+	if err == nil && r.CancelledAt != 0 {
+		r, err = s.completeCancel(ctx, &r)
 	}
 	if err != nil {
 		return batch.Batch{}, translate(err)
@@ -269,7 +288,7 @@ func (s *Store) List(ctx context.Context, active bool, after string, limit int) 
 // SetReason implements batch.Store.
 func (s *Store) SetReason(ctx context.Context, id, reason string) error {
 	_, err := s.cluster.UpdateBatch(ctx, id, func(r *layout.BatchRecord) (bool, error) {
-		if batch.Status(r.Status).Over() {
+		if !isOpen(r) {
 			return false, fmt.Errorf("batch %s is over: %w", id, batch.ErrState)
 		}
 		write := r.Reason != reason
@@ -281,7 +300,7 @@ func (s *Store) SetReason(ctx context.Context, id, reason string) error {
 
 // Settle implements batch.Store.
 func (s *Store) Settle(ctx context.Context, id string, now time.Time) (batch.Batch, error) {
-	b, err := s.Get(ctx, id)
+	b, err := s.settled(ctx, id)
 	if err != nil {
 		return b, err
 	}
@@ -296,7 +315,7 @@ func (s *Store) Settle(ctx context.Context, id string, now time.Time) (batch.Bat
 		return b, nil
 	}
 	r, err := s.cluster.UpdateBatch(ctx, id, func(r *layout.BatchRecord) (bool, error) {
-		if batch.Status(r.Status).Over() {
+		if !isOpen(r) {
 			return false, nil
 		}
 		r.Status, r.Reason, r.FinishedAt = int(batch.Done), "", now.UnixMilli()

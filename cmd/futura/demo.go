@@ -96,10 +96,18 @@ func (a *app) demo(ctx context.Context, o demo.Options, named bool) (err error) 
 	return err
 }
 
+// terminal returns standard error if it is a terminal, nil otherwise.
+func (a *app) terminal() *os.File {
+	if f, ok := a.err.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return f
+	}
+	return nil
+}
+
 // progress shows a bar with rate and time left, on a terminal only.
 func (a *app) progress(unit string) func(done, all int) {
-	f, ok := a.err.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	f := a.terminal()
+	if f == nil {
 		return nil
 	}
 	var bar *progressbar.ProgressBar

@@ -17,6 +17,9 @@ type BatchRecord struct {
 	Digest     []byte `msgpack:"h,omitempty" json:"digest,omitempty"`
 	CreatedAt  int64  `msgpack:"c" json:"created_at_ms"`
 	FinishedAt int64  `msgpack:"f,omitempty" json:"finished_at_ms,omitempty"`
+	// CancelledAt is when a cancel began that has not reached all items yet, 0
+	// otherwise. Reason is the cancel's.
+	CancelledAt int64 `msgpack:"x,omitempty" json:"cancelled_at_ms,omitempty"`
 }
 
 // BatchChunk is what a worker was given of a batch at one time. Its items say its

@@ -128,7 +128,7 @@ func (a *AliasRecord) readField(name, b []byte) ([]byte, error) {
 func (r *BatchRecord) appendFields(f fields) fields {
 	f = f.bytes("t", r.Template).text("q", r.Queue).int("m", int64(r.MaxAttempts)).int("n", int64(r.Items))
 	f = f.int("s", int64(r.Status)).text("r", r.Reason).bool("d", r.Made).text("k", r.Maker)
-	return f.bytes("h", r.Digest).int("c", r.CreatedAt).int("f", r.FinishedAt)
+	return f.bytes("h", r.Digest).int("c", r.CreatedAt).int("f", r.FinishedAt).int("x", r.CancelledAt)
 }
 
 func (r *BatchRecord) readField(name, b []byte) ([]byte, error) {
@@ -155,6 +155,8 @@ func (r *BatchRecord) readField(name, b []byte) ([]byte, error) {
 		return readInt(b, &r.CreatedAt)
 	case "f":
 		return readInt(b, &r.FinishedAt)
+	case "x":
+		return readInt(b, &r.CancelledAt)
 	}
 	return msgp.Skip(b)
 }

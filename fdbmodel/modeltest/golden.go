@@ -79,7 +79,7 @@ func GoldenRecords() []GoldenRecord {
 		{"alias", &layout.AliasRecord{CID: "c", At: 1}, false, empty[layout.AliasRecord]()},
 		{"batch", &layout.BatchRecord{
 			Template: []byte("{}"), Queue: "q", MaxAttempts: 1, Items: 2, Status: 3, Reason: "r", Made: true, CreatedAt: 4,
-			FinishedAt: 5, Maker: "m", Digest: []byte("d"),
+			FinishedAt: 5, Maker: "m", Digest: []byte("d"), CancelledAt: 6,
 		}, false, empty[layout.BatchRecord]()},
 		{"batch chunk", &layout.BatchChunk{Worker: "w", Items: 1, Status: 2, CreatedAt: 3}, false,
 			empty[layout.BatchChunk]()},

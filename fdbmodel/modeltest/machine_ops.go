@@ -22,6 +22,7 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 		s.Spec = layout.Spec{
 			Function: "go:f", Session: []layout.SessionID{"s1", "s2", ""}[m.random.IntN(3)], MaxRetries: m.random.IntN(3),
 			Priority: uint8(m.random.IntN(2)), Requirements: layout.Requirements{CPU: int64(m.random.IntN(2))},
+			Timeout: time.Duration(m.random.IntN(3)) * time.Second,
 		}
 		if m.random.IntN(4) == 0 {
 			s.Spec.Owner = "g"
@@ -117,6 +118,9 @@ var endings = []ending{
 	}},
 	{"fail", []layout.State{layout.Delayed, layout.Failed}, 1, 0, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 		return fdbmodel.Completion{Future: f, Exception: &layout.Exception{Kind: layout.KindError}}
+	}},
+	{"time out", []layout.State{layout.Delayed, layout.Failed}, 1, 0, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+		return fdbmodel.Completion{Future: f, Exception: &layout.Exception{Kind: layout.KindTimeout}}
 	}},
 	{"fail for good", []layout.State{layout.Failed}, 1, 0, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 		return fdbmodel.Completion{Future: f, Exception: &layout.Exception{Kind: layout.KindError}, Permanent: true}

@@ -190,6 +190,58 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestTimeouts has functions that take their time by the cluster's clock.
+func TestTimeouts(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	c := futurestest.New(t)
+	var causes []error
+	c.Register("slow", func(ctx context.Context, args []byte) ([]byte, error) {
+		d, err := time.ParseDuration(string(args))
+		if err != nil {
+			return nil, workers.Permanent(err)
+		}
+		c.Elapse(d)
+		causes = append(causes, context.Cause(ctx))
+		return args, nil
+	})
+	c.Register("outer", func(ctx context.Context, _ []byte) ([]byte, error) {
+		inner, err := c.Client.Submit(ctx, futures.Task{Function: "go:slow", Args: []byte("2m")})
+		if err == nil {
+			_, err = inner.Await(ctx)
+		}
+		causes = []error{context.Cause(ctx)}
+		return nil, err
+	})
+	slow := func(took string) futures.Task {
+		return futures.Task{Function: "go:slow", Args: []byte(took), Timeout: time.Minute}
+	}
+	f, err := c.Client.Submit(ctx, slow("59s"))
+	require.NoError(t, err)
+	r, err := f.Await(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "59s", string(r.Value))
+	require.Equal(t, []error{nil}, causes)
+
+	f, err = c.Client.Submit(ctx, slow("1m"))
+	require.NoError(t, err)
+	_, err = f.Await(ctx)
+	var failed *futures.FailedError
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, layout.KindTimeout, failed.Kind)
+	require.Len(t, causes, 2+futures.DefaultMaxRetries)
+	require.ErrorIs(t, causes[1], workers.ErrTimeout)
+
+	// What another function takes counts for one that awaits it.
+	none := 0
+	f, err = c.Client.Submit(ctx, futures.Task{Function: "go:outer", Timeout: time.Minute, MaxRetries: &none})
+	require.NoError(t, err)
+	_, err = f.Await(ctx)
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, layout.KindTimeout, failed.Kind)
+	require.ErrorIs(t, causes[0], workers.ErrTimeout)
+}
+
 func TestRetentionPasses(t *testing.T) {
 	t.Parallel()
 	c := futurestest.New(t)

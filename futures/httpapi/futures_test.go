@@ -238,7 +238,7 @@ func TestMistakes(t *testing.T) {
 		{"GET", path + "?queue=a+b", "", 400, "bad_name", "queue"},
 		{"GET", path + "?function=f", "", 400, "bad_name", "go:"},
 		{"GET", path + "?function=wasm:none", "", 404, "not_found", "wasm:none"},
-		{"GET", path + "?cursor=AAAA", "", 400, "bad_future", "cursor"},
+		{"GET", path + "?cursor=AAAA", "", 400, "bad_cursor", "cursor"},
 		{"GET", path + "?cursor=**", "", 400, "bad_request", "cursor"},
 		{"GET", path + "/1", "", 400, "bad_id", "not a future id"},
 		{"GET", path + "/" + never, "", 404, "not_found", never},

@@ -2,7 +2,7 @@ package bench
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,12 +23,12 @@ func backlog(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	before := r.db.Usage()
+	before := r.mark()
 	large, err := r.heldBacklog(ctx, many, w, period)
 	if err != nil {
 		return err
 	}
-	r.usage(before, large.ended)
+	r.spent(before, large.ended)
 	r.report.SmallPerSecond, r.report.FuturesPerSecond = small.rate(), large.rate()
 	r.report.Ratio = round(large.rate()/small.rate(), 3)
 	return nil
@@ -44,38 +44,32 @@ func (h held) rate() float64 { return perSecond(h.ended, h.took) }
 
 // heldBacklog fills a fresh cluster, lets workers run and keeps pending futures
 // in it. What is filled in first does not count.
-func (r *run) heldBacklog(ctx context.Context, pending, w int, period time.Duration) (held, error) {
-	if err := r.begin(ctx, "backlog"); err != nil {
-		return held{}, err
-	}
-	empty := resident()
-	r.options.Log.Info("filling", "pending", pending)
-	if err := r.feed(ctx, pending); err != nil {
-		return held{}, err
-	}
-	r.report.ResidentBytes = resident()
-	r.report.ResidentBytesPerFuture = round(float64(r.report.ResidentBytes-empty)/float64(pending), 0)
-	f := newFeeders(pending)
-	stop, err := r.startWith(ctx, w, f.count)
-	if err != nil {
-		return held{}, err
-	}
-	select {
-	case <-f.began:
-	case <-ctx.Done():
-		return held{}, errors.Join(ctx.Err(), stop())
-	}
-	feeding, cancel := context.WithTimeout(ctx, period)
-	defer cancel()
-	start := time.Now()
-	if err := f.run(ctx, feeding, r); err != nil {
-		return held{}, err
-	}
-	h := held{ended: int(f.ended.Load()), took: time.Since(start)}
-	if err := stop(); err != nil {
-		return held{}, err
-	}
-	return h, r.end(ctx)
+func (r *run) heldBacklog(ctx context.Context, pending, w int, period time.Duration) (h held, err error) {
+	err = r.within(ctx, func() error {
+		empty := r.resident()
+		r.begin("fill", pending)
+		if err := r.feed(ctx, pending); err != nil {
+			return err
+		}
+		r.report.ResidentBytes = r.resident()
+		r.report.ResidentBytesPerFuture = round(float64(r.report.ResidentBytes-empty)/float64(pending), 0)
+		r.begin(fmt.Sprintf("run with %d pending", pending), 0)
+		f := newFeeders(pending)
+		return working(ctx, r.client.Cluster(), w, f.count, func() error {
+			select {
+			case <-f.began:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			feeding, cancel := context.WithTimeout(ctx, period)
+			defer cancel()
+			start := time.Now()
+			err := f.run(ctx, feeding, r)
+			h = held{ended: int(f.ended.Load()), took: time.Since(start)}
+			return err
+		})
+	})
+	return h, err
 }
 
 // feeders submit as many futures as have run, in batches, a few at a time, so
@@ -148,6 +142,7 @@ func (r *run) feed(ctx context.Context, n int) error {
 		if _, err := r.client.SubmitMany(ctx, tasks); err != nil {
 			return err
 		}
+		r.step(len(tasks))
 	}
 	return nil
 }

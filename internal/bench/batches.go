@@ -15,30 +15,22 @@ import (
 // the submit to the last end, with workers that run already.
 func batches(ctx context.Context, r *run) error {
 	n, w := r.futures(10_000), r.workers(2)
-	if err := r.begin(ctx, "batch"); err != nil {
-		return err
-	}
-	stop, err := r.start(ctx, w)
-	if err != nil {
-		return err
-	}
-	plain, err := r.plainFutures(ctx, n)
-	if err != nil {
-		return errors.Join(err, stop())
-	}
-	before := r.db.Usage()
-	took, err := r.oneBatch(ctx, n)
-	if err != nil {
-		return errors.Join(err, stop())
-	}
-	r.usage(before, n)
-	r.report.FuturesPerSecond = perSecond(n, took)
-	r.report.Ratio = round(plain.Seconds()/took.Seconds(), 2)
-	r.report.ResidentBytes = resident()
-	if err := stop(); err != nil {
-		return err
-	}
-	return r.end(ctx)
+	return r.working(ctx, w, func() error {
+		plain, err := r.plainFutures(ctx, n)
+		if err != nil {
+			return err
+		}
+		before := r.mark()
+		took, err := r.oneBatch(ctx, n)
+		if err != nil {
+			return err
+		}
+		r.spent(before, n)
+		r.report.FuturesPerSecond = perSecond(n, took)
+		r.report.Ratio = round(plain.Seconds()/took.Seconds(), 2)
+		r.report.ResidentBytes = r.resident()
+		return nil
+	})
 }
 
 func (r *run) plainFutures(ctx context.Context, n int) (time.Duration, error) {
@@ -70,6 +62,7 @@ func (r *run) awaitBatch(ctx context.Context, h *head.Head, n int) (time.Duratio
 	for i := range arguments {
 		arguments[i] = []string{fmt.Sprintf("https://example.com/%080d", i)}
 	}
+	r.begin("a batch", n)
 	start := time.Now()
 	b, _, err := h.Submit(ctx, batch.Request{Arguments: arguments, Template: batch.Template{
 		FunctionID: "go:" + noop, Config: batch.Config{Nodes: -1, Concurrency: 1 << 16},

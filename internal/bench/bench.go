@@ -51,7 +51,11 @@ type Report struct {
 	StoreSyncP50           float64  `json:"store_sync_p50_ms,omitempty"`
 	ResidentBytesPerFuture float64  `json:"resident_bytes_per_future,omitempty"`
 	ResidentBytes          int64    `json:"resident_bytes,omitempty"`
-	Cores                  int      `json:"cores"`
+	// PerFuture is the cost of a future, PerSecond that of a second in which there
+	// are none.
+	PerFuture *Cost `json:"per_future,omitempty"`
+	PerSecond *Cost `json:"per_second,omitempty"`
+	Cores     int   `json:"cores"`
 }
 
 // Options of Run.
@@ -67,6 +71,8 @@ type Options struct {
 	// Period overrides how long a backlog is held, 10 s, and how long idle workers
 	// are looked at, 20 s. Defaults to these.
 	Period time.Duration
+	// Progress shows where the run stands. Defaults to nobody.
+	Progress *Progress
 	// Log is told what is under way. Defaults to none.
 	Log *slog.Logger
 }
@@ -80,8 +86,9 @@ func Scenarios() []string {
 // removes at the end.
 func Run(ctx context.Context, db kv.Database, scenario string, o Options) (Report, error) {
 	scenarios := map[string]func(context.Context, *run) error{
-		"burndown": burndown, "stream": stream, "latency": latency, "backlog": backlog, "contention": contention,
-		"await": await, "idle": idle, "batch": batches, "wasm": functions,
+		"burndown": inCluster(burndown), "stream": inCluster(stream), "latency": inCluster(latency), "backlog": backlog,
+		"contention": contention, "await": inCluster(await), "idle": inCluster(idle), "batch": inCluster(batches),
+		"wasm": functions,
 	}
 	fn, ok := scenarios[scenario]
 	if !ok {
@@ -90,8 +97,12 @@ func Run(ctx context.Context, db kv.Database, scenario string, o Options) (Repor
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &run{options: o, db: NewMeter(db)}
+	if o.Progress == nil {
+		o.Progress = new(Progress)
+	}
+	r := &run{options: o, progress: o.Progress, db: NewMeter(db)}
 	r.report = Report{Scenario: scenario, Store: o.Store, Cores: runtime.GOMAXPROCS(0)}
+	r.begin("prepare", 0)
 	if o.Dir != "" {
 		p50, err := fsyncP50(o.Dir)
 		if err != nil {
@@ -108,33 +119,33 @@ func Run(ctx context.Context, db kv.Database, scenario string, o Options) (Repor
 
 // run is one measurement under way.
 type run struct {
-	options Options
-	db      *Meter
-	report  Report
-	client  *futures.Client
-	name    string
+	options  Options
+	progress *Progress
+	db       *Meter
+	report   Report
+	client   *futures.Client
+	name     string
+	aside    cost // of measuring
 }
 
-// begin opens a fresh cluster.
-func (r *run) begin(ctx context.Context, name string) error {
-	r.name = "bench-" + name
-	if err := r.wipe(ctx); err != nil {
+// inCluster is a scenario that needs one fresh cluster.
+func inCluster(fn func(context.Context, *run) error) func(context.Context, *run) error {
+	return func(ctx context.Context, r *run) error {
+		return r.within(ctx, func() error { return fn(ctx, r) })
+	}
+}
+
+// within calls fn with a client of a fresh cluster, whose keys it removes.
+func (r *run) within(ctx context.Context, fn func() error) (err error) {
+	r.name = "bench-" + r.report.Scenario
+	if err := fdbmodel.Wipe(ctx, r.db, r.name); err != nil {
 		return err
 	}
-	client, err := futures.New(ctx, r.db, futures.Options{Cluster: r.name})
-	r.client = client
-	return err
-}
-
-func (r *run) end(ctx context.Context) error {
-	err := r.client.Close(ctx)
-	if wiped := r.wipe(ctx); err == nil {
-		err = wiped
+	if r.client, err = futures.New(ctx, r.db, futures.Options{Cluster: r.name}); err != nil {
+		return err
 	}
-	return err
+	return firstError([]error{fn(), r.client.Close(ctx), fdbmodel.Wipe(ctx, r.db, r.name)})
 }
-
-func (r *run) wipe(ctx context.Context) error { return fdbmodel.Wipe(ctx, r.db, r.name) }
 
 func (r *run) futures(own int) int {
 	if r.options.Futures > 0 {
@@ -154,29 +165,27 @@ func (r *run) workers(own int) int {
 
 const noop = "noop"
 
-// start runs n workers that know the no-op, and returns how to stop them.
-func (r *run) start(ctx context.Context, n int) (stop func() error, err error) {
-	return r.startWith(ctx, n, func(context.Context, []byte) ([]byte, error) { return nil, nil })
+// working calls fn while n workers run no-ops.
+func (r *run) working(ctx context.Context, n int, fn func() error) error {
+	count := func(context.Context, []byte) ([]byte, error) { r.step(1); return nil, nil }
+	return working(ctx, r.client.Cluster(), n, count, fn)
 }
 
-// startWith runs n workers whose no-op is fn.
-func (r *run) startWith(ctx context.Context, n int, fn workers.Function) (stop func() error, err error) {
-	return startOn(ctx, r.client.Cluster(), n, fn)
-}
-
-func startOn(ctx context.Context, c *fdbmodel.Cluster, n int, fn workers.Function) (stop func() error, err error) {
+// working calls fn while n workers of a cluster run no-ops by function.
+func working(ctx context.Context, c *fdbmodel.Cluster, n int, function workers.Function, fn func() error) error {
 	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	var wg sync.WaitGroup
 	errs := make([]error, n)
 	for i := range n {
 		w, err := workers.New(c, workers.Options{Name: fmt.Sprintf("bench-%d", i)})
 		if err == nil {
-			err = w.Register(noop, fn)
+			err = w.Register(noop, function)
 		}
 		if err != nil {
 			cancel()
 			wg.Wait()
-			return nil, err
+			return err
 		}
 		wg.Go(func() {
 			// Who was stopped while it registered has done no harm.
@@ -185,11 +194,10 @@ func startOn(ctx context.Context, c *fdbmodel.Cluster, n int, fn workers.Functio
 			}
 		})
 	}
-	return func() error {
-		cancel()
-		wg.Wait()
-		return firstError(errs)
-	}, nil
+	err := fn()
+	cancel()
+	wg.Wait()
+	return firstError(append([]error{err}, errs...))
 }
 
 func firstError(errs []error) error {
@@ -217,6 +225,7 @@ func task(i int) futures.Task {
 // submitAll submits n no-ops by a few goroutines at once.
 func (r *run) submitAll(ctx context.Context, n int) ([]*futures.Future, error) {
 	const producers, batch = 8, 1000
+	r.begin("submit", n)
 	all := make([]*futures.Future, n)
 	errs := make([]error, producers)
 	var wg sync.WaitGroup
@@ -233,25 +242,12 @@ func (r *run) submitAll(ctx context.Context, n int) ([]*futures.Future, error) {
 					return
 				}
 				copy(all[first:], submitted)
+				r.step(len(submitted))
 			}
 		})
 	}
 	wg.Wait()
 	return all, firstError(errs)
-}
-
-// usage fills in the cost per future since before.
-func (r *run) usage(before Usage, futures int) {
-	u := r.db.Usage().minus(before)
-	n := float64(futures)
-	r.report.TransactionsPerFuture = round(float64(u.Commits)/n, 4)
-	r.report.MutationsPerFuture = round(float64(u.Mutations)/n, 2)
-	r.report.ReadsPerFuture = round(float64(u.Reads)/n, 2)
-	conflicts := 0.0
-	if all := u.Commits + u.Conflicts; all > 0 {
-		conflicts = round(float64(u.Conflicts)/float64(all), 4)
-	}
-	r.report.ConflictsPerCommit = &conflicts
 }
 
 func round(v float64, digits int) float64 {

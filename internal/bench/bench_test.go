@@ -28,7 +28,10 @@ func TestEveryScenarioEndsAndLeavesNothing(t *testing.T) {
 			db, err := embedded.Open(context.Background(), dir, embedded.Options{})
 			require.NoError(t, err)
 			defer db.Close()
-			o := bench.Options{Store: "here", Dir: dir, Futures: 300, Period: 100 * time.Millisecond}
+			progress := new(bench.Progress)
+			o := bench.Options{
+				Store: "here", Dir: dir, Futures: 300, Period: 100 * time.Millisecond, Progress: progress,
+			}
 			if scenario == "idle" {
 				o.Workers, o.Period = 5, time.Second
 			}
@@ -39,10 +42,16 @@ func TestEveryScenarioEndsAndLeavesNothing(t *testing.T) {
 			require.Positive(t, report.StoreSyncP50)
 			if scenario == "idle" {
 				require.Equal(t, 5, report.Watches)
+				require.Positive(t, report.PerSecond.Allocations)
 			} else {
 				require.Equal(t, 300, report.Futures)
 				require.Positive(t, report.MutationsPerFuture)
+				require.Positive(t, report.PerFuture.Allocations)
+				require.Positive(t, report.PerFuture.AllocatedBytes)
 			}
+			phase, done, all := progress.Now()
+			require.NotEmpty(t, phase)
+			require.Equal(t, all, done, "all that the last phase %q counts is done", phase)
 
 			tx := db.Begin(kv.Options{})
 			defer tx.Cancel()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/internal/clock"
 )
 
 // await has one client await very many futures, which workers with a store and
@@ -13,10 +14,7 @@ import (
 // the client had the last result, and how many watches it had open at a time.
 func await(ctx context.Context, r *run) error {
 	n, w := r.futures(100_000), r.workers(2)
-	if err := r.begin(ctx, "await"); err != nil {
-		return err
-	}
-	before := r.db.Usage()
+	before := r.mark()
 	all, err := r.submitAll(ctx, n)
 	if err != nil {
 		return err
@@ -25,28 +23,24 @@ func await(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
+	r.begin("run", n)
 	var ran, last atomic.Int64
-	stop, err := startOn(ctx, apart, w, func(context.Context, []byte) ([]byte, error) {
+	count := func(context.Context, []byte) ([]byte, error) {
+		r.step(1)
 		if ran.Add(1) == int64(n) {
 			last.Store(time.Now().UnixNano())
 		}
 		return nil, nil
+	}
+	return working(ctx, apart, w, count, func() error {
+		start := time.Now()
+		_, err := r.client.AwaitAll(ctx, all)
+		r.report.FuturesPerSecond = perSecond(n, time.Since(start))
+		r.report.AfterLast = round(float64(time.Now().UnixNano()-last.Load())/float64(time.Millisecond), 4)
+		r.report.Watches = r.db.MostWatches()
+		r.spent(before, n)
+		return err
 	})
-	if err != nil {
-		return err
-	}
-	start := time.Now()
-	if _, err := r.client.AwaitAll(ctx, all); err != nil {
-		return err
-	}
-	r.report.FuturesPerSecond = perSecond(n, time.Since(start))
-	r.report.AfterLast = round(float64(time.Now().UnixNano()-last.Load())/float64(time.Millisecond), 4)
-	r.report.Watches = r.db.MostWatches()
-	r.usage(before, n)
-	if err := stop(); err != nil {
-		return err
-	}
-	return r.end(ctx)
 }
 
 // idle has many workers that find nothing to do, with their heartbeats and
@@ -56,30 +50,21 @@ func idle(ctx context.Context, r *run) error {
 	if period == 0 {
 		period = 20 * time.Second
 	}
-	if err := r.begin(ctx, "idle"); err != nil {
-		return err
-	}
-	stop, err := r.start(ctx, n)
-	if err != nil {
-		return err
-	}
-	// By the second period each has looked around and is in the ring.
-	for range 2 {
-		before, start := r.db.Usage(), time.Now()
-		timer := time.NewTimer(period)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
+	return r.working(ctx, n, func() error {
+		r.begin("idle", 0)
+		// By the second period each has looked around and is in the ring.
+		for range 2 {
+			before, start := r.mark(), time.Now()
+			if err := clock.Wait(ctx, clock.Real{}, start.Add(period)); err != nil {
+				return err
+			}
+			now, took := r.mark(), time.Since(start)
+			u := now.usage.minus(before.usage)
+			r.report.PerSecond = now.cost.minus(before.cost).per(took.Seconds())
+			r.report.ReadsPerSecond, r.report.KeysReadPerSecond = perSecond(int(u.Reads), took), perSecond(int(u.Keys), took)
+			r.report.CommitsPerSecond = perSecond(int(u.Commits), took)
 		}
-		u, took := r.db.Usage().minus(before), time.Since(start)
-		r.report.ReadsPerSecond, r.report.KeysReadPerSecond = perSecond(int(u.Reads), took), perSecond(int(u.Keys), took)
-		r.report.CommitsPerSecond = perSecond(int(u.Commits), took)
-	}
-	r.report.Watches = r.db.MostWatches()
-	if err := stop(); err != nil {
-		return err
-	}
-	return r.end(ctx)
+		r.report.Watches = r.db.MostWatches()
+		return nil
+	})
 }

@@ -10,10 +10,17 @@ import (
 // functions compares the executor of WASM functions with a plain runtime. It
 // needs no store.
 func functions(ctx context.Context, r *run) error {
-	c, err := wasmbench.Compare(ctx, wasmbench.Options{})
+	r.begin("take turns", 0)
+	before := spentSoFar()
+	var plain cost
+	c, err := wasmbench.Compare(ctx, wasmbench.Options{Plain: func() (end func()) {
+		began := spentSoFar()
+		return func() { plain = plain.plus(spentSoFar().minus(began)) }
+	}})
 	if err != nil {
 		return err
 	}
+	r.report.PerFuture = spentSoFar().minus(before).minus(plain).per(float64(c.Calls))
 	r.report.Futures, r.report.Workers = c.Calls, 1
 	var all time.Duration
 	for _, t := range c.Executor {

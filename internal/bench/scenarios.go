@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,47 +18,51 @@ import (
 // client has its result.
 func burndown(ctx context.Context, r *run) error {
 	n, w := r.futures(200_000), r.workers(2)
-	if err := r.begin(ctx, "burndown"); err != nil {
-		return err
-	}
-	empty, before := resident(), r.db.Usage()
+	empty, before := r.resident(), r.mark()
 	start := time.Now()
 	all, err := r.submitAll(ctx, n)
 	if err != nil {
 		return err
 	}
 	r.report.SubmitPerSecond = perSecond(n, time.Since(start))
-	r.report.ResidentBytes = resident()
+	r.report.ResidentBytes = r.resident()
 	r.report.ResidentBytesPerFuture = round(float64(r.report.ResidentBytes-empty)/float64(n), 0)
 
+	r.begin("run", n)
 	start = time.Now()
-	stop, err := r.start(ctx, w)
-	if err != nil {
+	return r.working(ctx, w, func() error {
+		_, err := r.client.AwaitAll(ctx, all)
+		r.report.FuturesPerSecond = perSecond(n, time.Since(start))
+		r.spent(before, n)
 		return err
-	}
-	if _, err := r.client.AwaitAll(ctx, all); err != nil {
-		return err
-	}
-	r.report.FuturesPerSecond = perSecond(n, time.Since(start))
-	r.usage(before, n)
-	if err := stop(); err != nil {
-		return err
-	}
-	return r.end(ctx)
+	})
 }
 
 // stream has 16 producers that submit one by one, and await, while workers run.
 func stream(ctx context.Context, r *run) error {
-	const producers = 16
 	n, w := r.futures(100_000), r.workers(2)
-	if err := r.begin(ctx, "stream"); err != nil {
-		return err
-	}
-	stop, err := r.start(ctx, w)
-	if err != nil {
-		return err
-	}
-	before, start := r.db.Usage(), time.Now()
+	return r.working(ctx, w, func() error {
+		r.begin("submit and run", n)
+		before, start := r.mark(), time.Now()
+		each, err := r.submitEach(ctx, n)
+		r.report.SubmitPerSecond = perSecond(n, time.Since(start))
+		if err != nil {
+			return err
+		}
+		for _, fs := range each {
+			if _, err := r.client.AwaitAll(ctx, fs); err != nil {
+				return err
+			}
+		}
+		r.report.FuturesPerSecond = perSecond(n, time.Since(start))
+		r.spent(before, n)
+		return nil
+	})
+}
+
+// submitEach has producers submit n no-ops one by one, and returns those of each.
+func (r *run) submitEach(ctx context.Context, n int) ([][]*futures.Future, error) {
+	const producers = 16
 	each := make([][]*futures.Future, producers)
 	errs := make([]error, producers)
 	var wg sync.WaitGroup
@@ -74,21 +79,7 @@ func stream(ctx context.Context, r *run) error {
 		})
 	}
 	wg.Wait()
-	r.report.SubmitPerSecond = perSecond(n, time.Since(start))
-	if err := firstError(errs); err != nil {
-		return err
-	}
-	for _, fs := range each {
-		if _, err := r.client.AwaitAll(ctx, fs); err != nil {
-			return err
-		}
-	}
-	r.report.FuturesPerSecond = perSecond(n, time.Since(start))
-	r.usage(before, n)
-	if err := stop(); err != nil {
-		return err
-	}
-	return r.end(ctx)
+	return each, firstError(errs)
 }
 
 // commitEvery is after how many futures of latency a commit is timed.
@@ -112,20 +103,18 @@ func (r *run) commit(ctx context.Context) (time.Duration, error) {
 // latency submits one future at a time on an idle cluster, and times commits of
 // one key beside.
 func latency(ctx context.Context, r *run) error {
-	const warm = 50
 	n, w := r.futures(3000), r.workers(1)
-	if err := r.begin(ctx, "latency"); err != nil {
-		return err
-	}
-	stop, err := r.start(ctx, w)
-	if err != nil {
-		return err
-	}
-	var before Usage
+	return r.working(ctx, w, func() error { return r.oneAtATime(ctx, n) })
+}
+
+func (r *run) oneAtATime(ctx context.Context, n int) error {
+	const warm = 50
+	r.begin("one at a time", n+warm)
+	var before mark
 	times, commits := make([]time.Duration, 0, n), make([]time.Duration, 0, n/commitEvery+1)
 	for i := range n + warm {
 		if i == warm {
-			before = r.db.Usage()
+			before = r.mark()
 		}
 		if i%commitEvery == 0 {
 			took, err := r.commit(ctx)
@@ -136,24 +125,21 @@ func latency(ctx context.Context, r *run) error {
 		}
 		start := time.Now()
 		f, err := r.client.Submit(ctx, task(i))
-		if err != nil {
-			return err
+		if err == nil {
+			_, err = f.Await(ctx)
 		}
-		if _, err := f.Await(ctx); err != nil {
+		if err != nil {
 			return err
 		}
 		if i >= warm {
 			times = append(times, time.Since(start))
 		}
 	}
-	r.usage(before, n)
+	r.spent(before, n)
 	r.report.P50, r.report.P99 = quantiles(times)
 	r.report.CommitP50, _ = quantiles(commits)
 	r.report.LatencyInCommits = round(r.report.P50/r.report.CommitP50, 2)
-	if err := stop(); err != nil {
-		return err
-	}
-	return r.end(ctx)
+	return nil
 }
 
 // contention compares 64 workers with one, each with claim transactions of its
@@ -164,38 +150,37 @@ func contention(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	before := r.db.Usage()
+	before := r.mark()
 	many, err := r.claimers(ctx, n, w)
 	if err != nil {
 		return err
 	}
-	r.usage(before, n)
+	r.spent(before, n)
 	r.report.FuturesPerSecond, r.report.Ratio = many, round(many/one, 3)
 	return nil
 }
 
 // claimers burns down n futures by w bare registrations.
-func (r *run) claimers(ctx context.Context, n, w int) (float64, error) {
-	if err := r.begin(ctx, "contention"); err != nil {
-		return 0, err
-	}
-	if err := r.feed(ctx, n); err != nil {
-		return 0, err
-	}
-	var left atomic.Int64
-	left.Store(int64(n))
-	errs := make([]error, w)
-	var wg sync.WaitGroup
-	start := time.Now()
-	for i := range w {
-		wg.Go(func() { errs[i] = r.claimer(ctx, &left) })
-	}
-	wg.Wait()
-	rate := perSecond(n, time.Since(start))
-	if err := firstError(errs); err != nil {
-		return 0, err
-	}
-	return rate, r.end(ctx)
+func (r *run) claimers(ctx context.Context, n, w int) (rate float64, err error) {
+	err = r.within(ctx, func() error {
+		r.begin("fill", n)
+		if err := r.feed(ctx, n); err != nil {
+			return err
+		}
+		r.begin(fmt.Sprintf("%d claiming", w), n)
+		var left atomic.Int64
+		left.Store(int64(n))
+		errs := make([]error, w)
+		var wg sync.WaitGroup
+		start := time.Now()
+		for i := range w {
+			wg.Go(func() { errs[i] = r.claimer(ctx, &left) })
+		}
+		wg.Wait()
+		rate = perSecond(n, time.Since(start))
+		return firstError(errs)
+	})
+	return rate, err
 }
 
 func (r *run) claimer(ctx context.Context, left *atomic.Int64) error {
@@ -221,6 +206,7 @@ func (r *run) claimer(ctx context.Context, left *atomic.Int64) error {
 			return err
 		}
 		left.Add(-int64(len(completions)))
+		r.step(len(completions))
 	}
 	return reg.Leave(ctx)
 }

@@ -3,6 +3,8 @@
 package clock
 
 import (
+	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -15,6 +17,9 @@ type Clock interface {
 	Now() time.Time
 	// At returns a timer that fires once Now is t or later.
 	At(t time.Time) Timer
+	// AfterFunc calls f once Now is t or later, unless stop was called before. stop
+	// may be called more than once and does not wait for f.
+	AfterFunc(t time.Time, f func()) (stop func())
 }
 
 // Timer fires once.
@@ -25,7 +30,19 @@ type Timer interface {
 	Stop()
 }
 
-// Real is the machine's clock.
+// Wait waits until the clock is at t. It returns ctx's error if that ends first, also
+// where t has passed.
+func Wait(ctx context.Context, c Clock, t time.Time) error {
+	timer := c.At(t)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
+
+// Real is the machine's clock. Its AfterFunc calls in a goroutine of its own.
 type Real struct{}
 
 // Now implements Clock.
@@ -33,6 +50,12 @@ func (Real) Now() time.Time { return time.Now() }
 
 // At implements Clock.
 func (Real) At(t time.Time) Timer { return realTimer{time.NewTimer(time.Until(t))} }
+
+// AfterFunc implements Clock.
+func (Real) AfterFunc(t time.Time, f func()) (stop func()) {
+	timer := time.AfterFunc(time.Until(t), f)
+	return func() { timer.Stop() }
+}
 
 type realTimer struct{ timer *time.Timer }
 
@@ -44,6 +67,7 @@ type Virtual struct {
 	mu     sync.Mutex
 	now    time.Time
 	timers map[*virtualTimer]struct{}
+	made   int // timers so far
 }
 
 // NewVirtual returns a clock that stands at start.
@@ -60,20 +84,52 @@ func (v *Virtual) Now() time.Time {
 
 // At implements Clock.
 func (v *Virtual) At(t time.Time) Timer {
-	v.mu.Lock()
-	defer v.mu.Unlock()
 	timer := &virtualTimer{clock: v, at: t, c: make(chan time.Time, 1)}
-	v.timers[timer] = struct{}{}
-	v.fire()
+	v.add(timer)
 	return timer
 }
 
-// Advance moves the clock by d and fires the timers that have come due.
+// AfterFunc implements Clock. It calls in the goroutine that moves the clock to t,
+// and at once if t has passed.
+func (v *Virtual) AfterFunc(t time.Time, f func()) (stop func()) {
+	timer := &virtualTimer{clock: v, at: t, call: f}
+	v.add(timer)
+	return timer.Stop
+}
+
+func (v *Virtual) add(t *virtualTimer) {
+	v.mu.Lock()
+	v.made++
+	t.number = v.made
+	v.timers[t] = struct{}{}
+	v.mu.Unlock()
+	v.Advance(0)
+}
+
+// Advance moves the clock by d and fires the timers that have come due, in the
+// order of their times.
 func (v *Virtual) Advance(d time.Duration) {
 	v.mu.Lock()
-	defer v.mu.Unlock()
 	v.now = v.now.Add(d)
-	v.fire()
+	now := v.now
+	var due []*virtualTimer
+	for t := range v.timers {
+		if !t.at.After(now) {
+			due = append(due, t)
+		}
+	}
+	v.mu.Unlock()
+	slices.SortFunc(due, func(a, b *virtualTimer) int {
+		if order := a.at.Compare(b.at); order != 0 {
+			return order
+		}
+		return a.number - b.number
+	})
+	for _, t := range due {
+		if t.take() {
+			t.fire(now)
+		}
+	}
 }
 
 // Next returns the time of the timer that fires next, and false if there is
@@ -91,25 +147,33 @@ func (v *Virtual) Next() (time.Time, bool) {
 	return first, found
 }
 
-func (v *Virtual) fire() {
-	for t := range v.timers {
-		if !t.at.After(v.now) {
-			delete(v.timers, t)
-			t.c <- v.now
-		}
-	}
-}
-
+// virtualTimer has either a channel or a function.
 type virtualTimer struct {
-	clock *Virtual
-	at    time.Time
-	c     chan time.Time
+	clock  *Virtual
+	at     time.Time
+	number int
+	c      chan time.Time
+	call   func()
 }
 
 func (t *virtualTimer) C() <-chan time.Time { return t.c }
 
-func (t *virtualTimer) Stop() {
+func (t *virtualTimer) Stop() { t.take() }
+
+// take removes the timer from its clock, and tells whether it was there: each
+// timer fires or is stopped, once.
+func (t *virtualTimer) take() bool {
 	t.clock.mu.Lock()
 	defer t.clock.mu.Unlock()
+	_, there := t.clock.timers[t]
 	delete(t.clock.timers, t)
+	return there
+}
+
+func (t *virtualTimer) fire(now time.Time) {
+	if t.call != nil {
+		t.call()
+	} else {
+		t.c <- now
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/workers"
 )
 
 // runLog counts runs outside of the store.
@@ -35,7 +36,7 @@ func sameEnd(a, b *layout.Notice) error {
 
 // check is what must hold at the end of a run.
 func (w *world) check(ctx context.Context) error {
-	problems := []error{w.checkInvariants(ctx)}
+	problems := []error{errors.Join(w.broken...), w.checkInvariants(ctx)}
 	for _, r := range w.client.requests {
 		if err := w.checkEnd(ctx, r); err != nil {
 			problems = append(problems, err)
@@ -56,6 +57,22 @@ func (w *world) checkInvariants(ctx context.Context) error {
 		problems = append(problems, fmt.Errorf("invariant %s of %v: %s", p.Invariant, p.Keys, p.Text))
 	}
 	return errors.Join(problems...)
+}
+
+// checkPace counts the start of a future on a worker: as many may have started as
+// the fastest pace allows since the worker began.
+func (w *world) checkPace(ctx context.Context, p *workerProcess) {
+	info, _ := workers.InfoFrom(ctx)
+	pace := w.client.byID[info.ID].submission.Spec.Pace
+	if pace == nil {
+		return
+	}
+	p.paced[pace.Key]++
+	allowed := 1 + int(maxPace*w.clock.Now().Sub(p.began).Seconds())
+	if n := p.paced[pace.Key]; n > allowed {
+		w.broken = append(w.broken, fmt.Errorf("worker %s started %d futures of %s, its pace allows %d", info.Worker, n,
+			pace.Key, allowed))
+	}
 }
 
 // checkEnd compares a future's end with what its function must come to.
@@ -87,10 +104,17 @@ func (w *world) checkEnd(ctx context.Context, r *request) error {
 	case layout.Failed:
 		w.report.Failed++
 		kind := row.Exception.Kind
+		if kind == layout.KindCancelled {
+			w.report.Cancelled++
+		}
 		switch {
 		case kind == layout.KindCancelled && !r.cancelled:
 			return fmt.Errorf("future %s was cancelled by nobody", id)
-		case kind == layout.KindError && row.Attempts.Failed != spec.MaxRetries+1:
+		case kind == layout.KindTimeout && function != fnSlow:
+			return fmt.Errorf("future %s of the function %s ran too long", id, function)
+		case kind == layout.KindTimeout && spec.Timeout == 0:
+			return fmt.Errorf("future %s ran too long and has no timeout", id)
+		case (kind == layout.KindError || kind == layout.KindTimeout) && row.Attempts.Failed != spec.MaxRetries+1:
 			return fmt.Errorf("future %s failed after %d of %d attempts", id, row.Attempts.Failed, spec.MaxRetries+1)
 		case kind == layout.KindError && function == fnUpper:
 			return fmt.Errorf("future %s of a function that can't fail failed: %s", id, row.Exception.Message)

@@ -18,6 +18,8 @@ type workerProcess struct {
 	address     string
 	pausedUntil time.Time
 	dead        bool // vanished while it ran something
+	began       time.Time
+	paced       map[string]int // starts by key of a pace
 }
 
 func (p *workerProcess) step(ctx context.Context, now time.Time) (time.Time, error) {
@@ -26,7 +28,7 @@ func (p *workerProcess) step(ctx context.Context, now time.Time) (time.Time, err
 
 // startWorker starts a worker, at an address that a dead one had or at none.
 func (w *world) startWorker(ctx context.Context, address string) error {
-	p := &workerProcess{address: address}
+	p := &workerProcess{address: address, began: w.clock.Now(), paced: map[string]int{}}
 	err := w.insist(ctx, func() error {
 		cluster, err := w.openCluster(ctx)
 		if err != nil {
@@ -50,11 +52,12 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 		},
 		fnBroken: func(context.Context, []byte) ([]byte, error) { return nil, errors.New("broken") },
 		fnPanic:  func(context.Context, []byte) ([]byte, error) { panic("simulated") },
+		fnSlow:   w.slow,
 	}
 	if w.healing {
 		functions[fnUnknown] = functions[fnUpper]
 	}
-	for _, name := range []string{fnUpper, fnFlaky, fnBroken, fnPanic, fnUnknown} {
+	for _, name := range []string{fnUpper, fnFlaky, fnBroken, fnPanic, fnSlow, fnUnknown} {
 		fn, known := functions[name]
 		if !known {
 			continue
@@ -62,6 +65,7 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 		logged := func(ctx context.Context, args []byte) ([]byte, error) {
 			w.log.ran(args)
 			w.report.Runs++
+			w.checkPace(ctx, p)
 			if !w.healing && w.random.IntN(25) == 0 {
 				// It dies with this future, and whatever it claimed beside it.
 				p.dead = true
@@ -76,6 +80,25 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 	p.schedule = schedule{actor: p, next: w.clock.Now()}
 	w.workers = append(w.workers, p)
 	return nil
+}
+
+// slow takes its time, and ends early for its timeout or heeds nothing. Whoever is
+// due meanwhile comes late, as on a machine that is busy.
+func (w *world) slow(ctx context.Context, args []byte) ([]byte, error) {
+	heeds := w.random.IntN(2) == 0
+	for left := time.Duration(w.random.Int64N(int64(slowest))); left > 0; {
+		part := min(left, timeout/10)
+		w.clock.Advance(part)
+		left -= part
+		if heeds && ctx.Err() != nil {
+			w.report.TimedOut++
+			return nil, context.Cause(ctx)
+		}
+	}
+	if ctx.Err() != nil {
+		w.report.TimedOut++
+	}
+	return outcomeOf(args), nil
 }
 
 // chaos lets something go wrong now and then.

@@ -39,10 +39,13 @@ type Options struct {
 type Report struct {
 	Seed                                       uint64
 	Submitted, Unknown, Realized, Failed, Runs int
-	Kills, Pauses, Crashes, Reaped             int
-	Steps                                      int
-	Virtual                                    time.Duration
-	Faults                                     faultkv.Counts
+	// TimedOut are runs that took longer than they may, and Cancelled futures that
+	// ended so.
+	TimedOut, Cancelled            int
+	Kills, Pauses, Crashes, Reaped int
+	Steps                          int
+	Virtual                        time.Duration
+	Faults                         faultkv.Counts
 }
 
 // Bounds of the second phase.
@@ -71,6 +74,7 @@ type world struct {
 	workers []*workerProcess
 	log     *runLog
 	healing bool
+	broken  []error // what functions saw that must not be
 }
 
 // Run runs a seed and returns an error that names what does not hold.

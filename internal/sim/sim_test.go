@@ -5,6 +5,7 @@ import (
 	"flag"
 	"math/rand/v2"
 	"os"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,12 +28,19 @@ func TestSim(t *testing.T) {
 		first, seeds = uint64(rand.Uint32()), 2000
 		t.Logf("seeds from %d to %d", first, first+seeds-1)
 	}
+	var timedOut, cancelled atomic.Int64
+	t.Cleanup(func() {
+		require.Positive(t, timedOut.Load())
+		require.Positive(t, cancelled.Load())
+	})
 	for n := range seeds {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
 			report, err := Run(context.Background(), Options{Seed: first + n})
 			require.NoErrorf(t, err, "go test ./internal/sim -run TestSim -seed=%d -v", first+n)
 			require.Positive(t, report.Realized)
+			timedOut.Add(int64(report.TimedOut))
+			cancelled.Add(int64(report.Cancelled))
 		})
 	}
 }

@@ -17,8 +17,19 @@ const (
 	fnFlaky   = "flaky"   // fails in every other run
 	fnBroken  = "broken"  // fails always
 	fnPanic   = "panic"   // panics always
+	fnSlow    = "slow"    // takes its time, sometimes longer than it may
 	fnUnknown = "unknown" // known to no worker until the faults end
 )
+
+// timeout is that of all functions that have one, and slowest how long those take
+// at most that take their time.
+const (
+	timeout = 500 * time.Millisecond
+	slowest = 3 * timeout / 2
+)
+
+// maxPace is the fastest pace, in starts per second.
+const maxPace = 1
 
 // request is a future as the workload wants it.
 type request struct {
@@ -143,7 +154,8 @@ func (c *clientProcess) submitSome(ctx context.Context, now time.Time) error {
 
 func (c *clientProcess) draw(now time.Time) fdbmodel.Submission {
 	w := c.world
-	functions := []string{fnUpper, fnUpper, fnUpper, fnUpper, fnFlaky, fnFlaky, fnBroken, fnPanic, fnUnknown}
+	functions := []string{fnUpper, fnUpper, fnUpper, fnUpper, fnFlaky, fnFlaky, fnBroken, fnPanic, fnUnknown, fnSlow,
+		fnSlow}
 	s := fdbmodel.Submission{
 		Args: fmt.Appendf(nil, "future-%d", len(c.requests)),
 		Spec: layout.Spec{
@@ -156,6 +168,14 @@ func (c *clientProcess) draw(now time.Time) fdbmodel.Submission {
 	}
 	if w.random.IntN(5) == 0 {
 		s.Spec.Requirements.CPU = int64(500 * w.random.IntN(4))
+	}
+	if s.Spec.Function == "go:"+fnSlow || w.random.IntN(5) == 0 {
+		s.Spec.Timeout = timeout
+	}
+	if w.random.IntN(4) == 0 {
+		s.Spec.Pace = &layout.Pace{
+			Key: fmt.Sprintf("host-%d", w.random.IntN(2)), PerSecond: maxPace * (0.1 + 0.9*w.random.Float64()),
+		}
 	}
 	if w.random.IntN(12) == 0 {
 		s.Args = append(s.Args, make([]byte, 2000+w.random.IntN(30_000))...)

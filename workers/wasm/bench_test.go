@@ -115,32 +115,33 @@ func subjects(b *testing.B) []subject {
 // alone, which cannot or can end a function, by the engine of this package in
 // the form that cannot, and by an executor.
 func BenchmarkRun(b *testing.B) {
-	for _, s := range subjects(b) {
-		for _, c := range contenders {
-			b.Run(s.name+"/"+c.name, func(b *testing.B) {
-				run := c.make(b, s.name, s.module, s.stdin)
-				run()
-				for b.Loop() {
-					run()
-				}
-			})
+	eachContender(b, func(b *testing.B, run func()) {
+		for b.Loop() {
+			run()
 		}
-	}
+	})
 }
 
 // BenchmarkRunParallel is as many calls at a time as there are processors.
 func BenchmarkRunParallel(b *testing.B) {
+	eachContender(b, func(b *testing.B, run func()) {
+		b.ResetTimer()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				run()
+			}
+		})
+	})
+}
+
+// eachContender measures each contender on each subject, after a first call.
+func eachContender(b *testing.B, measure func(b *testing.B, run func())) {
 	for _, s := range subjects(b) {
 		for _, c := range contenders {
 			b.Run(s.name+"/"+c.name, func(b *testing.B) {
 				run := c.make(b, s.name, s.module, s.stdin)
 				run()
-				b.ResetTimer()
-				b.RunParallel(func(pb *testing.PB) {
-					for pb.Next() {
-						run()
-					}
-				})
+				measure(b, run)
 			})
 		}
 	}

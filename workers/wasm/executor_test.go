@@ -18,12 +18,17 @@ import (
 	"github.com/futura-run/futura/examples/wasm/countlines/summary"
 )
 
-func TestFunctionGetsItsInvocation(t *testing.T) {
-	t.Parallel()
+// echoes returns an executor, and an invocation of the example that prints what it
+// is given.
+func echoes(t *testing.T) (*Executor, Invocation) {
 	skipSlowCompile(t)
 	module := goFunction(t, examples+"echo")
-	e := newExecutor(t, Config{Isolation: IsolationProcess})
-	inv := of("echo", module)
+	return newExecutor(t, Config{Isolation: IsolationProcess}), of("echo", module)
+}
+
+func TestFunctionGetsItsInvocation(t *testing.T) {
+	t.Parallel()
+	e, inv := echoes(t)
 	inv.Args = []string{"first", "", "two words", "ünï"}
 	inv.Env = map[string]string{"B": "2", "A": "1=1", "EMPTY": ""}
 	inv.Stdin = []byte("from\x00stdin")
@@ -198,10 +203,7 @@ func TestInvocationsThatCannotBe(t *testing.T) {
 
 func TestHugeArgumentsArrive(t *testing.T) {
 	t.Parallel()
-	skipSlowCompile(t)
-	module := goFunction(t, examples+"echo")
-	e := newExecutor(t, Config{Isolation: IsolationProcess})
-	inv := of("echo", module)
+	e, inv := echoes(t)
 	for i := range 20_000 {
 		inv.Args = append(inv.Args, fmt.Sprint("argument ", i))
 	}

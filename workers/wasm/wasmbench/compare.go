@@ -24,6 +24,9 @@ type Options struct {
 	// CallTime is about how long the function runs where nothing can stop it.
 	// Defaults to 300 µs.
 	CallTime time.Duration
+	// Plain is called before anything runs without the executor, and end after
+	// it, so that a caller can leave it out of what it measures. Defaults to none.
+	Plain func() (end func())
 }
 
 // Comparison is the outcome of Compare. Ratios are medians over the turns, each
@@ -63,11 +66,16 @@ func Compare(ctx context.Context, o Options) (c Comparison, err error) {
 	if o.CallTime <= 0 {
 		o.CallTime = 300 * time.Microsecond
 	}
+	if o.Plain == nil {
+		o.Plain = func() func() { return func() {} }
+	}
 	input := make([]byte, inputSize)
 	if _, err := rand.Read(input); err != nil {
 		return c, err
 	}
+	end := o.Plain()
 	rounds, err := calibrate(ctx, input, o.CallTime)
+	end()
 	if err != nil {
 		return c, err
 	}
@@ -102,7 +110,12 @@ func (c *Comparison) take(ctx context.Context, o Options, contenders []contender
 	for range o.Turns {
 		means := make([]float64, len(contenders))
 		for i, run := range contenders {
+			end := func() {}
+			if i > 0 {
+				end = o.Plain()
+			}
 			calls, err := turn(ctx, run, want, o.Turn)
+			end()
 			if err != nil {
 				return err
 			}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/futura-run/futura/internal/bench"
+)
+
+// benchRows are a report as a table that fits a terminal, without what the
+// scenario does not measure.
+func benchRows(r *bench.Report) [][]string {
+	rows := [][]string{{r.Scenario, r.Store}}
+	add := func(measured bool, name, format string, args ...any) {
+		if measured {
+			rows = append(rows, []string{name, fmt.Sprintf(format, args...)})
+		}
+	}
+	add(true, "cores", "%d", r.Cores)
+	add(r.Workers > 0, "workers", "%d", r.Workers)
+	add(r.Futures > 0, "futures", "%d", r.Futures)
+	add(r.FuturesPerSecond > 0, "rate", "%.0f per second", r.FuturesPerSecond)
+	add(r.SubmitPerSecond > 0, "submitted", "%.0f per second", r.SubmitPerSecond)
+	add(r.SmallPerSecond > 0, "small backlog", "%.0f per second", r.SmallPerSecond)
+	add(r.Ratio > 0, "ratio", "%.3g", r.Ratio)
+	add(r.RatioToUnstoppable > 0, "ratio, unstoppable", "%.3g", r.RatioToUnstoppable)
+	add(r.P50 > 0, "latency", "p50 %.3g ms, p99 %.3g ms", r.P50, r.P99)
+	add(r.CommitP50 > 0, "commit", "p50 %.3g ms: a future takes %.3g of them", r.CommitP50, r.LatencyInCommits)
+	add(r.AfterLast > 0, "last result", "%.3g ms after the last run", r.AfterLast)
+	add(r.Watches > 0, "watches", "%d at a time", r.Watches)
+	add(r.ConflictsPerCommit != nil, "store per future", "%.3g transactions, %.3g mutations, %.3g reads",
+		r.TransactionsPerFuture, r.MutationsPerFuture, r.ReadsPerFuture)
+	if r.ConflictsPerCommit != nil {
+		add(true, "conflicts", "%.2f %% of the transactions", 100**r.ConflictsPerCommit)
+	}
+	add(r.ReadsPerSecond > 0, "store per second", "%.0f reads of %.0f keys, %.0f commits", r.ReadsPerSecond,
+		r.KeysReadPerSecond, r.CommitsPerSecond)
+	cost := func(per string, c *bench.Cost) {
+		if c != nil {
+			add(true, "processor per "+per, "%.4g µs user, %.4g µs system", c.UserMicroseconds, c.SystemMicroseconds)
+			add(true, "allocated per "+per, "%.4g objects, %.0f bytes", c.Allocations, c.AllocatedBytes)
+		}
+	}
+	cost("future", r.PerFuture)
+	cost("second", r.PerSecond)
+	add(r.ResidentBytes > 0, "resident memory", "%.0f MB", float64(r.ResidentBytes)/1e6)
+	add(r.ResidentBytesPerFuture > 0, "resident per future", "%.0f bytes", r.ResidentBytesPerFuture)
+	add(r.FsyncP50 > 0, "fsync", "p50 %.3g ms", r.FsyncP50)
+	add(r.StoreSyncP50 > 0, "store sync", "p50 %.3g ms", r.StoreSyncP50)
+	return rows
+}

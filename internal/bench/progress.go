@@ -1,0 +1,36 @@
+package bench
+
+import "sync/atomic"
+
+// Progress is where a run stands. It may be read at any time.
+type Progress struct{ phase atomic.Pointer[phase] }
+
+// phase is a part of a run.
+type phase struct {
+	name string
+	all  int // 0 where nothing is counted
+	done atomic.Int64
+}
+
+// Now returns what is under way, empty before a run begins, how many futures it has to do with, 0 where they
+// are not counted, and how many of them are done.
+func (p *Progress) Now() (phase string, done, all int) {
+	at := p.phase.Load()
+	if at == nil {
+		return "", 0, 0
+	}
+	return at.name, min(int(at.done.Load()), at.all), at.all
+}
+
+// begin begins a phase over a number of futures, 0 for a phase that counts none.
+func (r *run) begin(name string, all int) {
+	r.progress.phase.Store(&phase{name: name, all: all})
+	r.options.Log.Info(r.report.Scenario, "phase", name, "futures", all)
+}
+
+// step tells of n futures of the phase.
+func (r *run) step(n int) {
+	if at := r.progress.phase.Load(); at != nil {
+		at.done.Add(int64(n))
+	}
+}
