@@ -12,31 +12,19 @@ import (
 // opening names the opening of the store that the cluster works on, empty where
 // openings don't count.
 func (c *Cluster) opening() string {
-	switch db := c.db.(type) {
-	case kv.Local:
-		return db.Opening()
-	case kv.Shared:
-		return db.SharedOpening()
-	case kv.Connected:
-		return db.ServedOpening()
-	}
-	return ""
+	return kv.TraitsOf(c.db).Opening
 }
 
 // connection names the connection that the store is reached through, empty
 // where there is none.
 func (c *Cluster) connection() string {
-	if db, ok := c.db.(kv.Connected); ok {
-		return db.ConnectionID()
-	}
-	return ""
+	return kv.TraitsOf(c.db).Connection
 }
 
 // ownsOpening tells whether this process has the store open, so that it knows
 // which opening is the present one.
 func (c *Cluster) ownsOpening() bool {
-	_, connected := c.db.(kv.Connected)
-	return !connected && c.opening() != ""
+	return c.connection() == "" && c.opening() != ""
 }
 
 // reapEarlierOpenings takes everything from workers that belong to an earlier

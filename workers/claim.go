@@ -107,7 +107,7 @@ func (l *life) idle(ctx context.Context) error {
 	hint := l.reg.Idle(request)
 	defer hint.Cancel()
 	// GoIdle is the last look where the worker goes idle in the store at once.
-	if _, local := l.worker.cluster.Database().(kv.Local); local {
+	if kv.TraitsOf(l.worker.cluster.Database()).Exclusive {
 		if n, err := l.claimNow(ctx, request); n > 0 || err != nil {
 			return err
 		}

@@ -49,8 +49,8 @@ type janitor struct {
 func newJanitor(w *Worker, id layout.WorkerID) *janitor {
 	dead := w.cluster.Config().DeadAfter
 	j := &janitor{worker: w, cluster: w.cluster, id: id}
-	if local, ok := w.cluster.Database().(kv.Local); ok {
-		j.opening = local.Opening()
+	if traits := kv.TraitsOf(w.cluster.Database()); traits.Exclusive {
+		j.opening = traits.Opening
 	}
 	j.role.gap, j.beats.gap, j.mail.gap = dead/2, dead/2, 2*sweepEvery
 	return j

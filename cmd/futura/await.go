@@ -196,7 +196,7 @@ func viewOf(ctx context.Context, c *futures.Client, id futures.ID, r futures.Res
 
 // localWorker runs a worker here where nobody else can reach the store.
 func (a *app) localWorker(ctx context.Context, c *futures.Client) (stop func() error, err error) {
-	if _, local := c.Cluster().Database().(kv.Local); !local {
+	if !kv.TraitsOf(c.Cluster().Database()).Exclusive {
 		return func() error { return nil }, nil
 	}
 	var config wasm.Config

@@ -92,7 +92,7 @@ func (a *app) dev(ctx context.Context, f *devFlags) error {
 		return a.explainInUse(err)
 	}
 	o := futures.Options{Cluster: a.cluster, Logger: log}
-	if _, local := db.(kv.Local); local {
+	if kv.TraitsOf(db).Exclusive {
 		o.Config = layout.Config{Heartbeat: devHeartbeat, DeadAfter: devDeadAfter}
 	}
 	client, err := futures.New(ctx, remote.Share(db), o)

@@ -38,7 +38,7 @@ type door struct {
 // only this user can reach, and on TCP if that is asked for.
 func (n *node) openDoor(ctx context.Context) (*door, error) {
 	d := &door{failed: make(chan error, 2), cancel: func() {}}
-	if _, local := n.db.(kv.Local); !local {
+	if !kv.TraitsOf(n.db).Exclusive {
 		if n.doorListen != "" {
 			return d, usageError{fmt.Errorf("--store-listen is for embedded stores: others reach %s by themselves", n.app.store)}
 		}

@@ -74,6 +74,7 @@ func (a *app) head(ctx context.Context, f *headCommandFlags) error {
 	} else if err := needsLoopback(f.listen); err != nil {
 		return err
 	}
+	a.outlivesServer = true
 	if n.db, err = a.openStore(ctx); err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (a *app) head(ctx context.Context, f *headCommandFlags) error {
 		n.token = ""
 	}
 	shared := n.db
-	if _, local := n.db.(kv.Local); local {
+	if kv.TraitsOf(n.db).Exclusive {
 		shared = remote.Share(n.db)
 	}
 	if n.client, err = futures.New(ctx, shared, futures.Options{Cluster: a.cluster, Logger: log}); err != nil {

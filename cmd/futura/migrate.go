@@ -100,7 +100,7 @@ const leastDeadAfter = 10 * time.Second
 // warnOfHaste tells that a cluster that dev made takes workers for dead too soon
 // for a store of several machines.
 func (a *app) warnOfHaste(ctx context.Context, target kv.Database) {
-	if _, local := target.(kv.Local); local {
+	if kv.TraitsOf(target).Exclusive {
 		return
 	}
 	c, err := fdbmodel.Open(ctx, target, a.cluster, fdbmodel.Options{Existing: true})
@@ -113,7 +113,7 @@ func (a *app) warnOfHaste(ctx context.Context, target kv.Database) {
 
 // openNamed opens a store that is not the one of --store.
 func (a *app) openNamed(ctx context.Context, name string) (kv.Database, error) {
-	db, err := kvopen.Open(ctx, name, kvopen.Options{})
+	db, err := kvopen.Open(ctx, name, kvopen.Options{GiveUpAfter: giveUpAfter})
 	if errors.Is(err, kv.ErrStoreInUse) {
 		return nil, fmt.Errorf("%w: end the process that has %s open", err, name)
 	}

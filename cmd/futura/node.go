@@ -105,7 +105,7 @@ func (n *node) leave() error {
 // it.
 func (n *node) ownDir() (string, bool) {
 	dir, ok := embeddedDir(n.app.store)
-	_, local := n.db.(kv.Local)
+	local := kv.TraitsOf(n.db).Exclusive
 	return dir, ok && local
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -38,6 +39,9 @@ type app struct {
 	store    string
 	cluster  string
 	json     bool
+	// outlivesServer is set for what goes on when the process that serves the
+	// store comes back, however late.
+	outlivesServer bool
 }
 
 // usageError is a mistake in how the command was called.
@@ -164,13 +168,21 @@ func (a *app) with(ctx context.Context, o futures.Options, fn func(*futures.Clie
 	return fn(client)
 }
 
+// giveUpAfter is how long a command goes on without the process that serves its
+// store.
+const giveUpAfter = 30 * time.Second
+
 // openStore opens the store, through the process that serves it where that has
 // it.
 func (a *app) openStore(ctx context.Context) (kv.Database, error) {
-	db, err := kvopen.Open(ctx, a.store, kvopen.Options{})
+	o := kvopen.Options{GiveUpAfter: giveUpAfter}
+	if a.outlivesServer {
+		o.GiveUpAfter = 0
+	}
+	db, err := kvopen.Open(ctx, a.store, o)
 	if dir, ok := embeddedDir(a.store); ok && errors.Is(err, kv.ErrStoreInUse) {
 		if e, missing := readEndpoint(dir); missing == nil && e.Store != "" {
-			return kvopen.Open(ctx, e.Store, kvopen.Options{})
+			return kvopen.Open(ctx, e.Store, o)
 		}
 	}
 	return db, a.explainInUse(err)

@@ -130,6 +130,7 @@ func (a *app) worker(ctx context.Context, f *workerFlags) error {
 	if err := a.cacheModules(&f.cache); err != nil {
 		return err
 	}
+	a.outlivesServer = true
 	return a.openOrMake(ctx, func(c *futures.Client) error {
 		w, err := startWorker(ctx, c.Cluster(), f.options, wasm.Config{CacheDir: f.cache, MemoryLimit: f.memory})
 		if err != nil {

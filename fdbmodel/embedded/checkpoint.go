@@ -55,7 +55,7 @@ func writeRows(ctx context.Context, d directory, number uint64, x *index, wrote 
 // addRows copies the rows page by page, so that commits go on in between.
 func addRows(ctx context.Context, w *sstable.Writer, x *index, wrote func(bytes int),
 ) (rows int64, large []largeRow, err error) {
-	everything := cursor{index: x, version: math.MaxInt64, floor: func() kv.Version { return 0 }, end: view(firstIllegal)}
+	everything := cursor{index: x, version: math.MaxInt64, floor: func() kv.Version { return 0 }, end: "\xff"}
 	for more := true; more; {
 		if err := ctx.Err(); err != nil {
 			return rows, nil, err

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -44,6 +45,8 @@ type journal struct {
 	version                 kv.Version
 	// closed is the size of the segments before the current one.
 	closed int64
+	// rotateAt is the size at which the current segment ends.
+	rotateAt int64
 }
 
 // persist implements durability.
@@ -57,8 +60,10 @@ func (j *journal) append(version kv.Version, body []byte) error {
 	if j.broken != nil {
 		return j.broken
 	}
-	if j.current.size() >= j.segmentSize {
-		if err := j.rotate(); err != nil {
+	if j.current.size() >= j.rotateAt {
+		if err := j.rotate(); isShortage(err) {
+			j.rotateAt = j.current.size() + j.segmentSize/shortageFraction
+		} else if err != nil {
 			return err
 		}
 	}
@@ -131,7 +136,18 @@ func (j *journal) fail(err error) error {
 	return j.broken
 }
 
-// rotate seals the current segment and goes on in a new one.
+// shortageFraction is the part of a segment that is written before the next
+// attempt to rotate, after one that found no free file descriptor.
+const shortageFraction = 16
+
+// isShortage tells whether the process, or the system, has no file descriptor
+// left for now.
+func isShortage(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
+// rotate seals the current segment and goes on in a new one. A shortage of file
+// descriptors is returned and leaves the current segment in use.
 func (j *journal) rotate() error {
 	if err := j.sync(); err != nil {
 		return err
@@ -149,18 +165,25 @@ func (j *journal) rotate() error {
 	m.NextFile++
 	m.Segments = append(m.Segments, segmentRange{File: number, First: j.next})
 	fresh, err := createSegment(j.dir, number, j.segmentSize)
+	if isShortage(err) {
+		return err
+	}
 	if err != nil {
 		return j.fail(err)
 	}
 	if err := j.dir.install(m); err != nil {
-		return j.fail(errors.Join(err, fresh.file.Close()))
+		postponed := isShortage(err) && !errors.Is(err, errInstall)
+		if err = errors.Join(err, fresh.file.Close()); postponed {
+			return err
+		}
+		return j.fail(err)
 	}
 	if j.current != nil {
 		if err := j.current.file.Close(); err != nil {
 			return j.fail(errors.Join(err, fresh.file.Close()))
 		}
 	}
-	j.manifest, j.current, j.closed = m, fresh, closed
+	j.manifest, j.current, j.closed, j.rotateAt = m, fresh, closed, j.segmentSize
 	return nil
 }
 

@@ -165,13 +165,19 @@ func (d directory) install(m *manifest) error {
 		return err
 	}
 	body = append(append(body, '\n'), checksumLine(body)...)
-	if err := d.write(manifestNewName, body); err != nil {
+	// From the rename on nothing may need another file descriptor.
+	dir, err := d.fs.OpenDir(d.path)
+	if err != nil {
 		return err
 	}
-	if err := d.fs.Rename(d.file(manifestNewName), d.file(manifestName)); err != nil {
-		return fmt.Errorf("%w: %w", errInstall, err)
+	if err := d.write(manifestNewName, body); err != nil {
+		return errors.Join(err, dir.Close())
 	}
-	if err := d.sync(); err != nil {
+	err = d.fs.Rename(d.file(manifestNewName), d.file(manifestName))
+	if err == nil {
+		err = dir.Sync()
+	}
+	if err := errors.Join(err, dir.Close()); err != nil {
 		return fmt.Errorf("%w: %w", errInstall, err)
 	}
 	return nil

@@ -55,7 +55,7 @@ func TestMemoryBasics(t *testing.T) {
 	require.Greater(t, second.Version, first.Version)
 	_, err := y.Commit(ctx)
 	require.ErrorIs(t, err, kv.ErrConflict)
-	require.NoError(t, s.WaitConflict(ctx, y))
+	require.NoError(t, kv.TraitsOf(s).WaitConflict(ctx, y))
 
 	old := s.Begin(kv.Options{})
 	old.SetReadVersion(first.Version)

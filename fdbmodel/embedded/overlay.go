@@ -135,15 +135,7 @@ func (o *overlay) takeValue(m op) {
 }
 
 func (o *overlay) dropPoints(begin, end []byte) {
-	var gone []*point
-	o.points.Ascend(&point{key: begin}, func(p *point) bool {
-		if bytes.Compare(p.key, end) >= 0 {
-			return false
-		}
-		gone = append(gone, p)
-		return true
-	})
-	for _, p := range gone {
+	for _, p := range o.between(begin, end, false) {
 		o.points.Delete(p)
 	}
 }

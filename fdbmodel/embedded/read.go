@@ -117,6 +117,7 @@ func (c *cursor) passed(key string) {
 // pageBuilder copies rows into memory that the caller of a read will own.
 type pageBuilder struct {
 	items []kv.KeyValue
+	size  int // of the keys and values
 	chunk []byte
 	// shelved are the items whose values are still to be read, from the shelves.
 	shelved []int
@@ -138,6 +139,12 @@ func (p *pageBuilder) addRow(x *index, key string, r *revision) {
 	}
 	p.shelved, p.shelves = append(p.shelved, len(p.items)), append(p.shelves, s)
 	p.items = append(p.items, kv.KeyValue{Key: p.copy(key)})
+	p.size += len(key) + r.size()
+}
+
+// isFull tells whether the rows have come to a bound of o.
+func (p *pageBuilder) isFull(o kv.RangeOptions) bool {
+	return o.Limit > 0 && len(p.items) >= o.Limit || o.Bytes > 0 && p.size >= o.Bytes
 }
 
 // fill reads the values that are shelved, without the lock.
@@ -156,6 +163,7 @@ func (p *pageBuilder) fill() error {
 func (p *pageBuilder) add(key, value string) {
 	k := p.copy(key)
 	p.items = append(p.items, kv.KeyValue{Key: k, Value: p.copy(value)})
+	p.size += len(key) + len(value)
 }
 
 func (p *pageBuilder) copy(s string) []byte {

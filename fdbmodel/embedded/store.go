@@ -16,8 +16,7 @@ import (
 // more than the versions that can be handed out before they are logged.
 const versionJump = 100_000_000
 
-// Store is an open store. It implements kv.Database, kv.ConflictWaiter and
-// kv.Local.
+// Store is an open store. It implements kv.Database.
 type Store struct {
 	options Options
 	opened  kv.Version
@@ -90,9 +89,11 @@ func (s *Store) Begin(o kv.Options) kv.Tx {
 	return &transaction{store: s, options: o, work: s.workspaces.Get().(*workspace)}
 }
 
-// Opening implements kv.Local: it is the version that the store was opened at,
-// which no other opening has.
-func (s *Store) Opening() string { return strconv.FormatInt(int64(s.opened), 10) }
+// Traits tells that only this process can reach the store. Its opening is named
+// by the version that the store was opened at, which no other opening has.
+func (s *Store) Traits() kv.Traits {
+	return kv.Traits{Exclusive: true, Opening: strconv.FormatInt(int64(s.opened), 10), WaitConflict: s.waitConflict}
+}
 
 // Failed is closed when the store has failed. Err tells why.
 func (s *Store) Failed() <-chan struct{} { return s.failed }
@@ -139,9 +140,9 @@ func (s *Store) publish(groups ...*group) {
 	s.news.fire()
 }
 
-// WaitConflict implements kv.ConflictWaiter. It returns when the commit that
-// tx conflicted with is visible to new transactions.
-func (s *Store) WaitConflict(ctx context.Context, tx kv.Tx) error {
+// waitConflict returns when the commit that tx conflicted with is visible to new
+// transactions.
+func (s *Store) waitConflict(ctx context.Context, tx kv.Tx) error {
 	t, ok := tx.(*transaction)
 	if !ok {
 		return ctx.Err()

@@ -54,7 +54,7 @@ func (t *transaction) get(key []byte, serializable bool) ([]byte, error) {
 	if err := t.enter(); err != nil {
 		return nil, err
 	}
-	if err := checkLegal(key); err != nil {
+	if err := kv.CheckLegal(key); err != nil {
 		return nil, err
 	}
 	if len(key) > kv.MaxKeySize {
@@ -94,7 +94,7 @@ func (t *transaction) getRange(r kv.Range, o kv.RangeOptions, serializable bool)
 	if err := t.enter(); err != nil {
 		return kv.Page{}, err
 	}
-	if err := checkRange(r); err != nil {
+	if err := kv.CheckRange(r); err != nil {
 		return kv.Page{}, err
 	}
 	r = cutRange(r)
@@ -155,7 +155,7 @@ func (t *transaction) plainRange(r kv.Range, o kv.RangeOptions) (kv.Page, error)
 	for {
 		more, err := c.next(func(key string, r *revision) bool {
 			b.addRow(c.index, key, r)
-			return len(b.items) != o.Limit
+			return !b.isFull(o)
 		})
 		if err == nil {
 			err = b.fill()
@@ -163,7 +163,7 @@ func (t *transaction) plainRange(r kv.Range, o kv.RangeOptions) (kv.Page, error)
 		if err != nil {
 			return kv.Page{}, err
 		}
-		if full := o.Limit > 0 && len(b.items) == o.Limit; full || !more {
+		if full := b.isFull(o); full || !more {
 			return kv.Page{Items: b.items, More: full}, nil
 		}
 	}
@@ -178,15 +178,15 @@ type merge struct {
 	fetched pageBuilder
 	reverse bool
 	// at is where the walk has come to; what lies before it was read.
-	at    []byte
-	limit int
-	page  pageBuilder
+	at      []byte
+	options kv.RangeOptions
+	page    pageBuilder
 }
 
 // mergedRange reads a range of a transaction that has written.
 func (t *transaction) mergedRange(own *overlay, r kv.Range, o kv.RangeOptions) (kv.Page, error) {
 	m := &merge{own: own, points: own.between(r.Begin, r.End, o.Reverse), base: t.cursor(r, o.Reverse),
-		reverse: o.Reverse, at: r.Begin, limit: o.Limit}
+		reverse: o.Reverse, at: r.Begin, options: o}
 	bound := r.End
 	if o.Reverse {
 		m.at, bound = r.End, r.Begin
@@ -205,7 +205,7 @@ func (t *transaction) mergedRange(own *overlay, r kv.Range, o kv.RangeOptions) (
 		if err := m.step(base, found); err != nil {
 			return kv.Page{}, err
 		}
-		if m.limit > 0 && len(m.page.items) == m.limit {
+		if m.page.isFull(o) {
 			return kv.Page{Items: m.page.items, More: true}, nil
 		}
 	}
@@ -297,13 +297,13 @@ func (m *merge) peek() (kv.KeyValue, bool, error) {
 // fetch copies some rows out of the store.
 func (m *merge) fetch() error {
 	m.fetched = pageBuilder{}
-	want := lockedRows
-	if m.limit > 0 {
-		want = min(want, m.limit-len(m.page.items)+1)
+	want := kv.RangeOptions{Limit: lockedRows, Bytes: m.options.Bytes}
+	if m.options.Limit > 0 {
+		want.Limit = min(want.Limit, m.options.Limit-len(m.page.items)+1)
 	}
 	_, err := m.base.next(func(key string, r *revision) bool {
 		m.fetched.addRow(m.base.index, key, r)
-		return len(m.fetched.items) < want
+		return !m.fetched.isFull(want)
 	})
 	if err != nil {
 		return err

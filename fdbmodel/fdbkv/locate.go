@@ -27,7 +27,7 @@ func (d *Database) Locate(ctx context.Context, keys [][]byte) (kv.Location, erro
 	}
 	pending := make([]fdb.FutureStringSlice, len(keys))
 	for i, key := range keys {
-		if err := checkKey(key); err != nil {
+		if err := kv.CheckLegal(key); err != nil {
 			return kv.Location{}, err
 		}
 		pending[i] = t.native.LocalityGetAddressesForKey(fdb.Key(key))

@@ -43,7 +43,7 @@ func (t *tx) get(from source, key []byte) kv.Pending[[]byte] {
 	if err := t.usable(); err != nil {
 		return kv.Ready[[]byte](nil, err)
 	}
-	if err := checkKey(key); err != nil {
+	if err := kv.CheckLegal(key); err != nil {
 		return kv.Ready[[]byte](nil, err)
 	}
 	t.reading = true
@@ -57,7 +57,7 @@ func (t *tx) getRange(from source, r kv.Range, o kv.RangeOptions) kv.Pending[kv.
 	if err := t.usable(); err != nil {
 		return kv.Ready(kv.Page{}, err)
 	}
-	if err := checkRange(r); err != nil {
+	if err := kv.CheckRange(r); err != nil {
 		return kv.Ready(kv.Page{}, err)
 	}
 	t.reading = true

@@ -29,7 +29,7 @@ func (t *tx) Watch(key []byte) kv.Watch {
 		err = ErrNotOwner
 	}
 	if err == nil {
-		err = checkKey(key)
+		err = kv.CheckLegal(key)
 	}
 	if err != nil {
 		w.settle(err)

@@ -155,8 +155,8 @@ type KeyValue struct {
 // Page is the answer to a GetRange.
 type Page struct {
 	Items []KeyValue
-	// More is set when the limit ended the page. There may still be nothing
-	// behind it.
+	// More is set when a bound of RangeOptions ended the page, which then has at
+	// least one row. There may still be nothing behind it.
 	More bool
 }
 
@@ -164,6 +164,9 @@ type Page struct {
 type RangeOptions struct {
 	// Limit is the most rows to return. Defaults to no limit.
 	Limit int
+	// Bytes ends the page with the row that brings its keys and values to so
+	// many bytes. A driver may ignore it. Defaults to no limit.
+	Bytes int
 	// Reverse returns the rows from the end of the range backwards.
 	Reverse bool
 }
@@ -188,34 +191,6 @@ const (
 	// CompareAndClear clears the key if its value equals param.
 	CompareAndClear
 )
-
-// Local is implemented by a Database that only this process can reach, so that
-// whoever used the store before this opening is gone.
-type Local interface {
-	// Opening names this opening of the store. No two openings of a store
-	// have the same name.
-	Opening() string
-}
-
-// Shared is implemented by a Database of the process that has the store open
-// and lets others reach it.
-type Shared interface {
-	// SharedOpening names this opening of the store. No two openings of a store
-	// have the same name.
-	SharedOpening() string
-}
-
-// Connected is implemented by a Database that reaches its store through the
-// process that has it open.
-type Connected interface {
-	// ConnectionID names this Database among all that reach the store. The name
-	// stays when the connection breaks and is made again.
-	ConnectionID() string
-
-	// ServedOpening names the opening of the store that was reached last, empty
-	// if the store has no names.
-	ServedOpening() string
-}
 
 // Located is implemented by a Database that keeps its keys on several servers.
 type Located interface {

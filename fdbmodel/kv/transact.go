@@ -48,15 +48,6 @@ const (
 	retryWaitMax = time.Second
 )
 
-// ConflictWaiter is implemented by a Database that knows when another attempt
-// after a conflict sees more than the last one did. Transact then waits for
-// that instead of for a time.
-type ConflictWaiter interface {
-	// WaitConflict returns when the store shows its readers a version above
-	// the read version of tx, which ended with ErrConflict.
-	WaitConflict(ctx context.Context, tx Tx) error
-}
-
 // Transact runs fn in a transaction and commits it, and runs both again after
 // errors that Retryable names, whether fn or the commit returned them. Any
 // other error of fn ends it: nothing is written and the error is returned. A
@@ -106,8 +97,10 @@ func runOnce(ctx context.Context, tx Tx, fn func(Attempt) error, a Attempt) (Com
 }
 
 func (r Retry) wait(ctx context.Context, db Database, tx Tx, cause error, attempts int) error {
-	if w, ok := db.(ConflictWaiter); ok && errors.Is(cause, ErrConflict) {
-		return w.WaitConflict(ctx, tx)
+	if errors.Is(cause, ErrConflict) {
+		if wait := TraitsOf(db).WaitConflict; wait != nil {
+			return wait(ctx, tx)
+		}
 	}
 	random, sleep := r.Random, r.Sleep
 	if random == nil {

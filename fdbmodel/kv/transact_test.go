@@ -196,7 +196,9 @@ type patient struct {
 	err    error
 }
 
-func (p *patient) WaitConflict(_ context.Context, tx kv.Tx) error {
+func (p *patient) Traits() kv.Traits { return kv.Traits{WaitConflict: p.waitConflict} }
+
+func (p *patient) waitConflict(_ context.Context, tx kv.Tx) error {
 	p.waited = append(p.waited, tx)
 	return p.err
 }

@@ -28,6 +28,9 @@ type Options struct {
 	// ConnectTimeout is how long to wait for the first answer of a FoundationDB
 	// cluster or of a serving process. Defaults to 5 s.
 	ConnectTimeout time.Duration
+	// GiveUpAfter is how long a serving process may be away before everything
+	// fails with remote.ErrGone. Defaults to no bound.
+	GiveUpAfter time.Duration
 }
 
 // Open opens the store that name names. It returns ErrBadName if name is none,

@@ -58,7 +58,8 @@ func parseRemote(path string, parameters url.Values) (remoteName, error) {
 
 // openRemote connects to another process.
 func openRemote(ctx context.Context, n remoteName, o Options) (kv.Database, error) {
-	options := remote.Options{PlainText: n.plainText, DialTimeout: o.ConnectTimeout, Token: os.Getenv(tokenVariable)}
+	options := remote.Options{PlainText: n.plainText, DialTimeout: o.ConnectTimeout, GiveUpAfter: o.GiveUpAfter,
+		Token: os.Getenv(tokenVariable)}
 	if n.tokenFile != "" {
 		token, err := os.ReadFile(n.tokenFile)
 		if err != nil {

@@ -23,15 +23,6 @@ import (
 	"github.com/futura-run/futura/internal/storetest"
 )
 
-// localFaults is a store with faults that only this process can reach.
-type localFaults struct {
-	*faultkv.Database
-	opening string
-}
-
-// Opening implements kv.Local.
-func (l localFaults) Opening() string { return l.opening }
-
 // cutContext ends after it was asked a number of times whether it has.
 type cutContext struct {
 	context.Context
@@ -128,7 +119,7 @@ func (m *Machine) openStore(odds faultkv.Options) kv.Database {
 	store, err := embedded.Open(context.Background(), "store", o)
 	m.require(err)
 	m.Store, m.Faults = store, faultkv.Wrap(store, odds)
-	return localFaults{m.Faults, store.Opening()}
+	return m.Faults
 }
 
 func (m *Machine) fail(format string, args ...any) {

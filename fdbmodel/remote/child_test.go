@@ -63,7 +63,7 @@ func TestServingProcessIsKilled(t *testing.T) {
 		_ = child.Wait()
 		child = startChild(t, path, dir)
 		<-written
-		require.NotEmpty(t, db.ServedOpening())
+		require.NotEmpty(t, db.Traits().Opening)
 	}
 	for round := range kills {
 		for i := range rows {

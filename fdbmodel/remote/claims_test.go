@@ -92,11 +92,11 @@ func TestLostConnectionEndsItsClaims(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, time.Millisecond)
 	first, held := c.claim(t)
-	require.Equal(t, c.client.ConnectionID(), first.Info().Connection)
+	require.Equal(t, c.client.Traits().Connection, first.Info().Connection)
 	c.proxy.setRefuse(true)
 	c.proxy.cut()
-	require.Equal(t, c.client.ConnectionID(), <-c.gone)
-	workers, reaped, err := c.here.ReapConnection(t.Context(), c.client.ConnectionID())
+	require.Equal(t, c.client.Traits().Connection, <-c.gone)
+	workers, reaped, err := c.here.ReapConnection(t.Context(), c.client.Traits().Connection)
 	require.NoError(t, err)
 	require.Equal(t, 1, workers)
 	require.Equal(t, claimed, reaped)
@@ -142,7 +142,7 @@ func TestClosedDatabaseIsGoneAtOnce(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, time.Hour)
 	require.NoError(t, c.client.Close())
-	require.Equal(t, c.client.ConnectionID(), <-c.gone)
+	require.Equal(t, c.client.Traits().Connection, <-c.gone)
 }
 
 func TestReapConnectionOfNobody(t *testing.T) {
@@ -190,7 +190,7 @@ func TestWorkersOfBothProcessesLiveTogether(t *testing.T) {
 func TestSubmitWakesWorkersOfTheServingProcess(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, time.Hour)
-	_, local := c.here.Database().(kv.Local)
+	local := kv.TraitsOf(c.here.Database()).Exclusive
 	require.False(t, local)
 	here, _ := c.registerBoth(t)
 	watch, err := here.GoIdle(t.Context(), fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}})

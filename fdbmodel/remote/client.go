@@ -35,6 +35,11 @@ type Options struct {
 	// PingInterval is how often the connection is looked after. A server that
 	// gives no sign of life for four of them counts as gone. Defaults to 3 s.
 	PingInterval time.Duration
+
+	// GiveUpAfter is how long the server may be away before everything fails
+	// with ErrGone. Until then what fails is retried. Defaults to no bound, which
+	// is right for what should outlive a restart of the server.
+	GiveUpAfter time.Duration
 }
 
 func (o Options) withDefaults() Options {
@@ -43,8 +48,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Database is a store that another process serves. It implements kv.Database,
-// kv.ConflictWaiter and kv.Connected.
+// Database is a store that another process serves. It implements kv.Database.
 type Database struct {
 	address Address
 	options Options
@@ -59,7 +63,8 @@ type Database struct {
 	closed  bool
 	link    *link    // nil while there is no connection
 	attempt *attempt // the next one, while there is no connection
-	opening string   // of the store that was reached last
+	lost    time.Time
+	opening string // of the store that was reached last
 }
 
 // attempt is one try to connect.
@@ -194,7 +199,7 @@ func (d *Database) reconnect() *link {
 		close(last.done)
 		d.link, d.attempt = l, nil
 		if err == nil {
-			d.opening = l.opening
+			d.opening, d.lost = l.opening, time.Time{}
 		} else {
 			d.attempt = &attempt{done: make(chan struct{})}
 		}
@@ -227,7 +232,18 @@ func (d *Database) current() (*link, *attempt, error) {
 
 // detach forgets a broken connection.
 func (d *Database) detach() {
-	d.link, d.attempt = nil, &attempt{done: make(chan struct{})}
+	d.link, d.attempt, d.lost = nil, &attempt{done: make(chan struct{})}, time.Now()
+}
+
+// away is err, unless the server has been away for too long.
+func (d *Database) away(err error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if limit := d.options.GiveUpAfter; limit > 0 && !d.lost.IsZero() && time.Since(d.lost) > limit {
+		return &answered{meanings: []error{ErrGone, kv.ErrClosed}, text: fmt.Sprintf(
+			"%v: no connection to %s for %v: is the serving process running? %v", ErrGone, d.address, limit, err)}
+	}
+	return err
 }
 
 // acquire returns a connection, after one more attempt to connect if there is
@@ -246,7 +262,7 @@ func (d *Database) acquire(ctx context.Context) (*link, error) {
 			return nil, err
 		}
 		if next.err != nil {
-			return nil, next.err
+			return nil, d.away(next.err)
 		}
 	}
 }
@@ -262,14 +278,12 @@ func (d *Database) await(ctx context.Context, what <-chan struct{}) error {
 	}
 }
 
-// ConnectionID implements kv.Connected.
-func (d *Database) ConnectionID() string { return d.id }
-
-// ServedOpening implements kv.Connected.
-func (d *Database) ServedOpening() string {
+// Traits names the connection, and the opening of the store that was reached
+// last.
+func (d *Database) Traits() kv.Traits {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.opening
+	return kv.Traits{Opening: d.opening, Connection: d.id, WaitConflict: d.waitConflict}
 }
 
 // Begin implements kv.Database.
@@ -299,9 +313,9 @@ func (d *Database) Close() error {
 // visible yet.
 const conflictPause = 5 * time.Millisecond
 
-// WaitConflict implements kv.ConflictWaiter. The server has waited already
-// where its store can tell for what.
-func (d *Database) WaitConflict(ctx context.Context, conflicted kv.Tx) error {
+// waitConflict pauses, unless the server has waited already because its store
+// can tell for what.
+func (d *Database) waitConflict(ctx context.Context, conflicted kv.Tx) error {
 	if t, ok := conflicted.(*tx); ok && t.hasWaited() {
 		return ctx.Err()
 	}

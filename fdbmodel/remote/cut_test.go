@@ -45,12 +45,18 @@ func get(t testing.TB, db kv.Database, key string) (value string) {
 	return value
 }
 
-func TestBrokenBeforeCommitIsRetryable(t *testing.T) {
-	t.Parallel()
-	store, p, db := behindProxy(t)
+// beginAndRead begins a transaction at the server.
+func beginAndRead(t testing.TB, db kv.Database) kv.Tx {
 	tx := db.Begin(kv.Options{})
 	_, err := tx.Get([]byte("a")).Wait(t.Context())
 	require.NoError(t, err)
+	return tx
+}
+
+func TestBrokenBeforeCommitIsRetryable(t *testing.T) {
+	t.Parallel()
+	store, p, db := behindProxy(t)
+	tx := beginAndRead(t, db)
 	tx.Set([]byte("a"), []byte("lost"))
 	l, _, err := db.current()
 	require.NoError(t, err)
@@ -69,9 +75,7 @@ func TestBrokenBeforeCommitIsRetryable(t *testing.T) {
 func TestBrokenAfterReadsCommitsWithoutTheServer(t *testing.T) {
 	t.Parallel()
 	_, p, db := behindProxy(t)
-	tx := db.Begin(kv.Options{})
-	_, err := tx.Get([]byte("a")).Wait(t.Context())
-	require.NoError(t, err)
+	tx := beginAndRead(t, db)
 	p.cut()
 	done, err := tx.Commit(t.Context())
 	require.NoError(t, err)
@@ -252,14 +256,14 @@ func TestCutsNeverGiveWrongAnswers(t *testing.T) {
 	t.Log("cuts", p.count())
 	var sum, moves int64
 	for i := range counters {
-		sum += number(get(t, store, fmt.Sprint("counter", i)))
+		sum += amount(get(t, store, fmt.Sprint("counter", i)))
 	}
-	moves = number(get(t, store, "moves"))
+	moves = amount(get(t, store, "moves"))
 	require.Zero(t, sum)
 	require.EqualValues(t, movers*rounds(), moves)
 }
 
-func number(value string) int64 {
+func amount(value string) int64 {
 	var b [8]byte
 	copy(b[:], value)
 	return int64(binary.LittleEndian.Uint64(b[:]))
@@ -287,7 +291,7 @@ func move(ctx context.Context, db kv.Database, mover, round, counters int) (kv.V
 		}
 		sum := int64(0)
 		for _, item := range page.Items {
-			sum += number(string(item.Value))
+			sum += amount(string(item.Value))
 		}
 		if sum != 0 {
 			return fmt.Errorf("the counters add up to %d", sum)

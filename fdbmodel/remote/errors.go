@@ -18,6 +18,9 @@ var (
 	// ErrNotServer is returned when whoever answers is no server of this
 	// protocol.
 	ErrNotServer = errors.New("remote: what answers there is no Futura store")
+	// ErrGone is returned, together with kv.ErrClosed, after a server was away
+	// for Options.GiveUpAfter. It is not retried.
+	ErrGone = errors.New("remote: the server is gone")
 	// ErrInsecure is returned for what would show the store, or its token, to
 	// others: TCP without a token, and TCP without TLS beyond this machine.
 	ErrInsecure = errors.New("remote: not secure")
@@ -46,15 +49,14 @@ var conditions = [...]error{
 	12:              kv.ErrUsed,
 	13:              kv.ErrTooManyWatches,
 	14:              kv.ErrCancelled,
-	15:              kv.ErrStoreFailed,
-	16:              kv.ErrCorrupt,
-	17:              errWaited,
+	15:              kv.ErrCorrupt,
+	16:              errWaited,
 }
 
 // errWaited marks a conflict whose other side is visible already.
 var errWaited = errors.New("remote: what it conflicts with is visible")
 
-// answered is an error that came from the server.
+// answered is an error with a text of its own, such as one from the server.
 type answered struct {
 	meanings []error
 	text     string
@@ -69,8 +71,9 @@ func (e *answered) Unwrap() []error { return e.meanings }
 // maxErrorText bounds the text of an error that travels, in bytes.
 const maxErrorText = 1000
 
-// appendError encodes err. A store that is closed, and a context that ended,
-// are the server's affair: to the client the store is unavailable.
+// appendError encodes err. A store that is closed or has failed, and a context
+// that ended, are the server's affair: to the client the store is unavailable,
+// and there again once the server has it open again.
 func appendError(b []byte, err error) []byte {
 	codes := make([]byte, 0, 2)
 	for code, condition := range conditions {
@@ -78,13 +81,14 @@ func appendError(b []byte, err error) []byte {
 			codes = append(codes, byte(code))
 		}
 	}
-	gone := errors.Is(err, kv.ErrClosed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	gone := errors.Is(err, kv.ErrClosed) || errors.Is(err, kv.ErrStoreFailed) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded)
 	if gone && !errors.Is(err, kv.ErrUnavailable) {
 		codes = append(codes, codeUnavailable)
 	}
 	b = appendBytes(b, codes)
 	text := err.Error()
-	return appendText(b, strings.ToValidUTF8(text[:min(len(text), maxErrorText)], ""))
+	return appendBytes(b, strings.ToValidUTF8(text[:min(len(text), maxErrorText)], ""))
 }
 
 // error decodes an error. Codes that are not known are left out.

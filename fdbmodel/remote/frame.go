@@ -10,25 +10,33 @@ import (
 	"time"
 )
 
-// errFrameTooLarge is returned for a frame that is longer than the reader
-// allows.
-func errFrameTooLarge(size uint32, limit int) error {
-	return fmt.Errorf("%w: a frame of %d bytes, at most %d are allowed", errMalformed, size, limit)
-}
-
 // readFrame reads one frame into new memory.
 func readFrame(r *bufio.Reader, limit int) (kind byte, body []byte, err error) {
+	size, err := readSize(r, limit)
+	if err != nil {
+		return 0, nil, err
+	}
+	return readRest(r, size)
+}
+
+// readSize reads the size of the frame that comes next.
+func readSize(r *bufio.Reader, limit int) (int, error) {
 	var head [lengthSize]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return 0, nil, err
+		return 0, err
 	}
 	size := binary.BigEndian.Uint32(head[:])
 	if size == 0 {
-		return 0, nil, fmt.Errorf("%w: an empty frame", errMalformed)
+		return 0, fmt.Errorf("%w: an empty frame", errMalformed)
 	}
 	if uint64(size) > uint64(limit) {
-		return 0, nil, errFrameTooLarge(size, limit)
+		return 0, fmt.Errorf("%w: a frame of %d bytes, at most %d are allowed", errMalformed, size, limit)
 	}
+	return int(size), nil
+}
+
+// readRest reads a frame of that size.
+func readRest(r *bufio.Reader, size int) (kind byte, body []byte, err error) {
 	frame := make([]byte, size)
 	if _, err := io.ReadFull(r, frame); err != nil {
 		if err == io.EOF {
@@ -46,11 +54,44 @@ func appendFrame(b []byte, kind byte, head, body []byte) []byte {
 	return append(b, body...)
 }
 
+// inbox is the reading half of a connection. It waits for a frame as long as it
+// takes, and for its end no longer than the timeout.
+type inbox struct {
+	conn    net.Conn
+	r       *bufio.Reader
+	limit   int
+	timeout time.Duration
+}
+
+// next reads one frame. It calls admit, if that is set, before it takes memory
+// for the frame.
+func (i *inbox) next(admit func(size int) error) (kind byte, body []byte, err error) {
+	size, err := readSize(i.r, i.limit)
+	if err == nil && admit != nil {
+		err = admit(size)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	if i.r.Buffered() >= size {
+		return readRest(i.r, size)
+	}
+	if err := i.conn.SetReadDeadline(time.Now().Add(i.timeout)); err != nil {
+		return 0, nil, err
+	}
+	kind, body, err = readRest(i.r, size)
+	if err == nil {
+		err = i.conn.SetReadDeadline(time.Time{})
+	}
+	return kind, body, err
+}
+
 // outbox is the writing half of a connection. Whoever finds nobody writing
 // writes for all, so that frames of many senders share a system call.
 type outbox struct {
 	conn    net.Conn
 	timeout time.Duration
+	limit   int // what may wait to be written before senders have to wait
 
 	mu      sync.Mutex
 	room    sync.Cond
@@ -60,16 +101,26 @@ type outbox struct {
 	err     error
 }
 
-const (
-	// maxPending is what may wait to be written before senders have to wait.
-	maxPending = 4 << 20
-	// maxSpare is the largest buffer that is kept for later.
-	maxSpare = 1 << 20
-)
+// maxSpare is the largest buffer that is kept for later.
+const maxSpare = 256 << 10
 
-func (o *outbox) init(conn net.Conn, timeout time.Duration) {
-	o.conn, o.timeout = conn, timeout
+func (o *outbox) init(conn net.Conn, timeout time.Duration, limit int) {
+	o.conn, o.timeout, o.limit = conn, timeout, limit
 	o.room.L = &o.mu
+}
+
+// await returns when there is room for a frame, or why there will be none.
+func (o *outbox) await() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.awaitRoom()
+	return o.err
+}
+
+func (o *outbox) awaitRoom() {
+	for o.err == nil && len(o.pending) > o.limit {
+		o.room.Wait()
+	}
 }
 
 // send passes a frame on. An error says that the frame was not accepted, or
@@ -77,13 +128,25 @@ func (o *outbox) init(conn net.Conn, timeout time.Duration) {
 func (o *outbox) send(kind byte, head, body []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for o.err == nil && len(o.pending) > maxPending {
-		o.room.Wait()
-	}
+	o.awaitRoom()
+	return o.accept(kind, head, body, func() {})
+}
+
+// push is send that waits for no room. It calls accepted, with the lock, when
+// body may be used again.
+func (o *outbox) push(kind byte, head, body []byte, accepted func()) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.accept(kind, head, body, accepted)
+}
+
+func (o *outbox) accept(kind byte, head, body []byte, accepted func()) error {
 	if o.err != nil {
+		accepted()
 		return o.err
 	}
 	o.pending = appendFrame(o.pending, kind, head, body)
+	accepted()
 	if o.writing {
 		return nil
 	}

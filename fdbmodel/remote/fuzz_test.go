@@ -38,12 +38,12 @@ func FuzzFrames(f *testing.F) {
 
 // FuzzServer has a client send any frame behind some good ones.
 func FuzzServer(f *testing.F) {
-	batch := []byte{2, flagBegin, 0}
-	batch = appendBytes(appendBytes(append(batch, opSet), []byte("a")), []byte("b"))
-	batch = appendBytes(append(batch, opGet, 1, 0), []byte("a"))
-	batch = append(batch, opGetRange, 2, readReverse, 1, 'a', 1, 'b', 5, opReadVersion, 3, opWatch, 4, 1, 'a')
-	f.Add(frameBatch, append(bytes.Clone(batch), opCommit, 5))
-	f.Add(frameBatch, append(bytes.Clone(batch), opCancelWatch, 4, opSetReadVersion, 9))
+	ops := []byte{2, flagBegin, 0}
+	ops = appendBytes(appendBytes(append(ops, opSet), []byte("a")), []byte("b"))
+	ops = appendBytes(append(ops, opGet, 1, 0), []byte("a"))
+	ops = append(ops, opGetRange, 2, readReverse, 1, 'a', 1, 'b', 5, opReadVersion, 3, opWatch, 4, 1, 'a')
+	f.Add(frameBatch, append(bytes.Clone(ops), opCommit, 5))
+	f.Add(frameBatch, append(bytes.Clone(ops), opCancelWatch, 4, opSetReadVersion, 9))
 	f.Add(frameBatch, append([]byte{2, flagBegin, 0, opStampKey, 11}, "0123456789a\x04\x01\x00\x00\x00\x00"...))
 	f.Add(frameBatch, []byte{1, 0, opAtomic + 1, 1, 'a', 1, 1, opWriteConflictRange, 1, 'a', 1, 'c', opCommit, 6})
 	f.Add(frameCancelTx, []byte{1})
@@ -53,14 +53,14 @@ func FuzzServer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind byte, body []byte) {
 		near, far := net.Pipe()
 		ctx, cancel := context.WithCancel(context.Background())
-		s := &server{db: store, options: ServerOptions{}.withDefaults(), ctx: ctx}
+		s := newServer(ctx, store, ServerOptions{}.withDefaults())
 		p := newPeer(ctx, cancel, s, near, "x")
 		answers := make(chan error, 1)
 		go func() { answers <- readAnswers(far) }()
-		first, err := p.take(frameBatch, []byte{1, flagBegin, 0, opReadVersion, 1})
+		first, err := p.take(frameBatch, []byte{1, flagBegin, 0, opReadVersion, 1}, batch{})
 		require.NoError(t, err)
 		first.run()
-		second, err := p.take(kind, body)
+		second, err := p.take(kind, body, batch{})
 		if err != nil {
 			require.ErrorIs(t, err, errMalformed)
 		}
@@ -99,7 +99,7 @@ func FuzzClient(f *testing.F) {
 	f.Add(frameWatchEnded, []byte{1})
 	f.Add(framePong, []byte{})
 	f.Fuzz(func(t *testing.T, kind byte, body []byte) {
-		l := &link{txs: map[uint64]*exchange{}, watches: map[uint64]*watch{}}
+		l := &link{txs: table[*exchange]{at: map[uint64]*exchange{}}, watches: table[*watch]{at: map[uint64]*watch{}}}
 		x := &exchange{}
 		_, err := l.add(x)
 		require.NoError(t, err)

@@ -37,7 +37,7 @@ type hello struct {
 func (h hello) encode() []byte {
 	b := binary.BigEndian.AppendUint16([]byte(magic), h.version)
 	b = appendBytes(b, h.token)
-	return appendText(b, h.id)
+	return appendBytes(b, h.id)
 }
 
 func decodeHello(kind byte, body []byte) (hello, error) {
@@ -81,8 +81,8 @@ const (
 func (w welcome) encode() []byte {
 	b := binary.BigEndian.AppendUint16([]byte(magic), w.version)
 	b = append(b, byte(w.refusal))
-	b = appendText(b, w.text)
-	return appendText(b, w.opening)
+	b = appendBytes(b, w.text)
+	return appendBytes(b, w.opening)
 }
 
 func decodeWelcome(kind byte, body []byte) (welcome, error) {

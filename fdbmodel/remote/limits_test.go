@@ -26,6 +26,14 @@ func serveMemory(t testing.TB, o ServerOptions) (*embedded.Store, Address) {
 	return store, at
 }
 
+// requireRoom expects that clients can come again.
+func requireRoom(t testing.TB, at Address) {
+	require.Eventually(t, func() bool {
+		db, err := Open(t.Context(), at, Options{})
+		return err == nil && db.Close() == nil
+	}, 10*time.Second, time.Millisecond)
+}
+
 func TestTooManyConnections(t *testing.T) {
 	t.Parallel()
 	_, at := serveMemory(t, ServerOptions{MaxConnections: 2})
@@ -35,10 +43,7 @@ func TestTooManyConnections(t *testing.T) {
 	require.ErrorContains(t, err, "2 connections are open")
 	require.NoError(t, first.Close())
 	require.Empty(t, get(t, second, "a"))
-	require.Eventually(t, func() bool {
-		db, err := Open(t.Context(), at, Options{})
-		return err == nil && db.Close() == nil
-	}, 10*time.Second, time.Millisecond)
+	requireRoom(t, at)
 }
 
 // TestTooManyStrangers opens more connections that say nothing than may wait:
@@ -64,10 +69,7 @@ func TestTooManyStrangers(t *testing.T) {
 	for range maxStrangers {
 		<-closed
 	}
-	require.Eventually(t, func() bool {
-		db, err := Open(t.Context(), at, Options{})
-		return err == nil && db.Close() == nil
-	}, 10*time.Second, time.Millisecond)
+	requireRoom(t, at)
 }
 
 func TestTooManyTransactions(t *testing.T) {
@@ -199,7 +201,7 @@ func TestEndlessTransaction(t *testing.T) {
 		value := make([]byte, kv.MaxValueSize)
 		op := appendBytes(appendBytes([]byte{opSet}, []byte("k")), value)
 		head := []byte{1, flagBegin, 0}
-		for range 2 + maxWritten/kv.MaxValueSize {
+		for range 5 * kv.MaxTxSize / kv.MaxValueSize {
 			_, _ = s.Write(appendFrame(nil, frameBatch, head, op))
 			head = []byte{1, 0}
 		}
@@ -351,7 +353,7 @@ func TestRangesEqualTheStores(t *testing.T) {
 			return fmt.Appendf(nil, "k%05d", rapid.IntRange(-1, rows+1).Draw(t, "row"))
 		})
 		r := kv.Range{Begin: key.Draw(t, "begin"), End: key.Draw(t, "end")}
-		o := kv.RangeOptions{Limit: rapid.SampledFrom([]int{0, 1, 2, firstPage - 1, firstPage, firstPage + 1, 700, rows,
+		o := kv.RangeOptions{Limit: rapid.SampledFrom([]int{0, 1, 2, pageRows - 1, pageRows, pageRows + 1, 700, rows,
 			2 * rows}).Draw(t, "limit"), Reverse: rapid.Bool().Draw(t, "reverse")}
 		one, two := store.Begin(kv.Options{}), db.Begin(kv.Options{})
 		defer one.Cancel()
@@ -381,7 +383,7 @@ func TestRangesEqualTheStores(t *testing.T) {
 func TestLaterPagesDoNotSeeLaterWrites(t *testing.T) {
 	t.Parallel()
 	store, at := serveMemory(t, ServerOptions{})
-	const rows = 20 * firstPage
+	const rows = 20 * pageRows
 	update(t, store, func(tx kv.Tx) {
 		for i := range rows {
 			tx.Set(fmt.Appendf(nil, "k%05d", i), make([]byte, 1000))

@@ -18,24 +18,25 @@ import (
 type link struct {
 	db      *Database
 	conn    net.Conn
+	in      inbox
 	out     outbox
 	opening string
 	frames  atomic.Uint64
 	broken  chan struct{}
 
-	mu        sync.Mutex
-	err       error // why it is broken
-	lastTx    uint64
-	txs       map[uint64]*exchange
-	lastWatch uint64
-	watches   map[uint64]*watch
+	mu      sync.Mutex
+	err     error // why it is broken
+	txs     table[*exchange]
+	watches table[*watch]
 }
 
 func newLink(d *Database, conn net.Conn, r *bufio.Reader, w welcome) *link {
-	l := &link{db: d, conn: conn, opening: w.opening, broken: make(chan struct{}), txs: map[uint64]*exchange{},
-		watches: map[uint64]*watch{}}
-	l.out.init(conn, pingsToDeath*d.options.PingInterval)
-	d.running.Go(func() { l.read(r) })
+	l := &link{db: d, conn: conn, opening: w.opening, broken: make(chan struct{}),
+		txs: table[*exchange]{at: map[uint64]*exchange{}}, watches: table[*watch]{at: map[uint64]*watch{}}}
+	silence := pingsToDeath * d.options.PingInterval
+	l.in = inbox{conn: conn, r: r, limit: maxAnswerFrame, timeout: silence}
+	l.out.init(conn, silence, maxUnsent)
+	d.running.Go(l.read)
 	d.running.Go(l.ping)
 	return l
 }
@@ -48,6 +49,10 @@ func (l *link) isBroken() bool {
 		return false
 	}
 }
+
+// maxUnsent is what may wait to be written to the server before transactions
+// have to wait.
+const maxUnsent = 4 << 20
 
 // pingsToDeath is how many intervals in a row a server may keep silent.
 const pingsToDeath = 3
@@ -121,8 +126,8 @@ func (l *link) fail(err error) {
 		return
 	}
 	l.err = err
-	txs, watches := l.txs, l.watches
-	l.txs, l.watches = nil, nil
+	txs, watches := l.txs.at, l.watches.at
+	l.txs.at, l.watches.at = nil, nil
 	l.mu.Unlock()
 	close(l.broken)
 	_ = l.conn.Close()
@@ -136,48 +141,45 @@ func (l *link) fail(err error) {
 }
 
 // add gives a transaction its number.
-func (l *link) add(x *exchange) (uint64, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.err != nil {
-		return 0, l.err
-	}
-	l.lastTx++
-	l.txs[l.lastTx] = x
-	return l.lastTx, nil
-}
-
-// drop forgets a transaction.
-func (l *link) drop(number uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.txs, number)
-}
+func (l *link) add(x *exchange) (uint64, error) { return enter(l, &l.txs, x) }
 
 // addWatch gives a watch its number.
-func (l *link) addWatch(w *watch) (uint64, error) {
+func (l *link) addWatch(w *watch) (uint64, error) { return enter(l, &l.watches, w) }
+
+// table is what has numbers on a link, whose lock guards it.
+type table[T any] struct {
+	last uint64
+	at   map[uint64]T
+}
+
+func enter[T any](l *link, in *table[T], what T) (uint64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {
 		return 0, l.err
 	}
-	l.lastWatch++
-	l.watches[l.lastWatch] = w
-	return l.lastWatch, nil
+	in.last++
+	in.at[in.last] = what
+	return in.last, nil
 }
 
-func (l *link) dropWatch(id uint64) *watch {
+// drop forgets a transaction, and dropWatch a watch.
+func (l *link) drop(number uint64) *exchange { return leave(l, &l.txs, number) }
+
+func (l *link) dropWatch(number uint64) *watch { return leave(l, &l.watches, number) }
+
+func leave[T any](l *link, in *table[T], number uint64) T {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w := l.watches[id]
-	delete(l.watches, id)
-	return w
+	what := in.at[number]
+	delete(in.at, number)
+	return what
 }
 
 // read takes frames until the connection breaks.
-func (l *link) read(r *bufio.Reader) {
+func (l *link) read() {
 	for {
-		kind, body, err := readFrame(r, maxAnswerFrame)
+		kind, body, err := l.in.next(nil)
 		if err == nil {
 			l.frames.Add(1)
 			err = l.take(kind, body)
@@ -196,7 +198,7 @@ func (l *link) take(kind byte, body []byte) error {
 	case frameAnswers:
 		number := d.uvarint()
 		l.mu.Lock()
-		x := l.txs[number]
+		x := l.txs.at[number]
 		l.mu.Unlock()
 		if x == nil {
 			return d.err // the transaction was given up meanwhile
@@ -207,10 +209,7 @@ func (l *link) take(kind byte, body []byte) error {
 		return d.end()
 	case frameTxFailed:
 		number, err := d.uvarint(), d.error()
-		l.mu.Lock()
-		x := l.txs[number]
-		delete(l.txs, number)
-		l.mu.Unlock()
+		x := l.drop(number)
 		if x != nil && d.err == nil {
 			x.fail(err)
 		}

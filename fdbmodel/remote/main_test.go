@@ -28,6 +28,8 @@ func TestMain(m *testing.M) {
 		err = serveChild(path, os.Getenv(serveDir))
 	} else if path := os.Getenv(claimSocket); path != "" {
 		err = claimChild(path)
+	} else if path := os.Getenv(crowdSocket); path != "" {
+		err = crowdChild(path)
 	} else {
 		goleak.VerifyTestMain(m)
 	}

@@ -6,123 +6,117 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// rangeRead is a range that the server reads page by page, so that it holds
-// little of it at a time.
-type rangeRead struct {
-	reader  kv.Reader
-	rest    kv.Range
-	reverse bool
-	limit   int // rows still wanted, 0 for all
-	rows    int // of the page that was asked
-	pending kv.Pending[kv.Page]
-}
-
 const (
-	// firstPage is how many rows are asked for before their size is known.
-	firstPage = 128
-	// maxPage bounds the rows of the later pages.
-	maxPage = 4096
-	// pageSize is what a later page should have, in bytes.
-	pageSize = 1 << 20
+	// pageBytes and pageRows bound a page, which ends with the row that reaches
+	// one of them. A store that ignores the bytes keeps to the rows.
+	pageBytes = 16 << 10
+	pageRows  = 128
+	// flushBytes is the size from which on answers are sent.
+	flushBytes = 16 << 10
 )
 
-func newRangeRead(reader kv.Reader, r kv.Range, limit int, reverse bool) *rangeRead {
-	q := &rangeRead{reader: reader, rest: r, limit: limit, reverse: reverse}
-	q.ask(firstPage)
-	return q
-}
-
-// ask asks for the next page.
-func (q *rangeRead) ask(rows int) {
-	q.rows = rows
-	if q.limit > 0 {
-		q.rows = min(rows, q.limit)
+// beginReads waits for the memory to read into, and answers the question itself
+// if it gets none.
+func (t *work) beginReads(number uint64) bool {
+	if t.reading {
+		return true
 	}
-	q.pending = q.reader.GetRange(q.rest, kv.RangeOptions{Limit: q.rows, Reverse: q.reverse})
-}
-
-// single tells whether the page that was asked is all.
-func (q *rangeRead) single() bool { return q.limit > 0 && q.limit == q.rows }
-
-// advance asks for the page behind page, and returns false if there is none.
-func (q *rangeRead) advance(page kv.Page) bool {
-	if !page.More || q.single() {
+	if err := t.peer.beginReads(t.ctx); err != nil {
+		t.answer(number, answerError, err)
 		return false
 	}
-	last := page.Items[len(page.Items)-1].Key
-	if q.reverse {
-		q.rest.End = last
-	} else {
-		q.rest.Begin = kv.After(last)
-	}
-	if q.limit > 0 {
-		q.limit -= len(page.Items)
-	}
-	size := 0
-	for _, item := range page.Items {
-		size += len(item.Key) + len(item.Value)
-	}
-	q.ask(max(1, min(maxPage, pageSize*len(page.Items)/max(size, 1))))
+	t.reading = true
 	return true
 }
 
-// askRange asks for a range. One of several pages is answered before the
-// transaction goes on, as its later pages must not see later writes.
-func (t *work) askRange(number uint64, q *rangeRead) {
-	t.asked = append(t.asked, asked{number: number, page: q})
-	if !q.single() {
-		t.answerAsked()
+// get answers with the value of a key.
+func (t *work) get(number uint64, reader kv.Reader, key []byte) {
+	if !t.beginReads(number) {
+		return
+	}
+	value, err := reader.Get(key).Wait(t.ctx)
+	kind := answerValue
+	if value == nil {
+		kind = answerAbsent
+	}
+	if t.answer(number, kind, err) && value != nil {
+		t.answers = appendBytes(t.answers, value)
 	}
 }
 
-// answerRange answers in as many parts as it takes.
-func (t *work) answerRange(number uint64, q *rangeRead) {
-	for {
-		page, err := q.pending.Wait(t.ctx)
+// getRange answers with the rows of a range, page by page, all of them before the
+// transaction goes on: later pages must not see later writes.
+func (t *work) getRange(number uint64, reader kv.Reader, r kv.Range, limit int, reverse bool) {
+	for t.beginReads(number) {
+		o := kv.RangeOptions{Limit: pageRows, Bytes: pageBytes, Reverse: reverse}
+		if limit > 0 {
+			o.Limit = min(limit, pageRows)
+		}
+		page, err := reader.GetRange(r, o).Wait(t.ctx)
 		if err != nil {
 			t.answer(number, answerError, err)
 			return
 		}
-		more := page.More
-		again := q.advance(page)
-		t.answerRows(number, page.Items, !again, more)
-		if !again {
-			return
-		}
-	}
-}
-
-// answerRows sends rows in parts that fit a frame.
-func (t *work) answerRows(number uint64, rows []kv.KeyValue, last, more bool) {
-	for {
-		n, size := 0, 0
-		for n < len(rows) && size < chunkSize {
-			size += len(rows[n].Key) + len(rows[n].Value)
-			n++
-		}
-		kind := answerRows
-		if last && n == len(rows) {
-			kind = answerLastRows
-		}
-		t.answer(number, kind, nil)
-		if kind == answerLastRows {
-			t.answers = append(t.answers, moreFlag(more))
-		}
-		t.answers = binary.AppendUvarint(t.answers, uint64(n))
-		for _, row := range rows[:n] {
-			t.answers = appendBytes(appendBytes(t.answers, row.Key), row.Value)
-		}
-		rows = rows[n:]
+		last := !page.More || len(page.Items) == limit
+		t.answerRows(number, page, last)
 		t.flushIfLong()
-		if len(rows) == 0 {
+		if last {
 			return
 		}
+		limit -= min(limit, len(page.Items))
+		end := page.Items[len(page.Items)-1].Key
+		if reverse {
+			r.End = end
+		} else {
+			r.Begin = kv.After(end)
+		}
+		t.charge(2 * len(end))
 	}
 }
 
-func moreFlag(more bool) byte {
-	if more {
-		return 1
+func (t *work) answerRows(number uint64, page kv.Page, last bool) {
+	kind := answerRows
+	if last {
+		kind = answerLastRows
 	}
-	return 0
+	t.answer(number, kind, nil)
+	if last {
+		more := byte(0)
+		if page.More {
+			more = 1
+		}
+		t.answers = append(t.answers, more)
+	}
+	t.answers = binary.AppendUvarint(t.answers, uint64(len(page.Items)))
+	for _, row := range page.Items {
+		t.answers = appendBytes(appendBytes(t.answers, row.Key), row.Value)
+	}
 }
+
+func (t *work) flushIfLong() {
+	if len(t.answers) >= flushBytes {
+		t.flush()
+	}
+}
+
+// flush sends the answers that there are, and ends the reads. Answers to reads
+// found room before they were read.
+func (t *work) flush() {
+	var buffer [binary.MaxVarintLen64]byte
+	head := binary.AppendUvarint(buffer[:0], t.number)
+	switch {
+	case t.reading:
+		t.reading = false
+		_ = t.peer.out.push(frameAnswers, head, t.answers, t.peer.endReads)
+	case len(t.answers) > 0:
+		_ = t.peer.out.send(frameAnswers, head, t.answers)
+	}
+	t.answers = t.answers[:0]
+	if cap(t.answers) > keptAnswers {
+		t.answers = nil
+	}
+}
+
+// keptAnswers is the largest buffer for answers that an open transaction keeps,
+// in bytes.
+const keptAnswers = 4 << 10

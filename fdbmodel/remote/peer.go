@@ -3,10 +3,13 @@ package remote
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,12 +21,15 @@ import (
 type peer struct {
 	server *server
 	conn   net.Conn
+	in     inbox
 	out    outbox
 	ctx    context.Context
 	cancel context.CancelFunc
 	// running is the goroutines of the connection.
 	running sync.WaitGroup
 	frames  atomic.Uint64
+	waiting atomic.Bool   // it is the server that keeps the client waiting
+	reads   chan struct{} // has a value for each batch that reads
 	id      string
 
 	// What follows belongs to whoever reads, and then to serve.
@@ -37,42 +43,42 @@ type peer struct {
 	mu      sync.Mutex
 	txs     map[uint64]*work
 	watches map[uint64]kv.Watch
-	queued  int
+	queued  int   // bytes of frames that wait for their transactions
+	held    int64 // bytes of transactions and watches
 	room    sync.Cond
 	closed  bool
 }
 
-// maxQueued bounds the bytes of a connection that wait for their transactions.
-const maxQueued = 32 << 20
-
 // readBuffer is the size of a connection's buffer for reading, in bytes.
-const readBuffer = 64 << 10
+const readBuffer = 32 << 10
 
 // serve answers one connection until it ends.
-func (s *server) serve(conn net.Conn) {
+func (s *server) serve(raw net.Conn) {
+	defer s.strangers.remove(raw)
+	conn := raw
+	if s.options.TLS != nil {
+		conn = tls.Server(raw, s.options.TLS)
+	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	// Whoever reads or writes is ended by closing the connection.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	defer func() { _ = conn.Close() }()
-	if !s.enter(&s.strangers, maxStrangers) {
-		s.options.Logger.Warn("too many wait to show their token", "from", conn.RemoteAddr().String())
-		return
-	}
-	r := bufio.NewReaderSize(conn, readBuffer)
-	id, err := s.welcome(conn, r)
-	s.leave(&s.strangers)
+	hello := bufio.NewReaderSize(conn, maxHello)
+	id, err := s.welcome(conn, hello)
+	s.strangers.remove(raw)
 	if err != nil {
-		s.options.Logger.Warn("a client was refused", "from", conn.RemoteAddr().String(), "error", err)
+		s.log.warn("a client was refused", "from", conn.RemoteAddr(), "error", err)
 		return
 	}
-	defer s.leave(&s.connections)
+	defer s.leave()
 	p := newPeer(ctx, cancel, s, conn, id)
+	p.in.r = bufio.NewReaderSize(hello, readBuffer)
 	s.come(id)
 	s.options.Logger.Debug("a client has come", "connection", id)
 	p.running.Go(p.watchOver)
-	p.running.Go(func() { p.read(r) })
+	p.running.Go(p.read)
 	<-p.readEnded
 	p.end()
 	s.options.Logger.Debug("a connection has ended", "connection", id, "cause", p.cause)
@@ -81,14 +87,13 @@ func (s *server) serve(conn net.Conn) {
 
 func newPeer(ctx context.Context, cancel context.CancelFunc, s *server, conn net.Conn, id string) *peer {
 	p := &peer{server: s, conn: conn, ctx: ctx, cancel: cancel, id: id, readEnded: make(chan struct{}),
-		turn: make(chan struct{}), txs: map[uint64]*work{}, watches: map[uint64]kv.Watch{}}
+		reads: make(chan struct{}, maxReads), turn: make(chan struct{}), txs: map[uint64]*work{},
+		watches: map[uint64]kv.Watch{}}
 	p.room.L = &p.mu
-	p.out.init(conn, s.options.WriteTimeout)
+	p.in = inbox{conn: conn, limit: s.options.MaxFrame, timeout: s.options.IdleTimeout}
+	p.out.init(conn, s.options.WriteTimeout, maxUnread)
 	return p
 }
-
-// maxStrangers bounds the connections that have not shown their token yet.
-const maxStrangers = 256
 
 // welcome lets a client in that knows the token, and counts it.
 func (s *server) welcome(conn net.Conn, r *bufio.Reader) (id string, err error) {
@@ -109,11 +114,11 @@ func (s *server) welcome(conn net.Conn, r *bufio.Reader) (id string, err error) 
 		w.refusal, err = refusedToken, ErrBadToken
 	case h.version != protocolVersion:
 		w.refusal, err = refusedVersion, fmt.Errorf("%w: %d", ErrBadVersion, h.version)
-	case !s.enter(&s.connections, s.options.MaxConnections):
+	case !s.enter():
 		w.refusal, w.text = refusedFull, fmt.Sprintf("%d connections are open, no more are allowed", s.options.MaxConnections)
 		err = errors.New(w.text)
 	default:
-		w.opening = opening(s.db)
+		w.opening = kv.TraitsOf(s.db).Opening
 	}
 	_, failed := conn.Write(appendFrame(nil, frameHello, w.encode(), nil))
 	if err != nil {
@@ -123,20 +128,9 @@ func (s *server) welcome(conn net.Conn, r *bufio.Reader) (id string, err error) 
 		failed = conn.SetDeadline(time.Time{})
 	}
 	if failed != nil {
-		s.leave(&s.connections)
+		s.leave()
 	}
 	return h.id, failed
-}
-
-// opening names the opening of a store, if it has a name.
-func opening(db kv.Database) string {
-	switch db := db.(type) {
-	case kv.Local:
-		return db.Opening()
-	case kv.Shared:
-		return db.SharedOpening()
-	}
-	return ""
 }
 
 // end ends everything of the connection and waits for it.
@@ -175,12 +169,12 @@ func (p *peer) watchOver() {
 		case now := <-ticker.C:
 			p.expire(now)
 		}
-		if now := p.frames.Load(); now != seen {
+		if now := p.frames.Load(); now != seen || p.waiting.Load() {
 			seen, still = now, 0
 			continue
 		}
 		if still += interval; still >= o.IdleTimeout {
-			o.Logger.Warn("a client gives no sign of life", "connection", p.id)
+			p.server.log.warn("a client gives no sign of life", "connection", p.id)
 			_ = p.conn.Close()
 			return
 		}
@@ -190,15 +184,10 @@ func (p *peer) watchOver() {
 // expire ends transactions that were left alone.
 func (p *peer) expire(now time.Time) {
 	p.mu.Lock()
-	var old []*work
-	for _, t := range p.txs {
-		if now.Sub(t.usedAt()) > p.server.options.TransactionTimeout {
-			old = append(old, t)
-		}
-	}
+	open := slices.Collect(maps.Values(p.txs))
 	p.mu.Unlock()
-	for _, t := range old {
-		if t.giveUp() {
+	for _, t := range open {
+		if now.Sub(t.usedAt()) > p.server.options.TransactionTimeout && t.giveUp() {
 			p.failTx(t.number, fmt.Errorf("%w: it was left alone for %v", kv.ErrTooOld, p.server.options.TransactionTimeout))
 		}
 	}
@@ -211,9 +200,9 @@ const maxIdle = 16
 // read takes frames until the connection ends. Whoever has read a batch does
 // it, and leaves the reading to another goroutine: an answer then needs no
 // switch between goroutines.
-func (p *peer) read(r *bufio.Reader) {
+func (p *peer) read() {
 	for {
-		t := p.readWork(r)
+		t := p.readWork()
 		if t == nil {
 			close(p.readEnded)
 			return
@@ -221,7 +210,7 @@ func (p *peer) read(r *bufio.Reader) {
 		select {
 		case p.turn <- struct{}{}:
 		default:
-			p.running.Go(func() { p.read(r) })
+			p.running.Go(p.read)
 		}
 		t.run()
 		if p.idle.Add(1) > maxIdle {
@@ -239,17 +228,22 @@ func (p *peer) read(r *bufio.Reader) {
 
 // readWork reads up to a batch that nobody does yet. It returns nil where the
 // connection ends.
-func (p *peer) readWork(r *bufio.Reader) *work {
+func (p *peer) readWork() *work {
 	for {
-		kind, body, err := readFrame(r, p.server.options.MaxFrame)
+		var frame batch
+		kind, body, err := p.in.next(func(size int) (err error) {
+			frame, err = p.admit(size)
+			return err
+		})
 		if err != nil {
+			p.release(frame)
 			p.cause = err
 			return nil
 		}
 		p.frames.Add(1)
-		t, err := p.take(kind, body)
+		t, err := p.take(kind, body, frame)
 		if err != nil {
-			p.server.options.Logger.Warn("a client was cut off", "connection", p.id, "error", err)
+			p.server.log.warn("a client was cut off", "connection", p.id, "error", err)
 		}
 		if err != nil || p.goodbye {
 			p.cause = err
@@ -263,11 +257,13 @@ func (p *peer) readWork(r *bufio.Reader) *work {
 
 // take handles one frame. It returns a transaction that has something to do and
 // that nobody runs. An error ends the connection.
-func (p *peer) take(kind byte, body []byte) (*work, error) {
+func (p *peer) take(kind byte, body []byte, frame batch) (*work, error) {
 	d := &decoder{b: body}
+	if kind == frameBatch {
+		return p.takeBatch(d, frame)
+	}
+	p.release(frame)
 	switch kind {
-	case frameBatch:
-		return p.takeBatch(d)
 	case frameCancelTx:
 		number := d.uvarint()
 		if t := p.find(number); t != nil {
@@ -285,11 +281,18 @@ func (p *peer) take(kind byte, body []byte) (*work, error) {
 	return nil, d.end()
 }
 
-func (p *peer) takeBatch(d *decoder) (*work, error) {
+// takeBatch passes a batch to its transaction, which gives its memory back.
+func (p *peer) takeBatch(d *decoder, frame batch) (_ *work, err error) {
 	number, flags := d.uvarint(), d.byte()
 	if flags&^(flagBegin|flagNoSync) != 0 {
 		d.fail()
 	}
+	taken := false
+	defer func() {
+		if !taken {
+			p.release(frame)
+		}
+	}()
 	if flags&flagBegin != 0 {
 		tag := string(d.bytes())
 		if d.err != nil {
@@ -307,10 +310,9 @@ func (p *peer) takeBatch(d *decoder) (*work, error) {
 		p.failTx(number, fmt.Errorf("%w: the server has ended it", kv.ErrTooOld))
 		return nil, nil
 	}
-	if !p.reserve(len(d.b)) {
-		return nil, net.ErrClosed
-	}
-	if !t.push(d.b) {
+	frame.ops = d.b
+	taken, idle := t.push(frame)
+	if !idle {
 		return nil, nil
 	}
 	return t, nil
@@ -324,14 +326,20 @@ func (p *peer) begin(number uint64, o kv.Options) error {
 		return fmt.Errorf("%w: transaction %d begins twice", errMalformed, number)
 	}
 	n, limit := len(p.txs), p.server.options.MaxTransactions
-	if n < limit {
-		p.txs[number] = newWork(p, number, o)
-	}
 	p.mu.Unlock()
 	if n >= limit {
 		p.failTx(number, fmt.Errorf("%w: the connection has %d transactions open, no more are allowed",
 			kv.ErrUnavailable, limit))
+		return nil
 	}
+	if err := p.hold(0, transactionMemory); err != nil {
+		p.failTx(number, err)
+		return nil
+	}
+	t := newWork(p, number, o)
+	p.mu.Lock()
+	p.txs[number] = t
+	p.mu.Unlock()
 	return nil
 }
 
@@ -347,41 +355,33 @@ func (p *peer) forget(number uint64) {
 	delete(p.txs, number)
 }
 
-// reserve waits until n bytes more may wait for their transactions, and tells
-// whether the connection is still there.
-func (p *peer) reserve(n int) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for p.queued > maxQueued && !p.closed {
-		p.room.Wait()
-	}
-	p.queued += n
-	return !p.closed
-}
-
-func (p *peer) release(n int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.queued -= n
-	p.room.Signal()
-}
-
 // failTx tells the client that a transaction has ended.
 func (p *peer) failTx(number uint64, err error) {
 	_ = p.out.send(frameTxFailed, appendError(binary.AppendUvarint(nil, number), err), nil)
 }
 
-// addWatch tells the client when w ends.
-func (p *peer) addWatch(id uint64, w kv.Watch) {
-	p.mu.Lock()
-	if p.closed {
-		p.mu.Unlock()
-		w.Cancel()
+// addWatch watches a key, and tells the client when that ends.
+func (p *peer) addWatch(id uint64, tx kv.Tx, key []byte) {
+	size := int64(watchMemory + len(key))
+	memory := p.server.memory.watches
+	if !memory.TryAcquire(size) {
+		p.endWatch(id, fmt.Errorf("%w: the server's memory for watches is in use, %d bytes in all", kv.ErrTooManyWatches,
+			memory.Total()))
 		return
 	}
-	p.watches[id] = w
-	p.running.Add(1)
+	w := tx.Watch(key)
+	p.mu.Lock()
+	closed := p.closed
+	if !closed {
+		p.watches[id] = w
+		p.running.Add(1)
+	}
 	p.mu.Unlock()
+	if closed {
+		w.Cancel()
+		memory.Release(size)
+		return
+	}
 	go func() {
 		defer p.running.Done()
 		<-w.Done()
@@ -389,15 +389,20 @@ func (p *peer) addWatch(id uint64, w kv.Watch) {
 		_, wanted := p.watches[id]
 		delete(p.watches, id)
 		p.mu.Unlock()
-		if !wanted {
-			return
+		memory.Release(size)
+		if wanted {
+			p.endWatch(id, w.Err())
 		}
-		head := binary.AppendUvarint(nil, id)
-		if err := w.Err(); err != nil {
-			head = appendError(head, err)
-		}
-		_ = p.out.send(frameWatchEnded, head, nil)
 	}()
+}
+
+// endWatch tells the client that a watch has ended, and why unless it fired.
+func (p *peer) endWatch(id uint64, err error) {
+	head := binary.AppendUvarint(nil, id)
+	if err != nil {
+		head = appendError(head, err)
+	}
+	_ = p.out.send(frameWatchEnded, head, nil)
 }
 
 func (p *peer) cancelWatch(id uint64) {

@@ -26,8 +26,16 @@ type ServerOptions struct {
 	// read the token and the store. Defaults to false.
 	PlainText bool
 
+	// MaxMemory bounds the bytes that the server holds for all connections
+	// together: their buffers, frames, open transactions, watches and answers.
+	// What would need more waits, or fails with kv.ErrUnavailable. Defaults to
+	// 512 MiB, and is at least 32 MiB.
+	MaxMemory int64
+
 	// MaxConnections bounds the connections. More are refused with
-	// kv.ErrUnavailable. Defaults to 1,024.
+	// kv.ErrUnavailable. It is at most 5 for each 16 MiB of MaxMemory, and
+	// defaults to that or to half of the file descriptors that the process may
+	// have, whichever is less.
 	MaxConnections int
 
 	// MaxTransactions bounds the open transactions of a connection. More fail
@@ -40,11 +48,14 @@ type ServerOptions struct {
 	MaxFrame int
 
 	// HandshakeTimeout bounds the time until a client has shown its token.
-	// Defaults to 5 s.
+	// Defaults to 5 s. It ends sooner where more than 64 wait, or an eighth of
+	// the file descriptors: then the oldest of the address that has most of them
+	// is closed.
 	HandshakeTimeout time.Duration
 
 	// IdleTimeout is how long a client may give no sign of life before its
-	// connection is closed. Clients give one every 3 s. Defaults to 15 s.
+	// connection is closed, and how long a frame may take from its first byte to
+	// its last. Clients give a sign every 3 s. Defaults to 15 s.
 	IdleTimeout time.Duration
 
 	// WriteTimeout bounds one write to a client that does not read. Defaults
@@ -77,7 +88,8 @@ func (o ServerOptions) withDefaults() ServerOptions {
 	if o.OnDisconnect == nil {
 		o.OnDisconnect = func(string) {}
 	}
-	o.MaxConnections = orDefault(o.MaxConnections, 1024)
+	o.MaxMemory = max(orDefault(o.MaxMemory, 512<<20), 32<<20)
+	o.MaxConnections = min(orDefault(o.MaxConnections, maxDescriptors()/2), memoryConnections(o.MaxMemory))
 	o.MaxTransactions = orDefault(o.MaxTransactions, 10_000)
 	o.MaxFrame = max(orDefault(o.MaxFrame, 1<<20), minFrame)
 	o.HandshakeTimeout = orDefault(o.HandshakeTimeout, 5*time.Second)
@@ -88,7 +100,7 @@ func (o ServerOptions) withDefaults() ServerOptions {
 	return o
 }
 
-func orDefault[T int | time.Duration](value, standard T) T {
+func orDefault[T int | int64 | time.Duration](value, standard T) T {
 	if value <= 0 {
 		return standard
 	}
@@ -126,7 +138,8 @@ func Serve(ctx context.Context, l net.Listener, db kv.Database, o ServerOptions)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &server{db: db, options: o, ctx: ctx, clients: map[string]*presence{}}
+	s := newServer(ctx, db, o)
+	defer s.log.close()
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
 	err := s.accept(l)
@@ -143,12 +156,24 @@ type server struct {
 	options ServerOptions
 	ctx     context.Context
 	running sync.WaitGroup
+	memory  memory
+	log     tally
+
+	strangers strangers
 
 	mu          sync.Mutex
-	strangers   int // connections that have not shown their token
-	connections int // the others
+	connections int // without the strangers
 	clients     map[string]*presence
 }
+
+func newServer(ctx context.Context, db kv.Database, o ServerOptions) *server {
+	return &server{db: db, options: o, ctx: ctx, memory: newMemory(o), clients: map[string]*presence{},
+		strangers: strangers{limit: max(1, min(maxStrangers, maxDescriptors()/8))},
+		log:       tally{log: o.Logger, kinds: map[string]*tallied{}}}
+}
+
+// manyDescriptors is a number of file descriptors that is no bound.
+const manyDescriptors = 1 << 20
 
 // presence is a client, however often it connects.
 type presence struct {
@@ -158,7 +183,7 @@ type presence struct {
 
 // accept takes connections until ctx ends.
 func (s *server) accept(l net.Listener) error {
-	const firstPause, longestPause = 5 * time.Millisecond, time.Second
+	const firstPause, longestPause = 5 * time.Millisecond, 100 * time.Millisecond
 	pause := firstPause
 	for {
 		conn, err := l.Accept()
@@ -172,7 +197,8 @@ func (s *server) accept(l net.Listener) error {
 			return fmt.Errorf("remote: the listener was closed: %w", err)
 		case err != nil:
 			// A process that is out of file descriptors gets some back.
-			s.options.Logger.Warn("a connection could not be accepted", "error", err)
+			s.log.warn("a connection could not be accepted", "error", err)
+			s.strangers.dismiss()
 			select {
 			case <-time.After(pause):
 			case <-s.ctx.Done():
@@ -181,28 +207,28 @@ func (s *server) accept(l net.Listener) error {
 			continue
 		}
 		pause = firstPause
-		if s.options.TLS != nil {
-			conn = tls.Server(conn, s.options.TLS)
+		if s.strangers.add(conn) {
+			s.log.warn("too many wait to show their token", "from", conn.RemoteAddr())
 		}
 		s.running.Go(func() { s.serve(conn) })
 	}
 }
 
-// enter counts one more in counter, unless there are limit.
-func (s *server) enter(counter *int, limit int) bool {
+// enter counts one more connection, unless there are too many.
+func (s *server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if *counter >= limit {
+	if s.connections >= s.options.MaxConnections {
 		return false
 	}
-	*counter++
+	s.connections++
 	return true
 }
 
-func (s *server) leave(counter *int) {
+func (s *server) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	*counter--
+	s.connections--
 }
 
 // come says that a client has connected.

@@ -133,7 +133,7 @@ func (t *tx) sendBatch(ops []byte) {
 			flags |= flagNoSync
 		}
 		tag := t.options.Tag
-		head = appendText(append(head, flags), tag[:min(len(tag), maxTag)])
+		head = appendBytes(append(head, flags), tag[:min(len(tag), maxTag)])
 	}
 	t.begun = true
 	t.link.send(frameBatch, head, ops)

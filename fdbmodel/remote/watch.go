@@ -43,7 +43,7 @@ func (t *tx) addWatch(w *watch, key []byte) error {
 		}
 		if l == nil {
 			// Without it the transaction would wait for nothing.
-			err := fmt.Errorf("%w: no connection to %s", kv.ErrUnavailable, t.db.address)
+			err := t.db.away(fmt.Errorf("%w: no connection to %s", kv.ErrUnavailable, t.db.address))
 			t.fail(err)
 			return err
 		}

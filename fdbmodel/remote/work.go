@@ -21,45 +21,44 @@ type work struct {
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
-	queue   [][]byte
+	queue   []batch
 	running bool
 	ended   bool
 	used    time.Time
+	charged int64 // what the connection holds for it
 
 	// What follows belongs to whoever runs it.
-	asked   []asked
 	answers []byte
-	written int
+	reading bool  // it has memory to read into
+	credit  int64 // what is left of charged
 }
 
-// asked is a read that was asked and not answered yet.
-type asked struct {
-	number uint64
-	value  kv.Pending[[]byte]
-	page   *rangeRead
+// batch is operations that wait for their transaction, and the memory that their
+// frame takes: its size, of which shared is a part of the common memory.
+type batch struct {
+	ops    []byte
+	size   int
+	shared int64
 }
-
-// maxWritten is what a transaction may write, in bytes as they travel: more
-// than fits in kv.MaxTxSize, whatever it is made of.
-const maxWritten = 4 * kv.MaxTxSize
 
 func newWork(p *peer, number uint64, o kv.Options) *work {
 	ctx, cancel := context.WithCancel(p.ctx)
-	return &work{peer: p, number: number, tx: p.server.db.Begin(o), ctx: ctx, cancel: cancel, used: time.Now()}
+	return &work{peer: p, number: number, tx: p.server.db.Begin(o), ctx: ctx, cancel: cancel, used: time.Now(),
+		charged: transactionMemory, credit: transactionMemory / 2}
 }
 
-// push adds a batch, and tells whether the caller has to run the transaction.
-func (t *work) push(batch []byte) bool {
+// push adds a batch, unless the transaction has ended, and tells whether the
+// caller has to run the transaction.
+func (t *work) push(b batch) (taken, idle bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended {
-		t.peer.release(len(batch))
-		return false
+		return false, false
 	}
-	t.queue = append(t.queue, batch)
-	idle := !t.running
+	t.queue = append(t.queue, b)
+	idle = !t.running
 	t.running = true
-	return idle
+	return true, idle
 }
 
 // usedAt is when the transaction was last at work, or now.
@@ -90,34 +89,64 @@ func (t *work) abandon() {
 	t.cancel()
 	t.tx.Cancel()
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.ended = true
-	for _, batch := range t.queue {
-		t.peer.release(len(batch))
-	}
-	t.queue = nil
+	queue, charged := t.queue, t.charged
+	t.queue, t.charged = nil, 0
+	t.mu.Unlock()
+	t.peer.release(queue...)
+	t.peer.letGo(charged)
 }
 
-// next returns the next batch, or nil if there is none.
-func (t *work) next() []byte {
+// charge counts the memory of one more operation of n bytes. It ends the
+// transaction if there is none left.
+func (t *work) charge(n int) {
+	if t.credit -= operationMemory + operationFactor*int64(n); t.credit >= 0 {
+		return
+	}
+	more := max(-t.credit, chargeStep)
+	t.credit += more
+	t.mu.Lock()
+	charged, ended := t.charged, t.ended
+	t.mu.Unlock()
+	if ended {
+		return
+	}
+	if err := t.peer.hold(charged, more); err != nil {
+		t.abandon()
+		t.peer.failTx(t.number, err)
+		return
+	}
+	t.mu.Lock()
+	if ended = t.ended; !ended {
+		t.charged += more
+	}
+	t.mu.Unlock()
+	if ended {
+		t.peer.letGo(more)
+	}
+}
+
+// next returns the next batch, or false if there is none.
+func (t *work) next() (batch, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.queue) == 0 {
 		t.running, t.used = false, time.Now()
-		return nil
+		return batch{}, false
 	}
-	batch := t.queue[0]
+	b := t.queue[0]
 	t.queue = t.queue[1:]
-	return batch
+	return b, true
 }
 
 // run does batches until there are no more.
 func (t *work) run() {
-	for batch := t.next(); batch != nil; batch = t.next() {
-		err := t.execute(&decoder{b: batch})
-		t.peer.release(len(batch))
+	for b, ok := t.next(); ok; b, ok = t.next() {
+		err := t.execute(&decoder{b: b.ops})
+		t.flush()
+		t.peer.release(b)
 		if err != nil {
-			t.peer.server.options.Logger.Warn("a client was cut off", "connection", t.peer.id, "error", err)
+			t.peer.server.log.warn("a client was cut off", "connection", t.peer.id, "error", err)
 			t.abandon()
 			_ = t.peer.conn.Close()
 			return
@@ -125,10 +154,9 @@ func (t *work) run() {
 	}
 }
 
-// execute does a batch. Reads are all asked before the first is waited for. An
-// error means that the batch is malformed.
+// execute does a batch. An error means that the batch is malformed.
 func (t *work) execute(d *decoder) error {
-	for d.more() {
+	for d.more() && t.ctx.Err() == nil {
 		code := d.byte()
 		if code < opSetReadVersion {
 			t.write(d, code)
@@ -136,12 +164,10 @@ func (t *work) execute(d *decoder) error {
 		}
 		t.do(d, code)
 	}
-	if err := d.end(); err != nil {
-		return err
+	if t.ctx.Err() != nil {
+		return d.err
 	}
-	t.answerAsked()
-	t.flush()
-	return nil
+	return d.end()
 }
 
 // write does an operation that has no answer.
@@ -177,11 +203,7 @@ func (t *work) write(d *decoder, code byte) {
 		key := d.bytes()
 		t.tx.Atomic(kv.AtomicOp(code-opAtomic), key, d.bytes())
 	}
-	if t.written += before - len(d.b); t.written > maxWritten {
-		t.written = 0
-		t.abandon()
-		t.peer.failTx(t.number, fmt.Errorf("%w: it has far more; split it", kv.ErrTxTooLarge))
-	}
+	t.charge(before - len(d.b))
 }
 
 // do does an operation that has an answer or changes what is read.
@@ -194,6 +216,7 @@ func (t *work) do(d *decoder, code byte) {
 		t.peer.cancelWatch(d.uvarint())
 		return
 	}
+	before := len(d.b)
 	number := d.uvarint()
 	if d.err != nil {
 		return
@@ -201,31 +224,33 @@ func (t *work) do(d *decoder, code byte) {
 	switch code {
 	case opWatch:
 		if key := d.bytes(); d.err == nil {
-			t.peer.addWatch(number, t.tx.Watch(key))
+			t.peer.addWatch(number, t.tx, key)
 		}
 	case opGet:
 		flags := d.byte()
 		if key := d.bytes(); d.err == nil {
-			t.asked = append(t.asked, asked{number: number, value: t.reader(flags).Get(key)})
+			t.get(number, t.reader(flags), key)
 		}
 	case opGetRange:
 		flags := d.byte()
 		r, limit := d.span(), d.limit()
 		if d.err == nil {
-			t.askRange(number, newRangeRead(t.reader(flags), r, limit, flags&readReverse != 0))
+			t.getRange(number, t.reader(flags), r, limit, flags&readReverse != 0)
 		}
 	case opReadVersion:
-		t.answerAsked()
 		version, err := t.tx.ReadVersion(t.ctx)
 		if t.answer(number, answerVersion, err) {
 			t.answers = binary.AppendVarint(t.answers, int64(version))
 		}
 	case opCommit:
-		t.answerAsked()
+		t.flush()
 		t.commit(number)
+		return
 	default:
 		d.fail()
 	}
+	t.charge(before - len(d.b))
+	t.flushIfLong()
 }
 
 func (t *work) reader(flags byte) kv.Reader {
@@ -240,10 +265,10 @@ const conflictWait = time.Second
 
 func (t *work) commit(number uint64) {
 	done, err := t.tx.Commit(t.ctx)
-	if waiter, ok := t.peer.server.db.(kv.ConflictWaiter); ok && errors.Is(err, kv.ErrConflict) {
+	if wait := kv.TraitsOf(t.peer.server.db).WaitConflict; wait != nil && errors.Is(err, kv.ErrConflict) {
 		// Here the wait costs the client no round trip.
 		ctx, cancel := context.WithTimeout(t.ctx, conflictWait)
-		if waiter.WaitConflict(ctx, t.tx) == nil {
+		if wait(ctx, t.tx) == nil {
 			err = fmt.Errorf("%w (%w)", err, errWaited)
 		}
 		cancel()
@@ -266,41 +291,4 @@ func (t *work) answer(number uint64, kind byte, err error) bool {
 	}
 	t.answers = append(t.answers, kind)
 	return true
-}
-
-// answerAsked waits for the reads that were asked, and answers them.
-func (t *work) answerAsked() {
-	for _, a := range t.asked {
-		if a.page != nil {
-			t.answerRange(a.number, a.page)
-			continue
-		}
-		value, err := a.value.Wait(t.ctx)
-		kind := answerValue
-		if value == nil {
-			kind = answerAbsent
-		}
-		if t.answer(a.number, kind, err) && value != nil {
-			t.answers = appendBytes(t.answers, value)
-		}
-		t.flushIfLong()
-	}
-	clear(t.asked)
-	t.asked = t.asked[:0]
-}
-
-func (t *work) flushIfLong() {
-	if len(t.answers) >= chunkSize {
-		t.flush()
-	}
-}
-
-// flush sends the answers that there are.
-func (t *work) flush() {
-	if len(t.answers) == 0 {
-		return
-	}
-	var head [binary.MaxVarintLen64]byte
-	_ = t.peer.out.send(frameAnswers, binary.AppendUvarint(head[:0], t.number), t.answers)
-	t.answers = t.answers[:0]
 }

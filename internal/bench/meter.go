@@ -94,22 +94,13 @@ func (m *Meter) Begin(o kv.Options) kv.Tx {
 	return &meteredTx{Tx: m.Database.Begin(o), counts: &m.counts}
 }
 
-// WaitConflict implements kv.ConflictWaiter where the store below does.
-func (m *Meter) WaitConflict(ctx context.Context, tx kv.Tx) error {
-	if w, ok := m.Database.(kv.ConflictWaiter); ok {
-		if t, ok := tx.(*meteredTx); ok {
-			return w.WaitConflict(ctx, t.Tx)
-		}
+// Traits returns those of the store below.
+func (m *Meter) Traits() kv.Traits {
+	traits := kv.TraitsOf(m.Database)
+	if wait := traits.WaitConflict; wait != nil {
+		traits.WaitConflict = func(ctx context.Context, tx kv.Tx) error { return wait(ctx, tx.(*meteredTx).Tx) }
 	}
-	return ctx.Err()
-}
-
-// Opening implements kv.Local where the store below does.
-func (m *Meter) Opening() string {
-	if l, ok := m.Database.(kv.Local); ok {
-		return l.Opening()
-	}
-	return ""
+	return traits
 }
 
 // meteredTx belongs to one goroutine, and adds up at its end.

@@ -71,7 +71,7 @@ func importTable() map[string]imports {
 		"fdbmodel/kv/faultkv": {ours: store},
 		"fdbmodel/embedded":   {ours: store, others: []string{pebble, btree}},
 		"fdbmodel/fdbkv":      {ours: store, others: []string{bindings}},
-		"fdbmodel/remote":     {ours: store},
+		"fdbmodel/remote":     {ours: append(slices.Clone(store), "internal/budget")},
 		"fdbmodel/kvopen":     {ours: append(slices.Clone(store), "fdbmodel/embedded", "fdbmodel/fdbkv", "fdbmodel/remote")},
 		"fdbmodel/archive":    {},
 		"fdbmodel/layout":     {ours: store, others: []string{msgp, uuid}},

@@ -192,27 +192,13 @@ func (w *world) boot(ctx context.Context, disk *vfs.MemFS) error {
 	return nil
 }
 
-// database is what one process sees: the store with its faults, and the name of
-// its opening.
-type database struct {
-	*faultkv.Database
-	opening string
-}
-
-// Opening implements kv.Local.
-func (d database) Opening() string { return d.opening }
-
 // openCluster is one process's handle on the cluster.
 func (w *world) openCluster(ctx context.Context) (*fdbmodel.Cluster, error) {
 	seed := make([]byte, 32)
 	for i := range seed {
 		seed[i] = byte(w.random.Uint32())
 	}
-	var db kv.Database = w.faults
-	if local, ok := w.store.(kv.Local); ok {
-		db = database{w.faults, local.Opening()}
-	}
-	return fdbmodel.Open(ctx, db, "sim", fdbmodel.Options{
+	return fdbmodel.Open(ctx, w.faults, "sim", fdbmodel.Options{
 		Config: layout.Config{Shards: 4, Heartbeat: time.Second, DeadAfter: 3 * time.Second, Retention: 24 * time.Hour},
 		Clock:  w.clock, Random: rand.NewChaCha8([32]byte(seed)),
 		// A wait between two attempts lets no time pass: nobody else would run.

@@ -11,8 +11,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// Database is a store with faults. It implements kv.Database and
-// kv.ConflictWaiter.
+// Database is a store with faults. It implements kv.Database and has the traits
+// of the store that it wraps.
 type Database struct {
 	inner kv.Database
 
@@ -264,12 +264,18 @@ func (d *Database) Close() error {
 	return d.inner.Close()
 }
 
-// WaitConflict implements kv.ConflictWaiter. It asks the wrapped store about
-// its own conflicts only.
-func (d *Database) WaitConflict(ctx context.Context, t kv.Tx) error {
+// Traits returns those of the wrapped store, which is asked about its own
+// conflicts only.
+func (d *Database) Traits() kv.Traits {
+	traits := kv.TraitsOf(d.inner)
+	traits.WaitConflict = d.waitConflict
+	return traits
+}
+
+func (d *Database) waitConflict(ctx context.Context, t kv.Tx) error {
 	own, ok := t.(*tx)
-	if waiter, can := d.inner.(kv.ConflictWaiter); can && ok && own.conflicted {
-		return waiter.WaitConflict(ctx, own.Tx)
+	if wait := kv.TraitsOf(d.inner).WaitConflict; wait != nil && ok && own.conflicted {
+		return wait(ctx, own.Tx)
 	}
 	runtime.Gosched()
 	return ctx.Err()

@@ -339,7 +339,11 @@ type waiter struct {
 	asked []kv.Tx
 }
 
-func (w *waiter) WaitConflict(_ context.Context, tx kv.Tx) error {
+func (w *waiter) Traits() kv.Traits {
+	return kv.Traits{Exclusive: true, Opening: "first", WaitConflict: w.waitConflict}
+}
+
+func (w *waiter) waitConflict(_ context.Context, tx kv.Tx) error {
 	w.asked = append(w.asked, tx)
 	return nil
 }
@@ -365,6 +369,14 @@ func TestOnlyRealConflictsAreWaitedFor(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 3, result.Attempts)
 	require.Len(t, inner.asked, 1)
+}
+
+// TestTraitsAreTheStores looks through the faults.
+func TestTraitsAreTheStores(t *testing.T) {
+	t.Parallel()
+	traits := faultkv.Wrap(&waiter{}, faultkv.Options{}).Traits()
+	require.True(t, traits.Exclusive)
+	require.Equal(t, "first", traits.Opening)
 }
 
 func TestNames(t *testing.T) {

@@ -104,17 +104,17 @@ func (t *tx) ReadVersion(ctx context.Context) (kv.Version, error) {
 	return t.Tx.ReadVersion(ctx)
 }
 
-// Set implements kv.Tx.
-func (t *tx) Set(key, value []byte) {
+// writing is the wrapped transaction, for a write.
+func (t *tx) writing() kv.Tx {
 	t.wrote = true
-	t.Tx.Set(key, value)
+	return t.Tx
 }
 
+// Set implements kv.Tx.
+func (t *tx) Set(key, value []byte) { t.writing().Set(key, value) }
+
 // Clear implements kv.Tx.
-func (t *tx) Clear(key []byte) {
-	t.wrote = true
-	t.Tx.Clear(key)
-}
+func (t *tx) Clear(key []byte) { t.writing().Clear(key) }
 
 // ClearRange implements kv.Tx.
 func (t *tx) ClearRange(r kv.Range) {
@@ -123,28 +123,20 @@ func (t *tx) ClearRange(r kv.Range) {
 }
 
 // Atomic implements kv.Tx.
-func (t *tx) Atomic(op kv.AtomicOp, key, param []byte) {
-	t.wrote = true
-	t.Tx.Atomic(op, key, param)
-}
+func (t *tx) Atomic(op kv.AtomicOp, key, param []byte) { t.writing().Atomic(op, key, param) }
 
 // SetVersionstampedKey implements kv.Tx.
 func (t *tx) SetVersionstampedKey(key []byte, offset int, value []byte) {
-	t.wrote = true
-	t.Tx.SetVersionstampedKey(key, offset, value)
+	t.writing().SetVersionstampedKey(key, offset, value)
 }
 
 // SetVersionstampedValue implements kv.Tx.
 func (t *tx) SetVersionstampedValue(key, value []byte, offset int) {
-	t.wrote = true
-	t.Tx.SetVersionstampedValue(key, value, offset)
+	t.writing().SetVersionstampedValue(key, value, offset)
 }
 
 // AddWriteConflictKey implements kv.Tx.
-func (t *tx) AddWriteConflictKey(key []byte) {
-	t.wrote = true
-	t.Tx.AddWriteConflictKey(key)
-}
+func (t *tx) AddWriteConflictKey(key []byte) { t.writing().AddWriteConflictKey(key) }
 
 // AddWriteConflictRange implements kv.Tx.
 func (t *tx) AddWriteConflictRange(r kv.Range) {

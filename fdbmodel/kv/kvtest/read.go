@@ -1,6 +1,9 @@
 package kvtest
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/stretchr/testify/require"
 )
@@ -13,6 +16,7 @@ func readCases() []testCase {
 		{name: "Read/SnapshotSeesOwnWrites", run: readSnapshotOwnWrites},
 		{name: "Read/OwnAtomicOperations", run: readOwnAtomics},
 		{name: "Read/Ranges", run: readRanges},
+		{name: "Read/PagesByBytes", run: readPagesByBytes},
 		{name: "Read/LimitAcrossOwnWrites", run: readLimitOwnWrites},
 		{name: "Read/ByteOrder", run: readByteOrder},
 		{name: "Read/AsksAtOnce", run: readAsksAtOnce},
@@ -57,6 +61,38 @@ func readOwnWrites(b *bundle) {
 		p.scan("", "", kv.RangeOptions{})
 	}, "a=1", "b=2", "a=1 b=2 d=d", "b=<absent>", "a=1 d=d", "d=d a=1", "d=<absent>", "", "c=3")
 	require.Equal(b, "b=b d=d", b.scan("", ""))
+}
+
+// readPagesByBytes goes through a range page by page. A driver that ignores the
+// bound has one page.
+func readPagesByBytes(b *bundle) {
+	var names []string
+	for i := range 40 {
+		names = append(names, fmt.Sprintf("%02d", i))
+	}
+	b.put(names...)
+	b.once(func(a kv.Tx) error {
+		a.Set(b.key("055"), []byte("own"))
+		a.Clear(b.key("10"))
+		var values []string
+		r := b.span("", "")
+		for more := true; more; {
+			page, err := a.GetRange(r, kv.RangeOptions{Bytes: 100}).Wait(b.ctx)
+			if err != nil {
+				return err
+			}
+			for _, item := range page.Items {
+				values = append(values, string(item.Value))
+			}
+			if more = page.More; more {
+				require.NotEmpty(b, page.Items)
+				r.Begin = kv.After(page.Items[len(page.Items)-1].Key)
+			}
+		}
+		want := slices.Delete(slices.Insert(slices.Clone(names), 6, "own"), 11, 12)
+		require.Equal(b, want, values)
+		return nil
+	})
 }
 
 func readOwnClear(b *bundle) {

@@ -157,10 +157,10 @@ func (t *tx) page(r kv.Range, o kv.RangeOptions, serializable bool) (kv.Page, er
 		slices.Reverse(page.Items)
 	}
 	part := r
-	if o.Limit > 0 && len(page.Items) >= o.Limit {
+	if n := rowsWithin(page.Items, o); n > 0 {
 		page.More = true
-		page.Items = page.Items[:o.Limit]
-		last := page.Items[o.Limit-1].Key
+		page.Items = page.Items[:n]
+		last := page.Items[n-1].Key
 		if o.Reverse {
 			part.Begin = last
 		} else {
@@ -176,6 +176,18 @@ func (t *tx) page(r kv.Range, o kv.RangeOptions, serializable bool) (kv.Page, er
 		t.addRead(part)
 	}
 	return page, nil
+}
+
+// rowsWithin returns how many rows come to a bound of o, 0 if they all don't.
+func rowsWithin(rows []kv.KeyValue, o kv.RangeOptions) int {
+	size := 0
+	for i, row := range rows {
+		size += len(row.Key) + len(row.Value)
+		if o.Limit > 0 && i+1 >= o.Limit || o.Bytes > 0 && size >= o.Bytes {
+			return i + 1
+		}
+	}
+	return 0
 }
 
 // Watch implements kv.Tx.

@@ -1,0 +1,122 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/futures"
+)
+
+// TestClientGivesUp has the server die, or fall silent behind a connection that
+// stays, under a client that goes on for some time only: what is retried ends.
+func TestClientGivesUp(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(*proxy){
+		"dead":      func(p *proxy) { p.setRefuse(true); p.cut() },
+		"half open": func(p *proxy) { p.hold(toServer); p.hold(toClient) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, at := serveMemory(t, ServerOptions{})
+			p := newProxy(t, at)
+			db, err := Open(t.Context(), p.at, Options{PingInterval: 20 * time.Millisecond, DialTimeout: 50 * time.Millisecond,
+				GiveUpAfter: 200 * time.Millisecond})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, db.Close()) })
+			update(t, db, func(tx kv.Tx) { tx.Set([]byte("a"), nil) })
+			lose(p)
+			for _, work := range []func(kv.Attempt) error{
+				func(a kv.Attempt) error {
+					_, err := a.Get([]byte("a")).Wait(t.Context())
+					return err
+				},
+				func(a kv.Attempt) error { a.Set([]byte("a"), nil); return nil },
+				func(a kv.Attempt) error { a.Watch([]byte("a")); return nil },
+			} {
+				_, err = kv.Transact(t.Context(), db, kv.Retry{}, work)
+				require.ErrorIs(t, err, ErrGone)
+				require.ErrorIs(t, err, kv.ErrClosed)
+				require.False(t, kv.Retryable(errors.Unwrap(err)) && !kv.MaybeCommitted(err))
+			}
+			p.setRefuse(false)
+			p.release()
+			require.Eventually(t, func() bool {
+				tx := db.Begin(kv.Options{})
+				defer tx.Cancel()
+				_, err := tx.Get([]byte("a")).Wait(t.Context())
+				return err == nil
+			}, 10*time.Second, time.Millisecond)
+		})
+	}
+}
+
+// TestServersStoreFails has the disk of the server fail, and the server come
+// back: the client awaits before, meanwhile and after.
+func TestServersStoreFails(t *testing.T) {
+	t.Parallel()
+	dir, path := filepath.Join(t.TempDir(), "store"), socket(t)
+	fails := errorfs.Toggle{Injector: errorfs.ErrInjected}
+	serveFrom := func(fs vfs.FS) (*embedded.Store, func()) {
+		store, err := embedded.Open(t.Context(), dir, embedded.Options{FS: fs})
+		require.NoError(t, err)
+		return store, serveAt(t, path, store, ServerOptions{})
+	}
+	store, stop := serveFrom(errorfs.Wrap(vfs.Default, &fails))
+	t.Cleanup(func() { stop(); _ = store.Close() })
+	log := &logged{}
+	client, err := futures.New(t.Context(), dial(t, Address{Network: "unix", Target: path}),
+		futures.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		require.NoError(t, client.Close(ctx))
+	})
+	double := futures.Define[int, string]("double")
+	before, err := double.Submit(t.Context(), client, 1)
+	require.NoError(t, err)
+	awaited := make(chan error, 1)
+	go func() {
+		text, err := before.Await(t.Context())
+		if err == nil && text != "2" {
+			err = fmt.Errorf("1 doubled is %s", text)
+		}
+		awaited <- err
+	}()
+
+	fails.On()
+	lost := make(chan error, 1)
+	go func() {
+		_, err := double.Submit(t.Context(), client, 2)
+		lost <- err
+	}()
+	<-store.Failed()
+	require.Eventually(t, func() bool { return strings.Contains(strings.Join(log.all(), "\n"), "await is retried") },
+		10*time.Second, time.Millisecond, "the client sees the failed store, and goes on")
+	stop()
+	require.ErrorIs(t, store.Close(), kv.ErrStoreFailed)
+	store, stop = serveFrom(vfs.Default)
+
+	require.NoError(t, <-lost)
+	hold := make(chan struct{})
+	close(hold)
+	runWorker(t, dial(t, Address{Network: "unix", Target: path}), double, hold)
+	require.NoError(t, <-awaited)
+	after, err := double.Submit(t.Context(), client, 3)
+	require.NoError(t, err)
+	text, err := after.Await(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "6", text)
+}

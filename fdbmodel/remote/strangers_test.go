@@ -1,0 +1,117 @@
+package remote
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// hosted is a connection from a host.
+type hosted struct {
+	net.Conn
+	host   string
+	closed bool
+}
+
+func (h *hosted) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(h.host), Port: 1} }
+
+func (h *hosted) Close() error {
+	h.closed = true
+	return nil
+}
+
+// TestStrangersOfACrowdedAddressGo fills the places from one address: another
+// address loses nothing to it.
+func TestStrangersOfACrowdedAddressGo(t *testing.T) {
+	t.Parallel()
+	s := strangers{limit: 4}
+	quiet := &hosted{host: "192.0.2.1"}
+	require.False(t, s.add(quiet))
+	var loud []*hosted
+	for i := range 20 {
+		loud = append(loud, &hosted{host: "192.0.2.2"})
+		require.Equal(t, i >= 3, s.add(loud[i]))
+	}
+	require.False(t, quiet.closed)
+	for i, conn := range loud {
+		require.Equal(t, i < 17, conn.closed, i)
+	}
+	s.remove(loud[19])
+	require.False(t, s.add(&hosted{host: "192.0.2.3"}))
+	s.dismiss()
+	require.True(t, loud[17].closed)
+}
+
+// logged is a log that many write to.
+type logged struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, string(bytes.TrimSpace(b)))
+	return len(b), nil
+}
+
+func (l *logged) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.lines...)
+}
+
+// TestStrangersDoNotLockOut has 300 connections that say nothing and 300 that
+// have a wrong token: clients with the token come in meanwhile, and the log has a
+// line for each kind of stranger.
+func TestStrangersDoNotLockOut(t *testing.T) {
+	t.Parallel()
+	log := &logged{}
+	at := serveTCP(t, ServerOptions{Token: "secret", HandshakeTimeout: time.Hour,
+		Logger: slog.New(slog.NewTextHandler(log, nil))})
+	requireServes(t, at, Options{Token: "secret"})
+	var conns []net.Conn
+	for i := range 300 {
+		conn, err := net.Dial(at.Network, at.Target)
+		require.NoError(t, err)
+		conns = append(conns, conn)
+		_, err = Open(t.Context(), at, Options{Token: "wrong"})
+		require.ErrorIs(t, err, ErrBadToken)
+		if i%50 == 0 {
+			requireServes(t, at, Options{Token: "secret"})
+		}
+	}
+	_, err := conns[0].Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+	requireServes(t, at, Options{Token: "secret"})
+	for _, conn := range conns {
+		require.NoError(t, conn.Close())
+	}
+	require.LessOrEqual(t, len(log.all()), 6, "%s", strings.Join(log.all(), "\n"))
+}
+
+func TestTallyCountsWhatItLeavesOut(t *testing.T) {
+	t.Parallel()
+	log := &logged{}
+	c := tally{log: slog.New(slog.NewTextHandler(log, nil)), kinds: map[string]*tallied{}}
+	for i := range 1000 {
+		c.warn("a kind", "n", i)
+	}
+	c.warn("another kind")
+	require.Len(t, log.all(), 2)
+	c.kinds["a kind"].logged = time.Now().Add(-tallyInterval)
+	c.warn("a kind", "n", "later")
+	require.Contains(t, log.all()[2], "n=later omitted=999")
+	c.warn("another kind")
+	c.close()
+	require.Len(t, log.all(), 4)
+	require.Contains(t, log.all()[3], fmt.Sprintf("msg=%q omitted=1", "another kind"))
+}
