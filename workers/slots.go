@@ -30,7 +30,7 @@ type slots struct {
 	pace     time.Duration    // moving average of a run
 	closed   bool
 	claiming bool // a claim is under way
-	groups   groups
+	owners   owners
 	early    map[layout.ID]struct{} // cancels that came before their claim did
 	waiting  bool                   // the claimer waits for what is used
 
@@ -40,7 +40,7 @@ type slots struct {
 
 func newSlots(clk clock.Clock, capacity layout.Resources) *slots {
 	s := &slots{
-		clock: clk, capacity: capacity, free: capacity, running: map[*job]struct{}{}, groups: groups{},
+		clock: clk, capacity: capacity, free: capacity, running: map[*job]struct{}{}, owners: owners{},
 		early:  map[layout.ID]struct{}{},
 		hungry: make(chan struct{}, 1), returned: make(chan struct{}, 1),
 	}
@@ -68,7 +68,7 @@ func (s *slots) ahead() int {
 // room is how many futures to claim now: enough to refill what may wait, once
 // half of that has gone. It is called under mu.
 func (s *slots) room() int {
-	ahead, queued := s.ahead(), len(s.queue)-s.groups.blocked()
+	ahead, queued := s.ahead(), len(s.queue)-s.owners.blocked()
 	room := max(0, s.free.Slots) + ahead - queued
 	if s.closed || queued > ahead/2 || room <= 0 || len(s.queue) > aheadMax {
 		return 0
@@ -90,7 +90,7 @@ func (s *slots) request() fdbmodel.ClaimRequest {
 	s.claiming = n > 0
 	free.Slots = n
 	request := fdbmodel.ClaimRequest{Free: free, Max: n}
-	if full := s.groups.full(); full != nil {
+	if full := s.owners.full(); full != nil {
 		request.Skip = func(group string) bool { return full[group] }
 		s.waiting = true
 	}
@@ -110,7 +110,7 @@ func (s *slots) admit(l *life, futures []fdbmodel.ClaimedFuture) (unwanted []*jo
 			continue
 		}
 		s.queue = append(s.queue, j)
-		s.groups.queue(&j.future, 1)
+		s.owners.queue(&j.future, 1)
 	}
 	clear(s.early)
 	switch len(s.queue) {
@@ -148,7 +148,7 @@ func (s *slots) tryTake() *job {
 func (s *slots) pick() *job {
 	for i, j := range s.queue {
 		q := j.requirements()
-		if !s.free.Fit(q) || !s.groups.mayRun(&j.future) {
+		if !s.free.Fit(q) || !s.owners.mayRun(&j.future) {
 			continue
 		}
 		if i == 0 {
@@ -158,7 +158,7 @@ func (s *slots) pick() *job {
 			s.queue = append(s.queue[:i], s.queue[i+1:]...)
 		}
 		s.free = s.free.Take(q)
-		s.groups.start(&j.future)
+		s.owners.start(&j.future)
 		j.enterSlot(s.clock.Now())
 		s.running[j] = struct{}{}
 		s.feed()
@@ -181,7 +181,7 @@ func (s *slots) giveBack(j *job, took time.Duration) {
 	s.mu.Lock()
 	delete(s.running, j)
 	s.free = s.free.Give(j.requirements())
-	s.groups.end(&j.future)
+	s.owners.end(&j.future)
 	s.pace += (max(took, time.Microsecond) - s.pace) / 8
 	s.pace = max(s.pace, 1)
 	s.feed()
@@ -202,7 +202,7 @@ func (s *slots) cancel(id layout.ID) *job {
 	for i, j := range s.queue {
 		if j.future.ID == id {
 			s.queue = append(s.queue[:i], s.queue[i+1:]...)
-			s.groups.queue(&j.future, -1)
+			s.owners.queue(&j.future, -1)
 			s.feed()
 			return j
 		}
@@ -231,7 +231,7 @@ func (s *slots) unqueue(which func(*job) bool) (out []*job) {
 	for _, j := range s.queue {
 		if which(j) {
 			out = append(out, j)
-			s.groups.queue(&j.future, -1)
+			s.owners.queue(&j.future, -1)
 		} else {
 			kept = append(kept, j)
 		}

@@ -174,6 +174,9 @@ func (a *app) followBench(scenario string, o *bench.Options) (stop func()) {
 		for {
 			phase, done, all := o.Progress.Now()
 			if phase != shown || bar == nil {
+				if bar != nil {
+					_ = bar.Clear()
+				}
 				bar, shown = benchBar(f, scenario+": "+phase, all), phase
 			}
 			_ = bar.Set(done)

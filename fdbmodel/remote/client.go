@@ -241,7 +241,7 @@ func (d *Database) away(err error) error {
 	defer d.mu.Unlock()
 	if limit := d.options.GiveUpAfter; limit > 0 && !d.lost.IsZero() && time.Since(d.lost) > limit {
 		return &answered{meanings: []error{ErrGone, kv.ErrClosed}, text: fmt.Sprintf(
-			"%v: no connection to %s for %v: is the serving process running? %v", ErrGone, d.address, limit, err)}
+			"%v: no connection to %s for %v: is the serving process running?", ErrGone, d.address, limit)}
 	}
 	return err
 }
@@ -257,6 +257,9 @@ func (d *Database) acquire(ctx context.Context) (*link, error) {
 		select {
 		case d.kick <- struct{}{}:
 		default:
+		}
+		if err := d.away(nil); err != nil {
+			return nil, err
 		}
 		if err := d.await(ctx, next.done); err != nil {
 			return nil, err

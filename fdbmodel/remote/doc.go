@@ -16,7 +16,13 @@
 // broke ends at once: reads and commits that were not sent with
 // kv.ErrUnavailable, commits that were sent with kv.ErrUnknownResult, watches
 // with kv.ErrUnavailable. A connection that gives no sign of life for four ping
-// intervals counts as broken, so nothing waits for ever.
+// intervals counts as broken. What kv.Transact retries then goes on until the
+// server is back, or ends with [ErrGone] after [Options.GiveUpAfter].
+//
+// # Memory
+//
+// A server holds no more than [ServerOptions.MaxMemory] for its clients,
+// whatever they send and however little they read.
 //
 // # Security
 //

@@ -75,6 +75,9 @@ func (p *peer) admit(size int) (batch, error) {
 	}
 	p.queued += size
 	p.mu.Unlock()
+	if b.shared == 0 {
+		return b, nil
+	}
 	if err := p.server.memory.frames.Acquire(p.ctx, b.shared); err != nil {
 		p.release(batch{size: size})
 		return batch{}, err
@@ -88,7 +91,9 @@ func (p *peer) release(frames ...batch) {
 	defer p.mu.Unlock()
 	for _, f := range frames {
 		p.queued -= f.size
-		p.server.memory.frames.Release(f.shared)
+		if f.shared > 0 {
+			p.server.memory.frames.Release(f.shared)
+		}
 	}
 	p.room.Signal()
 }

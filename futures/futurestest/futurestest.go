@@ -133,7 +133,7 @@ func (c *Cluster) Advance(d time.Duration) {
 }
 
 // Elapse moves the clock by d and runs nothing. A function calls it to take
-// that long; so its timeout can be tested.
+// that long: where that is longer than its timeout, its context ends.
 func (c *Cluster) Elapse(d time.Duration) { c.clock.Advance(d) }
 
 func (c *Cluster) advance(ctx context.Context, until time.Time) error {

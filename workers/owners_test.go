@@ -34,16 +34,17 @@ func (g *gauge) run(_ context.Context, args []byte) ([]byte, error) {
 	return nil, nil
 }
 
-func TestOneOfAGroupAtATime(t *testing.T) {
+func TestOneOfAnOwnerAtATime(t *testing.T) {
 	t.Parallel()
 	b := realBed(t)
 	g := &gauge{now: map[string]int{}, most: map[string]int{}}
-	b.start(Options{Slots: 8}, map[string]Function{"run": g.run})
+	w := b.start(Options{Slots: 8}, map[string]Function{"run": g.run})
 	var subs []fdbmodel.Submission
 	for i := range 150 {
 		kind, parallel := "abc"[i%3:i%3+1], i%3
 		subs = append(subs, b.describe("go:run", func(s *fdbmodel.Submission) {
-			s.Spec.Owner, s.Spec.Parallel, s.Args = kind, parallel, []byte(strings.Repeat(kind, 20))
+			s.Spec.Owner, s.Spec.Parallel, s.Assigned = kind, parallel, w.ID()
+			s.Args = []byte(strings.Repeat(kind, 20))
 		}))
 	}
 	b.awaitOver(b.submit(subs...)...)
@@ -52,21 +53,21 @@ func TestOneOfAGroupAtATime(t *testing.T) {
 	require.Positive(t, g.most["a"])
 }
 
-// TestLimitedGroupLeavesRoom has futures run beside a group that waits for
-// itself.
-func TestLimitedGroupLeavesRoom(t *testing.T) {
+// TestLimitedOwnerLeavesRoom has futures run beside those of an owner that wait
+// for each other.
+func TestLimitedOwnerLeavesRoom(t *testing.T) {
 	t.Parallel()
 	b := realBed(t)
 	release, others := make(chan struct{}), make(chan struct{}, 100)
 	began := make(chan struct{}, 100)
-	b.start(Options{Slots: 2}, map[string]Function{
+	w := b.start(Options{Slots: 2}, map[string]Function{
 		"wait":  func(context.Context, []byte) ([]byte, error) { began <- struct{}{}; <-release; return nil, nil },
 		"other": func(context.Context, []byte) ([]byte, error) { others <- struct{}{}; return nil, nil },
 	})
 	var subs []fdbmodel.Submission
 	for range 50 {
 		subs = append(subs, b.describe("go:wait", func(s *fdbmodel.Submission) {
-			s.Spec.Owner, s.Spec.Parallel, s.Spec.Priority = "g", 1, 9
+			s.Spec.Owner, s.Spec.Parallel, s.Spec.Priority, s.Assigned = "g", 1, 9, w.ID()
 		}))
 	}
 	limited := b.submit(subs...)
