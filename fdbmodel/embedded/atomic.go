@@ -2,13 +2,15 @@ package embedded
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
 // applyAtomic returns what op with param makes of value, and false where it
-// clears the key. The result may share memory with value and param.
-func applyAtomic(op kv.AtomicOp, value []byte, present bool, param []byte) ([]byte, bool) {
+// clears the key. The result may share memory with value and param, or be made
+// in scratch.
+func applyAtomic(op kv.AtomicOp, value []byte, present bool, param, scratch []byte) ([]byte, bool) {
 	switch op {
 	case kv.CompareAndClear:
 		if !present || bytes.Equal(value, param) {
@@ -16,7 +18,7 @@ func applyAtomic(op kv.AtomicOp, value []byte, present bool, param []byte) ([]by
 		}
 		return value, true
 	case kv.Add:
-		return addLittleEndian(value, param), true
+		return addLittleEndian(value, param, scratch), true
 	}
 	if !present {
 		return param, true
@@ -24,11 +26,11 @@ func applyAtomic(op kv.AtomicOp, value []byte, present bool, param []byte) ([]by
 	switch op {
 	case kv.Max:
 		if compareLittleEndian(value, param) > 0 {
-			return resize(value, len(param)), true
+			return resize(value, len(param), scratch), true
 		}
 	case kv.Min:
 		if compareLittleEndian(value, param) < 0 {
-			return resize(value, len(param)), true
+			return resize(value, len(param), scratch), true
 		}
 	case kv.ByteMax:
 		if bytes.Compare(value, param) > 0 {
@@ -43,8 +45,8 @@ func applyAtomic(op kv.AtomicOp, value []byte, present bool, param []byte) ([]by
 }
 
 // addLittleEndian adds as numbers of param's length.
-func addLittleEndian(value, param []byte) []byte {
-	sum := resize(value, len(param))
+func addLittleEndian(value, param, scratch []byte) []byte {
+	sum := resize(value, len(param), scratch)
 	carry := 0
 	for i := range sum {
 		carry += int(sum[i]) + int(param[i])
@@ -68,9 +70,10 @@ func compareLittleEndian(value, param []byte) int {
 	return 0
 }
 
-// resize returns a copy of value, cut or extended with zeros to n bytes.
-func resize(value []byte, n int) []byte {
-	sized := make([]byte, n)
-	copy(sized, value)
+// resize returns a copy of value, cut or extended with zeros to n bytes, in
+// scratch if that is large enough.
+func resize(value []byte, n int, scratch []byte) []byte {
+	sized := slices.Grow(scratch[:0], n)[:n]
+	clear(sized[copy(sized, value):])
 	return sized
 }

@@ -106,7 +106,7 @@ func TestAbandonedTransactionsPinNothingForEver(t *testing.T) {
 	write(t, s, "b", "")
 	write(t, s, "b", "")
 	require.Less(t, s.Stats().Garbage, 20)
-	require.Equal(t, 2, s.index.tree.Len())
+	require.Equal(t, 2, s.index.tree.size)
 	_, err = abandoned.Get([]byte("a")).Wait(context.Background())
 	require.ErrorIs(t, err, kv.ErrTooOld)
 }
@@ -125,7 +125,7 @@ func TestGarbageGoesWithItsReaders(t *testing.T) {
 		commit(t, tx)
 	}
 	require.LessOrEqual(t, s.Stats().Garbage, 65)
-	require.LessOrEqual(t, s.index.tree.Len(), 65)
+	require.LessOrEqual(t, s.index.tree.size, 65)
 	require.LessOrEqual(t, len(s.sequencer.ranges.runs), 2)
 }
 
@@ -221,7 +221,7 @@ func TestADeletedRangeCountsByItsRows(t *testing.T) {
 	write(t, s, "a", "")
 	write(t, s, "a", "")
 	require.Less(t, s.Stats().Garbage, 30)
-	require.Less(t, s.index.tree.Len(), 30)
+	require.Less(t, s.index.tree.size, 30)
 }
 
 // slowRowsFS lets each write of a checkpoint wait until commits wait for it.

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +12,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
 const (
@@ -55,34 +54,27 @@ func writeRows(ctx context.Context, d directory, number uint64, x *index, wrote 
 // addRows copies the rows page by page, so that commits go on in between.
 func addRows(ctx context.Context, w *sstable.Writer, x *index, wrote func(bytes int),
 ) (rows int64, large []largeRow, err error) {
-	everything := cursor{index: x, version: math.MaxInt64, floor: func() kv.Version { return 0 }, end: "\xff"}
+	everything := cursor{index: x, version: math.MaxInt64, end: []byte{0xff}}
+	var page rowBuffer
 	for more := true; more; {
 		if err := ctx.Err(); err != nil {
 			return rows, nil, err
 		}
-		var page pageBuilder
-		copied := 0
-		more, err = everything.next(func(key string, r *revision) bool {
-			page.addRow(x, key, r)
-			if r.size() >= x.largeValue {
-				large = append(large, largeRow{key: key, version: r.version()})
+		var failed error
+		more, err = everything.next(func(r ref, e revision) bool {
+			if failed = page.add(x, e); e.size() >= x.largeValue {
+				large = append(large, largeRow{key: bytes.Clone(e.key()), revision: r, version: e.born()})
 			}
-			copied += len(key) + len(r.value)
-			return copied < pageBytes
+			return failed == nil && len(page.bytes) < pageBytes
 		})
-		if err == nil {
-			err = page.fill()
-		}
-		if err != nil {
-			return rows, nil, err
-		}
 		size := 0
-		for _, entry := range page.items {
-			if err := w.Set(entry.Key, entry.Value); err != nil {
-				return rows, nil, err
-			}
+		written := page.drain(func(key, value []byte, _ bool) error {
 			rows++
-			size += len(entry.Key) + len(entry.Value)
+			size += len(key) + len(value)
+			return w.Set(key, value)
+		})
+		if err := errors.Join(err, failed, written); err != nil {
+			return rows, nil, err
 		}
 		wrote(size)
 	}
@@ -148,7 +140,9 @@ func readRows(file objstorage.Readable, into *loader, number uint64) (rows int64
 		if err != nil {
 			return rows, err
 		}
-		into.append(entry.K.UserKey, value, number)
+		if err := into.append(entry.K.UserKey, value, number); err != nil {
+			return rows, err
+		}
 		rows++
 	}
 	return rows, it.Error()

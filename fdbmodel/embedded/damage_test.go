@@ -216,12 +216,12 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte{recordSet, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		x := &index{}
-		x.init()
+		x.init(4 << 10)
 		l := &loader{ctx: context.Background(), index: x}
 		if err := l.apply(body); err != nil && !errors.Is(err, errMalformed) {
 			t.Fatal(err)
 		}
-		require.EqualValues(t, x.tree.Len(), x.liveKeys)
+		require.EqualValues(t, x.tree.size, x.liveKeys)
 	})
 }
 

@@ -22,7 +22,10 @@
 //   - When the disk fails or is full, commits under way end with
 //     kv.ErrUnknownResult and everything after with kv.ErrStoreFailed. The
 //     process must open the store again.
-//   - Memory holds all rows, at about 90 bytes more than key and value each.
+//   - Memory holds all rows, at about 60 bytes more than key and value each.
 //     Values of 4 KiB and more are left on disk once a checkpoint has them,
 //     and checked whenever they are read.
+//   - The garbage collector does not look into rows, which lie in chunks of
+//     bytes. It visits one object for a few dozen of them, and one for each value
+//     of 4 KiB and more.
 package embedded

@@ -1,101 +1,167 @@
 package embedded
 
 import (
+	"bytes"
+	"encoding/binary"
 	"sort"
 	"sync"
 	"sync/atomic"
-	"unsafe"
-
-	"github.com/tidwall/btree"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
-
-// inlineValue is the longest value that shares an allocation with its key. A
-// longer one would be pinned by the key after it was overwritten.
-const inlineValue = 256
 
 // lockedRows is how many rows are visited or changed under one hold of the
 // index's lock, so that readers and the sequencer wait for each other briefly.
 const lockedRows = 256
 
-// revision is one value of a row, or its absence, from a version on.
-type revision struct {
-	// value is the value, or where it lies if it is shelved.
-	value string
-	state uint64 // the version, times four, and the flags
-	older *revision
-}
+// revision is one value of a row: a block of the arena that stays where it is.
+//
+//	 0  8 bytes  the version from which on it is the row's value
+//	 8  8 bytes  the version from which on the row is absent, zero for none
+//	16  6 bytes  the ref of the revision before, zero for none
+//	22  2 bytes  the length of the key
+//	24  4 bytes  the length of the value, and the flags
+//	28           the key, then the value or, if it is shelved, the number of
+//	             the file where it lies, in 8 bytes
+//
+// Numbers are little-endian. The slice reaches to the end of the block's chunk.
+type revision []byte
 
 const (
-	stateAbsent  = 1 // the row is not there
-	stateShelved = 2 // the value lies in a checkpoint
+	revisionHeader = 28
+	// flagShelved says that the value lies in a checkpoint, flagReplaced that the
+	// row has a newer revision.
+	flagShelved  = 1 << 31
+	flagReplaced = 1 << 30
+	lengthMask   = flagReplaced - 1
+	// shelvedSize is what is left of a value that is shelved.
+	shelvedSize = 8
 )
 
-func present(v kv.Version) uint64 { return uint64(v) << 2 }
-func absent(v kv.Version) uint64  { return uint64(v)<<2 | stateAbsent }
-
-func (r *revision) version() kv.Version { return kv.Version(r.state >> 2) }
-func (r *revision) absent() bool        { return r.state&stateAbsent != 0 }
-func (r *revision) shelved() bool       { return r.state&stateShelved != 0 }
-
-// at returns the revision that a reader at v sees, nil where the row is absent.
-func (r *revision) at(v kv.Version) *revision {
-	for ; r != nil; r = r.older {
-		if r.version() <= v {
-			if r.absent() {
-				return nil
-			}
-			return r
-		}
+// newRevision makes a revision. Values of at least alone bytes, if that is not
+// zero, share no chunk, so that they can be shelved.
+func newRevision(a *arena, key, value []byte, alone int) ref {
+	size := revisionHeader + len(key) + len(value)
+	var r ref
+	if alone > 0 && len(value) >= alone {
+		r = a.allocAlone(size)
+	} else {
+		r = a.alloc(size)
 	}
-	return nil
+	e := revision(a.at(r))
+	e.begin(key, len(value))
+	copy(e[revisionHeader+len(key):], value)
+	return r
 }
 
-// row is an entry of the tree. It is in there as long as someone may see one
-// of its revisions.
-type row struct {
-	key  string
-	head *revision
+// newShelved makes a revision of a loaded row whose value lies in a file.
+func newShelved(a *arena, key []byte, size int, file uint64) ref {
+	r := a.allocAlone(revisionHeader + len(key) + shelvedSize)
+	e := revision(a.at(r))
+	e.begin(key, size)
+	e.shelve(file)
+	return r
 }
 
-// deadAt tells whether nobody at floor or later can see the row.
-func (r row) deadAt(floor kv.Version) bool { return r.head.absent() && r.head.version() <= floor }
+func (e revision) begin(key []byte, size int) {
+	clear(e[:16])
+	binary.LittleEndian.PutUint64(e[16:], uint64(len(key))<<refBits)
+	binary.LittleEndian.PutUint32(e[24:], uint32(size))
+	copy(e[revisionHeader:], key)
+}
 
-func byKey(a, b row) bool { return a.key < b.key }
+func (e revision) born() kv.Version { return kv.Version(binary.LittleEndian.Uint64(e)) }
+func (e revision) died() kv.Version { return kv.Version(binary.LittleEndian.Uint64(e[8:])) }
+func (e revision) older() ref       { return ref(binary.LittleEndian.Uint64(e[16:]) & (1<<refBits - 1)) }
+func (e revision) keySize() int     { return int(binary.LittleEndian.Uint16(e[22:])) }
+func (e revision) flags() uint32    { return binary.LittleEndian.Uint32(e[24:]) }
+
+// size is that of the value, wherever it lies.
+func (e revision) size() int      { return int(e.flags() & lengthMask) }
+func (e revision) shelved() bool  { return e.flags()&flagShelved != 0 }
+func (e revision) replaced() bool { return e.flags()&flagReplaced != 0 }
+
+// absent tells whether the row is absent once this revision has ended.
+func (e revision) absent() bool { return e.died() != 0 }
+
+// version is that of the last change.
+func (e revision) version() kv.Version { return max(e.born(), e.died()) }
+
+// key and value are valid while the index is locked.
+func (e revision) key() []byte {
+	end := revisionHeader + e.keySize()
+	return e[revisionHeader:end:end]
+}
+
+func (e revision) value() []byte {
+	begin := revisionHeader + e.keySize()
+	end := begin + e.size()
+	return e[begin:end:end]
+}
+
+// file is where the value lies if it is shelved.
+func (e revision) file() uint64 {
+	return binary.LittleEndian.Uint64(e[revisionHeader+e.keySize():])
+}
+
+func (e revision) setBorn(v kv.Version) { binary.LittleEndian.PutUint64(e, uint64(v)) }
+func (e revision) setDied(v kv.Version) { binary.LittleEndian.PutUint64(e[8:], uint64(v)) }
+
+func (e revision) setOlder(r ref) {
+	binary.LittleEndian.PutUint64(e[16:], uint64(e.keySize())<<refBits|uint64(r))
+}
+
+func (e revision) flag(f uint32)   { binary.LittleEndian.PutUint32(e[24:], e.flags()|f) }
+func (e revision) unflag(f uint32) { binary.LittleEndian.PutUint32(e[24:], e.flags()&^f) }
+
+func (e revision) shelve(file uint64) {
+	e.flag(flagShelved)
+	binary.LittleEndian.PutUint64(e[revisionHeader+e.keySize():], file)
+}
 
 // garbage is what nobody can see once all readers are at version or later:
-// what is older than newest, or the absent rows from first to last.
+// everything older than the revision, and, if the row ended with it then and was
+// not written again, the revision and the row.
 type garbage struct {
-	version     kv.Version
-	newest      *revision
-	first, last string
-	// before is how many rows and revisions all garbage before had.
-	before int64
+	version  kv.Version
+	revision ref
+	ended    bool
 }
 
-// index is the rows in key order. Only the sequencer changes it, and takes the
-// lock to do so; everyone else takes the lock to read.
+// index is the rows in key order, each with the revisions that may still be
+// read. Only the sequencer changes it, and takes the lock to do so; everyone
+// else takes the lock to read, and keeps nothing of what it points into.
+//
+// The tree has the newest revision of each row, which is the head of a list
+// that goes back in time. Three things hold:
+//
+//   - Versions never rise along a list. A commit that writes a row twice leaves two
+//     revisions of one version, the later one first.
+//   - Each revision that replaced another, and each that ended with its row, has
+//     a piece of garbage, in the order of versions.
+//   - A revision is freed when the garbage of the one that replaced it is swept,
+//     or that of its end if nothing replaced it. Its own garbage comes before
+//     both, so garbage never refers to a block that is free.
+//
+// The garbage collector finds no pointer per row: it sees the nodes of the tree
+// and the chunks of the arena.
 type index struct {
-	mu   sync.RWMutex
-	tree *btree.BTreeG[row]
+	mu    sync.RWMutex
+	arena arena
+	tree  tree
 
-	hint    btree.PathHint
-	scratch []byte
 	garbage queue[garbage]
-	// discarded is how many rows and revisions ever became garbage.
-	discarded int64
 
-	// changed collects the keys that were written, where it is not nil.
-	changed []string
+	// touched collects the keys that a commit wrote, if watched. They are valid
+	// until the next commit.
+	touched [][]byte
 	watched bool
 
 	liveKeys, liveBytes int64
 
 	// largeValue is the size from which on values are shelved. shelves are the
-	// checkpoints that values lie in, by file, retired those of
-	// them that only older revisions lie in, and shelvedBytes what lies there of
-	// the rows.
+	// checkpoints that values lie in, by file, retired those of them that only
+	// older revisions lie in, and shelvedBytes what lies there of the rows.
 	largeValue   int
 	shelves      map[uint64]*shelf
 	newestShelf  uint64
@@ -105,14 +171,14 @@ type index struct {
 	largeBytes atomic.Int64
 }
 
-func (x *index) init() {
-	x.tree = btree.NewBTreeGOptions(byKey, btree.Options{NoLocks: true})
+func (x *index) init(largeValue int) {
+	x.arena.init()
+	x.tree.init(&x.arena)
+	x.largeValue = largeValue
 	x.shelves = map[uint64]*shelf{}
 }
 
-// view makes a string of b without a copy. It must not outlive the call that
-// it is made for.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+func (x *index) at(r ref) revision { return x.arena.at(r) }
 
 // bytes returns the size of the rows.
 func (x *index) bytes() int64 {
@@ -121,143 +187,147 @@ func (x *index) bytes() int64 {
 	return x.liveBytes
 }
 
-// newRow copies key and value into memory of their own, by way of scratch,
-// which it returns.
-func newRow(scratch, key, value []byte) (row, []byte) {
-	if len(value) > inlineValue {
-		return row{key: string(key), head: &revision{value: string(value)}}, scratch
+// visible returns the revision of a row that a reader at v sees, given its
+// newest one, or zero where the row is absent.
+func (x *index) visible(r ref, v kv.Version) ref {
+	for r != 0 {
+		e := x.at(r)
+		if e.born() > v {
+			r = e.older()
+			continue
+		}
+		if e.absent() && e.died() <= v {
+			return 0
+		}
+		return r
 	}
-	scratch = append(append(scratch[:0], key...), value...)
-	both := string(scratch)
-	return row{key: both[:len(key)], head: &revision{value: both[len(key):]}}, scratch
+	return 0
 }
 
 // set writes a value. The caller holds the lock.
 func (x *index) set(key, value []byte, v kv.Version) {
-	var entry row
-	entry, x.scratch = newRow(x.scratch, key, value)
-	x.put(entry, v)
-}
-
-// put writes a value that was made into a row. The caller holds the lock.
-func (x *index) put(entry row, v kv.Version) {
-	entry.head.state = present(v)
-	previous, replaced := x.tree.SetHint(entry, &x.hint)
-	x.liveKeys++
-	x.liveBytes += int64(len(entry.key) + len(entry.head.value))
-	x.countLarge(len(entry.head.value))
-	if replaced {
-		old := previous.head
+	r := newRevision(&x.arena, key, value, x.largeValue)
+	e := x.at(r)
+	e.setBorn(v)
+	x.gain(e)
+	if replaced := x.tree.put(key, r); replaced != 0 {
+		old := x.at(replaced)
 		if !old.absent() {
-			x.lose(entry.key, old)
+			x.lose(old)
 		}
-		if old.version() == v {
-			old = old.older
-		}
-		entry.head.older = old
-		x.discard(garbage{version: v, newest: entry.head}, 1)
+		old.flag(flagReplaced)
+		e.setOlder(replaced)
+		x.garbage.push(garbage{version: v, revision: r})
 	}
 	if x.watched {
-		x.changed = append(x.changed, entry.key)
+		x.touched = append(x.touched, e.key())
 	}
 }
 
 // clear deletes a row and tells whether it was there. The caller holds the
 // lock.
 func (x *index) clear(key []byte, v kv.Version) bool {
-	entry, found := x.tree.GetHint(row{key: view(key)}, &x.hint)
-	if !found || entry.head.absent() {
-		return false
-	}
-	x.bury(entry, v)
-	x.discard(garbage{version: v, first: entry.key, last: entry.key}, 1)
-	return true
+	r := x.tree.getNear(key)
+	return r != 0 && x.bury(r, v)
 }
 
 // clearRange deletes the rows of a range and returns how many there were. The
 // caller holds the lock.
 func (x *index) clearRange(begin, end []byte, v kv.Version) int {
-	buried, dead := 0, garbage{version: v}
-	limit := view(end)
-	x.tree.AscendHint(row{key: view(begin)}, func(entry row) bool {
-		if entry.key >= limit {
-			return false
+	buried := 0
+	for s := x.tree.seekNear(begin); !s.end(); s.next() {
+		r := s.ref()
+		if bytes.Compare(x.at(r).key(), end) >= 0 {
+			break
 		}
-		if !entry.head.absent() {
-			x.bury(entry, v)
-			if buried == 0 {
-				dead.first = entry.key
-			}
-			dead.last = entry.key
+		if x.bury(r, v) {
 			buried++
 		}
-		return true
-	}, &x.hint)
-	if buried > 0 {
-		x.discard(dead, buried)
 	}
 	return buried
 }
 
-// bury makes a present row absent from v on.
-func (x *index) bury(entry row, v kv.Version) {
-	head := entry.head
-	x.lose(entry.key, head)
-	if head.version() != v {
-		head.older = &revision{value: head.value, state: head.state, older: head.older}
+// bury makes a row absent from v on, and tells whether it was present.
+func (x *index) bury(r ref, v kv.Version) bool {
+	e := x.at(r)
+	if e.absent() {
+		return false
 	}
-	head.value, head.state = "", absent(v)
+	x.lose(e)
+	e.setDied(v)
+	x.garbage.push(garbage{version: v, revision: r, ended: true})
 	if x.watched {
-		x.changed = append(x.changed, entry.key)
+		x.touched = append(x.touched, e.key())
 	}
+	return true
+}
+
+// gain counts a row more.
+func (x *index) gain(e revision) {
+	x.liveKeys++
+	x.liveBytes += int64(e.keySize() + e.size())
+	x.countLarge(e, 1)
 }
 
 // lose counts a row less.
-func (x *index) lose(key string, r *revision) {
-	size := int64(r.size())
+func (x *index) lose(e revision) {
 	x.liveKeys--
-	x.liveBytes -= int64(len(key)) + size
+	x.liveBytes -= int64(e.keySize() + e.size())
+	x.countLarge(e, -1)
+}
+
+// countLarge counts a row's value, if it is large, once more or less.
+func (x *index) countLarge(e revision, times int64) {
+	size := int64(e.size())
 	switch {
-	case r.shelved():
-		x.shelvedBytes -= size
+	case e.shelved():
+		x.shelvedBytes += times * size
 	case size >= int64(x.largeValue):
-		x.largeBytes.Add(-size)
+		x.largeBytes.Add(times * size)
 	}
+}
+
+// changedKey returns the version of a row's last change, zero if nothing is
+// known of the row. Only the sequencer may call it.
+func (x *index) changedKey(key []byte) kv.Version {
+	if r := x.tree.getNear(key); r != 0 {
+		return x.at(r).version()
+	}
+	return 0
+}
+
+// changed returns the version of a change after since to a row of a range, or
+// zero. Only the sequencer may call it.
+func (x *index) changed(begin, end []byte, since kv.Version) kv.Version {
+	for s := x.tree.seekNear(begin); !s.end(); s.next() {
+		e := x.at(s.ref())
+		if bytes.Compare(e.key(), end) >= 0 {
+			return 0
+		}
+		if v := e.version(); v > since {
+			return v
+		}
+	}
+	return 0
 }
 
 // newest returns the row's last value, published or not. Only the sequencer
 // may call it, after unshelve.
-func (x *index) newest(key []byte) (string, bool) {
-	entry, found := x.tree.GetHint(row{key: view(key)}, &x.hint)
-	if !found || entry.head.absent() {
-		return "", false
+func (x *index) newest(key []byte) ([]byte, bool) {
+	r := x.tree.getNear(key)
+	if r == 0 || x.at(r).absent() {
+		return nil, false
 	}
-	return entry.head.value, true
-}
-
-// discard remembers garbage of so many rows or revisions.
-func (x *index) discard(g garbage, n int) {
-	g.before = x.discarded
-	x.discarded += int64(n)
-	x.garbage.push(g)
+	return x.at(r).value(), true
 }
 
 // kept returns how many rows and revisions are garbage.
-func (x *index) kept() int {
-	if x.garbage.empty() {
-		return 0
-	}
-	return int(x.discarded - x.garbage.front().before)
-}
+func (x *index) kept() int { return x.garbage.len() }
 
 // newer returns how much of the garbage readers at floor may see.
 func (x *index) newer(floor kv.Version) int {
 	all := x.garbage.items[x.garbage.head:]
-	i := sort.Search(len(all), func(i int) bool { return all[i].version > floor })
-	if i == len(all) {
-		return 0
-	}
-	return int(x.discarded - all[i].before)
+	return len(all) - sort.Search(len(all), func(i int) bool { return all[i].version > floor })
 }
 
 // collect removes what readers at floor and later can't see.
@@ -265,68 +335,25 @@ func (x *index) collect(floor kv.Version) {
 	for !x.garbage.empty() && x.garbage.front().version <= floor {
 		x.mu.Lock()
 		for i := 0; i < lockedRows && !x.garbage.empty() && x.garbage.front().version <= floor; i++ {
-			x.sweep(x.garbage.pop(), floor)
+			x.sweep(x.garbage.pop())
 		}
 		x.mu.Unlock()
 	}
 }
 
-func (x *index) sweep(g garbage, floor kv.Version) {
-	if g.newest != nil {
-		// A later deletion may have pushed the revision down its own chain.
-		r := g.newest
-		for r != nil && r.version() > g.version {
-			r = r.older
-		}
-		if r != nil && r.version() == g.version {
-			r.older = nil
-		}
-		return
+// sweep frees what was garbage.
+func (x *index) sweep(g garbage) {
+	e := x.at(g.revision)
+	for old := e.older(); old != 0; {
+		next := x.at(old).older()
+		x.arena.free(old)
+		old = next
 	}
-	if g.first == g.last {
-		if entry, found := x.tree.GetHint(row{key: g.first}, &x.hint); found && entry.deadAt(floor) {
-			x.tree.DeleteHint(entry, &x.hint)
-		}
-		return
+	e.setOlder(0)
+	if g.ended && !e.replaced() {
+		x.tree.delete(e.key())
+		x.arena.free(g.revision)
 	}
-	x.sweepRange(g, floor)
-}
-
-// fewRows is how many rows are deleted one by one rather than in a walk that
-// deletes, which costs more to begin.
-const fewRows = 8
-
-func (x *index) sweepRange(g garbage, floor kv.Version) {
-	var found [fewRows]row
-	n, passed := 0, 0
-	x.tree.AscendHint(row{key: g.first}, func(entry row) bool {
-		if entry.key > g.last {
-			return false
-		}
-		if passed++; passed > fewRows {
-			return false
-		}
-		if entry.deadAt(floor) {
-			found[n] = entry
-			n++
-		}
-		return true
-	}, &x.hint)
-	if passed <= fewRows {
-		for _, entry := range found[:n] {
-			x.tree.DeleteHint(entry, &x.hint)
-		}
-		return
-	}
-	x.tree.DeleteAscend(row{key: g.first}, func(entry row) btree.Action {
-		switch {
-		case entry.key > g.last:
-			return btree.Stop
-		case entry.deadAt(floor):
-			return btree.Delete
-		}
-		return btree.Keep
-	})
 }
 
 // queue is first in, first out.

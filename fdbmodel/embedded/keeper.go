@@ -192,8 +192,8 @@ type Stats struct {
 }
 
 // rowOverhead is the memory of a row besides its key and value: its place in
-// the tree, its revision, and what the allocator rounds up.
-const rowOverhead = 90
+// the tree, the head of its revision, and what the arena rounds up.
+const rowOverhead = 60
 
 // Stats returns what the store has at the moment.
 func (s *Store) Stats() Stats {
@@ -203,7 +203,7 @@ func (s *Store) Stats() Stats {
 	s.commitLock.Unlock()
 	s.index.mu.RLock()
 	st.Keys, st.Bytes = s.index.liveKeys, s.index.liveBytes
-	st.Memory = st.Bytes - s.index.shelvedBytes + int64(s.index.tree.Len()+st.Garbage)*rowOverhead
+	st.Memory = st.Bytes - s.index.shelvedBytes + int64(s.index.tree.size+st.Garbage)*rowOverhead
 	s.index.mu.RUnlock()
 	st.Watches = s.watches.count()
 	if s.disk != nil {

@@ -1,54 +1,72 @@
 package embedded
 
-import "github.com/tidwall/btree"
+import (
+	"bytes"
 
-func (l *loader) newRow(key, value []byte) (entry row) {
-	entry, l.index.scratch = newRow(l.index.scratch, key, value)
-	return entry
-}
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
 
-// append adds a row behind all others.
-func (l *loader) append(key, value []byte, file uint64) {
-	if len(value) < l.index.largeValue {
-		l.index.tree.Load(l.newRow(key, value))
-	} else {
-		entry := row{key: string(key), head: &revision{value: view(value)}}
-		shelve(entry.head, file)
-		l.index.shelvedBytes += int64(len(value))
-		l.index.tree.Load(entry)
+// checkRow tells whether a row that was recovered is one that can have been
+// written.
+func checkRow(key, value []byte) error {
+	if len(key) > kv.MaxKeySize || len(value) > kv.MaxValueSize {
+		return errMalformed
 	}
-	l.count(1, len(key)+len(value))
+	return nil
 }
 
-func (l *loader) set(key, value []byte) {
-	previous, replaced := l.index.tree.SetHint(l.newRow(key, value), &l.index.hint)
-	l.index.countLarge(len(value))
-	l.count(1, len(key)+len(value))
-	if replaced {
-		l.forget(previous)
+// append adds a row behind all others, whose value can be read in a file.
+func (l *loader) append(key, value []byte, file uint64) error {
+	if err := checkRow(key, value); err != nil {
+		return err
+	}
+	x := l.index
+	if len(value) < x.largeValue {
+		l.put(key, newRevision(&x.arena, key, value, x.largeValue))
+		return nil
+	}
+	l.put(key, newShelved(&x.arena, key, len(value), file))
+	return nil
+}
+
+func (l *loader) set(key, value []byte) error {
+	if err := checkRow(key, value); err != nil {
+		return err
+	}
+	l.put(key, newRevision(&l.index.arena, key, value, l.index.largeValue))
+	return nil
+}
+
+func (l *loader) put(key []byte, r ref) {
+	x := l.index
+	x.gain(x.at(r))
+	if replaced := x.tree.put(key, r); replaced != 0 {
+		l.forget(replaced)
 	}
 }
 
 func (l *loader) clear(key []byte) {
-	if previous, found := l.index.tree.DeleteHint(row{key: view(key)}, &l.index.hint); found {
-		l.forget(previous)
+	x := l.index
+	if r := x.tree.getNear(key); r != 0 {
+		x.tree.delete(key)
+		l.forget(r)
 	}
 }
 
 func (l *loader) clearRange(begin, end []byte) {
-	limit := view(end)
-	l.index.tree.DeleteAscend(row{key: view(begin)}, func(entry row) btree.Action {
-		if entry.key >= limit {
-			return btree.Stop
+	x := l.index
+	for {
+		s := x.tree.seekNear(begin)
+		if s.end() || bytes.Compare(x.at(s.ref()).key(), end) >= 0 {
+			return
 		}
-		l.forget(entry)
-		return btree.Delete
-	})
+		r := s.ref()
+		x.tree.delete(x.at(r).key())
+		l.forget(r)
+	}
 }
 
-func (l *loader) forget(entry row) { l.index.lose(entry.key, entry.head) }
-
-func (l *loader) count(rows, bytes int) {
-	l.index.liveKeys += int64(rows)
-	l.index.liveBytes += int64(bytes)
+func (l *loader) forget(r ref) {
+	l.index.lose(l.index.at(r))
+	l.index.arena.free(r)
 }

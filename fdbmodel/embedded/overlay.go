@@ -47,7 +47,7 @@ func (p *point) resolve(base []byte, present bool) ([]byte, bool) {
 		return nil, false
 	}
 	for _, o := range p.chain {
-		base, present = applyAtomic(o.atomic, base, present, o.value)
+		base, present = applyAtomic(o.atomic, base, present, o.value, nil)
 	}
 	return base, present
 }
@@ -126,7 +126,7 @@ func (o *overlay) takeValue(m op) {
 	case p.kind == untouched || p.kind == chained:
 		p.kind, p.chain = chained, append(p.chain, m)
 	default:
-		value, present := applyAtomic(m.atomic, p.value, p.kind == written, m.value)
+		value, present := applyAtomic(m.atomic, p.value, p.kind == written, m.value, nil)
 		p.kind, p.value = cleared, nil
 		if present {
 			p.kind, p.value = written, value

@@ -21,9 +21,12 @@ const (
 	// for how many syncs none does after that was in vain.
 	gatherMax   = 200 * time.Microsecond
 	gatherRests = 63
-	// maxBodies and maxBody bound the buffers kept for reuse.
-	maxBodies = 16
-	maxBody   = 4 << 20
+	// spareBytes and spareBody bound the buffers of groups kept for reuse, in all
+	// and of one.
+	spareBytes = 16 << 20
+	spareBody  = 4 << 20
+	// spareGroups is how many groups are kept for reuse at most.
+	spareGroups = 256
 )
 
 // pipeline takes commits through two goroutines: one gives them their order
@@ -44,9 +47,12 @@ type pipeline struct {
 	groups     []*group
 	backlog    int
 	sealed     bool
-	bodies     [][]byte
+	spare      []*group
+	spareBytes int
 	drained    sync.Cond
 	moreGroups chan struct{}
+	// timer is that of the second goroutine.
+	timer *time.Timer
 
 	// urgent is how many commits wait for the groups to be durable.
 	urgent atomic.Int64
@@ -68,6 +74,7 @@ func newPipeline(s *Store, disk durability, grown func(), idle func() error, pac
 		p.linger = s.options.SyncInterval
 	}
 	p.drained.L = &p.groupsLock
+	p.timer = time.NewTimer(math.MaxInt64)
 	p.wait.Go(p.sequence)
 	p.wait.Go(p.persist)
 	return p
@@ -166,20 +173,25 @@ func (p *pipeline) newGroup() *group {
 	for p.backlog > backlogBytes {
 		p.drained.Wait()
 	}
-	g := &group{}
-	if n := len(p.bodies); n > 0 {
-		g.body, p.bodies = p.bodies[n-1], p.bodies[:n-1]
+	n := len(p.spare)
+	if n == 0 {
+		return &group{}
 	}
+	g := p.spare[n-1]
+	p.spare[n-1], p.spare = nil, p.spare[:n-1]
+	p.spareBytes -= cap(g.body)
 	return g
 }
 
 func (p *pipeline) recycle(g *group) {
 	p.groupsLock.Lock()
 	defer p.groupsLock.Unlock()
-	if len(p.bodies) < maxBodies && cap(g.body) <= maxBody {
-		p.bodies = append(p.bodies, g.body[:0])
+	if cap(g.body) > spareBody || p.spareBytes+cap(g.body) > spareBytes || len(p.spare) == spareGroups {
+		return
 	}
-	g.body = nil
+	g.reset()
+	p.spare = append(p.spare, g)
+	p.spareBytes += cap(g.body)
 }
 
 func (p *pipeline) enqueue(g *group) {
@@ -214,7 +226,8 @@ func (p *pipeline) pending() (some, urgent, sealed bool) {
 // for it, after the linger otherwise. It also returns when no more will come,
 // and, with false, when the log was idle for a while.
 func (p *pipeline) await(rest time.Duration) bool {
-	timer := time.NewTimer(rest)
+	timer := p.timer
+	timer.Reset(rest)
 	defer timer.Stop()
 	lingering := false
 	for {

@@ -1,208 +1,253 @@
 package embedded
 
 import (
+	"bytes"
+	"errors"
+	"slices"
+
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// lookup returns the value of key at v, nil where it is absent. floor tells
+// lookup returns the value of key at v, nil where it is absent. line tells
 // under the index's lock from which version on it can be read.
-func (x *index) lookup(key []byte, v kv.Version, floor func() kv.Version) ([]byte, error) {
-	value, s, err := x.find(key, v, floor)
+func (x *index) lookup(key []byte, v kv.Version, line *timeline) ([]byte, error) {
+	value, s, err := x.copyAt(key, v, line)
 	if s != nil {
 		return s.read(key)
 	}
 	return value, err
 }
 
-// find returns the value, or the shelf where it lies.
-func (x *index) find(key []byte, v kv.Version, floor func() kv.Version) ([]byte, *shelf, error) {
+// copyAt returns a copy of the value, or the shelf where it lies.
+func (x *index) copyAt(key []byte, v kv.Version, line *timeline) ([]byte, *shelf, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	if v < floor() {
+	if v < line.lowest() {
 		return nil, nil, kv.ErrTooOld
 	}
-	entry, found := x.tree.Get(row{key: view(key)})
-	if !found {
+	r := x.visible(x.tree.get(key), v)
+	if r == 0 {
 		return nil, nil, nil
 	}
-	r := entry.head.at(v)
-	switch {
-	case r == nil:
-		return nil, nil, nil
-	case r.shelved():
-		s, err := x.visitShelf(r)
+	e := x.at(r)
+	if e.shelved() {
+		s, err := x.visitShelf(e)
 		return nil, s, err
 	}
-	return []byte(r.value), nil, nil
+	return append([]byte{}, e.value()...), nil, nil
+}
+
+// differs tells whether the value of key at v is another than seen, which is
+// nil for none, and returns the version of the row's last change.
+func (x *index) differs(key []byte, v kv.Version, seen []byte) (bool, kv.Version) {
+	differs, s, newest := x.compare(key, v, seen)
+	if s != nil {
+		// What can't be read differs from what was seen.
+		value, err := s.read(key)
+		differs = err != nil || !bytes.Equal(value, seen)
+	}
+	return differs, newest
+}
+
+// compare is differs, or the shelf where the value lies.
+func (x *index) compare(key []byte, v kv.Version, seen []byte) (differs bool, s *shelf, newest kv.Version) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	r := x.tree.get(key)
+	if r != 0 {
+		newest = x.at(r).version()
+	}
+	r = x.visible(r, v)
+	if r == 0 || seen == nil {
+		return (r == 0) != (seen == nil), nil, newest
+	}
+	e := x.at(r)
+	if e.shelved() {
+		s, err := x.visitShelf(e)
+		return err != nil, s, newest
+	}
+	return !bytes.Equal(e.value(), seen), nil, newest
 }
 
 // cursor walks over the rows of a range at one version.
 type cursor struct {
 	index   *index
 	version kv.Version
-	floor   func() kv.Version
+	// line tells which versions can be read. It is nil where that is no matter.
+	line    *timeline
 	reverse bool
 	// begin and end bound what is left of the range.
-	begin, end string
-	// skipFirst says that the row at begin was walked over already.
-	skipFirst bool
-	done      bool
+	begin, end []byte
+	done       bool
+	// mark is the memory of the bound that moves.
+	mark []byte
 }
 
 // next hands rows to visit until that returns false, the range ends, or many
 // rows were passed under the lock. It returns false when nothing is left.
-func (c *cursor) next(visit func(key string, r *revision) bool) (bool, error) {
+func (c *cursor) next(visit func(r ref, e revision) bool) (bool, error) {
 	x := c.index
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	if c.version < c.floor() {
+	if c.line != nil && c.version < c.line.lowest() {
 		return false, kv.ErrTooOld
 	}
-	passed, stopped := 0, false
-	step := func(entry row) bool {
-		if r := entry.head.at(c.version); r != nil && !visit(entry.key, r) {
-			stopped = true
+	s := c.start()
+	for passed := 1; ; passed++ {
+		if s.end() {
+			c.done = true
+			return false, nil
 		}
-		passed++
-		if stopped || passed >= lockedRows {
-			c.passed(entry.key)
-			return false
+		key := x.at(s.ref()).key()
+		if c.outside(key) {
+			c.done = true
+			return false, nil
 		}
-		return true
+		r := x.visible(s.ref(), c.version)
+		if r != 0 && !visit(r, x.at(r)) || passed == lockedRows {
+			c.passed(key)
+			return true, nil
+		}
+		if c.reverse {
+			s.previous()
+		} else {
+			s.next()
+		}
 	}
+}
+
+// fetch copies rows into b until it has as many rows or bytes as wanted; what
+// isn't positive is no bound. It returns false when nothing is left.
+func (c *cursor) fetch(b *rowBuffer, rows, size int) (more bool, err error) {
+	var failed error
+	more, err = c.next(func(_ ref, e revision) bool {
+		failed = b.add(c.index, e)
+		return failed == nil && len(b.sizes) != rows && (size <= 0 || b.size < size)
+	})
+	if err == nil && failed != nil {
+		err = errors.Join(failed, b.drain(func(key, value []byte, owned bool) error { return nil }))
+	}
+	return more, err
+}
+
+func (c *cursor) start() spot {
+	t := &c.index.tree
 	if c.reverse {
-		c.descend(step)
-	} else {
-		c.ascend(step)
+		return t.before(c.end)
 	}
-	if !stopped && passed < lockedRows {
-		c.done = true
-	}
-	return !c.done, nil
+	return t.seek(c.begin)
 }
 
-func (c *cursor) ascend(step func(row) bool) {
-	c.index.tree.Ascend(row{key: c.begin}, func(entry row) bool {
-		if c.skipFirst && entry.key == c.begin {
-			return true
-		}
-		if entry.key >= c.end {
-			return false
-		}
-		return step(entry)
-	})
-}
-
-func (c *cursor) descend(step func(row) bool) {
-	c.index.tree.Descend(row{key: c.end}, func(entry row) bool {
-		if entry.key == c.end {
-			return true
-		}
-		if entry.key < c.begin {
-			return false
-		}
-		return step(entry)
-	})
+// outside tells whether the walk has left the range.
+func (c *cursor) outside(key []byte) bool {
+	if c.reverse {
+		return bytes.Compare(key, c.begin) < 0
+	}
+	return bytes.Compare(key, c.end) >= 0
 }
 
 // passed remembers that everything up to key, inclusive, was walked over.
-func (c *cursor) passed(key string) {
+func (c *cursor) passed(key []byte) {
+	c.mark = append(c.mark[:0], key...)
 	if c.reverse {
-		c.end = key
+		c.end = c.mark
 		return
 	}
-	c.begin, c.skipFirst = key, true
+	c.mark = append(c.mark, 0)
+	c.begin = c.mark
 }
 
-// pageBuilder copies rows into memory that the caller of a read will own.
-type pageBuilder struct {
-	items []kv.KeyValue
-	size  int // of the keys and values
-	chunk []byte
-	// shelved are the items whose values are still to be read, from the shelves.
-	shelved []int
+// rowBuffer holds rows that were copied out of the index under its lock.
+type rowBuffer struct {
+	// bytes are keys and values, one behind the other, sizes their lengths.
+	bytes []byte
+	sizes []rowSize
+	// size is how many bytes the rows have, with those that were not copied.
+	size int
+	// shelves are where values lie that were not copied.
 	shelves []*shelf
-	err     error
 }
 
-// addRow adds a row of the index, whose lock the caller holds. fill completes
-// it.
-func (p *pageBuilder) addRow(x *index, key string, r *revision) {
-	if !r.shelved() {
-		p.add(key, r.value)
-		return
-	}
-	s, err := x.visitShelf(r)
-	if err != nil {
-		p.err = err
-		return
-	}
-	p.shelved, p.shelves = append(p.shelved, len(p.items)), append(p.shelves, s)
-	p.items = append(p.items, kv.KeyValue{Key: p.copy(key)})
-	p.size += len(key) + r.size()
+type rowSize struct {
+	key, value int32
+	shelved    bool
 }
 
-// isFull tells whether the rows have come to a bound of o.
-func (p *pageBuilder) isFull(o kv.RangeOptions) bool {
-	return o.Limit > 0 && len(p.items) >= o.Limit || o.Bytes > 0 && p.size >= o.Bytes
-}
+// maxPiece is the size of the memory that rows share, for those that hold on
+// to one of them.
+const maxPiece = 64 << 10
 
-// fill reads the values that are shelved, without the lock.
-func (p *pageBuilder) fill() error {
-	for i, at := range p.shelved {
-		value, err := p.shelves[i].read(p.items[at].Key)
-		if err != nil && p.err == nil {
-			p.err = err
+// add copies a row, while the caller holds the lock.
+func (b *rowBuffer) add(x *index, e revision) error {
+	size := rowSize{key: int32(e.keySize())}
+	b.size += e.keySize() + e.size()
+	if e.shelved() {
+		s, err := x.visitShelf(e)
+		if err != nil {
+			return err
 		}
-		p.items[at].Value = value
+		b.shelves, size.shelved = append(b.shelves, s), true
+	} else {
+		size.value = int32(e.size())
 	}
-	p.shelved, p.shelves = p.shelved[:0], p.shelves[:0]
-	return p.err
+	// A value that is not shelved lies behind its key.
+	begin := revisionHeader
+	b.bytes = append(b.bytes, e[begin:begin+int(size.key+size.value)]...)
+	b.sizes = append(b.sizes, size)
+	return nil
 }
 
-func (p *pageBuilder) add(key, value string) {
-	k := p.copy(key)
-	p.items = append(p.items, kv.KeyValue{Key: k, Value: p.copy(value)})
-	p.size += len(key) + len(value)
+// drain hands the rows to visit, and forgets them. A value that was shelved is
+// owned by visit; the rest is valid until rows are added again.
+func (b *rowBuffer) drain(visit func(key, value []byte, owned bool) error) error {
+	at, shelves := 0, b.shelves
+	var err error
+	for _, size := range b.sizes {
+		end := at + int(size.key)
+		key, value := b.bytes[at:end:end], b.bytes[end:end+int(size.value)]
+		at = end + len(value)
+		if size.shelved {
+			var failed error
+			// Each shelf is left by reading it.
+			if value, failed = shelves[0].read(key); failed != nil {
+				err = errors.Join(err, failed)
+			}
+			shelves = shelves[1:]
+		}
+		if err == nil {
+			err = visit(key, value, size.shelved)
+		}
+	}
+	clear(b.shelves)
+	b.bytes, b.sizes, b.shelves, b.size = b.bytes[:0], b.sizes[:0], b.shelves[:0], 0
+	return err
 }
 
-func (p *pageBuilder) copy(s string) []byte {
-	if cap(p.chunk)-len(p.chunk) < len(s) || p.chunk == nil {
-		size := min(max(2*cap(p.chunk), 512), 64<<10)
-		p.chunk = make([]byte, 0, max(size, len(s)))
+// appendTo drains the rows into items, in memory of their own.
+func (b *rowBuffer) appendTo(items []kv.KeyValue) ([]kv.KeyValue, error) {
+	items = slices.Grow(items, len(b.sizes))
+	rest := len(b.bytes)
+	var memory []byte
+	own := func(s []byte) []byte {
+		n := copy(memory, s)
+		mine := memory[:n:n]
+		memory, rest = memory[n:], rest-n
+		return mine
 	}
-	from := len(p.chunk)
-	p.chunk = append(p.chunk, s...)
-	return p.chunk[from:len(p.chunk):len(p.chunk)]
-}
-
-// peek returns the value of key at v without a copy, and the version of its
-// newest revision.
-func (x *index) peek(key string, v kv.Version) (value string, present bool, newest kv.Version) {
-	value, s, present, newest := x.glance(key, v)
-	if s != nil {
-		// What can't be read differs from what was seen.
-		b, _ := s.read([]byte(key))
-		value = view(b)
-	}
-	return value, present, newest
-}
-
-// glance is peek, or the shelf where the value lies.
-func (x *index) glance(key string, v kv.Version) (value string, s *shelf, present bool, newest kv.Version) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	entry, found := x.tree.Get(row{key: key})
-	if !found {
-		return "", nil, false, 0
-	}
-	r, newest := entry.head.at(v), entry.head.version()
-	switch {
-	case r == nil:
-		return "", nil, false, newest
-	case r.shelved():
-		s, _ = x.visitShelf(r)
-		return "", s, true, newest
-	}
-	return r.value, nil, true, newest
+	err := b.drain(func(key, value []byte, owned bool) error {
+		size := len(key)
+		if !owned {
+			size += len(value)
+		}
+		if len(memory) < size {
+			memory = make([]byte, max(size, min(rest, maxPiece)))
+		}
+		item := kv.KeyValue{Key: own(key), Value: value}
+		if !owned {
+			item.Value = own(value)
+		}
+		items = append(items, item)
+		return nil
+	})
+	return items, err
 }

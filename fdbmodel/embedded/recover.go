@@ -238,7 +238,9 @@ func (l *loader) apply(body []byte) error {
 		}
 		switch kind {
 		case recordSet:
-			l.set(key, second)
+			if err := l.set(key, second); err != nil {
+				return err
+			}
 		case recordClearRange:
 			l.clearRange(key, second)
 		default:

@@ -84,6 +84,7 @@ type segment struct {
 	// and zeroed the end of the file.
 	written, synced, zeroed int64
 	zeros                   []byte
+	head                    [headerSize]byte
 }
 
 const (
@@ -146,8 +147,8 @@ func (s *segment) append(h header, body []byte) error {
 	if err != nil {
 		return err
 	}
-	head := h.encode()
-	if _, err := w.Write(head[:]); err != nil {
+	s.head = h.encode()
+	if _, err := w.Write(s.head[:]); err != nil {
 		return err
 	}
 	_, err = w.Write(body)

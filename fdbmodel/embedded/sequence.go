@@ -44,7 +44,7 @@ func (r *request) finish(err error) {
 	r.done <- struct{}{}
 }
 
-// group is commits that become durable and visible together.
+// group is commits that become durable and visible together. It is reused.
 type group struct {
 	// body is their mutations as the log holds them.
 	body []byte
@@ -56,6 +56,13 @@ type group struct {
 }
 
 func (g *group) empty() bool { return g.last == 0 }
+
+// reset empties the group, which keeps its memory.
+func (g *group) reset() {
+	clear(g.waiters)
+	clear(g.touched)
+	*g = group{body: g.body[:0], waiters: g.waiters[:0], touched: g.touched[:0]}
+}
 
 // sequencer gives commits their order. Whoever uses it holds the store's
 // commit lock.
@@ -74,6 +81,8 @@ type sequencer struct {
 
 	commits, conflicts uint64
 	key, value         []byte
+	// number is where atomic operations make small values.
+	number [64]byte
 }
 
 // check returns the version of a commit that wrote what r read after r read
@@ -90,29 +99,16 @@ func (q *sequencer) check(r *request) kv.Version {
 
 func (q *sequencer) written(s *span, since kv.Version, work *workspace) kv.Version {
 	if s.end == nil {
-		entry, found := q.index.tree.GetHint(row{key: view(s.begin)}, &q.index.hint)
-		if found && entry.head.version() > since {
-			return entry.head.version()
+		if v := q.index.changedKey(s.begin); v > since {
+			return v
 		}
 		if q.ranges.newest <= since {
 			return 0
 		}
 		return q.ranges.written(s.begin, work.after(s.begin), since)
 	}
-	rival := kv.Version(0)
-	limit := view(s.end)
-	q.index.tree.AscendHint(row{key: view(s.begin)}, func(entry row) bool {
-		if entry.key >= limit {
-			return false
-		}
-		if v := entry.head.version(); v > since {
-			rival = v
-			return false
-		}
-		return true
-	}, &q.index.hint)
-	if rival != 0 {
-		return rival
+	if v := q.index.changed(s.begin, s.end, since); v != 0 {
+		return v
 	}
 	return q.ranges.written(s.begin, s.end, since)
 }
@@ -182,10 +178,10 @@ func (q *sequencer) apply(g *group, r *request) {
 			q.ranges.add(s.begin, s.end, v)
 		}
 	}
-	if len(x.changed) > 0 {
-		g.touched = q.watch.touched(g.touched, x.changed)
-		clear(x.changed)
-		x.changed = x.changed[:0]
+	if len(x.touched) > 0 {
+		g.touched = q.watch.touched(g.touched, x.touched)
+		clear(x.touched)
+		x.touched = x.touched[:0]
 	}
 	q.last, g.last = v, v
 	q.commits++
@@ -194,10 +190,7 @@ func (q *sequencer) apply(g *group, r *request) {
 func (q *sequencer) mutate(g *group, o *op, c kv.Committed) {
 	switch o.kind {
 	case opSet:
-		q.index.put(o.row, c.Version)
-		if q.recorded {
-			g.body = appendSet(g.body, o.key, o.value)
-		}
+		q.set(g, o.key, o.value, c.Version)
 	case opStampKey:
 		q.key = stamped(q.key, o.key, o.offset, c.Stamp)
 		q.set(g, q.key, o.value, c.Version)
@@ -237,10 +230,9 @@ func (q *sequencer) clear(g *group, key []byte, v kv.Version) {
 
 func (q *sequencer) atomic(g *group, o *op, v kv.Version) {
 	value, present := q.index.newest(o.key)
-	q.value = append(q.value[:0], value...)
-	result, stays := applyAtomic(o.atomic, q.value, present, o.value)
+	result, stays := applyAtomic(o.atomic, value, present, o.value, q.number[:])
 	switch {
-	case stays && present && bytes.Equal(result, q.value), !stays && !present:
+	case stays && present && bytes.Equal(result, value), !stays && !present:
 		q.ranges.addKey(o.key, v)
 	case stays:
 		q.set(g, o.key, result, v)

@@ -3,7 +3,6 @@ package embedded
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"sync/atomic"
 
@@ -70,27 +69,10 @@ func (s *shelf) read(key []byte) (value []byte, err error) {
 
 func (s *shelf) damaged(err error) error { return s.dir.corrupt(rowsName(s.file), "%v", err) }
 
-// shelve leaves a value to the file. The caller holds the locks of commits and
-// of the index.
-func shelve(r *revision, file uint64) {
-	size := r.size()
-	place := binary.LittleEndian.AppendUint64(nil, file)
-	r.value = string(binary.LittleEndian.AppendUint32(place, uint32(size)))
-	r.state |= stateShelved
-}
-
-// size is that of the value, wherever it lies.
-func (r *revision) size() int {
-	if r.shelved() {
-		return int(binary.LittleEndian.Uint32([]byte(r.value[8:])))
-	}
-	return len(r.value)
-}
-
 // visitShelf returns where a shelved value lies, for read. The caller holds the
 // index's lock.
-func (x *index) visitShelf(r *revision) (*shelf, error) {
-	s := x.shelves[binary.LittleEndian.Uint64([]byte(r.value))]
+func (x *index) visitShelf(e revision) (*shelf, error) {
+	s := x.shelves[e.file()]
 	if s == nil {
 		return nil, kv.ErrClosed
 	}
@@ -98,21 +80,14 @@ func (x *index) visitShelf(r *revision) (*shelf, error) {
 	return s, nil
 }
 
-// countLarge takes note of a value of this size in memory.
-func (x *index) countLarge(size int) {
-	if size >= x.largeValue {
-		x.largeBytes.Add(int64(size))
-	}
-}
-
 // unshelve brings the newest value of a key back into memory. Only the
 // sequencer may call it.
 func (x *index) unshelve(key []byte) error {
-	entry, found := x.tree.GetHint(row{key: view(key)}, &x.hint)
-	if !found || entry.head.absent() || !entry.head.shelved() {
+	r := x.tree.getNear(key)
+	if r == 0 || x.at(r).absent() || !x.at(r).shelved() {
 		return nil
 	}
-	s, err := x.visitShelf(entry.head)
+	s, err := x.visitShelf(x.at(r))
 	if err != nil {
 		return err
 	}
@@ -122,16 +97,20 @@ func (x *index) unshelve(key []byte) error {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.shelvedBytes -= int64(len(value))
-	x.countLarge(len(value))
-	entry.head.value = string(value)
-	entry.head.state &^= stateShelved
+	x.countLarge(x.at(r), -1)
+	x.arena.resize(r, revisionHeader+len(key)+len(value))
+	e := x.at(r)
+	e.unflag(flagShelved)
+	copy(e.value(), value)
+	x.countLarge(e, 1)
 	return nil
 }
 
 // largeRow is a row of a checkpoint whose value can be shelved.
 type largeRow struct {
-	key     string
+	key      []byte
+	revision ref
+	// version tells the revision from another that its block was reused for.
 	version kv.Version
 }
 
@@ -159,19 +138,7 @@ func (s *Store) shelveRows(c rowsFile, large []largeRow) error {
 		}
 		n := min(len(large), lockedRows)
 		for _, l := range large[:n] {
-			entry, _ := x.tree.Get(row{key: l.key})
-			r := entry.head
-			for r != nil && r.version() > l.version {
-				r = r.older
-			}
-			if r == nil || r.version() != l.version || r.absent() {
-				continue
-			}
-			if r == entry.head && !r.shelved() {
-				x.largeBytes.Add(-int64(r.size()))
-				x.shelvedBytes += int64(r.size())
-			}
-			shelve(r, c.File)
+			x.shelveRow(l, c.File)
 		}
 		if large = large[n:]; len(large) == 0 {
 			for i := range x.retired {
@@ -184,6 +151,30 @@ func (s *Store) shelveRows(c rowsFile, large []largeRow) error {
 		s.commitLock.Unlock()
 	}
 	return nil
+}
+
+// shelveRow leaves a row's value to a file, unless its revision is gone. The
+// caller holds the locks of commits and of the index.
+func (x *index) shelveRow(l largeRow, file uint64) {
+	head := x.tree.get(l.key)
+	r := head
+	for r != 0 && r != l.revision {
+		r = x.at(r).older()
+	}
+	if r == 0 || x.at(r).born() != l.version {
+		return
+	}
+	counts := r == head && !x.at(r).absent()
+	if counts {
+		x.countLarge(x.at(r), -1)
+	}
+	if e := x.at(r); !e.shelved() {
+		x.arena.resize(r, revisionHeader+e.keySize()+shelvedSize)
+	}
+	x.at(r).shelve(file)
+	if counts {
+		x.countLarge(x.at(r), 1)
+	}
 }
 
 // retiredShelf is a file in which no row of version or later lies.

@@ -69,8 +69,7 @@ func OpenMemory(o Options) *Store {
 func newStore(o Options) *Store {
 	s := &Store{options: o.withDefaults(), failed: make(chan struct{})}
 	s.workspaces.New = newWorkspace
-	s.index.init()
-	s.index.largeValue = s.options.LargeValue
+	s.index.init(s.options.LargeValue)
 	s.watches.init(&s.index, &s.line)
 	s.sequencer = sequencer{index: &s.index, line: &s.line, watch: &s.watches, history: s.options.HistoryVersions}
 	return s

@@ -88,18 +88,21 @@ func (t *timeline) enter() *epoch {
 	}
 }
 
-// enterAt begins to read at v, which has been reached.
-func (t *timeline) enterAt(v kv.Version) (*epoch, error) {
+// enterAt begins to read at v, which has been reached. What was superseded for
+// longer than a lifetime is too old, also while it has not been dropped.
+func (t *timeline) enterAt(v kv.Version, now time.Time) (*epoch, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all := t.epochs.items[t.epochs.head:]
 	for i := len(all) - 1; i >= 0; i-- {
-		if all[i].version <= v {
-			if all[i].enter() {
-				return all[i], nil
-			}
-			break
+		if all[i].version > v {
+			continue
 		}
+		old := i < len(all)-1 && now.Sub(all[i].superseded) > t.lifetime
+		if !old && all[i].enter() {
+			return all[i], nil
+		}
+		break
 	}
 	return nil, kv.ErrTooOld
 }

@@ -71,6 +71,7 @@ func (t *transaction) enter() error {
 		}
 		return nil
 	}
+	now := s.options.Clock.Now()
 	if !t.hasWanted {
 		t.epoch = s.line.enter()
 		t.version = t.epoch.version
@@ -78,13 +79,13 @@ func (t *transaction) enter() error {
 		if err := s.reached(t.wanted); err != nil {
 			return err
 		}
-		e, err := s.line.enterAt(t.wanted)
+		e, err := s.line.enterAt(t.wanted, now)
 		if err != nil {
 			return err
 		}
 		t.epoch, t.version = e, t.wanted
 	}
-	t.begun = s.options.Clock.Now()
+	t.begun = now
 	return nil
 }
 
@@ -142,7 +143,6 @@ func (t *transaction) Commit(ctx context.Context) (kv.Committed, error) {
 		return none, nil
 	}
 	t.state = txCommitting
-	t.work.makeRows()
 	r := &t.work.request
 	r.work, r.noSync, r.readVersion = t.work, t.options.NoSync, t.version
 	t.mu.Unlock()

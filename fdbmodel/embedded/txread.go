@@ -74,7 +74,7 @@ func (t *transaction) get(key []byte, serializable bool) ([]byte, error) {
 			return nil, nil
 		}
 	}
-	value, err := t.store.index.lookup(key, t.version, t.store.line.lowest)
+	value, err := t.store.index.lookup(key, t.version, &t.store.line)
 	if err != nil {
 		return nil, err
 	}
@@ -143,30 +143,36 @@ func (t *transaction) addRangeRead(own *overlay, r kv.Range, o kv.RangeOptions, 
 	})
 }
 
+// cursor returns the transaction's cursor, at the beginning of a range.
 func (t *transaction) cursor(r kv.Range, reverse bool) *cursor {
-	return &cursor{index: &t.store.index, version: t.version, floor: t.store.line.lowest, reverse: reverse,
-		begin: view(r.Begin), end: view(r.End)}
+	c := &t.work.cursor
+	*c = cursor{index: &t.store.index, version: t.version, line: &t.store.line, reverse: reverse,
+		begin: r.Begin, end: r.End, mark: c.mark}
+	return c
 }
 
 // plainRange reads a range of a transaction that has written nothing.
 func (t *transaction) plainRange(r kv.Range, o kv.RangeOptions) (kv.Page, error) {
-	c := t.cursor(r, o.Reverse)
-	var b pageBuilder
-	for {
-		more, err := c.next(func(key string, r *revision) bool {
-			b.addRow(c.index, key, r)
-			return !b.isFull(o)
-		})
+	c, rows := t.cursor(r, o.Reverse), &t.work.rows
+	var items []kv.KeyValue
+	for size := 0; ; {
+		more, err := c.fetch(rows, o.Limit-len(items), o.Bytes-size)
+		size += rows.size
 		if err == nil {
-			err = b.fill()
+			items, err = rows.appendTo(items)
 		}
 		if err != nil {
 			return kv.Page{}, err
 		}
-		if full := b.isFull(o); full || !more {
-			return kv.Page{Items: b.items, More: full}, nil
+		if full := isFull(o, len(items), size); full || !more {
+			return kv.Page{Items: items, More: full}, nil
 		}
 	}
+}
+
+// isFull tells whether a page has come to a bound of its size.
+func isFull(o kv.RangeOptions, rows, size int) bool {
+	return o.Limit > 0 && rows >= o.Limit || o.Bytes > 0 && size >= o.Bytes
 }
 
 // merge reads a range as the store has it together with what the transaction
@@ -175,18 +181,20 @@ type merge struct {
 	own     *overlay
 	points  []*point
 	base    *cursor
-	fetched pageBuilder
+	rows    *rowBuffer
+	fetched []kv.KeyValue
 	reverse bool
 	// at is where the walk has come to; what lies before it was read.
 	at      []byte
 	options kv.RangeOptions
-	page    pageBuilder
+	items   []kv.KeyValue
+	size    int // of the items
 }
 
 // mergedRange reads a range of a transaction that has written.
 func (t *transaction) mergedRange(own *overlay, r kv.Range, o kv.RangeOptions) (kv.Page, error) {
 	m := &merge{own: own, points: own.between(r.Begin, r.End, o.Reverse), base: t.cursor(r, o.Reverse),
-		reverse: o.Reverse, at: r.Begin, options: o}
+		rows: &t.work.rows, reverse: o.Reverse, at: r.Begin, options: o}
 	bound := r.End
 	if o.Reverse {
 		m.at, bound = r.End, r.Begin
@@ -200,13 +208,13 @@ func (t *transaction) mergedRange(own *overlay, r kv.Range, o kv.RangeOptions) (
 			if m.crossesUnreadable(bound) {
 				return kv.Page{}, kv.ErrUnreadable
 			}
-			return kv.Page{Items: m.page.items}, nil
+			return kv.Page{Items: m.items}, nil
 		}
 		if err := m.step(base, found); err != nil {
 			return kv.Page{}, err
 		}
-		if m.page.isFull(o) {
-			return kv.Page{Items: m.page.items, More: true}, nil
+		if isFull(o, len(m.items), m.size) {
+			return kv.Page{Items: m.items, More: true}, nil
 		}
 	}
 }
@@ -235,10 +243,10 @@ func (m *merge) step(base kv.KeyValue, found bool) error {
 		m.at = kv.After(key)
 	}
 	if order <= 0 {
-		m.fetched.items = m.fetched.items[1:]
+		m.fetched = m.fetched[1:]
 	}
 	if order < 0 {
-		m.page.add(view(base.Key), view(base.Value))
+		m.take(base)
 		return nil
 	}
 	p := m.points[0]
@@ -251,9 +259,13 @@ func (m *merge) step(base kv.KeyValue, found bool) error {
 		value = base.Value
 	}
 	if result, present := p.resolve(value, order == 0); present {
-		m.page.add(view(key), view(result))
+		m.take(kv.KeyValue{Key: bytes.Clone(key), Value: append([]byte{}, result...)})
 	}
 	return nil
+}
+
+func (m *merge) take(item kv.KeyValue) {
+	m.items, m.size = append(m.items, item), m.size+len(item.Key)+len(item.Value)
 }
 
 // crossesUnreadable tells whether the way from the last row to key passes over
@@ -269,7 +281,7 @@ func (m *merge) crossesUnreadable(key []byte) bool {
 // peek returns the store's next row that the transaction has not cleared.
 func (m *merge) peek() (kv.KeyValue, bool, error) {
 	for {
-		if len(m.fetched.items) == 0 {
+		if len(m.fetched) == 0 {
 			if m.base.done {
 				return kv.KeyValue{}, false, nil
 			}
@@ -278,17 +290,17 @@ func (m *merge) peek() (kv.KeyValue, bool, error) {
 			}
 			continue
 		}
-		next := m.fetched.items[0]
+		next := m.fetched[0]
 		i := m.own.cleared.from(next.Key)
 		if i == len(m.own.cleared.ranges) || !m.own.cleared.ranges[i].Contains(next.Key) {
 			return next, true, nil
 		}
 		hole := m.own.cleared.ranges[i]
-		m.fetched.items = nil
+		m.fetched = nil
 		if m.reverse {
-			m.base.end = string(hole.Begin)
+			m.base.end = hole.Begin
 		} else {
-			m.base.begin, m.base.skipFirst = string(hole.End), false
+			m.base.begin = hole.End
 		}
 		m.base.done = false
 	}
@@ -296,17 +308,13 @@ func (m *merge) peek() (kv.KeyValue, bool, error) {
 
 // fetch copies some rows out of the store.
 func (m *merge) fetch() error {
-	m.fetched = pageBuilder{}
-	want := kv.RangeOptions{Limit: lockedRows, Bytes: m.options.Bytes}
+	want := 0
 	if m.options.Limit > 0 {
-		want.Limit = min(want.Limit, m.options.Limit-len(m.page.items)+1)
+		want = m.options.Limit - len(m.items) + 1
 	}
-	_, err := m.base.next(func(key string, r *revision) bool {
-		m.fetched.addRow(m.base.index, key, r)
-		return !m.fetched.isFull(want)
-	})
-	if err != nil {
-		return err
+	_, err := m.base.fetch(m.rows, want, m.options.Bytes)
+	if err == nil {
+		m.fetched, err = m.rows.appendTo(nil)
 	}
-	return m.fetched.fill()
+	return err
 }

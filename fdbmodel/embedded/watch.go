@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"sync"
 	"sync/atomic"
 
@@ -9,11 +10,11 @@ import (
 
 // watch implements kv.Watch. Its table's lock guards everything that changes.
 type watch struct {
-	table   *watchTable
-	key     string
-	seen    string
-	present bool
-	done    chan struct{}
+	table *watchTable
+	key   []byte
+	// seen is the value, nil for none.
+	seen []byte
+	done chan struct{}
 
 	// since is the version from which on the value counts.
 	since kv.Version
@@ -68,7 +69,7 @@ func (t *watchTable) open(key, seen []byte) *watch {
 	if len(t.all) >= kv.MaxWatches {
 		return failedWatch(t, kv.ErrTooManyWatches)
 	}
-	w := &watch{table: t, key: string(key), seen: string(seen), present: seen != nil, done: make(chan struct{})}
+	w := &watch{table: t, key: bytes.Clone(key), seen: bytes.Clone(seen), done: make(chan struct{})}
 	t.all[w] = struct{}{}
 	return w
 }
@@ -87,7 +88,7 @@ func (t *watchTable) endLocked(w *watch, err error) {
 	delete(t.all, w)
 	if w.armed {
 		t.live.Add(-1)
-		peers := t.byKey[w.key]
+		peers := t.byKey[string(w.key)]
 		for i, peer := range peers {
 			if peer == w {
 				peers[i] = peers[len(peers)-1]
@@ -97,9 +98,9 @@ func (t *watchTable) endLocked(w *watch, err error) {
 			}
 		}
 		if len(peers) == 0 {
-			delete(t.byKey, w.key)
+			delete(t.byKey, string(w.key))
 		} else {
-			t.byKey[w.key] = peers
+			t.byKey[string(w.key)] = peers
 		}
 	}
 	close(w.done)
@@ -129,7 +130,7 @@ func (t *watchTable) arm(w *watch, since kv.Version) {
 		return
 	}
 	w.armed, w.since = true, since
-	t.byKey[w.key] = append(t.byKey[w.key], w)
+	t.byKey[string(w.key)] = append(t.byKey[string(w.key)], w)
 	t.live.Add(1)
 	if t.review(w) {
 		t.pending = append(t.pending, w)
@@ -137,11 +138,11 @@ func (t *watchTable) arm(w *watch, since kv.Version) {
 }
 
 // touched appends to watches those on the keys.
-func (t *watchTable) touched(watches []*watch, keys []string) []*watch {
+func (t *watchTable) touched(watches []*watch, keys [][]byte) []*watch {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, key := range keys {
-		watches = append(watches, t.byKey[key]...)
+		watches = append(watches, t.byKey[string(key)]...)
 	}
 	return watches
 }
@@ -166,8 +167,8 @@ func (t *watchTable) published(touched []*watch) {
 // again because the row has a revision that is not published.
 func (t *watchTable) review(w *watch) bool {
 	at := max(t.line.published(), w.since)
-	value, present, newest := t.index.peek(w.key, at)
-	if present != w.present || value != w.seen {
+	differs, newest := t.index.differs(w.key, at, w.seen)
+	if differs {
 		t.endLocked(w, nil)
 		return false
 	}

@@ -29,8 +29,6 @@ type op struct {
 	seen  kv.Version
 	key   []byte
 	value []byte // the end of the range for opClearRange
-	// row is what opSet puts into the index.
-	row row
 }
 
 // span is a conflict range, or the single key begin where end is nil.
@@ -53,8 +51,9 @@ type workspace struct {
 	// size counts what kv.MaxTxSize bounds.
 	size int
 
-	scratch []byte
 	overlay overlay
+	cursor  cursor
+	rows    rowBuffer
 	request request
 }
 
@@ -70,8 +69,8 @@ func newWorkspace() any {
 
 // release gives the workspace back. Nobody may hold a part of it any more.
 func (w *workspace) release(to *sync.Pool) {
-	if cap(w.memory) > workspaceMemoryMax || cap(w.ops) > workspaceItemsMax || cap(w.reads) > workspaceItemsMax ||
-		cap(w.writes) > workspaceItemsMax {
+	if max(cap(w.memory), cap(w.rows.bytes)) > workspaceMemoryMax ||
+		max(cap(w.ops), cap(w.reads), cap(w.writes), cap(w.rows.sizes)) > workspaceItemsMax {
 		return
 	}
 	clear(w.ops)
@@ -79,6 +78,7 @@ func (w *workspace) release(to *sync.Pool) {
 	clear(w.writes)
 	w.memory, w.ops, w.reads, w.writes, w.size = w.memory[:0], w.ops[:0], w.reads[:0], w.writes[:0], 0
 	w.overlay.reset()
+	w.cursor = cursor{mark: w.cursor.mark}
 	w.request = request{done: w.request.done}
 	to.Put(w)
 }
@@ -123,16 +123,6 @@ func (w *workspace) addOp(o op) {
 		conflict.end = o.value
 	}
 	w.size = saturate(w.size, len(o.key)+len(o.value)+conflict.size())
-}
-
-// makeRows gives the values that are set memory of their own, so that the
-// sequencer, which everyone waits for, need not.
-func (w *workspace) makeRows() {
-	for i := range w.ops {
-		if o := &w.ops[i]; o.kind == opSet {
-			o.row, w.scratch = newRow(w.scratch, o.key, o.value)
-		}
-	}
 }
 
 func (w *workspace) empty() bool { return len(w.ops) == 0 && len(w.writes) == 0 }

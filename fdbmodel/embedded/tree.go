@@ -1,0 +1,328 @@
+package embedded
+
+import "bytes"
+
+// nodeSize is how many entries a node has at most: a leaf then takes 512 bytes.
+const nodeSize = 60
+
+const (
+	// nodeSmall is the number of entries below which a node is merged with a
+	// neighbour, if the two then have nodeMerged at most.
+	nodeSmall  = nodeSize / 4
+	nodeMerged = nodeSize * 3 / 4
+)
+
+// node is a leaf, whose entries are revisions in the order of their keys, or an
+// inner node, whose entries separate its children: child i has the keys from
+// entry i-1 on and before entry i.
+type node struct {
+	count   int
+	entries [nodeSize]ref
+	// children is nil in a leaf. There is one more than entries.
+	children *[nodeSize + 1]*node
+	// previous and next are the neighbours of a leaf.
+	previous, next *node
+}
+
+// tree is a B+ tree of the newest revisions by key. Separators are blocks of
+// its own, so that entries can come and go without touching them. One goroutine
+// may change it, and use it by finger; others may read meanwhile only under the
+// lock of the index.
+type tree struct {
+	arena *arena
+	root  *node
+	size  int
+	// finger is the leaf that was last found for the writer, and the separators
+	// around it, zero for none.
+	finger    *node
+	low, high ref
+}
+
+func (t *tree) init(a *arena) { *t = tree{arena: a, root: &node{}} }
+
+// spot is a position in the tree.
+type spot struct {
+	leaf *node
+	at   int
+}
+
+// end tells whether the walk is over.
+func (s *spot) end() bool { return s.leaf == nil }
+
+// ref returns the entry there.
+func (s *spot) ref() ref { return s.leaf.entries[s.at] }
+
+// next goes to the next entry.
+func (s *spot) next() {
+	s.at++
+	s.settle()
+}
+
+// settle goes on to the next leaf if this one is at its end.
+func (s *spot) settle() {
+	for s.leaf != nil && s.at >= s.leaf.count {
+		s.leaf, s.at = s.leaf.next, 0
+	}
+}
+
+// previous goes to the entry before.
+func (s *spot) previous() {
+	s.at--
+	for s.leaf != nil && s.at < 0 {
+		if s.leaf = s.leaf.previous; s.leaf != nil {
+			s.at = s.leaf.count - 1
+		}
+	}
+}
+
+func (t *tree) key(r ref) []byte { return revision(t.arena.at(r)).key() }
+
+// search returns the position of the first entry of n that is not less than
+// key, and whether it equals key.
+func (t *tree) search(n *node, key []byte) (int, bool) {
+	low, high := 0, n.count
+	for low < high {
+		middle := int(uint(low+high) / 2)
+		switch order := bytes.Compare(t.key(n.entries[middle]), key); {
+		case order == 0:
+			return middle, true
+		case order < 0:
+			low = middle + 1
+		default:
+			high = middle
+		}
+	}
+	return low, false
+}
+
+// child returns the position of the child of n that key belongs to.
+func (t *tree) child(n *node, key []byte) int {
+	i, equal := t.search(n, key)
+	if equal {
+		i++
+	}
+	return i
+}
+
+// leaf returns the leaf that key belongs to.
+func (t *tree) leaf(key []byte) *node {
+	n := t.root
+	for n.children != nil {
+		n = n.children[t.child(n, key)]
+	}
+	return n
+}
+
+// near is leaf for the writer, who often comes back to the same one.
+func (t *tree) near(key []byte) *node {
+	if t.finger != nil && (t.low == 0 || bytes.Compare(t.key(t.low), key) <= 0) &&
+		(t.high == 0 || bytes.Compare(key, t.key(t.high)) < 0) {
+		return t.finger
+	}
+	n := t.root
+	t.low, t.high = 0, 0
+	for n.children != nil {
+		i := t.child(n, key)
+		if i > 0 {
+			t.low = n.entries[i-1]
+		}
+		if i < n.count {
+			t.high = n.entries[i]
+		}
+		n = n.children[i]
+	}
+	t.finger = n
+	return n
+}
+
+// get returns the entry of key, zero if there is none.
+func (t *tree) get(key []byte) ref { return t.find(t.leaf(key), key) }
+
+// getNear is get for the writer.
+func (t *tree) getNear(key []byte) ref { return t.find(t.near(key), key) }
+
+func (t *tree) find(leaf *node, key []byte) ref {
+	if i, found := t.search(leaf, key); found {
+		return leaf.entries[i]
+	}
+	return 0
+}
+
+// seek returns the spot of the first entry that is not less than key.
+func (t *tree) seek(key []byte) spot { return t.spot(t.leaf(key), key) }
+
+// seekNear is seek for the writer.
+func (t *tree) seekNear(key []byte) spot { return t.spot(t.near(key), key) }
+
+func (t *tree) spot(leaf *node, key []byte) spot {
+	at, _ := t.search(leaf, key)
+	s := spot{leaf: leaf, at: at}
+	s.settle()
+	return s
+}
+
+// before returns the spot of the last entry less than key.
+func (t *tree) before(key []byte) spot {
+	leaf := t.leaf(key)
+	at, _ := t.search(leaf, key)
+	s := spot{leaf: leaf, at: at}
+	s.previous()
+	return s
+}
+
+// put makes r the entry of key, and returns the one it replaces, or zero.
+func (t *tree) put(key []byte, r ref) (replaced ref) {
+	leaf := t.near(key)
+	i, found := t.search(leaf, key)
+	if found {
+		replaced, leaf.entries[i] = leaf.entries[i], r
+		return replaced
+	}
+	if leaf.count == nodeSize {
+		leaf = t.makeRoom(key)
+		i, _ = t.search(leaf, key)
+	}
+	leaf.insert(i, r)
+	t.size++
+	return 0
+}
+
+func (n *node) insert(i int, r ref) {
+	copy(n.entries[i+1:n.count+1], n.entries[i:n.count])
+	n.entries[i] = r
+	n.count++
+}
+
+func (n *node) remove(i int) {
+	copy(n.entries[i:], n.entries[i+1:n.count])
+	n.count--
+}
+
+// makeRoom splits what is full on the way to the leaf of key, and returns that.
+func (t *tree) makeRoom(key []byte) *node {
+	t.finger = nil
+	if t.root.count == nodeSize {
+		t.root = &node{children: &[nodeSize + 1]*node{t.root}}
+	}
+	n := t.root
+	for n.children != nil {
+		i := t.child(n, key)
+		if n.children[i].count == nodeSize {
+			t.split(n, i, key)
+			i = t.child(n, key)
+		}
+		n = n.children[i]
+	}
+	return n
+}
+
+// split divides a child of n in two, for key to come in between. Keys often
+// come in order: then the left half keeps everything.
+func (t *tree) split(n *node, i int, key []byte) {
+	left, right := n.children[i], &node{}
+	at := left.count / 2
+	var separator ref
+	if left.children == nil {
+		first := key
+		if bytes.Compare(t.key(left.entries[left.count-1]), key) < 0 {
+			at = left.count
+		} else {
+			first = t.key(left.entries[at])
+		}
+		separator = t.separate(t.key(left.entries[at-1]), first)
+		right.count = copy(right.entries[:], left.entries[at:left.count])
+		right.previous, right.next = left, left.next
+		if right.next != nil {
+			right.next.previous = right
+		}
+		left.next = right
+	} else {
+		if bytes.Compare(t.key(left.entries[left.count-1]), key) < 0 {
+			at = left.count - nodeSmall
+		}
+		separator = left.entries[at]
+		right.count = copy(right.entries[:], left.entries[at+1:left.count])
+		right.children = &[nodeSize + 1]*node{}
+		copy(right.children[:], left.children[at+1:left.count+1])
+		clear(left.children[at+1 : left.count+1])
+	}
+	left.count = at
+	copy(n.children[i+2:n.count+2], n.children[i+1:n.count+1])
+	n.children[i+1] = right
+	n.insert(i, separator)
+}
+
+// separate makes a separator: the shortest key that is greater than left and
+// not greater than right.
+func (t *tree) separate(left, right []byte) ref {
+	n := 0
+	for n < len(left) && left[n] == right[n] {
+		n++
+	}
+	return newRevision(t.arena, right[:n+1], nil, 0)
+}
+
+// delete removes the entry of key, which is there.
+func (t *tree) delete(key []byte) {
+	leaf := t.near(key)
+	i, _ := t.search(leaf, key)
+	leaf.remove(i)
+	t.size--
+	if leaf.count < nodeSmall && leaf != t.root {
+		t.shrink(key)
+	}
+}
+
+// shrink merges what has become small on the way to the leaf of key.
+func (t *tree) shrink(key []byte) {
+	t.finger = nil
+	for n := t.root; n.children != nil; {
+		i := t.join(n, t.child(n, key))
+		n = n.children[i]
+	}
+	for t.root.children != nil && t.root.count == 0 {
+		t.root = t.root.children[0]
+	}
+}
+
+// join merges child i of n with a neighbour if it is small and that fits, and
+// returns the position of the result. An empty leaf stays if its parent has no
+// other child.
+func (t *tree) join(n *node, i int) int {
+	if n.children[i].count >= nodeSmall {
+		return i
+	}
+	for _, left := range [...]int{i, i - 1} {
+		if left < 0 || left == n.count {
+			continue
+		}
+		a, b := n.children[left], n.children[left+1]
+		together := a.count + b.count
+		if together <= nodeMerged || together < nodeSize && min(a.count, b.count) == 0 {
+			t.merge(n, left)
+			return left
+		}
+	}
+	return i
+}
+
+// merge moves everything of child i+1 of n into child i.
+func (t *tree) merge(n *node, i int) {
+	left, right := n.children[i], n.children[i+1]
+	separator := n.entries[i]
+	if left.children == nil {
+		t.arena.free(separator)
+		left.next = right.next
+		if left.next != nil {
+			left.next.previous = left
+		}
+	} else {
+		left.entries[left.count] = separator
+		left.count++
+		copy(left.children[left.count:], right.children[:right.count+1])
+	}
+	left.count += copy(left.entries[left.count:], right.entries[:right.count])
+	n.remove(i)
+	copy(n.children[i+1:], n.children[i+2:n.count+2])
+	n.children[n.count+1] = nil
+}
