@@ -225,16 +225,30 @@ type Item struct {
 	DueAt time.Time `json:"due_at,omitzero"`
 	// Result is that of the last attempt that ended, nil before.
 	Result *Result `json:"result,omitempty"`
+	// LeftOut is how many bytes the result has at most, where a page of items has
+	// no room for it.
+	LeftOut int64 `json:"left_out,omitempty"`
 	// Reason says why the item failed for good.
 	Reason    string    `json:"reason,omitempty"`
 	UpdatedAt time.Time `json:"updated_at"`
 }
+
+// PageBytes is the most bytes of results that a page of items has.
+const PageBytes = 8 << 20
 
 // Result is what an attempt left behind.
 type Result struct {
 	Stdout   string `json:"stdout"`
 	Stderr   string `json:"stderr,omitempty"`
 	ExitCode int    `json:"exit_code"`
+}
+
+// Size is how many bytes of output the result has, 0 for nil.
+func (r *Result) Size() int64 {
+	if r == nil {
+		return 0
+	}
+	return int64(len(r.Stdout) + len(r.Stderr))
 }
 
 // Chunk is the items that one worker was given at one time.

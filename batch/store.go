@@ -38,8 +38,13 @@ type Store interface {
 
 	// Items returns up to limit items whose index is at least from and whose
 	// state is one of states (all if there are none), in the order of their
-	// index.
+	// index. A result is left out once those before it and itself have more than
+	// PageBytes: the item says how large it is, and Result returns it.
 	Items(ctx context.Context, id string, from, limit int, states ...Status) ([]Item, error)
+
+	// Result returns the result of one item, whatever its size, and nil if it has
+	// none. It returns ErrNotFound for an index that the batch does not have.
+	Result(ctx context.Context, id string, index int) (*Result, error)
 
 	// Waiting returns up to limit items that can be given to a worker now:
 	// created ones, and failed ones that are due, in no particular order and

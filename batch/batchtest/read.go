@@ -2,6 +2,7 @@ package batchtest
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -91,6 +92,41 @@ func testItems(f *fixture) {
 		require.Equal(f, running.ID, f.items(id)[i].Chunk)
 		require.Equal(f, "w", f.items(id)[i].Worker)
 	}
+}
+
+// testLargeResults reads a page whose results have no room in it together.
+func testLargeResults(f *fixture) {
+	id := f.create(1, lists(4))
+	c := f.assign(id, "w", 0, 1, 2)
+	large := strings.Repeat("x", batch.PageBytes)
+	var ended []batch.Completion
+	for i, out := range []string{"small", large, "behind"} {
+		end := f.succeeds(i)
+		end.Result = batch.Result{Stdout: out}
+		ended = append(ended, end)
+	}
+	f.end(c, ended...)
+	found, err := f.s.Items(f.Context(), id, 0, 10)
+	require.NoError(f, err)
+	require.Len(f, found, 4)
+	require.Equal(f, "small", found[0].Result.Stdout)
+	require.Nil(f, found[1].Result, "it has no room")
+	require.GreaterOrEqual(f, found[1].LeftOut, int64(len(large)))
+	require.Equal(f, batch.Done, found[1].Status)
+	for i, want := range []string{"small", large, "behind"} {
+		got, err := f.s.Result(f.Context(), id, i)
+		require.NoError(f, err)
+		require.True(f, got.Stdout == want, "%d bytes", len(got.Stdout))
+	}
+	none, err := f.s.Result(f.Context(), id, 3)
+	require.NoError(f, err)
+	require.Nil(f, none)
+	for _, index := range []int{-1, 4} {
+		_, err = f.s.Result(f.Context(), id, index)
+		require.ErrorIs(f, err, batch.ErrNotFound)
+	}
+	_, err = f.s.Result(f.Context(), uuid.NewString(), 0)
+	require.ErrorIs(f, err, batch.ErrNotFound)
 }
 
 func testWaiting(f *fixture) {

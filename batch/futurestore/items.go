@@ -2,6 +2,7 @@ package futurestore
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -23,6 +24,7 @@ func (s *Store) Items(ctx context.Context, id string, from, limit int, states ..
 		return nil, err
 	}
 	var items []batch.Item
+	var held int64
 	for from = max(from, 0); from < b.Items && len(items) < limit; from += itemPage {
 		rows, err := s.cluster.BatchItems(ctx, id, from, min(itemPage, b.Items-from))
 		if err != nil {
@@ -32,14 +34,55 @@ func (s *Store) Items(ctx context.Context, id string, from, limit int, states ..
 			if len(states) > 0 && !slices.Contains(states, statusOf(&rows[i])) || len(items) == limit {
 				continue
 			}
-			item, err := s.item(ctx, &b, &rows[i], workers)
-			if err != nil {
-				return nil, err
+			item := bareItem(&b, &rows[i], workers)
+			if size := resultSize(&rows[i]); held+size > batch.PageBytes {
+				if item.LeftOut = size; rows[i].State() == layout.Realized {
+					item.UpdatedAt = time.UnixMilli(rows[i].Result.At).UTC()
+				}
+			} else {
+				held += size
+				if item.Result, err = s.result(ctx, &rows[i], &item.UpdatedAt); err != nil {
+					return nil, err
+				}
 			}
 			items = append(items, item)
 		}
 	}
 	return items, nil
+}
+
+// Result implements batch.Store.
+func (s *Store) Result(ctx context.Context, id string, index int) (*batch.Result, error) {
+	b, err := s.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if index < 0 || index >= b.Items {
+		return nil, fmt.Errorf("item %d of batch %s: %w", index, id, batch.ErrNotFound)
+	}
+	rows, err := s.cluster.BatchItems(ctx, id, index, 1)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	var at time.Time
+	return s.result(ctx, &rows[0], &at)
+}
+
+// resultSize is how many bytes a result has at most.
+func resultSize(row *layout.Row) int64 {
+	part := func(inline []byte, ref *layout.ChunkRef) int64 {
+		if ref != nil {
+			return ref.Size
+		}
+		return int64(len(inline))
+	}
+	if r := row.Result; r != nil && row.State() == layout.Realized {
+		return part(r.Value, r.ValueRef) + part(r.Stderr, r.StderrRef)
+	}
+	if e := row.Exception; e != nil {
+		return int64(len(e.Stdout)+len(e.Message)) + part(e.Stderr, e.StderrRef)
+	}
+	return 0
 }
 
 // chunkWorkers are the workers of a batch's chunks.
@@ -73,15 +116,6 @@ func statusOf(row *layout.Row) batch.Status {
 	default:
 		return batch.Created
 	}
-}
-
-// item is an item by its future's records.
-func (s *Store) item(ctx context.Context, b *batch.Batch, row *layout.Row, workers map[string]string,
-) (batch.Item, error) {
-	item := bareItem(b, row, workers)
-	var err error
-	item.Result, err = s.result(ctx, row, &item.UpdatedAt)
-	return item, err
 }
 
 // bareItem is an item without its result.

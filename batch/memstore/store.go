@@ -153,12 +153,32 @@ func (s *Store) Items(ctx context.Context, id string, from, limit int, states ..
 	}
 	defer r.mu.Unlock()
 	var found []batch.Item
+	var held int64
 	for i := max(from, 0); i < len(r.items) && len(found) < limit; i++ {
 		if len(states) == 0 || slices.Contains(states, r.items[i].Status) {
-			found = append(found, copied(&r.items[i]))
+			item := copied(&r.items[i])
+			if size := item.Result.Size(); held+size > batch.PageBytes {
+				item.Result, item.LeftOut = nil, size
+			} else {
+				held += size
+			}
+			found = append(found, item)
 		}
 	}
 	return found, nil
+}
+
+// Result implements batch.Store.
+func (s *Store) Result(ctx context.Context, id string, index int) (*batch.Result, error) {
+	r, err := s.locked(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	defer r.mu.Unlock()
+	if index < 0 || index >= len(r.items) {
+		return nil, fmt.Errorf("item %d of batch %s: %w", index, id, batch.ErrNotFound)
+	}
+	return copied(&r.items[index]).Result, nil
 }
 
 // Waiting implements batch.Store.

@@ -64,6 +64,14 @@ func (s *Store) saveStream(ctx context.Context, r *report, output, stream, data 
 	return parts, nil
 }
 
+// size is how many bytes of output a result has at most, 0 for nil.
+func (r *resultDocument) size() int64 {
+	if r == nil {
+		return 0
+	}
+	return int64(len(r.Stdout)+len(r.Stderr)) + outputPart*int64(r.StdoutParts+r.StderrParts)
+}
+
 // loadOutput puts a large output into the item's result.
 func (s *Store) loadOutput(ctx context.Context, d *itemDocument) (err error) {
 	if d.Result == nil || d.Result.Output == "" {

@@ -153,18 +153,53 @@ func (s *Store) Items(ctx context.Context, id string, from, limit int, states ..
 			field("index", bson.D{field("$gte", int32(from))})}
 		order = ascending("index")
 	}
-	found, err := find[itemDocument](ctx, s.items, filter, options.Find().SetSort(order).SetLimit(int64(limit)))
+	cursor, err := s.items.Find(ctx, filter, options.Find().SetSort(order).SetLimit(int64(limit)))
 	if err != nil {
-		return nil, err
+		return nil, failed(ctx, err, "read %s", s.items.Name())
 	}
-	items := make([]batch.Item, len(found))
-	for i := range found {
-		if err := s.loadOutput(ctx, &found[i]); err != nil {
-			return nil, err
+	defer func() { _ = cursor.Close(ctx) }() // it was read, or has failed
+	var items []batch.Item
+	for held := int64(0); cursor.Next(ctx); {
+		var found itemDocument
+		if err := cursor.Decode(&found); err != nil {
+			return nil, failed(ctx, err, "read an item of batch %s", id)
 		}
-		items[i] = found[i].item()
+		size := found.Result.size()
+		if held+size <= batch.PageBytes {
+			held += size
+			if err := s.loadOutput(ctx, &found); err != nil {
+				return nil, err
+			}
+			items = append(items, found.item())
+			continue
+		}
+		found.Result = nil
+		items = append(items, found.item())
+		items[len(items)-1].LeftOut = size
+	}
+	if err := cursor.Err(); err != nil {
+		return nil, failed(ctx, err, "read %s", s.items.Name())
 	}
 	return items, nil
+}
+
+// Result implements batch.Store.
+func (s *Store) Result(ctx context.Context, id string, index int) (*batch.Result, error) {
+	if _, err := s.read(ctx, id); err != nil {
+		return nil, err
+	}
+	var found itemDocument
+	err := s.items.FindOne(ctx, bson.D{field("_id", itemKey(id, int32(index)))}).Decode(&found)
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return nil, fmt.Errorf("item %d of batch %s: %w", index, id, batch.ErrNotFound)
+	}
+	if err == nil {
+		err = s.loadOutput(ctx, &found)
+	}
+	if err != nil {
+		return nil, failed(ctx, err, "read the result of item %d of batch %s", index, id)
+	}
+	return found.item().Result, nil
 }
 
 // Waiting implements batch.Store. Results are left out.

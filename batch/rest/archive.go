@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
 // Limits of an archive's content.
@@ -34,13 +35,13 @@ type module struct {
 // unpack calls fn with each module of a tar.gz, in its order. The archive holds
 // files and directories, below its top; other files than modules are passed
 // over.
-func unpack(archive []byte, fn func(module) error) error {
+func unpack(ctx context.Context, archive []byte, fn func(module) error) error {
 	zipped, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {
-		return badArchive("it is no gzip: %v", err)
+		return badArchive("it is not gzip: %v", err)
 	}
-	files := tar.NewReader(&boundedReader{zipped, maxUnpacked})
-	found := 0
+	files := tar.NewReader(io.LimitReader(zipped, maxUnpacked))
+	found, left := 0, int64(maxUnpacked)
 	for n := 0; ; n++ {
 		header, err := files.Next()
 		if errors.Is(err, io.EOF) {
@@ -59,7 +60,11 @@ func unpack(archive []byte, fn func(module) error) error {
 		if header.Typeflag == tar.TypeDir {
 			continue
 		}
-		code, err := readModule(files, header.Size)
+		// A sparse file is larger than what is in the archive.
+		if left -= header.Size; left < 0 {
+			return badArchive("it unpacks to more than %d bytes", maxUnpacked)
+		}
+		code, err := readModule(ctx, files, header.Size)
 		if err != nil {
 			return fmt.Errorf("%.100q: %w", name, unpackProblem(err))
 		}
@@ -72,6 +77,7 @@ func unpack(archive []byte, fn func(module) error) error {
 		if err := fn(module{name, code}); err != nil {
 			return fmt.Errorf("%.100q: %w", name, err)
 		}
+		stack.Return(ctx, header.Size)
 	}
 	if found == 0 {
 		return badArchive("it has no WASM module")
@@ -95,7 +101,7 @@ func checkEntry(h *tar.Header) (string, error) {
 }
 
 // readModule returns a file if it is a module, nil for another.
-func readModule(file io.Reader, size int64) ([]byte, error) {
+func readModule(ctx context.Context, file io.Reader, size int64) ([]byte, error) {
 	magic := make([]byte, len(wasmMagic))
 	if _, err := io.ReadFull(file, magic); err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) && size < int64(len(magic)) {
@@ -109,23 +115,23 @@ func readModule(file io.Reader, size int64) ([]byte, error) {
 	if size > fdbmodel.MaxModule {
 		return nil, badArchive("a module of %d bytes: at most %d", size, int64(fdbmodel.MaxModule))
 	}
-	rest, err := io.ReadAll(file)
-	return append(magic, rest...), err
+	if err := stack.Reserve(ctx, size); err != nil {
+		return nil, err
+	}
+	code := make([]byte, size)
+	_, err := io.ReadFull(file, code[copy(code, magic):])
+	return code, err
 }
 
 func badArchive(format string, args ...any) error {
-	return httpapi.NewProblem(http.StatusUnprocessableEntity, "bad_archive", nil,
+	return stack.NewProblem(http.StatusUnprocessableEntity, "bad_archive", nil,
 		"the archive is refused: "+format, args...)
 }
 
 func unpackProblem(err error) error {
-	var p *httpapi.Problem
-	switch {
-	case errors.As(err, &p):
+	var p *stack.Problem
+	if errors.As(err, &p) || errors.Is(err, context.Canceled) {
 		return err
-	case errors.Is(err, errTooLarge):
-		return badArchive("it unpacks to more than %d bytes", maxUnpacked)
-	default:
-		return badArchive("%v", err)
 	}
+	return badArchive("%v", err)
 }

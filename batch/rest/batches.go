@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
 // batchView is a batch as it stands.
@@ -102,19 +103,19 @@ func (s *server) getBatch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v, err := s.view(r.Context(), id)
-	if text := r.URL.Query().Get("wait"); err == nil && text != "" && !v.Status.Over() {
-		d, wrong := time.ParseDuration(text)
-		if wrong != nil || d < 0 {
-			return badRequest("wait=%.40q: use a duration such as 30s; at most %v are waited", text, MaxWait)
-		}
-		ctx, cancel := s.waiting(r.Context(), min(d, MaxWait))
+	wait, wrong := httpapi.ParseWait(r.URL.Query().Get("wait"))
+	if wrong != nil {
+		return wrong
+	}
+	if err == nil && wait > 0 && !v.Status.Over() {
+		ctx, cancel := s.Waiting(r.Context(), wait)
 		defer cancel()
 		v, err = s.follow(ctx, v, func(*batchView) error { return nil })
 	}
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, v)
+	return stack.WriteJSON(w, http.StatusOK, v)
 }
 
 // batchList is a page of batches.
@@ -134,7 +135,7 @@ func (s *server) listBatches(w http.ResponseWriter, r *http.Request) error {
 	case "true":
 		active = true
 	default:
-		return badRequest("active=%.40q: use true or false", text)
+		return stack.BadRequest("active=%.40q: use true or false", text)
 	}
 	if after != "" {
 		if after, err = parseID(after); err != nil {
@@ -158,7 +159,7 @@ func (s *server) listBatches(w http.ResponseWriter, r *http.Request) error {
 	if len(found) == limit {
 		list.Next = found[limit-1].ID
 	}
-	return writeJSON(w, http.StatusOK, list)
+	return stack.WriteJSON(w, http.StatusOK, list)
 }
 
 // number reads a number of the query.
@@ -169,7 +170,7 @@ func number(r *http.Request, name string, otherwise, from, to int) (int, error) 
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < from || n > to {
-		return 0, badRequest("%s=%.40q: use a number from %d to %d", name, text, from, to)
+		return 0, stack.BadRequest("%s=%.40q: use a number from %d to %d", name, text, from, to)
 	}
 	return n, nil
 }
@@ -188,12 +189,12 @@ func (s *server) cancelBatch(w http.ResponseWriter, r *http.Request) error {
 	}
 	var body reasonBody
 	if r.ContentLength != 0 {
-		if err := s.readJSON(w, r, smallBody, &body); err != nil {
+		if err := readJSON(r, smallBody, &body); err != nil {
 			return err
 		}
 	}
 	if len(body.Reason) > maxReason {
-		return badRequest("reason has %d bytes: at most %d", len(body.Reason), maxReason)
+		return stack.BadRequest("reason has %d bytes: at most %d", len(body.Reason), maxReason)
 	}
 	if err := s.head.Cancel(r.Context(), id, or(strings.TrimSpace(body.Reason), "by request")); err != nil {
 		return err
@@ -202,7 +203,7 @@ func (s *server) cancelBatch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, v)
+	return stack.WriteJSON(w, http.StatusOK, v)
 }
 
 // retried answers a retry.
@@ -224,7 +225,7 @@ func (s *server) retryBatch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, retried{n, v})
+	return stack.WriteJSON(w, http.StatusOK, retried{n, v})
 }
 
 func (s *server) deleteBatch(w http.ResponseWriter, r *http.Request) error {
@@ -255,11 +256,11 @@ func (s *server) health(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	_, err := s.head.Store().List(ctx, true, "", 1)
 	if err == nil && s.options.Client != nil {
-		_, _, err = s.options.Client.Cluster().LookJanitor(ctx)
+		err = httpapi.CheckHealth(ctx, s.options.Client)
 	}
 	if err != nil {
-		return httpapi.NewProblem(http.StatusServiceUnavailable, "store_unavailable", err,
+		return stack.NewProblem(http.StatusServiceUnavailable, "store_unavailable", err,
 			"the store does not answer: %s", err)
 	}
-	return writeJSON(w, http.StatusOK, healthView{http.StatusOK, "MsgHealthCheck", "ok", s.options.Version})
+	return stack.WriteJSON(w, http.StatusOK, healthView{http.StatusOK, "MsgHealthCheck", "ok", s.Version()})
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/futura-run/futura/batch"
-	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
 // batchRequest asks for a batch, as b7s has it.
@@ -91,16 +91,16 @@ func (c *configBody) refusals() []refusal {
 
 // check returns a problem that names every field that is refused.
 func (c *configBody) check(prefix string) error {
-	var wrong []httpapi.FieldError
+	var wrong []stack.FieldError
 	for _, r := range c.refusals() {
 		if r.asked {
-			wrong = append(wrong, httpapi.FieldError{Location: prefix + r.field, Message: "not supported: " + r.instead})
+			wrong = append(wrong, stack.FieldError{Location: prefix + r.field, Message: "not supported: " + r.instead})
 		}
 	}
 	return refused(wrong)
 }
 
-func refused(wrong []httpapi.FieldError) error {
+func refused(wrong []stack.FieldError) error {
 	if len(wrong) == 0 {
 		return nil
 	}
@@ -108,7 +108,7 @@ func refused(wrong []httpapi.FieldError) error {
 	for i, w := range wrong {
 		texts[i] = w.Location + " is " + w.Message
 	}
-	p := httpapi.NewProblem(http.StatusBadRequest, "not_supported", nil, "%s", strings.Join(texts, "; "))
+	p := stack.NewProblem(http.StatusBadRequest, "not_supported", nil, "%s", strings.Join(texts, "; "))
 	p.Errors = wrong
 	return p
 }
@@ -117,7 +117,7 @@ func checkTopic(topic string) error {
 	if topic == "" || topic == legacyTopic {
 		return nil
 	}
-	return refused([]httpapi.FieldError{{Location: "topic", Message: "not supported: leave it out"}})
+	return refused([]stack.FieldError{{Location: "topic", Message: "not supported: leave it out"}})
 }
 
 // isNothing tells whether a JSON value holds nothing: it is null, false, 0, an
@@ -176,7 +176,7 @@ func (b *batchRequest) request(key string) (batch.Request, error) {
 		return request, err
 	}
 	if len(key) > batch.MaxKey {
-		return request, badRequest("the header Idempotency-Key has %d bytes: at most %d", len(key), batch.MaxKey)
+		return request, stack.BadRequest("the header Idempotency-Key has %d bytes: at most %d", len(key), batch.MaxKey)
 	}
 	return request, request.Validate()
 }

@@ -1,108 +1,38 @@
 package rest
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
-	"time"
 
 	"github.com/futura-run/futura/batch"
-	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
-// errTooLarge is returned for a body above its limit.
-var errTooLarge = errors.New("the body is too large")
-
-// body returns a request's body, decompressed and bounded by limit. release
-// must be called: large bodies are read a few at a time, since they are held in
-// memory.
-func (s *server) body(w http.ResponseWriter, r *http.Request, limit int64) (
-	content io.Reader, release func(), err error,
-) {
-	if r.ContentLength > limit {
-		return nil, nil, tooLarge(limit)
-	}
-	release = func() {}
-	encoding := strings.ToLower(r.Header.Get("Content-Encoding"))
-	if r.ContentLength < 0 || r.ContentLength > largeBody || encoding != "" {
-		select {
-		case s.large <- struct{}{}:
-			release = func() { <-s.large }
-		case <-r.Context().Done():
-			return nil, nil, r.Context().Err()
-		}
-	}
-	control := http.NewResponseController(w)
-	if control.SetReadDeadline(time.Now().Add(bodyTime)) == nil {
-		slot := release
-		release = func() {
-			_ = control.SetReadDeadline(time.Time{}) // the connection has gone
-			slot()
-		}
-	}
-	content = http.MaxBytesReader(w, r.Body, limit)
-	switch encoding {
-	case "", "identity":
-	case "gzip":
-		content, err = unzip(content)
-	default:
-		err = httpapi.NewProblem(http.StatusUnsupportedMediaType, "bad_media_type", nil,
-			"Content-Encoding %.40q: use gzip or none", encoding)
-	}
-	if err != nil {
-		release()
-		return nil, nil, bodyProblem(err, limit)
-	}
-	return &boundedReader{content, limit}, release, nil
-}
-
-// boundedReader fails, rather than ends, at its limit.
-type boundedReader struct {
-	from io.Reader
-	left int64
-}
-
-// Read implements io.Reader.
-func (b *boundedReader) Read(p []byte) (int, error) {
-	n, err := b.from.Read(p)
-	if b.left -= int64(n); b.left < 0 {
-		return 0, errTooLarge
-	}
-	return n, err
-}
-
-func tooLarge(limit int64) error {
-	return httpapi.NewProblem(http.StatusRequestEntityTooLarge, "too_large", nil,
-		"the body has more than %d bytes: send less at a time", limit)
-}
-
 // bodyProblem says what is wrong with a body.
-func bodyProblem(err error, limit int64) error {
-	var tooMuch *http.MaxBytesError
+func bodyProblem(err error) error {
 	var syntax *json.SyntaxError
 	var mismatch *json.UnmarshalTypeError
-	var p *httpapi.Problem
+	var p *stack.Problem
 	switch {
 	case errors.As(err, &p), errors.Is(err, batch.ErrBadBatch):
 		return err
-	case errors.Is(err, errTooLarge), errors.As(err, &tooMuch):
-		return tooLarge(limit)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return httpapi.NewProblem(http.StatusRequestTimeout, "timeout", err, "the body took longer than %v", bodyTime)
+	case errors.Is(err, context.Canceled):
+		return err
 	case errors.Is(err, io.EOF):
-		return badRequest("the body is empty: send JSON")
+		return stack.BadRequest("the body is empty: send JSON")
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return badRequest("the body is cut off")
+		return stack.BadRequest("the body is cut off")
 	case errors.As(err, &syntax):
-		return badRequest("the body is no JSON: %v (at byte %d)", syntax, syntax.Offset)
+		return stack.BadRequest("the body is not valid JSON: %v (at byte %d)", syntax, syntax.Offset)
 	case errors.As(err, &mismatch):
-		return badRequest("%s: a JSON %s is none of %s", or(mismatch.Field, "the body"), mismatch.Value, mismatch.Type)
+		return stack.BadRequest("%s: a JSON %s can't be %s", or(mismatch.Field, "the body"), mismatch.Value, mismatch.Type)
 	default:
-		return badRequest("the body can't be read: %v", err)
+		return stack.BadRequest("the body can't be read: %v", err)
 	}
 }
 
@@ -115,20 +45,15 @@ func or(text, otherwise string) string {
 
 // readJSON decodes a body of at most limit bytes that is one JSON value. Fields
 // that to does not have are passed over.
-func (s *server) readJSON(w http.ResponseWriter, r *http.Request, limit int64, to any) error {
-	content, release, err := s.body(w, r, limit)
-	if err != nil {
-		return err
-	}
-	defer release()
-	return wrongBody(decodeJSON(content, to), limit)
-}
-
-func wrongBody(err error, limit int64) error {
+func readJSON(r *http.Request, limit int64, to any) error {
+	content, err := stack.Body(r, limit)
 	if err == nil {
-		return nil
+		err = decodeJSON(content, to)
 	}
-	return bodyProblem(err, limit)
+	if err != nil {
+		return bodyProblem(err)
+	}
+	return nil
 }
 
 func decodeJSON(content io.Reader, to any) error {
@@ -143,7 +68,7 @@ func decodeJSON(content io.Reader, to any) error {
 func atEnd(d *json.Decoder) error {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		if err == nil {
-			err = badRequest("something follows the JSON object")
+			err = stack.BadRequest("something follows the JSON object")
 		}
 		return err
 	}
@@ -154,16 +79,23 @@ func atEnd(d *json.Decoder) error {
 // byte of an argument may be written as six.
 const maxList = 8 * batch.MaxArguments
 
+// What a list and a string hold in memory beside their bytes, as a slice of them
+// grows.
+const (
+	listBytes   = 48
+	stringBytes = 24
+)
+
 // decodeBatch reads the request for a batch, list by list, so that what it
 // needs is bounded by the limits of a batch. Fields are found whatever their
 // case, the last of those with one name counts, unknown ones are passed over.
-func decodeBatch(content io.Reader) (*batchRequest, error) {
+func decodeBatch(ctx context.Context, content io.Reader) (*batchRequest, error) {
 	d := json.NewDecoder(&spaceReader{from: content})
 	if err := expect(d, '{'); err != nil {
 		return nil, err
 	}
 	request := &batchRequest{}
-	err := decodeFields(d, request)
+	err := decodeFields(ctx, d, request)
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
@@ -173,7 +105,7 @@ func decodeBatch(content io.Reader) (*batchRequest, error) {
 	return request, atEnd(d)
 }
 
-func decodeFields(d *json.Decoder, request *batchRequest) error {
+func decodeFields(ctx context.Context, d *json.Decoder, request *batchRequest) error {
 	for d.More() {
 		name, err := d.Token()
 		if err != nil {
@@ -181,7 +113,7 @@ func decodeFields(d *json.Decoder, request *batchRequest) error {
 		}
 		switch key := name.(string); {
 		case strings.EqualFold(key, "arguments"):
-			request.Arguments, err = decodeLists(d)
+			request.Arguments, err = decodeLists(ctx, d)
 		case strings.EqualFold(key, "template"):
 			err = decodeTemplate(d, &request.Template)
 		case strings.EqualFold(key, "max_attempts"):
@@ -202,7 +134,7 @@ func decodeFields(d *json.Decoder, request *batchRequest) error {
 func expect(d *json.Decoder, want json.Delim) error {
 	token, err := d.Token()
 	if err == nil && token != want {
-		err = badRequest("the body must be a JSON object")
+		err = stack.BadRequest("the body must be a JSON object")
 	}
 	return err
 }
@@ -213,7 +145,7 @@ func decodeTemplate(d *json.Decoder, to *templateBody) error {
 		return err
 	}
 	if len(raw) > MaxTemplate {
-		return httpapi.NewProblem(http.StatusRequestEntityTooLarge, "too_large", nil,
+		return stack.NewProblem(http.StatusRequestEntityTooLarge, "too_large", nil,
 			"template has %d bytes: at most %d", len(raw), MaxTemplate)
 	}
 	return named("template", json.Unmarshal(raw, to))
@@ -222,7 +154,7 @@ func decodeTemplate(d *json.Decoder, to *templateBody) error {
 func decodeAttempts(d *json.Decoder, to *uint64) error {
 	var mismatch *json.UnmarshalTypeError
 	if err := d.Decode(to); errors.As(err, &mismatch) {
-		return badRequest("max_attempts: %s is none of 0 to %d", mismatch.Value, ^uint64(0))
+		return stack.BadRequest("max_attempts: %s is not between 0 and %d", mismatch.Value, ^uint64(0))
 	} else if err != nil {
 		return err
 	}
@@ -236,18 +168,18 @@ func named(field string, err error) error {
 		if mismatch.Field != "" {
 			field += "." + mismatch.Field
 		}
-		return badRequest("%s: a JSON %s is none of %s", field, mismatch.Value, mismatch.Type)
+		return stack.BadRequest("%s: a JSON %s can't be %s", field, mismatch.Value, mismatch.Type)
 	}
 	return err
 }
 
-func decodeLists(d *json.Decoder) ([][]string, error) {
+func decodeLists(ctx context.Context, d *json.Decoder) ([][]string, error) {
 	token, err := d.Token()
 	if err != nil || token == nil {
 		return nil, err
 	}
 	if token != json.Delim('[') {
-		return nil, badRequest("arguments: a list of lists of strings is expected")
+		return nil, stack.BadRequest("arguments: a list of lists of strings is expected")
 	}
 	var lists [][]string
 	for d.More() {
@@ -265,6 +197,9 @@ func decodeLists(d *json.Decoder) ([][]string, error) {
 		var list []string
 		if err := json.Unmarshal(raw, &list); err != nil {
 			return nil, named(fmt.Sprintf("arguments[%d]", len(lists)), err)
+		}
+		if err := stack.Reserve(ctx, listBytes+stringBytes*int64(len(list))); err != nil {
+			return nil, err
 		}
 		lists = append(lists, list)
 	}

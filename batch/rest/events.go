@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/futura-run/futura/futures/httpapi/stack"
 	"net/http"
 	"reflect"
 	"time"
@@ -31,15 +32,14 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out := pace(w)
-	defer out.end()
+	control := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
 	send := func(v *batchView) error {
 		if v == nil {
-			_, err = fmt.Fprint(out, ":\n\n")
-			return errors.Join(err, out.control.Flush())
+			_, err = fmt.Fprint(w, ":\n\n")
+			return errors.Join(err, control.Flush())
 		}
 		shown := *v
 		shown.Config.Stdin = ""
@@ -51,16 +51,16 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 		if v.Status.Over() {
 			name = "over"
 		}
-		_, err = fmt.Fprintf(out, "event: %s\ndata: %s\n\n", name, data)
-		return errors.Join(err, out.control.Flush())
+		_, err = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, data)
+		return errors.Join(err, control.Flush())
 	}
 	if err := send(&v); err != nil {
-		return errCut
+		return stack.ErrCut
 	}
-	ctx, cancel := s.waiting(r.Context(), 365*24*time.Hour)
+	ctx, cancel := s.Waiting(r.Context(), 365*24*time.Hour)
 	defer cancel()
 	if _, err := s.follow(ctx, v, send); err != nil {
-		return errCut
+		return stack.ErrCut
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
 // installRequest names a function's manifest, as b7s has it.
@@ -50,24 +50,17 @@ func (s *server) install(w http.ResponseWriter, r *http.Request) error {
 	if err := s.needsCluster(); err != nil {
 		return err
 	}
-	select {
-	case s.installs <- struct{}{}:
-		defer func() { <-s.installs }()
-	case <-r.Context().Done():
-		return r.Context().Err()
-	}
-	content, release, err := s.body(w, r, maxArchive)
+	content, err := stack.Body(r, maxArchive)
 	if err != nil {
 		return err
 	}
-	defer release()
 	body, err := io.ReadAll(content)
 	if err != nil {
-		return bodyProblem(err, maxArchive)
+		return bodyProblem(err)
 	}
 	id, method := r.URL.Query().Get("function_id"), r.URL.Query().Get("method")
 	if len(id) > maxFunctionID || len(method) > maxFunctionID {
-		return badRequest("function_id and method have at most %d bytes each", maxFunctionID)
+		return stack.BadRequest("function_id and method have at most %d bytes each", maxFunctionID)
 	}
 	answer := &installed{Code: "200", FunctionID: id, Methods: []installedMethod{}}
 	switch {
@@ -81,7 +74,7 @@ func (s *server) install(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, answer)
+	return stack.WriteJSON(w, http.StatusOK, answer)
 }
 
 // installModule stores one module. Its id is its CID unless one is given.
@@ -107,27 +100,27 @@ func (s *server) installArchive(ctx context.Context, to *installed, archive []by
 		to.FunctionID = hex.EncodeToString(sum[:])
 	}
 	// The archive is read to its end, and each module checked, before any counts.
-	if err := unpack(archive, func(m module) error { return s.check(ctx, m) }); err != nil {
+	if err := unpack(ctx, archive, func(m module) error { return s.check(ctx, m) }); err != nil {
 		return err
 	}
-	return unpack(archive, func(m module) error { return s.store(ctx, to, m) })
+	return unpack(ctx, archive, func(m module) error { return s.store(ctx, to, m) })
 }
 
 func (s *server) installManifest(ctx context.Context, to *installed, body []byte) error {
 	var request installRequest
 	if err := decodeJSON(bytes.NewReader(body), &request); err != nil {
-		return bodyProblem(err, maxArchive)
+		return bodyProblem(err)
 	}
 	if err := checkTopic(request.Topic); err != nil {
 		return err
 	}
 	if request.CID == "" || len(request.CID) > maxFunctionID {
-		return badRequest("invalid request: function CID is required, of at most %d bytes", maxFunctionID)
+		return stack.BadRequest("invalid request: function CID is required, of at most %d bytes", maxFunctionID)
 	}
 	uri := request.URI
 	if uri == "" {
 		if strings.Trim(strings.ToLower(request.CID), "0123456789abcdefghijklmnopqrstuvwxyz") != "" {
-			return badRequest("cid %.100q is no content id: send uri, the URL of the function's manifest", request.CID)
+			return stack.BadRequest("cid %.100q is no content id: send uri, the URL of the function's manifest", request.CID)
 		}
 		to.FunctionID, uri = request.CID, fmt.Sprintf(gatewayURL, request.CID)
 	} else {
@@ -143,18 +136,7 @@ func (s *server) installManifest(ctx context.Context, to *installed, body []byte
 
 // check returns a problem for a module that can't run.
 func (s *server) check(ctx context.Context, m module) error {
-	if s.options.CheckModule == nil {
-		return nil
-	}
-	cid, err := fdbmodel.ModuleCID(m.code)
-	if err != nil {
-		return err
-	}
-	err = s.options.CheckModule(ctx, cid, m.code)
-	if err == nil || ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return httpapi.NewProblem(http.StatusUnprocessableEntity, "bad_module", nil, "%s", err)
+	return httpapi.CheckModule(ctx, s.options.CheckModule, m.code)
 }
 
 // store stores a module.

@@ -127,7 +127,7 @@ func TestArchivesThatAreRefused(t *testing.T) {
 		"no WASM module":           archive(t, entry{"README", tar.TypeReg, []byte("read me")}),
 		"more than 1000 files":     archive(t, many...),
 		"unexpected EOF":           []byte(zipped(t, []byte("no tar"))),
-		"it is no gzip":            []byte("\x1f\x8bxxxxxxxxxxxxxxxxxxxxxx"),
+		"it is not gzip":           []byte("\x1f\x8bxxxxxxxxxxxxxxxxxxxxxx"),
 		"a/../../x.wasm\" leads":   archive(t, good, entry{"a/../../x.wasm", tar.TypeReg, echoModule}),
 		"\"hard\" is neither":      archive(t, good, entry{"hard", tar.TypeLink, nil}),
 		"\"b\\\\c.wasm\" leads ou": archive(t, good, entry{`b\c.wasm`, tar.TypeReg, echoModule}),
@@ -204,7 +204,7 @@ func TestSourcesThatAreRefused(t *testing.T) {
 		f.send("POST", installPath, `{"uri":"`+base+path+`","cid":"x"}`).problem(502, "bad_source", says)
 	}
 	for manifest, says := range map[string]string{
-		`{}`: "runtime.url", `x`: "no JSON", `{"runtime":{"url":"/fn.tar.gz"}}`: "checksum",
+		`{}`: "runtime.url", `x`: "not valid JSON", `{"runtime":{"url":"/fn.tar.gz"}}`: "checksum",
 		`{"runtime":{"url":"ftp://a/b","checksum":"` + hex.EncodeToString(make([]byte, 32)) + `"}}`: "http or https",
 	} {
 		f.send("POST", installPath, `{"uri":"`+source(t, manifest, nil)+`/manifest.json","cid":"x"}`).

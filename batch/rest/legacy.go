@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
 
 	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
 // batchMade answers a request for a batch.
@@ -18,7 +20,7 @@ type batchMade struct {
 
 // submitBatch makes a batch.
 func (s *server) submitBatch(w http.ResponseWriter, r *http.Request) error {
-	request, err := s.readBatch(w, r)
+	request, err := readBatch(r)
 	if err != nil {
 		return err
 	}
@@ -26,18 +28,17 @@ func (s *server) submitBatch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, batchMade{b.ID})
+	return stack.WriteJSON(w, http.StatusOK, batchMade{b.ID})
 }
 
-func (s *server) readBatch(w http.ResponseWriter, r *http.Request) (batch.Request, error) {
-	content, release, err := s.body(w, r, MaxBody)
+func readBatch(r *http.Request) (batch.Request, error) {
+	content, err := stack.Body(r, MaxBody)
 	if err != nil {
 		return batch.Request{}, err
 	}
-	defer release()
-	body, err := decodeBatch(content)
+	body, err := decodeBatch(r.Context(), content)
 	if err != nil {
-		return batch.Request{}, bodyProblem(err, MaxBody)
+		return batch.Request{}, bodyProblem(err)
 	}
 	return body.request(r.Header.Get("Idempotency-Key"))
 }
@@ -81,11 +82,11 @@ type outputBody struct {
 // chunk.
 func (s *server) batchResult(w http.ResponseWriter, r *http.Request) error {
 	var body idBody
-	if err := s.readJSON(w, r, smallBody, &body); err != nil {
+	if err := readJSON(r, smallBody, &body); err != nil {
 		return err
 	}
 	if body.ID == "" {
-		return badRequest("id is missing: send the request_id of the batch")
+		return stack.BadRequest("id is missing: send the request_id of the batch")
 	}
 	id, err := parseID(body.ID)
 	if err != nil {
@@ -103,15 +104,13 @@ func (s *server) batchResult(w http.ResponseWriter, r *http.Request) error {
 	o := outcomeOf(&b, p)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(o.status)
-	paced := pace(w)
-	defer paced.end()
-	out := bufio.NewWriterSize(paced, 64<<10)
+	out := bufio.NewWriterSize(w, 64<<10)
 	if err := spool.writeChunks(out); err != nil {
-		return errCut
+		return stack.ErrCut
 	}
 	tail, err := json.Marshal(chunksBody{Code: o.code, Message: o.message, RequestID: b.ID})
 	if err != nil {
-		return errCut
+		return stack.ErrCut
 	}
 	// The chunks have been written in the place of those of the tail.
 	_, _ = out.Write(tail[len(`{"chunks":null`):])
@@ -134,21 +133,19 @@ func (s *server) look(ctx context.Context, id string) (batch.Batch, batch.Progre
 
 // spoolResults collects the results of a batch by their chunks.
 func (s *server) spoolResults(ctx context.Context, to *spool, b *batch.Batch) error {
-	return s.eachItem(ctx, b.ID, 0, b.Items, nil, func(items []batch.Item) error {
-		for i := range items {
-			item := &items[i]
-			if item.Chunk == "" || !item.Status.Over() && item.Status != batch.Failed {
-				continue
-			}
-			value, err := json.Marshal(resultOf(b, item))
-			if err != nil {
-				return err
-			}
-			if err := to.add(item.Chunk, item.Worker, item.ID, value); err != nil {
-				return err
-			}
+	if err := stack.Reserve(ctx, spoolMemory); err != nil {
+		return err
+	}
+	return s.eachItem(ctx, b.ID, 0, b.Items, nil, func(item *batch.Item) error {
+		if item.Chunk == "" || !item.Status.Over() && item.Status != batch.Failed {
+			return nil
 		}
-		return nil
+		body := resultOf(b, item)
+		stdout := body.Result.Stdout
+		body.Result.Stdout = placeholder
+		return to.add(item.Chunk, item.Worker, item.ID, func(w io.Writer) error {
+			return writeSpliced(w, &body, stdoutField, stdout)
+		})
 	})
 }
 
@@ -165,46 +162,52 @@ func resultOf(b *batch.Batch, item *batch.Item) resultBody {
 	return body
 }
 
-// Bounds of a page of items that are read at a time.
-const (
-	firstPage = 50
-	pageBytes = 8 << 20
-)
+// firstPage is how many items are read first.
+const firstPage = 50
 
-// eachItem calls fn with pages of up to limit items behind from. Pages are
-// smaller where results are large.
+// eachItem calls fn with up to limit items behind from, with their results. No
+// more is read than a page of results, or one result that is larger.
 func (s *server) eachItem(ctx context.Context, id string, from, limit int, states []batch.Status,
-	fn func([]batch.Item) error,
+	fn func(*batch.Item) error,
 ) error {
-	size := firstPage
-	for limit > 0 {
+	if err := stack.Reserve(ctx, batch.PageBytes); err != nil {
+		return err
+	}
+	defer stack.Return(ctx, batch.PageBytes)
+	for size := firstPage; limit > 0; size = min(MaxPage, 2*size) {
 		items, err := s.head.Store().Items(ctx, id, from, min(size, limit), states...)
 		if err != nil || len(items) == 0 {
 			return err
 		}
-		if err := fn(items); err != nil {
-			return err
+		for i := range items {
+			item := &items[i]
+			large := item.LeftOut > 0
+			if err := s.withResult(ctx, id, item, fn); err != nil {
+				return err
+			}
+			if from, limit = item.Index+1, limit-1; large {
+				break // those behind it have room in a page of their own
+			}
 		}
-		from, limit = items[len(items)-1].Index+1, limit-len(items)
-		size = nextSize(size, items)
 	}
 	return nil
 }
 
-// nextSize is how many items the next page has.
-func nextSize(size int, items []batch.Item) int {
-	bytes := 0
-	for i := range items {
-		if r := items[i].Result; r != nil {
-			bytes += len(r.Stdout) + len(r.Stderr)
-		}
+// withResult calls fn with an item, whose result is held only meanwhile if the
+// page had no room for it.
+func (s *server) withResult(ctx context.Context, id string, item *batch.Item, fn func(*batch.Item) error) error {
+	if item.LeftOut == 0 {
+		return fn(item)
 	}
-	switch {
-	case bytes > pageBytes:
-		return max(1, size/2)
-	case bytes < pageBytes/4:
-		return min(MaxPage, size*2)
-	default:
-		return size
+	held := 2 * item.LeftOut // its bytes, and the text that they become
+	if err := stack.Reserve(ctx, held); err != nil {
+		return err
 	}
+	defer stack.Return(ctx, held)
+	var err error
+	if item.Result, err = s.head.Store().Result(ctx, id, item.Index); err != nil {
+		return err
+	}
+	defer func() { item.Result = nil }()
+	return fn(item)
 }

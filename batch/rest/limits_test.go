@@ -20,6 +20,7 @@ import (
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/rest"
+	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
 func zipped(t *testing.T, content []byte) string {
@@ -222,7 +223,7 @@ func TestEveryRequestIsLogged(t *testing.T) {
 	t.Parallel()
 	var log lockedBuffer
 	f := newFixture(t, rest.Options{
-		Logger: slog.New(slog.NewJSONHandler(&log, nil)), AccessLog: true, Tokens: rest.NewTokens(adminToken),
+		Logger: slog.New(slog.NewJSONHandler(&log, nil)), AccessLog: true, Tokens: stack.NewTokens("admin", adminToken),
 	})
 	f.send("GET", batchesPath+"/x", "", "X-Request-Id", "mine", "Authorization", "Bearer "+adminToken)
 	var line struct {
@@ -262,5 +263,5 @@ func TestRequestIDsAndHealth(t *testing.T) {
 	f.send("GET", "/api/v1/health", "").into(200, &health)
 	require.Equal(t, map[string]any{"code": 200.0, "type": "MsgHealthCheck", "status": "ok", "version": "v1"}, health)
 	metrics := string(f.send("GET", "/metrics", "").body)
-	require.Contains(t, metrics, `futura_rest_requests_total{route="GET /api/v1/batches",status="200"} 2`)
+	require.Contains(t, metrics, `futura_http_requests_total{route="GET /api/v1/batches",status="200"} 2`)
 }

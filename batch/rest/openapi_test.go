@@ -13,12 +13,13 @@ import (
 	"github.com/futura-run/futura/batch/rest"
 	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
 func TestTheDescriptionIsValid(t *testing.T) {
 	t.Parallel()
 	client := newClient(t)
-	for _, o := range []rest.Options{{}, {Client: client, Tokens: rest.NewTokens(adminToken)}} {
+	for _, o := range []rest.Options{{}, {Client: client, Tokens: stack.NewTokens("admin", adminToken)}} {
 		f := newFixture(t, o)
 		answer := f.send("GET", "/openapi.json", "")
 		require.Equal(t, 200, answer.status)

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/futura-run/futura/batch"
-	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
 // outcome is how a batch stands, as clients of b7s read it.
@@ -50,5 +50,5 @@ func outcomeOf(b *batch.Batch, p batch.Progress) outcome {
 
 // unknownBatch is the problem of a batch that is not there.
 func unknownBatch(id string, err error) error {
-	return httpapi.NewProblem(http.StatusNotFound, "not_found", err, "there is no batch %.60q", id)
+	return stack.NewProblem(http.StatusNotFound, "not_found", err, "there is no batch %.60q", id)
 }

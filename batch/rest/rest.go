@@ -1,18 +1,16 @@
 package rest
 
 import (
-	"compress/gzip"
 	"context"
 	"log/slog"
 	"net/http"
-	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
 // Limits of requests.
@@ -25,15 +23,7 @@ const (
 	// MaxPage is the most items or batches of one page.
 	MaxPage = 500
 	// MaxWait is the longest that a request waits for an end.
-	MaxWait = time.Minute
-	// largeBody is the size from which bodies are read a few at a time.
-	largeBody = 1 << 20
-	// maxLarge is how many large bodies are read at a time.
-	maxLarge = 2
-	// maxInstalls is how many functions are installed at a time.
-	maxInstalls = 2
-	// bodyTime is how long a body may take to arrive, and a page to leave.
-	bodyTime = time.Minute
+	MaxWait = httpapi.MaxWait
 )
 
 // Head makes batches and runs them.
@@ -58,7 +48,7 @@ type Head interface {
 type Options struct {
 	// Tokens are what requests must bear, with what each may do. Defaults to
 	// none: everybody may do everything.
-	Tokens *Tokens
+	Tokens *stack.Tokens
 	// Hosts are the names, without port, that the Host header may have. Defaults
 	// to any.
 	Hosts []string
@@ -84,73 +74,34 @@ type Options struct {
 	Logger *slog.Logger
 	// AccessLog has the lines at info level. Defaults to false.
 	AccessLog bool
+	// Limits bound what requests take. Defaults to those of a stack.
+	Limits stack.Limits
 }
 
 // server is what the routes share.
 type server struct {
+	*stack.Stack
 	head    Head
 	options Options
-	// large and installs bound what is held in memory at a time.
-	large    chan struct{}
-	installs chan struct{}
-	zippers  sync.Pool
-	metrics  *metrics
-	sources  *http.Client
-	pages    documents
+	sources *http.Client
 }
 
 // Handler returns a handler for a head's batches. It serves the paths below
 // /api/v1, /metrics, /openapi.json and /docs. Head and client stay the caller's
 // and must outlive the handler.
-func Handler(head Head, o Options) http.Handler {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Version == "" {
-		o.Version = "dev"
-	}
-	s := &server{
-		head: head, options: o, large: make(chan struct{}, maxLarge),
-		installs: make(chan struct{}, maxInstalls), metrics: newMetrics(),
-		sources: sourceClient(o.PrivateSources),
-		zippers: sync.Pool{New: func() any { return gzip.NewWriter(nil) }},
-	}
-	routes := s.routes()
-	s.pages = newDocuments(o, routes)
-	return httpapi.Guard(s.router(routes), httpapi.GuardOptions{
-		Hosts: o.Hosts, Logger: o.Logger, AccessLog: o.AccessLog,
-	})
-}
+func Handler(head Head, o Options) http.Handler { return New(head, o).Handler() }
 
-// inner serves what is not about batches: the futures API, or only metrics.
-func (s *server) inner() http.Handler {
-	collectors := append([]prometheus.Collector{s.metrics}, s.options.Collectors...)
-	if s.options.Client != nil {
-		return httpapi.Handler(s.options.Client, httpapi.Options{
-			CheckModule: s.options.CheckModule, Collectors: collectors, Stopping: s.options.Stopping,
-			Version: s.options.Version,
-		})
+// New returns the stack with all routes of a head and of its client.
+func New(head Head, o Options) *stack.Stack {
+	s := &server{head: head, options: o, sources: sourceClient(o.PrivateSources), Stack: stack.New(stack.Options{
+		Title: "Futura", Version: o.Version, Errors: errorCodes(), Tokens: o.Tokens, Hosts: o.Hosts, Limits: o.Limits,
+		Description: "Batches of one function on many lists of arguments, as the head of b7s has them, and durable futures.",
+		Collectors:  o.Collectors, Stopping: o.Stopping, Logger: o.Logger, AccessLog: o.AccessLog,
+	})}
+	s.registerLegacy()
+	s.registerBatches()
+	if o.Client != nil {
+		httpapi.Register(s.Stack, o.Client, o.CheckModule)
 	}
-	return metricsOnly(collectors)
-}
-
-// waiting returns a context that ends with ctx, when the server stops, or after
-// d.
-func (s *server) waiting(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	if s.options.Stopping == nil {
-		return ctx, cancel
-	}
-	stop := make(chan struct{})
-	go func() {
-		select {
-		case <-s.options.Stopping:
-			cancel()
-		case <-stop:
-		}
-	}()
-	return ctx, sync.OnceFunc(func() {
-		close(stop)
-		cancel()
-	})
+	return s.Stack
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
 // itemView is a work item as it stands.
@@ -59,6 +62,25 @@ func textOf(s string) (text, encoded string) {
 		return s, ""
 	}
 	return "", base64.StdEncoding.EncodeToString([]byte(s))
+}
+
+// writeItem writes an item as JSON.
+func writeItem(w io.Writer, i *batch.Item) error {
+	if i.Result == nil {
+		return json.NewEncoder(w).Encode(itemOf(i))
+	}
+	stdout := i.Result.Stdout
+	shown, result := *i, *i.Result
+	result.Stdout, shown.Result = "", &result
+	v, field := itemOf(&shown), stdoutField
+	if v.Result.Stdout = placeholder; !utf8.ValidString(stdout) {
+		v.Result.Stdout, v.Result.StdoutBase64, field = "", placeholder, encodedField
+	}
+	if err := writeSpliced(w, &v, field, stdout); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
 }
 
 // itemList is a page of items.
@@ -113,7 +135,7 @@ func parseStates(text string) (states []batch.Status, err error) {
 			}
 		}
 		if !found {
-			return nil, badRequest("state=%.40q: use created, in_progress, done, failed or permanently_failed, "+
+			return nil, stack.BadRequest("state=%.40q: use created, in_progress, done, failed or permanently_failed, "+
 				"or their numbers 0, 1, 100, -1, -2", name)
 		}
 	}
@@ -123,30 +145,34 @@ func parseStates(text string) (states []batch.Status, err error) {
 // errFull ends a page that is as large as pages get.
 var errFull = errors.New("the page is full")
 
+// pageResults writes a page of items as they are read.
 func (s *server) pageResults(w http.ResponseWriter, r *http.Request, id string, from, limit int,
 	states []batch.Status,
 ) error {
-	page, bytes := itemList{Items: []itemView{}}, 0
-	err := s.eachItem(r.Context(), id, from, limit, states, func(items []batch.Item) error {
-		for i := range items {
-			page.Items = append(page.Items, itemOf(&items[i]))
-			if result := items[i].Result; result != nil {
-				bytes += len(result.Stdout) + len(result.Stderr)
-			}
+	out := &begun{w: w, media: "application/json"}
+	n, last, size := 0, 0, int64(0)
+	err := s.eachItem(r.Context(), id, from, limit, states, func(item *batch.Item) error {
+		out.text(`{"items":[`, ",")
+		if n, last, size = n+1, item.Index, size+item.Result.Size(); out.err != nil {
+			return out.err
 		}
-		if bytes > pageBytes {
-			return errFull
+		if err := writeItem(w, item); err != nil || size <= batch.PageBytes {
+			return err
 		}
-		return nil
+		return errFull
 	})
 	if err != nil && !errors.Is(err, errFull) {
-		return err
+		return out.failed(err)
 	}
-	if n := len(page.Items); err != nil || n == limit {
-		next := page.Items[n-1].Index + 1
-		page.Next = &next
+	if n == 0 {
+		out.text(`{"items":[`, "")
 	}
-	return writeJSON(w, http.StatusOK, page)
+	tail := "]}"
+	if err != nil || n == limit {
+		tail = fmt.Sprintf(`],"next":%d}`, last+1)
+	}
+	out.text("", tail)
+	return nil
 }
 
 // streamResults writes a line for each item. A stream that can't be completed is
@@ -154,45 +180,49 @@ func (s *server) pageResults(w http.ResponseWriter, r *http.Request, id string, 
 func (s *server) streamResults(w http.ResponseWriter, r *http.Request, id string, from, limit int,
 	states []batch.Status,
 ) error {
-	out, began := pace(w), false
-	defer out.end()
-	lines := json.NewEncoder(out)
-	lines.SetEscapeHTML(false)
-	err := s.eachItem(r.Context(), id, from, limit, states, func(items []batch.Item) error {
-		if s.stopping() {
+	out := &begun{w: w, media: ndjson}
+	err := s.eachItem(r.Context(), id, from, limit, states, func(item *batch.Item) error {
+		if s.Stopping() {
 			return errStopping
 		}
-		if !began {
-			began = true
-			w.Header().Set("Content-Type", ndjson)
-			w.WriteHeader(http.StatusOK)
+		if out.text("", ""); out.err != nil {
+			return out.err
 		}
-		for i := range items {
-			v := itemOf(&items[i])
-			if err := lines.Encode(&v); err != nil {
-				return err
-			}
-		}
-		return out.control.Flush()
+		return writeItem(w, item)
 	})
-	switch {
-	case err != nil && began:
-		return errCut
-	case err != nil:
-		return err
-	case !began:
-		w.Header().Set("Content-Type", ndjson)
-		w.WriteHeader(http.StatusOK)
+	if err != nil {
+		return out.failed(err)
 	}
+	out.text("", "")
 	return nil
 }
 
-// stopping tells whether the server stops.
-func (s *server) stopping() bool {
-	select {
-	case <-s.options.Stopping:
-		return true
-	default:
-		return false
+// begun writes an answer whose beginning waits for the first item, since an error
+// before that can still be answered.
+type begun struct {
+	w     http.ResponseWriter
+	media string
+	began bool
+	err   error
+}
+
+// text writes first at the beginning, and then at each later call.
+func (b *begun) text(first, then string) {
+	if !b.began {
+		b.began = true
+		b.w.Header().Set("Content-Type", b.media)
+		b.w.WriteHeader(http.StatusOK)
+		then = first
 	}
+	if b.err == nil && then != "" {
+		_, b.err = io.WriteString(b.w, then)
+	}
+}
+
+// failed is the error of an answer that can't be completed.
+func (b *begun) failed(err error) error {
+	if b.began {
+		return stack.ErrCut
+	}
+	return err
 }

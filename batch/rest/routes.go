@@ -1,96 +1,137 @@
 package rest
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
 
-// routes is the one table of what this package serves.
-func (s *server) routes() []route {
-	return append(s.legacyRoutes(), s.batchRoutes()...)
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/google/uuid"
+
+	"github.com/futura-run/futura/futures/httpapi/stack"
+)
+
+// Paths.
+const (
+	batchesPath   = "/api/v1/batches"
+	functionsPath = "/api/v1/functions"
+	healthPath    = "/api/v1/health"
+)
+
+// operation describes a route.
+func operation(method, path, tag, id, summary, text string, parameters ...*huma.Param) huma.Operation {
+	return huma.Operation{
+		Method: method, Path: path, OperationID: id, Summary: summary, Description: text, Tags: []string{tag},
+		Parameters: parameters, MaxBodyBytes: smallBody,
+	}
 }
 
-// legacyRoutes are the paths of b7s.
-func (s *server) legacyRoutes() []route {
-	repeat := []parameter{{in: "header", name: "Idempotency-Key", kind: "string",
-		about: "The same key with the same content is the same request; at most 1,024 bytes"}}
-	return []route{
-		{http.MethodPost, functionsPath + "/execute/batch", "", Submit, true, http.StatusOK, s.submitBatch, description{
-			id: "submit-batch", summary: "Run a function on many lists of arguments", parameters: repeat,
-			text: "Answers once the batch is durable, before anything runs. Up to 64 MiB and 1,000,000 lists.",
-			in:   batchRequest{}, out: batchMade{},
-		}},
-		{http.MethodPost, functionsPath + "/execute/batch/result", "", Read, true, http.StatusOK, s.batchResult, description{
-			id: "batch-result", summary: "Get the results of a batch by chunk",
-			text: "All results that are there. Items of a chunk that run the same have the keys MD5, MD5#2 and so on. " +
-				"Code and message say how the batch stands.",
-			in: idBody{}, out: chunksBody{},
-		}},
-		{http.MethodPost, functionsPath + "/execute", "", Submit, true, http.StatusOK, s.execute, description{
-			id: "execute", summary: "Run a function once", parameters: repeat,
-			text: "Answers when it is over, or with the code 202 after a minute: ask for its result then.",
-			in:   executeRequest{}, out: executeAnswer{},
-		}},
-		{http.MethodPost, functionsPath + "/requests/result", "", Read, true, http.StatusOK, s.singleResult, description{
-			id: "execute-result", summary: "Get the result of a single run", in: idBody{}, out: executeAnswer{},
-		}},
-		{http.MethodPost, functionsPath + "/install", "", Admin, true, http.StatusOK, s.install, description{
-			id: "install", summary: "Install a function",
-			text: "JSON names a manifest, whose archive is fetched and checked. Or the body is a module (.wasm) or an " +
+// parameter describes one of the query or the header.
+func parameter(in, name, kind, about string) *huma.Param {
+	return &huma.Param{Name: name, In: in, Description: about, Schema: &huma.Schema{Type: kind}}
+}
+
+// legacy makes a route one of b7s, with a body of at most some bytes.
+func legacy(rt stack.Route, most int64) stack.Route {
+	rt.Shape, rt.Operation.MaxBodyBytes = legacyShape, most
+	return rt
+}
+
+// registerLegacy adds the paths of b7s.
+func (s *server) registerLegacy() {
+	repeat := parameter("header", "Idempotency-Key", "string",
+		"The same key with the same content is the same request; at most 1,024 bytes")
+	s.Handle(legacy(stack.Route{
+		Permission: stack.Submit, Handle: s.submitBatch, In: batchRequest{}, Out: batchMade{},
+		Operation: operation(http.MethodPost, functionsPath+"/execute/batch", "b7s", "submit-batch",
+			"Run a function on many lists of arguments",
+			"Answers once the batch is durable, before anything runs. Up to 64 MiB and 1,000,000 lists.", repeat),
+	}, MaxBody))
+	s.Handle(legacy(stack.Route{
+		Permission: stack.Read, Handle: s.batchResult, In: idBody{}, Out: chunksBody{},
+		Operation: operation(http.MethodPost, functionsPath+"/execute/batch/result", "b7s", "batch-result",
+			"Get the results of a batch by chunk",
+			"All results that are there. Items of a chunk that run the same have the keys MD5, MD5#2 and so on. "+
+				"Code and message say how the batch stands."),
+	}, smallBody))
+	s.Handle(legacy(stack.Route{
+		Permission: stack.Submit, Handle: s.execute, In: executeRequest{}, Out: executeAnswer{},
+		Operation: operation(http.MethodPost, functionsPath+"/execute", "b7s", "execute", "Run a function once",
+			"Answers when it is over, or with the code 202 after a minute: ask for its result then.", repeat),
+	}, maxExecute))
+	s.Handle(legacy(stack.Route{
+		Permission: stack.Read, Handle: s.singleResult, In: idBody{}, Out: executeAnswer{},
+		Operation: operation(http.MethodPost, functionsPath+"/requests/result", "b7s", "execute-result",
+			"Get the result of a single run", ""),
+	}, smallBody))
+	s.Handle(legacy(stack.Route{
+		Permission: stack.Admin, Handle: s.install, In: installRequest{}, Out: installed{},
+		InBytes: []string{"application/wasm", "application/gzip"},
+		Operation: operation(http.MethodPost, functionsPath+"/install", "b7s", "install", "Install a function",
+			"JSON names a manifest, whose archive is fetched and checked. Or the body is a module (.wasm) or an "+
 				"archive (.tar.gz) itself, of at most 64 MiB.",
-			in: installRequest{}, inBytes: []string{"application/wasm", "application/gzip"}, out: installed{},
-			parameters: []parameter{
-				{in: "query", name: "function_id", kind: "string", about: "With a module or archive: the function's id"},
-				{in: "query", name: "method", kind: "string", about: "With a module: the method's name, such as echo.wasm"},
-			},
-		}},
-		{http.MethodGet, healthPath, "", Nobody, true, http.StatusOK, s.health, description{
-			id: "health", summary: "Tell whether the stores answer", text: "Needs no token.", out: healthView{},
-		}},
-	}
+			parameter("query", "function_id", "string", "With a module or archive: the function's id"),
+			parameter("query", "method", "string", "With a module: the method's name, such as echo.wasm")),
+	}, maxArchive))
+	s.Handle(legacy(stack.Route{
+		Permission: stack.Public, Handle: s.health, Out: healthView{},
+		Operation: operation(http.MethodGet, healthPath, "health", "health", "Tell whether the stores answer", ""),
+	}, smallBody))
 }
 
-// batchRoutes are the paths that b7s does not have.
-func (s *server) batchRoutes() []route {
-	one := batchesPath + "/{id}"
-	return []route{
-		{http.MethodGet, batchesPath, "", Read, false, http.StatusOK, s.listBatches, description{
-			id: "list-batches", summary: "List batches", text: "In the order of their creation.", out: batchList{},
-			parameters: []parameter{
-				{in: "query", name: "active", kind: "boolean", about: "Only those that are not over"},
-				{in: "query", name: "limit", kind: "integer", about: "1 to 500. Default 100"},
-				{in: "query", name: "after", kind: "string", about: "The next of the page before"},
-			},
-		}},
-		{http.MethodGet, one, "", Read, false, http.StatusOK, s.getBatch, description{
-			id: "get-batch", summary: "Get a batch", text: "With counts by state, rate, and an estimate of the time left.",
-			out: batchView{}, parameters: []parameter{
-				{in: "query", name: "wait", kind: "string", about: "How long to wait for its end, such as 30s; at most 1m"},
-			},
-		}},
-		{http.MethodGet, one + "/results", "", Read, false, http.StatusOK, s.results, description{
-			id: "batch-results", summary: "Get the items of a batch with their results", out: itemList{},
-			outStream: map[string]any{ndjson: itemView{}},
-			text: "A page, or with Accept: application/x-ndjson a line for each item. A stream that is cut off was not " +
+// registerBatches adds the paths that b7s does not have.
+func (s *server) registerBatches() {
+	const tag, one = "batches", batchesPath + "/{id}"
+	s.Handle(stack.Route{
+		Permission: stack.Read, Handle: s.listBatches, Out: batchList{},
+		Operation: operation(http.MethodGet, batchesPath, tag, "list-batches", "List batches",
+			"In the order of their creation.",
+			parameter("query", "active", "boolean", "Only those that are not over"),
+			parameter("query", "limit", "integer", "1 to 500. Default 100"),
+			parameter("query", "after", "string", "The next of the page before")),
+	})
+	s.Handle(stack.Route{
+		Permission: stack.Read, Handle: s.getBatch, Out: batchView{},
+		Operation: operation(http.MethodGet, one, tag, "get-batch", "Get a batch",
+			"With counts by state, rate, and an estimate of the time left.",
+			parameter("query", "wait", "string", "How long to wait for its end, such as 30s; at most 1m")),
+	})
+	s.Handle(stack.Route{
+		Permission: stack.Read, Handle: s.results, Out: itemList{}, OutStream: map[string]any{ndjson: itemView{}},
+		Operation: operation(http.MethodGet, one+"/results", tag, "batch-results",
+			"Get the items of a batch with their results",
+			"A page, or with Accept: application/x-ndjson a line for each item. A stream that is cut off was not "+
 				"completed: go on behind the last index.",
-			parameters: []parameter{
-				{in: "query", name: "from", kind: "integer", about: "The first index. Default 0"},
-				{in: "query", name: "limit", kind: "integer", about: "Of a page 1 to 500, default 100; of a stream all"},
-				{in: "query", name: "state", kind: "string", about: "States, with commas: created, in_progress, done, failed, " +
-					"permanently_failed, or their numbers"},
-			},
-		}},
-		{http.MethodGet, one + "/events", "", Read, false, http.StatusOK, s.events, description{
-			id: "batch-events", summary: "Follow a batch by server-sent events",
-			text:      `"progress" events when it has changed, and "over" at its end, each with the batch as data.`,
-			outStream: map[string]any{"text/event-stream": batchView{}},
-		}},
-		{http.MethodPost, one, "cancel", Submit, false, http.StatusOK, s.cancelBatch, description{
-			id: "cancel-batch", summary: "Cancel a batch", in: reasonBody{}, optional: true, out: batchView{},
-			text: "Items that wait have failed for good, those that run have unless they succeed.",
-		}},
-		{http.MethodPost, one, "retry", Submit, false, http.StatusOK, s.retryBatch, description{
-			id: "retry-batch", summary: "Run items that have failed for good again", out: retried{},
-		}},
-		{http.MethodDelete, one, "", Admin, false, http.StatusNoContent, s.deleteBatch, description{
-			id: "delete-batch", summary: "Remove a batch that is over, with its results",
-		}},
+			parameter("query", "from", "integer", "The first index. Default 0"),
+			parameter("query", "limit", "integer", "Of a page 1 to 500, default 100; of a stream all"),
+			parameter("query", "state", "string", "States, with commas: created, in_progress, done, failed, "+
+				"permanently_failed, or their numbers")),
+	})
+	s.Handle(stack.Route{
+		Permission: stack.Read, Handle: s.events, Stream: true, OutStream: map[string]any{"text/event-stream": batchView{}},
+		Operation: operation(http.MethodGet, one+"/events", tag, "batch-events", "Follow a batch by server-sent events",
+			`"progress" events when it has changed, and "over" at its end, each with the batch as data.`),
+	})
+	s.Handle(stack.Route{
+		Permission: stack.Submit, Handle: s.cancelBatch, In: reasonBody{}, Optional: true, Out: batchView{},
+		Operation: operation(http.MethodPost, one+":cancel", tag, "cancel-batch", "Cancel a batch",
+			"Items that wait have failed for good, those that run have unless they succeed."),
+	})
+	s.Handle(stack.Route{
+		Permission: stack.Submit, Handle: s.retryBatch, Out: retried{},
+		Operation: operation(http.MethodPost, one+":retry", tag, "retry-batch",
+			"Run items that have failed for good again", ""),
+	})
+	remove := operation(http.MethodDelete, one, tag, "delete-batch", "Remove a batch that is over, with its results", "")
+	remove.DefaultStatus = http.StatusNoContent
+	s.Handle(stack.Route{Permission: stack.Admin, Handle: s.deleteBatch, Operation: remove})
+}
+
+// batchID returns the id in a request's path.
+func batchID(r *http.Request) (string, error) { return parseID(r.PathValue("id")) }
+
+func parseID(text string) (string, error) {
+	if id, err := uuid.Parse(text); err == nil && id.String() == strings.ToLower(text) {
+		return id.String(), nil
 	}
+	return "", stack.NewProblem(http.StatusNotFound, "not_found", nil, "there is no batch %.60q: ids are UUIDs", text)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
-	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
 // executeRequest asks for one run, as b7s has it.
@@ -52,9 +52,12 @@ func (s *server) needsCluster() error {
 	if s.options.Client != nil {
 		return nil
 	}
-	return httpapi.NewProblem(http.StatusNotImplemented, "no_cluster", nil,
+	return stack.NewProblem(http.StatusNotImplemented, "no_cluster", nil,
 		"this head has no cluster of futures: it runs batches only")
 }
+
+// maxExecute is the most bytes of a request for a single run.
+const maxExecute = 2 * layout.MaxArgs
 
 // execute runs a function once, and answers when it is over.
 func (s *server) execute(w http.ResponseWriter, r *http.Request) error {
@@ -62,7 +65,7 @@ func (s *server) execute(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var body executeRequest
-	if err := s.readJSON(w, r, layout.MaxArgs*2, &body); err != nil {
+	if err := readJSON(r, maxExecute, &body); err != nil {
 		return err
 	}
 	task, err := s.task(r.Context(), &body)
@@ -74,17 +77,13 @@ func (s *server) execute(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.waiting(r.Context(), MaxWait)
+	ctx, cancel := s.Waiting(r.Context(), MaxWait)
 	defer cancel()
 	_, err = f.Await(ctx)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, futures.ErrFailed) {
 		return err
 	}
-	answer, err := s.executed(r.Context(), f.ID())
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, answer)
+	return s.executed(w, r, f.ID())
 }
 
 // task is the future of a single run. It has one attempt, as in b7s.
@@ -106,7 +105,7 @@ func (s *server) task(ctx context.Context, body *executeRequest) (futures.Task, 
 		err = (&batch.Request{Template: template, Arguments: [][]string{arguments}}).Validate()
 	}
 	if err == nil && c.Nodes > 1 {
-		err = refused([]httpapi.FieldError{{
+		err = refused([]stack.FieldError{{
 			Location: "config.number_of_nodes", Message: "not supported above 1: a single execution runs on one worker",
 		}})
 	}
@@ -136,7 +135,7 @@ func (s *server) resolve(ctx context.Context, t *batch.Template) (string, error)
 			return function, err
 		}
 	}
-	return "", httpapi.NewProblem(http.StatusNotFound, "no_such_function", nil,
+	return "", stack.NewProblem(http.StatusNotFound, "no_such_function", nil,
 		"there is no function %.200q with the method %.200q: install it first, by POST %s/install",
 		t.FunctionID, t.Method, functionsPath)
 }
@@ -147,46 +146,52 @@ func (s *server) singleResult(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var body idBody
-	if err := s.readJSON(w, r, smallBody, &body); err != nil {
+	if err := readJSON(r, smallBody, &body); err != nil {
 		return err
 	}
 	id, err := layout.ParseID(body.ID)
 	if err != nil {
 		return err
 	}
-	answer, err := s.executed(r.Context(), id)
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, answer)
+	return s.executed(w, r, id)
 }
 
-// executed is how a future stands, as an answer to a single run.
-func (s *server) executed(ctx context.Context, id futures.ID) (*executeAnswer, error) {
+// executed answers with how a future stands, as an answer to a single run.
+func (s *server) executed(w http.ResponseWriter, r *http.Request, id futures.ID) error {
+	ctx := r.Context()
 	row, err := s.options.Client.Get(ctx, id)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	answer := &executeAnswer{Code: strconv.Itoa(http.StatusAccepted), RequestID: id.String()}
 	cluster := s.options.Client.Cluster()
 	switch row.State() {
 	case layout.Realized:
 		result := row.Result
+		if err := stack.Reserve(ctx, 2*result.Size); err != nil {
+			return err
+		}
 		stdout, err := cluster.ResultValue(ctx, id, result)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		stderr, err := cluster.Stderr(ctx, id, result.Stderr, result.StderrRef)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		answer.Code = strconv.Itoa(http.StatusOK)
-		answer.ran(result.Worker, outputBody{string(stdout), string(stderr), result.ExitCode})
+		answer.ran(result.Worker, outputBody{placeholder, string(stderr), result.ExitCode})
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusOK)
+		if writeSpliced(w, answer, stdoutField, string(stdout)) != nil {
+			return stack.ErrCut
+		}
+		return nil
 	case layout.Failed:
 		failure := row.Exception
 		stderr, err := cluster.Stderr(ctx, id, failure.Stderr, failure.StderrRef)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		answer.Code, answer.Message = codeOf(failure.Kind), failure.Message
 		out := outputBody{string(failure.Stdout), string(stderr), failure.ExitCode}
@@ -197,7 +202,7 @@ func (s *server) executed(ctx context.Context, id futures.ID) (*executeAnswer, e
 	default:
 		answer.Message = "it is " + row.State().String() + ": ask again, by POST " + functionsPath + "/requests/result"
 	}
-	return answer, nil
+	return stack.WriteJSON(w, http.StatusOK, answer)
 }
 
 func (a *executeAnswer) ran(worker layout.WorkerID, out outputBody) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/futura-run/futura/batch/rest"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi/stack"
 	"github.com/futura-run/futura/workers"
 )
 
@@ -117,12 +118,12 @@ func TestARunThatIsNotOverIsAskedForLater(t *testing.T) {
 
 func TestTheFuturesAPIIsServedToo(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, rest.Options{Client: newClient(t), Tokens: rest.NewTokens(adminToken)})
+	f := newFixture(t, rest.Options{Client: newClient(t), Tokens: stack.NewTokens("admin", adminToken)})
 	bearer := []string{"Authorization", "Bearer " + adminToken, "Content-Type", "application/json"}
 	var future struct{ ID, State string }
 	f.send("POST", "/api/v1/futures", `{"function":"go:upper"}`, bearer...).into(201, &future)
 	require.Equal(t, "ready", future.State)
 	f.send("POST", "/api/v1/futures/"+future.ID+":cancel", "", bearer...).into(200, &struct{}{})
 	require.Contains(t, string(f.send("GET", "/metrics", "", bearer...).body), "futura_futures{")
-	require.Contains(t, string(f.send("GET", "/metrics", "", bearer...).body), "futura_rest_requests_running")
+	require.Contains(t, string(f.send("GET", "/metrics", "", bearer...).body), "futura_http_requests_running")
 }

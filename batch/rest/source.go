@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
 // Limits of what is fetched to install a function.
@@ -115,6 +115,13 @@ func (s *server) fetch(ctx context.Context, u *url.URL, limit int64) ([]byte, er
 	if response.StatusCode != http.StatusOK {
 		return nil, sourceProblem(fmt.Errorf("%.200q answered %s", u.Redacted(), response.Status))
 	}
+	size := response.ContentLength
+	if size < 0 || size > limit {
+		size = limit
+	}
+	if err := stack.Reserve(ctx, 2*size); err != nil { // a buffer that grows is copied
+		return nil, err
+	}
 	content, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
 	if err != nil {
 		return nil, sourceProblem(err)
@@ -128,9 +135,9 @@ func (s *server) fetch(ctx context.Context, u *url.URL, limit int64) ([]byte, er
 // sourceProblem says that a function can't be fetched.
 func sourceProblem(err error) error {
 	if errors.Is(err, errPrivate) {
-		return httpapi.NewProblem(http.StatusForbidden, "private_source", nil, "%s", err)
+		return stack.NewProblem(http.StatusForbidden, "private_source", nil, "%s", err)
 	}
-	return httpapi.NewProblem(http.StatusBadGateway, "bad_source", nil, "the function can't be fetched: %s", err)
+	return stack.NewProblem(http.StatusBadGateway, "bad_source", nil, "the function can't be fetched: %s", err)
 }
 
 // manifest says where a function's archive is.
@@ -150,7 +157,7 @@ type manifest struct {
 func parseManifest(at *url.URL, content []byte) (*url.URL, []byte, error) {
 	var m manifest
 	if err := decodeJSON(bytes.NewReader(content), &m); err != nil {
-		return nil, nil, sourceProblem(fmt.Errorf("the manifest is no JSON: %w", err))
+		return nil, nil, sourceProblem(fmt.Errorf("the manifest is not valid JSON: %w", err))
 	}
 	where, checksum := m.Runtime.URL, m.Runtime.Checksum
 	if where == "" {
@@ -165,7 +172,7 @@ func parseManifest(at *url.URL, content []byte) (*url.URL, []byte, error) {
 	}
 	sum, err := hex.DecodeString(strings.TrimSpace(checksum))
 	if err != nil || len(sum) != sha256.Size {
-		return nil, nil, sourceProblem(fmt.Errorf("the manifest's checksum %.80q is no SHA-256 in hex", checksum))
+		return nil, nil, sourceProblem(fmt.Errorf("the manifest's checksum %.80q is not a SHA-256 in hex", checksum))
 	}
 	return archive, sum, nil
 }
@@ -174,7 +181,7 @@ func parseManifest(at *url.URL, content []byte) (*url.URL, []byte, error) {
 func (s *server) fetchArchive(ctx context.Context, uri string) ([]byte, error) {
 	at, err := url.Parse(uri)
 	if err != nil {
-		return nil, badRequest("uri: %v", err)
+		return nil, stack.BadRequest("uri: %v", err)
 	}
 	content, err := s.fetch(ctx, at, maxManifest)
 	if err != nil {

@@ -2,7 +2,7 @@ package rest
 
 import (
 	"bufio"
-	"encoding/json"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -31,13 +31,12 @@ type spooledChunk struct {
 }
 
 type spooledResult struct {
-	id     string
-	offset int64
-	length int
+	id           string
+	offset, size int64
 }
 
-// add keeps a result.
-func (s *spool) add(chunk, worker, id string, value []byte) error {
+// add keeps what write writes as a result.
+func (s *spool) add(chunk, worker, id string, write func(io.Writer) error) error {
 	c := s.chunks[chunk]
 	if c == nil {
 		if s.chunks == nil {
@@ -46,19 +45,25 @@ func (s *spool) add(chunk, worker, id string, value []byte) error {
 		c = &spooledChunk{worker: worker}
 		s.chunks[chunk] = c
 	}
-	c.results = append(c.results, spooledResult{id, s.size, len(value)})
-	s.size += int64(len(value))
+	start := s.size
+	err := write(s)
+	c.results = append(c.results, spooledResult{id, start, s.size - start})
+	return err
+}
+
+// Write implements io.Writer: what has no room in memory goes to a file.
+func (s *spool) Write(b []byte) (int, error) {
+	s.size += int64(len(b))
 	if s.file == nil && s.size <= spoolMemory {
-		s.memory = append(s.memory, value...)
-		return nil
+		s.memory = append(s.memory, b...)
+		return len(b), nil
 	}
 	if s.file == nil {
 		if err := s.open(); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	_, err := s.out.Write(value)
-	return err
+	return s.out.Write(b)
 }
 
 // open moves what was kept to a file that nobody else finds.
@@ -80,14 +85,14 @@ func (s *spool) close() {
 	}
 }
 
-// read returns a result's bytes, until the next call.
-func (s *spool) read(r spooledResult, buffer []byte) ([]byte, error) {
-	if s.file == nil {
-		return s.memory[r.offset : r.offset+int64(r.length)], nil
+// copy writes a result's bytes.
+func (s *spool) copy(to io.Writer, r spooledResult) error {
+	var from io.ReaderAt = bytes.NewReader(s.memory)
+	if s.file != nil {
+		from = s.file
 	}
-	buffer = slices.Grow(buffer[:0], r.length)[:r.length]
-	_, err := s.file.ReadAt(buffer, r.offset)
-	return buffer, err
+	_, err := io.Copy(to, io.NewSectionReader(from, r.offset, r.size))
+	return err
 }
 
 // writeChunks writes the beginning of a chunksBody, up to and with its chunks. A
@@ -125,7 +130,6 @@ func (s *spool) writeChunks(w io.Writer) error {
 
 func (s *spool) writeResults(out *jsonWriter, c *spooledChunk) error {
 	slices.SortStableFunc(c.results, func(a, b spooledResult) int { return strings.Compare(a.id, b.id) })
-	var buffer []byte
 	same := 1
 	for i, r := range c.results {
 		key := r.id
@@ -140,33 +144,9 @@ func (s *spool) writeResults(out *jsonWriter, c *spooledChunk) error {
 		}
 		out.value(key)
 		out.text(":")
-		var err error
-		if buffer, err = s.read(r, buffer); err != nil {
+		if err := s.copy(out.w, r); err != nil {
 			return err
 		}
-		out.bytes(buffer)
 	}
 	return out.err
-}
-
-// jsonWriter keeps the first error.
-type jsonWriter struct {
-	w   io.Writer
-	err error
-}
-
-func (j *jsonWriter) bytes(b []byte) {
-	if j.err == nil {
-		_, j.err = j.w.Write(b)
-	}
-}
-
-func (j *jsonWriter) text(s string) { j.bytes([]byte(s)) }
-
-func (j *jsonWriter) value(s string) {
-	b, err := json.Marshal(s)
-	if err != nil && j.err == nil {
-		j.err = err
-	}
-	j.bytes(b)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/memstore"
 	"github.com/futura-run/futura/batch/rest"
+	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
 const testToken = "0123456789abcdef-admin"
@@ -77,7 +78,7 @@ type batchShell struct {
 func newBatchShell(t *testing.T) *batchShell {
 	t.Helper()
 	server := httptest.NewServer(rest.Handler(instantHead{memstore.New(memstore.Options{})}, rest.Options{
-		Tokens: rest.NewTokens(testToken),
+		Tokens: stack.NewTokens("test", testToken),
 	}))
 	t.Cleanup(server.Close)
 	tokens := filepath.Join(t.TempDir(), "tokens")

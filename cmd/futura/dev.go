@@ -2,20 +2,15 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/futura-run/futura/batch/rest"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kvopen"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -33,13 +28,12 @@ const (
 
 // devFlags are what dev takes.
 type devFlags struct {
-	worker    workerFlags
-	listen    string
-	store     string
-	tokenFile string
-	tls       certificateFlags
-	batches   batchStoreFlags
-	accessLog bool
+	worker  workerFlags
+	listen  string
+	store   string
+	access  accessFlags
+	tls     certificateFlags
+	batches batchStoreFlags
 }
 
 func (a *app) devCommand() *cobra.Command {
@@ -49,10 +43,10 @@ func (a *app) devCommand() *cobra.Command {
 		Short: "Run a whole cluster in this process: store, HTTP, a worker and a head",
 		Long: "dev opens the store, serves it over HTTP, and runs a worker for WASM functions and a head for batches,\n" +
 			"until Ctrl-C. Other futura commands that name the same store reach it through this process, and so do\n" +
-			"further workers and heads. HTTP requests bear the token that dev writes into DIR/endpoint.json, which\n" +
-			"only you can read, or that of --token-file.",
+			"further workers and heads. HTTP requests bear the token of DIR/token, which only you can read and which\n" +
+			"stays the same over restarts, that of --token-file, or one that futura token create has made.",
 		Example: "  futura dev\n  futura dev --listen 127.0.0.1:9000 --slots 16\n" +
-			"  futura dev --store fdb:fdb.cluster --token-file token",
+			"  futura dev --store fdb:fdb.cluster --tokens tokens",
 		Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.dev(cmd.Context(), &f) },
 	}
@@ -61,9 +55,8 @@ func (a *app) devCommand() *cobra.Command {
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:7420", "where HTTP is served; port 0 takes a free one")
 	flags.StringVar(&f.store, "store-listen", "",
 		"also serve an embedded store to other processes at this address, by token and TLS (default: not)")
-	flags.StringVar(&f.tokenFile, "token-file", "", "a file with the token of HTTP requests (default: a new token)")
+	f.access.add(flags)
 	f.tls.add(flags)
-	flags.BoolVar(&f.accessLog, "access-log", false, "log each request")
 	f.batches.add(flags, devDeadAfter, devDeadAfter)
 	return cmd
 }
@@ -79,11 +72,14 @@ func (f *certificateFlags) add(flags *pflag.FlagSet) {
 func (a *app) dev(ctx context.Context, f *devFlags) error {
 	log := a.logger(f.worker.verbose)
 	f.worker.options.Logger = log
-	token, err := f.token()
+	tokens, token, err := f.access.read(log)
 	if err != nil {
 		return err
 	}
 	certificate, err := f.tls.load()
+	if err == nil {
+		err = f.access.check(f.listen, "--listen", certificate != nil)
+	}
 	if err != nil {
 		return err
 	}
@@ -101,40 +97,18 @@ func (a *app) dev(ctx context.Context, f *devFlags) error {
 	}
 	n := &node{
 		app: a, db: db, client: client, log: log, token: token, tls: certificate, listen: f.listen, doorListen: f.store,
-		batches: &f.batches, listenFlag: "--listen", accessLog: f.accessLog, tokens: rest.NewTokens(token),
-		tokenFile: f.tokenFile,
+		batches: &f.batches, listenFlag: "--listen", accessLog: f.access.log, tokens: tokens,
+		tokenFile: f.access.tokenFile,
 	}
-	err = n.run(ctx, &f.worker)
+	if err = f.access.complete(n); err == nil {
+		n.tokens.Add("dev", n.token)
+		defer reloadAtHangup(n)()
+		err = n.run(ctx, &f.worker)
+	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	return errors.Join(err, client.Close(closing), db.Close())
 }
-
-// token returns the token of the file, or a new one.
-func (f *devFlags) token() (string, error) {
-	if f.tokenFile == "" {
-		return newToken(), nil
-	}
-	content, err := os.ReadFile(f.tokenFile)
-	if err != nil {
-		return "", usageError{err}
-	}
-	token := strings.TrimSpace(string(content))
-	if len(token) < minToken || strings.ContainsAny(token, " \t\r\n") {
-		return "", usageError{fmt.Errorf("%s: a token is one word of at least %d characters", f.tokenFile, minToken)}
-	}
-	return token, nil
-}
-
-// newToken returns a token that nobody can guess.
-func newToken() string {
-	random := make([]byte, 32)
-	_, _ = rand.Read(random) // it never fails
-	return hex.EncodeToString(random)
-}
-
-// minToken is the shortest token that counts as a secret.
-const minToken = 16
 
 // load returns the certificate, nil for none.
 func (f *certificateFlags) load() (*tls.Config, error) {

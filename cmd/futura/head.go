@@ -3,16 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/futura-run/futura/batch/rest"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/remote"
 	"github.com/futura-run/futura/futures"
@@ -20,13 +14,12 @@ import (
 
 // headCommandFlags are what head takes.
 type headCommandFlags struct {
-	batches   batchStoreFlags
-	listen    string
-	store     string
-	tokenFile string
-	tls       certificateFlags
-	accessLog bool
-	verbose   bool
+	batches batchStoreFlags
+	listen  string
+	store   string
+	access  accessFlags
+	tls     certificateFlags
+	verbose bool
 }
 
 func (a *app) headCommand() *cobra.Command {
@@ -35,10 +28,10 @@ func (a *app) headCommand() *cobra.Command {
 		Use:   "head",
 		Short: "Run a head for batches until Ctrl-C: the REST API of b7s and more",
 		Long: "head makes batches durable, gives their items to the cluster's workers, and serves them over HTTP. Several\n" +
-			"may run on one store. On a loopback address everybody may do everything unless --token-file is given;\n" +
-			"elsewhere it must be.",
-		Example: "  futura head --rest-api 127.0.0.1:8080\n" +
-			"  futura head --store fdb:fdb.cluster --token-file tokens --rest-api 10.0.0.1:8080\n" +
+			"may run on one store. Requests bear a token of --tokens, or that of DIR/token. With --open everybody who\n" +
+			"reaches a loopback address may do everything, as with b7s.",
+		Example: "  futura head --rest-api 127.0.0.1:8080 --open\n" +
+			"  futura head --store fdb:fdb.cluster --tokens tokens --rest-api 10.0.0.1:8080 --tls-cert c.pem --tls-key k.pem\n" +
 			"  futura head --batch-db-server mongodb://127.0.0.1:27017/ --batch-db-name b7s-db",
 		Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.head(cmd.Context(), &f) },
@@ -49,8 +42,9 @@ func (a *app) headCommand() *cobra.Command {
 	flags.StringVar(&f.listen, "rest-api", "127.0.0.1:8080", "where HTTP is served; port 0 takes a free one")
 	flags.StringVar(&f.store, "store-listen", "",
 		"also serve an embedded store to other processes at this address, by token and TLS (default: not)")
-	flags.StringVar(&f.tokenFile, "token-file", "", "a file with the tokens of requests and their roles")
-	flags.BoolVar(&f.accessLog, "access-log", false, "log each request")
+	f.access.add(flags)
+	flags.BoolVar(&f.access.open, "open", false,
+		"let everybody who reaches a loopback address do everything, without a token")
 	flags.BoolVar(&f.verbose, "verbose", false, "log each request and each step")
 	return cmd
 }
@@ -58,30 +52,33 @@ func (a *app) headCommand() *cobra.Command {
 func (a *app) head(ctx context.Context, f *headCommandFlags) error {
 	log := a.logger(f.verbose)
 	certificate, err := f.tls.load()
+	if err == nil {
+		err = f.access.check(f.listen, "--rest-api", certificate != nil)
+	}
 	if err != nil {
 		return err
 	}
 	n := &node{
-		app: a, log: log, token: newToken(), tls: certificate, listen: f.listen, doorListen: f.store,
-		batches: &f.batches, listenFlag: "--rest-api", accessLog: f.accessLog, open: f.tokenFile == "",
-		alone: true, tokenFile: f.tokenFile,
+		app: a, log: log, tls: certificate, listen: f.listen, doorListen: f.store, batches: &f.batches,
+		listenFlag: "--rest-api", accessLog: f.access.log, open: f.access.open, alone: true, tokenFile: f.access.named,
 	}
-	if f.tokenFile != "" {
-		if n.tokens, err = rest.OpenTokens(f.tokenFile, log); err != nil {
-			return usageError{err}
-		}
-		defer reloadAtHangup(n)()
-	} else if err := needsLoopback(f.listen); err != nil {
+	if n.tokens, n.token, err = f.access.read(log); err != nil {
 		return err
 	}
 	a.outlivesServer = true
 	if n.db, err = a.openStore(ctx); err != nil {
 		return err
 	}
-	if _, own := n.ownDir(); n.tokens != nil && (own || f.store != "") {
-		n.tokens.Also(n.token) // for commands of this user, and who opens the store
-	} else if n.tokens != nil {
-		n.token = ""
+	if err := f.access.complete(n); err != nil {
+		return errors.Join(err, n.db.Close())
+	}
+	if n.tokens != nil {
+		defer reloadAtHangup(n)()
+		if _, own := n.ownDir(); own || f.store != "" || f.access.named == "" {
+			n.tokens.Add("head", n.token) // for commands of this user, and who opens the store
+		} else {
+			n.token = ""
+		}
 	}
 	shared := n.db
 	if kv.TraitsOf(n.db).Exclusive {
@@ -94,36 +91,4 @@ func (a *app) head(ctx context.Context, f *headCommandFlags) error {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
 	return errors.Join(err, n.client.Close(closing), n.db.Close())
-}
-
-// needsLoopback refuses to serve everybody beyond this machine.
-func needsLoopback(listen string) error {
-	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		return usageError{fmt.Errorf("--rest-api: %w", err)}
-	}
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
-		return nil
-	}
-	return usageError{fmt.Errorf("--rest-api %s is not a loopback address: say who may do what, by --token-file", listen)}
-}
-
-// reloadAtHangup reads the tokens again at SIGHUP, until the returned function
-// is called.
-func reloadAtHangup(n *node) func() {
-	hangups, done := make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(hangups, syscall.SIGHUP)
-	go func() {
-		defer close(done)
-		for range hangups {
-			if err := n.tokens.Reload(); err != nil {
-				n.log.Error("the tokens are those that were read before", "error", err)
-			}
-		}
-	}()
-	return func() {
-		signal.Stop(hangups)
-		close(hangups)
-		<-done
-	}
 }

@@ -9,11 +9,15 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
 // startHead runs head until stop, which returns its exit code.
@@ -24,6 +28,9 @@ func startHead(t *testing.T, args ...string) (e endpoint, log *lockedBuffer, sto
 	log = &lockedBuffer{}
 	code := make(chan int, 1)
 	go func() {
+		if !slices.Contains(args, "--tokens") {
+			args = append(args, "--open")
+		}
 		args = append([]string{"head", "--rest-api", "127.0.0.1:0", "--json"}, args...)
 		code <- run(ctx, args, strings.NewReader(""), out, log)
 		_ = out.CloseWithError(io.ErrUnexpectedEOF)
@@ -165,14 +172,15 @@ func TestHeadsTokensHaveRoles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	tokens := filepath.Join(dir, "tokens")
-	require.NoError(t, os.WriteFile(tokens, []byte("read 0123456789abcdef\n"), 0o600))
+	reader, err := stack.CreateToken(tokens, "reader", "read", time.Time{})
+	require.NoError(t, err)
 	store := "embedded:" + filepath.Join(dir, "store")
-	e, _, stop := startHead(t, "--store", store, "--token-file", tokens)
+	e, _, stop := startHead(t, "--store", store, "--tokens", tokens)
 	status, _ := ask(t, &e, "GET", batchesPath, "", "")
 	require.Equal(t, http.StatusUnauthorized, status)
-	status, _ = ask(t, &e, "GET", batchesPath, "0123456789abcdef", "")
+	status, _ = ask(t, &e, "GET", batchesPath, reader, "")
 	require.Equal(t, http.StatusOK, status)
-	status, _ = ask(t, &e, "POST", batchSubmitPath, "0123456789abcdef", "{}")
+	status, _ = ask(t, &e, "POST", batchSubmitPath, reader, "{}")
 	require.Equal(t, http.StatusForbidden, status)
 	status, _ = ask(t, &e, "POST", batchSubmitPath, e.Token, "{}")
 	require.Equal(t, http.StatusBadRequest, status)
@@ -185,13 +193,14 @@ func TestHeadShowsNoToken(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	tokens := filepath.Join(dir, "tokens")
-	require.NoError(t, os.WriteFile(tokens, []byte("read 0123456789abcdef\n"), 0o600))
+	reader, err := stack.CreateToken(tokens, "reader", "read", time.Time{})
+	require.NoError(t, err)
 	store := "embedded:" + filepath.Join(dir, "store")
 	startDev(t, "--store", store)
-	e, log, stop := startHead(t, "--store", store, "--token-file", tokens)
+	e, log, stop := startHead(t, "--store", store, "--tokens", tokens)
 	require.Empty(t, e.Token)
-	require.NotContains(t, log.String(), "0123456789abcdef")
-	status, _ := ask(t, &e, "GET", batchesPath, "0123456789abcdef", "")
+	require.NotContains(t, log.String(), reader)
+	status, _ := ask(t, &e, "GET", batchesPath, reader, "")
 	require.Equal(t, http.StatusOK, status)
 	require.Equal(t, exitOK, stop())
 }
@@ -236,12 +245,14 @@ func TestHeadSaysWhatItIs(t *testing.T) {
 func TestMistakesWithHeads(t *testing.T) {
 	t.Parallel()
 	for says, args := range map[string][]string{
-		"--token-file":        {"--rest-api", "0.0.0.0:0"},
+		"--tokens":            {"--rest-api", "0.0.0.0:0", "--open"},
+		"--plain-http":        {"--rest-api", "0.0.0.0:0"},
+		"--open excludes":     {"--open", "--tokens", "x"},
 		"--batch-db-server":   {"--batch-store", "mongo"},
 		"not \"memory\"":      {"--batch-store", "memory", "--batch-db-server", "mongodb://127.0.0.1:1/"},
 		"futures, mongo":      {"--batch-store", "paper"},
 		"belong together":     {"--tls-cert", "x"},
-		"no such file":        {"--token-file", "none"},
+		"no such file":        {"--tokens", "none"},
 		"missing port":        {"--rest-api", "localhost"},
 		"not the URI of a Mo": {"--batch-db-server", "127.0.0.1:27017"},
 		"no MongoDB server a": {"--batch-db-server", "mongodb://127.0.0.1:1/"},

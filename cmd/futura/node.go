@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,16 +15,11 @@ import (
 	"github.com/futura-run/futura/batch/rest"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
-// Bounds of HTTP connections. A request may wait for a minute before it is
-// answered.
-const (
-	headerTime  = 10 * time.Second
-	idleTime    = 2 * time.Minute
-	headerBytes = 64 << 10
-	stopTime    = 10 * time.Second
-)
+// stopTime bounds the end of what a process serves.
+const stopTime = 10 * time.Second
 
 // node is a process that serves a store.
 type node struct {
@@ -44,7 +38,7 @@ type node struct {
 	listenFlag string
 	// tokens are those of HTTP requests, of tokenFile if that is named, and open is
 	// set if none is needed.
-	tokens    *rest.Tokens
+	tokens    *stack.Tokens
 	open      bool
 	tokenFile string
 	// batches say how head is made, which drives batches.
@@ -111,7 +105,7 @@ func (n *node) ownDir() (string, bool) {
 
 // httpServer is the server and what ends the waiting of its requests.
 type httpServer struct {
-	*http.Server
+	*stack.Server
 	stopping context.CancelFunc
 }
 
@@ -127,20 +121,10 @@ func (n *node) serve(listener net.Listener, w *running) (*httpServer, <-chan err
 	if w != nil {
 		options.CheckModule = w.executor.Check
 	}
-	server := &http.Server{
-		Handler:           rest.Handler(n.head, options),
-		ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes, TLSConfig: n.tls,
-		ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
-	}
+	server := rest.New(n.head, options).Server(n.tls)
 	served := make(chan error, 1)
 	go func() {
-		var err error
-		if n.tls != nil {
-			err = server.ServeTLS(listener, "", "")
-		} else {
-			err = server.Serve(listener)
-		}
-		if !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(listener); err != nil {
 			served <- err
 		}
 	}()
@@ -179,10 +163,6 @@ func (n *node) announce(listener net.Listener, d *door) error {
 			return err
 		}
 		where = filepath.Join(dir, endpointFile)
-	}
-	if tcp, ok := listener.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && n.tls == nil {
-		n.log.Warn("HTTP without TLS beyond this machine: tokens and data can be read on the way; use --tls-cert",
-			"listen", listener.Addr())
 	}
 	if n.app.json {
 		return n.app.printJSON(&e)

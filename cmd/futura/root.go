@@ -19,6 +19,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kvopen"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
 // Exit codes.
@@ -78,7 +79,8 @@ func exitCode(ctx context.Context, err error) int {
 		return exitInterrupted
 	case errors.As(err, &usage), fdbmodel.IsMistake(err), errors.Is(err, kvopen.ErrBadName):
 		return exitUsage
-	case errors.As(err, &answered) && answered.Status == http.StatusNotFound, errors.Is(err, fdbmodel.ErrNotFound):
+	case errors.As(err, &answered) && answered.Status == http.StatusNotFound, errors.Is(err, fdbmodel.ErrNotFound),
+		errors.Is(err, stack.ErrNoToken):
 		return exitNotFound
 	case errors.As(err, &answered) && answered.mistake():
 		return exitUsage
@@ -117,7 +119,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.submitCommand(), a.awaitCommand(), a.getCommand(), a.listCommand(), a.explainCommand(),
 		a.cancelCommand(), a.retryCommand(), a.deleteCommand(), a.functionCommand(), a.workersCommand(), a.checkCommand(),
 		a.benchCommand(), a.demoCommand(), a.devCommand(), a.workerCommand(), a.versionCommand())
-	root.AddCommand(a.batchCommand(), a.headCommand())
+	root.AddCommand(a.batchCommand(), a.headCommand(), a.tokenCommand())
 	root.AddCommand(a.clusterCommand(), a.inspectCommand(), a.migrateCommand(), a.backupCommand(), a.restoreCommand())
 	return needsCommand(root)
 }

@@ -4,22 +4,22 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
-func (s *server) registerActions(api huma.API) {
+func (s *server) registerActions() {
 	path := futuresPath + "/{id}"
-	huma.Register(api, operation(http.MethodPost, path+actionMark+"cancel", "cancel", "Cancel a future",
+	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, path+":cancel", "cancel", "Cancel a future",
 		"A future that runs is asked to stop; a result that it still brings counts."), s.cancel)
-	huma.Register(api, operation(http.MethodPost, path+actionMark+"retry", "retry", "Retry a future",
+	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, path+":retry", "retry", "Retry a future",
 		"Runs a failed future again with all its attempts, and a delayed one at once."), s.retry)
-	huma.Register(api, operation(http.MethodDelete, path, "delete", "Delete a future",
+	stack.Register(s.Stack, stack.Admin, operation(http.MethodDelete, path, "delete", "Delete a future",
 		"Removes a future that is over, with its result."), s.discard)
-	huma.Register(api, operation(http.MethodGet, path+"/explanation", "explain", "Explain a future",
+	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, path+"/explanation", "explain", "Explain a future",
 		"Says why it is not running, or where it runs."), s.explain)
 }
 
@@ -39,7 +39,7 @@ type cancelOutput struct {
 }
 
 func (s *server) cancel(ctx context.Context, in *cancelInput) (*cancelOutput, error) {
-	id, err := parseID(in.ID)
+	id, err := layout.ParseID(in.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (s *server) cancel(ctx context.Context, in *cancelInput) (*cancelOutput, er
 	}
 	outcome, state, err := s.client.Cancel(ctx, id, reason)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, err
 	}
 	out := &cancelOutput{}
 	out.Body.State = state.String()
@@ -69,20 +69,20 @@ type idInput struct {
 }
 
 func (s *server) retry(ctx context.Context, in *idInput) (*answer, error) {
-	id, err := parseID(in.ID)
+	id, err := layout.ParseID(in.ID)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.client.Retry(ctx, id); err != nil {
-		return nil, problemOf(err)
+		return nil, err
 	}
 	return s.answer(ctx, id, 0)
 }
 
 func (s *server) discard(ctx context.Context, in *idInput) (*struct{}, error) {
-	id, err := parseID(in.ID)
+	id, err := layout.ParseID(in.ID)
 	if err == nil {
-		err = problemOf(s.client.Discard(ctx, id))
+		err = s.client.Discard(ctx, id)
 	}
 	return nil, err
 }
@@ -112,13 +112,13 @@ type explainOutput struct {
 }
 
 func (s *server) explain(ctx context.Context, in *idInput) (*explainOutput, error) {
-	id, err := parseID(in.ID)
+	id, err := layout.ParseID(in.ID)
 	if err != nil {
 		return nil, err
 	}
 	e, err := s.client.Explain(ctx, id)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, err
 	}
 	return &explainOutput{ExplanationOf(&e)}, nil
 }

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
 // healthTime is how long the store may take to answer while it counts as
@@ -42,13 +42,22 @@ func WorkerOf(m *fdbmodel.Member) Worker {
 	}
 }
 
-func (s *server) registerCluster(api huma.API) {
-	huma.Register(api, operation(http.MethodGet, "/api/v1/workers", "list-workers", "List the workers", ""), s.workers)
-	huma.Register(api, operation(http.MethodGet, "/api/v1/cluster", "cluster", "Describe the cluster",
+func (s *server) registerCluster() {
+	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, "/api/v1/workers", "list-workers",
+		"List the workers", ""), s.workers)
+	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, "/api/v1/cluster", "cluster", "Describe the cluster",
 		"Its settings, and how many futures there are by queue and state."), s.cluster)
-	health := operation(http.MethodGet, healthPath, "health", "Tell whether the store answers", "Needs no token.")
-	health.Security = []map[string][]string{{}}
-	huma.Register(api, health, s.health)
+}
+
+// registerHealth adds the health of a cluster alone.
+func registerHealth(s *stack.Stack, client *futures.Client) {
+	stack.Register(s, stack.Public, operation(http.MethodGet, "/api/v1/health", "health",
+		"Tell whether the store answers", ""),
+		func(ctx context.Context, _ *struct{}) (*healthOutput, error) {
+			out := &healthOutput{}
+			out.Body.Status, out.Body.Version = "ok", s.Version()
+			return out, CheckHealth(ctx, client)
+		})
 }
 
 type workersOutput struct {
@@ -60,7 +69,7 @@ type workersOutput struct {
 func (s *server) workers(ctx context.Context, _ *struct{}) (*workersOutput, error) {
 	members, err := s.client.Cluster().Workers(ctx)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, err
 	}
 	out := &workersOutput{}
 	out.Body.Workers = make([]Worker, len(members))
@@ -105,7 +114,7 @@ func (s *server) cluster(ctx context.Context, _ *struct{}) (*clusterOutput, erro
 	c := s.client.Cluster()
 	counts, err := c.Counts(ctx)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, err
 	}
 	return &clusterOutput{ClusterOf(c.Name(), c.Config(), counts)}, nil
 }
@@ -131,13 +140,12 @@ type healthOutput struct {
 	}
 }
 
-func (s *server) health(ctx context.Context, _ *struct{}) (*healthOutput, error) {
+// CheckHealth returns the problem of a store that does not answer in time.
+func CheckHealth(ctx context.Context, client *futures.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTime)
 	defer cancel()
-	if _, _, err := s.client.Cluster().LookJanitor(ctx); err != nil {
-		return nil, NewProblem(http.StatusServiceUnavailable, "store_unavailable", err, "the store does not answer: %s", err)
+	if _, _, err := client.Cluster().LookJanitor(ctx); err != nil {
+		return stack.NewProblem(http.StatusServiceUnavailable, "store_unavailable", err, "the store does not answer: %s", err)
 	}
-	out := &healthOutput{}
-	out.Body.Status, out.Body.Version = "ok", s.options.Version
-	return out, nil
+	return nil
 }

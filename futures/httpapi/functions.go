@@ -6,10 +6,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
 const functionsPath = "/api/v1/functions"
@@ -33,25 +32,14 @@ func FunctionOf(m *layout.Module) Function {
 	return f
 }
 
-func (s *server) registerFunctions(api huma.API) {
+func (s *server) registerFunctions() {
 	put := operation(http.MethodPost, functionsPath, "put-function", "Store a WASM module",
 		"The body is the module, up to 64 MiB. It is stored under its content id; storing it again changes nothing.")
 	put.MaxBodyBytes = fdbmodel.MaxModule + 1
 	put.DefaultStatus = http.StatusCreated
-	put.Middlewares = huma.Middlewares{s.limitUploads}
-	huma.Register(api, put, s.putFunction)
-	huma.Register(api, operation(http.MethodGet, functionsPath, "list-functions", "List the stored modules",
-		"Go functions are the workers': see /workers."), s.listFunctions)
-}
-
-// limitUploads bounds the memory that modules take while they arrive.
-func (s *server) limitUploads(ctx huma.Context, next func(huma.Context)) {
-	select {
-	case s.uploads <- struct{}{}:
-		defer func() { <-s.uploads }()
-		next(ctx)
-	case <-ctx.Context().Done():
-	}
+	stack.Register(s.Stack, stack.Admin, put, s.putFunction)
+	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, functionsPath, "list-functions",
+		"List the stored modules", "Go functions are the workers': see /workers."), s.listFunctions)
 }
 
 type putFunctionInput struct {
@@ -66,26 +54,35 @@ type functionOutput struct {
 func (s *server) putFunction(ctx context.Context, in *putFunctionInput) (*functionOutput, error) {
 	if in.Alias != "" {
 		if err := layout.CheckAlias(in.Alias); err != nil {
-			return nil, problemOf(err)
+			return nil, err
 		}
 	}
-	if s.options.CheckModule != nil {
-		cid, err := fdbmodel.ModuleCID(in.RawBody)
-		if err != nil {
-			return nil, problemOf(err)
-		}
-		if err := s.options.CheckModule(ctx, cid, in.RawBody); err != nil {
-			if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
-				return nil, problemOf(err)
-			}
-			return nil, NewProblem(http.StatusUnprocessableEntity, "bad_module", nil, "%s", err)
-		}
+	if err := CheckModule(ctx, s.checkModule, in.RawBody); err != nil {
+		return nil, err
 	}
 	m, err := s.client.Cluster().PutModule(ctx, in.RawBody, in.Alias)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, err
 	}
 	return &functionOutput{FunctionOf(&m)}, nil
+}
+
+// CheckModule returns the problem of a module that check does not let pass, if
+// there is a check.
+func CheckModule(ctx context.Context, check func(ctx context.Context, cid string, module []byte) error, code []byte,
+) error {
+	if check == nil {
+		return nil
+	}
+	cid, err := fdbmodel.ModuleCID(code)
+	if err != nil {
+		return err
+	}
+	err = check(ctx, cid, code)
+	if err == nil || ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return stack.NewProblem(http.StatusUnprocessableEntity, "bad_module", nil, "%s", err)
 }
 
 type functionsOutput struct {
@@ -97,7 +94,7 @@ type functionsOutput struct {
 func (s *server) listFunctions(ctx context.Context, _ *struct{}) (*functionsOutput, error) {
 	modules, err := s.client.Cluster().Modules(ctx)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, err
 	}
 	out := &functionsOutput{}
 	out.Body.Functions = make([]Function, len(modules))

@@ -7,15 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
 // NewFuture describes a future to submit.
@@ -68,30 +66,30 @@ func (n *NewFuture) task() (futures.Task, error) {
 		{"delay_ms", n.DelayMS, &t.Delay},
 	} {
 		if d.millis > maxMillis {
-			return t, badRequest("%s=%d: use at most %d", d.name, d.millis, maxMillis)
+			return t, stack.BadRequest("%s=%d: use at most %d", d.name, d.millis, maxMillis)
 		}
 		*d.to = time.Duration(d.millis) * time.Millisecond
 	}
 	if len(n.Input) > 0 {
 		if n.Args != "" || n.Codec != "" && n.Codec != layout.CodecJSON {
-			return t, badRequest("input is JSON and excludes args and codec=%q", n.Codec)
+			return t, stack.BadRequest("input is JSON and excludes args and codec=%q", n.Codec)
 		}
 		t.Args, t.Codec = n.Input, layout.CodecJSON
 	} else if n.Encoding == "base64" {
 		args, err := base64.StdEncoding.DecodeString(n.Args)
 		if err != nil {
-			return t, badRequest("args is no base64: %v", err)
+			return t, stack.BadRequest("args is not base64: %v", err)
 		}
 		t.Args = args
 	}
 	if len(t.Args) > layout.MaxArgs {
-		return t, problemOf(fmt.Errorf("%w: %d bytes of arguments: at most %d over HTTP", fdbmodel.ErrTooLarge,
-			len(t.Args), layout.MaxArgs))
+		return t, fmt.Errorf("%w: %d bytes of arguments: at most %d over HTTP", fdbmodel.ErrTooLarge,
+			len(t.Args), layout.MaxArgs)
 	}
 	if n.ID != "" {
 		id, err := layout.ParseID(n.ID)
 		if err != nil {
-			return t, problemOf(err)
+			return t, err
 		}
 		t.ID = id
 	}
@@ -111,28 +109,18 @@ type Submitted struct {
 	Existed bool       `json:"existed" doc:"It was submitted before, with the same id or key and the same content"`
 }
 
-func (s *server) registerFutures(api huma.API) {
-	huma.Register(api, operation(http.MethodPost, futuresPath, "submit", "Submit a future",
+func (s *server) registerFutures() {
+	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, futuresPath, "submit", "Submit a future",
 		"Answers once the future is durable, or with wait once it is over."), s.submit)
-	huma.Register(api, operation(http.MethodPost, futuresPath+":submit", "submit-many", "Submit many futures",
-		"In transactions of up to 100 futures. If one fails, those before it exist: give them keys, and repeat."),
-		s.submitMany)
-	huma.Register(api, operation(http.MethodGet, futuresPath, "list", "List futures",
+	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, futuresPath+":submit", "submit-many",
+		"Submit many futures", "In transactions of up to 100 futures. If one fails, those before it exist: give them "+
+			"keys, and repeat."), s.submitMany)
+	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, futuresPath, "list", "List futures",
 		"A page may be empty and yet have a cursor of what follows."), s.list)
-	huma.Register(api, operation(http.MethodGet, futuresPath+"/{id}", "get", "Get a future",
+	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, futuresPath+"/{id}", "get", "Get a future",
 		"With wait, answers when the future is over, or else after that time as it is then."), s.get)
-	huma.Register(api, operation(http.MethodGet, futuresPath+"/{id}/result", "get-result", "Get a result's bytes",
-		"409 if the future is not over after wait, or has failed."), s.result)
-}
-
-// operation describes a route.
-func operation(method, path, id, summary, description string) huma.Operation {
-	tag, _, _ := strings.Cut(strings.TrimPrefix(path, "/api/v1/"), "/")
-	tag, _, _ = strings.Cut(tag, ":")
-	return huma.Operation{
-		Method: method, Path: path, OperationID: id, Summary: summary, Description: description, Tags: []string{tag},
-		MaxBodyBytes: MaxBody, BodyReadTimeout: bodyTime, RejectUnknownQueryParameters: true,
-	}
+	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, futuresPath+"/{id}/result", "get-result",
+		"Get a result's bytes", "409 if the future is not over after wait, or has failed."), s.result)
 }
 
 type submitInput struct {
@@ -142,12 +130,12 @@ type submitInput struct {
 }
 
 func (s *server) submit(ctx context.Context, in *submitInput) (*answer, error) {
-	wait, err := parseWait(in.Wait)
+	wait, err := ParseWait(in.Wait)
 	if err != nil {
 		return nil, err
 	}
 	if in.Key != "" && in.Body.Key != "" && in.Key != in.Body.Key {
-		return nil, badRequest("the header Idempotency-Key and key differ: use one of them")
+		return nil, stack.BadRequest("the header Idempotency-Key and key differ: use one of them")
 	}
 	t, err := in.Body.task()
 	if err != nil {
@@ -159,7 +147,7 @@ func (s *server) submit(ctx context.Context, in *submitInput) (*answer, error) {
 	t.NoNotify = wait == 0
 	f, err := s.client.Submit(ctx, t)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, err
 	}
 	out, err := s.answer(ctx, f.ID(), wait)
 	if err != nil {
@@ -176,11 +164,11 @@ func (s *server) submit(ctx context.Context, in *submitInput) (*answer, error) {
 func (s *server) answer(ctx context.Context, id futures.ID, wait time.Duration) (*answer, error) {
 	row, err := s.await(ctx, id, wait)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, err
 	}
 	out := &answer{Status: http.StatusOK}
 	out.Body, err = View(ctx, s.client.Cluster(), &row)
-	return out, problemOf(err)
+	return out, err
 }
 
 // await returns a future's records once it is over, at the latest after wait.
@@ -189,7 +177,9 @@ func (s *server) await(ctx context.Context, id futures.ID, wait time.Duration) (
 	if err != nil || wait == 0 || row.State().Terminal() {
 		return row, err
 	}
-	s.wait(ctx, wait, func(ctx context.Context) { _, err = s.client.Future(id).Await(ctx) })
+	waiting, cancel := s.Waiting(ctx, wait)
+	defer cancel()
+	_, err = s.client.Future(id).Await(waiting)
 	if err != nil && ctx.Err() == nil && !isEnd(err) {
 		return row, err
 	}
@@ -222,14 +212,14 @@ func (s *server) submitMany(ctx context.Context, in *submitManyInput) (*submitMa
 	for i := range in.Body.Futures {
 		t, err := in.Body.Futures[i].task()
 		if err != nil {
-			return nil, problemOf(fmt.Errorf("futures[%d]: %w", i, err))
+			return nil, fmt.Errorf("futures[%d]: %w", i, err)
 		}
 		t.NoNotify = true
 		tasks[i] = t
 	}
 	handles, err := s.client.SubmitMany(ctx, tasks)
 	if err != nil {
-		return nil, problemOf(fmt.Errorf("the first %d of %d were submitted: %w", len(handles), len(tasks), err))
+		return nil, fmt.Errorf("the first %d of %d were submitted: %w", len(handles), len(tasks), err)
 	}
 	out := &submitManyOutput{Status: http.StatusCreated}
 	for _, f := range handles {
@@ -246,6 +236,9 @@ type listInput struct {
 	Cursor   string `query:"cursor" doc:"The cursor of the page before" maxLength:"100"`
 }
 
+// listedBytes is what a future of a list may hold in memory.
+const listedBytes = 16 << 10
+
 type listOutput struct {
 	Body struct {
 		Futures []Future `json:"futures"`
@@ -258,24 +251,27 @@ func (s *server) list(ctx context.Context, in *listInput) (*listOutput, error) {
 	if in.Function != "" {
 		function, err := s.client.Cluster().ResolveFunction(ctx, in.Function)
 		if err != nil {
-			return nil, problemOf(err)
+			return nil, err
 		}
 		filter.Function = function
 	}
 	if in.State != "" {
 		state, err := layout.ParseState(in.State)
 		if err != nil {
-			return nil, problemOf(err)
+			return nil, err
 		}
 		filter.State = state
 	}
 	cursor, err := base64.RawURLEncoding.DecodeString(in.Cursor)
 	if err != nil {
-		return nil, badRequest("cursor %.40q is none of this list", in.Cursor)
+		return nil, stack.BadRequest("cursor %.40q is not one of this list", in.Cursor)
+	}
+	if err := stack.Reserve(ctx, int64(in.Limit)*listedBytes); err != nil {
+		return nil, err
 	}
 	rows, next, err := s.client.List(ctx, filter, cursor, in.Limit)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, err
 	}
 	out := &listOutput{}
 	out.Body.Futures = make([]Future, len(rows))
@@ -292,11 +288,11 @@ type getInput struct {
 }
 
 func (s *server) get(ctx context.Context, in *getInput) (*answer, error) {
-	id, err := parseID(in.ID)
+	id, err := layout.ParseID(in.ID)
 	if err != nil {
 		return nil, err
 	}
-	wait, err := parseWait(in.Wait)
+	wait, err := ParseWait(in.Wait)
 	if err != nil {
 		return nil, err
 	}
@@ -311,28 +307,32 @@ type resultOutput struct {
 }
 
 func (s *server) result(ctx context.Context, in *getInput) (*resultOutput, error) {
-	id, err := parseID(in.ID)
+	id, err := layout.ParseID(in.ID)
 	if err != nil {
 		return nil, err
 	}
-	wait, err := parseWait(in.Wait)
+	wait, err := ParseWait(in.Wait)
 	if err != nil {
 		return nil, err
 	}
 	row, err := s.await(ctx, id, wait)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, err
 	}
 	switch state := row.State(); {
 	case state == layout.Failed:
-		return nil, NewProblem(http.StatusConflict, "future_failed", nil, "%s failed (%s): %s",
+		return nil, stack.NewProblem(http.StatusConflict, "future_failed", nil, "%s failed (%s): %s",
 			id, row.Exception.Kind, row.Exception.Message)
 	case state != layout.Realized:
-		return nil, NewProblem(http.StatusConflict, "not_over", nil, "%s is %s: wait for its end with ?wait=1m", id, state)
+		return nil, stack.NewProblem(http.StatusConflict, "not_over", nil, "%s is %s: wait for its end with ?wait=1m",
+			id, state)
+	}
+	if err := stack.Reserve(ctx, row.Result.Size); err != nil {
+		return nil, err
 	}
 	value, err := s.client.Cluster().ResultValue(ctx, id, row.Result)
 	if err != nil {
-		return nil, problemOf(err)
+		return nil, err
 	}
 	contentType := "application/octet-stream"
 	if row.Result.Codec == layout.CodecJSON {

@@ -14,14 +14,17 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
 // Limits of requests.
@@ -35,18 +38,16 @@ const (
 	// MaxBody is the most bytes of a request, but for modules: room for the
 	// largest arguments in base64.
 	MaxBody = 16 << 20
-	// maxUploads is how many modules are received at a time, since each is held
-	// in memory.
-	maxUploads = 2
-	// bodyTime is how long a request's body may take.
-	bodyTime = time.Minute
 )
+
+// Problem is an error as RFC 9457 has it, with a code for programs.
+type Problem = stack.Problem
 
 // Options of a handler. The zero value serves everybody who can reach it: give
 // a Token, unless what stands in front of the handler decides about access.
 type Options struct {
 	// Token is what requests must bear ("Authorization: Bearer TOKEN"), but for
-	// health. Defaults to none.
+	// health and the description. Defaults to none.
 	Token string
 	// Hosts are the names, without port, that the Host header may have; others
 	// are refused, so that a web page can't reach a loopback address under a
@@ -66,102 +67,92 @@ type Options struct {
 	// Logger gets a line for each request (at debug level, failures of the
 	// server at error level). Defaults to none.
 	Logger *slog.Logger
+	// Limits bound what requests take. Defaults to those of a stack.
+	Limits stack.Limits
 }
 
 // server is what the routes share.
 type server struct {
-	client  *futures.Client
-	options Options
-	uploads chan struct{}
+	*stack.Stack
+	client      *futures.Client
+	checkModule func(ctx context.Context, cid string, module []byte) error
 }
 
 // Handler returns a handler for a client's cluster. It serves the paths below
-// /api/v1, /metrics and /openapi.json. The client stays the caller's and must
-// outlive the handler.
+// /api/v1, /metrics, /openapi.json and /docs. The client stays the caller's and
+// must outlive the handler.
 func Handler(client *futures.Client, o Options) http.Handler {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+	so := stack.Options{
+		Title: "Futura", Description: "Durable futures: submit work, await results.", Version: o.Version, Errors: Errors(),
+		Hosts: o.Hosts, Collectors: o.Collectors, Stopping: o.Stopping, Logger: o.Logger, Limits: o.Limits,
 	}
-	if o.Version == "" {
-		o.Version = "dev"
+	if o.Token != "" {
+		so.Tokens = stack.NewTokens("token", o.Token)
 	}
-	s := &server{client: client, options: o, uploads: make(chan struct{}, maxUploads)}
-	mux := http.NewServeMux()
-	s.register(mux)
-	m := newMetrics(s)
-	mux.Handle("GET /metrics", m.handler())
-	return Guard(m.count(mux), GuardOptions{Hosts: o.Hosts, Admit: admitToken(o.Token), Logger: o.Logger})
+	s := stack.New(so)
+	Register(s, client, o.CheckModule)
+	registerHealth(s, client)
+	return s.Handler()
 }
 
-// Describe returns the description of what Handler serves with these options,
-// for a handler that serves more beside it. It is the caller's to change.
-func Describe(o Options) *huma.OpenAPI {
-	s := &server{options: o}
-	return s.register(http.NewServeMux())
+// Register adds the routes of a client's cluster to a stack, without health, which
+// may be about more than the cluster, and its metrics. checkModule is that of
+// Options.
+func Register(s *stack.Stack, client *futures.Client,
+	checkModule func(ctx context.Context, cid string, module []byte) error,
+) {
+	server := &server{s, client, checkModule}
+	server.registerFutures()
+	server.registerActions()
+	server.registerFunctions()
+	server.registerCluster()
+	s.Collect(newClusterCollector(client))
 }
 
-// register adds the routes to mux and returns their description.
-func (s *server) register(mux *http.ServeMux) *huma.OpenAPI {
-	api := humago.New(mux, s.config())
-	s.registerFutures(api)
-	s.registerActions(api)
-	s.registerFunctions(api)
-	s.registerCluster(api)
-	nameActions(api.OpenAPI())
-	return api.OpenAPI()
-}
-
-// config describes the API. Nothing in what it serves loads from elsewhere.
-func (s *server) config() huma.Config {
-	c := huma.DefaultConfig("Futura", s.options.Version)
-	c.CreateHooks = nil // they would add $schema to every answer
-	c.DocsPath = ""
-	c.SchemasPath = ""
-	c.Info.Description = "Durable futures: submit work, await results."
-	c.AllowAdditionalPropertiesByDefault = true
-	c.Transformers = []huma.Transformer{asProblem}
-	if s.options.Token != "" {
-		c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
-			"token": {Type: "http", Scheme: "bearer"},
-		}
-		c.Security = []map[string][]string{{"token": {}}}
+// Errors are the problems that errors of a cluster and its store are: an unknown
+// result comes first, since it comes with the reason for it.
+func Errors() []stack.ErrorCode {
+	return []stack.ErrorCode{
+		{Err: kv.ErrUnknownResult, Status: http.StatusServiceUnavailable, Code: "unknown_result"},
+		{Err: layout.ErrBadID, Status: http.StatusBadRequest, Code: "bad_id"},
+		{Err: layout.ErrBadName, Status: http.StatusBadRequest, Code: "bad_name"},
+		{Err: layout.ErrBadSpec, Status: http.StatusBadRequest, Code: "bad_future"},
+		{Err: layout.ErrBadCursor, Status: http.StatusBadRequest, Code: "bad_cursor"},
+		{Err: layout.ErrUnfit, Status: http.StatusConflict, Code: "unfit_worker"},
+		{Err: fdbmodel.ErrTooLarge, Status: http.StatusRequestEntityTooLarge, Code: "too_large"},
+		{Err: fdbmodel.ErrNotFound, Status: http.StatusNotFound, Code: "not_found"},
+		{Err: fdbmodel.ErrIDInUse, Status: http.StatusConflict, Code: "id_in_use"},
+		{Err: fdbmodel.ErrTransition, Status: http.StatusConflict, Code: "wrong_state"},
+		{Err: layout.ErrNewerRecord, Status: http.StatusInternalServerError, Code: "newer_record"},
+		{Err: layout.ErrBadRecord, Status: http.StatusInternalServerError, Code: "bad_record"},
+		{Err: futures.ErrClosed, Status: http.StatusServiceUnavailable, Code: "stopping"},
+		{Err: kv.ErrClosed, Status: http.StatusServiceUnavailable, Code: "stopping"},
+		{Err: kv.ErrStoreFailed, Status: http.StatusServiceUnavailable, Code: "store_failed"},
+		{Err: kv.ErrUnavailable, Status: http.StatusServiceUnavailable, Code: "store_unavailable"},
 	}
-	return c
 }
 
-// wait runs fn with a context that ends after d, at MaxWait, or when the server
-// stops.
-func (s *server) wait(ctx context.Context, d time.Duration, fn func(context.Context)) {
-	ctx, cancel := context.WithTimeout(ctx, min(d, MaxWait))
-	defer cancel()
-	if s.options.Stopping != nil {
-		done := make(chan struct{})
-		defer close(done)
-		go func() {
-			select {
-			case <-s.options.Stopping:
-				cancel()
-			case <-done:
-			}
-		}()
+// futuresPath is where futures are.
+const futuresPath = "/api/v1/futures"
+
+// operation describes a route.
+func operation(method, path, id, summary, description string) huma.Operation {
+	tag, _, _ := strings.Cut(strings.TrimPrefix(path, "/api/v1/"), "/")
+	tag, _, _ = strings.Cut(tag, ":")
+	return huma.Operation{
+		Method: method, Path: path, OperationID: id, Summary: summary, Description: description, Tags: []string{tag},
+		MaxBodyBytes: MaxBody, RejectUnknownQueryParameters: true,
 	}
-	fn(ctx)
 }
 
-// parseWait reads a wait parameter.
-func parseWait(text string) (time.Duration, error) {
+// ParseWait reads a wait parameter.
+func ParseWait(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return 0, badRequest("wait=%.40q: use a duration such as 30s; at most %v are waited", text, MaxWait)
+		return 0, stack.BadRequest("wait=%.40q: use a duration such as 30s; at most %v are waited", text, MaxWait)
 	}
-	return d, nil
-}
-
-// parseID reads an id in a path.
-func parseID(text string) (futures.ID, error) {
-	id, err := layout.ParseID(text)
-	return id, problemOf(err)
+	return min(d, MaxWait), nil
 }

@@ -1,69 +1,17 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
-	"net/http"
-	"strconv"
-	"strings"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 )
-
-// metrics are what /metrics serves.
-type metrics struct {
-	registry *prometheus.Registry
-	requests *prometheus.CounterVec
-	seconds  *prometheus.HistogramVec
-	running  prometheus.Gauge
-}
-
-func newMetrics(s *server) *metrics {
-	m := &metrics{
-		registry: prometheus.NewRegistry(),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "futura_http_requests_total", Help: "Requests that were answered.",
-		}, []string{"route", "status"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "futura_http_request_seconds", Help: "How long requests took, waiting included.",
-			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 15, 60},
-		}, []string{"route"}),
-		running: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "futura_http_requests_running", Help: "Requests that are being answered.",
-		}),
-	}
-	m.registry.MustRegister(m.requests, m.seconds, m.running, newClusterCollector(s.client),
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	m.registry.MustRegister(s.options.Collectors...)
-	return m
-}
-
-func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
-}
-
-// count routes requests and counts them by the pattern that they matched, of
-// which there are few.
-func (m *metrics) count(mux *http.ServeMux) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		m.running.Inc()
-		defer m.running.Dec()
-		start := time.Now()
-		name, handler := route(mux, r)
-		if name = strings.Replace(name, actionMark, ":", 1); name == "" {
-			name = "none"
-		}
-		rec := &Recorder{ResponseWriter: w}
-		handler.ServeHTTP(rec, r)
-		m.requests.WithLabelValues(name, strconv.Itoa(rec.status)).Inc()
-		m.seconds.WithLabelValues(name).Observe(time.Since(start).Seconds())
-	})
-}
 
 // collectTime bounds what a scrape reads from the store.
 const collectTime = 5 * time.Second
@@ -120,13 +68,10 @@ func (c *clusterCollector) collect(ctx context.Context, ch chan<- prometheus.Met
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	// Owners are many and short-lived: a queue's are added up.
-	sums := layout.Counts{}
-	for k, n := range counts {
-		sums[layout.CountKey{Queue: k.Queue, State: k.State}] += n
-	}
-	for k, n := range sums {
-		gauge(c.futures, float64(n), k.Queue, k.State.String())
+	for queue, states := range largestQueues(counts) {
+		for state, n := range states {
+			gauge(c.futures, float64(n), queue, state.String())
+		}
 	}
 	var alive, dead, slots, free float64
 	for i := range members {
@@ -143,4 +88,37 @@ func (c *clusterCollector) collect(ctx context.Context, ch chan<- prometheus.Met
 	gauge(c.capacity, slots)
 	gauge(c.free, free)
 	return nil
+}
+
+const (
+	// maxQueues is how many queues have metrics of their own.
+	maxQueues = 100
+	// otherQueues is the label of all others. No queue has this name.
+	otherQueues = "(other)"
+)
+
+// largestQueues adds up the counters of each queue, whose groups are many and
+// short-lived, and those of all but the queues with the most futures.
+func largestQueues(counts layout.Counts) map[string]map[layout.State]int64 {
+	sums, totals := map[string]map[layout.State]int64{}, map[string]int64{}
+	add := func(queue string, state layout.State, n int64) {
+		if sums[queue] == nil {
+			sums[queue] = map[layout.State]int64{}
+		}
+		sums[queue][state] += n
+	}
+	for k, n := range counts {
+		add(k.Queue, k.State, n)
+		totals[k.Queue] += n
+	}
+	names := slices.SortedFunc(maps.Keys(totals), func(a, b string) int {
+		return cmp.Or(cmp.Compare(totals[b], totals[a]), cmp.Compare(a, b))
+	})
+	for _, queue := range names[min(len(names), maxQueues):] {
+		for state, n := range sums[queue] {
+			add(otherQueues, state, n)
+		}
+		delete(sums, queue)
+	}
+	return sums
 }

@@ -58,13 +58,14 @@ func importTable() map[string]imports {
 	model := append(slices.Clone(store), "fdbmodel/layout", "fdbmodel")
 	application := append(slices.Clone(model), "fdbmodel/inspect", "futures", "workers", "workers/...")
 	whole := append(slices.Clone(application), "fdbmodel/audit", "fdbmodel/transfer",
-		"fdbmodel/archive", "futures/httpapi", "fdbmodel/kv/faultkv",
+		"fdbmodel/archive", "futures/httpapi", "futures/httpapi/stack", "fdbmodel/kv/faultkv",
 		"fdbmodel/embedded",
 		"fdbmodel/kvopen", "fdbmodel/fdbkv", "fdbmodel/remote")
 	return map[string]imports{
-		"internal/budget": {others: []string{xsync}},
-		"internal/clock":  {},
-		"internal/lint":   {},
+		"internal/budget":    {others: []string{xsync}},
+		"internal/clock":     {},
+		"internal/connlimit": {},
+		"internal/lint":      {},
 
 		"fdbmodel/kv":         {},
 		"fdbmodel/tuple":      {},
@@ -86,8 +87,11 @@ func importTable() map[string]imports {
 
 		"futures": {ours: append(slices.Clone(model), "fdbmodel/inspect"), others: []string{msgpack, uuid}},
 		"futures/httpapi": {
-			ours:   append(slices.Clone(model), "fdbmodel/inspect", "futures"),
-			others: []string{huma, uuid, prometheus},
+			ours:   append(slices.Clone(model), "fdbmodel/inspect", "futures", "futures/httpapi/stack"),
+			others: []string{huma, prometheus},
+		},
+		"futures/httpapi/stack": {
+			ours: []string{"internal/budget", "internal/connlimit"}, others: []string{huma, uuid, prometheus},
 		},
 		"workers":      {ours: model, others: []string{msgpack, uuid, prometheus, system}},
 		"workers/wasm": {ours: []string{"fdbmodel", "workers"}, others: []string{wazero, cid}},
@@ -103,7 +107,7 @@ func importTable() map[string]imports {
 			others: []string{uuid, prometheus},
 		},
 		"batch/rest": {
-			ours:   append(slices.Clone(application), "batch", "batch/head", "futures/httpapi"),
+			ours:   append(slices.Clone(application), "batch", "batch/head", "futures/httpapi", "futures/httpapi/stack"),
 			others: []string{huma, uuid, prometheus},
 		},
 		// A module of its own.
@@ -181,7 +185,8 @@ func TestImportTableIsSound(t *testing.T) {
 	owners := map[string][]string{
 		wazero: {"workers/wasm", "workers/wasm/wasmbench"}, bindings: {"fdbmodel/fdbkv", "internal/fdbtest"},
 		pebble: {"fdbmodel/embedded", "fdbmodel/modeltest", "internal/sim"},
-		btree:  {"fdbmodel/embedded"}, huma: {"batch/rest", "futures/httpapi"}, mongo: {"batch/mongostore"},
+		btree:  {"fdbmodel/embedded"}, mongo: {"batch/mongostore"},
+		huma:  {"batch/rest", "futures/httpapi", "futures/httpapi/stack"},
 		cobra: {"cmd/futura"}, koanf: {"cmd/futura"},
 		progressbar: {"cmd/futura"}, libp2p: nil,
 	}

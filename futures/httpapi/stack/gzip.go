@@ -1,27 +1,32 @@
-package rest
+package stack
 
 import (
 	"compress/gzip"
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 )
+
+// zipperBytes is what compressing an answer holds in memory.
+const zipperBytes = 1 << 20
+
+func newZippers() sync.Pool { return sync.Pool{New: func() any { return gzip.NewWriter(nil) }} }
 
 // compress wraps a response for a client that takes gzip. The returned end must
 // be called.
-func (s *server) compress(w http.ResponseWriter, r *http.Request) (zipped http.ResponseWriter, end func()) {
+func (s *Stack) compress(w http.ResponseWriter, r *http.Request, q *request) (zipped http.ResponseWriter, end func()) {
 	w.Header().Add("Vary", "Accept-Encoding")
 	if !acceptsGzip(r.Header.Get("Accept-Encoding")) {
 		return w, func() {}
 	}
-	z := &zippingWriter{ResponseWriter: w, writer: s.zippers.Get().(*gzip.Writer)}
+	z := &zippingWriter{ResponseWriter: w, request: q}
 	return z, func() {
-		if z.began {
+		if z.writer != nil {
 			_ = z.writer.Close() // the client may have gone
+			s.zippers.Put(z.writer)
 		}
-		s.zippers.Put(z.writer)
 	}
 }
 
@@ -38,12 +43,13 @@ func acceptsGzip(header string) bool {
 }
 
 // zippingWriter compresses what is written, but for events, whose readers want
-// each at once.
+// each at once, and where there is no memory for it.
 type zippingWriter struct {
 	http.ResponseWriter
-	writer  *gzip.Writer
+	request *request
 	decided bool
-	began   bool
+	// writer is nil for an answer that is not compressed.
+	writer *gzip.Writer
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -51,11 +57,11 @@ func (z *zippingWriter) WriteHeader(status int) {
 	h := z.Header()
 	if !z.decided && status >= http.StatusOK {
 		z.decided = true
-		z.began = status != http.StatusNoContent && h.Get("Content-Encoding") == "" &&
-			!strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
-		if z.began {
+		if status != http.StatusNoContent && h.Get("Content-Encoding") == "" &&
+			!strings.HasPrefix(h.Get("Content-Type"), "text/event-stream") && z.request.try(zipperBytes) {
 			h.Set("Content-Encoding", "gzip")
 			h.Del("Content-Length")
+			z.writer = z.request.stack.zippers.Get().(*gzip.Writer)
 			z.writer.Reset(z.ResponseWriter)
 		}
 	}
@@ -67,7 +73,7 @@ func (z *zippingWriter) Write(b []byte) (int, error) {
 	if !z.decided {
 		z.WriteHeader(http.StatusOK)
 	}
-	if z.began {
+	if z.writer != nil {
 		return z.writer.Write(b)
 	}
 	return z.ResponseWriter.Write(b)
@@ -76,7 +82,7 @@ func (z *zippingWriter) Write(b []byte) (int, error) {
 // FlushError sends what was written.
 func (z *zippingWriter) FlushError() error {
 	var err error
-	if z.began {
+	if z.writer != nil {
 		err = z.writer.Flush()
 	}
 	return errors.Join(err, http.NewResponseController(z.ResponseWriter).Flush())
@@ -84,12 +90,3 @@ func (z *zippingWriter) FlushError() error {
 
 // Unwrap lets http.ResponseController reach the writer below.
 func (z *zippingWriter) Unwrap() http.ResponseWriter { return z.ResponseWriter }
-
-// unzip returns what a gzip body holds.
-func unzip(body io.Reader) (io.Reader, error) {
-	z, err := gzip.NewReader(body)
-	if err != nil {
-		return nil, badRequest("the body is no gzip: %v", err)
-	}
-	return z, nil
-}

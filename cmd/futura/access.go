@@ -1,0 +1,167 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/pflag"
+
+	"github.com/futura-run/futura/futures/httpapi/stack"
+)
+
+const (
+	// ownTokenFile has the token of this user's commands, in the directory of a
+	// store: it stays the same over restarts.
+	ownTokenFile = "token"
+	// namedTokensFile has the named tokens of others.
+	namedTokensFile = "tokens"
+	// minToken is the shortest token that counts as a secret.
+	minToken = 16
+)
+
+// accessFlags say who may send HTTP requests.
+type accessFlags struct {
+	tokenFile string
+	named     string
+	open      bool
+	plain     bool
+	log       bool
+}
+
+func (f *accessFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.named, "tokens", "",
+		"a file with named tokens, made by futura token create (default: DIR/tokens of an embedded store, if it is there)")
+	flags.StringVar(&f.tokenFile, "token-file", "",
+		"a file with one token that may do everything (default: DIR/token of an embedded store, made if it is not there)")
+	flags.BoolVar(&f.plain, "plain-http", false, "allow HTTP without TLS beyond this machine, where others can read it")
+	flags.BoolVar(&f.log, "access-log", false, "log each request")
+}
+
+// check refuses to serve everybody, or in plain text, beyond this machine.
+func (f *accessFlags) check(listen, flag string, secure bool) error {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return usageError{fmt.Errorf("%s: %w", flag, err)}
+	}
+	ip := net.ParseIP(host)
+	switch loopback := host == "localhost" || ip != nil && ip.IsLoopback(); {
+	case loopback:
+		return nil
+	case f.open:
+		return usageError{fmt.Errorf("%s %s is not a loopback address: leave out --open, and say who may do what by --tokens",
+			flag, listen)}
+	case !secure && !f.plain:
+		return usageError{fmt.Errorf("%s %s is not a loopback address, and there is no TLS: others could read tokens and "+
+			"data on the way; use --tls-cert and --tls-key, or allow it with --plain-http", flag, listen)}
+	default:
+		return nil
+	}
+}
+
+// read reads the files that are named, before anything begins. The tokens are nil
+// if none is needed, and the token is empty if none is named.
+func (f *accessFlags) read(log *slog.Logger) (tokens *stack.Tokens, token string, err error) {
+	if f.open {
+		if f.named != "" || f.tokenFile != "" {
+			return nil, "", usageError{errors.New("--open excludes --tokens and --token-file")}
+		}
+		return nil, "", nil
+	}
+	tokens = &stack.Tokens{}
+	if f.named != "" {
+		if tokens, err = stack.OpenTokens(f.named, log); err != nil {
+			return nil, "", usageError{err}
+		}
+	}
+	if f.tokenFile != "" {
+		token, err = readToken(f.tokenFile)
+	}
+	return tokens, token, err
+}
+
+// complete adds what the store's own directory has: its named tokens, unless
+// others are named, and a token for commands of this user, which is made if it
+// is not there.
+func (f *accessFlags) complete(n *node) (err error) {
+	dir, embedded := embeddedDir(n.app.store)
+	if info, missing := os.Stat(dir); missing != nil || !info.IsDir() {
+		embedded = false
+	}
+	if named := filepath.Join(dir, namedTokensFile); embedded && f.named == "" && !f.open {
+		switch tokens, err := stack.OpenTokens(named, n.log); {
+		case err == nil:
+			n.tokens = tokens
+		case !errors.Is(err, fs.ErrNotExist):
+			return usageError{err}
+		}
+	}
+	if n.token == "" && embedded {
+		n.token, err = keepToken(filepath.Join(dir, ownTokenFile))
+	} else if n.token == "" {
+		n.token = stack.NewSecret()
+	}
+	return err
+}
+
+// keepToken returns the token of a file, which is made if it is not there.
+func keepToken(path string) (string, error) {
+	token := stack.NewSecret()
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return readToken(path)
+	}
+	if err != nil {
+		return "", err
+	}
+	_, err = f.WriteString(token + "\n")
+	return token, errors.Join(err, f.Sync(), f.Close())
+}
+
+// readToken returns the token of a file that only its owner may read.
+func readToken(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", usageError{err}
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
+		return "", usageError{fmt.Errorf("others may read %s (mode %04o): chmod 600 %[1]s", path, mode)}
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return "", usageError{err}
+	}
+	token := strings.TrimSpace(string(content))
+	if len(token) < minToken || strings.ContainsAny(token, " \t\r\n") {
+		return "", usageError{fmt.Errorf("%s: a token is one word of at least %d characters", path, minToken)}
+	}
+	return token, nil
+}
+
+// reloadAtHangup reads the tokens again at SIGHUP, until the returned function
+// is called.
+func reloadAtHangup(n *node) func() {
+	hangups, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(hangups, syscall.SIGHUP)
+	go func() {
+		defer close(done)
+		for range hangups {
+			if err := n.tokens.Reload(); err != nil {
+				n.log.Error("reading the tokens again failed; the previous ones count", "error", err)
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(hangups)
+		close(hangups)
+		<-done
+	}
+}

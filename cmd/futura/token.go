@@ -1,0 +1,136 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/futura-run/futura/futures/httpapi/stack"
+)
+
+func (a *app) tokenCommand() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use: "token", Short: "Make, list and revoke the tokens of HTTP requests",
+		Long: "token keeps a file of named tokens, for dev and head to read. The file holds no secrets, only their\n" +
+			"SHA-256, and each name stands in the access log. A server that runs reads the file again within a second.",
+		Example: "  futura token create ci --role submit --expires 720h\n  futura token list\n  futura token revoke ci",
+	}
+	cmd.PersistentFlags().StringVar(&file, "tokens", "", "the file (default: DIR/tokens of an embedded store)")
+	cmd.AddCommand(a.tokenCreateCommand(&file), a.tokenListCommand(&file), a.tokenRevokeCommand(&file))
+	return needsCommand(cmd)
+}
+
+// tokensPath is the file of named tokens.
+func (a *app) tokensPath(file string) (string, error) {
+	if file != "" {
+		return file, nil
+	}
+	dir, ok := embeddedDir(a.store)
+	if !ok {
+		return "", usageError{fmt.Errorf("%s has no directory: name a file with --tokens", a.store)}
+	}
+	return filepath.Join(dir, namedTokensFile), storeExists(a.store)
+}
+
+func (a *app) tokenCreateCommand(file *string) *cobra.Command {
+	var role string
+	var expires time.Duration
+	cmd := &cobra.Command{
+		Use: "create NAME", Short: "Make a token and print its secret, which is stored nowhere",
+		Long: "create makes a token and prints its secret, once. The role read may see everything, submit also make,\n" +
+			"cancel and retry, admin also install and delete.",
+		Example: "  futura token create ci --role submit --expires 720h\n" +
+			"  futura token create dashboard --role read --tokens tokens", Args: exactly(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			path, err := a.tokensPath(*file)
+			if err != nil {
+				return err
+			}
+			var until time.Time
+			if expires < 0 {
+				return usageError{fmt.Errorf("--expires %v: use a duration such as 720h, or 0 for never", expires)}
+			} else if expires > 0 {
+				until = time.Now().Add(expires)
+			}
+			secret, err := stack.CreateToken(path, args[0], role, until)
+			if err != nil {
+				return tokenError(err)
+			}
+			if a.json {
+				return a.printJSON(map[string]string{"name": args[0], "role": role, "token": secret})
+			}
+			_, err = fmt.Fprintln(a.out, secret)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&role, "role", stack.Submit.String(), "what it may do: read, submit or admin")
+	cmd.Flags().DurationVar(&expires, "expires", 0, "how long it counts (default: for ever)")
+	return cmd
+}
+
+// tokenView is a token as it is listed.
+type tokenView struct {
+	Name    string     `json:"name"`
+	Role    string     `json:"role"`
+	Expires *time.Time `json:"expires,omitempty"`
+	Expired bool       `json:"expired"`
+}
+
+func (a *app) tokenListCommand(file *string) *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the tokens, without their secrets", Args: exactly(0),
+		Example: "  futura token list\n  futura token list --tokens tokens --json",
+		RunE: func(*cobra.Command, []string) error {
+			path, err := a.tokensPath(*file)
+			if err != nil {
+				return err
+			}
+			tokens, err := stack.ListTokens(path)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return tokenError(err)
+			}
+			views := []tokenView{}
+			lines := [][]string{{"NAME", "ROLE", "EXPIRES"}}
+			for _, t := range tokens {
+				v, expires := tokenView{Name: t.Name, Role: t.Role.String()}, "never"
+				if !t.Expires.IsZero() {
+					v.Expires, v.Expired = &t.Expires, !time.Now().Before(t.Expires)
+					expires = t.Expires.Format(time.RFC3339)
+				}
+				views = append(views, v)
+				lines = append(lines, []string{v.Name, v.Role, expires})
+			}
+			if a.json {
+				return a.printJSON(views)
+			}
+			return table(a.out, lines)
+		},
+	}
+}
+
+func (a *app) tokenRevokeCommand(file *string) *cobra.Command {
+	return &cobra.Command{
+		Use: "revoke NAME", Short: "Remove a token: servers refuse it within a second", Args: exactly(1),
+		Example: "  futura token revoke ci",
+		RunE: func(_ *cobra.Command, args []string) error {
+			path, err := a.tokensPath(*file)
+			if err != nil {
+				return err
+			}
+			return tokenError(stack.RevokeToken(path, args[0]))
+		},
+	}
+}
+
+// tokenError makes what is wrong with a call its caller's mistake.
+func tokenError(err error) error {
+	if errors.Is(err, stack.ErrTokenExists) || errors.Is(err, stack.ErrBadTokens) {
+		return usageError{err}
+	}
+	return err
+}

@@ -1,0 +1,76 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/futures/httpapi"
+)
+
+// allocated is how many bytes fn allocates, freed ones too.
+func allocated(fn func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	fn()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// TestNonsenseCostsLittle sends 16 MB of JSON that is wrong everywhere.
+func TestNonsenseCostsLittle(t *testing.T) {
+	f := newFixture(t, httpapi.Options{})
+	const size = 15 << 20
+	fill := func(before, one string) string { return before + strings.Repeat(one, (size-len(before))/len(one)) }
+	for name, body := range map[string]string{
+		"futures":   fill(`{"futures":[{}`, `,{}`) + `]}`,
+		"lists":     fill(`{"futures":`, `[`),
+		"fields":    fill(`{"futures":[{"function":"go:f"`, `,"x":{"":0}`) + `}]}`,
+		"arguments": fill(`{"futures":[{"function":"go:f","argv":[""`, `,""`) + `]}]}`,
+		"objects":   fill(`{"futures":[`, `{"a":`),
+	} {
+		used := allocated(func() {
+			a := f.send("POST", path+":submit", body)
+			require.GreaterOrEqual(t, a.status, 400, name)
+			require.Less(t, a.status, 500, name)
+			require.Less(t, len(a.body), 16<<10, name)
+		})
+		// The body, the buffer that it grows in, and what was looked at.
+		require.Less(t, used, uint64(8*size), name)
+	}
+	rows, _, err := f.client.List(t.Context(), inspect.Filter{}, nil, 0)
+	require.NoError(t, err)
+	require.Empty(t, rows)
+}
+
+// TestErrorsAreFew sends as many wrong futures as are looked at.
+func TestErrorsAreFew(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	var p httpapi.Problem
+	f.send("POST", path+":submit", `{"futures":[{}`+strings.Repeat(`,{}`, 999)+`]}`).
+		into(http.StatusUnprocessableEntity, &p)
+	require.Len(t, p.Errors, 24)
+	f.send("POST", path+":submit", `{"futures":[{}`+strings.Repeat(`,{}`, 1000)+`]}`).
+		into(http.StatusUnprocessableEntity, &p)
+	require.Contains(t, p.Detail, "1000")
+	f.send("POST", path, `{"function":"go:f","`+strings.Repeat("x", 1<<20)+`":1}`).
+		into(http.StatusUnprocessableEntity, &p)
+	require.Less(t, len(p.Detail), 1000)
+}
+
+// TestAFunctionsOwnInputIsItsOwn sends input that is large and deep.
+func TestAFunctionsOwnInputIsItsOwn(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	for _, input := range []string{
+		`[0` + strings.Repeat(`,0`, 1<<20) + `]`, strings.Repeat(`[`, 1000) + strings.Repeat(`]`, 1000), `"text"`, `null`,
+	} {
+		require.Equal(t, http.StatusCreated, f.send("POST", path, `{"function":"go:f","input":`+input+`}`).status)
+	}
+	f.send("POST", path, `{"function":"go:f","env":{"input":{}}}`).problem(422, "bad_request", "env")
+}

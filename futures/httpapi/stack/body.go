@@ -1,0 +1,126 @@
+package stack
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+)
+
+// body reads a request's body at a pace, and takes the bytes that it is held in
+// from the budget before it reads them.
+type body struct {
+	io.ReadCloser
+	control *http.ResponseController
+	request *request
+	context context.Context
+	pace    pace
+	// held is how many bytes are held for each that is read.
+	held   int64
+	ended  bool
+	failed *Problem
+}
+
+// Read implements io.Reader. Its errors are problems.
+func (b *body) Read(p []byte) (int, error) {
+	if b.failed != nil {
+		return 0, b.failed
+	}
+	p = p[:min(len(p), pieceBytes)]
+	if err := b.request.take(b.context, b.held*int64(len(p))); err != nil {
+		return 0, b.fail(ProblemOf(nil, err))
+	}
+	start := time.Now()
+	limited := b.control.SetReadDeadline(b.pace.deadline(start)) == nil // not every connection has deadlines
+	n, err := b.ReadCloser.Read(p)
+	b.pace.did(n, start)
+	b.request.give(b.held * int64(len(p)-n))
+	switch {
+	case errors.Is(err, io.EOF):
+		b.ended = true
+		if limited {
+			_ = b.control.SetReadDeadline(time.Time{}) // what comes next is not the body's
+		}
+		if !b.request.holdConnection() {
+			return n, net.ErrClosed
+		}
+		return n, io.EOF
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return n, b.fail(NewProblem(http.StatusRequestTimeout, "timeout", err,
+			"the body came too slowly: after %v at least %d bytes per second", b.pace.slack, paceRate))
+	default:
+		return n, err
+	}
+}
+
+func (b *body) fail(p *Problem) error {
+	b.failed, b.request.failure = p, p
+	return p
+}
+
+// Close implements io.Closer. The rest of the body is not waited for.
+func (b *body) Close() error { return nil }
+
+// linger takes the rest of the body for a moment, once the answer goes out.
+func (b *body) linger() {
+	_ = b.control.SetReadDeadline(time.Now().Add(lingerTime)) // not every connection has deadlines
+}
+
+// Body returns a request's body, decompressed and bounded by limit, whose errors
+// are problems where they are not those of gzip. What is read of it is taken from
+// the budget.
+func Body(r *http.Request, limit int64) (io.Reader, error) {
+	var content io.Reader = r.Body
+	encoding := strings.ToLower(r.Header.Get("Content-Encoding"))
+	switch encoding {
+	case "", "identity":
+		return &bounded{from: content, left: limit, limit: limit}, nil
+	case "gzip":
+	default:
+		return nil, NewProblem(http.StatusUnsupportedMediaType, "bad_media_type", nil,
+			"Content-Encoding %.40q: use gzip or none", encoding)
+	}
+	if b, ok := r.Body.(*body); ok {
+		b.held = 0 // what is unpacked is charged instead
+	}
+	unzipped, err := gzip.NewReader(&bounded{from: content, left: limit, limit: limit})
+	if err != nil {
+		var p *Problem
+		if errors.As(err, &p) {
+			return nil, p
+		}
+		return nil, BadRequest("the body is not gzip: %v", err)
+	}
+	return &bounded{from: unzipped, left: limit, limit: limit, charge: r.Context()}, nil
+}
+
+// bounded fails, rather than ends, at its limit.
+type bounded struct {
+	from        io.Reader
+	left, limit int64
+	// charge is the request's that holds what is read, if not its body does that.
+	charge context.Context
+}
+
+// Read implements io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.charge != nil {
+		p = p[:min(len(p), pieceBytes)]
+		if err := Reserve(b.charge, int64(len(p))); err != nil {
+			return 0, err
+		}
+	}
+	n, err := b.from.Read(p)
+	if b.charge != nil {
+		Return(b.charge, int64(len(p)-n))
+	}
+	if b.left -= int64(n); b.left < 0 {
+		return 0, TooLarge(b.limit)
+	}
+	return n, err
+}

@@ -1,0 +1,63 @@
+package stack
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// metrics are what /metrics serves.
+type metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	running  prometheus.Gauge
+}
+
+func newMetrics(more []prometheus.Collector) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "futura_http_requests_total", Help: "Requests that were answered.",
+		}, []string{"route", "status"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "futura_http_request_seconds", Help: "How long requests took, waiting and streaming included.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 15, 60},
+		}, []string{"route"}),
+		running: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "futura_http_requests_running", Help: "Requests that are being answered.",
+		}),
+	}
+	m.registry.MustRegister(m.requests, m.seconds, m.running, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(more...)
+	return m
+}
+
+// watch serves what requests hold.
+func (m *metrics) watch(of *memory) {
+	gauge := func(name, help string, value func() int64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
+			of.mu.Lock()
+			defer of.mu.Unlock()
+			return float64(value())
+		})
+	}
+	m.registry.MustRegister(
+		gauge("futura_http_held_bytes", "Bytes that requests hold of their budget.", func() int64 { return of.held }),
+		gauge("futura_http_streams", "Streams of events that are open.", func() int64 { return int64(of.streams) }))
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
+}
+
+// count counts a request by the pattern that it matched, of which there are few.
+func (m *metrics) count(route string, status int, took time.Duration) {
+	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+	m.seconds.WithLabelValues(route).Observe(took.Seconds())
+}

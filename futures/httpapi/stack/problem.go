@@ -1,0 +1,174 @@
+package stack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// maxFieldErrors is how many wrong fields a problem names.
+const maxFieldErrors = 24
+
+// Problem is an error as RFC 9457 has it, with a code for programs.
+type Problem struct {
+	// Status is that of the response, Title its text, Detail what happened with
+	// what can be done about it.
+	Status int    `json:"status"`
+	Title  string `json:"title"`
+	Code   string `json:"code"`
+	Detail string `json:"detail"`
+	// Message is Detail under the name by which clients of b7s read errors.
+	Message string `json:"message"`
+	// Errors name fields that are wrong, at most 24 of them.
+	Errors []FieldError `json:"errors,omitempty"`
+
+	cause error
+	// header is sent with it.
+	header map[string]string
+}
+
+// FieldError says what is wrong with a field of the request.
+type FieldError struct {
+	Location string `json:"location,omitempty"`
+	Message  string `json:"message"`
+}
+
+// Error implements error.
+func (p *Problem) Error() string { return p.Detail }
+
+// GetStatus makes the status the response's.
+func (p *Problem) GetStatus() int { return p.Status }
+
+// ContentType returns the media type of a problem.
+func (p *Problem) ContentType(string) string { return "application/problem+json" }
+
+// Unwrap returns what caused the problem, nil if the request was wrong.
+func (p *Problem) Unwrap() error { return p.cause }
+
+// StatusClosed is the status of a request whose client has gone, for the log.
+const StatusClosed = 499
+
+// ErrorCode is one row of a table of errors: the problem that an error is.
+type ErrorCode struct {
+	Err    error
+	Status int
+	Code   string
+}
+
+// ProblemOf returns the problem that an error is by a table of errors, whose
+// rows are looked at in their order, and behind it by those of package context.
+// An error that is no row's is the server's failure.
+func ProblemOf(table []ErrorCode, err error) *Problem {
+	var p *Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	for _, c := range table {
+		if errors.Is(err, c.Err) {
+			return NewProblem(c.Status, c.Code, err, "%s", err)
+		}
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return NewProblem(http.StatusGatewayTimeout, "timeout", err, "%s", err)
+	case errors.Is(err, context.Canceled):
+		return NewProblem(StatusClosed, "client_gone", err, "%s", err)
+	default:
+		return NewProblem(http.StatusInternalServerError, "internal", err, "%s", err)
+	}
+}
+
+// NewProblem returns a problem. cause, if there is one, is what Unwrap returns.
+func NewProblem(status int, code string, cause error, format string, args ...any) *Problem {
+	detail, title := fmt.Sprintf(format, args...), http.StatusText(status)
+	if status == StatusClosed {
+		title = "Client Closed Request"
+	}
+	return &Problem{Status: status, Title: title, Code: code, Detail: detail, Message: detail, cause: cause}
+}
+
+// BadRequest returns the problem of a request that can't be.
+func BadRequest(format string, args ...any) error {
+	return NewProblem(http.StatusBadRequest, "bad_request", nil, format, args...)
+}
+
+// TooLarge returns the problem of a body above its limit.
+func TooLarge(limit int64) *Problem {
+	return NewProblem(http.StatusRequestEntityTooLarge, "too_large", nil,
+		"the body has more bytes than limit=%d: send less at a time", limit)
+}
+
+// asProblem turns what the framework has to say into a Problem.
+func asProblem(ctx huma.Context, _ string, v any) (any, error) {
+	m, ok := v.(*huma.ErrorModel)
+	if !ok {
+		return v, nil
+	}
+	if q := requestOf(ctx.Context()); q != nil && q.failure != nil {
+		return q.failure, nil
+	}
+	p := NewProblem(m.Status, codeOf(m.Status), nil, "%s", m.Detail)
+	for _, e := range m.Errors {
+		if e != nil && len(p.Errors) < maxFieldErrors {
+			p.Errors = append(p.Errors, FieldError{Location: clip(e.Location), Message: clip(e.Message)})
+		}
+	}
+	if len(p.Errors) > 0 {
+		p.Detail += ": " + p.Errors[0].Message
+		if p.Errors[0].Location != "" {
+			p.Detail += " (" + p.Errors[0].Location + ")"
+		}
+		p.Message = p.Detail
+	}
+	return p, nil
+}
+
+// clip bounds what a client's own text adds to a problem.
+func clip(text string) string {
+	const most = 200
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
+
+// codeOf is the code of a problem that the framework found.
+func codeOf(status int) string {
+	switch status {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+		return "bad_request"
+	case http.StatusRequestEntityTooLarge:
+		return "too_large"
+	case http.StatusUnsupportedMediaType:
+		return "bad_media_type"
+	case http.StatusRequestTimeout:
+		return "timeout"
+	default:
+		return "internal"
+	}
+}
+
+// fail answers a request with the problem that an error is, in its route's
+// shape.
+func (s *Stack) fail(w http.ResponseWriter, found *route, err error) {
+	p := ProblemOf(s.options.Errors, err)
+	h := w.Header()
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="futura"`)
+	}
+	for name, value := range p.header {
+		h.Set(name, value)
+	}
+	h.Set("Content-Type", p.ContentType(""))
+	w.WriteHeader(p.Status)
+	var shown any = p
+	if found != nil && found.shape != nil {
+		shown = found.shape(p)
+	}
+	_ = json.NewEncoder(w).Encode(shown) // the client may have gone
+}

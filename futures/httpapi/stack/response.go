@@ -1,0 +1,116 @@
+package stack
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+)
+
+const (
+	// pieceBytes is how much of an answer is written at a time.
+	pieceBytes = 64 << 10
+	// lingerTime is how long the rest of a body that nobody reads is taken, so
+	// that its client sees the answer.
+	lingerTime = 500 * time.Millisecond
+)
+
+// response keeps what was answered, cuts off a reader that does not take it, and
+// never waits for the rest of a body.
+type response struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	body    *body
+	pace    pace
+	status  int
+	bytes   int64
+}
+
+func newResponse(w http.ResponseWriter, r *http.Request, q *request) *response {
+	o := &response{
+		ResponseWriter: w, control: http.NewResponseController(w), pace: pace{slack: q.stack.options.Limits.AnswerSlack},
+	}
+	if r.Body != nil && r.Body != http.NoBody && r.ContentLength != 0 {
+		o.body = &body{
+			ReadCloser: r.Body, control: o.control, request: q, context: r.Context(), held: 1,
+			pace: pace{slack: q.stack.options.Limits.BodySlack},
+		}
+		r.Body = o.body
+	}
+	return o
+}
+
+// WriteHeader implements http.ResponseWriter. Where the body was not read to its
+// end the connection ends with the answer, which goes out first.
+func (o *response) WriteHeader(status int) {
+	if o.status == 0 && status >= http.StatusOK {
+		if o.body != nil && o.body.failed != nil {
+			status = o.body.failed.Status
+			for name, value := range o.body.failed.header {
+				o.Header().Set(name, value)
+			}
+		}
+		o.status = status
+		if o.body != nil && !o.body.ended {
+			o.Header().Set("Connection", "close")
+			_ = o.control.EnableFullDuplex() // not every connection has it
+			o.body.linger()
+		}
+	}
+	o.limit()
+	o.ResponseWriter.WriteHeader(status)
+}
+
+// limit sets the deadline of what is written next.
+func (o *response) limit() {
+	_ = o.control.SetWriteDeadline(o.pace.deadline(time.Now())) // not every connection has deadlines
+}
+
+// Write implements http.ResponseWriter.
+func (o *response) Write(b []byte) (n int, err error) {
+	if o.status == 0 {
+		o.WriteHeader(http.StatusOK)
+	}
+	for first := true; err == nil && (first || n < len(b)); first = false {
+		start, wrote := time.Now(), 0
+		o.limit()
+		wrote, err = o.ResponseWriter.Write(b[n:min(len(b), n+pieceBytes)])
+		o.pace.did(wrote, start)
+		n += wrote
+	}
+	o.bytes += int64(n)
+	return n, err
+}
+
+// FlushError sends what was written.
+func (o *response) FlushError() error {
+	start := time.Now()
+	o.limit()
+	err := o.control.Flush()
+	o.pace.did(0, start)
+	return err
+}
+
+// Unwrap lets http.ResponseController reach the writer below.
+func (o *response) Unwrap() http.ResponseWriter { return o.ResponseWriter }
+
+// end gives an answer that has none a status, so that a body nobody has read is
+// not waited for. One that failed is cut off.
+func (o *response) end(failed any) {
+	switch {
+	case o.status != 0:
+	case failed != nil:
+		o.status = http.StatusInternalServerError
+	default:
+		o.WriteHeader(http.StatusOK)
+	}
+}
+
+// WriteJSON answers a request with a value.
+func WriteJSON(w http.ResponseWriter, status int, v any) error {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // the client may have gone
+	return nil
+}

@@ -1,0 +1,231 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// ErrCut ends an answer that has begun and can't be completed: its reader sees
+// it cut off.
+var ErrCut = errors.New("the answer was cut off")
+
+// Route is an operation that reads its request and writes its answer by itself.
+type Route struct {
+	// Permission is what its requests need. It must be declared.
+	Permission Permission
+	// Operation describes it: method, path (an action follows an id by a colon,
+	// as in /api/v1/batches/{id}:cancel), id, summary, parameters. MaxBodyBytes
+	// bounds its body, 1 MiB by default.
+	Operation huma.Operation
+	// In and Out are values of the bodies' types, nil for none; InBytes are the
+	// media types of other bodies, OutStream other answers by theirs. Optional is
+	// set if the body may be left out.
+	In, Out   any
+	InBytes   []string
+	OutStream map[string]any
+	Optional  bool
+	// Stream is set for an answer that lasts: there are only so many at a time.
+	Stream bool
+	// Shape is how problems are shown. Defaults to as they are.
+	Shape func(*Problem) any
+	// Handle answers a request, or returns an error before it has begun to, or
+	// ErrCut.
+	Handle func(http.ResponseWriter, *http.Request) error
+}
+
+// route is a route as the stack finds it.
+type route struct {
+	permission Permission
+	maxBody    int64
+	// weight is how many bytes each byte of a JSON body may take when it is
+	// checked.
+	weight int64
+	// buffered is set if the framework reads the body.
+	buffered bool
+	stream   bool
+	shape    func(*Problem) any
+	handler  http.Handler
+	// missing is the problem of a request that no route is for.
+	missing error
+}
+
+// defaultBody is the most bytes of a body where a route does not say.
+const defaultBody = 1 << 20
+
+// Constants of the weight of JSON: what is checked is held as values first.
+const (
+	jsonWeight    = 16
+	weightedBytes = 1 << 20
+)
+
+// actionMark stands in the paths of the mux where requests have a colon: a mux's
+// wildcard is a whole segment, and an action shares it with the id.
+const actionMark = "/:"
+
+// Register adds a route whose input and output the framework reads, checks and
+// writes. It panics if it has no permission.
+func Register[I, O any](s *Stack, p Permission, op huma.Operation, handle func(context.Context, *I) (*O, error)) {
+	op.Path, op.BodyReadTimeout = splitAction(op.Path), -1 // the stack's own deadlines count
+	op.Description = describePermission(op.Description, p)
+	if p == Public {
+		op.Security = []map[string][]string{{}}
+	}
+	rt := s.add(op.Method+" "+op.Path, &route{permission: p, maxBody: op.MaxBodyBytes, buffered: true, handler: s.mux})
+	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
+		out, err := handle(ctx, in)
+		if err != nil {
+			return nil, ProblemOf(s.options.Errors, err)
+		}
+		return out, nil
+	})
+	described := operationAt(s.api.OpenAPI(), op.Method, op.Path)
+	described.Responses["default"] = s.problemAnswer(Problem{})
+	if described.RequestBody != nil && described.RequestBody.Content["application/json"] != nil {
+		rt.weight = jsonWeight
+	}
+}
+
+// Handle adds a route. It panics if it has no permission.
+func (s *Stack) Handle(rt Route) {
+	op := rt.Operation
+	if op.MaxBodyBytes == 0 {
+		op.MaxBodyBytes = defaultBody
+	}
+	s.api.OpenAPI().AddOperation(s.operationOf(&rt))
+	pattern := op.Method + " " + splitAction(op.Path)
+	found := s.add(pattern, &route{
+		permission: rt.Permission, maxBody: op.MaxBodyBytes, stream: rt.Stream, shape: rt.Shape, handler: s.mux,
+	})
+	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		switch err := rt.Handle(w, r); {
+		case err == nil:
+		case errors.Is(err, ErrCut):
+			panic(http.ErrAbortHandler)
+		default:
+			s.fail(w, found, err)
+		}
+	})
+}
+
+// raw adds a route that is not described.
+func (s *Stack) raw(pattern string, p Permission, h http.Handler) {
+	s.add(pattern, &route{permission: p, maxBody: defaultBody, handler: s.mux})
+	s.mux.Handle(pattern, h)
+}
+
+// add makes a route findable.
+func (s *Stack) add(pattern string, rt *route) *route {
+	if rt.permission < Public || rt.permission > Admin {
+		panic(fmt.Sprintf("stack: %s declares no permission", pattern))
+	}
+	s.routes[pattern] = rt
+	return rt
+}
+
+// RouteInfo is what is known of a route.
+type RouteInfo struct {
+	Method, Path string
+	Permission   Permission
+}
+
+// Routes returns all routes, as requests name them, in a fixed order.
+func (s *Stack) Routes() []RouteInfo {
+	s.Handler()
+	all := make([]RouteInfo, 0, len(s.routes))
+	for _, pattern := range slices.Sorted(maps.Keys(s.routes)) {
+		method, path, _ := strings.Cut(pattern, " ")
+		path = strings.TrimSuffix(path, "{$}")
+		all = append(all, RouteInfo{method, strings.Replace(path, actionMark, ":", 1), s.routes[pattern].permission})
+	}
+	return all
+}
+
+// checkLength returns the problem of a body that is too long by its own word.
+func (rt *route) checkLength(length int64) error {
+	if rt.maxBody > 0 && length > rt.maxBody {
+		return TooLarge(rt.maxBody)
+	}
+	return nil
+}
+
+// weigh is how many bytes a JSON body of a length, -1 if unknown, may take when
+// it is checked.
+func (rt *route) weigh(length int64) int64 {
+	if length < 0 {
+		length = weightedBytes
+	}
+	return rt.weight * min(length, weightedBytes)
+}
+
+// splitAction turns /api/v1/THINGS/ID:ACTION into /api/v1/THINGS/ID/:ACTION.
+func splitAction(path string) string {
+	rest, below := strings.CutPrefix(path, "/api/v1/")
+	things, one, found := strings.Cut(rest, "/")
+	id, action, acts := strings.Cut(one, ":")
+	if !below || !found || !acts || things == "" || id == "" || strings.Contains(id, "/") {
+		return path
+	}
+	return "/api/v1/" + things + "/" + id + actionMark + action
+}
+
+// find returns the route of a request, or one that says what is possible
+// instead. A request for an action is changed to the mux's path for it.
+func (s *Stack) find(r *http.Request) *route {
+	q := requestOf(r.Context())
+	q.path = r.URL.Path
+	if path := splitAction(r.URL.Path); path != r.URL.Path {
+		u := *r.URL
+		u.Path, u.RawPath = path, ""
+		r.URL = &u
+	}
+	if _, pattern := s.mux.Handler(r); pattern != "" {
+		q.route = strings.Replace(pattern, actionMark, ":", 1)
+		return s.routes[pattern]
+	}
+	none := &route{permission: Read}
+	var allowed []string
+	probe := *r
+	for _, probe.Method = range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		if _, pattern := s.mux.Handler(&probe); pattern != "" {
+			allowed = append(allowed, probe.Method)
+			none.shape = s.routes[pattern].shape
+		}
+	}
+	if len(allowed) > 0 {
+		p := NewProblem(http.StatusMethodNotAllowed, "method_not_allowed", nil,
+			"%.20s is not possible here: use %s", r.Method, strings.Join(allowed, " or "))
+		p.header = map[string]string{"Allow": strings.Join(allowed, ", ")}
+		none.missing = p
+		return none
+	}
+	none.missing = NewProblem(http.StatusNotFound, "no_such_path", nil,
+		"nothing is at %.200q%s: /openapi.json describes the API", q.path, s.actionsBeside(r.URL.Path))
+	return none
+}
+
+// actionsBeside names the actions that are at a path, where another was asked
+// for.
+func (s *Stack) actionsBeside(path string) string {
+	before, _, found := strings.Cut(path, actionMark)
+	if !found {
+		return ""
+	}
+	var actions []string
+	for _, rt := range s.Routes() {
+		things, action, acts := strings.Cut(rt.Path, "/{id}:")
+		if acts && strings.HasPrefix(before, things+"/") {
+			actions = append(actions, ":"+action)
+		}
+	}
+	if len(actions) == 0 {
+		return ""
+	}
+	return ", use " + strings.Join(actions, " or ")
+}

@@ -1,0 +1,85 @@
+package stack
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+
+	"github.com/futura-run/futura/internal/connlimit"
+)
+
+// headerBytes is the most bytes of a request's header.
+const headerBytes = 64 << 10
+
+type connectionKey struct{}
+
+// connectionOf is the connection of a request that Serve has accepted.
+func connectionOf(r *http.Request) net.Conn {
+	c, _ := r.Context().Value(connectionKey{}).(net.Conn)
+	return c
+}
+
+// holdConnection keeps the connection of a request that was admitted, and has
+// come whole, from being closed for another until the request ends.
+func (q *request) holdConnection() (ok bool) {
+	q.release, ok = connlimit.Hold(q.connection)
+	return ok
+}
+
+// Server serves a stack on connections that it bounds. Connections whose request
+// was not admitted yet give way to new ones.
+type Server struct {
+	stack  *Stack
+	http   *http.Server
+	secure bool
+}
+
+// Server returns a server of all routes, with TLS unless secure is nil. It speaks
+// HTTP/1.1, where a connection has one request at a time.
+func (s *Stack) Server(secure *tls.Config) *Server {
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	return &Server{stack: s, secure: secure != nil, http: &http.Server{
+		Handler: s.Handler(), ReadHeaderTimeout: s.options.Limits.HeaderTime, IdleTimeout: s.options.Limits.IdleTime,
+		MaxHeaderBytes: headerBytes, TLSConfig: secure, Protocols: &protocols,
+		ErrorLog: slog.NewLogLogger(s.options.Logger.Handler(), slog.LevelDebug),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connectionKey{}, c)
+		},
+	}}
+}
+
+// limit bounds the connections of a listener.
+func (s *Stack) limit(l net.Listener, secure bool) net.Listener {
+	o := connlimit.Options{
+		Total: s.options.Limits.Connections, PerAddress: s.options.Limits.AddressConnections, Logger: s.options.Logger,
+	}
+	if !secure {
+		o.Refusal = []byte("HTTP/1.1 503 Service Unavailable\r\nRetry-After: " + strconv.Itoa(retryAfter) +
+			"\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+	}
+	return connlimit.New(l, o)
+}
+
+// Serve answers the requests of a listener, which it closes, until Shutdown is
+// called. It returns nil then, or the listener's error.
+func (s *Server) Serve(l net.Listener) (err error) {
+	l = s.stack.limit(l, s.secure)
+	if s.secure {
+		err = s.http.ServeTLS(l, "", "")
+	} else {
+		err = s.http.Serve(l)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// Shutdown takes no more requests and waits for those that are being answered,
+// until ctx ends.
+func (s *Server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ctx) }

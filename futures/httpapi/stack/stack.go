@@ -1,0 +1,203 @@
+// Package stack is what the HTTP APIs of this module stand on: one mux, one
+// description, one set of problems, and the limits that keep a server alive.
+// Packages register their routes with it, each with the permission that a
+// request needs. A Stack bounds the bytes that all requests hold together, those
+// of one client, the pace of bodies and answers, and streams; Serve bounds
+// connections too.
+package stack
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Options of a Stack. The zero value serves everybody who can reach it: give
+// Tokens, unless what stands in front of the handler decides about access.
+type Options struct {
+	// Title, Description and Version describe the API. Version defaults to "dev".
+	Title, Description, Version string
+	// Errors are the problems that errors of handlers are, in the order in which
+	// they are looked for. Those of package context come behind them.
+	Errors []ErrorCode
+	// Tokens are what requests must bear, with what each may do. Defaults to
+	// none: everybody may do everything.
+	Tokens *Tokens
+	// Hosts are the names, without port, that the Host header may have; others
+	// are refused, so that a web page can't reach a loopback address under a
+	// name of its own. Defaults to any.
+	Hosts []string
+	// Collectors are served at /metrics. Defaults to none.
+	Collectors []prometheus.Collector
+	// Stopping ends the waiting of requests when it is closed: they answer with
+	// what is known. Defaults to never.
+	Stopping <-chan struct{}
+	// Logger gets a line for each request, at debug level, failures of the
+	// server at error level. Defaults to none.
+	Logger *slog.Logger
+	// AccessLog has the lines at info level. Defaults to false.
+	AccessLog bool
+	// Limits bound what requests take. The zero value is right for most servers.
+	Limits Limits
+}
+
+// Stack serves the routes that are registered with it. Register all of them
+// before Handler or Serve is called.
+type Stack struct {
+	options  Options
+	mux      *http.ServeMux
+	api      huma.API
+	routes   map[string]*route // by the mux's pattern
+	metrics  *metrics
+	memory   *memory
+	zippers  sync.Pool
+	origins  *http.CrossOriginProtection
+	seal     sync.Once
+	answered http.Handler
+}
+
+// New returns a stack that serves /metrics, /openapi.json, /docs and / beside
+// what is registered.
+func New(o Options) *Stack {
+	o.Version = cmp.Or(o.Version, "dev")
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Limits = o.Limits.withDefaults()
+	s := &Stack{
+		options: o, mux: http.NewServeMux(), routes: map[string]*route{}, metrics: newMetrics(o.Collectors),
+		memory: newMemory(&o.Limits), origins: http.NewCrossOriginProtection(), zippers: newZippers(),
+	}
+	s.api = humago.New(s.mux, s.describe())
+	s.metrics.watch(s.memory)
+	s.raw("GET /metrics", Read, s.metrics.handler())
+	s.raw("GET /{$}", Public, http.HandlerFunc(s.index))
+	return s
+}
+
+// Collect serves more collectors at /metrics.
+func (s *Stack) Collect(more ...prometheus.Collector) { s.metrics.registry.MustRegister(more...) }
+
+// Version is the version that the description shows.
+func (s *Stack) Version() string { return s.options.Version }
+
+// Handler returns the handler of all routes. No more can be registered.
+func (s *Stack) Handler() http.Handler {
+	s.seal.Do(func() {
+		s.registerDocuments()
+		s.answered = http.HandlerFunc(s.serve)
+	})
+	return s.answered
+}
+
+// requestID is the header that names a request in logs.
+const requestID = "X-Request-Id"
+
+// serve answers one request, counts and logs it.
+func (s *Stack) serve(w http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	q := &request{stack: s, bearer: Token{Role: Public}, id: r.Header.Get(requestID), route: "none"}
+	if !isPlain(q.id, maxRequestID) {
+		q.id = uuid.NewString()
+	}
+	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, q))
+	out := newResponse(w, r, q)
+	s.metrics.running.Inc()
+	defer func() {
+		failed := recover()
+		q.end()
+		out.end(failed)
+		s.metrics.running.Dec()
+		s.metrics.count(q.route, out.status, time.Since(start))
+		s.log(r, q, out, time.Since(start))
+		if failed != nil {
+			panic(failed)
+		}
+	}()
+	h := out.Header()
+	h.Set(requestID, q.id)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	found := s.find(r)
+	if err := s.admit(r, q, found); err != nil {
+		s.fail(out, found, err)
+		return
+	}
+	s.answer(out, r, q, found)
+}
+
+// answer lets a route answer a request that may be sent.
+func (s *Stack) answer(out *response, r *http.Request, q *request, found *route) {
+	q.connection = connectionOf(r)
+	if out.body == nil && !q.holdConnection() {
+		panic(http.ErrAbortHandler) // it was closed for another
+	}
+	err := found.checkLength(r.ContentLength)
+	if err == nil && found.stream {
+		err = q.stream()
+	}
+	if err == nil && found.weight > 0 && r.ContentLength != 0 {
+		err = q.take(r.Context(), found.weigh(r.ContentLength))
+	}
+	if err != nil {
+		s.fail(out, found, err)
+		return
+	}
+	if out.body != nil && found.buffered {
+		out.body.held = 2 // a buffer that grows is copied
+	}
+	zipped, end := s.compress(out, r, q)
+	defer end()
+	found.handler.ServeHTTP(zipped, r)
+}
+
+// log writes the line of a request that has ended.
+func (s *Stack) log(r *http.Request, q *request, out *response, took time.Duration) {
+	level := slog.LevelDebug
+	if s.options.AccessLog {
+		level = slog.LevelInfo
+	}
+	if out.status >= http.StatusInternalServerError {
+		level = slog.LevelError
+	}
+	s.options.Logger.LogAttrs(context.WithoutCancel(r.Context()), level, "request",
+		slog.String("id", q.id), slog.String("method", r.Method), slog.String("path", q.path),
+		slog.Int("status", out.status), slog.Int64("bytes", out.bytes), slog.Duration("took", took),
+		slog.String("from", r.RemoteAddr), slog.String("principal", q.bearer.Name))
+}
+
+// Waiting returns a context that ends with ctx, after d, or when the server
+// stops. The function that ends it must be called.
+func (s *Stack) Waiting(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	stop := make(chan struct{})
+	go func() {
+		select {
+		case <-s.options.Stopping:
+			cancel()
+		case <-stop:
+		}
+	}()
+	return ctx, sync.OnceFunc(func() {
+		close(stop)
+		cancel()
+	})
+}
+
+// Stopping tells whether the server stops.
+func (s *Stack) Stopping() bool {
+	select {
+	case <-s.options.Stopping:
+		return true
+	default:
+		return false
+	}
+}

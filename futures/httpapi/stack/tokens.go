@@ -1,0 +1,316 @@
+package stack
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Bounds of files of tokens.
+const (
+	maxTokenFile = 1 << 20
+	maxTokenName = 64
+	// reloadTime is how often a request looks whether the file has changed.
+	reloadTime = time.Second
+)
+
+// Errors of tokens.
+var (
+	// ErrTokenExists is returned for a name that a token has.
+	ErrTokenExists = errors.New("there is a token with this name")
+	// ErrNoToken is returned for a name that no token has.
+	ErrNoToken = errors.New("there is no token with this name")
+	// ErrBadTokens is returned for a file of tokens, or a token, that can't be.
+	ErrBadTokens = errors.New("bad tokens")
+)
+
+// Token is what is known of a secret: never the secret itself.
+type Token struct {
+	// Name stands in the access log.
+	Name string
+	// Role is what its bearer may do: Read, Submit or Admin.
+	Role Permission
+	// Expires is when it ends, zero for never.
+	Expires time.Time
+
+	sum [sha256.Size]byte
+}
+
+// Tokens are the tokens that requests may bear. The zero value has none.
+type Tokens struct {
+	path   string
+	logger *slog.Logger
+	now    func() time.Time // nil for the system's
+
+	mu     sync.Mutex
+	own    []Token
+	stored []Token
+	looked time.Time
+	stamp  fileStamp
+}
+
+type fileStamp struct {
+	modified time.Time
+	size     int64
+	mode     fs.FileMode
+}
+
+// NewSecret returns the secret of a token: 256 random bits in hex. It is stored
+// as its SHA-256, which is as hard to guess as itself.
+func NewSecret() string {
+	random := make([]byte, 32)
+	_, _ = rand.Read(random) // it never fails
+	return hex.EncodeToString(random)
+}
+
+// NewTokens returns tokens with one that may do everything.
+func NewTokens(name, secret string) *Tokens {
+	t := &Tokens{}
+	t.Add(name, secret)
+	return t
+}
+
+// Add lets one more token do everything, whatever the file says.
+func (t *Tokens) Add(name, secret string) { t.AddRole(name, secret, Admin) }
+
+// AddRole adds a token beside those of the file.
+func (t *Tokens) AddRole(name, secret string, role Permission) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.own = append(t.own, Token{Name: name, Role: role, sum: sha256.Sum256([]byte(secret))})
+}
+
+// OpenTokens reads a file of tokens, which only its owner may read. It is read
+// again when it has changed, at the latest a second later; while it can't be read
+// or is wrong, what was read before counts, and logger is told. A file that is
+// not there returns fs.ErrNotExist.
+func OpenTokens(path string, logger *slog.Logger) (*Tokens, error) {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	t := &Tokens{path: path, logger: logger}
+	return t, t.Reload()
+}
+
+// Reload reads the file again. On an error what was read before counts.
+func (t *Tokens) Reload() error {
+	if t.path == "" {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.load()
+}
+
+func (t *Tokens) load() error {
+	t.looked = t.time()
+	stamp, err := stampOf(t.path)
+	if err != nil {
+		return err
+	}
+	stored, err := ListTokens(t.path)
+	if err != nil {
+		return err
+	}
+	t.stored, t.stamp = stored, stamp
+	return nil
+}
+
+func (t *Tokens) time() time.Time {
+	if t.now != nil {
+		return t.now()
+	}
+	return time.Now()
+}
+
+// refresh reads the file again if it has changed.
+func (t *Tokens) refresh() {
+	if t.path == "" || t.time().Sub(t.looked) < reloadTime {
+		return
+	}
+	t.looked = t.time()
+	stamp, err := stampOf(t.path)
+	if err == nil && stamp == t.stamp {
+		return
+	}
+	if err == nil {
+		err = t.load()
+	}
+	if err != nil {
+		t.logger.Error("reading the tokens again failed; the previous ones count", "error", err)
+	}
+}
+
+// Find returns the token of a secret, unless there is none or it has expired. Its
+// time does not depend on how much of a secret is right.
+func (t *Tokens) Find(secret string) (found Token, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.refresh()
+	sum, now := sha256.Sum256([]byte(secret)), t.time()
+	for _, tokens := range [][]Token{t.stored, t.own} {
+		for i := range tokens {
+			same := subtle.ConstantTimeCompare(tokens[i].sum[:], sum[:]) == 1
+			if same && (tokens[i].Expires.IsZero() || now.Before(tokens[i].Expires)) {
+				found, ok = tokens[i], true
+			}
+		}
+	}
+	return found, ok
+}
+
+// stampOf looks at a file that only its owner may read.
+func stampOf(path string) (fileStamp, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fileStamp{}, err
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
+		return fileStamp{}, fmt.Errorf("%w: others may read %s (mode %04o): chmod 600 %[2]s", ErrBadTokens, path, mode)
+	}
+	if info.Size() > maxTokenFile {
+		return fileStamp{}, fmt.Errorf("%w: %s has %d bytes: at most %d", ErrBadTokens, path, info.Size(), maxTokenFile)
+	}
+	return fileStamp{info.ModTime(), info.Size(), info.Mode()}, nil
+}
+
+// ListTokens returns the tokens of a file. It has a line for each: the name, the
+// role (read, submit or admin), the SHA-256 of the secret in hex, and when it
+// expires (RFC 3339), if it does. Empty lines, and those that begin with #, are
+// passed over.
+func ListTokens(path string) ([]Token, error) {
+	if _, err := stampOf(path); err != nil {
+		return nil, err
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := parseTokens(content)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrBadTokens, path, err)
+	}
+	return tokens, nil
+}
+
+func parseTokens(content []byte) (tokens []Token, err error) {
+	lines := bufio.NewScanner(bytes.NewReader(content))
+	lines.Buffer(nil, maxTokenFile)
+	for n := 1; lines.Scan(); n++ {
+		words := strings.Fields(lines.Text())
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		token, err := parseToken(words)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		if slices.ContainsFunc(tokens, func(other Token) bool { return other.Name == token.Name }) {
+			return nil, fmt.Errorf("line %d: there is another token %s", n, token.Name)
+		}
+		tokens = append(tokens, token)
+	}
+	return tokens, lines.Err()
+}
+
+func parseToken(words []string) (t Token, err error) {
+	if len(words) < 3 || len(words) > 4 {
+		return t, fmt.Errorf("it has %d words: use NAME ROLE SHA256 [EXPIRES]", len(words))
+	}
+	if err := checkToken(words[0], words[1]); err != nil {
+		return t, err
+	}
+	t.Name = words[0]
+	t.Role, _ = ParseRole(words[1])
+	sum, err := hex.DecodeString(words[2])
+	if err != nil || len(sum) != sha256.Size {
+		return t, fmt.Errorf("%.80q is not a SHA-256 in hex", words[2])
+	}
+	t.sum = [sha256.Size]byte(sum)
+	if len(words) == 4 {
+		t.Expires, err = time.Parse(time.RFC3339, words[3])
+	}
+	return t, err
+}
+
+func checkToken(name, role string) error {
+	if !isPlain(name, maxTokenName) {
+		return fmt.Errorf("the name %.80q: use at most %d of a to z, A to Z, 0 to 9, - _ . and :", name, maxTokenName)
+	}
+	if _, ok := ParseRole(role); !ok {
+		return fmt.Errorf("there is no role %.20q: use read, submit or admin", role)
+	}
+	return nil
+}
+
+// CreateToken adds a token to a file, which is made if it is not there, and
+// returns its secret, which is stored nowhere. It returns ErrTokenExists.
+func CreateToken(path, name, role string, expires time.Time) (secret string, err error) {
+	if err := checkToken(name, role); err != nil {
+		return "", fmt.Errorf("%w: %w", ErrBadTokens, err)
+	}
+	tokens, err := ListTokens(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	if slices.ContainsFunc(tokens, func(t Token) bool { return t.Name == name }) {
+		return "", fmt.Errorf("%w: %s", ErrTokenExists, name)
+	}
+	secret = NewSecret()
+	t := Token{Name: name, Expires: expires, sum: sha256.Sum256([]byte(secret))}
+	t.Role, _ = ParseRole(role)
+	return secret, writeTokens(path, append(tokens, t))
+}
+
+// RevokeToken removes a token from a file. Servers that read the file refuse it a
+// second later. It returns ErrNoToken.
+func RevokeToken(path, name string) error {
+	tokens, err := ListTokens(path)
+	if err != nil {
+		return err
+	}
+	left := slices.DeleteFunc(slices.Clone(tokens), func(t Token) bool { return t.Name == name })
+	if len(left) == len(tokens) {
+		return fmt.Errorf("%w: %s", ErrNoToken, name)
+	}
+	return writeTokens(path, left)
+}
+
+// writeTokens replaces a file. A reader sees it whole or not at all.
+func writeTokens(path string, tokens []Token) error {
+	var content bytes.Buffer
+	content.WriteString("# name role sha256 [expires]\n")
+	for _, t := range tokens {
+		fmt.Fprintf(&content, "%s %s %x", t.Name, t.Role, t.sum)
+		if !t.Expires.IsZero() {
+			fmt.Fprintf(&content, " %s", t.Expires.UTC().Format(time.RFC3339))
+		}
+		content.WriteByte('\n')
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content.Bytes())
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(f.Name()))
+	}
+	return err
+}

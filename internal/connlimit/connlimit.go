@@ -1,0 +1,256 @@
+// Package connlimit bounds the connections that a server has open, per address
+// and in all, so that those that say nothing can't keep others out.
+package connlimit
+
+import (
+	"cmp"
+	"container/list"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// Defaults of Options.
+const (
+	// defaultTotal is the most connections, where the process may have enough
+	// descriptors.
+	defaultTotal = 1024
+	// logGap is the least time between two lines of the log.
+	logGap = 10 * time.Second
+	// refusalTime bounds the writing of a refusal to an empty send buffer.
+	refusalTime = 100 * time.Millisecond
+)
+
+// Options of a Listener. The zero value is right for most servers.
+type Options struct {
+	// Total is the most connections that are open at a time. Defaults to 1,024,
+	// or a third of the descriptors that the process may have, if that is less.
+	Total int
+	// PerAddress is the most of one address; an IPv6 address is its first 64
+	// bits. Connections without an address count in Total alone. Defaults to half
+	// of Total.
+	PerAddress int
+	// Refusal is written to a connection that is refused, if its server speaks
+	// first or needs no encryption. Defaults to nothing: it is closed.
+	Refusal []byte
+	// Logger gets a warning when connections were turned away: at most one line
+	// in ten seconds, with their number. Defaults to none.
+	Logger *slog.Logger
+}
+
+// Stats counts connections.
+type Stats struct {
+	// Open is how many are open now, Held how many of them can't be turned away.
+	Open, Held int
+	// Refused and Evicted count those that were turned away: at their arrival,
+	// and later, when a new one needed their place.
+	Refused, Evicted uint64
+}
+
+// Listener is a listener that bounds the connections it accepts. A connection
+// waits until Hold is called for it. Where there is no place for a new one, the
+// one that waits longest is closed: of the same address if that has too many,
+// else of any. If none waits, the new one is refused.
+type Listener struct {
+	net.Listener
+	options Options
+
+	mu        sync.Mutex
+	open      int
+	waiting   *list.List // of *conn, the one that waits longest first
+	byAddress map[netip.Addr]int
+	stats     Stats
+	unlogged  uint64
+	logged    time.Time
+}
+
+// New returns a listener that bounds the connections of l. Closing it closes l.
+func New(l net.Listener, o Options) *Listener {
+	if o.Total <= 0 {
+		o.Total = min(defaultTotal, max(1, descriptors()/3))
+	}
+	o.PerAddress = cmp.Or(max(o.PerAddress, 0), max(1, o.Total/2))
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Listener{Listener: l, options: o, waiting: list.New(), byAddress: map[netip.Addr]int{}}
+}
+
+// Total is the most connections that are open at a time.
+func (l *Listener) Total() int { return l.options.Total }
+
+// Stats returns the counts of the moment.
+func (l *Listener) Stats() Stats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.stats
+	s.Open, s.Held = l.open, l.open-l.waiting.Len()
+	return s
+}
+
+// Accept returns the next connection that has a place. Its errors are those of
+// the listener below.
+func (l *Listener) Accept() (net.Conn, error) {
+	for {
+		below, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c := &conn{Conn: below, listener: l, address: addressOf(below)}
+		evicted, ok := l.enter(c)
+		if evicted != nil {
+			_ = evicted.Conn.Close() // its owner sees it closed
+		}
+		if ok {
+			return c, nil
+		}
+		l.refuse(below)
+	}
+}
+
+// enter finds a place for a connection, and returns the one that had it.
+func (l *Listener) enter(c *conn) (evicted *conn, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	crowded := c.address.IsValid() && l.byAddress[c.address] >= l.options.PerAddress
+	if crowded || l.open >= l.options.Total {
+		if evicted = l.longestWaiting(c.address, crowded); evicted == nil {
+			l.stats.Refused++
+			l.warn()
+			return nil, false
+		}
+		l.leave(evicted)
+		l.stats.Evicted++
+		l.warn()
+	}
+	l.open++
+	if c.address.IsValid() {
+		l.byAddress[c.address]++
+	}
+	c.place = l.waiting.PushBack(c)
+	return evicted, true
+}
+
+// longestWaiting returns the connection that waits longest, of one address if
+// only those count.
+func (l *Listener) longestWaiting(address netip.Addr, only bool) *conn {
+	for e := l.waiting.Front(); e != nil; e = e.Next() {
+		if c := e.Value.(*conn); !only || c.address == address {
+			return c
+		}
+	}
+	return nil
+}
+
+// leave gives back a connection's place, once.
+func (l *Listener) leave(c *conn) {
+	if c.left {
+		return
+	}
+	c.left = true
+	l.open--
+	if c.address.IsValid() {
+		if l.byAddress[c.address]--; l.byAddress[c.address] == 0 {
+			delete(l.byAddress, c.address)
+		}
+	}
+	if c.place != nil {
+		l.waiting.Remove(c.place)
+		c.place = nil
+	}
+}
+
+// warn counts a connection that was turned away, and says so now and then.
+func (l *Listener) warn() {
+	l.unlogged++
+	if now := time.Now(); now.Sub(l.logged) >= logGap {
+		l.options.Logger.Warn("too many connections: some were turned away", "turned away", l.unlogged,
+			"open", l.open, "at most", l.options.Total, "per address", l.options.PerAddress)
+		l.logged, l.unlogged = now, 0
+	}
+}
+
+func (l *Listener) refuse(c net.Conn) {
+	if len(l.options.Refusal) > 0 && c.SetWriteDeadline(time.Now().Add(refusalTime)) == nil {
+		_, _ = c.Write(l.options.Refusal) // it is a courtesy
+	}
+	_ = c.Close() // nothing was promised to it
+}
+
+// conn is a connection with a place. Its fields are the listener's.
+type conn struct {
+	net.Conn
+	listener *Listener
+	address  netip.Addr
+	place    *list.Element // in waiting, nil while it is held
+	holds    int
+	left     bool
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	c.listener.mu.Lock()
+	c.listener.leave(c)
+	c.listener.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// Hold keeps a connection of a Listener, or one that wraps it as tls.Conn does,
+// from being closed for another, until release is called. Call it once the other
+// side has shown that it may come. Other connections are left alone. It returns
+// false for a connection that was closed already.
+func Hold(c net.Conn) (release func(), ok bool) {
+	for {
+		switch wrapped := c.(type) {
+		case *conn:
+			return wrapped.hold()
+		case interface{ NetConn() net.Conn }:
+			c = wrapped.NetConn()
+		default:
+			return func() {}, true
+		}
+	}
+}
+
+func (c *conn) hold() (release func(), ok bool) {
+	l := c.listener
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.left {
+		return func() {}, false
+	}
+	if c.holds++; c.place != nil {
+		l.waiting.Remove(c.place)
+		c.place = nil
+	}
+	return sync.OnceFunc(c.release), true
+}
+
+func (c *conn) release() {
+	l := c.listener
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.holds--; c.holds == 0 && !c.left {
+		c.place = l.waiting.PushBack(c)
+	}
+}
+
+// addressOf is what connections are counted by, invalid for those without an IP
+// address.
+func addressOf(c net.Conn) netip.Addr {
+	remote, ok := c.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}
+	}
+	address := remote.AddrPort().Addr().Unmap().WithZone("")
+	if !address.Is6() {
+		return address
+	}
+	network, err := address.Prefix(64)
+	if err != nil {
+		return address
+	}
+	return network.Addr()
+}
