@@ -74,7 +74,11 @@ func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster
 	c.random = &lockedReader{r: o.Random}
 	c.ids.Random = c.random
 	c.hub = newHub()
-	wanted := o.Config.WithDefaults()
+	wanted := o.Config
+	if wanted.Shards == 0 && kv.TraitsOf(db).Opening != "" {
+		wanted.Shards = 1
+	}
+	wanted = wanted.WithDefaults()
 	if err := wanted.Validate(); err != nil {
 		return nil, err
 	}

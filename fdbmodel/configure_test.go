@@ -32,7 +32,7 @@ func TestConfigure(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, now, again.Config())
 	require.Equal(t, layout.Config{
-		Format: layout.KeyspaceFormat, Shards: layout.DefaultShards, Heartbeat: 5 * time.Second, DeadAfter: 15 * time.Second,
+		Format: layout.KeyspaceFormat, Shards: 1, Heartbeat: 5 * time.Second, DeadAfter: 15 * time.Second,
 		Retention: time.Hour,
 	}, now)
 	for _, change := range []func(*layout.Config){
@@ -79,4 +79,17 @@ func TestConfigureOfTheLiving(t *testing.T) {
 	require.NoError(t, configure(func() {}), "who stands still is dead")
 	_, err = shared.Configure(ctx, func(c *layout.Config) { c.Retention = time.Hour })
 	require.NoError(t, err, "the retention is the janitor's alone")
+}
+
+// TestShardsByDefault has a store that one process opens keep strict order, and
+// others spread their load.
+func TestShardsByDefault(t *testing.T) {
+	t.Parallel()
+	db := modeltest.OpenMemory(t)
+	one, err := fdbmodel.Open(t.Context(), db, "one", fdbmodel.Options{})
+	require.NoError(t, err)
+	require.Equal(t, 1, one.Config().Shards)
+	many, err := fdbmodel.Open(t.Context(), struct{ kv.Database }{db}, "many", fdbmodel.Options{})
+	require.NoError(t, err)
+	require.Equal(t, layout.DefaultShards, many.Config().Shards)
 }

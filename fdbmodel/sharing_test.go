@@ -20,9 +20,9 @@ func TestTwoClustersOnOneStore(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	db := storetest.New(t)
-	one, err := fdbmodel.Open(ctx, db, "one", fdbmodel.Options{})
+	one, err := fdbmodel.Open(ctx, db, "one", fdbmodel.Options{Config: layout.Config{Shards: 16}})
 	require.NoError(t, err)
-	two, err := fdbmodel.Open(ctx, db, "one-more", fdbmodel.Options{})
+	two, err := fdbmodel.Open(ctx, db, "one-more", fdbmodel.Options{Config: layout.Config{Shards: 16}})
 	require.NoError(t, err)
 	ids, err := one.DrawIDs(20)
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func TestFewFuturesManyWorkers(t *testing.T) {
 	const futures, workers = 10, 200
 	ctx := context.Background()
 	db := storetest.New(t)
-	c, err := fdbmodel.Open(ctx, db, "few", fdbmodel.Options{})
+	c, err := fdbmodel.Open(ctx, db, "few", fdbmodel.Options{Config: layout.Config{Shards: 16}})
 	require.NoError(t, err)
 	subs := make([]fdbmodel.Submission, futures)
 	for i := range subs {

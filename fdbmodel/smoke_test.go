@@ -15,7 +15,7 @@ func TestLifeOfAFuture(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	db := storetest.New(t)
-	c, err := fdbmodel.Open(ctx, db, "test", fdbmodel.Options{})
+	c, err := fdbmodel.Open(ctx, db, "test", fdbmodel.Options{Config: layout.Config{Shards: 16}})
 	require.NoError(t, err)
 	session, err := c.DrawSessionID()
 	require.NoError(t, err)

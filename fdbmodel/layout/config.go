@@ -12,7 +12,8 @@ type Config struct {
 	// Format is the version of the keyspace. A newer one is ErrNewerRecord.
 	Format int `msgpack:"f" json:"format"`
 	// Shards is a power of two from 1 to 256 that spreads the hot keys. Order
-	// and priority hold within a shard. Defaults to 16.
+	// and priority hold within a shard. Defaults to 16, and to 1 for a store that
+	// one process opens, where more would spread nothing.
 	Shards int `msgpack:"s" json:"shards"`
 	// Heartbeat is how often a worker says that it lives. Defaults to 5 s.
 	Heartbeat time.Duration `msgpack:"h" json:"heartbeat_ns"`

@@ -34,7 +34,9 @@ type Population struct {
 func Populate(t *testing.T) *Population {
 	ctx := context.Background()
 	db := storetest.New(t)
-	c, err := fdbmodel.Open(ctx, db, "check", fdbmodel.Options{Clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000))})
+	c, err := fdbmodel.Open(ctx, db, "check", fdbmodel.Options{
+		Clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000)), Config: layout.Config{Shards: 16},
+	})
 	require.NoError(t, err)
 	p := &Population{C: c, DB: db, IDs: map[layout.State]layout.ID{}}
 	_, err = c.PutModule(ctx, []byte("not really a module"), "alias")
