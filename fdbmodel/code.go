@@ -3,14 +3,12 @@ package fdbmodel
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/base32"
 	"errors"
 	"fmt"
 	"sort"
 	"strings"
 	"sync"
-
-	"github.com/ipfs/go-cid"
-	"github.com/multiformats/go-multihash"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -20,15 +18,17 @@ import (
 // MaxModule is the largest WASM module, in bytes.
 const MaxModule = 64 << 20
 
+// cidPrefix says what follows in a content id: CID version 1, raw bytes, and 32
+// bytes of sha2-256. The libraries of content ids link every hash that there is,
+// for which a program of this package has no use.
+const cidPrefix = "\x01\x55\x12\x20"
+
 // ModuleCID returns the content id of a module: CID version 1, raw, sha2-256,
 // in base32.
 func ModuleCID(module []byte) (string, error) {
 	sum := sha256.Sum256(module)
-	mh, err := multihash.Encode(sum[:], multihash.SHA2_256)
-	if err != nil {
-		return "", err
-	}
-	return cid.NewCidV1(cid.Raw, mh).String(), nil
+	id := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(append([]byte(cidPrefix), sum[:]...))
+	return "b" + strings.ToLower(id), nil
 }
 
 // PutModule stores a module under its content id, and makes alias, if it is not

@@ -196,7 +196,9 @@ func (c *Cluster) subscribeBatch(ctx context.Context, session layout.SessionID, 
 			case !found || row.Spec == nil:
 				missing = append(missing, id)
 			case row.State().Terminal():
-				over = append(over, noticeOf(&row))
+				n := noticeOf(&row)
+				n.Function = row.Spec.Function
+				over = append(over, n)
 			case row.Spec.Session == session:
 			case len(row.Subscribers) >= layout.MaxSubscribers:
 				return fmt.Errorf("%w: %d sessions await future %s already", ErrTooLarge, len(row.Subscribers), id)

@@ -18,6 +18,9 @@ import (
 type Submission struct {
 	// ID is the future's id. If it is zero, Key decides.
 	ID layout.ID
+	// Drawn says that ID comes from DrawIDs and that nothing was submitted with it
+	// before: it is not looked for.
+	Drawn bool
 	// Key is an idempotency key, at most 1,024 bytes: the same key and content
 	// is the same future, however often it is submitted. Defaults to none: a
 	// new id is drawn.
@@ -206,7 +209,7 @@ func (c *Cluster) check(ctx context.Context, s *Submission) error {
 	if s.ID.IsZero() && s.Key != "" {
 		s.ID = layout.KeyedID(c.name, s.Key)
 	}
-	s.chosen = !s.ID.IsZero()
+	s.chosen = !s.ID.IsZero() && !s.Drawn
 	spec.SubmittedAt = layout.Millis(c.clock.Now())
 	if ref := spec.ArgsRef; ref != nil {
 		sound := ref.Kind == layout.ChunkArgs && ref.Size >= 0 && ref.Size <= layout.MaxPut &&

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -292,4 +293,58 @@ func TestAwaitReturnsTheStoresEnd(t *testing.T) {
 	_, err = c.Future(f.ID()).Await(ctx)
 	require.ErrorIs(t, err, kv.ErrClosed)
 	require.NoError(t, c.Close(ctx))
+}
+
+// TestAwaitThatEndsSaysWhy has nobody run a function: the error names the future,
+// where it stands and why.
+func TestAwaitThatEndsSaysWhy(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, storetest.New(t))
+	f, err := c.Submit(t.Context(), futures.Task{Function: "go:nobody"})
+	require.NoError(t, err)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	_, err = f.Await(ended)
+	require.ErrorIs(t, err, context.Canceled)
+	var wait *futures.WaitError
+	require.ErrorAs(t, err, &wait)
+	require.Equal(t, f.ID(), wait.ID)
+	require.Equal(t, futures.Ready, wait.State)
+	require.Contains(t, wait.Reason, "no worker")
+	require.ErrorContains(t, err, "is ready: ")
+
+	late, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancel()
+	other := c.Future(futures.ID{15: 1})
+	_, err = c.AwaitAll(late, []*futures.Future{f, other})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, f.ID().String())
+	_, err = c.AwaitAny(late, []*futures.Future{f})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	explained := 0
+	for left, settled := range c.AwaitEach(late, []*futures.Future{f, f}) {
+		require.ErrorAs(t, settled.Err, &wait)
+		require.Equal(t, left.ID(), wait.ID)
+		if wait.State != 0 {
+			explained++
+		}
+	}
+	require.Equal(t, 1, explained, "the cost is that of one look")
+}
+
+// TestAwaitThatEndsWithTheStore has the look fail: the error still names the
+// future.
+func TestAwaitThatEndsWithTheStore(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	c, err := futures.New(t.Context(), db, futures.Options{})
+	require.NoError(t, err)
+	f, err := c.Submit(t.Context(), futures.Task{Function: "go:nobody", NoNotify: true})
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	ended, end := context.WithCancel(t.Context())
+	end()
+	_, err = f.Await(ended)
+	require.ErrorContains(t, err, f.ID().String())
+	_ = c.Close(context.Background())
 }

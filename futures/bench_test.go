@@ -11,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -23,7 +24,8 @@ func BenchmarkNotices(b *testing.B) {
 	defer db.Close()
 	var delivering time.Duration
 	for range b.N {
-		c, err := futures.New(ctx, db, futures.Options{Manual: true})
+		var manual seam.Client
+		c, err := futures.New(ctx, db, futures.Options{Seam: &manual})
 		require.NoError(b, err)
 		fs := make([]*futures.Future, 0, n)
 		reg, err := c.Cluster().Register(ctx, layout.WorkerInfo{
@@ -50,7 +52,7 @@ func BenchmarkNotices(b *testing.B) {
 		}
 		start := time.Now()
 		for next := start; !next.After(start); {
-			next, err = c.Step(ctx, start)
+			next, err = manual.Step(ctx, start)
 			require.NoError(b, err)
 		}
 		require.NoError(b, <-waited)
@@ -69,10 +71,10 @@ func BenchmarkAwaited(b *testing.B) {
 	defer db.Close()
 	errDriven := errors.New("driven")
 	driven := uint64(0)
-	c, err := futures.New(ctx, db, futures.Options{Manual: true, Drive: func(context.Context) error {
+	c, err := futures.New(ctx, db, futures.Options{Seam: &seam.Client{Drive: func(context.Context) error {
 		driven = heap()
 		return errDriven
-	}})
+	}}})
 	require.NoError(b, err)
 	defer c.Close(ctx)
 	var used uint64

@@ -34,19 +34,19 @@ type committers struct {
 
 type submitCall struct {
 	submission fdbmodel.Submission
-	answer     fdbmodel.Submitted
+	future     *Future
 	err        error
 	done       chan struct{}
 }
 
-func (q *committers) submit(ctx context.Context, s fdbmodel.Submission) (fdbmodel.Submitted, error) {
-	if q.client.options.Manual || len(s.Args) > maxShared {
+func (q *committers) submit(ctx context.Context, s fdbmodel.Submission) (*Future, error) {
+	if q.client.manual() || len(s.Args) > maxShared {
 		return q.submitOne(ctx, s)
 	}
 	q.mu.Lock()
 	if q.closed {
 		q.mu.Unlock()
-		return fdbmodel.Submitted{}, ErrClosed
+		return nil, ErrClosed
 	}
 	if q.busy < maxCommitters {
 		q.busy++
@@ -59,21 +59,21 @@ func (q *committers) submit(ctx context.Context, s fdbmodel.Submission) (fdbmode
 	q.mu.Unlock()
 	select {
 	case <-call.done:
-		return call.answer, call.err
+		return call.future, call.err
 	case <-ctx.Done():
 		if q.withdraw(call) {
-			return fdbmodel.Submitted{}, ctx.Err()
+			return nil, ctx.Err()
 		}
-		return fdbmodel.Submitted{}, fmt.Errorf("%w: %w", kv.ErrUnknownResult, ctx.Err())
+		return nil, fmt.Errorf("%w: %w", kv.ErrUnknownResult, ctx.Err())
 	}
 }
 
-func (q *committers) submitOne(ctx context.Context, s fdbmodel.Submission) (fdbmodel.Submitted, error) {
-	answers, err := q.client.cluster.Submit(ctx, []fdbmodel.Submission{s})
+func (q *committers) submitOne(ctx context.Context, s fdbmodel.Submission) (*Future, error) {
+	made, err := q.client.commit(ctx, []fdbmodel.Submission{s})
 	if err != nil {
-		return fdbmodel.Submitted{}, err
+		return nil, err
 	}
-	return answers[0], nil
+	return made[0], nil
 }
 
 // withdraw takes a call out of the queue and tells whether it was there.
@@ -112,13 +112,13 @@ func (q *committers) run(calls []*submitCall) {
 		subs[i] = calls[i].submission
 	}
 	ctx := q.client.base
-	answers, err := q.client.cluster.Submit(ctx, subs)
+	made, err := q.client.commit(ctx, subs)
 	for i, call := range calls {
 		switch {
-		case i < len(answers):
-			call.answer = answers[i]
+		case i < len(made):
+			call.future = made[i]
 		case isMistake(err):
-			call.answer, call.err = q.submitOne(ctx, subs[i])
+			call.future, call.err = q.submitOne(ctx, subs[i])
 		default:
 			call.err = err
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -17,21 +16,18 @@ var (
 	ErrCancelled = errors.New("the future was cancelled")
 	// ErrClosed is returned when the client was closed.
 	ErrClosed = errors.New("futures: the client is closed")
-	// ErrNotFound is returned when there is no such future: it never was, or
-	// its retention has passed, or it was discarded.
-	ErrNotFound = fdbmodel.ErrNotFound
 )
 
 // FailedError says how a future failed for good. Errors.Is holds for ErrFailed,
-// and for ErrCancelled if Kind is layout.KindCancelled.
+// and for ErrCancelled if Kind is KindCancelled.
 type FailedError struct {
-	ID      ID
-	Kind    layout.FailureKind
-	Message string
-	// Attempt is the last one, from 1, and Worker who ran it: 0 and empty if
-	// none ran.
+	ID       ID
+	Function string
+	Kind     FailureKind
+	Message  string
+	// Attempt is the last one, from 1, and Worker ran it: 0 and empty if none ran.
 	Attempt int
-	Worker  layout.WorkerID
+	Worker  WorkerID
 	// ExitCode, Stdout and Stderr are a WASM module's, of the last attempt.
 	ExitCode       int
 	Stdout, Stderr []byte
@@ -39,7 +35,7 @@ type FailedError struct {
 
 // Error implements error.
 func (e *FailedError) Error() string {
-	text := fmt.Sprintf("future %s failed (%s)", e.ID, e.Kind)
+	text := fmt.Sprintf("future %s of %s failed (%s)", e.ID, e.Function, e.Kind)
 	if e.Attempt > 0 {
 		text += fmt.Sprintf(" in attempt %d", e.Attempt)
 	}
@@ -51,14 +47,38 @@ func (e *FailedError) Error() string {
 
 // Is makes errors.Is hold for ErrFailed, and for ErrCancelled if it is that.
 func (e *FailedError) Is(target error) bool {
-	return target == ErrFailed || (target == ErrCancelled && e.Kind == layout.KindCancelled)
+	return target == ErrFailed || (target == ErrCancelled && e.Kind == KindCancelled)
 }
 
 func errNotFound(id ID) error { return fmt.Errorf("future %s: %w", id, ErrNotFound) }
 
-func failedError(id ID, e *layout.Exception, stderr []byte) *FailedError {
+func failedError(id ID, function string, e *layout.Exception, stderr []byte) *FailedError {
 	return &FailedError{
-		ID: id, Kind: e.Kind, Message: e.Message, Attempt: e.Attempt, Worker: e.Worker, ExitCode: e.ExitCode,
-		Stdout: e.Stdout, Stderr: stderr,
+		ID: id, Function: function, Kind: e.Kind, Message: e.Message, Attempt: e.Attempt, Worker: e.Worker,
+		ExitCode: e.ExitCode, Stdout: e.Stdout, Stderr: stderr,
 	}
 }
+
+// WaitError says that an await ended with its context, and not with its future.
+// Errors.Is holds for the context's error. The future goes on and may be awaited
+// again.
+type WaitError struct {
+	ID ID
+	// State is where the future stood, 0 if that could not be found out in time.
+	State State
+	// Reason says in a sentence why the future is not running, or where it runs.
+	Reason string
+	// Cause is why the await ended.
+	Cause error
+}
+
+// Error implements error.
+func (e *WaitError) Error() string {
+	if e.State == 0 {
+		return fmt.Sprintf("await of future %s: %v", e.ID, e.Cause)
+	}
+	return fmt.Sprintf("await of future %s: %v; it is %s: %s", e.ID, e.Cause, e.State, e.Reason)
+}
+
+// Unwrap returns the cause.
+func (e *WaitError) Unwrap() error { return e.Cause }

@@ -22,7 +22,7 @@ func cluster(register func(*workers.Worker) error) (client *futures.Client, db k
 	if err != nil {
 		panic(err)
 	}
-	worker, err := workers.New(client.Cluster(), workers.Options{})
+	worker, err := workers.New(client, workers.Options{})
 	if err == nil {
 		err = register(worker)
 	}
@@ -31,12 +31,45 @@ func cluster(register func(*workers.Worker) error) (client *futures.Client, db k
 	}
 	ended := make(chan error)
 	go func() { ended <- worker.Run(ctx) }()
+	<-worker.Ready()
 	return client, db, func() {
 		cancel()
 		if err := errors.Join(<-ended, client.Close(context.Background()), db.Close()); err != nil {
 			panic(err)
 		}
 	}
+}
+
+func ExampleNew() {
+	ctx := context.Background()
+	store := embedded.OpenMemory(embedded.Options{})
+	defer store.Close()
+	client, err := futures.New(ctx, store, futures.Options{Cluster: "shop"})
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close(ctx)
+	worker, err := workers.New(client, workers.Options{Slots: 4})
+	if err != nil {
+		panic(err)
+	}
+	double := futures.Define[int, int]("double")
+	err = worker.Register(double.Bind(func(_ context.Context, n int) (int, error) { return 2 * n, nil }))
+	if err != nil {
+		panic(err)
+	}
+	working, stop := context.WithCancel(ctx)
+	ended := make(chan error)
+	go func() { ended <- worker.Run(working) }()
+
+	n, err := double.Call(ctx, client, 21)
+	fmt.Println(n, err)
+
+	stop()
+	fmt.Println(<-ended)
+	// Output:
+	// 42 <nil>
+	// <nil>
 }
 
 func Example() {
@@ -74,7 +107,7 @@ func ExampleDefine() {
 	defer stop()
 	ctx := context.Background()
 
-	future, err := price.Submit(ctx, client, Order{"tea", 3}, func(t *futures.Task) { t.Timeout = time.Minute })
+	future, err := price.Submit(ctx, client, Order{"tea", 3}, futures.Timeout(time.Minute))
 	if err != nil {
 		panic(err)
 	}
@@ -172,7 +205,7 @@ func ExampleClient_SubmitTx() {
 
 	// The order and the future that ships it exist together, or not at all. The
 	// key makes a run with an unknown result and its repetition the same future.
-	var submission *futures.Submission
+	var submission *futures.TxFutures
 	result, err := kv.Transact(ctx, db, kv.Retry{}, func(tx kv.Attempt) (err error) {
 		tx.Set([]byte("orders/17"), []byte("tea"))
 		submission, err = client.SubmitTx(ctx, tx, []futures.Task{{Function: "go:ship", Args: []byte("17"), Key: "ship/17"}})
@@ -185,4 +218,79 @@ func ExampleClient_SubmitTx() {
 	shipped, err := submission.Futures[0].Await(ctx)
 	fmt.Printf("%s %v\n", shipped.Value, err)
 	// Output: shipped 17 <nil>
+}
+
+func ExampleDefinition_Map() {
+	length := futures.Define[string, int]("length")
+	client, _, stop := cluster(func(w *workers.Worker) error {
+		return w.Register(length.Bind(func(_ context.Context, s string) (int, error) { return len(s), nil }))
+	})
+	defer stop()
+	ctx := context.Background()
+
+	all, err := length.Map(ctx, client, []string{"one", "three", "fifteen"}, futures.Priority(9))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(futures.AwaitAll(ctx, all))
+	// Output: [3 5 7] <nil>
+}
+
+func ExampleAwaitAny() {
+	echo := futures.Define[string, string]("echo")
+	client, _, stop := cluster(func(w *workers.Worker) error {
+		return w.Register(echo.Bind(func(_ context.Context, s string) (string, error) { return s, nil }))
+	})
+	defer stop()
+	ctx := context.Background()
+
+	later, err := echo.Submit(ctx, client, "later", futures.Delay(time.Hour))
+	if err != nil {
+		panic(err)
+	}
+	now, err := echo.Submit(ctx, client, "now")
+	if err != nil {
+		panic(err)
+	}
+	first, err := futures.AwaitAny(ctx, []*futures.Typed[string]{later, now})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(first.Await(ctx))
+	// Output: now <nil>
+}
+
+func ExampleWaitError() {
+	client, _, stop := cluster(func(*workers.Worker) error { return nil })
+	defer stop()
+
+	future, err := client.Submit(context.Background(), futures.Task{Function: "go:nobody"})
+	if err != nil {
+		panic(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	_, err = future.Await(ctx)
+	var wait *futures.WaitError
+	if errors.As(err, &wait) {
+		fmt.Println(wait.State, errors.Is(err, context.DeadlineExceeded))
+	}
+	// Output: ready true
+}
+
+func ExampleClient_Cancel() {
+	client, _, stop := cluster(func(*workers.Worker) error { return nil })
+	defer stop()
+	ctx := context.Background()
+
+	future, err := client.Submit(ctx, futures.Task{Function: "go:nobody", Delay: time.Hour})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(future.Cancel(ctx, "not needed"))
+	view, err := client.Get(ctx, future.ID())
+	fmt.Println(view.State, view.Failure.Kind, err)
+	// Output:
+	// done <nil>
+	// failed cancelled <nil>
 }

@@ -65,7 +65,7 @@ func TestSubmitTxTogetherWithOwnKeys(t *testing.T) {
 			return n
 		}
 		faults.FailNext(fault, func(tag string) bool { return tag == "orders" })
-		var s *futures.Submission
+		var s *futures.TxFutures
 		result, err := kv.Transact(ctx, faults, kv.Retry{Options: kv.Options{Tag: "orders"}}, func(tx kv.Attempt) error {
 			var err error
 			s, err = c.SubmitTx(ctx, tx, []futures.Task{

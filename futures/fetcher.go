@@ -28,12 +28,12 @@ func (q *fetcher) add(ids []ID) {
 	q.mu.Lock()
 	q.queue = append(q.queue, ids...)
 	start := min(maxFetchers-q.running, len(q.queue))
-	if q.client.options.Manual {
+	if q.client.manual() {
 		start = 1
 	}
 	q.running += start
 	q.mu.Unlock()
-	if q.client.options.Manual {
+	if q.client.manual() {
 		q.run()
 		return
 	}
@@ -61,13 +61,13 @@ func (q *fetcher) run() {
 // retried, its next end brings another notice.
 func (q *fetcher) fetch(id ID) {
 	c := q.client
-	outcome, over, err := c.read(c.base, id)
+	settled, over, err := c.read(c.base, id)
 	switch {
 	case err == nil && over:
-		c.registry.end(id, outcome)
+		c.registry.end(id, settled)
 	case err == nil || c.base.Err() != nil:
 	case isMistake(err):
-		c.registry.end(id, Outcome{Err: err})
+		c.registry.end(id, Settled{Err: err})
 	default:
 		c.options.Logger.Warn("futures: reading a result is retried", "future", id, "error", err)
 		c.registry.want([]ID{id})
@@ -75,24 +75,24 @@ func (q *fetcher) fetch(id ID) {
 }
 
 // read returns what a future has come to, and whether it is over.
-func (c *Client) read(ctx context.Context, id ID) (o Outcome, over bool, err error) {
+func (c *Client) read(ctx context.Context, id ID) (s Settled, over bool, err error) {
 	row, err := c.cluster.Get(ctx, id)
 	if err != nil {
-		return Outcome{}, false, err
+		return Settled{}, false, err
 	}
 	switch row.State() {
 	case layout.Realized:
 		value, err := c.cluster.ResultValue(ctx, id, row.Result)
 		if err != nil {
-			return Outcome{}, false, err
+			return Settled{}, false, err
 		}
 		stderr, err := c.stderr(ctx, id, row.Result.Stderr, row.Result.StderrRef)
-		return Outcome{Result: resultOf(row.Result, value, stderr)}, err == nil, err
+		return Settled{Result: resultOf(row.Result, value, stderr)}, err == nil, err
 	case layout.Failed:
 		stderr, err := c.stderr(ctx, id, row.Exception.Stderr, row.Exception.StderrRef)
-		return Outcome{Err: failedError(id, row.Exception, stderr)}, err == nil, err
+		return Settled{Err: failedError(id, row.Spec.Function, row.Exception, stderr)}, err == nil, err
 	default:
-		return Outcome{}, false, nil
+		return Settled{}, false, nil
 	}
 }
 

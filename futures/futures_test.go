@@ -124,7 +124,7 @@ func TestFailureSaysWhatHappened(t *testing.T) {
 	require.NoError(t, err)
 	outcome, err := gone.Cancel(ctx, "not wanted")
 	require.NoError(t, err)
-	require.Equal(t, fdbmodel.Applied, outcome)
+	require.Equal(t, futures.Done, outcome)
 	e.all(t)
 	results, err := c.AwaitAll(ctx, []*futures.Future{good, bad, gone})
 	require.ErrorIs(t, err, futures.ErrFailed)
@@ -132,7 +132,8 @@ func TestFailureSaysWhatHappened(t *testing.T) {
 	_, err = bad.Await(ctx)
 	var failed *futures.FailedError
 	require.ErrorAs(t, err, &failed)
-	require.Equal(t, layout.KindError, failed.Kind)
+	require.Equal(t, futures.KindError, failed.Kind)
+	require.Equal(t, "go:fail", failed.Function)
 	require.Equal(t, "no", failed.Message)
 	require.NotErrorIs(t, err, futures.ErrCancelled)
 	_, err = gone.Await(ctx)
@@ -229,7 +230,7 @@ func TestArgumentsWrittenAhead(t *testing.T) {
 	require.True(t, many[0].Existed())
 	require.NotEqual(t, first.ID(), many[1].ID())
 	for _, f := range many {
-		row, err := c.Get(ctx, f.ID())
+		row, err := c.Cluster().Get(ctx, f.ID())
 		require.NoError(t, err)
 		found, err := c.Cluster().Args(ctx, f.ID(), row.Spec)
 		require.NoError(t, err)

@@ -110,7 +110,7 @@ func (l *listener) stepOnce(ctx context.Context, now time.Time) (time.Time, erro
 	l.step.Lock()
 	defer l.step.Unlock()
 	next, err := l.round(ctx, now)
-	if l.client.options.Manual {
+	if l.client.manual() {
 		l.stopWatch()
 	}
 	if err == nil {
@@ -237,13 +237,13 @@ func (l *listener) subscribeBatch(ctx context.Context, ids []ID) error {
 	switch {
 	case err == nil:
 		for _, id := range missing {
-			registry.end(id, Outcome{Err: errNotFound(id)})
+			registry.missing(id)
 		}
 		l.fetch(registry.deliverPresent(over))
 	case !isMistake(err):
 		return err
 	case len(ids) == 1:
-		registry.end(ids[0], Outcome{Err: err})
+		registry.end(ids[0], Settled{Err: err})
 	default:
 		for i := range ids {
 			if err := l.subscribeBatch(ctx, ids[i:i+1]); err != nil {

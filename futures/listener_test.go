@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -20,26 +21,36 @@ import (
 type stepped struct {
 	*futures.Client
 	clock *clock.Virtual
+	seam  *seam.Client
+}
+
+// newManual returns a client that runs by the seam alone, on a clock.
+func newManual(t testing.TB, db kv.Database, clk clock.Clock, s *seam.Client) *futures.Client {
+	cluster, err := fdbmodel.Open(context.Background(), db, futures.DefaultCluster, fdbmodel.Options{Clock: clk})
+	require.NoError(t, err)
+	c, err := futures.FromCluster(cluster, futures.Options{Seam: s})
+	require.NoError(t, err)
+	return c
 }
 
 func newStepped(t *testing.T, db kv.Database) stepped {
 	clk := clock.NewVirtual(time.Unix(1_000_000, 0))
-	c, err := futures.New(context.Background(), db, futures.Options{Manual: true, Clock: clk})
-	require.NoError(t, err)
+	var s seam.Client
+	c := newManual(t, db, clk, &s)
 	t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
-	return stepped{c, clk}
+	return stepped{c, clk, &s}
 }
 
 // round moves the clock and runs a round.
 func (s stepped) round(t *testing.T, d time.Duration) time.Time {
 	s.clock.Advance(d)
-	next, err := s.Step(context.Background(), s.clock.Now())
+	next, err := s.seam.Step(context.Background(), s.clock.Now())
 	require.NoError(t, err)
 	return next
 }
 
 func (s stepped) session(t *testing.T, f *futures.Future) layout.SessionID {
-	row, err := s.Get(context.Background(), f.ID())
+	row, err := s.Cluster().Get(context.Background(), f.ID())
 	require.NoError(t, err)
 	return row.Spec.Session
 }
@@ -265,26 +276,18 @@ func TestSubscriptionThatFailsIsItsOwn(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestStepIsForManualClients(t *testing.T) {
-	t.Parallel()
-	c := newClient(t, storetest.New(t))
-	_, err := c.Step(context.Background(), time.Now())
-	require.ErrorContains(t, err, "Manual")
-}
-
 func TestDriveEndsAwaits(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	clk := clock.NewVirtual(time.Unix(1_000_000, 0))
-	var c *futures.Client
+	var manual seam.Client
 	var e *executor
-	drive := func(ctx context.Context) error {
+	manual.Drive = func(ctx context.Context) error {
 		e.all(t)
-		_, err := c.Step(ctx, clk.Now())
+		_, err := manual.Step(ctx, clk.Now())
 		return err
 	}
-	c, err := futures.New(ctx, newStore(t), futures.Options{Manual: true, Clock: clk, Drive: drive})
-	require.NoError(t, err)
+	c := newManual(t, newStore(t), clk, &manual)
 	e = newExecutor(t, c, echo)
 	f, err := c.Submit(ctx, futures.Task{Function: "go:upper"})
 	require.NoError(t, err)
@@ -292,6 +295,6 @@ func TestDriveEndsAwaits(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "ran ", string(r.Value))
 	require.NoError(t, c.Close(ctx))
-	_, err = c.Step(ctx, clk.Now())
+	_, err = manual.Step(ctx, clk.Now())
 	require.ErrorIs(t, err, futures.ErrClosed)
 }

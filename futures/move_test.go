@@ -30,7 +30,7 @@ func (m *movingStore) Close() error             { return nil }
 func runWorker(t *testing.T, db kv.Database) (stop func()) {
 	cluster, err := fdbmodel.Open(context.Background(), db, "move", fdbmodel.Options{})
 	require.NoError(t, err)
-	w, err := workers.New(cluster, workers.Options{})
+	w, err := workers.FromCluster(cluster, workers.Options{})
 	require.NoError(t, err)
 	require.NoError(t, w.Register("echo", func(_ context.Context, args []byte) ([]byte, error) { return args, nil }))
 	ctx, cancel := context.WithCancel(context.Background())

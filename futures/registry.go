@@ -1,9 +1,11 @@
 package futures
 
 import (
+	"bytes"
 	"slices"
 	"sync"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -14,73 +16,30 @@ type registry struct {
 	pending map[ID]*entry
 	wanted  []ID  // to be subscribed
 	closed  error // why nothing ends any more
-	early   early
 }
 
 // entry is the end of one future, as known here.
 type entry struct {
-	id      ID
-	outcome *Outcome      // set once
-	done    chan struct{} // made when somebody asks for it
-	waiters *waiter
-	// subscribed is set if the notice was asked for, not brought about by a
+	id       ID
+	function string        // empty if it is not known
+	settled  *Settled      // set once
+	done     chan struct{} // made when somebody asks for it
+	waiters  *waiter
+	submits  int32 // those under way that may make it
+	// told is set once a submit of this client has made it: its notice comes.
+	told bool
+	// subscribed is set if the notice was asked for, not only brought about by a
 	// submit of this client.
 	subscribed bool
+	// joined is set if handles have it that no submit returned.
+	joined bool
+	// missed is set if it was not found once, although it was made.
+	missed bool
 }
 
 // awaited tells whether somebody waits for the end. It is called under the
 // registry's lock.
 func (e *entry) awaited() bool { return e.waiters != nil || e.done != nil }
-
-// waiter is a group's interest in one entry.
-type waiter struct {
-	next  *waiter
-	group *group
-	index int
-}
-
-// group is one call that awaits futures.
-type group struct {
-	signal chan struct{} // sent a value when all have ended, or, with each, some
-
-	mu    sync.Mutex
-	left  int
-	each  bool
-	ended []int // not taken yet, in the order of their ends
-}
-
-func newGroup(n int, each bool) *group {
-	return &group{signal: make(chan struct{}, 1), left: n, each: each}
-}
-
-func (g *group) end(index int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.left--
-	if g.each {
-		g.ended = append(g.ended, index)
-	}
-	if g.each || g.left == 0 {
-		select {
-		case g.signal <- struct{}{}:
-		default:
-		}
-	}
-}
-
-func (g *group) over() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.left == 0
-}
-
-func (g *group) take() []int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	ended := g.ended
-	g.ended = nil
-	return ended
-}
 
 func (r *registry) init() { r.pending = map[ID]*entry{} }
 
@@ -91,11 +50,12 @@ func (r *registry) entryOf(f *Future) (e *entry, fresh bool) {
 		return f.entry, false
 	}
 	if f.entry = r.pending[f.id]; f.entry != nil {
+		f.entry.joined = true
 		return f.entry, false
 	}
-	f.entry = &entry{id: f.id, subscribed: true}
+	f.entry = &entry{id: f.id, subscribed: true, joined: true}
 	if r.closed != nil {
-		f.entry.outcome = &Outcome{Err: r.closed}
+		f.entry.settled = &Settled{Err: r.closed}
 		return f.entry, false
 	}
 	r.pending[f.id] = f.entry
@@ -112,7 +72,7 @@ func (r *registry) join(fs []*Future, waiters []waiter, wake func()) {
 	for i, f := range fs {
 		e, fresh := r.entryOf(f)
 		wanted = wanted || fresh
-		if e.outcome != nil {
+		if e.settled != nil {
 			waiters[i].group.end(waiters[i].index)
 			continue
 		}
@@ -145,7 +105,7 @@ func (r *registry) doneOf(f *Future, wake func()) <-chan struct{} {
 	e, fresh := r.entryOf(f)
 	if e.done == nil {
 		e.done = make(chan struct{})
-		if e.outcome != nil {
+		if e.settled != nil {
 			close(e.done)
 		}
 	}
@@ -155,22 +115,22 @@ func (r *registry) doneOf(f *Future, wake func()) <-chan struct{} {
 	return e.done
 }
 
-// outcomeOf returns nil while the end is not known.
-func (r *registry) outcomeOf(f *Future) *Outcome {
+// settledOf returns nil while the end is not known.
+func (r *registry) settledOf(f *Future) *Settled {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if f.entry == nil {
 		return nil
 	}
-	return f.entry.outcome
+	return f.entry.settled
 }
 
 // finish ends an entry. It is called under mu.
-func (r *registry) finish(e *entry, o *Outcome) {
-	if e.outcome != nil {
+func (r *registry) finish(e *entry, o *Settled) {
+	if e.settled != nil {
 		return
 	}
-	e.outcome = o
+	e.settled = o
 	delete(r.pending, e.id)
 	if e.done != nil {
 		close(e.done)
@@ -182,7 +142,7 @@ func (r *registry) finish(e *entry, o *Outcome) {
 }
 
 // end ends a future if anybody here waits for it.
-func (r *registry) end(id ID, o Outcome) {
+func (r *registry) end(id ID, o Settled) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.pending[id]; e != nil {
@@ -200,7 +160,7 @@ func (r *registry) close(err error) {
 	}
 	r.closed = err
 	for _, e := range r.pending {
-		r.finish(e, &Outcome{Err: err})
+		r.finish(e, &Settled{Err: err})
 	}
 	r.wanted = nil
 }
@@ -221,13 +181,13 @@ func (r *registry) want(ids []ID) {
 	r.wanted = append(r.wanted, ids...)
 }
 
-// awaited returns what somebody waits for.
+// awaited returns what somebody waits for, but for what is being submitted.
 func (r *registry) awaited() []ID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var ids []ID
 	for id, e := range r.pending {
-		if e.awaited() {
+		if e.awaited() && e.submits == 0 {
 			ids = append(ids, id)
 		}
 	}
@@ -235,32 +195,74 @@ func (r *registry) awaited() []ID {
 	return ids
 }
 
-// beginSubmit must come before the commit of futures that are registered by
-// endSubmit.
-func (r *registry) beginSubmit() (generation int) {
+// expect registers futures that are about to be submitted, so that it does not
+// matter whether a notice comes before the submit returns. Confirm follows.
+func (r *registry) expect(fs []*Future, subs []fdbmodel.Submission) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.early.begin()
-}
-
-// endSubmit registers the futures that were submitted. It returns the notices
-// that came before, for those whose end has to be fetched.
-func (r *registry) endSubmit(generation int, made []*Future) (fetch []ID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, f := range made {
-		f.entry = &entry{id: f.id}
-		if r.closed != nil {
-			f.entry.outcome = &Outcome{Err: r.closed}
+	for i, f := range fs {
+		if subs[i].Spec.Session == "" {
 			continue
 		}
-		r.pending[f.id] = f.entry
-		if notice, came := r.early.find(f.id); came {
-			fetch = r.take(&notice, fetch)
+		e := r.pending[f.id]
+		if e == nil {
+			e = &entry{id: f.id, function: subs[i].Spec.Function}
+			if r.closed != nil {
+				e.settled = &Settled{Err: r.closed}
+			} else {
+				r.pending[f.id] = e
+			}
+		}
+		e.submits++
+		f.entry = e
+	}
+}
+
+// confirm says what became of expected futures, the first of which have answers.
+// Those that were not made, or by others, have no notice for this client: they
+// are subscribed to when they are awaited. It calls wake if some are.
+func (r *registry) confirm(fs []*Future, answers []fdbmodel.Submitted, wake func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	wanted := false
+	for i, f := range fs {
+		e := f.entry
+		if e == nil {
+			continue
+		}
+		e.submits--
+		if i < len(answers) && !answers[i].Existed {
+			e.told = true
+			continue
+		}
+		f.entry = nil
+		switch {
+		case e.submits > 0 || e.told || e.settled != nil:
+		case e.joined:
+			e.subscribed, wanted = true, true
+			r.wanted = append(r.wanted, e.id)
+		default:
+			delete(r.pending, e.id)
 		}
 	}
-	r.early.end(generation)
-	return fetch
+	if wanted {
+		wake()
+	}
+}
+
+// missing ends a future that does not exist. A look may have come before the
+// commit that makes it.
+func (r *registry) missing(id ID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch e := r.pending[id]; {
+	case e == nil || e.submits > 0:
+	case e.told && !e.missed:
+		e.missed = true
+		r.wanted = append(r.wanted, id)
+	default:
+		r.finish(e, &Settled{Err: errNotFound(id)})
+	}
 }
 
 // noticeChunk is how many notices are delivered while the registry is locked.
@@ -281,9 +283,6 @@ func (r *registry) deliverChunk(notices []layout.Notice, fetch []ID) []ID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range notices {
-		if e := r.pending[notices[i].ID]; e == nil || e.subscribed {
-			r.early.keep(&notices[i])
-		}
 		fetch = r.take(&notices[i], fetch)
 	}
 	return fetch
@@ -297,7 +296,7 @@ func (r *registry) deliverPresent(notices []layout.Notice) (fetch []ID) {
 	for i := range notices {
 		n := &notices[i]
 		if e := r.pending[n.ID]; e != nil && n.Exception != nil {
-			r.finish(e, &Outcome{Err: failedError(n.ID, n.Exception, n.Exception.Stderr)})
+			r.finish(e, &Settled{Err: failedError(n.ID, n.Function, n.Exception, n.Exception.Stderr)})
 		} else {
 			fetch = r.take(n, fetch)
 		}
@@ -312,9 +311,9 @@ func (r *registry) take(n *layout.Notice, fetch []ID) []ID {
 	switch {
 	case e == nil:
 	case n.Result != nil:
-		r.finish(e, &Outcome{Result: resultOf(n.Result, n.Result.Value, n.Result.Stderr)})
+		r.finish(e, &Settled{Result: resultOf(n.Result, n.Result.Value, n.Result.Stderr)})
 	case n.Exception != nil && !e.subscribed:
-		r.finish(e, &Outcome{Err: failedError(n.ID, n.Exception, n.Exception.Stderr)})
+		r.finish(e, &Settled{Err: failedError(n.ID, e.function, n.Exception, n.Exception.Stderr)})
 	default:
 		// The failure of a future that was subscribed to may be that of a life
 		// before its retry: the record decides.
@@ -322,3 +321,5 @@ func (r *registry) take(n *layout.Notice, fetch []ID) []ID {
 	}
 	return fetch
 }
+
+func compareIDs(a, b ID) int { return bytes.Compare(a[:], b[:]) }

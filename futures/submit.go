@@ -11,11 +11,11 @@ import (
 
 // Submit makes a future and returns once it is durable. Concurrent calls share
 // transactions; what is wrong with one of them fails that one only. It returns
-// ErrBadSpec, ErrBadName, ErrTooLarge and ErrIDInUse of fdbmodel, and
-// ErrNotFound for a module or alias that is unknown.
+// ErrBadSpec, ErrBadName, ErrTooLarge, ErrIDInUse, and ErrNotFound for an unknown
+// module or alias.
 //
 // An unknown commit is resolved: the future is made once. If ctx ends while the
-// transaction is under way, the error is kv.ErrUnknownResult joined with ctx's:
+// transaction is under way, the error is ErrUnknownResult joined with ctx's:
 // the future may exist. Give the task a Key to be able to submit it again.
 func (c *Client) Submit(ctx context.Context, t Task) (*Future, error) {
 	if err := c.prepare(t.NoNotify); err != nil {
@@ -28,22 +28,10 @@ func (c *Client) Submit(ctx context.Context, t Task) (*Future, error) {
 	if err != nil {
 		return nil, err
 	}
-	generation := c.registry.beginSubmit()
-	answer, err := c.commits.submit(ctx, s)
-	if err != nil {
-		c.registry.endSubmit(generation, nil)
-		return nil, err
-	}
-	f := c.handle(answer)
-	if t.NoNotify || answer.Existed {
-		c.registry.endSubmit(generation, nil)
-	} else {
-		c.listener.fetch(c.registry.endSubmit(generation, []*Future{f}))
-	}
-	return f, nil
+	return c.commits.submit(ctx, s)
 }
 
-// SubmitMany makes futures, in transactions of up to layout.MaxSubmit each,
+// SubmitMany makes futures, in transactions of up to 100 each,
 // one after the other. It returns what Submit returns; a mistake in one of the
 // tasks is found before any future is made, but for ErrIDInUse. On an error the
 // handles of the futures that surely exist are returned with it: those of the
@@ -56,17 +44,54 @@ func (c *Client) SubmitMany(ctx context.Context, tasks []Task) ([]*Future, error
 	if err != nil {
 		return nil, err
 	}
-	generation := c.registry.beginSubmit()
+	return c.commit(ctx, subs)
+}
+
+// commit makes futures, whose ids are known before: their ends may be told before
+// it returns. On an error it returns those that surely exist, the first ones.
+func (c *Client) commit(ctx context.Context, subs []fdbmodel.Submission) ([]*Future, error) {
+	if err := c.identify(subs); err != nil {
+		return nil, err
+	}
+	handles := make([]*Future, len(subs))
+	for i := range subs {
+		handles[i] = &Future{client: c, id: subs[i].ID}
+	}
+	c.registry.expect(handles, subs)
 	answers, err := c.cluster.Submit(ctx, subs)
-	handles, notified := make([]*Future, len(answers)), make([]*Future, 0, len(answers))
 	for i := range answers {
-		handles[i] = c.handle(answers[i])
-		if !tasks[i].NoNotify && !answers[i].Existed {
-			notified = append(notified, handles[i])
+		handles[i].existed = answers[i].Existed
+	}
+	c.registry.confirm(handles, answers, c.listener.wake)
+	return handles[:len(answers)], err
+}
+
+// identify gives submissions their ids. Those that are drawn share a shard with
+// their neighbours, so that one transaction touches one place of the store.
+func (c *Client) identify(subs []fdbmodel.Submission) (err error) {
+	left := 0
+	for i := range subs {
+		if subs[i].ID.IsZero() && subs[i].Key != "" {
+			subs[i].ID = layout.KeyedID(c.cluster.Name(), subs[i].Key)
+		}
+		if subs[i].ID.IsZero() {
+			left++
 		}
 	}
-	c.listener.fetch(c.registry.endSubmit(generation, notified))
-	return handles, err
+	var ids []ID
+	for i := range subs {
+		if !subs[i].ID.IsZero() {
+			continue
+		}
+		if len(ids) == 0 {
+			if ids, err = c.cluster.DrawIDs(min(left, layout.MaxSubmit)); err != nil {
+				return err
+			}
+		}
+		subs[i].ID, subs[i].Drawn, ids = ids[0], true, ids[1:]
+		left--
+	}
+	return nil
 }
 
 // submissions turns tasks into what the model takes, and prepares for their ends.
@@ -91,17 +116,11 @@ func (c *Client) writeAhead(ctx context.Context, s *fdbmodel.Submission) error {
 	if len(s.Args) <= layout.MaxArgs {
 		return nil
 	}
-	switch {
-	case !s.ID.IsZero():
-	case s.Key != "":
-		s.ID = layout.KeyedID(c.cluster.Name(), s.Key)
-	default:
-		ids, err := c.cluster.DrawIDs(1)
-		if err != nil {
-			return err
-		}
-		s.ID = ids[0]
+	one := []fdbmodel.Submission{*s}
+	if err := c.identify(one); err != nil {
+		return err
 	}
+	*s = one[0]
 	ref, err := c.cluster.PutArgs(ctx, s.ID, s.Args)
 	s.Args, s.Spec.ArgsRef = nil, &ref
 	return err
@@ -115,12 +134,8 @@ func (c *Client) prepare(quiet bool) error {
 	return c.listen()
 }
 
-func (c *Client) handle(s fdbmodel.Submitted) *Future {
-	return &Future{client: c, id: s.ID, existed: s.Existed}
-}
-
-// Submission is what SubmitTx put into a transaction.
-type Submission struct {
+// TxFutures are what SubmitTx put into a transaction.
+type TxFutures struct {
 	// Futures are the handles, in the order of the tasks. Await them after the
 	// commit: before it there is no such future.
 	Futures []*Future
@@ -137,12 +152,12 @@ type Submission struct {
 // Within kv.Transact it is called in each run, and draws new ids in each. So
 // that a run with an unknown result and its repetition make the same futures,
 // give the tasks IDs or Keys.
-func (c *Client) SubmitTx(ctx context.Context, tx kv.Tx, tasks []Task) (*Submission, error) {
+func (c *Client) SubmitTx(ctx context.Context, tx kv.Tx, tasks []Task) (*TxFutures, error) {
 	subs, err := c.submissions(tasks)
 	if err != nil {
 		return nil, err
 	}
-	s := &Submission{client: c, Futures: make([]*Future, len(tasks))}
+	s := &TxFutures{client: c, Futures: make([]*Future, len(tasks))}
 	if len(tasks) == 0 {
 		return s, nil
 	}
@@ -150,13 +165,13 @@ func (c *Client) SubmitTx(ctx context.Context, tx kv.Tx, tasks []Task) (*Submiss
 		return nil, err
 	}
 	for i := range s.answers {
-		s.Futures[i] = c.handle(s.answers[i])
+		s.Futures[i] = &Future{client: c, id: s.answers[i].ID, existed: s.answers[i].Existed}
 	}
 	return s, nil
 }
 
 // Committed wakes idle workers, given the version of the transaction's commit.
 // It is a hint: without it they find the futures within their poll interval.
-func (s *Submission) Committed(ctx context.Context, version kv.Version) {
+func (s *TxFutures) Committed(ctx context.Context, version kv.Version) {
 	s.client.cluster.Wake(ctx, version, s.answers)
 }

@@ -18,13 +18,11 @@ const DefaultMaxRetries = 3
 type Task struct {
 	// Function is go:NAME, wasm:CID[/METHOD] or wasm:ALIAS[/METHOD].
 	Function string
-	// Args are at most layout.MaxPut (64 MiB), in SubmitTx 16 KiB. Above
-	// layout.MaxArgs (8 MiB) they are written in transactions of their own before
-	// the future is. Defaults to none.
+	// Args are at most 64 MiB, in SubmitTx 16 KiB. Above 8 MiB they are written in
+	// transactions of their own before the future is. Defaults to none.
 	Args []byte
-	// Codec says how Args are meant: layout.CodecRaw, CodecMsgpack, CodecJSON or
-	// CodecArgv. Submit returns ErrBadSpec where they are to be JSON and are not.
-	// Defaults to raw.
+	// Codec says how Args are meant: CodecRaw, CodecMsgpack, CodecJSON or CodecArgv.
+	// Submit returns ErrBadSpec for CodecJSON and invalid JSON. Defaults to raw.
 	Codec string
 	// Argv and Env are what a WASM function finds as its arguments, behind its
 	// own name, and environment. Names have no =, and nothing has a zero byte.
@@ -39,7 +37,7 @@ type Task struct {
 	Priority uint8
 	// Requirements default to a slot and nothing else. A WASM function gets the
 	// memory that they say, or else what its worker gives it, and no more.
-	Requirements layout.Requirements
+	Requirements Requirements
 	// MaxRetries is how many attempts may follow a failed first one. Defaults
 	// to DefaultMaxRetries.
 	MaxRetries *int
@@ -54,12 +52,13 @@ type Task struct {
 	NotBefore time.Time
 	// Worker is the only one that may run the future, until it fails it, leaves or
 	// dies; then any may. It excludes Delay and NotBefore. Submit returns
-	// fdbmodel.ErrNotFound if it does not live, and ErrUnfit if it can't run
-	// the future. Defaults to any worker.
-	Worker layout.WorkerID
+	// ErrNotFound if it is not registered, and ErrUnfit if it can't run the future.
+	// Defaults to any worker.
+	Worker WorkerID
 	// ID, or else Key (at most 1,024 bytes), make the submit repeatable: the
 	// same one with the same content is the same future, as long as that is kept
-	// (see layout.Config.Retention, and Discard). Default to a new id.
+	// (see Config.Retention, and Discard), also after it failed or was cancelled. The
+	// other fields of a repeated submit count for nothing. Default to a new id.
 	ID  ID
 	Key string
 	// NoNotify is for futures that this client will hardly await: their ends

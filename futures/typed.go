@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/vmihailenco/msgpack/v5"
 
@@ -14,13 +16,19 @@ import (
 // Definition is a Go function with types: what its clients and its workers
 // share. Values travel as msgpack, so In and Out may be whatever msgpack
 // encodes; fields that one side does not know are left out, which lets the types
-// grow. Tasks of layout.CodecJSON, which clients in other languages submit, are
+// grow. Tasks of CodecJSON, which clients in other languages submit, are
 // taken and answered as encoding/json has the types.
-type Definition[In, Out any] struct{ name string }
+type Definition[In, Out any] struct {
+	name    string
+	options []Option
+}
 
 // Define names a function, which workers know as go:NAME. The name has 1 to 128
-// of A-Z, a-z, 0-9 and . _ -; another is ErrBadName at Submit and Register.
-func Define[In, Out any](name string) Definition[In, Out] { return Definition[In, Out]{name} }
+// of A-Z, a-z, 0-9 and . _ -; another is ErrBadName at Submit and Register. The
+// options are those of its futures, unless their submit says otherwise.
+func Define[In, Out any](name string, options ...Option) Definition[In, Out] {
+	return Definition[In, Out]{name, options}
+}
 
 // Name returns the name without "go:".
 func (d Definition[In, Out]) Name() string { return d.name }
@@ -60,30 +68,63 @@ func (e badArgumentsError) Unwrap() error { return e.error }
 
 // Task returns a task that runs the function on in, for SubmitMany and
 // SubmitTx.
-func (d Definition[In, Out]) Task(in In) (Task, error) {
+func (d Definition[In, Out]) Task(in In, options ...Option) (Task, error) {
 	args, err := msgpack.Marshal(&in)
 	if err != nil {
 		return Task{}, fmt.Errorf("arguments of %s: %w", d.name, err)
 	}
-	return Task{Function: "go:" + d.name, Codec: layout.CodecMsgpack, Args: args}, nil
-}
-
-// Submit submits the function on in; see Client.Submit. Each of options may
-// change the task.
-func (d Definition[In, Out]) Submit(ctx context.Context, c *Client, in In, options ...func(*Task),
-) (*Typed[Out], error) {
-	t, err := d.Task(in)
-	if err != nil {
-		return nil, err
+	t := Task{Function: "go:" + d.name, Codec: CodecMsgpack, Args: args}
+	for _, o := range d.options {
+		o(&t)
 	}
 	for _, o := range options {
 		o(&t)
+	}
+	return t, nil
+}
+
+// Submit submits the function on in; see Client.Submit.
+func (d Definition[In, Out]) Submit(ctx context.Context, c *Client, in In, options ...Option) (*Typed[Out], error) {
+	t, err := d.Task(in, options...)
+	if err != nil {
+		return nil, err
 	}
 	f, err := c.Submit(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	return d.Of(f), nil
+}
+
+// Call submits the function on in and awaits the result; see Client.Submit and
+// Typed.Await. Where it ends with ctx, the future goes on; a Key finds it again.
+func (d Definition[In, Out]) Call(ctx context.Context, c *Client, in In, options ...Option) (Out, error) {
+	f, err := d.Submit(ctx, c, in, options...)
+	if err != nil {
+		var none Out
+		return none, err
+	}
+	return f.Await(ctx)
+}
+
+// Map submits the function on each of inputs, with the same options; see
+// Client.SubmitMany. On an error the futures that surely exist are returned with
+// it: those of the first inputs.
+func (d Definition[In, Out]) Map(ctx context.Context, c *Client, inputs []In, options ...Option,
+) ([]*Typed[Out], error) {
+	tasks := make([]Task, len(inputs))
+	for i := range inputs {
+		var err error
+		if tasks[i], err = d.Task(inputs[i], options...); err != nil {
+			return nil, fmt.Errorf("input %d of %d: %w", i+1, len(inputs), err)
+		}
+	}
+	fs, err := c.SubmitMany(ctx, tasks)
+	typed := make([]*Typed[Out], len(fs))
+	for i := range fs {
+		typed[i] = d.Of(fs[i])
+	}
+	return typed, err
 }
 
 // Of gives a future of this function its type.
@@ -95,19 +136,67 @@ type Typed[Out any] struct{ *Future }
 // Await returns the decoded result, and an error if it is not of the type; see
 // Future.Await.
 func (t *Typed[Out]) Await(ctx context.Context) (Out, error) {
-	var out Out
 	r, err := t.Future.Await(ctx)
-	if err != nil {
-		return out, err
+	return t.decode(Settled{r, err})
+}
+
+func (t *Typed[Out]) decode(s Settled) (out Out, err error) {
+	if s.Err != nil {
+		return out, s.Err
 	}
-	if err := decode(r.Codec, r.Value, &out); err != nil {
+	if err := decode(s.Result.Codec, s.Result.Value, &out); err != nil {
 		return out, fmt.Errorf("result of future %s: %w", t.ID(), err)
 	}
 	return out, nil
 }
 
+// AwaitAll returns the results of all futures in their order; see
+// Client.AwaitAll. What failed, or is not of the type, is the zero value, and its
+// error is joined to the error.
+func AwaitAll[Out any](ctx context.Context, fs []*Typed[Out]) ([]Out, error) {
+	outs := make([]Out, len(fs))
+	if len(fs) == 0 {
+		return outs, nil
+	}
+	plain := untyped(fs)
+	results, err := plain[0].client.AwaitAll(ctx, plain)
+	errs := []error{err}
+	for i, f := range fs {
+		settled := f.client.registry.settledOf(f.Future)
+		if settled == nil || settled.Err != nil {
+			continue
+		}
+		if outs[i], err = f.decode(Settled{Result: results[i]}); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return outs, errors.Join(errs...)
+}
+
+// AwaitAny returns the first of the futures that is over, and nil for none; see
+// Client.AwaitAny.
+func AwaitAny[Out any](ctx context.Context, fs []*Typed[Out]) (*Typed[Out], error) {
+	if len(fs) == 0 {
+		return nil, nil
+	}
+	plain := untyped(fs)
+	f, err := plain[0].client.AwaitAny(ctx, plain)
+	if err != nil {
+		return nil, err
+	}
+	return fs[slices.Index(plain, f)], nil
+}
+
+func untyped[Out any](fs []*Typed[Out]) []*Future {
+	plain := make([]*Future, len(fs))
+	for i := range fs {
+		plain[i] = fs[i].Future
+	}
+	return plain
+}
+
 func encode(codec string, value any) ([]byte, error) {
-	if codec == layout.CodecJSON {
+	if codec == CodecJSON {
 		return json.Marshal(value)
 	}
 	return msgpack.Marshal(value)
@@ -117,7 +206,7 @@ func encode(codec string, value any) ([]byte, error) {
 // inputs, such as nil for a struct with a decoder of its own; these are errors
 // here, because the bytes are another program's.
 func decode(codec string, encoded []byte, into any) (err error) {
-	if codec == layout.CodecJSON {
+	if codec == CodecJSON {
 		return json.Unmarshal(encoded, into)
 	}
 	defer func() {

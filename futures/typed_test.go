@@ -10,6 +10,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 	"pgregory.net/rapid"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/storetest"
@@ -122,4 +123,158 @@ func FuzzTypedArguments(f *testing.F) {
 		}
 		require.NotEmpty(t, value)
 	})
+}
+
+func TestOptionsOfDefinitionAndSubmit(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, storetest.New(t))
+	def := futures.Define[int, int]("upper", futures.Retries(5), futures.Queue("slow"), futures.Timeout(time.Minute))
+	at := time.Unix(4_000_000_000, 0)
+	f, err := def.Submit(t.Context(), c, 1, futures.Queue("fast"), futures.Priority(9), futures.NotBefore(at),
+		futures.Backoff(time.Second, time.Hour), futures.Key("k"), futures.Label("g"),
+		futures.Requires(futures.Requirements{CPU: 500}))
+	require.NoError(t, err)
+	require.Equal(t, layout.KeyedID(c.Cluster().Name(), "k"), f.ID())
+	v, err := c.Get(t.Context(), f.ID())
+	require.NoError(t, err)
+	require.Equal(t, "fast", v.Queue)
+	require.Equal(t, "g", v.Label)
+	require.EqualValues(t, 9, v.Priority)
+	require.Equal(t, 6, v.MaxAttempts)
+	require.Equal(t, time.Minute, v.Timeout)
+	require.Equal(t, futures.Requirements{CPU: 500}, v.Requirements)
+	require.Equal(t, futures.Delayed, v.State)
+	require.True(t, v.DueAt.Equal(at))
+	require.False(t, v.SubmittedAt.IsZero())
+	require.True(t, v.FinishedAt.IsZero())
+	require.Nil(t, v.Result)
+
+	task, err := def.Task(1, futures.Delay(time.Hour), futures.OnWorker("w"), futures.Unawaited())
+	require.NoError(t, err)
+	require.Equal(t, time.Hour, task.Delay)
+	require.Equal(t, futures.WorkerID("w"), task.Worker)
+	require.True(t, task.NoNotify)
+	require.Equal(t, "slow", task.Queue)
+}
+
+// double ends futures of go:upper with twice their argument, and those of an odd
+// one with a failure.
+func double(t *testing.T) func(*fdbmodel.ClaimedFuture) fdbmodel.Completion {
+	return func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+		var n int
+		require.NoError(t, msgpack.Unmarshal(f.Inline, &n))
+		if n%2 == 1 {
+			return fdbmodel.Completion{Future: f, Permanent: true, Exception: &layout.Exception{
+				Kind: layout.KindError, Message: "odd",
+			}}
+		}
+		value, err := msgpack.Marshal(2 * n)
+		require.NoError(t, err)
+		return fdbmodel.Completion{Future: f, Result: &layout.Result{Codec: f.Spec.Codec, Value: value}}
+	}
+}
+
+func TestMapAndTypedAwaits(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	c := newClient(t, storetest.New(t))
+	def := futures.Define[int, int]("upper")
+	fs, err := def.Map(ctx, c, []int{2, 3, 4})
+	require.NoError(t, err)
+	require.Len(t, fs, 3)
+	e := newExecutor(t, c, double(t))
+	e.all(t)
+	outs, err := futures.AwaitAll(ctx, fs)
+	require.ErrorIs(t, err, futures.ErrFailed)
+	require.ErrorContains(t, err, "of go:upper failed (error)")
+	require.Equal(t, []int{4, 0, 8}, outs)
+	v, err := c.Get(ctx, fs[1].ID())
+	require.NoError(t, err)
+	require.Equal(t, "odd", v.Failure.Message)
+	require.True(t, v.Failure.Final)
+	require.False(t, v.FinishedAt.IsZero())
+
+	none, err := futures.AwaitAll[int](ctx, nil)
+	require.NoError(t, err)
+	require.Empty(t, none)
+	nobody, err := futures.AwaitAny[int](ctx, nil)
+	require.NoError(t, err)
+	require.Nil(t, nobody)
+
+	never, err := def.Submit(ctx, c, 8, futures.Delay(time.Hour))
+	require.NoError(t, err)
+	first, err := futures.AwaitAny(ctx, []*futures.Typed[int]{never, fs[2]})
+	require.NoError(t, err)
+	require.Equal(t, fs[2].ID(), first.ID())
+	out, err := first.Await(ctx)
+	require.NoError(t, err)
+	require.Equal(t, 8, out)
+
+	_, err = c.Future(fs[1].ID()).Await(ctx)
+	require.ErrorContains(t, err, "of go:upper failed (error)", "the function is known to handles from elsewhere too")
+
+	text := futures.Define[int, string]("upper")
+	_, err = futures.AwaitAll(ctx, []*futures.Typed[string]{text.Of(c.Future(fs[0].ID()))})
+	require.ErrorContains(t, err, "result of future")
+	_, err = futures.Define[chan int, int]("upper").Map(ctx, c, []chan int{nil, make(chan int)})
+	require.ErrorContains(t, err, "input ")
+
+	ended, end := context.WithCancel(ctx)
+	end()
+	_, err = def.Call(ended, c, 10)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestListAnswersViews(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	c := newClient(t, storetest.New(t))
+	fs, err := futures.Define[int, int]("upper").Map(ctx, c, []int{2, 4})
+	require.NoError(t, err)
+	newExecutor(t, c, double(t)).all(t)
+	views, next, err := c.List(ctx, futures.Filter{State: futures.Realized}, nil, 0)
+	require.NoError(t, err)
+	require.Empty(t, next)
+	require.Len(t, views, 2)
+	for i := range views {
+		require.Contains(t, []futures.ID{fs[0].ID(), fs[1].ID()}, views[i].ID)
+		require.Equal(t, "go:upper", views[i].Function)
+		require.Equal(t, futures.CodecMsgpack, views[i].Result.Codec)
+		require.Equal(t, 1, views[i].Attempt)
+		require.NotEmpty(t, views[i].Worker)
+	}
+	_, _, err = c.List(ctx, futures.Filter{}, []byte("no cursor"), 0)
+	require.ErrorIs(t, err, futures.ErrBadCursor)
+}
+
+func TestCancelSaysDoneOrRequested(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	c := newClient(t, storetest.New(t))
+	waiting, err := c.Submit(ctx, futures.Task{Function: "go:upper"})
+	require.NoError(t, err)
+	for range 2 {
+		came, err := waiting.Cancel(ctx, "enough")
+		require.NoError(t, err)
+		require.Equal(t, futures.Done, came)
+	}
+	running, err := c.Submit(ctx, futures.Task{Function: "go:upper"})
+	require.NoError(t, err)
+	e := newExecutor(t, c, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+		came, err := c.Cancel(ctx, f.ID, "stop it")
+		require.NoError(t, err)
+		require.Equal(t, futures.Requested, came)
+		v, err := c.Get(ctx, f.ID)
+		require.NoError(t, err)
+		require.Equal(t, "stop it", v.CancelReason)
+		require.False(t, v.CancelAsked.IsZero())
+		return fdbmodel.Completion{Future: f, Relinquish: true}
+	})
+	require.Equal(t, 1, e.batch(t))
+	_, err = running.Await(ctx)
+	require.ErrorIs(t, err, futures.ErrCancelled)
+	_, err = c.Cancel(ctx, futures.ID{1}, "")
+	require.ErrorIs(t, err, futures.ErrNotFound)
+	require.Equal(t, "done requested unknown",
+		futures.Done.String()+" "+futures.Requested.String()+" "+futures.Cancellation(0).String())
 }

@@ -76,7 +76,7 @@ func (l *life) claim(ctx context.Context) (int, error) {
 
 // request says what to claim now, and false for nothing.
 func (l *life) request() (fdbmodel.ClaimRequest, bool) {
-	if l.endings.backlog() > maxEnded {
+	if l.worker.paused.Load() || l.endings.backlog() > maxEnded {
 		return fdbmodel.ClaimRequest{}, false
 	}
 	request := l.worker.slots.request()

@@ -14,6 +14,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/seam"
 )
 
 func TestPausedWorkerThatWasReapedChangesNothing(t *testing.T) {
@@ -24,7 +25,7 @@ func TestPausedWorkerThatWasReapedChangesNothing(t *testing.T) {
 	old := paused.ID()
 	id := b.one("go:work")
 	b.begins(late)
-	paused.Pause()
+	paused.gate.shut()
 	b.start(Options{Slots: 1}, map[string]Function{
 		"work": func(context.Context, []byte) ([]byte, error) { return []byte("in time"), nil },
 	})
@@ -33,7 +34,7 @@ func TestPausedWorkerThatWasReapedChangesNothing(t *testing.T) {
 	require.Equal(t, 1, row.Attempts.Crashes)
 	close(late.end)
 	b.await("the return of the function", func() bool { return paused.Stats().Running == 0 })
-	paused.Resume()
+	paused.gate.release()
 	b.await("the late end, and a new membership", func() bool { return paused.Stats().Lost == 1 && paused.ID() != old })
 	require.Equal(t, row, b.row(id))
 	require.Equal(t, "in time", string(row.Result.Value))
@@ -94,7 +95,7 @@ func TestHeirOfAnAddress(t *testing.T) {
 	b.begins(big)
 	b.begins(small)
 	b.begins(small)
-	victim.Vanish()
+	victim.crash()
 	<-victim.done
 	killed := b.clock.Now()
 	require.EqualValues(t, 3, b.counts()[layout.Claimed])
@@ -129,7 +130,7 @@ func TestVanishedWorkerIsReapedByAnother(t *testing.T) {
 	for range 4 {
 		b.begins(stuck)
 	}
-	victim.Vanish()
+	victim.crash()
 	<-victim.done
 	require.NoError(t, victim.err)
 	require.EqualValues(t, 4, b.counts()[layout.Claimed])
@@ -188,17 +189,17 @@ func TestJanitorThatDiesMidwayThroughAReap(t *testing.T) {
 	db.left.Store(5)
 	cluster, err := fdbmodel.Open(b.ctx, db, "test", fdbmodel.Options{Clock: b.clock})
 	require.NoError(t, err)
-	first, err := New(cluster, Options{Manual: true})
+	first, err := FromCluster(cluster, Options{Seam: &seam.Worker{Manual: true}})
 	require.NoError(t, err)
 	for range 1000 {
 		// What the dead store refuses is an error of the step, or of its janitor.
-		_, _ = first.Step(b.ctx, b.clock.Now())
+		_, _ = first.step(b.ctx, b.clock.Now())
 		b.clock.Advance(b.cluster.Config().Heartbeat / 2)
 		if db.left.Load() <= 0 {
 			break
 		}
 	}
-	first.Vanish()
+	first.crash()
 	require.LessOrEqual(t, db.left.Load(), int64(0))
 	m, there := b.member(dead.ID())
 	require.True(t, there)
@@ -229,7 +230,7 @@ func TestThreeDeathsFailAFuture(t *testing.T) {
 		w := b.start(Options{Address: "10.0.0.1:7000", Slots: 1}, map[string]Function{"deadly": deadly.run})
 		b.begins(deadly)
 		require.Equal(t, layout.Claimed, stateOf(b, id), fmt.Sprint(i))
-		w.Vanish()
+		w.crash()
 		<-w.done
 	}
 	b.start(Options{Address: "10.0.0.1:7000", Slots: 1}, map[string]Function{"deadly": echo})

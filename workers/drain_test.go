@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -79,8 +80,38 @@ func TestStopWhilePaused(t *testing.T) {
 	w := b.start(Options{Slots: 1}, map[string]Function{"work": work.run})
 	id := b.one("go:work")
 	b.begins(work)
-	w.Pause()
+	w.gate.shut()
 	close(work.end)
 	w.end()
 	require.Equal(t, layout.Realized, stateOf(b, id))
+}
+
+// TestPauseClaimsNoMore has a paused worker stay a member and end what it runs,
+// and claim again after Resume.
+func TestPauseClaimsNoMore(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	work := newBlocker(false)
+	w := b.start(Options{Slots: 1}, map[string]Function{"work": work.run})
+	member := w.ID()
+	running := b.one("go:work")
+	b.begins(work)
+	w.Pause()
+	close(work.end)
+	b.awaitOver(running)
+	waiting := b.one("go:work")
+	other := b.start(Options{Slots: 1, Queues: []string{"other"}}, map[string]Function{"echo": echo})
+	elsewhere := b.one("go:echo", func(s *fdbmodel.Submission) { s.Spec.Queue = "other" })
+	b.awaitOver(elsewhere)
+	beaten := b.clock.Now()
+	b.await("two dead-after times", func() bool {
+		return b.clock.Now().Sub(beaten) > 2*b.cluster.Config().DeadAfter
+	})
+	require.Equal(t, layout.Ready, stateOf(b, waiting))
+	require.Equal(t, member, w.ID())
+	m, found := b.member(member)
+	require.True(t, found && m.Alive)
+	require.Zero(t, other.Stats().Reaped)
+	w.Resume()
+	b.awaitOver(waiting)
 }

@@ -153,7 +153,7 @@ func TestFunctionThatIsNotKnownAfterAllIsPutBack(t *testing.T) {
 // modules is a ModuleRunner that does what the call's first argument says.
 type modules struct{ b *bed }
 
-func (m modules) Run(ctx context.Context, call ModuleCall) (ModuleOutcome, error) {
+func (m modules) RunModule(ctx context.Context, call ModuleCall) (ModuleOutcome, error) {
 	code, err := call.Load(ctx)
 	if err != nil {
 		return ModuleOutcome{}, err

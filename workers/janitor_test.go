@@ -9,13 +9,14 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/seam"
 )
 
 // hired returns a janitor of a manual worker that is a member.
 func (b *bed) hired() *janitor {
-	w, err := New(b.cluster, Options{Manual: true, Slots: 1})
+	w, err := FromCluster(b.cluster, Options{Seam: &seam.Worker{Manual: true}, Slots: 1})
 	require.NoError(b.t, err)
-	_, err = w.Step(b.ctx, b.clock.Now())
+	_, err = w.step(b.ctx, b.clock.Now())
 	require.NoError(b.t, err)
 	return w.life.janitor
 }

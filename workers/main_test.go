@@ -173,7 +173,7 @@ type running struct {
 
 func (b *bed) start(o Options, functions map[string]Function) *running {
 	b.t.Helper()
-	w, err := New(b.cluster, o)
+	w, err := FromCluster(b.cluster, o)
 	require.NoError(b.t, err)
 	for name, fn := range functions {
 		require.NoError(b.t, w.Register(name, fn))

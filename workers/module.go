@@ -56,7 +56,7 @@ func runModule(ctx context.Context, r ModuleRunner, call ModuleCall) (out Module
 			out = ModuleOutcome{Kind: layout.KindPanic, Message: fmt.Sprintf("the module's runner panicked: %v", p)}
 		}
 	}()
-	return r.Run(ctx, call)
+	return r.RunModule(ctx, call)
 }
 
 // moduleFailure keeps the streams of a failed attempt: the beginning of the

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/seam"
 )
 
 // Function is a Go function that a worker runs: from the bytes of the arguments
@@ -15,12 +16,12 @@ import (
 // cause says why: a timeout, a cancel, a shutdown, a lost claim.
 type Function func(ctx context.Context, args []byte) ([]byte, error)
 
-// ModuleRunner runs WASM modules.
+// ModuleRunner runs WASM modules. Package workers/wasm has one.
 type ModuleRunner interface {
-	// Run calls a module and returns once it has ended, at the latest shortly
+	// RunModule calls a module and returns once it has ended, at the latest shortly
 	// after ctx has. A failure of the module is in the outcome; an error says
 	// that the runner itself failed, and another worker may do better.
-	Run(ctx context.Context, call ModuleCall) (ModuleOutcome, error)
+	RunModule(ctx context.Context, call ModuleCall) (ModuleOutcome, error)
 }
 
 // ModuleCall is one call of a module.
@@ -70,8 +71,8 @@ type Options struct {
 	// for each GOMAXPROCS, which heeds the limit of a container; RAM to the
 	// machine's, or to the limit of the control group; GPU to 0.
 	CPU, RAM, GPU int64
-	// Modules runs WASM modules. Defaults to none: the worker takes no WASM
-	// futures.
+	// Modules runs WASM modules, such as a wasm.Executor. Defaults to none: the
+	// worker takes no WASM futures.
 	Modules ModuleRunner
 	// Poll is how often an idle worker looks for work that nobody told it of: at
 	// all shards within four times. Defaults to 1 s.
@@ -81,9 +82,8 @@ type Options struct {
 	DrainTimeout time.Duration
 	// Logger defaults to none.
 	Logger *slog.Logger
-	// Manual makes the worker run in its caller's Step, without goroutines,
-	// for simulations. Defaults to false.
-	Manual bool
+	// Seam is for packages of this module: others can't make one.
+	Seam *seam.Worker
 }
 
 func (o Options) withDefaults() Options {

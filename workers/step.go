@@ -9,28 +9,22 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 )
 
-// manual is what Step keeps between its calls.
-type manual struct {
+// steps is what step keeps between its calls.
+type steps struct {
 	beatAt time.Time
 	taken  []*job // have a slot, and wait for their turn
 }
 
-// vanishedStep is when the next step of a vanished worker is due: never.
+// vanishedStep is how far off the next step of a vanished worker is.
 const vanishedStep = 24 * time.Hour
 
-// Step runs a worker with Options.Manual in the caller: what is due of its
-// heartbeat and its janitor, the end of what an earlier step ran, the functions
-// that an earlier step claimed, and one claim. So between two steps it holds
-// what a process that dies would hold. It returns when the next step is due at
-// the latest. A worker that was declared dead becomes a member anew. An error is
-// the store's or ctx's; the caller may step again. A timeout passes when the
-// cluster's clock is moved, also while a function runs.
-func (w *Worker) Step(ctx context.Context, now time.Time) (time.Time, error) {
+// step runs a manual worker in the caller; see seam.Worker.
+func (w *Worker) step(ctx context.Context, now time.Time) (time.Time, error) {
 	if w.vanished() {
 		return now.Add(vanishedStep), nil
 	}
-	if !w.options.Manual {
-		return now, errors.New("workers: Step is for workers with Options.Manual")
+	if !w.manual() {
+		return now, errors.New("workers: Step is for manual workers")
 	}
 	w.mu.Lock()
 	l := w.life
@@ -41,7 +35,7 @@ func (w *Worker) Step(ctx context.Context, now time.Time) (time.Time, error) {
 		if l, err = w.join(ctx); err != nil {
 			return now.Add(w.options.Poll), err
 		}
-		w.manual.beatAt = now.Add(w.cluster.Config().Heartbeat)
+		w.steps.beatAt = now.Add(w.cluster.Config().Heartbeat)
 	}
 	next, err := w.stepLife(ctx, l, now)
 	if errors.Is(err, fdbmodel.ErrReaped) {
@@ -56,11 +50,11 @@ func (w *Worker) Step(ctx context.Context, now time.Time) (time.Time, error) {
 }
 
 func (w *Worker) stepLife(ctx context.Context, l *life, now time.Time) (time.Time, error) {
-	if !now.Before(w.manual.beatAt) {
+	if !now.Before(w.steps.beatAt) {
 		if err := l.beat(ctx); err != nil {
 			return now, err
 		}
-		w.manual.beatAt = now.Add(w.cluster.Config().Heartbeat)
+		w.steps.beatAt = now.Add(w.cluster.Config().Heartbeat)
 	}
 	for more := true; more; {
 		select {
@@ -71,7 +65,7 @@ func (w *Worker) stepLife(ctx context.Context, l *life, now time.Time) (time.Tim
 		}
 	}
 	next := l.janitor.step(ctx, now)
-	for _, t := range []time.Time{w.manual.beatAt, now.Add(w.options.Poll)} {
+	for _, t := range []time.Time{w.steps.beatAt, now.Add(w.options.Poll)} {
 		if t.Before(next) {
 			next = t
 		}
@@ -97,7 +91,7 @@ func (w *Worker) stepLife(ctx context.Context, l *life, now time.Time) (time.Tim
 // runTaken runs what has a slot and whose turn has come, or which is no longer
 // wanted. It returns when the next is due, and whether anything ran.
 func (w *Worker) runTaken(now time.Time) (next time.Time, ran bool) {
-	m := &w.manual
+	m := &w.steps
 	for {
 		for j := w.slots.tryTake(); j != nil; j = w.slots.tryTake() {
 			w.paces.reserve(j)
@@ -131,17 +125,15 @@ func (w *Worker) abandon(end func(*job) bool) {
 	for _, j := range w.slots.unqueue(func(*job) bool { return true }) {
 		end(j)
 	}
-	for _, j := range w.manual.taken {
+	for _, j := range w.steps.taken {
 		end(j)
 		w.leaveSlot(j)
 	}
-	w.manual.taken = nil
+	w.steps.taken = nil
 }
 
-// Leave ends the membership of a worker with Options.Manual: what has ended is
-// written and what has not run is given back. The next Step becomes a member
-// anew. It returns the store's or ctx's error.
-func (w *Worker) Leave(ctx context.Context) error {
+// leave ends the membership of a manual worker; see seam.Worker.
+func (w *Worker) leave(ctx context.Context) error {
 	w.mu.Lock()
 	l := w.life
 	w.life = nil

@@ -88,7 +88,7 @@ func TestRunnerKeepsTheTimeoutOfAModule(t *testing.T) {
 
 type deadlineRunner chan time.Time
 
-func (r deadlineRunner) Run(ctx context.Context, _ ModuleCall) (ModuleOutcome, error) {
+func (r deadlineRunner) RunModule(ctx context.Context, _ ModuleCall) (ModuleOutcome, error) {
 	deadline, _ := ctx.Deadline()
 	r <- deadline
 	return ModuleOutcome{}, nil

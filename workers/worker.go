@@ -21,19 +21,20 @@ type Worker struct {
 	options Options
 	slots   *slots
 	paces   paces
-	gate    gate
+	gate    gate        // shut while the worker is frozen
+	paused  atomic.Bool // claims no more
 
 	mu        sync.Mutex
 	functions map[string]Function
 	started   bool
 	life      *life // the present membership
-	manual    manual
+	steps     steps
 
 	running  sync.WaitGroup // slots
 	ready    chan struct{}
 	readyOne sync.Once
 	vanish   context.Context
-	vanishIt context.CancelFunc
+	crash    context.CancelFunc // ends the worker without a word to the store
 	stats    counters
 	runs     prometheus.Histogram
 }
@@ -60,10 +61,18 @@ type Stats struct {
 	Free    layout.Resources `json:"free"`
 }
 
-// New returns a worker of a cluster. It does nothing before Run or Step. It
-// returns layout.ErrBadName for a queue that can't be, and an error for numbers
-// that can't be.
-func New(cluster *fdbmodel.Cluster, o Options) (*Worker, error) {
+// Client is what a worker is made from: a *futures.Client.
+type Client interface {
+	Cluster() *fdbmodel.Cluster
+}
+
+// New returns a worker of a client's cluster. It does nothing before Run. It
+// returns ErrBadName of package futures for an invalid queue, and an error for
+// invalid numbers.
+func New(c Client, o Options) (*Worker, error) { return FromCluster(c.Cluster(), o) }
+
+// FromCluster returns a worker of a cluster that is open; see New.
+func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Worker, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -74,9 +83,16 @@ func New(cluster *fdbmodel.Cluster, o Options) (*Worker, error) {
 		slots: newSlots(cluster.Clock(), layout.Resources{Slots: o.Slots, CPU: o.CPU, RAM: o.RAM, GPU: o.GPU}),
 		runs:  newRuns(o.Name),
 	}
-	w.vanish, w.vanishIt = context.WithCancel(context.Background())
+	w.vanish, w.crash = context.WithCancel(context.Background())
+	if o.Seam != nil {
+		o.Seam.Step, o.Seam.Leave, o.Seam.Vanish = w.step, w.leave, w.crash
+		o.Seam.Freeze, o.Seam.Thaw = w.gate.shut, w.gate.release
+	}
 	return w, nil
 }
+
+// manual tells whether the worker runs without goroutines.
+func (w *Worker) manual() bool { return w.options.Seam != nil && w.options.Seam.Manual }
 
 // Register makes the worker know a function, as go:NAME. It returns
 // layout.ErrBadName, and an error for a name that is known or comes after Run.
@@ -121,31 +137,31 @@ func (w *Worker) Stats() Stats {
 	return s
 }
 
-// Vanish ends the worker as a crash of its process would: without a word to the
-// store. What it holds stays claimed until others notice. Run returns at the
-// latest a second later; what functions come to counts for nothing.
-func (w *Worker) Vanish() { w.vanishIt() }
-
 func (w *Worker) vanished() bool { return w.vanish.Err() != nil }
 
-// Pause makes the worker behave as a process that was stopped: no heartbeat, no
-// claim, and nothing that ends is written, until Resume. Functions go on. It is
-// for tests. What was on its way to the store when Pause was called may land.
-func (w *Worker) Pause() { w.gate.shut() }
+// Pause makes the worker claim no more until Resume. It stays a member, what it
+// has claimed runs, and a claim that is under way may land.
+func (w *Worker) Pause() { w.setPaused(true) }
 
-// Resume ends a Pause. So does the end of Run's context.
-func (w *Worker) Resume() { w.gate.release() }
+// Resume ends a Pause.
+func (w *Worker) Resume() { w.setPaused(false) }
+
+// setPaused has the claim loop look again.
+func (w *Worker) setPaused(paused bool) {
+	w.paused.Store(paused)
+	signal(w.slots.hungry)
+}
 
 // Run makes the worker a member of the cluster and executes futures until ctx
 // ends. Then it claims no more, lets what runs end for at most DrainTimeout,
 // and gives back the rest, which counts as no attempt. A worker that was
 // declared dead, for instance after a long pause, stops what it runs and
-// becomes a member anew. Run returns nil after a graceful stop and after Vanish,
-// and the store's error if the worker can't go on. Functions that do not heed
-// their context are left behind. It may be called once.
+// becomes a member anew. Run returns nil after a graceful stop, and the store's
+// error if the worker can't go on. Functions that do not heed their context are
+// left behind. It may be called once.
 func (w *Worker) Run(ctx context.Context) error {
-	if w.options.Manual {
-		return errors.New("workers: a manual worker runs by Step")
+	if w.manual() {
+		return errors.New("workers: a manual worker runs by its Step")
 	}
 	w.mu.Lock()
 	if w.started {

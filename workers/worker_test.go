@@ -17,6 +17,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/seam"
 )
 
 func TestWorkersRunEverything(t *testing.T) {
@@ -262,7 +263,7 @@ func TestStepReplays(t *testing.T) {
 		require.NoError(t, err)
 		var workers []*Worker
 		for i := range 3 {
-			w, err := New(c, Options{Manual: true, Slots: 2, CPU: 1000})
+			w, err := FromCluster(c, Options{Seam: &seam.Worker{Manual: true}, Slots: 2, CPU: 1000})
 			require.NoError(t, err)
 			require.NoError(t, w.Register("flaky", func(ctx context.Context, args []byte) ([]byte, error) {
 				info, _ := InfoFrom(ctx)
@@ -283,7 +284,7 @@ func TestStepReplays(t *testing.T) {
 		for range 20_000 {
 			first := clk.Now().Add(time.Hour)
 			for _, w := range workers {
-				next, err := w.Step(ctx, clk.Now())
+				next, err := w.step(ctx, clk.Now())
 				require.NoError(t, err)
 				if next.Before(first) {
 					first = next
@@ -295,7 +296,7 @@ func TestStepReplays(t *testing.T) {
 			}
 		}
 		for _, w := range workers {
-			require.NoError(t, w.Leave(ctx))
+			require.NoError(t, w.leave(ctx))
 		}
 		counts, err := c.Counts(ctx)
 		require.NoError(t, err)
@@ -312,15 +313,15 @@ func TestStepReplays(t *testing.T) {
 func TestMistakesOfTheCaller(t *testing.T) {
 	t.Parallel()
 	b := realBed(t)
-	_, err := New(b.cluster, Options{Slots: -1})
+	_, err := FromCluster(b.cluster, Options{Slots: -1})
 	require.ErrorContains(t, err, "slots")
-	w, err := New(b.cluster, Options{})
+	w, err := FromCluster(b.cluster, Options{})
 	require.NoError(t, err)
 	require.ErrorIs(t, w.Register("no/slash", echo), layout.ErrBadName)
 	require.NoError(t, w.Register("echo", echo))
 	require.ErrorContains(t, w.Register("echo", echo), "already")
-	_, err = w.Step(b.ctx, epoch)
-	require.ErrorContains(t, err, "Manual")
+	_, err = w.step(b.ctx, epoch)
+	require.ErrorContains(t, err, "manual")
 	ctx, stop := context.WithCancel(b.ctx)
 	stop()
 	require.ErrorIs(t, w.Run(ctx), context.Canceled)
@@ -331,7 +332,7 @@ func TestMistakesOfTheCaller(t *testing.T) {
 func TestStoreThatClosesEndsRun(t *testing.T) {
 	t.Parallel()
 	b := realBed(t)
-	w, err := New(b.cluster, Options{})
+	w, err := FromCluster(b.cluster, Options{})
 	require.NoError(t, err)
 	done := make(chan error, 1)
 	go func() { done <- w.Run(b.ctx) }()

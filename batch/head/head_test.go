@@ -19,6 +19,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/internal/storetest"
 	"github.com/futura-run/futura/workers"
 )
@@ -80,7 +81,7 @@ func (b *bed) start() (stop func()) {
 
 // work runs a worker that runs go:run: its first argument says how it ends.
 func (b *bed) work(o workers.Options) *workers.Worker {
-	w, err := workers.New(b.cluster, o)
+	w, err := workers.FromCluster(b.cluster, o)
 	require.NoError(b, err)
 	require.NoError(b, w.Register("run", func(ctx context.Context, args []byte) ([]byte, error) {
 		var arguments []string
@@ -272,7 +273,8 @@ func TestABatchStartsWithThoseThereAfterATime(t *testing.T) {
 func TestALostWorkersItemsRunElsewhere(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(b *bed) {
-		lost := b.work(workers.Options{Slots: 1})
+		var lost seam.Worker
+		b.work(workers.Options{Slots: 1, Seam: &lost})
 		b.start()
 		arguments := append([][]string{{"block"}}, numbered("go", 30)...)
 		made := b.submit(batch.Request{Template: template(1), Arguments: arguments})

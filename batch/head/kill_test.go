@@ -105,7 +105,7 @@ func TestHeadKilledAgainAndAgain(t *testing.T) {
 
 	log := &ledger{runs: map[string]int{}, good: map[string][]string{}}
 	for range 2 {
-		w, err := workers.New(cluster, workers.Options{Slots: 2})
+		w, err := workers.FromCluster(cluster, workers.Options{Slots: 2})
 		require.NoError(t, err)
 		require.NoError(t, w.Register("run", log.run))
 		ctx, cancel := context.WithCancel(context.Background())

@@ -159,7 +159,7 @@ func (s *server) singleResult(w http.ResponseWriter, r *http.Request) error {
 // executed answers with how a future stands, as an answer to a single run.
 func (s *server) executed(w http.ResponseWriter, r *http.Request, id futures.ID) error {
 	ctx := r.Context()
-	row, err := s.options.Client.Get(ctx, id)
+	row, err := s.options.Client.Cluster().Get(ctx, id)
 	if err != nil {
 		return err
 	}

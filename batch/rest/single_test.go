@@ -17,7 +17,7 @@ import (
 // work runs a worker until the test ends.
 func work(t *testing.T, client *futures.Client) *workers.Worker {
 	t.Helper()
-	w, err := workers.New(client.Cluster(), workers.Options{Name: "tester", Slots: 2})
+	w, err := workers.New(client, workers.Options{Name: "tester", Slots: 2})
 	require.NoError(t, err)
 	require.NoError(t, w.Register("upper", func(_ context.Context, in []byte) ([]byte, error) {
 		return bytes.ToUpper(in), nil

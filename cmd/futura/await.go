@@ -183,7 +183,7 @@ func (a *app) printResult(r futures.Result, err error) error {
 
 // viewOf returns a future as JSON has it, with the whole result.
 func viewOf(ctx context.Context, c *futures.Client, id futures.ID, r futures.Result) (httpapi.Future, error) {
-	row, err := c.Get(ctx, id)
+	row, err := c.Cluster().Get(ctx, id)
 	if err != nil {
 		return httpapi.Future{}, err
 	}

@@ -125,7 +125,7 @@ func (a *app) bench(ctx context.Context, scenario string, o bench.Options, named
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 		o.Store, o.Dir = "embedded:"+filepath.Join(dir, "store"), dir
 	}
-	db, err := kvopen.Open(ctx, o.Store, kvopen.Options{})
+	db, err := kvopen.Open(ctx, o.Store, kvopen.Options{Exclusive: true})
 	if err != nil {
 		return nil, err
 	}

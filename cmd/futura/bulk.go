@@ -60,7 +60,7 @@ func (s *selection) each(ctx context.Context, c *futures.Client, wants func(*lay
 	var cursor []byte
 	for more := true; more; more = len(cursor) > 0 {
 		var rows []layout.Row
-		if rows, cursor, err = c.List(ctx, filter, cursor, inspect.MaxList); err != nil {
+		if rows, cursor, err = inspect.List(ctx, c.Cluster(), filter, cursor, inspect.MaxList); err != nil {
 			return err
 		}
 		var ids []futures.ID

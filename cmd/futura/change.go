@@ -71,7 +71,7 @@ func (a *app) cancelCommand() *cobra.Command {
 				return a.open(cmd.Context(), func(c *futures.Client) error { return a.cancelAll(cmd.Context(), c, &s, reason) })
 			}
 			return a.each(cmd.Context(), args, func(c *futures.Client, id futures.ID) (changed, error) {
-				outcome, state, err := c.Cancel(cmd.Context(), id, reason)
+				outcome, state, err := c.Cluster().Cancel(cmd.Context(), id, reason)
 				switch one := (changed{State: state.String()}); outcome {
 				case fdbmodel.Applied:
 					one.Outcome = "cancelled"

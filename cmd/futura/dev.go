@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -83,9 +82,9 @@ func (a *app) dev(ctx context.Context, f *devFlags) error {
 	if err != nil {
 		return err
 	}
-	db, err := kvopen.Open(ctx, a.store, kvopen.Options{Logger: log})
+	db, err := kvopen.Open(ctx, a.store, kvopen.Options{Logger: log, Exclusive: true})
 	if err != nil {
-		return a.explainInUse(err)
+		return err
 	}
 	o := futures.Options{Cluster: a.cluster, Logger: log}
 	if kv.TraitsOf(db).Exclusive {
@@ -123,19 +122,6 @@ func (f *certificateFlags) load() (*tls.Config, error) {
 		return nil, usageError{err}
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
-}
-
-// explainInUse says who has the store.
-func (a *app) explainInUse(err error) error {
-	dir, ok := embeddedDir(a.store)
-	if !ok || !errors.Is(err, kv.ErrStoreInUse) {
-		return err
-	}
-	if e, missing := readEndpoint(dir); missing == nil {
-		return fmt.Errorf("%w: process %d serves it at %s: end that one, or name another store with --store",
-			err, e.PID, e.URL)
-	}
-	return fmt.Errorf("%w: end the other process, or name another store with --store", err)
 }
 
 // startWorker runs the worker of dev, none for a nil f.

@@ -13,6 +13,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura"
+	"github.com/futura-run/futura/futures"
 )
 
 // lockedBuffer takes what several goroutines write.
@@ -94,6 +97,13 @@ func TestDevServesAndStops(t *testing.T) {
 	status, text = ask(t, &e, "GET", "/api/v1/workers", e.Token, "")
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, text, `"name":"dev"`)
+
+	node, err := futura.Open(t.Context(), "embedded:"+dir)
+	require.NoError(t, err, "a program finds the way to the store by itself")
+	views, _, err := node.Client.List(t.Context(), futures.Filter{}, nil, 0)
+	require.NoError(t, err)
+	require.Len(t, views, 1)
+	require.NoError(t, node.Close())
 
 	require.Zero(t, stop(), "%s", log)
 	require.NotContains(t, log.String(), e.Token)

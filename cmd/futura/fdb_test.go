@@ -132,7 +132,7 @@ func testMigrateThereAndBack(t *testing.T, file string) {
 
 // worker runs a worker that echoes until stop is called.
 func (s *shell) worker(client *futures.Client) (stop func()) {
-	w, err := workers.New(client.Cluster(), workers.Options{})
+	w, err := workers.New(client, workers.Options{})
 	require.NoError(s.t, err)
 	require.NoError(s.t, w.Register("echo", func(_ context.Context, args []byte) ([]byte, error) { return args, nil }))
 	ctx, cancel := context.WithCancel(context.Background())

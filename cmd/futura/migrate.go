@@ -113,11 +113,7 @@ func (a *app) warnOfHaste(ctx context.Context, target kv.Database) {
 
 // openNamed opens a store that is not the one of --store.
 func (a *app) openNamed(ctx context.Context, name string) (kv.Database, error) {
-	db, err := kvopen.Open(ctx, name, kvopen.Options{GiveUpAfter: giveUpAfter})
-	if errors.Is(err, kv.ErrStoreInUse) {
-		return nil, fmt.Errorf("%w: end the process that has %s open", err, name)
-	}
-	return db, err
+	return kvopen.Open(ctx, name, kvopen.Options{Exclusive: true, GiveUpAfter: giveUpAfter})
 }
 
 // copyMistake marks what the caller can cure by calling otherwise.

@@ -38,7 +38,7 @@ func (a *app) getCommand() *cobra.Command {
 				return err
 			}
 			return a.open(cmd.Context(), func(c *futures.Client) error {
-				row, err := c.Get(cmd.Context(), ids[0])
+				row, err := c.Cluster().Get(cmd.Context(), ids[0])
 				if err != nil {
 					return err
 				}
@@ -137,7 +137,7 @@ func (a *app) listCommand() *cobra.Command {
 						return err
 					}
 				}
-				rows, next, err := c.List(cmd.Context(), f, from, limit)
+				rows, next, err := inspect.List(cmd.Context(), c.Cluster(), f, from, limit)
 				if err != nil {
 					return err
 				}

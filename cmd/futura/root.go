@@ -181,13 +181,7 @@ func (a *app) openStore(ctx context.Context) (kv.Database, error) {
 	if a.outlivesServer {
 		o.GiveUpAfter = 0
 	}
-	db, err := kvopen.Open(ctx, a.store, o)
-	if dir, ok := embeddedDir(a.store); ok && errors.Is(err, kv.ErrStoreInUse) {
-		if e, missing := readEndpoint(dir); missing == nil && e.Store != "" {
-			return kvopen.Open(ctx, e.Store, o)
-		}
-	}
-	return db, a.explainInUse(err)
+	return kvopen.Open(ctx, a.store, o)
 }
 
 // storeExists returns ErrNotFound for an embedded store that nobody has made.

@@ -14,7 +14,6 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
-	"github.com/futura-run/futura/internal/modules"
 	"github.com/futura-run/futura/workers"
 	"github.com/futura-run/futura/workers/wasm"
 )
@@ -70,8 +69,8 @@ func startWorker(ctx context.Context, cluster *fdbmodel.Cluster, o workers.Optio
 	if err != nil {
 		return nil, err
 	}
-	o.Modules = modules.Runner{Executor: executor}
-	w, err := workers.New(cluster, o)
+	o.Modules = executor
+	w, err := workers.FromCluster(cluster, o)
 	if err != nil {
 		return nil, usageError{errors.Join(err, executor.Close(ctx))}
 	}

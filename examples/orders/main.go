@@ -15,8 +15,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/futura-run/futura"
 	"github.com/futura-run/futura/fdbmodel/kv"
-	"github.com/futura-run/futura/fdbmodel/kvopen"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/workers"
 )
@@ -30,7 +30,7 @@ type Order struct {
 
 // Clients and workers share these: names, and the types of arguments and results.
 var (
-	price = futures.Define[Order, int]("price")
+	price = futures.Define[Order, int]("price", futures.Retries(5))
 	ship  = futures.Define[Order, string]("ship")
 )
 
@@ -44,47 +44,23 @@ func main() {
 }
 
 func run(ctx context.Context, store string, out io.Writer) (err error) {
-	db, err := kvopen.Open(ctx, store, kvopen.Options{})
+	node, err := open(ctx, store)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	client, err := futures.New(ctx, db, futures.Options{})
-	if err != nil {
+	defer func() { err = errors.Join(err, node.Close()) }()
+	if err := priceAll(ctx, node.Client, out); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, client.Close(context.WithoutCancel(ctx))) }()
-	stop, err := work(ctx, client)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-	if err := priceAll(ctx, client, out); err != nil {
-		return err
-	}
-	return shipOne(ctx, db, client, out)
+	return shipOne(ctx, node, out)
 }
 
-// work runs a worker until stop is called. It may as well be another process.
-func work(ctx context.Context, client *futures.Client) (stop func() error, err error) {
-	worker, err := workers.New(client.Cluster(), workers.Options{Slots: 4})
-	if err != nil {
-		return nil, err
-	}
-	err = errors.Join(
-		worker.Register(price.Bind(priceOf)),
-		worker.Register(ship.Bind(func(_ context.Context, o Order) (string, error) { return "shipped " + o.ID, nil })),
-	)
-	if err != nil {
-		return nil, err
-	}
-	working, cancel := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() { done <- worker.Run(working) }()
-	return func() error {
-		cancel()
-		return <-done
-	}, nil
+// open opens the store and runs a worker. It may as well be in another process.
+func open(ctx context.Context, store string) (*futura.Node, error) {
+	return futura.Open(ctx, store,
+		futura.WorkerOptions(workers.Options{Slots: 4}),
+		futura.Function(price.Bind(priceOf)),
+		futura.Function(ship.Bind(func(_ context.Context, o Order) (string, error) { return "shipped " + o.ID, nil })))
 }
 
 // priceOf may run more than once for an order: its worker may die.
@@ -101,21 +77,12 @@ func priceOf(_ context.Context, o Order) (int, error) {
 // priceAll prices many orders at once.
 func priceAll(ctx context.Context, client *futures.Client, out io.Writer) error {
 	orders := []Order{{"17", "tea", 2}, {"18", "cake", 1}, {"19", "coal", 9}}
-	var tasks []futures.Task
-	for _, o := range orders {
-		task, err := price.Task(o)
-		if err != nil {
-			return err
-		}
-		task.Timeout = time.Minute
-		tasks = append(tasks, task)
-	}
-	all, err := client.SubmitMany(ctx, tasks)
+	all, err := price.Map(ctx, client, orders, futures.Timeout(time.Minute))
 	if err != nil {
 		return err
 	}
 	for i, future := range all {
-		amount, err := price.Of(future).Await(ctx)
+		amount, err := future.Await(ctx)
 		var failed *futures.FailedError
 		switch {
 		case errors.As(err, &failed):
@@ -130,18 +97,18 @@ func priceAll(ctx context.Context, client *futures.Client, out io.Writer) error 
 }
 
 // shipOne writes an order and makes the future that ships it in one transaction:
-// both are there, or neither.
-func shipOne(ctx context.Context, db kv.Database, client *futures.Client, out io.Writer) error {
+// both are there, or neither. The key makes a repeated run of the transaction the
+// same future.
+func shipOne(ctx context.Context, node *futura.Node, out io.Writer) error {
 	order := Order{"17", "tea", 2}
-	task, err := ship.Task(order)
+	task, err := ship.Task(order, futures.Key("ship/"+order.ID))
 	if err != nil {
 		return err
 	}
-	task.Key = "ship/" + order.ID // a run of the transaction that is repeated makes the same future
-	var submission *futures.Submission
-	result, err := kv.Transact(ctx, db, kv.Retry{}, func(tx kv.Attempt) error {
+	var submission *futures.TxFutures
+	result, err := kv.Transact(ctx, node.Store, kv.Retry{}, func(tx kv.Attempt) error {
 		tx.Set([]byte("orders/"+order.ID), []byte(order.Item))
-		submission, err = client.SubmitTx(ctx, tx, []futures.Task{task})
+		submission, err = node.Client.SubmitTx(ctx, tx, []futures.Task{task})
 		return err
 	})
 	if err != nil {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,29 +26,4 @@ func TestPrice(t *testing.T) {
 	amount, err := future.Await(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 6, amount)
-}
-
-// TestGuideQuotes holds each line of code in the guide to this program.
-func TestGuideQuotes(t *testing.T) {
-	t.Parallel()
-	code := ""
-	for _, file := range []string{"main.go", "main_test.go"} {
-		content, err := os.ReadFile(file)
-		require.NoError(t, err)
-		code += string(content)
-	}
-	guide, err := os.ReadFile("../../docs/guide/go.md")
-	require.NoError(t, err)
-	quotes := 0
-	inside := false
-	for line := range strings.Lines(string(guide)) {
-		switch {
-		case strings.HasPrefix(line, "```"):
-			inside = strings.TrimSpace(line) == "```go"
-		case inside:
-			require.Contains(t, code, line)
-			quotes++
-		}
-	}
-	require.NotZero(t, quotes)
 }

@@ -2,7 +2,8 @@
 // configuration:
 //
 //	memory:             in this process, gone when it ends
-//	embedded:DIR        in this process, durable in the directory DIR
+//	embedded:DIR        in this process, durable in the directory DIR; or in the
+//	                    process that has it open already and serves it
 //	embedded:DIR?sync=off
 //	                    the same, but a crash may lose the last milliseconds
 //	remote:unix:PATH    the store that another process serves at a Unix socket

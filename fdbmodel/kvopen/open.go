@@ -28,6 +28,10 @@ type Options struct {
 	// ConnectTimeout is how long to wait for the first answer of a FoundationDB
 	// cluster or of a serving process. Defaults to 5 s.
 	ConnectTimeout time.Duration
+	// Exclusive makes Open return kv.ErrStoreInUse for an embedded store that
+	// another process has open. Defaults to false: Open reaches it through that
+	// process, if it serves it as futura dev does.
+	Exclusive bool
 	// GiveUpAfter is how long a serving process may be away before everything
 	// fails with remote.ErrGone. Defaults to no bound.
 	GiveUpAfter time.Duration
@@ -47,6 +51,9 @@ func Open(ctx context.Context, name string, o Options) (kv.Database, error) {
 		return embedded.OpenMemory(embedded.Options{Logger: o.Logger}), nil
 	case schemeEmbedded:
 		store, err := embedded.Open(ctx, parsed.path, embedded.Options{SyncOff: parsed.syncOff, Logger: o.Logger})
+		if errors.Is(err, kv.ErrStoreInUse) {
+			return openHeld(ctx, parsed.path, fmt.Errorf("kvopen: %s: %w", name, err), o)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("kvopen: %s: %w", name, err)
 		}

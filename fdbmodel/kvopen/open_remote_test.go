@@ -123,3 +123,55 @@ func TestOpenRemoteTLS(t *testing.T) {
 	var untrusted *tls.CertificateVerificationError
 	require.ErrorAs(t, err, &untrusted)
 }
+
+// writeEndpoint says in a store's directory who serves it.
+func writeEndpoint(t *testing.T, dir, content string, mode os.FileMode) {
+	path := filepath.Join(dir, "endpoint.json")
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	require.NoError(t, os.Chmod(path, mode))
+}
+
+// TestOpenFindsTheHolder opens an embedded store that is open already: through the
+// process that serves it, and else with an error that says what to do.
+func TestOpenFindsTheHolder(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "fo")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	name := "embedded:" + dir
+	held, err := kvopen.Open(t.Context(), name, kvopen.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, held.Close()) })
+	fails := func(o kvopen.Options, says ...string) {
+		t.Helper()
+		_, err := kvopen.Open(t.Context(), name, o)
+		require.ErrorIs(t, err, kv.ErrStoreInUse)
+		for _, text := range says {
+			require.ErrorContains(t, err, text)
+		}
+	}
+	fails(kvopen.Options{}, "does not serve it", "futura dev --store "+name)
+
+	socket := filepath.Join(dir, "s")
+	served := `{"url":"http://127.0.0.1:7420","pid":17,"store":"remote:unix:` + socket + `"}`
+	writeEndpoint(t, dir, served, 0o600)
+	fails(kvopen.Options{}, "process 17 should serve it", "nobody listens")
+	l, err := remote.ListenUnix(socket)
+	require.NoError(t, err)
+	serve(t, l, remote.ServerOptions{})
+	db, err := kvopen.Open(t.Context(), name, kvopen.Options{})
+	require.NoError(t, err)
+	write(t, db)
+	require.Equal(t, "value", read(t, db))
+	require.NoError(t, db.Close())
+
+	fails(kvopen.Options{Exclusive: true}, "process 17 serves it at http://127.0.0.1:7420: end that one")
+	writeEndpoint(t, dir, served, 0o622)
+	fails(kvopen.Options{}, "does not serve it")
+	writeEndpoint(t, dir, `{"pid":17,"store":"remote:tcp:192.0.2.1:1"}`, 0o600)
+	fails(kvopen.Options{}, "only followed to a Unix socket")
+	writeEndpoint(t, dir, `{"pid":17,"store":"remote:unix:?x"}`, 0o600)
+	fails(kvopen.Options{}, "only followed to a Unix socket")
+	writeEndpoint(t, dir, `not JSON`, 0o600)
+	fails(kvopen.Options{}, "does not serve it")
+}

@@ -20,6 +20,9 @@ type Notice struct {
 	// nil, Get has it.
 	Result    *Result    `msgpack:"r,omitempty"`
 	Exception *Exception `msgpack:"e,omitempty"`
+	// Function is what it ran, where the notice comes from Subscribe; mail leaves it
+	// out.
+	Function string `msgpack:"-"`
 }
 
 // AppendNotice appends a notice to those of one mailbox value.

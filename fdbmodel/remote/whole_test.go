@@ -81,7 +81,7 @@ func TestWorkAcrossProcesses(t *testing.T) {
 func runWorker(t *testing.T, db *Database, double futures.Definition[int, string], hold <-chan struct{}) (stop func()) {
 	c, err := futures.New(t.Context(), db, futures.Options{})
 	require.NoError(t, err)
-	w, err := workers.New(c.Cluster(), workers.Options{Slots: 4})
+	w, err := workers.New(c, workers.Options{Slots: 4})
 	require.NoError(t, err)
 	require.NoError(t, w.Register(double.Bind(func(ctx context.Context, in int) (string, error) {
 		select {

@@ -26,11 +26,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/workers"
 )
 
@@ -57,6 +59,9 @@ type Cluster struct {
 	clock  *clock.Virtual
 	worker *workers.Worker
 	root   frame
+
+	stepClient seam.Client
+	stepWorker seam.Worker
 }
 
 // frame is a place that drives the cluster: the test, or a function that runs.
@@ -72,23 +77,27 @@ func New(t testing.TB, queues ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t, clock: clock.NewVirtual(time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC))}
 	db := embedded.OpenMemory(embedded.Options{Inline: true})
-	client, err := futures.New(context.Background(), db, futures.Options{
-		Cluster: "test", Clock: c.clock, Manual: true, Drive: c.drive,
-		Config: layout.Config{Heartbeat: never / 100, DeadAfter: never},
+	cluster, err := fdbmodel.Open(context.Background(), db, "test", fdbmodel.Options{
+		Clock: c.clock, Config: layout.Config{Heartbeat: never / 100, DeadAfter: never},
 	})
 	if err != nil {
 		t.Fatalf("futurestest: %v", err)
 	}
-	c.Client = client
-	c.worker, err = workers.New(client.Cluster(), workers.Options{
-		Name: "futurestest", Queues: append([]string{layout.DefaultQueue}, queues...), Manual: true,
+	c.stepClient.Drive = c.drive
+	c.Client, err = futures.FromCluster(cluster, futures.Options{Seam: &c.stepClient})
+	if err != nil {
+		t.Fatalf("futurestest: %v", err)
+	}
+	c.stepWorker.Manual = true
+	c.worker, err = workers.FromCluster(cluster, workers.Options{
+		Name: "futurestest", Queues: append([]string{layout.DefaultQueue}, queues...), Seam: &c.stepWorker,
 		Slots: depth, CPU: plenty, RAM: plenty, GPU: plenty, Poll: never / 100,
 	})
 	if err != nil {
 		t.Fatalf("futurestest: %v", err)
 	}
 	t.Cleanup(func() {
-		err := errors.Join(c.worker.Leave(context.Background()), client.Close(context.Background()), db.Close())
+		err := errors.Join(c.stepWorker.Leave(context.Background()), c.Client.Close(context.Background()), db.Close())
 		if err != nil {
 			t.Errorf("futurestest: %v", err)
 		}
@@ -186,11 +195,11 @@ func (c *Cluster) runReady(ctx context.Context) (ran bool, err error) {
 	ctx = context.WithoutCancel(ctx)
 	for {
 		now := c.clock.Now()
-		next, err := c.worker.Step(ctx, now)
+		next, err := c.stepWorker.Step(ctx, now)
 		if err != nil {
 			return ran, err
 		}
-		if _, err := c.Client.Step(ctx, now); err != nil {
+		if _, err := c.stepClient.Step(ctx, now); err != nil {
 			return ran, err
 		}
 		if next.After(now) {
@@ -202,24 +211,23 @@ func (c *Cluster) runReady(ctx context.Context) (ran bool, err error) {
 
 // firstDue returns when the first delayed future is due.
 func (c *Cluster) firstDue(ctx context.Context) (first time.Time, found bool, err error) {
-	err = c.each(ctx, layout.Delayed, func(row *layout.Row) {
-		due := time.UnixMilli(row.Attempts.Due)
-		if !found || due.Before(first) {
-			first, found = due, true
+	err = c.each(ctx, futures.Delayed, func(v *futures.View) {
+		if !found || v.DueAt.Before(first) {
+			first, found = v.DueAt, true
 		}
 	})
 	return first, found, err
 }
 
-func (c *Cluster) each(ctx context.Context, s layout.State, fn func(*layout.Row)) error {
+func (c *Cluster) each(ctx context.Context, s futures.State, fn func(*futures.View)) error {
 	var cursor []byte
 	for {
-		rows, next, err := c.Client.List(ctx, inspect.Filter{State: s}, cursor, inspect.MaxList)
+		views, next, err := c.Client.List(ctx, futures.Filter{State: s}, cursor, inspect.MaxList)
 		if err != nil {
 			return err
 		}
-		for i := range rows {
-			fn(&rows[i])
+		for i := range views {
+			fn(&views[i])
 		}
 		if cursor = next; cursor == nil {
 			return nil
@@ -231,13 +239,13 @@ func (c *Cluster) each(ctx context.Context, s layout.State, fn func(*layout.Row)
 func (c *Cluster) stuck(ctx context.Context) error {
 	const most = 5
 	var lines []string
-	for _, s := range []layout.State{layout.Ready, layout.Claimed} {
-		err := c.each(ctx, s, func(row *layout.Row) {
+	for _, s := range []futures.State{futures.Ready, futures.Claimed} {
+		err := c.each(ctx, s, func(v *futures.View) {
 			if len(lines) == most {
 				return
 			}
-			if e, err := c.Client.Explain(ctx, row.ID); err == nil {
-				lines = append(lines, fmt.Sprintf("\n\t%s of %s is %s: %s", row.ID, row.Spec.Function, e.State, e.Text))
+			if e, err := c.Client.Explain(ctx, v.ID); err == nil {
+				lines = append(lines, fmt.Sprintf("\n\t%s of %s is %s: %s", v.ID, v.Function, e.State, e.Text))
 			}
 		})
 		if err != nil {

@@ -47,7 +47,7 @@ func (s *server) cancel(ctx context.Context, in *cancelInput) (*cancelOutput, er
 	if in.Body != nil {
 		reason = in.Body.Reason
 	}
-	outcome, state, err := s.client.Cancel(ctx, id, reason)
+	outcome, state, err := s.client.Cluster().Cancel(ctx, id, reason)
 	if err != nil {
 		return nil, err
 	}

@@ -173,17 +173,22 @@ func (s *server) answer(ctx context.Context, id futures.ID, wait time.Duration) 
 
 // await returns a future's records once it is over, at the latest after wait.
 func (s *server) await(ctx context.Context, id futures.ID, wait time.Duration) (layout.Row, error) {
-	row, err := s.client.Get(ctx, id)
+	row, err := s.client.Cluster().Get(ctx, id)
 	if err != nil || wait == 0 || row.State().Terminal() {
 		return row, err
 	}
 	waiting, cancel := s.Waiting(ctx, wait)
 	defer cancel()
-	_, err = s.client.Future(id).Await(waiting)
+	f := s.client.Future(id)
+	select {
+	case <-f.Done():
+		_, err = f.Await(waiting)
+	case <-waiting.Done():
+	}
 	if err != nil && ctx.Err() == nil && !isEnd(err) {
 		return row, err
 	}
-	return s.client.Get(ctx, id)
+	return s.client.Cluster().Get(ctx, id)
 }
 
 // isEnd tells whether an Await ended as it may: by the future's failure or by
@@ -269,7 +274,7 @@ func (s *server) list(ctx context.Context, in *listInput) (*listOutput, error) {
 	if err := stack.Reserve(ctx, int64(in.Limit)*listedBytes); err != nil {
 		return nil, err
 	}
-	rows, next, err := s.client.List(ctx, filter, cursor, in.Limit)
+	rows, next, err := inspect.List(ctx, s.client.Cluster(), filter, cursor, in.Limit)
 	if err != nil {
 		return nil, err
 	}

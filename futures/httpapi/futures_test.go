@@ -253,7 +253,7 @@ func TestMistakes(t *testing.T) {
 	} {
 		f.send(c.method, c.path, c.body).problem(c.status, c.code, c.says)
 	}
-	rows, _, err := f.client.List(t.Context(), inspect.Filter{}, nil, 0)
+	rows, _, err := inspect.List(t.Context(), f.client.Cluster(), inspect.Filter{}, nil, 0)
 	require.NoError(t, err)
 	require.Empty(t, rows, "what is refused leaves nothing")
 }

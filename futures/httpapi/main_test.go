@@ -69,7 +69,7 @@ func newMemory(t *testing.T) kv.Database {
 // work runs a worker that knows a few functions until the test ends.
 func (f *fixture) work() *workers.Worker {
 	f.Helper()
-	w, err := workers.New(f.client.Cluster(), workers.Options{Name: "tester", Slots: 2})
+	w, err := workers.New(f.client, workers.Options{Name: "tester", Slots: 2})
 	require.NoError(f, err)
 	for name, fn := range map[string]workers.Function{
 		"upper": func(_ context.Context, in []byte) ([]byte, error) { return bytes.ToUpper(in), nil },

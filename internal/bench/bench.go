@@ -178,7 +178,7 @@ func working(ctx context.Context, c *fdbmodel.Cluster, n int, function workers.F
 	var wg sync.WaitGroup
 	errs := make([]error, n)
 	for i := range n {
-		w, err := workers.New(c, workers.Options{Name: fmt.Sprintf("bench-%d", i)})
+		w, err := workers.FromCluster(c, workers.Options{Name: fmt.Sprintf("bench-%d", i)})
 		if err == nil {
 			err = w.Register(noop, function)
 		}

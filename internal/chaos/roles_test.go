@@ -79,7 +79,9 @@ func beWorker(ctx context.Context, db *fdbkv.Database) error {
 	if err != nil {
 		return err
 	}
-	w, err := workers.New(cluster, workers.Options{Name: os.Getenv(nameVariable), Slots: 300, DrainTimeout: time.Second})
+	w, err := workers.FromCluster(cluster, workers.Options{
+		Name: os.Getenv(nameVariable), Slots: 300, DrainTimeout: time.Second,
+	})
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
-	"github.com/futura-run/futura/internal/modules"
+	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/workers"
 	"github.com/futura-run/futura/workers/wasm"
 )
@@ -145,7 +145,7 @@ type demo struct {
 	options  Options
 	client   *futures.Client
 	paths    []string
-	workers  []*workers.Worker
+	workers  []*demoWorker
 	executor *wasm.Executor
 }
 
@@ -198,17 +198,24 @@ func (d *demo) publish(ctx context.Context, report *Report) (string, error) {
 	return "wasm:countlines", nil
 }
 
+// demoWorker is a worker that can be killed.
+type demoWorker struct {
+	*workers.Worker
+	seam seam.Worker
+}
+
 // start runs the workers.
 func (d *demo) start(ctx context.Context) (stop func() error, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	errs := make([]error, d.options.Workers)
 	for i := range d.options.Workers {
-		o := workers.Options{Name: fmt.Sprintf("demo-%d", i+1), Slots: 2, Logger: d.options.Log}
+		worker := &demoWorker{}
+		o := workers.Options{Name: fmt.Sprintf("demo-%d", i+1), Slots: 2, Logger: d.options.Log, Seam: &worker.seam}
 		if d.executor != nil {
-			o.Modules = modules.Runner{Executor: d.executor}
+			o.Modules = d.executor
 		}
-		w, err := workers.New(d.client.Cluster(), o)
+		w, err := workers.New(d.client, o)
 		if err == nil {
 			err = w.Register(futures.Define[[]byte, summary.Summary](typedName).Bind(
 				func(_ context.Context, source []byte) (summary.Summary, error) { return summary.Of(source), nil }))
@@ -218,7 +225,8 @@ func (d *demo) start(ctx context.Context) (stop func() error, err error) {
 			wg.Wait()
 			return nil, err
 		}
-		d.workers = append(d.workers, w)
+		worker.Worker = w
+		d.workers = append(d.workers, worker)
 		wg.Go(func() { errs[i] = w.Run(ctx) })
 	}
 	return func() error {
@@ -287,7 +295,7 @@ func (d *demo) submit(ctx context.Context, function, path string) (*futures.Futu
 // vanish ends a worker that holds something, without a word to the store. If
 // none does at this moment, it ends one only if it must.
 func (d *demo) vanish(report *Report, must bool) {
-	var victim *workers.Worker
+	var victim *demoWorker
 	held := 0
 	for _, w := range d.workers {
 		s := w.Stats()
@@ -299,7 +307,7 @@ func (d *demo) vanish(report *Report, must bool) {
 		return
 	}
 	report.Vanished, report.HeldByIt = string(victim.ID()), held
-	victim.Vanish()
+	victim.seam.Vanish()
 	d.options.Log.Info("a worker vanishes", "worker", report.Vanished, "holds", held)
 }
 

@@ -24,13 +24,11 @@ type imports struct {
 const (
 	bindings    = "github.com/apple/foundationdb/bindings/go"
 	btree       = "github.com/tidwall/btree"
-	cid         = "github.com/ipfs/go-cid"
 	cobra       = "github.com/spf13/cobra"
 	goleak      = "go.uber.org/goleak"
 	huma        = "github.com/danielgtaylor/huma/v2"
 	koanf       = "github.com/knadh/koanf"
 	libp2p      = "github.com/libp2p"
-	multihash   = "github.com/multiformats/go-multihash"
 	mongo       = "go.mongodb.org/mongo-driver/v2"
 	msgp        = "github.com/tinylib/msgp"
 	msgpack     = "github.com/vmihailenco/msgpack/v5"
@@ -46,6 +44,9 @@ const (
 	wazero      = "github.com/tetratelabs/wazero"
 	xsync       = "golang.org/x/sync"
 )
+
+// root is the package at the module's root.
+const root = "."
 
 // everyone is what every package but the two at the bottom may import.
 const everyone = "internal/clock"
@@ -66,6 +67,7 @@ func importTable() map[string]imports {
 		"internal/clock":     {},
 		"internal/connlimit": {},
 		"internal/lint":      {},
+		"internal/seam":      {},
 
 		"fdbmodel/kv":         {},
 		"fdbmodel/tuple":      {},
@@ -78,14 +80,18 @@ func importTable() map[string]imports {
 		"fdbmodel/layout":     {ours: store, others: []string{msgp, uuid}},
 		"fdbmodel/read":       {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel": {
-			ours:   append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read"),
-			others: []string{cid, multihash},
+			ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read"),
 		},
 		"fdbmodel/audit":    {ours: append(slices.Clone(model), "fdbmodel/read")},
 		"fdbmodel/inspect":  {ours: append(slices.Clone(model), "fdbmodel/read")},
 		"fdbmodel/transfer": {ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/archive")},
 
-		"futures": {ours: append(slices.Clone(model), "fdbmodel/inspect"), others: []string{msgpack, uuid}},
+		root: {ours: append(slices.Clone(application), "fdbmodel/kvopen")},
+
+		"futures": {
+			ours:   append(slices.Clone(model), "fdbmodel/inspect", "internal/seam"),
+			others: []string{msgpack, uuid},
+		},
 		"futures/httpapi": {
 			ours:   append(slices.Clone(model), "fdbmodel/inspect", "futures", "futures/httpapi/stack"),
 			others: []string{huma, prometheus},
@@ -93,8 +99,11 @@ func importTable() map[string]imports {
 		"futures/httpapi/stack": {
 			ours: []string{"internal/budget", "internal/connlimit"}, others: []string{huma, uuid, prometheus},
 		},
-		"workers":      {ours: model, others: []string{msgpack, uuid, prometheus, system}},
-		"workers/wasm": {ours: []string{"fdbmodel", "workers"}, others: []string{wazero, cid}},
+		"workers": {
+			ours:   append(slices.Clone(model), "internal/seam"),
+			others: []string{msgpack, uuid, prometheus, system},
+		},
+		"workers/wasm": {ours: []string{"fdbmodel", "fdbmodel/layout", "workers"}, others: []string{wazero}},
 
 		"workers/wasm/wasmbench": {ours: []string{"workers/wasm"}, others: []string{wazero}},
 
@@ -123,13 +132,12 @@ func importTable() map[string]imports {
 			ours:   append(slices.Clone(whole), "internal/...", "examples/..."),
 			others: []string{uuid, msgpack},
 		},
-		"internal/modules": {ours: application},
-		"internal/system":  {},
+		"internal/system": {},
 		"cmd/futura": {
 			ours:   append(slices.Clone(whole), "batch", "batch/...", "internal/...", "examples"),
 			others: []string{cobra, koanf, pflag, progressbar, prometheus, uuid, terminal},
 		},
-		"examples/...": {ours: append(slices.Clone(whole), "examples/..."), others: []string{uuid}},
+		"examples/...": {ours: append(slices.Clone(whole), root, "examples/..."), others: []string{uuid}},
 
 		"fdbmodel/kv/kvtest": {
 			ours:   append(slices.Clone(store), "fdbmodel/kv/kvtest/reference", "fdbmodel/kv/faultkv"),
@@ -152,7 +160,7 @@ func importTable() map[string]imports {
 			others: tests(),
 		},
 		"internal/sim": {
-			ours:   append(slices.Clone(whole), "fdbmodel/kv/kvtest/reference"),
+			ours:   append(slices.Clone(whole), "internal/seam", "fdbmodel/kv/kvtest/reference"),
 			others: append(tests(), uuid, pebble),
 		},
 	}
@@ -230,6 +238,10 @@ func TestCheckImportsFindsOffences(t *testing.T) {
 		{"cmd/futura/x.go", modulePath + "/futures/futurestest", "only tests may import"},
 		{"cmd/futura/x.go", modulePath + "/internal/bench", ""},
 		{"examples/first/x.go", modulePath + "/futures", ""},
+		{"examples/first/x.go", modulePath, ""},
+		{"futures/x.go", modulePath, "may not import"},
+		{"x.go", modulePath + "/fdbmodel/kvopen", ""},
+		{"x.go", pebble, "may not import"},
 		{"examples/first/x.go", wazero, "may not import"},
 		{"unknown/x.go", "context", "not in the import table"},
 		{"unknown/x_test.go", "context", "not in the import table"},
@@ -260,6 +272,9 @@ func checkImports(table map[string]imports, file goFile) (problems []string) {
 		}
 		where := fmt.Sprintf("%s:%d", file.path, file.line(spec.Pos()))
 		ours, isOurs := strings.CutPrefix(imported, modulePath+"/")
+		if imported == modulePath {
+			ours, isOurs = root, true
+		}
 		switch {
 		case isOurs && slices.Contains(forTests(), ours) && !slices.Contains(forTests(), file.dir()):
 			problems = append(problems, fmt.Sprintf("%s: only tests may import %s", where, ours))

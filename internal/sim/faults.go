@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/workers"
 )
 
@@ -15,6 +16,7 @@ import (
 type workerProcess struct {
 	schedule
 	worker      *workers.Worker
+	seam        seam.Worker
 	address     string
 	pausedUntil time.Time
 	dead        bool // vanished while it ran something
@@ -23,19 +25,21 @@ type workerProcess struct {
 }
 
 func (p *workerProcess) step(ctx context.Context, now time.Time) (time.Time, error) {
-	return p.worker.Step(ctx, now)
+	return p.seam.Step(ctx, now)
 }
 
 // startWorker starts a worker, at an address that a dead one had or at none.
 func (w *world) startWorker(ctx context.Context, address string) error {
-	p := &workerProcess{address: address, began: w.clock.Now(), paced: map[string]int{}}
+	p := &workerProcess{
+		address: address, seam: seam.Worker{Manual: true}, began: w.clock.Now(), paced: map[string]int{},
+	}
 	err := w.insist(ctx, func() error {
 		cluster, err := w.openCluster(ctx)
 		if err != nil {
 			return err
 		}
-		p.worker, err = workers.New(cluster, workers.Options{
-			Manual: true, Address: address, Slots: 1 + w.random.IntN(4), CPU: int64(1500 + 500*w.random.IntN(4)),
+		p.worker, err = workers.FromCluster(cluster, workers.Options{
+			Seam: &p.seam, Address: address, Slots: 1 + w.random.IntN(4), CPU: int64(1500 + 500*w.random.IntN(4)),
 		})
 		return err
 	})
@@ -69,7 +73,7 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 			if !w.healing && w.random.IntN(25) == 0 {
 				// It dies with this future, and whatever it claimed beside it.
 				p.dead = true
-				p.worker.Vanish()
+				p.seam.Vanish()
 			}
 			return fn(ctx, args)
 		}
@@ -128,7 +132,7 @@ func (w *world) chaos(ctx context.Context) error {
 // killAt ends a worker without a word and starts another, often at its address.
 func (w *world) killAt(ctx context.Context, at int) error {
 	p := w.workers[at]
-	p.worker.Vanish()
+	p.seam.Vanish()
 	w.report.Reaped += int(p.worker.Stats().Reaped)
 	w.workers = append(w.workers[:at], w.workers[at+1:]...)
 	w.report.Kills++
@@ -149,7 +153,7 @@ func (w *world) crash(ctx context.Context) error {
 	w.report.Crashes++
 	w.options.Log("%v crash", w.clock.Now().Sub(epoch))
 	for _, p := range w.workers {
-		p.worker.Vanish()
+		p.seam.Vanish()
 	}
 	if w.options.Database != nil {
 		w.faults.Recover()

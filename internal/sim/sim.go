@@ -134,7 +134,7 @@ func (w *world) heal(ctx context.Context) error {
 	w.report.Faults = w.faults.Counts()
 	// The last workers know all functions.
 	for _, p := range w.workers {
-		p.worker.Vanish()
+		p.seam.Vanish()
 		w.report.Reaped += int(p.worker.Stats().Reaped)
 	}
 	w.workers = nil

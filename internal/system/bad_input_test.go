@@ -170,7 +170,7 @@ func (p *plant) tryBad(t *testing.T, c *badInput) string {
 	require.ErrorAs(t, err, &failed)
 	require.Equal(t, c.kind, failed.Kind, "%v", err)
 	require.Contains(t, err.Error(), f.ID().String())
-	row, err := p.client.Get(p.ctx, f.ID())
+	row, err := p.client.Cluster().Get(p.ctx, f.ID())
 	require.NoError(t, err)
 	require.Equal(t, layout.Failed, row.State())
 	return failed.Error()
@@ -202,7 +202,7 @@ func TestRecordFromANewerVersion(t *testing.T) {
 				_, err := f.Await(p.ctx)
 				require.NoError(t, err)
 			}
-			_, err = p.client.Get(p.ctx, planted.ID())
+			_, err = p.client.Cluster().Get(p.ctx, planted.ID())
 			require.ErrorIs(t, err, layout.ErrNewerRecord)
 			require.ErrorContains(t, err, "version 99, this process reads 1")
 			require.ErrorContains(t, err, "upgrade this process")

@@ -50,7 +50,7 @@ func killedMain(dir string) int {
 			return err
 		}
 		for range 2 {
-			w, err := workers.New(client.Cluster(), workers.Options{Slots: 4})
+			w, err := workers.New(client, workers.Options{Slots: 4})
 			if err == nil {
 				err = w.Register("shout", shout)
 			}
@@ -136,7 +136,7 @@ func TestKilledProcessLosesNothing(t *testing.T) {
 			results, err := p.client.AwaitAll(p.ctx, handles)
 			require.NoError(t, err)
 			for i, r := range results {
-				row, err := p.client.Get(p.ctx, acked[i])
+				row, err := p.client.Cluster().Get(p.ctx, acked[i])
 				require.NoError(t, err)
 				args, err := p.client.Cluster().Args(p.ctx, acked[i], row.Spec)
 				require.NoError(t, err)

@@ -16,7 +16,6 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kvopen"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
-	"github.com/futura-run/futura/internal/modules"
 	"github.com/futura-run/futura/workers"
 	"github.com/futura-run/futura/workers/wasm"
 )
@@ -63,7 +62,7 @@ func plantOn(t *testing.T, db kv.Database, cluster string) *plant {
 
 // start runs a worker until stop, or until the test ends.
 func (p *plant) start(o workers.Options, functions map[string]workers.Function) (stop func()) {
-	w, err := workers.New(p.client.Cluster(), o)
+	w, err := workers.New(p.client, o)
 	require.NoError(p.t, err)
 	for name, fn := range functions {
 		require.NoError(p.t, w.Register(name, fn))
@@ -85,7 +84,7 @@ func (p *plant) modules(config wasm.Config) workers.ModuleRunner {
 	e, err := wasm.New(p.ctx, config)
 	require.NoError(p.t, err)
 	p.t.Cleanup(func() { require.NoError(p.t, e.Close(p.ctx)) })
-	return modules.Runner{Executor: e}
+	return e
 }
 
 // put stores a module and returns its function.
@@ -108,7 +107,7 @@ func (p *plant) check() audit.Report {
 func (p *plant) awaitNoneOpen() {
 	var cursor []byte
 	for {
-		rows, next, err := p.client.List(p.ctx, inspect.Filter{}, cursor, inspect.MaxList)
+		rows, next, err := inspect.List(p.ctx, p.client.Cluster(), inspect.Filter{}, cursor, inspect.MaxList)
 		require.NoError(p.t, err)
 		var open []*futures.Future
 		for i := range rows {

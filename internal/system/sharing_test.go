@@ -62,7 +62,7 @@ func TestTenFuturesAndManyWorkers(t *testing.T) {
 	require.NoError(t, err)
 	for i, f := range all {
 		require.Contains(t, log.of(f.ID()), string(results[i].Value))
-		row, err := p.client.Get(p.ctx, f.ID())
+		row, err := p.client.Cluster().Get(p.ctx, f.ID())
 		require.NoError(t, err)
 		// Whoever was reaped, on a slow machine, ran it as well, for nothing.
 		require.LessOrEqual(t, len(log.of(f.ID())), 1+row.Attempts.Crashes)
@@ -112,7 +112,7 @@ func TestTwoClustersDoNotSeeEachOther(t *testing.T) {
 	require.ErrorIs(t, err, futures.ErrCancelled)
 	require.Empty(t, results[0].Value)
 	for i, id := range ids {
-		row, err := plants["one"].client.Get(plants["one"].ctx, id)
+		row, err := plants["one"].client.Cluster().Get(plants["one"].ctx, id)
 		require.NoError(t, err)
 		require.Equal(t, "one", string(row.Result.Value))
 		require.Contains(t, log.of(id), "one")

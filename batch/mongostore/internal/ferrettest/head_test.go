@@ -107,7 +107,7 @@ func startCluster(t *testing.T, r *runs) (*fdbmodel.Cluster, string) {
 	cluster, err := fdbmodel.Open(context.Background(), remote.Share(db), "kill", fdbmodel.Options{})
 	require.NoError(t, err)
 	for range 2 {
-		w, err := workers.New(cluster, workers.Options{Slots: 2})
+		w, err := workers.FromCluster(cluster, workers.Options{Slots: 2})
 		require.NoError(t, err)
 		require.NoError(t, w.Register("run", r.run))
 		background(t, w.Run)

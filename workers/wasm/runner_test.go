@@ -1,4 +1,4 @@
-package modules_test
+package wasm_test
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/internal/modules"
 	"github.com/futura-run/futura/workers"
 	"github.com/futura-run/futura/workers/wasm"
 )
@@ -32,11 +31,11 @@ func TestACallWithoutTimeoutHasNone(t *testing.T) {
 	call := workers.ModuleCall{
 		CID: "c", Load: func(context.Context) ([]byte, error) { return []byte(counting), nil },
 	}
-	out, err := modules.Runner{Executor: executor}.Run(t.Context(), call)
+	out, err := executor.RunModule(t.Context(), call)
 	require.NoError(t, err)
 	require.Empty(t, out.Kind, out.Message)
 	call.Timeout = time.Millisecond
-	out, err = modules.Runner{Executor: executor}.Run(t.Context(), call)
+	out, err = executor.RunModule(t.Context(), call)
 	require.NoError(t, err)
 	require.EqualValues(t, wasm.KindTimeout, out.Kind)
 }

@@ -1,0 +1,67 @@
+package kvopen
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// endpointFile lies in the directory of a store that a process serves, such as
+// futura dev.
+const endpointFile = "endpoint.json"
+
+// maxEndpoint bounds what is read of it, in bytes.
+const maxEndpoint = 64 << 10
+
+// holder is the process that has a store open, as its endpoint says.
+type holder struct {
+	URL   string `json:"url"`
+	PID   int    `json:"pid"`
+	Store string `json:"store"`
+}
+
+// openHeld opens a store that another process has open through that one, if it
+// serves it. Else the error says what can be done.
+func openHeld(ctx context.Context, dir string, inUse error, o Options) (kv.Database, error) {
+	h, err := readHolder(dir)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: another process has it open and does not serve it to others: end that one, or run "+
+			"futura dev --store embedded:%s, which serves it: programs find it there under the same name", inUse, dir)
+	case o.Exclusive || h.Store == "":
+		return nil, fmt.Errorf("%w: process %d serves it at %s: end that one, or name another store", inUse, h.PID, h.URL)
+	}
+	name, err := parse(h.Store)
+	if err != nil || name.scheme != schemeRemote || !strings.HasPrefix(h.Store, "remote:unix:") {
+		return nil, fmt.Errorf("%w: %s names %.200q, and is only followed to a Unix socket", inUse,
+			filepath.Join(dir, endpointFile), h.Store)
+	}
+	db, err := openRemote(ctx, name.remote, o)
+	if err != nil {
+		return nil, fmt.Errorf("%w: process %d should serve it: %w", inUse, h.PID, err)
+	}
+	return db, nil
+}
+
+// readHolder reads the endpoint of a directory. One that other users may write is
+// refused: it could lead anywhere.
+func readHolder(dir string) (h holder, err error) {
+	path := filepath.Join(dir, endpointFile)
+	info, err := os.Stat(path)
+	if err != nil {
+		return h, err
+	}
+	if info.Mode().Perm()&0o022 != 0 || info.Size() > maxEndpoint {
+		return h, fmt.Errorf("%s may be written by others, or is no endpoint", path)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return h, err
+	}
+	return h, json.Unmarshal(content, &h)
+}

@@ -1,0 +1,219 @@
+package futures
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+)
+
+// Await returns the result once the future is over. It returns a *FailedError
+// if it failed for good, and ErrNotFound if there is no such future, or no more.
+// When ctx ends, it returns a *WaitError, which says how the future stands; the
+// future goes on and may be awaited again.
+func (f *Future) Await(ctx context.Context) (Result, error) {
+	g := newGroup(1, false)
+	if err := f.client.await(ctx, []*Future{f}, g); err != nil {
+		return Result{}, f.unsettled(ctx, err)
+	}
+	o := f.client.registry.settledOf(f)
+	return o.Result, o.Err
+}
+
+// AwaitAll returns the results of all futures in their order, once all are
+// over. If some failed, theirs are empty and the error joins the failures, in
+// the order of the futures. When ctx ends first, the results known so far are
+// returned, and the error is a *WaitError of the first one that is not over,
+// whatever failed. A future may be named more than once.
+func (c *Client) AwaitAll(ctx context.Context, fs []*Future) ([]Result, error) {
+	g := newGroup(len(fs), false)
+	interrupted := c.await(ctx, fs, g)
+	results := make([]Result, len(fs))
+	var failures []error
+	for i, f := range fs {
+		o := f.client.registry.settledOf(f)
+		if o == nil {
+			continue
+		}
+		results[i] = o.Result
+		if o.Err != nil {
+			failures = append(failures, o.Err)
+		}
+	}
+	if interrupted != nil {
+		return results, firstUnsettled(ctx, fs, interrupted)
+	}
+	return results, errors.Join(failures...)
+}
+
+// AwaitAny returns the first of the futures that is over, and nil for none. When
+// ctx ends, it returns a *WaitError of the first one.
+func (c *Client) AwaitAny(ctx context.Context, fs []*Future) (*Future, error) {
+	for f, settled := range c.AwaitEach(ctx, fs) {
+		if f.client.registry.settledOf(f) == nil {
+			return nil, settled.Err
+		}
+		return f, nil
+	}
+	return nil, nil
+}
+
+// explainTime bounds how long an await that has ended looks for the reason.
+const explainTime = 250 * time.Millisecond
+
+// unsettled is the error of an await that ended with its context. The look at the
+// future is short, and one at a time for each client: awaits that end together
+// don't ask the store for each.
+func (f *Future) unsettled(ctx context.Context, cause error) error {
+	if ctx.Err() == nil {
+		return cause
+	}
+	e := &WaitError{ID: f.id, Cause: cause}
+	c := f.client
+	if !c.explaining.TryLock() {
+		return e
+	}
+	defer c.explaining.Unlock()
+	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), explainTime)
+	defer cancel()
+	if explanation, err := c.Explain(looking, f.id); err == nil {
+		e.State, e.Reason = explanation.State, explanation.Text
+	}
+	return e
+}
+
+// firstUnsettled is the error of the first future that is not over.
+func firstUnsettled(ctx context.Context, fs []*Future, cause error) error {
+	for _, f := range fs {
+		if f.client.registry.settledOf(f) == nil {
+			return f.unsettled(ctx, cause)
+		}
+	}
+	return cause
+}
+
+// AwaitEach returns the futures as they settle, each once for
+// every time it is named. When ctx ends, each that is left has a *WaitError, in
+// their order, and the first of them is explained.
+func (c *Client) AwaitEach(ctx context.Context, fs []*Future) iter.Seq2[*Future, Settled] {
+	return func(yield func(*Future, Settled) bool) {
+		g := newGroup(len(fs), true)
+		waiters := c.join(fs, g)
+		defer c.leave(fs, waiters)
+		over := make([]bool, len(fs))
+		for left := len(fs); left > 0; {
+			ended := g.take()
+			for _, i := range ended {
+				over[i] = true
+				if !yield(fs[i], *fs[i].client.registry.settledOf(fs[i])) {
+					return
+				}
+			}
+			if left -= len(ended); left == 0 || len(ended) > 0 {
+				continue
+			}
+			if err := c.wait(ctx, g); err != nil {
+				c.yieldLeft(ctx, fs, over, err, yield)
+				return
+			}
+		}
+	}
+}
+
+// yieldLeft passes on the futures that are not over when an await ends.
+func (c *Client) yieldLeft(ctx context.Context, fs []*Future, over []bool, cause error,
+	yield func(*Future, Settled) bool,
+) {
+	explained := false
+	for i, f := range fs {
+		if over[i] {
+			continue
+		}
+		err := cause
+		if !explained {
+			err, explained = f.unsettled(ctx, cause), true
+		} else if ctx.Err() != nil {
+			err = &WaitError{ID: f.id, Cause: cause}
+		}
+		if !yield(f, Settled{Err: err}) {
+			return
+		}
+	}
+}
+
+// await returns nil when all of fs are over.
+func (c *Client) await(ctx context.Context, fs []*Future, g *group) error {
+	waiters := c.join(fs, g)
+	for !g.over() {
+		if err := c.wait(ctx, g); err != nil {
+			c.leave(fs, waiters)
+			return err
+		}
+	}
+	return nil
+}
+
+// wait returns nil when something of the group may have ended.
+func (c *Client) wait(ctx context.Context, g *group) error {
+	select {
+	case <-g.signal:
+		return nil
+	default:
+	}
+	if c.manual() && c.options.Seam.Drive != nil {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := c.options.Seam.Drive(ctx)
+		select {
+		case <-g.signal:
+			return nil
+		default:
+			return err
+		}
+	}
+	select {
+	case <-g.signal:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// joinChunk is how many futures join a group while the registry is locked.
+const joinChunk = 512
+
+func (c *Client) join(fs []*Future, g *group) []waiter {
+	waiters := make([]waiter, len(fs))
+	for first := 0; first < len(fs); first += joinChunk {
+		for i := first; i < min(first+joinChunk, len(fs)); i++ {
+			waiters[i] = waiter{group: g, index: i}
+		}
+		eachClient(fs, first, min(first+joinChunk, len(fs)), func(of *Client, from, to int) {
+			// Without a listener Close has been called and all has ended.
+			_ = of.listen()
+			of.registry.join(fs[from:to], waiters[from:to], of.listener.wake)
+		})
+	}
+	return waiters
+}
+
+func (c *Client) leave(fs []*Future, waiters []waiter) {
+	for first := 0; first < len(fs); first += joinChunk {
+		eachClient(fs, first, min(first+joinChunk, len(fs)), func(of *Client, from, to int) {
+			of.registry.leave(fs[from:to], waiters[from:to])
+		})
+	}
+}
+
+// eachClient cuts fs[from:to] where the futures' client changes.
+func eachClient(fs []*Future, from, to int, fn func(of *Client, from, to int)) {
+	for from < to {
+		n := from + 1
+		for n < to && fs[n].client == fs[from].client {
+			n++
+		}
+		fn(fs[from].client, from, n)
+		from = n
+	}
+}

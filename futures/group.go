@@ -1,0 +1,53 @@
+package futures
+
+import "sync"
+
+// waiter is a group's interest in one entry.
+type waiter struct {
+	next  *waiter
+	group *group
+	index int
+}
+
+// group is one call that awaits futures.
+type group struct {
+	signal chan struct{} // sent a value when all have ended, or, with each, some
+
+	mu    sync.Mutex
+	left  int
+	each  bool
+	ended []int // not taken yet, in the order of their ends
+}
+
+func newGroup(n int, each bool) *group {
+	return &group{signal: make(chan struct{}, 1), left: n, each: each}
+}
+
+func (g *group) end(index int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.left--
+	if g.each {
+		g.ended = append(g.ended, index)
+	}
+	if g.each || g.left == 0 {
+		select {
+		case g.signal <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (g *group) over() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.left == 0
+}
+
+func (g *group) take() []int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	ended := g.ended
+	g.ended = nil
+	return ended
+}

@@ -1,0 +1,179 @@
+package futures
+
+import (
+	"context"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// View is what is known of a future. Times are the zero time where they are not
+// known or have not come.
+type View struct {
+	ID    ID
+	State State
+	// Function has an alias resolved: go:NAME or wasm:CID[/METHOD].
+	Function     string
+	Queue, Label string
+	Priority     uint8
+	Requirements Requirements
+	// ArgsSize is in bytes.
+	ArgsSize    int64
+	SubmittedAt time.Time
+	// DueAt is when a delayed future becomes ready.
+	DueAt time.Time
+	// FinishedAt is when the future was over.
+	FinishedAt time.Time
+	// Attempt runs, or ran last, from 1, of MaxAttempts; Crashes of them ended with
+	// their worker and don't count. Timeout bounds each, 0 for no bound.
+	Attempt, MaxAttempts, Crashes int
+	Timeout                       time.Duration
+	// Worker holds the future, or realized it.
+	Worker WorkerID
+	// CancelAsked is when it was asked to stop, and CancelReason why.
+	CancelAsked  time.Time
+	CancelReason string
+	// Failure is the last failed attempt, nil if none has failed. Earlier ones are
+	// not kept.
+	Failure *Failure
+	// Result is nil unless the future is realized. Await has the value.
+	Result *ResultInfo
+}
+
+// Failure is a failed attempt.
+type Failure struct {
+	Kind    FailureKind
+	Message string
+	Attempt int
+	Worker  WorkerID
+	// Final is set if no attempt follows.
+	Final bool
+	At    time.Time
+}
+
+// ResultInfo describes a result.
+type ResultInfo struct {
+	Codec string
+	// Size is in bytes.
+	Size     int64
+	ExitCode int
+	RunTime  time.Duration
+}
+
+func viewOf(row *layout.Row) View {
+	s := row.Spec
+	v := View{
+		ID: row.ID, State: row.State(), Function: s.Function, Queue: s.Queue, Label: s.Label, Priority: s.Priority,
+		Requirements: s.Requirements, ArgsSize: s.ArgsSize, SubmittedAt: timeOf(s.SubmittedAt),
+		FinishedAt: timeOf(row.FinishedAt()), Attempt: row.Attempt(), MaxAttempts: s.MaxRetries + 1,
+		Crashes: row.Attempts.Crashes, Timeout: s.Timeout,
+	}
+	if v.State == Delayed {
+		v.DueAt = timeOf(row.Attempts.Due)
+	}
+	if row.Claim != nil {
+		v.Worker = row.Claim.Worker
+	}
+	if row.Cancel != nil {
+		v.CancelAsked, v.CancelReason = timeOf(row.Cancel.At), row.Cancel.Reason
+	}
+	if e := row.Exception; e != nil {
+		v.Failure = &Failure{
+			Kind: e.Kind, Message: e.Message, Attempt: e.Attempt, Worker: e.Worker, Final: e.Final, At: timeOf(e.At),
+		}
+	}
+	if r := row.Result; v.State == Realized {
+		v.Result = &ResultInfo{Codec: r.Codec, Size: r.Size, ExitCode: r.ExitCode, RunTime: r.RunTime}
+	}
+	return v
+}
+
+func timeOf(millis int64) time.Time {
+	if millis == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(millis)
+}
+
+// Get returns what is known of a future at one moment. It returns ErrNotFound.
+func (c *Client) Get(ctx context.Context, id ID) (View, error) {
+	row, err := c.cluster.Get(ctx, id)
+	if err != nil {
+		return View{}, err
+	}
+	return viewOf(&row), nil
+}
+
+// List returns up to limit futures that match, at most 1,000, and the cursor of
+// what follows, empty at the end. The order is that of the shards, and within a
+// shard that of the ids. A selective filter may return fewer than limit, or none,
+// with a cursor. It returns ErrBadCursor for an invalid cursor, and ErrBadName for an
+// invalid queue.
+func (c *Client) List(ctx context.Context, f Filter, cursor []byte, limit int) (views []View, next []byte, err error) {
+	rows, next, err := inspect.List(ctx, c.cluster, f, cursor, limit)
+	views = make([]View, len(rows))
+	for i := range rows {
+		views[i] = viewOf(&rows[i])
+	}
+	return views, next, err
+}
+
+// Explain says why a future is not running. It returns ErrNotFound.
+func (c *Client) Explain(ctx context.Context, id ID) (Explanation, error) {
+	return inspect.Explain(ctx, c.cluster, id)
+}
+
+// Counts returns how many futures there are by queue, owner and state.
+func (c *Client) Counts(ctx context.Context) (Counts, error) { return c.cluster.Counts(ctx) }
+
+// Cancellation is what a Cancel has come to.
+type Cancellation int
+
+// The ends of a Cancel.
+const (
+	// Done means that the future is over: it was ended, or had ended before.
+	Done Cancellation = iota + 1
+	// Requested means that the worker that runs it was asked to stop. A result that
+	// still arrives counts.
+	Requested
+)
+
+// String returns done or requested.
+func (c Cancellation) String() string {
+	switch c {
+	case Done:
+		return "done"
+	case Requested:
+		return "requested"
+	default:
+		return "unknown"
+	}
+}
+
+// Cancel ends a future that nobody runs, as failed with the kind cancelled, and
+// asks the worker of one that runs to stop. It returns ErrNotFound. An unknown
+// commit is retried and harmless.
+func (c *Client) Cancel(ctx context.Context, id ID, reason string) (Cancellation, error) {
+	outcome, _, err := c.cluster.Cancel(ctx, id, reason)
+	switch {
+	case err != nil:
+		return 0, err
+	case outcome == fdbmodel.Requested:
+		return Requested, nil
+	default:
+		return Done, nil
+	}
+}
+
+// Retry runs a failed future again, with all its attempts, and a delayed one at
+// once. A handle that knows of the failure keeps it: await a new one, from
+// Client.Future. It returns ErrTransition for others, and ErrNotFound. An unknown
+// commit is retried and harmless.
+func (c *Client) Retry(ctx context.Context, id ID) error { return c.cluster.Retry(ctx, id) }
+
+// Discard removes a future that is over, with its result. It returns
+// ErrTransition for one that is not (cancel it first), and ErrNotFound. An unknown
+// commit is retried and harmless.
+func (c *Client) Discard(ctx context.Context, id ID) error { return c.cluster.Discard(ctx, id) }

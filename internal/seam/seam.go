@@ -1,0 +1,54 @@
+// Package seam is how simulations, and the tests of this module, run clients and
+// workers step by step and let them crash. Applications can't import it: what it
+// offers is no part of the public API.
+package seam
+
+import (
+	"context"
+	"time"
+)
+
+// Client makes a client run without goroutines, in Step. Options of package
+// futures take it.
+type Client struct {
+	// Drive is called by whoever awaits, again and again until what it awaits has
+	// ended. It should do a round of everything that may end it, Step included; its
+	// error ends the await. Nil where others call Step.
+	Drive func(context.Context) error
+	// Step is set when the client is made. It runs one round: it says that the
+	// session lives, subscribes to what was asked for, delivers what has come, and
+	// lets go of it in the store. It returns when the next round is due at the
+	// latest; a round in between is harmless. An error is the store's or ctx's; the
+	// caller may step again.
+	Step func(ctx context.Context, now time.Time) (next time.Time, err error)
+}
+
+// Worker gives access to a worker's inside. Options of package workers take it,
+// and the worker sets what can be called when it is made.
+type Worker struct {
+	// Manual makes the worker run without goroutines, in Step.
+	Manual bool
+
+	// Step runs a manual worker in the caller: what is due of its heartbeat and its
+	// janitor, the end of what an earlier step ran, the functions that an earlier
+	// step claimed, and one claim. So between two steps it holds what a process that
+	// dies would hold. It returns when the next step is due at the latest. A worker
+	// that was declared dead becomes a member anew. An error is the store's or
+	// ctx's; the caller may step again. A timeout passes when the cluster's clock is
+	// moved, also while a function runs.
+	Step func(ctx context.Context, now time.Time) (next time.Time, err error)
+	// Leave ends the membership of a manual worker: what has ended is written and
+	// what has not run is given back. The next Step becomes a member anew. It
+	// returns the store's or ctx's error.
+	Leave func(ctx context.Context) error
+	// Vanish ends the worker as a crash of its process would: without a word to the
+	// store. What it holds stays claimed until others notice. Run returns at the
+	// latest a second later; what functions come to counts for nothing.
+	Vanish func()
+	// Freeze makes the worker behave as a process that was stopped: no heartbeat, no
+	// claim, and nothing that ends is written, until Thaw or the end of Run's
+	// context. Functions go on. What was on its way to the store may land.
+	Freeze func()
+	// Thaw ends a Freeze.
+	Thaw func()
+}

@@ -1,0 +1,128 @@
+package workers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/workers"
+)
+
+// run runs a worker with one function beside a client, until stop is called.
+func run(name string, fn workers.Function) (client *futures.Client, worker *workers.Worker, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	db := embedded.OpenMemory(embedded.Options{})
+	client, err := futures.New(ctx, db, futures.Options{})
+	if err != nil {
+		panic(err)
+	}
+	worker, err = workers.New(client, workers.Options{Slots: 2})
+	if err == nil {
+		err = worker.Register(name, fn)
+	}
+	if err != nil {
+		panic(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- worker.Run(ctx) }()
+	<-worker.Ready()
+	return client, worker, func() {
+		cancel()
+		if err := errors.Join(<-ended, client.Close(context.Background()), db.Close()); err != nil {
+			panic(err)
+		}
+	}
+}
+
+func ExampleNew() {
+	ctx := context.Background()
+	db := embedded.OpenMemory(embedded.Options{})
+	defer db.Close()
+	client, err := futures.New(ctx, db, futures.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close(ctx)
+
+	worker, err := workers.New(client, workers.Options{Slots: 2, Queues: []string{"default", "mail"}})
+	if err != nil {
+		panic(err)
+	}
+	err = worker.Register("greet", func(_ context.Context, args []byte) ([]byte, error) {
+		return append([]byte("hello "), args...), nil
+	})
+	if err != nil {
+		panic(err)
+	}
+	working, stop := context.WithCancel(ctx)
+	ended := make(chan error)
+	go func() { ended <- worker.Run(working) }()
+
+	future, err := client.Submit(ctx, futures.Task{Function: "go:greet", Args: []byte("world"), Queue: "mail"})
+	if err != nil {
+		panic(err)
+	}
+	result, err := future.Await(ctx)
+	fmt.Printf("%s %v\n", result.Value, err)
+
+	stop()
+	fmt.Println(<-ended)
+	// Output:
+	// hello world <nil>
+	// <nil>
+}
+
+func ExamplePermanent() {
+	client, _, stop := run("charge", func(context.Context, []byte) ([]byte, error) {
+		return nil, workers.Permanent(errors.New("the card was declined"))
+	})
+	defer stop()
+
+	future, err := client.Submit(context.Background(), futures.Task{Function: "go:charge"})
+	if err != nil {
+		panic(err)
+	}
+	_, err = future.Await(context.Background())
+	var failed *futures.FailedError
+	if errors.As(err, &failed) {
+		fmt.Println(failed.Function, failed.Kind, failed.Attempt, failed.Message)
+	}
+	// Output: go:charge error 1 the card was declined
+}
+
+func ExampleRetryAfter() {
+	client, _, stop := run("poll", func(ctx context.Context, _ []byte) ([]byte, error) {
+		if info, _ := workers.InfoFrom(ctx); info.Attempt < 3 {
+			return nil, workers.RetryAfter(time.Millisecond, nil)
+		}
+		return []byte("ready"), nil
+	})
+	defer stop()
+
+	future, err := client.Submit(context.Background(), futures.Task{Function: "go:poll"})
+	if err != nil {
+		panic(err)
+	}
+	result, err := future.Await(context.Background())
+	fmt.Printf("%s in attempt %d %v\n", result.Value, result.Attempt, err)
+	// Output: ready in attempt 3 <nil>
+}
+
+func ExampleWorker_Pause() {
+	client, worker, stop := run("noop", func(context.Context, []byte) ([]byte, error) { return nil, nil })
+	defer stop()
+	ctx := context.Background()
+
+	worker.Pause()
+	future, err := client.Submit(ctx, futures.Task{Function: "go:noop"})
+	if err != nil {
+		panic(err)
+	}
+	worker.Resume()
+	_, err = future.Await(ctx)
+	fmt.Println(err)
+	// Output: <nil>
+}
