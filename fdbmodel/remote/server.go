@@ -179,6 +179,13 @@ const manyDescriptors = 1 << 20
 type presence struct {
 	connections int
 	gone        *time.Timer // runs while there are no connections
+	last        *sitting    // the newest connection
+}
+
+// sitting is one connection of a client.
+type sitting struct {
+	cut   func()
+	ended chan struct{} // closed once nothing of it is under way
 }
 
 // accept takes connections until ctx ends.
@@ -231,8 +238,20 @@ func (s *server) leave() {
 	s.connections--
 }
 
-// come says that a client has connected.
-func (s *server) come(id string) {
+// come says that a client has connected, and waits for the end of its connection
+// before: a commit of that one that was in doubt has landed then or never does,
+// so that it can't land behind its retry. A client has one connection at a time.
+func (s *server) come(id string, now *sitting) {
+	before := s.seat(id, now)
+	if before != nil {
+		s.options.Logger.Debug("a client comes while its connection before ends", "connection", id)
+		before.cut()
+		<-before.ended
+	}
+}
+
+// seat makes a connection the client's newest one, and returns the one before.
+func (s *server) seat(id string, now *sitting) (before *sitting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.clients[id]
@@ -245,6 +264,8 @@ func (s *server) come(id string) {
 		p.gone = nil
 	}
 	p.connections++
+	before, p.last = p.last, now
+	return before
 }
 
 // goAway says that a connection of a client has ended, for good or for now.
