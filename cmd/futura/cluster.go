@@ -65,11 +65,12 @@ func (a *app) clusterCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "create", Short: "Make a cluster with settings of its own", Args: exactly(0),
 		Long: "create makes a cluster, and refuses one that is there. Without it the first process makes the cluster,\n" +
-			"with the defaults: 16 shards, a heartbeat in 5s, dead after 15s (in dev 500ms and 2s), a retention of 24h.",
+			"with the defaults: 16 shards (1 on an embedded store), a heartbeat in 5s, dead after 15s (in dev\n" +
+			"500ms and 2s), a retention of 24h.",
 		Example: "  futura cluster create --shards 64 --retention 72h --store fdb:fdb.cluster",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.createCluster(cmd.Context(), &s) },
 	}
-	cmd.Flags().IntVar(&s.shards, "shards", 0, "a power of two up to 256; it stays (default 16)")
+	cmd.Flags().IntVar(&s.shards, "shards", 0, "a power of two up to 256; it stays (default 16; embedded 1)")
 	s.add(cmd)
 	return cmd
 }

@@ -3,6 +3,7 @@ package remote
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -123,7 +124,7 @@ func newStranger(t testing.TB, at Address) stranger {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	s := stranger{conn, bufio.NewReader(conn)}
-	_, err = greet(conn, s.r, hello{version: protocolVersion, id: "stranger"}, time.Now().Add(10*time.Second))
+	_, err = greet(conn, s.r, hello{version: protocolVersion, id: rand.Text()}, time.Now().Add(10*time.Second))
 	require.NoError(t, err)
 	return s
 }
