@@ -16,7 +16,7 @@ FDB_CLIENT := $(if $(CC_FOUND),$(shell \
 FDB_FOUND := $(if $(FDB_CLIENT),$(shell command -v fdbserver >/dev/null && command -v fdbcli >/dev/null && echo yes))
 # Rooms of the model whose tests need a store.
 FDB_ROOMS := ./fdbmodel/read ./fdbmodel/audit ./fdbmodel/inspect ./fdbmodel/transfer
-FDB_PACKAGES := ./fdbmodel $(FDB_ROOMS) ./fdbmodel/tuple ./fdbmodel/fdbkv ./fdbmodel/kvopen ./futures ./workers ./internal/sim ./internal/chaos \
+FDB_PACKAGES := ./fdbmodel $(FDB_ROOMS) ./fdbmodel/tuple ./fdbmodel/kv/fdbkv ./fdbmodel/kv/kvopen ./futures ./workers ./internal/sim ./internal/chaos \
 	./batch/futurestore ./batch/head
 # Faults of FoundationDB's own client are a switch of the whole process.
 BUGGIFY_TESTS := -run 'TestSimOnServer|TestMachine$$|TestFewFutures|TestTwoClusters' ./internal/sim ./fdbmodel

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
-	"github.com/futura-run/futura/fdbmodel/kvopen"
+	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/workers"
 )

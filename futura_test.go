@@ -12,7 +12,7 @@ import (
 
 	"github.com/futura-run/futura"
 	"github.com/futura-run/futura/fdbmodel/kv"
-	"github.com/futura-run/futura/fdbmodel/kvopen"
+	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/workers"
 )

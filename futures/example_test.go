@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/workers"
 )

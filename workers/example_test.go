@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/workers"
 )

@@ -21,7 +21,7 @@ import (
 	"github.com/futura-run/futura/batch/head"
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
-	"github.com/futura-run/futura/fdbmodel/kvopen"
+	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/storetest"
 	"github.com/futura-run/futura/workers"

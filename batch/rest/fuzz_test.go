@@ -18,7 +18,7 @@ import (
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/memstore"
-	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )

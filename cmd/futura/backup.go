@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/futura-run/futura/fdbmodel/archive"
 	"github.com/futura-run/futura/fdbmodel/transfer"
+	"github.com/futura-run/futura/fdbmodel/transfer/archive"
 )
 
 func (a *app) backupCommand() *cobra.Command {

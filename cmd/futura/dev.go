@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
-	"github.com/futura-run/futura/fdbmodel/kvopen"
+	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
+	"github.com/futura-run/futura/fdbmodel/kv/remote"
 	"github.com/futura-run/futura/fdbmodel/layout"
-	"github.com/futura-run/futura/fdbmodel/remote"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/workers"
 	"github.com/futura-run/futura/workers/wasm"

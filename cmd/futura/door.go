@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
-	"github.com/futura-run/futura/fdbmodel/remote"
+	"github.com/futura-run/futura/fdbmodel/kv/remote"
 )
 
 // socketName is the door's socket in the directory of a store.

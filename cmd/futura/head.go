@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
-	"github.com/futura-run/futura/fdbmodel/remote"
+	"github.com/futura-run/futura/fdbmodel/kv/remote"
 	"github.com/futura-run/futura/futures"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
-	"github.com/futura-run/futura/fdbmodel/kvopen"
+	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 	"github.com/futura-run/futura/fdbmodel/transfer"
 )
 

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 )
 
 // storeStats is what an embedded store tells of itself.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
-	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"

@@ -9,8 +9,8 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
-	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"

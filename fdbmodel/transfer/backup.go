@@ -7,9 +7,9 @@ import (
 	"io"
 	"slices"
 
-	"github.com/futura-run/futura/fdbmodel/archive"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/transfer/archive"
 	"github.com/futura-run/futura/internal/clock"
 )
 

@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/archive"
 	"github.com/futura-run/futura/fdbmodel/audit"
-	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/fdbmodel/transfer"
+	"github.com/futura-run/futura/fdbmodel/transfer/archive"
 )
 
 // memoryFile is a backup in memory.

@@ -27,8 +27,8 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/clock"

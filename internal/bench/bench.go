@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/workers"
 )

@@ -19,7 +19,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
-	"github.com/futura-run/futura/fdbmodel/fdbkv"
+	"github.com/futura-run/futura/fdbmodel/kv/fdbkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/fdbtest"
 )

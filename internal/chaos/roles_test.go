@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/fdbkv"
+	"github.com/futura-run/futura/fdbmodel/kv/fdbkv"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/fdbtest"
 	"github.com/futura-run/futura/workers"

@@ -14,7 +14,7 @@ import (
 	"github.com/apple/foundationdb/bindings/go/src/fdb"
 	"go.uber.org/goleak"
 
-	"github.com/futura-run/futura/fdbmodel/fdbkv"
+	"github.com/futura-run/futura/fdbmodel/kv/fdbkv"
 )
 
 // RequireVariable is the environment variable that, set to 1, makes tests fail

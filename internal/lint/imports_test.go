@@ -59,9 +59,9 @@ func importTable() map[string]imports {
 	model := append(slices.Clone(store), "fdbmodel/layout", "fdbmodel")
 	application := append(slices.Clone(model), "fdbmodel/inspect", "futures", "workers", "workers/...")
 	whole := append(slices.Clone(application), "fdbmodel/audit", "fdbmodel/transfer",
-		"fdbmodel/archive", "futures/httpapi", "futures/httpapi/stack", "fdbmodel/kv/faultkv",
-		"fdbmodel/embedded",
-		"fdbmodel/kvopen", "fdbmodel/fdbkv", "fdbmodel/remote")
+		"fdbmodel/transfer/archive", "futures/httpapi", "futures/httpapi/stack", "fdbmodel/kv/faultkv",
+		"fdbmodel/kv/embedded",
+		"fdbmodel/kv/kvopen", "fdbmodel/kv/fdbkv", "fdbmodel/kv/remote")
 	return map[string]imports{
 		"internal/budget":    {others: []string{xsync}},
 		"internal/clock":     {},
@@ -69,24 +69,25 @@ func importTable() map[string]imports {
 		"internal/lint":      {},
 		"internal/seam":      {},
 
-		"fdbmodel/kv":         {},
-		"fdbmodel/tuple":      {},
-		"fdbmodel/kv/faultkv": {ours: store},
-		"fdbmodel/embedded":   {ours: store, others: []string{pebble, btree}},
-		"fdbmodel/fdbkv":      {ours: store, others: []string{bindings}},
-		"fdbmodel/remote":     {ours: append(slices.Clone(store), "internal/budget")},
-		"fdbmodel/kvopen":     {ours: append(slices.Clone(store), "fdbmodel/embedded", "fdbmodel/fdbkv", "fdbmodel/remote")},
-		"fdbmodel/archive":    {},
-		"fdbmodel/layout":     {ours: store, others: []string{msgp, uuid}},
-		"fdbmodel/read":       {ours: append(slices.Clone(store), "fdbmodel/layout")},
+		"fdbmodel/kv":          {},
+		"fdbmodel/tuple":       {},
+		"fdbmodel/kv/faultkv":  {ours: store},
+		"fdbmodel/kv/embedded": {ours: store, others: []string{pebble, btree}},
+		"fdbmodel/kv/fdbkv":    {ours: store, others: []string{bindings}},
+		"fdbmodel/kv/remote":   {ours: append(slices.Clone(store), "internal/budget")},
+		"fdbmodel/kv/kvopen": {ours: append(slices.Clone(store),
+			"fdbmodel/kv/embedded", "fdbmodel/kv/fdbkv", "fdbmodel/kv/remote")},
+		"fdbmodel/transfer/archive": {},
+		"fdbmodel/layout":           {ours: store, others: []string{msgp, uuid}},
+		"fdbmodel/read":             {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel": {
 			ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read"),
 		},
 		"fdbmodel/audit":    {ours: append(slices.Clone(model), "fdbmodel/read")},
 		"fdbmodel/inspect":  {ours: append(slices.Clone(model), "fdbmodel/read")},
-		"fdbmodel/transfer": {ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/archive")},
+		"fdbmodel/transfer": {ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/transfer/archive")},
 
-		root: {ours: append(slices.Clone(application), "fdbmodel/kvopen")},
+		root: {ours: append(slices.Clone(application), "fdbmodel/kv/kvopen")},
 
 		"futures": {
 			ours:   append(slices.Clone(model), "fdbmodel/inspect", "internal/seam"),
@@ -145,18 +146,19 @@ func importTable() map[string]imports {
 		},
 		"fdbmodel/kv/kvtest/reference": {ours: store},
 		"fdbmodel/modeltest": {
-			ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/inspect", "fdbmodel/kv/faultkv", "fdbmodel/embedded",
+			ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/inspect", "fdbmodel/kv/faultkv",
+				"fdbmodel/kv/embedded",
 				"internal/storetest"),
 			others: append(tests(), pebble),
 		},
 		"futures/futurestest": {ours: append(slices.Clone(whole), "internal/..."), others: append(tests(), uuid)},
 		"internal/fdbtest": {
-			ours:   append(slices.Clone(store), "fdbmodel/fdbkv"),
+			ours:   append(slices.Clone(store), "fdbmodel/kv/fdbkv"),
 			others: append(tests(), bindings),
 		},
 		"internal/chaos": {},
 		"internal/storetest": {
-			ours:   append(slices.Clone(store), "fdbmodel/embedded", "fdbmodel/fdbkv", "internal/fdbtest"),
+			ours:   append(slices.Clone(store), "fdbmodel/kv/embedded", "fdbmodel/kv/fdbkv", "internal/fdbtest"),
 			others: tests(),
 		},
 		"internal/sim": {
@@ -191,9 +193,9 @@ func TestImportsFollowTheTable(t *testing.T) {
 func TestImportTableIsSound(t *testing.T) {
 	t.Parallel()
 	owners := map[string][]string{
-		wazero: {"workers/wasm", "workers/wasm/wasmbench"}, bindings: {"fdbmodel/fdbkv", "internal/fdbtest"},
-		pebble: {"fdbmodel/embedded", "fdbmodel/modeltest", "internal/sim"},
-		btree:  {"fdbmodel/embedded"}, mongo: {"batch/mongostore"},
+		wazero: {"workers/wasm", "workers/wasm/wasmbench"}, bindings: {"fdbmodel/kv/fdbkv", "internal/fdbtest"},
+		pebble: {"fdbmodel/kv/embedded", "fdbmodel/modeltest", "internal/sim"},
+		btree:  {"fdbmodel/kv/embedded"}, mongo: {"batch/mongostore"},
 		huma:  {"batch/rest", "futures/httpapi", "futures/httpapi/stack"},
 		cobra: {"cmd/futura"}, koanf: {"cmd/futura"},
 		progressbar: {"cmd/futura"}, libp2p: nil,
@@ -228,8 +230,8 @@ func TestCheckImportsFindsOffences(t *testing.T) {
 		{"fdbmodel/kv/x.go", testify + "/require", "may not import"},
 		{"fdbmodel/kv/x_test.go", testify + "/require", ""},
 		{"fdbmodel/kv/x.go", modulePath + "/internal/clock", "may not import"},
-		{"fdbmodel/embedded/x.go", modulePath + "/internal/clock", ""},
-		{"fdbmodel/embedded/x.go", pebble + "/record", ""},
+		{"fdbmodel/kv/embedded/x.go", modulePath + "/internal/clock", ""},
+		{"fdbmodel/kv/embedded/x.go", pebble + "/record", ""},
 		{"futures/x.go", pebble + "/record", "may not import"},
 		{"futures/x.go", modulePath + "/workers", "may not import"},
 		{"futures/x.go", modulePath + "/fdbmodel/kv", ""},
@@ -240,7 +242,7 @@ func TestCheckImportsFindsOffences(t *testing.T) {
 		{"examples/first/x.go", modulePath + "/futures", ""},
 		{"examples/first/x.go", modulePath, ""},
 		{"futures/x.go", modulePath, "may not import"},
-		{"x.go", modulePath + "/fdbmodel/kvopen", ""},
+		{"x.go", modulePath + "/fdbmodel/kv/kvopen", ""},
 		{"x.go", pebble, "may not import"},
 		{"examples/first/x.go", wazero, "may not import"},
 		{"unknown/x.go", "context", "not in the import table"},

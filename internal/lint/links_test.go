@@ -16,16 +16,16 @@ func TestApplicationsLinkLittle(t *testing.T) {
 	heavy := []string{wazero, libp2p, bindings, pebble, huma, cobra, koanf, testify, rapid, "go.mongodb.org",
 		"github.com/multiformats", "lukechampine.com/blake3", "golang.org/x/crypto", "github.com/spaolacci/murmur3"}
 	for name, allowed := range map[string][]string{
-		"fdbmodel/kv":       nil,
-		"fdbmodel/tuple":    nil,
-		"fdbmodel":          nil,
-		"futures":           nil,
-		"workers":           nil,
-		"workers/wasm":      {wazero},
-		"fdbmodel/embedded": {pebble},
-		"fdbmodel/fdbkv":    {bindings},
-		"fdbmodel/remote":   nil,
-		"futures/httpapi":   {huma},
+		"fdbmodel/kv":          nil,
+		"fdbmodel/tuple":       nil,
+		"fdbmodel":             nil,
+		"futures":              nil,
+		"workers":              nil,
+		"workers/wasm":         {wazero},
+		"fdbmodel/kv/embedded": {pebble},
+		"fdbmodel/kv/fdbkv":    {bindings},
+		"fdbmodel/kv/remote":   nil,
+		"futures/httpapi":      {huma},
 	} {
 		if !slices.ContainsFunc(readGo(t), func(file goFile) bool { return file.dir() == name && !file.isTest() }) {
 			continue

@@ -10,8 +10,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/futura-run/futura/fdbmodel/fdbkv"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/fdbkv"
 	"github.com/futura-run/futura/internal/fdbtest"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/audit"
-	"github.com/futura-run/futura/fdbmodel/kvopen"
+	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/workers"

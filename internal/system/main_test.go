@@ -13,7 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv"
-	"github.com/futura-run/futura/fdbmodel/kvopen"
+	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/workers"

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv/kvtest"
 	"github.com/futura-run/futura/fdbmodel/kv/kvtest/reference"
 	"github.com/stretchr/testify/require"

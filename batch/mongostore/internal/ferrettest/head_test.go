@@ -23,9 +23,9 @@ import (
 	"github.com/futura-run/futura/batch/head"
 	"github.com/futura-run/futura/batch/mongostore"
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/embedded"
-	"github.com/futura-run/futura/fdbmodel/kvopen"
-	"github.com/futura-run/futura/fdbmodel/remote"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
+	"github.com/futura-run/futura/fdbmodel/kv/remote"
 	"github.com/futura-run/futura/workers"
 )
 

@@ -17,10 +17,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv"
-	"github.com/futura-run/futura/fdbmodel/kvopen"
-	"github.com/futura-run/futura/fdbmodel/remote"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
+	"github.com/futura-run/futura/fdbmodel/kv/remote"
 )
 
 // serve serves a store in memory until the end of the test.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/futura-run/futura/fdbmodel/fdbkv"
+	"github.com/futura-run/futura/fdbmodel/kv/fdbkv"
 	"github.com/futura-run/futura/internal/fdbtest"
 )
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
-	"github.com/futura-run/futura/fdbmodel/remote"
+	"github.com/futura-run/futura/fdbmodel/kv/remote"
 )
 
 // Parameters of a remote store's name.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel/kvopen"
+	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 )
 
 func TestOpenFDBWithoutClusterFile(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 

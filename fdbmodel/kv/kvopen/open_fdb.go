@@ -5,8 +5,8 @@ package kvopen
 import (
 	"context"
 
-	"github.com/futura-run/futura/fdbmodel/fdbkv"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/fdbkv"
 )
 
 func openFDB(ctx context.Context, clusterFile string, o Options) (kv.Database, error) {

@@ -10,8 +10,8 @@ import (
 	"github.com/apple/foundationdb/bindings/go/src/fdb"
 	"github.com/stretchr/testify/require"
 
-	"github.com/futura-run/futura/fdbmodel/fdbkv"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/fdbkv"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 )
 
 // ErrBadName is returned when a text does not name a store.
