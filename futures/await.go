@@ -59,7 +59,7 @@ func (c *Client) AwaitAny(ctx context.Context, fs []*Future) (*Future, error) {
 }
 
 // explainTime bounds how long an await that has ended looks for the reason.
-const explainTime = 250 * time.Millisecond
+const explainTime = time.Second
 
 // unsettled is the error of an await that ended with its context. The look at the
 // future is short, and one at a time for each client: awaits that end together
