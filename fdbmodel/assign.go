@@ -121,7 +121,7 @@ func (c *Cluster) requireAlive(ctx context.Context, tx kv.Reader, worker layout.
 		return nil, err
 	}
 	if value == nil {
-		return nil, fmt.Errorf("worker %s does not live: %w", worker, ErrNotFound)
+		return nil, fmt.Errorf("worker %s is not registered: %w", worker, ErrNotFound)
 	}
 	info := &layout.WorkerInfo{ID: worker}
 	if err := layout.Decode(key, value, info); err != nil {

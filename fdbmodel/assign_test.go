@@ -246,7 +246,7 @@ func TestAssignedAtSubmit(t *testing.T) {
 	<-idle.C()
 	require.Equal(t, got[0].ID, a.claim(w, 1)[0].ID)
 	for name, change := range map[string]func(*fdbmodel.Submission){
-		"does not live":  func(s *fdbmodel.Submission) { s.Assigned = "nobody" },
+		"not registered": func(s *fdbmodel.Submission) { s.Assigned = "nobody" },
 		"does not serve": func(s *fdbmodel.Submission) { s.Spec.Queue = "other" },
 		"does not know":  func(s *fdbmodel.Submission) { s.Spec.Function = "go:g" },
 		"too small":      func(s *fdbmodel.Submission) { s.Spec.Requirements.CPU = 9 },

@@ -126,7 +126,7 @@ func (a *app) listCommand() *cobra.Command {
 			}
 			from, err := hex.DecodeString(cursor)
 			if err != nil {
-				return usageError{fmt.Errorf("--cursor %q is none that an earlier list printed", cursor)}
+				return usageError{fmt.Errorf("--cursor %q is invalid: use one that an earlier list printed", cursor)}
 			}
 			if limit < 1 || limit > inspect.MaxList {
 				return usageError{fmt.Errorf("--limit %d: use 1 to %d", limit, inspect.MaxList)}
@@ -196,7 +196,11 @@ func (a *app) explainCommand() *cobra.Command {
 				if a.json {
 					return a.printJSON(httpapi.ExplanationOf(&e))
 				}
-				_, err = fmt.Fprintf(a.out, "%s (%s): %s\n", e.State, e.Reason, e.Text)
+				heading := e.State.String()
+				if string(e.Reason) != heading {
+					heading += fmt.Sprintf(" (%s)", e.Reason)
+				}
+				_, err = fmt.Fprintf(a.out, "%s: %s\n", heading, e.Text)
 				return err
 			})
 		},

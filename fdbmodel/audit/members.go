@@ -141,7 +141,7 @@ func (k *checker) lookAddresses(ctx context.Context, tx kv.Reader, items []kv.Ke
 		case err != nil:
 			return err
 		case info == nil && readable:
-			f.broken(InvariantAddress, item.Key, "the address leads to worker %.40q, which does not live", owner)
+			f.broken(InvariantAddress, item.Key, "the address leads to worker %.40q, which is not registered", owner)
 		case readable && info.Address != address:
 			f.broken(InvariantAddress, item.Key, "the address leads to worker %s, which is at %.80q", owner, info.Address)
 		}
@@ -163,7 +163,7 @@ func (k *checker) lookIdle(ctx context.Context, tx kv.Reader, items []kv.KeyValu
 		case err != nil:
 			return err
 		case info == nil && readable:
-			f.broken(InvariantIdle, item.Key, "worker %s is in the ring of the idle and does not live", id)
+			f.broken(InvariantIdle, item.Key, "worker %s is in the ring of the idle and is not registered", id)
 		case readable && !slices.Contains(info.Queues, queue):
 			f.broken(InvariantIdle, item.Key, "worker %s is in the ring of a queue that it does not serve", id)
 		}
