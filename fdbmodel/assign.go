@@ -13,28 +13,30 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// MaxAssign is the most futures of one transaction of Assign or Unassign.
+// MaxAssign is the maximum number of futures in one transaction of Assign or
+// Unassign.
 const MaxAssign = 100
 
 // maxWhy is the longest reason for an assignment, in bytes.
 const maxWhy = 64
 
 // Assign gives ready futures to a worker, and held ones that are delayed: each
-// leaves the pool, or the futures that are held, and waits for this worker alone, which takes it before the
-// pool. It returns one outcome for each: Applied; Already, if it is assigned to
-// this worker; Refused, if it is not ready, does not exist, or is assigned to
-// another, from whom it must be taken first. It returns ErrNotFound if the
-// worker does not live, and ErrUnfit if it can never run one of the futures:
-// it does not serve the queue, does not know the function, or is not that
-// large. Each MaxAssign futures are one transaction; on an error the outcomes of
-// those before it are returned. An unknown commit is retried: what landed comes
-// to Already, or to Refused if the worker has claimed it since.
+// leaves the pool, or the held futures, and waits for this worker alone, which
+// takes it before those of the pool. It returns one outcome for each: Applied;
+// Already, if it is assigned to this worker; Refused, if it is not ready, does
+// not exist, or is assigned to another worker, from which it must be unassigned
+// first. It returns ErrNotFound if the worker is not registered, and ErrUnfit
+// if it can never run one of the futures: it does not serve the queue, does not
+// know the function, or is too small. Each MaxAssign futures are one
+// transaction; on an error the outcomes of the transactions before it are
+// returned. An unknown commit is retried: futures whose assignment landed
+// return Already, or Refused if the worker has claimed them since.
 //
-// why, of at most 64 bytes, is kept with each for whoever asks later, and counts
-// apart how many are with workers; see OwnerOpen.
+// why, of at most 64 bytes, is recorded with each future, and the futures with
+// workers are counted separately for each why; see OwnerOpen.
 //
 // When the worker fails an attempt, can't run the future, leaves or dies, the
-// future is assigned to nobody any more.
+// future is unassigned.
 func (c *Cluster) Assign(ctx context.Context, worker layout.WorkerID, why string, ids []layout.ID) ([]Outcome, error) {
 	if len(why) > maxWhy {
 		return nil, fmt.Errorf("%w: assigned for a reason of %d bytes: at most %d", layout.ErrBadSpec, len(why), maxWhy)
@@ -53,10 +55,10 @@ func (c *Cluster) Assign(ctx context.Context, worker layout.WorkerID, why string
 }
 
 // Unassign takes ready futures from a worker that has not claimed them: they go
-// back to the pool, or to the futures that are held. It returns one outcome for
-// each: Applied, or Refused if it does not wait for this worker. Each MaxAssign
-// futures are one transaction. An unknown commit is retried: what landed comes
-// to Refused.
+// back to the pool, or to the held futures. It returns one outcome for each:
+// Applied, or Refused if it does not wait for this worker. Each MaxAssign
+// futures are one transaction. An unknown commit is retried: futures that were
+// unassigned by then return Refused.
 func (c *Cluster) Unassign(ctx context.Context, worker layout.WorkerID, ids []layout.ID) ([]Outcome, error) {
 	return c.eachAssign(ctx, ids, func(ids []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
@@ -92,8 +94,8 @@ func (c *Cluster) eachAssign(_ context.Context, ids []layout.ID, fn func([]layou
 	return outcomes, nil
 }
 
-// assignIn returns the outcomes, and which of the futures are with the worker for
-// that reason then.
+// assignIn returns the outcomes, and which of the futures are then with the
+// worker for that reason.
 func (c *Cluster) assignIn(ctx context.Context, tx kv.Attempt, worker layout.WorkerID, why string, ids []layout.ID,
 ) ([]Outcome, []bool, error) {
 	info, err := c.requireAlive(ctx, tx, worker)
@@ -131,14 +133,14 @@ func (c *Cluster) requireAlive(ctx context.Context, tx kv.Reader, worker layout.
 	return info, nil
 }
 
-// callWorker marks a worker as one that something is assigned to, until it is
-// forgotten, and wakes it.
+// callWorker marks a worker as one with assignments, until it is forgotten, and
+// wakes it.
 func (w *changes) callWorker(worker layout.WorkerID) {
 	w.tx.Set(w.keys.Worker(worker, layout.WorkerAssigned), layout.Mark())
 	w.tx.SetVersionstampedValue(w.keys.Worker(worker, layout.WorkerWake), layout.EncodeBell(), layout.StampOffset)
 }
 
-// movedFutures is what became of futures that were assigned or unassigned.
+// movedFutures holds the results of assigning or unassigning futures.
 type movedFutures struct {
 	outcomes []Outcome
 	there    []bool  // is with the event's worker for the event's reason
@@ -178,9 +180,9 @@ func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *changes, e Even
 	return moved, nil
 }
 
-// dropAssigned takes everything from a worker that waits for it alone, a batch
-// in each transaction. It returns how many futures it moved, and whether some
-// were kept because they can't be read. dead is for a worker that must be.
+// dropAssigned unassigns everything that waits for a worker alone, a batch in
+// each transaction. It returns how many futures it moved, and whether some were
+// kept because they can't be read. dead requires that the worker is dead.
 func (c *Cluster) dropAssigned(ctx context.Context, worker layout.WorkerID, dead bool,
 ) (total int, kept bool, err error) {
 	from := c.keys.AssignedTo(worker)
@@ -207,15 +209,15 @@ func (c *Cluster) dropAssigned(ctx context.Context, worker layout.WorkerID, dead
 	}
 }
 
-// droppedPage is what became of a page of assignments.
+// droppedPage holds the results of moving a page of assignments.
 type droppedPage struct {
 	moved  int
 	kept   bool    // some can't be read
 	placed demands // those that went to the pool
-	next   []byte  // where the next page may be, nil behind the last one
+	next   []byte  // where the next page may be, nil after the last one
 }
 
-// dropAssignedIn moves a page of what waits for a worker.
+// dropAssignedIn moves a page of the futures that wait for a worker.
 func (c *Cluster) dropAssignedIn(ctx context.Context, tx kv.Tx, worker layout.WorkerID, from []byte,
 ) (droppedPage, error) {
 	var dropped droppedPage
@@ -230,7 +232,7 @@ func (c *Cluster) dropAssignedIn(ctx context.Context, tx kv.Tx, worker layout.Wo
 	for _, item := range page.Items {
 		e, err := layout.ParseAssigned(item, prefix)
 		if err != nil {
-			continue // a check names it
+			continue // an audit reports it
 		}
 		event := Event{Kind: EventUnassign, Token: layout.Token{Worker: worker}, Now: c.clock.Now()}
 		moved, err := c.moveAssigned(ctx, tx, w, event, []layout.ID{e.ID}, nil)
@@ -249,7 +251,7 @@ func (c *Cluster) dropAssignedIn(ctx context.Context, tx kv.Tx, worker layout.Wo
 	return dropped, nil
 }
 
-// ownEntries returns what waits for the worker alone and fits.
+// ownEntries returns the futures that wait for the worker alone and fit.
 func (r *Registration) ownEntries(ctx context.Context, pending kv.Pending[kv.Page], req *ClaimRequest,
 ) ([]layout.ReadyEntry, error) {
 	page, err := pending.Wait(ctx)
@@ -264,7 +266,7 @@ func (r *Registration) ownEntries(ctx context.Context, pending kv.Pending[kv.Pag
 	for _, item := range page.Items {
 		e, err := layout.ParseAssigned(item, prefix)
 		if err != nil {
-			continue // a check names it
+			continue // an audit reports it
 		}
 		if class, function := w.fits(&e); class && function && !r.scan.refused.has(e.ID) {
 			own = append(own, e)
@@ -273,7 +275,7 @@ func (r *Registration) ownEntries(ctx context.Context, pending kv.Pending[kv.Pag
 	return own, nil
 }
 
-// askOwn asks for what waits for the worker alone.
+// askOwn requests the futures that wait for the worker alone.
 func (r *Registration) askOwn(tx kv.Reader, limit int) kv.Pending[kv.Page] {
 	return tx.GetRange(kv.Prefix(r.cluster.keys.AssignedTo(r.info.ID)), kv.RangeOptions{Limit: limit})
 }
@@ -284,15 +286,16 @@ type HeldFuture struct {
 	Priority uint8
 	// Failed is how many attempts have failed.
 	Failed int
-	// Due is until when it should wait, in milliseconds of Unix time, 0 if not.
+	// Due is the time until which it should wait, in milliseconds of Unix time,
+	// 0 if it need not wait.
 	Due int64
 }
 
-// Held returns up to limit futures of a owner that wait to be assigned, and the
-// cursor of what follows, empty at the end. Within a shard those with the fewest
-// failed attempts come first, of those the ones that are due earliest, and of
-// those the ones of the highest priority. Nothing but the caller heeds when a held
-// future is due. It returns ErrBadCursor.
+// Held returns up to limit futures of an owner that wait to be assigned, and
+// the cursor of the next page, empty at the end. Within a shard those with the
+// fewest failed attempts come first, then those that are due earliest, then
+// those of the highest priority. Respecting the due time of a held future is up
+// to the caller. It returns ErrBadCursor for an invalid cursor.
 func (c *Cluster) Held(ctx context.Context, owner string, cursor []byte, limit int) ([]HeldFuture, []byte, error) {
 	shard := 0
 	if len(cursor) > 0 {
@@ -335,9 +338,10 @@ func (c *Cluster) Held(ctx context.Context, owner string, cursor []byte, limit i
 	return held, nil, nil
 }
 
-// WatchOwner returns a watch that fires when a held future of the owner ends, is
-// assigned, or waits for that, and when the batch of that id changes. What happened
-// before is for the caller to read after this. The caller cancels the watch.
+// WatchOwner returns a watch that fires when a held future of the owner ends,
+// is assigned, or starts to wait for an assignment, and when the batch with
+// that id changes. To see earlier changes the caller reads after this call. The
+// caller cancels the watch.
 func (c *Cluster) WatchOwner(ctx context.Context, owner string) (kv.Watch, error) {
 	var watch kv.Watch
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-read"}, func(tx kv.Attempt) error {
@@ -351,7 +355,7 @@ func (c *Cluster) WatchOwner(ctx context.Context, owner string) (kv.Watch, error
 	return watch, err
 }
 
-// OwnerCounts returns how many futures of a owner are in each state, from its
+// OwnerCounts returns how many futures of an owner are in each state, from its
 // counters. Shards are read at slightly different versions.
 func (c *Cluster) OwnerCounts(ctx context.Context, queue, owner string) (map[layout.State]int64, error) {
 	counts := map[layout.State]int64{}
@@ -380,7 +384,7 @@ func (c *Cluster) OwnerCounts(ctx context.Context, queue, owner string) (map[lay
 	return counts, err
 }
 
-// OwnerOpen returns how many held futures of a owner are with the workers that
+// OwnerOpen returns how many held futures of an owner are with the workers that
 // they were assigned to, waiting or running, by the reason of their assignment.
 func (c *Cluster) OwnerOpen(ctx context.Context, owner string) (map[string]int64, error) {
 	open := map[string]int64{}
@@ -395,9 +399,9 @@ func (c *Cluster) OwnerOpen(ctx context.Context, owner string) (map[string]int64
 	return open, err
 }
 
-// HeldRetries counts the held futures of a owner that wait to be assigned after an
-// attempt that failed, and says when the first of them is due that is not yet:
-// the zero time if none is.
+// HeldRetries counts the held futures of an owner that wait to be assigned
+// after an attempt that failed, and returns when the next of them becomes due:
+// the zero time if all are due.
 func (c *Cluster) HeldRetries(ctx context.Context, owner string, now time.Time) (n int, next time.Time, err error) {
 	first := int64(0)
 	for shard := range c.config.Shards {
@@ -423,9 +427,9 @@ func (c *Cluster) HeldRetries(ctx context.Context, owner string, now time.Time) 
 	return n, next, nil
 }
 
-// DropOwner forgets a owner of which no future is left: its counters and its
-// bell. It returns ErrTransition if there are some. An unknown commit is retried
-// and harmless.
+// DropOwner removes the counters and the bell of an owner without futures. It
+// returns ErrTransition if it still has some. An unknown commit is retried and
+// harmless.
 func (c *Cluster) DropOwner(ctx context.Context, queue, owner string) error {
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt) error {
 		for shard := range c.config.Shards {

@@ -21,7 +21,7 @@ import (
 	"github.com/futura-run/futura/internal/storetest"
 )
 
-// assigning is a cluster with workers, whose futures are held.
+// assigning is a cluster with workers and held futures.
 type assigning struct {
 	*testing.T
 	ctx context.Context
@@ -45,7 +45,7 @@ func (a *assigning) register() *fdbmodel.Registration {
 	return w
 }
 
-// submit makes held futures of the owner g, or ones of the pool.
+// submit makes held futures of the owner g, or futures in the pool.
 func (a *assigning) submit(n int, held bool) []layout.ID {
 	subs := make([]fdbmodel.Submission, n)
 	for i := range subs {
@@ -133,8 +133,8 @@ func TestHeldFuturesWaitForTheirWorker(t *testing.T) {
 	require.Equal(t, []fdbmodel.Outcome{fdbmodel.Applied}, outcomes)
 	require.Contains(t, a.held(), ids[12])
 
-	// One that is given back waits for the same worker, one that failed for
-	// whoever is chosen next.
+	// A future that is given back waits for the same worker, one that failed
+	// for the worker that is chosen next.
 	a.finish(first, fdbmodel.Completion{Future: &took[0], Relinquish: true},
 		fdbmodel.Completion{Future: &took[1], Exception: &layout.Exception{Kind: layout.KindError},
 			RetryIn: new(time.Duration)})
@@ -206,7 +206,8 @@ func TestAssignmentsMoveWhenTheirWorkerGoes(t *testing.T) {
 	}
 }
 
-// TestDeathWithoutClaims has a dead worker remembered that only waited.
+// TestDeathWithoutClaims checks that a dead worker with assignments but no
+// claims is remembered.
 func TestDeathWithoutClaims(t *testing.T) {
 	t.Parallel()
 	a := newAssigning(t)
@@ -264,8 +265,8 @@ func TestAssignedAtSubmit(t *testing.T) {
 	a.check()
 }
 
-// TestAssignmentsDoNotStarveThePool has a worker with assignments without end
-// come to the pool as well.
+// TestAssignmentsDoNotStarveThePool checks that a worker with endless
+// assignments also claims from the pool.
 func TestAssignmentsDoNotStarveThePool(t *testing.T) {
 	t.Parallel()
 	a := newAssigning(t)

@@ -10,9 +10,10 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// CreateBatch writes the record of a batch. It returns ErrIDInUse if there is
-// one with its id, unless that is not made and has the same Digest: then the new
-// one takes its place. An unknown commit is resolved by looking for it.
+// CreateBatch writes the record of a batch. It returns ErrIDInUse if a batch
+// with its id exists, unless that one is not made yet and has the same Digest:
+// then the new one takes its place. An unknown commit is resolved by looking
+// for the record.
 func (c *Cluster) CreateBatch(ctx context.Context, b *layout.BatchRecord) error {
 	value := layout.Encode(b)
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-batch"}, func(tx kv.Attempt) error {
@@ -37,9 +38,10 @@ func (c *Cluster) CreateBatch(ctx context.Context, b *layout.BatchRecord) error 
 	return err
 }
 
-// FinishBatch says that all items of a batch exist. It returns ErrIDInUse if
-// another maker has taken the batch over, and ErrNotFound if it is gone. An
-// unknown commit is retried; a batch that is made by then stays so.
+// FinishBatch records that all items of a batch exist. It returns ErrIDInUse if
+// another maker has taken the batch over, and ErrNotFound if it no longer
+// exists. An unknown commit is retried; a batch that is made by then stays
+// made.
 func (c *Cluster) FinishBatch(ctx context.Context, id, maker string) error {
 	_, err := c.UpdateBatch(ctx, id, func(b *layout.BatchRecord) (bool, error) {
 		if b.Maker != maker {
@@ -75,10 +77,10 @@ func (c *Cluster) readBatch(ctx context.Context, tx kv.Reader, id string) (layou
 	return b, layout.Decode(key, value, &b)
 }
 
-// UpdateBatch changes the record of a batch: change is given the record, may be
-// called more than once, and tells whether to write. Who watches the batch's owner
-// is told. It returns the record as it is then, what change returns, and
-// ErrNotFound. An unknown commit is retried.
+// UpdateBatch changes the record of a batch: change receives the record, may be
+// called more than once, and reports whether to write it. Watches on the
+// batch's owner fire. It returns the resulting record and the result of change,
+// or ErrNotFound. An unknown commit is retried.
 func (c *Cluster) UpdateBatch(ctx context.Context, id string, change func(*layout.BatchRecord) (bool, error),
 ) (layout.BatchRecord, error) {
 	var b layout.BatchRecord
@@ -100,9 +102,9 @@ func (c *Cluster) UpdateBatch(ctx context.Context, id string, change func(*layou
 	return b, err
 }
 
-// Batches returns up to limit batches in the order of their creation, behind the
-// one named after, or from the first. It returns ErrNotFound if there is no
-// such batch. Records that can't be read are left out.
+// Batches returns up to limit batches in the order of their creation, starting
+// after the batch named by after, or with the first. It returns ErrNotFound if
+// that batch does not exist. Records that can't be read are left out.
 func (c *Cluster) Batches(ctx context.Context, after string, limit int) ([]layout.BatchRecord, error) {
 	var list []layout.BatchRecord
 	err := c.View(ctx, func(tx kv.Attempt) error {
@@ -141,12 +143,12 @@ func (c *Cluster) Batches(ctx context.Context, after string, limit int) ([]layou
 	return list, err
 }
 
-// AssignChunk is Assign of items of a batch, at most MaxAssign, to the chunk's
-// worker for the chunk, whose record it writes in the same transaction if there
-// is none. It tells of each item whether it is with the worker for this chunk
-// then, and how many were not before. Without any there is no chunk. It returns
-// what Assign returns, ErrNotFound if there is no such batch, and ErrTransition
-// unless may is true of the batch.
+// AssignChunk assigns up to MaxAssign items of a batch to the chunk's worker,
+// and writes the chunk's record in the same transaction if it has none. It
+// returns, for each item, whether it is then with the worker for this chunk,
+// and how many newly are. If no item is, no chunk is written. It returns the
+// errors of Assign, ErrNotFound if the batch does not exist, and ErrTransition
+// unless may returns true for the batch.
 func (c *Cluster) AssignChunk(ctx context.Context, batch string, chunk layout.BatchChunk, items []layout.ID,
 	may func(*layout.BatchRecord) bool,
 ) (there []bool, added int, err error) {
@@ -187,7 +189,8 @@ func (c *Cluster) AssignChunk(ctx context.Context, batch string, chunk layout.Ba
 	return there, added, nil
 }
 
-// UpdateChunk changes the record of a chunk as UpdateBatch does that of a batch.
+// UpdateChunk changes the record of a chunk in the way UpdateBatch changes a
+// batch.
 func (c *Cluster) UpdateChunk(ctx context.Context, batch, id string, change func(*layout.BatchChunk) (bool, error),
 ) (layout.BatchChunk, error) {
 	chunk := layout.BatchChunk{ID: id}
@@ -234,8 +237,8 @@ func (c *Cluster) BatchChunks(ctx context.Context, batch string) ([]layout.Batch
 	return chunks, err
 }
 
-// BatchItems returns the rows of count items of a batch from one index on, in
-// their order, as GetMany does.
+// BatchItems returns the rows of count items of a batch, starting at an index
+// and in their order, as GetMany does.
 func (c *Cluster) BatchItems(ctx context.Context, batch string, from, count int) ([]layout.Row, error) {
 	ids := make([]layout.ID, count)
 	for i := range ids {
@@ -244,8 +247,8 @@ func (c *Cluster) BatchItems(ctx context.Context, batch string, from, count int)
 	return c.GetMany(ctx, ids)
 }
 
-// DropBatch removes the record and the chunks of a batch whose items are gone. An
-// unknown commit is retried and harmless.
+// DropBatch removes the record and the chunks of a batch whose items no longer
+// exist. An unknown commit is retried and harmless.
 func (c *Cluster) DropBatch(ctx context.Context, id string) error {
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-batch"}, func(tx kv.Attempt) error {
 		b, err := c.readBatch(ctx, tx, id)

@@ -47,7 +47,8 @@ func TestBatchesAreListedInTheirOrder(t *testing.T) {
 	a.check()
 }
 
-// TestABatchThatWasCutOffIsTakenOver lets a second maker of the same go on.
+// TestABatchThatWasCutOffIsTakenOver lets a second maker of the same batch
+// continue.
 func TestABatchThatWasCutOffIsTakenOver(t *testing.T) {
 	t.Parallel()
 	a := newAssigning(t)
@@ -163,7 +164,8 @@ func TestManyAtOnce(t *testing.T) {
 	a.check()
 }
 
-// TestHeldFuturesOutliveTheRetention has what a group's driver keeps stay.
+// TestHeldFuturesOutliveTheRetention checks that held futures stay until their
+// owner discards them.
 func TestHeldFuturesOutliveTheRetention(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)

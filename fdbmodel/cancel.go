@@ -13,10 +13,10 @@ import (
 
 // Cancel ends a future that has not been claimed as Failed with kind cancelled,
 // and asks the holder of a claimed one to stop. It returns the outcome and the
-// state after it: Applied, Requested, or Already for a future that is over. A
+// state after it: Applied, Requested, or Already for a finished future. A
 // result that arrives after the request still counts; anything else that ends
-// the claim ends the future as cancelled. It returns ErrNotFound. An unknown
-// commit is retried and harmless.
+// the claim ends the future as cancelled. It returns ErrNotFound for an unknown
+// future. An unknown commit is retried and harmless.
 func (c *Cluster) Cancel(ctx context.Context, id layout.ID, reason string) (Outcome, layout.State, error) {
 	request := &layout.CancelRequest{Reason: cutText(reason, MaxMessage), At: layout.Millis(c.clock.Now())}
 	outcome, row, err := c.change(ctx, id, Event{Kind: EventCancel, Cancel: request, Now: c.clock.Now()})
@@ -26,11 +26,12 @@ func (c *Cluster) Cancel(ctx context.Context, id layout.ID, reason string) (Outc
 	return outcome, row.State(), err
 }
 
-// Retry gives a failed future a new life with all its attempts, and a delayed
-// one its next attempt at once. It returns ErrTransition for others, and for one
-// that is held: only whoever drives its owner may, by RetryMany, for it must be
-// assigned again. It returns ErrNotFound. An unknown commit is retried; if the
-// future is ready, claimed or realized then, the retry has landed.
+// Retry makes a failed future ready with all its attempts, and starts the next
+// attempt of a delayed one at once. It returns ErrTransition in other states,
+// and for a held future: only the process that drives its owner may retry it,
+// by RetryMany, because it must be assigned again. It returns ErrNotFound for
+// an unknown future. An unknown commit is retried; if the future is then ready,
+// claimed or realized, the retry has landed.
 func (c *Cluster) Retry(ctx context.Context, id layout.ID) error {
 	outcome, row, err := c.change(ctx, id, Event{Kind: EventRetry, Now: c.clock.Now()})
 	if err == nil && outcome == Refused {
@@ -39,11 +40,11 @@ func (c *Cluster) Retry(ctx context.Context, id layout.ID) error {
 	return err
 }
 
-// MaxChange is the most futures of one transaction of CancelMany, RetryMany and
-// DiscardMany.
+// MaxChange is the maximum number of futures in one transaction of CancelMany,
+// RetryMany and DiscardMany.
 const MaxChange = 100
 
-// CancelMany is Cancel for many futures: each MaxChange of them are one
+// CancelMany is Cancel for many futures, with MaxChange of them in each
 // transaction. It returns one outcome for each: Applied, Requested or Already,
 // and Refused for one that does not exist. On an error the outcomes of the
 // transactions before it are returned.
@@ -58,9 +59,9 @@ func (c *Cluster) RetryMany(ctx context.Context, ids []layout.ID) ([]Outcome, er
 	return c.changeMany(ctx, ids, Event{Kind: EventRetry, Now: c.clock.Now()})
 }
 
-// DiscardMany is Discard for many futures, held ones too. It returns how many it
-// removed: those that are over. An unknown commit is retried; what landed then is
-// gone and not counted.
+// DiscardMany is Discard for many futures, held ones too. It removes the
+// finished ones and returns how many. An unknown commit is retried; futures
+// that it had removed by then are not counted.
 func (c *Cluster) DiscardMany(ctx context.Context, ids []layout.ID) (removed int, err error) {
 	for part := range slices.Chunk(ids, MaxChange) {
 		n := 0
@@ -136,11 +137,11 @@ func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, ids []layout.ID, e
 	return outcomes, placed, asked, nil
 }
 
-// Discard removes a future that is over, with its result. It returns
-// ErrTransition for one that is not (cancel it first), and for one that is held:
-// whoever drives its owner counts on it, and removes it by DiscardMany. It
-// returns ErrNotFound. An unknown commit is retried; if the future is gone then,
-// the discard has landed.
+// Discard removes a finished future with its result. It returns ErrTransition
+// for an unfinished future (cancel it first), and for a held one: the process
+// that drives its owner relies on it, and removes it by DiscardMany. It returns
+// ErrNotFound for an unknown future. An unknown commit is retried; if the
+// future no longer exists then, the discard has landed.
 func (c *Cluster) Discard(ctx context.Context, id layout.ID) error {
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt) error {
 		row, err := c.requireRow(ctx, tx, id)
@@ -164,14 +165,15 @@ func (c *Cluster) Discard(ctx context.Context, id layout.ID) error {
 	return err
 }
 
-// driven refuses a change that only whoever drives a future's owner may make.
+// driven refuses a change that only the process that drives a future's owner
+// may make.
 func driven(what string, row *layout.Row) error {
 	return fmt.Errorf("%s of future %s, which belongs to the batch %s: %w; do it to the batch",
 		what, row.ID, row.Spec.Owner, ErrTransition)
 }
 
-// remove clears all of a terminal future. Its entry in the done list stays, and
-// leads nowhere.
+// remove clears all of a terminal future. Its entry in the done list stays as a
+// dangling reference.
 func (w *changes) remove(row *layout.Row) {
 	w.tx.ClearRange(w.keys.RowRange(row.ID))
 	w.tx.ClearRange(kv.Prefix(w.keys.ChunksOfFuture(row.ID)))
@@ -186,7 +188,7 @@ func (c *Cluster) requireRow(ctx context.Context, tx kv.Reader, id layout.ID) (l
 	return row, err
 }
 
-// change applies an event that comes from outside of the workers.
+// change applies an event that does not come from a worker.
 func (c *Cluster) change(ctx context.Context, id layout.ID, e Event) (outcome Outcome, after layout.Row, err error) {
 	result, err := c.transact(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(tx kv.Attempt) error {
 		row, err := c.requireRow(ctx, tx, id)

@@ -11,13 +11,13 @@ import (
 
 const (
 	chunksPerTx = 10 // pieces of one transaction
-	readAhead   = 8  // pieces that are asked for at once
+	readAhead   = 8  // pieces that are requested at once
 )
 
 // PutArgs writes arguments of up to MaxPut bytes for a future that is submitted
 // later with the returned reference as Spec.ArgsRef. Without that submit they
 // are swept after an hour. It returns ErrTooLarge. An unknown commit is retried
-// and harmless: the pieces are named by their content.
+// and harmless: the keys of the pieces depend on their content only.
 func (c *Cluster) PutArgs(ctx context.Context, id layout.ID, args []byte) (layout.ChunkRef, error) {
 	sum := sha256.Sum256(args)
 	ref := layout.ChunkRef{Kind: layout.ChunkArgs, Token: fmt.Sprintf("%x", sum[:16])}
@@ -65,8 +65,7 @@ func (c *Cluster) putPieces(ctx context.Context, value []byte, key func(i int) [
 	return nil
 }
 
-// readPieces puts a large value together again. A piece that is missing is
-// ErrNotFound.
+// readPieces reassembles a large value. A missing piece is ErrNotFound.
 func (c *Cluster) readPieces(ctx context.Context, size int64, key func(i int) []byte) ([]byte, error) {
 	if size < 0 || size > layout.MaxPut {
 		return nil, fmt.Errorf("%w: reference to %d bytes", layout.ErrBadRecord, size)
@@ -114,7 +113,7 @@ func (c *Cluster) readChunks(ctx context.Context, id layout.ID, ref layout.Chunk
 	return value, err
 }
 
-// Args returns a future's arguments, wherever they lie.
+// Args returns a future's arguments, wherever they are stored.
 func (c *Cluster) Args(ctx context.Context, id layout.ID, spec *layout.Spec) ([]byte, error) {
 	switch {
 	case spec.ArgsRef != nil:
@@ -135,7 +134,7 @@ func (c *Cluster) Args(ctx context.Context, id layout.ID, spec *layout.Spec) ([]
 	}
 }
 
-// ResultValue returns a result's bytes, wherever they lie.
+// ResultValue returns a result's bytes, wherever they are stored.
 func (c *Cluster) ResultValue(ctx context.Context, id layout.ID, r *layout.Result) ([]byte, error) {
 	if r.ValueRef != nil {
 		return c.readChunks(ctx, id, *r.ValueRef)
@@ -143,7 +142,8 @@ func (c *Cluster) ResultValue(ctx context.Context, id layout.ID, r *layout.Resul
 	return r.Value, nil
 }
 
-// Stderr returns the last of an attempt's standard error, wherever it lies.
+// Stderr returns the last of an attempt's standard error, wherever it is
+// stored.
 func (c *Cluster) Stderr(ctx context.Context, id layout.ID, inline []byte, ref *layout.ChunkRef) ([]byte, error) {
 	if ref != nil {
 		return c.readChunks(ctx, id, *ref)

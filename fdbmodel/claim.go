@@ -12,21 +12,22 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// MaxClaim is the most futures that one Claim takes.
+// MaxClaim is the maximum number of futures that one Claim takes.
 const MaxClaim = 128
 
-// ClaimRequest says what a worker wants.
+// ClaimRequest says which futures a worker wants.
 type ClaimRequest struct {
-	// Free is what the worker has free. What is claimed together fits into it,
-	// slots aside.
+	// Free is the worker's free resources. All futures of one claim together
+	// fit into them, slots aside.
 	Free layout.Resources
-	// Max is the most futures to take, at most MaxClaim. It may exceed the
-	// free slots: what waits for a slot is claimed ahead.
+	// Max is the maximum number of futures to take, up to MaxClaim. It may
+	// exceed the free slots: futures that wait for a slot are claimed ahead.
 	Max int
-	// Runs tells whether the worker can run a function. Defaults to what it
+	// Runs reports whether the worker can run a function. Defaults to what it
 	// registered with.
 	Runs func(function string) bool
-	// Skip tells whether the worker wants none of an owner's futures now. Defaults to no.
+	// Skip reports whether the worker declines an owner's futures for the
+	// moment. Defaults to no.
 	Skip func(owner string) bool
 }
 
@@ -36,7 +37,7 @@ type ClaimedFuture struct {
 	Token    layout.Token
 	Spec     *layout.Spec
 	Attempts layout.Attempts
-	// Cancel is set if somebody wants the future no more.
+	// Cancel is set if the future is to be cancelled.
 	Cancel *layout.CancelRequest
 	// Inline are the arguments unless Spec.ArgsRef is set.
 	Inline []byte
@@ -53,22 +54,22 @@ type ClaimedFuture struct {
 // Attempt is the number of the attempt that the claim is for, from 1.
 func (c *ClaimedFuture) Attempt() int { return c.Attempts.Failed + 1 }
 
-// ClaimAnswer is what a Claim took.
+// ClaimAnswer holds the futures that a Claim took.
 type ClaimAnswer struct {
 	Futures []ClaimedFuture
-	// More is set when there was more that fits than was taken.
+	// More is set when more futures fit than were taken.
 	More bool
-	// Conflicts is how often other workers were faster.
+	// Conflicts is the number of times that other workers were faster.
 	Conflicts int
 }
 
 // Claim takes ready futures for the worker, in one transaction whose cost does
 // not depend on how many are pending, and reads them in another after it. It
-// returns an empty answer if nothing fits, and ErrReaped. If the commit is
-// unknown, the worker's own list of claims tells what it took. What a Claim
-// took that ended with an error is given back by the next one, at the latest by
-// Leave or a reaper. A Claim that takes something takes the worker out of the
-// ring of idle workers.
+// returns an empty answer if nothing fits, and ErrReaped if the worker was
+// declared dead. If the commit is unknown, the worker's own list of claims
+// shows what it took. Futures taken by a Claim that returned an error are given
+// back by the next one, at the latest by Leave or a reaper. A Claim that takes
+// something takes the worker out of the ring of idle workers.
 func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer, error) {
 	req.Max = min(req.Max, MaxClaim)
 	if req.Runs == nil {
@@ -111,8 +112,8 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 	return answer, nil
 }
 
-// settleDoubts gives back what claims took that ended with an error. A commit
-// of theirs that is still to land conflicts with this one.
+// settleDoubts gives back the futures of claims that ended with an error. A
+// commit of theirs that has yet to land conflicts with this one.
 func (r *Registration) settleDoubts(ctx context.Context) error {
 	for len(r.doubts) > 0 {
 		key := r.cluster.keys.Claims(r.info.ID, r.doubts[0])
@@ -173,8 +174,8 @@ func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token layout.
 		return nil, false, nil
 	}
 	claim := layout.EncodeStamped(&layout.Claim{Token: token})
-	// All conflicts come before the first write: a store compares each one that
-	// comes later with what was written.
+	// All conflicts come before the first write: a store compares each later
+	// one with the keys written so far.
 	for i := range found {
 		tx.AddReadConflictKey(found[i].Key)
 	}
@@ -223,9 +224,9 @@ func (r *Registration) recoverClaim(ctx context.Context, tx kv.Reader, key, valu
 	return taken, nil
 }
 
-// look finds what to take: in one random shard, and in all if the worker was
-// idle or that shard has not enough. contended chooses a random block, so that workers that look at the
-// same place at the same time take different futures.
+// look finds futures to take: in one random shard, and in all if the worker was
+// idle or that shard has not enough. contended chooses a random block, so that
+// workers that look at the same place at the same time take different futures.
 func (r *Registration) look(ctx context.Context, tx kv.Reader, req ClaimRequest, contended bool,
 ) ([]layout.ReadyEntry, bool, error) {
 	c, now := r.cluster, r.cluster.clock.Now()
@@ -248,8 +249,8 @@ func (r *Registration) look(ctx context.Context, tx kv.Reader, req ClaimRequest,
 	var taken []layout.ReadyEntry
 	free := req.Free
 	free.Slots = req.Max
-	// What was assigned to the worker comes first, but for each fourth claim, so
-	// that it does not keep the worker from the pool for ever.
+	// Assigned futures come first, except in every fourth claim, so that they
+	// can't keep the worker from the pool forever.
 	last := r.sequence%4 == 0
 	mine, err := r.ownEntries(ctx, own, &req)
 	if err != nil {
@@ -297,8 +298,8 @@ func (r *Registration) look(ctx context.Context, tx kv.Reader, req ClaimRequest,
 	return taken, more, nil
 }
 
-// choose takes from found what fits into free, from a random aligned block
-// where there is more than enough. It tells whether something was left.
+// choose takes the futures in found that fit into free, from a random aligned
+// block if there are more than enough. It reports whether something was left.
 func (r *Registration) choose(taken []layout.ReadyEntry, free layout.Resources, found []layout.ReadyEntry,
 ) ([]layout.ReadyEntry, layout.Resources, bool) {
 	if block := free.Slots; len(found) >= 2*block && block > 0 {
@@ -318,7 +319,8 @@ func (r *Registration) choose(taken []layout.ReadyEntry, free layout.Resources, 
 	return taken, free, false
 }
 
-// readClaimed fetches what was taken, outside of the conflict window.
+// readClaimed fetches the futures that were taken, outside of the conflict
+// window.
 func (r *Registration) readClaimed(ctx context.Context, token layout.Token, taken []layout.ReadyEntry, at kv.Version,
 ) ([]ClaimedFuture, error) {
 	keys, now := r.cluster.keys, r.cluster.clock.Now()
@@ -374,7 +376,8 @@ func (f *ClaimedFuture) read(ctx context.Context, p read.Pending) error {
 	return nil
 }
 
-// stubSpec stands for a spec that can't be read, as far as the index needs it.
+// stubSpec replaces a spec that can't be read, with the fields that the index
+// needs.
 func (f *ClaimedFuture) stubSpec() *layout.Spec {
 	if f.Spec != nil {
 		return f.Spec

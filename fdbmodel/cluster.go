@@ -18,12 +18,12 @@ import (
 type Options struct {
 	// Config is used if the cluster has none yet.
 	Config layout.Config
-	// Existing makes Open return ErrNotFound, and write nothing, where there is
-	// no such cluster. Defaults to false: Open makes it.
+	// Existing makes Open return ErrNotFound, and write nothing, if the cluster
+	// does not exist. Defaults to false: Open creates it.
 	Existing bool
 	// Clock defaults to the machine's.
 	Clock clock.Clock
-	// Random is where ids, tokens and jitter come from. Defaults to crypto/rand.
+	// Random is the source of ids, tokens and jitter. Defaults to crypto/rand.
 	Random io.Reader
 	// Sleep waits between two attempts of a transaction. Defaults to a timer.
 	Sleep func(context.Context, time.Duration) error
@@ -33,12 +33,12 @@ type Options struct {
 	Incoming bool
 }
 
-// Cluster is the data model over one cluster's keys in a store. Its methods
-// may be called from many goroutines. Each says what it does on an unknown
-// commit; where nothing is said, it only reads.
+// Cluster is the data model over one cluster's keys in a store. Its methods are
+// safe for concurrent use. Each one documents its behaviour on an unknown
+// commit; those that don't only read.
 //
-// Every method returns the store's own errors as they are (see package kv), and
-// ctx's error when that ends.
+// Every method returns the store's own errors unchanged (see package kv), and
+// ctx's error when ctx ends.
 type Cluster struct {
 	db     kv.Database
 	name   string
@@ -55,9 +55,9 @@ type Cluster struct {
 	openingDone bool
 }
 
-// Open returns the model of a cluster, and writes its config if it has none.
-// A config that other processes wrote first wins over the one in o. Open
-// returns ErrBadName, ErrBadConfig for a config that can't be, ErrNotFound with
+// Open returns the model of a cluster, and writes its config if it has none. A
+// config that other processes wrote first wins over the one in o. Open returns
+// ErrBadName, ErrBadConfig for an invalid config, ErrNotFound with
 // Options.Existing, and ErrNewerRecord. An unknown commit is retried and
 // harmless.
 func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster, error) {
@@ -155,11 +155,11 @@ func (c *Cluster) DrawSessionID() (layout.SessionID, error) {
 	return layout.SessionID(id), err
 }
 
-// Keys returns what makes the cluster's keys.
+// Keys returns the maker of the cluster's keys.
 func (c *Cluster) Keys() layout.Keyspace { return c.keys }
 
-// RetryPolicy returns how the cluster repeats a transaction: with its own clock and
-// randomness.
+// RetryPolicy returns the policy for repeating the cluster's transactions, with
+// its own clock and randomness.
 func (c *Cluster) RetryPolicy(o kv.Options) kv.Retry {
 	return kv.Retry{Options: o, Sleep: c.sleep, Random: c.random.float}
 }
@@ -193,14 +193,15 @@ func (l *lockedReader) float() float64 { return float64(l.uint64()>>11) / (1 << 
 
 func (l *lockedReader) intn(n int) int { return int(l.uint64() % uint64(n)) }
 
-// uint64 is used where bad randomness costs speed only: an error counts as 0.
+// uint64 is used where bad randomness costs only speed: on an error it returns
+// 0.
 func (l *lockedReader) uint64() uint64 {
 	var b [8]byte
 	_, _ = io.ReadFull(l, b[:])
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// Wipe removes everything of a cluster from a store. Processes that have the
+// Wipe removes all keys of a cluster from a store. Processes that have the
 // cluster open must be stopped first. It returns ErrBadName. An unknown commit
 // is retried and harmless.
 func Wipe(ctx context.Context, db kv.Database, name string) error {

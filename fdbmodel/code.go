@@ -19,8 +19,8 @@ import (
 const MaxModule = 64 << 20
 
 // cidPrefix says what follows in a content id: CID version 1, raw bytes, and 32
-// bytes of sha2-256. The libraries of content ids link every hash that there is,
-// for which a program of this package has no use.
+// bytes of sha2-256. Libraries for content ids link every known hash function,
+// which programs that use this package don't need.
 const cidPrefix = "\x01\x55\x12\x20"
 
 // ModuleCID returns the content id of a module: CID version 1, raw, sha2-256,
@@ -31,9 +31,9 @@ func ModuleCID(module []byte) (string, error) {
 	return "b" + strings.ToLower(id), nil
 }
 
-// PutModule stores a module under its content id, and makes alias, if it is not
-// empty, stand for it from now on. Futures that were submitted with the alias
-// before keep the module that they were submitted with. It returns ErrTooLarge
+// PutModule stores a module under its content id, and makes alias, unless
+// empty, stand for it from then on. Futures that were submitted with the alias
+// earlier keep the module that they were submitted with. It returns ErrTooLarge
 // and ErrBadName. An unknown commit is retried and harmless.
 func (c *Cluster) PutModule(ctx context.Context, module []byte, alias string) (layout.Module, error) {
 	if len(module) == 0 || len(module) > MaxModule {
@@ -69,7 +69,8 @@ func (c *Cluster) PutModule(ctx context.Context, module []byte, alias string) (l
 }
 
 // GetModule returns a module's bytes, checked against its content id. It
-// returns ErrNotFound, and ErrBadRecord where the bytes are not the module's.
+// returns ErrNotFound, and ErrBadRecord if the bytes do not match the content
+// id.
 func (c *Cluster) GetModule(ctx context.Context, id string) ([]byte, error) {
 	info, err := c.moduleInfo(ctx, id)
 	if err != nil {
@@ -104,15 +105,15 @@ func (c *Cluster) moduleInfo(ctx context.Context, id string) (layout.Module, err
 	return info, err
 }
 
-// moduleFile is how the name of a module's file ends. As a method it names the
-// module's start: nothing is exported under such a name.
+// moduleFile is the suffix of a module's file name. As a method such a name
+// means the module's start: no export has such a name.
 const moduleFile = ".wasm"
 
 // ResolveFunction returns a function's name with its alias, if it is one,
-// replaced by the content id of the module that it stands for now. NAME/METHOD is
-// the module with that alias, or else the export METHOD of the module NAME, or
-// its start if METHOD is FILE.wasm. It returns ErrBadName, and ErrNotFound for a
-// module or alias that is not stored.
+// replaced by the content id of the module that it presently stands for.
+// NAME/METHOD is the module with that alias, or else the export METHOD of the
+// module NAME, or its start if METHOD is FILE.wasm. It returns ErrBadName, and
+// ErrNotFound for a module or alias that is not stored.
 func (c *Cluster) ResolveFunction(ctx context.Context, function string) (string, error) {
 	if err := layout.CheckFunctionName(function); err != nil {
 		return "", err
@@ -145,7 +146,7 @@ func (c *Cluster) ResolveFunction(ctx context.Context, function string) (string,
 }
 
 // resolvedNames remembers functions by content id that are known to be stored.
-// It forgets all when it is full.
+// It is emptied when full.
 type resolvedNames struct {
 	mu    sync.Mutex
 	names map[string]struct{}

@@ -8,16 +8,17 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// Configure changes the cluster's config: change is given the present one, may
-// be called more than once, and must do the same each time. It returns the config
-// as it is then.
+// Configure changes the cluster's config: change receives the present one, may
+// be called more than once, and must do the same each time. It returns the
+// resulting config.
 //
-// Processes obey the config that they opened the cluster with, this one too: a
-// new retention counts where they are started again. Workers and sessions must
-// agree on heartbeat and dead-after time, so a change of these is ErrLive while
-// some are alive, which takes the dead-after time to find out. It returns
-// ErrBadConfig for a config that can't be, and for another number of shards, which
-// all keys depend on. An unknown commit is retried and harmless.
+// Processes, including this one, obey the config that they opened the cluster
+// with: a new retention takes effect when they are restarted. Workers and
+// sessions must agree on heartbeat and dead-after time, so changing these
+// returns ErrLive while some are registered and alive, which takes the
+// dead-after time to find out. It returns ErrBadConfig for an invalid config,
+// and for a different number of shards, which all keys depend on. An unknown
+// commit is retried and harmless.
 func (c *Cluster) Configure(ctx context.Context, change func(*layout.Config)) (layout.Config, error) {
 	wanted := c.config
 	change(&wanted)

@@ -48,7 +48,8 @@ func TestConfigure(t *testing.T) {
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 }
 
-// TestConfigureOfTheLiving refuses to change what living workers must agree on.
+// TestConfigureOfTheLiving checks that settings which live workers must agree
+// on can't be changed.
 func TestConfigureOfTheLiving(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -81,8 +82,8 @@ func TestConfigureOfTheLiving(t *testing.T) {
 	require.NoError(t, err, "the retention is the janitor's alone")
 }
 
-// TestShardsByDefault has a store that one process opens keep strict order, and
-// others spread their load.
+// TestShardsByDefault checks that a store that one process opens keeps strict
+// order, and that others spread their load.
 func TestShardsByDefault(t *testing.T) {
 	t.Parallel()
 	db := modeltest.OpenMemory(t)

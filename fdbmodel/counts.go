@@ -7,9 +7,9 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// Counts reads the counters. They cost the same to read however many futures
-// there are. Shards are read at slightly different versions unless the store is
-// small.
+// Counts reads the counters. The cost of reading them does not depend on the
+// number of futures. Shards are read at slightly different versions unless the
+// store is small.
 func (c *Cluster) Counts(ctx context.Context) (layout.Counts, error) {
 	counts := layout.Counts{}
 	for shard := range c.config.Shards {

@@ -10,8 +10,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
 
-// mayMiss are transitions that operations hardly come to: a claim is blind, a
-// reaper looks only at what is claimed, and a future that is promoted was
+// mayMiss are transitions that operations hardly ever reach: a claim is blind,
+// a reaper looks only at what is claimed, and a future that is promoted was
 // delayed when it was read.
 func mayMiss(t *fdbmodel.MetTransition) bool {
 	switch t.Event {
@@ -24,9 +24,9 @@ func mayMiss(t *fdbmodel.MetTransition) bool {
 	}
 }
 
-// TestMachineMeetsEveryTransition runs random operations under faults until each
-// row of the table was met. It counts in the table, so it runs alone. The rows
-// that few operations come to take minutes: FUTURA_LONG=1 runs it.
+// TestMachineMeetsEveryTransition runs random operations under faults until
+// each row of the table was met. It counts in the table, so it runs alone.
+// Reaching the rarest rows takes minutes: FUTURA_LONG=1 runs it.
 func TestMachineMeetsEveryTransition(t *testing.T) {
 	if os.Getenv("FUTURA_LONG") != "1" {
 		t.Skip("FUTURA_LONG=1 runs it")

@@ -4,7 +4,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// demand is what futures in the pool ask of a worker.
+// demand describes what futures in the pool require of a worker.
 type demand struct {
 	queue, function string
 	cpu, ram, gpu   int64
@@ -14,7 +14,7 @@ func (d demand) requirements() layout.Requirements {
 	return layout.Requirements{CPU: d.cpu, RAM: d.ram, GPU: d.gpu}
 }
 
-// demands counts futures that came into the pool, by what they ask for.
+// demands counts futures that entered the pool, by their demand.
 type demands map[demand]int
 
 func (d *demands) add(s *layout.Spec) {
@@ -34,7 +34,8 @@ func (d *demands) addAll(others demands) {
 	}
 }
 
-// take takes one future that fits, of a queue, and tells whether there was one.
+// take removes one suitable future of a queue, and reports whether there was
+// one.
 func (d demands) take(queue string, fits func(demand) bool) bool {
 	for demand, n := range d {
 		if n > 0 && demand.queue == queue && fits(demand) {
@@ -56,7 +57,7 @@ func (d demands) queues() map[string]struct{} {
 	return queues
 }
 
-// maxIdleFunctions bounds the names in an idleRecord, in bytes.
+// maxIdleFunctions is the maximum size of the names in an IdleRecord, in bytes.
 const maxIdleFunctions = 2 << 10
 
 func idleRecordOf(info *layout.WorkerInfo, free layout.Resources) *layout.IdleRecord {
@@ -70,7 +71,7 @@ func idleRecordOf(info *layout.WorkerInfo, free layout.Resources) *layout.IdleRe
 	return &layout.IdleRecord{Resources: free, Functions: info.Functions}
 }
 
-// fitsIdle tells whether the worker may be able to take a future.
+// fitsIdle reports whether the worker may be able to take a future.
 func fitsIdle(r *layout.IdleRecord, d demand) bool {
 	info := layout.WorkerInfo{Functions: r.Functions}
 	return r.Fit(d.requirements()) && (len(r.Functions) == 0 || info.Runs(d.function))

@@ -4,33 +4,34 @@
 // # The life of a future
 //
 // Submit writes a future's spec, which never changes, and puts it into the
-// ready index, or among the delayed. A worker claims it: it takes the key out
-// of the index and sets the claim. Whoever holds the claim realizes the future
-// with a result, fails the attempt, or gives the future back. A worker that
-// dies is noticed by the change of its heartbeat that does not come; a janitor
-// gives back what it held. The states and events are one table, applied by the
+// ready index, or among the delayed. A worker claims it: it removes the key
+// from the index and sets the claim. The holder of the claim realizes the
+// future with a result, fails the attempt, or gives the future back. A worker
+// whose heartbeat stops changing is declared dead, and a janitor gives back the
+// futures that it held. The states and events are one table, applied by the
 // pure function Next.
 //
 // A claim carries a Token: the id of one start of one worker, and the number of
 // its claim transaction. Every transition out of Claimed reads the row
 // serializably and compares the token, so a worker that lost its claim can
 // change nothing. A reaper first clears the worker's record (alive); claims and
-// heartbeats read it, so the worker can't go on beside the reaper.
+// heartbeats read it, so the worker can't continue alongside the reaper.
 //
 // Execution is at least once, results are exactly once.
 //
 // # Rooms
 //
-// Package layout has the keys and records, package read the reads of whole
-// futures, and this package the transactions that change them. Above it, package
-// audit holds the store against what must be true, package inspect shows people
-// what the store holds and why a future waits, and package transfer copies whole
-// clusters. All of them see the store through the contract of package kv.
+// Package layout defines the keys and records, package read reads whole
+// futures, and this package contains the transactions that change them. Above
+// it, package audit checks the store against its invariants, package inspect
+// shows what the store holds and why a future waits, and package transfer
+// copies whole clusters. All of them access the store through the contract of
+// package kv.
 //
 // # Waking
 //
-// Within a process an idle worker is woken by a hint in memory, across processes
-// by a write to its wake key. GoIdle registers the worker and watches that key
-// in one transaction: the one watch in a transaction that writes. A hint may be
-// missed; a worker looks by itself now and then.
+// Within a process an idle worker is woken by a hint in memory, across
+// processes by a write to its wake key. GoIdle registers the worker and watches
+// that key in one transaction: the one watch in a transaction that writes. A
+// hint may be missed, so a worker also looks for work periodically.
 package fdbmodel

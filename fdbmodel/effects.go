@@ -41,8 +41,8 @@ func (c condition) and(d condition) condition {
 	return condition{c.text + ", " + d.text, func(r *layout.Row, e *Event) bool { return c.holds(r, e) && d.holds(r, e) }}
 }
 
-// Effects of the table of transitions. Row is passed by pointer to a copy;
-// what its pointers lead to is replaced, never changed.
+// Effects of the table of transitions. Row is a pointer to a copy; values
+// behind its own pointers are replaced, never modified.
 var (
 	nothing       = effect{"", func(*layout.Row, *Event) {}}
 	setClaim      = effect{"set claim", func(r *layout.Row, e *Event) { r.Claim = &layout.Claim{Token: e.Token} }}
@@ -87,7 +87,7 @@ var (
 	}}
 )
 
-// maxFailedOn bounds Exception.FailedOn.
+// maxFailedOn is the maximum length of Exception.FailedOn.
 const maxFailedOn = 8
 
 func countAttempt(r *layout.Row, e *Event, final bool) {
@@ -115,7 +115,7 @@ func applyCancelled(r *layout.Row, e *Event) {
 	if request != nil && request.Reason != "" {
 		exception.Message = request.Reason
 	}
-	// What the last attempt that ended left behind stays.
+	// The exception of the last attempt that ended stays.
 	last := e.Exception
 	if last == nil {
 		last = r.Exception

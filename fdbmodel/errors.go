@@ -7,29 +7,29 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// Mistakes in what was asked. Nothing was changed.
+// Invalid requests. Nothing was changed.
 var (
 	// ErrTooLarge is returned when arguments, a result or a module exceed
 	// their limit.
 	ErrTooLarge = errors.New("too large")
-	// ErrNotFound is returned when there is no such future, worker, function
-	// or module: it never was, or its retention has passed, or it was
+	// ErrNotFound is returned when a future, worker, function or module does
+	// not exist: it never existed, its retention has passed, or it was
 	// discarded.
 	ErrNotFound = errors.New("not found")
 	// ErrIDInUse is returned by submit when the id or idempotency key belongs
 	// to a future with other content.
 	ErrIDInUse = errors.New("id is in use by a different future")
-	// ErrTransition is returned when a future is in a state that does not
-	// allow what was asked, such as a retry of one that is running.
+	// ErrTransition is returned when a future is in a state that does not allow
+	// the request, such as a retry of one that is running.
 	ErrTransition = errors.New("not possible in this state")
 )
 
-// ErrReaped is returned to a worker that was declared dead: its claims are
-// others' now. It must stop what it runs and register again.
+// ErrReaped is returned to a worker that was declared dead: it has lost its
+// claims. It must stop the futures that it runs and register again.
 var ErrReaped = errors.New("worker was declared dead")
 
-// IsMistake tells whether an error comes from what was asked for: the same will
-// fail again, and nothing was changed.
+// IsMistake reports whether an error was caused by the request: repeating it
+// will fail again, and nothing was changed.
 func IsMistake(err error) bool {
 	return slices.ContainsFunc([]error{
 		layout.ErrBadID, layout.ErrBadName, layout.ErrBadSpec, layout.ErrBadConfig, layout.ErrBadWorker, layout.ErrUnfit,
@@ -39,11 +39,11 @@ func IsMistake(err error) bool {
 
 // Conditions of a whole cluster.
 var (
-	// ErrLive is returned when workers or sessions of a cluster that is to be
-	// moved are alive. Nothing was written.
+	// ErrLive is returned when workers or sessions of a cluster that must be
+	// quiet are alive. Nothing was written.
 	ErrLive = errors.New("the cluster is in use")
 	// ErrIncomplete is returned by opening a cluster that is being copied from
-	// elsewhere, or where such a copy was cut off.
+	// elsewhere, or whose copy was interrupted.
 	ErrIncomplete = errors.New("the cluster is being copied from elsewhere, or a copy was cut off: " +
 		"run the same migrate or restore again, which starts over")
 )

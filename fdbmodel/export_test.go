@@ -2,7 +2,7 @@ package fdbmodel
 
 import "github.com/futura-run/futura/fdbmodel/layout"
 
-// Bounds that tests go beyond.
+// Limits that tests exceed.
 const (
 	JanitorBatch  = janitorBatch
 	RefusedForget = refusedForget

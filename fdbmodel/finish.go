@@ -11,31 +11,32 @@ import (
 	"github.com/futura-run/futura/fdbmodel/read"
 )
 
-// Limits of what a finished attempt leaves behind. Bytes.
+// Limits of the output of a finished attempt, in bytes.
 const (
-	// MaxResultInline is the largest result that lies in its record; larger
-	// ones, up to MaxPut, are written ahead with PutResult.
+	// MaxResultInline is the largest result that is stored in its record;
+	// larger ones, up to MaxPut, are written ahead with PutResult.
 	MaxResultInline = 4 << 10
-	// MaxMessage bounds the message of an exception; it is cut.
+	// MaxMessage is the maximum length of an exception's message; longer ones
+	// are cut.
 	MaxMessage = 8 << 10
 	// MaxStderr is how much of the end of a standard error stream is kept.
 	MaxStderr = 64 << 10
-	// MaxFinish is the most completions of one Finish transaction.
+	// MaxFinish is the maximum number of completions in one Finish transaction.
 	MaxFinish = MaxClaim
 )
 
-// maxFinishTx bounds the bytes of one Finish transaction.
+// maxFinishTx is the maximum size of one Finish transaction, in bytes.
 const maxFinishTx = 1_000_000
 
-// Completion is how a worker's hold on a future ended. Exactly one of Result,
-// Exception, Relinquish and PutBack is set.
+// Completion says how a worker's claim of a future ended. Exactly one of
+// Result, Exception, Relinquish and PutBack is set.
 type Completion struct {
 	Future *ClaimedFuture
 	// Result ends the future as realized.
 	Result *layout.Result
 	// Exception ends the attempt as failed.
 	Exception *layout.Exception
-	// Permanent fails the future whatever its attempts.
+	// Permanent fails the future regardless of its remaining attempts.
 	Permanent bool
 	// RetryIn replaces the backoff.
 	RetryIn *time.Duration
@@ -46,12 +47,12 @@ type Completion struct {
 }
 
 // Finish ends claims of the worker. It returns one outcome for each completion:
-// Applied; Already, when an earlier call did it; Lost, when the worker held the
-// future no more, so that its result counts for nothing, and for all but the
-// first of several completions of one future. It returns ErrTooLarge
-// for a value that belongs into chunks, before anything is written. Each
-// MaxFinish completions, or about 1 MB of them, are one transaction. An unknown
-// commit is retried: what landed comes to Already or Lost.
+// Applied; Already, if an earlier call did it; Lost, if the worker no longer
+// held the future, so that its result is discarded, and for all but the first
+// of several completions of one future. It returns ErrTooLarge for a value that
+// must be stored in chunks, before anything is written. Each MaxFinish
+// completions, or about 1 MB of them, are one transaction. An unknown commit is
+// retried: completions that landed return Already or Lost.
 func (r *Registration) Finish(ctx context.Context, completions []Completion) ([]Outcome, error) {
 	for i := range completions {
 		if err := completions[i].check(); err != nil {
@@ -93,7 +94,7 @@ func (c *Completion) check() error {
 	return nil
 }
 
-// cutText shortens text to at most n bytes without tearing a character.
+// cutText shortens text to at most n bytes without splitting a character.
 func cutText(s string, n int) string {
 	const mark = " … (cut)"
 	if len(s) <= n {
@@ -190,7 +191,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 	return outcomes, nil
 }
 
-// recentClaim is for how long after a claim its version is surely kept.
+// recentClaim is how long after a claim its version is certain to be readable.
 const recentClaim = time.Second
 
 // lastClaim returns the highest version at which one of the futures was
@@ -205,8 +206,8 @@ func lastClaim(completions []Completion, now time.Time) (version kv.Version, rec
 	return version, recent
 }
 
-// seeClaims makes a transaction read at a version that has the claims: a store
-// may show a commit with NoSync to others later than it acknowledges it.
+// seeClaims makes a transaction read at a version that includes the claims: a
+// store may show a commit with NoSync to others later than it acknowledges it.
 func seeClaims(ctx context.Context, tx kv.Attempt, claimed kv.Version, recent bool) error {
 	if claimed == kv.NoVersion {
 		return nil
@@ -222,7 +223,7 @@ func seeClaims(ctx context.Context, tx kv.Attempt, claimed kv.Version, recent bo
 	return err
 }
 
-// hold takes note of what a claim took.
+// hold records the futures that a claim took.
 func (r *Registration) hold(sequence int64, taken []layout.ReadyEntry) {
 	ids := make([]layout.ID, len(taken))
 	for i := range taken {
@@ -254,7 +255,7 @@ func without(ids []layout.ID, sequence int64, completions []Completion) []layout
 	return left
 }
 
-// isRepeated tells whether an earlier completion is of the same claim of the
+// isRepeated reports whether an earlier completion is of the same claim of the
 // same future.
 func isRepeated(completions []Completion, i int) bool {
 	future := completions[i].Future
@@ -266,8 +267,8 @@ func isRepeated(completions []Completion, i int) bool {
 	return false
 }
 
-// exhausted returns the claim batches that hold nothing once completions have
-// ended, and those that hold nothing already.
+// exhausted returns the claim batches that are empty once completions have
+// ended, and those that are empty already.
 func (r *Registration) exhausted(completions []Completion) []int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -290,9 +291,9 @@ func sequencesOf(completions []Completion) map[int64]struct{} {
 	return sequences
 }
 
-// release takes note that completions have ended and cleared batches are gone.
-// A batch that ended in several transactions at a time was exhausted in none of
-// them: the next one clears it.
+// release records that completions have ended and that cleared batches no
+// longer exist. A batch whose last futures ended in several concurrent
+// transactions was exhausted in none of them: the next one clears it.
 func (r *Registration) release(completions []Completion, cleared []int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 )
 
 // hub wakes idle workers of this process without the store. It is a hint: a
-// worker that misses it finds the work by its next look.
+// worker that misses it finds the work the next time it looks.
 type hub struct {
 	mu      sync.Mutex
 	idle    map[string][]*Idle
@@ -20,10 +20,11 @@ func newHub() *hub {
 		cancels: map[layout.WorkerID]chan layout.ID{}}
 }
 
-// maxCancelHints bounds the hints that a worker has not taken yet.
+// maxCancelHints is the maximum number of hints that a worker has not received
+// yet.
 const maxCancelHints = 64
 
-// join makes room for a worker's hints; leave takes it away.
+// join adds a channel for a worker's hints; leave removes it.
 func (h *hub) join(w layout.WorkerID) <-chan layout.ID {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -38,7 +39,7 @@ func (h *hub) leave(w layout.WorkerID) {
 	delete(h.cancels, w)
 }
 
-// cancel hints to a worker that somebody wants a future no more.
+// cancel hints to a worker that a future is to be cancelled.
 func (h *hub) cancel(w layout.WorkerID, id layout.ID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -48,7 +49,7 @@ func (h *hub) cancel(w layout.WorkerID, id layout.ID) {
 	}
 }
 
-// Idle is a worker's wish to be woken within its process.
+// Idle is a worker's request to be woken within its process.
 type Idle struct {
 	hub    *hub
 	worker layout.WorkerID
@@ -57,9 +58,9 @@ type Idle struct {
 	c      chan struct{}
 }
 
-// Idle registers a worker that has nothing to do, for what it could claim by
-// req. It must look for work once more after this and before it waits, so that
-// no submit falls in between.
+// Idle registers a worker that has nothing to do, for the futures that it could
+// claim by req. The worker must look for work once more after this and before
+// it waits, so that no submit is missed in between.
 func (r *Registration) Idle(req ClaimRequest) *Idle {
 	runs, free, h := req.Runs, req.Free, r.cluster.hub
 	if runs == nil {
@@ -78,17 +79,17 @@ func (r *Registration) Idle(req ClaimRequest) *Idle {
 	return i
 }
 
-// C is sent one value when there may be work.
+// C receives one value when there may be work.
 func (i *Idle) C() <-chan struct{} { return i.c }
 
-// Cancel withdraws the wish. It may be called more than once.
+// Cancel withdraws the request. It may be called more than once.
 func (i *Idle) Cancel() {
 	i.hub.mu.Lock()
 	defer i.hub.mu.Unlock()
 	i.hub.remove(i)
 }
 
-// wake wakes up to n workers that fit, the last to come first, and returns how
+// wake wakes up to n suitable workers, the most recent first, and returns how
 // many.
 func (h *hub) wake(d demand, n int) int {
 	h.mu.Lock()

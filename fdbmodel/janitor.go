@@ -13,10 +13,10 @@ import (
 )
 
 // HoldJanitor makes worker the cluster's janitor, or keeps it so, if the record
-// of the present one is still what the caller observed. It returns the record
-// as it is afterwards and whether worker holds the role. Nothing relies on
-// there being one janitor only: all that it does is safe beside others. An
-// unknown commit is harmless.
+// of the present one is still the one that the caller observed. It returns the
+// resulting record and whether worker holds the role. Nothing relies on a
+// single janitor: everything it does is safe alongside others. An unknown
+// commit is harmless.
 func (c *Cluster) HoldJanitor(ctx context.Context, worker layout.WorkerID, observed []byte, count int64,
 ) (record []byte, held bool, err error) {
 	wanted := layout.Encode(&layout.JanitorRecord{Worker: worker, Count: count})
@@ -42,8 +42,8 @@ func (c *Cluster) HoldJanitor(ctx context.Context, worker layout.WorkerID, obser
 	return record, held, err
 }
 
-// LookJanitor returns the record of the present janitor, whose change is its
-// sign of life, and which worker it is.
+// LookJanitor returns the record of the present janitor, which changes while
+// the janitor is alive, and its worker id.
 func (c *Cluster) LookJanitor(ctx context.Context) (record []byte, worker layout.WorkerID, err error) {
 	err = c.View(ctx, func(tx kv.Attempt) error {
 		value, err := tx.Snapshot().Get(c.keys.Janitor()).Wait(ctx)
@@ -80,19 +80,20 @@ func (c *Cluster) DropJanitor(ctx context.Context, worker layout.WorkerID) error
 	return err
 }
 
-// Bounds of one transaction of a janitor.
+// Limits of one transaction of a janitor.
 const (
-	// janitorBatch is how many futures it changes.
+	// janitorBatch is the maximum number of futures that it changes.
 	janitorBatch = 64
-	// janitorPages is how many pages it reads in search of what it can change.
+	// janitorPages is the maximum number of pages that it reads in search of
+	// futures that it can change.
 	janitorPages = 64
 )
 
-// PromoteDue makes delayed futures of a shard ready whose time has come, at
-// most a batch. It returns how many, and when the next one is due (zero if
-// none is delayed). Those that can't be read stay and don't keep the others.
-// A clock that is wrong promotes early or late, never twice. An unknown commit
-// is retried: what was promoted is delayed no more.
+// PromoteDue makes the due futures of a shard ready, at most a batch. It
+// returns how many, and when the next one is due (zero if none is delayed).
+// Unreadable futures stay and don't hold up the others. A wrong clock promotes
+// early or late, never twice. An unknown commit is retried: futures that were
+// promoted are no longer delayed.
 func (c *Cluster) PromoteDue(ctx context.Context, shard int) (promoted int, next time.Time, err error) {
 	now := c.clock.Now()
 	var placed demands
@@ -124,8 +125,8 @@ func (c *Cluster) PromoteDue(ctx context.Context, shard int) (promoted int, next
 	return promoted, next, err
 }
 
-// dueOf asks for the futures of a page whose time has come, at most a batch,
-// and returns when the first one behind them is due.
+// dueOf requests the due futures of a page, at most a batch, and returns when
+// the next one after them is due.
 func (c *Cluster) dueOf(tx kv.Tx, shard int, page kv.Page, now time.Time) (due []read.Pending, next time.Time) {
 	skip := len(c.keys.DelayedOf(shard))
 	for _, item := range page.Items {
@@ -143,8 +144,8 @@ func (c *Cluster) dueOf(tx kv.Tx, shard int, page kv.Page, now time.Time) (due [
 	return due, time.Time{}
 }
 
-// promote makes ready what is due, and returns how many, and what
-// came into the pool.
+// promote makes due futures ready, and returns how many, and which of them
+// entered the pool.
 func (w *changes) promote(ctx context.Context, due []read.Pending, now time.Time) (int, demands, error) {
 	promoted, placed := 0, demands(nil)
 	for _, p := range due {
@@ -173,9 +174,8 @@ func (w *changes) promote(ctx context.Context, due []read.Pending, now time.Time
 // ExpireDone removes finished futures of a shard whose retention has passed, at
 // most one entry of the done list. It returns how many futures, whether it
 // removed an entry, and when the next one is due (zero if there is none).
-// Futures that were retried since stay; so do those that can't be read, for
-// another retention, and entries that can't be read. An unknown commit is
-// retried and harmless.
+// Futures that were retried since stay; so do unreadable futures, for another
+// retention, and unreadable entries. An unknown commit is retried and harmless.
 func (c *Cluster) ExpireDone(ctx context.Context, shard int) (removed int, progress bool, next time.Time, err error) {
 	now := c.clock.Now()
 	_, err = c.transact(ctx, kv.Options{Tag: "futura-expire", NoSync: true}, func(tx kv.Attempt) error {
@@ -198,7 +198,7 @@ func (c *Cluster) ExpireDone(ctx context.Context, shard int) (removed int, progr
 		for i := range ids {
 			row, found, err := pending[i].Wait(ctx)
 			if layout.IsUnreadable(err) {
-				w.done = append(w.done, ids[i]) // for whoever can read it then
+				w.done = append(w.done, ids[i]) // a version that can read it may expire it then
 				continue
 			}
 			if err != nil {
@@ -216,7 +216,7 @@ func (c *Cluster) ExpireDone(ctx context.Context, shard int) (removed int, progr
 	return removed, progress, next, err
 }
 
-// firstDone returns the first entry of a shard's done list that can be read, and
+// firstDone returns the first entry of a shard's done list that can be read, or
 // a nil key if there is none.
 func (c *Cluster) firstDone(ctx context.Context, tx kv.Tx, shard int) (key []byte, entry layout.DoneEntry, err error) {
 	r := kv.Prefix(c.keys.DoneOf(shard))
@@ -240,7 +240,7 @@ const orphanAge = time.Hour
 
 // SweepChunks removes chunks of a shard that no record refers to: arguments
 // that were written ahead of a submit that never came, and results of attempts
-// that lost their claim. It looks at one future's chunks behind cursor and
+// that lost their claim. It examines the chunks of one future after cursor and
 // returns the next cursor, nil at the end. An unknown commit is retried and
 // harmless.
 func (c *Cluster) SweepChunks(ctx context.Context, shard int, cursor []byte) (next []byte, removed int, err error) {
@@ -280,7 +280,7 @@ func (c *Cluster) SweepChunks(ctx context.Context, shard int, cursor []byte) (ne
 	return next, removed, err
 }
 
-// MayRefer tells whether a record may still come to refer to a chunk.
+// MayRefer reports whether a record may yet refer to a chunk.
 func (c *Cluster) MayRefer(row *layout.Row, ref layout.ChunkRef) bool {
 	if ref.Kind != layout.ChunkArgs {
 		return row.State() == layout.Claimed && row.Claim.Token.String() == ref.Token
@@ -290,7 +290,8 @@ func (c *Cluster) MayRefer(row *layout.Row, ref layout.ChunkRef) bool {
 }
 
 // Sessions returns the sessions that have a record, mail or a bell, with their
-// records, whose change is their sign of life. A session without one has nil.
+// records, which change while the sessions are alive. The record is nil for a
+// session without one.
 func (c *Cluster) Sessions(ctx context.Context) (map[layout.SessionID][]byte, error) {
 	sessions := map[layout.SessionID][]byte{}
 	for shard := range c.config.Shards {
@@ -309,7 +310,7 @@ func (c *Cluster) Sessions(ctx context.Context) (map[layout.SessionID][]byte, er
 	return sessions, nil
 }
 
-// sessionPage bounds the sessions that one look takes from a shard.
+// sessionPage is the maximum number of sessions read from a shard at once.
 const sessionPage = 1000
 
 func (c *Cluster) sessionsIn(ctx context.Context, tx kv.Tx, prefix []byte, records bool,
@@ -337,7 +338,7 @@ func (c *Cluster) sessionsIn(ctx context.Context, tx kv.Tx, prefix []byte, recor
 	return nil
 }
 
-// DropSession removes a session that gave no sign of life, with its mail. Its
+// DropSession removes a session whose record did not change, with its mail. Its
 // futures stay, and so do their results. An unknown commit is harmless.
 func (c *Cluster) DropSession(ctx context.Context, session layout.SessionID) error {
 	return c.dropSession(ctx, session)

@@ -11,8 +11,8 @@ import (
 	"github.com/futura-run/futura/internal/storetest"
 )
 
-// TestMachine runs random operations under faults and looks at everything after
-// each. FUTURA_LONG=1 runs many more, FUTURA_SEED=N one again.
+// TestMachine runs random operations under faults and checks everything after
+// each. FUTURA_LONG=1 runs many more, FUTURA_SEED=N repeats one.
 func TestMachine(t *testing.T) {
 	t.Parallel()
 	sequences, steps, first := 200, 50, uint64(1)

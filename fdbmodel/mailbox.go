@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// maxMailValue bounds one mailbox value; maxInlineNotice is the largest
-	// outcome that a notice carries itself.
+	// maxMailValue is the maximum size of one mailbox value; maxInlineNotice is
+	// the largest outcome that a notice carries itself.
 	maxMailValue    = 80_000
 	maxInlineNotice = 512
 	// mailPage is how many mailbox keys one Listen reads.
@@ -37,7 +37,7 @@ func noticeOf(row *layout.Row) layout.Notice {
 type Mailbox struct {
 	Cluster *Cluster
 	session layout.SessionID
-	cursor  []byte // key behind the last one read
+	cursor  []byte // key after the last one read
 	acked   []byte
 	count   int64
 
@@ -45,7 +45,7 @@ type Mailbox struct {
 }
 
 // OpenMailbox returns the mailbox of a session. The session is one process's
-// own: two that share it lose notices to each other.
+// own: if two share it, each misses notices that the other reads.
 func (c *Cluster) OpenMailbox(session layout.SessionID) *Mailbox {
 	begin := c.keys.Mailbox(session)
 	return &Mailbox{Cluster: c, session: session, cursor: begin, acked: begin}
@@ -53,11 +53,11 @@ func (c *Cluster) OpenMailbox(session layout.SessionID) *Mailbox {
 
 // Listen returns the notices that have come since the last Listen, in the order
 // in which the store committed them. If there are none, it returns a watch that
-// fires when one comes; the caller waits for it, or cancels it. No notice can
-// fall between the two, because both are of one read version.
+// fires when one comes; the caller waits for it or cancels it. No notice can be
+// missed in between, because both belong to one read version.
 //
 // It returns ErrNewerRecord or ErrBadRecord, once, for mail that can't be read,
-// and goes on behind it: Subscribe tells what that mail told.
+// and continues after it: Subscribe returns what that mail contained.
 func (m *Mailbox) Listen(ctx context.Context) ([]layout.Notice, kv.Watch, error) {
 	var notices []layout.Notice
 	var watch kv.Watch
@@ -93,8 +93,8 @@ func (m *Mailbox) Listen(ctx context.Context) ([]layout.Notice, kv.Watch, error)
 	return notices, watch, err
 }
 
-// Acknowledge lets go of what Listen has returned. An unknown commit is
-// harmless: what is not let go of is swept when the session ends.
+// Acknowledge removes the mail that Listen has returned. An unknown commit is
+// harmless: mail that is not removed is swept when the session ends.
 func (m *Mailbox) Acknowledge(ctx context.Context) error {
 	if bytes.Equal(m.acked, m.cursor) {
 		return nil
@@ -109,11 +109,11 @@ func (m *Mailbox) Acknowledge(ctx context.Context) error {
 	return err
 }
 
-// Refresh says that the session lives, so that its mailbox is kept. It is due
-// once per heartbeat of the cluster while the session awaits anything. If the
-// session was dropped meanwhile, or the cluster moved to another store, the
-// mailbox is read from its beginning again: the versions in its keys may be
-// lower than before. An unknown commit is harmless.
+// Refresh is the session's heartbeat, which keeps its mailbox. Call it once per
+// heartbeat of the cluster while the session awaits anything. If the session
+// was dropped meanwhile, or the cluster moved to another store, the mailbox is
+// read from its beginning again: the versions in its keys may be lower than
+// before. An unknown commit is harmless.
 func (m *Mailbox) Refresh(ctx context.Context) error {
 	m.count++
 	record := layout.SessionRecord{Count: m.count, At: layout.Millis(m.Cluster.clock.Now()), Opening: m.Cluster.opening()}
@@ -136,17 +136,17 @@ func (m *Mailbox) Refresh(ctx context.Context) error {
 	return err
 }
 
-// Restarted tells whether a Refresh since the last call found the session gone.
-// Mail may have been lost then, and a watch that Listen returned before may
-// never fire.
+// Restarted reports whether a Refresh since the last call found that the
+// session had been removed. Mail may have been lost then, and a watch that
+// Listen returned before may never fire.
 func (m *Mailbox) Restarted() bool {
 	restarted := m.restarted
 	m.restarted = false
 	return restarted
 }
 
-// Close removes the session and its mailbox. An unknown commit is harmless:
-// the janitor sweeps what stays.
+// Close removes the session and its mailbox. An unknown commit is harmless: the
+// janitor sweeps the rest.
 func (m *Mailbox) Close(ctx context.Context) error {
 	return m.Cluster.dropSession(ctx, m.session)
 }
@@ -163,10 +163,10 @@ func (c *Cluster) dropSession(ctx context.Context, session layout.SessionID) err
 	return err
 }
 
-// Subscribe makes the end of futures known to a session that did not submit
-// them. Those that are over already, or unknown, are answered at once: a Notice
-// for the former, ErrNotFound in missing for the latter. An unknown commit is
-// retried and harmless.
+// Subscribe notifies a session of the end of futures that it did not submit.
+// Finished and unknown futures are answered at once: the former with a Notice,
+// the latter with ErrNotFound in missing. An unknown commit is retried and
+// harmless.
 func (c *Cluster) Subscribe(ctx context.Context, session layout.SessionID, ids []layout.ID,
 ) (over []layout.Notice, missing []layout.ID, err error) {
 	for len(ids) > 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/futura-run/futura/internal/storetest"
 )
 
-// newerRecord is what a later version of the format may look like.
+// newerRecord is a record in a possible later version of the format.
 var newerRecord = []byte{layout.RecordVersion + 1, 0xc1}
 
 // mixed is a cluster of one shard into which a newer version writes.
@@ -70,7 +70,7 @@ func (m *mixed) claim(w *fdbmodel.Registration) []fdbmodel.ClaimedFuture {
 	return answer.Futures
 }
 
-// replace writes a key and returns how to put back what was there.
+// replace writes a key and returns a function that restores its previous value.
 func (m *mixed) replace(key, value []byte) (restore func()) {
 	write := func(value []byte) []byte {
 		tx := m.db.Begin(kv.Options{})
@@ -89,7 +89,8 @@ func (m *mixed) replace(key, value []byte) (restore func()) {
 	return func() { write(before) }
 }
 
-// checkNewer asserts that nothing is wrong but records of a newer version.
+// checkNewer asserts that an audit finds nothing but records of a newer
+// version.
 func (m *mixed) checkNewer(want int64) {
 	m.t.Helper()
 	report, err := audit.Check(m.ctx, m.c, audit.Options{})
@@ -106,8 +107,9 @@ func (m *mixed) finish(w *fdbmodel.Registration, futures []fdbmodel.ClaimedFutur
 	}
 }
 
-// TestNewerFuturesAreNotClaimed has futures that the worker can't read among
-// others: it runs the others, and leaves those as they were for whoever can.
+// TestNewerFuturesAreNotClaimed mixes futures that the worker can't read with
+// others: it runs the others, and leaves the unreadable ones unchanged for a
+// newer worker.
 func TestNewerFuturesAreNotClaimed(t *testing.T) {
 	t.Parallel()
 	for _, part := range []string{layout.RowSpec, layout.StateAttempts, layout.StateException} {
@@ -205,7 +207,7 @@ func TestNewerFuturesOfADeadWorker(t *testing.T) {
 	}
 }
 
-// TestNewerDelayedFuturesStopNobody has more of them at the head of the list
+// TestNewerDelayedFuturesStopNobody puts more of them at the head of the list
 // than one transaction takes.
 func TestNewerDelayedFuturesStopNobody(t *testing.T) {
 	t.Parallel()
@@ -281,7 +283,7 @@ func TestNewerDoneEntryStopsNobody(t *testing.T) {
 	m.checkNewer(0)
 }
 
-// TestNewerWorkersStopNobody has the records of a worker that can't be read.
+// TestNewerWorkersStopNobody makes the records of a worker unreadable.
 func TestNewerWorkersStopNobody(t *testing.T) {
 	t.Parallel()
 	m := newMixed(t)
@@ -310,8 +312,8 @@ func TestNewerWorkersStopNobody(t *testing.T) {
 	m.checkNewer(0)
 }
 
-// TestVanishedWorkerTakesOneHint has one that vanished while it was idle beside
-// one that lives: of two hints across processes, one at most is lost.
+// TestVanishedWorkerTakesOneHint has one worker that vanished while it was idle
+// and one that is alive: of two hints across processes, at most one is lost.
 func TestVanishedWorkerTakesOneHint(t *testing.T) {
 	t.Parallel()
 	m := newMixed(t)

@@ -9,27 +9,26 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// opening names the opening of the store that the cluster works on, empty where
-// openings don't count.
+// opening names the opening of the store that the cluster works on, empty if
+// openings don't matter.
 func (c *Cluster) opening() string {
 	return kv.TraitsOf(c.db).Opening
 }
 
-// connection names the connection that the store is reached through, empty
-// where there is none.
+// connection names the connection through which the store is reached, empty if
+// there is none.
 func (c *Cluster) connection() string {
 	return kv.TraitsOf(c.db).Connection
 }
 
-// ownsOpening tells whether this process has the store open, so that it knows
-// which opening is the present one.
+// ownsOpening reports whether this process has the store open and so knows the
+// present opening.
 func (c *Cluster) ownsOpening() bool {
 	return c.connection() == "" && c.opening() != ""
 }
 
-// reapEarlierOpenings takes everything from workers that belong to an earlier
-// opening of the store that this process has open: whatever they reached it
-// through is gone.
+// reapEarlierOpenings reaps the workers that belong to an earlier opening of
+// the store that this process has open: they can no longer reach it.
 func (c *Cluster) reapEarlierOpenings(ctx context.Context) error {
 	if !c.ownsOpening() {
 		return nil
@@ -61,13 +60,13 @@ func (c *Cluster) reapEarlierOpenings(ctx context.Context) error {
 	return nil
 }
 
-// ReapConnection takes everything from the workers that reached the store
-// through a connection that is lost: their futures go back to the pool, or
-// fail, as after any death of a worker. The process that serves the store calls
-// it. It returns how many workers there were, and how many futures they held. A
-// worker that comes back finds that it was reaped, and changes nothing. A
-// failure with one worker does not keep it from the others. An unknown commit
-// is retried and harmless.
+// ReapConnection reaps the workers that reached the store through a lost
+// connection: their futures go back to the pool, or fail, as after any death of
+// a worker. The process that serves the store calls it. It returns how many
+// workers there were, and how many futures they held. A worker that returns
+// finds that it was reaped, and can change nothing. A failure with one worker
+// does not stop the reaping of the others. An unknown commit is retried and
+// harmless.
 func (c *Cluster) ReapConnection(ctx context.Context, connection string) (workers, futures int, err error) {
 	if connection == "" {
 		return 0, 0, nil
@@ -93,8 +92,8 @@ func (c *Cluster) ReapConnection(ctx context.Context, connection string) (worker
 	return workers, futures, errors.Join(errs...)
 }
 
-// buryConnected clears the fence of a worker, whether or not its heart still
-// beats.
+// buryConnected clears the fence of a worker, even if its heartbeat still
+// changes.
 func (c *Cluster) buryConnected(ctx context.Context, worker layout.WorkerID, connection string) error {
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
 		return c.bury(ctx, tx, worker)

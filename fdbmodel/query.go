@@ -8,7 +8,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel/read"
 )
 
-// Get returns a future as it is at one version. It returns ErrNotFound.
+// Get returns a future as it is at one version. It returns ErrNotFound for an
+// unknown future.
 func (c *Cluster) Get(ctx context.Context, id layout.ID) (layout.Row, error) {
 	var row layout.Row
 	err := c.View(ctx, func(tx kv.Attempt) error {
@@ -20,7 +21,7 @@ func (c *Cluster) Get(ctx context.Context, id layout.ID) (layout.Row, error) {
 }
 
 // GetMany returns futures as they are at one version, in the order of ids and
-// without those that do not exist. It takes at most some hundreds.
+// without those that do not exist. Pass at most a few hundred ids.
 func (c *Cluster) GetMany(ctx context.Context, ids []layout.ID) ([]layout.Row, error) {
 	var rows []layout.Row
 	err := c.View(ctx, func(tx kv.Attempt) error {

@@ -10,9 +10,9 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// RequireQuiet returns ErrLive if workers or sessions are alive: if what they
-// write as a sign of life changes within the time after which they count as
-// dead. It does not wait if there are none.
+// RequireQuiet returns ErrLive if workers or sessions are alive, that is, if
+// their heartbeats change within the dead-after time. It does not wait if there
+// are none.
 func (c *Cluster) RequireQuiet(ctx context.Context) error {
 	before, err := c.signsOfLife(ctx)
 	if err != nil || len(before) == 0 {
@@ -50,8 +50,8 @@ func nameSome(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// signsOfLife returns what those write again and again who may be alive. Those
-// of an earlier opening of a store that one process opens are not.
+// signsOfLife returns the heartbeats of workers and sessions that may be alive.
+// Those of an earlier opening of a store that one process opens can't be.
 func (c *Cluster) signsOfLife(ctx context.Context) (map[string][]byte, error) {
 	members, err := c.Workers(ctx)
 	if err != nil {

@@ -12,12 +12,13 @@ import (
 )
 
 // ReapClaims takes back everything that a dead worker holds, or that waits for
-// it alone, and forgets the worker. It returns how many futures went back to the pool or failed. It may
-// be run by several processes at once and be cut off anywhere: whoever runs it
-// next goes on. Futures that a newer version of Futura has written stay the
-// dead worker's, and the worker is remembered, until a process of that version
-// reaps it. It returns ErrTransition for a worker that lives. An unknown commit
-// is retried: what was taken back is no longer the worker's.
+// it alone, and removes the worker. It returns how many futures went back to
+// the pool or failed. Several processes may run it at once, and it may be
+// interrupted anywhere: the next run continues. Futures that a newer version of
+// Futura has written stay the dead worker's, and the worker is remembered,
+// until a process of that version reaps it. It returns ErrTransition for a
+// worker that was not declared dead. An unknown commit is retried: futures that
+// were taken back no longer belong to the worker.
 func (c *Cluster) ReapClaims(ctx context.Context, worker layout.WorkerID) (int, error) {
 	total, kept, err := c.endAllClaims(ctx, worker, EventReap)
 	if err != nil {
@@ -66,15 +67,15 @@ func (c *Cluster) endAllClaims(ctx context.Context, worker layout.WorkerID, kind
 	}
 }
 
-// endedBatch is what became of a claim batch.
+// endedBatch holds the results of ending a claim batch.
 type endedBatch struct {
 	changed int
 	kept    bool   // some futures stay in it
-	next    []byte // where the next one may be, nil behind the last one
+	next    []byte // where the next one may be, nil after the last one
 }
 
-// endClaims applies kind to what the first claim batch at or behind from still
-// holds.
+// endClaims applies kind to the futures still held by the first claim batch at
+// or after from.
 func (c *Cluster) endClaims(ctx context.Context, tx kv.Tx, worker layout.WorkerID, kind EventKind, from []byte,
 ) (endedBatch, error) {
 	if kind == EventReap {
@@ -116,7 +117,7 @@ func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, worker layout.WorkerID
 			kept = append(kept, id)
 			continue
 		case errors.Is(err, layout.ErrBadRecord):
-			// One that can't be read must not keep the others from going back.
+			// An unreadable future must not keep the others from going back.
 			continue
 		case err != nil:
 			return ended, err

@@ -9,14 +9,14 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// Bounds of what a worker remembers of futures that it can't read.
+// Limits of a worker's memory of futures that it can't read.
 const (
 	maxRefused    = 10_000
-	refusedForget = time.Minute // then it looks at them again
+	refusedForget = time.Minute // then it tries them again
 )
 
-// refused are futures that a worker can't read and does not claim again. It
-// belongs to whom the scanner belongs to.
+// refused holds the futures that a worker can't read and does not claim again.
+// It has the same owner as the scanner.
 type refused struct {
 	ids   map[layout.ID]struct{}
 	until time.Time
@@ -71,9 +71,9 @@ func (r *Registration) refuse(ctx context.Context, token layout.Token, futures [
 	return futures, taken, nil
 }
 
-// undoClaim does the opposite of a claim, without a look at what it can't read.
-// It returns what the worker holds no more: not what somebody has asked to stop
-// meanwhile.
+// undoClaim reverses a claim without reading the unreadable records. It returns
+// the futures that the worker no longer holds; those with a cancel request in
+// the meantime are not among them.
 func (r *Registration) undoClaim(ctx context.Context, token layout.Token, entries []layout.ReadyEntry,
 ) (map[layout.ID]bool, error) {
 	keys := r.cluster.keys
@@ -119,8 +119,8 @@ func (r *Registration) undoClaim(ctx context.Context, token layout.Token, entrie
 	return undone, err
 }
 
-// holds tells whether the token holds a future, as far as can be read, and
-// whether somebody has asked to stop it.
+// holds reports whether the token holds a future, as far as its records can be
+// read, and whether its cancellation was requested.
 func holds(ctx context.Context, key []byte, token layout.Token, claim, cancel kv.Pending[[]byte],
 ) (held, asked bool, err error) {
 	request, err := cancel.Wait(ctx)
@@ -136,7 +136,7 @@ func holds(ctx context.Context, key []byte, token layout.Token, claim, cancel kv
 	return err == nil && present.Token == token, request != nil, nil
 }
 
-// shortenList takes futures out of a list of claims.
+// shortenList removes futures from a list of claims.
 func shortenList(ctx context.Context, tx kv.Tx, key []byte, list kv.Pending[[]byte], out map[layout.ID]bool) error {
 	value, err := list.Wait(ctx)
 	if err != nil || value == nil || len(out) == 0 {

@@ -10,11 +10,11 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// Bounds of one look at one queue in one shard.
+// Limits of one look at one queue in one shard.
 const (
-	scanPages     = 6                // pages, or classes stepped over
+	scanPages     = 6                // pages, or classes skipped
 	scanBlocks    = 8                // blocks of a page among which a contended claim chooses
-	crowdBlocks   = 16               // the same, where that did not suffice
+	crowdBlocks   = 16               // the same, if that did not suffice
 	maxPage       = 1024             // entries of a page
 	maxClasses    = 64               // classes remembered per queue
 	classRefresh  = time.Second      // how often a look searches for classes it has not met
@@ -28,10 +28,10 @@ type scanner struct {
 	classes map[string][]knownClass // by queue, in key order
 	lookAt  time.Time               // when to search for classes next
 	losses  float64                 // moving share of claims that met a conflict
-	refused refused                 // what can't be read
+	refused refused                 // futures that can't be read
 }
 
-// felt takes note of how often the last claim was beaten by others.
+// felt records how often other workers beat the last claim.
 func (s *scanner) felt(conflicts int) {
 	s.losses *= 0.97
 	if conflicts > 0 {
@@ -39,9 +39,9 @@ func (s *scanner) felt(conflicts int) {
 	}
 }
 
-// page is how many entries a claim of up to n reads in a shard. What is behind
-// the first n is where it chooses its place at random, if others were faster
-// lately: the more often, the more of them.
+// page is how many entries a claim of up to n reads in a shard. The entries
+// after the first n let it choose a random place if other workers were faster
+// lately: the more often, the more entries.
 func (s *scanner) page(n int, again bool) int {
 	switch {
 	case s.losses > 0.05:
@@ -53,7 +53,7 @@ func (s *scanner) page(n int, again bool) int {
 	}
 }
 
-// knownClass is where a class lies behind the queue in the ready index.
+// knownClass is the place of a class within the queue in the ready index.
 type knownClass struct {
 	suffix []byte
 	seen   time.Time
@@ -63,7 +63,7 @@ func newScanner(r *Registration) scanner {
 	return scanner{keys: r.cluster.keys, random: r.cluster.random, classes: map[string][]knownClass{}}
 }
 
-// want is what a look is for.
+// want describes the entries that a look searches for.
 type want struct {
 	queue string
 	free  layout.Resources
@@ -72,14 +72,14 @@ type want struct {
 	page  int // entries to read at a time
 }
 
-// fits tells whether an entry can be taken, by its class and by its function.
+// fits reports whether an entry can be taken, by its class and by its function.
 func (w *want) fits(e *layout.ReadyEntry) (class, function bool) {
 	q := layout.Requirements{CPU: e.Class.CPU, RAM: e.Class.RAM, GPU: e.Class.GPU}
 	return w.free.Fit(q) && (w.skip == nil || !w.skip(e.Owner)), w.runs == nil || w.runs(e.Function)
 }
 
-// asked is the first page of a look, asked for before it is waited for, so
-// that looks at many shards go on together.
+// asked is the first page of a look, requested before it is waited for, so that
+// looks at many shards run concurrently.
 type asked struct {
 	shard   int
 	want    want
@@ -88,7 +88,7 @@ type asked struct {
 }
 
 // ask begins a look at one shard. Half of the looks start at a class chosen
-// among those that were met lately, so that no class starves behind another.
+// among those that were seen lately, so that no class starves behind another.
 func (s *scanner) ask(tx kv.Reader, shard int, w want) asked {
 	prefix := s.keys.ReadyQueue(shard, w.queue)
 	from := prefix
@@ -127,8 +127,9 @@ func (s *scanner) collect(ctx context.Context, tx kv.Reader, a asked, now time.T
 	}
 }
 
-// sift takes what fits from a page. next is where the scan goes on, nil if the
-// range is exhausted. A class that doesn't fit is stepped over whole.
+// sift takes the suitable entries from a page. next is where the scan
+// continues, nil if the range is exhausted. A class that doesn't fit is skipped
+// whole.
 func (s *scanner) sift(found []layout.ReadyEntry, page kv.Page, prefix []byte, w *want, now time.Time, limit int,
 ) (_ []layout.ReadyEntry, next []byte, err error) {
 	s.refused.forget(now)
@@ -172,8 +173,8 @@ func (s *scanner) meet(queue string, suffix []byte, now time.Time) {
 	}
 }
 
-// discover searches one shard for the classes of a queue, by stepping over each.
-// It reads as many keys as there are classes, at most maxClasses.
+// discover searches one shard for the classes of a queue, by skipping over
+// each. It reads as many keys as there are classes, at most maxClasses.
 func (s *scanner) discover(ctx context.Context, tx kv.Reader, shard int, queue string, now time.Time) error {
 	s.classes[queue] = slices.DeleteFunc(s.classes[queue], func(k knownClass) bool {
 		return now.Sub(k.seen) > classLifetime

@@ -15,7 +15,7 @@ import (
 	"github.com/futura-run/futura/internal/storetest"
 )
 
-// TestTwoClustersOnOneStore has the same ids and functions in both.
+// TestTwoClustersOnOneStore uses the same ids and functions in both.
 func TestTwoClustersOnOneStore(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

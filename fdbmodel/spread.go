@@ -22,9 +22,9 @@ type Spread struct {
 	Warning string `json:"warning,omitempty"`
 }
 
-// Spread tells where the hot keys of each shard lie. All the load of a shard
-// goes to one team of servers, and a cluster whose shards share a team is as fast
-// as that team, however many servers there are.
+// Spread returns where the hot keys of each shard lie. All the load of a shard
+// goes to one team of servers, and a cluster whose shards share a team is as
+// fast as that team, however many servers there are.
 func (c *Cluster) Spread(ctx context.Context) (Spread, error) {
 	spread := Spread{Shards: c.config.Shards}
 	located, ok := c.db.(kv.Located)

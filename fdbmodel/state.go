@@ -15,14 +15,14 @@ const (
 	EventClaim      EventKind = iota + 1 // a worker takes it
 	EventRealize                         // its worker has the result
 	EventFail                            // its worker's attempt failed
-	EventRelinquish                      // its worker gives it back unrun or interrupted; no attempt
+	EventRelinquish                      // its worker gives it back unrun or interrupted; not an attempt
 	EventPutBack                         // its worker can't run it; another may
 	EventReap                            // its worker was declared dead
-	EventCancel                          // somebody wants it no more
-	EventPromote                         // its time has come
-	EventRetry                           // somebody wants it to run again, or at once
-	EventAssign                          // it is given to a worker
-	EventUnassign                        // it is taken from that worker
+	EventCancel                          // its cancellation is requested
+	EventPromote                         // it is due
+	EventRetry                           // it is to run again, or at once
+	EventAssign                          // it is assigned to a worker
+	EventUnassign                        // it is unassigned from that worker
 )
 
 var eventNames = [...]string{
@@ -30,7 +30,7 @@ var eventNames = [...]string{
 	"assign", "unassign",
 }
 
-// Events are all kinds of event.
+// Events lists all kinds of event.
 func Events() []EventKind {
 	return []EventKind{EventClaim, EventRealize, EventFail, EventRelinquish, EventPutBack, EventReap, EventCancel,
 		EventPromote, EventRetry, EventAssign, EventUnassign}
@@ -44,7 +44,7 @@ func (e EventKind) String() string {
 	return fmt.Sprintf("event(%d)", uint8(e))
 }
 
-// Event is an event with what it carries. Which fields count depends on Kind.
+// Event is an event with its data. Kind determines which fields are used.
 type Event struct {
 	Kind      EventKind
 	Token     layout.Token          // Claim, Realize, Fail, Relinquish, PutBack; Reap: only its worker
@@ -53,12 +53,12 @@ type Event struct {
 	Permanent bool                  // Fail: no further attempt, whatever its kind
 	RetryIn   *time.Duration        // Fail: wait this long instead of the backoff
 	Cancel    *layout.CancelRequest // Cancel
-	Why       string                // Assign: what it is assigned for
+	Why       string                // Assign: the reason for the assignment
 	Now       time.Time             // every event
 	Jitter    float64               // Fail, PutBack: in [0,1), spreads the backoff
 }
 
-// Outcome says what an event came to.
+// Outcome is the outcome of an event.
 type Outcome uint8
 
 const (
@@ -66,10 +66,10 @@ const (
 	Applied Outcome = iota + 1
 	// Already means that this very event was applied before.
 	Already
-	// Lost means that the claim which the event relies on is gone: somebody
-	// else decides about the future now.
+	// Lost means that the claim which the event relies on no longer exists: the
+	// worker has no say over the future.
 	Lost
-	// Requested means that whoever holds the future is asked to stop.
+	// Requested means that the holder of the future is asked to stop it.
 	Requested
 	// Refused means that the event is not possible in the future's state.
 	Refused
@@ -85,15 +85,15 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("outcome(%d)", uint8(o))
 }
 
-// MaxCrashes is how many workers may die while they hold a future, before it
-// is taken for the cause.
+// MaxCrashes is how many workers may die while they hold a future before the
+// future is assumed to be the cause.
 const MaxCrashes = 3
 
-// Next applies e to a future and returns what it is afterwards. It is pure: it
-// changes neither row nor event, and knows no clock, store or chance but what
-// the event carries. Events that are not in the table of transitions come to
-// Refused, and to Lost where they come from a worker without the claim. Next
-// needs row.Spec for Fail, PutBack, and nothing of it otherwise.
+// Next applies e to a future and returns the resulting row. It is pure: it
+// modifies neither row nor event, and uses no clock, store or randomness but
+// the data in the event. Events that are not in the table of transitions return
+// Refused, or Lost if they come from a worker without the claim. Next needs
+// row.Spec for Fail and PutBack only.
 func Next(row layout.Row, e Event) (layout.Row, Outcome) {
 	from := row.State()
 	for i := range transitions {
@@ -125,7 +125,7 @@ type transition struct {
 	outcome Outcome
 }
 
-// transitions is the whole life of a future, most specific row first.
+// transitions is the whole life cycle of a future, most specific row first.
 var transitions = []transition{
 	{layout.Ready, EventClaim, always, layout.Claimed, setClaim, Applied},
 	{layout.Ready, EventRealize, always, layout.Ready, nothing, Lost},

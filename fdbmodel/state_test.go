@@ -66,11 +66,12 @@ func gridEvent(k fdbmodel.EventKind, token layout.Token) fdbmodel.Event {
 	}
 }
 
-// TestStateGrid has every pair of state and event, by the holder and by another.
+// TestStateGrid covers every pair of state and event, by the holder and by
+// another worker.
 func TestStateGrid(t *testing.T) {
 	t.Parallel()
-	// One line for each state: what the holder's, then another's event comes to,
-	// as STATE/OUTCOME.
+	// One line for each state: the outcome of the holder's event, then of
+	// another worker's, as STATE/OUTCOME.
 	want := map[string]string{
 		"ready claim": "claimed/applied claimed/applied", "delayed claim": "delayed/refused delayed/refused",
 		"claimed claim": "claimed/already claimed/lost", "realized claim": "realized/refused realized/refused",

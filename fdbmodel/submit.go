@@ -18,14 +18,14 @@ import (
 type Submission struct {
 	// ID is the future's id. If it is zero, Key decides.
 	ID layout.ID
-	// Drawn says that ID comes from DrawIDs and that nothing was submitted with it
-	// before: it is not looked for.
+	// Drawn says that ID comes from DrawIDs and was never submitted before:
+	// Submit does not look for an existing future.
 	Drawn bool
 	// Key is an idempotency key, at most 1,024 bytes: the same key and content
-	// is the same future, however often it is submitted. Defaults to none: a
+	// give the same future, however often it is submitted. Defaults to none: a
 	// new id is drawn.
 	Key string
-	// Spec is what to run. Function is required; Queue defaults to "default",
+	// Spec says what to run. Function is required; Queue defaults to "default",
 	// Codec to raw; SubmittedAt is filled in.
 	Spec layout.Spec
 	// Args are the arguments, at most MaxArgs bytes.
@@ -35,7 +35,7 @@ type Submission struct {
 	// Assigned is the worker that the future is assigned to from the start, see
 	// Assign. It excludes NotBefore. Defaults to none.
 	Assigned layout.WorkerID
-	// Why is what it is assigned for. Defaults to nothing.
+	// Why is the reason for the assignment. Defaults to empty.
 	Why string
 
 	chosen bool
@@ -45,10 +45,10 @@ type Submission struct {
 // Submitted is the answer to a Submission.
 type Submitted struct {
 	ID layout.ID
-	// Existed is set when the future was there before, by its id or key.
+	// Existed is set if the future existed before, by its id or key.
 	Existed bool
-	// State is the state at submit: Ready or Delayed for a new future, what it
-	// has come to for one that existed.
+	// State is the state at submit: Ready or Delayed for a new future, the
+	// present state for one that existed.
 	State layout.State
 
 	spec   *layout.Spec
@@ -56,16 +56,17 @@ type Submitted struct {
 	held   bool
 }
 
-// Submit makes futures and returns once they are durable. It takes any number:
-// each MaxSubmit or MaxSubmitBytes of them are one transaction, all or nothing.
-// If a transaction fails, the error says so and what was answered is returned:
-// those futures exist.
+// Submit makes futures and returns once they are durable. It takes any number,
+// and splits them into transactions of up to MaxSubmit futures or
+// MaxSubmitBytes, each all or nothing. If a transaction fails, Submit returns
+// the error with the answers of the transactions before it: those futures
+// exist.
 //
-// It returns ErrBadSpec, ErrBadName and ErrTooLarge for what can't be
-// submitted, before anything is written, ErrIDInUse where an id or key
-// belongs to a future with other content, and for an assigned future what
-// Assign returns. An unknown commit is resolved by
-// looking for the future's spec, so that no future is made ready twice.
+// It returns ErrBadSpec, ErrBadName and ErrTooLarge for invalid submissions,
+// before anything is written, ErrIDInUse if an id or key belongs to a future
+// with other content, and for an assigned future the errors of Assign. An
+// unknown commit is resolved by looking for the future's spec, so that no
+// future is made ready twice.
 func (c *Cluster) Submit(ctx context.Context, subs []Submission) ([]Submitted, error) {
 	prepared, err := c.prepare(ctx, subs)
 	if err != nil {
@@ -96,8 +97,8 @@ func hasLarge(subs []Submission) bool {
 	return slices.ContainsFunc(subs, func(s Submission) bool { return s.large })
 }
 
-// errArgsSwept is returned when a janitor took arguments for orphans, because
-// their future's id says that it is old.
+// errArgsSwept is returned when a janitor swept arguments as orphans, because
+// the id of their future looks old.
 var errArgsSwept = fmt.Errorf("%w: the arguments that the reference leads to; call PutArgs again", ErrNotFound)
 
 // putLargeArgs writes arguments ahead of their futures.
@@ -117,10 +118,10 @@ func (c *Cluster) putLargeArgs(ctx context.Context, subs []Submission) error {
 
 // SubmitTx makes futures in the caller's own transaction: they exist if it
 // commits. Arguments must be small enough to lie in the transaction (16 KiB
-// each) or have been written ahead with PutArgs. It returns what Submit
-// returns. After the commit the caller passes the answers to Wake. If the
-// commit is unknown, the caller's own retry must decide; submitting the same
-// ids again in it is safe.
+// each) or have been written ahead with PutArgs. It returns the errors of
+// Submit. After the commit the caller passes the answers to Wake. If the commit
+// is unknown, the caller's own retry must decide; submitting the same ids again
+// in it is safe.
 func (c *Cluster) SubmitTx(ctx context.Context, tx kv.Tx, subs []Submission) ([]Submitted, error) {
 	prepared, err := c.prepare(ctx, subs)
 	if err != nil || len(prepared) == 0 {
@@ -136,7 +137,7 @@ func (c *Cluster) SubmitTx(ctx context.Context, tx kv.Tx, subs []Submission) ([]
 	return c.insertBatch(ctx, tx, prepared, true)
 }
 
-// prepare fills in and checks; it copies what it changes.
+// prepare fills in defaults and validates; it copies what it changes.
 func (c *Cluster) prepare(ctx context.Context, subs []Submission) ([]Submission, error) {
 	out := make([]Submission, len(subs))
 	drawn := 0
@@ -225,7 +226,7 @@ func (c *Cluster) check(ctx context.Context, s *Submission) error {
 	return nil
 }
 
-// placeArgs decides where the arguments lie.
+// placeArgs decides where the arguments are stored.
 func (s *Submission) placeArgs() {
 	s.Spec.Args, s.Spec.ArgsKey, s.Spec.ArgsSize = nil, false, int64(len(s.Args))
 	switch {
@@ -268,9 +269,9 @@ func (c *Cluster) submitBatch(ctx context.Context, subs []Submission) ([]Submitt
 }
 
 // insertBatch reads the specs of ids that may exist, and of all if look is set.
-// The first spec that it does not read stays in the read conflict set of each
-// attempt all the same, so that the late twin of one with an unknown result
-// can't land beside its retry.
+// The first spec that it does not read is still in the read conflict set of
+// each attempt, so that the late twin of one with an unknown result can't land
+// beside its retry.
 func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, look bool) ([]Submitted, error) {
 	fresh, err := c.areFresh(ctx, tx, subs)
 	if err != nil {
@@ -341,7 +342,7 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 	return answers, nil
 }
 
-// rowOf is the row that a submission becomes.
+// rowOf returns the row that a submission becomes.
 func (c *Cluster) rowOf(s *Submission) layout.Row {
 	row := layout.Row{ID: s.ID, Spec: &s.Spec}
 	if !s.NotBefore.IsZero() && s.NotBefore.After(c.clock.Now()) {
@@ -351,9 +352,9 @@ func (c *Cluster) rowOf(s *Submission) layout.Row {
 	return row
 }
 
-// areFresh tells whether ids that were chosen as neighbours are not in use, by
-// one read of all that lies between the first and the last one. They may be if
-// it does not say so.
+// areFresh reports whether neighbouring ids are unused, by one read of
+// everything between the first and the last one. If it returns false, they may
+// still be unused.
 func (c *Cluster) areFresh(ctx context.Context, tx kv.Tx, subs []Submission) (bool, error) {
 	for i := range subs {
 		if !subs[i].chosen || i > 0 && !subs[i].ID.Follows(subs[i-1].ID) {
@@ -377,7 +378,7 @@ func errIDInUse(s *Submission) error {
 	return fmt.Errorf("%w: %s: use another id, or submit what was submitted before", ErrIDInUse, s.ID)
 }
 
-// sameFuture tells whether s describes the future that is there.
+// sameFuture reports whether s describes the existing future.
 func (c *Cluster) sameFuture(ctx context.Context, tx kv.Reader, old *layout.Row, s *Submission) (bool, error) {
 	if !sameWork(old.Spec, &s.Spec) {
 		return false, nil
@@ -389,8 +390,8 @@ func (c *Cluster) sameFuture(ctx context.Context, tx kv.Reader, old *layout.Row,
 	return bytes.Equal(args, s.Args), err
 }
 
-// sameWork compares what decides the result. Large arguments are compared by
-// their hash, which their reference holds.
+// sameWork compares the fields that determine the result. Large arguments are
+// compared by their hash, which their reference holds.
 func sameWork(a, b *layout.Spec) bool {
 	if a.Function != b.Function || a.Codec != b.Codec || a.ArgsSize != b.ArgsSize || a.Queue != b.Queue ||
 		!bytes.Equal(a.Args, b.Args) || a.ArgsKey != b.ArgsKey || (a.ArgsRef == nil) != (b.ArgsRef == nil) {

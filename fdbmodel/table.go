@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// TransitionTable prints the table of transitions as Markdown.
+// TransitionTable returns the table of transitions as Markdown.
 func TransitionTable() string {
 	var b strings.Builder
 	b.WriteString("| state | event | when | becomes | what changes | outcome |\n")

@@ -14,7 +14,7 @@ import (
 )
 
 // TestUnknownResults makes one commit of each operation end with an unknown
-// result, in each form, and looks whether the operation was done once.
+// result, in each form, and checks that the operation was done once.
 func TestUnknownResults(t *testing.T) {
 	t.Parallel()
 	for tag, play := range map[string]func(s *modeltest.Stage, strike func()){
@@ -264,5 +264,5 @@ func TestUnknownResults(t *testing.T) {
 	}
 }
 
-// hasTag tells whether a test's name begins with a tag.
+// hasTag reports whether a test's name begins with a tag.
 func hasTag(name, tag string) bool { return len(name) >= len(tag) && name[:len(tag)] == tag }

@@ -9,17 +9,18 @@ import (
 )
 
 const (
-	// wakeLimit bounds the workers that one submit wakes across processes.
+	// wakeLimit is the maximum number of workers that one submit wakes across
+	// processes.
 	wakeLimit = 16
-	// ringPage is how many idle workers are looked at together, and ringPages how
-	// often while none of them fits.
+	// ringPage is the number of idle workers examined together, and ringPages
+	// the maximum number of pages while none fits.
 	ringPage  = 4 * wakeLimit
 	ringPages = 4
 )
 
 // Wake hints to idle workers that futures were submitted at version. Submit
-// does it by itself; after SubmitTx and its commit, the caller does. It is best
-// effort: a worker that misses it looks by itself within its poll interval.
+// calls it; after SubmitTx and its commit, the caller must. It is best effort:
+// a worker that misses it looks by itself within its poll interval.
 func (c *Cluster) Wake(ctx context.Context, version kv.Version, submitted []Submitted) {
 	var placed demands
 	for i := range submitted {
@@ -34,8 +35,8 @@ func (c *Cluster) Wake(ctx context.Context, version kv.Version, submitted []Subm
 	c.wakeFor(ctx, version, placed)
 }
 
-// wakeFor wakes workers that can run what came into the pool at version, first
-// within the process, then through the store.
+// wakeFor wakes workers that can run the futures that entered the pool at
+// version, first within the process, then through the store.
 func (c *Cluster) wakeFor(ctx context.Context, version kv.Version, placed demands) {
 	for d, n := range placed {
 		placed[d] = n - c.hub.wake(d, n)
@@ -46,7 +47,7 @@ func (c *Cluster) wakeFor(ctx context.Context, version kv.Version, placed demand
 }
 
 // WakeRing wakes idle workers of other processes. A worker that went idle
-// before version is seen here; one that went idle after it read the ready
+// before version is seen here; one that went idle after version read the ready
 // ranges at a later version and saw the futures.
 func (c *Cluster) wakeRing(ctx context.Context, version kv.Version, placed demands) {
 	tx := c.db.Begin(kv.Options{Tag: "futura-wake"})
@@ -70,8 +71,8 @@ func (c *Cluster) wakeRing(ctx context.Context, version kv.Version, placed deman
 	}
 }
 
-// wakeSome wakes up to limit workers in the ring of a queue that something of
-// placed fits, and returns how many.
+// wakeSome wakes up to limit workers in the ring of a queue that can run one of
+// placed, and returns how many.
 func (c *Cluster) wakeSome(ctx context.Context, tx kv.Tx, queue string, placed demands, limit int) (int, error) {
 	value := layout.EncodeBell()
 	prefix := c.keys.IdleQueue(queue)
@@ -95,8 +96,8 @@ func (c *Cluster) wakeSome(ctx context.Context, tx kv.Tx, queue string, placed d
 				continue
 			}
 			tx.SetVersionstampedValue(c.keys.Worker(worker, layout.WorkerWake), value, layout.StampOffset)
-			// Whoever lives looks again and comes back. Whoever has vanished must not
-			// take a second hint from those who live.
+			// A worker that is alive looks for work and returns to the ring. A
+			// vanished one must not take a second hint from the others.
 			tx.Clear(item.Key)
 			if woken++; woken == limit {
 				return woken, nil
@@ -112,14 +113,14 @@ func (c *Cluster) wakeSome(ctx context.Context, tx kv.Tx, queue string, placed d
 
 // GoIdle writes the worker into the ring of idle workers, where submitters of
 // other processes find it, if there is nothing to claim. It returns nil if
-// there is, and else a watch that fires when the worker is woken, which the
-// caller waits for or cancels. It returns ErrReaped. An unknown commit is
-// retried and harmless.
+// there is, otherwise a watch that fires when the worker is woken, which the
+// caller waits for or cancels. It returns ErrReaped if the worker was declared
+// dead. An unknown commit is retried and harmless.
 //
-// Whoever wakes a worker takes it out of the ring of the queue that has work:
-// it looks for it, and calls GoIdle again if there is none. A worker that
+// Waking a worker removes it from the ring of the queue that has work: the
+// worker looks for work, and calls GoIdle again if it finds none. A worker that
 // claims for another reason calls LeaveIdle, or may be woken for nothing. A
-// hint may get lost, so a worker in the ring also calls Glance now and then.
+// hint may be lost, so a worker in the ring also calls Glance periodically.
 //
 // The worker reads the ready ranges serializably, so a submit that it does not
 // see makes it look again. The watch is in a writing transaction on purpose:
@@ -154,13 +155,13 @@ func (r *Registration) GoIdle(ctx context.Context, req ClaimRequest) (kv.Watch, 
 	return watch, err
 }
 
-// glances is how many calls of Glance look at all shards.
+// glances is the number of calls of Glance that together cover all shards.
 const glances = 4
 
-// Glance tells whether there may be something to claim, from some of the
-// shards: from all within four calls, and in each call if few other workers are
-// idle. It is what a worker in the ring does now and then, in case that nobody
-// woke it. It only reads.
+// Glance reports whether there may be something to claim. It reads some of the
+// shards: all of them within four calls, or in each call if few other workers
+// are idle. A worker in the ring calls it periodically in case a hint was lost.
+// It only reads.
 func (r *Registration) Glance(ctx context.Context, req ClaimRequest) (found bool, err error) {
 	if req.Runs == nil {
 		req.Runs = r.info.Runs
@@ -187,8 +188,8 @@ func (r *Registration) countIdle(ctx context.Context, tx kv.Reader) (int, error)
 	return len(page.Items), err
 }
 
-// LeaveIdle takes the worker out of the ring, if it is there: a Claim that takes
-// something has done so. An unknown commit is harmless.
+// LeaveIdle removes the worker from the ring if it is in it. A Claim that takes
+// something has already done so. An unknown commit is harmless.
 func (r *Registration) LeaveIdle(ctx context.Context) error {
 	if !r.inRing {
 		return nil
@@ -207,7 +208,7 @@ func (r *Registration) leaveRing(tx kv.Tx) {
 	}
 }
 
-// anyOf tells whether the worker could claim something, from n shards.
+// anyOf reports whether the worker could claim something, from n shards.
 func (r *Registration) anyOf(ctx context.Context, tx kv.Reader, req ClaimRequest, first, n int) (bool, error) {
 	const page = 16
 	now, shards := r.cluster.clock.Now(), r.cluster.config.Shards

@@ -12,7 +12,7 @@ import (
 	"github.com/futura-run/futura/internal/storetest"
 )
 
-// waker is a cluster whose workers are told apart by what they can run.
+// waker is a cluster whose workers differ in the functions that they can run.
 type waker struct {
 	*testing.T
 	ctx context.Context
@@ -54,7 +54,7 @@ func (w *waker) submit(specs ...layout.Spec) {
 	require.NoError(w, err)
 }
 
-// inRing tells which workers are in the ring.
+// inRing returns which workers are in the ring.
 func (w *waker) inRing(workers ...*Registration) []bool {
 	w.Helper()
 	tx := w.db.Begin(kv.Options{})
@@ -82,7 +82,7 @@ func TestWhoCanRunItIsWoken(t *testing.T) {
 	require.NoError(t, watch.Err())
 	require.Equal(t, []bool{true, true, true, false}, w.inRing(small, other, module, right))
 
-	// One transaction wakes one for each.
+	// One transaction wakes one worker for each.
 	w.submit(layout.Spec{Function: "go:f"}, layout.Spec{Function: "go:g"}, layout.Spec{Function: "go:nobody"})
 	require.Equal(t, []bool{false, false, true}, w.inRing(small, other, module))
 }
@@ -103,7 +103,7 @@ func TestWhoFitsIsFoundBehindThoseWhoDoNot(t *testing.T) {
 	<-watch.Done()
 	require.NoError(t, watch.Err())
 
-	// Who knows too much to say so is woken for anything.
+	// A worker with too many functions to list is woken for anything.
 	watch = w.idle(vague)
 	w.submit(layout.Spec{Function: many[150]})
 	<-watch.Done()

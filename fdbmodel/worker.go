@@ -14,31 +14,31 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// Registration is one start of a worker. Its methods may be called from many
-// goroutines, but Claim only from one at a time.
+// Registration is one start of a worker. Its methods are safe for concurrent
+// use, except Claim, which runs in one goroutine at a time.
 type Registration struct {
 	cluster *Cluster
 	info    layout.WorkerInfo
 	scan    scanner
 	cancels <-chan layout.ID
-	doubts  []int64 // claims that ended with an error; they belong to Claim
+	doubts  []int64 // claims that ended with an error; used by Claim only
 	idle    int     // workers in the ring when Glance counted them, up to the shards
-	inRing  bool    // GoIdle wrote the worker into the ring, and nothing took it out
+	inRing  bool    // GoIdle wrote the worker into the ring, and nothing removed it
 	glanced int     // shard of the next Glance
 
 	mu       sync.Mutex
 	sequence int64
 	held     map[int64][]layout.ID // futures of each claim batch that have not ended
-	emptied  []int64               // batches without any, whose records are still there
+	emptied  []int64               // empty batches whose records still exist
 	beats    int64
 }
 
 // Register makes a worker a member of the cluster. info.ID is drawn if it is
-// empty. If info has an address, whoever was there before is dead: what it held
-// is taken from it before Register returns. The same goes for workers of
-// earlier openings of a store that only one process can open. It returns
-// ErrBadWorker for an info that can't be. An unknown commit is retried and
-// harmless: the id is this start's own.
+// empty. If info has an address, the previous worker at that address is
+// declared dead and its futures are taken back before Register returns. The
+// same holds for workers of earlier openings of a store that only one process
+// can open. It returns ErrBadWorker for an invalid info. An unknown commit is
+// retried and harmless: the id is this start's own.
 func (c *Cluster) Register(ctx context.Context, info layout.WorkerInfo) (*Registration, error) {
 	if err := c.checkInfo(&info); err != nil {
 		return nil, err
@@ -48,7 +48,8 @@ func (c *Cluster) Register(ctx context.Context, info layout.WorkerInfo) (*Regist
 	}
 	var before layout.WorkerID
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-register"}, func(tx kv.Attempt) error {
-		// What an attempt that may have landed found at the address stays found.
+		// The worker that an earlier attempt found at the address is kept: the
+		// attempt may have landed.
 		if !tx.MaybeCommitted {
 			before = ""
 		}
@@ -107,11 +108,11 @@ func (c *Cluster) checkInfo(info *layout.WorkerInfo) error {
 	return nil
 }
 
-// writeMember keeps the late twin of an attempt with an unknown result from
-// bringing back a worker that has left since.
+// writeMember prevents the late twin of an attempt with an unknown result from
+// restoring a worker that has left since.
 func (c *Cluster) writeMember(tx kv.Tx, info *layout.WorkerInfo) error {
 	tx.AddReadConflictKey(c.keys.Worker(info.ID, layout.WorkerAlive))
-	// A connection that is made anew may lead to another opening.
+	// A new connection may lead to another opening.
 	info.Opening, info.Connection = c.opening(), c.connection()
 	alive := layout.Encode(info)
 	beat := layout.Encode(&layout.Heartbeat{Free: info.Capacity, At: info.StartedAt})
@@ -123,10 +124,10 @@ func (c *Cluster) writeMember(tx kv.Tx, info *layout.WorkerInfo) error {
 // ID returns the worker's id.
 func (r *Registration) ID() layout.WorkerID { return r.info.ID }
 
-// Info returns what the worker registered as.
+// Info returns the info that the worker registered with.
 func (r *Registration) Info() layout.WorkerInfo { return r.info }
 
-// askAlive asks for the fence, serializably: a reaper's clear makes the
+// askAlive requests the fence, serializably: a reaper's clear makes the
 // transaction conflict.
 func (r *Registration) askAlive(tx kv.Reader) kv.Pending[[]byte] {
 	return tx.Get(r.cluster.keys.Worker(r.info.ID, layout.WorkerAlive))
@@ -140,17 +141,19 @@ func (r *Registration) checkAlive(ctx context.Context, asked kv.Pending[[]byte])
 	return err
 }
 
-// Cancels is sent the futures of this worker that somebody of the same process
-// wants no more. It may miss some; Heartbeat returns them all.
+// Cancels receives the futures of this worker that were cancelled within the
+// same process. It may miss some; Heartbeat returns them all.
 func (r *Registration) Cancels() <-chan layout.ID { return r.cancels }
 
-// cancelPage bounds the cancel requests that one Heartbeat takes.
+// cancelPage is the maximum number of cancel requests that one Heartbeat
+// returns.
 const cancelPage = 200
 
-// Heartbeat says that the worker lives. It is due once per heartbeat of the
-// cluster. It returns the futures for which a cancel was asked since the last
-// one, and ErrReaped. On an unknown commit some of them may be lost to the
-// answer, but not to the futures: whatever ends their claim looks again.
+// Heartbeat writes the worker's heartbeat. Call it once per heartbeat interval
+// of the cluster. It returns the futures for which a cancel was requested since
+// the last call, and ErrReaped if the worker was declared dead. On an unknown
+// commit some of them may be missing from the answer, but their requests are
+// not lost: they are read again when the claim ends.
 func (r *Registration) Heartbeat(ctx context.Context, free layout.Resources, running int) ([]layout.ID, error) {
 	r.mu.Lock()
 	r.beats++
@@ -183,11 +186,11 @@ func (r *Registration) Heartbeat(ctx context.Context, free layout.Resources, run
 	return cancelled, err
 }
 
-// Leave ends the membership. Futures that the worker still holds, and those that
-// wait for it alone, go back to the pool without counting as an attempt or a crash; those that a newer version
-// of Futura has written stay a dead worker's, until a process of that version
-// reaps it. It returns nil for a worker that was reaped. An unknown commit is
-// retried and harmless.
+// Leave ends the registration. Futures that the worker still holds, and those
+// that wait for it alone, go back to the pool without counting as an attempt or
+// a crash; those that a newer version of Futura has written stay a dead
+// worker's, until a process of that version reaps it. It returns nil for a
+// worker that was reaped. An unknown commit is retried and harmless.
 func (r *Registration) Leave(ctx context.Context) error {
 	c := r.cluster
 	c.hub.leave(r.info.ID)
@@ -207,14 +210,14 @@ func (r *Registration) Leave(ctx context.Context) error {
 			}
 			return c.forget(ctx, tx, r.info)
 		})
-		// A claim that was not visible yet is now.
+		// A claim that was not visible before is visible by now.
 		if !errors.Is(err, ErrTransition) {
 			return err
 		}
 	}
 }
 
-// forget clears everything of a worker. A claim batch that committed after the
+// forget clears all keys of a worker. A claim batch that committed after the
 // caller looked conflicts, because it wrote inside the range read here.
 func (c *Cluster) forget(ctx context.Context, tx kv.Tx, info layout.WorkerInfo) error {
 	claims := kv.Prefix(c.keys.Worker(info.ID, layout.WorkerClaims))
@@ -254,19 +257,19 @@ type Member struct {
 	Heartbeat layout.Heartbeat `json:"heartbeat"`
 	// Alive is false while a dead worker's claims are being taken back.
 	Alive bool `json:"alive"`
-	// Claims is how many claim batches it holds.
+	// Claims is the number of claim batches that it holds.
 	Claims int `json:"claim_batches"`
 	// Unreadable says why the worker's records can't be read, such as that a
 	// newer version of Futura wrote them. Only ID, Alive, Claims and Beat are
 	// filled in then.
 	Unreadable string `json:"unreadable,omitempty"`
-	// Beat is the heartbeat's bytes: their change is the sign of life.
+	// Beat is the heartbeat's bytes: they change while the worker is alive.
 	Beat []byte `json:"-"`
 }
 
-// Silence is how old the worker's last sign of life is, by its clock and the
-// caller's, 0 if it can't be read. It is for people: nothing that decides whether
-// a worker is dead compares clocks.
+// Silence is the age of the worker's last heartbeat, by its clock and the
+// caller's, 0 if it can't be read. It is for display: the decision whether a
+// worker is dead never compares clocks.
 func (m *Member) Silence(now time.Time) time.Duration {
 	if m.Heartbeat.At == 0 {
 		return 0
@@ -339,8 +342,8 @@ func addMember(members []Member, prefix []byte, item kv.KeyValue) ([]Member, err
 	return members, nil
 }
 
-// add takes note of records that can't be read. They keep nobody from reading
-// those of the other workers.
+// add records unreadable records. They don't prevent reading those of other
+// workers.
 func (m *Member) add(err error) error {
 	if layout.IsUnreadable(err) {
 		m.WorkerInfo, m.Unreadable = layout.WorkerInfo{ID: m.ID}, err.Error()
@@ -350,7 +353,7 @@ func (m *Member) add(err error) error {
 }
 
 // DeclareDead clears a worker's fence if its heartbeat is still the one that
-// was observed, and tells whether it did. The worker can change nothing
+// was observed, and reports whether it did. The worker can change nothing
 // afterwards; ReapClaims takes back what it holds. An unknown commit is retried
 // and harmless.
 func (c *Cluster) DeclareDead(ctx context.Context, worker layout.WorkerID, observed []byte) (bool, error) {
@@ -371,7 +374,8 @@ func (c *Cluster) DeclareDead(ctx context.Context, worker layout.WorkerID, obser
 	return dead, err
 }
 
-// bury clears what makes a worker a living one. Its claims stay for ReapClaims.
+// bury clears the keys that make a worker registered. Its claims stay for
+// ReapClaims.
 func (c *Cluster) bury(ctx context.Context, tx kv.Tx, worker layout.WorkerID) error {
 	key := c.keys.Worker(worker, layout.WorkerAlive)
 	value, err := tx.Get(key).Wait(ctx)

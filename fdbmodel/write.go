@@ -6,9 +6,9 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// changes collects what one transaction does to futures. It keeps the rows,
-// the index, the counters, the mailboxes and the done list in step: nothing
-// else in the package writes them, but for a claim, which is blind.
+// changes collects the changes that one transaction makes to futures. It keeps
+// the rows, the index, the counters, the mailboxes and the done list in step:
+// nothing else in the package writes them, but for a claim, which is blind.
 type changes struct {
 	keys layout.Keyspace
 	tx   kv.Tx
@@ -17,7 +17,7 @@ type changes struct {
 	counts map[layout.ShardCount]int64
 	mail   map[layout.SessionID][]layout.Notice
 	done   []layout.ID
-	owners map[string]struct{} // whose bell is to ring
+	owners map[string]struct{} // owners whose bell is to ring
 	open   map[layout.OpenKey]int64
 }
 
@@ -78,7 +78,7 @@ func (w *changes) applyRecords(before, after *layout.Row) {
 	}
 }
 
-// set writes a record of what changes of a future, or clears it.
+// set writes or clears a mutable record of a future.
 func (w *changes) set(id layout.ID, field string, record layout.Record, gone bool) {
 	key := w.keys.State(id, field)
 	switch {
@@ -108,8 +108,8 @@ func (w *changes) unplace(row *layout.Row) {
 	}
 }
 
-// ringOwner takes note that whoever drives a owner of held futures has to look:
-// one has ended, was assigned, or waits for that.
+// ringOwner records that the process that drives an owner of held futures has
+// to look: one has ended, was assigned, or waits for an assignment.
 func (w *changes) ringOwner(row *layout.Row) {
 	if row.Spec.Held() && row.State() != layout.Claimed {
 		if w.owners == nil {
@@ -137,9 +137,10 @@ func (w *changes) count(id layout.ID, queue, owner string, s layout.State, n int
 	w.counts[layout.ShardCount{Shard: id.Shard(w.keys.Shards), CountKey: key}] += n
 }
 
-// finish tells those who wait, and the janitor.
+// finish notifies the waiting sessions and the janitor.
 func (w *changes) finish(row *layout.Row) {
-	// Held futures stay until whoever drives their owner discards them.
+	// Held futures stay until the process that drives their owner discards
+	// them.
 	if !row.Spec.Held() {
 		w.done = append(w.done, row.ID)
 	}
@@ -158,7 +159,7 @@ func (w *changes) finish(row *layout.Row) {
 	}
 }
 
-// flush writes what is kept once per transaction.
+// flush writes the records that are written once per transaction.
 func (w *changes) flush() {
 	for k, n := range w.counts {
 		if n != 0 {
@@ -183,7 +184,7 @@ func (w *changes) flush() {
 	}
 }
 
-// flushMail packs the notices of one session into as few values as hold them.
+// flushMail packs the notices of one session into as few values as possible.
 func (w *changes) flushMail(session layout.SessionID, notices []layout.Notice) {
 	var part []byte
 	order, n := uint16(0), 0

@@ -10,7 +10,8 @@ import (
 // counts towards their limits.
 const StampOffsetSize = 4
 
-// CheckLegal returns ErrIllegalKey for a key that belongs to the store.
+// CheckLegal returns ErrIllegalKey for a key in the range reserved for the
+// store.
 func CheckLegal(key []byte) error {
 	if len(key) > 0 && key[0] == math.MaxUint8 {
 		return fmt.Errorf("%w: it begins with 0xff", ErrIllegalKey)
@@ -18,8 +19,8 @@ func CheckLegal(key []byte) error {
 	return nil
 }
 
-// CheckRange returns ErrIllegalKey for a range that belongs to the store in part,
-// or that ends before it begins.
+// CheckRange returns ErrIllegalKey for a range that reaches into the keys
+// reserved for the store, or that ends before it begins.
 func CheckRange(r Range) error {
 	switch {
 	case bytes.Compare(r.Begin, r.End) > 0:
@@ -30,8 +31,8 @@ func CheckRange(r Range) error {
 	return nil
 }
 
-// CheckWrite returns ErrKeyTooLarge, ErrIllegalKey or ErrValueTooLarge for what
-// can't be written. The value is nil where only the key counts.
+// CheckWrite returns ErrKeyTooLarge, ErrIllegalKey or ErrValueTooLarge for a
+// row that can't be written. Pass a nil value to check the key alone.
 func CheckWrite(key, value []byte) error {
 	switch {
 	case len(key) > MaxKeySize:

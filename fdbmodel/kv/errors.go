@@ -2,11 +2,11 @@ package kv
 
 import "errors"
 
-// Conditions that another attempt of the same transaction can cure. Transact
+// Conditions that may pass on another attempt of the same transaction. Transact
 // retries them.
 var (
-	// ErrConflict is returned by Commit when another transaction wrote what
-	// this one read. Nothing was written.
+	// ErrConflict is returned by Commit when another transaction wrote a key
+	// that this one read. Nothing was written.
 	ErrConflict = errors.New("kv: conflict with another transaction")
 	// ErrTooOld is returned when the transaction lived longer than TxLifetime,
 	// or was told to read at a version that is no longer kept.
@@ -14,15 +14,16 @@ var (
 	// ErrFutureVersion is returned when the transaction was told to read at a
 	// version that the store has not reached.
 	ErrFutureVersion = errors.New("kv: read version lies in the future")
-	// ErrUnavailable is returned when the store can't serve for now and has
-	// written nothing of the transaction: it is starting, moving or throttling.
+	// ErrUnavailable is returned when the store temporarily can't serve the
+	// transaction and has written none of it: it is starting, moving or
+	// throttling.
 	ErrUnavailable = errors.New("kv: store is unavailable for now")
-	// ErrUnknownResult is returned by Commit when it can't be known whether
-	// the transaction was written.
+	// ErrUnknownResult is returned by Commit when there is no way to know
+	// whether the transaction was written.
 	ErrUnknownResult = errors.New("kv: result of the commit is unknown")
 )
 
-// Mistakes of the caller. Nothing was written.
+// Mistakes by the caller. Nothing was written.
 var (
 	// ErrKeyTooLarge is returned when a key is longer than MaxKeySize.
 	ErrKeyTooLarge = errors.New("kv: key is longer than 10,000 bytes")
@@ -31,10 +32,10 @@ var (
 	// ErrTxTooLarge is returned by Commit when the transaction affects more
 	// than MaxTxSize bytes.
 	ErrTxTooLarge = errors.New("kv: transaction is larger than 10,000,000 bytes")
-	// ErrIllegalKey is returned when a key or range reaches to 0xff or beyond,
-	// which belongs to the store, or when a range ends before it begins.
+	// ErrIllegalKey is returned when a key or range reaches 0xff or beyond,
+	// which is reserved for the store, or when a range ends before it begins.
 	ErrIllegalKey = errors.New("kv: key is outside of the legal range")
-	// ErrBadStampOffset is returned when there are no ten bytes at the offset
+	// ErrBadStampOffset is returned when fewer than ten bytes follow the offset
 	// of an incomplete stamp.
 	ErrBadStampOffset = errors.New("kv: no room for a versionstamp at that offset")
 	// ErrUnreadable is returned when a read may fall on a key that the
@@ -45,7 +46,8 @@ var (
 	ErrUsed = errors.New("kv: transaction was already committed or cancelled")
 	// ErrTooManyWatches is returned when more than MaxWatches are open.
 	ErrTooManyWatches = errors.New("kv: more than 10,000 watches are open")
-	// ErrCancelled is a watch's error after Cancel of it or its transaction.
+	// ErrCancelled is a watch's error after it or its transaction was
+	// cancelled.
 	ErrCancelled = errors.New("kv: cancelled")
 )
 
@@ -53,9 +55,9 @@ var (
 var (
 	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("kv: store is closed")
-	// ErrStoreFailed is returned by everything after the store could not write
-	// to its disk. What was acknowledged before is safe; the process must end
-	// and open the store again.
+	// ErrStoreFailed is returned by every call once the store has failed to
+	// write to its disk. Commits acknowledged before that are safe; the process
+	// must exit and open the store again.
 	ErrStoreFailed = errors.New("kv: store has failed")
 	// ErrStoreInUse is returned by opening a store that another process, or
 	// another part of this one, has open.
@@ -67,12 +69,12 @@ var (
 	ErrNotBuilt = errors.New("kv: driver is not part of this build")
 )
 
-// Retryable tells whether another attempt of the transaction may succeed.
+// Retryable reports whether another attempt of the transaction may succeed.
 func Retryable(err error) bool {
 	return errors.Is(err, ErrConflict) || errors.Is(err, ErrTooOld) || errors.Is(err, ErrFutureVersion) ||
 		errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnknownResult)
 }
 
-// MaybeCommitted tells whether the transaction that failed with err may have
-// been written, or may still be.
+// MaybeCommitted reports whether the transaction that failed with err may have
+// been written, or may yet be.
 func MaybeCommitted(err error) bool { return errors.Is(err, ErrUnknownResult) }

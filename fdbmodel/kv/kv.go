@@ -3,7 +3,7 @@ package kv
 import "context"
 
 // Version is a commit version of a store. Versions grow with every commit and
-// order everything that one store ever did. They say nothing about time: a
+// order everything that happens in one store. They say nothing about time: a
 // store may jump by any amount, and does so whenever it is opened.
 type Version int64
 
@@ -12,25 +12,24 @@ type Version int64
 // sort in commit order.
 type Stamp [StampSize]byte
 
-// Database is an open store. Its methods may be called from many goroutines.
+// Database is an open store. Its methods are safe for concurrent use.
 type Database interface {
-	// Begin starts a transaction. It does not wait for the store: a failing
-	// store shows in the first read or in the commit.
+	// Begin starts a transaction. It does not wait for the store: an error of
+	// the store surfaces in the first read or in the commit.
 	Begin(Options) Tx
 
-	// Close ends the store's use. Transactions that are still open, and
-	// watches that have not fired, end with ErrClosed. A second Close returns
-	// nil.
+	// Close closes the store. Transactions that are still open, and watches
+	// that have not fired, end with ErrClosed. A second Close returns nil.
 	Close() error
 }
 
 // Options of one transaction. The zero value is a durable transaction.
 type Options struct {
-	// NoSync says that losing this transaction in a crash of the store loses
-	// nothing that was promised to anyone, so that its commit need not wait for
-	// the disk. Others see it only once it is durable, so Commit may return
-	// before that; SetReadVersion to the version it returned works at once. A
-	// driver may ignore it. Defaults to false.
+	// NoSync says that losing this transaction in a crash of the store breaks
+	// no promise, so its commit need not wait for the disk. Other transactions
+	// see it only once it is durable, and Commit may return before that;
+	// SetReadVersion to the version it returned works at once. A driver may
+	// ignore it. Defaults to false.
 	NoSync bool
 
 	// Tag names the operation, at most 16 characters, for throttling and for
@@ -38,17 +37,17 @@ type Options struct {
 	Tag string
 }
 
-// Reader is the reading half of a transaction. Reads are asked at once and
-// waited for later, so that many can be under way together:
+// Reader is the reading half of a transaction. Reads are issued at once and
+// waited for later, so many can be in flight together:
 //
 //	a, b := tx.Get(keyA), tx.Get(keyB)
 //	va, err := a.Wait(ctx)
 //	vb, err := b.Wait(ctx)
 //
-// Slices that a read returns belong to the caller.
+// The caller owns the slices that a read returns.
 type Reader interface {
-	// Get asks for the value of key. The answer is nil where the key is absent,
-	// and empty but not nil where the value is.
+	// Get asks for the value of key. The answer is nil if the key is absent,
+	// and empty but not nil if the value is empty.
 	Get(key []byte) Pending[[]byte]
 
 	// GetRange asks for the keys of r in order.
@@ -70,9 +69,9 @@ type Tx interface {
 	ReadVersion(ctx context.Context) (Version, error)
 
 	// SetReadVersion makes the transaction read at v, which must be a version
-	// that was read or committed on this store. It must come before the first
-	// read. A version that is too old fails the reads with ErrTooOld, one that
-	// the store has not reached with ErrFutureVersion.
+	// that was read from or committed to this store. It must come before the
+	// first read. A version that is too old fails the reads with ErrTooOld, one
+	// that the store has not reached with ErrFutureVersion.
 	SetReadVersion(v Version)
 
 	Set(key, value []byte)
@@ -92,53 +91,53 @@ type Tx interface {
 	SetVersionstampedValue(key, value []byte, offset int)
 
 	// AddReadConflictKey and AddReadConflictRange make the transaction fail if
-	// the key or range is written by others, as if it had been read: what the
-	// transaction has set or cleared before is left out, so add conflicts
-	// before the writes.
+	// another one writes the key or range, as if this one had read it. Keys
+	// that this transaction has already set or cleared are left out, so add
+	// conflicts before the writes.
 	AddReadConflictKey(key []byte)
 	AddReadConflictRange(r Range)
 
-	// AddWriteConflictKey and AddWriteConflictRange make others who read the
-	// key or range fail, as if it had been written.
+	// AddWriteConflictKey and AddWriteConflictRange make other transactions
+	// that read the key or range fail, as if this one had written it.
 	AddWriteConflictKey(key []byte)
 	AddWriteConflictRange(r Range)
 
-	// Watch returns a watch on key that starts to count at commit, from the
-	// value that the transaction sees. It reads the key serializably. Set
-	// watches in transactions that write nothing else.
+	// Watch returns a watch on key that takes effect at commit and compares
+	// with the value that the transaction sees. It reads the key serializably.
+	// Set watches in transactions that write nothing else.
 	Watch(key []byte) Watch
 
 	// Commit makes the writes durable and visible, in that order, and returns
-	// where in the store's history they are. A transaction that wrote nothing
-	// and added no write conflict commits without the store, with version -1
-	// and no stamp. If ctx ends first, the error is ErrUnknownResult joined
-	// with the cause.
+	// their place in the store's history. A transaction that wrote nothing and
+	// added no write conflict commits without contacting the store, with
+	// version -1 and no stamp. If ctx ends first, the error is ErrUnknownResult
+	// joined with the cause.
 	Commit(ctx context.Context) (Committed, error)
 
-	// Cancel gives up the transaction and its watches that have not been
-	// committed. It may be called at any time and more than once.
+	// Cancel abandons the transaction and those of its watches that have not
+	// been committed. It may be called at any time and more than once.
 	Cancel()
 }
 
-// Committed says where a transaction lies in the store's history.
+// Committed is the place of a transaction in the store's history.
 type Committed struct {
 	// Version is the commit version, -1 for a transaction that wrote nothing.
 	Version Version
-	// Stamp is what replaced the incomplete stamps of the transaction.
+	// Stamp is the stamp that replaced the transaction's incomplete stamps.
 	Stamp Stamp
 }
 
-// Watch tells of a change of one key. It fires when the key's value differs
-// from the one its transaction saw. A value that changes and changes back may
-// be missed, and a watch may fire without a change: whoever is woken reads
+// Watch reports a change of one key. It fires when the key's value differs from
+// the one its transaction saw. A value that changes and changes back may be
+// missed, and a watch may fire without a change, so the caller reads the key
 // again.
 type Watch interface {
-	// Done is closed when the watch has fired or failed, also when its
+	// Done is closed when the watch has fired or failed, including when its
 	// transaction was cancelled or failed to commit.
 	Done() <-chan struct{}
 
-	// Err is nil before Done is closed and after the watch fired, and says why
-	// it ended otherwise: ErrCancelled, ErrClosed, ErrTooManyWatches, the
+	// Err is nil before Done is closed and after the watch fired. Otherwise it
+	// says why the watch ended: ErrCancelled, ErrClosed, ErrTooManyWatches, the
 	// error of the commit, or of the store.
 	Err() error
 
@@ -155,16 +154,16 @@ type KeyValue struct {
 // Page is the answer to a GetRange.
 type Page struct {
 	Items []KeyValue
-	// More is set when a bound of RangeOptions ended the page, which then has at
-	// least one row. There may still be nothing behind it.
+	// More is set when a bound of RangeOptions ended the page, which then has
+	// at least one row. There may be no further rows all the same.
 	More bool
 }
 
 // RangeOptions bound a GetRange.
 type RangeOptions struct {
-	// Limit is the most rows to return. Defaults to no limit.
+	// Limit is the maximum number of rows to return. Defaults to no limit.
 	Limit int
-	// Bytes ends the page with the row that brings its keys and values to so
+	// Bytes ends the page with the row at which its keys and values reach this
 	// many bytes. A driver may ignore it. Defaults to no limit.
 	Bytes int
 	// Reverse returns the rows from the end of the range backwards.
@@ -194,11 +193,12 @@ const (
 
 // Located is implemented by a Database that keeps its keys on several servers.
 type Located interface {
-	// Locate tells which servers hold keys. It returns the errors of reads.
+	// Locate returns which servers hold the given keys. It returns the errors
+	// of reads.
 	Locate(ctx context.Context, keys [][]byte) (Location, error)
 }
 
-// Location says where keys lie.
+// Location describes which servers hold keys.
 type Location struct {
 	// Teams are the addresses of the servers that hold each key, sorted.
 	Teams [][]string

@@ -2,7 +2,7 @@ package kv
 
 import "time"
 
-// Limits of every store, FoundationDB's own.
+// Limits of every store. They are FoundationDB's.
 const (
 	// MaxKeySize is the longest key, in bytes: ErrKeyTooLarge beyond it.
 	MaxKeySize = 10_000
@@ -12,11 +12,11 @@ const (
 	// read and write conflict ranges, in bytes: ErrTxTooLarge beyond it. Values
 	// read do not count.
 	MaxTxSize = 10_000_000
-	// TxLifetime is how long a transaction may live from its first read.
-	// Its later reads and its commit fail with ErrTooOld.
+	// TxLifetime is how long a transaction may run after its first read. Its
+	// later reads and its commit fail with ErrTooOld.
 	TxLifetime = 5 * time.Second
-	// MaxWatches is the most watches of one Database at a time:
-	// ErrTooManyWatches beyond it.
+	// MaxWatches is the maximum number of watches that one Database may have
+	// open: ErrTooManyWatches beyond it.
 	MaxWatches = 10_000
 	// StampSize is the length of a Stamp in bytes.
 	StampSize = 10

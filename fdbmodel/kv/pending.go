@@ -2,17 +2,17 @@ package kv
 
 import "context"
 
-// Pending is the answer to a read that was asked and may not have come yet.
+// Pending is the answer to a read that was issued and may not have arrived yet.
 type Pending[T any] struct {
 	value T
 	err   error
 	wait  func(context.Context) (T, error)
 }
 
-// Ready returns an answer that is there.
+// Ready returns an answer that has already arrived.
 func Ready[T any](value T, err error) Pending[T] { return Pending[T]{value: value, err: err} }
 
-// Later returns an answer that wait waits for. Each Wait calls it.
+// Later returns an answer that wait fetches. Each Wait calls wait.
 func Later[T any](wait func(context.Context) (T, error)) Pending[T] { return Pending[T]{wait: wait} }
 
 // Wait returns the answer, or ctx's error if that ends first. It may be called

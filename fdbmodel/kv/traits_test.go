@@ -8,7 +8,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// exclusive is a store that says what it is.
+// exclusive is a store that reports its traits.
 type exclusive struct{ kv.Database }
 
 func (exclusive) Traits() kv.Traits { return kv.Traits{Exclusive: true, Opening: "1"} }

@@ -14,21 +14,21 @@ type Attempt struct {
 	// Number counts the runs from 1.
 	Number int
 	// MaybeCommitted is set when an earlier run ended with an unknown result,
-	// so that its writes may be there, or may still come.
+	// so its writes may exist already or may yet appear.
 	MaybeCommitted bool
 }
 
-// Result is how Transact ended.
+// Result describes how a Transact ended.
 type Result struct {
 	Committed
 	// Attempts is the number of runs, at least 1.
 	Attempts int
-	// Conflicts is how many of them ended in ErrConflict.
+	// Conflicts is the number of runs that ended in ErrConflict.
 	Conflicts int
 }
 
-// Retry says how Transact retries. The zero value retries until its context
-// ends, which is right wherever a context ends.
+// Retry says how Transact retries. The zero value retries until the context
+// ends, which is right for every context that does end.
 type Retry struct {
 	Options
 
@@ -42,18 +42,18 @@ type Retry struct {
 	Random func() float64
 }
 
-// Waits between runs: FoundationDB's own, base 10 ms doubled up to a second.
+// Waits between runs. They are FoundationDB's: 10 ms, doubled up to a second.
 const (
 	retryWaitMin = 10 * time.Millisecond
 	retryWaitMax = time.Second
 )
 
-// Transact runs fn in a transaction and commits it, and runs both again after
-// errors that Retryable names, whether fn or the commit returned them. Any
-// other error of fn ends it: nothing is written and the error is returned. A
-// panic of fn cancels the transaction and goes on. fn may run more than once;
-// it must set what it returns to its caller anew in each run, draw no ids, and
-// neither commit nor cancel the transaction itself.
+// Transact runs fn in a transaction and commits it. It repeats both after an
+// error that is Retryable, whether fn or the commit returned it. Any other
+// error of fn ends Transact: nothing is written and the error is returned. A
+// panic in fn cancels the transaction and propagates. fn may run more than
+// once; it must reset its results in each run, draw no ids, and neither commit
+// nor cancel the transaction itself.
 //
 // When ctx ends, or MaxAttempts is reached, the last error is returned: if it
 // is ErrUnknownResult, the writes may have happened.
@@ -87,7 +87,7 @@ func Transact(ctx context.Context, db Database, retry Retry, fn func(Attempt) er
 	}
 }
 
-// runOnce cancels tx on every way out but a commit, a panic of fn included.
+// runOnce cancels tx on every way out but a commit, including a panic in fn.
 func runOnce(ctx context.Context, tx Tx, fn func(Attempt) error, a Attempt) (Committed, error) {
 	defer tx.Cancel()
 	if err := fn(a); err != nil {
@@ -124,7 +124,8 @@ func sleepTimer(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// unknownIf keeps the doubt of an earlier attempt in the error of a later one.
+// unknownIf marks the error of a later attempt as unknown if an earlier attempt
+// may have committed.
 func unknownIf(maybe bool, err error) error {
 	if maybe && !errors.Is(err, ErrUnknownResult) {
 		return fmt.Errorf("%w: %w", ErrUnknownResult, err)

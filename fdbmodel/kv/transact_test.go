@@ -12,7 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// script is a store whose commits end as told, one after the other, and then
+// script is a store whose commits return the given errors in turn, and then
 // succeed.
 type script struct {
 	kv.Database
@@ -49,7 +49,7 @@ func (t *scriptTx) Cancel() {
 	}
 }
 
-// waits returns a Retry that notes its waits.
+// waits returns a Retry that records its waits.
 func waits(into *[]time.Duration) kv.Retry {
 	return kv.Retry{
 		Random: func() float64 { return 1 },
@@ -189,7 +189,7 @@ func TestTransactEndsWhileItWaits(t *testing.T) {
 	require.Len(t, db.begun, 1)
 }
 
-// patient is a store that knows when to run again.
+// patient is a store that knows when to retry.
 type patient struct {
 	*script
 	waited []kv.Tx

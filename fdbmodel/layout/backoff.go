@@ -10,7 +10,7 @@ const (
 	DefaultBackoffMax  = 5 * time.Minute
 )
 
-// Wait is how long the n-th wait lasts, counted from 1.
+// Wait returns the length of the n-th wait, counted from 1.
 func (b Backoff) Wait(n int, jitter float64) time.Duration {
 	base, limit := b.Base, b.Max
 	if base <= 0 {

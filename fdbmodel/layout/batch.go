@@ -1,7 +1,8 @@
 package layout
 
-// BatchRecord is a batch whose items are held futures of the owner with its id.
-// What the template and the status mean is up to whoever makes batches.
+// BatchRecord is a batch. Its items are held futures whose owner is the batch's
+// id. The code that makes batches defines the meaning of the template and the
+// status.
 type BatchRecord struct {
 	ID          string `msgpack:"-" json:"id"`
 	Template    []byte `msgpack:"t" json:"template"`
@@ -10,20 +11,21 @@ type BatchRecord struct {
 	Items       int    `msgpack:"n" json:"items"`
 	Status      int    `msgpack:"s,omitempty" json:"status"`
 	Reason      string `msgpack:"r,omitempty" json:"reason,omitempty"`
-	// Made is set once all items exist. Until then Maker is who makes them, and
-	// Digest says of what: who makes the same may go on in its place.
+	// Made is set once all items exist. Until then Maker names the process that
+	// makes them, and Digest is the digest of the request: another maker of the
+	// same request may continue in its place.
 	Made       bool   `msgpack:"d,omitempty" json:"made"`
 	Maker      string `msgpack:"k,omitempty" json:"maker,omitempty"`
 	Digest     []byte `msgpack:"h,omitempty" json:"digest,omitempty"`
 	CreatedAt  int64  `msgpack:"c" json:"created_at_ms"`
 	FinishedAt int64  `msgpack:"f,omitempty" json:"finished_at_ms,omitempty"`
-	// CancelledAt is when a cancel began that has not reached all items yet, 0
-	// otherwise. Reason is the cancel's.
+	// CancelledAt is the time when a cancel began that has not reached all
+	// items yet, 0 otherwise. Reason is the reason given for the cancel.
 	CancelledAt int64 `msgpack:"x,omitempty" json:"cancelled_at_ms,omitempty"`
 }
 
-// BatchChunk is what a worker was given of a batch at one time. Its items say its
-// id as the reason of their assignment.
+// BatchChunk is the set of items that a worker was given from a batch at one
+// time. Its items carry its id as the reason for their assignment.
 type BatchChunk struct {
 	ID        string   `msgpack:"-" json:"id"`
 	Worker    WorkerID `msgpack:"w" json:"worker"`

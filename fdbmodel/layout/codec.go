@@ -9,8 +9,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// Every value begins with the version of its format. Stamped values go on with
-// twelve bytes of versionstamp. The rest is a msgpack map with short names, in
+// Every value begins with the version of its format. In stamped values twelve
+// bytes of versionstamp follow. The rest is a msgpack map with short names, to
 // which fields are only ever added.
 const (
 	RecordVersion = 1
@@ -18,13 +18,13 @@ const (
 	StampOffset   = 1
 )
 
-// recordSize is the room that a record gets at first. Bytes.
+// recordSize is the initial capacity for a record, in bytes.
 const recordSize = 160
 
 // Encode returns the value that holds a record.
 func Encode(r Record) []byte { return encode(r, 0) }
 
-// EncodeStamped leaves room for the stamp, at StampOffset.
+// EncodeStamped is Encode with room for the stamp at StampOffset.
 func EncodeStamped(r Record) []byte { return encode(r, StampLength) }
 
 func encode(r Record, room int) []byte {
@@ -33,14 +33,14 @@ func encode(r Record, room int) []byte {
 	return appendRecord(append(make([]byte, 0, recordSize), head[:1+room]...), r)
 }
 
-// Decode reads a value into a record; key is for its errors. It returns
+// Decode reads a value into a record; key appears in its errors. It returns
 // ErrNewerRecord and ErrBadRecord.
 func Decode(key, value []byte, r Record) error {
 	_, err := DecodeAfter(key, value, r, 0)
 	return err
 }
 
-// DecodeStamped is Decode for a value of EncodeStamped.
+// DecodeStamped is Decode for a value that EncodeStamped made.
 func DecodeStamped(key, value []byte, r Record) (stamp kv.Stamp, err error) {
 	head, err := DecodeAfter(key, value, r, StampLength)
 	if err == nil {
@@ -50,7 +50,7 @@ func DecodeStamped(key, value []byte, r Record) (stamp kv.Stamp, err error) {
 }
 
 // DecodeAfter is Decode for a value with head bytes between its version and the
-// record, which it returns.
+// record. It returns those bytes.
 func DecodeAfter(key, value []byte, r Record, head int) ([]byte, error) {
 	if len(value) > 0 && value[0] > RecordVersion {
 		return nil, fmt.Errorf("%s has version %d, this process reads %d: %w",
@@ -69,10 +69,10 @@ func DecodeAfter(key, value []byte, r Record, head int) ([]byte, error) {
 	return value[1 : 1+head], nil
 }
 
-// Mark is the value of a key whose presence says all.
+// Mark is the value of a key whose presence is all that matters.
 func Mark() []byte { return []byte{RecordVersion} }
 
-// Bell is the record of a stamped key that only changes, so that a watch fires.
+// Bell is the record of a stamped key that changes only to make a watch fire.
 type Bell struct{}
 
 func (*Bell) appendFields(f fields) fields          { return f }

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Config is what all processes of a cluster must agree on. It is written by
-// whoever opens the cluster first and obeyed by everybody after. Configure
-// changes it.
+// Config holds the settings that all processes of a cluster must agree on. The
+// first process to open the cluster writes it, and all later ones obey it.
+// Configure changes it.
 type Config struct {
-	// Format is the version of the keyspace. A newer one is ErrNewerRecord.
+	// Format is the version of the key layout. A newer one is ErrNewerRecord.
 	Format int `msgpack:"f" json:"format"`
 	// Shards is a power of two from 1 to 256 that spreads the hot keys. Order
-	// and priority hold within a shard. Defaults to 16, and to 1 for a store that
-	// one process opens, where more would spread nothing.
+	// and priority hold within a shard. Defaults to 16, and to 1 for a store
+	// that one process opens, where there is nothing to spread over.
 	Shards int `msgpack:"s" json:"shards"`
-	// Heartbeat is how often a worker says that it lives. Defaults to 5 s.
+	// Heartbeat is the interval between a worker's heartbeats. Defaults to 5 s.
 	Heartbeat time.Duration `msgpack:"h" json:"heartbeat_ns"`
-	// DeadAfter is how long a heartbeat may stand still, by the observer's own
-	// clock, before the worker counts as dead. Defaults to 3 heartbeats.
+	// DeadAfter is how long a heartbeat may go unchanged, by the observer's own
+	// clock, before the worker is declared dead. Defaults to 3 heartbeats.
 	DeadAfter time.Duration `msgpack:"d" json:"dead_after_ns"`
 	// Retention is how long finished futures are kept. Defaults to 24 h.
 	Retention time.Duration `msgpack:"r" json:"retention_ns"`
@@ -53,8 +53,8 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Validate returns ErrBadConfig for settings that a cluster can't have,
-// ErrNewerRecord and ErrOldFormat.
+// Validate returns ErrBadConfig for invalid settings, ErrNewerRecord for a
+// newer format and ErrOldFormat for an older one.
 func (c Config) Validate() error {
 	switch {
 	case c.Format > KeyspaceFormat:
@@ -73,11 +73,11 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// IncomingRecord marks a cluster that is being copied into: nobody opens it.
-// Each transaction of the copy changes it, so that none is written twice, and
-// none of a copy that was replaced.
+// IncomingRecord marks a cluster that is being copied into: it can't be opened.
+// Each transaction of the copy changes it, so that no transaction is written
+// twice, and none of a copy that was replaced.
 type IncomingRecord struct {
-	Writer string `msgpack:"w" json:"writer"` // of the one copy
+	Writer string `msgpack:"w" json:"writer"` // of this copy
 	Batch  int64  `msgpack:"n,omitempty" json:"batch"`
 	At     int64  `msgpack:"t" json:"at_ms"`
 }

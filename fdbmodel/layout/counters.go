@@ -8,8 +8,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// ParseOpen reads a counter of futures that are with workers, below an owner's
-// prefix.
+// ParseOpen parses the key of a counter of futures that are with workers, below
+// an owner's prefix.
 func ParseOpen(prefix []byte, item kv.KeyValue) (why string, n int64, err error) {
 	rest := tuple.NewReader(item.Key[len(prefix):])
 	why = rest.Text()
@@ -23,13 +23,13 @@ func ParseOpen(prefix []byte, item kv.KeyValue) (why string, n int64, err error)
 // counters that change with the futures.
 type Counts map[CountKey]int64
 
-// CountKey is what futures are counted by.
+// CountKey is the combination that futures are counted by.
 type CountKey struct {
 	Queue, Owner string
 	State        State
 }
 
-// Total returns how many futures are in a state.
+// Total returns the number of futures in a state.
 func (c Counts) Total(s State) int64 {
 	n := int64(0)
 	for k, v := range c {
@@ -40,7 +40,7 @@ func (c Counts) Total(s State) int64 {
 	return n
 }
 
-// ParseCount reads a counter below a shard's prefix.
+// ParseCount parses the key of a counter below a shard's prefix.
 func ParseCount(prefix []byte, item kv.KeyValue) (CountKey, int64, error) {
 	rest := tuple.NewReader(item.Key[len(prefix):])
 	key := CountKey{Queue: rest.Text(), Owner: rest.Text()}
@@ -52,7 +52,8 @@ func ParseCount(prefix []byte, item kv.KeyValue) (CountKey, int64, error) {
 	return key, int64(binary.LittleEndian.Uint64(item.Value)), nil
 }
 
-// OpenKey is what owned futures are counted by while they are with workers.
+// OpenKey is the combination that owned futures are counted by while they are
+// with workers.
 type OpenKey struct{ Owner, Why string }
 
 // ShardCount names a counter of one shard.

@@ -16,7 +16,7 @@ type KeyPart struct {
 	Value any // string, int64 or ID
 }
 
-// KeyParts are the named parts of a key in its order. As JSON they are one
+// KeyParts are the named parts of a key, in key order. In JSON they are one
 // object.
 type KeyParts []KeyPart
 
@@ -42,15 +42,15 @@ func (p KeyParts) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// KeyDescription is a key in a form to read.
+// KeyDescription is a key in readable form.
 type KeyDescription struct {
 	// Kind names the kind of key, as in docs/reference/keyspace.md. It is empty
-	// for a key that is none of a cluster's; Problem says why then.
+	// for a key that does not belong to a cluster; Problem then says why.
 	Kind     string `json:"kind"`
 	Cluster  string `json:"cluster,omitempty"`
 	Shard    *int   `json:"shard,omitempty"`
 	Subspace string `json:"subspace,omitempty"`
-	// Parts are what stands behind the subspace, without the fixed names.
+	// Parts are the elements after the subspace, without the fixed names.
 	Parts KeyParts `json:"parts,omitempty"`
 	// Text is the key as a tuple, Escaped as fdbcli takes and prints it.
 	Text    string `json:"key"`
@@ -58,7 +58,7 @@ type KeyDescription struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// Part returns the part of that name, nil if there is none.
+// Part returns the value of the part with that name, nil if there is none.
 func (d *KeyDescription) Part(name string) any {
 	for _, p := range d.Parts {
 		if p.Name == name {
@@ -74,8 +74,8 @@ const (
 	ProblemUnknown = "a kind of key that this version does not know"
 )
 
-// DescribeKey takes any key apart. A key that is not of a cluster, or of a kind
-// that this version does not know, is described as that.
+// DescribeKey splits any key into its parts. For a key outside of every
+// cluster, or of a kind that this version does not know, Problem says so.
 func DescribeKey(key []byte) KeyDescription {
 	d, _ := Locate(key)
 	d.Text, d.Escaped = tuple.String(key), EscapeKey(key)
@@ -112,7 +112,7 @@ func Locate(key []byte) (KeyDescription, *KeyKind) {
 	return d, nil
 }
 
-// kindTable is the table by subspace.
+// kindTable is the table indexed by subspace.
 var kindTable = sync.OnceValue(func() map[string][]*KeyKind {
 	table := map[string][]*KeyKind{}
 	for _, k := range Table() {
@@ -130,7 +130,7 @@ func kindsOf(sub string, sharded bool) []*KeyKind {
 	return kinds
 }
 
-// parts returns the named parts of a key of this kind, and false for a key of
+// parts returns the named parts of a key of this kind, or false for a key of
 // another kind.
 func (k *KeyKind) parts(rest tuple.Reader) (parts KeyParts, ok bool) {
 	for _, e := range k.elements {
@@ -156,8 +156,8 @@ func (k *KeyKind) parts(rest tuple.Reader) (parts KeyParts, ok bool) {
 	return parts, rest.Done() == nil
 }
 
-// StampText prints a versionstamp as its version, its order within that, and
-// its order within the transaction where that is not 0.
+// StampText formats a versionstamp as its version, its order within the version
+// and, if not 0, its order within the transaction.
 func StampText(s tuple.Stamp) string {
 	version := s.Version()
 	text := fmt.Sprintf("%x-%x", version[:8], version[8:])
@@ -167,8 +167,8 @@ func StampText(s tuple.Stamp) string {
 	return text
 }
 
-// EscapeKey prints a key in the form that fdbcli takes and prints: bytes other
-// than letters, digits and . _ - : / stand as \xNN.
+// EscapeKey formats a key as fdbcli takes and prints it: bytes other than
+// letters, digits and . _ - : / become \xNN.
 func EscapeKey(key []byte) string {
 	b := make([]byte, 0, 2*len(key))
 	for _, c := range key {
@@ -182,8 +182,9 @@ func EscapeKey(key []byte) string {
 	return string(b)
 }
 
-// UnescapeKey reads a key as EscapeKey and fdbcli print it: \xNN is a byte, \\,
-// \" and "\ " the character behind the backslash. It returns ErrBadKey.
+// UnescapeKey parses a key as EscapeKey and fdbcli print it: \xNN is a byte,
+// \\, \" and "\ " stand for the character after the backslash. It returns
+// ErrBadKey.
 func UnescapeKey(text string) ([]byte, error) {
 	bad := fmt.Errorf("%w: %.80q is not a key as fdbcli prints it: use \\xNN for a byte", ErrBadKey, text)
 	key := make([]byte, 0, len(text))

@@ -1,20 +1,20 @@
-// Package layout is what a cluster looks like in a store: its keys, records and
-// ids, and their limits. It makes and parses keys, encodes and decodes records,
-// and describes both for people. All of it is pure: layout knows the types of a
-// store's contract, and no store, no transaction and no clock.
+// Package layout defines how a cluster is laid out in a store: its keys,
+// records and ids, and their limits. It makes and parses keys, encodes and
+// decodes records, and describes both for people. All of it is pure: layout
+// uses the types of the store contract, but no store, transaction or clock.
 //
-// One table, Table, lists every kind of key with its parts and the record that
-// its value is. Keys are made by Keyspace, which knows the cluster's name and
-// shards. A value that a newer version of the format wrote is ErrNewerRecord, and
-// one that no version wrote is ErrBadRecord; both name the key.
+// One table, Table, lists every kind of key with its parts and the record in
+// its value. Keyspace makes the keys; it knows the cluster's name and shards. A
+// value in a newer version of the format is ErrNewerRecord, and a damaged value
+// is ErrBadRecord; both name the key.
 //
 // # Keys
 //
 // All keys begin with the tuple ("futura", CLUSTER). Below, s is the shard of a
 // future (the last byte of its id), of a worker or of a session, and comes
 // first, so that no shard's load falls on another's servers. Values are one
-// byte of version, twelve bytes of versionstamp where it says VS, and a msgpack
-// map.
+// byte of version, twelve bytes of versionstamp where the table says VS, and a
+// msgpack map.
 //
 //	key                                                   value, and who writes it
 //	(s, "futures", ID, "args")                            arguments of 1 to 16 KiB · submit
@@ -55,6 +55,6 @@
 //	("cfg")                                               Config · the first to open the cluster, configure
 //
 // The place of an unclaimed future is a pure function of its records: it is in
-// assignments if its attempts say to whom, else in held if its spec says so, else
-// in delayed if its attempts say until when, else in ready.
+// assignments if its attempts name a worker, else in held if its spec names an
+// owner, else in delayed if its attempts set a due time, else in ready.
 package layout

@@ -27,7 +27,7 @@ func TestDocsKeyspace(t *testing.T) {
 	require.Equal(t, want, string(page), "run make generate")
 }
 
-// replaceTable puts a generated table between the two comments of its name.
+// replaceTable puts a generated table between the two comments with its name.
 func replaceTable(t *testing.T, page, name, table string) string {
 	begin, end := "<!-- "+name+": written by make generate -->\n", "<!-- end of "+name+" -->\n"
 	before, rest, found := strings.Cut(page, begin)
@@ -37,7 +37,8 @@ func replaceTable(t *testing.T, page, name, table string) string {
 	return before + begin + "\n" + table + "\n" + end + after
 }
 
-// TestPackageDocHasEveryKey holds the table in the package documentation.
+// TestPackageDocHasEveryKey compares the table in the package documentation
+// with the table of keys.
 func TestPackageDocHasEveryKey(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("doc.go")

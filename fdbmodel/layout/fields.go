@@ -7,15 +7,15 @@ import (
 )
 
 // fields appends a record as a msgpack map with short names. Fields with their
-// zero value are left out. The zero value of fields is not usable; see begin.
+// zero value are left out. The zero value of fields is not usable; call begin.
 type fields struct {
 	b     []byte
-	start int // of the map's head
+	start int // offset of the map's header
 	n     int
 }
 
-// Record is what a value holds. Its encoding is written by hand, because records
-// are written and read for every future.
+// Record is the content of a value. Records encode themselves by hand, because
+// they are written and read for every future.
 type Record interface {
 	// appendFields appends the record's fields.
 	appendFields(f fields) fields
@@ -24,10 +24,10 @@ type Record interface {
 	readField(name, b []byte) ([]byte, error)
 }
 
-// begin starts a map behind b.
+// begin starts a map after b.
 func begin(b []byte) fields { return fields{b: append(b, 0x80), start: len(b)} }
 
-// end writes the map's size and returns all that was appended.
+// end writes the map's size and returns everything that was appended.
 func (f fields) end() []byte {
 	if f.n < 16 {
 		f.b[f.start] = 0x80 | byte(f.n)
@@ -109,7 +109,7 @@ func (f fields) pairs(name string, values map[string]string) fields {
 	return f
 }
 
-// record appends a record inside the record. The caller leaves out an empty one.
+// record appends a nested record. The caller leaves out an empty one.
 func (f fields) record(name string, r Record) fields {
 	f = f.name(name)
 	f.b = appendRecord(f.b, r)
@@ -148,7 +148,7 @@ func readBool(b []byte, into *bool) (rest []byte, err error) {
 	return rest, err
 }
 
-// readBytes copies: a record must not keep the store's pages alive.
+// readBytes copies: a record must not keep the store's pages in memory.
 func readBytes[T ~[]byte](b []byte, into *T) ([]byte, error) {
 	value, rest, err := msgp.ReadBytesZC(b)
 	if err == nil {
@@ -198,7 +198,7 @@ func readPairs(b []byte, into *map[string]string) ([]byte, error) {
 	return b, nil
 }
 
-// readRef reads a record that its owner points at.
+// readRef reads a record into a new pointer of its owner.
 func readRef[T any, P interface {
 	*T
 	Record

@@ -15,9 +15,9 @@ import (
 // ItemBlock is how many neighbouring items of a batch share a shard.
 const ItemBlock = MaxSubmit
 
-// BatchItemID is the id of the future that is an item of a batch, made of the
-// batch's id and the item's index: a version 8 UUID in which the index can be
-// read. Neighbours share a shard, so that they are written and read together.
+// BatchItemID returns the id of the future for one item of a batch, made from
+// the batch's id and the item's index: a version 8 UUID that contains the
+// index. Neighbours share a shard, so that they are written and read together.
 func BatchItemID(batch string, index int) ID {
 	var id ID
 	sum := sha256.Sum256([]byte("batch item " + batch))
@@ -29,16 +29,16 @@ func BatchItemID(batch string, index int) ID {
 	return id
 }
 
-// BatchItemIndex returns the index in an id of BatchItemID.
+// BatchItemIndex returns the index in an id that BatchItemID made.
 func BatchItemIndex(id ID) int { return int(binary.BigEndian.Uint32(id[neighbourPrefix:])) }
 
-// ID names a future for ever: a UUID whose last byte holds the shard that the
-// future's keys live in. Ids that the cluster draws are version 7 (RFC 9562),
-// so that they sort by submit time; ids made from an idempotency key are
-// version 8.
+// ID permanently identifies a future: a UUID whose last byte holds the shard of
+// the future's keys. Ids that the cluster draws are version 7 (RFC 9562), so
+// that they sort by submit time; ids made from an idempotency key are version
+// 8.
 type ID [16]byte
 
-// ParseID reads an id as String prints it. It returns ErrBadID.
+// ParseID parses an id in the form that String returns. It returns ErrBadID.
 func ParseID(s string) (ID, error) {
 	u, err := uuid.Parse(s)
 	if err != nil || len(s) != 36 {
@@ -47,7 +47,7 @@ func ParseID(s string) (ID, error) {
 	return ID(u), nil
 }
 
-// String prints the id in the usual 36 characters.
+// String returns the id in the usual 36 characters.
 func (id ID) String() string { return uuid.UUID(id).String() }
 
 // MarshalText implements encoding.TextMarshaler.
@@ -62,11 +62,11 @@ func (id *ID) UnmarshalText(b []byte) error {
 	return err
 }
 
-// IsZero tells whether no id was set.
+// IsZero reports whether the id is unset.
 func (id ID) IsZero() bool { return id == ID{} }
 
-// Time returns when a drawn id was drawn, to the millisecond, by the clock of
-// whoever drew it. It is the zero time for ids made from a key.
+// Time returns when the id was drawn, to the millisecond, by the clock of the
+// process that drew it. It is the zero time for ids made from a key.
 func (id ID) Time() time.Time {
 	if id[6]>>4 != 7 {
 		return time.Time{}
@@ -76,10 +76,10 @@ func (id ID) Time() time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(ms[:])))
 }
 
-// Shard is the shard that the future lies in.
+// Shard returns the shard of the future's keys.
 func (id ID) Shard(shards int) int { return int(id[15]) & (shards - 1) }
 
-// IdSource draws version 7 ids that grow strictly within one process, also
+// IdSource draws version 7 ids that increase strictly within one process, even
 // within one millisecond and when the clock steps back.
 type IdSource struct {
 	mu     sync.Mutex
@@ -88,7 +88,7 @@ type IdSource struct {
 }
 
 // Draw returns n ids that share a shard, so that their rows are neighbours and
-// one commit touches one place of the store.
+// one commit touches one part of the store.
 func (s *IdSource) Draw(now time.Time, shards, n int) ([]ID, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,14 +122,14 @@ func KeyedID(cluster, key string) ID {
 	return id
 }
 
-// WorkerID names one start of a worker: 16 hex digits, drawn anew each time,
-// so that nothing a worker held before a restart can be taken for its own.
+// WorkerID names one start of a worker: 16 hex digits, drawn anew each time, so
+// that a restarted worker never mistakes earlier claims for its own.
 type WorkerID string
 
 // SessionID names one client process that awaits futures: 16 hex digits.
 type SessionID string
 
-// DrawHex draws 16 hexadecimal digits.
+// DrawHex returns 16 random hexadecimal digits.
 func DrawHex(random io.Reader) (string, error) {
 	var b [8]byte
 	if _, err := io.ReadFull(random, b[:]); err != nil {
@@ -144,20 +144,20 @@ func ShardOf(name string, shards int) int {
 	return int(sum[0]) & (shards - 1)
 }
 
-// neighbourPrefix is how many bytes the ids of neighbours have in common at
-// their beginning; their last byte is the same too, and their index between.
+// neighbourPrefix is the length in bytes of the common prefix of neighbours'
+// ids; their last byte is the same too, and their index lies between.
 const neighbourPrefix = 11
 
-// Follows tells whether id is a neighbour of other, and behind it.
+// Follows reports whether id is a neighbour of other and sorts after it.
 func (id ID) Follows(other ID) bool {
 	return id[15] == other[15] && bytes.Equal(id[:neighbourPrefix], other[:neighbourPrefix]) &&
 		bytes.Compare(id[:], other[:]) > 0
 }
 
-// IDList is ids as records hold them: 16 bytes each.
+// IDList holds ids as records store them: 16 bytes each.
 type IDList []byte
 
-// PackIDs returns ids as records hold them.
+// PackIDs returns ids as records store them.
 func PackIDs(ids []ID) []byte {
 	b := make([]byte, 0, 16*len(ids))
 	for _, id := range ids {
@@ -166,7 +166,7 @@ func PackIDs(ids []ID) []byte {
 	return b
 }
 
-// UnpackIDs returns the ids of a list. A last one that is cut off is left out.
+// UnpackIDs returns the ids of a list. A truncated id at the end is left out.
 func UnpackIDs(b []byte) []ID {
 	ids := make([]ID, 0, len(b)/16)
 	for ; len(b) >= 16; b = b[16:] {

@@ -8,7 +8,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// Names of the subspaces and of what lies in them, as they stand in the keys.
+// Names of the subspaces and of their contents, as they appear in the keys.
 const (
 	rootName = "futura"
 
@@ -69,8 +69,8 @@ const (
 	CodeBody = "body"
 )
 
-// Keyspace makes every key of one cluster. One function, one kind of key; the
-// package documentation has them as a table.
+// Keyspace makes every key of one cluster. It has one function per kind of key;
+// the package documentation lists them in a table.
 type Keyspace struct {
 	Prefix []byte
 	Shards int
@@ -82,15 +82,15 @@ func NewKeyspace(cluster string) Keyspace {
 	return Keyspace{Prefix: tuple.AppendString(tuple.AppendString(nil, rootName), cluster)}
 }
 
-// All is everything of the cluster.
+// All returns the range of all keys of the cluster.
 func (k Keyspace) All() kv.Range { return kv.Prefix(k.Prefix) }
 
-// Global is the prefix of a subspace outside of the shards.
+// Global returns the prefix of a subspace outside of the shards.
 func (k Keyspace) Global(sub string) []byte {
 	return tuple.AppendString(append(make([]byte, 0, 64), k.Prefix...), sub)
 }
 
-// Shard is the prefix of a subspace within a shard.
+// Shard returns the prefix of a subspace within a shard.
 func (k Keyspace) Shard(shard int, sub string) []byte {
 	return tuple.AppendString(k.shardPrefix(shard), sub)
 }
@@ -102,54 +102,55 @@ func (k Keyspace) shardPrefix(shard int) []byte {
 
 // Rows of futures.
 
-// Row is the prefix of a future's records.
+// Row returns the prefix of a future's records.
 func (k Keyspace) Row(id ID) []byte {
 	return tuple.AppendUUID(k.Shard(id.Shard(k.Shards), SubFutures), id)
 }
 
-// Args is the key of arguments that are too large for the spec.
+// Args returns the key of arguments that are too large for the spec.
 func (k Keyspace) Args(id ID) []byte { return tuple.AppendString(k.Row(id), RowArgs) }
 
-// Spec is the key of what never changes of a future.
+// Spec returns the key of the immutable part of a future.
 func (k Keyspace) Spec(id ID) []byte { return tuple.AppendString(k.Row(id), RowSpec) }
 
-// State is the key of one record of what changes of a future.
+// State returns the key of one mutable record of a future.
 func (k Keyspace) State(id ID, field string) []byte {
 	return tuple.AppendString(k.StateOf(id), field)
 }
 
-// StateOf is the prefix of what changes of a future.
+// StateOf returns the prefix of a future's mutable records.
 func (k Keyspace) StateOf(id ID) []byte { return tuple.AppendString(k.Row(id), rowState) }
 
-// Subscriber is the mark of a session that awaits a future.
+// Subscriber returns the key that marks a session as awaiting a future.
 func (k Keyspace) Subscriber(id ID, session SessionID) []byte {
 	return tuple.AppendString(k.State(id, stateSubscribers), string(session))
 }
 
-// StateRange is the row read: everything of a future that changes.
+// StateRange returns the range of a row read: all mutable records of a future.
 func (k Keyspace) StateRange(id ID) kv.Range { return kv.Prefix(k.StateOf(id)) }
 
-// RecordRange is the spec and everything that changes, without large arguments.
+// RecordRange returns the range of the spec and all mutable records, without
+// large arguments.
 func (k Keyspace) RecordRange(id ID) kv.Range {
 	return kv.Range{Begin: k.Spec(id), End: kv.AfterPrefix(k.StateOf(id))}
 }
 
-// RowRange is all of a future but its chunks.
+// RowRange returns the range of a future's keys other than its chunks.
 func (k Keyspace) RowRange(id ID) kv.Range { return kv.Prefix(k.Row(id)) }
 
-// FuturesOf is the prefix of a shard's futures.
+// FuturesOf returns the prefix of a shard's futures.
 func (k Keyspace) FuturesOf(shard int) []byte { return k.Shard(shard, SubFutures) }
 
 // Places where an unclaimed future waits.
 
-// Class is what decides which worker may take a ready future, before its
-// priority: futures of one class lie together in the index.
+// Class determines which workers may take a ready future. It precedes the
+// priority, so futures of one class lie together in the index.
 type Class struct {
 	Queue         string
 	CPU, RAM, GPU int64
 }
 
-// ReadyQueue is the prefix of a queue's part of a shard's ready index.
+// ReadyQueue returns the prefix of a queue's part of a shard's ready index.
 func (k Keyspace) ReadyQueue(shard int, queue string) []byte {
 	return tuple.AppendString(k.Shard(shard, SubReady), queue)
 }
@@ -158,7 +159,7 @@ func (k Keyspace) readyClass(shard int, c Class) []byte {
 	return appendResources(k.ReadyQueue(shard, c.Queue), c)
 }
 
-// Ready is a future's key in the ready index.
+// Ready returns a future's key in the ready index.
 func (k Keyspace) Ready(id ID, spec *Spec) []byte {
 	b := k.readyClass(id.Shard(k.Shards), spec.Class())
 	return tuple.AppendUUID(tuple.AppendInt(b, 255-int64(spec.Priority)), id)
@@ -168,25 +169,26 @@ func appendResources(b []byte, c Class) []byte {
 	return tuple.AppendInt(tuple.AppendInt(tuple.AppendInt(b, c.CPU), c.RAM), c.GPU)
 }
 
-// AssignedTo is the prefix of what waits for one worker.
+// AssignedTo returns the prefix of the futures that wait for one worker.
 func (k Keyspace) AssignedTo(w WorkerID) []byte {
 	return tuple.AppendString(k.Shard(ShardOf(string(w), k.Shards), SubAssigned), string(w))
 }
 
-// Assigned is a future's key among what waits for one worker.
+// Assigned returns a future's key among those that wait for one worker.
 func (k Keyspace) Assigned(w WorkerID, id ID, spec *Spec) []byte {
 	b := tuple.AppendString(tuple.AppendString(k.AssignedTo(w), spec.Queue), spec.Owner)
 	b = appendResources(b, spec.Class())
 	return tuple.AppendUUID(tuple.AppendInt(b, 255-int64(spec.Priority)), id)
 }
 
-// HeldOf is the prefix of an owner's held futures in a shard.
+// HeldOf returns the prefix of an owner's held futures in a shard.
 func (k Keyspace) HeldOf(shard int, owner string) []byte {
 	return tuple.AppendString(k.Shard(shard, SubHeld), owner)
 }
 
-// Held names the failed attempts, so that who counts can tell apart what has
-// not been tried, and until when it waits.
+// Held returns a future's key among an owner's held futures. It contains the
+// number of failed attempts, so that a count can separate futures that were
+// never tried, and the due time.
 func (k Keyspace) Held(row *Row) []byte {
 	b := tuple.AppendInt(k.HeldOf(row.ID.Shard(k.Shards), row.Spec.Owner), int64(row.Attempts.Failed))
 	b = tuple.AppendInt(b, row.Attempts.Due)
@@ -195,27 +197,27 @@ func (k Keyspace) Held(row *Row) []byte {
 
 // Batches.
 
-// Batch is the prefix of a batch's records.
+// Batch returns the prefix of a batch's records.
 func (k Keyspace) Batch(id string) []byte {
 	return tuple.AppendString(tuple.AppendString(k.Global(SubBatches), BatchByID), id)
 }
 
-// BatchRecord is the key of a batch.
+// BatchRecord returns the key of a batch.
 func (k Keyspace) BatchRecord(id string) []byte {
 	return tuple.AppendString(k.Batch(id), BatchRecordPart)
 }
 
-// BatchChunksOf is the prefix of a batch's chunks.
+// BatchChunksOf returns the prefix of a batch's chunks.
 func (k Keyspace) BatchChunksOf(id string) []byte {
 	return tuple.AppendString(k.Batch(id), BatchChunksPart)
 }
 
-// BatchChunk is the key of one chunk of a batch.
+// BatchChunk returns the key of one chunk of a batch.
 func (k Keyspace) BatchChunk(id, chunk string) []byte {
 	return tuple.AppendString(k.BatchChunksOf(id), chunk)
 }
 
-// BatchesByTime is the prefix of the list of batches.
+// BatchesByTime returns the prefix of the list of batches.
 func (k Keyspace) BatchesByTime() []byte {
 	return tuple.AppendString(k.Global(SubBatches), BatchByTime)
 }
@@ -225,159 +227,160 @@ func (k Keyspace) BatchAt(at int64, id string) []byte {
 	return tuple.AppendString(tuple.AppendInt(k.BatchesByTime(), at), id)
 }
 
-// Owner is the prefix of what is kept for an owner of futures.
+// Owner returns the prefix of the records of an owner of futures.
 func (k Keyspace) Owner(owner string) []byte {
 	return tuple.AppendString(k.Shard(ShardOf(owner, k.Shards), SubOwners), owner)
 }
 
-// OwnerBell is the key that changes with an owner's futures.
+// OwnerBell returns the key that changes with an owner's futures.
 func (k Keyspace) OwnerBell(owner string) []byte {
 	return tuple.AppendString(k.Owner(owner), ownerBell)
 }
 
-// OwnerOpenOf is the prefix of the counters of an owner's futures with workers.
+// OwnerOpenOf returns the prefix of the counters of an owner's futures with workers.
 func (k Keyspace) OwnerOpenOf(owner string) []byte {
 	return tuple.AppendString(k.Owner(owner), OwnerOpenPart)
 }
 
-// OwnerOpen counts an owner's futures that are with workers for one reason.
+// OwnerOpen returns the key of the counter of an owner's futures that are with
+// workers for one reason.
 func (k Keyspace) OwnerOpen(owner, why string) []byte {
 	return tuple.AppendString(k.OwnerOpenOf(owner), why)
 }
 
-// DelayedOf is the prefix of a shard's delayed futures.
+// DelayedOf returns the prefix of a shard's delayed futures.
 func (k Keyspace) DelayedOf(shard int) []byte { return k.Shard(shard, SubDelayed) }
 
-// Delayed is a future's key among the delayed.
+// Delayed returns a future's key among the delayed.
 func (k Keyspace) Delayed(id ID, due int64) []byte {
 	return tuple.AppendUUID(tuple.AppendInt(k.DelayedOf(id.Shard(k.Shards)), due), id)
 }
 
 // Large values.
 
-// ChunksOf is the prefix of a shard's large values.
+// ChunksOf returns the prefix of a shard's large values.
 func (k Keyspace) ChunksOf(shard int) []byte { return k.Shard(shard, SubChunks) }
 
-// ChunksOfFuture is the prefix of a future's large values.
+// ChunksOfFuture returns the prefix of a future's large values.
 func (k Keyspace) ChunksOfFuture(id ID) []byte {
 	return tuple.AppendUUID(k.ChunksOf(id.Shard(k.Shards)), id)
 }
 
-// Chunks is the prefix of one large value.
+// Chunks returns the prefix of one large value.
 func (k Keyspace) Chunks(id ID, ref ChunkRef) []byte {
 	b := tuple.AppendString(k.ChunksOfFuture(id), ref.Kind)
 	return tuple.AppendString(b, ref.Token)
 }
 
-// Chunk is the key of one piece of a large value.
+// Chunk returns the key of one piece of a large value.
 func (k Keyspace) Chunk(id ID, ref ChunkRef, i int) []byte {
 	return tuple.AppendInt(k.Chunks(id, ref), int64(i))
 }
 
 // Notification and the end of futures.
 
-// Mailbox is the prefix of a session's mail.
+// Mailbox returns the prefix of a session's mail.
 func (k Keyspace) Mailbox(session SessionID) []byte {
 	return tuple.AppendString(k.Shard(ShardOf(string(session), k.Shards), SubMailbox), string(session))
 }
 
-// Bell is the key that changes with a session's mail.
+// Bell returns the key that changes with a session's mail.
 func (k Keyspace) Bell(session SessionID) []byte {
 	return tuple.AppendString(k.Shard(ShardOf(string(session), k.Shards), SubBell), string(session))
 }
 
-// Session is the key of a session's sign of life.
+// Session returns the key of a session's heartbeat.
 func (k Keyspace) Session(session SessionID) []byte {
 	return tuple.AppendString(k.Shard(ShardOf(string(session), k.Shards), SubSessions), string(session))
 }
 
-// DoneOf is the prefix of a shard's lists of finished futures.
+// DoneOf returns the prefix of a shard's lists of finished futures.
 func (k Keyspace) DoneOf(shard int) []byte { return k.Shard(shard, SubDone) }
 
 // Workers.
 
-// WorkersOf is the prefix of a shard's workers.
+// WorkersOf returns the prefix of a shard's workers.
 func (k Keyspace) WorkersOf(shard int) []byte { return k.Shard(shard, SubWorkers) }
 
-// Worker is the key of one record of a worker, or the prefix of several.
+// Worker returns the key of one record of a worker, or the prefix of several.
 func (k Keyspace) Worker(w WorkerID, field string) []byte {
 	return tuple.AppendString(k.WorkerAll(w), field)
 }
 
-// WorkerAll is the prefix of everything of a worker.
+// WorkerAll returns the prefix of all keys of a worker.
 func (k Keyspace) WorkerAll(w WorkerID) []byte {
 	return tuple.AppendString(k.WorkersOf(ShardOf(string(w), k.Shards)), string(w))
 }
 
-// Claims is the key of the list of what one claim took.
+// Claims returns the key of the list of futures that one claim took.
 func (k Keyspace) Claims(w WorkerID, seq int64) []byte {
 	return tuple.AppendInt(k.Worker(w, WorkerClaims), seq)
 }
 
-// Cancelled asks a worker to stop a future.
+// Cancelled returns the key that asks a worker to stop a future.
 func (k Keyspace) Cancelled(w WorkerID, id ID) []byte {
 	return tuple.AppendUUID(k.Worker(w, WorkerCancelled), id)
 }
 
-// Address is the key that leads from an address to the worker there.
+// Address returns the key that maps an address to its worker.
 func (k Keyspace) Address(address string) []byte {
 	return tuple.AppendString(k.Global(SubAddresses), address)
 }
 
-// IdleQueue is the prefix of the ring of a queue's idle workers.
+// IdleQueue returns the prefix of the ring of a queue's idle workers.
 func (k Keyspace) IdleQueue(queue string) []byte { return tuple.AppendString(k.Global(SubIdle), queue) }
 
-// Idle is a worker's key in the ring of the idle.
+// Idle returns a worker's key in the ring of idle workers.
 func (k Keyspace) Idle(queue string, w WorkerID) []byte {
 	return tuple.AppendString(k.IdleQueue(queue), string(w))
 }
 
 // Counters.
 
-// CountsOf is the prefix of a shard's counters.
+// CountsOf returns the prefix of a shard's counters.
 func (k Keyspace) CountsOf(shard int) []byte { return k.Shard(shard, SubCounts) }
 
-// CountOwner is the prefix of the counters of an owner's futures in a shard.
+// CountOwner returns the prefix of the counters of an owner's futures in a shard.
 func (k Keyspace) CountOwner(shard int, queue, owner string) []byte {
 	return tuple.AppendString(tuple.AppendString(k.CountsOf(shard), queue), owner)
 }
 
-// Count is the key of one counter.
+// Count returns the key of one counter.
 func (k Keyspace) Count(shard int, queue, owner string, s State) []byte {
 	return tuple.AppendString(k.CountOwner(shard, queue, owner), s.String())
 }
 
 // The cluster's own records.
 
-// Config is the key of the cluster's settings.
+// Config returns the key of the cluster's settings.
 func (k Keyspace) Config() []byte { return k.Global(SubConfig) }
 
-// Janitor is the key of who is the janitor.
+// Janitor returns the key that names the present janitor.
 func (k Keyspace) Janitor() []byte { return k.Global(SubJanitor) }
 
-// Incoming is the mark of a cluster that is being copied into.
+// Incoming returns the key that marks a cluster that is being copied into.
 func (k Keyspace) Incoming() []byte { return k.Global(SubIncoming) }
 
-// CodeOf is the prefix of a module.
+// CodeOf returns the prefix of a module.
 func (k Keyspace) CodeOf(cid string) []byte { return tuple.AppendString(k.Global(SubCode), cid) }
 
-// CodeInfo is the key of a module's description.
+// CodeInfo returns the key of a module's description.
 func (k Keyspace) CodeInfo(cid string) []byte {
 	return tuple.AppendString(k.CodeOf(cid), CodeInfo)
 }
 
-// CodeBody is the key of one piece of a module.
+// CodeBody returns the key of one piece of a module.
 func (k Keyspace) CodeBody(cid string, i int) []byte {
 	return tuple.AppendInt(tuple.AppendString(k.CodeOf(cid), CodeBody), int64(i))
 }
 
-// Alias is the key that leads from a module's alias to its id.
+// Alias returns the key that maps a module's alias to its id.
 func (k Keyspace) Alias(name string) []byte { return tuple.AppendString(k.Global(SubAliases), name) }
 
-// Millis is how times stand in keys and records.
+// Millis converts a time to milliseconds, as in keys and records.
 func Millis(t time.Time) int64 { return t.UnixMilli() }
 
-// EncodeCounter returns a number as a counter holds it.
+// EncodeCounter returns a number as a counter stores it.
 func EncodeCounter(n int64) []byte {
 	return binary.LittleEndian.AppendUint64(make([]byte, 0, 8), uint64(n))
 }

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// FullName is a field's name as JSON, or from the name in the code.
+// FullName returns a field's name in JSON, or one derived from its Go name.
 func FullName(f reflect.StructField) string {
 	if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
 		return name
@@ -22,7 +22,7 @@ func FullName(f reflect.StructField) string {
 	return b.String()
 }
 
-// elementType is what an element of a key is.
+// elementType is the type of an element of a key.
 type elementType uint8
 
 const (
@@ -34,7 +34,7 @@ const (
 	elementStamp                           // a versionstamp
 )
 
-// keyElement is one element of a key behind its subspace.
+// keyElement is one element of a key after its subspace.
 type keyElement struct {
 	name string
 	is   elementType
@@ -50,7 +50,7 @@ const (
 	FormatMark                           // version alone
 	FormatText                           // text
 	FormatCounter                        // eight bytes, little endian
-	FormatData                           // bytes as somebody gave them
+	FormatData                           // bytes as the caller gave them
 	FormatEmpty                          // nothing
 )
 
@@ -59,28 +59,28 @@ var formatNames = [...]string{"", "record", "stamped record", "notices", "mark",
 // String returns the format's name.
 func (f valueFormat) String() string { return formatNames[f] }
 
-// carriage says what a move to another store does with a kind of key.
+// carriage says whether and how a kind of key is copied to another store.
 type carriage uint8
 
 const (
-	carried   carriage = iota + 1 // goes along as it is
-	Restamped                     // goes along under a versionstamp of the new store
-	LeftOut                       // stays: it belongs to processes, which make it anew
+	carried   carriage = iota + 1 // copied unchanged
+	Restamped                     // copied under a versionstamp of the new store
+	LeftOut                       // not copied: it belongs to processes, which create it again
 )
 
 // KeyKind is one kind of key.
 type KeyKind struct {
 	Name     string
 	Subspace string
-	Sharded  bool // behind the number of a shard
+	Sharded  bool // after the number of a shard
 	elements []keyElement
 	Format   valueFormat
-	// record makes what a msgpack value decodes into; called names a value that
-	// is not msgpack.
+	// record returns the record that a msgpack value decodes into; called names
+	// a value that is not msgpack.
 	Record func() Record
 	Called string
 	Moves  carriage
-	holds  string // for people
+	holds  string // for display
 	writer string
 }
 
@@ -105,8 +105,7 @@ func priority() keyElement { return keyElement{"priority", elementPriority} }
 
 func in(e ...keyElement) []keyElement { return e }
 
-// Table is the one table of the keys of a cluster, in the order in which
-// they lie in the store.
+// Table returns all kinds of keys of a cluster, in the order of the store.
 func Table() []KeyKind {
 	return append(globalKinds(), append(rowKinds(), append(placeKinds(), memberKinds()...)...)...)
 }
@@ -222,7 +221,7 @@ func memberKinds() []KeyKind {
 	}
 }
 
-// Shape prints the key of a kind, as the package documentation has it.
+// Shape returns the key of a kind as the package documentation shows it.
 func (k *KeyKind) Shape() string {
 	var parts []string
 	if k.Sharded {
@@ -242,7 +241,7 @@ func (k *KeyKind) Shape() string {
 	return "(" + strings.Join(parts, ", ") + ")"
 }
 
-// KeyTable prints the table of all keys as Markdown.
+// KeyTable returns the table of all keys as Markdown.
 func KeyTable() string {
 	var b strings.Builder
 	b.WriteString("| kind | key | value | holds | written by | in a move |\n")
@@ -260,8 +259,7 @@ func KeyTable() string {
 	return b.String()
 }
 
-// KeyKinds returns the names of all kinds of keys, and those of the subspaces
-// that they lie in.
+// KeyKinds returns the names of all kinds of keys and of their subspaces.
 func KeyKinds() (kinds, subspaces []string) {
 	seen := map[string]bool{}
 	for _, k := range Table() {
@@ -274,7 +272,7 @@ func KeyKinds() (kinds, subspaces []string) {
 	return kinds, subspaces
 }
 
-// FieldTable prints the short field names of all records as Markdown.
+// FieldTable returns the short field names of all records as Markdown.
 func FieldTable() string {
 	var b strings.Builder
 	b.WriteString("| kind | fields |\n| --- | --- |\n")
@@ -291,8 +289,8 @@ func FieldTable() string {
 	return b.String()
 }
 
-// fieldNames lists a record's fields in their order, with those of structs
-// inside it. References and whole records are named by their own rows.
+// fieldNames lists a record's fields in order, including those of nested
+// structs. References and whole records have their own rows.
 func fieldNames(t reflect.Type) string {
 	var names []string
 	for i := range t.NumField() {

@@ -5,15 +5,16 @@ import (
 	"slices"
 )
 
-// Limits of a future. Bytes.
+// Limits of a future, in bytes.
 const (
-	// MaxArgs is the most that Submit takes as arguments. Larger ones, up to
+	// MaxArgs is the largest arguments that Submit takes. Larger ones, up to
 	// MaxPut, are written ahead with PutArgs.
 	MaxArgs = 8 << 20
-	// MaxPut is the most that PutArgs takes, and the largest result.
+	// MaxPut is the largest arguments that PutArgs takes, and the largest
+	// result.
 	MaxPut = 64 << 20
-	// MaxSubmit is the most futures of one Submit transaction, and
-	// MaxSubmitBytes the most bytes of their specs and inline arguments.
+	// MaxSubmit is the maximum number of futures in one Submit transaction, and
+	// MaxSubmitBytes the maximum size of their specs and inline arguments.
 	MaxSubmit      = 100
 	MaxSubmitBytes = 500_000
 	// MaxPriority is the highest priority; 0 is the lowest.
@@ -26,7 +27,8 @@ const (
 	maxLabel      = 64
 )
 
-// CheckLimits returns ErrBadSpec for numbers and names that a future can't have.
+// CheckLimits returns ErrBadSpec for numbers and names outside of a future's
+// limits.
 func (s *Spec) CheckLimits() error {
 	r := s.Requirements
 	switch {
@@ -52,7 +54,8 @@ func (s *Spec) CheckLimits() error {
 	return nil
 }
 
-// MetaSize is how many bytes argv, env, trace and labels take together, about.
+// MetaSize returns the approximate size of argv, env, trace and labels
+// together, in bytes.
 func (s *Spec) MetaSize() int {
 	n := 0
 	for _, a := range s.Argv {

@@ -19,14 +19,15 @@ func (w *WorkerInfo) CanRun(spec *Spec) error {
 	}
 }
 
-// IdleRecord is what an idle worker could take.
+// IdleRecord describes the futures that an idle worker could take.
 type IdleRecord struct {
-	Resources `msgpack:",inline"` // that are free
-	// Functions are what it runs, as in WorkerInfo; empty if they are many.
+	Resources `msgpack:",inline"` // free slots
+	// Functions are those that it runs, as in WorkerInfo; empty if there are
+	// too many to list.
 	Functions []string `msgpack:"f,omitempty" json:"functions,omitempty"`
 }
 
-// ClaimBatch is the record of one claim transaction: what it took.
+// ClaimBatch is the record of one claim transaction: the futures that it took.
 type ClaimBatch struct {
 	IDs IDList `msgpack:"i" json:"ids"`
 }

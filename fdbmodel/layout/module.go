@@ -8,7 +8,7 @@ type Module struct {
 	Aliases  []string `msgpack:"-" json:"aliases,omitempty"`
 }
 
-// AliasRecord says which module an alias stands for.
+// AliasRecord names the module that an alias stands for.
 type AliasRecord struct {
 	CID string `msgpack:"c"`
 	At  int64  `msgpack:"t" json:"at_ms"`

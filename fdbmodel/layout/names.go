@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Bounds of names.
+// Limits of names.
 const (
 	maxQueueName    = 64
 	maxFunctionName = 256
@@ -56,7 +56,7 @@ func CheckAlias(alias string) error {
 	return nil
 }
 
-// SplitWasm cuts wasm:MODULE/METHOD; method is empty where none is named.
+// SplitWasm splits wasm:MODULE/METHOD; method is empty if the name has none.
 func SplitWasm(function string) (module, method string, ok bool) {
 	rest, ok := strings.CutPrefix(function, "wasm:")
 	if !ok {

@@ -8,35 +8,36 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// MaxSubscribers bounds the sessions that await one future, beside the one that
-// submitted it.
+// MaxSubscribers is the maximum number of sessions that await one future,
+// besides the one that submitted it.
 const MaxSubscribers = 200
 
-// Notice tells a session that a future has finished. Delivery is at least once.
+// Notice tells a session that a future has finished. It is delivered at least
+// once.
 type Notice struct {
 	ID    ID    `msgpack:"i"`
 	State State `msgpack:"s"`
-	// Result or Exception is what it came to, where that is small. If both are
-	// nil, Get has it.
+	// Result or Exception is the outcome, if it is small. If both are nil, Get
+	// returns it.
 	Result    *Result    `msgpack:"r,omitempty"`
 	Exception *Exception `msgpack:"e,omitempty"`
-	// Function is what it ran, where the notice comes from Subscribe; mail leaves it
-	// out.
+	// Function is the function that it ran, if the notice comes from Subscribe;
+	// mail leaves it out.
 	Function string `msgpack:"-"`
 }
 
-// AppendNotice appends a notice to those of one mailbox value.
+// AppendNotice appends a notice to those in one mailbox value.
 func AppendNotice(part []byte, n *Notice) []byte { return appendRecord(part, n) }
 
-// MailValue returns the value of a mailbox key that holds n notices of
-// AppendNotice.
+// MailValue returns the value of a mailbox key for n notices that AppendNotice
+// appended.
 func MailValue(part []byte, n int) []byte {
 	value := binary.BigEndian.AppendUint32(append(make([]byte, 0, 5+len(part)), RecordVersion), uint32(n))
 	return append(value, part...)
 }
 
-// AppendNotices appends the notices of a mailbox key. It returns ErrBadRecord
-// and ErrNewerRecord.
+// AppendNotices decodes the notices of a mailbox key and appends them. It
+// returns ErrBadRecord and ErrNewerRecord.
 func AppendNotices(notices []Notice, item kv.KeyValue) ([]Notice, error) {
 	if len(item.Value) < 5 || item.Value[0] == 0 {
 		return nil, fmt.Errorf("%s: %w", tuple.String(item.Key), ErrBadRecord)

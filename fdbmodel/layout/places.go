@@ -5,21 +5,22 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// Place is where a future waits that nobody has claimed.
+// Place is where an unclaimed future waits.
 type Place struct {
 	// Kind is the place's kind of key in the key table, and the name of the
 	// invariant that holds for it.
 	Kind string
-	// Waits tells whether an unclaimed future with these records, and in this
-	// state, waits here, if it waits in none of the places before this one.
+	// Waits reports whether an unclaimed future with these records, and in this
+	// state, waits here, provided that it waits in none of the preceding
+	// places.
 	Waits func(row *Row, s State) bool
-	// Key is the future's key in this place, and Value what lies there.
+	// Key returns the future's key in this place, and Value the value there.
 	Key   func(k Keyspace, row *Row) []byte
 	Value func(row *Row) []byte
 }
 
 // places are all places, the most specific first: a future waits in the first
-// one that takes it, and in no other.
+// one that accepts it, and in no other.
 var places = [...]Place{
 	{
 		Kind:  PlaceAssigned,
@@ -58,8 +59,8 @@ const (
 // Places returns all places, the most specific first.
 func Places() []Place { return places[:] }
 
-// PlaceOf returns where a future waits, nil if it is claimed or over. It needs
-// the row's spec.
+// PlaceOf returns where a future waits, nil if it is claimed or finished. It
+// needs the row's spec.
 func PlaceOf(row *Row) *Place {
 	s := row.State()
 	for i := range places {
@@ -78,12 +79,12 @@ type ReadyEntry struct {
 	Key      []byte
 	Function string
 	Class    Class
-	// Owner is the future's owner. The ready index has none.
+	// Owner is the future's owner, empty in the ready index.
 	Owner string
 }
 
-// ParseReady reads a key of a queue's ready index, which prefix leads to.
-// classEnd is where the part of the key ends that futures of one class share.
+// ParseReady parses a key of a queue's ready index, whose prefix is prefix.
+// classEnd is the end of the part of the key that futures of one class share.
 func ParseReady(item kv.KeyValue, prefix []byte, queue string) (e ReadyEntry, classEnd int, err error) {
 	rest := tuple.NewReader(item.Key[len(prefix):])
 	e = ReadyEntry{Key: item.Key, Function: string(item.Value), Class: Class{Queue: queue}}
@@ -91,7 +92,7 @@ func ParseReady(item kv.KeyValue, prefix []byte, queue string) (e ReadyEntry, cl
 	return e, classEnd, err
 }
 
-// ParseAssigned reads a key of a worker's assignments, which prefix leads to.
+// ParseAssigned parses a key of a worker's assignments, whose prefix is prefix.
 func ParseAssigned(item kv.KeyValue, prefix []byte) (ReadyEntry, error) {
 	rest := tuple.NewReader(item.Key[len(prefix):])
 	e := ReadyEntry{Key: item.Key, Function: string(item.Value), Class: Class{Queue: rest.Text()}, Owner: rest.Text()}
@@ -99,7 +100,7 @@ func ParseAssigned(item kv.KeyValue, prefix []byte) (ReadyEntry, error) {
 	return e, err
 }
 
-// parse reads what both kinds of key end with.
+// parse parses the common end of both kinds of key.
 func (e *ReadyEntry) parse(rest tuple.Reader) (classEnd int, err error) {
 	e.Class.CPU, e.Class.RAM, e.Class.GPU = rest.Int(), rest.Int(), rest.Int()
 	classEnd = len(e.Key) - len(rest.Rest())

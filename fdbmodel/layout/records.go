@@ -6,21 +6,21 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// Codecs say how the bytes of arguments and results are meant.
+// Codecs say how to interpret the bytes of arguments and results.
 const (
-	CodecMsgpack = "msgpack" // a msgpack value, what typed Go functions use
-	CodecJSON    = "json"    // a JSON value, what typed Go functions take from other languages
-	CodecRaw     = "raw"     // bytes as they are; standard input of a WASM function
+	CodecMsgpack = "msgpack" // a msgpack value, as typed Go functions use
+	CodecJSON    = "json"    // a JSON value, as typed Go functions take from other languages
+	CodecRaw     = "raw"     // plain bytes; standard input of a WASM function
 	CodecArgv    = "argv"    // no bytes; the arguments are Spec.Argv
 )
 
-// CodecKey is the key under which the context of a Go function has the codec of
-// its arguments, a string. The result is to be of the same one.
+// CodecKey is the context key under which a Go function finds the codec of its
+// arguments, a string. Its result must use the same codec.
 type CodecKey struct{}
 
-// Requirements are what a worker must have free to take a future. Every
-// future takes one slot of its worker as well. RAM is also the most memory that
-// a WASM function gets; Go functions are held to nothing.
+// Requirements are what a worker must have free to take a future. Every future
+// takes one slot of its worker as well. RAM is also the memory limit of a WASM
+// function; Go functions have no limit.
 type Requirements struct {
 	CPU    int64             `msgpack:"c,omitempty" json:"cpu_millis,omitempty"` // thousandths of a core
 	RAM    int64             `msgpack:"r,omitempty" json:"ram_bytes,omitempty"`  // bytes
@@ -36,38 +36,39 @@ type Backoff struct {
 	Max  time.Duration `msgpack:"m,omitempty" json:"max_ns,omitempty"`  // Defaults to 5 min.
 }
 
-// ChunkRef points at a value that is too large for its record and lies in
+// ChunkRef refers to a value that is too large for its record and is stored in
 // pieces in the chunks subspace.
 type ChunkRef struct {
 	Kind  string `msgpack:"k" json:"kind"`  // args, result or stderr
-	Token string `msgpack:"t" json:"token"` // who wrote it: the claim for results
+	Token string `msgpack:"t" json:"token"` // names the writer: the claim for results
 	Size  int64  `msgpack:"s" json:"size"`  // bytes
 	Count int    `msgpack:"n" json:"count"` // chunks
 }
 
-// Spec is what never changes of a future: what to run, with what, where it may
-// run and what happens when it fails.
+// Spec is the immutable part of a future: the function to run, its arguments,
+// where it may run and what happens when it fails.
 type Spec struct {
 	Function string            `msgpack:"f" json:"function"`
 	Codec    string            `msgpack:"c,omitempty" json:"codec,omitempty"`
-	Args     []byte            `msgpack:"a,omitempty" json:"-"`           // where they are small
-	ArgsSize int64             `msgpack:"az,omitempty" json:"args_bytes"` // wherever they are
+	Args     []byte            `msgpack:"a,omitempty" json:"-"`           // if small
+	ArgsSize int64             `msgpack:"az,omitempty" json:"args_bytes"` // wherever they are stored
 	ArgsRef  *ChunkRef         `msgpack:"ar,omitempty" json:"-"`          // if large
-	ArgsKey  bool              `msgpack:"ak,omitempty" json:"-"`          // where they have a key of their own
+	ArgsKey  bool              `msgpack:"ak,omitempty" json:"-"`          // if they have a key of their own
 	Argv     []string          `msgpack:"av,omitempty" json:"argv,omitempty"`
 	Env      map[string]string `msgpack:"e,omitempty" json:"env,omitempty"`
 
 	Queue string `msgpack:"q,omitempty" json:"queue"`
-	// Owner is who assigns the future to workers, such as a batch. An owned
-	// future is held: it waits for Assign and is never in the pool.
+	// Owner names the process or record that assigns the future to workers,
+	// such as a batch. An owned future is held: it waits for Assign and is
+	// never in the pool.
 	Owner string `msgpack:"o,omitempty" json:"owner,omitempty"`
-	// Label is for people and for filters. At most 64 bytes.
+	// Label is for display and for filters. At most 64 bytes.
 	Label        string       `msgpack:"lb,omitempty" json:"label,omitempty"`
 	Priority     uint8        `msgpack:"p,omitempty" json:"priority"`
 	Requirements Requirements `msgpack:"r,omitempty" json:"requirements"`
 
 	// Parallel is how many futures of its owner one worker runs at a time, if
-	// not 0. Pace bounds how often a worker starts what is alike.
+	// not 0. Pace limits how often a worker starts similar futures.
 	Parallel int   `msgpack:"pl,omitempty" json:"parallel,omitempty"`
 	Pace     *Pace `msgpack:"pc,omitempty" json:"pace,omitempty"`
 
@@ -81,14 +82,14 @@ type Spec struct {
 	SubmittedAt int64             `msgpack:"at" json:"submitted_at_ms"`
 }
 
-// Pace says that one worker starts at most PerSecond futures per second of those
+// Pace limits one worker to starting PerSecond futures per second among those
 // with the same Key, such as the host that they call.
 type Pace struct {
 	Key       string  `msgpack:"k" json:"key"`
 	PerSecond float64 `msgpack:"s" json:"per_second"`
 }
 
-// Held tells whether the future has an owner, so that it waits for Assign.
+// Held reports whether the future has an owner, so that it waits for Assign.
 func (s *Spec) Held() bool { return s.Owner != "" }
 
 // Class returns the future's class in the ready index.
@@ -97,29 +98,29 @@ func (s *Spec) Class() Class {
 	return Class{Queue: s.Queue, CPU: r.CPU, RAM: r.RAM, GPU: r.GPU}
 }
 
-// Token is the fence of a claim: which worker took the future, and with which
-// of its claim transactions. There is no time in it.
+// Token is the fence of a claim: it names the worker that took the future and
+// which of its claim transactions did. It contains no time.
 type Token struct {
 	Worker   WorkerID `msgpack:"w" json:"worker"`
 	Sequence int64    `msgpack:"s" json:"sequence"`
 }
 
-// Claim says who holds a future. It stays in place when the future is realized,
-// beside the result that carries the same token.
+// Claim names the holder of a future. It stays in place when the future is
+// realized, beside the result that carries the same token.
 type Claim struct {
 	Token
 	Stamp kv.Stamp `msgpack:"-" json:"-"`
 }
 
-// Attempts counts what a future has been through and says where it waits.
+// Attempts counts a future's attempts and says where it waits.
 type Attempts struct {
 	Failed  int   `msgpack:"n,omitempty" json:"failed,omitempty"`   // attempts that ended in a failure
-	Crashes int   `msgpack:"c,omitempty" json:"crashes,omitempty"`  // claims that ended with the death of their worker
+	Crashes int   `msgpack:"c,omitempty" json:"crashes,omitempty"`  // claims that ended because their worker died
 	PutBack int   `msgpack:"p,omitempty" json:"put_back,omitempty"` // claims given back by workers that could not run it
-	Due     int64 `msgpack:"d,omitempty" json:"due_ms,omitempty"`   // waits until then, if not 0
+	Due     int64 `msgpack:"d,omitempty" json:"due_ms,omitempty"`   // when the future is due, if not 0
 	// Assigned is the worker that it waits for while it is ready, and that may
-	// get it back when it is given back. Why is what whoever assigned it last said,
-	// such as the chunk of a batch.
+	// receive it again when it is given back. Why is the reason given by the
+	// last assignment, such as the chunk of a batch.
 	Assigned WorkerID `msgpack:"w,omitempty" json:"assigned,omitempty"`
 	Why      string   `msgpack:"y,omitempty" json:"why,omitempty"`
 }
@@ -131,25 +132,25 @@ type Exception struct {
 	Attempt   int         `msgpack:"a,omitempty" json:"attempt,omitempty"`
 	Worker    WorkerID    `msgpack:"w,omitempty" json:"worker,omitempty"`
 	Final     bool        `msgpack:"f,omitempty" json:"final"`
-	Permanent bool        `msgpack:"p,omitempty" json:"permanent,omitempty"` // no attempt after it could help
+	Permanent bool        `msgpack:"p,omitempty" json:"permanent,omitempty"` // another attempt could not succeed
 	At        int64       `msgpack:"t" json:"at_ms"`
 	ExitCode  int         `msgpack:"x,omitempty" json:"exit_code,omitempty"`
 	Stdout    []byte      `msgpack:"o,omitempty" json:"stdout,omitempty"`
 	Stderr    []byte      `msgpack:"e,omitempty" json:"stderr,omitempty"`
 	StderrRef *ChunkRef   `msgpack:"er,omitempty" json:"-"`
 	Truncated bool        `msgpack:"tr,omitempty" json:"truncated,omitempty"`
-	// FailedOn are the workers of the last attempts that failed, at most 8, this
-	// one's last. They are kept for held futures only.
+	// FailedOn lists the workers of the last failed attempts, at most 8, ending
+	// with this one's. It is kept for held futures only.
 	FailedOn []WorkerID `msgpack:"fo,omitempty" json:"failed_on,omitempty"`
 }
 
-// CancelRequest asks whoever runs a future to stop.
+// CancelRequest asks the holder of a future to stop it.
 type CancelRequest struct {
 	Reason string `msgpack:"r,omitempty" json:"reason,omitempty"`
 	At     int64  `msgpack:"t" json:"at_ms"`
 }
 
-// Result is what a future came to.
+// Result is the result of a realized future.
 type Result struct {
 	Token
 	Codec     string        `msgpack:"c,omitempty" json:"codec,omitempty"`
@@ -166,7 +167,7 @@ type Result struct {
 	Stamp     kv.Stamp      `msgpack:"-" json:"-"`
 }
 
-// Resources are what a worker offers or has free.
+// Resources are the resources that a worker offers or has free.
 type Resources struct {
 	Slots int   `msgpack:"s" json:"slots"`
 	CPU   int64 `msgpack:"c,omitempty" json:"cpu_millis"`
@@ -174,17 +175,17 @@ type Resources struct {
 	GPU   int64 `msgpack:"g,omitempty" json:"gpu_millis"`
 }
 
-// Fit tells whether a future with these requirements fits.
+// Fit reports whether a future with these requirements fits.
 func (r Resources) Fit(q Requirements) bool {
 	return r.Slots > 0 && r.CPU >= q.CPU && r.RAM >= q.RAM && r.GPU >= q.GPU
 }
 
-// Take returns what is left when a future with these requirements runs.
+// Take returns the resources left while a future with these requirements runs.
 func (r Resources) Take(q Requirements) Resources {
 	return Resources{Slots: r.Slots - 1, CPU: r.CPU - q.CPU, RAM: r.RAM - q.RAM, GPU: r.GPU - q.GPU}
 }
 
-// Give returns what is free when such a future has ended.
+// Give returns the resources free after such a future has ended.
 func (r Resources) Give(q Requirements) Resources {
 	return Resources{Slots: r.Slots + 1, CPU: r.CPU + q.CPU, RAM: r.RAM + q.RAM, GPU: r.GPU + q.GPU}
 }
@@ -202,11 +203,11 @@ type WorkerInfo struct {
 	Process   int       `msgpack:"p,omitempty" json:"process,omitempty"`
 	Version   string    `msgpack:"v,omitempty" json:"version,omitempty"`
 	// Connection names the connection to the process that has the store open,
-	// where the worker reaches it through one.
+	// if the worker uses one.
 	Connection string `msgpack:"x,omitempty" json:"connection,omitempty"`
 }
 
-// Runs tells whether the worker can run a function.
+// Runs reports whether the worker can run a function.
 func (w *WorkerInfo) Runs(function string) bool {
 	for _, f := range w.Functions {
 		if f == function || (f == AnyModule && len(function) > 5 && function[:5] == "wasm:") {
@@ -219,8 +220,8 @@ func (w *WorkerInfo) Runs(function string) bool {
 // AnyModule stands in WorkerInfo.Functions for every WASM module.
 const AnyModule = "wasm:*"
 
-// Heartbeat is what a worker says of itself again and again. Only its change
-// says that the worker lives; its time is for people.
+// Heartbeat is the record that a worker writes periodically. Only a change of
+// it shows that the worker is alive; its time is for display.
 type Heartbeat struct {
 	Count   int64     `msgpack:"n" json:"count"`
 	Free    Resources `msgpack:"f" json:"free"`
@@ -234,14 +235,14 @@ type DoneEntry struct {
 	IDs IDList `msgpack:"i" json:"ids"`
 }
 
-// SessionRecord is the sign of life of a client process.
+// SessionRecord is the heartbeat of a client process.
 type SessionRecord struct {
 	Count   int64  `msgpack:"n"`
 	At      int64  `msgpack:"t" json:"at_ms"`
 	Opening string `msgpack:"o,omitempty"`
 }
 
-// JanitorRecord names the worker whose janitor is at work.
+// JanitorRecord names the worker that is the janitor.
 type JanitorRecord struct {
 	Worker WorkerID `msgpack:"w"`
 	Count  int64    `msgpack:"n"`
@@ -256,7 +257,7 @@ const (
 	KindExit       FailureKind = "exit"       // the module ended with an exit code other than 0
 	KindPanic      FailureKind = "panic"      // the function panicked, the module trapped
 	KindTimeout    FailureKind = "timeout"    // it ran longer than its timeout
-	KindMemory     FailureKind = "memory"     // it needed more memory than it may have
+	KindMemory     FailureKind = "memory"     // it exceeded its memory limit
 	KindLost       FailureKind = "lost"       // its worker died, too many times
 	KindCancelled  FailureKind = "cancelled"  // it was cancelled
 	KindUpstream   FailureKind = "upstream"   // a future that it depends on failed
@@ -265,7 +266,7 @@ const (
 	KindTooLarge   FailureKind = "too_large"  // its result exceeds the limit
 )
 
-// Retryable tells whether another attempt may end differently.
+// Retryable reports whether another attempt may end differently.
 func (k FailureKind) Retryable() bool {
 	switch k {
 	case KindError, KindExit, KindPanic, KindTimeout, KindMemory:

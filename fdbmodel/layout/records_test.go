@@ -34,7 +34,7 @@ func TestRecordsGolden(t *testing.T) {
 	modeltest.RequireGolden(t, "records.golden", lines)
 }
 
-// TestRecordsOfEveryField has a field that golden records forget fail.
+// TestRecordsOfEveryField fails if golden records leave out a field.
 func TestRecordsOfEveryField(t *testing.T) {
 	t.Parallel()
 	for _, g := range modeltest.GoldenRecords() {
@@ -61,7 +61,7 @@ func TestRecordsOfOtherVersions(t *testing.T) {
 		for _, bad := range [][]byte{nil, {}, {0}, value[:len(value)-1], append(value[:len(value):len(value)], 0)} {
 			require.ErrorIs(t, g.Decode(bad, g.Empty()), layout.ErrBadRecord, "%s %x", g.Name, bad)
 		}
-		// A field that this version does not know is stepped over.
+		// A field that this version does not know is skipped.
 		var fields map[string]any
 		head := 1
 		if g.Stamped {
@@ -128,7 +128,8 @@ func TestKeysGolden(t *testing.T) {
 	require.False(t, k.StateRange(modeltest.GoldenID).Contains(k.Spec(modeltest.GoldenID)))
 }
 
-// TestReadyKeyParses has what a scan reads be what was written.
+// TestReadyKeyParses checks that a scan reads back the entries that were
+// written.
 func TestReadyKeyParses(t *testing.T) {
 	t.Parallel()
 	k := layout.NewKeyspace("test")

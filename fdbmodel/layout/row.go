@@ -8,12 +8,13 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// RefersTo tells whether a record of the future refers to a large value.
+// RefersTo reports whether a record of the future refers to a large value.
 func (r *Row) RefersTo(ref ChunkRef) bool {
 	return slices.ContainsFunc(r.Refs(), func(o *ChunkRef) bool { return o.Kind == ref.Kind && o.Token == ref.Token })
 }
 
-// Row is a future as its records say. Records that a read left out are nil.
+// Row is a future as read from its records. Records that a read left out are
+// nil.
 type Row struct {
 	ID          ID
 	Spec        *Spec
@@ -25,8 +26,8 @@ type Row struct {
 	Subscribers []SessionID
 }
 
-// State derives the state from the records. The seed's rule is kept: a future
-// is realized when its result carries the token of its claim.
+// State derives the state from the records: a future is realized when its
+// result carries the token of its claim.
 func (r *Row) State() State {
 	switch {
 	case r.Claim != nil && r.Result != nil && r.Result.Token == r.Claim.Token:
@@ -42,13 +43,13 @@ func (r *Row) State() State {
 	}
 }
 
-// InPool tells whether any worker that fits may take the future.
+// InPool reports whether any suitable worker may take the future.
 func (r *Row) InPool() bool {
 	return r.State() == Ready && r.Attempts.Assigned == "" && !r.Spec.Held()
 }
 
-// Open tells whether the future is with whom it was assigned to, waiting or
-// running.
+// Open reports whether the future is with the worker that it was assigned to,
+// waiting or running.
 func (r *Row) Open() bool {
 	s := r.State()
 	return r.Spec.Held() && r.Attempts.Assigned != "" && (s == Ready || s == Claimed)
@@ -67,7 +68,7 @@ func (r *Row) FinishedAt() int64 {
 	}
 }
 
-// Attempt is the number of the attempt that runs or ran last, from 1.
+// Attempt returns the number of the present or last attempt, counted from 1.
 func (r *Row) Attempt() int {
 	switch r.State() {
 	case Realized:
@@ -79,10 +80,10 @@ func (r *Row) Attempt() int {
 	}
 }
 
-// ErrUnknownPart is ErrBadRecord for a key that is in no future.
+// ErrUnknownPart is ErrBadRecord for a key that no future has.
 var ErrUnknownPart = fmt.Errorf("%w: unknown part of a future", ErrBadRecord)
 
-// Add takes in one key of the row; rest is what follows the id.
+// Add adds one key to the row; rest is the part of the key after the id.
 func (r *Row) Add(item kv.KeyValue, rest tuple.Reader) error {
 	var field string
 	part := rest.Text()
@@ -160,5 +161,6 @@ func (r *Row) Refs() []*ChunkRef {
 	return refs
 }
 
-// MaxRowKeys bounds one row read: the fixed keys and the subscribers.
+// MaxRowKeys is the maximum number of keys in one row read: the fixed keys and
+// the subscribers.
 const MaxRowKeys = 8 + MaxSubscribers

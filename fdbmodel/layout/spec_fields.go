@@ -119,7 +119,8 @@ func (s *Spec) readField(name, b []byte) ([]byte, error) {
 	return s.readPlacement(name, b)
 }
 
-// readPlacement reads what says where and how often the future runs.
+// readPlacement reads the fields that control where and how often the future
+// runs.
 func (s *Spec) readPlacement(name, b []byte) (rest []byte, err error) {
 	switch string(name) {
 	case "q":

@@ -4,26 +4,24 @@ import (
 	"fmt"
 )
 
-// State is where a future is in its life.
+// State is the state of a future in its life cycle.
 type State uint8
 
-// The states. Ready and Delayed are the two ways to be unclaimed; a future is
-// in exactly one of the ready and delayed subspaces then, and in neither
-// otherwise.
+// The states. Ready and Delayed are the two states of an unclaimed future.
 const (
 	Ready    State = iota + 1 // waits for a worker
 	Delayed                   // waits for a time
 	Claimed                   // a worker holds it
 	Realized                  // has its result
-	Failed                    // has failed for good
+	Failed                    // has failed permanently
 )
 
 var stateNames = [...]string{"", "ready", "delayed", "claimed", "realized", "failed"}
 
-// States are all states, in the order of a future's life.
+// States lists all states, in the order of a future's life.
 func States() []State { return []State{Ready, Delayed, Claimed, Realized, Failed} }
 
-// String returns the state's name as it stands in keys and answers.
+// String returns the state's name as in keys and answers.
 func (s State) String() string {
 	if int(s) < len(stateNames) {
 		return stateNames[s]
@@ -31,7 +29,7 @@ func (s State) String() string {
 	return fmt.Sprintf("state(%d)", uint8(s))
 }
 
-// ParseState reads a state's name.
+// ParseState parses a state's name.
 func ParseState(name string) (State, error) {
 	for _, s := range States() {
 		if s.String() == name {
@@ -53,5 +51,5 @@ func (s *State) UnmarshalText(b []byte) error {
 	return err
 }
 
-// Terminal tells whether a future in this state is over.
+// Terminal reports whether a future in this state is finished.
 func (s State) Terminal() bool { return s == Realized || s == Failed }

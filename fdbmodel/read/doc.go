@@ -1,9 +1,9 @@
-// Package read reads whole futures within a transaction: it asks for the rows
-// that a caller names, all at once, and turns the keys that come back into rows.
-// Rows of futures whose ids lie close together, as those of a batch, are read
+// Package read reads whole futures within a transaction: it requests all rows
+// that a caller names at once, and assembles them from the returned keys. Rows
+// of futures whose ids lie close together, such as those of a batch, are read
 // with one range.
 //
 // It knows the layout of the keys and the contract of a store. It begins no
-// transaction and writes nothing; which reads add conflicts is the caller's
-// choice of reader.
+// transaction and writes nothing; the reader that the caller passes decides
+// which reads add conflicts.
 package read

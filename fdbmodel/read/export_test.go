@@ -1,4 +1,4 @@
 package read
 
-// MaxTogether bounds the futures of one read.
+// MaxTogether is the maximum number of futures in one read.
 const MaxTogether = maxTogether

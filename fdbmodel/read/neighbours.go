@@ -9,22 +9,22 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// Neighbours are futures whose ids were made to lie together, as those of a
-// batch: the cost of a read is that of asking, more than that of a row, so rows
-// that lie close together are read at once.
+// Neighbours are futures whose ids were made to lie together, such as those of
+// a batch. A read costs more for the request than for a row, so rows that lie
+// close together are read at once.
 const (
-	// maxApart bounds how far a future may be from the last one in the same read.
-	// What lies between them is read in vain.
+	// maxApart is the maximum distance between a future and the last one in the
+	// same read. The rows between them are read in vain.
 	maxApart = 4
 	// maxTogether and minTogether bound the futures of one read.
 	maxTogether = 32
 	minTogether = 3
-	// neighbourKeys is how many keys a row has in a read of neighbours on average
-	// at most; where they have more, each row is read alone.
+	// neighbourKeys is the maximum average number of keys per row in a read of
+	// neighbours; if rows have more, each one is read alone.
 	neighbourKeys = 4
 )
 
-// together returns how many of ids, from the first on, are read at once.
+// together returns how many of the leading ids are read at once.
 func together(ids []layout.ID) int {
 	n := 1
 	for n < min(len(ids), maxTogether) && ids[n].Follows(ids[n-1]) &&
@@ -37,8 +37,8 @@ func together(ids []layout.ID) int {
 	return n
 }
 
-// Rows asks for futures, each from the key that first returns to the end of
-// what changes of it, without a conflict where tx has none.
+// Rows requests futures, each from the key that first returns to the end of its
+// mutable records, without conflicts if tx adds none.
 func Rows(tx kv.Reader, k layout.Keyspace, ids []layout.ID, first func(layout.ID) []byte) []Pending {
 	rows := make([]Pending, 0, len(ids))
 	alone := func(id layout.ID) kv.Pending[kv.Page] {
@@ -69,8 +69,8 @@ func Rows(tx kv.Reader, k layout.Keyspace, ids []layout.ID, first func(layout.ID
 	return rows
 }
 
-// Records asks for the specs of futures and what changes of them, as
-// askRecord does for one.
+// Records requests the specs and mutable records of futures, as Record does for
+// one.
 func Records(tx kv.Tx, k layout.Keyspace, ids []layout.ID) []Pending {
 	for _, id := range ids {
 		tx.AddReadConflictRange(k.RecordRange(id))
@@ -78,7 +78,7 @@ func Records(tx kv.Tx, k layout.Keyspace, ids []layout.ID) []Pending {
 	return Rows(tx.Snapshot(), k, ids, k.Spec)
 }
 
-// sharedPage is the answer to a read, for several.
+// sharedPage is the answer to a read that several futures share.
 type sharedPage struct {
 	pending kv.Pending[kv.Page]
 	waited  bool
@@ -94,7 +94,7 @@ func (s *sharedPage) wait(ctx context.Context) (kv.Page, error) {
 	return s.page, s.err
 }
 
-// pageOf returns the part of a page from one key to another.
+// pageOf returns the part of a page between two keys.
 func pageOf(page kv.Page, begin, end []byte) kv.Page {
 	at := func(key []byte) int {
 		return sort.Search(len(page.Items), func(i int) bool { return bytes.Compare(page.Items[i].Key, key) >= 0 })

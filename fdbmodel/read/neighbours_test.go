@@ -40,7 +40,7 @@ func TestRowsOfNeighboursAreThoseReadAlone(t *testing.T) {
 		}
 	}
 	for round := range 30 {
-		// Some are missing, some far apart, some not in their order.
+		// Some are missing, some are far apart, some are out of order.
 		var ids []layout.ID
 		for i := random.IntN(2 * layout.MaxSubmit); i < 4*layout.MaxSubmit && len(ids) < 90; i += 1 + random.IntN(1+round%6) {
 			ids = append(ids, layout.BatchItemID("b", i))

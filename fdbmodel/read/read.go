@@ -8,24 +8,24 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// Pending is a row that was asked for.
+// Pending is a row that was requested.
 type Pending struct {
 	id      layout.ID
 	Keys    layout.Keyspace
 	Pending kv.Pending[kv.Page]
 }
 
-// State asks for what changes of a future, to be waited for by wait.
+// State requests the mutable records of a future. Wait returns them.
 func State(tx kv.Reader, k layout.Keyspace, id layout.ID) Pending {
 	return Pending{id, k, tx.GetRange(k.StateRange(id), kv.RangeOptions{Limit: layout.MaxRowKeys})}
 }
 
-// Record asks for the spec and what changes.
+// Record requests the spec and the mutable records.
 func Record(tx kv.Reader, k layout.Keyspace, id layout.ID) Pending {
 	return Pending{id, k, tx.GetRange(k.RecordRange(id), kv.RangeOptions{Limit: layout.MaxRowKeys})}
 }
 
-// Wait returns the row, and false if it has no keys.
+// Wait returns the row, or false if it has no keys.
 func (p Pending) Wait(ctx context.Context) (layout.Row, bool, error) {
 	row := layout.Row{ID: p.id}
 	page, err := p.Pending.Wait(ctx)
