@@ -146,9 +146,9 @@ func (c *Cluster) Batches(ctx context.Context, after string, limit int) ([]layou
 // AssignChunk assigns up to MaxAssign items of a batch to the chunk's worker,
 // and writes the chunk's record in the same transaction if it has none. It
 // returns, for each item, whether it is then with the worker for this chunk,
-// and how many newly are. If no item is, no chunk is written. It returns the
-// errors of Assign, ErrNotFound if the batch does not exist, and ErrTransition
-// unless may returns true for the batch.
+// and how many were not with it before. If no item is with the worker, no chunk
+// is written. It returns the errors of Assign, ErrNotFound if the batch does
+// not exist, and ErrTransition unless may returns true for the batch.
 func (c *Cluster) AssignChunk(ctx context.Context, batch string, chunk layout.BatchChunk, items []layout.ID,
 	may func(*layout.BatchRecord) bool,
 ) (there []bool, added int, err error) {

@@ -47,8 +47,8 @@ func (c *Cluster) wakeFor(ctx context.Context, version kv.Version, placed demand
 }
 
 // WakeRing wakes idle workers of other processes. A worker that went idle
-// before version is seen here; one that went idle after version read the ready
-// ranges at a later version and saw the futures.
+// before version is seen here; one that went idle after that version read the
+// ready ranges at a later version and saw the futures.
 func (c *Cluster) wakeRing(ctx context.Context, version kv.Version, placed demands) {
 	tx := c.db.Begin(kv.Options{Tag: "futura-wake"})
 	defer tx.Cancel()

@@ -14,17 +14,17 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// Options bound a Check.
+// Options limit a Check.
 type Options struct {
-	// Problems is how many problems, and how many notes, are described; all are
-	// counted. Defaults to 1,000.
+	// Problems is the maximum number of problems, and of notes, that are
+	// described; all are counted. Defaults to 1,000.
 	Problems int
 }
 
 const (
 	defaultProblems = 1000
 	CheckPage       = 500     // keys of one page
-	CheckLargePage  = 10      // keys of one page where values are large
+	CheckLargePage  = 10      // keys of one page if values are large
 	checkTerminals  = 500_000 // finished futures that are compared with the done lists at a time
 )
 
@@ -33,15 +33,15 @@ type Invariant string
 
 // The invariants.
 const (
-	// InvariantKey: every key is one of those in the package documentation, and
-	// in the shard of what it belongs to.
+	// InvariantKey: every key is of a kind in the documentation of package
+	// layout, and in the right shard.
 	InvariantKey Invariant = "key"
 	// InvariantRecord: every value can be read.
 	InvariantRecord Invariant = "record"
-	// InvariantNewer: a record that only a newer version of Futura can read.
-	// It stands in notes only.
+	// InvariantNewer: a record that only a newer version of Futura can read. It
+	// appears in notes only.
 	InvariantNewer Invariant = "newer"
-	// InvariantConfig: the cluster's config is there and is the one in use.
+	// InvariantConfig: the cluster's config exists and is the one in use.
 	InvariantConfig Invariant = "config"
 	// InvariantSpec: every future has a spec.
 	InvariantSpec Invariant = "spec"
@@ -49,16 +49,17 @@ const (
 	// assigned nor held, each once, in its place and with its function, and
 	// nothing else.
 	InvariantReady Invariant = layout.PlaceReady
-	// InvariantAssigned: so do the assignments hold the ready futures that are
-	// assigned, each to a worker that is marked for it.
+	// InvariantAssigned: likewise the assignments hold the ready futures that
+	// are assigned, each to a worker that is marked as having assignments.
 	InvariantAssigned Invariant = layout.PlaceAssigned
-	// InvariantHeld: so does the list of the held hold those that wait to be
-	// assigned.
+	// InvariantHeld: likewise the list of held futures holds those that wait to
+	// be assigned.
 	InvariantHeld Invariant = layout.PlaceHeld
-	// InvariantDelayed: so do the delayed.
+	// InvariantDelayed: likewise the list of delayed futures holds those that
+	// are delayed.
 	InvariantDelayed Invariant = layout.PlaceDelayed
-	// InvariantClaim: a claimed future stands in the list of the claim that
-	// took it.
+	// InvariantClaim: a claimed future is in the list of the claim that took
+	// it.
 	InvariantClaim Invariant = "claim"
 	// InvariantResult: a future has a result if it is realized, or claimed
 	// anew since.
@@ -73,12 +74,12 @@ const (
 	InvariantCancel Invariant = "cancel"
 	// InvariantArgs: arguments are in one place, and as long as the spec says.
 	InvariantArgs Invariant = "args"
-	// InvariantChunks: all pieces of a large value are there, and no others.
+	// InvariantChunks: all pieces of a large value exist, and no others.
 	InvariantChunks Invariant = "chunks"
-	// InvariantCounts: the counters say how many futures there are.
+	// InvariantCounts: the counters match the number of futures.
 	InvariantCounts Invariant = "counts"
-	// InvariantDone: every finished future but the held ones stands in the done
-	// list, so that it is removed some day.
+	// InvariantDone: every finished future but the held ones is in the done
+	// list, so that it is eventually removed.
 	InvariantDone Invariant = "done"
 	// InvariantMail: a mailbox with mail has a bell, and both belong to a
 	// session.
@@ -86,55 +87,58 @@ const (
 	// InvariantWorker: a worker has a record, a heartbeat and its address, or
 	// none of them and is being reaped.
 	InvariantWorker Invariant = "worker"
-	// InvariantIdle: only living workers are in the ring of the idle.
+	// InvariantIdle: only registered workers are in the ring of idle workers.
 	InvariantIdle Invariant = "idle"
-	// InvariantAddress: an address leads to a living worker that has it.
+	// InvariantAddress: an address leads to a registered worker with that
+	// address.
 	InvariantAddress Invariant = "address"
-	// InvariantModule: all pieces of a stored module are there.
+	// InvariantModule: all pieces of a stored module exist.
 	InvariantModule Invariant = "module"
-	// InvariantBatch: a batch stands in the list of batches, and chunks are of
-	// one that exists.
+	// InvariantBatch: a batch is in the list of batches, and chunks belong to
+	// an existing batch.
 	InvariantBatch Invariant = "batch"
 	// InvariantAlias: an alias stands for a stored module.
 	InvariantAlias Invariant = "alias"
 	// InvariantIncoming: a cluster that is being copied from elsewhere. It
-	// stands in notes only.
+	// appears in notes only.
 	InvariantIncoming Invariant = "incoming"
 )
 
 // Problem is an invariant that does not hold, or a note.
 type Problem struct {
 	Invariant Invariant `json:"invariant"`
-	// Keys are the keys that it shows in, in a form to read.
+	// Keys are the keys that show the problem, in readable form.
 	Keys []string `json:"keys"`
 	Text string   `json:"text"`
 }
 
-// Report is what a check found.
+// Report holds the findings of a check.
 type Report struct {
 	Futures int64 `json:"futures"`
 	Keys    int64 `json:"keys"`
 	// Problems are the broken invariants that were found first, and Broken
-	// counts all. There is a bug, or somebody else wrote into the cluster.
+	// counts all. They are caused by a bug, or by foreign writes into the
+	// cluster.
 	Problems []Problem `json:"problems"`
 	Broken   int64     `json:"broken"`
-	// Notes are what is no problem: what a janitor takes away in time, such as
-	// the claims of a worker that was declared dead, counted by Pending; and
-	// what a newer version of Futura wrote, counted by Newer.
+	// Notes are findings that are not problems: leftovers that a janitor
+	// removes in time, such as the claims of a worker that was declared dead,
+	// counted by Pending; and records that a newer version of Futura wrote,
+	// counted by Newer.
 	Notes   []Problem `json:"notes"`
 	Pending int64     `json:"pending"`
 	Newer   int64     `json:"newer"`
-	// Unsettled names what could not be decided, because it is too large to be
-	// read at one version.
+	// Unsettled names checks that could not be decided, because the data is too
+	// large to be read at one version.
 	Unsettled []string `json:"unsettled,omitempty"`
 }
 
-// Check reads a whole cluster and names what is wrong in it. It may run beside
-// everything else: each finding is made from keys that were read at one
-// version, so that a busy cluster gives no false alarms. It reads in pages and
-// keeps little in memory, whatever the size of the cluster. Counters that seem
-// wrong are compared once more at one version; where what they count is too large
-// for that, the report says so in Unsettled. Large values are read too.
+// Check reads a whole cluster and reports everything wrong in it. It may run
+// while the cluster is in use: each finding rests on keys that were read at one
+// version, so a busy cluster causes no false alarms. It reads in pages and uses
+// bounded memory, whatever the size of the cluster. Counters that seem wrong
+// are compared once more at one version; if they count too much for that, the
+// report says so in Unsettled. Large values are read too.
 func Check(ctx context.Context, c *fdbmodel.Cluster, o Options) (Report, error) {
 	if o.Problems <= 0 {
 		o.Problems = defaultProblems
@@ -169,8 +173,8 @@ type heldRef struct {
 	ref layout.ChunkRef
 }
 
-// findings are what one page came to. They count once its transaction ended
-// well.
+// findings are the results of one page. They are kept once its transaction
+// succeeded.
 type findings struct {
 	problems   []Problem
 	notes      []Problem
@@ -195,8 +199,8 @@ func (f *findings) pending(invariant Invariant, key []byte, format string, args 
 	f.notes = append(f.notes, problem(invariant, key, format, args))
 }
 
-// decoded takes note of an error of reading a value, and tells whether there
-// was none.
+// decoded records the error of reading a value, and reports whether there was
+// none.
 func (f *findings) decoded(key []byte, err error) bool {
 	switch {
 	case errors.Is(err, layout.ErrNewerRecord):
@@ -235,7 +239,7 @@ func (k *checker) take(f *findings) {
 	}
 }
 
-// look checks one page of keys, at the version of tx.
+// look checks one page of keys at the version of tx.
 type look func(ctx context.Context, tx kv.Reader, items []kv.KeyValue, f *findings) error
 
 // part is a range of keys and how it is checked.
@@ -243,8 +247,8 @@ type part struct {
 	name string
 	// page is how many keys are read at a time.
 	page int
-	// length is how many elements behind name make one entity, whose keys are
-	// looked at together; 0 where each key is one.
+	// length is the number of elements after name that identify one entity,
+	// whose keys are checked together; 0 if each key is an entity.
 	length int
 	look   look
 }
@@ -275,7 +279,7 @@ func (k *checker) run(ctx context.Context) error {
 
 func (k *checker) clusterKey() []byte { return bytes.Clone(k.keys.Prefix) }
 
-// unknownPart is where no key may lie.
+// unknownPart is a range where no key may lie.
 var unknownPart = part{page: CheckPage, look: lookUnknown}
 
 func lookUnknown(_ context.Context, _ kv.Reader, items []kv.KeyValue, f *findings) error {
@@ -285,7 +289,7 @@ func lookUnknown(_ context.Context, _ kv.Reader, items []kv.KeyValue, f *finding
 	return nil
 }
 
-// parts checks everything from prefix to end: the parts, and what lies between
+// parts checks everything from prefix to end: the parts, and the ranges between
 // them.
 func (k *checker) parts(ctx context.Context, prefix, end []byte, parts []part) error {
 	slices.SortFunc(parts, func(a, b part) int { return strings.Compare(a.name, b.name) })
@@ -303,8 +307,8 @@ func (k *checker) parts(ctx context.Context, prefix, end []byte, parts []part) e
 	return k.scan(ctx, kv.Range{Begin: at, End: end}, unknownPart, 0)
 }
 
-// scan checks a range page by page. skip is the length of the key in front of
-// the entities.
+// scan checks a range page by page. skip is the length of the key before the
+// entities.
 func (k *checker) scan(ctx context.Context, r kv.Range, p part, skip int) error {
 	for !r.Empty() {
 		var items []kv.KeyValue
@@ -380,7 +384,7 @@ func eachEntity(items []kv.KeyValue, skip, length int, fn func(entity []kv.KeyVa
 	return nil
 }
 
-// relieve works off what would use up memory.
+// relieve settles the findings that would use too much memory.
 func (k *checker) relieve(ctx context.Context) error {
 	for _, held := range k.refs {
 		if err := k.checkPieces(ctx, held); err != nil {

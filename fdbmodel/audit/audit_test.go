@@ -58,7 +58,7 @@ func TestCheckFindsEachBrokenInvariant(t *testing.T) {
 	require.Len(t, covered, 24, "every invariant but that of newer records")
 }
 
-// TestCheckNotes has what is no problem.
+// TestCheckNotes covers findings that are not problems.
 func TestCheckNotes(t *testing.T) {
 	t.Parallel()
 	for _, b := range []breakage{
@@ -142,7 +142,7 @@ func TestCheckOfManyPages(t *testing.T) {
 	require.Equal(t, int64(len(page.Items)), report.Keys)
 }
 
-// TestCheckOfBusyCluster checks beside workers, clients and janitors.
+// TestCheckOfBusyCluster checks while workers, clients and janitors run.
 func TestCheckOfBusyCluster(t *testing.T) {
 	t.Parallel()
 	checks := 20

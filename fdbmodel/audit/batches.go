@@ -65,7 +65,7 @@ func (k *checker) checkBatch(ctx context.Context, tx kv.Reader, rest tuple.Reade
 	return nil
 }
 
-// requireBatch checks that the batch exists that a key speaks of.
+// requireBatch checks that the batch named by a key exists.
 func (k *checker) requireBatch(ctx context.Context, tx kv.Reader, id string, item kv.KeyValue, f *findings) error {
 	record, err := tx.Get(k.keys.BatchRecord(id)).Wait(ctx)
 	if err == nil && record == nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// breakage is a raw write into a healthy cluster, and what a check calls it.
+// breakage is a raw write into a healthy cluster, and the invariant that a
+// check reports.
 type breakage struct {
 	name string
 	want []audit.Invariant
@@ -239,7 +240,7 @@ var breakRow = []breakage{
 	}},
 }
 
-// breakRest are writes beside the rows.
+// breakRest are writes outside of the rows.
 var breakRest = []breakage{
 	{"piece of a result gone", only(audit.InvariantChunks), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().Chunk(p.Large, p.Result, 1))

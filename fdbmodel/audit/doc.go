@@ -1,8 +1,9 @@
-// Package audit holds a cluster against what must always be true of it: Check
-// reads every key and reports each broken Invariant with the keys that show it.
+// Package audit checks a cluster against its invariants: Check reads every key
+// and reports each broken Invariant with the keys that show it.
 //
-// It knows the layout of the keys and what the transactions of the model promise.
-// It reads beside workers, clients and janitors, a part of the keys at a time, in
-// bounded memory, and writes nothing. What is allowed to be for a while, as the
-// claims of a dead worker, is a note and no problem.
+// It knows the layout of the keys and the guarantees of the model's
+// transactions. It reads while workers, clients and janitors run, a part of the
+// keys at a time, in bounded memory, and writes nothing. A temporary condition
+// that is allowed, such as the claims of a dead worker, is reported as a note,
+// not as a problem.
 package audit

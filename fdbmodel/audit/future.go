@@ -14,7 +14,7 @@ import (
 // checkedRow is a future on its way through a check.
 type checkedRow struct {
 	layout.Row
-	key      []byte // what all of its keys begin with
+	key      []byte // the prefix of all of its keys
 	args     []byte
 	hasArgs  bool
 	readable bool
@@ -62,7 +62,8 @@ func (k *checker) lookRows(shard int) look {
 	}
 }
 
-// readRow puts a future together, nil if it can't be checked any further.
+// readRow assembles a future. It returns nil if it can't be checked any
+// further.
 func (k *checker) readRow(shard, skip int, entity []kv.KeyValue, f *findings) *checkedRow {
 	rest := tuple.NewReader(entity[0].Key[skip:])
 	id := layout.ID(rest.UUID())
@@ -115,15 +116,14 @@ func (k *checker) checkClaim(ctx context.Context, r *checkedRow, f *findings) er
 		return nil
 	}
 	var batch layout.ClaimBatch
-	// A list that can't be read is named where it lies.
+	// An unreadable list is reported by the check of the lists.
 	if layout.Decode(key, value, &batch) == nil && !slices.Contains(layout.UnpackIDs(batch.IDs), r.ID) {
 		f.broken(InvariantClaim, key, "future %s is claimed by %s and not in its list", r.ID, r.Claim.Token)
 	}
 	return nil
 }
 
-// checkEnd compares what was counted, the result and the exception with the
-// state.
+// checkEnd compares the attempts, the result and the exception with the state.
 func (k *checker) checkEnd(r *checkedRow, f *findings) {
 	state, a := r.State(), r.Attempts
 	most := r.Spec.MaxRetries
@@ -193,7 +193,7 @@ func (k *checker) checkArgs(r *checkedRow, f *findings) {
 	}
 }
 
-// noteRow keeps what is compared later.
+// noteRow records the facts that are compared later.
 func (k *checker) noteRow(shard int, r *checkedRow, f *findings) {
 	state := r.State()
 	f.counted[layout.CountOf(shard, r.Spec, state)]++

@@ -26,12 +26,12 @@ func (k *checker) globalParts() []part {
 	}
 }
 
-// member is a worker's keys.
+// member holds a worker's keys.
 type member struct {
 	id      layout.WorkerID
 	info    *layout.WorkerInfo
 	beat    bool
-	leftKey []byte // a key that a living worker may have, and a dead one has until it is reaped
+	leftKey []byte // a key that a registered worker may have, and a dead one has until it is reaped
 	newer   bool
 }
 
@@ -116,8 +116,8 @@ func (k *checker) checkMember(ctx context.Context, tx kv.Reader, m *member, f *f
 	return err
 }
 
-// living returns a worker's record, nil if it has none, and false if it can't be
-// read.
+// living returns a worker's record, nil if it is not registered, and false if
+// the record can't be read.
 func (k *checker) living(ctx context.Context, tx kv.Reader, id layout.WorkerID) (*layout.WorkerInfo, bool, error) {
 	key := k.keys.Worker(id, layout.WorkerAlive)
 	value, err := tx.Get(key).Wait(ctx)
@@ -232,7 +232,7 @@ func (k *checker) lookCode(_ context.Context, _ kv.Reader, items []kv.KeyValue, 
 	})
 }
 
-// lookConfig compares what never changes of the config with the one in use.
+// lookConfig compares the immutable settings of the config with those in use.
 func (k *checker) lookConfig(_ context.Context, _ kv.Reader, items []kv.KeyValue, f *findings) error {
 	found := false
 	for _, item := range items {
@@ -267,7 +267,7 @@ func (k *checker) lookJanitor(_ context.Context, _ kv.Reader, items []kv.KeyValu
 	return nil
 }
 
-// lookIncoming takes note of a copy that is under way.
+// lookIncoming records a copy that is in progress.
 func (k *checker) lookIncoming(_ context.Context, _ kv.Reader, items []kv.KeyValue, f *findings) error {
 	for _, item := range items {
 		if !bytes.Equal(item.Key, k.keys.Incoming()) {

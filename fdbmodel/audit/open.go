@@ -35,7 +35,7 @@ func (k *checker) lookOwners(shard int) look {
 }
 
 // checkOpen compares the counters of held futures that are with workers with
-// what was counted, and counts once more, at one version, where they differ.
+// the counted futures, and counts once more, at one version, where they differ.
 func (k *checker) checkOpen(ctx context.Context) error {
 	if k.blind {
 		return nil

@@ -22,15 +22,15 @@ func (k *checker) checkPlace(ctx context.Context, r *checkedRow, f *findings) er
 	return err
 }
 
-// lookPlace checks the keys of one kind of place in a shard: each is that of a
-// future that waits there.
+// lookPlace checks the keys of one kind of place in a shard: each must belong
+// to a future that waits there.
 func (k *checker) lookPlace(kind string, shard int) look {
 	return func(ctx context.Context, tx kv.Reader, items []kv.KeyValue, f *findings) error {
 		pending := make([]*read.Pending, len(items))
 		for i, item := range items {
 			found := layout.DescribeKey(item.Key)
 			id, ok := found.Part("id").(layout.ID)
-			// What is assigned lies in the shard of its worker.
+			// An assigned future lies in the shard of its worker.
 			if !ok || found.Kind != kind || kind != layout.PlaceAssigned && id.Shard(k.keys.Shards) != shard {
 				f.broken(InvariantKey, item.Key, "no future can wait here")
 				continue
@@ -45,7 +45,7 @@ func (k *checker) lookPlace(kind string, shard int) look {
 			row, _, err := pending[i].Wait(ctx)
 			switch {
 			case layout.IsUnreadable(err):
-				// The record is named where it lies.
+				// The record is reported by the check of its row.
 			case err != nil:
 				return err
 			case row.Spec == nil:

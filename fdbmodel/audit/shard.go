@@ -33,8 +33,8 @@ func (k *checker) shardParts(shard int) []part {
 	}
 }
 
-// lookChunks checks whom large values belong to. Their pieces are checked with
-// the record that refers to them.
+// lookChunks checks which records large values belong to. Their pieces are
+// checked with the record that refers to them.
 func (k *checker) lookChunks(shard int) look {
 	skip := len(k.keys.ChunksOf(shard))
 	return func(ctx context.Context, tx kv.Reader, items []kv.KeyValue, f *findings) error {
@@ -54,7 +54,7 @@ func (k *checker) lookChunks(shard int) look {
 			row, _, err := read.Record(tx, k.keys, id).Wait(ctx)
 			switch {
 			case layout.IsUnreadable(err):
-				// The record is named where it lies.
+				// The record is reported by the check of its row.
 			case err != nil:
 				return err
 			case !row.RefersTo(ref) && !k.cluster.MayRefer(&row, ref):
@@ -125,7 +125,7 @@ func (k *checker) lookCounts(shard int) look {
 	}
 }
 
-// checkCounts compares the counters of a shard with what was counted, and
+// checkCounts compares the counters of a shard with the counted futures, and
 // counts once more, at one version, where they differ.
 func (k *checker) checkCounts(ctx context.Context, shard int) error {
 	if k.unreadable {
@@ -161,8 +161,8 @@ func (k *checker) checkCounts(ctx context.Context, shard int) error {
 	return nil
 }
 
-// atOneVersion calls fn with reads at one version, and reports what as unsettled
-// if it takes longer than a store allows.
+// atOneVersion calls fn with reads at one version, and adds what to Unsettled
+// if fn takes longer than a store allows.
 func (k *checker) atOneVersion(ctx context.Context, what string, fn func(tx kv.Reader) error) (bool, error) {
 	const attempts = 3
 	retry := k.cluster.RetryPolicy(kv.Options{Tag: "futura-read"})
@@ -214,7 +214,7 @@ func (k *checker) countRows(ctx context.Context, tx kv.Reader, shard int) (map[l
 			flush()
 			row = layout.Row{ID: id}
 		}
-		// What can't be read was found before, or is found next time.
+		// An unreadable record was reported before, or will be next time.
 		_ = row.Add(item, rest)
 	})
 	flush()

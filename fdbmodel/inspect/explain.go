@@ -13,19 +13,19 @@ import (
 // Reason says in one word why a future is where it is.
 type Reason string
 
-// The reasons, in the order in which they are looked for.
+// The reasons, in the order in which they are checked.
 const (
 	ReasonRealized    Reason = "realized"     // it has its result
-	ReasonFailed      Reason = "failed"       // it has failed for good
+	ReasonFailed      Reason = "failed"       // it has failed permanently
 	ReasonClaimed     Reason = "claimed"      // a worker holds it
-	ReasonWorkerDead  Reason = "worker_dead"  // a worker that is dead holds it; it is about to be taken back
-	ReasonDelayed     Reason = "delayed"      // its time has not come
-	ReasonNoWorker    Reason = "no_worker"    // there is no worker at all
+	ReasonWorkerDead  Reason = "worker_dead"  // a dead worker holds it; it is about to be taken back
+	ReasonDelayed     Reason = "delayed"      // it is not due yet
+	ReasonNoWorker    Reason = "no_worker"    // no worker is registered
 	ReasonNoQueue     Reason = "no_queue"     // no worker serves its queue
 	ReasonNoFunction  Reason = "no_function"  // no worker of its queue knows its function
 	ReasonInfeasible  Reason = "infeasible"   // no such worker is large enough
 	ReasonNoneFree    Reason = "none_free"    // such workers exist, and are busy
-	ReasonAboutToMove Reason = "about_to_run" // such a worker has room
+	ReasonAboutToMove Reason = "about_to_run" // such a worker has free resources
 	ReasonAssigned    Reason = "assigned"     // it waits for one worker
 	ReasonHeld        Reason = "held"         // it waits to be assigned
 )
@@ -35,16 +35,16 @@ type Explanation struct {
 	ID     layout.ID    `json:"id"`
 	State  layout.State `json:"state"`
 	Reason Reason       `json:"reason"`
-	// Text is the reason as a sentence, with what can be done about it.
+	// Text is the reason as a sentence, with a remedy if there is one.
 	Text string `json:"text"`
-	// Worker is who holds or held it.
+	// Worker is the worker that holds or held it.
 	Worker *fdbmodel.Member `json:"worker,omitempty"`
-	// Ahead is how many ready futures its queue holds in all.
+	// Ahead is the total number of ready futures in its queue.
 	Ahead int64 `json:"ready_in_queue,omitempty"`
 }
 
 // Explain says why a future is not running. The future is read at one version,
-// and the workers right after it. It returns ErrNotFound.
+// and the workers right after it. It returns ErrNotFound for an unknown future.
 func Explain(ctx context.Context, c *fdbmodel.Cluster, id layout.ID) (Explanation, error) {
 	row, err := c.Get(ctx, id)
 	if err != nil {
@@ -127,7 +127,7 @@ func explainClaimed(c *fdbmodel.Cluster, e *Explanation, row *layout.Row, member
 	}
 }
 
-// farOff is a time to wait that says more as a date.
+// farOff is the wait beyond which a date says more than a duration.
 const farOff = 365 * 24 * time.Hour
 
 func textDelayed(c *fdbmodel.Cluster, row *layout.Row) string {

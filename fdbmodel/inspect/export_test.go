@@ -1,6 +1,6 @@
 package inspect
 
-// What the tests of this package need of its insides.
+// Internals that the tests of this package need.
 const (
 	FormatRaw  = formatRaw
 	ViewedData = viewedData

@@ -19,8 +19,8 @@ type CLICommand struct {
 
 // CLICommands returns the commands that lead, in fdbcli, from a future to its
 // records, its place in the index, the worker that holds or held it, and its
-// result. They are those for the future as it is now: once it moves on, others
-// may show more. It returns ErrNotFound.
+// result. They are valid for the future's present state: once that changes,
+// other commands may show more. It returns ErrNotFound for an unknown future.
 func CLICommands(ctx context.Context, c *fdbmodel.Cluster, id layout.ID) ([]CLICommand, error) {
 	row, err := c.Get(ctx, id)
 	if layout.IsUnreadable(err) {

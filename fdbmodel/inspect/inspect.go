@@ -13,7 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// Item is a key of the store with its value, both in a form to read.
+// Item is a key of the store with its value, both in readable form.
 type Item struct {
 	layout.KeyDescription
 	Value ValueDescription `json:"value"`
@@ -23,22 +23,22 @@ func itemOf(item kv.KeyValue) Item {
 	return Item{layout.DescribeKey(item.Key), DescribeValue(item.Key, item.Value)}
 }
 
-// Bounds of what is inspected.
+// Limits of an inspection.
 const (
-	// MaxInspect is the most keys that one InspectKeys or InspectPrefix
+	// MaxItems is the maximum number of keys that one call of Keys or Prefix
 	// returns.
 	MaxItems        = 1000
 	inspectPage     = 500
-	inspectLarge    = 10  // keys of one page where values are large
+	inspectLarge    = 10  // keys of one page if values are large
 	inspectMail     = 200 // mailbox values of a session that are searched for a future
 	inspectedChunks = 5   // pieces of large values shown with their future
 )
 
-// Future returns a future's state and every key that has to do with it, at one
-// version: its records, its place in the index, the keys of the worker that holds it, the
-// first pieces of its large values, its notices in mailboxes and its place in
-// the list of the finished. Records that can't be read are shown as that. It
-// returns ErrNotFound.
+// Future returns a future's state and every key that concerns it, at one
+// version: its records, its place in the index, the keys of the worker that
+// holds it, the first pieces of its large values, its notices in mailboxes and
+// its place in the list of finished futures. Unreadable records are marked as
+// such. It returns ErrNotFound for an unknown future.
 func Future(ctx context.Context, c *fdbmodel.Cluster, id layout.ID) (layout.State, []Item, error) {
 	var items []kv.KeyValue
 	var row layout.Row
@@ -84,7 +84,7 @@ func itemsOf(ctx context.Context, c *fdbmodel.Cluster, tx kv.Reader, id layout.I
 	return row, append(append(items, chunks.Items...), mail...), err
 }
 
-// readable makes a row of those of its keys that can be read.
+// readable makes a row from those of its keys that can be read.
 func readable(c *fdbmodel.Cluster, id layout.ID, items []kv.KeyValue) layout.Row {
 	row, skip := layout.Row{ID: id}, len(c.Keys().Row(id))
 	for _, item := range items {
@@ -96,7 +96,7 @@ func readable(c *fdbmodel.Cluster, id layout.ID, items []kv.KeyValue) layout.Row
 	return row
 }
 
-// keysAround returns the keys outside of a row that its records lead to.
+// keysAround returns the keys outside of a row that its records refer to.
 func keysAround(c *fdbmodel.Cluster, row *layout.Row) [][]byte {
 	var keys [][]byte
 	if row.Spec != nil {
@@ -118,7 +118,7 @@ func keysAround(c *fdbmodel.Cluster, row *layout.Row) [][]byte {
 	return keys
 }
 
-// mailOf returns the mail that tells of a future.
+// mailOf returns the mail about a future.
 func mailOf(ctx context.Context, c *fdbmodel.Cluster, tx kv.Reader, row *layout.Row) (mail []kv.KeyValue, err error) {
 	sessions := row.Subscribers
 	if row.Spec != nil && row.Spec.Session != "" && !slices.Contains(sessions, row.Spec.Session) {
@@ -138,10 +138,10 @@ func mailOf(ctx context.Context, c *fdbmodel.Cluster, tx kv.Reader, row *layout.
 	return mail, nil
 }
 
-// Keys returns up to limit keys of a subspace or of a kind of key, as
-// KeyKinds names them, that lie behind the key after, and the key to go on
-// behind, nil at the end. The keys come shard by shard, and are of different
-// versions. It returns ErrBadName.
+// Keys returns up to limit keys of a subspace or of a kind of key, as KeyKinds
+// names them, that follow the key after, and the key to continue after, nil at
+// the end. The keys come shard by shard, and are read at different versions. It
+// returns ErrBadName for an unknown name.
 func Keys(ctx context.Context, c *fdbmodel.Cluster, name string, after []byte, limit int,
 ) (found []Item, next []byte, err error) {
 	ranges, match, page, err := rangesOf(c, name)
@@ -193,10 +193,10 @@ func readPage(ctx context.Context, c *fdbmodel.Cluster, r kv.Range, limit int) (
 }
 
 // rangesOf returns where the keys of a subspace or a kind lie, the kind if name
-// is one, and how many to read at a time.
+// is one, and how many keys to read at a time.
 func rangesOf(c *fdbmodel.Cluster, name string) (ranges []kv.Range, match string, page int, err error) {
 	if name == layout.SubResults {
-		// Results lie in the rows of their futures.
+		// Results are stored in the rows of their futures.
 		name = layout.StateResult
 	}
 	for _, k := range layout.Table() {
@@ -219,7 +219,7 @@ func rangesOf(c *fdbmodel.Cluster, name string) (ranges []kv.Range, match string
 		layout.ErrBadName, name, strings.Join(append(subspaces, layout.SubResults), ", "), strings.Join(kinds, ", "))
 }
 
-// pageOf is how many keys of the kind's subspace are read at a time.
+// pageOf returns how many keys of the kind's subspace are read at a time.
 func pageOf(k layout.KeyKind) int {
 	switch k.Subspace {
 	case layout.SubChunks, layout.SubCode, layout.SubMailbox:
@@ -229,10 +229,9 @@ func pageOf(k layout.KeyKind) int {
 	}
 }
 
-// Prefix returns up to limit keys of the store that begin with prefix
-// and lie behind the key after, and the key to go on behind, nil at the end.
-// They may be any keys. It returns ErrBadKey for a prefix that no key can
-// have.
+// Prefix returns up to limit keys of the store that begin with prefix and
+// follow the key after, and the key to continue after, nil at the end. They may
+// be any keys. It returns ErrBadKey for a prefix that no key can have.
 func Prefix(ctx context.Context, c *fdbmodel.Cluster, prefix, after []byte, limit int,
 ) (found []Item, next []byte, err error) {
 	if len(prefix) == 0 || prefix[0] == 0xff || len(prefix) > kv.MaxKeySize {
@@ -263,8 +262,8 @@ func Prefix(ctx context.Context, c *fdbmodel.Cluster, prefix, after []byte, limi
 	return found, nil, nil
 }
 
-// Key returns one key of the store, whatever it is. It returns
-// ErrNotFound.
+// Key returns any one key of the store. It returns ErrNotFound if the key does
+// not exist.
 func Key(ctx context.Context, c *fdbmodel.Cluster, key []byte) (Item, error) {
 	var value []byte
 	err := c.View(ctx, func(tx kv.Attempt) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
 
-// kindsIn counts what was found by kind.
+// kindsIn counts the items by kind.
 func kindsIn(found []inspect.Item) map[string]int {
 	kinds := map[string]int{}
 	for i := range found {
@@ -74,8 +74,8 @@ func TestInspectShowsDamage(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestInspectKeysPages has every page size list the same keys, and each key of
-// the cluster stand in the list of its subspace.
+// TestInspectKeysPages checks that every page size lists the same keys, and
+// that each key of the cluster is in the list of its subspace.
 func TestInspectKeysPages(t *testing.T) {
 	t.Parallel()
 	p := modeltest.Populate(t)
@@ -144,8 +144,8 @@ func TestInspectAnyKeys(t *testing.T) {
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 }
 
-// TestCLICommandsNameKeys has each key in a command be one that is there, or the
-// bounds of a range that is not empty.
+// TestCLICommandsNameKeys checks that each key in a command exists, or bounds a
+// range that is not empty.
 func TestCLICommandsNameKeys(t *testing.T) {
 	t.Parallel()
 	p := modeltest.Populate(t)

@@ -24,21 +24,21 @@ func (f *Filter) matches(row *layout.Row) bool {
 		(f.Function == "" || row.Spec.Function == f.Function)
 }
 
-// Bounds of List.
+// Limits of List.
 const (
-	// MaxList is the most futures that one List returns.
+	// MaxList is the maximum number of futures that one List returns.
 	MaxList  = 1000
 	listPage = 500
-	// listScan is the most keys that one List reads.
+	// listScan is the maximum number of keys that one List reads.
 	listScan = 20_000
 )
 
-// List returns up to limit futures that match, and the cursor of what follows,
+// List returns up to limit futures that match, and the cursor of the next page,
 // empty at the end. The order is that of the shards, and within a shard that of
 // the ids. A selective filter may return fewer than limit, or none, with a
-// cursor: List reads a bounded number of keys. It returns ErrBadCursor for
-// an invalid cursor, and ErrBadName for a queue that can't be. Records that
-// can't be read are skipped.
+// cursor: List reads a bounded number of keys. It returns ErrBadCursor for an
+// invalid cursor, and ErrBadName for an invalid queue name. Unreadable records
+// are skipped.
 func List(ctx context.Context, c *fdbmodel.Cluster, f Filter, cursor []byte, limit int,
 ) (rows []layout.Row, next []byte, err error) {
 	if f.Queue != "" {
@@ -93,7 +93,7 @@ func listCursor(shard int, id layout.ID) []byte {
 }
 
 // rowsPage reads whole rows of a shard. last is the last id read if the page is
-// not the end; a row that the page may have torn is left to the next one.
+// not the end; a row that the page may have split is left to the next one.
 func rowsPage(ctx context.Context, c *fdbmodel.Cluster, shard int, r kv.Range,
 ) (rows []layout.Row, n int, last layout.ID, err error) {
 	var page kv.Page

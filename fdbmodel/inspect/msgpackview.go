@@ -7,20 +7,20 @@ import (
 	"math"
 )
 
-// errNotMsgpack says where bytes stop to be msgpack.
+// errNotMsgpack says where bytes stop being msgpack.
 var errNotMsgpack = errors.New("not msgpack")
 
-// maxViewDepth is how deep a viewed value may be nested.
+// maxViewDepth is the maximum nesting of a viewed value.
 const maxViewDepth = 32
 
-// msgpackView reads msgpack of any content. What it returns is nil, bool,
-// int64, uint64, float64, string, []byte, []any or map[string]any. It takes
-// memory in proportion to the bytes, whatever they claim to hold.
+// msgpackView reads msgpack of any content. It returns nil, bool, int64,
+// uint64, float64, string, []byte, []any or map[string]any. It takes memory in
+// proportion to the bytes, whatever they claim to hold.
 type msgpackView struct {
 	b []byte
 }
 
-// viewMsgpack reads a value that all bytes belong to.
+// viewMsgpack reads a value that must span all bytes.
 func viewMsgpack(b []byte) (any, error) {
 	v := msgpackView{b}
 	value, err := v.value(0)
@@ -39,7 +39,7 @@ func (v *msgpackView) take(n uint64) ([]byte, error) {
 	return taken, nil
 }
 
-// number takes a big-endian integer of 1, 2, 4 or 8 bytes.
+// number reads a big-endian integer of 1, 2, 4 or 8 bytes.
 func (v *msgpackView) number(size int) (uint64, error) {
 	b, err := v.take(uint64(size))
 	if err != nil {
@@ -50,7 +50,7 @@ func (v *msgpackView) number(size int) (uint64, error) {
 	return binary.BigEndian.Uint64(whole[:]), nil
 }
 
-// sized takes a length of 1, 2 or 4 bytes and as many bytes.
+// sized reads a length of 1, 2 or 4 bytes and that many bytes.
 func (v *msgpackView) sized(size int) ([]byte, error) {
 	n, err := v.number(size)
 	if err != nil {

@@ -18,35 +18,36 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// ValueDescription is a value in a form to read.
+// ValueDescription is a value in readable form.
 type ValueDescription struct {
 	// Format names the layout, as in docs/reference/keyspace.md, or is raw for
-	// the value of a key that has none.
+	// the value of a key without a known layout.
 	Format string `json:"format"`
 	Bytes  int    `json:"bytes"`
-	// Version is that of the record, 0 where the value has none.
+	// Version is the version of the record, 0 if the value has none.
 	Version int `json:"version,omitempty"`
 	// Stamp is the versionstamp in the value: the version of the commit that
-	// wrote it and its order within that. A move to another store keeps it.
+	// wrote it and its order within that. Copying a cluster to another store
+	// keeps it.
 	Stamp string `json:"stamp,omitempty"`
-	// Fields are what the value holds, by full names. Bytes among them are
-	// objects with their number as bytes and themselves as text, or as hex
-	// where they are none. A field that this version does not know stands under
-	// its short name in unknown_fields.
+	// Fields are the fields of the value, by full names. A byte string is an
+	// object with its length as bytes and its content as text, or as hex if it
+	// is not text. A field that this version does not know is under its short
+	// name in unknown_fields.
 	Fields map[string]any `json:"fields,omitempty"`
-	// Problem says what keeps the value from being read whole. Raw is the value
-	// then, in hexadecimal.
+	// Problem says why the value can't be read in full. Raw is then the value,
+	// in hexadecimal.
 	Problem string `json:"problem,omitempty"`
 	Raw     string `json:"raw,omitempty"`
 }
 
-// viewedData bounds what is shown of a piece of a large value, in bytes.
+// viewedData is how much of a piece of a large value is shown, in bytes.
 const viewedData = 1024
 
 const formatRaw = "raw"
 
-// DescribeValue reads the value of any key. What it can't read, because the
-// record is newer, damaged or not one of a cluster, it shows as it is.
+// DescribeValue decodes the value of any key. A value that it can't read,
+// because the record is newer, damaged or outside of a cluster, is shown raw.
 func DescribeValue(key, value []byte) ValueDescription {
 	_, kind := layout.Locate(key)
 	if kind == nil {
@@ -95,7 +96,7 @@ func (d *ValueDescription) read(kind *layout.KeyKind, key, value []byte) error {
 	return nil
 }
 
-// readVersion returns what follows the version.
+// readVersion returns the bytes after the version.
 func (d *ValueDescription) readVersion(key, value []byte) ([]byte, error) {
 	if len(value) == 0 || value[0] == 0 {
 		return nil, fmt.Errorf("%w: no version", layout.ErrBadRecord)
@@ -170,8 +171,8 @@ func nameFields(t reflect.Type, fields map[string]any) map[string]any {
 	return named
 }
 
-// collectFields finds the fields by their names in records, those of embedded
-// structs too.
+// collectFields finds the fields by their names in records, including those of
+// embedded structs.
 func collectFields(t reflect.Type, known map[string]reflect.StructField) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -185,8 +186,8 @@ func collectFields(t reflect.Type, known map[string]reflect.StructField) {
 	}
 }
 
-// nameValue turns what msgpack holds into what JSON can, by the type that it is
-// read into.
+// nameValue converts a msgpack value to one that JSON can hold, by the type
+// that it is read into.
 func nameValue(t reflect.Type, value any) any {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -228,7 +229,7 @@ func elementOf(t reflect.Type) reflect.Type {
 	}
 }
 
-// nameBytes reads ids and what is kept as text.
+// nameBytes reads ids and byte strings that hold text.
 func nameBytes(t reflect.Type, b []byte) any {
 	if t == reflect.TypeFor[layout.IDList]() && len(b)%len(layout.ID{}) == 0 {
 		ids := []string{}
@@ -268,8 +269,8 @@ func viewBytes(b []byte, limit int) map[string]any {
 	return view
 }
 
-// printable tells whether b is text without control characters but for white
-// space.
+// printable reports whether b is text without control characters other than
+// white space.
 func printable(b []byte) bool {
 	if !utf8.Valid(b) {
 		return false

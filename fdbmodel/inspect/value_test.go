@@ -147,7 +147,8 @@ func FuzzDescribe(f *testing.F) {
 	})
 }
 
-// TestDocsFdbcli has each key and value that the page shows be readable.
+// TestDocsFdbcli checks that each key and value that the page shows is
+// readable.
 func TestDocsFdbcli(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/operating/fdbcli.md")

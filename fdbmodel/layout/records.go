@@ -58,9 +58,8 @@ type Spec struct {
 	Env      map[string]string `msgpack:"e,omitempty" json:"env,omitempty"`
 
 	Queue string `msgpack:"q,omitempty" json:"queue"`
-	// Owner names the process or record that assigns the future to workers,
-	// such as a batch. An owned future is held: it waits for Assign and is
-	// never in the pool.
+	// Owner names the assigner of the future, such as a batch. An owned future
+	// is held: it waits for Assign and is never in the pool.
 	Owner string `msgpack:"o,omitempty" json:"owner,omitempty"`
 	// Label is for display and for filters. At most 64 bytes.
 	Label        string       `msgpack:"lb,omitempty" json:"label,omitempty"`

@@ -23,7 +23,7 @@ import (
 	"github.com/futura-run/futura/internal/storetest"
 )
 
-// cutContext ends after it was asked a number of times whether it has.
+// cutContext ends after a number of calls that ask whether it has ended.
 type cutContext struct {
 	context.Context
 	left int
@@ -36,17 +36,17 @@ func (c *cutContext) Err() error {
 	return c.Context.Err()
 }
 
-// actorWorker is a worker as the machine knows it. What it holds may have been
+// actorWorker is a worker as the machine knows it. Its futures may have been
 // taken from it.
 type actorWorker struct {
 	*fdbmodel.Registration
 	held  []*fdbmodel.ClaimedFuture
 	gone  bool // it left, or was declared dead
-	doubt bool // a claim of it was cut off
+	doubt bool // one of its claims was interrupted
 }
 
-// change tells whether an operation may turn one row into another; the first is
-// nil for a new future, the second for one that is gone.
+// change reports whether an operation may turn one row into another; the first
+// is nil for a new future, the second for a removed one.
 type change func(before, after *layout.Row) bool
 
 // Machine runs random operations on a cluster and predicts what each may do.
@@ -65,13 +65,14 @@ type Machine struct {
 	Rows    map[layout.ID]*layout.Row
 	boxes   map[layout.SessionID]*fdbmodel.Mailbox
 	watched map[layout.SessionID]map[layout.ID]bool
-	owed    map[layout.SessionID]map[string]bool // notices that must come
+	owed    map[layout.SessionID]map[string]bool // notices that must arrive
 	seen    map[layout.SessionID]map[string]bool
-	loose   []change // operations that were cut off and may still land
+	loose   []change // interrupted operations that may still land
 	log     []string
 }
 
-// NewMachine returns one on an empty store. The same seed makes the same machine.
+// NewMachine returns a machine on an empty store. The same seed makes the same
+// machine.
 func NewMachine(t *testing.T, seed uint64) *Machine {
 	m := &Machine{
 		t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0xf0)),
@@ -145,7 +146,7 @@ func (m *Machine) logf(format string, args ...any) {
 	m.log = append(m.log, fmt.Sprintf(format, args...))
 }
 
-// context returns one that is cut off now and then.
+// context returns a context that sometimes ends early.
 func (m *Machine) context() context.Context {
 	if m.random.IntN(12) == 0 {
 		return &cutContext{context.Background(), m.random.IntN(30)}
@@ -153,14 +154,14 @@ func (m *Machine) context() context.Context {
 	return context.Background()
 }
 
-// wasCut tells whether an operation ended because its context did. Other errors
-// are the machine's to judge.
+// wasCut reports whether an operation ended because its context did. Other
+// errors are the machine's to judge.
 func wasCut(ctx context.Context, err error) bool {
 	c, ok := ctx.(*cutContext)
 	return ok && c.left < 0 && (kv.Retryable(err) || errors.Is(err, context.Canceled))
 }
 
-// Step runs one operation and looks at everything.
+// Step runs one operation and checks everything.
 func (m *Machine) Step() {
 	ops := []func(context.Context) (change, error){
 		m.submit, m.submit, m.submit, m.claim, m.claim, m.claim, m.claim, m.finish, m.finish, m.finish, m.finish, m.finish,
@@ -186,7 +187,7 @@ func (m *Machine) Step() {
 	m.verify(allowed)
 }
 
-// verify checks the cluster, and compares it with what it was.
+// verify checks the cluster, and compares it with its previous state.
 func (m *Machine) verify(allowed change) {
 	ctx := context.Background()
 	m.Faults.Pause()
@@ -216,7 +217,7 @@ func (m *Machine) verify(allowed change) {
 	}
 }
 
-// verifyOpen compares the counters of what held futures do with the futures.
+// verifyOpen compares the counters of held futures with the futures.
 func (m *Machine) verifyOpen() {
 	open, err := m.C.OwnerOpen(context.Background(), "g")
 	m.require(err)
@@ -231,7 +232,7 @@ func (m *Machine) verifyOpen() {
 	}
 }
 
-// glance is what a row is compared by.
+// glance is the part of a row that is compared.
 func glance(r *layout.Row) string {
 	if r == nil {
 		return "none"
@@ -257,7 +258,8 @@ func (m *Machine) compare(before, after *layout.Row, allowed change) {
 	for _, other := range m.loose {
 		fits = fits || other(before, after)
 	}
-	// Two changes at once can't be told apart, but for those of what is over.
+	// Two changes at once can't be told apart, except those of finished
+	// futures.
 	over := before != nil && before.State() == layout.Realized
 	if !fits && (len(m.loose) == 0 || over) {
 		m.fail("a change that the operation does not make:\n  %s\n  %s", glance(before), glance(after))
@@ -278,7 +280,8 @@ func (m *Machine) compare(before, after *layout.Row, allowed change) {
 
 func noticeKey(id layout.ID, s layout.State) string { return id.String() + " " + s.String() }
 
-// worker returns one of the workers, mostly one that lives, nil if there is none.
+// worker returns one of the workers, mostly a registered one, nil if there is
+// none.
 func (m *Machine) worker(alive bool) *actorWorker {
 	var some []*actorWorker
 	alive = alive || m.random.IntN(4) > 0
@@ -308,7 +311,8 @@ func (m *Machine) holder(alive bool) *actorWorker {
 	return some[m.random.IntN(len(some))]
 }
 
-// some returns a future, often a claimed one, and sometimes one that is no more.
+// some returns a future, often a claimed one, and sometimes one that no longer
+// exists.
 func (m *Machine) some() layout.ID {
 	ids, claimed := make([]layout.ID, 0, len(m.Rows)), []layout.ID(nil)
 	for id, row := range m.Rows {
@@ -327,7 +331,7 @@ func (m *Machine) some() layout.ID {
 	return ids[m.random.IntN(len(ids))]
 }
 
-// crash loses what was not synced, and opens the store again. A server loses
+// crash loses unsynced writes, and opens the store again. A server loses
 // nothing and recovers instead.
 func (m *Machine) crash() {
 	m.logf("crash")
@@ -342,7 +346,7 @@ func (m *Machine) crash() {
 	}
 	m.workers, m.loose = nil, nil
 	for s := range m.watched {
-		m.watched[s] = map[layout.ID]bool{} // an acknowledged subscription is durable, but who asked is gone
+		m.watched[s] = map[layout.ID]bool{} // an acknowledged subscription is durable, but its session is gone
 	}
 	m.open()
 	m.verify(func(before, after *layout.Row) bool {
@@ -356,7 +360,7 @@ func (m *Machine) crash() {
 	})
 }
 
-// Finale ends all faults, lets everything end, and looks for the notices.
+// Finale ends all faults, lets everything end, and checks the notices.
 func (m *Machine) Finale() {
 	ctx := context.Background()
 	m.logf("finale")

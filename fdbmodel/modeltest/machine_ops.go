@@ -13,7 +13,7 @@ import (
 
 func none(_, _ *layout.Row) bool { return false }
 
-// submit submits some futures of all sorts.
+// submit submits some futures of all kinds.
 func (m *Machine) submit(ctx context.Context) (change, error) {
 	subs := make([]fdbmodel.Submission, 1+m.random.IntN(3))
 	ids := map[layout.ID]bool{}
@@ -41,7 +41,7 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 		if s.ID.IsZero() {
 			drawn, err := m.C.DrawIDs(1)
 			m.require(err)
-			// An id that was drawn before can be had only by asking for it.
+			// A previously drawn id can be used only by naming it.
 			if m.random.IntN(2) == 0 {
 				s.ID = drawn[0]
 			}
@@ -100,7 +100,7 @@ func (m *Machine) claim(ctx context.Context) (change, error) {
 	}, err
 }
 
-// ending is how a completion may end.
+// ending is a possible outcome of a completion.
 type ending struct {
 	name   string
 	to     []layout.State
@@ -138,7 +138,7 @@ var endings = []ending{
 	}},
 }
 
-// allows tells whether a completion may do this to the row that it is for.
+// allows reports whether a completion may make this change to its row.
 func (e *ending) allows(f *fdbmodel.ClaimedFuture, before, after *layout.Row) bool {
 	if before == nil || after == nil || after.ID != f.ID || before.State() != layout.Claimed ||
 		before.Claim.Token != f.Token || !slices.Contains(e.to, after.State()) {
@@ -168,7 +168,7 @@ func (m *Machine) finish(ctx context.Context) (change, error) {
 	for i, o := range outcomes {
 		f := done[i].Future
 		m.logf("%s of %s by %s (gone %t): %v", how[i].name, f.ID, w.ID(), w.gone, o)
-		if m.random.IntN(4) > 0 { // else it is finished once more some day
+		if m.random.IntN(4) > 0 { // else it is finished again later
 			w.held = slices.DeleteFunc(w.held, func(h *fdbmodel.ClaimedFuture) bool { return h == f })
 		}
 		before := m.Rows[f.ID]

@@ -8,7 +8,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// register starts a worker, often where another one was.
+// register starts a worker, often at the address of another one.
 func (m *Machine) register(ctx context.Context) (change, error) {
 	id, err := m.C.DrawWorkerID()
 	m.require(err)
@@ -65,7 +65,7 @@ func (m *Machine) leave(ctx context.Context) (change, error) {
 	}, err
 }
 
-// die declares a worker dead, by what it said last.
+// die declares a worker dead, by its last heartbeat.
 func (m *Machine) die(ctx context.Context) (change, error) {
 	w := m.holder(true)
 	if w == nil {
@@ -91,7 +91,7 @@ func (m *Machine) die(ctx context.Context) (change, error) {
 	return none, nil
 }
 
-// aliveNow lands what is under way and returns a worker's record.
+// aliveNow lands pending commits and returns a worker's record.
 func (m *Machine) aliveNow(id layout.WorkerID) *fdbmodel.Member {
 	m.Faults.Flush()
 	m.Faults.Pause()
@@ -144,8 +144,8 @@ func reaped(dead func(layout.WorkerID) bool) change {
 	}
 }
 
-// setFree tells whether a future that waited for one of these workers waits
-// for nobody now.
+// setFree reports whether a future that waited for one of these workers is
+// unassigned now.
 func setFree(before, after *layout.Row, from func(layout.WorkerID) bool) bool {
 	if before == nil || after == nil || before.State() != layout.Ready || after.State() != layout.Ready ||
 		before.Attempts.Assigned == "" || !from(before.Attempts.Assigned) {

@@ -30,7 +30,7 @@ type Population struct {
 	Args   layout.ChunkRef // of large
 }
 
-// Populate makes one. It holds every invariant.
+// Populate makes a population. It satisfies every invariant.
 func Populate(t *testing.T) *Population {
 	ctx := context.Background()
 	db := storetest.New(t)
@@ -94,8 +94,8 @@ func Populate(t *testing.T) *Population {
 	return p
 }
 
-// GoIdle puts the worker into the ring of the idle, as one that knows none of the
-// functions.
+// GoIdle puts the worker into the ring of idle workers, as one that knows none
+// of the functions.
 func (p *Population) GoIdle(t *testing.T) {
 	watch, err := p.Worker.GoIdle(context.Background(), fdbmodel.ClaimRequest{Runs: func(string) bool { return false }})
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ func (p *Population) Check(t *testing.T) audit.Report {
 	return report
 }
 
-// Write commits raw writes beside the model.
+// Write commits raw writes that bypass the model.
 func (p *Population) Write(t *testing.T, fn func(kv.Tx)) {
 	tx := p.DB.Begin(kv.Options{})
 	fn(tx)
@@ -131,7 +131,7 @@ func (p *Population) Row(t *testing.T, s layout.State) *layout.Row {
 	return &row
 }
 
-// Enrich adds to a population what it has no key of yet.
+// Enrich adds the kinds of keys that a population lacks.
 func (p *Population) Enrich(t *testing.T) {
 	ctx := context.Background()
 	_, held, err := p.C.HoldJanitor(ctx, p.Worker.ID(), nil, 1)
@@ -158,15 +158,16 @@ func (p *Population) Items(t *testing.T) []kv.KeyValue {
 	return items
 }
 
-// OpenMemory returns an empty store in memory, also where the tests run on a server.
+// OpenMemory returns an empty store in memory, even if the tests run on a
+// server.
 func OpenMemory(t *testing.T) *embedded.Store {
 	db := embedded.OpenMemory(embedded.Options{})
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	return db
 }
 
-// Leave ends what is alive of a population: its worker leaves with its claim,
-// its session's record goes.
+// Leave ends the members of a population: its worker leaves with its claim, its
+// session's record is removed.
 func (p *Population) Leave(t *testing.T) {
 	p.Write(t, func(tx kv.Tx) { tx.Clear(p.C.Keys().Incoming()) })
 	require.NoError(t, p.Worker.Leave(context.Background()))
@@ -177,7 +178,7 @@ func (p *Population) Leave(t *testing.T) {
 	}
 }
 
-// wake writes the wake key of the worker, by a submit that did not happen.
+// wake writes the wake key of the worker, as a submit would.
 func (p *Population) wake(t *testing.T) {
 	ctx, tx := context.Background(), p.DB.Begin(kv.Options{})
 	submitted, err := p.C.SubmitTx(ctx, tx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"}}})

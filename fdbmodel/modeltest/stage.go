@@ -15,7 +15,7 @@ import (
 	"github.com/futura-run/futura/internal/storetest"
 )
 
-// Stage is a cluster whose next commit of a tag can be made to fail.
+// Stage is a cluster whose next commit with a given tag can be made to fail.
 type Stage struct {
 	T      *testing.T
 	Ctx    context.Context
@@ -26,7 +26,7 @@ type Stage struct {
 	Box    *fdbmodel.Mailbox
 }
 
-// NewStage returns one with a worker that has no claims.
+// NewStage returns a stage with a worker that has no claims.
 func NewStage(t *testing.T) *Stage {
 	s := &Stage{T: t, Ctx: context.Background(), Clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000))}
 	s.Faults = faultkv.Wrap(storetest.New(t), faultkv.Options{LateAfter: -1})
@@ -42,7 +42,7 @@ func NewStage(t *testing.T) *Stage {
 	return s
 }
 
-// Info is what the worker registers with.
+// Info is the info that the worker registers with.
 func (s *Stage) Info() layout.WorkerInfo {
 	return layout.WorkerInfo{Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 8}, Address: "10.0.0.1:1"}
 }
@@ -72,7 +72,7 @@ func (s *Stage) Finish(w *fdbmodel.Registration, done fdbmodel.Completion) fdbmo
 	return outcomes[0]
 }
 
-// State is that of a future, 0 if it does not exist.
+// State returns the state of a future, 0 if it does not exist.
 func (s *Stage) State(id layout.ID) layout.State {
 	row, err := s.C.Get(s.Ctx, id)
 	if errors.Is(err, fdbmodel.ErrNotFound) {
@@ -82,7 +82,7 @@ func (s *Stage) State(id layout.ID) layout.State {
 	return row.State()
 }
 
-// Counted is how many futures the counters have in a state.
+// Counted returns the number of futures in a state by the counters.
 func (s *Stage) Counted(state layout.State) int64 {
 	counts, err := s.C.Counts(s.Ctx)
 	require.NoError(s.T, err)

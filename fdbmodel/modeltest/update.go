@@ -11,7 +11,7 @@ import (
 )
 
 // Update is set by -update: tests then write the generated pages and golden
-// files instead of comparing them alone.
+// files instead of only comparing them.
 var Update = flag.Bool("update", false, "write the generated pages and golden files")
 
 // RequireGolden compares lines with a file, and writes it with -update.

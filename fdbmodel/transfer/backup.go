@@ -13,7 +13,8 @@ import (
 	"github.com/futura-run/futura/internal/clock"
 )
 
-// BackupFile is where Backup writes. It begins the file anew if it has to.
+// BackupFile is the file that Backup writes. Backup starts it over if
+// necessary.
 type BackupFile interface {
 	io.Writer
 	io.Seeker
@@ -21,16 +22,17 @@ type BackupFile interface {
 }
 
 // Backup writes a whole cluster into a file, in the format of package archive.
-// What goes along is what Migrate takes along.
+// It copies the same keys as Migrate.
 //
 // A store keeps a version readable for five seconds. A cluster that can be read
-// within that time is written as it was at one version, also if it is in use.
-// Of a larger one each page is of another version: it is read twice, and is
-// ErrChanged if it was not the same both times. So a large cluster must be
-// quiet; nothing of it is wrong otherwise, but the file does not count.
+// within that time is written as it was at one version, even if it is in use.
+// In a larger one each page is read at a different version, so it is read
+// twice, and Backup returns ErrChanged if the two differ. So a large cluster
+// must be quiet; otherwise it is unharmed, but the file is invalid.
 //
-// It returns ErrNotFound if there is no such cluster, ErrIncomplete, and
-// ErrBadRecord for keys that this version does not know.
+// It returns ErrNotFound if the cluster does not exist, ErrIncomplete if it is
+// itself an unfinished copy, and ErrBadRecord for keys that this version does
+// not know.
 func Backup(ctx context.Context, db kv.Database, cluster string, file BackupFile, o Options) (Report, error) {
 	report := Report{Cluster: cluster}
 	c, err := openExisting(ctx, db, cluster, o.Model)
@@ -66,7 +68,8 @@ func (s *copySource) archiveAtOnce(ctx context.Context, w io.Writer, head archiv
 	return s.archive(ctx, w, head, progress)
 }
 
-// backUpTwice reads each page at a version of its own, and all of it once more.
+// backUpTwice reads each page at a version of its own, and then everything once
+// more.
 func (s *copySource) backUpTwice(ctx context.Context, file BackupFile, head archive.Head, o Options,
 ) (Report, error) {
 	report := Report{Cluster: head.Cluster}
@@ -113,11 +116,11 @@ func (s *copySource) archive(ctx context.Context, w io.Writer, head archive.Head
 }
 
 // Restore writes a cluster from a file that Backup made, verifies it, and opens
-// it to others. The cluster gets the name that it had unless cluster names
-// another; idempotency keys then stand for other ids than they did. Until
-// everything is there and sound, opening it is ErrIncomplete: a file that turns
-// out to be damaged leaves it so, and archive.Verify finds that before anything
-// is written.
+// it to others. The cluster keeps its name unless cluster gives another;
+// idempotency keys then map to different ids than before. Until everything is
+// written and verified, opening it returns ErrIncomplete: a file that turns out
+// to be damaged leaves it so. archive.Verify finds damage before anything is
+// written.
 //
 // It returns the errors of package archive, ErrNotEmpty, ErrBadCopy,
 // ErrCopyReplaced, and ErrBadRecord for keys that this version does not know.

@@ -55,8 +55,8 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 }
 
-// oldStore has every read at a version of one's choice be too old, as if it had
-// been chosen more than five seconds ago.
+// oldStore fails every read at a chosen version as too old, as if the version
+// had been chosen more than five seconds ago.
 type oldStore struct {
 	kv.Database
 	reads int
@@ -97,7 +97,8 @@ func TestBackupOfALargeCluster(t *testing.T) {
 	require.ErrorIs(t, err, transfer.ErrChanged)
 }
 
-// TestBackupOfABusyCluster has backups be of one version while futures run.
+// TestBackupOfABusyCluster checks that backups are of one version while futures
+// run.
 func TestBackupOfABusyCluster(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -175,7 +176,7 @@ func allOf(t *testing.T, db kv.Database) []kv.KeyValue {
 	return page.Items
 }
 
-// FuzzRestore has files that are sound as files, and hold anything.
+// FuzzRestore restores valid files with arbitrary contents.
 func FuzzRestore(f *testing.F) {
 	k := layout.NewKeyspace("c")
 	k.Shards = 16

@@ -19,60 +19,60 @@ import (
 
 // Conditions of copying a cluster.
 var (
-	// ErrNotEmpty is returned when a cluster is to be copied to where there is
-	// one already. Nothing was written.
+	// ErrNotEmpty is returned when the target of a copy already contains a
+	// cluster. Nothing was written.
 	ErrNotEmpty = errors.New("the target is not empty")
-	// ErrChanged is returned when a cluster changed while it was copied, so that
-	// the copy is of no one moment. The copy does not count.
+	// ErrChanged is returned when a cluster changed while it was copied, so
+	// that the copy is inconsistent. The copy is invalid.
 	ErrChanged = errors.New("the cluster changed while it was copied")
 	// ErrCopyReplaced is returned to a copy when another one into the same
 	// cluster has begun.
 	ErrCopyReplaced = errors.New("another copy into this cluster has begun")
-	// ErrBadCopy is returned when a copy is not what was read, or does not hold
-	// the invariants. It does not count.
+	// ErrBadCopy is returned when a copy differs from its source, or violates
+	// an invariant. The copy is invalid.
 	ErrBadCopy = errors.New("the copy is not sound")
 )
 
 // Options of Migrate, Backup and Restore. The zero value is ready to use.
 type Options struct {
-	// IgnoreLive moves a cluster although workers or sessions of it are alive.
-	// What they do while it is copied ends the copy with ErrChanged; what they
-	// do afterwards is not in it. Defaults to false.
+	// IgnoreLive copies a cluster even if its workers or sessions are alive.
+	// Changes that they make during the copy end it with ErrChanged; later
+	// changes are not in it. Defaults to false.
 	IgnoreLive bool
-	// Progress is told how many futures a stage has been through, "copied" or
-	// "verified", of about how many. It is called for each key, so it should be
-	// quick. Defaults to none.
+	// Progress receives the number of futures that a stage, "copied" or
+	// "verified", has processed, and the approximate total. It is called for
+	// each key, so it should be quick. Defaults to none.
 	Progress func(stage string, done, all int64)
 	// Model are the options of the cluster's model. Config is not used.
 	// Defaults to those of Open.
 	Model fdbmodel.Options
 }
 
-// Report says what was copied.
+// Report describes a copy.
 type Report struct {
 	Cluster string `json:"cluster"`
 	Futures int64  `json:"futures"`
-	// Keys and Bytes are those that were copied. Those of workers, sessions and
-	// mailboxes are not among them.
+	// Keys and Bytes count the copied keys and their bytes. Those of workers,
+	// sessions and mailboxes are not among them.
 	Keys  int64 `json:"keys"`
 	Bytes int64 `json:"bytes"`
 	// SHA256 is over all keys and values that were copied, without the
 	// versionstamps of lists of finished futures. It is the same for the same
 	// cluster in every store.
 	SHA256 string `json:"sha256"`
-	// OneVersion tells whether Backup read all at one version. Otherwise it, as
-	// Migrate always does, read the cluster twice, and it was the same both
-	// times.
+	// OneVersion reports whether Backup read everything at one version.
+	// Otherwise it read the cluster twice, as Migrate always does, and both
+	// reads agreed.
 	OneVersion bool `json:"one_version"`
 }
 
-// movedItem is a key that goes along, without the cluster's prefix.
+// movedItem is a key that is copied, without the cluster's prefix.
 type movedItem struct {
 	kind       *layout.KeyKind
 	key, value []byte
 }
 
-// tally sums up what goes along.
+// tally sums up the copied keys.
 type tally struct {
 	sum                  hash.Hash
 	futures, keys, bytes int64
@@ -103,7 +103,7 @@ func (t *tally) report(cluster string) Report {
 	return Report{Cluster: cluster, Futures: t.futures, Keys: t.keys, Bytes: t.bytes, SHA256: t.checksum()}
 }
 
-// reporter tells of progress, one stage at a time.
+// reporter reports progress, one stage at a time.
 func (o *Options) reporter(stage string, all int64) func(done int64) {
 	if o.Progress == nil {
 		return func(int64) {}
@@ -111,11 +111,12 @@ func (o *Options) reporter(stage string, all int64) func(done int64) {
 	return func(done int64) { o.Progress(stage, done, max(all, done)) }
 }
 
-// copySource reads what goes along of a cluster.
+// copySource reads the keys of a cluster that are copied.
 type copySource struct {
 	db   kv.Database
 	keys layout.Keyspace
-	// version is what everything is read at, NoVersion for each page at its own.
+	// version is the version of all reads, NoVersion to read each page at its
+	// own.
 	version kv.Version
 	sleep   func(context.Context, time.Duration) error
 }
@@ -124,8 +125,8 @@ func newCopySource(c *fdbmodel.Cluster) *copySource {
 	return &copySource{db: c.Database(), keys: c.Keys(), version: kv.NoVersion, sleep: c.RetryPolicy(kv.Options{}).Sleep}
 }
 
-// each calls fn with everything that goes along, in the order of the keys. A
-// key of an unknown kind is ErrBadRecord.
+// each calls fn with everything that is copied, in the order of the keys. It
+// returns ErrBadRecord for a key of an unknown kind.
 func (s *copySource) each(ctx context.Context, fn func(movedItem) error) error {
 	for _, span := range s.spans() {
 		for r := span.Range; !r.Empty(); {
@@ -154,14 +155,14 @@ func (s *copySource) each(ctx context.Context, fn func(movedItem) error) error {
 	return nil
 }
 
-// span is a range of which page keys are read at a time.
+// span is a range that is read page keys at a time.
 type span struct {
 	kv.Range
 	page int
 }
 
 // spans are the ranges of a cluster in their order: those of large values are
-// read in small pages. Mailboxes are left out; nothing of them goes along.
+// read in small pages. Mailboxes are left out; they are not copied.
 func (s *copySource) spans() []span {
 	k, at := s.keys, s.keys.Prefix
 	var spans []span
@@ -197,8 +198,8 @@ func (s *copySource) page(ctx context.Context, r kv.Range, limit int) (page kv.P
 	return page, err
 }
 
-// pin makes everything be read at the store's present version, which the
-// returned function lets go of.
+// pin makes all reads use the store's present version, until the returned
+// function is called.
 func (s *copySource) pin(ctx context.Context) (release func(), err error) {
 	tx := s.db.Begin(kv.Options{Tag: "futura-copy"})
 	if s.version, err = tx.ReadVersion(ctx); err != nil {

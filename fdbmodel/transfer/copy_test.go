@@ -26,7 +26,7 @@ import (
 	"github.com/futura-run/futura/internal/storetest"
 )
 
-// rowsOf returns all futures with all that is theirs.
+// rowsOf returns all futures with all their records.
 func rowsOf(t *testing.T, c *fdbmodel.Cluster) map[layout.ID]string {
 	rows := map[layout.ID]string{}
 	list, _, err := inspect.List(context.Background(), c, inspect.Filter{}, nil, 0)
@@ -88,8 +88,8 @@ func TestMigrateTakesEverythingAlong(t *testing.T) {
 	require.Equal(t, report, again, "the checksum does not depend on the store")
 }
 
-// TestMigrateTakesClaimsOfTheDeadAlong has what a dead worker held go back to the pool in
-// the new cluster.
+// TestMigrateTakesClaimsOfTheDeadAlong checks that the futures that a dead
+// worker held go back to the pool in the new cluster.
 func TestMigrateTakesClaimsOfTheDeadAlong(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -116,8 +116,8 @@ func TestMigrateTakesClaimsOfTheDeadAlong(t *testing.T) {
 	require.Empty(t, report.Notes)
 }
 
-// TestMigrateTakesAssignmentsAlong has what waited for a dead worker go back to
-// the pool in the new cluster.
+// TestMigrateTakesAssignmentsAlong checks that the futures that waited for a
+// dead worker go back to the pool in the new cluster.
 func TestMigrateTakesAssignmentsAlong(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -150,8 +150,8 @@ func beatOf(t *testing.T, p *modeltest.Population) []byte {
 	return members[0].Beat
 }
 
-// TestMigrateRefusesTheLiving looks at a store of many processes: whoever
-// changes what it writes as a sign of life is alive.
+// TestMigrateRefusesTheLiving looks at a store of many processes: a worker or
+// session whose heartbeat changes is alive.
 func TestMigrateRefusesTheLiving(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -191,8 +191,8 @@ func TestMigrateRefusesTheLiving(t *testing.T) {
 	require.NoError(t, migrate(func() {}), "who stands still is dead")
 }
 
-// TestMigrateOfALocalStore does not wait for workers of an earlier opening: they
-// can't live. The clock stands still, so a wait would not end.
+// TestMigrateOfALocalStore does not wait for workers of an earlier opening:
+// they can't be alive. The clock does not advance, so a wait would not end.
 func TestMigrateOfALocalStore(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -270,8 +270,8 @@ func (h *hookedTx) Commit(ctx context.Context) (kv.Committed, error) {
 	return h.Tx.Commit(ctx)
 }
 
-// TestMigrateStartsOver cuts a migration off at its first commits, and at some
-// of those that only read.
+// TestMigrateStartsOver interrupts a migration at its first commits, and at
+// some of those that only read.
 func TestMigrateStartsOver(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -333,7 +333,7 @@ func TestMigrateNoticesChanges(t *testing.T) {
 	require.ErrorIs(t, err, fdbmodel.ErrIncomplete)
 }
 
-// TestMigrateIsReplaced has a second copy begin while the first one writes.
+// TestMigrateIsReplaced begins a second copy while the first one writes.
 func TestMigrateIsReplaced(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -353,8 +353,8 @@ func TestMigrateIsReplaced(t *testing.T) {
 	requireSameCluster(t, p.C, c)
 }
 
-// TestMigrateUnderFaults copies over a store whose commits fail, are unknown and
-// land late.
+// TestMigrateUnderFaults copies over a store whose commits fail, end unknown
+// and land late.
 func TestMigrateUnderFaults(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -376,8 +376,8 @@ func TestMigrateUnderFaults(t *testing.T) {
 	}
 }
 
-// TestMoveOfRandomClusters moves clusters in states that random operations under
-// faults left them in: to another store, and by a backup to a third.
+// TestMoveOfRandomClusters moves clusters in states left by random operations
+// under faults: to another store, and by a backup to a third.
 func TestMoveOfRandomClusters(t *testing.T) {
 	t.Parallel()
 	seeds, steps, first := uint64(12), 40, uint64(1)

@@ -6,7 +6,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 )
 
-// Checksum is that of a copy of the cluster as it is.
+// Checksum returns the checksum of a copy of the cluster in its present state.
 func Checksum(ctx context.Context, c *fdbmodel.Cluster) (string, error) {
 	tally, err := newCopySource(c).tally(ctx, func(int64) {})
 	if err != nil {

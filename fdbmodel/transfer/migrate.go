@@ -13,21 +13,21 @@ import (
 )
 
 // Migrate copies a whole cluster into another store, verifies the copy, and
-// opens it to others. The source stays as it is.
+// opens it to others. The source is unchanged.
 //
-// Futures, results, modules, counters and settings go along, and so do the
-// claims of workers that died: whoever janitors the new cluster takes them back.
-// Workers, sessions and mailboxes don't: their processes make them anew, under
-// versions of the new store, which may be lower than those of the old one.
-// Versionstamps inside records stay those of the old store. Whoever awaits a
-// future does so again in the new cluster, by its id, and finds it.
+// Futures, results, modules, counters and settings are copied, and so are the
+// claims of dead workers: the janitor of the new cluster takes them back.
+// Workers, sessions and mailboxes are not: their processes create them again,
+// under versions of the new store, which may be lower than those of the old
+// one. Versionstamps inside records stay those of the old store. A client that
+// awaits a future awaits it again in the new cluster, by its id.
 //
-// Everything is read once, and once more after it was written; a source that
-// changed in between is ErrChanged. Until the copy is whole, opening the target
-// is ErrIncomplete. A copy that was cut off is started over by another Migrate
-// or Restore.
+// Everything is read once, and once more after it was written; if the source
+// changed in between, Migrate returns ErrChanged. Until the copy is complete,
+// opening the target returns ErrIncomplete. Another Migrate or Restore starts
+// an interrupted copy over.
 //
-// It returns ErrNotFound if there is no such cluster, ErrLive, ErrNotEmpty,
+// It returns ErrNotFound if the cluster does not exist, ErrLive, ErrNotEmpty,
 // ErrChanged, ErrBadCopy, ErrCopyReplaced, and ErrBadRecord for keys that this
 // version does not know.
 func Migrate(ctx context.Context, from, to kv.Database, cluster string, o Options) (Report, error) {
@@ -87,7 +87,8 @@ func clusterOf(k layout.Keyspace) string {
 	return rest.Text()
 }
 
-// openExisting is Open for a cluster that must be there: it returns ErrNotFound.
+// openExisting is Open for a cluster that must exist; otherwise it returns
+// ErrNotFound.
 func openExisting(ctx context.Context, db kv.Database, cluster string, o fdbmodel.Options) (*fdbmodel.Cluster, error) {
 	o.Config, o.Existing = layout.Config{}, true
 	return fdbmodel.Open(ctx, db, cluster, o)

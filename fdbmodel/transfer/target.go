@@ -14,13 +14,13 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// Bounds of one transaction of a copy.
+// Limits of one transaction of a copy.
 const (
 	copyBatchBytes = 500_000
 	copyBatchItems = 2000
 )
 
-// copyTarget writes a cluster that was empty.
+// copyTarget writes an initially empty cluster.
 type copyTarget struct {
 	db     kv.Database
 	keys   layout.Keyspace
@@ -37,8 +37,8 @@ func (t *copyTarget) transact(ctx context.Context, fn func(kv.Attempt) error) er
 	return err
 }
 
-// begin marks the cluster as incomplete. What a copy before this one left is
-// removed; anything else is ErrNotEmpty, but for a cluster that was opened and
+// begin marks the cluster as incomplete. The remains of an earlier copy are
+// removed; anything else is ErrNotEmpty, except a cluster that was opened and
 // never used. An unknown commit is retried and harmless.
 func (t *copyTarget) begin(ctx context.Context) error {
 	return t.transact(ctx, func(tx kv.Attempt) error {
@@ -68,7 +68,7 @@ func (t *copyTarget) mark(tx kv.Tx) error {
 	return nil
 }
 
-// add takes in an item, in the order of the keys, and writes a batch when it is
+// add adds an item, in the order of the keys, and writes the batch when it is
 // full.
 func (t *copyTarget) add(ctx context.Context, item movedItem) error {
 	if t.bytes > copyBatchBytes || len(t.items) == copyBatchItems {
@@ -81,7 +81,7 @@ func (t *copyTarget) add(ctx context.Context, item movedItem) error {
 	return nil
 }
 
-// flush writes what was added. An unknown commit is retried: the mark tells
+// flush writes the added items. An unknown commit is retried: the mark tells
 // whether the batch was written.
 func (t *copyTarget) flush(ctx context.Context) error {
 	if len(t.items) == 0 {
@@ -131,7 +131,7 @@ func (t *copyTarget) marked(ctx context.Context, tx kv.Reader) (int64, error) {
 	return record.Batch, nil
 }
 
-// verify compares what is there with what was read, and checks every invariant.
+// verify compares the copy with the source, and checks every invariant.
 func (t *copyTarget) verify(ctx context.Context, want *tally, model fdbmodel.Options, progress func(done int64)) error {
 	source := &copySource{db: t.db, keys: t.keys, version: kv.NoVersion, sleep: t.sleep}
 	got, err := source.tally(ctx, progress)
@@ -158,7 +158,7 @@ func (t *copyTarget) verify(ctx context.Context, want *tally, model fdbmodel.Opt
 	return nil
 }
 
-// finish lets others open the cluster. An unknown commit is retried and
+// finish opens the cluster to other processes. An unknown commit is retried and
 // harmless.
 func (t *copyTarget) finish(ctx context.Context) error {
 	return t.transact(ctx, func(tx kv.Attempt) error {

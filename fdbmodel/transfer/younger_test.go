@@ -58,7 +58,7 @@ func versionOf(t *testing.T, c *fdbmodel.Cluster) kv.Version {
 	return version
 }
 
-// finishAll runs what is ready.
+// finishAll runs all ready futures.
 func finishAll(t *testing.T, c *fdbmodel.Cluster) {
 	ctx := context.Background()
 	w, err := c.Register(ctx, layout.WorkerInfo{Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 9}})
@@ -76,8 +76,8 @@ func finishAll(t *testing.T, c *fdbmodel.Cluster) {
 	}
 }
 
-// TestMailAfterAMoveToAYoungerCluster has a session go on in a store whose
-// versions are lower than those that it has read up to.
+// TestMailAfterAMoveToAYoungerCluster continues a session in a store whose
+// versions are lower than those that it has read.
 func TestMailAfterAMoveToAYoungerCluster(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -118,8 +118,9 @@ func TestMailAfterAMoveToAYoungerCluster(t *testing.T) {
 	watch.Cancel()
 }
 
-// TestExpiryAfterAMoveToAYoungerCluster has old lists of finished futures come
-// before new ones, although their versions in the old store were higher.
+// TestExpiryAfterAMoveToAYoungerCluster checks that old lists of finished
+// futures come before new ones, although their versions in the old store were
+// higher.
 func TestExpiryAfterAMoveToAYoungerCluster(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
