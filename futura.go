@@ -1,12 +1,13 @@
-// Package futura opens in one call what a program needs to submit futures and to
-// run them: a store by its name, a client, and a worker if there are functions.
+// Package futura opens everything that a program needs to submit and run
+// futures in one call: a store by its name, a client, and a worker if the
+// program has functions.
 //
 //	node, err := futura.Open(ctx, "embedded:./data", futura.Function(greet.Bind(hello)))
 //	defer node.Close()
 //	text, err := greet.Call(ctx, node.Client, "world", futures.Delay(time.Second))
 //
-// It links every kind of store that the build has. A program that brings its own
-// uses package futures, and package workers where it runs functions.
+// It links every kind of store that the build supports. A program that brings
+// its own store uses package futures, and package workers to run functions.
 package futura
 
 import (
@@ -22,13 +23,13 @@ import (
 	"github.com/futura-run/futura/workers"
 )
 
-// Node is this process's part in a cluster.
+// Node is this process's part of a cluster.
 type Node struct {
-	// Store is where the cluster is kept. It also takes rows of the program's own.
+	// Store holds the cluster. The program may keep rows of its own in it.
 	Store kv.Database
 	// Client submits futures and awaits them.
 	Client *futures.Client
-	// Worker runs the functions, nil if there are none.
+	// Worker runs the functions. It is nil if there are none.
 	Worker *workers.Worker
 
 	stop  context.CancelFunc
@@ -53,14 +54,15 @@ type function struct {
 	run  workers.Function
 }
 
-// Function makes the node run a function, as go:NAME. It takes what Bind of a
-// futures.Definition returns.
+// Function makes the node run a function as go:NAME. Its arguments are the
+// results of futures.Definition.Bind.
 func Function(name string, run func(context.Context, []byte) ([]byte, error)) Option {
 	return func(s *settings) { s.functions, s.works = append(s.functions, function{name, run}), true }
 }
 
-// WorkerOptions makes the node run a worker with these options, also without a function.
-// Defaults to workers.Options{} if there are functions, and else to no worker.
+// WorkerOptions makes the node run a worker with these options, even without a
+// function. Defaults to workers.Options{} if there are functions, otherwise to
+// no worker.
 func WorkerOptions(o workers.Options) Option {
 	return func(s *settings) { s.worker, s.works = o, true }
 }
@@ -68,19 +70,20 @@ func WorkerOptions(o workers.Options) Option {
 // ClusterName names the cluster in the store. Defaults to futures.DefaultCluster.
 func ClusterName(name string) Option { return func(s *settings) { s.client.Cluster = name } }
 
-// ClusterConfig is what a cluster is made with, if it is not there.
+// ClusterConfig is the configuration of a cluster that Open creates. It has no
+// effect on an existing cluster.
 func ClusterConfig(c futures.Config) Option { return func(s *settings) { s.client.Config = c } }
 
-// Logger is told of failures, of what is retried in the background, and of the
-// store's repairs. Defaults to none.
+// Logger receives failures, background retries, and repairs of the store.
+// Defaults to none.
 func Logger(l *slog.Logger) Option { return func(s *settings) { s.logger = l } }
 
-// Open opens a store by its name, as package kvopen has them, such as
-// embedded:DIR, memory: or fdb:CLUSTERFILE, with a client of its cluster, and runs
-// a worker until Close. The cluster is made if it is not there. An embedded store
-// that another process has open is reached through that one, if it serves it. It
-// returns the errors of kvopen.Open, futures.New and workers.New. The end of ctx
-// ends only the opening.
+// Open opens a store by a name that package kvopen understands, such as
+// embedded:DIR, memory: or fdb:CLUSTERFILE, with a client of its cluster, and
+// runs a worker until Close. A cluster that does not exist is created. An
+// embedded store that another process has open is reached through that process,
+// if it serves the store. Open returns the errors of kvopen.Open, futures.New
+// and workers.New. ctx bounds only the opening.
 func Open(ctx context.Context, store string, options ...Option) (*Node, error) {
 	var s settings
 	for _, o := range options {
@@ -132,16 +135,18 @@ func (n *Node) work(s *settings) error {
 	return nil
 }
 
-// Ended is closed when the node's worker runs no more: after Close, or because its
-// store has failed. Without a worker it is closed from the start.
+// Ended returns a channel that is closed when the node's worker has stopped:
+// after Close, or because its store has failed. Without a worker it is closed
+// from the start.
 func (n *Node) Ended() <-chan struct{} { return n.ended }
 
-// closeTime bounds the last word of a client to its store.
+// closeTime bounds a client's last transaction.
 const closeTime = 10 * time.Second
 
-// Close lets running functions end, for at most workers.Options.DrainTimeout,
-// gives back the rest, and closes client and store. It returns their errors and
-// why the worker had ended; a second Close returns the same.
+// Close waits at most workers.Options.DrainTimeout for running functions to
+// end, gives back the rest, and closes client and store. It returns their
+// errors and the reason why the worker had ended; a second Close returns the
+// same.
 func (n *Node) Close() error { return n.close() }
 
 func (n *Node) closeAll() error {

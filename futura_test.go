@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestNodeOpensAndClosesAll opens a store twice: what was submitted by a node
-// without a worker runs in the next one.
+// TestNodeOpensAndClosesAll opens a store twice: a future that was submitted by
+// a node without a worker runs in the next one.
 func TestNodeOpensAndClosesAll(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -73,7 +73,8 @@ func TestNodeThatCannotOpen(t *testing.T) {
 	require.NoError(t, node.Close())
 }
 
-// TestNodeClosesWhileItRuns gives back what does not heed its end in time.
+// TestNodeClosesWhileItRuns gives back a future whose function ignores its
+// context.
 func TestNodeClosesWhileItRuns(t *testing.T) {
 	t.Parallel()
 	began := make(chan struct{})

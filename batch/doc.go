@@ -18,8 +18,8 @@
 //
 // # Identity
 //
-// The id of a work item is the MD5 of what it runs, so that whoever knows the
-// arguments knows the id; see ItemID. Items that run the same have the same id,
-// and each of them is run and has a result: within a batch an item is named by
-// its index, its place in the list of arguments.
+// The id of a work item is the MD5 of what it runs, so that the id follows from
+// the arguments; see ItemID. Items that run the same have the same id, and each
+// of them is run and has a result: within a batch an item is named by its
+// index, its place in the list of arguments.
 package batch

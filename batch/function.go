@@ -25,10 +25,11 @@ func FunctionAlias(functionID, method string) string {
 }
 
 // Functions are the names that a template's function may have in a cluster, the
-// first that is there counts: the module that was installed as this method, and
+// first that exists counts: the module that was installed as this method, and
 // the module of the function itself where no method is named. A cluster takes
-// ID/METHOD for the module ID if there is no such alias: for its export METHOD, or
-// for its start if METHOD is the name of a file. A function "go:NAME" is that.
+// ID/METHOD for the module ID if there is no such alias: for its export METHOD,
+// or for its start if METHOD is the name of a file. A function "go:NAME" is
+// that.
 func (t *Template) Functions() []string {
 	if strings.HasPrefix(t.FunctionID, "go:") {
 		return []string{t.FunctionID}

@@ -58,9 +58,9 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrExists is returned by Store.Create for an id that is in use.
 	ErrExists = errors.New("a batch with this id exists")
-	// ErrBadBatch is returned for a batch that can't be.
+	// ErrBadBatch is returned for an invalid batch.
 	ErrBadBatch = errors.New("bad batch")
-	// ErrState is returned when a batch is not in a state for what was asked.
+	// ErrState is returned when the state of a batch does not allow the operation.
 	ErrState = errors.New("not possible in this state")
 	// ErrUnavailable is returned when the store does not answer. Whether a change
 	// was made is not known: try again.
@@ -69,9 +69,9 @@ var (
 
 // Limits of a batch.
 const (
-	// MaxItems is the most work items of one batch.
+	// MaxItems is the maximum number of work items in one batch.
 	MaxItems = 1_000_000
-	// MaxArguments is the most bytes of one item's arguments together.
+	// MaxArguments is the maximum total size of one item's arguments, in bytes.
 	MaxArguments = 16 << 10
 	// DefaultMaxAttempts is the operator's limit unless it is set.
 	DefaultMaxAttempts = 10
@@ -149,7 +149,7 @@ func Attempts(user, operator uint64) int {
 	return int(min(user, 1<<31-1))
 }
 
-// Validate returns ErrBadBatch for a template or arguments that can't be.
+// Validate returns ErrBadBatch for an invalid template or invalid arguments.
 func Validate(t *Template, arguments [][]string) error {
 	switch {
 	case t.FunctionID == "":

@@ -21,7 +21,7 @@ type Request struct {
 // MaxKey is the most bytes of Request.Key.
 const MaxKey = 1024
 
-// Validate returns ErrBadBatch for a request that can't be.
+// Validate returns ErrBadBatch for an invalid request.
 func (r *Request) Validate() error {
 	if err := Validate(&r.Template, r.Arguments); err != nil || strings.HasPrefix(r.Template.FunctionID, "go:") {
 		return err

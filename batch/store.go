@@ -6,21 +6,22 @@ import (
 )
 
 // Store keeps batches with their items and chunks. Its methods may be called
-// from many goroutines and, unless it is in memory, many processes: every change
-// of an item is a compare and set, so that of two heads that work on one batch
-// one wins. A store that is no Recorder runs items by itself once they are
-// assigned. Errors are ErrNotFound, what a method says, ctx's, and the store's
-// own. Repeating a call whose outcome is unknown does no harm. Times are kept to
-// the millisecond.
+// from many goroutines and, unless it is in memory, many processes: every
+// change of an item is a compare and set, so that of two heads that work on one
+// batch one wins. A store that does not implement Recorder runs assigned items
+// itself. Errors are ErrNotFound, those that a method names, ctx's, and the
+// store's own. Repeating a call whose outcome is unknown does no harm. Times
+// are kept to the millisecond.
 //
-// An item that waits is Created if no attempt of it has failed, and Failed else.
+// A waiting item is Created if none of its attempts has failed, otherwise
+// Failed.
 type Store interface {
-	// Create makes a batch and its items, durable before it returns. Until then
-	// nobody sees the batch: one that was cut off is removed by Sweep. Of b it
-	// takes the id, the template, the attempts and the time of creation. It
-	// returns ErrExists for an id that is in use, also by a batch that was cut
-	// off, unless that has the same Digest: then it is made to the end. Of several
-	// that make the same at a time one succeeds.
+	// Create creates a batch and its items, durable before it returns. Until then
+	// the batch is invisible; Sweep removes one whose creation was interrupted.
+	// From b it takes the id, the template, the attempts and the time of creation.
+	// It returns ErrExists for an id that is in use, even by an interrupted batch,
+	// unless that has the same Digest: then Create completes it. Of concurrent
+	// calls for the same batch one succeeds.
 	Create(ctx context.Context, b *Batch, arguments [][]string) error
 
 	// Get returns a batch.
@@ -28,12 +29,12 @@ type Store interface {
 
 	// List returns up to limit batches in the order of their CreatedAt, and of
 	// their id where that is the same, behind the one named after, or from the
-	// first. active leaves out those that are over. It returns ErrNotFound if
-	// there is no batch named after any more.
+	// first. active leaves out those that are over. It returns ErrNotFound if the
+	// batch named after no longer exists.
 	List(ctx context.Context, active bool, after string, limit int) ([]Batch, error)
 
-	// Progress counts the items of a batch by state, quickly whatever its size
-	// where the store can.
+	// Progress counts the items of a batch by state, in a time that does not
+	// depend on its size if the store can.
 	Progress(ctx context.Context, id string) (Progress, error)
 
 	// Items returns up to limit items whose index is at least from and whose
@@ -65,23 +66,22 @@ type Store interface {
 	Assign(ctx context.Context, c *Chunk, items []int) ([]int, error)
 
 	// Release gives back the items of a chunk that are in progress: they wait
-	// again, due at once and without counting an attempt, or have failed for
-	// good if the batch was cancelled. The chunk has Failed then unless it was
-	// Done. It returns how many items there were.
+	// again, due at once and without counting an attempt, or have failed for good
+	// if the batch was cancelled. The chunk is then Failed unless it was Done. It
+	// returns how many items there were.
 	Release(ctx context.Context, batch, chunk, reason string) (int, error)
 
 	// Settle makes chunks Done that have no item in progress, and the batch
 	// Done if all of its items are over. It returns the batch as it is then.
 	Settle(ctx context.Context, id string, now time.Time) (Batch, error)
 
-	// SetReason says why a batch that is not over waits, or that it does not any
-	// more. It returns ErrState for one that is over.
+	// SetReason records why an open batch waits, or that it no longer does. It
+	// returns ErrState for one that is over.
 	SetReason(ctx context.Context, id, reason string) error
 
-	// Cancel ends a batch: items that wait have failed for good, with the
-	// reason, those in progress have once they end unless they are done then.
-	// The batch is PermanentlyFailed at once. It returns ErrState for one that
-	// is over.
+	// Cancel ends a batch: waiting items fail for good, with the reason; items in
+	// progress do so when they end, unless they are done. The batch is
+	// PermanentlyFailed at once. It returns ErrState for one that is over.
 	Cancel(ctx context.Context, id, reason string, now time.Time) error
 
 	// Retry makes items that have failed for good wait again, with all their
@@ -92,20 +92,20 @@ type Store interface {
 	// Delete removes a batch that is over. It returns ErrState for others.
 	Delete(ctx context.Context, id string) error
 
-	// Sweep removes what Create left behind that was cut off before now less
-	// age.
+	// Sweep removes the remains of Create calls that were interrupted longer than
+	// age ago.
 	Sweep(ctx context.Context, now time.Time, age time.Duration) error
 
-	// Watch returns a channel that is sent a value, at most one at a time, when
-	// the batch may have changed: at the latest when another process changed
-	// it. ok is false for a store that can't tell. stop ends it.
+	// Watch returns a channel that receives a value, at most one at a time, when
+	// the batch may have changed, also in another process. ok is false for a store
+	// that can't report changes. stop ends the watch.
 	Watch(ctx context.Context, id string) (changed <-chan struct{}, stop func(), ok bool, err error)
 
 	// Describe names the store and where it is, without secrets, and says
 	// whether it survives a restart.
 	Describe() (name string, durable bool)
 
-	// Close ends the store's use.
+	// Close releases the store.
 	Close(ctx context.Context) error
 }
 

@@ -8,9 +8,9 @@ import (
 )
 
 // Await returns the result once the future is over. It returns a *FailedError
-// if it failed for good, and ErrNotFound if there is no such future, or no more.
-// When ctx ends, it returns a *WaitError, which says how the future stands; the
-// future goes on and may be awaited again.
+// if it failed for good, and ErrNotFound if the future does not exist or has
+// been removed. When ctx ends, it returns a *WaitError with the state of the
+// future; the future goes on and may be awaited again.
 func (f *Future) Await(ctx context.Context) (Result, error) {
 	g := newGroup(1, false)
 	if err := f.client.await(ctx, []*Future{f}, g); err != nil {
@@ -21,10 +21,10 @@ func (f *Future) Await(ctx context.Context) (Result, error) {
 }
 
 // AwaitAll returns the results of all futures in their order, once all are
-// over. If some failed, theirs are empty and the error joins the failures, in
-// the order of the futures. When ctx ends first, the results known so far are
-// returned, and the error is a *WaitError of the first one that is not over,
-// whatever failed. A future may be named more than once.
+// over. If some failed, their results are empty and the error joins the
+// failures, in the order of the futures. When ctx ends first, the results known
+// so far are returned, and the error is a *WaitError of the first future that
+// is not over, even if others failed. A future may be named more than once.
 func (c *Client) AwaitAll(ctx context.Context, fs []*Future) ([]Result, error) {
 	g := newGroup(len(fs), false)
 	interrupted := c.await(ctx, fs, g)
@@ -46,8 +46,8 @@ func (c *Client) AwaitAll(ctx context.Context, fs []*Future) ([]Result, error) {
 	return results, errors.Join(failures...)
 }
 
-// AwaitAny returns the first of the futures that is over, and nil for none. When
-// ctx ends, it returns a *WaitError of the first one.
+// AwaitAny returns the first of the futures that is over, and nil if fs is
+// empty. When ctx ends, it returns a *WaitError of the first of fs.
 func (c *Client) AwaitAny(ctx context.Context, fs []*Future) (*Future, error) {
 	for f, settled := range c.AwaitEach(ctx, fs) {
 		if f.client.registry.settledOf(f) == nil {
@@ -61,9 +61,9 @@ func (c *Client) AwaitAny(ctx context.Context, fs []*Future) (*Future, error) {
 // explainTime bounds how long an await that has ended looks for the reason.
 const explainTime = time.Second
 
-// unsettled is the error of an await that ended with its context. The look at the
-// future is short, and one at a time for each client: awaits that end together
-// don't ask the store for each.
+// unsettled is the error of an await that ended with its context. A client
+// reads one future at a time, and briefly: awaits that end together don't each
+// query the store.
 func (f *Future) unsettled(ctx context.Context, cause error) error {
 	if ctx.Err() == nil {
 		return cause
@@ -92,9 +92,9 @@ func firstUnsettled(ctx context.Context, fs []*Future, cause error) error {
 	return cause
 }
 
-// AwaitEach returns the futures as they settle, each once for
-// every time it is named. When ctx ends, each that is left has a *WaitError, in
-// their order, and the first of them is explained.
+// AwaitEach returns the futures as they settle, each as often as it is named.
+// When ctx ends, the remaining futures follow in their order, each with a
+// *WaitError, of which the first has the state and the reason.
 func (c *Client) AwaitEach(ctx context.Context, fs []*Future) iter.Seq2[*Future, Settled] {
 	return func(yield func(*Future, Settled) bool) {
 		g := newGroup(len(fs), true)
@@ -153,7 +153,7 @@ func (c *Client) await(ctx context.Context, fs []*Future, g *group) error {
 	return nil
 }
 
-// wait returns nil when something of the group may have ended.
+// wait returns nil when a future of the group may have ended.
 func (c *Client) wait(ctx context.Context, g *group) error {
 	select {
 	case <-g.signal:
@@ -190,7 +190,7 @@ func (c *Client) join(fs []*Future, g *group) []waiter {
 			waiters[i] = waiter{group: g, index: i}
 		}
 		eachClient(fs, first, min(first+joinChunk, len(fs)), func(of *Client, from, to int) {
-			// Without a listener Close has been called and all has ended.
+			// Without a listener, Close has been called and every entry has ended.
 			_ = of.listen()
 			of.registry.join(fs[from:to], waiters[from:to], of.listener.wake)
 		})

@@ -17,7 +17,7 @@ import (
 	"github.com/futura-run/futura/internal/storetest"
 )
 
-// watchCounter counts the watches that are open.
+// watchCounter counts open watches.
 type watchCounter struct {
 	kv.Database
 	mu      sync.Mutex
@@ -214,7 +214,7 @@ func TestFuturesOfSeveralClients(t *testing.T) {
 	require.Len(t, results, 6)
 }
 
-// large ends futures with results that no notice carries.
+// large ends futures with results that are too large for a notice.
 func large(c *futures.Client) func(*fdbmodel.ClaimedFuture) fdbmodel.Completion {
 	return func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 		ctx := context.Background()
@@ -295,8 +295,8 @@ func TestAwaitReturnsTheStoresEnd(t *testing.T) {
 	require.NoError(t, c.Close(ctx))
 }
 
-// TestAwaitThatEndsSaysWhy has nobody run a function: the error names the future,
-// where it stands and why.
+// TestAwaitThatEndsSaysWhy awaits a future that no worker runs: the error names
+// the future, its state and the reason.
 func TestAwaitThatEndsSaysWhy(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, storetest.New(t))
@@ -332,8 +332,8 @@ func TestAwaitThatEndsSaysWhy(t *testing.T) {
 	require.Equal(t, 1, explained, "the cost is that of one look")
 }
 
-// TestAwaitThatEndsWithTheStore has the look fail: the error still names the
-// future.
+// TestAwaitThatEndsWithTheStore makes the final read fail: the error still
+// names the future.
 func TestAwaitThatEndsWithTheStore(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)

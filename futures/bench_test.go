@@ -16,7 +16,8 @@ import (
 )
 
 // BenchmarkNotices delivers the ends of 200,000 awaited futures to one client.
-// All lie in its mailbox, as many to a value as one Finish ends.
+// All of them are in its mailbox, where each value has the notices of one
+// Finish.
 func BenchmarkNotices(b *testing.B) {
 	const n = 200_000
 	ctx := context.Background()
@@ -62,8 +63,8 @@ func BenchmarkNotices(b *testing.B) {
 	b.ReportMetric(float64(n*b.N)/delivering.Seconds(), "notices/s")
 }
 
-// BenchmarkAwaited reports the memory of the client for a future that it awaits:
-// the handle, its entry, and its part in an AwaitAll.
+// BenchmarkAwaited reports the memory that a client needs for an awaited
+// future: the handle, its entry, and its share of an AwaitAll.
 func BenchmarkAwaited(b *testing.B) {
 	const n = 200_000
 	ctx := context.Background()

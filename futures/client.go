@@ -1,17 +1,17 @@
-// Package futures is what an application imports: it submits work to a cluster
-// and awaits the results.
+// Package futures is the package that applications import: it submits work to a
+// cluster and awaits the results.
 //
 // Execution is at least once, results are exactly once: a function may run
 // again after its worker died, and the first attempt that ends while it holds
-// the claim decides.
+// the claim determines the result.
 //
 // A [Client] awaits any number of futures with one watch of the store and no
 // goroutine of their own. Its methods, and those of [Future], may be called
-// from many goroutines. They return the store's errors as they are (see package
-// fdbmodel/kv), ctx's error when that ends, and [ErrClosed] after Close.
+// from many goroutines. They return the store's errors unchanged (see package
+// fdbmodel/kv), ctx's error when ctx ends, and [ErrClosed] after Close.
 //
-// A program that is content with the stores that Futura knows by name opens
-// store, client and worker at once, with package futura.
+// A program that uses one of the stores that Futura knows by name can open
+// store, client and worker in one call with package futura.
 package futures
 
 import (
@@ -28,22 +28,23 @@ import (
 	"github.com/futura-run/futura/internal/seam"
 )
 
-// Options of a client. The zero value is right for most.
+// Options of a client. The zero value suits most programs.
 type Options struct {
 	// Cluster is the cluster's name. Defaults to DefaultCluster.
 	Cluster string
-	// Config is used if the cluster has none yet. Defaults to that of type Config.
+	// Config is used if New creates the cluster. Its zero fields have the defaults
+	// of type Config.
 	Config Config
-	// Existing makes New return ErrNotFound where there is no such cluster.
-	// Defaults to false: New makes it.
+	// Existing makes New return ErrNotFound if the cluster does not exist.
+	// Defaults to false: New creates it.
 	Existing bool
-	// Logger is told what is retried in the background. Defaults to none.
+	// Logger receives what is retried in the background. Defaults to none.
 	Logger *slog.Logger
-	// Seam is for packages of this module: others can't make one.
+	// Seam is for packages of this module; others can't construct one.
 	Seam *seam.Client
 }
 
-// DefaultCluster is the name of the cluster where none is given.
+// DefaultCluster is the name of the cluster if none is given.
 const DefaultCluster = "default"
 
 // Client submits futures and awaits them.
@@ -55,12 +56,12 @@ type Client struct {
 	commits  committers
 	listener listener
 
-	// base ends with Close. What is done for nobody in particular runs in it.
+	// base ends with Close. Work that serves no single caller runs in it.
 	base context.Context
 	end  context.CancelFunc
 	wg   sync.WaitGroup
 
-	// explaining is held while the end of an await is explained.
+	// explaining is held while an await that ended reads the state of its future.
 	explaining sync.Mutex
 
 	mu        sync.Mutex
@@ -68,9 +69,10 @@ type Client struct {
 	closed    bool
 }
 
-// New opens a cluster in a store. The store stays the caller's: close the
-// client first. It returns the store's errors, ErrBadName for the cluster's name,
-// and ErrNewerRecord for a cluster that a newer version of Futura has made.
+// New opens a cluster in a store. The store remains the caller's, who closes it
+// after the client. New returns the store's errors, ErrBadName for an invalid
+// cluster name, and ErrNewerRecord for a cluster that a newer version of Futura
+// created.
 func New(ctx context.Context, db kv.Database, o Options) (*Client, error) {
 	if o.Cluster == "" {
 		o.Cluster = DefaultCluster
@@ -82,8 +84,8 @@ func New(ctx context.Context, db kv.Database, o Options) (*Client, error) {
 	return FromCluster(cluster, o)
 }
 
-// FromCluster returns a client of a cluster that is open. Of the options, Logger
-// and Seam count.
+// FromCluster returns a client of an open cluster. Of the options, only Logger
+// and Seam have an effect.
 func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Client, error) {
 	session, err := cluster.DrawSessionID()
 	if err != nil {
@@ -106,13 +108,13 @@ func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Client, error) {
 // manual tells whether the client runs without goroutines.
 func (c *Client) manual() bool { return c.options.Seam != nil }
 
-// Cluster returns the data model below the client.
+// Cluster returns the data model that the client uses.
 func (c *Client) Cluster() *fdbmodel.Cluster { return c.cluster }
 
-// Close ends the client and removes its session from the store. Awaits that are
-// under way return ErrClosed, and so do concurrent Submits that share a
-// transaction; joined with kv.ErrUnknownResult, their futures may exist. The
-// futures live on. A second Close returns nil.
+// Close ends the client and removes its session from the store. Awaits in
+// progress return ErrClosed, and so do concurrent Submits that share a
+// transaction; if the error is also kv.ErrUnknownResult, their futures may
+// exist. Submitted futures go on. A second Close returns nil.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
 	first, listening := !c.closed, c.listening
@@ -142,7 +144,7 @@ func (c *Client) usable() error {
 	return nil
 }
 
-// listen starts the await loop, which opens the session, unless it runs.
+// listen starts the await loop, which opens the session, unless it is running.
 func (c *Client) listen() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,7 +161,7 @@ func (c *Client) listen() error {
 	return nil
 }
 
-// spawn runs fn in a goroutine that Close waits for, unless it was called.
+// spawn runs fn in a goroutine that Close waits for, unless Close was called.
 func (c *Client) spawn(fn func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,6 +184,6 @@ func (c *Client) step(ctx context.Context, now time.Time) (next time.Time, err e
 	return c.listener.stepOnce(ctx, now)
 }
 
-// Future returns a handle on a future that was submitted elsewhere. Whether it
-// exists shows when it is awaited.
+// Future returns a handle on a future that was submitted elsewhere. It does not
+// check that the future exists: Await returns ErrNotFound if it does not.
 func (c *Client) Future(id ID) *Future { return &Future{client: c, id: id} }

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// maxCommitters is how many transactions of concurrent Submits are under
-	// way at most.
+	// maxCommitters is the maximum number of concurrent transactions for Submits.
 	maxCommitters = 16
-	// maxShared is how many bytes of arguments a Submit may have, so that its
-	// neighbours don't wait for them.
+	// maxShared is the maximum size of the arguments, in bytes, of a Submit that
+	// shares a transaction: larger ones would hold up the others.
 	maxShared = 16 << 10
 )
 
-// committers join concurrent Submits. A call that finds a committer free goes
-// at once, in its caller's goroutine; the others wait together for the next one.
+// committers join concurrent Submits. A call that finds a free committer goes
+// at once, in its caller's goroutine; the others wait for the next one and
+// share it.
 type committers struct {
 	client *Client
 
@@ -76,7 +76,7 @@ func (q *committers) submitOne(ctx context.Context, s fdbmodel.Submission) (*Fut
 	return made[0], nil
 }
 
-// withdraw takes a call out of the queue and tells whether it was there.
+// withdraw takes a call out of the queue and reports whether it was in it.
 func (q *committers) withdraw(call *submitCall) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -87,7 +87,7 @@ func (q *committers) withdraw(call *submitCall) bool {
 	return at >= 0
 }
 
-// next hands the committer to those who wait, or frees it.
+// next hands the committer to the waiting calls, or frees it.
 func (q *committers) next() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -104,8 +104,8 @@ func (q *committers) next() {
 	})
 }
 
-// run submits a batch. A mistake in one of its futures is not its neighbours':
-// each of those without an answer is submitted alone then.
+// run submits a batch. A mistake in one of its futures does not fail the
+// others: after one, each call without an answer is submitted alone.
 func (q *committers) run(calls []*submitCall) {
 	subs := make([]fdbmodel.Submission, len(calls))
 	for i := range calls {
@@ -129,7 +129,8 @@ func (q *committers) run(calls []*submitCall) {
 	}
 }
 
-// close ends the calls that wait. Those under way end with the client's context.
+// close ends the waiting calls. Those in progress end with the client's
+// context.
 func (q *committers) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -141,8 +142,8 @@ func (q *committers) close() {
 	q.queue = nil
 }
 
-// isMistake tells whether err comes from what was asked for, not from the
-// store: the same will fail again, and nothing was changed.
+// isMistake reports whether the request caused err, and not the store: the same
+// request will fail again, and nothing was changed.
 func isMistake(err error) bool {
 	return fdbmodel.IsMistake(err) || layout.IsUnreadable(err) || errors.Is(err, fdbmodel.ErrNotFound)
 }

@@ -18,11 +18,12 @@ import (
 	"github.com/futura-run/futura/futures"
 )
 
-// newBubble returns a store without system calls, whose waits a bubble sees.
+// newBubble returns a store without system calls, so that all waits are inside
+// the synctest bubble.
 func newBubble() kv.Database { return embedded.OpenMemory(embedded.Options{}) }
 
 // heldStore holds up the commits of submits, or only their answers, until it is
-// opened.
+// released.
 type heldStore struct {
 	kv.Database
 	open    chan struct{}
@@ -78,8 +79,8 @@ func (t *heldTx) Commit(ctx context.Context) (kv.Committed, error) {
 	return t.Tx.Commit(ctx)
 }
 
-// submitAll submits tasks at the same time, after others that hold all
-// committers, and waits until all of them wait.
+// submitAll submits tasks at the same time while other calls hold all
+// committers, and returns once all of them are waiting.
 func submitAll(t *testing.T, ctx context.Context, c *futures.Client, store *heldStore, tasks []futures.Task,
 ) (errs []error, wait func()) {
 	var wg sync.WaitGroup

@@ -8,27 +8,28 @@ import (
 )
 
 var (
-	// ErrFailed is returned when a future failed for good: it is what every
-	// FailedError is.
+	// ErrFailed is returned when a future failed for good: every FailedError
+	// matches it.
 	ErrFailed = errors.New("the future failed")
-	// ErrCancelled is returned when a future failed because it was cancelled: it
-	// is what a FailedError of the kind cancelled is, beside ErrFailed.
+	// ErrCancelled is returned when a future failed because it was cancelled: a
+	// FailedError of the kind cancelled matches it as well as ErrFailed.
 	ErrCancelled = errors.New("the future was cancelled")
 	// ErrClosed is returned when the client was closed.
 	ErrClosed = errors.New("futures: the client is closed")
 )
 
-// FailedError says how a future failed for good. Errors.Is holds for ErrFailed,
-// and for ErrCancelled if Kind is KindCancelled.
+// FailedError describes how a future failed for good. Errors.Is holds for
+// ErrFailed, and for ErrCancelled if Kind is KindCancelled.
 type FailedError struct {
 	ID       ID
 	Function string
 	Kind     FailureKind
 	Message  string
-	// Attempt is the last one, from 1, and Worker ran it: 0 and empty if none ran.
+	// Attempt is the last attempt, counted from 1, and Worker is the worker that
+	// ran it: 0 and empty if there was none.
 	Attempt int
 	Worker  WorkerID
-	// ExitCode, Stdout and Stderr are a WASM module's, of the last attempt.
+	// ExitCode, Stdout and Stderr are those of a WASM module's last attempt.
 	ExitCode       int
 	Stdout, Stderr []byte
 }
@@ -45,7 +46,8 @@ func (e *FailedError) Error() string {
 	return text + ": " + e.Message
 }
 
-// Is makes errors.Is hold for ErrFailed, and for ErrCancelled if it is that.
+// Is makes errors.Is hold for ErrFailed, and for ErrCancelled if Kind is
+// KindCancelled.
 func (e *FailedError) Is(target error) bool {
 	return target == ErrFailed || (target == ErrCancelled && e.Kind == KindCancelled)
 }
@@ -59,16 +61,18 @@ func failedError(id ID, function string, e *layout.Exception, stderr []byte) *Fa
 	}
 }
 
-// WaitError says that an await ended with its context, and not with its future.
-// Errors.Is holds for the context's error. The future goes on and may be awaited
-// again.
+// WaitError says that an await ended because of its context, before its future
+// was over. Errors.Is holds for the context's error. The future goes on and may
+// be awaited again.
 type WaitError struct {
 	ID ID
-	// State is where the future stood, 0 if that could not be found out in time.
+	// State is the last known state of the future, 0 if it could not be read in
+	// time.
 	State State
-	// Reason says in a sentence why the future is not running, or where it runs.
+	// Reason is a sentence that says why the future is not running, or where it
+	// runs.
 	Reason string
-	// Cause is why the await ended.
+	// Cause is the reason why the await ended.
 	Cause error
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/futura-run/futura/workers"
 )
 
-// cluster opens one in memory, with a worker beside the client. An application
+// cluster opens a cluster in memory, with a client and a worker. An application
 // opens the store that it shares with its workers.
 func cluster(register func(*workers.Worker) error) (client *futures.Client, db kv.Database, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -203,8 +203,8 @@ func ExampleClient_SubmitTx() {
 	defer stop()
 	ctx := context.Background()
 
-	// The order and the future that ships it exist together, or not at all. The
-	// key makes a run with an unknown result and its repetition the same future.
+	// The order and the future that ships it exist together or not at all. Thanks
+	// to the key, a retry after an unknown result submits the same future.
 	var submission *futures.TxFutures
 	result, err := kv.Transact(ctx, db, kv.Retry{}, func(tx kv.Attempt) (err error) {
 		tx.Set([]byte("orders/17"), []byte("tea"))

@@ -1,5 +1,4 @@
 package futures
 
-// MaxCommitters is how many transactions of concurrent Submits are under way at
-// most.
+// MaxCommitters is the maximum number of concurrent transactions for Submits.
 const MaxCommitters = maxCommitters

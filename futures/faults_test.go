@@ -43,8 +43,8 @@ func TestUnknownSubmitsMakeOneFuture(t *testing.T) {
 	}
 }
 
-// TestSubmitTxTogetherWithOwnKeys commits a counter of the test's own and
-// futures, so that neither is without the other.
+// TestSubmitTxTogetherWithOwnKeys commits a counter of the test's own together
+// with futures: neither exists without the other.
 func TestSubmitTxTogetherWithOwnKeys(t *testing.T) {
 	t.Parallel()
 	for _, fault := range unknownResults() {
@@ -116,8 +116,8 @@ func TestSubmitTxMistakes(t *testing.T) {
 	require.ErrorIs(t, err, layout.ErrBadName)
 }
 
-// TestEverythingFails submits and awaits on a store where any transaction of the
-// client may fail in any way. The executor's own don't.
+// TestEverythingFails submits and awaits on a store where any transaction of
+// the client may fail in any way. The executor's transactions don't fail.
 func TestEverythingFails(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(3)
@@ -161,7 +161,7 @@ func TestEverythingFails(t *testing.T) {
 	}
 }
 
-// submitAndAwait submits in all ways, and checks what the futures came to.
+// submitAndAwait submits in every way, and checks the results.
 func submitAndAwait(ctx context.Context, c *futures.Client, caller, n int) error {
 	var fs []*futures.Future
 	for i := range n {

@@ -8,11 +8,12 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// maxFetchers is how many ends are read from the store at a time.
+// maxFetchers is the maximum number of ends that are read from the store at a
+// time.
 const maxFetchers = 16
 
-// fetcher reads the ends that notices don't carry, because they are large, or
-// because they may be out of date. Without goroutines it reads at once.
+// fetcher reads the ends that notices don't carry, because they are large or
+// may be out of date. Without goroutines it reads in the caller.
 type fetcher struct {
 	client *Client
 
@@ -57,8 +58,8 @@ func (q *fetcher) run() {
 	}
 }
 
-// fetch ends a future as its records say. If it is not over, because it was
-// retried, its next end brings another notice.
+// fetch ends a future according to its records. If it is not over, because it
+// was retried, its next end sends another notice.
 func (q *fetcher) fetch(id ID) {
 	c := q.client
 	settled, over, err := c.read(c.base, id)
@@ -74,7 +75,7 @@ func (q *fetcher) fetch(id ID) {
 	}
 }
 
-// read returns what a future has come to, and whether it is over.
+// read returns the outcome of a future, and whether it is over.
 func (c *Client) read(ctx context.Context, id ID) (s Settled, over bool, err error) {
 	row, err := c.cluster.Get(ctx, id)
 	if err != nil {
@@ -96,7 +97,7 @@ func (c *Client) read(ctx context.Context, id ID) (s Settled, over bool, err err
 	}
 }
 
-// stderr returns nothing where the stream is gone.
+// stderr returns nothing if the stream was removed.
 func (c *Client) stderr(ctx context.Context, id ID, inline []byte, ref *layout.ChunkRef) ([]byte, error) {
 	stderr, err := c.cluster.Stderr(ctx, id, inline, ref)
 	if errors.Is(err, ErrNotFound) {

@@ -5,19 +5,20 @@ import (
 	"time"
 )
 
-// Result is what a future came to.
+// Result is the outcome of a future.
 type Result struct {
 	// Value is the encoded output of a Go function, or the standard output of a
-	// WASM module; Codec says how its bytes are meant. Callers who await the
-	// same future share the slice.
+	// WASM module; Codec is its encoding. Callers that await the same future share
+	// the slice.
 	Value []byte
 	Codec string
-	// ExitCode and Stderr are a WASM module's. Truncated is set when Stderr is
-	// the end of a longer stream.
+	// ExitCode and Stderr are those of a WASM module. Truncated is set if Stderr
+	// is the end of a longer stream.
 	ExitCode  int
 	Stderr    []byte
 	Truncated bool
-	// Attempt counts from 1. Worker ran it, and RunTime is how long it took there.
+	// Attempt counts from 1. Worker is the worker that ran it, and RunTime its
+	// duration.
 	Attempt int
 	Worker  WorkerID
 	RunTime time.Duration
@@ -29,7 +30,8 @@ type Settled struct {
 	Err    error
 }
 
-// Future is a handle on a future. Once its end is known here it keeps it.
+// Future is a handle on a future. Once the end of the future is known to its
+// client, the handle keeps it.
 type Future struct {
 	client  *Client
 	id      ID
@@ -40,19 +42,19 @@ type Future struct {
 // ID returns the future's id.
 func (f *Future) ID() ID { return f.id }
 
-// Existed tells whether the future was there before it was submitted here, by
-// its id or key.
+// Existed reports whether the future, by its id or key, existed before it was
+// submitted here.
 func (f *Future) Existed() bool { return f.existed }
 
-// Cancel asks for the end of the future; see Client.Cancel.
+// Cancel cancels the future; see Client.Cancel.
 func (f *Future) Cancel(ctx context.Context, reason string) (Cancellation, error) {
 	return f.client.Cancel(ctx, f.id, reason)
 }
 
-// Done is closed when the future's end is known here, so that Await returns at
-// once. It is closed by Client.Close as well.
+// Done returns a channel that is closed once the future's end is known to its
+// client, so that Await returns at once, and by Client.Close.
 func (f *Future) Done() <-chan struct{} {
-	// Without a listener Close has been called and all has ended.
+	// Without a listener, Close has been called and every entry has ended.
 	_ = f.client.listen()
 	return f.client.registry.doneOf(f, f.client.listener.wake)
 }

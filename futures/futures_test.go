@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// executor claims and ends futures without the package workers.
+// executor claims and ends futures without package workers.
 type executor struct {
 	reg *fdbmodel.Registration
 	run func(*fdbmodel.ClaimedFuture) fdbmodel.Completion
@@ -35,7 +35,7 @@ func newExecutor(t *testing.T, c *futures.Client, run func(*fdbmodel.ClaimedFutu
 	return &executor{reg, run}
 }
 
-// all runs everything that is ready and returns how much that was.
+// all runs every ready future and returns how many there were.
 func (e *executor) all(t testing.TB) int {
 	total := 0
 	for {
@@ -47,7 +47,7 @@ func (e *executor) all(t testing.TB) int {
 	}
 }
 
-// batch claims once and ends what it got.
+// batch claims once and ends the claimed futures.
 func (e *executor) batch(t testing.TB) int {
 	answer, err := e.reg.Claim(context.Background(), fdbmodel.ClaimRequest{
 		Free: layout.Resources{Slots: 100}, Max: 100,
@@ -214,7 +214,8 @@ func TestMistakesWriteNothing(t *testing.T) {
 	require.Equal(t, int64(1), counts.Total(layout.Ready))
 }
 
-// TestArgumentsWrittenAhead submits arguments that no submit takes by itself.
+// TestArgumentsWrittenAhead submits arguments that are too large for the
+// submit's own transaction.
 func TestArgumentsWrittenAhead(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

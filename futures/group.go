@@ -9,7 +9,7 @@ type waiter struct {
 	index int
 }
 
-// group is one call that awaits futures.
+// group is one call that awaits several futures.
 type group struct {
 	signal chan struct{} // sent a value when all have ended, or, with each, some
 

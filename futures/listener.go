@@ -13,24 +13,25 @@ import (
 
 // Intervals and bounds of the await loop.
 const (
-	// Notices are let go of in the store when there are so many, or so old.
+	// Notices are removed from the store once there are this many, or once they
+	// are this old.
 	ackAfter    = 1000
 	ackInterval = time.Second
-	// pagesPerRound bounds what one round listens to, so that the session is
-	// refreshed in time however much comes.
+	// pagesPerRound bounds how much mail one round reads, so that the session is
+	// refreshed in time under any load.
 	pagesPerRound = 32
-	// What is awaited is subscribed once more from time to time, one batch
-	// after the other: a notice that was lost with a session that was taken for
-	// dead is made good by it.
+	// Awaited futures are subscribed to again from time to time, one batch after
+	// the other: this makes up for a notice that was lost with a session that was
+	// declared dead.
 	recheckInterval = 30 * time.Second
 	recheckPause    = 100 * time.Millisecond
-	// A round that failed is followed by another after a wait that doubles.
+	// A failed round is followed by another after a wait that doubles.
 	retryMin = 100 * time.Millisecond
 	retryMax = 2 * time.Second
 )
 
 // listener is the client's one loop around its mailbox. Its fields belong to
-// whoever runs a round.
+// the goroutine that runs a round.
 type listener struct {
 	client  *Client
 	mailbox *fdbmodel.Mailbox
@@ -53,7 +54,7 @@ func (l *listener) init(c *Client) {
 	l.fetcher.client = c
 }
 
-// wake makes the loop look for what is wanted.
+// wake makes the loop look for wanted subscriptions.
 func (l *listener) wake() {
 	select {
 	case l.news <- struct{}{}:
@@ -90,7 +91,7 @@ func (l *listener) loop() {
 	}
 }
 
-// stop ends the watch once no round runs any more.
+// stop ends the watch once no round is running.
 func (l *listener) stop() {
 	l.step.Lock()
 	defer l.step.Unlock()
@@ -104,8 +105,8 @@ func (l *listener) stopWatch() {
 	}
 }
 
-// stepOnce runs a round and says when the next is due. What fails with the
-// store for good ends all futures.
+// stepOnce runs a round and says when the next is due. A permanent failure of
+// the store ends all futures.
 func (l *listener) stepOnce(ctx context.Context, now time.Time) (time.Time, error) {
 	l.step.Lock()
 	defer l.step.Unlock()
@@ -127,13 +128,13 @@ func (l *listener) stepOnce(ctx context.Context, now time.Time) (time.Time, erro
 	return now.Add(wait), err
 }
 
-// isFatal tells whether the store will not come back within this process.
+// isFatal reports whether the store will not come back within this process.
 func isFatal(err error) bool {
 	return errors.Is(err, kv.ErrClosed) || errors.Is(err, kv.ErrStoreFailed)
 }
 
-// round does everything that is due. A failure of one part does not keep the
-// others from their turn.
+// round does everything that is due. A failure of one part does not prevent the
+// others.
 func (l *listener) round(ctx context.Context, now time.Time) (next time.Time, err error) {
 	refreshErr := l.refresh(ctx, now)
 	subscribeErr := l.subscribe(ctx)
@@ -156,10 +157,10 @@ func (l *listener) round(ctx context.Context, now time.Time) (next time.Time, er
 	return next, nil
 }
 
-// refresh says that the session lives. If it could not say so for long, or the
-// session is gone, because it was taken for dead or the cluster has moved to
-// another store, mail may be lost: everything that is awaited is subscribed
-// again then.
+// refresh updates the session's heartbeat. If that failed for long, or the
+// session was removed, because it was declared dead or the cluster has moved to
+// another store, mail may be lost: all awaited futures are then subscribed to
+// again.
 func (l *listener) refresh(ctx context.Context, now time.Time) error {
 	if now.Before(l.refreshAt) {
 		return nil
@@ -181,7 +182,7 @@ func (l *listener) refresh(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// subscribe asks for the notices of what is wanted.
+// subscribe asks for the notices of wanted futures.
 func (l *listener) subscribe(ctx context.Context) error {
 	ids := l.client.registry.takeWanted()
 	for len(ids) > 0 {
@@ -195,7 +196,7 @@ func (l *listener) subscribe(ctx context.Context) error {
 	return nil
 }
 
-// recheckSome goes on with the present pass over what is awaited.
+// recheckSome continues the present pass over the awaited futures.
 func (l *listener) recheckSome(ctx context.Context, now time.Time) error {
 	if now.Before(l.recheckAt) {
 		return nil
@@ -220,8 +221,8 @@ func (l *listener) recheckSome(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// missed has everything that is awaited subscribed once more, because mail could
-// not be read.
+// missed subscribes to all awaited futures again, because mail could not be
+// read.
 func (l *listener) missed(now time.Time, err error) {
 	l.client.options.Logger.Warn("futures: mail can't be read and is made good", "session", l.client.session, "error", err)
 	if l.again = len(l.recheck) > 0; !l.again {
@@ -230,7 +231,7 @@ func (l *listener) missed(now time.Time, err error) {
 }
 
 // subscribeBatch subscribes to futures. One that can't be subscribed to ends
-// with the reason, and does not keep the others from it.
+// with the reason and does not affect the others.
 func (l *listener) subscribeBatch(ctx context.Context, ids []ID) error {
 	registry := &l.client.registry
 	over, missing, err := l.client.cluster.Subscribe(ctx, l.client.session, ids)
@@ -254,8 +255,8 @@ func (l *listener) subscribeBatch(ctx context.Context, ids []ID) error {
 	return nil
 }
 
-// receive takes mail and leaves a watch for what comes next. It tells whether
-// there may be more.
+// receive takes mail and leaves a watch for the next. It reports whether there
+// may be more.
 func (l *listener) receive(ctx context.Context, now time.Time) (more bool, err error) {
 	if l.watch != nil {
 		select {
@@ -297,7 +298,7 @@ func (l *listener) receive(ctx context.Context, now time.Time) (more bool, err e
 	return true, nil
 }
 
-// acknowledge lets go of mail that has waited long enough.
+// acknowledge removes mail that has waited long enough.
 func (l *listener) acknowledge(ctx context.Context, now time.Time) error {
 	if l.unacked == 0 || now.Before(l.ackAt) {
 		return nil

@@ -17,14 +17,14 @@ import (
 	"github.com/futura-run/futura/internal/storetest"
 )
 
-// stepped is a client whose time and rounds the test decides about.
+// stepped is a client whose clock and rounds the test controls.
 type stepped struct {
 	*futures.Client
 	clock *clock.Virtual
 	seam  *seam.Client
 }
 
-// newManual returns a client that runs by the seam alone, on a clock.
+// newManual returns a client that runs only when it is stepped, on a clock.
 func newManual(t testing.TB, db kv.Database, clk clock.Clock, s *seam.Client) *futures.Client {
 	cluster, err := fdbmodel.Open(context.Background(), db, futures.DefaultCluster, fdbmodel.Options{Clock: clk})
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func newStore(t *testing.T) kv.Database {
 }
 
 // TestMailThatCannotBeRead has some of the mail written by a newer version: the
-// ends that it told are found at once all the same, and those of the other mail.
+// ends in it are still found at once, as are those in the other mail.
 func TestMailThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -104,8 +104,7 @@ func TestMailThatCannotBeRead(t *testing.T) {
 	require.Zero(t, makeMailNewer(t, db), "all of it is let go of")
 }
 
-// makeMailNewer gives all mail a newer version, and returns how many keys that
-// were.
+// makeMailNewer gives all mail a newer version, and returns the number of keys.
 func makeMailNewer(t *testing.T, db kv.Database) (n int) {
 	_, err := kv.Transact(context.Background(), db, kv.Retry{}, func(tx kv.Attempt) error {
 		n = 0
@@ -171,8 +170,8 @@ func TestSessionIsRefreshedInTime(t *testing.T) {
 	require.Empty(t, sessions)
 }
 
-// TestMailOfASweptSession loses the notices of a session, as the janitor does to
-// one that gave no sign of life.
+// TestMailOfASweptSession loses the notices of a session, as happens when the
+// janitor removes one without a heartbeat.
 func TestMailOfASweptSession(t *testing.T) {
 	t.Parallel()
 	swept := func() (stepped, []*futures.Future) {

@@ -18,7 +18,7 @@ import (
 	"github.com/futura-run/futura/workers"
 )
 
-// movingStore is a way to a store behind which another one can be put.
+// movingStore wraps a store that can be replaced by another one.
 type movingStore struct {
 	store atomic.Pointer[embedded.Store]
 }
@@ -42,10 +42,9 @@ func runWorker(t *testing.T, db kv.Database) (stop func()) {
 	}
 }
 
-// TestAwaitSpansAMove has a client await while its cluster moves to a store whose
-// versions are lower than those of the mail that it has read. The await ends by
-// the mail of the new store: it has no time for the client's own look, which
-// comes later.
+// TestAwaitSpansAMove lets a client await while its cluster moves to a store
+// whose versions are lower than those of the mail that it has read. The mail of
+// the new store ends the await: the client's own recheck would come too late.
 func TestAwaitSpansAMove(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

@@ -9,19 +9,19 @@ import (
 
 // Names of the model that applications need.
 type (
-	// ID names a future for ever. It prints as a UUID.
+	// ID identifies a future forever. It prints as a UUID.
 	ID = layout.ID
-	// WorkerID names one start of a worker.
+	// WorkerID identifies one membership of a worker.
 	WorkerID = layout.WorkerID
-	// State is where a future is in its life.
+	// State is a future's place in its life cycle.
 	State = layout.State
 	// FailureKind says why an attempt, or a future, failed.
 	FailureKind = layout.FailureKind
 	// Requirements are what a worker must have free to take a future.
 	Requirements = layout.Requirements
-	// Config is what all processes of a cluster agree on.
+	// Config has the settings that all processes of a cluster share.
 	Config = layout.Config
-	// Filter says which futures List returns.
+	// Filter selects the futures that List returns.
 	Filter = inspect.Filter
 	// Explanation says why a future is not running, or where it runs.
 	Explanation = inspect.Explanation
@@ -29,7 +29,8 @@ type (
 	Counts = layout.Counts
 )
 
-// ParseID reads an id as it prints. It returns ErrBadID.
+// ParseID parses the printed form of an id. It returns ErrBadID for anything
+// else.
 func ParseID(text string) (ID, error) { return layout.ParseID(text) }
 
 // The states of a future.
@@ -56,9 +57,9 @@ const (
 	KindTooLarge   = layout.KindTooLarge   // its result exceeds the limit
 )
 
-// Codecs say how the bytes of arguments and results are meant.
+// Codecs are encodings of arguments and results.
 const (
-	CodecMsgpack = layout.CodecMsgpack // a msgpack value, as typed functions have it
+	CodecMsgpack = layout.CodecMsgpack // a msgpack value, as typed functions use it
 	CodecJSON    = layout.CodecJSON    // a JSON value, as typed functions take it from other languages
 	CodecRaw     = layout.CodecRaw     // bytes as they are
 	CodecArgv    = layout.CodecArgv    // no bytes: the arguments are Task.Argv
@@ -66,31 +67,32 @@ const (
 
 // Errors of the model and of the store.
 var (
-	// ErrNotFound is returned when there is no such future: it never was, or
-	// its retention has passed, or it was discarded.
+	// ErrNotFound is returned when a future does not exist: it was never
+	// submitted, its retention has passed, or it was discarded.
 	ErrNotFound = fdbmodel.ErrNotFound
 	// ErrBadID is returned when text is not an id.
 	ErrBadID = layout.ErrBadID
-	// ErrBadName is returned for a cluster, queue, function or alias with a name
-	// that it can't have.
+	// ErrBadName is returned for an invalid name of a cluster, queue, function or
+	// alias.
 	ErrBadName = layout.ErrBadName
-	// ErrBadSpec is returned when a future can't be submitted as it is described.
+	// ErrBadSpec is returned when the description of a future is invalid.
 	ErrBadSpec = layout.ErrBadSpec
-	// ErrUnfit is returned for a future that is for a worker that can never run it.
+	// ErrUnfit is returned for a future that names a worker that can never run it.
 	ErrUnfit = layout.ErrUnfit
-	// ErrBadCursor is returned by List for a cursor of no list.
+	// ErrBadCursor is returned by List for an invalid cursor.
 	ErrBadCursor = layout.ErrBadCursor
 	// ErrTooLarge is returned when arguments or a result exceed their limit.
 	ErrTooLarge = fdbmodel.ErrTooLarge
 	// ErrIDInUse is returned by Submit when the id or key belongs to a future with
 	// other content.
 	ErrIDInUse = fdbmodel.ErrIDInUse
-	// ErrTransition is returned when a future is in a state that does not allow
-	// what was asked, such as a Discard of one that is running.
+	// ErrTransition is returned when the state of a future does not allow the
+	// operation, such as a Discard of one that is running.
 	ErrTransition = fdbmodel.ErrTransition
-	// ErrNewerRecord is returned for what a newer version of Futura has written.
+	// ErrNewerRecord is returned for a record that a newer version of Futura has
+	// written.
 	ErrNewerRecord = layout.ErrNewerRecord
-	// ErrUnknownResult is returned when it is not known whether a change has
-	// happened.
+	// ErrUnknownResult is returned when it is unknown whether a change was
+	// committed.
 	ErrUnknownResult = kv.ErrUnknownResult
 )

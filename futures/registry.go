@@ -9,8 +9,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// registry holds the futures whose ends a client waits for. An entry leaves it
-// when its end is known; the handles keep it then.
+// registry holds the futures whose ends a client waits for. An entry is removed
+// when its end is known; its handles then keep it.
 type registry struct {
 	mu      sync.Mutex
 	pending map[ID]*entry
@@ -18,7 +18,7 @@ type registry struct {
 	closed  error // why nothing ends any more
 }
 
-// entry is the end of one future, as known here.
+// entry is the end of one future, as known to this client.
 type entry struct {
 	id       ID
 	function string        // empty if it is not known
@@ -26,25 +26,26 @@ type entry struct {
 	done     chan struct{} // made when somebody asks for it
 	waiters  *waiter
 	submits  int32 // those under way that may make it
-	// told is set once a submit of this client has made it: its notice comes.
+	// told is set once a submit of this client has created the future: a notice
+	// will come.
 	told bool
-	// subscribed is set if the notice was asked for, not only brought about by a
+	// subscribed is set if the notice was asked for explicitly, not only by a
 	// submit of this client.
 	subscribed bool
-	// joined is set if handles have it that no submit returned.
+	// joined is set if some handles of the entry did not come from a submit.
 	joined bool
-	// missed is set if it was not found once, although it was made.
+	// missed is set if the future was once not found although it was created.
 	missed bool
 }
 
-// awaited tells whether somebody waits for the end. It is called under the
+// awaited reports whether a caller waits for the end. It is called under the
 // registry's lock.
 func (e *entry) awaited() bool { return e.waiters != nil || e.done != nil }
 
 func (r *registry) init() { r.pending = map[ID]*entry{} }
 
-// entryOf returns a handle's entry. A future that this client has no entry of
-// is one to subscribe to. It is called under mu.
+// entryOf returns a handle's entry. A future without an entry is one to
+// subscribe to. It is called under mu.
 func (r *registry) entryOf(f *Future) (e *entry, fresh bool) {
 	if f.entry != nil {
 		return f.entry, false
@@ -63,7 +64,7 @@ func (r *registry) entryOf(f *Future) (e *entry, fresh bool) {
 	return f.entry, true
 }
 
-// join makes waiters wait for futures. It calls wake if there is something to
+// join adds waiters to futures. It calls wake if there is something to
 // subscribe to.
 func (r *registry) join(fs []*Future, waiters []waiter, wake func()) {
 	r.mu.Lock()
@@ -83,7 +84,7 @@ func (r *registry) join(fs []*Future, waiters []waiter, wake func()) {
 	}
 }
 
-// leave ends the wait of those that still wait.
+// leave removes the waiters that are left.
 func (r *registry) leave(fs []*Future, waiters []waiter) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,7 +142,7 @@ func (r *registry) finish(e *entry, o *Settled) {
 	e.waiters = nil
 }
 
-// end ends a future if anybody here waits for it.
+// end ends a future if it has an entry.
 func (r *registry) end(id ID, o Settled) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +151,7 @@ func (r *registry) end(id ID, o Settled) {
 	}
 }
 
-// close ends everything with err, also what is asked for later. The first one
+// close ends all entries with err, including later ones. The first error
 // counts.
 func (r *registry) close(err error) {
 	r.mu.Lock()
@@ -165,7 +166,7 @@ func (r *registry) close(err error) {
 	r.wanted = nil
 }
 
-// takeWanted returns what is to be subscribed.
+// takeWanted returns the futures to subscribe to.
 func (r *registry) takeWanted() []ID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -181,7 +182,8 @@ func (r *registry) want(ids []ID) {
 	r.wanted = append(r.wanted, ids...)
 }
 
-// awaited returns what somebody waits for, but for what is being submitted.
+// awaited returns the awaited futures, except for those that are being
+// submitted.
 func (r *registry) awaited() []ID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -195,8 +197,8 @@ func (r *registry) awaited() []ID {
 	return ids
 }
 
-// expect registers futures that are about to be submitted, so that it does not
-// matter whether a notice comes before the submit returns. Confirm follows.
+// expect registers futures that are about to be submitted, so that a notice may
+// come before the submit returns. confirm must follow.
 func (r *registry) expect(fs []*Future, subs []fdbmodel.Submission) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -218,9 +220,10 @@ func (r *registry) expect(fs []*Future, subs []fdbmodel.Submission) {
 	}
 }
 
-// confirm says what became of expected futures, the first of which have answers.
-// Those that were not made, or by others, have no notice for this client: they
-// are subscribed to when they are awaited. It calls wake if some are.
+// confirm records the outcome of expected futures, the first of which have
+// answers. Futures that were not created, or by others, send no notice to this
+// client: they are subscribed to when they are awaited. It calls wake if some
+// are.
 func (r *registry) confirm(fs []*Future, answers []fdbmodel.Submitted, wake func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -250,8 +253,8 @@ func (r *registry) confirm(fs []*Future, answers []fdbmodel.Submitted, wake func
 	}
 }
 
-// missing ends a future that does not exist. A look may have come before the
-// commit that makes it.
+// missing ends a future that does not exist. The read may have come before the
+// commit that creates it.
 func (r *registry) missing(id ID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -268,7 +271,7 @@ func (r *registry) missing(id ID) {
 // noticeChunk is how many notices are delivered while the registry is locked.
 const noticeChunk = 256
 
-// deliver ends what notices tell of. It returns those whose end has to be
+// deliver ends the futures of notices. It returns those whose end has to be
 // fetched.
 func (r *registry) deliver(notices []layout.Notice) (fetch []ID) {
 	for len(notices) > 0 {
@@ -288,8 +291,7 @@ func (r *registry) deliverChunk(notices []layout.Notice, fetch []ID) []ID {
 	return fetch
 }
 
-// deliverPresent is deliver for notices that were made from the records just
-// now.
+// deliverPresent is deliver for notices that were just built from the records.
 func (r *registry) deliverPresent(notices []layout.Notice) (fetch []ID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -304,8 +306,8 @@ func (r *registry) deliverPresent(notices []layout.Notice) (fetch []ID) {
 	return fetch
 }
 
-// take ends the entry of a notice, or adds it to those that are to be fetched.
-// It is called under mu.
+// take ends the entry of a notice, or adds it to those to be fetched. It is
+// called under mu.
 func (r *registry) take(n *layout.Notice, fetch []ID) []ID {
 	e := r.pending[n.ID]
 	switch {
@@ -315,8 +317,8 @@ func (r *registry) take(n *layout.Notice, fetch []ID) []ID {
 	case n.Exception != nil && !e.subscribed:
 		r.finish(e, &Settled{Err: failedError(n.ID, e.function, n.Exception, n.Exception.Stderr)})
 	default:
-		// The failure of a future that was subscribed to may be that of a life
-		// before its retry: the record decides.
+		// The failure may be older than a retry if the future was subscribed to: the
+		// record decides.
 		fetch = append(fetch, n.ID)
 	}
 	return fetch

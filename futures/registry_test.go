@@ -10,14 +10,14 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// submitting is a submit under way.
+// submitting is a submit in progress.
 type submitting struct {
 	handle *Future
 	told   bool // its notice came
 }
 
-// registryMachine submits few ids at random, some at a time, with handles from
-// elsewhere beside.
+// registryMachine submits a few ids at random, several at a time, and uses
+// handles from elsewhere too.
 type registryMachine struct {
 	r         registry
 	client    *Client
@@ -68,8 +68,8 @@ func (m *registryMachine) end(t *rapid.T) {
 	}
 }
 
-// check holds each entry to a way to its end, and the handles to an entry that
-// has one.
+// check requires that each entry has a way to its end, and that each handle has
+// such an entry.
 func (m *registryMachine) check(t *rapid.T) {
 	under := map[ID]bool{}
 	for _, s := range m.running {
@@ -83,8 +83,8 @@ func (m *registryMachine) check(t *rapid.T) {
 	}
 }
 
-// TestNoticesAndSubmitsMeet compares the registry with the rule: whenever a notice
-// comes, each handle learns of it, or will ask.
+// TestNoticesAndSubmitsMeet compares the registry with the rule: whenever a
+// notice comes, each handle either receives it or will ask.
 func TestNoticesAndSubmitsMeet(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

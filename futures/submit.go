@@ -9,14 +9,14 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// Submit makes a future and returns once it is durable. Concurrent calls share
-// transactions; what is wrong with one of them fails that one only. It returns
-// ErrBadSpec, ErrBadName, ErrTooLarge, ErrIDInUse, and ErrNotFound for an unknown
-// module or alias.
+// Submit creates a future and returns once it is durable. Concurrent calls
+// share transactions; an invalid task fails only its own call. It returns
+// ErrBadSpec, ErrBadName, ErrTooLarge, ErrIDInUse, and ErrNotFound for an
+// unknown module or alias.
 //
-// An unknown commit is resolved: the future is made once. If ctx ends while the
-// transaction is under way, the error is ErrUnknownResult joined with ctx's:
-// the future may exist. Give the task a Key to be able to submit it again.
+// An unknown commit is resolved: the future is created once. If ctx ends during
+// the transaction, the error is ErrUnknownResult joined with ctx's: the future
+// may exist. Give the task a Key to be able to submit it again.
 func (c *Client) Submit(ctx context.Context, t Task) (*Future, error) {
 	if err := c.prepare(t.NoNotify); err != nil {
 		return nil, err
@@ -31,11 +31,11 @@ func (c *Client) Submit(ctx context.Context, t Task) (*Future, error) {
 	return c.commits.submit(ctx, s)
 }
 
-// SubmitMany makes futures, in transactions of up to 100 each,
-// one after the other. It returns what Submit returns; a mistake in one of the
-// tasks is found before any future is made, but for ErrIDInUse. On an error the
-// handles of the futures that surely exist are returned with it: those of the
-// first tasks.
+// SubmitMany creates futures, in transactions of up to 100 each, one after the
+// other. It returns the errors of Submit; except for ErrIDInUse, a mistake in
+// one of the tasks is found before any future is created. With an error it
+// returns the handles of the futures that certainly exist: those of the first
+// tasks.
 func (c *Client) SubmitMany(ctx context.Context, tasks []Task) ([]*Future, error) {
 	subs, err := c.submissions(tasks)
 	for i := 0; err == nil && i < len(subs); i++ {
@@ -47,8 +47,9 @@ func (c *Client) SubmitMany(ctx context.Context, tasks []Task) ([]*Future, error
 	return c.commit(ctx, subs)
 }
 
-// commit makes futures, whose ids are known before: their ends may be told before
-// it returns. On an error it returns those that surely exist, the first ones.
+// commit creates futures whose ids are already known: notices of their ends may
+// arrive before it returns. With an error it returns the first futures, which
+// certainly exist.
 func (c *Client) commit(ctx context.Context, subs []fdbmodel.Submission) ([]*Future, error) {
 	if err := c.identify(subs); err != nil {
 		return nil, err
@@ -66,8 +67,8 @@ func (c *Client) commit(ctx context.Context, subs []fdbmodel.Submission) ([]*Fut
 	return handles[:len(answers)], err
 }
 
-// identify gives submissions their ids. Those that are drawn share a shard with
-// their neighbours, so that one transaction touches one place of the store.
+// identify gives submissions their ids. Random ids share a shard with their
+// neighbours, so that one transaction touches one place in the store.
 func (c *Client) identify(subs []fdbmodel.Submission) (err error) {
 	left := 0
 	for i := range subs {
@@ -94,7 +95,8 @@ func (c *Client) identify(subs []fdbmodel.Submission) (err error) {
 	return nil
 }
 
-// submissions turns tasks into what the model takes, and prepares for their ends.
+// submissions turns tasks into submissions of the model, and prepares for their
+// ends.
 func (c *Client) submissions(tasks []Task) ([]fdbmodel.Submission, error) {
 	subs, quiet := make([]fdbmodel.Submission, len(tasks)), true
 	for i := range tasks {
@@ -110,8 +112,9 @@ func (c *Client) submissions(tasks []Task) ([]fdbmodel.Submission, error) {
 	return subs, c.prepare(quiet)
 }
 
-// writeAhead writes arguments that are too large for the submit itself, under the
-// id that the future will have. Without that future they are swept.
+// writeAhead writes arguments that are too large for the submit's transaction,
+// under the id that the future will have. The janitor sweeps them if the future
+// is never created.
 func (c *Client) writeAhead(ctx context.Context, s *fdbmodel.Submission) error {
 	if len(s.Args) <= layout.MaxArgs {
 		return nil
@@ -134,24 +137,24 @@ func (c *Client) prepare(quiet bool) error {
 	return c.listen()
 }
 
-// TxFutures are what SubmitTx put into a transaction.
+// TxFutures are the futures that SubmitTx added to a transaction.
 type TxFutures struct {
 	// Futures are the handles, in the order of the tasks. Await them after the
-	// commit: before it there is no such future.
+	// commit: before it they do not exist.
 	Futures []*Future
 
 	client  *Client
 	answers []fdbmodel.Submitted
 }
 
-// SubmitTx makes futures in a transaction of the caller's, together with the
+// SubmitTx creates futures in a transaction of the caller's, together with the
 // caller's own writes: they exist if it commits. Arguments are at most 16 KiB
-// each. It returns what Submit returns, and ErrTooLarge. After the commit the
-// caller calls Committed.
+// each. It returns the errors of Submit, and ErrTooLarge for larger arguments.
+// After the commit the caller calls Committed.
 //
-// Within kv.Transact it is called in each run, and draws new ids in each. So
-// that a run with an unknown result and its repetition make the same futures,
-// give the tasks IDs or Keys.
+// Within kv.Transact it is called in each run, and draws new ids in each. Give
+// the tasks IDs or Keys, so that a retry after an unknown result submits the
+// same futures.
 func (c *Client) SubmitTx(ctx context.Context, tx kv.Tx, tasks []Task) (*TxFutures, error) {
 	subs, err := c.submissions(tasks)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// DefaultMaxRetries is how many attempts follow a failed first one, unless a
-// task says otherwise.
+// DefaultMaxRetries is the number of attempts that may follow a failed first
+// one, unless a task sets another.
 const DefaultMaxRetries = 3
 
 // Task describes a future to submit. Function is required.
@@ -21,12 +21,13 @@ type Task struct {
 	// Args are at most 64 MiB, in SubmitTx 16 KiB. Above 8 MiB they are written in
 	// transactions of their own before the future is. Defaults to none.
 	Args []byte
-	// Codec says how Args are meant: CodecRaw, CodecMsgpack, CodecJSON or CodecArgv.
-	// Submit returns ErrBadSpec for CodecJSON and invalid JSON. Defaults to raw.
+	// Codec is the encoding of Args: CodecRaw, CodecMsgpack, CodecJSON or
+	// CodecArgv. Submit returns ErrBadSpec for CodecJSON with invalid JSON.
+	// Defaults to raw.
 	Codec string
-	// Argv and Env are what a WASM function finds as its arguments, behind its
-	// own name, and environment. Names have no =, and nothing has a zero byte.
-	// Default to none.
+	// Argv and Env are the arguments of a WASM function, after its own name, and
+	// its environment. Names must not contain =, and none of the strings a zero
+	// byte. Default to none.
 	Argv []string
 	Env  map[string]string
 	// Queue defaults to "default". Label is for people and filters, at most 64
@@ -36,7 +37,7 @@ type Task struct {
 	// lowest.
 	Priority uint8
 	// Requirements default to a slot and nothing else. A WASM function gets the
-	// memory that they say, or else what its worker gives it, and no more.
+	// memory that they state, or else its worker's default, and no more.
 	Requirements Requirements
 	// MaxRetries is how many attempts may follow a failed first one. Defaults
 	// to DefaultMaxRetries.
@@ -50,20 +51,20 @@ type Task struct {
 	// once.
 	Delay     time.Duration
 	NotBefore time.Time
-	// Worker is the only one that may run the future, until it fails it, leaves or
-	// dies; then any may. It excludes Delay and NotBefore. Submit returns
-	// ErrNotFound if it is not registered, and ErrUnfit if it can't run the future.
-	// Defaults to any worker.
+	// Worker is the only worker that may run the future, until an attempt fails or
+	// the worker leaves or dies; then any may. It excludes Delay and NotBefore.
+	// Submit returns ErrNotFound if it is not registered, and ErrUnfit if it can't
+	// run the future. Defaults to any worker.
 	Worker WorkerID
-	// ID, or else Key (at most 1,024 bytes), make the submit repeatable: the
-	// same one with the same content is the same future, as long as that is kept
-	// (see Config.Retention, and Discard), also after it failed or was cancelled. The
-	// other fields of a repeated submit count for nothing. Default to a new id.
+	// ID, or else Key (at most 1,024 bytes), makes the submit repeatable: the same
+	// one with the same content is the same future as long as that is kept (see
+	// Config.Retention, and Discard), even after it failed or was cancelled. The
+	// other fields of a repeated submit are ignored. Default to a new id.
 	ID  ID
 	Key string
-	// NoNotify is for futures that this client will hardly await: their ends
-	// are not made known to it, which saves the store a write each. An Await
-	// works and costs a subscription. Defaults to false.
+	// NoNotify is for futures that this client is unlikely to await: it gets no
+	// notices of their ends, which saves the store a write each. An Await works
+	// and costs a subscription. Defaults to false.
 	NoNotify bool
 }
 
@@ -93,8 +94,8 @@ func (c *Client) submission(t *Task) (fdbmodel.Submission, error) {
 	return s, t.checkWords()
 }
 
-// checkWords returns ErrBadSpec for what no module can find as its arguments and
-// environment.
+// checkWords returns ErrBadSpec for arguments and an environment that no module
+// can receive.
 func (t *Task) checkWords() error {
 	for i, word := range t.Argv {
 		if strings.Contains(word, "\x00") {

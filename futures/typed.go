@@ -13,19 +13,20 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// Definition is a Go function with types: what its clients and its workers
-// share. Values travel as msgpack, so In and Out may be whatever msgpack
-// encodes; fields that one side does not know are left out, which lets the types
-// grow. Tasks of CodecJSON, which clients in other languages submit, are
-// taken and answered as encoding/json has the types.
+// Definition is a typed Go function that its clients and its workers share.
+// Values are encoded as msgpack, so In and Out may be any types that msgpack
+// encodes; each side ignores fields that it does not know, so that the types
+// can grow. Tasks of CodecJSON, which clients in other languages submit, are
+// decoded and answered by encoding/json.
 type Definition[In, Out any] struct {
 	name    string
 	options []Option
 }
 
-// Define names a function, which workers know as go:NAME. The name has 1 to 128
-// of A-Z, a-z, 0-9 and . _ -; another is ErrBadName at Submit and Register. The
-// options are those of its futures, unless their submit says otherwise.
+// Define names a function, which workers register as go:NAME. The name has 1 to
+// 128 characters of A-Z, a-z, 0-9 and . _ -; for any other, Submit and Register
+// return ErrBadName. The options apply to all futures of the function, unless
+// their submit overrides them.
 func Define[In, Out any](name string, options ...Option) Definition[In, Out] {
 	return Definition[In, Out]{name, options}
 }
@@ -33,9 +34,8 @@ func Define[In, Out any](name string, options ...Option) Definition[In, Out] {
 // Name returns the name without "go:".
 func (d Definition[In, Out]) Name() string { return d.name }
 
-// Bind gives the name and the function that workers.Worker.Register takes.
-// Arguments that are not of the type In fail the future at once: no retry could
-// decode them.
+// Bind returns the arguments of workers.Worker.Register. Arguments that do not
+// decode as In fail the future at once: no retry could decode them.
 func (d Definition[In, Out]) Bind(fn func(context.Context, In) (Out, error)) (
 	name string, run func(context.Context, []byte) ([]byte, error),
 ) {
@@ -57,10 +57,10 @@ func (d Definition[In, Out]) Bind(fn func(context.Context, In) (Out, error)) (
 	}
 }
 
-// badArgumentsError is permanent for workers.
+// badArgumentsError makes workers fail the future without a retry.
 type badArgumentsError struct{ error }
 
-// Permanent says that no further attempt can cure the error.
+// Permanent returns true: no further attempt can succeed.
 func (badArgumentsError) Permanent() bool { return true }
 
 // Unwrap returns the cause.
@@ -97,7 +97,8 @@ func (d Definition[In, Out]) Submit(ctx context.Context, c *Client, in In, optio
 }
 
 // Call submits the function on in and awaits the result; see Client.Submit and
-// Typed.Await. Where it ends with ctx, the future goes on; a Key finds it again.
+// Typed.Await. If it ends with ctx, the future goes on; submitting it with the
+// same Key finds it again.
 func (d Definition[In, Out]) Call(ctx context.Context, c *Client, in In, options ...Option) (Out, error) {
 	f, err := d.Submit(ctx, c, in, options...)
 	if err != nil {
@@ -108,8 +109,8 @@ func (d Definition[In, Out]) Call(ctx context.Context, c *Client, in In, options
 }
 
 // Map submits the function on each of inputs, with the same options; see
-// Client.SubmitMany. On an error the futures that surely exist are returned with
-// it: those of the first inputs.
+// Client.SubmitMany. With an error it returns the futures that certainly exist:
+// those of the first inputs.
 func (d Definition[In, Out]) Map(ctx context.Context, c *Client, inputs []In, options ...Option,
 ) ([]*Typed[Out], error) {
 	tasks := make([]Task, len(inputs))
@@ -133,8 +134,8 @@ func (d Definition[In, Out]) Of(f *Future) *Typed[Out] { return &Typed[Out]{f} }
 // Typed is a future whose result has a type.
 type Typed[Out any] struct{ *Future }
 
-// Await returns the decoded result, and an error if it is not of the type; see
-// Future.Await.
+// Await returns the decoded result, and an error if it does not decode as Out;
+// see Future.Await.
 func (t *Typed[Out]) Await(ctx context.Context) (Out, error) {
 	r, err := t.Future.Await(ctx)
 	return t.decode(Settled{r, err})
@@ -151,8 +152,8 @@ func (t *Typed[Out]) decode(s Settled) (out Out, err error) {
 }
 
 // AwaitAll returns the results of all futures in their order; see
-// Client.AwaitAll. What failed, or is not of the type, is the zero value, and its
-// error is joined to the error.
+// Client.AwaitAll. A future that failed, or whose result does not decode, has
+// the zero value, and its error is joined to the returned one.
 func AwaitAll[Out any](ctx context.Context, fs []*Typed[Out]) ([]Out, error) {
 	outs := make([]Out, len(fs))
 	if len(fs) == 0 {
@@ -173,8 +174,8 @@ func AwaitAll[Out any](ctx context.Context, fs []*Typed[Out]) ([]Out, error) {
 	return outs, errors.Join(errs...)
 }
 
-// AwaitAny returns the first of the futures that is over, and nil for none; see
-// Client.AwaitAny.
+// AwaitAny returns the first of the futures that is over, and nil if fs is
+// empty; see Client.AwaitAny.
 func AwaitAny[Out any](ctx context.Context, fs []*Typed[Out]) (*Typed[Out], error) {
 	if len(fs) == 0 {
 		return nil, nil
@@ -202,9 +203,9 @@ func encode(codec string, value any) ([]byte, error) {
 	return msgpack.Marshal(value)
 }
 
-// decode reads one value and nothing behind it. The library panics on some
-// inputs, such as nil for a struct with a decoder of its own; these are errors
-// here, because the bytes are another program's.
+// decode reads exactly one value. The library panics on some inputs, such as
+// nil for a struct with a decoder of its own; these become errors, because the
+// bytes come from another program.
 func decode(codec string, encoded []byte, into any) (err error) {
 	if codec == CodecJSON {
 		return json.Unmarshal(encoded, into)

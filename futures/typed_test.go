@@ -16,7 +16,7 @@ import (
 	"github.com/futura-run/futura/internal/storetest"
 )
 
-// order has one field of most kinds that programs pass around.
+// order has a field of most kinds that programs use.
 type order struct {
 	Name  string
 	Count int64
@@ -157,8 +157,8 @@ func TestOptionsOfDefinitionAndSubmit(t *testing.T) {
 	require.Equal(t, "slow", task.Queue)
 }
 
-// double ends futures of go:upper with twice their argument, and those of an odd
-// one with a failure.
+// double ends futures of go:upper with twice their argument, and fails those
+// with an odd one.
 func double(t *testing.T) func(*fdbmodel.ClaimedFuture) fdbmodel.Completion {
 	return func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 		var n int

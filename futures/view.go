@@ -9,12 +9,12 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// View is what is known of a future. Times are the zero time where they are not
-// known or have not come.
+// View is the known state of a future. Times are the zero time if they are
+// unknown or have not come.
 type View struct {
 	ID    ID
 	State State
-	// Function has an alias resolved: go:NAME or wasm:CID[/METHOD].
+	// Function has its alias resolved: go:NAME or wasm:CID[/METHOD].
 	Function     string
 	Queue, Label string
 	Priority     uint8
@@ -24,15 +24,16 @@ type View struct {
 	SubmittedAt time.Time
 	// DueAt is when a delayed future becomes ready.
 	DueAt time.Time
-	// FinishedAt is when the future was over.
+	// FinishedAt is when the future ended.
 	FinishedAt time.Time
-	// Attempt runs, or ran last, from 1, of MaxAttempts; Crashes of them ended with
-	// their worker and don't count. Timeout bounds each, 0 for no bound.
+	// Attempt is the present or last attempt, counted from 1, of MaxAttempts.
+	// Crashes is how many more ended with the death of their worker and don't
+	// count. Timeout bounds each attempt, 0 for no bound.
 	Attempt, MaxAttempts, Crashes int
 	Timeout                       time.Duration
-	// Worker holds the future, or realized it.
+	// Worker is the worker that holds the future, or realized it.
 	Worker WorkerID
-	// CancelAsked is when it was asked to stop, and CancelReason why.
+	// CancelAsked is when the future was asked to stop, and CancelReason why.
 	CancelAsked  time.Time
 	CancelReason string
 	// Failure is the last failed attempt, nil if none has failed. Earlier ones are
@@ -97,7 +98,8 @@ func timeOf(millis int64) time.Time {
 	return time.UnixMilli(millis)
 }
 
-// Get returns what is known of a future at one moment. It returns ErrNotFound.
+// Get returns a consistent view of a future. It returns ErrNotFound if the
+// future does not exist.
 func (c *Client) Get(ctx context.Context, id ID) (View, error) {
 	row, err := c.cluster.Get(ctx, id)
 	if err != nil {
@@ -106,11 +108,11 @@ func (c *Client) Get(ctx context.Context, id ID) (View, error) {
 	return viewOf(&row), nil
 }
 
-// List returns up to limit futures that match, at most 1,000, and the cursor of
-// what follows, empty at the end. The order is that of the shards, and within a
-// shard that of the ids. A selective filter may return fewer than limit, or none,
-// with a cursor. It returns ErrBadCursor for an invalid cursor, and ErrBadName for an
-// invalid queue.
+// List returns up to limit matching futures, at most 1,000, and the cursor of
+// the next page, empty at the end. The order is that of the shards, and within
+// a shard that of the ids. A selective filter may return fewer than limit, or
+// none, with a cursor. It returns ErrBadCursor for an invalid cursor, and
+// ErrBadName for an invalid queue.
 func (c *Client) List(ctx context.Context, f Filter, cursor []byte, limit int) (views []View, next []byte, err error) {
 	rows, next, err := inspect.List(ctx, c.cluster, f, cursor, limit)
 	views = make([]View, len(rows))
@@ -128,15 +130,15 @@ func (c *Client) Explain(ctx context.Context, id ID) (Explanation, error) {
 // Counts returns how many futures there are by queue, owner and state.
 func (c *Client) Counts(ctx context.Context) (Counts, error) { return c.cluster.Counts(ctx) }
 
-// Cancellation is what a Cancel has come to.
+// Cancellation is the outcome of a Cancel.
 type Cancellation int
 
-// The ends of a Cancel.
+// The outcomes of a Cancel.
 const (
-	// Done means that the future is over: it was ended, or had ended before.
+	// Done means that the future is over: Cancel ended it, or it had ended before.
 	Done Cancellation = iota + 1
-	// Requested means that the worker that runs it was asked to stop. A result that
-	// still arrives counts.
+	// Requested means that the worker that runs the future was asked to stop. A
+	// result that still arrives counts.
 	Requested
 )
 
@@ -152,9 +154,9 @@ func (c Cancellation) String() string {
 	}
 }
 
-// Cancel ends a future that nobody runs, as failed with the kind cancelled, and
-// asks the worker of one that runs to stop. It returns ErrNotFound. An unknown
-// commit is retried and harmless.
+// Cancel ends a future that is not running, as failed with the kind cancelled,
+// and asks the worker of a running one to stop. It returns ErrNotFound if the
+// future does not exist. An unknown commit is retried and harmless.
 func (c *Client) Cancel(ctx context.Context, id ID, reason string) (Cancellation, error) {
 	outcome, _, err := c.cluster.Cancel(ctx, id, reason)
 	switch {
@@ -168,12 +170,12 @@ func (c *Client) Cancel(ctx context.Context, id ID, reason string) (Cancellation
 }
 
 // Retry runs a failed future again, with all its attempts, and a delayed one at
-// once. A handle that knows of the failure keeps it: await a new one, from
-// Client.Future. It returns ErrTransition for others, and ErrNotFound. An unknown
-// commit is retried and harmless.
+// once. A handle that has seen the failure keeps it: await a new one, from
+// Client.Future. It returns ErrTransition for a future in another state, and
+// ErrNotFound if it does not exist. An unknown commit is retried and harmless.
 func (c *Client) Retry(ctx context.Context, id ID) error { return c.cluster.Retry(ctx, id) }
 
 // Discard removes a future that is over, with its result. It returns
-// ErrTransition for one that is not (cancel it first), and ErrNotFound. An unknown
-// commit is retried and harmless.
+// ErrTransition for one that is not over (cancel it first), and ErrNotFound if
+// it does not exist. An unknown commit is retried and harmless.
 func (c *Client) Discard(ctx context.Context, id ID) error { return c.cluster.Discard(ctx, id) }

@@ -13,8 +13,8 @@ import (
 // otherwise: others may be free to run it.
 const staleAfter = time.Second
 
-// beatLoop says that the worker lives, passes on cancels, and gives back what
-// has waited too long behind long functions.
+// beatLoop sends the worker's heartbeat, passes on cancels, and gives back
+// futures that have waited too long behind long functions.
 func (l *life) beatLoop(ctx context.Context) error {
 	clk := l.worker.cluster.Clock()
 	interval := l.worker.cluster.Config().Heartbeat
@@ -63,15 +63,16 @@ func (l *life) beat(ctx context.Context) error {
 	return err
 }
 
-// cancel ends a future here that somebody wants no more. Whatever ends its claim
-// ends it as cancelled.
+// cancel stops a cancelled future on this worker. However its claim ends, the
+// future ends as cancelled.
 func (l *life) cancel(id layout.ID) {
 	if j := l.worker.slots.cancel(id); j != nil {
 		j.relinquish()
 	}
 }
 
-// giveBackStale relinquishes what has waited for a slot since before limit.
+// giveBackStale gives back the futures that have waited for a slot since before
+// limit.
 func (l *life) giveBackStale(limit time.Time) {
 	for _, j := range l.worker.slots.stale(limit) {
 		j.relinquish()

@@ -14,8 +14,8 @@ import (
 // process's own hint before it registers as idle in the store.
 const ringDelay = 50 * time.Millisecond
 
-// maxMisses is how often in a row a worker looks again at once because it was
-// told that there is something to claim.
+// maxMisses is how often in a row a worker retries a claim at once after a hint
+// that there is work.
 const maxMisses = 3
 
 // Waits after a claim that failed for a reason that may pass.
@@ -24,7 +24,8 @@ const (
 	claimWaitMax = 5 * time.Second
 )
 
-// claimLoop claims when the queue runs low, and waits when there is nothing.
+// claimLoop claims when the queue runs low, and waits when there is nothing to
+// claim.
 func (l *life) claimLoop(ctx context.Context) error {
 	for wait := claimWaitMin; ; {
 		if l.worker.gate.pass(ctx) != nil {
@@ -54,7 +55,7 @@ func (l *life) pause(ctx context.Context, d time.Duration) {
 	_ = clock.Wait(ctx, clk, clk.Now().Add(d)) // the caller asks ctx
 }
 
-// claim waits until there is room, takes what there is and room for, and returns
+// claim waits until there is room, claims as many futures as fit, and returns
 // how many.
 func (l *life) claim(ctx context.Context) (int, error) {
 	request, ok := l.request()
@@ -129,7 +130,7 @@ func (l *life) idle(ctx context.Context) error {
 		return err
 	}
 	if watch == nil {
-		// Something came meanwhile, or is there that the last look did not meet.
+		// A future came meanwhile, or the last claim did not find it.
 		if l.misses++; l.misses > maxMisses {
 			l.pause(ctx, ringDelay)
 		}

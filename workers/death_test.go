@@ -67,7 +67,7 @@ func TestReapedWorkerKeepsTheSlotOfAStuckFunction(t *testing.T) {
 	b.await("free slots", func() bool { return w.Stats().Free.Slots == 2 })
 }
 
-// declareDead does what a janitor does that saw no heartbeat.
+// declareDead acts as a janitor that saw no heartbeat.
 func (b *bed) declareDead(id layout.WorkerID) {
 	b.await("a death", func() bool {
 		m, found := b.member(id)

@@ -64,7 +64,7 @@ func TestDrainGivesBackWhatDoesNotEnd(t *testing.T) {
 		require.Zero(t, row.Attempts)
 	}
 	require.EqualValues(t, 2, w.Stats().Relinquished)
-	// What the function comes to after all counts for nothing.
+	// The function's late result is discarded.
 	close(ignores.end)
 	b.await("its return", func() bool { return w.Stats().Running == 0 })
 	require.Equal(t, layout.Ready, stateOf(b, ids[1]))
@@ -86,8 +86,8 @@ func TestStopWhilePaused(t *testing.T) {
 	require.Equal(t, layout.Realized, stateOf(b, id))
 }
 
-// TestPauseClaimsNoMore has a paused worker stay a member and end what it runs,
-// and claim again after Resume.
+// TestPauseClaimsNoMore checks that a paused worker stays a member, finishes
+// its functions, and claims again after Resume.
 func TestPauseClaimsNoMore(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)

@@ -12,18 +12,18 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// permanentError fails a future whatever its attempts.
+// permanentError fails a future regardless of its remaining attempts.
 type permanentError struct{ error }
 
-// Permanent says that no further attempt can cure the error.
+// Permanent returns true: no further attempt can succeed.
 func (permanentError) Permanent() bool { return true }
 
 // Unwrap returns the cause.
 func (e permanentError) Unwrap() error { return e.error }
 
-// Permanent marks an error that no further attempt can cure: the future fails
-// at once. It returns nil for nil. Errors of other packages say the same by a
-// method Permanent() bool that returns true.
+// Permanent marks an error after which no further attempt can succeed: the
+// future fails at once. It returns nil for nil. An error of another package has
+// the same effect with a method Permanent() bool that returns true.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -139,8 +139,8 @@ func (w *Worker) dispatch(j *job, args []byte) fdbmodel.Completion {
 	return w.success(j, layout.Result{Codec: codec, Value: value})
 }
 
-// withoutArgs says how an attempt ends whose arguments can't be read: what is
-// not there now does not come back.
+// withoutArgs returns the end of an attempt whose arguments can't be read:
+// missing ones do not come back.
 func (w *Worker) withoutArgs(j *job, err error) fdbmodel.Completion {
 	w.options.Logger.Warn("arguments can't be read", "future", j.future.ID, "error", err)
 	if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, layout.ErrBadRecord) {
@@ -194,7 +194,7 @@ func (j *job) failure(err error) fdbmodel.Completion {
 	case errors.As(err, &panicked):
 		c.Exception = &layout.Exception{Kind: layout.KindPanic, Message: panicked.text}
 	case cause != nil:
-		c.Relinquish = true // a cancel that was asked ends the future with it
+		c.Relinquish = true // a requested cancel ends the future with it
 	default:
 		c.Exception = &layout.Exception{Kind: layout.KindError, Message: err.Error()}
 		c.Permanent = errors.As(err, &permanent) && permanent.Permanent()

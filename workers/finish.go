@@ -76,7 +76,7 @@ func (e *endings) batch() []fdbmodel.Completion {
 	return batch
 }
 
-// done takes back what could not be written.
+// done requeues completions that could not be written.
 func (e *endings) done(rest []fdbmodel.Completion) {
 	e.mu.Lock()
 	if len(rest) > 0 {
@@ -137,8 +137,8 @@ func (l *life) finishLoop(ctx context.Context) error {
 	}
 }
 
-// finish writes completions and returns those that could not be. A record that
-// can't be written costs its own future only.
+// finish writes completions and returns those that could not be written. A
+// record that can't be written costs its own future only.
 func (l *life) finish(ctx context.Context, batch []fdbmodel.Completion) ([]fdbmodel.Completion, error) {
 	outcomes, err := l.reg.Finish(ctx, batch)
 	l.tally(batch[:len(outcomes)], outcomes)
@@ -177,7 +177,7 @@ func (l *life) flush(ctx context.Context) error {
 	}
 }
 
-// isFatal tells whether the store is gone for this process.
+// isFatal reports whether the store will not come back within this process.
 func isFatal(err error) bool {
 	return errors.Is(err, kv.ErrClosed) || errors.Is(err, kv.ErrStoreFailed)
 }

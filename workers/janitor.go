@@ -20,15 +20,15 @@ const (
 	expireEvery  = time.Second
 	// batchesPerStep bounds what one step does of one kind in one shard.
 	batchesPerStep = 64
-	// A session is dropped when it stood still for so many dead-after times,
-	// and for a minute at least.
+	// A session is dropped when its heartbeat has been unchanged for this many
+	// dead-after times, and for at least a minute.
 	sessionDeaths   = 12
 	sessionDeathMin = time.Minute
 )
 
 // janitor keeps the cluster clean, if it is this worker's turn: it takes back
-// what the dead hold, makes delayed futures ready, removes what has outlived
-// its retention, and sweeps what nobody refers to.
+// futures of dead workers, makes delayed futures ready, removes futures whose
+// retention has passed, and sweeps unreferenced chunks.
 type janitor struct {
 	worker  *Worker
 	cluster *fdbmodel.Cluster
@@ -110,7 +110,8 @@ func (j *janitor) note(what string, err error) {
 	}
 }
 
-// takeRole keeps the role, or takes it from one that stands still.
+// takeRole keeps the role, or takes it from a janitor whose heartbeat is
+// unchanged.
 func (j *janitor) takeRole(ctx context.Context, now time.Time) error {
 	record, worker, err := j.cluster.LookJanitor(ctx)
 	if err != nil {
@@ -127,8 +128,8 @@ func (j *janitor) takeRole(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// reap takes back what dead workers hold. A failure with one of them does not
-// keep it from the others.
+// reap takes back the futures of dead workers. A failure with one worker does
+// not affect the others.
 func (j *janitor) reap(ctx context.Context, now time.Time) error {
 	members, err := j.cluster.Workers(ctx)
 	if err != nil {
@@ -148,7 +149,7 @@ func (j *janitor) reap(ctx context.Context, now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// isDead tells whether a member can't live: its heartbeat stands still, or it
+// isDead reports whether a member is dead: its heartbeat is unchanged, or it
 // belongs to another opening of a store that only one process can open.
 func (j *janitor) isDead(m *fdbmodel.Member, now time.Time) bool {
 	still := j.beats.look(m.ID, m.Beat, now)
@@ -168,8 +169,8 @@ func (j *janitor) bury(ctx context.Context, m *fdbmodel.Member) error {
 	return err
 }
 
-// promote makes ready what is due, and returns when the next is. A failure in
-// one shard does not keep it from the others.
+// promote makes due futures ready, and returns when the next is due. A failure
+// in one shard does not affect the others.
 func (j *janitor) promote(ctx context.Context) (first time.Time, err error) {
 	var errs []error
 	for shard := range j.cluster.Config().Shards {

@@ -13,7 +13,7 @@ import (
 
 // Causes that end a function's context.
 var (
-	// ErrCancelled is the cause when somebody wants the future no more.
+	// ErrCancelled is the cause when the future was cancelled.
 	ErrCancelled = errors.New("workers: the future was cancelled")
 	// ErrStopping is the cause when the worker stops before the function ended.
 	ErrStopping = errors.New("workers: the worker stops")
@@ -25,8 +25,8 @@ var (
 // Info is what a function can learn of its own run.
 type Info struct {
 	ID layout.ID
-	// Attempt counts from 1. A claim that ended with the death of its worker is
-	// none.
+	// Attempt counts from 1. A claim that ended with the death of its worker does
+	// not count.
 	Attempt int
 	// Token is the fence of the claim: no later run of the future has the same.
 	Token layout.Token
@@ -99,15 +99,14 @@ func (j *job) limit() time.Time {
 }
 
 // expire ends a job whose timeout has passed, whether or not its function heeds
-// it. It is settled first: what the function returns for its context counts no
-// more.
+// it. It is settled first, so that the function's result is discarded.
 func (j *job) expire() {
 	j.settle(j.overdue())
 	j.cancel(ErrTimeout)
 }
 
-// settle decides how the claim ends, and tells whether it did: whoever comes
-// first decides.
+// settle decides how the claim ends, and reports whether it did: the first call
+// wins.
 func (j *job) settle(c fdbmodel.Completion) bool {
 	if !j.settled.CompareAndSwap(false, true) {
 		return false
@@ -116,7 +115,7 @@ func (j *job) settle(c fdbmodel.Completion) bool {
 	return true
 }
 
-// drop makes whatever the job comes to count for nothing.
+// drop discards the result of the job.
 func (j *job) drop() bool { return j.settled.CompareAndSwap(false, true) }
 
 func (j *job) relinquish() bool {

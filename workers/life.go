@@ -133,7 +133,7 @@ func (l *life) broken() bool {
 	}
 }
 
-// lost tells whether the store may not hear of this life any more.
+// lost reports whether the membership may no longer write to the store.
 func (l *life) lost() bool {
 	return l.broken() && (errors.Is(l.cause, errVanished) || isFatal(l.cause))
 }

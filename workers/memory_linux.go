@@ -14,7 +14,7 @@ import (
 
 // machineMemory is the memory that this process may use, in bytes: the
 // machine's, or the least that a control group around the process allows. It is
-// 0 if it can't be told.
+// 0 if it is unknown.
 func machineMemory() int64 {
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
@@ -54,7 +54,7 @@ func leastLimit(root fs.FS, mount, group, name string) int64 {
 	limit := int64(unlimited)
 	for group = path.Clean("/" + group); ; group = path.Dir(group) {
 		text, err := fs.ReadFile(root, path.Join(mount, group, name))
-		// What is no number is "max".
+		// The only value that is not a number is "max".
 		if n, notOne := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && notOne == nil && n > 0 {
 			limit = min(limit, n)
 		}

@@ -15,7 +15,7 @@ type series struct {
 	value func(*Stats) float64
 }
 
-// NewCollector returns the metrics of a worker, which count since it was made:
+// NewCollector returns the metrics of a worker, counted since it was created:
 // their names begin with futura_worker_, and the label worker is the worker's
 // name, or "worker" if it has none.
 func NewCollector(w *Worker) prometheus.Collector {

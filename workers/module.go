@@ -49,7 +49,7 @@ func (w *Worker) executeModule(j *job, args []byte) fdbmodel.Completion {
 	})
 }
 
-// runModule keeps a runner's panic to the call.
+// runModule confines a runner's panic to the call.
 func runModule(ctx context.Context, r ModuleRunner, call ModuleCall) (out ModuleOutcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {

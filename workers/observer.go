@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// observer sees what stands still. It trusts no clock but that of the times that
-// it is given, and not much of a long time between two looks: an observer that
-// was stopped, perhaps with the whole machine, has not seen anything stand still
+// observer detects unchanged values. It trusts only the times that it is given,
+// and counts little of a long gap between two observations: an observer that
+// was stopped, perhaps with the whole machine, has not observed anything
 // meanwhile.
 type observer[K comparable] struct {
-	// gap is the most time that counts between two looks.
+	// gap is the most time that counts between two observations.
 	gap  time.Duration
 	seen map[K]sighting
 }
@@ -21,7 +21,7 @@ type sighting struct {
 	still time.Duration
 }
 
-// look takes note of key's value and returns for how long it has not changed.
+// look records key's value and returns for how long it has been unchanged.
 func (o *observer[K]) look(key K, value []byte, now time.Time) time.Duration {
 	if o.seen == nil {
 		o.seen = map[K]sighting{}
@@ -37,7 +37,7 @@ func (o *observer[K]) look(key K, value []byte, now time.Time) time.Duration {
 	return s.still
 }
 
-// keep forgets what is not in present.
+// keep forgets keys that are not in present.
 func (o *observer[K]) keep(present map[K]bool) {
 	for k := range o.seen {
 		if !present[k] {

@@ -42,7 +42,7 @@ type ModuleCall struct {
 	MemoryLimit int64
 }
 
-// ModuleOutcome is what a call came to.
+// ModuleOutcome is the outcome of a call.
 type ModuleOutcome struct {
 	Stdout, Stderr []byte
 	ExitCode       int
@@ -56,11 +56,11 @@ type ModuleOutcome struct {
 // Options of a worker. The zero value runs Go functions of the queue default
 // with all of the machine.
 type Options struct {
-	// Name is for people. Defaults to none.
+	// Name is shown to people. Defaults to none.
 	Name string
-	// Address, such as "10.0.0.1:7000", makes the worker the heir of whoever
-	// had it before: what that one held is taken back at start. Defaults to
-	// none.
+	// Address, such as "10.0.0.1:7000", makes the worker take over from the
+	// previous worker at this address: its futures are taken back at start.
+	// Defaults to none.
 	Address string
 	// Queues that the worker serves. Defaults to "default".
 	Queues []string
@@ -74,15 +74,15 @@ type Options struct {
 	// Modules runs WASM modules, such as a wasm.Executor. Defaults to none: the
 	// worker takes no WASM futures.
 	Modules ModuleRunner
-	// Poll is how often an idle worker looks for work that nobody told it of: at
-	// all shards within four times. Defaults to 1 s.
+	// Poll is how often an idle worker looks for work without a hint: four polls
+	// cover all shards. Defaults to 1 s.
 	Poll time.Duration
 	// DrainTimeout is how long running functions may go on after Run's context
 	// has ended. Defaults to 30 s.
 	DrainTimeout time.Duration
 	// Logger defaults to none.
 	Logger *slog.Logger
-	// Seam is for packages of this module: others can't make one.
+	// Seam is for packages of this module; others can't construct one.
 	Seam *seam.Worker
 }
 

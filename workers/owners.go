@@ -22,12 +22,12 @@ func limited(f *fdbmodel.ClaimedFuture) (owner string, limit int) {
 	return f.Spec.Owner, f.Spec.Parallel
 }
 
-// queue takes note that a future came, or with -1 that it is no longer queued.
+// queue records that a future is queued, or with -1 that it no longer is.
 func (g owners) queue(f *fdbmodel.ClaimedFuture, n int) {
 	g.change(f, n, 0)
 }
 
-// start takes note that a queued future runs, and end that it does not any more.
+// start records that a queued future runs, and end that it has stopped.
 func (g owners) start(f *fdbmodel.ClaimedFuture) { g.change(f, -1, 1) }
 func (g owners) end(f *fdbmodel.ClaimedFuture)   { g.change(f, 0, -1) }
 

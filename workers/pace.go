@@ -46,8 +46,8 @@ func (p *paces) reserve(j *job) {
 	j.due = at
 }
 
-// awaitTurn waits until the job is due, and tells whether it is still wanted then.
-// The wait is not part of the attempt.
+// awaitTurn waits until the job is due, and reports whether it is still wanted
+// then. The wait is not part of the attempt.
 func (w *Worker) awaitTurn(j *job) bool {
 	clk := w.cluster.Clock()
 	return !clk.Now().Before(j.due) || clock.Wait(j.ctx, clk, j.due) == nil

@@ -15,9 +15,9 @@ const (
 	aheadMax  = 2 * fdbmodel.MaxClaim
 )
 
-// slots are where jobs run, and what waits for them. They outlive memberships:
-// a function that does not heed its context uses its slot and resources until
-// it returns, whatever became of its claim.
+// slots are where jobs run, and what waits for them. They outlast memberships:
+// a function that ignores its context keeps its slot and resources until it
+// returns, even if its claim was lost.
 type slots struct {
 	clock    clock.Clock
 	capacity layout.Resources
@@ -97,7 +97,8 @@ func (s *slots) request() fdbmodel.ClaimRequest {
 	return request
 }
 
-// admit queues what a claim took. It returns what nobody wants any more.
+// admit queues what a claim took. It returns the futures that were cancelled
+// meanwhile.
 func (s *slots) admit(l *life, futures []fdbmodel.ClaimedFuture) (unwanted []*job) {
 	now := s.clock.Now()
 	s.mu.Lock()
@@ -194,8 +195,8 @@ func (s *slots) giveBack(j *job, took time.Duration) {
 	signal(s.returned)
 }
 
-// cancel ends the context of a future that somebody wants no more, or takes it
-// out of the queue and returns it.
+// cancel ends the context of a cancelled future, or takes it out of the queue
+// and returns it.
 func (s *slots) cancel(id layout.ID) *job {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -88,7 +88,7 @@ func (w *Worker) stepLife(ctx context.Context, l *life, now time.Time) (time.Tim
 	return next, nil
 }
 
-// runTaken runs what has a slot and whose turn has come, or which is no longer
+// runTaken runs the jobs with a slot whose turn has come, or that are no longer
 // wanted. It returns when the next is due, and whether anything ran.
 func (w *Worker) runTaken(now time.Time) (next time.Time, ran bool) {
 	m := &w.steps
@@ -120,7 +120,7 @@ func (w *Worker) runTaken(now time.Time) (next time.Time, ran bool) {
 	return next, false
 }
 
-// abandon ends everything that has not begun to run.
+// abandon ends every job that has not started.
 func (w *Worker) abandon(end func(*job) bool) {
 	for _, j := range w.slots.unqueue(func(*job) bool { return true }) {
 		end(j)

@@ -34,7 +34,7 @@ type Worker struct {
 	ready    chan struct{}
 	readyOne sync.Once
 	vanish   context.Context
-	crash    context.CancelFunc // ends the worker without a word to the store
+	crash    context.CancelFunc // ends the worker without telling the store
 	stats    counters
 	runs     prometheus.Histogram
 }
@@ -44,7 +44,7 @@ type counters struct {
 	claims, conflicts, ran, failed, lost, putBack, relinquished, reaped atomic.Int64
 }
 
-// Stats is what a worker has done since it was made.
+// Stats are the counters of a worker since it was created.
 type Stats struct {
 	Claims       int64 `json:"claims"`       // claim transactions that took something
 	Conflicts    int64 `json:"conflicts"`    // claims that met another worker's
@@ -94,8 +94,8 @@ func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Worker, error) {
 // manual tells whether the worker runs without goroutines.
 func (w *Worker) manual() bool { return w.options.Seam != nil && w.options.Seam.Manual }
 
-// Register makes the worker know a function, as go:NAME. It returns
-// layout.ErrBadName, and an error for a name that is known or comes after Run.
+// Register registers a function as go:NAME. It returns layout.ErrBadName for an
+// invalid name, and an error for a registered name or after Run.
 func (w *Worker) Register(name string, fn Function) error {
 	full := "go:" + name
 	if err := layout.CheckFunctionName(full); err != nil {
@@ -113,7 +113,8 @@ func (w *Worker) Register(name string, fn Function) error {
 	return nil
 }
 
-// Ready is closed when the worker has first become a member of the cluster.
+// Ready returns a channel that is closed once the worker has first become a
+// member of the cluster.
 func (w *Worker) Ready() <-chan struct{} { return w.ready }
 
 // ID returns the id of the present membership, empty before the first.
@@ -126,7 +127,7 @@ func (w *Worker) ID() layout.WorkerID {
 	return w.life.reg.ID()
 }
 
-// Stats returns what the worker has done.
+// Stats returns the counters of the worker.
 func (w *Worker) Stats() Stats {
 	s := Stats{
 		Claims: w.stats.claims.Load(), Conflicts: w.stats.conflicts.Load(), Ran: w.stats.ran.Load(),
@@ -155,10 +156,10 @@ func (w *Worker) setPaused(paused bool) {
 // Run makes the worker a member of the cluster and executes futures until ctx
 // ends. Then it claims no more, lets what runs end for at most DrainTimeout,
 // and gives back the rest, which counts as no attempt. A worker that was
-// declared dead, for instance after a long pause, stops what it runs and
-// becomes a member anew. Run returns nil after a graceful stop, and the store's
-// error if the worker can't go on. Functions that do not heed their context are
-// left behind. It may be called once.
+// declared dead, for instance after a long pause, stops its functions and
+// becomes a member again. Run returns nil after a graceful stop, and the
+// store's error if the worker can't go on. Functions that ignore their context
+// are left running. It may be called once.
 func (w *Worker) Run(ctx context.Context) error {
 	if w.manual() {
 		return errors.New("workers: a manual worker runs by its Step")

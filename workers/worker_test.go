@@ -107,7 +107,7 @@ func TestSubmitWakesAnIdleWorker(t *testing.T) {
 	b.start(Options{Poll: 1000 * time.Hour}, map[string]Function{"echo": echo})
 	for range 20 {
 		id := b.one("go:echo")
-		// The clock stands still: no poll brings this.
+		// The clock is stopped: no poll finds this.
 		give := time.NewTimer(awaitBound)
 		for !b.rowOver(id) {
 			select {
@@ -376,7 +376,7 @@ func TestPollFindsWhatNobodyToldOf(t *testing.T) {
 		require.NoError(t, err)
 		b.awaitOver(answers[0].ID)
 	}
-	// Whoever finds nothing stays in the ring.
+	// A worker that finds nothing stays in the ring.
 	before, start := db.idle.Load(), b.clock.Now()
 	b.await("a minute", func() bool { return b.clock.Now().Sub(start) > time.Minute })
 	require.LessOrEqual(t, db.idle.Load()-before, int64(4))

@@ -30,9 +30,9 @@ func (c cutting) Begin(o kv.Options) kv.Tx {
 	return c.Database.Begin(o)
 }
 
-// TestCancelThatWasCutOffIsCompleted ends the process that cancels a batch before
-// each of its transactions. Whoever settles the batch completes the cancel, or finds
-// that it never began.
+// TestCancelThatWasCutOffIsCompleted ends the process that cancels a batch
+// before each of its transactions. Settle completes the cancel, or finds that
+// it never began.
 func TestCancelThatWasCutOffIsCompleted(t *testing.T) {
 	t.Parallel()
 	d := newData(t)

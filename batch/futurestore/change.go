@@ -13,8 +13,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// Assign implements batch.Store. It returns fdbmodel.ErrNotFound for a worker
-// that does not live.
+// Assign implements batch.Store. It returns layout.ErrNotFound for a worker
+// that is not registered.
 func (s *Store) Assign(ctx context.Context, c *batch.Chunk, items []int) ([]int, error) {
 	b, err := s.Get(ctx, c.Batch)
 	if err != nil {
@@ -107,8 +107,8 @@ func (s *Store) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) {
 	return chunks, nil
 }
 
-// Release implements batch.Store. What the chunk's worker runs stays its own
-// while it lives: a worker that is dead loses all without this.
+// Release implements batch.Store. Running items stay with the chunk's worker
+// while it is registered: a dead worker loses them without this call.
 func (s *Store) Release(ctx context.Context, id, chunk, _ string) (int, error) {
 	b, err := s.Get(ctx, id)
 	if err != nil {
@@ -376,7 +376,7 @@ func (s *Store) rewatch(ctx context.Context, id string, watch kv.Watch, changed 
 	if err != nil {
 		next = nil
 	}
-	// What happened before the new watch is for who is rung to see.
+	// A change from before the new watch is seen by the caller that is notified.
 	select {
 	case changed <- struct{}{}:
 	default:

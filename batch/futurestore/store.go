@@ -50,7 +50,7 @@ type Store struct {
 	options Options
 }
 
-// New returns the store of a cluster, which stays the caller's.
+// New returns the store of a cluster, which remains the caller's.
 func New(cluster *fdbmodel.Cluster, o Options) *Store {
 	if o.Queue == "" {
 		o.Queue = layout.DefaultQueue
@@ -103,7 +103,7 @@ func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string
 	if err := s.cluster.CreateBatch(ctx, &record); err != nil {
 		return translate(err)
 	}
-	// Items that another made before it was cut off are the same.
+	// Items that an interrupted call created are the same.
 	if err := s.submit(ctx, b, function, arguments); err != nil {
 		return translate(err)
 	}
@@ -200,7 +200,7 @@ func Submission(t *batch.Template, function string, arguments []string) fdbmodel
 	return sub
 }
 
-// maxHost is the longest host that is told apart.
+// maxHost is the length from which hosts are not distinguished.
 const maxHost = 64
 
 // hostOf is the host of the first argument that is a URL.
@@ -231,7 +231,7 @@ func (s *Store) made(ctx context.Context, id string) (layout.BatchRecord, error)
 	return r, translate(err)
 }
 
-// settled is made, after a cancel that was cut off has been completed.
+// settled is made, after an interrupted cancel has been completed.
 func (s *Store) settled(ctx context.Context, id string) (batch.Batch, error) {
 	r, err := s.made(ctx, id)
 	if err == nil && r.CancelledAt != 0 {

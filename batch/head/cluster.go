@@ -35,8 +35,8 @@ func (c *Cluster) Check(ctx context.Context, t *batch.Template) error {
 	return err
 }
 
-// RollCall implements Dispatcher: the living workers of the queue that know the
-// function, those with the most free slots first.
+// RollCall implements Dispatcher: the registered workers of the queue that know
+// the function, those with the most free slots first.
 func (c *Cluster) RollCall(ctx context.Context, t *batch.Template) ([]string, error) {
 	function, err := futurestore.Function(ctx, c.cluster, t)
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *Cluster) RollCall(ctx context.Context, t *batch.Template) ([]string, er
 const (
 	// window is how many items are looked at when something has changed.
 	window = 500
-	// lookAgain is how often a chunk is looked at that nothing was heard of.
+	// lookAgain is how often a chunk without news is checked.
 	lookAgain = time.Second
 )
 
@@ -120,7 +120,7 @@ type clusterRun struct {
 
 func (r *clusterRun) id(index int) layout.ID { return layout.BatchItemID(r.order.Chunk.ID, index) }
 
-// submit makes the futures of the items. Those that exist are another run's of
+// submit makes the futures of the items. Existing ones belong to another run of
 // the same chunk.
 func (r *clusterRun) submit(ctx context.Context) error {
 	function, err := futurestore.Function(ctx, r.cluster, r.order.Template)
@@ -144,7 +144,7 @@ func (r *clusterRun) submit(ctx context.Context) error {
 	return err
 }
 
-// end leaves nothing of the chunk in the cluster.
+// end removes the rest of the chunk from the cluster.
 func (r *clusterRun) end(ctx context.Context) error {
 	if _, err := r.cluster.DiscardMany(ctx, r.lost); err != nil {
 		return err
@@ -216,7 +216,7 @@ func (r *clusterRun) collectPart(ctx context.Context, indexes []int) (left []int
 	if _, err := r.cluster.DiscardMany(ctx, over); err != nil {
 		return nil, err
 	}
-	// Nobody may run what is given to another worker now.
+	// Items that go to another worker must not run here as well.
 	if _, err := r.cluster.CancelMany(ctx, lost, ErrWorkerLost.Error()); err != nil {
 		return nil, err
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/futura-run/futura/batch"
 )
 
-// ErrWorkerLost is returned by Dispatcher.Run when the worker of a chunk has
-// gone: what has not been delivered will not be.
+// ErrWorkerLost is returned by Dispatcher.Run when the worker of a chunk was
+// lost: items that have not been delivered will not be.
 var ErrWorkerLost = errors.New("the worker was lost")
 
 // Dispatcher reaches workers. Its methods may be called from many goroutines.
@@ -24,9 +24,9 @@ type Dispatcher interface {
 	// Run has a worker run the items of a chunk, and delivers how their attempts
 	// ended, whole or in parts, each item once. It returns when all have been
 	// delivered and deliver has returned nil for them, ErrWorkerLost, or ctx's
-	// error. Called again for the same chunk, by this head or another, it
-	// delivers what the first call was about to: nothing runs again. A head with
-	// a store that runs its items itself does not call it.
+	// error. Called again for the same chunk, by this head or another, it delivers
+	// what the first call would have delivered: nothing runs again. A head with a
+	// store that runs its items itself does not call it.
 	Run(ctx context.Context, o Order, deliver func(context.Context, []batch.Completion) error) error
 
 	// Cancel asks the worker of a chunk that runs to stop. Run delivers how the

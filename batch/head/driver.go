@@ -153,7 +153,7 @@ func (d *driver) step(ctx context.Context) (next time.Time, over bool, err error
 }
 
 // choose holds a roll call for items: those who have failed few of them come
-// first. It returns nobody while the batch waits for more workers.
+// first. It returns no workers while the batch waits for more.
 func (d *driver) choose(ctx context.Context, b *batch.Batch, items []batch.Item) ([]string, error) {
 	o := &d.head.options
 	workers, err := o.Dispatcher.RollCall(ctx, &b.Template)

@@ -35,15 +35,15 @@ type Options struct {
 	// finds in the store, for workers to come, and until it tries again where the
 	// store did not answer. Defaults to 1 min.
 	BootDelay time.Duration
-	// RequeueInterval is how often it looks for batches that others left.
-	// Defaults to 1 h.
+	// RequeueInterval is how often the head looks for batches that other heads
+	// left. Defaults to 1 h.
 	RequeueInterval time.Duration
 	// WorkerWait is how long a batch waits for as many workers as it asks for.
-	// Then it starts with those that are there. Defaults to 1 min.
+	// Then it starts with the available ones. Defaults to 1 min.
 	WorkerWait time.Duration
 	// Look is how often a batch that waits for workers looks for them, and how
-	// often any batch is looked at in case that nobody told of a change.
-	// Defaults to 1 s.
+	// often any batch is checked in case a change was not reported. Defaults to 1
+	// s.
 	Look time.Duration
 	// Backoff is the wait after the first failed attempt of an item, doubled
 	// with each up to 5 min, where the store does not decide that itself.
@@ -76,8 +76,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// sweepAge is how old a batch that was not made to the end must be before it is
-// taken for one whose maker has gone.
+// sweepAge is how old an incomplete batch must be before its creator is assumed
+// dead.
 const sweepAge = time.Hour
 
 // Head drives the batches of a store. Its methods may be called from many
@@ -183,7 +183,8 @@ func (h *Head) driveItems(id string, items []batch.Item) {
 	h.wg.Go(func() { d.run(ctx) })
 }
 
-// forget removes a driver that has ended, and tells whether it was poked since.
+// forget removes a driver that has ended, and reports whether it was poked
+// since.
 func (h *Head) forget(d *driver) (poked bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -197,9 +198,10 @@ func (h *Head) forget(d *driver) (poked bool) {
 }
 
 // Submit makes a batch durably and returns it. With a Key, the same request
-// again returns the same batch, which existed then. It returns batch.ErrBadBatch
-// for a request that can't be, and batch.ErrExists for another request with that
-// key. If ctx ends before it returns, the batch may have been made.
+// again returns the same batch, which existed then. It returns
+// batch.ErrBadBatch for an invalid request, and batch.ErrExists for another
+// request with that key. If ctx ends before it returns, the batch may have been
+// made.
 func (h *Head) Submit(ctx context.Context, r batch.Request) (b batch.Batch, existed bool, err error) {
 	if err := r.Validate(); err != nil {
 		return b, false, err

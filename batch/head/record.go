@@ -13,7 +13,7 @@ const maxBackoff = 5 * time.Minute
 
 // resumeRuns runs the chunks that are in progress in the store and that this
 // head does not run: those of a head that has gone, or of itself before a
-// restart. What their workers have done is asked for; nothing runs again.
+// restart. It asks for what their workers have done; nothing runs again.
 func (d *driver) resumeRuns(ctx context.Context, b *batch.Batch) error {
 	recorder, ok := d.head.options.Store.(batch.Recorder)
 	d.head.mu.Lock()
@@ -112,7 +112,7 @@ type chunkRun struct {
 	open map[int]int
 }
 
-// deliver records how attempts ended. What is not of this chunk is dropped.
+// deliver records how attempts ended. Results of other chunks are dropped.
 func (r *chunkRun) deliver(ctx context.Context, ended []batch.Completion) error {
 	o := &r.driver.head.options
 	var mine []batch.Completion
@@ -169,7 +169,7 @@ func (r *chunkRun) finish(ctx context.Context, err error) (again bool) {
 	log := r.driver.head.options.Logger
 	switch {
 	case ctx.Err() != nil:
-		return false // it goes on at its worker; whoever resumes the batch asks for it
+		return false // its worker goes on; the head that resumes the batch asks for it
 	case errors.Is(err, ErrWorkerLost), err == nil && len(r.open) > 0:
 	case err != nil:
 		log.Warn("a chunk is asked for again", "batch", r.order.Batch.ID, "chunk", r.order.Chunk.ID, "error", err)

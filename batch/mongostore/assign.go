@@ -26,10 +26,11 @@ func places() *options.FindOptionsBuilder {
 
 // Assign implements batch.Store.
 //
-// The server changes each item only if it waits then, whoever asks at the same
-// time; what carries the chunk's id afterwards is the chunk's. Where a server
-// does not keep that, two heads may believe that they have an item: both run it,
-// and the result of one counts, for Complete compares the chunk.
+// The server changes each item only if it is waiting, whatever other requests
+// run at the same time; an item with the chunk's id afterwards belongs to the
+// chunk. If a server does not guarantee that, two heads may believe that they
+// have an item: both run it, and the result of one counts, for Complete
+// compares the chunk.
 func (s *Store) Assign(ctx context.Context, c *batch.Chunk, items []int) ([]int, error) {
 	d, err := s.read(ctx, c.Batch)
 	if err != nil || batch.Status(d.Status).Over() {
@@ -72,8 +73,8 @@ func (s *Store) Assign(ctx context.Context, c *batch.Chunk, items []int) ([]int,
 	return nil, nil
 }
 
-// openChunk makes the chunk's document, before any item names it. It tells
-// whether it was not there.
+// openChunk makes the chunk's document, before any item names it. It reports
+// whether the document did not exist.
 func (s *Store) openChunk(ctx context.Context, c *batch.Chunk) (made bool, err error) {
 	createdAt := c.CreatedAt
 	if createdAt.IsZero() {

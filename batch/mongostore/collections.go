@@ -36,7 +36,7 @@ func Schema(collection string) ([]byte, error) {
 	return schema, nil
 }
 
-// createCollections makes the collections that are not there.
+// createCollections creates the missing collections.
 func (s *Store) createCollections(ctx context.Context) error {
 	var without []string
 	for _, name := range Collections() {
@@ -63,8 +63,8 @@ func (s *Store) createCollections(ctx context.Context) error {
 	return nil
 }
 
-// createIndexes makes the indexes of a collection that are not there. They are
-// listed while preparing lasts; to make one takes as long as there are documents.
+// createIndexes creates the missing indexes of a collection. preparing bounds
+// listing them; creating one takes time in proportion to the documents.
 func (s *Store) createIndexes(ctx, preparing context.Context, name string) error {
 	view := s.database.Collection(name).Indexes()
 	existing, err := view.ListSpecifications(preparing)

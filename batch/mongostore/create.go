@@ -23,8 +23,8 @@ const (
 	bulkWriteLimit = 40
 )
 
-// maxBatchDocument is below what a document of MongoDB may have, with room for
-// what is added to it.
+// maxBatchDocument is below MongoDB's limit for a document, with room for later
+// fields.
 const maxBatchDocument = 15 << 20
 
 // cleanupTimeout bounds how long a Create that failed removes what it wrote.
@@ -36,7 +36,7 @@ func oneOf[T any](values ...T) bson.D { return bson.D{{Key: "$in", Value: values
 
 var absent = bson.D{{Key: "$exists", Value: false}}
 
-// visible finds a batch that is to be seen.
+// visible matches a batch that is not hidden.
 func visible(id string, more ...bson.E) bson.D {
 	return append(bson.D{field("_id", id), field("hidden", absent)}, more...)
 }
@@ -101,7 +101,7 @@ func (s *Store) fill(ctx context.Context, b *batch.Batch, d *batchDocument, argu
 		}
 		_, err := s.items.InsertMany(ctx, part, unordered)
 		if onlyDuplicates(err) && !takenOver {
-			// Who has taken this batch over meanwhile inserts the same.
+			// A caller that took this batch over meanwhile inserts the same.
 			if owned, gone := s.creates(ctx, d); gone == nil && !owned {
 				return fmt.Errorf("batch %s: another creates it: %w", b.ID, batch.ErrExists)
 			}
@@ -130,8 +130,8 @@ func (s *Store) fill(ctx context.Context, b *batch.Batch, d *batchDocument, argu
 	return nil
 }
 
-// onlyDuplicates tells whether documents could not be inserted for no other
-// reason than that they are there.
+// onlyDuplicates tells whether documents could not be inserted only because
+// they exist already.
 func onlyDuplicates(err error) bool {
 	var bulk mongo.BulkWriteException
 	if !errors.As(err, &bulk) || bulk.WriteConcernError != nil {
@@ -140,7 +140,8 @@ func onlyDuplicates(err error) bool {
 	return !slices.ContainsFunc(bulk.WriteErrors, func(e mongo.BulkWriteError) bool { return e.Code != codeDuplicateKey })
 }
 
-// creates tells whether a batch is still created by who began with a document.
+// creates reports whether the creator of a document is still creating the
+// batch.
 func (s *Store) creates(ctx context.Context, d *batchDocument) (bool, error) {
 	n, err := s.batches.CountDocuments(ctx, bson.D{field("_id", d.ID), field("creator", d.Creator)})
 	return n > 0, err

@@ -74,8 +74,8 @@ type batchDocument struct {
 	// not overwrite.
 	Round   int32 `bson:"round"`
 	Version int32 `bson:"version"`
-	// Hidden says why nobody sees the batch; Creator is who creates it, and Digest
-	// of what.
+	// Hidden says why the batch is invisible; Creator identifies the call that
+	// creates it, and Digest its content.
 	Hidden  string `bson:"hidden,omitempty"`
 	Creator string `bson:"creator,omitempty"`
 	Digest  string `bson:"digest,omitempty"`

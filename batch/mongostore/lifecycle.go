@@ -14,13 +14,13 @@ import (
 	"github.com/futura-run/futura/batch"
 )
 
-// abandonedAfter is when a chunk that was made and got no item is one whose
-// head did not come back.
+// abandonedAfter is the age from which a chunk without items counts as
+// abandoned by its head.
 const abandonedAfter = 10 * time.Minute
 
-// Settle implements batch.Store. It also repairs what a call left behind that
-// was cut off: items that wait in a cancelled batch, and chunks that an Assign
-// made and did not begin.
+// Settle implements batch.Store. It also repairs what an interrupted call left
+// behind: items that wait in a cancelled batch, and chunks that an Assign made
+// and did not begin.
 func (s *Store) Settle(ctx context.Context, id string, now time.Time) (batch.Batch, error) {
 	for {
 		d, err := s.read(ctx, id)
@@ -114,8 +114,8 @@ func isOver(d *batchDocument) error {
 	return fmt.Errorf("batch %s is %v: %w", d.ID, batch.Status(d.Status), batch.ErrState)
 }
 
-// Cancel implements batch.Store. The batch comes first: items that come to wait
-// later are ended by whoever makes them wait.
+// Cancel implements batch.Store. The batch comes first: a call that makes items
+// wait later ends them itself.
 func (s *Store) Cancel(ctx context.Context, id, reason string, now time.Time) error {
 	changed, err := s.batches.UpdateOne(ctx, visible(id, field("status", statuses(batch.Created, batch.InProgress))),
 		bson.D{field("$set", bson.D{

@@ -30,7 +30,7 @@ import (
 	"github.com/futura-run/futura/internal/clock"
 )
 
-// What can be wrong with a server.
+// Errors of Open.
 var (
 	// ErrBadURI is returned by Open for a URI that names no server.
 	ErrBadURI = errors.New("not the URI of a MongoDB server, such as mongodb://localhost:27017/")
@@ -104,7 +104,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What was written must be seen.
+	// Reads must see the latest writes.
 	connection.SetReadPreference(readpref.Primary())
 	if connection.WriteConcern == nil {
 		journal := true
@@ -233,8 +233,8 @@ func (s *Store) Describe() (name string, durable bool) { return "mongo at " + s.
 // Close implements batch.Store.
 func (s *Store) Close(ctx context.Context) error { return s.client.Disconnect(ctx) }
 
-// Watch implements batch.Store. A server without a replica set can't tell of
-// changes, so none is asked to.
+// Watch implements batch.Store. A server without a replica set can't report
+// changes, so the store never asks for them.
 func (s *Store) Watch(context.Context, string) (<-chan struct{}, func(), bool, error) {
 	return nil, func() {}, false, nil
 }

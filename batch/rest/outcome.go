@@ -48,7 +48,7 @@ func outcomeOf(b *batch.Batch, p batch.Progress) outcome {
 	}
 }
 
-// unknownBatch is the problem of a batch that is not there.
+// unknownBatch is the problem for a batch that does not exist.
 func unknownBatch(id string, err error) error {
 	return stack.NewProblem(http.StatusNotFound, "not_found", err, "there is no batch %.60q", id)
 }

@@ -30,8 +30,8 @@ const (
 type Head interface {
 	// Submit makes a batch durably and returns it. With a Key, the same request
 	// again returns the same batch, which existed then; batch.ErrExists is
-	// returned for another request with that key, and batch.ErrBadBatch for one
-	// that can't be.
+	// returned for another request with that key, and batch.ErrBadBatch for an
+	// invalid one.
 	Submit(ctx context.Context, r batch.Request) (b batch.Batch, existed bool, err error)
 	// Cancel ends a batch. See batch.Store.
 	Cancel(ctx context.Context, id, reason string) error
@@ -43,11 +43,11 @@ type Head interface {
 	Store() batch.Store
 }
 
-// Options of a handler. The zero value serves everybody who can reach it: give
-// Tokens, unless what stands in front of the handler decides about access.
+// Options of a handler. The zero value serves every client that can reach it:
+// set Tokens, unless a proxy in front of the handler controls access.
 type Options struct {
-	// Tokens are what requests must bear, with what each may do. Defaults to
-	// none: everybody may do everything.
+	// Tokens are the tokens that requests must send, each with its role. Defaults
+	// to none: every client may do everything.
 	Tokens *stack.Tokens
 	// Hosts are the names, without port, that the Host header may have. Defaults
 	// to any.
@@ -55,12 +55,12 @@ type Options struct {
 	// Client is the cluster of single executions and installed functions, and of
 	// the futures API. Defaults to none: those paths answer 501.
 	Client *futures.Client
-	// CheckModule tells whether a module can run before it is stored. Defaults
-	// to none: what is wrong shows when it runs.
+	// CheckModule tells whether a module can run before it is stored. Defaults to
+	// none: an invalid module fails when it runs.
 	CheckModule func(ctx context.Context, cid string, module []byte) error
 	// PrivateSources allows to install functions from private, loopback and
-	// link-local addresses. Defaults to false: who may install could otherwise
-	// make this server read what only it can reach.
+	// link-local addresses. Defaults to false: a client that may install could
+	// otherwise make this server read addresses that only the server can reach.
 	PrivateSources bool
 	// Collectors are served at /metrics. Defaults to none.
 	Collectors []prometheus.Collector
@@ -78,7 +78,7 @@ type Options struct {
 	Limits stack.Limits
 }
 
-// server is what the routes share.
+// server is the state that the routes share.
 type server struct {
 	*stack.Stack
 	head    Head
@@ -87,8 +87,8 @@ type server struct {
 }
 
 // Handler returns a handler for a head's batches. It serves the paths below
-// /api/v1, /metrics, /openapi.json and /docs. Head and client stay the caller's
-// and must outlive the handler.
+// /api/v1, /metrics, /openapi.json and /docs. Head and client remain the
+// caller's and must outlive the handler.
 func Handler(head Head, o Options) http.Handler { return New(head, o).Handler() }
 
 // New returns the stack with all routes of a head and of its client.

@@ -31,7 +31,8 @@ type itemView struct {
 	UpdatedAt time.Time    `json:"updated_at"`
 }
 
-// streamsView is what an attempt left behind. What is no UTF-8 is in base64.
+// streamsView is what an attempt left behind. Output that is not valid UTF-8 is
+// in base64.
 type streamsView struct {
 	Stdout       string `json:"stdout"`
 	StdoutBase64 string `json:"stdout_base64,omitempty" doc:"Instead of stdout, where that is no UTF-8"`

@@ -13,7 +13,8 @@ import (
 
 var remind = futures.Define[string, string]("remind", futures.Delay(24*time.Hour))
 
-// Example runs a function that is due tomorrow and fails at first, in no time.
+// Example runs a function that is due tomorrow and fails at first, without
+// waiting.
 func Example() {
 	test := func(t testing.TB) {
 		cluster := futurestest.New(t)
@@ -52,7 +53,7 @@ func ExampleCluster_Advance() {
 	// realized <nil>
 }
 
-// runTest runs what a test of an application is, outside of one.
+// runTest runs the body of an application's test outside of a test.
 func runTest(test func(testing.TB)) {
 	t := &exampleTB{}
 	defer func() {
@@ -63,7 +64,7 @@ func runTest(test func(testing.TB)) {
 	test(t)
 }
 
-// exampleTB is as much of a test as the cluster needs.
+// exampleTB implements the part of testing.TB that the cluster needs.
 type exampleTB struct {
 	testing.TB
 	cleanups []func()

@@ -1,6 +1,7 @@
-// Package futurestest is a cluster in memory for the tests of applications. It
-// runs futures in the goroutine that awaits them, by a clock of its own: no test
-// waits for a delay, a backoff or a worker, and each run of a test is the same.
+// Package futurestest provides a cluster in memory for the tests of
+// applications. It runs futures in the goroutine that awaits them, on a virtual
+// clock: no test waits for a delay, a backoff or a worker, and each run of a
+// test is the same.
 //
 //	func TestGreeting(t *testing.T) {
 //		cluster := futurestest.New(t)
@@ -10,9 +11,9 @@
 //		text, err := f.Await(t.Context())
 //	}
 //
-// Whoever awaits runs what is ready. When nothing is ready, the clock jumps to
-// the time of the first delayed future. When there is none either, the await
-// fails with ErrStuck, and says why its future does not run. A function may
+// An await runs the futures that are ready. When none is ready, the clock jumps
+// to the time of the first delayed future. If none is delayed either, the await
+// fails with ErrStuck and says why its future does not run. A function may
 // submit and await futures itself; it must pass on the context that it was
 // given.
 package futurestest
@@ -36,17 +37,17 @@ import (
 	"github.com/futura-run/futura/workers"
 )
 
-// ErrStuck is returned by an await when nothing is left that could end what it
-// awaits.
+// ErrStuck is returned by an await whose future can't end because nothing is
+// left to run.
 var ErrStuck = errors.New("futurestest: nothing is left that could run")
 
 const (
-	// never is longer than tests last: nothing is done by the passing of time
-	// but what futures ask for.
+	// never is longer than any test: time passing triggers only what futures ask
+	// for.
 	never = 100 * 365 * 24 * time.Hour
-	// depth is how many functions may await one inside of the other.
+	// depth is how deeply functions that await others may be nested.
 	depth = 1000
-	// plenty of each resource lets every future run.
+	// plenty is enough of each resource for every future to run.
 	plenty = 1 << 50
 )
 
@@ -64,15 +65,15 @@ type Cluster struct {
 	stepWorker seam.Worker
 }
 
-// frame is a place that drives the cluster: the test, or a function that runs.
-// The goroutines of one place take turns.
+// frame is one level that drives the cluster: the test, or a running function.
+// The goroutines of one level take turns.
 type frame struct{ mu sync.Mutex }
 
 type frameKey struct{}
 
 // New returns a cluster that ends with the test. Its worker serves the queue
-// "default" and those that are named. It has room for whatever a future
-// requires. The clock begins at the same time in each test.
+// "default" and the given ones, and satisfies all requirements. The clock
+// starts at the same time in each test.
 func New(t testing.TB, queues ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t, clock: clock.NewVirtual(time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC))}
@@ -105,8 +106,8 @@ func New(t testing.TB, queues ...string) *Cluster {
 	return c
 }
 
-// Register makes the worker know a function, as go:NAME. It comes before the
-// first Await, Advance and Run. A name that can't be, or is known, fails the
+// Register registers a function with the worker as go:NAME. It must come before
+// the first Await, Advance and Run. An invalid or registered name fails the
 // test.
 func (c *Cluster) Register(name string, fn func(context.Context, []byte) ([]byte, error)) {
 	c.t.Helper()
@@ -121,17 +122,17 @@ func (c *Cluster) Register(name string, fn func(context.Context, []byte) ([]byte
 // Now returns the time of the cluster.
 func (c *Cluster) Now() time.Time { return c.clock.Now() }
 
-// Run runs everything that is ready, and what becomes ready by that, without
+// Run runs every ready future, and those that become ready as a result, without
 // letting time pass. It is for tests that don't await.
 func (c *Cluster) Run() {
 	c.t.Helper()
 	c.Advance(0)
 }
 
-// Advance lets time pass by d. Whatever comes due meanwhile runs at its time:
-// delayed futures, and further attempts of failed ones. What is finished is
-// removed once the retention of 24 hours has passed. It is not for functions;
-// see Elapse.
+// Advance moves the clock by d. Futures that become due meanwhile run at their
+// time: delayed ones, and further attempts of failed ones. Finished futures are
+// removed once the retention of 24 hours has passed. Functions must not call
+// it; see Elapse.
 func (c *Cluster) Advance(d time.Duration) {
 	c.t.Helper()
 	c.root.mu.Lock()
@@ -141,8 +142,8 @@ func (c *Cluster) Advance(d time.Duration) {
 	}
 }
 
-// Elapse moves the clock by d and runs nothing. A function calls it to take
-// that long: where that is longer than its timeout, its context ends.
+// Elapse moves the clock by d and runs nothing. A function calls it to simulate
+// that it takes that long: if that exceeds its timeout, its context ends.
 func (c *Cluster) Elapse(d time.Duration) { c.clock.Advance(d) }
 
 func (c *Cluster) advance(ctx context.Context, until time.Time) error {
@@ -164,10 +165,10 @@ func (c *Cluster) advance(ctx context.Context, until time.Time) error {
 	return err
 }
 
-// jump never goes back.
+// jump never moves the clock backwards.
 func (c *Cluster) jump(to time.Time) { c.clock.Advance(max(0, to.Sub(c.clock.Now()))) }
 
-// drive is called by whoever awaits.
+// drive is called by each await.
 func (c *Cluster) drive(ctx context.Context) error {
 	f, inside := ctx.Value(frameKey{}).(*frame)
 	if !inside {
@@ -190,7 +191,7 @@ func (c *Cluster) drive(ctx context.Context) error {
 	return nil
 }
 
-// runReady runs until nothing is ready, and tells whether anything ran.
+// runReady runs until nothing is ready, and reports whether anything ran.
 func (c *Cluster) runReady(ctx context.Context) (ran bool, err error) {
 	ctx = context.WithoutCancel(ctx)
 	for {
@@ -235,7 +236,7 @@ func (c *Cluster) each(ctx context.Context, s futures.State, fn func(*futures.Vi
 	}
 }
 
-// stuck says why what is not over does not run.
+// stuck says why the open futures do not run.
 func (c *Cluster) stuck(ctx context.Context) error {
 	const most = 5
 	var lines []string

@@ -190,7 +190,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestTimeouts has functions that take their time by the cluster's clock.
+// TestTimeouts runs functions that take time on the cluster's clock.
 func TestTimeouts(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -232,7 +232,8 @@ func TestTimeouts(t *testing.T) {
 	require.Len(t, causes, 2+futures.DefaultMaxRetries)
 	require.ErrorIs(t, causes[1], workers.ErrTimeout)
 
-	// What another function takes counts for one that awaits it.
+	// The time that an awaited function takes counts towards the timeout of the
+	// function that awaits it.
 	none := 0
 	f, err = c.Client.Submit(ctx, futures.Task{Function: "go:outer", Timeout: time.Minute, MaxRetries: &none})
 	require.NoError(t, err)

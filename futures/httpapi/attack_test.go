@@ -12,7 +12,7 @@ import (
 	"github.com/futura-run/futura/futures/httpapi"
 )
 
-// allocated is how many bytes fn allocates, freed ones too.
+// allocated returns how many bytes fn allocates, including freed ones.
 func allocated(fn func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -21,7 +21,7 @@ func allocated(fn func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestNonsenseCostsLittle sends 16 MB of JSON that is wrong everywhere.
+// TestNonsenseCostsLittle sends 16 MB of entirely invalid JSON.
 func TestNonsenseCostsLittle(t *testing.T) {
 	f := newFixture(t, httpapi.Options{})
 	const size = 15 << 20
@@ -39,7 +39,7 @@ func TestNonsenseCostsLittle(t *testing.T) {
 			require.Less(t, a.status, 500, name)
 			require.Less(t, len(a.body), 16<<10, name)
 		})
-		// The body, the buffer that it grows in, and what was looked at.
+		// The body, the buffer that it grows in, and the decoded values.
 		require.Less(t, used, uint64(8*size), name)
 	}
 	rows, _, err := f.client.List(t.Context(), inspect.Filter{}, nil, 0)
@@ -47,7 +47,7 @@ func TestNonsenseCostsLittle(t *testing.T) {
 	require.Empty(t, rows)
 }
 
-// TestErrorsAreFew sends as many wrong futures as are looked at.
+// TestErrorsAreFew sends as many invalid futures as one request may have.
 func TestErrorsAreFew(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, httpapi.Options{})
@@ -63,7 +63,7 @@ func TestErrorsAreFew(t *testing.T) {
 	require.Less(t, len(p.Detail), 1000)
 }
 
-// TestAFunctionsOwnInputIsItsOwn sends input that is large and deep.
+// TestAFunctionsOwnInputIsItsOwn sends large and deeply nested input.
 func TestAFunctionsOwnInputIsItsOwn(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, httpapi.Options{})

@@ -13,8 +13,7 @@ import (
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
-// healthTime is how long the store may take to answer while it counts as
-// healthy.
+// healthTime is how long a healthy store may take to answer.
 const healthTime = 5 * time.Second
 
 // Worker is a worker as the store knows it.
@@ -49,7 +48,7 @@ func (s *server) registerCluster() {
 		"Its settings, and how many futures there are by queue and state."), s.cluster)
 }
 
-// registerHealth adds the health of a cluster alone.
+// registerHealth adds the health route of a single cluster.
 func registerHealth(s *stack.Stack, client *futures.Client) {
 	stack.Register(s, stack.Public, operation(http.MethodGet, "/api/v1/health", "health",
 		"Tell whether the store answers", ""),
@@ -87,7 +86,7 @@ type Count struct {
 	Futures int64  `json:"futures"`
 }
 
-// Cluster is a cluster's settings, and how many futures it has.
+// Cluster has a cluster's settings and the number of its futures.
 type Cluster struct {
 	Name        string  `json:"name"`
 	Shards      int     `json:"shards"`
@@ -140,7 +139,7 @@ type healthOutput struct {
 	}
 }
 
-// CheckHealth returns the problem of a store that does not answer in time.
+// CheckHealth returns a problem if the store does not answer in time.
 func CheckHealth(ctx context.Context, client *futures.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTime)
 	defer cancel()

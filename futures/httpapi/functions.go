@@ -67,8 +67,8 @@ func (s *server) putFunction(ctx context.Context, in *putFunctionInput) (*functi
 	return &functionOutput{FunctionOf(&m)}, nil
 }
 
-// CheckModule returns the problem of a module that check does not let pass, if
-// there is a check.
+// CheckModule returns a problem for a module that check rejects. A nil check
+// accepts all.
 func CheckModule(ctx context.Context, check func(ctx context.Context, cid string, module []byte) error, code []byte,
 ) error {
 	if check == nil {

@@ -18,7 +18,7 @@ import (
 
 // NewFuture describes a future to submit.
 type NewFuture struct {
-	_ struct{} `additionalProperties:"false"` // a field that is misspelt must not be lost
+	_ struct{} `additionalProperties:"false"` // reject misspelt fields
 
 	Function     string            `json:"function" doc:"go:NAME, wasm:CID[/METHOD] or wasm:ALIAS[/METHOD]" minLength:"1"`
 	Args         string            `json:"args,omitempty" doc:"The function's input; standard input of a WASM function"`
@@ -41,7 +41,7 @@ type NewFuture struct {
 
 // NewRequirements are those of a future to submit.
 type NewRequirements struct {
-	_ struct{} `additionalProperties:"false"` // one that is misspelt must not be none
+	_ struct{} `additionalProperties:"false"` // reject misspelt requirements
 
 	Requirements
 }
@@ -103,7 +103,7 @@ type answer struct {
 	Body     Future
 }
 
-// Submitted is a future that exists from now on.
+// Submitted is a future that a request has submitted.
 type Submitted struct {
 	ID      futures.ID `json:"id" format:"uuid"`
 	Existed bool       `json:"existed" doc:"It was submitted before, with the same id or key and the same content"`
@@ -160,7 +160,7 @@ func (s *server) submit(ctx context.Context, in *submitInput) (*answer, error) {
 	return out, nil
 }
 
-// answer returns a future once it is over, at the latest after wait.
+// answer returns a future once it is over, or after wait.
 func (s *server) answer(ctx context.Context, id futures.ID, wait time.Duration) (*answer, error) {
 	row, err := s.await(ctx, id, wait)
 	if err != nil {
@@ -171,7 +171,7 @@ func (s *server) answer(ctx context.Context, id futures.ID, wait time.Duration) 
 	return out, err
 }
 
-// await returns a future's records once it is over, at the latest after wait.
+// await returns a future's records once it is over, or after wait.
 func (s *server) await(ctx context.Context, id futures.ID, wait time.Duration) (layout.Row, error) {
 	row, err := s.client.Cluster().Get(ctx, id)
 	if err != nil || wait == 0 || row.State().Terminal() {
@@ -191,8 +191,8 @@ func (s *server) await(ctx context.Context, id futures.ID, wait time.Duration) (
 	return s.client.Cluster().Get(ctx, id)
 }
 
-// isEnd tells whether an Await ended as it may: by the future's failure or by
-// the end of the wait.
+// isEnd reports whether an Await ended by the future's failure or by the end of
+// the wait, and not by an error.
 func isEnd(err error) bool {
 	return errors.Is(err, futures.ErrFailed) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, context.Canceled)

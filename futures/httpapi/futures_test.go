@@ -276,13 +276,13 @@ func TestTypedFunctionTakesJSON(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, total{27021597764222979, "tea é"}, out)
 
-	// The same by args, and nothing shows in a list.
+	// The same through args; a list shows neither.
 	f.send("POST", path+"?wait=1m", `{"function":"go:bill","codec":"json","args":"{\"count\":2,\"cents\":21}"}`).
 		into(http.StatusCreated, &got)
 	require.JSONEq(t, `{"cents":42,"for":""}`, string(got.Result.Output))
 	require.NotContains(t, string(f.send("GET", path, "").body), `"output"`)
 
-	// What Go clients submit is not changed by that.
+	// Futures of Go clients are not affected.
 	typed, err := bill.Submit(t.Context(), f.client, order{Count: 2, Cents: 4})
 	require.NoError(t, err)
 	out, err = typed.Await(t.Context())

@@ -17,8 +17,8 @@ import (
 	"github.com/futura-run/futura/futures/httpapi"
 )
 
-// FuzzRequests sends anything: every answer is JSON, none is a failure of the
-// server, and the cluster is whole afterwards.
+// FuzzRequests sends arbitrary requests: every answer is JSON, none is a server
+// error, and the cluster is consistent afterwards.
 func FuzzRequests(f *testing.F) {
 	for _, seed := range []struct{ method, target, body string }{
 		{"POST", path, `{"function":"go:f","args":"x","key":"k","requirements":{"cpu_millis":1}}`},

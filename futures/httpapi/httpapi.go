@@ -3,8 +3,8 @@
 //
 // Requests and answers are JSON; /openapi.json describes them. Durations are
 // milliseconds in fields that end with _ms, times are RFC 3339. Bytes are
-// strings: "encoding" says whether they are the text itself ("text") or its
-// base64 form ("base64").
+// strings: "encoding" says whether a string is the text itself ("text") or
+// base64 ("base64").
 //
 // An error is an RFC 9457 problem, application/problem+json, with a "code" that
 // does not change between releases; see Problem.
@@ -29,49 +29,49 @@ import (
 
 // Limits of requests.
 const (
-	// MaxWait is the longest that a request waits for a future to end. A longer
-	// wait is cut to it: the answer says how the future is, and the caller asks
-	// again.
+	// MaxWait is the longest time that a request waits for a future to end. A
+	// longer wait is shortened to it: the answer has the future's present state,
+	// and the caller asks again.
 	MaxWait = time.Minute
-	// MaxSubmitMany is the most futures of one request.
+	// MaxSubmitMany is the maximum number of futures in one request.
 	MaxSubmitMany = 1000
-	// MaxBody is the most bytes of a request, but for modules: room for the
-	// largest arguments in base64.
+	// MaxBody is the maximum size of a request body in bytes, except for modules:
+	// room for the largest arguments in base64.
 	MaxBody = 16 << 20
 )
 
-// Problem is an error as RFC 9457 has it, with a code for programs.
+// Problem is an RFC 9457 problem with a code for programs.
 type Problem = stack.Problem
 
-// Options of a handler. The zero value serves everybody who can reach it: give
-// a Token, unless what stands in front of the handler decides about access.
+// Options of a handler. The zero value serves every client that can reach it:
+// set a Token, unless a proxy in front of the handler controls access.
 type Options struct {
-	// Token is what requests must bear ("Authorization: Bearer TOKEN"), but for
-	// health and the description. Defaults to none.
+	// Token is the token that requests must send ("Authorization: Bearer TOKEN"),
+	// except for health and the API's description. Defaults to none.
 	Token string
-	// Hosts are the names, without port, that the Host header may have; others
-	// are refused, so that a web page can't reach a loopback address under a
-	// name of its own. Defaults to any.
+	// Hosts are the names, without port, that the Host header may have; others are
+	// refused, so that a web page can't reach a loopback address through its own
+	// domain name. Defaults to any.
 	Hosts []string
-	// CheckModule tells whether a module can run before it is stored. Defaults
-	// to none: what is wrong shows when it runs.
+	// CheckModule checks that a module can run before it is stored. Defaults to
+	// none: an invalid module fails when it runs.
 	CheckModule func(ctx context.Context, cid string, module []byte) error
-	// Collectors are served at /metrics beside the cluster's own. Defaults to
-	// none.
+	// Collectors are served at /metrics together with the cluster's own. Defaults
+	// to none.
 	Collectors []prometheus.Collector
-	// Stopping ends the waiting of requests when it is closed: they answer with
-	// what is known. Defaults to never.
+	// Stopping ends the waits of requests when it is closed: they answer with the
+	// present state. Defaults to never.
 	Stopping <-chan struct{}
-	// Version is shown by health and the API's description. Defaults to "dev".
+	// Version appears in health and in the API's description. Defaults to "dev".
 	Version string
 	// Logger gets a line for each request (at debug level, failures of the
 	// server at error level). Defaults to none.
 	Logger *slog.Logger
-	// Limits bound what requests take. Defaults to those of a stack.
+	// Limits bound the resources of requests. Defaults to those of a stack.
 	Limits stack.Limits
 }
 
-// server is what the routes share.
+// server is the state that the routes share.
 type server struct {
 	*stack.Stack
 	client      *futures.Client
@@ -79,8 +79,8 @@ type server struct {
 }
 
 // Handler returns a handler for a client's cluster. It serves the paths below
-// /api/v1, /metrics, /openapi.json and /docs. The client stays the caller's and
-// must outlive the handler.
+// /api/v1, /metrics, /openapi.json and /docs. The client remains the caller's
+// and must outlive the handler.
 func Handler(client *futures.Client, o Options) http.Handler {
 	so := stack.Options{
 		Title: "Futura", Description: "Durable futures: submit work, await results.", Version: o.Version, Errors: Errors(),
@@ -95,9 +95,9 @@ func Handler(client *futures.Client, o Options) http.Handler {
 	return s.Handler()
 }
 
-// Register adds the routes of a client's cluster to a stack, without health, which
-// may be about more than the cluster, and its metrics. checkModule is that of
-// Options.
+// Register adds the routes of a client's cluster and its metrics to a stack,
+// without the health route, which may cover more than the cluster. checkModule
+// is as in Options.
 func Register(s *stack.Stack, client *futures.Client,
 	checkModule func(ctx context.Context, cid string, module []byte) error,
 ) {
@@ -109,8 +109,8 @@ func Register(s *stack.Stack, client *futures.Client,
 	s.Collect(newClusterCollector(client))
 }
 
-// Errors are the problems that errors of a cluster and its store are: an unknown
-// result comes first, since it comes with the reason for it.
+// Errors maps errors of a cluster and its store to problems. An unknown result
+// comes first, since the reason for it is joined to it.
 func Errors() []stack.ErrorCode {
 	return []stack.ErrorCode{
 		{Err: kv.ErrUnknownResult, Status: http.StatusServiceUnavailable, Code: "unknown_result"},
@@ -132,7 +132,7 @@ func Errors() []stack.ErrorCode {
 	}
 }
 
-// futuresPath is where futures are.
+// futuresPath is the path of futures.
 const futuresPath = "/api/v1/futures"
 
 // operation describes a route.
@@ -145,7 +145,7 @@ func operation(method, path, id, summary, description string) huma.Operation {
 	}
 }
 
-// ParseWait reads a wait parameter.
+// ParseWait parses a wait parameter.
 func ParseWait(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil

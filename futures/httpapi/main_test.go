@@ -66,7 +66,7 @@ func newMemory(t *testing.T) kv.Database {
 	return db
 }
 
-// work runs a worker that knows a few functions until the test ends.
+// work runs a worker with a few functions until the test ends.
 func (f *fixture) work() *workers.Worker {
 	f.Helper()
 	w, err := workers.New(f.client, workers.Options{Name: "tester", Slots: 2})
@@ -128,7 +128,7 @@ func (f *fixture) send(method, path, body string, headers ...string) *answered {
 	return &answered{f.T, response.StatusCode, response.Header, content}
 }
 
-// into decodes an answer that must have the status.
+// into decodes an answer after it has checked the status.
 func (a *answered) into(status int, to any) *answered {
 	a.Helper()
 	require.Equal(a, status, a.status, "%s", a.body)

@@ -13,10 +13,10 @@ import (
 	"github.com/futura-run/futura/futures"
 )
 
-// collectTime bounds what a scrape reads from the store.
+// collectTime bounds the reads of a scrape.
 const collectTime = 5 * time.Second
 
-// clusterCollector reads the cluster's counters when it is asked.
+// clusterCollector reads the cluster's counters on each scrape.
 type clusterCollector struct {
 	client                 *futures.Client
 	futures, workers, free *prometheus.Desc
@@ -91,14 +91,14 @@ func (c *clusterCollector) collect(ctx context.Context, ch chan<- prometheus.Met
 }
 
 const (
-	// maxQueues is how many queues have metrics of their own.
+	// maxQueues is the maximum number of queues with metrics of their own.
 	maxQueues = 100
-	// otherQueues is the label of all others. No queue has this name.
+	// otherQueues is the label of all other queues. No queue has this name.
 	otherQueues = "(other)"
 )
 
 // largestQueues adds up the counters of each queue, whose groups are many and
-// short-lived, and those of all but the queues with the most futures.
+// short-lived. All but the queues with the most futures are added up as one.
 func largestQueues(counts layout.Counts) map[string]map[layout.State]int64 {
 	sums, totals := map[string]map[layout.State]int64{}, map[string]int64{}
 	add := func(queue string, state layout.State, n int64) {

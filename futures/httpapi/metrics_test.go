@@ -9,7 +9,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// TestQueuesWithMetricsAreFew counts more queues than have metrics of their own.
+// TestQueuesWithMetricsAreFew fills more queues than may have metrics of their
+// own.
 func TestQueuesWithMetricsAreFew(t *testing.T) {
 	t.Parallel()
 	counts, want := layout.Counts{}, int64(0)

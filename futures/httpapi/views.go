@@ -12,10 +12,11 @@ import (
 	"github.com/futura-run/futura/futures"
 )
 
-// inlineValue is the largest result value that stands in a future's view.
+// inlineValue is the largest result value, in bytes, that a future's view
+// includes.
 const inlineValue = 64 << 10
 
-// Future is what is known of a future.
+// Future is the view of a future.
 type Future struct {
 	ID           futures.ID         `json:"id" format:"uuid"`
 	State        string             `json:"state" enum:"ready,delayed,claimed,realized,failed"`
@@ -42,14 +43,14 @@ type Future struct {
 	Result       *Result            `json:"result,omitempty"`
 }
 
-// Requirements are what a worker must have free to take a future.
+// Requirements are the resources that a worker must have free to take a future.
 type Requirements struct {
 	CPU int64 `json:"cpu_millis,omitempty" minimum:"0" doc:"Thousandths of a core"`
 	RAM int64 `json:"ram_bytes,omitempty" minimum:"0" doc:"Bytes; also the most that a WASM function gets"`
 	GPU int64 `json:"gpu_millis,omitempty" minimum:"0" doc:"Thousandths of a device"`
 }
 
-// CancelRequestView says that a future was asked to stop.
+// CancelRequestView is a request to stop a future.
 type CancelRequestView struct {
 	Reason string    `json:"reason,omitempty"`
 	At     time.Time `json:"at"`
@@ -69,14 +70,14 @@ type Failure struct {
 	At        time.Time          `json:"at"`
 }
 
-// Result is what a future came to.
+// Result is the outcome of a future.
 type Result struct {
 	Codec string `json:"codec,omitempty" doc:"What the bytes of the value are"`
 	Size  int64  `json:"size"`
-	// Value is left out of lists and where it is larger than 64 KiB: the
-	// future's /result has it.
+	// Value is omitted in lists and if it is larger than 64 KiB: the future's
+	// /result has it.
 	Value *Bytes `json:"value,omitempty" doc:"Left out above 64 KiB and in lists: see /result"`
-	// Output is the value itself, where it is JSON.
+	// Output is the value itself if it is JSON.
 	Output    json.RawMessage `json:"output,omitempty" doc:"The value of a typed Go function whose input was JSON"`
 	ExitCode  int             `json:"exit_code"`
 	Stderr    *Bytes          `json:"stderr,omitempty"`
@@ -95,13 +96,13 @@ func (r *Result) SetValue(value []byte) {
 	}
 }
 
-// Bytes are bytes as JSON can hold them.
+// Bytes is the JSON form of bytes.
 type Bytes struct {
 	Encoding string `json:"encoding" enum:"text,base64"`
 	Data     string `json:"data"`
 }
 
-// bytesOf returns bytes as text if they are, nil if there are none.
+// bytesOf returns bytes as text if they are valid text, nil if there are none.
 func bytesOf(b []byte) *Bytes {
 	switch {
 	case len(b) == 0:
@@ -113,8 +114,8 @@ func bytesOf(b []byte) *Bytes {
 	}
 }
 
-// futureOf returns the view of a future's records, without values that lie
-// outside of them.
+// futureOf returns the view of a future's records, without values that are
+// stored outside of them.
 func futureOf(row *layout.Row) Future {
 	s := row.Spec
 	f := Future{
@@ -151,8 +152,8 @@ func futureOf(row *layout.Row) Future {
 	return f
 }
 
-// View returns the view of a future, with values that lie outside of its records
-// up to 64 KiB. It returns the store's errors.
+// View returns the view of a future, including values of up to 64 KiB that are
+// stored outside of its records. It returns the store's errors.
 func View(ctx context.Context, cluster *fdbmodel.Cluster, row *layout.Row) (Future, error) {
 	f := futureOf(row)
 	return f, f.fill(ctx, cluster, row)
@@ -167,7 +168,7 @@ func ListView(row *layout.Row) Future {
 	return f
 }
 
-// fill adds what lies outside of the records.
+// fill adds values that are stored outside of the records.
 func (f *Future) fill(ctx context.Context, cluster *fdbmodel.Cluster, row *layout.Row) error {
 	if e := row.Exception; e != nil && e.StderrRef != nil {
 		stderr, err := cluster.Stderr(ctx, row.ID, e.Stderr, e.StderrRef)

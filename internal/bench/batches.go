@@ -12,7 +12,7 @@ import (
 )
 
 // batches compares the items of one batch with as many plain futures: both from
-// the submit to the last end, with workers that run already.
+// the submit to the last end, with workers that are running already.
 func batches(ctx context.Context, r *run) error {
 	n, w := r.futures(10_000), r.workers(2)
 	return r.working(ctx, w, func() error {

@@ -22,8 +22,8 @@ import (
 	"github.com/futura-run/futura/workers"
 )
 
-// Report is what a scenario came to. Fields that a scenario has nothing to say
-// about are left out.
+// Report is the result of a scenario. Fields that do not apply to it are
+// omitted.
 type Report struct {
 	Scenario               string   `json:"scenario"`
 	Store                  string   `json:"store"`
@@ -73,7 +73,7 @@ type Options struct {
 	Period time.Duration
 	// Progress shows where the run stands. Defaults to nobody.
 	Progress *Progress
-	// Log is told what is under way. Defaults to none.
+	// Log receives what is in progress. Defaults to none.
 	Log *slog.Logger
 }
 
@@ -188,7 +188,7 @@ func working(ctx context.Context, c *fdbmodel.Cluster, n int, function workers.F
 			return err
 		}
 		wg.Go(func() {
-			// Who was stopped while it registered has done no harm.
+			// A worker that was stopped while it registered has done no harm.
 			if errs[i] = w.Run(ctx); ctx.Err() != nil && errors.Is(errs[i], context.Canceled) {
 				errs[i] = nil
 			}

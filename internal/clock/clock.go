@@ -62,7 +62,7 @@ type realTimer struct{ timer *time.Timer }
 func (t realTimer) C() <-chan time.Time { return t.timer.C }
 func (t realTimer) Stop()               { t.timer.Stop() }
 
-// Virtual is a clock that stands still until Advance moves it.
+// Virtual is a clock that changes only when Advance moves it.
 type Virtual struct {
 	mu     sync.Mutex
 	now    time.Time
@@ -70,7 +70,7 @@ type Virtual struct {
 	made   int // timers so far
 }
 
-// NewVirtual returns a clock that stands at start.
+// NewVirtual returns a clock set to start.
 func NewVirtual(start time.Time) *Virtual {
 	return &Virtual{now: start, timers: map[*virtualTimer]struct{}{}}
 }

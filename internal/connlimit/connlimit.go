@@ -1,5 +1,5 @@
 // Package connlimit bounds the connections that a server has open, per address
-// and in all, so that those that say nothing can't keep others out.
+// and in all, so that silent ones can't keep others out.
 package connlimit
 
 import (

@@ -43,7 +43,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Report is what a demo came to.
+// Report is the result of a demo.
 type Report struct {
 	Function   string        `json:"function"`
 	Files      int           `json:"files"`

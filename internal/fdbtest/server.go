@@ -36,7 +36,8 @@ func StartMany(ctx context.Context, processes int) (*Server, error) {
 }
 
 // StartTLS is Start with a server that speaks TLS only. env are the FDB_TLS_
-// variables of the server and of fdbcli; who opens the cluster needs its own.
+// variables of the server and of fdbcli; a process that opens the cluster needs
+// its own.
 func StartTLS(ctx context.Context, env []string) (*Server, error) {
 	return start(ctx, 1, &Server{tls: true, env: append(os.Environ(), env...)})
 }

@@ -48,12 +48,13 @@ const (
 // root is the package at the module's root.
 const root = "."
 
-// everyone is what every package but the two at the bottom may import.
+// everyone lists what every package except the two at the bottom may import.
 const everyone = "internal/clock"
 
-// importTable is the one table of who may import whom. Arrows point one way:
-// kv and tuple, layout, read, fdbmodel, its rooms audit, inspect and transfer,
-// futures and workers side by side, batch and protocol, cmd. A package that is not in it fails the test.
+// importTable is the one table of allowed imports. Arrows point one way: kv and
+// tuple, layout, read, fdbmodel, its rooms audit, inspect and transfer, futures
+// and workers side by side, batch and protocol, cmd. A package that is not in
+// it fails the test.
 func importTable() map[string]imports {
 	store := []string{"fdbmodel/kv", "fdbmodel/tuple"}
 	model := append(slices.Clone(store), "fdbmodel/layout", "fdbmodel")

@@ -119,7 +119,7 @@ func checkFunctions(file goFile) (problems []string) {
 	return problems
 }
 
-// checkNames forbids packages that are about nothing.
+// checkNames forbids package names without meaning.
 func checkNames(file goFile) []string {
 	for _, part := range append(strings.Split(file.dir(), "/"), file.syntax.Name.Name) {
 		if slices.Contains([]string{"util", "utils", "common", "helper", "helpers", "misc", "shared"}, part) {

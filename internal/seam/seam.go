@@ -11,15 +11,15 @@ import (
 // Client makes a client run without goroutines, in Step. Options of package
 // futures take it.
 type Client struct {
-	// Drive is called by whoever awaits, again and again until what it awaits has
-	// ended. It should do a round of everything that may end it, Step included; its
-	// error ends the await. Nil where others call Step.
+	// Drive is called by each await, again and again until it has ended. It should
+	// do a round of everything that may end it, Step included; its error ends the
+	// await. Nil where others call Step.
 	Drive func(context.Context) error
-	// Step is set when the client is made. It runs one round: it says that the
-	// session lives, subscribes to what was asked for, delivers what has come, and
-	// lets go of it in the store. It returns when the next round is due at the
-	// latest; a round in between is harmless. An error is the store's or ctx's; the
-	// caller may step again.
+	// Step is set when the client is made. It runs one round: it updates the
+	// session's heartbeat, subscribes to wanted futures, delivers mail, and
+	// removes that from the store. It returns when the next round is due at the
+	// latest; a round in between is harmless. An error is the store's or ctx's;
+	// the caller may step again.
 	Step func(ctx context.Context, now time.Time) (next time.Time, err error)
 }
 
@@ -29,21 +29,21 @@ type Worker struct {
 	// Manual makes the worker run without goroutines, in Step.
 	Manual bool
 
-	// Step runs a manual worker in the caller: what is due of its heartbeat and its
-	// janitor, the end of what an earlier step ran, the functions that an earlier
-	// step claimed, and one claim. So between two steps it holds what a process that
-	// dies would hold. It returns when the next step is due at the latest. A worker
-	// that was declared dead becomes a member anew. An error is the store's or
-	// ctx's; the caller may step again. A timeout passes when the cluster's clock is
-	// moved, also while a function runs.
+	// Step runs a manual worker in the caller: what is due of its heartbeat and
+	// its janitor, the end of what an earlier step ran, the functions that an
+	// earlier step claimed, and one claim. So between two steps it holds what a
+	// process that dies would hold. It returns when the next step is due at the
+	// latest. A worker that was declared dead becomes a member again. An error is
+	// the store's or ctx's; the caller may step again. A timeout passes when the
+	// cluster's clock is moved, also while a function runs.
 	Step func(ctx context.Context, now time.Time) (next time.Time, err error)
 	// Leave ends the membership of a manual worker: what has ended is written and
-	// what has not run is given back. The next Step becomes a member anew. It
-	// returns the store's or ctx's error.
+	// what has not run is given back. The next Step makes the worker a member
+	// again. It returns the store's or ctx's error.
 	Leave func(ctx context.Context) error
-	// Vanish ends the worker as a crash of its process would: without a word to the
-	// store. What it holds stays claimed until others notice. Run returns at the
-	// latest a second later; what functions come to counts for nothing.
+	// Vanish ends the worker as a crash of its process would, without telling the
+	// store. Its futures stay claimed until others notice. Run returns at most a
+	// second later; the results of functions are discarded.
 	Vanish func()
 	// Freeze makes the worker behave as a process that was stopped: no heartbeat, no
 	// claim, and nothing that ends is written, until Thaw or the end of Run's

@@ -75,7 +75,7 @@ func (w *world) checkPace(ctx context.Context, p *workerProcess) {
 	}
 }
 
-// checkEnd compares a future's end with what its function must come to.
+// checkEnd compares a future's end with the expected outcome of its function.
 func (w *world) checkEnd(ctx context.Context, r *request) error {
 	id, spec := r.submission.ID, r.submission.Spec
 	row, err := w.client.cluster.Get(ctx, id)

@@ -71,7 +71,7 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 			w.report.Runs++
 			w.checkPace(ctx, p)
 			if !w.healing && w.random.IntN(25) == 0 {
-				// It dies with this future, and whatever it claimed beside it.
+				// It dies with this future, and with any others that it claimed.
 				p.dead = true
 				p.seam.Vanish()
 			}
@@ -86,8 +86,8 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 	return nil
 }
 
-// slow takes its time, and ends early for its timeout or heeds nothing. Whoever is
-// due meanwhile comes late, as on a machine that is busy.
+// slow takes its time, and either ends early for its timeout or ignores its
+// context. Actors that are due meanwhile run late, as on a busy machine.
 func (w *world) slow(ctx context.Context, args []byte) ([]byte, error) {
 	heeds := w.random.IntN(2) == 0
 	for left := time.Duration(w.random.Int64N(int64(slowest))); left > 0; {

@@ -35,7 +35,7 @@ type Options struct {
 	Log func(format string, args ...any)
 }
 
-// Report is what a run came to.
+// Report is the result of a run.
 type Report struct {
 	Seed                                       uint64
 	Submitted, Unknown, Realized, Failed, Runs int
@@ -239,7 +239,8 @@ func (w *world) step(ctx context.Context, limit time.Time) error {
 	if err != nil && !tolerable(err) {
 		return err
 	}
-	// Nobody may stand still: a step costs at least a tenth of a millisecond.
+	// Every actor advances the clock: a step costs at least a tenth of a
+	// millisecond.
 	s.next = next
 	if soonest := w.clock.Now().Add(100 * time.Microsecond); s.next.Before(soonest) {
 		s.next = soonest
@@ -270,5 +271,5 @@ func (w *world) schedules() []*schedule {
 	return all
 }
 
-// outcomeOf is what a function must come to for its arguments.
+// outcomeOf returns the expected outcome of a function for its arguments.
 func outcomeOf(args []byte) []byte { return bytes.ToUpper(args) }

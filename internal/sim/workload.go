@@ -41,7 +41,7 @@ type request struct {
 }
 
 // clientProcess is the one client: it submits, cancels, retries and awaits. Its
-// memory survives its crashes, as that of whoever stands behind a client does.
+// memory survives its crashes, as that of an application's own database does.
 type clientProcess struct {
 	schedule
 	world    *world

@@ -206,7 +206,7 @@ func TestRecordFromANewerVersion(t *testing.T) {
 			require.ErrorIs(t, err, layout.ErrNewerRecord)
 			require.ErrorContains(t, err, "version 99, this process reads 1")
 			require.ErrorContains(t, err, "upgrade this process")
-			// Whoever asks for its end is told so, beside the ends that can be read.
+			// An await of its end says so, and still returns the ends that can be read.
 			other := plantOn(t, p.db, "plant").client
 			results, err := other.AwaitAll(p.ctx, []*futures.Future{
 				other.Future(all[0].ID()), other.Future(planted.ID()), other.Future(all[2].ID()),

@@ -16,7 +16,7 @@ import (
 	"github.com/futura-run/futura/workers"
 )
 
-// runs counts the runs of futures by who ran them.
+// runs counts the runs of futures by worker.
 type runs struct {
 	mu sync.Mutex
 	by map[futures.ID][]string
@@ -24,7 +24,7 @@ type runs struct {
 
 func newRuns() *runs { return &runs{by: map[futures.ID][]string{}} }
 
-// function answers with the name of who ran it.
+// function returns the name of the worker that ran it.
 func (r *runs) function(who string) workers.Function {
 	return func(ctx context.Context, _ []byte) ([]byte, error) {
 		info, _ := workers.InfoFrom(ctx)
@@ -64,7 +64,7 @@ func TestTenFuturesAndManyWorkers(t *testing.T) {
 		require.Contains(t, log.of(f.ID()), string(results[i].Value))
 		row, err := p.client.Cluster().Get(p.ctx, f.ID())
 		require.NoError(t, err)
-		// Whoever was reaped, on a slow machine, ran it as well, for nothing.
+		// A worker that was reaped, on a slow machine, ran it as well, to no effect.
 		require.LessOrEqual(t, len(log.of(f.ID())), 1+row.Attempts.Crashes)
 	}
 	counts, err := p.client.Cluster().Counts(p.ctx)

@@ -23,9 +23,9 @@ const (
 
 // Config sets up an Executor. The zero value works.
 type Config struct {
-	// CacheDir keeps compiled code between runs of the program. It is created
-	// if missing and must belong to the user alone: who can write there can run
-	// code as the program. Defaults to none: a temporary directory that Close
+	// CacheDir keeps compiled code between runs of the program. It is created if
+	// missing and must belong to the user alone: a user that can write there can
+	// run code as the program. Defaults to none: a temporary directory that Close
 	// removes (IsolationProcess), or memory (IsolationInProcess).
 	CacheDir string
 	// Isolation says where functions run. Defaults to IsolationProcess where that

@@ -99,9 +99,10 @@ func (e *Executor) Close(ctx context.Context) error {
 
 // Check loads a module under its content id, so that a later Run finds it
 // compiled. Its error is an *Error of kind "unloadable" for a module that can
-// never run: it is none, its code is invalid, it imports what a function may not
-// have; of kind "too_large" for one beyond Config.MaxModuleSize; "timeout" and
-// "cancelled" as for Run. After Close it is ErrClosed.
+// never run: it is not a WebAssembly module, its code is invalid, or it imports
+// a function that is not allowed; of kind "too_large" for one beyond
+// Config.MaxModuleSize; "timeout" and "cancelled" as for Run. After Close it is
+// ErrClosed.
 func (e *Executor) Check(ctx context.Context, cid string, module []byte) error {
 	ctx, leave, err := e.enter(ctx)
 	if err != nil {

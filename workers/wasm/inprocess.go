@@ -17,8 +17,8 @@ type inprocess struct {
 	programs *lru[*sharedProgram]
 }
 
-// sharedProgram is a program that several calls use. It is closed by the one
-// who uses it last after it was evicted.
+// sharedProgram is a program that several calls use. Its last user closes it
+// after it was evicted.
 type sharedProgram struct {
 	*program
 	users   int

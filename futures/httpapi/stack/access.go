@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// Permission is what a request needs, and what the bearer of a token has: a role.
-// Each includes those below it. The zero value is none: a route must declare
+// Permission is the access that a request needs, and the role that a token has.
+// Each includes those below it. The zero value is invalid: a route must declare
 // its permission.
 type Permission int
 
 // The permissions.
 const (
-	// Public is for health and the API's description: no token is needed.
+	// Public needs no token. It is for health and the API's description.
 	Public Permission = iota + 1
-	// Read may see everything.
+	// Read allows reading everything.
 	Read
-	// Submit may also make, cancel and retry batches and futures.
+	// Submit also allows creating, cancelling and retrying batches and futures.
 	Submit
-	// Admin may also install functions, and delete.
+	// Admin also allows installing functions, and deleting.
 	Admin
 )
 
@@ -35,7 +35,7 @@ func (p Permission) String() string {
 	return [...]string{"public", "read", "submit", "admin"}[p-Public]
 }
 
-// ParseRole returns the permission that a token can have by its name.
+// ParseRole returns the permission with a name, if a token can have it.
 func ParseRole(name string) (Permission, bool) {
 	for _, p := range []Permission{Read, Submit, Admin} {
 		if p.String() == name {
@@ -45,14 +45,15 @@ func ParseRole(name string) (Permission, bool) {
 	return 0, false
 }
 
-// admit returns the problem of a request that may not be sent: by its Host
-// header, its origin, its token, or since nothing is there.
+// admit returns a problem for a request that is refused because of its Host
+// header, its origin, its token, or an unknown path.
 func (s *Stack) admit(r *http.Request, q *request, found *route) error {
 	if hosts := s.options.Hosts; len(hosts) > 0 && !slices.Contains(hosts, hostName(r.Host)) {
 		return NewProblem(http.StatusMisdirectedRequest, "bad_host", nil,
 			"the Host header %.100q is not one of this server's names: %s", r.Host, strings.Join(hosts, ", "))
 	}
-	// A web page of another origin can send requests, though not read answers.
+	// A web page of another origin can send requests, though it can't read the
+	// answers.
 	if s.origins.Check(r) != nil {
 		return NewProblem(http.StatusForbidden, "foreign_origin", nil, "a page of another origin may not send this")
 	}
@@ -63,8 +64,7 @@ func (s *Stack) admit(r *http.Request, q *request, found *route) error {
 	return found.missing
 }
 
-// authorize returns the problem of a request whose bearer has too little
-// permission.
+// authorize returns a problem for a request whose token lacks the permission.
 func (s *Stack) authorize(r *http.Request, q *request, needs Permission) error {
 	if s.options.Tokens == nil {
 		return nil
@@ -88,7 +88,7 @@ func (s *Stack) authorize(r *http.Request, q *request, needs Permission) error {
 	}
 }
 
-// hostName is a Host header without its port.
+// hostName returns a Host header without its port.
 func hostName(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		return name
@@ -96,7 +96,7 @@ func hostName(host string) string {
 	return strings.Trim(host, "[]")
 }
 
-// bearerOf returns the token that a request bears, empty if it bears none.
+// bearerOf returns the token of a request, empty if it has none.
 func bearerOf(r *http.Request) string {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -105,10 +105,11 @@ func bearerOf(r *http.Request) string {
 	return token
 }
 
-// maxRequestID is the longest request id of a client that is kept.
+// maxRequestID is the maximum length of a client's request id; a longer one is
+// replaced.
 const maxRequestID = 64
 
-// isPlain tells whether a text can stand in a log as it is.
+// isPlain reports whether a text needs no escaping in a log.
 func isPlain(text string, most int) bool {
 	return text != "" && len(text) <= most && strings.Trim(text,
 		"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_.:") == ""

@@ -23,16 +23,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const secret = "0123456789abcdef"
 
-// fixture is a stack with a few routes behind a server.
+// fixture is a stack with a few routes, served by a server.
 type fixture struct {
 	*testing.T
 	address string
 	stack   *stack.Stack
-	// reading has a value for each /read that has begun, written one for each
-	// /write that ended, with its error.
+	// reading receives a value for each /read that has begun, written the error of
+	// each /write that has ended.
 	reading chan struct{}
 	written chan error
-	// holding has one for each /hold and /events; release ends them.
+	// holding receives a value for each /hold and /events; release ends them.
 	holding chan struct{}
 	release chan struct{}
 }
@@ -103,11 +103,11 @@ func (f *fixture) dial(text string) net.Conn {
 	c, err := (&net.Dialer{}).DialContext(f.Context(), "tcp", f.address)
 	require.NoError(f, err)
 	f.Cleanup(func() { _ = c.Close() })
-	_, _ = io.WriteString(c, text) // the server may have closed it for another
+	_, _ = io.WriteString(c, text) // the server may have closed it in favour of another
 	return c
 }
 
-// post is the header of a request with a body of length bytes.
+// post returns the header of a request with a body of length bytes.
 func post(token string, length int) string {
 	return fmt.Sprintf("POST /read HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n",
 		token, length)
@@ -128,7 +128,7 @@ func (f *fixture) ask(method, path, token, body string) (*http.Response, string)
 	return response, string(content)
 }
 
-// answer reads one answer, and then that the connection ends.
+// answer reads one answer, and checks that the connection ends after it.
 func (f *fixture) answer(c net.Conn) (int, string) {
 	f.Helper()
 	reader := bufio.NewReader(c)
@@ -159,7 +159,7 @@ func TestARefusedRequestDoesNotWaitForItsBody(t *testing.T) {
 	}
 }
 
-// TestBodiesThatDoNotComeAreCut declares bodies that come slowly, or not.
+// TestBodiesThatDoNotComeAreCut declares bodies that come slowly or never.
 func TestBodiesThatDoNotComeAreCut(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, stack.Limits{BodySlack: 50 * time.Millisecond})
@@ -183,7 +183,7 @@ func TestBodiesThatDoNotComeAreCut(t *testing.T) {
 	<-done
 }
 
-// TestReadersThatDoNotReadAreCut asks for a gigabyte and takes none of it.
+// TestReadersThatDoNotReadAreCut requests a gigabyte and reads none of it.
 func TestReadersThatDoNotReadAreCut(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, stack.Limits{AnswerSlack: 50 * time.Millisecond})
@@ -191,8 +191,8 @@ func TestReadersThatDoNotReadAreCut(t *testing.T) {
 	require.Error(t, <-f.written)
 }
 
-// TestIdleAndSlowConnectionsGiveWay opens 400 connections that say nothing and
-// 100 that begin a body, and asks beside them.
+// TestIdleAndSlowConnectionsGiveWay opens 400 connections that send nothing and
+// 100 that begin a body, and sends requests meanwhile.
 func TestIdleAndSlowConnectionsGiveWay(t *testing.T) {
 	t.Parallel()
 	const places = 64
@@ -207,7 +207,7 @@ func TestIdleAndSlowConnectionsGiveWay(t *testing.T) {
 			require.Equal(t, http.StatusOK, response.StatusCode, content)
 		}
 	}
-	// Requests that were admitted are not given up for others.
+	// Admitted requests are not closed in favour of others.
 	held := f.dial("GET /hold HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: Bearer " + secret + "\r\n\r\n")
 	<-f.holding
 	for range 2 * places {
@@ -220,7 +220,7 @@ func TestIdleAndSlowConnectionsGiveWay(t *testing.T) {
 	require.Equal(t, http.StatusOK, status, content)
 }
 
-// TestSlowBodiesOfOneLeaveRoomForOthers lets one client hold as much as it may.
+// TestSlowBodiesOfOneLeaveRoomForOthers lets one client hold its whole share.
 func TestSlowBodiesOfOneLeaveRoomForOthers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, stack.Limits{Memory: 8 << 20, ClientMemory: 4 << 20, MemoryWait: 50 * time.Millisecond})
@@ -241,7 +241,7 @@ func TestSlowBodiesOfOneLeaveRoomForOthers(t *testing.T) {
 	require.LessOrEqual(t, f.heldBytes(), int64(8<<20))
 }
 
-// heldBytes are those that /metrics shows.
+// heldBytes returns the held bytes that /metrics shows.
 func (f *fixture) heldBytes() (n int64) {
 	f.Helper()
 	_, content := f.ask("GET", "/metrics", secret, "")
@@ -257,7 +257,7 @@ func (f *fixture) heldBytes() (n int64) {
 	return 0
 }
 
-// TestAllRequestsTogetherAreBounded lets requests hold all bytes.
+// TestAllRequestsTogetherAreBounded lets requests hold the whole budget.
 func TestAllRequestsTogetherAreBounded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, stack.Limits{Memory: 3 << 20, ClientMemory: 3 << 20, MemoryWait: 10 * time.Millisecond})
@@ -279,7 +279,7 @@ func TestAllRequestsTogetherAreBounded(t *testing.T) {
 	asks.Wait()
 }
 
-// TestStreamsAreCounted opens more streams of events than there may be.
+// TestStreamsAreCounted opens more event streams than the limit allows.
 func TestStreamsAreCounted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, stack.Limits{Streams: 3, ClientStreams: 2})

@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// body reads a request's body at a pace, and takes the bytes that it is held in
-// from the budget before it reads them.
+// body reads a request's body, enforces its pace, and takes the memory for it
+// from the budget before it reads.
 type body struct {
 	io.ReadCloser
 	control *http.ResponseController
 	request *request
 	context context.Context
 	pace    pace
-	// held is how many bytes are held for each that is read.
+	// held is how many bytes of memory each byte that is read takes.
 	held   int64
 	ended  bool
 	failed *Problem
@@ -44,7 +44,7 @@ func (b *body) Read(p []byte) (int, error) {
 	case errors.Is(err, io.EOF):
 		b.ended = true
 		if limited {
-			_ = b.control.SetReadDeadline(time.Time{}) // what comes next is not the body's
+			_ = b.control.SetReadDeadline(time.Time{}) // the next read is not the body's
 		}
 		if !b.request.holdConnection() {
 			return n, net.ErrClosed
@@ -63,17 +63,18 @@ func (b *body) fail(p *Problem) error {
 	return p
 }
 
-// Close implements io.Closer. The rest of the body is not waited for.
+// Close implements io.Closer. It does not wait for the rest of the body.
 func (b *body) Close() error { return nil }
 
-// linger takes the rest of the body for a moment, once the answer goes out.
+// linger reads the rest of the body for a moment, once the answer is being
+// sent.
 func (b *body) linger() {
 	_ = b.control.SetReadDeadline(time.Now().Add(lingerTime)) // not every connection has deadlines
 }
 
-// Body returns a request's body, decompressed and bounded by limit, whose errors
-// are problems where they are not those of gzip. What is read of it is taken from
-// the budget.
+// Body returns a request's body, decompressed and bounded by limit. Its errors
+// are problems or those of gzip. The bytes that are read are taken from the
+// budget.
 func Body(r *http.Request, limit int64) (io.Reader, error) {
 	var content io.Reader = r.Body
 	encoding := strings.ToLower(r.Header.Get("Content-Encoding"))
@@ -86,7 +87,7 @@ func Body(r *http.Request, limit int64) (io.Reader, error) {
 			"Content-Encoding %.40q: use gzip or none", encoding)
 	}
 	if b, ok := r.Body.(*body); ok {
-		b.held = 0 // what is unpacked is charged instead
+		b.held = 0 // the unpacked bytes are charged instead
 	}
 	unzipped, err := gzip.NewReader(&bounded{from: content, left: limit, limit: limit})
 	if err != nil {
@@ -103,7 +104,8 @@ func Body(r *http.Request, limit int64) (io.Reader, error) {
 type bounded struct {
 	from        io.Reader
 	left, limit int64
-	// charge is the request's that holds what is read, if not its body does that.
+	// charge is the request whose budget the bytes are taken from, nil if its body
+	// does that.
 	charge context.Context
 }
 

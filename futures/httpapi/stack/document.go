@@ -10,10 +10,10 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// tokenScheme is the name of bearer tokens.
+// tokenScheme is the name of the security scheme of bearer tokens.
 const tokenScheme = "token"
 
-// describe describes the API. Nothing in what is served loads from elsewhere.
+// describe describes the API. The served pages load nothing from elsewhere.
 func (s *Stack) describe() huma.Config {
 	c := huma.DefaultConfig(s.options.Title, s.options.Version)
 	c.CreateHooks = nil // they would add $schema to every answer
@@ -30,7 +30,7 @@ func (s *Stack) describe() huma.Config {
 	return c
 }
 
-// describePermission adds what a route needs to its description.
+// describePermission adds the permission of a route to its description.
 func describePermission(text string, p Permission) string {
 	if p == Public {
 		return strings.TrimSpace(text + " Needs no token.")
@@ -95,7 +95,7 @@ func (s *Stack) problemAnswer(p any) *huma.Response {
 	}}
 }
 
-// operationAt is a described operation.
+// operationAt is an operation in the description.
 func operationAt(api *huma.OpenAPI, method, path string) *huma.Operation {
 	item := api.Paths[path]
 	switch method {
@@ -110,9 +110,9 @@ func operationAt(api *huma.OpenAPI, method, path string) *huma.Operation {
 	}
 }
 
-// registerDocuments adds what describes the API, which needs no token since it
-// holds nothing of anybody. That it can be made depends on nothing but the
-// routes.
+// registerDocuments adds the documents that describe the API. They need no
+// token since they contain no user data. Whether they can be built depends on
+// the routes alone.
 func (s *Stack) registerDocuments() {
 	api := s.api.OpenAPI()
 	for path, item := range api.Paths {
@@ -134,11 +134,11 @@ func serveDocument(media string, content []byte) http.Handler {
 		h := w.Header()
 		h.Set("Content-Type", media)
 		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-		_, _ = w.Write(content) // the client may have gone
+		_, _ = w.Write(content) // the client may have disconnected
 	})
 }
 
-// index is what is at /: links for a browser, the same as JSON for others.
+// index answers /: links for a browser, the same as JSON for others.
 func (s *Stack) index(w http.ResponseWriter, r *http.Request) {
 	if strings.Contains(r.Header.Get("Accept"), "text/html") {
 		serveDocument("text/html; charset=utf-8", []byte(`<!doctype html><html lang="en"><title>Futura</title>`+
@@ -147,7 +147,7 @@ func (s *Stack) index(w http.ResponseWriter, r *http.Request) {
 			ServeHTTP(w, r)
 		return
 	}
-	_ = WriteJSON(w, http.StatusOK, map[string]string{ // the client may have gone
+	_ = WriteJSON(w, http.StatusOK, map[string]string{ // the client may have disconnected
 		"name": s.options.Title, "version": s.options.Version, "docs": "/docs", "description": "/openapi.json",
 		"health": "/api/v1/health",
 	})

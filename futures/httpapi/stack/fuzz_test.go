@@ -21,7 +21,7 @@ func FuzzSplitAction(f *testing.F) {
 	})
 }
 
-// FuzzAcceptsGzip reads what clients say that they take.
+// FuzzAcceptsGzip parses arbitrary Accept-Encoding headers.
 func FuzzAcceptsGzip(f *testing.F) {
 	f.Add("gzip;q=0, br")
 	f.Add("deflate, GZIP ; q=0.5")
@@ -32,7 +32,8 @@ func FuzzAcceptsGzip(f *testing.F) {
 	})
 }
 
-// FuzzUnmarshal reads JSON as encoding/json does, but for a function's own input.
+// FuzzUnmarshal decodes JSON as encoding/json does, except for a function's own
+// input.
 func FuzzUnmarshal(f *testing.F) {
 	f.Add([]byte(`{"futures":[{"function":"go:f","input":{"a":[1]}}],"a":[null,true,1.5,"x"]}`))
 	f.Add([]byte(`[{}] x`))

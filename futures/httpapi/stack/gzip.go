@@ -9,13 +9,13 @@ import (
 	"sync"
 )
 
-// zipperBytes is what compressing an answer holds in memory.
+// zipperBytes is the memory that compressing an answer takes.
 const zipperBytes = 1 << 20
 
 func newZippers() sync.Pool { return sync.Pool{New: func() any { return gzip.NewWriter(nil) }} }
 
-// compress wraps a response for a client that takes gzip. The returned end must
-// be called.
+// compress wraps a response for a client that accepts gzip. The returned end
+// must be called.
 func (s *Stack) compress(w http.ResponseWriter, r *http.Request, q *request) (zipped http.ResponseWriter, end func()) {
 	w.Header().Add("Vary", "Accept-Encoding")
 	if !acceptsGzip(r.Header.Get("Accept-Encoding")) {
@@ -24,7 +24,7 @@ func (s *Stack) compress(w http.ResponseWriter, r *http.Request, q *request) (zi
 	z := &zippingWriter{ResponseWriter: w, request: q}
 	return z, func() {
 		if z.writer != nil {
-			_ = z.writer.Close() // the client may have gone
+			_ = z.writer.Close() // the client may have disconnected
 			s.zippers.Put(z.writer)
 		}
 	}
@@ -42,8 +42,8 @@ func acceptsGzip(header string) bool {
 	return false
 }
 
-// zippingWriter compresses what is written, but for events, whose readers want
-// each at once, and where there is no memory for it.
+// zippingWriter compresses an answer, except for events, whose readers want
+// each at once, and unless the budget has no memory for it.
 type zippingWriter struct {
 	http.ResponseWriter
 	request *request
@@ -79,7 +79,7 @@ func (z *zippingWriter) Write(b []byte) (int, error) {
 	return z.ResponseWriter.Write(b)
 }
 
-// FlushError sends what was written.
+// FlushError sends the bytes that were written so far.
 func (z *zippingWriter) FlushError() error {
 	var err error
 	if z.writer != nil {

@@ -8,17 +8,17 @@ import (
 	"io"
 )
 
-// Limits of JSON that is checked before it is read. What is below a field named
-// input is a function's own, and not looked at.
+// Limits of JSON that is checked before it is decoded. The value of a field
+// named input is a function's own, and not checked.
 const (
 	maxValues = 50_000
 	maxDepth  = 32
 	ownField  = "input"
 )
 
-// unmarshal decodes JSON whose values were counted first, so that what is small
-// on the wire stays small in memory. Into an any it puts what the framework
-// checks, where a function's own input is null.
+// unmarshal counts the values of JSON before it decodes it, so that a small
+// body stays small in memory. Decoding into an any gives the value that the
+// framework checks, in which a function's own input is null.
 func unmarshal(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	c := &counted{decoder: d}
@@ -41,7 +41,7 @@ func unmarshal(data []byte, v any) error {
 	return json.Unmarshal(data, v)
 }
 
-// counted reads values while they are few.
+// counted reads values up to a limit.
 type counted struct {
 	decoder *json.Decoder
 	values  int

@@ -13,41 +13,41 @@ import (
 	"github.com/futura-run/futura/internal/budget"
 )
 
-// Limits bound what requests take. Zero fields have their defaults.
+// Limits bound the resources of requests. Zero fields have their defaults.
 type Limits struct {
-	// Memory is how many bytes of bodies and answers all requests hold together.
-	// Defaults to 384 MiB.
+	// Memory bounds the bytes of bodies and answers that all requests hold
+	// together. Defaults to 384 MiB.
 	Memory int64
-	// ClientMemory is how many of them those of one client may hold: of one token,
-	// or of one address where no token is needed. Defaults to half of Memory.
+	// ClientMemory bounds the share of one client: of one token, or of one address
+	// if no token is needed. Defaults to half of Memory.
 	ClientMemory int64
-	// MemoryWait is how long a request waits for its bytes before it is refused.
+	// MemoryWait is how long a request waits for memory before it is refused.
 	// Defaults to 5 s.
 	MemoryWait time.Duration
-	// BodySlack is how long a body may keep its server waiting, beside a second
-	// for each 128 KiB that have come. Defaults to 10 s.
+	// BodySlack is how long a body may keep the server waiting, plus a second for
+	// each 128 KiB received. Defaults to 10 s.
 	BodySlack time.Duration
-	// AnswerSlack is the same for an answer that its reader does not take.
+	// AnswerSlack is the same for an answer that its reader is slow to take.
 	// Defaults to 30 s.
 	AnswerSlack time.Duration
 	// Streams and ClientStreams bound the streams of events, of all clients and
 	// of one. Default to 256 and 32.
 	Streams, ClientStreams int
-	// Connections and AddressConnections bound the connections that Serve has
-	// open, and those of one address. Default as those of a connlimit.Listener.
+	// Connections and AddressConnections bound the open connections of Serve, in
+	// total and per address. Default to those of a connlimit.Listener.
 	Connections, AddressConnections int
 	// HeaderTime is how long the header of a request may take, IdleTime how long a
-	// connection may do nothing between requests. Default to 10 s and 2 min.
+	// connection may be idle between requests. Default to 10 s and 2 min.
 	HeaderTime, IdleTime time.Duration
 }
 
 // Constants of limits.
 const (
-	// paceRate is how many bytes per second count as progress.
+	// paceRate is the minimum rate of progress, in bytes per second.
 	paceRate = 128 << 10
-	// step is how many bytes are taken from the budget at a time.
+	// step is the number of bytes taken from the budget at a time.
 	step = 256 << 10
-	// retryAfter is how many seconds a client should wait that found no room.
+	// retryAfter is how many seconds a refused client should wait.
 	retryAfter = 2
 )
 
@@ -75,7 +75,7 @@ type memory struct {
 	streams int
 }
 
-// client is what the requests of one client hold together.
+// client counts the resources that the requests of one client hold together.
 type client struct {
 	share    *budget.Bytes
 	requests int
@@ -86,7 +86,7 @@ func newMemory(l *Limits) *memory {
 	return &memory{limits: l, all: budget.New(l.Memory), clients: map[string]*client{}}
 }
 
-// enter counts a request of a client.
+// enter adds a request to its client.
 func (m *memory) enter(name string) *client {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,7 +99,7 @@ func (m *memory) enter(name string) *client {
 	return c
 }
 
-// request is one request, as all parts of the stack see it.
+// request is the state of one request that the parts of the stack share.
 type request struct {
 	stack *Stack
 	id    string
@@ -113,7 +113,7 @@ type request struct {
 
 	name    string
 	client  *client
-	streams bool // a stream was counted
+	streams bool // counted as a stream
 	used    int64
 	held    int64
 	// failure is the problem of a body that could not be read.
@@ -127,7 +127,7 @@ func requestOf(ctx context.Context) *request {
 	return q
 }
 
-// enter counts a request as its client's: its token's, or its address's.
+// enter assigns a request to its client: to its token, or to its address.
 func (q *request) enter(r *http.Request) {
 	if q.name = q.bearer.Name; q.name == "" {
 		q.name = r.RemoteAddr
@@ -138,7 +138,7 @@ func (q *request) enter(r *http.Request) {
 	q.client = q.stack.memory.enter(q.name)
 }
 
-// end gives back all that the request holds.
+// end gives back everything that the request holds.
 func (q *request) end() {
 	if q.release != nil {
 		q.release()
@@ -162,10 +162,10 @@ func (q *request) end() {
 	q.held, q.client = 0, nil
 }
 
-// Reserve takes n more bytes of the budget for a request until it has been
-// answered, before they are read into memory. It waits for a moment, and returns
-// a problem if they don't become free. A context that belongs to no request has
-// all bytes.
+// Reserve takes n more bytes from the budget for a request until it has been
+// answered. Call it before the bytes are read into memory. It waits up to
+// Limits.MemoryWait, and returns a problem if they don't become free. A context
+// that belongs to no request is not limited.
 func Reserve(ctx context.Context, n int64) error {
 	if q := requestOf(ctx); q != nil {
 		return q.take(ctx, n)
@@ -173,7 +173,7 @@ func Reserve(ctx context.Context, n int64) error {
 	return nil
 }
 
-// take takes n more bytes, by steps.
+// take takes n more bytes, in steps.
 func (q *request) take(ctx context.Context, n int64) error {
 	if q.used += n; q.used <= q.held || q.client == nil {
 		return nil
@@ -225,24 +225,24 @@ func (q *request) noRoom(status int, who string, limit int64, err error) error {
 	return p.later()
 }
 
-// later says when to try again.
+// later adds when to try again.
 func (p *Problem) later() error {
 	p.header = map[string]string{"Retry-After": strconv.Itoa(retryAfter)}
 	return p
 }
 
-// give gives back bytes that the request needs no longer.
+// give gives back bytes that the request no longer needs.
 func (q *request) give(n int64) { q.used -= n }
 
-// Return says that n bytes which a request has reserved are in use no longer:
-// its next ones need no more.
+// Return marks n reserved bytes of a request as unused: its next reservations
+// use them first.
 func Return(ctx context.Context, n int64) {
 	if q := requestOf(ctx); q != nil {
 		q.give(n)
 	}
 }
 
-// stream counts a stream of events until the request ends.
+// stream counts the request as an event stream until it ends.
 func (q *request) stream() error {
 	m := q.stack.memory
 	m.mu.Lock()
@@ -264,17 +264,17 @@ func (q *request) stream() error {
 	return p.later()
 }
 
-// pace decides how long the other side may keep this one waiting: for slack, which
-// each byte that moves earns again.
+// pace limits how long the other side may keep this one waiting: for slack,
+// which each transferred byte earns back.
 type pace struct {
 	slack time.Duration
 	used  time.Duration
 }
 
-// deadline is when a transfer that begins now must have moved something.
+// deadline is when a transfer that begins now must have made progress.
 func (p *pace) deadline(now time.Time) time.Time { return now.Add(p.slack - p.used) }
 
-// did counts a transfer of n bytes that began at start.
+// did records a transfer of n bytes that began at start.
 func (p *pace) did(n int, start time.Time) {
 	earned := time.Duration(n) * time.Second / paceRate
 	p.used = max(0, p.used+time.Since(start)-earned)

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// metrics are what /metrics serves.
+// metrics are the metrics that /metrics serves.
 type metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
@@ -38,7 +38,7 @@ func newMetrics(more []prometheus.Collector) *metrics {
 	return m
 }
 
-// watch serves what requests hold.
+// watch exports the resources that requests hold.
 func (m *metrics) watch(of *memory) {
 	gauge := func(name, help string, value func() int64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
@@ -56,7 +56,8 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 }
 
-// count counts a request by the pattern that it matched, of which there are few.
+// count counts a request by its matched pattern, which keeps the number of
+// labels small.
 func (m *metrics) count(route string, status int, took time.Duration) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
 	m.seconds.WithLabelValues(route).Observe(took.Seconds())

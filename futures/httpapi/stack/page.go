@@ -13,7 +13,7 @@ import (
 //go:embed page.html
 var pageTemplate string
 
-// pageSection is the operations of one tag.
+// pageSection has the operations of one tag.
 type pageSection struct {
 	Name       string
 	Operations []pageOperation
@@ -77,7 +77,7 @@ func pageOf(api *huma.OpenAPI) []byte {
 	return page.Bytes()
 }
 
-// fieldsOf lists what goes into an operation, and what comes out.
+// fieldsOf lists the inputs and outputs of an operation.
 func fieldsOf(op *huma.Operation) (fields []pageField) {
 	for _, p := range op.Parameters {
 		fields = append(fields, pageField{p.Name, p.In + ", " + kindOf(p.Schema), p.Description})

@@ -11,24 +11,24 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// maxFieldErrors is how many wrong fields a problem names.
+// maxFieldErrors is how many invalid fields a problem names.
 const maxFieldErrors = 24
 
-// Problem is an error as RFC 9457 has it, with a code for programs.
+// Problem is an RFC 9457 problem with a code for programs.
 type Problem struct {
-	// Status is that of the response, Title its text, Detail what happened with
-	// what can be done about it.
+	// Status is the status of the response, Title its text. Detail says what
+	// happened and what can be done about it.
 	Status int    `json:"status"`
 	Title  string `json:"title"`
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
-	// Message is Detail under the name by which clients of b7s read errors.
+	// Message repeats Detail under the name that clients of b7s read.
 	Message string `json:"message"`
-	// Errors name fields that are wrong, at most 24 of them.
+	// Errors name invalid fields, at most 24.
 	Errors []FieldError `json:"errors,omitempty"`
 
 	cause error
-	// header is sent with it.
+	// header is sent with the problem.
 	header map[string]string
 }
 
@@ -41,28 +41,29 @@ type FieldError struct {
 // Error implements error.
 func (p *Problem) Error() string { return p.Detail }
 
-// GetStatus makes the status the response's.
+// GetStatus returns the status of the response.
 func (p *Problem) GetStatus() int { return p.Status }
 
 // ContentType returns the media type of a problem.
 func (p *Problem) ContentType(string) string { return "application/problem+json" }
 
-// Unwrap returns what caused the problem, nil if the request was wrong.
+// Unwrap returns the cause of the problem, nil if the request was invalid.
 func (p *Problem) Unwrap() error { return p.cause }
 
-// StatusClosed is the status of a request whose client has gone, for the log.
+// StatusClosed is logged as the status of a request whose client has
+// disconnected.
 const StatusClosed = 499
 
-// ErrorCode is one row of a table of errors: the problem that an error is.
+// ErrorCode is one row of a table of errors: an error and its problem.
 type ErrorCode struct {
 	Err    error
 	Status int
 	Code   string
 }
 
-// ProblemOf returns the problem that an error is by a table of errors, whose
-// rows are looked at in their order, and behind it by those of package context.
-// An error that is no row's is the server's failure.
+// ProblemOf returns the problem for an error by a table of errors, whose rows
+// are tried in order, then by the errors of package context. An error that
+// matches no row is a server error.
 func ProblemOf(table []ErrorCode, err error) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {
@@ -83,7 +84,7 @@ func ProblemOf(table []ErrorCode, err error) *Problem {
 	}
 }
 
-// NewProblem returns a problem. cause, if there is one, is what Unwrap returns.
+// NewProblem returns a problem. cause may be nil and is returned by Unwrap.
 func NewProblem(status int, code string, cause error, format string, args ...any) *Problem {
 	detail, title := fmt.Sprintf(format, args...), http.StatusText(status)
 	if status == StatusClosed {
@@ -92,18 +93,18 @@ func NewProblem(status int, code string, cause error, format string, args ...any
 	return &Problem{Status: status, Title: title, Code: code, Detail: detail, Message: detail, cause: cause}
 }
 
-// BadRequest returns the problem of a request that can't be.
+// BadRequest returns the problem for an invalid request.
 func BadRequest(format string, args ...any) error {
 	return NewProblem(http.StatusBadRequest, "bad_request", nil, format, args...)
 }
 
-// TooLarge returns the problem of a body above its limit.
+// TooLarge returns the problem for a body above its limit.
 func TooLarge(limit int64) *Problem {
 	return NewProblem(http.StatusRequestEntityTooLarge, "too_large", nil,
 		"the body has more bytes than limit=%d: send less at a time", limit)
 }
 
-// asProblem turns what the framework has to say into a Problem.
+// asProblem turns an error of the framework into a Problem.
 func asProblem(ctx huma.Context, _ string, v any) (any, error) {
 	m, ok := v.(*huma.ErrorModel)
 	if !ok {
@@ -128,7 +129,7 @@ func asProblem(ctx huma.Context, _ string, v any) (any, error) {
 	return p, nil
 }
 
-// clip bounds what a client's own text adds to a problem.
+// clip bounds how much of a client's own text a problem repeats.
 func clip(text string) string {
 	const most = 200
 	if len(text) <= most {
@@ -137,7 +138,7 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// codeOf is the code of a problem that the framework found.
+// codeOf returns the code of a problem that the framework found.
 func codeOf(status int) string {
 	switch status {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
@@ -153,8 +154,7 @@ func codeOf(status int) string {
 	}
 }
 
-// fail answers a request with the problem that an error is, in its route's
-// shape.
+// fail answers a request with the problem for an error, in its route's shape.
 func (s *Stack) fail(w http.ResponseWriter, found *route, err error) {
 	p := ProblemOf(s.options.Errors, err)
 	h := w.Header()
@@ -170,5 +170,5 @@ func (s *Stack) fail(w http.ResponseWriter, found *route, err error) {
 	if found != nil && found.shape != nil {
 		shown = found.shape(p)
 	}
-	_ = json.NewEncoder(w).Encode(shown) // the client may have gone
+	_ = json.NewEncoder(w).Encode(shown) // the client may have disconnected
 }

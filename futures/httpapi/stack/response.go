@@ -9,13 +9,13 @@ import (
 const (
 	// pieceBytes is how much of an answer is written at a time.
 	pieceBytes = 64 << 10
-	// lingerTime is how long the rest of a body that nobody reads is taken, so
-	// that its client sees the answer.
+	// lingerTime is how long the unread rest of a body is drained, so that its
+	// client sees the answer.
 	lingerTime = 500 * time.Millisecond
 )
 
-// response keeps what was answered, cuts off a reader that does not take it, and
-// never waits for the rest of a body.
+// response records the status and size of an answer, cuts off a reader that
+// does not take it, and never waits for the rest of a body.
 type response struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -39,8 +39,8 @@ func newResponse(w http.ResponseWriter, r *http.Request, q *request) *response {
 	return o
 }
 
-// WriteHeader implements http.ResponseWriter. Where the body was not read to its
-// end the connection ends with the answer, which goes out first.
+// WriteHeader implements http.ResponseWriter. If the body was not read to its
+// end, the connection closes after the answer has been sent.
 func (o *response) WriteHeader(status int) {
 	if o.status == 0 && status >= http.StatusOK {
 		if o.body != nil && o.body.failed != nil {
@@ -52,7 +52,7 @@ func (o *response) WriteHeader(status int) {
 		o.status = status
 		if o.body != nil && !o.body.ended {
 			o.Header().Set("Connection", "close")
-			_ = o.control.EnableFullDuplex() // not every connection has it
+			_ = o.control.EnableFullDuplex() // some connections don't support it
 			o.body.linger()
 		}
 	}
@@ -60,9 +60,9 @@ func (o *response) WriteHeader(status int) {
 	o.ResponseWriter.WriteHeader(status)
 }
 
-// limit sets the deadline of what is written next.
+// limit sets the deadline of the next write.
 func (o *response) limit() {
-	_ = o.control.SetWriteDeadline(o.pace.deadline(time.Now())) // not every connection has deadlines
+	_ = o.control.SetWriteDeadline(o.pace.deadline(time.Now())) // some connections have no deadlines
 }
 
 // Write implements http.ResponseWriter.
@@ -81,7 +81,7 @@ func (o *response) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// FlushError sends what was written.
+// FlushError sends the bytes that were written so far.
 func (o *response) FlushError() error {
 	start := time.Now()
 	o.limit()
@@ -93,8 +93,8 @@ func (o *response) FlushError() error {
 // Unwrap lets http.ResponseController reach the writer below.
 func (o *response) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
-// end gives an answer that has none a status, so that a body nobody has read is
-// not waited for. One that failed is cut off.
+// end gives an answer without a status one, so that the server does not wait
+// for an unread body. A failed answer is cut off.
 func (o *response) end(failed any) {
 	switch {
 	case o.status != 0:
@@ -111,6 +111,6 @@ func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	w.WriteHeader(status)
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // the client may have gone
+	_ = e.Encode(v) // the client may have disconnected
 	return nil
 }

@@ -13,66 +13,67 @@ import (
 )
 
 // ErrCut ends an answer that has begun and can't be completed: its reader sees
-// it cut off.
+// that it is cut off.
 var ErrCut = errors.New("the answer was cut off")
 
 // Route is an operation that reads its request and writes its answer by itself.
 type Route struct {
-	// Permission is what its requests need. It must be declared.
+	// Permission is the permission that requests need. It is required.
 	Permission Permission
-	// Operation describes it: method, path (an action follows an id by a colon,
-	// as in /api/v1/batches/{id}:cancel), id, summary, parameters. MaxBodyBytes
-	// bounds its body, 1 MiB by default.
+	// Operation describes the route: method, path (an action follows an id by a
+	// colon, as in /api/v1/batches/{id}:cancel), id, summary, parameters.
+	// MaxBodyBytes bounds its body, 1 MiB by default.
 	Operation huma.Operation
-	// In and Out are values of the bodies' types, nil for none; InBytes are the
-	// media types of other bodies, OutStream other answers by theirs. Optional is
-	// set if the body may be left out.
+	// In and Out are values of the bodies' types, nil for none. InBytes are the
+	// media types of other request bodies, OutStream describes other answers by
+	// media type. Optional is set if the body may be omitted.
 	In, Out   any
 	InBytes   []string
 	OutStream map[string]any
 	Optional  bool
-	// Stream is set for an answer that lasts: there are only so many at a time.
+	// Stream is set for a long-lived answer, whose number is limited.
 	Stream bool
-	// Shape is how problems are shown. Defaults to as they are.
+	// Shape converts problems before they are sent. Defaults to no conversion.
 	Shape func(*Problem) any
-	// Handle answers a request, or returns an error before it has begun to, or
-	// ErrCut.
+	// Handle answers a request. It returns an error before it has begun the
+	// answer, or ErrCut.
 	Handle func(http.ResponseWriter, *http.Request) error
 }
 
-// route is a route as the stack finds it.
+// route is a registered route.
 type route struct {
 	permission Permission
 	maxBody    int64
-	// weight is how many bytes each byte of a JSON body may take when it is
-	// checked.
+	// weight is how many bytes of memory each byte of a JSON body may take when it
+	// is checked.
 	weight int64
 	// buffered is set if the framework reads the body.
 	buffered bool
 	stream   bool
 	shape    func(*Problem) any
 	handler  http.Handler
-	// missing is the problem of a request that no route is for.
+	// missing is the problem for a request that matches no route.
 	missing error
 }
 
-// defaultBody is the most bytes of a body where a route does not say.
+// defaultBody is the maximum size of a body in bytes if a route sets none.
 const defaultBody = 1 << 20
 
-// Constants of the weight of JSON: what is checked is held as values first.
+// Constants of the weight of JSON: a checked body is first held as decoded
+// values.
 const (
 	jsonWeight    = 16
 	weightedBytes = 1 << 20
 )
 
-// actionMark stands in the paths of the mux where requests have a colon: a mux's
-// wildcard is a whole segment, and an action shares it with the id.
+// actionMark replaces the colon of requests in the paths of the mux: a wildcard
+// of the mux is a whole segment, which an action shares with the id.
 const actionMark = "/:"
 
 // Register adds a route whose input and output the framework reads, checks and
 // writes. It panics if it has no permission.
 func Register[I, O any](s *Stack, p Permission, op huma.Operation, handle func(context.Context, *I) (*O, error)) {
-	op.Path, op.BodyReadTimeout = splitAction(op.Path), -1 // the stack's own deadlines count
+	op.Path, op.BodyReadTimeout = splitAction(op.Path), -1 // the stack sets deadlines of its own
 	op.Description = describePermission(op.Description, p)
 	if p == Public {
 		op.Security = []map[string][]string{{}}
@@ -114,13 +115,13 @@ func (s *Stack) Handle(rt Route) {
 	})
 }
 
-// raw adds a route that is not described.
+// raw adds a route that is not in the description.
 func (s *Stack) raw(pattern string, p Permission, h http.Handler) {
 	s.add(pattern, &route{permission: p, maxBody: defaultBody, handler: s.mux})
 	s.mux.Handle(pattern, h)
 }
 
-// add makes a route findable.
+// add adds a route to the index of patterns.
 func (s *Stack) add(pattern string, rt *route) *route {
 	if rt.permission < Public || rt.permission > Admin {
 		panic(fmt.Sprintf("stack: %s declares no permission", pattern))
@@ -129,13 +130,13 @@ func (s *Stack) add(pattern string, rt *route) *route {
 	return rt
 }
 
-// RouteInfo is what is known of a route.
+// RouteInfo describes a registered route.
 type RouteInfo struct {
 	Method, Path string
 	Permission   Permission
 }
 
-// Routes returns all routes, as requests name them, in a fixed order.
+// Routes returns all routes, with the paths of requests, in a fixed order.
 func (s *Stack) Routes() []RouteInfo {
 	s.Handler()
 	all := make([]RouteInfo, 0, len(s.routes))
@@ -147,7 +148,7 @@ func (s *Stack) Routes() []RouteInfo {
 	return all
 }
 
-// checkLength returns the problem of a body that is too long by its own word.
+// checkLength returns a problem for a body whose declared length is too large.
 func (rt *route) checkLength(length int64) error {
 	if rt.maxBody > 0 && length > rt.maxBody {
 		return TooLarge(rt.maxBody)
@@ -155,8 +156,8 @@ func (rt *route) checkLength(length int64) error {
 	return nil
 }
 
-// weigh is how many bytes a JSON body of a length, -1 if unknown, may take when
-// it is checked.
+// weigh returns how many bytes of memory a JSON body of a length, -1 if
+// unknown, may take when it is checked.
 func (rt *route) weigh(length int64) int64 {
 	if length < 0 {
 		length = weightedBytes
@@ -175,8 +176,8 @@ func splitAction(path string) string {
 	return "/api/v1/" + things + "/" + id + actionMark + action
 }
 
-// find returns the route of a request, or one that says what is possible
-// instead. A request for an action is changed to the mux's path for it.
+// find returns the route of a request, or one that answers what is possible
+// instead. It rewrites the path of an action to that of the mux.
 func (s *Stack) find(r *http.Request) *route {
 	q := requestOf(r.Context())
 	q.path = r.URL.Path
@@ -210,8 +211,8 @@ func (s *Stack) find(r *http.Request) *route {
 	return none
 }
 
-// actionsBeside names the actions that are at a path, where another was asked
-// for.
+// actionsBeside names the actions of a path, for a request with an unknown
+// action.
 func (s *Stack) actionsBeside(path string) string {
 	before, _, found := strings.Cut(path, actionMark)
 	if !found {

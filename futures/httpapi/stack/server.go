@@ -12,26 +12,26 @@ import (
 	"github.com/futura-run/futura/internal/connlimit"
 )
 
-// headerBytes is the most bytes of a request's header.
+// headerBytes is the maximum size of a request's header.
 const headerBytes = 64 << 10
 
 type connectionKey struct{}
 
-// connectionOf is the connection of a request that Serve has accepted.
+// connectionOf returns the connection of a request that Serve has accepted.
 func connectionOf(r *http.Request) net.Conn {
 	c, _ := r.Context().Value(connectionKey{}).(net.Conn)
 	return c
 }
 
-// holdConnection keeps the connection of a request that was admitted, and has
-// come whole, from being closed for another until the request ends.
+// holdConnection protects the connection of an admitted request that has been
+// read in full from being closed in favour of another, until the request ends.
 func (q *request) holdConnection() (ok bool) {
 	q.release, ok = connlimit.Hold(q.connection)
 	return ok
 }
 
-// Server serves a stack on connections that it bounds. Connections whose request
-// was not admitted yet give way to new ones.
+// Server serves a stack on a bounded number of connections. Connections whose
+// request has not been admitted give way to new ones.
 type Server struct {
 	stack  *Stack
 	http   *http.Server
@@ -80,6 +80,6 @@ func (s *Server) Serve(l net.Listener) (err error) {
 	return err
 }
 
-// Shutdown takes no more requests and waits for those that are being answered,
-// until ctx ends.
+// Shutdown accepts no more requests and waits for those in progress until ctx
+// ends.
 func (s *Server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ctx) }

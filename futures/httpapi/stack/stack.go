@@ -1,9 +1,9 @@
-// Package stack is what the HTTP APIs of this module stand on: one mux, one
-// description, one set of problems, and the limits that keep a server alive.
+// Package stack is the common base of this module's HTTP APIs: one mux, one
+// description, one set of problems, and the limits that protect a server.
 // Packages register their routes with it, each with the permission that a
-// request needs. A Stack bounds the bytes that all requests hold together, those
-// of one client, the pace of bodies and answers, and streams; Serve bounds
-// connections too.
+// request needs. A Stack bounds the bytes that all requests hold together,
+// those of one client, the pace of bodies and answers, and streams; Serve
+// bounds connections too.
 package stack
 
 import (
@@ -20,37 +20,37 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Options of a Stack. The zero value serves everybody who can reach it: give
-// Tokens, unless what stands in front of the handler decides about access.
+// Options of a Stack. The zero value serves every client that can reach it: set
+// Tokens, unless a proxy in front of the handler controls access.
 type Options struct {
 	// Title, Description and Version describe the API. Version defaults to "dev".
 	Title, Description, Version string
-	// Errors are the problems that errors of handlers are, in the order in which
-	// they are looked for. Those of package context come behind them.
+	// Errors maps errors of handlers to problems, in the order in which they are
+	// tried. Those of package context follow.
 	Errors []ErrorCode
-	// Tokens are what requests must bear, with what each may do. Defaults to
-	// none: everybody may do everything.
+	// Tokens are the tokens that requests must send, each with its role. Defaults
+	// to none: every client may do everything.
 	Tokens *Tokens
-	// Hosts are the names, without port, that the Host header may have; others
-	// are refused, so that a web page can't reach a loopback address under a
-	// name of its own. Defaults to any.
+	// Hosts are the names, without port, that the Host header may have; others are
+	// refused, so that a web page can't reach a loopback address through its own
+	// domain name. Defaults to any.
 	Hosts []string
 	// Collectors are served at /metrics. Defaults to none.
 	Collectors []prometheus.Collector
-	// Stopping ends the waiting of requests when it is closed: they answer with
-	// what is known. Defaults to never.
+	// Stopping ends the waits of requests when it is closed: they answer with the
+	// present state. Defaults to never.
 	Stopping <-chan struct{}
 	// Logger gets a line for each request, at debug level, failures of the
 	// server at error level. Defaults to none.
 	Logger *slog.Logger
-	// AccessLog has the lines at info level. Defaults to false.
+	// AccessLog raises these lines to info level. Defaults to false.
 	AccessLog bool
-	// Limits bound what requests take. The zero value is right for most servers.
+	// Limits bound the resources of requests. The zero value suits most servers.
 	Limits Limits
 }
 
-// Stack serves the routes that are registered with it. Register all of them
-// before Handler or Serve is called.
+// Stack serves the registered routes. Register all of them before Handler or
+// Serve is called.
 type Stack struct {
 	options  Options
 	mux      *http.ServeMux
@@ -64,8 +64,8 @@ type Stack struct {
 	answered http.Handler
 }
 
-// New returns a stack that serves /metrics, /openapi.json, /docs and / beside
-// what is registered.
+// New returns a stack that serves /metrics, /openapi.json, /docs and / in
+// addition to the registered routes.
 func New(o Options) *Stack {
 	o.Version = cmp.Or(o.Version, "dev")
 	if o.Logger == nil {
@@ -86,10 +86,11 @@ func New(o Options) *Stack {
 // Collect serves more collectors at /metrics.
 func (s *Stack) Collect(more ...prometheus.Collector) { s.metrics.registry.MustRegister(more...) }
 
-// Version is the version that the description shows.
+// Version returns the version in the description.
 func (s *Stack) Version() string { return s.options.Version }
 
-// Handler returns the handler of all routes. No more can be registered.
+// Handler returns the handler of all routes. No routes can be registered after
+// it.
 func (s *Stack) Handler() http.Handler {
 	s.seal.Do(func() {
 		s.registerDocuments()
@@ -134,11 +135,11 @@ func (s *Stack) serve(w http.ResponseWriter, r *http.Request) {
 	s.answer(out, r, q, found)
 }
 
-// answer lets a route answer a request that may be sent.
+// answer lets a route answer an admitted request.
 func (s *Stack) answer(out *response, r *http.Request, q *request, found *route) {
 	q.connection = connectionOf(r)
 	if out.body == nil && !q.holdConnection() {
-		panic(http.ErrAbortHandler) // it was closed for another
+		panic(http.ErrAbortHandler) // it was closed in favour of another
 	}
 	err := found.checkLength(r.ContentLength)
 	if err == nil && found.stream {
@@ -152,14 +153,14 @@ func (s *Stack) answer(out *response, r *http.Request, q *request, found *route)
 		return
 	}
 	if out.body != nil && found.buffered {
-		out.body.held = 2 // a buffer that grows is copied
+		out.body.held = 2 // a growing buffer is copied
 	}
 	zipped, end := s.compress(out, r, q)
 	defer end()
 	found.handler.ServeHTTP(zipped, r)
 }
 
-// log writes the line of a request that has ended.
+// log writes the line for a request that has ended.
 func (s *Stack) log(r *http.Request, q *request, out *response, took time.Duration) {
 	level := slog.LevelDebug
 	if s.options.AccessLog {
@@ -175,7 +176,7 @@ func (s *Stack) log(r *http.Request, q *request, out *response, took time.Durati
 }
 
 // Waiting returns a context that ends with ctx, after d, or when the server
-// stops. The function that ends it must be called.
+// stops. The returned function must be called.
 func (s *Stack) Waiting(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	stop := make(chan struct{})
@@ -192,7 +193,7 @@ func (s *Stack) Waiting(ctx context.Context, d time.Duration) (context.Context, 
 	})
 }
 
-// Stopping tells whether the server stops.
+// Stopping reports whether the server is stopping.
 func (s *Stack) Stopping() bool {
 	select {
 	case <-s.options.Stopping:

@@ -13,8 +13,8 @@ import (
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
-// TestServesTLS asks over TLS, on connections that are bounded, while others
-// begin no handshake.
+// TestServesTLS sends requests over TLS, on a bounded number of connections,
+// while others begin no handshake.
 func TestServesTLS(t *testing.T) {
 	t.Parallel()
 	lender := httptest.NewTLSServer(http.NotFoundHandler())

@@ -20,37 +20,38 @@ import (
 	"time"
 )
 
-// Bounds of files of tokens.
+// Bounds of token files.
 const (
 	maxTokenFile = 1 << 20
 	maxTokenName = 64
-	// reloadTime is how often a request looks whether the file has changed.
+	// reloadTime is the minimum time between two checks whether the file has
+	// changed.
 	reloadTime = time.Second
 )
 
 // Errors of tokens.
 var (
-	// ErrTokenExists is returned for a name that a token has.
+	// ErrTokenExists is returned if a token has the name already.
 	ErrTokenExists = errors.New("there is a token with this name")
-	// ErrNoToken is returned for a name that no token has.
+	// ErrNoToken is returned if no token has the name.
 	ErrNoToken = errors.New("there is no token with this name")
-	// ErrBadTokens is returned for a file of tokens, or a token, that can't be.
+	// ErrBadTokens is returned for an invalid token file or token.
 	ErrBadTokens = errors.New("bad tokens")
 )
 
-// Token is what is known of a secret: never the secret itself.
+// Token describes a secret. It never holds the secret itself.
 type Token struct {
-	// Name stands in the access log.
+	// Name appears in the access log.
 	Name string
-	// Role is what its bearer may do: Read, Submit or Admin.
+	// Role is the permission of the token: Read, Submit or Admin.
 	Role Permission
-	// Expires is when it ends, zero for never.
+	// Expires is when the token expires, zero for never.
 	Expires time.Time
 
 	sum [sha256.Size]byte
 }
 
-// Tokens are the tokens that requests may bear. The zero value has none.
+// Tokens are the tokens that requests may use. The zero value has none.
 type Tokens struct {
 	path   string
 	logger *slog.Logger
@@ -70,34 +71,34 @@ type fileStamp struct {
 }
 
 // NewSecret returns the secret of a token: 256 random bits in hex. It is stored
-// as its SHA-256, which is as hard to guess as itself.
+// as its SHA-256, which is as hard to guess as the secret.
 func NewSecret() string {
 	random := make([]byte, 32)
 	_, _ = rand.Read(random) // it never fails
 	return hex.EncodeToString(random)
 }
 
-// NewTokens returns tokens with one that may do everything.
+// NewTokens returns tokens with one token that may do everything.
 func NewTokens(name, secret string) *Tokens {
 	t := &Tokens{}
 	t.Add(name, secret)
 	return t
 }
 
-// Add lets one more token do everything, whatever the file says.
+// Add adds a token that may do everything, whatever the file says.
 func (t *Tokens) Add(name, secret string) { t.AddRole(name, secret, Admin) }
 
-// AddRole adds a token beside those of the file.
+// AddRole adds a token to those of the file.
 func (t *Tokens) AddRole(name, secret string, role Permission) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.own = append(t.own, Token{Name: name, Role: role, sum: sha256.Sum256([]byte(secret))})
 }
 
-// OpenTokens reads a file of tokens, which only its owner may read. It is read
-// again when it has changed, at the latest a second later; while it can't be read
-// or is wrong, what was read before counts, and logger is told. A file that is
-// not there returns fs.ErrNotExist.
+// OpenTokens reads a token file, which only its owner may read. A changed file
+// is reloaded within a second; while it can't be read or is invalid, the
+// previous tokens stay in force, and the error is logged. OpenTokens returns
+// fs.ErrNotExist if the file does not exist.
 func OpenTokens(path string, logger *slog.Logger) (*Tokens, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -106,7 +107,7 @@ func OpenTokens(path string, logger *slog.Logger) (*Tokens, error) {
 	return t, t.Reload()
 }
 
-// Reload reads the file again. On an error what was read before counts.
+// Reload reads the file again. On an error the previous tokens stay in force.
 func (t *Tokens) Reload() error {
 	if t.path == "" {
 		return nil
@@ -155,8 +156,8 @@ func (t *Tokens) refresh() {
 	}
 }
 
-// Find returns the token of a secret, unless there is none or it has expired. Its
-// time does not depend on how much of a secret is right.
+// Find returns the token of a secret, unless the secret is unknown or the token
+// has expired. It compares in constant time.
 func (t *Tokens) Find(secret string) (found Token, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -173,7 +174,7 @@ func (t *Tokens) Find(secret string) (found Token, ok bool) {
 	return found, ok
 }
 
-// stampOf looks at a file that only its owner may read.
+// stampOf returns the stamp of a file, which only its owner may read.
 func stampOf(path string) (fileStamp, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -188,10 +189,10 @@ func stampOf(path string) (fileStamp, error) {
 	return fileStamp{info.ModTime(), info.Size(), info.Mode()}, nil
 }
 
-// ListTokens returns the tokens of a file. It has a line for each: the name, the
-// role (read, submit or admin), the SHA-256 of the secret in hex, and when it
-// expires (RFC 3339), if it does. Empty lines, and those that begin with #, are
-// passed over.
+// ListTokens returns the tokens of a file. The file has a line for each: the
+// name, the role (read, submit or admin), the SHA-256 of the secret in hex, and
+// optionally the time when it expires (RFC 3339). Empty lines, and those that
+// begin with #, are ignored.
 func ListTokens(path string) ([]Token, error) {
 	if _, err := stampOf(path); err != nil {
 		return nil, err
@@ -257,8 +258,9 @@ func checkToken(name, role string) error {
 	return nil
 }
 
-// CreateToken adds a token to a file, which is made if it is not there, and
-// returns its secret, which is stored nowhere. It returns ErrTokenExists.
+// CreateToken adds a token to a file, which it creates if necessary, and
+// returns the secret, which is stored nowhere. It returns ErrTokenExists if the
+// name is taken.
 func CreateToken(path, name, role string, expires time.Time) (secret string, err error) {
 	if err := checkToken(name, role); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrBadTokens, err)
@@ -276,8 +278,8 @@ func CreateToken(path, name, role string, expires time.Time) (secret string, err
 	return secret, writeTokens(path, append(tokens, t))
 }
 
-// RevokeToken removes a token from a file. Servers that read the file refuse it a
-// second later. It returns ErrNoToken.
+// RevokeToken removes a token from a file. Servers that use the file refuse it
+// within a second. It returns ErrNoToken if the file has no such token.
 func RevokeToken(path, name string) error {
 	tokens, err := ListTokens(path)
 	if err != nil {

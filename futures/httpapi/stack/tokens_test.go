@@ -26,7 +26,7 @@ func TestTokensAreReadAgain(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, []any{"reader", Read}, []any{found.Name, found.Role})
 
-	// Another is made, and expires.
+	// Another token is created and expires.
 	admin, err := CreateToken(path, "boss", "admin", now.Add(time.Hour))
 	require.NoError(t, err)
 	_, ok = tokens.Find(admin)
@@ -39,7 +39,7 @@ func TestTokensAreReadAgain(t *testing.T) {
 	_, ok = tokens.Find(admin)
 	require.False(t, ok, "it has expired")
 
-	// One is revoked while the server runs.
+	// A token is revoked while the server runs.
 	require.NoError(t, RevokeToken(path, "reader"))
 	now = now.Add(reloadTime)
 	_, ok = tokens.Find(reader)
@@ -48,7 +48,7 @@ func TestTokensAreReadAgain(t *testing.T) {
 	_, err = CreateToken(path, "boss", "read", time.Time{})
 	require.ErrorIs(t, err, ErrTokenExists)
 
-	// What is wrong leaves the tokens as they are.
+	// An invalid file leaves the tokens unchanged.
 	again, err := CreateToken(path, "reader", "submit", time.Time{})
 	require.NoError(t, err)
 	now = now.Add(reloadTime)
@@ -103,7 +103,8 @@ func TestFilesOfTokensThatAreWrong(t *testing.T) {
 	require.ErrorIs(t, err, ErrBadTokens)
 }
 
-// FuzzTokens reads any file of tokens, and what it is written as again.
+// FuzzTokens parses arbitrary token files, and parses them again after writing
+// them.
 func FuzzTokens(f *testing.F) {
 	f.Add([]byte("a read 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 2026-11-21T00:00:00Z\n# x\n"))
 	f.Fuzz(func(t *testing.T, content []byte) {
