@@ -27,8 +27,8 @@ type View struct {
 	// FinishedAt is when the future ended.
 	FinishedAt time.Time
 	// Attempt is the present or last attempt, counted from 1, of MaxAttempts.
-	// Crashes is how many more ended with the death of their worker and don't
-	// count. Timeout bounds each attempt, 0 for no bound.
+	// Crashes counts further attempts that ended with the death of their worker.
+	// Timeout bounds each attempt, 0 for no bound.
 	Attempt, MaxAttempts, Crashes int
 	Timeout                       time.Duration
 	// Worker is the worker that holds the future, or realized it.

@@ -8,7 +8,8 @@ import (
 	"github.com/futura-run/futura/batch"
 )
 
-// naive is a batch as the contract says, without regard to speed or to others.
+// naive is a plain implementation of the contract, without regard to speed or
+// concurrency.
 type naive struct {
 	status   batch.Status
 	reason   string

@@ -18,7 +18,7 @@ type Harness struct {
 	// Open returns an empty store, which the test's end closes.
 	Open func(t *testing.T) batch.Store
 	// Reopen returns a second handle on the data of a store, as another process
-	// has one. Nil for a store that lives in one process.
+	// has one. Nil for a store that only one process can use.
 	Reopen func(t *testing.T, s batch.Store) batch.Store
 	// Execute runs attempts of items that are in progress under a chunk so that
 	// they end as given, and returns when they have. The items are all that the

@@ -13,7 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// Assign implements batch.Store. It returns layout.ErrNotFound for a worker
+// Assign implements batch.Store. It returns fdbmodel.ErrNotFound for a worker
 // that is not registered.
 func (s *Store) Assign(ctx context.Context, c *batch.Chunk, items []int) ([]int, error) {
 	b, err := s.Get(ctx, c.Batch)

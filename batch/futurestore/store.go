@@ -200,7 +200,7 @@ func Submission(t *batch.Template, function string, arguments []string) fdbmodel
 	return sub
 }
 
-// maxHost is the length from which hosts are not distinguished.
+// maxHost is how many bytes of a host count; the rest is cut.
 const maxHost = 64
 
 // hostOf is the host of the first argument that is a URL.

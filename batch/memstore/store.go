@@ -15,7 +15,7 @@ import (
 
 // Options of a store.
 type Options struct {
-	// Clock is the time of changes that are not told theirs. Defaults to the
+	// Clock is the time of changes without a time of their own. Defaults to the
 	// machine's clock.
 	Clock clock.Clock
 }
@@ -227,7 +227,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// Sweep implements batch.Store. A batch in memory is there whole or not at all.
+// Sweep implements batch.Store. A batch in memory exists whole or not at all.
 func (s *Store) Sweep(ctx context.Context, _ time.Time, _ time.Duration) error { return ctx.Err() }
 
 // Watch implements batch.Store.

@@ -63,9 +63,9 @@ type Options struct {
 	URI string
 	// Database is the name of the database. Defaults to DefaultDatabase.
 	Database string
-	// Logger is told what the server can't do. Defaults to none.
+	// Logger receives what the server can't do. Defaults to none.
 	Logger *slog.Logger
-	// Clock is the time of changes that are not told theirs. Defaults to the
+	// Clock is the time of changes without a time of their own. Defaults to the
 	// machine's clock.
 	Clock clock.Clock
 }
@@ -86,8 +86,8 @@ type Store struct {
 
 var _ batch.Recorder = (*Store)(nil)
 
-// Open connects to a server and makes the collections that are not there. It
-// returns ErrBadURI, ErrUnreachable, ErrCredentials or ErrForeignSchema.
+// Open connects to a server and creates the missing collections. It returns
+// ErrBadURI, ErrUnreachable, ErrCredentials or ErrForeignSchema.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Database == "" {
 		o.Database = DefaultDatabase

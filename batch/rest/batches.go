@@ -12,7 +12,7 @@ import (
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
-// batchView is a batch as it stands.
+// batchView is the view of a batch.
 type batchView struct {
 	ID          string       `json:"id" format:"uuid"`
 	FunctionID  string       `json:"function_id"`
@@ -175,7 +175,7 @@ func number(r *http.Request, name string, otherwise, from, to int) (int, error) 
 	return n, nil
 }
 
-// reasonBody may say why a batch is cancelled.
+// reasonBody has the optional reason of a cancel.
 type reasonBody struct {
 	Reason string `json:"reason,omitempty" doc:"Why, for whoever looks at it later; at most 8,192 bytes"`
 }
@@ -240,7 +240,7 @@ func (s *server) deleteBatch(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// healthView is what b7s answers, and more.
+// healthView is the health answer of b7s, with more fields.
 type healthView struct {
 	Code    int    `json:"code"`
 	Type    string `json:"type" enum:"MsgHealthCheck"`
@@ -248,7 +248,7 @@ type healthView struct {
 	Version string `json:"version"`
 }
 
-// healthTime is how long stores may take to answer while they count as healthy.
+// healthTime is how long a healthy store may take to answer.
 const healthTime = 5 * time.Second
 
 func (s *server) health(w http.ResponseWriter, r *http.Request) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
-// batchRequest asks for a batch, as b7s has it.
+// batchRequest is the request for a batch, as in b7s.
 type batchRequest struct {
 	Template  templateBody `json:"template"`
 	Arguments [][]string   `json:"arguments" doc:"One list for each run of the function"`
@@ -18,7 +18,7 @@ type batchRequest struct {
 	Topic       string `json:"topic,omitempty" doc:"Refused unless it is empty or b7s's own"`
 }
 
-// templateBody is what all runs of a batch have in common.
+// templateBody has the fields that all runs of a batch share.
 type templateBody struct {
 	FunctionID string     `json:"function_id" doc:"The id with which the function was installed, or its module's CID"`
 	Method     string     `json:"method,omitempty" doc:"The function's part, such as echo.wasm"`
@@ -63,7 +63,7 @@ type aggregationBody struct {
 // legacyTopic is the topic of b7s that every node has.
 const legacyTopic = "blockless/b7s/general"
 
-// refusal is a field that asks for what is not done here.
+// refusal is a field that asks for an unsupported feature.
 type refusal struct {
 	field   string
 	asked   bool
@@ -146,7 +146,7 @@ func isNothing(v any) bool {
 	}
 }
 
-// config returns what acts.
+// config returns the settings that have an effect.
 func (c *configBody) config() batch.Config {
 	return batch.Config{
 		Nodes: c.Nodes, Stdin: c.Stdin, Environment: c.Environment, Timeout: c.Timeout, Concurrency: c.Concurrency,
@@ -157,8 +157,8 @@ func (c *configBody) config() batch.Config {
 // maxTimeout keeps a timeout within what a clock counts, in seconds.
 const maxTimeout = 1 << 32
 
-// request returns what is asked for, as batches have it. It returns a problem
-// for a field that is refused, and batch.ErrBadBatch.
+// request returns the request in the form of package batch. It returns a
+// problem for a field that is refused, and batch.ErrBadBatch.
 func (b *batchRequest) request(key string) (batch.Request, error) {
 	request := batch.Request{
 		Template: batch.Template{

@@ -15,14 +15,14 @@ import (
 const (
 	// eventGap is the least time between two events.
 	eventGap = 200 * time.Millisecond
-	// pollTime is how often a batch is looked at in a store that can't tell when
-	// it changes.
+	// pollTime is how often a batch is read from a store that can't report
+	// changes.
 	pollTime = 500 * time.Millisecond
 	// beatTime is the longest silence of a stream of events.
 	beatTime = 15 * time.Second
 )
 
-// events streams how a batch stands until it is over.
+// events streams the state of a batch until it is over.
 func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 	id, err := batchID(r)
 	if err != nil {
@@ -65,9 +65,9 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// follow calls changed with how a batch stands whenever that differs from v, and
-// with nil where nothing has changed for a while, until the batch is over or ctx
-// ends. It returns how the batch stands then.
+// follow calls changed with the state of a batch whenever it differs from v,
+// and with nil if nothing has changed for a while, until the batch is over or
+// ctx ends. It returns the last state.
 func (s *server) follow(ctx context.Context, v batchView, changed func(*batchView) error) (batchView, error) {
 	changes, stop, tells, err := s.head.Store().Watch(ctx, v.ID)
 	if err != nil {
@@ -127,7 +127,7 @@ func following(ctx context.Context, err error) error {
 	return err
 }
 
-// sameAs tells whether nothing but the clock has changed.
+// sameAs reports whether only the clock has changed.
 func (v *batchView) sameAs(other *batchView) bool {
 	mine, o := *v, *other
 	mine.Rate, mine.SecondsLeft, o.Rate, o.SecondsLeft = 0, nil, 0, nil

@@ -16,14 +16,14 @@ import (
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
-// installRequest names a function's manifest, as b7s has it.
+// installRequest names a function's manifest, as in b7s.
 type installRequest struct {
 	URI   string `json:"uri,omitempty" doc:"Of the manifest; without it the IPFS gateway that b7s uses is asked for cid"`
 	CID   string `json:"cid" doc:"Required, as in b7s. With uri, the function's id is not this but the SHA-256 of uri"`
 	Topic string `json:"topic,omitempty" doc:"Refused unless it is empty or b7s's own"`
 }
 
-// installed says what was installed.
+// installed describes an installed function.
 type installed struct {
 	Code       string            `json:"code"`
 	FunctionID string            `json:"function_id" doc:"What to send to execute"`

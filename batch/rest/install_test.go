@@ -67,7 +67,7 @@ type installed struct {
 	Methods    []struct{ Method, CID, Function string }
 }
 
-// runs tells that a method can be found by those who run it.
+// runs checks that an installed method can be run.
 func runs(t *testing.T, client *futures.Client, id, method, cid string) {
 	t.Helper()
 	template := batch.Template{FunctionID: id, Method: method}

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Names of a field that is written piece by piece, and what holds its place: no
-// text within JSON looks like both, since its quotes are escaped.
+// Names of a field that is written piece by piece, and of its placeholder: no text
+// within JSON looks like both, since its quotes are escaped.
 const (
 	stdoutField  = "stdout"
 	encodedField = "stdout_base64"

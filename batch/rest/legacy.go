@@ -78,8 +78,7 @@ type outputBody struct {
 	ExitCode int    `json:"exit_code"`
 }
 
-// batchResult returns what a batch has come to: all results that are there, by
-// chunk.
+// batchResult returns the available results of a batch, by chunk.
 func (s *server) batchResult(w http.ResponseWriter, r *http.Request) error {
 	var body idBody
 	if err := readJSON(r, smallBody, &body); err != nil {
@@ -114,7 +113,7 @@ func (s *server) batchResult(w http.ResponseWriter, r *http.Request) error {
 	}
 	// The chunks have been written in the place of those of the tail.
 	_, _ = out.Write(tail[len(`{"chunks":null`):])
-	_ = out.Flush() // the client may have gone
+	_ = out.Flush() // the client may have disconnected
 	return nil
 }
 

@@ -189,7 +189,7 @@ func TestAHalfClosedRequestIsAnswered(t *testing.T) {
 	require.Equal(t, http.StatusOK, f.send("GET", batchesPath, "").status)
 }
 
-// TestAHundredThousandItemsAreOneRequest sends as many items as are promised.
+// TestAHundredThousandItemsAreOneRequest sends the documented maximum of items.
 func TestAHundredThousandItemsAreOneRequest(t *testing.T) {
 	t.Parallel()
 	n := 10_000

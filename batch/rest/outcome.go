@@ -9,7 +9,7 @@ import (
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
-// outcome is how a batch stands, as clients of b7s read it.
+// outcome is the state of a batch in the terms of b7s.
 type outcome struct {
 	// name is the row's in the table of the reference.
 	name string

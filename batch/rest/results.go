@@ -16,7 +16,7 @@ import (
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
-// itemView is a work item as it stands.
+// itemView is the view of a work item.
 type itemView struct {
 	Index     int          `json:"index" doc:"The place of its arguments in the batch, from 0"`
 	ID        string       `json:"id" doc:"The MD5 of FUNCTION/METHOD ARGUMENTS; items that run the same share it"`

@@ -14,7 +14,7 @@ import (
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
-// executeRequest asks for one run, as b7s has it.
+// executeRequest is the request for one run, as in b7s.
 type executeRequest struct {
 	FunctionID string          `json:"function_id"`
 	Method     string          `json:"method,omitempty"`
@@ -28,7 +28,7 @@ type parameterBody struct {
 	Value string `json:"value"`
 }
 
-// executeAnswer is what one run came to, as b7s has it.
+// executeAnswer is the outcome of one run, as in b7s.
 type executeAnswer struct {
 	Code      string         `json:"code" doc:"200; 202 while it runs, 408, 410 or 500 where it failed"`
 	RequestID string         `json:"request_id" format:"uuid" doc:"The future's id"`
@@ -47,7 +47,8 @@ type executeCluster struct {
 	Peers []string `json:"peers,omitempty"`
 }
 
-// needsCluster is the problem of what can't be done without a cluster.
+// needsCluster is the problem for a request that needs a cluster where there is
+// none.
 func (s *server) needsCluster() error {
 	if s.options.Client != nil {
 		return nil
@@ -140,7 +141,7 @@ func (s *server) resolve(ctx context.Context, t *batch.Template) (string, error)
 		t.FunctionID, t.Method, functionsPath)
 }
 
-// singleResult returns what a single run has come to.
+// singleResult returns the outcome of a single run.
 func (s *server) singleResult(w http.ResponseWriter, r *http.Request) error {
 	if err := s.needsCluster(); err != nil {
 		return err
@@ -156,7 +157,7 @@ func (s *server) singleResult(w http.ResponseWriter, r *http.Request) error {
 	return s.executed(w, r, id)
 }
 
-// executed answers with how a future stands, as an answer to a single run.
+// executed answers with the state of a future, as an answer to a single run.
 func (s *server) executed(w http.ResponseWriter, r *http.Request, id futures.ID) error {
 	ctx := r.Context()
 	row, err := s.options.Client.Cluster().Get(ctx, id)

@@ -29,7 +29,8 @@ const (
 	dialTime     = 10 * time.Second
 )
 
-// errPrivate is returned for an address that functions are not fetched from.
+// errPrivate is returned for an address from which functions must not be
+// fetched.
 var errPrivate = errors.New("a private, loopback or link-local address: only a head with --install-private " +
 	"installs from those")
 
@@ -72,7 +73,7 @@ func reserved() []netip.Prefix {
 	}
 }
 
-// isPublic tells whether an address is one of the internet.
+// isPublic reports whether an address is a public internet address.
 func isPublic(a netip.Addr) bool {
 	a = a.Unmap()
 	if !a.IsGlobalUnicast() || a.IsPrivate() {

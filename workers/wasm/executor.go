@@ -29,7 +29,7 @@ type source struct {
 	minMemory uint64
 }
 
-// fetch returns a module from the memory or from who keeps it.
+// fetch returns a module from memory or from its source.
 type fetch func(ctx context.Context) (source, error)
 
 // backend is a place where functions run. Its errors, and those of fetch, are

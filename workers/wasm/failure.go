@@ -69,7 +69,7 @@ func fail(kind string, err error) *Error {
 	return failure
 }
 
-// asError returns err as an *Error, wrapping it as kind if it is none.
+// asError returns err as an *Error, wrapping it as kind if it is not one.
 func asError(kind string, err error) *Error {
 	var failure *Error
 	if errors.As(err, &failure) {

@@ -4,7 +4,8 @@ package wasm
 const wasiModule = "wasi_snapshot_preview1"
 
 // preview1 is every function of WASI preview 1. Those that deal with files and
-// sockets find none: a function has no descriptors but its three streams.
+// sockets find no descriptor: a function has no descriptors but its three
+// streams.
 var preview1 = map[string]struct{}{
 	"args_get": {}, "args_sizes_get": {}, "environ_get": {}, "environ_sizes_get": {},
 	"clock_res_get": {}, "clock_time_get": {}, "random_get": {}, "poll_oneoff": {},

@@ -59,11 +59,11 @@ type inspection struct {
 	minMemory uint64
 }
 
-// inspect checks that a module is one, that its claims are within bounds, and
-// that it imports nothing but what a function may have. It returns the module as
-// the engine gets it, with bounded tables and without custom sections other than
-// names, and the least memory that an instance has, in bytes. Errors are
-// *Error. What inspect accepts may still be invalid code.
+// inspect checks that the bytes are a module, that its claims are within
+// bounds, and that it imports nothing but what a function may have. It returns
+// the module as the engine gets it, with bounded tables and without custom
+// sections other than names, and the least memory that an instance has, in
+// bytes. Errors are *Error. What inspect accepts may still be invalid code.
 func inspect(module []byte, maxSize int64) (checked []byte, minMemory uint64, err error) {
 	if int64(len(module)) > maxSize {
 		return nil, 0, failf(KindTooLarge, "the module has %d bytes, the limit is %d", len(module), maxSize)
@@ -334,7 +334,7 @@ func walkData(r *reader) {
 }
 
 // namesAreSound tells whether the rest of a name section is well formed. Names
-// only serve messages, so that a section that is not can go.
+// only serve messages, so that a malformed section can be dropped.
 func namesAreSound(r *reader) bool {
 	for r.more() {
 		id := r.u8()

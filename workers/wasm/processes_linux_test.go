@@ -80,7 +80,8 @@ func TestChildrenDieWithTheirParent(t *testing.T) {
 	require.Eventually(t, func() bool { return isGone(child) }, 20*time.Second, 5*time.Millisecond)
 }
 
-// isGone tells whether a process has ended, whoever has to take note of that.
+// isGone reports whether a process has ended, even if its parent has not waited
+// for it.
 func isGone(pid int) bool {
 	if syscall.Kill(pid, 0) == syscall.ESRCH {
 		return true

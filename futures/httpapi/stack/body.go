@@ -36,7 +36,7 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, b.fail(ProblemOf(nil, err))
 	}
 	start := time.Now()
-	limited := b.control.SetReadDeadline(b.pace.deadline(start)) == nil // not every connection has deadlines
+	limited := b.control.SetReadDeadline(b.pace.deadline(start)) == nil // some connections have no deadlines
 	n, err := b.ReadCloser.Read(p)
 	b.pace.did(n, start)
 	b.request.give(b.held * int64(len(p)-n))
