@@ -59,7 +59,7 @@ func (c *Client) AwaitAny(ctx context.Context, fs []*Future) (*Future, error) {
 }
 
 // explainTime bounds how long an await that has ended looks for the reason.
-const explainTime = time.Second
+const explainTime = 2 * time.Second
 
 // unsettled is the error of an await that ended with its context. A client
 // reads one future at a time, and briefly: awaits that end together don't each

@@ -5,6 +5,7 @@ package remote
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -104,7 +105,7 @@ func TestCrowd(t *testing.T) {
 		}
 	})
 	for range 100 {
-		crowdSlow(t, newStranger(t, at))
+		crowdSlow(t, newStrangerOf(t, at, rand.Text()))
 	}
 	for range 400 {
 		conn, err := net.Dial(at.Network, at.Target)

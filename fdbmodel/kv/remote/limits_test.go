@@ -3,7 +3,6 @@ package remote
 import (
 	"bufio"
 	"context"
-	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -119,12 +118,15 @@ type stranger struct {
 	r *bufio.Reader
 }
 
-func newStranger(t testing.TB, at Address) stranger {
+func newStranger(t testing.TB, at Address) stranger { return newStrangerOf(t, at, "stranger") }
+
+// newStrangerOf connects a client of that id.
+func newStrangerOf(t testing.TB, at Address, id string) stranger {
 	conn, err := net.Dial(at.Network, at.Target)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	s := stranger{conn, bufio.NewReader(conn)}
-	_, err = greet(conn, s.r, hello{version: protocolVersion, id: rand.Text()}, time.Now().Add(10*time.Second))
+	_, err = greet(conn, s.r, hello{version: protocolVersion, id: id}, time.Now().Add(10*time.Second))
 	require.NoError(t, err)
 	return s
 }
