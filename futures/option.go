@@ -43,7 +43,7 @@ func Key(key string) Option { return func(t *Task) { t.Key = key } }
 // Queue names the queue of the future. Defaults to "default".
 func Queue(name string) Option { return func(t *Task) { t.Queue = name } }
 
-// Label is for people and filters, at most 64 bytes. Defaults to none.
+// Label is for people, at most 64 bytes. Defaults to none.
 func Label(text string) Option { return func(t *Task) { t.Label = text } }
 
 // Requires sets the resources that a worker must have free. Defaults to a slot

@@ -30,7 +30,7 @@ type Task struct {
 	// byte. Default to none.
 	Argv []string
 	Env  map[string]string
-	// Queue defaults to "default". Label is for people and filters, at most 64
+	// Queue defaults to "default". Label is for people, at most 64
 	// bytes; it defaults to none.
 	Queue, Label string
 	// Priority is higher for what should run earlier. Defaults to 0, the

@@ -14,23 +14,23 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// shardParts are the subspaces of a shard, in the order of their names.
+// shardParts are the subspaces of a shard.
 func (k *checker) shardParts(shard int) []part {
-	return []part{
-		{layout.SubAssigned, CheckPage, 0, k.lookPlace(layout.PlaceAssigned, shard)},
+	parts := []part{
 		{layout.SubBell, CheckPage, 0, k.lookBells(shard)},
 		{layout.SubChunks, CheckLargePage, 0, k.lookChunks(shard)},
 		{layout.SubCounts, CheckPage, 0, k.lookCounts(shard)},
-		{layout.SubDelayed, CheckPage, 0, k.lookPlace(layout.PlaceDelayed, shard)},
 		{layout.SubDone, CheckPage, 0, k.lookDone(shard)},
 		{layout.SubFutures, CheckPage, 1, k.lookRows(shard)},
 		{layout.SubOwners, CheckPage, 0, k.lookOwners(shard)},
-		{layout.SubHeld, CheckPage, 0, k.lookPlace(layout.PlaceHeld, shard)},
 		{layout.SubMailbox, CheckLargePage, 0, k.lookMail(shard)},
-		{layout.SubReady, CheckPage, 0, k.lookPlace(layout.PlaceReady, shard)},
 		{layout.SubSessions, CheckPage, 0, k.lookSessions(shard)},
 		{layout.SubWorkers, CheckPage, 1, k.lookWorkers(shard)},
 	}
+	for _, place := range layout.Places() {
+		parts = append(parts, part{layout.SubspaceOf(place.Kind), CheckPage, 0, k.lookPlace(place.Kind, shard)})
+	}
+	return parts
 }
 
 // lookChunks checks which records large values belong to. Their pieces are

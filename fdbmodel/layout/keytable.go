@@ -110,6 +110,16 @@ func Table() []KeyKind {
 	return append(globalKinds(), append(rowKinds(), append(placeKinds(), memberKinds()...)...)...)
 }
 
+// SubspaceOf returns the subspace that a kind of key lies in, "" for no kind.
+func SubspaceOf(kind string) string {
+	for _, k := range Table() {
+		if k.Name == kind {
+			return k.Subspace
+		}
+	}
+	return ""
+}
+
 func globalKinds() []KeyKind {
 	return []KeyKind{
 		{"address", SubAddresses, false, in(text("address")), FormatText, nil, "worker", LeftOut,

@@ -61,7 +61,7 @@ type Spec struct {
 	// Owner names the assigner of the future, such as a batch. An owned future
 	// is held: it waits for Assign and is never in the pool.
 	Owner string `msgpack:"o,omitempty" json:"owner,omitempty"`
-	// Label is for display and for filters. At most 64 bytes.
+	// Label is for people. At most 64 bytes.
 	Label        string       `msgpack:"lb,omitempty" json:"label,omitempty"`
 	Priority     uint8        `msgpack:"p,omitempty" json:"priority"`
 	Requirements Requirements `msgpack:"r,omitempty" json:"requirements"`
