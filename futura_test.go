@@ -51,7 +51,7 @@ func TestNodeOpensAndClosesAll(t *testing.T) {
 	}
 	require.NoError(t, second.Close())
 	<-second.Ended()
-	require.Contains(t, log.String(), "worker is a member")
+	require.Contains(t, log.String(), "worker registered")
 }
 
 func TestNodeThatCannotOpen(t *testing.T) {

@@ -48,7 +48,7 @@ func (s Status) String() string {
 	}
 }
 
-// Over tells whether nothing follows this state.
+// Over reports whether nothing follows this state.
 func (s Status) Over() bool { return s == Done || s == PermanentlyFailed }
 
 // Mistakes in what was asked, and what became of it. Nothing was changed unless
@@ -78,8 +78,6 @@ const (
 	// NoExitCode is the exit code of an attempt that ended without one: it ran
 	// too long, was lost, or could not be loaded. Stderr says why.
 	NoExitCode = -1
-	// MaxStdout is how much of an item's standard output is kept.
-	MaxStdout = 64 << 20
 )
 
 // Template is what all items of a batch have in common.
@@ -164,7 +162,7 @@ func Validate(t *Template, arguments [][]string) error {
 	case t.Config.Concurrency > MaxItems:
 		return fmt.Errorf("%w: concurrency is %d: at most %d", ErrBadBatch, t.Config.Concurrency, MaxItems)
 	case t.Config.Timeout < 0 || t.Config.Concurrency < 0 || t.Config.RatePerHost < 0:
-		return fmt.Errorf("%w: timeout, concurrency and rate_per_host may not be negative", ErrBadBatch)
+		return fmt.Errorf("%w: timeout, concurrency and rate_per_host must not be negative", ErrBadBatch)
 	}
 	for i, list := range arguments {
 		n := 0
@@ -266,7 +264,7 @@ type Chunk struct {
 // Progress is how many items of a batch are in each state.
 type Progress map[Status]int
 
-// Over tells whether every one of n items is done or has failed for good.
+// Over reports whether every one of n items is done or has failed for good.
 func (p Progress) Over(n int) bool { return p[Done]+p[PermanentlyFailed] == n }
 
 // MarshalJSON writes the states by their names.

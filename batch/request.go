@@ -29,7 +29,7 @@ func (r *Request) Validate() error {
 	for i, list := range r.Arguments {
 		for n, argument := range list {
 			if strings.Contains(argument, "\x00") {
-				return fmt.Errorf("%w: arguments[%d][%d] has a zero byte: a module's arguments can't", ErrBadBatch, i, n)
+				return fmt.Errorf("%w: arguments[%d][%d] contains a zero byte: a module's arguments can't", ErrBadBatch, i, n)
 			}
 		}
 	}

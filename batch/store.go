@@ -69,7 +69,7 @@ type Store interface {
 	// again, due at once and without counting an attempt, or have failed for good
 	// if the batch was cancelled. The chunk is then Failed unless it was Done. It
 	// returns how many items there were.
-	Release(ctx context.Context, batch, chunk, reason string) (int, error)
+	Release(ctx context.Context, batch, chunk string) (int, error)
 
 	// Settle makes chunks Done that have no item in progress, and the batch
 	// Done if all of its items are over. It returns the batch as it is then.

@@ -17,8 +17,8 @@ import (
 // Unassign.
 const MaxAssign = 100
 
-// maxWhy is the longest reason for an assignment, in bytes.
-const maxWhy = 64
+// maxReason is the longest reason for an assignment, in bytes.
+const maxReason = 64
 
 // Assign gives ready futures to a worker, and held ones that are delayed: each
 // leaves the pool, or the held futures, and waits for this worker alone, which
@@ -32,19 +32,21 @@ const maxWhy = 64
 // returned. An unknown commit is retried: futures whose assignment landed
 // return Already, or Refused if the worker has claimed them since.
 //
-// why, of at most 64 bytes, is recorded with each future, and the futures with
-// workers are counted separately for each why; see OwnerOpen.
+// reason, of at most 64 bytes, is recorded with each future, and the futures
+// with workers are counted separately for each reason; see OwnerOpen.
 //
 // When the worker fails an attempt, can't run the future, leaves or dies, the
 // future is unassigned.
-func (c *Cluster) Assign(ctx context.Context, worker layout.WorkerID, why string, ids []layout.ID) ([]Outcome, error) {
-	if len(why) > maxWhy {
-		return nil, fmt.Errorf("%w: assigned for a reason of %d bytes: at most %d", layout.ErrBadSpec, len(why), maxWhy)
+func (c *Cluster) Assign(ctx context.Context, worker layout.WorkerID, reason string, ids []layout.ID,
+) ([]Outcome, error) {
+	if len(reason) > maxReason {
+		return nil, fmt.Errorf("%w: assigned for a reason of %d bytes: at most %d", layout.ErrBadSpec, len(reason),
+			maxReason)
 	}
 	return c.eachAssign(ctx, ids, func(ids []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
 		_, err := c.transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) (err error) {
-			outcomes, _, err = c.assignIn(ctx, tx, worker, why, ids)
+			outcomes, _, err = c.assignIn(ctx, tx, worker, reason, ids)
 			return err
 		})
 		if err == nil && slices.Contains(outcomes, Applied) {
@@ -70,12 +72,12 @@ func (c *Cluster) Unassign(ctx context.Context, worker layout.WorkerID, ids []la
 			if err != nil {
 				return err
 			}
-			outcomes, placed = moved.outcomes, moved.placed
+			outcomes, placed = moved.outcomes, w.placed
 			w.flush()
 			return nil
 		})
 		if err == nil {
-			c.wakeFor(ctx, result.Version, placed)
+			c.wakeIdle(ctx, result.Version, placed)
 		}
 		return outcomes, err
 	})
@@ -96,14 +98,14 @@ func (c *Cluster) eachAssign(_ context.Context, ids []layout.ID, fn func([]layou
 
 // assignIn returns the outcomes, and which of the futures are then with the
 // worker for that reason.
-func (c *Cluster) assignIn(ctx context.Context, tx kv.Attempt, worker layout.WorkerID, why string, ids []layout.ID,
+func (c *Cluster) assignIn(ctx context.Context, tx kv.Attempt, worker layout.WorkerID, reason string, ids []layout.ID,
 ) ([]Outcome, []bool, error) {
 	info, err := c.requireAlive(ctx, tx, worker)
 	if err != nil {
 		return nil, nil, err
 	}
 	w := c.changes(tx)
-	event := Event{Kind: EventAssign, Token: layout.Token{Worker: worker}, Why: why, Now: c.clock.Now()}
+	event := Event{Kind: EventAssign, Token: layout.Token{Worker: worker}, Reason: reason, Now: c.clock.Now()}
 	moved, err := c.moveAssigned(ctx, tx, w, event, ids, info.CanRun)
 	if err != nil {
 		return nil, nil, err
@@ -143,8 +145,7 @@ func (w *changes) callWorker(worker layout.WorkerID) {
 // movedFutures holds the results of assigning or unassigning futures.
 type movedFutures struct {
 	outcomes []Outcome
-	there    []bool  // is with the event's worker for the event's reason
-	placed   demands // those that went to the pool
+	there    []bool // is with the event's worker for the event's reason
 }
 
 // moveAssigned applies Assign or Unassign to futures.
@@ -163,7 +164,7 @@ func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *changes, e Even
 		}
 		after, outcome := Next(row, e)
 		moved.outcomes[i] = outcome
-		moved.there[i] = after.Open() && after.Attempts.Assigned == e.Token.Worker && after.Attempts.Why == e.Why
+		moved.there[i] = after.Open() && after.Attempts.Assigned == e.Token.Worker && after.Attempts.Reason == e.Reason
 		if outcome != Applied {
 			continue
 		}
@@ -173,9 +174,6 @@ func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *changes, e Even
 			}
 		}
 		w.apply(&row, &after)
-		if after.InPool() {
-			moved.placed.add(row.Spec)
-		}
 	}
 	return moved, nil
 }
@@ -201,7 +199,7 @@ func (c *Cluster) dropAssigned(ctx context.Context, worker layout.WorkerID, dead
 		if err != nil {
 			return total, kept, err
 		}
-		c.wakeFor(ctx, result.Version, page.placed)
+		c.wakeIdle(ctx, result.Version, page.placed)
 		total, kept = total+page.moved, kept || page.kept
 		if from = page.next; from == nil {
 			return total, kept, nil
@@ -245,34 +243,43 @@ func (c *Cluster) dropAssignedIn(ctx context.Context, tx kv.Tx, worker layout.Wo
 		case moved.outcomes[0] == Applied:
 			dropped.moved++
 		}
-		dropped.placed.addAll(moved.placed)
 	}
+	dropped.placed = w.placed
 	w.flush()
 	return dropped, nil
 }
 
-// ownEntries returns the futures that wait for the worker alone and fit.
-func (r *Registration) ownEntries(ctx context.Context, pending kv.Pending[kv.Page], req *ClaimRequest,
+// ownEntries returns futures that wait for the worker alone, fit and are not
+// gone, and stops at a page once it has enough of them. pending is their first page,
+// from askOwn. A nil gone is for none.
+func (r *Registration) ownEntries(ctx context.Context, tx kv.Reader, pending kv.Pending[kv.Page], req *ClaimRequest,
+	enough int, gone func(layout.ID) bool,
 ) ([]layout.ReadyEntry, error) {
-	page, err := pending.Wait(ctx)
-	if err != nil {
-		return nil, err
-	}
 	prefix := r.cluster.keys.AssignedTo(r.info.ID)
 	free := req.Free
 	free.Slots = max(free.Slots, 1)
-	w := want{free: free, runs: req.Runs, skip: req.Skip}
+	w := want{free: free, runs: req.Runs, skip: req.Skip, gone: gone}
 	var own []layout.ReadyEntry
-	for _, item := range page.Items {
-		e, err := layout.ParseAssigned(item, prefix)
+	for n := 0; ; n++ {
+		page, err := pending.Wait(ctx)
 		if err != nil {
-			continue // an audit reports it
+			return nil, err
 		}
-		if class, function := w.fits(&e); class && function && !r.scan.refused.has(e.ID) {
-			own = append(own, e)
+		for _, item := range page.Items {
+			e, err := layout.ParseAssigned(item, prefix)
+			if err != nil {
+				continue // an audit reports it
+			}
+			if class, function := w.fits(&e); class && function && r.scan.available(&e, &w) {
+				own = append(own, e)
+			}
 		}
+		if !page.More || len(own) >= enough || n == scanPages {
+			return own, nil
+		}
+		rest := kv.Range{Begin: kv.After(page.Items[len(page.Items)-1].Key), End: kv.AfterPrefix(prefix)}
+		pending = tx.GetRange(rest, kv.RangeOptions{Limit: MaxClaim + 1})
 	}
-	return own, nil
 }
 
 // askOwn requests the futures that wait for the worker alone.
@@ -390,9 +397,9 @@ func (c *Cluster) OwnerOpen(ctx context.Context, owner string) (map[string]int64
 	open := map[string]int64{}
 	prefix := c.keys.OwnerOpenOf(owner)
 	err := c.EachKey(ctx, kv.Prefix(prefix), func(item kv.KeyValue) error {
-		why, n, err := layout.ParseOpen(prefix, item)
+		reason, n, err := layout.ParseOpen(prefix, item)
 		if n != 0 {
-			open[why] = n
+			open[reason] = n
 		}
 		return err
 	})

@@ -45,7 +45,7 @@ func (c *Cluster) CreateBatch(ctx context.Context, b *layout.BatchRecord) error 
 func (c *Cluster) FinishBatch(ctx context.Context, id, maker string) error {
 	_, err := c.UpdateBatch(ctx, id, func(b *layout.BatchRecord) (bool, error) {
 		if b.Maker != maker {
-			return false, fmt.Errorf("batch %s: another has made it meanwhile: %w", id, ErrIDInUse)
+			return false, fmt.Errorf("batch %s was created by another request meanwhile: %w", id, ErrIDInUse)
 		}
 		write := !b.Made
 		b.Made, b.Digest = true, nil

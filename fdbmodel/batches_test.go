@@ -173,10 +173,10 @@ func TestHeldFuturesOutliveTheRetention(t *testing.T) {
 	_, _, err := s.C.Cancel(s.Ctx, id, "")
 	require.NoError(t, err)
 	s.Clock.Advance(1000 * s.C.Config().Retention)
-	for shard := range s.C.Config().Shards {
-		_, _, _, err := s.C.ExpireDone(s.Ctx, shard)
-		require.NoError(t, err)
-	}
+	removed, next, err := s.C.ExpireDone(s.Ctx)
+	require.NoError(t, err)
+	require.Zero(t, removed)
+	require.Zero(t, next)
 	require.Equal(t, layout.Failed, s.State(id))
 	report, err := audit.Check(s.Ctx, s.C, audit.Options{})
 	require.NoError(t, err)

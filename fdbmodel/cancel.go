@@ -21,7 +21,7 @@ func (c *Cluster) Cancel(ctx context.Context, id layout.ID, reason string) (Outc
 	request := &layout.CancelRequest{Reason: cutText(reason, MaxMessage), At: layout.Millis(c.clock.Now())}
 	outcome, row, err := c.change(ctx, id, Event{Kind: EventCancel, Cancel: request, Now: c.clock.Now()})
 	if err == nil && outcome == Requested && row.Claim != nil {
-		c.hub.cancel(row.Claim.Worker, id)
+		c.hub.hintCancel(row.Claim.Worker, id)
 	}
 	return outcome, row.State(), err
 }
@@ -35,7 +35,7 @@ func (c *Cluster) Cancel(ctx context.Context, id layout.ID, reason string) (Outc
 func (c *Cluster) Retry(ctx context.Context, id layout.ID) error {
 	outcome, row, err := c.change(ctx, id, Event{Kind: EventRetry, Now: c.clock.Now()})
 	if err == nil && outcome == Refused {
-		err = fmt.Errorf("retry of future %s, which is %s: %w", id, row.State(), ErrTransition)
+		err = fmt.Errorf("future %s is %s: retry is %w", id, row.State(), ErrTransition)
 	}
 	return err
 }
@@ -98,9 +98,9 @@ func (c *Cluster) changeMany(ctx context.Context, ids []layout.ID, e Event) ([]O
 			return err
 		})
 		if err == nil {
-			c.wakeFor(ctx, result.Version, placed)
+			c.wakeIdle(ctx, result.Version, placed)
 			for id, worker := range asked {
-				c.hub.cancel(worker, id)
+				c.hub.hintCancel(worker, id)
 			}
 		}
 		return outcomes, err
@@ -129,12 +129,9 @@ func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, ids []layout.ID, e
 			asked[id] = after.Claim.Worker
 		}
 		w.apply(&row, &after)
-		if outcome == Applied && after.InPool() {
-			placed.add(after.Spec)
-		}
 	}
 	w.flush()
-	return outcomes, placed, asked, nil
+	return outcomes, w.placed, asked, nil
 }
 
 // Discard removes a finished future with its result. It returns ErrTransition
@@ -155,7 +152,7 @@ func (c *Cluster) Discard(ctx context.Context, id layout.ID) error {
 			return driven("discard", &row)
 		}
 		if !row.State().Terminal() {
-			return fmt.Errorf("discard of future %s, which is %s: %w; cancel it first", id, row.State(), ErrTransition)
+			return fmt.Errorf("future %s is %s: discard is %w; cancel it first", id, row.State(), ErrTransition)
 		}
 		w := c.changes(tx)
 		w.remove(&row)
@@ -168,8 +165,8 @@ func (c *Cluster) Discard(ctx context.Context, id layout.ID) error {
 // driven refuses a change that only the process that drives a future's owner
 // may make.
 func driven(what string, row *layout.Row) error {
-	return fmt.Errorf("%s of future %s, which belongs to the batch %s: %w; do it to the batch",
-		what, row.ID, row.Spec.Owner, ErrTransition)
+	return fmt.Errorf("future %s belongs to batch %s: %s is %w; change the batch instead",
+		row.ID, row.Spec.Owner, what, ErrTransition)
 }
 
 // remove clears all of a terminal future. Its entry in the done list stays as a
@@ -190,7 +187,9 @@ func (c *Cluster) requireRow(ctx context.Context, tx kv.Reader, id layout.ID) (l
 
 // change applies an event that does not come from a worker.
 func (c *Cluster) change(ctx context.Context, id layout.ID, e Event) (outcome Outcome, after layout.Row, err error) {
+	var placed demands
 	result, err := c.transact(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(tx kv.Attempt) error {
+		placed = nil
 		row, err := c.requireRow(ctx, tx, id)
 		if err != nil {
 			return err
@@ -199,8 +198,9 @@ func (c *Cluster) change(ctx context.Context, id layout.ID, e Event) (outcome Ou
 			return driven("retry", &row)
 		}
 		after, outcome = Next(row, e)
-		// A future that could be retried was failed or delayed.
-		if s := row.State(); tx.MaybeCommitted && e.Kind == EventRetry && s != layout.Failed && s != layout.Delayed {
+		// Only an event that is possible is committed: one that is refused after
+		// that has landed.
+		if tx.MaybeCommitted && outcome == Refused {
 			outcome = Already
 		}
 		if outcome == Refused || outcome == Already {
@@ -212,12 +212,11 @@ func (c *Cluster) change(ctx context.Context, id layout.ID, e Event) (outcome Ou
 		w := c.changes(tx)
 		w.apply(&row, &after)
 		w.flush()
+		placed = w.placed
 		return nil
 	})
-	if err == nil && outcome == Applied && after.InPool() {
-		var placed demands
-		placed.add(after.Spec)
-		c.wakeFor(ctx, result.Version, placed)
+	if err == nil {
+		c.wakeIdle(ctx, result.Version, placed)
 	}
 	return outcome, after, err
 }

@@ -86,6 +86,7 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 	token := layout.Token{Worker: r.info.ID, Sequence: r.sequence}
 	r.mu.Unlock()
 
+	r.heard = r.cluster.hub.heard()
 	var taken []layout.ReadyEntry
 	var answer ClaimAnswer
 	result, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-claim", NoSync: true}, func(tx kv.Attempt) error {
@@ -94,7 +95,8 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 		return err
 	})
 	answer.Conflicts = result.Conflicts
-	r.scan.felt(result.Conflicts)
+	r.scan.recordConflicts(result.Conflicts)
+	r.settleEntered(err == nil && result.Version != kv.NoVersion, result.Version)
 	if err == nil && len(taken) > 0 {
 		answer.Futures, err = r.readClaimed(ctx, token, taken, result.Version)
 	}
@@ -118,7 +120,9 @@ func (r *Registration) settleDoubts(ctx context.Context) error {
 	for len(r.doubts) > 0 {
 		key := r.cluster.keys.Claims(r.info.ID, r.doubts[0])
 		skip := len(r.cluster.keys.Worker(r.info.ID, layout.WorkerClaims))
-		_, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
+		var ended endedBatch
+		result, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
+			ended = endedBatch{}
 			alive := r.askAlive(tx)
 			list, err := tx.Get(key).Wait(ctx)
 			if err != nil {
@@ -132,12 +136,13 @@ func (r *Registration) settleDoubts(ctx context.Context) error {
 				return nil
 			}
 			item := kv.KeyValue{Key: key, Value: list}
-			_, err = r.cluster.endBatch(ctx, tx, r.info.ID, EventRelinquish, item, skip)
+			ended, err = r.cluster.endBatch(ctx, tx, r.info.ID, EventRelinquish, item, skip)
 			return err
 		})
 		if err != nil {
 			return err
 		}
+		r.cluster.wakeIdle(ctx, result.Version, ended.placed)
 		r.doubts = r.doubts[1:]
 	}
 	return nil
@@ -146,6 +151,7 @@ func (r *Registration) settleDoubts(ctx context.Context) error {
 func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token layout.Token, req ClaimRequest,
 ) (taken []layout.ReadyEntry, more bool, err error) {
 	listKey := r.cluster.keys.Claims(r.info.ID, token.Sequence)
+	r.settleEntered(false, kv.NoVersion)
 	alive := r.askAlive(tx)
 	if tx.MaybeCommitted {
 		list, err := tx.Get(listKey).Wait(ctx)
@@ -157,7 +163,7 @@ func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token layout.
 			return taken, true, err
 		}
 	}
-	found, more, err := r.look(ctx, tx.Snapshot(), req, tx.Number > 1)
+	found, more, err := r.look(ctx, tx, &req)
 	if err != nil {
 		return nil, false, err
 	}
@@ -173,21 +179,11 @@ func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token layout.
 		}
 		return nil, false, nil
 	}
-	claim := layout.EncodeStamped(&layout.Claim{Token: token})
-	// All conflicts come before the first write: a store compares each later
-	// one with the keys written so far.
-	for i := range found {
-		tx.AddReadConflictKey(found[i].Key)
-	}
 	w := r.cluster.changes(tx)
+	w.claim(found, token)
 	ids := make([]layout.ID, len(found))
 	for i := range found {
-		e := &found[i]
-		ids[i] = e.ID
-		tx.Clear(e.Key)
-		tx.SetVersionstampedValue(r.cluster.keys.State(e.ID, layout.StateClaim), claim, layout.StampOffset)
-		w.count(e.ID, e.Class.Queue, e.Owner, layout.Ready, -1)
-		w.count(e.ID, e.Class.Queue, e.Owner, layout.Claimed, 1)
+		ids[i] = found[i].ID
 	}
 	list := layout.Encode(&layout.ClaimBatch{IDs: layout.PackIDs(ids)})
 	tx.Set(listKey, list)
@@ -224,99 +220,15 @@ func (r *Registration) recoverClaim(ctx context.Context, tx kv.Reader, key, valu
 	return taken, nil
 }
 
-// look finds futures to take: in one random shard, and in all if the worker was
-// idle or that shard has not enough. contended chooses a random block, so that
-// workers that look at the same place at the same time take different futures.
-func (r *Registration) look(ctx context.Context, tx kv.Reader, req ClaimRequest, contended bool,
-) ([]layout.ReadyEntry, bool, error) {
-	c, now := r.cluster, r.cluster.clock.Now()
-	shards, first := c.config.Shards, c.random.intn(c.config.Shards)
-	page := r.scan.page(req.Max, contended)
-	queues := r.info.Queues
-	own := r.askOwn(tx, req.Max+1)
-	if len(queues) > 1 {
-		at := c.random.intn(len(queues))
-		queues = append(append([]string(nil), queues[at:]...), queues[:at]...)
+// settleEntered ends what the last attempt entered in the ledger of the process.
+func (r *Registration) settleEntered(landed bool, at kv.Version) {
+	if landed {
+		r.cluster.ledger.land(r.entered, at, r.cluster.clock.Now())
+	} else {
+		r.cluster.ledger.release(r.entered)
 	}
-	if !now.Before(r.scan.lookAt) {
-		r.scan.lookAt = now.Add(classRefresh)
-		for _, q := range queues {
-			if err := r.scan.discover(ctx, tx, first, q, now); err != nil {
-				return nil, false, err
-			}
-		}
-	}
-	var taken []layout.ReadyEntry
-	free := req.Free
-	free.Slots = req.Max
-	// Assigned futures come first, except in every fourth claim, so that they
-	// can't keep the worker from the pool forever.
-	last := r.sequence%4 == 0
-	mine, err := r.ownEntries(ctx, own, &req)
-	if err != nil {
-		return nil, false, err
-	}
-	if !last {
-		more := false
-		if taken, free, more = r.choose(taken, free, mine); more {
-			return taken, true, nil
-		}
-	}
-	for round, from := 0, 0; round < 2; round++ {
-		until := []int{1, shards}[round]
-		if r.inRing {
-			until = shards // it was woken for one future, which may be in any
-		}
-		var looks []asked
-		for n := from; n < until; n++ {
-			for _, q := range queues {
-				w := want{queue: q, free: free, runs: req.Runs, skip: req.Skip, page: page}
-				looks = append(looks, r.scan.ask(tx, (first+n)%shards, w))
-			}
-		}
-		from = until
-		for _, a := range looks {
-			a.want.free = free
-			found, err := r.scan.collect(ctx, tx, a, now, page)
-			if err != nil {
-				return nil, false, err
-			}
-			more := false
-			taken, free, more = r.choose(taken, free, found)
-			if more {
-				return taken, true, nil
-			}
-		}
-		if len(taken) > 0 && round == 0 && req.Max <= len(taken)*2 {
-			break
-		}
-	}
-	more := false
-	if last {
-		taken, _, more = r.choose(taken, free, mine)
-	}
-	return taken, more, nil
-}
-
-// choose takes the futures in found that fit into free, from a random aligned
-// block if there are more than enough. It reports whether something was left.
-func (r *Registration) choose(taken []layout.ReadyEntry, free layout.Resources, found []layout.ReadyEntry,
-) ([]layout.ReadyEntry, layout.Resources, bool) {
-	if block := free.Slots; len(found) >= 2*block && block > 0 {
-		at := block * r.cluster.random.intn(len(found)/block)
-		found = append(append([]layout.ReadyEntry(nil), found[at:]...), found[:at]...)
-	}
-	for i := range found {
-		if free.Slots == 0 {
-			return taken, free, true
-		}
-		q := layout.Requirements{CPU: found[i].Class.CPU, RAM: found[i].Class.RAM, GPU: found[i].Class.GPU}
-		if free.Fit(q) {
-			free = free.Take(q)
-			taken = append(taken, found[i])
-		}
-	}
-	return taken, free, false
+	clear(r.entered)
+	r.entered = r.entered[:0]
 }
 
 // readClaimed fetches the futures that were taken, outside of the conflict

@@ -21,8 +21,8 @@ type Options struct {
 	// Existing makes Open return ErrNotFound, and write nothing, if the cluster
 	// does not exist. Defaults to false: Open creates it.
 	Existing bool
-	// Clock defaults to the machine's.
-	Clock clock.Clock
+	// Clock defaults to the machine's. Other ones are for tests.
+	Clock Clock
 	// Random is the source of ids, tokens and jitter. Defaults to crypto/rand.
 	Random io.Reader
 	// Sleep waits between two attempts of a transaction. Defaults to a timer.
@@ -32,6 +32,15 @@ type Options struct {
 	// Defaults to false: such a cluster is ErrIncomplete.
 	Incoming bool
 }
+
+// Clock is the time that a cluster runs by. Its methods, which may be called from
+// many goroutines, are Now() time.Time; At(time.Time) Timer, whose timer fires
+// once Now is that time or later; and AfterFunc(time.Time, func()) (stop func()),
+// which calls the function then. A Timer has C() <-chan time.Time and Stop().
+type (
+	Clock = clock.Clock
+	Timer = clock.Timer
+)
 
 // Cluster is the data model over one cluster's keys in a store. Its methods are
 // safe for concurrent use. Each one documents its behaviour on an unknown
@@ -44,11 +53,12 @@ type Cluster struct {
 	name   string
 	keys   layout.Keyspace
 	config layout.Config
-	clock  clock.Clock
+	clock  Clock
 	random *lockedReader
 	sleep  func(context.Context, time.Duration) error
 	ids    layout.IdSource
 	hub    *hub
+	ledger ledger
 
 	resolved    resolvedNames
 	openingMu   sync.Mutex
@@ -132,7 +142,7 @@ func (c *Cluster) Config() layout.Config { return c.config }
 func (c *Cluster) Now() time.Time { return c.clock.Now() }
 
 // Clock returns the cluster's clock.
-func (c *Cluster) Clock() clock.Clock { return c.clock }
+func (c *Cluster) Clock() Clock { return c.clock }
 
 // Database returns the store, for transactions that hold the caller's own keys
 // and the cluster's together.

@@ -77,7 +77,7 @@ func TestConfigureOfTheLiving(t *testing.T) {
 		_, err := p.Worker.Heartbeat(ctx, layout.Resources{Slots: 1}, 1)
 		require.NoError(t, err)
 	}), fdbmodel.ErrLive)
-	require.NoError(t, configure(func() {}), "who stands still is dead")
+	require.NoError(t, configure(func() {}), "a worker whose heartbeat is unchanged is dead")
 	_, err = shared.Configure(ctx, func(c *layout.Config) { c.Retention = time.Hour })
 	require.NoError(t, err, "the retention is the janitor's alone")
 }

@@ -4,10 +4,12 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// demand describes what futures in the pool require of a worker.
+// demand describes what futures in the pool require of a worker, and where they
+// are.
 type demand struct {
 	queue, function string
 	cpu, ram, gpu   int64
+	shard           int
 }
 
 func (d demand) requirements() layout.Requirements {
@@ -17,33 +19,24 @@ func (d demand) requirements() layout.Requirements {
 // demands counts futures that entered the pool, by their demand.
 type demands map[demand]int
 
-func (d *demands) add(s *layout.Spec) {
+func (d *demands) add(s *layout.Spec, shard int) {
 	if *d == nil {
 		*d = demands{}
 	}
 	r := &s.Requirements
-	(*d)[demand{s.Queue, s.Function, r.CPU, r.RAM, r.GPU}]++
+	(*d)[demand{s.Queue, s.Function, r.CPU, r.RAM, r.GPU, shard}]++
 }
 
-func (d *demands) addAll(others demands) {
-	for demand, n := range others {
-		if *d == nil {
-			*d = demands{}
-		}
-		(*d)[demand] += n
-	}
-}
-
-// take removes one suitable future of a queue, and reports whether there was
-// one.
-func (d demands) take(queue string, fits func(demand) bool) bool {
+// take removes one suitable future of a queue, and returns its shard, or false
+// if there is none.
+func (d demands) take(queue string, fits func(demand) bool) (shard int, found bool) {
 	for demand, n := range d {
 		if n > 0 && demand.queue == queue && fits(demand) {
 			d[demand]--
-			return true
+			return demand.shard, true
 		}
 	}
-	return false
+	return 0, false
 }
 
 // queues returns the queues that still have futures.

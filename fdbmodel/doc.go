@@ -31,7 +31,7 @@
 // # Waking
 //
 // Within a process an idle worker is woken by a hint in memory, across
-// processes by a write to its wake key. GoIdle registers the worker and watches
-// that key in one transaction: the one watch in a transaction that writes. A
-// hint may be missed, so a worker also looks for work periodically.
+// processes by a write to its wake key. EnterIdleRing registers the worker and
+// watches that key in one transaction: the one watch in a transaction that
+// writes. A hint may be missed, so a worker also looks for work periodically.
 package fdbmodel

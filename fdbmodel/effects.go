@@ -27,14 +27,15 @@ var (
 	withoutWait = condition{"retry in 0 was asked", func(_ *layout.Row, e *Event) bool {
 		return e.RetryIn != nil && *e.RetryIn <= 0
 	}}
-	unassigned = condition{"assigned to nobody",
+	unassigned = condition{"not assigned",
 		func(r *layout.Row, _ *Event) bool { return r.Attempts.Assigned == "" }}
 	assignedToWorker = condition{"assigned to the worker", func(r *layout.Row, e *Event) bool {
 		return r.Attempts.Assigned == e.Token.Worker
 	}}
 	isHeld     = condition{"held", func(r *layout.Row, _ *Event) bool { return r.Spec.Held() }}
-	sameReason = condition{"for the same reason", func(r *layout.Row, e *Event) bool { return r.Attempts.Why == e.Why }}
-	isDue      = condition{"due", func(r *layout.Row, e *Event) bool { return r.Attempts.Due <= layout.Millis(e.Now) }}
+	sameReason = condition{"for the same reason",
+		func(r *layout.Row, e *Event) bool { return r.Attempts.Reason == e.Reason }}
+	isDue = condition{"due", func(r *layout.Row, e *Event) bool { return r.Attempts.Due <= layout.Millis(e.Now) }}
 )
 
 func (c condition) and(d condition) condition {
@@ -53,7 +54,7 @@ var (
 	failCancelled = effect{"final exception: cancelled", applyCancelled}
 	failLost      = effect{"count crash, final exception: lost", applyLost}
 	setAssigned   = effect{"set assignment, clear due time", func(r *layout.Row, e *Event) {
-		r.Attempts.Assigned, r.Attempts.Why, r.Attempts.Due = e.Token.Worker, e.Why, 0
+		r.Attempts.Assigned, r.Attempts.Reason, r.Attempts.Due = e.Token.Worker, e.Reason, 0
 	}}
 	clearAssigned = effect{"clear assignment", func(r *layout.Row, _ *Event) { r.Attempts.Assigned = "" }}
 	countCrash    = effect{"clear claim and assignment, count crash", func(r *layout.Row, _ *Event) {
@@ -80,7 +81,7 @@ var (
 		r.Attempts.Due = max(1, layout.Millis(e.Now.Add(r.Spec.Backoff.Wait(r.Attempts.PutBack, e.Jitter))))
 	}}
 	startOver = effect{"clear counts and finality", func(r *layout.Row, _ *Event) {
-		r.Attempts, r.Claim, r.Cancel, r.Result = layout.Attempts{Why: r.Attempts.Why}, nil, nil, nil
+		r.Attempts, r.Claim, r.Cancel, r.Result = layout.Attempts{Reason: r.Attempts.Reason}, nil, nil, nil
 		exception := *r.Exception
 		exception.Final = false
 		r.Exception = &exception

@@ -44,6 +44,6 @@ var (
 	ErrLive = errors.New("the cluster is in use")
 	// ErrIncomplete is returned by opening a cluster that is being copied from
 	// elsewhere, or whose copy was interrupted.
-	ErrIncomplete = errors.New("the cluster is being copied from elsewhere, or a copy was cut off: " +
+	ErrIncomplete = errors.New("the cluster is being copied from elsewhere, or a copy was interrupted: " +
 		"run the same migrate or restore again, which starts over")
 )

@@ -5,7 +5,10 @@ import "github.com/futura-run/futura/fdbmodel/layout"
 // Limits that tests exceed.
 const (
 	JanitorBatch  = janitorBatch
+	MaxRefills    = maxRefills
 	RefusedForget = refusedForget
+	OrphanAge     = orphanAge
+	MaxExpire     = maxExpire
 )
 
 // MetTransition is a row of the table of transitions, and how often it was met.

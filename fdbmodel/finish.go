@@ -148,7 +148,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 	var outcomes []Outcome
 	var placed demands
 	result, err := c.transact(ctx, kv.Options{Tag: "futura-finish"}, func(tx kv.Attempt) error {
-		outcomes, placed = make([]Outcome, len(completions)), nil
+		outcomes = make([]Outcome, len(completions))
 		if err := seeClaims(ctx, tx, claimed, recent); err != nil {
 			return err
 		}
@@ -173,21 +173,19 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 				continue
 			}
 			w.apply(&row, &after)
-			if after.InPool() {
-				placed.add(row.Spec)
-			}
 		}
 		for _, sequence := range exhausted {
 			tx.Clear(c.keys.Claims(r.info.ID, sequence))
 		}
 		w.flush()
+		placed = w.placed
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	r.release(completions, exhausted)
-	c.wakeFor(ctx, result.Version, placed)
+	c.wakeIdle(ctx, result.Version, placed)
 	return outcomes, nil
 }
 

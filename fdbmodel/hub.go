@@ -2,6 +2,7 @@ package fdbmodel
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -10,13 +11,14 @@ import (
 // worker that misses it finds the work the next time it looks.
 type hub struct {
 	mu      sync.Mutex
-	idle    map[string][]*Idle
-	workers map[layout.WorkerID]*Idle
+	hints   uint64 // how often this process had work for a worker
+	idle    map[string][]*HintRequest
+	workers map[layout.WorkerID]*HintRequest
 	cancels map[layout.WorkerID]chan layout.ID
 }
 
 func newHub() *hub {
-	return &hub{idle: map[string][]*Idle{}, workers: map[layout.WorkerID]*Idle{},
+	return &hub{idle: map[string][]*HintRequest{}, workers: map[layout.WorkerID]*HintRequest{},
 		cancels: map[layout.WorkerID]chan layout.ID{}}
 }
 
@@ -24,8 +26,9 @@ func newHub() *hub {
 // yet.
 const maxCancelHints = 64
 
-// join adds a channel for a worker's hints; leave removes it.
-func (h *hub) join(w layout.WorkerID) <-chan layout.ID {
+// openCancels adds a channel for hints about a worker's cancelled futures;
+// closeCancels removes it.
+func (h *hub) openCancels(w layout.WorkerID) <-chan layout.ID {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := make(chan layout.ID, maxCancelHints)
@@ -33,14 +36,14 @@ func (h *hub) join(w layout.WorkerID) <-chan layout.ID {
 	return c
 }
 
-func (h *hub) leave(w layout.WorkerID) {
+func (h *hub) closeCancels(w layout.WorkerID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.cancels, w)
 }
 
-// cancel hints to a worker that a future is to be cancelled.
-func (h *hub) cancel(w layout.WorkerID, id layout.ID) {
+// hintCancel hints to a worker that a future is to be cancelled.
+func (h *hub) hintCancel(w layout.WorkerID, id layout.ID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	select {
@@ -49,29 +52,38 @@ func (h *hub) cancel(w layout.WorkerID, id layout.ID) {
 	}
 }
 
-// Idle is a worker's request to be woken within its process.
-type Idle struct {
+// hint is what a worker was woken for.
+type hint struct {
+	shard int    // of the futures
+	count uint64 // of the hub's hints, with this one
+}
+
+// HintRequest is a worker's request to be woken within its process.
+type HintRequest struct {
 	hub    *hub
 	worker layout.WorkerID
 	queues []string
 	fits   func(demand) bool
+	missed bool
+	heard  *atomic.Pointer[hint] // receives what the worker is woken for
 	c      chan struct{}
 }
 
-// Idle registers a worker that has nothing to do, for the futures that it could
-// claim by req. The worker must look for work once more after this and before
-// it waits, so that no submit is missed in between.
-func (r *Registration) Idle(req ClaimRequest) *Idle {
+// RequestHint registers a worker that has nothing to do, for the futures that
+// it could claim by req. If it reports that a hint was missed, the worker must
+// look for work once more before it waits.
+func (r *Registration) RequestHint(req ClaimRequest) *HintRequest {
 	runs, free, h := req.Runs, req.Free, r.cluster.hub
 	if runs == nil {
 		runs = r.info.Runs
 	}
-	i := &Idle{
-		hub: h, worker: r.info.ID, queues: r.info.Queues, c: make(chan struct{}, 1),
+	i := &HintRequest{
+		hub: h, worker: r.info.ID, heard: &r.hinted, queues: r.info.Queues, c: make(chan struct{}, 1),
 		fits: func(d demand) bool { return free.Fit(d.requirements()) && runs(d.function) },
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	i.missed = h.hints != r.heard
 	for _, q := range i.queues {
 		h.idle[q] = append(h.idle[q], i)
 	}
@@ -79,14 +91,26 @@ func (r *Registration) Idle(req ClaimRequest) *Idle {
 	return i
 }
 
+// Missed reports whether this process had work for some worker between the
+// beginning of the worker's last Claim, or the hint that the Claim followed, and
+// its call of RequestHint.
+func (i *HintRequest) Missed() bool { return i.missed }
+
 // C receives one value when there may be work.
-func (i *Idle) C() <-chan struct{} { return i.c }
+func (i *HintRequest) C() <-chan struct{} { return i.c }
 
 // Cancel withdraws the request. It may be called more than once.
-func (i *Idle) Cancel() {
+func (i *HintRequest) Cancel() {
 	i.hub.mu.Lock()
 	defer i.hub.mu.Unlock()
 	i.hub.remove(i)
+}
+
+// heard returns how often this process had work for a worker.
+func (h *hub) heard() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.hints
 }
 
 // wake wakes up to n suitable workers, the most recent first, and returns how
@@ -94,6 +118,7 @@ func (i *Idle) Cancel() {
 func (h *hub) wake(d demand, n int) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.hints++
 	woken := 0
 	for at := len(h.idle[d.queue]) - 1; at >= 0 && woken < n; at-- {
 		i := h.idle[d.queue][at]
@@ -101,6 +126,7 @@ func (h *hub) wake(d demand, n int) int {
 			continue
 		}
 		h.remove(i)
+		i.heard.Store(&hint{shard: d.shard, count: h.hints})
 		i.c <- struct{}{}
 		woken++
 	}
@@ -111,13 +137,14 @@ func (h *hub) wake(d demand, n int) int {
 func (h *hub) wakeWorker(w layout.WorkerID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.hints++
 	if i := h.workers[w]; i != nil {
 		h.remove(i)
 		i.c <- struct{}{}
 	}
 }
 
-func (h *hub) remove(i *Idle) {
+func (h *hub) remove(i *HintRequest) {
 	if h.workers[i.worker] == i {
 		delete(h.workers, i.worker)
 	}

@@ -12,12 +12,12 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-// HoldJanitor makes worker the cluster's janitor, or keeps it so, if the record
-// of the present one is still the one that the caller observed. It returns the
-// resulting record and whether worker holds the role. Nothing relies on a
-// single janitor: everything it does is safe alongside others. An unknown
-// commit is harmless.
-func (c *Cluster) HoldJanitor(ctx context.Context, worker layout.WorkerID, observed []byte, count int64,
+// AcquireJanitor makes worker the cluster's janitor, or keeps it so, if the
+// record of the present one is still the one that the caller observed. It
+// returns the resulting record and whether worker holds the role. Nothing
+// relies on a single janitor: everything it does is safe alongside others. An
+// unknown commit is harmless.
+func (c *Cluster) AcquireJanitor(ctx context.Context, worker layout.WorkerID, observed []byte, count int64,
 ) (record []byte, held bool, err error) {
 	wanted := layout.Encode(&layout.JanitorRecord{Worker: worker, Count: count})
 	_, err = c.transact(ctx, kv.Options{Tag: "futura-janitor", NoSync: true}, func(tx kv.Attempt) error {
@@ -42,9 +42,9 @@ func (c *Cluster) HoldJanitor(ctx context.Context, worker layout.WorkerID, obser
 	return record, held, err
 }
 
-// LookJanitor returns the record of the present janitor, which changes while
+// ReadJanitor returns the record of the present janitor, which changes while
 // the janitor is alive, and its worker id.
-func (c *Cluster) LookJanitor(ctx context.Context) (record []byte, worker layout.WorkerID, err error) {
+func (c *Cluster) ReadJanitor(ctx context.Context) (record []byte, worker layout.WorkerID, err error) {
 	err = c.View(ctx, func(tx kv.Attempt) error {
 		value, err := tx.Snapshot().Get(c.keys.Janitor()).Wait(ctx)
 		if err != nil || value == nil {
@@ -61,8 +61,8 @@ func (c *Cluster) LookJanitor(ctx context.Context) (record []byte, worker layout
 	return record, worker, err
 }
 
-// DropJanitor gives up the role. An unknown commit is harmless.
-func (c *Cluster) DropJanitor(ctx context.Context, worker layout.WorkerID) error {
+// ReleaseJanitor gives up the role. An unknown commit is harmless.
+func (c *Cluster) ReleaseJanitor(ctx context.Context, worker layout.WorkerID) error {
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-janitor", NoSync: true}, func(tx kv.Attempt) error {
 		value, err := tx.Get(c.keys.Janitor()).Wait(ctx)
 		if err != nil || value == nil {
@@ -82,79 +82,92 @@ func (c *Cluster) DropJanitor(ctx context.Context, worker layout.WorkerID) error
 
 // Limits of one transaction of a janitor.
 const (
-	// janitorBatch is the maximum number of futures that it changes.
+	// janitorBatch is the maximum number of futures that it makes ready or
+	// unassigns.
 	janitorBatch = 64
-	// janitorPages is the maximum number of pages that it reads in search of
-	// futures that it can change.
-	janitorPages = 64
+	// maxExpire is the number of finished futures at which it takes no further
+	// entry of the done lists.
+	maxExpire = 2048
 )
 
-// PromoteDue makes the due futures of a shard ready, at most a batch. It
-// returns how many, and when the next one is due (zero if none is delayed).
-// Unreadable futures stay and don't hold up the others. A wrong clock promotes
-// early or late, never twice. An unknown commit is retried: futures that were
-// promoted are no longer delayed.
-func (c *Cluster) PromoteDue(ctx context.Context, shard int) (promoted int, next time.Time, err error) {
+// PromoteDue makes due futures ready, at most a batch, those of all shards in
+// turn. It returns how many, and when to call it again: at once if more may be
+// due, else when the next one is; the zero time if none is delayed. It looks at
+// all shards in one transaction, so an error of the store changes nothing in any
+// of them. Unreadable futures stay and don't hold up the others. A wrong clock
+// promotes early or late, never twice. An unknown commit is retried: futures
+// that were promoted are no longer delayed, and wait for a worker's poll.
+func (c *Cluster) PromoteDue(ctx context.Context) (promoted int, next time.Time, err error) {
 	now := c.clock.Now()
 	var placed demands
 	result, err := c.transact(ctx, kv.Options{Tag: "futura-promote"}, func(tx kv.Attempt) error {
-		promoted, next, placed = 0, time.Time{}, nil
-		w := c.changes(tx)
-		r := kv.Prefix(c.keys.DelayedOf(shard))
-		for n := 0; n < janitorPages && promoted == 0; n++ {
-			page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: janitorBatch + 1}).Wait(ctx)
+		promoted, next = 0, time.Time{}
+		w, scan := c.changes(tx), c.scanShards(tx.Snapshot(), c.keys.DelayedOf, janitorBatch+1)
+		for full := true; full && promoted == 0; {
+			due, later, err := c.dueOf(ctx, tx, scan, now)
 			if err != nil {
 				return err
 			}
-			var due []read.Pending
-			due, next = c.dueOf(tx, shard, page, now)
-			if promoted, placed, err = w.promote(ctx, due, now); err != nil {
+			if promoted, err = w.promote(ctx, due, now); err != nil {
 				return err
 			}
-			if !page.More || next.After(now) {
-				break
+			if full = len(due) == janitorBatch; full && promoted > 0 {
+				later = now
 			}
-			r.Begin = kv.After(page.Items[len(page.Items)-1].Key)
+			next = earliest(next, later)
 		}
+		placed = w.placed
 		w.flush()
 		return nil
 	})
-	if err == nil {
-		c.wakeFor(ctx, result.Version, placed)
+	if err != nil {
+		return 0, time.Time{}, err
 	}
-	return promoted, next, err
+	c.wakeIdle(ctx, result.Version, placed)
+	return promoted, next, nil
 }
 
-// dueOf requests the due futures of a page, at most a batch, and returns when
-// the next one after them is due.
-func (c *Cluster) dueOf(tx kv.Tx, shard int, page kv.Page, now time.Time) (due []read.Pending, next time.Time) {
-	skip := len(c.keys.DelayedOf(shard))
-	for _, item := range page.Items {
+// earliest returns the earlier of two times; the zero time is none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// dueOf requests the next due futures of a scan, at most a batch. If that is all
+// of them, it returns when the next one is due.
+func (c *Cluster) dueOf(ctx context.Context, tx kv.Tx, scan *shardScan, now time.Time,
+) (due []read.Pending, next time.Time, err error) {
+	for len(due) < janitorBatch {
+		item, skip, err := scan.next(ctx)
+		if err != nil || item.Key == nil {
+			return due, next, err
+		}
 		rest := tuple.NewReader(item.Key[skip:])
 		at, id := rest.Int(), layout.ID(rest.UUID())
-		if rest.Err() != nil {
-			continue // a check names it
+		switch {
+		case rest.Err() != nil: // an audit reports it
+		case at > layout.Millis(now):
+			next = earliest(next, time.UnixMilli(at))
+			scan.leave()
+		default:
+			tx.AddReadConflictKey(item.Key)
+			due = append(due, read.Record(tx, c.keys, id))
 		}
-		if at > layout.Millis(now) || len(due) == janitorBatch {
-			return due, time.UnixMilli(at)
-		}
-		tx.AddReadConflictKey(item.Key)
-		due = append(due, read.Record(tx, c.keys, id))
 	}
-	return due, time.Time{}
+	return due, next, nil
 }
 
-// promote makes due futures ready, and returns how many, and which of them
-// entered the pool.
-func (w *changes) promote(ctx context.Context, due []read.Pending, now time.Time) (int, demands, error) {
-	promoted, placed := 0, demands(nil)
+// promote makes due futures ready, and returns how many.
+func (w *changes) promote(ctx context.Context, due []read.Pending, now time.Time) (promoted int, err error) {
 	for _, p := range due {
 		row, found, err := p.Wait(ctx)
 		if layout.IsUnreadable(err) {
 			continue
 		}
 		if err != nil {
-			return 0, nil, err
+			return 0, err
 		}
 		if !found || row.Spec == nil {
 			continue
@@ -164,74 +177,100 @@ func (w *changes) promote(ctx context.Context, due []read.Pending, now time.Time
 			continue
 		}
 		w.apply(&row, &after)
-		if promoted++; after.InPool() {
-			placed.add(row.Spec)
-		}
+		promoted++
 	}
-	return promoted, placed, nil
+	return promoted, nil
 }
 
-// ExpireDone removes finished futures of a shard whose retention has passed, at
-// most one entry of the done list. It returns how many futures, whether it
-// removed an entry, and when the next one is due (zero if there is none).
-// Futures that were retried since stay; so do unreadable futures, for another
-// retention, and unreadable entries. An unknown commit is retried and harmless.
-func (c *Cluster) ExpireDone(ctx context.Context, shard int) (removed int, progress bool, next time.Time, err error) {
+// ExpireDone removes finished futures whose retention has passed, of at most one
+// entry of each shard's done list. It returns how many, and when to call it
+// again: at once if it removed an entry, else when the next one is due; the zero
+// time if there is none. It looks at all shards in one transaction, so an error
+// of the store removes nothing from any of them. Futures that were retried since
+// stay; so do unreadable futures, for another retention, and unreadable entries.
+// An unknown commit is retried and harmless.
+func (c *Cluster) ExpireDone(ctx context.Context) (removed int, next time.Time, err error) {
 	now := c.clock.Now()
 	_, err = c.transact(ctx, kv.Options{Tag: "futura-expire", NoSync: true}, func(tx kv.Attempt) error {
-		removed, progress, next = 0, false, time.Time{}
-		key, entry, err := c.firstDone(ctx, tx, shard)
-		if err != nil || key == nil {
+		var expired []expiredEntry
+		var err error
+		if expired, next, err = c.expiredOf(ctx, tx, now); err != nil {
 			return err
 		}
-		if due := time.UnixMilli(entry.At).Add(c.config.Retention); due.After(now) {
-			next = due
-			return nil
-		}
-		progress = true
-		ids := layout.UnpackIDs(entry.IDs)
-		pending := make([]read.Pending, len(ids))
-		for i, id := range ids {
-			pending[i] = read.Record(tx, c.keys, id)
-		}
 		w := c.changes(tx)
-		for i := range ids {
-			row, found, err := pending[i].Wait(ctx)
-			if layout.IsUnreadable(err) {
-				w.done = append(w.done, ids[i]) // a version that can read it may expire it then
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			if found && row.Spec != nil && row.State().Terminal() && row.FinishedAt() <= entry.At {
+		if removed, err = w.expire(ctx, expired); err != nil {
+			return err
+		}
+		for _, e := range expired {
+			tx.Clear(e.key)
+			next = now
+		}
+		w.flush()
+		return nil
+	})
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	return removed, next, nil
+}
+
+// expiredEntry is an entry of a done list, with its futures as requested.
+type expiredEntry struct {
+	key     []byte
+	at      int64
+	ids     []layout.ID
+	futures []read.Pending
+}
+
+// expiredOf requests the futures of the first readable entry of each shard,
+// where its retention has passed. If that is none, it returns when the next one
+// does.
+func (c *Cluster) expiredOf(ctx context.Context, tx kv.Tx, now time.Time,
+) (expired []expiredEntry, next time.Time, err error) {
+	scan := c.scanShards(tx.Snapshot(), c.keys.DoneOf, 1)
+	for n := 0; n < maxExpire; {
+		item, _, err := scan.next(ctx)
+		if err != nil || item.Key == nil {
+			return expired, next, err
+		}
+		var entry layout.DoneEntry
+		if err := layout.Decode(item.Key, item.Value, &entry); layout.IsUnreadable(err) {
+			continue
+		} else if err != nil {
+			return nil, next, err
+		}
+		scan.leave()
+		if due := time.UnixMilli(entry.At).Add(c.config.Retention); due.After(now) {
+			next = earliest(next, due)
+			continue
+		}
+		ids := layout.UnpackIDs(entry.IDs)
+		expired = append(expired, expiredEntry{item.Key, entry.At, ids, read.Records(tx, c.keys, ids)})
+		n += len(ids)
+	}
+	return expired, next, nil
+}
+
+// expire removes the futures of entries, and returns how many. A future that
+// finished again after a retry may be in several.
+func (w *changes) expire(ctx context.Context, expired []expiredEntry) (removed int, err error) {
+	seen := map[layout.ID]bool{}
+	for _, e := range expired {
+		for i, id := range e.ids {
+			row, found, err := e.futures[i].Wait(ctx)
+			switch {
+			case layout.IsUnreadable(err):
+				w.done = append(w.done, id) // a version that can read it may expire it then
+			case err != nil:
+				return 0, err
+			case found && row.Spec != nil && row.State().Terminal() && row.FinishedAt() <= e.at && !seen[id]:
+				seen[id] = true
 				w.remove(&row)
 				removed++
 			}
 		}
-		tx.Clear(key)
-		w.flush()
-		return nil
-	})
-	return removed, progress, next, err
-}
-
-// firstDone returns the first entry of a shard's done list that can be read, or
-// a nil key if there is none.
-func (c *Cluster) firstDone(ctx context.Context, tx kv.Tx, shard int) (key []byte, entry layout.DoneEntry, err error) {
-	r := kv.Prefix(c.keys.DoneOf(shard))
-	for range janitorPages {
-		page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: 1}).Wait(ctx)
-		if err != nil || len(page.Items) == 0 {
-			return nil, entry, err
-		}
-		item := page.Items[0]
-		if err := layout.Decode(item.Key, item.Value, &entry); err == nil || !layout.IsUnreadable(err) {
-			return item.Key, entry, err
-		}
-		entry, r.Begin = layout.DoneEntry{}, kv.After(item.Key)
 	}
-	return nil, entry, nil
+	return removed, nil
 }
 
 // orphanAge is how old a future's id must be before chunks without a future

@@ -22,13 +22,8 @@ const (
 
 func noticeOf(row *layout.Row) layout.Notice {
 	n := layout.Notice{ID: row.ID, State: row.State()}
-	if r := row.Result; n.State == layout.Realized && r.ValueRef == nil && r.StderrRef == nil &&
-		len(r.Value)+len(r.Stderr) <= maxInlineNotice {
-		n.Result = r
-	}
-	if e := row.Exception; n.State == layout.Failed && e.StderrRef == nil &&
-		len(e.Message)+len(e.Stdout)+len(e.Stderr) <= maxInlineNotice {
-		n.Exception = e
+	if e := row.Ending(); e.Over() && e.Whole() && e.Size() <= maxInlineNotice {
+		n.Result, n.Exception = e.Result, e.Failure
 	}
 	return n
 }
@@ -201,7 +196,7 @@ func (c *Cluster) subscribeBatch(ctx context.Context, session layout.SessionID, 
 				over = append(over, n)
 			case row.Spec.Session == session:
 			case len(row.Subscribers) >= layout.MaxSubscribers:
-				return fmt.Errorf("%w: %d sessions await future %s already", ErrTooLarge, len(row.Subscribers), id)
+				return fmt.Errorf("%w: %d sessions already await future %s", ErrTooLarge, len(row.Subscribers), id)
 			default:
 				// The empty value still begins with a version.
 				tx.Set(c.keys.Subscriber(id, session), layout.Mark())

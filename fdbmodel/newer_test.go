@@ -136,7 +136,7 @@ func TestNewerFuturesAreNotClaimed(t *testing.T) {
 			m.checkNewer(1)
 			m.finish(w, futures)
 			require.Empty(t, m.claim(w))
-			watch, err := w.GoIdle(m.ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 9}})
+			watch, err := w.EnterIdleRing(m.ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 9}})
 			require.NoError(t, err)
 			require.NotNil(t, watch, "what it can't read does not keep it busy")
 			watch.Cancel()
@@ -226,7 +226,7 @@ func TestNewerDelayedFuturesStopNobody(t *testing.T) {
 	m.clock.Advance(time.Minute)
 	promoted := 0
 	for range 4 {
-		n, next, err := m.c.PromoteDue(m.ctx, 0)
+		n, next, err := m.c.PromoteDue(m.ctx)
 		require.NoError(t, err)
 		require.LessOrEqual(t, n, fdbmodel.JanitorBatch)
 		if promoted += n; promoted == len(others) {
@@ -244,7 +244,7 @@ func TestNewerDelayedFuturesStopNobody(t *testing.T) {
 		r()
 	}
 	for range 4 {
-		n, _, err := m.c.PromoteDue(m.ctx, 0)
+		n, _, err := m.c.PromoteDue(m.ctx)
 		require.NoError(t, err)
 		promoted += n
 	}
@@ -268,16 +268,16 @@ func TestNewerDoneEntryStopsNobody(t *testing.T) {
 	second := m.submit(1, nil)
 	m.finish(w, m.claim(w))
 	m.clock.Advance(m.c.Config().Retention)
-	removed, progress, _, err := m.c.ExpireDone(m.ctx, 0)
+	removed, next, err := m.c.ExpireDone(m.ctx)
 	require.NoError(t, err)
-	require.True(t, progress)
+	require.Equal(t, m.c.Now(), next, "there may be more")
 	require.Equal(t, 1, removed)
 	_, err = m.c.Get(m.ctx, second[0])
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 	_, err = m.c.Get(m.ctx, first[0])
 	require.NoError(t, err)
 	restore()
-	removed, _, _, err = m.c.ExpireDone(m.ctx, 0)
+	removed, _, err = m.c.ExpireDone(m.ctx)
 	require.NoError(t, err)
 	require.Equal(t, 1, removed)
 	m.checkNewer(0)
@@ -318,7 +318,7 @@ func TestVanishedWorkerTakesOneHint(t *testing.T) {
 	t.Parallel()
 	m := newMixed(t)
 	idle := func(id layout.WorkerID) kv.Watch {
-		watch, err := m.worker(id).GoIdle(m.ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 9}})
+		watch, err := m.worker(id).EnterIdleRing(m.ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 9}})
 		require.NoError(t, err)
 		require.NotNil(t, watch)
 		return watch

@@ -96,10 +96,10 @@ func (c *Cluster) ReapConnection(ctx context.Context, connection string) (worker
 // changes.
 func (c *Cluster) buryConnected(ctx context.Context, worker layout.WorkerID, connection string) error {
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
-		return c.bury(ctx, tx, worker)
+		return c.unregister(ctx, tx, worker)
 	})
 	if err != nil {
-		return fmt.Errorf("bury worker %s of connection %s: %w", worker, connection, err)
+		return fmt.Errorf("unregister worker %s of connection %s: %w", worker, connection, err)
 	}
 	return nil
 }

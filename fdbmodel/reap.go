@@ -12,13 +12,14 @@ import (
 )
 
 // ReapClaims takes back everything that a dead worker holds, or that waits for
-// it alone, and removes the worker. It returns how many futures went back to
-// the pool or failed. Several processes may run it at once, and it may be
-// interrupted anywhere: the next run continues. Futures that a newer version of
-// Futura has written stay the dead worker's, and the worker is remembered,
-// until a process of that version reaps it. It returns ErrTransition for a
-// worker that was not declared dead. An unknown commit is retried: futures that
-// were taken back no longer belong to the worker.
+// it alone, and removes the worker. It wakes idle workers that can run what is
+// back in the pool, and returns how many futures went there or failed. Several
+// processes may run it at once, and it may be interrupted anywhere: the next run
+// continues. Futures that a newer version of Futura has written stay the dead
+// worker's, and the worker is remembered, until a process of that version reaps
+// it. It returns ErrTransition for a worker that was not declared dead. An
+// unknown commit is retried: futures that were taken back no longer belong to
+// the worker.
 func (c *Cluster) ReapClaims(ctx context.Context, worker layout.WorkerID) (int, error) {
 	total, kept, err := c.endAllClaims(ctx, worker, EventReap)
 	if err != nil {
@@ -40,7 +41,7 @@ func (c *Cluster) ReapClaims(ctx context.Context, worker layout.WorkerID) (int, 
 func (c *Cluster) requireDead(ctx context.Context, tx kv.Reader, worker layout.WorkerID) error {
 	alive, err := tx.Get(c.keys.Worker(worker, layout.WorkerAlive)).Wait(ctx)
 	if err == nil && alive != nil {
-		err = fmt.Errorf("worker %s lives: %w", worker, ErrTransition)
+		err = fmt.Errorf("worker %s is not dead: %w", worker, ErrTransition)
 	}
 	return err
 }
@@ -53,7 +54,7 @@ func (c *Cluster) endAllClaims(ctx context.Context, worker layout.WorkerID, kind
 	from := c.keys.Worker(worker, layout.WorkerClaims)
 	for {
 		var ended endedBatch
-		_, err := c.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
+		result, err := c.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
 			var err error
 			ended, err = c.endClaims(ctx, tx, worker, kind, from)
 			return err
@@ -61,6 +62,7 @@ func (c *Cluster) endAllClaims(ctx context.Context, worker layout.WorkerID, kind
 		if err != nil || ended.next == nil {
 			return total, kept, err
 		}
+		c.wakeIdle(ctx, result.Version, ended.placed)
 		total += ended.changed
 		kept = kept || ended.kept
 		from = ended.next
@@ -70,8 +72,9 @@ func (c *Cluster) endAllClaims(ctx context.Context, worker layout.WorkerID, kind
 // endedBatch holds the results of ending a claim batch.
 type endedBatch struct {
 	changed int
-	kept    bool   // some futures stay in it
-	next    []byte // where the next one may be, nil after the last one
+	placed  demands // those of the changed that went to the pool
+	kept    bool    // some futures stay in it
+	next    []byte  // where the next one may be, nil after the last one
 }
 
 // endClaims applies kind to the futures still held by the first claim batch at
@@ -133,6 +136,7 @@ func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, worker layout.WorkerID
 		w.apply(&row, &after)
 		ended.changed++
 	}
+	ended.placed = w.placed
 	if ended.kept = len(kept) > 0; !ended.kept {
 		tx.Clear(item.Key)
 		w.flush()

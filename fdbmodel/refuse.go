@@ -105,10 +105,7 @@ func (r *Registration) undoClaim(ctx context.Context, token layout.Token, entrie
 			if !held {
 				continue // an attempt with an unknown result landed
 			}
-			tx.Clear(keys.State(e.ID, layout.StateClaim))
-			tx.Set(e.Key, []byte(e.Function))
-			w.count(e.ID, e.Class.Queue, e.Owner, layout.Claimed, -1)
-			w.count(e.ID, e.Class.Queue, e.Owner, layout.Ready, 1)
+			w.unclaim(e)
 		}
 		if err := shortenList(ctx, tx, listKey, list, undone); err != nil {
 			return err

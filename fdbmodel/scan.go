@@ -12,7 +12,8 @@ import (
 
 // Limits of one look at one queue in one shard.
 const (
-	scanPages     = 6                // pages, or classes skipped
+	scanPages     = 6                // pages after the first, or classes skipped
+	pageGrowth    = 8                // times as many entries after each page without a find
 	scanBlocks    = 8                // blocks of a page among which a contended claim chooses
 	crowdBlocks   = 16               // the same, if that did not suffice
 	maxPage       = 1024             // entries of a page
@@ -31,26 +32,38 @@ type scanner struct {
 	refused refused                 // futures that can't be read
 }
 
-// felt records how often other workers beat the last claim.
-func (s *scanner) felt(conflicts int) {
+// recordConflicts records how often other workers beat the last claim.
+func (s *scanner) recordConflicts(conflicts int) {
 	s.losses *= 0.97
 	if conflicts > 0 {
 		s.losses += 0.1
 	}
 }
 
-// page is how many entries a claim of up to n reads in a shard. The entries
-// after the first n let it choose a random place if other workers were faster
-// lately: the more often, the more entries.
-func (s *scanner) page(n int, again bool) int {
+// page is how many entries a claim of up to n reads in a shard. If other
+// processes were faster lately, or in the last attempt (again), the claim is
+// crowded: the entries after the first n let it choose another place, the more
+// often they were faster, the more entries.
+func (s *scanner) page(n int, again bool) (entries int, crowded bool) {
 	switch {
 	case s.losses > 0.05:
-		return max(n+1, min(n*crowdBlocks, maxPage))
+		return max(n+1, min(n*crowdBlocks, maxPage)), true
 	case s.losses > 0.005 || again:
-		return n * scanBlocks
+		return n * scanBlocks, true
 	default:
-		return n + 1
+		return n + 1, false
 	}
+}
+
+// turn begins found at a random aligned block, if there is more than one, so
+// that workers that look at the same place at the same time take different
+// futures.
+func (s *scanner) turn(found []layout.ReadyEntry, block int) []layout.ReadyEntry {
+	if block == 0 || len(found) < 2*block {
+		return found
+	}
+	at := block * s.random.intn(len(found)/block)
+	return append(slices.Clone(found[at:]), found[:at]...)
 }
 
 // knownClass is the place of a class within the queue in the ready index.
@@ -69,7 +82,8 @@ type want struct {
 	free  layout.Resources
 	runs  func(function string) bool
 	skip  func(owner string) bool
-	page  int // entries to read at a time
+	gone  func(layout.ID) bool // reports whether another claim has the future; nil for none
+	page  int                  // entries to read at a time
 }
 
 // fits reports whether an entry can be taken, by its class and by its function.
@@ -123,8 +137,17 @@ func (s *scanner) collect(ctx context.Context, tx kv.Reader, a asked, now time.T
 			}
 			wrapped, next, end = true, prefix, a.from
 		}
+		if len(found) == 0 {
+			a.want.page = max(a.want.page, min(a.want.page*pageGrowth, maxPage))
+		}
 		page, err = tx.GetRange(kv.Range{Begin: next, End: end}, kv.RangeOptions{Limit: a.want.page}).Wait(ctx)
 	}
+}
+
+// available reports whether a future can be claimed as far as this process
+// knows: the worker can read it, and no other claim has it.
+func (s *scanner) available(e *layout.ReadyEntry, w *want) bool {
+	return !s.refused.has(e.ID) && (w.gone == nil || !w.gone(e.ID))
 }
 
 // sift takes the suitable entries from a page. next is where the scan
@@ -138,7 +161,7 @@ func (s *scanner) sift(found []layout.ReadyEntry, page kv.Page, prefix []byte, w
 		if err != nil {
 			return found, nil, err
 		}
-		s.meet(w.queue, e.Key[len(prefix):classEnd], now)
+		s.remember(w.queue, e.Key[len(prefix):classEnd], now)
 		fitsClass, runs := w.fits(&e)
 		if !fitsClass {
 			behind := kv.AfterPrefix(e.Key[:classEnd])
@@ -150,7 +173,7 @@ func (s *scanner) sift(found []layout.ReadyEntry, page kv.Page, prefix []byte, w
 			}
 			continue
 		}
-		if runs && !s.refused.has(e.ID) {
+		if runs && s.available(&e, w) {
 			found = append(found, e)
 		}
 	}
@@ -160,8 +183,8 @@ func (s *scanner) sift(found []layout.ReadyEntry, page kv.Page, prefix []byte, w
 	return found, nil, nil
 }
 
-// meet remembers a class.
-func (s *scanner) meet(queue string, suffix []byte, now time.Time) {
+// remember records a class.
+func (s *scanner) remember(queue string, suffix []byte, now time.Time) {
 	known := s.classes[queue]
 	at, found := slices.BinarySearchFunc(known, suffix, func(k knownClass, b []byte) int {
 		return bytes.Compare(k.suffix, b)
@@ -190,7 +213,7 @@ func (s *scanner) discover(ctx context.Context, tx kv.Reader, shard int, queue s
 		if err != nil {
 			return err
 		}
-		s.meet(queue, e.Key[len(prefix):classEnd], now)
+		s.remember(queue, e.Key[len(prefix):classEnd], now)
 		r.Begin = kv.AfterPrefix(e.Key[:classEnd])
 	}
 	return nil

@@ -68,7 +68,7 @@ func TestLifeOfAFuture(t *testing.T) {
 	_, watch, err := box.Listen(ctx)
 	require.NoError(t, err)
 	watch.Cancel()
-	watch, err = w.GoIdle(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 4}})
+	watch, err = w.EnterIdleRing(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 4}})
 	require.NoError(t, err)
 	require.NotNil(t, watch)
 	_, err = c.Submit(ctx, subs[:1])

@@ -45,7 +45,7 @@ func (c *Cluster) Spread(ctx context.Context) (Spread, error) {
 	}
 	spread.Teams, spread.Servers = len(teams), location.Servers
 	if team := location.Teams[0]; len(teams) == 1 && len(team) < location.Servers && len(hot) > 1 {
-		spread.Warning = fmt.Sprintf("all %d shards lie on the same %d of %d servers (%s), whose rate is the cluster's: "+
+		spread.Warning = fmt.Sprintf("all %d shards are on the same %d of %d servers (%s), which limit the cluster's rate: "+
 			"give the shards different teams with fdbcli's rangeconfig", len(hot), len(team), location.Servers,
 			strings.Join(team, ", "))
 	}

@@ -43,7 +43,7 @@ func TestSpread(t *testing.T) {
 	spread, err := open(&placed{teams: [][]string{a}, servers: 3}).Spread(ctx)
 	require.NoError(t, err)
 	require.Equal(t, 1, spread.Teams)
-	require.Contains(t, spread.Warning, "all 4 shards lie on the same 2 of 3 servers (10.0.0.1:4500, 10.0.0.2:4500)")
+	require.Contains(t, spread.Warning, "all 4 shards are on the same 2 of 3 servers (10.0.0.1:4500, 10.0.0.2:4500)")
 
 	spread, err = open(&placed{teams: [][]string{a}, servers: 2}).Spread(ctx)
 	require.NoError(t, err)

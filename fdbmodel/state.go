@@ -26,14 +26,18 @@ const (
 )
 
 var eventNames = [...]string{
-	"", "claim", "realize", "fail", "relinquish", "put back", "reap", "cancel", "promote", "retry",
-	"assign", "unassign",
+	EventClaim: "claim", EventRealize: "realize", EventFail: "fail", EventRelinquish: "relinquish",
+	EventPutBack: "put back", EventReap: "reap", EventCancel: "cancel", EventPromote: "promote", EventRetry: "retry",
+	EventAssign: "assign", EventUnassign: "unassign",
 }
 
 // Events lists all kinds of event.
 func Events() []EventKind {
-	return []EventKind{EventClaim, EventRealize, EventFail, EventRelinquish, EventPutBack, EventReap, EventCancel,
-		EventPromote, EventRetry, EventAssign, EventUnassign}
+	events := make([]EventKind, len(eventNames)-1)
+	for i := range events {
+		events[i] = EventKind(i + 1)
+	}
+	return events
 }
 
 // String returns the event's name.
@@ -53,7 +57,7 @@ type Event struct {
 	Permanent bool                  // Fail: no further attempt, whatever its kind
 	RetryIn   *time.Duration        // Fail: wait this long instead of the backoff
 	Cancel    *layout.CancelRequest // Cancel
-	Why       string                // Assign: the reason for the assignment
+	Reason    string                // Assign: the reason for the assignment
 	Now       time.Time             // every event
 	Jitter    float64               // Fail, PutBack: in [0,1), spreads the backoff
 }

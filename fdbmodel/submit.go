@@ -35,8 +35,8 @@ type Submission struct {
 	// Assigned is the worker that the future is assigned to from the start, see
 	// Assign. It excludes NotBefore. Defaults to none.
 	Assigned layout.WorkerID
-	// Why is the reason for the assignment. Defaults to empty.
-	Why string
+	// Reason is recorded with the assignment, at most 64 bytes. Defaults to empty.
+	Reason string
 
 	chosen bool
 	large  bool
@@ -53,7 +53,7 @@ type Submitted struct {
 
 	spec   *layout.Spec
 	worker layout.WorkerID
-	held   bool
+	place  *layout.Place // where it waits, nil if it does not
 }
 
 // Submit makes futures and returns once they are durable. It takes any number,
@@ -200,9 +200,9 @@ func (c *Cluster) check(ctx context.Context, s *Submission) error {
 	if s.Assigned != "" && !s.NotBefore.IsZero() {
 		return fmt.Errorf("%w: an assigned future can't be delayed", layout.ErrBadSpec)
 	}
-	if len(s.Why) > maxWhy || s.Why != "" && s.Assigned == "" {
-		return fmt.Errorf("%w: assigned for %.80q: at most %d bytes, and only with a worker", layout.ErrBadSpec, s.Why,
-			maxWhy)
+	if len(s.Reason) > maxReason || s.Reason != "" && s.Assigned == "" {
+		return fmt.Errorf("%w: assigned for %.80q: at most %d bytes, and only with a worker", layout.ErrBadSpec, s.Reason,
+			maxReason)
 	}
 	if len(s.Key) > 1024 {
 		return fmt.Errorf("%w: idempotency key of %d bytes: at most 1024", ErrTooLarge, len(s.Key))
@@ -216,7 +216,7 @@ func (c *Cluster) check(ctx context.Context, s *Submission) error {
 		sound := ref.Kind == layout.ChunkArgs && ref.Size >= 0 && ref.Size <= layout.MaxPut &&
 			ref.Count == layout.Pieces(ref.Size)
 		if !sound || len(s.Args) > 0 {
-			return fmt.Errorf("%w: the reference to its arguments is not one of PutArgs, or it has arguments too",
+			return fmt.Errorf("%w: the reference to its arguments is not from PutArgs, or it has arguments too",
 				layout.ErrBadSpec)
 		}
 		spec.Args, spec.ArgsKey, spec.ArgsSize = nil, false, ref.Size
@@ -299,7 +299,7 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 		s := &subs[i]
 		row := c.rowOf(s)
 		answers[i] = Submitted{
-			ID: s.ID, State: row.State(), spec: &s.Spec, worker: s.Assigned, held: s.Spec.Held() && s.Assigned == "",
+			ID: s.ID, State: row.State(), spec: &s.Spec, worker: s.Assigned, place: layout.PlaceOf(&row),
 		}
 		if earlier := seen[s.ID]; earlier != nil {
 			answers[i].Existed = true
@@ -320,7 +320,7 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 				} else if !same {
 					return nil, errIDInUse(s)
 				}
-				answers[i].Existed, answers[i].State = s.chosen, old.State()
+				answers[i].Existed, answers[i].State, answers[i].place = s.chosen, old.State(), layout.PlaceOf(&old)
 				continue
 			}
 		}
@@ -348,7 +348,7 @@ func (c *Cluster) rowOf(s *Submission) layout.Row {
 	if !s.NotBefore.IsZero() && s.NotBefore.After(c.clock.Now()) {
 		row.Attempts.Due = layout.Millis(s.NotBefore)
 	}
-	row.Attempts.Assigned, row.Attempts.Why = s.Assigned, s.Why
+	row.Attempts.Assigned, row.Attempts.Reason = s.Assigned, s.Reason
 	return row
 }
 

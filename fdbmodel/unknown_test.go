@@ -105,7 +105,7 @@ func TestUnknownResults(t *testing.T) {
 			id := s.Submit(func(sub *fdbmodel.Submission) { sub.NotBefore = s.C.Now().Add(time.Second) })
 			s.Clock.Advance(2 * time.Second)
 			strike()
-			_, _, err := s.C.PromoteDue(s.Ctx, id.Shard(s.C.Config().Shards))
+			_, _, err := s.C.PromoteDue(s.Ctx)
 			require.NoError(s.T, err)
 			require.Equal(s.T, layout.Ready, s.State(id))
 			require.Equal(s.T, int64(1), s.Counted(layout.Ready))
@@ -116,7 +116,7 @@ func TestUnknownResults(t *testing.T) {
 			require.NoError(s.T, err)
 			s.Clock.Advance(2 * time.Minute)
 			strike()
-			_, _, _, err = s.C.ExpireDone(s.Ctx, id.Shard(s.C.Config().Shards))
+			_, _, err = s.C.ExpireDone(s.Ctx)
 			require.NoError(s.T, err)
 			require.Equal(s.T, layout.State(0), s.State(id))
 			require.Equal(s.T, int64(0), s.Counted(layout.Failed))
@@ -175,7 +175,7 @@ func TestUnknownResults(t *testing.T) {
 		},
 		"futura-idle": func(s *modeltest.Stage, strike func()) {
 			strike()
-			watch, err := s.Worker.GoIdle(s.Ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}})
+			watch, err := s.Worker.EnterIdleRing(s.Ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}})
 			require.NoError(s.T, err)
 			require.NotNil(s.T, watch)
 			s.Submit()
@@ -216,10 +216,10 @@ func TestUnknownResults(t *testing.T) {
 		},
 		"futura-janitor": func(s *modeltest.Stage, strike func()) {
 			strike()
-			_, held, err := s.C.HoldJanitor(s.Ctx, s.Worker.ID(), nil, 1)
+			_, held, err := s.C.AcquireJanitor(s.Ctx, s.Worker.ID(), nil, 1)
 			require.NoError(s.T, err)
 			require.True(s.T, held)
-			_, held, err = s.C.HoldJanitor(s.Ctx, "other", nil, 1)
+			_, held, err = s.C.AcquireJanitor(s.Ctx, "other", nil, 1)
 			require.NoError(s.T, err)
 			require.False(s.T, held)
 		},

@@ -25,31 +25,31 @@ func (c *Cluster) Wake(ctx context.Context, version kv.Version, submitted []Subm
 	var placed demands
 	for i := range submitted {
 		switch s := &submitted[i]; {
-		case s.Existed || s.State != layout.Ready || s.held:
-		case s.worker != "":
+		case s.Existed || s.place == nil:
+		case s.place.Kind == layout.PlaceAssigned:
 			c.hub.wakeWorker(s.worker)
-		default:
-			placed.add(s.spec)
+		case s.place.Kind == layout.PlaceReady:
+			placed.add(s.spec, s.ID.Shard(c.config.Shards))
 		}
 	}
-	c.wakeFor(ctx, version, placed)
+	c.wakeIdle(ctx, version, placed)
 }
 
-// wakeFor wakes workers that can run the futures that entered the pool at
+// wakeIdle wakes workers that can run the futures that entered the pool at
 // version, first within the process, then through the store.
-func (c *Cluster) wakeFor(ctx context.Context, version kv.Version, placed demands) {
+func (c *Cluster) wakeIdle(ctx context.Context, version kv.Version, placed demands) {
 	for d, n := range placed {
 		placed[d] = n - c.hub.wake(d, n)
 	}
 	if len(placed.queues()) > 0 {
-		c.wakeRing(ctx, version, placed)
+		c.wakeOtherProcesses(ctx, version, placed)
 	}
 }
 
-// WakeRing wakes idle workers of other processes. A worker that went idle
-// before version is seen here; one that went idle after that version read the
-// ready ranges at a later version and saw the futures.
-func (c *Cluster) wakeRing(ctx context.Context, version kv.Version, placed demands) {
+// wakeOtherProcesses wakes idle workers of other processes. A worker that went
+// idle before version is seen here; one that went idle after that version read
+// the ready ranges at a later version and saw the futures.
+func (c *Cluster) wakeOtherProcesses(ctx context.Context, version kv.Version, placed demands) {
 	tx := c.db.Begin(kv.Options{Tag: "futura-wake"})
 	defer tx.Cancel()
 	if version != kv.NoVersion {
@@ -57,7 +57,7 @@ func (c *Cluster) wakeRing(ctx context.Context, version kv.Version, placed deman
 	}
 	woken := 0
 	for queue := range placed.queues() {
-		n, err := c.wakeSome(ctx, tx, queue, placed, wakeLimit-woken)
+		n, err := c.wakeQueue(ctx, tx, queue, placed, wakeLimit-woken)
 		if err != nil {
 			return
 		}
@@ -71,10 +71,9 @@ func (c *Cluster) wakeRing(ctx context.Context, version kv.Version, placed deman
 	}
 }
 
-// wakeSome wakes up to limit workers in the ring of a queue that can run one of
+// wakeQueue wakes up to limit workers in the ring of a queue that can run one of
 // placed, and returns how many.
-func (c *Cluster) wakeSome(ctx context.Context, tx kv.Tx, queue string, placed demands, limit int) (int, error) {
-	value := layout.EncodeBell()
+func (c *Cluster) wakeQueue(ctx context.Context, tx kv.Tx, queue string, placed demands, limit int) (int, error) {
 	prefix := c.keys.IdleQueue(queue)
 	ring, woken := kv.Prefix(prefix), 0
 	for pages := range ringPages {
@@ -91,10 +90,14 @@ func (c *Cluster) wakeSome(ctx context.Context, tx kv.Tx, queue string, placed d
 			rest := tuple.NewReader(item.Key[len(prefix):])
 			worker := layout.WorkerID(rest.Text())
 			var idle layout.IdleRecord
-			if rest.Err() != nil || layout.Decode(item.Key, item.Value, &idle) != nil ||
-				!placed.take(queue, func(d demand) bool { return fitsIdle((&idle), d) }) {
+			if rest.Err() != nil || layout.Decode(item.Key, item.Value, &idle) != nil {
 				continue
 			}
+			shard, found := placed.take(queue, func(d demand) bool { return fitsIdle(&idle, d) })
+			if !found {
+				continue
+			}
+			value := layout.EncodeStamped(&layout.Wake{Shard: shard + 1})
 			tx.SetVersionstampedValue(c.keys.Worker(worker, layout.WorkerWake), value, layout.StampOffset)
 			// A worker that is alive looks for work and returns to the ring. A
 			// vanished one must not take a second hint from the others.
@@ -111,21 +114,22 @@ func (c *Cluster) wakeSome(ctx context.Context, tx kv.Tx, queue string, placed d
 	return woken, nil
 }
 
-// GoIdle writes the worker into the ring of idle workers, where submitters of
-// other processes find it, if there is nothing to claim. It returns nil if
-// there is, otherwise a watch that fires when the worker is woken, which the
-// caller waits for or cancels. It returns ErrReaped if the worker was declared
-// dead. An unknown commit is retried and harmless.
+// EnterIdleRing writes the worker into the ring of idle workers, where
+// submitters of other processes find it, if there is nothing to claim. It
+// returns nil if there is, otherwise a watch that fires when the worker is
+// woken, which the caller waits for or cancels. It returns ErrReaped if the
+// worker was declared dead. An unknown commit is retried and harmless.
 //
 // Waking a worker removes it from the ring of the queue that has work: the
-// worker looks for work, and calls GoIdle again if it finds none. A worker that
-// claims for another reason calls LeaveIdle, or may be woken for nothing. A
-// hint may be lost, so a worker in the ring also calls Glance periodically.
+// worker looks for work, and calls EnterIdleRing again if it finds none. A
+// worker that claims for another reason calls LeaveIdleRing, or may be woken
+// for nothing. A hint may be lost, so a worker in the ring also calls Poll
+// periodically.
 //
 // The worker reads the ready ranges serializably, so a submit that it does not
 // see makes it look again. The watch is in a writing transaction on purpose:
 // its key is the worker's own, so only a wake can conflict with it.
-func (r *Registration) GoIdle(ctx context.Context, req ClaimRequest) (kv.Watch, error) {
+func (r *Registration) EnterIdleRing(ctx context.Context, req ClaimRequest) (kv.Watch, error) {
 	if req.Runs == nil {
 		req.Runs = r.info.Runs
 	}
@@ -155,29 +159,29 @@ func (r *Registration) GoIdle(ctx context.Context, req ClaimRequest) (kv.Watch, 
 	return watch, err
 }
 
-// glances is the number of calls of Glance that together cover all shards.
-const glances = 4
+// pollsForAll is the number of calls of Poll that together cover all shards.
+const pollsForAll = 4
 
-// Glance reports whether there may be something to claim. It reads some of the
+// Poll reports whether there may be something to claim. It reads some of the
 // shards: all of them within four calls, or in each call if few other workers
 // are idle. A worker in the ring calls it periodically in case a hint was lost.
 // It only reads.
-func (r *Registration) Glance(ctx context.Context, req ClaimRequest) (found bool, err error) {
+func (r *Registration) Poll(ctx context.Context, req ClaimRequest) (found bool, err error) {
 	if req.Runs == nil {
 		req.Runs = r.info.Runs
 	}
 	shards := r.cluster.config.Shards
-	n := max(shards/glances, shards/max(r.idle, 1), 1)
+	n := max(shards/pollsForAll, shards/max(r.idle, 1), 1)
 	err = r.cluster.View(ctx, func(tx kv.Attempt) (err error) {
-		if r.glanced == 0 {
+		if r.polled == 0 {
 			if r.idle, err = r.countIdle(ctx, tx.Snapshot()); err != nil {
 				return err
 			}
 		}
-		found, err = r.anyOf(ctx, tx.Snapshot(), req, r.glanced, n)
+		found, err = r.anyOf(ctx, tx.Snapshot(), req, r.polled, n)
 		return err
 	})
-	r.glanced = (r.glanced + n) % shards
+	r.polled = (r.polled + n) % shards
 	return found, err
 }
 
@@ -188,9 +192,9 @@ func (r *Registration) countIdle(ctx context.Context, tx kv.Reader) (int, error)
 	return len(page.Items), err
 }
 
-// LeaveIdle removes the worker from the ring if it is in it. A Claim that takes
-// something has already done so. An unknown commit is harmless.
-func (r *Registration) LeaveIdle(ctx context.Context) error {
+// LeaveIdleRing removes the worker from the ring if it is in it. A Claim that
+// takes something has already done so. An unknown commit is harmless.
+func (r *Registration) LeaveIdleRing(ctx context.Context) error {
 	if !r.inRing {
 		return nil
 	}
@@ -208,6 +212,33 @@ func (r *Registration) leaveRing(tx kv.Tx) {
 	}
 }
 
+// hintedShard returns the shard of the futures that the worker was woken for, or
+// -1 if it was not woken, or does not know. Only the first call after a hint
+// returns it.
+func (r *Registration) hintedShard(ctx context.Context, tx kv.Reader) (int, error) {
+	if h := r.hinted.Swap(nil); h != nil {
+		if r.cluster.config.Shards > 1 {
+			r.heard = h.count // the claim may not look into other shards
+		}
+		return h.shard, nil
+	}
+	if !r.inRing {
+		return -1, nil
+	}
+	key := r.cluster.keys.Worker(r.info.ID, layout.WorkerWake)
+	value, err := tx.Get(key).Wait(ctx)
+	if err != nil || value == nil {
+		return -1, err
+	}
+	var wake layout.Wake
+	stamp, err := layout.DecodeStamped(key, value, &wake)
+	if err != nil || stamp == r.wokenAt || wake.Shard > r.cluster.config.Shards {
+		return -1, nil // unknown, or of a newer version
+	}
+	r.wokenAt = stamp
+	return wake.Shard - 1, nil
+}
+
 // anyOf reports whether the worker could claim something, from n shards.
 func (r *Registration) anyOf(ctx context.Context, tx kv.Reader, req ClaimRequest, first, n int) (bool, error) {
 	const page = 16
@@ -217,15 +248,11 @@ func (r *Registration) anyOf(ctx context.Context, tx kv.Reader, req ClaimRequest
 	for i := range n {
 		shard := (first + i) % shards
 		for _, q := range r.info.Queues {
-			prefix := r.scan.keys.ReadyQueue(shard, q)
-			looks = append(looks, asked{
-				shard: shard, want: want{queue: q, free: req.Free, runs: req.Runs, skip: req.Skip, page: page},
-				from:    prefix,
-				pending: tx.GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: page}),
-			})
+			want := want{queue: q, free: req.Free, runs: req.Runs, skip: req.Skip, page: page}
+			looks = append(looks, r.scan.ask(tx, shard, want))
 		}
 	}
-	if own, err := r.ownEntries(ctx, mine, &req); err != nil || len(own) > 0 {
+	if own, err := r.ownEntries(ctx, tx, mine, &req, 1, nil); err != nil || len(own) > 0 {
 		return len(own) > 0, err
 	}
 	for _, a := range looks {

@@ -37,7 +37,7 @@ func (w *waker) register(cpu int64, functions ...string) *Registration {
 // idle puts a worker into the ring.
 func (w *waker) idle(r *Registration) kv.Watch {
 	w.Helper()
-	watch, err := r.GoIdle(w.ctx, ClaimRequest{Free: r.info.Capacity})
+	watch, err := r.EnterIdleRing(w.ctx, ClaimRequest{Free: r.info.Capacity})
 	require.NoError(w, err)
 	require.NotNil(w, watch)
 	w.Cleanup(watch.Cancel)
@@ -114,12 +114,13 @@ func TestWhoCanRunItIsWokenWithinAProcess(t *testing.T) {
 	t.Parallel()
 	w := newWaker(t)
 	first, second := w.register(9, "go:f"), w.register(9, "go:g")
-	hints := []*Idle{
-		first.Idle(ClaimRequest{Free: first.info.Capacity}), second.Idle(ClaimRequest{Free: layout.Resources{CPU: 9}}),
+	hints := []*HintRequest{
+		first.RequestHint(ClaimRequest{Free: first.info.Capacity}),
+		second.RequestHint(ClaimRequest{Free: layout.Resources{CPU: 9}}),
 	}
 	w.submit(layout.Spec{Function: "go:g"})
 	require.Empty(t, hints[1].C(), "it has no slot")
-	hints[1] = second.Idle(ClaimRequest{Free: second.info.Capacity})
+	hints[1] = second.RequestHint(ClaimRequest{Free: second.info.Capacity})
 	w.submit(layout.Spec{Function: "go:g"})
 	<-hints[1].C()
 	require.Empty(t, hints[0].C())
@@ -159,4 +160,120 @@ func TestWakesAreBounded(t *testing.T) {
 		}
 	}
 	require.Equal(t, wakeLimit, woken)
+}
+
+// zeros is a source of randomness that chooses the first of all.
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) {
+	clear(b)
+	return len(b), nil
+}
+
+// TestWhatIsGivenBackWakesAnIdleWorker has a worker in the ring while another
+// one, which is in the ring before it, loses or gives back what it holds.
+func TestWhatIsGivenBackWakesAnIdleWorker(t *testing.T) {
+	t.Parallel()
+	for name, giveBack := range map[string]func(w *waker, r *Registration, held *ClaimedFuture) error{
+		"reaped": func(w *waker, r *Registration, _ *ClaimedFuture) error {
+			members, err := w.c.Workers(w.ctx)
+			require.NoError(w, err)
+			require.Equal(w, r.ID(), members[0].ID)
+			_, err = w.c.DeclareDead(w.ctx, r.ID(), members[0].Beat)
+			require.NoError(w, err)
+			n, err := w.c.ReapClaims(w.ctx, r.ID())
+			require.Equal(w, 1, n)
+			return err
+		},
+		"left": func(w *waker, r *Registration, _ *ClaimedFuture) error { return r.Leave(w.ctx) },
+		"relinquished": func(w *waker, r *Registration, held *ClaimedFuture) error {
+			require.NoError(w, r.LeaveIdleRing(w.ctx))
+			_, err := r.Finish(w.ctx, []Completion{{Future: held, Relinquish: true}})
+			return err
+		},
+		"after a claim with an error": func(w *waker, r *Registration, held *ClaimedFuture) error {
+			require.NoError(w, r.LeaveIdleRing(w.ctx))
+			r.doubts = append(r.doubts, held.Token.Sequence)
+			return r.settleDoubts(w.ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWaker(t)
+			var workers [2]*Registration
+			for i, id := range []layout.WorkerID{"a", "b"} {
+				var err error
+				workers[i], err = w.c.Register(w.ctx, layout.WorkerInfo{
+					ID: id, Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 2},
+				})
+				require.NoError(t, err)
+			}
+			w.submit(layout.Spec{Function: "go:f"})
+			answer, err := workers[0].Claim(w.ctx, ClaimRequest{Free: layout.Resources{Slots: 2}, Max: 1})
+			require.NoError(t, err)
+			require.Len(t, answer.Futures, 1)
+			w.c.random = &lockedReader{r: zeros{}}
+			w.idle(workers[0])
+			watch := w.idle(workers[1])
+			require.NoError(t, giveBack(w, workers[0], &answer.Futures[0]))
+			require.Equal(t, []bool{false}, w.inRing(workers[1]))
+			<-watch.Done()
+			require.NoError(t, watch.Err())
+			answer, err = workers[1].Claim(w.ctx, ClaimRequest{Free: layout.Resources{Slots: 2}, Max: 1})
+			require.NoError(t, err)
+			require.Len(t, answer.Futures, 1)
+		})
+	}
+}
+
+// TestIdleKnowsWhatFellBeforeIt: a worker that goes idle knows whether a future
+// came after its last look.
+func TestIdleKnowsWhatFellBeforeIt(t *testing.T) {
+	t.Parallel()
+	w := newWaker(t)
+	r := w.register(9, "go:f")
+	missed := func() bool {
+		idle := r.RequestHint(ClaimRequest{Free: r.info.Capacity})
+		defer idle.Cancel()
+		return idle.Missed()
+	}
+	claim := func() int {
+		answer, err := r.Claim(w.ctx, ClaimRequest{Free: r.info.Capacity, Max: 9})
+		require.NoError(t, err)
+		return len(answer.Futures)
+	}
+	require.Zero(t, claim())
+	require.False(t, missed())
+	w.submit(layout.Spec{Function: "go:f"})
+	require.True(t, missed())
+	require.Equal(t, 1, claim())
+	require.False(t, missed())
+	answer, err := w.c.Submit(w.ctx, []Submission{{Spec: layout.Spec{Function: "go:f"}, Assigned: r.info.ID}})
+	require.NoError(t, err)
+	require.Len(t, answer, 1)
+	require.True(t, missed(), "a future that is assigned counts as well")
+}
+
+// TestOneFutureWakesOneWorker submits one future, and then two, to a ring of
+// workers that all fit.
+func TestOneFutureWakesOneWorker(t *testing.T) {
+	t.Parallel()
+	w := newWaker(t)
+	workers := make([]*Registration, 5)
+	for i := range workers {
+		workers[i] = w.register(9, "go:f")
+		w.idle(workers[i])
+	}
+	idle := func() (n int) {
+		for _, in := range w.inRing(workers...) {
+			if in {
+				n++
+			}
+		}
+		return n
+	}
+	w.submit(layout.Spec{Function: "go:f"})
+	require.Equal(t, 4, idle())
+	w.submit(layout.Spec{Function: "go:f"}, layout.Spec{Function: "go:f"})
+	require.Equal(t, 2, idle())
 }

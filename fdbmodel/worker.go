@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sort"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -21,10 +22,14 @@ type Registration struct {
 	info    layout.WorkerInfo
 	scan    scanner
 	cancels <-chan layout.ID
-	doubts  []int64 // claims that ended with an error; used by Claim only
-	idle    int     // workers in the ring when Glance counted them, up to the shards
-	inRing  bool    // GoIdle wrote the worker into the ring, and nothing removed it
-	glanced int     // shard of the next Glance
+	doubts  []int64              // claims that ended with an error; used by Claim only
+	entered []layout.ReadyEntry  // by the last attempt of a claim in the ledger; used by Claim only
+	heard   uint64               // hints of the hub that the last claim heeds; used by Claim and RequestHint only
+	idle    int                  // workers in the ring when Poll counted them, up to the shards
+	wokenAt kv.Stamp             // of the last wake through the store
+	hinted  atomic.Pointer[hint] // set by the hub when it wakes the worker
+	inRing  bool                 // EnterIdleRing wrote the worker into the ring, and nothing removed it
+	polled  int                  // shard of the next Poll
 
 	mu       sync.Mutex
 	sequence int64
@@ -64,7 +69,7 @@ func (c *Cluster) Register(ctx context.Context, info layout.WorkerInfo) (*Regist
 			tx.Set(c.keys.Address(info.Address), []byte(info.ID))
 		}
 		if before != "" {
-			if err := c.bury(ctx, tx, before); err != nil {
+			if err := c.unregister(ctx, tx, before); err != nil {
 				return err
 			}
 		}
@@ -78,7 +83,7 @@ func (c *Cluster) Register(ctx context.Context, info layout.WorkerInfo) (*Regist
 			return nil, fmt.Errorf("take over from worker %s at %s: %w", before, info.Address, err)
 		}
 	}
-	r := &Registration{cluster: c, info: info, held: map[int64][]layout.ID{}, cancels: c.hub.join(info.ID)}
+	r := &Registration{cluster: c, info: info, held: map[int64][]layout.ID{}, cancels: c.hub.openCancels(info.ID)}
 	r.scan = newScanner(r)
 	return r, nil
 }
@@ -188,12 +193,16 @@ func (r *Registration) Heartbeat(ctx context.Context, free layout.Resources, run
 
 // Leave ends the registration. Futures that the worker still holds, and those
 // that wait for it alone, go back to the pool without counting as an attempt or
-// a crash; those that a newer version of Futura has written stay a dead
+// a crash, and idle workers are woken for them; those that a newer version of Futura has written stay a dead
 // worker's, until a process of that version reaps it. It returns nil for a
 // worker that was reaped. An unknown commit is retried and harmless.
 func (r *Registration) Leave(ctx context.Context) error {
 	c := r.cluster
-	c.hub.leave(r.info.ID)
+	c.hub.closeCancels(r.info.ID)
+	// In the ring it would take a hint that is for those that stay.
+	if err := r.LeaveIdleRing(ctx); err != nil {
+		return err
+	}
 	for {
 		_, kept, err := c.endAllClaims(ctx, r.info.ID, EventRelinquish)
 		if err != nil {
@@ -206,7 +215,7 @@ func (r *Registration) Leave(ctx context.Context) error {
 		kept = kept || left
 		_, err = c.transact(ctx, kv.Options{Tag: "futura-leave"}, func(tx kv.Attempt) error {
 			if kept {
-				return c.bury(ctx, tx, r.info.ID)
+				return c.unregister(ctx, tx, r.info.ID)
 			}
 			return c.forget(ctx, tx, r.info)
 		})
@@ -369,14 +378,14 @@ func (c *Cluster) DeclareDead(ctx context.Context, worker layout.WorkerID, obser
 		if !dead || beat == nil {
 			return nil
 		}
-		return c.bury(ctx, tx, worker)
+		return c.unregister(ctx, tx, worker)
 	})
 	return dead, err
 }
 
-// bury clears the keys that make a worker registered. Its claims stay for
+// unregister clears the keys that make a worker registered. Its claims stay for
 // ReapClaims.
-func (c *Cluster) bury(ctx context.Context, tx kv.Tx, worker layout.WorkerID) error {
+func (c *Cluster) unregister(ctx context.Context, tx kv.Tx, worker layout.WorkerID) error {
 	key := c.keys.Worker(worker, layout.WorkerAlive)
 	value, err := tx.Get(key).Wait(ctx)
 	if err != nil {

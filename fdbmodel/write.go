@@ -8,7 +8,7 @@ import (
 
 // changes collects the changes that one transaction makes to futures. It keeps
 // the rows, the index, the counters, the mailboxes and the done list in step:
-// nothing else in the package writes them, but for a claim, which is blind.
+// nothing else in the package writes them.
 type changes struct {
 	keys layout.Keyspace
 	tx   kv.Tx
@@ -18,6 +18,7 @@ type changes struct {
 	mail   map[layout.SessionID][]layout.Notice
 	done   []layout.ID
 	owners map[string]struct{} // owners whose bell is to ring
+	placed demands             // futures that entered the pool
 	open   map[layout.OpenKey]int64
 }
 
@@ -51,12 +52,41 @@ func (w *changes) apply(before, after *layout.Row) {
 	w.countOpen(before, -1)
 	w.countOpen(after, 1)
 	if from != to {
-		w.count(after.ID, after.Spec.Queue, after.Spec.Owner, from, -1)
-		w.count(after.ID, after.Spec.Queue, after.Spec.Owner, to, 1)
+		w.moveCount(after.ID, after.Spec.Queue, after.Spec.Owner, from, to)
 	}
 	if to.Terminal() && !from.Terminal() {
 		w.finish(after)
 	}
+	if after.InPool() {
+		w.placed.add(after.Spec, after.ID.Shard(w.keys.Shards))
+	}
+}
+
+// claim writes what apply writes for EventClaim on waiting futures, without
+// reading their rows: from their entries in the index. The transaction conflicts
+// if an entry is gone by the time it commits. Call it before other writes: a
+// store compares each conflict that is added later with the keys written so far.
+func (w *changes) claim(entries []layout.ReadyEntry, token layout.Token) {
+	for i := range entries {
+		w.tx.AddReadConflictKey(entries[i].Key)
+	}
+	claim := layout.EncodeStamped(&layout.Claim{Token: token})
+	for i := range entries {
+		e := &entries[i]
+		w.tx.SetVersionstampedValue(w.keys.State(e.ID, layout.StateClaim), claim, layout.StampOffset)
+		w.tx.Clear(e.Key)
+		w.moveCount(e.ID, e.Class.Queue, e.Owner, layout.Ready, layout.Claimed)
+	}
+}
+
+// unclaim writes what apply writes for EventRelinquish on a claimed future whose
+// cancellation was not requested, without its row: from the entry that it was
+// claimed by. The caller has read the claim.
+func (w *changes) unclaim(e *layout.ReadyEntry) {
+	w.tx.Clear(w.keys.State(e.ID, layout.StateClaim))
+	w.tx.Set(e.Key, []byte(e.Function))
+	w.ringBell(e.Owner)
+	w.moveCount(e.ID, e.Class.Queue, e.Owner, layout.Claimed, layout.Ready)
 }
 
 func (w *changes) applyRecords(before, after *layout.Row) {
@@ -111,12 +141,21 @@ func (w *changes) unplace(row *layout.Row) {
 // ringOwner records that the process that drives an owner of held futures has
 // to look: one has ended, was assigned, or waits for an assignment.
 func (w *changes) ringOwner(row *layout.Row) {
-	if row.Spec.Held() && row.State() != layout.Claimed {
-		if w.owners == nil {
-			w.owners = map[string]struct{}{}
-		}
-		w.owners[row.Spec.Owner] = struct{}{}
+	if row.State() != layout.Claimed {
+		w.ringBell(row.Spec.Owner)
 	}
+}
+
+// ringBell rings the bell of the owner of a held future; others have an empty
+// one.
+func (w *changes) ringBell(owner string) {
+	if owner == "" {
+		return
+	}
+	if w.owners == nil {
+		w.owners = map[string]struct{}{}
+	}
+	w.owners[owner] = struct{}{}
 }
 
 func (w *changes) countOpen(row *layout.Row, n int64) {
@@ -126,7 +165,12 @@ func (w *changes) countOpen(row *layout.Row, n int64) {
 	if w.open == nil {
 		w.open = map[layout.OpenKey]int64{}
 	}
-	w.open[layout.OpenKey{Owner: row.Spec.Owner, Why: row.Attempts.Why}] += n
+	w.open[layout.OpenKey{Owner: row.Spec.Owner, Reason: row.Attempts.Reason}] += n
+}
+
+func (w *changes) moveCount(id layout.ID, queue, owner string, from, to layout.State) {
+	w.count(id, queue, owner, from, -1)
+	w.count(id, queue, owner, to, 1)
 }
 
 func (w *changes) count(id layout.ID, queue, owner string, s layout.State, n int64) {
@@ -176,7 +220,7 @@ func (w *changes) flush() {
 	}
 	for k, n := range w.open {
 		if n != 0 {
-			w.tx.Atomic(kv.Add, w.keys.OwnerOpen(k.Owner, k.Why), layout.EncodeCounter(n))
+			w.tx.Atomic(kv.Add, w.keys.OwnerOpen(k.Owner, k.Reason), layout.EncodeCounter(n))
 		}
 	}
 	for owner := range w.owners {

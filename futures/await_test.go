@@ -197,11 +197,7 @@ func TestAwaitEachYieldsAsTheyCome(t *testing.T) {
 func TestFuturesOfSeveralClients(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	db := storetest.New(t)
-	c := newClient(t, db)
-	other, err := futures.New(ctx, db, futures.Options{})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, other.Close(ctx)) }()
+	c, other := newClients(t)
 	var fs []*futures.Future
 	for i := range 6 {
 		f, err := []*futures.Client{c, other}[i%2].Submit(ctx, futures.Task{Function: "go:upper"})

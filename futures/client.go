@@ -15,6 +15,7 @@
 package futures
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,10 +75,8 @@ type Client struct {
 // cluster name, and ErrNewerRecord for a cluster that a newer version of Futura
 // created.
 func New(ctx context.Context, db kv.Database, o Options) (*Client, error) {
-	if o.Cluster == "" {
-		o.Cluster = DefaultCluster
-	}
-	cluster, err := fdbmodel.Open(ctx, db, o.Cluster, fdbmodel.Options{Config: o.Config, Existing: o.Existing})
+	name := cmp.Or(o.Cluster, DefaultCluster)
+	cluster, err := fdbmodel.Open(ctx, db, name, fdbmodel.Options{Config: o.Config, Existing: o.Existing})
 	if err != nil {
 		return nil, err
 	}
@@ -91,9 +90,7 @@ func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	c := &Client{cluster: cluster, options: o, session: session}
 	c.base, c.end = context.WithCancel(context.Background())
 	c.registry.init()
@@ -105,7 +102,7 @@ func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Client, error) {
 	return c, nil
 }
 
-// manual tells whether the client runs without goroutines.
+// manual reports whether the client runs without goroutines.
 func (c *Client) manual() bool { return c.options.Seam != nil }
 
 // Cluster returns the data model that the client uses.

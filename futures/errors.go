@@ -3,8 +3,6 @@ package futures
 import (
 	"errors"
 	"fmt"
-
-	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 var (
@@ -53,13 +51,6 @@ func (e *FailedError) Is(target error) bool {
 }
 
 func errNotFound(id ID) error { return fmt.Errorf("future %s: %w", id, ErrNotFound) }
-
-func failedError(id ID, function string, e *layout.Exception, stderr []byte) *FailedError {
-	return &FailedError{
-		ID: id, Function: function, Kind: e.Kind, Message: e.Message, Attempt: e.Attempt, Worker: e.Worker,
-		ExitCode: e.ExitCode, Stdout: e.Stdout, Stderr: stderr,
-	}
-}
 
 // WaitError says that an await ended because of its context, before its future
 // was over. Errors.Is holds for the context's error. The future goes on and may

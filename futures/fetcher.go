@@ -2,7 +2,6 @@ package futures
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -70,7 +69,7 @@ func (q *fetcher) fetch(id ID) {
 	case isMistake(err):
 		c.registry.end(id, Settled{Err: err})
 	default:
-		c.options.Logger.Warn("futures: reading a result is retried", "future", id, "error", err)
+		c.options.Logger.Warn("futures: reading a result failed; retrying", "future", id, "error", err)
 		c.registry.want([]ID{id})
 	}
 }
@@ -81,34 +80,27 @@ func (c *Client) read(ctx context.Context, id ID) (s Settled, over bool, err err
 	if err != nil {
 		return Settled{}, false, err
 	}
-	switch row.State() {
-	case layout.Realized:
-		value, err := c.cluster.ResultValue(ctx, id, row.Result)
-		if err != nil {
-			return Settled{}, false, err
-		}
-		stderr, err := c.stderr(ctx, id, row.Result.Stderr, row.Result.StderrRef)
-		return Settled{Result: resultOf(row.Result, value, stderr)}, err == nil, err
-	case layout.Failed:
-		stderr, err := c.stderr(ctx, id, row.Exception.Stderr, row.Exception.StderrRef)
-		return Settled{Err: failedError(id, row.Spec.Function, row.Exception, stderr)}, err == nil, err
-	default:
+	e := row.Ending()
+	if !e.Over() {
 		return Settled{}, false, nil
 	}
-}
-
-// stderr returns nothing if the stream was removed.
-func (c *Client) stderr(ctx context.Context, id ID, inline []byte, ref *layout.ChunkRef) ([]byte, error) {
-	stderr, err := c.cluster.Stderr(ctx, id, inline, ref)
-	if errors.Is(err, ErrNotFound) {
-		return nil, nil
+	if err := c.cluster.Load(ctx, &e); err != nil {
+		return Settled{}, false, err
 	}
-	return stderr, err
+	return settled(&e, row.Spec.Function), true, nil
 }
 
-func resultOf(r *layout.Result, value, stderr []byte) Result {
-	return Result{
-		Value: value, Codec: r.Codec, ExitCode: r.ExitCode, Stderr: stderr, Truncated: r.Truncated,
+// settled is how a future of a function ended.
+func settled(e *layout.Ending, function string) Settled {
+	if f := e.Failure; f != nil {
+		return Settled{Err: &FailedError{
+			ID: e.ID, Function: function, Kind: f.Kind, Message: f.Message, Attempt: f.Attempt, Worker: f.Worker,
+			ExitCode: f.ExitCode, Stdout: f.Stdout, Stderr: f.Stderr,
+		}}
+	}
+	r := e.Result
+	return Settled{Result: Result{
+		Value: r.Value, Codec: r.Codec, ExitCode: r.ExitCode, Stderr: r.Stderr, Truncated: r.Truncated,
 		Attempt: r.Attempt, Worker: r.Worker, RunTime: r.RunTime,
-	}
+	}}
 }

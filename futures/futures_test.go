@@ -83,6 +83,16 @@ func newClient(t *testing.T, db kv.Database) *futures.Client {
 	return c
 }
 
+// newClients returns two clients of one cluster.
+func newClients(t *testing.T) (c, other *futures.Client) {
+	db := storetest.New(t)
+	c = newClient(t, db)
+	other, err := futures.New(context.Background(), db, futures.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, other.Close(context.Background())) })
+	return c, other
+}
+
 func TestConcurrentSubmitsAreAwaited(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -153,11 +163,7 @@ func TestFailureSaysWhatHappened(t *testing.T) {
 func TestAwaitOfOthersFutures(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	db := storetest.New(t)
-	c := newClient(t, db)
-	other, err := futures.New(ctx, db, futures.Options{})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, other.Close(ctx)) }()
+	c, other := newClients(t)
 	quiet, err := c.Submit(ctx, futures.Task{Function: "go:upper", NoNotify: true})
 	require.NoError(t, err)
 	done := other.Future(quiet.ID()).Done()

@@ -121,7 +121,7 @@ func (l *listener) stepOnce(ctx context.Context, now time.Time) (time.Time, erro
 	if isFatal(err) {
 		l.client.registry.close(err)
 	} else if ctx.Err() == nil {
-		l.client.options.Logger.Warn("futures: await is retried", "session", l.client.session, "error", err)
+		l.client.options.Logger.Warn("futures: awaiting failed; retrying", "session", l.client.session, "error", err)
 	}
 	wait := min(retryMin<<min(l.failures, 10), retryMax)
 	l.failures++
@@ -224,7 +224,7 @@ func (l *listener) recheckSome(ctx context.Context, now time.Time) error {
 // missed subscribes to all awaited futures again, because mail could not be
 // read.
 func (l *listener) missed(now time.Time, err error) {
-	l.client.options.Logger.Warn("futures: mail can't be read and is made good", "session", l.client.session, "error", err)
+	l.client.options.Logger.Warn("futures: unreadable mail; subscribing again", "session", l.client.session, "error", err)
 	if l.again = len(l.recheck) > 0; !l.again {
 		l.recheckAt = now
 	}
@@ -240,7 +240,7 @@ func (l *listener) subscribeBatch(ctx context.Context, ids []ID) error {
 		for _, id := range missing {
 			registry.missing(id)
 		}
-		l.fetch(registry.deliverPresent(over))
+		l.fetch(registry.deliver(over))
 	case !isMistake(err):
 		return err
 	case len(ids) == 1:

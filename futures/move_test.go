@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/transfer"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/storetest"
 	"github.com/futura-run/futura/workers"
 )
 
@@ -33,13 +34,7 @@ func runWorker(t *testing.T, db kv.Database) (stop func()) {
 	w, err := workers.FromCluster(cluster, workers.Options{})
 	require.NoError(t, err)
 	require.NoError(t, w.Register("echo", func(_ context.Context, args []byte) ([]byte, error) { return args, nil }))
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- w.Run(ctx) }()
-	return func() {
-		cancel()
-		require.NoError(t, <-ended)
-	}
+	return storetest.Background(t, w.Run)
 }
 
 // TestAwaitSpansAMove lets a client await while its cluster moves to a store

@@ -25,7 +25,7 @@ type (
 	Filter = inspect.Filter
 	// Explanation says why a future is not running, or where it runs.
 	Explanation = inspect.Explanation
-	// Counts are numbers of futures by queue, group and state.
+	// Counts are numbers of futures by queue, owner and state.
 	Counts = layout.Counts
 )
 

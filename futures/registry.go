@@ -2,6 +2,7 @@ package futures
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"sync"
 
@@ -23,7 +24,7 @@ type entry struct {
 	id       ID
 	function string        // empty if it is not known
 	settled  *Settled      // set once
-	done     chan struct{} // made when somebody asks for it
+	done     chan struct{} // made when it is asked for
 	waiters  *waiter
 	submits  int32 // those under way that may make it
 	// told is set once a submit of this client has created the future: a notice
@@ -274,10 +275,8 @@ const noticeChunk = 256
 // deliver ends the futures of notices. It returns those whose end has to be
 // fetched.
 func (r *registry) deliver(notices []layout.Notice) (fetch []ID) {
-	for len(notices) > 0 {
-		n := min(len(notices), noticeChunk)
-		fetch = r.deliverChunk(notices[:n], fetch)
-		notices = notices[n:]
+	for part := range slices.Chunk(notices, noticeChunk) {
+		fetch = r.deliverChunk(part, fetch)
 	}
 	return fetch
 }
@@ -286,40 +285,21 @@ func (r *registry) deliverChunk(notices []layout.Notice, fetch []ID) []ID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range notices {
-		fetch = r.take(&notices[i], fetch)
-	}
-	return fetch
-}
-
-// deliverPresent is deliver for notices that were just built from the records.
-func (r *registry) deliverPresent(notices []layout.Notice) (fetch []ID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i := range notices {
 		n := &notices[i]
-		if e := r.pending[n.ID]; e != nil && n.Exception != nil {
-			r.finish(e, &Settled{Err: failedError(n.ID, n.Function, n.Exception, n.Exception.Stderr)})
-		} else {
-			fetch = r.take(n, fetch)
+		e := r.pending[n.ID]
+		if e == nil {
+			continue
 		}
-	}
-	return fetch
-}
-
-// take ends the entry of a notice, or adds it to those to be fetched. It is
-// called under mu.
-func (r *registry) take(n *layout.Notice, fetch []ID) []ID {
-	e := r.pending[n.ID]
-	switch {
-	case e == nil:
-	case n.Result != nil:
-		r.finish(e, &Settled{Result: resultOf(n.Result, n.Result.Value, n.Result.Stderr)})
-	case n.Exception != nil && !e.subscribed:
-		r.finish(e, &Settled{Err: failedError(n.ID, e.function, n.Exception, n.Exception.Stderr)})
-	default:
-		// The failure may be older than a retry if the future was subscribed to: the
-		// record decides.
-		fetch = append(fetch, n.ID)
+		ending := n.Ending()
+		// Mail may be older than a retry if the future was subscribed to, and the
+		// record decides; a notice with the function was just built from it.
+		stale := ending.Failure != nil && e.subscribed && n.Function == ""
+		if stale || !ending.Whole() {
+			fetch = append(fetch, n.ID)
+			continue
+		}
+		o := settled(&ending, cmp.Or(n.Function, e.function))
+		r.finish(e, &o)
 	}
 	return fetch
 }

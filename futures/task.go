@@ -88,7 +88,7 @@ func (c *Client) submission(t *Task) (fdbmodel.Submission, error) {
 	}
 	if t.Codec == layout.CodecJSON {
 		if err := json.Unmarshal(t.Args, new(json.RawMessage)); err != nil {
-			return s, fmt.Errorf("%w: the arguments are to be JSON: %w", layout.ErrBadSpec, err)
+			return s, fmt.Errorf("%w: the arguments must be JSON: %w", layout.ErrBadSpec, err)
 		}
 	}
 	return s, t.checkWords()
@@ -104,7 +104,7 @@ func (t *Task) checkWords() error {
 	}
 	for name, value := range t.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
-			return fmt.Errorf("%w: environment variable %.64q: a name is not empty and has no =, neither has a zero byte",
+			return fmt.Errorf("%w: environment variable %.64q: a name is needed, without =, and no part may have a zero byte",
 				layout.ErrBadSpec, name)
 		}
 	}

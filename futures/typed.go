@@ -220,7 +220,7 @@ func decode(codec string, encoded []byte, into any) (err error) {
 		return err
 	}
 	if r.Len() > 0 {
-		return fmt.Errorf("%d bytes behind the value", r.Len())
+		return fmt.Errorf("%d bytes after the value", r.Len())
 	}
 	return nil
 }

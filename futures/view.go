@@ -85,7 +85,7 @@ func viewOf(row *layout.Row) View {
 			Kind: e.Kind, Message: e.Message, Attempt: e.Attempt, Worker: e.Worker, Final: e.Final, At: timeOf(e.At),
 		}
 	}
-	if r := row.Result; v.State == Realized {
+	if r := row.Ending().Result; r != nil {
 		v.Result = &ResultInfo{Codec: r.Codec, Size: r.Size, ExitCode: r.ExitCode, RunTime: r.RunTime}
 	}
 	return v

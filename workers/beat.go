@@ -49,7 +49,7 @@ func (l *life) beatLoop(ctx context.Context) error {
 		if err := l.beat(ctx); errors.Is(err, fdbmodel.ErrReaped) || isFatal(err) {
 			return err
 		} else if err != nil && ctx.Err() == nil {
-			l.worker.options.Logger.Warn("heartbeat is retried", "error", err)
+			l.worker.options.Logger.Warn("heartbeat failed; retrying", "error", err)
 		}
 	}
 }

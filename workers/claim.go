@@ -41,7 +41,7 @@ func (l *life) claimLoop(ctx context.Context) error {
 		case errors.Is(err, fdbmodel.ErrReaped) || isFatal(err):
 			return err
 		case err != nil:
-			l.worker.options.Logger.Warn("claim is retried", "error", err)
+			l.worker.options.Logger.Warn("claim failed; retrying", "error", err)
 			l.pause(ctx, wait)
 			wait = min(2*wait, claimWaitMax)
 		default:
@@ -60,7 +60,7 @@ func (l *life) pause(ctx context.Context, d time.Duration) {
 func (l *life) claim(ctx context.Context) (int, error) {
 	request, ok := l.request()
 	if !ok {
-		if err := l.reg.LeaveIdle(ctx); err != nil {
+		if err := l.reg.LeaveIdleRing(ctx); err != nil {
 			return 0, err
 		}
 	}
@@ -77,7 +77,13 @@ func (l *life) claim(ctx context.Context) (int, error) {
 
 // request says what to claim now, and false for nothing.
 func (l *life) request() (fdbmodel.ClaimRequest, bool) {
-	if l.worker.paused.Load() || l.endings.backlog() > maxEnded {
+	// Set before the look at the backlog: a completion after that look sees it.
+	l.backlogged.Store(true)
+	if l.endings.backlog() > maxEnded {
+		return fdbmodel.ClaimRequest{}, false
+	}
+	l.backlogged.Store(false)
+	if l.worker.paused.Load() {
 		return fdbmodel.ClaimRequest{}, false
 	}
 	request := l.worker.slots.request()
@@ -98,19 +104,21 @@ func (l *life) claimNow(ctx context.Context, request fdbmodel.ClaimRequest) (int
 	return len(answer.Futures), nil
 }
 
-// idle waits until there may be work. It registers before it looks for the last
-// time, so that no submit falls in between.
+// idle waits until there may be work. No submit falls between its registration
+// and the look before it.
 func (l *life) idle(ctx context.Context) error {
 	request, ok := l.request()
 	if !ok {
 		return nil
 	}
-	hint := l.reg.Idle(request)
+	hint := l.reg.RequestHint(request)
 	defer hint.Cancel()
-	// GoIdle is the last look where the worker goes idle in the store at once.
+	// EnterIdleRing is the last look where the worker goes idle in the store at once.
 	if kv.TraitsOf(l.worker.cluster.Database()).Exclusive {
-		if n, err := l.claimNow(ctx, request); n > 0 || err != nil {
-			return err
+		if hint.Missed() {
+			if n, err := l.claimNow(ctx, request); n > 0 || err != nil {
+				return err
+			}
 		}
 		clk := l.worker.cluster.Clock()
 		delay := clk.At(clk.Now().Add(ringDelay))
@@ -125,7 +133,7 @@ func (l *life) idle(ctx context.Context) error {
 			return nil
 		}
 	}
-	watch, err := l.reg.GoIdle(ctx, request)
+	watch, err := l.reg.EnterIdleRing(ctx, request)
 	if err != nil {
 		return err
 	}
@@ -142,18 +150,25 @@ func (l *life) idle(ctx context.Context) error {
 }
 
 // rest waits until the worker is woken, has other room than in request, or sees
-// by itself that there may be work.
-func (l *life) rest(ctx context.Context, request fdbmodel.ClaimRequest, watch kv.Watch, hint *fdbmodel.Idle) error {
-	clk := l.worker.cluster.Clock()
+// by itself that there may be work. Where the store has no room for the watch, it
+// waits for a poll at most, so that the worker asks for one again.
+func (l *life) rest(ctx context.Context, request fdbmodel.ClaimRequest, watch kv.Watch, hint *fdbmodel.HintRequest,
+) error {
+	clk, woken := l.worker.cluster.Clock(), watch.Done()
 	for {
 		poll := clk.At(clk.Now().Add(l.jittered(l.worker.options.Poll)))
 		select {
 		case <-poll.C():
-			if found, err := l.reg.Glance(ctx, request); found || err != nil {
+			if found, err := l.reg.Poll(ctx, request); found || err != nil || woken == nil {
 				return err
 			}
 			continue
-		case <-watch.Done():
+		case <-woken:
+			if errors.Is(watch.Err(), kv.ErrTooManyWatches) {
+				woken = nil
+				poll.Stop()
+				continue
+			}
 		case <-hint.C():
 		case <-l.worker.slots.hungry:
 		case <-ctx.Done():

@@ -46,6 +46,31 @@ func TestPausedWorkerThatWasReapedChangesNothing(t *testing.T) {
 	b.awaitOver(b.many(20, "go:work")...)
 }
 
+// TestIdleWorkerIsWokenForWhatIsReaped has an idle worker that never polls, and a
+// worker that vanishes with a future.
+func TestIdleWorkerIsWokenForWhatIsReaped(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	work := newBlocker(false)
+	defer close(work.end)
+	victim := b.start(Options{Slots: 1}, map[string]Function{"work": work.run})
+	id := b.one("go:work")
+	b.begins(work)
+	const never = 1e6 * time.Hour
+	b.start(Options{Slots: 1, Poll: never}, map[string]Function{"work": echo})
+	b.await("the other one to be idle", func() bool {
+		tx := b.db.Begin(kv.Options{})
+		defer tx.Cancel()
+		page, err := tx.GetRange(kv.Prefix(b.cluster.Keys().IdleQueue(layout.DefaultQueue)), kv.RangeOptions{}).Wait(b.ctx)
+		require.NoError(t, err)
+		return len(page.Items) == 1
+	})
+	victim.crash()
+	b.awaitOver(id)
+	require.Equal(t, 1, b.row(id).Attempts.Crashes)
+	require.Less(t, b.clock.Now().Sub(epoch), never/2)
+}
+
 func TestReapedWorkerKeepsTheSlotOfAStuckFunction(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)
@@ -137,7 +162,7 @@ func TestVanishedWorkerIsReapedByAnother(t *testing.T) {
 	other := b.start(Options{}, map[string]Function{"work": echo})
 	b.awaitOver(ids...)
 	b.await("the end of the dead worker's records", func() bool { _, there := b.member(victim.ID()); return !there })
-	require.EqualValues(t, 4, other.Stats().Reaped)
+	b.await("the count of what was reaped", func() bool { return other.Stats().Reaped == 4 })
 	crashes := 0
 	for _, id := range ids {
 		row := b.row(id)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -114,4 +115,28 @@ func TestPauseClaimsNoMore(t *testing.T) {
 	require.Zero(t, other.Stats().Reaped)
 	w.Resume()
 	b.awaitOver(waiting)
+}
+
+// TestDrainingWorkerTakesNoHints has a worker with a free slot that waits for a
+// function to end: it is not in the ring of idle workers.
+func TestDrainingWorkerTakesNoHints(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	work := newBlocker(false)
+	w := b.start(Options{Slots: 2, DrainTimeout: 1000 * time.Hour}, map[string]Function{"work": work.run})
+	idle := func() bool {
+		tx := b.db.Begin(kv.Options{})
+		defer tx.Cancel()
+		value, err := tx.Get(b.cluster.Keys().Idle(layout.DefaultQueue, w.ID())).Wait(b.ctx)
+		require.NoError(t, err)
+		return value != nil
+	}
+	b.one("go:work")
+	b.begins(work)
+	b.await("a worker with a free slot to be idle", idle)
+	w.stop()
+	b.await("it to leave the ring", func() bool { return !idle() })
+	require.Equal(t, 1, w.Stats().Running)
+	close(work.end)
+	w.end()
 }

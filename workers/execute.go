@@ -76,7 +76,7 @@ func (w *Worker) slot() {
 // runJob runs a job in the caller.
 func (w *Worker) runJob(j *job) {
 	if c := w.execute(j); !j.settle(c) {
-		w.options.Logger.Warn("a function ended after its claim did; what it came to is dropped",
+		w.options.Logger.Warn("the function returned after its claim was lost; its result is discarded",
 			"future", j.future.ID, "cause", context.Cause(j.ctx))
 	}
 	w.leaveSlot(j)
@@ -91,7 +91,7 @@ func (w *Worker) leaveSlot(j *job) {
 func (w *Worker) execute(j *job) fdbmodel.Completion {
 	f := &j.future
 	if f.Err != nil {
-		w.options.Logger.Warn("a future can't be read and is put back", "future", f.ID, "error", f.Err)
+		w.options.Logger.Warn("a future can't be read; putting it back", "future", f.ID, "error", f.Err)
 		return fdbmodel.Completion{Future: f, PutBack: true}
 	}
 	if !w.awaitTurn(j) {

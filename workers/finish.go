@@ -45,7 +45,7 @@ func (l *life) put(c fdbmodel.Completion) {
 	}
 }
 
-// due tells whether a transaction should begin now. It is called under mu.
+// due reports whether a transaction should begin now. It is called under mu.
 func (e *endings) due() bool {
 	return len(e.ended) > 0 && (e.inFlight == 0 || e.inFlight < finishers && len(e.ended) >= secondBatch)
 }
@@ -125,7 +125,7 @@ func (l *life) finishLoop(ctx context.Context) error {
 			rest, err = l.finish(ctx, batch)
 		}
 		l.endings.done(rest)
-		if len(rest) == 0 {
+		if len(rest) == 0 && l.backlogged.Load() {
 			signal(l.worker.slots.hungry)
 		}
 		if ctx.Err() != nil {
@@ -149,7 +149,7 @@ func (l *life) finish(ctx context.Context, batch []fdbmodel.Completion) ([]fdbmo
 	case ctx.Err() != nil || isFatal(err) || kv.Retryable(err):
 		return batch, err
 	case len(batch) == 1:
-		l.worker.options.Logger.Error("the end of a future can't be written", "future", batch[0].Future.ID, "error", err)
+		l.worker.options.Logger.Error("the outcome of a future can't be written", "future", batch[0].Future.ID, "error", err)
 		return nil, nil
 	}
 	half := len(batch) / 2
@@ -188,7 +188,7 @@ func (l *life) tally(batch []fdbmodel.Completion, outcomes []fdbmodel.Outcome) {
 		switch c := &batch[i]; {
 		case o == fdbmodel.Lost:
 			s.lost.Add(1)
-			l.worker.options.Logger.Warn("a future was no longer held when it ended", "future", c.Future.ID)
+			l.worker.options.Logger.Warn("a future's claim was lost; its outcome is discarded", "future", c.Future.ID)
 		case c.Result != nil:
 			s.ran.Add(1)
 		case c.Exception != nil:

@@ -18,8 +18,8 @@ const (
 	promoteEvery = 200 * time.Millisecond
 	sweepEvery   = 10 * time.Second
 	expireEvery  = time.Second
-	// batchesPerStep bounds what one step does of one kind in one shard.
-	batchesPerStep = 64
+	// sweepsPerRun is the maximum number of futures whose chunks one run examines.
+	sweepsPerRun = 64
 	// A session is dropped when its heartbeat has been unchanged for this many
 	// dead-after times, and for at least a minute.
 	sessionDeaths   = 12
@@ -35,25 +35,62 @@ type janitor struct {
 	id      layout.WorkerID
 	opening string // of a store that only this process can reach
 
+	keepRole duty
+	duties   []duty // while it has the role
+
 	held  bool
 	count int64
 	role  observer[layout.WorkerID]
 	beats observer[layout.WorkerID]
 	mail  observer[layout.SessionID]
 
-	roleAt, reapAt, promoteAt, expireAt, sweepAt time.Time
-	sweepShard                                   int
-	sweepCursor                                  []byte
+	sweepShard  int
+	sweepCursor []byte
 }
 
+// duty is something that a janitor does again and again.
+type duty struct {
+	name  string
+	every time.Duration
+	run   run
+	at    time.Time // when it is due
+}
+
+// run is one run of a duty. It returns when the next one should be: at the
+// latest, and with the zero time, that is after the duty's interval. An error is
+// logged, and the next run tries again.
+type run func(ctx context.Context, now time.Time) (next time.Time, err error)
+
 func newJanitor(w *Worker, id layout.WorkerID) *janitor {
-	dead := w.cluster.Config().DeadAfter
+	config := w.cluster.Config()
 	j := &janitor{worker: w, cluster: w.cluster, id: id}
 	if traits := kv.TraitsOf(w.cluster.Database()); traits.Exclusive {
 		j.opening = traits.Opening
 	}
-	j.role.gap, j.beats.gap, j.mail.gap = dead/2, dead/2, 2*sweepEvery
+	j.role.gap, j.beats.gap, j.mail.gap = config.DeadAfter/2, config.DeadAfter/2, 2*sweepEvery
+	j.keepRole = duty{name: "the janitor's role", every: config.Heartbeat, run: atIntervals(j.takeRole)}
+	j.duties = []duty{
+		{name: "reap", every: config.Heartbeat, run: atIntervals(j.reap)},
+		{name: "promote", every: promoteEvery, run: inBatches(w.cluster.PromoteDue)},
+		{name: "expire", every: expireEvery, run: inBatches(w.cluster.ExpireDone)},
+		{name: "sweep of chunks", every: sweepEvery, run: atIntervals(j.sweepChunks)},
+		{name: "sweep of sessions", every: sweepEvery, run: atIntervals(j.sweepSessions)},
+	}
 	return j
+}
+
+// atIntervals is for a duty that has no other wish.
+func atIntervals(act func(context.Context, time.Time) error) run {
+	return func(ctx context.Context, now time.Time) (time.Time, error) { return time.Time{}, act(ctx, now) }
+}
+
+// inBatches is for a duty that is done a batch at a time: batch returns when the
+// next one should be, not after the present time if there may be more to do.
+func inBatches(batch func(context.Context) (n int, next time.Time, err error)) run {
+	return func(ctx context.Context, _ time.Time) (time.Time, error) {
+		_, next, err := batch(ctx)
+		return next, err
+	}
 }
 
 func (j *janitor) loop(ctx context.Context) {
@@ -65,55 +102,37 @@ func (j *janitor) loop(ctx context.Context) {
 
 // step does what is due and returns when the next is.
 func (j *janitor) step(ctx context.Context, now time.Time) time.Time {
-	config := j.cluster.Config()
-	if !now.Before(j.roleAt) {
-		j.roleAt = now.Add(config.Heartbeat)
-		j.note("the janitor's role", j.takeRole(ctx, now))
-	}
-	if !j.held {
-		return j.roleAt
-	}
-	if !now.Before(j.reapAt) {
-		j.reapAt = now.Add(config.Heartbeat)
-		j.note("reap", j.reap(ctx, now))
-	}
-	if !now.Before(j.promoteAt) {
-		next, err := j.promote(ctx)
-		j.note("promote", err)
-		j.promoteAt = now.Add(promoteEvery)
-		if !next.IsZero() && next.Before(j.promoteAt) {
-			j.promoteAt = next
+	next := j.perform(ctx, &j.keepRole, now)
+	for i := range j.duties {
+		if !j.held {
+			break
 		}
-	}
-	if !now.Before(j.expireAt) {
-		j.expireAt = now.Add(expireEvery)
-		j.note("expire", j.expire(ctx))
-	}
-	if !now.Before(j.sweepAt) {
-		j.sweepAt = now.Add(sweepEvery)
-		j.note("sweep of chunks", j.sweepChunks(ctx))
-		j.note("sweep of sessions", j.sweepSessions(ctx, now))
-	}
-	next := j.roleAt
-	for _, t := range []time.Time{j.reapAt, j.promoteAt, j.expireAt, j.sweepAt} {
-		if t.Before(next) {
-			next = t
+		if at := j.perform(ctx, &j.duties[i], now); at.Before(next) {
+			next = at
 		}
 	}
 	return next
 }
 
-// note logs what failed; the next step tries again.
-func (j *janitor) note(what string, err error) {
-	if err != nil && !errors.Is(err, context.Canceled) && !j.worker.vanished() {
-		j.worker.options.Logger.Warn("janitor: "+what+" is retried", "error", err)
+// perform runs a duty if it is due, and returns when it is due next.
+func (j *janitor) perform(ctx context.Context, d *duty, now time.Time) time.Time {
+	if now.Before(d.at) {
+		return d.at
 	}
+	next, err := d.run(ctx, now)
+	if err != nil && !errors.Is(err, context.Canceled) && !j.worker.vanished() {
+		j.worker.options.Logger.Warn("janitor: "+d.name+" failed; retrying", "error", err)
+	}
+	if d.at = now.Add(d.every); err == nil && !next.IsZero() && next.Before(d.at) {
+		d.at = next
+	}
+	return d.at
 }
 
 // takeRole keeps the role, or takes it from a janitor whose heartbeat is
 // unchanged.
 func (j *janitor) takeRole(ctx context.Context, now time.Time) error {
-	record, worker, err := j.cluster.LookJanitor(ctx)
+	record, worker, err := j.cluster.ReadJanitor(ctx)
 	if err != nil {
 		j.held = false
 		return err
@@ -124,7 +143,7 @@ func (j *janitor) takeRole(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	j.count++
-	_, j.held, err = j.cluster.HoldJanitor(ctx, j.id, record, j.count)
+	_, j.held, err = j.cluster.AcquireJanitor(ctx, j.id, record, j.count)
 	return err
 }
 
@@ -143,7 +162,7 @@ func (j *janitor) reap(ctx context.Context, now time.Time) error {
 		if m.Alive && !j.isDead(m, now) {
 			continue
 		}
-		errs = append(errs, j.bury(ctx, m))
+		errs = append(errs, j.reapWorker(ctx, m))
 	}
 	j.beats.keep(present)
 	return errors.Join(errs...)
@@ -156,62 +175,23 @@ func (j *janitor) isDead(m *fdbmodel.Member, now time.Time) bool {
 	return still >= j.cluster.Config().DeadAfter || m.Opening != j.opening && j.opening != ""
 }
 
-func (j *janitor) bury(ctx context.Context, m *fdbmodel.Member) error {
+func (j *janitor) reapWorker(ctx context.Context, m *fdbmodel.Member) error {
 	if m.Alive {
 		dead, err := j.cluster.DeclareDead(ctx, m.ID, m.Beat)
 		if err != nil || !dead {
 			return err
 		}
-		j.worker.options.Logger.Warn("a worker is dead", "worker", m.ID, "address", m.Address)
+		j.worker.options.Logger.Warn("declared a worker dead", "worker", m.ID, "address", m.Address)
 	}
 	n, err := j.cluster.ReapClaims(ctx, m.ID)
 	j.worker.stats.reaped.Add(int64(n))
 	return err
 }
 
-// promote makes due futures ready, and returns when the next is due. A failure
-// in one shard does not affect the others.
-func (j *janitor) promote(ctx context.Context) (first time.Time, err error) {
-	var errs []error
-	for shard := range j.cluster.Config().Shards {
-		var next time.Time
-		for range batchesPerStep {
-			var n int
-			if n, next, err = j.cluster.PromoteDue(ctx, shard); err != nil {
-				errs = append(errs, err)
-				break
-			}
-			if n == 0 || next.IsZero() || next.After(j.cluster.Now()) {
-				break
-			}
-		}
-		if err == nil && !next.IsZero() && (first.IsZero() || next.Before(first)) {
-			first = next
-		}
-	}
-	return first, errors.Join(errs...)
-}
-
-func (j *janitor) expire(ctx context.Context) error {
-	var errs []error
-	for shard := range j.cluster.Config().Shards {
-		for range batchesPerStep {
-			_, progress, _, err := j.cluster.ExpireDone(ctx, shard)
-			if err != nil {
-				errs = append(errs, err)
-			}
-			if err != nil || !progress {
-				break
-			}
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // sweepChunks looks at some of the chunks, one shard after the other.
-func (j *janitor) sweepChunks(ctx context.Context) error {
+func (j *janitor) sweepChunks(ctx context.Context, _ time.Time) error {
 	var errs []error
-	for range batchesPerStep {
+	for range sweepsPerRun {
 		next, _, err := j.cluster.SweepChunks(ctx, j.sweepShard, j.sweepCursor)
 		if err != nil {
 			errs = append(errs, err)

@@ -1,12 +1,15 @@
 package workers
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/seam"
@@ -57,8 +60,13 @@ func TestJanitorPromotesAndExpires(t *testing.T) {
 	next := j.step(b.ctx, b.clock.Now())
 	require.LessOrEqual(t, next.Sub(b.clock.Now()), promoteEvery)
 	require.EqualValues(t, 500, b.counts()[layout.Delayed])
+	// stepAll steps until nothing is due.
+	stepAll := func() {
+		for now := b.clock.Now(); !j.step(b.ctx, now).After(now); {
+		}
+	}
 	b.clock.Advance(10 * time.Minute)
-	j.step(b.ctx, b.clock.Now())
+	stepAll()
 	require.Equal(t, map[layout.State]int64{layout.Ready: 500}, nonZero(b.counts()))
 	for _, id := range ids {
 		_, _, err := b.cluster.Cancel(b.ctx, id, "")
@@ -69,7 +77,7 @@ func TestJanitorPromotesAndExpires(t *testing.T) {
 	require.EqualValues(t, 500, b.counts()[layout.Failed])
 	for range 20 {
 		b.clock.Advance(time.Minute)
-		j.step(b.ctx, b.clock.Now())
+		stepAll()
 	}
 	require.Empty(t, nonZero(b.counts()))
 	_, err := b.cluster.Get(b.ctx, ids[0])
@@ -103,4 +111,99 @@ func TestJanitorSweepsChunksAndSessions(t *testing.T) {
 	require.Empty(t, sessions)
 	_, err = b.cluster.Args(b.ctx, ids[0], spec)
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
+}
+
+// TestDutiesRunWhenTheyAreDue has three duties of the same interval: one that
+// has no wish, one that wants to run earlier or later, and one that fails.
+func TestDutiesRunWhenTheyAreDue(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	j := b.hired()
+	start := b.clock.Now()
+	var ran []string
+	wish := time.Duration(0)
+	row := func(name string, run func(now time.Time) (time.Time, error)) duty {
+		return duty{name: name, every: time.Second, run: func(_ context.Context, now time.Time) (time.Time, error) {
+			ran = append(ran, name)
+			return run(now)
+		}}
+	}
+	j.duties = []duty{
+		row("steady", func(time.Time) (time.Time, error) { return time.Time{}, nil }),
+		row("eager", func(now time.Time) (time.Time, error) { return now.Add(wish), nil }),
+		row("failing", func(now time.Time) (time.Time, error) { return now, errors.New("it fails") }),
+	}
+	for _, c := range []struct {
+		at, wish, next time.Duration
+		ran            []string
+	}{
+		{0, 400 * time.Millisecond, 400 * time.Millisecond, []string{"steady", "eager", "failing"}},
+		{399 * time.Millisecond, 0, 400 * time.Millisecond, nil},
+		{400 * time.Millisecond, 0, 400 * time.Millisecond, []string{"eager"}},
+		{500 * time.Millisecond, time.Hour, time.Second, []string{"eager"}},
+		{time.Second, time.Hour, 1500 * time.Millisecond, []string{"steady", "failing"}},
+	} {
+		ran, wish = nil, c.wish
+		require.Equal(t, start.Add(c.next), j.step(b.ctx, start.Add(c.at)), "%+v", c)
+		require.Equal(t, c.ran, ran, "%+v", c)
+	}
+	ran = nil
+	j.held, j.keepRole.run = false, atIntervals(func(context.Context, time.Time) error { return nil })
+	require.Equal(t, start.Add(time.Hour+j.keepRole.every), j.step(b.ctx, start.Add(time.Hour)))
+	require.Empty(t, ran)
+}
+
+// TestAReapThatFailsDoesNotAffectOthers has two dead workers; the claims of the
+// first can't be read.
+func TestAReapThatFailsDoesNotAffectOthers(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	for _, id := range []layout.WorkerID{"a", "b"} {
+		w, err := b.cluster.Register(b.ctx, layout.WorkerInfo{
+			ID: id, Functions: []string{"go:work"}, Capacity: layout.Resources{Slots: 1},
+		})
+		require.NoError(t, err)
+		b.one("go:work")
+		answer, err := w.Claim(b.ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}, Max: 1})
+		require.NoError(t, err)
+		require.Len(t, answer.Futures, 1)
+	}
+	tx := b.db.Begin(kv.Options{})
+	tx.Set(b.cluster.Keys().Claims("a", 1), []byte{layout.RecordVersion})
+	_, err := tx.Commit(b.ctx)
+	require.NoError(t, err)
+	j := b.hired()
+	for range 2 {
+		_ = j.reap(b.ctx, b.clock.Now()) // looks at the heartbeats
+		b.clock.Advance(b.cluster.Config().DeadAfter / 2)
+	}
+	require.ErrorIs(t, j.reap(b.ctx, b.clock.Now()), layout.ErrBadRecord)
+	require.Equal(t, map[layout.State]int64{layout.Claimed: 1, layout.Ready: 1}, nonZero(b.counts()))
+	_, there := b.member("b")
+	require.False(t, there)
+}
+
+// TestAWorkerOfAnotherOpeningIsDead: only one process can have opened the store.
+func TestAWorkerOfAnotherOpeningIsDead(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	j := b.hired()
+	for opening, dead := range map[string]bool{j.opening: false, "another": j.opening != ""} {
+		m := &fdbmodel.Member{WorkerInfo: layout.WorkerInfo{ID: "a", Opening: opening}, Beat: []byte("1")}
+		require.Equal(t, dead, j.isDead(m, b.clock.Now()), opening)
+	}
+}
+
+// TestAJanitorWithoutTheStoreHasNoRole: another one may have taken it over.
+func TestAJanitorWithoutTheStoreHasNoRole(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	j := b.hired()
+	require.True(t, j.held)
+	ended, end := context.WithCancel(b.ctx)
+	end()
+	require.ErrorIs(t, j.takeRole(ended, b.clock.Now()), context.Canceled)
+	require.False(t, j.held)
+	require.NoError(t, j.takeRole(b.ctx, b.clock.Now()))
+	require.True(t, j.held)
 }

@@ -16,7 +16,7 @@ var (
 	// ErrCancelled is the cause when the future was cancelled.
 	ErrCancelled = errors.New("workers: the future was cancelled")
 	// ErrStopping is the cause when the worker stops before the function ended.
-	ErrStopping = errors.New("workers: the worker stops")
+	ErrStopping = errors.New("workers: the worker is stopping")
 	// ErrTimeout is the cause when the function ran longer than its timeout. It
 	// is context.DeadlineExceeded as well.
 	ErrTimeout = fmt.Errorf("workers: the timeout has passed: %w", context.DeadlineExceeded)

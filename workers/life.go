@@ -24,11 +24,13 @@ type life struct {
 	stop  context.CancelFunc
 
 	more    bool        // the last claim left something behind
-	misses  int         // claims in a row that did not find what GoIdle saw
+	misses  int         // claims in a row that did not find what EnterIdleRing saw
 	closing atomic.Bool // claims no more
-	broke   chan struct{}
-	breakIt sync.Once
-	cause   error // why it broke
+	// backlogged is set if the claimer may wait for completions to be written.
+	backlogged atomic.Bool
+	broke      chan struct{}
+	breakIt    sync.Once
+	cause      error // why it broke
 }
 
 func (w *Worker) newLife(ctx context.Context, reg *fdbmodel.Registration) *life {
@@ -83,6 +85,7 @@ func (l *life) run(ctx context.Context) error {
 	w.gate.release()
 	stopClaims()
 	claiming.Wait()
+	l.leaveRing()
 	for _, j := range w.slots.unqueue(func(j *job) bool { return j.life == l }) {
 		j.relinquish()
 	}
@@ -93,6 +96,18 @@ func (l *life) run(ctx context.Context) error {
 	l.stop()
 	others.Wait()
 	return err
+}
+
+// leaveRing makes hints go to workers that can heed them.
+func (l *life) leaveRing() {
+	if l.broken() {
+		return
+	}
+	ctx, cancel := withTimeout(l.store, l.worker.cluster.Clock(), leaveTimeout)
+	defer cancel()
+	if err := l.reg.LeaveIdleRing(ctx); err != nil {
+		l.worker.options.Logger.Warn("the worker is still in the ring of idle workers", "error", err)
+	}
 }
 
 // drain lets what runs end, for a while. After it nothing of the life runs with
@@ -118,7 +133,7 @@ func (l *life) drain() {
 		if cause != ErrStopping {
 			j.drop()
 		} else if j.relinquish() {
-			w.options.Logger.Info("a function is stopped and its future given back", "future", j.future.ID)
+			w.options.Logger.Info("stopping a function and giving back its future", "future", j.future.ID)
 		}
 		j.cancel(cause)
 	}
@@ -149,7 +164,7 @@ func (l *life) awaitEndings() {
 		case <-l.worker.vanish.Done():
 			return
 		case <-timer.C():
-			l.worker.options.Logger.Warn("results could not be written at the end", "number", l.endings.open())
+			l.worker.options.Logger.Warn("results could not be written before the worker left", "number", l.endings.open())
 			return
 		}
 	}
@@ -163,7 +178,7 @@ func (l *life) leave() error {
 	}
 	ctx, cancel := withTimeout(l.store, l.worker.cluster.Clock(), leaveTimeout)
 	defer cancel()
-	if err := l.worker.cluster.DropJanitor(ctx, l.reg.ID()); err != nil {
+	if err := l.worker.cluster.ReleaseJanitor(ctx, l.reg.ID()); err != nil {
 		l.worker.options.Logger.Warn("the janitor's role could not be given up", "error", err)
 	}
 	err := l.reg.Leave(ctx)

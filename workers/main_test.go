@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// long tells whether the long variant of the tests was asked for.
+// long reports whether the long variant of the tests was asked for.
 func long() bool { return os.Getenv("FUTURA_LONG") == "1" }
 
 // bed is a cluster on a store of its own.

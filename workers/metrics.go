@@ -28,17 +28,17 @@ func NewCollector(w *Worker) prometheus.Collector {
 	count := func(metric, help string, value func(*Stats) int64) {
 		add(prometheus.CounterValue, metric, help, func(s *Stats) float64 { return float64(value(s)) })
 	}
-	count("claims_total", "Claim transactions that took something.", func(s *Stats) int64 { return s.Claims })
-	count("conflicts_total", "Claims that met another worker's.", func(s *Stats) int64 { return s.Conflicts })
+	count("claims_total", "Claim transactions that took futures.", func(s *Stats) int64 { return s.Claims })
+	count("conflicts_total", "Claims that conflicted with another worker's.", func(s *Stats) int64 { return s.Conflicts })
 	count("realized_total", "Attempts that ended with a result.", func(s *Stats) int64 { return s.Ran })
 	count("failed_total", "Attempts that failed.", func(s *Stats) int64 { return s.Failed })
-	count("lost_total", "Ends that came too late to count.", func(s *Stats) int64 { return s.Lost })
+	count("lost_total", "Results and failures that came too late to count.", func(s *Stats) int64 { return s.Lost })
 	count("put_back_total", "Futures that the worker could not run.", func(s *Stats) int64 { return s.PutBack })
 	count("relinquished_total", "Futures given back unrun or interrupted.",
 		func(s *Stats) int64 { return s.Relinquished })
-	count("reaped_total", "Futures that its janitor took back from the dead.",
+	count("reaped_total", "Futures that its janitor took back from dead workers.",
 		func(s *Stats) int64 { return s.Reaped })
-	add(prometheus.GaugeValue, "running", "Functions that run.", func(s *Stats) float64 { return float64(s.Running) })
+	add(prometheus.GaugeValue, "running", "Running functions.", func(s *Stats) float64 { return float64(s.Running) })
 	add(prometheus.GaugeValue, "waiting", "Claimed futures that wait for a slot.",
 		func(s *Stats) float64 { return float64(s.Waiting) })
 	return c
@@ -54,7 +54,7 @@ func labelsOf(name string) prometheus.Labels {
 // newRuns returns the histogram of the time that functions take.
 func newRuns(name string) prometheus.Histogram {
 	return prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "futura_worker_run_seconds", Help: "How long the functions took that ended with a result.",
+		Name: "futura_worker_run_seconds", Help: "How long functions that returned a result took.",
 		ConstLabels: labelsOf(name),
 		Buckets:     []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800},
 	})

@@ -66,7 +66,7 @@ func (w *Worker) moduleFailure(j *job, out *ModuleOutcome) fdbmodel.Completion {
 		Kind: out.Kind, Message: out.Message, ExitCode: out.ExitCode, Truncated: out.Truncated, Stdout: out.Stdout,
 	}
 	if e.Kind == layout.KindMemory {
-		e.Message += "; raise the memory that its future requires, or else that which its worker gives"
+		e.Message += "; raise the memory that its future requires, or the limit of its worker"
 	}
 	if len(e.Stdout) > fdbmodel.MaxResultInline {
 		e.Stdout, e.Truncated = e.Stdout[:fdbmodel.MaxResultInline], true

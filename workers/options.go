@@ -64,7 +64,8 @@ type Options struct {
 	Address string
 	// Queues that the worker serves. Defaults to "default".
 	Queues []string
-	// Slots is how many futures run at a time. Defaults to GOMAXPROCS.
+	// Slots is how many futures run at a time, at most 100,000. Defaults to
+	// GOMAXPROCS.
 	Slots int
 	// CPU (thousandths of a core), RAM (bytes) and GPU (thousandths of a
 	// device) are what futures with requirements share. CPU defaults to 1000
@@ -85,6 +86,9 @@ type Options struct {
 	// Seam is for packages of this module; others can't construct one.
 	Seam *seam.Worker
 }
+
+// maxSlots bounds the goroutines that wait for work.
+const maxSlots = 100_000
 
 func (o Options) withDefaults() Options {
 	if len(o.Queues) == 0 {
@@ -112,6 +116,9 @@ func (o Options) withDefaults() Options {
 }
 
 func (o *Options) validate() error {
+	if o.Slots > maxSlots {
+		return fmt.Errorf("workers: slots %d: at most %d, since each has a goroutine; run several workers", o.Slots, maxSlots)
+	}
 	if o.Slots < 1 || o.CPU < 0 || o.RAM < 0 || o.GPU < 0 || o.Poll < 0 || o.DrainTimeout < 0 {
 		return fmt.Errorf("workers: slots %d, cpu %d, ram %d, gpu %d, poll %v, drain %v: slots must be positive and "+
 			"nothing negative", o.Slots, o.CPU, o.RAM, o.GPU, o.Poll, o.DrainTimeout)

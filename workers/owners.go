@@ -50,7 +50,7 @@ func (g owners) change(f *fdbmodel.ClaimedFuture, queued, running int) {
 	}
 }
 
-// mayRun tells whether a queued future's owner leaves it room.
+// mayRun reports whether a queued future's owner leaves it room.
 func (g owners) mayRun(f *fdbmodel.ClaimedFuture) bool {
 	name, limit := limited(f)
 	use := g[name]

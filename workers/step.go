@@ -56,14 +56,7 @@ func (w *Worker) stepLife(ctx context.Context, l *life, now time.Time) (time.Tim
 		}
 		w.steps.beatAt = now.Add(w.cluster.Config().Heartbeat)
 	}
-	for more := true; more; {
-		select {
-		case id := <-l.reg.Cancels():
-			l.cancel(id)
-		default:
-			more = false
-		}
-	}
+	l.takeCancels()
 	next := l.janitor.step(ctx, now)
 	for _, t := range []time.Time{w.steps.beatAt, now.Add(w.options.Poll)} {
 		if t.Before(next) {
@@ -86,6 +79,28 @@ func (w *Worker) stepLife(ctx context.Context, l *life, now time.Time) (time.Tim
 		}
 	}
 	return next, nil
+}
+
+// takeCancels asks what was cancelled to stop.
+func (l *life) takeCancels() {
+	for {
+		select {
+		case id := <-l.reg.Cancels():
+			l.cancel(id)
+		default:
+			return
+		}
+	}
+}
+
+// takeCancels is for a function that runs in a step; see seam.Worker.
+func (w *Worker) takeCancels() {
+	w.mu.Lock()
+	l := w.life
+	w.mu.Unlock()
+	if l != nil {
+		l.takeCancels()
+	}
 }
 
 // runTaken runs the jobs with a slot whose turn has come, or that are no longer
@@ -146,7 +161,7 @@ func (w *Worker) leave(ctx context.Context) error {
 	if err := l.flush(ctx); err != nil {
 		return err
 	}
-	if err := w.cluster.DropJanitor(ctx, l.reg.ID()); err != nil {
+	if err := w.cluster.ReleaseJanitor(ctx, l.reg.ID()); err != nil {
 		return err
 	}
 	return l.reg.Leave(ctx)

@@ -87,11 +87,12 @@ func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Worker, error) {
 	if o.Seam != nil {
 		o.Seam.Step, o.Seam.Leave, o.Seam.Vanish = w.step, w.leave, w.crash
 		o.Seam.Freeze, o.Seam.Thaw = w.gate.shut, w.gate.release
+		o.Seam.TakeCancels = w.takeCancels
 	}
 	return w, nil
 }
 
-// manual tells whether the worker runs without goroutines.
+// manual reports whether the worker runs without goroutines.
 func (w *Worker) manual() bool { return w.options.Seam != nil && w.options.Seam.Manual }
 
 // Register registers a function as go:NAME. It returns layout.ErrBadName for an
@@ -104,10 +105,10 @@ func (w *Worker) Register(name string, fn Function) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.started {
-		return fmt.Errorf("workers: function %s comes too late: the worker runs", name)
+		return fmt.Errorf("workers: function %s is registered too late: the worker is running", name)
 	}
 	if _, known := w.functions[full]; known {
-		return fmt.Errorf("workers: function %s is registered already", name)
+		return fmt.Errorf("workers: function %s is already registered", name)
 	}
 	w.functions[full] = fn
 	return nil
@@ -162,12 +163,12 @@ func (w *Worker) setPaused(paused bool) {
 // are left running. It may be called once.
 func (w *Worker) Run(ctx context.Context) error {
 	if w.manual() {
-		return errors.New("workers: a manual worker runs by its Step")
+		return errors.New("workers: a manual worker is driven by Step, not by Run")
 	}
 	w.mu.Lock()
 	if w.started {
 		w.mu.Unlock()
-		return errors.New("workers: Run was called before")
+		return errors.New("workers: Run may be called only once")
 	}
 	w.started = true
 	w.mu.Unlock()
@@ -195,7 +196,7 @@ func (w *Worker) live(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		}
-		w.options.Logger.Warn("this worker was declared dead and becomes a member anew", "worker", w.ID())
+		w.options.Logger.Warn("this worker was declared dead; registering again", "worker", w.ID())
 	}
 }
 
@@ -212,7 +213,7 @@ func (w *Worker) awaitReturns() {
 		select {
 		case <-w.slots.returned:
 		case <-timer.C():
-			w.options.Logger.Warn("functions do not heed their contexts and are left behind", "number", running)
+			w.options.Logger.Warn("functions ignore their contexts and are left running", "number", running)
 			return
 		}
 	}
@@ -245,7 +246,7 @@ func (w *Worker) join(ctx context.Context) (*life, error) {
 	w.life = l
 	w.mu.Unlock()
 	w.readyOne.Do(func() { close(w.ready) })
-	w.options.Logger.Info("worker is a member", "worker", reg.ID(), "slots", info.Capacity.Slots)
+	w.options.Logger.Info("worker registered", "worker", reg.ID(), "slots", info.Capacity.Slots)
 	return l, nil
 }
 

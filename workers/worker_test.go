@@ -18,6 +18,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/seam"
+	"github.com/futura-run/futura/internal/storetest"
 )
 
 func TestWorkersRunEverything(t *testing.T) {
@@ -313,7 +314,9 @@ func TestStepReplays(t *testing.T) {
 func TestMistakesOfTheCaller(t *testing.T) {
 	t.Parallel()
 	b := realBed(t)
-	_, err := FromCluster(b.cluster, Options{Slots: -1})
+	_, err := FromCluster(b.cluster, Options{Slots: maxSlots + 1})
+	require.ErrorContains(t, err, "at most 100000")
+	_, err = FromCluster(b.cluster, Options{Slots: -1})
 	require.ErrorContains(t, err, "slots")
 	w, err := FromCluster(b.cluster, Options{})
 	require.NoError(t, err)
@@ -325,7 +328,7 @@ func TestMistakesOfTheCaller(t *testing.T) {
 	ctx, stop := context.WithCancel(b.ctx)
 	stop()
 	require.ErrorIs(t, w.Run(ctx), context.Canceled)
-	require.ErrorContains(t, w.Run(b.ctx), "before")
+	require.ErrorContains(t, w.Run(b.ctx), "only once")
 	require.ErrorContains(t, w.Register("late", echo), "too late")
 }
 
@@ -380,4 +383,54 @@ func TestPollFindsWhatNobodyToldOf(t *testing.T) {
 	before, start := db.idle.Load(), b.clock.Now()
 	b.await("a minute", func() bool { return b.clock.Now().Sub(start) > time.Minute })
 	require.LessOrEqual(t, db.idle.Load()-before, int64(4))
+}
+
+// lateSubmit is a store that calls submit once, when a claim is over.
+type lateSubmit struct {
+	kv.Database
+	once   sync.Once
+	submit func()
+}
+
+type lateSubmitTx struct {
+	kv.Tx
+	db *lateSubmit
+}
+
+func (d *lateSubmit) Traits() kv.Traits { return kv.TraitsOf(d.Database) }
+
+func (d *lateSubmit) Begin(o kv.Options) kv.Tx {
+	tx := d.Database.Begin(o)
+	if o.Tag == "futura-claim" {
+		return lateSubmitTx{tx, d}
+	}
+	return tx
+}
+
+func (t lateSubmitTx) Commit(ctx context.Context) (kv.Committed, error) {
+	defer t.db.once.Do(t.db.submit)
+	return t.Tx.Commit(ctx)
+}
+
+// TestAFutureThatComesAfterTheLastLookIsNotMissed has a future come between a
+// claim that finds nothing and the request to be woken. The clock stands still,
+// so no later look can find it.
+func TestAFutureThatComesAfterTheLastLookIsNotMissed(t *testing.T) {
+	t.Parallel()
+	db := &lateSubmit{Database: storetest.New(t)}
+	if !kv.TraitsOf(db).Exclusive {
+		t.Skip("its workers go idle in the store at once")
+	}
+	b := bedOn(t, db, layout.Config{}, clock.NewVirtual(epoch))
+	ran := make(chan struct{})
+	db.submit = func() { b.one("go:work") }
+	b.start(Options{}, map[string]Function{"work": func(context.Context, []byte) ([]byte, error) {
+		close(ran)
+		return nil, nil
+	}})
+	select {
+	case <-ran:
+	case <-time.After(awaitBound):
+		require.FailNow(t, "it did not run")
+	}
 }

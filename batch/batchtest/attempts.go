@@ -13,9 +13,7 @@ import (
 func testAssign(f *fixture) {
 	id := f.create(3, lists(6))
 	c := f.newChunk(id, "worker 1")
-	given, err := f.s.Assign(f.Context(), &c, []int{4, 1})
-	require.NoError(f, err)
-	require.Equal(f, []int{1, 4}, given)
+	require.Equal(f, []int{1, 4}, f.give(&c, []int{4, 1}))
 	require.Equal(f, batch.InProgress, f.get(id).Status)
 	f.requireProgress(id, batch.Progress{batch.Created: 4, batch.InProgress: 2})
 	got := f.chunk(c)
@@ -24,7 +22,7 @@ func testAssign(f *fixture) {
 	require.Equal(f, batch.Chunk{
 		ID: c.ID, Batch: id, Worker: "worker 1", Status: batch.InProgress, Items: 2, CreatedAt: c.CreatedAt,
 	}, got)
-	for _, i := range given {
+	for _, i := range []int{1, 4} {
 		item := f.items(id)[i]
 		require.Equal(f, c.ID, item.Chunk)
 		require.Equal(f, "worker 1", item.Worker)
@@ -37,16 +35,11 @@ func testAssignAgain(f *fixture) {
 	id := f.create(3, lists(6))
 	c := f.assign(id, "w", 0, 1)
 	for range 2 {
-		given, err := f.s.Assign(f.Context(), &c, []int{0, 1})
-		require.NoError(f, err)
-		require.Equal(f, []int{0, 1}, given)
+		require.Equal(f, []int{0, 1}, f.give(&c, []int{0, 1}))
 	}
-	given, err := f.s.Assign(f.Context(), &c, []int{1, 2, 2})
-	require.NoError(f, err)
-	require.Equal(f, []int{1, 2}, given)
+	require.Equal(f, []int{1, 2}, f.give(&c, []int{1, 2, 2}))
 	f.requireProgress(id, batch.Progress{batch.Created: 3, batch.InProgress: 3})
-	chunks, err := f.s.Chunks(f.Context(), id)
-	require.NoError(f, err)
+	chunks := f.chunks(id)
 	require.Len(f, chunks, 1)
 	require.Equal(f, 3, chunks[0].Items)
 	f.end(c, f.succeeds(0), f.succeeds(1), f.succeeds(2))
@@ -62,24 +55,16 @@ func testAssignOnlyWhatWaits(f *fixture) {
 	running := f.assign(id, "w", 3)
 
 	c := f.newChunk(id, "w2")
-	given, err := f.s.Assign(f.Context(), &c, []int{0, 2, 3, -1, 5, 1 << 30})
-	require.NoError(f, err)
-	require.Empty(f, given)
-	chunks, err := f.s.Chunks(f.Context(), id)
-	require.NoError(f, err)
-	require.Len(f, chunks, 2, "a chunk without items")
-	given, err = f.s.Assign(f.Context(), &c, indexes(0, 5))
-	require.NoError(f, err)
-	require.Equal(f, []int{1, 4}, given)
+	require.Empty(f, f.give(&c, []int{0, 2, 3, -1, 5, 1 << 30}))
+	require.Len(f, f.chunks(id), 2, "a chunk without items")
+	require.Equal(f, []int{1, 4}, f.give(&c, indexes(0, 5)))
 	require.Equal(f, running.ID, f.items(id)[3].Chunk)
 	require.Equal(f, first.ID, f.items(id)[0].Chunk)
 
 	cancelled := f.create(2, lists(2))
 	require.NoError(f, f.s.Cancel(f.Context(), cancelled, "enough", f.now))
 	late := f.newChunk(cancelled, "w")
-	given, err = f.s.Assign(f.Context(), &late, []int{0, 1})
-	require.NoError(f, err)
-	require.Empty(f, given)
+	require.Empty(f, f.give(&late, []int{0, 1}))
 	require.Equal(f, batch.PermanentlyFailed, f.get(cancelled).Status)
 }
 
@@ -160,7 +145,7 @@ func testComplete(f *fixture) {
 	require.Equal(f, 1, items[1].Attempts)
 	f.requireProgress(id, batch.Progress{batch.Done: 2, batch.Created: 1})
 
-	// An exit code that nobody called a failure is one, and a failure without an
+	// An exit code that is not marked as a failure is one, and a failure without an
 	// exit code as well.
 	if f.h.Execute == nil {
 		c = f.assign(id, "w1", 2)
@@ -269,9 +254,7 @@ func testStaleCompletions(f *fixture) {
 	_, err := r.Complete(f.Context(), id, f.newChunk(id, "w").ID, []batch.Completion{f.succeeds(1)})
 	require.ErrorIs(f, err, batch.ErrNotFound)
 	require.Equal(f, []bool{true, false, true}, report(second, f.succeeds(1), f.succeeds(1), f.fails(2)))
-	n, err := f.s.Release(f.Context(), id, second.ID, "lost")
-	require.NoError(f, err)
-	require.Equal(f, 1, n)
+	require.Equal(f, 1, f.release(second))
 	require.Equal(f, []bool{false}, report(second, f.succeeds(3)))
 	require.Zero(f, f.items(id)[3].Attempts)
 	f.requireProgress(id, batch.Progress{batch.Done: 2, batch.Failed: 1, batch.Created: 1})

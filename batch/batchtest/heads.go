@@ -13,7 +13,7 @@ import (
 )
 
 // testHeads lets several heads work on one batch, with lost workers, reports
-// that come twice and late, and checks what may never happen.
+// that come twice and late, and checks that nothing impossible happens.
 func testHeads(f *fixture) {
 	items, heads, attempts := 300, 6, 3
 	if f.h.Small {
@@ -52,15 +52,13 @@ func testHeads(f *fixture) {
 			require.Contains(f, failed, item.Result.Stdout)
 		}
 	}
-	chunks, err := f.s.Chunks(f.Context(), id)
-	require.NoError(f, err)
-	for _, c := range chunks {
+	for _, c := range f.chunks(id) {
 		require.NotEqual(f, batch.InProgress, c.Status)
 		require.Positive(f, c.Items)
 	}
 }
 
-// ledger is what heads did, written beside the store.
+// ledger records what heads did, outside the store.
 type ledger struct {
 	limit int
 
@@ -92,7 +90,7 @@ func (l *ledger) won(chunk string, items []int) {
 }
 
 // lost notes that a chunk will not have items any more: before the store is
-// told, for another head may be given them before the answer is here.
+// told, because another head may get them before the answer arrives.
 func (l *ledger) lost(chunk string, items []int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,7 +182,7 @@ func (h *head) run(ctx context.Context, c batch.Chunk, given []int) error {
 	}
 	if len(done) < len(given) {
 		h.ledger.lost(c.ID, given)
-		if _, err := h.s.Release(ctx, h.id, c.ID, "the worker was lost"); err != nil {
+		if _, err := h.s.Release(ctx, h.id, c.ID); err != nil {
 			return err
 		}
 		h.old, h.oldItems = append(h.old, c), append(h.oldItems, given)
@@ -196,7 +194,7 @@ func (h *head) run(ctx context.Context, c batch.Chunk, given []int) error {
 	return nil
 }
 
-// attempt makes up how attempts end.
+// attempt invents how attempts end.
 func (h *head) attempt(c batch.Chunk, items []int) (ended []batch.Completion) {
 	for _, i := range items {
 		end := h.succeeds(i)

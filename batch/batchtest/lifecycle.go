@@ -11,9 +11,7 @@ import (
 func testRelease(f *fixture) {
 	id := f.create(2, lists(4))
 	lost := f.assign(id, "w1", 0, 1, 2)
-	n, err := f.s.Release(f.Context(), id, lost.ID, "the worker was lost")
-	require.NoError(f, err)
-	require.Equal(f, 3, n)
+	require.Equal(f, 3, f.release(lost))
 	require.Equal(f, batch.Failed, f.chunk(lost).Status)
 	f.requireProgress(id, batch.Progress{batch.Created: 4})
 	waiting, _ := f.waiting(id, f.now)
@@ -22,21 +20,15 @@ func testRelease(f *fixture) {
 		require.Zero(f, item.Attempts)
 		require.Empty(f, item.FailedOn)
 	}
-	n, err = f.s.Release(f.Context(), id, lost.ID, "again")
-	require.NoError(f, err)
-	require.Zero(f, n)
+	require.Zero(f, f.release(lost))
 
 	// The items of another chunk stay, and a chunk that is done stays done.
 	c := f.assign(id, "w2", 0, 1)
-	n, err = f.s.Release(f.Context(), id, lost.ID, "again")
-	require.NoError(f, err)
-	require.Zero(f, n)
+	require.Zero(f, f.release(lost))
 	f.end(c, f.succeeds(0), f.succeeds(1))
 	f.settle(id)
 	require.Equal(f, batch.Done, f.chunk(c).Status)
-	n, err = f.s.Release(f.Context(), id, c.ID, "late")
-	require.NoError(f, err)
-	require.Zero(f, n)
+	require.Zero(f, f.release(c))
 	require.Equal(f, batch.Done, f.chunk(c).Status)
 	require.Equal(f, batch.Failed, f.chunk(lost).Status)
 	f.requireProgress(id, batch.Progress{batch.Created: 2, batch.Done: 2})
@@ -47,9 +39,7 @@ func testReleaseKeepsAttempts(f *fixture) {
 	f.end(f.assign(id, "w1", 0), f.fails(0))
 	for range 3 {
 		c := f.assign(id, "w2", 0)
-		n, err := f.s.Release(f.Context(), id, c.ID, "lost")
-		require.NoError(f, err)
-		require.Equal(f, 1, n)
+		require.Equal(f, 1, f.release(c))
 		item := f.items(id)[0]
 		require.Equal(f, batch.Failed, item.Status)
 		require.Equal(f, 1, item.Attempts)
@@ -85,8 +75,8 @@ func testSettle(f *fixture) {
 	f.requireProgress(id, batch.Progress{batch.Done: 3, batch.PermanentlyFailed: 1})
 }
 
-// testSettleWaitsForFailedItems checks that a batch whose items wait to be
-// tried again goes on.
+// testSettleWaitsForFailedItems checks that a batch whose items wait for another
+// attempt is not over.
 func testSettleWaitsForFailedItems(f *fixture) {
 	id := f.create(2, lists(2))
 	f.end(f.assign(id, "w", 0, 1), f.succeeds(0), f.fails(1))
@@ -125,9 +115,7 @@ func testCancelInProgress(f *fixture) {
 	c, lost := f.assign(id, "w", 0, 1), f.assign(id, "w2", 2)
 	require.NoError(f, f.s.Cancel(f.Context(), id, "enough", f.now))
 	require.Equal(f, batch.PermanentlyFailed, f.get(id).Status)
-	progress, err := f.s.Progress(f.Context(), id)
-	require.NoError(f, err)
-	require.Equal(f, 0, progress[batch.Created])
+	require.Equal(f, 0, f.progress(id)[batch.Created])
 	if f.h.Execute == nil {
 		f.requireProgress(id, batch.Progress{batch.InProgress: 3, batch.PermanentlyFailed: 1})
 		f.end(c, f.succeeds(0), f.fails(1))
@@ -138,9 +126,7 @@ func testCancelInProgress(f *fixture) {
 		require.Equal(f, 1, items[1].Attempts)
 		require.Equal(f, "enough", items[1].Reason)
 		require.Equal(f, f.fails(1).Result, *items[1].Result)
-		n, err := f.s.Release(f.Context(), id, lost.ID, "lost")
-		require.NoError(f, err)
-		require.Equal(f, 1, n)
+		require.Equal(f, 1, f.release(lost))
 		f.requireProgress(id, batch.Progress{batch.Done: 1, batch.PermanentlyFailed: 3})
 	}
 	require.Equal(f, batch.PermanentlyFailed, f.settle(id).Status)
@@ -148,15 +134,11 @@ func testCancelInProgress(f *fixture) {
 
 func testRetry(f *fixture) {
 	id := f.create(1, lists(3))
-	n, err := f.s.Retry(f.Context(), id)
-	require.NoError(f, err)
-	require.Zero(f, n)
+	require.Zero(f, f.retry(id))
 	require.Equal(f, batch.Created, f.get(id).Status)
 	f.end(f.assign(id, "w", 0, 1, 2), f.succeeds(0), f.fails(1), f.fails(2))
 	require.Equal(f, batch.Done, f.settle(id).Status)
-	n, err = f.s.Retry(f.Context(), id)
-	require.NoError(f, err)
-	require.Equal(f, 2, n)
+	require.Equal(f, 2, f.retry(id))
 	b := f.get(id)
 	require.Equal(f, batch.InProgress, b.Status)
 	require.True(f, b.FinishedAt.IsZero())
@@ -172,18 +154,14 @@ func testRetry(f *fixture) {
 	f.requireProgress(id, batch.Progress{batch.Done: 2, batch.PermanentlyFailed: 1})
 	f.end(f.retried(id, 2), f.succeeds(2))
 	require.Equal(f, batch.Done, f.settle(id).Status)
-	n, err = f.s.Retry(f.Context(), id)
-	require.NoError(f, err)
-	require.Zero(f, n)
+	require.Zero(f, f.retry(id))
 	require.Equal(f, batch.Done, f.get(id).Status)
 }
 
 // retried retries a batch and assigns an item.
 func (f *fixture) retried(id string, item int) batch.Chunk {
 	f.Helper()
-	n, err := f.s.Retry(f.Context(), id)
-	require.NoError(f, err)
-	require.Equal(f, 1, n)
+	require.Equal(f, 1, f.retry(id))
 	return f.assign(id, "w", item)
 }
 
@@ -219,9 +197,7 @@ func testDelete(f *fixture) {
 	b.ID = id
 	require.NoError(f, f.s.Create(f.Context(), b, lists(2)))
 	f.requireProgress(id, batch.Progress{batch.Created: 2})
-	chunks, err := f.s.Chunks(f.Context(), id)
-	require.NoError(f, err)
-	require.Empty(f, chunks)
+	require.Empty(f, f.chunks(id))
 
 	require.NoError(f, f.s.Cancel(f.Context(), kept, "enough", f.now))
 	require.NoError(f, f.s.Delete(f.Context(), kept))

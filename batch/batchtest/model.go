@@ -8,7 +8,7 @@ import (
 	"github.com/futura-run/futura/batch"
 )
 
-// naive is a plain implementation of the contract, without regard to speed or
+// naive is a plain implementation of the contract that ignores speed and
 // concurrency.
 type naive struct {
 	status   batch.Status
@@ -170,7 +170,7 @@ func (n *naive) waiting(now time.Time) (found []int, next time.Time) {
 	return found, next
 }
 
-// shown is what a store tells of an item, as text, so that a difference is
+// shown is what a store says about an item, as text, so that a difference is
 // readable.
 func shown(item *batch.Item) string {
 	result := "none"
@@ -185,5 +185,5 @@ func shown(item *batch.Item) string {
 		item.Arguments, item.Status, item.Chunk, item.Worker, item.Attempts, lastWorkers(item.FailedOn), result, reason)
 }
 
-// lastWorkers are the last few, for stores keep as many as they like.
+// lastWorkers are the last few, because stores may keep any number.
 func lastWorkers(workers []string) []string { return workers[max(0, len(workers)-3):] }

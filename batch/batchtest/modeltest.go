@@ -47,7 +47,7 @@ type machine struct {
 	added map[string]bool
 }
 
-// draw draws some of the items, of which some may not be.
+// draw draws some indexes of items, some of which may not exist.
 func (m *machine) drawItems(t *rapid.T) []int {
 	return rapid.SliceOfNDistinct(rapid.IntRange(0, len(m.model.items)), 1, 4, rapid.ID).Draw(t, "items")
 }
@@ -143,7 +143,7 @@ func (m *machine) release(t *rapid.T) {
 		t.Skip("done and not settled: one or the other")
 	}
 	want := m.model.release(c.ID)
-	got, err := m.s.Release(m.Context(), m.id, c.ID, "lost")
+	got, err := m.s.Release(m.Context(), m.id, c.ID)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 }

@@ -181,7 +181,7 @@ func testWaiting(f *fixture) {
 	require.Equal(f, []int{0, 1, 4, 5}, waiting)
 }
 
-// requireTime compares times. One that was told to a worker may be late.
+// requireTime compares times. One that a worker was given may be late.
 func (f *fixture) requireTime(want, got time.Time) {
 	f.Helper()
 	tolerance := time.Duration(0)
@@ -252,7 +252,7 @@ func (f *fixture) watchBatch(other batch.Store) {
 	f.rings(id, "settle", func() error { _, err := other.Settle(f.Context(), id, f.now); return err })
 }
 
-// rings checks that a watch which begins now tells of a change.
+// rings checks that a watch that begins here reports a change.
 func (f *fixture) rings(id, what string, change func() error) {
 	f.Helper()
 	changed, stop, _, err := f.s.Watch(f.Context(), id)

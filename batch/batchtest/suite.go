@@ -22,8 +22,11 @@ type Harness struct {
 	Reopen func(t *testing.T, s batch.Store) batch.Store
 	// Execute runs attempts of items that are in progress under a chunk so that
 	// they end as given, and returns when they have. The items are all that the
-	// chunk has in progress. Nil for a batch.Recorder, which is told by Complete.
+	// chunk has in progress. Nil for a batch.Recorder, which learns of them by Complete.
 	Execute func(t *testing.T, s batch.Store, c batch.Chunk, ended []batch.Completion)
+	// Settle returns once what calls have begun whose contexts ended is written, or
+	// never will be. Nil for a store whose calls leave nothing under way.
+	Settle func(s batch.Store)
 	// Small is set for a store whose server is slow: the parts that are large
 	// are smaller.
 	Small bool
@@ -79,7 +82,7 @@ func (f *fixture) recorder() batch.Recorder {
 	return r
 }
 
-// lists are n lists of arguments that differ.
+// lists are n different lists of arguments.
 func lists(n int) [][]string {
 	arguments := make([][]string, n)
 	for i := range arguments {
@@ -97,7 +100,7 @@ func indexes(from, to int) []int {
 	return all
 }
 
-// create makes a batch.
+// create creates a batch.
 func (f *fixture) create(attempts int, arguments [][]string) string {
 	f.Helper()
 	b := f.newBatch(attempts)
@@ -128,10 +131,45 @@ func (f *fixture) newChunk(id, worker string) batch.Chunk {
 func (f *fixture) assign(id, worker string, items ...int) batch.Chunk {
 	f.Helper()
 	c := f.newChunk(id, worker)
-	given, err := f.s.Assign(f.Context(), &c, items)
-	require.NoError(f, err)
-	require.Equal(f, slices.Sorted(slices.Values(items)), given)
+	require.Equal(f, slices.Sorted(slices.Values(items)), f.give(&c, items))
 	return c
+}
+
+// give asks for items for a chunk, and returns those that it has then.
+func (f *fixture) give(c *batch.Chunk, items []int) []int {
+	f.Helper()
+	given, err := f.s.Assign(f.Context(), c, items)
+	require.NoError(f, err)
+	return given
+}
+
+// release gives the items of a chunk back, and returns how many there were.
+func (f *fixture) release(c batch.Chunk) int {
+	f.Helper()
+	n, err := f.s.Release(f.Context(), c.Batch, c.ID)
+	require.NoError(f, err)
+	return n
+}
+
+func (f *fixture) retry(id string) int {
+	f.Helper()
+	n, err := f.s.Retry(f.Context(), id)
+	require.NoError(f, err)
+	return n
+}
+
+func (f *fixture) progress(id string) batch.Progress {
+	f.Helper()
+	p, err := f.s.Progress(f.Context(), id)
+	require.NoError(f, err)
+	return p
+}
+
+func (f *fixture) chunks(id string) []batch.Chunk {
+	f.Helper()
+	chunks, err := f.s.Chunks(f.Context(), id)
+	require.NoError(f, err)
+	return chunks
 }
 
 // end makes attempts of a chunk's items end, which all are in progress there.
@@ -180,8 +218,7 @@ func (f *fixture) items(id string) []batch.Item {
 // requireProgress checks the counts, and that the items' states agree.
 func (f *fixture) requireProgress(id string, want batch.Progress) {
 	f.Helper()
-	got, err := f.s.Progress(f.Context(), id)
-	require.NoError(f, err)
+	got := f.progress(id)
 	counted := batch.Progress{}
 	for _, item := range f.items(id) {
 		counted[item.Status]++
@@ -214,8 +251,7 @@ func (f *fixture) settle(id string) batch.Batch {
 // chunk returns a chunk of a batch.
 func (f *fixture) chunk(c batch.Chunk) batch.Chunk {
 	f.Helper()
-	chunks, err := f.s.Chunks(f.Context(), c.Batch)
-	require.NoError(f, err)
+	chunks := f.chunks(c.Batch)
 	at := slices.IndexFunc(chunks, func(other batch.Chunk) bool { return other.ID == c.ID })
 	require.GreaterOrEqual(f, at, 0, "chunk %s is missing", c.ID)
 	return chunks[at]

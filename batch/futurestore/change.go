@@ -83,7 +83,7 @@ func (s *Store) assign(ctx context.Context, id string, chunk layout.BatchChunk, 
 	return assigned, added, errors.Join(errs...)
 }
 
-// isOpen tells whether items of a batch are given out.
+// isOpen reports whether items of a batch are given out.
 func isOpen(r *layout.BatchRecord) bool {
 	return r.Made && !batch.Status(r.Status).Over() && r.CancelledAt == 0
 }
@@ -109,7 +109,7 @@ func (s *Store) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) {
 
 // Release implements batch.Store. Running items stay with the chunk's worker
 // while it is registered: a dead worker loses them without this call.
-func (s *Store) Release(ctx context.Context, id, chunk, _ string) (int, error) {
+func (s *Store) Release(ctx context.Context, id, chunk string) (int, error) {
 	b, err := s.Get(ctx, id)
 	if err != nil {
 		return 0, err
@@ -132,7 +132,7 @@ func (s *Store) Release(ctx context.Context, id, chunk, _ string) (int, error) {
 		}
 		var ids []layout.ID
 		for i := range rows {
-			if a := &rows[i].Attempts; a.Why == chunk && a.Assigned == c.Worker && rows[i].State() == layout.Ready {
+			if a := &rows[i].Attempts; a.Reason == chunk && a.Assigned == c.Worker && rows[i].State() == layout.Ready {
 				ids = append(ids, rows[i].ID)
 			}
 		}
@@ -281,7 +281,7 @@ func (s *Store) drop(ctx context.Context, b *batch.Batch) error {
 		return err
 	})
 	if err == nil {
-		err = s.cluster.DropOwner(ctx, s.options.Queue, b.ID)
+		err = s.cluster.DropOwner(ctx, layout.DefaultQueue, b.ID)
 	}
 	if err == nil {
 		err = s.cluster.DropBatch(ctx, b.ID)
@@ -310,7 +310,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, age time.Duration) err
 				return err
 			}
 			err = s.eachPage(ctx, &b, func(ids []layout.ID) error {
-				_, err := s.cluster.CancelMany(ctx, ids, "its batch was not made to the end")
+				_, err := s.cluster.CancelMany(ctx, ids, "the creation of its batch was interrupted")
 				return err
 			})
 			if err == nil {

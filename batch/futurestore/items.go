@@ -1,6 +1,7 @@
 package futurestore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -35,13 +36,12 @@ func (s *Store) Items(ctx context.Context, id string, from, limit int, states ..
 				continue
 			}
 			item := bareItem(&b, &rows[i], workers)
-			if size := resultSize(&rows[i]); held+size > batch.PageBytes {
-				if item.LeftOut = size; rows[i].State() == layout.Realized {
-					item.UpdatedAt = time.UnixMilli(rows[i].Result.At).UTC()
-				}
+			ending := rows[i].Ending()
+			if size := ending.Size(); held+size > batch.PageBytes {
+				item.LeftOut = size
 			} else {
 				held += size
-				if item.Result, err = s.result(ctx, &rows[i], &item.UpdatedAt); err != nil {
+				if item.Result, err = s.result(ctx, ending); err != nil {
 					return nil, err
 				}
 			}
@@ -64,25 +64,7 @@ func (s *Store) Result(ctx context.Context, id string, index int) (*batch.Result
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
-	var at time.Time
-	return s.result(ctx, &rows[0], &at)
-}
-
-// resultSize is how many bytes a result has at most.
-func resultSize(row *layout.Row) int64 {
-	part := func(inline []byte, ref *layout.ChunkRef) int64 {
-		if ref != nil {
-			return ref.Size
-		}
-		return int64(len(inline))
-	}
-	if r := row.Result; r != nil && row.State() == layout.Realized {
-		return part(r.Value, r.ValueRef) + part(r.Stderr, r.StderrRef)
-	}
-	if e := row.Exception; e != nil {
-		return int64(len(e.Stdout)+len(e.Message)) + part(e.Stderr, e.StderrRef)
-	}
-	return 0
+	return s.result(ctx, rows[0].Ending())
 }
 
 // chunkWorkers are the workers of a batch's chunks.
@@ -98,80 +80,39 @@ func (s *Store) chunkWorkers(ctx context.Context, id string) (map[string]string,
 	return workers, nil
 }
 
-// statusOf is the state of an item by its future's.
-func statusOf(row *layout.Row) batch.Status {
-	switch row.State() {
-	case layout.Claimed:
-		return batch.InProgress
-	case layout.Realized:
-		return batch.Done
-	case layout.Failed:
-		return batch.PermanentlyFailed
-	}
-	switch {
-	case row.Attempts.Assigned != "":
-		return batch.InProgress
-	case row.Attempts.Failed > 0:
-		return batch.Failed
-	default:
-		return batch.Created
-	}
-}
-
 // bareItem is an item without its result.
 func bareItem(b *batch.Batch, row *layout.Row, workers map[string]string) batch.Item {
+	ending := row.Ending()
 	item := batch.Item{
 		Index: layout.BatchItemIndex(row.ID), ID: batch.ItemID(&b.Template, row.Spec.Argv), Arguments: row.Spec.Argv,
-		Status: statusOf(row), Attempts: row.Attempts.Failed, UpdatedAt: time.UnixMilli(row.Spec.SubmittedAt).UTC(),
+		Status: statusOf(row), Attempts: row.Attempts.Failed,
+		Chunk: row.Attempts.Reason, Worker: workers[row.Attempts.Reason],
+		UpdatedAt: time.UnixMilli(cmp.Or(ending.At(), row.Spec.SubmittedAt)).UTC(),
 	}
 	if e := row.Exception; e != nil {
-		item.UpdatedAt = time.UnixMilli(e.At).UTC()
 		for _, w := range e.FailedOn {
 			item.FailedOn = append(item.FailedOn, string(w))
 		}
-		if e.Final {
-			item.Reason = reasonOf(e)
-		}
 	}
-	item.Chunk, item.Worker = row.Attempts.Why, workers[row.Attempts.Why]
-	if row.State() == layout.Delayed {
+	if ending.State == layout.Failed {
+		item.Reason = ReasonOf(ending.Failure)
+	}
+	if ending.State == layout.Delayed {
 		item.DueAt = time.UnixMilli(row.Attempts.Due).UTC()
 	}
 	return item
 }
 
-// reasonOf says why an item failed for good.
-func reasonOf(e *layout.Exception) string {
-	if e.Kind == layout.KindCancelled || e.Kind == layout.KindExit {
-		return e.Message
-	}
-	return string(e.Kind) + ": " + e.Message
-}
-
-// result is what the last attempt that ended left behind.
-func (s *Store) result(ctx context.Context, row *layout.Row, at *time.Time) (*batch.Result, error) {
-	if r := row.Result; r != nil && row.State() == layout.Realized {
-		*at = time.UnixMilli(r.At).UTC()
-		stdout, err := s.cluster.ResultValue(ctx, row.ID, r)
-		if err != nil {
-			return nil, err
-		}
-		stderr, err := s.cluster.Stderr(ctx, row.ID, r.Stderr, r.StderrRef)
-		return &batch.Result{Stdout: string(stdout), Stderr: string(stderr), ExitCode: r.ExitCode}, err
-	}
-	e := row.Exception
-	if e == nil || e.Attempt == 0 {
+// result is what the last attempt that ended left behind, nil if there was none.
+func (s *Store) result(ctx context.Context, e layout.Ending) (*batch.Result, error) {
+	if e.Result == nil && (e.Failure == nil || e.Failure.Attempt == 0) {
 		return nil, nil
 	}
-	stderr, err := s.cluster.Stderr(ctx, row.ID, e.Stderr, e.StderrRef)
-	result := &batch.Result{Stdout: string(e.Stdout), Stderr: string(stderr), ExitCode: e.ExitCode}
-	if result.ExitCode == 0 {
-		result.ExitCode = batch.NoExitCode
+	if err := s.cluster.Load(ctx, &e); err != nil {
+		return nil, err
 	}
-	if len(stderr) == 0 {
-		result.Stderr = e.Message
-	}
-	return result, err
+	result := ResultOf(&e)
+	return &result, nil
 }
 
 // Progress implements batch.Store.
@@ -179,7 +120,7 @@ func (s *Store) Progress(ctx context.Context, id string) (batch.Progress, error)
 	if _, err := s.Get(ctx, id); err != nil {
 		return nil, err
 	}
-	counts, err := s.cluster.OwnerCounts(ctx, s.options.Queue, id)
+	counts, err := s.cluster.OwnerCounts(ctx, layout.DefaultQueue, id)
 	if err != nil {
 		return nil, err
 	}
@@ -191,11 +132,16 @@ func (s *Store) Progress(ctx context.Context, id string) (batch.Progress, error)
 	if err != nil {
 		return nil, err
 	}
-	running := 0
+	running, unfinished := 0, 0
 	for _, n := range open {
 		running += int(n)
 	}
-	waiting := max(0, int(counts[layout.Ready]+counts[layout.Claimed]+counts[layout.Delayed])-running)
+	for state, n := range counts {
+		if !state.Terminal() {
+			unfinished += int(n)
+		}
+	}
+	waiting := max(0, unfinished-running)
 	again = min(again, waiting)
 	return batch.Progress{
 		batch.Created: waiting - again, batch.InProgress: running, batch.Failed: again,

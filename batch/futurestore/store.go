@@ -36,8 +36,6 @@ const goPrefix = "go:"
 
 // Options of a store. The zero value is right for most.
 type Options struct {
-	// Queue is where the items wait. Defaults to "default".
-	Queue string
 	// Backoff is the wait between the attempts of an item. Defaults to that of
 	// futures: 1 s, doubled with each up to 5 min.
 	Backoff layout.Backoff
@@ -51,12 +49,7 @@ type Store struct {
 }
 
 // New returns the store of a cluster, which remains the caller's.
-func New(cluster *fdbmodel.Cluster, o Options) *Store {
-	if o.Queue == "" {
-		o.Queue = layout.DefaultQueue
-	}
-	return &Store{cluster: cluster, options: o}
-}
+func New(cluster *fdbmodel.Cluster, o Options) *Store { return &Store{cluster: cluster, options: o} }
 
 // Describe implements batch.Store.
 func (s *Store) Describe() (name string, durable bool) {
@@ -70,17 +63,26 @@ func (s *Store) Close(context.Context) error { return nil }
 func translate(err error) error {
 	switch {
 	case errors.Is(err, fdbmodel.ErrNotFound):
-		return fmt.Errorf("%w: %w", batch.ErrNotFound, err)
+		return as{err, batch.ErrNotFound}
 	case errors.Is(err, fdbmodel.ErrIDInUse):
 		return fmt.Errorf("%w: %w", batch.ErrExists, err)
 	case errors.Is(err, layout.ErrBadSpec), errors.Is(err, layout.ErrBadName), errors.Is(err, fdbmodel.ErrTooLarge):
 		return fmt.Errorf("%w: %w", batch.ErrBadBatch, err)
 	case errors.Is(err, fdbmodel.ErrTransition):
-		return fmt.Errorf("%w: %w", batch.ErrState, err)
+		return as{err, batch.ErrState}
 	default:
 		return err
 	}
 }
+
+// as is an error that is also a sentinel with the same words.
+type as struct {
+	error
+	sentinel error
+}
+
+// Unwrap returns the error and the sentinel.
+func (e as) Unwrap() []error { return []error{e.error, e.sentinel} }
 
 // Create implements batch.Store.
 func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string) error {
@@ -96,7 +98,7 @@ func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string
 		return err
 	}
 	record := layout.BatchRecord{
-		ID: b.ID, Template: template, Queue: s.options.Queue, MaxAttempts: b.MaxAttempts, Items: len(arguments),
+		ID: b.ID, Template: template, Queue: layout.DefaultQueue, MaxAttempts: b.MaxAttempts, Items: len(arguments),
 		Status: int(batch.Created), Reason: b.Reason, CreatedAt: b.CreatedAt.UnixMilli(),
 		Maker: rand.Text(), Digest: batch.Digest(b, arguments),
 	}
@@ -168,7 +170,7 @@ func (s *Store) submit(ctx context.Context, b *batch.Batch, function string, arg
 func (s *Store) submission(b *batch.Batch, function string, index int, arguments []string) fdbmodel.Submission {
 	sub := Submission(&b.Template, function, arguments)
 	sub.ID = layout.BatchItemID(b.ID, index)
-	sub.Spec.Queue, sub.Spec.Owner = s.options.Queue, b.ID
+	sub.Spec.Queue, sub.Spec.Owner = layout.DefaultQueue, b.ID
 	sub.Spec.MaxRetries, sub.Spec.Backoff = b.MaxAttempts-1, s.options.Backoff
 	return sub
 }
@@ -263,8 +265,12 @@ const listPage = 100
 // List implements batch.Store.
 func (s *Store) List(ctx context.Context, active bool, after string, limit int) ([]batch.Batch, error) {
 	var list []batch.Batch
+	size := listPage
+	if !active {
+		size = min(limit, listPage)
+	}
 	for len(list) < limit {
-		page, err := s.cluster.Batches(ctx, after, listPage)
+		page, err := s.cluster.Batches(ctx, after, size)
 		if err != nil {
 			return nil, translate(err)
 		}
@@ -277,7 +283,7 @@ func (s *Store) List(ctx context.Context, active bool, after string, limit int) 
 				list = append(list, b)
 			}
 		}
-		if len(page) < listPage {
+		if len(page) < size {
 			break
 		}
 		after = page[len(page)-1].ID
@@ -307,7 +313,7 @@ func (s *Store) Settle(ctx context.Context, id string, now time.Time) (batch.Bat
 	if err := s.settleChunks(ctx, id); err != nil || b.Status.Over() {
 		return b, err
 	}
-	counts, err := s.cluster.OwnerCounts(ctx, s.options.Queue, id)
+	counts, err := s.cluster.OwnerCounts(ctx, layout.DefaultQueue, id)
 	if err != nil {
 		return b, err
 	}

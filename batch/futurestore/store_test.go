@@ -13,7 +13,6 @@ import (
 	"github.com/futura-run/futura/batch/futurestore"
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
-	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -27,7 +26,7 @@ var suiteFunction = batch.Template{
 
 // data is a cluster that handles of a store share.
 type data struct {
-	db      kv.Database
+	db      *cutOff
 	cluster *fdbmodel.Cluster
 
 	mu      sync.Mutex
@@ -47,7 +46,8 @@ type store struct {
 }
 
 func newData(t *testing.T) *data {
-	db := storetest.New(t)
+	db := &cutOff{Database: storetest.New(t)}
+	t.Cleanup(db.underWay.Wait)
 	cluster, err := fdbmodel.Open(context.Background(), db, "batches", fdbmodel.Options{})
 	require.NoError(t, err)
 	_, err = cluster.PutModule(t.Context(), []byte("echo"),
@@ -179,6 +179,7 @@ func TestSuite(t *testing.T) {
 			return &store{futurestore.New(cluster, futurestore.Options{}), d}
 		},
 		Execute: execute,
+		Settle:  func(s batch.Store) { s.(*store).data.db.underWay.Wait() },
 		Small:   storetest.OnServer,
 	})
 }

@@ -18,16 +18,11 @@ import (
 // chunk and the item, so that a chunk that is asked for again runs once.
 type Cluster struct {
 	cluster *fdbmodel.Cluster
-	queue   string
 }
 
-// NewCluster returns the dispatcher of a cluster and a queue, "" for "default".
-func NewCluster(cluster *fdbmodel.Cluster, queue string) *Cluster {
-	if queue == "" {
-		queue = layout.DefaultQueue
-	}
-	return &Cluster{cluster: cluster, queue: queue}
-}
+// NewCluster returns the dispatcher of a cluster, whose items wait in the default
+// queue.
+func NewCluster(cluster *fdbmodel.Cluster) *Cluster { return &Cluster{cluster: cluster} }
 
 // Check implements Dispatcher.
 func (c *Cluster) Check(ctx context.Context, t *batch.Template) error {
@@ -47,7 +42,7 @@ func (c *Cluster) RollCall(ctx context.Context, t *batch.Template) ([]string, er
 		return nil, err
 	}
 	members = slices.DeleteFunc(members, func(m fdbmodel.Member) bool {
-		return !m.Alive || m.Unreadable != "" || !slices.Contains(m.Queues, c.queue) || !m.Runs(function)
+		return !m.Alive || m.Unreadable != "" || !slices.Contains(m.Queues, layout.DefaultQueue) || !m.Runs(function)
 	})
 	sort.SliceStable(members, func(i, j int) bool {
 		return members[i].Heartbeat.Free.Slots > members[j].Heartbeat.Free.Slots
@@ -133,7 +128,7 @@ func (r *clusterRun) submit(ctx context.Context) error {
 		r.left = append(r.left, item.Index)
 		subs[i] = futurestore.Submission(r.order.Template, function, item.Arguments)
 		subs[i].ID, subs[i].Assigned = r.id(item.Index), layout.WorkerID(r.order.Chunk.Worker)
-		subs[i].Spec.Queue, subs[i].Spec.Owner = r.queue, r.order.Chunk.ID
+		subs[i].Spec.Queue, subs[i].Spec.Owner = layout.DefaultQueue, r.order.Chunk.ID
 	}
 	made, err := r.cluster.Submit(ctx, subs)
 	if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, layout.ErrUnfit) {
@@ -150,7 +145,8 @@ func (r *clusterRun) end(ctx context.Context) error {
 		return err
 	}
 	// Another run of the chunk may still have some of it.
-	if err := r.cluster.DropOwner(ctx, r.queue, r.order.Chunk.ID); err != nil && !errors.Is(err, fdbmodel.ErrTransition) {
+	err := r.cluster.DropOwner(ctx, layout.DefaultQueue, r.order.Chunk.ID)
+	if err != nil && !errors.Is(err, fdbmodel.ErrTransition) {
 		return err
 	}
 	if len(r.lost) > 0 {
@@ -196,18 +192,17 @@ func (r *clusterRun) collectPart(ctx context.Context, indexes []int) (left []int
 	var ended []batch.Completion
 	var over, lost []layout.ID
 	for i := range rows {
-		row := &rows[i]
+		ending := rows[i].Ending()
 		switch {
-		case isLost(row):
-			lost = append(lost, row.ID)
-		case row.State().Terminal():
-			c, err := r.completion(ctx, row)
-			if err != nil {
+		case isLost(&rows[i], &ending):
+			lost = append(lost, ending.ID)
+		case ending.Over():
+			if err := r.cluster.Load(ctx, &ending); err != nil {
 				return nil, err
 			}
-			ended, over = append(ended, c), append(over, row.ID)
+			ended, over = append(ended, completion(&ending)), append(over, ending.ID)
 		default:
-			left = append(left, layout.BatchItemIndex(row.ID))
+			left = append(left, layout.BatchItemIndex(ending.ID))
 		}
 	}
 	if err := r.deliver(ctx, ended); err != nil {
@@ -224,37 +219,24 @@ func (r *clusterRun) collectPart(ctx context.Context, indexes []int) (left []int
 	return left, nil
 }
 
-// isLost tells whether a future waits for nobody because its worker was lost, or
-// has ended for that.
-func isLost(row *layout.Row) bool {
-	switch s := row.State(); s {
+// isLost reports whether a future is assigned to no worker because its worker
+// was lost, or has ended for that.
+func isLost(row *layout.Row, e *layout.Ending) bool {
+	switch e.State {
 	case layout.Failed:
-		return row.Exception.Kind == layout.KindCancelled && row.Exception.Message == ErrWorkerLost.Error()
-	case layout.Ready, layout.Delayed:
-		return row.Attempts.Assigned == ""
+		return e.Cancelled() && e.Failure.Message == ErrWorkerLost.Error()
 	default:
-		return false
+		return layout.PlaceOf(row) != nil && row.Attempts.Assigned == ""
 	}
 }
 
-func (r *clusterRun) completion(ctx context.Context, row *layout.Row) (batch.Completion, error) {
-	c := batch.Completion{Index: layout.BatchItemIndex(row.ID), At: time.UnixMilli(row.FinishedAt()).UTC()}
-	if res := row.Result; row.State() == layout.Realized {
-		stdout, err := r.cluster.ResultValue(ctx, row.ID, res)
-		if err != nil {
-			return c, err
-		}
-		stderr, err := r.cluster.Stderr(ctx, row.ID, res.Stderr, res.StderrRef)
-		c.Result = batch.Result{Stdout: string(stdout), Stderr: string(stderr), ExitCode: res.ExitCode}
-		return c, err
+func completion(e *layout.Ending) batch.Completion {
+	c := batch.Completion{
+		Index: layout.BatchItemIndex(e.ID), Result: futurestore.ResultOf(e), At: time.UnixMilli(e.At()).UTC(),
 	}
-	e := row.Exception
-	stderr, err := r.cluster.Stderr(ctx, row.ID, e.Stderr, e.StderrRef)
-	c.Failed, c.Reason = true, string(e.Kind)+": "+e.Message
-	c.Permanent = e.Permanent || !e.Kind.Retryable() && e.Kind != layout.KindLost
-	c.Result = batch.Result{Stdout: string(e.Stdout), Stderr: string(stderr), ExitCode: e.ExitCode}
-	if c.Result.ExitCode == 0 {
-		c.Result.ExitCode = batch.NoExitCode
+	if f := e.Failure; f != nil {
+		c.Failed, c.Reason = true, futurestore.ReasonOf(f)
+		c.Permanent = f.Permanent || !f.Kind.Retryable() && f.Kind != layout.KindLost
 	}
-	return c, err
+	return c
 }

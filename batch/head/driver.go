@@ -53,7 +53,7 @@ func (d *driver) poke() {
 	signal(d.poked)
 }
 
-// busy tells whether chunks of the batch run by this head.
+// busy reports whether chunks of the batch run by this head.
 func (d *driver) busy() bool {
 	d.head.mu.Lock()
 	defer d.head.mu.Unlock()
@@ -79,7 +79,7 @@ func (d *driver) run(ctx context.Context) {
 
 // watch looks at the batch whenever something changes.
 func (d *driver) watch(ctx context.Context) {
-	store, log, clk := d.head.options.Store, d.head.options.Logger, d.head.options.Clock
+	store, log := d.head.options.Store, d.head.options.Logger
 	changed, stop, ok, err := store.Watch(ctx, d.id)
 	if err == nil && ok {
 		defer stop()
@@ -90,21 +90,17 @@ func (d *driver) watch(ctx context.Context) {
 		case ctx.Err() != nil || over || errors.Is(err, batch.ErrNotFound):
 			return
 		case err != nil:
-			log.Warn("a batch is looked at again", "batch", d.id, "error", err)
+			log.Warn("a batch could not be driven; retrying", "batch", d.id, "error", err)
 		}
-		pause := clk.At(clk.Now().Add(pauseMin))
-		select {
-		case <-pause.C():
-		case <-ctx.Done():
-			pause.Stop()
+		if pause(ctx, pauseMin) != nil {
 			return
 		}
-		look := clk.At(next)
+		look := time.NewTimer(time.Until(next))
 		select {
 		case <-changed:
 		case <-d.ended:
 		case <-d.poked:
-		case <-look.C():
+		case <-look.C:
 		case <-ctx.Done():
 		}
 		look.Stop()
@@ -115,7 +111,7 @@ func (d *driver) watch(ctx context.Context) {
 // the latest, and whether the batch is over.
 func (d *driver) step(ctx context.Context) (next time.Time, over bool, err error) {
 	o := &d.head.options
-	now := o.Clock.Now()
+	now := time.Now()
 	next = now.Add(o.Look)
 	b, err := o.Store.Settle(ctx, d.id, now)
 	if err != nil {
@@ -179,7 +175,7 @@ func (d *driver) choose(ctx context.Context, b *batch.Batch, items []batch.Item)
 		d.since = time.Time{}
 		return workers[:want], d.setReason(ctx, "")
 	}
-	now := o.Clock.Now()
+	now := time.Now()
 	if d.since.IsZero() {
 		d.since = now
 	}
@@ -190,10 +186,10 @@ func (d *driver) choose(ctx context.Context, b *batch.Batch, items []batch.Item)
 	if patience == 0 && len(workers) > 0 {
 		return workers, d.setReason(ctx, "")
 	}
-	reason := fmt.Sprintf("%d of %d workers that can run %s are there; start more", len(workers), want,
+	reason := fmt.Sprintf("%d of %d workers that can run %s are running; start more", len(workers), want,
 		b.Template.Invocation())
 	if len(workers) > 0 {
-		reason += fmt.Sprintf(", or it starts with those after %v", o.WorkerWait)
+		reason += fmt.Sprintf(", or it starts with these after %v", o.WorkerWait)
 	}
 	return nil, d.setReason(ctx, reason)
 }
@@ -215,7 +211,7 @@ func (d *driver) setReason(ctx context.Context, reason string) error {
 // round gives all items that wait to workers, in one chunk for each.
 func (d *driver) round(ctx context.Context, b *batch.Batch, workers []string, items []batch.Item) error {
 	o := &d.head.options
-	now := o.Clock.Now().UTC().Truncate(time.Millisecond)
+	now := time.Now().UTC().Truncate(time.Millisecond)
 	chunks := make([]batch.Chunk, len(workers))
 	for i, w := range workers {
 		chunks[i] = batch.Chunk{ID: uuid.NewString(), Batch: b.ID, Worker: w, Status: batch.InProgress, CreatedAt: now}

@@ -6,6 +6,7 @@
 package head
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -49,30 +50,17 @@ type Options struct {
 	// with each up to 5 min, where the store does not decide that itself.
 	// Defaults to 1 s.
 	Backoff time.Duration
-	// Clock defaults to the machine's.
-	Clock clock.Clock
 	// Logger defaults to none.
 	Logger *slog.Logger
 }
 
 func (o Options) withDefaults() Options {
-	for _, d := range []struct {
-		value     *time.Duration
-		otherwise time.Duration
-	}{
-		{&o.BootDelay, time.Minute}, {&o.RequeueInterval, time.Hour}, {&o.WorkerWait, time.Minute}, {&o.Look, time.Second},
-		{&o.Backoff, time.Second},
-	} {
-		if *d.value == 0 {
-			*d.value = d.otherwise
-		}
-	}
-	if o.Clock == nil {
-		o.Clock = clock.Real{}
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.BootDelay = cmp.Or(o.BootDelay, time.Minute)
+	o.RequeueInterval = cmp.Or(o.RequeueInterval, time.Hour)
+	o.WorkerWait = cmp.Or(o.WorkerWait, time.Minute)
+	o.Look = cmp.Or(o.Look, time.Second)
+	o.Backoff = cmp.Or(o.Backoff, time.Second)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return o
 }
 
@@ -113,21 +101,19 @@ func (h *Head) Run(ctx context.Context) error {
 		h.drive(id)
 	}
 	defer h.wg.Wait()
-	clk := h.options.Clock
-	for wait := h.options.BootDelay; ; {
-		timer := clk.At(clk.Now().Add(wait))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return nil
-		case <-timer.C():
-		}
+	for wait := h.options.BootDelay; pause(ctx, wait) == nil; {
 		wait = h.options.RequeueInterval
 		if err := h.resume(ctx); err != nil && ctx.Err() == nil {
 			wait = min(wait, max(h.options.BootDelay, h.options.Look))
-			h.options.Logger.Warn("batches could not be resumed; it is tried again", "in", wait, "error", err)
+			h.options.Logger.Warn("batches could not be resumed; retrying", "in", wait, "error", err)
 		}
 	}
+	return nil
+}
+
+// pause waits for d. It returns ctx's error if that ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	return clock.Wait(ctx, clock.Real{}, time.Now().Add(d))
 }
 
 // resumePage is how many batches are listed at a time.
@@ -135,7 +121,7 @@ const resumePage = 100
 
 // resume drives every batch that is not over.
 func (h *Head) resume(ctx context.Context) error {
-	if err := h.options.Store.Sweep(ctx, h.options.Clock.Now(), sweepAge); err != nil {
+	if err := h.options.Store.Sweep(ctx, time.Now(), sweepAge); err != nil {
 		return err
 	}
 	after := ""
@@ -211,7 +197,7 @@ func (h *Head) Submit(ctx context.Context, r batch.Request) (b batch.Batch, exis
 	}
 	b = batch.Batch{
 		ID: uuid.NewString(), Template: r.Template, MaxAttempts: batch.Attempts(r.MaxAttempts, h.options.MaxAttempts),
-		Items: len(r.Arguments), CreatedAt: h.options.Clock.Now().UTC().Truncate(time.Millisecond),
+		Items: len(r.Arguments), CreatedAt: time.Now().UTC().Truncate(time.Millisecond),
 	}
 	if r.Key != "" {
 		b.ID = keyedID(r.Key)
@@ -225,7 +211,7 @@ func (h *Head) Submit(ctx context.Context, r batch.Request) (b batch.Batch, exis
 	if errors.Is(err, batch.ErrExists) && r.Key != "" {
 		old, gone := h.options.Store.Get(ctx, b.ID)
 		if gone != nil {
-			return b, false, fmt.Errorf("%w: it is being made; try again", err)
+			return b, false, fmt.Errorf("%w: it is being created: try again", err)
 		}
 		return old, true, h.same(ctx, &old, &b, r.Arguments)
 	}
@@ -255,7 +241,7 @@ const comparePage = 500
 
 // same returns batch.ErrExists unless a request is the one that made a batch.
 func (h *Head) same(ctx context.Context, old, b *batch.Batch, arguments [][]string) error {
-	differs := fmt.Errorf("%w: %s was made by another request with this key: use another key", batch.ErrExists, old.ID)
+	differs := fmt.Errorf("%w: %s was created by another request with this key: use another key", batch.ErrExists, old.ID)
 	if !reflect.DeepEqual(old.Template, b.Template) || old.Items != b.Items || old.MaxAttempts != b.MaxAttempts {
 		return differs
 	}
@@ -275,7 +261,7 @@ func (h *Head) same(ctx context.Context, old, b *batch.Batch, arguments [][]stri
 
 // Cancel ends a batch. See batch.Store.
 func (h *Head) Cancel(ctx context.Context, id, reason string) error {
-	err := h.options.Store.Cancel(ctx, id, reason, h.options.Clock.Now())
+	err := h.options.Store.Cancel(ctx, id, reason, time.Now())
 	if err == nil {
 		h.drive(id)
 	}

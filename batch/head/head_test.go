@@ -47,13 +47,13 @@ func eachStore(t *testing.T, test func(*bed)) {
 			})
 			require.NoError(t, err)
 			b := &bed{T: t, cluster: cluster, runs: map[string][]string{}}
-			b.store = memstore.New(memstore.Options{})
+			b.store = memstore.New()
 			if name == "futures" {
 				b.store = futurestore.New(cluster, futurestore.Options{Backoff: layout.Backoff{Base: 10 * time.Millisecond}})
 			}
 			t.Cleanup(func() { require.NoError(t, b.store.Close(context.Background())) })
 			b.options = head.Options{
-				Store: b.store, Dispatcher: head.NewCluster(cluster, ""), BootDelay: time.Millisecond,
+				Store: b.store, Dispatcher: head.NewCluster(cluster), BootDelay: time.Millisecond,
 				WorkerWait: 50 * time.Millisecond, Look: 20 * time.Millisecond, Backoff: 10 * time.Millisecond,
 			}
 			test(b)
@@ -68,15 +68,7 @@ func eachStore(t *testing.T, test func(*bed)) {
 func (b *bed) start() (stop func()) {
 	h := head.New(b.options)
 	b.head = h
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- h.Run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		require.NoError(b, <-done)
-	})
-	b.Cleanup(stop)
-	return stop
+	return storetest.Background(b, h.Run)
 }
 
 // work runs a worker that runs go:run: its first argument says how it ends.
@@ -107,13 +99,7 @@ func (b *bed) work(o workers.Options) *workers.Worker {
 		}
 		return []byte("ran " + key), nil
 	}))
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- w.Run(ctx) }()
-	b.Cleanup(func() {
-		cancel()
-		require.NoError(b, <-done)
-	})
+	storetest.Background(b, w.Run)
 	<-w.Ready()
 	return w
 }
@@ -209,7 +195,8 @@ func TestFailedItemsAreTriedElsewhere(t *testing.T) {
 			require.Equal(t, batch.PermanentlyFailed, item.Status)
 			require.Equal(t, 3, item.Attempts)
 			require.Len(t, runs, 3)
-			require.Contains(t, item.Reason, "no luck")
+			require.Equal(t, "error: no luck", item.Reason)
+			require.Equal(t, &batch.Result{Stderr: "no luck", ExitCode: batch.NoExitCode}, item.Result, "in every store")
 		}
 		progress, err := b.store.Progress(t.Context(), made.ID)
 		require.NoError(t, err)

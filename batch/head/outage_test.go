@@ -41,11 +41,11 @@ func (o *outage) List(ctx context.Context, active bool, after string, limit int)
 	return o.Recorder.List(ctx, active, after, limit)
 }
 
-func (o *outage) Release(ctx context.Context, id, chunk, reason string) (int, error) {
+func (o *outage) Release(ctx context.Context, id, chunk string) (int, error) {
 	if err := fails(&o.releases); err != nil {
 		return 0, err
 	}
-	return o.Recorder.Release(ctx, id, chunk, reason)
+	return o.Recorder.Release(ctx, id, chunk)
 }
 
 // reach is the outage's dispatcher.
@@ -78,7 +78,7 @@ func (o reach) Cancel(context.Context, head.Order, string) error { return nil }
 
 // during runs a head over a batch that is in the store, for a while.
 func (o *outage) during(t *testing.T, d time.Duration) batch.Batch {
-	store := memstore.New(memstore.Options{})
+	store := memstore.New()
 	o.Recorder = store
 	b := &batch.Batch{ID: "b", MaxAttempts: 1, CreatedAt: time.Now(), Template: batch.Template{FunctionID: "f"}}
 	require.NoError(t, store.Create(t.Context(), b, [][]string{{"a"}, {"b"}}))

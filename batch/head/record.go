@@ -74,7 +74,7 @@ func (d *driver) start(ctx context.Context, store batch.Recorder, b *batch.Batch
 		err := d.head.options.Dispatcher.Run(ctx, order, r.deliver)
 		again := r.finish(ctx, err)
 		if again {
-			d.pause(ctx)
+			_ = pause(ctx, d.head.options.Look) // its caller looks at ctx
 		}
 		d.head.mu.Lock()
 		d.resume = d.resume || again
@@ -119,12 +119,12 @@ func (r *chunkRun) deliver(ctx context.Context, ended []batch.Completion) error 
 	for _, c := range ended {
 		attempts, open := r.open[c.Index]
 		if !open {
-			o.Logger.Warn("a result of an item that is not in progress is dropped",
+			o.Logger.Warn("discarding the result of an item that is not in progress",
 				"batch", r.order.Batch.ID, "chunk", r.order.Chunk.ID, "item", c.Index)
 			continue
 		}
 		if c.At.IsZero() {
-			c.At = o.Clock.Now()
+			c.At = time.Now()
 		}
 		if c.Failed && c.DueAt.IsZero() {
 			c.DueAt = c.At.Add(backoff(o.Backoff, attempts))
@@ -152,18 +152,7 @@ func backoff(base time.Duration, n int) time.Duration {
 	return base << n
 }
 
-// pause waits for as long as a batch is not looked at.
-func (d *driver) pause(ctx context.Context) {
-	clk := d.head.options.Clock
-	timer := clk.At(clk.Now().Add(d.head.options.Look))
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-	case <-ctx.Done():
-	}
-}
-
-// finish gives back what a lost worker has not done, and tells whether the chunk
+// finish gives back what a lost worker has not done, and reports whether the chunk
 // must be asked for again.
 func (r *chunkRun) finish(ctx context.Context, err error) (again bool) {
 	log := r.driver.head.options.Logger
@@ -172,12 +161,12 @@ func (r *chunkRun) finish(ctx context.Context, err error) (again bool) {
 		return false // its worker goes on; the head that resumes the batch asks for it
 	case errors.Is(err, ErrWorkerLost), err == nil && len(r.open) > 0:
 	case err != nil:
-		log.Warn("a chunk is asked for again", "batch", r.order.Batch.ID, "chunk", r.order.Chunk.ID, "error", err)
+		log.Warn("running a chunk failed; retrying", "batch", r.order.Batch.ID, "chunk", r.order.Chunk.ID, "error", err)
 		return true
 	default:
 		return false
 	}
-	n, err := r.store.Release(ctx, r.order.Batch.ID, r.order.Chunk.ID, ErrWorkerLost.Error())
+	n, err := r.store.Release(ctx, r.order.Batch.ID, r.order.Chunk.ID)
 	log.Info("a worker was lost; its items wait for another", "batch", r.order.Batch.ID, "chunk", r.order.Chunk.ID,
 		"worker", r.order.Chunk.Worker, "items", n, "error", err)
 	return err != nil && ctx.Err() == nil && !errors.Is(err, batch.ErrNotFound)

@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -22,7 +23,7 @@ func (s *Store) Assign(ctx context.Context, c *batch.Chunk, items []int) ([]int,
 	if r.batch.Status.Over() {
 		return nil, nil
 	}
-	now := s.now()
+	now := milliseconds(time.Now())
 	target := r.chunks[c.ID]
 	var given []int
 	for _, i := range items {
@@ -57,13 +58,13 @@ func (s *Store) Assign(ctx context.Context, c *batch.Chunk, items []int) ([]int,
 }
 
 // Release implements batch.Store.
-func (s *Store) Release(ctx context.Context, id, chunkID, _ string) (int, error) {
+func (s *Store) Release(ctx context.Context, id, chunkID string) (int, error) {
 	r, c, err := s.lockedChunk(ctx, id, chunkID)
 	if err != nil {
 		return 0, err
 	}
 	defer r.mu.Unlock()
-	now := s.now()
+	now := milliseconds(time.Now())
 	running := r.inProgress(c)
 	for _, item := range running {
 		switch {
@@ -109,7 +110,7 @@ func (s *Store) Complete(ctx context.Context, id, chunkID string, ended []batch.
 		if i < 0 || i >= len(r.items) || r.items[i].Status != batch.InProgress || r.items[i].Chunk != c.ID {
 			continue
 		}
-		r.complete(&r.items[i], &ended[n], s.now())
+		r.complete(&r.items[i], &ended[n], milliseconds(time.Now()))
 		counted[n] = true
 	}
 	if slices.Contains(counted, true) {
@@ -131,10 +132,7 @@ func (r *record) complete(item *batch.Item, end *batch.Completion, now time.Time
 	item.Attempts++
 	item.FailedOn = append(slices.Clone(item.FailedOn), item.Worker)
 	item.FailedOn = item.FailedOn[max(0, len(item.FailedOn)-rememberedWorkers):]
-	reason := end.Reason
-	if reason == "" {
-		reason = fmt.Sprintf("exit code %d", result.ExitCode)
-	}
+	reason := cmp.Or(end.Reason, fmt.Sprintf("exit code %d", result.ExitCode))
 	switch {
 	case end.Permanent || item.Attempts >= r.batch.MaxAttempts:
 		r.fail(item, reason, now)
@@ -169,16 +167,23 @@ func (s *Store) Settle(ctx context.Context, id string, now time.Time) (batch.Bat
 	return r.batch, nil
 }
 
+// lockedOpen returns a batch, locked, or ErrState if it is over.
+func (s *Store) lockedOpen(ctx context.Context, id string) (*record, error) {
+	r, err := s.locked(ctx, id)
+	if err == nil && r.batch.Status.Over() {
+		err = fmt.Errorf("batch %s is %v: %w", id, r.batch.Status, batch.ErrState)
+		r.mu.Unlock()
+	}
+	return r, err
+}
+
 // SetReason implements batch.Store.
 func (s *Store) SetReason(ctx context.Context, id, reason string) error {
-	r, err := s.locked(ctx, id)
+	r, err := s.lockedOpen(ctx, id)
 	if err != nil {
 		return err
 	}
 	defer r.mu.Unlock()
-	if r.batch.Status.Over() {
-		return r.isOver()
-	}
 	if r.batch.Reason != reason {
 		r.batch.Reason = reason
 		r.ring()
@@ -186,20 +191,13 @@ func (s *Store) SetReason(ctx context.Context, id, reason string) error {
 	return nil
 }
 
-func (r *record) isOver() error {
-	return fmt.Errorf("batch %s is %v: %w", r.batch.ID, r.batch.Status, batch.ErrState)
-}
-
 // Cancel implements batch.Store.
 func (s *Store) Cancel(ctx context.Context, id, reason string, now time.Time) error {
-	r, err := s.locked(ctx, id)
+	r, err := s.lockedOpen(ctx, id)
 	if err != nil {
 		return err
 	}
 	defer r.mu.Unlock()
-	if r.batch.Status.Over() {
-		return r.isOver()
-	}
 	now = milliseconds(now)
 	r.batch.Status, r.batch.Reason, r.batch.FinishedAt = batch.PermanentlyFailed, reason, now
 	for i := range r.items {
@@ -222,7 +220,7 @@ func (s *Store) Retry(ctx context.Context, id string) (int, error) {
 	if n == 0 {
 		return 0, nil
 	}
-	now := s.now()
+	now := milliseconds(time.Now())
 	r.batch.Status, r.batch.Reason, r.batch.FinishedAt = batch.InProgress, "", time.Time{}
 	for i := range r.items {
 		if item := &r.items[i]; item.Status == batch.PermanentlyFailed {

@@ -63,7 +63,7 @@ func copied(item *batch.Item) batch.Item {
 	return c
 }
 
-// waits tells whether an item can be given to a worker, now or later.
+// waits reports whether an item can be given to a worker, now or later.
 func waits(item *batch.Item) bool { return item.Status == batch.Created || item.Status == batch.Failed }
 
 // set moves an item to a state.

@@ -10,20 +10,10 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/batch"
-	"github.com/futura-run/futura/internal/clock"
 )
-
-// Options of a store.
-type Options struct {
-	// Clock is the time of changes without a time of their own. Defaults to the
-	// machine's clock.
-	Clock clock.Clock
-}
 
 // Store is a batch.Recorder in memory. Batches stay until they are deleted.
 type Store struct {
-	clock clock.Clock
-
 	mu      sync.RWMutex
 	batches map[string]*record
 }
@@ -31,15 +21,7 @@ type Store struct {
 var _ batch.Recorder = (*Store)(nil)
 
 // New returns an empty store.
-func New(o Options) *Store {
-	if o.Clock == nil {
-		o.Clock = clock.Real{}
-	}
-	return &Store{clock: o.Clock, batches: map[string]*record{}}
-}
-
-// now is the time to the millisecond, as stores keep it.
-func (s *Store) now() time.Time { return milliseconds(s.clock.Now()) }
+func New() *Store { return &Store{batches: map[string]*record{}} }
 
 func milliseconds(t time.Time) time.Time {
 	if t.IsZero() {
@@ -53,7 +35,7 @@ func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string
 	if len(arguments) == 0 {
 		return fmt.Errorf("%w: no arguments: a batch needs at least one list of arguments", batch.ErrBadBatch)
 	}
-	r := newRecord(b, arguments, s.now())
+	r := newRecord(b, arguments, milliseconds(time.Now()))
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,7 +14,6 @@ import (
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/batchtest"
 	"github.com/futura-run/futura/batch/memstore"
-	"github.com/futura-run/futura/internal/clock"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestSuite(t *testing.T) {
 	t.Parallel()
 	batchtest.Run(t, batchtest.Harness{Open: func(t *testing.T) batch.Store {
-		s := memstore.New(memstore.Options{})
+		s := memstore.New()
 		t.Cleanup(func() { require.NoError(t, s.Close(context.Background())) })
 		return s
 	}})
@@ -31,9 +31,13 @@ func TestSuite(t *testing.T) {
 // looking for what waits does not become a walk over the whole batch each time.
 func TestAHundredThousandItems(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, testAHundredThousandItems) // time stands still
+}
+
+func testAHundredThousandItems(t *testing.T) {
 	const items, chunk = 100_000, 500
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	s := memstore.New(memstore.Options{Clock: clock.NewVirtual(now)})
+	now := time.Now().UTC()
+	s := memstore.New()
 	arguments := make([][]string, items)
 	for i := range arguments {
 		arguments[i] = []string{fmt.Sprint("https://example.com/", i)}
@@ -71,7 +75,7 @@ func TestAHundredThousandItems(t *testing.T) {
 // was given.
 func TestWhatIsReturnedIsACopy(t *testing.T) {
 	t.Parallel()
-	s := memstore.New(memstore.Options{})
+	s := memstore.New()
 	arguments := [][]string{{"a"}}
 	b := &batch.Batch{ID: uuid.NewString(), Template: batch.Template{FunctionID: "f", Method: "m"}, MaxAttempts: 2}
 	require.NoError(t, s.Create(t.Context(), b, arguments))
@@ -86,7 +90,7 @@ func TestWhatIsReturnedIsACopy(t *testing.T) {
 
 func TestClosedStoreIsEmpty(t *testing.T) {
 	t.Parallel()
-	s := memstore.New(memstore.Options{})
+	s := memstore.New()
 	b := &batch.Batch{ID: uuid.NewString(), MaxAttempts: 1}
 	require.ErrorIs(t, s.Create(t.Context(), b, nil), batch.ErrBadBatch)
 	require.NoError(t, s.Create(t.Context(), b, [][]string{{}}))

@@ -11,7 +11,7 @@ import (
 	"github.com/futura-run/futura/batch"
 )
 
-// indexDocument is an item's place, and what decides what it becomes.
+// indexDocument is an item's index, with the fields that decide what it becomes.
 type indexDocument struct {
 	Index    int32    `bson:"index"`
 	Attempts int32    `bson:"attempts"`
@@ -29,7 +29,7 @@ func places() *options.FindOptionsBuilder {
 // The server changes each item only if it is waiting, whatever other requests
 // run at the same time; an item with the chunk's id afterwards belongs to the
 // chunk. If a server does not guarantee that, two heads may believe that they
-// have an item: both run it, and the result of one counts, for Complete
+// have an item: both run it, and the result of one counts, because Complete
 // compares the chunk.
 func (s *Store) Assign(ctx context.Context, c *batch.Chunk, items []int) ([]int, error) {
 	d, err := s.read(ctx, c.Batch)
@@ -65,7 +65,7 @@ func (s *Store) Assign(ctx context.Context, c *batch.Chunk, items []int) ([]int,
 	}
 	if made {
 		_, err = s.chunks.DeleteOne(ctx,
-			bson.D{field("_id", chunkKey(c.Batch, c.ID)), field("status", int32(batch.Created)), field("version", int32(0))})
+			bson.D{field("_id", chunkKey(c.Batch, c.ID)), status(batch.Created), field("version", int32(0))})
 		if err != nil {
 			return nil, failed(ctx, err, "remove the empty chunk %s of batch %s", c.ID, c.Batch)
 		}
@@ -73,12 +73,12 @@ func (s *Store) Assign(ctx context.Context, c *batch.Chunk, items []int) ([]int,
 	return nil, nil
 }
 
-// openChunk makes the chunk's document, before any item names it. It reports
+// openChunk creates the chunk's document, before any item names it. It reports
 // whether the document did not exist.
 func (s *Store) openChunk(ctx context.Context, c *batch.Chunk) (made bool, err error) {
 	createdAt := c.CreatedAt
 	if createdAt.IsZero() {
-		createdAt = s.now()
+		createdAt = now()
 	}
 	key := chunkKey(c.Batch, c.ID)
 	_, err = s.chunks.InsertOne(ctx, &chunkDocument{
@@ -97,11 +97,9 @@ func (s *Store) openChunk(ctx context.Context, c *batch.Chunk) (made bool, err e
 // take gives items that wait to a chunk, and returns which of them it has.
 func (s *Store) take(ctx context.Context, c *batch.Chunk, items []int32) (won []int, err error) {
 	changed, err := s.items.UpdateMany(ctx,
-		bson.D{field("_id", itemKeys(c.Batch, items)), field("status", statuses(batch.Created, batch.Failed))},
-		bson.D{field("$set", bson.D{
-			field("status", int32(batch.InProgress)), field("chunk_id", chunkKey(c.Batch, c.ID)),
-			field("worker", c.Worker), field("updated_at", s.now()),
-		})})
+		bson.D{field("_id", itemKeys(c.Batch, items)), status(batch.Created, batch.Failed)},
+		bson.D{set(status(batch.InProgress), field("chunk_id", chunkKey(c.Batch, c.ID)),
+			field("worker", c.Worker), field("updated_at", now()))})
 	if err != nil {
 		return nil, failed(ctx, err, "assign items of batch %s", c.Batch)
 	}
@@ -111,7 +109,7 @@ func (s *Store) take(ctx context.Context, c *batch.Chunk, items []int32) (won []
 		}
 		return won, nil
 	}
-	// Others have some, or this chunk has had them since a call that was cut off.
+	// Others have some, or this chunk has had them since an interrupted call.
 	found, err := find[indexDocument](ctx, s.items,
 		append(bson.D{field("_id", itemKeys(c.Batch, items))}, inChunk(c.Batch, c.ID)...),
 		places().SetSort(ascending("index")))
@@ -121,9 +119,9 @@ func (s *Store) take(ctx context.Context, c *batch.Chunk, items []int32) (won []
 	return won, err
 }
 
-// inChunk tells whether an item is in progress under a chunk.
+// inChunk reports whether an item is in progress under a chunk.
 func inChunk(id, chunk string) bson.D {
-	return bson.D{field("chunk_id", chunkKey(id, chunk)), field("status", int32(batch.InProgress))}
+	return bson.D{field("chunk_id", chunkKey(id, chunk)), status(batch.InProgress)}
 }
 
 // ofBatch finds the items of a batch that match.
@@ -134,30 +132,23 @@ func ofBatch(id string, match bson.D) bson.D { return append(bson.D{field("batch
 func (s *Store) begin(ctx context.Context, c *batch.Chunk, n int, isNew bool) error {
 	key := chunkKey(c.Batch, c.ID)
 	if !isNew {
-		all, err := s.items.CountDocuments(ctx, bson.D{field("batch_id", c.Batch), field("chunk_id", key)})
-		if err != nil {
-			return failed(ctx, err, "count the items of chunk %s of batch %s", c.ID, c.Batch)
+		var err error
+		if n, err = count(ctx, s.items, bson.D{field("batch_id", c.Batch), field("chunk_id", key)}); err != nil {
+			return err
 		}
-		n = int(all)
 	}
-	_, err := s.chunks.UpdateOne(ctx, bson.D{field("_id", key)}, bson.D{
-		field("$set", bson.D{field("status", int32(batch.InProgress))}),
-		field("$max", bson.D{field("items", int32(n))}),
-		field("$inc", bson.D{field("version", int32(1))}),
-	})
-	if err != nil {
-		return failed(ctx, err, "begin chunk %s of batch %s", c.ID, c.Batch)
+	_, err := update(ctx, s.chunks, bson.D{field("_id", key)}, bson.D{
+		set(status(batch.InProgress)), field("$max", bson.D{field("items", int32(n))}), increment("version"),
+	}, "begin chunk %s of batch %s", c.ID, c.Batch)
+	if err == nil {
+		_, err = update(ctx, s.batches, visible(c.Batch, status(batch.Created)), bson.D{set(status(batch.InProgress))},
+			"begin batch %s", c.Batch)
 	}
-	_, err = s.batches.UpdateOne(ctx, visible(c.Batch, field("status", int32(batch.Created))),
-		bson.D{field("$set", bson.D{field("status", int32(batch.InProgress))})})
-	if err != nil {
-		return failed(ctx, err, "begin batch %s", c.Batch)
-	}
-	return nil
+	return err
 }
 
 // Release implements batch.Store.
-func (s *Store) Release(ctx context.Context, id, chunk, _ string) (int, error) {
+func (s *Store) Release(ctx context.Context, id, chunk string) (int, error) {
 	d, err := s.read(ctx, id)
 	if err != nil {
 		return 0, err
@@ -177,33 +168,28 @@ func (s *Store) Release(ctx context.Context, id, chunk, _ string) (int, error) {
 			fresh = append(fresh, found[i].Index)
 		}
 	}
-	now := s.now()
-	freshSet := bson.D{field("status", int32(batch.Created)), field("updated_at", now)}
-	triedSet := bson.D{field("status", int32(batch.Failed)), field("updated_at", now)}
+	at := now()
+	freshSet := bson.D{status(batch.Created), field("updated_at", at)}
+	triedSet := bson.D{status(batch.Failed), field("updated_at", at)}
 	if d.cancelled() {
-		freshSet = failure(string(d.Reason), now)
+		freshSet = failure(string(d.Reason), at)
 		triedSet = freshSet
 	}
 	none, some := field("attempts", int32(0)), field("attempts", bson.D{field("$gt", int32(0))})
-	a, err := s.updateParts(ctx, id, fresh, append(inChunk(id, chunk), none), bson.D{field("$set", freshSet)})
+	a, err := s.updateParts(ctx, id, fresh, append(inChunk(id, chunk), none), bson.D{set(freshSet...)})
 	if err != nil {
 		return a, err
 	}
-	b, err := s.updateParts(ctx, id, tried, append(inChunk(id, chunk), some),
-		bson.D{field("$set", triedSet), dueAtOnce})
+	b, err := s.updateParts(ctx, id, tried, append(inChunk(id, chunk), some), bson.D{set(triedSet...), unset("due_at")})
 	if err != nil {
 		return a + b, err
 	}
-	_, err = s.chunks.UpdateOne(ctx,
-		bson.D{field("_id", chunkKey(id, chunk)), field("status", bson.D{field("$ne", int32(batch.Done))})},
-		bson.D{field("$set", bson.D{field("status", int32(batch.Failed))})})
-	if err != nil {
-		return a + b, failed(ctx, err, "release chunk %s of batch %s", chunk, id)
+	notDone := bson.D{field("_id", chunkKey(id, chunk)), field("status", bson.D{field("$ne", int32(batch.Done))})}
+	_, err = update(ctx, s.chunks, notDone, bson.D{set(status(batch.Failed))}, "release chunk %s of batch %s", chunk, id)
+	if err == nil && !d.cancelled() {
+		err = s.endIfCancelled(ctx, id)
 	}
-	if d.cancelled() {
-		return a + b, nil
-	}
-	return a + b, s.endIfCancelled(ctx, id)
+	return a + b, err
 }
 
 // updateParts changes the items of a batch with some indexes that match, a part

@@ -23,7 +23,7 @@ const (
 //go:embed schemas/*.json
 var schemas embed.FS
 
-// Collections are the names of the collections that a store makes.
+// Collections are the names of the collections that a store creates.
 func Collections() []string { return []string{batchesName, chunksName, itemsName, outputsName} }
 
 // Schema is the JSON schema of a collection's documents, as a validator of
@@ -58,7 +58,7 @@ func (s *Store) createCollections(ctx context.Context) error {
 	}
 	if len(without) > 0 {
 		s.log.Warn("the server does not check documents against the schemas of these collections: it has no validators, "+
-			"or they were made without", "collections", without, "server", s.where)
+			"or the collections were created without them", "collections", without, "server", s.where)
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func (s *Store) createIndexes(ctx, preparing context.Context, name string) error
 	return fmt.Errorf("create the indexes of %s: %w", name, err)
 }
 
-// exists tells whether a collection has an index.
+// exists reports whether a collection has an index.
 func exists(existing []mongo.IndexSpecification, index index) (bool, error) {
 	for _, other := range existing {
 		var keys bson.D
@@ -111,8 +111,8 @@ func exists(existing []mongo.IndexSpecification, index index) (bool, error) {
 	return false, nil
 }
 
-// createCollection makes a collection with a validator, or without one if the
-// server has none. It tells whether the server checks its documents.
+// createCollection creates a collection with a validator, or without one if the
+// server has none. It reports whether the server checks its documents.
 func (s *Store) createCollection(ctx context.Context, name string, validator bson.D) (validated bool, err error) {
 	err = s.database.CreateCollection(ctx, name,
 		options.CreateCollection().SetValidator(bson.D{{Key: "$jsonSchema", Value: validator}}))
@@ -163,8 +163,8 @@ func (s *Store) checkOptions(ctx context.Context, name string, validator bson.D)
 }
 
 // foreign says how a collection differs from this store's, empty if it does
-// not. The order of fields and the width of numbers do not count, for servers
-// may give them back otherwise.
+// not. The order of fields and the width of numbers do not count, because servers
+// may return them differently.
 func foreign(c *collection, validator bson.D) (string, error) {
 	switch {
 	case c.Type != "" && c.Type != "collection" || c.Options.TimeSeries != nil:
@@ -188,7 +188,7 @@ func foreign(c *collection, validator bson.D) (string, error) {
 	return "", nil
 }
 
-// plain is a document as JSON has it.
+// plain is a document in JSON.
 func plain(document bson.D) (value any, err error) {
 	text, err := bson.MarshalExtJSON(document, false, false)
 	if err != nil {
@@ -212,7 +212,7 @@ func newIndex(unique bool, fields ...string) index {
 	}
 }
 
-// indexes are those of a collection, beside that of keys.
+// indexes are those of a collection, besides that of keys.
 func indexes(collection string) []index {
 	switch collection {
 	case batchesName:

@@ -1,6 +1,7 @@
 package mongostore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -38,7 +39,7 @@ func (s *Store) Complete(ctx context.Context, id, chunk string, ended []batch.Co
 	if err != nil {
 		return nil, err
 	}
-	r := &report{batch: d, chunk: c, token: rand.Text(), now: s.now()}
+	r := &report{batch: d, chunk: c, token: rand.Text(), now: now()}
 	counted := make([]bool, 0, len(ended))
 	retries := false
 	for part := range slices.Chunk(ended, bulkWriteLimit) {
@@ -110,8 +111,7 @@ func (s *Store) completePart(ctx context.Context, r *report, ended []batch.Compl
 		}
 		return counted, nil
 	}
-	mine, err := find[indexDocument](ctx, s.items,
-		bson.D{field("_id", keys), field("ended_by", r.token)}, places())
+	mine, err := find[indexDocument](ctx, s.items, bson.D{field("_id", keys), field("ended_by", r.token)}, places())
 	for i := range mine {
 		if at, ok := written[int(mine[i].Index)]; ok {
 			counted[at] = true
@@ -119,9 +119,6 @@ func (s *Store) completePart(ctx context.Context, r *report, ended []batch.Compl
 	}
 	return counted, err
 }
-
-// dueAtOnce removes when an item may be tried again.
-var dueAtOnce = field("$unset", bson.D{field("due_at", "")})
 
 // ending is the change of an item whose attempt ended.
 func (s *Store) ending(ctx context.Context, r *report, item *indexDocument, end *batch.Completion) (bson.D, error) {
@@ -133,36 +130,31 @@ func (s *Store) ending(ctx context.Context, r *report, item *indexDocument, end 
 	if !end.At.IsZero() {
 		at = milliseconds(end.At)
 	}
-	set := bson.D{field("result", result), field("ended_by", r.token), field("updated_at", at)}
+	change := bson.D{field("result", result), field("ended_by", r.token), field("updated_at", at)}
 	if succeeded(end) {
-		set = append(set, field("status", int32(batch.Done)))
-		return bson.D{field("$set", set), dueAtOnce}, nil
+		return bson.D{set(append(change, status(batch.Done))...), unset("due_at")}, nil
 	}
 	failedOn := append(slices.Clone(item.FailedOn), r.chunk.Worker)
 	failedOn = failedOn[max(0, len(failedOn)-rememberedWorkers):]
 	attempts := item.Attempts + 1
-	set = append(set, field("attempts", attempts), field("failed_on", failedOn))
-	reason := text(end.Reason)
-	if reason == "" {
-		reason = text(fmt.Sprintf("exit code %d", end.Result.ExitCode))
-	}
+	change = append(change, field("attempts", attempts), field("failed_on", failedOn))
+	reason := text(cmp.Or(end.Reason, fmt.Sprintf("exit code %d", end.Result.ExitCode)))
 	switch {
 	case end.Permanent || attempts >= r.batch.MaxAttempts:
 	case r.batch.cancelled():
 		reason = r.batch.Reason
 	default:
-		set = append(set, field("status", int32(batch.Failed)))
+		change = append(change, status(batch.Failed))
 		if end.DueAt.IsZero() {
-			return bson.D{field("$set", set), dueAtOnce}, nil
+			return bson.D{set(change...), unset("due_at")}, nil
 		}
-		return bson.D{field("$set", append(set, field("due_at", milliseconds(end.DueAt))))}, nil
+		return bson.D{set(append(change, field("due_at", milliseconds(end.DueAt)))...)}, nil
 	}
-	set = append(set, field("status", int32(batch.PermanentlyFailed)), field("reason", reason))
-	return bson.D{field("$set", set), dueAtOnce}, nil
+	change = append(change, status(batch.PermanentlyFailed), field("reason", reason))
+	return bson.D{set(change...), unset("due_at")}, nil
 }
 
 // failure makes an item one that has failed for good.
 func failure(reason string, now time.Time) bson.D {
-	return bson.D{field("status", int32(batch.PermanentlyFailed)), field("reason", text(reason)),
-		field("updated_at", now)}
+	return bson.D{status(batch.PermanentlyFailed), field("reason", text(reason)), field("updated_at", now)}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/futura-run/futura/batch"
 )
 
-// Sizes of what is sent at a time.
+// Numbers of documents that are sent at a time.
 const (
 	insertsAtOnce  = 1000
 	updatesAtOnce  = 300
@@ -29,12 +29,6 @@ const maxBatchDocument = 15 << 20
 
 // cleanupTimeout bounds how long a Create that failed removes what it wrote.
 const cleanupTimeout = 5 * time.Second
-
-func field(key string, value any) bson.E { return bson.E{Key: key, Value: value} }
-
-func oneOf[T any](values ...T) bson.D { return bson.D{{Key: "$in", Value: values}} }
-
-var absent = bson.D{{Key: "$exists", Value: false}}
 
 // visible matches a batch that is not hidden.
 func visible(id string, more ...bson.E) bson.D {
@@ -49,11 +43,11 @@ func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string
 	}
 	d := newBatchDocument(b, len(arguments))
 	if encoded, err := bson.Marshal(d); err != nil || len(encoded) > maxBatchDocument {
-		return fmt.Errorf("%w: stdin and env_vars have more than %d bytes, which is more than a document of MongoDB: "+
-			"give the function what it reads in another way", batch.ErrBadBatch, maxBatchDocument)
+		return fmt.Errorf("%w: stdin and env_vars have more than %d bytes, the room in a document of MongoDB: "+
+			"pass this input in another way", batch.ErrBadBatch, maxBatchDocument)
 	}
 	if b.CreatedAt.IsZero() {
-		d.CreatedAt = s.now()
+		d.CreatedAt = now()
 	}
 	d.Hidden, d.Creator, d.Digest = creating, rand.Text(), hex.EncodeToString(batch.Digest(b, arguments))
 	_, err := s.batches.InsertOne(ctx, d)
@@ -73,23 +67,28 @@ func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string
 	return nil
 }
 
-// takeOver makes a batch that another creates, and that is the same, one that
-// this creates. It returns batch.ErrExists if there is none.
+// takeOver makes this call the creator of a batch that another call is creating
+// with the same content. It returns batch.ErrExists if there is none.
 func (s *Store) takeOver(ctx context.Context, d *batchDocument) error {
-	changed, err := s.batches.UpdateOne(ctx,
-		bson.D{field("_id", d.ID), field("hidden", creating), field("digest", d.Digest)},
-		bson.D{field("$set", bson.D{field("creator", d.Creator), field("created_at", d.CreatedAt)})})
+	same := bson.D{field("_id", d.ID), field("hidden", creating), field("digest", d.Digest)}
+	changed, err := update(ctx, s.batches, same,
+		bson.D{set(field("creator", d.Creator), field("created_at", d.CreatedAt))}, "create batch %s", d.ID)
 	if err != nil {
-		return failed(ctx, err, "create batch %s", d.ID)
+		return err
 	}
-	if changed.MatchedCount == 0 {
+	if !changed {
 		return fmt.Errorf("batch %s: %w", d.ID, batch.ErrExists)
 	}
 	return nil
 }
 
+// mine matches the batch while the document's creator creates it.
+func (d *batchDocument) mine() bson.D {
+	return bson.D{field("_id", d.ID), field("hidden", creating), field("creator", d.Creator)}
+}
+
 // fill inserts the items of a hidden batch and shows it. Items of one that was
-// taken over may be there.
+// taken over may exist.
 func (s *Store) fill(ctx context.Context, b *batch.Batch, d *batchDocument, arguments [][]string, takenOver bool,
 ) error {
 	unordered := options.InsertMany().SetOrdered(false)
@@ -103,7 +102,7 @@ func (s *Store) fill(ctx context.Context, b *batch.Batch, d *batchDocument, argu
 		if onlyDuplicates(err) && !takenOver {
 			// A caller that took this batch over meanwhile inserts the same.
 			if owned, gone := s.creates(ctx, d); gone == nil && !owned {
-				return fmt.Errorf("batch %s: another creates it: %w", b.ID, batch.ErrExists)
+				return fmt.Errorf("batch %s is being created by another request: %w", b.ID, batch.ErrExists)
 			}
 		} else if onlyDuplicates(err) {
 			err = nil
@@ -113,24 +112,22 @@ func (s *Store) fill(ctx context.Context, b *batch.Batch, d *batchDocument, argu
 		}
 		part = part[:0]
 	}
-	shown, err := s.batches.UpdateOne(ctx,
-		bson.D{field("_id", b.ID), field("hidden", creating), field("creator", d.Creator)},
-		bson.D{field("$unset", bson.D{field("hidden", ""), field("creator", ""), field("digest", "")})})
+	shown, err := update(ctx, s.batches, d.mine(), bson.D{unset("hidden", "creator", "digest")}, "create batch %s", b.ID)
 	if err != nil {
-		return failed(ctx, err, "create batch %s", b.ID)
+		return err
 	}
-	if shown.MatchedCount == 0 {
+	if !shown {
 		others, err := s.batches.CountDocuments(ctx,
 			bson.D{field("_id", b.ID), field("hidden", bson.D{field("$ne", deleting)})})
 		if err == nil && others > 0 {
-			return fmt.Errorf("batch %s: another creates it: %w", b.ID, batch.ErrExists)
+			return fmt.Errorf("batch %s is being created by another request: %w", b.ID, batch.ErrExists)
 		}
-		return fmt.Errorf("create batch %s: it took so long that it was swept away", b.ID)
+		return fmt.Errorf("create batch %s: it took so long that a sweep removed it: try again", b.ID)
 	}
 	return nil
 }
 
-// onlyDuplicates tells whether documents could not be inserted only because
+// onlyDuplicates reports whether documents could not be inserted only because
 // they exist already.
 func onlyDuplicates(err error) bool {
 	var bulk mongo.BulkWriteException
@@ -150,21 +147,19 @@ func (s *Store) creates(ctx context.Context, d *batchDocument) (bool, error) {
 // undoCreate removes what a Create wrote that failed, unless the batch is shown
 // or another creates it. What it can't remove stays hidden, for Sweep. If the
 // batch was swept away, it takes the id again while it removes the items that
-// came after that; whoever has the id then keeps it.
+// came after that; a caller that has the id by then keeps it.
 func (s *Store) undoCreate(ctx context.Context, d *batchDocument) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	mine, err := s.batches.UpdateOne(ctx,
-		bson.D{field("_id", d.ID), field("hidden", creating), field("creator", d.Creator)},
-		bson.D{field("$set", bson.D{field("hidden", deleting)})})
+	mine, err := update(ctx, s.batches, d.mine(), bson.D{set(field("hidden", deleting))}, "remove batch %s", d.ID)
 	switch {
-	case err == nil && mine.MatchedCount > 0:
-		err = s.remove(ctx, d.ID, deleting)
+	case mine:
+		err = s.remove(ctx, d.ID)
 	case err == nil:
 		again := *d
 		again.Hidden = deleting
 		if _, err = s.batches.InsertOne(ctx, &again); err == nil {
-			err = s.remove(ctx, d.ID, deleting)
+			err = s.remove(ctx, d.ID)
 		} else if mongo.IsDuplicateKeyError(err) {
 			err = nil
 		}
@@ -176,34 +171,32 @@ func (s *Store) undoCreate(ctx context.Context, d *batchDocument) {
 
 // Delete implements batch.Store. The batch is hidden first.
 func (s *Store) Delete(ctx context.Context, id string) error {
-	over := oneOf(int32(batch.Done), int32(batch.PermanentlyFailed))
-	_, err := s.batches.UpdateOne(ctx, visible(id, field("status", over)),
-		bson.D{field("$set", bson.D{field("hidden", deleting)})})
+	_, err := update(ctx, s.batches, visible(id, status(batch.Done, batch.PermanentlyFailed)),
+		bson.D{set(field("hidden", deleting))}, "delete batch %s", id)
 	if err != nil {
-		return failed(ctx, err, "delete batch %s", id)
+		return err
 	}
-	var d batchDocument
-	err = s.batches.FindOne(ctx, bson.D{field("_id", id)}).Decode(&d)
+	d, err := findOne[batchDocument](ctx, s.batches, bson.D{field("_id", id)}, nil, "delete batch %s", id)
 	switch {
-	case errors.Is(err, mongo.ErrNoDocuments) || err == nil && d.Hidden == creating:
-		return notFound(id)
 	case err != nil:
-		return failed(ctx, err, "delete batch %s", id)
+		return err
+	case d == nil || d.Hidden == creating:
+		return notFound(id)
 	case d.Hidden != deleting:
 		return fmt.Errorf("batch %s is %v: %w: cancel it first", id, batch.Status(d.Status), batch.ErrState)
 	}
-	return s.remove(ctx, id, deleting)
+	return s.remove(ctx, id)
 }
 
-// remove removes a hidden batch, its own document last.
-func (s *Store) remove(ctx context.Context, id, hidden string) error {
+// remove removes a batch that is being deleted, its own document last.
+func (s *Store) remove(ctx context.Context, id string) error {
 	of := bson.D{field("batch_id", id)}
 	for _, collection := range []*mongo.Collection{s.items, s.chunks, s.outputs} {
 		if _, err := collection.DeleteMany(ctx, of); err != nil {
 			return failed(ctx, err, "remove batch %s", id)
 		}
 	}
-	if _, err := s.batches.DeleteOne(ctx, bson.D{field("_id", id), field("hidden", hidden)}); err != nil {
+	if _, err := s.batches.DeleteOne(ctx, bson.D{field("_id", id), field("hidden", deleting)}); err != nil {
 		return failed(ctx, err, "remove batch %s", id)
 	}
 	return nil
@@ -214,24 +207,15 @@ func (s *Store) remove(ctx context.Context, id, hidden string) error {
 func (s *Store) Sweep(ctx context.Context, now time.Time, age time.Duration) error {
 	_, err := s.batches.UpdateMany(ctx,
 		bson.D{field("hidden", creating), field("created_at", bson.D{field("$lt", milliseconds(now.Add(-age)))})},
-		bson.D{field("$set", bson.D{field("hidden", deleting)})})
+		bson.D{set(field("hidden", deleting))})
 	if err != nil {
 		return failed(ctx, err, "sweep")
 	}
-	cursor, err := s.batches.Find(ctx, bson.D{field("hidden", deleting)})
-	if err != nil {
-		return failed(ctx, err, "sweep")
+	found, err := find[batchDocument](ctx, s.batches, bson.D{field("hidden", deleting)})
+	for i := 0; err == nil && i < len(found); i++ {
+		err = s.remove(ctx, found[i].ID)
 	}
-	var found []batchDocument
-	if err := cursor.All(ctx, &found); err != nil {
-		return failed(ctx, err, "sweep")
-	}
-	for i := range found {
-		if err := s.remove(ctx, found[i].ID, deleting); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 func notFound(id string) error { return fmt.Errorf("batch %s: %w", id, batch.ErrNotFound) }

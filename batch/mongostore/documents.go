@@ -11,8 +11,8 @@ import (
 	"github.com/futura-run/futura/batch"
 )
 
-// text is a string that may have any bytes: one that is not valid UTF-8 is
-// stored as binary data, for a string must be.
+// text is a string of any bytes. One that is not valid UTF-8, as a string must
+// be, is stored as binary data.
 type text string
 
 // MarshalBSONValue implements bson.ValueMarshaler.
@@ -166,7 +166,7 @@ func itemKeys(batch string, indexes []int32) bson.D {
 	return oneOf(keys...)
 }
 
-// behindItems is behind the keys of all items of a batch.
+// behindItems sorts after the keys of all items of a batch.
 func behindItems(batch string) string { return batch + "0" }
 
 // chunkKey is a chunk's id in the collection.
@@ -213,7 +213,7 @@ type resultDocument struct {
 }
 
 // itemDocuments are the documents of a batch's items. Those that run the same
-// have the number of the repeat behind their id.
+// have the number of the repeat after their id.
 func itemDocuments(b *batch.Batch, arguments [][]string, now time.Time) func(yield func(*itemDocument) bool) {
 	return func(yield func(*itemDocument) bool) {
 		seen := make(map[string]int, len(arguments))

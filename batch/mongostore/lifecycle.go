@@ -41,14 +41,10 @@ func (s *Store) Settle(ctx context.Context, id string, now time.Time) (batch.Bat
 			return d.batch(), err
 		}
 		// A Retry that began since then has counted up the version.
-		_, err = s.batches.UpdateOne(ctx,
-			visible(id, field("status", d.Status), field("version", d.Version)),
-			bson.D{
-				field("$set", bson.D{field("status", int32(batch.Done)), field("finished_at", milliseconds(now))}),
-				field("$unset", bson.D{field("reason", "")}),
-			})
+		_, err = update(ctx, s.batches, visible(id, field("status", d.Status), field("version", d.Version)),
+			bson.D{set(status(batch.Done), field("finished_at", milliseconds(now))), unset("reason")}, "settle batch %s", id)
 		if err != nil {
-			return batch.Batch{}, failed(ctx, err, "settle batch %s", id)
+			return batch.Batch{}, err
 		}
 	}
 }
@@ -57,7 +53,7 @@ func (s *Store) Settle(ctx context.Context, id string, now time.Time) (batch.Bat
 // read before their items: one that gets items since then has another version.
 func (s *Store) settleChunks(ctx context.Context, d *batchDocument, now time.Time) error {
 	chunks, err := find[chunkDocument](ctx, s.chunks,
-		bson.D{field("batch_id", d.ID), field("status", statuses(batch.Created, batch.InProgress))}, options.Find())
+		bson.D{field("batch_id", d.ID), status(batch.Created, batch.InProgress)})
 	if err != nil || len(chunks) == 0 {
 		return err
 	}
@@ -69,7 +65,7 @@ func (s *Store) settleChunks(ctx context.Context, d *batchDocument, now time.Tim
 	for i := range chunks {
 		c := &chunks[i]
 		as := bson.D{field("_id", c.ID), field("status", c.Status), field("version", c.Version)}
-		set := bson.D{field("status", int32(batch.Done))}
+		change := bson.D{set(status(batch.Done))}
 		switch {
 		case running[c.ID] == (c.Status == int32(batch.InProgress)):
 			if !running[c.ID] && now.Sub(c.CreatedAt) > abandonedAfter {
@@ -77,13 +73,13 @@ func (s *Store) settleChunks(ctx context.Context, d *batchDocument, now time.Tim
 			}
 			continue
 		case running[c.ID]:
-			n, err := s.items.CountDocuments(ctx, ofBatch(d.ID, inChunk(d.ID, chunkOf(c.ID))))
+			n, err := count(ctx, s.items, ofBatch(d.ID, inChunk(d.ID, chunkOf(c.ID))))
 			if err != nil {
-				return failed(ctx, err, "count the items of chunk %s of batch %s", chunkOf(c.ID), d.ID)
+				return err
 			}
-			set = bson.D{field("status", int32(batch.InProgress)), field("items", int32(n))}
+			change = bson.D{set(status(batch.InProgress), field("items", int32(n)))}
 		}
-		writes = append(writes, mongo.NewUpdateOneModel().SetFilter(as).SetUpdate(bson.D{field("$set", set)}))
+		writes = append(writes, mongo.NewUpdateOneModel().SetFilter(as).SetUpdate(change))
 	}
 	for part := range slices.Chunk(writes, bulkWriteLimit) {
 		if _, err := s.chunks.BulkWrite(ctx, part, options.BulkWrite().SetOrdered(false)); err != nil {
@@ -95,13 +91,10 @@ func (s *Store) settleChunks(ctx context.Context, d *batchDocument, now time.Tim
 
 // SetReason implements batch.Store.
 func (s *Store) SetReason(ctx context.Context, id, reason string) error {
-	changed, err := s.batches.UpdateOne(ctx, visible(id, field("status", statuses(batch.Created, batch.InProgress))),
-		bson.D{field("$set", bson.D{field("reason", text(reason))})})
-	if err != nil {
-		return failed(ctx, err, "set the reason of batch %s", id)
-	}
-	if changed.MatchedCount > 0 {
-		return nil
+	changed, err := update(ctx, s.batches, visible(id, status(batch.Created, batch.InProgress)),
+		bson.D{set(field("reason", text(reason)))}, "set the reason of batch %s", id)
+	if err != nil || changed {
+		return err
 	}
 	d, err := s.read(ctx, id)
 	if err != nil {
@@ -117,13 +110,11 @@ func isOver(d *batchDocument) error {
 // Cancel implements batch.Store. The batch comes first: a call that makes items
 // wait later ends them itself.
 func (s *Store) Cancel(ctx context.Context, id, reason string, now time.Time) error {
-	changed, err := s.batches.UpdateOne(ctx, visible(id, field("status", statuses(batch.Created, batch.InProgress))),
-		bson.D{field("$set", bson.D{
-			field("status", int32(batch.PermanentlyFailed)), field("reason", text(reason)),
-			field("finished_at", milliseconds(now)),
-		})})
+	changed, err := update(ctx, s.batches, visible(id, status(batch.Created, batch.InProgress)), bson.D{set(
+		status(batch.PermanentlyFailed), field("reason", text(reason)), field("finished_at", milliseconds(now)),
+	)}, "cancel batch %s", id)
 	if err != nil {
-		return failed(ctx, err, "cancel batch %s", id)
+		return err
 	}
 	d, err := s.read(ctx, id)
 	if err != nil {
@@ -134,7 +125,7 @@ func (s *Store) Cancel(ctx context.Context, id, reason string, now time.Time) er
 			return err
 		}
 	}
-	if changed.MatchedCount == 0 {
+	if !changed {
 		return isOver(d)
 	}
 	return nil
@@ -152,13 +143,11 @@ func (s *Store) endIfCancelled(ctx context.Context, id string) error {
 	return s.endWaiting(ctx, d)
 }
 
-// endWaiting makes the items of a cancelled batch that wait fail for good, but
-// for those that a later Retry made wait.
+// endWaiting makes the waiting items of a cancelled batch fail for good, except
+// those that a later Retry made wait.
 func (s *Store) endWaiting(ctx context.Context, d *batchDocument) error {
-	match := bson.D{field("status", statuses(batch.Created, batch.Failed)),
-		field("round", bson.D{field("$lte", d.Round)})}
-	update := bson.D{field("$set", failure(string(d.Reason), s.now())), dueAtOnce}
-	_, err := s.eachPart(ctx, d.ID, match, update)
+	match := bson.D{status(batch.Created, batch.Failed), field("round", bson.D{field("$lte", d.Round)})}
+	_, err := s.eachPart(ctx, d.ID, match, bson.D{set(failure(string(d.Reason), now())...), unset("due_at")})
 	return err
 }
 
@@ -182,9 +171,9 @@ func (s *Store) eachPart(ctx context.Context, id string, match, update bson.D) (
 	}
 }
 
-// Retry implements batch.Store. The batch is in progress before its items wait,
-// and made so again after: a Settle that counted the items before may have ended
-// it in between.
+// Retry implements batch.Store. It sets the batch in progress before its items
+// wait, and again after: a Settle that counted the items before may have ended it
+// in between.
 func (s *Store) Retry(ctx context.Context, id string) (int, error) {
 	d, err := s.read(ctx, id)
 	if err != nil {
@@ -198,10 +187,7 @@ func (s *Store) Retry(ctx context.Context, id string) (int, error) {
 	if progress[batch.PermanentlyFailed] == 0 && !cutOff {
 		return 0, nil
 	}
-	again := bson.D{
-		field("$set", bson.D{field("status", int32(batch.InProgress))}),
-		field("$unset", bson.D{field("reason", ""), field("finished_at", "")}),
-	}
+	again := bson.D{set(status(batch.InProgress)), unset("reason", "finished_at")}
 	err = s.batches.FindOneAndUpdate(ctx, visible(id),
 		append(again, field("$inc", bson.D{field("round", int32(1)), field("version", int32(1))})),
 		options.FindOneAndUpdate().SetReturnDocument(options.After)).Decode(d)
@@ -212,23 +198,22 @@ func (s *Store) Retry(ctx context.Context, id string) (int, error) {
 		return 0, failed(ctx, err, "retry batch %s", id)
 	}
 	n, err := s.eachPart(ctx, id,
-		bson.D{field("status", int32(batch.PermanentlyFailed)),
-			field("round", bson.D{field("$lt", d.Round)})},
+		bson.D{status(batch.PermanentlyFailed), field("round", bson.D{field("$lt", d.Round)})},
 		bson.D{
-			field("$set", bson.D{field("status", int32(batch.Created)), field("attempts", int32(0)),
-				field("round", d.Round), field("updated_at", s.now())}),
-			field("$unset", bson.D{field("reason", ""), field("due_at", "")}),
+			set(status(batch.Created), field("attempts", int32(0)), field("round", d.Round), field("updated_at", now())),
+			unset("reason", "due_at"),
 		})
 	if err != nil {
 		return n, err
 	}
-	version := bson.D{field("$inc", bson.D{field("version", int32(1))})}
-	if _, err := s.batches.UpdateOne(ctx, visible(id, field("round", d.Round)), version); err != nil {
-		return n, failed(ctx, err, "retry batch %s", id)
+	_, err = update(ctx, s.batches, visible(id, field("round", d.Round)), bson.D{increment("version")},
+		"retry batch %s", id)
+	if err == nil {
+		_, err = update(ctx, s.batches, visible(id, field("round", d.Round), status(batch.Done)), again,
+			"retry batch %s", id)
 	}
-	_, err = s.batches.UpdateOne(ctx, visible(id, field("round", d.Round), field("status", int32(batch.Done))), again)
-	if err != nil {
-		return n, failed(ctx, err, "retry batch %s", id)
+	if err == nil {
+		err = s.endIfCancelled(ctx, id)
 	}
-	return n, s.endIfCancelled(ctx, id)
+	return n, err
 }

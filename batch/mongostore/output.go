@@ -2,12 +2,10 @@ package mongostore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/futura-run/futura/batch"
 )
@@ -32,9 +30,9 @@ func outputKey(output, stream string, part int32) string {
 	return fmt.Sprintf("%s/%s/%d", output, stream, part)
 }
 
-// saveOutput is the result of an attempt. Of a large one the parts are stored
-// before the item names them; those of a report that does not count go with the
-// batch.
+// saveOutput is the result of an attempt. The parts of a large one are stored
+// before the item names them; those of a report that does not count are removed
+// with the batch.
 func (s *Store) saveOutput(ctx context.Context, r *report, end *batch.Completion) (*resultDocument, error) {
 	result := &resultDocument{ExitCode: int64(end.Result.ExitCode)}
 	if len(end.Result.Stdout)+len(end.Result.Stderr) <= largeOutput {
@@ -87,15 +85,15 @@ func (s *Store) loadOutput(ctx context.Context, d *itemDocument) (err error) {
 func (s *Store) loadStream(ctx context.Context, d *itemDocument, stream string, parts int32) (text, error) {
 	var data strings.Builder
 	for part := range parts {
-		var found outputDocument
 		key := outputKey(d.Result.Output, stream, part)
-		err := s.outputs.FindOne(ctx, bson.D{field("_id", key)}).Decode(&found)
-		if errors.Is(err, mongo.ErrNoDocuments) {
+		found, err := findOne[outputDocument](ctx, s.outputs, bson.D{field("_id", key)}, nil,
+			"read the %s of item %d of batch %s", stream, d.Index, d.Batch)
+		if err != nil {
+			return "", err
+		}
+		if found == nil {
 			return "", fmt.Errorf("part %d of %d of the %s of item %d of batch %s: %w", part, parts, stream, d.Index,
 				d.Batch, batch.ErrNotFound)
-		}
-		if err != nil {
-			return "", failed(ctx, err, "read the %s of item %d of batch %s", stream, d.Index, d.Batch)
 		}
 		data.Write(found.Data)
 	}

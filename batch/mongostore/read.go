@@ -2,71 +2,32 @@ package mongostore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/futura-run/futura/batch"
 )
 
-func statuses(states ...batch.Status) bson.D {
-	numbers := make([]int32, len(states))
-	for i, status := range states {
-		numbers[i] = int32(status)
-	}
-	return oneOf(numbers...)
-}
-
-// ascending sorts by fields.
-func ascending(fields ...string) bson.D {
-	var order bson.D
-	for _, name := range fields {
-		order = append(order, field(name, int32(1)))
-	}
-	return order
-}
-
-// find returns the documents of a collection that match.
-func find[T any](ctx context.Context, c *mongo.Collection, filter bson.D, o *options.FindOptionsBuilder) ([]T, error) {
-	cursor, err := c.Find(ctx, filter, o)
-	if err != nil {
-		return nil, failed(ctx, err, "read %s", c.Name())
-	}
-	var found []T
-	if err := cursor.All(ctx, &found); err != nil {
-		return nil, failed(ctx, err, "read %s", c.Name())
-	}
-	return found, nil
-}
-
-// read returns the document of a batch that is to be seen, or ErrNotFound.
+// read returns the document of a visible batch, or ErrNotFound.
 func (s *Store) read(ctx context.Context, id string) (*batchDocument, error) {
-	d := &batchDocument{}
-	err := s.batches.FindOne(ctx, visible(id)).Decode(d)
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		return nil, notFound(id)
+	d, err := findOne[batchDocument](ctx, s.batches, visible(id), nil, "read batch %s", id)
+	if err == nil && d == nil {
+		err = notFound(id)
 	}
-	if err != nil {
-		return nil, failed(ctx, err, "read batch %s", id)
-	}
-	return d, nil
+	return d, err
 }
 
 func (s *Store) readChunk(ctx context.Context, id, chunk string) (*chunkDocument, error) {
-	d := &chunkDocument{}
-	err := s.chunks.FindOne(ctx, bson.D{field("_id", chunkKey(id, chunk))}).Decode(d)
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		return nil, fmt.Errorf("chunk %s of batch %s: %w", chunk, id, batch.ErrNotFound)
+	d, err := findOne[chunkDocument](ctx, s.chunks, bson.D{field("_id", chunkKey(id, chunk))}, nil,
+		"read chunk %s of batch %s", chunk, id)
+	if err == nil && d == nil {
+		err = fmt.Errorf("chunk %s of batch %s: %w", chunk, id, batch.ErrNotFound)
 	}
-	if err != nil {
-		return nil, failed(ctx, err, "read chunk %s of batch %s", chunk, id)
-	}
-	return d, nil
+	return d, err
 }
 
 // Get implements batch.Store.
@@ -85,7 +46,7 @@ func (s *Store) List(ctx context.Context, active bool, after string, limit int) 
 	}
 	filter := bson.D{field("hidden", absent)}
 	if active {
-		filter = append(filter, field("status", statuses(batch.Created, batch.InProgress, batch.Failed)))
+		filter = append(filter, status(batch.Created, batch.InProgress, batch.Failed))
 	}
 	if after != "" {
 		d, err := s.read(ctx, after)
@@ -149,7 +110,7 @@ func (s *Store) Items(ctx context.Context, id string, from, limit int, states ..
 	filter := bson.D{field("_id", bson.D{field("$gte", itemKey(id, int32(from))), field("$lt", behindItems(id))})}
 	order := ascending("_id")
 	if len(states) > 0 {
-		filter = bson.D{field("batch_id", id), field("status", statuses(states...)),
+		filter = bson.D{field("batch_id", id), status(states...),
 			field("index", bson.D{field("$gte", int32(from))})}
 		order = ascending("index")
 	}
@@ -188,16 +149,16 @@ func (s *Store) Result(ctx context.Context, id string, index int) (*batch.Result
 	if _, err := s.read(ctx, id); err != nil {
 		return nil, err
 	}
-	var found itemDocument
-	err := s.items.FindOne(ctx, bson.D{field("_id", itemKey(id, int32(index)))}).Decode(&found)
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		return nil, fmt.Errorf("item %d of batch %s: %w", index, id, batch.ErrNotFound)
+	found, err := findOne[itemDocument](ctx, s.items, bson.D{field("_id", itemKey(id, int32(index)))}, nil,
+		"read the result of item %d of batch %s", index, id)
+	if err == nil && found == nil {
+		err = fmt.Errorf("item %d of batch %s: %w", index, id, batch.ErrNotFound)
 	}
 	if err == nil {
-		err = s.loadOutput(ctx, &found)
+		err = s.loadOutput(ctx, found)
 	}
 	if err != nil {
-		return nil, failed(ctx, err, "read the result of item %d of batch %s", index, id)
+		return nil, err
 	}
 	return found.item().Result, nil
 }
@@ -210,10 +171,10 @@ func (s *Store) Waiting(ctx context.Context, id string, now time.Time, limit int
 		return nil, time.Time{}, err
 	}
 	now = milliseconds(now)
-	// Those that are due at once have no time and come first. One more than asked
-	// for says when more become due.
+	// Those that are due at once have no time and come first. One more than was
+	// asked for says when more become due.
 	found, err := find[itemDocument](ctx, s.items,
-		bson.D{field("batch_id", id), field("status", statuses(batch.Created, batch.Failed))},
+		bson.D{field("batch_id", id), status(batch.Created, batch.Failed)},
 		options.Find().SetSort(ascending("due_at", "index")).SetLimit(int64(limit)+1).
 			SetProjection(bson.D{field("result", int32(0))}))
 	if err != nil {
@@ -240,7 +201,7 @@ func (s *Store) Waiting(ctx context.Context, id string, now time.Time, limit int
 // nextDue is when more failed items become due, zero if none do.
 func (s *Store) nextDue(ctx context.Context, id string, now time.Time) (time.Time, error) {
 	later, err := find[itemDocument](ctx, s.items,
-		bson.D{field("batch_id", id), field("status", int32(batch.Failed)),
+		bson.D{field("batch_id", id), status(batch.Failed),
 			field("due_at", bson.D{field("$gt", now)})},
 		options.Find().SetSort(ascending("due_at")).SetLimit(1).SetProjection(bson.D{field("due_at", int32(1))}))
 	if err != nil || len(later) == 0 {
@@ -254,7 +215,7 @@ func (s *Store) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) {
 	if _, err := s.read(ctx, id); err != nil {
 		return nil, err
 	}
-	found, err := find[chunkDocument](ctx, s.chunks, bson.D{field("batch_id", id)}, options.Find())
+	found, err := find[chunkDocument](ctx, s.chunks, bson.D{field("batch_id", id)})
 	if err != nil {
 		return nil, err
 	}

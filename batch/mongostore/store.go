@@ -5,14 +5,15 @@
 // b7s-batches, b7s-batch-chunks and b7s-batch-work-items. A fourth,
 // b7s-batch-outputs, has the parts of outputs that are too large for a document.
 //
-// Nothing but insertion under a unique key and changes of one document that
-// compare and set carry correctness: no transactions are used, so that a single
-// server will do. Changes of many documents are made in parts, each of which
-// changes a document only if it is still in the state that was seen; what was
-// cut off in the middle is repaired by Settle, or when the call is repeated.
+// Correctness rests on insertion under a unique key and on changes of one
+// document that compare and set. No transactions are used, so a single server
+// will do. Changes of many documents are made in parts, each of which changes a
+// document only if it is still in the state that was seen; Settle, or the same
+// call again, repairs what was interrupted.
 package mongostore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
 	"github.com/futura-run/futura/batch"
-	"github.com/futura-run/futura/internal/clock"
 )
 
 // Errors of Open.
@@ -47,10 +47,10 @@ var (
 // DefaultDatabase is the database's name unless it is set.
 const DefaultDatabase = "b7s-db"
 
-// openTimeout bounds Open until the server has answered, so that it is clear within
-// five seconds whether it does; prepareTimeout what comes then, but for making
-// indexes of what is there. callTimeout bounds each call whose context has no
-// deadline.
+// openTimeout bounds Open until the server has answered, so that it is clear
+// within five seconds whether it does; prepareTimeout bounds the rest of Open,
+// except for indexing existing documents. callTimeout bounds each call whose
+// context has no deadline.
 const (
 	openTimeout    = 4500 * time.Millisecond
 	prepareTimeout = 30 * time.Second
@@ -63,17 +63,13 @@ type Options struct {
 	URI string
 	// Database is the name of the database. Defaults to DefaultDatabase.
 	Database string
-	// Logger receives what the server can't do. Defaults to none.
+	// Logger receives warnings about what the server can't do. Defaults to none.
 	Logger *slog.Logger
-	// Clock is the time of changes without a time of their own. Defaults to the
-	// machine's clock.
-	Clock clock.Clock
 }
 
 // Store is a batch.Recorder in a MongoDB server.
 type Store struct {
 	client   *mongo.Client
-	clock    clock.Clock
 	log      *slog.Logger
 	where    string
 	database *mongo.Database
@@ -89,15 +85,8 @@ var _ batch.Recorder = (*Store)(nil)
 // Open connects to a server and creates the missing collections. It returns
 // ErrBadURI, ErrUnreachable, ErrCredentials or ErrForeignSchema.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	if o.Database == "" {
-		o.Database = DefaultDatabase
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Clock == nil {
-		o.Clock = clock.Real{}
-	}
+	o.Database = cmp.Or(o.Database, DefaultDatabase)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	answering, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	connection, err := parseURI(answering, o.URI)
@@ -116,7 +105,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	database := client.Database(o.Database)
 	s := &Store{
-		client: client, clock: o.Clock, log: o.Logger, where: withoutSecrets(o.URI) + " database " + o.Database,
+		client: client, log: o.Logger, where: withoutSecrets(o.URI) + " database " + o.Database,
 		database: database, batches: database.Collection(batchesName), chunks: database.Collection(chunksName),
 		items: database.Collection(itemsName), outputs: database.Collection(outputsName),
 	}
@@ -126,8 +115,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// parseURI reads a URI. One that names its servers by DNS is looked up, which
-// takes no context.
+// parseURI reads a URI. The driver looks up servers that a URI names by DNS, and
+// takes no context for that: the look-up may go on after ctx.
 func parseURI(ctx context.Context, uri string) (*options.ClientOptions, error) {
 	parsed := make(chan *options.ClientOptions, 1)
 	go func() {
@@ -188,7 +177,7 @@ func hasCode(err error, codes ...int) bool {
 	return false
 }
 
-// refused says what an error of the first calls means.
+// refused explains an error of the first calls.
 func (s *Store) refused(err error) error {
 	switch {
 	case errors.Is(err, ErrForeignSchema):
@@ -202,7 +191,7 @@ func (s *Store) refused(err error) error {
 	return fmt.Errorf("%s: %w", s.where, err)
 }
 
-// isUnreachable tells whether an error means that no server answered.
+// isUnreachable reports whether an error means that no server answered.
 func isUnreachable(err error) bool {
 	return mongo.IsTimeout(err) || mongo.IsNetworkError(err) || strings.Contains(err.Error(), "server selection error")
 }
@@ -222,7 +211,7 @@ func withoutSecrets(uri string) string {
 	return parsed.Scheme + "://" + parsed.Host
 }
 
-// hideSecrets is an error without the URI that it is about.
+// hideSecrets is an error without its URI.
 func hideSecrets(err error, uri string) error {
 	return errors.New(strings.ReplaceAll(err.Error(), uri, withoutSecrets(uri)))
 }
@@ -240,7 +229,7 @@ func (s *Store) Watch(context.Context, string) (<-chan struct{}, func(), bool, e
 }
 
 // now is the time to the millisecond, as the server keeps it.
-func (s *Store) now() time.Time { return milliseconds(s.clock.Now()) }
+func now() time.Time { return milliseconds(time.Now()) }
 
 func milliseconds(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 

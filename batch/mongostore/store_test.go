@@ -178,8 +178,8 @@ func TestWithoutSecrets(t *testing.T) {
 	}
 }
 
-// FuzzDocuments reads documents as a server may send them: whatever they hold,
-// they are read or refused.
+// FuzzDocuments reads documents as a server may send them: any content is read or
+// refused.
 func FuzzDocuments(f *testing.F) {
 	b := &batch.Batch{ID: "b", MaxAttempts: 2, CreatedAt: time.Unix(1, 0), Template: batch.Template{
 		FunctionID: "f", Method: "m",

@@ -2,11 +2,9 @@ package mongostore
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/futura-run/futura/batch"
@@ -67,35 +65,23 @@ var witnessFields = bson.D{field("index", int32(1)), field("status", int32(1)), 
 
 // lastItem returns the last item of a batch that matches, nil if there is none.
 func (s *Store) lastItem(ctx context.Context, id string, match bson.D) (*witnessDocument, error) {
-	var d witnessDocument
-	err := s.items.FindOne(ctx, ofBatch(id, match), options.FindOne().SetProjection(witnessFields).
-		SetSort(bson.D{field("index", int32(-1))})).Decode(&d)
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, failed(ctx, err, "look for open items of batch %s", id)
-	}
-	return &d, nil
+	last := options.FindOne().SetProjection(witnessFields).SetSort(bson.D{field("index", int32(-1))})
+	return findOne[witnessDocument](ctx, s.items, ofBatch(id, match), last, "look for open items of batch %s", id)
 }
 
-// allOver tells whether all items of a batch are over. An item that changes while
-// open ones are looked for may be missed, so that those that are over are counted
-// before it says so: they stay that.
+// allOver reports whether all items of a batch are over. An item that changes while
+// open ones are looked for may be missed, so the items that are over are counted
+// first: they stay over.
 func (s *Store) allOver(ctx context.Context, d *batchDocument) (bool, error) {
 	open, err := s.hasOpen(ctx, d.ID)
 	if err != nil || open {
 		return false, err
 	}
-	n, err := s.items.CountDocuments(ctx,
-		bson.D{field("batch_id", d.ID), field("status", statuses(batch.Done, batch.PermanentlyFailed))})
-	if err != nil {
-		return false, failed(ctx, err, "count the items of batch %s that are over", d.ID)
-	}
-	return n == int64(d.Items), nil
+	n, err := count(ctx, s.items, bson.D{field("batch_id", d.ID), status(batch.Done, batch.PermanentlyFailed)})
+	return n == int(d.Items), err
 }
 
-// hasOpen tells whether an item of a batch was found that is not over.
+// hasOpen reports whether an item of a batch was found that is not over.
 func (s *Store) hasOpen(ctx context.Context, id string) (bool, error) {
 	known := int32(-1)
 	s.open.change(id, func(b *batchWitnesses) { known = b.open })
@@ -106,8 +92,7 @@ func (s *Store) hasOpen(ctx context.Context, id string) (bool, error) {
 			return err == nil, err
 		}
 	}
-	last, err := s.lastItem(ctx, id,
-		bson.D{field("status", statuses(batch.Created, batch.InProgress, batch.Failed))})
+	last, err := s.lastItem(ctx, id, bson.D{status(batch.Created, batch.InProgress, batch.Failed)})
 	if err != nil {
 		return false, err
 	}
@@ -119,7 +104,7 @@ func (s *Store) hasOpen(ctx context.Context, id string) (bool, error) {
 	return true, nil
 }
 
-// running tells which of a batch's chunks have an item in progress.
+// running returns which of a batch's chunks have an item in progress.
 func (s *Store) running(ctx context.Context, id string, chunks []chunkDocument) (map[string]bool, error) {
 	running := make(map[string]bool, len(chunks))
 	var known []int32

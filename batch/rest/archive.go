@@ -93,7 +93,7 @@ func checkEntry(h *tar.Header) (string, error) {
 	name := path.Clean(h.Name)
 	switch {
 	case path.IsAbs(name), name == "..", strings.HasPrefix(name, "../"), strings.ContainsAny(name, "\\\x00"):
-		return "", badArchive("%.100q leads out of it", h.Name)
+		return "", badArchive("%.100q leads out of the archive", h.Name)
 	case h.Typeflag == tar.TypeReg && name == ".":
 		return "", badArchive("a file has no name")
 	}

@@ -54,7 +54,7 @@ func TestLargeResultsAreReadOneByOne(t *testing.T) {
 	head := newFakeHead()
 	store := &largeStore{Store: head.store, out: strings.Repeat("0123456789abcdef", size/16)}
 	server := httptest.NewServer(rest.Handler(largeHead{head, store}, rest.Options{
-		Limits: stack.Limits{MemoryWait: time.Minute},
+		Stack: stack.Options{Limits: stack.Limits{MemoryWait: time.Minute}},
 	}))
 	t.Cleanup(server.Close)
 	f := &fixture{T: t, head: head, url: server.URL}
@@ -86,7 +86,7 @@ func TestLargeResultsAreReadOneByOne(t *testing.T) {
 	done := make(chan struct{})
 	go func() { readers.Wait(); close(done) }()
 	for running := true; running; {
-		require.Equal(t, http.StatusOK, f.send("GET", batchesPath+"/"+id, "").status)
+		require.Equal(t, http.StatusOK, f.send("GET", batchesPath+"/"+id, "").Status)
 		runtime.ReadMemStats(&now)
 		require.Less(t, int64(now.HeapAlloc)-int64(before.HeapAlloc), int64(3*size), "results are not copied whole")
 		select {
@@ -115,9 +115,9 @@ func TestReadersThatStallAreRefusedTheirShare(t *testing.T) {
 	const size = 1 << 20
 	head := newFakeHead()
 	store := &largeStore{Store: head.store, out: strings.Repeat("x", size)}
-	handler := rest.Handler(largeHead{head, store}, rest.Options{Limits: stack.Limits{
+	handler := rest.Handler(largeHead{head, store}, rest.Options{Stack: stack.Options{Limits: stack.Limits{
 		Memory: 64 << 20, ClientMemory: 12 << 20, MemoryWait: 10 * time.Millisecond,
-	}})
+	}}})
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	f := &fixture{T: t, head: head, url: server.URL}
@@ -131,16 +131,57 @@ func TestReadersThatStallAreRefusedTheirShare(t *testing.T) {
 		batchesPath, id)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		return f.send("GET", batchesPath+"/"+id+"/results", "").status == http.StatusTooManyRequests
+		return f.send("GET", batchesPath+"/"+id+"/results", "").Status == http.StatusTooManyRequests
 	}, time.Minute, time.Millisecond)
-	require.Equal(t, http.StatusOK, f.send("GET", batchesPath+"/"+id, "").status)
+	require.Equal(t, http.StatusOK, f.send("GET", batchesPath+"/"+id, "").Status)
+}
+
+// TestListsReadAFewBatchesAtATime lists more batches than may be in memory with
+// their templates.
+func TestListsReadAFewBatchesAtATime(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{})
+	store := &listingStore{Store: f.head.store}
+	server := httptest.NewServer(rest.Handler(largeHead{f.head, store}, rest.Options{}))
+	t.Cleanup(server.Close)
+	for range 90 {
+		f.submit("a")
+	}
+	f.url = server.URL
+	var page struct {
+		Batches []struct{ ID string }
+		Next    string
+	}
+	seen := map[string]bool{}
+	for next := "start"; next != ""; next = page.Next {
+		page.Next, page.Batches = "", nil
+		f.send("GET", batchesPath+"?limit=45&after="+strings.TrimPrefix(next, "start"), "").Into(200, &page)
+		for _, b := range page.Batches {
+			require.False(t, seen[b.ID])
+			seen[b.ID] = true
+		}
+	}
+	require.Len(t, seen, 90)
+	require.LessOrEqual(t, store.most, 20)
+}
+
+// listingStore notes the most batches that are read at a time.
+type listingStore struct {
+	batch.Store
+	most int
+}
+
+func (s *listingStore) List(ctx context.Context, active bool, after string, limit int) ([]batch.Batch, error) {
+	s.most = max(s.most, limit)
+	return s.Store.List(ctx, active, after, limit)
 }
 
 // TestPackedNonsenseCostsItsSize sends gzip that unpacks to more than may be
 // held.
 func TestPackedNonsenseCostsItsSize(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, rest.Options{Limits: stack.Limits{Memory: 16 << 20, MemoryWait: 10 * time.Millisecond}})
+	few := stack.Limits{Memory: 16 << 20, MemoryWait: 10 * time.Millisecond}
+	f := newFixture(t, rest.Options{Stack: stack.Options{Limits: few}})
 	var lists strings.Builder
 	lists.WriteString(`{"template":{"function_id":"f"},"arguments":[[`)
 	for range 200 {
@@ -150,9 +191,9 @@ func TestPackedNonsenseCostsItsSize(t *testing.T) {
 	packed := zipped(t, []byte(lists.String()))
 	require.Less(t, len(packed), 1<<20)
 	answer := f.send("POST", submitPath, packed, "Content-Encoding", "gzip")
-	answer.problem(429, "busy", "try again")
-	require.NotEmpty(t, answer.header.Get("Retry-After"))
-	require.Equal(t, http.StatusOK, f.send("GET", batchesPath, "").status)
+	answer.Problem(429, "busy", "try again")
+	require.NotEmpty(t, answer.Header.Get("Retry-After"))
+	require.Equal(t, http.StatusOK, f.send("GET", batchesPath, "").Status)
 }
 
 // TestSparseArchivesAreCountedByWhatTheyUnpackTo sends a small archive of files
@@ -168,7 +209,7 @@ func TestSparseArchivesAreCountedByWhatTheyUnpackTo(t *testing.T) {
 	b.Write(make([]byte, 1024))
 	packed := zipped(t, b.Bytes())
 	require.Less(t, len(packed), 16<<10)
-	f.send("POST", installPath, packed).problem(422, "bad_archive", "unpacks to more than")
+	f.send("POST", installPath, packed).Problem(422, "bad_archive", "unpacks to more than")
 }
 
 // writeSparse adds a file in the sparse format of GNU's PAX headers, version 1.0:

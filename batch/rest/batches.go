@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strconv"
@@ -22,14 +23,14 @@ type batchView struct {
 	Items       int          `json:"items"`
 	Status      batch.Status `json:"status" doc:"0 created, 1 in progress, 100 done, -2 cancelled"`
 	State       string       `json:"state" enum:"created,running,done,partly_failed,failed,cancelled,empty"`
-	Code        string       `json:"code" doc:"As b7s has it: 202 until the batch is over, 200, 206, 500, 410"`
+	Code        string       `json:"code" doc:"As in b7s: 202 until the batch is over, then 200, 206, 500 or 410"`
 	Message     string       `json:"message,omitempty"`
 	Reason      string       `json:"reason,omitempty" doc:"Why it waits, or was cancelled"`
 	CreatedAt   time.Time    `json:"created_at"`
 	FinishedAt  *time.Time   `json:"finished_at,omitempty"`
 	Progress    countsView   `json:"progress"`
 	Rate        float64      `json:"rate" doc:"Items that ended per second, since the first began"`
-	SecondsLeft *float64     `json:"seconds_left,omitempty" doc:"At that rate; left out where there is none"`
+	SecondsLeft *float64     `json:"seconds_left,omitempty" doc:"At that rate; left out if it is unknown"`
 }
 
 // countsView is how many items are in each state.
@@ -97,11 +98,7 @@ func (v *batchView) estimate(over int, took time.Duration) {
 }
 
 // getBatch returns a batch, with wait once it is over.
-func (s *server) getBatch(w http.ResponseWriter, r *http.Request) error {
-	id, err := batchID(r)
-	if err != nil {
-		return err
-	}
+func (s *server) getBatch(w http.ResponseWriter, r *http.Request, id string) error {
 	v, err := s.view(r.Context(), id)
 	wait, wrong := httpapi.ParseWait(r.URL.Query().Get("wait"))
 	if wrong != nil {
@@ -117,6 +114,10 @@ func (s *server) getBatch(w http.ResponseWriter, r *http.Request) error {
 	}
 	return stack.WriteJSON(w, http.StatusOK, v)
 }
+
+// batchBytes is what a batch with a large template holds in memory, listStep how
+// many batches are read at a time.
+const batchBytes, listStep = 100 << 10, 20
 
 // batchList is a page of batches.
 type batchList struct {
@@ -142,24 +143,45 @@ func (s *server) listBatches(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	found, err := s.head.Store().List(r.Context(), active, after, limit)
+	list := batchList{Batches: []batchView{}}
+	for left := limit; left > 0; {
+		n := min(left, listStep)
+		if err := s.listSome(r.Context(), &list, active, after, n); err != nil {
+			return err
+		}
+		if left -= n; len(list.Batches) < limit-left {
+			return stack.WriteJSON(w, http.StatusOK, list)
+		}
+		after = list.Batches[len(list.Batches)-1].ID
+	}
+	list.Next = after
+	return stack.WriteJSON(w, http.StatusOK, list)
+}
+
+// listSome adds up to n batches to a list, without what their items read.
+func (s *server) listSome(ctx context.Context, list *batchList, active bool, after string, n int) error {
+	if err := stack.Reserve(ctx, int64(n)*batchBytes); err != nil {
+		return err
+	}
+	found, err := s.head.Store().List(ctx, active, after, n)
 	if err != nil {
 		return err
 	}
-	list := batchList{Batches: []batchView{}}
+	kept := int64(0)
 	for i := range found {
-		p, err := s.head.Store().Progress(r.Context(), found[i].ID)
+		p, err := s.head.Store().Progress(ctx, found[i].ID)
 		if err != nil {
 			return err
 		}
 		v := viewOf(&found[i], p)
 		v.Config.Stdin = ""
+		for _, e := range v.Config.Environment {
+			kept += int64(len(e.Name) + len(e.Value))
+		}
 		list.Batches = append(list.Batches, v)
 	}
-	if len(found) == limit {
-		list.Next = found[limit-1].ID
-	}
-	return stack.WriteJSON(w, http.StatusOK, list)
+	stack.Return(ctx, int64(n)*batchBytes)
+	return stack.Reserve(ctx, 2*kept) // the list, and its JSON
 }
 
 // number reads a number of the query.
@@ -177,16 +199,12 @@ func number(r *http.Request, name string, otherwise, from, to int) (int, error) 
 
 // reasonBody has the optional reason of a cancel.
 type reasonBody struct {
-	Reason string `json:"reason,omitempty" doc:"Why, for whoever looks at it later; at most 8,192 bytes"`
+	Reason string `json:"reason,omitempty" doc:"The reason, stored with the batch; at most 8,192 bytes"`
 }
 
 const maxReason = 8 << 10
 
-func (s *server) cancelBatch(w http.ResponseWriter, r *http.Request) error {
-	id, err := batchID(r)
-	if err != nil {
-		return err
-	}
+func (s *server) cancelBatch(w http.ResponseWriter, r *http.Request, id string) error {
 	var body reasonBody
 	if r.ContentLength != 0 {
 		if err := readJSON(r, smallBody, &body); err != nil {
@@ -196,7 +214,7 @@ func (s *server) cancelBatch(w http.ResponseWriter, r *http.Request) error {
 	if len(body.Reason) > maxReason {
 		return stack.BadRequest("reason has %d bytes: at most %d", len(body.Reason), maxReason)
 	}
-	if err := s.head.Cancel(r.Context(), id, or(strings.TrimSpace(body.Reason), "by request")); err != nil {
+	if err := s.head.Cancel(r.Context(), id, cmp.Or(strings.TrimSpace(body.Reason), "by request")); err != nil {
 		return err
 	}
 	v, err := s.view(r.Context(), id)
@@ -212,11 +230,7 @@ type retried struct {
 	Batch batchView `json:"batch"`
 }
 
-func (s *server) retryBatch(w http.ResponseWriter, r *http.Request) error {
-	id, err := batchID(r)
-	if err != nil {
-		return err
-	}
+func (s *server) retryBatch(w http.ResponseWriter, r *http.Request, id string) error {
 	n, err := s.head.Retry(r.Context(), id)
 	if err != nil {
 		return err
@@ -228,11 +242,7 @@ func (s *server) retryBatch(w http.ResponseWriter, r *http.Request) error {
 	return stack.WriteJSON(w, http.StatusOK, retried{n, v})
 }
 
-func (s *server) deleteBatch(w http.ResponseWriter, r *http.Request) error {
-	id, err := batchID(r)
-	if err != nil {
-		return err
-	}
+func (s *server) deleteBatch(w http.ResponseWriter, r *http.Request, id string) error {
 	if err := s.head.Delete(r.Context(), id); err != nil {
 		return err
 	}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/rest"
+	"github.com/futura-run/futura/futures/httpapi/stack"
+	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
 )
 
 type view struct {
@@ -34,13 +36,13 @@ func TestABatchShowsItsProgress(t *testing.T) {
 	f := newFixture(t, rest.Options{})
 	id := f.submit("a", "b", "c", "d")
 	var v view
-	f.send("GET", batchesPath+"/"+id, "").into(200, &v)
+	f.send("GET", batchesPath+"/"+id, "").Into(200, &v)
 	require.Equal(t, "created", v.State)
 	require.Zero(t, v.Rate)
 	require.Nil(t, v.Left)
 	chunk := f.assign(id, "w", 0, 1, 2)
 	f.complete(id, chunk, map[int]batch.Result{0: {}, 1: {ExitCode: 1}})
-	f.send("GET", batchesPath+"/"+id, "").into(200, &v)
+	f.send("GET", batchesPath+"/"+id, "").Into(200, &v)
 	require.Equal(t, map[string]int{
 		"created": 1, "in_progress": 1, "done": 1, "failed": 0, "permanently_failed": 1,
 	}, v.Progress)
@@ -49,7 +51,7 @@ func TestABatchShowsItsProgress(t *testing.T) {
 	f.complete(id, chunk, map[int]batch.Result{2: {}})
 	f.complete(id, f.assign(id, "w", 3), map[int]batch.Result{3: {}})
 	v = view{}
-	f.send("GET", batchesPath+"/"+id, "").into(200, &v)
+	f.send("GET", batchesPath+"/"+id, "").Into(200, &v)
 	require.Equal(t, batch.Done, v.Status)
 	require.Nil(t, v.Left)
 	require.NotNil(t, v.Finished)
@@ -70,7 +72,7 @@ func TestBatchesAreListedInPages(t *testing.T) {
 			Batches []view
 			Next    string
 		}
-		f.send("GET", batchesPath+"?limit=2&after="+after, "").into(200, &page)
+		f.send("GET", batchesPath+"?limit=2&after="+after, "").Into(200, &page)
 		for _, b := range page.Batches {
 			got = append(got, b.ID)
 		}
@@ -80,12 +82,12 @@ func TestBatchesAreListedInPages(t *testing.T) {
 	}
 	require.ElementsMatch(t, ids, got)
 	var active struct{ Batches []view }
-	f.send("GET", batchesPath+"?active=true", "").into(200, &active)
+	f.send("GET", batchesPath+"?active=true", "").Into(200, &active)
 	require.Len(t, active.Batches, 4)
 	for _, wrong := range []string{"?limit=0", "?limit=501", "?limit=x", "?active=2"} {
-		f.send("GET", batchesPath+wrong, "").problem(400, "bad_request", "use")
+		f.send("GET", batchesPath+wrong, "").Problem(400, "bad_request", "use")
 	}
-	f.send("GET", batchesPath+"?after=x", "").problem(404, "not_found", "UUID")
+	f.send("GET", batchesPath+"?after=x", "").Problem(404, "not_found", "UUID")
 }
 
 type item struct {
@@ -109,11 +111,11 @@ func TestTheInputOfItemsIsShownByTheBatchAlone(t *testing.T) {
 		ID string `json:"request_id"`
 	}
 	request := `{"template":{"function_id":"f","config":{"stdin":"long"}},"arguments":[[]]}`
-	f.send("POST", submitPath, request).into(200, &made)
-	require.NotContains(t, string(f.send("GET", batchesPath, "").body), "stdin")
-	require.Contains(t, string(f.send("GET", batchesPath+"/"+made.ID, "").body), `"stdin":"long"`)
+	f.send("POST", submitPath, request).Into(200, &made)
+	require.NotContains(t, string(f.send("GET", batchesPath, "").Body), "stdin")
+	require.Contains(t, string(f.send("GET", batchesPath+"/"+made.ID, "").Body), `"stdin":"long"`)
 	require.NoError(t, f.head.Cancel(t.Context(), made.ID, "enough"))
-	require.NotContains(t, string(f.send("GET", batchesPath+"/"+made.ID+"/events", "").body), "stdin")
+	require.NotContains(t, string(f.send("GET", batchesPath+"/"+made.ID+"/events", "").Body), "stdin")
 }
 
 func TestResultsArePagedAndFiltered(t *testing.T) {
@@ -128,7 +130,7 @@ func TestResultsArePagedAndFiltered(t *testing.T) {
 			Items []item
 			Next  *int
 		}
-		f.send("GET", fmt.Sprintf("%s/%s/results?limit=2&from=%d", batchesPath, id, from), "").into(200, &page)
+		f.send("GET", fmt.Sprintf("%s/%s/results?limit=2&from=%d", batchesPath, id, from), "").Into(200, &page)
 		for _, i := range page.Items {
 			require.NotNil(t, i.Result)
 			indexes = append(indexes, i.Index)
@@ -141,13 +143,13 @@ func TestResultsArePagedAndFiltered(t *testing.T) {
 	require.Equal(t, []int{0, 1, 2, 3, 4}, indexes)
 	for _, states := range []string{"permanently_failed", "-2", "-2,created"} {
 		var failed struct{ Items []item }
-		f.send("GET", batchesPath+"/"+id+"/results?state="+states, "").into(200, &failed)
+		f.send("GET", batchesPath+"/"+id+"/results?state="+states, "").Into(200, &failed)
 		require.Len(t, failed.Items, 2)
 		require.Equal(t, "permanently_failed", failed.Items[1].State)
 		require.Equal(t, []string{"3"}, failed.Items[1].Arguments)
 	}
-	f.send("GET", batchesPath+"/"+id+"/results?state=x", "").problem(400, "bad_request", "permanently_failed")
-	f.send("GET", batchesPath+"/"+uuid.NewString()+"/results", "").problem(404, "not_found", "")
+	f.send("GET", batchesPath+"/"+id+"/results?state=x", "").Problem(400, "bad_request", "permanently_failed")
+	f.send("GET", batchesPath+"/"+uuid.NewString()+"/results", "").Problem(404, "not_found", "")
 }
 
 func TestResultsAreStreamed(t *testing.T) {
@@ -165,8 +167,8 @@ func TestResultsAreStreamed(t *testing.T) {
 	f.complete(id, f.assign(id, "w", indexes...), results)
 	for from, want := range map[string]int{"": 0, "?from=1000": 1000} {
 		answer := f.send("GET", batchesPath+"/"+id+"/results"+from, "", "Accept", "application/x-ndjson")
-		require.Equal(t, "application/x-ndjson", answer.header.Get("Content-Type"))
-		lines := bufio.NewScanner(strings.NewReader(string(answer.body)))
+		require.Equal(t, "application/x-ndjson", answer.Header.Get("Content-Type"))
+		lines := bufio.NewScanner(strings.NewReader(string(answer.Body)))
 		for lines.Scan() {
 			var i item
 			require.NoError(t, json.Unmarshal(lines.Bytes(), &i))
@@ -181,7 +183,7 @@ func TestResultsAreStreamed(t *testing.T) {
 		require.Equal(t, n, want)
 	}
 	f.send("GET", batchesPath+"/"+uuid.NewString()+"/results", "", "Accept", "application/x-ndjson").
-		problem(404, "not_found", "")
+		Problem(404, "not_found", "")
 }
 
 // events reads a stream of events.
@@ -237,13 +239,13 @@ func TestEventsFollowABatchToItsEnd(t *testing.T) {
 	require.Equal(t, "done", v.State)
 	_, _, ok = e.next()
 	require.False(t, ok)
-	f.send("GET", batchesPath+"/"+uuid.NewString()+"/events", "").problem(404, "not_found", "")
+	f.send("GET", batchesPath+"/"+uuid.NewString()+"/events", "").Problem(404, "not_found", "")
 }
 
 func TestStoppingEndsEventsAndWaits(t *testing.T) {
 	t.Parallel()
 	stopping := make(chan struct{})
-	f := newFixture(t, rest.Options{Stopping: stopping})
+	f := newFixture(t, rest.Options{Stack: stack.Options{Stopping: stopping}})
 	id := f.submit("a")
 	e := f.events(id)
 	_, _, ok := e.next()
@@ -252,7 +254,7 @@ func TestStoppingEndsEventsAndWaits(t *testing.T) {
 	_, _, ok = e.next()
 	require.False(t, ok)
 	var v view
-	f.send("GET", batchesPath+"/"+id+"?wait=1m", "").into(200, &v)
+	f.send("GET", batchesPath+"/"+id+"?wait=1m", "").Into(200, &v)
 	require.Equal(t, "created", v.State)
 }
 
@@ -260,38 +262,38 @@ func TestGetWaitsForTheEnd(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, rest.Options{})
 	id := f.submit("a")
-	got := make(chan *answered, 1)
+	got := make(chan *stacktest.Answer, 1)
 	go func() { got <- f.send("GET", batchesPath+"/"+id+"?wait=1m", "") }()
 	f.run(id, 1)
 	var v view
-	(<-got).into(200, &v)
+	(<-got).Into(200, &v)
 	require.Equal(t, "done", v.State)
-	f.send("GET", batchesPath+"/"+f.submit("a")+"?wait=x", "").problem(400, "bad_request", "30s")
+	f.send("GET", batchesPath+"/"+f.submit("a")+"?wait=x", "").Problem(400, "bad_request", "30s")
 }
 
 func TestABatchIsCancelledRetriedAndDeleted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, rest.Options{})
 	id := f.submit("a", "b")
-	f.send("DELETE", batchesPath+"/"+id, "").problem(409, "wrong_state", "")
+	f.send("DELETE", batchesPath+"/"+id, "").Problem(409, "wrong_state", "")
 	f.run(id, 2, 1)
-	f.send("POST", batchesPath+"/"+id+":cancel", "").problem(409, "wrong_state", "")
+	f.send("POST", batchesPath+"/"+id+":cancel", "").Problem(409, "wrong_state", "")
 	var again struct {
 		Items int
 		Batch view
 	}
-	f.send("POST", batchesPath+"/"+id+":retry", "").into(200, &again)
+	f.send("POST", batchesPath+"/"+id+":retry", "").Into(200, &again)
 	require.Equal(t, 1, again.Items)
 	require.Equal(t, batch.InProgress, again.Batch.Status)
 	var v view
-	f.send("POST", batchesPath+"/"+id+":cancel", `{"reason":"no more"}`).into(200, &v)
+	f.send("POST", batchesPath+"/"+id+":cancel", `{"reason":"no more"}`).Into(200, &v)
 	require.Equal(t, "cancelled", v.State)
 	require.Equal(t, "no more", v.Reason)
-	require.Equal(t, 204, f.send("DELETE", batchesPath+"/"+id, "").status)
-	f.send("GET", batchesPath+"/"+id, "").problem(404, "not_found", "")
+	require.Equal(t, 204, f.send("DELETE", batchesPath+"/"+id, "").Status)
+	f.send("GET", batchesPath+"/"+id, "").Problem(404, "not_found", "")
 	for _, path := range []string{":cancel", ":retry"} {
-		f.send("POST", batchesPath+"/"+id+path, "").problem(404, "not_found", "")
+		f.send("POST", batchesPath+"/"+id+path, "").Problem(404, "not_found", "")
 	}
-	f.send("DELETE", batchesPath+"/"+id, "").problem(404, "not_found", "")
-	f.send("POST", batchesPath+"/"+id+":pause", "").problem(404, "no_such_path", ":cancel")
+	f.send("DELETE", batchesPath+"/"+id, "").Problem(404, "not_found", "")
+	f.send("POST", batchesPath+"/"+id+":pause", "").Problem(404, "no_such_path", ":cancel")
 }

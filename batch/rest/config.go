@@ -1,6 +1,8 @@
 package rest
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -37,7 +39,7 @@ type configBody struct {
 	Runtime     runtimeBody     `json:"runtime,omitempty"`
 	Permissions []string        `json:"permissions,omitempty" doc:"Refused unless empty"`
 	Aggregation aggregationBody `json:"result_aggregation,omitempty"`
-	Attributes  any             `json:"attributes,omitempty" doc:"Refused unless empty"`
+	Attributes  json.RawMessage `json:"attributes,omitempty" doc:"Refused unless empty"`
 	Consensus   string          `json:"consensus_algorithm,omitempty" doc:"Refused unless empty"`
 	Threshold   float64         `json:"threshold,omitempty" doc:"Refused unless 0"`
 }
@@ -55,9 +57,9 @@ type runtimeBody struct {
 
 // aggregationBody is the part of a config that merges results in b7s.
 type aggregationBody struct {
-	Enable     bool   `json:"enable,omitempty" doc:"Refused unless false"`
-	Type       string `json:"type,omitempty"`
-	Parameters any    `json:"parameters,omitempty"`
+	Enable     bool            `json:"enable,omitempty" doc:"Refused unless false"`
+	Type       string          `json:"type,omitempty"`
+	Parameters json.RawMessage `json:"parameters,omitempty"`
 }
 
 // legacyTopic is the topic of b7s that every node has.
@@ -120,29 +122,31 @@ func checkTopic(topic string) error {
 	return refused([]stack.FieldError{{Location: "topic", Message: "not supported: leave it out"}})
 }
 
-// isNothing tells whether a JSON value holds nothing: it is null, false, 0, an
+// isNothing reports whether a JSON value holds nothing: it is null, false, 0, an
 // empty text or list, or an object of nothing else.
-func isNothing(v any) bool {
-	switch v := v.(type) {
-	case nil:
-		return true
-	case bool:
-		return !v
-	case float64:
-		return v == 0
-	case string:
-		return v == ""
-	case []any:
-		return len(v) == 0
-	case map[string]any:
-		for _, inner := range v {
-			if !isNothing(inner) {
+func isNothing(raw json.RawMessage) bool {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	for depth := 0; ; {
+		token, err := d.Token()
+		if err != nil {
+			return true // the end: a raw value is valid
+		}
+		switch token {
+		case json.Delim('{'):
+			depth++
+		case json.Delim('}'):
+			depth--
+		case json.Delim('['):
+			if d.More() {
 				return false
 			}
+		case json.Delim(']'), nil, false, 0.0, "":
+		default:
+			return false
 		}
-		return true
-	default:
-		return false
+		if depth > 0 && d.More() {
+			_, _ = d.Token() // the name of the field that follows
+		}
 	}
 }
 
@@ -184,7 +188,7 @@ func (b *batchRequest) request(key string) (batch.Request, error) {
 func checkBounds(list []batch.EnvVar, timeout int) error {
 	for i, e := range list {
 		if e.Name == "" || strings.ContainsAny(e.Name, "=\x00") || strings.Contains(e.Value, "\x00") {
-			return fmt.Errorf("%w: env_vars[%d]: a name is not empty and has no =, neither has a zero byte",
+			return fmt.Errorf("%w: env_vars[%d]: a name is needed, without =, and no part may have a zero byte",
 				batch.ErrBadBatch, i)
 		}
 	}

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,17 +31,11 @@ func bodyProblem(err error) error {
 	case errors.As(err, &syntax):
 		return stack.BadRequest("the body is not valid JSON: %v (at byte %d)", syntax, syntax.Offset)
 	case errors.As(err, &mismatch):
-		return stack.BadRequest("%s: a JSON %s can't be %s", or(mismatch.Field, "the body"), mismatch.Value, mismatch.Type)
+		return stack.BadRequest("%s: a JSON %s can't be %s", cmp.Or(mismatch.Field, "the body"), mismatch.Value,
+			mismatch.Type)
 	default:
 		return stack.BadRequest("the body can't be read: %v", err)
 	}
-}
-
-func or(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }
 
 // readJSON decodes a body of at most limit bytes that is one JSON value. Fields
@@ -48,7 +43,7 @@ func or(text, otherwise string) string {
 func readJSON(r *http.Request, limit int64, to any) error {
 	content, err := stack.Body(r, limit)
 	if err == nil {
-		err = decodeJSON(content, to)
+		err = decodeJSON(r.Context(), content, to)
 	}
 	if err != nil {
 		return bodyProblem(err)
@@ -56,19 +51,27 @@ func readJSON(r *http.Request, limit int64, to any) error {
 	return nil
 }
 
-func decodeJSON(content io.Reader, to any) error {
+func decodeJSON(ctx context.Context, content io.Reader, to any) error {
+	var raw json.RawMessage
 	d := json.NewDecoder(&spaceReader{from: content})
-	if err := d.Decode(to); err != nil {
+	if err := d.Decode(&raw); err != nil {
 		return err
 	}
-	return atEnd(d)
+	if err := atEnd(d); err != nil {
+		return err
+	}
+	// The raw value is a copy, and decoding makes another one of its texts.
+	if err := stack.Reserve(ctx, 2*int64(len(raw))); err != nil {
+		return err
+	}
+	return stack.Unmarshal(raw, to)
 }
 
 // atEnd returns an error if something follows the value.
 func atEnd(d *json.Decoder) error {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		if err == nil {
-			err = stack.BadRequest("something follows the JSON object")
+			err = stack.BadRequest("the body continues after the JSON object")
 		}
 		return err
 	}
@@ -148,7 +151,7 @@ func decodeTemplate(d *json.Decoder, to *templateBody) error {
 		return stack.NewProblem(http.StatusRequestEntityTooLarge, "too_large", nil,
 			"template has %d bytes: at most %d", len(raw), MaxTemplate)
 	}
-	return named("template", json.Unmarshal(raw, to))
+	return named("template", stack.Unmarshal(raw, to))
 }
 
 func decodeAttempts(d *json.Decoder, to *uint64) error {
@@ -179,7 +182,7 @@ func decodeLists(ctx context.Context, d *json.Decoder) ([][]string, error) {
 		return nil, err
 	}
 	if token != json.Delim('[') {
-		return nil, stack.BadRequest("arguments: a list of lists of strings is expected")
+		return nil, stack.BadRequest("arguments must be a list of lists of strings")
 	}
 	var lists [][]string
 	for d.More() {

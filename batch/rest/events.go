@@ -23,11 +23,7 @@ const (
 )
 
 // events streams the state of a batch until it is over.
-func (s *server) events(w http.ResponseWriter, r *http.Request) error {
-	id, err := batchID(r)
-	if err != nil {
-		return err
-	}
+func (s *server) events(w http.ResponseWriter, r *http.Request, id string) error {
 	v, err := s.view(r.Context(), id)
 	if err != nil {
 		return err

@@ -117,7 +117,7 @@ func FuzzInstallRequest(f *testing.F) {
 	f.Add([]byte(`{"uri":"http://a/manifest.json","cid":"x","topic":""}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var request installRequest
-		if err := decodeJSON(bytes.NewReader(body), &request); err != nil {
+		if err := decodeJSON(t.Context(), bytes.NewReader(body), &request); err != nil {
 			require.Less(t, problemOf(bodyProblem(err)).Status, 500)
 		}
 	})
@@ -159,7 +159,7 @@ func FuzzRequests(f *testing.F) {
 	} {
 		f.Add(seed.method, seed.target, seed.body)
 	}
-	store := memstore.New(memstore.Options{})
+	store := memstore.New()
 	b := batch.Batch{ID: known, Template: batch.Template{FunctionID: "f"}, MaxAttempts: 1, CreatedAt: time.Now()}
 	require.NoError(f, store.Create(context.Background(), &b, [][]string{{"a"}, {"b"}}))
 	stopping := make(chan struct{})
@@ -169,7 +169,7 @@ func FuzzRequests(f *testing.F) {
 	client, err := futures.New(context.Background(), db, futures.Options{})
 	require.NoError(f, err)
 	f.Cleanup(func() { require.NoError(f, client.Close(context.Background())) })
-	handler := Handler(storeHead{store}, Options{Stopping: stopping, Client: client})
+	handler := Handler(storeHead{store}, Options{Stack: stack.Options{Stopping: stopping}, Client: client})
 	f.Fuzz(func(t *testing.T, method, target, body string) {
 		u, err := url.ParseRequestURI(target)
 		if err != nil || !strings.HasPrefix(u.Path, "/") || u.Path == "/metrics" {

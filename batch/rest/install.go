@@ -34,7 +34,7 @@ type installed struct {
 type installedMethod struct {
 	Method   string `json:"method"`
 	CID      string `json:"cid" doc:"The module's content id"`
-	Function string `json:"function" doc:"The name that futures have for it"`
+	Function string `json:"function" doc:"The name for futures"`
 	Size     int64  `json:"size"`
 }
 
@@ -108,7 +108,7 @@ func (s *server) installArchive(ctx context.Context, to *installed, archive []by
 
 func (s *server) installManifest(ctx context.Context, to *installed, body []byte) error {
 	var request installRequest
-	if err := decodeJSON(bytes.NewReader(body), &request); err != nil {
+	if err := decodeJSON(ctx, bytes.NewReader(body), &request); err != nil {
 		return bodyProblem(err)
 	}
 	if err := checkTopic(request.Topic); err != nil {
@@ -120,7 +120,7 @@ func (s *server) installManifest(ctx context.Context, to *installed, body []byte
 	uri := request.URI
 	if uri == "" {
 		if strings.Trim(strings.ToLower(request.CID), "0123456789abcdefghijklmnopqrstuvwxyz") != "" {
-			return stack.BadRequest("cid %.100q is no content id: send uri, the URL of the function's manifest", request.CID)
+			return stack.BadRequest("cid %.100q is not a content id: send uri, the URL of the function's manifest", request.CID)
 		}
 		to.FunctionID, uri = request.CID, fmt.Sprintf(gatewayURL, request.CID)
 	} else {
@@ -141,16 +141,12 @@ func (s *server) check(ctx context.Context, m module) error {
 
 // store stores a module.
 func (s *server) store(ctx context.Context, to *installed, m module) error {
-	cid, err := fdbmodel.ModuleCID(m.code)
-	if err != nil {
-		return err
-	}
 	stored, err := s.options.Client.Cluster().PutModule(ctx, m.code, batch.FunctionAlias(to.FunctionID, m.method))
 	if err != nil {
 		return err
 	}
 	to.Methods = append(to.Methods, installedMethod{
-		Method: m.method, CID: cid, Function: "wasm:" + cid, Size: stored.Size,
+		Method: m.method, CID: stored.CID, Function: "wasm:" + stored.CID, Size: stored.Size,
 	})
 	return nil
 }

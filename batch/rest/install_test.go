@@ -84,11 +84,11 @@ func TestAModuleIsInstalled(t *testing.T) {
 	require.NoError(t, err)
 	var got installed
 	id := "bafybeie3nlygbnuxhvqv3gvwa2hmd4tcfzk5jtvscwl6qs3ljn5tknlt4q"
-	f.send("POST", installPath+"?function_id="+id+"&method=echo.wasm", string(echoModule)).into(200, &got)
+	f.send("POST", installPath+"?function_id="+id+"&method=echo.wasm", string(echoModule)).Into(200, &got)
 	require.Equal(t, "200", got.Code)
 	require.Equal(t, id, got.FunctionID)
 	runs(t, client, id, "echo.wasm", cid)
-	f.send("POST", installPath, string(echoModule)).into(200, &got)
+	f.send("POST", installPath, string(echoModule)).Into(200, &got)
 	require.Equal(t, cid, got.FunctionID)
 	runs(t, client, cid, "", cid)
 }
@@ -102,7 +102,7 @@ func TestAnArchiveIsInstalled(t *testing.T) {
 		entry{"sub/other.wasm", tar.TypeReg, other}, entry{"README", tar.TypeReg, []byte("read me")},
 		entry{"e", tar.TypeReg, nil})
 	var got installed
-	f.send("POST", installPath+"?function_id=mine", string(packed)).into(200, &got)
+	f.send("POST", installPath+"?function_id=mine", string(packed)).Into(200, &got)
 	require.Len(t, got.Methods, 2)
 	for _, m := range got.Methods {
 		runs(t, client, "mine", m.Method, m.CID)
@@ -132,7 +132,7 @@ func TestArchivesThatAreRefused(t *testing.T) {
 		"\"hard\" is neither":      archive(t, good, entry{"hard", tar.TypeLink, nil}),
 		"\"b\\\\c.wasm\" leads ou": archive(t, good, entry{`b\c.wasm`, tar.TypeReg, echoModule}),
 	} {
-		f.send("POST", installPath, string(packed)).problem(422, "bad_archive", says)
+		f.send("POST", installPath, string(packed)).Problem(422, "bad_archive", says)
 	}
 	modules, err := client.Cluster().Modules(t.Context())
 	require.NoError(t, err)
@@ -149,10 +149,10 @@ func TestModulesAreChecked(t *testing.T) {
 		}
 		return nil
 	}})
-	f.send("POST", installPath, string(odd)).problem(422, "bad_module", "odd")
+	f.send("POST", installPath, string(odd)).Problem(422, "bad_module", "odd")
 	// One module that can't run keeps the others of its archive out.
 	packed := archive(t, entry{"good.wasm", tar.TypeReg, echoModule}, entry{"odd.wasm", tar.TypeReg, odd})
-	f.send("POST", installPath, string(packed)).problem(422, "bad_module", "odd")
+	f.send("POST", installPath, string(packed)).Problem(422, "bad_module", "odd")
 	modules, err := client.Cluster().Modules(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, modules)
@@ -185,7 +185,7 @@ func TestAManifestIsFollowed(t *testing.T) {
 		base := source(t, manifest, packed)
 		for _, path := range []string{"/manifest.json", "/moved"} {
 			var got installed
-			f.send("POST", installPath, `{"uri":"`+base+path+`","cid":"x"}`).into(200, &got)
+			f.send("POST", installPath, `{"uri":"`+base+path+`","cid":"x"}`).Into(200, &got)
 			id := sha256.Sum256([]byte(base + path))
 			require.Equal(t, hex.EncodeToString(id[:]), got.FunctionID)
 			runs(t, client, got.FunctionID, "echo.wasm", got.Methods[0].CID)
@@ -201,30 +201,30 @@ func TestSourcesThatAreRefused(t *testing.T) {
 	for path, says := range map[string]string{
 		"/manifest.json": "SHA-256", "/none": "404", "/loop": "redirects", "/file": "http or https",
 	} {
-		f.send("POST", installPath, `{"uri":"`+base+path+`","cid":"x"}`).problem(502, "bad_source", says)
+		f.send("POST", installPath, `{"uri":"`+base+path+`","cid":"x"}`).Problem(502, "bad_source", says)
 	}
 	for manifest, says := range map[string]string{
 		`{}`: "runtime.url", `x`: "not valid JSON", `{"runtime":{"url":"/fn.tar.gz"}}`: "checksum",
 		`{"runtime":{"url":"ftp://a/b","checksum":"` + hex.EncodeToString(make([]byte, 32)) + `"}}`: "http or https",
 	} {
 		f.send("POST", installPath, `{"uri":"`+source(t, manifest, nil)+`/manifest.json","cid":"x"}`).
-			problem(502, "bad_source", says)
+			Problem(502, "bad_source", says)
 	}
-	f.send("POST", installPath, `{"uri":"file:///etc/passwd","cid":"x"}`).problem(502, "bad_source", "http or https")
-	f.send("POST", installPath, `{"uri":"http://a"}`).problem(400, "bad_request", "CID is required")
-	f.send("POST", installPath, `{"cid":"a/b"}`).problem(400, "bad_request", "uri")
-	f.send("POST", installPath, `{"cid":"x","topic":"other"}`).problem(400, "not_supported", "topic")
-	f.send("POST", installPath, ``).problem(400, "bad_request", "empty")
+	f.send("POST", installPath, `{"uri":"file:///etc/passwd","cid":"x"}`).Problem(502, "bad_source", "http or https")
+	f.send("POST", installPath, `{"uri":"http://a"}`).Problem(400, "bad_request", "CID is required")
+	f.send("POST", installPath, `{"cid":"a/b"}`).Problem(400, "bad_request", "uri")
+	f.send("POST", installPath, `{"cid":"x","topic":"other"}`).Problem(400, "not_supported", "topic")
+	f.send("POST", installPath, ``).Problem(400, "bad_request", "empty")
 }
 
 func TestPrivateSourcesAreRefusedUnlessAllowed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, rest.Options{Client: newClient(t)})
 	base := source(t, `{}`, nil)
-	f.send("POST", installPath, `{"uri":"`+base+`/manifest.json","cid":"x"}`).problem(403, "private_source", "private")
+	f.send("POST", installPath, `{"uri":"`+base+`/manifest.json","cid":"x"}`).Problem(403, "private_source", "private")
 	for _, host := range []string{
 		"localhost:1", "[::1]:1", "10.0.0.1", "169.254.169.254", "[::ffff:127.0.0.1]:1", "0.0.0.0:1",
 	} {
-		f.send("POST", installPath, `{"uri":"http://`+host+`/m","cid":"x"}`).problem(403, "private_source", "private")
+		f.send("POST", installPath, `{"uri":"http://`+host+`/m","cid":"x"}`).Problem(403, "private_source", "private")
 	}
 }

@@ -55,7 +55,7 @@ type idBody struct {
 type chunksBody struct {
 	Chunks    map[string]chunkBody `json:"chunks"`
 	Code      string               `json:"code"`
-	Message   string               `json:"message,omitempty" doc:"Left out where all is well"`
+	Message   string               `json:"message,omitempty" doc:"Left out if all items are done"`
 	RequestID string               `json:"request_id" format:"uuid"`
 }
 

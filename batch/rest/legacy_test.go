@@ -29,7 +29,7 @@ func TestTheDocumentsRequest(t *testing.T) {
 	for _, media := range []string{"application/json", "application/x-www-form-urlencoded", "text/plain"} {
 		answer := f.send("POST", submitPath, testdata(t, "request.json"), "Content-Type", media)
 		var made map[string]string
-		answer.into(200, &made)
+		answer.Into(200, &made)
 		require.Len(t, made, 1)
 		require.Regexp(t, "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$", made["request_id"])
 		b, err := f.head.store.Get(t.Context(), made["request_id"])
@@ -72,7 +72,7 @@ func TestTheDocumentsResult(t *testing.T) {
 	var made struct {
 		ID string `json:"request_id"`
 	}
-	f.send("POST", submitPath, string(body)).into(200, &made)
+	f.send("POST", submitPath, string(body)).Into(200, &made)
 	for id, c := range document.Chunks {
 		chunk, ended := batch.Chunk{ID: id, Batch: made.ID, Worker: c.Peer, CreatedAt: time.Now()}, []batch.Completion(nil)
 		var indexes []int
@@ -93,9 +93,9 @@ func TestTheDocumentsResult(t *testing.T) {
 	require.NoError(t, err)
 	want = strings.Replace(want, "cb24c8cd-9c67-4bfc-8c87-2ce2ef4d8f10", made.ID, 1)
 	answer := f.send("POST", resultPath, `{"id": "`+made.ID+`"}`)
-	require.Equal(t, 200, answer.status)
-	require.JSONEq(t, want, string(answer.body))
-	require.Contains(t, string(answer.body), "268a4145a50ade48aed2b1147d3518c6")
+	require.Equal(t, 200, answer.Status)
+	require.JSONEq(t, want, string(answer.Body))
+	require.Contains(t, string(answer.Body), "268a4145a50ade48aed2b1147d3518c6")
 }
 
 type chunks struct {
@@ -121,7 +121,7 @@ type chunks struct {
 func (f *fixture) result(id string) chunks {
 	f.Helper()
 	var c chunks
-	f.send("POST", resultPath, `{"id":"`+id+`"}`).into(200, &c)
+	f.send("POST", resultPath, `{"id":"`+id+`"}`).Into(200, &c)
 	require.Equal(f, id, c.RequestID)
 	return c
 }
@@ -208,21 +208,21 @@ func TestOutcomes(t *testing.T) {
 	for _, c := range []struct{ name, id, code, message string }{
 		{"created", created, "202", "not started yet"}, {"running", running, "202", "running: 1 of 3 items are over"},
 		{"done", done, "200", ""}, {"partly_failed", partly, "206", "1 of 2 items failed for good"},
-		{"failed", failed, "500", "all 1 items failed for good"},
+		{"failed", failed, "500", "1 of 1 items failed for good"},
 		{"cancelled", cancelled, "410", "cancelled: enough; 0 of 1 items are done"},
 	} {
 		result := f.result(c.id)
 		require.Equal(t, c.code, result.Code, c.name)
 		require.Equal(t, c.message, result.Message, c.name)
 		var view struct{ State, Code, Message string }
-		f.send("GET", batchesPath+"/"+c.id, "").into(200, &view)
+		f.send("GET", batchesPath+"/"+c.id, "").Into(200, &view)
 		require.Equal(t, struct{ State, Code, Message string }{c.name, c.code, c.message}, view)
 	}
 	for _, id := range []string{"cb24c8cd-9c67-4bfc-8c87-2ce2ef4d8f10", "x"} {
 		answer := f.send("POST", resultPath, `{"id":"`+id+`"}`)
-		answer.problem(404, "not_found", "there is no batch")
-		require.Contains(t, string(answer.body), `"code":"404"`)
+		answer.Problem(404, "not_found", "there is no batch")
+		require.Contains(t, string(answer.Body), `"code":"404"`)
 	}
-	f.send("POST", submitPath, `{"template":{"function_id":"f"},"arguments":[]}`).problem(400, "bad_batch", "empty")
-	f.send("POST", resultPath, `{}`).problem(400, "bad_request", "id is missing")
+	f.send("POST", submitPath, `{"template":{"function_id":"f"},"arguments":[]}`).Problem(400, "bad_batch", "empty")
+	f.send("POST", resultPath, `{}`).Problem(400, "bad_request", "id is missing")
 }

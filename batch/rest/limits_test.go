@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/rest"
 	"github.com/futura-run/futura/futures/httpapi/stack"
+	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
 )
 
 func zipped(t *testing.T, content []byte) string {
@@ -49,7 +49,7 @@ func TestRequestsThatCantBe(t *testing.T) {
 		{"[]", "bad_request", "object", 400},
 		{`{"template":`, "bad_request", "cut off", 400},
 		{`{"arguments":[["a"]`, "bad_request", "", 400},
-		{`{` + template + `,"arguments":[["a"]]} {}`, "bad_request", "follows", 400},
+		{`{` + template + `,"arguments":[["a"]]} {}`, "bad_request", "continues after", 400},
 		{`{` + template + `,"arguments":{"a":1}}`, "bad_request", "lists of strings", 400},
 		{`{` + template + `,"arguments":[["a",1]]}`, "bad_request", "arguments[0]", 400},
 		{`{` + template + `,"arguments":[["a"],"b"]}`, "bad_request", "arguments[1]", 400},
@@ -67,27 +67,27 @@ func TestRequestsThatCantBe(t *testing.T) {
 		{with(`"stdin":"` + strings.Repeat("x", rest.MaxTemplate) + `"`), "too_large", "template", 413},
 	} {
 		answer := f.send("POST", submitPath, c.body)
-		answer.problem(c.status, c.code, c.says)
-		require.Contains(t, string(answer.body), fmt.Sprintf(`"code":"%d"`, c.status))
+		answer.Problem(c.status, c.code, c.says)
+		require.Contains(t, string(answer.Body), fmt.Sprintf(`"code":"%d"`, c.status))
 	}
-	f.send("POST", submitPath, "x", "Content-Encoding", "br").problem(415, "bad_media_type", "gzip")
-	f.send("POST", submitPath, "x", "Content-Encoding", "gzip").problem(400, "bad_request", "gzip")
+	f.send("POST", submitPath, "x", "Content-Encoding", "br").Problem(415, "bad_media_type", "gzip")
+	f.send("POST", submitPath, "x", "Content-Encoding", "gzip").Problem(400, "bad_request", "gzip")
 	f.send("POST", resultPath, zipped(t, bytes.Repeat([]byte(" "), 64<<10+1)), "Content-Encoding", "gzip").
-		problem(413, "too_large", "bytes")
+		Problem(413, "too_large", "bytes")
 	require.Contains(t, f.raw(fmt.Sprintf("Content-Length: %d\r\n\r\n", rest.MaxBody+1)), "413 Request Entity Too Large")
 	f.send("POST", submitPath, `{`+template+`,"arguments":[["a"]]}`, "Idempotency-Key", strings.Repeat("k", 2000)).
-		problem(400, "bad_request", "Idempotency-Key")
-	f.send("GET", submitPath, "").problem(405, "method_not_allowed", "POST")
-	f.send("PUT", batchesPath, "").problem(405, "method_not_allowed", "GET")
-	f.send("GET", "/api/v2", "").problem(404, "no_such_path", "openapi")
-	f.send("POST", submitPath, "{}", "Sec-Fetch-Site", "cross-site").problem(403, "foreign_origin", "origin")
+		Problem(400, "bad_request", "Idempotency-Key")
+	f.send("GET", submitPath, "").Problem(405, "method_not_allowed", "POST")
+	f.send("PUT", batchesPath, "").Problem(405, "method_not_allowed", "GET")
+	f.send("GET", "/api/v2", "").Problem(404, "no_such_path", "openapi")
+	f.send("POST", submitPath, "{}", "Sec-Fetch-Site", "cross-site").Problem(403, "foreign_origin", "origin")
 }
 
 // TestEveryFieldOfAConfigActsOrIsRefused goes through the config of b7s.
 func TestEveryFieldOfAConfigActsOrIsRefused(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, rest.Options{})
-	send := func(config string) *answered {
+	send := func(config string) *stacktest.Answer {
 		return f.send("POST", submitPath,
 			`{"template":{"function_id":"f","method":"m","config":`+config+`},"arguments":[["a"]],"unknown":{"a":[1]}}`)
 	}
@@ -105,12 +105,12 @@ func TestEveryFieldOfAConfigActsOrIsRefused(t *testing.T) {
 		{"consensus_algorithm", `{"consensus_algorithm":"raft"}`, `{"consensus_algorithm":""}`},
 		{"threshold", `{"threshold":0.5}`, `{"threshold":0}`},
 	} {
-		send(c.refused).problem(400, "not_supported", "template.config."+c.field)
-		require.Equal(t, 200, send(c.empty).status, c.field)
+		send(c.refused).Problem(400, "not_supported", "template.config."+c.field)
+		require.Equal(t, 200, send(c.empty).Status, c.field)
 	}
-	send(`{"permissions":["a"],"threshold":1}`).problem(400, "not_supported", "; template.config.threshold")
+	send(`{"permissions":["a"],"threshold":1}`).Problem(400, "not_supported", "; template.config.threshold")
 	require.Equal(t, 200, send(`{"number_of_nodes":-1,"stdin":"in","env_vars":[{"name":"A","value":"1"}],"timeout":5,
-		"concurrency":3,"rate_per_host":0.5,"something":"new"}`).status)
+		"concurrency":3,"rate_per_host":0.5,"something":"new"}`).Status)
 	require.Equal(t, batch.Config{
 		Nodes: -1, Stdin: "in", Environment: []batch.EnvVar{{Name: "A", Value: "1"}}, Timeout: 5, Concurrency: 3,
 		RatePerHost: .5,
@@ -124,7 +124,7 @@ func TestTheLargestMaxAttemptsIsAccepted(t *testing.T) {
 		`,"max_attempts":18446744073709551615`: math.MaxUint64, `,"max_attempts":0`: 0, ``: 0, `,"MAX_ATTEMPTS":7`: 7,
 	} {
 		body := `{"template":{"function_id":"f"},"arguments":[null,[]]` + text + `}`
-		require.Equal(t, 200, f.send("POST", submitPath, body).status)
+		require.Equal(t, 200, f.send("POST", submitPath, body).Status)
 		require.Equal(t, want, f.head.request().MaxAttempts)
 		require.Len(t, f.head.request().Arguments, 2)
 	}
@@ -136,9 +136,9 @@ func TestAKeyMakesARequestRepeatable(t *testing.T) {
 	one := `{"template":{"function_id":"f"},"arguments":[["a"]]}`
 	two := `{"template":{"function_id":"f"},"arguments":[["a"],[]]}`
 	first := f.send("POST", submitPath, one, "Idempotency-Key", "k")
-	require.Equal(t, string(first.body), string(f.send("POST", submitPath, one, "Idempotency-Key", "k").body))
-	f.send("POST", submitPath, two, "Idempotency-Key", "k").problem(409, "id_in_use", "")
-	require.NotEqual(t, string(first.body), string(f.send("POST", submitPath, one).body))
+	require.Equal(t, string(first.Body), string(f.send("POST", submitPath, one, "Idempotency-Key", "k").Body))
+	f.send("POST", submitPath, two, "Idempotency-Key", "k").Problem(409, "id_in_use", "")
+	require.NotEqual(t, string(first.Body), string(f.send("POST", submitPath, one).Body))
 }
 
 func TestGzipBothWays(t *testing.T) {
@@ -146,20 +146,20 @@ func TestGzipBothWays(t *testing.T) {
 	f := newFixture(t, rest.Options{})
 	answer := f.send("POST", submitPath, zipped(t, []byte(testdata(t, "request.json"))),
 		"Content-Encoding", "gzip", "Accept-Encoding", "br;q=1, gzip;q=0.5")
-	require.Equal(t, "gzip", answer.header.Get("Content-Encoding"))
-	z, err := gzip.NewReader(bytes.NewReader(answer.body))
+	require.Equal(t, "gzip", answer.Header.Get("Content-Encoding"))
+	z, err := gzip.NewReader(bytes.NewReader(answer.Body))
 	require.NoError(t, err)
 	var made map[string]string
 	require.NoError(t, json.NewDecoder(z).Decode(&made))
 	require.NotEmpty(t, made["request_id"])
 	for _, refused := range []string{"", "br", "gzip;q=0", "gzip; q=0.0"} {
 		plain := f.send("GET", batchesPath, "", "Accept-Encoding", refused)
-		require.Empty(t, plain.header.Get("Content-Encoding"), refused)
-		require.True(t, json.Valid(plain.body))
+		require.Empty(t, plain.Header.Get("Content-Encoding"), refused)
+		require.True(t, json.Valid(plain.Body))
 	}
 	failed := f.send("GET", batchesPath+"/x", "", "Accept-Encoding", "gzip")
-	require.Equal(t, 404, failed.status)
-	require.Equal(t, "gzip", failed.header.Get("Content-Encoding"))
+	require.Equal(t, 404, failed.Status)
+	require.Equal(t, "gzip", failed.Header.Get("Content-Encoding"))
 }
 
 // raw sends the end of a request for a batch, hangs up on its side, and returns
@@ -186,7 +186,7 @@ func TestAHalfClosedRequestIsAnswered(t *testing.T) {
 		require.Contains(t, content, "400 Bad Request")
 		require.Contains(t, content, "cut off")
 	}
-	require.Equal(t, http.StatusOK, f.send("GET", batchesPath, "").status)
+	require.Equal(t, http.StatusOK, f.send("GET", batchesPath, "").Status)
 }
 
 // TestAHundredThousandItemsAreOneRequest sends the documented maximum of items.
@@ -209,22 +209,22 @@ func TestAHundredThousandItemsAreOneRequest(t *testing.T) {
 	var made struct {
 		ID string `json:"request_id"`
 	}
-	f.send("POST", submitPath, body.String()).into(200, &made)
+	f.send("POST", submitPath, body.String()).Into(200, &made)
 	var v view
-	f.send("GET", batchesPath+"/"+made.ID, "").into(200, &v)
+	f.send("GET", batchesPath+"/"+made.ID, "").Into(200, &v)
 	require.Equal(t, n, v.Items)
 	answer := f.send("GET", batchesPath+"/"+made.ID+"/results", "", "Accept", "application/x-ndjson")
-	require.Equal(t, n, bytes.Count(answer.body, []byte("\n")))
+	require.Equal(t, n, bytes.Count(answer.Body, []byte("\n")))
 }
 
 // TestEveryRequestIsLogged finds its id, status and size in the log, and no
 // token.
 func TestEveryRequestIsLogged(t *testing.T) {
 	t.Parallel()
-	var log lockedBuffer
-	f := newFixture(t, rest.Options{
+	var log stacktest.Buffer
+	f := newFixture(t, rest.Options{Stack: stack.Options{
 		Logger: slog.New(slog.NewJSONHandler(&log, nil)), AccessLog: true, Tokens: stack.NewTokens("admin", adminToken),
-	})
+	}})
 	f.send("GET", batchesPath+"/x", "", "X-Request-Id", "mine", "Authorization", "Bearer "+adminToken)
 	var line struct {
 		Msg, ID, Method, Path string
@@ -236,32 +236,14 @@ func TestEveryRequestIsLogged(t *testing.T) {
 	require.NotContains(t, log.String(), adminToken)
 }
 
-// lockedBuffer takes what several goroutines write.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 func TestRequestIDsAndHealth(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, rest.Options{Version: "v1"})
-	require.Equal(t, "abc", f.send("GET", batchesPath, "", "X-Request-Id", "abc").header.Get("X-Request-Id"))
-	require.NotEmpty(t, f.send("GET", batchesPath, "").header.Get("X-Request-Id"))
+	f := newFixture(t, rest.Options{Stack: stack.Options{Version: "v1"}})
+	require.Equal(t, "abc", f.send("GET", batchesPath, "", "X-Request-Id", "abc").Header.Get("X-Request-Id"))
+	require.NotEmpty(t, f.send("GET", batchesPath, "").Header.Get("X-Request-Id"))
 	var health map[string]any
-	f.send("GET", "/api/v1/health", "").into(200, &health)
+	f.send("GET", "/api/v1/health", "").Into(200, &health)
 	require.Equal(t, map[string]any{"code": 200.0, "type": "MsgHealthCheck", "status": "ok", "version": "v1"}, health)
-	metrics := string(f.send("GET", "/metrics", "").body)
+	metrics := string(f.send("GET", "/metrics", "").Body)
 	require.Contains(t, metrics, `futura_http_requests_total{route="GET /api/v1/batches",status="200"} 2`)
 }

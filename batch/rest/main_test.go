@@ -3,10 +3,7 @@ package rest_test
 import (
 	"context"
 	"encoding/json"
-	"io"
-	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,7 +15,7 @@ import (
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/memstore"
 	"github.com/futura-run/futura/batch/rest"
-	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,7 +36,7 @@ type fakeHead struct {
 }
 
 func newFakeHead() *fakeHead {
-	return &fakeHead{store: memstore.New(memstore.Options{}), keys: map[string]batch.Batch{}}
+	return &fakeHead{store: memstore.New(), keys: map[string]batch.Batch{}}
 }
 
 func (h *fakeHead) Submit(ctx context.Context, r batch.Request) (batch.Batch, bool, error) {
@@ -91,56 +88,9 @@ func newFixture(t *testing.T, o rest.Options) *fixture {
 	return &fixture{T: t, head: head, url: server.URL}
 }
 
-// answered is a response that was read.
-type answered struct {
-	*testing.T
-	status int
-	header http.Header
-	body   []byte
-}
-
-func (f *fixture) send(method, path, body string, headers ...string) *answered {
+func (f *fixture) send(method, path, body string, headers ...string) *stacktest.Answer {
 	f.Helper()
-	r, err := http.NewRequestWithContext(f.Context(), method, f.url+path, strings.NewReader(body))
-	require.NoError(f, err)
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	transport := &http.Transport{DisableCompression: true, DisableKeepAlives: true}
-	response, err := transport.RoundTrip(r)
-	require.NoError(f, err)
-	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
-	require.NoError(f, err)
-	return &answered{f.T, response.StatusCode, response.Header, content}
-}
-
-// into decodes an answer that must have the status.
-func (a *answered) into(status int, to any) *answered {
-	a.Helper()
-	require.Equal(a, status, a.status, "%s", a.body)
-	require.NoError(a, json.Unmarshal(a.body, to), "%s", a.body)
-	return a
-}
-
-// problem checks that an answer is a problem; code is that of all paths.
-func (a *answered) problem(status int, code, says string) {
-	a.Helper()
-	var p struct {
-		httpapi.Problem
-		Name string `json:"name"`
-	}
-	a.into(status, &p)
-	require.Equal(a, "application/problem+json", a.header.Get("Content-Type"))
-	require.Equal(a, status, p.Status)
-	if p.Name != "" {
-		require.Equal(a, http.StatusText(status), p.Title)
-		require.Regexp(a, "^[45][0-9][0-9]$", p.Code)
-		p.Code = p.Name
-	}
-	require.Equal(a, code, p.Code, p.Detail)
-	require.Contains(a, p.Detail, says)
-	require.Equal(a, p.Detail, p.Message)
+	return stacktest.Send(f.T, method, f.url+path, body, headers...)
 }
 
 // submit makes a batch of lists of one argument, and returns its id.
@@ -162,7 +112,7 @@ func (f *fixture) submitLists(lists ...[]string) string {
 	var made struct {
 		ID string `json:"request_id"`
 	}
-	f.send("POST", submitPath, string(body)).into(200, &made)
+	f.send("POST", submitPath, string(body)).Into(200, &made)
 	return made.ID
 }
 

@@ -19,11 +19,12 @@ import (
 func TestTheDescriptionIsValid(t *testing.T) {
 	t.Parallel()
 	client := newClient(t)
-	for _, o := range []rest.Options{{}, {Client: client, Tokens: stack.NewTokens("admin", adminToken)}} {
+	safe := stack.Options{Tokens: stack.NewTokens("admin", adminToken)}
+	for _, o := range []rest.Options{{}, {Client: client, Stack: safe}} {
 		f := newFixture(t, o)
 		answer := f.send("GET", "/openapi.json", "")
-		require.Equal(t, 200, answer.status)
-		document, err := openapi3.NewLoader().LoadFromData(answer.body)
+		require.Equal(t, 200, answer.Status)
+		document, err := openapi3.NewLoader().LoadFromData(answer.Body)
 		require.NoError(t, err)
 		require.Equal(t, "3.1.0", document.OpenAPI)
 		require.NoError(t, document.Validate(t.Context()))
@@ -48,10 +49,10 @@ func TestTheDocsLoadNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, rest.Options{Client: newClient(t)})
 	answer := f.send("GET", "/docs", "")
-	require.Equal(t, 200, answer.status)
-	page := string(answer.body)
+	require.Equal(t, 200, answer.Status)
+	page := string(answer.Body)
 	require.Empty(t, regexp.MustCompile(`(?i)<(script|img|iframe|link)|@import|url\(|src=`).FindAllString(page, -1))
-	require.Contains(t, answer.header.Get("Content-Security-Policy"), "default-src 'none'")
+	require.Contains(t, answer.Header.Get("Content-Security-Policy"), "default-src 'none'")
 	for _, text := range []string{submitPath, "max_attempts", "function_invocation", "/api/v1/futures"} {
 		require.True(t, strings.Contains(page, text), text)
 	}

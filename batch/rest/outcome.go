@@ -42,7 +42,7 @@ func outcomeOf(b *batch.Batch, p batch.Progress) outcome {
 	case failed == 0:
 		return outcome{"done", strconv.Itoa(http.StatusOK), "", http.StatusOK}
 	case done == 0:
-		return count(http.StatusInternalServerError, "failed", "all %d items failed for good", failed)
+		return count(http.StatusInternalServerError, "failed", "%d of %d items failed for good", failed, b.Items)
 	default:
 		return count(http.StatusPartialContent, "partly_failed", "%d of %d items failed for good", failed, b.Items)
 	}

@@ -31,7 +31,7 @@ func errorCodes() []stack.ErrorCode {
 type legacyProblem struct {
 	stack.Problem
 	Code string `json:"code" doc:"The code of b7s: the status as text"`
-	Name string `json:"name" doc:"The code that other paths have"`
+	Name string `json:"name" doc:"The code on other paths"`
 }
 
 // legacyShape shows a problem to clients of b7s.

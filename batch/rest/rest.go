@@ -2,10 +2,7 @@ package rest
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/futures"
@@ -44,38 +41,21 @@ type Head interface {
 }
 
 // Options of a handler. The zero value serves every client that can reach it:
-// set Tokens, unless a proxy in front of the handler controls access.
+// set Stack.Tokens, unless a proxy in front of the handler controls access.
 type Options struct {
-	// Tokens are the tokens that requests must send, each with its role. Defaults
-	// to none: every client may do everything.
-	Tokens *stack.Tokens
-	// Hosts are the names, without port, that the Host header may have. Defaults
-	// to any.
-	Hosts []string
+	// Stack says how requests are served and who may send them. Title, Description
+	// and Errors are this API's own.
+	Stack stack.Options
 	// Client is the cluster of single executions and installed functions, and of
 	// the futures API. Defaults to none: those paths answer 501.
 	Client *futures.Client
-	// CheckModule tells whether a module can run before it is stored. Defaults to
+	// CheckModule reports whether a module can run, before it is stored. Defaults to
 	// none: an invalid module fails when it runs.
 	CheckModule func(ctx context.Context, cid string, module []byte) error
 	// PrivateSources allows to install functions from private, loopback and
 	// link-local addresses. Defaults to false: a client that may install could
 	// otherwise make this server read addresses that only the server can reach.
 	PrivateSources bool
-	// Collectors are served at /metrics. Defaults to none.
-	Collectors []prometheus.Collector
-	// Stopping ends the waiting of requests, events and streams when it is
-	// closed. Defaults to never.
-	Stopping <-chan struct{}
-	// Version is shown by health and the API's description. Defaults to "dev".
-	Version string
-	// Logger gets a line for each request (at debug level, failures of the
-	// server at error level). Defaults to none.
-	Logger *slog.Logger
-	// AccessLog has the lines at info level. Defaults to false.
-	AccessLog bool
-	// Limits bound what requests take. Defaults to those of a stack.
-	Limits stack.Limits
 }
 
 // server is the state that the routes share.
@@ -93,11 +73,10 @@ func Handler(head Head, o Options) http.Handler { return New(head, o).Handler() 
 
 // New returns the stack with all routes of a head and of its client.
 func New(head Head, o Options) *stack.Stack {
-	s := &server{head: head, options: o, sources: sourceClient(o.PrivateSources), Stack: stack.New(stack.Options{
-		Title: "Futura", Version: o.Version, Errors: errorCodes(), Tokens: o.Tokens, Hosts: o.Hosts, Limits: o.Limits,
-		Description: "Batches of one function on many lists of arguments, as the head of b7s has them, and durable futures.",
-		Collectors:  o.Collectors, Stopping: o.Stopping, Logger: o.Logger, AccessLog: o.AccessLog,
-	})}
+	o.Stack.Title, o.Stack.Errors = "Futura", errorCodes()
+	o.Stack.Description = "Batches of one function on many lists of arguments, as the head of b7s runs them, " +
+		"and durable futures."
+	s := &server{head: head, options: o, sources: sourceClient(o.PrivateSources), Stack: stack.New(o.Stack)}
 	s.registerLegacy()
 	s.registerBatches()
 	if o.Client != nil {

@@ -27,7 +27,7 @@ type itemView struct {
 	Worker    string       `json:"worker,omitempty"`
 	Attempts  int          `json:"failed_attempts"`
 	Reason    string       `json:"reason,omitempty"`
-	Result    *streamsView `json:"result,omitempty" doc:"Of the last attempt that ended"`
+	Result    *streamsView `json:"result,omitempty" doc:"That of the last attempt that ended"`
 	UpdatedAt time.Time    `json:"updated_at"`
 }
 
@@ -35,9 +35,9 @@ type itemView struct {
 // in base64.
 type streamsView struct {
 	Stdout       string `json:"stdout"`
-	StdoutBase64 string `json:"stdout_base64,omitempty" doc:"Instead of stdout, where that is no UTF-8"`
+	StdoutBase64 string `json:"stdout_base64,omitempty" doc:"Instead of stdout, if that is not UTF-8"`
 	Stderr       string `json:"stderr,omitempty"`
-	StderrBase64 string `json:"stderr_base64,omitempty" doc:"Instead of stderr, where that is no UTF-8"`
+	StderrBase64 string `json:"stderr_base64,omitempty" doc:"Instead of stderr, if that is not UTF-8"`
 	ExitCode     int    `json:"exit_code"`
 }
 
@@ -93,11 +93,7 @@ type itemList struct {
 // ndjson is the media type of a line of JSON for each item.
 const ndjson = "application/x-ndjson"
 
-func (s *server) results(w http.ResponseWriter, r *http.Request) error {
-	id, err := batchID(r)
-	if err != nil {
-		return err
-	}
+func (s *server) results(w http.ResponseWriter, r *http.Request, id string) error {
 	from, err := number(r, "from", 0, 0, batch.MaxItems)
 	if err != nil {
 		return err

@@ -50,8 +50,8 @@ func (s *server) registerLegacy() {
 		Permission: stack.Read, Handle: s.batchResult, In: idBody{}, Out: chunksBody{},
 		Operation: operation(http.MethodPost, functionsPath+"/execute/batch/result", "b7s", "batch-result",
 			"Get the results of a batch by chunk",
-			"All results that are there. Items of a chunk that run the same have the keys MD5, MD5#2 and so on. "+
-				"Code and message say how the batch stands."),
+			"All results so far. Items of a chunk that run the same have the keys MD5, MD5#2 and so on. "+
+				"Code and message describe the state of the batch."),
 	}, smallBody))
 	s.Handle(legacy(stack.Route{
 		Permission: stack.Submit, Handle: s.execute, In: executeRequest{}, Out: executeAnswer{},
@@ -74,7 +74,7 @@ func (s *server) registerLegacy() {
 	}, maxArchive))
 	s.Handle(legacy(stack.Route{
 		Permission: stack.Public, Handle: s.health, Out: healthView{},
-		Operation: operation(http.MethodGet, healthPath, "health", "health", "Tell whether the stores answer", ""),
+		Operation: operation(http.MethodGet, healthPath, "health", "health", "Check that the stores answer", ""),
 	}, smallBody))
 }
 
@@ -87,47 +87,60 @@ func (s *server) registerBatches() {
 			"In the order of their creation.",
 			parameter("query", "active", "boolean", "Only those that are not over"),
 			parameter("query", "limit", "integer", "1 to 500. Default 100"),
-			parameter("query", "after", "string", "The next of the page before")),
+			parameter("query", "after", "string", "The next of the previous page")),
 	})
 	s.Handle(stack.Route{
-		Permission: stack.Read, Handle: s.getBatch, Out: batchView{},
+		Permission: stack.Read, Handle: ofBatch(s.getBatch), Out: batchView{},
 		Operation: operation(http.MethodGet, one, tag, "get-batch", "Get a batch",
 			"With counts by state, rate, and an estimate of the time left.",
 			parameter("query", "wait", "string", "How long to wait for its end, such as 30s; at most 1m")),
 	})
 	s.Handle(stack.Route{
-		Permission: stack.Read, Handle: s.results, Out: itemList{}, OutStream: map[string]any{ndjson: itemView{}},
+		Permission: stack.Read, Handle: ofBatch(s.results), Out: itemList{}, OutStream: map[string]any{ndjson: itemView{}},
 		Operation: operation(http.MethodGet, one+"/results", tag, "batch-results",
 			"Get the items of a batch with their results",
-			"A page, or with Accept: application/x-ndjson a line for each item. A stream that is cut off was not "+
-				"completed: go on behind the last index.",
+			"A page, or with Accept: application/x-ndjson a line for each item. If the stream is cut "+
+				"off, continue with from after the last index.",
 			parameter("query", "from", "integer", "The first index. Default 0"),
 			parameter("query", "limit", "integer", "Of a page 1 to 500, default 100; of a stream all"),
-			parameter("query", "state", "string", "States, with commas: created, in_progress, done, failed, "+
+			parameter("query", "state", "string", "States, separated by commas: created, in_progress, done, failed, "+
 				"permanently_failed, or their numbers")),
 	})
 	s.Handle(stack.Route{
-		Permission: stack.Read, Handle: s.events, Stream: true, OutStream: map[string]any{"text/event-stream": batchView{}},
+		Permission: stack.Read, Handle: ofBatch(s.events), Stream: true,
+		OutStream: map[string]any{"text/event-stream": batchView{}},
 		Operation: operation(http.MethodGet, one+"/events", tag, "batch-events", "Follow a batch by server-sent events",
 			`"progress" events when it has changed, and "over" at its end, each with the batch as data.`),
 	})
 	s.Handle(stack.Route{
-		Permission: stack.Submit, Handle: s.cancelBatch, In: reasonBody{}, Optional: true, Out: batchView{},
+		Permission: stack.Submit, Handle: ofBatch(s.cancelBatch), In: reasonBody{}, Optional: true, Out: batchView{},
 		Operation: operation(http.MethodPost, one+":cancel", tag, "cancel-batch", "Cancel a batch",
-			"Items that wait have failed for good, those that run have unless they succeed."),
+			"Waiting items fail for good, running ones too unless they succeed."),
 	})
 	s.Handle(stack.Route{
-		Permission: stack.Submit, Handle: s.retryBatch, Out: retried{},
+		Permission: stack.Submit, Handle: ofBatch(s.retryBatch), Out: retried{},
 		Operation: operation(http.MethodPost, one+":retry", tag, "retry-batch",
-			"Run items that have failed for good again", ""),
+			"Run the items that failed for good again", ""),
 	})
 	remove := operation(http.MethodDelete, one, tag, "delete-batch", "Remove a batch that is over, with its results", "")
 	remove.DefaultStatus = http.StatusNoContent
-	s.Handle(stack.Route{Permission: stack.Admin, Handle: s.deleteBatch, Operation: remove})
+	s.Handle(stack.Route{Permission: stack.Admin, Handle: ofBatch(s.deleteBatch), Operation: remove})
 }
 
-// batchID returns the id in a request's path.
-func batchID(r *http.Request) (string, error) { return parseID(r.PathValue("id")) }
+// ofBatch answers requests that have the id of a batch in their path.
+func ofBatch(handle func(w http.ResponseWriter, r *http.Request, id string) error,
+) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		id, err := parseID(r.PathValue("id"))
+		if err == nil {
+			err = stack.Reserve(r.Context(), 2*batchBytes) // as it was, and as it is
+		}
+		if err != nil {
+			return err
+		}
+		return handle(w, r, id)
+	}
+}
 
 func parseID(text string) (string, error) {
 	if id, err := uuid.Parse(text); err == nil && id.String() == strings.ToLower(text) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/batch/futurestore"
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
@@ -24,7 +25,7 @@ type executeRequest struct {
 }
 
 type parameterBody struct {
-	Name  string `json:"name,omitempty" doc:"Passed over"`
+	Name  string `json:"name,omitempty" doc:"Ignored"`
 	Value string `json:"value"`
 }
 
@@ -128,17 +129,15 @@ func (s *server) task(ctx context.Context, body *executeRequest) (futures.Task, 
 	return task, err
 }
 
-// resolve returns the first of a template's functions that is stored.
+// resolve returns the name of a template's function.
 func (s *server) resolve(ctx context.Context, t *batch.Template) (string, error) {
-	for _, name := range t.Functions() {
-		function, err := s.options.Client.Cluster().ResolveFunction(ctx, name)
-		if err == nil || !errors.Is(err, fdbmodel.ErrNotFound) {
-			return function, err
-		}
+	function, err := futurestore.Function(ctx, s.options.Client.Cluster(), t)
+	if errors.Is(err, fdbmodel.ErrNotFound) {
+		err = stack.NewProblem(http.StatusNotFound, "no_such_function", nil,
+			"there is no function %.200q with the method %.200q: install it first, by POST %s/install",
+			t.FunctionID, t.Method, functionsPath)
 	}
-	return "", stack.NewProblem(http.StatusNotFound, "no_such_function", nil,
-		"there is no function %.200q with the method %.200q: install it first, by POST %s/install",
-		t.FunctionID, t.Method, functionsPath)
+	return function, err
 }
 
 // singleResult returns the outcome of a single run.
@@ -164,65 +163,34 @@ func (s *server) executed(w http.ResponseWriter, r *http.Request, id futures.ID)
 	if err != nil {
 		return err
 	}
-	answer := &executeAnswer{Code: strconv.Itoa(http.StatusAccepted), RequestID: id.String()}
-	cluster := s.options.Client.Cluster()
-	switch row.State() {
-	case layout.Realized:
-		result := row.Result
-		if err := stack.Reserve(ctx, 2*result.Size); err != nil {
-			return err
-		}
-		stdout, err := cluster.ResultValue(ctx, id, result)
-		if err != nil {
-			return err
-		}
-		stderr, err := cluster.Stderr(ctx, id, result.Stderr, result.StderrRef)
-		if err != nil {
-			return err
-		}
-		answer.Code = strconv.Itoa(http.StatusOK)
-		answer.ran(result.Worker, outputBody{placeholder, string(stderr), result.ExitCode})
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusOK)
-		if writeSpliced(w, answer, stdoutField, string(stdout)) != nil {
-			return stack.ErrCut
-		}
-		return nil
-	case layout.Failed:
-		failure := row.Exception
-		stderr, err := cluster.Stderr(ctx, id, failure.Stderr, failure.StderrRef)
-		if err != nil {
-			return err
-		}
-		answer.Code, answer.Message = codeOf(failure.Kind), failure.Message
-		out := outputBody{string(failure.Stdout), string(stderr), failure.ExitCode}
-		if failure.Kind != layout.KindExit {
-			out.ExitCode = -1
-		}
-		answer.ran(failure.Worker, out)
-	default:
-		answer.Message = "it is " + row.State().String() + ": ask again, by POST " + functionsPath + "/requests/result"
+	cluster, ending := s.options.Client.Cluster(), row.Ending()
+	answer := &executeAnswer{Code: strconv.Itoa(futurestore.CodeOf(&ending)), RequestID: id.String()}
+	if !ending.Over() {
+		answer.Message = "it is " + ending.State.String() + ": ask again, by POST " + functionsPath + "/requests/result"
+		return stack.WriteJSON(w, http.StatusOK, answer)
 	}
-	return stack.WriteJSON(w, http.StatusOK, answer)
-}
-
-func (a *executeAnswer) ran(worker layout.WorkerID, out outputBody) {
+	if err := stack.Reserve(ctx, 2*ending.Size()); err != nil {
+		return err
+	}
+	if err := cluster.Load(ctx, &ending); err != nil {
+		return err
+	}
+	if ending.Failure != nil {
+		answer.Message = futurestore.ReasonOf(ending.Failure)
+	}
 	peers := []string{}
-	if worker != "" {
+	if worker := ending.Worker(); worker != "" {
 		peers = append(peers, string(worker))
 	}
-	a.Results = []peersBody{{Result: out, Peers: peers, Frequency: 100}}
-	a.Cluster.Peers = peers
-}
-
-// codeOf is b7s's code of a failure.
-func codeOf(kind layout.FailureKind) string {
-	switch kind {
-	case layout.KindTimeout:
-		return strconv.Itoa(http.StatusRequestTimeout)
-	case layout.KindCancelled:
-		return strconv.Itoa(http.StatusGone)
-	default:
-		return strconv.Itoa(http.StatusInternalServerError)
+	out := futurestore.ResultOf(&ending)
+	stdout := out.Stdout
+	out.Stdout = placeholder
+	answer.Results = []peersBody{{Result: outputBody(out), Peers: peers, Frequency: 100}}
+	answer.Cluster.Peers = peers
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	if writeSpliced(w, answer, stdoutField, stdout) != nil {
+		return stack.ErrCut
 	}
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/futura-run/futura/batch/rest"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
+	"github.com/futura-run/futura/internal/storetest"
 	"github.com/futura-run/futura/workers"
 )
 
@@ -25,13 +26,7 @@ func work(t *testing.T, client *futures.Client) *workers.Worker {
 	require.NoError(t, w.Register("fail", func(context.Context, []byte) ([]byte, error) {
 		return nil, errors.New("no luck")
 	}))
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- w.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		require.NoError(t, <-done)
-	})
+	storetest.Background(t, w.Run)
 	<-w.Ready()
 	return w
 }
@@ -61,39 +56,40 @@ func TestASingleRunAnswersInTheShapeOfB7s(t *testing.T) {
 	var ran executed
 	body := `{"function_id":"go:upper","method":"","parameters":[{"value":"ignored"}],"topic":"",
 		"config":{"stdin":"hello","number_of_nodes":1}}`
-	f.send("POST", executePath, body, "Idempotency-Key", "once").into(200, &ran)
+	f.send("POST", executePath, body, "Idempotency-Key", "once").Into(200, &ran)
 	require.Equal(t, "200", ran.Code)
 	require.Equal(t, "HELLO", ran.Results[0].Result.Stdout)
 	require.Equal(t, []string{string(w.ID())}, ran.Results[0].Peers)
 	require.Equal(t, ran.Results[0].Peers, ran.Cluster.Peers)
 	var again executed
-	f.send("POST", executePath, body, "Idempotency-Key", "once").into(200, &again)
+	f.send("POST", executePath, body, "Idempotency-Key", "once").Into(200, &again)
 	require.Equal(t, ran, again)
-	f.send("POST", "/api/v1/functions/requests/result", `{"id":"`+ran.RequestID+`"}`).into(200, &again)
+	f.send("POST", "/api/v1/functions/requests/result", `{"id":"`+ran.RequestID+`"}`).Into(200, &again)
 	require.Equal(t, ran, again)
-	f.send("POST", executePath, `{"function_id":"go:fail"}`).into(200, &ran)
+	f.send("POST", executePath, `{"function_id":"go:fail"}`).Into(200, &ran)
 	require.Equal(t, "500", ran.Code)
-	require.Contains(t, ran.Message, "no luck")
+	require.Equal(t, "error: no luck", ran.Message)
+	require.Equal(t, "no luck", ran.Results[0].Result.Stderr)
 	require.Equal(t, -1, ran.Results[0].Result.ExitCode)
 }
 
 func TestSingleRunsThatCantBe(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, rest.Options{Client: newClient(t)})
-	f.send("POST", executePath, `{"function_id":"none","method":"echo.wasm"}`).problem(404, "no_such_function", "install")
-	f.send("POST", executePath, `{"function_id":"my func","method":"x"}`).problem(404, "no_such_function", "install")
-	f.send("POST", executePath, `{"method":"m"}`).problem(400, "bad_batch", "function_id")
-	f.send("POST", executePath, `{"function_id":"f","parameters":["a"]}`).problem(400, "bad_request", "parameters")
+	f.send("POST", executePath, `{"function_id":"none","method":"echo.wasm"}`).Problem(404, "no_such_function", "install")
+	f.send("POST", executePath, `{"function_id":"my func","method":"x"}`).Problem(404, "no_such_function", "install")
+	f.send("POST", executePath, `{"method":"m"}`).Problem(400, "bad_batch", "function_id")
+	f.send("POST", executePath, `{"function_id":"f","parameters":["a"]}`).Problem(400, "bad_request", "parameters")
 	f.send("POST", executePath, `{"function_id":"f","config":{"number_of_nodes":2}}`).
-		problem(400, "not_supported", "config.number_of_nodes")
+		Problem(400, "not_supported", "config.number_of_nodes")
 	f.send("POST", executePath, `{"function_id":"f","config":{"threshold":1}}`).
-		problem(400, "not_supported", "config.threshold")
-	f.send("POST", "/api/v1/functions/requests/result", `{"id":"x"}`).problem(400, "bad_id", "")
+		Problem(400, "not_supported", "config.threshold")
+	f.send("POST", "/api/v1/functions/requests/result", `{"id":"x"}`).Problem(400, "bad_id", "")
 	f.send("POST", "/api/v1/functions/requests/result", `{"id":"01995b4e-6f3a-7c1e-9d2b-012345678901"}`).
-		problem(404, "not_found", "")
+		Problem(404, "not_found", "")
 	alone := newFixture(t, rest.Options{})
 	for _, path := range []string{executePath, "/api/v1/functions/install", "/api/v1/functions/requests/result"} {
-		alone.send("POST", path, `{}`).problem(501, "no_cluster", "cluster")
+		alone.send("POST", path, `{}`).Problem(501, "no_cluster", "cluster")
 	}
 }
 
@@ -102,28 +98,29 @@ func TestSingleRunsThatCantBe(t *testing.T) {
 func TestARunThatIsNotOverIsAskedForLater(t *testing.T) {
 	t.Parallel()
 	client, stopping := newClient(t), make(chan struct{})
-	f := newFixture(t, rest.Options{Client: client, Stopping: stopping})
+	f := newFixture(t, rest.Options{Client: client, Stack: stack.Options{Stopping: stopping}})
 	close(stopping)
 	var ran executed
-	f.send("POST", executePath, `{"function_id":"go:upper","config":{"stdin":"a"}}`).into(200, &ran)
+	f.send("POST", executePath, `{"function_id":"go:upper","config":{"stdin":"a"}}`).Into(200, &ran)
 	require.Equal(t, "202", ran.Code)
 	require.Contains(t, ran.Message, "requests/result")
 	work(t, client)
 	id, err := client.Future(parse(t, ran.RequestID)).Await(t.Context())
 	require.NoError(t, err)
 	require.NotEmpty(t, id)
-	f.send("POST", "/api/v1/functions/requests/result", `{"id":"`+ran.RequestID+`"}`).into(200, &ran)
+	f.send("POST", "/api/v1/functions/requests/result", `{"id":"`+ran.RequestID+`"}`).Into(200, &ran)
 	require.Equal(t, "A", ran.Results[0].Result.Stdout)
 }
 
 func TestTheFuturesAPIIsServedToo(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, rest.Options{Client: newClient(t), Tokens: stack.NewTokens("admin", adminToken)})
+	safe := stack.Options{Tokens: stack.NewTokens("admin", adminToken)}
+	f := newFixture(t, rest.Options{Client: newClient(t), Stack: safe})
 	bearer := []string{"Authorization", "Bearer " + adminToken, "Content-Type", "application/json"}
 	var future struct{ ID, State string }
-	f.send("POST", "/api/v1/futures", `{"function":"go:upper"}`, bearer...).into(201, &future)
+	f.send("POST", "/api/v1/futures", `{"function":"go:upper"}`, bearer...).Into(201, &future)
 	require.Equal(t, "ready", future.State)
-	f.send("POST", "/api/v1/futures/"+future.ID+":cancel", "", bearer...).into(200, &struct{}{})
-	require.Contains(t, string(f.send("GET", "/metrics", "", bearer...).body), "futura_futures{")
-	require.Contains(t, string(f.send("GET", "/metrics", "", bearer...).body), "futura_http_requests_running")
+	f.send("POST", "/api/v1/futures/"+future.ID+":cancel", "", bearer...).Into(200, &struct{}{})
+	require.Contains(t, string(f.send("GET", "/metrics", "", bearer...).Body), "futura_futures{")
+	require.Contains(t, string(f.send("GET", "/metrics", "", bearer...).Body), "futura_http_requests_running")
 }

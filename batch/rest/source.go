@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -157,7 +156,7 @@ type manifest struct {
 // taken from that of the manifest.
 func parseManifest(at *url.URL, content []byte) (*url.URL, []byte, error) {
 	var m manifest
-	if err := decodeJSON(bytes.NewReader(content), &m); err != nil {
+	if err := stack.Unmarshal(content, &m); err != nil {
 		return nil, nil, sourceProblem(fmt.Errorf("the manifest is not valid JSON: %w", err))
 	}
 	where, checksum := m.Runtime.URL, m.Runtime.Checksum

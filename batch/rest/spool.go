@@ -66,11 +66,11 @@ func (s *spool) Write(b []byte) (int, error) {
 	return s.out.Write(b)
 }
 
-// open moves what was kept to a file that nobody else finds.
+// open moves what was kept to a temporary file.
 func (s *spool) open() error {
 	f, err := os.CreateTemp("", "futura-results-*")
 	if err != nil {
-		return fmt.Errorf("results above %d bytes are gathered in a temporary file: %w", spoolMemory, err)
+		return fmt.Errorf("results above %d bytes are collected in a temporary file: %w", spoolMemory, err)
 	}
 	s.file, s.out = f, bufio.NewWriterSize(f, 64<<10)
 	_, err = s.out.Write(s.memory)

@@ -39,14 +39,14 @@ type accessFlags struct {
 
 func (f *accessFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.named, "tokens", "",
-		"a file with named tokens, made by futura token create (default: DIR/tokens of an embedded store, if it is there)")
+		"a file with named tokens, made by futura token create (default: DIR/tokens of an embedded store)")
 	flags.StringVar(&f.tokenFile, "token-file", "",
-		"a file with one token that may do everything (default: DIR/token of an embedded store, made if it is not there)")
+		"a file with one token that may do everything (default: DIR/token of an embedded store, created if missing)")
 	flags.BoolVar(&f.plain, "plain-http", false, "allow HTTP without TLS beyond this machine, where others can read it")
 	flags.BoolVar(&f.log, "access-log", false, "log each request")
 }
 
-// check refuses to serve everybody, or in plain text, beyond this machine.
+// check refuses to serve without tokens, or in plain text, beyond this machine.
 func (f *accessFlags) check(listen, flag string, secure bool) error {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -57,7 +57,7 @@ func (f *accessFlags) check(listen, flag string, secure bool) error {
 	case loopback:
 		return nil
 	case f.open:
-		return usageError{fmt.Errorf("%s %s is not a loopback address: leave out --open, and say who may do what by --tokens",
+		return usageError{fmt.Errorf("%s %s is not a loopback address: leave out --open, and grant access with --tokens",
 			flag, listen)}
 	case !secure && !f.plain:
 		return usageError{fmt.Errorf("%s %s is not a loopback address, and there is no TLS: others could read tokens and "+
@@ -97,12 +97,11 @@ func (f *accessFlags) complete(n *node) (err error) {
 		embedded = false
 	}
 	if named := filepath.Join(dir, namedTokensFile); embedded && f.named == "" && !f.open {
-		switch tokens, err := stack.OpenTokens(named, n.log); {
-		case err == nil:
-			n.tokens = tokens
-		case !errors.Is(err, fs.ErrNotExist):
+		tokens, err := stack.OpenTokens(named, n.log)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return usageError{err}
 		}
+		n.tokens = tokens // futura token create may create the file later
 	}
 	if n.token == "" && embedded {
 		n.token, err = keepToken(filepath.Join(dir, ownTokenFile))
@@ -155,7 +154,7 @@ func reloadAtHangup(n *node) func() {
 		defer close(done)
 		for range hangups {
 			if err := n.tokens.Reload(); err != nil {
-				n.log.Error("reading the tokens again failed; the previous ones count", "error", err)
+				n.log.Error("reloading the tokens failed; keeping the previous ones", "error", err)
 			}
 		}
 	}()

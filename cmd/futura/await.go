@@ -21,9 +21,9 @@ func (a *app) awaitCommand() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use: "await ID...", Short: "Wait for futures and print their results",
-		Long: "await prints the results in the order of the ids, with --json an array of the futures as get prints them,\n" +
-			"those that are not over when --timeout has passed included. It ends with 1 if a future failed, with 5 if\n" +
-			"one is not over.",
+		Long: "await prints the results in the order of the ids. With --json it prints an array of futures as get does, " +
+			"including those that are not over when --timeout has passed. It exits with 1 if a future failed, and with " +
+			"5 if one is not over.",
 		Example: "  futura await 01995b4e-6f3a-7c1e-9d2b-0123456789ab --timeout 1m",
 		Args:    usage(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -36,7 +36,7 @@ func (a *app) awaitCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "the longest to wait (default: no limit)")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait at most (default: no limit)")
 	return cmd
 }
 
@@ -115,7 +115,7 @@ func (a *app) explainMeanwhile(ctx context.Context, c *futures.Client, id future
 		}
 		e, err := c.Explain(ctx, id)
 		if err == nil && !e.State.Terminal() && e.State != layout.Claimed {
-			fmt.Fprintf(a.err, "futura: still waiting: future %s is %s. %s\n", id, e.State, e.Text)
+			fmt.Fprintf(a.err, "futura: still waiting: future %s is %s. %s\n", id, e.State, printable(e.Text))
 		}
 	}()
 	return func() {
@@ -141,7 +141,7 @@ func outcome(ctx, waiting context.Context, c *futures.Client, id futures.ID) (fu
 	case err == nil || waiting.Err() == nil:
 		return r, err
 	case ctx.Err() != nil:
-		return r, fmt.Errorf("interrupted: future %s stays, and futura await %s waits for it again", id, id)
+		return r, fmt.Errorf("interrupted: future %s goes on; wait for it again with futura await %s", id, id)
 	}
 	e, unexplained := c.Explain(ctx, id)
 	switch {
@@ -150,7 +150,7 @@ func outcome(ctx, waiting context.Context, c *futures.Client, id futures.ID) (fu
 	case e.State.Terminal():
 		return f.Await(ctx)
 	default:
-		return r, lateError{fmt.Sprintf("future %s is not over, but %s. %s futura await %s waits for it again",
+		return r, lateError{fmt.Sprintf("future %s is not over, but %s. %s Wait for it again with futura await %s",
 			id, e.State, e.Text, id)}
 	}
 }
@@ -194,7 +194,7 @@ func viewOf(ctx context.Context, c *futures.Client, id futures.ID, r futures.Res
 	return view, err
 }
 
-// localWorker runs a worker here where nobody else can reach the store.
+// localWorker runs a worker here if no other process can reach the store.
 func (a *app) localWorker(ctx context.Context, c *futures.Client) (stop func() error, err error) {
 	if !kv.TraitsOf(c.Cluster().Database()).Exclusive {
 		return func() error { return nil }, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
 )
 
 // TestAwaitSaysWhatItWaitsFor has an await that takes long tell why, once.
@@ -20,7 +21,7 @@ func TestAwaitSaysWhatItWaitsFor(t *testing.T) {
 	require.NoError(t, err)
 	future, err := client.Submit(t.Context(), futures.Task{Function: "go:nobody"})
 	require.NoError(t, err)
-	said := &lockedBuffer{}
+	said := &stacktest.Buffer{}
 	a := &app{err: said, out: &bytes.Buffer{}}
 	after := make(chan time.Time)
 	stop := a.explainMeanwhile(t.Context(), client, future.ID(), after)

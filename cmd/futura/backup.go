@@ -19,17 +19,17 @@ func (a *app) backupCommand() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
-		Short: "Write a whole cluster into a file",
-		Long: "backup writes futures, results, modules, counters and settings into a file with checksums. A cluster that\n" +
-			"can be read within five seconds may be in use and is written as it was at one moment. A larger one must be\n" +
-			"quiet: it is read twice, and a change in between is an error. The file is there only once it is whole.",
+		Short: "Write a whole cluster to a file",
+		Long: "backup writes futures, results, modules, counters and settings to a file with checksums. A cluster that " +
+			"can be read within five seconds may be in use, and is written as it was at one moment. A larger one must be " +
+			"quiet: it is read twice, and a change in between is an error. The file appears only once it is complete.",
 		Example: "  futura backup monday.futura\n  futura backup monday.futura --store fdb:fdb.cluster --cluster reports",
 		Args:    exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.backup(cmd.Context(), args[0], force)
 		},
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "replace the file if there is one")
+	cmd.Flags().BoolVar(&force, "force", false, "replace FILE if it exists")
 	return cmd
 }
 
@@ -87,10 +87,10 @@ func (a *app) restoreCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Write a cluster from a backup into a store",
-		Long: "restore reads the file through first, and writes nothing if it is not whole. It then writes the cluster,\n" +
-			"compares it with the file and checks its invariants; only then can it be opened. The cluster gets the name\n" +
-			"that it had, or that of --cluster; under another name, idempotency keys stand for other futures than before.\n" +
-			"The store must hold no such cluster; what an earlier restore or migrate left that was cut off is started over.",
+		Long: "restore reads the whole file first, and writes nothing if the file is damaged. It then writes the cluster, " +
+			"compares it with the file and checks its invariants; only then can it be opened. The cluster keeps its " +
+			"name, or gets that of --cluster; under another name, idempotency keys stand for other futures than before. " +
+			"The store must not hold this cluster yet; what an interrupted restore or migrate left is started over.",
 		Example: "  futura restore monday.futura --store embedded:./restored\n" +
 			"  futura restore monday.futura --cluster rehearsal --store fdb:fdb.cluster",
 		Args: exactly(1),
@@ -118,8 +118,8 @@ func (a *app) restore(ctx context.Context, name, cluster string) (err error) {
 		return err
 	}
 	if cluster != "" && cluster != head.Cluster {
-		fmt.Fprintf(a.err, "futura: the backup is of cluster %s and is restored as %s: idempotency keys stand for other "+
-			"futures there\n", head.Cluster, cluster)
+		fmt.Fprintf(a.err, "futura: the backup of cluster %s is restored as %s, where idempotency keys stand for other "+
+			"futures\n", head.Cluster, cluster)
 	}
 	db, err := a.openStore(ctx)
 	if err != nil {

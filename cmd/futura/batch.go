@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ type batchView struct {
 // over is how many items have come to their end.
 func (v *batchView) over() int { return v.Progress.Done + v.Progress.PermanentlyFailed }
 
-// ended tells whether the batch is over.
+// ended reports whether the batch is over.
 func (v *batchView) ended() bool { return v.Status == 100 || v.Status == -2 }
 
 // failure is errItemsFailed for a batch that is over without being done.
@@ -81,7 +82,7 @@ func (v *batchView) rows() [][]string {
 
 func (a *app) batchCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "batch", Short: "Run a function on many lists of arguments, by a head",
+		Use: "batch", Short: "Run a function on many lists of arguments, through a head",
 		Example: "  futura batch submit --function ID --method echo.wasm --file urls.csv --wait\n  futura batch list",
 	}
 	cmd.AddCommand(a.batchSubmitCommand(), a.batchStatusCommand(), a.batchResultCommand(), a.batchWatchCommand(),
@@ -92,27 +93,28 @@ func (a *app) batchCommand() *cobra.Command {
 func (a *app) batchSubmitCommand() *cobra.Command {
 	var f batchFlags
 	cmd := &cobra.Command{
-		Use: "submit [ARGUMENT...]", Short: "Make a batch",
-		Long: "submit makes a batch of a function and lists of arguments: one list for each ARGUMENT, record of a CSV\n" +
-			"file, or line of an NDJSON file; or of a JSON file with the whole request, as the API has it.",
+		Use: "submit [ARGUMENT...]", Short: "Create a batch",
+		Long: "submit creates a batch from a function and lists of arguments: one list for each ARGUMENT, each record of " +
+			"a CSV file, or each line of an NDJSON file. A JSON file contains the whole request, as the API takes it.",
 		Example: "  futura batch submit --function ID --method echo.wasm --nodes 4 --file urls.csv --wait\n" +
 			"  futura batch submit --file request.json\n  futura batch submit --function ID a b c",
 		RunE: func(cmd *cobra.Command, args []string) error { return a.batchSubmit(cmd, &f, args) },
 	}
 	flags := cmd.Flags()
 	f.head.add(flags)
-	flags.StringVar(&f.file, "file", "", "the request (JSON) or lists of arguments (CSV, NDJSON); - for standard input")
-	flags.StringVar(&f.format, "format", "", "json, csv or ndjson (default: by the file's name, or its beginning)")
-	flags.BoolVar(&f.skipHeader, "skip-header", false, "pass over the first record of the file")
+	flags.StringVar(&f.file, "file", "", "the request (JSON) or lists of arguments (CSV, NDJSON); - is standard input")
+	flags.StringVar(&f.format, "format", "", "json, csv or ndjson (default: from the file's name or content)")
+	flags.BoolVar(&f.skipHeader, "skip-header", false, "skip the first record of the file")
 	flags.StringVar(&f.function, "function", "", "the function's id, or a module's CID or alias")
 	flags.StringVar(&f.method, "method", "", "the function's method, such as echo.wasm")
-	flags.IntVar(&f.config.Nodes, "nodes", 0, "how many workers take part; -1 for all (default: one)")
-	flags.Uint64Var(&f.attempts, "max-attempts", 0, "how often an item is tried (default: the operator's limit)")
-	flags.IntVar(&f.config.Timeout, "timeout", 0, "seconds that one attempt may take (default: no bound)")
+	flags.IntVar(&f.config.Nodes, "nodes", 0, "how many workers take part; -1 for all (default: 1)")
+	flags.Uint64Var(&f.attempts, "max-attempts", 0, "how often an item is tried at most (default: the operator's limit)")
+	flags.IntVar(&f.config.Timeout, "timeout", 0, "seconds that one attempt may take (default: no limit)")
 	flags.IntVar(&f.config.Concurrency, "concurrency", 0, "how many items a worker runs at a time (default: 1)")
-	flags.Float64Var(&f.config.RatePerHost, "rate-per-host", 0, "items that a worker starts per second for one host")
+	flags.Float64Var(&f.config.RatePerHost, "rate-per-host", 0,
+		"items that a worker starts per second for one host (default: no limit)")
 	flags.StringArrayVar(&f.environment, "env", nil, "NAME=VALUE for the function; may be repeated")
-	flags.StringVar(&f.stdin, "stdin-file", "", "the standard input of each item")
+	flags.StringVar(&f.stdin, "stdin-file", "", "a file with the standard input of each item")
 	flags.StringVar(&f.key, "key", "", "an idempotency key (default: a new one)")
 	flags.BoolVar(&f.wait, "wait", false, "watch the batch until it is over")
 	return cmd
@@ -128,10 +130,7 @@ func (a *app) batchSubmit(cmd *cobra.Command, f *batchFlags, args []string) erro
 	if err != nil {
 		return err
 	}
-	key := f.key
-	if key == "" {
-		key = uuid.NewString()
-	}
+	key := cmp.Or(f.key, uuid.NewString())
 	var made struct {
 		ID string `json:"request_id"`
 	}
@@ -145,11 +144,7 @@ func (a *app) batchSubmit(cmd *cobra.Command, f *batchFlags, args []string) erro
 	if f.wait {
 		return a.watchBatch(ctx, c, made.ID)
 	}
-	if a.json {
-		return a.printJSON(made)
-	}
-	_, err = fmt.Fprintln(a.out, made.ID)
-	return err
+	return a.say(made, made.ID)
 }
 
 // oneBatch is a command about one batch.
@@ -159,7 +154,7 @@ func (a *app) oneBatch(cmd *cobra.Command, fn func(cmd *cobra.Command, c *headCl
 	cmd.Args = exactly(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if _, err := uuid.Parse(args[0]); err != nil {
-			return usageError{fmt.Errorf("%.60q is no id of a batch: %w", args[0], err)}
+			return usageError{fmt.Errorf("%.60q is not the id of a batch: %w", args[0], err)}
 		}
 		c, err := a.connect(f)
 		if err != nil {
@@ -178,14 +173,11 @@ func (a *app) printAnswer(cmd *cobra.Command, c *headClient, method, path string
 	if err := c.call(cmd.Context(), method, path, body, &answer); err != nil {
 		return err
 	}
-	if a.json {
-		return a.printJSON(answer)
-	}
 	lines, err := rows(answer)
 	if err != nil {
 		return err
 	}
-	return table(a.out, lines)
+	return a.show(answer, lines)
 }
 
 func viewRows(answer json.RawMessage) ([][]string, error) {
@@ -196,7 +188,7 @@ func viewRows(answer json.RawMessage) ([][]string, error) {
 
 func (a *app) batchStatusCommand() *cobra.Command {
 	return a.oneBatch(&cobra.Command{
-		Use: "status ID", Short: "Print how a batch stands", Example: "  futura batch status ID --json",
+		Use: "status ID", Short: "Print the state of a batch", Example: "  futura batch status ID --json",
 	}, func(cmd *cobra.Command, c *headClient, id string) error {
 		return a.printAnswer(cmd, c, http.MethodGet, batchesPath+"/"+id, nil, viewRows)
 	})
@@ -205,7 +197,7 @@ func (a *app) batchStatusCommand() *cobra.Command {
 func (a *app) batchCancelCommand() *cobra.Command {
 	var reason string
 	cmd := a.oneBatch(&cobra.Command{
-		Use: "cancel ID", Short: "End a batch", Example: "  futura batch cancel ID --reason 'the list was wrong'",
+		Use: "cancel ID", Short: "Cancel a batch", Example: "  futura batch cancel ID --reason 'the list was wrong'",
 	}, func(cmd *cobra.Command, c *headClient, id string) error {
 		body, err := json.Marshal(map[string]string{"reason": reason})
 		if err != nil {
@@ -213,13 +205,13 @@ func (a *app) batchCancelCommand() *cobra.Command {
 		}
 		return a.printAnswer(cmd, c, http.MethodPost, batchesPath+"/"+id+":cancel", body, viewRows)
 	})
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for whoever looks at it later")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, stored with the batch")
 	return cmd
 }
 
 func (a *app) batchRetryCommand() *cobra.Command {
 	return a.oneBatch(&cobra.Command{
-		Use: "retry ID", Short: "Run items that have failed for good again", Example: "  futura batch retry ID",
+		Use: "retry ID", Short: "Run the items that failed for good again", Example: "  futura batch retry ID",
 	}, func(cmd *cobra.Command, c *headClient, id string) error {
 		return a.printAnswer(cmd, c, http.MethodPost, batchesPath+"/"+id+":retry", nil,
 			func(answer json.RawMessage) ([][]string, error) {
@@ -259,8 +251,8 @@ func (a *app) batchListCommand() *cobra.Command {
 	}
 	f.add(cmd.Flags())
 	cmd.Flags().BoolVar(&active, "active", false, "only those that are not over")
-	cmd.Flags().IntVar(&limit, "limit", 100, "how many, at most 500")
-	cmd.Flags().StringVar(&after, "after", "", "the id of the last one of the page before")
+	cmd.Flags().IntVar(&limit, "limit", 100, "how many to print, at most 500")
+	cmd.Flags().StringVar(&after, "after", "", "the last id of the previous page")
 	return cmd
 }
 
@@ -288,13 +280,9 @@ func listRows(answer json.RawMessage) ([][]string, error) {
 
 // shortened cuts a text to what stands in a table.
 func shortened(text string) string {
-	const most = 60
 	line, _, more := strings.Cut(strings.TrimRight(text, "\r\n"), "\n")
-	if runes := []rune(line); len(runes) > most {
-		line, more = string(runes[:most]), true
-	}
 	if more {
 		line += "…"
 	}
-	return strings.ReplaceAll(line, "\t", " ")
+	return printable(cut(line, 61))
 }

@@ -27,8 +27,8 @@ type headFlags struct {
 
 func (f *headFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.url, "url", "", "the head's URL (default: that of the process that serves the store)")
-	flags.StringVar(&f.tokenFile, "token-file", "", "a file with the token of requests, in its first line")
-	flags.StringVar(&f.authority, "tls-ca", "", "a file with the certificates that may have signed the head's")
+	flags.StringVar(&f.tokenFile, "token-file", "", "a file with the token in its first line")
+	flags.StringVar(&f.authority, "tls-ca", "", "a file with the CA certificates that vouch for the head's")
 }
 
 // apiError is a problem that a head answered with.
@@ -48,7 +48,7 @@ func (e *apiError) Error() string {
 	return fmt.Sprintf("%s (%s)", e.Detail, code)
 }
 
-// mistake tells whether the request was wrong, rather than the head.
+// mistake reports whether the request was wrong, rather than the head.
 func (e *apiError) mistake() bool { return e.Status < http.StatusInternalServerError }
 
 // headClient talks to a head.
@@ -68,7 +68,7 @@ func (a *app) connect(f *headFlags) (*headClient, error) {
 		}
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(authorities) {
-			return nil, usageError{fmt.Errorf("%s holds no certificate", f.authority)}
+			return nil, usageError{fmt.Errorf("%s contains no certificate", f.authority)}
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
@@ -77,7 +77,7 @@ func (a *app) connect(f *headFlags) (*headClient, error) {
 	if where == "" {
 		dir, ok := embeddedDir(a.store)
 		if !ok {
-			return nil, usageError{fmt.Errorf("where is the head of %s? Name it with --url", a.store)}
+			return nil, usageError{fmt.Errorf("the head of %s is not known: name it with --url", a.store)}
 		}
 		e, err := readEndpoint(dir)
 		if err != nil {
@@ -110,7 +110,7 @@ func firstToken(path string) (string, error) {
 			return words[len(words)-1], nil
 		}
 	}
-	return "", usageError{fmt.Errorf("%s has no token", path)}
+	return "", usageError{fmt.Errorf("%s has no token in its first line", path)}
 }
 
 // send returns a head's answer, which must be closed, or the problem that it is.

@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -22,29 +20,14 @@ const (
 	formatNDJSON = "ndjson"
 )
 
-// maxBatchFile is the most bytes of a file for a batch.
-const maxBatchFile = 64 << 20
+const (
+	// maxBatchFile is the most bytes of a file for a batch.
+	maxBatchFile = 64 << 20
+	tooManyItems = ": use several batches"
+)
 
 // maxArgumentLine is the longest line of NDJSON.
 const maxArgumentLine = 8 * batch.MaxArguments
-
-// readFile returns a file, or standard input for "-".
-func (a *app) readFile(name string) ([]byte, error) {
-	var from io.Reader = a.in
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, usageError{err}
-		}
-		defer func() { _ = f.Close() }() // it was read
-		from = f
-	}
-	content, err := io.ReadAll(io.LimitReader(from, maxBatchFile+1))
-	if err == nil && len(content) > maxBatchFile {
-		err = usageError{fmt.Errorf("%s has more than %d bytes: use several batches", name, maxBatchFile)}
-	}
-	return content, err
-}
 
 // formatOf is the format of a file: as it was named, by the file's name, or by
 // how it begins.
@@ -98,7 +81,7 @@ func readArguments(format string, content []byte) ([][]string, error) {
 		if json.Unmarshal(line, &one) == nil && line[0] == '"' {
 			list = []string{one}
 		} else if err := json.Unmarshal(line, &list); err != nil {
-			return nil, usageError{fmt.Errorf("line %d is neither a list of texts nor a text: %w", n, err)}
+			return nil, usageError{fmt.Errorf("line %d is neither a list of strings nor a string: %w", n, err)}
 		}
 		lists = append(lists, list)
 	}
@@ -129,7 +112,7 @@ func (f *batchFlags) body(a *app, args []string) ([]byte, error) {
 		lists = append(lists, []string{arg})
 	}
 	if f.file != "" {
-		content, err := a.readFile(f.file)
+		content, err := a.readInput(f.file, maxBatchFile, tooManyItems)
 		if err != nil {
 			return nil, err
 		}
@@ -150,22 +133,18 @@ func (f *batchFlags) body(a *app, args []string) ([]byte, error) {
 		lists = append(lists, read...)
 	}
 	if f.function == "" {
-		return nil, usageError{errors.New("which function? Name it with --function, or send a whole request: --file X.json")}
+		return nil, usageError{errors.New("no function: name it with --function, or send a whole request with --file X.json")}
 	}
 	request := batch.Request{
 		Template:  batch.Template{FunctionID: f.function, Method: f.method, Config: f.config},
 		Arguments: lists, MaxAttempts: f.attempts,
 	}
-	for _, variable := range f.environment {
-		name, value, ok := strings.Cut(variable, "=")
-		if !ok {
-			return nil, usageError{fmt.Errorf("--env %.40q: use NAME=VALUE", variable)}
-		}
-		config := &request.Template.Config
-		config.Environment = append(config.Environment, batch.EnvVar{Name: name, Value: value})
+	var err error
+	if request.Template.Config.Environment, err = parseEnvironment(f.environment); err != nil {
+		return nil, err
 	}
 	if f.stdin != "" {
-		content, err := a.readFile(f.stdin)
+		content, err := a.readInput(f.stdin, maxBatchFile, tooManyItems)
 		if err != nil {
 			return nil, err
 		}

@@ -37,15 +37,15 @@ type batchStoreFlags struct {
 	privateSources bool
 }
 
-func (f *batchStoreFlags) add(flags *pflag.FlagSet, boot, workers time.Duration) {
+func (f *batchStoreFlags) add(flags *pflag.FlagSet, patience time.Duration) {
 	flags.StringVar(&f.kind, "batch-store", "",
-		"where batches are: futures, mongo or memory (default: mongo with --batch-db-server, else futures)")
+		"where batches are kept: futures, mongo or memory (default: mongo with --batch-db-server, else futures)")
 	flags.StringVar(&f.server, "batch-db-server", "", "a MongoDB server for batches, such as mongodb://127.0.0.1:27017/")
-	flags.StringVar(&f.name, "batch-db-name", mongostore.DefaultDatabase, "the database there")
-	flags.DurationVar(&f.requeue, "batch-requeue-interval", time.Hour, "how often batches that others left are looked for")
-	flags.DurationVar(&f.boot, "batch-resume-delay", boot, "how long after its start the head resumes batches")
-	flags.DurationVar(&f.workers, "batch-worker-wait", workers,
-		"how long a batch waits for as many workers as it asks for, before it starts with those there")
+	flags.StringVar(&f.name, "batch-db-name", mongostore.DefaultDatabase, "the database on that server")
+	flags.DurationVar(&f.requeue, "batch-requeue-interval", time.Hour, "how often to look for batches that others left")
+	flags.DurationVar(&f.boot, "batch-resume-delay", patience, "how long after its start the head resumes batches")
+	flags.DurationVar(&f.workers, "batch-worker-wait", patience,
+		"how long a batch waits for the workers it asks for, before it starts with fewer")
 	flags.Uint64Var(&f.attempts, "batch-max-attempts", batch.DefaultMaxAttempts, "how often an item is tried at most")
 	flags.BoolVar(&f.privateSources, "install-private", false,
 		"install functions from private and loopback addresses too")
@@ -67,7 +67,7 @@ func (f *batchStoreFlags) open(ctx context.Context, cluster *fdbmodel.Cluster, l
 	case storeFutures:
 		return futurestore.New(cluster, futurestore.Options{}), nil
 	case storeMemory:
-		return memstore.New(memstore.Options{}), nil
+		return memstore.New(), nil
 	case storeMongo:
 		if f.server == "" {
 			return nil, usageError{errors.New("--batch-store mongo: name the server with --batch-db-server")}
@@ -105,7 +105,7 @@ func (f *batchStoreFlags) startHead(ctx context.Context, client *futures.Client,
 	}
 	driving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r := &runningHead{store: store, cancel: cancel, done: make(chan struct{}), Head: head.New(head.Options{
-		Store: store, Dispatcher: head.NewCluster(client.Cluster(), ""), MaxAttempts: f.attempts, BootDelay: f.boot,
+		Store: store, Dispatcher: head.NewCluster(client.Cluster()), MaxAttempts: f.attempts, BootDelay: f.boot,
 		RequeueInterval: f.requeue, WorkerWait: f.workers, Logger: log,
 	})}
 	go func() {
@@ -124,7 +124,7 @@ func (r *runningHead) stop() error {
 	return errors.Join(r.err, r.store.Close(closing))
 }
 
-// describe names the store of batches, and tells whether it survives a restart.
+// describe names the store of batches, and reports whether it survives a restart.
 func (n *node) describeBatches() (name string, durable bool) {
 	name, durable = n.head.store.Describe()
 	if strings.HasPrefix(n.app.store, "memory:") && strings.HasPrefix(name, storeFutures) {

@@ -77,8 +77,8 @@ type batchShell struct {
 
 func newBatchShell(t *testing.T) *batchShell {
 	t.Helper()
-	server := httptest.NewServer(rest.Handler(instantHead{memstore.New(memstore.Options{})}, rest.Options{
-		Tokens: stack.NewTokens("test", testToken),
+	server := httptest.NewServer(rest.Handler(instantHead{memstore.New()}, rest.Options{
+		Stack: stack.Options{Tokens: stack.NewTokens("test", testToken)},
 	}))
 	t.Cleanup(server.Close)
 	tokens := filepath.Join(t.TempDir(), "tokens")
@@ -122,14 +122,15 @@ func TestABatchFromTheCommandLine(t *testing.T) {
 // before their beginning and behind their first event.
 func TestWatchGoesOnOverConnectionsThatBreak(t *testing.T) {
 	t.Parallel()
-	head := instantHead{memstore.New(memstore.Options{})}
+	head := instantHead{memstore.New()}
 	b, _, err := head.Submit(t.Context(), batch.Request{
 		Template: batch.Template{FunctionID: "f", Method: "later"}, Arguments: [][]string{{"a"}},
 	})
 	require.NoError(t, err)
 	stopping := make(chan struct{})
 	close(stopping)
-	handler, stops := rest.Handler(head, rest.Options{}), rest.Handler(head, rest.Options{Stopping: stopping})
+	handler := rest.Handler(head, rest.Options{})
+	stops := rest.Handler(head, rest.Options{Stack: stack.Options{Stopping: stopping}})
 	var streams atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch n := streams.Add(1); n {
@@ -154,7 +155,7 @@ func TestWatchGoesOnOverConnectionsThatBreak(t *testing.T) {
 // TestWatchIsInterrupted interrupts watch while a batch waits.
 func TestWatchIsInterrupted(t *testing.T) {
 	t.Parallel()
-	head := instantHead{memstore.New(memstore.Options{})}
+	head := instantHead{memstore.New()}
 	b, _, err := head.Submit(t.Context(), batch.Request{
 		Template: batch.Template{FunctionID: "f", Method: "later"}, Arguments: [][]string{{"a"}},
 	})
@@ -174,7 +175,7 @@ func TestWatchIsInterrupted(t *testing.T) {
 
 func TestAHeadWithACertificate(t *testing.T) {
 	t.Parallel()
-	head := instantHead{memstore.New(memstore.Options{})}
+	head := instantHead{memstore.New()}
 	server := httptest.NewTLSServer(rest.Handler(head, rest.Options{}))
 	t.Cleanup(server.Close)
 	authority := filepath.Join(t.TempDir(), "ca.pem")
@@ -217,7 +218,7 @@ func TestMistakesWithBatches(t *testing.T) {
 		{"{}", "function_id", []string{"submit", "--file", "-"}},
 		{"{}", "leave out", []string{"submit", "--file", "-", "--function", "f"}},
 		{"", "NAME=VALUE", []string{"submit", "--function", "f", "--env", "A", "x"}},
-		{"", "no id of a batch", []string{"status", "x"}},
+		{"", "not the id of a batch", []string{"status", "x"}},
 		{"", "permanently_failed", []string{"result", uuid.NewString(), "--state", "x"}},
 	} {
 		_, errOut := s.run(exitUsage, c.in, c.args...)

@@ -19,7 +19,7 @@ import (
 func (a *app) batchWatchCommand() *cobra.Command {
 	return a.oneBatch(&cobra.Command{
 		Use: "watch ID", Short: "Follow a batch until it is over",
-		Long:    "watch shows a bar on a terminal, and lines elsewhere. Its exit code is 1 if not every item is done.",
+		Long:    "watch shows a progress bar on a terminal, and lines elsewhere. It exits with 1 if not every item is done.",
 		Example: "  futura batch watch ID",
 	}, func(cmd *cobra.Command, c *headClient, id string) error { return a.watchBatch(cmd.Context(), c, id) })
 }
@@ -56,16 +56,11 @@ func (a *app) watchBatch(ctx context.Context, c *headClient, id string) error {
 	if err != nil {
 		return err
 	}
-	if a.json {
-		err = a.printJSON(&last)
-	} else {
-		err = table(a.out, last.rows())
-	}
-	return errors.Join(err, last.failure())
+	return errors.Join(a.show(&last, last.rows()), last.failure())
 }
 
 // errNoHead is returned for an answer that a head does not give.
-var errNoHead = errors.New("this is not the answer of a head: check --url")
+var errNoHead = errors.New("the answer is not that of a head: check --url")
 
 // errCutOff is returned for an answer that ended too early.
 var errCutOff = errors.New("the head ended the connection")
@@ -111,8 +106,8 @@ func (a *app) batchResultCommand() *cobra.Command {
 	var stream bool
 	cmd := a.oneBatch(&cobra.Command{
 		Use: "result ID", Short: "Print the results of a batch",
-		Long: "result prints a line for each item; with --ndjson all that is known of each as a line of JSON; with --json\n" +
-			"the results by chunk, as the API of b7s has them.",
+		Long: "result prints a line for each item. With --ndjson each line is a JSON object with all that is known of " +
+			"the item. With --json it prints the results by chunk, as the API of b7s does.",
 		Example: "  futura batch result ID --state permanently_failed\n  futura batch result ID --ndjson > results.ndjson",
 	}, func(cmd *cobra.Command, c *headClient, id string) error {
 		if a.json {
@@ -120,7 +115,7 @@ func (a *app) batchResultCommand() *cobra.Command {
 		}
 		return a.printItems(cmd.Context(), c, id, states, stream)
 	})
-	cmd.Flags().StringVar(&states, "state", "", "only items in these states, with commas between them")
+	cmd.Flags().StringVar(&states, "state", "", "only items in these states, separated by commas")
 	cmd.Flags().BoolVar(&stream, "ndjson", false, "print a line of JSON for each item")
 	return cmd
 }

@@ -22,28 +22,27 @@ import (
 func (a *app) benchCommand() *cobra.Command {
 	var o bench.Options
 	var profile string
-	names := strings.Join(bench.Scenarios(), ", ")
 	cmd := &cobra.Command{
 		Use:   "bench SCENARIO",
-		Short: "Measure a whole cluster: " + names + ", or all",
-		Long: "bench measures client, store and workers in one process, everything synced, results kept. The scenarios:\n\n" +
-			"  burndown    200,000 no-op futures first, then workers; counted in the client's hands\n" +
+		Short: "Measure the rates and costs of a whole cluster",
+		Long: "bench measures client, store and workers in one process. Every commit is synced, and results are kept. " +
+			"SCENARIO is one of these, or all:\n\n" +
+			"  burndown    200,000 no-op futures that are submitted before workers start\n" +
 			"  stream      16 producers submit one by one while workers run\n" +
-			"  latency     one at a time, from submit to awaited\n" +
-			"  backlog     1,000 and 1,000,000 pending, held by a feeder; ratio of the rates\n" +
-			"  contention  64 and 1 workers with claim transactions of their own; ratio of the rates\n" +
-			"  await       100,000 futures awaited by one client; from the end of the last run to the last result\n" +
-			"  idle        1,000 workers without work; what they ask of the store per second\n" +
-			"  batch       the items of a batch, from its submit to its end; ratio of the rate to that of plain futures\n" +
-			"  wasm        a WASM function of 0.3 ms, fresh instance each; ratio of its time to a plain runtime that\n" +
-			"              can be stopped, and to one that can't\n\n" +
-			"Rates depend on the load of the machine. What holds on a busy one is the cost of a future: transactions,\n" +
-			"mutations and reads of the store; processor time in user and system mode, of this process and of the\n" +
-			"processes of functions that it started; and allocated objects and bytes of this process. idle has the\n" +
-			"same for each second. A store on a server (fdb:, remote:) spends processor time of its own, which is\n" +
-			"not in it.\n\n" +
-			"bench prints a table for each scenario, and with --json one object, or an array for all. It shows its\n" +
-			"progress on standard error. The store is a temporary directory unless --store is given.",
+			"  latency     one future at a time, from submit to result\n" +
+			"  backlog     the rates with 1,000 and with 1,000,000 pending, and their ratio\n" +
+			"  contention  the rates of 64 workers and of 1, each claiming alone; their ratio\n" +
+			"  await       100,000 futures awaited by one client: last run to last result\n" +
+			"  idle        1,000 workers without work: their requests to the store\n" +
+			"  batch       the items of a batch; the ratio of their rate to plain futures\n" +
+			"  wasm        a WASM function of 0.3 ms, in a fresh instance each; the ratios of\n" +
+			"              its time to plain runtimes that can and can't be stopped\n\n" +
+			"Rates depend on the load of the machine. The cost of a future does not: transactions, mutations and reads " +
+			"of the store; processor time in user and system mode, of this process and the processes of functions that " +
+			"it started; objects and bytes that this process allocates. For idle these are per second. The processor " +
+			"time of a store on a server (fdb:, remote:) is not included.\n\n" +
+			"bench prints a table for each scenario; with --json one object, or for all an array. Progress goes to " +
+			"standard error. The store is a temporary directory unless --store is given.",
 		Example: "  futura bench burndown\n  futura bench all --json\n  futura bench latency --store fdb:fdb.cluster",
 		Args:    exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,14 +50,10 @@ func (a *app) benchCommand() *cobra.Command {
 				return a.benchAll(cmd.Context(), o, cmd.Flags().Changed("store"), profile)
 			}
 			report, err := a.bench(cmd.Context(), args[0], o, cmd.Flags().Changed("store"), profile)
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case a.json:
-				return a.printJSON(report)
-			default:
-				return table(a.out, benchRows(report))
 			}
+			return a.show(report, benchRows(report))
 		},
 	}
 	cmd.Flags().IntVar(&o.Futures, "futures", 0, "number of futures (default: the scenario's own)")
@@ -114,7 +109,8 @@ func profileCPU(path string) (stop func() error, err error) {
 func (a *app) bench(ctx context.Context, scenario string, o bench.Options, named bool, profile string,
 ) (report *bench.Report, err error) {
 	if !slices.Contains(bench.Scenarios(), scenario) {
-		return nil, usageError{fmt.Errorf("no scenario %q: use one of %v, or all", scenario, bench.Scenarios())}
+		return nil, usageError{fmt.Errorf("no scenario %q: use %s or all", scenario,
+			strings.Join(bench.Scenarios(), ", "))}
 	}
 	o.Store = a.store
 	if !named {

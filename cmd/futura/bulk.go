@@ -21,26 +21,26 @@ type selection struct {
 	filter inspect.Filter
 }
 
-func (s *selection) add(cmd *cobra.Command, states string) {
-	cmd.Flags().StringVar(&s.state, "state", "", "all that are "+states)
-	cmd.Flags().StringVar(&s.filter.Queue, "queue", "", "all of this queue")
-	cmd.Flags().StringVar(&s.filter.Function, "function", "", "all of this function")
+// add lets a command select futures that are over, or those that are not.
+func (s *selection) add(cmd *cobra.Command, over bool) {
+	s.states = slices.DeleteFunc(layout.States(), func(s layout.State) bool { return s.Terminal() != over })
+	cmd.Flags().StringVar(&s.state, "state", "", "select all that are "+layout.AnyOf(s.states))
+	cmd.Flags().StringVar(&s.filter.Queue, "queue", "", "select all of this queue")
+	cmd.Flags().StringVar(&s.filter.Function, "function", "", "select all of this function")
 }
 
-// instead tells whether futures are selected instead of named by ids. States are
-// those that they may be in.
-func (s *selection) instead(ids []string, states ...layout.State) (bool, error) {
+// instead reports whether futures are selected instead of named by id.
+func (s *selection) instead(ids []string) (bool, error) {
 	some := s.state != "" || s.filter != (inspect.Filter{})
 	if some == (len(ids) > 0) {
-		return some, usageError{errors.New("name futures by their ids, or all of a --state, --queue or --function")}
+		return some, usageError{errors.New("name futures by id, or select them with --state, --queue or --function")}
 	}
-	s.states = states
 	if s.state == "" {
 		return some, nil
 	}
 	state, err := layout.ParseState(s.state)
-	if err == nil && !slices.Contains(states, state) {
-		err = usageError{fmt.Errorf("--state %s: use one of %v", state, states)}
+	if err == nil && !slices.Contains(s.states, state) {
+		err = usageError{fmt.Errorf("--state %s: use %s", state, layout.AnyOf(s.states))}
 	}
 	s.states = []layout.State{state}
 	return some, err
@@ -88,7 +88,7 @@ type bulk struct {
 	OfBatches int  `json:"of_batches"`
 }
 
-// free tells whether a future is no item of a batch, and counts those that are.
+// free reports whether a future is not an item of a batch, and counts those that are.
 func (b *bulk) free(row *layout.Row) bool {
 	if row.Spec.Held() {
 		b.OfBatches++
@@ -102,7 +102,7 @@ func (a *app) printBulk(b *bulk, batchCommand string) error {
 		return a.printJSON(b)
 	}
 	if b.OfBatches > 0 {
-		fmt.Fprintf(a.err, "%d are items of batches: use futura batch %s\n", b.OfBatches, batchCommand)
+		fmt.Fprintf(a.err, "left alone, as items of batches: %d (use futura batch %s)\n", b.OfBatches, batchCommand)
 	}
 	for _, count := range []struct {
 		n    *int
@@ -153,7 +153,7 @@ func (a *app) retryFailed(ctx context.Context, c *futures.Client, filter inspect
 		if !b.free(row) {
 			return false
 		}
-		if row.Exception.Kind == layout.KindCancelled {
+		if ending := row.Ending(); ending.Cancelled() {
 			cancelled++
 			return false
 		}
@@ -169,7 +169,7 @@ func (a *app) retryFailed(ctx context.Context, c *futures.Client, filter inspect
 		return err
 	})
 	if cancelled > 0 {
-		fmt.Fprintf(a.err, "%d were cancelled and stay: retry them by their ids\n", cancelled)
+		fmt.Fprintf(a.err, "left alone, as cancelled: %d (retry them by id)\n", cancelled)
 	}
 	return errors.Join(a.printBulk(b, "retry"), err)
 }

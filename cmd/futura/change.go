@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/inspect"
-	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 	"github.com/futura-run/futura/workers/wasm"
@@ -57,13 +57,13 @@ func (a *app) cancelCommand() *cobra.Command {
 	var reason string
 	var s selection
 	cmd := &cobra.Command{
-		Use: "cancel ID... | --state | --queue | --function", Short: "Cancel futures, or ask those that run to stop",
-		Long: "cancel takes futures by their ids, or all that are not over and have the state, queue and function given.\n" +
-			"Of those, items of batches are left alone, for which there is futura batch cancel.",
+		Use: "cancel ID... | --state | --queue | --function", Short: "Cancel futures, or ask running ones to stop",
+		Long: "cancel takes futures by id, or selects all that are not over and match --state, --queue and --function. A " +
+			"selection leaves items of batches alone: for these, use futura batch cancel.",
 		Example: "  futura cancel 01995b4e-6f3a-7c1e-9d2b-0123456789ab --reason 'wrong input'\n" +
 			"  futura cancel --function wasm:count --state ready",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			some, err := s.instead(args, layout.Ready, layout.Delayed, layout.Claimed)
+			some, err := s.instead(args)
 			if err != nil {
 				return err
 			}
@@ -80,14 +80,14 @@ func (a *app) cancelCommand() *cobra.Command {
 					one.Outcome, one.text = "requested", "asked to stop"
 					return one, err
 				default:
-					one.Outcome, one.text = "over", "is over already: "+one.State
+					one.Outcome, one.text = "over", "is already over: "+one.State
 					return one, err
 				}
 			})
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for whoever looks at it later")
-	s.add(cmd, "ready, delayed or claimed")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, stored with the future")
+	s.add(cmd, false)
 	return cmd
 }
 
@@ -96,17 +96,17 @@ func (a *app) retryCommand() *cobra.Command {
 	var filter inspect.Filter
 	cmd := &cobra.Command{
 		Use: "retry ID... | --failed", Short: "Run failed futures again, with all their attempts",
-		Long: "retry runs failed futures again, with all their attempts, and delayed ones at once. With --failed it takes\n" +
-			"all that have failed, but for those that were cancelled, which are retried by their ids, and for items of\n" +
-			"batches, for which there is futura batch retry.",
+		Long: "retry runs failed futures again, with all their attempts, and delayed ones at once. With --failed it takes " +
+			"all failed futures except cancelled ones, which are retried by id, and items of batches: for these, use " +
+			"futura batch retry.",
 		Example: "  futura retry 01995b4e-6f3a-7c1e-9d2b-0123456789ab\n" +
 			"  futura retry --failed --function wasm:count",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if failed == (len(args) > 0) {
-				return usageError{errors.New("name futures, or use --failed")}
+				return usageError{errors.New("name futures by id, or use --failed")}
 			}
 			if !failed && filter != (inspect.Filter{}) {
-				return usageError{errors.New("--function and --queue go with --failed")}
+				return usageError{errors.New("--function and --queue need --failed")}
 			}
 			if failed {
 				return a.open(cmd.Context(), func(c *futures.Client) error { return a.retryFailed(cmd.Context(), c, filter) })
@@ -116,9 +116,9 @@ func (a *app) retryCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&failed, "failed", false, "all that have failed")
-	cmd.Flags().StringVar(&filter.Queue, "queue", "", "with --failed: of this queue")
-	cmd.Flags().StringVar(&filter.Function, "function", "", "with --failed: of this function")
+	cmd.Flags().BoolVar(&failed, "failed", false, "select all failed futures")
+	cmd.Flags().StringVar(&filter.Queue, "queue", "", "with --failed: only those of this queue")
+	cmd.Flags().StringVar(&filter.Function, "function", "", "with --failed: only those of this function")
 	return cmd
 }
 
@@ -126,11 +126,11 @@ func (a *app) deleteCommand() *cobra.Command {
 	var s selection
 	cmd := &cobra.Command{
 		Use: "delete ID... | --state | --queue | --function", Short: "Remove futures that are over, with their results",
-		Long: "delete takes futures by their ids, or all that are over and have the state, queue and function given. Of\n" +
-			"those, items of batches are left alone, for which there is futura batch delete.",
+		Long: "delete takes futures by id, or selects all that are over and match --state, --queue and --function. A " +
+			"selection leaves items of batches alone: for these, use futura batch delete.",
 		Example: "  futura delete 01995b4e-6f3a-7c1e-9d2b-0123456789ab\n  futura delete --state realized --queue urgent",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			some, err := s.instead(args, layout.Realized, layout.Failed)
+			some, err := s.instead(args)
 			if err != nil {
 				return err
 			}
@@ -142,7 +142,7 @@ func (a *app) deleteCommand() *cobra.Command {
 			})
 		},
 	}
-	s.add(cmd, "realized or failed")
+	s.add(cmd, true)
 	return cmd
 }
 
@@ -156,12 +156,12 @@ func (a *app) functionPutCommand() *cobra.Command {
 	var alias string
 	cmd := &cobra.Command{
 		Use: "put FILE", Short: "Store a WASM module under its content id",
-		Long: "put checks that the module can run (WASI preview 1, no files, no network), stores it, and prints the name\n" +
-			"of its function. With --alias the name wasm:ALIAS stands for it from now on.",
+		Long: "put checks that the module can run (WASI preview 1, without files or network), stores it, and prints the " +
+			"name of its function. With --alias, wasm:ALIAS names it from then on.",
 		Example: "  futura function put count.wasm --alias count", Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.putFunction(cmd.Context(), args[0], alias) },
 	}
-	cmd.Flags().StringVar(&alias, "alias", "", "a name that stands for the module")
+	cmd.Flags().StringVar(&alias, "alias", "", "another name for the module")
 	return cmd
 }
 
@@ -201,17 +201,13 @@ func (a *app) putFunction(ctx context.Context, file, alias string) (err error) {
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return a.printJSON(httpapi.FunctionOf(&stored))
-		}
-		_, err = fmt.Fprintln(a.out, "wasm:"+stored.CID)
-		return err
+		return a.say(httpapi.FunctionOf(&stored), "wasm:"+stored.CID)
 	})
 }
 
 func (a *app) functionListCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List the WASM modules that are stored", Example: "  futura function list", Args: exactly(0),
+		Use: "list", Short: "List the stored WASM modules", Example: "  futura function list", Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.open(cmd.Context(), func(c *futures.Client) error {
 				stored, err := c.Cluster().Modules(cmd.Context())
@@ -226,7 +222,7 @@ func (a *app) functionListCommand() *cobra.Command {
 					return a.printJSON(views)
 				}
 				for _, m := range stored {
-					fmt.Fprintf(a.out, "wasm:%s  %d bytes  %v\n", m.CID, m.Size, m.Aliases)
+					fmt.Fprintf(a.out, "wasm:%s  %d bytes  %s\n", m.CID, m.Size, strings.Join(m.Aliases, " "))
 				}
 				return nil
 			})

@@ -8,7 +8,7 @@ import (
 	"github.com/futura-run/futura/workers/wasm"
 )
 
-// checker tells whether modules can run, in a process without a worker. What it
+// checker reports whether modules can run, in a process without a worker. What it
 // needs for that starts with the first module.
 type checker struct {
 	log *slog.Logger

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 )
 
 func (a *app) clusterCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "cluster", Short: "Show, make and set up a cluster"}
+	cmd := &cobra.Command{Use: "cluster", Short: "Show, create and configure a cluster"}
 	cmd.AddCommand(a.clusterShowCommand(), a.clusterCreateCommand(), a.clusterSetCommand())
 	return needsCommand(cmd)
 }
@@ -28,24 +29,16 @@ type clusterFlags struct {
 
 func (s *clusterFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.DurationVar(&s.heartbeat, "heartbeat", 0, "how often a worker says that it lives")
-	flags.DurationVar(&s.deadAfter, "dead-after", 0, "how long its heartbeat may stand still before it counts as dead")
+	flags.DurationVar(&s.heartbeat, "heartbeat", 0, "how often a worker changes its heartbeat")
+	flags.DurationVar(&s.deadAfter, "dead-after", 0,
+		"how long a heartbeat may go unchanged before the worker is declared dead")
 	flags.DurationVar(&s.retention, "retention", 0, "how long finished futures are kept")
 }
 
 // apply changes the config to what the flags say, where they say something.
 func (s *clusterFlags) apply(c *layout.Config) {
-	for _, set := range []struct {
-		to   *time.Duration
-		what time.Duration
-	}{{&c.Heartbeat, s.heartbeat}, {&c.DeadAfter, s.deadAfter}, {&c.Retention, s.retention}} {
-		if set.what != 0 {
-			*set.to = set.what
-		}
-	}
-	if s.shards != 0 {
-		c.Shards = s.shards
-	}
+	c.Heartbeat, c.DeadAfter = cmp.Or(s.heartbeat, c.Heartbeat), cmp.Or(s.deadAfter, c.DeadAfter)
+	c.Retention, c.Shards = cmp.Or(s.retention, c.Retention), cmp.Or(s.shards, c.Shards)
 }
 
 func (a *app) clusterShowCommand() *cobra.Command {
@@ -63,23 +56,23 @@ func (a *app) clusterShowCommand() *cobra.Command {
 func (a *app) clusterCreateCommand() *cobra.Command {
 	var s clusterFlags
 	cmd := &cobra.Command{
-		Use: "create", Short: "Make a cluster with settings of its own", Args: exactly(0),
-		Long: "create makes a cluster, and refuses one that is there. Without it the first process makes the cluster,\n" +
-			"with the defaults: 16 shards (1 on an embedded store), a heartbeat in 5s, dead after 15s (in dev\n" +
+		Use: "create", Short: "Create a cluster with its own settings", Args: exactly(0),
+		Long: "create makes a cluster, and refuses a name that exists. Without it, the first process creates the cluster " +
+			"with the defaults: 16 shards (1 on an embedded store), a heartbeat every 5s, dead after 15s (with dev " +
 			"500ms and 2s), a retention of 24h.",
 		Example: "  futura cluster create --shards 64 --retention 72h --store fdb:fdb.cluster",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.createCluster(cmd.Context(), &s) },
 	}
-	cmd.Flags().IntVar(&s.shards, "shards", 0, "a power of two up to 256; it stays (default 16; embedded 1)")
+	cmd.Flags().IntVar(&s.shards, "shards", 0, "a power of two up to 256, fixed from then on (default: 16, embedded 1)")
 	s.add(cmd)
 	return cmd
 }
 
 func (a *app) createCluster(ctx context.Context, s *clusterFlags) error {
-	there := errors.New("it is there")
+	there := errors.New("it exists")
 	err := a.with(ctx, futures.Options{Cluster: a.cluster, Existing: true}, func(*futures.Client) error { return there })
 	if errors.Is(err, there) {
-		return usageError{fmt.Errorf("cluster %q is there already: see futura cluster show and set", a.cluster)}
+		return usageError{fmt.Errorf("cluster %q already exists: see futura cluster show and set", a.cluster)}
 	}
 	if !errors.Is(err, fdbmodel.ErrNotFound) {
 		return err
@@ -95,8 +88,9 @@ func (a *app) clusterSetCommand() *cobra.Command {
 	var s clusterFlags
 	cmd := &cobra.Command{
 		Use: "set", Short: "Change the cluster's settings", Args: exactly(0),
-		Long: "set changes settings. Processes obey those that they found when they began: start them again. Heartbeat\n" +
-			"and dead-after are what all must agree on, so their change is refused while workers or clients are alive.",
+		Long: "set changes settings. A process uses the settings that it found when it started: restart all processes " +
+			"afterwards. All processes must agree on heartbeat and dead-after, so a change of these is refused while " +
+			"workers or clients run.",
 		Example: "  futura cluster set --retention 1h\n" +
 			"  futura cluster set --heartbeat 5s --dead-after 15s --store fdb:fdb.cluster",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -122,9 +116,6 @@ func (a *app) showCluster(ctx context.Context, c *fdbmodel.Cluster, config layou
 		return err
 	}
 	view := httpapi.ClusterOf(c.Name(), config, counts)
-	if a.json {
-		return a.printJSON(&view)
-	}
 	rows := [][]string{
 		{"cluster", view.Name}, {"shards", fmt.Sprint(view.Shards)}, {"heartbeat", config.Heartbeat.String()},
 		{"dead after", config.DeadAfter.String()}, {"retention", config.Retention.String()},
@@ -147,5 +138,5 @@ func (a *app) showCluster(ctx context.Context, c *fdbmodel.Cluster, config layou
 		}
 		rows = append(rows, []string{"queue " + queue, text[2:]})
 	}
-	return table(a.out, rows)
+	return a.show(&view, rows)
 }

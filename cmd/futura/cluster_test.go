@@ -17,7 +17,7 @@ func TestClusterFromTheCommandLine(t *testing.T) {
 	require.Contains(t, e, "power of two")
 	s.ok("cluster", "create", "--shards", "4", "--retention", "72h", "--heartbeat", "500ms", "--dead-after", "2s")
 	_, e = s.run(exitUsage, "", "cluster", "create")
-	require.Contains(t, e, "there already")
+	require.Contains(t, e, "already exists")
 	s.ok("submit", "go:later")
 	s.ok("submit", "go:later", "--delay", "1h")
 	out := s.ok("cluster", "set", "--heartbeat", "5s", "--dead-after", "15s")

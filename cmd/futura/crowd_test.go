@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -23,7 +24,7 @@ func TestCrowdsDoNotTakeTheDescriptors(t *testing.T) {
 	cmd := exec.Command("sh", "-c", `ulimit -n 256; exec "$0" "$@"`, os.Args[0],
 		"dev", "--listen", "127.0.0.1:0", "--json")
 	cmd.Dir, cmd.Env = c.dir, append(os.Environ(), mainVariable+"=1", "FUTURA_STORE="+c.store)
-	log := &lockedBuffer{}
+	log := &stacktest.Buffer{}
 	cmd.Stderr = log
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
@@ -26,9 +27,9 @@ func (a *app) demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Run a function over many source files while a worker dies",
-		Long: "demo builds a WASM function, submits one future for each Go source file below a directory, lets one of\n" +
-			"its workers vanish midway, awaits all, and compares the results with a plain local computation. It needs\n" +
-			"the Go toolchain on the PATH to build the function. Its store is a temporary directory unless --store is\n" +
+		Long: "demo builds a WASM function, submits one future for each Go source file below a directory, lets one of " +
+			"its workers vanish midway, awaits all, and compares the results with a plain local computation. It needs " +
+			"the Go toolchain on the PATH to build the function. Its store is a temporary directory unless --store is " +
 			"given.",
 		Example: "  futura demo\n  futura demo --all\n  futura demo --dir . --typed --json",
 		Args:    exactly(0),
@@ -40,7 +41,7 @@ func (a *app) demoCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&o.Dir, "dir", "", "where the Go files are (default: the Go installation's src)")
-	cmd.Flags().IntVar(&o.Files, "files", 2000, "the most files to take")
+	cmd.Flags().IntVar(&o.Files, "files", 2000, "how many files to take at most")
 	cmd.Flags().BoolVar(&all, "all", false, "take all files")
 	cmd.Flags().BoolVar(&o.Typed, "typed", false, "run a typed Go function instead of a WASM module")
 	cmd.Flags().IntVar(&o.Workers, "workers", 3, "how many workers, one of which vanishes")
@@ -104,6 +105,9 @@ func (a *app) terminal() *os.File {
 	return nil
 }
 
+// barInterval is how often a bar moves.
+const barInterval = 100 * time.Millisecond
+
 // progress shows a bar with rate and time left, on a terminal only.
 func (a *app) progress(unit string) func(done, all int) {
 	f := a.terminal()
@@ -115,7 +119,7 @@ func (a *app) progress(unit string) func(done, all int) {
 		if bar == nil {
 			bar = progressbar.NewOptions(all, progressbar.OptionSetWriter(f), progressbar.OptionShowCount(),
 				progressbar.OptionShowIts(), progressbar.OptionSetItsString(unit), progressbar.OptionSetPredictTime(true),
-				progressbar.OptionClearOnFinish())
+				progressbar.OptionThrottle(barInterval), progressbar.OptionClearOnFinish())
 		}
 		_ = bar.Set(done)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -16,32 +15,15 @@ import (
 
 	"github.com/futura-run/futura"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
 )
 
-// lockedBuffer takes what several goroutines write.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // startDev runs dev until stop, which returns its exit code.
-func startDev(t *testing.T, args ...string) (e endpoint, log *lockedBuffer, stop func() int) {
+func startDev(t *testing.T, args ...string) (e endpoint, log *stacktest.Buffer, stop func() int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	in, out := io.Pipe()
-	log = &lockedBuffer{}
+	log = &stacktest.Buffer{}
 	code := make(chan int, 1)
 	go func() {
 		c := run(ctx, append([]string{"dev", "--listen", "127.0.0.1:0", "--json"}, args...), strings.NewReader(""), out, log)
@@ -125,7 +107,7 @@ func TestDevMistakes(t *testing.T) {
 	}{
 		{"at least 16", []string{"--token-file", short}},
 		{"no such file", []string{"--token-file", filepath.Join(dir, "none")}},
-		{"belong together", []string{"--tls-cert", short}},
+		{"need each other", []string{"--tls-cert", short}},
 		{"PEM", []string{"--tls-cert", short, "--tls-key", short}},
 		{"--listen", []string{"--listen", "127.0.0.1:99999"}},
 		{"slots", []string{"--slots", "-1"}},
@@ -184,7 +166,7 @@ func TestFurtherWorkersJoinADev(t *testing.T) {
 	code := make(chan int, 1)
 	go func() {
 		code <- run(ctx, []string{"worker", "--json", "--name", "second", "--store", e.Store}, strings.NewReader(""), out,
-			&lockedBuffer{})
+			&stacktest.Buffer{})
 	}()
 	var joined struct{ Worker string }
 	require.NoError(t, json.NewDecoder(in).Decode(&joined))

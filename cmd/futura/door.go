@@ -40,7 +40,8 @@ func (n *node) openDoor(ctx context.Context) (*door, error) {
 	d := &door{failed: make(chan error, 2), cancel: func() {}}
 	if !kv.TraitsOf(n.db).Exclusive {
 		if n.doorListen != "" {
-			return d, usageError{fmt.Errorf("--store-listen is for embedded stores: others reach %s by themselves", n.app.store)}
+			return d, usageError{fmt.Errorf("--store-listen is for embedded stores: other processes reach %s directly",
+				n.app.store)}
 		}
 		return d, nil
 	}
@@ -102,7 +103,7 @@ func (n *node) reap(connection string) {
 	if err != nil {
 		n.log.Warn("a lost connection's workers are left to the janitor", "connection", connection, "error", err)
 	} else if workers > 0 {
-		n.log.Info("a connection is lost", "workers", workers, "futures taken back", futures)
+		n.log.Info("a connection was lost", "workers", workers, "futures taken back", futures)
 	}
 }
 

@@ -34,7 +34,7 @@ func embeddedDir(store string) (dir string, ok bool) {
 	return dir, ok
 }
 
-// write puts the endpoint where processes of this user, and nobody else, find
+// write puts the endpoint where processes of this user, and no others, find
 // it. A reader sees it whole or not at all.
 func (e *endpoint) write(dir string) error {
 	content, err := json.MarshalIndent(e, "", "  ")

@@ -19,6 +19,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/fdbtest"
+	"github.com/futura-run/futura/internal/storetest"
 	"github.com/futura-run/futura/workers"
 )
 
@@ -135,14 +136,9 @@ func (s *shell) worker(client *futures.Client) (stop func()) {
 	w, err := workers.New(client, workers.Options{})
 	require.NoError(s.t, err)
 	require.NoError(s.t, w.Register("echo", func(_ context.Context, args []byte) ([]byte, error) { return args, nil }))
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- w.Run(ctx) }()
+	stop = storetest.Background(s.t, w.Run)
 	<-w.Ready()
-	return func() {
-		cancel()
-		require.NoError(s.t, <-ended)
-	}
+	return stop
 }
 
 // testAwaitAcrossAMove awaits futures by their ids on a server whose versions are

@@ -18,14 +18,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/futures/httpapi/stack"
+	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
 )
 
 // startHead runs head until stop, which returns its exit code.
-func startHead(t *testing.T, args ...string) (e endpoint, log *lockedBuffer, stop func() int) {
+func startHead(t *testing.T, args ...string) (e endpoint, log *stacktest.Buffer, stop func() int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	in, out := io.Pipe()
-	log = &lockedBuffer{}
+	log = &stacktest.Buffer{}
 	code := make(chan int, 1)
 	go func() {
 		if !slices.Contains(args, "--tokens") {
@@ -136,7 +137,7 @@ func TestDevRunsBatches(t *testing.T) {
 			t.Parallel()
 			s := newShell(t)
 			_, log, _ := startDev(t, "--store", s.store, "--batch-store", kind)
-			require.Equal(t, kind == "memory", strings.Contains(log.String(), "batches are in memory"), "%s", log)
+			require.Equal(t, kind == "memory", strings.Contains(log.String(), "batches are kept in memory"), "%s", log)
 			s.ok("function", "put", module, "--alias", "echo")
 			out, _ := s.run(exitFailed, "a\nb,fail\n", "batch", "submit", "--function", "echo", "--method", "echo.wasm",
 				"--file", "-", "--max-attempts", "1", "--wait")
@@ -158,23 +159,29 @@ func TestDevRunsBatches(t *testing.T) {
 			}
 			out, e := s.run(exitOK, "", "retry", "--failed")
 			require.Equal(t, "0 retried\n", out)
-			require.Contains(t, e, "1 are items of batches")
+			require.Contains(t, e, "left alone, as items of batches: 1")
 			item := strings.Fields(strings.Split(s.ok("list", "--state", "failed"), "\n")[1])[0]
 			for _, change := range []string{"retry", "delete"} {
 				_, e = s.run(exitUsage, "", change, item)
-				require.Contains(t, e, "belongs to the batch "+id)
+				require.Contains(t, e, "belongs to batch "+id)
 			}
 		})
 	}
 }
 
-func TestHeadsTokensHaveRoles(t *testing.T) {
-	t.Parallel()
+// storeWithReader returns a store to make, and a file of tokens with one that may
+// read.
+func storeWithReader(t *testing.T) (store, tokens, reader string) {
 	dir := t.TempDir()
-	tokens := filepath.Join(dir, "tokens")
+	tokens = filepath.Join(dir, "tokens")
 	reader, err := stack.CreateToken(tokens, "reader", "read", time.Time{})
 	require.NoError(t, err)
-	store := "embedded:" + filepath.Join(dir, "store")
+	return "embedded:" + filepath.Join(dir, "store"), tokens, reader
+}
+
+func TestHeadsTokensHaveRoles(t *testing.T) {
+	t.Parallel()
+	store, tokens, reader := storeWithReader(t)
 	e, _, stop := startHead(t, "--store", store, "--tokens", tokens)
 	status, _ := ask(t, &e, "GET", batchesPath, "", "")
 	require.Equal(t, http.StatusUnauthorized, status)
@@ -191,11 +198,7 @@ func TestHeadsTokensHaveRoles(t *testing.T) {
 // of its operator.
 func TestHeadShowsNoToken(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	tokens := filepath.Join(dir, "tokens")
-	reader, err := stack.CreateToken(tokens, "reader", "read", time.Time{})
-	require.NoError(t, err)
-	store := "embedded:" + filepath.Join(dir, "store")
+	store, tokens, reader := storeWithReader(t)
 	startDev(t, "--store", store)
 	e, log, stop := startHead(t, "--store", store, "--tokens", tokens)
 	require.Empty(t, e.Token)
@@ -251,7 +254,7 @@ func TestMistakesWithHeads(t *testing.T) {
 		"--batch-db-server":   {"--batch-store", "mongo"},
 		"not \"memory\"":      {"--batch-store", "memory", "--batch-db-server", "mongodb://127.0.0.1:1/"},
 		"futures, mongo":      {"--batch-store", "paper"},
-		"belong together":     {"--tls-cert", "x"},
+		"need each other":     {"--tls-cert", "x"},
 		"no such file":        {"--tokens", "none"},
 		"missing port":        {"--rest-api", "localhost"},
 		"not the URI of a Mo": {"--batch-db-server", "127.0.0.1:27017"},

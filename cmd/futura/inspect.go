@@ -35,10 +35,10 @@ func (a *app) inspectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect [ID | SUBSPACE]",
 		Short: "Show the keys of a future, a subspace or a range, decoded",
-		Long: "inspect shows every key that has to do with a future: its records, its place in the index, the worker\n" +
-			"that holds it, its mail. Of a subspace it lists the keys, page by page:\n\n  " + wrap(subspaces, 76, "  ") +
-			"\n\nor those of one kind, such as claim or heartbeat (docs/reference/keyspace.md has them all). Keys are given\n" +
-			"as fdbcli prints them, with bytes as \\xNN. With --json it prints one object per line.",
+		Long: "inspect shows every key of a future: its records, its place in the index, the worker that holds it, its " +
+			"mail. For one of these subspaces it lists the keys, page by page:\n\n  " + wrap(subspaces, 76, "  ") +
+			"\n\nA kind of key, such as claim or heartbeat, also works (docs/reference/keyspace.md lists them). Keys are " +
+			"given as fdbcli prints them, with bytes as \\xNN. With --json it prints one object per line.",
 		Example: "  futura inspect 01995b4e-6f3a-7c1e-9d2b-0123456789ab\n  futura inspect ready --limit 20\n" +
 			"  futura inspect --prefix '\\x02futura\\x00\\x02default\\x00' --json\n" +
 			"  futura inspect --fdbcli 01995b4e-6f3a-7c1e-9d2b-0123456789ab | fdbcli",
@@ -51,9 +51,9 @@ func (a *app) inspectCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&i.key, "key", "", "show this key")
-	cmd.Flags().StringVar(&i.prefix, "prefix", "", "list the keys that begin so")
-	cmd.Flags().StringVar(&i.after, "after", "", "go on behind this key, where an earlier list ended")
-	cmd.Flags().IntVar(&i.limit, "limit", 100, "the most keys to list, up to 1000")
+	cmd.Flags().StringVar(&i.prefix, "prefix", "", "list the keys with this prefix")
+	cmd.Flags().StringVar(&i.after, "after", "", "continue after this key, where an earlier list ended")
+	cmd.Flags().IntVar(&i.limit, "limit", 100, "how many keys to list, at most 1000")
 	cmd.Flags().BoolVar(&i.cli, "fdbcli", false, "print the fdbcli commands that show the future, to paste")
 	return cmd
 }
@@ -66,7 +66,7 @@ func (a *app) inspect(ctx context.Context, i inspection) error {
 		}
 	}
 	if given != 1 {
-		return usageError{errors.New("give one of an id, a subspace, --key and --prefix")}
+		return usageError{errors.New("give exactly one of an id, a subspace, --key and --prefix")}
 	}
 	if i.limit < 1 || i.limit > inspect.MaxItems {
 		return usageError{fmt.Errorf("--limit %d: use 1 to %d", i.limit, inspect.MaxItems)}
@@ -241,7 +241,7 @@ func valueText(f *inspect.Item) string {
 	return strings.Join(fields, " ")
 }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+func oneLine(s string) string { return strings.Join(strings.Fields(printable(s)), " ") }
 
 // blockOf prints a key and its fields, each on a line of its own.
 func blockOf(f *inspect.Item, width int) string {
@@ -352,6 +352,17 @@ func groupText(v map[string]any) string {
 		fields = append(fields, name+"="+fieldText(name, v[name]))
 	}
 	return "{" + strings.Join(fields, " ") + "}"
+}
+
+// folded breaks paragraphs into lines of 80 columns. Indented lines stay.
+func folded(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if !strings.HasPrefix(line, " ") {
+			lines[i] = wrap(strings.Fields(line), 80, "")
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // wrap joins words into lines of a width.

@@ -35,11 +35,11 @@ func (a *app) migrateCommand() *cobra.Command {
 	var o transfer.Options
 	cmd := &cobra.Command{
 		Use:   "migrate --from STORE --to STORE",
-		Short: "Copy a whole cluster into another store",
-		Long: "migrate copies a cluster, compares the copy with what was read, checks its invariants, and then lets\n" +
-			"others open it. The source stays as it is. Stop the cluster's processes first: workers and sessions that\n" +
-			"are alive are refused, and so is a source that changes meanwhile. The target must hold no such cluster; what\n" +
-			"an earlier migrate or restore left that was cut off is started over.",
+		Short: "Copy a whole cluster to another store",
+		Long: "migrate copies a cluster, compares the copy with the source, and checks its invariants; only then can the " +
+			"copy be opened. The source stays as it is. Stop the cluster's processes first: migrate refuses a cluster " +
+			"whose workers or clients run, and a source that changes meanwhile. The target must not hold this cluster " +
+			"yet; what an interrupted migrate or restore left is started over.",
 		Example: "  futura migrate --from embedded:./.futura --to fdb:fdb.cluster\n" +
 			"  futura migrate --from fdb:fdb.cluster --to embedded:./copy --cluster reports --json",
 		Args: exactly(0),
@@ -50,10 +50,10 @@ func (a *app) migrateCommand() *cobra.Command {
 			return a.migrate(cmd.Context(), from, to, o)
 		},
 	}
-	cmd.Flags().StringVar(&from, "from", "", "the store that has the cluster")
-	cmd.Flags().StringVar(&to, "to", "", "the store that gets it")
+	cmd.Flags().StringVar(&from, "from", "", "the store to copy from")
+	cmd.Flags().StringVar(&to, "to", "", "the store to copy to")
 	cmd.Flags().BoolVar(&o.IgnoreLive, "live", false,
-		"copy although workers or sessions are alive; what they do afterwards is not in the copy")
+		"copy even while workers or clients run; what they do afterwards is not in the copy")
 	return cmd
 }
 
@@ -124,30 +124,20 @@ func copyMistake(err error) error {
 	return err
 }
 
-// stageInterval is how often a bar of a stage moves.
-const stageInterval = 100 * time.Millisecond
-
 // stages shows a bar for each stage of a copy, on a terminal only.
 func (a *app) stages() func(stage string, done, all int64) {
-	bars, moved, shown := map[string]func(done, all int){}, time.Time{}, int64(0)
+	bars := map[string]func(done, all int){}
 	return func(stage string, done, all int64) {
-		bar, known := bars[stage]
-		if !known {
-			bar = a.progress(stage)
-			bars[stage] = bar
+		if bars[stage] == nil {
+			bars[stage] = a.progress(stage)
 		}
-		if bar == nil || known && (done == shown || done < all && time.Since(moved) < stageInterval) {
-			return
+		if bar := bars[stage]; bar != nil {
+			bar(int(done), int(all))
 		}
-		moved, shown = time.Now(), done
-		bar(int(done), int(all))
 	}
 }
 
 func (a *app) printCopied(c copied) error {
-	if a.json {
-		return a.printJSON(&c)
-	}
 	rows := [][]string{
 		{"cluster", c.Cluster}, {"from", c.From}, {"to", c.To}, {"futures", fmt.Sprint(c.Futures)},
 		{"keys", fmt.Sprint(c.Keys)}, {"bytes", fmt.Sprint(c.Bytes)}, {"sha256", c.SHA256},
@@ -155,5 +145,5 @@ func (a *app) printCopied(c copied) error {
 	if c.Consistent != "" {
 		rows = append(rows, []string{"consistent", c.Consistent})
 	}
-	return table(a.out, append(rows, []string{"took", (time.Duration(c.Elapsed) * time.Millisecond).String()}))
+	return a.show(&c, append(rows, []string{"took", (time.Duration(c.Elapsed) * time.Millisecond).String()}))
 }

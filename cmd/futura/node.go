@@ -112,11 +112,10 @@ type httpServer struct {
 // serve answers HTTP requests. An error that ends it comes from served.
 func (n *node) serve(listener net.Listener, w *running) (*httpServer, <-chan error) {
 	waiting, stopping := context.WithCancel(context.Background())
-	options := rest.Options{
-		Tokens: n.tokens, Hosts: hostsOf(listener.Addr()), Client: n.client, PrivateSources: n.batches.privateSources,
-		Collectors: n.collectors(w), Stopping: waiting.Done(), Version: version, Logger: n.log,
-		AccessLog: n.accessLog,
-	}
+	options := rest.Options{Client: n.client, PrivateSources: n.batches.privateSources, Stack: stack.Options{
+		Tokens: n.tokens, Hosts: hostsOf(listener.Addr()), Collectors: n.collectors(w), Stopping: waiting.Done(),
+		Version: version, Logger: n.log, AccessLog: n.accessLog,
+	}}
 	options.CheckModule = n.checker.check
 	if w != nil {
 		options.CheckModule = w.executor.Check
@@ -144,7 +143,7 @@ func hostsOf(addr net.Addr) []string {
 	return nil
 }
 
-// announce tells where everything is, to people and to other processes.
+// announce says where everything is, to people and to other processes.
 func (n *node) announce(listener net.Listener, d *door) error {
 	scheme := "http"
 	if n.tls != nil {
@@ -155,7 +154,7 @@ func (n *node) announce(listener net.Listener, d *door) error {
 	}
 	var durable bool
 	if e.Batches, durable = n.describeBatches(); !durable {
-		n.log.Warn("batches are in memory: they are lost when this process ends", "store", e.Batches)
+		n.log.Warn("batches are kept in memory and lost when this process ends", "store", e.Batches)
 	}
 	where := ""
 	if dir, ok := n.ownDir(); ok {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -71,7 +72,7 @@ func (c *terminal) put(alias string, module []byte) string {
 // dev serves the store by a process of its own, which kill ends as kill -9 does.
 func (c *terminal) dev(args ...string) (kill func()) {
 	cmd := c.command(append([]string{"dev", "--listen", "127.0.0.1:0", "--json"}, args...)...)
-	log := &lockedBuffer{}
+	log := &stacktest.Buffer{}
 	cmd.Stderr = log
 	out, err := cmd.StdoutPipe()
 	require.NoError(c.t, err)
@@ -127,7 +128,7 @@ func TestExitCodes(t *testing.T) {
 		{exitUsage, "bad name", []string{"list", "--cluster", "No Such Name"}},
 		{exitUsage, "no such file", []string{"submit", "go:f", "--args-file", filepath.Join(c.dir, "none")}},
 		{exitUsage, "big has more than 67108864 bytes", []string{"submit", "go:f", "--args-file", big}},
-		{exitUsage, "no WebAssembly module", []string{"function", "put", text}},
+		{exitUsage, "not a WebAssembly module", []string{"function", "put", text}},
 		{exitUsage, `may import only from "wasi_snapshot_preview1"`, []string{"function", "put", nosy}},
 		{exitUsage, "use memory:", []string{"list", "--store", "nowhere:"}},
 		{exitNotFound, "store one first", []string{"submit", "wasm:none"}},
@@ -165,7 +166,8 @@ func TestInterruptEndsACommand(t *testing.T) {
 		require.NoError(t, cmd.Process.Signal(signal))
 		require.Error(t, <-done)
 		require.Equal(t, exitInterrupted, cmd.ProcessState.ExitCode())
-		require.Regexp(t, `^futura: interrupted: future [0-9a-f-]{36} stays, and futura await `, said.String())
+		require.Regexp(t, `^futura: interrupted: future [0-9a-f-]{36} goes on; wait for it again with futura await `,
+			said.String())
 	}
 	require.Contains(t, c.ok("check"), " 0 problems")
 }
@@ -277,7 +279,7 @@ func TestKilledCluster(t *testing.T) {
 
 // TestWorkerKilledAndStartedAgain starts one again at the same address, at once
 // and with fewer resources: what the killed one held runs there, or waits for a
-// larger worker, and is claimed by nobody who is gone.
+// larger worker, and is claimed by no worker that is gone.
 func TestWorkerKilledAndStartedAgain(t *testing.T) {
 	t.Parallel()
 	c := newTerminal(t)
@@ -308,7 +310,7 @@ func TestWorkerKilledAndStartedAgain(t *testing.T) {
 		c.ok("cancel", id)
 	}
 	c.run(exitFailed, "", append([]string{"await"}, all...)...)
-	require.Contains(t, c.ok("check"), " 0 problems, 0 reaps pending")
+	require.Contains(t, c.ok("check"), " 0 problems, 0 pending reaps")
 }
 
 // worker starts one at an address and waits until it is a member.
@@ -316,7 +318,7 @@ func (c *terminal) worker(args ...string) (kill func()) {
 	const address = "10.0.0.1:7000"
 	known := c.ok("workers", "--json")
 	cmd := c.command(append([]string{"worker", "--address", address}, args...)...)
-	log := &lockedBuffer{}
+	log := &stacktest.Buffer{}
 	cmd.Stderr = log
 	require.NoError(c.t, cmd.Start())
 	kill = sync.OnceFunc(func() {

@@ -23,6 +23,9 @@ import (
 func table(w io.Writer, rows [][]string) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = printable(cell)
+		}
 		fmt.Fprintln(t, strings.Join(row, "\t"))
 	}
 	return t.Flush()
@@ -30,7 +33,7 @@ func table(w io.Writer, rows [][]string) error {
 
 func (a *app) getCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "get ID", Short: "Print what the store knows of a future",
+		Use: "get ID", Short: "Print what the store knows about a future",
 		Example: "  futura get 01995b4e-6f3a-7c1e-9d2b-0123456789ab --json", Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids, err := parseIDs(args)
@@ -49,28 +52,23 @@ func (a *app) getCommand() *cobra.Command {
 					}
 					return a.printJSON(&view)
 				}
-				rows := describe(&row)
-				if e := row.Exception; e != nil {
-					stderr, err := c.Cluster().Stderr(cmd.Context(), row.ID, e.Stderr, e.StderrRef)
-					if err != nil {
-						return err
-					}
-					if line := lastLine(stderr); line != "" {
-						rows = append(rows, []string{"stderr ends", line + "   (all of it: --json)"})
-					}
+				last := layout.Ending{ID: row.ID, Failure: row.Exception}
+				if err := c.Cluster().Load(cmd.Context(), &last); err != nil {
+					return err
 				}
-				return table(a.out, rows)
+				return table(a.out, describe(&row, last.Failure))
 			})
 		},
 	}
 }
 
-func describe(r *layout.Row) [][]string {
+// describe returns what is said of a future and its last failed attempt.
+func describe(r *layout.Row, failure *layout.Exception) [][]string {
 	rows := [][]string{
 		{"id", r.ID.String()}, {"state", r.State().String()}, {"function", r.Spec.Function}, {"queue", r.Spec.Queue},
 		{"submitted", time.UnixMilli(r.Spec.SubmittedAt).UTC().Format(time.RFC3339)},
 		{"attempt", fmt.Sprintf("%d of %d", r.Attempt(), r.Spec.MaxRetries+1)},
-		{"arguments", fmt.Sprintf("%d bytes", r.Spec.ArgsSize)},
+		{"arguments", some(r.Spec.ArgsSize, "byte")},
 	}
 	if r.Claim != nil {
 		rows = append(rows, []string{"worker", string(r.Claim.Worker)})
@@ -78,11 +76,16 @@ func describe(r *layout.Row) [][]string {
 	if r.Attempts.Due != 0 {
 		rows = append(rows, []string{"waits until", time.UnixMilli(r.Attempts.Due).UTC().Format(time.RFC3339)})
 	}
-	if r.Exception != nil {
-		rows = append(rows, []string{"last failure", string(r.Exception.Kind) + ": " + firstLine(r.Exception.Message)})
+	if failure != nil {
+		rows = append(rows, []string{"last failure", string(failure.Kind) + ": " + firstLine(failure.Message)})
 	}
-	if r.State() == layout.Realized {
-		rows = append(rows, []string{"result", fmt.Sprintf("%d bytes, ran %v", r.Result.Size, r.Result.RunTime)})
+	if result := r.Ending().Result; result != nil {
+		rows = append(rows, []string{"result", fmt.Sprintf("%s, ran %v", some(result.Size, "byte"), result.RunTime)})
+	}
+	if failure != nil {
+		if line := lastLine(failure.Stderr); line != "" {
+			rows = append(rows, []string{"stderr ends", line + "   (all of it: --json)"})
+		}
 	}
 	return rows
 }
@@ -90,18 +93,19 @@ func describe(r *layout.Row) [][]string {
 // lastLine returns the last line of a stream that says something, cut to what a
 // terminal shows.
 func lastLine(stream []byte) string {
-	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(stream), "�")), "\n")
-	line := strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
+	lines := strings.Split(strings.TrimSpace(printable(string(stream))), "\n")
+	return cut(lines[len(lines)-1], 81)
+}
+
+// printable replaces by spaces what a terminal would obey rather than show, apart
+// from the ends of lines.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || unicode.IsPrint(r) {
 			return r
 		}
 		return ' '
-	}, lines[len(lines)-1])
-	const most = 80
-	if runes := []rune(line); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return line
+	}, strings.ToValidUTF8(s, "�"))
 }
 
 func firstLine(s string) string {
@@ -115,8 +119,8 @@ func (a *app) listCommand() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use: "list", Short: "List futures",
-		Long: "list prints futures shard by shard, and in each by their ids, not by the time of their submit. What does\n" +
-			"not fit is on the next page: --cursor, as printed at the end.",
+		Long: "list prints futures shard by shard, and within a shard by id, not by the time they were submitted. The " +
+			"rest is on the next page: continue with the --cursor that is printed at the end.",
 		Example: "  futura list --state failed --limit 20\n  futura list --function wasm:count --json", Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if state != "" {
@@ -145,11 +149,11 @@ func (a *app) listCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&state, "state", "", "ready, delayed, claimed, realized or failed")
-	cmd.Flags().StringVar(&f.Queue, "queue", "", "of this queue")
-	cmd.Flags().StringVar(&f.Function, "function", "", "of this function")
-	cmd.Flags().StringVar(&cursor, "cursor", "", "go on where an earlier list ended")
-	cmd.Flags().IntVar(&limit, "limit", 100, "the most to print, up to 1000")
+	cmd.Flags().StringVar(&state, "state", "", "only those that are "+layout.AnyOf(layout.States()))
+	cmd.Flags().StringVar(&f.Queue, "queue", "", "only those of this queue")
+	cmd.Flags().StringVar(&f.Function, "function", "", "only those of this function")
+	cmd.Flags().StringVar(&cursor, "cursor", "", "continue where an earlier list ended")
+	cmd.Flags().IntVar(&limit, "limit", 100, "how many to print, at most 1000")
 	return cmd
 }
 
@@ -193,15 +197,11 @@ func (a *app) explainCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if a.json {
-					return a.printJSON(httpapi.ExplanationOf(&e))
-				}
 				heading := e.State.String()
 				if string(e.Reason) != heading {
 					heading += fmt.Sprintf(" (%s)", e.Reason)
 				}
-				_, err = fmt.Fprintf(a.out, "%s: %s\n", heading, e.Text)
-				return err
+				return a.say(httpapi.ExplanationOf(&e), heading+": "+e.Text)
 			})
 		},
 	}
@@ -210,31 +210,26 @@ func (a *app) explainCommand() *cobra.Command {
 func (a *app) workersCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "workers", Short: "List workers", Example: "  futura workers --json", Args: exactly(0),
-		Long: "workers prints the workers of the cluster. One that died is alive here until another worker has noticed,\n" +
-			"which takes the dead-after time: see how long ago its last heartbeat was, by its own clock.",
+		Long: "workers prints the registered workers. A worker that died is shown as alive until another one notices, " +
+			"after the dead-after time; the age of its last heartbeat, by its own clock, shows it sooner.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.open(cmd.Context(), func(c *futures.Client) error {
 				members, err := c.Cluster().Workers(cmd.Context())
 				if err != nil {
 					return err
 				}
-				if a.json {
-					views := make([]httpapi.Worker, len(members))
-					for i := range members {
-						views[i] = httpapi.WorkerOf(&members[i])
-					}
-					return a.printJSON(views)
-				}
+				views := make([]httpapi.Worker, len(members))
 				lines := [][]string{{"WORKER", "NAME", "ALIVE", "HEARTBEAT", "RUNNING", "FREE SLOTS", "QUEUES"}}
 				now := c.Cluster().Now()
-				for _, m := range members {
+				for i, m := range members {
+					views[i] = httpapi.WorkerOf(&m)
 					lines = append(lines, []string{
 						string(m.ID), m.Name, fmt.Sprint(m.Alive), m.Silence(now).Round(time.Second).String() + " ago",
 						fmt.Sprint(m.Heartbeat.Running),
 						fmt.Sprintf("%d/%d", m.Heartbeat.Free.Slots, m.Capacity.Slots), strings.Join(m.Queues, ","),
 					})
 				}
-				return table(a.out, lines)
+				return a.show(views, lines)
 			})
 		},
 	}
@@ -243,8 +238,8 @@ func (a *app) workersCommand() *cobra.Command {
 func (a *app) checkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "check", Short: "Check every invariant of the cluster", Args: exactly(0),
-		Long: "check reads the whole cluster and names each invariant that does not hold, with its keys. It ends with 1\n" +
-			"if there is one. It also warns if all shards lie on the same few of many servers.",
+		Long: "check reads the whole cluster and names each invariant that does not hold, with its keys. It then exits " +
+			"with 1. It also warns if all shards are on the same few of many servers.",
 		Example: "  futura check\n  futura check --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.open(cmd.Context(), func(c *futures.Client) error {
@@ -292,7 +287,15 @@ func (a *app) printCheck(r *audit.Report, s *fdbmodel.Spread) error {
 			fmt.Fprintf(a.out, "%s: %s\n", note.Invariant, note.Text)
 		}
 	}
-	_, err := fmt.Fprintf(a.out, "%d futures, %d keys, %d problems, %d reaps pending, %d written by a newer version\n",
-		r.Futures, r.Keys, len(r.Problems), r.Pending, r.Newer)
+	_, err := fmt.Fprintf(a.out, "%s, %s, %s, %s, %s of a newer version\n", some(r.Futures, "future"), some(r.Keys, "key"),
+		some(len(r.Problems), "problem"), some(r.Pending, "pending reap"), some(r.Newer, "record"))
 	return err
+}
+
+// some counts things: "1 key", "2 keys".
+func some[N int | int64](n N, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/futura-run/futura/batch/mongostore"
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
@@ -64,7 +65,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	case err == ctx.Err():
 		fmt.Fprintln(errOut, "futura: interrupted")
 	default:
-		fmt.Fprintln(errOut, "futura:", err)
+		fmt.Fprintln(errOut, "futura:", printable(err.Error()))
 	}
 	return exitCode(ctx, err)
 }
@@ -100,9 +101,9 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "futura",
 		Short: "A durable futures cluster: submit work, await results, lose nothing when a process dies",
-		Long: "futura runs a durable futures cluster: submit work, await results, lose nothing when a process dies.\n" +
-			"It ends with 0, or 1 if a future failed, 2 for a mistake in the call, 3 if something is not found, 4 if\n" +
-			"the store can't serve, 5 when a time has passed, 130 when interrupted.",
+		Long: "futura runs a durable futures cluster: submit work, await results, lose nothing when a process dies.\n\n" +
+			"Exit codes: 0 done, 1 a future failed or a check found a problem, 2 an invalid call, 3 not found, 4 the " +
+			"store can't serve, 5 the time is up, 130 interrupted.",
 		SilenceErrors: true, SilenceUsage: true,
 		Example: "  futura demo\n  futura function put count.wasm --alias count\n" +
 			"  futura submit wasm:count --args-file main.go --wait",
@@ -112,15 +113,21 @@ func (a *app) root() *cobra.Command {
 	flags.StringVar(&a.store, "store", "embedded:./.futura",
 		"the store: memory:, embedded:DIR, embedded:DIR?sync=off, remote:unix:PATH, remote:tcp:HOST:PORT "+
 			"or fdb:CLUSTERFILE (FUTURA_STORE)")
-	flags.StringVar(&a.cluster, "cluster", futures.DefaultCluster, "the cluster (FUTURA_CLUSTER)")
-	flags.BoolVar(&a.json, "json", false, "print one JSON object or array")
-	flags.String(configFlag, "", "a file with settings (FUTURA_CONFIG; default: futura.yaml here, if there is one)")
+	flags.StringVar(&a.cluster, "cluster", futures.DefaultCluster, "the name of the cluster (FUTURA_CLUSTER)")
+	flags.BoolVar(&a.json, "json", false, "print JSON: one object or array")
+	flags.String(configFlag, "", "a file of settings (FUTURA_CONFIG; default: futura.yaml here, if it exists)")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.configure(cmd) }
 	root.AddCommand(a.submitCommand(), a.awaitCommand(), a.getCommand(), a.listCommand(), a.explainCommand(),
 		a.cancelCommand(), a.retryCommand(), a.deleteCommand(), a.functionCommand(), a.workersCommand(), a.checkCommand(),
 		a.benchCommand(), a.demoCommand(), a.devCommand(), a.workerCommand(), a.versionCommand())
 	root.AddCommand(a.batchCommand(), a.headCommand(), a.tokenCommand())
 	root.AddCommand(a.clusterCommand(), a.inspectCommand(), a.migrateCommand(), a.backupCommand(), a.restoreCommand())
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		cmd.Long = folded(cmd.Long)
+		help(cmd, args)
+	})
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	return needsCommand(root)
 }
 
@@ -141,7 +148,7 @@ func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
 // everything.
 func (a *app) open(ctx context.Context, fn func(*futures.Client) error) error {
 	if err := storeExists(a.store); err != nil {
-		return fmt.Errorf("%w: name another with --store, or begin one with futura dev or futura submit", err)
+		return fmt.Errorf("%w: name another with --store, or create one with futura dev or futura submit", err)
 	}
 	return a.with(ctx, futures.Options{Cluster: a.cluster, Existing: true}, fn)
 }
@@ -160,7 +167,7 @@ func (a *app) with(ctx context.Context, o futures.Options, fn func(*futures.Clie
 	defer func() { err = errors.Join(err, db.Close()) }()
 	client, err := futures.New(ctx, db, o)
 	if o.Existing && errors.Is(err, fdbmodel.ErrNotFound) {
-		return fmt.Errorf("%w, %s: name another with --cluster or --store, or begin it with futura dev, worker or submit",
+		return fmt.Errorf("%w, %s: name another with --cluster or --store, or create it with futura dev, worker or submit",
 			err, a.store)
 	}
 	if err != nil {
@@ -184,7 +191,7 @@ func (a *app) openStore(ctx context.Context) (kv.Database, error) {
 	return kvopen.Open(ctx, a.store, o)
 }
 
-// storeExists returns ErrNotFound for an embedded store that nobody has made.
+// storeExists returns ErrNotFound for an embedded store that does not exist.
 func storeExists(store string) error {
 	dir, ok := embeddedDir(store)
 	if !ok || dir == "" {
@@ -192,6 +199,8 @@ func storeExists(store string) error {
 	}
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("store %s: %w: there is no directory %s", store, fdbmodel.ErrNotFound, dir)
+	} else if err == nil && !embedded.Exists(dir) {
+		return fmt.Errorf("store %s: %w: the directory %s holds no store", store, fdbmodel.ErrNotFound, dir)
 	}
 	return nil
 }
@@ -202,15 +211,28 @@ func (a *app) printJSON(v any) error {
 	return e.Encode(v)
 }
 
+// say prints a value, or with --json its JSON form.
+func (a *app) say(form any, value ...any) error {
+	if a.json {
+		return a.printJSON(form)
+	}
+	_, err := io.WriteString(a.out, printable(fmt.Sprintln(value...)))
+	return err
+}
+
+// show prints a table, or with --json the JSON form of it.
+func (a *app) show(form any, rows [][]string) error {
+	if a.json {
+		return a.printJSON(form)
+	}
+	return table(a.out, rows)
+}
+
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Example: "  futura version", Args: exactly(0),
 		RunE: func(*cobra.Command, []string) error {
-			if a.json {
-				return a.printJSON(map[string]string{"version": version})
-			}
-			_, err := fmt.Fprintln(a.out, "futura", version)
-			return err
+			return a.say(map[string]string{"version": version}, "futura", version)
 		},
 	}
 }

@@ -64,7 +64,7 @@ func TestLifeFromTheCommandLine(t *testing.T) {
 	s.run(exitFailed, "", "await", id)
 	out, e := s.run(exitOK, "", "retry", "--failed")
 	require.Equal(t, "0 retried\n", out)
-	require.Contains(t, e, "1 were cancelled")
+	require.Contains(t, e, "left alone, as cancelled: 1")
 	s.ok("retry", id)
 	_, e = s.run(exitUsage, "", "delete", id)
 	require.Contains(t, e, "cancel it first")
@@ -92,7 +92,7 @@ func TestMistakesHaveExitCodes(t *testing.T) {
 		{exitUsage, "exclude", []string{"submit", "go:f", "--args", "a", "--args-file", "b"}},
 		{exitUsage, "bad name", []string{"submit", "f"}},
 		{exitUsage, "no scenario", []string{"bench", "nothing"}},
-		{exitUsage, "no WebAssembly module", []string{"function", "put", file}},
+		{exitUsage, "not a WebAssembly module", []string{"function", "put", file}},
 		{exitNotFound, "store one first", []string{"submit", "wasm:nothing"}},
 		{exitNotFound, "not found", []string{"await", "01995b4e-6f3a-7c1e-9d2b-0123456789ab"}},
 	} {
@@ -146,7 +146,14 @@ func TestLookingMakesNothing(t *testing.T) {
 		require.Empty(t, out, args)
 		require.Contains(t, e, "there is no directory", args)
 	}
-	require.NoDirExists(t, strings.TrimPrefix(s.store, "embedded:"))
+	dir := strings.TrimPrefix(s.store, "embedded:")
+	require.NoDirExists(t, dir)
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	for _, args := range looks {
+		_, e := s.run(exitNotFound, "", args...)
+		require.Contains(t, e, "holds no store", args)
+	}
+	require.NoError(t, os.Remove(dir), "nothing was made in it")
 	s.ok("submit", "go:later")
 	for range 2 {
 		for _, args := range looks {

@@ -6,7 +6,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 )
 
-// storeStats is what an embedded store tells of itself.
+// storeStats is what an embedded store reports about itself.
 type storeStats interface{ Stats() embedded.Stats }
 
 // storeCollector serves the figures of an embedded store as metrics.
@@ -28,7 +28,7 @@ func newStoreCollector(store storeStats) prometheus.Collector {
 	}
 	count, gauge := prometheus.CounterValue, prometheus.GaugeValue
 	add(count, "commits_total", "Commits.", func(s *embedded.Stats) float64 { return float64(s.Commits) })
-	add(count, "conflicts_total", "Commits that met another.",
+	add(count, "conflicts_total", "Commits that conflicted with another.",
 		func(s *embedded.Stats) float64 { return float64(s.Conflicts) })
 	add(count, "syncs_total", "Syncs of the log.", func(s *embedded.Stats) float64 { return float64(s.Syncs) })
 	add(count, "checkpoints_total", "Checkpoints.", func(s *embedded.Stats) float64 { return float64(s.Checkpoints) })
@@ -36,10 +36,10 @@ func newStoreCollector(store storeStats) prometheus.Collector {
 		func(s *embedded.Stats) float64 { return s.SyncMedian.Seconds() })
 	add(gauge, "keys", "Keys.", func(s *embedded.Stats) float64 { return float64(s.Keys) })
 	add(gauge, "bytes", "Bytes of all keys and values.", func(s *embedded.Stats) float64 { return float64(s.Bytes) })
-	add(gauge, "memory_bytes", "Estimate of the memory that they take.",
+	add(gauge, "memory_bytes", "Estimated memory of all keys and values.",
 		func(s *embedded.Stats) float64 { return float64(s.Memory) })
 	add(gauge, "log_bytes", "Bytes of the log.", func(s *embedded.Stats) float64 { return float64(s.LogBytes) })
-	add(gauge, "watches", "Watches that are open.", func(s *embedded.Stats) float64 { return float64(s.Watches) })
+	add(gauge, "watches", "Open watches.", func(s *embedded.Stats) float64 { return float64(s.Watches) })
 	return c
 }
 

@@ -15,12 +15,12 @@ import (
 func (a *app) tokenCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
-		Use: "token", Short: "Make, list and revoke the tokens of HTTP requests",
-		Long: "token keeps a file of named tokens, for dev and head to read. The file holds no secrets, only their\n" +
-			"SHA-256, and each name stands in the access log. A server that runs reads the file again within a second.",
+		Use: "token", Short: "Create, list and revoke tokens for HTTP requests",
+		Long: "token keeps a file of named tokens that dev and head read. The file contains no secrets, only their " +
+			"SHA-256; the names appear in the access log. A running server reads a changed file within a second.",
 		Example: "  futura token create ci --role submit --expires 720h\n  futura token list\n  futura token revoke ci",
 	}
-	cmd.PersistentFlags().StringVar(&file, "tokens", "", "the file (default: DIR/tokens of an embedded store)")
+	cmd.PersistentFlags().StringVar(&file, "tokens", "", "the file of tokens (default: DIR/tokens of an embedded store)")
 	cmd.AddCommand(a.tokenCreateCommand(&file), a.tokenListCommand(&file), a.tokenRevokeCommand(&file))
 	return needsCommand(cmd)
 }
@@ -41,9 +41,9 @@ func (a *app) tokenCreateCommand(file *string) *cobra.Command {
 	var role string
 	var expires time.Duration
 	cmd := &cobra.Command{
-		Use: "create NAME", Short: "Make a token and print its secret, which is stored nowhere",
-		Long: "create makes a token and prints its secret, once. The role read may see everything, submit also make,\n" +
-			"cancel and retry, admin also install and delete.",
+		Use: "create NAME", Short: "Create a token and print its secret",
+		Long: "create makes a token and prints its secret, once: it is stored nowhere. The role read may see everything, " +
+			"submit may also create, cancel and retry, admin may also install and delete.",
 		Example: "  futura token create ci --role submit --expires 720h\n" +
 			"  futura token create dashboard --role read --tokens tokens", Args: exactly(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -61,15 +61,11 @@ func (a *app) tokenCreateCommand(file *string) *cobra.Command {
 			if err != nil {
 				return tokenError(err)
 			}
-			if a.json {
-				return a.printJSON(map[string]string{"name": args[0], "role": role, "token": secret})
-			}
-			_, err = fmt.Fprintln(a.out, secret)
-			return err
+			return a.say(map[string]string{"name": args[0], "role": role, "token": secret}, secret)
 		},
 	}
 	cmd.Flags().StringVar(&role, "role", stack.Submit.String(), "what it may do: read, submit or admin")
-	cmd.Flags().DurationVar(&expires, "expires", 0, "how long it counts (default: for ever)")
+	cmd.Flags().DurationVar(&expires, "expires", 0, "how long it is valid (default: forever)")
 	return cmd
 }
 
@@ -105,10 +101,7 @@ func (a *app) tokenListCommand(file *string) *cobra.Command {
 				views = append(views, v)
 				lines = append(lines, []string{v.Name, v.Role, expires})
 			}
-			if a.json {
-				return a.printJSON(views)
-			}
-			return table(a.out, lines)
+			return a.show(views, lines)
 		},
 	}
 }

@@ -43,7 +43,7 @@ func TestNamedTokens(t *testing.T) {
 
 	s.run(exitNotFound, "", "token", "revoke", "first", "--tokens", tokens)
 	_, text := s.run(exitUsage, "", "token", "create", "second", "--tokens", tokens)
-	require.Contains(t, text, "there is a token with this name")
+	require.Contains(t, text, "a token with this name exists")
 	_, text = s.run(exitUsage, "", "token", "create", "third", "--role", "boss", "--tokens", tokens)
 	require.Contains(t, text, "read, submit or admin")
 	require.NoError(t, os.Chmod(tokens, 0o644))
@@ -57,12 +57,16 @@ func TestDevKeepsItsToken(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	e, _, stop := startDev(t, "--store", s.store)
+	reader := strings.TrimSpace(s.ok("token", "create", "reader", "--role", "read"))
+	require.Eventually(t, func() bool {
+		status, _ := ask(t, &e, "GET", "/api/v1/futures", reader, "")
+		return status == http.StatusOK
+	}, time.Minute, 10*time.Millisecond, "the first token makes the file")
 	require.Equal(t, exitOK, stop())
 	dir, _ := embeddedDir(s.store)
 	info, err := os.Stat(filepath.Join(dir, ownTokenFile))
 	require.NoError(t, err)
 	require.Zero(t, info.Mode().Perm()&0o077)
-	reader := strings.TrimSpace(s.ok("token", "create", "reader", "--role", "read"))
 	again, _, _ := startDev(t, "--store", s.store)
 	require.Equal(t, e.Token, again.Token)
 	for _, token := range []string{e.Token, reader} {

@@ -17,9 +17,9 @@ func needsCommand(cmd *cobra.Command) *cobra.Command {
 		}
 		text := fmt.Sprintf("unknown command %.80q for %q", args[0], cmd.CommandPath())
 		if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
-			text += "; did you mean " + strings.Join(like, " or ") + "?"
+			text += ", did you mean " + strings.Join(like, " or ") + "?"
 		}
-		return usageError{fmt.Errorf("%s; %s --help names all", text, cmd.CommandPath())}
+		return usageError{fmt.Errorf("%s (%s --help lists all)", text, cmd.CommandPath())}
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	return cmd

@@ -30,16 +30,17 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 	o := &f.options
 	flags.StringVar(&o.Name, "name", "", "the worker's name, for people")
 	flags.StringVar(&o.Address, "address", "",
-		"an address such as 10.0.0.1:7000: who starts there takes back what its predecessor held")
+		"an address such as 10.0.0.1:7000; a worker takes over from the previous one at its address")
 	flags.StringSliceVar(&o.Queues, "queue", []string{layout.DefaultQueue}, "a queue to serve; may be repeated")
-	flags.IntVar(&o.Slots, "slots", 0, "how many futures run at a time (default: one for each core)")
-	flags.Int64Var(&o.CPU, "cpu", 0, "thousandths of a core that futures share (default: the machine's)")
-	flags.Int64Var(&o.RAM, "ram", 0, "bytes of memory that futures share (default: the machine's)")
-	flags.Int64Var(&o.GPU, "gpu", 0, "thousandths of a GPU that futures share")
+	flags.IntVar(&o.Slots, "slots", 0, "how many futures run at a time (default: one per core)")
+	flags.Int64Var(&o.CPU, "cpu", 0, "the CPU that futures share, in thousandths of a core (default: the machine's)")
+	flags.Int64Var(&o.RAM, "ram", 0, "the memory that futures share, in bytes (default: the machine's)")
+	flags.Int64Var(&o.GPU, "gpu", 0, "the GPUs that futures share, in thousandths of a device")
 	flags.DurationVar(&o.DrainTimeout, "drain", 30*time.Second, "how long running futures may go on after Ctrl-C")
 	flags.StringVar(&f.cache, "module-cache", "",
-		"a directory for compiled modules (default: with an embedded store, or temporary)")
-	flags.Int64Var(&f.memory, "module-memory", 0, "bytes for a module unless its future says (default: 256 MiB)")
+		"a directory for compiled modules (default: in the directory of an embedded store, else a temporary one)")
+	flags.Int64Var(&f.memory, "module-memory", 0,
+		"the memory limit of a module in bytes, unless its future sets one (default: 256 MiB)")
 	flags.BoolVar(&f.verbose, "verbose", false, "log each request and each step")
 }
 
@@ -113,9 +114,9 @@ func (a *app) workerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "worker",
 		Short: "Run a worker for WASM functions until Ctrl-C",
-		Long: "worker claims futures of its queues and runs those of WASM functions. Any number may run, here and on\n" +
-			"other machines, where the store is FoundationDB's or a running dev's. Ctrl-C lets what runs come to its\n" +
-			"end and gives back the rest; a second one ends at once.",
+		Long: "worker claims futures of WASM functions from its queues and runs them. Any number of workers may run, also " +
+			"on other machines if the store is FoundationDB or served by dev. Ctrl-C lets running functions finish and " +
+			"gives back the rest; a second Ctrl-C ends the worker at once.",
 		Example: "  futura worker --store fdb:fdb.cluster --slots 8\n  futura worker --queue urgent --queue default",
 		Args:    exactly(0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.worker(cmd.Context(), &f) },
@@ -137,7 +138,9 @@ func (a *app) worker(ctx context.Context, f *workerFlags) error {
 		}
 		select {
 		case <-w.Ready():
-			if err = a.announceWorker(w, f); err != nil {
+			err = a.say(map[string]any{"worker": w.ID(), "queues": f.options.Queues},
+				fmt.Sprintf("worker %s serves %v; stop it with Ctrl-C", w.ID(), f.options.Queues))
+			if err != nil {
 				break
 			}
 			select {
@@ -160,13 +163,5 @@ func (a *app) cacheModules(dir *string) error {
 	}
 	path, err := filepath.Abs(filepath.Join(store, "modules"))
 	*dir = path
-	return err
-}
-
-func (a *app) announceWorker(w *running, f *workerFlags) error {
-	if a.json {
-		return a.printJSON(map[string]any{"worker": w.ID(), "queues": f.options.Queues})
-	}
-	_, err := fmt.Fprintf(a.out, "worker %s serves %v; stop it with Ctrl-C\n", w.ID(), f.options.Queues)
 	return err
 }

@@ -1,4 +1,4 @@
-// Command fromtemporal greets somebody in two steps, as Temporal's first program
+// Command fromtemporal greets a user in two steps, as Temporal's first program
 // does in a workflow and its activities. docs/start/from-temporal.md goes through
 // it.
 package main
@@ -51,7 +51,7 @@ func run(ctx context.Context, store string, out io.Writer) (err error) {
 func greet(_ context.Context, name string) (string, error) { return "Hello " + name + "!", nil }
 
 // welcomeOf returns the function that calls the steps. Where its worker dies it
-// begins anew, and finds the steps that were done by their keys: they don't run
+// starts again, and finds the steps that were done by their keys: they don't run
 // again.
 func welcomeOf(client *futures.Client) func(context.Context, string) (string, error) {
 	return func(ctx context.Context, name string) (string, error) {

@@ -71,7 +71,7 @@ func priceOf(_ context.Context, o Order) (int, error) {
 	case "cake":
 		return 5 * o.Count, nil
 	}
-	return 0, workers.Permanent(fmt.Errorf("nobody sells %s", o.Item))
+	return 0, workers.Permanent(fmt.Errorf("%s is sold out", o.Item))
 }
 
 // priceAll prices many orders at once.

@@ -27,57 +27,57 @@ func only(i audit.Invariant) []audit.Invariant { return []audit.Invariant{i} }
 
 // breakRow are writes into the rows of futures.
 var breakRow = []breakage{
-	{"spec gone", []audit.Invariant{audit.InvariantReady, audit.InvariantSpec},
+	{"spec gone", []audit.Invariant{layout.PlaceReady, audit.InvariantSpec},
 		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 			tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateAttempts), []byte{layout.RecordVersion, 0x80})
 			tx.Clear(p.C.Keys().Spec(p.IDs[layout.Ready]))
 		}},
-	{"ready key gone", only(audit.InvariantReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+	{"ready key gone", only(layout.PlaceReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().Ready(p.IDs[layout.Ready], p.Row(t, layout.Ready).Spec))
 	}},
-	{"ready key elsewhere", []audit.Invariant{audit.InvariantReady, audit.InvariantReady},
+	{"ready key elsewhere", []audit.Invariant{layout.PlaceReady, layout.PlaceReady},
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 			spec := *p.Row(t, layout.Ready).Spec
 			tx.Clear(p.C.Keys().Ready(p.IDs[layout.Ready], &spec))
 			spec.Priority = 7
 			tx.Set(p.C.Keys().Ready(p.IDs[layout.Ready], &spec), []byte("go:f"))
 		}},
-	{"ready key twice", only(audit.InvariantReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+	{"ready key twice", only(layout.PlaceReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		spec := *p.Row(t, layout.Ready).Spec
 		spec.Requirements.CPU = 1
 		tx.Set(p.C.Keys().Ready(p.IDs[layout.Ready], &spec), []byte("go:f"))
 	}},
-	{"ready key of another function", only(audit.InvariantReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+	{"ready key of another function", only(layout.PlaceReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Ready(p.IDs[layout.Ready], p.Row(t, layout.Ready).Spec), []byte("go:g"))
 	}},
-	{"held key gone", only(audit.InvariantHeld), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+	{"held key gone", only(layout.PlaceHeld), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		row := p.Get(t, p.Held[0])
 		tx.Clear(p.C.Keys().Held(&row))
 	}},
-	{"held and in the pool", only(audit.InvariantReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+	{"held and in the pool", only(layout.PlaceReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Ready(p.Held[0], p.Get(t, p.Held[0]).Spec), []byte("go:f"))
 	}},
-	{"held key of an assigned one", only(audit.InvariantHeld), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+	{"held key of an assigned one", only(layout.PlaceHeld), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		row := p.Get(t, p.Held[1])
 		tx.Set(p.C.Keys().Held(&row), []byte("go:f"))
 	}},
-	{"held key without a future", only(audit.InvariantHeld), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+	{"held key without a future", only(layout.PlaceHeld), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		row := p.Get(t, p.Held[0])
 		row.ID[0]++
 		tx.Set(p.C.Keys().Held(&row), []byte("go:f"))
 	}},
-	{"assignment gone", only(audit.InvariantAssigned), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+	{"assignment gone", only(layout.PlaceAssigned), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().Assigned(p.Worker.ID(), p.Held[1], p.Get(t, p.Held[1]).Spec))
 	}},
-	{"assignment to another", []audit.Invariant{audit.InvariantAssigned, audit.InvariantAssigned},
+	{"assignment to another", []audit.Invariant{layout.PlaceAssigned, layout.PlaceAssigned},
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 			tx.Set(p.C.Keys().Assigned("another", p.Held[1], p.Get(t, p.Held[1]).Spec), []byte("go:f"))
 		}},
-	{"assignment of another function", only(audit.InvariantAssigned),
+	{"assignment of another function", only(layout.PlaceAssigned),
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 			tx.Set(p.C.Keys().Assigned(p.Worker.ID(), p.Held[1], p.Get(t, p.Held[1]).Spec), []byte("go:g"))
 		}},
-	{"assignment to a worker without its mark", only(audit.InvariantAssigned),
+	{"assignment to a worker without its mark", only(layout.PlaceAssigned),
 		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 			tx.Clear(p.C.Keys().Worker(p.Worker.ID(), layout.WorkerAssigned))
 		}},
@@ -94,36 +94,39 @@ var breakRow = []breakage{
 		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 			tx.Clear(p.C.Keys().BatchRecord("b"))
 		}},
+	{"listed batch that is none", only(audit.InvariantBatch), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().BatchAt(8, "another"), nil)
+	}},
 	{"batch key that is none", only(audit.InvariantKey), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(tuple.AppendString(p.C.Keys().Batch("b"), "x"), nil)
 	}},
-	{"delayed key gone", only(audit.InvariantDelayed), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+	{"delayed key gone", only(layout.PlaceDelayed), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().Delayed(p.IDs[layout.Delayed], p.Row(t, layout.Delayed).Attempts.Due))
 	}},
-	{"delayed elsewhere", []audit.Invariant{audit.InvariantDelayed, audit.InvariantDelayed},
+	{"delayed elsewhere", []audit.Invariant{layout.PlaceDelayed, layout.PlaceDelayed},
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 			due := p.Row(t, layout.Delayed).Attempts.Due
 			tx.Clear(p.C.Keys().Delayed(p.IDs[layout.Delayed], due))
 			tx.Set(p.C.Keys().Delayed(p.IDs[layout.Delayed], due+1), nil)
 		}},
-	{"delayed and ready", only(audit.InvariantReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+	{"delayed and ready", only(layout.PlaceReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Ready(p.IDs[layout.Delayed], p.Row(t, layout.Delayed).Spec), []byte("go:f"))
 	}},
-	{"claimed and ready", only(audit.InvariantReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+	{"claimed and ready", only(layout.PlaceReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Ready(p.IDs[layout.Claimed], p.Row(t, layout.Claimed).Spec), []byte("go:f"))
 	}},
-	{"realized and delayed", only(audit.InvariantDelayed), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+	{"realized and delayed", only(layout.PlaceDelayed), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Delayed(p.IDs[layout.Realized], 5), nil)
 	}},
-	{"failed and ready", only(audit.InvariantReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+	{"failed and ready", only(layout.PlaceReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Ready(p.IDs[layout.Failed], p.Row(t, layout.Failed).Spec), []byte("go:f"))
 	}},
-	{"ready key without a future", only(audit.InvariantReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+	{"ready key without a future", only(layout.PlaceReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		id := p.IDs[layout.Ready]
 		id[0]++
 		tx.Set(p.C.Keys().Ready(id, p.Row(t, layout.Ready).Spec), []byte("go:f"))
 	}},
-	{"delayed key without a future", only(audit.InvariantDelayed), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+	{"delayed key without a future", only(layout.PlaceDelayed), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		id := p.IDs[layout.Ready]
 		id[0]++
 		tx.Set(p.C.Keys().Delayed(id, 5), nil)
@@ -178,6 +181,24 @@ var breakRow = []breakage{
 			tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateAttempts),
 				layout.Encode(&layout.Attempts{Failed: 1}))
 		}},
+	{"more failed attempts than allowed, and not over", only(audit.InvariantAttempts),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateAttempts), layout.Encode(&layout.Attempts{Failed: 1}))
+			tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateException),
+				layout.Encode(&layout.Exception{Kind: layout.KindError, Attempt: 1}))
+		}},
+	{"too many crashes", only(audit.InvariantAttempts), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateAttempts),
+			layout.Encode(&layout.Attempts{Crashes: fdbmodel.MaxCrashes + 1}))
+	}},
+	{"negative number of failed attempts", only(audit.InvariantAttempts),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateAttempts), layout.Encode(&layout.Attempts{Failed: -1}))
+		}},
+	{"negative number of crashes", only(audit.InvariantAttempts),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateAttempts), layout.Encode(&layout.Attempts{Crashes: -1}))
+		}},
 	{"negative count", only(audit.InvariantAttempts), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateAttempts),
 			layout.Encode(&layout.Attempts{PutBack: -1}))
@@ -199,6 +220,17 @@ var breakRow = []breakage{
 	{"arguments of nobody", only(audit.InvariantArgs), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Args(p.IDs[layout.Ready]), []byte("x"))
 	}},
+	{"arguments in two places", only(audit.InvariantArgs), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		spec := *p.Get(t, p.Middle).Spec
+		spec.Args = []byte("x")
+		tx.Set(p.C.Keys().Spec(p.Middle), layout.Encode(&spec))
+	}},
+	{"large arguments in two places", only(audit.InvariantArgs),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			spec := *p.Get(t, p.Large).Spec
+			spec.Args = []byte("x")
+			tx.Set(p.C.Keys().Spec(p.Large), layout.Encode(&spec))
+		}},
 	{"state changed and the counters not", []audit.Invariant{audit.InvariantCounts, audit.InvariantCounts},
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 			row := p.Row(t, layout.Ready)
@@ -219,6 +251,12 @@ var breakRow = []breakage{
 					}
 				}
 			}
+		}},
+	{"finished after its entry in the done list", only(audit.InvariantDone),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			result := *p.Row(t, layout.Realized).Result
+			result.At++
+			tx.Set(p.C.Keys().State(p.IDs[layout.Realized], layout.StateResult), layout.EncodeStamped(&result))
 		}},
 	{"row that can't be read", only(audit.InvariantRecord), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Spec(p.IDs[layout.Claimed]), []byte{layout.RecordVersion, 0xc1})
@@ -247,6 +285,24 @@ var breakRest = []breakage{
 	}},
 	{"piece of arguments cut", only(audit.InvariantChunks), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Chunk(p.Large, p.Args, 1), []byte("short"))
+	}},
+	{"number of pieces off", only(audit.InvariantChunks), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		result, ref := *p.Get(t, p.Large).Result, p.Result
+		ref.Count--
+		result.ValueRef = &ref
+		tx.Set(p.C.Keys().State(p.Large, layout.StateResult), layout.EncodeStamped(&result))
+	}},
+	{"piece with a negative number", only(audit.InvariantKey), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().Chunk(p.Large, p.Result, -1), nil)
+	}},
+	{"priority below 0", only(audit.InvariantKey), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		class := tuple.AppendInt(tuple.AppendInt(tuple.AppendInt(p.C.Keys().ReadyQueue(0, "q"), 0), 0), 0)
+		for id := (layout.ID{}); ; id[0]++ {
+			if id.Shard(p.C.Keys().Shards) == 0 {
+				tx.Set(tuple.AppendUUID(tuple.AppendInt(class, layout.MaxPriority+1), id), nil)
+				return
+			}
+		}
 	}},
 	{"piece without a number", only(audit.InvariantKey), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Chunks(p.Large, p.Result), nil)
@@ -302,6 +358,10 @@ var breakRest = []breakage{
 	{"worker without its address", only(audit.InvariantWorker), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().Address("10.0.0.1:1"))
 	}},
+	{"address that leads to another", []audit.Invariant{audit.InvariantAddress, audit.InvariantWorker},
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Set(p.C.Keys().Address("10.0.0.1:1"), []byte("gone"))
+		}},
 	{"idle and dead", only(audit.InvariantIdle), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Idle(layout.DefaultQueue, "gone"), layout.Encode(&layout.IdleRecord{}))
 	}},
@@ -328,12 +388,30 @@ var breakRest = []breakage{
 		require.NoError(t, err)
 		tx.Clear(p.C.Keys().CodeBody(cid, 0))
 	}},
+	{"pieces of a module misnumbered", only(audit.InvariantModule),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			module := []byte("not really a module")
+			cid, err := fdbmodel.ModuleCID(module)
+			require.NoError(t, err)
+			tx.Clear(p.C.Keys().CodeBody(cid, 0))
+			tx.Set(p.C.Keys().CodeBody(cid, 1), module)
+		}},
 	{"config gone", only(audit.InvariantConfig), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().Config())
 	}},
 	{"config of others", only(audit.InvariantConfig), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		config := p.C.Config()
 		config.Shards *= 2
+		tx.Set(p.C.Keys().Config(), layout.Encode(&config))
+	}},
+	{"config of another format", only(audit.InvariantConfig), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		config := p.C.Config()
+		config.Format++
+		tx.Set(p.C.Keys().Config(), layout.Encode(&config))
+	}},
+	{"config out of bounds", only(audit.InvariantConfig), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		config := p.C.Config()
+		config.Heartbeat = -1
 		tx.Set(p.C.Keys().Config(), layout.Encode(&config))
 	}},
 	{"janitor that can't be read", only(audit.InvariantRecord), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {

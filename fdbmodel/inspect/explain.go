@@ -13,7 +13,8 @@ import (
 // Reason says in one word why a future is where it is.
 type Reason string
 
-// The reasons, in the order in which they are checked.
+// The reasons, in the order in which they are checked. A future that waits in a
+// place without a reason here has the kind of the place as its reason.
 const (
 	ReasonRealized    Reason = "realized"     // it has its result
 	ReasonFailed      Reason = "failed"       // it has failed permanently
@@ -54,17 +55,19 @@ func Explain(ctx context.Context, c *fdbmodel.Cluster, id layout.ID) (Explanatio
 	if err != nil {
 		return Explanation{}, err
 	}
-	e := Explanation{ID: id, State: row.State()}
+	ending := row.Ending()
+	e := Explanation{ID: id, State: ending.State}
+	if ending.Over() {
+		e.Worker = findMember(members, ending.Worker())
+	}
 	switch e.State {
 	case layout.Realized:
 		e.Reason = ReasonRealized
-		e.Text = fmt.Sprintf("It was realized by worker %s in attempt %d.", row.Result.Worker, row.Result.Attempt)
-		e.Worker = findMember(members, row.Result.Worker)
+		e.Text = fmt.Sprintf("It was realized by worker %s in attempt %d.", ending.Worker(), ending.Result.Attempt)
 	case layout.Failed:
 		e.Reason = ReasonFailed
-		e.Text = fmt.Sprintf("It failed for good (%s) after %d attempts: %s. Retry it by hand to run it again.",
-			row.Exception.Kind, row.Attempts.Failed, row.Exception.Message)
-		e.Worker = findMember(members, row.Exception.Worker)
+		e.Text = fmt.Sprintf("It failed for good (%s; failed attempts: %d): %s. Retry it by hand to run it again.",
+			ending.Failure.Kind, row.Attempts.Failed, ending.Failure.Message)
 	case layout.Claimed:
 		explainClaimed(c, &e, &row, members)
 	case layout.Delayed:
@@ -85,18 +88,20 @@ func Explain(ctx context.Context, c *fdbmodel.Cluster, id layout.ID) (Explanatio
 }
 
 func explainWaiting(c *fdbmodel.Cluster, e *Explanation, row *layout.Row, members []fdbmodel.Member) {
-	switch to := row.Attempts.Assigned; {
-	case to != "":
+	switch place, to := layout.PlaceOf(row), row.Attempts.Assigned; place.Kind {
+	case layout.PlaceAssigned:
 		e.Worker = findMember(members, to)
 		e.Reason, e.Text = ReasonAssigned, fmt.Sprintf("It waits for worker %s, to which it was assigned.", to)
 		if e.Worker == nil || !e.Worker.Alive {
 			e.Reason, e.Text = ReasonWorkerDead,
 				fmt.Sprintf("It waits for worker %s, which is dead; the janitor is about to move it.", to)
 		}
-	case row.Spec.Held():
-		e.Reason, e.Text = ReasonHeld, fmt.Sprintf("It waits until whoever drives the owner %q assigns it.", row.Spec.Owner)
-	default:
+	case layout.PlaceHeld:
+		e.Reason, e.Text = ReasonHeld, fmt.Sprintf("It waits until its owner %q assigns it to a worker.", row.Spec.Owner)
+	case layout.PlaceReady:
 		e.Reason, e.Text = explainReady(row.Spec, members)
+	default:
+		e.Reason, e.Text = Reason(place.Kind), fmt.Sprintf("It waits until %s.", place.Until)
 	}
 }
 
@@ -122,8 +127,8 @@ func explainClaimed(c *fdbmodel.Cluster, e *Explanation, row *layout.Row, member
 		e.Text += " It was asked to stop."
 	}
 	if age := e.Worker.Silence(c.Clock().Now()); age > c.Config().DeadAfter {
-		e.Text += fmt.Sprintf(" Its last sign of life is %v old, if the clocks agree. If it is dead, another worker takes "+
-			"the future back; see that there is one.", age.Round(time.Second))
+		e.Text += fmt.Sprintf(" Its last heartbeat is %v old, if the clocks agree. If it is dead, another worker takes "+
+			"the future back: make sure that one runs.", age.Round(time.Second))
 	}
 }
 
@@ -166,13 +171,13 @@ func explainReady(spec *layout.Spec, members []fdbmodel.Member) (Reason, string)
 	case !narrow(func(m *fdbmodel.Member) bool { return slices.Contains(m.Queues, spec.Queue) }):
 		return ReasonNoQueue, fmt.Sprintf("No worker serves the queue %q. Start one that does.", spec.Queue)
 	case !narrow(func(m *fdbmodel.Member) bool { return m.Runs(spec.Function) }):
-		return ReasonNoFunction, fmt.Sprintf("No worker of the queue %q knows the function %s. Register it in one.",
+		return ReasonNoFunction, fmt.Sprintf("No worker of the queue %q knows the function %s. Register it with one.",
 			spec.Queue, spec.Function)
 	case !narrow(func(m *fdbmodel.Member) bool { return m.Capacity.Fit(q) }):
 		return ReasonInfeasible,
-			fmt.Sprintf("It needs %s, and no worker that knows it is that large. Start a larger one.", need)
+			fmt.Sprintf("It needs %s, and no worker that knows its function is that large. Start a larger one.", need)
 	case !narrow(func(m *fdbmodel.Member) bool { return m.Heartbeat.Free.Fit(q) }):
-		return ReasonNoneFree, "The workers that could run it are busy. It waits for its turn."
+		return ReasonNoneFree, "The workers that can run it are busy. It waits for its turn."
 	default:
 		return ReasonAboutToMove, fmt.Sprintf("Worker %s has room for it; it is about to run.", left[0].ID)
 	}

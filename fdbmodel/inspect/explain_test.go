@@ -1,6 +1,9 @@
 package inspect_test
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -8,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
 
@@ -25,7 +29,27 @@ func TestExplainTellsOfSilence(t *testing.T) {
 	s.Clock.Advance(s.C.Config().DeadAfter)
 	require.NotContains(t, why(), "sign of life")
 	s.Clock.Advance(45*time.Second - s.C.Config().DeadAfter)
-	require.Contains(t, why(), "Its last sign of life is 45s old")
+	require.Contains(t, why(), "Its last heartbeat is 45s old")
+}
+
+// TestEachPlaceIsShown explains and inspects the futures of all states and places.
+func TestEachPlaceIsShown(t *testing.T) {
+	t.Parallel()
+	p := modeltest.Populate(t)
+	ids := append(slices.Collect(maps.Values(p.IDs)), p.Held[:]...)
+	for _, id := range ids {
+		row := p.Get(t, id)
+		e, err := inspect.Explain(t.Context(), p.C, id)
+		require.NoError(t, err)
+		require.Equal(t, row.State(), e.State)
+		require.NotEmpty(t, e.Reason)
+		require.True(t, strings.HasSuffix(e.Text, "."), e.Text)
+		_, found, err := inspect.Future(t.Context(), p.C, id)
+		require.NoError(t, err)
+		if place := layout.PlaceOf(&row); place != nil {
+			require.Equal(t, 1, kindsIn(found)[place.Kind], place.Kind)
+		}
+	}
 }
 
 func TestExplainOfLongWaits(t *testing.T) {

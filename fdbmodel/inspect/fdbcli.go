@@ -34,10 +34,10 @@ func CLICommands(ctx context.Context, c *fdbmodel.Cluster, id layout.ID) ([]CLIC
 	}
 	k := c.Keys()
 	commands := []CLICommand{
-		get("what the cluster agrees on; field s is the number of shards", k.Config()),
-		get("what never changes of the future", k.Spec(id)),
-		getRange("what changes of it: these keys are its state", k.StateRange(id), layout.MaxRowKeys),
-		get("who holds it, or realized it: w is the worker, s the number of its claim", k.State(id, layout.StateClaim)),
+		get("the cluster's settings; field s is the number of shards", k.Config()),
+		get("the part of the future that never changes", k.Spec(id)),
+		getRange("the part that changes: these keys are its state", k.StateRange(id), layout.MaxRowKeys),
+		get("its claim: w is the worker, s the number of the claim", k.State(id, layout.StateClaim)),
 	}
 	if row.Spec != nil {
 		if place := layout.PlaceOf(&row); place != nil {
@@ -60,7 +60,7 @@ func holderCommands(k layout.Keyspace, row *layout.Row) []CLICommand {
 	worker, shows := layout.WorkerID(""), ""
 	switch {
 	case row.Claim != nil && row.State() == layout.Claimed:
-		worker, shows = row.Claim.Worker, "the worker that holds it: alive says what it is"
+		worker, shows = row.Claim.Worker, "the worker that holds it; alive describes it"
 	case row.Claim != nil:
 		worker, shows = row.Claim.Worker, "the worker that realized it, if it is still there"
 	case row.Exception != nil && row.Exception.Worker != "":

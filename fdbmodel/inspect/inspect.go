@@ -28,8 +28,8 @@ const (
 	// MaxItems is the maximum number of keys that one call of Keys or Prefix
 	// returns.
 	MaxItems        = 1000
-	inspectPage     = 500
-	inspectLarge    = 10  // keys of one page if values are large
+	inspectPage     = 500 // keys of a worker that a command lists
+	inspectLarge    = 10  // keys of one page if values may be large
 	inspectMail     = 200 // mailbox values of a session that are searched for a future
 	inspectedChunks = 5   // pieces of large values shown with their future
 )
@@ -88,10 +88,8 @@ func itemsOf(ctx context.Context, c *fdbmodel.Cluster, tx kv.Reader, id layout.I
 func readable(c *fdbmodel.Cluster, id layout.ID, items []kv.KeyValue) layout.Row {
 	row, skip := layout.Row{ID: id}, len(c.Keys().Row(id))
 	for _, item := range items {
-		before := row
-		if row.Add(item, tuple.NewReader(item.Key[skip:])) != nil {
-			row = before
-		}
+		// Damage is shown with the key.
+		_ = row.Add(item, tuple.NewReader(item.Key[skip:]))
 	}
 	return row
 }
@@ -148,45 +146,45 @@ func Keys(ctx context.Context, c *fdbmodel.Cluster, name string, after []byte, l
 	if err != nil {
 		return nil, nil, err
 	}
+	return readItems(ctx, c, ranges, match, after, page, limit)
+}
+
+// readItems reads up to limit keys of some ranges that follow the key after, of
+// one kind if match names one, page keys at a time.
+func readItems(ctx context.Context, c *fdbmodel.Cluster, ranges []kv.Range, match string, after []byte, page, limit int,
+) (found []Item, next []byte, err error) {
+	if limit <= 0 || limit > MaxItems {
+		limit = MaxItems
+	}
 	for _, r := range ranges {
 		if after != nil && bytes.Compare(after, r.Begin) >= 0 {
 			r.Begin = kv.After(after)
 		}
-		for !r.Empty() {
-			part, more, err := readPage(ctx, c, r, page)
-			if err != nil {
+		for more := true; more && !r.Empty(); {
+			var part []kv.KeyValue
+			if part, more, err = readPage(ctx, c, r, page); err != nil {
 				return nil, nil, err
 			}
 			for _, item := range part {
-				if _, kind := layout.Locate(item.Key); match != "" && (kind == nil || kind.Name != match) {
+				r.Begin = kv.After(item.Key)
+				if kind := layout.ParseKey(item.Key).Kind; match != "" && (kind == nil || kind.Name != match) {
 					continue
 				}
-				if len(found) == inspectLimit(limit) {
+				if len(found) == limit {
 					return found, next, nil
 				}
 				found, next = append(found, itemOf(item)), item.Key
 			}
-			if !more {
-				break
-			}
-			r.Begin = kv.After(part[len(part)-1].Key)
 		}
 	}
 	return found, nil, nil
-}
-
-func inspectLimit(limit int) int {
-	if limit <= 0 || limit > MaxItems {
-		return MaxItems
-	}
-	return limit
 }
 
 func readPage(ctx context.Context, c *fdbmodel.Cluster, r kv.Range, limit int) ([]kv.KeyValue, bool, error) {
 	var page kv.Page
 	err := c.View(ctx, func(tx kv.Attempt) error {
 		var err error
-		page, err = tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: limit}).Wait(ctx)
+		page, err = tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: limit, Bytes: pageBytes}).Wait(ctx)
 		return err
 	})
 	return page.Items, page.More, err
@@ -207,26 +205,16 @@ func rangesOf(c *fdbmodel.Cluster, name string) (ranges []kv.Range, match string
 			match = k.Name
 		}
 		if !k.Sharded {
-			return []kv.Range{kv.Prefix(c.Keys().Global(k.Subspace))}, match, pageOf(k), nil
+			return []kv.Range{kv.Prefix(c.Keys().Global(k.Subspace))}, match, k.Page(), nil
 		}
 		for shard := range c.Config().Shards {
 			ranges = append(ranges, kv.Prefix(c.Keys().Shard(shard, k.Subspace)))
 		}
-		return ranges, match, pageOf(k), nil
+		return ranges, match, k.Page(), nil
 	}
 	kinds, subspaces := layout.KeyKinds()
 	return nil, "", 0, fmt.Errorf("%w: %.40q is neither a future's id, nor a subspace: use %s; nor a kind of key: use %s",
 		layout.ErrBadName, name, strings.Join(append(subspaces, layout.SubResults), ", "), strings.Join(kinds, ", "))
-}
-
-// pageOf returns how many keys of the kind's subspace are read at a time.
-func pageOf(k layout.KeyKind) int {
-	switch k.Subspace {
-	case layout.SubChunks, layout.SubCode, layout.SubMailbox:
-		return inspectLarge
-	default:
-		return inspectPage
-	}
 }
 
 // Prefix returns up to limit keys of the store that begin with prefix and
@@ -238,28 +226,7 @@ func Prefix(ctx context.Context, c *fdbmodel.Cluster, prefix, after []byte, limi
 		return nil, nil, fmt.Errorf("%w: no key begins with %.80q: give 1 to %d bytes, the first below 0xff",
 			layout.ErrBadKey, layout.EscapeKey(prefix), kv.MaxKeySize)
 	}
-	r := kv.Prefix(prefix)
-	if bytes.Compare(after, r.Begin) >= 0 {
-		r.Begin = kv.After(after)
-	}
-	limit = inspectLimit(limit)
-	for !r.Empty() {
-		part, more, err := readPage(ctx, c, r, min(inspectLarge, 1+limit-len(found)))
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, item := range part {
-			if len(found) == limit {
-				return found, next, nil
-			}
-			found, next = append(found, itemOf(item)), item.Key
-		}
-		if !more {
-			break
-		}
-		r.Begin = kv.After(part[len(part)-1].Key)
-	}
-	return found, nil, nil
+	return readItems(ctx, c, []kv.Range{kv.Prefix(prefix)}, "", after, inspectLarge, limit)
 }
 
 // Key returns any one key of the store. It returns ErrNotFound if the key does

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -31,12 +30,15 @@ const (
 	listPage = 500
 	// listScan is the maximum number of keys that one List reads.
 	listScan = 20_000
+	// listBytes is how many bytes of values end a List, pageBytes a page. A row has
+	// less than a page.
+	listBytes, pageBytes = 8 << 20, 2 << 20
 )
 
 // List returns up to limit futures that match, and the cursor of the next page,
 // empty at the end. The order is that of the shards, and within a shard that of
 // the ids. A selective filter may return fewer than limit, or none, with a
-// cursor: List reads a bounded number of keys. It returns ErrBadCursor for an
+// cursor: List reads a bounded number of keys and bytes. It returns ErrBadCursor for an
 // invalid cursor, and ErrBadName for an invalid queue name. Unreadable records
 // are skipped.
 func List(ctx context.Context, c *fdbmodel.Cluster, f Filter, cursor []byte, limit int,
@@ -61,12 +63,12 @@ func List(ctx context.Context, c *fdbmodel.Cluster, f Filter, cursor []byte, lim
 			r.Begin = kv.AfterPrefix(tuple.AppendUUID(c.Keys().FuturesOf(shard), id))
 		}
 	}
-	for scanned := 0; scanned < listScan; {
+	for read := (scanned{}); read.keys < listScan && read.bytes < listBytes; {
 		part, n, last, err := rowsPage(ctx, c, shard, r)
 		if err != nil {
 			return nil, nil, err
 		}
-		scanned += n
+		read.keys, read.bytes = read.keys+n.keys, read.bytes+n.bytes
 		for i := range part {
 			if part[i].Spec == nil || !f.matches(&part[i]) {
 				continue
@@ -92,41 +94,39 @@ func listCursor(shard int, id layout.ID) []byte {
 	return append([]byte{byte(shard >> 8), byte(shard)}, id[:]...)
 }
 
+// scanned is what a List has read.
+type scanned struct{ keys, bytes int }
+
 // rowsPage reads whole rows of a shard. last is the last id read if the page is
 // not the end; a row that the page may have split is left to the next one.
 func rowsPage(ctx context.Context, c *fdbmodel.Cluster, shard int, r kv.Range,
-) (rows []layout.Row, n int, last layout.ID, err error) {
-	var page kv.Page
-	err = c.View(ctx, func(tx kv.Attempt) error {
-		var err error
-		page, err = tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: listPage}).Wait(ctx)
-		return err
-	})
+) (rows []layout.Row, read scanned, last layout.ID, err error) {
+	items, more, err := readPage(ctx, c, r, listPage)
 	if err != nil {
-		return nil, 0, layout.ID{}, err
+		return nil, read, layout.ID{}, err
 	}
 	skip := len(c.Keys().FuturesOf(shard))
-	for _, item := range page.Items {
+	read.keys = len(items)
+	for _, item := range items {
+		read.bytes += len(item.Value)
 		rest := tuple.NewReader(item.Key[skip:])
 		id := layout.ID(rest.UUID())
 		if err := rest.Err(); err != nil {
-			return nil, 0, layout.ID{}, fmt.Errorf("%s: %w: %w", tuple.String(item.Key), layout.ErrBadRecord, err)
+			return nil, read, layout.ID{}, fmt.Errorf("%s: %w: %w", tuple.String(item.Key), layout.ErrBadRecord, err)
 		}
 		if len(rows) == 0 || rows[len(rows)-1].ID != id {
 			rows = append(rows, layout.Row{ID: id})
 		}
 		row := &rows[len(rows)-1]
-		if err := row.Add(item, rest); errors.Is(err, layout.ErrNewerRecord) || errors.Is(err, layout.ErrBadRecord) {
+		if row.Add(item, rest) != nil {
 			row.Spec = nil
-		} else if err != nil {
-			return nil, 0, layout.ID{}, err
 		}
 	}
-	if page.More && len(rows) > 1 {
+	if more && len(rows) > 1 {
 		rows = rows[:len(rows)-1]
 		last = rows[len(rows)-1].ID
-	} else if page.More {
+	} else if more {
 		last = rows[0].ID
 	}
-	return rows, len(page.Items), last, nil
+	return rows, read, last, nil
 }

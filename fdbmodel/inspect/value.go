@@ -2,16 +2,15 @@ package inspect
 
 import (
 	"encoding"
-	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"math"
 	"reflect"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/tinylib/msgp/msgp"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -49,120 +48,101 @@ const formatRaw = "raw"
 // DescribeValue decodes the value of any key. A value that it can't read,
 // because the record is newer, damaged or outside of a cluster, is shown raw.
 func DescribeValue(key, value []byte) ValueDescription {
-	_, kind := layout.Locate(key)
+	kind := layout.ParseKey(key).Kind
 	if kind == nil {
 		return ValueDescription{
 			Format: formatRaw, Bytes: len(value), Fields: map[string]any{"data": viewBytes(value, kv.MaxValueSize)},
 		}
 	}
 	d := ValueDescription{Format: kind.Format.String(), Bytes: len(value)}
-	if err := d.read(kind, key, value); err != nil {
+	decoded, err := kind.Decode(key, value)
+	if kind.Format.Versioned() && len(value) > 0 {
+		d.Version = int(value[0])
+	}
+	// A newer or damaged record is shown as far as it can be read.
+	if viewErr := d.view(kind, &decoded, value, err == nil); err == nil {
+		err = viewErr
+	}
+	if err != nil {
 		d.Problem, d.Raw = strings.TrimPrefix(err.Error(), tuple.String(key)+": "), hex.EncodeToString(value)
 	}
 	return d
 }
 
-func (d *ValueDescription) read(kind *layout.KeyKind, key, value []byte) error {
+func (d *ValueDescription) view(kind *layout.KeyKind, decoded *layout.Value, value []byte, sound bool) error {
 	switch kind.Format {
 	case layout.FormatRecord:
-		return d.readRecord(kind, key, value, 0)
+		return d.viewRecord(kind, value, 1)
 	case layout.FormatStamped:
-		return d.readRecord(kind, key, value, layout.StampLength)
+		if len(value) > layout.StampLength && value[0] != 0 {
+			d.Stamp = layout.StampText(tuple.Stamp(value[layout.StampOffset:][:layout.StampLength]))
+		}
+		return d.viewRecord(kind, value, layout.StampOffset+layout.StampLength)
+	}
+	if !sound {
+		return nil
+	}
+	switch kind.Format {
 	case layout.FormatNotices:
-		return d.readNotices(key, value)
-	case layout.FormatMark:
-		_, err := d.readVersion(key, value)
-		if err == nil && len(value) != 1 {
-			err = fmt.Errorf("%w: %d bytes", layout.ErrBadRecord, len(value))
-		}
-		return err
+		return d.viewNotices(len(decoded.Notices), value)
 	case layout.FormatText:
-		if !printable(value) {
-			return fmt.Errorf("%w: not text", layout.ErrBadRecord)
-		}
 		d.Fields = map[string]any{kind.Called: string(value)}
 	case layout.FormatCounter:
-		if len(value) != 8 {
-			return fmt.Errorf("%w: not a counter", layout.ErrBadRecord)
-		}
-		d.Fields = map[string]any{kind.Called: int64(binary.LittleEndian.Uint64(value))}
-	case layout.FormatData:
+		d.Fields = map[string]any{kind.Called: decoded.Count}
+	case layout.FormatData, layout.FormatPiece:
 		d.Fields = map[string]any{kind.Called: viewBytes(value, viewedData)}
-	case layout.FormatEmpty:
-		if len(value) != 0 {
-			return fmt.Errorf("%w: %d bytes", layout.ErrBadRecord, len(value))
-		}
 	}
 	return nil
 }
 
-// readVersion returns the bytes after the version.
-func (d *ValueDescription) readVersion(key, value []byte) ([]byte, error) {
-	if len(value) == 0 || value[0] == 0 {
-		return nil, fmt.Errorf("%w: no version", layout.ErrBadRecord)
+// viewRecord shows the fields of a record that begins at an offset.
+func (d *ValueDescription) viewRecord(kind *layout.KeyKind, value []byte, offset int) error {
+	if len(value) < offset || value[0] == 0 {
+		return nil
 	}
-	if d.Version = int(value[0]); d.Version > layout.RecordVersion {
-		return value[1:], fmt.Errorf("%s has version %d, this process reads %d: %w",
-			tuple.String(key), d.Version, layout.RecordVersion, layout.ErrNewerRecord)
-	}
-	return value[1:], nil
-}
-
-func (d *ValueDescription) readRecord(kind *layout.KeyKind, key, value []byte, head int) error {
-	rest, err := d.readVersion(key, value)
-	if err != nil && !errors.Is(err, layout.ErrNewerRecord) {
-		return err
-	}
-	if len(rest) >= head && head > 0 {
-		d.Stamp = layout.StampText(tuple.Stamp(rest[:head]))
-		rest = rest[head:]
-	}
-	record := kind.Record()
-	fields, viewErr := viewMsgpack(rest)
+	fields, _, err := viewMsgpack(value[offset:])
 	if m, ok := fields.(map[string]any); ok {
-		d.Fields = nameFields(reflect.TypeOf(record).Elem(), m)
+		d.Fields = nameFields(reflect.TypeOf(kind.Record()).Elem(), m, 0)
 	}
-	switch {
-	case err != nil:
-		return err
-	case viewErr != nil:
-		return fmt.Errorf("%w: %w", layout.ErrBadRecord, viewErr)
-	}
-	_, err = layout.DecodeAfter(key, value, record, head)
 	return err
 }
 
-func (d *ValueDescription) readNotices(key, value []byte) error {
-	rest, err := d.readVersion(key, value)
-	if err != nil {
-		return err
-	}
-	if len(rest) < 4 {
-		return fmt.Errorf("%w: %d bytes", layout.ErrBadRecord, len(value))
-	}
-	v, notices := msgpackView{rest[4:]}, []any{}
-	for range binary.BigEndian.Uint32(rest) {
-		notice, err := v.value(0)
-		if err != nil {
-			return fmt.Errorf("%w: %w", layout.ErrBadRecord, err)
+func (d *ValueDescription) viewNotices(n int, value []byte) error {
+	rest, notices := value[layout.NoticesOffset:], make([]any, n)
+	for i := range notices {
+		var notice any
+		var err error
+		if notice, rest, err = viewMsgpack(rest); err != nil {
+			return err
 		}
-		notices = append(notices, nameValue(reflect.TypeFor[layout.Notice](), notice))
+		notices[i] = nameValue(reflect.TypeFor[layout.Notice](), notice, 0)
 	}
 	d.Fields = map[string]any{"notices": notices}
-	_, err = layout.AppendNotices(nil, kv.KeyValue{Key: key, Value: value})
-	return err
+	return nil
+}
+
+// viewMsgpack reads a value of any content and returns what follows it. It
+// takes memory in proportion to the bytes, whatever they claim to hold.
+func viewMsgpack(b []byte) (value any, rest []byte, err error) {
+	if rest, err = msgp.Skip(b); err == nil {
+		value, rest, err = msgp.ReadIntfBytes(b)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %w", layout.ErrBadRecord, err)
+	}
+	return value, rest, err
 }
 
 // nameFields gives the fields of a record their full names.
-func nameFields(t reflect.Type, fields map[string]any) map[string]any {
+func nameFields(t reflect.Type, fields map[string]any, depth int) map[string]any {
 	known := map[string]reflect.StructField{}
 	collectFields(t, known)
 	named, unknown := map[string]any{}, map[string]any{}
 	for short, value := range fields {
 		if f, ok := known[short]; ok {
-			named[layout.FullName(f)] = nameValue(f.Type, value)
+			named[layout.FullName(f)] = nameValue(f.Type, value, depth+1)
 		} else {
-			unknown[short] = nameValue(reflect.TypeFor[any](), value)
+			unknown[short] = nameValue(reflect.TypeFor[any](), value, depth+1)
 		}
 	}
 	if len(unknown) > 0 {
@@ -186,37 +166,47 @@ func collectFields(t reflect.Type, known map[string]reflect.StructField) {
 	}
 }
 
+// maxViewDepth is the maximum nesting of a value that is shown.
+const maxViewDepth = 32
+
 // nameValue converts a msgpack value to one that JSON can hold, by the type
 // that it is read into.
-func nameValue(t reflect.Type, value any) any {
+func nameValue(t reflect.Type, value any, depth int) any {
+	if depth > maxViewDepth {
+		return fmt.Sprintf("nested deeper than %d", maxViewDepth)
+	}
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	switch v := value.(type) {
 	case map[string]any:
 		if t.Kind() == reflect.Struct {
-			return nameFields(t, v)
+			return nameFields(t, v, depth)
 		}
 		named := map[string]any{}
 		for name, inner := range v {
-			named[name] = nameValue(elementOf(t), inner)
+			named[name] = nameValue(elementOf(t), inner, depth+1)
 		}
 		return named
 	case []any:
 		list := make([]any, len(v))
 		for i := range v {
-			list[i] = nameValue(elementOf(t), v[i])
+			list[i] = nameValue(elementOf(t), v[i], depth+1)
 		}
 		return list
 	case []byte:
 		return nameBytes(t, v)
+	case float32:
+		return nameValue(t, float64(v), depth)
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return strconv.FormatFloat(v, 'g', -1, 64)
 		}
 		return v
-	default:
+	case nil, bool, int64, uint64, string:
 		return v
+	default:
+		return fmt.Sprint(v) // a time, a complex number or an extension
 	}
 }
 
@@ -241,7 +231,7 @@ func nameBytes(t reflect.Type, b []byte) any {
 	if t == reflect.TypeFor[layout.ID]() && len(b) == len(layout.ID{}) {
 		return layout.ID(b).String()
 	}
-	if reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) && printable(b) {
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) && layout.Printable(b) {
 		return string(b)
 	}
 	return viewBytes(b, len(b))
@@ -261,24 +251,10 @@ func viewBytes(b []byte, limit int) map[string]any {
 		}
 		view["cut"] = true
 	}
-	if printable(shown) {
+	if layout.Printable(shown) {
 		view["text"] = string(shown)
 	} else {
 		view["hex"] = hex.EncodeToString(shown)
 	}
 	return view
-}
-
-// printable reports whether b is text without control characters other than
-// white space.
-func printable(b []byte) bool {
-	if !utf8.Valid(b) {
-		return false
-	}
-	for _, r := range string(b) {
-		if !unicode.IsPrint(r) && r != '\n' && r != '\t' && r != '\r' {
-			return false
-		}
-	}
-	return true
 }

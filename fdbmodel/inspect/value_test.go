@@ -1,6 +1,7 @@
 package inspect_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"regexp"
@@ -120,6 +121,28 @@ func TestDescribeLargePieces(t *testing.T) {
 	require.Equal(t, 2000, data["bytes"])
 	require.Equal(t, strings.Repeat("é", inspect.ViewedData/2), data["text"])
 	require.Equal(t, true, data["cut"])
+}
+
+// TestDescribeHostileRecords shows records of a field that no version has: nested
+// deeply, and claiming to hold more than there is.
+func TestDescribeHostileRecords(t *testing.T) {
+	t.Parallel()
+	k := layout.NewKeyspace("test")
+	field := []byte{layout.RecordVersion, 0x81, 0xa2, 'z', 'z'}
+	for depth, deeper := range map[int]bool{20: false, 100: true, 90_000: true} {
+		value := append(slices.Concat(field, bytes.Repeat([]byte{0x91}, depth)), 0xc0)
+		d := inspect.DescribeValue(k.Config(), value)
+		require.Empty(t, d.Problem)
+		shown, err := json.Marshal(d)
+		require.NoError(t, err)
+		require.Equal(t, deeper, strings.Contains(string(shown), "nested deeper than 32"), depth)
+	}
+	for _, claim := range [][]byte{
+		{0xdd, 0, 0, 0xff, 0xff}, {0xdf, 0, 0, 0xff, 0xff, 0xa0}, {0xdd, 0xff, 0xff, 0xff, 0xff},
+	} {
+		d := inspect.DescribeValue(k.Config(), slices.Concat(field, bytes.Repeat(claim, 15_000)))
+		require.Contains(t, d.Problem, layout.ErrBadRecord.Error())
+	}
 }
 
 func FuzzDescribe(f *testing.F) {

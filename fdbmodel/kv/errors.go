@@ -7,66 +7,66 @@ import "errors"
 var (
 	// ErrConflict is returned by Commit when another transaction wrote a key
 	// that this one read. Nothing was written.
-	ErrConflict = errors.New("kv: conflict with another transaction")
+	ErrConflict = errors.New("conflict with another transaction")
 	// ErrTooOld is returned when the transaction lived longer than TxLifetime,
 	// or was told to read at a version that is no longer kept.
-	ErrTooOld = errors.New("kv: transaction is too old")
+	ErrTooOld = errors.New("transaction is too old")
 	// ErrFutureVersion is returned when the transaction was told to read at a
 	// version that the store has not reached.
-	ErrFutureVersion = errors.New("kv: read version lies in the future")
+	ErrFutureVersion = errors.New("read version is in the future")
 	// ErrUnavailable is returned when the store temporarily can't serve the
 	// transaction and has written none of it: it is starting, moving or
 	// throttling.
-	ErrUnavailable = errors.New("kv: store is unavailable for now")
+	ErrUnavailable = errors.New("store is unavailable for now")
 	// ErrUnknownResult is returned by Commit when there is no way to know
 	// whether the transaction was written.
-	ErrUnknownResult = errors.New("kv: result of the commit is unknown")
+	ErrUnknownResult = errors.New("result of the commit is unknown")
 )
 
 // Mistakes by the caller. Nothing was written.
 var (
 	// ErrKeyTooLarge is returned when a key is longer than MaxKeySize.
-	ErrKeyTooLarge = errors.New("kv: key is longer than 10,000 bytes")
+	ErrKeyTooLarge = errors.New("key is longer than 10,000 bytes")
 	// ErrValueTooLarge is returned when a value is longer than MaxValueSize.
-	ErrValueTooLarge = errors.New("kv: value is longer than 100,000 bytes")
+	ErrValueTooLarge = errors.New("value is longer than 100,000 bytes")
 	// ErrTxTooLarge is returned by Commit when the transaction affects more
 	// than MaxTxSize bytes.
-	ErrTxTooLarge = errors.New("kv: transaction is larger than 10,000,000 bytes")
+	ErrTxTooLarge = errors.New("transaction is larger than 10,000,000 bytes")
 	// ErrIllegalKey is returned when a key or range reaches 0xff or beyond,
 	// which is reserved for the store, or when a range ends before it begins.
-	ErrIllegalKey = errors.New("kv: key is outside of the legal range")
+	ErrIllegalKey = errors.New("key is outside of the legal range")
 	// ErrBadStampOffset is returned when fewer than ten bytes follow the offset
 	// of an incomplete stamp.
-	ErrBadStampOffset = errors.New("kv: no room for a versionstamp at that offset")
+	ErrBadStampOffset = errors.New("no room for a versionstamp at that offset")
 	// ErrUnreadable is returned when a read may fall on a key that the
 	// transaction wrote with an incomplete stamp.
-	ErrUnreadable = errors.New("kv: read of a key with an incomplete versionstamp")
+	ErrUnreadable = errors.New("read of a key with an incomplete versionstamp")
 	// ErrUsed is returned when a transaction is used after Commit or Cancel,
 	// and by SetReadVersion after the first read.
-	ErrUsed = errors.New("kv: transaction was already committed or cancelled")
+	ErrUsed = errors.New("transaction was already committed or cancelled")
 	// ErrTooManyWatches is returned when more than MaxWatches are open.
-	ErrTooManyWatches = errors.New("kv: more than 10,000 watches are open")
+	ErrTooManyWatches = errors.New("more than 10,000 watches are open")
 	// ErrCancelled is a watch's error after it or its transaction was
 	// cancelled.
-	ErrCancelled = errors.New("kv: cancelled")
+	ErrCancelled = errors.New("cancelled")
 )
 
 // Conditions of the store as a whole.
 var (
 	// ErrClosed is returned after Close.
-	ErrClosed = errors.New("kv: store is closed")
+	ErrClosed = errors.New("store is closed")
 	// ErrStoreFailed is returned by every call once the store has failed to
 	// write to its disk. Commits acknowledged before that are safe; the process
 	// must exit and open the store again.
-	ErrStoreFailed = errors.New("kv: store has failed")
+	ErrStoreFailed = errors.New("store has failed")
 	// ErrStoreInUse is returned by opening a store that another process, or
 	// another part of this one, has open.
-	ErrStoreInUse = errors.New("kv: store is in use")
+	ErrStoreInUse = errors.New("store is in use")
 	// ErrCorrupt is returned by opening a store whose files were damaged.
-	ErrCorrupt = errors.New("kv: store is damaged")
+	ErrCorrupt = errors.New("store is damaged")
 	// ErrNotBuilt is returned by opening a store whose driver this binary does
 	// not contain.
-	ErrNotBuilt = errors.New("kv: driver is not part of this build")
+	ErrNotBuilt = errors.New("driver is not part of this build")
 )
 
 // Retryable reports whether another attempt of the transaction may succeed.

@@ -155,7 +155,7 @@ type KeyValue struct {
 type Page struct {
 	Items []KeyValue
 	// More is set when a bound of RangeOptions ended the page, which then has
-	// at least one row. There may be no further rows all the same.
+	// at least one row. There may still be no further rows.
 	More bool
 }
 

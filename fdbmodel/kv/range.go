@@ -38,7 +38,7 @@ func AfterPrefix(prefix []byte) []byte {
 		n--
 	}
 	if n == 0 {
-		panic("kv: no key lies behind this prefix")
+		panic("kv: no key follows this prefix")
 	}
 	end := append([]byte(nil), prefix[:n]...)
 	end[n-1]++

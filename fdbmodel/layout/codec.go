@@ -36,37 +36,46 @@ func encode(r Record, room int) []byte {
 // Decode reads a value into a record; key appears in its errors. It returns
 // ErrNewerRecord and ErrBadRecord.
 func Decode(key, value []byte, r Record) error {
-	_, err := DecodeAfter(key, value, r, 0)
+	_, err := decode(key, value, r, 0)
 	return err
 }
 
 // DecodeStamped is Decode for a value that EncodeStamped made.
 func DecodeStamped(key, value []byte, r Record) (stamp kv.Stamp, err error) {
-	head, err := DecodeAfter(key, value, r, StampLength)
+	head, err := decode(key, value, r, StampLength)
 	if err == nil {
 		copy(stamp[:], head)
 	}
 	return stamp, err
 }
 
-// DecodeAfter is Decode for a value with head bytes between its version and the
+// decode is Decode for a value with head bytes between its version and the
 // record. It returns those bytes.
-func DecodeAfter(key, value []byte, r Record, head int) ([]byte, error) {
-	if len(value) > 0 && value[0] > RecordVersion {
-		return nil, fmt.Errorf("%s has version %d, this process reads %d: %w",
-			tuple.String(key), value[0], RecordVersion, ErrNewerRecord)
-	}
-	if len(value) < 1+head || value[0] == 0 {
-		return nil, fmt.Errorf("%s: %w: %d bytes", tuple.String(key), ErrBadRecord, len(value))
+func decode(key, value []byte, r Record, head int) ([]byte, error) {
+	if err := checkVersion(key, value, head); err != nil {
+		return nil, err
 	}
 	rest, err := readRecord(value[1+head:], r)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", tuple.String(key), ErrBadRecord, err)
 	}
 	if len(rest) > 0 {
-		return nil, fmt.Errorf("%s: %w: %d bytes behind its end", tuple.String(key), ErrBadRecord, len(rest))
+		return nil, fmt.Errorf("%s: %w: %d bytes after its end", tuple.String(key), ErrBadRecord, len(rest))
 	}
 	return value[1 : 1+head], nil
+}
+
+// checkVersion checks that a value has a version that this process reads, and
+// head bytes behind it.
+func checkVersion(key, value []byte, head int) error {
+	if len(value) > 0 && value[0] > RecordVersion {
+		return fmt.Errorf("%s has version %d, this process reads %d: %w",
+			tuple.String(key), value[0], RecordVersion, ErrNewerRecord)
+	}
+	if len(value) < 1+head || value[0] == 0 {
+		return fmt.Errorf("%s: %w: %d bytes", tuple.String(key), ErrBadRecord, len(value))
+	}
+	return nil
 }
 
 // Mark is the value of a key whose presence is all that matters.
@@ -77,6 +86,22 @@ type Bell struct{}
 
 func (*Bell) appendFields(f fields) fields          { return f }
 func (*Bell) readField(_, b []byte) ([]byte, error) { return msgp.Skip(b) }
+
+// Wake is the record of the key that a worker watches while it is idle.
+type Wake struct {
+	// Shard is the shard of the futures that the worker is woken for, and 1; 0
+	// stands for any.
+	Shard int `msgpack:"s"`
+}
+
+func (w *Wake) appendFields(f fields) fields { return f.int("s", int64(w.Shard)) }
+
+func (w *Wake) readField(name, b []byte) ([]byte, error) {
+	if string(name) == "s" {
+		return readInt(b, &w.Shard)
+	}
+	return msgp.Skip(b)
+}
 
 // EncodeBell returns the value of a Bell, stamped.
 func EncodeBell() []byte { return EncodeStamped(&Bell{}) }

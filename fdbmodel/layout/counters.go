@@ -10,13 +10,13 @@ import (
 
 // ParseOpen parses the key of a counter of futures that are with workers, below
 // an owner's prefix.
-func ParseOpen(prefix []byte, item kv.KeyValue) (why string, n int64, err error) {
+func ParseOpen(prefix []byte, item kv.KeyValue) (reason string, n int64, err error) {
 	rest := tuple.NewReader(item.Key[len(prefix):])
-	why = rest.Text()
+	reason = rest.Text()
 	if rest.Done() != nil || len(item.Value) != 8 {
 		return "", 0, fmt.Errorf("%s: %w: not a counter", tuple.String(item.Key), ErrBadRecord)
 	}
-	return why, int64(binary.LittleEndian.Uint64(item.Value)), nil
+	return reason, int64(binary.LittleEndian.Uint64(item.Value)), nil
 }
 
 // Counts are the futures of a cluster by queue, owner and state, kept by
@@ -54,7 +54,7 @@ func ParseCount(prefix []byte, item kv.KeyValue) (CountKey, int64, error) {
 
 // OpenKey is the combination that owned futures are counted by while they are
 // with workers.
-type OpenKey struct{ Owner, Why string }
+type OpenKey struct{ Owner, Reason string }
 
 // ShardCount names a counter of one shard.
 type ShardCount struct {

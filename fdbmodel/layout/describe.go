@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
@@ -58,16 +57,6 @@ type KeyDescription struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// Part returns the value of the part with that name, nil if there is none.
-func (d *KeyDescription) Part(name string) any {
-	for _, p := range d.Parts {
-		if p.Name == name {
-			return p.Value
-		}
-	}
-	return nil
-}
-
 // Problems of keys.
 const (
 	ProblemForeign = "not a key of a Futura cluster"
@@ -77,83 +66,41 @@ const (
 // DescribeKey splits any key into its parts. For a key outside of every
 // cluster, or of a kind that this version does not know, Problem says so.
 func DescribeKey(key []byte) KeyDescription {
-	d, _ := Locate(key)
-	d.Text, d.Escaped = tuple.String(key), EscapeKey(key)
+	k := ParseKey(key)
+	d := KeyDescription{Cluster: k.Cluster, Subspace: k.Subspace, Text: tuple.String(key), Escaped: EscapeKey(key)}
+	if k.Shard >= 0 {
+		d.Shard = &k.Shard
+	}
+	switch {
+	case k.Kind != nil:
+		d.Kind, d.Parts = k.Kind.Name, k.named()
+	case k.Cluster == "":
+		d.Problem = ProblemForeign
+	default:
+		d.Problem = ProblemUnknown
+	}
 	return d
 }
 
-// Locate is DescribeKey without the key's text. The kind is nil if the key
-// has none.
-func Locate(key []byte) (KeyDescription, *KeyKind) {
-	d := KeyDescription{Problem: ProblemForeign}
-	rest := tuple.NewReader(key)
-	rest.Expect(rootName)
-	cluster := rest.Text()
-	if rest.Err() != nil {
-		return d, nil
-	}
-	d.Cluster, d.Problem = cluster, ProblemUnknown
-	behind := rest
-	if shard := behind.Int(); behind.Err() == nil && shard >= 0 && shard < maxShards {
-		n := int(shard)
-		d.Shard, rest = &n, behind
-	}
-	sub := rest.Text()
-	if rest.Err() != nil {
-		return d, nil
-	}
-	d.Subspace = sub
-	for _, k := range kindsOf(sub, d.Shard != nil) {
-		if parts, ok := k.parts(rest); ok {
-			d.Kind, d.Parts, d.Problem = k.Name, parts, ""
-			return d, k
-		}
-	}
-	return d, nil
-}
-
-// kindTable is the table indexed by subspace.
-var kindTable = sync.OnceValue(func() map[string][]*KeyKind {
-	table := map[string][]*KeyKind{}
-	for _, k := range Table() {
-		table[k.Subspace] = append(table[k.Subspace], &k)
-	}
-	return table
-})
-
-// kindsOf returns the kinds of a subspace.
-func kindsOf(sub string, sharded bool) []*KeyKind {
-	kinds := kindTable()[sub]
-	if len(kinds) > 0 && kinds[0].Sharded != sharded {
-		return nil
-	}
-	return kinds
-}
-
-// parts returns the named parts of a key of this kind, or false for a key of
-// another kind.
-func (k *KeyKind) parts(rest tuple.Reader) (parts KeyParts, ok bool) {
-	for _, e := range k.elements {
+// named returns the parts of a key, without the fixed names.
+func (k *Key) named() (parts KeyParts) {
+	for i, e := range k.Kind.elements {
+		var value any
 		switch e.is {
 		case elementName:
-			rest.Expect(e.name)
-		case elementText:
-			parts = append(parts, KeyPart{e.name, rest.Text()})
-		case elementInt:
-			parts = append(parts, KeyPart{e.name, rest.Int()})
-		case elementPriority:
-			inverse := rest.Int()
-			if inverse < 0 || inverse > 255 {
-				return nil, false
-			}
-			parts = append(parts, KeyPart{e.name, 255 - inverse})
+			continue
+		case elementText, elementChoice:
+			value = k.parts[i].text
+		case elementInt, elementIndex, elementPriority:
+			value = k.parts[i].number
 		case elementID:
-			parts = append(parts, KeyPart{e.name, ID(rest.UUID())})
+			value = k.ID
 		case elementStamp:
-			parts = append(parts, KeyPart{e.name, StampText(rest.Stamp())})
+			value = StampText(k.stamp)
 		}
+		parts = append(parts, KeyPart{e.name, value})
 	}
-	return parts, rest.Done() == nil
+	return parts
 }
 
 // StampText formats a versionstamp as its version, its order within the version

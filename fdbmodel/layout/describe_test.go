@@ -30,13 +30,17 @@ func TestDescribeGoldenKeys(t *testing.T) {
 		require.Equal(t, c.Key, back)
 	}
 	require.Len(t, modeltest.GoldenKeys(k), len(layout.Table()))
-	ready := layout.DescribeKey(k.Ready(modeltest.GoldenID, &layout.Spec{Queue: "q", Owner: "g", Priority: 5}))
-	b, err := json.Marshal(ready.Parts)
+	key := k.Ready(modeltest.GoldenID, &layout.Spec{Queue: "q", Owner: "g", Priority: 5})
+	b, err := json.Marshal(layout.DescribeKey(key).Parts)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"queue":"q","cpu_millis":0,"ram_bytes":0,"gpu_millis":0,"priority":5,`+
 		`"id":"01020304-0506-7708-890a-0b0c0d0e0f03"}`, string(b))
-	require.Equal(t, modeltest.GoldenID, ready.Part("id"))
-	require.Nil(t, ready.Part("none"))
+	ready := layout.ParseKey(key)
+	require.Equal(t, modeltest.GoldenID, ready.ID)
+	require.Equal(t, "q", ready.Text("queue"))
+	require.EqualValues(t, 5, ready.Int("priority"))
+	require.Empty(t, ready.Text("none"))
+	require.Zero(t, ready.Int("none"))
 }
 
 func TestUnescapeKeyRefuses(t *testing.T) {

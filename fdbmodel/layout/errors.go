@@ -22,14 +22,14 @@ var (
 	ErrUnfit = errors.New("the worker can't run the future")
 	// ErrBadCursor is returned for an invalid cursor, or one from another kind
 	// of list.
-	ErrBadCursor = errors.New("bad cursor: begin again without one")
+	ErrBadCursor = errors.New("bad cursor: start again without one")
 	// ErrBadKey is returned for text that is not a valid key, and for a prefix
 	// that no key can have.
 	ErrBadKey = errors.New("bad key")
 	// ErrOldFormat is returned when a cluster was written in a key layout that
 	// this version can't read.
 	ErrOldFormat = errors.New("keyspace format is too old: finish its futures with the version that wrote them, " +
-		"and begin a new cluster")
+		"and create a new cluster")
 )
 
 // IsUnreadable reports whether err says that a record can't be read, either by

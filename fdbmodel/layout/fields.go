@@ -157,6 +157,14 @@ func readBytes[T ~[]byte](b []byte, into *T) ([]byte, error) {
 	return rest, err
 }
 
+func readIDs(b []byte, into *IDList) ([]byte, error) {
+	rest, err := readBytes(b, into)
+	if err == nil && len(*into)%len(ID{}) != 0 {
+		err = fmt.Errorf("%d bytes of ids", len(*into))
+	}
+	return rest, err
+}
+
 func readTexts[T ~string](b []byte, into *[]T) ([]byte, error) {
 	n, b, err := msgp.ReadArrayHeaderBytes(b)
 	if err != nil {

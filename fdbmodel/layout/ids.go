@@ -122,7 +122,7 @@ func KeyedID(cluster, key string) ID {
 	return id
 }
 
-// WorkerID names one start of a worker: 16 hex digits, drawn anew each time, so
+// WorkerID names one start of a worker: 16 hex digits, drawn for each start, so
 // that a restarted worker never mistakes earlier claims for its own.
 type WorkerID string
 

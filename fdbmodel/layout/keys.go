@@ -70,7 +70,7 @@ const (
 )
 
 // Keyspace makes every key of one cluster. It has one function per kind of key;
-// the package documentation lists them in a table.
+// the package documentation lists them.
 type Keyspace struct {
 	Prefix []byte
 	Shards int
@@ -244,8 +244,8 @@ func (k Keyspace) OwnerOpenOf(owner string) []byte {
 
 // OwnerOpen returns the key of the counter of an owner's futures that are with
 // workers for one reason.
-func (k Keyspace) OwnerOpen(owner, why string) []byte {
-	return tuple.AppendString(k.OwnerOpenOf(owner), why)
+func (k Keyspace) OwnerOpen(owner, reason string) []byte {
+	return tuple.AppendString(k.OwnerOpenOf(owner), reason)
 }
 
 // DelayedOf returns the prefix of a shard's delayed futures.

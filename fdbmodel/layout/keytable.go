@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"unicode"
+
+	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
 // FullName returns a field's name in JSON, or one derived from its Go name.
@@ -28,7 +30,9 @@ type elementType uint8
 const (
 	elementName     elementType = iota + 1 // a fixed text
 	elementText                            // text
+	elementChoice                          // one of some texts
 	elementInt                             // an integer
+	elementIndex                           // an integer from 0
 	elementPriority                        // 255 less a priority
 	elementID                              // the id of a future
 	elementStamp                           // a versionstamp
@@ -38,6 +42,11 @@ const (
 type keyElement struct {
 	name string
 	is   elementType
+	// home marks the element that determines the shard of a key. A key without
+	// one may lie in any shard.
+	home    bool
+	encoded []byte   // of a fixed text
+	among   []string // the texts of a choice
 }
 
 // valueFormat is how a value is laid out.
@@ -51,10 +60,15 @@ const (
 	FormatText                           // text
 	FormatCounter                        // eight bytes, little endian
 	FormatData                           // bytes as the caller gave them
+	FormatPiece                          // up to ChunkSize of such bytes
 	FormatEmpty                          // nothing
 )
 
-var formatNames = [...]string{"", "record", "stamped record", "notices", "mark", "text", "counter", "data", "empty"}
+var formatNames = [...]string{"", "record", "stamped record", "notices", "mark", "text", "counter", "data", "data",
+	"empty"}
+
+// Versioned reports whether values of the format begin with a version.
+func (f valueFormat) Versioned() bool { return f >= FormatRecord && f <= FormatMark }
 
 // String returns the format's name.
 func (f valueFormat) String() string { return formatNames[f] }
@@ -66,6 +80,24 @@ const (
 	carried   carriage = iota + 1 // copied unchanged
 	Restamped                     // copied under a versionstamp of the new store
 	LeftOut                       // not copied: it belongs to processes, which create it again
+)
+
+// Names of kinds of keys that are not those of places or of records of futures
+// and workers.
+const (
+	KeyAddress    = "address"
+	KeyAlias      = "alias"
+	KeyBatch      = "batch"
+	KeyBatchChunk = "batch chunk"
+	KeyBatchTime  = "batch time"
+	KeyBell       = "bell"
+	KeyChunk      = "chunk"
+	KeyConfig     = "config"
+	KeyCount      = "count"
+	KeyIdle       = "idle"
+	KeyIncoming   = "incoming"
+	KeyMail       = "mail"
+	KeyOwnerOpen  = "owner open"
 )
 
 // KeyKind is one kind of key.
@@ -91,17 +123,30 @@ func of[T any, P interface {
 	return func() Record { return P(new(T)) }
 }
 
-func fixed(name string) keyElement { return keyElement{name, elementName} }
+func fixed(name string) keyElement {
+	return keyElement{name: name, is: elementName, encoded: tuple.AppendString(nil, name)}
+}
 
-func text(name string) keyElement { return keyElement{name, elementText} }
+func text(name string) keyElement { return keyElement{name: name, is: elementText} }
 
-func number(name string) keyElement { return keyElement{name, elementInt} }
+func choice(name string, among ...string) keyElement {
+	return keyElement{name: name, is: elementChoice, among: among}
+}
 
-func futureID() keyElement { return keyElement{"id", elementID} }
+func number(name string) keyElement { return keyElement{name: name, is: elementInt} }
 
-func versionstamp() keyElement { return keyElement{"stamp", elementStamp} }
+func index(name string) keyElement { return keyElement{name: name, is: elementIndex} }
 
-func priority() keyElement { return keyElement{"priority", elementPriority} }
+func futureID() keyElement { return keyElement{name: "id", is: elementID} }
+
+func versionstamp() keyElement { return keyElement{name: "stamp", is: elementStamp} }
+
+func priority() keyElement { return keyElement{name: "priority", is: elementPriority} }
+
+func home(e keyElement) keyElement {
+	e.home = true
+	return e
+}
 
 func in(e ...keyElement) []keyElement { return e }
 
@@ -110,37 +155,27 @@ func Table() []KeyKind {
 	return append(globalKinds(), append(rowKinds(), append(placeKinds(), memberKinds()...)...)...)
 }
 
-// SubspaceOf returns the subspace that a kind of key lies in, "" for no kind.
-func SubspaceOf(kind string) string {
-	for _, k := range Table() {
-		if k.Name == kind {
-			return k.Subspace
-		}
-	}
-	return ""
-}
-
 func globalKinds() []KeyKind {
 	return []KeyKind{
-		{"address", SubAddresses, false, in(text("address")), FormatText, nil, "worker", LeftOut,
-			"the worker that is at an address", "register"},
-		{"alias", SubAliases, false, in(text("name")), FormatRecord, of[AliasRecord](), "", carried,
+		{KeyAddress, SubAddresses, false, in(text("address")), FormatText, nil, "worker", LeftOut,
+			"the worker at an address", "register"},
+		{KeyAlias, SubAliases, false, in(text("name")), FormatRecord, of[AliasRecord](), "", carried,
 			"the module that an alias stands for", "PutModule"},
-		{"batch", SubBatches, false, in(fixed(BatchByID), text("batch"), fixed(BatchRecordPart)), FormatRecord,
-			of[BatchRecord](), "", carried, "a batch", "its creator, and whoever ends it"},
-		{"batch chunk", SubBatches, false, in(fixed(BatchByID), text("batch"), fixed(BatchChunksPart), text("chunk")),
-			FormatRecord, of[BatchChunk](), "", carried, "what a worker was given of a batch", "AssignChunk"},
-		{"batch time", SubBatches, false, in(fixed(BatchByTime), number("created_ms"), text("batch")), FormatEmpty, nil, "",
+		{KeyBatch, SubBatches, false, in(fixed(BatchByID), text("batch"), fixed(BatchRecordPart)), FormatRecord,
+			of[BatchRecord](), "", carried, "a batch", "its creator, and the operation that ends it"},
+		{KeyBatchChunk, SubBatches, false, in(fixed(BatchByID), text("batch"), fixed(BatchChunksPart), text("chunk")),
+			FormatRecord, of[BatchChunk](), "", carried, "the part of a batch that one worker was given", "AssignChunk"},
+		{KeyBatchTime, SubBatches, false, in(fixed(BatchByTime), number("created_ms"), text("batch")), FormatEmpty, nil, "",
 			carried, "the order of batches", "its creator"},
-		{"config", SubConfig, false, nil, FormatRecord, of[Config](), "", carried,
-			"what all processes of the cluster agree on", "the first to open the cluster, configure"},
+		{KeyConfig, SubConfig, false, nil, FormatRecord, of[Config](), "", carried,
+			"the settings that all processes of the cluster share", "the first process that opens it, configure"},
 		{"module", SubCode, false, in(text("cid"), fixed(CodeInfo)), FormatRecord, of[Module](), "", carried,
 			"a WASM module", "PutModule"},
-		{"module piece", SubCode, false, in(text("cid"), fixed(CodeBody), number("piece")), FormatData, nil, "data", carried,
+		{"module piece", SubCode, false, in(text("cid"), fixed(CodeBody), index("piece")), FormatPiece, nil, "data", carried,
 			"90,000 bytes of a module", "PutModule"},
-		{"idle", SubIdle, false, in(text("queue"), text("worker")), FormatRecord, of[IdleRecord](), "", LeftOut,
+		{KeyIdle, SubIdle, false, in(text("queue"), text("worker")), FormatRecord, of[IdleRecord](), "", LeftOut,
 			"what an idle worker could take", "a worker with nothing to do"},
-		{"incoming", SubIncoming, false, nil, FormatRecord, of[IncomingRecord](), "", LeftOut,
+		{KeyIncoming, SubIncoming, false, nil, FormatRecord, of[IncomingRecord](), "", LeftOut,
 			"the cluster is being copied into, and can't be opened", "migrate, restore"},
 		{"janitor", SubJanitor, false, nil, FormatRecord, of[JanitorRecord](), "", LeftOut,
 			"the worker whose janitor is at work", "its holder"},
@@ -148,17 +183,18 @@ func globalKinds() []KeyKind {
 }
 
 func rowKinds() []KeyKind {
-	state := func(field string) []keyElement { return in(futureID(), fixed(rowState), fixed(field)) }
+	state := func(field string) []keyElement { return in(fixed(rowState), fixed(field)) }
 	row := func(name string, elements []keyElement, format valueFormat, record func() Record, called, holds, writer string,
 	) KeyKind {
-		return KeyKind{name, SubFutures, true, elements, format, record, called, carried, holds, writer}
+		return KeyKind{name, SubFutures, true, append(in(home(futureID())), elements...), format, record, called, carried,
+			holds, writer}
 	}
 	return []KeyKind{
-		row("args", in(futureID(), fixed(RowArgs)), FormatData, nil, "data", "arguments of 1 to 16 KiB", "submit"),
-		row("spec", in(futureID(), fixed(RowSpec)), FormatRecord, of[Spec](), "",
-			"what never changes of a future; arguments below 1 KiB", "submit"),
+		row("args", in(fixed(RowArgs)), FormatData, nil, "data", "arguments of 1 to 16 KiB", "submit"),
+		row("spec", in(fixed(RowSpec)), FormatRecord, of[Spec](), "",
+			"the part of a future that never changes; arguments below 1 KiB", "submit"),
 		row("attempts", state(StateAttempts), FormatRecord, of[Attempts](), "",
-			"what it has been through, and until when it waits", "whatever ends a claim"),
+			"failed attempts, crashes, assignment, and the time until which it waits", "every transition that changes one"),
 		row("cancel", state(StateCancel), FormatRecord, of[CancelRequest](), "",
 			"the request to stop a claimed future", "cancel"),
 		row("claim", state(StateClaim), FormatStamped, of[Claim](), "",
@@ -166,45 +202,48 @@ func rowKinds() []KeyKind {
 		row("exception", state(StateException), FormatRecord, of[Exception](), "",
 			"its last failure", "fail, cancel, reap"),
 		row("result", state(StateResult), FormatStamped, of[Result](), "",
-			"what it came to, with the token of its claim", "realize"),
-		row("subscriber", in(futureID(), fixed(rowState), fixed(stateSubscribers), text("session")), FormatMark, nil, "",
+			"its result, with the token of its claim", "realize"),
+		row("subscriber", in(fixed(rowState), fixed(stateSubscribers), text("session")), FormatMark, nil, "",
 			"a session that awaits it and did not submit it", "subscribe"),
 	}
 }
 
 func placeKinds() []KeyKind {
-	resources := in(number("cpu_millis"), number("ram_bytes"), number("gpu_millis"), priority(), futureID())
+	classed := func(id keyElement, before ...keyElement) []keyElement {
+		return append(before, number("cpu_millis"), number("ram_bytes"), number("gpu_millis"), priority(), id)
+	}
 	shard := func(name, sub string, elements []keyElement, format valueFormat, record func() Record, called string,
 		moves carriage, holds, writer string,
 	) KeyKind {
 		return KeyKind{name, sub, true, elements, format, record, called, moves, holds, writer}
 	}
 	return []KeyKind{
-		shard(PlaceReady, SubReady, append(in(text("queue")), resources...), FormatText, nil, "function", carried,
-			"the function of a future that waits for a worker", "whatever makes it ready"),
-		shard(PlaceAssigned, SubAssigned, append(in(text("worker"), text("queue"), text("owner")), resources...), FormatText,
+		shard(PlaceReady, SubReady, classed(home(futureID()), text("queue")), FormatText, nil, "function", carried,
+			"the function of a future that waits for a worker", "every transition that makes it ready"),
+		shard(PlaceAssigned, SubAssigned, classed(futureID(), home(text("worker")), text("queue"), text("owner")), FormatText,
 			nil, "function", carried, "the function of a future that waits for one worker", "assign"),
-		shard(PlaceHeld, SubHeld, in(text("owner"), number("failed"), number("due_ms"), priority(), futureID()),
+		shard(PlaceHeld, SubHeld, in(text("owner"), number("failed"), number("due_ms"), priority(), home(futureID())),
 			FormatText, nil, "function", carried, "the function of a future that waits to be assigned",
-			"whatever makes it ready"),
-		shard("owner bell", SubOwners, in(text("owner"), fixed(ownerBell)), FormatStamped, of[Bell](), "", LeftOut,
-			"changes when a held future ends, is assigned, or waits for that, and with the batch", "whatever does that"),
-		shard("owner open", SubOwners, in(text("owner"), fixed(OwnerOpenPart), text("why")), FormatCounter, nil, "futures",
-			carried, "how many held futures are with workers", "whatever assigns them or ends that, by addition"),
-		shard(PlaceDelayed, SubDelayed, in(number("due_ms"), futureID()), FormatEmpty, nil, "", carried,
+			"every transition that makes it wait"),
+		shard("owner bell", SubOwners, in(home(text("owner")), fixed(ownerBell)), FormatStamped, of[Bell](), "", LeftOut,
+			"changes when a held future ends, is assigned or waits again, and with the batch", "the transitions that do so"),
+		shard(KeyOwnerOpen, SubOwners, in(home(text("owner")), fixed(OwnerOpenPart), text("reason")), FormatCounter, nil,
+			"futures", carried, "how many held futures are with workers", "assign, and every end of an assignment, by addition"),
+		shard(PlaceDelayed, SubDelayed, in(number("due_ms"), home(futureID())), FormatEmpty, nil, "", carried,
 			"a future that waits for a time", "submit with a delay, fail, put back"),
-		shard("chunk", SubChunks, in(futureID(), text("kind"), text("token"), number("piece")), FormatData, nil, "data",
-			carried, "90,000 bytes of large arguments, a large result or a long standard error", "before it counts"),
+		shard(KeyChunk, SubChunks, in(home(futureID()), choice("kind", ChunkArgs, ChunkResult, ChunkStderr), text("token"),
+			index("piece")), FormatPiece, nil, "data", carried,
+			"90,000 bytes of large arguments, a large result or a long standard error", "ahead of the record that refers to it"),
 		shard("done", SubDone, in(versionstamp()), FormatRecord, of[DoneEntry](), "", Restamped,
-			"futures that finished in one transaction", "whatever ends futures"),
-		shard("mail", SubMailbox, in(text("session"), versionstamp()), FormatNotices, of[Notice](), "", LeftOut,
-			"futures of a session that finished in one transaction", "whatever ends futures"),
-		shard("bell", SubBell, in(text("session")), FormatStamped, of[Bell](), "", LeftOut,
-			"changes with the mailbox; the session's only watch", "whatever ends futures"),
-		shard("session", SubSessions, in(text("session")), FormatRecord, of[SessionRecord](), "", LeftOut,
+			"futures that finished in one transaction", "every transition that ends futures"),
+		shard(KeyMail, SubMailbox, in(home(text("session")), versionstamp()), FormatNotices, of[Notice](), "", LeftOut,
+			"futures of a session that finished in one transaction", "every transition that ends futures"),
+		shard(KeyBell, SubBell, in(home(text("session"))), FormatStamped, of[Bell](), "", LeftOut,
+			"changes with the mailbox; the session's only watch", "every transition that ends futures"),
+		shard("session", SubSessions, in(home(text("session"))), FormatRecord, of[SessionRecord](), "", LeftOut,
 			"sign of life of a process that awaits", "the session"),
-		shard("count", SubCounts, in(text("queue"), text("owner"), text("state")), FormatCounter, nil, "futures", carried,
-			"how many futures are in a state", "every transition, by addition"),
+		shard(KeyCount, SubCounts, in(text("queue"), text("owner"), choice("state", stateNames[1:]...)), FormatCounter, nil,
+			"futures", carried, "how many futures are in a state", "every transition, by addition"),
 	}
 }
 
@@ -212,22 +251,22 @@ func memberKinds() []KeyKind {
 	worker := func(name string, moves carriage, format valueFormat, record func() Record, holds, writer string,
 		elements ...keyElement,
 	) KeyKind {
-		return KeyKind{name, SubWorkers, true, append(in(text("worker")), elements...), format, record, "", moves, holds,
-			writer}
+		return KeyKind{name, SubWorkers, true, append(in(home(text("worker"))), elements...), format, record, "", moves,
+			holds, writer}
 	}
 	return []KeyKind{
-		worker("alive", LeftOut, FormatRecord, of[WorkerInfo](), "what the worker is; the fence that a reaper clears",
+		worker("alive", LeftOut, FormatRecord, of[WorkerInfo](), "the worker's description; the fence that a reaper clears",
 			"register", fixed(WorkerAlive)),
 		worker("heartbeat", LeftOut, FormatRecord, of[Heartbeat](), "its change is the worker's sign of life", "the worker",
 			fixed(WorkerHeartbeat)),
 		worker("claims", carried, FormatRecord, of[ClaimBatch](), "the futures that one claim took", "claim",
 			fixed(WorkerClaims), number("sequence")),
-		worker("cancelled", LeftOut, FormatMark, nil, "a future of the worker that is wanted no more",
+		worker("cancelled", LeftOut, FormatMark, nil, "a future that the worker should stop",
 			"cancel; cleared by the worker's heartbeat", fixed(WorkerCancelled), futureID()),
 		worker("assigned", carried, FormatMark, nil, "futures wait, or waited, for this worker alone", "assign",
 			fixed(WorkerAssigned)),
-		worker("wake", LeftOut, FormatStamped, of[Bell](), "changes when there is work; the worker's only watch",
-			"who submits", fixed(WorkerWake)),
+		worker("wake", LeftOut, FormatStamped, of[Wake](), "changes when there is work; the worker's only watch",
+			"submit", fixed(WorkerWake)),
 	}
 }
 

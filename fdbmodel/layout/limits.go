@@ -45,9 +45,10 @@ func (s *Spec) CheckLimits() error {
 	case s.Pace != nil && (!(s.Pace.PerSecond > 0) || len(s.Pace.Key) > maxQueueName):
 		return fmt.Errorf("%w: pace of %v per second for %.40q: it must be positive, and the key has at most %d bytes",
 			ErrBadSpec, s.Pace.PerSecond, s.Pace.Key, maxQueueName)
-	case len(s.Owner) > maxQueueName || len(s.Label) > maxLabel:
-		return fmt.Errorf("%w: owner of %d bytes, label of %d: at most %d and %d", ErrBadSpec, len(s.Owner), len(s.Label),
-			maxQueueName, maxLabel)
+	case len(s.Owner) > maxQueueName:
+		return fmt.Errorf("%w: owner of %d bytes: at most %d", ErrBadSpec, len(s.Owner), maxQueueName)
+	case len(s.Label) > maxLabel:
+		return fmt.Errorf("%w: label of %d bytes: at most %d", ErrBadSpec, len(s.Label), maxLabel)
 	case !slices.Contains([]string{CodecMsgpack, CodecJSON, CodecRaw, CodecArgv}, s.Codec):
 		return fmt.Errorf("%w: codec %.20q: use msgpack, json, raw or argv", ErrBadSpec, s.Codec)
 	}

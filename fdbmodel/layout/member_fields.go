@@ -53,7 +53,7 @@ func (c *ClaimBatch) appendFields(f fields) fields { return f.bytes("i", c.IDs) 
 
 func (c *ClaimBatch) readField(name, b []byte) ([]byte, error) {
 	if string(name) == "i" {
-		return readBytes(b, &c.IDs)
+		return readIDs(b, &c.IDs)
 	}
 	return msgp.Skip(b)
 }
@@ -65,7 +65,7 @@ func (d *DoneEntry) readField(name, b []byte) ([]byte, error) {
 	case "t":
 		return readInt(b, &d.At)
 	case "i":
-		return readBytes(b, &d.IDs)
+		return readIDs(b, &d.IDs)
 	}
 	return msgp.Skip(b)
 }

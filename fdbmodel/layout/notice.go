@@ -12,6 +12,10 @@ import (
 // besides the one that submitted it.
 const MaxSubscribers = 200
 
+// NoticesOffset is where the notices of a mailbox value begin, behind its
+// version and their number.
+const NoticesOffset = 5
+
 // Notice tells a session that a future has finished. It is delivered at least
 // once.
 type Notice struct {
@@ -39,14 +43,11 @@ func MailValue(part []byte, n int) []byte {
 // AppendNotices decodes the notices of a mailbox key and appends them. It
 // returns ErrBadRecord and ErrNewerRecord.
 func AppendNotices(notices []Notice, item kv.KeyValue) ([]Notice, error) {
-	if len(item.Value) < 5 || item.Value[0] == 0 {
-		return nil, fmt.Errorf("%s: %w", tuple.String(item.Key), ErrBadRecord)
+	if err := checkVersion(item.Key, item.Value, NoticesOffset-1); err != nil {
+		return nil, err
 	}
-	if item.Value[0] > RecordVersion {
-		return nil, fmt.Errorf("%s: %w", tuple.String(item.Key), ErrNewerRecord)
-	}
-	rest := item.Value[5:]
-	for range binary.BigEndian.Uint32(item.Value[1:5]) {
+	rest := item.Value[NoticesOffset:]
+	for range binary.BigEndian.Uint32(item.Value[1:NoticesOffset]) {
 		var n Notice
 		var err error
 		if rest, err = readRecord(rest, &n); err != nil {

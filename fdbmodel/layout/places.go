@@ -1,6 +1,8 @@
 package layout
 
 import (
+	"slices"
+
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
@@ -14,6 +16,8 @@ type Place struct {
 	// state, waits here, provided that it waits in none of the preceding
 	// places.
 	Waits func(row *Row, s State) bool
+	// Until completes "It waits until …" for a future that waits here.
+	Until string
 	// Key returns the future's key in this place, and Value the value there.
 	Key   func(k Keyspace, row *Row) []byte
 	Value func(row *Row) []byte
@@ -25,24 +29,28 @@ var places = [...]Place{
 	{
 		Kind:  PlaceAssigned,
 		Waits: func(row *Row, s State) bool { return s == Ready && row.Attempts.Assigned != "" },
+		Until: "the worker that it is assigned to takes it",
 		Key:   func(k Keyspace, row *Row) []byte { return k.Assigned(row.Attempts.Assigned, row.ID, row.Spec) },
 		Value: functionOf,
 	},
 	{
 		Kind:  PlaceHeld,
 		Waits: func(row *Row, s State) bool { return (s == Ready || s == Delayed) && row.Spec.Held() },
+		Until: "its owner assigns it to a worker",
 		Key:   Keyspace.Held,
 		Value: functionOf,
 	},
 	{
 		Kind:  PlaceDelayed,
 		Waits: func(_ *Row, s State) bool { return s == Delayed },
+		Until: "its time comes",
 		Key:   func(k Keyspace, row *Row) []byte { return k.Delayed(row.ID, row.Attempts.Due) },
 		Value: func(*Row) []byte { return nil },
 	},
 	{
 		Kind:  PlaceReady,
 		Waits: func(_ *Row, s State) bool { return s == Ready },
+		Until: "any worker that fits takes it",
 		Key:   func(k Keyspace, row *Row) []byte { return k.Ready(row.ID, row.Spec) },
 		Value: functionOf,
 	},
@@ -58,6 +66,11 @@ const (
 
 // Places returns all places, the most specific first.
 func Places() []Place { return places[:] }
+
+// IsPlace reports whether a kind of key is that of a place.
+func IsPlace(kind string) bool {
+	return slices.ContainsFunc(places[:], func(p Place) bool { return p.Kind == kind })
+}
 
 // PlaceOf returns where a future waits, nil if it is claimed or finished. It
 // needs the row's spec.

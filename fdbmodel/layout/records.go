@@ -118,10 +118,10 @@ type Attempts struct {
 	PutBack int   `msgpack:"p,omitempty" json:"put_back,omitempty"` // claims given back by workers that could not run it
 	Due     int64 `msgpack:"d,omitempty" json:"due_ms,omitempty"`   // when the future is due, if not 0
 	// Assigned is the worker that it waits for while it is ready, and that may
-	// receive it again when it is given back. Why is the reason given by the
+	// receive it again when it is given back. Reason is the one given by the
 	// last assignment, such as the chunk of a batch.
 	Assigned WorkerID `msgpack:"w,omitempty" json:"assigned,omitempty"`
-	Why      string   `msgpack:"y,omitempty" json:"why,omitempty"`
+	Reason   string   `msgpack:"y,omitempty" json:"reason,omitempty"`
 }
 
 // Exception is the last failure of a future.

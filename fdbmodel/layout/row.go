@@ -45,7 +45,8 @@ func (r *Row) State() State {
 
 // InPool reports whether any suitable worker may take the future.
 func (r *Row) InPool() bool {
-	return r.State() == Ready && r.Attempts.Assigned == "" && !r.Spec.Held()
+	place := PlaceOf(r)
+	return place != nil && place.Kind == PlaceReady
 }
 
 // Open reports whether the future is with the worker that it was assigned to,
@@ -58,14 +59,10 @@ func (r *Row) Open() bool {
 // FinishedAt returns when a terminal future finished, in milliseconds of Unix
 // time, and 0 for others.
 func (r *Row) FinishedAt() int64 {
-	switch r.State() {
-	case Realized:
-		return r.Result.At
-	case Failed:
-		return r.Exception.At
-	default:
-		return 0
+	if e := r.Ending(); e.Over() {
+		return e.At()
 	}
+	return 0
 }
 
 // Attempt returns the number of the present or last attempt, counted from 1.
@@ -80,63 +77,45 @@ func (r *Row) Attempt() int {
 	}
 }
 
-// ErrUnknownPart is ErrBadRecord for a key that no future has.
-var ErrUnknownPart = fmt.Errorf("%w: unknown part of a future", ErrBadRecord)
-
-// Add adds one key to the row; rest is the part of the key after the id.
+// Add adds one key to the row; rest is the part of the key after the id. It
+// returns ErrNewerRecord and ErrBadRecord.
 func (r *Row) Add(item kv.KeyValue, rest tuple.Reader) error {
-	var field string
-	part := rest.Text()
-	if part == rowState {
-		field = rest.Text()
+	key := Key{Raw: item.Key, Subspace: SubFutures, ID: r.ID}
+	if key.match(rest, 1); key.Kind == nil {
+		return fmt.Errorf("%s: %w: unknown part of a future", tuple.String(item.Key), ErrBadRecord)
 	}
-	if field == stateSubscribers {
-		session := SessionID(rest.Text())
-		if rest.Done() == nil {
-			r.Subscribers = append(r.Subscribers, session)
-			return nil
-		}
-	}
-	if rest.Done() != nil {
-		return fmt.Errorf("%s: %w", tuple.String(item.Key), ErrUnknownPart)
-	}
-	switch part {
-	case RowSpec:
-		spec := new(Spec)
-		if err := Decode(item.Key, item.Value, spec); err != nil {
+	var value Value
+	if key.Kind.Record != nil {
+		var err error
+		if value, err = key.Kind.Decode(item.Key, item.Value); err != nil {
 			return err
 		}
-		r.Spec = spec
-		return nil
-	case RowArgs:
-		return nil
-	case rowState:
-		return r.addState(item, field)
-	default:
-		return fmt.Errorf("%s: %w", tuple.String(item.Key), ErrUnknownPart)
 	}
+	r.Put(&key, &value)
+	return nil
 }
 
-func (r *Row) addState(item kv.KeyValue, field string) (err error) {
-	switch field {
-	case StateAttempts:
-		return Decode(item.Key, item.Value, &r.Attempts)
-	case StateCancel:
-		r.Cancel = new(CancelRequest)
-		return Decode(item.Key, item.Value, r.Cancel)
-	case StateClaim:
-		r.Claim = new(Claim)
-		r.Claim.Stamp, err = DecodeStamped(item.Key, item.Value, r.Claim)
-		return err
-	case StateException:
-		r.Exception = new(Exception)
-		return Decode(item.Key, item.Value, r.Exception)
-	case StateResult:
-		r.Result = new(Result)
-		r.Result.Stamp, err = DecodeStamped(item.Key, item.Value, r.Result)
-		return err
+// Put adds a key of the future and its decoded value to the row.
+func (r *Row) Put(key *Key, value *Value) {
+	switch record := value.Record.(type) {
+	case *Spec:
+		r.Spec = record
+	case *Attempts:
+		r.Attempts = *record
+	case *CancelRequest:
+		r.Cancel = record
+	case *Claim:
+		record.Stamp = value.Stamp
+		r.Claim = record
+	case *Exception:
+		r.Exception = record
+	case *Result:
+		record.Stamp = value.Stamp
+		r.Result = record
 	default:
-		return fmt.Errorf("%s: %w", tuple.String(item.Key), ErrUnknownPart)
+		if session := key.Text("session"); session != "" {
+			r.Subscribers = append(r.Subscribers, SessionID(session))
+		}
 	}
 }
 

@@ -2,12 +2,14 @@ package layout
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // State is the state of a future in its life cycle.
 type State uint8
 
-// The states. Ready and Delayed are the two states of an unclaimed future.
+// The states.
 const (
 	Ready    State = iota + 1 // waits for a worker
 	Delayed                   // waits for a time
@@ -16,10 +18,28 @@ const (
 	Failed                    // has failed permanently
 )
 
-var stateNames = [...]string{"", "ready", "delayed", "claimed", "realized", "failed"}
+var stateNames = [...]string{Ready: "ready", Delayed: "delayed", Claimed: "claimed", Realized: "realized",
+	Failed: "failed"}
 
 // States lists all states, in the order of a future's life.
-func States() []State { return []State{Ready, Delayed, Claimed, Realized, Failed} }
+func States() []State {
+	states := make([]State, len(stateNames)-1)
+	for i := range states {
+		states[i] = State(i + 1)
+	}
+	return states
+}
+
+// AnyOf returns the names of two or more states as a sentence lists them: ready,
+// delayed or claimed.
+func AnyOf(states []State) string {
+	names := make([]string, len(states))
+	for i, s := range states {
+		names[i] = s.String()
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
 
 // String returns the state's name as in keys and answers.
 func (s State) String() string {
@@ -31,12 +51,10 @@ func (s State) String() string {
 
 // ParseState parses a state's name.
 func ParseState(name string) (State, error) {
-	for _, s := range States() {
-		if s.String() == name {
-			return s, nil
-		}
+	if i := slices.Index(stateNames[1:], name); i >= 0 {
+		return State(i + 1), nil
 	}
-	return 0, fmt.Errorf("%w: state %.40q: use ready, delayed, claimed, realized or failed", ErrBadName, name)
+	return 0, fmt.Errorf("%w: state %.40q: use %s", ErrBadName, name, AnyOf(States()))
 }
 
 // MarshalText implements encoding.TextMarshaler.

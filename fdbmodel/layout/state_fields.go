@@ -22,7 +22,7 @@ func (t *Token) readField(name, b []byte) ([]byte, error) {
 
 func (a *Attempts) appendFields(f fields) fields {
 	f = f.int("n", int64(a.Failed)).int("c", int64(a.Crashes)).int("p", int64(a.PutBack)).int("d", a.Due)
-	return f.text("w", string(a.Assigned)).text("y", a.Why)
+	return f.text("w", string(a.Assigned)).text("y", a.Reason)
 }
 
 func (a *Attempts) readField(name, b []byte) ([]byte, error) {
@@ -38,7 +38,7 @@ func (a *Attempts) readField(name, b []byte) ([]byte, error) {
 	case "w":
 		return readText(b, &a.Assigned)
 	case "y":
-		return readText(b, &a.Why)
+		return readText(b, &a.Reason)
 	}
 	return msgp.Skip(b)
 }

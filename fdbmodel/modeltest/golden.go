@@ -43,7 +43,7 @@ func GoldenRecords() []GoldenRecord {
 		}, false, empty[layout.Spec]()},
 		{"smallest spec", &layout.Spec{Function: "go:f"}, false, empty[layout.Spec]()},
 		{"claim", &layout.Claim{Token: token}, true, empty[layout.Claim]()},
-		{"attempts", &layout.Attempts{Failed: 1, Crashes: 2, PutBack: 3, Due: 4, Assigned: "w", Why: "y"}, false,
+		{"attempts", &layout.Attempts{Failed: 1, Crashes: 2, PutBack: 3, Due: 4, Assigned: "w", Reason: "y"}, false,
 			empty[layout.Attempts]()},
 		{"cancel", &layout.CancelRequest{Reason: "r", At: 5}, false, empty[layout.CancelRequest]()},
 		{"exception", &layout.Exception{

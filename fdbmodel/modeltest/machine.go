@@ -232,8 +232,8 @@ func (m *Machine) verifyOpen() {
 	}
 }
 
-// glance is the part of a row that is compared.
-func glance(r *layout.Row) string {
+// digest is the part of a row that is compared.
+func digest(r *layout.Row) string {
 	if r == nil {
 		return "none"
 	}
@@ -251,7 +251,7 @@ func glance(r *layout.Row) string {
 }
 
 func (m *Machine) compare(before, after *layout.Row, allowed change) {
-	if glance(before) == glance(after) {
+	if digest(before) == digest(after) {
 		return
 	}
 	fits := allowed(before, after)
@@ -262,7 +262,7 @@ func (m *Machine) compare(before, after *layout.Row, allowed change) {
 	// futures.
 	over := before != nil && before.State() == layout.Realized
 	if !fits && (len(m.loose) == 0 || over) {
-		m.fail("a change that the operation does not make:\n  %s\n  %s", glance(before), glance(after))
+		m.fail("a change that the operation does not make:\n  %s\n  %s", digest(before), digest(after))
 	}
 	if after == nil {
 		for s := range m.watched {
@@ -389,10 +389,8 @@ func (m *Machine) Finale() {
 			_, err := m.C.Assign(ctx, last.ID(), "y", []layout.ID{h.ID})
 			m.require(err)
 		}
-		for shard := range m.C.Config().Shards {
-			_, _, err := m.C.PromoteDue(ctx, shard)
-			m.require(err)
-		}
+		_, _, err = m.C.PromoteDue(ctx)
+		m.require(err)
 		answer, err := last.Claim(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 100, CPU: 1000}, Max: 100})
 		m.require(err)
 		var done []fdbmodel.Completion

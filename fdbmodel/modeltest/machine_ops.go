@@ -55,8 +55,7 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 	cut := err != nil
 	return func(before, after *layout.Row) bool {
 		return before == nil && (cut || ids[after.ID]) &&
-			(after.State() == layout.Ready || after.State() == layout.Delayed) &&
-			after.Attempts == layout.Attempts{Due: after.Attempts.Due}
+			layout.PlaceOf(after) != nil && after.Attempts == layout.Attempts{Due: after.Attempts.Due}
 	}, err
 }
 
@@ -174,7 +173,7 @@ func (m *Machine) finish(ctx context.Context) (change, error) {
 		before := m.Rows[f.ID]
 		had := before != nil && before.State() == layout.Claimed && before.Claim.Token == f.Token
 		if o == fdbmodel.Applied && !had && len(m.loose) == 0 {
-			m.fail("a claim that was lost ended a future: %s", glance(before))
+			m.fail("a claim that was lost ended a future: %s", digest(before))
 		}
 	}
 	return func(before, after *layout.Row) bool {
@@ -221,7 +220,7 @@ func (m *Machine) retry(ctx context.Context) (change, error) {
 		return before != nil && after != nil && after.ID == id && after.State() == layout.Ready &&
 			after.Attempts.Assigned == "" &&
 			(before.State() == layout.Delayed || (before.State() == layout.Failed &&
-				after.Attempts == layout.Attempts{Why: before.Attempts.Why}))
+				after.Attempts == layout.Attempts{Reason: before.Attempts.Reason}))
 	}, err
 }
 
@@ -245,7 +244,7 @@ func (m *Machine) discard(ctx context.Context) (change, error) {
 func (m *Machine) promote(ctx context.Context) (change, error) {
 	m.Clock.Advance(time.Duration(m.random.IntN(3000)) * time.Millisecond)
 	now := layout.Millis(m.Clock.Now())
-	n, _, err := m.C.PromoteDue(ctx, m.random.IntN(m.C.Config().Shards))
+	n, _, err := m.C.PromoteDue(ctx)
 	m.logf("promote: %d %v", n, err)
 	return func(before, after *layout.Row) bool {
 		return before != nil && after != nil && before.State() == layout.Delayed && before.Attempts.Due <= now &&
@@ -274,7 +273,7 @@ func (m *Machine) assign(ctx context.Context) (change, error) {
 		}
 		given := before.Attempts
 		given.Due = 0
-		given.Assigned, given.Why = w.ID(), "y"
+		given.Assigned, given.Reason = w.ID(), "y"
 		return before.Attempts.Assigned == "" && given == after.Attempts
 	}, err
 }
@@ -295,7 +294,7 @@ func (m *Machine) unassign(ctx context.Context) (change, error) {
 func (m *Machine) expire(ctx context.Context) (change, error) {
 	m.Clock.Advance(time.Duration(m.random.IntN(20)) * time.Second)
 	limit := layout.Millis(m.Clock.Now().Add(-m.C.Config().Retention))
-	n, _, _, err := m.C.ExpireDone(ctx, m.random.IntN(m.C.Config().Shards))
+	n, _, err := m.C.ExpireDone(ctx)
 	m.logf("expire: %d %v", n, err)
 	return func(before, after *layout.Row) bool {
 		return before != nil && after == nil && before.State().Terminal() && before.FinishedAt() <= limit
@@ -357,9 +356,9 @@ func (m *Machine) subscribe(ctx context.Context) (change, error) {
 }
 
 func (m *Machine) janitor(ctx context.Context) (change, error) {
-	record, _, err := m.C.LookJanitor(ctx)
+	record, _, err := m.C.ReadJanitor(ctx)
 	if err == nil {
-		_, _, err = m.C.HoldJanitor(ctx, layout.WorkerID(fmt.Sprint(m.random.IntN(2))), record, m.random.Int64N(3))
+		_, _, err = m.C.AcquireJanitor(ctx, layout.WorkerID(fmt.Sprint(m.random.IntN(2))), record, m.random.Int64N(3))
 	}
 	return none, err
 }

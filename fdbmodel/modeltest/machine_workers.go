@@ -177,7 +177,7 @@ func (m *Machine) idle(ctx context.Context) (change, error) {
 	if w == nil {
 		return none, nil
 	}
-	watch, err := w.GoIdle(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1, CPU: 1}})
+	watch, err := w.EnterIdleRing(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1, CPU: 1}})
 	m.logf("idle %s: %t %v", w.ID(), watch != nil, err)
 	if watch != nil {
 		if w.gone {
@@ -189,7 +189,7 @@ func (m *Machine) idle(ctx context.Context) (change, error) {
 		return none, nil
 	}
 	if err == nil && m.random.IntN(2) == 0 {
-		return none, w.LeaveIdle(ctx)
+		return none, w.LeaveIdleRing(ctx)
 	}
 	return none, err
 }

@@ -80,6 +80,7 @@ func Populate(t *testing.T) *Population {
 	require.NoError(t, err)
 	p.IDs[layout.Delayed] = got[0].ID
 	p.IDs[layout.Ready] = submit(10)
+	require.Len(t, p.IDs, len(layout.States()))
 	p.Middle = submit(5000)
 	spec := layout.Spec{Function: "go:f", Owner: "g"}
 	got, err = c.Submit(ctx, []fdbmodel.Submission{{Spec: spec}, {Spec: spec}})
@@ -88,16 +89,17 @@ func Populate(t *testing.T) *Population {
 	require.NoError(t, c.CreateBatch(ctx, &layout.BatchRecord{ID: "b", Template: []byte("{}"), Made: true, CreatedAt: 7}))
 	_, _, err = c.AssignChunk(ctx, "b", layout.BatchChunk{Worker: p.Worker.ID(), ID: "c"}, p.Held[1:], AnyBatch)
 	require.NoError(t, err)
-	p.GoIdle(t)
+	p.EnterIdleRing(t)
 	require.Empty(t, p.Check(t).Notes)
 	require.Empty(t, p.Check(t).Problems)
 	return p
 }
 
-// GoIdle puts the worker into the ring of idle workers, as one that knows none
-// of the functions.
-func (p *Population) GoIdle(t *testing.T) {
-	watch, err := p.Worker.GoIdle(context.Background(), fdbmodel.ClaimRequest{Runs: func(string) bool { return false }})
+// EnterIdleRing puts the worker into the ring of idle workers, as one that
+// knows none of the functions.
+func (p *Population) EnterIdleRing(t *testing.T) {
+	request := fdbmodel.ClaimRequest{Runs: func(string) bool { return false }}
+	watch, err := p.Worker.EnterIdleRing(context.Background(), request)
 	require.NoError(t, err)
 	watch.Cancel()
 }
@@ -107,6 +109,11 @@ func (p *Population) Get(t *testing.T, id layout.ID) layout.Row {
 	row, err := p.C.Get(context.Background(), id)
 	require.NoError(t, err)
 	return row
+}
+
+// Futures returns how many futures there are.
+func (p *Population) Futures() int64 {
+	return int64(len(p.IDs) + len(p.Held) + 2) // the large and the middle one
 }
 
 // Check audits the cluster.
@@ -134,7 +141,7 @@ func (p *Population) Row(t *testing.T, s layout.State) *layout.Row {
 // Enrich adds the kinds of keys that a population lacks.
 func (p *Population) Enrich(t *testing.T) {
 	ctx := context.Background()
-	_, held, err := p.C.HoldJanitor(ctx, p.Worker.ID(), nil, 1)
+	_, held, err := p.C.AcquireJanitor(ctx, p.Worker.ID(), nil, 1)
 	require.NoError(t, err)
 	require.True(t, held)
 	_, _, err = p.C.Subscribe(ctx, "another", []layout.ID{p.IDs[layout.Ready], p.IDs[layout.Claimed]})
@@ -142,7 +149,7 @@ func (p *Population) Enrich(t *testing.T) {
 	_, _, err = p.C.Cancel(ctx, p.IDs[layout.Claimed], "not wanted")
 	require.NoError(t, err)
 	p.wake(t)
-	p.GoIdle(t)
+	p.EnterIdleRing(t)
 	p.Write(t, func(tx kv.Tx) {
 		tx.Set(p.C.Keys().Incoming(), layout.Encode(&layout.IncomingRecord{Writer: "w"}))
 	})

@@ -166,9 +166,9 @@ func (t *copyTarget) unpack(ctx context.Context, file *archive.Reader, progress 
 			return nil, err
 		}
 		whole := append(slices.Clone(t.keys.Prefix), key...)
-		_, kind := layout.Locate(whole)
+		kind := layout.ParseKey(whole).Kind
 		if kind == nil || kind.Moves == layout.LeftOut {
-			return nil, fmt.Errorf("%s: %w: no key of a backup", layout.EscapeKey(whole), layout.ErrBadRecord)
+			return nil, fmt.Errorf("%s: %w: not a key of a backup", layout.EscapeKey(whole), layout.ErrBadRecord)
 		}
 		if kind.Subspace == layout.SubConfig {
 			var config layout.Config
@@ -188,7 +188,7 @@ func (t *copyTarget) unpack(ctx context.Context, file *archive.Reader, progress 
 		}
 	}
 	if t.keys.Shards == 0 {
-		return nil, fmt.Errorf("%w: the backup has no config", layout.ErrBadRecord)
+		return nil, fmt.Errorf("%w: the backup lacks the cluster's settings", layout.ErrBadRecord)
 	}
 	return copied, t.flush(ctx)
 }

@@ -39,7 +39,7 @@ func TestBackupAndRestore(t *testing.T) {
 	require.True(t, report.OneVersion)
 	head, end, err := archive.Verify(bytes.NewReader(file.Bytes()))
 	require.NoError(t, err)
-	require.Equal(t, archive.Head{Cluster: "check", Futures: 9, CreatedAt: 1_900_000_000_000}, head)
+	require.Equal(t, archive.Head{Cluster: "check", Futures: p.Futures(), CreatedAt: 1_900_000_000_000}, head)
 	require.Equal(t, report.Keys, end.Items)
 
 	for _, name := range []string{"check", "another"} {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -128,14 +127,17 @@ func newCopySource(c *fdbmodel.Cluster) *copySource {
 // each calls fn with everything that is copied, in the order of the keys. It
 // returns ErrBadRecord for a key of an unknown kind.
 func (s *copySource) each(ctx context.Context, fn func(movedItem) error) error {
-	for _, span := range s.spans() {
+	for _, span := range s.keys.Spans() {
+		if span.Subspace == layout.SubMailbox {
+			continue // mailboxes can be long and are not copied
+		}
 		for r := span.Range; !r.Empty(); {
-			page, err := s.page(ctx, r, span.page)
+			page, err := s.page(ctx, r, span.Page)
 			if err != nil {
 				return err
 			}
 			for _, item := range page.Items {
-				_, kind := layout.Locate(item.Key)
+				kind := layout.ParseKey(item.Key).Kind
 				if kind == nil {
 					return fmt.Errorf("%s: %w: %s", tuple.String(item.Key), layout.ErrBadRecord, layout.ProblemUnknown)
 				}
@@ -153,33 +155,6 @@ func (s *copySource) each(ctx context.Context, fn func(movedItem) error) error {
 		}
 	}
 	return nil
-}
-
-// span is a range that is read page keys at a time.
-type span struct {
-	kv.Range
-	page int
-}
-
-// spans are the ranges of a cluster in their order: those of large values are
-// read in small pages. Mailboxes are left out; they are not copied.
-func (s *copySource) spans() []span {
-	k, at := s.keys, s.keys.Prefix
-	var spans []span
-	large := func(prefix []byte, page int) {
-		r := kv.Prefix(prefix)
-		spans = append(spans, span{kv.Range{Begin: at, End: r.Begin}, audit.CheckPage})
-		if page > 0 {
-			spans = append(spans, span{r, page})
-		}
-		at = r.End
-	}
-	large(k.Global(layout.SubCode), audit.CheckLargePage)
-	for shard := range k.Shards {
-		large(k.ChunksOf(shard), audit.CheckLargePage)
-		large(k.Shard(shard, layout.SubMailbox), 0)
-	}
-	return append(spans, span{kv.Range{Begin: at, End: k.All().End}, audit.CheckPage})
 }
 
 func (s *copySource) page(ctx context.Context, r kv.Range, limit int) (page kv.Page, err error) {

@@ -8,7 +8,6 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
-	"github.com/futura-run/futura/fdbmodel/tuple"
 	"github.com/futura-run/futura/internal/clock"
 )
 
@@ -79,12 +78,6 @@ func newCopyTarget(db kv.Database, keys layout.Keyspace, clk clock.Clock, model 
 	t := &copyTarget{db: db, keys: keys, sleep: model.Sleep}
 	t.record = layout.IncomingRecord{Writer: rand.Text(), At: layout.Millis(clk.Now())}
 	return t
-}
-
-func clusterOf(k layout.Keyspace) string {
-	rest := tuple.NewReader(k.Prefix)
-	rest.Text()
-	return rest.Text()
 }
 
 // openExisting is Open for a cluster that must exist; otherwise it returns

@@ -53,7 +53,7 @@ func (t *copyTarget) begin(ctx context.Context) error {
 			}
 			for _, item := range page.Items {
 				if !bytes.Equal(item.Key, t.keys.Config()) {
-					return fmt.Errorf("%w: it holds %s, and more", ErrNotEmpty, tuple.String(item.Key))
+					return fmt.Errorf("%w: it has %s, and more: use another store or name", ErrNotEmpty, tuple.String(item.Key))
 				}
 			}
 		}
@@ -95,7 +95,7 @@ func (t *copyTarget) flush(ctx context.Context) error {
 			return err
 		}
 		if batch != before {
-			return fmt.Errorf("%w: batch %d of it is there instead of %d", ErrCopyReplaced, batch, before)
+			return fmt.Errorf("%w: its batch is %d instead of %d", ErrCopyReplaced, batch, before)
 		}
 		for i, item := range t.items {
 			key := append(slices.Clone(t.keys.Prefix), item.key...)
@@ -139,11 +139,11 @@ func (t *copyTarget) verify(ctx context.Context, want *tally, model fdbmodel.Opt
 		return err
 	}
 	if got.checksum() != want.checksum() {
-		return fmt.Errorf("%w: %d keys of %d futures were read, and %d keys of %d futures are there, or others",
-			ErrBadCopy, want.keys, want.futures, got.keys, got.futures)
+		return fmt.Errorf("%w: it has %d keys of %d futures, and should have %d of %d, with the same content",
+			ErrBadCopy, got.keys, got.futures, want.keys, want.futures)
 	}
 	model.Incoming = true
-	c, err := fdbmodel.Open(ctx, t.db, clusterOf(t.keys), model)
+	c, err := fdbmodel.Open(ctx, t.db, layout.ParseKey(t.keys.Prefix).Cluster, model)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (t *copyTarget) verify(ctx context.Context, want *tally, model fdbmodel.Opt
 		return err
 	}
 	if report.Broken > 0 {
-		return fmt.Errorf("%w: it has %d problems, as what was copied: %s: %s (%v)", ErrBadCopy, report.Broken,
+		return fmt.Errorf("%w: it has problems (%d), as the source has: %s: %s (%v)", ErrBadCopy, report.Broken,
 			report.Problems[0].Invariant, report.Problems[0].Text, report.Problems[0].Keys)
 	}
 	return nil

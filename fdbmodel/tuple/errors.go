@@ -32,7 +32,7 @@ var (
 	ErrTruncated = errors.New("tuple: bytes end inside of an element")
 	// ErrUnknownCode is returned when a byte begins no element.
 	ErrUnknownCode = errors.New("tuple: unknown element code")
-	// ErrNotCanonical is returned when an element is longer than it need be.
+	// ErrNotCanonical is returned when an element is longer than needed.
 	ErrNotCanonical = errors.New("tuple: element is not in its shortest form")
 	// ErrUnexpected is returned by a Reader when the next element has another
 	// type than asked for, or does not fit it.

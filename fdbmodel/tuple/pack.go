@@ -42,7 +42,7 @@ func (s Stamp) Version() [10]byte { return [10]byte(s[:10]) }
 // User returns the user's own part.
 func (s Stamp) User() uint16 { return binary.BigEndian.Uint16(s[10:]) }
 
-// Incomplete tells whether the store has yet to complete the stamp.
+// Incomplete reports whether the store has yet to complete the stamp.
 func (s Stamp) Incomplete() bool { return s.Version() == incomplete }
 
 // String returns the stamp as "stamp(VERSION-ORDER, USER)", the first two in

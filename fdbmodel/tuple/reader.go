@@ -17,7 +17,7 @@ type Reader struct {
 // NewReader returns a reader of key.
 func NewReader(key []byte) Reader { return Reader{key: key} }
 
-// More tells whether there is another element and no error.
+// More reports whether there is another element and no error.
 func (r *Reader) More() bool { return r.err == nil && r.offset < len(r.key) }
 
 // Rest returns the bytes that were not read yet.
@@ -34,7 +34,7 @@ func (r *Reader) Done() error {
 	return r.err
 }
 
-// IsNil tells whether the next element is nil, and takes it if so.
+// IsNil reports whether the next element is nil, and takes it if so.
 func (r *Reader) IsNil() bool {
 	if !r.More() || r.key[r.offset] != codeNil {
 		return false

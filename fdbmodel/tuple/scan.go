@@ -55,7 +55,7 @@ func scan(key []byte, offset int) (body []byte, end int, err error) {
 	return body, begin + size, nil
 }
 
-// isShortest tells whether an integer has no leading byte that adds nothing.
+// isShortest reports whether an integer has no leading byte that adds nothing.
 func isShortest(code byte, body []byte) bool {
 	switch {
 	case len(body) == 0 || code > codeIntPosBig:

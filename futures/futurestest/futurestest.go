@@ -15,7 +15,8 @@
 // to the time of the first delayed future. If none is delayed either, the await
 // fails with ErrStuck and says why its future does not run. A function may
 // submit and await futures itself; it must pass on the context that it was
-// given.
+// given. While a function runs, only Elapse moves the clock and tells it of a
+// cancel: one that waits for its context to end would wait forever.
 package futurestest
 
 import (
@@ -143,8 +144,12 @@ func (c *Cluster) Advance(d time.Duration) {
 }
 
 // Elapse moves the clock by d and runs nothing. A function calls it to simulate
-// that it takes that long: if that exceeds its timeout, its context ends.
-func (c *Cluster) Elapse(d time.Duration) { c.clock.Advance(d) }
+// that it takes that long: its context ends if that exceeds its timeout, or if
+// its future was cancelled meanwhile.
+func (c *Cluster) Elapse(d time.Duration) {
+	c.clock.Advance(d)
+	c.stepWorker.TakeCancels()
+}
 
 func (c *Cluster) advance(ctx context.Context, until time.Time) error {
 	for {
@@ -158,15 +163,24 @@ func (c *Cluster) advance(ctx context.Context, until time.Time) error {
 		if !found || due.After(until) {
 			break
 		}
-		c.jump(due)
+		if err := c.jump(ctx, due); err != nil {
+			return err
+		}
 	}
-	c.jump(until)
+	if err := c.jump(ctx, until); err != nil {
+		return err
+	}
 	_, err := c.runReady(ctx)
 	return err
 }
 
-// jump never moves the clock backwards.
-func (c *Cluster) jump(to time.Time) { c.clock.Advance(max(0, to.Sub(c.clock.Now()))) }
+// jump moves the clock, never backwards, and makes ready what is due: the
+// janitor of the worker looks only at intervals.
+func (c *Cluster) jump(ctx context.Context, to time.Time) error {
+	c.clock.Advance(max(0, to.Sub(c.clock.Now())))
+	_, _, err := c.Client.Cluster().PromoteDue(ctx)
+	return err
+}
 
 // drive is called by each await.
 func (c *Cluster) drive(ctx context.Context) error {
@@ -187,8 +201,7 @@ func (c *Cluster) drive(ctx context.Context) error {
 	if !found {
 		return c.stuck(ctx)
 	}
-	c.jump(due)
-	return nil
+	return c.jump(ctx, due)
 }
 
 // runReady runs until nothing is ready, and reports whether anything ran.

@@ -75,6 +75,36 @@ func TestAwaitJumpsOverBackoffs(t *testing.T) {
 	}
 }
 
+// TestShortWaits has backoffs and delays below the interval of a janitor.
+func TestShortWaits(t *testing.T) {
+	t.Parallel()
+	c := futurestest.New(t)
+	start := c.Now()
+	var at []time.Duration
+	c.Register("flaky", func(context.Context, []byte) ([]byte, error) {
+		if at = append(at, c.Now().Sub(start)); len(at) < 5 {
+			return nil, errors.New("not yet")
+		}
+		return nil, nil
+	})
+	retries, backoff := 4, layout.Backoff{Base: time.Millisecond, Max: 20 * time.Millisecond}
+	task := futures.Task{Function: "go:flaky", MaxRetries: &retries, Backoff: backoff}
+	f, err := c.Client.Submit(t.Context(), task)
+	require.NoError(t, err)
+	_, err = f.Await(t.Context())
+	require.NoError(t, err)
+	require.Len(t, at, 5)
+	require.Less(t, at[4], 100*time.Millisecond)
+
+	at, task.Delay = nil, 7*time.Millisecond
+	start = c.Now()
+	_, err = c.Client.Submit(t.Context(), task)
+	require.NoError(t, err)
+	c.Advance(time.Second)
+	require.Len(t, at, 5)
+	require.Equal(t, 7*time.Millisecond, at[0])
+}
+
 func TestAdvanceRunsWhatComesDue(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -241,6 +271,30 @@ func TestTimeouts(t *testing.T) {
 	require.ErrorAs(t, err, &failed)
 	require.Equal(t, layout.KindTimeout, failed.Kind)
 	require.ErrorIs(t, causes[0], workers.ErrTimeout)
+}
+
+// TestCancelOfARunningFunction cancels a future while its function runs.
+func TestCancelOfARunningFunction(t *testing.T) {
+	t.Parallel()
+	c := futurestest.New(t)
+	var (
+		f          *futures.Future
+		err, cause error
+	)
+	c.Register("slow", func(ctx context.Context, _ []byte) ([]byte, error) {
+		outcome, err := f.Cancel(ctx, "not needed")
+		if err != nil || outcome != futures.Requested {
+			return nil, fmt.Errorf("cancel: %v, %w", outcome, err)
+		}
+		c.Elapse(time.Second)
+		cause = context.Cause(ctx)
+		return nil, cause
+	})
+	f, err = c.Client.Submit(t.Context(), futures.Task{Function: "go:slow"})
+	require.NoError(t, err)
+	_, err = f.Await(t.Context())
+	require.ErrorIs(t, err, futures.ErrCancelled)
+	require.ErrorIs(t, cause, workers.ErrCancelled)
 }
 
 func TestRetentionPasses(t *testing.T) {

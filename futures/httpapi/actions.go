@@ -14,7 +14,7 @@ import (
 func (s *server) registerActions() {
 	path := futuresPath + "/{id}"
 	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, path+":cancel", "cancel", "Cancel a future",
-		"A future that runs is asked to stop; a result that it still brings counts."), s.cancel)
+		"A running future is asked to stop; a result that still arrives counts."), s.cancel)
 	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, path+":retry", "retry", "Retry a future",
 		"Runs a failed future again with all its attempts, and a delayed one at once."), s.retry)
 	stack.Register(s.Stack, stack.Admin, operation(http.MethodDelete, path, "delete", "Delete a future",
@@ -27,7 +27,7 @@ type cancelInput struct {
 	ID   string `path:"id"`
 	Body *struct {
 		_      struct{} `additionalProperties:"false"`
-		Reason string   `json:"reason,omitempty" maxLength:"8192" doc:"Why, for whoever looks at it later"`
+		Reason string   `json:"reason,omitempty" maxLength:"8192" doc:"The reason, stored with the future"`
 	} `required:"false"`
 }
 
@@ -93,7 +93,7 @@ type Explanation struct {
 	State  string         `json:"state"`
 	Reason inspect.Reason `json:"reason"`
 	Text   string         `json:"text" doc:"The reason as a sentence, with what can be done about it"`
-	Worker *Worker        `json:"worker,omitempty" doc:"Who holds or held it"`
+	Worker *Worker        `json:"worker,omitempty" doc:"The worker that holds or held it"`
 	Ahead  int64          `json:"ready_in_queue,omitempty"`
 }
 

@@ -35,9 +35,9 @@ func TestNonsenseCostsLittle(t *testing.T) {
 	} {
 		used := allocated(func() {
 			a := f.send("POST", path+":submit", body)
-			require.GreaterOrEqual(t, a.status, 400, name)
-			require.Less(t, a.status, 500, name)
-			require.Less(t, len(a.body), 16<<10, name)
+			require.GreaterOrEqual(t, a.Status, 400, name)
+			require.Less(t, a.Status, 500, name)
+			require.Less(t, len(a.Body), 16<<10, name)
 		})
 		// The body, the buffer that it grows in, and the decoded values.
 		require.Less(t, used, uint64(8*size), name)
@@ -53,13 +53,13 @@ func TestErrorsAreFew(t *testing.T) {
 	f := newFixture(t, httpapi.Options{})
 	var p httpapi.Problem
 	f.send("POST", path+":submit", `{"futures":[{}`+strings.Repeat(`,{}`, 999)+`]}`).
-		into(http.StatusUnprocessableEntity, &p)
+		Into(http.StatusUnprocessableEntity, &p)
 	require.Len(t, p.Errors, 24)
 	f.send("POST", path+":submit", `{"futures":[{}`+strings.Repeat(`,{}`, 1000)+`]}`).
-		into(http.StatusUnprocessableEntity, &p)
+		Into(http.StatusUnprocessableEntity, &p)
 	require.Contains(t, p.Detail, "1000")
 	f.send("POST", path, `{"function":"go:f","`+strings.Repeat("x", 1<<20)+`":1}`).
-		into(http.StatusUnprocessableEntity, &p)
+		Into(http.StatusUnprocessableEntity, &p)
 	require.Less(t, len(p.Detail), 1000)
 }
 
@@ -70,7 +70,36 @@ func TestAFunctionsOwnInputIsItsOwn(t *testing.T) {
 	for _, input := range []string{
 		`[0` + strings.Repeat(`,0`, 1<<20) + `]`, strings.Repeat(`[`, 1000) + strings.Repeat(`]`, 1000), `"text"`, `null`,
 	} {
-		require.Equal(t, http.StatusCreated, f.send("POST", path, `{"function":"go:f","input":`+input+`}`).status)
+		require.Equal(t, http.StatusCreated, f.send("POST", path, `{"function":"go:f","input":`+input+`}`).Status)
 	}
-	f.send("POST", path, `{"function":"go:f","env":{"input":{}}}`).problem(422, "bad_request", "env")
+	f.send("POST", path, `{"function":"go:f","env":{"input":{}}}`).Problem(422, "bad_request", "env")
+}
+
+// TestListsOfLargeFuturesAreShort lists more bytes than a page may have.
+func TestListsOfLargeFuturesAreShort(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	const requests, each = 2, 250
+	one := `{"function":"go:f","argv":["` + strings.Repeat("x", 30_000) + `"]}`
+	for range requests {
+		body := `{"futures":[` + one + strings.Repeat(","+one, each-1) + `]}`
+		require.Equal(t, http.StatusCreated, f.send("POST", path+":submit", body).Status)
+	}
+	seen := map[string]bool{}
+	var page struct {
+		Futures []struct{ ID string }
+		Cursor  string
+	}
+	for first := true; first || page.Cursor != ""; first = false {
+		page.Futures = nil
+		a := f.send("GET", path+"?limit=1000&cursor="+page.Cursor, "")
+		require.Less(t, len(a.Body), 12<<20)
+		page.Cursor = ""
+		a.Into(http.StatusOK, &page)
+		for _, found := range page.Futures {
+			require.False(t, seen[found.ID])
+			seen[found.ID] = true
+		}
+	}
+	require.Len(t, seen, requests*each)
 }

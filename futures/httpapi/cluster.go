@@ -21,7 +21,7 @@ type Worker struct {
 	ID        layout.WorkerID  `json:"id"`
 	Name      string           `json:"name,omitempty"`
 	Address   string           `json:"address,omitempty"`
-	Alive     bool             `json:"alive" doc:"False while a dead worker's futures are being taken back"`
+	Alive     bool             `json:"alive" doc:"False while the futures of a dead worker are being taken back"`
 	Queues    []string         `json:"queues"`
 	Functions []string         `json:"functions" doc:"wasm:* stands for every module"`
 	Capacity  layout.Resources `json:"capacity"`
@@ -51,7 +51,7 @@ func (s *server) registerCluster() {
 // registerHealth adds the health route of a single cluster.
 func registerHealth(s *stack.Stack, client *futures.Client) {
 	stack.Register(s, stack.Public, operation(http.MethodGet, "/api/v1/health", "health",
-		"Tell whether the store answers", ""),
+		"Check that the store answers", ""),
 		func(ctx context.Context, _ *struct{}) (*healthOutput, error) {
 			out := &healthOutput{}
 			out.Body.Status, out.Body.Version = "ok", s.Version()
@@ -90,8 +90,8 @@ type Count struct {
 type Cluster struct {
 	Name        string  `json:"name"`
 	Shards      int     `json:"shards"`
-	HeartbeatMS int64   `json:"heartbeat_ms" doc:"How often a worker says that it lives"`
-	DeadAfterMS int64   `json:"dead_after_ms" doc:"How long its heartbeat may stand still"`
+	HeartbeatMS int64   `json:"heartbeat_ms" doc:"How often a worker changes its heartbeat"`
+	DeadAfterMS int64   `json:"dead_after_ms" doc:"How long a heartbeat may go unchanged before death is declared"`
 	RetentionMS int64   `json:"retention_ms" doc:"How long finished futures are kept"`
 	Counts      []Count `json:"counts"`
 }
@@ -143,7 +143,7 @@ type healthOutput struct {
 func CheckHealth(ctx context.Context, client *futures.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTime)
 	defer cancel()
-	if _, _, err := client.Cluster().LookJanitor(ctx); err != nil {
+	if _, _, err := client.Cluster().ReadJanitor(ctx); err != nil {
 		return stack.NewProblem(http.StatusServiceUnavailable, "store_unavailable", err, "the store does not answer: %s", err)
 	}
 	return nil

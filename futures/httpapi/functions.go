@@ -15,7 +15,7 @@ const functionsPath = "/api/v1/functions"
 
 // Function is a stored WASM module.
 type Function struct {
-	Function string     `json:"function" doc:"The name that futures have: wasm:CID"`
+	Function string     `json:"function" doc:"The name for futures: wasm:CID"`
 	CID      string     `json:"cid"`
 	Size     int64      `json:"size" doc:"Bytes"`
 	Aliases  []string   `json:"aliases" doc:"Names that stand for it: wasm:ALIAS"`
@@ -43,7 +43,7 @@ func (s *server) registerFunctions() {
 }
 
 type putFunctionInput struct {
-	Alias   string `query:"alias" doc:"A name that stands for the module from now on" maxLength:"128"`
+	Alias   string `query:"alias" doc:"Another name for the module" maxLength:"128"`
 	RawBody []byte `contentType:"application/wasm" required:"true"`
 }
 

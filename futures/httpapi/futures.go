@@ -22,9 +22,9 @@ type NewFuture struct {
 
 	Function     string            `json:"function" doc:"go:NAME, wasm:CID[/METHOD] or wasm:ALIAS[/METHOD]" minLength:"1"`
 	Args         string            `json:"args,omitempty" doc:"The function's input; standard input of a WASM function"`
-	Encoding     string            `json:"encoding,omitempty" enum:"text,base64" default:"text" doc:"What args is"`
+	Encoding     string            `json:"encoding,omitempty" enum:"text,base64" default:"text" doc:"The encoding of args"`
 	Input        json.RawMessage   `json:"input,omitempty" doc:"Instead of args: what a typed Go function takes"`
-	Codec        string            `json:"codec,omitempty" enum:"raw,json,msgpack,argv" doc:"What the bytes of args are"`
+	Codec        string            `json:"codec,omitempty" enum:"raw,json,msgpack,argv" doc:"The codec of args"`
 	Argv         []string          `json:"argv,omitempty" doc:"Arguments of a WASM function"`
 	Env          map[string]string `json:"env,omitempty" doc:"Environment of a WASM function"`
 	Queue        string            `json:"queue,omitempty" default:"default"`
@@ -32,8 +32,8 @@ type NewFuture struct {
 	Requirements NewRequirements   `json:"requirements,omitempty"`
 	MaxRetries   *int              `json:"max_retries,omitempty" minimum:"0" default:"3" doc:"Attempts after the first"`
 	BackoffMS    int64             `json:"backoff_ms,omitempty" minimum:"0" doc:"Wait before the first retry"`
-	TimeoutMS    int64             `json:"timeout_ms,omitempty" minimum:"0" doc:"Bound of one attempt"`
-	DelayMS      int64             `json:"delay_ms,omitempty" minimum:"0" doc:"Not before this has passed"`
+	TimeoutMS    int64             `json:"timeout_ms,omitempty" minimum:"0" doc:"Limit of one attempt"`
+	DelayMS      int64             `json:"delay_ms,omitempty" minimum:"0" doc:"How long to wait before it may run"`
 	NotBefore    time.Time         `json:"not_before,omitempty" doc:"Not before this time"`
 	ID           string            `json:"id,omitempty" doc:"A UUID of the caller's choice" format:"uuid"`
 	Key          string            `json:"key,omitempty" maxLength:"1024" doc:"Idempotency key"`
@@ -116,9 +116,9 @@ func (s *server) registerFutures() {
 		"Submit many futures", "In transactions of up to 100 futures. If one fails, those before it exist: give them "+
 			"keys, and repeat."), s.submitMany)
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, futuresPath, "list", "List futures",
-		"A page may be empty and yet have a cursor of what follows."), s.list)
+		"A page may be empty and still have a cursor of the next one."), s.list)
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, futuresPath+"/{id}", "get", "Get a future",
-		"With wait, answers when the future is over, or else after that time as it is then."), s.get)
+		"With wait, answers once the future is over, or after that time with the future as it is."), s.get)
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, futuresPath+"/{id}/result", "get-result",
 		"Get a result's bytes", "409 if the future is not over after wait, or has failed."), s.result)
 }
@@ -224,7 +224,7 @@ func (s *server) submitMany(ctx context.Context, in *submitManyInput) (*submitMa
 	}
 	handles, err := s.client.SubmitMany(ctx, tasks)
 	if err != nil {
-		return nil, fmt.Errorf("the first %d of %d were submitted: %w", len(handles), len(tasks), err)
+		return nil, fmt.Errorf("only the first %d of %d futures were submitted: %w", len(handles), len(tasks), err)
 	}
 	out := &submitManyOutput{Status: http.StatusCreated}
 	for _, f := range handles {
@@ -234,15 +234,16 @@ func (s *server) submitMany(ctx context.Context, in *submitManyInput) (*submitMa
 }
 
 type listInput struct {
-	State    string `query:"state" enum:"ready,delayed,claimed,realized,failed"`
+	State    State  `query:"state"`
 	Queue    string `query:"queue"`
-	Function string `query:"function" doc:"As submitted: an alias stands for its module of now"`
+	Function string `query:"function" doc:"As submitted; an alias stands for its current module"`
 	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
-	Cursor   string `query:"cursor" doc:"The cursor of the page before" maxLength:"100"`
+	Cursor   string `query:"cursor" doc:"The cursor of the previous page" maxLength:"100"`
 }
 
-// listedBytes is what a future of a list may hold in memory.
-const listedBytes = 16 << 10
+// listedBytes is what a future of a list may hold in memory, listBytes what a page
+// holds at most, which inspect.List bounds.
+const listedBytes, listBytes = 64 << 10, 40 << 20
 
 type listOutput struct {
 	Body struct {
@@ -261,7 +262,7 @@ func (s *server) list(ctx context.Context, in *listInput) (*listOutput, error) {
 		filter.Function = function
 	}
 	if in.State != "" {
-		state, err := layout.ParseState(in.State)
+		state, err := layout.ParseState(string(in.State))
 		if err != nil {
 			return nil, err
 		}
@@ -271,7 +272,7 @@ func (s *server) list(ctx context.Context, in *listInput) (*listOutput, error) {
 	if err != nil {
 		return nil, stack.BadRequest("cursor %.40q is not one of this list", in.Cursor)
 	}
-	if err := stack.Reserve(ctx, int64(in.Limit)*listedBytes); err != nil {
+	if err := stack.Reserve(ctx, min(int64(in.Limit)*listedBytes, listBytes)); err != nil {
 		return nil, err
 	}
 	rows, next, err := inspect.List(ctx, s.client.Cluster(), filter, cursor, in.Limit)
@@ -292,12 +293,15 @@ type getInput struct {
 	Wait string `query:"wait" doc:"How long to wait for the end, such as 30s; at most 1m"`
 }
 
-func (s *server) get(ctx context.Context, in *getInput) (*answer, error) {
-	id, err := layout.ParseID(in.ID)
-	if err != nil {
-		return nil, err
+func (in *getInput) parse() (id futures.ID, wait time.Duration, err error) {
+	if id, err = layout.ParseID(in.ID); err == nil {
+		wait, err = ParseWait(in.Wait)
 	}
-	wait, err := ParseWait(in.Wait)
+	return id, wait, err
+}
+
+func (s *server) get(ctx context.Context, in *getInput) (*answer, error) {
+	id, wait, err := in.parse()
 	if err != nil {
 		return nil, err
 	}
@@ -312,11 +316,7 @@ type resultOutput struct {
 }
 
 func (s *server) result(ctx context.Context, in *getInput) (*resultOutput, error) {
-	id, err := layout.ParseID(in.ID)
-	if err != nil {
-		return nil, err
-	}
-	wait, err := ParseWait(in.Wait)
+	id, wait, err := in.parse()
 	if err != nil {
 		return nil, err
 	}
@@ -324,26 +324,26 @@ func (s *server) result(ctx context.Context, in *getInput) (*resultOutput, error
 	if err != nil {
 		return nil, err
 	}
-	switch state := row.State(); {
-	case state == layout.Failed:
-		return nil, stack.NewProblem(http.StatusConflict, "future_failed", nil, "%s failed (%s): %s",
-			id, row.Exception.Kind, row.Exception.Message)
-	case state != layout.Realized:
+	e := row.Ending()
+	switch {
+	case !e.Over():
 		return nil, stack.NewProblem(http.StatusConflict, "not_over", nil, "%s is %s: wait for its end with ?wait=1m",
-			id, state)
+			id, e.State)
+	case e.Failure != nil:
+		return nil, stack.NewProblem(http.StatusConflict, "future_failed", nil, "%s failed (%s): %s",
+			id, e.Failure.Kind, e.Failure.Message)
 	}
-	if err := stack.Reserve(ctx, row.Result.Size); err != nil {
+	r := e.Result
+	if err := stack.Reserve(ctx, r.Size); err != nil {
 		return nil, err
 	}
-	value, err := s.client.Cluster().ResultValue(ctx, id, row.Result)
+	value, err := s.client.Cluster().ResultValue(ctx, id, r)
 	if err != nil {
 		return nil, err
 	}
 	contentType := "application/octet-stream"
-	if row.Result.Codec == layout.CodecJSON {
+	if r.Codec == layout.CodecJSON {
 		contentType = "application/json"
 	}
-	return &resultOutput{
-		ContentType: contentType, Codec: row.Result.Codec, ExitCode: row.Result.ExitCode, Body: value,
-	}, nil
+	return &resultOutput{ContentType: contentType, Codec: r.Codec, ExitCode: r.ExitCode, Body: value}, nil
 }

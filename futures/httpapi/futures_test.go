@@ -14,6 +14,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/futures/httpapi/stack"
+	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
 )
 
 const path = "/api/v1/futures"
@@ -27,9 +29,9 @@ func TestSubmitAndWait(t *testing.T) {
 	f.work()
 	var got httpapi.Future
 	a := f.send("POST", path+"?wait=1m", `{"function":"go:upper","args":"hello","priority":7,"timeout_ms":60000}`)
-	a.into(http.StatusCreated, &got)
-	require.Equal(t, path+"/"+got.ID.String(), a.header.Get("Location"))
-	require.Equal(t, "realized", got.State)
+	a.Into(http.StatusCreated, &got)
+	require.Equal(t, path+"/"+got.ID.String(), a.Header.Get("Location"))
+	require.EqualValues(t, "realized", got.State)
 	require.Equal(t, &httpapi.Bytes{Encoding: "text", Data: "HELLO"}, got.Result.Value)
 	require.Equal(t, 7, got.Priority)
 	require.EqualValues(t, 60000, got.TimeoutMS)
@@ -38,13 +40,13 @@ func TestSubmitAndWait(t *testing.T) {
 	require.WithinDuration(t, time.Now(), got.SubmittedAt, time.Minute)
 
 	var again httpapi.Future
-	f.send("GET", path+"/"+got.ID.String()+"?wait=1s", "").into(http.StatusOK, &again)
+	f.send("GET", path+"/"+got.ID.String()+"?wait=1s", "").Into(http.StatusOK, &again)
 	require.Equal(t, got, again)
 	raw := f.send("GET", path+"/"+got.ID.String()+"/result", "")
-	require.Equal(t, "HELLO", string(raw.body))
-	require.Equal(t, "application/octet-stream", raw.header.Get("Content-Type"))
-	require.Equal(t, "nosniff", raw.header.Get("X-Content-Type-Options"))
-	require.Equal(t, "0", raw.header.Get("Futura-Exit-Code"))
+	require.Equal(t, "HELLO", string(raw.Body))
+	require.Equal(t, "application/octet-stream", raw.Header.Get("Content-Type"))
+	require.Equal(t, "nosniff", raw.Header.Get("X-Content-Type-Options"))
+	require.Equal(t, "0", raw.Header.Get("Futura-Exit-Code"))
 }
 
 func TestBytesThatAreNoText(t *testing.T) {
@@ -54,7 +56,7 @@ func TestBytesThatAreNoText(t *testing.T) {
 	args := []byte{0xff, 0x00, 'a'}
 	var got httpapi.Future
 	f.send("POST", path+"?wait=1m", fmt.Sprintf(`{"function":"go:echo","encoding":"base64","args":%q}`,
-		base64.StdEncoding.EncodeToString(args))).into(http.StatusCreated, &got)
+		base64.StdEncoding.EncodeToString(args))).Into(http.StatusCreated, &got)
 	require.Equal(t, "base64", got.Result.Value.Encoding)
 	value, err := base64.StdEncoding.DecodeString(got.Result.Value.Data)
 	require.NoError(t, err)
@@ -66,10 +68,10 @@ func TestLargeResultIsFetchedApart(t *testing.T) {
 	f := newFixture(t, httpapi.Options{})
 	f.work()
 	var got httpapi.Future
-	f.send("POST", path+"?wait=1m", `{"function":"go:large"}`).into(http.StatusCreated, &got)
+	f.send("POST", path+"?wait=1m", `{"function":"go:large"}`).Into(http.StatusCreated, &got)
 	require.EqualValues(t, 100_000, got.Result.Size)
 	require.Nil(t, got.Result.Value)
-	require.Len(t, f.send("GET", path+"/"+got.ID.String()+"/result", "").body, 100_000)
+	require.Len(t, f.send("GET", path+"/"+got.ID.String()+"/result", "").Body, 100_000)
 }
 
 func TestFailureIsShown(t *testing.T) {
@@ -77,29 +79,29 @@ func TestFailureIsShown(t *testing.T) {
 	f := newFixture(t, httpapi.Options{})
 	f.work()
 	var got httpapi.Future
-	f.send("POST", path+"?wait=1m", `{"function":"go:fail"}`).into(http.StatusCreated, &got)
-	require.Equal(t, "failed", got.State)
+	f.send("POST", path+"?wait=1m", `{"function":"go:fail"}`).Into(http.StatusCreated, &got)
+	require.EqualValues(t, "failed", got.State)
 	require.Nil(t, got.Result)
 	require.Equal(t, layout.KindError, got.Failure.Kind)
 	require.Contains(t, got.Failure.Message, "no luck")
 	require.True(t, got.Failure.Final)
-	f.send("GET", path+"/"+got.ID.String()+"/result", "").problem(http.StatusConflict, "future_failed", "no luck")
-	f.send("POST", path+"/"+got.ID.String()+":retry", "").into(http.StatusOK, &got)
-	f.send("GET", path+"/"+got.ID.String()+"?wait=1m", "").into(http.StatusOK, &got)
-	require.Equal(t, "failed", got.State)
+	f.send("GET", path+"/"+got.ID.String()+"/result", "").Problem(http.StatusConflict, "future_failed", "no luck")
+	f.send("POST", path+"/"+got.ID.String()+":retry", "").Into(http.StatusOK, &got)
+	f.send("GET", path+"/"+got.ID.String()+"?wait=1m", "").Into(http.StatusOK, &got)
+	require.EqualValues(t, "failed", got.State)
 }
 
 func TestKeysMakeSubmitsRepeatable(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, httpapi.Options{})
 	var first, second httpapi.Future
-	f.send("POST", path, `{"function":"go:none","args":"1","key":"k"}`).into(http.StatusCreated, &first)
-	f.send("POST", path, `{"function":"go:none","args":"1"}`, "Idempotency-Key", "k").into(http.StatusOK, &second)
+	f.send("POST", path, `{"function":"go:none","args":"1","key":"k"}`).Into(http.StatusCreated, &first)
+	f.send("POST", path, `{"function":"go:none","args":"1"}`, "Idempotency-Key", "k").Into(http.StatusOK, &second)
 	require.Equal(t, first.ID, second.ID)
-	f.send("POST", path, `{"function":"go:none","args":"2","key":"k"}`).problem(http.StatusConflict, "id_in_use", "in use")
+	f.send("POST", path, `{"function":"go:none","args":"2","key":"k"}`).Problem(http.StatusConflict, "id_in_use", "in use")
 	f.send("POST", path, `{"function":"go:none","key":"k"}`, "Idempotency-Key", "l").
-		problem(http.StatusBadRequest, "bad_request", "differ")
-	f.send("POST", path, `{"function":"go:none","id":"`+never+`"}`).into(http.StatusCreated, &first)
+		Problem(http.StatusBadRequest, "bad_request", "differ")
+	f.send("POST", path, `{"function":"go:none","id":"`+never+`"}`).Into(http.StatusCreated, &first)
 	require.Equal(t, never, first.ID.String())
 }
 
@@ -112,9 +114,9 @@ func TestSubmitManyAndList(t *testing.T) {
 	}
 	body := `{"futures":[` + b.String()[1:] + `]}`
 	var made struct{ Futures []httpapi.Submitted }
-	f.send("POST", path+":submit", body).into(http.StatusCreated, &made)
+	f.send("POST", path+":submit", body).Into(http.StatusCreated, &made)
 	require.Len(t, made.Futures, 250)
-	f.send("POST", path+":submit", body).into(http.StatusCreated, &made)
+	f.send("POST", path+":submit", body).Into(http.StatusCreated, &made)
 	for _, s := range made.Futures {
 		require.True(t, s.Existed)
 	}
@@ -127,7 +129,7 @@ func TestSubmitManyAndList(t *testing.T) {
 		for {
 			cursor := page.Cursor
 			page.Cursor = ""
-			f.send("GET", path+"?limit=30&cursor="+cursor+query, "").into(http.StatusOK, &page)
+			f.send("GET", path+"?limit=30&cursor="+cursor+query, "").Into(http.StatusOK, &page)
 			for i := range page.Futures {
 				ids[page.Futures[i].ID] = true
 			}
@@ -140,9 +142,12 @@ func TestSubmitManyAndList(t *testing.T) {
 	require.Equal(t, 125, count("&function=go:f1"))
 	require.Equal(t, 50, count("&state=ready"))
 	require.Equal(t, 200, count("&state=delayed&queue=default"))
+	for _, s := range layout.States()[2:] {
+		require.Zero(t, count("&state="+s.String()))
+	}
 	require.Zero(t, count("&queue=other"))
 	var cluster struct{ Counts []httpapi.Count }
-	f.send("GET", "/api/v1/cluster", "").into(http.StatusOK, &cluster)
+	f.send("GET", "/api/v1/cluster", "").Into(http.StatusOK, &cluster)
 	require.Equal(t, []httpapi.Count{
 		{Queue: "default", State: "delayed", Futures: 200}, {Queue: "default", State: "ready", Futures: 50},
 	}, cluster.Counts)
@@ -152,23 +157,23 @@ func TestCancelDeleteExplain(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, httpapi.Options{})
 	var got httpapi.Future
-	f.send("POST", path, `{"function":"go:none"}`).into(http.StatusCreated, &got)
+	f.send("POST", path, `{"function":"go:none"}`).Into(http.StatusCreated, &got)
 	at := path + "/" + got.ID.String()
 	var why struct{ State, Reason, Text string }
-	f.send("GET", at+"/explanation", "").into(http.StatusOK, &why)
+	f.send("GET", at+"/explanation", "").Into(http.StatusOK, &why)
 	require.Equal(t, "no_worker", why.Reason)
-	f.send("DELETE", at, "").problem(http.StatusConflict, "wrong_state", "cancel it first")
-	f.send("GET", at+"/result", "").problem(http.StatusConflict, "not_over", "ready")
+	f.send("DELETE", at, "").Problem(http.StatusConflict, "wrong_state", "cancel it first")
+	f.send("GET", at+"/result", "").Problem(http.StatusConflict, "not_over", "ready")
 	var outcome struct{ Outcome, State string }
-	f.send("POST", at+":cancel", `{"reason":"not wanted"}`).into(http.StatusOK, &outcome)
+	f.send("POST", at+":cancel", `{"reason":"not wanted"}`).Into(http.StatusOK, &outcome)
 	require.Equal(t, "cancelled", outcome.Outcome)
-	f.send("POST", at+":cancel", "").into(http.StatusOK, &outcome)
+	f.send("POST", at+":cancel", "").Into(http.StatusOK, &outcome)
 	require.Equal(t, "over", outcome.Outcome)
-	f.send("GET", at, "").into(http.StatusOK, &got)
+	f.send("GET", at, "").Into(http.StatusOK, &got)
 	require.Equal(t, "not wanted", got.Failure.Message)
-	require.Equal(t, http.StatusNoContent, f.send("DELETE", at, "").status)
+	require.Equal(t, http.StatusNoContent, f.send("DELETE", at, "").Status)
 	for _, gone := range []string{at, at + "/result", at + "/explanation"} {
-		f.send("GET", gone, "").problem(http.StatusNotFound, "not_found", got.ID.String())
+		f.send("GET", gone, "").Problem(http.StatusNotFound, "not_found", got.ID.String())
 	}
 }
 
@@ -177,31 +182,31 @@ func TestRunningFutureIsAskedToStop(t *testing.T) {
 	f := newFixture(t, httpapi.Options{})
 	f.work()
 	var got httpapi.Future
-	f.send("POST", path+"?wait=1ns", `{"function":"go:block"}`).into(http.StatusCreated, &got)
+	f.send("POST", path+"?wait=1ns", `{"function":"go:block"}`).Into(http.StatusCreated, &got)
 	at := path + "/" + got.ID.String()
 	require.Eventually(t, func() bool {
-		f.send("GET", at, "").into(http.StatusOK, &got)
+		f.send("GET", at, "").Into(http.StatusOK, &got)
 		return got.State == "claimed"
 	}, time.Minute, time.Millisecond)
 	var outcome struct{ Outcome string }
-	f.send("POST", at+":cancel", "").into(http.StatusOK, &outcome)
+	f.send("POST", at+":cancel", "").Into(http.StatusOK, &outcome)
 	require.Equal(t, "requested", outcome.Outcome)
-	f.send("GET", at+"?wait=1m", "").into(http.StatusOK, &got)
-	require.Equal(t, "failed", got.State)
+	f.send("GET", at+"?wait=1m", "").Into(http.StatusOK, &got)
+	require.EqualValues(t, "failed", got.State)
 	require.Equal(t, layout.KindCancelled, got.Failure.Kind)
 }
 
 func TestStoppingEndsWaits(t *testing.T) {
 	t.Parallel()
 	stopping := make(chan struct{})
-	f := newFixture(t, httpapi.Options{Stopping: stopping})
+	f := newFixture(t, httpapi.Options{Stack: stack.Options{Stopping: stopping}})
 	var got httpapi.Future
-	f.send("POST", path, `{"function":"go:none"}`).into(http.StatusCreated, &got)
-	done := make(chan *answered, 1)
+	f.send("POST", path, `{"function":"go:none"}`).Into(http.StatusCreated, &got)
+	done := make(chan *stacktest.Answer, 1)
 	go func() { done <- f.send("GET", path+"/"+got.ID.String()+"?wait=1m", "") }()
 	close(stopping)
-	(<-done).into(http.StatusOK, &got)
-	require.Equal(t, "ready", got.State)
+	(<-done).Into(http.StatusOK, &got)
+	require.EqualValues(t, "ready", got.State)
 }
 
 func TestMistakes(t *testing.T) {
@@ -251,7 +256,7 @@ func TestMistakes(t *testing.T) {
 		{"PUT", path, "", 405, "method_not_allowed", "GET or POST"},
 		{"GET", path + "/" + never + ":cancel", "", 405, "method_not_allowed", "POST"},
 	} {
-		f.send(c.method, c.path, c.body).problem(c.status, c.code, c.says)
+		f.send(c.method, c.path, c.body).Problem(c.status, c.code, c.says)
 	}
 	rows, _, err := inspect.List(t.Context(), f.client.Cluster(), inspect.Filter{}, nil, 0)
 	require.NoError(t, err)
@@ -264,23 +269,23 @@ func TestTypedFunctionTakesJSON(t *testing.T) {
 	f.work()
 	const input = `{"item":"tea \u00e9","count":3,"cents":9007199254740993,"unknown":[null]}`
 	var got httpapi.Future
-	f.send("POST", path+"?wait=1m", `{"function":"go:bill","input":`+input+`}`).into(http.StatusCreated, &got)
-	require.Equal(t, "realized", got.State)
+	f.send("POST", path+"?wait=1m", `{"function":"go:bill","input":`+input+`}`).Into(http.StatusCreated, &got)
+	require.EqualValues(t, "realized", got.State)
 	require.Equal(t, layout.CodecJSON, got.Result.Codec)
 	require.JSONEq(t, `{"cents":27021597764222979,"for":"tea é"}`, string(got.Result.Output))
 	require.Equal(t, string(got.Result.Output), got.Result.Value.Data)
 	raw := f.send("GET", path+"/"+got.ID.String()+"/result", "")
-	require.Equal(t, "application/json", raw.header.Get("Content-Type"))
-	require.Equal(t, string(got.Result.Output), string(raw.body))
+	require.Equal(t, "application/json", raw.Header.Get("Content-Type"))
+	require.Equal(t, string(got.Result.Output), string(raw.Body))
 	out, err := bill.Of(f.client.Future(got.ID)).Await(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, total{27021597764222979, "tea é"}, out)
 
 	// The same through args; a list shows neither.
 	f.send("POST", path+"?wait=1m", `{"function":"go:bill","codec":"json","args":"{\"count\":2,\"cents\":21}"}`).
-		into(http.StatusCreated, &got)
+		Into(http.StatusCreated, &got)
 	require.JSONEq(t, `{"cents":42,"for":""}`, string(got.Result.Output))
-	require.NotContains(t, string(f.send("GET", path, "").body), `"output"`)
+	require.NotContains(t, string(f.send("GET", path, "").Body), `"output"`)
 
 	// Futures of Go clients are not affected.
 	typed, err := bill.Submit(t.Context(), f.client, order{Count: 2, Cents: 4})
@@ -289,20 +294,20 @@ func TestTypedFunctionTakesJSON(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 8, out.Cents)
 
-	f.send("POST", path+"?wait=1m", `{"function":"go:bill","input":"text","max_retries":0}`).into(http.StatusCreated, &got)
-	require.Equal(t, "failed", got.State)
+	f.send("POST", path+"?wait=1m", `{"function":"go:bill","input":"text","max_retries":0}`).Into(http.StatusCreated, &got)
+	require.EqualValues(t, "failed", got.State)
 	require.Contains(t, got.Failure.Message, "arguments of bill: json: cannot unmarshal string")
 	for body, want := range map[string]string{
 		`{"function":"go:bill","input":{},"args":"x"}`:             "excludes args",
 		`{"function":"go:bill","input":{},"codec":"raw"}`:          "excludes args",
-		`{"function":"go:bill","codec":"json","args":"{"}`:         "the arguments are to be JSON",
-		`{"function":"go:bill","codec":"json"}`:                    "the arguments are to be JSON",
-		`{"function":"go:bill","codec":"json","args":"1 2"}`:       "the arguments are to be JSON",
+		`{"function":"go:bill","codec":"json","args":"{"}`:         "the arguments must be JSON",
+		`{"function":"go:bill","codec":"json"}`:                    "the arguments must be JSON",
+		`{"function":"go:bill","codec":"json","args":"1 2"}`:       "the arguments must be JSON",
 		`{"function":"go:bill","input":{},"input":{},"codec":"x"}`: "codec",
 	} {
 		a := f.send("POST", path, body)
-		require.GreaterOrEqual(t, a.status, 400, body)
-		require.Less(t, a.status, 500, body)
-		require.Contains(t, string(a.body), want, body)
+		require.GreaterOrEqual(t, a.Status, 400, body)
+		require.Less(t, a.Status, 500, body)
+		require.Contains(t, string(a.Body), want, body)
 	}
 }

@@ -12,13 +12,11 @@ package httpapi
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -49,26 +47,13 @@ type Options struct {
 	// Token is the token that requests must send ("Authorization: Bearer TOKEN"),
 	// except for health and the API's description. Defaults to none.
 	Token string
-	// Hosts are the names, without port, that the Host header may have; others are
-	// refused, so that a web page can't reach a loopback address through its own
-	// domain name. Defaults to any.
-	Hosts []string
+	// Stack says how requests are served. Title, Description and Errors are this
+	// API's own, and Tokens those of Token if that is set. The cluster's metrics are
+	// served beside its Collectors.
+	Stack stack.Options
 	// CheckModule checks that a module can run before it is stored. Defaults to
 	// none: an invalid module fails when it runs.
 	CheckModule func(ctx context.Context, cid string, module []byte) error
-	// Collectors are served at /metrics together with the cluster's own. Defaults
-	// to none.
-	Collectors []prometheus.Collector
-	// Stopping ends the waits of requests when it is closed: they answer with the
-	// present state. Defaults to never.
-	Stopping <-chan struct{}
-	// Version appears in health and in the API's description. Defaults to "dev".
-	Version string
-	// Logger gets a line for each request (at debug level, failures of the
-	// server at error level). Defaults to none.
-	Logger *slog.Logger
-	// Limits bound the resources of requests. Defaults to those of a stack.
-	Limits stack.Limits
 }
 
 // server is the state that the routes share.
@@ -82,10 +67,8 @@ type server struct {
 // /api/v1, /metrics, /openapi.json and /docs. The client remains the caller's
 // and must outlive the handler.
 func Handler(client *futures.Client, o Options) http.Handler {
-	so := stack.Options{
-		Title: "Futura", Description: "Durable futures: submit work, await results.", Version: o.Version, Errors: Errors(),
-		Hosts: o.Hosts, Collectors: o.Collectors, Stopping: o.Stopping, Logger: o.Logger, Limits: o.Limits,
-	}
+	so := o.Stack
+	so.Title, so.Description, so.Errors = "Futura", "Durable futures: submit work, await results.", Errors()
 	if o.Token != "" {
 		so.Tokens = stack.NewTokens("token", o.Token)
 	}
@@ -152,7 +135,7 @@ func ParseWait(text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return 0, stack.BadRequest("wait=%.40q: use a duration such as 30s; at most %v are waited", text, MaxWait)
+		return 0, stack.BadRequest("wait=%.40q: use a duration such as 30s, at most 1m", text)
 	}
 	return min(d, MaxWait), nil
 }

@@ -3,12 +3,8 @@ package httpapi_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
-	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,6 +14,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
+	"github.com/futura-run/futura/internal/storetest"
 	"github.com/futura-run/futura/workers"
 )
 
@@ -85,65 +83,18 @@ func (f *fixture) work() *workers.Worker {
 	require.NoError(f, w.Register(bill.Bind(func(_ context.Context, o order) (total, error) {
 		return total{Cents: o.Cents * o.Count, For: o.Item}, nil
 	})))
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- w.Run(ctx) }()
-	f.Cleanup(func() {
-		cancel()
-		require.NoError(f, <-done)
-	})
+	storetest.Background(f, w.Run)
 	<-w.Ready()
 	return w
 }
 
-// answered is a response that was read.
-type answered struct {
-	*testing.T
-	status int
-	header http.Header
-	body   []byte
-}
-
-func (f *fixture) send(method, path, body string, headers ...string) *answered {
+func (f *fixture) send(method, path, body string, headers ...string) *stacktest.Answer {
 	f.Helper()
-	r, err := http.NewRequestWithContext(f.Context(), method, f.url+path, strings.NewReader(body))
-	require.NoError(f, err)
 	if f.token != "" {
-		r.Header.Set("Authorization", "Bearer "+f.token)
+		headers = append([]string{"Authorization", "Bearer " + f.token}, headers...)
 	}
 	if body != "" {
-		r.Header.Set("Content-Type", "application/json")
+		headers = append([]string{"Content-Type", "application/json"}, headers...)
 	}
-	for i := 0; i < len(headers); i += 2 {
-		if r.Header.Set(headers[i], headers[i+1]); headers[i] == "Host" {
-			r.Host = headers[i+1]
-		}
-	}
-	response, err := http.DefaultTransport.RoundTrip(r)
-	require.NoError(f, err)
-	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
-	require.NoError(f, err)
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-	return &answered{f.T, response.StatusCode, response.Header, content}
-}
-
-// into decodes an answer after it has checked the status.
-func (a *answered) into(status int, to any) *answered {
-	a.Helper()
-	require.Equal(a, status, a.status, "%s", a.body)
-	require.NoError(a, json.Unmarshal(a.body, to), "%s", a.body)
-	return a
-}
-
-// problem checks that an answer is a problem.
-func (a *answered) problem(status int, code, says string) {
-	a.Helper()
-	var p httpapi.Problem
-	a.into(status, &p)
-	require.Equal(a, "application/problem+json", a.header.Get("Content-Type"))
-	require.Equal(a, status, p.Status)
-	require.Equal(a, code, p.Code, p.Detail)
-	require.NotEmpty(a, p.Title)
-	require.Contains(a, p.Detail, says)
+	return stacktest.Send(f.T, method, f.url+path, body, headers...)
 }

@@ -31,8 +31,8 @@ func newClusterCollector(client *futures.Client) *clusterCollector {
 	return &clusterCollector{
 		client:   client,
 		futures:  desc("futura_futures", "Futures by queue and state.", "queue", "state"),
-		workers:  desc("futura_workers", "Workers that live, and dead ones that are being cleared away.", "alive"),
-		capacity: desc("futura_slots", "Slots of all workers that live."),
+		workers:  desc("futura_workers", "Registered workers, and dead ones that are being reaped.", "alive"),
+		capacity: desc("futura_slots", "Slots of all registered workers."),
 		free:     desc("futura_slots_free", "Slots that are free, as of the workers' last heartbeats."),
 		up:       desc("futura_store_up", "1 if the store answered this scrape."),
 	}

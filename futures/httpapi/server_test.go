@@ -15,39 +15,41 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/futures/httpapi/stack"
+	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
 )
 
 func TestTokenIsRequired(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, httpapi.Options{Token: "secret"})
-	require.Equal(t, http.StatusOK, f.send("GET", path, "").status)
-	require.Equal(t, http.StatusOK, f.send("GET", path, "", "Authorization", "bearer secret").status)
+	require.Equal(t, http.StatusOK, f.send("GET", path, "").Status)
+	require.Equal(t, http.StatusOK, f.send("GET", path, "", "Authorization", "bearer secret").Status)
 	for _, wrong := range []string{"", "Bearer", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret", "secret"} {
 		for _, at := range []string{path, "/metrics", "/nothing", path + "/x:cancel"} {
 			a := f.send("GET", at, "", "Authorization", wrong)
-			a.problem(http.StatusUnauthorized, "unauthorized", "Bearer TOKEN")
-			require.Contains(t, a.header.Get("WWW-Authenticate"), "Bearer")
+			a.Problem(http.StatusUnauthorized, "unauthorized", "Bearer TOKEN")
+			require.Contains(t, a.Header.Get("WWW-Authenticate"), "Bearer")
 		}
 	}
-	require.Equal(t, http.StatusOK, f.send("GET", "/openapi.json", "", "Authorization", "").status)
+	require.Equal(t, http.StatusOK, f.send("GET", "/openapi.json", "", "Authorization", "").Status)
 	var health struct{ Status string }
-	f.send("GET", "/api/v1/health", "", "Authorization", "").into(http.StatusOK, &health)
+	f.send("GET", "/api/v1/health", "", "Authorization", "").Into(http.StatusOK, &health)
 	require.Equal(t, "ok", health.Status)
 }
 
 func TestForeignHostsAndOriginsAreRefused(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, httpapi.Options{Hosts: []string{"127.0.0.1", "localhost", "::1"}})
+	f := newFixture(t, httpapi.Options{Stack: stack.Options{Hosts: []string{"127.0.0.1", "localhost", "::1"}}})
 	for _, host := range []string{"localhost", "localhost:80", "127.0.0.1", "[::1]:80", "[::1]"} {
-		require.Equal(t, http.StatusOK, f.send("GET", path, "", "Host", host).status, host)
+		require.Equal(t, http.StatusOK, f.send("GET", path, "", "Host", host).Status, host)
 	}
 	for _, host := range []string{"example.com", "localhost.example.com", "127.0.0.1.nip.io:80", "::2"} {
-		f.send("GET", path, "", "Host", host).problem(http.StatusMisdirectedRequest, "bad_host", "localhost")
+		f.send("GET", path, "", "Host", host).Problem(http.StatusMisdirectedRequest, "bad_host", "localhost")
 	}
 	f.send("POST", path, `{"function":"go:f"}`, "Sec-Fetch-Site", "cross-site").
-		problem(http.StatusForbidden, "foreign_origin", "another origin")
+		Problem(http.StatusForbidden, "foreign_origin", "another origin")
 	f.send("POST", path, `{"function":"go:f"}`, "Origin", "https://example.com").
-		problem(http.StatusForbidden, "foreign_origin", "another origin")
+		Problem(http.StatusForbidden, "foreign_origin", "another origin")
 }
 
 func TestModules(t *testing.T) {
@@ -58,54 +60,54 @@ func TestModules(t *testing.T) {
 			return errors.New("not its id")
 		}
 		if !bytes.HasPrefix(module, good[:8]) {
-			return errors.New("no WebAssembly module")
+			return errors.New("not a WebAssembly module")
 		}
 		return nil
 	}})
-	post := func(query, body string) *answered {
+	post := func(query, body string) *stacktest.Answer {
 		return f.send("POST", "/api/v1/functions"+query, body, "Content-Type", "application/wasm")
 	}
 	var list struct{ Functions []httpapi.Function }
-	a := f.send("GET", "/api/v1/functions", "").into(http.StatusOK, &list)
-	require.Contains(t, string(a.body), `"functions":[]`)
+	a := f.send("GET", "/api/v1/functions", "").Into(http.StatusOK, &list)
+	require.Contains(t, string(a.Body), `"functions":[]`)
 	var made httpapi.Function
-	post("?alias=good", string(good)).into(http.StatusCreated, &made)
+	post("?alias=good", string(good)).Into(http.StatusCreated, &made)
 	require.Equal(t, []string{"good"}, made.Aliases)
 	require.EqualValues(t, len(good), made.Size)
-	post("", string(good)).into(http.StatusCreated, &made)
-	f.send("GET", "/api/v1/functions", "").into(http.StatusOK, &list)
+	post("", string(good)).Into(http.StatusCreated, &made)
+	f.send("GET", "/api/v1/functions", "").Into(http.StatusOK, &list)
 	require.Len(t, list.Functions, 1)
 	require.Equal(t, "wasm:"+list.Functions[0].CID, list.Functions[0].Function)
 	var got httpapi.Future
-	f.send("POST", path, `{"function":"wasm:good"}`).into(http.StatusCreated, &got)
+	f.send("POST", path, `{"function":"wasm:good"}`).Into(http.StatusCreated, &got)
 	require.Equal(t, made.Function, got.Function)
 	var page struct{ Futures []httpapi.Future }
-	f.send("GET", path+"?function=wasm:good", "").into(http.StatusOK, &page)
+	f.send("GET", path+"?function=wasm:good", "").Into(http.StatusOK, &page)
 	require.Len(t, page.Futures, 1)
 
-	post("", "not a module").problem(http.StatusUnprocessableEntity, "bad_module", "no WebAssembly module")
-	post("?alias=a/b/c", string(good)).problem(http.StatusBadRequest, "bad_name", "a/b/c")
-	post("", "").problem(http.StatusBadRequest, "bad_request", "body")
+	post("", "not a module").Problem(http.StatusUnprocessableEntity, "bad_module", "not a WebAssembly module")
+	post("?alias=a/b/c", string(good)).Problem(http.StatusBadRequest, "bad_name", "a/b/c")
+	post("", "").Problem(http.StatusBadRequest, "bad_request", "body")
 	post("", string(good[:8])+strings.Repeat("x", fdbmodel.MaxModule)).
-		problem(http.StatusRequestEntityTooLarge, "too_large", "limit=67108865")
+		Problem(http.StatusRequestEntityTooLarge, "too_large", "limit=67108865")
 }
 
 func TestWorkersAndMetrics(t *testing.T) {
 	t.Parallel()
 	more := prometheus.NewCounter(prometheus.CounterOpts{Name: "more_total", Help: "More."})
-	f := newFixture(t, httpapi.Options{Collectors: []prometheus.Collector{more}})
+	f := newFixture(t, httpapi.Options{Stack: stack.Options{Collectors: []prometheus.Collector{more}}})
 	w := f.work()
 	var got httpapi.Future
-	f.send("POST", path+"?wait=1m", `{"function":"go:upper"}`).into(http.StatusCreated, &got)
+	f.send("POST", path+"?wait=1m", `{"function":"go:upper"}`).Into(http.StatusCreated, &got)
 	var list struct{ Workers []httpapi.Worker }
-	f.send("GET", "/api/v1/workers", "").into(http.StatusOK, &list)
+	f.send("GET", "/api/v1/workers", "").Into(http.StatusOK, &list)
 	require.Len(t, list.Workers, 1)
 	require.Equal(t, w.ID(), list.Workers[0].ID)
 	require.Equal(t, "tester", list.Workers[0].Name)
 	require.Contains(t, list.Workers[0].Functions, "go:upper")
 	require.Equal(t, 2, list.Workers[0].Capacity.Slots)
 	f.send("GET", path+"/"+never, "")
-	text := string(f.send("GET", "/metrics", "").body)
+	text := string(f.send("GET", "/metrics", "").Body)
 	for _, line := range []string{
 		`futura_futures{cluster="default",queue="default",state="realized"} 1`,
 		`futura_workers{alive="true",cluster="default"} 1`, `futura_slots{cluster="default"} 2`,
@@ -121,10 +123,12 @@ func TestRequestIDAndLog(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	f := newFixture(t, httpapi.Options{
-		Token: "secret", Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Token: "secret", Stack: stack.Options{
+			Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		},
 	})
-	require.Equal(t, "mine-1", f.send("GET", path, "", "X-Request-Id", "mine-1").header.Get("X-Request-Id"))
-	require.Len(t, f.send("GET", path, "", "X-Request-Id", "a b").header.Get("X-Request-Id"), 36)
+	require.Equal(t, "mine-1", f.send("GET", path, "", "X-Request-Id", "mine-1").Header.Get("X-Request-Id"))
+	require.Len(t, f.send("GET", path, "", "X-Request-Id", "a b").Header.Get("X-Request-Id"), 36)
 	require.NotContains(t, log.String(), "secret")
 	var line struct {
 		ID, Method, Path string
@@ -143,9 +147,9 @@ func TestDescriptionNamesEveryRoute(t *testing.T) {
 		OpenAPI string
 		Paths   map[string]map[string]struct{ OperationID, Summary string }
 	}
-	a := f.send("GET", "/openapi.json", "").into(http.StatusOK, &api)
+	a := f.send("GET", "/openapi.json", "").Into(http.StatusOK, &api)
 	require.Equal(t, "3.1.0", api.OpenAPI)
-	require.NotContains(t, string(a.body), "$schema")
+	require.NotContains(t, string(a.Body), "$schema")
 	for at, methods := range map[string][]string{
 		path: {"get", "post"}, path + ":submit": {"post"}, path + "/{id}": {"get", "delete"},
 		path + "/{id}:cancel": {"post"}, path + "/{id}:retry": {"post"}, path + "/{id}/result": {"get"},
@@ -165,8 +169,8 @@ func TestClosedClientIsAProblem(t *testing.T) {
 	f := newFixture(t, httpapi.Options{})
 	require.NoError(t, f.db.Close())
 	for _, at := range []string{path, "/api/v1/workers", "/api/v1/cluster", "/api/v1/functions"} {
-		f.send("GET", at, "").problem(http.StatusServiceUnavailable, "stopping", "closed")
+		f.send("GET", at, "").Problem(http.StatusServiceUnavailable, "stopping", "closed")
 	}
-	f.send("GET", "/api/v1/health", "").problem(http.StatusServiceUnavailable, "store_unavailable", "closed")
-	require.Contains(t, string(f.send("GET", "/metrics", "").body), `futura_store_up{cluster="default"} 0`)
+	f.send("GET", "/api/v1/health", "").Problem(http.StatusServiceUnavailable, "store_unavailable", "closed")
+	require.Contains(t, string(f.send("GET", "/metrics", "").Body), `futura_store_up{cluster="default"} 0`)
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
@@ -19,7 +21,7 @@ const inlineValue = 64 << 10
 // Future is the view of a future.
 type Future struct {
 	ID           futures.ID         `json:"id" format:"uuid"`
-	State        string             `json:"state" enum:"ready,delayed,claimed,realized,failed"`
+	State        State              `json:"state"`
 	Function     string             `json:"function" doc:"With an alias resolved"`
 	Queue        string             `json:"queue"`
 	Owner        string             `json:"owner,omitempty"`
@@ -28,7 +30,7 @@ type Future struct {
 	Requirements Requirements       `json:"requirements"`
 	Argv         []string           `json:"argv,omitempty"`
 	Env          map[string]string  `json:"env,omitempty"`
-	Codec        string             `json:"codec,omitempty" doc:"What the bytes of the arguments are"`
+	Codec        string             `json:"codec,omitempty" doc:"The codec of the arguments"`
 	ArgsBytes    int64              `json:"args_bytes"`
 	MaxRetries   int                `json:"max_retries"`
 	TimeoutMS    int64              `json:"timeout_ms,omitempty"`
@@ -36,17 +38,29 @@ type Future struct {
 	DueAt        *time.Time         `json:"due_at,omitempty" doc:"When a delayed future becomes ready"`
 	Attempt      int                `json:"attempt" doc:"The attempt that runs or ran last"`
 	Failed       int                `json:"failed_attempts"`
-	Crashes      int                `json:"crashes" doc:"How often its worker died with it"`
-	Worker       layout.WorkerID    `json:"worker,omitempty" doc:"Who holds it, or realized it"`
+	Crashes      int                `json:"crashes" doc:"How many workers died while they held it"`
+	Worker       layout.WorkerID    `json:"worker,omitempty" doc:"The worker that holds or realized it"`
 	Cancel       *CancelRequestView `json:"cancel,omitempty" doc:"Set if it was asked to stop"`
 	Failure      *Failure           `json:"failure,omitempty" doc:"The last failed attempt"`
 	Result       *Result            `json:"result,omitempty"`
 }
 
+// State is the name of a future's state.
+type State string
+
+// Schema implements huma.SchemaProvider: one of the names.
+func (State) Schema(huma.Registry) *huma.Schema {
+	schema := &huma.Schema{Type: huma.TypeString}
+	for _, s := range layout.States() {
+		schema.Enum = append(schema.Enum, s.String())
+	}
+	return schema
+}
+
 // Requirements are the resources that a worker must have free to take a future.
 type Requirements struct {
 	CPU int64 `json:"cpu_millis,omitempty" minimum:"0" doc:"Thousandths of a core"`
-	RAM int64 `json:"ram_bytes,omitempty" minimum:"0" doc:"Bytes; also the most that a WASM function gets"`
+	RAM int64 `json:"ram_bytes,omitempty" minimum:"0" doc:"Bytes; also the memory limit of a WASM function"`
 	GPU int64 `json:"gpu_millis,omitempty" minimum:"0" doc:"Thousandths of a device"`
 }
 
@@ -72,7 +86,7 @@ type Failure struct {
 
 // Result is the outcome of a future.
 type Result struct {
-	Codec string `json:"codec,omitempty" doc:"What the bytes of the value are"`
+	Codec string `json:"codec,omitempty" doc:"The codec of the value"`
 	Size  int64  `json:"size"`
 	// Value is omitted in lists and if it is larger than 64 KiB: the future's
 	// /result has it.
@@ -114,12 +128,12 @@ func bytesOf(b []byte) *Bytes {
 	}
 }
 
-// futureOf returns the view of a future's records, without values that are
-// stored outside of them.
-func futureOf(row *layout.Row) Future {
+// futureOf returns the view of a future that came to ending, without values that are
+// stored outside of it.
+func futureOf(row *layout.Row, ending *layout.Ending) Future {
 	s := row.Spec
 	f := Future{
-		ID: row.ID, State: row.State().String(), Function: s.Function, Queue: s.Queue, Owner: s.Owner, Label: s.Label,
+		ID: row.ID, State: State(row.State().String()), Function: s.Function, Queue: s.Queue, Owner: s.Owner, Label: s.Label,
 		Priority: int(s.Priority), Argv: s.Argv, Env: s.Env, Codec: s.Codec, ArgsBytes: s.ArgsSize,
 		Requirements: Requirements{CPU: s.Requirements.CPU, RAM: s.Requirements.RAM, GPU: s.Requirements.GPU},
 		MaxRetries:   s.MaxRetries, TimeoutMS: s.Timeout.Milliseconds(), SubmittedAt: timeOf(s.SubmittedAt),
@@ -135,13 +149,13 @@ func futureOf(row *layout.Row) Future {
 	if row.Cancel != nil {
 		f.Cancel = &CancelRequestView{Reason: row.Cancel.Reason, At: timeOf(row.Cancel.At)}
 	}
-	if e := row.Exception; e != nil {
+	if e := ending.Failure; e != nil {
 		f.Failure = &Failure{
 			Kind: e.Kind, Message: e.Message, Attempt: e.Attempt, Worker: e.Worker, Final: e.Final, ExitCode: e.ExitCode,
 			Stdout: bytesOf(e.Stdout), Stderr: bytesOf(e.Stderr), Truncated: e.Truncated, At: timeOf(e.At),
 		}
 	}
-	if r := row.Result; r != nil && row.State() == layout.Realized {
+	if r := ending.Result; r != nil {
 		f.Result = &Result{
 			Codec: r.Codec, Size: r.Size, ExitCode: r.ExitCode, Stderr: bytesOf(r.Stderr),
 			Truncated: r.Truncated, Attempt: r.Attempt, Worker: r.Worker, At: timeOf(r.At),
@@ -155,44 +169,27 @@ func futureOf(row *layout.Row) Future {
 // View returns the view of a future, including values of up to 64 KiB that are
 // stored outside of its records. It returns the store's errors.
 func View(ctx context.Context, cluster *fdbmodel.Cluster, row *layout.Row) (Future, error) {
-	f := futureOf(row)
-	return f, f.fill(ctx, cluster, row)
+	e := endingOf(row)
+	err := cluster.LoadUpTo(ctx, &e, inlineValue)
+	return futureOf(row, &e), err
+}
+
+// endingOf returns what a future came to, with its last failed attempt even if
+// it is realized.
+func endingOf(row *layout.Row) layout.Ending {
+	e := row.Ending()
+	e.Failure = row.Exception
+	return e
 }
 
 // ListView returns the view of a future without the bytes of its result.
 func ListView(row *layout.Row) Future {
-	f := futureOf(row)
+	e := endingOf(row)
+	f := futureOf(row, &e)
 	if f.Result != nil {
 		f.Result.Value, f.Result.Output, f.Result.Stderr = nil, nil, nil
 	}
 	return f
-}
-
-// fill adds values that are stored outside of the records.
-func (f *Future) fill(ctx context.Context, cluster *fdbmodel.Cluster, row *layout.Row) error {
-	if e := row.Exception; e != nil && e.StderrRef != nil {
-		stderr, err := cluster.Stderr(ctx, row.ID, e.Stderr, e.StderrRef)
-		if err != nil {
-			return err
-		}
-		f.Failure.Stderr = bytesOf(stderr)
-	}
-	if f.Result == nil {
-		return nil
-	}
-	if r := row.Result; r.StderrRef != nil {
-		stderr, err := cluster.Stderr(ctx, row.ID, r.Stderr, r.StderrRef)
-		if err != nil {
-			return err
-		}
-		f.Result.Stderr = bytesOf(stderr)
-	}
-	if row.Result.ValueRef == nil || row.Result.Size > inlineValue {
-		return nil
-	}
-	value, err := cluster.ResultValue(ctx, row.ID, row.Result)
-	f.Result.SetValue(value)
-	return err
 }
 
 func timeOf(millis int64) time.Time { return time.UnixMilli(millis).UTC() }

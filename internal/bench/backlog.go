@@ -43,7 +43,7 @@ type held struct {
 func (h held) rate() float64 { return perSecond(h.ended, h.took) }
 
 // heldBacklog fills a fresh cluster, lets workers run and keeps pending futures
-// in it. What is filled in first does not count.
+// in it. The first fill does not count.
 func (r *run) heldBacklog(ctx context.Context, pending, w int, period time.Duration) (h held, err error) {
 	err = r.within(ctx, func() error {
 		empty := r.resident()
@@ -106,7 +106,7 @@ func (f *feeders) count(context.Context, []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// run feeds until feeding ends, which is no error.
+// run feeds until feeding ends, which is not an error.
 func (f *feeders) run(ctx, feeding context.Context, r *run) error {
 	errs := make([]error, feederCount)
 	var wg sync.WaitGroup
@@ -130,7 +130,7 @@ func (f *feeders) run(ctx, feeding context.Context, r *run) error {
 	return firstError(errs)
 }
 
-// feed submits futures that nobody awaits.
+// feed submits futures without awaiting them.
 func (r *run) feed(ctx context.Context, n int) error {
 	const batch = 1000
 	for first := 0; first < n; first += batch {

@@ -46,7 +46,7 @@ func (r *run) plainFutures(ctx context.Context, n int) (time.Duration, error) {
 func (r *run) oneBatch(ctx context.Context, n int) (time.Duration, error) {
 	cluster := r.client.Cluster()
 	h := head.New(head.Options{
-		Store: futurestore.New(cluster, futurestore.Options{}), Dispatcher: head.NewCluster(cluster, ""),
+		Store: futurestore.New(cluster, futurestore.Options{}), Dispatcher: head.NewCluster(cluster),
 		Logger: r.options.Log,
 	})
 	heading, cancel := context.WithCancel(ctx)

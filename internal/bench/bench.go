@@ -1,5 +1,5 @@
 // Package bench measures a whole cluster: client, model, store and workers in
-// one process, everything synced, results kept.
+// one process. Every commit is synced, and results are kept.
 package bench
 
 import (
@@ -69,11 +69,11 @@ type Options struct {
 	// Workers overrides a scenario's number of workers. Defaults to its own.
 	Workers int
 	// Period overrides how long a backlog is held, 10 s, and how long idle workers
-	// are looked at, 20 s. Defaults to these.
+	// are observed, 20 s. Defaults to these.
 	Period time.Duration
-	// Progress shows where the run stands. Defaults to nobody.
+	// Progress is told how far the run is. Defaults to none.
 	Progress *Progress
-	// Log receives what is in progress. Defaults to none.
+	// Log is told what is in progress. Defaults to none.
 	Log *slog.Logger
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// cost is what work takes on any machine alike, where rates vary with its load.
+// cost is what work takes, whatever the load of the machine.
 type cost struct {
 	// user and system are the processor time of this process, and of its children
 	// that have ended.
@@ -62,7 +62,7 @@ type mark struct {
 // mark returns the present moment.
 func (r *run) mark() mark { return mark{r.db.Usage(), spentSoFar().minus(r.aside)} }
 
-// resident measures memory, which counts for nobody.
+// resident measures memory; what that costs is not counted.
 func (r *run) resident() int64 {
 	before := spentSoFar()
 	bytes := resident()

@@ -4,7 +4,7 @@ package bench
 
 import "time"
 
-// process says whose processor time is asked for.
+// process names the owner of processor time.
 type process int
 
 const (
@@ -12,5 +12,5 @@ const (
 	children
 )
 
-// processorTime is not known here.
+// processorTime is unknown on this system.
 func processorTime(process) (user, system time.Duration) { return 0, 0 }

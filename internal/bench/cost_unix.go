@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// process says whose processor time is asked for.
+// process names the owner of processor time.
 type process int
 
 const (

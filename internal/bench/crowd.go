@@ -9,9 +9,9 @@ import (
 	"github.com/futura-run/futura/internal/clock"
 )
 
-// await has one client await very many futures, which workers with a store and
-// a cluster of their own run. It reports how long after the end of the last run
-// the client had the last result, and how many watches it had open at a time.
+// await has one client await very many futures, which separate workers run. It
+// reports how long after the end of the last run the client had the last result,
+// and how many watches it had open at a time.
 func await(ctx context.Context, r *run) error {
 	n, w := r.futures(100_000), r.workers(2)
 	before := r.mark()
@@ -43,8 +43,8 @@ func await(ctx context.Context, r *run) error {
 	})
 }
 
-// idle has many workers that find nothing to do, with their heartbeats and
-// janitors, and reports what they ask of the store.
+// idle runs many workers that find nothing to do, with their heartbeats and
+// janitors, and reports their requests to the store.
 func idle(ctx context.Context, r *run) error {
 	n, period := r.workers(1000), r.options.Period
 	if period == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// Meter is a store that counts what its users ask of it.
+// Meter is a store that counts the requests of its users.
 type Meter struct {
 	kv.Database
 	counts meterCounts
@@ -21,7 +21,7 @@ type meterCounts struct {
 	commits, conflicts, mutations, reads, keys atomic.Int64
 }
 
-// count counts the keys of a page once it has come.
+// count counts the keys of a page once it has arrived.
 func (c *meterCounts) count(pending kv.Pending[kv.Page]) kv.Pending[kv.Page] {
 	return kv.Later(func(ctx context.Context) (kv.Page, error) {
 		page, err := pending.Wait(ctx)
@@ -60,7 +60,7 @@ func (m *Meter) MostWatches() int {
 	return m.counts.watches.most
 }
 
-// Usage is what was asked of a store between two moments.
+// Usage counts the requests to a store between two moments.
 type Usage struct {
 	// Commits are transactions that wrote and committed, Conflicts those that
 	// had to run again.

@@ -2,7 +2,7 @@ package bench
 
 import "sync/atomic"
 
-// Progress is where a run stands. It may be read at any time.
+// Progress is how far a run is. It may be read at any time.
 type Progress struct{ phase atomic.Pointer[phase] }
 
 // phase is a part of a run.
@@ -12,8 +12,8 @@ type phase struct {
 	done atomic.Int64
 }
 
-// Now returns what is under way, empty before a run begins, how many futures it has to do with, 0 where they
-// are not counted, and how many of them are done.
+// Now returns the name of the phase, empty before a run begins, its number of
+// futures, 0 where they are not counted, and how many of them are done.
 func (p *Progress) Now() (phase string, done, all int) {
 	at := p.phase.Load()
 	if at == nil {
@@ -28,7 +28,7 @@ func (r *run) begin(name string, all int) {
 	r.options.Log.Info(r.report.Scenario, "phase", name, "futures", all)
 }
 
-// step tells of n futures of the phase.
+// step counts n more futures of the phase.
 func (r *run) step(n int) {
 	if at := r.progress.phase.Load(); at != nil {
 		at.done.Add(int64(n))

@@ -14,7 +14,7 @@ import (
 	"github.com/futura-run/futura/futures"
 )
 
-// burndown submits first and starts the workers then; a future counts once the
+// burndown submits first and then starts the workers; a future counts once the
 // client has its result.
 func burndown(ctx context.Context, r *run) error {
 	n, w := r.futures(200_000), r.workers(2)
@@ -38,7 +38,7 @@ func burndown(ctx context.Context, r *run) error {
 	})
 }
 
-// stream has 16 producers that submit one by one, and await, while workers run.
+// stream runs 16 producers that submit one by one, and await, while workers run.
 func stream(ctx context.Context, r *run) error {
 	n, w := r.futures(100_000), r.workers(2)
 	return r.working(ctx, w, func() error {
@@ -100,8 +100,8 @@ func (r *run) commit(ctx context.Context) (time.Duration, error) {
 	return time.Since(start), err
 }
 
-// latency submits one future at a time on an idle cluster, and times commits of
-// one key beside.
+// latency submits one future at a time on an idle cluster, and also times commits
+// of one key.
 func latency(ctx context.Context, r *run) error {
 	n, w := r.futures(3000), r.workers(1)
 	return r.working(ctx, w, func() error { return r.oneAtATime(ctx, n) })

@@ -29,8 +29,9 @@ func New(total int64) *Bytes {
 func (b *Bytes) Total() int64 { return b.total }
 
 // Acquire takes n bytes and waits for them, in the order of the calls, until ctx
-// ends. It returns ErrExceeded at once if n is more than the whole budget, and
-// wraps both it and ctx's error if ctx ends first.
+// ends. Bytes that are free are taken even if ctx has ended. It returns
+// ErrExceeded at once if n is more than the whole budget, and wraps both it and
+// ctx's error if ctx ends first.
 func (b *Bytes) Acquire(ctx context.Context, n int64) error {
 	if b == nil {
 		return nil
@@ -38,13 +39,16 @@ func (b *Bytes) Acquire(ctx context.Context, n int64) error {
 	if n > b.total {
 		return fmt.Errorf("%w: %d asked for, the budget is %d", ErrExceeded, n, b.total)
 	}
+	if b.free.TryAcquire(n) {
+		return nil
+	}
 	if err := b.free.Acquire(ctx, n); err != nil {
 		return fmt.Errorf("%w: %d asked for, the budget is %d: %w", ErrExceeded, n, b.total, err)
 	}
 	return nil
 }
 
-// TryAcquire takes n bytes if they are free now and nobody waits before it.
+// TryAcquire takes n bytes if they are free now and no caller waits for some.
 func (b *Bytes) TryAcquire(n int64) bool { return b == nil || b.free.TryAcquire(n) }
 
 // Release gives back n bytes that were taken before.

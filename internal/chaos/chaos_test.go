@@ -19,7 +19,7 @@ import (
 	"github.com/futura-run/futura/internal/fdbtest"
 )
 
-// long tells whether the long variant of the tests was asked for.
+// long reports whether the long variant of the tests was asked for.
 func long() bool { return os.Getenv("FUTURA_LONG") == "1" }
 
 // source returns the random choices of a test. FUTURA_SEED=N repeats them.

@@ -24,7 +24,7 @@ import (
 	"github.com/futura-run/futura/internal/fdbtest"
 )
 
-// patience is when a test gives up waiting for something that must come.
+// patience is how long a test waits for something that must come.
 const patience = 2 * time.Minute
 
 // crew is a cluster of processes.
@@ -32,7 +32,7 @@ type crew struct {
 	t       *testing.T
 	ctx     context.Context
 	file    string
-	env     []string // of the processes, beside the test's own
+	env     []string // of the processes, besides the test's own
 	cluster *fdbmodel.Cluster
 	started int
 	workers []*member
@@ -141,8 +141,8 @@ func (c *crew) progress(n int) {
 	c.await("progress", func() bool { return c.ledger.count() >= target })
 }
 
-// declaredDead waits until the cluster believes that a worker is dead, and has
-// taken back what it held.
+// declaredDead waits until the cluster has declared a worker dead, and has taken
+// back what it held.
 func (c *crew) declaredDead(name string) {
 	c.t.Helper()
 	c.await("the death of a worker", func() bool {
@@ -168,7 +168,13 @@ func (c *crew) finish() {
 	c.await("the end of all futures", func() bool {
 		counts, err := c.cluster.Counts(c.ctx)
 		require.NoError(c.t, err)
-		return counts.Total(layout.Ready)+counts.Total(layout.Claimed)+counts.Total(layout.Delayed) == 0
+		open := int64(0)
+		for _, s := range layout.States() {
+			if !s.Terminal() {
+				open += counts.Total(s)
+			}
+		}
+		return open == 0
 	})
 	for _, m := range c.workers {
 		m.stop(c.t)
@@ -215,8 +221,8 @@ type ledger struct {
 	twice     []string
 }
 
-// follow reads the lines of a client. A line that a killed client did not end
-// does not count.
+// follow reads the lines of a client. An incomplete line of a killed client does
+// not count.
 func (l *ledger) follow(output io.Reader) {
 	reader := bufio.NewReader(output)
 	for {

@@ -23,7 +23,7 @@ import (
 	"github.com/futura-run/futura/workers"
 )
 
-// What a process of the test binary is, and where its cluster lies.
+// Environment variables of a process of the test binary, and its roles.
 const (
 	roleVariable    = "FUTURA_CHAOS_ROLE"
 	nameVariable    = "FUTURA_CHAOS_NAME"
@@ -43,7 +43,7 @@ const (
 // shared is the server of the tests that need none of their own.
 var shared *fdbtest.Server
 
-// TestMain is the main of a worker or a client where a test starts one.
+// TestMain is the main of a worker or a client that a test starts.
 func TestMain(m *testing.M) {
 	roles := map[string]func(context.Context, *fdbkv.Database) error{roleWorker: beWorker, roleClient: beClient}
 	if be := roles[os.Getenv(roleVariable)]; be != nil {

@@ -160,7 +160,7 @@ func (t *virtualTimer) C() <-chan time.Time { return t.c }
 
 func (t *virtualTimer) Stop() { t.take() }
 
-// take removes the timer from its clock, and tells whether it was there: each
+// take removes the timer from its clock, and reports whether it was there: each
 // timer fires or is stopped, once.
 func (t *virtualTimer) take() bool {
 	t.clock.mu.Lock()

@@ -5,6 +5,7 @@ package connlimit
 import (
 	"cmp"
 	"container/list"
+	"errors"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -195,6 +196,15 @@ func (c *conn) Close() error {
 	c.listener.leave(c)
 	c.listener.mu.Unlock()
 	return c.Conn.Close()
+}
+
+// CloseWrite lets a server end its answer before it closes a connection whose
+// request it has not read: else the reset can overtake the answer.
+func (c *conn) CloseWrite() error {
+	if below, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return below.CloseWrite()
+	}
+	return errors.ErrUnsupported
 }
 
 // Hold keeps a connection of a Listener, or one that wraps it as tls.Conn does,

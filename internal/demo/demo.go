@@ -37,7 +37,7 @@ type Options struct {
 	Module []byte
 	// Workers is how many run, one of which vanishes. Defaults to 3.
 	Workers int
-	// Progress is told how many futures have ended. Defaults to nobody.
+	// Progress is told how many futures have ended. Defaults to none.
 	Progress func(ended, all int)
 	// Log is told what happens. Defaults to none.
 	Log *slog.Logger

@@ -83,7 +83,7 @@ func (p *process) ended() error {
 	}
 }
 
-// freeAddress returns a loopback address that nobody listens at.
+// freeAddress returns a loopback address that is not in use.
 func freeAddress() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -85,7 +85,7 @@ func importTable() map[string]imports {
 			ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read"),
 		},
 		"fdbmodel/audit":    {ours: append(slices.Clone(model), "fdbmodel/read")},
-		"fdbmodel/inspect":  {ours: append(slices.Clone(model), "fdbmodel/read")},
+		"fdbmodel/inspect":  {ours: append(slices.Clone(model), "fdbmodel/read"), others: []string{msgp}},
 		"fdbmodel/transfer": {ours: append(slices.Clone(model), "fdbmodel/audit", "fdbmodel/transfer/archive")},
 
 		root: {ours: append(slices.Clone(application), "fdbmodel/kv/kvopen")},
@@ -118,7 +118,8 @@ func importTable() map[string]imports {
 			others: []string{uuid, prometheus},
 		},
 		"batch/rest": {
-			ours:   append(slices.Clone(application), "batch", "batch/head", "futures/httpapi", "futures/httpapi/stack"),
+			ours: append(slices.Clone(application), "batch", "batch/futurestore", "batch/head", "futures/httpapi",
+				"futures/httpapi/stack"),
 			others: []string{huma, uuid, prometheus},
 		},
 		// A module of its own.
@@ -152,14 +153,16 @@ func importTable() map[string]imports {
 				"internal/storetest"),
 			others: append(tests(), pebble),
 		},
-		"futures/futurestest": {ours: append(slices.Clone(whole), "internal/..."), others: append(tests(), uuid)},
+		"futures/httpapi/stack/stacktest": {ours: []string{"futures/httpapi/stack"}, others: tests()},
+		"futures/futurestest":             {ours: append(slices.Clone(whole), "internal/..."), others: append(tests(), uuid)},
 		"internal/fdbtest": {
 			ours:   append(slices.Clone(store), "fdbmodel/kv/fdbkv"),
 			others: append(tests(), bindings),
 		},
 		"internal/chaos": {},
 		"internal/storetest": {
-			ours:   append(slices.Clone(store), "fdbmodel/kv/embedded", "fdbmodel/kv/fdbkv", "internal/fdbtest"),
+			ours: append(slices.Clone(store), "fdbmodel/kv/embedded", "fdbmodel/kv/fdbkv", "fdbmodel/kv/remote",
+				"internal/fdbtest"),
 			others: tests(),
 		},
 		"internal/sim": {
@@ -176,6 +179,7 @@ func tests() []string { return []string{testify, rapid, goleak} }
 // forTests are packages that only tests, and each other, may import.
 func forTests() []string {
 	return []string{"fdbmodel/kv/kvtest", "fdbmodel/kv/kvtest/reference", "fdbmodel/modeltest", "futures/futurestest",
+		"futures/httpapi/stack/stacktest",
 		"batch/batchtest",
 		"internal/fdbtest",
 		"internal/storetest", "internal/sim"}

@@ -25,7 +25,7 @@ type quote struct {
 //	<!-- examples/orders/main.go priceAll -->
 var quoteMark = regexp.MustCompile(`^<!-- (\S+\.go)((?: [\w.]+)*) -->$`)
 
-// mustQuote tells whether all Go of a page is to be quoted from programs.
+// mustQuote reports whether all Go of a page is to be quoted from programs.
 func mustQuote(page string) bool {
 	return page == "README.md" || strings.HasPrefix(page, "docs/guide/") || strings.HasPrefix(page, "docs/start/")
 }

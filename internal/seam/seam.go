@@ -37,6 +37,9 @@ type Worker struct {
 	// the store's or ctx's; the caller may step again. A timeout passes when the
 	// cluster's clock is moved, also while a function runs.
 	Step func(ctx context.Context, now time.Time) (next time.Time, err error)
+	// TakeCancels ends the contexts of running functions whose futures were
+	// cancelled. A function that runs in Step calls it; Step does it too.
+	TakeCancels func()
 	// Leave ends the membership of a manual worker: what has ended is written and
 	// what has not run is given back. The next Step makes the worker a member
 	// again. It returns the store's or ctx's error.

@@ -109,7 +109,7 @@ func (w *world) checkEnd(ctx context.Context, r *request) error {
 		}
 		switch {
 		case kind == layout.KindCancelled && !r.cancelled:
-			return fmt.Errorf("future %s was cancelled by nobody", id)
+			return fmt.Errorf("future %s was cancelled without a request", id)
 		case kind == layout.KindTimeout && function != fnSlow:
 			return fmt.Errorf("future %s of the function %s ran too long", id, function)
 		case kind == layout.KindTimeout && spec.Timeout == 0:

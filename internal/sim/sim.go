@@ -201,7 +201,7 @@ func (w *world) openCluster(ctx context.Context) (*fdbmodel.Cluster, error) {
 	return fdbmodel.Open(ctx, w.faults, "sim", fdbmodel.Options{
 		Config: layout.Config{Shards: 4, Heartbeat: time.Second, DeadAfter: 3 * time.Second, Retention: 24 * time.Hour},
 		Clock:  w.clock, Random: rand.NewChaCha8([32]byte(seed)),
-		// A wait between two attempts lets no time pass: nobody else would run.
+		// A wait between two attempts lets no time pass: nothing else would run.
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 	})
 }

@@ -222,7 +222,7 @@ func (c *clientProcess) listen(ctx context.Context) error {
 func (c *clientProcess) take(ctx context.Context, n layout.Notice) error {
 	r := c.byID[n.ID]
 	if r == nil {
-		return fmt.Errorf("notice of future %s, which nobody submitted", n.ID)
+		return fmt.Errorf("notice of future %s, which was never submitted", n.ID)
 	}
 	if n.Result == nil && n.Exception == nil {
 		row, err := c.cluster.Get(ctx, n.ID)

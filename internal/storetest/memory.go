@@ -3,15 +3,20 @@
 package storetest
 
 import (
+	"context"
+	"os"
+	"path/filepath"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/fdbmodel/kv/remote"
 )
 
-// OnServer tells whether the stores lie on a server, where an operation takes
+// OnServer reports whether the stores lie on a server, where an operation takes
 // milliseconds.
 const OnServer = false
 
@@ -29,4 +34,18 @@ func New(t testing.TB) kv.Database {
 		}
 	})
 	return db
+}
+
+// Shared returns an empty store, and the address at which other processes open
+// it until the test ends.
+func Shared(t testing.TB) (kv.Database, string) {
+	db := New(t)
+	dir, err := os.MkdirTemp("", "futura-shared-") // a socket's path is short
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	socket := filepath.Join(dir, "s")
+	listener, err := remote.ListenUnix(socket)
+	require.NoError(t, err)
+	Background(t, func(ctx context.Context) error { return remote.Serve(ctx, listener, db, remote.ServerOptions{}) })
+	return remote.Share(db), "remote:unix:" + socket
 }

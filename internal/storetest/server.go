@@ -15,7 +15,7 @@ import (
 	"github.com/futura-run/futura/internal/fdbtest"
 )
 
-// OnServer tells whether the stores lie on a server, where an operation takes
+// OnServer reports whether the stores lie on a server, where an operation takes
 // milliseconds.
 const OnServer = true
 
@@ -48,7 +48,15 @@ func Server() *fdbtest.Server {
 // store. It is closed at the end of the test at the latest. Where there is no
 // server, the test is skipped.
 func New(t testing.TB) kv.Database {
-	db, err := fdbkv.Open(t.Context(), Server().ClusterFile(t), fdbkv.Options{})
+	db, _ := Shared(t)
+	return part{db, fmt.Appendf(nil, "part-%d/", shared.parts.Add(1))}
+}
+
+// Shared returns the server's store, in which no other test of the package may
+// use the same keys, and the address at which other processes open it.
+func Shared(t testing.TB) (kv.Database, string) {
+	file := Server().ClusterFile(t)
+	db, err := fdbkv.Open(t.Context(), file, fdbkv.Options{})
 	if err != nil {
 		t.Fatalf("open the server: %v", err)
 	}
@@ -57,5 +65,5 @@ func New(t testing.TB) kv.Database {
 			t.Errorf("close the store: %v", err)
 		}
 	})
-	return part{db, fmt.Appendf(nil, "part-%d/", shared.parts.Add(1))}
+	return db, "fdb:" + file
 }

@@ -70,7 +70,7 @@ func badInputs(p *plant) []badInput {
 		},
 		{
 			name: "module that is none", task: module([]byte("#!/bin/sh\n")),
-			kind: layout.KindUnloadable, says: []string{"is no WebAssembly module"},
+			kind: layout.KindUnloadable, says: []string{"is not a WebAssembly module"},
 		},
 		{
 			name: "module that imports what it may not", task: module(importing("env", "abort")),
@@ -98,7 +98,7 @@ func badInputs(p *plant) []badInput {
 			reason: inspect.ReasonInfeasible, says: []string{"1000000 millicores", "Start a larger one"},
 		},
 		{
-			name:   "a GPU that nobody has",
+			name:   "a GPU that no worker has",
 			task:   futures.Task{Function: "go:echo", Requirements: layout.Requirements{GPU: 1000}},
 			reason: inspect.ReasonInfeasible, says: []string{"1000 milli-GPUs", "Start a larger one"},
 		},

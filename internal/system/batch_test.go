@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/futura-run/futura/batch/futurestore"
 	"github.com/futura-run/futura/batch/head"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/storetest"
 	"github.com/futura-run/futura/workers"
 	"github.com/futura-run/futura/workers/wasm"
 )
@@ -22,16 +22,10 @@ import (
 func (p *plant) head() *head.Head {
 	cluster := p.client.Cluster()
 	h := head.New(head.Options{
-		Store: futurestore.New(cluster, futurestore.Options{}), Dispatcher: head.NewCluster(cluster, ""),
+		Store: futurestore.New(cluster, futurestore.Options{}), Dispatcher: head.NewCluster(cluster),
 		BootDelay: time.Millisecond, Look: 20 * time.Millisecond,
 	})
-	ctx, cancel := context.WithCancel(p.ctx)
-	done := make(chan error, 1)
-	go func() { done <- h.Run(ctx) }()
-	p.t.Cleanup(sync.OnceFunc(func() {
-		cancel()
-		require.NoError(p.t, <-done)
-	}))
+	storetest.Background(p.t, h.Run)
 	return h
 }
 

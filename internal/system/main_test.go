@@ -3,7 +3,6 @@ package system
 import (
 	"context"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/storetest"
 	"github.com/futura-run/futura/workers"
 	"github.com/futura-run/futura/workers/wasm"
 )
@@ -67,14 +67,7 @@ func (p *plant) start(o workers.Options, functions map[string]workers.Function) 
 	for name, fn := range functions {
 		require.NoError(p.t, w.Register(name, fn))
 	}
-	ctx, cancel := context.WithCancel(p.ctx)
-	done := make(chan error, 1)
-	go func() { done <- w.Run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		require.NoError(p.t, <-done)
-	})
-	p.t.Cleanup(stop)
+	stop = storetest.Background(p.t, w.Run)
 	<-w.Ready()
 	return stop
 }
@@ -103,7 +96,7 @@ func (p *plant) check() audit.Report {
 	return report
 }
 
-// awaitNoneOpen waits until every future is over, whoever submitted it.
+// awaitNoneOpen waits until every future of every client is over.
 func (p *plant) awaitNoneOpen() {
 	var cursor []byte
 	for {

@@ -35,7 +35,7 @@ type Config struct {
 	// IsolationProcess it is the number of processes. Defaults to GOMAXPROCS.
 	PoolSize int
 	// IdleTimeout is how long a process without a call is kept; the next call
-	// starts another. Negative for ever. Defaults to 1 minute.
+	// starts another. Negative for no limit. Defaults to 1 minute.
 	IdleTimeout time.Duration
 	// LoadedModules is how many compiled modules stay loaded, per process.
 	// Defaults to 16.

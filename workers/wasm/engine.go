@@ -147,7 +147,7 @@ func (e *engine) compile(ctx context.Context, checked []byte) (module wazero.Com
 	return e.runtime.CompileModule(experimental.WithCompilationWorkers(ctx, e.workers), checked)
 }
 
-// isCacheError tells whether a module failed to load because its compiled form
+// isCacheError reports whether a module failed to load because its compiled form
 // on disk is damaged.
 func isCacheError(err error) bool {
 	return errors.Is(err, errCompilerPanic) || strings.HasPrefix(err.Error(), "compilationcache")
@@ -182,7 +182,7 @@ func (e *engine) run(ctx context.Context, p *program, c *call, out *streams) (ra
 	return ran
 }
 
-// callable tells why a method can't be called, or returns nil.
+// callable returns why a method can't be called, or nil.
 func (p *program) callable(method string) *Error {
 	function, ok := p.exports[method]
 	if !ok {

@@ -113,7 +113,7 @@ func (e *Executor) Check(ctx context.Context, cid string, module []byte) error {
 }
 
 // Run calls a function in a fresh instance and waits for its end. A failure of
-// the function is an *Error; its kind tells what happened. The outcome is filled
+// the function is an *Error; its kind says what happened. The outcome is filled
 // in then as well, as far as the call got. After Close the error is ErrClosed.
 func (e *Executor) Run(ctx context.Context, inv Invocation) (Outcome, error) {
 	nothing := Outcome{ExitCode: -1}

@@ -8,7 +8,7 @@ import (
 )
 
 // memoryGuard bounds the memory of a child as a whole, by the kernel. It is a
-// second line: the engine itself holds a function to its limit.
+// second line of defence: the engine itself holds a function to its limit.
 type memoryGuard struct {
 	base    uint64 // what the process has before the first call
 	allowed uint64
@@ -47,7 +47,7 @@ func writableMemory() uint64 {
 	return 0
 }
 
-// preferAsVictim has the kernel take this process, and not its parent, when the
+// preferAsVictim makes the kernel kill this process, not its parent, when the
 // machine runs out of memory.
 func preferAsVictim() {
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("800"), 0)

@@ -173,7 +173,7 @@ func TestModulesThatCannotBeLoaded(t *testing.T) {
 	magic := "\x00asm\x01\x00\x00\x00"
 	inBoth(t, Config{MaxModuleSize: 2 * mebibyte}, func(t *testing.T, e *Executor) {
 		for text, module := range map[string][]byte{
-			"is no WebAssembly":     []byte("#!/bin/sh\n"),
+			"is not a WebAssembly":  []byte("#!/bin/sh\n"),
 			"begins with \"\"":      nil,
 			"component":             []byte("\x00asm\x0d\x00\x01\x00"),
 			"version 02000000":      []byte("\x00asm\x02\x00\x00\x00"),

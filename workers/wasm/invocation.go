@@ -19,7 +19,7 @@ type Invocation struct {
 	// returns nothing, or one i32 that is taken as the exit code. In a module
 	// that exports "_initialize" that is called first. Defaults to "_start".
 	Method string
-	// Args are the arguments behind the program's name.
+	// Args are the arguments after the program's name.
 	Args []string
 	// Env is the whole environment of the function.
 	Env map[string]string
@@ -41,7 +41,7 @@ type Outcome struct {
 	Stdout []byte
 	// Stderr is the end of what the function wrote to its standard error.
 	Stderr []byte
-	// StderrTruncated tells that Stderr lacks its beginning.
+	// StderrTruncated says that Stderr lacks its beginning.
 	StderrTruncated bool
 	// ExitCode is the exit code of a function that ended by itself, else -1.
 	ExitCode int
@@ -93,8 +93,8 @@ func (c *Config) newCall(inv *Invocation) (*call, error) {
 	for name, value := range inv.Env {
 		size += textSize(name) + textSize(value)
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.IndexByte(value, 0) >= 0 {
-			return nil, failf(KindError, "environment variable %.64q is not one: "+
-				"names are not empty and have no '=', neither part has a zero byte", name)
+			return nil, failf(KindError, "environment variable %.64q: "+
+				"a name is needed, without =, and no part may have a zero byte", name)
 		}
 	}
 	if size > c.MaxInput {

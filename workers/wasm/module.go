@@ -89,7 +89,7 @@ func inspect(module []byte, maxSize int64) (checked []byte, minMemory uint64, er
 
 func checkHeader(module []byte) error {
 	if !bytes.HasPrefix(module, moduleMagic) {
-		return fmt.Errorf("this is no WebAssembly module: it begins with %.16q, not with %q", module, moduleMagic)
+		return fmt.Errorf("this is not a WebAssembly module: it begins with %.16q, not with %q", module, moduleMagic)
 	}
 	if len(module) < 8 {
 		return fmt.Errorf("the module %w", errCutShort)
@@ -164,7 +164,7 @@ func appendLEB(to []byte, value uint32) []byte { return binary.AppendUvarint(to,
 func walkTypes(r *reader) {
 	for n := r.count("types", maxTypes); n > 0 && r.err == nil; n-- {
 		if form := r.u8(); r.err == nil && form != 0x60 {
-			r.failf("has a type that is no function type (0x%02x)", form)
+			r.failf("has a type that is not a function type (0x%02x)", form)
 		}
 		for range 2 { // parameters, results
 			for _, value := range r.take(uint64(r.count("parameters or results", maxParameters))) {
@@ -196,8 +196,8 @@ func walkImports(r *reader) {
 }
 
 // boundTables returns the section with the sizes to which tables may grow cut
-// to what all of them may have together. A table that can't grow is what the
-// format allows for at any time.
+// to what all of them may have together. The format lets a table fail to grow at
+// any time.
 func (p *inspection) boundTables(r *reader) []byte {
 	type table struct {
 		element byte
@@ -333,7 +333,7 @@ func walkData(r *reader) {
 	}
 }
 
-// namesAreSound tells whether the rest of a name section is well formed. Names
+// namesAreSound reports whether the rest of a name section is well formed. Names
 // only serve messages, so that a malformed section can be dropped.
 func namesAreSound(r *reader) bool {
 	for r.more() {

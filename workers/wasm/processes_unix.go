@@ -92,8 +92,8 @@ func (b *processes) run(ctx context.Context, c *call, from fetch) (result, error
 	})
 }
 
-// with gives a worker to do, and another one as long as the worker turns out to
-// have died before it got the request.
+// with calls do with a worker, and again with another one as long as the worker
+// died before it got the request.
 func (b *processes) with(ctx context.Context, cid string, do func(*worker) (result, error)) (result, error) {
 	for {
 		w, reused, err := b.acquire(ctx, cid)
@@ -150,7 +150,7 @@ func (b *processes) release(w *worker) {
 	b.retireIn(b.config.IdleTimeout)
 }
 
-// retireIn has retire called, unless it is about to be. It is called under mu.
+// retireIn schedules retire, unless it is scheduled. It is called under mu.
 func (b *processes) retireIn(d time.Duration) {
 	if b.retiring != nil || b.closed || b.config.IdleTimeout < 0 {
 		return

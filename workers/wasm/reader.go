@@ -47,7 +47,7 @@ func (r *reader) u8() byte {
 	return 0
 }
 
-// leb reads an integer of at most width bits; its sign is not looked at.
+// leb reads an integer of at most width bits; its sign is ignored.
 func (r *reader) leb(width int) (value uint64) {
 	for shift := 0; ; shift += 7 {
 		octet := r.u8()

@@ -39,7 +39,7 @@ func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// executable is this very program, also when its file was replaced since.
+// executable is this very program, even if its file was replaced since.
 func executable() (string, error) { return "/proc/self/exe", nil }
 
 // widenPipes lets large frames through in fewer turns. It is a request only.

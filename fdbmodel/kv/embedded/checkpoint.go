@@ -21,7 +21,7 @@ const (
 )
 
 // writeRows writes the newest value of each row to a file and syncs it. Rows
-// may change meanwhile: the log has what did. wrote is told of the progress.
+// may change meanwhile: the log has what did. wrote receives the progress.
 func writeRows(ctx context.Context, d directory, number uint64, x *index, wrote func(bytes int),
 ) (c rowsFile, large []largeRow, err error) {
 	path := d.file(rowsName(number))

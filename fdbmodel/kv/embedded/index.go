@@ -81,7 +81,7 @@ func (e revision) size() int      { return int(e.flags() & lengthMask) }
 func (e revision) shelved() bool  { return e.flags()&flagShelved != 0 }
 func (e revision) replaced() bool { return e.flags()&flagReplaced != 0 }
 
-// absent tells whether the row is absent once this revision has ended.
+// absent reports whether the row is absent once this revision has ended.
 func (e revision) absent() bool { return e.died() != 0 }
 
 // version is that of the last change.
@@ -119,7 +119,7 @@ func (e revision) shelve(file uint64) {
 	binary.LittleEndian.PutUint64(e[revisionHeader+e.keySize():], file)
 }
 
-// garbage is what nobody can see once all readers are at version or later:
+// garbage is what no reader can see once all are at version or later:
 // everything older than the revision, and, if the row ended with it then and was
 // not written again, the revision and the row.
 type garbage struct {
@@ -224,7 +224,7 @@ func (x *index) set(key, value []byte, v kv.Version) {
 	}
 }
 
-// clear deletes a row and tells whether it was there. The caller holds the
+// clear deletes a row and reports whether it was there. The caller holds the
 // lock.
 func (x *index) clear(key []byte, v kv.Version) bool {
 	r := x.tree.getNear(key)
@@ -247,7 +247,7 @@ func (x *index) clearRange(begin, end []byte, v kv.Version) int {
 	return buried
 }
 
-// bury makes a row absent from v on, and tells whether it was present.
+// bury makes a row absent from v on, and reports whether it was present.
 func (x *index) bury(r ref, v kv.Version) bool {
 	e := x.at(r)
 	if e.absent() {

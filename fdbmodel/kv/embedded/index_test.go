@@ -13,7 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// holdsPointers tells whether the garbage collector looks into values of a type.
+// holdsPointers reports whether the garbage collector looks into values of a type.
 func holdsPointers(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Array:

@@ -124,7 +124,7 @@ func (j *journal) idle() error {
 	return j.attest()
 }
 
-// unattested tells whether attest has something to say.
+// unattested reports whether attest has something to say.
 func (j *journal) unattested() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -140,7 +140,7 @@ func (j *journal) fail(err error) error {
 // attempt to rotate, after one that found no free file descriptor.
 const shortageFraction = 16
 
-// isShortage tells whether the process, or the system, has no file descriptor
+// isShortage reports whether the process, or the system, has no file descriptor
 // left for now.
 func isShortage(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
@@ -232,7 +232,7 @@ func (j *journal) installCheckpoint(c rowsFile, keepFrom uint64) (obsolete []str
 	return obsolete, j.measure()
 }
 
-// measure finds out the size of the log anew.
+// measure determines the size of the log again.
 func (j *journal) measure() error {
 	closed := int64(0)
 	for _, s := range j.manifest.Segments[:len(j.manifest.Segments)-1] {

@@ -6,7 +6,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// checkRow tells whether a row that was recovered is one that can have been
+// checkRow reports whether a recovered row is one that can have been
 // written.
 func checkRow(key, value []byte) error {
 	if len(key) > kv.MaxKeySize || len(value) > kv.MaxValueSize {

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
@@ -40,6 +43,17 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 		s.disk.keeper.start()
 	}
 	return s, nil
+}
+
+// Exists reports whether dir holds a store, even a damaged one. It is true if
+// that can't be found out, so that Open returns the reason.
+func Exists(dir string) bool {
+	for _, name := range []string{manifestName, lockName} {
+		if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+	}
+	return false
 }
 
 // idle is called when there was no commit for a while.

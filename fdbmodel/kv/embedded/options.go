@@ -67,7 +67,7 @@ type Options struct {
 	// eighth of what the last one has of them. Defaults to 4 KiB.
 	LargeValue int
 
-	// Logger is told of checkpoints, repaired tails and failures. Defaults to
+	// Logger receives checkpoints, repaired tails and failures. Defaults to
 	// none.
 	Logger *slog.Logger
 }

@@ -183,7 +183,7 @@ func (o *overlay) between(begin, end []byte, reverse bool) []*point {
 	return points
 }
 
-// touches tells whether the transaction wrote in a range.
+// touches reports whether the transaction wrote in a range.
 func (o *overlay) touches(begin, end []byte) bool {
 	if len(o.cleared.overlapping(begin, end)) > 0 || len(o.unreadable.overlapping(begin, end)) > 0 {
 		return true

@@ -38,7 +38,7 @@ func (p *pace) settle() {
 	p.moved.fire()
 }
 
-// advance tells of rows that were written.
+// advance counts rows that were written.
 func (p *pace) advance(bytes int) {
 	p.written.Add(int64(bytes))
 	p.moved.fire()

@@ -211,7 +211,7 @@ func (p *pipeline) seal() {
 	wake(p.moreGroups)
 }
 
-// pending tells whether there are groups, whether someone waits for one of
+// pending reports whether there are groups, whether someone waits for one of
 // them to be durable, and whether no more will come.
 func (p *pipeline) pending() (some, urgent, sealed bool) {
 	p.groupsLock.Lock()

@@ -37,7 +37,7 @@ func (x *index) copyAt(key []byte, v kv.Version, line *timeline) ([]byte, *shelf
 	return append([]byte{}, e.value()...), nil, nil
 }
 
-// differs tells whether the value of key at v is another than seen, which is
+// differs reports whether the value of key at v differs from seen, which is
 // nil for none, and returns the version of the row's last change.
 func (x *index) differs(key []byte, v kv.Version, seen []byte) (bool, kv.Version) {
 	differs, s, newest := x.compare(key, v, seen)
@@ -73,7 +73,7 @@ func (x *index) compare(key []byte, v kv.Version, seen []byte) (differs bool, s 
 type cursor struct {
 	index   *index
 	version kv.Version
-	// line tells which versions can be read. It is nil where that is no matter.
+	// line says which versions can be read. It is nil where that does not matter.
 	line    *timeline
 	reverse bool
 	// begin and end bound what is left of the range.
@@ -138,7 +138,7 @@ func (c *cursor) start() spot {
 	return t.seek(c.begin)
 }
 
-// outside tells whether the walk has left the range.
+// outside reports whether the walk has left the range.
 func (c *cursor) outside(key []byte) bool {
 	if c.reverse {
 		return bytes.Compare(key, c.begin) < 0

@@ -34,7 +34,7 @@ func lockDirectory(filesystem vfs.FS, path string) (directory, io.Closer, error)
 		return d, nil, fmt.Errorf("embedded: %s is not a directory", d.path)
 	case errors.Is(err, fs.ErrNotExist):
 		if err := d.fs.MkdirAll(d.path, 0o700); err != nil {
-			return d, nil, fmt.Errorf("embedded: directory %s can't be made: %w", d.path, err)
+			return d, nil, fmt.Errorf("embedded: directory %s can't be created: %w", d.path, err)
 		}
 		if err := syncDir(d.fs, d.fs.PathDir(d.path)); err != nil {
 			return d, nil, fmt.Errorf("embedded: %w", err)
@@ -83,7 +83,7 @@ func newManifest(d directory) (*manifest, error) {
 	}
 	for _, name := range names {
 		if strings.HasSuffix(name, segmentSuffix) || strings.HasSuffix(name, rowsSuffix) {
-			return nil, d.corrupt(manifestName, "it is missing, but %s is there", name)
+			return nil, d.corrupt(manifestName, "it is missing, but %s exists", name)
 		}
 	}
 	var id storeID
@@ -144,7 +144,7 @@ func (j *journal) replay(s segmentRange, last bool, into *loader) (err error) {
 			return err
 		}
 		if h.seq != j.next {
-			return j.dir.corrupt(name, "record %d follows on %d", h.seq, j.next-1)
+			return j.dir.corrupt(name, "record %d follows record %d", h.seq, j.next-1)
 		}
 		if err := into.apply(body); err != nil {
 			return j.dir.corrupt(name, "record %d: %v", h.seq, err)
@@ -169,7 +169,7 @@ func (j *journal) tail(s segmentRange, log *slog.Logger) error {
 	if known := promised(rest, j.store); known >= j.next {
 		return j.dir.corrupt(name, "record %d is damaged, records up to %d were synced", j.next, known)
 	}
-	log.Info("log ends", "file", j.dir.file(name), "records", j.next-s.First)
+	log.Info("read the log", "file", j.dir.file(name), "records", j.next-s.First)
 	// Records may have been read that were written and never synced.
 	f, err := j.dir.fs.OpenReadWrite(j.dir.file(name), vfs.WriteCategoryUnspecified)
 	if err != nil {
@@ -210,7 +210,7 @@ func (j *journal) sweep() error {
 	return nil
 }
 
-// loader fills an index that nobody reads yet.
+// loader fills an index that is not read yet.
 type loader struct {
 	ctx   context.Context
 	index *index

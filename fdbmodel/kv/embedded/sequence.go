@@ -15,8 +15,8 @@ import (
 const groupBytes = 1 << 20
 
 const (
-	// briefHistory is how long versions are kept under load, so that whoever
-	// committed one can read at it.
+	// briefHistory is how long versions are kept under load, so that a client
+	// that committed one can read at it.
 	briefHistory = 50 * time.Millisecond
 	// historyBurst is how many times Options.HistoryVersions may be kept for
 	// that.
@@ -113,7 +113,7 @@ func (q *sequencer) written(s *span, since kv.Version, work *workspace) kv.Versi
 	return q.ranges.written(s.begin, s.end, since)
 }
 
-// admit tells whether r may be applied, and makes ready what that needs.
+// admit reports whether r may be applied, and makes ready what that needs.
 func (q *sequencer) admit(r *request) error {
 	if q.index.shelvedBytes > 0 {
 		for i := range r.work.ops {
@@ -270,7 +270,7 @@ func (q *sequencer) collect(now time.Time) {
 	}
 }
 
-// keepFor returns for how long versions that nobody reads at are kept while
+// keepFor returns for how long versions without readers are kept while
 // there are so many.
 func keepFor(kept, enough, history int) time.Duration {
 	switch {

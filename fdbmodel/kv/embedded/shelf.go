@@ -115,7 +115,7 @@ type largeRow struct {
 }
 
 // shelveRows leaves large values to a checkpoint that is installed. Files that
-// they lay in before are closed once nobody can read there.
+// they lay in before are closed once nothing can read there.
 func (s *Store) shelveRows(c rowsFile, large []largeRow) error {
 	var fresh *shelf
 	if len(large) > 0 {
@@ -183,7 +183,7 @@ type retiredShelf struct {
 	version kv.Version
 }
 
-// closeShelves closes the files that nobody at floor or later reads from.
+// closeShelves closes the files that no reader at floor or later needs.
 func (x *index) closeShelves(floor kv.Version) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -86,7 +86,7 @@ func TestLargeValuesLieInTheCheckpoint(t *testing.T) {
 	require.NoError(t, w.Err())
 }
 
-// TestOldValuesAreReadFromACheckpointThatIsGone until nobody can see them.
+// TestOldValuesAreReadFromACheckpointThatIsGone until no reader can see them.
 func TestOldValuesAreReadFromACheckpointThatIsGone(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

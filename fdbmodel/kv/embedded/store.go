@@ -47,7 +47,7 @@ type Store struct {
 	retryAt   atomic.Int64
 	closeOnce sync.Once
 
-	// ended is why the store serves no more, nil while it does.
+	// ended is why the store has stopped serving, nil while it serves.
 	ended   atomic.Pointer[ending]
 	endOnce sync.Once
 	failed  chan struct{}
@@ -55,7 +55,7 @@ type Store struct {
 	news signal
 }
 
-// ending is why a store serves no more.
+// ending is why a store has stopped serving.
 type ending struct{ err error }
 
 // OpenMemory opens a store that is empty and forgotten at Close. It uses
@@ -94,7 +94,7 @@ func (s *Store) Traits() kv.Traits {
 	return kv.Traits{Exclusive: true, Opening: strconv.FormatInt(int64(s.opened), 10), WaitConflict: s.waitConflict}
 }
 
-// Failed is closed when the store has failed. Err tells why.
+// Failed is closed when the store has failed. Err says why.
 func (s *Store) Failed() <-chan struct{} { return s.failed }
 
 // Err is nil while the store serves, and what everything fails with after it

@@ -9,7 +9,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// epochClosed is what the count of readers falls below when nobody may begin
+// epochClosed is what the count of readers falls below when none may begin
 // to read at an epoch any more.
 const epochClosed = math.MinInt64 / 2
 
@@ -107,7 +107,7 @@ func (t *timeline) enterAt(v kv.Version, now time.Time) (*epoch, error) {
 	return nil, kv.ErrTooOld
 }
 
-// advance raises the floor by one epoch if nobody reads there and it was
+// advance raises the floor by one epoch if it has no readers and was
 // superseded for keep, or if it is so old that its readers have outlived their
 // lifetime. It returns false if the floor stays.
 func (t *timeline) advance(now time.Time, keep time.Duration) bool {

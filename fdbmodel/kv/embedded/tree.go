@@ -46,7 +46,7 @@ type spot struct {
 	at   int
 }
 
-// end tells whether the walk is over.
+// end reports whether the walk is over.
 func (s *spot) end() bool { return s.leaf == nil }
 
 // ref returns the entry there.

@@ -170,7 +170,7 @@ func (t *transaction) plainRange(r kv.Range, o kv.RangeOptions) (kv.Page, error)
 	}
 }
 
-// isFull tells whether a page has come to a bound of its size.
+// isFull reports whether a page has come to a bound of its size.
 func isFull(o kv.RangeOptions, rows, size int) bool {
 	return o.Limit > 0 && rows >= o.Limit || o.Bytes > 0 && size >= o.Bytes
 }
@@ -268,7 +268,7 @@ func (m *merge) take(item kv.KeyValue) {
 	m.items, m.size = append(m.items, item), m.size+len(item.Key)+len(item.Value)
 }
 
-// crossesUnreadable tells whether the way from the last row to key passes over
+// crossesUnreadable reports whether the way from the last row to key passes over
 // keys that the transaction can't read.
 func (m *merge) crossesUnreadable(key []byte) bool {
 	begin, end := m.at, key

@@ -163,7 +163,7 @@ func (t *watchTable) published(touched []*watch) {
 	}
 }
 
-// review fires the watch if its row differs, and tells whether it has to look
+// review fires the watch if its row differs, and reports whether it has to look
 // again because the row has a revision that is not published.
 func (t *watchTable) review(w *watch) bool {
 	at := max(t.line.published(), w.since)

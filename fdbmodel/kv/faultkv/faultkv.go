@@ -281,7 +281,7 @@ func (d *Database) waitConflict(ctx context.Context, t kv.Tx) error {
 	return ctx.Err()
 }
 
-// recovered tells whether there was a recovery since generation.
+// recovered reports whether there was a recovery since generation.
 func (d *Database) recovered(generation int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

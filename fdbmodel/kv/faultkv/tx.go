@@ -220,7 +220,7 @@ func (t *tx) commitWith(ctx context.Context, fault Fault) error {
 }
 
 // handOver gives the wrapped transaction to the late commits, out of reach of
-// whoever still holds t.
+// callers that still hold t.
 func (t *tx) handOver() {
 	t.db.hold(t.Tx)
 	t.Tx = t.db.inner.Begin(kv.Options{})

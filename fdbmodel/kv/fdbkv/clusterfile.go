@@ -18,7 +18,7 @@ import (
 var ErrBadClusterFile = errors.New("fdbkv: not a cluster file")
 
 const clusterFileForm = "one line of the form DESCRIPTION:ID@HOST:PORT,HOST:PORT,... is expected, " +
-	":tls behind a port for TLS"
+	"with :tls after a port for TLS"
 
 // maxClusterFile is more than any cluster file has, in bytes.
 const maxClusterFile = 1 << 20
@@ -54,7 +54,7 @@ func clusterFileMistake(content string) string {
 		}
 	}
 	if len(lines) != 1 {
-		return fmt.Sprintf("it has %d lines beside comments", len(lines))
+		return fmt.Sprintf("it has %d lines besides comments", len(lines))
 	}
 	key, coordinators, found := strings.Cut(lines[0], "@")
 	description, id, colon := strings.Cut(key, ":")
@@ -62,16 +62,16 @@ func clusterFileMistake(content string) string {
 		return "there is no DESCRIPTION:ID@ in it"
 	}
 	if !regexp.MustCompile(`^[A-Za-z0-9_]+$`).MatchString(description) {
-		return fmt.Sprintf("the description %q has other characters than letters, digits and _", description)
+		return fmt.Sprintf("the description %q has characters other than letters, digits and _", description)
 	}
 	if !regexp.MustCompile(`^[A-Za-z0-9]+$`).MatchString(id) {
-		return fmt.Sprintf("the id %q has other characters than letters and digits", id)
+		return fmt.Sprintf("the id %q has characters other than letters and digits", id)
 	}
 	for _, coordinator := range strings.Split(coordinators, ",") {
 		host, port, err := net.SplitHostPort(strings.TrimSuffix(strings.TrimSpace(coordinator), ":tls"))
 		number, notNumber := strconv.ParseUint(port, 10, 16)
 		if err != nil || host == "" || notNumber != nil || number == 0 {
-			return fmt.Sprintf("the coordinator %q is no HOST:PORT", coordinator)
+			return fmt.Sprintf("the coordinator %q is not HOST:PORT", coordinator)
 		}
 	}
 	return ""

@@ -53,7 +53,7 @@ func TestOpenByName(t *testing.T) {
 	require.NoError(t, db.Close())
 }
 
-// silentCluster returns a cluster file that names an address at which nobody
+// silentCluster returns a cluster file that names an address at which nothing
 // speaks.
 func silentCluster(t *testing.T) string {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -31,19 +31,21 @@ func openHeld(ctx context.Context, dir string, inUse error, o Options) (kv.Datab
 	h, err := readHolder(dir)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%w: another process has it open and does not serve it to others: end that one, or run "+
-			"futura dev --store embedded:%s, which serves it: programs find it there under the same name", inUse, dir)
+		return nil, fmt.Errorf("%w: another process has it open and does not serve it: stop that process, or run "+
+			"futura dev --store embedded:%s instead, which serves it to programs that use this name", inUse, dir)
 	case o.Exclusive || h.Store == "":
-		return nil, fmt.Errorf("%w: process %d serves it at %s: end that one, or name another store", inUse, h.PID, h.URL)
+		return nil, fmt.Errorf("%w: process %d has it open and serves %s: stop that process, or name another store",
+			inUse, h.PID, h.URL)
 	}
 	name, err := parse(h.Store)
 	if err != nil || name.scheme != schemeRemote || !strings.HasPrefix(h.Store, "remote:unix:") {
-		return nil, fmt.Errorf("%w: %s names %.200q, and is only followed to a Unix socket", inUse,
+		return nil, fmt.Errorf("%w: %s names %.200q, which is not a Unix socket", inUse,
 			filepath.Join(dir, endpointFile), h.Store)
 	}
 	db, err := openRemote(ctx, name.remote, o)
 	if err != nil {
-		return nil, fmt.Errorf("%w: process %d should serve it: %w", inUse, h.PID, err)
+		return nil, fmt.Errorf("%w: process %d should serve it: %w: if that process is gone, stop the program "+
+			"that has it open instead", inUse, h.PID, err)
 	}
 	return db, nil
 }
@@ -57,7 +59,7 @@ func readHolder(dir string) (h holder, err error) {
 		return h, err
 	}
 	if info.Mode().Perm()&0o022 != 0 || info.Size() > maxEndpoint {
-		return h, fmt.Errorf("%s may be written by others, or is no endpoint", path)
+		return h, fmt.Errorf("%s may be written by others, or is too large", path)
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {

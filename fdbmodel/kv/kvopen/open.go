@@ -22,7 +22,7 @@ const usage = "use memory:, embedded:DIR, embedded:DIR?sync=off, remote:unix:PAT
 
 // Options of Open. The zero value is ready to use.
 type Options struct {
-	// Logger is told of repairs, checkpoints and failures of an embedded store.
+	// Logger receives repairs, checkpoints and failures of an embedded store.
 	// Defaults to none.
 	Logger *slog.Logger
 	// ConnectTimeout is how long to wait for the first answer of a FoundationDB
@@ -33,11 +33,11 @@ type Options struct {
 	// process, if it serves it as futura dev does.
 	Exclusive bool
 	// GiveUpAfter is how long a serving process may be away before everything
-	// fails with remote.ErrGone. Defaults to no bound.
+	// fails with remote.ErrGone. Defaults to no limit.
 	GiveUpAfter time.Duration
 }
 
-// Open opens the store that name names. It returns ErrBadName if name is none,
+// Open opens the store that name names. It returns ErrBadName for an invalid name,
 // kv.ErrNotBuilt if this binary has no driver for it, and otherwise the errors
 // of the store: kv.ErrStoreInUse and kv.ErrCorrupt of an embedded one, those of
 // remote.Open, kv.ErrUnavailable of a cluster that does not answer.
@@ -88,7 +88,7 @@ func parse(name string) (storeName, error) {
 	switch scheme {
 	case schemeMemory, schemeEmbedded, schemeFDB, schemeRemote:
 		if !found {
-			return bad("a colon is missing behind " + scheme)
+			return bad("a colon is missing after " + scheme)
 		}
 	default:
 		if name == "" {
@@ -100,7 +100,7 @@ func parse(name string) (storeName, error) {
 	parsed := storeName{scheme: scheme, path: path}
 	switch {
 	case scheme == schemeMemory && path != "":
-		return bad("memory: takes nothing behind it")
+		return bad("memory: takes nothing after it")
 	case scheme == schemeEmbedded && path == "":
 		return bad("a directory is missing")
 	case scheme == schemeFDB && strings.HasPrefix(path, "//"):
@@ -115,14 +115,14 @@ func parse(name string) (storeName, error) {
 			return bad(fmt.Sprintf("%s: has no parameter %q", scheme, parameter))
 		}
 		if len(values) != 1 {
-			return bad(parameter + " stands there more than once")
+			return bad(parameter + " is given more than once")
 		}
 	}
 	switch scheme {
 	case schemeEmbedded:
 		sync := parameters.Get(parameterSync)
 		if parameters.Has(parameterSync) && sync != "on" && sync != "off" {
-			return bad("sync is on or off")
+			return bad("sync must be on or off")
 		}
 		parsed.syncOff = sync == "off"
 	case schemeRemote:

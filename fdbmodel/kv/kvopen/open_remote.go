@@ -48,7 +48,7 @@ func parseRemote(path string, parameters url.Values) (remoteName, error) {
 	case "off":
 		n.plainText = true
 	default:
-		return remoteName{}, errors.New("tls is on or off")
+		return remoteName{}, errors.New("tls must be on or off")
 	}
 	if n.plainText && n.ca != "" {
 		return remoteName{}, errors.New("ca needs tls")
@@ -77,7 +77,7 @@ func openRemote(ctx context.Context, n remoteName, o Options) (kv.Database, erro
 		}
 		options.TLS.RootCAs = x509.NewCertPool()
 		if !options.TLS.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("kvopen: the certificate for %s: %s holds none", n.address, n.ca)
+			return nil, fmt.Errorf("kvopen: the certificate for %s: %s contains none", n.address, n.ca)
 		}
 	}
 	store, err := remote.Open(ctx, n.address, options)

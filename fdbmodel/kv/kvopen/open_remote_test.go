@@ -44,7 +44,7 @@ func TestOpenRemoteSocket(t *testing.T) {
 	name := "remote:unix:" + filepath.Join(dir, "s")
 	_, err = kvopen.Open(t.Context(), name, kvopen.Options{})
 	require.ErrorIs(t, err, kv.ErrUnavailable)
-	require.ErrorContains(t, err, "nobody listens")
+	require.ErrorContains(t, err, "nothing listens")
 
 	l, err := remote.ListenUnix(filepath.Join(dir, "s"))
 	require.NoError(t, err)
@@ -118,7 +118,7 @@ func TestOpenRemoteTLS(t *testing.T) {
 	require.NoError(t, db.Close())
 
 	_, err = kvopen.Open(t.Context(), name+"&ca="+empty, kvopen.Options{})
-	require.ErrorContains(t, err, "holds none")
+	require.ErrorContains(t, err, "contains none")
 	_, err = kvopen.Open(t.Context(), name+"&tls=on", kvopen.Options{})
 	var untrusted *tls.CertificateVerificationError
 	require.ErrorAs(t, err, &untrusted)
@@ -155,7 +155,7 @@ func TestOpenFindsTheHolder(t *testing.T) {
 	socket := filepath.Join(dir, "s")
 	served := `{"url":"http://127.0.0.1:7420","pid":17,"store":"remote:unix:` + socket + `"}`
 	writeEndpoint(t, dir, served, 0o600)
-	fails(kvopen.Options{}, "process 17 should serve it", "nobody listens")
+	fails(kvopen.Options{}, "process 17 should serve it", "nothing listens", "if that process is gone")
 	l, err := remote.ListenUnix(socket)
 	require.NoError(t, err)
 	serve(t, l, remote.ServerOptions{})
@@ -165,13 +165,13 @@ func TestOpenFindsTheHolder(t *testing.T) {
 	require.Equal(t, "value", read(t, db))
 	require.NoError(t, db.Close())
 
-	fails(kvopen.Options{Exclusive: true}, "process 17 serves it at http://127.0.0.1:7420: end that one")
+	fails(kvopen.Options{Exclusive: true}, "process 17 has it open and serves http://127.0.0.1:7420: stop that process")
 	writeEndpoint(t, dir, served, 0o622)
 	fails(kvopen.Options{}, "does not serve it")
 	writeEndpoint(t, dir, `{"pid":17,"store":"remote:tcp:192.0.2.1:1"}`, 0o600)
-	fails(kvopen.Options{}, "only followed to a Unix socket")
+	fails(kvopen.Options{}, "not a Unix socket")
 	writeEndpoint(t, dir, `{"pid":17,"store":"remote:unix:?x"}`, 0o600)
-	fails(kvopen.Options{}, "only followed to a Unix socket")
+	fails(kvopen.Options{}, "not a Unix socket")
 	writeEndpoint(t, dir, `not JSON`, 0o600)
 	fails(kvopen.Options{}, "does not serve it")
 }

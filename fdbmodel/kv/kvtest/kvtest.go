@@ -77,7 +77,7 @@ func allCases() []testCase {
 		limitCases(), retryCases(), concurrencyCases(), sliceCases(), reopenCases(), programCases())
 }
 
-// long tells whether the long variants are asked for.
+// long reports whether the long variants are asked for.
 func long() bool { return os.Getenv("FUTURA_LONG") == "1" }
 
 // caseTimeout bounds one case, the slowest of them on the slowest store.

@@ -96,8 +96,8 @@ func (r *run) step(s Step) error {
 }
 
 // begin starts a transaction and fixes its read version, which is above that of
-// every stamped key: whether a key of just the read version counts as readable
-// behind an own stamped key is nobody's business.
+// every stamped key: the contract leaves open whether a key of just the read
+// version is readable behind an own stamped key.
 func (r *run) begin(s Step) error {
 	if r.slots[s.slot] != nil {
 		r.slots[s.slot].Cancel()
@@ -189,7 +189,7 @@ func (r *run) wait(s Step, t *slot) error {
 	return nil
 }
 
-// undetermined tells whether the contract lets stores differ in s: which
+// undetermined reports whether the contract lets stores differ in s: which
 // stamped keys are readable at the very version of their commit.
 func (r *run) undetermined(s Step, t *slot) bool { return s.kind == stepStampKey && t.old }
 

@@ -71,7 +71,7 @@ func (b *bundle) ends(w kv.Watch) error {
 }
 
 // fires asserts that w fires. A store with faults may fail it instead, with what
-// it may fail a transaction with: whoever waits is woken all the same.
+// it may fail a transaction with: the caller that waits is woken all the same.
 func (b *bundle) fires(w kv.Watch) {
 	b.Helper()
 	if err := b.ends(w); !b.o.Faults || !kv.Retryable(err) {

@@ -42,7 +42,7 @@ func (a Address) check() error {
 	return fmt.Errorf("%w: %q: use unix:PATH or tcp:HOST:PORT", ErrBadAddress, a)
 }
 
-// leavesMachine tells whether what is sent to the address may be seen on a
+// leavesMachine reports whether what is sent to the address may be seen on a
 // network. Names other than localhost may stand for anything.
 func (a Address) leavesMachine() bool {
 	if a.Network != "tcp" {
@@ -59,5 +59,5 @@ func (a Address) leavesMachine() bool {
 	return ip == nil || !ip.IsLoopback()
 }
 
-// isRefused tells whether a dial failed because nobody listens.
+// isRefused reports whether a dial failed because nothing listens.
 func isRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }

@@ -193,7 +193,7 @@ func TestSubmitWakesWorkersOfTheServingProcess(t *testing.T) {
 	local := kv.TraitsOf(c.here.Database()).Exclusive
 	require.False(t, local)
 	here, _ := c.registerBoth(t)
-	watch, err := here.GoIdle(t.Context(), fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}})
+	watch, err := here.EnterIdleRing(t.Context(), fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}})
 	require.NoError(t, err)
 	_, err = c.there.Submit(context.Background(), []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:noop"}}})
 	require.NoError(t, err)

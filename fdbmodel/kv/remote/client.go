@@ -74,7 +74,7 @@ type attempt struct {
 }
 
 // Open connects to a server. It returns ErrBadAddress, ErrInsecure,
-// ErrBadToken, ErrBadVersion or ErrNotServer, kv.ErrUnavailable if nobody
+// ErrBadToken, ErrBadVersion or ErrNotServer, kv.ErrUnavailable if no server
 // answers in time, and ctx's error if that ends first.
 func Open(ctx context.Context, address Address, o Options) (*Database, error) {
 	if err := address.check(); err != nil {
@@ -149,17 +149,17 @@ func (d *Database) unreachable(ctx context.Context, err error) error {
 		return context.Canceled
 	case errors.Is(err, ErrBadToken), errors.Is(err, ErrBadVersion), errors.Is(err, ErrNotServer),
 		errors.As(err, &refused):
-		return fmt.Errorf("remote: %s: %w", d.address, err)
+		return fmt.Errorf("%s: %w", d.address, err)
 	case errors.Is(err, kv.ErrUnavailable):
-		return fmt.Errorf("remote: %s: %w", d.address, err)
+		return fmt.Errorf("%s: %w", d.address, err)
 	case isRefused(err), errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("%w: nobody listens at %s: is the serving process running? %w", kv.ErrUnavailable, d.address,
+		return fmt.Errorf("%w: nothing listens at %s: is the serving process running? %w", kv.ErrUnavailable, d.address,
 			bare(err))
 	}
 	return fmt.Errorf("%w: %s: %w", kv.ErrUnavailable, d.address, err)
 }
 
-// Waits between attempts to connect that nobody asked for.
+// Waits between attempts to reconnect while no operation waits.
 const (
 	reconnectMin = 20 * time.Millisecond
 	reconnectMax = time.Second

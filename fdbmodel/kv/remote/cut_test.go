@@ -197,6 +197,21 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 	require.ErrorIs(t, err, kv.ErrClosed)
 }
 
+// TestServerThatHangsUpDuringClose ends the server between the first word of a
+// close and the last.
+func TestServerThatHangsUpDuringClose(t *testing.T) {
+	t.Parallel()
+	_, p, db := behindProxy(t)
+	tx := db.Begin(kv.Options{})
+	w := tx.Watch([]byte("a"))
+	_, err := tx.Commit(t.Context())
+	require.NoError(t, err)
+	db.cancel()
+	p.cut()
+	<-w.Done()
+	require.ErrorIs(t, w.Err(), kv.ErrClosed)
+}
+
 // TestConformanceOverBreakingConnections runs the suite while connections break
 // after some kilobytes, in both directions.
 func TestConformanceOverBreakingConnections(t *testing.T) {

@@ -15,16 +15,15 @@ var (
 	// ErrBadVersion is returned when client and server speak different versions
 	// of the protocol: one of the two programs is older.
 	ErrBadVersion = errors.New("remote: the server speaks another version of the protocol")
-	// ErrNotServer is returned when whoever answers is no server of this
-	// protocol.
-	ErrNotServer = errors.New("remote: what answers there is no Futura store")
+	// ErrNotServer is returned when the server does not speak this protocol.
+	ErrNotServer = errors.New("remote: the server is not a Futura store")
 	// ErrGone is returned, together with kv.ErrClosed, after a server was away
 	// for Options.GiveUpAfter. It is not retried.
 	ErrGone = errors.New("remote: the server is gone")
 	// ErrInsecure is returned for what would show the store, or its token, to
 	// others: TCP without a token, and TCP without TLS beyond this machine.
 	ErrInsecure = errors.New("remote: not secure")
-	// ErrBadAddress is returned for an address that can't be.
+	// ErrBadAddress is returned for an invalid address.
 	ErrBadAddress = errors.New("remote: not an address")
 )
 
@@ -32,7 +31,7 @@ var (
 const codeUnavailable = 4
 
 // conditions is the one table of what travels as a code, which is the place in
-// the table. Places stay as they are. An error that is none of these travels as
+// the table. Places stay as they are. An error that is not one of these travels as
 // its text.
 var conditions = [...]error{
 	1:               kv.ErrConflict,
@@ -54,7 +53,7 @@ var conditions = [...]error{
 }
 
 // errWaited marks a conflict whose other side is visible already.
-var errWaited = errors.New("remote: what it conflicts with is visible")
+var errWaited = errors.New("remote: the conflicting commit is visible")
 
 // answered is an error with a text of its own, such as one from the server.
 type answered struct {

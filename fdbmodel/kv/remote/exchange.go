@@ -19,7 +19,7 @@ type exchange struct {
 	doubt bool
 }
 
-// request is one question. The answer belongs to whoever asked once done is
+// request is one question. The answer belongs to the caller once done is
 // closed.
 type request struct {
 	number  uint64
@@ -106,7 +106,7 @@ func (x *exchange) answer(d *decoder) {
 	}
 }
 
-// take reads the answer, and tells whether nothing follows.
+// take reads the answer, and reports whether nothing follows.
 func (q *request) take(d *decoder) bool {
 	switch kind := d.byte(); kind {
 	case answerError:

@@ -86,8 +86,8 @@ func (i *inbox) next(admit func(size int) error) (kind byte, body []byte, err er
 	return kind, body, err
 }
 
-// outbox is the writing half of a connection. Whoever finds nobody writing
-// writes for all, so that frames of many senders share a system call.
+// outbox is the writing half of a connection. A sender that finds no other one
+// writing writes for all, so that frames of many senders share a system call.
 type outbox struct {
 	conn    net.Conn
 	timeout time.Duration

@@ -104,7 +104,7 @@ func (w welcome) err() error {
 	case refusedToken:
 		return fmt.Errorf("%w: give the one that the serving process was started with", ErrBadToken)
 	case refusedVersion:
-		return fmt.Errorf("%w: it speaks %d, this program %d: use the same release for both",
+		return fmt.Errorf("%w: it speaks version %d, this program %d: use the same release for both",
 			ErrBadVersion, w.version, protocolVersion)
 	default:
 		return fmt.Errorf("%w: the server refused: %s", kv.ErrUnavailable, w.text)
@@ -130,7 +130,7 @@ func greet(conn net.Conn, r *bufio.Reader, h hello, deadline time.Time) (welcome
 		return welcome{}, fmt.Errorf("%w: %w", ErrNotServer, err)
 	}
 	if err != nil {
-		return welcome{}, fmt.Errorf("no welcome: is it a Futura store, and does it want TLS? %w", bare(err))
+		return welcome{}, fmt.Errorf("the server did not answer: is it a Futura store, and does it expect TLS? %w", bare(err))
 	}
 	w, err := decodeWelcome(kind, body)
 	if err != nil {

@@ -145,7 +145,7 @@ func TestOpenTellsWhatIsWrong(t *testing.T) {
 	nobody := Address{Network: "unix", Target: socket(t)}
 	_, err := Open(t.Context(), nobody, Options{})
 	require.ErrorIs(t, err, kv.ErrUnavailable)
-	require.ErrorContains(t, err, "nobody listens")
+	require.ErrorContains(t, err, "nothing listens")
 
 	say := func(words []byte) Address {
 		return answering(t, func(conn net.Conn) {
@@ -246,7 +246,7 @@ func TestTLS(t *testing.T) {
 	require.False(t, kv.Retryable(err))
 	_, err = Open(t.Context(), at, Options{Token: "secret"})
 	require.ErrorIs(t, err, kv.ErrUnavailable)
-	require.ErrorContains(t, err, "does it want TLS?")
+	require.ErrorContains(t, err, "does it expect TLS?")
 	plain := serveTCP(t, ServerOptions{Token: "secret"})
 	_, err = Open(t.Context(), plain, Options{Token: "secret", TLS: &tls.Config{RootCAs: trusted}})
 	require.Error(t, err)

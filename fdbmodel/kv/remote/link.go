@@ -118,8 +118,12 @@ func (l *link) leave() {
 // goodbyeTimeout bounds the last word to a server.
 const goodbyeTimeout = 100 * time.Millisecond
 
-// fail breaks the connection. The first reason stays.
+// fail breaks the connection. The first reason stays, except that what breaks
+// while the Database closes has ended by that: the server may hang up first.
 func (l *link) fail(err error) {
+	if l.db.ctx.Err() != nil {
+		err = kv.ErrClosed
+	}
 	l.mu.Lock()
 	if l.err != nil {
 		l.mu.Unlock()

@@ -18,14 +18,14 @@ const (
 	// maxSocketPath is the longest path of a Unix socket on every system, in
 	// bytes.
 	maxSocketPath = 103
-	// probeTimeout bounds the wait for whoever may listen at a socket already.
+	// probeTimeout bounds the wait for a process that may listen at a socket already.
 	probeTimeout = time.Second
 )
 
 // ListenUnix makes a Unix socket at path that only its owner may use (mode
-// 0600). A socket that is there and that nobody answers on is replaced; if
-// somebody answers, or path is no socket, it returns kv.ErrStoreInUse or
-// ErrBadAddress. Closing the listener removes the socket.
+// 0600). An existing socket that does not answer is replaced. It returns
+// kv.ErrStoreInUse if one answers, and ErrBadAddress if path is not a socket.
+// Closing the listener removes the socket.
 func ListenUnix(path string) (net.Listener, error) {
 	if err := checkSocketPath(path); err != nil {
 		return nil, err
@@ -75,14 +75,14 @@ func makePrivate(in string) (string, error) {
 
 func checkSocketPath(path string) error {
 	if path == "" || len(path) > maxSocketPath {
-		return fmt.Errorf("%w: the socket's path %q has %d bytes, from 1 to %d are possible: use a shorter directory",
+		return fmt.Errorf("%w: the socket's path %q has %d bytes, and must have 1 to %d: use a shorter directory",
 			ErrBadAddress, path, len(path), maxSocketPath)
 	}
 	return nil
 }
 
-// checkVacant returns nil if there is nothing at path, or a socket that nobody
-// answers on.
+// checkVacant returns nil if there is nothing at path, or a socket that does not
+// answer.
 func checkVacant(path string) error {
 	found, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -92,14 +92,14 @@ func checkVacant(path string) error {
 		return fmt.Errorf("remote: listen at %s: %w", path, err)
 	}
 	if found.Mode()&fs.ModeSocket == 0 {
-		return fmt.Errorf("%w: %s is there and is no socket", ErrBadAddress, path)
+		return fmt.Errorf("%w: %s exists and is not a socket", ErrBadAddress, path)
 	}
 	conn, err := net.DialTimeout("unix", path, probeTimeout)
 	if err == nil {
-		return errors.Join(fmt.Errorf("%w: somebody answers at %s", kv.ErrStoreInUse, path), conn.Close())
+		return errors.Join(fmt.Errorf("%w: another process answers at %s", kv.ErrStoreInUse, path), conn.Close())
 	}
 	if !isRefused(err) {
-		return fmt.Errorf("remote: listen at %s: who is there? %w", path, err)
+		return fmt.Errorf("remote: listen at %s: can't find out whether it is in use: %w", path, err)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func TestListenUnixReplacesWhatNobodyAnswersOn(t *testing.T) {
 	require.FileExists(t, path)
 	_, err = ListenUnix(path)
 	require.ErrorIs(t, err, ErrBadAddress)
-	require.ErrorContains(t, err, "is no socket")
+	require.ErrorContains(t, err, "is not a socket")
 }
 
 func TestListenUnixRefusesPathsThatAreTooLong(t *testing.T) {

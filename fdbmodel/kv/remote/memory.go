@@ -11,7 +11,7 @@ import (
 // What things count as, in bytes. Each number is at least what the server
 // allocates for one of them.
 const (
-	// connectionMemory is a connection's buffers when nobody reads its answers:
+	// connectionMemory is a connection's buffers when its answers are not read:
 	// twice what may wait to be written, the buffer for reading, and ownQueue.
 	connectionMemory = 1 << 20
 	// ownQueue is what may wait for its transactions without a share of the
@@ -99,7 +99,7 @@ func (p *peer) release(frames ...batch) {
 }
 
 // hold takes n bytes more for a transaction that has some already. A connection
-// has no more than half of what there is for all.
+// has at most half of what all have.
 func (p *peer) hold(has, n int64) error {
 	all := p.server.memory.transactions
 	p.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,6 +81,58 @@ func TestWatchesShareTheMemory(t *testing.T) {
 		defer w.Cancel()
 		return get(t, db, "a") == "" && w.Err() == nil
 	}, 10*time.Second, time.Millisecond)
+}
+
+// endingWatches is a store whose watches end at once.
+type endingWatches struct {
+	kv.Database
+	watches *atomic.Int64
+}
+
+func (e endingWatches) Begin(o kv.Options) kv.Tx { return endingTx{e.Database.Begin(o), e} }
+
+type endingTx struct {
+	kv.Tx
+	of endingWatches
+}
+
+func (t endingTx) Watch([]byte) kv.Watch {
+	t.of.watches.Add(1)
+	w := &watch{done: make(chan struct{})}
+	w.settle(kv.ErrTooManyWatches)
+	return w
+}
+
+// TestEndedWatchesHoldTheirMemory has a client set watches that end at once, and
+// read none of what it is told.
+func TestEndedWatchesHoldTheirMemory(t *testing.T) {
+	t.Parallel()
+	store, _ := serveMemory(t, ServerOptions{})
+	ending := endingWatches{store, &atomic.Int64{}}
+	o := ServerOptions{MaxMemory: 32 << 20, WriteTimeout: time.Second}.withDefaults()
+	s := newServer(t.Context(), ending, o)
+	near, far := net.Pipe()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.serve(near)
+	}()
+	_, err := greet(far, bufio.NewReader(far), hello{version: protocolVersion, id: "x"}, time.Now().Add(10*time.Second))
+	require.NoError(t, err)
+	for number := uint64(1); err == nil; number++ {
+		ask := append(binary.AppendUvarint(nil, number), flagBegin, 0)
+		for id := range uint64(50) {
+			ask = append(binary.AppendUvarint(append(ask, opWatch), 50*number+id), 1, 'w')
+		}
+		if _, err = far.Write(appendFrame(nil, frameBatch, ask, nil)); err == nil {
+			_, err = far.Write(appendFrame(nil, frameCancelTx, binary.AppendUvarint(nil, number), nil))
+		}
+	}
+	<-ended // it gave up writing
+	require.NoError(t, far.Close())
+	// Those that hold memory, those whose end fits maxUnread, and a few more.
+	require.Less(t, ending.watches.Load(), o.MaxMemory/16/watchMemory+2000)
+	s.leaveAll()
 }
 
 // TestMemoryIsGivenBack has clients come and go in the middle of everything:

@@ -32,7 +32,7 @@ type peer struct {
 	reads   chan struct{} // has a value for each batch that reads
 	id      string
 
-	// What follows belongs to whoever reads, and then to serve.
+	// What follows belongs to read, and then to serve.
 	goodbye   bool
 	cause     error
 	readEnded chan struct{}
@@ -78,12 +78,12 @@ func (s *server) serve(raw net.Conn) {
 	ended := make(chan struct{})
 	defer close(ended)
 	s.come(id, &sitting{cut: cancel, ended: ended})
-	s.options.Logger.Debug("a client has come", "connection", id)
+	s.options.Logger.Debug("a client connected", "connection", id)
 	p.running.Go(p.watchOver)
 	p.running.Go(p.read)
 	<-p.readEnded
 	p.end()
-	s.options.Logger.Debug("a connection has ended", "connection", id, "cause", p.cause)
+	s.options.Logger.Debug("a connection ended", "connection", id, "cause", p.cause)
 	s.goAway(id, p.goodbye)
 }
 
@@ -117,7 +117,7 @@ func (s *server) welcome(conn net.Conn, r *bufio.Reader) (id string, err error) 
 	case h.version != protocolVersion:
 		w.refusal, err = refusedVersion, fmt.Errorf("%w: %d", ErrBadVersion, h.version)
 	case !s.enter():
-		w.refusal, w.text = refusedFull, fmt.Sprintf("%d connections are open, no more are allowed", s.options.MaxConnections)
+		w.refusal, w.text = refusedFull, fmt.Sprintf("%d connections are open, as many as allowed", s.options.MaxConnections)
 		err = errors.New(w.text)
 	default:
 		w.opening = kv.TraitsOf(s.db).Opening
@@ -150,7 +150,7 @@ func (p *peer) end() {
 		w.Cancel()
 	}
 	for _, t := range txs {
-		t.abandon()
+		t.abandon(nil)
 	}
 	p.running.Wait()
 }
@@ -189,8 +189,8 @@ func (p *peer) expire(now time.Time) {
 	open := slices.Collect(maps.Values(p.txs))
 	p.mu.Unlock()
 	for _, t := range open {
-		if now.Sub(t.usedAt()) > p.server.options.TransactionTimeout && t.giveUp() {
-			p.failTx(t.number, fmt.Errorf("%w: it was left alone for %v", kv.ErrTooOld, p.server.options.TransactionTimeout))
+		if now.Sub(t.usedAt()) > p.server.options.TransactionTimeout {
+			t.giveUp(fmt.Errorf("%w: it was idle for %v", kv.ErrTooOld, p.server.options.TransactionTimeout))
 		}
 	}
 }
@@ -228,7 +228,7 @@ func (p *peer) read() {
 	}
 }
 
-// readWork reads up to a batch that nobody does yet. It returns nil where the
+// readWork reads up to a batch that no goroutine runs yet. It returns nil where the
 // connection ends.
 func (p *peer) readWork() *work {
 	for {
@@ -258,7 +258,7 @@ func (p *peer) readWork() *work {
 }
 
 // take handles one frame. It returns a transaction that has something to do and
-// that nobody runs. An error ends the connection.
+// that no goroutine runs. An error ends the connection.
 func (p *peer) take(kind byte, body []byte, frame batch) (*work, error) {
 	d := &decoder{b: body}
 	if kind == frameBatch {
@@ -269,7 +269,7 @@ func (p *peer) take(kind byte, body []byte, frame batch) (*work, error) {
 	case frameCancelTx:
 		number := d.uvarint()
 		if t := p.find(number); t != nil {
-			t.abandon()
+			t.abandon(nil)
 		}
 	case frameCancelWatch:
 		p.cancelWatch(d.uvarint())
@@ -330,7 +330,7 @@ func (p *peer) begin(number uint64, o kv.Options) error {
 	n, limit := len(p.txs), p.server.options.MaxTransactions
 	p.mu.Unlock()
 	if n >= limit {
-		p.failTx(number, fmt.Errorf("%w: the connection has %d transactions open, no more are allowed",
+		p.failTx(number, fmt.Errorf("%w: the connection has %d transactions open, as many as allowed",
 			kv.ErrUnavailable, limit))
 		return nil
 	}
@@ -391,10 +391,10 @@ func (p *peer) addWatch(id uint64, tx kv.Tx, key []byte) {
 		_, wanted := p.watches[id]
 		delete(p.watches, id)
 		p.mu.Unlock()
-		memory.Release(size)
 		if wanted {
-			p.endWatch(id, w.Err())
+			p.endWatch(id, w.Err()) // waits for a client that does not read
 		}
+		memory.Release(size)
 	}()
 }
 

@@ -16,7 +16,7 @@ import (
 // ServerOptions of Serve. The zero value is right for a Unix socket.
 type ServerOptions struct {
 	// Token is what clients must give, at most 1,024 bytes. TCP needs one.
-	// Defaults to none: the socket's mode says who may come.
+	// Defaults to none: the socket's mode says who may connect.
 	Token string
 
 	// TLS encrypts connections. Defaults to none.
@@ -76,7 +76,7 @@ type ServerOptions struct {
 	// connected when Serve ends. Defaults to nothing.
 	OnDisconnect func(connection string)
 
-	// Logger is told of clients that come, go and are refused. Defaults to
+	// Logger receives clients that connect, leave or are refused. Defaults to
 	// none.
 	Logger *slog.Logger
 }
@@ -110,14 +110,14 @@ func orDefault[T int | int64 | time.Duration](value, standard T) T {
 // check returns ErrInsecure if the listener would show the store to others.
 func (o ServerOptions) check(l net.Listener) error {
 	if len(o.Token) > maxToken {
-		return fmt.Errorf("%w: the token has %d bytes, at most %d are possible", ErrInsecure, len(o.Token), maxToken)
+		return fmt.Errorf("%w: the token has %d bytes: at most %d", ErrInsecure, len(o.Token), maxToken)
 	}
 	at := Address{Network: l.Addr().Network(), Target: l.Addr().String()}
 	switch {
 	case at.Network != "tcp":
 		return nil
 	case o.Token == "":
-		return fmt.Errorf("%w: %s has no token: everybody on the machine could use the store", ErrInsecure, at)
+		return fmt.Errorf("%w: %s has no token: everyone on the machine could use the store", ErrInsecure, at)
 	case at.leavesMachine() && o.TLS == nil && !o.PlainText:
 		return fmt.Errorf("%w: %s has no TLS: the token and the store could be read on the way; listen on 127.0.0.1, "+
 			"give a certificate, or allow plain text", ErrInsecure, at)
@@ -215,7 +215,7 @@ func (s *server) accept(l net.Listener) error {
 		}
 		pause = firstPause
 		if s.strangers.add(conn) {
-			s.log.warn("too many wait to show their token", "from", conn.RemoteAddr())
+			s.log.warn("too many clients have not shown their token", "from", conn.RemoteAddr())
 		}
 		s.running.Go(func() { s.serve(conn) })
 	}
@@ -244,7 +244,7 @@ func (s *server) leave() {
 func (s *server) come(id string, now *sitting) {
 	before := s.seat(id, now)
 	if before != nil {
-		s.options.Logger.Debug("a client comes while its connection before ends", "connection", id)
+		s.options.Logger.Debug("a client reconnected while its previous connection ends", "connection", id)
 		before.cut()
 		<-before.ended
 	}

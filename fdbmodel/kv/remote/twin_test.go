@@ -52,7 +52,7 @@ func TestCommitInDoubtLandsBeforeItsRetry(t *testing.T) {
 	}
 	comes := make(chan struct{}, 10)
 	log := slog.NewTextHandler(writerFunc(func(line []byte) {
-		if bytes.Contains(line, []byte("comes while its connection before ends")) {
+		if bytes.Contains(line, []byte("reconnected while its previous connection ends")) {
 			comes <- struct{}{}
 		}
 	}), &slog.HandlerOptions{Level: slog.LevelDebug})

@@ -20,8 +20,8 @@ type watch struct {
 	err   error
 }
 
-// Watch implements kv.Tx. It is sent at once, as nobody may wait for anything
-// in the transaction before its commit.
+// Watch implements kv.Tx. It is sent at once, because the caller may not wait for
+// anything in the transaction before its commit.
 func (t *tx) Watch(key []byte) kv.Watch {
 	w := &watch{tx: t, done: make(chan struct{})}
 	t.mu.Lock()
@@ -105,7 +105,7 @@ func (t *tx) cancelWatch(w *watch) {
 	}
 }
 
-// settle gives the watch its result, and tells whether it had none.
+// settle gives the watch its result, and reports whether it had none.
 func (w *watch) settle(result error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -90,7 +90,7 @@ const (
 	answerCommitted
 )
 
-// errMalformed ends the connection to whoever sent something that can't be.
+// errMalformed ends a connection whose peer sent an impossible message.
 var errMalformed = errors.New("remote: malformed message")
 
 func appendBytes[S []byte | string](b []byte, s S) []byte {

@@ -27,7 +27,7 @@ type work struct {
 	used    time.Time
 	charged int64 // what the connection holds for it
 
-	// What follows belongs to whoever runs it.
+	// What follows belongs to the goroutine that runs it.
 	answers []byte
 	reading bool  // it has memory to read into
 	credit  int64 // what is left of charged
@@ -47,7 +47,7 @@ func newWork(p *peer, number uint64, o kv.Options) *work {
 		charged: transactionMemory, credit: transactionMemory / 2}
 }
 
-// push adds a batch, unless the transaction has ended, and tells whether the
+// push adds a batch, unless the transaction has ended, and reports whether the
 // caller has to run the transaction.
 func (t *work) push(b batch) (taken, idle bool) {
 	t.mu.Lock()
@@ -71,21 +71,22 @@ func (t *work) usedAt() time.Time {
 	return t.used
 }
 
-// giveUp ends the transaction if it is not at work, and tells whether it did.
-func (t *work) giveUp() bool {
+// giveUp ends the transaction for a reason if it is not at work.
+func (t *work) giveUp(reason error) {
 	t.mu.Lock()
 	if t.running || t.ended {
 		t.mu.Unlock()
-		return false
+		return
 	}
 	t.mu.Unlock()
-	t.abandon()
-	return true
+	t.abandon(reason)
 }
 
-// abandon ends the transaction. A commit that is under way may still happen.
-func (t *work) abandon() {
-	t.peer.forget(t.number)
+// abandon ends the transaction, and tells the client the reason unless it is
+// nil. A commit that is under way may still happen. The number is forgotten
+// last: what the client sends in between must not be answered before the reason.
+func (t *work) abandon(reason error) {
+	defer t.peer.forget(t.number)
 	t.cancel()
 	t.tx.Cancel()
 	t.mu.Lock()
@@ -95,6 +96,9 @@ func (t *work) abandon() {
 	t.mu.Unlock()
 	t.peer.release(queue...)
 	t.peer.letGo(charged)
+	if reason != nil {
+		t.peer.failTx(t.number, reason)
+	}
 }
 
 // charge counts the memory of one more operation of n bytes. It ends the
@@ -112,8 +116,7 @@ func (t *work) charge(n int) {
 		return
 	}
 	if err := t.peer.hold(charged, more); err != nil {
-		t.abandon()
-		t.peer.failTx(t.number, err)
+		t.abandon(err)
 		return
 	}
 	t.mu.Lock()
@@ -147,7 +150,7 @@ func (t *work) run() {
 		t.peer.release(b)
 		if err != nil {
 			t.peer.server.log.warn("a client was cut off", "connection", t.peer.id, "error", err)
-			t.abandon()
+			t.abandon(nil)
 			_ = t.peer.conn.Close()
 			return
 		}
@@ -278,7 +281,7 @@ func (t *work) commit(number uint64) {
 		t.answers = append(t.answers, done.Stamp[:]...)
 	}
 	t.flush()
-	t.abandon()
+	t.abandon(nil)
 }
 
 // answer begins an answer of that kind, or gives the error instead and returns

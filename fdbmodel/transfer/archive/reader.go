@@ -50,7 +50,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 		return nil, err
 	}
 	if kind != frameHead || json.Unmarshal(payload, &a.head) != nil {
-		return nil, a.damaged("no head")
+		return nil, a.damaged("the head is missing")
 	}
 	a.sum.Write(payload)
 	return a, nil
@@ -129,13 +129,13 @@ func (a *Reader) piece(limit uint64) ([]byte, error) {
 func (a *Reader) close(payload []byte) error {
 	var end End
 	if json.Unmarshal(payload, &end) != nil {
-		return a.damaged("no end")
+		return a.damaged("the end is missing")
 	}
 	if end.Items != a.items || end.SHA256 != hex.EncodeToString(a.sum.Sum(nil)) {
 		return a.damaged("items are missing or were changed")
 	}
 	if _, err := a.r.ReadByte(); err == nil {
-		return a.damaged("bytes behind the end")
+		return a.damaged("bytes after the end")
 	} else if !errors.Is(err, io.EOF) {
 		return err
 	}
@@ -160,7 +160,7 @@ func (a *Reader) next() (kind byte, payload []byte, err error) {
 	}
 	body := frame[:1+length]
 	if binary.BigEndian.Uint32(frame[1+length:]) != crc32.Checksum(body, castagnoli()) {
-		return 0, nil, a.damaged("checksum of a frame")
+		return 0, nil, a.damaged("a frame has the wrong checksum")
 	}
 	return frame[0], body[1:], nil
 }

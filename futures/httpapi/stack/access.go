@@ -24,9 +24,6 @@ const (
 	Admin
 )
 
-// Permissions returns all permissions, the lowest first.
-func Permissions() []Permission { return []Permission{Public, Read, Submit, Admin} }
-
 // String returns the permission's name.
 func (p Permission) String() string {
 	if p < Public || p > Admin {
@@ -55,7 +52,7 @@ func (s *Stack) admit(r *http.Request, q *request, found *route) error {
 	// A web page of another origin can send requests, though it can't read the
 	// answers.
 	if s.origins.Check(r) != nil {
-		return NewProblem(http.StatusForbidden, "foreign_origin", nil, "a page of another origin may not send this")
+		return NewProblem(http.StatusForbidden, "foreign_origin", nil, "a page of another origin may not send this request")
 	}
 	if err := s.authorize(r, q, found.permission); err != nil {
 		return err

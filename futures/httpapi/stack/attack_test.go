@@ -40,7 +40,7 @@ type fixture struct {
 func newFixture(t *testing.T, l stack.Limits) *fixture {
 	t.Helper()
 	tokens := stack.NewTokens("first", secret)
-	tokens.Add("second", "second-"+secret)
+	tokens.Add("second", "second-"+secret, stack.Admin)
 	f := &fixture{
 		T: t, reading: make(chan struct{}, 1000), written: make(chan error, 1000), holding: make(chan struct{}, 1000),
 		release: make(chan struct{}), stack: stack.New(stack.Options{Title: "test", Tokens: tokens, Limits: l}),
@@ -156,6 +156,32 @@ func TestARefusedRequestDoesNotWaitForItsBody(t *testing.T) {
 	} {
 		status, content := f.answer(f.dial(text))
 		require.Equal(t, want, status, "%s%s", text, content)
+	}
+}
+
+// TestHeadersAreSmall sends a header of many short fields.
+func TestHeadersAreSmall(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, stack.Limits{})
+	status, content := f.answer(f.dial("GET /ping HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("a:\r\n", 32<<10/4)))
+	require.Equal(t, http.StatusRequestHeaderFieldsTooLarge, status, content)
+}
+
+// TestBrokenBodiesAreTheirClientsFault sends bodies that end early or are not
+// chunked as they say.
+func TestBrokenBodiesAreTheirClientsFault(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, stack.Limits{})
+	short := f.dial(post(secret, 100) + "x")
+	require.NoError(t, short.(*net.TCPConn).CloseWrite())
+	status, content := f.answer(short)
+	require.Equal(t, http.StatusBadRequest, status, content)
+	require.Contains(t, content, "cut off")
+	chunked := strings.Replace(post(secret, 0), "Content-Length: 0", "Transfer-Encoding: chunked", 1)
+	for _, body := range []string{"z\r\n", "ffffffffffffffffff\r\n", "1;" + strings.Repeat("x", 10_000) + "\r\n"} {
+		status, content := f.answer(f.dial(chunked + body))
+		require.Equal(t, http.StatusBadRequest, status, content)
+		require.Contains(t, content, "bad_request")
 	}
 }
 

@@ -47,14 +47,30 @@ func (b *body) Read(p []byte) (int, error) {
 			_ = b.control.SetReadDeadline(time.Time{}) // the next read is not the body's
 		}
 		if !b.request.holdConnection() {
-			return n, net.ErrClosed
+			return n, b.fail(broken(net.ErrClosed))
 		}
 		return n, io.EOF
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return n, b.fail(NewProblem(http.StatusRequestTimeout, "timeout", err,
 			"the body came too slowly: after %v at least %d bytes per second", b.pace.slack, paceRate))
+	case err != nil:
+		return n, b.fail(broken(err))
 	default:
-		return n, err
+		return n, nil
+	}
+}
+
+// broken returns the problem for a body that its client did not send to its end,
+// or in another form than it declared.
+func broken(err error) *Problem {
+	var network net.Error
+	switch {
+	case errors.As(err, &network), errors.Is(err, net.ErrClosed):
+		return NewProblem(StatusClosed, "client_gone", err, "the client has disconnected")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return NewProblem(http.StatusBadRequest, "bad_request", nil, "the body is cut off")
+	default:
+		return NewProblem(http.StatusBadRequest, "bad_request", nil, "the body can't be read: %v", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"reflect"
@@ -21,7 +22,7 @@ func (s *Stack) describe() huma.Config {
 	c.Info.Description = s.options.Description
 	c.AllowAdditionalPropertiesByDefault = true
 	c.Transformers = []huma.Transformer{asProblem}
-	inJSON := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshal}
+	inJSON := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: Unmarshal}
 	c.Formats = map[string]huma.Format{"application/json": inJSON, "json": inJSON}
 	if s.options.Tokens != nil {
 		c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{tokenScheme: {Type: "http", Scheme: "bearer"}}
@@ -58,10 +59,7 @@ func (s *Stack) operationOf(rt *Route) *huma.Operation {
 			op.RequestBody.Content[media] = &huma.MediaType{Schema: &huma.Schema{Type: "string", Format: "binary"}}
 		}
 	}
-	status := op.DefaultStatus
-	if status == 0 {
-		status = http.StatusOK
-	}
+	status := cmp.Or(op.DefaultStatus, http.StatusOK)
 	answer := &huma.Response{Description: http.StatusText(status)}
 	if rt.Out != nil || rt.OutStream != nil {
 		answer.Content = map[string]*huma.MediaType{}

@@ -40,7 +40,7 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Add([]byte(`{"a":`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var got, want any
-		err := unmarshal(data, &got)
+		err := Unmarshal(data, &got)
 		if err == nil {
 			require.NoError(t, json.Unmarshal(data, &want))
 			if !strings.Contains(string(data), "input") && !strings.Contains(string(data), "\\") {

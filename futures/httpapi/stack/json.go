@@ -16,16 +16,18 @@ const (
 	ownField  = "input"
 )
 
-// unmarshal counts the values of JSON before it decodes it, so that a small
-// body stays small in memory. Decoding into an any gives the value that the
-// framework checks, in which a function's own input is null.
-func unmarshal(data []byte, v any) error {
+// Unmarshal counts the values of JSON before it decodes it, so that a small
+// body stays small in memory: it returns an error for more than 50,000 values or
+// a nesting of more than 32, outside of fields named input. Decoding into an any
+// gives the value that the framework checks, in which a function's own input is
+// null.
+func Unmarshal(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	c := &counted{decoder: d}
 	tree, err := c.value(0)
 	if err == nil {
 		if _, more := d.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("something follows the JSON value")
+			err = errors.New("the body continues after the JSON value")
 		}
 	}
 	if errors.Is(err, io.EOF) {

@@ -183,7 +183,7 @@ func (q *request) take(ctx context.Context, n int64) error {
 	ctx, cancel := context.WithTimeout(ctx, m.limits.MemoryWait)
 	defer cancel()
 	if err := q.client.share.Acquire(ctx, more); err != nil {
-		return q.noRoom(http.StatusTooManyRequests, "requests of this client hold", m.limits.ClientMemory, err)
+		return q.noRoom(http.StatusTooManyRequests, "the requests of this client hold", m.limits.ClientMemory, err)
 	}
 	if err := m.all.Acquire(ctx, more); err != nil {
 		q.client.share.Release(more)
@@ -220,7 +220,7 @@ func (q *request) noRoom(status int, who string, limit int64, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	p := NewProblem(status, "busy", err, "%s as many bytes as they may, %d: try again in %d seconds", who, limit,
+	p := NewProblem(status, "busy", err, "%s as many bytes as allowed, %d: try again in %d seconds", who, limit,
 		retryAfter)
 	return p.later()
 }

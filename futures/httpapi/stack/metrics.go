@@ -22,7 +22,7 @@ func newMetrics(more []prometheus.Collector) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "futura_http_requests_total", Help: "Requests that were answered.",
+			Name: "futura_http_requests_total", Help: "Answered requests.",
 		}, []string{"route", "status"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "futura_http_request_seconds", Help: "How long requests took, waiting and streaming included.",
@@ -49,7 +49,7 @@ func (m *metrics) watch(of *memory) {
 	}
 	m.registry.MustRegister(
 		gauge("futura_http_held_bytes", "Bytes that requests hold of their budget.", func() int64 { return of.held }),
-		gauge("futura_http_streams", "Streams of events that are open.", func() int64 { return int64(of.streams) }))
+		gauge("futura_http_streams", "Open streams of events.", func() int64 { return int64(of.streams) }))
 }
 
 func (m *metrics) handler() http.Handler {

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,9 +97,7 @@ func Register[I, O any](s *Stack, p Permission, op huma.Operation, handle func(c
 // Handle adds a route. It panics if it has no permission.
 func (s *Stack) Handle(rt Route) {
 	op := rt.Operation
-	if op.MaxBodyBytes == 0 {
-		op.MaxBodyBytes = defaultBody
-	}
+	op.MaxBodyBytes = cmp.Or(op.MaxBodyBytes, defaultBody)
 	s.api.OpenAPI().AddOperation(s.operationOf(&rt))
 	pattern := op.Method + " " + splitAction(op.Path)
 	found := s.add(pattern, &route{
@@ -207,7 +206,7 @@ func (s *Stack) find(r *http.Request) *route {
 		return none
 	}
 	none.missing = NewProblem(http.StatusNotFound, "no_such_path", nil,
-		"nothing is at %.200q%s: /openapi.json describes the API", q.path, s.actionsBeside(r.URL.Path))
+		"there is nothing at %.200q%s: /openapi.json describes the API", q.path, s.actionsBeside(r.URL.Path))
 	return none
 }
 

@@ -12,8 +12,9 @@ import (
 	"github.com/futura-run/futura/internal/connlimit"
 )
 
-// headerBytes is the maximum size of a request's header.
-const headerBytes = 64 << 10
+// headerBytes is the maximum size of a request's header. One of many short
+// fields takes 20 times its size while it is received.
+const headerBytes = 16 << 10
 
 type connectionKey struct{}
 

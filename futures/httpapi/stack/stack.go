@@ -68,9 +68,7 @@ type Stack struct {
 // addition to the registered routes.
 func New(o Options) *Stack {
 	o.Version = cmp.Or(o.Version, "dev")
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.Limits = o.Limits.withDefaults()
 	s := &Stack{
 		options: o, mux: http.NewServeMux(), routes: map[string]*route{}, metrics: newMetrics(o.Collectors),
@@ -179,18 +177,14 @@ func (s *Stack) log(r *http.Request, q *request, out *response, took time.Durati
 // stops. The returned function must be called.
 func (s *Stack) Waiting(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, d)
-	stop := make(chan struct{})
 	go func() {
 		select {
 		case <-s.options.Stopping:
 			cancel()
-		case <-stop:
+		case <-ctx.Done():
 		}
 	}()
-	return ctx, sync.OnceFunc(func() {
-		close(stop)
-		cancel()
-	})
+	return ctx, cancel
 }
 
 // Stopping reports whether the server is stopping.

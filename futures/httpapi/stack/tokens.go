@@ -3,6 +3,7 @@ package stack
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -32,7 +33,7 @@ const (
 // Errors of tokens.
 var (
 	// ErrTokenExists is returned if a token has the name already.
-	ErrTokenExists = errors.New("there is a token with this name")
+	ErrTokenExists = errors.New("a token with this name exists")
 	// ErrNoToken is returned if no token has the name.
 	ErrNoToken = errors.New("there is no token with this name")
 	// ErrBadTokens is returned for an invalid token file or token.
@@ -81,15 +82,12 @@ func NewSecret() string {
 // NewTokens returns tokens with one token that may do everything.
 func NewTokens(name, secret string) *Tokens {
 	t := &Tokens{}
-	t.Add(name, secret)
+	t.Add(name, secret, Admin)
 	return t
 }
 
-// Add adds a token that may do everything, whatever the file says.
-func (t *Tokens) Add(name, secret string) { t.AddRole(name, secret, Admin) }
-
-// AddRole adds a token to those of the file.
-func (t *Tokens) AddRole(name, secret string, role Permission) {
+// Add adds a token to those of the file, whatever that says.
+func (t *Tokens) Add(name, secret string, role Permission) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.own = append(t.own, Token{Name: name, Role: role, sum: sha256.Sum256([]byte(secret))})
@@ -97,13 +95,11 @@ func (t *Tokens) AddRole(name, secret string, role Permission) {
 
 // OpenTokens reads a token file, which only its owner may read. A changed file
 // is reloaded within a second; while it can't be read or is invalid, the
-// previous tokens stay in force, and the error is logged. OpenTokens returns
-// fs.ErrNotExist if the file does not exist.
+// previous tokens stay in force, and the error is logged. If the file does not
+// exist, OpenTokens returns fs.ErrNotExist, and tokens that read the file once it
+// has been created.
 func OpenTokens(path string, logger *slog.Logger) (*Tokens, error) {
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
-	t := &Tokens{path: path, logger: logger}
+	t := &Tokens{path: path, logger: cmp.Or(logger, slog.New(slog.DiscardHandler))}
 	return t, t.Reload()
 }
 
@@ -145,14 +141,14 @@ func (t *Tokens) refresh() {
 	}
 	t.looked = t.time()
 	stamp, err := stampOf(t.path)
-	if err == nil && stamp == t.stamp {
+	if err == nil && stamp == t.stamp || errors.Is(err, fs.ErrNotExist) && t.stamp == (fileStamp{}) {
 		return
 	}
 	if err == nil {
 		err = t.load()
 	}
 	if err != nil {
-		t.logger.Error("reading the tokens again failed; the previous ones count", "error", err)
+		t.logger.Error("reloading the tokens failed; keeping the previous ones", "error", err)
 	}
 }
 
@@ -211,6 +207,7 @@ func ListTokens(path string) ([]Token, error) {
 func parseTokens(content []byte) (tokens []Token, err error) {
 	lines := bufio.NewScanner(bytes.NewReader(content))
 	lines.Buffer(nil, maxTokenFile)
+	names := map[string]bool{}
 	for n := 1; lines.Scan(); n++ {
 		words := strings.Fields(lines.Text())
 		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
@@ -220,9 +217,10 @@ func parseTokens(content []byte) (tokens []Token, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
-		if slices.ContainsFunc(tokens, func(other Token) bool { return other.Name == token.Name }) {
-			return nil, fmt.Errorf("line %d: there is another token %s", n, token.Name)
+		if names[token.Name] {
+			return nil, fmt.Errorf("line %d: another token has the name %s", n, token.Name)
 		}
+		names[token.Name] = true
 		tokens = append(tokens, token)
 	}
 	return tokens, lines.Err()
@@ -260,11 +258,17 @@ func checkToken(name, role string) error {
 
 // CreateToken adds a token to a file, which it creates if necessary, and
 // returns the secret, which is stored nowhere. It returns ErrTokenExists if the
-// name is taken.
+// name is taken, and ErrBadTokens if the file has no room. Processes that change
+// a file at the same time wait for each other.
 func CreateToken(path, name, role string, expires time.Time) (secret string, err error) {
 	if err := checkToken(name, role); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrBadTokens, err)
 	}
+	unlock, err := lockTokens(path)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
 	tokens, err := ListTokens(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
@@ -281,6 +285,11 @@ func CreateToken(path, name, role string, expires time.Time) (secret string, err
 // RevokeToken removes a token from a file. Servers that use the file refuse it
 // within a second. It returns ErrNoToken if the file has no such token.
 func RevokeToken(path, name string) error {
+	unlock, err := lockTokens(path)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	tokens, err := ListTokens(path)
 	if err != nil {
 		return err
@@ -302,6 +311,10 @@ func writeTokens(path string, tokens []Token) error {
 			fmt.Fprintf(&content, " %s", t.Expires.UTC().Format(time.RFC3339))
 		}
 		content.WriteByte('\n')
+	}
+	if content.Len() > maxTokenFile {
+		return fmt.Errorf("%w: %s would have %d bytes, at most %d are allowed: revoke some tokens", ErrBadTokens, path,
+			content.Len(), maxTokenFile)
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
 	if err != nil {

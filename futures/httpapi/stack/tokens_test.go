@@ -2,9 +2,12 @@ package stack
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -59,11 +62,67 @@ func TestTokensAreReadAgain(t *testing.T) {
 	now = now.Add(reloadTime)
 	_, ok = tokens.Find(again)
 	require.True(t, ok)
-	require.Contains(t, log.String(), "the previous ones count")
+	require.Contains(t, log.String(), "keeping the previous ones")
 	for _, wrong := range []string{"", "wrong", again[1:], again + "0"} {
 		_, ok = tokens.Find(wrong)
 		require.False(t, ok, wrong)
 	}
+}
+
+// TestAFileOfTokensMayComeLater creates the file after it was opened.
+func TestAFileOfTokensMayComeLater(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tokens")
+	var log bytes.Buffer
+	tokens, err := OpenTokens(path, slog.New(slog.NewTextHandler(&log, nil)))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	now := time.Now()
+	tokens.now = func() time.Time { return now }
+	now = now.Add(reloadTime)
+	_, ok := tokens.Find("none")
+	require.False(t, ok)
+	secret, err := CreateToken(path, "a", "read", time.Time{})
+	require.NoError(t, err)
+	now = now.Add(reloadTime)
+	_, ok = tokens.Find(secret)
+	require.True(t, ok)
+	require.Empty(t, log.String())
+}
+
+func TestTokensCreatedAtOnceAreAllKept(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tokens")
+	const n = 20
+	var creators sync.WaitGroup
+	for i := range n {
+		creators.Go(func() {
+			_, err := CreateToken(path, fmt.Sprint("t", i), "read", time.Time{})
+			require.NoError(t, err)
+		})
+	}
+	creators.Wait()
+	tokens, err := ListTokens(path)
+	require.NoError(t, err)
+	require.Len(t, tokens, n)
+}
+
+// TestAFullFileOfTokensStaysReadable adds a token that has no room.
+func TestAFullFileOfTokensStaysReadable(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tokens")
+	const line = "%05d read 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n"
+	var content bytes.Buffer
+	n := 0
+	for ; content.Len()+len("# name role sha256 [expires]\n")+80 < maxTokenFile; n++ {
+		fmt.Fprintf(&content, line, n)
+	}
+	require.NoError(t, os.WriteFile(path, content.Bytes(), 0o600))
+	_, err := CreateToken(path, strings.Repeat("x", maxTokenName), "submit", time.Time{})
+	require.ErrorIs(t, err, ErrBadTokens)
+	require.ErrorContains(t, err, "revoke")
+	tokens, err := ListTokens(path)
+	require.NoError(t, err)
+	require.Len(t, tokens, n)
 }
 
 func TestSecretsAreNotStored(t *testing.T) {

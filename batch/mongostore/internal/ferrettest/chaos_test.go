@@ -158,7 +158,7 @@ func (m *mortal) giveBack(ctx context.Context) error {
 		alive := m.alive[c.ID]
 		m.mu.Unlock()
 		if !alive && c.Status != batch.Failed && c.Status != batch.Done {
-			if _, err := m.s.Release(ctx, m.id, c.ID, "its head died"); err != nil {
+			if _, err := m.s.Release(ctx, m.id, c.ID); err != nil {
 				return err
 			}
 		}

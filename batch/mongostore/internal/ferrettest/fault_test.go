@@ -176,7 +176,7 @@ func TestCallsThatAreCutOffCanBeRepeated(t *testing.T) {
 				require.Equal(s, "1", items[1].Result.Stdout)
 			}},
 		"Release": {func(s *scene) error { return s.assign(0, 1) }, func(s *scene) error {
-			_, err := s.s.Release(s.Context(), s.id, s.chunk().ID, "lost")
+			_, err := s.s.Release(s.Context(), s.id, s.chunk().ID)
 			return err
 		}, func(s *scene) {
 			for _, item := range s.require(running, created, created, created) {
@@ -243,24 +243,29 @@ func (s *scene) finish() error {
 	return errors.Join(err, s.assign(1), s.complete(1))
 }
 
-// failAt makes the n-th command of a call fail, and repeats the call until it
-// succeeds. It tells whether there was such a command.
-func (s *scene) failAt(n int, f fault, call func() error) (hit bool) {
-	s.Helper()
+// failFrom makes the commands behind the first n fail, but for those that are
+// spared, and sets hit when one does.
+func (s *scene) failFrom(n int, spared func(*command) bool, f fault, hit *bool) {
 	s.proxy.set(func(p *proxy) {
 		seen := 0
 		p.fault = func(c *command) fault {
-			if quiet(c) || hit {
+			if spared(c) {
 				return fault{}
 			}
-			seen++
-			if seen <= n {
+			if seen++; seen <= n {
 				return fault{}
 			}
-			hit = true
+			*hit = true
 			return f
 		}
 	})
+}
+
+// failAt makes the n-th command of a call fail, and repeats the call until it
+// succeeds. It reports whether there was such a command.
+func (s *scene) failAt(n int, f fault, call func() error) (hit bool) {
+	s.Helper()
+	s.failFrom(n, func(c *command) bool { return quiet(c) || hit }, f, &hit)
 	var err error
 	for range 5 {
 		if err = call(); err == nil {
@@ -272,9 +277,8 @@ func (s *scene) failAt(n int, f fault, call func() error) (hit bool) {
 	return hit
 }
 
-// TestCreateThatIsCutOff makes each command of Create fail, and what removes it
-// as well: the batch is there
-// whole or not at all, and Sweep leaves nothing of it.
+// TestCreateThatIsCutOff makes each command of Create fail, and of its cleanup:
+// the batch is there whole or not at all, and Sweep leaves nothing of it.
 func TestCreateThatIsCutOff(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -282,21 +286,8 @@ func TestCreateThatIsCutOff(t *testing.T) {
 	for n, hit := 0, true; hit; n++ {
 		for _, f := range faults(n) {
 			s.id, hit = uuid.NewString(), false
-			s.proxy.set(func(p *proxy) {
-				seen := 0
-				p.fault = func(c *command) fault {
-					// The driver repeats what reads until the time is up.
-					if quiet(c) || c.name == "aggregate" {
-						return fault{}
-					}
-					seen++
-					if seen <= n {
-						return fault{}
-					}
-					hit = true
-					return f
-				}
-			})
+			// The driver repeats what reads until the time is up.
+			s.failFrom(n, func(c *command) bool { return quiet(c) || c.name == "aggregate" }, f, &hit)
 			err := s.create(items)
 			s.proxy.set(func(p *proxy) { p.fault = nil })
 			require.Equal(t, hit, err != nil)
@@ -324,7 +315,7 @@ func (s *scene) wholeOrGone(items int) {
 	s.requireGone()
 }
 
-// TestCreateMeetsItemsOfAnother lets the server say that an item is there.
+// TestCreateMeetsItemsOfAnother lets the server say that an item exists.
 func TestCreateMeetsItemsOfAnother(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

@@ -9,8 +9,8 @@ import (
 )
 
 // planner answers requests that name documents by their keys, which a server of
-// MongoDB looks up. This server does so only where nothing but one key is asked
-// for, and reads the whole collection else: so each document is read by its key
+// MongoDB looks up. This server does so only for a query of exactly one key, and
+// otherwise reads the whole collection. So each document is read by its key
 // alone, compared here, and changed by its key alone. No other request may come
 // in between.
 type planner struct {
@@ -19,7 +19,7 @@ type planner struct {
 	c        *command
 }
 
-// statementsAtOnce is how many statements of an update the server bears.
+// statementsAtOnce is how many statements of an update the server can take.
 const statementsAtOnce = 40
 
 // plan answers a request, or returns nil for one that the server should.
@@ -218,7 +218,7 @@ func keysOf(filter bson.Raw) ([]string, bool) {
 	return keys, err == nil
 }
 
-// operators that matches knows, beside equality.
+// operators that matches knows, besides equality.
 var operators = []string{"$in", "$gt", "$gte", "$lt", "$lte", "$ne", "$exists"}
 
 func canCompare(e bson.RawElement) bool {
@@ -235,7 +235,7 @@ func canCompare(e bson.RawElement) bool {
 	})
 }
 
-// matches tells whether a document has what a filter asks for.
+// matches reports whether a document has what a filter asks for.
 func matches(document, filter bson.Raw) bool {
 	elements, _ := filter.Elements()
 	for _, e := range elements {
@@ -257,7 +257,7 @@ func matches(document, filter bson.Raw) bool {
 	return true
 }
 
-// holds tells whether a field's value, if it is there, passes a test.
+// holds reports whether a field's value, if it is there, passes a test.
 func holds(has bson.RawValue, is bool, operator string, want bson.RawValue) bool {
 	switch operator {
 	case "$exists":

@@ -10,7 +10,30 @@ import (
 	"github.com/futura-run/futura/batch"
 )
 
-// meanwhile makes a call whose first command of a kind on a collection is held
+// retry retries what has failed for good.
+func (s *scene) retry() error {
+	_, err := s.s.Retry(s.Context(), s.id)
+	return err
+}
+
+// retryOne is retry where one item has.
+func (s *scene) retryOne() {
+	s.Helper()
+	n, err := s.s.Retry(s.Context(), s.id)
+	require.NoError(s, err)
+	require.Equal(s, 1, n)
+}
+
+// newFailedScene is a scene of a batch of three items that are over, of which the
+// second has failed for good.
+func newFailedScene(t *testing.T) *scene {
+	s := newScene(t)
+	s.begin(3)
+	require.NoError(t, s.finish())
+	return s
+}
+
+// meanwhile makes a call, and holds its first command of a kind on a collection
 // until another call has ended.
 func (s *scene) meanwhile(name, collection string, slow func() error, other func()) error {
 	s.Helper()
@@ -73,7 +96,7 @@ func TestCancelWhileAChunkIsReleased(t *testing.T) {
 	s.begin(1)
 	require.NoError(t, s.assign(0))
 	require.NoError(t, s.meanwhile("update", itemsOf, func() error {
-		_, err := s.s.Release(t.Context(), s.id, s.chunk().ID, "lost")
+		_, err := s.s.Release(t.Context(), s.id, s.chunk().ID)
 		return err
 	}, func() { require.NoError(t, s.cancel()) }))
 	s.require(batch.PermanentlyFailed, batch.PermanentlyFailed)
@@ -96,27 +119,16 @@ func TestCancelWhileItemsAreAssigned(t *testing.T) {
 
 func TestRetryWhileABatchIsSettled(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.begin(3)
-	require.NoError(t, s.finish())
-	require.NoError(t, s.meanwhile("update", batchesOf, s.settle, func() {
-		n, err := s.s.Retry(t.Context(), s.id)
-		require.NoError(t, err)
-		require.Equal(t, 1, n)
-	}))
+	s := newFailedScene(t)
+	require.NoError(t, s.meanwhile("update", batchesOf, s.settle, s.retryOne))
 	s.require(batch.InProgress, batch.Done, batch.Created, batch.Done)
 }
 
 func TestSettleWhileABatchIsRetried(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.begin(3)
-	require.NoError(t, s.finish())
+	s := newFailedScene(t)
 	require.NoError(t, s.settle())
-	require.NoError(t, s.meanwhile("update", itemsOf, func() error {
-		_, err := s.s.Retry(t.Context(), s.id)
-		return err
-	}, func() {
+	require.NoError(t, s.meanwhile("update", itemsOf, s.retry, func() {
 		require.NoError(t, s.settle())
 		s.require(batch.Done, batch.Done, batch.PermanentlyFailed, batch.Done)
 	}))
@@ -132,24 +144,15 @@ func TestRetryWhileABatchIsCancelled(t *testing.T) {
 	require.NoError(t, s.assign(1))
 	require.NoError(t, s.complete(1))
 	// The cancel has found the third item, which waits; the second is retried.
-	require.NoError(t, s.meanwhile("update", itemsOf, s.cancel, func() {
-		n, err := s.s.Retry(t.Context(), s.id)
-		require.NoError(t, err)
-		require.Equal(t, 1, n)
-	}))
+	require.NoError(t, s.meanwhile("update", itemsOf, s.cancel, s.retryOne))
 	s.require(batch.InProgress, batch.Done, batch.Created, batch.PermanentlyFailed)
 }
 
 func TestCancelWhileABatchIsRetried(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.begin(3)
-	require.NoError(t, s.finish())
+	s := newFailedScene(t)
 	require.NoError(t, s.settle())
-	require.NoError(t, s.meanwhile("update", itemsOf, func() error {
-		_, err := s.s.Retry(t.Context(), s.id)
-		return err
-	}, func() { require.NoError(t, s.cancel()) }))
+	require.NoError(t, s.meanwhile("update", itemsOf, s.retry, func() { require.NoError(t, s.cancel()) }))
 	s.require(batch.PermanentlyFailed, batch.Done, batch.PermanentlyFailed, batch.Done)
 }
 
@@ -157,9 +160,7 @@ func TestCancelWhileABatchIsRetried(t *testing.T) {
 // still looks for more.
 func TestRetryDoesNotRetryTwice(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.begin(3)
-	require.NoError(t, s.finish())
+	s := newFailedScene(t)
 	require.NoError(t, s.settle())
 	require.NoError(t, s.meanwhileAt(2, "find", itemsOf, func() error {
 		n, err := s.s.Retry(t.Context(), s.id)
@@ -197,7 +198,7 @@ func TestSweepWhileABatchIsCreated(t *testing.T) {
 			require.ErrorIs(t, s.create(1), batch.ErrExists, "it is too young to be swept")
 			require.NoError(t, s.s.Sweep(t.Context(), s.now.Add(time.Hour), time.Minute))
 		})
-		require.ErrorContains(t, err, "swept")
+		require.ErrorContains(t, err, "a sweep removed it")
 		_, err = s.s.Get(t.Context(), s.id)
 		require.ErrorIs(t, err, batch.ErrNotFound)
 		s.requireGone()

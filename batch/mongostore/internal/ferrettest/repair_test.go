@@ -130,7 +130,7 @@ func TestCreateIsNotShownInTheMiddleOfASweep(t *testing.T) {
 	err := s.meanwhile("update", batchesOf, func() error { return s.create(3) }, func() {
 		s.refuse("delete", chunksOf, func() { require.Error(t, sweep()) })
 	})
-	require.ErrorContains(t, err, "swept")
+	require.ErrorContains(t, err, "a sweep removed it")
 	_, err = s.s.Get(t.Context(), s.id)
 	require.ErrorIs(t, err, batch.ErrNotFound)
 	require.NoError(t, sweep())

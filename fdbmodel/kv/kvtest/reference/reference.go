@@ -15,7 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// versionStep keeps versions apart, so that nobody can count on them being
+// versionStep keeps versions apart, so that no test can count on them being
 // dense.
 const versionStep = 10
 
@@ -80,7 +80,7 @@ func (d *Database) version() kv.Version {
 	return d.commits[len(d.commits)-1].version
 }
 
-// tooOld tells whether another version took v's place more than a lifetime
+// tooOld reports whether another version took v's place more than a lifetime
 // ago.
 func (d *Database) tooOld(v kv.Version) bool {
 	for i := len(d.commits) - 1; i >= 0 && d.commits[i].version > v; i-- {
@@ -121,7 +121,7 @@ func (d *Database) put(key string, v kv.Version, value []byte) {
 	d.cells[key] = append(d.cells[key], cell{version: v, value: value})
 }
 
-// conflicts tells whether a commit after version v wrote into one of reads.
+// conflicts reports whether a commit after version v wrote into one of reads.
 func (d *Database) conflicts(v kv.Version, reads []kv.Range) bool {
 	for i := len(d.commits) - 1; i >= 0 && d.commits[i].version > v; i-- {
 		for _, w := range d.commits[i].writes {

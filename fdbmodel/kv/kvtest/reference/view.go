@@ -101,7 +101,7 @@ func (v view) sorted() []kv.KeyValue {
 	return rows
 }
 
-// overlap tells whether two ranges share a key.
+// overlap reports whether two ranges share a key.
 func overlap(a, b kv.Range) bool { return !intersection(a, b).Empty() }
 
 func intersection(a, b kv.Range) kv.Range {

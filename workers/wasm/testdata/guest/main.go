@@ -55,7 +55,7 @@ func recurse(n int) int {
 	return recurse(n+1) + 1
 }
 
-// reach tries to get at what a function may not have, and tells what it got.
+// reach tries to get at what a function may not have, and reports what it got.
 func reach() {
 	if _, err := os.ReadFile("/etc/passwd"); err == nil {
 		println("read a file")

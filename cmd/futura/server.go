@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// serverFlags are what the commands take that serve a cluster over HTTP.
+type serverFlags struct {
+	listen     string
+	listenFlag string // the flag that sets it
+	store      string
+	access     accessFlags
+	cert, key  string
+	batches    batchStoreFlags
+}
+
+// add adds the flags. HTTP is served at listen by default, and patience is how
+// long batches wait, for the head and for workers.
+func (f *serverFlags) add(flags *pflag.FlagSet, listenFlag, listen string, patience time.Duration) {
+	f.listenFlag = "--" + listenFlag
+	flags.StringVar(&f.listen, listenFlag, listen, "where HTTP is served; port 0 takes a free one")
+	flags.StringVar(&f.store, "store-listen", "",
+		"also serve an embedded store to other processes at this address, with a token and TLS (default: off)")
+	f.access.add(flags)
+	flags.StringVar(&f.cert, "tls-cert", "", "a file with the certificate for HTTPS and its chain")
+	flags.StringVar(&f.key, "tls-key", "", "a file with the certificate's private key")
+	f.batches.add(flags, patience)
+}
+
+// node is the process that the flags describe, without a store.
+func (f *serverFlags) node(a *app, log *slog.Logger) (*node, error) {
+	n := &node{
+		app: a, log: log, listen: f.listen, listenFlag: f.listenFlag, doorListen: f.store, batches: &f.batches,
+		accessLog: f.access.log, open: f.access.open,
+	}
+	var err error
+	if n.tls, err = f.certificate(); err == nil {
+		err = f.access.check(f.listen, f.listenFlag, n.tls != nil)
+	}
+	if err == nil {
+		n.tokens, n.token, err = f.access.read(log)
+	}
+	return n, err
+}
+
+// certificate returns the certificate, nil for none.
+func (f *serverFlags) certificate() (*tls.Config, error) {
+	if f.cert == "" && f.key == "" {
+		return nil, nil
+	}
+	if f.cert == "" || f.key == "" {
+		return nil, usageError{errors.New("--tls-cert and --tls-key need each other")}
+	}
+	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+}
+
+// close closes the client and the store.
+func (n *node) close(ctx context.Context) error {
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+	defer cancel()
+	return errors.Join(n.client.Close(closing), n.db.Close())
+}

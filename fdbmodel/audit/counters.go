@@ -1,0 +1,212 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
+)
+
+// comparison compares counters with the futures that they count. Both functions
+// read at the version of a transaction; counters leaves out those that are zero.
+type comparison[K comparable] struct {
+	what              string
+	met               map[K]int64 // futures counted on the way, at different versions
+	counters, futures func(context.Context, kv.Reader) (map[K]int64, error)
+	broken            func(f *findings, key K, futures, counter int64)
+}
+
+// settle compares the counters with the futures met, and counts once more, at
+// one version, where they differ.
+func (c comparison[K]) settle(ctx context.Context, k *checker) error {
+	var counters, futures map[K]int64
+	err := k.cluster.View(ctx, func(tx kv.Attempt) (err error) {
+		counters, err = c.counters(ctx, tx.Snapshot())
+		return err
+	})
+	if err != nil || maps.Equal(counters, c.met) {
+		return err
+	}
+	settled, err := k.atOneVersion(ctx, c.what, func(tx kv.Reader) (err error) {
+		if counters, err = c.counters(ctx, tx); err == nil {
+			futures, err = c.futures(ctx, tx)
+		}
+		return err
+	})
+	if err != nil || !settled {
+		return err
+	}
+	var f findings
+	for key, n := range futures {
+		if counters[key] != n {
+			c.broken(&f, key, n, counters[key])
+		}
+	}
+	for key, n := range counters {
+		if futures[key] == 0 {
+			c.broken(&f, key, 0, n)
+		}
+	}
+	k.take(&f)
+	return nil
+}
+
+// checkCounts compares the counters of a shard with its futures.
+func (k *checker) checkCounts(ctx context.Context, shard int) error {
+	defer clear(k.met.counted)
+	if k.met.damaged[shard] {
+		return nil
+	}
+	return comparison[layout.ShardCount]{
+		what: fmt.Sprintf("counters of shard %d", shard), met: k.met.counted,
+		counters: func(ctx context.Context, tx kv.Reader) (map[layout.ShardCount]int64, error) {
+			return k.readCounts(ctx, tx, shard)
+		},
+		futures: func(ctx context.Context, tx kv.Reader) (map[layout.ShardCount]int64, error) {
+			return k.countFutures(ctx, tx, shard)
+		},
+		broken: func(f *findings, key layout.ShardCount, futures, counter int64) {
+			f.broken(InvariantCounts, k.keys.Count(shard, key.Queue, key.Owner, key.State),
+				"there are %d %v futures of queue %q and owner %q in shard %d, and the counter says %d",
+				futures, key.State, key.Queue, key.Owner, shard, counter)
+		},
+	}.settle(ctx, k)
+}
+
+// checkOpen compares the counters of held futures that are with workers with
+// the futures.
+func (k *checker) checkOpen(ctx context.Context) error {
+	if len(k.met.damaged) > 0 {
+		return nil
+	}
+	return comparison[layout.OpenKey]{
+		what: "counters of owners", met: k.met.opened, counters: k.readOpen, futures: k.countOpen,
+		broken: func(f *findings, key layout.OpenKey, futures, counter int64) {
+			f.broken(InvariantCounts, k.keys.OwnerOpen(key.Owner, key.Reason),
+				"%d held futures of owner %q are with workers because of %q, and the counter says %d",
+				futures, key.Owner, key.Reason, counter)
+		},
+	}.settle(ctx, k)
+}
+
+// atOneVersion calls fn with reads at one version, and adds what to Unsettled
+// if fn takes longer than a store allows.
+func (k *checker) atOneVersion(ctx context.Context, what string, fn func(tx kv.Reader) error) (bool, error) {
+	const attempts = 3
+	retry := k.cluster.RetryPolicy(kv.Options{Tag: "futura-read"})
+	retry.MaxAttempts = attempts
+	_, err := kv.Transact(ctx, k.cluster.Database(), retry, func(tx kv.Attempt) error { return fn(tx.Snapshot()) })
+	if kv.Retryable(err) && ctx.Err() == nil {
+		k.report.Unsettled = append(k.report.Unsettled, what)
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// each calls fn with every key of a subspace of a shard that can be read at the
+// version of tx. The others were reported before, or will be next time.
+func (k *checker) each(ctx context.Context, tx kv.Reader, shard int, subspace string, fn func(*item)) error {
+	r := kv.Prefix(k.keys.Shard(shard, subspace))
+	for {
+		page, err := tx.GetRange(r, kv.RangeOptions{Limit: countedPage}).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		for _, stored := range page.Items {
+			if it, err := newItem(k.keys, stored); err == nil && it.err == nil {
+				fn(&it)
+			}
+		}
+		if !page.More {
+			return nil
+		}
+		r.Begin = kv.After(page.Items[len(page.Items)-1].Key)
+	}
+}
+
+// countedPage is how many keys are read at a time to count them.
+const countedPage = 500
+
+func (k *checker) readCounts(ctx context.Context, tx kv.Reader, shard int) (map[layout.ShardCount]int64, error) {
+	counters := map[layout.ShardCount]int64{}
+	err := k.each(ctx, tx, shard, layout.SubCounts, func(it *item) {
+		state, err := layout.ParseState(it.Text("state"))
+		if err == nil && it.Count != 0 {
+			key := layout.CountKey{Queue: it.Text("queue"), Owner: it.Text("owner"), State: state}
+			counters[layout.ShardCount{Shard: shard, CountKey: key}] = it.Count
+		}
+	})
+	return counters, err
+}
+
+func (k *checker) countFutures(ctx context.Context, tx kv.Reader, shard int) (map[layout.ShardCount]int64, error) {
+	counted := map[layout.ShardCount]int64{}
+	var row layout.Row
+	flush := func() {
+		if row.Spec != nil {
+			counted[layout.CountOf(shard, row.Spec, row.State())]++
+		}
+	}
+	err := k.each(ctx, tx, shard, layout.SubFutures, func(it *item) {
+		if it.ID != row.ID {
+			flush()
+			row = layout.Row{ID: it.ID}
+		}
+		row.Put(&it.Key, &it.Value)
+	})
+	flush()
+	return counted, err
+}
+
+func (k *checker) readOpen(ctx context.Context, tx kv.Reader) (map[layout.OpenKey]int64, error) {
+	counters := map[layout.OpenKey]int64{}
+	for shard := range k.keys.Shards {
+		err := k.each(ctx, tx, shard, layout.SubOwners, func(it *item) {
+			if it.Kind.Name == layout.KeyOwnerOpen && it.Count != 0 {
+				counters[layout.OpenKey{Owner: it.Text("owner"), Reason: it.Text("reason")}] = it.Count
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return counters, nil
+}
+
+// countOpen counts the held futures that are assigned or claimed.
+func (k *checker) countOpen(ctx context.Context, tx kv.Reader) (map[layout.OpenKey]int64, error) {
+	ids := map[layout.ID]struct{}{}
+	for shard := range k.keys.Shards {
+		err := k.each(ctx, tx, shard, layout.SubAssigned, func(it *item) { ids[it.ID] = struct{}{} })
+		if err != nil {
+			return nil, err
+		}
+		err = k.each(ctx, tx, shard, layout.SubWorkers, func(it *item) {
+			if claim, ok := it.Record.(*layout.ClaimBatch); ok {
+				for _, id := range layout.UnpackIDs(claim.IDs) {
+					ids[id] = struct{}{}
+				}
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	counted := map[layout.OpenKey]int64{}
+	for page := range slices.Chunk(slices.Collect(maps.Keys(ids)), countedPage) {
+		for _, asked := range read.Rows(tx, k.keys, page, k.keys.Spec) {
+			row, _, err := asked.Wait(ctx)
+			if err != nil && !layout.IsUnreadable(err) {
+				return nil, err
+			}
+			if err == nil && row.Spec != nil && row.Open() {
+				counted[layout.OpenKey{Owner: row.Spec.Owner, Reason: row.Attempts.Reason}]++
+			}
+		}
+	}
+	return counted, nil
+}

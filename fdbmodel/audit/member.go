@@ -1,0 +1,89 @@
+package audit
+
+import (
+	"slices"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// checkWorker compares the keys of a worker with each other, and with its
+// address.
+func (p *page) checkWorker(items []item) {
+	id := layout.WorkerID(items[0].Text("worker"))
+	var info *layout.WorkerInfo
+	var alive, beat, left *item
+	for i := range items {
+		switch it := &items[i]; it.Kind.Name {
+		case layout.WorkerAlive:
+			alive, info = it, it.Record.(*layout.WorkerInfo)
+		case layout.WorkerHeartbeat:
+			beat = it
+		default:
+			left = it
+		}
+	}
+	switch {
+	case alive == nil && beat != nil:
+		p.broken(InvariantWorker, beat.Raw, "worker %s has a heartbeat and no record", id)
+	case alive != nil && beat == nil:
+		p.broken(InvariantWorker, alive.Raw, "worker %s has a record and no heartbeat", id)
+	case alive == nil:
+		p.note(InvariantWorker, left.Raw, "worker %s is dead; the rest of it is to be reaped", id)
+	}
+	if alive == nil || alive.err != nil || info.Address == "" {
+		return
+	}
+	key := p.keys.Address(info.Address)
+	p.get(key, func(owner []byte) {
+		if layout.WorkerID(owner) != id {
+			p.broken(InvariantWorker, key, "worker %s is at the address %s, which belongs to %.40q", id, info.Address, owner)
+		}
+	})
+}
+
+// checkAddress compares an address with the worker that it leads to.
+func (p *page) checkAddress(it *item) {
+	owner := layout.WorkerID(it.stored)
+	p.worker(owner, func(info *layout.WorkerInfo) {
+		switch {
+		case info == nil:
+			p.broken(InvariantAddress, it.Raw, "the address leads to worker %.40q, which is not registered", owner)
+		case info.Address != it.Text("address"):
+			p.broken(InvariantAddress, it.Raw, "the address leads to worker %s, which is at %.80q", owner, info.Address)
+		}
+	})
+}
+
+// checkIdle compares a key of the ring of idle workers with the worker.
+func (p *page) checkIdle(it *item) {
+	id := layout.WorkerID(it.Text("worker"))
+	p.worker(id, func(info *layout.WorkerInfo) {
+		switch {
+		case info == nil:
+			p.broken(InvariantIdle, it.Raw, "worker %s is in the ring of the idle and is not registered", id)
+		case !slices.Contains(info.Queues, it.Text("queue")):
+			p.broken(InvariantIdle, it.Raw, "worker %s is in the ring of a queue that it does not serve", id)
+		}
+	})
+}
+
+// checkMail checks what a mailbox says, and looks for its bell.
+func (p *page) checkMail(it *item) {
+	for _, n := range it.Notices {
+		if !n.State.Terminal() {
+			p.broken(InvariantMail, it.Raw, "a notice says that future %s is %v", n.ID, n.State)
+		}
+	}
+	session := layout.SessionID(it.Text("session"))
+	if bell := p.keys.Bell(session); p.first(bell) {
+		p.require(bell, func() { p.broken(InvariantMail, it.Raw, "session %s has mail and no bell", session) })
+	}
+}
+
+// checkBell looks for the session of a bell.
+func (p *page) checkBell(it *item) {
+	session := layout.SessionID(it.Text("session"))
+	p.require(p.keys.Session(session), func() {
+		p.note(InvariantMail, it.Raw, "session %s has no record; its bell is to be swept", session)
+	})
+}

@@ -1,0 +1,207 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// item is a key with its value, both decoded as the key table says.
+type item struct {
+	layout.Key
+	layout.Value
+	stored []byte
+	err    error // of the value
+}
+
+// Errors of keys.
+var (
+	errUnknownKey = errors.New("unknown key")
+	errWrongShard = errors.New("the key belongs in another shard")
+)
+
+// newItem decodes a key and its value. It returns an error for a key that the
+// key table does not have or that lies in the wrong shard.
+func newItem(keys layout.Keyspace, stored kv.KeyValue) (it item, err error) {
+	it.Key, it.stored = layout.ParseKey(stored.Key), stored.Value
+	switch {
+	case it.Kind == nil:
+		return it, errUnknownKey
+	case !keys.Holds(&it.Key):
+		return it, errWrongShard
+	}
+	it.Value, it.err = it.Kind.Decode(stored.Key, stored.Value)
+	return it, nil
+}
+
+// findings are the results of one page. They are kept once its transaction
+// succeeded.
+type findings struct {
+	facts
+	futures, read   int64 // futures and keys
+	problems, notes []Problem
+}
+
+func (f *findings) broken(invariant Invariant, key []byte, format string, args ...any) {
+	f.problems = append(f.problems, Problem{invariant, []string{tuple.String(key)}, fmt.Sprintf(format, args...)})
+}
+
+func (f *findings) note(invariant Invariant, key []byte, format string, args ...any) {
+	f.notes = append(f.notes, Problem{invariant, []string{tuple.String(key)}, fmt.Sprintf(format, args...)})
+}
+
+// page is a part of the cluster that is checked at one version. The key table
+// says whether a key and its value have the right form. The functions named
+// check… compare them with others: they request those, and judge the answers
+// once all requests of the page are made.
+type page struct {
+	findings
+	cluster *fdbmodel.Cluster
+	keys    layout.Keyspace
+	tx      kv.Reader
+	asked   map[string]bool
+	judges  []func(context.Context) error
+}
+
+func newPage(c *fdbmodel.Cluster, tx kv.Reader) *page {
+	return &page{findings: findings{facts: newFacts()}, cluster: c, keys: c.Keys(), tx: tx, asked: map[string]bool{}}
+}
+
+func (p *page) check(ctx context.Context, stored []kv.KeyValue) error {
+	p.read = int64(len(stored))
+	items := make([]item, 0, len(stored))
+	for _, s := range stored {
+		it, err := newItem(p.keys, s)
+		switch {
+		case err != nil:
+			p.broken(InvariantKey, s.Key, "%v", err)
+			continue
+		case errors.Is(it.err, layout.ErrNewerRecord):
+			p.note(InvariantNewer, s.Key, "%v", it.err)
+		case it.err != nil:
+			p.broken(InvariantRecord, s.Key, "%v", it.err)
+		}
+		items = append(items, it)
+	}
+	for len(items) > 0 {
+		n := 1
+		if isWhole(items[0].Subspace) {
+			for entity := items[0].Entity(); n < len(items) && bytes.HasPrefix(items[n].Raw, entity); {
+				n++
+			}
+		}
+		p.compare(items[:n])
+		items = items[n:]
+	}
+	for _, judge := range p.judges {
+		if err := judge(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compare checks the invariants of one key, or of keys that are checked together.
+func (p *page) compare(items []item) {
+	it := &items[0]
+	switch it.Subspace {
+	case layout.SubFutures:
+		p.checkFuture(items)
+	case layout.SubWorkers:
+		p.checkWorker(items)
+	case layout.SubCode:
+		p.checkModule(items)
+	}
+	switch it.Kind.Name {
+	case layout.KeyAddress:
+		p.checkAddress(it)
+	case layout.KeyAlias:
+		p.checkAlias(it)
+	case layout.KeyBatch:
+		p.checkBatch(it)
+	case layout.KeyBatchChunk, layout.KeyBatchTime:
+		p.checkPartOfBatch(it)
+	case layout.KeyBell:
+		p.checkBell(it)
+	case layout.KeyChunk:
+		p.checkChunk(it)
+	case layout.KeyConfig:
+		p.checkConfig(it)
+	case layout.KeyIdle:
+		p.checkIdle(it)
+	case layout.KeyIncoming:
+		p.note(InvariantIncoming, it.Raw, "the cluster is being copied from elsewhere")
+	case layout.KeyMail:
+		p.checkMail(it)
+	}
+	if layout.IsPlace(it.Kind.Name) {
+		p.checkWaiting(it)
+	}
+}
+
+// first reports whether the page asks for a key for the first time.
+func (p *page) first(key []byte) bool {
+	if p.asked[string(key)] {
+		return false
+	}
+	p.asked[string(key)] = true
+	return true
+}
+
+// get requests a value, and has it judged. It is nil if the key is absent.
+func (p *page) get(key []byte, judge func(value []byte)) {
+	asked := p.tx.Get(key)
+	p.judges = append(p.judges, func(ctx context.Context) error {
+		value, err := asked.Wait(ctx)
+		if err == nil {
+			judge(value)
+		}
+		return err
+	})
+}
+
+// require requests a key that has to exist, and calls missing if it doesn't.
+func (p *page) require(key []byte, missing func()) {
+	p.get(key, func(value []byte) {
+		if value == nil {
+			missing()
+		}
+	})
+}
+
+// row requests a future without its arguments, and has it judged if it can be
+// read: its records are checked with their own keys.
+func (p *page) row(id layout.ID, judge func(row *layout.Row)) {
+	asked := read.Record(p.tx, p.keys, id)
+	p.judges = append(p.judges, func(ctx context.Context) error {
+		row, _, err := asked.Wait(ctx)
+		if layout.IsUnreadable(err) {
+			return nil
+		}
+		if err == nil {
+			judge(&row)
+		}
+		return err
+	})
+}
+
+// worker requests the record of a worker, and has it judged if it can be read.
+// It is nil if the worker is not registered.
+func (p *page) worker(id layout.WorkerID, judge func(info *layout.WorkerInfo)) {
+	key := p.keys.Worker(id, layout.WorkerAlive)
+	p.get(key, func(value []byte) {
+		info := new(layout.WorkerInfo)
+		if value == nil {
+			judge(nil)
+		} else if layout.Decode(key, value, info) == nil {
+			judge(info)
+		}
+	})
+}

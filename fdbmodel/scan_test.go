@@ -1,0 +1,114 @@
+package fdbmodel
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/storetest"
+)
+
+// TestNoClassOrQueueStarves has one future of another class, or many of another
+// queue, behind more than the claims of the test take.
+func TestNoClassOrQueueStarves(t *testing.T) {
+	t.Parallel()
+	const claims = 120
+	for name, behind := range map[string]layout.Spec{
+		"class": {Function: "go:f", Queue: "a", Requirements: layout.Requirements{CPU: 1}},
+		"queue": {Function: "go:f", Queue: "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, _, _ := claimersOn(t, storetest.New(t), 1)
+			specs := []layout.Spec{behind}
+			for range claims {
+				specs = append(specs, layout.Spec{Function: "go:f", Queue: "a"})
+			}
+			w.submit(specs...)
+			r, err := w.c.Register(w.ctx, layout.WorkerInfo{
+				Functions: []string{"go:f"}, Queues: []string{"a", "b"}, Capacity: layout.Resources{Slots: 1, CPU: 1},
+			})
+			require.NoError(t, err)
+			found := 0
+			for range claims {
+				answer, err := r.Claim(w.ctx, ClaimRequest{Free: r.info.Capacity, Max: 1})
+				require.NoError(t, err)
+				require.Len(t, answer.Futures, 1)
+				if spec := answer.Futures[0].Spec; spec.Queue == behind.Queue && spec.Requirements.CPU == behind.Requirements.CPU {
+					found++
+				}
+			}
+			require.Equal(t, 1, found)
+		})
+	}
+}
+
+// TestClassesAreFewAndForgotten meets more classes than are remembered, and none
+// for a while.
+func TestClassesAreFewAndForgotten(t *testing.T) {
+	t.Parallel()
+	w, _, workers := claimersOn(t, storetest.New(t), 1)
+	s, now := newScanner(workers[0]), w.c.Now()
+	for n := range 2 * maxClasses {
+		s.remember("q", fmt.Appendf(nil, "%03d", n), now)
+	}
+	require.Len(t, s.classes["q"], maxClasses)
+	tx := w.db.Begin(kv.Options{})
+	defer tx.Cancel()
+	for _, step := range []struct {
+		after time.Duration
+		left  int
+	}{{classLifetime, maxClasses}, {classLifetime + 1, 0}} {
+		require.NoError(t, s.discover(w.ctx, tx, 0, "q", now.Add(step.after)))
+		require.Len(t, s.classes["q"], step.left)
+	}
+}
+
+// TestAClaimReportsWhetherMoreFit takes a part, and the rest.
+func TestAClaimReportsWhetherMoreFit(t *testing.T) {
+	t.Parallel()
+	w, _, workers := claimersOn(t, storetest.New(t), 9)
+	for _, more := range []bool{true, false} {
+		answer, err := workers[0].Claim(w.ctx, ClaimRequest{Free: workers[0].info.Capacity, Max: 7})
+		require.NoError(t, err)
+		require.Equal(t, more, answer.More)
+	}
+}
+
+// submitUnheard submits a future and wakes no worker.
+func (w *waker) submitUnheard() {
+	w.Helper()
+	tx := w.db.Begin(kv.Options{})
+	_, err := w.c.SubmitTx(w.ctx, tx, []Submission{{Spec: layout.Spec{Function: "go:f"}}})
+	require.NoError(w, err)
+	_, err = tx.Commit(w.ctx)
+	require.NoError(w, err)
+}
+
+// TestARingHoldsOnlyTheIdle has a future come while a worker goes idle, and a
+// worker in the ring claim one.
+func TestARingHoldsOnlyTheIdle(t *testing.T) {
+	t.Parallel()
+	db := newHeldClaims(t, false)
+	db.tag = "futura-idle"
+	w, ids, workers := claimersOn(t, db, 1)
+	require.Equal(t, ids, claimedBy(w, workers[1], 1))
+	require.NoError(t, db.during(func() error {
+		watch, err := workers[0].EnterIdleRing(w.ctx, ClaimRequest{Free: workers[0].info.Capacity})
+		if watch != nil {
+			watch.Cancel()
+			return errors.New("it did not see the future")
+		}
+		return err
+	}, w.submitUnheard, nil))
+	require.Len(t, claimedBy(w, workers[0], 1), 1)
+	w.idle(workers[0])
+	w.submitUnheard()
+	require.Len(t, claimedBy(w, workers[0], 1), 1)
+	require.Equal(t, []bool{false}, w.inRing(workers[0]))
+}

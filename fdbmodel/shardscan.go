@@ -1,0 +1,91 @@
+package fdbmodel
+
+import (
+	"context"
+	"slices"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// maxRefills is the maximum number of pages that a shardScan reads after the
+// first one of each shard.
+const maxRefills = 64
+
+// shardScan reads a range of each shard and deals out the keys, one of each
+// shard in turn: a shard with many does not keep the others waiting. The first
+// pages are read together.
+type shardScan struct {
+	tx      kv.Reader
+	page    int // keys in a page
+	parts   []scanPart
+	at      int // the part that the last key came from
+	refills int
+}
+
+// scanPart is what is left of the range of a shard.
+type scanPart struct {
+	skip    int // length of the prefix of all its keys
+	items   []kv.KeyValue
+	rest    kv.Range // behind items, unless a page was requested
+	pending kv.Pending[kv.Page]
+	asked   bool
+}
+
+// scanShards requests the first page of each shard. of returns the prefix of a
+// shard's keys.
+func (c *Cluster) scanShards(tx kv.Reader, of func(shard int) []byte, page int) *shardScan {
+	s := &shardScan{tx: tx, page: page, parts: make([]scanPart, c.config.Shards), at: -1}
+	for shard := range s.parts {
+		p, prefix := &s.parts[shard], of(shard)
+		p.skip, p.rest = len(prefix), kv.Prefix(prefix)
+		s.ask(p)
+	}
+	return s
+}
+
+func (s *shardScan) ask(p *scanPart) {
+	p.pending, p.asked = s.tx.GetRange(p.rest, kv.RangeOptions{Limit: s.page}), true
+}
+
+// next returns the next key and the length of its prefix, and a nil key at the
+// end.
+func (s *shardScan) next(ctx context.Context) (item kv.KeyValue, skip int, err error) {
+	for len(s.parts) > 0 {
+		s.at = (s.at + 1) % len(s.parts)
+		p := &s.parts[s.at]
+		if len(p.items) == 0 {
+			if err := s.fill(ctx, p); err != nil {
+				return kv.KeyValue{}, 0, err
+			}
+		}
+		if len(p.items) > 0 {
+			item, p.items = p.items[0], p.items[1:]
+			return item, p.skip, nil
+		}
+		s.leave()
+	}
+	return kv.KeyValue{}, 0, nil
+}
+
+// leave ends the scan of the shard that the last key came from.
+func (s *shardScan) leave() {
+	s.parts = slices.Delete(s.parts, s.at, s.at+1)
+	s.at--
+}
+
+// fill reads the next page of a shard, if there may be one.
+func (s *shardScan) fill(ctx context.Context, p *scanPart) error {
+	if !p.asked {
+		if p.rest.Empty() || s.refills == maxRefills {
+			return nil
+		}
+		s.refills++
+		s.ask(p)
+	}
+	page, err := p.pending.Wait(ctx)
+	p.asked, p.items, p.rest.Begin = false, page.Items, p.rest.End
+	if err == nil && page.More {
+		p.rest.Begin = kv.After(page.Items[len(page.Items)-1].Key)
+	}
+	return err
+}

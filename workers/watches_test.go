@@ -1,0 +1,58 @@
+package workers
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/storetest"
+)
+
+// fullOfWatches is a store that has no room for another watch.
+type fullOfWatches struct {
+	kv.Database
+	begun *atomic.Int64 // transactions that enter the ring
+}
+
+type txWithoutWatches struct{ kv.Tx }
+
+type refusedWatch struct{}
+
+func (d fullOfWatches) Begin(o kv.Options) kv.Tx {
+	if o.Tag == "futura-idle" {
+		d.begun.Add(1)
+	}
+	return txWithoutWatches{d.Database.Begin(o)}
+}
+
+func (txWithoutWatches) Watch([]byte) kv.Watch { return refusedWatch{} }
+
+func (refusedWatch) Cancel()    {}
+func (refusedWatch) Err() error { return kv.ErrTooManyWatches }
+func (refusedWatch) Done() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}
+
+// TestAnIdleWorkerWithoutAWatchPolls: a worker that gets no watch enters the ring
+// again after a poll, not at once, and hints of its process still wake it.
+func TestAnIdleWorkerWithoutAWatchPolls(t *testing.T) {
+	t.Parallel()
+	db := fullOfWatches{storetest.New(t), &atomic.Int64{}}
+	b := bedOn(t, db, layout.Config{Heartbeat: 20 * time.Millisecond, DeadAfter: time.Minute}, nil)
+	w := b.start(Options{Poll: time.Hour}, map[string]Function{"f": func(context.Context, []byte) ([]byte, error) {
+		return nil, nil
+	}})
+	b.await("some heartbeats in the ring", func() bool {
+		m, _ := b.member(w.ID())
+		return db.begun.Load() > 0 && m.Heartbeat.Count > 10
+	})
+	require.EqualValues(t, 1, db.begun.Load())
+	b.awaitOver(b.one("go:f"))
+}
