@@ -132,6 +132,25 @@ func TestStateGrid(t *testing.T) {
 	}
 }
 
+// TestStateOfAnEarlierClaim has the holder's own worker end a claim that it had
+// before: only the claim that the future is in counts.
+func TestStateOfAnEarlierClaim(t *testing.T) {
+	t.Parallel()
+	earlier := layout.Token{Worker: gridToken.Worker, Sequence: gridToken.Sequence - 1}
+	for _, s := range layout.States() {
+		for _, e := range []fdbmodel.EventKind{
+			fdbmodel.EventRealize, fdbmodel.EventFail, fdbmodel.EventRelinquish, fdbmodel.EventPutBack,
+		} {
+			row := gridRow(s)
+			after, outcome := fdbmodel.Next(row, gridEvent(e, earlier))
+			require.Equal(t, fdbmodel.Lost, outcome, "%v %v", s, e)
+			require.Equal(t, row, after)
+		}
+	}
+	_, outcome := fdbmodel.Next(gridRow(layout.Claimed), gridEvent(fdbmodel.EventClaim, earlier))
+	require.Equal(t, fdbmodel.Lost, outcome)
+}
+
 func TestStateConditions(t *testing.T) {
 	t.Parallel()
 	zero := time.Duration(0)

@@ -1,0 +1,36 @@
+package fdbmodel
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// TestAWorkerWhoseHeartBeatIsAlive declares a worker dead by a heartbeat that
+// has been followed by another, and takes back the claims of one that lives.
+func TestAWorkerWhoseHeartBeatIsAlive(t *testing.T) {
+	t.Parallel()
+	w := newWaker(t)
+	r := w.register(9, "go:f")
+	w.submit(layout.Spec{Function: "go:f"})
+	answer, err := r.Claim(w.ctx, ClaimRequest{Free: r.info.Capacity, Max: 1})
+	require.NoError(t, err)
+	require.Len(t, answer.Futures, 1)
+	members, err := w.c.Workers(w.ctx)
+	require.NoError(t, err)
+	_, err = r.Heartbeat(w.ctx, r.info.Capacity, 1)
+	require.NoError(t, err)
+
+	dead, err := w.c.DeclareDead(w.ctx, r.ID(), members[0].Beat)
+	require.NoError(t, err)
+	require.False(t, dead)
+	_, err = w.c.ReapClaims(w.ctx, r.ID())
+	require.ErrorIs(t, err, ErrTransition)
+	_, err = r.Heartbeat(w.ctx, r.info.Capacity, 1)
+	require.NoError(t, err)
+	outcomes, err := r.Finish(w.ctx, []Completion{{Future: &answer.Futures[0], Result: &layout.Result{}}})
+	require.NoError(t, err)
+	require.Equal(t, []Outcome{Applied}, outcomes)
+}

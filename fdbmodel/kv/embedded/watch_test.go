@@ -1,0 +1,55 @@
+package embedded
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// TestWatchThatBeginsDuringASync arms a watch after the change that it waits for
+// was put in order, and before the change is on the disk.
+func TestWatchThatBeginsDuringASync(t *testing.T) {
+	t.Parallel()
+	syncing, release := make(chan struct{}), make(chan struct{})
+	var holding atomic.Bool
+	fs := &faultFS{FS: vfs.NewMem(), syncing: func(do func() error) error {
+		if holding.CompareAndSwap(true, false) {
+			close(syncing)
+			<-release
+		}
+		return do()
+	}}
+	s := open(t, "store", Options{FS: fs})
+	holding.Store(true)
+	committed := make(chan error, 1)
+	go func() {
+		tx := s.Begin(kv.Options{})
+		tx.Set([]byte("a"), []byte("1"))
+		_, err := tx.Commit(context.Background())
+		committed <- err
+	}()
+	<-syncing
+	tx := s.Begin(kv.Options{})
+	watch := tx.Watch([]byte("a"))
+	_, err := tx.Commit(context.Background())
+	require.NoError(t, err)
+	select {
+	case <-watch.Done():
+		require.Fail(t, "the watch shows a change that may be lost")
+	default:
+	}
+	close(release)
+	require.NoError(t, <-committed)
+	write(t, s, "b", "") // is published after what came before
+	select {
+	case <-watch.Done():
+		require.NoError(t, watch.Err())
+	default:
+		require.Fail(t, "the watch has not fired")
+	}
+}
