@@ -33,7 +33,7 @@ UNRACED := ./cmd/... ./internal/lint ./workers/wasm
 # The tests of a short run were vetted before.
 SHORT   := -short -vet=off -timeout 10m
 
-.PHONY: help build build-fdb demo test test-unit test-fdb test-mongo test-long bench fuzz lint generate check clean
+.PHONY: help build build-fdb demo test test-unit test-fdb test-mongo test-long test-mutants bench fuzz lint generate check clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -96,6 +96,10 @@ else
 	@echo "SKIP: FoundationDB not found, its tests did not run: $(FDB_INSTALL)"
 endif
 	FUTURA_LONG=1 $(MAKE) test-mongo MONGO_TEST_FLAGS='-count=1 -timeout 60m'
+	@$(MAKE) --no-print-directory test-mutants
+
+test-mutants: ## plant faults in the source, one at a time, and see the tests fail; tens of minutes
+	FUTURA_MUTANTS=1 $(GO) test -tags $(TAGS) -count=1 -timeout 180m -parallel 2 -v -run TestMutantsDie ./internal/mutants
 
 bench: build ## measure: each scenario once, on a store on disk
 	./$(BIN) bench all

@@ -68,6 +68,7 @@ func importTable() map[string]imports {
 		"internal/clock":     {},
 		"internal/connlimit": {},
 		"internal/lint":      {},
+		"internal/mutants":   {},
 		"internal/seam":      {},
 
 		"fdbmodel/kv":          {},

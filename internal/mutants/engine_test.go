@@ -1,0 +1,148 @@
+package mutants
+
+const inEngine = "fdbmodel/kv/embedded/"
+
+// engine are the suites of the embedded engine.
+func engine() suites {
+	return suites{{of: "fdbmodel/kv/embedded"}, {of: "fdbmodel/kv/kvtest"}}
+}
+
+// orderMutants are faults in the order and the conflicts of commits.
+func orderMutants() []mutant {
+	const file = inEngine + "sequence.go"
+	return []mutant{
+		{name: "a key that was read is not checked", file: file, by: engine(),
+			old: "if v := q.index.changedKey(s.begin); v > since {",
+			new: "if v := q.index.changedKey(s.begin); v > since && false {"},
+		{name: "a change at the version after the read passes", file: file, by: engine(),
+			old: "if v := q.index.changedKey(s.begin); v > since {",
+			new: "if v := q.index.changedKey(s.begin); v > since+1 {"},
+		{name: "a range that was read is not checked against rows", file: file, by: engine(),
+			old: "if v := q.index.changed(s.begin, s.end, since); v != 0 {",
+			new: "if v := q.index.changed(s.begin, s.end, since); v != 0 && false {"},
+		{name: "a key that was read is not checked against cleared ranges", file: file, by: engine(),
+			old: "return q.ranges.written(s.begin, work.after(s.begin), since)",
+			new: "return 0"},
+		{name: "a range that was read is not checked against cleared ranges", file: file, by: engine(),
+			old: "return q.ranges.written(s.begin, s.end, since)",
+			new: "return 0"},
+		{name: "a read version that was forgotten is not too old", file: file, by: engine(),
+			old: "if r.readVersion < q.line.lowest() {",
+			new: "if r.readVersion < q.line.lowest() && false {"},
+		{name: "a declared write of a key conflicts with nobody", file: file, by: engine(),
+			old: "\t\t\tq.ranges.addKey(s.begin, v)\n\t\t} else {",
+			new: "\t\t} else {"},
+		{name: "a clear of an absent key conflicts with nobody", file: file, by: engine(),
+			old: "if !q.index.clear(key, v) {\n\t\tq.ranges.addKey(key, v)",
+			new: "if !q.index.clear(key, v) {"},
+		{name: "an atomic operation without effect conflicts with nobody", file: file, by: engine(),
+			old: "\t\tq.ranges.addKey(o.key, v)\n\tcase stays:",
+			new: "\tcase stays:"},
+		{name: "a cleared range conflicts with nobody", file: file, by: engine(),
+			old: "\t\tq.ranges.add(o.key, o.value, c.Version)\n",
+			new: ""},
+		{name: "a stamp is that of the commit before", file: file, by: engine(),
+			old: "binary.BigEndian.PutUint64(r.committed.Stamp[:], uint64(v))",
+			new: "binary.BigEndian.PutUint64(r.committed.Stamp[:], uint64(v-1))"},
+		{name: "rows are collected one version early", file: file, by: engine(),
+			old: "q.index.collect(floor)",
+			new: "q.index.collect(floor + 1)"},
+		{name: "the largest end of a run of ranges is the last one", file: inEngine + "ranges.go", by: engine(),
+			old: "if i > 0 && bytes.Compare(reach[i-1], r.end) > 0 {",
+			new: "if i > 0 && bytes.Compare(reach[i-1], r.end) > 0 && false {"},
+		{name: "a version is dropped under its readers", file: inEngine + "timeline.go", by: engine(),
+			old: "|| t.epochs.len() > maxEpochs) && oldest.close()) {",
+			new: "|| t.epochs.len() > maxEpochs)) {"},
+		{name: "an old version stays readable for ever", file: inEngine + "timeline.go", by: engine(),
+			old: "if !old && all[i].enter() {",
+			new: "if (!old || old) && all[i].enter() {"},
+		{name: "an abandoned commit gives its memory back", file: inEngine + "transaction.go", by: engine(),
+			old: "\tif r != nil {\n\t\tt.work = nil\n\t}\n\tt.close(err)",
+			new: "\tt.close(err)"},
+		{name: "a transaction of any size is committed", file: inEngine + "transaction.go", by: engine(),
+			old: "if t.work.size > kv.MaxTxSize {",
+			new: "if t.work.size > 2*kv.MaxTxSize {"},
+	}
+}
+
+// logMutants are faults in what makes commits durable, and in recovery.
+func logMutants() []mutant {
+	const record = inEngine + "recover.go"
+	return []mutant{
+		{name: "a commit is answered before its sync", file: inEngine + "pipeline.go", by: engine(),
+			old: "err := p.disk.wait()",
+			new: "err := error(nil)"},
+		{name: "a sync of the log is skipped", file: inEngine + "segment.go", by: engine(),
+			old: "return s.file.SyncData()",
+			new: "return nil"},
+		{name: "a failed sync of the log counts", file: inEngine + "segment.go", by: engine(),
+			old: "return s.file.SyncData()",
+			new: "_ = s.file.SyncData()\n\treturn nil"},
+		{name: "a manifest is installed before its name is durable", file: inEngine + "manifest.go", by: engine(),
+			old: "if err == nil {\n\t\terr = dir.Sync()\n\t}",
+			new: ""},
+		{name: "a manifest is installed before its content is durable", file: inEngine + "manifest.go", by: engine(),
+			old: "return errors.Join(f.Sync(), f.Close())",
+			new: "return f.Close()"},
+		{name: "the checksum of the manifest is not checked", file: inEngine + "manifest.go", by: engine(),
+			old: "if !found || string(sum) != checksumLine(body) {",
+			new: "if !found || sum == nil {"},
+		{name: "a set of an empty value is not logged", file: inEngine + "sequence.go", by: engine(),
+			old: "if q.recorded {\n\t\tg.body = appendSet(",
+			new: "if q.recorded && len(value) > 0 {\n\t\tg.body = appendSet("},
+		{name: "a clear is not logged", file: inEngine + "sequence.go", by: engine(),
+			old: "if q.recorded {\n\t\tg.body = appendClear(",
+			new: "if q.recorded && false {\n\t\tg.body = appendClear("},
+		{name: "a cleared range is not logged", file: inEngine + "sequence.go", by: engine(),
+			old: "c.Version) > 0 && q.recorded {",
+			new: "c.Version) > 0 && q.recorded && false {"},
+		{name: "a gap between two records is read over", file: record, by: engine(),
+			old: "if h.seq != j.next {",
+			new: "if h.seq != j.next && false {"},
+		{name: "a sealed segment may end early", file: record, by: engine(),
+			old: "\tif s.Sealed {\n\t\treturn j.dir.corrupt(name, \"record %d is missing",
+			new: "\tif s.Sealed && false {\n\t\treturn j.dir.corrupt(name, \"record %d is missing"},
+		{name: "damage in front of synced records is read as the end", file: record, by: engine(),
+			old: "known >= j.next {",
+			new: "known >= j.next && false {"},
+		{name: "versions go on where they ended before a crash", file: record, by: engine(),
+			old: "max(j.version, j.manifest.Version) + versionJump",
+			new: "max(j.version, j.manifest.Version)"},
+		{name: "a checkpoint without all its rows is loaded", file: inEngine + "checkpoint.go", by: engine(),
+			old: "if rows != c.Rows {",
+			new: "if rows != c.Rows && false {"},
+	}
+}
+
+// readMutants are faults in what transactions read and see.
+func readMutants() []mutant {
+	return []mutant{
+		{name: "a key that is read is not in the conflict set", file: inEngine + "txread.go", by: engine(),
+			old: "if serializable {\n\t\tt.work.addRead(",
+			new: "if serializable && false {\n\t\tt.work.addRead("},
+		{name: "a range that is read is not in the conflict set", file: inEngine + "txread.go", by: engine(),
+			old: "if serializable {\n\t\tt.addRangeRead(",
+			new: "if serializable && false {\n\t\tt.addRangeRead("},
+		{name: "the last row of a page is not in the conflict set", file: inEngine + "txread.go", by: engine(),
+			old: "end = w.after(last)",
+			new: "end = last"},
+		{name: "a stamped value can be read before the commit", file: inEngine + "overlay.go", by: engine(),
+			old: "if found && p.kind == unreadable {",
+			new: "if found && p.kind == unreadable && false {"},
+		{name: "a row is seen before its version", file: inEngine + "index.go", by: engine(),
+			old: "if e.born() > v {",
+			new: "if e.born() > v+1 {"},
+		{name: "a cleared row is seen for a version more", file: inEngine + "index.go", by: engine(),
+			old: "if e.absent() && e.died() <= v {",
+			new: "if e.absent() && e.died() < v {"},
+		{name: "a range is cleared with its end", file: inEngine + "index.go", by: engine(),
+			old: "if bytes.Compare(x.at(r).key(), end) >= 0 {",
+			new: "if bytes.Compare(x.at(r).key(), end) > 0 {"},
+		{name: "a watch on a row that is not published is forgotten", file: inEngine + "watch.go", by: engine(),
+			old: "return newest > at",
+			new: "return newest > at && false"},
+		{name: "a watch does not look when it is armed", file: inEngine + "watch.go", by: engine(),
+			old: "if t.review(w) {\n\t\tt.pending",
+			new: "if false && t.review(w) {\n\t\tt.pending"},
+	}
+}
