@@ -9,13 +9,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/pflag"
 
 	"github.com/futura-run/futura/futures/httpapi/stack"
+	"github.com/futura-run/futura/internal/trust"
 )
 
 const (
@@ -26,6 +26,8 @@ const (
 	namedTokensFile = "tokens"
 	// minToken is the shortest token that counts as a secret.
 	minToken = 16
+	// maxToken bounds a file with a token, in bytes.
+	maxToken = 64 << 10
 )
 
 // accessFlags say who may send HTTP requests.
@@ -127,14 +129,7 @@ func keepToken(path string) (string, error) {
 
 // readToken returns the token of a file that only its owner may read.
 func readToken(path string) (string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", usageError{err}
-	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
-		return "", usageError{fmt.Errorf("others may read %s (mode %04o): chmod 600 %[1]s", path, mode)}
-	}
-	content, err := os.ReadFile(path)
+	content, err := trust.ReadSecret(path, maxToken)
 	if err != nil {
 		return "", usageError{err}
 	}

@@ -200,10 +200,8 @@ func (a *app) localWorker(ctx context.Context, c *futures.Client) (stop func() e
 		return func() error { return nil }, nil
 	}
 	var config wasm.Config
-	if err := a.cacheModules(&config.CacheDir); err != nil {
-		return nil, err
-	}
 	log := slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelError}))
+	cacheModules(&config.CacheDir, log)
 	w, err := startWorker(ctx, c.Cluster(), workers.Options{Logger: log, DrainTimeout: time.Second}, config)
 	if err != nil {
 		return nil, err

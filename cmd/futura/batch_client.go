@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/futura-run/futura/internal/trust"
 )
 
 // headFlags say where a head is.
@@ -101,7 +103,7 @@ func (a *app) connect(f *headFlags) (*headClient, error) {
 
 // firstToken is the last word of the first line of a file that says something.
 func firstToken(path string) (string, error) {
-	content, err := os.ReadFile(path)
+	content, err := trust.ReadSecret(path, maxToken)
 	if err != nil {
 		return "", usageError{err}
 	}

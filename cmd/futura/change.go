@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 
@@ -183,11 +184,7 @@ func (a *app) putFunction(ctx context.Context, file, alias string) (err error) {
 		return err
 	}
 	config := wasm.Config{PoolSize: 1}
-	if storeExists(a.store) == nil {
-		if err := a.cacheModules(&config.CacheDir); err != nil {
-			return err
-		}
-	}
+	cacheModules(&config.CacheDir, slog.New(slog.DiscardHandler))
 	executor, err := wasm.New(ctx, config)
 	if err != nil {
 		return err

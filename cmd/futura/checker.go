@@ -31,7 +31,9 @@ func (c *checker) start(ctx context.Context) (*wasm.Executor, error) {
 	defer c.mu.Unlock()
 	if c.executor == nil {
 		// One module is loaded at a time, which bounds the memory that it takes.
-		executor, err := wasm.New(ctx, wasm.Config{PoolSize: 1, Logger: c.log})
+		config := wasm.Config{PoolSize: 1, Logger: c.log}
+		cacheModules(&config.CacheDir, c.log)
+		executor, err := wasm.New(ctx, config)
 		if err != nil {
 			return nil, err
 		}

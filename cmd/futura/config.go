@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -15,6 +16,8 @@ import (
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/futura-run/futura/internal/trust"
 )
 
 // configFile is read where the command runs, if it is there.
@@ -89,6 +92,15 @@ func (a *app) configure(cmd *cobra.Command) error {
 			return usageError{fmt.Errorf("configuration %s: there is no setting %q: use a flag's name, such as store, or "+
 				"dev.listen for a flag of dev", name, key)}
 		}
+		if !named && !isHarmless(known[key]) {
+			return usageError{fmt.Errorf("configuration %s: %s may not be set by a file that merely lies in the working "+
+				"directory: if the file is yours, pass --config %[1]s, or set FUTURA_CONFIG=%[1]s", name, key)}
+		}
+		if hasPassword(k.Get(key)) {
+			if err := trust.Secret(name); err != nil {
+				return usageError{fmt.Errorf("configuration %s: %s has a password: %w", name, key, err)}
+			}
+		}
 	}
 	variables := map[string]string{}
 	for key := range known {
@@ -118,6 +130,26 @@ func (a *app) configure(cmd *cobra.Command) error {
 	}
 	return nil
 }
+
+// isHarmless reports whether a file that nobody has named may set a flag. Such a
+// file comes with any directory that was downloaded: it may tune a command, and
+// not say where it reads, writes and connects to, or whom it lets in.
+func isHarmless(flag *pflag.Flag) bool {
+	switch flag.Value.Type() {
+	case "int", "int64", "uint64", "uint8", "float64", "duration":
+		return true
+	}
+	return slices.Contains([]string{
+		"cluster", "json", "verbose", "access-log", "listen", "rest-api", "name", "queue", "wait", "ndjson",
+		"skip-header", "typed", "all", "codec", "format", "batch-store",
+	}, flag.Name)
+}
+
+// urlPassword is the password of a URL, with what surrounds it.
+var urlPassword = regexp.MustCompile(`://[^/@\s]*:[^/@\s]+@`)
+
+// hasPassword reports whether a value contains a URL with a password.
+func hasPassword(value any) bool { return urlPassword.MatchString(fmt.Sprint(value)) }
 
 // configName returns the file and whether it was asked for.
 func (a *app) configName(cmd *cobra.Command) (name string, named bool) {

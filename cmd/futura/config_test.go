@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -90,6 +91,75 @@ func TestConfigurationMistakes(t *testing.T) {
 	require.ErrorContains(t, err, "none.yaml")
 }
 
+// TestImplicitConfigurationOnlyTunes puts each setting into a file that nobody
+// names: what leads elsewhere is refused, also for commands that don't have it.
+func TestImplicitConfigurationOnlyTunes(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write := func(key, value string) {
+		text := key + ": " + value + "\n"
+		if command, flag, nested := strings.Cut(key, "."); nested {
+			text = command + ": {" + strings.ReplaceAll(flag, ".", ": {") + ": " + value +
+				strings.Repeat("}", strings.Count(key, ".")) + "\n"
+		}
+		require.NoError(t, os.WriteFile(configFile, []byte(text), 0o600))
+	}
+	refused := []string{
+		"store", "dev.store-listen", "dev.token-file", "dev.tokens", "dev.tls-cert", "dev.tls-key", "dev.module-cache",
+		"dev.batch-db-server", "dev.install-private", "dev.plain-http", "head.open", "head.batch.server",
+		"worker.module-cache", "batch.submit.url", "batch.submit.token-file", "batch.submit.tls-ca", "batch.submit.file",
+		"submit.args-file", "submit.env", "bench.cpu-profile", "demo.dir", "migrate.to", "backup.force", "delete.state",
+		"function.put.alias", "token.create.role",
+	}
+	all := settings((&app{}).root())
+	for _, key := range refused {
+		require.Contains(t, all, key)
+		value := "x"
+		if all[key].Value.Type() == "bool" {
+			value = "true"
+		}
+		write(key, value)
+		_, err := configured(t, "limit", "list")
+		require.ErrorAs(t, err, new(usageError), key)
+		require.ErrorContains(t, err, key)
+		require.ErrorContains(t, err, "--config futura.yaml")
+		_, err = configured(t, "limit", "list", "--config", configFile)
+		require.NoError(t, err, key)
+	}
+	for key, value := range map[string]string{
+		"cluster": "mine", "list.limit": "7", "dev.slots": "3", "dev.listen": "127.0.0.1:1", "dev.drain": "1m",
+		"worker.queue": "[a, b]", "json": "true",
+	} {
+		write(key, value)
+		_, err := configured(t, "limit", "list")
+		require.NoError(t, err, key)
+	}
+	// A setting that is new is refused until it is known to be harmless.
+	for key, flag := range all {
+		if strings.HasSuffix(flag.Name, "file") || strings.Contains(flag.Name, "url") ||
+			strings.Contains(flag.Name, "token") || strings.Contains(flag.Name, "dir") {
+			require.False(t, isHarmless(flag), key)
+		}
+	}
+}
+
+func TestFilesWithPasswordsAreForTheirUserAlone(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "futura.yaml")
+	content := "head: {batch-db-server: \"mongodb://user:password@db/\"}\n"
+	require.NoError(t, os.WriteFile(file, []byte(content), 0o644))
+	_, err := configured(t, "limit", "list", "--config", file)
+	require.ErrorContains(t, err, "head.batch-db-server has a password")
+	require.ErrorContains(t, err, "chmod 600 "+file)
+	require.NotContains(t, err.Error(), "user:password")
+	require.NoError(t, os.Chmod(file, 0o600))
+	_, err = configured(t, "limit", "list", "--config", file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, []byte("head: {batch-db-server: \"mongodb://db/\"}\n"), 0o600))
+	require.NoError(t, os.Chmod(file, 0o644))
+	_, err = configured(t, "limit", "list", "--config", file)
+	require.NoError(t, err)
+}
+
 // FuzzConfiguration reads any file as settings of dev.
 func FuzzConfiguration(f *testing.F) {
 	for _, content := range []string{
@@ -115,6 +185,9 @@ func FuzzEndpoint(f *testing.F) {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, endpointFile), content, 0o600))
 		e, err := readEndpoint(dir)
+		if err == nil {
+			require.NoError(t, checkLocal(e.URL))
+		}
 		if err != nil {
 			require.ErrorContains(t, err, dir)
 			return
@@ -124,4 +197,27 @@ func FuzzEndpoint(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, e, again)
 	})
+}
+
+// TestEndpointsLeadToThisMachine plants endpoints in a store's directory.
+func TestEndpointsLeadToThisMachine(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, endpointFile)
+	for at, local := range map[string]bool{
+		"http://127.0.0.1:7420": true, "https://[::1]:7420": true, "http://0.0.0.0:1": true, "http://203.0.113.7:80": false,
+		"http://example.com": false, "http://localhost.example.com": false, "http://127.0.0.1@203.0.113.7/": false, "": false,
+	} {
+		require.NoError(t, (&endpoint{URL: at, PID: 1}).write(dir))
+		_, err := (&app{store: "embedded:" + dir}).connect(&headFlags{})
+		if local {
+			require.NoError(t, err, at)
+		} else {
+			require.ErrorContains(t, err, path, at)
+		}
+	}
+	require.NoError(t, (&endpoint{URL: "http://127.0.0.1:7420", PID: 1}).write(dir))
+	require.NoError(t, os.Chmod(path, 0o644))
+	_, err := readEndpoint(dir)
+	require.ErrorContains(t, err, "chmod 600 "+path)
 }

@@ -82,9 +82,7 @@ func (n *node) startWorker(ctx context.Context, f *workerFlags) (*running, error
 	if f == nil {
 		return nil, nil
 	}
-	if err := n.app.cacheModules(&f.cache); err != nil {
-		return nil, err
-	}
+	cacheModules(&f.cache, n.log)
 	f.options.Name = cmp.Or(f.options.Name, "dev")
 	return startWorker(ctx, n.client.Cluster(), f.options, wasm.Config{CacheDir: f.cache, MemoryLimit: f.memory})
 }

@@ -5,13 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/futura-run/futura/internal/trust"
 )
 
 // endpointFile lies in the directory of a store that a process serves.
 const endpointFile = "endpoint.json"
+
+// maxEndpoint bounds it, in bytes.
+const maxEndpoint = 64 << 10
 
 // endpoint tells other processes of the same user how to reach the one that has
 // the store open.
@@ -59,14 +66,41 @@ func (e *endpoint) write(dir string) error {
 // store, and fs.ErrNotExist if there is none.
 func readEndpoint(dir string) (endpoint, error) {
 	var e endpoint
-	content, err := os.ReadFile(filepath.Join(dir, endpointFile))
+	path := filepath.Join(dir, endpointFile)
+	content, err := trust.ReadSecret(path, maxEndpoint)
 	if err != nil {
 		return e, err
 	}
-	if err := json.Unmarshal(content, &e); err != nil {
-		return e, fmt.Errorf("%s: %w", filepath.Join(dir, endpointFile), err)
+	if err = json.Unmarshal(content, &e); err == nil {
+		err = checkLocal(e.URL)
+	}
+	if err != nil {
+		return e, fmt.Errorf("%s: %w", path, err)
 	}
 	return e, nil
+}
+
+// checkLocal refuses the URL of another machine: a process that serves a
+// directory is on this one.
+func checkLocal(text string) error {
+	at, err := url.Parse(text)
+	if err != nil {
+		return err
+	}
+	ip := net.ParseIP(at.Hostname())
+	if ip == nil {
+		return fmt.Errorf("%.100q does not begin with an address of this machine", text)
+	}
+	if ip.IsLoopback() || ip.IsUnspecified() {
+		return nil
+	}
+	mine, err := net.InterfaceAddrs()
+	for _, addr := range mine {
+		if network, ok := addr.(*net.IPNet); ok && network.IP.Equal(ip) {
+			return nil
+		}
+	}
+	return errors.Join(err, fmt.Errorf("%.100q is on another machine: if that is right, name it with --url", text))
 }
 
 // removeEndpoint takes the endpoint away, unless another process has replaced

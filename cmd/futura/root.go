@@ -115,7 +115,8 @@ func (a *app) root() *cobra.Command {
 			"or fdb:CLUSTERFILE (FUTURA_STORE)")
 	flags.StringVar(&a.cluster, "cluster", futures.DefaultCluster, "the name of the cluster (FUTURA_CLUSTER)")
 	flags.BoolVar(&a.json, "json", false, "print JSON: one object or array")
-	flags.String(configFlag, "", "a file of settings (FUTURA_CONFIG; default: futura.yaml here, if it exists)")
+	flags.String(configFlag, "",
+		"a file of settings (FUTURA_CONFIG; default: what futura.yaml here may set, if it exists)")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.configure(cmd) }
 	root.AddCommand(a.submitCommand(), a.awaitCommand(), a.getCommand(), a.listCommand(), a.explainCommand(),
 		a.cancelCommand(), a.retryCommand(), a.deleteCommand(), a.functionCommand(), a.workersCommand(), a.checkCommand(),

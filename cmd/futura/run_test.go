@@ -22,8 +22,24 @@ func TestMain(m *testing.M) {
 	if os.Getenv(mainVariable) != "" {
 		main()
 	}
-	os.Exit(m.Run())
+	os.Exit(runTests(m))
 }
+
+// runTests runs the tests with a directory of their own for compiled modules.
+func runTests(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "futura-test-")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := os.Setenv(cachesVariable, dir); err != nil {
+		panic(err)
+	}
+	return m.Run()
+}
+
+// cachesVariable is the environment's variable that names the user's caches.
+const cachesVariable = "XDG_CACHE_HOME"
 
 // shell runs the command on a store of its own.
 type shell struct {

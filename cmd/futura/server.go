@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/futura-run/futura/internal/trust"
 )
 
 // serverFlags are what the commands take that serve a cluster over HTTP.
@@ -56,6 +58,9 @@ func (f *serverFlags) certificate() (*tls.Config, error) {
 	}
 	if f.cert == "" || f.key == "" {
 		return nil, usageError{errors.New("--tls-cert and --tls-key need each other")}
+	}
+	if err := trust.Secret(f.key); err != nil {
+		return nil, usageError{err}
 	}
 	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
 	if err != nil {

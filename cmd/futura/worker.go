@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/trust"
 	"github.com/futura-run/futura/workers"
 	"github.com/futura-run/futura/workers/wasm"
 )
@@ -38,7 +40,7 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 	flags.Int64Var(&o.GPU, "gpu", 0, "the GPUs that futures share, in thousandths of a device")
 	flags.DurationVar(&o.DrainTimeout, "drain", 30*time.Second, "how long running futures may go on after Ctrl-C")
 	flags.StringVar(&f.cache, "module-cache", "",
-		"a directory for compiled modules (default: in the directory of an embedded store, else a temporary one)")
+		"a directory for compiled modules (default: futura/modules in the user's cache directory)")
 	flags.Int64Var(&f.memory, "module-memory", 0,
 		"the memory limit of a module in bytes, unless its future sets one (default: 256 MiB)")
 	flags.BoolVar(&f.verbose, "verbose", false, "log each request and each step")
@@ -127,9 +129,7 @@ func (a *app) workerCommand() *cobra.Command {
 
 func (a *app) worker(ctx context.Context, f *workerFlags) error {
 	f.options.Logger = a.logger(f.verbose)
-	if err := a.cacheModules(&f.cache); err != nil {
-		return err
-	}
+	cacheModules(&f.cache, f.options.Logger)
 	a.outlivesServer = true
 	return a.openOrMake(ctx, func(c *futures.Client) error {
 		w, err := startWorker(ctx, c.Cluster(), f.options, wasm.Config{CacheDir: f.cache, MemoryLimit: f.memory})
@@ -154,14 +154,23 @@ func (a *app) worker(ctx context.Context, f *workerFlags) error {
 	})
 }
 
-// cacheModules has compiled modules stay with an embedded store, unless dir is
-// set. Processes that work elsewhere compile them, so the path is absolute.
-func (a *app) cacheModules(dir *string) error {
-	store, ok := embeddedDir(a.store)
-	if !ok || *dir != "" {
-		return nil
+// cacheModules has compiled modules kept for the user, unless dir is set: code in
+// the directory of a store would be run by whoever opens it. Without a directory
+// for the user they are compiled anew by each process.
+func cacheModules(dir *string, log *slog.Logger) {
+	if *dir != "" {
+		return
 	}
-	path, err := filepath.Abs(filepath.Join(store, "modules"))
+	caches, err := os.UserCacheDir()
+	path := filepath.Join(caches, "futura", "modules")
+	if err == nil {
+		if err = os.MkdirAll(path, 0o700); err == nil {
+			err = trust.Directory(path)
+		}
+	}
+	if err != nil {
+		log.Warn("compiled modules are not kept: name a directory with --module-cache", "reason", err)
+		return
+	}
 	*dir = path
-	return err
 }

@@ -64,6 +64,9 @@ var (
 	ErrStoreInUse = errors.New("store is in use")
 	// ErrCorrupt is returned by opening a store whose files were damaged.
 	ErrCorrupt = errors.New("store is damaged")
+	// ErrExposed is returned by opening a store whose files other users could
+	// change, or that lie elsewhere.
+	ErrExposed = errors.New("store is open to other users")
 	// ErrNotBuilt is returned by opening a store whose driver this binary does
 	// not contain.
 	ErrNotBuilt = errors.New("driver is not part of this build")

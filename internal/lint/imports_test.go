@@ -70,15 +70,18 @@ func importTable() map[string]imports {
 		"internal/lint":      {},
 		"internal/mutants":   {},
 		"internal/seam":      {},
+		"internal/trust":     {},
 
-		"fdbmodel/kv":          {},
-		"fdbmodel/tuple":       {},
-		"fdbmodel/kv/faultkv":  {ours: store},
-		"fdbmodel/kv/embedded": {ours: store, others: []string{pebble, btree}},
-		"fdbmodel/kv/fdbkv":    {ours: store, others: []string{bindings}},
-		"fdbmodel/kv/remote":   {ours: append(slices.Clone(store), "internal/budget")},
+		"fdbmodel/kv":         {},
+		"fdbmodel/tuple":      {},
+		"fdbmodel/kv/faultkv": {ours: store},
+		"fdbmodel/kv/embedded": {
+			ours: append(slices.Clone(store), "internal/trust"), others: []string{pebble, btree},
+		},
+		"fdbmodel/kv/fdbkv":  {ours: store, others: []string{bindings}},
+		"fdbmodel/kv/remote": {ours: append(slices.Clone(store), "internal/budget")},
 		"fdbmodel/kv/kvopen": {ours: append(slices.Clone(store),
-			"fdbmodel/kv/embedded", "fdbmodel/kv/fdbkv", "fdbmodel/kv/remote")},
+			"fdbmodel/kv/embedded", "fdbmodel/kv/fdbkv", "fdbmodel/kv/remote", "internal/trust")},
 		"fdbmodel/transfer/archive": {},
 		"fdbmodel/layout":           {ours: store, others: []string{msgp, uuid}},
 		"fdbmodel/read":             {ours: append(slices.Clone(store), "fdbmodel/layout")},
@@ -100,13 +103,15 @@ func importTable() map[string]imports {
 			others: []string{huma, prometheus},
 		},
 		"futures/httpapi/stack": {
-			ours: []string{"internal/budget", "internal/connlimit"}, others: []string{huma, uuid, prometheus},
+			ours: []string{"internal/budget", "internal/connlimit", "internal/trust"}, others: []string{huma, uuid, prometheus},
 		},
 		"workers": {
 			ours:   append(slices.Clone(model), "internal/seam"),
 			others: []string{msgpack, uuid, prometheus, system},
 		},
-		"workers/wasm": {ours: []string{"fdbmodel", "fdbmodel/layout", "workers"}, others: []string{wazero}},
+		"workers/wasm": {
+			ours: []string{"fdbmodel", "fdbmodel/layout", "workers", "internal/trust"}, others: []string{wazero},
+		},
 
 		"workers/wasm/wasmbench": {ours: []string{"workers/wasm"}, others: []string{wazero}},
 

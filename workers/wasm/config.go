@@ -24,8 +24,9 @@ const (
 // Config sets up an Executor. The zero value works.
 type Config struct {
 	// CacheDir keeps compiled code between runs of the program. It is created if
-	// missing and must belong to the user alone: a user that can write there can
-	// run code as the program. Defaults to none: a temporary directory that Close
+	// missing. New refuses one that other users own or can write, because they
+	// could run code as the program, which is why it should not be one that comes
+	// from elsewhere either. Defaults to none: a temporary directory that Close
 	// removes (IsolationProcess), or memory (IsolationInProcess).
 	CacheDir string
 	// Isolation says where functions run. Defaults to IsolationProcess where that

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
+
+	"github.com/futura-run/futura/internal/trust"
 )
 
 // Executor runs WebAssembly functions. Its methods may be called from many
@@ -52,6 +55,9 @@ func New(ctx context.Context, config Config) (*Executor, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := guardCache(config.CacheDir); err != nil {
+		return nil, err
+	}
 	placed, err := newBackend(ctx, config)
 	if err != nil {
 		return nil, err
@@ -61,6 +67,22 @@ func New(ctx context.Context, config Config) (*Executor, error) {
 		config: config, backend: placed, slots: make(chan struct{}, config.PoolSize),
 		base: base, end: end, sources: newLRU[source](config.MaxModuleSize),
 	}, nil
+}
+
+// guardCache makes the directory for compiled code, and refuses one that others
+// can change.
+func guardCache(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		err = trust.Directory(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("wasm: directory for compiled code: %w", err)
+	}
+	return nil
 }
 
 func newBackend(ctx context.Context, config Config) (backend, error) {

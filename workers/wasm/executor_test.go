@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/examples/wasm/countlines/summary"
+	"github.com/futura-run/futura/internal/trust"
 )
 
 // echoes returns an executor, and an invocation of the example that prints what it
@@ -280,4 +281,22 @@ func TestClose(t *testing.T) {
 		require.ErrorIs(t, err, ErrClosed)
 		require.ErrorIs(t, e.Check(context.Background(), "good", smallLoop(1)), ErrClosed)
 	})
+}
+
+func TestCachesOfOthersAreRefused(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "cache")
+	for _, isolation := range []Isolation{IsolationProcess, IsolationInProcess} {
+		e, err := New(context.Background(), Config{Isolation: isolation, CacheDir: dir})
+		require.NoError(t, err)
+		require.NoError(t, e.Close(context.Background()))
+		info, err := os.Stat(dir)
+		require.NoError(t, err)
+		require.Equal(t, os.ModeDir|0o700, info.Mode())
+		require.NoError(t, os.Chmod(dir, 0o777))
+		_, err = New(context.Background(), Config{Isolation: isolation, CacheDir: dir})
+		require.ErrorIs(t, err, trust.ErrExposed)
+		require.ErrorContains(t, err, "chmod go-w "+dir)
+		require.NoError(t, os.Chmod(dir, 0o700))
+	}
 }

@@ -24,11 +24,12 @@ type disk struct {
 
 // Open opens the store in dir, and makes it if it is not there. It returns
 // kv.ErrStoreInUse while another Store has it open, in this process or in
-// another, and kv.ErrCorrupt if a file is damaged or missing. A write that a
+// another, kv.ErrExposed for a directory that is open to other users, and
+// kv.ErrCorrupt if a file is damaged or missing. A write that a
 // crash cut off is no damage. ctx bounds nothing but the opening.
 func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	s := newStore(o)
-	d, lock, err := lockDirectory(s.options.FS, dir)
+	d, lock, err := lockDirectory(s.options.FS, dir, s.options.Shared)
 	if err != nil {
 		return nil, err
 	}

@@ -13,8 +13,13 @@ import (
 // Options of a store. The zero value is right for production.
 type Options struct {
 	// FS is the file system that the directory is in. Defaults to the
-	// machine's.
+	// machine's, where only this user may read the files.
 	FS vfs.FS
+
+	// Shared accepts a directory that other users own or can write, and creates
+	// files with the modes that the process's umask leaves. Defaults to false:
+	// Open returns kv.ErrExposed.
+	Shared bool
 
 	// Clock bounds the life of transactions. Defaults to the machine's.
 	Clock clock.Clock
@@ -73,8 +78,10 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.FS == nil {
+	if o.FS == nil && o.Shared {
 		o.FS = vfs.Default
+	} else if o.FS == nil {
+		o.FS = privateFS{vfs.Default}
 	}
 	if o.Clock == nil {
 		o.Clock = clock.Real{}

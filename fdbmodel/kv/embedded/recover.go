@@ -19,9 +19,10 @@ import (
 )
 
 // lockDirectory makes the directory and keeps everyone else out of it.
-func lockDirectory(filesystem vfs.FS, path string) (directory, io.Closer, error) {
+func lockDirectory(filesystem vfs.FS, path string, shared bool) (directory, io.Closer, error) {
 	d := directory{fs: filesystem, path: path}
-	if vfs.Root(filesystem) == vfs.Default {
+	onDisk := vfs.Root(filesystem) == vfs.Default
+	if onDisk {
 		absolute, err := filepath.Abs(path)
 		if err != nil {
 			return d, nil, fmt.Errorf("embedded: %w", err)
@@ -42,10 +43,13 @@ func lockDirectory(filesystem vfs.FS, path string) (directory, io.Closer, error)
 	case err != nil:
 		return d, nil, fmt.Errorf("embedded: directory %s can't be opened: %w", d.path, err)
 	}
-	if vfs.Root(filesystem) == vfs.Default {
+	if onDisk {
 		// The lock knows paths, not directories.
 		if real, err := filepath.EvalSymlinks(d.path); err == nil {
 			d.path = real
+		}
+		if err := guard(d.path, shared); err != nil {
+			return d, nil, err
 		}
 	}
 	lock, err := d.fs.Lock(d.file(lockName))

@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/internal/trust"
 )
 
 // endpointFile lies in the directory of a store that a process serves, such as
@@ -50,18 +50,10 @@ func openHeld(ctx context.Context, dir string, inUse error, o Options) (kv.Datab
 	return db, nil
 }
 
-// readHolder reads the endpoint of a directory. One that other users may write is
-// refused: it could lead anywhere.
+// readHolder reads the endpoint of a directory. One that other users may read or
+// write is refused: it could lead anywhere.
 func readHolder(dir string) (h holder, err error) {
-	path := filepath.Join(dir, endpointFile)
-	info, err := os.Stat(path)
-	if err != nil {
-		return h, err
-	}
-	if info.Mode().Perm()&0o022 != 0 || info.Size() > maxEndpoint {
-		return h, fmt.Errorf("%s may be written by others, or is too large", path)
-	}
-	content, err := os.ReadFile(path)
+	content, err := trust.ReadSecret(filepath.Join(dir, endpointFile), maxEndpoint)
 	if err != nil {
 		return h, err
 	}

@@ -39,8 +39,8 @@ type Options struct {
 
 // Open opens the store that name names. It returns ErrBadName for an invalid name,
 // kv.ErrNotBuilt if this binary has no driver for it, and otherwise the errors
-// of the store: kv.ErrStoreInUse and kv.ErrCorrupt of an embedded one, those of
-// remote.Open, kv.ErrUnavailable of a cluster that does not answer.
+// of the store: kv.ErrStoreInUse, kv.ErrExposed and kv.ErrCorrupt of an embedded
+// one, those of remote.Open, kv.ErrUnavailable of a cluster that does not answer.
 func Open(ctx context.Context, name string, o Options) (kv.Database, error) {
 	parsed, err := parse(name)
 	if err != nil {
@@ -50,7 +50,8 @@ func Open(ctx context.Context, name string, o Options) (kv.Database, error) {
 	case schemeMemory:
 		return embedded.OpenMemory(embedded.Options{Logger: o.Logger}), nil
 	case schemeEmbedded:
-		store, err := embedded.Open(ctx, parsed.path, embedded.Options{SyncOff: parsed.syncOff, Logger: o.Logger})
+		store, err := embedded.Open(ctx, parsed.path,
+			embedded.Options{SyncOff: parsed.syncOff, Shared: parsed.shared, Logger: o.Logger})
 		if errors.Is(err, kv.ErrStoreInUse) {
 			return openHeld(ctx, parsed.path, fmt.Errorf("kvopen: %s: %w", name, err), o)
 		}
@@ -77,6 +78,7 @@ type storeName struct {
 	scheme  string
 	path    string
 	syncOff bool
+	shared  bool
 	remote  remoteName
 }
 
@@ -120,11 +122,14 @@ func parse(name string) (storeName, error) {
 	}
 	switch scheme {
 	case schemeEmbedded:
-		sync := parameters.Get(parameterSync)
-		if parameters.Has(parameterSync) && sync != "on" && sync != "off" {
-			return bad("sync must be on or off")
+		for _, parameter := range parametersOf(scheme) {
+			value := parameters.Get(parameter)
+			if parameters.Has(parameter) && value != "on" && value != "off" {
+				return bad(parameter + " must be on or off")
+			}
 		}
-		parsed.syncOff = sync == "off"
+		parsed.syncOff = parameters.Get(parameterSync) == "off"
+		parsed.shared = parameters.Get(parameterShared) == "on"
 	case schemeRemote:
 		if parsed.remote, err = parseRemote(path, parameters); err != nil {
 			return bad(err.Error())
@@ -133,14 +138,17 @@ func parse(name string) (storeName, error) {
 	return parsed, nil
 }
 
-// parameterSync is the one parameter of an embedded store.
-const parameterSync = "sync"
+// Parameters of an embedded store.
+const (
+	parameterSync   = "sync"
+	parameterShared = "shared"
+)
 
 // parametersOf returns the parameters that a kind of store has.
 func parametersOf(scheme string) []string {
 	switch scheme {
 	case schemeEmbedded:
-		return []string{parameterSync}
+		return []string{parameterSync, parameterShared}
 	case schemeRemote:
 		return []string{parameterTokenFile, parameterCA, parameterTLS}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/remote"
+	"github.com/futura-run/futura/internal/trust"
 )
 
 // Parameters of a remote store's name.
@@ -23,6 +24,9 @@ const (
 
 // tokenVariable is the environment's variable that holds a remote store's token.
 const tokenVariable = "FUTURA_REMOTE_TOKEN"
+
+// maxTokenFile bounds a file with a token, in bytes.
+const maxTokenFile = 64 << 10
 
 // remoteName is the name of a remote store taken apart.
 type remoteName struct {
@@ -61,7 +65,7 @@ func openRemote(ctx context.Context, n remoteName, o Options) (kv.Database, erro
 	options := remote.Options{PlainText: n.plainText, DialTimeout: o.ConnectTimeout, GiveUpAfter: o.GiveUpAfter,
 		Token: os.Getenv(tokenVariable)}
 	if n.tokenFile != "" {
-		token, err := os.ReadFile(n.tokenFile)
+		token, err := trust.ReadSecret(n.tokenFile, maxTokenFile)
 		if err != nil {
 			return nil, fmt.Errorf("kvopen: the token of %s: %w", n.address, err)
 		}

@@ -14,11 +14,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/futura-run/futura/internal/trust"
 )
 
 // Bounds of token files.
@@ -176,8 +177,8 @@ func stampOf(path string) (fileStamp, error) {
 	if err != nil {
 		return fileStamp{}, err
 	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
-		return fileStamp{}, fmt.Errorf("%w: others may read %s (mode %04o): chmod 600 %[2]s", ErrBadTokens, path, mode)
+	if err := trust.Secret(path); err != nil {
+		return fileStamp{}, fmt.Errorf("%w: %w", ErrBadTokens, err)
 	}
 	if info.Size() > maxTokenFile {
 		return fileStamp{}, fmt.Errorf("%w: %s has %d bytes: at most %d", ErrBadTokens, path, info.Size(), maxTokenFile)
