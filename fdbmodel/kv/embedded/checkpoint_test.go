@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -81,4 +82,24 @@ func TestRecordThatIsMissingBetweenOthers(t *testing.T) {
 	_, err = Open(context.Background(), "store", Options{FS: fs})
 	require.ErrorIs(t, err, kv.ErrCorrupt)
 	require.ErrorContains(t, err, "follows record")
+}
+
+// TestSyncThatFails has a disk take every write and refuse a sync.
+func TestSyncThatFails(t *testing.T) {
+	t.Parallel()
+	var failing atomic.Bool
+	fs := &faultFS{FS: vfs.NewMem(), syncing: func(do func() error) error {
+		if failing.Load() {
+			return errors.New("the cable is loose")
+		}
+		return do()
+	}}
+	s := open(t, "store", Options{FS: fs})
+	failing.Store(true)
+	tx := s.Begin(kv.Options{})
+	tx.Set([]byte("a"), []byte("1"))
+	_, err := tx.Commit(context.Background())
+	require.ErrorIs(t, err, kv.ErrUnknownResult)
+	require.ErrorContains(t, err, "the cable is loose")
+	require.ErrorIs(t, s.Err(), kv.ErrStoreFailed)
 }

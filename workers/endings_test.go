@@ -1,0 +1,49 @@
+package workers
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/clock"
+)
+
+// TestCompletionsThatWereNotWritten returns part of a batch: it goes before what
+// has ended since.
+func TestCompletionsThatWereNotWritten(t *testing.T) {
+	t.Parallel()
+	l := &life{endings: newEndings()}
+	futures := make([]fdbmodel.ClaimedFuture, 3)
+	for i := range futures[:2] {
+		l.put(fdbmodel.Completion{Future: &futures[i]})
+	}
+	batch := l.endings.await()
+	require.Len(t, batch, 2)
+	l.put(fdbmodel.Completion{Future: &futures[2]})
+	require.Equal(t, 2, l.endings.open())
+	l.endings.done(batch[1:])
+	require.Equal(t, 2, l.endings.backlog())
+	again := l.endings.await()
+	require.Same(t, &futures[1], again[0].Future)
+	require.Same(t, &futures[2], again[1].Future)
+	l.endings.done(nil)
+	require.Zero(t, l.endings.open())
+}
+
+// TestCancelThatComesBeforeItsClaim hears of a cancel while the claim that takes
+// the future is under way.
+func TestCancelThatComesBeforeItsClaim(t *testing.T) {
+	t.Parallel()
+	s := newSlots(clock.Real{}, layout.Resources{Slots: 2})
+	require.Positive(t, s.request().Max)
+	cancelled, other := layout.ID{1}, layout.ID{2}
+	require.Nil(t, s.cancel(cancelled))
+	claimed := []fdbmodel.ClaimedFuture{{ID: cancelled, Spec: &layout.Spec{}}, {ID: other, Spec: &layout.Spec{}}}
+	unwanted := s.admit(&life{}, claimed)
+	require.Len(t, unwanted, 1)
+	require.Equal(t, cancelled, unwanted[0].future.ID)
+	require.Len(t, s.queue, 1)
+	require.Empty(t, s.admit(&life{}, claimed[:1]), "a cancel is of the claim that was under way")
+}
