@@ -1,6 +1,8 @@
 package workers
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -46,4 +48,20 @@ func TestCancelThatComesBeforeItsClaim(t *testing.T) {
 	require.Equal(t, cancelled, unwanted[0].future.ID)
 	require.Len(t, s.queue, 1)
 	require.Empty(t, s.admit(&life{}, claimed[:1]), "a cancel is of the claim that was under way")
+}
+
+// TestErrorsAfterAStop has a function return an error because it was stopped,
+// and panic while it stops: only the panic is its own fault.
+func TestErrorsAfterAStop(t *testing.T) {
+	t.Parallel()
+	for _, cause := range []error{ErrStopping, ErrCancelled, fdbmodel.ErrReaped} {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		j := &job{ctx: ctx, cancel: cancel}
+		require.False(t, j.failure(errors.New("no")).Relinquish)
+		cancel(cause)
+		stopped := j.failure(errors.New("the context ended"))
+		require.True(t, stopped.Relinquish)
+		require.Nil(t, stopped.Exception)
+		require.Equal(t, layout.KindPanic, j.failure(&panicError{"panic"}).Exception.Kind)
+	}
 }

@@ -197,7 +197,7 @@ func janitorMutants() []mutant {
 			new: "present.Worker != worker && !bytes.Equal(value, observed) && false {"},
 		{name: "futures that become due wake nobody", file: file, by: append(model(), suite{of: "workers"}),
 			old: "c.wakeIdle(ctx, result.Version, placed)\n\treturn promoted, next, nil",
-			new: "return promoted, next, nil"},
+			new: "_, _ = result, placed\n\treturn promoted, next, nil"},
 		{name: "an unreadable future is forgotten by the expiry", file: file, by: model(),
 			old: "w.done = append(w.done, id) // a version",
 			new: "_ = append(w.done, id) // a version"},
