@@ -163,18 +163,31 @@ func TestContextEndsACommitThatWaits(t *testing.T) {
 		return do()
 	}}
 	s := open(t, "store", Options{FS: fs})
-	holding.Store(true)
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() { <-syncing; cancel() }()
-	tx := s.Begin(kv.Options{})
-	tx.Set([]byte("a"), []byte("1"))
-	_, err := tx.Commit(ctx)
-	require.ErrorIs(t, err, kv.ErrUnknownResult)
-	require.ErrorIs(t, err, context.Canceled)
-	require.Nil(t, read(t, s, "a"))
+	for _, begins := range []bool{true, false} {
+		if !begins {
+			write(t, s, "z", "")
+		}
+		holding.Store(true)
+		ctx, cancel := context.WithCancel(context.Background())
+		go func() { <-syncing; cancel() }()
+		tx := s.Begin(kv.Options{})
+		tx.Set([]byte("a"), []byte("1"))
+		_, err := tx.Commit(ctx)
+		require.ErrorIs(t, err, kv.ErrUnknownResult)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Nil(t, read(t, s, "a"))
+		holding.Store(false)
+		if begins {
+			release <- struct{}{}
+			write(t, s, "b", "2")
+			tx := s.Begin(kv.Options{})
+			tx.Clear([]byte("a"))
+			commit(t, tx)
+		}
+	}
 	close(release)
 	require.NoError(t, s.Close())
-	require.Equal(t, []byte("1"), read(t, open(t, "store", Options{FS: fs}), "a"))
+	require.Equal(t, map[string]string{"a": "1", "b": "2", "z": ""}, contents(t, open(t, "store", Options{FS: fs})))
 }
 
 func TestRetryAfterAConflictWaitsForThePublish(t *testing.T) {

@@ -71,14 +71,15 @@ func TestRecordThatIsMissingBetweenOthers(t *testing.T) {
 	}
 	require.NoError(t, r.close())
 	require.Greater(t, len(headers), 2)
-	rewritten, err := createSegment(d, number, 1<<20)
-	require.NoError(t, err)
-	for i := range headers {
-		if i != 1 {
-			require.NoError(t, rewritten.append(headers[i], bodies[i]))
+	_, err = createSegment(d, number, 1<<20, func(rewritten *segment) error {
+		for i := range headers {
+			if i != 1 {
+				require.NoError(t, rewritten.append(headers[i], bodies[i]))
+			}
 		}
-	}
-	require.NoError(t, rewritten.sync())
+		return nil
+	})
+	require.NoError(t, err)
 	_, err = Open(context.Background(), "store", Options{FS: fs})
 	require.ErrorIs(t, err, kv.ErrCorrupt)
 	require.ErrorContains(t, err, "follows record")

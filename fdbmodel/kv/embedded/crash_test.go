@@ -182,6 +182,7 @@ func TestCrashOfAnOpening(t *testing.T) {
 	history := crashHistory(t, crashSteps)
 	found := crashes(t, Options{}, func(do func() error) error { return do() })
 	random := rand.New(rand.NewPCG(3, 4))
+	crashed := 0
 	for i := 0; i < len(found); i += 7 {
 		first := found[i]
 		var again []crash
@@ -195,12 +196,13 @@ func TestCrashOfAnOpening(t *testing.T) {
 		s, err := Open(context.Background(), "store", tiny(Options{FS: fs, Inline: true}))
 		require.NoError(t, err)
 		fs.syncing = nil
-		require.NotEmpty(t, again)
+		crashed += len(again)
 		for _, c := range again {
 			require.NoError(t, c.check(history))
 		}
 		require.NoError(t, s.Close())
 	}
+	require.Greater(t, crashed, len(found)/7)
 }
 
 // TestCrashUnderCommitters crashes the store while many commit.

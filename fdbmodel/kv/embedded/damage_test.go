@@ -149,6 +149,9 @@ func lastSegment(all map[string][]byte) string {
 	})
 }
 
+// headSize is the size of the first record of a segment in its file.
+const headSize = 7 + headerSize
+
 func TestTornTail(t *testing.T) {
 	t.Parallel()
 	all, history := storeFiles(t, false)
@@ -163,6 +166,12 @@ func TestTornTail(t *testing.T) {
 			torn := maps.Clone(all)
 			torn[name] = append(slices.Clone(all[name][:size]), make([]byte, zeros)...)
 			rows, err := reopen(t, torn)
+			if size < headSize {
+				// The first record was synced before the manifest named the file.
+				require.ErrorIs(t, err, kv.ErrCorrupt, "%d bytes are left", size)
+				require.ErrorContains(t, err, name)
+				continue
+			}
 			require.NoError(t, err)
 			steps := slices.IndexFunc(history, func(h map[string]string) bool { return maps.Equal(h, rows) })
 			require.Positive(t, steps, "%d bytes are left", size)
@@ -175,7 +184,6 @@ func TestTornTail(t *testing.T) {
 func TestCutOrMissingFiles(t *testing.T) {
 	t.Parallel()
 	all, _ := storeFiles(t, true)
-	last := lastSegment(all)
 	for name := range all {
 		if name == lockName {
 			continue
@@ -185,9 +193,6 @@ func TestCutOrMissingFiles(t *testing.T) {
 		_, err := reopen(t, missing)
 		require.ErrorIs(t, err, kv.ErrCorrupt, "without %s", name)
 		require.ErrorContains(t, err, name)
-		if name == last || len(all[name]) == 0 {
-			continue
-		}
 		cut := maps.Clone(all)
 		cut[name] = all[name][:len(all[name])/2]
 		_, err = reopen(t, cut)

@@ -1,8 +1,10 @@
 package embedded
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -30,6 +32,7 @@ type journal struct {
 	dir         directory
 	segmentSize int64
 	store       storeID
+	log         *slog.Logger
 
 	// logBytes is the size of the log that recovery would read.
 	logBytes atomic.Int64
@@ -37,13 +40,20 @@ type journal struct {
 
 	mu       sync.Mutex
 	manifest *manifest
+	// current is nil before begin, and nextFile is only used until then.
 	current  *segment
+	nextFile uint64
+	tail     tail
 	broken   error
+	// opening is the version that the store was opened at.
+	opening kv.Version
 	// next is the number of the next record, durable that of the last synced
 	// one, and attested that of the last of which a synced record says so.
 	next, durable, attested uint64
 	version                 kv.Version
-	// closed is the size of the segments before the current one.
+	// sizes are those of the segments before the current one, and closed their
+	// sum.
+	sizes  map[uint64]int64
 	closed int64
 	// rotateAt is the size at which the current segment ends.
 	rotateAt int64
@@ -104,8 +114,6 @@ func (j *journal) sync() error {
 // synced. Damage to the last commit is then told from a write that was cut
 // off.
 func (j *journal) attest() error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
 	if err := j.append(j.version, nil); err != nil {
 		return err
 	}
@@ -118,17 +126,12 @@ func (j *journal) attest() error {
 
 // idle is called when nothing was handed over for a while.
 func (j *journal) idle() error {
-	if !j.unattested() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.broken != nil || j.attested == j.durable {
 		return nil
 	}
 	return j.attest()
-}
-
-// unattested reports whether attest has something to say.
-func (j *journal) unattested() bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.broken == nil && j.attested < j.durable
 }
 
 func (j *journal) fail(err error) error {
@@ -152,19 +155,15 @@ func (j *journal) rotate() error {
 	if err := j.sync(); err != nil {
 		return err
 	}
-	closed := j.closed
-	if j.current != nil {
-		closed += j.current.size()
-	}
 	m := j.manifest.clone()
 	m.Version = max(m.Version, j.version)
-	if n := len(m.Segments); n > 0 && !m.Segments[n-1].Sealed {
-		m.Segments[n-1].Sealed, m.Segments[n-1].Last = true, j.next-1
-	}
+	m.Segments[len(m.Segments)-1].seal(j.next-1, j.current.written)
 	number := m.NextFile
 	m.NextFile++
 	m.Segments = append(m.Segments, segmentRange{File: number, First: j.next})
-	fresh, err := createSegment(j.dir, number, j.segmentSize)
+	// A segment without a record is damaged.
+	head := header{store: j.store, seq: j.next, durable: j.next - 1, version: j.version}
+	fresh, err := createSegment(j.dir, number, j.segmentSize, func(s *segment) error { return s.append(head, nil) })
 	if isShortage(err) {
 		return err
 	}
@@ -178,12 +177,14 @@ func (j *journal) rotate() error {
 		}
 		return j.fail(err)
 	}
-	if j.current != nil {
-		if err := j.current.file.Close(); err != nil {
-			return j.fail(errors.Join(err, fresh.file.Close()))
-		}
+	j.sizes[m.Segments[len(m.Segments)-2].File] = j.current.size()
+	if err := j.current.file.Close(); err != nil {
+		return j.fail(errors.Join(err, fresh.file.Close()))
 	}
-	j.manifest, j.current, j.closed, j.rotateAt = m, fresh, closed, j.segmentSize
+	j.manifest, j.current, j.rotateAt = m, fresh, j.segmentSize
+	j.measure()
+	j.durable, j.attested = j.next, j.next
+	j.next++
 	return nil
 }
 
@@ -229,37 +230,38 @@ func (j *journal) installCheckpoint(c rowsFile, keepFrom uint64) (obsolete []str
 			obsolete = append(obsolete, name)
 		}
 	}
-	return obsolete, j.measure()
+	j.measure()
+	return obsolete, nil
 }
 
 // measure determines the size of the log again.
-func (j *journal) measure() error {
-	closed := int64(0)
-	for _, s := range j.manifest.Segments[:len(j.manifest.Segments)-1] {
-		info, err := j.dir.fs.Stat(j.dir.file(segmentName(s.File)))
-		if err != nil {
-			return err
-		}
-		closed += info.Size()
+func (j *journal) measure() {
+	size := int64(0)
+	for _, s := range j.manifest.Segments {
+		size += j.sizes[s.File]
 	}
-	j.closed = closed
-	j.logBytes.Store(closed + j.current.size())
-	return nil
+	j.closed = size
+	if j.current != nil {
+		size += j.current.size()
+	}
+	j.logBytes.Store(size)
 }
 
 // close ends the log in a state that recovers without a doubt.
 func (j *journal) close() error {
-	err := j.idle()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.current == nil {
-		return err
+		j.broken = cmp.Or(j.broken, kv.ErrClosed)
+		return nil
+	}
+	var err error
+	if j.broken == nil {
+		err = j.seal()
 	}
 	err = errors.Join(err, j.current.file.Close())
 	j.current = nil
-	if j.broken == nil {
-		j.broken = kv.ErrClosed
-	}
+	j.broken = cmp.Or(j.broken, kv.ErrClosed)
 	return err
 }
 

@@ -56,6 +56,9 @@ func (k *keeper) run() {
 // harm, as the log is still there: it is tried again when the log has grown by
 // another quarter.
 func (s *Store) keepUp(ctx context.Context) {
+	if !s.disk.begun.Load() {
+		return
+	}
 	size := s.disk.journal.logBytes.Load()
 	grown := size > s.options.CheckpointBytes && size > s.checkpointAt()
 	if !grown && (size <= s.retryAt.Load() || !s.index.crowded(s.largeMax())) {
@@ -90,6 +93,14 @@ func (s *Store) Checkpoint(ctx context.Context) error {
 	if s.disk == nil {
 		return s.Err()
 	}
+	if err := s.beginLog(); err != nil {
+		return fmt.Errorf("embedded: checkpoint: %w", err)
+	}
+	return s.checkpoint(ctx)
+}
+
+// checkpoint is Checkpoint of a store whose log can be written.
+func (s *Store) checkpoint(ctx context.Context) error {
 	s.checkpointLock.Lock()
 	defer s.checkpointLock.Unlock()
 	if err := s.Err(); err != nil {

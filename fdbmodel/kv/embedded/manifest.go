@@ -17,7 +17,11 @@ import (
 
 // formatVersion is the version of the files of a directory. A store that was
 // written by a newer one is not opened.
-const formatVersion = 1
+const formatVersion = 2
+
+// formatHeadless is the last version in which a segment could be without a
+// record.
+const formatHeadless = 1
 
 const (
 	manifestName    = "MANIFEST"
@@ -61,6 +65,16 @@ type segmentRange struct {
 	// whatever follows it then was never promised to anyone.
 	Last   uint64 `json:"last,omitempty"`
 	Sealed bool   `json:"sealed,omitempty"`
+	// Size is where the last record ends, and zeros follow. It is zero where
+	// something else is known to follow.
+	Size int64 `json:"size,omitempty"`
+}
+
+// seal ends the segment, unless it was sealed before.
+func (s *segmentRange) seal(last uint64, size int64) {
+	if !s.Sealed {
+		s.Sealed, s.Last, s.Size = true, last, size
+	}
 }
 
 func segmentName(file uint64) string { return fmt.Sprintf("%08d%s", file, segmentSuffix) }

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
@@ -20,28 +22,44 @@ type disk struct {
 	pipeline *pipeline
 	// keeper is nil in a store that runs inline.
 	keeper *keeper
+	// begun is set once the log can be written.
+	begun     atomic.Bool
+	beginLock sync.Mutex
+	// readOnly is why the directory can't be written, nil if it can as far as is
+	// known.
+	readOnly error
 }
 
 // Open opens the store in dir, and makes it if it is not there. It returns
 // kv.ErrStoreInUse while another Store has it open, in this process or in
 // another, kv.ErrExposed for a directory that is open to other users, and
-// kv.ErrCorrupt if a file is damaged or missing. A write that a
-// crash cut off is no damage. ctx bounds nothing but the opening.
+// kv.ErrCorrupt if a file is damaged or missing. A write that a crash cut off is
+// no damage. ctx bounds nothing but the opening.
+//
+// A store that can't be written, because its disk is full or mounted read-only,
+// is opened to be read: commits end with kv.ErrReadOnly, and write nothing.
 func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	s := newStore(o)
 	d, lock, err := lockDirectory(s.options.FS, dir, s.options.Shared)
-	if err != nil {
+	var readOnly readOnlyError
+	if err != nil && !errors.As(err, &readOnly) {
 		return nil, err
 	}
 	if err := s.load(ctx, d); err != nil {
 		return nil, errors.Join(fmt.Errorf("embedded: opening %s: %w", d.path, err), s.index.closeAllShelves(), lock.Close())
 	}
-	s.disk.lock = lock
+	s.disk.lock, s.disk.readOnly = lock, readOnly.cause
 	s.sequencer.recorded = true
 	if !s.options.Inline {
 		s.disk.keeper = newKeeper(s)
 		s.disk.pipeline = newPipeline(s, s.disk.journal, s.disk.keeper.look, s.idle, s.keepPace)
 		s.disk.keeper.start()
+	}
+	if s.disk.journal.doubtful() {
+		if err := s.beginLog(); err != nil {
+			s.options.Logger.Warn("store was not closed and can only be read: the last commits that it shows may be lost "+
+				"if the power fails", "error", err)
+		}
 	}
 	return s, nil
 }
@@ -65,24 +83,17 @@ func (s *Store) idle() error {
 	return s.disk.journal.idle()
 }
 
-// load recovers the rows and begins a new segment of the log.
+// load recovers the rows.
 func (s *Store) load(ctx context.Context, d directory) error {
-	j, err := openJournal(d, s.options.SegmentSize)
+	j, err := openJournal(d, &s.options)
 	if err != nil {
 		return err
 	}
-	if err := j.recover(&loader{ctx: ctx, index: &s.index, log: s.options.Logger}); err != nil {
+	if err := j.recover(&loader{ctx: ctx, index: &s.index}); err != nil {
 		return err
-	}
-	version, err := j.start()
-	if err != nil {
-		return errors.Join(err, j.close())
-	}
-	if err := j.sweep(); err != nil {
-		return errors.Join(err, j.close())
 	}
 	s.disk = &disk{journal: j}
-	s.begin(version)
+	s.begin(j.opening)
 	return nil
 }
 

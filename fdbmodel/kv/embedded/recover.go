@@ -6,64 +6,12 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
-	"log/slog"
-	"path/filepath"
 	"strings"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// lockDirectory makes the directory and keeps everyone else out of it.
-func lockDirectory(filesystem vfs.FS, path string, shared bool) (directory, io.Closer, error) {
-	d := directory{fs: filesystem, path: path}
-	onDisk := vfs.Root(filesystem) == vfs.Default
-	if onDisk {
-		absolute, err := filepath.Abs(path)
-		if err != nil {
-			return d, nil, fmt.Errorf("embedded: %w", err)
-		}
-		d.path = absolute
-	}
-	info, err := d.fs.Stat(d.path)
-	switch {
-	case err == nil && !info.IsDir():
-		return d, nil, fmt.Errorf("embedded: %s is not a directory", d.path)
-	case errors.Is(err, fs.ErrNotExist):
-		if err := d.fs.MkdirAll(d.path, 0o700); err != nil {
-			return d, nil, fmt.Errorf("embedded: directory %s can't be created: %w", d.path, err)
-		}
-		if err := syncDir(d.fs, d.fs.PathDir(d.path)); err != nil {
-			return d, nil, fmt.Errorf("embedded: %w", err)
-		}
-	case err != nil:
-		return d, nil, fmt.Errorf("embedded: directory %s can't be opened: %w", d.path, err)
-	}
-	if onDisk {
-		// The lock knows paths, not directories.
-		if real, err := filepath.EvalSymlinks(d.path); err == nil {
-			d.path = real
-		}
-		if err := guard(d.path, shared); err != nil {
-			return d, nil, err
-		}
-	}
-	lock, err := d.fs.Lock(d.file(lockName))
-	if err == nil {
-		return d, lock, nil
-	}
-	if pathError := (*fs.PathError)(nil); errors.As(err, &pathError) {
-		return d, nil, fmt.Errorf("embedded: directory %s can't be written: %w", d.path, err)
-	}
-	return d, nil, fmt.Errorf("%w: %s: %w", kv.ErrStoreInUse, d.path, err)
-}
-
 // openJournal reads the manifest of a directory, or begins a new one.
-func openJournal(d directory, segmentSize int64) (*journal, error) {
+func openJournal(d directory, o *Options) (*journal, error) {
 	m, err := d.manifest()
 	if err != nil {
 		return nil, err
@@ -77,7 +25,8 @@ func openJournal(d directory, segmentSize int64) (*journal, error) {
 	if err != nil {
 		return nil, d.corrupt(manifestName, "%v", err)
 	}
-	return &journal{dir: d, segmentSize: segmentSize, store: id, manifest: m}, nil
+	return &journal{dir: d, segmentSize: o.SegmentSize, store: id, manifest: m, nextFile: m.NextFile, log: o.Logger,
+		sizes: map[uint64]int64{}}, nil
 }
 
 func newManifest(d directory) (*manifest, error) {
@@ -119,6 +68,9 @@ func (j *journal) recover(into *loader) error {
 	}
 	j.durable = j.next - 1
 	j.attested = j.durable
+	// Versions that were handed out before are never handed out again.
+	j.opening = max(j.version, j.manifest.Version) + versionJump
+	j.measure()
 	return nil
 }
 
@@ -136,13 +88,20 @@ func (j *journal) replay(s segmentRange, last bool, into *loader) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
+	if j.sizes[s.File], err = r.size(); err != nil {
+		return err
+	}
+	if last {
+		due := max(j.segmentSize, 2*into.index.bytes())
+		j.tail = tail{limit: due / tailFraction, synced: s.Last}
+	}
 	for !s.Sealed || j.next <= s.Last {
 		if err := into.ctx.Err(); err != nil {
 			return err
 		}
 		h, body, err := r.next()
 		if errors.Is(err, errTail) {
-			return j.tail(s, into.log)
+			return j.cut(s, r)
 		}
 		if err != nil {
 			return err
@@ -155,70 +114,54 @@ func (j *journal) replay(s segmentRange, last bool, into *loader) (err error) {
 		}
 		j.version = max(j.version, h.version)
 		j.next++
-	}
-	return nil
-}
-
-// tail decides whether the end of the readable records is the end of what was
-// promised.
-func (j *journal) tail(s segmentRange, log *slog.Logger) error {
-	name := segmentName(s.File)
-	if s.Sealed {
-		return j.dir.corrupt(name, "record %d is missing or damaged, the last one is %d", j.next, s.Last)
-	}
-	rest, err := j.dir.read(name)
-	if err != nil {
-		return err
-	}
-	if known := promised(rest, j.store); known >= j.next {
-		return j.dir.corrupt(name, "record %d is damaged, records up to %d were synced", j.next, known)
-	}
-	log.Info("read the log", "file", j.dir.file(name), "records", j.next-s.First)
-	// Records may have been read that were written and never synced.
-	f, err := j.dir.fs.OpenReadWrite(j.dir.file(name), vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
-// start begins to log after recovery, behind a version that was never handed
-// out.
-func (j *journal) start() (kv.Version, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.version = max(j.version, j.manifest.Version) + versionJump
-	j.manifest = j.manifest.clone()
-	j.manifest.Version = j.version
-	if err := j.rotate(); err != nil {
-		return 0, err
-	}
-	return j.version, j.measure()
-}
-
-// sweep removes files that are no part of the store: what a crash left.
-func (j *journal) sweep() error {
-	names, err := j.dir.fs.List(j.dir.path)
-	if err != nil {
-		return err
-	}
-	mine := j.manifest.files()
-	for _, name := range names {
-		ours := strings.HasSuffix(name, segmentSuffix) || strings.HasSuffix(name, rowsSuffix) || name == manifestNewName
-		if ours && !mine[name] {
-			if err := j.dir.fs.Remove(j.dir.file(name)); err != nil {
-				return err
-			}
+		if last {
+			j.tail.add(h, body)
 		}
 	}
-	return nil
+	if s.Size == 0 {
+		return nil
+	}
+	return r.rest(s.Size, func(b []byte) error {
+		if n := leftover(b); n > 0 {
+			j.log.Warn("bytes behind the end of the log are ignored, they are no part of the store",
+				"file", j.dir.file(name), "end", s.Size, "bytes", n)
+		}
+		return nil
+	})
+}
+
+// cut decides whether the end of the readable records is the end of what was
+// promised.
+func (j *journal) cut(s segmentRange, r *segmentReader) error {
+	if s.Sealed {
+		return j.dir.corrupt(r.name, "record %d is missing or damaged, the last one is %d", j.next, s.Last)
+	}
+	if j.next == s.First && j.manifest.Format > formatHeadless {
+		return j.dir.corrupt(r.name, "its first record, %d, is missing or damaged, and was synced", s.First)
+	}
+	return r.rest(r.end, func(b []byte) error {
+		if known := promised(b, j.store); known >= j.next {
+			return j.dir.corrupt(r.name, "record %d is damaged, records up to %d were synced", j.next, known)
+		}
+		if n := leftover(b); n > 0 {
+			j.log.Warn("a write at the end of the log was cut off, nothing of it was acknowledged",
+				"file", j.dir.file(r.name), "end", r.end, "bytes", n)
+		}
+		return nil
+	})
+}
+
+// doubtful reports whether the log was not closed: what was read at its end may
+// never have reached the disk.
+func (j *journal) doubtful() bool {
+	n := len(j.manifest.Segments)
+	return n > 0 && !j.manifest.Segments[n-1].Sealed
 }
 
 // loader fills an index that is not read yet.
 type loader struct {
 	ctx   context.Context
 	index *index
-	log   *slog.Logger
 }
 
 var errMalformed = errors.New("malformed record")

@@ -96,14 +96,15 @@ const (
 	largeSync = 128 << 10
 )
 
-// createSegment makes a file whose name is durable. Its zeros end at limit.
-func createSegment(d directory, number uint64, limit int64) (*segment, error) {
+// createSegment makes a file with its first records, both durable. Its zeros end
+// at limit.
+func createSegment(d directory, number uint64, limit int64, first func(*segment) error) (*segment, error) {
 	path := d.file(segmentName(number))
 	f, err := d.fs.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(f.Sync(), d.sync(), f.Close()); err != nil {
+	if err := f.Close(); err != nil {
 		return nil, err
 	}
 	if f, err = d.fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified); err != nil {
@@ -112,6 +113,19 @@ func createSegment(d directory, number uint64, limit int64) (*segment, error) {
 	s := &segment{file: f, limit: limit}
 	s.buffer = bufio.NewWriterSize(s, segmentBuffer)
 	s.records = record.NewWriter(s.buffer)
+	if err = first(s); err == nil {
+		err = s.flush()
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = d.sync()
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close(), d.fs.Remove(path))
+	}
+	s.synced = s.written
 	return s, nil
 }
 
@@ -155,12 +169,17 @@ func (s *segment) append(h header, body []byte) error {
 	return err
 }
 
-// sync returns when everything appended is on the disk.
-func (s *segment) sync() error {
+// flush hands everything appended to the system.
+func (s *segment) flush() error {
 	if err := s.records.Flush(); err != nil {
 		return err
 	}
-	if err := s.writeAhead(); err != nil {
+	return s.writeAhead()
+}
+
+// sync returns when everything appended is on the disk.
+func (s *segment) sync() error {
+	if err := s.flush(); err != nil {
 		return err
 	}
 	s.synced = s.written
@@ -177,6 +196,8 @@ type segmentReader struct {
 	file    vfs.File
 	records *record.Reader
 	body    bytes.Buffer
+	// end is where the last record ends.
+	end int64
 }
 
 func openSegment(d directory, number uint64, store storeID) (*segmentReader, error) {
@@ -212,8 +233,34 @@ func (r *segmentReader) next() (header, []byte, error) {
 	if !ok {
 		return header{}, nil, r.dir.corrupt(r.name, "a record is not of this store")
 	}
+	r.end = r.records.Offset()
 	return h, r.body.Bytes()[headerSize:], nil
 }
+
+func (r *segmentReader) size() (int64, error) {
+	info, err := r.file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// rest calls look with what the file has from an offset on, unless it is nothing.
+func (r *segmentReader) rest(from int64, look func([]byte) error) error {
+	size, err := r.size()
+	if err != nil || size <= from {
+		return err
+	}
+	b := make([]byte, size-from)
+	n, err := r.file.ReadAt(b, from)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	return look(b[:n])
+}
+
+// leftover returns how many bytes b has up to the last one that is not zero.
+func leftover(b []byte) int { return len(bytes.TrimRight(b, "\x00")) }
 
 func unreadableRecord(err error) bool {
 	return errors.Is(err, record.ErrInvalidChunk) || errors.Is(err, record.ErrZeroedChunk) ||

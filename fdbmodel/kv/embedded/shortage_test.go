@@ -63,6 +63,14 @@ func TestShortageOfDescriptors(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
+	scarce.left.Store(0)
+	tx := s.Begin(kv.Options{})
+	tx.Set([]byte("first"), nil)
+	_, err := tx.Commit(t.Context())
+	require.ErrorIs(t, err, kv.ErrUnavailable)
+	require.ErrorIs(t, err, syscall.EMFILE)
+	scarce.left.Store(math.MaxInt64)
+	write(1)
 	for left := range int64(12) {
 		scarce.left.Store(left)
 		before := scarce.refused.Load()

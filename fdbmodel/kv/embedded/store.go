@@ -120,6 +120,27 @@ func (s *Store) end(err error) {
 
 // submit passes a commit on. Its answer comes through r.done.
 func (s *Store) submit(r *request) {
+	switch {
+	case s.disk == nil || s.disk.begun.Load():
+		s.pass(r)
+	case s.disk.pipeline == nil:
+		s.submitFirst(r)
+	default:
+		// Whoever waits for r may give up before.
+		go s.submitFirst(r)
+	}
+}
+
+// submitFirst passes a commit on once the log can be written.
+func (s *Store) submitFirst(r *request) {
+	if err := s.beginLog(); err != nil {
+		r.finish(err)
+		return
+	}
+	s.pass(r)
+}
+
+func (s *Store) pass(r *request) {
 	if s.disk != nil && s.disk.pipeline != nil {
 		s.disk.pipeline.submit(r)
 		return

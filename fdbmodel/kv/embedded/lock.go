@@ -1,0 +1,107 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// readOnlyError is returned with a lock that keeps writers out and allows no
+// writing.
+type readOnlyError struct{ cause error }
+
+func (e readOnlyError) Error() string { return e.cause.Error() }
+
+// Unwrap returns the cause.
+func (e readOnlyError) Unwrap() error { return e.cause }
+
+// lockDirectory makes the directory and keeps everyone else out of it. Where
+// nothing can be written, the error is a readOnlyError and comes with a lock.
+func lockDirectory(filesystem vfs.FS, path string, shared bool) (directory, io.Closer, error) {
+	d := directory{fs: filesystem, path: path}
+	onDisk := vfs.Root(filesystem) == vfs.Default
+	if onDisk {
+		absolute, err := filepath.Abs(path)
+		if err != nil {
+			return d, nil, fmt.Errorf("embedded: %w", err)
+		}
+		d.path = absolute
+	}
+	if err := d.make(); err != nil {
+		return d, nil, err
+	}
+	if onDisk {
+		// The lock knows paths, not directories.
+		if real, err := filepath.EvalSymlinks(d.path); err == nil {
+			d.path = real
+		}
+		if err := guard(d.path, shared); err != nil {
+			return d, nil, err
+		}
+	}
+	lock, err := d.fs.Lock(d.file(lockName))
+	if err == nil {
+		return d, lock, nil
+	}
+	if cantWrite(err) {
+		lock, locking := d.lockShared()
+		if locking == nil {
+			return d, lock, readOnlyError{err}
+		}
+		if !errors.Is(locking, fs.ErrNotExist) {
+			err = locking
+		}
+	}
+	if pathError := (*fs.PathError)(nil); errors.As(err, &pathError) {
+		return d, nil, fmt.Errorf("embedded: directory %s can't be written: %w", d.path, err)
+	}
+	return d, nil, fmt.Errorf("%w: %s: %w", kv.ErrStoreInUse, d.path, err)
+}
+
+// make makes the directory if it is not there.
+func (d directory) make() error {
+	info, err := d.fs.Stat(d.path)
+	switch {
+	case err == nil && !info.IsDir():
+		return fmt.Errorf("embedded: %s is not a directory", d.path)
+	case errors.Is(err, fs.ErrNotExist):
+		if err := d.fs.MkdirAll(d.path, 0o700); err != nil {
+			return fmt.Errorf("embedded: directory %s can't be created: %w", d.path, err)
+		}
+		if err := syncDir(d.fs, d.fs.PathDir(d.path)); err != nil {
+			return fmt.Errorf("embedded: %w", err)
+		}
+	case err != nil:
+		return fmt.Errorf("embedded: directory %s can't be opened: %w", d.path, err)
+	}
+	return nil
+}
+
+// cantWrite reports whether err says that a file system takes no writes.
+func cantWrite(err error) bool {
+	return errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// lockShared keeps writers out of a directory that can't be written. It returns
+// fs.ErrNotExist where there is no store.
+func (d directory) lockShared() (io.Closer, error) {
+	if _, err := d.fs.Stat(d.file(manifestName)); err != nil {
+		return nil, err
+	}
+	if vfs.Root(d.fs) != vfs.Default {
+		return d.fs.Open(d.file(manifestName))
+	}
+	lock, err := lockFileShared(d.file(lockName))
+	if errors.Is(err, fs.ErrNotExist) {
+		// Whoever writes has made that file.
+		return io.NopCloser(nil), nil
+	}
+	return lock, err
+}
