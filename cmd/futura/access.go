@@ -113,18 +113,26 @@ func (f *accessFlags) complete(n *node) (err error) {
 	return err
 }
 
-// keepToken returns the token of a file, which is made if it is not there.
+// keepToken returns the token of a file, which is made if it is not there: whole,
+// or not at all.
 func keepToken(path string) (string, error) {
-	token := stack.NewSecret()
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
+	if _, err := os.Stat(path); err == nil {
 		return readToken(path)
 	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
 	if err != nil {
 		return "", err
 	}
+	token := stack.NewSecret()
 	_, err = f.WriteString(token + "\n")
-	return token, errors.Join(err, f.Sync(), f.Close())
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Link(f.Name(), path)
+	}
+	err = errors.Join(err, os.Remove(f.Name()))
+	if errors.Is(err, fs.ErrExist) {
+		return readToken(path)
+	}
+	return token, err
 }
 
 // readToken returns the token of a file that only its owner may read.

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,9 +66,23 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	case err == ctx.Err():
 		fmt.Fprintln(errOut, "futura: interrupted")
 	default:
-		fmt.Fprintln(errOut, "futura:", printable(err.Error()))
+		fmt.Fprintln(errOut, "futura:", printable(said(err)))
 	}
 	return exitCode(ctx, err)
+}
+
+// said is the text of an error without the lines that an earlier one contains: the
+// end of each part of a process may have the same cause.
+func said(err error) string {
+	var lines []string
+	for line := range strings.Lines(err.Error()) {
+		line = strings.TrimSuffix(line, "\n")
+		known := func(earlier string) bool { return strings.Contains(earlier, line) }
+		if !slices.ContainsFunc(lines, known) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 func exitCode(ctx context.Context, err error) int {
@@ -185,7 +200,7 @@ const giveUpAfter = 30 * time.Second
 // openStore opens the store, through the process that serves it where that has
 // it.
 func (a *app) openStore(ctx context.Context) (kv.Database, error) {
-	o := kvopen.Options{GiveUpAfter: giveUpAfter}
+	o := kvopen.Options{GiveUpAfter: giveUpAfter, Logger: a.notices()}
 	if a.outlivesServer {
 		o.GiveUpAfter = 0
 	}

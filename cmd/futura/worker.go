@@ -55,6 +55,12 @@ func (a *app) logger(verbose bool) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level}))
 }
 
+// notices is the logger of a command that prints something else: it says what
+// went wrong, and nothing of what went well.
+func (a *app) notices() *slog.Logger {
+	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
 // running is a worker that runs, with the executor of its modules.
 type running struct {
 	*workers.Worker

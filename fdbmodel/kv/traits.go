@@ -10,9 +10,9 @@ type Traits struct {
 	// process that used it before this opening has ended.
 	Exclusive bool
 
-	// Opening names this opening of the store. No two openings of a store have
-	// the same name. It is empty if openings don't matter. Through a connection
-	// it is the opening that was reached last, and changes with it.
+	// Opening names this opening of the store. No two openings that commit have the
+	// same name. It is empty if openings don't matter. Through a connection it is
+	// the opening that was reached last, and changes with it.
 	Opening string
 
 	// Connection names this Database among all that reach the store through the

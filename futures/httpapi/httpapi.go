@@ -111,6 +111,7 @@ func Errors() []stack.ErrorCode {
 		{Err: futures.ErrClosed, Status: http.StatusServiceUnavailable, Code: "stopping"},
 		{Err: kv.ErrClosed, Status: http.StatusServiceUnavailable, Code: "stopping"},
 		{Err: kv.ErrStoreFailed, Status: http.StatusServiceUnavailable, Code: "store_failed"},
+		{Err: kv.ErrReadOnly, Status: http.StatusServiceUnavailable, Code: "store_read_only"},
 		{Err: kv.ErrUnavailable, Status: http.StatusServiceUnavailable, Code: "store_unavailable"},
 	}
 }

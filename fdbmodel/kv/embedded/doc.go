@@ -18,10 +18,15 @@
 //   - A commit that was acknowledged survives the death of the process and of
 //     the machine, except with [Options].SyncOff, where the last milliseconds
 //     may be lost. A commit is never there in part.
-//   - Damage is reported by [Open] with kv.ErrCorrupt, which names the file.
+//   - Damage is reported by [Open] with kv.ErrCorrupt, which names the file. After
+//     a crash, damage to the very last commit may look like a write that was cut
+//     off; after Close, nothing does.
 //   - When the disk fails or is full, commits under way end with
 //     kv.ErrUnknownResult and everything after with kv.ErrStoreFailed. The
 //     process must open the store again.
+//   - A store that can't be written when it is opened can be read: commits end
+//     with kv.ErrReadOnly, or with kv.ErrUnavailable if descriptors are short, and
+//     the next one tries again. A lack of descriptors later only delays new files.
 //   - Memory holds all rows, at about 60 bytes more than key and value each.
 //     Values of 4 KiB and more are left on disk once a checkpoint has them,
 //     and checked whenever they are read.

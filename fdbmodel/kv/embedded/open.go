@@ -129,9 +129,6 @@ func (s *Store) close() error {
 // fail ends the store because the disk did not take groups. Their commits may
 // have been written.
 func (s *Store) fail(cause error, groups []*group) {
-	if s.Err() == nil {
-		s.options.Logger.Error("store has failed", "error", cause)
-	}
 	s.end(fmt.Errorf("%w: %w", kv.ErrStoreFailed, cause))
 	for _, g := range groups {
 		for _, r := range g.waiters {

@@ -72,8 +72,8 @@ type Options struct {
 	// eighth of what the last one has of them. Defaults to 4 KiB.
 	LargeValue int
 
-	// Logger receives checkpoints, repaired tails and failures. Defaults to
-	// none.
+	// Logger receives checkpoints, and what was found and passed over at the
+	// opening. Errors are not logged but returned. Defaults to none.
 	Logger *slog.Logger
 }
 

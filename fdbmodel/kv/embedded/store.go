@@ -89,7 +89,8 @@ func (s *Store) Begin(o kv.Options) kv.Tx {
 }
 
 // Traits tells that only this process can reach the store. Its opening is named
-// by the version that the store was opened at, which no other opening has.
+// by the version that the store was opened at, which no other opening that
+// commits has.
 func (s *Store) Traits() kv.Traits {
 	return kv.Traits{Exclusive: true, Opening: strconv.FormatInt(int64(s.opened), 10), WaitConflict: s.waitConflict}
 }

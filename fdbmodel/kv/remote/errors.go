@@ -50,6 +50,7 @@ var conditions = [...]error{
 	14:              kv.ErrCancelled,
 	15:              kv.ErrCorrupt,
 	16:              errWaited,
+	17:              kv.ErrReadOnly,
 }
 
 // errWaited marks a conflict whose other side is visible already.
