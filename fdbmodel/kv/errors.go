@@ -59,9 +59,9 @@ var (
 	// write to its disk. Commits acknowledged before that are safe; the process
 	// must exit and open the store again.
 	ErrStoreFailed = errors.New("store has failed")
-	// ErrReadOnly is returned by Commit when the store was opened but can't be
-	// written, because its disk is full or mounted read-only. Nothing was written,
-	// and reads go on.
+	// ErrReadOnly is returned by Commit when the store was opened and can't be
+	// written, for example because its disk is full or mounted read-only. Nothing
+	// was written, and reads go on.
 	ErrReadOnly = errors.New("store can only be read")
 	// ErrStoreInUse is returned by opening a store that another process, or
 	// another part of this one, has open.

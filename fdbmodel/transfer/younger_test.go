@@ -31,6 +31,8 @@ func moveToYounger(t *testing.T, p *modeltest.Population, between func(old *fdbm
 		var err error
 		aged, err = embedded.Open(ctx, "aged", embedded.Options{FS: disk})
 		require.NoError(t, err)
+		// An opening that writes raises the versions.
+		require.NoError(t, aged.Checkpoint(ctx))
 	}
 	t.Cleanup(func() { require.NoError(t, aged.Close()) })
 	db, model := modeltest.OpenMemory(t), fdbmodel.Options{Clock: p.C.Clock()}
