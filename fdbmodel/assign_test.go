@@ -196,6 +196,9 @@ func TestAssignmentsMoveWhenTheirWorkerGoes(t *testing.T) {
 					return
 				}
 				require.Empty(t, a.held())
+				a.c.Clock().(*clock.Virtual).Advance(time.Minute)
+				_, _, err = a.c.PromoteDue(a.ctx)
+				require.NoError(t, err)
 				next, taken := a.register(), 0
 				for range 10 {
 					taken += len(a.claim(next, 100))

@@ -49,6 +49,7 @@ type ClaimedFuture struct {
 	owner   string
 	version kv.Version // of the claim
 	at      time.Time  // of the claim
+	begun   bool       // Begin recorded it
 }
 
 // Attempt is the number of the attempt that the claim is for, from 1.
@@ -119,7 +120,6 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 func (r *Registration) settleDoubts(ctx context.Context) error {
 	for len(r.doubts) > 0 {
 		key := r.cluster.keys.Claims(r.info.ID, r.doubts[0])
-		skip := len(r.cluster.keys.Worker(r.info.ID, layout.WorkerClaims))
 		var ended endedBatch
 		result, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
 			ended = endedBatch{}
@@ -136,7 +136,8 @@ func (r *Registration) settleDoubts(ctx context.Context) error {
 				return nil
 			}
 			item := kv.KeyValue{Key: key, Value: list}
-			ended, err = r.cluster.endBatch(ctx, tx, r.info.ID, EventRelinquish, item, skip)
+			event := Event{Kind: EventRelinquish, Token: layout.Token{Worker: r.info.ID}}
+			ended, err = r.cluster.endBatch(ctx, tx, event, item, nil)
 			return err
 		})
 		if err != nil {

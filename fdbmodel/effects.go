@@ -1,7 +1,9 @@
 package fdbmodel
 
 import (
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -21,6 +23,7 @@ var (
 	attemptsSpent = condition{"attempts are spent", func(r *layout.Row, _ *Event) bool {
 		return r.Attempts.Failed+1 >= r.Spec.MaxRetries+1
 	}}
+	isCrash      = condition{"death counts as a crash", func(_ *layout.Row, e *Event) bool { return e.Crash }}
 	crashesSpent = condition{"crashes are spent", func(r *layout.Row, _ *Event) bool {
 		return r.Attempts.Crashes+1 >= MaxCrashes
 	}}
@@ -31,6 +34,10 @@ var (
 		func(r *layout.Row, _ *Event) bool { return r.Attempts.Assigned == "" }}
 	assignedToWorker = condition{"assigned to the worker", func(r *layout.Row, e *Event) bool {
 		return r.Attempts.Assigned == e.Token.Worker
+	}}
+	diedWithWorker = condition{"death of the worker is on record", func(r *layout.Row, e *Event) bool {
+		_, found := r.Attempts.Deaths.Of(e.Token.Worker)
+		return found
 	}}
 	isHeld     = condition{"held", func(r *layout.Row, _ *Event) bool { return r.Spec.Held() }}
 	sameReason = condition{"for the same reason",
@@ -52,15 +59,20 @@ var (
 	dropClaim     = effect{"clear claim", func(r *layout.Row, _ *Event) { r.Claim, r.Attempts.Due = nil, 0 }}
 	becomeReady   = effect{"clear due time", func(r *layout.Row, _ *Event) { r.Attempts.Due = 0 }}
 	failCancelled = effect{"final exception: cancelled", applyCancelled}
-	failLost      = effect{"count crash, final exception: lost", applyLost}
+	failLost      = effect{"record death, count crash, final exception: lost", applyLost}
 	setAssigned   = effect{"set assignment, clear due time", func(r *layout.Row, e *Event) {
 		r.Attempts.Assigned, r.Attempts.Reason, r.Attempts.Due = e.Token.Worker, e.Reason, 0
 	}}
 	clearAssigned = effect{"clear assignment", func(r *layout.Row, _ *Event) { r.Attempts.Assigned = "" }}
-	countCrash    = effect{"clear claim and assignment, count crash", func(r *layout.Row, _ *Event) {
-		r.Claim, r.Attempts.Due, r.Attempts.Assigned = nil, 0, ""
-		r.Attempts.Crashes++
-	}}
+	countDeath    = effect{"clear claim and assignment, record death, count crash if it is one", applyDeath}
+	forgetDeath   = effect{"forget death, and its crash", applyReappear}
+	// What ran together doesn't come back together.
+	countDeathAndWait = effect{"clear claim and assignment, record death, count crash if it is one, set due time",
+		func(r *layout.Row, e *Event) {
+			applyDeath(r, e)
+			wait := deathBackoff.Wait(r.Attempts.Deaths.Len(), e.Jitter)
+			r.Attempts.Due = max(1, layout.Millis(e.Now.Add(wait)))
+		}}
 	failAttempt = effect{"clear assignment, count attempt, final exception", func(r *layout.Row, e *Event) {
 		countAttempt(r, e, true)
 	}}
@@ -132,11 +144,34 @@ func applyCancelled(r *layout.Row, e *Event) {
 	r.Claim, r.Cancel, r.Exception, r.Attempts.Due = nil, nil, exception, 0
 }
 
+// deathBackoff is how long a future waits after a death of its worker. Its own
+// backoff is for its failures.
+var deathBackoff = layout.Backoff{Base: time.Second, Max: 30 * time.Second}
+
+func applyDeath(r *layout.Row, e *Event) {
+	r.Claim, r.Attempts.Due, r.Attempts.Assigned = nil, 0, ""
+	recordDeath(r, e)
+}
+
+func recordDeath(r *layout.Row, e *Event) {
+	r.Attempts.Deaths = r.Attempts.Deaths.With(layout.Death{Worker: e.Token.Worker, Crash: e.Crash})
+	if e.Crash {
+		r.Attempts.Crashes++
+	}
+}
+
+func applyReappear(r *layout.Row, e *Event) {
+	if death, _ := r.Attempts.Deaths.Of(e.Token.Worker); death.Crash {
+		r.Attempts.Crashes--
+	}
+	r.Attempts.Deaths = r.Attempts.Deaths.Without(e.Token.Worker)
+}
+
 func applyLost(r *layout.Row, e *Event) {
-	r.Attempts.Crashes++
+	recordDeath(r, e)
 	r.Exception = &layout.Exception{
-		Kind: layout.KindLost, Message: "each worker that ran it died", Attempt: r.Attempts.Failed + 1,
-		Worker: r.Claim.Worker, Final: true, At: layout.Millis(e.Now),
+		Kind: layout.KindLost, Message: fmt.Sprintf("%d workers died while they ran it", r.Attempts.Crashes),
+		Attempt: r.Attempts.Failed + 1, Worker: r.Claim.Worker, Final: true, At: layout.Millis(e.Now),
 	}
 	r.Claim, r.Attempts.Due = nil, 0
 }

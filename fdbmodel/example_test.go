@@ -66,6 +66,6 @@ func ExampleNext() {
 	}
 	// Output:
 	// claim: applied, claimed
-	// reap: applied, ready
-	// realize: lost, ready
+	// reap: applied, delayed
+	// realize: lost, delayed
 }

@@ -166,6 +166,9 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 				outcomes[i] = Lost
 				continue
 			}
+			if completions[i].Future.begun {
+				tx.Clear(c.keys.Begun(r.info.ID, completions[i].Future.ID))
+			}
 			row.Spec = completions[i].Future.stubSpec()
 			after, outcome := Next(row, events[i])
 			outcomes[i] = outcome
@@ -185,6 +188,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 		return nil, err
 	}
 	r.release(completions, exhausted)
+	r.noteLost(completions, outcomes)
 	c.wakeIdle(ctx, result.Version, placed)
 	return outcomes, nil
 }

@@ -190,7 +190,7 @@ func TestNewerFuturesOfADeadWorker(t *testing.T) {
 			m.checkNewer(1)
 			counts, err := m.c.Counts(m.ctx)
 			require.NoError(t, err)
-			require.EqualValues(t, 4, counts.Total(layout.Ready))
+			require.EqualValues(t, 4, counts.Total(layout.Ready)+counts.Total(layout.Delayed))
 			require.EqualValues(t, 1, counts.Total(layout.Claimed))
 			n, err := m.c.ReapClaims(m.ctx, w.ID())
 			require.NoError(t, err)

@@ -27,8 +27,9 @@ func (c *Cluster) ownsOpening() bool {
 	return c.connection() == "" && c.opening() != ""
 }
 
-// reapEarlierOpenings reaps the workers that belong to an earlier opening of
-// the store that this process has open: they can no longer reach it.
+// reapEarlierOpenings reaps the workers of the process that had the store open
+// before: it has ended. Those that reached the store through a connection may
+// live on, and connect again. A janitor sees their heartbeats, or none.
 func (c *Cluster) reapEarlierOpenings(ctx context.Context) error {
 	if !c.ownsOpening() {
 		return nil
@@ -44,7 +45,7 @@ func (c *Cluster) reapEarlierOpenings(ctx context.Context) error {
 	}
 	present := c.opening()
 	for _, m := range members {
-		if m.Alive && m.Opening == present {
+		if m.Alive && (m.Opening == present || m.Connection != "") {
 			continue
 		}
 		if m.Alive {

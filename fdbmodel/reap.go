@@ -12,8 +12,11 @@ import (
 )
 
 // ReapClaims takes back everything that a dead worker holds, or that waits for
-// it alone, and removes the worker. It wakes idle workers that can run what is
-// back in the pool, and returns how many futures went there or failed. Several
+// it alone, and removes the worker, also as janitor. What it held waits for a moment, longer with
+// each such death, and then goes to any worker. Of what Begin has recorded, the
+// most suspicious futures also count a crash, and may fail. ReapClaims wakes idle
+// workers that can run what is back in the pool, and returns how many futures it
+// has changed. Several
 // processes may run it at once, and it may be interrupted anywhere: the next run
 // continues. Futures that a newer version of Futura has written stay the dead
 // worker's, and the worker is remembered, until a process of that version reaps
@@ -35,7 +38,11 @@ func (c *Cluster) ReapClaims(ctx context.Context, worker layout.WorkerID) (int, 
 		}
 		return c.forget(ctx, tx, layout.WorkerInfo{ID: worker})
 	})
-	return total, err
+	if err != nil {
+		return total, err
+	}
+	// What it held waits for a janitor, and it may have been that.
+	return total, c.ReleaseJanitor(ctx, worker)
 }
 
 func (c *Cluster) requireDead(ctx context.Context, tx kv.Reader, worker layout.WorkerID) error {
@@ -81,8 +88,13 @@ type endedBatch struct {
 // or after from.
 func (c *Cluster) endClaims(ctx context.Context, tx kv.Tx, worker layout.WorkerID, kind EventKind, from []byte,
 ) (endedBatch, error) {
+	var culprits map[layout.ID]int64
 	if kind == EventReap {
 		if err := c.requireDead(ctx, tx, worker); err != nil {
+			return endedBatch{}, err
+		}
+		var err error
+		if culprits, err = c.culprits(ctx, tx, worker); err != nil {
 			return endedBatch{}, err
 		}
 	}
@@ -91,16 +103,15 @@ func (c *Cluster) endClaims(ctx context.Context, tx kv.Tx, worker layout.WorkerI
 	if err != nil || len(page.Items) == 0 {
 		return endedBatch{}, err
 	}
-	return c.endBatch(ctx, tx, worker, kind, page.Items[0], len(prefix))
+	return c.endBatch(ctx, tx, Event{Kind: kind, Token: layout.Token{Worker: worker}}, page.Items[0], culprits)
 }
 
 // endBatch removes a claim batch, or leaves in it what a newer version of Futura
-// has written.
-func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, worker layout.WorkerID, kind EventKind, item kv.KeyValue,
-	skip int,
+// has written. It completes the event for each future.
+func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, event Event, item kv.KeyValue, culprits map[layout.ID]int64,
 ) (endedBatch, error) {
 	ended := endedBatch{next: kv.After(item.Key)}
-	rest := tuple.NewReader(item.Key[skip:])
+	rest := tuple.NewReader(item.Key[len(c.keys.Worker(event.Token.Worker, layout.WorkerClaims)):])
 	sequence := rest.Int()
 	var batch layout.ClaimBatch
 	if err := layout.Decode(item.Key, item.Value, &batch); err != nil {
@@ -128,7 +139,9 @@ func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, worker layout.WorkerID
 		if !found || row.Spec == nil || row.Claim == nil || row.Claim.Sequence != sequence {
 			continue
 		}
-		event := Event{Kind: kind, Token: layout.Token{Worker: worker, Sequence: sequence}, Now: c.clock.Now()}
+		begun, suspected := culprits[id]
+		event.Token.Sequence, event.Crash = sequence, suspected && begun == sequence
+		event.Now, event.Jitter = c.clock.Now(), c.random.float()
 		after, outcome := Next(row, event)
 		if outcome != Applied {
 			continue

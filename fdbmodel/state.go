@@ -18,6 +18,7 @@ const (
 	EventRelinquish                      // its worker gives it back unrun or interrupted; not an attempt
 	EventPutBack                         // its worker can't run it; another may
 	EventReap                            // its worker was declared dead
+	EventReappear                        // a worker that was declared dead with it is alive
 	EventCancel                          // its cancellation is requested
 	EventPromote                         // it is due
 	EventRetry                           // it is to run again, or at once
@@ -27,7 +28,8 @@ const (
 
 var eventNames = [...]string{
 	EventClaim: "claim", EventRealize: "realize", EventFail: "fail", EventRelinquish: "relinquish",
-	EventPutBack: "put back", EventReap: "reap", EventCancel: "cancel", EventPromote: "promote", EventRetry: "retry",
+	EventPutBack: "put back", EventReap: "reap", EventReappear: "reappear", EventCancel: "cancel",
+	EventPromote: "promote", EventRetry: "retry",
 	EventAssign: "assign", EventUnassign: "unassign",
 }
 
@@ -51,15 +53,16 @@ func (e EventKind) String() string {
 // Event is an event with its data. Kind determines which fields are used.
 type Event struct {
 	Kind      EventKind
-	Token     layout.Token          // Claim, Realize, Fail, Relinquish, PutBack; Reap: only its worker
+	Token     layout.Token          // Claim, Realize, Fail, Relinquish, PutBack; Reap, Reappear: only its worker
 	Result    *layout.Result        // Realize
 	Exception *layout.Exception     // Fail
 	Permanent bool                  // Fail: no further attempt, whatever its kind
 	RetryIn   *time.Duration        // Fail: wait this long instead of the backoff
+	Crash     bool                  // Reap: running the future may have killed the worker
 	Cancel    *layout.CancelRequest // Cancel
 	Reason    string                // Assign: the reason for the assignment
 	Now       time.Time             // every event
-	Jitter    float64               // Fail, PutBack: in [0,1), spreads the backoff
+	Jitter    float64               // Fail, PutBack, Reap: in [0,1), spreads the backoff
 }
 
 // Outcome is the outcome of an event.
@@ -89,15 +92,16 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("outcome(%d)", uint8(o))
 }
 
-// MaxCrashes is how many workers may die while they hold a future before the
-// future is assumed to be the cause.
+// MaxCrashes is how many crashes a future may have before it is assumed to be
+// their cause: deaths of workers that were known to run it, with nothing more
+// suspicious beside it.
 const MaxCrashes = 3
 
 // Next applies e to a future and returns the resulting row. It is pure: it
 // modifies neither row nor event, and uses no clock, store or randomness but
 // the data in the event. Events that are not in the table of transitions return
 // Refused, or Lost if they come from a worker without the claim. Next needs
-// row.Spec for Fail and PutBack only.
+// row.Spec for Fail, PutBack and Reap only.
 func Next(row layout.Row, e Event) (layout.Row, Outcome) {
 	from := row.State()
 	for i := range transitions {
@@ -137,6 +141,8 @@ var transitions = []transition{
 	{layout.Ready, EventRelinquish, always, layout.Ready, nothing, Lost},
 	{layout.Ready, EventPutBack, always, layout.Ready, nothing, Lost},
 	{layout.Ready, EventReap, always, layout.Ready, nothing, Lost},
+	{layout.Ready, EventReappear, diedWithWorker, layout.Ready, forgetDeath, Applied},
+	{layout.Ready, EventReappear, always, layout.Ready, nothing, Already},
 	{layout.Ready, EventCancel, always, layout.Failed, failCancelled, Applied},
 	{layout.Ready, EventPromote, always, layout.Ready, nothing, Already},
 	{layout.Ready, EventAssign, unassigned, layout.Ready, setAssigned, Applied},
@@ -148,6 +154,8 @@ var transitions = []transition{
 	{layout.Delayed, EventRelinquish, always, layout.Delayed, nothing, Lost},
 	{layout.Delayed, EventPutBack, always, layout.Delayed, nothing, Lost},
 	{layout.Delayed, EventReap, always, layout.Delayed, nothing, Lost},
+	{layout.Delayed, EventReappear, diedWithWorker, layout.Delayed, forgetDeath, Applied},
+	{layout.Delayed, EventReappear, always, layout.Delayed, nothing, Already},
 	{layout.Delayed, EventCancel, always, layout.Failed, failCancelled, Applied},
 	{layout.Delayed, EventPromote, isDue, layout.Ready, becomeReady, Applied},
 	{layout.Delayed, EventRetry, always, layout.Ready, becomeReady, Applied},
@@ -170,9 +178,12 @@ var transitions = []transition{
 	{layout.Claimed, EventPutBack, holdsClaim, layout.Delayed, putBackLater, Applied},
 	{layout.Claimed, EventPutBack, always, layout.Claimed, nothing, Lost},
 	{layout.Claimed, EventReap, claimOfWorker.and(cancelAsked), layout.Failed, failCancelled, Applied},
-	{layout.Claimed, EventReap, claimOfWorker.and(crashesSpent), layout.Failed, failLost, Applied},
-	{layout.Claimed, EventReap, claimOfWorker, layout.Ready, countCrash, Applied},
+	{layout.Claimed, EventReap, claimOfWorker.and(isCrash).and(crashesSpent), layout.Failed, failLost, Applied},
+	{layout.Claimed, EventReap, claimOfWorker.and(isHeld), layout.Ready, countDeath, Applied},
+	{layout.Claimed, EventReap, claimOfWorker, layout.Delayed, countDeathAndWait, Applied},
 	{layout.Claimed, EventReap, always, layout.Claimed, nothing, Lost},
+	{layout.Claimed, EventReappear, diedWithWorker, layout.Claimed, forgetDeath, Applied},
+	{layout.Claimed, EventReappear, always, layout.Claimed, nothing, Already},
 	{layout.Claimed, EventCancel, cancelAsked, layout.Claimed, nothing, Requested},
 	{layout.Claimed, EventCancel, always, layout.Claimed, askCancel, Requested},
 

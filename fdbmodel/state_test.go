@@ -94,8 +94,12 @@ func TestStateGrid(t *testing.T) {
 		"failed put back": "failed/lost failed/lost",
 
 		"ready reap": "ready/lost ready/lost", "delayed reap": "delayed/lost delayed/lost",
-		"claimed reap": "ready/applied claimed/lost", "realized reap": "realized/lost realized/lost",
+		"claimed reap": "delayed/applied claimed/lost", "realized reap": "realized/lost realized/lost",
 		"failed reap": "failed/lost failed/lost",
+
+		"ready reappear": "ready/already ready/already", "delayed reappear": "delayed/already delayed/already",
+		"claimed reappear": "claimed/already claimed/already", "realized reappear": "realized/refused realized/refused",
+		"failed reappear": "failed/refused failed/refused",
 
 		"ready cancel": "failed/applied failed/applied", "delayed cancel": "failed/applied failed/applied",
 		"claimed cancel": "claimed/requested claimed/requested", "realized cancel": "realized/already realized/already",
@@ -178,10 +182,11 @@ func TestStateConditions(t *testing.T) {
 			layout.Failed, layout.KindError, 1, 0},
 		"retry without a wait": {func(_ *layout.Row, e *fdbmodel.Event) { e.RetryIn = &zero }, fdbmodel.EventFail,
 			layout.Ready, layout.KindError, 1, 0},
-		"second crash": {func(r *layout.Row, _ *fdbmodel.Event) { r.Attempts.Crashes = 1 }, fdbmodel.EventReap,
-			layout.Ready, "", 0, 2},
-		"third crash": {func(r *layout.Row, _ *fdbmodel.Event) { r.Attempts.Crashes = 2 }, fdbmodel.EventReap,
-			layout.Failed, layout.KindLost, 0, 3},
+		"second crash": {crashed(1, true), fdbmodel.EventReap, layout.Delayed, "", 0, 2},
+		"third crash":  {crashed(2, true), fdbmodel.EventReap, layout.Failed, layout.KindLost, 0, 3},
+		"a death beside a suspect after two crashes": {crashed(2, false), fdbmodel.EventReap, layout.Delayed, "", 0, 2},
+		"crash of a held future": {func(r *layout.Row, e *fdbmodel.Event) { r.Spec.Owner, e.Crash = "g", true },
+			fdbmodel.EventReap, layout.Ready, "", 0, 1},
 	} {
 		row, event := gridRow(layout.Claimed), gridEvent(c.event, gridToken)
 		c.change(&row, &event)
@@ -199,6 +204,47 @@ func TestStateConditions(t *testing.T) {
 			require.Nil(t, after.Cancel, name)
 		}
 	}
+}
+
+// crashed gives a row some crashes, and says whether the event is another one.
+func crashed(n int, another bool) func(*layout.Row, *fdbmodel.Event) {
+	return func(r *layout.Row, e *fdbmodel.Event) { r.Attempts.Crashes, e.Crash = n, another }
+}
+
+// TestDeathsAreRememberedAndForgotten has two workers die with a future, which
+// was the cause of one death for all that is known, and come back.
+func TestDeathsAreRememberedAndForgotten(t *testing.T) {
+	t.Parallel()
+	row := gridRow(layout.Ready)
+	step := func(want layout.State, e fdbmodel.Event) {
+		e.Now = gridNow
+		after, outcome := fdbmodel.Next(row, e)
+		require.Equal(t, fdbmodel.Applied, outcome, "%v", e.Kind)
+		require.Equal(t, want, after.State(), "%v", e.Kind)
+		row = after
+	}
+	step(layout.Claimed, fdbmodel.Event{Kind: fdbmodel.EventClaim, Token: gridToken})
+	step(layout.Delayed, fdbmodel.Event{Kind: fdbmodel.EventReap, Token: gridToken, Jitter: 0.5})
+	require.Equal(t, layout.Millis(gridNow.Add(time.Second)), row.Attempts.Due)
+	require.Equal(t, 1, row.Attempts.Suspicion())
+	step(layout.Ready, fdbmodel.Event{Kind: fdbmodel.EventRetry})
+	step(layout.Claimed, fdbmodel.Event{Kind: fdbmodel.EventClaim, Token: otherTok})
+	step(layout.Delayed, fdbmodel.Event{Kind: fdbmodel.EventReap, Token: otherTok, Crash: true, Jitter: 0.5})
+	require.Equal(t, layout.Millis(gridNow.Add(2*time.Second)), row.Attempts.Due)
+	require.Equal(t, layout.Attempts{Crashes: 1, Due: row.Attempts.Due,
+		Deaths: layout.Deaths{{Worker: gridToken.Worker}, {Worker: otherTok.Worker, Crash: true}}}, row.Attempts)
+	step(layout.Delayed, fdbmodel.Event{Kind: fdbmodel.EventReappear, Token: otherTok})
+	require.Equal(t, layout.Attempts{Due: row.Attempts.Due, Deaths: layout.Deaths{{Worker: gridToken.Worker}}},
+		row.Attempts)
+	_, outcome := fdbmodel.Next(row, fdbmodel.Event{Kind: fdbmodel.EventReappear, Token: otherTok})
+	require.Equal(t, fdbmodel.Already, outcome)
+	step(layout.Ready, fdbmodel.Event{Kind: fdbmodel.EventRetry})
+	step(layout.Ready, fdbmodel.Event{Kind: fdbmodel.EventReappear, Token: gridToken})
+	require.Zero(t, row.Attempts)
+}
+
+func TestStateConditionsOfAssignments(t *testing.T) {
+	t.Parallel()
 	assigned := gridRow(layout.Ready)
 	assigned.Attempts.Assigned = gridToken.Worker
 	for _, c := range []struct {

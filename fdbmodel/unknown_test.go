@@ -123,7 +123,8 @@ func TestUnknownResults(t *testing.T) {
 		},
 		"futura-reap": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit()
-			s.Claim(s.Worker)
+			held := s.Claim(s.Worker)
+			require.NoError(s.T, s.Worker.Begin(s.Ctx, &held[0]))
 			members, err := s.C.Workers(s.Ctx)
 			require.NoError(s.T, err)
 			strike()
@@ -135,10 +136,27 @@ func TestUnknownResults(t *testing.T) {
 			require.NoError(s.T, err)
 			row, err := s.C.Get(s.Ctx, id)
 			require.NoError(s.T, err)
-			require.Equal(s.T, layout.Ready, row.State())
+			require.Equal(s.T, layout.Delayed, row.State())
 			require.Equal(s.T, 1, row.Attempts.Crashes)
 			_, err = s.Worker.Claim(s.Ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}, Max: 1})
 			require.ErrorIs(s.T, err, fdbmodel.ErrReaped)
+			strike()
+			require.NoError(s.T, s.Worker.Leave(s.Ctx))
+			row, err = s.C.Get(s.Ctx, id)
+			require.NoError(s.T, err)
+			require.Equal(s.T, layout.Attempts{Due: row.Attempts.Due}, row.Attempts, "the worker is alive after all")
+		},
+		"futura-begin": func(s *modeltest.Stage, strike func()) {
+			id := s.Submit()
+			held := s.Claim(s.Worker)
+			strike()
+			require.NoError(s.T, s.Worker.Begin(s.Ctx, &held[0]))
+			_, err := s.C.Register(s.Ctx, s.Info())
+			require.NoError(s.T, err)
+			row, err := s.C.Get(s.Ctx, id)
+			require.NoError(s.T, err)
+			require.Equal(s.T, 1, row.Attempts.Crashes)
+			require.ErrorIs(s.T, s.Worker.Begin(s.Ctx, &held[0]), fdbmodel.ErrReaped)
 		},
 		"futura-register": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit()
@@ -146,8 +164,11 @@ func TestUnknownResults(t *testing.T) {
 			strike()
 			heir, err := s.C.Register(s.Ctx, s.Info())
 			require.NoError(s.T, err)
-			require.Equal(s.T, layout.Ready, s.State(id))
+			require.Equal(s.T, layout.Delayed, s.State(id))
 			require.Equal(s.T, fdbmodel.Lost, s.Finish(s.Worker, fdbmodel.Completion{Future: &old[0], Result: &layout.Result{}}))
+			s.Clock.Advance(time.Minute)
+			_, _, err = s.C.PromoteDue(s.Ctx)
+			require.NoError(s.T, err)
 			require.Len(s.T, s.Claim(heir), 1)
 		},
 		"futura-leave": func(s *modeltest.Stage, strike func()) {

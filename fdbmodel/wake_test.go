@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -170,6 +172,11 @@ func (zeros) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// later is a clock that is ahead of another one.
+type later struct{ clock.Clock }
+
+func (l later) Now() time.Time { return l.Clock.Now().Add(time.Minute) }
+
 // TestWhatIsGivenBackWakesAnIdleWorker has a worker in the ring while another
 // one, which is in the ring before it, loses or gives back what it holds.
 func TestWhatIsGivenBackWakesAnIdleWorker(t *testing.T) {
@@ -182,6 +189,10 @@ func TestWhatIsGivenBackWakesAnIdleWorker(t *testing.T) {
 			_, err = w.c.DeclareDead(w.ctx, r.ID(), members[0].Beat)
 			require.NoError(w, err)
 			n, err := w.c.ReapClaims(w.ctx, r.ID())
+			require.NoError(w, err)
+			require.Equal(w, 1, n)
+			w.c.clock = later{w.c.clock}
+			n, _, err = w.c.PromoteDue(w.ctx)
 			require.Equal(w, 1, n)
 			return err
 		},

@@ -35,14 +35,15 @@ type Registration struct {
 	sequence int64
 	held     map[int64][]layout.ID // futures of each claim batch that have not ended
 	emptied  []int64               // empty batches whose records still exist
+	lost     []layout.ID           // futures whose claims were gone when they ended
 	beats    int64
 }
 
 // Register makes a worker a member of the cluster. info.ID is drawn if it is
 // empty. If info has an address, the previous worker at that address is
 // declared dead and its futures are taken back before Register returns. The
-// same holds for workers of earlier openings of a store that only one process
-// can open. It returns ErrBadWorker for an invalid info. An unknown commit is
+// same holds for workers of the process that had a store open before, if only
+// one process can open it. It returns ErrBadWorker for an invalid info. An unknown commit is
 // retried and harmless: the id is this start's own.
 func (c *Cluster) Register(ctx context.Context, info layout.WorkerInfo) (*Registration, error) {
 	if err := c.checkInfo(&info); err != nil {
@@ -195,7 +196,9 @@ func (r *Registration) Heartbeat(ctx context.Context, free layout.Resources, run
 // that wait for it alone, go back to the pool without counting as an attempt or
 // a crash, and idle workers are woken for them; those that a newer version of Futura has written stay a dead
 // worker's, until a process of that version reaps it. It returns nil for a
-// worker that was reaped. An unknown commit is retried and harmless.
+// worker that was reaped: it is alive after all, so futures that it held, and
+// that have not ended, forget its death. An unknown commit is retried and
+// harmless.
 func (r *Registration) Leave(ctx context.Context) error {
 	c := r.cluster
 	c.hub.closeCancels(r.info.ID)
@@ -220,9 +223,13 @@ func (r *Registration) Leave(ctx context.Context) error {
 			return c.forget(ctx, tx, r.info)
 		})
 		// A claim that was not visible before is visible by now.
-		if !errors.Is(err, ErrTransition) {
+		if errors.Is(err, ErrTransition) {
+			continue
+		}
+		if err != nil {
 			return err
 		}
+		return r.reappear(ctx)
 	}
 }
 

@@ -59,6 +59,9 @@ func waitingRow(t *rapid.T, keys layout.Keyspace, worker layout.WorkerID) (layou
 	copy(row.ID[:], rapid.SliceOfN(rapid.Byte(), len(row.ID), len(row.ID)).Draw(t, "id"))
 	row.Attempts.Failed = rapid.IntRange(0, 3).Draw(t, "failed")
 	row.Attempts.Crashes = rapid.IntRange(0, 2).Draw(t, "crashes")
+	for range rapid.IntRange(0, 5).Draw(t, "deaths") {
+		row.Attempts.Deaths = row.Attempts.Deaths.With(layout.Death{Worker: layout.WorkerID(name.Draw(t, "dead"))})
+	}
 	if row.Attempts.Failed > 0 {
 		row.Exception = &layout.Exception{Kind: layout.KindError}
 	}

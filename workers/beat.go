@@ -41,6 +41,7 @@ func (l *life) beatLoop(ctx context.Context) error {
 		if !now.Before(lookAt) {
 			lookAt = now.Add(patience)
 			l.giveBackStale(now.Add(-patience))
+			l.worker.slots.losePatience()
 		}
 		if now.Before(beatAt) {
 			continue

@@ -94,7 +94,7 @@ func (w *Worker) execute(j *job) fdbmodel.Completion {
 		w.options.Logger.Warn("a future can't be read; putting it back", "future", f.ID, "error", f.Err)
 		return fdbmodel.Completion{Future: f, PutBack: true}
 	}
-	if !w.awaitTurn(j) {
+	if !w.awaitTurn(j) || !w.recordBegin(j) {
 		return fdbmodel.Completion{Future: f, Relinquish: true}
 	}
 	j.start(w.cluster.Now())

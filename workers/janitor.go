@@ -168,11 +168,12 @@ func (j *janitor) reap(ctx context.Context, now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// isDead reports whether a member is dead: its heartbeat is unchanged, or it
-// belongs to another opening of a store that only one process can open.
+// isDead reports whether a member is dead: its heartbeat is unchanged, or it was
+// part of the process that had the store open before, if only one process can
+// open it. A worker with a connection outlives that process.
 func (j *janitor) isDead(m *fdbmodel.Member, now time.Time) bool {
 	still := j.beats.look(m.ID, m.Beat, now)
-	return still >= j.cluster.Config().DeadAfter || m.Opening != j.opening && j.opening != ""
+	return still >= j.cluster.Config().DeadAfter || m.Opening != j.opening && j.opening != "" && m.Connection == ""
 }
 
 func (j *janitor) reapWorker(ctx context.Context, m *fdbmodel.Member) error {

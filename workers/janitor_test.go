@@ -178,12 +178,13 @@ func TestAReapThatFailsDoesNotAffectOthers(t *testing.T) {
 		b.clock.Advance(b.cluster.Config().DeadAfter / 2)
 	}
 	require.ErrorIs(t, j.reap(b.ctx, b.clock.Now()), layout.ErrBadRecord)
-	require.Equal(t, map[layout.State]int64{layout.Claimed: 1, layout.Ready: 1}, nonZero(b.counts()))
+	require.Equal(t, map[layout.State]int64{layout.Claimed: 1, layout.Delayed: 1}, nonZero(b.counts()))
 	_, there := b.member("b")
 	require.False(t, there)
 }
 
-// TestAWorkerOfAnotherOpeningIsDead: only one process can have opened the store.
+// TestAWorkerOfAnotherOpeningIsDead: only one process can have opened the store,
+// and only workers that reached it through a connection outlive that process.
 func TestAWorkerOfAnotherOpeningIsDead(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)
@@ -191,6 +192,8 @@ func TestAWorkerOfAnotherOpeningIsDead(t *testing.T) {
 	for opening, dead := range map[string]bool{j.opening: false, "another": j.opening != ""} {
 		m := &fdbmodel.Member{WorkerInfo: layout.WorkerInfo{ID: "a", Opening: opening}, Beat: []byte("1")}
 		require.Equal(t, dead, j.isDead(m, b.clock.Now()), opening)
+		m.Connection = "c"
+		require.False(t, j.isDead(m, b.clock.Now()), opening)
 	}
 }
 

@@ -21,6 +21,7 @@ const (
 type slots struct {
 	clock    clock.Clock
 	capacity layout.Resources
+	patience time.Duration // bounds solitude
 
 	mu       sync.Mutex
 	wake     *sync.Cond // queue, free or closed changed
@@ -31,6 +32,7 @@ type slots struct {
 	closed   bool
 	claiming bool // a claim is under way
 	owners   owners
+	apart    solitude
 	early    map[layout.ID]struct{} // cancels that came before their claim did
 	waiting  bool                   // the claimer waits for what is used
 
@@ -38,9 +40,9 @@ type slots struct {
 	returned chan struct{} // a function returned
 }
 
-func newSlots(clk clock.Clock, capacity layout.Resources) *slots {
+func newSlots(clk clock.Clock, capacity layout.Resources, patience time.Duration) *slots {
 	s := &slots{
-		clock: clk, capacity: capacity, free: capacity, running: map[*job]struct{}{}, owners: owners{},
+		clock: clk, capacity: capacity, patience: patience, free: capacity, running: map[*job]struct{}{}, owners: owners{},
 		early:  map[layout.ID]struct{}{},
 		hungry: make(chan struct{}, 1), returned: make(chan struct{}, 1),
 	}
@@ -70,7 +72,7 @@ func (s *slots) ahead() int {
 func (s *slots) room() int {
 	ahead, queued := s.ahead(), len(s.queue)-s.owners.blocked()
 	room := max(0, s.free.Slots) + ahead - queued
-	if s.closed || queued > ahead/2 || room <= 0 || len(s.queue) > aheadMax {
+	if s.closed || s.apart.job != nil || queued > ahead/2 || room <= 0 || len(s.queue) > aheadMax {
 		return 0
 	}
 	return min(room, fdbmodel.MaxClaim)
@@ -149,7 +151,7 @@ func (s *slots) tryTake() *job {
 func (s *slots) pick() *job {
 	for i, j := range s.queue {
 		q := j.requirements()
-		if !s.free.Fit(q) || !s.owners.mayRun(&j.future) {
+		if !s.free.Fit(q) || !s.owners.mayRun(&j.future) || !s.mayStart(j) {
 			continue
 		}
 		if i == 0 {
@@ -162,6 +164,9 @@ func (s *slots) pick() *job {
 		s.owners.start(&j.future)
 		j.enterSlot(s.clock.Now())
 		s.running[j] = struct{}{}
+		if s.apart.job == j {
+			s.keepApart(j)
+		}
 		s.feed()
 		return j
 	}
@@ -181,6 +186,7 @@ func (s *slots) feed() {
 func (s *slots) giveBack(j *job, took time.Duration) {
 	s.mu.Lock()
 	delete(s.running, j)
+	s.endApart(j)
 	s.free = s.free.Give(j.requirements())
 	s.owners.end(&j.future)
 	s.pace += (max(took, time.Microsecond) - s.pace) / 8
@@ -204,6 +210,7 @@ func (s *slots) cancel(id layout.ID) *job {
 		if j.future.ID == id {
 			s.queue = append(s.queue[:i], s.queue[i+1:]...)
 			s.owners.queue(&j.future, -1)
+			s.endApart(j)
 			s.feed()
 			return j
 		}
@@ -220,9 +227,10 @@ func (s *slots) cancel(id layout.ID) *job {
 	return nil
 }
 
-// stale takes out of the queue what has waited since before limit.
+// stale takes out of the queue what has waited since before limit, except for a
+// suspect whose turn it is.
 func (s *slots) stale(limit time.Time) []*job {
-	return s.unqueue(func(j *job) bool { return j.claimed.Before(limit) })
+	return s.unqueue(func(j *job) bool { return j.claimed.Before(limit) && s.apart.job != j })
 }
 
 func (s *slots) unqueue(which func(*job) bool) (out []*job) {
@@ -233,6 +241,7 @@ func (s *slots) unqueue(which func(*job) bool) (out []*job) {
 		if which(j) {
 			out = append(out, j)
 			s.owners.queue(&j.future, -1)
+			s.endApart(j)
 		} else {
 			kept = append(kept, j)
 		}

@@ -40,6 +40,9 @@ func (w *Worker) step(ctx context.Context, now time.Time) (time.Time, error) {
 	next, err := w.stepLife(ctx, l, now)
 	if errors.Is(err, fdbmodel.ErrReaped) {
 		w.abandon((*job).drop)
+		if err := l.reg.Leave(ctx); err != nil {
+			return now, err
+		}
 		l.stop()
 		w.mu.Lock()
 		w.life = nil
@@ -57,6 +60,7 @@ func (w *Worker) stepLife(ctx context.Context, l *life, now time.Time) (time.Tim
 		w.steps.beatAt = now.Add(w.cluster.Config().Heartbeat)
 	}
 	l.takeCancels()
+	w.slots.losePatience()
 	next := l.janitor.step(ctx, now)
 	for _, t := range []time.Time{w.steps.beatAt, now.Add(w.options.Poll)} {
 		if t.Before(next) {

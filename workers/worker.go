@@ -80,8 +80,9 @@ func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Worker, error) {
 	w := &Worker{
 		cluster: cluster, options: o, functions: map[string]Function{}, ready: make(chan struct{}),
 		paces: paces{clock: cluster.Clock()},
-		slots: newSlots(cluster.Clock(), layout.Resources{Slots: o.Slots, CPU: o.CPU, RAM: o.RAM, GPU: o.GPU}),
-		runs:  newRuns(o.Name),
+		slots: newSlots(cluster.Clock(), layout.Resources{Slots: o.Slots, CPU: o.CPU, RAM: o.RAM, GPU: o.GPU},
+			cluster.Config().DeadAfter),
+		runs: newRuns(o.Name),
 	}
 	w.vanish, w.crash = context.WithCancel(context.Background())
 	if o.Seam != nil {

@@ -37,7 +37,7 @@ const (
 	// InvariantSpec: every future has a spec.
 	InvariantSpec Invariant = "spec"
 	// InvariantClaim: a claimed future is in the list of the claim that took
-	// it.
+	// it, and a future that a worker is recorded to run is claimed by it.
 	InvariantClaim Invariant = "claim"
 	// InvariantResult: a future has a result if it is realized, or claimed
 	// anew since.
@@ -45,8 +45,8 @@ const (
 	// InvariantException: the last exception is final if the future has
 	// failed, and only then; it fits what was counted.
 	InvariantException Invariant = "exception"
-	// InvariantAttempts: attempts are within their bounds and a due time is set
-	// for delayed futures only.
+	// InvariantAttempts: attempts are within their bounds, crashes are deaths on
+	// record, and a due time is set for delayed futures only.
 	InvariantAttempts Invariant = "attempts"
 	// InvariantCancel: only claimed futures have a cancel request.
 	InvariantCancel Invariant = "cancel"

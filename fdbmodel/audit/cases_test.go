@@ -191,6 +191,14 @@ var breakRow = []breakage{
 		tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateAttempts),
 			layout.Encode(&layout.Attempts{Crashes: fdbmodel.MaxCrashes + 1}))
 	}},
+	{"crashes without deaths", only(audit.InvariantAttempts), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateAttempts), layout.Encode(&layout.Attempts{Crashes: 1}))
+	}},
+	{"a worker that runs what it does not hold", only(audit.InvariantClaim),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Set(p.C.Keys().Begun(p.Worker.ID(), p.IDs[layout.Claimed]),
+				layout.Encode(&layout.Begun{Sequence: p.Claim.Sequence + 1}))
+		}},
 	{"negative number of failed attempts", only(audit.InvariantAttempts),
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 			tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateAttempts), layout.Encode(&layout.Attempts{Failed: -1}))

@@ -71,6 +71,9 @@ func (p *page) checkAttempts(r *layout.Row) {
 	case a.Failed > most || a.Crashes > fdbmodel.MaxCrashes:
 		p.broken(InvariantAttempts, key, "future %s is %v after %d of %d attempts and %d crashes",
 			r.ID, state, a.Failed, r.Spec.MaxRetries+1, a.Crashes)
+	case a.Crashes != crashesOf(&a.Deaths):
+		p.broken(InvariantAttempts, key, "future %s counts %d crashes, and of the deaths on record %d are some", r.ID,
+			a.Crashes, crashesOf(&a.Deaths))
 	case a.Due != 0 && state != layout.Delayed:
 		p.broken(InvariantAttempts, key, "future %s is %v and has a due time", r.ID, state)
 	case a.Failed > 0 && r.Exception == nil:
@@ -80,6 +83,16 @@ func (p *page) checkAttempts(r *layout.Row) {
 		p.broken(InvariantCancel, p.keys.State(r.ID, layout.StateCancel), "future %s is %v and was asked to stop", r.ID,
 			state)
 	}
+}
+
+func crashesOf(d *layout.Deaths) int {
+	n := 0
+	for _, death := range d {
+		if death.Crash {
+			n++
+		}
+	}
+	return n
 }
 
 // checkResult compares the result with the state and the attempts.

@@ -18,6 +18,9 @@ func (p *page) checkWorker(items []item) {
 			alive, info = it, it.Record.(*layout.WorkerInfo)
 		case layout.WorkerHeartbeat:
 			beat = it
+		case layout.WorkerBegun:
+			left = it
+			p.checkBegun(it, id, alive != nil)
 		default:
 			left = it
 		}
@@ -37,6 +40,22 @@ func (p *page) checkWorker(items []item) {
 	p.get(key, func(owner []byte) {
 		if layout.WorkerID(owner) != id {
 			p.broken(InvariantWorker, key, "worker %s is at the address %s, which belongs to %.40q", id, info.Address, owner)
+		}
+	})
+}
+
+// checkBegun compares what a worker is recorded to run with the future's claim. A
+// dead worker's record stays until all its claims have been taken back.
+func (p *page) checkBegun(it *item, worker layout.WorkerID, alive bool) {
+	begun, readable := it.Record.(*layout.Begun)
+	if !readable || it.err != nil || !alive {
+		return
+	}
+	p.row(it.ID, func(row *layout.Row) {
+		token := layout.Token{Worker: worker, Sequence: begun.Sequence}
+		if row.State() != layout.Claimed || row.Claim.Token != token {
+			p.broken(InvariantClaim, it.Raw, "worker %s is recorded to run future %s by claim %d, and it is %v", worker, it.ID,
+				begun.Sequence, row.State())
 		}
 	})
 }

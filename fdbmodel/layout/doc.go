@@ -50,6 +50,7 @@
 //	count         (s, "counts", QUEUE, OWNER, STATE)
 //	alive         (s, "workers", WORKER, "alive")
 //	heartbeat     (s, "workers", WORKER, "heartbeat")
+//	begun         (s, "workers", WORKER, "begun", ID)
 //	claims        (s, "workers", WORKER, "claims", SEQUENCE)
 //	cancelled     (s, "workers", WORKER, "cancelled", ID)
 //	assigned      (s, "workers", WORKER, "assigned")

@@ -47,6 +47,7 @@ const (
 	stateSubscribers = "subscribers"
 
 	WorkerAlive     = "alive"
+	WorkerBegun     = "begun"
 	WorkerClaims    = "claims"
 	WorkerHeartbeat = "heartbeat"
 	WorkerWake      = "wake"
@@ -315,6 +316,11 @@ func (k Keyspace) WorkerAll(w WorkerID) []byte {
 // Claims returns the key of the list of futures that one claim took.
 func (k Keyspace) Claims(w WorkerID, seq int64) []byte {
 	return tuple.AppendInt(k.Worker(w, WorkerClaims), seq)
+}
+
+// Begun returns the key that says that a worker runs a suspect.
+func (k Keyspace) Begun(w WorkerID, id ID) []byte {
+	return tuple.AppendUUID(k.Worker(w, WorkerBegun), id)
 }
 
 // Cancelled returns the key that asks a worker to stop a future.

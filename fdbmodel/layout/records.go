@@ -114,7 +114,7 @@ type Claim struct {
 // Attempts counts a future's attempts and says where it waits.
 type Attempts struct {
 	Failed  int   `msgpack:"n,omitempty" json:"failed,omitempty"`   // attempts that ended in a failure
-	Crashes int   `msgpack:"c,omitempty" json:"crashes,omitempty"`  // claims that ended because their worker died
+	Crashes int   `msgpack:"c,omitempty" json:"crashes,omitempty"`  // deaths of workers that running it may have caused
 	PutBack int   `msgpack:"p,omitempty" json:"put_back,omitempty"` // claims given back by workers that could not run it
 	Due     int64 `msgpack:"d,omitempty" json:"due_ms,omitempty"`   // when the future is due, if not 0
 	// Assigned is the worker that it waits for while it is ready, and that may
@@ -122,7 +122,14 @@ type Attempts struct {
 	// last assignment, such as the chunk of a batch.
 	Assigned WorkerID `msgpack:"w,omitempty" json:"assigned,omitempty"`
 	Reason   string   `msgpack:"y,omitempty" json:"reason,omitempty"`
+	// Deaths are the last deaths of workers that held it, whether or not they
+	// count as crashes.
+	Deaths Deaths `msgpack:"x,omitempty" json:"deaths,omitzero"`
 }
+
+// Suspicion is how much speaks for the future having killed its workers: 0 for
+// one that none of them died with, and more for each that did.
+func (a Attempts) Suspicion() int { return max(a.Deaths.Len(), a.Crashes) }
 
 // Exception is the last failure of a future.
 type Exception struct {

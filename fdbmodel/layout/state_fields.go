@@ -22,7 +22,7 @@ func (t *Token) readField(name, b []byte) ([]byte, error) {
 
 func (a *Attempts) appendFields(f fields) fields {
 	f = f.int("n", int64(a.Failed)).int("c", int64(a.Crashes)).int("p", int64(a.PutBack)).int("d", a.Due)
-	return f.text("w", string(a.Assigned)).text("y", a.Reason)
+	return a.Deaths.appendTo(f.text("w", string(a.Assigned)).text("y", a.Reason), "x")
 }
 
 func (a *Attempts) readField(name, b []byte) ([]byte, error) {
@@ -39,6 +39,8 @@ func (a *Attempts) readField(name, b []byte) ([]byte, error) {
 		return readText(b, &a.Assigned)
 	case "y":
 		return readText(b, &a.Reason)
+	case "x":
+		return readDeaths(b, &a.Deaths)
 	}
 	return msgp.Skip(b)
 }

@@ -41,8 +41,9 @@ func (c *cutContext) Err() error {
 type actorWorker struct {
 	*fdbmodel.Registration
 	held  []*fdbmodel.ClaimedFuture
-	gone  bool // it left, or was declared dead
-	doubt bool // one of its claims was interrupted
+	begun map[layout.ID]int64 // claims of futures that it may have recorded to run
+	gone  bool                // it left, or was declared dead
+	doubt bool                // one of its claims was interrupted
 }
 
 // change reports whether an operation may turn one row into another; the first
@@ -166,7 +167,8 @@ func (m *Machine) Step() {
 	ops := []func(context.Context) (change, error){
 		m.submit, m.submit, m.submit, m.claim, m.claim, m.claim, m.claim, m.finish, m.finish, m.finish, m.finish, m.finish,
 		m.cancel, m.cancel, m.retry, m.retry, m.discard, m.promote, m.promote, m.beat, m.die, m.die, m.reap, m.reap,
-		m.register, m.register, m.register, m.leave, m.expire, m.sweep, m.listen, m.listen, m.subscribe, m.idle,
+		m.register, m.register, m.register, m.begin, m.begin, m.leave, m.leave,
+		m.expire, m.sweep, m.listen, m.listen, m.subscribe, m.idle,
 		m.janitor, m.assign, m.assign, m.unassign,
 	}
 	if m.random.IntN(80) == 0 {

@@ -19,7 +19,7 @@ func (m *Machine) register(ctx context.Context) (change, error) {
 	reg, err := m.C.Register(ctx, info)
 	m.logf("register %s at %q: %v", id, info.Address, err)
 	if err == nil {
-		m.workers = append(m.workers, &actorWorker{Registration: reg})
+		m.workers = append(m.workers, &actorWorker{Registration: reg, begun: map[layout.ID]int64{}})
 	} else {
 		m.Faults.Flush()
 	}
@@ -37,16 +37,40 @@ func (m *Machine) register(ctx context.Context) (change, error) {
 		}
 		w.gone = !alive[w.ID()]
 	}
-	return reaped(func(w layout.WorkerID) bool { return !alive[w] }), err
+	return m.reaped(func(w layout.WorkerID) bool { return !alive[w] }), err
 }
 
+// begin records that a worker is about to run something that it holds, or held.
+func (m *Machine) begin(ctx context.Context) (change, error) {
+	w := m.holder(false)
+	if w == nil || len(w.held) == 0 {
+		return none, nil
+	}
+	f := w.held[m.random.IntN(len(w.held))]
+	// A worker begins what it has, and it knows what it has ended.
+	if row := m.Rows[f.ID]; !w.gone && (row == nil || row.State() != layout.Claimed || row.Claim.Token != f.Token) {
+		return none, nil
+	}
+	w.begun[f.ID] = f.Token.Sequence
+	err := w.Begin(ctx, f)
+	m.logf("%s begins %s (gone %t): %v", w.ID(), f.ID, w.gone, err)
+	if w.gone && err == nil {
+		m.fail("a dead worker has begun something")
+	}
+	if errors.Is(err, fdbmodel.ErrReaped) && w.gone {
+		err = nil
+	}
+	return none, err
+}
+
+// leave has a worker leave, perhaps one that was declared dead.
 func (m *Machine) leave(ctx context.Context) (change, error) {
-	w := m.worker(true)
+	w := m.worker(false)
 	if w == nil {
 		return none, nil
 	}
 	err := w.Leave(ctx)
-	m.logf("leave %s: %v", w.ID(), err)
+	m.logf("leave %s (gone %t): %v", w.ID(), w.gone, err)
 	w.gone = err == nil || m.aliveNow(w.ID()) == nil
 	return func(before, after *layout.Row) bool {
 		if setFree(before, after, func(id layout.WorkerID) bool { return id == w.ID() }) {
@@ -54,6 +78,9 @@ func (m *Machine) leave(ctx context.Context) (change, error) {
 		}
 		if before == nil || after == nil {
 			return false
+		}
+		if forgot(before, after, w.ID()) {
+			return true
 		}
 		left := before.Attempts
 		if left.Assigned == w.ID() && after.Attempts.Assigned == "" {
@@ -123,11 +150,34 @@ func (m *Machine) reap(ctx context.Context) (change, error) {
 			break
 		}
 	}
-	return reaped(func(w layout.WorkerID) bool { return dead[w] }), err
+	return m.reaped(func(w layout.WorkerID) bool { return dead[w] }), err
+}
+
+// forgot reports whether a future no longer knows of the death of a worker.
+func forgot(before, after *layout.Row, worker layout.WorkerID) bool {
+	death, known := before.Attempts.Deaths.Of(worker)
+	left := before.Attempts
+	left.Deaths = left.Deaths.Without(worker)
+	if death.Crash {
+		left.Crashes--
+	}
+	return known && !before.State().Terminal() && before.State() == after.State() && left == after.Attempts
+}
+
+// mayCrash reports whether a death may count as a crash of a future: if its
+// worker may have recorded that it runs it.
+func (m *Machine) mayCrash(row *layout.Row) bool {
+	for _, w := range m.workers {
+		if w.ID() == row.Claim.Worker {
+			sequence, begun := w.begun[row.ID]
+			return begun && sequence == row.Claim.Sequence
+		}
+	}
+	return false
 }
 
 // reaped allows what a reaper does to the futures of dead workers.
-func reaped(dead func(layout.WorkerID) bool) change {
+func (m *Machine) reaped(dead func(layout.WorkerID) bool) change {
 	return func(before, after *layout.Row) bool {
 		if setFree(before, after, dead) {
 			return true
@@ -138,9 +188,18 @@ func reaped(dead func(layout.WorkerID) bool) change {
 		if before.Cancel != nil {
 			return after.State() == layout.Failed && after.Exception.Kind == layout.KindCancelled
 		}
-		spent := after.Attempts.Crashes == fdbmodel.MaxCrashes
-		return after.Attempts.Crashes == before.Attempts.Crashes+1 && after.Attempts.Failed == before.Attempts.Failed &&
-			(spent == (after.State() == layout.Failed)) && (spent || after.State() == layout.Ready)
+		death, known := after.Attempts.Deaths.Of(before.Claim.Worker)
+		crashes := before.Attempts.Crashes
+		if death.Crash {
+			crashes++
+		}
+		waits := after.State() == layout.Delayed
+		if before.Spec.Held() {
+			waits = after.State() == layout.Ready
+		}
+		spent := crashes == fdbmodel.MaxCrashes
+		return known && after.Attempts.Crashes == crashes && after.Attempts.Failed == before.Attempts.Failed &&
+			(!death.Crash || m.mayCrash(before)) && spent == (after.State() == layout.Failed) && (spent || waits)
 	}
 }
 

@@ -26,8 +26,9 @@ type Population struct {
 	Large  layout.ID    // realized, with chunks
 	Middle layout.ID    // ready, with a key for its arguments
 	Claim  layout.Token
-	Result layout.ChunkRef // of large
-	Args   layout.ChunkRef // of large
+	Begun  *fdbmodel.ClaimedFuture // the claimed one
+	Result layout.ChunkRef         // of large
+	Args   layout.ChunkRef         // of large
 }
 
 // Populate makes a population. It satisfies every invariant.
@@ -74,7 +75,8 @@ func Populate(t *testing.T) *Population {
 	p.IDs[layout.Failed] = submit(10)
 	finish(fdbmodel.Completion{Future: claim(), Exception: &layout.Exception{Kind: layout.KindError, Message: "m"}})
 	p.IDs[layout.Claimed] = submit(10)
-	p.Claim = claim().Token
+	p.Begun = claim()
+	p.Claim = p.Begun.Token
 	got, err := c.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"},
 		NotBefore: c.Now().Add(time.Hour)}})
 	require.NoError(t, err)
@@ -148,6 +150,7 @@ func (p *Population) Enrich(t *testing.T) {
 	require.NoError(t, err)
 	_, _, err = p.C.Cancel(ctx, p.IDs[layout.Claimed], "not wanted")
 	require.NoError(t, err)
+	require.NoError(t, p.Worker.Begin(ctx, p.Begun))
 	p.wake(t)
 	p.EnterIdleRing(t)
 	p.Write(t, func(tx kv.Tx) {

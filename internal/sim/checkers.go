@@ -86,6 +86,12 @@ func (w *world) checkEnd(ctx context.Context, r *request) error {
 		return fmt.Errorf("future %s was said to be %v and is %v", id, r.ended.State, row.State())
 	}
 	runs := w.log.runs(r.submission.Args)
+	if row.Attempts.Crashes > 0 {
+		w.report.Charged++
+	}
+	if row.Attempts.Crashes > runs {
+		return fmt.Errorf("future %s counts %d crashes and ran %d times", id, row.Attempts.Crashes, runs)
+	}
 	function := strings.TrimPrefix(spec.Function, "go:")
 	switch row.State() {
 	case layout.Realized:
@@ -106,6 +112,9 @@ func (w *world) checkEnd(ctx context.Context, r *request) error {
 		kind := row.Exception.Kind
 		if kind == layout.KindCancelled {
 			w.report.Cancelled++
+		}
+		if kind == layout.KindLost {
+			w.report.Lost++
 		}
 		switch {
 		case kind == layout.KindCancelled && !r.cancelled:

@@ -57,11 +57,12 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 		fnBroken: func(context.Context, []byte) ([]byte, error) { return nil, errors.New("broken") },
 		fnPanic:  func(context.Context, []byte) ([]byte, error) { panic("simulated") },
 		fnSlow:   w.slow,
+		fnPoison: func(_ context.Context, args []byte) ([]byte, error) { return outcomeOf(args), nil },
 	}
 	if w.healing {
 		functions[fnUnknown] = functions[fnUpper]
 	}
-	for _, name := range []string{fnUpper, fnFlaky, fnBroken, fnPanic, fnSlow, fnUnknown} {
+	for _, name := range []string{fnUpper, fnFlaky, fnBroken, fnPanic, fnSlow, fnPoison, fnUnknown} {
 		fn, known := functions[name]
 		if !known {
 			continue
@@ -70,7 +71,7 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 			w.log.ran(args)
 			w.report.Runs++
 			w.checkPace(ctx, p)
-			if !w.healing && w.random.IntN(25) == 0 {
+			if !w.healing && (w.random.IntN(25) == 0 || name == fnPoison) {
 				// It dies with this future, and with any others that it claimed.
 				p.dead = true
 				p.seam.Vanish()

@@ -39,13 +39,13 @@ type Options struct {
 type Report struct {
 	Seed                                       uint64
 	Submitted, Unknown, Realized, Failed, Runs int
-	// TimedOut are runs that took longer than they may, and Cancelled futures that
-	// ended so.
-	TimedOut, Cancelled            int
-	Kills, Pauses, Crashes, Reaped int
-	Steps                          int
-	Virtual                        time.Duration
-	Faults                         faultkv.Counts
+	// TimedOut are runs that took longer than they may. Cancelled and Lost are
+	// futures that ended so, and Charged those with a crash.
+	TimedOut, Cancelled, Lost, Charged int
+	Kills, Pauses, Crashes, Reaped     int
+	Steps                              int
+	Virtual                            time.Duration
+	Faults                             faultkv.Counts
 }
 
 // Bounds of the second phase.

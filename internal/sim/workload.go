@@ -18,6 +18,7 @@ const (
 	fnBroken  = "broken"  // fails always
 	fnPanic   = "panic"   // panics always
 	fnSlow    = "slow"    // takes its time, sometimes longer than it may
+	fnPoison  = "poison"  // kills its worker while there are faults
 	fnUnknown = "unknown" // known to no worker until the faults end
 )
 
@@ -155,7 +156,7 @@ func (c *clientProcess) submitSome(ctx context.Context, now time.Time) error {
 func (c *clientProcess) draw(now time.Time) fdbmodel.Submission {
 	w := c.world
 	functions := []string{fnUpper, fnUpper, fnUpper, fnUpper, fnFlaky, fnFlaky, fnBroken, fnPanic, fnUnknown, fnSlow,
-		fnSlow}
+		fnSlow, fnPoison}
 	s := fdbmodel.Submission{
 		Args: fmt.Appendf(nil, "future-%d", len(c.requests)),
 		Spec: layout.Spec{

@@ -141,7 +141,8 @@ func TestKilledProcessLosesNothing(t *testing.T) {
 				args, err := p.client.Cluster().Args(p.ctx, acked[i], row.Spec)
 				require.NoError(t, err)
 				require.Equal(t, bytes.ToUpper(args), r.Value)
-				require.LessOrEqual(t, row.Attempts.Crashes, 1)
+				require.LessOrEqual(t, row.Attempts.Suspicion(), 1)
+				require.Zero(t, row.Attempts.Crashes)
 				require.Zero(t, row.Attempts.Failed)
 			}
 			p.awaitNoneOpen()

@@ -101,6 +101,13 @@ func TestLostConnectionEndsItsClaims(t *testing.T) {
 	require.Equal(t, 1, workers)
 	require.Equal(t, claimed, reaped)
 
+	promoted := 0
+	require.Eventually(t, func() bool {
+		n, _, err := c.here.PromoteDue(t.Context())
+		require.NoError(t, err)
+		promoted += n
+		return promoted == claimed
+	}, 10*time.Second, time.Millisecond)
 	second, again := c.take(t, c.here)
 	c.proxy.setRefuse(false)
 	outcomes, err := first.Finish(t.Context(), held)

@@ -1,0 +1,124 @@
+package fdbmodel
+
+import (
+	"context"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// Begin records that the worker is about to run a future. Call it, and wait for
+// it, before a run of a suspect: a future whose Attempts.Suspicion is not 0. If
+// the worker dies during the run, the death counts as a crash of the suspect,
+// and of no future that is less suspicious. Begin returns ErrReaped if the worker
+// was declared dead; then the future is not to be run. Finish removes the record.
+// An unknown commit is retried and harmless.
+func (r *Registration) Begin(ctx context.Context, f *ClaimedFuture) error {
+	f.begun = true
+	key := r.cluster.keys.Begun(r.info.ID, f.ID)
+	value := layout.Encode(&layout.Begun{Sequence: f.Token.Sequence, Deaths: f.Attempts.Suspicion()})
+	_, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-begin"}, func(tx kv.Attempt) error {
+		if err := r.checkAlive(ctx, r.askAlive(tx)); err != nil {
+			return err
+		}
+		// The late twin of an attempt with an unknown result can't land once the
+		// record has been written or removed.
+		tx.AddReadConflictKey(key)
+		tx.Set(key, value)
+		return nil
+	})
+	return err
+}
+
+// begunPage is the most records of Begin that are read of a dead worker: those
+// beyond it don't count.
+const begunPage = 4096
+
+// culprits returns the futures that may have killed a dead worker, with the
+// sequences of their claims: of those that it had recorded with Begin, the ones
+// with the most deaths before.
+func (c *Cluster) culprits(ctx context.Context, tx kv.Reader, worker layout.WorkerID) (map[layout.ID]int64, error) {
+	prefix := c.keys.Worker(worker, layout.WorkerBegun)
+	page, err := tx.GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: begunPage}).Wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	culprits, most := map[layout.ID]int64{}, 0
+	for _, item := range page.Items {
+		rest := tuple.NewReader(item.Key[len(prefix):])
+		id := layout.ID(rest.UUID())
+		var begun layout.Begun
+		if rest.Err() != nil || layout.Decode(item.Key, item.Value, &begun) != nil {
+			continue // an audit reports it
+		}
+		if begun.Deaths > most {
+			clear(culprits)
+			most = begun.Deaths
+		}
+		if begun.Deaths == most {
+			culprits[id] = begun.Sequence
+		}
+	}
+	return culprits, nil
+}
+
+// noteLost keeps the futures whose claims were gone when they ended.
+func (r *Registration) noteLost(completions []Completion, outcomes []Outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, o := range outcomes {
+		if o == Lost {
+			r.lost = append(r.lost, completions[i].Future.ID)
+		}
+	}
+}
+
+// reappear has the futures that the worker held, as far as it knows, forget that
+// it died. It is called when none of them is the worker's any more.
+func (r *Registration) reappear(ctx context.Context) error {
+	r.mu.Lock()
+	ids := r.lost
+	for _, held := range r.held {
+		ids = append(ids, held...)
+	}
+	r.lost = nil
+	r.mu.Unlock()
+	for len(ids) > 0 {
+		n := min(len(ids), MaxFinish)
+		if err := r.forgetDeath(ctx, ids[:n]); err != nil {
+			return err
+		}
+		ids = ids[n:]
+	}
+	return nil
+}
+
+// forgetDeath has futures forget that the worker died. Unreadable ones keep the
+// death.
+func (r *Registration) forgetDeath(ctx context.Context, ids []layout.ID) error {
+	c := r.cluster
+	event := Event{Kind: EventReappear, Token: layout.Token{Worker: r.info.ID}, Now: c.clock.Now()}
+	_, err := c.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
+		pending := read.Records(tx, c.keys, ids)
+		w := c.changes(tx)
+		for _, p := range pending {
+			row, found, err := p.Wait(ctx)
+			switch {
+			case layout.IsUnreadable(err):
+				continue
+			case err != nil:
+				return err
+			case !found || row.Spec == nil:
+				continue
+			}
+			if after, outcome := Next(row, event); outcome == Applied {
+				w.apply(&row, &after)
+			}
+		}
+		w.flush()
+		return nil
+	})
+	return err
+}

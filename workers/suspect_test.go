@@ -1,0 +1,247 @@
+package workers
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/seam"
+)
+
+// mortal is a worker that is started again whenever it dies.
+type mortal struct {
+	bed   *bed
+	seam  seam.Worker
+	w     *Worker
+	began map[layout.ID]int // runs by future
+}
+
+// live starts the worker anew, at the address of its dead self. Its function
+// kill ends it.
+func (m *mortal) live(o Options) {
+	m.seam = seam.Worker{Manual: true}
+	o.Seam, o.Address = &m.seam, "10.0.0.1:1"
+	w, err := FromCluster(m.bed.cluster, o)
+	require.NoError(m.bed.t, err)
+	run := func(kill bool) Function {
+		return func(ctx context.Context, _ []byte) ([]byte, error) {
+			info, _ := InfoFrom(ctx)
+			m.began[info.ID]++
+			if kill {
+				m.seam.Vanish()
+			}
+			return nil, nil
+		}
+	}
+	require.NoError(m.bed.t, w.Register("innocent", run(false)))
+	require.NoError(m.bed.t, w.Register("poison", run(true)))
+	m.w = w
+}
+
+// step lets the worker act once, and time pass.
+func (m *mortal) step() {
+	now := m.bed.clock.Now()
+	next, err := m.seam.Step(m.bed.ctx, now)
+	require.NoError(m.bed.t, err)
+	m.bed.clock.Advance(max(min(next.Sub(now), time.Second), time.Millisecond))
+}
+
+// TestNothingIsChargedThatNeverStarted kills a worker between its claims and its
+// runs, again and again.
+func TestNothingIsChargedThatNeverStarted(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	ids := b.many(600, "go:innocent")
+	m := &mortal{bed: b, began: map[layout.ID]int{}}
+	o := Options{Slots: 16}
+	m.live(o)
+	for lives := 0; b.counts()[layout.Realized] < int64(len(ids)); {
+		m.step()
+		// What it has claimed runs in its next step.
+		if _, _, waiting := m.w.slots.status(); waiting > 0 && lives < 40 && len(m.began) > lives*10 {
+			lives++
+			m.seam.Vanish()
+			m.live(o)
+		}
+	}
+	died := 0
+	for _, id := range ids {
+		row := b.row(id)
+		require.Equal(t, layout.Realized, row.State())
+		require.LessOrEqual(t, row.Attempts.Crashes, m.began[id]-1)
+		died += row.Attempts.Suspicion()
+	}
+	require.Greater(t, died, 100)
+}
+
+// TestPoisonFailsAlone has one future that kills each worker that runs it, among
+// others that run beside it in threads of their own.
+func TestPoisonFailsAlone(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	const slots = 16
+	var mu sync.Mutex
+	var present *running
+	var deaths atomic.Int64
+	kill := make(chan struct{}, 100)
+	functions := map[string]Function{
+		"innocent": func(ctx context.Context, _ []byte) ([]byte, error) {
+			// It takes a while, so that others run beside it.
+			return nil, clock.Wait(ctx, b.clock, b.clock.Now().Add(100*time.Millisecond))
+		},
+		"poison": func(ctx context.Context, _ []byte) ([]byte, error) {
+			mu.Lock()
+			w := present
+			mu.Unlock()
+			w.crash()
+			deaths.Add(1)
+			kill <- struct{}{}
+			<-ctx.Done()
+			return nil, nil
+		},
+	}
+	start := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		present = b.start(Options{Slots: slots, Address: "10.0.0.1:1"}, functions)
+	}
+	subs := make([]fdbmodel.Submission, 60)
+	for i := range subs {
+		subs[i] = b.describe("go:innocent")
+	}
+	const poison = 7
+	subs[poison] = b.describe("go:poison")
+	ids := b.submit(subs...)
+	start()
+	b.await("the end of all", func() bool {
+		select {
+		case <-kill:
+			<-present.done
+			start()
+		default:
+		}
+		counts := b.counts()
+		return counts[layout.Realized]+counts[layout.Failed] == int64(len(ids))
+	})
+	require.EqualValues(t, 1+fdbmodel.MaxCrashes, deaths.Load())
+	for i, id := range ids {
+		row := b.row(id)
+		if i == poison {
+			require.Equal(t, layout.KindLost, row.Exception.Kind)
+			require.Equal(t, fdbmodel.MaxCrashes, row.Attempts.Crashes)
+			continue
+		}
+		require.Equal(t, layout.Realized, row.State(), "%+v", row)
+		require.Less(t, row.Attempts.Crashes, fdbmodel.MaxCrashes)
+	}
+}
+
+// suspect gives a future some deaths of workers.
+func (b *bed) suspect(id layout.ID, deaths int) {
+	for range deaths {
+		w, err := b.cluster.Register(b.ctx, layout.WorkerInfo{
+			Functions: []string{"go:suspect"}, Capacity: layout.Resources{Slots: 1},
+		})
+		require.NoError(b.t, err)
+		require.NoError(b.t, b.cluster.Retry(b.ctx, id))
+		answer, err := w.Claim(b.ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}, Max: 1})
+		require.NoError(b.t, err)
+		require.Len(b.t, answer.Futures, 1)
+		b.declareDead(w.ID())
+	}
+}
+
+func later(s *fdbmodel.Submission) { s.NotBefore = epoch.Add(time.Hour) }
+
+// TestASuspectRunsApart: it waits for what runs, and nothing starts before it has
+// ended.
+func TestASuspectRunsApart(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	id := b.one("go:suspect", later)
+	b.suspect(id, 2)
+	before, apart, after := newBlocker(true), newBlocker(true), newBlocker(true)
+	w := b.start(Options{Slots: 4}, map[string]Function{"before": before.run, "suspect": apart.run, "after": after.run})
+	b.one("go:before")
+	b.begins(before)
+	require.NoError(t, b.cluster.Retry(b.ctx, id))
+	b.await("the claim of the suspect", func() bool { return stateOf(b, id) == layout.Claimed })
+	b.one("go:after")
+	require.Empty(t, apart.began)
+	close(before.end)
+	b.begins(apart)
+	require.Equal(t, 1, w.Stats().Running)
+	require.Empty(t, after.began)
+	close(apart.end)
+	b.awaitOver(id)
+	b.begins(after)
+	close(after.end)
+}
+
+// TestNobodyWaitsForASuspectForEver: neither the suspect for a function that does
+// not end, nor others for a suspect that doesn't.
+func TestNobodyWaitsForASuspectForEver(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	id := b.one("go:suspect", later)
+	b.suspect(id, 2)
+	before, apart, after := newBlocker(true), newBlocker(true), newBlocker(true)
+	w := b.start(Options{Slots: 4}, map[string]Function{"before": before.run, "suspect": apart.run, "after": after.run})
+	b.one("go:before")
+	b.begins(before)
+	require.NoError(t, b.cluster.Retry(b.ctx, id))
+	asked := b.clock.Now()
+	b.begins(apart)
+	patience := b.cluster.Config().DeadAfter
+	require.GreaterOrEqual(t, b.clock.Now().Sub(asked), patience)
+	b.one("go:after")
+	began := b.clock.Now()
+	b.begins(after)
+	require.GreaterOrEqual(t, b.clock.Now().Sub(began), patience-time.Second)
+	require.Equal(t, 3, w.Stats().Running)
+
+	// It is the suspect that is to blame if the worker dies now.
+	w.crash()
+	<-w.done
+	b.start(Options{Slots: 1}, nil)
+	b.await("the reaping", func() bool { return b.row(id).Attempts.Deaths.Len() == 3 })
+	require.Equal(t, 1, b.row(id).Attempts.Crashes)
+	b.await("the reaping of the others", func() bool { return b.counts()[layout.Claimed] == 0 })
+	require.Zero(t, w.Stats().Ran)
+}
+
+// TestAPausedWorkerGivesTheLifeBack pauses workers for longer than dead-after,
+// more often than a future has lives.
+func TestAPausedWorkerGivesTheLifeBack(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	work := newBlocker(true)
+	functions := map[string]Function{"suspect": work.run}
+	pair := []*running{b.start(Options{Slots: 1}, functions), b.start(Options{Slots: 1}, functions)}
+	id := b.one("go:suspect", later)
+	b.suspect(id, 1)
+	require.NoError(t, b.cluster.Retry(b.ctx, id))
+	for range 2 * fdbmodel.MaxCrashes {
+		info := b.begins(work)
+		at := slices.IndexFunc(pair, func(w *running) bool { return w.ID() == info.Worker })
+		require.GreaterOrEqual(t, at, 0)
+		pair[at].gate.shut()
+		b.await("the death", func() bool { _, dead := b.row(id).Attempts.Deaths.Of(info.Worker); return dead })
+		require.Equal(t, 1, b.row(id).Attempts.Crashes)
+		pair[at].gate.release()
+		b.await("the return", func() bool { _, dead := b.row(id).Attempts.Deaths.Of(info.Worker); return !dead })
+		require.Zero(t, b.row(id).Attempts.Crashes)
+	}
+	b.begins(work)
+	close(work.end)
+	b.awaitOver(id)
+	require.Equal(t, layout.Realized, stateOf(b, id))
+}
