@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -38,7 +39,7 @@ func TestCompletionsThatWereNotWritten(t *testing.T) {
 // the future is under way.
 func TestCancelThatComesBeforeItsClaim(t *testing.T) {
 	t.Parallel()
-	s := newSlots(clock.Real{}, layout.Resources{Slots: 2})
+	s := newSlots(clock.Real{}, layout.Resources{Slots: 2}, time.Minute)
 	require.Positive(t, s.request().Max)
 	cancelled, other := layout.ID{1}, layout.ID{2}
 	require.Nil(t, s.cancel(cancelled))

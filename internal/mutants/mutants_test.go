@@ -36,7 +36,7 @@ func all() []mutant {
 	var m []mutant
 	for _, table := range [][]mutant{
 		orderMutants(), logMutants(), readMutants(), claimMutants(), recordMutants(), lifeMutants(), submitMutants(),
-		janitorMutants(), workerMutants(),
+		janitorMutants(), workerMutants(), deathMutants(),
 	} {
 		m = append(m, table...)
 	}

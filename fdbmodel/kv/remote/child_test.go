@@ -84,6 +84,7 @@ func TestKilledWorkerLosesItsClaimsAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, workers)
 	require.Equal(t, claimed, reaped)
+	c.promote(t)
 	worker, again := c.take(t, c.here)
 	outcomes, err := worker.Finish(t.Context(), again)
 	require.NoError(t, err)

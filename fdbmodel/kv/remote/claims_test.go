@@ -75,6 +75,17 @@ func (c *cluster) take(t *testing.T, of *fdbmodel.Cluster) (*fdbmodel.Registrati
 	return w, done
 }
 
+// promote waits for what was reaped to be due.
+func (c *cluster) promote(t *testing.T) {
+	promoted := 0
+	require.Eventually(t, func() bool {
+		n, _, err := c.here.PromoteDue(t.Context())
+		require.NoError(t, err)
+		promoted += n
+		return promoted == claimed
+	}, 10*time.Second, time.Millisecond)
+}
+
 func requireAll(t *testing.T, want fdbmodel.Outcome, got []fdbmodel.Outcome) {
 	require.Len(t, got, claimed)
 	for _, outcome := range got {
@@ -101,13 +112,7 @@ func TestLostConnectionEndsItsClaims(t *testing.T) {
 	require.Equal(t, 1, workers)
 	require.Equal(t, claimed, reaped)
 
-	promoted := 0
-	require.Eventually(t, func() bool {
-		n, _, err := c.here.PromoteDue(t.Context())
-		require.NoError(t, err)
-		promoted += n
-		return promoted == claimed
-	}, 10*time.Second, time.Millisecond)
+	c.promote(t)
 	second, again := c.take(t, c.here)
 	c.proxy.setRefuse(false)
 	outcomes, err := first.Finish(t.Context(), held)
