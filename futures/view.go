@@ -27,10 +27,12 @@ type View struct {
 	// FinishedAt is when the future ended.
 	FinishedAt time.Time
 	// Attempt is the present or last attempt, counted from 1, of MaxAttempts.
-	// Crashes counts further attempts that ended with the death of their worker.
 	// Timeout bounds each attempt, 0 for no bound.
-	Attempt, MaxAttempts, Crashes int
-	Timeout                       time.Duration
+	Attempt, MaxAttempts int
+	Timeout              time.Duration
+	// Deaths is how many workers died while they held the future, up to 4, and
+	// Crashes how many of these deaths it may have caused. Neither is an attempt.
+	Deaths, Crashes int
 	// Worker is the worker that holds the future, or realized it.
 	Worker WorkerID
 	// CancelAsked is when the future was asked to stop, and CancelReason why.
@@ -69,7 +71,7 @@ func viewOf(row *layout.Row) View {
 		ID: row.ID, State: row.State(), Function: s.Function, Queue: s.Queue, Label: s.Label, Priority: s.Priority,
 		Requirements: s.Requirements, ArgsSize: s.ArgsSize, SubmittedAt: timeOf(s.SubmittedAt),
 		FinishedAt: timeOf(row.FinishedAt()), Attempt: row.Attempt(), MaxAttempts: s.MaxRetries + 1,
-		Crashes: row.Attempts.Crashes, Timeout: s.Timeout,
+		Deaths: row.Attempts.Deaths.Len(), Crashes: row.Attempts.Crashes, Timeout: s.Timeout,
 	}
 	if v.State == Delayed {
 		v.DueAt = timeOf(row.Attempts.Due)

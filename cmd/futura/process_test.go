@@ -304,7 +304,7 @@ func TestWorkerKilledAndStartedAgain(t *testing.T) {
 	c.awaitText("Start a larger one", "explain", big)
 	for _, id := range small {
 		c.awaitText("claimed", "explain", id)
-		require.Contains(t, c.ok("get", id, "--json"), `"crashes": 1`)
+		require.Contains(t, c.ok("get", id, "--json"), `"deaths": 1`)
 	}
 	require.Contains(t, c.ok("check"), " 0 problems")
 	for _, id := range all {

@@ -38,7 +38,8 @@ type Future struct {
 	DueAt        *time.Time         `json:"due_at,omitempty" doc:"When a delayed future becomes ready"`
 	Attempt      int                `json:"attempt" doc:"The attempt that runs or ran last"`
 	Failed       int                `json:"failed_attempts"`
-	Crashes      int                `json:"crashes" doc:"How many workers died while they held it"`
+	Deaths       int                `json:"deaths" doc:"How many workers died while they held it, up to 4"`
+	Crashes      int                `json:"crashes" doc:"How many of those deaths it may have caused"`
 	Worker       layout.WorkerID    `json:"worker,omitempty" doc:"The worker that holds or realized it"`
 	Cancel       *CancelRequestView `json:"cancel,omitempty" doc:"Set if it was asked to stop"`
 	Failure      *Failure           `json:"failure,omitempty" doc:"The last failed attempt"`
@@ -137,7 +138,8 @@ func futureOf(row *layout.Row, ending *layout.Ending) Future {
 		Priority: int(s.Priority), Argv: s.Argv, Env: s.Env, Codec: s.Codec, ArgsBytes: s.ArgsSize,
 		Requirements: Requirements{CPU: s.Requirements.CPU, RAM: s.Requirements.RAM, GPU: s.Requirements.GPU},
 		MaxRetries:   s.MaxRetries, TimeoutMS: s.Timeout.Milliseconds(), SubmittedAt: timeOf(s.SubmittedAt),
-		Attempt: row.Attempt(), Failed: row.Attempts.Failed, Crashes: row.Attempts.Crashes,
+		Attempt: row.Attempt(), Failed: row.Attempts.Failed, Deaths: row.Attempts.Deaths.Len(),
+		Crashes: row.Attempts.Crashes,
 	}
 	if row.State() == layout.Delayed {
 		due := timeOf(row.Attempts.Due)
