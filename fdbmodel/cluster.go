@@ -60,7 +60,9 @@ type Cluster struct {
 	hub    *hub
 	ledger ledger
 
-	resolved    resolvedNames
+	resolved resolvedNames
+	lost     lostListeners
+
 	openingMu   sync.Mutex
 	openingDone bool
 }

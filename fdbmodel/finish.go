@@ -44,6 +44,29 @@ type Completion struct {
 	Relinquish bool
 	// PutBack gives it back for another worker, after a wait.
 	PutBack bool
+	// After is what the future is then. Finish sets it where the outcome is
+	// Applied.
+	After After
+}
+
+// After is what a future is after a claim has ended.
+type After struct {
+	State layout.State
+	// Due is when a delayed future is ready again.
+	Due time.Time
+	// Cancelled is set if the future has ended because that was asked.
+	Cancelled bool
+}
+
+func afterOf(row *layout.Row) After {
+	after := After{State: row.State()}
+	switch after.State {
+	case layout.Delayed:
+		after.Due = time.UnixMilli(row.Attempts.Due)
+	case layout.Failed:
+		after.Cancelled = row.Exception.Kind == layout.KindCancelled
+	}
+	return after
 }
 
 // Finish ends claims of the worker. It returns one outcome for each completion:
@@ -176,6 +199,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 				continue
 			}
 			w.apply(&row, &after)
+			completions[i].After = afterOf(&after)
 		}
 		for _, sequence := range exhausted {
 			tx.Clear(c.keys.Claims(r.info.ID, sequence))

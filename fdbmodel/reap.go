@@ -70,6 +70,7 @@ func (c *Cluster) endAllClaims(ctx context.Context, worker layout.WorkerID, kind
 			return total, kept, err
 		}
 		c.wakeIdle(ctx, result.Version, ended.placed)
+		c.lost.tell(ended.lost)
 		total += ended.changed
 		kept = kept || ended.kept
 		from = ended.next
@@ -81,7 +82,8 @@ type endedBatch struct {
 	changed int
 	placed  demands // those of the changed that went to the pool
 	kept    bool    // some futures stay in it
-	next    []byte  // where the next one may be, nil after the last one
+	lost    []layout.Row
+	next    []byte // where the next one may be, nil after the last one
 }
 
 // endClaims applies kind to the futures still held by the first claim batch at
@@ -148,6 +150,9 @@ func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, event Event, item kv.K
 		}
 		w.apply(&row, &after)
 		ended.changed++
+		if e := after.Exception; e != nil && e.Final && e.Kind == layout.KindLost {
+			ended.lost = append(ended.lost, after)
+		}
 	}
 	ended.placed = w.placed
 	if ended.kept = len(kept) > 0; !ended.kept {

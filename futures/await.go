@@ -5,6 +5,8 @@ import (
 	"errors"
 	"iter"
 	"time"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Await returns the result once the future is over. It returns a *FailedError
@@ -172,6 +174,7 @@ func (c *Client) wait(ctx context.Context, g *group) error {
 			return err
 		}
 	}
+	defer layout.NoteAwait(ctx)()
 	select {
 	case <-g.signal:
 		return nil

@@ -344,3 +344,23 @@ func TestAwaitThatEndsWithTheStore(t *testing.T) {
 	require.ErrorContains(t, err, f.ID().String())
 	_ = c.Close(context.Background())
 }
+
+// TestAwaitTellsTheWorker: a worker knows which of its functions wait.
+func TestAwaitTellsTheWorker(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, storetest.New(t))
+	f, err := c.Submit(t.Context(), futures.Task{Function: "go:nobody"})
+	require.NoError(t, err)
+	began, ended := make(chan struct{}), false
+	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), layout.AwaitKey{}, func() func() {
+		close(began)
+		return func() { ended = true }
+	}))
+	go func() {
+		<-began
+		cancel()
+	}()
+	_, err = f.Await(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	require.True(t, ended)
+}

@@ -42,6 +42,8 @@ func (l *life) beatLoop(ctx context.Context) error {
 			lookAt = now.Add(patience)
 			l.giveBackStale(now.Add(-patience))
 			l.worker.slots.losePatience()
+			l.worker.failures.pass(false)
+			l.worker.warnOfStall(now)
 		}
 		if now.Before(beatAt) {
 			continue
@@ -57,7 +59,7 @@ func (l *life) beatLoop(ctx context.Context) error {
 
 func (l *life) beat(ctx context.Context) error {
 	free, running, _ := l.worker.slots.status()
-	cancelled, err := l.reg.Heartbeat(ctx, free, running)
+	cancelled, err := l.reg.Heartbeat(ctx, free, running, l.worker.slots.awaits())
 	for _, id := range cancelled {
 		l.cancel(id)
 	}

@@ -155,11 +155,14 @@ func (w *Worker) withoutArgs(j *job, err error) fdbmodel.Completion {
 func call(j *job, fn Function, args []byte) (value []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &panicError{fmt.Sprintf("panic: %v\n\n%s", p, trimStack(string(debug.Stack())))}
+			err = &panicError{fmt.Sprintf("panic: %v%s%s", p, stackMark, trimStack(string(debug.Stack())))}
 		}
 	}()
 	return fn(jobContext{j.ctx, j}, args)
 }
+
+// stackMark divides the value of a panic and its stack in a message.
+const stackMark = "\n\n"
 
 // maxStack bounds the stack of a panic in a message, in bytes.
 const maxStack = 4 << 10

@@ -193,6 +193,9 @@ func (l *life) tally(batch []fdbmodel.Completion, outcomes []fdbmodel.Outcome) {
 			s.ran.Add(1)
 		case c.Exception != nil:
 			s.failed.Add(1)
+			if o == fdbmodel.Applied {
+				l.worker.report(c)
+			}
 		case c.PutBack:
 			s.putBack.Add(1)
 		default:

@@ -60,6 +60,7 @@ type job struct {
 	deadline time.Time // zero without a timeout
 
 	settled atomic.Bool
+	awaits  int // waits for other futures under way; under the slots' mu
 }
 
 func (j *job) requirements() layout.Requirements {
@@ -153,6 +154,8 @@ func (c jobContext) Value(key any) any {
 		return Info{
 			ID: f.ID, Attempt: f.Attempt(), Token: f.Token, Worker: f.Token.Worker, Codec: f.Spec.Codec,
 		}
+	case layout.AwaitKey{}:
+		return func() func() { return c.job.life.worker.slots.await(c.job) }
 	case layout.CodecKey{}:
 		return f.Spec.Codec
 	}

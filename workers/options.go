@@ -79,13 +79,29 @@ type Options struct {
 	// cover all shards. Defaults to 1 s.
 	Poll time.Duration
 	// DrainTimeout is how long running functions may go on after Run's context
-	// has ended. Defaults to 30 s.
+	// has ended. Defaults to 25 s: Kubernetes kills a process after 30 s, and what
+	// still runs then would not be given back.
 	DrainTimeout time.Duration
-	// Logger defaults to none.
+	// Logger is told what goes wrong: each failed attempt at the level warn, with
+	// the stack of a panic, and each future that failed for good at the level
+	// error. Of failures that differ only in numbers and ids, five in a minute
+	// have lines of their own, unless the level debug is on; the others are
+	// counted in one line. Defaults to none.
 	Logger *slog.Logger
+	// OnAttemptFailed is called after each failed attempt of this worker, once
+	// the store has recorded it, and OnFailed for each future that this worker saw
+	// fail for good, after OnAttemptFailed; futures that were cancelled are none.
+	// A worker that takes back the futures of dead ones sees those fail that too
+	// many workers died with. Hooks are called from several goroutines, and hold up
+	// the worker until they return. Default to none.
+	OnAttemptFailed, OnFailed func(Failure)
 	// Seam is for packages of this module; others can't construct one.
 	Seam *seam.Worker
 }
+
+// defaultDrain leaves a process that has 30 s to end the time to give back what
+// still runs.
+const defaultDrain = 25 * time.Second
 
 // maxSlots bounds the goroutines that wait for work.
 const maxSlots = 100_000
@@ -107,7 +123,7 @@ func (o Options) withDefaults() Options {
 		o.Poll = time.Second
 	}
 	if o.DrainTimeout == 0 {
-		o.DrainTimeout = 30 * time.Second
+		o.DrainTimeout = defaultDrain
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

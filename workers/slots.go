@@ -35,6 +35,7 @@ type slots struct {
 	apart    solitude
 	early    map[layout.ID]struct{} // cancels that came before their claim did
 	waiting  bool                   // the claimer waits for what is used
+	awaiting int                    // running functions that wait for other futures
 
 	hungry   chan struct{} // there is room, or more is free
 	returned chan struct{} // a function returned
@@ -186,6 +187,9 @@ func (s *slots) feed() {
 func (s *slots) giveBack(j *job, took time.Duration) {
 	s.mu.Lock()
 	delete(s.running, j)
+	if j.awaits > 0 {
+		s.awaiting-- // its waits outlast it
+	}
 	s.endApart(j)
 	s.free = s.free.Give(j.requirements())
 	s.owners.end(&j.future)

@@ -61,6 +61,8 @@ func (w *Worker) stepLife(ctx context.Context, l *life, now time.Time) (time.Tim
 	}
 	l.takeCancels()
 	w.slots.losePatience()
+	w.failures.pass(false)
+	w.warnOfStall(now)
 	next := l.janitor.step(ctx, now)
 	for _, t := range []time.Time{w.steps.beatAt, now.Add(w.options.Poll)} {
 		if t.Before(next) {
@@ -161,6 +163,7 @@ func (w *Worker) leave(ctx context.Context) error {
 		return nil
 	}
 	w.abandon((*job).relinquish)
+	defer w.stopReporting()
 	defer l.stop()
 	if err := l.flush(ctx); err != nil {
 		return err

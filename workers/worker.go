@@ -36,6 +36,9 @@ type Worker struct {
 	vanish   context.Context
 	crash    context.CancelFunc // ends the worker without telling the store
 	stats    counters
+	failures *failureLog
+	stall    stall
+	unhear   func() // ends hearLost; used by the goroutine of Run, or by steps
 	runs     prometheus.Histogram
 }
 
@@ -82,7 +85,8 @@ func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Worker, error) {
 		paces: paces{clock: cluster.Clock()},
 		slots: newSlots(cluster.Clock(), layout.Resources{Slots: o.Slots, CPU: o.CPU, RAM: o.RAM, GPU: o.GPU},
 			cluster.Config().DeadAfter),
-		runs: newRuns(o.Name),
+		runs:     newRuns(o.Name),
+		failures: newFailureLog(o.Logger, cluster.Now),
 	}
 	w.vanish, w.crash = context.WithCancel(context.Background())
 	if o.Seam != nil {
@@ -179,6 +183,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	err := w.live(ctx)
 	w.slots.close()
 	w.awaitReturns()
+	w.stopReporting()
 	return err
 }
 
@@ -235,6 +240,7 @@ func (w *Worker) join(ctx context.Context) (*life, error) {
 	if w.options.Modules != nil {
 		info.Functions = append(info.Functions, layout.AnyModule)
 	}
+	w.hearLost()
 	joining, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(w.vanish, stop)()

@@ -38,7 +38,7 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 	flags.Int64Var(&o.CPU, "cpu", 0, "the CPU that futures share, in thousandths of a core (default: the machine's)")
 	flags.Int64Var(&o.RAM, "ram", 0, "the memory that futures share, in bytes (default: the machine's)")
 	flags.Int64Var(&o.GPU, "gpu", 0, "the GPUs that futures share, in thousandths of a device")
-	flags.DurationVar(&o.DrainTimeout, "drain", 30*time.Second, "how long running futures may go on after Ctrl-C")
+	flags.DurationVar(&o.DrainTimeout, "drain", 25*time.Second, "how long running futures may go on after Ctrl-C")
 	flags.StringVar(&f.cache, "module-cache", "",
 		"a directory for compiled modules (default: futura/modules in the user's cache directory)")
 	flags.Int64Var(&f.memory, "module-memory", 0,

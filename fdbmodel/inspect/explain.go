@@ -26,6 +26,7 @@ const (
 	ReasonNoFunction  Reason = "no_function"  // no worker of its queue knows its function
 	ReasonInfeasible  Reason = "infeasible"   // no such worker is large enough
 	ReasonNoneFree    Reason = "none_free"    // such workers exist, and are busy
+	ReasonStalled     Reason = "stalled"      // such workers are full of functions that wait for other futures
 	ReasonAboutToMove Reason = "about_to_run" // such a worker has free resources
 	ReasonAssigned    Reason = "assigned"     // it waits for one worker
 	ReasonHeld        Reason = "held"         // it waits to be assigned
@@ -126,6 +127,10 @@ func explainClaimed(c *fdbmodel.Cluster, e *Explanation, row *layout.Row, member
 	if row.Cancel != nil {
 		e.Text += " It was asked to stop."
 	}
+	if n := row.Attempts.Suspicion(); n > 0 {
+		e.Text += fmt.Sprintf(" Workers died with it before (%d); %d of these deaths may be its doing, and %d fail it.", n,
+			row.Attempts.Crashes, fdbmodel.MaxCrashes)
+	}
 	if age := e.Worker.Silence(c.Clock().Now()); age > c.Config().DeadAfter {
 		e.Text += fmt.Sprintf(" Its last heartbeat is %v old, if the clocks agree. If it is dead, another worker takes "+
 			"the future back: make sure that one runs.", age.Round(time.Second))
@@ -144,6 +149,8 @@ func textDelayed(c *fdbmodel.Cluster, row *layout.Row) string {
 	if row.Exception != nil {
 		text += fmt.Sprintf(", because attempt %d failed (%s): %s",
 			row.Exception.Attempt, row.Exception.Kind, row.Exception.Message)
+	} else if n := row.Attempts.Deaths.Len(); n > 0 {
+		text += fmt.Sprintf(", because worker %s died while it held it", row.Attempts.Deaths[n-1].Worker)
 	} else if row.Attempts.PutBack > 0 {
 		text += ", because a worker could not load its function"
 	}
@@ -176,9 +183,25 @@ func explainReady(spec *layout.Spec, members []fdbmodel.Member) (Reason, string)
 	case !narrow(func(m *fdbmodel.Member) bool { return m.Capacity.Fit(q) }):
 		return ReasonInfeasible,
 			fmt.Sprintf("It needs %s, and no worker that knows its function is that large. Start a larger one.", need)
-	case !narrow(func(m *fdbmodel.Member) bool { return m.Heartbeat.Free.Fit(q) }):
-		return ReasonNoneFree, "The workers that can run it are busy. It waits for its turn."
-	default:
-		return ReasonAboutToMove, fmt.Sprintf("Worker %s has room for it; it is about to run.", left[0].ID)
 	}
+	able := left
+	if !narrow(func(m *fdbmodel.Member) bool { return m.Heartbeat.Free.Fit(q) }) {
+		return explainBusy(able)
+	}
+	return ReasonAboutToMove, fmt.Sprintf("Worker %s has room for it; it is about to run.", left[0].ID)
+}
+
+// explainBusy says what the workers do that could run a future.
+func explainBusy(able []fdbmodel.Member) (Reason, string) {
+	waiting := 0
+	for i := range able {
+		beat := &able[i].Heartbeat
+		if beat.Running == 0 || beat.Awaiting < beat.Running {
+			return ReasonNoneFree, "The workers that can run it are busy. It waits for its turn."
+		}
+		waiting += beat.Awaiting
+	}
+	return ReasonStalled, fmt.Sprintf("The workers that can run it are full of functions that wait for other futures "+
+		"(%d of them). If they wait for this one, or for others behind it, none can end: start another worker, or one "+
+		"with more slots.", waiting)
 }

@@ -32,7 +32,8 @@ func (r *IdleRecord) readField(name, b []byte) ([]byte, error) {
 }
 
 func (h *Heartbeat) appendFields(f fields) fields {
-	return f.int("n", h.Count).record("f", &h.Free).int("r", int64(h.Running)).int("t", h.At)
+	return f.int("n", h.Count).record("f", &h.Free).int("r", int64(h.Running)).int("t", h.At).
+		int("w", int64(h.Awaiting))
 }
 
 func (h *Heartbeat) readField(name, b []byte) ([]byte, error) {
@@ -43,6 +44,8 @@ func (h *Heartbeat) readField(name, b []byte) ([]byte, error) {
 		return readRecord(b, &h.Free)
 	case "r":
 		return readInt(b, &h.Running)
+	case "w":
+		return readInt(b, &h.Awaiting)
 	case "t":
 		return readInt(b, &h.At)
 	}

@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"context"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -17,6 +18,20 @@ const (
 // CodecKey is the context key under which a Go function finds the codec of its
 // arguments, a string. Its result must use the same codec.
 type CodecKey struct{}
+
+// AwaitKey is the context key under which a Go function finds a func() func():
+// who waits for other futures calls it, and calls what it returns at the end of
+// the wait, so that the worker knows which of its functions wait.
+type AwaitKey struct{}
+
+// NoteAwait says that a function begins to wait for futures. It returns how to
+// say that the wait has ended.
+func NoteAwait(ctx context.Context) (ended func()) {
+	if note, ok := ctx.Value(AwaitKey{}).(func() func()); ok {
+		return note()
+	}
+	return func() {}
+}
 
 // Requirements are what a worker must have free to take a future. Every future
 // takes one slot of its worker as well. RAM is also the memory limit of a WASM
@@ -232,7 +247,9 @@ type Heartbeat struct {
 	Count   int64     `msgpack:"n" json:"count"`
 	Free    Resources `msgpack:"f" json:"free"`
 	Running int       `msgpack:"r,omitempty" json:"running"`
-	At      int64     `msgpack:"t" json:"at_ms"`
+	// Awaiting is how many of the running functions wait for other futures.
+	Awaiting int   `msgpack:"w,omitempty" json:"awaiting"`
+	At       int64 `msgpack:"t" json:"at_ms"`
 }
 
 // DoneEntry lists futures that finished in one transaction.

@@ -177,7 +177,7 @@ func TestMigrateRefusesTheLiving(t *testing.T) {
 		return <-done
 	}
 	err := migrate(func() {
-		_, err := p.Worker.Heartbeat(ctx, layout.Resources{Slots: 1}, 1)
+		_, err := p.Worker.Heartbeat(ctx, layout.Resources{Slots: 1}, 1, 0)
 		require.NoError(t, err)
 	})
 	require.ErrorIs(t, err, fdbmodel.ErrLive)
