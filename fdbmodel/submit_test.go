@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -106,4 +107,36 @@ func TestAnUnreadableFutureExpiresLater(t *testing.T) {
 	restore()
 	require.Equal(t, 1, removed())
 	require.Zero(t, removed())
+}
+
+// TestADiscardedFutureLeavesNoPieces discards futures with large arguments in
+// each of the ways there are.
+func TestADiscardedFutureLeavesNoPieces(t *testing.T) {
+	t.Parallel()
+	for name, discard := range map[string]func(*mixed, layout.ID) error{
+		"one":  func(m *mixed, id layout.ID) error { return m.c.Discard(m.ctx, id) },
+		"many": func(m *mixed, id layout.ID) error { _, err := m.c.DiscardMany(m.ctx, []layout.ID{id}); return err },
+		"expired": func(m *mixed, _ layout.ID) error {
+			m.clock.Advance(m.c.Config().Retention + time.Second)
+			_, _, err := m.c.ExpireDone(m.ctx)
+			return err
+		},
+	} {
+		m := newMixed(t)
+		id := m.submit(1, func(s *fdbmodel.Submission) { s.Args = make([]byte, layout.MaxArgsInKey+1) })[0]
+		count := func() int {
+			tx := m.db.Begin(kv.Options{})
+			defer tx.Cancel()
+			page, err := tx.GetRange(kv.Prefix(m.c.Keys().ChunksOfFuture(id)), kv.RangeOptions{}).Wait(m.ctx)
+			require.NoError(t, err)
+			return len(page.Items)
+		}
+		w := m.worker("w")
+		m.finish(w, m.claim(w))
+		require.Positive(t, count())
+		require.NoError(t, discard(m, id))
+		_, err := m.c.Get(m.ctx, id)
+		require.ErrorIs(t, err, fdbmodel.ErrNotFound, name)
+		require.Zero(t, count(), name)
+	}
 }
