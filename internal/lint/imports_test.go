@@ -165,7 +165,8 @@ func importTable() map[string]imports {
 			ours:   append(slices.Clone(store), "fdbmodel/kv/fdbkv"),
 			others: append(tests(), bindings),
 		},
-		"internal/chaos": {},
+		"internal/chaos":     {},
+		"internal/faultdisk": {others: []string{pebble}},
 		"internal/storetest": {
 			ours: append(slices.Clone(store), "fdbmodel/kv/embedded", "fdbmodel/kv/fdbkv", "fdbmodel/kv/remote",
 				"internal/fdbtest"),
@@ -187,7 +188,7 @@ func forTests() []string {
 	return []string{"fdbmodel/kv/kvtest", "fdbmodel/kv/kvtest/reference", "fdbmodel/modeltest", "futures/futurestest",
 		"futures/httpapi/stack/stacktest",
 		"batch/batchtest",
-		"internal/fdbtest",
+		"internal/faultdisk", "internal/fdbtest",
 		"internal/storetest", "internal/sim"}
 }
 
@@ -205,7 +206,7 @@ func TestImportTableIsSound(t *testing.T) {
 	t.Parallel()
 	owners := map[string][]string{
 		wazero: {"workers/wasm", "workers/wasm/wasmbench"}, bindings: {"fdbmodel/kv/fdbkv", "internal/fdbtest"},
-		pebble: {"fdbmodel/kv/embedded", "fdbmodel/modeltest", "internal/sim"},
+		pebble: {"fdbmodel/kv/embedded", "fdbmodel/modeltest", "internal/faultdisk", "internal/sim"},
 		btree:  {"fdbmodel/kv/embedded"}, mongo: {"batch/mongostore"},
 		huma:  {"batch/rest", "futures/httpapi", "futures/httpapi/stack"},
 		cobra: {"cmd/futura"}, koanf: {"cmd/futura"},
