@@ -30,6 +30,8 @@ MONGO_FLAGS      := -tags $(TAGS) -mod=mod -modfile=$(MONGO_MODULES).mod
 MONGO_TEST_FLAGS := -short -vet=off -timeout 10m
 # What a short run compiles and runs without the race detector.
 UNRACED := ./cmd/... ./internal/lint ./workers/wasm
+# Tests that fail the power at every call of a workload; they run in one goroutine and print how often.
+IMAGE_TESTS := TestImagesAtEveryCall|TestImagesOfACluster|TestFailureOfAnyCall|TestDamagedImages
 # The tests of a short run were vetted before.
 SHORT   := -short -vet=off -timeout 10m
 
@@ -85,8 +87,10 @@ test-mongo: ## run the tests of the store for MongoDB, on a server that they emb
 	elif test "$$FUTURA_REQUIRE_MONGO" = 1; then cat $(MONGO_MODULES).log; exit 1; \
 	else echo "SKIP: the modules of $(MONGO_TESTS) could not be fetched, its tests did not run; see bin/ferrettest.log"; fi
 
-test-long: lint ## everything with fresh seeds, 200 kills, 10,000 programs; tens of minutes
-	FUTURA_LONG=1 $(GO) test -tags $(TAGS) $(RACE) -count=1 -timeout 60m -p 2 ./...
+test-long: lint ## everything with fresh seeds, 200 kills, 10,000 programs, 10,000 crash images; tens of minutes
+	FUTURA_LONG=1 $(GO) test -tags $(TAGS) $(RACE) -count=1 -timeout 60m -p 2 -skip '$(IMAGE_TESTS)' ./...
+	FUTURA_LONG=1 $(GO) test -tags $(TAGS) -count=1 -timeout 60m -v -run '$(IMAGE_TESTS)' ./fdbmodel/kv/embedded \
+		./internal/faultdisk
 ifeq ($(FDB_FOUND),yes)
 	FUTURA_LONG=1 $(GO) test -tags fdb,$(TAGS) $(FDB_RACE) -count=1 -timeout 60m -p 2 $(FDB_PACKAGES)
 	FUTURA_LONG=1 $(GO) test -tags fdb,$(TAGS) $(FDB_RACE) -count=1 -timeout 60m -run FoundationDB ./cmd/futura
