@@ -43,6 +43,9 @@ func unpack(ctx context.Context, archive []byte, fn func(module) error) error {
 	files := tar.NewReader(io.LimitReader(zipped, maxUnpacked))
 	found, left := 0, int64(maxUnpacked)
 	for n := 0; ; n++ {
+		if err := stack.Work(ctx, int64(len(archive))); err != nil { // fn may have waited
+			return err
+		}
 		header, err := files.Next()
 		if errors.Is(err, io.EOF) {
 			break
@@ -91,6 +94,11 @@ func checkEntry(h *tar.Header) (string, error) {
 		return "", badArchive("%.100q is neither a file nor a directory", h.Name)
 	}
 	name := path.Clean(h.Name)
+	for key := range h.PAXRecords {
+		if strings.HasPrefix(key, "GNU.sparse.") {
+			return "", badArchive("%.100q is a sparse file, which is larger than what is sent: pack it without holes", h.Name)
+		}
+	}
 	switch {
 	case path.IsAbs(name), name == "..", strings.HasPrefix(name, "../"), strings.ContainsAny(name, "\\\x00"):
 		return "", badArchive("%.100q leads out of the archive", h.Name)

@@ -196,20 +196,32 @@ func TestPackedNonsenseCostsItsSize(t *testing.T) {
 	require.Equal(t, http.StatusOK, f.send("GET", batchesPath, "").Status)
 }
 
-// TestSparseArchivesAreCountedByWhatTheyUnpackTo sends a small archive of files
-// that say they are large.
-func TestSparseArchivesAreCountedByWhatTheyUnpackTo(t *testing.T) {
+// TestSparseArchivesAreRefused sends a small archive of a file that says it is
+// large.
+func TestSparseArchivesAreRefused(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, rest.Options{Client: newClient(t)})
 	var b bytes.Buffer
-	const logical = 60 << 20
-	for i := range 8 {
-		writeSparse(t, &b, fmt.Sprintf("%d.wasm", i), logical)
-	}
+	writeSparse(t, &b, "a.wasm", 60<<20)
 	b.Write(make([]byte, 1024))
-	packed := zipped(t, b.Bytes())
-	require.Less(t, len(packed), 16<<10)
-	f.send("POST", installPath, packed).Problem(422, "bad_archive", "unpacks to more than")
+	f.send("POST", installPath, zipped(t, b.Bytes())).Problem(422, "bad_archive", "sparse")
+}
+
+// TestArchivesAreCountedByWhatTheyUnpackTo sends a small archive of large files.
+func TestArchivesAreCountedByWhatTheyUnpackTo(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{Client: newClient(t)})
+	const piece, pieces = 4 << 20, 15
+	zeros := zipped(t, make([]byte, piece))
+	var packed strings.Builder // of many members
+	for i := range 5 {
+		var header bytes.Buffer
+		w := tar.NewWriter(&header)
+		name := fmt.Sprintf("%d.text", i)
+		require.NoError(t, w.WriteHeader(&tar.Header{Name: name, Size: piece * pieces, Mode: 0o644}))
+		packed.WriteString(zipped(t, header.Bytes()) + strings.Repeat(zeros, pieces))
+	}
+	f.send("POST", installPath, packed.String()).Problem(422, "bad_archive", "unpacks to more than")
 }
 
 // writeSparse adds a file in the sparse format of GNU's PAX headers, version 1.0:

@@ -100,7 +100,16 @@ func (s *server) installArchive(ctx context.Context, to *installed, archive []by
 		to.FunctionID = hex.EncodeToString(sum[:])
 	}
 	// The archive is read to its end, and each module checked, before any counts.
-	if err := unpack(ctx, archive, func(m module) error { return s.check(ctx, m) }); err != nil {
+	checked := map[[sha256.Size]byte]bool{}
+	err := unpack(ctx, archive, func(m module) error {
+		sum := sha256.Sum256(m.code)
+		if checked[sum] {
+			return nil
+		}
+		checked[sum] = true
+		return s.check(ctx, m)
+	})
+	if err != nil {
 		return err
 	}
 	return unpack(ctx, archive, func(m module) error { return s.store(ctx, to, m) })
@@ -136,11 +145,13 @@ func (s *server) installManifest(ctx context.Context, to *installed, body []byte
 
 // check returns a problem for a module that can't run.
 func (s *server) check(ctx context.Context, m module) error {
+	stack.Yield(ctx)
 	return httpapi.CheckModule(ctx, s.options.CheckModule, m.code)
 }
 
 // store stores a module.
 func (s *server) store(ctx context.Context, to *installed, m module) error {
+	stack.Yield(ctx)
 	stored, err := s.options.Client.Cluster().PutModule(ctx, m.code, batch.FunctionAlias(to.FunctionID, m.method))
 	if err != nil {
 		return err

@@ -24,6 +24,7 @@ func (s *server) submitBatch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	stack.Yield(r.Context())
 	b, _, err := s.head.Submit(r.Context(), request)
 	if err != nil {
 		return err

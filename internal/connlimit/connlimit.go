@@ -22,6 +22,9 @@ const (
 	logGap = 10 * time.Second
 	// refusalTime bounds the writing of a refusal to an empty send buffer.
 	refusalTime = 100 * time.Millisecond
+	// parts is the divisor of the places that an owner may hold while others have
+	// none, and of those that are kept for connections that wait.
+	parts = 4
 )
 
 // Options of a Listener. The zero value is right for most servers.
@@ -53,7 +56,9 @@ type Stats struct {
 // Listener is a listener that bounds the connections it accepts. A connection
 // waits until Hold is called for it. Where there is no place for a new one, the
 // one that waits longest is closed: of the same address if that has too many,
-// else of any. If none waits, the new one is refused.
+// else of any. If less than a quarter of them wait, an owner that holds more than
+// a quarter loses the one that it has held longest. The new one is refused if
+// there is neither.
 type Listener struct {
 	net.Listener
 	options Options
@@ -61,6 +66,7 @@ type Listener struct {
 	mu        sync.Mutex
 	open      int
 	waiting   *list.List // of *conn, the one that waits longest first
+	held      *list.List // of *conn, the one that was held first is the first
 	byAddress map[netip.Addr]int
 	stats     Stats
 	unlogged  uint64
@@ -76,7 +82,9 @@ func New(l net.Listener, o Options) *Listener {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Listener{Listener: l, options: o, waiting: list.New(), byAddress: map[netip.Addr]int{}}
+	return &Listener{
+		Listener: l, options: o, waiting: list.New(), held: list.New(), byAddress: map[netip.Addr]int{},
+	}
 }
 
 // Total is the most connections that are open at a time.
@@ -87,7 +95,7 @@ func (l *Listener) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.stats
-	s.Open, s.Held = l.open, l.open-l.waiting.Len()
+	s.Open, s.Held = l.open, l.held.Len()
 	return s
 }
 
@@ -117,7 +125,7 @@ func (l *Listener) enter(c *conn) (evicted *conn, ok bool) {
 	defer l.mu.Unlock()
 	crowded := c.address.IsValid() && l.byAddress[c.address] >= l.options.PerAddress
 	if crowded || l.open >= l.options.Total {
-		if evicted = l.longestWaiting(c.address, crowded); evicted == nil {
+		if evicted = l.leastEntitled(c.address, crowded); evicted == nil {
 			l.stats.Refused++
 			l.warn()
 			return nil, false
@@ -134,11 +142,35 @@ func (l *Listener) enter(c *conn) (evicted *conn, ok bool) {
 	return evicted, true
 }
 
-// longestWaiting returns the connection that waits longest, of one address if
-// only those count.
-func (l *Listener) longestWaiting(address netip.Addr, only bool) *conn {
-	for e := l.waiting.Front(); e != nil; e = e.Next() {
-		if c := e.Value.(*conn); !only || c.address == address {
+// leastEntitled returns the connection that has to give way to a new one, of one
+// address if only those count.
+func (l *Listener) leastEntitled(address netip.Addr, only bool) *conn {
+	counts := func(c *conn) bool { return !only || c.address == address }
+	places, open := l.options.Total, l.open
+	if only {
+		places, open = l.options.PerAddress, l.byAddress[address]
+	}
+	all, most, owner := 0, 0, ""
+	held := map[string]int{}
+	for e := l.held.Front(); e != nil; e = e.Next() {
+		if c := e.Value.(*conn); counts(c) {
+			all++
+			if held[c.owner]++; held[c.owner] > most {
+				most, owner = held[c.owner], c.owner
+			}
+		}
+	}
+	share := max(1, places/parts)
+	if open-all < share && most > share {
+		return first(l.held, func(c *conn) bool { return counts(c) && c.owner == owner })
+	}
+	return first(l.waiting, counts)
+}
+
+// first returns the first connection of a list that fits.
+func first(in *list.List, fits func(*conn) bool) *conn {
+	for e := in.Front(); e != nil; e = e.Next() {
+		if c := e.Value.(*conn); fits(c) {
 			return c
 		}
 	}
@@ -157,10 +189,7 @@ func (l *Listener) leave(c *conn) {
 			delete(l.byAddress, c.address)
 		}
 	}
-	if c.place != nil {
-		l.waiting.Remove(c.place)
-		c.place = nil
-	}
+	c.in().Remove(c.place)
 }
 
 // warn counts a connection that was turned away, and says so now and then.
@@ -185,9 +214,18 @@ type conn struct {
 	net.Conn
 	listener *Listener
 	address  netip.Addr
-	place    *list.Element // in waiting, nil while it is held
+	place    *list.Element // in held or waiting
+	owner    string        // of the last hold
 	holds    int
 	left     bool
+}
+
+// in returns the list that a connection is in.
+func (c *conn) in() *list.List {
+	if c.holds > 0 {
+		return c.listener.held
+	}
+	return c.listener.waiting
 }
 
 // Close implements net.Conn.
@@ -208,14 +246,15 @@ func (c *conn) CloseWrite() error {
 }
 
 // Hold keeps a connection of a Listener, or one that wraps it as tls.Conn does,
-// from being closed for another, until release is called. Call it once the other
-// side has shown that it may come. Other connections are left alone. It returns
-// false for a connection that was closed already.
-func Hold(c net.Conn) (release func(), ok bool) {
+// from being closed for another, until release is called, as long as its owner
+// does not hold too many. Call it once the other side has shown that it may come.
+// Other connections are left alone. It returns false for a connection that was
+// closed already.
+func Hold(c net.Conn, owner string) (release func(), ok bool) {
 	for {
 		switch wrapped := c.(type) {
 		case *conn:
-			return wrapped.hold()
+			return wrapped.hold(owner)
 		case interface{ NetConn() net.Conn }:
 			c = wrapped.NetConn()
 		default:
@@ -224,17 +263,18 @@ func Hold(c net.Conn) (release func(), ok bool) {
 	}
 }
 
-func (c *conn) hold() (release func(), ok bool) {
+func (c *conn) hold(owner string) (release func(), ok bool) {
 	l := c.listener
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c.left {
 		return func() {}, false
 	}
-	if c.holds++; c.place != nil {
+	if c.owner = owner; c.holds == 0 {
 		l.waiting.Remove(c.place)
-		c.place = nil
+		c.place = l.held.PushBack(c)
 	}
+	c.holds++
 	return sync.OnceFunc(c.release), true
 }
 
@@ -242,7 +282,11 @@ func (c *conn) release() {
 	l := c.listener
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c.holds--; c.holds == 0 && !c.left {
+	if c.left {
+		return
+	}
+	if c.holds--; c.holds == 0 {
+		l.held.Remove(c.place)
 		c.place = l.waiting.PushBack(c)
 	}
 }

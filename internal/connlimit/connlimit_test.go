@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -70,9 +71,9 @@ func TestTheLongestWaitingGivesWay(t *testing.T) {
 	third := <-accepted
 	_, err := io.ReadAll(first)
 	require.NoError(t, err, "it was closed")
-	_, ok := Hold(second)
+	_, ok := Hold(second, "a")
 	require.True(t, ok)
-	release, ok := Hold(third)
+	release, ok := Hold(third, "b")
 	require.True(t, ok)
 	refused := dial(t, l, "127.0.0.1")
 	_, _ = io.ReadAll(refused)
@@ -83,7 +84,7 @@ func TestTheLongestWaitingGivesWay(t *testing.T) {
 	dial(t, l, "127.0.0.1")
 	fourth := <-accepted
 	require.Equal(t, Stats{Open: 2, Held: 1, Refused: 1, Evicted: 2}, l.Stats())
-	_, ok = Hold(third)
+	_, ok = Hold(third, "b")
 	require.False(t, ok, "it gave way")
 	require.NoError(t, fourth.Close())
 	require.Equal(t, 1, l.Stats().Open)
@@ -92,9 +93,9 @@ func TestTheLongestWaitingGivesWay(t *testing.T) {
 func TestOneAddressLeavesRoomForOthers(t *testing.T) {
 	t.Parallel()
 	l, accepted := start(t, Options{Total: 4, Refusal: []byte("busy")})
-	for range 2 {
+	for _, owner := range []string{"a", "b"} {
 		dial(t, l, "127.0.0.1")
-		_, ok := Hold(<-accepted)
+		_, ok := Hold(<-accepted, owner)
 		require.True(t, ok)
 	}
 	said, err := io.ReadAll(dial(t, l, "127.0.0.1"))
@@ -105,17 +106,50 @@ func TestOneAddressLeavesRoomForOthers(t *testing.T) {
 	require.Equal(t, 3, l.Stats().Open)
 }
 
+// TestAnOwnerOfManyGivesWay lets one owner hold all places of an address.
+func TestAnOwnerOfManyGivesWay(t *testing.T) {
+	t.Parallel()
+	const places, share = 16, 4
+	l, accepted := start(t, Options{Total: 2 * places, PerAddress: places})
+	held := map[string][]net.Conn{}
+	hold := func(owner string) {
+		conn := dial(t, l, "127.0.0.1")
+		_, ok := Hold(<-accepted, owner)
+		require.True(t, ok)
+		held[owner] = append(held[owner], conn)
+	}
+	for range places {
+		hold("many")
+	}
+	require.Equal(t, Stats{Open: places, Held: places}, l.Stats(), "they are not closed for nothing")
+	for range places / 2 {
+		hold("few")
+	}
+	require.Equal(t, Stats{Open: places, Held: places, Evicted: places / 2}, l.Stats())
+	for _, conn := range held["many"][:places/2] {
+		require.NoError(t, conn.SetReadDeadline(time.Now().Add(time.Minute)))
+		_, err := conn.Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF, "those that were held longest")
+	}
+	for range 3 * places {
+		dial(t, l, "127.0.0.1")
+		<-accepted
+	}
+	require.Equal(t, places-share, l.Stats().Held, "a quarter waits")
+	require.Zero(t, l.Stats().Refused)
+}
+
 func TestHoldLooksBelowTLS(t *testing.T) {
 	t.Parallel()
 	l, accepted := start(t, Options{})
 	dial(t, l, "127.0.0.1")
-	release, ok := Hold(tls.Server(<-accepted, &tls.Config{MinVersion: tls.VersionTLS13}))
+	release, ok := Hold(tls.Server(<-accepted, &tls.Config{MinVersion: tls.VersionTLS13}), "a")
 	require.True(t, ok)
 	require.Equal(t, 1, l.Stats().Held)
 	release()
 	require.Zero(t, l.Stats().Held)
 	one, other := net.Pipe()
-	_, ok = Hold(one)
+	_, ok = Hold(one, "a")
 	require.True(t, ok, "connections of others are left alone")
 	require.NoError(t, one.Close())
 	require.NoError(t, other.Close())
@@ -161,7 +195,7 @@ func TestPlacesAreCounted(t *testing.T) {
 			case len(open) == 0:
 			case action == 1:
 				c := open[rand.IntN(len(open))]
-				release, ok := Hold(c)
+				release, ok := Hold(c, rapid.SampledFrom([]string{"a", "b"}).Draw(t, "owner"))
 				if ok == c.left {
 					t.Fatal("only an open connection is held")
 				}

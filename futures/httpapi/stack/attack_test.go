@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -69,6 +70,17 @@ func newFixture(t *testing.T, l stack.Limits) *fixture {
 			return nil
 		})
 	}
+	route("POST", "/compute", stack.Submit, func(_ http.ResponseWriter, r *http.Request) error {
+		content, err := stack.Body(r, 64<<20)
+		if err == nil {
+			_, err = io.Copy(io.Discard, content)
+		}
+		if err == nil {
+			f.holding <- struct{}{}
+			<-f.release
+		}
+		return err
+	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	f.address = listener.Addr().String()
@@ -328,6 +340,34 @@ func TestStreamsAreCounted(t *testing.T) {
 	open(secret)
 	f.release <- struct{}{}
 	asks.Wait()
+}
+
+// TestLargeRequestsTakeTurns lets a client compute on large bodies: it has one
+// turn, and none for a body that does not come.
+func TestLargeRequestsTakeTurns(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, stack.Limits{Turns: 2, ClientTurns: 1, BodySlack: time.Minute})
+	const large = 1 << 20
+	trickled := f.dial(post(secret, 2*large) + strings.Repeat("x", large))
+	<-f.reading
+	var asks sync.WaitGroup
+	for _, token := range []string{secret, secret, "second-" + secret} {
+		asks.Go(func() {
+			response, content := f.ask("POST", "/compute", token, strings.Repeat("x", large))
+			assert.Equal(t, http.StatusOK, response.StatusCode, content)
+		})
+	}
+	<-f.holding
+	<-f.holding
+	response, content := f.ask("POST", "/read", secret, "small")
+	require.Equal(t, http.StatusOK, response.StatusCode, content)
+	require.Empty(t, f.holding, "the client's other request waits")
+	f.release <- struct{}{}
+	f.release <- struct{}{}
+	<-f.holding
+	f.release <- struct{}{}
+	asks.Wait()
+	require.NoError(t, trickled.Close())
 }
 
 func TestARouteMustDeclareItsPermission(t *testing.T) {

@@ -28,8 +28,11 @@ type body struct {
 
 // Read implements io.Reader. Its errors are problems.
 func (b *body) Read(p []byte) (int, error) {
-	if b.failed != nil {
+	switch {
+	case b.failed != nil:
 		return 0, b.failed
+	case b.ended:
+		return 0, io.EOF
 	}
 	p = p[:min(len(p), pieceBytes)]
 	if err := b.request.take(b.context, b.held*int64(len(p))); err != nil {
@@ -37,9 +40,14 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	start := time.Now()
 	limited := b.control.SetReadDeadline(b.pace.deadline(start)) == nil // some connections have no deadlines
+	received := b.request.transfer()
 	n, err := b.ReadCloser.Read(p)
+	received()
 	b.pace.did(n, start)
 	b.request.give(b.held * int64(len(p)-n))
+	if failed := b.request.work(b.context, int64(n)); failed != nil {
+		return n, b.fail(ProblemOf(nil, failed))
+	}
 	switch {
 	case errors.Is(err, io.EOF):
 		b.ended = true
@@ -136,6 +144,9 @@ func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p)
 	if b.charge != nil {
 		Return(b.charge, int64(len(p)-n))
+		if failed := Work(b.charge, int64(n)); failed != nil {
+			return n, failed
+		}
 	}
 	if b.left -= int64(n); b.left < 0 {
 		return 0, TooLarge(b.limit)

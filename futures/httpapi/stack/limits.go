@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -24,6 +25,10 @@ type Limits struct {
 	// MemoryWait is how long a request waits for memory before it is refused.
 	// Defaults to 5 s.
 	MemoryWait time.Duration
+	// Turns and ClientTurns bound the requests that compute at a time on more than
+	// 256 KiB, of all clients and of one; others wait for their turn. Default to
+	// half and a quarter of the processors.
+	Turns, ClientTurns int
 	// BodySlack is how long a body may keep the server waiting, plus a second for
 	// each 128 KiB received. Defaults to 10 s.
 	BodySlack time.Duration
@@ -55,6 +60,8 @@ func (l Limits) withDefaults() Limits {
 	l.Memory = cmp.Or(l.Memory, 384<<20)
 	l.ClientMemory = cmp.Or(l.ClientMemory, l.Memory/2)
 	l.MemoryWait = cmp.Or(l.MemoryWait, 5*time.Second)
+	l.Turns = cmp.Or(l.Turns, max(1, runtime.GOMAXPROCS(0)/2))
+	l.ClientTurns = cmp.Or(l.ClientTurns, max(1, runtime.GOMAXPROCS(0)/4))
 	l.BodySlack = cmp.Or(l.BodySlack, 10*time.Second)
 	l.AnswerSlack = cmp.Or(l.AnswerSlack, 30*time.Second)
 	l.Streams = cmp.Or(l.Streams, 256)
@@ -68,6 +75,7 @@ func (l Limits) withDefaults() Limits {
 type memory struct {
 	limits *Limits
 	all    *budget.Bytes
+	turns  turns
 
 	mu      sync.Mutex
 	clients map[string]*client
@@ -78,12 +86,13 @@ type memory struct {
 // client counts the resources that the requests of one client hold together.
 type client struct {
 	share    *budget.Bytes
+	turns    turns
 	requests int
 	streams  int
 }
 
 func newMemory(l *Limits) *memory {
-	return &memory{limits: l, all: budget.New(l.Memory), clients: map[string]*client{}}
+	return &memory{limits: l, all: budget.New(l.Memory), turns: make(turns, l.Turns), clients: map[string]*client{}}
 }
 
 // enter adds a request to its client.
@@ -92,7 +101,7 @@ func (m *memory) enter(name string) *client {
 	defer m.mu.Unlock()
 	c := m.clients[name]
 	if c == nil {
-		c = &client{share: budget.New(m.limits.ClientMemory)}
+		c = &client{share: budget.New(m.limits.ClientMemory), turns: make(turns, m.limits.ClientTurns)}
 		m.clients[name] = c
 	}
 	c.requests++
@@ -116,6 +125,7 @@ type request struct {
 	streams bool // counted as a stream
 	used    int64
 	held    int64
+	turn    turn
 	// failure is the problem of a body that could not be read.
 	failure *Problem
 }
@@ -146,6 +156,7 @@ func (q *request) end() {
 	if q.client == nil {
 		return
 	}
+	q.pause()
 	m := q.stack.memory
 	m.all.Release(q.held)
 	q.client.share.Release(q.held)
@@ -178,6 +189,7 @@ func (q *request) take(ctx context.Context, n int64) error {
 	if q.used += n; q.used <= q.held || q.client == nil {
 		return nil
 	}
+	q.pause() // whoever waits for memory computes nothing
 	m := q.stack.memory
 	more := (q.used - q.held + step - 1) / step * step
 	ctx, cancel := context.WithTimeout(ctx, m.limits.MemoryWait)

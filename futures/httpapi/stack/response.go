@@ -18,6 +18,8 @@ const (
 // does not take it, and never waits for the rest of a body.
 type response struct {
 	http.ResponseWriter
+	request *http.Request
+	state   *request
 	control *http.ResponseController
 	body    *body
 	pace    pace
@@ -27,7 +29,8 @@ type response struct {
 
 func newResponse(w http.ResponseWriter, r *http.Request, q *request) *response {
 	o := &response{
-		ResponseWriter: w, control: http.NewResponseController(w), pace: pace{slack: q.stack.options.Limits.AnswerSlack},
+		ResponseWriter: w, request: r, state: q, control: http.NewResponseController(w),
+		pace: pace{slack: q.stack.options.Limits.AnswerSlack},
 	}
 	if r.Body != nil && r.Body != http.NoBody && r.ContentLength != 0 {
 		o.body = &body{
@@ -70,6 +73,7 @@ func (o *response) Write(b []byte) (n int, err error) {
 	if o.status == 0 {
 		o.WriteHeader(http.StatusOK)
 	}
+	sent := o.state.transfer()
 	for first := true; err == nil && (first || n < len(b)); first = false {
 		start, wrote := time.Now(), 0
 		o.limit()
@@ -77,7 +81,11 @@ func (o *response) Write(b []byte) (n int, err error) {
 		o.pace.did(wrote, start)
 		n += wrote
 	}
+	sent()
 	o.bytes += int64(n)
+	if err == nil {
+		err = o.state.work(o.request.Context(), int64(n))
+	}
 	return n, err
 }
 
@@ -98,6 +106,8 @@ func (o *response) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 func (o *response) end(failed any) {
 	switch {
 	case o.status != 0:
+	case failed == http.ErrAbortHandler:
+		o.status = StatusClosed
 	case failed != nil:
 		o.status = http.StatusInternalServerError
 	default:

@@ -81,6 +81,7 @@ func Register[I, O any](s *Stack, p Permission, op huma.Operation, handle func(c
 	}
 	rt := s.add(op.Method+" "+op.Path, &route{permission: p, maxBody: op.MaxBodyBytes, buffered: true, handler: s.mux})
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
+		Yield(ctx)
 		out, err := handle(ctx, in)
 		if err != nil {
 			return nil, ProblemOf(s.options.Errors, err)

@@ -25,9 +25,10 @@ func connectionOf(r *http.Request) net.Conn {
 }
 
 // holdConnection protects the connection of an admitted request that has been
-// read in full from being closed in favour of another, until the request ends.
+// read in full from being closed in favour of another, until the request ends,
+// unless its client holds more than its share.
 func (q *request) holdConnection() (ok bool) {
-	q.release, ok = connlimit.Hold(q.connection)
+	q.release, ok = connlimit.Hold(q.connection, q.name)
 	return ok
 }
 

@@ -41,7 +41,8 @@ type Options struct {
 	// present state. Defaults to never.
 	Stopping <-chan struct{}
 	// Logger gets a line for each request, at debug level, failures of the
-	// server at error level. Defaults to none.
+	// server at error level: at most 20 in ten seconds, with the number of those
+	// omitted. Defaults to none.
 	Logger *slog.Logger
 	// AccessLog raises these lines to info level. Defaults to false.
 	AccessLog bool
@@ -59,6 +60,7 @@ type Stack struct {
 	metrics  *metrics
 	memory   *memory
 	zippers  sync.Pool
+	failures failures
 	origins  *http.CrossOriginProtection
 	seal     sync.Once
 	answered http.Handler
@@ -160,22 +162,61 @@ func (s *Stack) answer(out *response, r *http.Request, q *request, found *route)
 
 // log writes the line for a request that has ended.
 func (s *Stack) log(r *http.Request, q *request, out *response, took time.Duration) {
-	level := slog.LevelDebug
+	level, omitted := slog.LevelDebug, 0
 	if s.options.AccessLog {
 		level = slog.LevelInfo
 	}
-	if out.status >= http.StatusInternalServerError {
-		level = slog.LevelError
+	if out.status >= http.StatusInternalServerError && r.Context().Err() == nil { // its client is still there
+		if ok, before := s.failures.add(time.Now()); ok {
+			level, omitted = slog.LevelError, before
+		}
 	}
-	s.options.Logger.LogAttrs(context.WithoutCancel(r.Context()), level, "request",
+	attributes := []slog.Attr{
 		slog.String("id", q.id), slog.String("method", r.Method), slog.String("path", q.path),
 		slog.Int("status", out.status), slog.Int64("bytes", out.bytes), slog.Duration("took", took),
-		slog.String("from", r.RemoteAddr), slog.String("principal", q.bearer.Name))
+		slog.String("from", r.RemoteAddr), slog.String("principal", q.bearer.Name),
+	}
+	if omitted > 0 {
+		attributes = append(attributes, slog.Int("omitted", omitted))
+	}
+	s.options.Logger.LogAttrs(context.WithoutCancel(r.Context()), level, "request", attributes...)
+}
+
+// failures bounds the lines about requests that failed, so that they can't fill a
+// log.
+type failures struct {
+	mu      sync.Mutex
+	since   time.Time
+	lines   int
+	omitted int
+}
+
+const (
+	// failureTime is in which at most failureLines are logged.
+	failureTime  = 10 * time.Second
+	failureLines = 20
+)
+
+// add reports whether a failure is logged, and how many before it were not.
+func (f *failures) add(now time.Time) (ok bool, omitted int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now.Sub(f.since) >= failureTime {
+		f.since, f.lines = now, 0
+	}
+	if f.lines == failureLines {
+		f.omitted++
+		return false, 0
+	}
+	f.lines++
+	omitted, f.omitted = f.omitted, 0
+	return true, omitted
 }
 
 // Waiting returns a context that ends with ctx, after d, or when the server
 // stops. The returned function must be called.
 func (s *Stack) Waiting(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	Yield(ctx)
 	ctx, cancel := context.WithTimeout(ctx, d)
 	go func() {
 		select {
