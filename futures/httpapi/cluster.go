@@ -3,8 +3,6 @@ package httpapi
 import (
 	"context"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -93,7 +91,7 @@ type Cluster struct {
 	HeartbeatMS int64   `json:"heartbeat_ms" doc:"How often a worker changes its heartbeat"`
 	DeadAfterMS int64   `json:"dead_after_ms" doc:"How long a heartbeat may go unchanged before death is declared"`
 	RetentionMS int64   `json:"retention_ms" doc:"How long finished futures are kept"`
-	Counts      []Count `json:"counts"`
+	Counts      []Count `json:"counts" doc:"Of the 100 largest queues and owners; the rest is in the queue (other)"`
 }
 
 // ClusterOf returns the view of a cluster with a config and counters.
@@ -101,7 +99,7 @@ func ClusterOf(name string, config layout.Config, counts layout.Counts) Cluster 
 	return Cluster{
 		Name: name, Shards: config.Shards, HeartbeatMS: config.Heartbeat.Milliseconds(),
 		DeadAfterMS: config.DeadAfter.Milliseconds(), RetentionMS: config.Retention.Milliseconds(),
-		Counts: countsOf(counts),
+		Counts: countsOf(counts).all,
 	}
 }
 
@@ -111,25 +109,13 @@ type clusterOutput struct {
 
 func (s *server) cluster(ctx context.Context, _ *struct{}) (*clusterOutput, error) {
 	c := s.client.Cluster()
-	counts, err := c.Counts(ctx)
+	now, err := s.counts.read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &clusterOutput{ClusterOf(c.Name(), c.Config(), counts)}, nil
-}
-
-// countsOf returns the counters that are not 0, in a fixed order.
-func countsOf(counts layout.Counts) []Count {
-	list := []Count{}
-	for k, n := range counts {
-		if n != 0 {
-			list = append(list, Count{Queue: k.Queue, Owner: k.Owner, State: k.State.String(), Futures: n})
-		}
-	}
-	slices.SortFunc(list, func(a, b Count) int {
-		return strings.Compare(a.Queue+"\x00"+a.Owner+"\x00"+a.State, b.Queue+"\x00"+b.Owner+"\x00"+b.State)
-	})
-	return list
+	out := &clusterOutput{ClusterOf(c.Name(), c.Config(), nil)}
+	out.Body.Counts = now.all
+	return out, nil
 }
 
 type healthOutput struct {

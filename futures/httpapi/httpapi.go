@@ -60,6 +60,7 @@ type Options struct {
 type server struct {
 	*stack.Stack
 	client      *futures.Client
+	counts      *sharedCounts
 	checkModule func(ctx context.Context, cid string, module []byte) error
 }
 
@@ -84,12 +85,13 @@ func Handler(client *futures.Client, o Options) http.Handler {
 func Register(s *stack.Stack, client *futures.Client,
 	checkModule func(ctx context.Context, cid string, module []byte) error,
 ) {
-	server := &server{s, client, checkModule}
+	counts := &sharedCounts{from: client.Counts}
+	server := &server{s, client, counts, checkModule}
 	server.registerFutures()
 	server.registerActions()
 	server.registerFunctions()
 	server.registerCluster()
-	s.Collect(newClusterCollector(client))
+	s.Collect(newClusterCollector(client, counts))
 }
 
 // Errors maps errors of a cluster and its store to problems. An unknown result

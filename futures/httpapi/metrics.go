@@ -1,15 +1,11 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 )
 
@@ -18,18 +14,19 @@ const collectTime = 5 * time.Second
 
 // clusterCollector reads the cluster's counters on each scrape.
 type clusterCollector struct {
+	counts                 *sharedCounts
 	client                 *futures.Client
 	futures, workers, free *prometheus.Desc
 	capacity, up           *prometheus.Desc
 }
 
-func newClusterCollector(client *futures.Client) *clusterCollector {
+func newClusterCollector(client *futures.Client, counts *sharedCounts) *clusterCollector {
 	labels := prometheus.Labels{"cluster": client.Cluster().Name()}
 	desc := func(name, help string, variable ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, variable, labels)
 	}
 	return &clusterCollector{
-		client:   client,
+		client: client, counts: counts,
 		futures:  desc("futura_futures", "Futures by queue and state.", "queue", "state"),
 		workers:  desc("futura_workers", "Registered workers, and dead ones that are being reaped.", "alive"),
 		capacity: desc("futura_slots", "Slots of all registered workers."),
@@ -57,7 +54,7 @@ func (c *clusterCollector) Collect(ch chan<- prometheus.Metric) {
 }
 
 func (c *clusterCollector) collect(ctx context.Context, ch chan<- prometheus.Metric) error {
-	counts, err := c.client.Counts(ctx)
+	counts, err := c.counts.read(ctx)
 	if err != nil {
 		return err
 	}
@@ -68,10 +65,8 @@ func (c *clusterCollector) collect(ctx context.Context, ch chan<- prometheus.Met
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	for queue, states := range largestQueues(counts) {
-		for state, n := range states {
-			gauge(c.futures, float64(n), queue, state.String())
-		}
+	for _, n := range counts.queues {
+		gauge(c.futures, float64(n.Futures), n.Queue, n.State)
 	}
 	var alive, dead, slots, free float64
 	for i := range members {
@@ -88,37 +83,4 @@ func (c *clusterCollector) collect(ctx context.Context, ch chan<- prometheus.Met
 	gauge(c.capacity, slots)
 	gauge(c.free, free)
 	return nil
-}
-
-const (
-	// maxQueues is the maximum number of queues with metrics of their own.
-	maxQueues = 100
-	// otherQueues is the label of all other queues. No queue has this name.
-	otherQueues = "(other)"
-)
-
-// largestQueues adds up the counters of each queue, whose groups are many and
-// short-lived. All but the queues with the most futures are added up as one.
-func largestQueues(counts layout.Counts) map[string]map[layout.State]int64 {
-	sums, totals := map[string]map[layout.State]int64{}, map[string]int64{}
-	add := func(queue string, state layout.State, n int64) {
-		if sums[queue] == nil {
-			sums[queue] = map[layout.State]int64{}
-		}
-		sums[queue][state] += n
-	}
-	for k, n := range counts {
-		add(k.Queue, k.State, n)
-		totals[k.Queue] += n
-	}
-	names := slices.SortedFunc(maps.Keys(totals), func(a, b string) int {
-		return cmp.Or(cmp.Compare(totals[b], totals[a]), cmp.Compare(a, b))
-	})
-	for _, queue := range names[min(len(names), maxQueues):] {
-		for state, n := range sums[queue] {
-			add(otherQueues, state, n)
-		}
-		delete(sums, queue)
-	}
-	return sums
 }
