@@ -167,6 +167,9 @@ func importTable() map[string]imports {
 		},
 		"internal/chaos":     {},
 		"internal/faultdisk": {others: []string{pebble}},
+		"internal/attack": {
+			ours: append(slices.Clone(store), "fdbmodel/kv/kvopen", "futures"),
+		},
 		"internal/storetest": {
 			ours: append(slices.Clone(store), "fdbmodel/kv/embedded", "fdbmodel/kv/fdbkv", "fdbmodel/kv/remote",
 				"internal/fdbtest"),
@@ -189,7 +192,7 @@ func forTests() []string {
 		"futures/httpapi/stack/stacktest",
 		"batch/batchtest",
 		"internal/faultdisk", "internal/fdbtest",
-		"internal/storetest", "internal/sim"}
+		"internal/storetest", "internal/sim", "internal/attack"}
 }
 
 func TestImportsFollowTheTable(t *testing.T) {
