@@ -113,7 +113,7 @@ func (a *app) warnOfHaste(ctx context.Context, target kv.Database) {
 
 // openNamed opens a store that is not the one of --store.
 func (a *app) openNamed(ctx context.Context, name string) (kv.Database, error) {
-	return kvopen.Open(ctx, name, kvopen.Options{Exclusive: true, GiveUpAfter: giveUpAfter})
+	return kvopen.Open(ctx, name, kvopen.Options{Exclusive: true, GiveUpAfter: a.giveUpAfter})
 }
 
 // copyMistake marks what the caller can cure by calling otherwise.

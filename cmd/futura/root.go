@@ -45,6 +45,8 @@ type app struct {
 	// outlivesServer is set for what goes on when the process that serves the
 	// store comes back, however late.
 	outlivesServer bool
+	// giveUpAfter is how long others go on without it, 0 for as long as it takes.
+	giveUpAfter time.Duration
 }
 
 // usageError is a mistake in how the command was called.
@@ -129,6 +131,8 @@ func (a *app) root() *cobra.Command {
 		"the store: memory:, embedded:DIR, embedded:DIR?sync=off, remote:unix:PATH, remote:tcp:HOST:PORT "+
 			"or fdb:CLUSTERFILE (FUTURA_STORE)")
 	flags.StringVar(&a.cluster, "cluster", futures.DefaultCluster, "the name of the cluster (FUTURA_CLUSTER)")
+	flags.DurationVar(&a.giveUpAfter, "give-up-after", 30*time.Second,
+		"how long a command goes on when the process that serves its store is gone; 0 for ever (FUTURA_GIVE_UP_AFTER)")
 	flags.BoolVar(&a.json, "json", false, "print JSON: one object or array")
 	flags.String(configFlag, "",
 		"a file of settings (FUTURA_CONFIG; default: what futura.yaml here may set, if it exists)")
@@ -193,14 +197,10 @@ func (a *app) with(ctx context.Context, o futures.Options, fn func(*futures.Clie
 	return fn(client)
 }
 
-// giveUpAfter is how long a command goes on without the process that serves its
-// store.
-const giveUpAfter = 30 * time.Second
-
 // openStore opens the store, through the process that serves it where that has
 // it.
 func (a *app) openStore(ctx context.Context) (kv.Database, error) {
-	o := kvopen.Options{GiveUpAfter: giveUpAfter, Logger: a.notices()}
+	o := kvopen.Options{GiveUpAfter: a.giveUpAfter, Logger: a.notices()}
 	if a.outlivesServer {
 		o.GiveUpAfter = 0
 	}
