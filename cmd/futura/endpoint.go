@@ -30,6 +30,8 @@ type endpoint struct {
 	Store string `json:"store"`
 	// StoreTCP is the same for other machines, if it is served to them.
 	StoreTCP string `json:"store_tcp,omitempty"`
+	// Walls are what the kernel puts around the processes of functions.
+	Walls []string `json:"walls,omitempty"`
 	// Batches is where the batches are.
 	Batches string `json:"batches,omitempty"`
 }

@@ -67,7 +67,7 @@ func (n *node) run(ctx context.Context, f *workerFlags) error {
 	server, served := n.serve(listener, w)
 	d, err := n.openDoor(ctx)
 	if err == nil {
-		err = n.announce(listener, d)
+		err = n.announce(listener, d, w)
 	}
 	if err == nil {
 		select {
@@ -144,7 +144,7 @@ func hostsOf(addr net.Addr) []string {
 }
 
 // announce says where everything is, to people and to other processes.
-func (n *node) announce(listener net.Listener, d *door) error {
+func (n *node) announce(listener net.Listener, d *door, w *running) error {
 	scheme := "http"
 	if n.tls != nil {
 		scheme = "https"
@@ -156,6 +156,10 @@ func (n *node) announce(listener net.Listener, d *door) error {
 	if e.Batches, durable = n.describeBatches(); !durable {
 		n.log.Warn("batches are kept in memory and lost when this process ends", "store", e.Batches)
 	}
+	var missing []string
+	if w != nil {
+		e.Walls, missing = w.executor.Walls()
+	}
 	where := ""
 	if dir, ok := n.ownDir(); ok {
 		if err := e.write(dir); err != nil {
@@ -166,10 +170,10 @@ func (n *node) announce(listener net.Listener, d *door) error {
 	if n.app.json {
 		return n.app.printJSON(&e)
 	}
-	return n.print(&e, where)
+	return n.print(&e, where, missing)
 }
 
-func (n *node) print(e *endpoint, where string) error {
+func (n *node) print(e *endpoint, where string, missing []string) error {
 	token := "in " + where
 	switch {
 	case n.open:
@@ -182,6 +186,9 @@ func (n *node) print(e *endpoint, where string) error {
 	lines := [][]string{
 		{"  store", n.app.store}, {"  cluster", n.app.cluster}, {"  http", e.URL}, {"  token", token},
 		{"  metrics", e.URL + "/metrics"}, {"  API", e.URL + "/docs"}, {"  batches", "in " + e.Batches},
+	}
+	if e.Walls != nil || missing != nil {
+		lines = append(lines, []string{"  functions", describeWalls(e.Walls, missing)})
 	}
 	if e.Store != "" {
 		lines = append(lines, []string{"  others", "--store " + e.Store})

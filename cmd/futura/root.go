@@ -243,12 +243,3 @@ func (a *app) show(form any, rows [][]string) error {
 	}
 	return table(a.out, rows)
 }
-
-func (a *app) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the version", Example: "  futura version", Args: exactly(0),
-		RunE: func(*cobra.Command, []string) error {
-			return a.say(map[string]string{"version": version}, "futura", version)
-		},
-	}
-}

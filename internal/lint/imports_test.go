@@ -32,6 +32,7 @@ const (
 	mongo       = "go.mongodb.org/mongo-driver/v2"
 	msgp        = "github.com/tinylib/msgp"
 	msgpack     = "github.com/vmihailenco/msgpack/v5"
+	network     = "golang.org/x/net"
 	pebble      = "github.com/cockroachdb/pebble/v2"
 	pflag       = "github.com/spf13/pflag"
 	progressbar = "github.com/schollz/progressbar/v3"
@@ -110,7 +111,8 @@ func importTable() map[string]imports {
 			others: []string{msgpack, uuid, prometheus, system},
 		},
 		"workers/wasm": {
-			ours: []string{"fdbmodel", "fdbmodel/layout", "workers", "internal/trust"}, others: []string{wazero},
+			ours:   []string{"fdbmodel", "fdbmodel/layout", "workers", "internal/trust"},
+			others: []string{wazero, system, network},
 		},
 
 		"workers/wasm/wasmbench": {ours: []string{"workers/wasm"}, others: []string{wazero}},

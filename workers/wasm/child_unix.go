@@ -34,7 +34,7 @@ func ChildMain() {
 	if os.Getenv(childVariable) == "" {
 		return
 	}
-	os.Exit(childProcess())
+	os.Exit(childProcess((*child).handle))
 }
 
 // Descriptors of a child, apart from its standard error.
@@ -46,7 +46,7 @@ const (
 
 // childProcess serves until its parent closes the pipe of requests or of halts.
 // Signals for the program as a whole are for the parent to act on.
-func childProcess() int {
+func childProcess(handle func(c *child, kind byte, body []byte) error) int {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	answers := os.Stdout // collected, it would close the descriptor
 	defer runtime.KeepAlive(answers)
@@ -55,7 +55,7 @@ func childProcess() int {
 	preferAsVictim()
 	c := &child{answers: pipe(answerPipe), loaded: map[uint64]*program{}}
 	go c.awaitHalt(pipe(haltPipe))
-	if err := c.serve(pipe(requestPipe)); err != nil {
+	if err := c.serve(pipe(requestPipe), handle); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -69,13 +69,15 @@ type child struct {
 	loaded   map[uint64]*program
 	garbage  garbage
 	guard    memoryGuard
+	// standing and missing are what raiseWalls returned.
+	standing, missing []string
 
 	mu      sync.Mutex
 	answers io.Writer // under mu
 	current *streams  // of the call that runs, or nil; under mu
 }
 
-func (c *child) serve(requests io.Reader) error {
+func (c *child) serve(requests io.Reader, handle func(c *child, kind byte, body []byte) error) error {
 	frames := newFrameReader(requests, frameSlack)
 	for {
 		kind, content, err := frames.next()
@@ -83,13 +85,13 @@ func (c *child) serve(requests io.Reader) error {
 			return nil
 		}
 		if err == nil {
-			err = c.handle(kind, content)
+			err = handle(c, kind, content)
 		}
 		if err != nil {
 			return err
 		}
 		if kind == frameSetup {
-			frames.maxSize = max(c.settings.limits.maxInput, c.settings.limits.maxModuleSize) + 2*frameSlack
+			frames.maxSize = max(c.settings.limits.maxInput, c.settings.limits.maxModuleSize+maxCode) + 2*frameSlack
 		}
 		c.garbage.collect()
 	}
@@ -100,12 +102,18 @@ func (c *child) handle(kind byte, body []byte) error {
 	switch kind {
 	case frameSetup:
 		return c.answer(c.setup(body))
+	case frameCompile:
+		return c.compile(frame.number(), frame)
 	case frameLoad:
-		number, minMemory := frame.number(), frame.number()
-		if frame.err != nil {
+		number, minMemory, module := frame.number(), frame.number(), frame.slice()
+		var given machineCode
+		frame.fixed(given.name[:])
+		if given.bytes = frame.rest(); frame.err != nil {
 			return frame.err
 		}
-		program, err := c.engine.load(context.Background(), frame.rest(), minMemory)
+		c.engine.exchange.given = &given
+		program, err := c.engine.load(context.Background(), module, minMemory)
+		c.engine.exchange.given = nil
 		if err == nil {
 			c.loaded[number] = program
 		}
@@ -132,21 +140,47 @@ func (c *child) setup(body []byte) error {
 	if err != nil {
 		return fail(KindError, err)
 	}
-	const stoppable, workers = false, 2
-	c.engine, err = newEngine(context.Background(), settings.limits, settings.cacheDir, stoppable, workers)
+	const workers = 2
+	c.engine, err = newExchangeEngine(context.Background(), settings.limits, workers)
 	if err != nil {
 		return fail(KindError, err)
 	}
 	c.settings = settings
-	c.guard.allow(0, settings.limits)
-	c.garbage.start()
+	if settings.compiler() {
+		if err := limitCompiler(settings); err != nil {
+			return fail(KindError, err)
+		}
+	} else {
+		c.guard.allow(0, settings.limits)
+		c.garbage.start()
+	}
+	c.standing, c.missing = raiseWalls()
 	return nil
+}
+
+// compile answers with the code of a module.
+func (c *child) compile(minMemory uint64, frame *content) error {
+	if frame.err != nil {
+		return frame.err
+	}
+	if _, err := c.engine.load(context.Background(), frame.rest(), minMemory); err != nil {
+		return c.answer(err)
+	}
+	made := &c.engine.exchange.made
+	if len(made.bytes) > maxCode {
+		return c.answer(failf(KindTooLarge, "the module's compiled form has %d bytes, the limit is %d", len(made.bytes),
+			maxCode))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return writeFrame(c.answers, frameCode, made.name[:], made.bytes)
 }
 
 func (c *child) answer(err error) error {
 	var status []byte
 	if err == nil {
 		status = appendString(appendString(status, ""), "")
+		status = appendStrings(appendStrings(status, c.standing), c.missing)
 	} else {
 		failure := asError(KindError, err)
 		status = appendString(appendString(status, failure.Kind), failure.Message)
@@ -185,7 +219,7 @@ func (c *child) awaitHalt(halts io.Reader) {
 	os.Exit(0)
 }
 
-// garbage collects between calls instead of during them: the collector has to
+// garbage, once it was started, collects between calls instead of during them: the collector has to
 // stop all code for a moment, and the code of a function that loops can't be
 // stopped.
 type garbage struct {
@@ -207,7 +241,7 @@ func (g *garbage) start() {
 }
 
 func (g *garbage) collect() {
-	if g.size() < g.next {
+	if g.sample == nil || g.size() < g.next {
 		return
 	}
 	debug.FreeOSMemory()

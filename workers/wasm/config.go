@@ -57,9 +57,24 @@ type Config struct {
 	// DefaultTimeout is the time that a call may run when the invocation sets
 	// none; negative for no limit. Defaults to 5 minutes.
 	DefaultTimeout time.Duration
-	// LoadTimeout is the time that loading a module may take, compiling
-	// included. Defaults to 1 minute.
+	// LoadTimeout is the time that fetching a module and loading its code may take,
+	// each. With IsolationInProcess compiling is a part of loading. Defaults to 1
+	// minute.
 	LoadTimeout time.Duration
+	// Compilers is how many modules are compiled at a time, with IsolationProcess:
+	// as many for Check and as many for Run, each in a process of its own. One that
+	// takes more than 5 s leaves its place to the next, if fewer than Compilers
+	// others have done so. Waiting counts towards no limit but that of the caller's
+	// context. Defaults to 2.
+	Compilers int
+	// CompileTimeout is the processor time that compiling a module may take, with
+	// IsolationProcess; a module that takes longer is "unloadable". Defaults to 1
+	// minute.
+	CompileTimeout time.Duration
+	// CompileMemory is the memory that compiling a module may take, in bytes, on
+	// Linux with IsolationProcess; a module that needs more is "unloadable".
+	// Defaults to 2 GiB.
+	CompileMemory int64
 	// Logger receives warnings. Defaults to slog.Default().
 	Logger *slog.Logger
 }
@@ -89,6 +104,7 @@ func (c Config) withDefaults() (Config, error) {
 		{"MaxInput", &c.MaxInput, 64 * mebibyte, 1 << 30},
 		{"MaxOutput", &c.MaxOutput, 64 * mebibyte, 1 << 30},
 		{"StderrTail", &c.StderrTail, 64 * kibibyte, 1 << 30},
+		{"CompileMemory", &c.CompileMemory, 2 << 30, 1 << 40},
 	} {
 		if *size.value == 0 {
 			*size.value = size.fallback
@@ -111,6 +127,12 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.LoadTimeout <= 0 {
 		c.LoadTimeout = time.Minute
+	}
+	if c.Compilers <= 0 {
+		c.Compilers = 2
+	}
+	if c.CompileTimeout <= 0 {
+		c.CompileTimeout = time.Minute
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

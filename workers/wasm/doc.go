@@ -27,6 +27,9 @@
 // itself started anew: main calls ChildMain before anything else. A call that
 // must end is ended with its process, so that compiled code needs no checks
 // and a function that loops can't hold up the garbage collector of the host.
+// Modules are compiled in further processes, one for each. On Linux these
+// processes also give up files, sockets and other processes, as far as the kernel
+// can take them away: see Executor.Walls.
 // Where ChildMain was not called calls run in the process itself, with checks
-// compiled into every loop. That is as safe, and slower: see Isolation.
+// compiled into every loop. That is slower, and has no second wall: see Isolation.
 package wasm

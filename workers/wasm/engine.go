@@ -32,8 +32,9 @@ type limits struct {
 // methods may be called from many goroutines.
 type engine struct {
 	limits   limits
+	workers  int // that compile one module
+	exchange *codeExchange
 	cacheDir string // or empty
-	workers  int    // that compile one module
 	runtime  wazero.Runtime
 	cache    wazero.CompilationCache
 	host     map[string]api.FunctionDefinition
@@ -58,21 +59,33 @@ type result struct {
 	peak            uint64
 }
 
-// newEngine makes an engine. With stoppable set its code looks at the context
-// of the call in every loop.
+// newEngine makes an engine that keeps compiled code in memory or, unless that is
+// empty, in a directory. With stoppable set its code looks at the context of the
+// call in every loop.
 func newEngine(ctx context.Context, limits limits, cacheDir string, stoppable bool, workers int) (*engine, error) {
-	e := &engine{limits: limits, cacheDir: cacheDir, workers: workers}
-	e.cache = wazero.NewCompilationCache()
+	e := &engine{limits: limits, cacheDir: cacheDir, workers: workers, cache: wazero.NewCompilationCache()}
 	if cacheDir != "" {
-		if err := os.MkdirAll(cacheDir, 0o700); err != nil {
-			return nil, fmt.Errorf("wasm: directory for compiled code: %w", err)
-		}
 		cache, err := wazero.NewCompilationCacheWithDir(cacheDir)
 		if err != nil {
 			return nil, fmt.Errorf("wasm: directory for compiled code: %w", err)
 		}
 		e.cache = cache
 	}
+	return e.start(ctx, stoppable)
+}
+
+// newExchangeEngine makes an engine that takes and leaves compiled code by way of
+// its exchange, and whose code can't be stopped.
+func newExchangeEngine(ctx context.Context, limits limits, workers int) (*engine, error) {
+	e := &engine{limits: limits, workers: workers, exchange: &codeExchange{}}
+	var err error
+	if e.cache, err = newExchangeCache(e.exchange); err != nil {
+		return nil, err
+	}
+	return e.start(ctx, false)
+}
+
+func (e *engine) start(ctx context.Context, stoppable bool) (*engine, error) {
 	e.runtime = wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().
 		WithCoreFeatures(api.CoreFeaturesV2).
 		WithCompilationCache(e.cache).
@@ -118,6 +131,9 @@ func (e *engine) load(ctx context.Context, checked []byte, minMemory uint64) (*p
 		if again, retryErr := e.compile(ctx, checked); retryErr == nil {
 			module, err = again, nil
 		}
+	}
+	if errors.Is(err, errStale) || err != nil && e.exchange != nil && e.exchange.given != nil && isCacheError(err) {
+		return nil, fail(kindStale, err)
 	}
 	if err != nil {
 		return nil, failf(KindUnloadable, "the module can't be compiled: %v", err)

@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -29,6 +30,7 @@ type Executor struct {
 // source is a module as inspect has passed it.
 type source struct {
 	checked   []byte
+	sum       [sha256.Size]byte // of checked
 	minMemory uint64
 }
 
@@ -38,14 +40,18 @@ type fetch func(ctx context.Context) (source, error)
 // backend is a place where functions run. Its errors, and those of fetch, are
 // *Error.
 type backend interface {
-	// check loads a module as run would.
+	// check compiles a module, unless that was done.
 	check(ctx context.Context, cid string, from fetch) error
+	// prepare does beforehand what would have others wait for run.
+	prepare(ctx context.Context, cid string, from fetch) error
 	// run answers with a result whenever the call began.
 	run(ctx context.Context, c *call, from fetch) (result, error)
 	// close is called once, when nothing runs.
 	close(ctx context.Context) error
 	// isolation names the kind of place.
 	isolation() Isolation
+	// walls are the names of the walls around it, and why others are missing.
+	walls() (standing, missing []string)
 }
 
 // New starts an executor. It takes some tens of milliseconds with
@@ -101,6 +107,11 @@ func newBackend(ctx context.Context, config Config) (backend, error) {
 // Isolation returns where functions run.
 func (e *Executor) Isolation() Isolation { return e.backend.isolation() }
 
+// Walls returns what the kernel keeps the processes of functions from, beside the
+// engine itself: of "no_new_privs", "rlimits", "landlock" and "seccomp" those that
+// stand, and why the others do not. With IsolationInProcess none stands.
+func (e *Executor) Walls() (standing, missing []string) { return e.backend.walls() }
+
 // Close ends the executor. Calls that run go on until ctx is done; then they are
 // ended with ErrClosed as their cause. Close returns once nothing runs any more,
 // and after the first time it does nothing.
@@ -119,10 +130,10 @@ func (e *Executor) Close(ctx context.Context) error {
 	return e.backend.close(context.WithoutCancel(ctx))
 }
 
-// Check loads a module under its content id, so that a later Run finds it
-// compiled. Its error is an *Error of kind "unloadable" for a module that can
-// never run: it is not a WebAssembly module, its code is invalid, or it imports
-// a function that is not allowed; of kind "too_large" for one beyond
+// Check compiles a module under its content id, so that a later Run finds it
+// compiled. It takes no place of a call. Its error is an *Error of kind "unloadable" for a module that can
+// never run: it is not a WebAssembly module, its code is invalid, it imports
+// a function that is not allowed, or it takes too long to compile; of kind "too_large" for one beyond
 // Config.MaxModuleSize; "timeout" and "cancelled" as for Run. After Close it is
 // ErrClosed.
 func (e *Executor) Check(ctx context.Context, cid string, module []byte) error {
@@ -148,7 +159,17 @@ func (e *Executor) Run(ctx context.Context, inv Invocation) (Outcome, error) {
 		return nothing, err
 	}
 	defer leave()
-	ran, err := e.backend.run(ctx, c, e.fetch(c.program, inv.Module))
+	from := e.fetch(c.program, inv.Module)
+	if err := e.backend.prepare(ctx, c.program, from); err != nil {
+		return nothing, err
+	}
+	select {
+	case e.slots <- struct{}{}:
+		defer func() { <-e.slots }()
+	case <-ctx.Done():
+		return nothing, ended(ctx)
+	}
+	ran, err := e.backend.run(ctx, c, from)
 	if err != nil {
 		return nothing, err
 	}
@@ -162,8 +183,8 @@ func (e *Executor) Run(ctx context.Context, inv Invocation) (Outcome, error) {
 	return outcome, nil
 }
 
-// enter waits for a free slot and takes it until leave is called. The context
-// that it returns is also done when Close gives up waiting.
+// enter keeps the executor open until leave is called. The context that it returns
+// is also done when Close gives up waiting.
 func (e *Executor) enter(outer context.Context) (ctx context.Context, leave func(), err error) {
 	e.mu.Lock()
 	if e.closed {
@@ -179,17 +200,12 @@ func (e *Executor) enter(outer context.Context) (ctx context.Context, leave func
 		cancel(nil)
 		e.running.Done()
 	}
-	if ctx.Err() == nil {
-		select {
-		case e.slots <- struct{}{}:
-			release := leave
-			return ctx, func() { <-e.slots; release() }, nil
-		case <-ctx.Done():
-		}
+	if ctx.Err() != nil {
+		failure := ended(ctx)
+		leave()
+		return nil, nil, failure
 	}
-	failure := ended(ctx)
-	leave()
-	return nil, nil, failure
+	return ctx, leave, nil
 }
 
 // fetch returns how to come by a module, which is kept for the next time.
@@ -215,7 +231,7 @@ func (e *Executor) fetch(cid string, load func(context.Context) ([]byte, error))
 		if err != nil {
 			return source{}, err
 		}
-		fetched := source{checked: checked, minMemory: minMemory}
+		fetched := source{checked: checked, sum: sha256.Sum256(checked), minMemory: minMemory}
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.sources.put(cid, fetched, int64(len(checked)))

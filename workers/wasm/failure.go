@@ -31,6 +31,9 @@ const (
 	KindTooLarge = "too_large"
 )
 
+// kindStale is code that must be compiled anew. It never leaves the package.
+const kindStale = "stale"
+
 // ErrClosed is returned when an Executor is used after Close, and by calls that
 // Close ended.
 var ErrClosed = errors.New("wasm: the executor is closed")

@@ -15,13 +15,15 @@ const frameHeader = 5
 
 // Kinds of frames: requests of the parent, then answers of the child.
 const (
-	frameSetup  = 's' // settings; answered by frameStatus
-	frameLoad   = 'l' // a module under a number; answered by frameStatus
-	frameDrop   = 'd' // the number of a module that is not needed any more; not answered
-	frameRun    = 'r' // a call of a module; answered by frameResult
-	frameStatus = 'k' // kind and message of a failure, empty if there was none
-	frameResult = 'e' // how a call ended
-	frameHalted = 'h' // what a call has written until it was halted
+	frameSetup   = 's' // settings; answered by frameStatus
+	frameCompile = 'c' // a module; answered by frameCode or frameStatus
+	frameLoad    = 'l' // a module under a number, and its code; answered by frameStatus
+	frameDrop    = 'd' // the number of a module that is not needed any more; not answered
+	frameRun     = 'r' // a call of a module; answered by frameResult
+	frameStatus  = 'k' // kind and message of a failure, empty if there was none
+	frameCode    = 'o' // a module's code
+	frameResult  = 'e' // how a call ended
+	frameHalted  = 'h' // what a call has written until it was halted
 )
 
 var errFrame = errors.New("wasm: malformed frame")
@@ -178,6 +180,15 @@ func (c *content) slice() []byte {
 	taken := c.bytes[:size:size]
 	c.bytes = c.bytes[size:]
 	return taken
+}
+
+// fixed takes bytes whose number is known.
+func (c *content) fixed(to []byte) {
+	if len(to) > len(c.bytes) {
+		c.bytes, c.err = nil, errFrame
+		return
+	}
+	c.bytes = c.bytes[copy(to, c.bytes):]
 }
 
 func (c *content) text() string { return string(c.slice()) }

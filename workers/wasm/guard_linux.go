@@ -34,6 +34,13 @@ func (g *memoryGuard) allow(memoryLimit uint64, limits limits) {
 	}
 }
 
+// limitMemory bounds what a process may have beyond what it has.
+func limitMemory(more uint64) error {
+	const rlimitData = 2
+	most := max(writableMemory(), 1) + more
+	return syscall.Setrlimit(rlimitData, &syscall.Rlimit{Cur: most, Max: most})
+}
+
 // writableMemory returns how much writable memory of its own the process has
 // mapped.
 func writableMemory() uint64 {

@@ -255,7 +255,7 @@ func TestWaitingCallsCanBeCancelled(t *testing.T) {
 		<-began
 		waiting, stop := context.WithTimeout(context.Background(), time.Millisecond)
 		defer stop()
-		_, err := e.Run(waiting, of("good", smallLoop(1)))
+		_, err := e.Run(waiting, of("another", smallLoop(1)))
 		requireKind(t, KindTimeout, err)
 		cancel()
 		requireKind(t, KindCancelled, <-ended)

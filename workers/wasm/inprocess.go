@@ -39,6 +39,12 @@ func newInprocess(ctx context.Context, config Config) (*inprocess, error) {
 
 func (b *inprocess) isolation() Isolation { return IsolationInProcess }
 
+func (b *inprocess) walls() (standing, missing []string) {
+	return nil, []string{"functions run in this process"}
+}
+
+func (b *inprocess) prepare(context.Context, string, fetch) error { return nil }
+
 func (b *inprocess) close(ctx context.Context) error {
 	b.compilers.Wait()
 	b.mu.Lock()
@@ -75,13 +81,13 @@ func (b *inprocess) program(ctx context.Context, cid string, from fetch) (*share
 	if p := b.loaded(cid); p != nil {
 		return p, nil
 	}
-	ctx, cancel := withLimit(ctx, &timeLimit{limit: b.config.LoadTimeout, doing: "loading the module"})
-	defer cancel()
 	select {
 	case b.compiling <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ended(ctx)
 	}
+	ctx, cancel := withLimit(ctx, &timeLimit{limit: b.config.LoadTimeout, doing: "loading the module"})
+	defer cancel()
 	if p := b.loaded(cid); p != nil {
 		<-b.compiling
 		return p, nil

@@ -20,6 +20,7 @@ var long = os.Getenv("FUTURA_LONG") == "1"
 var testDir string
 
 func TestMain(m *testing.M) {
+	hostileChild()
 	ChildMain()
 	os.Exit(runTests(m))
 }

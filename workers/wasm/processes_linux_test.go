@@ -96,8 +96,8 @@ func TestTemporaryDirectoryGoesWithTheExecutor(t *testing.T) {
 	e, err := New(context.Background(), Config{Isolation: IsolationProcess})
 	require.NoError(t, err)
 	stillWorks(t, e)
-	dir := e.backend.(*processes).cacheDir
-	found, err := filepath.Glob(filepath.Join(dir, "wazero-*", "*"))
+	dir := e.backend.(*processes).temporary
+	found, err := filepath.Glob(filepath.Join(dir, "code-*", "*.code"))
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	require.NoError(t, e.Close(context.Background()))

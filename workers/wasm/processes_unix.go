@@ -3,8 +3,8 @@
 package wasm
 
 import (
-	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -15,49 +15,63 @@ import (
 // processes runs functions in child processes, one call at a time in each.
 type processes struct {
 	config    Config
-	cacheDir  string
-	temporary bool // cacheDir is removed at the end
+	temporary string // the directory of codes, if it is removed at the end
 	starter   *starter
-	compiling chan struct{} // holds one value while a module is compiled
+	codes     *codeStore
+	// Places of compilers: for check, for run, and for those that take long.
+	checks, runs, slow chan struct{}
+	quick              time.Duration // after which a compiler moves to those
+	// standing and missing are what the first child said of its walls.
+	standing, missing []string
 
 	mu       sync.Mutex
 	idle     []*worker   // the one used last at the end
 	retiring *time.Timer // set while it will fire
 	closed   bool
 	compiled *lru[struct{}]
+	flights  map[[sha256.Size]byte]*flight
+	refused  *lru[*Error]      // why modules can never be loaded, by their sums
+	unkept   *lru[machineCode] // code that the directory did not take, by their sums
 
 	retired sync.WaitGroup
 }
-
-// compiledRemembered is how many modules are remembered to be on disk in their
-// compiled form.
-const compiledRemembered = 10_000
 
 func newProcesses(ctx context.Context, config Config) (backend, error) {
 	if !childMainCalled.Load() {
 		return nil, errNoChildMain
 	}
 	b := &processes{
-		config: config, cacheDir: config.CacheDir, starter: newStarter(),
-		compiling: make(chan struct{}, 1), compiled: newLRU[struct{}](compiledRemembered),
+		config: config, starter: newStarter(), quick: quickCompile,
+		checks: make(chan struct{}, config.Compilers), runs: make(chan struct{}, config.Compilers),
+		slow: make(chan struct{}, config.Compilers), compiled: newLRU[struct{}](compiledRemembered),
+		flights: map[[sha256.Size]byte]*flight{}, refused: newLRU[*Error](refusedRemembered),
+		unkept: newLRU[machineCode](unkeptBytes),
 	}
-	if b.cacheDir == "" {
-		dir, err := os.MkdirTemp("", "futura-wasm-")
-		if err != nil {
+	dir := config.CacheDir
+	if dir == "" {
+		var err error
+		if dir, err = os.MkdirTemp("", "futura-wasm-"); err != nil {
 			b.starter.stop()
 			return nil, fmt.Errorf("wasm: directory for compiled code: %w", err)
 		}
-		b.cacheDir, b.temporary = dir, true
+		b.temporary = dir
+	}
+	var err error
+	if b.codes, err = newCodeStore(dir, codeBytes); err != nil {
+		return nil, errors.Join(err, b.close(ctx))
 	}
 	probe, err := b.start(ctx)
 	if err != nil {
 		return nil, errors.Join(err, b.close(ctx))
 	}
+	b.standing, b.missing = probe.standing, probe.missing
 	b.release(probe)
 	return b, nil
 }
 
 func (b *processes) isolation() Isolation { return IsolationProcess }
+
+func (b *processes) walls() (standing, missing []string) { return b.standing, b.missing }
 
 func (b *processes) close(context.Context) error {
 	b.mu.Lock()
@@ -72,15 +86,10 @@ func (b *processes) close(context.Context) error {
 		w.discard()
 	}
 	b.starter.stop()
-	if b.temporary {
-		return os.RemoveAll(b.cacheDir)
+	if b.temporary != "" {
+		return os.RemoveAll(b.temporary)
 	}
 	return nil
-}
-
-func (b *processes) check(ctx context.Context, cid string, from fetch) error {
-	_, err := b.with(ctx, cid, func(w *worker) (result, error) { return result{}, b.load(ctx, w, cid, from) })
-	return err
 }
 
 func (b *processes) run(ctx context.Context, c *call, from fetch) (result, error) {
@@ -184,58 +193,77 @@ func (b *processes) retire(now time.Time) {
 
 // start starts a worker and sends it its settings.
 func (b *processes) start(ctx context.Context) (*worker, error) {
-	w, err := startWorker(b.starter, b.config)
+	largest := b.config.MaxOutput + b.config.StderrTail + maxMessage + frameSlack
+	w, err := startWorker(b.starter, b.config.LoadedModules, largest)
 	if err != nil {
 		return nil, err
 	}
+	return w, b.setUp(ctx, w, &settings{limits: b.config.limits()})
+}
+
+// setUp sends a worker its settings. The worker is gone after an error.
+func (b *processes) setUp(ctx context.Context, w *worker, settings *settings) error {
 	ctx, cancel := withLimit(ctx, &timeLimit{limit: b.config.LoadTimeout, doing: "starting a process for functions"})
 	defer cancel()
-	settings := &settings{limits: b.config.limits(), cacheDir: b.cacheDir}
 	failure, err := w.status(ctx, frameSetup, settings.encode())
 	if err == nil && failure != nil {
 		err = failure
 	}
 	if err != nil {
 		w.discard()
-		return nil, fmt.Errorf("wasm: a process for functions can't be started: %w", err)
+		return fmt.Errorf("wasm: a process for functions can't be started: %w", err)
 	}
-	return w, nil
+	return nil
 }
 
-// load has the worker load a module if it has not. A module whose compiled form
-// may be missing on disk is loaded by one worker at a time.
+// load has the worker load a module if it has not.
 func (b *processes) load(ctx context.Context, w *worker, cid string, from fetch) error {
 	if _, ok := w.loaded.get(cid); ok {
 		return nil
 	}
+	module, err := b.fetch(ctx, from)
+	if err != nil {
+		return err
+	}
+	for again := true; ; again = false {
+		c, fresh, err := b.code(ctx, module, b.runs)
+		if err != nil {
+			return err
+		}
+		failure, err := b.loadCode(ctx, w, cid, module, c)
+		switch {
+		case err != nil:
+			return err
+		case failure != nil && failure.Kind == kindStale && !fresh && again:
+			if err := b.codes.drop(module.sum); err != nil {
+				return fail(KindError, err)
+			}
+			continue
+		case failure != nil && failure.Kind == kindStale:
+			return failf(KindError, "the module's code can't be used: %s", failure.Message)
+		case failure != nil:
+			return failure
+		}
+		b.rememberCompiled(cid)
+		return nil
+	}
+}
+
+func (b *processes) loadCode(ctx context.Context, w *worker, cid string, module source, c machineCode) (*Error, error) {
 	ctx, cancel := withLimit(ctx, &timeLimit{limit: b.config.LoadTimeout, doing: "loading the module"})
 	defer cancel()
-	if !b.isCompiled(cid) {
-		select {
-		case b.compiling <- struct{}{}:
-			defer func() { <-b.compiling }()
-		case <-ctx.Done():
-			return ended(ctx)
-		}
+	failure, err := w.load(ctx, cid, module, c)
+	if err == nil && failure == nil && w.broken { // its answer and the end of the context crossed
+		return ended(ctx), nil
 	}
-	module, err := from(ctx)
-	if err != nil {
-		return err
-	}
-	failure, err := w.load(ctx, cid, module)
-	if err != nil {
-		return err
-	}
-	if failure != nil {
-		return failure
-	}
-	if w.broken { // its answer and the end of the context crossed
-		return ended(ctx)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.compiled.put(cid, struct{}{}, 1)
-	return nil
+	return failure, err
+}
+
+// fetch gets a module from where it is.
+func (b *processes) fetch(ctx context.Context, from fetch) (source, error) {
+	ctx, cancel := withLimit(ctx, &timeLimit{limit: b.config.LoadTimeout, doing: "fetching the module"})
+	defer cancel()
+	return from(ctx)
 }
 
 func (b *processes) isCompiled(cid string) bool {
@@ -271,27 +299,4 @@ func (b *processes) call(ctx context.Context, w *worker, c *call) (result, error
 		ran.kind, ran.message, ran.exitCode = failure.Kind, failure.Message, -1
 	}
 	return ran, nil
-}
-
-// settings are what a child must know before it can do anything.
-type settings struct {
-	limits   limits
-	cacheDir string
-}
-
-func (s *settings) encode() []byte {
-	var to []byte
-	to = appendString(to, s.cacheDir)
-	to = appendNumbers(to, s.limits.maxModuleSize, s.limits.maxInput, s.limits.maxOutput, s.limits.stderrTail)
-	return to
-}
-
-func decodeSettings(from []byte) (*settings, error) {
-	frame := &content{bytes: bytes.Clone(from)}
-	s := &settings{cacheDir: frame.text()}
-	s.limits = limits{
-		maxModuleSize: int64(frame.number()), maxInput: int64(frame.number()),
-		maxOutput: int64(frame.number()), stderrTail: int64(frame.number()),
-	}
-	return s, frame.err
 }

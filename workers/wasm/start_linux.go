@@ -20,6 +20,7 @@ func newStarter() *starter {
 	s := &starter{requests: make(chan startRequest)}
 	go func() {
 		runtime.LockOSThread()
+		dropPrivileges()
 		for request := range s.requests {
 			request.started <- request.command.Start()
 		}

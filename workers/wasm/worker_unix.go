@@ -48,6 +48,8 @@ type worker struct {
 	broken bool         // no request can be sent any more
 
 	idleSince time.Time // by the pool
+	// standing are the walls around the child, and missing says why others are not.
+	standing, missing []string
 }
 
 // pipe is a file descriptor whose calls block the thread: the wake-up of a
@@ -86,9 +88,10 @@ func (p pipe) Write(from []byte) (int, error) {
 	return written, nil
 }
 
-// startWorker starts a child that waits for its settings.
-func startWorker(s *starter, config Config) (*worker, error) {
-	w := &worker{crash: &crashText{}, exited: make(chan struct{}), loaded: newLRU[uint64](int64(config.LoadedModules))}
+// startWorker starts a child that waits for its settings. It keeps so many loaded
+// modules, and its answers are at most so large.
+func startWorker(s *starter, modules int, largest int64) (*worker, error) {
+	w := &worker{crash: &crashText{}, exited: make(chan struct{}), loaded: newLRU[uint64](int64(modules))}
 	var ends [3][2]*os.File // requests, answers, halt: each to read and to write
 	for i := range ends {
 		reading, writing, err := os.Pipe()
@@ -128,7 +131,6 @@ func startWorker(s *starter, config Config) (*worker, error) {
 	w.files = []*os.File{ends[0][1], ends[1][0]}
 	w.lifted = ends[2][1]
 	w.input = pipe(ends[0][1].Fd())
-	largest := config.MaxOutput + config.StderrTail + maxMessage + frameSlack
 	w.frames = newFrameReader(pipe(ends[1][0].Fd()), largest)
 	go func() {
 		_ = w.command.Wait()
@@ -170,9 +172,9 @@ func (w *worker) halt() {
 
 // exchange sends a request and waits for the answer. When ctx is done first the
 // worker is broken, and the answer is frameHalted or the failure of the context.
-func (w *worker) exchange(ctx context.Context, kind byte, head []byte, tail []byte) (byte, []byte, error) {
+func (w *worker) exchange(ctx context.Context, kind byte, head []byte, tails ...[]byte) (byte, []byte, error) {
 	stop := context.AfterFunc(ctx, w.halt)
-	err := writeFrame(w.input, kind, head, tail)
+	err := writeFrame(w.input, kind, head, tails...)
 	notSent := err != nil
 	var answer byte
 	var content []byte
@@ -199,6 +201,10 @@ func (w *worker) death(err error) *Error {
 	}
 	<-w.exited
 	state, text := w.command.ProcessState.String(), w.crash.text()
+	if w.diedOf(syscall.SIGSYS) {
+		return failf(KindPanic, "the process of the function was ended because it made a system call that no function "+
+			"needs (%s): the module may have broken out of the engine", state)
+	}
 	for _, sign := range []string{"out of memory", "cannot allocate memory"} {
 		if strings.Contains(text, sign) {
 			return failf(KindMemory, "the process of the function ran out of memory (%s)", state)
@@ -210,14 +216,27 @@ func (w *worker) death(err error) *Error {
 	return failf(KindLost, "the process of the function ended (%s): %s", state, text)
 }
 
+// diedOf reports whether a child that has exited was ended by a signal.
+func (w *worker) diedOf(signal syscall.Signal) bool {
+	status, ok := w.command.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == signal
+}
+
 // status sends a request that is answered by a status.
-func (w *worker) status(ctx context.Context, kind byte, head []byte, tail ...byte) (*Error, error) {
-	answer, body, err := w.exchange(ctx, kind, head, tail)
+func (w *worker) status(ctx context.Context, kind byte, head []byte, tails ...[]byte) (*Error, error) {
+	answer, body, err := w.exchange(ctx, kind, head, tails...)
 	if err != nil {
 		return nil, err
 	}
+	return w.decodeStatus(answer, body)
+}
+
+func (w *worker) decodeStatus(answer byte, body []byte) (*Error, error) {
 	status := &content{bytes: body}
 	failureKind, message := status.text(), status.text()
+	if failureKind == "" {
+		w.standing, w.missing = status.texts(), status.texts()
+	}
 	if answer != frameStatus || status.err != nil {
 		w.broken = true
 		return nil, fmt.Errorf("%w: kind %q instead of a status", errFrame, answer)
@@ -228,14 +247,15 @@ func (w *worker) status(ctx context.Context, kind byte, head []byte, tail ...byt
 	return nil, nil
 }
 
-// load has the child load a module, and drop the one that was used least
-// recently when it has too many.
-func (w *worker) load(ctx context.Context, cid string, module source) (*Error, error) {
+// load has the child load a module by its code, and drop the one that was used
+// least recently when it has too many.
+func (w *worker) load(ctx context.Context, cid string, module source, c machineCode) (*Error, error) {
 	number := w.next
 	w.next++
 	head := binary.AppendUvarint(nil, number)
 	head = binary.AppendUvarint(head, module.minMemory)
-	failure, err := w.status(ctx, frameLoad, head, module.checked...)
+	head = binary.AppendUvarint(head, uint64(len(module.checked)))
+	failure, err := w.status(ctx, frameLoad, head, module.checked, c.name[:], c.bytes)
 	if err != nil || failure != nil {
 		return failure, err
 	}
