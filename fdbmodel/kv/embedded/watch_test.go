@@ -25,6 +25,7 @@ func TestWatchThatBeginsDuringASync(t *testing.T) {
 		return do()
 	}}
 	s := open(t, "store", Options{FS: fs})
+	write(t, s, "z", "") // begins the log
 	holding.Store(true)
 	committed := make(chan error, 1)
 	go func() {
