@@ -110,7 +110,7 @@ func (c Config) withDefaults() (Config, error) {
 			*size.value = size.fallback
 		}
 		if *size.value < 0 || *size.value > size.most {
-			return c, fmt.Errorf("wasm: %s is %d; it must be between 1 and %d bytes", size.name, *size.value, size.most)
+			return c, fmt.Errorf("%w: %s is %d: use 1 to %d bytes", ErrBadConfig, size.name, *size.value, size.most)
 		}
 	}
 	if c.PoolSize <= 0 {
@@ -141,5 +141,6 @@ func (c Config) withDefaults() (Config, error) {
 	case "", IsolationProcess, IsolationInProcess:
 		return c, nil
 	}
-	return c, fmt.Errorf("wasm: isolation %q is unknown; use %q or %q", c.Isolation, IsolationProcess, IsolationInProcess)
+	return c, fmt.Errorf("%w: isolation %q is unknown: use %q or %q", ErrBadConfig, c.Isolation, IsolationProcess,
+		IsolationInProcess)
 }

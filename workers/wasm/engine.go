@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -131,6 +132,9 @@ func (e *engine) load(ctx context.Context, checked []byte, minMemory uint64) (*p
 		if again, retryErr := e.compile(ctx, checked); retryErr == nil {
 			module, err = again, nil
 		}
+	} else if errors.As(err, new(*fs.PathError)) {
+		// Its code could not be stored, on a full disk for example, and is in memory.
+		module, err = e.compile(ctx, checked)
 	}
 	if errors.Is(err, errStale) || err != nil && e.exchange != nil && e.exchange.given != nil && isCacheError(err) {
 		return nil, fail(kindStale, err)

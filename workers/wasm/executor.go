@@ -55,7 +55,8 @@ type backend interface {
 }
 
 // New starts an executor. It takes some tens of milliseconds with
-// IsolationProcess, because it starts a process to see that it can.
+// IsolationProcess, because it starts a process to see that it can. It returns
+// ErrBadConfig for an invalid config.
 func New(ctx context.Context, config Config) (*Executor, error) {
 	config, err := config.withDefaults()
 	if err != nil {

@@ -38,6 +38,9 @@ const kindStale = "stale"
 // Close ended.
 var ErrClosed = errors.New("wasm: the executor is closed")
 
+// ErrBadConfig is returned by New for a Config that can't be.
+var ErrBadConfig = errors.New("wasm: invalid configuration")
+
 // Error is why a call failed.
 type Error struct {
 	// Kind is one of the constants above.
