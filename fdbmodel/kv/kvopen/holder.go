@@ -3,9 +3,12 @@ package kvopen
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/internal/trust"
@@ -26,28 +29,50 @@ type holder struct {
 }
 
 // openHeld opens a store that another process has open through that one, if it
-// serves it. Else the error says what can be done.
-func openHeld(ctx context.Context, dir string, inUse error, o Options) (kv.Database, error) {
+// serves it. Else the error says what can be done, and served whether that process
+// serves the store and so has it open until it is stopped.
+func openHeld(ctx context.Context, dir string, inUse error, o Options) (db kv.Database, served bool, err error) {
 	h, err := readHolder(dir)
+	served = err == nil && h.answers()
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%w: another process has it open and does not serve it: stop that process, or run "+
+		return nil, false, fmt.Errorf("%w: another process has it open and does not serve it: stop that process, or run "+
 			"futura dev --store embedded:%s instead, which serves it to programs that use this name", inUse, dir)
 	case o.Exclusive || h.Store == "":
-		return nil, fmt.Errorf("%w: process %d has it open and serves %s: stop that process, or name another store",
+		return nil, served, fmt.Errorf("%w: process %d has it open and serves %s: stop that process, or name another store",
 			inUse, h.PID, h.URL)
 	}
 	name, err := parse(h.Store)
 	if err != nil || name.scheme != schemeRemote || !strings.HasPrefix(h.Store, "remote:unix:") {
-		return nil, fmt.Errorf("%w: %s names %.200q, which is not a Unix socket", inUse,
+		return nil, served, fmt.Errorf("%w: %s names %.200q, which is not a Unix socket", inUse,
 			filepath.Join(dir, endpointFile), h.Store)
 	}
-	db, err := openRemote(ctx, name.remote, o)
+	if !served && o.InUseWait > 0 {
+		err = errNoAnswer
+	} else {
+		db, err = openRemote(ctx, name.remote, o)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: process %d should serve it: %w: if that process is gone, stop the program "+
+		return nil, served, fmt.Errorf("%w: process %d should serve it: %w: if that process is gone, stop the program "+
 			"that has it open instead", inUse, h.PID, err)
 	}
-	return db, nil
+	return db, true, nil
+}
+
+var errNoAnswer = errors.New("it does not answer")
+
+// answers reports whether the process accepts connections.
+func (h *holder) answers() bool {
+	path, unix := strings.CutPrefix(h.Store, "remote:unix:")
+	if !unix {
+		return false
+	}
+	conn, err := net.DialTimeout("unix", path, time.Second)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
 }
 
 // readHolder reads the endpoint of a directory. One that other users may read or

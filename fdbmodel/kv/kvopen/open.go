@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/url"
 	"slices"
 	"strings"
@@ -32,6 +33,10 @@ type Options struct {
 	// another process has open. Defaults to false: Open reaches it through that
 	// process, if it serves it as futura dev does.
 	Exclusive bool
+	// InUseWait is how long Open waits for an embedded store that another process
+	// has open and does not serve: commands that run at once take turns. Defaults
+	// to 0, not at all.
+	InUseWait time.Duration
 	// GiveUpAfter is how long a serving process may be away before everything
 	// fails with remote.ErrGone. Defaults to no limit.
 	GiveUpAfter time.Duration
@@ -50,19 +55,42 @@ func Open(ctx context.Context, name string, o Options) (kv.Database, error) {
 	case schemeMemory:
 		return embedded.OpenMemory(embedded.Options{Logger: o.Logger}), nil
 	case schemeEmbedded:
-		store, err := embedded.Open(ctx, parsed.path,
-			embedded.Options{SyncOff: parsed.syncOff, Shared: parsed.shared, Logger: o.Logger})
-		if errors.Is(err, kv.ErrStoreInUse) {
-			return openHeld(ctx, parsed.path, fmt.Errorf("kvopen: %s: %w", name, err), o)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("kvopen: %s: %w", name, err)
-		}
-		return store, nil
+		return openEmbedded(ctx, name, parsed, o)
 	case schemeRemote:
 		return openRemote(ctx, parsed.remote, o)
 	default:
 		return openFDB(ctx, parsed.path, o)
+	}
+}
+
+// Waits between two tries to open a store that is in use.
+const (
+	inUseWaitMin = 5 * time.Millisecond
+	inUseWaitMax = 100 * time.Millisecond
+)
+
+// openEmbedded opens an embedded store, or the process that serves it.
+func openEmbedded(ctx context.Context, name string, parsed storeName, o Options) (kv.Database, error) {
+	deadline := time.Now().Add(o.InUseWait)
+	for wait := inUseWaitMin; ; wait = min(2*wait, inUseWaitMax) {
+		store, err := embedded.Open(ctx, parsed.path,
+			embedded.Options{SyncOff: parsed.syncOff, Shared: parsed.shared, Logger: o.Logger})
+		if err == nil {
+			return store, nil
+		}
+		err = fmt.Errorf("kvopen: %s: %w", name, err)
+		if !errors.Is(err, kv.ErrStoreInUse) {
+			return nil, err
+		}
+		db, served, err := openHeld(ctx, parsed.path, err, o)
+		if err == nil || served || !time.Now().Before(deadline) {
+			return db, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(wait/2 + rand.N(wait)):
+		}
 	}
 }
 
