@@ -33,8 +33,9 @@ func ModuleCID(module []byte) (string, error) {
 
 // PutModule stores a module under its content id, and makes alias, unless
 // empty, stand for it from then on. Futures that were submitted with the alias
-// earlier keep the module that they were submitted with. It returns ErrTooLarge
-// and ErrBadName. An unknown commit is retried and harmless.
+// earlier keep the module that they were submitted with. A module that is being
+// removed stays. It returns ErrTooLarge and ErrBadName. An unknown commit is retried
+// and harmless.
 func (c *Cluster) PutModule(ctx context.Context, module []byte, alias string) (layout.Module, error) {
 	if len(module) == 0 || len(module) > MaxModule {
 		return layout.Module{}, fmt.Errorf("%w: module of %d bytes: use 1 to %d", ErrTooLarge, len(module), MaxModule)
@@ -49,11 +50,36 @@ func (c *Cluster) PutModule(ctx context.Context, module []byte, alias string) (l
 		return layout.Module{}, err
 	}
 	info := layout.Module{CID: id, Size: int64(len(module)), StoredAt: layout.Millis(c.clock.Now())}
-	if err := c.putPieces(ctx, module, func(i int) []byte { return c.keys.CodeBody(id, i) }); err != nil {
-		return info, err
+	for removed := true; removed; {
+		if err := c.putPieces(ctx, module, func(i int) []byte { return c.keys.CodeBody(id, i) }); err != nil {
+			return info, err
+		}
+		if removed, err = c.putInfo(ctx, info, alias); err != nil {
+			return info, err
+		}
 	}
-	value := layout.Encode(&info)
+	if alias != "" {
+		info.Aliases = []string{alias}
+	}
+	return info, nil
+}
+
+// putInfo writes what makes the pieces of a module a stored one. It reports whether
+// RemoveModule has removed pieces meanwhile. They are removed all at once and are
+// written in order, so if the first and the last are there, all of them are.
+func (c *Cluster) putInfo(ctx context.Context, info layout.Module, alias string) (removed bool, err error) {
+	id, value := info.CID, layout.Encode(&info)
 	_, err = c.transact(ctx, kv.Options{Tag: "futura-code"}, func(tx kv.Attempt) error {
+		first, last := tx.Get(c.keys.CodeBody(id, 0)), tx.Get(c.keys.CodeBody(id, layout.Pieces(info.Size)-1))
+		for _, piece := range []kv.Pending[[]byte]{first, last} {
+			found, err := piece.Wait(ctx)
+			if err != nil {
+				return err
+			}
+			if removed = found == nil; removed {
+				return nil
+			}
+		}
 		tx.Set(c.keys.CodeInfo(id), value)
 		if alias == "" {
 			return nil
@@ -62,10 +88,7 @@ func (c *Cluster) PutModule(ctx context.Context, module []byte, alias string) (l
 		tx.Set(c.keys.Alias(alias), named)
 		return nil
 	})
-	if err == nil && alias != "" {
-		info.Aliases = []string{alias}
-	}
-	return info, err
+	return removed, err
 }
 
 // GetModule returns a module's bytes, checked against its content id. It
@@ -168,6 +191,12 @@ func (r *resolvedNames) add(name string) {
 		r.names = map[string]struct{}{}
 	}
 	r.names[name] = struct{}{}
+}
+
+func (r *resolvedNames) remove(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.names, name)
 }
 
 func (c *Cluster) resolveModule(ctx context.Context, name string) (string, error) {

@@ -19,6 +19,8 @@ var (
 	// ErrIDInUse is returned by submit when the id or idempotency key belongs
 	// to a future with other content.
 	ErrIDInUse = errors.New("id is in use by a different future")
+	// ErrInUse is returned by removing a module that futures use.
+	ErrInUse = errors.New("in use")
 	// ErrTransition is returned when a future is in a state that does not allow
 	// the request, such as a retry of one that is running.
 	ErrTransition = errors.New("not possible in this state")
@@ -33,7 +35,7 @@ var ErrReaped = errors.New("worker was declared dead")
 func IsMistake(err error) bool {
 	return slices.ContainsFunc([]error{
 		layout.ErrBadID, layout.ErrBadName, layout.ErrBadSpec, layout.ErrBadConfig, layout.ErrBadWorker, layout.ErrUnfit,
-		layout.ErrBadCursor, layout.ErrBadKey, ErrTooLarge, ErrIDInUse, ErrTransition,
+		layout.ErrBadCursor, layout.ErrBadKey, ErrTooLarge, ErrIDInUse, ErrInUse, ErrTransition,
 	}, func(mistake error) bool { return errors.Is(err, mistake) })
 }
 

@@ -1,6 +1,10 @@
 package fdbmodel
 
-import "github.com/futura-run/futura/fdbmodel/layout"
+import (
+	"context"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
 
 // Limits that tests exceed.
 const (
@@ -40,4 +44,10 @@ func CountTransitions() (rows []MetTransition, restore func()) {
 			transitions[i].then.apply = applied[i]
 		}
 	}
+}
+
+// Retire is the first step of RemoveModule.
+func (c *Cluster) Retire(ctx context.Context, id string) error {
+	_, err := c.retire(ctx, id, 1)
+	return err
 }

@@ -148,6 +148,9 @@ func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, event Event, item kv.K
 		if outcome != Applied {
 			continue
 		}
+		if event.Kind == EventRelinquish {
+			tx.Clear(c.keys.Begun(event.Token.Worker, id)) // those of a dead worker are still needed
+		}
 		w.apply(&row, &after)
 		ended.changed++
 		if e := after.Exception; e != nil && e.Final && e.Kind == layout.KindLost {

@@ -280,7 +280,9 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 	pending := make([]read.Pending, len(subs))
 	pieces := make([]kv.Pending[[]byte], len(subs))
 	guarded := fresh
+	modules := neededModules{cluster: c}
 	for i := range subs {
+		modules.ask(tx, subs[i].Spec.Function)
 		if (subs[i].chosen || look) && !fresh {
 			pending[i] = read.Record(tx, c.keys, subs[i].ID)
 		} else if !guarded {
@@ -324,12 +326,11 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 				continue
 			}
 		}
-		if ref := s.Spec.ArgsRef; ref != nil && ref.Count > 0 {
-			if first, err := pieces[i].Wait(ctx); err != nil {
-				return nil, err
-			} else if first == nil {
-				return nil, fmt.Errorf("future %s: %w", s.ID, errArgsSwept)
-			}
+		if err := requireArgs(ctx, s, pieces[i]); err != nil {
+			return nil, err
+		}
+		if err := modules.require(ctx, s.Spec.Function); err != nil {
+			return nil, err
 		}
 		if s.Assigned != "" {
 			if err := called.call(ctx, s); err != nil {
@@ -340,6 +341,19 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 	}
 	w.flush()
 	return answers, nil
+}
+
+// requireArgs returns errArgsSwept unless the first piece of large arguments, if s
+// has such, is there.
+func requireArgs(ctx context.Context, s *Submission, first kv.Pending[[]byte]) error {
+	if ref := s.Spec.ArgsRef; ref == nil || ref.Count == 0 {
+		return nil
+	}
+	value, err := first.Wait(ctx)
+	if err == nil && value == nil {
+		err = fmt.Errorf("future %s: %w", s.ID, errArgsSwept)
+	}
+	return err
 }
 
 // rowOf returns the row that a submission becomes.

@@ -218,8 +218,8 @@ func TestModules(t *testing.T) {
 	id = call("out of order")
 	b.await("a put-back", func() bool { return b.row(id).Attempts.PutBack > 0 })
 
+	id = b.one("wasm:alias", func(s *fdbmodel.Submission) { s.NotBefore = b.cluster.Now().Add(time.Second) })
 	b.removeModule(module.CID)
-	id = call("ok")
 	b.awaitOver(id)
 	require.Equal(t, layout.KindUnloadable, b.row(id).Exception.Kind)
 }

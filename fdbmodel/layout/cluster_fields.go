@@ -101,7 +101,9 @@ func (r *IncomingRecord) readField(name, b []byte) ([]byte, error) {
 	return msgp.Skip(b)
 }
 
-func (m *Module) appendFields(f fields) fields { return f.int("s", m.Size).int("t", m.StoredAt) }
+func (m *Module) appendFields(f fields) fields {
+	return f.int("s", m.Size).int("t", m.StoredAt).int("r", m.Retired)
+}
 
 func (m *Module) readField(name, b []byte) ([]byte, error) {
 	switch string(name) {
@@ -109,6 +111,8 @@ func (m *Module) readField(name, b []byte) ([]byte, error) {
 		return readInt(b, &m.Size)
 	case "t":
 		return readInt(b, &m.StoredAt)
+	case "r":
+		return readInt(b, &m.Retired)
 	}
 	return msgp.Skip(b)
 }

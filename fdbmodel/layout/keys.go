@@ -83,6 +83,9 @@ func NewKeyspace(cluster string) Keyspace {
 	return Keyspace{Prefix: tuple.AppendString(tuple.AppendString(nil, rootName), cluster)}
 }
 
+// AllClusters returns the range of all keys of all clusters.
+func AllClusters() kv.Range { return kv.Prefix(tuple.AppendString(nil, rootName)) }
+
 // All returns the range of all keys of the cluster.
 func (k Keyspace) All() kv.Range { return kv.Prefix(k.Prefix) }
 

@@ -160,7 +160,7 @@ func globalKinds() []KeyKind {
 		{KeyAddress, SubAddresses, false, in(text("address")), FormatText, nil, "worker", LeftOut,
 			"the worker at an address", "register"},
 		{KeyAlias, SubAliases, false, in(text("name")), FormatRecord, of[AliasRecord](), "", carried,
-			"the module that an alias stands for", "PutModule"},
+			"the module that an alias stands for", "PutModule, SetAlias"},
 		{KeyBatch, SubBatches, false, in(fixed(BatchByID), text("batch"), fixed(BatchRecordPart)), FormatRecord,
 			of[BatchRecord](), "", carried, "a batch", "its creator, and the operation that ends it"},
 		{KeyBatchChunk, SubBatches, false, in(fixed(BatchByID), text("batch"), fixed(BatchChunksPart), text("chunk")),

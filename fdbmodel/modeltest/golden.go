@@ -77,7 +77,7 @@ func GoldenRecords() []GoldenRecord {
 		{"janitor", &layout.JanitorRecord{Worker: "w", Count: 1}, false, empty[layout.JanitorRecord]()},
 		{"incoming", &layout.IncomingRecord{Writer: "w", Batch: 1, At: 2}, false,
 			empty[layout.IncomingRecord]()},
-		{"module", &layout.Module{Size: 1, StoredAt: 2}, false, empty[layout.Module]()},
+		{"module", &layout.Module{Size: 1, StoredAt: 2, Retired: 3}, false, empty[layout.Module]()},
 		{"alias", &layout.AliasRecord{CID: "c", At: 1}, false, empty[layout.AliasRecord]()},
 		{"batch", &layout.BatchRecord{
 			Template: []byte("{}"), Queue: "q", MaxAttempts: 1, Items: 2, Status: 3, Reason: "r", Made: true, CreatedAt: 4,

@@ -59,8 +59,10 @@ type Machine struct {
 	disk   *vfs.MemFS
 	Store  kv.Database
 	Faults *faultkv.Database
-	C      *fdbmodel.Cluster
-	names  int
+	// unstored is set when a module was removed as one that nothing uses.
+	unstored bool
+	C        *fdbmodel.Cluster
+	names    int
 
 	workers []*actorWorker
 	Rows    map[layout.ID]*layout.Row
@@ -169,7 +171,7 @@ func (m *Machine) Step() {
 		m.cancel, m.cancel, m.retry, m.retry, m.discard, m.promote, m.promote, m.beat, m.die, m.die, m.reap, m.reap,
 		m.register, m.register, m.register, m.begin, m.begin, m.leave, m.leave,
 		m.expire, m.sweep, m.listen, m.listen, m.subscribe, m.idle,
-		m.janitor, m.assign, m.assign, m.unassign,
+		m.janitor, m.assign, m.assign, m.unassign, m.store, m.unstore,
 	}
 	if m.random.IntN(80) == 0 {
 		m.crash()
@@ -214,9 +216,20 @@ func (m *Machine) verify(allowed change) {
 	}
 	m.Rows = now
 	m.verifyOpen()
+	m.verifyModule()
 	if m.Faults.Counts().Pending == 0 {
 		m.loose = nil
 	}
+}
+
+// verifyModule requires that a module was removed only while nothing needs it.
+func (m *Machine) verifyModule() {
+	for id, row := range m.Rows {
+		if m.unstored && row.Spec.Function == moduleFunction && !row.State().Terminal() {
+			m.fail("module was removed, and future %s is %s", id, row.State())
+		}
+	}
+	m.unstored = false
 }
 
 // verifyOpen compares the counters of held futures with the futures.
@@ -380,7 +393,7 @@ func (m *Machine) Finale() {
 		_, err := m.C.ReapClaims(ctx, w.ID)
 		m.require(err)
 	}
-	last, err := m.C.Register(ctx, layout.WorkerInfo{Functions: []string{"go:f"},
+	last, err := m.C.Register(ctx, layout.WorkerInfo{Functions: []string{"go:f", layout.AnyModule},
 		Capacity: layout.Resources{Slots: 100, CPU: 1000}})
 	m.require(err)
 	for n := 0; ; n++ {

@@ -35,6 +35,9 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 		case 1:
 			s.NotBefore = m.Clock.Now().Add(time.Duration(m.random.IntN(3000)) * time.Millisecond)
 		}
+		if m.random.IntN(6) == 0 && s.Key == "" {
+			s.Spec.Function = moduleFunction
+		}
 		if m.random.IntN(12) == 0 && s.Key == "" {
 			s.Args = make([]byte, []int{2000, 20_000, 200_000}[m.random.IntN(3)])
 		}
@@ -51,8 +54,11 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 	for _, a := range answers {
 		ids[a.ID] = true
 	}
-	m.logf("submit %d: %v", len(subs), answers)
+	m.logf("submit %d: %v %v", len(subs), answers, err)
 	cut := err != nil
+	if errors.Is(err, fdbmodel.ErrNotFound) {
+		return none, nil // the module is not stored
+	}
 	return func(before, after *layout.Row) bool {
 		return before == nil && (cut || ids[after.ID]) &&
 			layout.PlaceOf(after) != nil && after.Attempts == layout.Attempts{Due: after.Attempts.Due}

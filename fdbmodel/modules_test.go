@@ -1,0 +1,202 @@
+package fdbmodel_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+func openModules(t *testing.T) (context.Context, *fdbmodel.Cluster) {
+	ctx := t.Context()
+	db := embedded.OpenMemory(embedded.Options{})
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	c, err := fdbmodel.Open(ctx, db, "modules", fdbmodel.Options{Config: layout.Config{Shards: 4}})
+	require.NoError(t, err)
+	return ctx, c
+}
+
+func submitOne(ctx context.Context, c *fdbmodel.Cluster, s fdbmodel.Submission) (layout.ID, error) {
+	answers, err := c.Submit(ctx, []fdbmodel.Submission{s})
+	if err != nil {
+		return layout.ID{}, err
+	}
+	return answers[0].ID, nil
+}
+
+func TestRemoveModule(t *testing.T) {
+	t.Parallel()
+	ctx, c := openModules(t)
+	kept, err := c.PutModule(ctx, []byte("kept"), "kept")
+	require.NoError(t, err)
+	large := make([]byte, 20*layout.ChunkSize)
+	m, err := c.PutModule(ctx, large, "one")
+	require.NoError(t, err)
+	require.NoError(t, c.SetAlias(ctx, "two", m.CID))
+
+	// Each place where a future waits counts, with a method as well.
+	uses := []fdbmodel.Submission{
+		{Spec: layout.Spec{Function: "wasm:two"}},
+		{Spec: layout.Spec{Function: "wasm:" + m.CID + "/method"}, NotBefore: time.Now().Add(time.Hour)},
+		{Spec: layout.Spec{Function: "wasm:one", Owner: "batch"}},
+	}
+	for _, s := range uses {
+		id, err := submitOne(ctx, c, s)
+		require.NoError(t, err)
+		_, err = c.RemoveModule(ctx, m.CID, false)
+		require.ErrorIs(t, err, fdbmodel.ErrInUse)
+		require.ErrorContains(t, err, id.String())
+		// A refused removal changes nothing.
+		again, err := submitOne(ctx, c, s)
+		require.NoError(t, err)
+		for _, one := range []layout.ID{id, again} {
+			_, _, err = c.Cancel(ctx, one, "")
+			require.NoError(t, err)
+		}
+	}
+
+	removed, err := c.RemoveModule(ctx, m.CID, false)
+	require.NoError(t, err)
+	require.Equal(t, []string{"one", "two"}, removed.Aliases)
+	_, err = c.GetModule(ctx, m.CID)
+	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
+	for _, function := range []string{"wasm:one", "wasm:two", "wasm:" + m.CID} {
+		_, err = submitOne(ctx, c, fdbmodel.Submission{Spec: layout.Spec{Function: function}})
+		require.ErrorIs(t, err, fdbmodel.ErrNotFound, function)
+	}
+	_, err = c.RemoveModule(ctx, m.CID, false)
+	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
+	modules, err := c.Modules(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []layout.Module{kept}, modules)
+
+	// Another process that has resolved the function before is told as well.
+	other, err := fdbmodel.Open(ctx, c.Database(), "modules", fdbmodel.Options{})
+	require.NoError(t, err)
+	_, err = other.ResolveFunction(ctx, "wasm:"+kept.CID)
+	require.NoError(t, err)
+	_, err = c.RemoveModule(ctx, kept.CID, false)
+	require.NoError(t, err)
+	_, err = submitOne(ctx, other, fdbmodel.Submission{Spec: layout.Spec{Function: "wasm:" + kept.CID}})
+	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
+	report, err := audit.Check(ctx, c, audit.Options{})
+	require.NoError(t, err)
+	require.Empty(t, report.Problems)
+	require.Empty(t, report.Notes)
+}
+
+func TestRemoveModuleByForce(t *testing.T) {
+	t.Parallel()
+	ctx, c := openModules(t)
+	m, err := c.PutModule(ctx, []byte("module"), "one")
+	require.NoError(t, err)
+	id, err := submitOne(ctx, c, fdbmodel.Submission{Spec: layout.Spec{Function: "wasm:one"}, Key: "k"})
+	require.NoError(t, err)
+	_, err = c.RemoveModule(ctx, m.CID, true)
+	require.NoError(t, err)
+	row, err := c.Get(ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, layout.Ready, row.State())
+	// Stored again, it runs.
+	again, err := c.PutModule(ctx, []byte("module"), "")
+	require.NoError(t, err)
+	require.Equal(t, m.CID, again.CID)
+	_, err = c.GetModule(ctx, m.CID)
+	require.NoError(t, err)
+}
+
+// TestModuleThatIsBeingRemoved stops a removal after its first step.
+func TestModuleThatIsBeingRemoved(t *testing.T) {
+	t.Parallel()
+	ctx, c := openModules(t)
+	m, err := c.PutModule(ctx, []byte("module"), "one")
+	require.NoError(t, err)
+	_, err = submitOne(ctx, c, fdbmodel.Submission{Spec: layout.Spec{Function: "wasm:one"}})
+	require.NoError(t, err)
+	require.NoError(t, c.Retire(ctx, m.CID))
+	_, err = submitOne(ctx, c, fdbmodel.Submission{Spec: layout.Spec{Function: "wasm:one"}})
+	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
+	require.ErrorContains(t, err, "is being removed")
+	require.ErrorIs(t, c.SetAlias(ctx, "two", m.CID), fdbmodel.ErrNotFound)
+	_, err = c.GetModule(ctx, m.CID)
+	require.NoError(t, err, "what runs goes on")
+	_, err = c.PutModule(ctx, []byte("module"), "")
+	require.NoError(t, err)
+	_, err = submitOne(ctx, c, fdbmodel.Submission{Spec: layout.Spec{Function: "wasm:one"}})
+	require.NoError(t, err)
+}
+
+func TestAliases(t *testing.T) {
+	t.Parallel()
+	ctx, c := openModules(t)
+	m, err := c.PutModule(ctx, []byte("module"), "")
+	require.NoError(t, err)
+	require.ErrorIs(t, c.SetAlias(ctx, "no/such/name", m.CID), layout.ErrBadName)
+	require.ErrorIs(t, c.SetAlias(ctx, "one", "bafk"), fdbmodel.ErrNotFound)
+	require.NoError(t, c.SetAlias(ctx, "one", m.CID))
+	require.NoError(t, c.SetAlias(ctx, "one", m.CID))
+	function, err := c.ResolveFunction(ctx, "wasm:one")
+	require.NoError(t, err)
+	require.Equal(t, "wasm:"+m.CID, function)
+	require.NoError(t, c.RemoveAlias(ctx, "one"))
+	require.ErrorIs(t, c.RemoveAlias(ctx, "one"), fdbmodel.ErrNotFound)
+	_, err = c.ResolveFunction(ctx, "wasm:one")
+	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
+}
+
+// TestRemoveModuleWhileOthersSubmit removes a module while others submit and store
+// it: no future is left without it.
+func TestRemoveModuleWhileOthersSubmit(t *testing.T) {
+	t.Parallel()
+	ctx, c := openModules(t)
+	const rounds, submitters = 30, 3
+	removed := 0
+	others := make([]*fdbmodel.Cluster, submitters)
+	for i := range others {
+		other, err := fdbmodel.Open(ctx, c.Database(), "modules", fdbmodel.Options{})
+		require.NoError(t, err)
+		others[i] = other
+	}
+	for range rounds {
+		m, err := c.PutModule(ctx, []byte("module"), "one")
+		require.NoError(t, err)
+		var all sync.WaitGroup
+		for _, other := range others {
+			all.Go(func() {
+				for range 5 {
+					if _, err := submitOne(ctx, other, fdbmodel.Submission{Spec: layout.Spec{Function: "wasm:" + m.CID}}); err != nil {
+						require.ErrorIs(t, err, fdbmodel.ErrNotFound)
+					}
+				}
+			})
+		}
+		if _, err = c.RemoveModule(ctx, m.CID, false); err != nil {
+			require.ErrorIs(t, err, fdbmodel.ErrInUse)
+		}
+		all.Wait()
+		rows, _, err := inspect.List(ctx, c, inspect.Filter{}, nil, 0)
+		require.NoError(t, err)
+		ids := make([]layout.ID, len(rows))
+		for i := range rows {
+			ids[i] = rows[i].ID
+		}
+		if _, err := c.GetModule(ctx, m.CID); err != nil {
+			require.ErrorIs(t, err, fdbmodel.ErrNotFound)
+			require.Empty(t, rows, "futures without their module")
+			removed++
+		}
+		_, err = c.CancelMany(ctx, ids, "")
+		require.NoError(t, err)
+		_, err = c.DiscardMany(ctx, ids)
+		require.NoError(t, err)
+	}
+	t.Logf("removed in %d of %d rounds", removed, rounds)
+}
