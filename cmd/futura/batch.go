@@ -122,11 +122,11 @@ func (a *app) batchSubmitCommand() *cobra.Command {
 
 func (a *app) batchSubmit(cmd *cobra.Command, f *batchFlags, args []string) error {
 	ctx := cmd.Context()
-	c, err := a.connect(&f.head)
+	body, err := f.body(a, args)
 	if err != nil {
 		return err
 	}
-	body, err := f.body(a, args)
+	c, err := a.connect(&f.head)
 	if err != nil {
 		return err
 	}

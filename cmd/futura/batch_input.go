@@ -111,6 +111,9 @@ func (f *batchFlags) body(a *app, args []string) ([]byte, error) {
 	for _, arg := range args {
 		lists = append(lists, []string{arg})
 	}
+	if f.file == "" && (f.format != "" || f.skipHeader) {
+		return nil, usageError{errors.New("--format and --skip-header are about a --file")}
+	}
 	if f.file != "" {
 		content, err := a.readInput(f.file, maxBatchFile, tooManyItems)
 		if err != nil {

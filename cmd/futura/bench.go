@@ -112,6 +112,10 @@ func (a *app) bench(ctx context.Context, scenario string, o bench.Options, named
 		return nil, usageError{fmt.Errorf("no scenario %q: use %s or all", scenario,
 			strings.Join(bench.Scenarios(), ", "))}
 	}
+	if o.Futures < 0 || o.Workers < 0 {
+		return nil, usageError{fmt.Errorf("--futures %d, --workers %d: neither may be negative; 0 is the "+
+			"scenario's own number", o.Futures, o.Workers)}
+	}
 	o.Store = a.store
 	if !named {
 		dir, failed := os.MkdirTemp(".", ".futura-bench-")
@@ -121,7 +125,7 @@ func (a *app) bench(ctx context.Context, scenario string, o bench.Options, named
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 		o.Store, o.Dir = "embedded:"+filepath.Join(dir, "store"), dir
 	}
-	db, err := kvopen.Open(ctx, o.Store, kvopen.Options{Exclusive: true})
+	db, err := kvopen.Open(ctx, o.Store, kvopen.Options{Exclusive: true, InUseWait: inUseWait})
 	if err != nil {
 		return nil, err
 	}

@@ -5,17 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/futures"
-	"github.com/futura-run/futura/futures/httpapi"
-	"github.com/futura-run/futura/workers/wasm"
 )
 
 // changed is what became of a future, in words that do not change, and as text.
@@ -145,84 +140,4 @@ func (a *app) deleteCommand() *cobra.Command {
 	}
 	s.add(cmd, true)
 	return cmd
-}
-
-func (a *app) functionCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "function", Short: "Store and list WASM functions"}
-	cmd.AddCommand(a.functionPutCommand(), a.functionListCommand())
-	return needsCommand(cmd)
-}
-
-func (a *app) functionPutCommand() *cobra.Command {
-	var alias string
-	cmd := &cobra.Command{
-		Use: "put FILE", Short: "Store a WASM module under its content id",
-		Long: "put checks that the module can run (WASI preview 1, without files or network), stores it, and prints the " +
-			"name of its function. With --alias, wasm:ALIAS names it from then on.",
-		Example: "  futura function put count.wasm --alias count", Args: exactly(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.putFunction(cmd.Context(), args[0], alias) },
-	}
-	cmd.Flags().StringVar(&alias, "alias", "", "another name for the module")
-	return cmd
-}
-
-func (a *app) putFunction(ctx context.Context, file, alias string) (err error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return usageError{err}
-	}
-	if info.Size() > fdbmodel.MaxModule {
-		return fmt.Errorf("%w: %s has %d bytes, a module at most %d",
-			fdbmodel.ErrTooLarge, file, info.Size(), fdbmodel.MaxModule)
-	}
-	module, err := os.ReadFile(file)
-	if err != nil {
-		return usageError{err}
-	}
-	cid, err := fdbmodel.ModuleCID(module)
-	if err != nil {
-		return err
-	}
-	config := wasm.Config{PoolSize: 1}
-	cacheModules(&config.CacheDir, slog.New(slog.DiscardHandler))
-	executor, err := wasm.New(ctx, config)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, executor.Close(context.WithoutCancel(ctx))) }()
-	if err := executor.Check(ctx, cid, module); err != nil {
-		return usageError{fmt.Errorf("%s: %w", file, err)}
-	}
-	return a.openOrMake(ctx, func(c *futures.Client) error {
-		stored, err := c.Cluster().PutModule(ctx, module, alias)
-		if err != nil {
-			return err
-		}
-		return a.say(httpapi.FunctionOf(&stored), "wasm:"+stored.CID)
-	})
-}
-
-func (a *app) functionListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Short: "List the stored WASM modules", Example: "  futura function list", Args: exactly(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.open(cmd.Context(), func(c *futures.Client) error {
-				stored, err := c.Cluster().Modules(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if a.json {
-					views := make([]httpapi.Function, len(stored))
-					for i := range stored {
-						views[i] = httpapi.FunctionOf(&stored[i])
-					}
-					return a.printJSON(views)
-				}
-				for _, m := range stored {
-					fmt.Fprintf(a.out, "wasm:%s  %d bytes  %s\n", m.CID, m.Size, strings.Join(m.Aliases, " "))
-				}
-				return nil
-			})
-		},
-	}
 }

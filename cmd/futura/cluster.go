@@ -10,14 +10,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 )
 
 func (a *app) clusterCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "cluster", Short: "Show, create and configure a cluster"}
-	cmd.AddCommand(a.clusterShowCommand(), a.clusterCreateCommand(), a.clusterSetCommand())
+	cmd := &cobra.Command{Use: "cluster", Short: "List, show, create and configure clusters"}
+	cmd.AddCommand(a.clusterListCommand(), a.clusterShowCommand(), a.clusterCreateCommand(), a.clusterSetCommand())
 	return needsCommand(cmd)
 }
 
@@ -29,16 +30,73 @@ type clusterFlags struct {
 
 func (s *clusterFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.DurationVar(&s.heartbeat, "heartbeat", 0, "how often a worker changes its heartbeat")
+	flags.DurationVar(&s.heartbeat, "heartbeat", 0, "how often a worker changes its heartbeat, at least 1ms")
 	flags.DurationVar(&s.deadAfter, "dead-after", 0,
-		"how long a heartbeat may go unchanged before the worker is declared dead")
-	flags.DurationVar(&s.retention, "retention", 0, "how long finished futures are kept")
+		"how long a heartbeat may go unchanged before the worker is declared dead, at least two heartbeats")
+	flags.DurationVar(&s.retention, "retention", 0, "how long finished futures are kept, at least 1ms")
 }
 
 // apply changes the config to what the flags say, where they say something.
 func (s *clusterFlags) apply(c *layout.Config) {
 	c.Heartbeat, c.DeadAfter = cmp.Or(s.heartbeat, c.Heartbeat), cmp.Or(s.deadAfter, c.DeadAfter)
 	c.Retention, c.Shards = cmp.Or(s.retention, c.Retention), cmp.Or(s.shards, c.Shards)
+}
+
+func (a *app) clusterListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the clusters of a store, with how many futures each has", Args: exactly(0),
+		Example: "  futura cluster list\n  futura cluster list --store fdb:fdb.cluster --json",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.listClusters(cmd.Context()) },
+	}
+}
+
+// clusterView is a cluster as it is listed.
+type clusterView struct {
+	Name    string `json:"name"`
+	Shards  int    `json:"shards,omitempty"`
+	Futures int64  `json:"futures"`
+	// Problem is why it can't be opened.
+	Problem string `json:"problem,omitempty"`
+}
+
+// read opens the cluster, which is not made.
+func (v *clusterView) read(ctx context.Context, db kv.Database) error {
+	c, err := fdbmodel.Open(ctx, db, v.Name, fdbmodel.Options{Existing: true})
+	if err != nil {
+		return err
+	}
+	v.Shards = c.Config().Shards
+	counts, err := c.Counts(ctx)
+	for _, n := range counts {
+		v.Futures += n
+	}
+	return err
+}
+
+func (a *app) listClusters(ctx context.Context) (err error) {
+	if err := storeExists(a.store); err != nil {
+		return err
+	}
+	db, err := a.openStore(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	names, err := fdbmodel.Clusters(ctx, db)
+	if err != nil {
+		return err
+	}
+	views := []clusterView{}
+	lines := [][]string{{"CLUSTER", "SHARDS", "FUTURES"}}
+	for _, name := range names {
+		v := clusterView{Name: name}
+		if err := v.read(ctx, db); err != nil {
+			v.Problem = err.Error()
+		}
+		views = append(views, v)
+		lines = append(lines, []string{v.Name, fmt.Sprint(v.Shards), fmt.Sprint(v.Futures), v.Problem})
+	}
+	return a.show(views, lines)
 }
 
 func (a *app) clusterShowCommand() *cobra.Command {
@@ -58,8 +116,8 @@ func (a *app) clusterCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "create", Short: "Create a cluster with its own settings", Args: exactly(0),
 		Long: "create makes a cluster, and refuses a name that exists. Without it, the first process creates the cluster " +
-			"with the defaults: 16 shards (1 on an embedded store), a heartbeat every 5s, dead after 15s (with dev " +
-			"500ms and 2s), a retention of 24h.",
+			"with the defaults: 16 shards (1 on an embedded store), a heartbeat every 5s, dead after 15s (on an " +
+			"embedded store 500ms and 2s), a retention of 24h.",
 		Example: "  futura cluster create --shards 64 --retention 72h --store fdb:fdb.cluster",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.createCluster(cmd.Context(), &s) },
 	}
@@ -95,7 +153,7 @@ func (a *app) clusterSetCommand() *cobra.Command {
 			"  futura cluster set --heartbeat 5s --dead-after 15s --store fdb:fdb.cluster",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if s == (clusterFlags{}) {
-				return usageError{errors.New("say what to change: --heartbeat, --dead-after or --retention")}
+				return usageError{errors.New("say what to change: --heartbeat, --dead-after or --retention, to more than 0")}
 			}
 			return a.open(cmd.Context(), func(c *futures.Client) error {
 				config, err := c.Cluster().Configure(cmd.Context(), s.apply)

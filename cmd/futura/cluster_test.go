@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,4 +36,27 @@ func TestClusterFromTheCommandLine(t *testing.T) {
 		s.run(exitUsage, "", append([]string{"cluster", "set"}, args...)...)
 	}
 	require.Contains(t, s.ok("check"), "0 problems")
+	s.ok("submit", "go:later", "--cluster", "another")
+	require.Regexp(t, `(?m)^CLUSTER +SHARDS +FUTURES *\nanother +1 +1 *\ndefault +4 +2 *$`, s.ok("cluster", "list"))
+	var listed []clusterView
+	require.NoError(t, json.Unmarshal([]byte(s.ok("cluster", "list", "--json")), &listed))
+	require.Equal(t, []clusterView{
+		{Name: "another", Shards: 1, Futures: 1}, {Name: "default", Shards: 4, Futures: 2},
+	}, listed)
+}
+
+// TestCommandsMakeOneKindOfCluster makes a cluster by each command that can: its
+// settings are those that dev gives it.
+func TestCommandsMakeOneKindOfCluster(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	module := filepath.Join(t.TempDir(), "copy.wasm")
+	require.NoError(t, os.WriteFile(module, copying(), 0o600))
+	for cluster, args := range map[string][]string{
+		"a": {"submit", "go:f"}, "b": {"function", "put", module}, "c": {"cluster", "create", "--retention", "1h"},
+	} {
+		s.ok(append(args, "--cluster", cluster)...)
+		require.Regexp(t, `heartbeat +500ms\ndead after +2s\n`, s.ok("cluster", "show", "--cluster", cluster), args)
+	}
+	require.Regexp(t, `heartbeat +7s\ndead after +21s\n`, s.ok("cluster", "create", "--heartbeat", "7s", "--cluster", "d"))
 }

@@ -79,6 +79,24 @@ func envName(key string) string {
 // environment, or else from the file. A file with a key that is no setting is
 // an error.
 func (a *app) configure(cmd *cobra.Command) error {
+	if err := a.loadSettings(cmd); err != nil {
+		return err
+	}
+	return checkDurations(cmd)
+}
+
+// checkDurations refuses negative durations, which no flag has a meaning for.
+func checkDurations(cmd *cobra.Command) (err error) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Value.Type() == "duration" && strings.HasPrefix(f.Value.String(), "-") {
+			err = usageError{fmt.Errorf("--%s %s is negative: use a duration such as 90s or 1h30m", f.Name, f.Value)}
+		}
+	})
+	return err
+}
+
+// loadSettings is configure without the check.
+func (a *app) loadSettings(cmd *cobra.Command) error {
 	known := settings(cmd.Root())
 	k := koanf.New(".")
 	name, named := a.configName(cmd)

@@ -64,7 +64,8 @@ func (a *app) demo(ctx context.Context, o demo.Options, named bool) (err error) 
 			return err
 		}
 		o.Dir = filepath.Join(strings.TrimSpace(root), "src")
-	} else if _, err := os.Stat(o.Dir); err != nil {
+	}
+	if _, err := demo.Sources(o.Dir, 1); err != nil {
 		return usageError{err}
 	}
 	if !o.Typed {

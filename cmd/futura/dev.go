@@ -19,11 +19,20 @@ import (
 	"github.com/futura-run/futura/workers/wasm"
 )
 
-// What a cluster that dev makes has, so that a dead worker shows soon.
+// What a cluster of an embedded store is made with, so that a dead worker shows
+// soon.
 const (
 	devHeartbeat = 500 * time.Millisecond
 	devDeadAfter = 2 * time.Second
 )
+
+// configFor are the settings of a cluster that a command makes in a store.
+func configFor(db kv.Database) layout.Config {
+	if kv.TraitsOf(db).Exclusive {
+		return layout.Config{Heartbeat: devHeartbeat, DeadAfter: devDeadAfter}
+	}
+	return layout.Config{}
+}
 
 // devFlags are what dev takes.
 type devFlags struct {
@@ -43,7 +52,12 @@ func (a *app) devCommand() *cobra.Command {
 		Example: "  futura dev\n  futura dev --listen 127.0.0.1:9000 --slots 16\n" +
 			"  futura dev --store fdb:fdb.cluster --tokens tokens",
 		Args: exactly(0),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.dev(cmd.Context(), &f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.worker.check(cmd.Flags()); err != nil {
+				return err
+			}
+			return a.dev(cmd.Context(), &f)
+		},
 	}
 	flags := cmd.Flags()
 	f.worker.add(flags)
@@ -59,13 +73,12 @@ func (a *app) dev(ctx context.Context, f *devFlags) error {
 		return err
 	}
 	n.tokenFile = f.access.tokenFile
-	if n.db, err = kvopen.Open(ctx, a.store, kvopen.Options{Logger: log, Exclusive: true}); err != nil {
+	if n.db, err = kvopen.Open(ctx, a.store, kvopen.Options{
+		Logger: log, Exclusive: true, InUseWait: inUseWait,
+	}); err != nil {
 		return err
 	}
-	o := futures.Options{Cluster: a.cluster, Logger: log}
-	if kv.TraitsOf(n.db).Exclusive {
-		o.Config = layout.Config{Heartbeat: devHeartbeat, DeadAfter: devDeadAfter}
-	}
+	o := futures.Options{Cluster: a.cluster, Logger: log, Config: configFor(n.db)}
 	if n.client, err = futures.New(ctx, remote.Share(n.db), o); err != nil {
 		return errors.Join(err, n.db.Close())
 	}

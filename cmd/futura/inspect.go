@@ -190,7 +190,11 @@ func (a *app) printInspected(found []inspect.Item, blocks bool) error {
 const pipedWidth = 120
 
 func (a *app) width() int {
-	if f, ok := a.out.(*os.File); ok {
+	out := a.out
+	if printed, ok := out.(*output); ok {
+		out = printed.Writer
+	}
+	if f, ok := out.(*os.File); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 20 {
 			return width
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -61,12 +63,27 @@ func checkStores(from, to string) error {
 	switch {
 	case from == "" || to == "":
 		return usageError{errors.New("migrate needs --from and --to")}
-	case from == to:
-		return usageError{fmt.Errorf("--from and --to are the same store, %s", from)}
+	case from == to || sameDirectory(from, to):
+		return usageError{fmt.Errorf("--from and --to are the same store: %s, %s", from, to)}
 	case strings.HasPrefix(from, "memory:") || strings.HasPrefix(to, "memory:"):
 		return usageError{errors.New("a store in memory ends with this process: name another")}
 	}
 	return nil
+}
+
+// sameDirectory reports whether two names of embedded stores lead to one directory.
+func sameDirectory(from, to string) bool {
+	one, embedded := embeddedDir(from)
+	other, also := embeddedDir(to)
+	if !embedded || !also {
+		return false
+	}
+	there, err := os.Stat(one)
+	if err != nil {
+		return filepath.Clean(one) == filepath.Clean(other)
+	}
+	same, err := os.Stat(other)
+	return err == nil && os.SameFile(there, same)
 }
 
 func (a *app) migrate(ctx context.Context, from, to string, o transfer.Options) (err error) {
@@ -113,7 +130,7 @@ func (a *app) warnOfHaste(ctx context.Context, target kv.Database) {
 
 // openNamed opens a store that is not the one of --store.
 func (a *app) openNamed(ctx context.Context, name string) (kv.Database, error) {
-	return kvopen.Open(ctx, name, kvopen.Options{Exclusive: true, GiveUpAfter: a.giveUpAfter})
+	return kvopen.Open(ctx, name, kvopen.Options{Exclusive: true, GiveUpAfter: a.giveUpAfter, InUseWait: inUseWait})
 }
 
 // copyMistake marks what the caller can cure by calling otherwise.

@@ -46,6 +46,12 @@ func TestMigrateFromTheCommandLine(t *testing.T) {
 	} {
 		from.run(exitUsage, "", "migrate", "--from", stores[0], "--to", stores[1])
 	}
+	for _, to := range []string{
+		from.store, from.store + "/", strings.TrimSuffix(from.store, "store") + "./store?sync=off",
+	} {
+		_, e = from.run(exitUsage, "", "migrate", "--from", from.store, "--to", to)
+		require.Contains(t, e, "are the same store")
+	}
 	third := newShell(t)
 	third.run(exitNotFound, "", "migrate", "--from", from.store, "--to", third.store, "--cluster", "none")
 	require.Contains(t, third.ok("migrate", "--from", to.store, "--to", third.store), report.SHA256)

@@ -75,6 +75,7 @@ func (n *node) run(ctx context.Context, f *workerFlags) error {
 			n.log.Info("stopping")
 		case <-w.ended():
 		case <-n.head.done:
+		case <-n.storeFailed():
 		case err = <-served:
 		case err = <-d.failed:
 		}
@@ -85,6 +86,15 @@ func (n *node) run(ctx context.Context, f *workerFlags) error {
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
 	return errors.Join(err, server.Shutdown(stopping), n.checker.close(stopping), d.close(), n.leave())
+}
+
+// storeFailed is closed when a store of this process has failed: nobody can use it
+// until another process opens it.
+func (n *node) storeFailed() <-chan struct{} {
+	if s, ok := n.db.(interface{ Failed() <-chan struct{} }); ok {
+		return s.Failed()
+	}
+	return nil
 }
 
 // leave takes away what announce left for others.

@@ -49,6 +49,22 @@ type app struct {
 	giveUpAfter time.Duration
 }
 
+// output is the standard output. It remembers the first error of a write: what
+// printed half of its results did not succeed.
+type output struct {
+	io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.Writer.Write(b)
+	if err != nil && o.err == nil {
+		o.err = err
+	}
+	return n, err
+}
+
 // usageError is a mistake in how the command was called.
 type usageError struct{ error }
 
@@ -56,13 +72,17 @@ type usageError struct{ error }
 func (e usageError) Unwrap() error { return e.error }
 
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
-	a := &app{in: in, out: out, err: errOut}
+	printed := &output{Writer: out}
+	a := &app{in: in, out: printed, err: errOut}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(in)
-	root.SetOut(out)
+	root.SetOut(printed)
 	root.SetErr(errOut)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = printed.err
+	}
 	switch {
 	case err == nil:
 	case err == ctx.Err():
@@ -116,8 +136,9 @@ func exitCode(ctx context.Context, err error) int {
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "futura",
-		Short: "A durable futures cluster: submit work, await results, lose nothing when a process dies",
+		Use:     "futura",
+		Version: version,
+		Short:   "A durable futures cluster: submit work, await results, lose nothing when a process dies",
 		Long: "futura runs a durable futures cluster: submit work, await results, lose nothing when a process dies.\n\n" +
 			"Exit codes: 0 done, 1 a future failed or a check found a problem, 2 an invalid call, 3 not found, 4 the " +
 			"store can't serve, 5 the time is up, 130 interrupted.",
@@ -125,6 +146,7 @@ func (a *app) root() *cobra.Command {
 		Example: "  futura demo\n  futura function put count.wasm --alias count\n" +
 			"  futura submit wasm:count --args-file main.go --wait",
 	}
+	root.SetVersionTemplate("futura {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.store, "store", "embedded:./.futura",
@@ -185,6 +207,9 @@ func (a *app) with(ctx context.Context, o futures.Options, fn func(*futures.Clie
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	if base := configFor(db); o.Config.Heartbeat == 0 && o.Config.DeadAfter == 0 {
+		o.Config.Heartbeat, o.Config.DeadAfter = base.Heartbeat, base.DeadAfter
+	}
 	client, err := futures.New(ctx, db, o)
 	if o.Existing && errors.Is(err, fdbmodel.ErrNotFound) {
 		return fmt.Errorf("%w, %s: name another with --cluster or --store, or create it with futura dev, worker or submit",
@@ -197,10 +222,14 @@ func (a *app) with(ctx context.Context, o futures.Options, fn func(*futures.Clie
 	return fn(client)
 }
 
+// inUseWait is how long a command waits for others that have the store open and
+// don't serve it.
+const inUseWait = 10 * time.Second
+
 // openStore opens the store, through the process that serves it where that has
 // it.
 func (a *app) openStore(ctx context.Context) (kv.Database, error) {
-	o := kvopen.Options{GiveUpAfter: a.giveUpAfter, Logger: a.notices()}
+	o := kvopen.Options{GiveUpAfter: a.giveUpAfter, InUseWait: inUseWait, Logger: a.notices()}
 	if a.outlivesServer {
 		o.GiveUpAfter = 0
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,6 +47,20 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.verbose, "verbose", false, "log each request and each step")
 }
 
+// check refuses queues and slots that were set to nothing, which would else be
+// their defaults.
+func (f *workerFlags) check(flags *pflag.FlagSet) error {
+	switch {
+	case len(f.options.Queues) == 0 || slices.Contains(f.options.Queues, ""):
+		return usageError{errors.New("--queue is empty: name a queue, or leave the flag out to serve the queue default")}
+	case flags.Changed("slots") && f.options.Slots < 1:
+		return usageError{fmt.Errorf("--slots %d: use 1 or more, or leave the flag out for one per core", f.options.Slots)}
+	case f.memory < 0:
+		return usageError{fmt.Errorf("--module-memory %d: use a number of bytes, or 0 for the default", f.memory)}
+	}
+	return nil
+}
+
 // logger writes to standard error.
 func (a *app) logger(verbose bool) *slog.Logger {
 	level := slog.LevelInfo
@@ -75,6 +90,9 @@ type running struct {
 func startWorker(ctx context.Context, cluster *fdbmodel.Cluster, o workers.Options, c wasm.Config) (*running, error) {
 	c.Logger = o.Logger
 	executor, err := wasm.New(ctx, c)
+	if errors.Is(err, wasm.ErrBadConfig) {
+		return nil, usageError{err}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +145,12 @@ func (a *app) workerCommand() *cobra.Command {
 			"gives back the rest; a second Ctrl-C ends the worker at once.",
 		Example: "  futura worker --store fdb:fdb.cluster --slots 8\n  futura worker --queue urgent --queue default",
 		Args:    exactly(0),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.worker(cmd.Context(), &f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(cmd.Flags()); err != nil {
+				return err
+			}
+			return a.worker(cmd.Context(), &f)
+		},
 	}
 	f.add(cmd.Flags())
 	return cmd

@@ -104,7 +104,7 @@ func Run(ctx context.Context, db kv.Database, o Options) (Report, error) {
 	if o.Progress == nil {
 		o.Progress = func(int, int) {}
 	}
-	paths, err := sources(o.Dir, o.Files)
+	paths, err := Sources(o.Dir, o.Files)
 	if err != nil {
 		return Report{}, err
 	}
@@ -119,8 +119,8 @@ func Run(ctx context.Context, db kv.Database, o Options) (Report, error) {
 	return report, errors.Join(err, client.Close(closing))
 }
 
-// sources are the Go files below dir in order of their paths, at most n of them.
-func sources(dir string, n int) ([]string, error) {
+// Sources are the Go files below dir in order of their paths, at most n of them.
+func Sources(dir string, n int) ([]string, error) {
 	var paths []string
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
