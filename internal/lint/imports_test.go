@@ -167,6 +167,7 @@ func importTable() map[string]imports {
 			ours:   append(slices.Clone(store), "fdbmodel/kv/fdbkv"),
 			others: append(tests(), bindings),
 		},
+		"internal/careless":  {},
 		"internal/chaos":     {},
 		"internal/faultdisk": {others: []string{pebble}},
 		"internal/attack": {

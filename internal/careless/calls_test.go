@@ -1,0 +1,399 @@
+package careless
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// call is one run of a command.
+type call struct {
+	command string
+	args    []string
+	in      string
+	// codes are those that it may end with beside that of a store which is in use; nil
+	// stands for all.
+	codes []int
+	// interrupt is set for what ends only so.
+	interrupt bool
+	how       manner
+	// after enters what it printed in the ledger.
+	after func(code int, out string)
+}
+
+// maker makes calls of a command, more often the greater its weight.
+type maker struct {
+	command string
+	weight  int
+	make    func(*walk) call
+}
+
+// makers are all commands apart from those that go on until they are stopped.
+func makers() []maker {
+	return []maker{
+		{"submit", 60, (*walk).submit},
+		{"await", 8, (*walk).await},
+		{"get", 5, byID("get")},
+		{"explain", 4, byID("explain")},
+		{"inspect", 4, (*walk).inspect},
+		{"list", 8, (*walk).list},
+		{"cancel", 4, (*walk).cancel},
+		{"retry", 4, (*walk).retry},
+		{"delete", 3, (*walk).remove},
+		{"function put", 8, (*walk).put},
+		{"function alias", 2, (*walk).alias},
+		{"function rm", 2, (*walk).removeFunction},
+		{"function list", 2, fixed("function list")},
+		{"batch submit", 8, (*walk).batchSubmit},
+		{"batch list", 2, (*walk).batchList},
+		{"batch status", 2, byBatch("status")},
+		{"batch result", 2, byBatch("result")},
+		{"batch watch", 2, byBatch("watch")},
+		{"batch cancel", 1, byBatch("cancel")},
+		{"batch retry", 1, byBatch("retry")},
+		{"batch delete", 1, byBatch("delete")},
+		{"backup", 3, (*walk).backup},
+		{"restore", 3, (*walk).restore},
+		{"migrate", 3, (*walk).migrate},
+		{"check", 6, fixed("check")},
+		{"token create", 2, (*walk).token},
+		{"token list", 1, fixed("token list")},
+		{"token revoke", 1, (*walk).revoke},
+		{"cluster show", 2, fixed("cluster show")},
+		{"cluster list", 1, fixed("cluster list")},
+		{"cluster create", 1, (*walk).clusterCreate},
+		{"cluster set", 2, (*walk).clusterSet},
+		{"workers", 3, fixed("workers")},
+		{"version", 1, fixed("version")},
+		{"bench", 1, (*walk).bench},
+		{"demo", 1, (*walk).demo},
+	}
+}
+
+// servers are the commands that go on until they are stopped. begin starts them.
+func servers() []string { return []string{"dev", "worker", "head"} }
+
+// checkCoverage requires that the walk knows all commands.
+func (w *walk) checkCoverage() {
+	known := servers()
+	for _, m := range makers() {
+		known = append(known, m.command)
+	}
+	w.now = w.worlds[0]
+	var visit func(path string)
+	visit = func(path string) {
+		p := w.start(w.dir, nil, "", append([]string{w.bin}, append(strings.Fields(path), "--help")...)...)
+		w.wait(p, commandBound)
+		_, list, has := strings.Cut(string(read(p.out)), "Available Commands:\n")
+		list, _, _ = strings.Cut(list, "\n\n")
+		if !has && !slices.Contains(known, path) {
+			w.fail("the walk knows no command %q: add it to makers", path)
+		}
+		for line := range strings.Lines(list) {
+			if name := strings.Fields(line); has && len(name) > 0 && name[0] != "help" && name[0] != "completion" {
+				visit(strings.TrimSpace(path + " " + name[0]))
+			}
+		}
+	}
+	visit("")
+}
+
+// choose draws a call, sometimes a wrong one.
+func (w *walk) choose() call {
+	all := makers()
+	total := 0
+	for _, m := range all {
+		total += m.weight
+	}
+	n := w.random.IntN(total)
+	for _, m := range all {
+		if n -= m.weight; n < 0 {
+			c := call{codes: []int{codeOK}, args: strings.Fields(m.command)}
+			switch w.random.IntN(20) {
+			case 0:
+				c.args = append(c.args, "--help")
+			case 1:
+				c.args, c.codes = append(c.args, pick(w, nonsense())...), []int{codeUsage}
+			case 2:
+				c = m.make(w)
+				c.args, c.codes = append(c.args, pick(w, strangeSettings())...), nil
+				c.after = nil // it may be about another store
+			default:
+				c = m.make(w)
+				if w.chance(20) {
+					c.args = append(c.args, "--json")
+				}
+			}
+			c.command = m.command
+			return c
+		}
+	}
+	panic("the weights are wrong")
+}
+
+// nonsense are flags that no command takes.
+func nonsense() [][]string {
+	return [][]string{
+		{"--nonsense"}, {"--json=perhaps"}, {"-z"}, {"--limit", "many"}, {"--store"}, {"--timeout", "soon"}, {"--=x"},
+	}
+}
+
+// strangeSettings are stores, clusters and files that are wrong or empty.
+func strangeSettings() [][]string {
+	return [][]string{
+		{"--store", "nowhere"}, {"--store", "embedded:"}, {"--store", "embedded:../files/text"}, {"--store", "memory:"},
+		{"--store", "remote:unix:/nowhere"}, {"--store", "remote:tcp:127.0.0.1:1"}, {"--store", "fdb:../files/binary"},
+		{"--store", "embedded:../files/directory"}, {"--cluster", "No Name"}, {"--cluster", "elsewhere"},
+		{"--config", "../files/bad.yaml"}, {"--config", "../files/odd.yaml"}, {"--config", "../files/directory"},
+		{"--config", "../files/none"}, {"--config", "../files/binary"}, {"--store", ""}, {"--cluster", ""},
+	}
+}
+
+// fixed is a command that takes nothing.
+func fixed(command string) func(*walk) call {
+	return func(*walk) call {
+		return call{args: strings.Fields(command), codes: []int{codeOK, codeNotFound}}
+	}
+}
+
+// file is the name of a file that commands are given.
+func (w *walk) file(name string) string { return filepath.Join(w.files, name) }
+
+// anyID is a future's id, mostly of one that was promised here.
+func (w *walk) anyID() string {
+	order := w.now.order
+	if len(order) == 0 || w.chance(5) {
+		return "01995b4e-6f3a-7c1e-9d2b-0123456789ab"
+	}
+	const recent = 30
+	if w.chance(60) {
+		order = order[max(0, len(order)-recent):]
+	}
+	return pick(w, order)
+}
+
+// mistaken is a word in the place of an id.
+func (w *walk) mistaken() string {
+	return pick(w, []string{"x", "-", "", "01995b4e", "../../etc", "\x1b[2J"})
+}
+
+func byID(command string) func(*walk) call {
+	return func(w *walk) call {
+		if w.chance(5) {
+			return call{args: []string{command, w.mistaken()}, codes: []int{codeUsage}}
+		}
+		return call{args: []string{command, w.anyID()}, codes: []int{codeOK, codeNotFound}}
+	}
+}
+
+// submit creates a future and enters it in the ledger.
+func (w *walk) submit() call {
+	w.values++
+	value := "value " + strconv.Itoa(w.values)
+	p := &promise{queue: pick(w, []string{"", "q1", "q2"}), value: value}
+	function := pick(w, []string{"wasm:echo", "wasm:echo", "wasm:echo", "wasm:trap", "wasm:loop", "go:nobody"})
+	c := call{args: []string{"submit", function, "--args", value}, codes: []int{codeOK, codeNotFound}}
+	p.echo = function == "wasm:echo"
+	if p.queue != "" {
+		c.args = append(c.args, "--queue", p.queue)
+	}
+	if function == "wasm:loop" {
+		c.args = append(c.args, "--timeout", "50ms")
+	}
+	if !p.echo {
+		c.args = append(c.args, "--max-retries", "0")
+	}
+	switch w.random.IntN(16) {
+	case 0:
+		c.args = append(c.args, "--priority", strconv.Itoa(w.random.IntN(256)))
+	case 1:
+		c.args = append(c.args, "--delay", strconv.Itoa(w.random.IntN(3000))+"ms")
+	case 2:
+		c.args = append(c.args, "--env", "A=b", "--arg", "x")
+	case 3:
+		p.odd = true
+		c.args = append(c.args, "--cpu", "100000000")
+	case 4:
+		p.odd = true
+		c.args = append(c.args, "--ram", strconv.Itoa(w.random.IntN(1<<20)))
+	case 5:
+		n := strconv.Itoa(w.random.IntN(5))
+		p.value, p.odd = "of key "+n, true
+		c = call{
+			args:  []string{"submit", "wasm:echo", "--args", p.value, "--key", "k" + n},
+			codes: []int{codeOK, codeUsage, codeNotFound},
+		}
+		p.queue = ""
+	case 6:
+		return call{
+			args:  append(c.args, pick(w, wrongSubmits(w.file(pick(w, wrongFiles()))))...),
+			codes: []int{codeUsage, codeNotFound},
+		}
+	}
+	c.after = func(_ int, out string) { w.promise(promisedID(out), p) }
+	if w.chance(15) {
+		c.args = append(c.args, "--wait", "--wait-timeout", "3s")
+		c.codes = []int{codeOK, codeNotFound, codeFailed, codeTimeout, codeUsage}
+		echoes := p.echo && !p.odd
+		c.after = func(code int, out string) {
+			if code == codeOK && echoes && out != p.value && !strings.HasPrefix(out, "{") {
+				w.fail("submit of %q printed %q", p.value, out)
+			}
+		}
+	}
+	return c
+}
+
+// wrongSubmits are flags that submit refuses.
+func wrongSubmits(file string) [][]string {
+	return [][]string{
+		{"--priority", "256"}, {"--priority", "-1"}, {"--cpu", "-1"}, {"--ram", "x"}, {"--max-retries", "-1"},
+		{"--delay", "soon"},
+		{"--timeout", "-1s"}, {"--delay", "-1s"}, {"--env", "nothing"}, {"--queue", "No Queue"}, {"--codec", "xml"},
+		{"--key", ""},
+		{"--args", "", "--args-file", file + "-none"}, {"too", "many"}, {"--wait", "--wait-timeout", "-1s"},
+	}
+}
+
+// promise enters an id that a command has printed.
+func (w *walk) promise(id string, p *promise) {
+	if id == "" {
+		return
+	}
+	if old := w.now.futures[id]; old != nil {
+		old.odd = true // the same key
+		return
+	}
+	w.now.futures[id] = p
+	w.now.order = append(w.now.order, id)
+}
+
+func (w *walk) await() call {
+	c := call{
+		args:  []string{"await", "--timeout", "500ms"},
+		codes: []int{codeOK, codeFailed, codeNotFound, codeTimeout},
+	}
+	for range 1 + w.random.IntN(3) {
+		c.args = append(c.args, w.anyID())
+	}
+	if w.chance(5) {
+		c.args, c.interrupt = []string{"await", w.anyID()}, true
+	}
+	return c
+}
+
+func (w *walk) inspect() call {
+	right := [][]string{
+		{w.anyID()}, {w.anyID(), "--fdbcli"}, {"ready"}, {"workers", "--limit", "3"}, {"claim"}, {"aliases"}, {"code"},
+		{"--prefix", `\x02futura\x00`}, {"done"},
+	}
+	wrong := [][]string{
+		{}, {"nothing"}, {"ready", "--limit", "0"}, {"--key", `\x0`}, {"--prefix", "zz", "--key", "a"}, {"ready", "--fdbcli"},
+	}
+	if w.chance(15) {
+		return call{args: append([]string{"inspect"}, pick(w, wrong)...), codes: []int{codeUsage, codeNotFound}}
+	}
+	return call{args: append([]string{"inspect"}, pick(w, right)...), codes: []int{codeOK, codeNotFound}}
+}
+
+func (w *walk) list() call {
+	right := [][]string{
+		{}, {"--state", "failed"}, {"--state", "ready", "--queue", "q1"}, {"--limit", "2"}, {"--limit", "1000"},
+		{"--function", "go:nobody"},
+	}
+	wrong := [][]string{
+		{"--state", "running"}, {"--limit", "0"}, {"--limit", "1001"}, {"--cursor", "zz"}, {"--cursor", "ffff"}, {"x"},
+		{"--queue", "No Queue"},
+	}
+	if w.chance(15) {
+		return call{args: append([]string{"list"}, pick(w, wrong)...), codes: []int{codeUsage, codeNotFound}}
+	}
+	return call{args: append([]string{"list"}, pick(w, right)...), codes: []int{codeOK, codeNotFound}}
+}
+
+// mark marks the promises that a command may touch: one, or all of a queue.
+func (w *walk) mark(id, queue string, as func(*promise)) {
+	for known, p := range w.now.futures {
+		if known == id || id == "" && (queue == "" || p.queue == queue) {
+			as(p)
+		}
+	}
+}
+
+func (w *walk) cancel() call {
+	cancelled := func(p *promise) { p.cancelled = true }
+	switch {
+	case w.chance(20):
+		w.mark("", "q2", cancelled)
+		return call{args: []string{"cancel", "--queue", "q2", "--state", "ready"}, codes: []int{codeOK, codeNotFound}}
+	case w.chance(10):
+		return call{
+			args:  pick(w, [][]string{{"cancel"}, {"cancel", "--state", "realized"}, {"cancel", "x"}}),
+			codes: []int{codeUsage, codeNotFound},
+		}
+	default:
+		id := w.anyID()
+		w.mark(id, "", cancelled)
+		return call{args: []string{"cancel", id, "--reason", "of no use"}, codes: []int{codeOK, codeNotFound}}
+	}
+}
+
+func (w *walk) retry() call {
+	if w.chance(30) {
+		return call{args: []string{"retry", "--failed"}, codes: []int{codeOK, codeNotFound}}
+	}
+	return call{args: []string{"retry", w.anyID()}, codes: []int{codeOK, codeNotFound, codeUsage}}
+}
+
+func (w *walk) remove() call {
+	deleted := func(p *promise) { p.deleted = true }
+	if w.chance(15) {
+		w.mark("", "q2", deleted)
+		return call{args: []string{"delete", "--queue", "q2"}, codes: []int{codeOK, codeNotFound}}
+	}
+	id := w.anyID()
+	w.mark(id, "", deleted)
+	return call{args: []string{"delete", id}, codes: []int{codeOK, codeNotFound, codeUsage}}
+}
+
+func (w *walk) put() call {
+	if w.chance(25) {
+		return call{
+			args:  []string{"function", "put", w.file(pick(w, wrongFiles())), "--alias", "echo"},
+			codes: []int{codeUsage},
+		}
+	}
+	name := pick(w, []string{"echo", "echo", "trap", "loop"})
+	return call{
+		args: []string{"function", "put", w.file(name + ".wasm"), "--alias", name}, codes: []int{codeOK},
+		after: func(code int, _ string) { w.now.echo = w.now.echo || code == codeOK && name == "echo" },
+	}
+}
+
+// putAll stores the modules where most futures are submitted.
+func (w *walk) putAll() {
+	for _, at := range w.worlds {
+		w.now = at
+		for _, name := range []string{"echo", "trap", "loop"} {
+			w.sure(codeOK, "function", "put", w.file(name+".wasm"), "--alias", name)
+		}
+	}
+}
+
+// idsOf are the ids in what list prints, and the cursor of the next page.
+func idsOf(out string) (ids []string, cursor string, err error) {
+	var answer struct {
+		Futures []struct{ ID string }
+		Cursor  string
+	}
+	if err := json.Unmarshal([]byte(out), &answer); err != nil {
+		return nil, "", fmt.Errorf("%w: %.200s", err, out)
+	}
+	for _, f := range answer.Futures {
+		ids = append(ids, f.ID)
+	}
+	return ids, answer.Cursor, nil
+}
