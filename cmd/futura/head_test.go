@@ -160,7 +160,10 @@ func TestDevRunsBatches(t *testing.T) {
 			out, e := s.run(exitOK, "", "retry", "--failed")
 			require.Equal(t, "0 retried\n", out)
 			require.Contains(t, e, "left alone, as items of batches: 1")
-			item := strings.Fields(strings.Split(s.ok("list", "--state", "failed"), "\n")[1])[0]
+			_, e = s.run(exitOK, "", "list")
+			require.Contains(t, e, "left out: ")
+			item := strings.Fields(strings.Split(s.ok("list", "--state", "failed", "--items"), "\n")[1])[0]
+			require.Contains(t, s.ok("list", "--batch", id), item)
 			for _, change := range []string{"retry", "delete"} {
 				_, e = s.run(exitUsage, "", change, item)
 				require.Contains(t, e, "belongs to batch "+id)

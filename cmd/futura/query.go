@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -31,65 +33,6 @@ func table(w io.Writer, rows [][]string) error {
 	return t.Flush()
 }
 
-func (a *app) getCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "get ID", Short: "Print what the store knows about a future",
-		Example: "  futura get 01995b4e-6f3a-7c1e-9d2b-0123456789ab --json", Args: exactly(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ids, err := parseIDs(args)
-			if err != nil {
-				return err
-			}
-			return a.open(cmd.Context(), func(c *futures.Client) error {
-				row, err := c.Cluster().Get(cmd.Context(), ids[0])
-				if err != nil {
-					return err
-				}
-				if a.json {
-					view, err := httpapi.View(cmd.Context(), c.Cluster(), &row)
-					if err != nil {
-						return err
-					}
-					return a.printJSON(&view)
-				}
-				last := layout.Ending{ID: row.ID, Failure: row.Exception}
-				if err := c.Cluster().Load(cmd.Context(), &last); err != nil {
-					return err
-				}
-				return table(a.out, describe(&row, last.Failure))
-			})
-		},
-	}
-}
-
-// describe returns what is said of a future and its last failed attempt.
-func describe(r *layout.Row, failure *layout.Exception) [][]string {
-	rows := [][]string{
-		{"id", r.ID.String()}, {"state", r.State().String()}, {"function", r.Spec.Function}, {"queue", r.Spec.Queue},
-		{"submitted", time.UnixMilli(r.Spec.SubmittedAt).UTC().Format(time.RFC3339)},
-		{"attempt", fmt.Sprintf("%d of %d", r.Attempt(), r.Spec.MaxRetries+1)},
-		{"arguments", some(r.Spec.ArgsSize, "byte")},
-	}
-	if r.Claim != nil {
-		rows = append(rows, []string{"worker", string(r.Claim.Worker)})
-	}
-	if r.Attempts.Due != 0 {
-		rows = append(rows, []string{"waits until", time.UnixMilli(r.Attempts.Due).UTC().Format(time.RFC3339)})
-	}
-	if failure != nil {
-		rows = append(rows, []string{"last failure", string(failure.Kind) + ": " + firstLine(failure.Message)})
-	}
-	if result := r.Ending().Result; result != nil {
-		rows = append(rows, []string{"result", fmt.Sprintf("%s, ran %v", some(result.Size, "byte"), result.RunTime)})
-	}
-	if failure != nil {
-		if line := lastLine(failure.Stderr); line != "" {
-			rows = append(rows, []string{"stderr ends", line + "   (all of it: --json)"})
-		}
-	}
-	return rows
-}
-
 // lastLine returns the last line of a stream that says something, cut to what a
 // terminal shows.
 func lastLine(stream []byte) string {
@@ -113,75 +56,147 @@ func firstLine(s string) string {
 	return line
 }
 
+// listFlags are what list takes.
+type listFlags struct {
+	filter        inspect.Filter
+	state, cursor string
+	limit         int
+	oldest, items bool
+}
+
 func (a *app) listCommand() *cobra.Command {
-	var f inspect.Filter
-	var state, cursor string
-	var limit int
+	var f listFlags
 	cmd := &cobra.Command{
-		Use: "list", Short: "List futures",
-		Long: "list prints futures shard by shard, and within a shard by id, not by the time they were submitted. The " +
-			"rest is on the next page: continue with the --cursor that is printed at the end.",
-		Example: "  futura list --state failed --limit 20\n  futura list --function wasm:count --json", Args: exactly(0),
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if state != "" {
-				if f.State, err = layout.ParseState(state); err != nil {
-					return err
-				}
-			}
-			from, err := hex.DecodeString(cursor)
-			if err != nil {
-				return usageError{fmt.Errorf("--cursor %q is invalid: use one that an earlier list printed", cursor)}
-			}
-			if limit < 1 || limit > inspect.MaxList {
-				return usageError{fmt.Errorf("--limit %d: use 1 to %d", limit, inspect.MaxList)}
-			}
-			return a.open(cmd.Context(), func(c *futures.Client) error {
-				if f.Function != "" {
-					if f.Function, err = c.Cluster().ResolveFunction(cmd.Context(), f.Function); err != nil {
-						return err
-					}
-				}
-				rows, next, err := inspect.List(cmd.Context(), c.Cluster(), f, from, limit)
-				if err != nil {
-					return err
-				}
-				return a.printList(rows, next)
-			})
-		},
+		Use: "list", Short: "List futures, the newest first",
+		Long: "list prints the newest futures first. Where a cluster has several shards, as on FoundationDB, it goes from " +
+			"shard to shard; futures with a key come by their ids, which are hashes. Items of batches are left out and " +
+			"counted, unless --batch or --items asks for them. The rest is on the next page: continue with the --cursor " +
+			"that is printed at the end.",
+		Example: "  futura list --state failed --limit 20\n  futura list --function wasm:count --json\n" +
+			"  futura list --batch 01995b4e-6f3a-7c1e-9d2b-0123456789ab", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.list(cmd.Context(), &f) },
 	}
-	cmd.Flags().StringVar(&state, "state", "", "only those that are "+layout.AnyOf(layout.States()))
-	cmd.Flags().StringVar(&f.Queue, "queue", "", "only those of this queue")
-	cmd.Flags().StringVar(&f.Function, "function", "", "only those of this function")
-	cmd.Flags().StringVar(&cursor, "cursor", "", "continue where an earlier list ended")
-	cmd.Flags().IntVar(&limit, "limit", 100, "how many to print, at most 1000")
+	flags := cmd.Flags()
+	flags.StringVar(&f.state, "state", "", "only those that are "+layout.AnyOf(layout.States()))
+	flags.StringVar(&f.filter.Queue, "queue", "", "only those of this queue")
+	flags.StringVar(&f.filter.Function, "function", "", "only those of this function")
+	flags.StringVar(&f.filter.Label, "label", "", "only those with this label")
+	flags.StringVar(&f.filter.Owner, "batch", "", "only the items of this batch")
+	flags.BoolVar(&f.items, "items", false, "with the items of batches")
+	flags.BoolVar(&f.oldest, "oldest", false, "the oldest first")
+	flags.StringVar(&f.cursor, "cursor", "", "continue where an earlier list ended, with the same flags")
+	flags.IntVar(&f.limit, "limit", 100, "how many to print, at most 1000")
 	return cmd
 }
 
-func (a *app) printList(rows []layout.Row, next []byte) error {
-	if a.json {
-		views := make([]httpapi.Future, len(rows))
-		for i := range rows {
-			views[i] = httpapi.ListView(&rows[i])
+func (a *app) list(ctx context.Context, f *listFlags) (err error) {
+	if f.state != "" {
+		if f.filter.State, err = layout.ParseState(f.state); err != nil {
+			return err
 		}
-		return a.printJSON(map[string]any{"futures": views, "cursor": hex.EncodeToString(next)})
 	}
-	lines := [][]string{{"ID", "STATE", "TRY", "FUNCTION"}}
-	for i := range rows {
-		function := rows[i].Spec.Function
-		if len(function) > 24 {
-			function = function[:12] + "…" + function[len(function)-10:]
+	from, err := hex.DecodeString(f.cursor)
+	if err != nil {
+		return usageError{fmt.Errorf("--cursor %q is invalid: use one that an earlier list printed", f.cursor)}
+	}
+	if f.limit < 1 || f.limit > inspect.MaxList {
+		return usageError{fmt.Errorf("--limit %d: use 1 to %d", f.limit, inspect.MaxList)}
+	}
+	f.filter.Newest = !f.oldest
+	if !f.items && f.filter.Owner == "" {
+		f.filter.LeftOut = new(int)
+	}
+	return a.open(ctx, func(c *futures.Client) error {
+		if f.filter.Function != "" {
+			if f.filter.Function, err = c.Cluster().ResolveFunction(ctx, f.filter.Function); err != nil {
+				return err
+			}
 		}
-		r := &rows[i]
-		lines = append(lines, []string{r.ID.String(), r.State().String(), fmt.Sprint(r.Attempt()), function})
-	}
-	if err := table(a.out, lines); err != nil {
-		return err
-	}
-	if len(next) > 0 {
-		fmt.Fprintf(a.err, "more: --cursor %x\n", next)
-	}
-	return nil
+		rows, next, err := inspect.List(ctx, c.Cluster(), f.filter, from, f.limit)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printListed(rows, next, f.filter.LeftOut)
+		}
+		names, err := aliasesOf(ctx, c.Cluster(), rows)
+		if err != nil {
+			return err
+		}
+		if err := table(a.out, listLines(rows, names)); err != nil {
+			return err
+		}
+		if left := f.filter.LeftOut; left != nil && *left > 0 {
+			fmt.Fprintf(a.err, "left out: %s of batches; show them with --items or --batch ID\n", some(*left, "item"))
+		}
+		if len(next) > 0 {
+			fmt.Fprintf(a.err, "more: --cursor %x\n", next)
+		}
+		return nil
+	})
 }
+
+// printListed prints a list as JSON.
+func (a *app) printListed(rows []layout.Row, next []byte, leftOut *int) error {
+	views := make([]httpapi.Future, len(rows))
+	for i := range rows {
+		views[i] = httpapi.ListView(&rows[i])
+	}
+	list := map[string]any{"futures": views, "cursor": hex.EncodeToString(next)}
+	if leftOut != nil {
+		list["items_left_out"] = *leftOut
+	}
+	return a.printJSON(list)
+}
+
+func listLines(rows []layout.Row, names map[string]string) [][]string {
+	lines := [][]string{{"ID", "STATE", "TRY", "QUEUE", "SUBMITTED", "FUNCTION"}}
+	for i := range rows {
+		r := &rows[i]
+		lines = append(lines, []string{
+			r.ID.String(), r.State().String(), fmt.Sprint(r.Attempt()), r.Spec.Queue, timeText(r.Spec.SubmittedAt),
+			functionText(r.Spec.Function, names),
+		})
+	}
+	return lines
+}
+
+// aliasesOf returns the aliases of the modules that rows need, by their content ids.
+func aliasesOf(ctx context.Context, c *fdbmodel.Cluster, rows []layout.Row) (map[string]string, error) {
+	isModule := func(r layout.Row) bool { return strings.HasPrefix(r.Spec.Function, wasmPrefix) }
+	if !slices.ContainsFunc(rows, isModule) {
+		return nil, nil
+	}
+	modules, err := c.Modules(ctx)
+	names := map[string]string{}
+	for i := range modules {
+		names[modules[i].CID] = strings.Join(modules[i].Aliases, ",")
+	}
+	return names, err
+}
+
+// shortFunction is how many characters of a function's name a table shows.
+const shortFunction = 24
+
+// functionText is a function with the present aliases of its module, and of a
+// content id the beginning and the end.
+func functionText(function string, aliases map[string]string) string {
+	short := function
+	if len(short) > shortFunction {
+		short = short[:12] + "…" + short[len(short)-10:]
+	}
+	id, method, ok := layout.SplitWasm(function)
+	if alias := aliases[id]; ok && alias != "" {
+		if method != "" {
+			alias += "/" + method
+		}
+		return cut(alias, 2*shortFunction) + " (" + short + ")"
+	}
+	return short
+}
+
+// timeText is a time of the store as it is shown.
+func timeText(millis int64) string { return time.UnixMilli(millis).UTC().Format(time.RFC3339) }
 
 func (a *app) explainCommand() *cobra.Command {
 	return &cobra.Command{

@@ -181,10 +181,15 @@ func readItems(ctx context.Context, c *fdbmodel.Cluster, ranges []kv.Range, matc
 }
 
 func readPage(ctx context.Context, c *fdbmodel.Cluster, r kv.Range, limit int) ([]kv.KeyValue, bool, error) {
+	return readSome(ctx, c, r, kv.RangeOptions{Limit: limit, Bytes: pageBytes})
+}
+
+// readSome reads a page with options of its own.
+func readSome(ctx context.Context, c *fdbmodel.Cluster, r kv.Range, o kv.RangeOptions) ([]kv.KeyValue, bool, error) {
 	var page kv.Page
 	err := c.View(ctx, func(tx kv.Attempt) error {
 		var err error
-		page, err = tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: limit, Bytes: pageBytes}).Wait(ctx)
+		page, err = tx.Snapshot().GetRange(r, o).Wait(ctx)
 		return err
 	})
 	return page.Items, page.More, err

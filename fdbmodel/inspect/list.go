@@ -14,13 +14,20 @@ import (
 type Filter struct {
 	// State is a state, or 0 for all.
 	State layout.State
-	// Queue and Function are a name, or empty for all.
-	Queue, Function string
+	// Queue, Function, Owner and Label are a name, or empty for all. An owner is a
+	// batch.
+	Queue, Function, Owner, Label string
+	// LeftOut makes List leave out futures that have an owner, and counts those that
+	// match otherwise. Defaults to none: they are listed.
+	LeftOut *int
+	// Newest has the order of the ids within a shard reversed. Defaults to false.
+	Newest bool
 }
 
 func (f *Filter) matches(row *layout.Row) bool {
 	return (f.State == 0 || row.State() == f.State) && (f.Queue == "" || row.Spec.Queue == f.Queue) &&
-		(f.Function == "" || row.Spec.Function == f.Function)
+		(f.Function == "" || row.Spec.Function == f.Function) && (f.Owner == "" || row.Spec.Owner == f.Owner) &&
+		(f.Label == "" || row.Spec.Label == f.Label)
 }
 
 // Limits of List.
@@ -36,11 +43,11 @@ const (
 )
 
 // List returns up to limit futures that match, and the cursor of the next page,
-// empty at the end. The order is that of the shards, and within a shard that of
-// the ids. A selective filter may return fewer than limit, or none, with a
-// cursor: List reads a bounded number of keys and bytes. It returns ErrBadCursor for an
-// invalid cursor, and ErrBadName for an invalid queue name. Unreadable records
-// are skipped.
+// empty at the end: that page has futures, unless List has read as many keys or
+// bytes as it may. Then it returns fewer than limit, or none, with a cursor. The
+// order is that of the shards, and within a shard that of the ids, which is that of
+// the submits for ids that were drawn. It returns ErrBadCursor for an invalid
+// cursor, and ErrBadName for an invalid queue name. Unreadable records are skipped.
 func List(ctx context.Context, c *fdbmodel.Cluster, f Filter, cursor []byte, limit int,
 ) (rows []layout.Row, next []byte, err error) {
 	if f.Queue != "" {
@@ -60,25 +67,40 @@ func List(ctx context.Context, c *fdbmodel.Cluster, f Filter, cursor []byte, lim
 		shard = int(cursor[0])<<8 | int(cursor[1])
 		r = kv.Prefix(c.Keys().FuturesOf(shard))
 		if id := layout.ID(cursor[2:]); !id.IsZero() {
-			r.Begin = kv.AfterPrefix(tuple.AppendUUID(c.Keys().FuturesOf(shard), id))
+			f.skip(c, shard, id, &r)
 		}
 	}
+	left := 0
+	defer func() {
+		if f.LeftOut != nil {
+			*f.LeftOut += left
+		}
+	}()
+	// Behind a full page List goes on until it knows whether there is another.
+	var full []byte
+	leftByFull := 0
 	for read := (scanned{}); read.keys < listScan && read.bytes < listBytes; {
-		part, n, last, err := rowsPage(ctx, c, shard, r)
+		part, n, last, err := rowsPage(ctx, c, shard, r, f.Newest)
 		if err != nil {
 			return nil, nil, err
 		}
 		read.keys, read.bytes = read.keys+n.keys, read.bytes+n.bytes
 		for i := range part {
-			if part[i].Spec == nil || !f.matches(&part[i]) {
-				continue
-			}
-			if rows = append(rows, part[i]); len(rows) == limit {
-				return rows, listCursor(shard, part[i].ID), nil
+			switch row := &part[i]; {
+			case row.Spec == nil || !f.matches(row):
+			case f.LeftOut != nil && row.Spec.Held():
+				left++
+			case full != nil:
+				left = leftByFull
+				return rows, full, nil
+			default:
+				if rows = append(rows, *row); len(rows) == limit {
+					full, leftByFull = listCursor(shard, row.ID), left
+				}
 			}
 		}
 		if !last.IsZero() {
-			r.Begin = kv.AfterPrefix(tuple.AppendUUID(c.Keys().FuturesOf(shard), last))
+			f.skip(c, shard, last, &r)
 			next = listCursor(shard, last)
 			continue
 		}
@@ -87,7 +109,20 @@ func List(ctx context.Context, c *fdbmodel.Cluster, f Filter, cursor []byte, lim
 		}
 		r, next = kv.Prefix(c.Keys().FuturesOf(shard)), listCursor(shard, layout.ID{})
 	}
+	if full != nil {
+		next, left = full, leftByFull
+	}
 	return rows, next, nil
+}
+
+// skip has a range of a shard go on behind a future.
+func (f *Filter) skip(c *fdbmodel.Cluster, shard int, id layout.ID, r *kv.Range) {
+	row := tuple.AppendUUID(c.Keys().FuturesOf(shard), id)
+	if f.Newest {
+		r.End = row
+		return
+	}
+	r.Begin = kv.AfterPrefix(row)
 }
 
 func listCursor(shard int, id layout.ID) []byte {
@@ -99,9 +134,9 @@ type scanned struct{ keys, bytes int }
 
 // rowsPage reads whole rows of a shard. last is the last id read if the page is
 // not the end; a row that the page may have split is left to the next one.
-func rowsPage(ctx context.Context, c *fdbmodel.Cluster, shard int, r kv.Range,
+func rowsPage(ctx context.Context, c *fdbmodel.Cluster, shard int, r kv.Range, newest bool,
 ) (rows []layout.Row, read scanned, last layout.ID, err error) {
-	items, more, err := readPage(ctx, c, r, listPage)
+	items, more, err := readSome(ctx, c, r, kv.RangeOptions{Limit: listPage, Bytes: pageBytes, Reverse: newest})
 	if err != nil {
 		return nil, read, layout.ID{}, err
 	}

@@ -302,7 +302,7 @@ func (w *walk) inspect() call {
 func (w *walk) list() call {
 	right := [][]string{
 		{}, {"--state", "failed"}, {"--state", "ready", "--queue", "q1"}, {"--limit", "2"}, {"--limit", "1000"},
-		{"--function", "go:nobody"},
+		{"--function", "go:nobody"}, {"--oldest", "--items"}, {"--label", "none"},
 	}
 	wrong := [][]string{
 		{"--state", "running"}, {"--limit", "0"}, {"--limit", "1001"}, {"--cursor", "zz"}, {"--cursor", "ffff"}, {"x"},

@@ -110,7 +110,7 @@ func (w *walk) mustCheck() { w.sure(codeOK, "check") }
 func (w *walk) everyFuture() {
 	there := map[string]bool{}
 	for cursor := ""; ; {
-		ids, next, err := idsOf(w.sure(codeOK, "list", "--json", "--limit", "1000", "--cursor", cursor))
+		ids, next, err := idsOf(w.sure(codeOK, "list", "--json", "--items", "--limit", "1000", "--cursor", cursor))
 		w.must(err)
 		for _, id := range ids {
 			there[id] = true

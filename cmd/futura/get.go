@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi"
+)
+
+func (a *app) getCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "get ID", Short: "Print what the store knows about a future",
+		Long: "get prints a future's task, its times, its last failed attempt and its result. Arguments and result are cut " +
+			"to a line: await prints a whole result, and --json what is up to 64 KiB.",
+		Example: "  futura get 01995b4e-6f3a-7c1e-9d2b-0123456789ab --json", Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ids, err := parseIDs(args)
+			if err != nil {
+				return err
+			}
+			return a.open(cmd.Context(), func(c *futures.Client) error { return a.get(cmd.Context(), c, ids[0]) })
+		},
+	}
+}
+
+func (a *app) get(ctx context.Context, c *futures.Client, id futures.ID) error {
+	row, err := c.Cluster().Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		view, err := httpapi.View(ctx, c.Cluster(), &row)
+		if err != nil {
+			return err
+		}
+		return a.printJSON(&view)
+	}
+	ending := row.Ending()
+	ending.Failure = row.Exception
+	if err := c.Cluster().LoadUpTo(ctx, &ending, shownValue); err != nil {
+		return err
+	}
+	d := description{row: &row, ending: &ending}
+	if row.Spec.ArgsSize <= shownValue {
+		if d.args, err = c.Cluster().Args(ctx, row.ID, row.Spec); err != nil {
+			return err
+		}
+	}
+	if d.names, err = aliasesOf(ctx, c.Cluster(), []layout.Row{row}); err != nil {
+		return err
+	}
+	return table(a.out, d.rows())
+}
+
+const (
+	// shownValue is the most bytes of arguments or of a result that are looked at to
+	// show their beginning.
+	shownValue = 64 << 10
+	// shownText is how many characters of them are shown.
+	shownText = 60
+)
+
+// description is what get says of a future.
+type description struct {
+	row    *layout.Row
+	ending *layout.Ending
+	args   []byte
+	names  map[string]string
+}
+
+func (d *description) rows() [][]string {
+	r, spec := d.row, d.row.Spec
+	rows := [][]string{
+		{"id", r.ID.String()}, {"state", d.state()}, {"function", spec.Function}, {"queue", spec.Queue},
+		{"submitted", timeText(spec.SubmittedAt)},
+		{"attempt", fmt.Sprintf("%d of %d", r.Attempt(), spec.MaxRetries+1)},
+		{"arguments", valueLine(spec.ArgsSize, d.args)},
+	}
+	add := func(known bool, name, format string, args ...any) {
+		if known {
+			rows = append(rows, []string{name, fmt.Sprintf(format, args...)})
+		}
+	}
+	id, _, _ := layout.SplitWasm(spec.Function)
+	add(d.names[id] != "", "alias", "%s, at present", d.names[id])
+	add(len(spec.Argv) > 0, "argv", "%q", spec.Argv)
+	add(spec.Owner != "", "batch", "%s", spec.Owner)
+	add(spec.Label != "", "label", "%s", spec.Label)
+	add(spec.Priority != 0, "priority", "%d", spec.Priority)
+	add(spec.Timeout != 0, "timeout", "%v", spec.Timeout)
+	need := spec.Requirements
+	add(need.CPU != 0, "cpu", "%d thousandths of a core", need.CPU)
+	add(need.RAM != 0, "memory", "%s", some(need.RAM, "byte"))
+	add(need.GPU != 0, "gpu", "%d thousandths of a device", need.GPU)
+	add(r.Claim != nil, "worker", "%s", d.worker())
+	add(r.Attempts.Due != 0, "waits until", "%s", timeText(r.Attempts.Due))
+	add(r.Attempts.Crashes > 0, "crashes", "%d", r.Attempts.Crashes)
+	if r.Cancel != nil {
+		add(true, "asked to stop", "at %s: %s", timeText(r.Cancel.At), firstLine(r.Cancel.Reason))
+	}
+	return append(rows, d.endingRows()...)
+}
+
+// state is the state, which tells those that were cancelled from others that failed.
+func (d *description) state() string {
+	ending := d.row.Ending()
+	if ending.Cancelled() {
+		return d.row.State().String() + " (cancelled)"
+	}
+	return d.row.State().String()
+}
+
+func (d *description) worker() string {
+	if d.row.Claim == nil {
+		return ""
+	}
+	return string(d.row.Claim.Worker)
+}
+
+// endingRows are the last failed attempt and the result.
+func (d *description) endingRows() (rows [][]string) {
+	failure := d.ending.Failure
+	if failure != nil {
+		text := fmt.Sprintf("attempt %d at %s, %s: %s", failure.Attempt, timeText(failure.At), failure.Kind,
+			firstLine(failure.Message))
+		rows = append(rows, []string{"last failure", text})
+	}
+	if result := d.ending.Result; result != nil {
+		rows = append(rows, []string{"result", valueLine(result.Size, result.Value)},
+			[]string{"ended", fmt.Sprintf("%s, ran %v", timeText(result.At), result.RunTime.Round(time.Microsecond))})
+	}
+	if failure != nil {
+		if line := lastLine(failure.Stderr); line != "" {
+			rows = append(rows, []string{"stderr ends", line + "   (all of it: --json)"})
+		}
+	}
+	return rows
+}
+
+// valueLine is the size of a value and how it begins, where that is known.
+func valueLine(size int64, value []byte) string {
+	text := some(size, "byte")
+	if len(value) == 0 {
+		return text
+	}
+	begin := strings.Join(strings.Fields(printable(string(value[:min(len(value), 4*shownText)]))), " ")
+	return text + ": " + cut(begin, shownText)
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestListAndGetSayWhatPeopleLookFor(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	file := filepath.Join(t.TempDir(), "copy.wasm")
+	require.NoError(t, os.WriteFile(file, copying(), 0o600))
+	function := s.ok("function", "put", file, "--alias", "copy")
+	first := s.ok("submit", "wasm:copy", "--args", "some\ninput", "--queue", "default", "--priority", "7")
+	last := s.ok("submit", "go:nobody", "--queue", "urgent", "--timeout", "3s")
+	out, e := s.run(exitOK, "", "list", "--limit", "2")
+	require.Empty(t, e, "there is no other page")
+	lines := strings.Split(out, "\n")
+	require.Regexp(t, `^ID +STATE +TRY +QUEUE +SUBMITTED +FUNCTION$`, lines[0])
+	require.Regexp(t, `^`+last+` +ready +0 +urgent +20\S+Z +go:nobody$`, lines[1])
+	require.Regexp(t, `^`+first+` +ready +0 +default +20\S+Z +copy \(`+function[:12]+`….{10}\)$`, lines[2])
+	require.Contains(t, strings.Split(s.ok("list", "--oldest"), "\n")[1], first)
+	_, e = s.run(exitOK, "", "list", "--limit", "1")
+	require.Contains(t, e, "more: --cursor ")
+	next := strings.TrimSpace(strings.TrimPrefix(e, "more: --cursor "))
+	out, e = s.run(exitOK, "", "list", "--limit", "1", "--cursor", next)
+	require.Contains(t, out, first)
+	require.Empty(t, e)
+
+	require.Equal(t, "some\ninput", s.ok("await", first))
+	out = s.ok("get", first)
+	for _, line := range []string{
+		`state +realized`, `alias +copy, at present`, `submitted +20\S+Z`, `arguments +10 bytes: some input`, `priority +7`,
+		`result +10 bytes: some input`, `ended +20\S+Z, ran .*s`,
+	} {
+		require.Regexp(t, `(?m)^`+line+`$`, out)
+	}
+	s.ok("cancel", last, "--reason", "not wanted")
+	out = s.ok("get", last)
+	require.Regexp(t, `(?m)^state +failed \(cancelled\)$`, out)
+	require.Regexp(t, `(?m)^timeout +3s$`, out)
+	require.Regexp(t, `(?m)^last failure +attempt 0 at 20\S+Z, cancelled: not wanted$`, out)
+}
