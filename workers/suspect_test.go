@@ -225,9 +225,9 @@ func TestAPausedWorkerGivesTheLifeBack(t *testing.T) {
 	b := virtualBed(t)
 	work := newBlocker(true)
 	functions := map[string]Function{"suspect": work.run}
-	pair := []*running{b.start(Options{Slots: 1}, functions), b.start(Options{Slots: 1}, functions)}
 	id := b.one("go:suspect", later)
 	b.suspect(id, 1)
+	pair := []*running{b.start(Options{Slots: 1}, functions), b.start(Options{Slots: 1}, functions)}
 	require.NoError(t, b.cluster.Retry(b.ctx, id))
 	for range 2 * fdbmodel.MaxCrashes {
 		info := b.begins(work)
