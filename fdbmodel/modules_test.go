@@ -200,3 +200,35 @@ func TestRemoveModuleWhileOthersSubmit(t *testing.T) {
 	}
 	t.Logf("removed in %d of %d rounds", removed, rounds)
 }
+
+// TestRepeatedSubmitSaysWhatDiffers submits under one key what is not the same.
+func TestRepeatedSubmitSaysWhatDiffers(t *testing.T) {
+	t.Parallel()
+	ctx, c := openModules(t)
+	first := func() fdbmodel.Submission {
+		return fdbmodel.Submission{Spec: layout.Spec{Function: "go:f"}, Key: "k", Args: make([]byte, 5000)}
+	}
+	id, err := submitOne(ctx, c, first())
+	require.NoError(t, err)
+	for differs, change := range map[string]func(*fdbmodel.Submission){
+		"function": func(s *fdbmodel.Submission) { s.Spec.Function = "go:g" },
+		"codec":    func(s *fdbmodel.Submission) { s.Spec.Codec = layout.CodecJSON },
+		"queue":    func(s *fdbmodel.Submission) { s.Spec.Queue = "q" },
+		"argv":     func(s *fdbmodel.Submission) { s.Spec.Argv = []string{"a"} },
+		"environment": func(s *fdbmodel.Submission) {
+			s.Spec.Env = map[string]string{"A": "b"}
+		},
+		"arguments": func(s *fdbmodel.Submission) { s.Args[4999] = 1 },
+	} {
+		s := first()
+		change(&s)
+		_, err := submitOne(ctx, c, s)
+		require.ErrorIs(t, err, fdbmodel.ErrIDInUse)
+		require.ErrorContains(t, err, "with other "+differs)
+	}
+	s := first()
+	s.Spec.Priority, s.Spec.MaxRetries = 9, 9
+	again, err := submitOne(ctx, c, s)
+	require.NoError(t, err)
+	require.Equal(t, id, again)
+}

@@ -305,8 +305,8 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 		}
 		if earlier := seen[s.ID]; earlier != nil {
 			answers[i].Existed = true
-			if !sameWork(earlier, row.Spec) {
-				return nil, errIDInUse(s)
+			if differs := otherWork(earlier, row.Spec); differs != "" {
+				return nil, errIDInUse(s, differs)
 			}
 			continue
 		}
@@ -317,10 +317,10 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 				return nil, err
 			}
 			if found && old.Spec != nil {
-				if same, err := c.sameFuture(ctx, tx, &old, s); err != nil {
+				if differs, err := c.otherThan(ctx, tx, &old, s); err != nil {
 					return nil, err
-				} else if !same {
-					return nil, errIDInUse(s)
+				} else if differs != "" {
+					return nil, errIDInUse(s, differs)
 				}
 				answers[i].Existed, answers[i].State, answers[i].place = s.chosen, old.State(), layout.PlaceOf(&old)
 				continue
@@ -384,35 +384,49 @@ func (c *Cluster) areFresh(ctx context.Context, tx kv.Tx, subs []Submission) (bo
 	return err == nil && len(page.Items) == 0, err
 }
 
-func errIDInUse(s *Submission) error {
+func errIDInUse(s *Submission, differs string) error {
 	if s.Key != "" {
-		return fmt.Errorf("%w: %s, by the key %.80q: use another key, or submit what was submitted before", ErrIDInUse, s.ID,
-			s.Key)
+		return fmt.Errorf("%w: %s, by the key %.80q, with other %s: use another key, or submit what was submitted before",
+			ErrIDInUse, s.ID, s.Key, differs)
 	}
-	return fmt.Errorf("%w: %s: use another id, or submit what was submitted before", ErrIDInUse, s.ID)
+	return fmt.Errorf("%w: %s, with other %s: use another id, or submit what was submitted before", ErrIDInUse, s.ID,
+		differs)
 }
 
-// sameFuture reports whether s describes the existing future.
-func (c *Cluster) sameFuture(ctx context.Context, tx kv.Reader, old *layout.Row, s *Submission) (bool, error) {
-	if !sameWork(old.Spec, &s.Spec) {
-		return false, nil
-	}
-	if !old.Spec.ArgsKey {
-		return true, nil
+// otherThan returns what the existing future has that s has not, empty if s
+// describes it.
+func (c *Cluster) otherThan(ctx context.Context, tx kv.Reader, old *layout.Row, s *Submission) (string, error) {
+	differs := otherWork(old.Spec, &s.Spec)
+	if differs != "" || !old.Spec.ArgsKey {
+		return differs, nil
 	}
 	args, err := tx.Get(c.keys.Args(old.ID)).Wait(ctx)
-	return bytes.Equal(args, s.Args), err
+	if !bytes.Equal(args, s.Args) {
+		differs = differentArguments
+	}
+	return differs, err
 }
 
-// sameWork compares the fields that determine the result. Large arguments are
-// compared by their hash, which their reference holds.
-func sameWork(a, b *layout.Spec) bool {
-	if a.Function != b.Function || a.Codec != b.Codec || a.ArgsSize != b.ArgsSize || a.Queue != b.Queue ||
-		!bytes.Equal(a.Args, b.Args) || a.ArgsKey != b.ArgsKey || (a.ArgsRef == nil) != (b.ArgsRef == nil) {
-		return false
+const differentArguments = "arguments"
+
+// otherWork returns which of the fields that determine the result differ, empty if
+// none does. Large arguments are compared by their hash, which their reference holds.
+func otherWork(a, b *layout.Spec) string {
+	sameRef := a.ArgsRef == b.ArgsRef || a.ArgsRef != nil && b.ArgsRef != nil && *a.ArgsRef == *b.ArgsRef
+	switch {
+	case a.Function != b.Function:
+		return "function"
+	case a.Codec != b.Codec:
+		return "codec"
+	case a.Queue != b.Queue:
+		return "queue"
+	case a.ArgsSize != b.ArgsSize, !bytes.Equal(a.Args, b.Args), a.ArgsKey != b.ArgsKey, !sameRef:
+		return differentArguments
+	case !slices.Equal(a.Argv, b.Argv):
+		return "argv"
+	case !maps.Equal(a.Env, b.Env):
+		return "environment"
+	default:
+		return ""
 	}
-	if a.ArgsRef != nil && *a.ArgsRef != *b.ArgsRef {
-		return false
-	}
-	return slices.Equal(a.Argv, b.Argv) && maps.Equal(a.Env, b.Env)
 }

@@ -30,7 +30,7 @@ type batchView struct {
 	FinishedAt  *time.Time   `json:"finished_at,omitempty"`
 	Progress    countsView   `json:"progress"`
 	Rate        float64      `json:"rate" doc:"Items that ended per second, since the first began"`
-	SecondsLeft *float64     `json:"seconds_left,omitempty" doc:"At that rate; left out if it is unknown"`
+	SecondsLeft *float64     `json:"seconds_left,omitempty" doc:"At that rate; left out until it is known"`
 }
 
 // countsView is how many items are in each state.
@@ -85,13 +85,20 @@ func (s *server) view(ctx context.Context, id string) (batchView, error) {
 	return v, nil
 }
 
+// A time left is said once so much has ended, and so long after the beginning: the
+// first few items tell little about the others.
+const (
+	estimateItems = 5
+	estimateAfter = 5 * time.Second
+)
+
 // estimate sets the rate, and from it the time left of a batch that runs.
 func (v *batchView) estimate(over int, took time.Duration) {
 	if over == 0 || took <= 0 {
 		return
 	}
 	v.Rate = float64(over) / took.Seconds()
-	if !v.Status.Over() && v.Items >= over {
+	if !v.Status.Over() && v.Items >= over && over >= estimateItems && took >= estimateAfter {
 		left := float64(v.Items-over) / v.Rate
 		v.SecondsLeft = &left
 	}

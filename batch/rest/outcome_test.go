@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,4 +22,21 @@ func TestAStoreThatDoesNotAnswer(t *testing.T) {
 	p := problemOf(fmt.Errorf("read batch b: %w", batch.ErrUnavailable))
 	require.Equal(t, http.StatusServiceUnavailable, p.Status)
 	require.Equal(t, "store_unavailable", p.Code)
+}
+
+func TestTimeLeftIsSaidOnceItIsKnown(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		over int
+		took time.Duration
+		left float64
+	}{{0, time.Hour, 0}, {4, time.Hour, 0}, {50, time.Second, 0}, {5, 5 * time.Second, 95}, {50, 10 * time.Second, 10}} {
+		v := batchView{Items: 100, Status: batch.InProgress}
+		v.estimate(c.over, c.took)
+		if c.left == 0 {
+			require.Nil(t, v.SecondsLeft, c)
+			continue
+		}
+		require.InDelta(t, c.left, *v.SecondsLeft, 0.001)
+	}
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/futura-run/futura/batch"
@@ -106,10 +108,8 @@ func (s *server) task(ctx context.Context, body *executeRequest) (futures.Task, 
 	if err == nil {
 		err = (&batch.Request{Template: template, Arguments: [][]string{arguments}}).Validate()
 	}
-	if err == nil && c.Nodes > 1 {
-		err = refused([]stack.FieldError{{
-			Location: "config.number_of_nodes", Message: "not supported above 1: a single execution runs on one worker",
-		}})
+	if err == nil {
+		err = c.checkSingle()
 	}
 	if err != nil {
 		return futures.Task{}, err
@@ -127,6 +127,25 @@ func (s *server) task(ctx context.Context, body *executeRequest) (futures.Task, 
 		task.Env[e.Name] = e.Value
 	}
 	return task, err
+}
+
+// checkSingle returns a problem that names the fields that ask for more than one
+// run.
+func (c *configBody) checkSingle() error {
+	var wrong []stack.FieldError
+	for field, asked := range map[string]bool{
+		"number_of_nodes": c.Nodes != 0 && c.Nodes != 1, "concurrency": c.Concurrency > 1,
+		"rate_per_host": c.RatePerHost != 0,
+	} {
+		if asked {
+			wrong = append(wrong, stack.FieldError{
+				Location: "config." + field,
+				Message:  "not supported here: a single execution is one run on one worker; use a batch",
+			})
+		}
+	}
+	slices.SortFunc(wrong, func(a, b stack.FieldError) int { return strings.Compare(a.Location, b.Location) })
+	return refused(wrong)
 }
 
 // resolve returns the name of a template's function.

@@ -64,8 +64,8 @@ func (v *batchView) rows() [][]string {
 	rows := [][]string{
 		{"id", v.ID}, {"function", v.FunctionID + "/" + v.Method}, {"state", v.State},
 		{"created", v.CreatedAt.UTC().Format(time.RFC3339)},
-		{"items", fmt.Sprintf("%d: %d created, %d in progress, %d done, %d failed, %d permanently failed",
-			v.Items, p.Created, p.InProgress, p.Done, p.Failed, p.PermanentlyFailed)},
+		{"items", fmt.Sprintf("%d: %d wait, %d are with workers, %d to be tried again, %d done, %d failed for good",
+			v.Items, p.Created, p.InProgress, p.Failed, p.Done, p.PermanentlyFailed)},
 	}
 	if v.Message != "" {
 		rows = append(rows, []string{"message", v.Message})

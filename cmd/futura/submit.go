@@ -79,6 +79,10 @@ func (a *app) submit(ctx context.Context, f *submitFlags) error {
 		if err != nil {
 			return err
 		}
+		if future.Existed() {
+			fmt.Fprintln(a.err, "futura: a future with this key and content exists, and is this one: its priority, delay, "+
+				"timeout and retries are those of its first submit")
+		}
 		if f.wait {
 			return a.await(ctx, c, []futures.ID{future.ID()}, f.timeout, a.printFirst)
 		}

@@ -15,7 +15,7 @@ import (
 
 // How long a walk lasts: so many steps, or until a time has passed.
 const (
-	shortSteps = 100
+	shortSteps = 60
 	longWalk   = 5 * time.Minute
 )
 
