@@ -221,10 +221,12 @@ func TestPrivateSourcesAreRefusedUnlessAllowed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, rest.Options{Client: newClient(t)})
 	base := source(t, `{}`, nil)
-	f.send("POST", installPath, `{"uri":"`+base+`/manifest.json","cid":"x"}`).Problem(403, "private_source", "private")
+	f.send("POST", installPath, `{"uri":"`+base+`/manifest.json","cid":"x"}`).Problem(403, "insecure_source", "use https")
 	for _, host := range []string{
 		"localhost:1", "[::1]:1", "10.0.0.1", "169.254.169.254", "[::ffff:127.0.0.1]:1", "0.0.0.0:1",
+		"[::127.0.0.1]:1", "[fec0::1]:1", "[64:ff9b::7f00:1]:1", "[2002:7f00:1::1]:1", "[2001:0:7f00:1::1]:1",
+		"[2a00::5efe:10.0.0.1]:1", "[2a00::200:5efe:10.0.0.1]:1", "[100::1]:1", "192.0.2.1", "198.18.0.1", "100.64.0.1",
 	} {
-		f.send("POST", installPath, `{"uri":"http://`+host+`/m","cid":"x"}`).Problem(403, "private_source", "private")
+		f.send("POST", installPath, `{"uri":"https://`+host+`/m","cid":"x"}`).Problem(403, "private_source", "private")
 	}
 }

@@ -28,6 +28,11 @@ const (
 	dialTime     = 10 * time.Second
 )
 
+// errPlain is returned for a source that anyone on the way could change, together
+// with its checksum.
+var errPlain = errors.New("plain HTTP, where others could change the function and its checksum: use https; only a " +
+	"head with --install-private installs without")
+
 // errPrivate is returned for an address from which functions must not be
 // fetched.
 var errPrivate = errors.New("a private, loopback or link-local address: only a head with --install-private " +
@@ -58,7 +63,7 @@ func sourceClient(private bool) *http.Client {
 			if len(via) > maxRedirects {
 				return fmt.Errorf("more than %d redirects", maxRedirects)
 			}
-			return checkURL(r.URL)
+			return checkURL(r.URL, private)
 		},
 	}
 }
@@ -68,7 +73,11 @@ func reserved() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 		netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("64:ff9b::/96"),
-		netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("2001::/32"),
+		netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("2001::/23"),
+		netip.MustParsePrefix("::/96"), netip.MustParsePrefix("fec0::/10"), netip.MustParsePrefix("100::/64"),
+		netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("3fff::/20"), netip.MustParsePrefix("5f00::/16"),
+		netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"),
+		netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"),
 	}
 }
 
@@ -83,15 +92,26 @@ func isPublic(a netip.Addr) bool {
 			return false
 		}
 	}
-	return true
+	return !isTunnel(a)
 }
 
-func checkURL(u *url.URL) error {
+// isTunnel reports whether the second half of an address is that of an ISATAP
+// tunnel, which leads to the IPv4 address in it.
+func isTunnel(a netip.Addr) bool {
+	b := a.As16()
+	return a.Is6() && b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe
+}
+
+// checkURL returns an error for a URL that functions are not fetched from. plain
+// allows HTTP without TLS.
+func checkURL(u *url.URL, plain bool) error {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return fmt.Errorf("%.100q: use http or https", u.Redacted())
 	case u.Hostname() == "":
 		return fmt.Errorf("%.100q has no host", u.Redacted())
+	case u.Scheme == "http" && !plain:
+		return fmt.Errorf("%.100q: %w", u.Redacted(), errPlain)
 	default:
 		return nil
 	}
@@ -99,7 +119,7 @@ func checkURL(u *url.URL) error {
 
 // fetch returns what is at a URL, at most limit bytes.
 func (s *server) fetch(ctx context.Context, u *url.URL, limit int64) ([]byte, error) {
-	if err := checkURL(u); err != nil {
+	if err := checkURL(u, s.options.PrivateSources); err != nil {
 		return nil, sourceProblem(err)
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
@@ -136,6 +156,9 @@ func (s *server) fetch(ctx context.Context, u *url.URL, limit int64) ([]byte, er
 func sourceProblem(err error) error {
 	if errors.Is(err, errPrivate) {
 		return stack.NewProblem(http.StatusForbidden, "private_source", nil, "%s", err)
+	}
+	if errors.Is(err, errPlain) {
+		return stack.NewProblem(http.StatusForbidden, "insecure_source", nil, "%s", err)
 	}
 	return stack.NewProblem(http.StatusBadGateway, "bad_source", nil, "the function can't be fetched: %s", err)
 }

@@ -147,7 +147,7 @@ func (a *app) root() *cobra.Command {
 			"  futura submit wasm:count --args-file main.go --wait",
 	}
 	root.SetVersionTemplate("futura {{.Version}}\n")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{flagError(err)} })
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.store, "store", "embedded:./.futura",
 		"the store: memory:, embedded:DIR, embedded:DIR?sync=off, remote:unix:PATH, remote:tcp:HOST:PORT "+

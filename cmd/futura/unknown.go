@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // needsCommand makes a command that only has others print its help, and take a
@@ -23,4 +25,30 @@ func needsCommand(cmd *cobra.Command) *cobra.Command {
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	return cmd
+}
+
+// flagError says what a flag takes instead of its value.
+func flagError(err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	takes := ""
+	switch flag := invalid.GetFlag(); flag.Value.Type() {
+	case "uint8":
+		takes = "a whole number from 0 to 255"
+	case "int", "int64":
+		takes = "a whole number"
+	case "uint64":
+		takes = "a whole number from 0"
+	case "float64":
+		takes = "a number"
+	case "duration":
+		takes = "a duration such as 90s, 5m or 2h"
+	case "bool":
+		takes = "true or false"
+	default:
+		return err
+	}
+	return fmt.Errorf("--%s %.80q: use %s", invalid.GetFlag().Name, invalid.GetValue(), takes)
 }

@@ -23,6 +23,13 @@ const path = "/api/v1/futures"
 // never is an id that no future has.
 const never = "01995b4e-6f3a-7c1e-9d2b-0123456789ab"
 
+func TestOtherMediaTypesAreNamed(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	f.send("POST", path, "a=b", "Content-Type", "application/x-www-form-urlencoded").
+		Problem(415, "bad_media_type", `"application/x-www-form-urlencoded" is not understood: send JSON`)
+}
+
 func TestSubmitAndWait(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, httpapi.Options{})

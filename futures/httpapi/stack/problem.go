@@ -113,6 +113,10 @@ func asProblem(ctx huma.Context, _ string, v any) (any, error) {
 	if q := requestOf(ctx.Context()); q != nil && q.failure != nil {
 		return q.failure, nil
 	}
+	if m.Status == http.StatusUnsupportedMediaType {
+		return NewProblem(m.Status, codeOf(m.Status), nil, "the Content-Type %.80q is not understood: send JSON, as "+
+			"application/json", ctx.Header("Content-Type")), nil
+	}
 	p := NewProblem(m.Status, codeOf(m.Status), nil, "%s", m.Detail)
 	for _, e := range m.Errors {
 		if e != nil && len(p.Errors) < maxFieldErrors {
