@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 )
@@ -114,4 +115,20 @@ func TestAWorkerThatComesBackUndoesItsDeath(t *testing.T) {
 		require.Equal(t, layout.Claimed, row.State())
 		require.Zero(t, row.Attempts)
 	}
+}
+
+// TestALeaveForgetsWhatHadBegun interrupts a leave after the worker has given its
+// futures back: nothing says that it runs them.
+func TestALeaveForgetsWhatHadBegun(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	id := s.Submit()
+	held := s.Claim(s.Worker)
+	require.NoError(t, s.Worker.Begin(s.Ctx, &held[0]))
+	require.NoError(t, s.Worker.GiveBack(s.Ctx))
+	require.Equal(t, layout.Ready, s.State(id))
+	report, err := audit.Check(s.Ctx, s.C, audit.Options{})
+	require.NoError(t, err)
+	require.Empty(t, report.Problems)
+	require.NoError(t, s.Worker.Leave(s.Ctx))
 }
