@@ -189,6 +189,9 @@ func (c *Cluster) check(ctx context.Context, s *Submission) error {
 	if err := spec.CheckLimits(); err != nil {
 		return err
 	}
+	if err := c.config.Policy.Complete(spec); err != nil {
+		return err
+	}
 	if len(s.Args) > layout.MaxArgs {
 		return fmt.Errorf("%w: %d bytes of arguments: at most %d, or write them ahead with PutArgs (at most %d)",
 			ErrTooLarge, len(s.Args), layout.MaxArgs, layout.MaxPut)

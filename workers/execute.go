@@ -212,11 +212,15 @@ func (j *job) failure(err error) fdbmodel.Completion {
 func (w *Worker) success(j *job, r layout.Result) fdbmodel.Completion {
 	f := &j.future
 	r.Size, r.RunTime = int64(len(r.Value)), w.cluster.Now().Sub(j.started)
-	if len(r.Value) > layout.MaxPut {
+	most := int64(layout.MaxPut)
+	if limit := w.policy.MaxOutput; limit > 0 {
+		most = min(most, limit)
+	}
+	if r.Size > most {
 		return fdbmodel.Completion{Future: f, Exception: &layout.Exception{
 			Kind: layout.KindTooLarge,
 			Message: fmt.Sprintf("result of %d bytes: at most %d; store the data elsewhere and return where",
-				len(r.Value), layout.MaxPut),
+				r.Size, most),
 		}}
 	}
 	if len(r.Value) > fdbmodel.MaxResultInline {

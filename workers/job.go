@@ -82,10 +82,13 @@ func (j *job) enterSlot(now time.Time) {
 // start begins the attempt.
 func (j *job) start(now time.Time) {
 	j.started = now
-	if timeout := j.future.Spec.Timeout; timeout > 0 {
+	if timeout := j.timeout(); timeout > 0 {
 		j.deadline = now.Add(timeout)
 	}
 }
+
+// timeout bounds the attempt, 0 for no bound.
+func (j *job) timeout() time.Duration { return j.life.worker.policy.Timeout(j.future.Spec.Timeout) }
 
 // moduleGrace is how much longer than its timeout the call of a module may take:
 // the runner keeps the timeout itself, not counting the time to load the code.
@@ -125,9 +128,12 @@ func (j *job) relinquish() bool {
 
 // overdue is how an attempt ends that ran longer than it may.
 func (j *job) overdue() fdbmodel.Completion {
+	timeout, remedy := j.timeout(), "raise the future's timeout"
+	if timeout != j.future.Spec.Timeout {
+		remedy = "the policy of its worker or of the cluster allows no more"
+	}
 	return fdbmodel.Completion{Future: &j.future, Exception: &layout.Exception{
-		Kind: layout.KindTimeout, Message: fmt.Sprintf("ran longer than its timeout of %v; raise the future's timeout",
-			j.future.Spec.Timeout),
+		Kind: layout.KindTimeout, Message: fmt.Sprintf("ran longer than its timeout of %v; %s", timeout, remedy),
 	}}
 }
 

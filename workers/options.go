@@ -38,8 +38,8 @@ type ModuleCall struct {
 	// Timeout is the longest that the call may run, 0 for as long as ctx allows.
 	Timeout time.Duration
 	// MemoryLimit is the most memory that it may have, in bytes, 0 for what the
-	// runner allows.
-	MemoryLimit int64
+	// runner allows. That is at most MaxMemory, if it is not 0.
+	MemoryLimit, MaxMemory int64
 }
 
 // ModuleOutcome is the outcome of a call.
@@ -75,6 +75,11 @@ type Options struct {
 	// Modules runs WASM modules, such as a wasm.Executor. Defaults to none: the
 	// worker takes no WASM futures.
 	Modules ModuleRunner
+	// Policy limits what the functions of this worker get: a timeout or a memory
+	// limit of a module above it is cut, and a larger result fails its future. The
+	// policy of the cluster holds as well. MaxPriority has no effect: only the
+	// cluster's does. Defaults to no limits.
+	Policy layout.Policy
 	// Poll is how often an idle worker looks for work without a hint: four polls
 	// cover all shards. Defaults to 1 s.
 	Poll time.Duration
@@ -138,6 +143,9 @@ func (o *Options) validate() error {
 	if o.Slots < 1 || o.CPU < 0 || o.RAM < 0 || o.GPU < 0 || o.Poll < 0 || o.DrainTimeout < 0 {
 		return fmt.Errorf("workers: slots %d, cpu %d, ram %d, gpu %d, poll %v, drain %v: slots must be positive and "+
 			"nothing negative", o.Slots, o.CPU, o.RAM, o.GPU, o.Poll, o.DrainTimeout)
+	}
+	if err := o.Policy.Validate(); err != nil {
+		return err
 	}
 	for _, queue := range o.Queues {
 		if err := layout.CheckQueueName(queue); err != nil {

@@ -38,7 +38,8 @@ type Worker struct {
 	stats    counters
 	failures *failureLog
 	stall    stall
-	unhear   func() // ends hearLost; used by the goroutine of Run, or by steps
+	policy   layout.Policy // of the worker and of the cluster
+	unhear   func()        // ends hearLost; used by the goroutine of Run, or by steps
 	runs     prometheus.Histogram
 }
 
@@ -87,6 +88,7 @@ func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Worker, error) {
 			cluster.Config().DeadAfter),
 		runs:     newRuns(o.Name),
 		failures: newFailureLog(o.Logger, cluster.Now),
+		policy:   o.Policy.Within(cluster.Config().Policy),
 	}
 	w.vanish, w.crash = context.WithCancel(context.Background())
 	if o.Seam != nil {

@@ -3,6 +3,7 @@ package head
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sort"
 	"time"
@@ -26,8 +27,15 @@ func NewCluster(cluster *fdbmodel.Cluster) *Cluster { return &Cluster{cluster: c
 
 // Check implements Dispatcher.
 func (c *Cluster) Check(ctx context.Context, t *batch.Template) error {
-	_, err := futurestore.Function(ctx, c.cluster, t)
-	return err
+	function, err := futurestore.Function(ctx, c.cluster, t)
+	if err != nil {
+		return err
+	}
+	policy, spec := c.cluster.Config().Policy, futurestore.Submission(t, function, nil).Spec
+	if err := policy.Complete(&spec); err != nil {
+		return fmt.Errorf("%w: %w", batch.ErrBadBatch, err)
+	}
+	return nil
 }
 
 // RollCall implements Dispatcher: the registered workers of the queue that know

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,6 +28,8 @@ func (a *app) clusterCommand() *cobra.Command {
 type clusterFlags struct {
 	shards                          int
 	heartbeat, deadAfter, retention time.Duration
+	policy                          layout.Policy
+	changed                         func(flag string) bool
 }
 
 func (s *clusterFlags) add(cmd *cobra.Command) {
@@ -34,12 +38,45 @@ func (s *clusterFlags) add(cmd *cobra.Command) {
 	flags.DurationVar(&s.deadAfter, "dead-after", 0,
 		"how long a heartbeat may go unchanged before the worker is declared dead, at least two heartbeats")
 	flags.DurationVar(&s.retention, "retention", 0, "how long finished futures are kept, at least 1ms")
+	p := &s.policy
+	flags.DurationVar(&p.DefaultTimeout, "default-timeout", 0,
+		"the timeout of futures that are submitted without one; 0 for the worker's, or --max-timeout")
+	flags.DurationVar(&p.MaxTimeout, "max-timeout", 0, "the longest timeout that a future may have; 0 for no limit")
+	flags.Int64Var(&p.DefaultMemory, "default-memory", 0,
+		"the memory limit in bytes of modules whose futures require none; 0 for the worker's")
+	flags.Int64Var(&p.MaxMemory, "max-memory", 0, "the most memory in bytes that a future may require; 0 for no limit")
+	flags.IntVar(&p.MaxPriority, "max-priority", 0, "the highest priority that a future may have; 0 for no limit")
+	flags.Int64Var(&p.MaxOutput, "max-output", 0, "the largest result in bytes; 0 for 64 MiB")
+	s.changed = flags.Changed
+}
+
+// policyFlags are the flags for what futures may ask for; 0 takes a limit away.
+var policyFlags = []string{
+	"default-timeout", "max-timeout", "default-memory", "max-memory", "max-priority", "max-output",
+}
+
+// none reports whether the flags say nothing.
+func (s *clusterFlags) none() bool {
+	return s.heartbeat == 0 && s.deadAfter == 0 && s.retention == 0 && !slices.ContainsFunc(policyFlags, s.changed)
 }
 
 // apply changes the config to what the flags say, where they say something.
 func (s *clusterFlags) apply(c *layout.Config) {
 	c.Heartbeat, c.DeadAfter = cmp.Or(s.heartbeat, c.Heartbeat), cmp.Or(s.deadAfter, c.DeadAfter)
 	c.Retention, c.Shards = cmp.Or(s.retention, c.Retention), cmp.Or(s.shards, c.Shards)
+	set := map[string]func(){
+		"default-timeout": func() { c.Policy.DefaultTimeout = s.policy.DefaultTimeout },
+		"max-timeout":     func() { c.Policy.MaxTimeout = s.policy.MaxTimeout },
+		"default-memory":  func() { c.Policy.DefaultMemory = s.policy.DefaultMemory },
+		"max-memory":      func() { c.Policy.MaxMemory = s.policy.MaxMemory },
+		"max-priority":    func() { c.Policy.MaxPriority = s.policy.MaxPriority },
+		"max-output":      func() { c.Policy.MaxOutput = s.policy.MaxOutput },
+	}
+	for flag, apply := range set {
+		if s.changed(flag) {
+			apply()
+		}
+	}
 }
 
 func (a *app) clusterListCommand() *cobra.Command {
@@ -152,8 +189,9 @@ func (a *app) clusterSetCommand() *cobra.Command {
 		Example: "  futura cluster set --retention 1h\n" +
 			"  futura cluster set --heartbeat 5s --dead-after 15s --store fdb:fdb.cluster",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if s == (clusterFlags{}) {
-				return usageError{errors.New("say what to change: --heartbeat, --dead-after or --retention, to more than 0")}
+			if s.none() {
+				return usageError{errors.New("say what to change: --heartbeat, --dead-after or --retention, to more than 0, or --" +
+					strings.Join(policyFlags, ", --"))}
 			}
 			return a.open(cmd.Context(), func(c *futures.Client) error {
 				config, err := c.Cluster().Configure(cmd.Context(), s.apply)
@@ -168,6 +206,22 @@ func (a *app) clusterSetCommand() *cobra.Command {
 	return cmd
 }
 
+// describePolicy returns what is said of the limits that there are.
+func describePolicy(p *layout.Policy) (rows [][]string) {
+	row := func(is bool, name string, value any) {
+		if is {
+			rows = append(rows, []string{name, fmt.Sprint(value)})
+		}
+	}
+	row(p.DefaultTimeout > 0, "default timeout", p.DefaultTimeout)
+	row(p.MaxTimeout > 0, "longest timeout", p.MaxTimeout)
+	row(p.DefaultMemory > 0, "default memory", p.DefaultMemory)
+	row(p.MaxMemory > 0, "most memory", p.MaxMemory)
+	row(p.MaxPriority > 0, "highest priority", p.MaxPriority)
+	row(p.MaxOutput > 0, "largest result", p.MaxOutput)
+	return rows
+}
+
 func (a *app) showCluster(ctx context.Context, c *fdbmodel.Cluster, config layout.Config) error {
 	counts, err := c.Counts(ctx)
 	if err != nil {
@@ -178,6 +232,7 @@ func (a *app) showCluster(ctx context.Context, c *fdbmodel.Cluster, config layou
 		{"cluster", view.Name}, {"shards", fmt.Sprint(view.Shards)}, {"heartbeat", config.Heartbeat.String()},
 		{"dead after", config.DeadAfter.String()}, {"retention", config.Retention.String()},
 	}
+	rows = append(rows, describePolicy(&config.Policy)...)
 	queues := map[string]map[string]int64{}
 	var order []string
 	for _, n := range view.Counts {

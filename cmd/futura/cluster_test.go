@@ -60,3 +60,35 @@ func TestCommandsMakeOneKindOfCluster(t *testing.T) {
 	}
 	require.Regexp(t, `heartbeat +7s\ndead after +21s\n`, s.ok("cluster", "create", "--heartbeat", "7s", "--cluster", "d"))
 }
+
+// TestPolicyFromTheCommandLine limits what futures may ask for, and takes a limit
+// away again.
+func TestPolicyFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.ok("cluster", "create", "--max-timeout", "1h", "--max-priority", "7")
+	out := s.ok("cluster", "set", "--default-timeout", "1m", "--max-memory", "1024", "--max-output", "10")
+	for _, line := range []string{
+		`default timeout +1m0s\n`, `longest timeout +1h0m0s\n`, `most memory +1024\n`, `highest priority +7\n`,
+		`largest result +10(\n|$)`,
+	} {
+		require.Regexp(t, line, out)
+	}
+	for flag, value := range map[string]string{"--timeout": "61m", "--priority": "8", "--ram": "1025"} {
+		_, e := s.run(exitUsage, "", "submit", "go:f", flag, value)
+		require.Contains(t, e, "this cluster allows at most", flag)
+		require.Contains(t, e, "futura cluster set", flag)
+	}
+	id := s.ok("submit", "go:f", "--priority", "7", "--ram", "1024")
+	require.Contains(t, s.ok("get", id, "--json"), `"timeout_ms": 60000`)
+	s.ok("cluster", "set", "--max-priority", "0")
+	s.ok("submit", "go:f", "--priority", "8")
+	var got httpapi.Cluster
+	require.NoError(t, json.Unmarshal([]byte(s.ok("cluster", "show", "--json")), &got))
+	require.Equal(t, httpapi.Policy{
+		DefaultTimeoutMS: 60_000, MaxTimeoutMS: 3600_000, MaxMemory: 1024, MaxOutput: 10,
+	}, got.Policy)
+	s.run(exitUsage, "", "cluster", "set", "--default-timeout", "2h")
+	s.run(exitUsage, "", "worker", "--max-timeout", "-1s")
+	require.Contains(t, s.ok("check"), "0 problems")
+}

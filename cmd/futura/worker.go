@@ -44,6 +44,13 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 		"a directory for compiled modules (default: futura/modules in the user's cache directory)")
 	flags.Int64Var(&f.memory, "module-memory", 0,
 		"the memory limit of a module in bytes, unless its future sets one (default: 256 MiB)")
+	p := &o.Policy
+	flags.DurationVar(&p.DefaultTimeout, "default-timeout", 0,
+		"the timeout of futures that have none (default: the cluster's, or none)")
+	flags.DurationVar(&p.MaxTimeout, "max-timeout", 0, "the longest timeout; longer ones are cut (default: the cluster's)")
+	flags.Int64Var(&p.MaxMemory, "max-memory", 0,
+		"the most memory of a module in bytes, whatever its future requires (default: the cluster's)")
+	flags.Int64Var(&p.MaxOutput, "max-output", 0, "the largest result in bytes (default: the cluster's, or 64 MiB)")
 	flags.BoolVar(&f.verbose, "verbose", false, "log each request and each step")
 }
 

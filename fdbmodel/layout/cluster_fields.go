@@ -4,7 +4,11 @@ import "github.com/tinylib/msgp/msgp"
 
 func (c *Config) appendFields(f fields) fields {
 	f = f.int("f", int64(c.Format)).int("s", int64(c.Shards)).int("h", int64(c.Heartbeat))
-	return f.int("d", int64(c.DeadAfter)).int("r", int64(c.Retention))
+	f = f.int("d", int64(c.DeadAfter)).int("r", int64(c.Retention))
+	if c.Policy != (Policy{}) {
+		f = f.record("p", &c.Policy)
+	}
+	return f
 }
 
 func (c *Config) readField(name, b []byte) ([]byte, error) {
@@ -19,6 +23,8 @@ func (c *Config) readField(name, b []byte) ([]byte, error) {
 		return readInt(b, &c.DeadAfter)
 	case "r":
 		return readInt(b, &c.Retention)
+	case "p":
+		return readRecord(b, &c.Policy)
 	}
 	return msgp.Skip(b)
 }

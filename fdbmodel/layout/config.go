@@ -22,6 +22,8 @@ type Config struct {
 	DeadAfter time.Duration `msgpack:"d" json:"dead_after_ns"`
 	// Retention is how long finished futures are kept. Defaults to 24 h.
 	Retention time.Duration `msgpack:"r" json:"retention_ns"`
+	// Policy is what futures may ask for. Defaults to no limits.
+	Policy Policy `msgpack:"p,omitempty" json:"policy,omitzero"`
 }
 
 const (
@@ -70,7 +72,7 @@ func (c Config) Validate() error {
 	case c.Retention < 0:
 		return fmt.Errorf("%w: retention %v is negative", ErrBadConfig, c.Retention)
 	}
-	return nil
+	return c.Policy.Validate()
 }
 
 // IncomingRecord marks a cluster that is being copied into: it can't be opened.

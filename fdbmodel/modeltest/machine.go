@@ -101,8 +101,9 @@ func (m *Machine) open() {
 	var err error
 	m.C, err = fdbmodel.Open(context.Background(), db, "machine", fdbmodel.Options{
 		Clock: m.Clock, Random: rand.NewChaCha8(seed),
-		Sleep:  func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
-		Config: layout.Config{Shards: 2, Heartbeat: time.Second, Retention: time.Minute},
+		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+		Config: layout.Config{Shards: 2, Heartbeat: time.Second, Retention: time.Minute,
+			Policy: layout.Policy{DefaultTimeout: time.Second, MaxTimeout: 2 * time.Second, MaxPriority: 1}},
 	})
 	m.require(err)
 	for s := range m.watched {

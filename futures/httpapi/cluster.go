@@ -86,12 +86,14 @@ type Count struct {
 
 // Cluster has a cluster's settings and the number of its futures.
 type Cluster struct {
-	Name        string  `json:"name"`
-	Shards      int     `json:"shards"`
-	HeartbeatMS int64   `json:"heartbeat_ms" doc:"How often a worker changes its heartbeat"`
-	DeadAfterMS int64   `json:"dead_after_ms" doc:"How long a heartbeat may go unchanged before death is declared"`
-	RetentionMS int64   `json:"retention_ms" doc:"How long finished futures are kept"`
-	Counts      []Count `json:"counts" doc:"Of the 100 largest queues and owners; the rest is in the queue (other)"`
+	Name        string `json:"name"`
+	Shards      int    `json:"shards"`
+	HeartbeatMS int64  `json:"heartbeat_ms" doc:"How often a worker changes its heartbeat"`
+	DeadAfterMS int64  `json:"dead_after_ms" doc:"How long a heartbeat may go unchanged before death is declared"`
+	RetentionMS int64  `json:"retention_ms" doc:"How long finished futures are kept"`
+	// Policy leaves out what is not limited.
+	Policy Policy  `json:"policy" doc:"What futures may ask for"`
+	Counts []Count `json:"counts" doc:"Of the 100 largest queues and owners; the rest is in the queue (other)"`
 }
 
 // ClusterOf returns the view of a cluster with a config and counters.
@@ -99,7 +101,24 @@ func ClusterOf(name string, config layout.Config, counts layout.Counts) Cluster 
 	return Cluster{
 		Name: name, Shards: config.Shards, HeartbeatMS: config.Heartbeat.Milliseconds(),
 		DeadAfterMS: config.DeadAfter.Milliseconds(), RetentionMS: config.Retention.Milliseconds(),
-		Counts: countsOf(counts).all,
+		Policy: policyOf(&config.Policy), Counts: countsOf(counts).all,
+	}
+}
+
+// Policy has what a cluster allows futures.
+type Policy struct {
+	DefaultTimeoutMS int64 `json:"default_timeout_ms,omitempty" doc:"The timeout of futures without one"`
+	MaxTimeoutMS     int64 `json:"max_timeout_ms,omitempty"`
+	DefaultMemory    int64 `json:"default_memory_bytes,omitempty" doc:"The memory limit of modules that require none"`
+	MaxMemory        int64 `json:"max_memory_bytes,omitempty"`
+	MaxPriority      int   `json:"max_priority,omitempty"`
+	MaxOutput        int64 `json:"max_output_bytes,omitempty" doc:"The largest result"`
+}
+
+func policyOf(p *layout.Policy) Policy {
+	return Policy{
+		DefaultTimeoutMS: p.DefaultTimeout.Milliseconds(), MaxTimeoutMS: p.MaxTimeout.Milliseconds(),
+		DefaultMemory: p.DefaultMemory, MaxMemory: p.MaxMemory, MaxPriority: p.MaxPriority, MaxOutput: p.MaxOutput,
 	}
 }
 

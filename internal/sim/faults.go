@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/workers"
 )
@@ -40,6 +41,7 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 		}
 		p.worker, err = workers.FromCluster(cluster, workers.Options{
 			Seam: &p.seam, Address: address, Slots: 1 + w.random.IntN(4), CPU: int64(1500 + 500*w.random.IntN(4)),
+			Policy: layout.Policy{MaxTimeout: timeout, MaxOutput: maxOutput},
 		})
 		return err
 	})

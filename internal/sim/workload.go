@@ -29,6 +29,9 @@ const (
 	slowest = 3 * timeout / 2
 )
 
+// maxOutput is the largest result, a little above those of the workload.
+const maxOutput = 40_000
+
 // maxPace is the fastest pace, in starts per second.
 const maxPace = 1
 

@@ -28,6 +28,9 @@ type Invocation struct {
 	// MemoryLimit is the memory that the instance may have, in bytes. Defaults
 	// to Config.MemoryLimit, and may be above it.
 	MemoryLimit int64
+	// MaxMemory is the most that MemoryLimit or its default may be. Defaults to no
+	// bound.
+	MaxMemory int64
 	// Timeout is how long the function may run; loading the module is not
 	// counted. Negative for no limit. Defaults to Config.DefaultTimeout.
 	Timeout time.Duration
@@ -82,6 +85,9 @@ func (c *Config) newCall(inv *Invocation) (*call, error) {
 	made.timeout = max(made.timeout, 0)
 	if inv.MemoryLimit > 0 {
 		made.memoryLimit = uint64(min(inv.MemoryLimit, maxLinearMemory))
+	}
+	if inv.MaxMemory > 0 {
+		made.memoryLimit = min(made.memoryLimit, uint64(inv.MaxMemory))
 	}
 	size := int64(len(inv.Stdin)) + textSize(inv.CID) + textSize(inv.Method)
 	for _, argument := range inv.Args {

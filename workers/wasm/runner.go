@@ -18,7 +18,7 @@ func (e *Executor) RunModule(ctx context.Context, call workers.ModuleCall) (work
 	}
 	out, err := e.Run(ctx, Invocation{
 		CID: call.CID, Method: call.Method, Module: call.Load, Args: call.Argv, Env: call.Env, Stdin: call.Stdin,
-		MemoryLimit: call.MemoryLimit, Timeout: timeout,
+		MemoryLimit: call.MemoryLimit, MaxMemory: call.MaxMemory, Timeout: timeout,
 	})
 	outcome := workers.ModuleOutcome{
 		Stdout: out.Stdout, Stderr: out.Stderr, ExitCode: out.ExitCode, Truncated: out.StderrTruncated,
