@@ -61,6 +61,17 @@ func TestStatesHaveTheNumbersOfB7s(t *testing.T) {
 	require.JSONEq(t, `{"created":0,"in_progress":0,"done":2,"failed":0,"permanently_failed":1}`, string(b))
 }
 
+func TestEnvironmentsAreBounded(t *testing.T) {
+	t.Parallel()
+	template := batch.Template{FunctionID: "f"}
+	template.Config.Environment = []batch.EnvVar{{Name: "A", Value: strings.Repeat("x", batch.MaxEnvironment-1)}}
+	require.NoError(t, batch.Validate(&template, [][]string{nil}))
+	template.Config.Environment[0].Name = "AB"
+	err := batch.Validate(&template, [][]string{nil})
+	require.ErrorIs(t, err, batch.ErrBadBatch)
+	require.ErrorContains(t, err, "65537 bytes together: at most 65536")
+}
+
 func TestValidate(t *testing.T) {
 	t.Parallel()
 	good := batch.Template{FunctionID: "f", Method: "m"}

@@ -223,18 +223,20 @@ func (c *Cluster) resolveModule(ctx context.Context, name string) (string, error
 	return id, err
 }
 
-// Modules returns all stored modules with their aliases, sorted by content id.
+// Modules returns all stored modules with their aliases, sorted by content id. A
+// module whose record can't be read has the size 0, and an alias whose record
+// can't is left out: the audit names both.
 func (c *Cluster) Modules(ctx context.Context) ([]layout.Module, error) {
 	aliases := map[string][]string{}
 	aliasPrefix := c.keys.Global(layout.SubAliases)
 	err := c.EachKey(ctx, kv.Prefix(aliasPrefix), func(item kv.KeyValue) error {
 		var record layout.AliasRecord
 		rest := tuple.NewReader(item.Key[len(aliasPrefix):])
-		if err := layout.Decode(item.Key, item.Value, &record); err != nil {
-			return err
+		name := rest.Text()
+		if layout.Decode(item.Key, item.Value, &record) == nil && rest.Err() == nil {
+			aliases[record.CID] = append(aliases[record.CID], name)
 		}
-		aliases[record.CID] = append(aliases[record.CID], rest.Text())
-		return rest.Err()
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -254,17 +256,23 @@ func (c *Cluster) Modules(ctx context.Context) ([]layout.Module, error) {
 		}
 		rest := tuple.NewReader(page.Items[0].Key[len(prefix):])
 		id := rest.Text()
-		if err := rest.Err(); err != nil {
-			return nil, fmt.Errorf("%s: %w: %w", tuple.String(page.Items[0].Key), layout.ErrBadRecord, err)
+		if rest.Err() != nil {
+			r.Begin = kv.After(page.Items[0].Key)
+			continue
 		}
 		r.Begin = kv.AfterPrefix(c.keys.CodeOf(id))
-		// A module without info is still being written.
 		info, err := c.moduleInfo(ctx, id)
-		if err == nil {
-			info.Aliases = aliases[id]
-			sort.Strings(info.Aliases)
-			modules = append(modules, info)
+		switch {
+		case errors.Is(err, ErrNotFound): // it is still being written
+			continue
+		case errors.Is(err, layout.ErrBadRecord), errors.Is(err, layout.ErrNewerRecord):
+			info = layout.Module{CID: id}
+		case err != nil:
+			return nil, err
 		}
+		info.Aliases = aliases[id]
+		sort.Strings(info.Aliases)
+		modules = append(modules, info)
 	}
 }
 

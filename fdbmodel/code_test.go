@@ -6,6 +6,10 @@ import (
 	"github.com/ipfs/go-cid"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // TestModuleCIDIsThatOfTheLibrary compares content ids with those of the library
@@ -24,4 +28,35 @@ func TestModuleCIDIsThatOfTheLibrary(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, want.Equals(parsed))
 	})
+}
+
+// TestOneBadRecordFailsNoList damages the records of one module and of one alias.
+func TestOneBadRecordFailsNoList(t *testing.T) {
+	t.Parallel()
+	db := embedded.OpenMemory(embedded.Options{})
+	defer func() { require.NoError(t, db.Close()) }()
+	c, err := Open(t.Context(), db, "c", Options{})
+	require.NoError(t, err)
+	good, err := c.PutModule(t.Context(), []byte("good"), "first")
+	require.NoError(t, err)
+	bad, err := c.PutModule(t.Context(), []byte("bad"), "second")
+	require.NoError(t, err)
+	newer, err := c.PutModule(t.Context(), []byte("newer"), "third")
+	require.NoError(t, err)
+	_, err = kv.Transact(t.Context(), db, kv.Retry{}, func(tx kv.Attempt) error {
+		tx.Set(c.keys.CodeInfo(bad.CID), []byte("\x01no record"))
+		tx.Set(c.keys.CodeInfo(newer.CID), []byte("\xff"))
+		tx.Set(c.keys.Alias("damaged"), []byte("\x01no record"))
+		tx.Set(append(c.keys.Global(layout.SubCode), 0xff), nil) // not even a key of one
+		return nil
+	})
+	require.NoError(t, err)
+	modules, err := c.Modules(t.Context())
+	require.NoError(t, err)
+	sizes, aliases := map[string]int64{}, map[string][]string{}
+	for _, m := range modules {
+		sizes[m.CID], aliases[m.CID] = m.Size, m.Aliases
+	}
+	require.Equal(t, map[string]int64{good.CID: 4, bad.CID: 0, newer.CID: 0}, sizes)
+	require.Equal(t, []string{"second"}, aliases[bad.CID])
 }

@@ -136,7 +136,7 @@ func (s *server) installManifest(ctx context.Context, to *installed, body []byte
 		sum := sha256.Sum256([]byte(uri))
 		to.FunctionID = hex.EncodeToString(sum[:])
 	}
-	archive, err := s.fetchArchive(ctx, uri)
+	archive, err := s.fetchArchive(ctx, uri, request.CID)
 	if err != nil {
 		return err
 	}

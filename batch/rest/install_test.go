@@ -217,6 +217,24 @@ func TestSourcesThatAreRefused(t *testing.T) {
 	f.send("POST", installPath, ``).Problem(400, "bad_request", "empty")
 }
 
+func TestAContentIDIsChecked(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{Client: newClient(t), PrivateSources: true})
+	packed := archive(t, entry{"echo.wasm", tar.TypeReg, echoModule})
+	manifest := fmt.Sprintf(`{"runtime":{"url":"/fn.tar.gz","checksum":"%x"}}`, sha256.Sum256(packed))
+	at := source(t, manifest, packed) + "/manifest.json"
+	for content, matches := range map[string]bool{string(packed): true, manifest: true, "another": false} {
+		cid, err := fdbmodel.ModuleCID([]byte(content))
+		require.NoError(t, err)
+		answer := f.send("POST", installPath, `{"uri":"`+at+`","cid":"`+cid+`"}`)
+		if matches {
+			answer.Into(200, &installed{})
+		} else {
+			answer.Problem(502, "bad_source", "neither of the manifest nor of the archive")
+		}
+	}
+}
+
 func TestPrivateSourcesAreRefusedUnlessAllowed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, rest.Options{Client: newClient(t)})

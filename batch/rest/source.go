@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
@@ -68,26 +69,47 @@ func sourceClient(private bool) *http.Client {
 	}
 }
 
-// reserved are the networks beside those that netip knows.
-func reserved() []netip.Prefix {
-	return []netip.Prefix{
-		netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
-		netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("64:ff9b::/96"),
-		netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("2001::/23"),
-		netip.MustParsePrefix("::/96"), netip.MustParsePrefix("fec0::/10"), netip.MustParsePrefix("100::/64"),
-		netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("3fff::/20"), netip.MustParsePrefix("5f00::/16"),
-		netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"),
-		netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"),
+// publicV6 is what the internet uses of IPv6. Outside of it are addresses that
+// stand for others of IPv4 (compatible, translated, NAT64), site-local ones, and
+// what is not assigned.
+var publicV6 = netip.MustParsePrefix("2000::/3")
+
+// reserved are the networks beside those that netip knows, from the registries of
+// special addresses.
+var reserved = networks(
+	"0.0.0.0/8",         // this network
+	"100.64.0.0/10",     // of carriers
+	"192.0.0.0/24",      // of protocols
+	"192.0.2.0/24",      // for documents
+	"192.31.196.0/24",   // of name servers
+	"192.52.193.0/24",   // multicast tunnels
+	"192.88.99.0/24",    // 6to4
+	"192.175.48.0/24",   // of name servers
+	"198.18.0.0/15",     // benchmarks
+	"198.51.100.0/24",   // for documents
+	"203.0.113.0/24",    // for documents
+	"240.0.0.0/4",       // not assigned
+	"2001::/23",         // of protocols: Teredo, benchmarks, ORCHID
+	"2001:db8::/32",     // for documents
+	"2002::/16",         // 6to4
+	"2620:4f:8000::/48", // of name servers
+	"3fff::/20",         // for documents
+)
+
+func networks(texts ...string) (all []netip.Prefix) {
+	for _, text := range texts {
+		all = append(all, netip.MustParsePrefix(text))
 	}
+	return all
 }
 
 // isPublic reports whether an address is a public internet address.
 func isPublic(a netip.Addr) bool {
 	a = a.Unmap()
-	if !a.IsGlobalUnicast() || a.IsPrivate() {
+	if !a.IsGlobalUnicast() || a.IsPrivate() || a.Zone() != "" || a.Is6() && !publicV6.Contains(a) {
 		return false
 	}
-	for _, network := range reserved() {
+	for _, network := range reserved {
 		if network.Contains(a) {
 			return false
 		}
@@ -98,8 +120,11 @@ func isPublic(a netip.Addr) bool {
 // isTunnel reports whether the second half of an address is that of an ISATAP
 // tunnel, which leads to the IPv4 address in it.
 func isTunnel(a netip.Addr) bool {
+	if !a.Is6() {
+		return false
+	}
 	b := a.As16()
-	return a.Is6() && b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe
+	return b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe
 }
 
 // checkURL returns an error for a URL that functions are not fetched from. plain
@@ -200,8 +225,22 @@ func parseManifest(at *url.URL, content []byte) (*url.URL, []byte, error) {
 	return archive, sum, nil
 }
 
-// fetchArchive follows a manifest to its archive, and checks that.
-func (s *server) fetchArchive(ctx context.Context, uri string) ([]byte, error) {
+// rawCID is how the content ids begin that are the SHA-256 of bytes as they are.
+const rawCID = "bafkrei"
+
+// vouches reports whether a content id is that of one of the contents.
+func vouches(cid string, contents ...[]byte) bool {
+	for _, content := range contents {
+		if of, err := fdbmodel.ModuleCID(content); err == nil && of == cid {
+			return true
+		}
+	}
+	return false
+}
+
+// fetchArchive follows a manifest to its archive, and checks that. A content id
+// that is a hash of bytes must be that of the manifest or of the archive.
+func (s *server) fetchArchive(ctx context.Context, uri, cid string) ([]byte, error) {
 	at, err := url.Parse(uri)
 	if err != nil {
 		return nil, stack.BadRequest("uri: %v", err)
@@ -221,6 +260,9 @@ func (s *server) fetchArchive(ctx context.Context, uri string) ([]byte, error) {
 	if got := sha256.Sum256(archive); subtle.ConstantTimeCompare(got[:], want) != 1 {
 		return nil, sourceProblem(fmt.Errorf("the archive at %.200q has the SHA-256 %x, its manifest says %x",
 			where.Redacted(), got, want))
+	}
+	if strings.HasPrefix(cid, rawCID) && !vouches(cid, content, archive) {
+		return nil, sourceProblem(fmt.Errorf("cid %.100q is the content id neither of the manifest nor of the archive", cid))
 	}
 	return archive, nil
 }

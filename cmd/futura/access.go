@@ -43,7 +43,8 @@ func (f *accessFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.named, "tokens", "",
 		"a file with named tokens, made by futura token create (default: DIR/tokens of an embedded store)")
 	flags.StringVar(&f.tokenFile, "token-file", "",
-		"a file with one token that may do everything (default: DIR/token of an embedded store, created if missing)")
+		"a file with one token that may do everything (default: DIR/token of an embedded store, else futura/token in the "+
+			"user's configuration directory; created if missing)")
 	flags.BoolVar(&f.plain, "plain-http", false, "allow HTTP without TLS beyond this machine, where others can read it")
 	flags.BoolVar(&f.log, "access-log", false, "log each request")
 }
@@ -108,9 +109,31 @@ func (f *accessFlags) complete(n *node) (err error) {
 	if n.token == "" && embedded {
 		n.token, err = keepToken(filepath.Join(dir, ownTokenFile))
 	} else if n.token == "" {
-		n.token = stack.NewSecret()
+		var path string
+		if n.token, path, err = userToken(); n.tokenFile == "" {
+			n.tokenFile = path
+		}
 	}
 	return err
+}
+
+// userToken returns the token of servers whose store has no directory, and its
+// file, which is the user's: a token that is printed ends in logs.
+func userToken() (token, path string, err error) {
+	dir, err := os.UserConfigDir()
+	if err == nil {
+		dir = filepath.Join(dir, "futura")
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err == nil {
+		err = trust.Directory(dir)
+	}
+	if err != nil {
+		return "", "", usageError{fmt.Errorf("there is no place for a token: name a file with --token-file: %w", err)}
+	}
+	path = filepath.Join(dir, ownTokenFile)
+	token, err = keepToken(path)
+	return token, path, err
 }
 
 // keepToken returns the token of a file, which is made if it is not there: whole,

@@ -12,7 +12,6 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/futura-run/futura/examples"
 	"github.com/futura-run/futura/internal/demo"
@@ -100,8 +99,8 @@ func (a *app) demo(ctx context.Context, o demo.Options, named bool) (err error) 
 
 // terminal returns standard error if it is a terminal, nil otherwise.
 func (a *app) terminal() *os.File {
-	if f, ok := a.err.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		return f
+	if s, ok := a.err.(*screen); ok {
+		return s.file
 	}
 	return nil
 }

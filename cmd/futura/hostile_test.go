@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -63,4 +65,26 @@ func TestHostileWorkingDirectory(t *testing.T) {
 	_, e = c.run(exitStore, "", "list")
 	require.Contains(t, e, "chmod go-w")
 	require.Empty(t, met, "nobody was called")
+}
+
+// TestTokensAreNotPrinted starts a server whose store has no directory.
+func TestTokensAreNotPrinted(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t)
+	c.store = "memory:"
+	cmd := c.command("dev", "--listen", "127.0.0.1:0")
+	cmd.Env = append(cmd.Env, configurationVariable+"="+c.dir)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	printed := ""
+	for lines := bufio.NewScanner(out); !strings.Contains(printed, "Try, in another") && lines.Scan(); {
+		printed += lines.Text() + "\n"
+	}
+	path := filepath.Join(c.dir, "futura", "token")
+	require.Contains(t, printed, "in "+path)
+	token, err := readToken(path)
+	require.NoError(t, err)
+	require.NotContains(t, printed, token)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -194,8 +193,8 @@ func (a *app) width() int {
 	if printed, ok := out.(*output); ok {
 		out = printed.Writer
 	}
-	if f, ok := out.(*os.File); ok {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 20 {
+	if s, ok := out.(*screen); ok {
+		if width, _, err := term.GetSize(int(s.file.Fd())); err == nil && width > 20 {
 			return width
 		}
 	}

@@ -188,10 +188,8 @@ func (n *node) print(e *endpoint, where string, missing []string) error {
 	switch {
 	case n.open:
 		token = "none needed"
-	case where == "" && n.tokenFile != "":
+	case where == "":
 		token = "in " + n.tokenFile
-	case where == "" && n.tokens != nil:
-		token = n.token
 	}
 	lines := [][]string{
 		{"  store", n.app.store}, {"  cluster", n.app.cluster}, {"  http", e.URL}, {"  token", token},

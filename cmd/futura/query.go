@@ -42,9 +42,12 @@ func lastLine(stream []byte) string {
 
 // printable replaces by spaces what a terminal would obey rather than show, apart
 // from the ends of lines.
-func printable(s string) string {
+func printable(s string) string { return strings.ReplaceAll(shown(s), "\t", " ") }
+
+// shown is printable and leaves tabs as they are.
+func shown(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r == '\n' || unicode.IsPrint(r) {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
 			return r
 		}
 		return ' '

@@ -72,6 +72,7 @@ type usageError struct{ error }
 func (e usageError) Unwrap() error { return e.error }
 
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	out, errOut = guarded(out), guarded(errOut)
 	printed := &output{Writer: out}
 	a := &app{in: in, out: printed, err: errOut}
 	root := a.root()

@@ -32,14 +32,20 @@ func runTests(m *testing.M) int {
 		panic(err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if err := os.Setenv(cachesVariable, dir); err != nil {
-		panic(err)
+	for _, variable := range []string{cachesVariable, configurationVariable} {
+		if err := os.Setenv(variable, dir); err != nil {
+			panic(err)
+		}
 	}
 	return m.Run()
 }
 
-// cachesVariable is the environment's variable that names the user's caches.
-const cachesVariable = "XDG_CACHE_HOME"
+// The environment's variables that name where a user's caches and configuration
+// are.
+const (
+	cachesVariable        = "XDG_CACHE_HOME"
+	configurationVariable = "XDG_CONFIG_HOME"
+)
 
 // shell runs the command on a store of its own.
 type shell struct {

@@ -17,7 +17,7 @@ const functionsPath = "/api/v1/functions"
 type Function struct {
 	Function string     `json:"function" doc:"The name for futures: wasm:CID"`
 	CID      string     `json:"cid"`
-	Size     int64      `json:"size" doc:"Bytes"`
+	Size     int64      `json:"size" doc:"Bytes; 0 if the record can't be read"`
 	Aliases  []string   `json:"aliases" doc:"Names that stand for it: wasm:ALIAS"`
 	StoredAt *time.Time `json:"stored_at,omitempty"`
 }
