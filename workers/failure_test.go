@@ -98,7 +98,7 @@ func TestCancelOfARunningFuture(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)
 	heeds, ignores := newBlocker(true), newBlocker(false)
-	b.start(Options{Slots: 2}, map[string]Function{"heeds": heeds.run, "ignores": ignores.run})
+	w := b.start(Options{Slots: 2}, map[string]Function{"heeds": heeds.run, "ignores": ignores.run})
 	first := b.one("go:heeds", func(s *fdbmodel.Submission) { s.Spec.MaxRetries = 5 })
 	second := b.one("go:ignores")
 	b.begins(heeds)
@@ -116,6 +116,9 @@ func TestCancelOfARunningFuture(t *testing.T) {
 	close(ignores.end)
 	b.awaitOver(second)
 	require.Equal(t, layout.Realized, stateOf(b, second))
+	// It is not counted as failed.
+	b.await("the counts", func() bool { return w.Stats().Cancelled == 1 && w.Stats().Ran == 1 })
+	require.Zero(t, w.Stats().Failed)
 }
 
 func TestCancelFromAnotherProcessComesWithTheHeartbeat(t *testing.T) {

@@ -189,6 +189,8 @@ func (l *life) tally(batch []fdbmodel.Completion, outcomes []fdbmodel.Outcome) {
 		case o == fdbmodel.Lost:
 			s.lost.Add(1)
 			l.worker.options.Logger.Warn("a future's claim was lost; its outcome is discarded", "future", c.Future.ID)
+		case c.After.Cancelled:
+			s.cancelled.Add(1)
 		case c.Result != nil:
 			s.ran.Add(1)
 		case c.Exception != nil:

@@ -32,6 +32,8 @@ func NewCollector(w *Worker) prometheus.Collector {
 	count("conflicts_total", "Claims that conflicted with another worker's.", func(s *Stats) int64 { return s.Conflicts })
 	count("realized_total", "Attempts that ended with a result.", func(s *Stats) int64 { return s.Ran })
 	count("failed_total", "Attempts that failed.", func(s *Stats) int64 { return s.Failed })
+	count("cancelled_total", "Attempts that ended because their future was cancelled.",
+		func(s *Stats) int64 { return s.Cancelled })
 	count("lost_total", "Results and failures that came too late to count.", func(s *Stats) int64 { return s.Lost })
 	count("put_back_total", "Futures that the worker could not run.", func(s *Stats) int64 { return s.PutBack })
 	count("relinquished_total", "Futures given back unrun or interrupted.",

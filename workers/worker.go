@@ -45,7 +45,7 @@ type Worker struct {
 
 // counters of a worker since it was made.
 type counters struct {
-	claims, conflicts, ran, failed, lost, putBack, relinquished, reaped atomic.Int64
+	claims, conflicts, ran, failed, cancelled, lost, putBack, relinquished, reaped atomic.Int64
 }
 
 // Stats are the counters of a worker since it was created.
@@ -54,6 +54,7 @@ type Stats struct {
 	Conflicts    int64 `json:"conflicts"`    // claims that met another worker's
 	Ran          int64 `json:"ran"`          // attempts that ended with a result
 	Failed       int64 `json:"failed"`       // attempts that failed
+	Cancelled    int64 `json:"cancelled"`    // attempts that ended because that was asked
 	Lost         int64 `json:"lost"`         // ends that came too late to count
 	PutBack      int64 `json:"put_back"`     // futures that it could not run
 	Relinquished int64 `json:"relinquished"` // futures given back unrun or interrupted
@@ -139,7 +140,7 @@ func (w *Worker) ID() layout.WorkerID {
 func (w *Worker) Stats() Stats {
 	s := Stats{
 		Claims: w.stats.claims.Load(), Conflicts: w.stats.conflicts.Load(), Ran: w.stats.ran.Load(),
-		Failed: w.stats.failed.Load(), Lost: w.stats.lost.Load(), PutBack: w.stats.putBack.Load(),
+		Failed: w.stats.failed.Load(), Cancelled: w.stats.cancelled.Load(), Lost: w.stats.lost.Load(), PutBack: w.stats.putBack.Load(),
 		Relinquished: w.stats.relinquished.Load(), Reaped: w.stats.reaped.Load(),
 	}
 	s.Free, s.Running, s.Waiting = w.slots.status()
