@@ -140,7 +140,8 @@ func (w *Worker) ID() layout.WorkerID {
 func (w *Worker) Stats() Stats {
 	s := Stats{
 		Claims: w.stats.claims.Load(), Conflicts: w.stats.conflicts.Load(), Ran: w.stats.ran.Load(),
-		Failed: w.stats.failed.Load(), Cancelled: w.stats.cancelled.Load(), Lost: w.stats.lost.Load(), PutBack: w.stats.putBack.Load(),
+		Failed: w.stats.failed.Load(), Cancelled: w.stats.cancelled.Load(),
+		Lost: w.stats.lost.Load(), PutBack: w.stats.putBack.Load(),
 		Relinquished: w.stats.relinquished.Load(), Reaped: w.stats.reaped.Load(),
 	}
 	s.Free, s.Running, s.Waiting = w.slots.status()
