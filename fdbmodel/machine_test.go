@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/internal/storetest"
@@ -41,5 +42,27 @@ func TestMachine(t *testing.T) {
 				m.Finale()
 			}
 		})
+	}
+}
+
+// TestMachineWithAClockThatJumps sets the clock hours ahead and back between
+// operations: every invariant holds, and everything ends.
+func TestMachineWithAClockThatJumps(t *testing.T) {
+	t.Parallel()
+	seeds := uint64(6)
+	if os.Getenv("FUTURA_LONG") == "1" {
+		seeds = 200
+	}
+	for seed := range seeds {
+		m, ahead := modeltest.NewMachine(t, 7_000+seed), time.Duration(0)
+		for i := range 150 {
+			if i%15 == 14 {
+				to := []time.Duration{3, -2, 0, -3, 1}[(int(seed)+i/15)%5] * time.Hour
+				m.Clock.Advance(to - ahead)
+				ahead = to
+			}
+			m.Step()
+		}
+		m.Finale()
 	}
 }

@@ -124,7 +124,9 @@ func (j *janitor) perform(ctx context.Context, d *duty, now time.Time) time.Time
 		j.worker.options.Logger.Warn("janitor: "+d.name+" failed; retrying", "error", err)
 	}
 	if d.at = now.Add(d.every); err == nil && !next.IsZero() && next.Before(d.at) {
-		d.at = next
+		// next may come from a record, and so change its distance when the clock is
+		// set. What is added to now keeps it.
+		d.at = now.Add(next.Sub(now))
 	}
 	return d.at
 }

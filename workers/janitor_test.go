@@ -210,3 +210,16 @@ func TestAJanitorWithoutTheStoreHasNoRole(t *testing.T) {
 	require.NoError(t, j.takeRole(b.ctx, b.clock.Now()))
 	require.True(t, j.held)
 }
+
+// TestDutiesKeepTheirPaceWhenTheClockIsSet has a duty wish for a time that comes
+// from a record: were it kept as it is, a clock that is set back by an hour would
+// stop the duty for that long.
+func TestDutiesKeepTheirPaceWhenTheClockIsSet(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	wish := time.UnixMilli(now.UnixMilli()).Add(50 * time.Millisecond)
+	d := duty{name: "d", every: time.Second, run: func(context.Context, time.Time) (time.Time, error) { return wish, nil }}
+	at := (&janitor{}).perform(t.Context(), &d, now)
+	require.WithinDuration(t, wish, at, time.Millisecond)
+	require.NotEqual(t, at.Round(0).String(), at.String(), "the time can't be told from one that is set")
+}

@@ -1,7 +1,9 @@
 package layout_test
 
 import (
+	"crypto/rand"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -30,4 +32,20 @@ func TestBatchItemIDsHoldTheirIndex(t *testing.T) {
 		shards[id.Shard(16)]++
 	}
 	require.Len(t, shards, 16, "and all shards are used")
+}
+
+// TestIDsKeepTheirOrderWhenTheClockIsSetBack draws in one process.
+func TestIDsKeepTheirOrderWhenTheClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	source := layout.IdSource{Random: rand.Reader}
+	last, now := "", time.UnixMilli(1_900_000_000_000)
+	for _, jump := range []time.Duration{0, time.Hour, -5 * time.Hour, time.Millisecond, -time.Hour} {
+		now = now.Add(jump)
+		ids, err := source.Draw(now, 4, 3)
+		require.NoError(t, err)
+		for _, id := range ids {
+			require.Less(t, last, id.String())
+			last = id.String()
+		}
+	}
 }

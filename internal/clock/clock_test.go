@@ -76,3 +76,11 @@ func TestWait(t *testing.T) {
 	c.Advance(time.Hour)
 	require.NoError(t, <-done)
 }
+
+// TestRealTimesAreMeasuredByAClockThatIsNeverSet checks that they have a monotonic
+// reading, by which Go subtracts times and waits for them.
+func TestRealTimesAreMeasuredByAClockThatIsNeverSet(t *testing.T) {
+	t.Parallel()
+	now := clock.Real{}.Now()
+	require.NotEqual(t, now.String(), now.Round(0).String())
+}

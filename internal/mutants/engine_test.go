@@ -114,6 +114,27 @@ func logMutants() []mutant {
 	}
 }
 
+// endMutants are faults at the end of the log, where an opening goes on.
+func endMutants() []mutant {
+	return []mutant{
+		{name: "the end of the log is not recorded at a close", file: inEngine + "begin.go", by: engine(),
+			old: "m.Segments[len(m.Segments)-1].seal(j.next-1, j.current.written)",
+			new: "_ = j.current.written"},
+		{name: "what was read of the log counts as synced", file: inEngine + "begin.go", by: engine(),
+			old: "t.synced = max(t.synced, h.durable)",
+			new: "t.synced = max(t.synced, h.seq)"},
+		{name: "a store that was not closed is shown as it was read", file: inEngine + "open.go", by: engine(),
+			old: "if s.disk.journal.doubtful() {",
+			new: "if false {"},
+		{name: "a file that the manifest may name is removed", file: inEngine + "begin.go", by: engine(),
+			old: "if !errors.Is(err, errInstall) {",
+			new: "if true {"},
+		{name: "a segment without a record is read as empty", file: inEngine + "recover.go", by: engine(),
+			old: "j.manifest.Format > formatHeadless",
+			new: "j.manifest.Format > formatVersion"},
+	}
+}
+
 // readMutants are faults in what transactions read and see.
 func readMutants() []mutant {
 	return []mutant{

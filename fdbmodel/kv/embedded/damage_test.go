@@ -193,6 +193,11 @@ func TestCutOrMissingFiles(t *testing.T) {
 		_, err := reopen(t, missing)
 		require.ErrorIs(t, err, kv.ErrCorrupt, "without %s", name)
 		require.ErrorContains(t, err, name)
+		disk := filesystem(t, missing)
+		before := files(t, disk)
+		_, err = Open(context.Background(), "store", Options{FS: disk, Inline: true})
+		require.ErrorIs(t, err, kv.ErrCorrupt)
+		require.Equal(t, before, files(t, disk), "an opening that finds damage changes nothing")
 		cut := maps.Clone(all)
 		cut[name] = all[name][:len(all[name])/2]
 		_, err = reopen(t, cut)

@@ -71,7 +71,7 @@ func (j *journal) append(version kv.Version, body []byte) error {
 		return j.broken
 	}
 	if j.current.size() >= j.rotateAt {
-		if err := j.rotate(); isShortage(err) {
+		if err := j.rotate(); j.broken == nil && mayWait(err) {
 			j.rotateAt = j.current.size() + j.segmentSize/shortageFraction
 		} else if err != nil {
 			return err
@@ -140,7 +140,7 @@ func (j *journal) fail(err error) error {
 }
 
 // shortageFraction is the part of a segment that is written before the next
-// attempt to rotate, after one that found no free file descriptor.
+// attempt to rotate, after one that was postponed.
 const shortageFraction = 16
 
 // isShortage reports whether the process, or the system, has no file descriptor
@@ -149,8 +149,14 @@ func isShortage(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
+// mayWait reports whether a rotation found no descriptor or no room: the old
+// segment may still have some.
+func mayWait(err error) bool {
+	return isShortage(err) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
 // rotate seals the current segment and goes on in a new one. A shortage of file
-// descriptors is returned and leaves the current segment in use.
+// descriptors or of room is returned and leaves the current segment in use.
 func (j *journal) rotate() error {
 	if err := j.sync(); err != nil {
 		return err
@@ -164,14 +170,14 @@ func (j *journal) rotate() error {
 	// A segment without a record is damaged.
 	head := header{store: j.store, seq: j.next, durable: j.next - 1, version: j.version}
 	fresh, err := createSegment(j.dir, number, j.segmentSize, func(s *segment) error { return s.append(head, nil) })
-	if isShortage(err) {
+	if mayWait(err) {
 		return err
 	}
 	if err != nil {
 		return j.fail(err)
 	}
 	if err := j.dir.install(m); err != nil {
-		postponed := isShortage(err) && !errors.Is(err, errInstall)
+		postponed := mayWait(err) && !errors.Is(err, errInstall)
 		if err = errors.Join(err, fresh.file.Close()); postponed {
 			return err
 		}

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"syscall"
 	"testing"
@@ -66,5 +67,37 @@ func TestStoreThatCanOnlyBeRead(t *testing.T) {
 				require.Equal(t, []byte("3"), read(t, open(t, "store", o), "a"))
 			})
 		}
+	}
+}
+
+// TestDiskThatFillsSlowly postpones segments and checkpoints as long as the
+// records find room, and fails after that: what was acknowledged is there.
+func TestDiskThatFillsSlowly(t *testing.T) {
+	t.Parallel()
+	for space := int64(0); space < 4000; space += 50 {
+		disk := faultdisk.New()
+		o := tiny(Options{FS: disk, Inline: true})
+		s := open(t, "store", o)
+		write(t, s, "first", "")
+		disk.Space = space
+		acked, err := 0, error(nil)
+		for i := 1; err == nil; i++ {
+			tx := s.Begin(kv.Options{})
+			tx.Set(fmt.Appendf(nil, "%04d", i), make([]byte, 60))
+			if _, err = tx.Commit(t.Context()); err == nil {
+				acked = i
+			}
+		}
+		require.ErrorIs(t, err, kv.ErrUnknownResult)
+		require.ErrorIs(t, err, syscall.ENOSPC)
+		require.ErrorIs(t, s.Err(), kv.ErrStoreFailed)
+		require.ErrorIs(t, s.Close(), kv.ErrStoreFailed)
+		// The records of 60 bytes take a little more than twice that.
+		require.GreaterOrEqual(t, acked, int(space)/130-1, "with %d bytes", space)
+
+		o.FS = disk.Killed()
+		rows := contents(t, open(t, "store", o))
+		require.GreaterOrEqual(t, len(rows), acked+1)
+		require.LessOrEqual(t, len(rows), acked+2)
 	}
 }

@@ -149,7 +149,12 @@ func (s *segment) writeAhead() error {
 			s.zeros = make([]byte, 32<<10)
 		}
 		n, err := s.file.WriteAt(s.zeros[:min(end-s.zeroed, int64(len(s.zeros)))], s.zeroed)
-		if s.zeroed += int64(n); err != nil {
+		s.zeroed += int64(n)
+		if mayWait(err) {
+			s.limit = 0 // records may still find room
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}
