@@ -35,7 +35,8 @@ type suite struct {
 func all() []mutant {
 	var m []mutant
 	for _, table := range [][]mutant{
-		orderMutants(), logMutants(), endMutants(), readMutants(), claimMutants(), recordMutants(), lifeMutants(), submitMutants(),
+		orderMutants(), logMutants(), endMutants(), readMutants(), claimMutants(), recordMutants(), lifeMutants(),
+		submitMutants(),
 		janitorMutants(), workerMutants(), deathMutants(),
 	} {
 		m = append(m, table...)
