@@ -73,9 +73,9 @@ const (
 	MaxItems = 1_000_000
 	// MaxArguments is the maximum total size of one item's arguments, in bytes.
 	MaxArguments = 16 << 10
-	// MaxEnvironment is the maximum total size of the environment's names and
-	// values, in bytes.
-	MaxEnvironment = 64 << 10
+	// MaxItem is the maximum total size of one item's arguments and of the
+	// environment's names and values, in bytes: as much as a future takes.
+	MaxItem = 32_000
 	// DefaultMaxAttempts is the operator's limit unless it is set.
 	DefaultMaxAttempts = 10
 	// NoExitCode is the exit code of an attempt that ended without one: it ran
@@ -167,12 +167,9 @@ func Validate(t *Template, arguments [][]string) error {
 	case t.Config.Timeout < 0 || t.Config.Concurrency < 0 || t.Config.RatePerHost < 0:
 		return fmt.Errorf("%w: timeout, concurrency and rate_per_host must not be negative", ErrBadBatch)
 	}
-	size := 0
+	environment := 0
 	for _, e := range t.Config.Environment {
-		size += len(e.Name) + len(e.Value)
-	}
-	if size > MaxEnvironment {
-		return fmt.Errorf("%w: env_vars have %d bytes together: at most %d", ErrBadBatch, size, MaxEnvironment)
+		environment += len(e.Name) + len(e.Value)
 	}
 	for i, list := range arguments {
 		n := 0
@@ -181,6 +178,10 @@ func Validate(t *Template, arguments [][]string) error {
 		}
 		if n > MaxArguments {
 			return fmt.Errorf("%w: arguments[%d] has %d bytes: at most %d", ErrBadBatch, i, n, MaxArguments)
+		}
+		if n+environment > MaxItem {
+			return fmt.Errorf("%w: arguments[%d] and env_vars have %d bytes together: at most %d", ErrBadBatch, i,
+				n+environment, MaxItem)
 		}
 	}
 	return nil

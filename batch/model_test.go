@@ -64,12 +64,11 @@ func TestStatesHaveTheNumbersOfB7s(t *testing.T) {
 func TestEnvironmentsAreBounded(t *testing.T) {
 	t.Parallel()
 	template := batch.Template{FunctionID: "f"}
-	template.Config.Environment = []batch.EnvVar{{Name: "A", Value: strings.Repeat("x", batch.MaxEnvironment-1)}}
-	require.NoError(t, batch.Validate(&template, [][]string{nil}))
-	template.Config.Environment[0].Name = "AB"
-	err := batch.Validate(&template, [][]string{nil})
+	template.Config.Environment = []batch.EnvVar{{Name: "A", Value: strings.Repeat("x", batch.MaxItem-11)}}
+	require.NoError(t, batch.Validate(&template, [][]string{nil, {"12345", "67890"}}))
+	err := batch.Validate(&template, [][]string{nil, {"12345", "678901"}})
 	require.ErrorIs(t, err, batch.ErrBadBatch)
-	require.ErrorContains(t, err, "65537 bytes together: at most 65536")
+	require.ErrorContains(t, err, "arguments[1] and env_vars have 32001 bytes together: at most 32000")
 }
 
 func TestValidate(t *testing.T) {
