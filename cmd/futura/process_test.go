@@ -324,7 +324,7 @@ func TestWorkerKilledAndStartedAgain(t *testing.T) {
 		c.ok("cancel", id)
 	}
 	c.run(exitFailed, "", append([]string{"await"}, all...)...)
-	require.Contains(t, c.ok("check"), " 0 problems, 0 pending reaps")
+	require.Contains(t, c.ok("check"), " 0 problems, 0 leftovers for a janitor to remove")
 }
 
 // worker starts one at an address and waits until it is a member.

@@ -305,8 +305,9 @@ func (a *app) printCheck(r *audit.Report, s *fdbmodel.Spread) error {
 			fmt.Fprintf(a.out, "%s: %s\n", note.Invariant, note.Text)
 		}
 	}
-	_, err := fmt.Fprintf(a.out, "%s, %s, %s, %s, %s of a newer version\n", some(r.Futures, "future"), some(r.Keys, "key"),
-		some(len(r.Problems), "problem"), some(r.Pending, "pending reap"), some(r.Newer, "record"))
+	_, err := fmt.Fprintf(a.out, "%s, %s, %s, %s for a janitor to remove, %s of a newer version\n",
+		some(r.Futures, "future"), some(r.Keys, "key"), some(len(r.Problems), "problem"), some(r.Pending, "leftover"),
+		some(r.Newer, "record"))
 	return err
 }
 
