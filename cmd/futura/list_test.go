@@ -45,3 +45,15 @@ func TestListAndGetSayWhatPeopleLookFor(t *testing.T) {
 	require.Regexp(t, `(?m)^timeout +3s$`, out)
 	require.Regexp(t, `(?m)^last failure +attempt 0 at 20\S+Z, cancelled: not wanted$`, out)
 }
+
+func TestRepeatedSubmitSaysThatItsFutureExisted(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	first := s.ok("submit", "go:nobody", "--key", "k", "--priority", "1")
+	again, e := s.run(exitOK, "", "submit", "go:nobody", "--key", "k", "--priority", "9")
+	require.Equal(t, first, strings.TrimSpace(again))
+	require.Contains(t, e, "exists, and is this one: its priority")
+	require.Regexp(t, `(?m)^priority +1$`, s.ok("get", first))
+	_, e = s.run(exitUsage, "", "submit", "go:nobody", "--key", "k", "--queue", "q")
+	require.Contains(t, e, "with other queue")
+}
