@@ -58,6 +58,7 @@ func TestTheLogTellsWhatWentWrong(t *testing.T) {
 	log := &lines{}
 	var mu sync.Mutex
 	hooks := map[string][]Failure{}
+	waits := make(chan struct{})
 	hook := func(name string) func(Failure) {
 		return func(f Failure) {
 			mu.Lock()
@@ -71,6 +72,11 @@ func TestTheLogTellsWhatWentWrong(t *testing.T) {
 	}, map[string]Function{
 		"fails":  func(context.Context, []byte) ([]byte, error) { return nil, errors.New("no such table") },
 		"panics": func(context.Context, []byte) ([]byte, error) { panic("too bad") },
+		"waits": func(ctx context.Context, _ []byte) ([]byte, error) {
+			close(waits)
+			<-ctx.Done()
+			panic("it was cancelled")
+		},
 	})
 	twice := func(s *fdbmodel.Submission) { s.Spec.MaxRetries = 1 }
 	fails, panics := b.one("go:fails", twice), b.one("go:panics")
@@ -78,7 +84,11 @@ func TestTheLogTellsWhatWentWrong(t *testing.T) {
 	b.awaitOver(fails, panics)
 	_, _, err := b.cluster.Cancel(b.ctx, cancelled, "")
 	require.NoError(t, err)
-	b.awaitOver(cancelled)
+	stopped := b.one("go:waits")
+	<-waits
+	_, _, err = b.cluster.Cancel(b.ctx, stopped, "")
+	require.NoError(t, err)
+	b.awaitOver(cancelled, stopped)
 	w.end()
 
 	of := func(id layout.ID, message string) (found []map[string]any) {
@@ -109,7 +119,10 @@ func TestTheLogTellsWhatWentWrong(t *testing.T) {
 	require.Len(t, trap, 1)
 	require.Equal(t, "panic: too bad", trap[0]["error"])
 	require.Contains(t, trap[0]["stack"], "log_test.go")
-	require.Empty(t, of(cancelled, "a future failed for good"))
+	for _, id := range []layout.ID{cancelled, stopped} {
+		require.Equal(t, layout.KindCancelled, b.row(id).Exception.Kind)
+		require.Empty(t, of(id, "a future failed for good"))
+	}
 
 	mu.Lock()
 	defer mu.Unlock()
