@@ -47,7 +47,8 @@ func hostileChild() {
 // mustDie is the beginning of the names of attacks that end the process.
 const mustDie = "dies: "
 
-// attacks return an error if they fail and the process lives on.
+// attacks return an error if they fail and the process lives on. One that succeeds
+// does no harm: a signal is 0, which only asks whether another could be sent.
 func attacks() map[string]func() error {
 	call := func(number uintptr, arguments ...uintptr) func() error {
 		return func() error {
@@ -67,10 +68,10 @@ func attacks() map[string]func() error {
 		"read its own memory": func() error { _, err := os.Open("/proc/self/mem"); return err },
 		"list a directory":    func() error { _, err := os.ReadDir("/"); return err },
 		"write a file":        func() error { return os.WriteFile(filepath.Join(os.TempDir(), "planted"), nil, 0o600) },
-		"remove a file":       func() error { return os.Remove("/etc/passwd") },
-		"make a directory":    func() error { return os.Mkdir("/planted", 0o700) },
-		"change a mode":       func() error { return os.Chmod("/", 0o777) },
-		"link":                func() error { return os.Symlink("/", "/planted") },
+		"remove a file":       func() error { return os.Remove(filepath.Join(os.TempDir(), "planted")) },
+		"make a directory":    func() error { return os.Mkdir(filepath.Join(os.TempDir(), "planted directory"), 0o700) },
+		"change a mode":       func() error { return os.Chmod(os.TempDir(), 0o777|os.ModeSticky) },
+		"link":                func() error { return os.Symlink("/", filepath.Join(os.TempDir(), "planted link")) },
 		"signal by I/O":       call(unix.SYS_FCNTL, 0, unix.F_SETOWN, parent),
 		"dump":                call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1),
 		"the parent's limits": call(unix.SYS_PRLIMIT64, parent, unix.RLIMIT_NOFILE),
@@ -81,11 +82,11 @@ func attacks() map[string]func() error {
 		mustDie + "unix socket":    call(unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_STREAM, 0, path),
 		mustDie + "execve":         call(unix.SYS_EXECVE, path, 0, 0),
 		mustDie + "execveat":       call(unix.SYS_EXECVEAT, ^uintptr(99), path, 0, 0, 0),
-		mustDie + "ptrace":         call(unix.SYS_PTRACE, unix.PTRACE_ATTACH, parent, 0, 0),
-		mustDie + "kill":           call(unix.SYS_KILL, parent, uintptr(unix.SIGKILL)),
-		mustDie + "tgkill":         call(unix.SYS_TGKILL, parent, parent, uintptr(unix.SIGKILL)),
-		mustDie + "tkill":          call(unix.SYS_TKILL, parent, uintptr(unix.SIGKILL)),
-		mustDie + "queue a signal": call(unix.SYS_RT_SIGQUEUEINFO, parent, uintptr(unix.SIGKILL), path),
+		mustDie + "ptrace":         call(unix.SYS_PTRACE, unix.PTRACE_TRACEME, 0, 0, 0),
+		mustDie + "kill":           call(unix.SYS_KILL, parent, 0),
+		mustDie + "tgkill":         call(unix.SYS_TGKILL, parent, parent, 0),
+		mustDie + "tkill":          call(unix.SYS_TKILL, parent, 0),
+		mustDie + "queue a signal": call(unix.SYS_RT_SIGQUEUEINFO, parent, 0, path),
 		mustDie + "pidfd":          call(unix.SYS_PIDFD_OPEN, parent, 0),
 		mustDie + "read memory":    call(unix.SYS_PROCESS_VM_READV, parent, path, 1, path, 1, 0),
 		mustDie + "write memory":   call(unix.SYS_PROCESS_VM_WRITEV, parent, path, 1, path, 1, 0),
