@@ -7,6 +7,7 @@ import (
 	"container/list"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"sync"
@@ -54,18 +55,18 @@ type Stats struct {
 }
 
 // Listener is a listener that bounds the connections it accepts. A connection
-// waits until Hold is called for it. Where there is no place for a new one, the
-// one that waits longest is closed: of the same address if that has too many,
-// else of any. If less than a quarter of them wait, an owner that holds more than
-// a quarter loses the one that it has held longest. The new one is refused if
-// there is neither.
+// waits until Hold is called for it. Where there is no place for a new one, one
+// that waits is closed at random, so that a flood does not close all that others
+// have just opened: one of the same address if that has too many, else any. If
+// less than a quarter of them wait, an owner that holds more than a quarter loses
+// the one that it has held longest. The new one is refused if there is neither.
 type Listener struct {
 	net.Listener
 	options Options
 
 	mu        sync.Mutex
 	open      int
-	waiting   *list.List // of *conn, the one that waits longest first
+	waiting   *list.List // of *conn
 	held      *list.List // of *conn, the one that was held first is the first
 	byAddress map[netip.Addr]int
 	stats     Stats
@@ -161,17 +162,24 @@ func (l *Listener) leastEntitled(address netip.Addr, only bool) *conn {
 		}
 	}
 	share := max(1, places/parts)
-	if open-all < share && most > share {
-		return first(l.held, func(c *conn) bool { return counts(c) && c.owner == owner })
+	switch wait := open - all; {
+	case wait < share && most > share:
+		return find(l.held, 0, func(c *conn) bool { return counts(c) && c.owner == owner })
+	case wait > 0:
+		return find(l.waiting, rand.IntN(wait), counts)
+	default:
+		return nil
 	}
-	return first(l.waiting, counts)
 }
 
-// first returns the first connection of a list that fits.
-func first(in *list.List, fits func(*conn) bool) *conn {
+// find returns the connection of a list that fits, after n others that do.
+func find(in *list.List, n int, fits func(*conn) bool) *conn {
 	for e := in.Front(); e != nil; e = e.Next() {
 		if c := e.Value.(*conn); fits(c) {
-			return c
+			if n == 0 {
+				return c
+			}
+			n--
 		}
 	}
 	return nil

@@ -59,7 +59,7 @@ func dial(t *testing.T, l *Listener, from string) net.Conn {
 	return c
 }
 
-func TestTheLongestWaitingGivesWay(t *testing.T) {
+func TestAWaitingOneGivesWay(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	l, accepted := start(t, Options{Total: 2, PerAddress: 2, Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -67,12 +67,12 @@ func TestTheLongestWaitingGivesWay(t *testing.T) {
 	<-accepted
 	dial(t, l, "127.0.0.1")
 	second := <-accepted
+	_, ok := Hold(second, "a")
+	require.True(t, ok)
 	dial(t, l, "127.0.0.1")
 	third := <-accepted
 	_, err := io.ReadAll(first)
 	require.NoError(t, err, "it was closed")
-	_, ok := Hold(second, "a")
-	require.True(t, ok)
 	release, ok := Hold(third, "b")
 	require.True(t, ok)
 	refused := dial(t, l, "127.0.0.1")
@@ -88,6 +88,31 @@ func TestTheLongestWaitingGivesWay(t *testing.T) {
 	require.False(t, ok, "it gave way")
 	require.NoError(t, fourth.Close())
 	require.Equal(t, 1, l.Stats().Open)
+}
+
+// TestAFloodLeavesSome opens many more connections than there are places: some of
+// those that came first are still there after as many as there are places.
+func TestAFloodLeavesSome(t *testing.T) {
+	t.Parallel()
+	const places = 32
+	l := New(nil, Options{Total: places})
+	enter := func() *conn {
+		c := &conn{Conn: &fakeConn{remote: &net.UnixAddr{}}, listener: l}
+		_, ok := l.enter(c)
+		require.True(t, ok)
+		return c
+	}
+	left := 0
+	for range 100 {
+		early := enter()
+		for range places {
+			enter()
+		}
+		if !early.left {
+			left++
+		}
+	}
+	require.Greater(t, left, 10, "37 of 100 on average")
 }
 
 func TestOneAddressLeavesRoomForOthers(t *testing.T) {
