@@ -13,6 +13,7 @@ import (
 // Limits of one look at one queue in one shard.
 const (
 	scanPages     = 6                // pages after the first, or classes skipped
+	crowdPages    = 24               // pages behind what was passed before
 	pageGrowth    = 8                // times as many entries after each page without a find
 	scanBlocks    = 8                // blocks of a page among which a contended claim chooses
 	crowdBlocks   = 16               // the same, if that did not suffice
@@ -20,6 +21,7 @@ const (
 	maxClasses    = 64               // classes remembered per queue
 	classRefresh  = time.Second      // how often a look searches for classes it has not met
 	classLifetime = 10 * time.Second // how long a class is remembered after it was last met
+	passLifetime  = time.Minute      // how long looks go past what they found nothing in
 )
 
 // scanner finds ready futures that fit a worker. It belongs to one goroutine.
@@ -30,6 +32,21 @@ type scanner struct {
 	lookAt  time.Time               // when to search for classes next
 	losses  float64                 // moving share of claims that met a conflict
 	refused refused                 // futures that can't be read
+	passed  map[place]passed        // what looks have gone past
+}
+
+// place is a queue in a shard.
+type place struct {
+	shard int
+	queue string
+}
+
+// passed is where the looks at a place go on that have found nothing before it, so
+// that any number of futures that nobody here can run keeps none behind them
+// waiting.
+type passed struct {
+	next  []byte
+	since time.Time
 }
 
 // recordConflicts records how often other workers beat the last claim.
@@ -73,7 +90,8 @@ type knownClass struct {
 }
 
 func newScanner(r *Registration) scanner {
-	return scanner{keys: r.cluster.keys, random: r.cluster.random, classes: map[string][]knownClass{}}
+	return scanner{keys: r.cluster.keys, random: r.cluster.random, classes: map[string][]knownClass{},
+		passed: map[place]passed{}}
 }
 
 // want describes the entries that a look searches for.
@@ -122,13 +140,14 @@ func (s *scanner) collect(ctx context.Context, tx kv.Reader, a asked, now time.T
 	var found []layout.ReadyEntry
 	page, err := a.pending.Wait(ctx)
 	wrapped := bytes.Equal(a.from, prefix)
+	at, most, jumped := place{a.shard, a.want.queue}, scanPages, false
 	for n := 0; ; n++ {
 		if err != nil {
 			return nil, err
 		}
 		next := []byte(nil)
 		found, next, err = s.sift(found, page, prefix, &a.want, now, limit)
-		if err != nil || len(found) >= limit || n >= scanPages {
+		if err != nil || len(found) >= limit || n >= most && len(found) > 0 {
 			return found, err
 		}
 		if next == nil || bytes.Compare(next, end) >= 0 {
@@ -137,11 +156,31 @@ func (s *scanner) collect(ctx context.Context, tx kv.Reader, a asked, now time.T
 			}
 			wrapped, next, end = true, prefix, a.from
 		}
+		if n >= most {
+			if next = s.pass(at, next, now); jumped || bytes.Compare(next, end) >= 0 {
+				return found, nil
+			}
+			n, most, jumped = 0, crowdPages, true
+		}
 		if len(found) == 0 {
 			a.want.page = max(a.want.page, min(a.want.page*pageGrowth, maxPage))
 		}
 		page, err = tx.GetRange(kv.Range{Begin: next, End: end}, kv.RangeOptions{Limit: a.want.page}).Wait(ctx)
 	}
+}
+
+// pass returns where a look at a place goes on that has found nothing before next,
+// and notes it for later ones.
+func (s *scanner) pass(at place, next []byte, now time.Time) []byte {
+	before, known := s.passed[at]
+	if !known || now.Sub(before.since) > passLifetime {
+		before = passed{since: now}
+	}
+	if bytes.Compare(before.next, next) < 0 {
+		before.next = next
+	}
+	s.passed[at] = before
+	return before.next
 }
 
 // available reports whether a future can be claimed as far as this process

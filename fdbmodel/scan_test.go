@@ -3,6 +3,7 @@ package fdbmodel
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,6 +47,31 @@ func TestNoClassOrQueueStarves(t *testing.T) {
 			require.Equal(t, 1, found)
 		})
 	}
+}
+
+// TestFuturesThatNobodyRunsBlockNobody has a future behind many of a function that
+// the worker does not have, more than it reads at a time.
+func TestFuturesThatNobodyRunsBlockNobody(t *testing.T) {
+	t.Parallel()
+	const crowd, each = 12_000, 1000
+	w, _, _ := claimersOn(t, storetest.New(t), 1)
+	for range crowd / each {
+		w.submit(slices.Repeat([]layout.Spec{{Function: "go:nobody", Queue: "a"}}, each)...)
+	}
+	w.submit(layout.Spec{Function: "go:f", Queue: "a"})
+	r, err := w.c.Register(w.ctx, layout.WorkerInfo{
+		Functions: []string{"go:f"}, Queues: []string{"a"}, Capacity: layout.Resources{Slots: 1},
+	})
+	require.NoError(t, err)
+	claims, found := 0, 0
+	for ; found == 0 && claims < 10*w.c.config.Shards; claims++ {
+		answer, err := r.Claim(w.ctx, ClaimRequest{
+			Free: r.info.Capacity, Max: 1, Runs: func(function string) bool { return function == "go:f" },
+		})
+		require.NoError(t, err)
+		found = len(answer.Futures)
+	}
+	require.Equal(t, 1, found, "after %d claims", claims)
 }
 
 // TestClassesAreFewAndForgotten meets more classes than are remembered, and none
