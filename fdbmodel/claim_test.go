@@ -63,8 +63,9 @@ func (t *staleTx) Get(key []byte) kv.Pending[[]byte] {
 	return t.Tx.Get(key)
 }
 
-// TestFinishSeesItsClaim ends claims on a store that shows commits late: right
-// after the claim, and when its version may be too old to ask for.
+// TestFinishSeesItsClaim ends one of two claims on a store that shows commits
+// late: right after the claim, and when its version may be too old to ask for.
+// A claim that seemed lost would write nothing, and so conflict with nothing.
 func TestFinishSeesItsClaim(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]time.Duration{"at once": 0, "later": 2 * recentClaim} {
@@ -74,15 +75,15 @@ func TestFinishSeesItsClaim(t *testing.T) {
 		require.NoError(t, err)
 		w := &waker{t, ctx, db, c}
 		r := w.register(9, "go:f")
-		w.submit(layout.Spec{Function: "go:f"})
+		w.submit(layout.Spec{Function: "go:f"}, layout.Spec{Function: "go:f"})
 		before := db.Begin(kv.Options{})
 		defer before.Cancel()
 		db.version, err = before.ReadVersion(ctx)
 		require.NoError(t, err)
 		db.left = 2
-		answer, err := r.Claim(ctx, ClaimRequest{Free: r.info.Capacity, Max: 1})
+		answer, err := r.Claim(ctx, ClaimRequest{Free: layout.Resources{Slots: 2}, Max: 2})
 		require.NoError(t, err)
-		require.Len(t, answer.Futures, 1)
+		require.Len(t, answer.Futures, 2)
 		virtual.Advance(wait)
 		outcomes, err := r.Finish(ctx, []Completion{{Future: &answer.Futures[0], Result: &layout.Result{}}})
 		require.NoError(t, err)
