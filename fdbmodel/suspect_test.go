@@ -34,7 +34,8 @@ func TestOnlyTheMostSuspiciousIsCharged(t *testing.T) {
 	s := modeltest.NewStage(t)
 	var ids [3]layout.ID // by deaths
 	for deaths := 2; deaths >= 0; deaths-- {
-		ids[deaths] = s.Submit()
+		// The less suspicious ones come first in the order of keys.
+		ids[deaths] = s.Submit(func(sub *fdbmodel.Submission) { sub.ID = layout.ID{byte(1 + deaths)} })
 		if deaths > 0 {
 			w, err := s.C.Register(s.Ctx, layout.WorkerInfo{Functions: []string{"go:f"},
 				Capacity: layout.Resources{Slots: 8}})
