@@ -65,6 +65,7 @@ type Machine struct {
 	names    int
 
 	workers []*actorWorker
+	crashed []*actorWorker // of processes that crashed: what they had begun counts when they are reaped
 	Rows    map[layout.ID]*layout.Row
 	boxes   map[layout.SessionID]*fdbmodel.Mailbox
 	watched map[layout.SessionID]map[layout.ID]bool
@@ -360,6 +361,7 @@ func (m *Machine) crash() {
 	for _, w := range m.workers {
 		w.gone = true
 	}
+	m.crashed = append(m.crashed, m.workers...)
 	m.workers, m.loose = nil, nil
 	for s := range m.watched {
 		m.watched[s] = map[layout.ID]bool{} // an acknowledged subscription is durable, but its session is gone

@@ -3,6 +3,7 @@ package modeltest
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -167,7 +168,7 @@ func forgot(before, after *layout.Row, worker layout.WorkerID) bool {
 // mayCrash reports whether a death may count as a crash of a future: if its
 // worker may have recorded that it runs it.
 func (m *Machine) mayCrash(row *layout.Row) bool {
-	for _, w := range m.workers {
+	for _, w := range slices.Concat(m.workers, m.crashed) {
 		if w.ID() == row.Claim.Worker {
 			sequence, begun := w.begun[row.ID]
 			return begun && sequence == row.Claim.Sequence
