@@ -2,7 +2,9 @@ package fdbmodel
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -160,19 +162,21 @@ func (c *Cluster) dropSession(ctx context.Context, session layout.SessionID) err
 
 // Subscribe notifies a session of the end of futures that it did not submit.
 // Finished and unknown futures are answered at once: the former with a Notice,
-// the latter with ErrNotFound in missing. An unknown commit is retried and
-// harmless.
+// the latter with ErrNotFound in missing. On a store that can only be read it
+// answers for those, and returns kv.ErrReadOnly for the others. An unknown commit
+// is retried and harmless.
 func (c *Cluster) Subscribe(ctx context.Context, session layout.SessionID, ids []layout.ID,
-) (over []layout.Notice, missing []layout.ID, err error) {
+) (over []layout.Notice, missing []layout.ID, refused error) {
 	for len(ids) > 0 {
 		n := min(len(ids), layout.MaxSubmit)
 		o, m, err := c.subscribeBatch(ctx, session, ids[:n])
-		if err != nil {
+		if err != nil && !errors.Is(err, kv.ErrReadOnly) {
 			return over, missing, err
 		}
+		refused = cmp.Or(refused, err)
 		over, missing, ids = append(over, o...), append(missing, m...), ids[n:]
 	}
-	return over, missing, nil
+	return over, missing, refused
 }
 
 func (c *Cluster) subscribeBatch(ctx context.Context, session layout.SessionID, ids []layout.ID,

@@ -188,7 +188,7 @@ func (l *listener) subscribe(ctx context.Context) error {
 	for len(ids) > 0 {
 		n := min(len(ids), layout.MaxSubmit)
 		if err := l.subscribeBatch(ctx, ids[:n]); err != nil {
-			l.client.registry.want(ids)
+			l.client.registry.want(l.client.registry.open(ids))
 			return err
 		}
 		ids = ids[n:]
@@ -235,12 +235,14 @@ func (l *listener) missed(now time.Time, err error) {
 func (l *listener) subscribeBatch(ctx context.Context, ids []ID) error {
 	registry := &l.client.registry
 	over, missing, err := l.client.cluster.Subscribe(ctx, l.client.session, ids)
-	switch {
-	case err == nil:
+	if err == nil || errors.Is(err, kv.ErrReadOnly) {
 		for _, id := range missing {
 			registry.missing(id)
 		}
 		l.fetch(registry.deliver(over))
+		return err
+	}
+	switch {
 	case !isMistake(err):
 		return err
 	case len(ids) == 1:

@@ -183,6 +183,13 @@ func (r *registry) want(ids []ID) {
 	r.wanted = append(r.wanted, ids...)
 }
 
+// open returns those of ids that have not ended.
+func (r *registry) open(ids []ID) []ID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(ids), func(id ID) bool { return r.pending[id] == nil })
+}
+
 // awaited returns the awaited futures, except for those that are being
 // submitted.
 func (r *registry) awaited() []ID {

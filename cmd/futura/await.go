@@ -148,7 +148,9 @@ func outcome(ctx, waiting context.Context, c *futures.Client, id futures.ID) (fu
 	case unexplained != nil:
 		return r, unexplained
 	case e.State.Terminal():
-		return f.Await(ctx)
+		soon, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		return f.Await(soon)
 	default:
 		return r, lateError{fmt.Sprintf("future %s is not over, but %s. %s Wait for it again with futura await %s",
 			id, e.State, e.Text, id)}

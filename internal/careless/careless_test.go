@@ -15,7 +15,7 @@ import (
 
 // How long a walk lasts: so many steps, or until a time has passed.
 const (
-	shortSteps = 60
+	shortSteps = 30
 	longWalk   = 5 * time.Minute
 )
 
