@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,7 +26,8 @@ type Options struct {
 	// Args are its arguments. With --json among them, it must announce where it
 	// listens as dev and head do, or print another object.
 	Args []string
-	// Env is added to this process's environment.
+	// Env is added to this process's environment, of which the settings of Go's
+	// collector are left out: a bound of the memory is for the default.
 	Env []string
 	// Descriptors is how many files and connections it may have open. Defaults to
 	// what this process may have.
@@ -60,7 +62,7 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	}
 	shell := append([]string{"-c", limit + ` && exec "$0" "$@"`, o.Command}, o.Args...)
 	p := &Process{Log: &Log{}, cmd: exec.Command("sh", shell...), ended: make(chan struct{})}
-	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = o.Dir, append(os.Environ(), o.Env...), p.Log
+	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = o.Dir, append(environment(), o.Env...), p.Log
 	p.cmd.WaitDelay = time.Second // its children may have standard error, too
 	out, in, err := os.Pipe()
 	if err != nil {
@@ -222,4 +224,11 @@ func (l *Log) Fatal() error {
 		return fmt.Errorf("the log says %q:\n%s", l.found, l.tail)
 	}
 	return nil
+}
+
+// environment is this process's, without the settings of Go's collector.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(e string) bool {
+		return strings.HasPrefix(e, "GOGC=") || strings.HasPrefix(e, "GOMEMLIMIT=")
+	})
 }
