@@ -80,11 +80,14 @@ func (c *Cluster) putInfo(ctx context.Context, info layout.Module, alias string)
 				return nil
 			}
 		}
+		// The late twin of an attempt can't undo what follows its retry.
+		tx.AddReadConflictKey(c.keys.CodeInfo(id))
 		tx.Set(c.keys.CodeInfo(id), value)
 		if alias == "" {
 			return nil
 		}
 		named := layout.Encode(&layout.AliasRecord{CID: id, At: info.StoredAt})
+		tx.AddReadConflictKey(c.keys.Alias(alias))
 		tx.Set(c.keys.Alias(alias), named)
 		return nil
 	})

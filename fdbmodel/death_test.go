@@ -1,6 +1,7 @@
 package fdbmodel
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,4 +34,37 @@ func TestAWorkerWhoseHeartBeatIsAlive(t *testing.T) {
 	outcomes, err := r.Finish(w.ctx, []Completion{{Future: &answer.Futures[0], Result: &layout.Result{}}})
 	require.NoError(t, err)
 	require.Equal(t, []Outcome{Applied}, outcomes)
+}
+
+// TestAReturnThatFailsIsTakenUpAgain has a worker come back that lost a claim and
+// can't reach the store at first.
+func TestAReturnThatFailsIsTakenUpAgain(t *testing.T) {
+	t.Parallel()
+	w := newWaker(t)
+	r := w.register(9, "go:f")
+	w.submit(layout.Spec{Function: "go:f"})
+	answer, err := r.Claim(w.ctx, ClaimRequest{Free: r.info.Capacity, Max: 1})
+	require.NoError(t, err)
+	members, err := w.c.Workers(w.ctx)
+	require.NoError(t, err)
+	dead, err := w.c.DeclareDead(w.ctx, r.ID(), members[0].Beat)
+	require.NoError(t, err)
+	require.True(t, dead)
+	_, err = w.c.ReapClaims(w.ctx, r.ID())
+	require.NoError(t, err)
+	outcomes, err := r.Finish(w.ctx, []Completion{{Future: &answer.Futures[0], Result: &layout.Result{}}})
+	require.NoError(t, err)
+	require.Equal(t, []Outcome{Lost}, outcomes)
+	deaths := func() int {
+		row, err := w.c.Get(w.ctx, answer.Futures[0].ID)
+		require.NoError(t, err)
+		return row.Attempts.Deaths.Len()
+	}
+	require.Equal(t, 1, deaths())
+	away, leave := context.WithCancel(w.ctx)
+	leave()
+	require.Error(t, r.reappear(away))
+	require.Equal(t, 1, deaths())
+	require.NoError(t, r.reappear(w.ctx))
+	require.Zero(t, deaths())
 }

@@ -165,7 +165,10 @@ func (c *Cluster) SetAlias(ctx context.Context, alias, id string) error {
 		if err := c.requireModule(ctx, id, tx.Get(c.keys.CodeInfo(id))); err != nil {
 			return err
 		}
-		tx.Set(c.keys.Alias(alias), named)
+		key := c.keys.Alias(alias)
+		// The late twin of an attempt can't undo a SetAlias that follows.
+		tx.AddReadConflictKey(key)
+		tx.Set(key, named)
 		return nil
 	})
 	return err
@@ -173,7 +176,7 @@ func (c *Cluster) SetAlias(ctx context.Context, alias, id string) error {
 
 // RemoveAlias removes an alias, and not the module that it stands for. Futures that
 // were submitted with it keep their module. It returns ErrNotFound. An unknown
-// commit is retried, and may then be ErrNotFound.
+// commit is retried; if the alias is gone then, the removal has landed.
 func (c *Cluster) RemoveAlias(ctx context.Context, alias string) error {
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-code"}, func(tx kv.Attempt) error {
 		key := c.keys.Alias(alias)

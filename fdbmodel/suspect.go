@@ -2,6 +2,7 @@ package fdbmodel
 
 import (
 	"context"
+	"slices"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -76,14 +77,14 @@ func (r *Registration) noteLost(completions []Completion, outcomes []Outcome) {
 }
 
 // reappear has the futures that the worker held, as far as it knows, forget that
-// it died. It is called when none of them is the worker's any more.
+// it died. It is called when none of them is the worker's any more. An unknown
+// commit is retried and harmless, and so is a call after one that failed.
 func (r *Registration) reappear(ctx context.Context) error {
 	r.mu.Lock()
-	ids := r.lost
+	ids := slices.Clone(r.lost)
 	for _, held := range r.held {
 		ids = append(ids, held...)
 	}
-	r.lost = nil
 	r.mu.Unlock()
 	for len(ids) > 0 {
 		n := min(len(ids), MaxFinish)

@@ -242,6 +242,28 @@ func TestUnknownResults(t *testing.T) {
 			require.NoError(s.T, err)
 			require.Equal(s.T, "module", string(got))
 		},
+		"futura-code of aliases": func(s *modeltest.Stage, strike func()) {
+			info, err := s.C.PutModule(s.Ctx, []byte("module"), "")
+			require.NoError(s.T, err)
+			strike()
+			require.NoError(s.T, s.C.SetAlias(s.Ctx, "name", info.CID))
+			function, err := s.C.ResolveFunction(s.Ctx, "wasm:name")
+			require.NoError(s.T, err)
+			require.Equal(s.T, "wasm:"+info.CID, function)
+			strike()
+			require.NoError(s.T, s.C.RemoveAlias(s.Ctx, "name"))
+			require.ErrorIs(s.T, s.C.RemoveAlias(s.Ctx, "name"), fdbmodel.ErrNotFound)
+		},
+		"futura-code of a removal": func(s *modeltest.Stage, strike func()) {
+			info, err := s.C.PutModule(s.Ctx, []byte("module"), "name")
+			require.NoError(s.T, err)
+			strike()
+			removed, err := s.C.RemoveModule(s.Ctx, info.CID, false)
+			require.NoError(s.T, err)
+			require.Equal(s.T, []string{"name"}, removed.Aliases)
+			_, err = s.C.GetModule(s.Ctx, info.CID)
+			require.ErrorIs(s.T, err, fdbmodel.ErrNotFound)
+		},
 		"futura-janitor": func(s *modeltest.Stage, strike func()) {
 			strike()
 			_, held, err := s.C.AcquireJanitor(s.Ctx, s.Worker.ID(), nil, 1)

@@ -55,9 +55,6 @@ func failureOfLost(row *layout.Row) Failure {
 
 // report tells the log and the hooks of a failed attempt that was recorded.
 func (w *Worker) report(c *fdbmodel.Completion) {
-	if c.After.Cancelled {
-		return // by request
-	}
 	f := failureOf(c)
 	w.failures.add(&f)
 	w.call("OnAttemptFailed", w.options.OnAttemptFailed, f)

@@ -64,9 +64,9 @@ func deathMutants() []mutant {
 			by:  suites{{of: "workers", run: "Million"}},
 			old: "b.WriteByte('#')",
 			new: "b.WriteString(word)"},
-		{name: "a cancelled future is a failure", file: "workers/failure.go",
-			by:  suites{{of: "workers", run: "TheLog"}},
-			old: "if c.After.Cancelled {",
-			new: "if c.After.Cancelled && false {"},
+		{name: "a cancelled future is a failure", file: "workers/finish.go",
+			by:  suites{{of: "workers", run: "TheLog|Cancel"}},
+			old: "case c.After.Cancelled:",
+			new: "case c.After.Cancelled && false:"},
 	}
 }
