@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -35,7 +36,8 @@ func Define[In, Out any](name string, options ...Option) Definition[In, Out] {
 func (d Definition[In, Out]) Name() string { return d.name }
 
 // Bind returns the arguments of workers.Worker.Register. Arguments that do not
-// decode as In fail the future at once: no retry could decode them.
+// decode as In fail the future at once, whatever retries are left, with an error
+// that names the function, the codec and In: no retry could decode them.
 func (d Definition[In, Out]) Bind(fn func(context.Context, In) (Out, error)) (
 	name string, run func(context.Context, []byte) ([]byte, error),
 ) {
@@ -43,7 +45,8 @@ func (d Definition[In, Out]) Bind(fn func(context.Context, In) (Out, error)) (
 		codec, _ := ctx.Value(layout.CodecKey{}).(string)
 		var in In
 		if err := decode(codec, args, &in); err != nil {
-			return nil, badArgumentsError{fmt.Errorf("arguments of %s: %w", d.name, err)}
+			return nil, badArgumentsError{fmt.Errorf("arguments of go:%s: %d bytes of %s do not decode as %v: %w", d.name,
+				len(args), wording(codec), reflect.TypeFor[In](), err)}
 		}
 		out, err := fn(ctx, in)
 		if err != nil {
@@ -196,6 +199,16 @@ func untyped[Out any](fs []*Typed[Out]) []*Future {
 	return plain
 }
 
+// wording says how bytes of a codec are read.
+func wording(codec string) string {
+	switch codec {
+	case CodecJSON, CodecMsgpack:
+		return codec
+	default:
+		return fmt.Sprintf("the codec %q, which are read as %s,", codec, CodecMsgpack)
+	}
+}
+
 func encode(codec string, value any) ([]byte, error) {
 	if codec == CodecJSON {
 		return json.Marshal(value)
@@ -203,18 +216,18 @@ func encode(codec string, value any) ([]byte, error) {
 	return msgpack.Marshal(value)
 }
 
-// decode reads exactly one value. The library panics on some inputs, such as
-// nil for a struct with a decoder of its own; these become errors, because the
-// bytes come from another program.
+// decode reads exactly one value. The msgpack library panics on some inputs, such
+// as nil for a struct with a decoder of its own, and so may the decoders of an
+// application; these become errors, because the bytes come from another program.
 func decode(codec string, encoded []byte, into any) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the decoder panicked: %v", p)
+		}
+	}()
 	if codec == CodecJSON {
 		return json.Unmarshal(encoded, into)
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("undecodable msgpack: %v", p)
-		}
-	}()
 	r := bytes.NewReader(encoded)
 	if err := msgpack.NewDecoder(r).Decode(into); err != nil {
 		return err

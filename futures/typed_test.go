@@ -118,7 +118,7 @@ func FuzzTypedArguments(f *testing.F) {
 	f.Fuzz(func(t *testing.T, args []byte) {
 		value, err := run(context.Background(), args)
 		if err != nil {
-			require.ErrorContains(t, err, "arguments of upper")
+			require.ErrorContains(t, err, "arguments of go:upper")
 			return
 		}
 		require.NotEmpty(t, value)

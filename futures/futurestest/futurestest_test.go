@@ -220,6 +220,44 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// fussy is a type whose own decoder panics on what it does not expect.
+type fussy struct{ N int }
+
+func (f *fussy) UnmarshalJSON(b []byte) error {
+	f.N = int(b[2] - '0')
+	return nil
+}
+
+// TestArgumentsThatDoNotDecode has one attempt for each, whatever retries are
+// left, and says what was wrong.
+func TestArgumentsThatDoNotDecode(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	c := futurestest.New(t)
+	c.Register(sum.Bind(func(_ context.Context, n int) (int, error) { return n, nil }))
+	c.Register(futures.Define[fussy, int]("fussy").Bind(func(_ context.Context, f fussy) (int, error) { return f.N, nil }))
+	for _, bad := range []struct{ function, codec, args, want string }{
+		{"go:sum", futures.CodecMsgpack, "\xc1", "1 bytes of msgpack do not decode as int: "},
+		{"go:sum", futures.CodecMsgpack, "\x01\x02", "1 bytes after the value"},
+		{"go:sum", futures.CodecJSON, `"1"`, "3 bytes of json do not decode as int: json: "},
+		{"go:sum", "", "text", `of the codec "raw", which are read as msgpack, do not decode as int: `},
+		{"go:sum", futures.CodecArgv, "", `0 bytes of the codec "argv"`},
+		{"go:fussy", futures.CodecJSON, "1", "do not decode as futurestest_test.fussy: the decoder panicked: "},
+	} {
+		f, err := c.Client.Submit(ctx, futures.Task{Function: bad.function, Codec: bad.codec, Args: []byte(bad.args)})
+		require.NoError(t, err)
+		_, err = f.Await(ctx)
+		var failed *futures.FailedError
+		require.ErrorAs(t, err, &failed, bad.want)
+		require.Equal(t, layout.KindError, failed.Kind)
+		require.Contains(t, failed.Message, "arguments of "+bad.function+": ")
+		require.Contains(t, failed.Message, bad.want)
+		v, err := c.Client.Get(ctx, f.ID())
+		require.NoError(t, err)
+		require.Equal(t, 1, v.Attempt, "no further attempt could decode them")
+	}
+}
+
 // TestTimeouts runs functions that take time on the cluster's clock.
 func TestTimeouts(t *testing.T) {
 	t.Parallel()

@@ -301,9 +301,11 @@ func TestTypedFunctionTakesJSON(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 8, out.Cents)
 
-	f.send("POST", path+"?wait=1m", `{"function":"go:bill","input":"text","max_retries":0}`).Into(http.StatusCreated, &got)
+	f.send("POST", path+"?wait=1m", `{"function":"go:bill","input":"text"}`).Into(http.StatusCreated, &got)
 	require.EqualValues(t, "failed", got.State)
-	require.Contains(t, got.Failure.Message, "arguments of bill: json: cannot unmarshal string")
+	require.Equal(t, 1, got.Attempt, "no further attempt could decode them")
+	require.Contains(t, got.Failure.Message, "arguments of go:bill: 6 bytes of json do not decode as "+
+		"httpapi_test.order: json: cannot unmarshal string")
 	for body, want := range map[string]string{
 		`{"function":"go:bill","input":{},"args":"x"}`:             "excludes args",
 		`{"function":"go:bill","input":{},"codec":"raw"}`:          "excludes args",

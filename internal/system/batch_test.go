@@ -118,6 +118,6 @@ func TestBatchOverATypedFunction(t *testing.T) {
 	for _, item := range items {
 		require.Equal(t, batch.PermanentlyFailed, item.Status)
 		require.Equal(t, 1, item.Attempts, "no further attempt could decode them")
-		require.Contains(t, item.Reason, "arguments of count")
+		require.Contains(t, item.Reason, "arguments of go:count")
 	}
 }
