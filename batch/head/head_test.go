@@ -161,6 +161,9 @@ func TestABatchRunsOnTheWorkersThatItAsksFor(t *testing.T) {
 		chunks, err := b.store.Chunks(t.Context(), made.ID)
 		require.NoError(t, err)
 		require.Len(t, chunks, 3)
+		for _, c := range chunks {
+			require.Regexp(t, "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$", c.ID)
+		}
 		by := map[string]int{}
 		for _, item := range b.items(made.ID) {
 			require.Equal(t, batch.Done, item.Status)

@@ -3,6 +3,7 @@ package head_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -124,4 +125,106 @@ func TestBatchesAreResumedOnceTheStoreAnswers(t *testing.T) {
 		o.list.Store(2)
 		require.Equal(t, batch.Done, o.during(t, 4*time.Minute).Status)
 	})
+}
+
+// meeting is a dispatcher whose runs end once there are two of them.
+type meeting struct {
+	reach
+	two sync.WaitGroup
+}
+
+func (m *meeting) Run(ctx context.Context, order head.Order, deliver func(context.Context, []batch.Completion) error,
+) error {
+	m.two.Done()
+	m.two.Wait()
+	return m.reach.Run(ctx, order, deliver)
+}
+
+// create makes a batch in a store.
+func create(t *testing.T, store batch.Store, id string, nodes, items int) {
+	b := &batch.Batch{ID: id, MaxAttempts: 3, CreatedAt: time.Now(), Template: batch.Template{FunctionID: "f"}}
+	b.Template.Config.Nodes = nodes
+	require.NoError(t, store.Create(t.Context(), b, numbered("a", items)))
+}
+
+// runHead runs a head with the defaults for a while.
+func runHead(t *testing.T, d time.Duration, store batch.Store, to head.Dispatcher) {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	require.NoError(t, head.New(head.Options{Store: store, Dispatcher: to}).Run(ctx))
+}
+
+func requireStatus(t *testing.T, store batch.Store, id string, want batch.Status) {
+	t.Helper()
+	got, err := store.Get(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, want, got.Status)
+}
+
+// TestBatchesAreResumedAtOnce resumes two batches, none of which ends before the
+// other has begun.
+func TestBatchesAreResumedAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		m := &meeting{reach: reach{&outage{Recorder: store}}}
+		m.two.Add(2)
+		create(t, store, "one", 1, 2)
+		create(t, store, "two", 1, 2)
+		runHead(t, 2*time.Minute, store, m)
+		requireStatus(t, store, "one", batch.Done)
+		requireStatus(t, store, "two", batch.Done)
+		require.NoError(t, store.Close(t.Context()))
+	})
+}
+
+// TestBatchesOfOthersAreFoundEachHour has a batch come whose head died at once,
+// after this head has looked for such batches.
+func TestBatchesOfOthersAreFoundEachHour(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		time.AfterFunc(2*time.Minute, func() { create(t, store, "b", 1, 2) })
+		time.AfterFunc(time.Hour, func() { requireStatus(t, store, "b", batch.Created) })
+		runHead(t, time.Hour+2*time.Minute, store, reach{&outage{Recorder: store}})
+		requireStatus(t, store, "b", batch.Done)
+		require.NoError(t, store.Close(t.Context()))
+	})
+}
+
+// TestABatchThatRanTakesTheWorkersThereAre resumes a batch of four workers, three
+// of which have gone since it began. A new one waits for all of them.
+func TestABatchThatRanTakesTheWorkersThereAre(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		create(t, store, "ran", 4, 5)
+		create(t, store, "new", 4, 5)
+		c := batch.Chunk{ID: "c", Batch: "ran", Worker: "gone", CreatedAt: time.Now()}
+		_, err := store.Assign(t.Context(), &c, []int{0, 1, 2})
+		require.NoError(t, err)
+		_, err = store.Complete(t.Context(), "ran", "c", []batch.Completion{{Index: 0}, {Index: 1}, {Index: 2, Failed: true}})
+		require.NoError(t, err)
+		runHead(t, time.Minute+30*time.Second, store, reach{&outage{Recorder: store}})
+		requireStatus(t, store, "ran", batch.Done)
+		requireStatus(t, store, "new", batch.Created)
+		require.NoError(t, store.Close(t.Context()))
+	})
+}
+
+// TestTheOperatorsLimitOfAttemptsHolds whatever a request asks for.
+func TestTheOperatorsLimitOfAttemptsHolds(t *testing.T) {
+	t.Parallel()
+	store := memstore.New()
+	for limit, wants := range map[uint64]map[uint64]int{0: {0: 10, 9: 9, 11: 10}, 3: {0: 3, 2: 2, 9: 3}} {
+		h := head.New(head.Options{Store: store, Dispatcher: reach{&outage{}}, MaxAttempts: limit})
+		for asked, want := range wants {
+			made, _, err := h.Submit(t.Context(), batch.Request{
+				Template: batch.Template{FunctionID: "f"}, Arguments: numbered("a", 1), MaxAttempts: asked,
+			})
+			require.NoError(t, err)
+			require.Equal(t, want, made.MaxAttempts)
+		}
+	}
+	require.NoError(t, store.Close(t.Context()))
 }
