@@ -84,6 +84,12 @@ func TestSchemasNameTheFieldsOfDocuments(t *testing.T) {
 	require.Error(t, err)
 }
 
+// TestCollectionsAreThoseOfB7s: an existing database is found again.
+func TestCollectionsAreThoseOfB7s(t *testing.T) {
+	t.Parallel()
+	require.Subset(t, Collections(), []string{"b7s-batches", "b7s-batch-chunks", "b7s-batch-work-items"})
+}
+
 func TestForeignCollections(t *testing.T) {
 	t.Parallel()
 	ours := bson.D{{Key: "bsonType", Value: "object"}, {Key: "required", Value: bson.A{"id"}}, {Key: "n", Value: int32(1)}}

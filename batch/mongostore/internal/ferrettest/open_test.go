@@ -240,3 +240,55 @@ func TestLargeOutputs(t *testing.T) {
 	large.Template.Config.Stdin = want.Stdout
 	require.ErrorIs(t, s.s.Create(t.Context(), large, [][]string{{}}), batch.ErrBadBatch)
 }
+
+// TestItemsAreInsertedInParts creates a batch of more items than are sent at once.
+func TestItemsAreInsertedInParts(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	var parts []int
+	s.proxy.set(func(p *proxy) {
+		p.fault = func(c *command) fault {
+			if c.name == "insert" && c.body.Lookup("insert").StringValue() == itemsOf {
+				for _, section := range c.sections {
+					parts = append(parts, len(section.documents))
+				}
+			}
+			return fault{}
+		}
+	})
+	s.begin(2500)
+	s.proxy.set(func(*proxy) { require.Equal(t, []int{1000, 1000, 500}, parts) })
+	b, err := s.s.Get(t.Context(), s.id)
+	require.NoError(t, err)
+	require.Equal(t, 2500, b.Items)
+}
+
+// TestOpenUsesTheNamedDatabase finds the collections where the options say.
+func TestOpenUsesTheNamedDatabase(t *testing.T) {
+	t.Parallel()
+	p := startServer(t)
+	s, err := mongostore.Open(t.Context(), mongostore.Options{URI: p.uri(), Database: "mine"})
+	require.NoError(t, err)
+	require.NoError(t, s.Close(t.Context()))
+	names, err := client(t, p).Client().ListDatabaseNames(t.Context(), bson.D{})
+	require.NoError(t, err)
+	require.Contains(t, names, "mine")
+	require.NotContains(t, names, mongostore.DefaultDatabase)
+}
+
+// TestOpenPingsFirst sees a ping before the first change.
+func TestOpenPingsFirst(t *testing.T) {
+	t.Parallel()
+	p := startServer(t)
+	var sent []string
+	p.set(func(p *proxy) {
+		p.fault = func(c *command) fault {
+			if c.name == "ping" || c.name == "create" {
+				sent = append(sent, c.name)
+			}
+			return fault{}
+		}
+	})
+	open(t, p.uri())
+	p.set(func(*proxy) { require.Equal(t, []string{"ping", "create"}, sent[:2]) })
+}
