@@ -70,7 +70,11 @@ func TestFailuresOfFunctions(t *testing.T) {
 	b.awaitOver(id)
 	require.Equal(t, "second", string(b.row(id).Result.Value))
 	require.Equal(t, 2, b.row(id).Result.Attempt)
-	b.awaitOver(b.many(20, "go:echo")...)
+	require.Equal(t, layout.KindError, b.row(id).Exception.Kind, "the last failure is kept")
+	require.False(t, b.row(id).Exception.Final)
+	ids := b.many(20, "go:echo")
+	b.awaitOver(ids...)
+	require.Nil(t, b.row(ids[0]).Exception)
 	b.await("free slots", func() bool { return w.Stats().Free.Slots == 2 })
 }
 

@@ -47,3 +47,12 @@ func TestStatesOfItemsAndFutures(t *testing.T) {
 		require.True(t, seen[s], "%v", s)
 	}
 }
+
+// TestItemsOfAChunkRunOneByOne unless the batch asks for more.
+func TestItemsOfAChunkRunOneByOne(t *testing.T) {
+	t.Parallel()
+	template := batch.Template{FunctionID: "go:f"}
+	require.Equal(t, 1, Submission(&template, "go:f", nil).Spec.Parallel)
+	template.Config.Concurrency = 3
+	require.Equal(t, 3, Submission(&template, "go:f", nil).Spec.Parallel)
+}

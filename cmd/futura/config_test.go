@@ -221,3 +221,23 @@ func TestEndpointsLeadToThisMachine(t *testing.T) {
 	_, err := readEndpoint(dir)
 	require.ErrorContains(t, err, "chmod 600 "+path)
 }
+
+// TestKeysOfB7sSetTheirFlags reads the part of a configuration that b7s has.
+func TestKeysOfB7sSetTheirFlags(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "b7s.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(
+		"head:\n  batch:\n    server: mongodb://127.0.0.1:1/\n    db-name: mine\n    requeue-interval: 30m\n"), 0o600))
+	for flag, values := range map[string][2]string{
+		"batch-db-server":        {"", "mongodb://127.0.0.1:1/"},
+		"batch-db-name":          {"b7s-db", "mine"},
+		"batch-requeue-interval": {"1h0m0s", "30m0s"},
+		"batch-resume-delay":     {"1m0s", "1m0s"},
+	} {
+		for i, args := range [][]string{{"head"}, {"head", "--config", file}} {
+			found, err := configured(t, flag, args...)
+			require.NoError(t, err)
+			require.Equal(t, values[i], found, flag)
+		}
+	}
+}

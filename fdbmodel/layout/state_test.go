@@ -55,3 +55,20 @@ func TestPlaceOfEveryRow(t *testing.T) {
 		}
 	})
 }
+
+// TestOnlyAResultOfTheClaimCounts has results of earlier claims, of the same
+// worker and of another.
+func TestOnlyAResultOfTheClaimCounts(t *testing.T) {
+	t.Parallel()
+	claim := &layout.Claim{Token: layout.Token{Worker: "w", Sequence: 2}}
+	for token, want := range map[layout.Token]layout.State{
+		claim.Token:                      layout.Realized,
+		{Worker: "w", Sequence: 1}:       layout.Claimed,
+		{Worker: "another", Sequence: 2}: layout.Claimed,
+	} {
+		row := layout.Row{Spec: &layout.Spec{}, Claim: claim, Result: &layout.Result{Token: token}}
+		require.Equal(t, want, row.State(), token)
+		row.Claim = nil
+		require.Equal(t, layout.Ready, row.State(), "no claim has it")
+	}
+}
