@@ -22,6 +22,7 @@ type imports struct {
 
 // Modules of others.
 const (
+	blake3      = "github.com/zeebo/blake3"
 	bindings    = "github.com/apple/foundationdb/bindings/go"
 	btree       = "github.com/tidwall/btree"
 	cobra       = "github.com/spf13/cobra"
@@ -114,6 +115,8 @@ func importTable() map[string]imports {
 			ours:   []string{"fdbmodel", "fdbmodel/layout", "workers", "internal/trust"},
 			others: []string{wazero, system, network},
 		},
+
+		"workers/objects": {ours: []string{"internal/trust"}, others: []string{blake3, system}},
 
 		"workers/wasm/wasmbench": {ours: []string{"workers/wasm"}, others: []string{wazero}},
 
@@ -213,6 +216,7 @@ func TestImportTableIsSound(t *testing.T) {
 	owners := map[string][]string{
 		wazero: {"workers/wasm", "workers/wasm/wasmbench"}, bindings: {"fdbmodel/kv/fdbkv", "internal/fdbtest"},
 		pebble: {"fdbmodel/kv/embedded", "fdbmodel/modeltest", "internal/faultdisk", "internal/sim"},
+		blake3: {"workers/objects"},
 		btree:  {"fdbmodel/kv/embedded"}, mongo: {"batch/mongostore"},
 		huma:  {"batch/rest", "futures/httpapi", "futures/httpapi/stack"},
 		cobra: {"cmd/futura"}, koanf: {"cmd/futura"},

@@ -1,0 +1,231 @@
+package objects
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// faults are what the files of a store suffer.
+type faults struct {
+	create  atomic.Pointer[error]
+	read    atomic.Pointer[error]
+	room    atomic.Int64 // bytes that can be written
+	flip    atomic.Int64 // the offset of a byte that is read changed, or -1
+	noPunch bool
+	closed  atomic.Int64
+	opened  atomic.Int64
+}
+
+func newFaults() *faults {
+	f := &faults{}
+	f.room.Store(1 << 40)
+	f.flip.Store(-1)
+	return f
+}
+
+func (f *faults) open(dir string) (file, error) {
+	if err := f.create.Load(); err != nil {
+		return nil, *err
+	}
+	below, err := createNameless(dir)
+	if err != nil {
+		return nil, err
+	}
+	f.opened.Add(1)
+	return &faultyFile{file: below, faults: f}, nil
+}
+
+type faultyFile struct {
+	file
+	faults *faults
+}
+
+func (f *faultyFile) WriteAt(p []byte, offset int64) (int, error) {
+	if left := f.faults.room.Add(-int64(len(p))); left < 0 {
+		return 0, syscall.ENOSPC
+	}
+	return f.file.WriteAt(p, offset)
+}
+
+func (f *faultyFile) ReadAt(p []byte, offset int64) (int, error) {
+	if err := f.faults.read.Load(); err != nil {
+		return 0, *err
+	}
+	n, err := f.file.ReadAt(p, offset)
+	if at := f.faults.flip.Load() - offset; at >= 0 && at < int64(n) {
+		p[at] ^= 1
+	}
+	return n, err
+}
+
+func (f *faultyFile) Close() error {
+	f.faults.closed.Add(1)
+	return f.file.Close()
+}
+
+func (f *faultyFile) punch(offset, length int64) error {
+	if f.faults.noPunch {
+		return errors.ErrUnsupported
+	}
+	return f.file.punch(offset, length)
+}
+
+// TestDamagedDisk changes each of some bytes on disk: what is read is right or
+// an error.
+func TestDamagedDisk(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	const size = 2*PieceSize + 100
+	for _, at := range []int64{0, PieceSize - 1, PieceSize, size - 1} {
+		f := newFaults()
+		s := open(t, Options{Memory: -1, Dir: t.TempDir(), Disk: 8 << 20, create: f.open})
+		want := someBytes(size, 1)
+		ref, err := s.Put(ctx, bytes.NewReader(want), PutOptions{})
+		require.NoError(t, err)
+		f.flip.Store(at)
+		o, err := s.Open(ref.Hash)
+		require.NoError(t, err)
+		_, ok := o.Bytes()
+		require.False(t, ok)
+		got, err := io.ReadAll(o)
+		require.ErrorIs(t, err, ErrDamaged, at)
+		require.EqualValues(t, at/PieceSize*PieceSize, len(got))
+		require.True(t, bytes.HasPrefix(want, got))
+		_, err = o.Seek(0, io.SeekStart)
+		require.NoError(t, err)
+		var out bytes.Buffer
+		_, err = o.WriteTo(&out)
+		require.ErrorIs(t, err, ErrDamaged)
+		require.True(t, bytes.HasPrefix(want, out.Bytes()))
+		_, err = o.ReadAt(make([]byte, 1), at)
+		require.ErrorIs(t, err, ErrDamaged)
+		// A disk that reads well again is read again.
+		f.flip.Store(-1)
+		require.NoError(t, o.Close())
+		requireContent(t, s, ref, want)
+		broken := error(syscall.EIO)
+		f.read.Store(&broken)
+		o, err = s.Open(ref.Hash)
+		require.NoError(t, err)
+		_, err = io.ReadAll(o)
+		require.ErrorIs(t, err, syscall.EIO)
+		require.NoError(t, o.Close())
+	}
+}
+
+// TestFullDisk has a disk with less room than it was said to have.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	const size = 3 * PieceSize
+	f := newFaults()
+	s := open(t, Options{Memory: charge(size, inMemory), Dir: t.TempDir(), Disk: 64 << 20, create: f.open})
+	want := someBytes(size, 1)
+	ref, err := s.PutBytes(ctx, want, PutOptions{})
+	require.NoError(t, err)
+	before := s.Stats()
+	f.room.Store(size - 1)
+	for name, put := range map[string]func() error{
+		"bytes": func() error { _, err := s.PutBytes(ctx, someBytes(size, 2), PutOptions{}); return err },
+		"stream": func() error {
+			_, err := s.Put(ctx, iotest.HalfReader(bytes.NewReader(someBytes(2*size, 2))), PutOptions{})
+			return err
+		},
+		"reserve": func() error {
+			kept, err := s.Reserve(ctx, size)
+			if err == nil {
+				defer kept.Release()
+				_, err = s.PutBytes(ctx, someBytes(size, 2), PutOptions{Reservation: kept})
+			}
+			return err
+		},
+	} {
+		err := put()
+		require.ErrorIs(t, err, ErrFull, name)
+		require.ErrorIs(t, err, syscall.ENOSPC, name)
+		require.ErrorContains(t, err, s.options.Dir, name)
+		require.Equal(t, before, s.Stats(), name)
+		requireContent(t, s, ref, want)
+	}
+	denied := error(syscall.EMFILE)
+	f.create.Store(&denied)
+	_, err = s.PutBytes(ctx, someBytes(size, 2), PutOptions{})
+	require.ErrorIs(t, err, syscall.EMFILE)
+	require.Equal(t, before, s.Stats())
+	f.create.Store(nil)
+	f.room.Store(1 << 40)
+	second, err := s.PutBytes(ctx, someBytes(size, 2), PutOptions{})
+	require.NoError(t, err)
+	requireContent(t, s, ref, want)
+	requireContent(t, s, second, someBytes(size, 2))
+}
+
+// TestFewFiles has one file in all: larger objects are kept on the heap, and the
+// disk says what it lacks.
+func TestFewFiles(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := open(t, Options{Memory: 16 << 20, Dir: t.TempDir(), MaxFiles: 1})
+	refs := make([]Ref, 3)
+	for i := range refs {
+		ref, err := s.PutBytes(ctx, someBytes(PieceSize+i, uint64(i)), PutOptions{})
+		require.NoError(t, err)
+		refs[i] = ref
+	}
+	require.LessOrEqual(t, s.files, 1)
+	_, err := s.Put(ctx, bytes.NewReader(make([]byte, 20<<20)), PutOptions{})
+	require.ErrorIs(t, err, ErrFull)
+	for i, ref := range refs {
+		requireContent(t, s, ref, someBytes(PieceSize+i, uint64(i)))
+	}
+}
+
+// TestSharedFiles has many small objects on disk, which share files, and deletes
+// them in several orders.
+func TestSharedFiles(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for _, noPunch := range []bool{false, true} {
+		f := newFaults()
+		f.noPunch = noPunch
+		s := open(t, Options{Memory: -1, Dir: filepath.Join(t.TempDir(), "a", "b"), Disk: 128 << 20, create: f.open})
+		const size = 700 << 10
+		var refs []Ref
+		for i := range 100 {
+			ref, err := s.PutBytes(ctx, someBytes(size, uint64(i)), PutOptions{})
+			require.NoError(t, err)
+			refs = append(refs, ref)
+		}
+		require.EqualValues(t, 2, f.opened.Load())
+		for i, ref := range refs {
+			if i%3 != 0 {
+				_, err := s.Delete(ref.Hash)
+				require.NoError(t, err)
+			}
+		}
+		kept := 34 * charge(size, onDisk)
+		if noPunch {
+			require.Greater(t, s.Stats().DiskUsed, 2*kept, "the files take it still")
+		} else if removesOpen {
+			require.Equal(t, kept, s.Stats().DiskUsed)
+		}
+		for i, ref := range refs {
+			if i%3 == 0 {
+				requireContent(t, s, ref, someBytes(size, uint64(i)))
+				_, err := s.Delete(ref.Hash)
+				require.NoError(t, err)
+			}
+		}
+		require.Zero(t, s.Stats().DiskUsed)
+		require.EqualValues(t, 2, f.closed.Load())
+	}
+}

@@ -1,0 +1,57 @@
+package objects
+
+import (
+	"cmp"
+	"errors"
+)
+
+// Defaults of Options.
+const (
+	defaultMemory = 256 << 20
+	defaultDisk   = 10 << 30
+)
+
+// Sentinels of a Store.
+var (
+	// ErrFull is returned for what the store has no room for.
+	ErrFull = errors.New("objects: the store is full")
+	// ErrNotFound is returned for an object that the store does not have.
+	ErrNotFound = errors.New("objects: no such object")
+	// ErrClosed is returned by a store, or an object, that was closed.
+	ErrClosed = errors.New("objects: closed")
+)
+
+// Options of a Store.
+type Options struct {
+	// Memory is how many bytes of memory objects may take. Defaults to 256 MiB;
+	// less than 0 is none.
+	Memory int64
+	// Disk is how many bytes of Dir objects may take. Defaults to 10 GiB, and is
+	// none without Dir.
+	Disk int64
+	// Dir is where objects go that memory has no room for. It is created for this
+	// user alone if it does not exist, and must not be open to others. Stores may
+	// share it. Defaults to none.
+	Dir string
+	// MaxFiles bounds the descriptors of files that the store has open. Defaults
+	// to a quarter of those that the process may have.
+	MaxFiles int
+
+	// create makes a file without a name in Dir.
+	create func(dir string) (file, error)
+}
+
+func (o Options) withDefaults() Options {
+	o.Memory = max(0, cmp.Or(o.Memory, defaultMemory))
+	o.Disk = max(0, cmp.Or(o.Disk, defaultDisk))
+	if o.Dir == "" {
+		o.Disk = 0
+	}
+	if o.MaxFiles <= 0 {
+		o.MaxFiles = max(16, descriptors()/4)
+	}
+	if o.create == nil {
+		o.create = createNameless
+	}
+	return o
+}
