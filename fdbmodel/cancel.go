@@ -73,7 +73,14 @@ func (c *Cluster) DiscardMany(ctx context.Context, ids []layout.ID) (removed int
 				if err != nil {
 					return err
 				}
-				if found && row.Spec != nil && row.State().Terminal() {
+				if !found || row.Spec == nil || !row.State().Terminal() {
+					continue
+				}
+				released, err := c.isReleased(ctx, tx, &row)
+				if err != nil {
+					return err
+				}
+				if released {
 					w.remove(&row)
 					n++
 				}
@@ -91,14 +98,14 @@ func (c *Cluster) DiscardMany(ctx context.Context, ids []layout.ID) (removed int
 func (c *Cluster) changeMany(ctx context.Context, ids []layout.ID, e Event) ([]Outcome, error) {
 	return c.eachAssign(ctx, ids, func(part []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
-		var placed demands
+		var then aftermath
 		var asked map[layout.ID]layout.WorkerID
 		result, err := c.transact(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(tx kv.Attempt) (err error) {
-			outcomes, placed, asked, err = c.changeManyIn(ctx, tx, part, e)
+			outcomes, then, asked, err = c.changeManyIn(ctx, tx, part, e)
 			return err
 		})
 		if err == nil {
-			c.wakeIdle(ctx, result.Version, placed)
+			c.follow(ctx, result.Version, then)
 			for id, worker := range asked {
 				c.hub.hintCancel(worker, id)
 			}
@@ -108,14 +115,14 @@ func (c *Cluster) changeMany(ctx context.Context, ids []layout.ID, e Event) ([]O
 }
 
 func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, ids []layout.ID, e Event,
-) (outcomes []Outcome, placed demands, asked map[layout.ID]layout.WorkerID, err error) {
+) (outcomes []Outcome, then aftermath, asked map[layout.ID]layout.WorkerID, err error) {
 	pending := read.Records(tx, c.keys, ids)
 	outcomes, asked = make([]Outcome, len(ids)), map[layout.ID]layout.WorkerID{}
 	w := c.changes(tx)
 	for i, id := range ids {
 		row, found, err := pending[i].Wait(ctx)
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, then, nil, err
 		}
 		if outcomes[i] = Refused; !found || row.Spec == nil || slices.Contains(ids[:i], id) {
 			continue
@@ -131,7 +138,7 @@ func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, ids []layout.ID, e
 		w.apply(&row, &after)
 	}
 	w.flush()
-	return outcomes, w.placed, asked, nil
+	return outcomes, w.aftermath(), asked, nil
 }
 
 // Discard removes a finished future with its result. It returns ErrTransition
@@ -153,6 +160,9 @@ func (c *Cluster) Discard(ctx context.Context, id layout.ID) error {
 		}
 		if !row.State().Terminal() {
 			return fmt.Errorf("future %s is %s: discard is %w; cancel it first", id, row.State(), ErrTransition)
+		}
+		if err := c.requireReleased(ctx, tx, &row); err != nil {
+			return err
 		}
 		w := c.changes(tx)
 		w.remove(&row)
@@ -187,9 +197,9 @@ func (c *Cluster) requireRow(ctx context.Context, tx kv.Reader, id layout.ID) (l
 
 // change applies an event that does not come from a worker.
 func (c *Cluster) change(ctx context.Context, id layout.ID, e Event) (outcome Outcome, after layout.Row, err error) {
-	var placed demands
+	var then aftermath
 	result, err := c.transact(ctx, kv.Options{Tag: "futura-" + e.Kind.String()}, func(tx kv.Attempt) error {
-		placed = nil
+		then = aftermath{}
 		row, err := c.requireRow(ctx, tx, id)
 		if err != nil {
 			return err
@@ -212,11 +222,11 @@ func (c *Cluster) change(ctx context.Context, id layout.ID, e Event) (outcome Ou
 		w := c.changes(tx)
 		w.apply(&row, &after)
 		w.flush()
-		placed = w.placed
+		then = w.aftermath()
 		return nil
 	})
 	if err == nil {
-		c.wakeIdle(ctx, result.Version, placed)
+		c.follow(ctx, result.Version, then)
 	}
 	return outcome, after, err
 }

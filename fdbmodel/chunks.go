@@ -24,6 +24,14 @@ func (c *Cluster) PutArgs(ctx context.Context, id layout.ID, args []byte) (layou
 	return c.putChunks(ctx, id, ref, args)
 }
 
+// putInputs writes a list of inputs that is too long for a spec.
+func (c *Cluster) putInputs(ctx context.Context, id layout.ID, inputs []layout.ID) (layout.ChunkRef, error) {
+	packed := layout.PackIDs(inputs)
+	sum := sha256.Sum256(packed)
+	ref := layout.ChunkRef{Kind: layout.ChunkInputs, Token: fmt.Sprintf("%x", sum[:16])}
+	return c.putChunks(ctx, id, ref, packed)
+}
+
 // PutResult writes a large result of the attempt that holds token. It counts
 // once a Completion of that token names the reference. An unknown commit is
 // retried and harmless: only the holder of the token writes there.

@@ -143,7 +143,7 @@ func (r *Registration) settleDoubts(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.cluster.wakeIdle(ctx, result.Version, ended.placed)
+		r.cluster.follow(ctx, result.Version, ended.then)
 		r.doubts = r.doubts[1:]
 	}
 	return nil

@@ -42,7 +42,9 @@ var (
 	isHeld     = condition{"held", func(r *layout.Row, _ *Event) bool { return r.Spec.Held() }}
 	sameReason = condition{"for the same reason",
 		func(r *layout.Row, e *Event) bool { return r.Attempts.Reason == e.Reason }}
-	isDue = condition{"due", func(r *layout.Row, e *Event) bool { return r.Attempts.Due <= layout.Millis(e.Now) }}
+	hasInputs    = condition{"it has inputs", func(r *layout.Row, _ *Event) bool { return r.Spec.HasInputs() }}
+	waitsForTime = condition{"due later", func(r *layout.Row, e *Event) bool { return r.Attempts.Due > layout.Millis(e.Now) }}
+	isDue        = condition{"due", func(r *layout.Row, e *Event) bool { return r.Attempts.Due <= layout.Millis(e.Now) }}
 )
 
 func (c condition) and(d condition) condition {
@@ -92,13 +94,28 @@ var (
 		r.Attempts.PutBack++
 		r.Attempts.Due = max(1, layout.Millis(e.Now.Add(r.Spec.Backoff.Wait(r.Attempts.PutBack, e.Jitter))))
 	}}
-	startOver = effect{"clear counts and finality", func(r *layout.Row, _ *Event) {
-		r.Attempts, r.Claim, r.Cancel, r.Result = layout.Attempts{Reason: r.Attempts.Reason}, nil, nil, nil
-		exception := *r.Exception
-		exception.Final = false
-		r.Exception = &exception
+	unblock    = effect{"clear blocked", func(r *layout.Row, _ *Event) { r.Blocked = nil }}
+	unblockNow = effect{"clear blocked and due time", func(r *layout.Row, _ *Event) {
+		r.Blocked, r.Attempts.Due = nil, 0
+	}}
+	failUpstream = effect{"clear blocked and due time, final exception: upstream", func(r *layout.Row, e *Event) {
+		exception := *e.Exception
+		exception.Final, exception.At = true, layout.Millis(e.Now)
+		r.Blocked, r.Attempts.Due, r.Exception = nil, 0, &exception
+	}}
+	startOver        = effect{"clear counts and finality", applyStartOver}
+	startOverBlocked = effect{"clear counts and finality, set blocked", func(r *layout.Row, e *Event) {
+		applyStartOver(r, e)
+		r.Blocked = &layout.BlockedRecord{}
 	}}
 )
+
+func applyStartOver(r *layout.Row, _ *Event) {
+	r.Attempts, r.Claim, r.Cancel, r.Result = layout.Attempts{Reason: r.Attempts.Reason}, nil, nil, nil
+	exception := *r.Exception
+	exception.Final = false
+	r.Exception = &exception
+}
 
 // maxFailedOn is the maximum length of Exception.FailedOn.
 const maxFailedOn = 8
@@ -141,7 +158,7 @@ func applyCancelled(r *layout.Row, e *Event) {
 	if r.Claim != nil {
 		exception.Attempt, exception.Worker = r.Attempts.Failed+1, r.Claim.Worker
 	}
-	r.Claim, r.Cancel, r.Exception, r.Attempts.Due = nil, nil, exception, 0
+	r.Claim, r.Cancel, r.Exception, r.Blocked, r.Attempts.Due = nil, nil, exception, nil, 0
 }
 
 // deathBackoff is how long a future waits after a death of its worker. Its own

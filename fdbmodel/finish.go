@@ -169,7 +169,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 	exhausted := r.exhausted(completions)
 	claimed, recent := lastClaim(completions, now)
 	var outcomes []Outcome
-	var placed demands
+	var after aftermath
 	result, err := c.transact(ctx, kv.Options{Tag: "futura-finish"}, func(tx kv.Attempt) error {
 		outcomes = make([]Outcome, len(completions))
 		if err := seeClaims(ctx, tx, claimed, recent); err != nil {
@@ -193,19 +193,19 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 				tx.Clear(c.keys.Begun(r.info.ID, completions[i].Future.ID))
 			}
 			row.Spec = completions[i].Future.stubSpec()
-			after, outcome := Next(row, events[i])
+			next, outcome := Next(row, events[i])
 			outcomes[i] = outcome
 			if outcome != Applied {
 				continue
 			}
-			w.apply(&row, &after)
-			completions[i].After = afterOf(&after)
+			w.apply(&row, &next)
+			completions[i].After = afterOf(&next)
 		}
 		for _, sequence := range exhausted {
 			tx.Clear(c.keys.Claims(r.info.ID, sequence))
 		}
 		w.flush()
-		placed = w.placed
+		after = w.aftermath()
 		return nil
 	})
 	if err != nil {
@@ -213,7 +213,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 	}
 	r.release(completions, exhausted)
 	r.noteLost(completions, outcomes)
-	c.wakeIdle(ctx, result.Version, placed)
+	c.follow(ctx, result.Version, after)
 	return outcomes, nil
 }
 

@@ -187,7 +187,8 @@ func (w *changes) promote(ctx context.Context, due []read.Pending, now time.Time
 // again: at once if it removed an entry, else when the next one is due; the zero
 // time if there is none. It looks at all shards in one transaction, so an error
 // of the store removes nothing from any of them. Futures that were retried since
-// stay; so do unreadable futures, for another retention, and unreadable entries.
+// stay; so do unreadable futures and inputs of futures that are not over, for
+// another retention, and unreadable entries.
 // An unknown commit is retried and harmless.
 func (c *Cluster) ExpireDone(ctx context.Context) (removed int, next time.Time, err error) {
 	now := c.clock.Now()
@@ -198,7 +199,7 @@ func (c *Cluster) ExpireDone(ctx context.Context) (removed int, next time.Time, 
 			return err
 		}
 		w := c.changes(tx)
-		if removed, err = w.expire(ctx, expired); err != nil {
+		if removed, err = c.expire(ctx, w, expired); err != nil {
 			return err
 		}
 		for _, e := range expired {
@@ -253,7 +254,7 @@ func (c *Cluster) expiredOf(ctx context.Context, tx kv.Tx, now time.Time,
 
 // expire removes the futures of entries, and returns how many. A future that
 // finished again after a retry may be in several.
-func (w *changes) expire(ctx context.Context, expired []expiredEntry) (removed int, err error) {
+func (c *Cluster) expire(ctx context.Context, w *changes, expired []expiredEntry) (removed int, err error) {
 	seen := map[layout.ID]bool{}
 	for _, e := range expired {
 		for i, id := range e.ids {
@@ -265,8 +266,16 @@ func (w *changes) expire(ctx context.Context, expired []expiredEntry) (removed i
 				return 0, err
 			case found && row.Spec != nil && row.State().Terminal() && row.FinishedAt() <= e.at && !seen[id]:
 				seen[id] = true
-				w.remove(&row)
-				removed++
+				released, err := c.isReleased(ctx, w.tx, &row)
+				switch {
+				case err != nil:
+					return 0, err
+				case !released:
+					w.done = append(w.done, id) // it is used, and may expire after another retention
+				default:
+					w.remove(&row)
+					removed++
+				}
 			}
 		}
 	}
@@ -321,7 +330,7 @@ func (c *Cluster) SweepChunks(ctx context.Context, shard int, cursor []byte) (ne
 
 // MayRefer reports whether a record may yet refer to a chunk.
 func (c *Cluster) MayRefer(row *layout.Row, ref layout.ChunkRef) bool {
-	if ref.Kind != layout.ChunkArgs {
+	if ref.Kind != layout.ChunkArgs && ref.Kind != layout.ChunkInputs {
 		return row.State() == layout.Claimed && row.Claim.Token.String() == ref.Token
 	}
 	drawn := row.ID.Time()

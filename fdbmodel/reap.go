@@ -69,7 +69,7 @@ func (c *Cluster) endAllClaims(ctx context.Context, worker layout.WorkerID, kind
 		if err != nil || ended.next == nil {
 			return total, kept, err
 		}
-		c.wakeIdle(ctx, result.Version, ended.placed)
+		c.follow(ctx, result.Version, ended.then)
 		c.lost.tell(ended.lost)
 		total += ended.changed
 		kept = kept || ended.kept
@@ -80,8 +80,8 @@ func (c *Cluster) endAllClaims(ctx context.Context, worker layout.WorkerID, kind
 // endedBatch holds the results of ending a claim batch.
 type endedBatch struct {
 	changed int
-	placed  demands // those of the changed that went to the pool
-	kept    bool    // some futures stay in it
+	then    aftermath
+	kept    bool // some futures stay in it
 	lost    []layout.Row
 	next    []byte // where the next one may be, nil after the last one
 }
@@ -157,7 +157,7 @@ func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, event Event, item kv.K
 			ended.lost = append(ended.lost, after)
 		}
 	}
-	ended.placed = w.placed
+	ended.then = w.aftermath()
 	if ended.kept = len(kept) > 0; !ended.kept {
 		tx.Clear(item.Key)
 		w.flush()

@@ -24,13 +24,15 @@ const (
 	EventRetry                           // it is to run again, or at once
 	EventAssign                          // it is assigned to a worker
 	EventUnassign                        // it is unassigned from that worker
+	EventUnblock                         // all its inputs are realized
+	EventUpstream                        // one of its inputs failed, or is gone
 )
 
 var eventNames = [...]string{
 	EventClaim: "claim", EventRealize: "realize", EventFail: "fail", EventRelinquish: "relinquish",
 	EventPutBack: "put back", EventReap: "reap", EventReappear: "reappear", EventCancel: "cancel",
 	EventPromote: "promote", EventRetry: "retry",
-	EventAssign: "assign", EventUnassign: "unassign",
+	EventAssign: "assign", EventUnassign: "unassign", EventUnblock: "unblock", EventUpstream: "upstream",
 }
 
 // Events lists all kinds of event.
@@ -55,7 +57,7 @@ type Event struct {
 	Kind      EventKind
 	Token     layout.Token          // Claim, Realize, Fail, Relinquish, PutBack; Reap, Reappear: only its worker
 	Result    *layout.Result        // Realize
-	Exception *layout.Exception     // Fail
+	Exception *layout.Exception     // Fail, Upstream
 	Permanent bool                  // Fail: no further attempt, whatever its kind
 	RetryIn   *time.Duration        // Fail: wait this long instead of the backoff
 	Crash     bool                  // Reap: running the future may have killed the worker
@@ -101,7 +103,7 @@ const MaxCrashes = 3
 // modifies neither row nor event, and uses no clock, store or randomness but
 // the data in the event. Events that are not in the table of transitions return
 // Refused, or Lost if they come from a worker without the claim. Next needs
-// row.Spec for Fail, PutBack and Reap only.
+// row.Spec for Fail, PutBack, Reap and Retry only.
 func Next(row layout.Row, e Event) (layout.Row, Outcome) {
 	from := row.State()
 	for i := range transitions {
@@ -135,6 +137,18 @@ type transition struct {
 
 // transitions is the whole life cycle of a future, most specific row first.
 var transitions = []transition{
+	{layout.Blocked, EventRealize, always, layout.Blocked, nothing, Lost},
+	{layout.Blocked, EventFail, always, layout.Blocked, nothing, Lost},
+	{layout.Blocked, EventRelinquish, always, layout.Blocked, nothing, Lost},
+	{layout.Blocked, EventPutBack, always, layout.Blocked, nothing, Lost},
+	{layout.Blocked, EventReap, always, layout.Blocked, nothing, Lost},
+	{layout.Blocked, EventReappear, diedWithWorker, layout.Blocked, forgetDeath, Applied},
+	{layout.Blocked, EventReappear, always, layout.Blocked, nothing, Already},
+	{layout.Blocked, EventCancel, always, layout.Failed, failCancelled, Applied},
+	{layout.Blocked, EventUnblock, waitsForTime, layout.Delayed, unblock, Applied},
+	{layout.Blocked, EventUnblock, always, layout.Ready, unblockNow, Applied},
+	{layout.Blocked, EventUpstream, always, layout.Failed, failUpstream, Applied},
+
 	{layout.Ready, EventClaim, always, layout.Claimed, setClaim, Applied},
 	{layout.Ready, EventRealize, always, layout.Ready, nothing, Lost},
 	{layout.Ready, EventFail, always, layout.Ready, nothing, Lost},
@@ -201,5 +215,6 @@ var transitions = []transition{
 	{layout.Failed, EventPutBack, always, layout.Failed, nothing, Lost},
 	{layout.Failed, EventReap, always, layout.Failed, nothing, Lost},
 	{layout.Failed, EventCancel, always, layout.Failed, nothing, Already},
+	{layout.Failed, EventRetry, hasInputs, layout.Blocked, startOverBlocked, Applied},
 	{layout.Failed, EventRetry, always, layout.Ready, startOver, Applied},
 }

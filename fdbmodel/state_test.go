@@ -44,6 +44,9 @@ var (
 func gridRow(s layout.State) layout.Row {
 	row := layout.Row{Spec: &layout.Spec{Function: "go:f", Queue: layout.DefaultQueue, MaxRetries: 1}}
 	switch s {
+	case layout.Blocked:
+		row.Spec.Inputs = layout.PackIDs([]layout.ID{{1}})
+		row.Blocked = &layout.BlockedRecord{Linked: 1}
 	case layout.Delayed:
 		row.Attempts.Due = layout.Millis(gridNow) + 1
 	case layout.Claimed:
@@ -73,6 +76,21 @@ func TestStateGrid(t *testing.T) {
 	// One line for each state: the outcome of the holder's event, then of
 	// another worker's, as STATE/OUTCOME.
 	want := map[string]string{
+		"blocked claim": "blocked/refused blocked/refused", "blocked realize": "blocked/lost blocked/lost",
+		"blocked fail": "blocked/lost blocked/lost", "blocked relinquish": "blocked/lost blocked/lost",
+		"blocked put back": "blocked/lost blocked/lost", "blocked reap": "blocked/lost blocked/lost",
+		"blocked reappear": "blocked/already blocked/already", "blocked cancel": "failed/applied failed/applied",
+		"blocked promote": "blocked/refused blocked/refused", "blocked retry": "blocked/refused blocked/refused",
+		"blocked assign": "blocked/refused blocked/refused", "blocked unassign": "blocked/refused blocked/refused",
+
+		"blocked unblock": "ready/applied ready/applied", "ready unblock": "ready/refused ready/refused",
+		"delayed unblock": "delayed/refused delayed/refused", "claimed unblock": "claimed/refused claimed/refused",
+		"realized unblock": "realized/refused realized/refused", "failed unblock": "failed/refused failed/refused",
+
+		"blocked upstream": "failed/applied failed/applied", "ready upstream": "ready/refused ready/refused",
+		"delayed upstream": "delayed/refused delayed/refused", "claimed upstream": "claimed/refused claimed/refused",
+		"realized upstream": "realized/refused realized/refused", "failed upstream": "failed/refused failed/refused",
+
 		"ready claim": "claimed/applied claimed/applied", "delayed claim": "delayed/refused delayed/refused",
 		"claimed claim": "claimed/already claimed/lost", "realized claim": "realized/refused realized/refused",
 		"failed claim": "failed/refused failed/refused",
@@ -274,4 +292,34 @@ func TestStateConditionsOfAssignments(t *testing.T) {
 	after, outcome := fdbmodel.Next(due, gridEvent(fdbmodel.EventPromote, gridToken))
 	require.Equal(t, fdbmodel.Applied, outcome)
 	require.Equal(t, layout.Ready, after.State())
+}
+
+func TestStateConditionsOfInputs(t *testing.T) {
+	t.Parallel()
+	later := gridRow(layout.Blocked)
+	later.Attempts.Due = layout.Millis(gridNow) + 1
+	after, outcome := fdbmodel.Next(later, gridEvent(fdbmodel.EventUnblock, gridToken))
+	require.Equal(t, fdbmodel.Applied, outcome)
+	require.Equal(t, layout.Delayed, after.State())
+	require.Nil(t, after.Blocked)
+
+	due := gridRow(layout.Blocked)
+	due.Attempts.Due = layout.Millis(gridNow)
+	after, _ = fdbmodel.Next(due, gridEvent(fdbmodel.EventUnblock, gridToken))
+	require.Equal(t, layout.Ready, after.State())
+	require.Zero(t, after.Attempts.Due)
+
+	for _, e := range []fdbmodel.EventKind{fdbmodel.EventUpstream, fdbmodel.EventCancel} {
+		after, _ = fdbmodel.Next(later, gridEvent(e, gridToken))
+		require.Equal(t, layout.Failed, after.State(), "%v", e)
+		require.True(t, after.Exception.Final)
+		require.Nil(t, after.Blocked)
+		require.Zero(t, after.Attempts.Due)
+	}
+	failed := gridRow(layout.Failed)
+	failed.Spec.Inputs = layout.PackIDs([]layout.ID{{1}})
+	after, outcome = fdbmodel.Next(failed, gridEvent(fdbmodel.EventRetry, gridToken))
+	require.Equal(t, fdbmodel.Applied, outcome)
+	require.Equal(t, layout.Blocked, after.State())
+	require.Zero(t, after.Blocked.Linked)
 }

@@ -30,6 +30,11 @@ type Submission struct {
 	Spec layout.Spec
 	// Args are the arguments, at most MaxArgs bytes.
 	Args []byte
+	// Inputs are the futures that it takes the results of, at most MaxInputs. It
+	// waits until all are realized, and fails with kind upstream once one of them
+	// has failed. Each must exist, or be in the same call before this one, so that
+	// no future can depend on itself. None is removed before this one is over.
+	Inputs []layout.ID
 	// NotBefore delays the future. Defaults to no delay.
 	NotBefore time.Time
 	// Assigned is the worker that the future is assigned to from the start, see
@@ -40,6 +45,7 @@ type Submission struct {
 
 	chosen bool
 	large  bool
+	many   []layout.ID // inputs that the spec does not hold
 }
 
 // Submitted is the answer to a Submission.
@@ -47,13 +53,15 @@ type Submitted struct {
 	ID layout.ID
 	// Existed is set if the future existed before, by its id or key.
 	Existed bool
-	// State is the state at submit: Ready or Delayed for a new future, the
-	// present state for one that existed.
+	// State is the state at submit: Ready, Delayed or Blocked for a new future,
+	// Failed for one with an input that has failed, the present state for one that
+	// existed.
 	State layout.State
 
 	spec   *layout.Spec
 	worker layout.WorkerID
 	place  *layout.Place // where it waits, nil if it does not
+	settle bool          // its inputs are to be linked, or those that use it to be told
 }
 
 // Submit makes futures and returns once they are durable. It takes any number,
@@ -94,7 +102,7 @@ func (c *Cluster) Submit(ctx context.Context, subs []Submission) ([]Submitted, e
 }
 
 func hasLarge(subs []Submission) bool {
-	return slices.ContainsFunc(subs, func(s Submission) bool { return s.large })
+	return slices.ContainsFunc(subs, func(s Submission) bool { return s.large || s.many != nil })
 }
 
 // errArgsSwept is returned when a janitor swept arguments as orphans, because
@@ -104,14 +112,20 @@ var errArgsSwept = fmt.Errorf("%w: the arguments that the reference leads to; ca
 // putLargeArgs writes arguments ahead of their futures.
 func (c *Cluster) putLargeArgs(ctx context.Context, subs []Submission) error {
 	for i := range subs {
-		if !subs[i].large {
-			continue
+		if subs[i].large {
+			ref, err := c.PutArgs(ctx, subs[i].ID, subs[i].Args)
+			if err != nil {
+				return fmt.Errorf("arguments of future %s: %w", subs[i].ID, err)
+			}
+			subs[i].Spec.ArgsRef = &ref
 		}
-		ref, err := c.PutArgs(ctx, subs[i].ID, subs[i].Args)
-		if err != nil {
-			return fmt.Errorf("arguments of future %s: %w", subs[i].ID, err)
+		if subs[i].many != nil {
+			ref, err := c.putInputs(ctx, subs[i].ID, subs[i].many)
+			if err != nil {
+				return fmt.Errorf("inputs of future %s: %w", subs[i].ID, err)
+			}
+			subs[i].Spec.InputsRef = &ref
 		}
-		subs[i].Spec.ArgsRef = &ref
 	}
 	return nil
 }
@@ -131,6 +145,10 @@ func (c *Cluster) SubmitTx(ctx context.Context, tx kv.Tx, subs []Submission) ([]
 		if prepared[i].large {
 			return nil, fmt.Errorf("%w: %d bytes of arguments in the caller's transaction: at most %d, or write them "+
 				"ahead with PutArgs", ErrTooLarge, len(prepared[i].Args), layout.MaxArgsInKey)
+		}
+		if prepared[i].many != nil {
+			return nil, fmt.Errorf("%w: %d inputs in the caller's transaction: at most %d", ErrTooLarge,
+				len(prepared[i].many), layout.MaxInputsInSpec)
 		}
 		prepared[i].chosen = true
 	}
@@ -200,6 +218,9 @@ func (c *Cluster) check(ctx context.Context, s *Submission) error {
 		return fmt.Errorf("%w: %d bytes of argv, env, trace and labels: at most %d; pass the rest as arguments",
 			ErrTooLarge, n, layout.MaxMeta)
 	}
+	if err := s.placeInputs(); err != nil {
+		return err
+	}
 	if s.Assigned != "" && !s.NotBefore.IsZero() {
 		return fmt.Errorf("%w: an assigned future can't be delayed", layout.ErrBadSpec)
 	}
@@ -229,6 +250,34 @@ func (c *Cluster) check(ctx context.Context, s *Submission) error {
 	return nil
 }
 
+// placeInputs checks the inputs, drops repeated ones, and decides where they are
+// stored.
+func (s *Submission) placeInputs() error {
+	if s.Spec.Inputs, s.Spec.InputsRef, s.many = nil, nil, nil; len(s.Inputs) == 0 {
+		return nil
+	}
+	seen, inputs := make(map[layout.ID]bool, len(s.Inputs)), make([]layout.ID, 0, len(s.Inputs))
+	for _, id := range s.Inputs {
+		if !seen[id] {
+			seen[id], inputs = true, append(inputs, id)
+		}
+	}
+	switch {
+	case seen[s.ID]:
+		return fmt.Errorf("%w: %s is its own input", layout.ErrBadSpec, s.ID)
+	case s.Assigned != "" || s.Spec.Owner != "":
+		return fmt.Errorf("%w: a future with inputs can't be assigned, or belong to a batch", layout.ErrBadSpec)
+	case len(inputs) > layout.MaxInputs:
+		return fmt.Errorf("%w: %d inputs: at most %d; let futures between them take some each", ErrTooLarge, len(inputs),
+			layout.MaxInputs)
+	case len(inputs) > layout.MaxInputsInSpec:
+		s.many = inputs
+	default:
+		s.Spec.Inputs = layout.PackIDs(inputs)
+	}
+	return nil
+}
+
 // placeArgs decides where the arguments are stored.
 func (s *Submission) placeArgs() {
 	s.Spec.Args, s.Spec.ArgsKey, s.Spec.ArgsSize = nil, false, int64(len(s.Args))
@@ -244,13 +293,14 @@ func (s *Submission) placeArgs() {
 
 // batchLength is how many of subs one transaction takes.
 func batchLength(subs []Submission) int {
-	size := 0
+	size, edges := 0, 0
 	for i := range subs {
-		size += 300 + subs[i].Spec.MetaSize()
+		size += 300 + subs[i].Spec.MetaSize() + len(subs[i].Spec.Inputs)
+		edges += subs[i].Spec.CountInputs()
 		if !subs[i].large {
 			size += len(subs[i].Args)
 		}
-		if i == layout.MaxSubmit || (i > 0 && size > layout.MaxSubmitBytes) {
+		if i == layout.MaxSubmit || (i > 0 && (size > layout.MaxSubmitBytes || edges > maxEdges)) {
 			return i
 		}
 	}
@@ -281,7 +331,8 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 		return nil, err
 	}
 	pending := make([]read.Pending, len(subs))
-	pieces := make([]kv.Pending[[]byte], len(subs))
+	pieces := make([][]kv.Pending[[]byte], len(subs)) // the first ones of values that were written ahead
+	inputs := c.inputRows(tx)
 	guarded := fresh
 	modules := neededModules{cluster: c}
 	for i := range subs {
@@ -292,9 +343,12 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 			guarded = true
 			tx.AddReadConflictKey(c.keys.Spec(subs[i].ID))
 		}
-		if ref := subs[i].Spec.ArgsRef; ref != nil && ref.Count > 0 {
-			pieces[i] = tx.Get(c.keys.Chunk(subs[i].ID, *ref, 0))
+		for _, ref := range []*layout.ChunkRef{subs[i].Spec.ArgsRef, subs[i].Spec.InputsRef} {
+			if ref != nil && ref.Count > 0 {
+				pieces[i] = append(pieces[i], tx.Get(c.keys.Chunk(subs[i].ID, *ref, 0)))
+			}
 		}
+		inputs.ask(layout.UnpackIDs(subs[i].Spec.Inputs))
 	}
 	answers := make([]Submitted, len(subs))
 	seen := make(map[layout.ID]*layout.Spec, len(subs))
@@ -326,6 +380,7 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 					return nil, errIDInUse(s, differs)
 				}
 				answers[i].Existed, answers[i].State, answers[i].place = s.chosen, old.State(), layout.PlaceOf(&old)
+				inputs.made(&old)
 				continue
 			}
 		}
@@ -340,23 +395,29 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 				return nil, err
 			}
 		}
-		w.insert(&row, s.Args)
+		if err := inputs.insert(ctx, w, &row, s.Args); err != nil {
+			return nil, err
+		}
+		answers[i].State, answers[i].place = row.State(), layout.PlaceOf(&row)
+		answers[i].settle = slices.Contains(w.settling, s.ID)
 	}
 	w.flush()
 	return answers, nil
 }
 
-// requireArgs returns errArgsSwept unless the first piece of large arguments, if s
-// has such, is there.
-func requireArgs(ctx context.Context, s *Submission, first kv.Pending[[]byte]) error {
-	if ref := s.Spec.ArgsRef; ref == nil || ref.Count == 0 {
-		return nil
+// requireArgs returns errArgsSwept unless the first pieces of large arguments and
+// of many inputs, where s has such, are there.
+func requireArgs(ctx context.Context, s *Submission, firsts []kv.Pending[[]byte]) error {
+	for _, first := range firsts {
+		value, err := first.Wait(ctx)
+		if err == nil && value == nil {
+			err = fmt.Errorf("future %s: %w", s.ID, errArgsSwept)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	value, err := first.Wait(ctx)
-	if err == nil && value == nil {
-		err = fmt.Errorf("future %s: %w", s.ID, errArgsSwept)
-	}
-	return err
+	return nil
 }
 
 // rowOf returns the row that a submission becomes.
@@ -415,7 +476,6 @@ const differentArguments = "arguments"
 // otherWork returns which of the fields that determine the result differ, empty if
 // none does. Large arguments are compared by their hash, which their reference holds.
 func otherWork(a, b *layout.Spec) string {
-	sameRef := a.ArgsRef == b.ArgsRef || a.ArgsRef != nil && b.ArgsRef != nil && *a.ArgsRef == *b.ArgsRef
 	switch {
 	case a.Function != b.Function:
 		return "function"
@@ -423,8 +483,10 @@ func otherWork(a, b *layout.Spec) string {
 		return "codec"
 	case a.Queue != b.Queue:
 		return "queue"
-	case a.ArgsSize != b.ArgsSize, !bytes.Equal(a.Args, b.Args), a.ArgsKey != b.ArgsKey, !sameRef:
+	case a.ArgsSize != b.ArgsSize, !bytes.Equal(a.Args, b.Args), a.ArgsKey != b.ArgsKey, !sameRef(a.ArgsRef, b.ArgsRef):
 		return differentArguments
+	case !bytes.Equal(a.Inputs, b.Inputs), !sameRef(a.InputsRef, b.InputsRef):
+		return "inputs"
 	case !slices.Equal(a.Argv, b.Argv):
 		return "argv"
 	case !maps.Equal(a.Env, b.Env):
@@ -433,3 +495,5 @@ func otherWork(a, b *layout.Spec) string {
 		return ""
 	}
 }
+
+func sameRef(a, b *layout.ChunkRef) bool { return a == b || a != nil && b != nil && *a == *b }

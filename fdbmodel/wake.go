@@ -32,7 +32,13 @@ func (c *Cluster) Wake(ctx context.Context, version kv.Version, submitted []Subm
 			placed.add(s.spec, s.ID.Shard(c.config.Shards))
 		}
 	}
-	c.wakeIdle(ctx, version, placed)
+	var settling []layout.ID
+	for i := range submitted {
+		if submitted[i].settle {
+			settling = append(settling, submitted[i].ID)
+		}
+	}
+	c.follow(ctx, version, aftermath{placed, settling})
 }
 
 // wakeIdle wakes workers that can run the futures that entered the pool at

@@ -1,6 +1,8 @@
 package fdbmodel
 
 import (
+	"context"
+
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -20,6 +22,8 @@ type changes struct {
 	owners map[string]struct{} // owners whose bell is to ring
 	placed demands             // futures that entered the pool
 	open   map[layout.OpenKey]int64
+	// settling are the futures whose edges are to be settled after the commit.
+	settling []layout.ID
 }
 
 func (c *Cluster) changes(tx kv.Tx) *changes {
@@ -56,6 +60,10 @@ func (w *changes) apply(before, after *layout.Row) {
 	}
 	if to.Terminal() && !from.Terminal() {
 		w.finish(after)
+		w.leaveEdges(before, after)
+	}
+	if from.Terminal() && to == layout.Blocked {
+		w.markSettling(after.ID, &layout.SettlingRecord{})
 	}
 	if after.InPool() {
 		w.placed.add(after.Spec, after.ID.Shard(w.keys.Shards))
@@ -249,4 +257,19 @@ func (w *changes) flushMail(session layout.SessionID, notices []layout.Notice) {
 	}
 	put()
 	w.tx.SetVersionstampedValue(w.keys.Bell(session), layout.EncodeBell(), layout.StampOffset)
+}
+
+// aftermath is what is to be done once a transaction has committed. All of it is
+// best effort.
+type aftermath struct {
+	placed   demands     // workers to wake
+	settling []layout.ID // edges to settle
+}
+
+func (w *changes) aftermath() aftermath { return aftermath{w.placed, w.settling} }
+
+// follow does what is to be done after a transaction that committed at version.
+func (c *Cluster) follow(ctx context.Context, version kv.Version, a aftermath) {
+	c.wakeIdle(ctx, version, a.placed)
+	c.settleSoon(ctx, a.settling)
 }

@@ -18,6 +18,7 @@ const (
 	promoteEvery = 200 * time.Millisecond
 	sweepEvery   = 10 * time.Second
 	expireEvery  = time.Second
+	settleEvery  = time.Second
 	// sweepsPerRun is the maximum number of futures whose chunks one run examines.
 	sweepsPerRun = 64
 	// A session is dropped when its heartbeat has been unchanged for this many
@@ -28,7 +29,7 @@ const (
 
 // janitor keeps the cluster clean, if it is this worker's turn: it takes back
 // futures of dead workers, makes delayed futures ready, removes futures whose
-// retention has passed, and sweeps unreferenced chunks.
+// retention has passed, tells futures of their inputs, and sweeps unreferenced chunks.
 type janitor struct {
 	worker  *Worker
 	cluster *fdbmodel.Cluster
@@ -72,6 +73,7 @@ func newJanitor(w *Worker, id layout.WorkerID) *janitor {
 	j.duties = []duty{
 		{name: "reap", every: config.Heartbeat, run: atIntervals(j.reap)},
 		{name: "promote", every: promoteEvery, run: inBatches(w.cluster.PromoteDue)},
+		{name: "settling of edges", every: settleEvery, run: j.settleEdges},
 		{name: "expire", every: expireEvery, run: inBatches(w.cluster.ExpireDone)},
 		{name: "sweep of chunks", every: sweepEvery, run: atIntervals(j.sweepChunks)},
 		{name: "sweep of sessions", every: sweepEvery, run: atIntervals(j.sweepSessions)},
@@ -189,6 +191,14 @@ func (j *janitor) reapWorker(ctx context.Context, m *fdbmodel.Member) error {
 	n, err := j.cluster.ReapClaims(ctx, m.ID)
 	j.worker.stats.reaped.Add(int64(n))
 	return err
+}
+
+// settleEdges settles what those who ended futures have left.
+func (j *janitor) settleEdges(ctx context.Context, now time.Time) (next time.Time, err error) {
+	if _, more, err := j.cluster.SettleEdges(ctx); err != nil || !more {
+		return time.Time{}, err
+	}
+	return now, nil
 }
 
 // sweepChunks looks at some of the chunks, one shard after the other.

@@ -48,6 +48,13 @@ const (
 	// InvariantAttempts: attempts are within their bounds, crashes are deaths on
 	// record, and a due time is set for delayed futures only.
 	InvariantAttempts Invariant = "attempts"
+	// InvariantBlocked: a future is blocked while it waits for inputs, or is to be
+	// linked to them.
+	InvariantBlocked Invariant = "blocked"
+	// InvariantEdge: a future that is not over is known to its inputs, and waits
+	// for those that have not told it that they have ended. Edges that are to be
+	// settled are a note.
+	InvariantEdge Invariant = "edge"
 	// InvariantCancel: only claimed futures have a cancel request.
 	InvariantCancel Invariant = "cancel"
 	// InvariantArgs: arguments are in one place, and as long as the spec says.

@@ -35,6 +35,7 @@ func (p *page) checkFuture(items []item) {
 	p.checkResult(r)
 	p.checkException(r)
 	p.checkArgs(r, args)
+	p.checkEdges(r)
 	p.noteFuture(items[0].Shard, r)
 }
 
@@ -74,7 +75,7 @@ func (p *page) checkAttempts(r *layout.Row) {
 	case a.Crashes != crashesOf(&a.Deaths):
 		p.broken(InvariantAttempts, key, "future %s counts %d crashes, and of the deaths on record %d are some", r.ID,
 			a.Crashes, crashesOf(&a.Deaths))
-	case a.Due != 0 && state != layout.Delayed:
+	case a.Due != 0 && state != layout.Delayed && state != layout.Blocked:
 		p.broken(InvariantAttempts, key, "future %s is %v and has a due time", r.ID, state)
 	case a.Failed > 0 && r.Exception == nil:
 		p.broken(InvariantAttempts, key, "future %s counts %d failed attempts and has no exception", r.ID, a.Failed)

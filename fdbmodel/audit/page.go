@@ -134,6 +134,12 @@ func (p *page) compare(items []item) {
 		p.checkChunk(it)
 	case layout.KeyConfig:
 		p.checkConfig(it)
+	case layout.KeyDependant:
+		p.checkDependant(it)
+	case layout.KeyInput:
+		p.checkInput(it)
+	case layout.KeySettling:
+		p.checkSettling(it)
 	case layout.KeyIdle:
 		p.checkIdle(it)
 	case layout.KeyIncoming:

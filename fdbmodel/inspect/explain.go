@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -30,6 +31,7 @@ const (
 	ReasonAboutToMove Reason = "about_to_run" // such a worker has free resources
 	ReasonAssigned    Reason = "assigned"     // it waits for one worker
 	ReasonHeld        Reason = "held"         // it waits to be assigned
+	ReasonBlocked     Reason = "blocked"      // it waits for the results of other futures
 )
 
 // Explanation says why a future is not running, or where it runs.
@@ -71,6 +73,10 @@ func Explain(ctx context.Context, c *fdbmodel.Cluster, id layout.ID) (Explanatio
 			ending.Failure.Kind, row.Attempts.Failed, ending.Failure.Message)
 	case layout.Claimed:
 		explainClaimed(c, &e, &row, members)
+	case layout.Blocked:
+		e.Reason = ReasonBlocked
+		e.Text, err = textBlocked(ctx, c, &row)
+		return e, err
 	case layout.Delayed:
 		e.Reason, e.Text = ReasonDelayed, textDelayed(c, &row)
 	default:
@@ -135,6 +141,33 @@ func explainClaimed(c *fdbmodel.Cluster, e *Explanation, row *layout.Row, member
 		e.Text += fmt.Sprintf(" Its last heartbeat is %v old, if the clocks agree. If it is dead, another worker takes "+
 			"the future back: make sure that one runs.", age.Round(time.Second))
 	}
+}
+
+// namedInputs is how many of the inputs that a future waits for are named.
+const namedInputs = 3
+
+func textBlocked(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (string, error) {
+	n := row.Spec.CountInputs()
+	if row.Blocked.Linked < n {
+		return fmt.Sprintf("It is being linked to its inputs (%d of %d so far).", row.Blocked.Linked, n), nil
+	}
+	ids, more, err := c.WaitsFor(ctx, row.ID, namedInputs)
+	if err != nil {
+		return "", err
+	}
+	inputs, err := c.GetMany(ctx, ids)
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	for i := range inputs {
+		names = append(names, fmt.Sprintf("%s (%s, %v)", inputs[i].ID, inputs[i].Spec.Function, inputs[i].State()))
+	}
+	if more {
+		names = append(names, "and others")
+	}
+	return fmt.Sprintf("It takes the results of %d futures and waits for those that are not over: %s.", n,
+		strings.Join(names, ", ")), nil
 }
 
 // farOff is the wait beyond which a date says more than a duration.

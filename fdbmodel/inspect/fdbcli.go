@@ -44,6 +44,13 @@ func CLICommands(ctx context.Context, c *fdbmodel.Cluster, id layout.ID) ([]CLIC
 			commands = append(commands, get("where it waits: "+place.Kind, place.Key(k, &row)))
 		}
 	}
+	if row.Blocked != nil {
+		commands = append(commands, getRangeKeys("the inputs that it waits for", kv.Prefix(k.InputsOf(id)), inspectPage))
+	}
+	if row.Dependants {
+		commands = append(commands, getRangeKeys("the futures that use its result", kv.Prefix(k.DependantsOf(id)),
+			inspectPage))
+	}
 	commands = append(commands, holderCommands(k, &row)...)
 	if row.Exception != nil {
 		commands = append(commands, get("its last failure", k.State(id, layout.StateException)))

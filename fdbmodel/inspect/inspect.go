@@ -31,6 +31,7 @@ const (
 	inspectPage     = 500 // keys of a worker that a command lists
 	inspectLarge    = 10  // keys of one page if values may be large
 	inspectMail     = 200 // mailbox values of a session that are searched for a future
+	inspectedEdges  = 20  // edges of a kind shown with their future
 	inspectedChunks = 5   // pieces of large values shown with their future
 )
 
@@ -80,8 +81,16 @@ func itemsOf(ctx context.Context, c *fdbmodel.Cluster, tx kv.Reader, id layout.I
 	if err != nil {
 		return row, nil, err
 	}
+	items = append(items, chunks.Items...)
+	for _, edges := range [][]byte{c.Keys().InputsOf(id), c.Keys().DependantsOf(id)} {
+		page, err := tx.GetRange(kv.Prefix(edges), kv.RangeOptions{Limit: inspectedEdges}).Wait(ctx)
+		if err != nil {
+			return row, nil, err
+		}
+		items = append(items, page.Items...)
+	}
 	mail, err := mailOf(ctx, c, tx, &row)
-	return row, append(append(items, chunks.Items...), mail...), err
+	return row, append(items, mail...), err
 }
 
 // readable makes a row from those of its keys that can be read.
@@ -98,7 +107,7 @@ func readable(c *fdbmodel.Cluster, id layout.ID, items []kv.KeyValue) layout.Row
 func keysAround(c *fdbmodel.Cluster, row *layout.Row) [][]byte {
 	var keys [][]byte
 	if row.Spec != nil {
-		if place := layout.PlaceOf(row); place != nil {
+		if place := layout.PlaceOf(row); place != nil && place.Kind != layout.PlaceBlocked {
 			keys = append(keys, place.Key(c.Keys(), row))
 		}
 	}
@@ -106,6 +115,9 @@ func keysAround(c *fdbmodel.Cluster, row *layout.Row) [][]byte {
 		w := row.Claim.Worker
 		keys = append(keys, c.Keys().Worker(w, layout.WorkerAlive), c.Keys().Worker(w, layout.WorkerHeartbeat),
 			c.Keys().Claims(w, row.Claim.Sequence), c.Keys().Cancelled(w, row.ID))
+	}
+	if row.Blocked != nil || row.State().Terminal() {
+		keys = append(keys, c.Keys().Settling(row.ID))
 	}
 	if row.State() == layout.Realized {
 		// Result and list were written by one transaction, and so share a stamp.

@@ -106,7 +106,7 @@ func TestInspectKeysPages(t *testing.T) {
 	require.Equal(t, len(p.Items(t)), total)
 	results, _, err := inspect.Keys(ctx, p.C, layout.SubResults, nil, 0)
 	require.NoError(t, err)
-	require.Equal(t, map[string]int{"result": 2}, kindsIn(results))
+	require.Equal(t, map[string]int{"result": 3}, kindsIn(results))
 	beats, _, err := inspect.Keys(ctx, p.C, "heartbeat", nil, 0)
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"heartbeat": 1}, kindsIn(beats))

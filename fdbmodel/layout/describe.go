@@ -94,7 +94,7 @@ func (k *Key) named() (parts KeyParts) {
 		case elementInt, elementIndex, elementPriority:
 			value = k.parts[i].number
 		case elementID:
-			value = k.ID
+			value = k.parts[i].id
 		case elementStamp:
 			value = StampText(k.stamp)
 		}

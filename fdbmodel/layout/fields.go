@@ -165,6 +165,15 @@ func readIDs(b []byte, into *IDList) ([]byte, error) {
 	return rest, err
 }
 
+func readID(b []byte, into *ID) ([]byte, error) {
+	id, rest, err := msgp.ReadBytesZC(b)
+	if err == nil && len(id) != len(into) {
+		err = fmt.Errorf("an id of %d bytes", len(id))
+	}
+	copy(into[:], id)
+	return rest, err
+}
+
 func readTexts[T ~string](b []byte, into *[]T) ([]byte, error) {
 	n, b, err := msgp.ReadArrayHeaderBytes(b)
 	if err != nil {

@@ -31,6 +31,7 @@ const maxElements = 8
 type keyPart struct {
 	text   string
 	number int64
+	id     ID
 }
 
 // Text returns the part with that name, empty if the key has no such text.
@@ -38,6 +39,9 @@ func (k *Key) Text(name string) string { return k.part(name).text }
 
 // Int returns the part with that name, 0 if the key has no such number.
 func (k *Key) Int(name string) int64 { return k.part(name).number }
+
+// Future returns the id of the future with that name, zero if the key has none.
+func (k *Key) Future(name string) ID { return k.part(name).id }
 
 func (k *Key) part(name string) (part keyPart) {
 	if i := slices.IndexFunc(k.Kind.elements, func(e keyElement) bool { return e.name == name }); i >= 0 {
@@ -125,7 +129,9 @@ func (k *Key) take(kind *KeyKind, rest tuple.Reader, from int) bool {
 				return false
 			}
 		case elementID:
-			k.ID = ID(rest.UUID())
+			if part.id = ID(rest.UUID()); e.name == futureName {
+				k.ID = part.id
+			}
 		case elementStamp:
 			k.stamp = rest.Stamp()
 		}
@@ -143,7 +149,7 @@ func (k Keyspace) Holds(key *Key) bool {
 		switch e := &key.Kind.elements[i]; {
 		case !e.home:
 		case e.is == elementID:
-			return key.ID.Shard(k.Shards) == key.Shard
+			return key.parts[i].id.Shard(k.Shards) == key.Shard
 		default:
 			return ShardOf(key.parts[i].text, k.Shards) == key.Shard
 		}

@@ -13,6 +13,9 @@ const (
 	rootName = "futura"
 
 	SubFutures   = "futures"
+	SubInputs    = "inputs"
+	SubUses      = "dependants"
+	SubSettling  = "settling"
 	SubReady     = "ready"
 	SubAssigned  = "assignments"
 	SubBatches   = "batches"
@@ -40,6 +43,8 @@ const (
 	rowState = "state"
 
 	StateAttempts    = "attempts"
+	StateBlocked     = "blocked"
+	stateDependants  = "dependants"
 	StateCancel      = "cancel"
 	StateClaim       = "claim"
 	StateException   = "exception"
@@ -63,6 +68,7 @@ const (
 	BatchChunksPart = "chunks"
 
 	ChunkArgs   = "args"
+	ChunkInputs = "inputs"
 	ChunkResult = "result"
 	ChunkStderr = "stderr"
 
@@ -144,6 +150,37 @@ func (k Keyspace) RowRange(id ID) kv.Range { return kv.Prefix(k.Row(id)) }
 
 // FuturesOf returns the prefix of a shard's futures.
 func (k Keyspace) FuturesOf(shard int) []byte { return k.Shard(shard, SubFutures) }
+
+// Edges between futures.
+
+// HasDependants returns the key that marks a future as one whose result others
+// use.
+func (k Keyspace) HasDependants(id ID) []byte { return k.State(id, stateDependants) }
+
+// DependantsOf returns the prefix of the futures that use a future's result.
+func (k Keyspace) DependantsOf(id ID) []byte {
+	return tuple.AppendUUID(k.Shard(id.Shard(k.Shards), SubUses), id)
+}
+
+// Dependant returns the key that says that a future uses the result of another.
+func (k Keyspace) Dependant(input, id ID) []byte { return tuple.AppendUUID(k.DependantsOf(input), id) }
+
+// InputsOf returns the prefix of the inputs that a future waits for.
+func (k Keyspace) InputsOf(id ID) []byte {
+	return tuple.AppendUUID(k.Shard(id.Shard(k.Shards), SubInputs), id)
+}
+
+// Input returns the key that says that a future waits for an input.
+func (k Keyspace) Input(id, input ID) []byte { return tuple.AppendUUID(k.InputsOf(id), input) }
+
+// SettlingOf returns the prefix of a shard's futures whose edges are to be
+// settled.
+func (k Keyspace) SettlingOf(shard int) []byte { return k.Shard(shard, SubSettling) }
+
+// Settling returns the key that says that a future's edges are to be settled.
+func (k Keyspace) Settling(id ID) []byte {
+	return tuple.AppendUUID(k.SettlingOf(id.Shard(k.Shards)), id)
+}
 
 // Places where an unclaimed future waits.
 

@@ -85,19 +85,23 @@ const (
 // Names of kinds of keys that are not those of places or of records of futures
 // and workers.
 const (
-	KeyAddress    = "address"
-	KeyAlias      = "alias"
-	KeyBatch      = "batch"
-	KeyBatchChunk = "batch chunk"
-	KeyBatchTime  = "batch time"
-	KeyBell       = "bell"
-	KeyChunk      = "chunk"
-	KeyConfig     = "config"
-	KeyCount      = "count"
-	KeyIdle       = "idle"
-	KeyIncoming   = "incoming"
-	KeyMail       = "mail"
-	KeyOwnerOpen  = "owner open"
+	KeyAddress       = "address"
+	KeyAlias         = "alias"
+	KeyBatch         = "batch"
+	KeyBatchChunk    = "batch chunk"
+	KeyBatchTime     = "batch time"
+	KeyBell          = "bell"
+	KeyDependant     = "dependant"
+	KeyChunk         = "chunk"
+	KeyConfig        = "config"
+	KeyCount         = "count"
+	KeyHasDependants = "has dependants"
+	KeyIdle          = "idle"
+	KeyIncoming      = "incoming"
+	KeyInput         = "input"
+	KeyMail          = "mail"
+	KeyOwnerOpen     = "owner open"
+	KeySettling      = "settling"
 )
 
 // KeyKind is one kind of key.
@@ -115,6 +119,9 @@ type KeyKind struct {
 	holds  string // for display
 	writer string
 }
+
+// futureName is the name of the element that is the future which a key belongs to.
+const futureName = "id"
 
 func of[T any, P interface {
 	*T
@@ -137,7 +144,9 @@ func number(name string) keyElement { return keyElement{name: name, is: elementI
 
 func index(name string) keyElement { return keyElement{name: name, is: elementIndex} }
 
-func futureID() keyElement { return keyElement{name: "id", is: elementID} }
+func futureID() keyElement { return keyElement{name: futureName, is: elementID} }
+
+func inputID() keyElement { return keyElement{name: "input", is: elementID} }
 
 func versionstamp() keyElement { return keyElement{name: "stamp", is: elementStamp} }
 
@@ -196,10 +205,14 @@ func rowKinds() []KeyKind {
 		row("attempts", state(StateAttempts), FormatRecord, of[Attempts](), "",
 			"failed attempts, crashes, deaths of workers, assignment, and the time until which it waits",
 			"every transition that changes one"),
+		row(PlaceBlocked, state(StateBlocked), FormatRecord, of[BlockedRecord](), "",
+			"the future waits for its inputs, and how many of them are linked to it", "submit, retry; cleared by the last input"),
 		row("cancel", state(StateCancel), FormatRecord, of[CancelRequest](), "",
 			"the request to stop a claimed future", "cancel"),
 		row("claim", state(StateClaim), FormatStamped, of[Claim](), "",
 			"the token of its holder: worker and number of the claim", "claim"),
+		row(KeyHasDependants, state(stateDependants), FormatMark, nil, "",
+			"other futures use its result, or did", "submit of the first one, retry"),
 		row("exception", state(StateException), FormatRecord, of[Exception](), "",
 			"its last failure", "fail, cancel, reap"),
 		row("result", state(StateResult), FormatStamped, of[Result](), "",
@@ -232,9 +245,15 @@ func placeKinds() []KeyKind {
 			"futures", carried, "how many held futures are with workers", "assign, and every end of an assignment, by addition"),
 		shard(PlaceDelayed, SubDelayed, in(number("due_ms"), home(futureID())), FormatEmpty, nil, "", carried,
 			"a future that waits for a time", "submit with a delay, fail, put back"),
-		shard(KeyChunk, SubChunks, in(home(futureID()), choice("kind", ChunkArgs, ChunkResult, ChunkStderr), text("token"),
+		shard(KeyInput, SubInputs, in(home(futureID()), inputID()), FormatMark, nil, "", carried,
+			"a blocked future waits for this input", "submit; cleared once the input has ended"),
+		shard(KeyDependant, SubUses, in(home(inputID()), futureID()), FormatMark, nil, "", carried,
+			"a future that is not over uses the result of this input", "submit; cleared when the future ends"),
+		shard(KeySettling, SubSettling, in(home(futureID())), FormatRecord, of[SettlingRecord](), "", carried,
+			"edges of the future are to be settled, and how far that is", "submit, retry, every transition that ends it"),
+		shard(KeyChunk, SubChunks, in(home(futureID()), choice("kind", ChunkArgs, ChunkInputs, ChunkResult, ChunkStderr), text("token"),
 			index("piece")), FormatPiece, nil, "data", carried,
-			"90,000 bytes of large arguments, a large result or a long standard error", "ahead of the record that refers to it"),
+			"90,000 bytes of large arguments, a long list of inputs, a large result or a long standard error", "ahead of the record that refers to it"),
 		shard("done", SubDone, in(versionstamp()), FormatRecord, of[DoneEntry](), "", Restamped,
 			"futures that finished in one transaction", "every transition that ends futures"),
 		shard(KeyMail, SubMailbox, in(home(text("session")), versionstamp()), FormatNotices, of[Notice](), "", LeftOut,

@@ -20,6 +20,12 @@ const (
 	// MaxPriority is the highest priority; 0 is the lowest.
 	MaxPriority = 255
 
+	// MaxInputs is the maximum number of futures that one takes as inputs.
+	MaxInputs = 100_000
+	// MaxInputsInSpec is how many inputs a spec holds. More are stored apart, and
+	// linked after the submit.
+	MaxInputsInSpec = 64
+
 	MaxArgsInSpec = 1 << 10
 	MaxArgsInKey  = 16 << 10
 	MaxMeta       = 32 << 10 // argv, env, trace and labels together

@@ -27,6 +27,13 @@ type Place struct {
 // one that accepts it, and in no other.
 var places = [...]Place{
 	{
+		Kind:  PlaceBlocked,
+		Waits: func(_ *Row, s State) bool { return s == Blocked },
+		Until: "the futures that it takes as inputs are realized",
+		Key:   func(k Keyspace, row *Row) []byte { return k.State(row.ID, StateBlocked) },
+		Value: func(row *Row) []byte { return Encode(row.Blocked) },
+	},
+	{
 		Kind:  PlaceAssigned,
 		Waits: func(row *Row, s State) bool { return s == Ready && row.Attempts.Assigned != "" },
 		Until: "the worker that it is assigned to takes it",
@@ -59,6 +66,7 @@ var places = [...]Place{
 // Kinds of the keys of places.
 const (
 	PlaceAssigned = "assignment"
+	PlaceBlocked  = "blocked"
 	PlaceHeld     = "held"
 	PlaceDelayed  = "delayed"
 	PlaceReady    = "ready"

@@ -63,14 +63,18 @@ type ChunkRef struct {
 // Spec is the immutable part of a future: the function to run, its arguments,
 // where it may run and what happens when it fails.
 type Spec struct {
-	Function string            `msgpack:"f" json:"function"`
-	Codec    string            `msgpack:"c,omitempty" json:"codec,omitempty"`
-	Args     []byte            `msgpack:"a,omitempty" json:"-"`           // if small
-	ArgsSize int64             `msgpack:"az,omitempty" json:"args_bytes"` // wherever they are stored
-	ArgsRef  *ChunkRef         `msgpack:"ar,omitempty" json:"-"`          // if large
-	ArgsKey  bool              `msgpack:"ak,omitempty" json:"-"`          // if they have a key of their own
-	Argv     []string          `msgpack:"av,omitempty" json:"argv,omitempty"`
-	Env      map[string]string `msgpack:"e,omitempty" json:"env,omitempty"`
+	Function string    `msgpack:"f" json:"function"`
+	Codec    string    `msgpack:"c,omitempty" json:"codec,omitempty"`
+	Args     []byte    `msgpack:"a,omitempty" json:"-"`           // if small
+	ArgsSize int64     `msgpack:"az,omitempty" json:"args_bytes"` // wherever they are stored
+	ArgsRef  *ChunkRef `msgpack:"ar,omitempty" json:"-"`          // if large
+	ArgsKey  bool      `msgpack:"ak,omitempty" json:"-"`          // if they have a key of their own
+	Argv     []string  `msgpack:"av,omitempty" json:"argv,omitempty"`
+	// Inputs are the futures whose results it takes, each once, if they are few;
+	// InputsRef refers to the list otherwise.
+	Inputs    IDList            `msgpack:"in,omitempty" json:"-"`
+	InputsRef *ChunkRef         `msgpack:"ir,omitempty" json:"-"`
+	Env       map[string]string `msgpack:"e,omitempty" json:"env,omitempty"`
 
 	Queue string `msgpack:"q,omitempty" json:"queue"`
 	// Owner names the assigner of the future, such as a batch. An owned future
@@ -105,6 +109,17 @@ type Pace struct {
 
 // Held reports whether the future has an owner, so that it waits for Assign.
 func (s *Spec) Held() bool { return s.Owner != "" }
+
+// HasInputs reports whether the future takes results of others.
+func (s *Spec) HasInputs() bool { return len(s.Inputs) > 0 || s.InputsRef != nil }
+
+// CountInputs returns how many inputs it takes.
+func (s *Spec) CountInputs() int {
+	if s.InputsRef != nil {
+		return int(s.InputsRef.Size / int64(len(ID{})))
+	}
+	return len(s.Inputs) / len(ID{})
+}
 
 // Class returns the future's class in the ready index.
 func (s *Spec) Class() Class {
@@ -145,6 +160,22 @@ type Attempts struct {
 // Suspicion is how much speaks for the future having killed its workers: 0 for
 // one that none of them died with, and more for each that did.
 func (a Attempts) Suspicion() int { return max(a.Deaths.Len(), a.Crashes) }
+
+// BlockedRecord says that a future waits for its inputs.
+type BlockedRecord struct {
+	// Linked is how many of its inputs, in their order, are linked to it: each of
+	// those is realized, or tells it when it ends.
+	Linked int `msgpack:"n,omitempty" json:"linked"`
+}
+
+// SettlingRecord says how far the edges of a future are settled.
+type SettlingRecord struct {
+	// Told is the last dependant that was told that the future has ended.
+	Told ID `msgpack:"t,omitempty" json:"told,omitzero"`
+	// Released is how many of its inputs, in their order, the future no longer
+	// uses.
+	Released int `msgpack:"r,omitempty" json:"released,omitempty"`
+}
 
 // Exception is the last failure of a future.
 type Exception struct {

@@ -24,6 +24,10 @@ type Row struct {
 	Exception   *Exception
 	Result      *Result
 	Subscribers []SessionID
+	// Blocked is set while the future waits for its inputs.
+	Blocked *BlockedRecord
+	// Dependants is set if futures use, or used, its result.
+	Dependants bool
 }
 
 // State derives the state from the records: a future is realized when its
@@ -36,6 +40,8 @@ func (r *Row) State() State {
 		return Claimed
 	case r.Exception != nil && r.Exception.Final:
 		return Failed
+	case r.Blocked != nil:
+		return Blocked
 	case r.Attempts.Due != 0:
 		return Delayed
 	default:
@@ -112,7 +118,12 @@ func (r *Row) Put(key *Key, value *Value) {
 	case *Result:
 		record.Stamp = value.Stamp
 		r.Result = record
+	case *BlockedRecord:
+		r.Blocked = record
 	default:
+		if key.Kind.Name == KeyHasDependants {
+			r.Dependants = true
+		}
 		if session := key.Text("session"); session != "" {
 			r.Subscribers = append(r.Subscribers, SessionID(session))
 		}
@@ -129,6 +140,7 @@ func (r *Row) Refs() []*ChunkRef {
 	}
 	if r.Spec != nil {
 		add(r.Spec.ArgsRef)
+		add(r.Spec.InputsRef)
 	}
 	if r.Result != nil {
 		add(r.Result.ValueRef)
@@ -142,4 +154,4 @@ func (r *Row) Refs() []*ChunkRef {
 
 // MaxRowKeys is the maximum number of keys in one row read: the fixed keys and
 // the subscribers.
-const MaxRowKeys = 8 + MaxSubscribers
+const MaxRowKeys = 10 + MaxSubscribers

@@ -74,7 +74,11 @@ func (s *Spec) appendFields(f fields) fields {
 	if s.ArgsRef != nil {
 		f = f.record("ar", s.ArgsRef)
 	}
-	f = f.bool("ak", s.ArgsKey).texts("av", s.Argv).pairs("e", s.Env)
+	f = f.bool("ak", s.ArgsKey).texts("av", s.Argv).bytes("in", s.Inputs)
+	if s.InputsRef != nil {
+		f = f.record("ir", s.InputsRef)
+	}
+	f = f.pairs("e", s.Env)
 	f = f.text("q", s.Queue).text("o", s.Owner).text("lb", s.Label).int("p", int64(s.Priority))
 	if !s.Requirements.empty() {
 		f = f.record("r", &s.Requirements)
@@ -107,6 +111,10 @@ func (s *Spec) readField(name, b []byte) ([]byte, error) {
 		return readBool(b, &s.ArgsKey)
 	case "av":
 		return readTexts(b, &s.Argv)
+	case "in":
+		return readIDs(b, &s.Inputs)
+	case "ir":
+		return readRef(b, &s.InputsRef)
 	case "e":
 		return readPairs(b, &s.Env)
 	case "s":

@@ -11,15 +11,16 @@ type State uint8
 
 // The states.
 const (
-	Ready    State = iota + 1 // waits for a worker
+	Blocked  State = iota + 1 // waits for the results of other futures
+	Ready                     // waits for a worker
 	Delayed                   // waits for a time
 	Claimed                   // a worker holds it
 	Realized                  // has its result
 	Failed                    // has failed permanently
 )
 
-var stateNames = [...]string{Ready: "ready", Delayed: "delayed", Claimed: "claimed", Realized: "realized",
-	Failed: "failed"}
+var stateNames = [...]string{Blocked: "blocked", Ready: "ready", Delayed: "delayed", Claimed: "claimed",
+	Realized: "realized", Failed: "failed"}
 
 // States lists all states, in the order of a future's life.
 func States() []State {

@@ -1,10 +1,6 @@
 package layout
 
-import (
-	"fmt"
-
-	"github.com/tinylib/msgp/msgp"
-)
+import "github.com/tinylib/msgp/msgp"
 
 func (t *Token) appendFields(f fields) fields {
 	return f.text("w", string(t.Worker)).int("s", t.Sequence)
@@ -41,6 +37,32 @@ func (a *Attempts) readField(name, b []byte) ([]byte, error) {
 		return readText(b, &a.Reason)
 	case "x":
 		return readDeaths(b, &a.Deaths)
+	}
+	return msgp.Skip(b)
+}
+
+func (b *BlockedRecord) appendFields(f fields) fields { return f.int("n", int64(b.Linked)) }
+
+func (b *BlockedRecord) readField(name, data []byte) ([]byte, error) {
+	if string(name) == "n" {
+		return readInt(data, &b.Linked)
+	}
+	return msgp.Skip(data)
+}
+
+func (s *SettlingRecord) appendFields(f fields) fields {
+	if !s.Told.IsZero() {
+		f = f.bytes("t", s.Told[:])
+	}
+	return f.int("r", int64(s.Released))
+}
+
+func (s *SettlingRecord) readField(name, b []byte) ([]byte, error) {
+	switch string(name) {
+	case "t":
+		return readID(b, &s.Told)
+	case "r":
+		return readInt(b, &s.Released)
 	}
 	return msgp.Skip(b)
 }
@@ -161,12 +183,7 @@ func (n *Notice) appendFields(f fields) fields {
 func (n *Notice) readField(name, b []byte) ([]byte, error) {
 	switch string(name) {
 	case "i":
-		id, rest, err := msgp.ReadBytesZC(b)
-		if err == nil && len(id) != len(n.ID) {
-			err = fmt.Errorf("an id of %d bytes", len(id))
-		}
-		copy(n.ID[:], id)
-		return rest, err
+		return readID(b, &n.ID)
 	case "s":
 		state, rest, err := msgp.ReadStringZC(b)
 		if err == nil {

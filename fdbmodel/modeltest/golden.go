@@ -33,7 +33,7 @@ func GoldenRecords() []GoldenRecord {
 	return []GoldenRecord{
 		{"spec", &layout.Spec{
 			Function: "go:f", Codec: layout.CodecMsgpack, Args: []byte("abc"), ArgsSize: 3, ArgsRef: ref, ArgsKey: true,
-			Argv: []string{"a", "b"}, Env: map[string]string{"K": "v"}, Queue: "q", Owner: "g", Parallel: 2,
+			Argv: []string{"a", "b"}, Inputs: layout.PackIDs([]layout.ID{GoldenID}), InputsRef: ref, Env: map[string]string{"K": "v"}, Queue: "q", Owner: "g", Parallel: 2,
 			Pace:  &layout.Pace{Key: "example.com", PerSecond: 0.5},
 			Label: "t", Priority: 200,
 			Requirements: layout.Requirements{CPU: 1500, RAM: 1 << 30, GPU: 500, Labels: map[string]string{"zone": "a"}},
@@ -90,6 +90,8 @@ func GoldenRecords() []GoldenRecord {
 			Policy: layout.Policy{DefaultTimeout: time.Minute, MaxTimeout: time.Hour, DefaultMemory: 1, MaxMemory: 2,
 				MaxPriority: 3, MaxOutput: 4},
 		}, false, empty[layout.Config]()},
+		{"blocked", &layout.BlockedRecord{Linked: 1}, false, empty[layout.BlockedRecord]()},
+		{"settling", &layout.SettlingRecord{Told: GoldenID, Released: 2}, false, empty[layout.SettlingRecord]()},
 	}
 }
 
@@ -122,6 +124,9 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 	spec := &layout.Spec{Queue: "q", Owner: "g", Priority: 5, Requirements: layout.Requirements{CPU: 1, RAM: 2, GPU: 3}}
 	return []NamedKey{
 		{"args", k.Args(GoldenID)}, {"spec", k.Spec(GoldenID)}, {"attempts", k.State(GoldenID, layout.StateAttempts)},
+		{"blocked", k.State(GoldenID, layout.StateBlocked)}, {"has dependants", k.HasDependants(GoldenID)},
+		{"input", k.Input(GoldenID, layout.ID{15: 9})}, {"dependant", k.Dependant(layout.ID{15: 9}, GoldenID)},
+		{"settling", k.Settling(GoldenID)},
 		{"cancel", k.State(GoldenID, layout.StateCancel)}, {"claim", k.State(GoldenID, layout.StateClaim)},
 		{"exception", k.State(GoldenID, layout.StateException)}, {"result", k.State(GoldenID, layout.StateResult)},
 		{"subscriber", k.Subscriber(GoldenID, "s")}, {"ready", k.Ready(GoldenID, spec)},

@@ -173,7 +173,7 @@ func (m *Machine) Step() {
 		m.cancel, m.cancel, m.retry, m.retry, m.discard, m.promote, m.promote, m.beat, m.die, m.die, m.reap, m.reap,
 		m.register, m.register, m.register, m.begin, m.begin, m.leave, m.leave,
 		m.expire, m.sweep, m.listen, m.listen, m.subscribe, m.idle,
-		m.janitor, m.assign, m.assign, m.unassign, m.store, m.unstore,
+		m.janitor, m.assign, m.assign, m.unassign, m.store, m.unstore, m.settle,
 	}
 	if m.random.IntN(80) == 0 {
 		m.crash()
@@ -209,8 +209,13 @@ func (m *Machine) verify(allowed change) {
 	now := map[layout.ID]*layout.Row{}
 	for i := range rows {
 		now[rows[i].ID] = &rows[i]
-		m.compare(m.Rows[rows[i].ID], &rows[i], allowed)
 	}
+	for i := range rows {
+		m.compare(m.Rows[rows[i].ID], &rows[i], func(before, after *layout.Row) bool {
+			return allowed(before, after) || m.isSettled(before, after, now)
+		})
+	}
+	m.verifyInputs(now)
 	for id, row := range m.Rows {
 		if now[id] == nil {
 			m.compare(row, nil, allowed)
@@ -255,6 +260,9 @@ func digest(r *layout.Row) string {
 		return "none"
 	}
 	s := fmt.Sprintf("%v %+v cancel=%t", r.State(), r.Attempts, r.Cancel != nil)
+	if r.Blocked != nil {
+		s += fmt.Sprintf(" linked=%d", r.Blocked.Linked)
+	}
 	if r.Claim != nil {
 		s += " claim=" + r.Claim.Token.String()
 	}
@@ -408,6 +416,8 @@ func (m *Machine) Finale() {
 			m.require(err)
 		}
 		_, _, err = m.C.PromoteDue(ctx)
+		m.require(err)
+		_, _, err = m.C.SettleEdges(ctx)
 		m.require(err)
 		answer, err := last.Claim(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 100, CPU: 1000}, Max: 100})
 		m.require(err)

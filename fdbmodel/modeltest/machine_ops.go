@@ -35,6 +35,9 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 		case 1:
 			s.NotBefore = m.Clock.Now().Add(time.Duration(m.random.IntN(3000)) * time.Millisecond)
 		}
+		if m.random.IntN(2) == 0 && s.Key == "" && s.Spec.Owner == "" {
+			s.Inputs = m.inputs(subs[:i])
+		}
 		if m.random.IntN(6) == 0 && s.Key == "" {
 			s.Spec.Function = moduleFunction
 		}
@@ -59,7 +62,13 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 	if errors.Is(err, fdbmodel.ErrNotFound) {
 		return none, nil // the module is not stored
 	}
+	if errors.Is(err, layout.ErrBadSpec) && len(m.loose) > 0 {
+		return none, nil // an input was discarded by an operation that was cut off
+	}
 	return func(before, after *layout.Row) bool {
+		if before == nil && (cut || ids[after.ID]) && m.isUpstream(after) {
+			return true
+		}
 		return before == nil && (cut || ids[after.ID]) &&
 			layout.PlaceOf(after) != nil && after.Attempts == layout.Attempts{Due: after.Attempts.Due}
 	}, err
@@ -223,6 +232,9 @@ func (m *Machine) retry(ctx context.Context) (change, error) {
 		err = nil
 	}
 	return func(before, after *layout.Row) bool {
+		if before != nil && after != nil && after.ID == id && before.State() == layout.Failed && after.Spec.HasInputs() {
+			return after.State() == layout.Blocked || m.isUpstream(after) || after.State() == layout.Ready
+		}
 		return before != nil && after != nil && after.ID == id && after.State() == layout.Ready &&
 			after.Attempts.Assigned == "" &&
 			(before.State() == layout.Delayed || (before.State() == layout.Failed &&

@@ -25,6 +25,7 @@ type Population struct {
 	Held   [2]layout.ID // the second one is assigned to the worker
 	Large  layout.ID    // realized, with chunks
 	Middle layout.ID    // ready, with a key for its arguments
+	Inputs [2]layout.ID // of the blocked one: it waits for the first, the second is realized
 	Claim  layout.Token
 	Begun  *fdbmodel.ClaimedFuture // the claimed one
 	Result layout.ChunkRef         // of large
@@ -72,6 +73,8 @@ func Populate(t *testing.T) *Population {
 	require.NoError(t, err)
 	finish(fdbmodel.Completion{Future: f, Result: &layout.Result{ValueRef: &ref, Size: ref.Size}})
 	p.Result, p.Args = ref, *f.Spec.ArgsRef
+	p.Inputs[1] = submit(10)
+	finish(fdbmodel.Completion{Future: claim(), Result: &layout.Result{Value: []byte("v")}})
 	p.IDs[layout.Failed] = submit(10)
 	finish(fdbmodel.Completion{Future: claim(), Exception: &layout.Exception{Kind: layout.KindError, Message: "m"}})
 	p.IDs[layout.Claimed] = submit(10)
@@ -82,7 +85,6 @@ func Populate(t *testing.T) *Population {
 	require.NoError(t, err)
 	p.IDs[layout.Delayed] = got[0].ID
 	p.IDs[layout.Ready] = submit(10)
-	require.Len(t, p.IDs, len(layout.States()))
 	p.Middle = submit(5000)
 	spec := layout.Spec{Function: "go:f", Owner: "g"}
 	got, err = c.Submit(ctx, []fdbmodel.Submission{{Spec: spec}, {Spec: spec}})
@@ -91,6 +93,14 @@ func Populate(t *testing.T) *Population {
 	require.NoError(t, c.CreateBatch(ctx, &layout.BatchRecord{ID: "b", Template: []byte("{}"), Made: true, CreatedAt: 7}))
 	_, _, err = c.AssignChunk(ctx, "b", layout.BatchChunk{Worker: p.Worker.ID(), ID: "c"}, p.Held[1:], AnyBatch)
 	require.NoError(t, err)
+	got, err = c.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"},
+		NotBefore: c.Now().Add(2 * time.Hour)}})
+	require.NoError(t, err)
+	p.Inputs[0] = got[0].ID
+	got, err = c.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"}, Inputs: p.Inputs[:]}})
+	require.NoError(t, err)
+	p.IDs[layout.Blocked] = got[0].ID
+	require.Len(t, p.IDs, len(layout.States()))
 	p.EnterIdleRing(t)
 	require.Empty(t, p.Check(t).Notes)
 	require.Empty(t, p.Check(t).Problems)
@@ -115,7 +125,7 @@ func (p *Population) Get(t *testing.T, id layout.ID) layout.Row {
 
 // Futures returns how many futures there are.
 func (p *Population) Futures() int64 {
-	return int64(len(p.IDs) + len(p.Held) + 2) // the large and the middle one
+	return int64(len(p.IDs) + len(p.Held) + len(p.Inputs) + 2) // the large and the middle one
 }
 
 // Check audits the cluster.
@@ -155,6 +165,7 @@ func (p *Population) Enrich(t *testing.T) {
 	p.EnterIdleRing(t)
 	p.Write(t, func(tx kv.Tx) {
 		tx.Set(p.C.Keys().Incoming(), layout.Encode(&layout.IncomingRecord{Writer: "w"}))
+		tx.Set(p.C.Keys().Settling(p.IDs[layout.Blocked]), layout.Encode(&layout.SettlingRecord{Released: 1}))
 	})
 }
 

@@ -10,7 +10,7 @@ import (
 
 // Pending is a row that was requested.
 type Pending struct {
-	id      layout.ID
+	ID      layout.ID
 	Keys    layout.Keyspace
 	Pending kv.Pending[kv.Page]
 }
@@ -27,12 +27,12 @@ func Record(tx kv.Reader, k layout.Keyspace, id layout.ID) Pending {
 
 // Wait returns the row, or false if it has no keys.
 func (p Pending) Wait(ctx context.Context) (layout.Row, bool, error) {
-	row := layout.Row{ID: p.id}
+	row := layout.Row{ID: p.ID}
 	page, err := p.Pending.Wait(ctx)
 	if err != nil {
 		return row, false, err
 	}
-	skip := len(p.Keys.Row(p.id))
+	skip := len(p.Keys.Row(p.ID))
 	for _, item := range page.Items {
 		if err := row.Add(item, tuple.NewReader(item.Key[skip:])); err != nil {
 			return row, false, err

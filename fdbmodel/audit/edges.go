@@ -1,0 +1,124 @@
+package audit
+
+import (
+	"context"
+	"slices"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// checkEdges compares the inputs of a future with the keys of its edges. Of a
+// long list it checks none here: each of its keys is checked by itself.
+func (p *page) checkEdges(r *layout.Row) {
+	key, state := p.keys.State(r.ID, layout.StateBlocked), r.State()
+	n := r.Spec.CountInputs()
+	linked := n
+	switch {
+	case r.Blocked != nil && state != layout.Blocked:
+		p.broken(InvariantBlocked, key, "future %s is %v and waits for inputs", r.ID, state)
+	case r.Blocked != nil && (n == 0 || r.Blocked.Linked < 0 || r.Blocked.Linked > n):
+		p.broken(InvariantBlocked, key, "future %s is linked to %d of %d inputs", r.ID, r.Blocked.Linked, n)
+	case state == layout.Blocked:
+		linked = r.Blocked.Linked
+		p.checkBlocked(r)
+	}
+	if state.Terminal() || r.Spec.InputsRef != nil {
+		return
+	}
+	for _, input := range layout.UnpackIDs(r.Spec.Inputs)[:max(0, min(linked, n))] {
+		edge := p.keys.Dependant(input, r.ID)
+		p.require(edge, func() {
+			p.broken(InvariantEdge, edge, "future %s is %v and its input %s does not know it", r.ID, state, input)
+		})
+	}
+}
+
+// checkBlocked looks for what will unblock a future.
+func (p *page) checkBlocked(r *layout.Row) {
+	mark := p.mark(r.ID)
+	waits := p.tx.GetRange(kv.Prefix(p.keys.InputsOf(r.ID)), kv.RangeOptions{Limit: 1})
+	p.judges = append(p.judges, func(ctx context.Context) error {
+		page, err := waits.Wait(ctx)
+		if err != nil || *mark {
+			return err
+		}
+		key := p.keys.State(r.ID, layout.StateBlocked)
+		switch n := r.Spec.CountInputs(); {
+		case r.Blocked.Linked < n:
+			p.broken(InvariantBlocked, key, "future %s is linked to %d of %d inputs, and nobody links the others", r.ID,
+				r.Blocked.Linked, n)
+		case len(page.Items) == 0:
+			p.broken(InvariantBlocked, key, "future %s is blocked and waits for no input", r.ID)
+		}
+		return nil
+	})
+}
+
+// mark requests whether edges of a future are to be settled.
+func (p *page) mark(id layout.ID) *bool {
+	marked := new(bool)
+	p.get(p.keys.Settling(id), func(value []byte) { *marked = value != nil })
+	return marked
+}
+
+// checkInput compares an input that a future waits for with both futures.
+func (p *page) checkInput(it *item) {
+	id, input := it.ID, it.Future("input")
+	p.row(id, func(r *layout.Row) {
+		switch {
+		case r.Spec == nil:
+			p.broken(InvariantEdge, it.Raw, "future %s waits for an input and does not exist", id)
+		case r.State() != layout.Blocked:
+			p.broken(InvariantEdge, it.Raw, "future %s is %v and waits for an input", id, r.State())
+		case r.Spec.InputsRef == nil && !slices.Contains(layout.UnpackIDs(r.Spec.Inputs), input):
+			p.broken(InvariantEdge, it.Raw, "future %s waits for %s, which is not an input of it", id, input)
+		}
+	})
+	marked := p.mark(input)
+	p.row(input, func(r *layout.Row) {
+		switch {
+		case r.Spec == nil:
+			p.broken(InvariantEdge, it.Raw, "future %s waits for input %s, which does not exist", id, input)
+		case r.State().Terminal() && !*marked:
+			p.broken(InvariantEdge, it.Raw, "future %s waits for input %s, which is %v and does not tell it", id, input,
+				r.State())
+		}
+	})
+	p.require(p.keys.Dependant(input, id), func() {
+		p.broken(InvariantEdge, it.Raw, "future %s waits for input %s, which does not know it", id, input)
+	})
+}
+
+// checkDependant compares the use of a result with both futures.
+func (p *page) checkDependant(it *item) {
+	id, input := it.ID, it.Future("input")
+	p.row(input, func(r *layout.Row) {
+		switch {
+		case r.Spec == nil:
+			p.broken(InvariantEdge, it.Raw, "future %s uses future %s, which does not exist", id, input)
+		case !r.Dependants:
+			p.broken(InvariantEdge, it.Raw, "future %s is used by %s and not marked as one that is used", input, id)
+		}
+	})
+	marked := p.mark(id)
+	p.row(id, func(r *layout.Row) {
+		switch {
+		case r.Spec == nil:
+			p.broken(InvariantEdge, it.Raw, "future %s uses future %s and does not exist", id, input)
+		case r.State().Terminal() && !*marked:
+			p.broken(InvariantEdge, it.Raw, "future %s is %v and still uses future %s", id, r.State(), input)
+		}
+	})
+}
+
+// checkSettling notes edges that are to be settled.
+func (p *page) checkSettling(it *item) {
+	p.row(it.ID, func(r *layout.Row) {
+		if r.Spec == nil {
+			p.broken(InvariantEdge, it.Raw, "edges of future %s are to be settled, which does not exist", it.ID)
+			return
+		}
+		p.note(InvariantEdge, it.Raw, "edges of future %s are to be settled", it.ID)
+	})
+}

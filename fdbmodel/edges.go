@@ -1,0 +1,272 @@
+package fdbmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
+)
+
+// maxEdges is the maximum number of edges that one transaction makes or settles.
+const maxEdges = 500
+
+// inputRows are the inputs of futures that one transaction links, each read
+// once and serializably.
+type inputRows struct {
+	keys  layout.Keyspace
+	tx    kv.Tx
+	asked map[layout.ID]read.Pending
+	rows  map[layout.ID]*layout.Row // nil for a future that does not exist
+}
+
+func (c *Cluster) inputRows(tx kv.Tx) *inputRows {
+	return &inputRows{keys: c.keys, tx: tx, asked: map[layout.ID]read.Pending{}, rows: map[layout.ID]*layout.Row{}}
+}
+
+// ask requests inputs.
+func (in *inputRows) ask(ids []layout.ID) {
+	for _, id := range ids {
+		if _, known := in.asked[id]; !known {
+			in.asked[id] = read.Record(in.tx, in.keys, id)
+		}
+	}
+}
+
+// made says that the transaction makes a future.
+func (in *inputRows) made(row *layout.Row) { in.rows[row.ID] = row }
+
+func (in *inputRows) get(ctx context.Context, id layout.ID) (*layout.Row, error) {
+	if row, known := in.rows[id]; known {
+		return row, nil
+	}
+	row, found, err := in.asked[id].Wait(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("input %s: %w", id, err)
+	}
+	if !found || row.Spec == nil {
+		in.rows[id] = nil
+		return nil, nil
+	}
+	in.rows[id] = &row
+	return &row, nil
+}
+
+// errNoInput is returned for an input that does not exist.
+var errNoInput = fmt.Errorf("%w: an input does not exist", layout.ErrBadSpec)
+
+// link links inputs to a future: those that are not over will tell it when they
+// end, and none is removed before the future ends. It returns how many it has to
+// wait for. It returns a failure, and links nothing, if an input has failed, and
+// errNoInput.
+func (in *inputRows) link(ctx context.Context, id layout.ID, inputs []layout.ID,
+) (waiting int, failure *layout.Exception, err error) {
+	for _, input := range inputs {
+		row, err := in.get(ctx, input)
+		switch {
+		case err != nil:
+			return 0, nil, err
+		case row == nil:
+			return 0, nil, fmt.Errorf("future %s: %w: %s: submit it first", id, errNoInput, input)
+		case row.State() == layout.Failed:
+			return 0, upstream(row), nil
+		}
+	}
+	for _, input := range inputs {
+		row := in.rows[input]
+		in.tx.Set(in.keys.Dependant(input, id), layout.Mark())
+		if !row.Dependants {
+			row.Dependants = true
+			in.tx.Set(in.keys.HasDependants(input), layout.Mark())
+		}
+		if !row.State().Terminal() {
+			in.tx.Set(in.keys.Input(id, input), layout.Mark())
+			waiting++
+		}
+	}
+	return waiting, nil, nil
+}
+
+// insert writes a new future with its edges.
+func (in *inputRows) insert(ctx context.Context, w *changes, row *layout.Row, args []byte) error {
+	in.made(row)
+	if !row.Spec.HasInputs() {
+		w.insert(row, args)
+		return nil
+	}
+	if row.Spec.InputsRef != nil {
+		row.Blocked = &layout.BlockedRecord{}
+		w.insert(row, args)
+		w.markSettling(row.ID, &layout.SettlingRecord{})
+		return nil
+	}
+	waiting, failure, err := in.link(ctx, row.ID, layout.UnpackIDs(row.Spec.Inputs))
+	switch {
+	case err != nil:
+		return err
+	case failure != nil:
+		row.Blocked = &layout.BlockedRecord{}
+		w.insert(row, args)
+		failed, _ := Next(*row, Event{Kind: EventUpstream, Exception: failure, Now: time.UnixMilli(w.now)})
+		w.apply(row, &failed)
+		*row = failed
+		return nil
+	case waiting > 0:
+		row.Blocked = &layout.BlockedRecord{Linked: row.Spec.CountInputs()}
+	}
+	w.insert(row, args)
+	return nil
+}
+
+// maxChain is how much of the failures further up the message of an upstream
+// failure contains, in bytes.
+const maxChain = 2 << 10
+
+// upstream returns the failure of a future that takes the result of one that
+// failed. It names the chain: its nearest links, and its origin.
+func upstream(input *layout.Row) *layout.Exception {
+	e := input.Exception
+	message := e.Message
+	if e.Kind != layout.KindUpstream {
+		message = fmt.Sprintf("%s: %s", e.Kind, message)
+	}
+	if len(message) > maxChain {
+		message = "…" + strings.ToValidUTF8(message[len(message)-maxChain:], "")
+	}
+	return &layout.Exception{Kind: layout.KindUpstream,
+		Message: fmt.Sprintf("input %s (%s) failed: %s", input.ID, input.Spec.Function, message)}
+}
+
+func goneUpstream(err error) *layout.Exception {
+	return &layout.Exception{Kind: layout.KindUpstream, Message: err.Error()}
+}
+
+// leaveEdges settles what it can of the edges of a future that has just ended,
+// and marks it if something is left: futures to tell, or more inputs to release
+// than fit.
+func (w *changes) leaveEdges(before, after *layout.Row) {
+	spec := after.Spec
+	if before.State() == layout.Blocked {
+		w.tx.ClearRange(kv.Prefix(w.keys.InputsOf(after.ID)))
+	}
+	for _, input := range layout.UnpackIDs(spec.Inputs) {
+		w.tx.Clear(w.keys.Dependant(input, after.ID))
+	}
+	if after.Dependants || spec.InputsRef != nil {
+		w.markSettling(after.ID, &layout.SettlingRecord{})
+	}
+}
+
+// markSettling says that edges of a future are to be settled.
+func (w *changes) markSettling(id layout.ID, record *layout.SettlingRecord) {
+	w.tx.Set(w.keys.Settling(id), layout.Encode(record))
+	w.settling = append(w.settling, id)
+}
+
+// requireReleased returns ErrTransition if a finished future may not be removed:
+// another one uses its result, or its own edges are not settled.
+func (c *Cluster) requireReleased(ctx context.Context, tx kv.Reader, row *layout.Row) error {
+	if !row.Dependants && row.Spec.InputsRef == nil {
+		return nil
+	}
+	asked := tx.Get(c.keys.Settling(row.ID))
+	prefix := c.keys.DependantsOf(row.ID)
+	page, err := tx.GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: 1}).Wait(ctx)
+	if err != nil {
+		return err
+	}
+	mark, err := asked.Wait(ctx)
+	switch {
+	case err != nil:
+		return err
+	case len(page.Items) > 0:
+		key := layout.ParseKey(page.Items[0].Key)
+		return fmt.Errorf("future %s is an input of future %s, which is not over: discard is %w; cancel that one first",
+			row.ID, key.ID, ErrTransition)
+	case mark != nil:
+		return fmt.Errorf("future %s has just ended, and its edges are not settled: discard is %w; try again", row.ID,
+			ErrTransition)
+	}
+	return nil
+}
+
+func isMissingInput(err error) bool { return errors.Is(err, errNoInput) }
+
+// isReleased is requireReleased for callers that leave such a future alone.
+func (c *Cluster) isReleased(ctx context.Context, tx kv.Reader, row *layout.Row) (bool, error) {
+	err := c.requireReleased(ctx, tx, row)
+	if errors.Is(err, ErrTransition) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Inputs returns the futures that one takes as inputs, in their order.
+func (c *Cluster) Inputs(ctx context.Context, id layout.ID, spec *layout.Spec) ([]layout.ID, error) {
+	if spec.InputsRef == nil {
+		return layout.UnpackIDs(spec.Inputs), nil
+	}
+	packed, err := c.readChunks(ctx, id, *spec.InputsRef)
+	return layout.UnpackIDs(packed), err
+}
+
+// WaitsFor returns up to limit of the inputs that a blocked future waits for, and
+// whether there are more.
+func (c *Cluster) WaitsFor(ctx context.Context, id layout.ID, limit int) ([]layout.ID, bool, error) {
+	return c.edges(ctx, kv.Prefix(c.keys.InputsOf(id)), limit, func(key *layout.Key) layout.ID {
+		return key.Future("input")
+	})
+}
+
+// Dependants returns up to limit of the futures that use the result of one and
+// are not over, from the one behind after on, and whether there are more. A zero
+// after begins at the first.
+func (c *Cluster) Dependants(ctx context.Context, id, after layout.ID, limit int) ([]layout.ID, bool, error) {
+	r := kv.Prefix(c.keys.DependantsOf(id))
+	if !after.IsZero() {
+		r.Begin = kv.After(c.keys.Dependant(id, after))
+	}
+	return c.edges(ctx, r, limit, func(key *layout.Key) layout.ID { return key.ID })
+}
+
+func (c *Cluster) edges(ctx context.Context, r kv.Range, limit int, other func(*layout.Key) layout.ID,
+) (ids []layout.ID, more bool, err error) {
+	err = c.View(ctx, func(tx kv.Attempt) error {
+		page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: limit}).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		ids, more = nil, page.More
+		for _, item := range page.Items {
+			if key := layout.ParseKey(item.Key); key.Kind != nil {
+				ids = append(ids, other(&key))
+			}
+		}
+		return nil
+	})
+	return ids, more, err
+}
+
+// someInputs returns inputs of a future from the index first on, at most limit
+// and at least one of those that are left.
+func (c *Cluster) someInputs(ctx context.Context, tx kv.Reader, row *layout.Row, first, limit int) ([]layout.ID, error) {
+	packed := []byte(row.Spec.Inputs)
+	begin := first * len(layout.ID{})
+	if ref := row.Spec.InputsRef; ref != nil {
+		piece, err := tx.Get(c.keys.Chunk(row.ID, *ref, begin/layout.ChunkSize)).Wait(ctx)
+		if err != nil {
+			return nil, err
+		}
+		packed, begin = piece, begin%layout.ChunkSize
+	}
+	if begin >= len(packed) {
+		return nil, fmt.Errorf("future %s: %w: input %d of %d is missing", row.ID, layout.ErrBadRecord, first+1,
+			row.Spec.CountInputs())
+	}
+	ids := layout.UnpackIDs(packed[begin:])
+	return ids[:min(len(ids), limit)], nil
+}

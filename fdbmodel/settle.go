@@ -1,0 +1,353 @@
+package fdbmodel
+
+import (
+	"context"
+	"slices"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+const (
+	// maxSettle is the maximum number of futures whose edges one transaction
+	// settles.
+	maxSettle = 64
+	// settleRounds is how many transactions settle edges right behind the one
+	// that marked them. A janitor does the rest.
+	settleRounds = 8
+)
+
+// settleSoon settles edges of futures that a transaction has marked. It is best
+// effort: a janitor settles what is left.
+func (c *Cluster) settleSoon(ctx context.Context, ids []layout.ID) {
+	for round := 0; len(ids) > 0 && round < settleRounds; round++ {
+		n := min(len(ids), maxSettle)
+		_, left, err := c.settle(ctx, ids[:n])
+		if err != nil {
+			return
+		}
+		ids = append(ids[n:], left...)
+	}
+}
+
+// SettleEdges settles edges of futures that have ended, or that are to be linked
+// to many inputs, where those that marked them did not: futures that used the
+// result are unblocked, or fail with it. It returns how many futures it settled
+// edges of, and whether to call it again at once. Several processes may run it.
+// Unreadable futures stay and don't hold up the others. An unknown commit is
+// retried and harmless.
+func (c *Cluster) SettleEdges(ctx context.Context) (settled int, more bool, err error) {
+	var ids []layout.ID
+	err = c.View(ctx, func(tx kv.Attempt) error {
+		ids = nil
+		scan := c.scanShards(tx.Snapshot(), c.keys.SettlingOf, maxSettle)
+		for len(ids) < maxRefills*maxSettle {
+			item, skip, err := scan.next(ctx)
+			if err != nil || item.Key == nil {
+				return err
+			}
+			rest := tuple.NewReader(item.Key[skip:])
+			if id := layout.ID(rest.UUID()); rest.Done() == nil {
+				ids = append(ids, id)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, false, err
+	}
+	for part := range slices.Chunk(ids, maxSettle) {
+		n, left, err := c.settle(ctx, part)
+		if err != nil {
+			return settled, false, err
+		}
+		settled, more = settled+n, more || len(left) > 0
+	}
+	return settled, more, nil
+}
+
+// settle settles edges of marked futures in one transaction. It returns of how
+// many, and which futures have edges left to settle.
+func (c *Cluster) settle(ctx context.Context, ids []layout.ID) (settled int, left []layout.ID, err error) {
+	var placed demands
+	result, err := c.transact(ctx, kv.Options{Tag: "futura-settle"}, func(tx kv.Attempt) error {
+		s := &settlement{cluster: c, tx: tx, w: c.changes(tx), inputs: c.inputRows(tx),
+			edges: max(1, maxEdges/len(ids)), waiting: map[layout.ID][]layout.ID{}, changed: map[layout.ID]bool{}}
+		if err := s.run(ctx, ids); err != nil {
+			return err
+		}
+		s.w.flush()
+		settled, left, placed = s.settled, s.w.settling, s.w.placed
+		return nil
+	})
+	if err != nil {
+		return 0, nil, err
+	}
+	c.wakeIdle(ctx, result.Version, placed)
+	return settled, left, nil
+}
+
+// settlement is one transaction that settles edges.
+type settlement struct {
+	cluster *Cluster
+	tx      kv.Attempt
+	w       *changes
+	inputs  *inputRows
+	edges   int // of one future
+	settled int
+	// waiting are futures that are to be told of inputs that are realized, in the
+	// order in which they were found.
+	waiting map[layout.ID][]layout.ID
+	order   []layout.ID
+	failing []failing
+	changed map[layout.ID]bool
+}
+
+// failing is a future one of whose inputs has failed.
+type failing struct {
+	id      layout.ID
+	failure *layout.Exception
+}
+
+func (s *settlement) run(ctx context.Context, ids []layout.ID) error {
+	keys := s.cluster.keys
+	rows, marks := make([]read.Pending, len(ids)), make([]kv.Pending[[]byte], len(ids))
+	for i, id := range ids {
+		rows[i], marks[i] = read.Record(s.tx, keys, id), s.tx.Get(keys.Settling(id))
+	}
+	for i, id := range ids {
+		row, _, err := rows[i].Wait(ctx)
+		if layout.IsUnreadable(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		value, err := marks[i].Wait(ctx)
+		if err != nil {
+			return err
+		}
+		var mark layout.SettlingRecord
+		if value == nil || layout.Decode(keys.Settling(id), value, &mark) != nil {
+			continue // it is settled, or an audit reports it
+		}
+		if err := s.one(ctx, &row, mark); layout.IsUnreadable(err) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		s.settled++
+	}
+	if err := s.unblock(ctx); err != nil {
+		return err
+	}
+	return s.fail(ctx)
+}
+
+// one takes the next step for one future.
+func (s *settlement) one(ctx context.Context, row *layout.Row, mark layout.SettlingRecord) error {
+	switch {
+	case row.Spec == nil:
+	case row.State() == layout.Blocked && row.Spec.HasInputs():
+		return s.link(ctx, row)
+	case row.State().Terminal():
+		more, err := s.tell(ctx, row, &mark)
+		if err != nil {
+			return err
+		}
+		if !more {
+			if more, err = s.release(ctx, row, &mark); err != nil {
+				return err
+			}
+		}
+		if more {
+			s.w.markSettling(row.ID, &mark)
+			return nil
+		}
+	}
+	s.tx.Clear(s.cluster.keys.Settling(row.ID))
+	return nil
+}
+
+// link links the next inputs to a blocked future. One that was told of an input
+// while it could not be read begins again.
+func (s *settlement) link(ctx context.Context, row *layout.Row) error {
+	keys, n := s.cluster.keys, row.Spec.CountInputs()
+	first := row.Blocked.Linked % n
+	inputs, err := s.cluster.someInputs(ctx, s.tx, row, first, s.edges)
+	if err != nil {
+		return err
+	}
+	s.inputs.ask(inputs)
+	_, failure, err := s.inputs.link(ctx, row.ID, inputs)
+	if isMissingInput(err) {
+		failure, err = goneUpstream(err), nil
+	}
+	if err != nil {
+		return err
+	}
+	if failure != nil {
+		s.tx.Clear(keys.Settling(row.ID))
+		s.apply(row, Event{Kind: EventUpstream, Exception: failure})
+		return nil
+	}
+	linked := *row
+	linked.Blocked = &layout.BlockedRecord{Linked: first + len(inputs)}
+	if linked.Blocked.Linked < n {
+		s.w.place(&linked)
+		s.w.markSettling(row.ID, &layout.SettlingRecord{})
+		return nil
+	}
+	s.tx.Clear(keys.Settling(row.ID))
+	page, err := s.tx.GetRange(kv.Prefix(keys.InputsOf(row.ID)), kv.RangeOptions{Limit: 1}).Wait(ctx)
+	if err != nil {
+		return err
+	}
+	if len(page.Items) > 0 {
+		s.w.place(&linked)
+		return nil
+	}
+	s.apply(&linked, Event{Kind: EventUnblock})
+	return nil
+}
+
+// tell finds the next futures that use the result of one that has ended.
+func (s *settlement) tell(ctx context.Context, row *layout.Row, mark *layout.SettlingRecord) (more bool, err error) {
+	if !row.Dependants {
+		return false, nil
+	}
+	keys := s.cluster.keys
+	users := kv.Prefix(keys.DependantsOf(row.ID))
+	if !mark.Told.IsZero() {
+		users.Begin = kv.After(keys.Dependant(row.ID, mark.Told))
+	}
+	page, err := s.tx.GetRange(users, kv.RangeOptions{Limit: s.edges}).Wait(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, item := range page.Items {
+		key := layout.ParseKey(item.Key)
+		if key.Kind == nil {
+			continue // an audit reports it
+		}
+		mark.Told = key.ID
+		if row.State() == layout.Failed {
+			s.failing = append(s.failing, failing{key.ID, upstream(row)})
+			continue
+		}
+		if s.waiting[key.ID] == nil {
+			s.order = append(s.order, key.ID)
+		}
+		s.waiting[key.ID] = append(s.waiting[key.ID], row.ID)
+	}
+	return page.More, nil
+}
+
+// release ends the use of the next inputs by a future that has ended and that
+// had too many to release them at once.
+func (s *settlement) release(ctx context.Context, row *layout.Row, mark *layout.SettlingRecord) (more bool, err error) {
+	if row.Spec.InputsRef == nil || mark.Released >= row.Spec.CountInputs() {
+		return false, nil
+	}
+	inputs, err := s.cluster.someInputs(ctx, s.tx, row, mark.Released, s.edges)
+	if err != nil {
+		return false, err
+	}
+	for _, input := range inputs {
+		s.tx.Clear(s.cluster.keys.Dependant(input, row.ID))
+	}
+	mark.Released += len(inputs)
+	return mark.Released < row.Spec.CountInputs(), nil
+}
+
+// unblock tells the futures that were found of their realized inputs, and
+// unblocks those that wait for no other. It reads no more of the inputs that a
+// future waits for than it needs, so that others may end meanwhile.
+func (s *settlement) unblock(ctx context.Context) error {
+	keys := s.cluster.keys
+	asked := make([]kv.Pending[kv.Page], len(s.order))
+	for i, id := range s.order {
+		asked[i] = s.tx.GetRange(kv.Prefix(keys.InputsOf(id)), kv.RangeOptions{Limit: len(s.waiting[id]) + 1})
+	}
+	var free []read.Pending
+	for i, id := range s.order {
+		page, err := asked[i].Wait(ctx)
+		if err != nil {
+			return err
+		}
+		if len(page.Items) == 0 {
+			continue // it was realized before the future was linked to it
+		}
+		left := len(page.Items)
+		for _, item := range page.Items {
+			if key := layout.ParseKey(item.Key); slices.Contains(s.waiting[id], key.Future("input")) {
+				left--
+			}
+		}
+		for _, input := range s.waiting[id] {
+			s.tx.Clear(keys.Input(id, input))
+		}
+		if left == 0 {
+			free = append(free, read.Record(s.tx, keys, id))
+		}
+	}
+	for _, p := range free {
+		row, err := s.blocked(ctx, p)
+		if err != nil {
+			return err
+		}
+		if row != nil && row.Blocked.Linked == row.Spec.CountInputs() {
+			s.apply(row, Event{Kind: EventUnblock})
+		}
+	}
+	return nil
+}
+
+// fail fails the blocked futures one of whose inputs has failed.
+func (s *settlement) fail(ctx context.Context) error {
+	asked := make([]read.Pending, len(s.failing))
+	for i, f := range s.failing {
+		asked[i] = read.Record(s.tx, s.cluster.keys, f.id)
+	}
+	for i, f := range s.failing {
+		row, err := s.blocked(ctx, asked[i])
+		if err != nil {
+			return err
+		}
+		if row != nil {
+			s.apply(row, Event{Kind: EventUpstream, Exception: f.failure})
+		}
+	}
+	return nil
+}
+
+// blocked returns a future if it is blocked. One that can't be read is marked, so
+// that a version of Futura that can read it links it again.
+func (s *settlement) blocked(ctx context.Context, p read.Pending) (*layout.Row, error) {
+	row, _, err := p.Wait(ctx)
+	switch {
+	case layout.IsUnreadable(err):
+		s.tx.Set(s.cluster.keys.Settling(p.ID), layout.Encode(&layout.SettlingRecord{}))
+		return nil, nil
+	case err != nil || row.Spec == nil || row.State() != layout.Blocked:
+		return nil, err
+	}
+	return &row, nil
+}
+
+// apply applies an event to a future that the transaction has not changed yet.
+func (s *settlement) apply(row *layout.Row, e Event) {
+	e.Now = s.cluster.clock.Now()
+	if s.changed[row.ID] {
+		return
+	}
+	s.changed[row.ID] = true
+	if linked := s.inputs.rows[row.ID]; linked != nil && linked.Dependants {
+		row.Dependants = true
+	}
+	if after, outcome := Next(*row, e); outcome == Applied {
+		s.w.apply(row, &after)
+	}
+}
