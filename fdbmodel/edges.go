@@ -15,6 +15,34 @@ import (
 // maxEdges is the maximum number of edges that one transaction makes or settles.
 const maxEdges = 500
 
+// placeInputs checks the inputs, drops repeated ones, and decides where they are
+// stored.
+func (s *Submission) placeInputs() error {
+	if s.Spec.Inputs, s.Spec.InputsRef, s.many = nil, nil, nil; len(s.Inputs) == 0 {
+		return nil
+	}
+	seen, inputs := make(map[layout.ID]bool, len(s.Inputs)), make([]layout.ID, 0, len(s.Inputs))
+	for _, id := range s.Inputs {
+		if !seen[id] {
+			seen[id], inputs = true, append(inputs, id)
+		}
+	}
+	switch {
+	case seen[s.ID]:
+		return fmt.Errorf("%w: %s is its own input", layout.ErrBadSpec, s.ID)
+	case s.Assigned != "" || s.Spec.Owner != "":
+		return fmt.Errorf("%w: a future with inputs can't be assigned, or belong to a batch", layout.ErrBadSpec)
+	case len(inputs) > layout.MaxInputs:
+		return fmt.Errorf("%w: %d inputs: at most %d; let futures between them take some each", ErrTooLarge, len(inputs),
+			layout.MaxInputs)
+	case len(inputs) > layout.MaxInputsInSpec:
+		s.many = inputs
+	default:
+		s.Spec.Inputs = layout.PackIDs(inputs)
+	}
+	return nil
+}
+
 // inputRows are the inputs of futures that one transaction links, each read
 // once and serializably.
 type inputRows struct {
@@ -253,7 +281,8 @@ func (c *Cluster) edges(ctx context.Context, r kv.Range, limit int, other func(*
 
 // someInputs returns inputs of a future from the index first on, at most limit
 // and at least one of those that are left.
-func (c *Cluster) someInputs(ctx context.Context, tx kv.Reader, row *layout.Row, first, limit int) ([]layout.ID, error) {
+func (c *Cluster) someInputs(ctx context.Context, tx kv.Reader, row *layout.Row, first, limit int,
+) ([]layout.ID, error) {
 	packed := []byte(row.Spec.Inputs)
 	begin := first * len(layout.ID{})
 	if ref := row.Spec.InputsRef; ref != nil {

@@ -43,8 +43,9 @@ var (
 	sameReason = condition{"for the same reason",
 		func(r *layout.Row, e *Event) bool { return r.Attempts.Reason == e.Reason }}
 	hasInputs    = condition{"it has inputs", func(r *layout.Row, _ *Event) bool { return r.Spec.HasInputs() }}
-	waitsForTime = condition{"due later", func(r *layout.Row, e *Event) bool { return r.Attempts.Due > layout.Millis(e.Now) }}
-	isDue        = condition{"due", func(r *layout.Row, e *Event) bool { return r.Attempts.Due <= layout.Millis(e.Now) }}
+	waitsForTime = condition{"due later",
+		func(r *layout.Row, e *Event) bool { return r.Attempts.Due > layout.Millis(e.Now) }}
+	isDue = condition{"due", func(r *layout.Row, e *Event) bool { return r.Attempts.Due <= layout.Millis(e.Now) }}
 )
 
 func (c condition) and(d condition) condition {

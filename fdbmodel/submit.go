@@ -250,34 +250,6 @@ func (c *Cluster) check(ctx context.Context, s *Submission) error {
 	return nil
 }
 
-// placeInputs checks the inputs, drops repeated ones, and decides where they are
-// stored.
-func (s *Submission) placeInputs() error {
-	if s.Spec.Inputs, s.Spec.InputsRef, s.many = nil, nil, nil; len(s.Inputs) == 0 {
-		return nil
-	}
-	seen, inputs := make(map[layout.ID]bool, len(s.Inputs)), make([]layout.ID, 0, len(s.Inputs))
-	for _, id := range s.Inputs {
-		if !seen[id] {
-			seen[id], inputs = true, append(inputs, id)
-		}
-	}
-	switch {
-	case seen[s.ID]:
-		return fmt.Errorf("%w: %s is its own input", layout.ErrBadSpec, s.ID)
-	case s.Assigned != "" || s.Spec.Owner != "":
-		return fmt.Errorf("%w: a future with inputs can't be assigned, or belong to a batch", layout.ErrBadSpec)
-	case len(inputs) > layout.MaxInputs:
-		return fmt.Errorf("%w: %d inputs: at most %d; let futures between them take some each", ErrTooLarge, len(inputs),
-			layout.MaxInputs)
-	case len(inputs) > layout.MaxInputsInSpec:
-		s.many = inputs
-	default:
-		s.Spec.Inputs = layout.PackIDs(inputs)
-	}
-	return nil
-}
-
 // placeArgs decides where the arguments are stored.
 func (s *Submission) placeArgs() {
 	s.Spec.Args, s.Spec.ArgsKey, s.Spec.ArgsSize = nil, false, int64(len(s.Args))
@@ -330,26 +302,7 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 	if err != nil {
 		return nil, err
 	}
-	pending := make([]read.Pending, len(subs))
-	pieces := make([][]kv.Pending[[]byte], len(subs)) // the first ones of values that were written ahead
-	inputs := c.inputRows(tx)
-	guarded := fresh
-	modules := neededModules{cluster: c}
-	for i := range subs {
-		modules.ask(tx, subs[i].Spec.Function)
-		if (subs[i].chosen || look) && !fresh {
-			pending[i] = read.Record(tx, c.keys, subs[i].ID)
-		} else if !guarded {
-			guarded = true
-			tx.AddReadConflictKey(c.keys.Spec(subs[i].ID))
-		}
-		for _, ref := range []*layout.ChunkRef{subs[i].Spec.ArgsRef, subs[i].Spec.InputsRef} {
-			if ref != nil && ref.Count > 0 {
-				pieces[i] = append(pieces[i], tx.Get(c.keys.Chunk(subs[i].ID, *ref, 0)))
-			}
-		}
-		inputs.ask(layout.UnpackIDs(subs[i].Spec.Inputs))
-	}
+	asked := c.askSubmitted(tx, subs, look, fresh)
 	answers := make([]Submitted, len(subs))
 	seen := make(map[layout.ID]*layout.Spec, len(subs))
 	w := c.changes(tx)
@@ -369,7 +322,7 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 		}
 		seen[s.ID] = row.Spec
 		if (s.chosen || look) && !fresh {
-			old, found, err := pending[i].Wait(ctx)
+			old, found, err := asked.existing[i].Wait(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -380,14 +333,14 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 					return nil, errIDInUse(s, differs)
 				}
 				answers[i].Existed, answers[i].State, answers[i].place = s.chosen, old.State(), layout.PlaceOf(&old)
-				inputs.made(&old)
+				asked.inputs.made(&old)
 				continue
 			}
 		}
-		if err := requireArgs(ctx, s, pieces[i]); err != nil {
+		if err := requireArgs(ctx, s, asked.pieces[i]); err != nil {
 			return nil, err
 		}
-		if err := modules.require(ctx, s.Spec.Function); err != nil {
+		if err := asked.modules.require(ctx, s.Spec.Function); err != nil {
 			return nil, err
 		}
 		if s.Assigned != "" {
@@ -395,7 +348,7 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 				return nil, err
 			}
 		}
-		if err := inputs.insert(ctx, w, &row, s.Args); err != nil {
+		if err := asked.inputs.insert(ctx, w, &row, s.Args); err != nil {
 			return nil, err
 		}
 		answers[i].State, answers[i].place = row.State(), layout.PlaceOf(&row)
@@ -403,6 +356,39 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 	}
 	w.flush()
 	return answers, nil
+}
+
+// askedSubmitted is what a submit has requested.
+type askedSubmitted struct {
+	existing []read.Pending
+	pieces   [][]kv.Pending[[]byte] // the first ones of values that were written ahead
+	inputs   *inputRows
+	modules  neededModules
+}
+
+func (c *Cluster) askSubmitted(tx kv.Tx, subs []Submission, look, fresh bool) *askedSubmitted {
+	asked := &askedSubmitted{
+		existing: make([]read.Pending, len(subs)), pieces: make([][]kv.Pending[[]byte], len(subs)),
+		inputs: c.inputRows(tx), modules: neededModules{cluster: c},
+	}
+	guarded := fresh
+	for i := range subs {
+		s := &subs[i]
+		asked.modules.ask(tx, s.Spec.Function)
+		if (s.chosen || look) && !fresh {
+			asked.existing[i] = read.Record(tx, c.keys, s.ID)
+		} else if !guarded {
+			guarded = true
+			tx.AddReadConflictKey(c.keys.Spec(s.ID))
+		}
+		for _, ref := range [...]*layout.ChunkRef{s.Spec.ArgsRef, s.Spec.InputsRef} {
+			if ref != nil && ref.Count > 0 {
+				asked.pieces[i] = append(asked.pieces[i], tx.Get(c.keys.Chunk(s.ID, *ref, 0)))
+			}
+		}
+		asked.inputs.ask(layout.UnpackIDs(s.Spec.Inputs))
+	}
+	return asked
 }
 
 // requireArgs returns errArgsSwept unless the first pieces of large arguments and

@@ -30,6 +30,34 @@ func TestUnknownResults(t *testing.T) {
 			require.NoError(s.T, err)
 			require.Equal(s.T, int64(20), s.Counted(layout.Ready))
 		},
+		"futura-submit with inputs": func(s *modeltest.Stage, strike func()) {
+			input := s.Submit()
+			strike()
+			id := after(s, input)
+			require.Equal(s.T, layout.Blocked, s.State(id))
+			require.Equal(s.T, int64(1), s.Counted(layout.Blocked))
+		},
+		"futura-settle": func(s *modeltest.Stage, strike func()) {
+			input := s.Submit()
+			id := after(s, input)
+			strike()
+			require.Equal(s.T, 1, endAll(s, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+				require.Equal(s.T, input, f.ID)
+				return failForGood(f)
+			}))
+			s.Faults.Flush()
+			require.Equal(s.T, layout.Failed, s.State(id))
+			require.Equal(s.T, int64(2), s.Counted(layout.Failed))
+		},
+		"futura-settle of links": func(s *modeltest.Stage, strike func()) {
+			inputs := submitMany(s, 200)
+			strike()
+			id := after(s, inputs...)
+			settleAll(s)
+			require.Equal(s.T, layout.Blocked, s.State(id))
+			require.Equal(s.T, 201, endAll(s, realize))
+			require.Equal(s.T, int64(201), s.Counted(layout.Realized))
+		},
 		"futura-claim": func(s *modeltest.Stage, strike func()) {
 			s.Submit()
 			s.Submit()

@@ -35,6 +35,7 @@ func ParseID(text string) (ID, error) { return layout.ParseID(text) }
 
 // The states of a future.
 const (
+	Blocked  = layout.Blocked  // waits for the results of other futures
 	Ready    = layout.Ready    // waits for a worker
 	Delayed  = layout.Delayed  // waits for its time
 	Claimed  = layout.Claimed  // a worker holds it

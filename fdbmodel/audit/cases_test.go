@@ -103,7 +103,8 @@ var breakRow = []breakage{
 	{"blocked by nothing", only(audit.InvariantBlocked), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().Input(p.IDs[layout.Blocked], p.Inputs[0]))
 	}},
-	{"blocked record gone", []audit.Invariant{audit.InvariantCounts, audit.InvariantCounts, audit.InvariantEdge, layout.PlaceReady},
+	{"blocked record gone",
+		[]audit.Invariant{audit.InvariantCounts, audit.InvariantCounts, audit.InvariantEdge, layout.PlaceReady},
 		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 			tx.Clear(p.C.Keys().State(p.IDs[layout.Blocked], layout.StateBlocked))
 		}},

@@ -33,7 +33,8 @@ func GoldenRecords() []GoldenRecord {
 	return []GoldenRecord{
 		{"spec", &layout.Spec{
 			Function: "go:f", Codec: layout.CodecMsgpack, Args: []byte("abc"), ArgsSize: 3, ArgsRef: ref, ArgsKey: true,
-			Argv: []string{"a", "b"}, Inputs: layout.PackIDs([]layout.ID{GoldenID}), InputsRef: ref, Env: map[string]string{"K": "v"}, Queue: "q", Owner: "g", Parallel: 2,
+			Argv: []string{"a", "b"}, Inputs: layout.PackIDs([]layout.ID{GoldenID}), InputsRef: ref,
+			Env: map[string]string{"K": "v"}, Queue: "q", Owner: "g", Parallel: 2,
 			Pace:  &layout.Pace{Key: "example.com", PerSecond: 0.5},
 			Label: "t", Priority: 200,
 			Requirements: layout.Requirements{CPU: 1500, RAM: 1 << 30, GPU: 500, Labels: map[string]string{"zone": "a"}},

@@ -80,23 +80,16 @@ func Populate(t *testing.T) *Population {
 	p.IDs[layout.Claimed] = submit(10)
 	p.Begun = claim()
 	p.Claim = p.Begun.Token
-	got, err := c.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"},
-		NotBefore: c.Now().Add(time.Hour)}})
-	require.NoError(t, err)
-	p.IDs[layout.Delayed] = got[0].ID
+	p.IDs[layout.Delayed], p.Inputs[0] = submitLater(t, c, time.Hour), submitLater(t, c, 2*time.Hour)
 	p.IDs[layout.Ready] = submit(10)
 	p.Middle = submit(5000)
 	spec := layout.Spec{Function: "go:f", Owner: "g"}
-	got, err = c.Submit(ctx, []fdbmodel.Submission{{Spec: spec}, {Spec: spec}})
+	got, err := c.Submit(ctx, []fdbmodel.Submission{{Spec: spec}, {Spec: spec}})
 	require.NoError(t, err)
 	p.Held = [2]layout.ID{got[0].ID, got[1].ID}
 	require.NoError(t, c.CreateBatch(ctx, &layout.BatchRecord{ID: "b", Template: []byte("{}"), Made: true, CreatedAt: 7}))
 	_, _, err = c.AssignChunk(ctx, "b", layout.BatchChunk{Worker: p.Worker.ID(), ID: "c"}, p.Held[1:], AnyBatch)
 	require.NoError(t, err)
-	got, err = c.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"},
-		NotBefore: c.Now().Add(2 * time.Hour)}})
-	require.NoError(t, err)
-	p.Inputs[0] = got[0].ID
 	got, err = c.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"}, Inputs: p.Inputs[:]}})
 	require.NoError(t, err)
 	p.IDs[layout.Blocked] = got[0].ID
@@ -105,6 +98,13 @@ func Populate(t *testing.T) *Population {
 	require.Empty(t, p.Check(t).Notes)
 	require.Empty(t, p.Check(t).Problems)
 	return p
+}
+
+func submitLater(t *testing.T, c *fdbmodel.Cluster, wait time.Duration) layout.ID {
+	got, err := c.Submit(context.Background(), []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"},
+		NotBefore: c.Now().Add(wait)}})
+	require.NoError(t, err)
+	return got[0].ID
 }
 
 // EnterIdleRing puts the worker into the ring of idle workers, as one that

@@ -149,8 +149,10 @@ func TestSubmitManyAndList(t *testing.T) {
 	require.Equal(t, 125, count("&function=go:f1"))
 	require.Equal(t, 50, count("&state=ready"))
 	require.Equal(t, 200, count("&state=delayed&queue=default"))
-	for _, s := range layout.States()[2:] {
-		require.Zero(t, count("&state="+s.String()))
+	for _, s := range layout.States() {
+		if s != layout.Ready && s != layout.Delayed {
+			require.Zero(t, count("&state="+s.String()))
+		}
 	}
 	require.Zero(t, count("&queue=other"))
 	var cluster struct{ Counts []httpapi.Count }

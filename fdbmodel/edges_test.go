@@ -1,0 +1,344 @@
+package fdbmodel_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+)
+
+// after submits a future that takes the results of others.
+func after(s *modeltest.Stage, inputs ...layout.ID) layout.ID {
+	return s.Submit(func(sub *fdbmodel.Submission) { sub.Inputs = inputs })
+}
+
+// submitMany submits n futures.
+func submitMany(s *modeltest.Stage, n int, inputs ...layout.ID) []layout.ID {
+	subs := make([]fdbmodel.Submission, n)
+	for i := range subs {
+		subs[i] = fdbmodel.Submission{Spec: layout.Spec{Function: "go:f"}, Inputs: inputs}
+	}
+	answers, err := s.C.Submit(s.Ctx, subs)
+	require.NoError(s.T, err)
+	ids := make([]layout.ID, n)
+	for i := range answers {
+		ids[i] = answers[i].ID
+	}
+	return ids
+}
+
+// endAll claims and ends what is ready, until nothing is. It returns how many
+// that were.
+func endAll(s *modeltest.Stage, end func(*fdbmodel.ClaimedFuture) fdbmodel.Completion) (n int) {
+	for {
+		answer, err := s.Worker.Claim(s.Ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 64}, Max: 64})
+		require.NoError(s.T, err)
+		if len(answer.Futures) == 0 {
+			return n
+		}
+		var done []fdbmodel.Completion
+		for i := range answer.Futures {
+			done = append(done, end(&answer.Futures[i]))
+		}
+		n += len(done)
+		_, err = s.Worker.Finish(s.Ctx, done)
+		require.NoError(s.T, err)
+	}
+}
+
+func realize(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+	return fdbmodel.Completion{Future: f, Result: &layout.Result{Value: []byte("v")}}
+}
+
+func failForGood(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+	return fdbmodel.Completion{Future: f, Permanent: true,
+		Exception: &layout.Exception{Kind: layout.KindError, Message: "the origin"}}
+}
+
+// requireSound audits the cluster.
+func requireSound(s *modeltest.Stage) audit.Report {
+	report, err := audit.Check(s.Ctx, s.C, audit.Options{})
+	require.NoError(s.T, err)
+	require.Empty(s.T, report.Problems)
+	return report
+}
+
+func settleAll(s *modeltest.Stage) {
+	for more := true; more; {
+		var err error
+		_, more, err = s.C.SettleEdges(s.Ctx)
+		require.NoError(s.T, err)
+	}
+	requireSettled(s)
+}
+
+// requireSettled audits the cluster, and requires that no edges are to be settled.
+func requireSettled(s *modeltest.Stage) {
+	for _, note := range requireSound(s).Notes {
+		require.NotEqual(s.T, audit.InvariantEdge, note.Invariant, note.Text)
+	}
+}
+
+func TestInputsOfADiamond(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	top := s.Submit()
+	left, right := after(s, top), after(s, top)
+	bottom := after(s, left, right, left)
+	row, err := s.C.Get(s.Ctx, bottom)
+	require.NoError(t, err)
+	require.Equal(t, 2, row.Spec.CountInputs(), "each counts once")
+	require.Equal(t, int64(3), s.Counted(layout.Blocked))
+	e, err := inspect.Explain(s.Ctx, s.C, bottom)
+	require.NoError(t, err)
+	require.Equal(t, inspect.ReasonBlocked, e.Reason)
+	require.Contains(t, e.Text, left.String()+" (go:f, blocked)")
+	for _, want := range []int{1, 2, 1} {
+		claimed := s.Claim(s.Worker)
+		require.Len(t, claimed, want)
+		requireSound(s)
+		for i := range claimed {
+			s.Finish(s.Worker, realize(&claimed[i]))
+		}
+	}
+	require.Equal(t, layout.Realized, s.State(bottom))
+	require.Equal(t, int64(4), s.Counted(layout.Realized))
+	notices, _, err := s.Box.Listen(s.Ctx)
+	require.NoError(t, err)
+	require.Len(t, notices, 4)
+	requireSettled(s)
+	for _, id := range []layout.ID{bottom, left, right, top} {
+		require.NoError(t, s.C.Discard(s.Ctx, id))
+	}
+	require.Zero(t, requireSound(s).Futures)
+}
+
+func TestRealizedInputsBlockNothing(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	input := s.Submit()
+	endAll(s, realize)
+	id := after(s, input)
+	require.Equal(t, layout.Ready, s.State(id))
+	require.ErrorIs(t, s.C.Discard(s.Ctx, input), fdbmodel.ErrTransition, "it is used")
+	s.Clock.Advance(2 * s.C.Config().Retention)
+	for range 3 {
+		_, _, err := s.C.ExpireDone(s.Ctx)
+		require.NoError(t, err)
+	}
+	require.Equal(t, layout.Realized, s.State(input))
+	n, err := s.C.DiscardMany(s.Ctx, []layout.ID{input})
+	require.NoError(t, err)
+	require.Zero(t, n)
+	requireSound(s)
+	endAll(s, realize)
+	s.Clock.Advance(2 * s.C.Config().Retention)
+	for range 3 {
+		_, _, err := s.C.ExpireDone(s.Ctx)
+		require.NoError(t, err)
+	}
+	require.Zero(t, s.State(input), "it is used no more, and expires")
+	requireSound(s)
+}
+
+func TestFailureUpstreamNamesTheChain(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	origin := s.Submit()
+	chain := []layout.ID{origin}
+	for range 40 {
+		chain = append(chain, after(s, chain[len(chain)-1]))
+	}
+	endAll(s, failForGood)
+	settleAll(s)
+	last := chain[len(chain)-1]
+	row, err := s.C.Get(s.Ctx, last)
+	require.NoError(t, err)
+	require.Equal(t, layout.Failed, row.State())
+	require.Equal(t, layout.KindUpstream, row.Exception.Kind)
+	require.Contains(t, row.Exception.Message, "input "+chain[len(chain)-2].String()+" (go:f) failed: ")
+	require.True(t, strings.HasSuffix(row.Exception.Message, "error: the origin"), row.Exception.Message)
+	require.Less(t, len(row.Exception.Message), 3<<10)
+	require.Equal(t, int64(41), s.Counted(layout.Failed))
+
+	born := after(s, last)
+	require.Equal(t, layout.Failed, s.State(born), "its input has failed already")
+	require.NoError(t, s.C.Retry(s.Ctx, born))
+	require.Equal(t, layout.Failed, s.State(born), "and has still failed")
+
+	for _, id := range chain {
+		require.NoError(t, s.C.Retry(s.Ctx, id))
+	}
+	require.Equal(t, int64(40), s.Counted(layout.Blocked))
+	require.Equal(t, 41, endAll(s, realize))
+	settleAll(s)
+	require.Equal(t, layout.Realized, s.State(last))
+}
+
+func TestCancelledInput(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	input := s.Submit()
+	id := after(s, input)
+	other := after(s, id)
+	_, _, err := s.C.Cancel(s.Ctx, other, "not wanted")
+	require.NoError(t, err)
+	require.Equal(t, layout.Failed, s.State(other))
+	requireSound(s)
+	_, _, err = s.C.Cancel(s.Ctx, input, "nor this")
+	require.NoError(t, err)
+	row, err := s.C.Get(s.Ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, layout.KindUpstream, row.Exception.Kind)
+	require.Contains(t, row.Exception.Message, "cancelled: nor this")
+	requireSettled(s)
+}
+
+// TestManyInputs links more inputs than a spec holds, and cuts off what settles
+// edges now and then: a janitor does the rest.
+func TestManyInputs(t *testing.T) {
+	t.Parallel()
+	const n = 1200
+	for name, end := range map[string]func(*fdbmodel.ClaimedFuture) fdbmodel.Completion{
+		"realized": realize, "failed": failForGood,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := modeltest.NewStage(t)
+			inputs := submitMany(s, n)
+			want := layout.Realized
+			s.Faults.FailNext(faultkv.UnknownLate, func(tag string) bool { return tag == "futura-settle" })
+			id := after(s, inputs...)
+			require.Equal(t, layout.Blocked, s.State(id))
+			if endAll(s, end) == n+1 {
+				require.Equal(t, "realized", name)
+			}
+			settleAll(s)
+			if name == "failed" {
+				want = layout.Failed
+			}
+			endAll(s, realize)
+			require.Equal(t, want, s.State(id))
+			settleAll(s)
+			for _, input := range inputs {
+				require.NoError(t, s.C.Discard(s.Ctx, input))
+			}
+		})
+	}
+}
+
+func TestManyDependants(t *testing.T) {
+	t.Parallel()
+	const n = 5000
+	s := modeltest.NewStage(t)
+	input := s.Submit()
+	submitMany(s, n, input)
+	require.Equal(t, int64(n), s.Counted(layout.Blocked))
+	claimed := s.Claim(s.Worker)
+	require.Len(t, claimed, 1)
+	s.Finish(s.Worker, realize(&claimed[0]))
+	require.NotZero(t, s.Counted(layout.Blocked), "a janitor does the rest")
+	require.ErrorIs(t, s.C.Discard(s.Ctx, input), fdbmodel.ErrTransition)
+	settleAll(s)
+	require.Equal(t, n, endAll(s, realize))
+	requireSettled(s)
+}
+
+func TestInvalidInputs(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	input := s.Submit()
+	drawn, err := s.C.DrawIDs(2)
+	require.NoError(t, err)
+	spec := layout.Spec{Function: "go:f"}
+	for name, c := range map[string]struct {
+		subs []fdbmodel.Submission
+		want error
+		says string
+	}{
+		"none":   {[]fdbmodel.Submission{{Spec: spec, Inputs: drawn[:1]}}, layout.ErrBadSpec, "does not exist"},
+		"itself": {[]fdbmodel.Submission{{ID: drawn[0], Spec: spec, Inputs: drawn[:1]}}, layout.ErrBadSpec, "own input"},
+		"a later one": {[]fdbmodel.Submission{{ID: drawn[0], Spec: spec, Inputs: drawn[1:]}, {ID: drawn[1], Spec: spec}},
+			layout.ErrBadSpec, "submit it first"},
+		"of a batch": {[]fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f", Owner: "g"},
+			Inputs: []layout.ID{input}}}, layout.ErrBadSpec, "batch"},
+		"assigned": {[]fdbmodel.Submission{{Spec: spec, Assigned: s.Worker.ID(), Inputs: []layout.ID{input}}},
+			layout.ErrBadSpec, "assigned"},
+		"too many": {[]fdbmodel.Submission{{Spec: spec, Inputs: distinct(layout.MaxInputs + 1)}}, fdbmodel.ErrTooLarge,
+			"100000"},
+	} {
+		_, err := s.C.Submit(s.Ctx, c.subs)
+		require.ErrorIs(t, err, c.want, name)
+		require.ErrorContains(t, err, c.says, name)
+	}
+	require.Equal(t, int64(1), requireSound(s).Futures, "nothing was written")
+	answers, err := s.C.Submit(s.Ctx, []fdbmodel.Submission{{ID: drawn[1], Drawn: true, Spec: spec},
+		{ID: drawn[0], Drawn: true, Spec: spec, Inputs: drawn[1:]}})
+	require.NoError(t, err)
+	require.Equal(t, layout.Ready, answers[0].State)
+	require.Equal(t, layout.Blocked, answers[1].State)
+	_, err = s.C.Submit(s.Ctx, []fdbmodel.Submission{{ID: drawn[0], Spec: spec, Inputs: []layout.ID{input}}})
+	require.ErrorIs(t, err, fdbmodel.ErrIDInUse)
+	require.ErrorContains(t, err, "other inputs")
+}
+
+func distinct(n int) []layout.ID {
+	ids := make([]layout.ID, n)
+	for i := range ids {
+		copy(ids[i][:], fmt.Sprintf("%016d", i))
+	}
+	return ids
+}
+
+func TestBlockedAndDelayed(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	input := s.Submit()
+	submit := func(wait time.Duration) layout.ID {
+		return s.Submit(func(sub *fdbmodel.Submission) {
+			sub.Inputs, sub.NotBefore = []layout.ID{input}, s.C.Now().Add(wait)
+		})
+	}
+	soon, later := submit(time.Second), submit(time.Hour)
+	require.Equal(t, layout.Blocked, s.State(soon))
+	s.Clock.Advance(time.Minute)
+	_, _, err := s.C.PromoteDue(s.Ctx)
+	require.NoError(t, err)
+	require.Equal(t, layout.Blocked, s.State(soon))
+	claimed := s.Claim(s.Worker)
+	require.Len(t, claimed, 1)
+	s.Finish(s.Worker, realize(&claimed[0]))
+	require.Equal(t, layout.Ready, s.State(soon))
+	require.Equal(t, layout.Delayed, s.State(later))
+	requireSound(s)
+}
+
+func TestSubmitTxWithInputs(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	input := s.Submit()
+	var answers []fdbmodel.Submitted
+	result, err := kv.Transact(s.Ctx, s.C.Database(), s.C.RetryPolicy(kv.Options{}), func(tx kv.Attempt) (err error) {
+		answers, err = s.C.SubmitTx(s.Ctx, tx, []fdbmodel.Submission{
+			{Spec: layout.Spec{Function: "go:f"}, Inputs: []layout.ID{input}}})
+		return err
+	})
+	require.NoError(t, err)
+	s.C.Wake(s.Ctx, result.Version, answers)
+	require.Equal(t, layout.Blocked, s.State(answers[0].ID))
+	_, err = s.C.SubmitTx(context.Background(), nil, []fdbmodel.Submission{
+		{Spec: layout.Spec{Function: "go:f"}, Inputs: distinct(layout.MaxInputsInSpec + 1)}})
+	require.ErrorIs(t, err, fdbmodel.ErrTooLarge)
+	endAll(s, realize)
+	require.Equal(t, layout.Realized, s.State(answers[0].ID))
+}
