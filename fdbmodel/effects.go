@@ -39,6 +39,7 @@ var (
 		_, found := r.Attempts.Deaths.Of(e.Token.Worker)
 		return found
 	}}
+	inPool     = condition{"in the pool", func(r *layout.Row, _ *Event) bool { return r.InPool() }}
 	isHeld     = condition{"held", func(r *layout.Row, _ *Event) bool { return r.Spec.Held() }}
 	sameReason = condition{"for the same reason",
 		func(r *layout.Row, e *Event) bool { return r.Attempts.Reason == e.Reason }}
@@ -55,15 +56,16 @@ func (c condition) and(d condition) condition {
 // Effects of the table of transitions. Row is a pointer to a copy; values
 // behind its own pointers are replaced, never modified.
 var (
-	nothing       = effect{"", func(*layout.Row, *Event) {}}
-	setClaim      = effect{"set claim", func(r *layout.Row, e *Event) { r.Claim = &layout.Claim{Token: e.Token} }}
-	setResult     = effect{"set result", func(r *layout.Row, e *Event) { r.Result, r.Cancel = e.Result, nil }}
-	askCancel     = effect{"set cancel", func(r *layout.Row, e *Event) { r.Cancel = e.Cancel }}
-	dropClaim     = effect{"clear claim", func(r *layout.Row, _ *Event) { r.Claim, r.Attempts.Due = nil, 0 }}
-	becomeReady   = effect{"clear due time", func(r *layout.Row, _ *Event) { r.Attempts.Due = 0 }}
-	failCancelled = effect{"final exception: cancelled", applyCancelled}
-	failLost      = effect{"record death, count crash, final exception: lost", applyLost}
-	setAssigned   = effect{"set assignment, clear due time", func(r *layout.Row, e *Event) {
+	nothing        = effect{"", func(*layout.Row, *Event) {}}
+	setClaim       = effect{"set claim", func(r *layout.Row, e *Event) { r.Claim = &layout.Claim{Token: e.Token} }}
+	setResult      = effect{"set result", func(r *layout.Row, e *Event) { r.Result, r.Cancel = e.Result, nil }}
+	askCancel      = effect{"set cancel", func(r *layout.Row, e *Event) { r.Cancel = e.Cancel }}
+	dropClaim      = effect{"clear claim", func(r *layout.Row, _ *Event) { r.Claim, r.Attempts.Due = nil, 0 }}
+	becomeReady    = effect{"clear due time", func(r *layout.Row, _ *Event) { r.Attempts.Due = 0 }}
+	failCancelled  = effect{"final exception: cancelled", applyCancelled}
+	failInfeasible = effect{"final exception: infeasible", applyInfeasible}
+	failLost       = effect{"record death, count crash, final exception: lost", applyLost}
+	setAssigned    = effect{"set assignment, clear due time", func(r *layout.Row, e *Event) {
 		r.Attempts.Assigned, r.Attempts.Reason, r.Attempts.Due = e.Token.Worker, e.Reason, 0
 	}}
 	clearAssigned = effect{"clear assignment", func(r *layout.Row, _ *Event) { r.Attempts.Assigned = "" }}
@@ -142,24 +144,35 @@ func applyCancelled(r *layout.Row, e *Event) {
 	if e.Kind == EventCancel {
 		request = e.Cancel
 	}
-	exception := &layout.Exception{Kind: layout.KindCancelled, Message: "cancelled", Final: true, At: layout.Millis(e.Now)}
+	message := "cancelled"
 	if request != nil && request.Reason != "" {
-		exception.Message = request.Reason
+		message = request.Reason
 	}
-	// The exception of the last attempt that ended stays.
 	last := e.Exception
 	if last == nil {
 		last = r.Exception
 	}
+	exception := endedBy(layout.KindCancelled, message, last, e.Now)
+	if r.Claim != nil {
+		exception.Attempt, exception.Worker = r.Attempts.Failed+1, r.Claim.Worker
+	}
+	r.Claim, r.Cancel, r.Exception, r.Blocked, r.Attempts.Due = nil, nil, exception, nil, 0
+}
+
+// endedBy is the final exception of a future that no attempt has ended. What is
+// known of its last attempt stays.
+func endedBy(kind layout.FailureKind, message string, last *layout.Exception, now time.Time) *layout.Exception {
+	exception := &layout.Exception{Kind: kind, Message: message, Final: true, At: layout.Millis(now)}
 	if last != nil {
 		exception.Stdout, exception.Stderr, exception.StderrRef = last.Stdout, last.Stderr, last.StderrRef
 		exception.ExitCode, exception.Truncated = last.ExitCode, last.Truncated
 		exception.Attempt, exception.Worker, exception.FailedOn = last.Attempt, last.Worker, last.FailedOn
 	}
-	if r.Claim != nil {
-		exception.Attempt, exception.Worker = r.Attempts.Failed+1, r.Claim.Worker
-	}
-	r.Claim, r.Cancel, r.Exception, r.Blocked, r.Attempts.Due = nil, nil, exception, nil, 0
+	return exception
+}
+
+func applyInfeasible(r *layout.Row, e *Event) {
+	r.Exception = endedBy(layout.KindInfeasible, e.Exception.Message, r.Exception, e.Now)
 }
 
 // deathBackoff is how long a future waits after a death of its worker. Its own

@@ -7,7 +7,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// lostListeners are told of futures that this process has failed as lost.
+// lostListeners are told of futures that this process has failed without a worker
+// that holds them.
 type lostListeners struct {
 	mu  sync.Mutex
 	all []*func([]layout.Row)
@@ -15,7 +16,7 @@ type lostListeners struct {
 
 // OnLost has hear called with the futures that this process fails because too
 // many workers died while they ran them, whatever in this process notices the
-// death. If several ask, the one that asked first and did not stop is called.
+// death, or because no worker could run them. If several ask, the one that asked first and did not stop is called.
 func (c *Cluster) OnLost(hear func([]layout.Row)) (stop func()) {
 	l := &c.lost
 	l.mu.Lock()

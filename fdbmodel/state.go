@@ -26,6 +26,7 @@ const (
 	EventUnassign                        // it is unassigned from that worker
 	EventUnblock                         // all its inputs are realized
 	EventUpstream                        // one of its inputs failed, or is gone
+	EventInfeasible                      // no worker could run it for too long
 )
 
 var eventNames = [...]string{
@@ -33,6 +34,7 @@ var eventNames = [...]string{
 	EventPutBack: "put back", EventReap: "reap", EventReappear: "reappear", EventCancel: "cancel",
 	EventPromote: "promote", EventRetry: "retry",
 	EventAssign: "assign", EventUnassign: "unassign", EventUnblock: "unblock", EventUpstream: "upstream",
+	EventInfeasible: "infeasible",
 }
 
 // Events lists all kinds of event.
@@ -57,7 +59,7 @@ type Event struct {
 	Kind      EventKind
 	Token     layout.Token          // Claim, Realize, Fail, Relinquish, PutBack; Reap, Reappear: only its worker
 	Result    *layout.Result        // Realize
-	Exception *layout.Exception     // Fail, Upstream
+	Exception *layout.Exception     // Fail, Upstream; Infeasible: only its message
 	Permanent bool                  // Fail: no further attempt, whatever its kind
 	RetryIn   *time.Duration        // Fail: wait this long instead of the backoff
 	Crash     bool                  // Reap: running the future may have killed the worker
@@ -103,7 +105,7 @@ const MaxCrashes = 3
 // modifies neither row nor event, and uses no clock, store or randomness but
 // the data in the event. Events that are not in the table of transitions return
 // Refused, or Lost if they come from a worker without the claim. Next needs
-// row.Spec for Fail, PutBack, Reap and Retry only.
+// row.Spec for Fail, PutBack, Reap, Retry and Infeasible only.
 func Next(row layout.Row, e Event) (layout.Row, Outcome) {
 	from := row.State()
 	for i := range transitions {
@@ -162,6 +164,7 @@ var transitions = []transition{
 	{layout.Ready, EventAssign, unassigned, layout.Ready, setAssigned, Applied},
 	{layout.Ready, EventAssign, assignedToWorker.and(sameReason), layout.Ready, nothing, Already},
 	{layout.Ready, EventUnassign, assignedToWorker, layout.Ready, clearAssigned, Applied},
+	{layout.Ready, EventInfeasible, inPool, layout.Failed, failInfeasible, Applied},
 
 	{layout.Delayed, EventRealize, always, layout.Delayed, nothing, Lost},
 	{layout.Delayed, EventFail, always, layout.Delayed, nothing, Lost},

@@ -138,6 +138,11 @@ func TestStateGrid(t *testing.T) {
 		"ready unassign": "ready/refused ready/refused", "delayed unassign": "delayed/refused delayed/refused",
 		"claimed unassign": "claimed/refused claimed/refused", "realized unassign": "realized/refused realized/refused",
 		"failed unassign": "failed/refused failed/refused",
+
+		"blocked infeasible": "blocked/refused blocked/refused",
+		"ready infeasible":   "failed/applied failed/applied", "delayed infeasible": "delayed/refused delayed/refused",
+		"claimed infeasible": "claimed/refused claimed/refused", "realized infeasible": "realized/refused realized/refused",
+		"failed infeasible": "failed/refused failed/refused",
 	}
 	for _, s := range layout.States() {
 		for _, e := range fdbmodel.Events() {
@@ -287,6 +292,8 @@ func TestStateConditionsOfAssignments(t *testing.T) {
 		after, _ := fdbmodel.Next(row, gridEvent(e, gridToken))
 		require.Empty(t, after.Attempts.Assigned, "%v", e)
 	}
+	_, outcome := fdbmodel.Next(assigned, gridEvent(fdbmodel.EventInfeasible, gridToken))
+	require.Equal(t, fdbmodel.Refused, outcome, "it is not in the pool")
 	due := gridRow(layout.Delayed)
 	due.Attempts.Due = layout.Millis(gridNow)
 	after, outcome := fdbmodel.Next(due, gridEvent(fdbmodel.EventPromote, gridToken))

@@ -138,6 +138,20 @@ func TestUnknownResults(t *testing.T) {
 			require.Equal(s.T, layout.Ready, s.State(id))
 			require.Equal(s.T, int64(1), s.Counted(layout.Ready))
 		},
+		"futura-infeasible": func(s *modeltest.Stage, strike func()) {
+			id := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Queue = "nobodys" })
+			var misfits fdbmodel.Misfits
+			for range 4 {
+				_, _, err := s.C.EndInfeasible(s.Ctx, &misfits)
+				require.NoError(s.T, err)
+				s.Clock.Advance(s.C.Config().InfeasibleAfter / 4)
+			}
+			strike()
+			_, _, err := s.C.EndInfeasible(s.Ctx, &misfits)
+			require.NoError(s.T, err)
+			require.Equal(s.T, layout.Failed, s.State(id))
+			require.Equal(s.T, int64(1), s.Counted(layout.Failed))
+		},
 		"futura-expire": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit()
 			_, _, err := s.C.Cancel(s.Ctx, id, "")

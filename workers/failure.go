@@ -45,7 +45,7 @@ func failureOf(c *fdbmodel.Completion) Failure {
 	return f
 }
 
-// failureOfLost describes a future that a reaper gave up.
+// failureOfLost describes a future that a janitor gave up.
 func failureOfLost(row *layout.Row) Failure {
 	return Failure{
 		ID: row.ID, Function: row.Spec.Function, Queue: row.Spec.Queue, Attempt: row.Exception.Attempt,
@@ -63,7 +63,8 @@ func (w *Worker) report(c *fdbmodel.Completion) {
 	}
 }
 
-// reportLost tells them of futures that have failed with a dead worker.
+// reportLost tells them of futures that have failed with a dead worker, or without
+// one that could run them.
 func (w *Worker) reportLost(rows []layout.Row) {
 	for i := range rows {
 		f := failureOfLost(&rows[i])

@@ -19,6 +19,7 @@ const (
 	sweepEvery   = 10 * time.Second
 	expireEvery  = time.Second
 	settleEvery  = time.Second
+	misfitsEvery = 10 * time.Second // or a quarter of the time after which they end
 	// sweepsPerRun is the maximum number of futures whose chunks one run examines.
 	sweepsPerRun = 64
 	// A session is dropped when its heartbeat has been unchanged for this many
@@ -29,7 +30,8 @@ const (
 
 // janitor keeps the cluster clean, if it is this worker's turn: it takes back
 // futures of dead workers, makes delayed futures ready, removes futures whose
-// retention has passed, tells futures of their inputs, and sweeps unreferenced chunks.
+// retention has passed, tells futures of their inputs, ends what no worker can run,
+// and sweeps unreferenced chunks.
 type janitor struct {
 	worker  *Worker
 	cluster *fdbmodel.Cluster
@@ -44,6 +46,8 @@ type janitor struct {
 	role  observer[layout.WorkerID]
 	beats observer[layout.WorkerID]
 	mail  observer[layout.SessionID]
+
+	misfits fdbmodel.Misfits
 
 	sweepShard  int
 	sweepCursor []byte
@@ -78,7 +82,16 @@ func newJanitor(w *Worker, id layout.WorkerID) *janitor {
 		{name: "sweep of chunks", every: sweepEvery, run: atIntervals(j.sweepChunks)},
 		{name: "sweep of sessions", every: sweepEvery, run: atIntervals(j.sweepSessions)},
 	}
+	if after := config.InfeasibleAfter; after > 0 {
+		j.duties = append(j.duties, duty{
+			name: "end of what no worker can run", every: min(misfitsEvery, after/4), run: inBatches(j.endInfeasible),
+		})
+	}
 	return j
+}
+
+func (j *janitor) endInfeasible(ctx context.Context) (int, time.Time, error) {
+	return j.cluster.EndInfeasible(ctx, &j.misfits)
 }
 
 // atIntervals is for a duty that has no other wish.

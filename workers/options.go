@@ -97,7 +97,7 @@ type Options struct {
 	// the store has recorded it, and OnFailed for each future that this worker saw
 	// fail for good, after OnAttemptFailed; futures that were cancelled are none.
 	// A worker that takes back the futures of dead ones sees those fail that too
-	// many workers died with. Hooks are called from several goroutines, and hold up
+	// many workers died with, and those that no worker could run. Hooks are called from several goroutines, and hold up
 	// the worker until they return. Default to none.
 	OnAttemptFailed, OnFailed func(Failure)
 	// Seam is for packages of this module; others can't construct one.

@@ -28,6 +28,7 @@ func (a *app) clusterCommand() *cobra.Command {
 type clusterFlags struct {
 	shards                          int
 	heartbeat, deadAfter, retention time.Duration
+	infeasibleAfter                 time.Duration
 	policy                          layout.Policy
 	changed                         func(flag string) bool
 }
@@ -38,6 +39,8 @@ func (s *clusterFlags) add(cmd *cobra.Command) {
 	flags.DurationVar(&s.deadAfter, "dead-after", 0,
 		"how long a heartbeat may go unchanged before the worker is declared dead, at least two heartbeats")
 	flags.DurationVar(&s.retention, "retention", 0, "how long finished futures are kept, at least 1ms")
+	flags.DurationVar(&s.infeasibleAfter, infeasibleAfter, 0,
+		"how long a future may wait while no worker could ever run it, before it fails as infeasible; 0 for ever")
 	p := &s.policy
 	flags.DurationVar(&p.DefaultTimeout, "default-timeout", 0,
 		"the timeout of futures that are submitted without one; 0 for the worker's, or --max-timeout")
@@ -55,9 +58,12 @@ var policyFlags = []string{
 	"default-timeout", "max-timeout", "default-memory", "max-memory", "max-priority", "max-output",
 }
 
+const infeasibleAfter = "infeasible-after"
+
 // none reports whether the flags say nothing.
 func (s *clusterFlags) none() bool {
-	return s.heartbeat == 0 && s.deadAfter == 0 && s.retention == 0 && !slices.ContainsFunc(policyFlags, s.changed)
+	return s.heartbeat == 0 && s.deadAfter == 0 && s.retention == 0 && !s.changed(infeasibleAfter) &&
+		!slices.ContainsFunc(policyFlags, s.changed)
 }
 
 // apply changes the config to what the flags say, where they say something.
@@ -65,6 +71,7 @@ func (s *clusterFlags) apply(c *layout.Config) {
 	c.Heartbeat, c.DeadAfter = cmp.Or(s.heartbeat, c.Heartbeat), cmp.Or(s.deadAfter, c.DeadAfter)
 	c.Retention, c.Shards = cmp.Or(s.retention, c.Retention), cmp.Or(s.shards, c.Shards)
 	set := map[string]func(){
+		infeasibleAfter:   func() { c.InfeasibleAfter = s.infeasibleAfter },
 		"default-timeout": func() { c.Policy.DefaultTimeout = s.policy.DefaultTimeout },
 		"max-timeout":     func() { c.Policy.MaxTimeout = s.policy.MaxTimeout },
 		"default-memory":  func() { c.Policy.DefaultMemory = s.policy.DefaultMemory },
@@ -191,7 +198,7 @@ func (a *app) clusterSetCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if s.none() {
 				return usageError{errors.New("say what to change: --heartbeat, --dead-after or --retention, to more than 0, or --" +
-					strings.Join(policyFlags, ", --"))}
+					infeasibleAfter + ", --" + strings.Join(policyFlags, ", --"))}
 			}
 			return a.open(cmd.Context(), func(c *futures.Client) error {
 				config, err := c.Cluster().Configure(cmd.Context(), s.apply)
@@ -231,6 +238,9 @@ func (a *app) showCluster(ctx context.Context, c *fdbmodel.Cluster, config layou
 	rows := [][]string{
 		{"cluster", view.Name}, {"shards", fmt.Sprint(view.Shards)}, {"heartbeat", config.Heartbeat.String()},
 		{"dead after", config.DeadAfter.String()}, {"retention", config.Retention.String()},
+	}
+	if config.InfeasibleAfter > 0 {
+		rows = append(rows, []string{"infeasible after", config.InfeasibleAfter.String()})
 	}
 	rows = append(rows, describePolicy(&config.Policy)...)
 	queues := map[string]map[string]int64{}

@@ -3,7 +3,6 @@ package inspect
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,15 +16,15 @@ type Reason string
 // The reasons, in the order in which they are checked. A future that waits in a
 // place without a reason here has the kind of the place as its reason.
 const (
-	ReasonRealized    Reason = "realized"     // it has its result
-	ReasonFailed      Reason = "failed"       // it has failed permanently
-	ReasonClaimed     Reason = "claimed"      // a worker holds it
-	ReasonWorkerDead  Reason = "worker_dead"  // a dead worker holds it; it is about to be taken back
-	ReasonDelayed     Reason = "delayed"      // it is not due yet
-	ReasonNoWorker    Reason = "no_worker"    // no worker is registered
-	ReasonNoQueue     Reason = "no_queue"     // no worker serves its queue
-	ReasonNoFunction  Reason = "no_function"  // no worker of its queue knows its function
-	ReasonInfeasible  Reason = "infeasible"   // no such worker is large enough
+	ReasonRealized    Reason = "realized"    // it has its result
+	ReasonFailed      Reason = "failed"      // it has failed permanently
+	ReasonClaimed     Reason = "claimed"     // a worker holds it
+	ReasonWorkerDead  Reason = "worker_dead" // a dead worker holds it; it is about to be taken back
+	ReasonDelayed     Reason = "delayed"     // it is not due yet
+	ReasonNoWorker           = Reason(fdbmodel.LackWorker)
+	ReasonNoQueue            = Reason(fdbmodel.LackQueue)
+	ReasonNoFunction         = Reason(fdbmodel.LackFunction)
+	ReasonInfeasible         = Reason(fdbmodel.LackRoom)
 	ReasonNoneFree    Reason = "none_free"    // such workers exist, and are busy
 	ReasonStalled     Reason = "stalled"      // such workers are full of functions that wait for other futures
 	ReasonAboutToMove Reason = "about_to_run" // such a worker has free resources
@@ -190,45 +189,25 @@ func textDelayed(c *fdbmodel.Cluster, row *layout.Row) string {
 	return text + "."
 }
 
-// explainReady narrows the workers down until none is left.
+// explainReady says what the workers lack, or else why none takes the future.
 func explainReady(spec *layout.Spec, members []fdbmodel.Member) (Reason, string) {
-	left := members
-	narrow := func(keep func(*fdbmodel.Member) bool) bool {
-		var kept []fdbmodel.Member
-		for i := range left {
-			if keep(&left[i]) {
-				kept = append(kept, left[i])
-			}
+	fit := fdbmodel.FitOf(spec, members)
+	if fit.Lack != "" {
+		return Reason(fit.Lack), fit.Text
+	}
+	for _, m := range fit.Able {
+		if m.Heartbeat.Free.Fit(spec.Requirements) {
+			return ReasonAboutToMove, fmt.Sprintf("Worker %s has room for it; it is about to run.", m.ID)
 		}
-		left = kept
-		return len(left) > 0
 	}
-	q := spec.Requirements
-	need := fmt.Sprintf("%d millicores, %d bytes of memory and %d milli-GPUs", q.CPU, q.RAM, q.GPU)
-	switch {
-	case !narrow(func(m *fdbmodel.Member) bool { return m.Alive }):
-		return ReasonNoWorker, "There is no worker in the cluster. Start one."
-	case !narrow(func(m *fdbmodel.Member) bool { return slices.Contains(m.Queues, spec.Queue) }):
-		return ReasonNoQueue, fmt.Sprintf("No worker serves the queue %q. Start one that does.", spec.Queue)
-	case !narrow(func(m *fdbmodel.Member) bool { return m.Runs(spec.Function) }):
-		return ReasonNoFunction, fmt.Sprintf("No worker of the queue %q knows the function %s. Register it with one.",
-			spec.Queue, spec.Function)
-	case !narrow(func(m *fdbmodel.Member) bool { return m.Capacity.Fit(q) }):
-		return ReasonInfeasible,
-			fmt.Sprintf("It needs %s, and no worker that knows its function is that large. Start a larger one.", need)
-	}
-	able := left
-	if !narrow(func(m *fdbmodel.Member) bool { return m.Heartbeat.Free.Fit(q) }) {
-		return explainBusy(able)
-	}
-	return ReasonAboutToMove, fmt.Sprintf("Worker %s has room for it; it is about to run.", left[0].ID)
+	return explainBusy(fit.Able)
 }
 
 // explainBusy says what the workers do that could run a future.
-func explainBusy(able []fdbmodel.Member) (Reason, string) {
+func explainBusy(able []*fdbmodel.Member) (Reason, string) {
 	waiting := 0
-	for i := range able {
-		beat := &able[i].Heartbeat
+	for _, m := range able {
+		beat := &m.Heartbeat
 		if beat.Running == 0 || beat.Awaiting < beat.Running {
 			return ReasonNoneFree, "The workers that can run it are busy. It waits for its turn."
 		}

@@ -4,7 +4,7 @@ import "github.com/tinylib/msgp/msgp"
 
 func (c *Config) appendFields(f fields) fields {
 	f = f.int("f", int64(c.Format)).int("s", int64(c.Shards)).int("h", int64(c.Heartbeat))
-	f = f.int("d", int64(c.DeadAfter)).int("r", int64(c.Retention))
+	f = f.int("d", int64(c.DeadAfter)).int("r", int64(c.Retention)).int("i", int64(c.InfeasibleAfter))
 	if c.Policy != (Policy{}) {
 		f = f.record("p", &c.Policy)
 	}
@@ -23,6 +23,8 @@ func (c *Config) readField(name, b []byte) ([]byte, error) {
 		return readInt(b, &c.DeadAfter)
 	case "r":
 		return readInt(b, &c.Retention)
+	case "i":
+		return readInt(b, &c.InfeasibleAfter)
 	case "p":
 		return readRecord(b, &c.Policy)
 	}

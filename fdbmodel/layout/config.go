@@ -22,6 +22,10 @@ type Config struct {
 	DeadAfter time.Duration `msgpack:"d" json:"dead_after_ns"`
 	// Retention is how long finished futures are kept. Defaults to 24 h.
 	Retention time.Duration `msgpack:"r" json:"retention_ns"`
+	// InfeasibleAfter is how long a future may wait in the pool while there are
+	// workers and none of them could ever run it; then it fails as infeasible.
+	// Defaults to for ever.
+	InfeasibleAfter time.Duration `msgpack:"i,omitempty" json:"infeasible_after_ns,omitempty"`
 	// Policy is what futures may ask for. Defaults to no limits.
 	Policy Policy `msgpack:"p,omitempty" json:"policy,omitzero"`
 }
@@ -71,6 +75,9 @@ func (c Config) Validate() error {
 			ErrBadConfig, c.Heartbeat, c.DeadAfter)
 	case c.Retention < 0:
 		return fmt.Errorf("%w: retention %v is negative", ErrBadConfig, c.Retention)
+	case c.InfeasibleAfter != 0 && c.InfeasibleAfter < c.DeadAfter:
+		return fmt.Errorf("%w: infeasible after %v: use at least the dead-after time, %v, or 0 for never", ErrBadConfig,
+			c.InfeasibleAfter, c.DeadAfter)
 	}
 	return c.Policy.Validate()
 }

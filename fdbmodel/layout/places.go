@@ -113,6 +113,17 @@ func ParseReady(item kv.KeyValue, prefix []byte, queue string) (e ReadyEntry, cl
 	return e, classEnd, err
 }
 
+// ParseAnyReady parses a key of a shard's ready index, whose prefix is prefix.
+// queueEnd and classEnd are the ends of the parts of the key that futures of one
+// queue share, and of one class.
+func ParseAnyReady(item kv.KeyValue, prefix []byte) (e ReadyEntry, queueEnd, classEnd int, err error) {
+	rest := tuple.NewReader(item.Key[len(prefix):])
+	e = ReadyEntry{Key: item.Key, Function: string(item.Value), Class: Class{Queue: rest.Text()}}
+	queueEnd = len(item.Key) - len(rest.Rest())
+	classEnd, err = e.parse(rest)
+	return e, queueEnd, classEnd, err
+}
+
 // ParseAssigned parses a key of a worker's assignments, whose prefix is prefix.
 func ParseAssigned(item kv.KeyValue, prefix []byte) (ReadyEntry, error) {
 	rest := tuple.NewReader(item.Key[len(prefix):])

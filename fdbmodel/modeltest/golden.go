@@ -88,6 +88,7 @@ func GoldenRecords() []GoldenRecord {
 			empty[layout.BatchChunk]()},
 		{"config", &layout.Config{
 			Format: 2, Shards: 16, Heartbeat: 5 * time.Second, DeadAfter: 15 * time.Second, Retention: time.Hour,
+			InfeasibleAfter: time.Minute,
 			Policy: layout.Policy{DefaultTimeout: time.Minute, MaxTimeout: time.Hour, DefaultMemory: 1, MaxMemory: 2,
 				MaxPriority: 3, MaxOutput: 4},
 		}, false, empty[layout.Config]()},

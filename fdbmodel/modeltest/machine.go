@@ -67,6 +67,7 @@ type Machine struct {
 	workers []*actorWorker
 	crashed []*actorWorker // of processes that crashed: what they had begun counts when they are reaped
 	Rows    map[layout.ID]*layout.Row
+	misfits fdbmodel.Misfits
 	boxes   map[layout.SessionID]*fdbmodel.Mailbox
 	watched map[layout.SessionID]map[layout.ID]bool
 	owed    map[layout.SessionID]map[string]bool // notices that must arrive
@@ -103,7 +104,7 @@ func (m *Machine) open() {
 	m.C, err = fdbmodel.Open(context.Background(), db, "machine", fdbmodel.Options{
 		Clock: m.Clock, Random: rand.NewChaCha8(seed),
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
-		Config: layout.Config{Shards: 2, Heartbeat: time.Second, Retention: time.Minute,
+		Config: layout.Config{Shards: 2, Heartbeat: time.Second, Retention: time.Minute, InfeasibleAfter: infeasibleAfter,
 			Policy: layout.Policy{DefaultTimeout: time.Second, MaxTimeout: 2 * time.Second, MaxPriority: 1}},
 	})
 	m.require(err)
@@ -173,7 +174,7 @@ func (m *Machine) Step() {
 		m.cancel, m.cancel, m.retry, m.retry, m.discard, m.promote, m.promote, m.beat, m.die, m.die, m.reap, m.reap,
 		m.register, m.register, m.register, m.begin, m.begin, m.leave, m.leave,
 		m.expire, m.sweep, m.listen, m.listen, m.subscribe, m.idle,
-		m.janitor, m.assign, m.assign, m.unassign, m.store, m.unstore, m.settle,
+		m.janitor, m.infeasible, m.infeasible, m.assign, m.assign, m.unassign, m.store, m.unstore, m.settle,
 	}
 	if m.random.IntN(80) == 0 {
 		m.crash()
@@ -404,7 +405,7 @@ func (m *Machine) Finale() {
 		_, err := m.C.ReapClaims(ctx, w.ID)
 		m.require(err)
 	}
-	last, err := m.C.Register(ctx, layout.WorkerInfo{Functions: []string{"go:f", layout.AnyModule},
+	last, err := m.C.Register(ctx, layout.WorkerInfo{Functions: []string{"go:f", unknownFunction, layout.AnyModule},
 		Capacity: layout.Resources{Slots: 100, CPU: 1000}})
 	m.require(err)
 	for n := 0; ; n++ {

@@ -41,6 +41,11 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 		if m.random.IntN(6) == 0 && s.Key == "" {
 			s.Spec.Function = moduleFunction
 		}
+		if m.random.IntN(12) == 0 {
+			s.Spec.Requirements.CPU = tooMuch
+		} else if m.random.IntN(12) == 0 && s.Key == "" {
+			s.Spec.Function = unknownFunction
+		}
 		if m.random.IntN(12) == 0 && s.Key == "" {
 			s.Args = make([]byte, []int{2000, 20_000, 200_000}[m.random.IntN(3)])
 		}
@@ -281,7 +286,8 @@ func (m *Machine) assign(ctx context.Context) (change, error) {
 	if w.gone && err == nil {
 		m.fail("something was assigned to a dead worker")
 	}
-	if errors.Is(err, fdbmodel.ErrNotFound) && w.gone {
+	if row := m.Rows[id]; errors.Is(err, layout.ErrUnfit) && row != nil && isMisfit(row.Spec) ||
+		errors.Is(err, fdbmodel.ErrNotFound) && w.gone {
 		err = nil
 	}
 	return func(before, after *layout.Row) bool {
@@ -316,6 +322,35 @@ func (m *Machine) expire(ctx context.Context) (change, error) {
 	m.logf("expire: %d %v", n, err)
 	return func(before, after *layout.Row) bool {
 		return before != nil && after == nil && before.State().Terminal() && before.FinishedAt() <= limit
+	}, err
+}
+
+// What the workers can't run, but for the one of the finale, and when it ends.
+const (
+	unknownFunction = "go:unknown"
+	tooMuch         = 1000
+	infeasibleAfter = 4 * time.Second
+)
+
+func isMisfit(spec *layout.Spec) bool {
+	return spec.Function == unknownFunction || spec.Requirements.CPU == tooMuch
+}
+
+// infeasible looks for what no worker can run, for some time.
+func (m *Machine) infeasible(ctx context.Context) (change, error) {
+	var err error
+	ended := 0
+	for n := 0; n < 6 && err == nil; n++ {
+		m.Clock.Advance(time.Duration(m.random.IntN(3000)) * time.Millisecond)
+		var some int
+		some, _, err = m.C.EndInfeasible(ctx, &m.misfits)
+		ended += some
+	}
+	m.logf("infeasible: %d %v", ended, err)
+	return func(before, after *layout.Row) bool {
+		return before != nil && after != nil && before.InPool() && isMisfit(before.Spec) &&
+			after.State() == layout.Failed && after.Exception.Kind == layout.KindInfeasible &&
+			before.Attempts == after.Attempts
 	}, err
 }
 

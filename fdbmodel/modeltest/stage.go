@@ -33,7 +33,7 @@ func NewStage(t *testing.T) *Stage {
 	var err error
 	s.C, err = fdbmodel.Open(s.Ctx, s.Faults, "unknown", fdbmodel.Options{
 		Clock: s.Clock, Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
-		Config: layout.Config{Shards: 16, Retention: time.Minute},
+		Config: layout.Config{Shards: 16, Retention: time.Minute, InfeasibleAfter: 2 * time.Minute},
 	})
 	require.NoError(t, err)
 	s.Box = s.C.OpenMailbox("session")

@@ -91,6 +91,8 @@ type Cluster struct {
 	HeartbeatMS int64  `json:"heartbeat_ms" doc:"How often a worker changes its heartbeat"`
 	DeadAfterMS int64  `json:"dead_after_ms" doc:"How long a heartbeat may go unchanged before death is declared"`
 	RetentionMS int64  `json:"retention_ms" doc:"How long finished futures are kept"`
+	// InfeasibleAfterMS is left out if it is for ever.
+	InfeasibleAfterMS int64 `json:"infeasible_after_ms,omitempty" doc:"How long a future waits that no worker can run"`
 	// Policy leaves out what is not limited.
 	Policy Policy  `json:"policy" doc:"What futures may ask for"`
 	Counts []Count `json:"counts" doc:"Of the 100 largest queues and owners; the rest is in the queue (other)"`
@@ -101,7 +103,8 @@ func ClusterOf(name string, config layout.Config, counts layout.Counts) Cluster 
 	return Cluster{
 		Name: name, Shards: config.Shards, HeartbeatMS: config.Heartbeat.Milliseconds(),
 		DeadAfterMS: config.DeadAfter.Milliseconds(), RetentionMS: config.Retention.Milliseconds(),
-		Policy: policyOf(&config.Policy), Counts: countsOf(counts).all,
+		InfeasibleAfterMS: config.InfeasibleAfter.Milliseconds(),
+		Policy:            policyOf(&config.Policy), Counts: countsOf(counts).all,
 	}
 }
 

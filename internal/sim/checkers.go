@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/inspect"
@@ -93,6 +94,9 @@ func (w *world) checkEnd(ctx context.Context, r *request) error {
 		return fmt.Errorf("future %s counts %d crashes and ran %d times", id, row.Attempts.Crashes, runs)
 	}
 	function := strings.TrimPrefix(spec.Function, "go:")
+	if spec.Requirements.CPU == tooMuch && runs > 0 {
+		return fmt.Errorf("future %s ran, and no worker is large enough", id)
+	}
 	switch row.State() {
 	case layout.Realized:
 		w.report.Realized++
@@ -116,6 +120,10 @@ func (w *world) checkEnd(ctx context.Context, r *request) error {
 		if kind == layout.KindLost {
 			w.report.Lost++
 		}
+		if kind == layout.KindInfeasible {
+			w.report.Infeasible++
+			return r.checkInfeasible(&row, runs)
+		}
 		switch {
 		case kind == layout.KindCancelled && !r.cancelled:
 			return fmt.Errorf("future %s was cancelled without a request", id)
@@ -132,6 +140,19 @@ func (w *world) checkEnd(ctx context.Context, r *request) error {
 		}
 	default:
 		return fmt.Errorf("future %s has not ended: %v", id, row.State())
+	}
+	return nil
+}
+
+// checkInfeasible requires that nobody could run a future that ended so, and that
+// it waited for it.
+func (r *request) checkInfeasible(row *layout.Row, runs int) error {
+	waited := time.Duration(row.Exception.At-row.Spec.SubmittedAt) * time.Millisecond
+	switch {
+	case row.Spec.Requirements.CPU != tooMuch && (row.Spec.Function != "go:"+fnUnknown || runs > 0):
+		return fmt.Errorf("future %s of %s ended as infeasible: %s", row.ID, row.Spec.Function, row.Exception.Message)
+	case waited < infeasibleAfter:
+		return fmt.Errorf("future %s ended as infeasible after %v", row.ID, waited)
 	}
 	return nil
 }

@@ -42,10 +42,12 @@ type Report struct {
 	// TimedOut are runs that took longer than they may. Cancelled and Lost are
 	// futures that ended so, and Charged those with a crash.
 	TimedOut, Cancelled, Lost, Charged int
-	Kills, Pauses, Crashes, Reaped     int
-	Steps                              int
-	Virtual                            time.Duration
-	Faults                             faultkv.Counts
+	// Infeasible are futures that no worker could run.
+	Infeasible                     int
+	Kills, Pauses, Crashes, Reaped int
+	Steps                          int
+	Virtual                        time.Duration
+	Faults                         faultkv.Counts
 }
 
 // Bounds of the second phase.
@@ -199,8 +201,9 @@ func (w *world) openCluster(ctx context.Context) (*fdbmodel.Cluster, error) {
 		seed[i] = byte(w.random.Uint32())
 	}
 	return fdbmodel.Open(ctx, w.faults, "sim", fdbmodel.Options{
-		Config: layout.Config{Shards: 4, Heartbeat: time.Second, DeadAfter: 3 * time.Second, Retention: 24 * time.Hour},
-		Clock:  w.clock, Random: rand.NewChaCha8([32]byte(seed)),
+		Config: layout.Config{Shards: 4, Heartbeat: time.Second, DeadAfter: 3 * time.Second, Retention: 24 * time.Hour,
+			InfeasibleAfter: infeasibleAfter},
+		Clock: w.clock, Random: rand.NewChaCha8([32]byte(seed)),
 		// A wait between two attempts lets no time pass: nothing else would run.
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 	})

@@ -28,11 +28,12 @@ func TestSim(t *testing.T) {
 		first, seeds = uint64(rand.Uint32()), 2000
 		t.Logf("seeds from %d to %d", first, first+seeds-1)
 	}
-	var timedOut, cancelled, lost, charged atomic.Int64
+	var timedOut, cancelled, lost, charged, infeasible atomic.Int64
 	t.Cleanup(func() {
 		require.Positive(t, timedOut.Load())
 		require.Positive(t, cancelled.Load())
 		require.Positive(t, lost.Load())
+		require.Positive(t, infeasible.Load())
 		require.Greater(t, charged.Load(), lost.Load())
 	})
 	for n := range seeds {
@@ -45,6 +46,7 @@ func TestSim(t *testing.T) {
 			cancelled.Add(int64(report.Cancelled))
 			lost.Add(int64(report.Lost))
 			charged.Add(int64(report.Charged))
+			infeasible.Add(int64(report.Infeasible))
 		})
 	}
 }

@@ -32,6 +32,13 @@ const (
 // maxOutput is the largest result, a little above those of the workload.
 const maxOutput = 40_000
 
+// tooMuch is more processor time than any worker has, and infeasibleAfter how long
+// futures wait that none can run.
+const (
+	tooMuch         = 100_000
+	infeasibleAfter = 15 * time.Second
+)
+
 // maxPace is the fastest pace, in starts per second.
 const maxPace = 1
 
@@ -172,6 +179,9 @@ func (c *clientProcess) draw(now time.Time) fdbmodel.Submission {
 	}
 	if w.random.IntN(5) == 0 {
 		s.Spec.Requirements.CPU = int64(500 * w.random.IntN(4))
+	}
+	if w.random.IntN(20) == 0 {
+		s.Spec.Requirements.CPU = tooMuch
 	}
 	if s.Spec.Function == "go:"+fnSlow || w.random.IntN(5) == 0 {
 		s.Spec.Timeout = timeout

@@ -1,0 +1,312 @@
+package fdbmodel
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
+)
+
+// Limits of one call of EndInfeasible.
+const (
+	misfitPages = 4           // pages of the ready index, and the last one of each shard
+	misfitPage  = 1024        // entries of a page
+	maxMisfits  = 1024        // kinds of misfits remembered
+	misfitPause = time.Second // until the next one if nothing was ended
+	maxUnlooked = time.Minute // between two calls, or what was observed before counts no more
+)
+
+// Misfits is what an observer remembers of futures that no worker can run. The
+// zero value has observed nothing. It belongs to one goroutine.
+type Misfits struct {
+	since  map[misfit]*sighted
+	looked time.Time // the last call
+	lap    int       // walks over the whole index that have begun
+	shard  int       // where the walk goes on,
+	next   []byte    // nil for the beginning of the shard
+}
+
+// misfit is what futures have in common that no worker can run: the queue, or
+// also the class, or also the function.
+type misfit struct {
+	class    layout.Class
+	level    int // how many of them it is
+	function string
+}
+
+// Levels of misfits.
+const (
+	misfitQueue = iota + 1
+	misfitClass
+	misfitFunction
+)
+
+// sighted is when futures of a kind were first seen, and in which lap last.
+type sighted struct {
+	first time.Time
+	lap   int
+}
+
+// EndInfeasible fails futures that wait in the pool and that no registered worker
+// could ever run: it looks at a part of the ready index, and ends at most a batch
+// in one transaction. A future ends once its kind (queue, requirements and
+// function) was found impossible in each call for Config.InfeasibleAfter, by the
+// caller's own clock, and it was submitted, and last tried, that long ago. Nothing
+// is ended while no worker is registered, or while records of one can't be read,
+// and nothing ever with an InfeasibleAfter of 0.
+//
+// It returns how many futures it ended, and when to call it again to go on with
+// the index; the zero time if it has seen all of it. It must be called at least
+// once a minute. A future that is claimed, cancelled or assigned meanwhile stays as
+// it is: its row is read serializably. A worker that registers meanwhile is too
+// late. An unknown commit is retried and harmless.
+func (c *Cluster) EndInfeasible(ctx context.Context, m *Misfits) (ended int, next time.Time, err error) {
+	if c.config.InfeasibleAfter == 0 {
+		return 0, time.Time{}, nil
+	}
+	members, err := c.Workers(ctx)
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	now := c.clock.Now()
+	able := abilitiesOf(members)
+	m.review(able, now)
+	if !able.known() {
+		return 0, time.Time{}, nil
+	}
+	var look misfitLook
+	var lost []layout.Row
+	_, err = c.transact(ctx, kv.Options{Tag: "futura-infeasible"}, func(tx kv.Attempt) error {
+		look = misfitLook{cluster: c, misfits: m, able: able, now: now, shard: m.shard, next: m.next}
+		if err := look.walk(ctx, tx.Snapshot()); err != nil {
+			return err
+		}
+		w := c.changes(tx)
+		lost, err = c.failInfeasible(ctx, w, look.over, members, now)
+		w.flush()
+		return err
+	})
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	m.settle(&look)
+	c.lost.tell(lost)
+	if look.lapped {
+		return len(lost), time.Time{}, nil
+	}
+	if len(lost) == 0 {
+		now = now.Add(misfitPause)
+	}
+	return len(lost), now, nil
+}
+
+// failInfeasible ends those of some futures that no member can run, and returns
+// them.
+func (c *Cluster) failInfeasible(ctx context.Context, w *changes, ids []layout.ID, members []Member, now time.Time,
+) ([]layout.Row, error) {
+	var failed []layout.Row
+	limit := layout.Millis(now.Add(-c.config.InfeasibleAfter))
+	for _, p := range read.Records(w.tx, c.keys, ids) {
+		row, found, err := p.Wait(ctx)
+		switch {
+		case layout.IsUnreadable(err):
+			continue
+		case err != nil:
+			return nil, err
+		case !found || row.Spec == nil || row.Spec.SubmittedAt > limit || row.Exception != nil && row.Exception.At > limit:
+			continue
+		}
+		fit := FitOf(row.Spec, members)
+		if fit.Lack == "" {
+			continue
+		}
+		message := "no worker could run it for " + c.config.InfeasibleAfter.String() + ": " + fit.Text
+		event := Event{Kind: EventInfeasible, Exception: &layout.Exception{Message: cutText(message, MaxMessage)}, Now: now}
+		if after, outcome := Next(row, event); outcome == Applied {
+			w.apply(&row, &after)
+			failed = append(failed, after)
+		}
+	}
+	return failed, nil
+}
+
+// review forgets the misfits that a worker could run by now, and everything after
+// too long a time without a look.
+func (m *Misfits) review(able abilities, now time.Time) {
+	if now.Sub(m.looked) > maxUnlooked || !able.known() {
+		clear(m.since)
+	}
+	m.looked = now
+	for kind := range m.since {
+		if able.fit(kind) {
+			delete(m.since, kind)
+		}
+	}
+}
+
+// settle takes over what a look found out.
+func (m *Misfits) settle(look *misfitLook) {
+	if m.since == nil {
+		m.since = map[misfit]*sighted{}
+	}
+	for kind := range look.met {
+		if s := m.since[kind]; s != nil {
+			s.lap = m.lap
+		} else if len(m.since) < maxMisfits {
+			m.since[kind] = &sighted{first: look.now, lap: m.lap}
+		}
+	}
+	if m.shard, m.next = look.shard, look.next; !look.lapped {
+		return
+	}
+	for kind, s := range m.since {
+		if s.lap < m.lap {
+			delete(m.since, kind) // none of them is left
+		}
+	}
+	m.lap++
+}
+
+// misfitLook is a walk over a part of the ready index.
+type misfitLook struct {
+	cluster *Cluster
+	misfits *Misfits
+	able    abilities
+	now     time.Time
+
+	shard  int
+	next   []byte
+	met    map[misfit]bool
+	over   []layout.ID // of kinds whose time is over
+	lapped bool        // the end of the index was reached
+}
+
+func (l *misfitLook) walk(ctx context.Context, tx kv.Reader) error {
+	l.met = map[misfit]bool{}
+	for pages := misfitPages; pages > 0; {
+		prefix := l.cluster.keys.Shard(l.shard, layout.SubReady)
+		r := kv.Prefix(prefix)
+		if l.next != nil {
+			r.Begin = l.next
+		}
+		page, err := tx.GetRange(r, kv.RangeOptions{Limit: misfitPage}).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		l.next = nil
+		if page.More {
+			l.next = kv.After(page.Items[len(page.Items)-1].Key)
+		}
+		if full := l.sift(page.Items, prefix); full {
+			return nil
+		}
+		if l.next != nil {
+			pages--
+			continue
+		}
+		if l.shard = (l.shard + 1) % l.cluster.config.Shards; l.shard == 0 {
+			l.lapped = true
+			return nil
+		}
+	}
+	return nil
+}
+
+// sift looks at the entries of a page, and goes past whole queues and classes
+// whose time is not over. It reports whether there are enough futures to end.
+func (l *misfitLook) sift(items []kv.KeyValue, prefix []byte) (full bool) {
+	after := l.cluster.config.InfeasibleAfter
+	for len(items) > 0 {
+		e, queueEnd, classEnd, err := layout.ParseAnyReady(items[0], prefix)
+		if err != nil {
+			items = items[1:] // an audit reports it
+			continue
+		}
+		kind := l.able.misfitOf(&e)
+		if kind.level == 0 {
+			items = items[1:]
+			continue
+		}
+		l.met[kind] = true
+		s := l.misfits.since[kind]
+		switch {
+		case s != nil && l.now.Sub(s.first) >= after && e.ID.Time().After(l.now.Add(-after)):
+			items = items[1:]
+		case s != nil && l.now.Sub(s.first) >= after:
+			l.over = append(l.over, e.ID)
+			if len(l.over) == janitorBatch {
+				l.next = kv.After(e.Key)
+				return true
+			}
+			items = items[1:]
+		case kind.level == misfitFunction:
+			items = items[1:]
+		default:
+			end := classEnd
+			if kind.level == misfitQueue {
+				end = queueEnd
+			}
+			behind := kv.AfterPrefix(e.Key[:end])
+			at, _ := slices.BinarySearchFunc(items, behind, func(item kv.KeyValue, key []byte) int {
+				return bytes.Compare(item.Key, key)
+			})
+			if items = items[at:]; len(items) == 0 && l.next != nil {
+				l.next = behind
+			}
+		}
+	}
+	return false
+}
+
+// abilities are what the workers of a cluster could run.
+type abilities struct {
+	members []Member
+	fits    map[misfit]bool // by class and function
+}
+
+func abilitiesOf(members []Member) abilities {
+	alive := slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return !m.Alive })
+	return abilities{alive, map[misfit]bool{}}
+}
+
+// known reports whether there are workers, and all of them can be read.
+func (a abilities) known() bool {
+	return len(a.members) > 0 && !slices.ContainsFunc(a.members, func(m Member) bool { return m.Unreadable != "" })
+}
+
+// misfitOf returns why no worker could run a future, with the level 0 if one
+// could.
+func (a abilities) misfitOf(e *layout.ReadyEntry) misfit {
+	kind := misfit{class: layout.Class{Queue: e.Class.Queue}, level: misfitQueue}
+	if !a.fit(kind) {
+		return kind
+	}
+	kind = misfit{class: e.Class, level: misfitClass}
+	if !a.fit(kind) {
+		return kind
+	}
+	kind.level, kind.function = misfitFunction, e.Function
+	if !a.fit(kind) {
+		return kind
+	}
+	return misfit{}
+}
+
+// fit reports whether a worker could run futures of a kind, as far as that says.
+func (a abilities) fit(kind misfit) bool {
+	fits, known := a.fits[kind]
+	if !known {
+		fits = slices.ContainsFunc(a.members, func(m Member) bool {
+			c := kind.class
+			return slices.Contains(m.Queues, c.Queue) &&
+				(kind.level < misfitClass || m.Capacity.Fit(layout.Requirements{CPU: c.CPU, RAM: c.RAM, GPU: c.GPU})) &&
+				(kind.level < misfitFunction || m.Runs(kind.function))
+		})
+		a.fits[kind] = fits
+	}
+	return fits
+}
