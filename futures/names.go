@@ -78,7 +78,8 @@ var (
 	ErrBadName = layout.ErrBadName
 	// ErrBadSpec is returned when the description of a future is invalid.
 	ErrBadSpec = layout.ErrBadSpec
-	// ErrUnfit is returned for a future that names a worker that can never run it.
+	// ErrUnfit is returned for a future that names a worker that can never run it,
+	// and with Task.RequireFit for one that no worker could.
 	ErrUnfit = layout.ErrUnfit
 	// ErrBadCursor is returned by List for an invalid cursor.
 	ErrBadCursor = layout.ErrBadCursor

@@ -54,6 +54,10 @@ func Requires(r Requirements) Option { return func(t *Task) { t.Requirements = r
 // fails or the worker leaves or dies; see Task.Worker.
 func OnWorker(id WorkerID) Option { return func(t *Task) { t.Worker = id } }
 
+// RequireFit has the submit return ErrUnfit if no registered worker could ever run
+// the future; see Task.RequireFit.
+func RequireFit() Option { return func(t *Task) { t.RequireFit = true } }
+
 // Unawaited says that this client is unlikely to await the future; see
 // Task.NoNotify.
 func Unawaited() Option { return func(t *Task) { t.NoNotify = true } }

@@ -11,8 +11,8 @@ import (
 
 // Submit creates a future and returns once it is durable. Concurrent calls
 // share transactions; an invalid task fails only its own call. It returns
-// ErrBadSpec, ErrBadName, ErrTooLarge, ErrIDInUse, and ErrNotFound for an
-// unknown module or alias.
+// ErrBadSpec, ErrBadName, ErrTooLarge, ErrIDInUse, ErrUnfit, and ErrNotFound for
+// an unknown module or alias.
 //
 // An unknown commit is resolved: the future is created once. If ctx ends during
 // the transaction, the error is ErrUnknownResult joined with ctx's: the future
@@ -22,6 +22,9 @@ func (c *Client) Submit(ctx context.Context, t Task) (*Future, error) {
 		return nil, err
 	}
 	s, err := c.submission(&t)
+	if err == nil {
+		err = c.requireFit(ctx, []Task{t}, []fdbmodel.Submission{s})
+	}
 	if err == nil {
 		err = c.writeAhead(ctx, &s)
 	}
@@ -38,6 +41,9 @@ func (c *Client) Submit(ctx context.Context, t Task) (*Future, error) {
 // tasks.
 func (c *Client) SubmitMany(ctx context.Context, tasks []Task) ([]*Future, error) {
 	subs, err := c.submissions(tasks)
+	if err == nil {
+		err = c.requireFit(ctx, tasks, subs)
+	}
 	for i := 0; err == nil && i < len(subs); i++ {
 		err = c.writeAhead(ctx, &subs[i])
 	}
@@ -157,6 +163,9 @@ type TxFutures struct {
 // same futures.
 func (c *Client) SubmitTx(ctx context.Context, tx kv.Tx, tasks []Task) (*TxFutures, error) {
 	subs, err := c.submissions(tasks)
+	if err == nil {
+		err = c.requireFit(ctx, tasks, subs)
+	}
 	if err != nil {
 		return nil, err
 	}

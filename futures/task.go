@@ -1,6 +1,7 @@
 package futures
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -56,6 +57,11 @@ type Task struct {
 	// Submit returns ErrNotFound if it is not registered, and ErrUnfit if it can't
 	// run the future. Defaults to any worker.
 	Worker WorkerID
+	// RequireFit has Submit return ErrUnfit, with what is lacking, if no registered
+	// worker could ever run the future, however busy it is; also for a repeated
+	// submit. It reads the records of all workers. Defaults to false: the worker may
+	// come later.
+	RequireFit bool
 	// ID, or else Key (at most 1,024 bytes), makes the submit repeatable: the same
 	// one with the same content is the same future as long as that is kept (see
 	// Config.Retention, and Discard), even after it failed or was cancelled. The
@@ -92,6 +98,21 @@ func (c *Client) submission(t *Task) (fdbmodel.Submission, error) {
 		}
 	}
 	return s, t.checkWords()
+}
+
+// requireFit returns ErrUnfit for tasks that ask for a worker that could run them,
+// and have none.
+func (c *Client) requireFit(ctx context.Context, tasks []Task, subs []fdbmodel.Submission) error {
+	var specs []layout.Spec
+	for i := range tasks {
+		if tasks[i].RequireFit {
+			specs = append(specs, subs[i].Spec)
+		}
+	}
+	if len(specs) == 0 {
+		return nil
+	}
+	return c.cluster.RequireFit(ctx, specs)
 }
 
 // checkWords returns ErrBadSpec for arguments and an environment that no module

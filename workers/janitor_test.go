@@ -84,6 +84,30 @@ func TestJanitorPromotesAndExpires(t *testing.T) {
 	require.ErrorIs(t, err, fdbmodel.ErrNotFound)
 }
 
+// TestJanitorEndsWhatNoWorkerCanRun tells the hook of a future that it ends.
+func TestJanitorEndsWhatNoWorkerCanRun(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, layout.Config{InfeasibleAfter: time.Minute}, clock.NewVirtual(epoch))
+	id := b.one("go:nobody")
+	var told []Failure
+	w, err := FromCluster(b.cluster, Options{Seam: &seam.Worker{Manual: true}, Slots: 1,
+		OnFailed: func(f Failure) { told = append(told, f) }})
+	require.NoError(t, err)
+	for range 6 {
+		_, err = w.step(b.ctx, b.clock.Now())
+		require.NoError(t, err)
+		require.Empty(t, told)
+		b.clock.Advance(misfitsEvery)
+	}
+	_, err = w.step(b.ctx, b.clock.Now())
+	require.NoError(t, err)
+	require.Len(t, told, 1)
+	require.Equal(t, id, told[0].ID)
+	require.Equal(t, layout.KindInfeasible, told[0].Kind)
+	require.Contains(t, told[0].Message, "no worker could run it for 1m0s: No worker of the queue")
+	require.EqualValues(t, 1, b.counts()[layout.Failed])
+}
+
 func TestJanitorSweepsChunksAndSessions(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, layout.Config{Shards: 1}, clock.NewVirtual(epoch))

@@ -92,3 +92,16 @@ func TestPolicyFromTheCommandLine(t *testing.T) {
 	s.run(exitUsage, "", "worker", "--max-timeout", "-1s")
 	require.Contains(t, s.ok("check"), "0 problems")
 }
+
+// TestWhatNoWorkerCanRunFromTheCommandLine refuses it at submit, and sets when it
+// ends.
+func TestWhatNoWorkerCanRunFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	require.Regexp(t, `infeasible after +10m0s`, s.ok("cluster", "create", "--infeasible-after", "10m"))
+	_, e := s.run(exitUsage, "", "submit", "go:f", "--require-fit")
+	require.Contains(t, e, "There is no worker in the cluster. Start one.")
+	s.run(exitUsage, "", "cluster", "set", "--infeasible-after", "1ms")
+	require.Contains(t, s.ok("cluster", "set", "--infeasible-after", "1h", "--json"), `"infeasible_after_ms": 3600000`)
+	require.NotContains(t, s.ok("cluster", "set", "--infeasible-after", "0"), "infeasible")
+}

@@ -60,6 +60,7 @@ func (a *app) submitCommand() *cobra.Command {
 	flags.Int64Var(&t.Requirements.CPU, "cpu", 0, "the CPU that it needs, in thousandths of a core")
 	flags.Int64Var(&t.Requirements.RAM, "ram", 0, "the memory that it needs, in bytes; also the limit of a WASM function")
 	flags.Int64Var(&t.Requirements.GPU, "gpu", 0, "the GPU that it needs, in thousandths of a device")
+	flags.BoolVar(&t.RequireFit, "require-fit", false, "refuse it if no worker could ever run it, and say what is lacking")
 	flags.IntVar(&f.retries, "max-retries", futures.DefaultMaxRetries, "how many attempts may follow the first")
 	flags.DurationVar(&t.Timeout, "timeout", 0, "how long an attempt may run (default: no limit)")
 	flags.DurationVar(&t.Delay, "delay", 0, "how long it waits before it may run")

@@ -17,9 +17,10 @@ var (
 	ErrBadConfig = errors.New("bad settings of a cluster")
 	// ErrBadWorker is returned when a worker can't be registered as described.
 	ErrBadWorker = errors.New("bad worker")
-	// ErrUnfit is returned when a worker can never run a future: it doesn't serve
-	// its queue, doesn't know its function, or is too small.
-	ErrUnfit = errors.New("the worker can't run the future")
+	// ErrUnfit is returned when a worker can never run a future, or if asked for
+	// none could: it doesn't serve its queue, doesn't know its function, or is too
+	// small.
+	ErrUnfit = errors.New("the future can't be run")
 	// ErrBadCursor is returned for an invalid cursor, or one from another kind
 	// of list.
 	ErrBadCursor = errors.New("bad cursor: start again without one")

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/futurestest"
@@ -256,6 +257,34 @@ func TestArgumentsThatDoNotDecode(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, v.Attempt, "no further attempt could decode them")
 	}
+}
+
+// TestRequireFit refuses what the worker could not run, in each kind of submit.
+func TestRequireFit(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	c := futurestest.New(t)
+	c.Register(sum.Bind(func(_ context.Context, n int) (int, error) { return n, nil }))
+	c.Run() // the worker registers
+	n, err := sum.Call(ctx, c.Client, 7, futures.RequireFit())
+	require.NoError(t, err)
+	require.Equal(t, 7, n)
+	_, err = upper.Submit(ctx, c.Client, "x")
+	require.NoError(t, err, "its worker may come later")
+	_, err = upper.Submit(ctx, c.Client, "x", futures.RequireFit())
+	require.ErrorIs(t, err, futures.ErrUnfit)
+	require.ErrorContains(t, err, "knows the function go:upper; they know go:sum. Register it with one.")
+	_, err = sum.Map(ctx, c.Client, []int{1, 2}, futures.RequireFit(), futures.Queue("other"))
+	require.ErrorIs(t, err, futures.ErrUnfit)
+	require.ErrorContains(t, err, `No worker serves the queue "other"; they serve default.`)
+	tx := c.Client.Cluster().Database().Begin(kv.Options{})
+	defer tx.Cancel()
+	tasks := []futures.Task{{Function: "go:upper", RequireFit: true}}
+	_, err = c.Client.SubmitTx(ctx, tx, tasks)
+	require.ErrorIs(t, err, futures.ErrUnfit)
+	counts, err := c.Client.Counts(ctx)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, counts.Total(layout.Ready))
 }
 
 // TestTimeouts runs functions that take time on the cluster's clock.

@@ -35,6 +35,7 @@ type NewFuture struct {
 	TimeoutMS    int64             `json:"timeout_ms,omitempty" minimum:"0" doc:"Limit of one attempt"`
 	DelayMS      int64             `json:"delay_ms,omitempty" minimum:"0" doc:"How long to wait before it may run"`
 	NotBefore    time.Time         `json:"not_before,omitempty" doc:"Not before this time"`
+	RequireFit   bool              `json:"require_fit,omitempty" doc:"Refuse it if no worker could ever run it"`
 	ID           string            `json:"id,omitempty" doc:"A UUID of the caller's choice" format:"uuid"`
 	Key          string            `json:"key,omitempty" maxLength:"1024" doc:"Idempotency key"`
 }
@@ -53,6 +54,7 @@ func (n *NewFuture) task() (futures.Task, error) {
 	t := futures.Task{
 		Function: n.Function, Args: []byte(n.Args), Codec: n.Codec, Argv: n.Argv, Env: n.Env, Queue: n.Queue,
 		Priority: uint8(n.Priority), MaxRetries: n.MaxRetries, NotBefore: n.NotBefore, Key: n.Key,
+		RequireFit: n.RequireFit,
 		Requirements: layout.Requirements{
 			CPU: n.Requirements.CPU, RAM: n.Requirements.RAM, GPU: n.Requirements.GPU,
 		},
