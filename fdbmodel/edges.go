@@ -18,7 +18,12 @@ const maxEdges = 500
 // placeInputs checks the inputs, drops repeated ones, and decides where they are
 // stored.
 func (s *Submission) placeInputs() error {
-	if s.Spec.Inputs, s.Spec.InputsRef, s.many = nil, nil, nil; len(s.Inputs) == 0 {
+	s.Spec.Inputs, s.Spec.InputsRef, s.many = nil, nil, nil
+	if s.Spec.Codec == layout.CodecInputs && (len(s.Inputs) == 0 || len(s.Args) > 0 || s.Spec.ArgsRef != nil) {
+		return fmt.Errorf("%w: codec inputs: it needs inputs, whose results are the arguments, and no other arguments",
+			layout.ErrBadSpec)
+	}
+	if len(s.Inputs) == 0 {
 		return nil
 	}
 	seen, inputs := make(map[layout.ID]bool, len(s.Inputs)), make([]layout.ID, 0, len(s.Inputs))

@@ -40,7 +40,7 @@ type submitCall struct {
 }
 
 func (q *committers) submit(ctx context.Context, s fdbmodel.Submission) (*Future, error) {
-	if q.client.manual() || len(s.Args) > maxShared {
+	if q.client.manual() || len(s.Args) > maxShared || len(s.Inputs) > layout.MaxInputsInSpec {
 		return q.submitOne(ctx, s)
 	}
 	q.mu.Lock()

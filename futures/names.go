@@ -64,6 +64,7 @@ const (
 	CodecJSON    = layout.CodecJSON    // a JSON value, as typed functions take it from other languages
 	CodecRaw     = layout.CodecRaw     // bytes as they are
 	CodecArgv    = layout.CodecArgv    // no bytes: the arguments are Task.Argv
+	CodecInputs  = layout.CodecInputs  // no bytes: the arguments are the results of Task.After, one after the other
 )
 
 // Errors of the model and of the store.

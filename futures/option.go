@@ -17,6 +17,19 @@ func Delay(d time.Duration) Option { return func(t *Task) { t.Delay = d } }
 // NotBefore makes the future ready at a time. A Delay above 0 takes precedence.
 func NotBefore(at time.Time) Option { return func(t *Task) { t.NotBefore = at } }
 
+// After makes the future wait until others are realized; see Task.After. Their
+// results are not passed to it: an Arg does that.
+func After(fs ...Identified) Option {
+	return func(t *Task) {
+		for _, f := range fs {
+			t.After = append(t.After, f.ID())
+		}
+	}
+}
+
+// Identified is a Future, or a Typed one.
+type Identified interface{ ID() ID }
+
 // Priority is higher for what should run earlier, from 0, the default, to 255.
 // It orders futures with the same requirements within a shard.
 func Priority(p uint8) Option { return func(t *Task) { t.Priority = p } }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/reference"
 )
 
 // DefaultMaxRetries is the number of attempts that may follow a failed first
@@ -22,10 +24,18 @@ type Task struct {
 	// Args are at most 64 MiB, in SubmitTx 16 KiB. Above 8 MiB they are written in
 	// transactions of their own before the future is. Defaults to none.
 	Args []byte
-	// Codec is the encoding of Args: CodecRaw, CodecMsgpack, CodecJSON or
-	// CodecArgv. Submit returns ErrBadSpec for CodecJSON with invalid JSON.
+	// Codec is the encoding of Args: CodecRaw, CodecMsgpack, CodecJSON,
+	// CodecArgv or CodecInputs. Submit returns ErrBadSpec for CodecJSON with invalid JSON.
 	// Defaults to raw.
 	Codec string
+	// After are futures that must be realized before this one runs; it fails with
+	// the kind upstream if one of them fails. To those that the arguments refer to
+	// (see Arg, and {"$future": "ID"} in JSON) it need not be said: their results
+	// take the place of the references when the future runs. With CodecInputs the
+	// results of these, one after the other, are the arguments. Each must have been
+	// submitted, or come earlier in the same SubmitMany, and is kept until this
+	// future is over; together at most 100,000. Defaults to none.
+	After []ID
 	// Argv and Env are the arguments of a WASM function, after its own name, and
 	// its environment. Names must not contain =, and none of the strings a zero
 	// byte. Default to none.
@@ -86,6 +96,11 @@ func (c *Client) submission(t *Task) (fdbmodel.Submission, error) {
 			Priority: t.Priority, Requirements: t.Requirements, MaxRetries: retries, Backoff: t.Backoff, Timeout: t.Timeout,
 		},
 	}
+	referred, err := reference.Of(t.Codec, t.Args)
+	if err != nil {
+		return s, fmt.Errorf("%w: the arguments: %w", layout.ErrBadSpec, err)
+	}
+	s.Inputs = append(slices.Clip(t.After), referred...)
 	if t.Delay > 0 {
 		s.NotBefore = c.cluster.Now().Add(t.Delay)
 	}

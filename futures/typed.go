@@ -76,6 +76,11 @@ func (d Definition[In, Out]) Task(in In, options ...Option) (Task, error) {
 	if err != nil {
 		return Task{}, fmt.Errorf("arguments of %s: %w", d.name, err)
 	}
+	return d.on(args, options), nil
+}
+
+// on returns a task that runs the function on encoded arguments.
+func (d Definition[In, Out]) on(args []byte, options []Option) Task {
 	t := Task{Function: "go:" + d.name, Codec: CodecMsgpack, Args: args}
 	for _, o := range d.options {
 		o(&t)
@@ -83,7 +88,7 @@ func (d Definition[In, Out]) Task(in In, options ...Option) (Task, error) {
 	for _, o := range options {
 		o(&t)
 	}
-	return t, nil
+	return t
 }
 
 // Submit submits the function on in; see Client.Submit.

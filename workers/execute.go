@@ -105,6 +105,12 @@ func (w *Worker) execute(j *job) fdbmodel.Completion {
 			return w.withoutArgs(j, err)
 		}
 	}
+	if f.Spec.HasInputs() {
+		var failed *fdbmodel.Completion
+		if args, failed = w.withInputs(j, args); failed != nil {
+			return *failed
+		}
+	}
 	if j.deadline.IsZero() {
 		return w.dispatch(j, args)
 	}
@@ -132,7 +138,7 @@ func (w *Worker) dispatch(j *job, args []byte) fdbmodel.Completion {
 	if err != nil {
 		return j.failure(err)
 	}
-	codec := f.Spec.Codec
+	codec := j.codec()
 	if codec == layout.CodecArgv {
 		codec = layout.CodecRaw
 	}

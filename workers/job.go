@@ -70,6 +70,14 @@ func (j *job) requirements() layout.Requirements {
 	return j.future.Spec.Requirements
 }
 
+// codec is what the function's arguments are.
+func (j *job) codec() string {
+	if j.future.Spec.Codec == layout.CodecInputs {
+		return layout.CodecRaw
+	}
+	return j.future.Spec.Codec
+}
+
 // enterSlot makes the function's context.
 func (j *job) enterSlot(now time.Time) {
 	j.ctx, j.cancel = context.WithCancelCause(j.life.values)
@@ -158,12 +166,12 @@ func (c jobContext) Value(key any) any {
 	switch key {
 	case infoKey{}:
 		return Info{
-			ID: f.ID, Attempt: f.Attempt(), Token: f.Token, Worker: f.Token.Worker, Codec: f.Spec.Codec,
+			ID: f.ID, Attempt: f.Attempt(), Token: f.Token, Worker: f.Token.Worker, Codec: c.job.codec(),
 		}
 	case layout.AwaitKey{}:
 		return func() func() { return c.job.life.worker.slots.await(c.job) }
 	case layout.CodecKey{}:
-		return f.Spec.Codec
+		return c.job.codec()
 	}
 	return c.Context.Value(key)
 }

@@ -55,8 +55,8 @@ func (s *Spec) CheckLimits() error {
 		return fmt.Errorf("%w: owner of %d bytes: at most %d", ErrBadSpec, len(s.Owner), maxQueueName)
 	case len(s.Label) > maxLabel:
 		return fmt.Errorf("%w: label of %d bytes: at most %d", ErrBadSpec, len(s.Label), maxLabel)
-	case !slices.Contains([]string{CodecMsgpack, CodecJSON, CodecRaw, CodecArgv}, s.Codec):
-		return fmt.Errorf("%w: codec %.20q: use msgpack, json, raw or argv", ErrBadSpec, s.Codec)
+	case !slices.Contains([]string{CodecMsgpack, CodecJSON, CodecRaw, CodecArgv, CodecInputs}, s.Codec):
+		return fmt.Errorf("%w: codec %.20q: use msgpack, json, raw, argv or inputs", ErrBadSpec, s.Codec)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ const (
 	CodecJSON    = "json"    // a JSON value, as typed Go functions take from other languages
 	CodecRaw     = "raw"     // plain bytes; standard input of a WASM function
 	CodecArgv    = "argv"    // no bytes; the arguments are Spec.Argv
+	CodecInputs  = "inputs"  // no bytes; the arguments are the results of the inputs, one after the other, as raw
 )
 
 // CodecKey is the context key under which a Go function finds the codec of its

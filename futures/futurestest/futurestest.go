@@ -194,6 +194,10 @@ func (c *Cluster) drive(ctx context.Context) error {
 	if err != nil || ran {
 		return err
 	}
+	// The janitor settles what those who end futures leave.
+	if settled, _, err := c.Client.Cluster().SettleEdges(ctx); err != nil || settled > 0 {
+		return err
+	}
 	due, found, err := c.firstDue(ctx)
 	if err != nil {
 		return err
@@ -253,7 +257,7 @@ func (c *Cluster) each(ctx context.Context, s futures.State, fn func(*futures.Vi
 func (c *Cluster) stuck(ctx context.Context) error {
 	const most = 5
 	var lines []string
-	for _, s := range []futures.State{futures.Ready, futures.Claimed} {
+	for _, s := range []futures.State{futures.Ready, futures.Claimed, futures.Blocked} {
 		err := c.each(ctx, s, func(v *futures.View) {
 			if len(lines) == most {
 				return

@@ -87,6 +87,7 @@ func importTable() map[string]imports {
 		"fdbmodel/transfer/archive": {},
 		"fdbmodel/layout":           {ours: store, others: []string{msgp, uuid}},
 		"fdbmodel/read":             {ours: append(slices.Clone(store), "fdbmodel/layout")},
+		"fdbmodel/reference":        {ours: append(slices.Clone(store), "fdbmodel/layout"), others: []string{msgp}},
 		"fdbmodel": {
 			ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read"),
 		},
@@ -97,7 +98,7 @@ func importTable() map[string]imports {
 		root: {ours: append(slices.Clone(application), "fdbmodel/kv/kvopen")},
 
 		"futures": {
-			ours:   append(slices.Clone(model), "fdbmodel/inspect", "internal/seam"),
+			ours:   append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/reference", "internal/seam"),
 			others: []string{msgpack, uuid},
 		},
 		"futures/httpapi": {
@@ -108,7 +109,7 @@ func importTable() map[string]imports {
 			ours: []string{"internal/budget", "internal/connlimit", "internal/trust"}, others: []string{huma, uuid, prometheus},
 		},
 		"workers": {
-			ours:   append(slices.Clone(model), "internal/seam"),
+			ours:   append(slices.Clone(model), "fdbmodel/reference", "internal/seam"),
 			others: []string{msgpack, uuid, prometheus, system},
 		},
 		"workers/wasm": {

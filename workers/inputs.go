@@ -1,0 +1,112 @@
+package workers
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/reference"
+)
+
+// inputsAtOnce is how many inputs one read returns.
+const inputsAtOnce = 200
+
+// errInput is returned for an input whose result is not there.
+var errInput = errors.New("an input has no result")
+
+// withInputs returns the arguments of a job with the results of its inputs: in
+// place of the references to them, or all of them if the codec says so. It returns
+// how the attempt ends if that fails.
+func (w *Worker) withInputs(j *job, args []byte) ([]byte, *fdbmodel.Completion) {
+	f := &j.future
+	args, err := w.resolve(j, args)
+	if err == nil {
+		return args, nil
+	}
+	failed := fdbmodel.Completion{Future: f, Permanent: true, Exception: &layout.Exception{Message: err.Error()}}
+	switch {
+	case errors.Is(err, errInput):
+		failed.Exception.Kind = layout.KindUpstream
+	case errors.Is(err, reference.ErrTooLarge):
+		failed.Exception.Kind = layout.KindTooLarge
+	case errors.Is(err, reference.ErrUndecodable), errors.Is(err, reference.ErrBadReference):
+		failed.Exception.Kind = layout.KindError
+	default:
+		failed = w.withoutArgs(j, err)
+	}
+	return nil, &failed
+}
+
+func (w *Worker) resolve(j *job, args []byte) ([]byte, error) {
+	f := &j.future
+	if f.Spec.Codec == layout.CodecInputs {
+		inputs, err := w.cluster.Inputs(j.ctx, f.ID, f.Spec)
+		if err != nil {
+			return nil, err
+		}
+		return w.joined(j, inputs)
+	}
+	inputs, err := reference.Of(f.Spec.Codec, args)
+	if err != nil || len(inputs) == 0 {
+		return args, err
+	}
+	results := make(map[layout.ID]reference.Value, len(inputs))
+	size := int64(len(args))
+	err = w.eachInput(j, inputs, func(id layout.ID, r *layout.Result) error {
+		if size += r.Size; size > layout.MaxPut {
+			return tooLarge()
+		}
+		value, err := w.cluster.ResultValue(j.ctx, id, r)
+		results[id] = reference.Value{Codec: r.Codec, Bytes: value}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return reference.Resolve(f.Spec.Codec, args, layout.MaxPut, func(id layout.ID) (reference.Value, error) {
+		return results[id], nil
+	})
+}
+
+// joined returns the results of inputs one after the other.
+func (w *Worker) joined(j *job, inputs []layout.ID) ([]byte, error) {
+	var all []byte
+	err := w.eachInput(j, inputs, func(id layout.ID, r *layout.Result) error {
+		if int64(len(all))+r.Size > layout.MaxPut {
+			return tooLarge()
+		}
+		value, err := w.cluster.ResultValue(j.ctx, id, r)
+		all = append(all, value...)
+		return err
+	})
+	return all, err
+}
+
+func tooLarge() error {
+	return fmt.Errorf("%w: more than %d bytes", reference.ErrTooLarge, layout.MaxPut)
+}
+
+// eachInput calls fn with the results of inputs, in their order.
+func (w *Worker) eachInput(j *job, inputs []layout.ID, fn func(layout.ID, *layout.Result) error) error {
+	for len(inputs) > 0 {
+		part := inputs[:min(len(inputs), inputsAtOnce)]
+		inputs = inputs[len(part):]
+		rows, err := w.cluster.GetMany(j.ctx, part)
+		if err != nil {
+			return err
+		}
+		for i := range part {
+			if i >= len(rows) || rows[i].ID != part[i] {
+				return fmt.Errorf("%w: future %s does not exist any more", errInput, part[i])
+			}
+			if s := rows[i].State(); s != layout.Realized {
+				return fmt.Errorf("%w: future %s is %v", errInput, part[i], s)
+			}
+			if err := fn(part[i], rows[i].Result); err != nil {
+				return fmt.Errorf("input %s: %w", part[i], err)
+			}
+		}
+	}
+	return nil
+}
