@@ -244,6 +244,10 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
+// NetConn returns the connection below, for what a net.Conn can't do. It has to be
+// closed by the one above.
+func (c *conn) NetConn() net.Conn { return c.Conn }
+
 // CloseWrite lets a server end its answer before it closes a connection whose
 // request it has not read: else the reset can overtake the answer.
 func (c *conn) CloseWrite() error {

@@ -118,6 +118,9 @@ func importTable() map[string]imports {
 		},
 
 		"workers/objects": {ours: []string{"internal/trust"}, others: []string{blake3, system}},
+		"workers/objects/peer": {
+			ours: []string{"internal/connlimit", "internal/trust", "workers/objects"}, others: []string{system},
+		},
 
 		"workers/wasm/wasmbench": {ours: []string{"workers/wasm"}, others: []string{wazero}},
 
