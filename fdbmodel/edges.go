@@ -247,6 +247,27 @@ func (c *Cluster) Inputs(ctx context.Context, id layout.ID, spec *layout.Spec) (
 	return layout.UnpackIDs(packed), err
 }
 
+// FirstInputs is Inputs for callers that look at the first ones: it returns at
+// most limit, and of futures with very many at most 5,000. It returns ErrNotFound
+// if the future is gone.
+func (c *Cluster) FirstInputs(ctx context.Context, id layout.ID, spec *layout.Spec, limit int) ([]layout.ID, error) {
+	packed := []byte(spec.Inputs)
+	if ref := spec.InputsRef; ref != nil {
+		err := c.View(ctx, func(tx kv.Attempt) (err error) {
+			packed, err = tx.Snapshot().Get(c.keys.Chunk(id, *ref, 0)).Wait(ctx)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if packed == nil {
+			return nil, fmt.Errorf("inputs of future %s: %w", id, ErrNotFound)
+		}
+	}
+	ids := layout.UnpackIDs(packed)
+	return ids[:min(len(ids), limit)], nil
+}
+
 // WaitsFor returns up to limit of the inputs that a blocked future waits for, and
 // whether there are more.
 func (c *Cluster) WaitsFor(ctx context.Context, id layout.ID, limit int) ([]layout.ID, bool, error) {

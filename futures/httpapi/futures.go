@@ -24,7 +24,8 @@ type NewFuture struct {
 	Args         string            `json:"args,omitempty" doc:"The function's input; standard input of a WASM function"`
 	Encoding     string            `json:"encoding,omitempty" enum:"text,base64" default:"text" doc:"The encoding of args"`
 	Input        json.RawMessage   `json:"input,omitempty" doc:"Instead of args: what a typed Go function takes"`
-	Codec        string            `json:"codec,omitempty" enum:"raw,json,msgpack,argv" doc:"The codec of args"`
+	Codec        string            `json:"codec,omitempty" enum:"raw,json,msgpack,argv,inputs" doc:"The codec of args"`
+	Inputs       []string          `json:"inputs,omitempty" doc:"Futures to wait for, beside those in the arguments"`
 	Argv         []string          `json:"argv,omitempty" doc:"Arguments of a WASM function"`
 	Env          map[string]string `json:"env,omitempty" doc:"Environment of a WASM function"`
 	Queue        string            `json:"queue,omitempty" default:"default"`
@@ -94,6 +95,13 @@ func (n *NewFuture) task() (futures.Task, error) {
 			return t, err
 		}
 		t.ID = id
+	}
+	for i, text := range n.Inputs {
+		id, err := layout.ParseID(text)
+		if err != nil {
+			return t, fmt.Errorf("inputs[%d]: %w", i, err)
+		}
+		t.After = append(t.After, id)
 	}
 	return t, nil
 }

@@ -20,30 +20,32 @@ const inlineValue = 64 << 10
 
 // Future is the view of a future.
 type Future struct {
-	ID           futures.ID         `json:"id" format:"uuid"`
-	State        State              `json:"state"`
-	Function     string             `json:"function" doc:"With an alias resolved"`
-	Queue        string             `json:"queue"`
-	Owner        string             `json:"owner,omitempty"`
-	Label        string             `json:"label,omitempty"`
-	Priority     int                `json:"priority"`
-	Requirements Requirements       `json:"requirements"`
-	Argv         []string           `json:"argv,omitempty"`
-	Env          map[string]string  `json:"env,omitempty"`
-	Codec        string             `json:"codec,omitempty" doc:"The codec of the arguments"`
-	ArgsBytes    int64              `json:"args_bytes"`
-	MaxRetries   int                `json:"max_retries"`
-	TimeoutMS    int64              `json:"timeout_ms,omitempty"`
-	SubmittedAt  time.Time          `json:"submitted_at"`
-	DueAt        *time.Time         `json:"due_at,omitempty" doc:"When a delayed future becomes ready"`
-	Attempt      int                `json:"attempt" doc:"The attempt that runs or ran last"`
-	Failed       int                `json:"failed_attempts"`
-	Deaths       int                `json:"deaths" doc:"How many workers died while they held it, up to 4"`
-	Crashes      int                `json:"crashes" doc:"How many of those deaths it may have caused"`
-	Worker       layout.WorkerID    `json:"worker,omitempty" doc:"The worker that holds or realized it"`
-	Cancel       *CancelRequestView `json:"cancel,omitempty" doc:"Set if it was asked to stop"`
-	Failure      *Failure           `json:"failure,omitempty" doc:"The last failed attempt"`
-	Result       *Result            `json:"result,omitempty"`
+	ID           futures.ID        `json:"id" format:"uuid"`
+	State        State             `json:"state"`
+	Function     string            `json:"function" doc:"With an alias resolved"`
+	Queue        string            `json:"queue"`
+	Owner        string            `json:"owner,omitempty"`
+	Label        string            `json:"label,omitempty"`
+	Priority     int               `json:"priority"`
+	Requirements Requirements      `json:"requirements"`
+	Argv         []string          `json:"argv,omitempty"`
+	Env          map[string]string `json:"env,omitempty"`
+	Codec        string            `json:"codec,omitempty" doc:"The codec of the arguments"`
+	ArgsBytes    int64             `json:"args_bytes"`
+	InputCount   int               `json:"input_count,omitempty" doc:"How many results of other futures it takes"`
+	Edges
+	MaxRetries  int                `json:"max_retries"`
+	TimeoutMS   int64              `json:"timeout_ms,omitempty"`
+	SubmittedAt time.Time          `json:"submitted_at"`
+	DueAt       *time.Time         `json:"due_at,omitempty" doc:"When a delayed future becomes ready"`
+	Attempt     int                `json:"attempt" doc:"The attempt that runs or ran last"`
+	Failed      int                `json:"failed_attempts"`
+	Deaths      int                `json:"deaths" doc:"How many workers died while they held it, up to 4"`
+	Crashes     int                `json:"crashes" doc:"How many of those deaths it may have caused"`
+	Worker      layout.WorkerID    `json:"worker,omitempty" doc:"The worker that holds or realized it"`
+	Cancel      *CancelRequestView `json:"cancel,omitempty" doc:"Set if it was asked to stop"`
+	Failure     *Failure           `json:"failure,omitempty" doc:"The last failed attempt"`
+	Result      *Result            `json:"result,omitempty"`
 }
 
 // State is the name of a future's state.
@@ -136,6 +138,7 @@ func futureOf(row *layout.Row, ending *layout.Ending) Future {
 	f := Future{
 		ID: row.ID, State: State(row.State().String()), Function: s.Function, Queue: s.Queue, Owner: s.Owner, Label: s.Label,
 		Priority: int(s.Priority), Argv: s.Argv, Env: s.Env, Codec: s.Codec, ArgsBytes: s.ArgsSize,
+		InputCount:   s.CountInputs(),
 		Requirements: Requirements{CPU: s.Requirements.CPU, RAM: s.Requirements.RAM, GPU: s.Requirements.GPU},
 		MaxRetries:   s.MaxRetries, TimeoutMS: s.Timeout.Milliseconds(), SubmittedAt: timeOf(s.SubmittedAt),
 		Attempt: row.Attempt(), Failed: row.Attempts.Failed, Deaths: row.Attempts.Deaths.Len(),
@@ -169,11 +172,16 @@ func futureOf(row *layout.Row, ending *layout.Ending) Future {
 }
 
 // View returns the view of a future, including values of up to 64 KiB that are
-// stored outside of its records. It returns the store's errors.
+// stored outside of its records, and up to 64 futures each that it is connected
+// to. It returns the store's errors.
 func View(ctx context.Context, cluster *fdbmodel.Cluster, row *layout.Row) (Future, error) {
 	e := endingOf(row)
 	err := cluster.LoadUpTo(ctx, &e, inlineValue)
-	return futureOf(row, &e), err
+	f := futureOf(row, &e)
+	if err == nil {
+		f.Edges, err = edgesOf(ctx, cluster, row)
+	}
+	return f, err
 }
 
 // endingOf returns what a future came to, with its last failed attempt even if
