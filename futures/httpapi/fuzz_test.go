@@ -25,8 +25,8 @@ func FuzzRequests(f *testing.F) {
 		{"POST", path, `{"function":"go:f","delay_ms":9223372036854775807,"not_before":"9999-12-31T00:00:00Z"}`},
 		{"POST", path, `{"function":"go:f","priority":1.5,"max_retries":-1,"env":{"A":"\u0000"},"argv":null}`},
 		{"POST", path + ":submit", `{"futures":[{"function":"go:f"},{"function":"go:f","id":"` + never + `"}]}`},
-		{"POST", path + ":submit", `{"futures":[{"function":"go:f","id":"` + never + `"},{"function":"go:g","codec":"inputs",` +
-			`"inputs":["` + never + `"]},{"function":"go:h","input":[{"$future":"` + never + `"}]}]}`},
+		{"POST", path + ":submit", `{"futures":[{"function":"go:f","id":"` + never + `"},{"function":"go:g",` +
+			`"codec":"inputs","inputs":["` + never + `"]},{"function":"go:h","input":[{"$future":"` + never + `"}]}]}`},
 		{"GET", path + "/" + never + "/graph?users=true&depth=3&limit=2&fan=1", ""},
 		{"GET", path + "?limit=1&cursor=AAAAAAAAAAAAAAAAAAAAAAAA", ""},
 		{"GET", path + "/" + never + ":cancel", ""},
