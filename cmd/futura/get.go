@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -14,19 +16,62 @@ import (
 )
 
 func (a *app) getCommand() *cobra.Command {
-	return &cobra.Command{
+	var file string
+	cmd := &cobra.Command{
 		Use: "get ID", Short: "Print what the store knows about a future",
 		Long: "get prints a future's task, its times, its last failed attempt and its result. Arguments and result are cut " +
-			"to a line: await prints a whole result, and --json what is up to 64 KiB.",
-		Example: "  futura get 01995b4e-6f3a-7c1e-9d2b-0123456789ab --json", Args: exactly(1),
+			"to a line: await prints a whole result, and --json what is up to 64 KiB. With --output it writes the bytes of " +
+			"the result instead, and exits with 1 if the future failed, and with 5 if it is not over.",
+		Example: "  futura get 01995b4e-6f3a-7c1e-9d2b-0123456789ab --json\n" +
+			"  futura get 01995b4e-6f3a-7c1e-9d2b-0123456789ab --output counts.json",
+		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids, err := parseIDs(args)
 			if err != nil {
 				return err
 			}
-			return a.open(cmd.Context(), func(c *futures.Client) error { return a.get(cmd.Context(), c, ids[0]) })
+			if file == "-" && a.json {
+				return usageError{errors.New("--output - prints the result, and excludes --json")}
+			}
+			return a.open(cmd.Context(), func(c *futures.Client) error {
+				if file != "" {
+					return a.writeResult(cmd.Context(), c, ids[0], file)
+				}
+				return a.get(cmd.Context(), c, ids[0])
+			})
 		},
 	}
+	cmd.Flags().StringVar(&file, "output", "", "write the result to this file, - for standard output")
+	return cmd
+}
+
+// writeResult writes the bytes of a result to a file.
+func (a *app) writeResult(ctx context.Context, c *futures.Client, id futures.ID, file string) error {
+	row, err := c.Cluster().Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	ending := row.Ending()
+	switch {
+	case !ending.Over():
+		return lateError{fmt.Sprintf("future %s has no result: it is %s. Wait for it with futura await %s", id, ending.State,
+			id)}
+	case ending.Result == nil:
+		return fmt.Errorf("%w: %s has no result (%s): %s", futures.ErrFailed, id, ending.Failure.Kind,
+			ending.Failure.Message)
+	}
+	value, err := c.Cluster().ResultValue(ctx, id, ending.Result)
+	if err != nil {
+		return err
+	}
+	if file == "-" {
+		_, err = a.out.Write(value)
+		return err
+	}
+	if err := os.WriteFile(file, value, 0o666); err != nil {
+		return err
+	}
+	return a.say(map[string]any{"id": id, "file": file, "bytes": len(value)}, some(len(value), "byte"), "in", file)
 }
 
 func (a *app) get(ctx context.Context, c *futures.Client, id futures.ID) error {
@@ -55,6 +100,9 @@ func (a *app) get(ctx context.Context, c *futures.Client, id futures.ID) error {
 	if d.names, err = aliasesOf(ctx, c.Cluster(), []layout.Row{row}); err != nil {
 		return err
 	}
+	if d.edges, err = httpapi.EdgesOf(ctx, c.Cluster(), &row); err != nil {
+		return err
+	}
 	return table(a.out, d.rows())
 }
 
@@ -72,6 +120,7 @@ type description struct {
 	ending *layout.Ending
 	args   []byte
 	names  map[string]string
+	edges  httpapi.Edges
 }
 
 func (d *description) rows() [][]string {
@@ -87,6 +136,10 @@ func (d *description) rows() [][]string {
 			rows = append(rows, []string{name, fmt.Sprintf(format, args...)})
 		}
 	}
+	inputs := spec.CountInputs()
+	add(inputs > 0, "inputs", "%d: %s", inputs, someIDs(d.edges.Inputs, inputs > shownIDs))
+	add(len(d.edges.WaitsFor) > 0, "waits for", "%s", someIDs(d.edges.WaitsFor, d.edges.MoreWaitsFor))
+	add(len(d.edges.Dependants) > 0, "used by", "%s", someIDs(d.edges.Dependants, d.edges.MoreDependants))
 	id, _, _ := layout.SplitWasm(spec.Function)
 	add(d.names[id] != "", "alias", "%s, at present", d.names[id])
 	add(len(spec.Argv) > 0, "argv", "%q", spec.Argv)
@@ -105,6 +158,21 @@ func (d *description) rows() [][]string {
 		add(true, "asked to stop", "at %s: %s", timeText(r.Cancel.At), firstLine(r.Cancel.Reason))
 	}
 	return append(rows, d.endingRows()...)
+}
+
+// shownIDs is how many connected futures are named.
+const shownIDs = 3
+
+// someIDs names the first of futures, of which there may be more.
+func someIDs(ids []futures.ID, more bool) string {
+	var names []string
+	for _, id := range ids[:min(len(ids), shownIDs)] {
+		names = append(names, id.String())
+	}
+	if more || len(ids) > shownIDs {
+		names = append(names, "… (more: futura graph)")
+	}
+	return strings.Join(names, ", ")
 }
 
 // state is the state, which tells those that were cancelled from others that failed.

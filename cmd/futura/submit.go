@@ -22,6 +22,8 @@ type submitFlags struct {
 	args     string
 	argsFile string
 	env      []string
+	after    []string
+	stdinOf  []string
 	retries  int
 	wait     bool
 	timeout  time.Duration
@@ -34,11 +36,17 @@ func (a *app) submitCommand() *cobra.Command {
 		Short: "Submit a future",
 		Long: "submit creates a future and prints its id once it is durable. With --wait it prints the result instead, or " +
 			"with --json the future as get does. A store of one process has no other workers, so --wait runs a worker for " +
-			"WASM functions here. A future that is not over after --wait-timeout or Ctrl-C goes on: wait for it with await.",
+			"WASM functions here. A future that is not over after --wait-timeout or Ctrl-C goes on: wait for it with await." +
+			"\n\nA future can take the results of others. It is blocked until all have one, and fails if one of them fails. In " +
+			"JSON arguments {\"$future\": \"ID\"} stands for a result.",
 		Example: "  futura submit wasm:count --args-file main.go --wait\n" +
 			"  echo hello | futura submit wasm:echo --args-file - --wait\n" +
 			"  futura submit go:greet --codec json --args '\"world\"' --wait\n" +
-			"  futura submit wasm:report --arg daily --env LEVEL=2 --delay 10m --key report-today",
+			"  futura submit wasm:report --arg daily --env LEVEL=2 --delay 10m --key report-today\n" +
+			"  futura submit wasm:merge --stdin-of 01995b4e-6f3a-7c1e-9d2b-0123456789ab --stdin-of " +
+			"01995b4e-6f3a-7c1e-9d2b-0123456789ac\n" +
+			"  futura submit go:greet --codec json --args '{\"$future\": \"01995b4e-6f3a-7c1e-9d2b-0123456789ab\"}'\n" +
+			"  futura submit wasm:clean --after 01995b4e-6f3a-7c1e-9d2b-0123456789ab",
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("key") && f.task.Key == "" {
@@ -53,6 +61,9 @@ func (a *app) submitCommand() *cobra.Command {
 	flags.StringVar(&f.args, "args", "", "the function's input, as text")
 	flags.StringVar(&f.argsFile, "args-file", "", "a file with the function's input, - for standard input")
 	flags.StringVar(&t.Codec, "codec", "", "the input's encoding: raw, or json for a typed Go function (default: raw)")
+	flags.StringArrayVar(&f.stdinOf, "stdin-of", nil,
+		"the id of a future whose result is the input; may be repeated: one after the other, each once")
+	flags.StringArrayVar(&f.after, "after", nil, "the id of a future to wait for; may be repeated")
 	flags.StringArrayVar(&t.Argv, "arg", nil, "an argument of a WASM function; may be repeated")
 	flags.StringArrayVar(&f.env, "env", nil, "NAME=VALUE in a WASM function's environment; may be repeated")
 	flags.StringVar(&t.Queue, "queue", "", `the queue (default "default")`)
@@ -95,6 +106,9 @@ func (a *app) readTask(f *submitFlags) (err error) {
 	if f.args != "" && f.argsFile != "" {
 		return usageError{errors.New("--args and --args-file exclude each other")}
 	}
+	if err := f.readInputs(); err != nil {
+		return err
+	}
 	f.task.Args = []byte(f.args)
 	if f.argsFile != "" {
 		if f.task.Args, err = a.readInput(f.argsFile, layout.MaxPut, ", the most that submit takes as input"); err != nil {
@@ -109,6 +123,23 @@ func (a *app) readTask(f *submitFlags) (err error) {
 		f.task.Env[e.Name] = e.Value
 	}
 	return err
+}
+
+// readInputs reads the ids of futures to wait for.
+func (f *submitFlags) readInputs() (err error) {
+	if len(f.stdinOf) > 0 && (f.args != "" || f.argsFile != "" || f.task.Codec != "" || len(f.after) > 0) {
+		return usageError{errors.New("--stdin-of is the whole input, and excludes --args, --args-file, --codec and --after")}
+	}
+	if f.task.After, err = parseIDs(f.after); err != nil {
+		return fmt.Errorf("--after: %w", err)
+	}
+	if len(f.stdinOf) > 0 {
+		if f.task.After, err = parseIDs(f.stdinOf); err != nil {
+			return fmt.Errorf("--stdin-of: %w", err)
+		}
+		f.task.Codec = futures.CodecInputs
+	}
+	return nil
 }
 
 // readInput returns a file of at most most bytes, or standard input for "-". hint

@@ -21,8 +21,10 @@ type Edges struct {
 	MoreDependants bool         `json:"more_dependants,omitempty" doc:"There are more of them"`
 }
 
-// edgesOf reads nothing for a future that is connected to no other.
-func edgesOf(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (e Edges, err error) {
+// EdgesOf returns what a future is connected to. It reads nothing for one that is
+// connected to no other. It returns the store's errors, and ErrNotFound if the
+// future is gone.
+func EdgesOf(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (e Edges, err error) {
 	if row.Spec.HasInputs() {
 		e.Inputs, err = c.FirstInputs(ctx, row.ID, row.Spec, shownEdges)
 	}

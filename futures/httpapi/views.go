@@ -179,7 +179,7 @@ func View(ctx context.Context, cluster *fdbmodel.Cluster, row *layout.Row) (Futu
 	err := cluster.LoadUpTo(ctx, &e, inlineValue)
 	f := futureOf(row, &e)
 	if err == nil {
-		f.Edges, err = edgesOf(ctx, cluster, row)
+		f.Edges, err = EdgesOf(ctx, cluster, row)
 	}
 	return f, err
 }
