@@ -37,8 +37,8 @@ func (a *app) submitCommand() *cobra.Command {
 		Long: "submit creates a future and prints its id once it is durable. With --wait it prints the result instead, or " +
 			"with --json the future as get does. A store of one process has no other workers, so --wait runs a worker for " +
 			"WASM functions here. A future that is not over after --wait-timeout or Ctrl-C goes on: wait for it with await." +
-			"\n\nA future can take the results of others. It is blocked until all have one, and fails if one of them fails. In " +
-			"JSON arguments {\"$future\": \"ID\"} stands for a result.",
+			"\n\nA future can take the results of others. It is blocked until all have one, and fails if one of them fails. " +
+			"In JSON arguments {\"$future\": \"ID\"} stands for a result.",
 		Example: "  futura submit wasm:count --args-file main.go --wait\n" +
 			"  echo hello | futura submit wasm:echo --args-file - --wait\n" +
 			"  futura submit go:greet --codec json --args '\"world\"' --wait\n" +
