@@ -41,6 +41,9 @@ type ClaimedFuture struct {
 	Cancel *layout.CancelRequest
 	// Inline are the arguments unless Spec.ArgsRef is set.
 	Inline []byte
+	// Inputs are the futures whose results it takes, if they are few and all of
+	// them could be read.
+	Inputs []layout.Row
 	// Err is set if the future's records can't be read, and the claim could not
 	// be undone. It goes back with PutBack.
 	Err error
@@ -255,9 +258,41 @@ func (r *Registration) readClaimed(ctx context.Context, token layout.Token, take
 			}
 			futures = append(futures, f)
 		}
-		return nil
+		return r.readInputs(ctx, tx, futures)
 	})
 	return futures, err
+}
+
+// fewInputs is how many inputs of a future are read with the claim.
+const fewInputs = 16
+
+// readInputs fetches the inputs of claimed futures that have few.
+func (r *Registration) readInputs(ctx context.Context, tx kv.Tx, futures []ClaimedFuture) error {
+	keys := r.cluster.keys
+	pending := make([][]read.Pending, len(futures))
+	for i := range futures {
+		f := &futures[i]
+		if f.Err != nil || len(f.Spec.Inputs) == 0 || f.Spec.CountInputs() > fewInputs {
+			continue
+		}
+		pending[i] = read.Rows(tx.Snapshot(), keys, layout.UnpackIDs(f.Spec.Inputs), keys.Spec)
+	}
+	for i := range futures {
+		var inputs []layout.Row
+		for _, p := range pending[i] {
+			row, found, err := p.Wait(ctx)
+			if err != nil && !layout.IsUnreadable(err) {
+				return err
+			}
+			if err == nil && found && row.Spec != nil {
+				inputs = append(inputs, row)
+			}
+		}
+		if len(inputs) == len(pending[i]) {
+			futures[i].Inputs = inputs
+		}
+	}
+	return nil
 }
 
 // read fills in a future. Only the store's errors are returned; those of the

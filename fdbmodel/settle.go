@@ -117,9 +117,11 @@ func (s *settlement) run(ctx context.Context, ids []layout.ID) error {
 	for i, id := range ids {
 		rows[i], marks[i] = read.Record(s.tx, keys, id), s.tx.Get(keys.Settling(id))
 	}
+	steps := make([]step, 0, len(ids))
 	for i, id := range ids {
-		row, _, err := rows[i].Wait(ctx)
-		if layout.IsUnreadable(err) {
+		next := step{}
+		var err error
+		if next.row, _, err = rows[i].Wait(ctx); layout.IsUnreadable(err) {
 			continue
 		}
 		if err != nil {
@@ -129,11 +131,14 @@ func (s *settlement) run(ctx context.Context, ids []layout.ID) error {
 		if err != nil {
 			return err
 		}
-		var mark layout.SettlingRecord
-		if value == nil || layout.Decode(keys.Settling(id), value, &mark) != nil {
+		if value == nil || layout.Decode(keys.Settling(id), value, &next.mark) != nil {
 			continue // it is settled, or an audit reports it
 		}
-		if err := s.one(ctx, &row, mark); layout.IsUnreadable(err) {
+		s.askUsers(&next)
+		steps = append(steps, next)
+	}
+	for i := range steps {
+		if err := s.one(ctx, &steps[i]); layout.IsUnreadable(err) {
 			continue
 		} else if err != nil {
 			return err
@@ -146,24 +151,46 @@ func (s *settlement) run(ctx context.Context, ids []layout.ID) error {
 	return s.fail(ctx)
 }
 
+// step is the next step for one future.
+type step struct {
+	row   layout.Row
+	mark  layout.SettlingRecord
+	users kv.Pending[kv.Page] // the next futures to tell that it has ended
+	tells bool
+}
+
+// askUsers requests the next futures that use the result of one that has ended.
+func (s *settlement) askUsers(next *step) {
+	if next.row.Spec == nil || !next.row.State().Terminal() || !next.row.Dependants {
+		return
+	}
+	keys, id := s.cluster.keys, next.row.ID
+	users := kv.Prefix(keys.DependantsOf(id))
+	if !next.mark.Told.IsZero() {
+		users.Begin = kv.After(keys.Dependant(id, next.mark.Told))
+	}
+	next.users, next.tells = s.tx.GetRange(users, kv.RangeOptions{Limit: s.edges}), true
+}
+
 // one takes the next step for one future.
-func (s *settlement) one(ctx context.Context, row *layout.Row, mark layout.SettlingRecord) error {
+func (s *settlement) one(ctx context.Context, next *step) error {
+	row, mark := &next.row, &next.mark
 	switch {
 	case row.Spec == nil:
 	case row.State() == layout.Blocked && row.Spec.HasInputs():
 		return s.link(ctx, row)
 	case row.State().Terminal():
-		more, err := s.tell(ctx, row, &mark)
+		more, err := s.tell(ctx, next)
 		if err != nil {
 			return err
 		}
 		if !more {
-			if more, err = s.release(ctx, row, &mark); err != nil {
+			if more, err = s.release(ctx, row, mark); err != nil {
 				return err
 			}
 		}
 		if more {
-			s.w.markSettling(row.ID, &mark)
+			s.w.markSettling(row.ID, mark)
 			return nil
 		}
 	}
@@ -214,16 +241,12 @@ func (s *settlement) link(ctx context.Context, row *layout.Row) error {
 }
 
 // tell finds the next futures that use the result of one that has ended.
-func (s *settlement) tell(ctx context.Context, row *layout.Row, mark *layout.SettlingRecord) (more bool, err error) {
-	if !row.Dependants {
+func (s *settlement) tell(ctx context.Context, next *step) (more bool, err error) {
+	if !next.tells {
 		return false, nil
 	}
-	keys := s.cluster.keys
-	users := kv.Prefix(keys.DependantsOf(row.ID))
-	if !mark.Told.IsZero() {
-		users.Begin = kv.After(keys.Dependant(row.ID, mark.Told))
-	}
-	page, err := s.tx.GetRange(users, kv.RangeOptions{Limit: s.edges}).Wait(ctx)
+	row, mark := &next.row, &next.mark
+	page, err := next.users.Wait(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -263,15 +286,18 @@ func (s *settlement) release(ctx context.Context, row *layout.Row, mark *layout.
 }
 
 // unblock tells the futures that were found of their realized inputs, and
-// unblocks those that wait for no other. It reads no more of the inputs that a
-// future waits for than it needs, so that others may end meanwhile.
+// unblocks those that wait for no other. Where another input is left, the
+// transaction relies on the key of that one alone, the last: inputs mostly end in
+// the order of their keys, so that those which end at once seldom conflict, and
+// the last to end sees that none is left.
 func (s *settlement) unblock(ctx context.Context) error {
 	keys := s.cluster.keys
 	asked := make([]kv.Pending[kv.Page], len(s.order))
 	for i, id := range s.order {
-		asked[i] = s.tx.GetRange(kv.Prefix(keys.InputsOf(id)), kv.RangeOptions{Limit: len(s.waiting[id]) + 1})
+		asked[i] = s.tx.Snapshot().GetRange(kv.Prefix(keys.InputsOf(id)),
+			kv.RangeOptions{Limit: len(s.waiting[id]) + 1, Reverse: true})
 	}
-	var free []read.Pending
+	var told, free []layout.ID
 	for i, id := range s.order {
 		page, err := asked[i].Wait(ctx)
 		if err != nil {
@@ -280,20 +306,25 @@ func (s *settlement) unblock(ctx context.Context) error {
 		if len(page.Items) == 0 {
 			continue // it was realized before the future was linked to it
 		}
-		left := len(page.Items)
-		for _, item := range page.Items {
-			if key := layout.ParseKey(item.Key); slices.Contains(s.waiting[id], key.Future("input")) {
-				left--
-			}
+		last := slices.IndexFunc(page.Items, func(item kv.KeyValue) bool {
+			key := layout.ParseKey(item.Key)
+			return !slices.Contains(s.waiting[id], key.Future("input"))
+		})
+		if last >= 0 {
+			s.tx.AddReadConflictKey(page.Items[last].Key)
+		} else {
+			s.tx.AddReadConflictRange(kv.Prefix(keys.InputsOf(id)))
 		}
+		if told = append(told, id); last < 0 {
+			free = append(free, id)
+		}
+	}
+	for _, id := range told {
 		for _, input := range s.waiting[id] {
 			s.tx.Clear(keys.Input(id, input))
 		}
-		if left == 0 {
-			free = append(free, read.Record(s.tx, keys, id))
-		}
 	}
-	for _, p := range free {
+	for _, p := range read.Records(s.tx, keys, free) {
 		row, err := s.blocked(ctx, p)
 		if err != nil {
 			return err

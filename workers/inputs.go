@@ -3,6 +3,7 @@ package workers
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -92,21 +93,37 @@ func (w *Worker) eachInput(j *job, inputs []layout.ID, fn func(layout.ID, *layou
 	for len(inputs) > 0 {
 		part := inputs[:min(len(inputs), inputsAtOnce)]
 		inputs = inputs[len(part):]
-		rows, err := w.cluster.GetMany(j.ctx, part)
+		rows, err := w.inputRows(j, part)
 		if err != nil {
 			return err
 		}
-		for i := range part {
-			if i >= len(rows) || rows[i].ID != part[i] {
-				return fmt.Errorf("%w: future %s does not exist any more", errInput, part[i])
+		for i, id := range part {
+			if i >= len(rows) || rows[i].ID != id {
+				return fmt.Errorf("%w: future %s does not exist any more", errInput, id)
 			}
 			if s := rows[i].State(); s != layout.Realized {
-				return fmt.Errorf("%w: future %s is %v", errInput, part[i], s)
+				return fmt.Errorf("%w: future %s is %v", errInput, id, s)
 			}
-			if err := fn(part[i], rows[i].Result); err != nil {
-				return fmt.Errorf("input %s: %w", part[i], err)
+			if err := fn(id, rows[i].Result); err != nil {
+				return fmt.Errorf("input %s: %w", id, err)
 			}
 		}
 	}
 	return nil
+}
+
+// inputRows returns inputs in the order of ids, without those that do not exist:
+// from the claim if it has read them.
+func (w *Worker) inputRows(j *job, ids []layout.ID) ([]layout.Row, error) {
+	known := j.future.Inputs
+	if len(known) == 0 {
+		return w.cluster.GetMany(j.ctx, ids)
+	}
+	rows := make([]layout.Row, 0, len(ids))
+	for _, id := range ids {
+		if at := slices.IndexFunc(known, func(r layout.Row) bool { return r.ID == id }); at >= 0 {
+			rows = append(rows, known[at])
+		}
+	}
+	return rows, nil
 }
