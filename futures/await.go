@@ -162,6 +162,7 @@ func (c *Client) wait(ctx context.Context, g *group) error {
 		return nil
 	default:
 	}
+	defer layout.NoteAwait(ctx)()
 	if c.manual() && c.options.Seam.Drive != nil {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -174,7 +175,6 @@ func (c *Client) wait(ctx context.Context, g *group) error {
 			return err
 		}
 	}
-	defer layout.NoteAwait(ctx)()
 	select {
 	case <-g.signal:
 		return nil

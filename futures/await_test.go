@@ -352,7 +352,7 @@ func TestAwaitTellsTheWorker(t *testing.T) {
 	f, err := c.Submit(t.Context(), futures.Task{Function: "go:nobody"})
 	require.NoError(t, err)
 	began, ended := make(chan struct{}), false
-	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), layout.AwaitKey{}, func() func() {
+	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), layout.AwaitKey{}, func(context.Context) func() {
 		close(began)
 		return func() { ended = true }
 	}))

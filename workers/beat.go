@@ -59,7 +59,8 @@ func (l *life) beatLoop(ctx context.Context) error {
 
 func (l *life) beat(ctx context.Context) error {
 	free, running, _ := l.worker.slots.status()
-	cancelled, err := l.reg.Heartbeat(ctx, free, running, l.worker.slots.awaits())
+	awaiting, full := l.worker.slots.awaits()
+	cancelled, err := l.reg.Heartbeat(ctx, free, running, awaiting, full...)
 	for _, id := range cancelled {
 		l.cancel(id)
 	}

@@ -86,7 +86,7 @@ func (l *life) request() (fdbmodel.ClaimRequest, bool) {
 	if l.worker.paused.Load() {
 		return fdbmodel.ClaimRequest{}, false
 	}
-	request := l.worker.slots.request()
+	request := l.worker.slots.request(l.runs)
 	return request, request.Max > 0
 }
 

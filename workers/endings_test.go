@@ -39,8 +39,8 @@ func TestCompletionsThatWereNotWritten(t *testing.T) {
 // the future is under way.
 func TestCancelThatComesBeforeItsClaim(t *testing.T) {
 	t.Parallel()
-	s := newSlots(clock.Real{}, layout.Resources{Slots: 2}, time.Minute)
-	require.Positive(t, s.request().Max)
+	s := newSlots(clock.Real{}, layout.Resources{Slots: 2}, time.Minute, 1)
+	require.Positive(t, s.request(nil).Max)
 	cancelled, other := layout.ID{1}, layout.ID{2}
 	require.Nil(t, s.cancel(cancelled))
 	claimed := []fdbmodel.ClaimedFuture{{ID: cancelled, Spec: &layout.Spec{}}, {ID: other, Spec: &layout.Spec{}}}

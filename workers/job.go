@@ -60,8 +60,25 @@ type job struct {
 	deadline time.Time // zero without a timeout
 
 	settled atomic.Bool
-	awaits  int // waits for other futures under way; under the slots' mu
+
+	// Under the slots' mu.
+	awaits   int // waits for other futures under way
+	parked   bool
+	parkedAt time.Time
+	waited   time.Duration // how long it was parked
+	back     chan struct{} // closed when it has its slot back; nil if it needs none
 }
+
+// function returns the future's function, empty if it can't be read.
+func (j *job) function() string {
+	if j.future.Spec == nil {
+		return ""
+	}
+	return j.future.Spec.Function
+}
+
+// lent is what others may use while the function waits: its slot as well.
+func (j *job) lent() layout.Requirements { return layout.Requirements{CPU: j.requirements().CPU} }
 
 func (j *job) requirements() layout.Requirements {
 	if j.future.Spec == nil {
@@ -169,7 +186,7 @@ func (c jobContext) Value(key any) any {
 			ID: f.ID, Attempt: f.Attempt(), Token: f.Token, Worker: f.Token.Worker, Codec: c.job.codec(),
 		}
 	case layout.AwaitKey{}:
-		return func() func() { return c.job.life.worker.slots.await(c.job) }
+		return func(ctx context.Context) func() { return c.job.life.worker.slots.await(ctx, c.job) }
 	case layout.CodecKey{}:
 		return c.job.codec()
 	}

@@ -19,6 +19,7 @@ type life struct {
 	endings *endings
 	// values is what functions' contexts come from: it never ends.
 	values context.Context
+	runs   func(function string) bool // whether it can run a function
 	// store is for transactions. It ends when nothing may be written any more.
 	store context.Context
 	stop  context.CancelFunc
@@ -33,9 +34,9 @@ type life struct {
 	cause      error // why it broke
 }
 
-func (w *Worker) newLife(ctx context.Context, reg *fdbmodel.Registration) *life {
+func (w *Worker) newLife(ctx context.Context, reg *fdbmodel.Registration, runs func(string) bool) *life {
 	l := &life{
-		worker: w, reg: reg, janitor: newJanitor(w, reg.ID()), endings: newEndings(),
+		worker: w, reg: reg, runs: runs, janitor: newJanitor(w, reg.ID()), endings: newEndings(),
 		values: context.WithoutCancel(ctx), broke: make(chan struct{}),
 	}
 	l.store, l.stop = context.WithCancel(l.values)

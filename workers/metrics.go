@@ -41,6 +41,8 @@ func NewCollector(w *Worker) prometheus.Collector {
 	count("reaped_total", "Futures that its janitor took back from dead workers.",
 		func(s *Stats) int64 { return s.Reaped })
 	add(prometheus.GaugeValue, "running", "Running functions.", func(s *Stats) float64 { return float64(s.Running) })
+	add(prometheus.GaugeValue, "awaiting", "Running functions that wait for other futures, without a slot.",
+		func(s *Stats) float64 { return float64(s.Awaiting) })
 	add(prometheus.GaugeValue, "waiting", "Claimed futures that wait for a slot.",
 		func(s *Stats) float64 { return float64(s.Waiting) })
 	return c

@@ -64,9 +64,17 @@ type Options struct {
 	Address string
 	// Queues that the worker serves. Defaults to "default".
 	Queues []string
-	// Slots is how many futures run at a time, at most 100,000. Defaults to
-	// GOMAXPROCS.
+	// Slots is how many futures run at a time, at most 100,000, not counting those
+	// that wait for others. Defaults to GOMAXPROCS.
 	Slots int
+	// MaxAwaiting is how many functions of one name may wait for other futures at a
+	// time. A Go function that awaits a future in its own context gives its slot and
+	// its CPU to others meanwhile, and keeps its RAM and GPU. When the wait is over,
+	// it goes on before anything new starts. The worker starts no more of a function
+	// of which so many wait; functions of other names go on. Only a function that
+	// awaits futures of its own name can come to a stop that way, and then the log
+	// and Explain say so. Defaults to 1,000.
+	MaxAwaiting int
 	// CPU (thousandths of a core), RAM (bytes) and GPU (thousandths of a
 	// device) are what futures with requirements share. CPU defaults to 1000
 	// for each GOMAXPROCS, which heeds the limit of a container; RAM to the
@@ -108,6 +116,9 @@ type Options struct {
 // still runs.
 const defaultDrain = 25 * time.Second
 
+// defaultMaxAwaiting bounds the stacks of functions that wait.
+const defaultMaxAwaiting = 1000
+
 // maxSlots bounds the goroutines that wait for work.
 const maxSlots = 100_000
 
@@ -117,6 +128,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Slots == 0 {
 		o.Slots = runtime.GOMAXPROCS(0)
+	}
+	if o.MaxAwaiting == 0 {
+		o.MaxAwaiting = defaultMaxAwaiting
 	}
 	if o.CPU == 0 {
 		o.CPU = 1000 * int64(runtime.GOMAXPROCS(0))
@@ -139,6 +153,9 @@ func (o Options) withDefaults() Options {
 func (o *Options) validate() error {
 	if o.Slots > maxSlots {
 		return fmt.Errorf("workers: slots %d: at most %d, since each has a goroutine; run several workers", o.Slots, maxSlots)
+	}
+	if o.MaxAwaiting < 1 {
+		return fmt.Errorf("workers: at most %d functions of a name may await others: allow at least 1", o.MaxAwaiting)
 	}
 	if o.Slots < 1 || o.CPU < 0 || o.RAM < 0 || o.GPU < 0 || o.Poll < 0 || o.DrainTimeout < 0 {
 		return fmt.Errorf("workers: slots %d, cpu %d, ram %d, gpu %d, poll %v, drain %v: slots must be positive and "+

@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -35,20 +36,33 @@ type slots struct {
 	apart    solitude
 	early    map[layout.ID]struct{} // cancels that came before their claim did
 	waiting  bool                   // the claimer waits for what is used
-	awaiting int                    // running functions that wait for other futures
+	parked   parked
+	threads  int    // run jobs, or wait for one
+	spawn    func() // starts a thread; nil if there are none
 
 	hungry   chan struct{} // there is room, or more is free
 	returned chan struct{} // a function returned
 }
 
-func newSlots(clk clock.Clock, capacity layout.Resources, patience time.Duration) *slots {
+func newSlots(clk clock.Clock, capacity layout.Resources, patience time.Duration, mostAwaiting int) *slots {
 	s := &slots{
 		clock: clk, capacity: capacity, patience: patience, free: capacity, running: map[*job]struct{}{}, owners: owners{},
 		early:  map[layout.ID]struct{}{},
+		parked: parked{most: mostAwaiting, named: map[string]int{}},
 		hungry: make(chan struct{}, 1), returned: make(chan struct{}, 1),
 	}
 	s.wake = sync.NewCond(&s.mu)
 	return s
+}
+
+// hire starts a thread for each slot. spawn starts one.
+func (s *slots) hire(spawn func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spawn = spawn
+	for range s.capacity.Slots {
+		s.staff()
+	}
 }
 
 func signal(c chan struct{}) {
@@ -68,10 +82,24 @@ func (s *slots) ahead() int {
 	return min(int(aheadTime/s.pace)*s.capacity.Slots, aheadMax)
 }
 
+// barred is how many queued futures may not start because too many of their
+// function wait. It is called under mu.
+func (s *slots) barred() (n int) {
+	if s.parked.full == 0 {
+		return 0
+	}
+	for _, j := range s.queue {
+		if s.parked.isFull(j.function()) {
+			n++
+		}
+	}
+	return n
+}
+
 // room is how many futures to claim now: enough to refill what may wait, once
 // half of that has gone. It is called under mu.
 func (s *slots) room() int {
-	ahead, queued := s.ahead(), len(s.queue)-s.owners.blocked()
+	ahead, queued := s.ahead(), len(s.queue)-s.owners.blocked()-s.barred()
 	room := max(0, s.free.Slots) + ahead - queued
 	if s.closed || s.apart.job != nil || queued > ahead/2 || room <= 0 || len(s.queue) > aheadMax {
 		return 0
@@ -80,8 +108,8 @@ func (s *slots) room() int {
 }
 
 // request says what to claim now; Max is 0 for nothing. What waits in the queue
-// counts as used.
-func (s *slots) request() fdbmodel.ClaimRequest {
+// counts as used. runs reports whether the worker can run a function.
+func (s *slots) request(runs func(string) bool) fdbmodel.ClaimRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	free, n := s.free, s.room()
@@ -95,6 +123,10 @@ func (s *slots) request() fdbmodel.ClaimRequest {
 	request := fdbmodel.ClaimRequest{Free: free, Max: n}
 	if full := s.owners.full(); full != nil {
 		request.Skip = func(group string) bool { return full[group] }
+		s.waiting = true
+	}
+	if full := s.parked.names(); full != nil {
+		request.Runs = func(function string) bool { return runs(function) && !slices.Contains(full, function) }
 		s.waiting = true
 	}
 	return request
@@ -128,7 +160,7 @@ func (s *slots) admit(l *life, futures []fdbmodel.ClaimedFuture) (unwanted []*jo
 }
 
 // take waits for the next job that fits into what is free. It returns nil when
-// the slots are closed.
+// the slots are closed, or there are more threads than slots.
 func (s *slots) take() *job {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,8 +168,12 @@ func (s *slots) take() *job {
 		if j := s.pick(); j != nil {
 			return j
 		}
+		if s.overstaffed() {
+			break
+		}
 		s.wake.Wait()
 	}
+	s.threads--
 	return nil
 }
 
@@ -148,11 +184,15 @@ func (s *slots) tryTake() *job {
 	return s.pick()
 }
 
-// pick is called under mu.
+// pick returns the next job that may start. Functions whose waits have ended come
+// first. It is called under mu.
 func (s *slots) pick() *job {
+	if len(s.parked.resuming) > 0 {
+		return nil
+	}
 	for i, j := range s.queue {
 		q := j.requirements()
-		if !s.free.Fit(q) || !s.owners.mayRun(&j.future) || !s.mayStart(j) {
+		if !s.free.Fit(q) || s.parked.isFull(j.function()) || !s.owners.mayRun(&j.future) || !s.mayStart(j) {
 			continue
 		}
 		if i == 0 {
@@ -187,18 +227,21 @@ func (s *slots) feed() {
 func (s *slots) giveBack(j *job, took time.Duration) {
 	s.mu.Lock()
 	delete(s.running, j)
-	if j.awaits > 0 {
-		s.awaiting-- // its waits outlast it
+	s.free = s.free.Give(j.requirements())
+	if j.parked { // its waits outlast it
+		s.free = s.free.Take(j.lent())
+		s.endPark(j)
+		s.dismiss(j)
 	}
 	s.endApart(j)
-	s.free = s.free.Give(j.requirements())
+	s.resume()
 	s.owners.end(&j.future)
-	s.pace += (max(took, time.Microsecond) - s.pace) / 8
+	s.pace += (max(j.usedSlot(took), time.Microsecond) - s.pace) / 8
 	s.pace = max(s.pace, 1)
 	s.feed()
 	// The slot itself looks next. Another may have waited for the resources.
 	_, limit := limited(&j.future)
-	if q := j.requirements(); len(s.queue) > 0 && (limit > 0 || q.CPU > 0 || q.RAM > 0 || q.GPU > 0) {
+	if q := j.requirements(); len(s.queue) > 0 && (limit > 0 || j.waited > 0 || q.CPU > 0 || q.RAM > 0 || q.GPU > 0) {
 		s.wake.Broadcast()
 	}
 	s.mu.Unlock()
@@ -271,7 +314,9 @@ func (s *slots) runningOf(l *life) (jobs []*job) {
 func (s *slots) status() (free layout.Resources, running, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.free, len(s.running), len(s.queue)
+	free = s.free
+	free.Slots, free.CPU = max(0, free.Slots), max(0, free.CPU)
+	return free, len(s.running), len(s.queue)
 }
 
 // close lets the slots end after what they run.

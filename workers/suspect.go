@@ -12,8 +12,10 @@ import (
 const apartFrom = 2
 
 // solitude keeps a suspect apart: while it waits for the others to end, and
-// while it runs, nothing else starts. Both are bounded, because another future
-// may wait for this one, or this one for another.
+// while it runs, nothing else starts or goes on after a wait for futures. Both are
+// bounded. A function that waits for other futures is alone with nobody: it may
+// be the suspect that it waits for, and a suspect that begins to wait is no longer
+// apart.
 type solitude struct {
 	job   *job // nil for none
 	until time.Time
@@ -28,7 +30,7 @@ func (s *slots) mayStart(j *job) bool {
 	if s.apart.job != nil && s.apart.job != j {
 		return false
 	}
-	return s.apart.job == nil || len(s.running) == 0 || !s.clock.Now().Before(s.apart.until)
+	return s.apart.job == nil || len(s.running) == s.parked.n || !s.clock.Now().Before(s.apart.until)
 }
 
 // keepApart begins or renews the solitude of a job. It is called under mu.
@@ -57,6 +59,7 @@ func (s *slots) endApart(j *job) {
 		return
 	}
 	s.apart = solitude{}
+	s.resume()
 	s.wake.Broadcast()
 	s.feed()
 }

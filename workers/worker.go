@@ -59,11 +59,13 @@ type Stats struct {
 	PutBack      int64 `json:"put_back"`     // futures that it could not run
 	Relinquished int64 `json:"relinquished"` // futures given back unrun or interrupted
 	Reaped       int64 `json:"reaped"`       // futures that its janitor took back from the dead
-	// Running is how many functions run, Waiting how many futures wait for a
-	// slot, and Free what no function uses.
-	Running int              `json:"running"`
-	Waiting int              `json:"waiting"`
-	Free    layout.Resources `json:"free"`
+	// Running is how many functions run, Awaiting how many of them wait for other
+	// futures and have given their slots to others, Waiting how many futures wait
+	// for a slot, and Free what no function uses.
+	Running  int              `json:"running"`
+	Awaiting int              `json:"awaiting"`
+	Waiting  int              `json:"waiting"`
+	Free     layout.Resources `json:"free"`
 }
 
 // Client is what a worker is made from: a *futures.Client.
@@ -86,7 +88,7 @@ func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Worker, error) {
 		cluster: cluster, options: o, functions: map[string]Function{}, ready: make(chan struct{}),
 		paces: paces{clock: cluster.Clock()},
 		slots: newSlots(cluster.Clock(), layout.Resources{Slots: o.Slots, CPU: o.CPU, RAM: o.RAM, GPU: o.GPU},
-			cluster.Config().DeadAfter),
+			cluster.Config().DeadAfter, o.MaxAwaiting),
 		runs:     newRuns(o.Name),
 		failures: newFailureLog(o.Logger, cluster.Now),
 		policy:   o.Policy.Within(cluster.Config().Policy),
@@ -145,6 +147,7 @@ func (w *Worker) Stats() Stats {
 		Relinquished: w.stats.relinquished.Load(), Reaped: w.stats.reaped.Load(),
 	}
 	s.Free, s.Running, s.Waiting = w.slots.status()
+	s.Awaiting, _ = w.slots.awaits()
 	return s
 }
 
@@ -181,9 +184,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	w.started = true
 	w.mu.Unlock()
-	for range w.options.Slots {
-		w.running.Go(w.slot)
-	}
+	w.slots.hire(func() { w.running.Go(w.slot) })
 	err := w.live(ctx)
 	w.slots.close()
 	w.awaitReturns()
@@ -252,7 +253,7 @@ func (w *Worker) join(ctx context.Context) (*life, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := w.newLife(ctx, reg)
+	l := w.newLife(ctx, reg, info.Runs)
 	w.mu.Lock()
 	w.life = l
 	w.mu.Unlock()

@@ -229,7 +229,8 @@ func (a *app) workersCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "workers", Short: "List workers", Example: "  futura workers --json", Args: exactly(0),
 		Long: "workers prints the registered workers. A worker that died is shown as alive until another one notices, " +
-			"after the dead-after time; the age of its last heartbeat, by its own clock, shows it sooner.",
+			"after the dead-after time; the age of its last heartbeat, by its own clock, shows it sooner. Of its running " +
+			"functions, those that await other futures take no slot.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.open(cmd.Context(), func(c *futures.Client) error {
 				members, err := c.Cluster().Workers(cmd.Context())
@@ -237,13 +238,13 @@ func (a *app) workersCommand() *cobra.Command {
 					return err
 				}
 				views := make([]httpapi.Worker, len(members))
-				lines := [][]string{{"WORKER", "NAME", "ALIVE", "HEARTBEAT", "RUNNING", "FREE SLOTS", "QUEUES"}}
+				lines := [][]string{{"WORKER", "NAME", "ALIVE", "HEARTBEAT", "RUNNING", "AWAITING", "FREE SLOTS", "QUEUES"}}
 				now := c.Cluster().Now()
 				for i, m := range members {
 					views[i] = httpapi.WorkerOf(&m)
 					lines = append(lines, []string{
 						string(m.ID), m.Name, fmt.Sprint(m.Alive), m.Silence(now).Round(time.Second).String() + " ago",
-						fmt.Sprint(m.Heartbeat.Running),
+						fmt.Sprint(m.Heartbeat.Running), fmt.Sprint(m.Heartbeat.Awaiting),
 						fmt.Sprintf("%d/%d", m.Heartbeat.Free.Slots, m.Capacity.Slots), strings.Join(m.Queues, ","),
 					})
 				}

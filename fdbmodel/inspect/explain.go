@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +27,7 @@ const (
 	ReasonNoFunction         = Reason(fdbmodel.LackFunction)
 	ReasonInfeasible         = Reason(fdbmodel.LackRoom)
 	ReasonNoneFree    Reason = "none_free"    // such workers exist, and are busy
-	ReasonStalled     Reason = "stalled"      // such workers are full of functions that wait for other futures
+	ReasonStalled     Reason = "stalled"      // what such workers run waits for other futures, and keeps it from starting
 	ReasonAboutToMove Reason = "about_to_run" // such a worker has free resources
 	ReasonAssigned    Reason = "assigned"     // it waits for one worker
 	ReasonHeld        Reason = "held"         // it waits to be assigned
@@ -195,10 +196,18 @@ func explainReady(spec *layout.Spec, members []fdbmodel.Member) (Reason, string)
 	if fit.Lack != "" {
 		return Reason(fit.Lack), fit.Text
 	}
+	full := false
 	for _, m := range fit.Able {
-		if m.Heartbeat.Free.Fit(spec.Requirements) {
+		switch {
+		case !m.Heartbeat.Free.Fit(spec.Requirements):
+		case slices.Contains(m.Heartbeat.Full, spec.Function):
+			full = true
+		default:
 			return ReasonAboutToMove, fmt.Sprintf("Worker %s has room for it; it is about to run.", m.ID)
 		}
+	}
+	if full {
+		return explainFull(fit.Able, spec.Function)
 	}
 	return explainBusy(fit.Able)
 }
@@ -213,7 +222,20 @@ func explainBusy(able []*fdbmodel.Member) (Reason, string) {
 		}
 		waiting += beat.Awaiting
 	}
-	return ReasonStalled, fmt.Sprintf("The workers that can run it are full of functions that wait for other futures "+
-		"(%d of them). If they wait for this one, or for others behind it, none can end: start another worker, or one "+
-		"with more slots.", waiting)
+	return ReasonStalled, fmt.Sprintf("All functions of the workers that can run it wait for other futures (%d of them), "+
+		"and keep what it needs, such as memory. If they wait for this one, or for others behind it, none can end: "+
+		"start another worker, or a larger one.", waiting)
+}
+
+// explainFull says why workers with room for a future of a function start none.
+func explainFull(able []*fdbmodel.Member, function string) (Reason, string) {
+	text := fmt.Sprintf("On the workers that can run it, so many runs of %s wait for other futures that no more of them "+
+		"start. It waits until one of them goes on.", function)
+	for _, m := range able {
+		if m.Heartbeat.Awaiting < m.Heartbeat.Running {
+			return ReasonNoneFree, text
+		}
+	}
+	return ReasonStalled, text + " If they wait for this one, or for others behind it, none can end: start another " +
+		"worker, or one with a higher MaxAwaiting."
 }

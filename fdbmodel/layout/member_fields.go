@@ -33,7 +33,7 @@ func (r *IdleRecord) readField(name, b []byte) ([]byte, error) {
 
 func (h *Heartbeat) appendFields(f fields) fields {
 	return f.int("n", h.Count).record("f", &h.Free).int("r", int64(h.Running)).int("t", h.At).
-		int("w", int64(h.Awaiting))
+		int("w", int64(h.Awaiting)).texts("u", h.Full)
 }
 
 func (h *Heartbeat) readField(name, b []byte) ([]byte, error) {
@@ -46,6 +46,8 @@ func (h *Heartbeat) readField(name, b []byte) ([]byte, error) {
 		return readInt(b, &h.Running)
 	case "w":
 		return readInt(b, &h.Awaiting)
+	case "u":
+		return readTexts(b, &h.Full)
 	case "t":
 		return readInt(b, &h.At)
 	}

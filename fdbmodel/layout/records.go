@@ -1,7 +1,6 @@
 package layout
 
 import (
-	"context"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -15,24 +14,6 @@ const (
 	CodecArgv    = "argv"    // no bytes; the arguments are Spec.Argv
 	CodecInputs  = "inputs"  // no bytes; the arguments are the results of the inputs, one after the other, as raw
 )
-
-// CodecKey is the context key under which a Go function finds the codec of its
-// arguments, a string. Its result must use the same codec.
-type CodecKey struct{}
-
-// AwaitKey is the context key under which a Go function finds a func() func():
-// who waits for other futures calls it, and calls what it returns at the end of
-// the wait, so that the worker knows which of its functions wait.
-type AwaitKey struct{}
-
-// NoteAwait says that a function begins to wait for futures. It returns how to
-// say that the wait has ended.
-func NoteAwait(ctx context.Context) (ended func()) {
-	if note, ok := ctx.Value(AwaitKey{}).(func() func()); ok {
-		return note()
-	}
-	return func() {}
-}
 
 // Requirements are what a worker must have free to take a future. Every future
 // takes one slot of its worker as well. RAM is also the memory limit of a WASM
@@ -280,8 +261,11 @@ type Heartbeat struct {
 	Free    Resources `msgpack:"f" json:"free"`
 	Running int       `msgpack:"r,omitempty" json:"running"`
 	// Awaiting is how many of the running functions wait for other futures.
-	Awaiting int   `msgpack:"w,omitempty" json:"awaiting"`
-	At       int64 `msgpack:"t" json:"at_ms"`
+	Awaiting int `msgpack:"w,omitempty" json:"awaiting"`
+	// Full are functions of which so many wait for other futures that the worker
+	// starts no more of them.
+	Full []string `msgpack:"u,omitempty" json:"full,omitempty"`
+	At   int64    `msgpack:"t" json:"at_ms"`
 }
 
 // DoneEntry lists futures that finished in one transaction.

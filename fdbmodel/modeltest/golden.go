@@ -62,8 +62,9 @@ func GoldenRecords() []GoldenRecord {
 			Capacity: layout.Resources{Slots: 4, CPU: 4000, RAM: 1 << 33, GPU: 1000}, StartedAt: 9, Opening: "o",
 			Process: 10, Version: "v", Connection: "x",
 		}, false, empty[layout.WorkerInfo]()},
-		{"heartbeat", &layout.Heartbeat{Count: 1, Free: layout.Resources{Slots: 2}, Running: 3, At: 4, Awaiting: 5}, false,
-			empty[layout.Heartbeat]()},
+		{"heartbeat", &layout.Heartbeat{
+			Count: 1, Free: layout.Resources{Slots: 2}, Running: 3, At: 4, Awaiting: 5, Full: []string{"go:f"},
+		}, false, empty[layout.Heartbeat]()},
 		{"idle", &layout.IdleRecord{
 			Resources: layout.Resources{Slots: 1, CPU: 2, RAM: 3, GPU: 4}, Functions: []string{"go:f"},
 		}, false,

@@ -25,6 +25,7 @@ type Worker struct {
 	Capacity  layout.Resources `json:"capacity"`
 	Free      layout.Resources `json:"free"`
 	Running   int              `json:"running"`
+	Awaiting  int              `json:"awaiting" doc:"How many of those wait for other futures, without a slot"`
 	Version   string           `json:"version,omitempty"`
 	StartedAt time.Time        `json:"started_at"`
 	BeatAt    time.Time        `json:"heartbeat_at" doc:"By the worker's own clock"`
@@ -35,7 +36,8 @@ func WorkerOf(m *fdbmodel.Member) Worker {
 	return Worker{
 		ID: m.ID, Name: m.Name, Address: m.Address, Alive: m.Alive, Queues: append([]string{}, m.Queues...),
 		Functions: append([]string{}, m.Functions...), Capacity: m.Capacity, Free: m.Heartbeat.Free,
-		Running: m.Heartbeat.Running, Version: m.Version, StartedAt: timeOf(m.StartedAt), BeatAt: timeOf(m.Heartbeat.At),
+		Running: m.Heartbeat.Running, Awaiting: m.Heartbeat.Awaiting, Version: m.Version,
+		StartedAt: timeOf(m.StartedAt), BeatAt: timeOf(m.Heartbeat.At),
 	}
 }
 
