@@ -102,6 +102,35 @@ func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Client, error) {
 	return c, nil
 }
 
+// FromContext returns a client of the cluster that runs the function to which ctx
+// was given, also a context derived from it. It is one for all functions of a
+// worker: the client that the worker was made from, or one that the first call
+// makes and the worker closes when it stops, after its functions. So don't close
+// it. Await with the function's context, so that the worker gives the function's
+// slot to others meanwhile. FromContext returns ErrOutsideFunction for other
+// contexts, and an error after the worker has stopped.
+func FromContext(ctx context.Context) (*Client, error) {
+	source, ok := ctx.Value(layout.ClientKey{}).(layout.ClientSource)
+	if !ok {
+		return nil, ErrOutsideFunction
+	}
+	given := source.Given()
+	if c, ok := given.(*Client); ok && c.usable() == nil {
+		return c, nil
+	}
+	made, err := source.Made(func(logger *slog.Logger) (layout.MadeClient, error) {
+		of, ok := given.(interface{ Cluster() *fdbmodel.Cluster })
+		if !ok {
+			return nil, fmt.Errorf("futures: a worker that was made from a %T has no cluster for a client", given)
+		}
+		return FromCluster(of.Cluster(), Options{Logger: logger})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return made.(*Client), nil
+}
+
 // manual reports whether the client runs without goroutines.
 func (c *Client) manual() bool { return c.options.Seam != nil }
 

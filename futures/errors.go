@@ -14,6 +14,10 @@ var (
 	ErrCancelled = errors.New("the future was cancelled")
 	// ErrClosed is returned when the client was closed.
 	ErrClosed = errors.New("futures: the client is closed")
+	// ErrOutsideFunction is returned by FromContext when the context is not that of
+	// a Go function that a worker runs.
+	ErrOutsideFunction = errors.New("futures: the context is not that of a function that a worker runs: " +
+		"pass on the context that the function was given, or make a client with New")
 )
 
 // FailedError describes how a future failed for good. Errors.Is holds for

@@ -187,6 +187,8 @@ func (c jobContext) Value(key any) any {
 		}
 	case layout.AwaitKey{}:
 		return func(ctx context.Context) func() { return c.job.life.worker.slots.await(ctx, c.job) }
+	case layout.ClientKey{}:
+		return layout.ClientSource(&c.job.life.worker.clients)
 	case layout.CodecKey{}:
 		return c.job.codec()
 	}

@@ -165,6 +165,7 @@ func (w *Worker) leave(ctx context.Context) error {
 	w.abandon((*job).relinquish)
 	defer w.stopReporting()
 	defer l.stop()
+	defer w.clients.close(w, false)
 	if err := l.flush(ctx); err != nil {
 		return err
 	}

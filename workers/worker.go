@@ -38,6 +38,7 @@ type Worker struct {
 	stats    counters
 	failures *failureLog
 	stall    stall
+	clients  clientSource
 	policy   layout.Policy // of the worker and of the cluster
 	unhear   func()        // ends hearLost; used by the goroutine of Run, or by steps
 	runs     prometheus.Histogram
@@ -76,10 +77,12 @@ type Client interface {
 // New returns a worker of a client's cluster. It does nothing before Run. It
 // returns ErrBadName of package futures for an invalid queue, and an error for
 // invalid numbers.
-func New(c Client, o Options) (*Worker, error) { return FromCluster(c.Cluster(), o) }
-
-// FromCluster returns a worker of a cluster that is open; see New.
-func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Worker, error) {
+//
+// The functions of the worker get the client with futures.FromContext. Close the
+// client after Run has returned: functions that find it closed get another one,
+// which the worker closes.
+func New(c Client, o Options) (*Worker, error) {
+	cluster := c.Cluster()
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -92,6 +95,7 @@ func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Worker, error) {
 		runs:     newRuns(o.Name),
 		failures: newFailureLog(o.Logger, cluster.Now),
 		policy:   o.Policy.Within(cluster.Config().Policy),
+		clients:  clientSource{given: c, logger: o.Logger},
 	}
 	w.vanish, w.crash = context.WithCancel(context.Background())
 	if o.Seam != nil {
@@ -100,6 +104,12 @@ func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Worker, error) {
 		o.Seam.TakeCancels = w.takeCancels
 	}
 	return w, nil
+}
+
+// FromCluster returns a worker of a cluster that is open; see New. Its functions
+// get a client that is made when one of them first asks for it.
+func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Worker, error) {
+	return New(onlyCluster{cluster}, o)
 }
 
 // manual reports whether the worker runs without goroutines.
@@ -188,6 +198,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	err := w.live(ctx)
 	w.slots.close()
 	w.awaitReturns()
+	w.clients.close(w, true)
 	w.stopReporting()
 	return err
 }

@@ -22,14 +22,14 @@ func TestFromTemporal(t *testing.T) {
 // attempt finds the step's result.
 func TestStepsRunOnce(t *testing.T) {
 	t.Parallel()
-	cluster := futurestest.New(t, "welcomes")
+	cluster := futurestest.New(t)
 	greeted, tried := 0, 0
 	cluster.Register(greeting.Bind(func(ctx context.Context, name string) (string, error) {
 		greeted++
 		return greet(ctx, name)
 	}))
 	cluster.Register(welcome.Bind(func(ctx context.Context, name string) (string, error) {
-		text, err := welcomeOf(cluster.Client)(ctx, name)
+		text, err := welcomeUser(ctx, name)
 		if tried++; tried == 1 {
 			return "", errors.New("it breaks behind the step")
 		}

@@ -1,6 +1,9 @@
 package layout
 
-import "context"
+import (
+	"context"
+	"log/slog"
+)
 
 // CodecKey is the context key under which a Go function finds the codec of its
 // arguments, a string. Its result must use the same codec.
@@ -21,3 +24,23 @@ func NoteAwait(ctx context.Context) (ended func()) {
 	}
 	return func() {}
 }
+
+// ClientKey is the context key under which a Go function finds the ClientSource of
+// its worker.
+type ClientKey struct{}
+
+// ClientSource is how a function gets a client of the cluster that runs it.
+// Workers don't know clients, so they hand out what they were given and keep what
+// is made.
+type ClientSource interface {
+	// Given returns what the worker was made from. It has a method Cluster, and may
+	// be a client.
+	Given() any
+	// Made returns the client that open has made, by this call or an earlier one.
+	// The worker closes it when it stops. It returns open's error, and one of its
+	// own after the worker has stopped.
+	Made(open func(*slog.Logger) (MadeClient, error)) (MadeClient, error)
+}
+
+// MadeClient is a client that a worker closes.
+type MadeClient interface{ Close(context.Context) error }

@@ -14,9 +14,12 @@
 // An await runs the futures that are ready. When none is ready, the clock jumps
 // to the time of the first delayed future. If none is delayed either, the await
 // fails with ErrStuck and says why its future does not run. A function may
-// submit and await futures itself; it must pass on the context that it was
-// given. While a function runs, only Elapse moves the clock and tells it of a
-// cancel: one that waits for its context to end would wait forever.
+// submit and await futures itself, by Client or by the one of futures.FromContext,
+// which is the same; it must pass on the context that it was given. The worker has
+// one slot, which a function that awaits gives to others, as any worker does; up
+// to 1,000 functions of one name may await at a time. While a function runs, only
+// Elapse moves the clock and tells it of a cancel: one that waits for its context
+// to end would wait forever.
 package futurestest
 
 import (
@@ -46,7 +49,7 @@ const (
 	// never is longer than any test: time passing triggers only what futures ask
 	// for.
 	never = 100 * 365 * 24 * time.Hour
-	// depth is how deeply functions that await others may be nested.
+	// depth is how many functions of one name may await others at a time.
 	depth = 1000
 	// plenty is enough of each resource for every future to run.
 	plenty = 1 << 50
@@ -91,9 +94,9 @@ func New(t testing.TB, queues ...string) *Cluster {
 		t.Fatalf("futurestest: %v", err)
 	}
 	c.stepWorker.Manual = true
-	c.worker, err = workers.FromCluster(cluster, workers.Options{
+	c.worker, err = workers.New(c.Client, workers.Options{
 		Name: "futurestest", Queues: append([]string{layout.DefaultQueue}, queues...), Seam: &c.stepWorker,
-		Slots: depth, CPU: plenty, RAM: plenty, GPU: plenty, Poll: never / 100,
+		Slots: 1, MaxAwaiting: depth, CPU: plenty, RAM: plenty, GPU: plenty, Poll: never / 100,
 	})
 	if err != nil {
 		t.Fatalf("futurestest: %v", err)
@@ -269,6 +272,10 @@ func (c *Cluster) stuck(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+	}
+	if n := c.worker.Stats().Awaiting; n >= depth {
+		lines = append(lines, fmt.Sprintf("\n\t%d functions await others; at most %d of one name may at a time: nest them "+
+			"less deeply", n, depth))
 	}
 	return fmt.Errorf("%w%s", ErrStuck, strings.Join(lines, ""))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -155,6 +156,59 @@ func TestFunctionsAwaitFutures(t *testing.T) {
 	got, err := first.Await(ctx)
 	require.NoError(t, err)
 	require.Equal(t, 210, got)
+}
+
+// TestNestedWithOneSlot fans out in functions that take their client from their
+// context: the only slot goes to what is awaited.
+func TestNestedWithOneSlot(t *testing.T) {
+	t.Parallel()
+	c := futurestest.New(t)
+	c.Register(sum.Bind(func(ctx context.Context, n int) (int, error) {
+		client, err := futures.FromContext(ctx)
+		if err != nil || n == 0 {
+			return 1, err
+		}
+		require.Same(t, c.Client, client)
+		below, err := sum.Map(ctx, client, slices.Repeat([]int{n - 1}, 4))
+		if err != nil {
+			return 0, err
+		}
+		counts, err := futures.AwaitAll(ctx, below)
+		total := 0
+		for _, n := range counts {
+			total += n
+		}
+		return total, err
+	}))
+	all, err := sum.Map(t.Context(), c.Client, []int{3, 3})
+	require.NoError(t, err)
+	counts, err := futures.AwaitAll(t.Context(), all)
+	require.NoError(t, err)
+	require.Equal(t, []int{64, 64}, counts)
+}
+
+// TestRecursionBeyondTheBoundIsStuck, and says so.
+func TestRecursionBeyondTheBoundIsStuck(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("a thousand nested functions take their time")
+	}
+	c := futurestest.New(t)
+	var stuck error
+	c.Register(sum.Bind(func(ctx context.Context, n int) (int, error) {
+		if n == 0 {
+			return 0, nil
+		}
+		below, err := sum.Call(ctx, c.Client, n-1, futures.Retries(0))
+		if stuck == nil {
+			stuck = err
+		}
+		return below, err
+	}))
+	_, err := sum.Call(t.Context(), c.Client, 1010, futures.Retries(0))
+	require.ErrorIs(t, err, futures.ErrFailed)
+	require.ErrorIs(t, stuck, futurestest.ErrStuck)
+	require.ErrorContains(t, stuck, "nest them less deeply")
 }
 
 func TestSeveralGoroutinesAwait(t *testing.T) {

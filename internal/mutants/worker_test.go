@@ -27,7 +27,7 @@ func workerMutants() []mutant {
 			old: "; cancelled || j.future.Cancel != nil ||",
 			new: "; (cancelled && false) || j.future.Cancel != nil ||"},
 		{name: "a function that waits keeps its slot", file: "workers/await.go",
-			by:  suites{{of: "workers", run: "AwaitGives"}},
+			by:  suites{{of: "futures/futurestest", run: "FunctionsAwait"}},
 			old: "\ts.free = s.free.Give(j.lent())\n",
 			new: ""},
 		{name: "a function goes on without a slot", file: "workers/await.go",

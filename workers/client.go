@@ -1,0 +1,67 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// clientSource gives the functions of a worker their client. It implements
+// layout.ClientSource.
+type clientSource struct {
+	given  Client
+	logger *slog.Logger
+
+	mu     sync.Mutex
+	made   layout.MadeClient
+	closed bool
+}
+
+// onlyCluster stands in for a client where a worker was made without one.
+type onlyCluster struct{ cluster *fdbmodel.Cluster }
+
+// Cluster implements Client.
+func (c onlyCluster) Cluster() *fdbmodel.Cluster { return c.cluster }
+
+// Given implements layout.ClientSource.
+func (s *clientSource) Given() any { return s.given }
+
+// Made implements layout.ClientSource.
+func (s *clientSource) Made(open func(*slog.Logger) (layout.MadeClient, error)) (layout.MadeClient, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, fmt.Errorf("%w: it has no client for its functions any more", ErrStopping)
+	}
+	if s.made != nil {
+		return s.made, nil
+	}
+	made, err := open(s.logger)
+	if err != nil {
+		return nil, err
+	}
+	s.made = made
+	return made, nil
+}
+
+// close closes what was made, and with forGood also ends the source. A worker that
+// vanished tells the store nothing.
+func (s *clientSource) close(w *Worker, forGood bool) {
+	s.mu.Lock()
+	made := s.made
+	s.made, s.closed = nil, forGood
+	s.mu.Unlock()
+	if made == nil {
+		return
+	}
+	ctx, cancel := withTimeout(w.vanish, w.cluster.Clock(), leaveTimeout)
+	defer cancel()
+	if err := made.Close(ctx); err != nil && !w.vanished() && !errors.Is(err, context.Canceled) {
+		w.options.Logger.Warn("the client of the functions could not be closed", "error", err)
+	}
+}
