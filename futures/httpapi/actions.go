@@ -21,6 +21,8 @@ func (s *server) registerActions() {
 		"Removes a future that is over, with its result."), s.discard)
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, path+"/explanation", "explain", "Explain a future",
 		"Says why it is not running, or where it runs."), s.explain)
+	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, path+"/graph", "graph", "Get a future's graph",
+		"The futures that it depends on, up to some limits, and on request those that depend on it."), s.graph)
 }
 
 type cancelInput struct {

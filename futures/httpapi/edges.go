@@ -2,10 +2,13 @@ package httpapi
 
 import (
 	"context"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
 // shownEdges is how many futures a view names at most of those that its future is
@@ -35,4 +38,95 @@ func EdgesOf(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (e Edges
 		e.Dependants, e.MoreDependants, err = c.Dependants(ctx, row.ID, layout.ID{}, shownEdges)
 	}
 	return e, err
+}
+
+// Graph is a future with those that it depends on, and with those that depend on
+// it if they were asked for.
+type Graph struct {
+	Nodes     []GraphNode `json:"nodes" doc:"The future itself, then those that are fewer edges away first"`
+	Truncated bool        `json:"truncated" doc:"Futures were left out because of depth, limit or fan"`
+}
+
+// GraphNode is a future in a graph. Without a state it no longer exists.
+type GraphNode struct {
+	ID             futures.ID         `json:"id" format:"uuid"`
+	Level          int                `json:"level" doc:"The distance: negative for inputs, positive for dependants"`
+	State          State              `json:"state,omitempty" doc:"Left out if the future no longer exists"`
+	Function       string             `json:"function,omitempty"`
+	Queue          string             `json:"queue,omitempty"`
+	Label          string             `json:"label,omitempty"`
+	Worker         layout.WorkerID    `json:"worker,omitempty" doc:"The worker that holds it, or ran it last"`
+	Failure        layout.FailureKind `json:"failure,omitempty" doc:"The kind of its last failed attempt"`
+	ArgsBytes      int64              `json:"args_bytes"`
+	ResultBytes    int64              `json:"result_bytes"`
+	RunTimeMS      float64            `json:"run_time_ms,omitempty"`
+	SubmittedAt    *time.Time         `json:"submitted_at,omitempty"`
+	DueAt          *time.Time         `json:"due_at,omitempty"`
+	EndedAt        *time.Time         `json:"ended_at,omitempty"`
+	InputCount     int                `json:"input_count" doc:"How many inputs it has, shown or not"`
+	Inputs         []futures.ID       `json:"inputs" doc:"Its inputs that are nodes of this graph"`
+	WaitsFor       []futures.ID       `json:"waits_for,omitempty" doc:"Those of them that it waits for"`
+	MoreDependants bool               `json:"more_dependants,omitempty" doc:"Dependants of it were left out"`
+	Waited         bool               `json:"waited_for,omitempty" doc:"This is where the graph waits"`
+}
+
+// GraphOf returns the view of a graph.
+func GraphOf(g *inspect.Graph) Graph {
+	view := Graph{Nodes: make([]GraphNode, len(g.Nodes)), Truncated: g.Truncated}
+	for i, n := range g.Nodes {
+		one := GraphNode{
+			ID: n.ID, Level: n.Level, Function: n.Function, Queue: n.Queue, Label: n.Label, Worker: n.Worker,
+			Failure: n.Failure, ArgsBytes: n.ArgsSize, ResultBytes: n.ResultSize,
+			RunTimeMS: float64(n.RunTime.Microseconds()) / 1000, SubmittedAt: knownTime(n.Submitted),
+			DueAt: knownTime(n.Due), EndedAt: knownTime(n.Ended), InputCount: n.InputCount,
+			Inputs: append([]futures.ID{}, n.Inputs...), WaitsFor: n.WaitsFor, MoreDependants: n.MoreDependants,
+			Waited: n.Waited(),
+		}
+		if n.State != 0 {
+			one.State = State(n.State.String())
+		}
+		view.Nodes[i] = one
+	}
+	return view
+}
+
+// knownTime returns nil for 0.
+func knownTime(millis int64) *time.Time {
+	if millis == 0 {
+		return nil
+	}
+	at := timeOf(millis)
+	return &at
+}
+
+type graphInput struct {
+	ID         string `path:"id"`
+	Dependants bool   `query:"dependants" doc:"Also those that use its result and are not over"`
+	Depth      int    `query:"depth" minimum:"1" maximum:"1000" default:"20" doc:"Up to how many edges away"`
+	Limit      int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many futures at most"`
+	Fan        int    `query:"fan" minimum:"1" maximum:"1000" default:"25" doc:"How many inputs of one future at most"`
+}
+
+type graphOutput struct {
+	Body Graph
+}
+
+// graphBytes is what a graph may hold in memory while it is read and sent.
+const graphBytes = 8 << 20
+
+func (s *server) graph(ctx context.Context, in *graphInput) (*graphOutput, error) {
+	id, err := layout.ParseID(in.ID)
+	if err != nil {
+		return nil, err
+	}
+	if err := stack.Reserve(ctx, graphBytes); err != nil {
+		return nil, err
+	}
+	g, err := inspect.ReadGraph(ctx, s.client.Cluster(), id, inspect.GraphOptions{
+		Depth: in.Depth, Limit: in.Limit, Fan: in.Fan, Dependants: in.Dependants,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &graphOutput{GraphOf(g)}, nil
 }

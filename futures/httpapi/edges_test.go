@@ -124,4 +124,44 @@ func TestViewNamesTheFirstOfManyInputs(t *testing.T) {
 	require.Equal(t, inputID(63), got.Inputs[63].String())
 	require.Len(t, got.WaitsFor, 64)
 	require.True(t, got.MoreWaitsFor)
+	var graph httpapi.Graph
+	f.send("GET", path+"/"+got.ID.String()+"/graph?fan=10", "").Into(http.StatusOK, &graph)
+	require.Len(t, graph.Nodes, 11)
+	require.True(t, graph.Truncated)
+	require.Equal(t, got.ID, graph.Nodes[0].ID)
+	require.Equal(t, n, graph.Nodes[0].InputCount)
+	require.EqualValues(t, "blocked", graph.Nodes[0].State)
+	require.EqualValues(t, "ready", graph.Nodes[1].State)
+	require.True(t, graph.Nodes[1].Waited)
+}
+
+func TestGraphOverHTTP(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	f.work()
+	var top, left, right, bottom httpapi.Future
+	f.send("POST", path+"?wait=1m", `{"function":"go:upper","args":"abc"}`).Into(http.StatusCreated, &top)
+	for _, side := range []*httpapi.Future{&left, &right} {
+		f.send("POST", path+"?wait=1m", fmt.Sprintf(`{"function":"go:echo","codec":"inputs","inputs":[%q]}`, top.ID)).
+			Into(http.StatusCreated, side)
+	}
+	f.send("POST", path, fmt.Sprintf(`{"function":"go:nobody","inputs":[%q,%q]}`, left.ID, right.ID)).
+		Into(http.StatusCreated, &bottom)
+	var graph httpapi.Graph
+	f.send("GET", path+"/"+bottom.ID.String()+"/graph", "").Into(http.StatusOK, &graph)
+	require.Len(t, graph.Nodes, 4)
+	require.False(t, graph.Truncated)
+	require.Equal(t, []futures.ID{left.ID, right.ID}, graph.Nodes[0].Inputs)
+	last := graph.Nodes[3]
+	require.Equal(t, top.ID, last.ID)
+	require.EqualValues(t, 3, last.ResultBytes)
+	require.Equal(t, -2, last.Level)
+	require.NotNil(t, last.EndedAt)
+	graph = httpapi.Graph{}
+	f.send("GET", path+"/"+right.ID.String()+"/graph?dependants=true&limit=2", "").Into(http.StatusOK, &graph)
+	require.Len(t, graph.Nodes, 2)
+	require.True(t, graph.Truncated)
+	f.send("GET", path+"/"+never+"/graph", "").Problem(http.StatusNotFound, "not_found", never)
+	f.send("GET", path+"/"+never+"/graph?limit=1001", "").Problem(422, "bad_request", "limit")
+	f.send("GET", path+"/x/graph", "").Problem(http.StatusBadRequest, "bad_id", "x")
 }

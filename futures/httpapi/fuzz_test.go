@@ -27,7 +27,7 @@ func FuzzRequests(f *testing.F) {
 		{"POST", path + ":submit", `{"futures":[{"function":"go:f"},{"function":"go:f","id":"` + never + `"}]}`},
 		{"POST", path + ":submit", `{"futures":[{"function":"go:f","id":"` + never + `"},{"function":"go:g",` +
 			`"codec":"inputs","inputs":["` + never + `"]},{"function":"go:h","input":[{"$future":"` + never + `"}]}]}`},
-		{"GET", path + "/" + never + "/graph?users=true&depth=3&limit=2&fan=1", ""},
+		{"GET", path + "/" + never + "/graph?dependants=true&depth=3&limit=2&fan=1", ""},
 		{"GET", path + "?limit=1&cursor=AAAAAAAAAAAAAAAAAAAAAAAA", ""},
 		{"GET", path + "/" + never + ":cancel", ""},
 		{"POST", path + "/" + never + ":cancel", `{"reason":"r"}`},

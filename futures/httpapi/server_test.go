@@ -153,7 +153,8 @@ func TestDescriptionNamesEveryRoute(t *testing.T) {
 	for at, methods := range map[string][]string{
 		path: {"get", "post"}, path + ":submit": {"post"}, path + "/{id}": {"get", "delete"},
 		path + "/{id}:cancel": {"post"}, path + "/{id}:retry": {"post"}, path + "/{id}/result": {"get"},
-		path + "/{id}/explanation": {"get"}, "/api/v1/functions": {"get", "post"}, "/api/v1/workers": {"get"},
+		path + "/{id}/explanation": {"get"}, path + "/{id}/graph": {"get"},
+		"/api/v1/functions": {"get", "post"}, "/api/v1/workers": {"get"},
 		"/api/v1/cluster": {"get"}, "/api/v1/health": {"get"},
 	} {
 		require.Len(t, api.Paths[at], len(methods), at)
@@ -161,7 +162,7 @@ func TestDescriptionNamesEveryRoute(t *testing.T) {
 			require.NotEmpty(t, api.Paths[at][method].Summary, "%s %s", method, at)
 		}
 	}
-	require.Len(t, api.Paths, 11)
+	require.Len(t, api.Paths, 12)
 }
 
 func TestClosedClientIsAProblem(t *testing.T) {
