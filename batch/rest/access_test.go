@@ -59,7 +59,7 @@ func TestEveryRouteAsksForItsPermission(t *testing.T) {
 		"GET /openapi.yaml": stack.Public, "GET /openapi-3.0.json": stack.Public, "GET /nothing": stack.Read,
 		"GET /api/v1/cluster": stack.Read, "GET /api/v1/workers": stack.Read, "GET /api/v1/functions": stack.Read,
 		"GET /api/v1/futures/{id}": stack.Read, "GET /api/v1/futures/{id}/result": stack.Read,
-		"GET /api/v1/futures/{id}/graph": stack.Read,
+		"GET /api/v1/futures/{id}/graph":       stack.Read,
 		"GET /api/v1/futures/{id}/explanation": stack.Read, "POST /api/v1/futures/{id}:cancel": stack.Submit,
 		"POST /api/v1/futures/{id}:retry": stack.Submit,
 	}
