@@ -9,6 +9,7 @@ import (
 type demand struct {
 	queue, function string
 	cpu, ram, gpu   int64
+	labels          string // a LabelText
 	shard           int
 }
 
@@ -24,7 +25,7 @@ func (d *demands) add(s *layout.Spec, shard int) {
 		*d = demands{}
 	}
 	r := &s.Requirements
-	(*d)[demand{s.Queue, s.Function, r.CPU, r.RAM, r.GPU, shard}]++
+	(*d)[demand{s.Queue, s.Function, r.CPU, r.RAM, r.GPU, layout.LabelText(r.Labels), shard}]++
 }
 
 // take removes one suitable future of a queue, and returns its shard, or false
@@ -59,13 +60,14 @@ func idleRecordOf(info *layout.WorkerInfo, free layout.Resources) *layout.IdleRe
 		size += len(f)
 	}
 	if size > maxIdleFunctions {
-		return &layout.IdleRecord{Resources: free}
+		return &layout.IdleRecord{Resources: free, Labels: info.Labels}
 	}
-	return &layout.IdleRecord{Resources: free, Functions: info.Functions}
+	return &layout.IdleRecord{Resources: free, Functions: info.Functions, Labels: info.Labels}
 }
 
 // fitsIdle reports whether the worker may be able to take a future.
 func fitsIdle(r *layout.IdleRecord, d demand) bool {
-	info := layout.WorkerInfo{Functions: r.Functions}
-	return r.Fit(d.requirements()) && (len(r.Functions) == 0 || info.Runs(d.function))
+	info := layout.WorkerInfo{Functions: r.Functions, Labels: r.Labels}
+	return r.Fit(d.requirements()) && (d.labels == "" || info.LabelSet().Have(d.labels)) &&
+		(len(r.Functions) == 0 || info.Runs(d.function))
 }

@@ -3,6 +3,7 @@ package fdbmodel
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,6 +19,7 @@ const (
 	LackWorker   Lack = "no_worker"   // no worker is registered
 	LackQueue    Lack = "no_queue"    // none serves its queue
 	LackFunction Lack = "no_function" // none of those knows its function
+	LackLabel    Lack = "no_label"    // none of those has the labels that it requires
 	LackRoom     Lack = "infeasible"  // none of those is large enough
 )
 
@@ -80,13 +82,25 @@ var needs = []need{
 			return fmt.Sprintf("No worker of the queue %q knows the function %s; they know %s. Register it with one.",
 				spec.Queue, spec.Function, some(workers, func(m *Member) []string { return m.Functions }))
 		}},
+	{LackLabel,
+		func(m *Member, spec *layout.Spec) bool {
+			return m.LabelSet().Have(layout.LabelText(spec.Requirements.Labels))
+		},
+		func(spec *layout.Spec, workers []*Member) string {
+			return fmt.Sprintf("No worker that knows its function has the labels %s; they have %s. Start one with them.",
+				layout.LabelText(spec.Requirements.Labels), some(workers, labelsOf))
+		}},
 	{LackRoom,
 		func(m *Member, spec *layout.Spec) bool { return m.Capacity.Fit(spec.Requirements) },
 		func(spec *layout.Spec, workers []*Member) string {
 			q := spec.Requirements
-			return fmt.Sprintf("It needs %s, and no worker that knows its function is that large; one has %s. "+
+			return fmt.Sprintf("It needs %s, and no such worker is that large; one has %s. "+
 				"Start a larger one.", amounts(q.CPU, q.RAM, q.GPU), largest(workers))
 		}},
+}
+
+func labelsOf(m *Member) []string {
+	return slices.Collect(maps.Keys(m.LabelSet()))
 }
 
 func amounts(cpu, ram, gpu int64) string {

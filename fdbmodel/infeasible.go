@@ -265,12 +265,17 @@ func (l *misfitLook) sift(items []kv.KeyValue, prefix []byte) (full bool) {
 // abilities are what the workers of a cluster could run.
 type abilities struct {
 	members []Member
+	labels  []layout.LabelSet
 	fits    map[misfit]bool // by class and function
 }
 
 func abilitiesOf(members []Member) abilities {
 	alive := slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return !m.Alive })
-	return abilities{alive, map[misfit]bool{}}
+	a := abilities{alive, make([]layout.LabelSet, len(alive)), map[misfit]bool{}}
+	for i := range alive {
+		a.labels[i] = alive[i].LabelSet()
+	}
+	return a
 }
 
 // known reports whether there are workers, and all of them can be read.
@@ -299,14 +304,17 @@ func (a abilities) misfitOf(e *layout.ReadyEntry) misfit {
 // fit reports whether a worker could run futures of a kind, as far as that says.
 func (a abilities) fit(kind misfit) bool {
 	fits, known := a.fits[kind]
-	if !known {
-		fits = slices.ContainsFunc(a.members, func(m Member) bool {
-			c := kind.class
-			return slices.Contains(m.Queues, c.Queue) &&
-				(kind.level < misfitClass || m.Capacity.Fit(layout.Requirements{CPU: c.CPU, RAM: c.RAM, GPU: c.GPU})) &&
-				(kind.level < misfitFunction || m.Runs(kind.function))
-		})
-		a.fits[kind] = fits
+	if known {
+		return fits
 	}
+	c := kind.class
+	for i := range a.members {
+		m := &a.members[i]
+		fits = fits || slices.Contains(m.Queues, c.Queue) &&
+			(kind.level < misfitClass ||
+				m.Capacity.Fit(layout.Requirements{CPU: c.CPU, RAM: c.RAM, GPU: c.GPU}) && a.labels[i].Have(c.Labels)) &&
+			(kind.level < misfitFunction || m.Runs(kind.function))
+	}
+	a.fits[kind] = fits
 	return fits
 }

@@ -90,7 +90,7 @@ func TestWhatNoWorkerCanRunEnds(t *testing.T) {
 		func(s *fdbmodel.Submission) { s.Spec.Queue = "other" })
 	add(`No worker of the queue "default" knows the function go:g; they know go:f. Register it with one.`, 70,
 		func(s *fdbmodel.Submission) { s.Spec.Function, s.Spec.Session = "go:g", "s" })
-	add("It needs 0 millicores, 5 bytes of memory and 0 milli-GPUs, and no worker that knows its function is that large; "+
+	add("It needs 0 millicores, 5 bytes of memory and 0 milli-GPUs, and no such worker is that large; "+
 		"one has 0 millicores, 0 bytes of memory and 0 milli-GPUs. Start a larger one.", 100,
 		func(s *fdbmodel.Submission) { s.Spec.Requirements.RAM = 5 })
 	box := m.c.OpenMailbox("s")

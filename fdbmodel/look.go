@@ -105,7 +105,7 @@ func (s *selection) lookInPool(ctx context.Context, attempt kv.Attempt) (more bo
 // want describes what the claim searches for in a queue.
 func (s *selection) want(queue string, page int) want {
 	return want{queue: queue, free: s.free, runs: s.req.Runs, skip: s.req.Skip, page: page,
-		gone: s.gone}
+		labels: s.worker.labels, gone: s.gone}
 }
 
 // gone reports whether another claim has a future.

@@ -96,18 +96,20 @@ func newScanner(r *Registration) scanner {
 
 // want describes the entries that a look searches for.
 type want struct {
-	queue string
-	free  layout.Resources
-	runs  func(function string) bool
-	skip  func(owner string) bool
-	gone  func(layout.ID) bool // reports whether another claim has the future; nil for none
-	page  int                  // entries to read at a time
+	queue  string
+	free   layout.Resources
+	runs   func(function string) bool
+	skip   func(owner string) bool
+	gone   func(layout.ID) bool // reports whether another claim has the future; nil for none
+	labels layout.LabelSet
+	page   int // entries to read at a time
 }
 
 // fits reports whether an entry can be taken, by its class and by its function.
 func (w *want) fits(e *layout.ReadyEntry) (class, function bool) {
 	q := layout.Requirements{CPU: e.Class.CPU, RAM: e.Class.RAM, GPU: e.Class.GPU}
-	return w.free.Fit(q) && (w.skip == nil || !w.skip(e.Owner)), w.runs == nil || w.runs(e.Function)
+	return w.free.Fit(q) && w.labels.Have(e.Class.Labels) && (w.skip == nil || !w.skip(e.Owner)),
+		w.runs == nil || w.runs(e.Function)
 }
 
 // asked is the first page of a look, requested before it is waited for, so that

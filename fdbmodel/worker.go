@@ -20,6 +20,7 @@ import (
 type Registration struct {
 	cluster *Cluster
 	info    layout.WorkerInfo
+	labels  layout.LabelSet
 	scan    scanner
 	cancels <-chan layout.ID
 	doubts  []int64              // claims that ended with an error; used by Claim only
@@ -84,7 +85,8 @@ func (c *Cluster) Register(ctx context.Context, info layout.WorkerInfo) (*Regist
 			return nil, fmt.Errorf("take over from worker %s at %s: %w", before, info.Address, err)
 		}
 	}
-	r := &Registration{cluster: c, info: info, held: map[int64][]layout.ID{}, cancels: c.hub.openCancels(info.ID)}
+	r := &Registration{cluster: c, info: info, labels: info.LabelSet(), held: map[int64][]layout.ID{},
+		cancels: c.hub.openCancels(info.ID)}
 	r.scan = newScanner(r)
 	return r, nil
 }
@@ -111,7 +113,7 @@ func (c *Cluster) checkInfo(info *layout.WorkerInfo) error {
 			layout.ErrBadWorker, r.Slots, r.CPU, r.RAM, r.GPU)
 	}
 	info.StartedAt = layout.Millis(c.clock.Now())
-	return nil
+	return info.CheckLabels()
 }
 
 // writeMember prevents the late twin of an attempt with an unknown result from

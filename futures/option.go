@@ -1,6 +1,7 @@
 package futures
 
 import (
+	"maps"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -60,8 +61,22 @@ func Queue(name string) Option { return func(t *Task) { t.Queue = name } }
 func Label(text string) Option { return func(t *Task) { t.Label = text } }
 
 // Requires sets the resources that a worker must have free. Defaults to a slot
-// and nothing else.
+// and nothing else. It replaces the labels of an earlier RequiresLabel.
 func Requires(r Requirements) Option { return func(t *Task) { t.Requirements = r } }
+
+// RequiresLabel adds a label that the worker must have: one from workers.Options,
+// or worker=NAME or address=ADDRESS. It may be given up to 16 times; all must be
+// there. Defaults to none.
+func RequiresLabel(name, value string) Option {
+	return func(t *Task) {
+		labels := maps.Clone(t.Requirements.Labels)
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[name] = value
+		t.Requirements.Labels = labels
+	}
+}
 
 // OnWorker names the only worker that may run the future, until an attempt
 // fails or the worker leaves or dies; see Task.Worker.

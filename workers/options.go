@@ -64,6 +64,10 @@ type Options struct {
 	Address string
 	// Queues that the worker serves. Defaults to "default".
 	Queues []string
+	// Labels are those that futures may require, besides worker=NAME and
+	// address=ADDRESS, which a worker has if it has a Name and an Address that
+	// are valid values. Default to none.
+	Labels map[string]string
 	// Slots is how many futures run at a time, at most 100,000, not counting those
 	// that wait for others. Defaults to GOMAXPROCS.
 	Slots int
@@ -163,6 +167,11 @@ func (o *Options) validate() error {
 	}
 	if err := o.Policy.Validate(); err != nil {
 		return err
+	}
+	for name, value := range o.Labels {
+		if err := layout.CheckLabel(name, value); err != nil {
+			return err
+		}
 	}
 	for _, queue := range o.Queues {
 		if err := layout.CheckQueueName(queue); err != nil {

@@ -245,7 +245,10 @@ func (w *Worker) awaitReturns() {
 func (w *Worker) join(ctx context.Context) (*life, error) {
 	info := layout.WorkerInfo{
 		Name: w.options.Name, Address: w.options.Address, Queues: w.options.Queues, Capacity: w.slots.capacity,
-		Process: os.Getpid(),
+		Process: os.Getpid(), Labels: w.options.Labels,
+	}
+	if w.options.Seam != nil && w.options.Seam.AllLabels {
+		info.Labels = map[string]string{layout.AnyLabel: ""}
 	}
 	w.mu.Lock()
 	for name := range w.functions {

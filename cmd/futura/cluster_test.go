@@ -105,3 +105,21 @@ func TestWhatNoWorkerCanRunFromTheCommandLine(t *testing.T) {
 	require.Contains(t, s.ok("cluster", "set", "--infeasible-after", "1h", "--json"), `"infeasible_after_ms": 3600000`)
 	require.NotContains(t, s.ok("cluster", "set", "--infeasible-after", "0"), "infeasible")
 }
+
+// TestLabelsFromTheCommandLine requires labels, and refuses what can't be one.
+func TestLabelsFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	id := s.ok("submit", "go:f", "--require-label", "zone=a", "--require-label", "worker=w-1")
+	require.Regexp(t, `labels +worker=w-1,zone=a`, s.ok("get", id))
+	var got httpapi.Future
+	require.NoError(t, json.Unmarshal([]byte(s.ok("get", id, "--json")), &got))
+	require.Equal(t, map[string]string{"zone": "a", "worker": "w-1"}, got.Requirements.Labels)
+	for _, args := range [][]string{
+		{"submit", "go:f", "--require-label", "zone"}, {"worker", "--label", "a,b=c"},
+		{"worker", "--label", "zone=a", "--label", "zone=b"},
+	} {
+		_, e := s.run(exitUsage, "", args...)
+		require.Contains(t, e, "label", args)
+	}
+}

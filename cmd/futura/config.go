@@ -158,7 +158,7 @@ func isHarmless(flag *pflag.Flag) bool {
 		return true
 	}
 	return slices.Contains([]string{
-		"cluster", "json", "verbose", "access-log", "listen", "rest-api", "name", "queue", "wait", "ndjson",
+		"cluster", "json", "verbose", "access-log", "listen", "rest-api", "name", "queue", "label", "wait", "ndjson",
 		"skip-header", "typed", "all", "codec", "format", "batch-store",
 	}, flag.Name)
 }

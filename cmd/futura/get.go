@@ -151,6 +151,7 @@ func (d *description) rows() [][]string {
 	add(need.CPU != 0, "cpu", "%d thousandths of a core", need.CPU)
 	add(need.RAM != 0, "memory", "%s", some(need.RAM, "byte"))
 	add(need.GPU != 0, "gpu", "%d thousandths of a device", need.GPU)
+	add(len(need.Labels) > 0, "labels", "%s", layout.LabelText(need.Labels))
 	add(r.Claim != nil, "worker", "%s", d.worker())
 	add(r.Attempts.Due != 0, "waits until", "%s", timeText(r.Attempts.Due))
 	add(r.Attempts.Crashes > 0, "crashes", "%d", r.Attempts.Crashes)

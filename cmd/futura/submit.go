@@ -24,6 +24,7 @@ type submitFlags struct {
 	env      []string
 	after    []string
 	stdinOf  []string
+	labels   []string
 	retries  int
 	wait     bool
 	timeout  time.Duration
@@ -71,6 +72,8 @@ func (a *app) submitCommand() *cobra.Command {
 	flags.Int64Var(&t.Requirements.CPU, "cpu", 0, "the CPU that it needs, in thousandths of a core")
 	flags.Int64Var(&t.Requirements.RAM, "ram", 0, "the memory that it needs, in bytes; also the limit of a WASM function")
 	flags.Int64Var(&t.Requirements.GPU, "gpu", 0, "the GPU that it needs, in thousandths of a device")
+	flags.StringArrayVar(&f.labels, "require-label", nil,
+		"NAME=VALUE that the worker must have, such as worker=NAME; may be repeated")
 	flags.BoolVar(&t.RequireFit, "require-fit", false, "refuse it if no worker could ever run it, and say what is lacking")
 	flags.IntVar(&f.retries, "max-retries", futures.DefaultMaxRetries, "how many attempts may follow the first")
 	flags.DurationVar(&t.Timeout, "timeout", 0, "how long an attempt may run (default: no limit)")
@@ -114,6 +117,9 @@ func (a *app) readTask(f *submitFlags) (err error) {
 		if f.task.Args, err = a.readInput(f.argsFile, layout.MaxPut, ", the most that submit takes as input"); err != nil {
 			return err
 		}
+	}
+	if f.task.Requirements.Labels, err = layout.ParseLabels(f.labels); err != nil {
+		return usageError{fmt.Errorf("--require-label: %w", err)}
 	}
 	environment, err := parseEnvironment(f.env)
 	for _, e := range environment {

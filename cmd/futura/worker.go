@@ -24,6 +24,7 @@ import (
 // workerFlags are what the commands with a worker take.
 type workerFlags struct {
 	options workers.Options
+	labels  []string
 	cache   string
 	memory  int64
 	verbose bool
@@ -35,6 +36,7 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Address, "address", "",
 		"an address such as 10.0.0.1:7000; a worker takes over from the previous one at its address")
 	flags.StringSliceVar(&o.Queues, "queue", []string{layout.DefaultQueue}, "a queue to serve; may be repeated")
+	flags.StringArrayVar(&f.labels, "label", nil, "NAME=VALUE, which futures may require; may be repeated")
 	flags.IntVar(&o.Slots, "slots", 0, "how many futures run at a time (default: one per core)")
 	flags.Int64Var(&o.CPU, "cpu", 0, "the CPU that futures share, in thousandths of a core (default: the machine's)")
 	flags.Int64Var(&o.RAM, "ram", 0, "the memory that futures share, in bytes (default: the machine's)")
@@ -54,9 +56,12 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.verbose, "verbose", false, "log each request and each step")
 }
 
-// check refuses queues and slots that were set to nothing, which would else be
-// their defaults.
-func (f *workerFlags) check(flags *pflag.FlagSet) error {
+// check reads the labels, and refuses queues and slots that were set to nothing,
+// which would else be their defaults.
+func (f *workerFlags) check(flags *pflag.FlagSet) (err error) {
+	if f.options.Labels, err = layout.ParseLabels(f.labels); err != nil {
+		return usageError{fmt.Errorf("--label: %w", err)}
+	}
 	switch {
 	case len(f.options.Queues) == 0 || slices.Contains(f.options.Queues, ""):
 		return usageError{errors.New("--queue is empty: name a queue, or leave the flag out to serve the queue default")}

@@ -25,6 +25,7 @@ const (
 	ReasonNoWorker           = Reason(fdbmodel.LackWorker)
 	ReasonNoQueue            = Reason(fdbmodel.LackQueue)
 	ReasonNoFunction         = Reason(fdbmodel.LackFunction)
+	ReasonNoLabel            = Reason(fdbmodel.LackLabel)
 	ReasonInfeasible         = Reason(fdbmodel.LackRoom)
 	ReasonNoneFree    Reason = "none_free"    // such workers exist, and are busy
 	ReasonStalled     Reason = "stalled"      // what such workers run waits for other futures, and keeps it from starting

@@ -34,7 +34,7 @@ func (c *Config) readField(name, b []byte) ([]byte, error) {
 func (w *WorkerInfo) appendFields(f fields) fields {
 	f = f.text("a", w.Address).text("n", w.Name).texts("q", w.Queues).texts("f", w.Functions)
 	f = f.record("c", &w.Capacity).int("t", w.StartedAt).text("o", w.Opening)
-	return f.int("p", int64(w.Process)).text("v", w.Version).text("x", w.Connection)
+	return f.int("p", int64(w.Process)).text("v", w.Version).text("x", w.Connection).pairs("l", w.Labels)
 }
 
 func (w *WorkerInfo) readField(name, b []byte) ([]byte, error) {
@@ -59,6 +59,8 @@ func (w *WorkerInfo) readField(name, b []byte) ([]byte, error) {
 		return readText(b, &w.Version)
 	case "x":
 		return readText(b, &w.Connection)
+	case "l":
+		return readPairs(b, &w.Labels)
 	}
 	return msgp.Skip(b)
 }

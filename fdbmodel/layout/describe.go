@@ -90,7 +90,9 @@ func (k *Key) named() (parts KeyParts) {
 		case elementName:
 			continue
 		case elementText, elementChoice:
-			value = k.parts[i].text
+			if value = k.parts[i].text; e.optional && value == "" {
+				continue
+			}
 		case elementInt, elementIndex, elementPriority:
 			value = k.parts[i].number
 		case elementID:

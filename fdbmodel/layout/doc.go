@@ -38,7 +38,7 @@
 //	exception     (s, "futures", ID, "state", "exception")
 //	result        (s, "futures", ID, "state", "result")
 //	subscriber    (s, "futures", ID, "state", "subscribers", SESSION)
-//	ready         (s, "ready", QUEUE, CPU_MILLIS, RAM_BYTES, GPU_MILLIS, 255-PRIORITY, ID)
+//	ready         (s, "ready", QUEUE, CPU_MILLIS, RAM_BYTES, GPU_MILLIS, [LABELS], 255-PRIORITY, ID)
 //	assignment    (s, "assignments", WORKER, QUEUE, OWNER, CPU_MILLIS, RAM_BYTES, GPU_MILLIS, 255-PRIORITY, ID)
 //	held          (s, "held", OWNER, FAILED, DUE_MS, 255-PRIORITY, ID)
 //	owner bell    (s, "owners", OWNER, "bell")

@@ -113,7 +113,9 @@ func (k *Key) take(kind *KeyKind, rest tuple.Reader, from int) bool {
 			}
 			rest = tuple.NewReader(left)
 		case elementText:
-			part.text = rest.Text()
+			if !e.optional || rest.IsText() {
+				part.text = rest.Text()
+			}
 		case elementChoice:
 			if part.text = rest.Text(); !slices.Contains(e.among, part.text) {
 				return false

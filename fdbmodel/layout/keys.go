@@ -189,6 +189,7 @@ func (k Keyspace) Settling(id ID) []byte {
 type Class struct {
 	Queue         string
 	CPU, RAM, GPU int64
+	Labels        string // a LabelText
 }
 
 // ReadyQueue returns the prefix of a queue's part of a shard's ready index.
@@ -197,7 +198,11 @@ func (k Keyspace) ReadyQueue(shard int, queue string) []byte {
 }
 
 func (k Keyspace) readyClass(shard int, c Class) []byte {
-	return appendResources(k.ReadyQueue(shard, c.Queue), c)
+	b := appendResources(k.ReadyQueue(shard, c.Queue), c)
+	if c.Labels != "" {
+		b = tuple.AppendString(b, c.Labels)
+	}
+	return b
 }
 
 // Ready returns a future's key in the ready index.

@@ -44,9 +44,10 @@ type keyElement struct {
 	is   elementType
 	// home marks the element that determines the shard of a key. A key without
 	// one may lie in any shard.
-	home    bool
-	encoded []byte   // of a fixed text
-	among   []string // the texts of a choice
+	home     bool
+	optional bool     // a text that some keys lack, before an element of another type
+	encoded  []byte   // of a fixed text
+	among    []string // the texts of a choice
 }
 
 // valueFormat is how a value is laid out.
@@ -157,6 +158,11 @@ func home(e keyElement) keyElement {
 	return e
 }
 
+func optional(e keyElement) keyElement {
+	e.optional = true
+	return e
+}
+
 func in(e ...keyElement) []keyElement { return e }
 
 // Table returns all kinds of keys of a cluster, in the order of the store.
@@ -224,19 +230,21 @@ func rowKinds() []KeyKind {
 }
 
 func placeKinds() []KeyKind {
-	classed := func(id keyElement, before ...keyElement) []keyElement {
-		return append(before, number("cpu_millis"), number("ram_bytes"), number("gpu_millis"), priority(), id)
-	}
 	shard := func(name, sub string, elements []keyElement, format valueFormat, record func() Record, called string,
 		moves carriage, holds, writer string,
 	) KeyKind {
 		return KeyKind{name, sub, true, elements, format, record, called, moves, holds, writer}
 	}
+	resources := in(number("cpu_millis"), number("ram_bytes"), number("gpu_millis"))
+	ready := append(append(in(text("queue")), resources...), optional(text("labels")), priority(), home(futureID()))
+	assigned := append(append(in(home(text("worker")), text("queue"), text("owner")), resources...), priority(),
+		futureID())
 	return []KeyKind{
-		shard(PlaceReady, SubReady, classed(home(futureID()), text("queue")), FormatText, nil, "function", carried,
-			"the function of a future that waits for a worker", "every transition that makes it ready"),
-		shard(PlaceAssigned, SubAssigned, classed(futureID(), home(text("worker")), text("queue"), text("owner")), FormatText,
-			nil, "function", carried, "the function of a future that waits for one worker", "assign"),
+		shard(PlaceReady, SubReady, ready, FormatText, nil, "function", carried,
+			"the function of a future that waits for a worker; the labels that it requires, if any",
+			"every transition that makes it ready"),
+		shard(PlaceAssigned, SubAssigned, assigned, FormatText, nil, "function", carried,
+			"the function of a future that waits for one worker", "assign"),
 		shard(PlaceHeld, SubHeld, in(text("owner"), number("failed"), number("due_ms"), priority(), home(futureID())),
 			FormatText, nil, "function", carried, "the function of a future that waits to be assigned",
 			"every transition that makes it wait"),
@@ -303,10 +311,12 @@ func (k *KeyKind) Shape() string {
 	}
 	parts = append(parts, `"`+k.Subspace+`"`)
 	for _, e := range k.elements {
-		switch e.is {
-		case elementName:
+		switch {
+		case e.optional:
+			parts = append(parts, "["+strings.ToUpper(e.name)+"]")
+		case e.is == elementName:
 			parts = append(parts, `"`+e.name+`"`)
-		case elementPriority:
+		case e.is == elementPriority:
 			parts = append(parts, "255-PRIORITY")
 		default:
 			parts = append(parts, strings.ToUpper(e.name))

@@ -40,6 +40,8 @@ func (s *Spec) CheckLimits() error {
 	switch {
 	case r.CPU < 0 || r.RAM < 0 || r.GPU < 0:
 		return fmt.Errorf("%w: requirements cpu %d, ram %d, gpu %d: none may be negative", ErrBadSpec, r.CPU, r.RAM, r.GPU)
+	case checkLabels(r.Labels, maxLabels) != nil:
+		return fmt.Errorf("%w: %v", ErrBadSpec, checkLabels(r.Labels, maxLabels))
 	case s.MaxRetries < 0 || s.MaxRetries > maxRetries:
 		return fmt.Errorf("%w: max retries %d: use 0 to %d", ErrBadSpec, s.MaxRetries, maxRetries)
 	case s.Timeout < 0:

@@ -21,12 +21,15 @@ func (r *Resources) readField(name, b []byte) ([]byte, error) {
 }
 
 func (r *IdleRecord) appendFields(f fields) fields {
-	return r.Resources.appendFields(f).texts("f", r.Functions)
+	return r.Resources.appendFields(f).texts("f", r.Functions).pairs("l", r.Labels)
 }
 
 func (r *IdleRecord) readField(name, b []byte) ([]byte, error) {
-	if string(name) == "f" {
+	switch string(name) {
+	case "f":
 		return readTexts(b, &r.Functions)
+	case "l":
+		return readPairs(b, &r.Labels)
 	}
 	return r.Resources.readField(name, b)
 }

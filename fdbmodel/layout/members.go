@@ -12,6 +12,9 @@ func (w *WorkerInfo) CanRun(spec *Spec) error {
 		return fmt.Errorf("%w: worker %s does not serve its queue %q", ErrUnfit, w.ID, spec.Queue)
 	case !w.Runs(spec.Function):
 		return fmt.Errorf("%w: worker %s does not know its function %s", ErrUnfit, w.ID, spec.Function)
+	case !w.LabelSet().Have(LabelText(spec.Requirements.Labels)):
+		return fmt.Errorf("%w: worker %s lacks some of the labels that it requires, %s", ErrUnfit, w.ID,
+			LabelText(spec.Requirements.Labels))
 	case !w.Capacity.Fit(spec.Requirements):
 		return fmt.Errorf("%w: worker %s is too small for its requirements", ErrUnfit, w.ID)
 	default:
@@ -25,6 +28,8 @@ type IdleRecord struct {
 	// Functions are those that it runs, as in WorkerInfo; empty if there are
 	// too many to list.
 	Functions []string `msgpack:"f,omitempty" json:"functions,omitempty"`
+	// Labels are those that it has.
+	Labels map[string]string `msgpack:"l,omitempty" json:"labels,omitempty"`
 }
 
 // ClaimBatch is the record of one claim transaction: the futures that it took.

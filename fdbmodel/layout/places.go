@@ -135,6 +135,9 @@ func ParseAssigned(item kv.KeyValue, prefix []byte) (ReadyEntry, error) {
 // parse parses the common end of both kinds of key.
 func (e *ReadyEntry) parse(rest tuple.Reader) (classEnd int, err error) {
 	e.Class.CPU, e.Class.RAM, e.Class.GPU = rest.Int(), rest.Int(), rest.Int()
+	if rest.IsText() {
+		e.Class.Labels = rest.Text()
+	}
 	classEnd = len(e.Key) - len(rest.Rest())
 	rest.Int()
 	e.ID = ID(rest.UUID())

@@ -11,6 +11,35 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
+// TestEntriesOfLabelledFutures has labels in the key, behind the resources, and
+// none where none are required.
+func TestEntriesOfLabelledFutures(t *testing.T) {
+	t.Parallel()
+	k := layout.NewKeyspace("test")
+	k.Shards = 16
+	spec := &layout.Spec{Function: "go:f", Queue: "q", Priority: 5, Requirements: layout.Requirements{
+		CPU: 1, Labels: map[string]string{"zone": "a", "disk": "ssd"},
+	}}
+	id, prefix := modeltest.GoldenID, k.ReadyQueue(3, "q")
+	item := kv.KeyValue{Key: k.Ready(id, spec), Value: []byte("go:f")}
+	require.Equal(t, `("futura", "test", 3, "ready", "q", 1, 0, 0, "disk=ssd,zone=a", 250, `+id.String()+")",
+		tuple.String(item.Key))
+	e, classEnd, err := layout.ParseReady(item, prefix, "q")
+	require.NoError(t, err)
+	require.Equal(t, layout.Class{Queue: "q", CPU: 1, Labels: "disk=ssd,zone=a"}, e.Class)
+	require.Equal(t, tuple.AppendString(tuple.AppendInt(tuple.AppendInt(tuple.AppendInt(prefix, 1), 0), 0),
+		"disk=ssd,zone=a"), item.Key[:classEnd])
+	_, queueEnd, end, err := layout.ParseAnyReady(item, k.Shard(3, layout.SubReady))
+	require.NoError(t, err)
+	require.Equal(t, []int{len(prefix), classEnd}, []int{queueEnd, end})
+	key := layout.ParseKey(item.Key)
+	require.Equal(t, layout.PlaceReady, key.Kind.Name)
+	require.Equal(t, "disk=ssd,zone=a", key.Text("labels"))
+	require.EqualValues(t, 5, key.Int("priority"))
+	require.Equal(t, id, key.ID)
+	require.True(t, k.Holds(&key))
+}
+
 // TestEntriesAreWholeKeys parses the keys of two places, and keys that are
 // shorter or longer.
 func TestEntriesAreWholeKeys(t *testing.T) {

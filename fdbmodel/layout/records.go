@@ -22,7 +22,7 @@ type Requirements struct {
 	CPU    int64             `msgpack:"c,omitempty" json:"cpu_millis,omitempty"` // thousandths of a core
 	RAM    int64             `msgpack:"r,omitempty" json:"ram_bytes,omitempty"`  // bytes
 	GPU    int64             `msgpack:"g,omitempty" json:"gpu_millis,omitempty"` // thousandths of a device
-	Labels map[string]string `msgpack:"l,omitempty" json:"labels,omitempty"`     // reserved for placement
+	Labels map[string]string `msgpack:"l,omitempty" json:"labels,omitempty"`     // those that its worker must have
 }
 
 // Backoff says how long a failed future waits for its next attempt: Base
@@ -106,7 +106,7 @@ func (s *Spec) CountInputs() int {
 // Class returns the future's class in the ready index.
 func (s *Spec) Class() Class {
 	r := s.Requirements
-	return Class{Queue: s.Queue, CPU: r.CPU, RAM: r.RAM, GPU: r.GPU}
+	return Class{Queue: s.Queue, CPU: r.CPU, RAM: r.RAM, GPU: r.GPU, Labels: LabelText(r.Labels)}
 }
 
 // Token is the fence of a claim: it names the worker that took the future and
@@ -236,6 +236,8 @@ type WorkerInfo struct {
 	Opening   string    `msgpack:"o,omitempty" json:"-"` // the opening of an embedded store that it belongs to
 	Process   int       `msgpack:"p,omitempty" json:"process,omitempty"`
 	Version   string    `msgpack:"v,omitempty" json:"version,omitempty"`
+	// Labels are those that futures may require, with LabelWorker and LabelAddress.
+	Labels map[string]string `msgpack:"l,omitempty" json:"labels,omitempty"`
 	// Connection names the connection to the process that has the store open,
 	// if the worker uses one.
 	Connection string `msgpack:"x,omitempty" json:"connection,omitempty"`

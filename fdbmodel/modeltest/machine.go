@@ -406,6 +406,7 @@ func (m *Machine) Finale() {
 		m.require(err)
 	}
 	last, err := m.C.Register(ctx, layout.WorkerInfo{Functions: []string{"go:f", unknownFunction, layout.AnyModule},
+		Labels:   zoneA,
 		Capacity: layout.Resources{Slots: 100, CPU: 1000}})
 	m.require(err)
 	for n := 0; ; n++ {

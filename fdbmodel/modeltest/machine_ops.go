@@ -41,6 +41,9 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 		if m.random.IntN(6) == 0 && s.Key == "" {
 			s.Spec.Function = moduleFunction
 		}
+		if m.random.IntN(6) == 0 {
+			s.Spec.Requirements.Labels = zoneA
+		}
 		if m.random.IntN(12) == 0 {
 			s.Spec.Requirements.CPU = tooMuch
 		} else if m.random.IntN(12) == 0 && s.Key == "" {
@@ -103,6 +106,9 @@ func (m *Machine) claim(ctx context.Context) (change, error) {
 		f := &answer.Futures[i]
 		if f.Err != nil {
 			m.fail("claimed future can't be read: %v", f.Err)
+		}
+		if len(f.Spec.Requirements.Labels) > 0 && !hasLabel(w.Info()) {
+			m.fail("worker %s has claimed a future whose labels it lacks", w.ID())
 		}
 		took[f.ID] = true
 		w.held = append(w.held, f)
@@ -286,7 +292,8 @@ func (m *Machine) assign(ctx context.Context) (change, error) {
 	if w.gone && err == nil {
 		m.fail("something was assigned to a dead worker")
 	}
-	if row := m.Rows[id]; errors.Is(err, layout.ErrUnfit) && row != nil && isMisfit(row.Spec) ||
+	if row := m.Rows[id]; errors.Is(err, layout.ErrUnfit) && row != nil &&
+		(isMisfit(row.Spec) || len(row.Spec.Requirements.Labels) > 0 && !hasLabel(w.Info())) ||
 		errors.Is(err, fdbmodel.ErrNotFound) && w.gone {
 		err = nil
 	}
@@ -332,6 +339,16 @@ const (
 	infeasibleAfter = 4 * time.Second
 )
 
+// zoneA are the labels of some futures, and of some workers.
+var zoneA = map[string]string{"zone": "a"}
+
+func hasLabel(w layout.WorkerInfo) bool { return w.Labels["zone"] == "a" }
+
+// anyLabel reports whether a worker that is alive has the label.
+func (m *Machine) anyLabel() bool {
+	return slices.ContainsFunc(m.workers, func(w *actorWorker) bool { return !w.gone && hasLabel(w.Info()) })
+}
+
 func isMisfit(spec *layout.Spec) bool {
 	return spec.Function == unknownFunction || spec.Requirements.CPU == tooMuch
 }
@@ -348,7 +365,8 @@ func (m *Machine) infeasible(ctx context.Context) (change, error) {
 	}
 	m.logf("infeasible: %d %v", ended, err)
 	return func(before, after *layout.Row) bool {
-		return before != nil && after != nil && before.InPool() && isMisfit(before.Spec) &&
+		return before != nil && after != nil && before.InPool() &&
+			(isMisfit(before.Spec) || len(before.Spec.Requirements.Labels) > 0 && !m.anyLabel()) &&
 			after.State() == layout.Failed && after.Exception.Kind == layout.KindInfeasible &&
 			before.Attempts == after.Attempts
 	}, err

@@ -17,6 +17,9 @@ func (m *Machine) register(ctx context.Context) (change, error) {
 		ID: id, Functions: []string{"go:f", layout.AnyModule}, Capacity: layout.Resources{Slots: 4, CPU: 2},
 		Address: []string{"", "10.0.0.1:1", "10.0.0.2:1"}[m.random.IntN(3)],
 	}
+	if m.random.IntN(2) == 0 {
+		info.Labels = zoneA
+	}
 	reg, err := m.C.Register(ctx, info)
 	m.logf("register %s at %q: %v", id, info.Address, err)
 	if err == nil {

@@ -64,6 +64,9 @@ func (r *Reader) Text() string {
 	return string(appendUnescaped(make([]byte, 0, len(body)), body))
 }
 
+// IsText reports whether the next element is text. It takes nothing.
+func (r *Reader) IsText() bool { return r.More() && r.key[r.offset] == codeString }
+
 // Expect takes text that must be equal to want, such as the name of a
 // subspace. It allocates nothing.
 func (r *Reader) Expect(want string) {

@@ -93,7 +93,7 @@ func New(t testing.TB, queues ...string) *Cluster {
 	if err != nil {
 		t.Fatalf("futurestest: %v", err)
 	}
-	c.stepWorker.Manual = true
+	c.stepWorker.Manual, c.stepWorker.AllLabels = true, true
 	c.worker, err = workers.New(c.Client, workers.Options{
 		Name: "futurestest", Queues: append([]string{layout.DefaultQueue}, queues...), Seam: &c.stepWorker,
 		Slots: 1, MaxAwaiting: depth, CPU: plenty, RAM: plenty, GPU: plenty, Poll: never / 100,

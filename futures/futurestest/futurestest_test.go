@@ -265,7 +265,7 @@ func TestFailures(t *testing.T) {
 	} {
 		f, err := c.Client.Submit(ctx, futures.Task{
 			Function: function, Queue: "special", MaxRetries: &none,
-			Requirements: layout.Requirements{CPU: 64_000, RAM: 1 << 42, GPU: 8000},
+			Requirements: layout.Requirements{CPU: 64_000, RAM: 1 << 42, GPU: 8000, Labels: map[string]string{"zone": "a"}},
 		})
 		require.NoError(t, err)
 		_, err = f.Await(ctx)

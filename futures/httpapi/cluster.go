@@ -27,8 +27,10 @@ type Worker struct {
 	Running   int              `json:"running"`
 	Awaiting  int              `json:"awaiting" doc:"How many of those wait for other futures, without a slot"`
 	Version   string           `json:"version,omitempty"`
-	StartedAt time.Time        `json:"started_at"`
-	BeatAt    time.Time        `json:"heartbeat_at" doc:"By the worker's own clock"`
+	// Labels are those that futures may require.
+	Labels    map[string]string `json:"labels,omitempty"`
+	StartedAt time.Time         `json:"started_at"`
+	BeatAt    time.Time         `json:"heartbeat_at" doc:"By the worker's own clock"`
 }
 
 // WorkerOf returns the view of a worker.
@@ -36,7 +38,7 @@ func WorkerOf(m *fdbmodel.Member) Worker {
 	return Worker{
 		ID: m.ID, Name: m.Name, Address: m.Address, Alive: m.Alive, Queues: append([]string{}, m.Queues...),
 		Functions: append([]string{}, m.Functions...), Capacity: m.Capacity, Free: m.Heartbeat.Free,
-		Running: m.Heartbeat.Running, Awaiting: m.Heartbeat.Awaiting, Version: m.Version,
+		Running: m.Heartbeat.Running, Awaiting: m.Heartbeat.Awaiting, Version: m.Version, Labels: m.Labels,
 		StartedAt: timeOf(m.StartedAt), BeatAt: timeOf(m.Heartbeat.At),
 	}
 }

@@ -58,6 +58,7 @@ func (n *NewFuture) task() (futures.Task, error) {
 		RequireFit: n.RequireFit,
 		Requirements: layout.Requirements{
 			CPU: n.Requirements.CPU, RAM: n.Requirements.RAM, GPU: n.Requirements.GPU,
+			Labels: n.Requirements.Labels,
 		},
 	}
 	for _, d := range []struct {

@@ -254,6 +254,7 @@ func TestMistakes(t *testing.T) {
 		{"GET", path + "?function=wasm:none", "", 404, "not_found", "wasm:none"},
 		{"GET", path + "?cursor=AAAA", "", 400, "bad_cursor", "cursor"},
 		{"GET", path + "?cursor=**", "", 400, "bad_request", "cursor"},
+		{"POST", path, `{"function":"go:f","requirements":{"labels":{"a b":"c"}}}`, 400, "bad_future", "label"},
 		{"POST", path, `{"function":"go:nobody","require_fit":true}`, 409, "unfit_worker", "There is no worker"},
 		{"POST", path + ":submit", `{"futures":[{"function":"go:f"},{"function":"go:f","require_fit":true}]}`, 409,
 			"unfit_worker", "There is no worker"},

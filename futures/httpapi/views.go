@@ -65,6 +65,8 @@ type Requirements struct {
 	CPU int64 `json:"cpu_millis,omitempty" minimum:"0" doc:"Thousandths of a core"`
 	RAM int64 `json:"ram_bytes,omitempty" minimum:"0" doc:"Bytes; also the memory limit of a WASM function"`
 	GPU int64 `json:"gpu_millis,omitempty" minimum:"0" doc:"Thousandths of a device"`
+	// Labels are those that the worker must have, all of them.
+	Labels map[string]string `json:"labels,omitempty" doc:"Labels that the worker must have"`
 }
 
 // CancelRequestView is a request to stop a future.
@@ -138,9 +140,11 @@ func futureOf(row *layout.Row, ending *layout.Ending) Future {
 	f := Future{
 		ID: row.ID, State: State(row.State().String()), Function: s.Function, Queue: s.Queue, Owner: s.Owner, Label: s.Label,
 		Priority: int(s.Priority), Argv: s.Argv, Env: s.Env, Codec: s.Codec, ArgsBytes: s.ArgsSize,
-		InputCount:   s.CountInputs(),
-		Requirements: Requirements{CPU: s.Requirements.CPU, RAM: s.Requirements.RAM, GPU: s.Requirements.GPU},
-		MaxRetries:   s.MaxRetries, TimeoutMS: s.Timeout.Milliseconds(), SubmittedAt: timeOf(s.SubmittedAt),
+		InputCount: s.CountInputs(),
+		Requirements: Requirements{
+			CPU: s.Requirements.CPU, RAM: s.Requirements.RAM, GPU: s.Requirements.GPU, Labels: s.Requirements.Labels,
+		},
+		MaxRetries: s.MaxRetries, TimeoutMS: s.Timeout.Milliseconds(), SubmittedAt: timeOf(s.SubmittedAt),
 		Attempt: row.Attempt(), Failed: row.Attempts.Failed, Deaths: row.Attempts.Deaths.Len(),
 		Crashes: row.Attempts.Crashes,
 	}

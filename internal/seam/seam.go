@@ -28,6 +28,8 @@ type Client struct {
 type Worker struct {
 	// Manual makes the worker run without goroutines, in Step.
 	Manual bool
+	// AllLabels gives the worker every label.
+	AllLabels bool
 
 	// Step runs a manual worker in the caller: what is due of its heartbeat and
 	// its janitor, the end of what an earlier step ran, the functions that an

@@ -76,6 +76,17 @@ func (w *world) checkPace(ctx context.Context, p *workerProcess) {
 	}
 }
 
+// checkLabels requires that a future that a worker runs requires no label that the
+// worker lacks.
+func (w *world) checkLabels(ctx context.Context, p *workerProcess) {
+	info, _ := workers.InfoFrom(ctx)
+	zone := w.client.byID[info.ID].submission.Spec.Requirements.Labels["zone"]
+	if zone != "" && zone != p.zone {
+		w.broken = append(w.broken, fmt.Errorf("worker %s of the zone %s runs future %s of the zone %s", info.Worker,
+			p.zone, info.ID, zone))
+	}
+}
+
 // checkEnd compares a future's end with the expected outcome of its function.
 func (w *world) checkEnd(ctx context.Context, r *request) error {
 	id, spec := r.submission.ID, r.submission.Spec
@@ -149,7 +160,8 @@ func (w *world) checkEnd(ctx context.Context, r *request) error {
 func (r *request) checkInfeasible(row *layout.Row, runs int) error {
 	waited := time.Duration(row.Exception.At-row.Spec.SubmittedAt) * time.Millisecond
 	switch {
-	case row.Spec.Requirements.CPU != tooMuch && (row.Spec.Function != "go:"+fnUnknown || runs > 0):
+	case row.Spec.Requirements.CPU != tooMuch && row.Spec.Requirements.Labels == nil &&
+		(row.Spec.Function != "go:"+fnUnknown || runs > 0):
 		return fmt.Errorf("future %s of %s ended as infeasible: %s", row.ID, row.Spec.Function, row.Exception.Message)
 	case waited < infeasibleAfter:
 		return fmt.Errorf("future %s ended as infeasible after %v", row.ID, waited)

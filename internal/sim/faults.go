@@ -21,6 +21,7 @@ type workerProcess struct {
 	address     string
 	pausedUntil time.Time
 	dead        bool // vanished while it ran something
+	zone        string
 	began       time.Time
 	paced       map[string]int // starts by key of a pace
 }
@@ -32,7 +33,7 @@ func (p *workerProcess) step(ctx context.Context, now time.Time) (time.Time, err
 // startWorker starts a worker, at an address that a dead one had or at none.
 func (w *world) startWorker(ctx context.Context, address string) error {
 	p := &workerProcess{
-		address: address, seam: seam.Worker{Manual: true}, began: w.clock.Now(), paced: map[string]int{},
+		address: address, seam: seam.Worker{Manual: true}, zone: w.zone(), began: w.clock.Now(), paced: map[string]int{},
 	}
 	err := w.insist(ctx, func() error {
 		cluster, err := w.openCluster(ctx)
@@ -41,6 +42,7 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 		}
 		p.worker, err = workers.FromCluster(cluster, workers.Options{
 			Seam: &p.seam, Address: address, Slots: 1 + w.random.IntN(4), CPU: int64(1500 + 500*w.random.IntN(4)),
+			Labels: map[string]string{"zone": p.zone},
 			Policy: layout.Policy{MaxTimeout: timeout, MaxOutput: maxOutput},
 		})
 		return err
@@ -73,6 +75,7 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 			w.log.ran(args)
 			w.report.Runs++
 			w.checkPace(ctx, p)
+			w.checkLabels(ctx, p)
 			if !w.healing && (w.random.IntN(25) == 0 || name == fnPoison) {
 				// It dies with this future, and with any others that it claimed.
 				p.dead = true

@@ -180,6 +180,9 @@ func (c *clientProcess) draw(now time.Time) fdbmodel.Submission {
 	if w.random.IntN(5) == 0 {
 		s.Spec.Requirements.CPU = int64(500 * w.random.IntN(4))
 	}
+	if w.random.IntN(8) == 0 {
+		s.Spec.Requirements.Labels = map[string]string{"zone": w.zone()}
+	}
 	if w.random.IntN(20) == 0 {
 		s.Spec.Requirements.CPU = tooMuch
 	}
@@ -196,6 +199,9 @@ func (c *clientProcess) draw(now time.Time) fdbmodel.Submission {
 	}
 	return s
 }
+
+// zone draws the value of a label of futures and workers.
+func (w *world) zone() string { return []string{"a", "b"}[w.random.IntN(2)] }
 
 // meddle cancels or retries something now and then.
 func (c *clientProcess) meddle(ctx context.Context) error {
