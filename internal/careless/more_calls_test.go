@@ -28,7 +28,7 @@ func (w *walk) batchSubmit() call {
 	case 2:
 		c.args, c.codes, c.after = append(c.args, pick(w, [][]string{
 			{"--nodes", "-2"}, {"--timeout", "-1"}, {"--concurrency", "-1"}, {"--rate-per-host", "-1"}, {"--format", "xml"},
-			{"--file", w.file("items.csv")}, {"--env", "x"}, {"--url", "nowhere"}, {"--token-file", w.file("empty")},
+			{"--file", w.file("bad.csv")}, {"--env", "x"}, {"--url", "nowhere"}, {"--token-file", w.file("empty")},
 		})...), []int{codeUsage}, nil
 	}
 	return c
