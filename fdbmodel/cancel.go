@@ -184,6 +184,10 @@ func driven(what string, row *layout.Row) error {
 func (w *changes) remove(row *layout.Row) {
 	w.tx.ClearRange(w.keys.RowRange(row.ID))
 	w.tx.ClearRange(kv.Prefix(w.keys.ChunksOfFuture(row.ID)))
+	if row.State() == layout.Realized && row.Result.Object != "" {
+		w.tx.ClearRange(kv.Prefix(w.keys.CopiesOf(row.ID)))
+		w.releaseInputs(row)
+	}
 	w.count(row.ID, row.Spec.Queue, row.Spec.Owner, row.State(), -1)
 }
 

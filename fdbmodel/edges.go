@@ -186,11 +186,24 @@ func (w *changes) leaveEdges(before, after *layout.Row) {
 	if before.State() == layout.Blocked {
 		w.tx.ClearRange(kv.Prefix(w.keys.InputsOf(after.ID)))
 	}
-	for _, input := range layout.UnpackIDs(spec.Inputs) {
-		w.tx.Clear(w.keys.Dependant(input, after.ID))
+	if !mayRunAgain(after) {
+		w.releaseInputs(after)
 	}
 	if after.Dependants || spec.InputsRef != nil {
 		w.markSettling(after.ID, &layout.SettlingRecord{})
+	}
+}
+
+// mayRunAgain reports whether a finished future needs its inputs: its result is an
+// object, which may be lost.
+func mayRunAgain(row *layout.Row) bool {
+	return row.State() == layout.Realized && row.Result.Object != "" && row.Spec.AllowReconstruction
+}
+
+// releaseInputs ends the use of the inputs that the spec holds.
+func (w *changes) releaseInputs(row *layout.Row) {
+	for _, input := range layout.UnpackIDs(row.Spec.Inputs) {
+		w.tx.Clear(w.keys.Dependant(input, row.ID))
 	}
 }
 
@@ -218,8 +231,8 @@ func (c *Cluster) requireReleased(ctx context.Context, tx kv.Reader, row *layout
 		return err
 	case len(page.Items) > 0:
 		key := layout.ParseKey(page.Items[0].Key)
-		return fmt.Errorf("future %s is an input of future %s, which is not over: discard is %w; cancel that one first",
-			row.ID, key.ID, ErrTransition)
+		return fmt.Errorf("future %s is an input of future %s, which may still need it: discard is %w; cancel or discard "+
+			"that one first", row.ID, key.ID, ErrTransition)
 	case mark != nil:
 		return fmt.Errorf("future %s has just ended, and its edges are not settled: discard is %w; try again", row.ID,
 			ErrTransition)

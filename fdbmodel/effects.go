@@ -43,7 +43,13 @@ var (
 	isHeld     = condition{"held", func(r *layout.Row, _ *Event) bool { return r.Spec.Held() }}
 	sameReason = condition{"for the same reason",
 		func(r *layout.Row, e *Event) bool { return r.Attempts.Reason == e.Reason }}
-	hasInputs    = condition{"it has inputs", func(r *layout.Row, _ *Event) bool { return r.Spec.HasInputs() }}
+	hasInputs = condition{"it has inputs", func(r *layout.Row, _ *Event) bool { return r.Spec.HasInputs() }}
+	loses     = condition{"its result with this token is an object", func(r *layout.Row, e *Event) bool {
+		return r.Result.Object != "" && r.Result.Token == e.Token
+	}}
+	mayRebuild = condition{"may run again", func(r *layout.Row, _ *Event) bool {
+		return r.Spec.AllowReconstruction && r.Attempts.Rebuilt < MaxRebuilds
+	}}
 	waitsForTime = condition{"due later",
 		func(r *layout.Row, e *Event) bool { return r.Attempts.Due > layout.Millis(e.Now) }}
 	isDue = condition{"due", func(r *layout.Row, e *Event) bool { return r.Attempts.Due <= layout.Millis(e.Now) }}
@@ -106,6 +112,16 @@ var (
 		exception.Final, exception.At = true, layout.Millis(e.Now)
 		r.Blocked, r.Attempts.Due, r.Exception = nil, 0, &exception
 	}}
+	blockAgain = effect{"clear claim and assignment, set blocked", func(r *layout.Row, _ *Event) {
+		r.Claim, r.Attempts.Due, r.Attempts.Assigned, r.Blocked = nil, 0, "", &layout.BlockedRecord{}
+	}}
+	rebuild        = effect{"clear claim, result and counts, count rebuild", applyRebuild}
+	rebuildBlocked = effect{"clear claim, result and counts, count rebuild, set blocked",
+		func(r *layout.Row, e *Event) {
+			applyRebuild(r, e)
+			r.Blocked = &layout.BlockedRecord{}
+		}}
+	failRebuild      = effect{"clear claim and result, final exception: lost", applyLoss}
 	startOver        = effect{"clear counts and finality", applyStartOver}
 	startOverBlocked = effect{"clear counts and finality, set blocked", func(r *layout.Row, e *Event) {
 		applyStartOver(r, e)
@@ -118,6 +134,26 @@ func applyStartOver(r *layout.Row, _ *Event) {
 	exception := *r.Exception
 	exception.Final = false
 	r.Exception = &exception
+}
+
+// applyRebuild gives the future all its attempts again. What it did to workers
+// stays on record.
+func applyRebuild(r *layout.Row, _ *Event) {
+	a := r.Attempts
+	r.Attempts = layout.Attempts{Reason: a.Reason, Crashes: a.Crashes, Deaths: a.Deaths, Rebuilt: a.Rebuilt + 1}
+	r.Claim, r.Result = nil, nil
+}
+
+func applyLoss(r *layout.Row, e *Event) {
+	why := "its submit does not allow it to run again"
+	if r.Spec.AllowReconstruction {
+		why = fmt.Sprintf("it has run again %d times", r.Attempts.Rebuilt)
+	}
+	r.Exception = &layout.Exception{
+		Kind: layout.KindLost, Message: fmt.Sprintf("its result was lost (%s), and it cannot be rebuilt because %s",
+			e.Reason, why), Attempt: r.Result.Attempt, Worker: r.Result.Worker, Final: true, At: layout.Millis(e.Now),
+	}
+	r.Claim, r.Result = nil, nil
 }
 
 // maxFailedOn is the maximum length of Exception.FailedOn.

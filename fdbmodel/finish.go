@@ -29,7 +29,7 @@ const (
 const maxFinishTx = 1_000_000
 
 // Completion says how a worker's claim of a future ended. Exactly one of
-// Result, Exception, Relinquish and PutBack is set.
+// Result, Exception, Relinquish, PutBack and Block is set.
 type Completion struct {
 	Future *ClaimedFuture
 	// Result ends the future as realized.
@@ -44,6 +44,9 @@ type Completion struct {
 	Relinquish bool
 	// PutBack gives it back for another worker, after a wait.
 	PutBack bool
+	// Block gives it back until its inputs have results: that of one was lost. No
+	// attempt counts.
+	Block bool
 	// After is what the future is then. Finish sets it where the outcome is
 	// Applied.
 	After After
@@ -103,6 +106,9 @@ func (c *Completion) check() error {
 		return fmt.Errorf("%w: future %s: result of %d bytes, stderr of %d: more than %d go into chunks",
 			ErrTooLarge, c.Future.ID, len(v.Value), len(v.Stderr), MaxResultInline)
 	}
+	if v := c.Result; v != nil && v.Object != "" && (len(v.Value) > 0 || v.ValueRef != nil) {
+		return fmt.Errorf("%w: future %s: its result is an object and has a value too", layout.ErrBadSpec, c.Future.ID)
+	}
 	if e := c.Exception; e != nil {
 		if len(e.Stderr) > MaxResultInline || len(e.Stdout) > MaxResultInline {
 			return fmt.Errorf("%w: future %s: failed attempt with %d bytes of stdout, %d of stderr: at most %d each",
@@ -153,6 +159,8 @@ func (c *Completion) event(now time.Time, jitter float64) Event {
 		e.Kind, e.Exception, e.Permanent, e.RetryIn = EventFail, c.Exception, c.Permanent, c.RetryIn
 	case c.PutBack:
 		e.Kind = EventPutBack
+	case c.Block:
+		e.Kind = EventBlock
 	default:
 		e.Kind = EventRelinquish
 	}

@@ -26,6 +26,8 @@ const (
 	EventUnassign                        // it is unassigned from that worker
 	EventUnblock                         // all its inputs are realized
 	EventUpstream                        // one of its inputs failed, or is gone
+	EventLose                            // no worker has a copy of its result
+	EventBlock                           // its worker finds that the result of an input was lost
 	EventInfeasible                      // no worker could run it for too long
 )
 
@@ -34,6 +36,7 @@ var eventNames = [...]string{
 	EventPutBack: "put back", EventReap: "reap", EventReappear: "reappear", EventCancel: "cancel",
 	EventPromote: "promote", EventRetry: "retry",
 	EventAssign: "assign", EventUnassign: "unassign", EventUnblock: "unblock", EventUpstream: "upstream",
+	EventLose: "lose", EventBlock: "block",
 	EventInfeasible: "infeasible",
 }
 
@@ -56,15 +59,17 @@ func (e EventKind) String() string {
 
 // Event is an event with its data. Kind determines which fields are used.
 type Event struct {
-	Kind      EventKind
-	Token     layout.Token          // Claim, Realize, Fail, Relinquish, PutBack; Reap, Reappear: only its worker
+	Kind EventKind
+	// Token is that of the claim for Claim, Realize, Fail, Relinquish, PutBack and
+	// Block, that of the result for Lose; Reap and Reappear use only its worker.
+	Token     layout.Token
 	Result    *layout.Result        // Realize
 	Exception *layout.Exception     // Fail, Upstream; Infeasible: only its message
 	Permanent bool                  // Fail: no further attempt, whatever its kind
 	RetryIn   *time.Duration        // Fail: wait this long instead of the backoff
 	Crash     bool                  // Reap: running the future may have killed the worker
 	Cancel    *layout.CancelRequest // Cancel
-	Reason    string                // Assign: the reason for the assignment
+	Reason    string                // Assign: the reason for the assignment; Lose: how the result was lost
 	Now       time.Time             // every event
 	Jitter    float64               // Fail, PutBack, Reap: in [0,1), spreads the backoff
 }
@@ -95,6 +100,10 @@ func (o Outcome) String() string {
 	}
 	return fmt.Sprintf("outcome(%d)", uint8(o))
 }
+
+// MaxRebuilds is how often a future runs again because its result was lost. They
+// are counted apart from its attempts, all of which it has each time.
+const MaxRebuilds = 16
 
 // MaxCrashes is how many crashes a future may have before it is assumed to be
 // their cause: deaths of workers that were known to run it, with nothing more
@@ -143,6 +152,8 @@ var transitions = []transition{
 	{layout.Blocked, EventFail, always, layout.Blocked, nothing, Lost},
 	{layout.Blocked, EventRelinquish, always, layout.Blocked, nothing, Lost},
 	{layout.Blocked, EventPutBack, always, layout.Blocked, nothing, Lost},
+	{layout.Blocked, EventBlock, always, layout.Blocked, nothing, Lost},
+	{layout.Blocked, EventLose, always, layout.Blocked, nothing, Already},
 	{layout.Blocked, EventReap, always, layout.Blocked, nothing, Lost},
 	{layout.Blocked, EventReappear, diedWithWorker, layout.Blocked, forgetDeath, Applied},
 	{layout.Blocked, EventReappear, always, layout.Blocked, nothing, Already},
@@ -156,6 +167,8 @@ var transitions = []transition{
 	{layout.Ready, EventFail, always, layout.Ready, nothing, Lost},
 	{layout.Ready, EventRelinquish, always, layout.Ready, nothing, Lost},
 	{layout.Ready, EventPutBack, always, layout.Ready, nothing, Lost},
+	{layout.Ready, EventBlock, always, layout.Ready, nothing, Lost},
+	{layout.Ready, EventLose, always, layout.Ready, nothing, Already},
 	{layout.Ready, EventReap, always, layout.Ready, nothing, Lost},
 	{layout.Ready, EventReappear, diedWithWorker, layout.Ready, forgetDeath, Applied},
 	{layout.Ready, EventReappear, always, layout.Ready, nothing, Already},
@@ -170,6 +183,8 @@ var transitions = []transition{
 	{layout.Delayed, EventFail, always, layout.Delayed, nothing, Lost},
 	{layout.Delayed, EventRelinquish, always, layout.Delayed, nothing, Lost},
 	{layout.Delayed, EventPutBack, always, layout.Delayed, nothing, Lost},
+	{layout.Delayed, EventBlock, always, layout.Delayed, nothing, Lost},
+	{layout.Delayed, EventLose, always, layout.Delayed, nothing, Already},
 	{layout.Delayed, EventReap, always, layout.Delayed, nothing, Lost},
 	{layout.Delayed, EventReappear, diedWithWorker, layout.Delayed, forgetDeath, Applied},
 	{layout.Delayed, EventReappear, always, layout.Delayed, nothing, Already},
@@ -201,6 +216,10 @@ var transitions = []transition{
 	{layout.Claimed, EventReap, always, layout.Claimed, nothing, Lost},
 	{layout.Claimed, EventReappear, diedWithWorker, layout.Claimed, forgetDeath, Applied},
 	{layout.Claimed, EventReappear, always, layout.Claimed, nothing, Already},
+	{layout.Claimed, EventLose, always, layout.Claimed, nothing, Already},
+	{layout.Claimed, EventBlock, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},
+	{layout.Claimed, EventBlock, holdsClaim.and(hasInputs), layout.Blocked, blockAgain, Applied},
+	{layout.Claimed, EventBlock, always, layout.Claimed, nothing, Lost},
 	{layout.Claimed, EventCancel, cancelAsked, layout.Claimed, nothing, Requested},
 	{layout.Claimed, EventCancel, always, layout.Claimed, askCancel, Requested},
 
@@ -211,11 +230,18 @@ var transitions = []transition{
 	{layout.Realized, EventPutBack, always, layout.Realized, nothing, Lost},
 	{layout.Realized, EventReap, always, layout.Realized, nothing, Lost},
 	{layout.Realized, EventCancel, always, layout.Realized, nothing, Already},
+	{layout.Realized, EventLose, loses.and(mayRebuild).and(hasInputs), layout.Blocked, rebuildBlocked, Applied},
+	{layout.Realized, EventLose, loses.and(mayRebuild), layout.Ready, rebuild, Applied},
+	{layout.Realized, EventLose, loses, layout.Failed, failRebuild, Applied},
+	{layout.Realized, EventLose, always, layout.Realized, nothing, Already},
+	{layout.Realized, EventBlock, always, layout.Realized, nothing, Lost},
 
 	{layout.Failed, EventRealize, always, layout.Failed, nothing, Lost},
 	{layout.Failed, EventFail, always, layout.Failed, nothing, Lost},
 	{layout.Failed, EventRelinquish, always, layout.Failed, nothing, Lost},
 	{layout.Failed, EventPutBack, always, layout.Failed, nothing, Lost},
+	{layout.Failed, EventBlock, always, layout.Failed, nothing, Lost},
+	{layout.Failed, EventLose, always, layout.Failed, nothing, Already},
 	{layout.Failed, EventReap, always, layout.Failed, nothing, Lost},
 	{layout.Failed, EventCancel, always, layout.Failed, nothing, Already},
 	{layout.Failed, EventRetry, hasInputs, layout.Blocked, startOverBlocked, Applied},

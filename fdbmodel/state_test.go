@@ -83,6 +83,14 @@ func TestStateGrid(t *testing.T) {
 		"blocked promote": "blocked/refused blocked/refused", "blocked retry": "blocked/refused blocked/refused",
 		"blocked assign": "blocked/refused blocked/refused", "blocked unassign": "blocked/refused blocked/refused",
 
+		"blocked lose": "blocked/already blocked/already", "ready lose": "ready/already ready/already",
+		"delayed lose": "delayed/already delayed/already", "claimed lose": "claimed/already claimed/already",
+		"realized lose": "realized/already realized/already", "failed lose": "failed/already failed/already",
+
+		"blocked block": "blocked/lost blocked/lost", "ready block": "ready/lost ready/lost",
+		"delayed block": "delayed/lost delayed/lost", "claimed block": "claimed/lost claimed/lost",
+		"realized block": "realized/lost realized/lost", "failed block": "failed/lost failed/lost",
+
 		"blocked unblock": "ready/applied ready/applied", "ready unblock": "ready/refused ready/refused",
 		"delayed unblock": "delayed/refused delayed/refused", "claimed unblock": "claimed/refused claimed/refused",
 		"realized unblock": "realized/refused realized/refused", "failed unblock": "failed/refused failed/refused",
@@ -329,4 +337,56 @@ func TestStateConditionsOfInputs(t *testing.T) {
 	require.Equal(t, fdbmodel.Applied, outcome)
 	require.Equal(t, layout.Blocked, after.State())
 	require.Zero(t, after.Blocked.Linked)
+}
+
+func TestStateConditionsOfObjects(t *testing.T) {
+	t.Parallel()
+	object := func() layout.Row {
+		row := gridRow(layout.Realized)
+		row.Result.Object = "hash"
+		row.Spec.AsObject, row.Spec.AllowReconstruction = true, true
+		row.Attempts = layout.Attempts{Failed: 1, PutBack: 2, Crashes: 1, Rebuilt: 3,
+			Deaths: layout.Deaths{{Worker: "w", Crash: true}}}
+		return row
+	}
+	lose := gridEvent(fdbmodel.EventLose, gridToken)
+	row := object()
+	after, outcome := fdbmodel.Next(row, lose)
+	require.Equal(t, fdbmodel.Applied, outcome)
+	require.Equal(t, layout.Ready, after.State())
+	require.Equal(t, layout.Attempts{Crashes: 1, Deaths: row.Attempts.Deaths, Rebuilt: 4}, after.Attempts,
+		"all attempts again, and what it did to workers stays")
+	require.Nil(t, after.Result)
+
+	_, outcome = fdbmodel.Next(row, gridEvent(fdbmodel.EventLose, otherTok))
+	require.Equal(t, fdbmodel.Already, outcome, "another result")
+
+	row.Spec.Inputs = layout.PackIDs([]layout.ID{{1}})
+	after, _ = fdbmodel.Next(row, lose)
+	require.Equal(t, layout.Blocked, after.State())
+
+	for says, change := range map[string]func(*layout.Row){
+		"does not allow": func(r *layout.Row) { r.Spec.AllowReconstruction = false },
+		"16 times":       func(r *layout.Row) { r.Attempts.Rebuilt = fdbmodel.MaxRebuilds },
+	} {
+		row := object()
+		change(&row)
+		after, outcome = fdbmodel.Next(row, lose)
+		require.Equal(t, fdbmodel.Applied, outcome)
+		require.Equal(t, layout.Failed, after.State())
+		require.Equal(t, layout.KindLost, after.Exception.Kind)
+		require.True(t, after.Exception.Final)
+		require.Contains(t, after.Exception.Message, says)
+	}
+
+	claimed := gridRow(layout.Claimed)
+	claimed.Spec.Inputs = layout.PackIDs([]layout.ID{{1}})
+	block := gridEvent(fdbmodel.EventBlock, gridToken)
+	after, outcome = fdbmodel.Next(claimed, block)
+	require.Equal(t, fdbmodel.Applied, outcome)
+	require.Equal(t, layout.Blocked, after.State())
+	require.Zero(t, after.Attempts)
+	claimed.Cancel = &layout.CancelRequest{}
+	after, _ = fdbmodel.Next(claimed, block)
+	require.Equal(t, layout.Failed, after.State())
 }

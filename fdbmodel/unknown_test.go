@@ -58,6 +58,34 @@ func TestUnknownResults(t *testing.T) {
 			require.Equal(s.T, 201, endAll(s, realize))
 			require.Equal(s.T, int64(201), s.Counted(layout.Realized))
 		},
+		"futura-lose": func(s *modeltest.Stage, strike func()) {
+			id := objectOf(s)
+			endAll(s, keepObject)
+			loseWorker(s)
+			strike()
+			token := tokenOf(s, id)
+			state, err := s.C.ReportLost(s.Ctx, id, token, nil)
+			require.NoError(s.T, err)
+			require.Equal(s.T, layout.Ready, state)
+			row, err := s.C.Get(s.Ctx, id)
+			require.NoError(s.T, err)
+			require.Equal(s.T, 1, row.Attempts.Rebuilt)
+			require.Equal(s.T, int64(1), s.Counted(layout.Ready))
+		},
+		"futura-clone": func(s *modeltest.Stage, strike func()) {
+			id := objectOf(s)
+			endAll(s, keepObject)
+			info := s.Info()
+			info.Address = ""
+			second, err := s.C.Register(s.Ctx, info)
+			require.NoError(s.T, err)
+			strike()
+			require.NoError(s.T, second.AddCopy(s.Ctx, id, tokenOf(s, id)))
+			s.Faults.Flush()
+			copies, err := s.C.Copies(s.Ctx, id)
+			require.NoError(s.T, err)
+			require.Len(s.T, copies, 2)
+		},
 		"futura-claim": func(s *modeltest.Stage, strike func()) {
 			s.Submit()
 			s.Submit()

@@ -22,6 +22,7 @@ type changes struct {
 	owners map[string]struct{} // owners whose bell is to ring
 	placed demands             // futures that entered the pool
 	open   map[layout.OpenKey]int64
+	copies uint16 // of results, written so far
 	// settling are the futures whose edges are to be settled after the commit.
 	settling []layout.ID
 }
@@ -58,11 +59,12 @@ func (w *changes) apply(before, after *layout.Row) {
 	if from != to {
 		w.moveCount(after.ID, after.Spec.Queue, after.Spec.Owner, from, to)
 	}
-	if to.Terminal() && !from.Terminal() {
+	if to.Terminal() && from != to {
 		w.finish(after)
 		w.leaveEdges(before, after)
 	}
-	if from.Terminal() && to == layout.Blocked {
+	w.changeCopies(before, after)
+	if from != to && to == layout.Blocked {
 		w.markSettling(after.ID, &layout.SettlingRecord{})
 	}
 	if after.InPool() {

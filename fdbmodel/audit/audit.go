@@ -55,6 +55,9 @@ const (
 	// for those that have not told it that they have ended. Edges that are to be
 	// settled are a note.
 	InvariantEdge Invariant = "edge"
+	// InvariantCopy: a copy of a result is that of a realized future. Copies of dead
+	// workers are a note.
+	InvariantCopy Invariant = "copy"
 	// InvariantCancel: only claimed futures have a cancel request.
 	InvariantCancel Invariant = "cancel"
 	// InvariantArgs: arguments are in one place, and as long as the spec says.

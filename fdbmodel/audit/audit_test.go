@@ -17,6 +17,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/fdbmodel/tuple"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -31,7 +32,7 @@ func TestCheckOfHealthyCluster(t *testing.T) {
 func TestCheckFindsEachBrokenInvariant(t *testing.T) {
 	t.Parallel()
 	covered := map[audit.Invariant]bool{}
-	for n, b := range slices.Concat(breakRow, breakRest) {
+	for n, b := range slices.Concat(breakRow, breakEdges, breakRest) {
 		for _, i := range b.want {
 			covered[i] = true
 		}
@@ -58,7 +59,7 @@ func TestCheckFindsEachBrokenInvariant(t *testing.T) {
 	for _, place := range layout.Places() {
 		require.True(t, covered[audit.Invariant(place.Kind)], place.Kind)
 	}
-	require.Len(t, covered, 21+len(layout.Places()), "every invariant but that of newer records")
+	require.Len(t, covered, 22+len(layout.Places()), "every invariant but that of newer records")
 }
 
 // TestCheckNotes covers findings that are not problems.
@@ -71,6 +72,10 @@ func TestCheckNotes(t *testing.T) {
 			dead, err := p.C.DeclareDead(context.Background(), members[0].ID, members[0].Beat)
 			require.NoError(t, err)
 			require.True(t, dead)
+		}},
+		{"copy of a worker that is dead", only(audit.InvariantCopy), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			key := tuple.AppendStamp(p.C.Keys().CopiesOf(p.Inputs[1]), [10]byte{1}, 0)
+			tx.Set(key, layout.Encode(&layout.CopyRecord{Worker: "gone", Object: "hash"}))
 		}},
 		{"wake of a worker that has left", only(audit.InvariantWorker),
 			func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
@@ -100,6 +105,11 @@ func TestCheckNotes(t *testing.T) {
 			p.Write(t, func(tx kv.Tx) { b.how(t, p, tx) })
 			report := p.Check(t)
 			require.Empty(t, report.Problems)
+			if b.name == "worker to be reaped" {
+				// It has a copy of a result.
+				require.Len(t, report.Notes, 2)
+				return
+			}
 			require.Len(t, report.Notes, 1, "%+v", report.Notes)
 			require.Equal(t, b.want[0], report.Notes[0].Invariant)
 			require.Equal(t, int64(1), report.Pending+report.Newer)

@@ -100,57 +100,6 @@ var breakRow = []breakage{
 	{"batch key that is none", only(audit.InvariantKey), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(tuple.AppendString(p.C.Keys().Batch("b"), "x"), nil)
 	}},
-	{"blocked by nothing", only(audit.InvariantBlocked), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Clear(p.C.Keys().Input(p.IDs[layout.Blocked], p.Inputs[0]))
-	}},
-	{"blocked record gone",
-		[]audit.Invariant{audit.InvariantCounts, audit.InvariantCounts, audit.InvariantEdge, layout.PlaceReady},
-		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-			tx.Clear(p.C.Keys().State(p.IDs[layout.Blocked], layout.StateBlocked))
-		}},
-	{"blocked and claimed", only(audit.InvariantBlocked), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().State(p.IDs[layout.Claimed], layout.StateBlocked), layout.Encode(&layout.BlockedRecord{}))
-	}},
-	{"linked by nobody", only(audit.InvariantBlocked), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().State(p.IDs[layout.Blocked], layout.StateBlocked), layout.Encode(&layout.BlockedRecord{Linked: 1}))
-	}},
-	{"linked to more than there are", only(audit.InvariantBlocked),
-		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-			record := &layout.BlockedRecord{Linked: 3}
-			tx.Set(p.C.Keys().State(p.IDs[layout.Blocked], layout.StateBlocked), layout.Encode(record))
-		}},
-	{"an input that does not know", []audit.Invariant{audit.InvariantEdge, audit.InvariantEdge},
-		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-			tx.Clear(p.C.Keys().Dependant(p.Inputs[0], p.IDs[layout.Blocked]))
-		}},
-	{"a realized input that may go", only(audit.InvariantEdge), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Clear(p.C.Keys().Dependant(p.Inputs[1], p.IDs[layout.Blocked]))
-	}},
-	{"waits for a realized input", only(audit.InvariantEdge), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Input(p.IDs[layout.Blocked], p.Inputs[1]), layout.Mark())
-	}},
-	{"waits for a stranger", []audit.Invariant{audit.InvariantEdge, audit.InvariantEdge},
-		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-			tx.Set(p.C.Keys().Input(p.IDs[layout.Blocked], p.IDs[layout.Ready]), layout.Mark())
-		}},
-	{"claimed and waits for an input", []audit.Invariant{audit.InvariantEdge, audit.InvariantEdge},
-		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-			tx.Set(p.C.Keys().Input(p.IDs[layout.Claimed], p.IDs[layout.Ready]), layout.Mark())
-		}},
-	{"used by one that is over", only(audit.InvariantEdge), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Set(p.C.Keys().Dependant(p.Inputs[0], p.IDs[layout.Failed]), layout.Mark())
-	}},
-	{"used by one that does not exist", only(audit.InvariantEdge),
-		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-			tx.Set(p.C.Keys().Dependant(p.Inputs[0], layout.ID{9}), layout.Mark())
-		}},
-	{"used and not marked", only(audit.InvariantEdge), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-		tx.Clear(p.C.Keys().HasDependants(p.Inputs[0]))
-	}},
-	{"settling one that does not exist", only(audit.InvariantEdge),
-		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-			tx.Set(p.C.Keys().Settling(layout.ID{9}), layout.Encode(&layout.SettlingRecord{}))
-		}},
 	{"delayed key gone", only(layout.PlaceDelayed), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().Delayed(p.IDs[layout.Delayed], p.Row(t, layout.Delayed).Attempts.Due))
 	}},

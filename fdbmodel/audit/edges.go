@@ -106,8 +106,36 @@ func (p *page) checkDependant(it *item) {
 		switch {
 		case r.Spec == nil:
 			p.broken(InvariantEdge, it.Raw, "future %s uses future %s and does not exist", id, input)
-		case r.State().Terminal() && !*marked:
+		case r.State().Terminal() && !*marked && !mayRunAgain(r):
 			p.broken(InvariantEdge, it.Raw, "future %s is %v and still uses future %s", id, r.State(), input)
+		}
+	})
+}
+
+// mayRunAgain reports whether a finished future keeps its inputs.
+func mayRunAgain(r *layout.Row) bool {
+	return r.State() == layout.Realized && r.Result.Object != "" && r.Spec.AllowReconstruction
+}
+
+// checkCopy compares a copy of a result with the future, and with the worker that
+// has it.
+func (p *page) checkCopy(it *item) {
+	record, readable := it.Record.(*layout.CopyRecord)
+	if !readable {
+		return
+	}
+	p.row(it.ID, func(r *layout.Row) {
+		switch {
+		case r.Spec == nil:
+			p.broken(InvariantCopy, it.Raw, "future %s has a copy of its result and does not exist", it.ID)
+		case r.State() != layout.Realized || r.Result.Object != record.Object:
+			p.broken(InvariantCopy, it.Raw, "future %s is %v and has a copy of another result", it.ID, r.State())
+		}
+	})
+	p.worker(record.Worker, func(info *layout.WorkerInfo) {
+		if info == nil {
+			p.note(InvariantCopy, it.Raw, "worker %s, which has a copy of the result of future %s, is dead", record.Worker,
+				it.ID)
 		}
 	})
 }

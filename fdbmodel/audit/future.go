@@ -67,11 +67,11 @@ func (p *page) checkAttempts(r *layout.Row) {
 	}
 	key := p.keys.State(r.ID, layout.StateAttempts)
 	switch {
-	case a.Failed < 0 || a.Crashes < 0 || a.PutBack < 0 || a.Due < 0:
+	case a.Failed < 0 || a.Crashes < 0 || a.PutBack < 0 || a.Due < 0 || a.Rebuilt < 0:
 		p.broken(InvariantAttempts, key, "future %s counts below 0: %+v", r.ID, a)
-	case a.Failed > most || a.Crashes > fdbmodel.MaxCrashes:
-		p.broken(InvariantAttempts, key, "future %s is %v after %d of %d attempts and %d crashes",
-			r.ID, state, a.Failed, r.Spec.MaxRetries+1, a.Crashes)
+	case a.Failed > most || a.Crashes > fdbmodel.MaxCrashes || a.Rebuilt > fdbmodel.MaxRebuilds:
+		p.broken(InvariantAttempts, key, "future %s is %v after %d of %d attempts, %d crashes and %d rebuilds",
+			r.ID, state, a.Failed, r.Spec.MaxRetries+1, a.Crashes, a.Rebuilt)
 	case a.Crashes != crashesOf(&a.Deaths):
 		p.broken(InvariantAttempts, key, "future %s counts %d crashes, and of the deaths on record %d are some", r.ID,
 			a.Crashes, crashesOf(&a.Deaths))
@@ -118,7 +118,7 @@ func (p *page) checkException(r *layout.Row) {
 	case e.Kind.Retryable() && !e.Permanent && r.Attempts.Failed <= r.Spec.MaxRetries:
 		p.broken(InvariantException, key, "future %s has failed (%s) after %d of %d attempts",
 			r.ID, e.Kind, r.Attempts.Failed, r.Spec.MaxRetries+1)
-	case e.Kind == layout.KindLost && r.Attempts.Crashes < fdbmodel.MaxCrashes:
+	case e.Kind == layout.KindLost && r.Attempts.Crashes < fdbmodel.MaxCrashes && !r.Spec.AsObject:
 		p.broken(InvariantException, key, "future %s was lost after %d of %d crashes", r.ID, r.Attempts.Crashes,
 			fdbmodel.MaxCrashes)
 	}

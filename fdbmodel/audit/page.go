@@ -134,6 +134,8 @@ func (p *page) compare(items []item) {
 		p.checkChunk(it)
 	case layout.KeyConfig:
 		p.checkConfig(it)
+	case layout.KeyCopy:
+		p.checkCopy(it)
 	case layout.KeyDependant:
 		p.checkDependant(it)
 	case layout.KeyInput:

@@ -210,10 +210,6 @@ func readSome(ctx context.Context, c *fdbmodel.Cluster, r kv.Range, o kv.RangeOp
 // rangesOf returns where the keys of a subspace or a kind lie, the kind if name
 // is one, and how many keys to read at a time.
 func rangesOf(c *fdbmodel.Cluster, name string) (ranges []kv.Range, match string, page int, err error) {
-	if name == layout.SubResults {
-		// Results are stored in the rows of their futures.
-		name = layout.StateResult
-	}
 	for _, k := range layout.Table() {
 		if k.Subspace != name && k.Name != name {
 			continue
@@ -231,7 +227,7 @@ func rangesOf(c *fdbmodel.Cluster, name string) (ranges []kv.Range, match string
 	}
 	kinds, subspaces := layout.KeyKinds()
 	return nil, "", 0, fmt.Errorf("%w: %.40q is neither a future's id, nor a subspace: use %s; nor a kind of key: use %s",
-		layout.ErrBadName, name, strings.Join(append(subspaces, layout.SubResults), ", "), strings.Join(kinds, ", "))
+		layout.ErrBadName, name, strings.Join(subspaces, ", "), strings.Join(kinds, ", "))
 }
 
 // Prefix returns up to limit keys of the store that begin with prefix and

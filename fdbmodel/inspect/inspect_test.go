@@ -104,7 +104,10 @@ func TestInspectKeysPages(t *testing.T) {
 		}
 	}
 	require.Equal(t, len(p.Items(t)), total)
-	results, _, err := inspect.Keys(ctx, p.C, layout.SubResults, nil, 0)
+	copies, _, err := inspect.Keys(ctx, p.C, layout.SubResults, nil, 0)
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{layout.KeyCopy: 1}, kindsIn(copies))
+	results, _, err := inspect.Keys(ctx, p.C, layout.StateResult, nil, 0)
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"result": 3}, kindsIn(results))
 	beats, _, err := inspect.Keys(ctx, p.C, "heartbeat", nil, 0)

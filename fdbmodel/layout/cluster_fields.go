@@ -34,7 +34,8 @@ func (c *Config) readField(name, b []byte) ([]byte, error) {
 func (w *WorkerInfo) appendFields(f fields) fields {
 	f = f.text("a", w.Address).text("n", w.Name).texts("q", w.Queues).texts("f", w.Functions)
 	f = f.record("c", &w.Capacity).int("t", w.StartedAt).text("o", w.Opening)
-	return f.int("p", int64(w.Process)).text("v", w.Version).text("x", w.Connection).pairs("l", w.Labels)
+	f = f.int("p", int64(w.Process)).text("v", w.Version).text("x", w.Connection).pairs("l", w.Labels)
+	return f.text("ob", w.Objects).text("se", w.Secret)
 }
 
 func (w *WorkerInfo) readField(name, b []byte) ([]byte, error) {
@@ -61,6 +62,10 @@ func (w *WorkerInfo) readField(name, b []byte) ([]byte, error) {
 		return readText(b, &w.Connection)
 	case "l":
 		return readPairs(b, &w.Labels)
+	case "ob":
+		return readText(b, &w.Objects)
+	case "se":
+		return readText(b, &w.Secret)
 	}
 	return msgp.Skip(b)
 }

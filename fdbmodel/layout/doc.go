@@ -48,6 +48,7 @@
 //	dependant     (s, "dependants", INPUT, ID)
 //	settling      (s, "settling", ID)
 //	chunk         (s, "chunks", ID, KIND, TOKEN, PIECE)
+//	copy          (s, "results", ID, STAMP)
 //	done          (s, "done", STAMP)
 //	mail          (s, "mailbox", SESSION, STAMP)
 //	bell          (s, "bell", SESSION)

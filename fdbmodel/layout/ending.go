@@ -37,7 +37,7 @@ func (e *Ending) Over() bool { return e.State.Terminal() }
 func (e *Ending) Whole() bool {
 	switch {
 	case e.Result != nil:
-		return e.Result.ValueRef == nil && e.Result.StderrRef == nil
+		return e.Result.ValueRef == nil && e.Result.StderrRef == nil && e.Result.Object == ""
 	case e.Failure != nil:
 		return e.Failure.StderrRef == nil
 	default:
@@ -86,6 +86,9 @@ func (e *Ending) Size() int64 {
 	}
 	switch {
 	case e.Result != nil:
+		if e.Result.Object != "" {
+			return e.Result.Size + part(e.Result.Stderr, e.Result.StderrRef)
+		}
 		return part(e.Result.Value, e.Result.ValueRef) + part(e.Result.Stderr, e.Result.StderrRef)
 	case e.Failure != nil:
 		return int64(len(e.Failure.Stdout)+len(e.Failure.Message)) + part(e.Failure.Stderr, e.Failure.StderrRef)

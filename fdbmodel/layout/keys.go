@@ -151,6 +151,11 @@ func (k Keyspace) RowRange(id ID) kv.Range { return kv.Prefix(k.Row(id)) }
 // FuturesOf returns the prefix of a shard's futures.
 func (k Keyspace) FuturesOf(shard int) []byte { return k.Shard(shard, SubFutures) }
 
+// CopiesOf returns the prefix of the copies of a future's result.
+func (k Keyspace) CopiesOf(id ID) []byte {
+	return tuple.AppendUUID(k.Shard(id.Shard(k.Shards), SubResults), id)
+}
+
 // Edges between futures.
 
 // HasDependants returns the key that marks a future as one whose result others

@@ -95,6 +95,7 @@ const (
 	KeyDependant     = "dependant"
 	KeyChunk         = "chunk"
 	KeyConfig        = "config"
+	KeyCopy          = "copy"
 	KeyCount         = "count"
 	KeyHasDependants = "has dependants"
 	KeyIdle          = "idle"
@@ -265,6 +266,8 @@ func placeKinds() []KeyKind {
 			text("token"), index("piece")), FormatPiece, nil, "data", carried,
 			"90,000 bytes of large arguments, a long list of inputs, a large result or a long standard error",
 			"ahead of the record that refers to it"),
+		shard(KeyCopy, SubResults, in(home(futureID()), versionstamp()), FormatRecord, of[CopyRecord](), "", LeftOut,
+			"a worker has a copy of the result as an object", "realize, clone; cleared by whoever finds the worker dead"),
 		shard("done", SubDone, in(versionstamp()), FormatRecord, of[DoneEntry](), "", Restamped,
 			"futures that finished in one transaction", "every transition that ends futures"),
 		shard(KeyMail, SubMailbox, in(home(text("session")), versionstamp()), FormatNotices, of[Notice](), "", LeftOut,

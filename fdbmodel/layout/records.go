@@ -76,6 +76,10 @@ type Spec struct {
 	Backoff             Backoff       `msgpack:"b,omitempty" json:"backoff"`
 	Timeout             time.Duration `msgpack:"to,omitempty" json:"timeout_ns,omitempty"`
 	AllowReconstruction bool          `msgpack:"rc,omitempty" json:"allow_reconstruction,omitempty"`
+	// AsObject keeps the result in the object stores of workers instead of here. It
+	// is lost with the last of its copies; AllowReconstruction says that the future
+	// may then run again.
+	AsObject bool `msgpack:"ob,omitempty" json:"as_object,omitempty"`
 
 	Session     SessionID         `msgpack:"s,omitempty" json:"session,omitempty"`
 	Trace       map[string]string `msgpack:"t,omitempty" json:"trace,omitempty"`
@@ -128,6 +132,7 @@ type Attempts struct {
 	Failed  int   `msgpack:"n,omitempty" json:"failed,omitempty"`   // attempts that ended in a failure
 	Crashes int   `msgpack:"c,omitempty" json:"crashes,omitempty"`  // deaths of workers that running it may have caused
 	PutBack int   `msgpack:"p,omitempty" json:"put_back,omitempty"` // claims given back by workers that could not run it
+	Rebuilt int   `msgpack:"r,omitempty" json:"rebuilt,omitempty"`  // runs asked for because a result was lost
 	Due     int64 `msgpack:"d,omitempty" json:"due_ms,omitempty"`   // when the future is due, if not 0
 	// Assigned is the worker that it waits for while it is ready, and that may
 	// receive it again when it is given back. Reason is the one given by the
@@ -190,6 +195,7 @@ type Result struct {
 	Codec     string        `msgpack:"c,omitempty" json:"codec,omitempty"`
 	Value     []byte        `msgpack:"v,omitempty" json:"value,omitempty"`
 	ValueRef  *ChunkRef     `msgpack:"vr,omitempty" json:"-"`
+	Object    string        `msgpack:"ob,omitempty" json:"object,omitempty"` // the content hash, if workers have it
 	Size      int64         `msgpack:"z,omitempty" json:"size"`
 	ExitCode  int           `msgpack:"x,omitempty" json:"exit_code,omitempty"`
 	Stderr    []byte        `msgpack:"e,omitempty" json:"stderr,omitempty"`
@@ -199,6 +205,14 @@ type Result struct {
 	RunTime   time.Duration `msgpack:"d,omitempty" json:"run_time_ns"`
 	At        int64         `msgpack:"t" json:"at_ms"`
 	Stamp     kv.Stamp      `msgpack:"-" json:"-"`
+}
+
+// CopyRecord says that a worker has the result of a future as an object.
+type CopyRecord struct {
+	Worker WorkerID `msgpack:"w" json:"worker"`
+	Object string   `msgpack:"ob" json:"object"`
+	Size   int64    `msgpack:"z,omitempty" json:"size"`
+	At     int64    `msgpack:"t" json:"at_ms"`
 }
 
 // Resources are the resources that a worker offers or has free.
@@ -241,6 +255,10 @@ type WorkerInfo struct {
 	// Connection names the connection to the process that has the store open,
 	// if the worker uses one.
 	Connection string `msgpack:"x,omitempty" json:"connection,omitempty"`
+	// Objects is where its object store is served, empty if it has none. Secret is
+	// what who connects there proves to know; it is never shown.
+	Objects string `msgpack:"ob,omitempty" json:"objects,omitempty"`
+	Secret  string `msgpack:"se,omitempty" json:"-"`
 }
 
 // Runs reports whether the worker can run a function.

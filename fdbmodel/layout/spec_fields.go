@@ -91,7 +91,7 @@ func (s *Spec) appendFields(f fields) fields {
 	if s.Backoff != (Backoff{}) {
 		f = f.record("b", &s.Backoff)
 	}
-	f = f.int("to", int64(s.Timeout)).bool("rc", s.AllowReconstruction)
+	f = f.int("to", int64(s.Timeout)).bool("rc", s.AllowReconstruction).bool("ob", s.AsObject)
 	return f.text("s", string(s.Session)).pairs("t", s.Trace).int("at", s.SubmittedAt)
 }
 
@@ -154,6 +154,8 @@ func (s *Spec) readPlacement(name, b []byte) (rest []byte, err error) {
 		return readInt(b, &s.Timeout)
 	case "rc":
 		return readBool(b, &s.AllowReconstruction)
+	case "ob":
+		return readBool(b, &s.AsObject)
 	}
 	return msgp.Skip(b)
 }

@@ -17,7 +17,8 @@ func (t *Token) readField(name, b []byte) ([]byte, error) {
 }
 
 func (a *Attempts) appendFields(f fields) fields {
-	f = f.int("n", int64(a.Failed)).int("c", int64(a.Crashes)).int("p", int64(a.PutBack)).int("d", a.Due)
+	f = f.int("n", int64(a.Failed)).int("c", int64(a.Crashes)).int("p", int64(a.PutBack))
+	f = f.int("r", int64(a.Rebuilt)).int("d", a.Due)
 	return a.Deaths.appendTo(f.text("w", string(a.Assigned)).text("y", a.Reason), "x")
 }
 
@@ -29,6 +30,8 @@ func (a *Attempts) readField(name, b []byte) ([]byte, error) {
 		return readInt(b, &a.Crashes)
 	case "p":
 		return readInt(b, &a.PutBack)
+	case "r":
+		return readInt(b, &a.Rebuilt)
 	case "d":
 		return readInt(b, &a.Due)
 	case "w":
@@ -134,7 +137,7 @@ func (r *Result) appendFields(f fields) fields {
 	if r.ValueRef != nil {
 		f = f.record("vr", r.ValueRef)
 	}
-	f = f.int("z", r.Size).int("x", int64(r.ExitCode)).bytes("e", r.Stderr)
+	f = f.text("ob", r.Object).int("z", r.Size).int("x", int64(r.ExitCode)).bytes("e", r.Stderr)
 	if r.StderrRef != nil {
 		f = f.record("er", r.StderrRef)
 	}
@@ -149,6 +152,8 @@ func (r *Result) readField(name, b []byte) ([]byte, error) {
 		return readBytes(b, &r.Value)
 	case "vr":
 		return readRef(b, &r.ValueRef)
+	case "ob":
+		return readText(b, &r.Object)
 	case "z":
 		return readInt(b, &r.Size)
 	case "x":
@@ -167,6 +172,24 @@ func (r *Result) readField(name, b []byte) ([]byte, error) {
 		return readInt(b, &r.At)
 	}
 	return r.Token.readField(name, b)
+}
+
+func (c *CopyRecord) appendFields(f fields) fields {
+	return f.text("w", string(c.Worker)).text("ob", c.Object).int("z", c.Size).int("t", c.At)
+}
+
+func (c *CopyRecord) readField(name, b []byte) ([]byte, error) {
+	switch string(name) {
+	case "w":
+		return readText(b, &c.Worker)
+	case "ob":
+		return readText(b, &c.Object)
+	case "z":
+		return readInt(b, &c.Size)
+	case "t":
+		return readInt(b, &c.At)
+	}
+	return msgp.Skip(b)
 }
 
 func (n *Notice) appendFields(f fields) fields {

@@ -39,12 +39,13 @@ func GoldenRecords() []GoldenRecord {
 			Label: "t", Priority: 200,
 			Requirements: layout.Requirements{CPU: 1500, RAM: 1 << 30, GPU: 500, Labels: map[string]string{"zone": "a"}},
 			MaxRetries:   3, Backoff: layout.Backoff{Base: time.Second, Max: time.Minute}, Timeout: time.Hour,
-			AllowReconstruction: true, Session: "fedcba9876543210", Trace: map[string]string{"traceparent": "00"},
+			AllowReconstruction: true, AsObject: true, Session: "fedcba9876543210",
+			Trace:       map[string]string{"traceparent": "00"},
 			SubmittedAt: 1_900_000_000_000,
 		}, false, empty[layout.Spec]()},
 		{"smallest spec", &layout.Spec{Function: "go:f"}, false, empty[layout.Spec]()},
 		{"claim", &layout.Claim{Token: token}, true, empty[layout.Claim]()},
-		{"attempts", &layout.Attempts{Failed: 1, Crashes: 2, PutBack: 3, Due: 4, Assigned: "w", Reason: "y",
+		{"attempts", &layout.Attempts{Failed: 1, Crashes: 2, PutBack: 3, Rebuilt: 5, Due: 4, Assigned: "w", Reason: "y",
 			Deaths: layout.Deaths{{Worker: token.Worker, Crash: true}, {Worker: "w"}}}, false,
 			empty[layout.Attempts]()},
 		{"cancel", &layout.CancelRequest{Reason: "r", At: 5}, false, empty[layout.CancelRequest]()},
@@ -54,13 +55,14 @@ func GoldenRecords() []GoldenRecord {
 			Stdout:   []byte("o"), Stderr: []byte("e"), StderrRef: ref, Truncated: true, FailedOn: []layout.WorkerID{"v", "w"},
 		}, false, empty[layout.Exception]()},
 		{"result", &layout.Result{
-			Token: token, Codec: layout.CodecRaw, Value: []byte("v"), ValueRef: ref, Size: 1, ExitCode: 2, Stderr: []byte("e"),
-			StderrRef: ref, Truncated: true, Attempt: 3, RunTime: time.Second, At: 8,
+			Token: token, Codec: layout.CodecRaw, Value: []byte("v"), ValueRef: ref, Object: "h", Size: 1, ExitCode: 2,
+			Stderr: []byte("e"), StderrRef: ref, Truncated: true, Attempt: 3, RunTime: time.Second, At: 8,
 		}, true, empty[layout.Result]()},
 		{"worker", &layout.WorkerInfo{
 			Address: "10.0.0.1:1", Name: "n", Queues: []string{"q"}, Functions: []string{"go:f", layout.AnyModule},
 			Capacity: layout.Resources{Slots: 4, CPU: 4000, RAM: 1 << 33, GPU: 1000}, StartedAt: 9, Opening: "o",
-			Process: 10, Version: "v", Connection: "x", Labels: map[string]string{"zone": "a"},
+			Process: 10, Version: "v", Connection: "x", Labels: map[string]string{"zone": "a"}, Objects: "o",
+			Secret: "s",
 		}, false, empty[layout.WorkerInfo]()},
 		{"heartbeat", &layout.Heartbeat{
 			Count: 1, Free: layout.Resources{Slots: 2}, Running: 3, At: 4, Awaiting: 5, Full: []string{"go:f"},
@@ -94,8 +96,29 @@ func GoldenRecords() []GoldenRecord {
 			Policy: layout.Policy{DefaultTimeout: time.Minute, MaxTimeout: time.Hour, DefaultMemory: 1, MaxMemory: 2,
 				MaxPriority: 3, MaxOutput: 4},
 		}, false, empty[layout.Config]()},
+		{"copy", &layout.CopyRecord{Worker: "w", Object: "h", Size: 1, At: 2}, false, empty[layout.CopyRecord]()},
 		{"blocked", &layout.BlockedRecord{Linked: 1}, false, empty[layout.BlockedRecord]()},
 		{"settling", &layout.SettlingRecord{Told: GoldenID, Released: 2}, false, empty[layout.SettlingRecord]()},
+	}, goldenMembers()...)
+}
+
+// goldenMembers are the records of workers.
+func goldenMembers() []GoldenRecord {
+	return []GoldenRecord{
+		{"worker", &layout.WorkerInfo{
+			Address: "10.0.0.1:1", Name: "n", Queues: []string{"q"}, Functions: []string{"go:f", layout.AnyModule},
+			Capacity: layout.Resources{Slots: 4, CPU: 4000, RAM: 1 << 33, GPU: 1000}, StartedAt: 9, Opening: "o",
+			Process: 10, Version: "v", Connection: "x", Labels: map[string]string{"zone": "a"}, Objects: "o",
+			Secret: "s",
+		}, false, empty[layout.WorkerInfo]()},
+		{"heartbeat", &layout.Heartbeat{
+			Count: 1, Free: layout.Resources{Slots: 2}, Running: 3, At: 4, Awaiting: 5, Full: []string{"go:f"},
+		}, false, empty[layout.Heartbeat]()},
+		{"idle", &layout.IdleRecord{
+			Resources: layout.Resources{Slots: 1, CPU: 2, RAM: 3, GPU: 4}, Functions: []string{"go:f"},
+			Labels: map[string]string{"zone": "a"},
+		}, false,
+			empty[layout.IdleRecord]()},
 	}
 }
 
@@ -130,7 +153,7 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 		{"args", k.Args(GoldenID)}, {"spec", k.Spec(GoldenID)}, {"attempts", k.State(GoldenID, layout.StateAttempts)},
 		{"blocked", k.State(GoldenID, layout.StateBlocked)}, {"has dependants", k.HasDependants(GoldenID)},
 		{"input", k.Input(GoldenID, layout.ID{15: 9})}, {"dependant", k.Dependant(layout.ID{15: 9}, GoldenID)},
-		{"settling", k.Settling(GoldenID)},
+		{"settling", k.Settling(GoldenID)}, {"copy", tuple.AppendStamp(k.CopiesOf(GoldenID), [10]byte{1}, 0)},
 		{"cancel", k.State(GoldenID, layout.StateCancel)}, {"claim", k.State(GoldenID, layout.StateClaim)},
 		{"exception", k.State(GoldenID, layout.StateException)}, {"result", k.State(GoldenID, layout.StateResult)},
 		{"subscriber", k.Subscriber(GoldenID, "s")}, {"ready", k.Ready(GoldenID, spec)},

@@ -174,7 +174,8 @@ func (m *Machine) Step() {
 		m.cancel, m.cancel, m.retry, m.retry, m.discard, m.promote, m.promote, m.beat, m.die, m.die, m.reap, m.reap,
 		m.register, m.register, m.register, m.begin, m.begin, m.leave, m.leave,
 		m.expire, m.sweep, m.listen, m.listen, m.subscribe, m.idle,
-		m.janitor, m.infeasible, m.infeasible, m.assign, m.assign, m.unassign, m.store, m.unstore, m.settle,
+		m.janitor, m.infeasible, m.infeasible, m.assign, m.assign, m.unassign, m.store, m.unstore,
+		m.settle, m.lose, m.lose, m.block, m.clone,
 	}
 	if m.random.IntN(80) == 0 {
 		m.crash()

@@ -2,6 +2,7 @@ package modeltest
 
 import (
 	"context"
+	"errors"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -50,6 +51,97 @@ func (m *Machine) isSettled(before, after *layout.Row, now map[layout.ID]*layout
 	return failed && m.isUpstream(after)
 }
 
+// realized returns a completion with the result that a future of the machine has.
+func realized(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+	result := &layout.Result{Value: []byte(f.Token.String())}
+	if f.Spec != nil && f.Spec.AsObject {
+		result = &layout.Result{Object: f.Token.String(), Size: 7}
+	}
+	return fdbmodel.Completion{Future: f, Result: result}
+}
+
+// lose reports that the result of a future could not be had from some workers.
+func (m *Machine) lose(ctx context.Context) (change, error) {
+	id := m.some()
+	for other, row := range m.Rows {
+		if row.State() == layout.Realized && row.Result.Object != "" && (m.Rows[id] == nil || other.String() < id.String()) {
+			id = other
+		}
+	}
+	row := m.Rows[id]
+	if row == nil || row.Result == nil {
+		return none, nil
+	}
+	token := row.Result.Token
+	var missing []layout.WorkerID
+	for _, w := range m.workers {
+		if m.random.IntN(2) == 0 {
+			missing = append(missing, w.ID())
+		}
+	}
+	state, err := m.C.ReportLost(ctx, id, token, missing)
+	m.logf("lose %s at %v: %v %v", id, missing, state, err)
+	if errors.Is(err, fdbmodel.ErrNotFound) {
+		err = nil
+	}
+	return func(before, after *layout.Row) bool {
+		if before == nil || after == nil || after.ID != id || before.State() != layout.Realized ||
+			before.Result.Token != token || before.Result.Object == "" {
+			return false
+		}
+		if after.State() == layout.Failed && after.Exception.Kind == layout.KindLost {
+			return !before.Spec.AllowReconstruction || before.Attempts.Rebuilt == fdbmodel.MaxRebuilds
+		}
+		return before.Spec.AllowReconstruction && after.Attempts.Rebuilt == before.Attempts.Rebuilt+1 &&
+			after.Attempts.Failed == 0 && (after.State() == layout.Ready || after.Spec.HasInputs() &&
+			(after.State() == layout.Blocked || m.isUpstream(after)))
+	}, err
+}
+
+// block gives a claimed future back because an input was lost.
+func (m *Machine) block(ctx context.Context) (change, error) {
+	w := m.holder(false)
+	if w == nil || len(w.held) == 0 {
+		return none, nil
+	}
+	f := w.held[m.random.IntN(len(w.held))]
+	if f.Spec == nil || !f.Spec.HasInputs() {
+		return none, nil
+	}
+	outcomes, err := w.Finish(ctx, []fdbmodel.Completion{{Future: f, Block: true}})
+	m.logf("block %s by %s (gone %t): %v %v", f.ID, w.ID(), w.gone, outcomes, err)
+	return func(before, after *layout.Row) bool {
+		if before == nil || after == nil || after.ID != f.ID || before.State() != layout.Claimed ||
+			before.Claim.Token != f.Token {
+			return false
+		}
+		switch after.State() {
+		case layout.Failed:
+			return before.Cancel != nil || m.isUpstream(after)
+		case layout.Blocked, layout.Ready:
+			return after.Attempts.Failed == before.Attempts.Failed && after.Attempts.PutBack == before.Attempts.PutBack
+		}
+		return false
+	}, err
+}
+
+// clone adds a copy of a result.
+func (m *Machine) clone(ctx context.Context) (change, error) {
+	w, row := m.worker(false), m.Rows[m.some()]
+	if w == nil || row == nil || row.Result == nil {
+		return none, nil
+	}
+	err := w.AddCopy(ctx, row.ID, row.Result.Token)
+	m.logf("clone %s by %s (gone %t): %v", row.ID, w.ID(), w.gone, err)
+	if w.gone && err == nil {
+		m.fail("a dead worker has a copy of a result")
+	}
+	if errors.Is(err, fdbmodel.ErrReaped) && w.gone || errors.Is(err, fdbmodel.ErrTransition) {
+		err = nil
+	}
+	return none, err
+}
+
 // verifyInputs requires that what may run has all that it takes.
 func (m *Machine) verifyInputs(now map[layout.ID]*layout.Row) {
 	for id, row := range now {
@@ -57,7 +149,10 @@ func (m *Machine) verifyInputs(now map[layout.ID]*layout.Row) {
 			continue
 		}
 		for _, input := range layout.UnpackIDs(row.Spec.Inputs) {
-			if from := now[input]; from == nil || from.State() != layout.Realized {
+			from := now[input]
+			wasLost := from != nil && (from.Attempts.Rebuilt > 0 ||
+				from.State() == layout.Failed && from.Exception.Kind == layout.KindLost)
+			if !wasLost && (from == nil || from.State() != layout.Realized) {
 				m.fail("future %s is %v, and its input %s is %s", id, row.State(), input, digest(from))
 			}
 		}

@@ -27,6 +27,7 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 		if m.random.IntN(4) == 0 {
 			s.Spec.Owner = "g"
 		}
+		s.Spec.AsObject, s.Spec.AllowReconstruction = m.random.IntN(3) == 0, m.random.IntN(3) > 0
 		switch m.random.IntN(4) {
 		case 0:
 			s.Key = fmt.Sprint(m.random.IntN(6))
@@ -135,12 +136,8 @@ type ending struct {
 }
 
 var endings = []ending{
-	{"realize", []layout.State{layout.Realized}, 0, 0, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
-		return fdbmodel.Completion{Future: f, Result: &layout.Result{Value: []byte(f.Token.String())}}
-	}},
-	{"realize", []layout.State{layout.Realized}, 0, 0, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
-		return fdbmodel.Completion{Future: f, Result: &layout.Result{Value: []byte(f.Token.String())}}
-	}},
+	{"realize", []layout.State{layout.Realized}, 0, 0, realized},
+	{"realize", []layout.State{layout.Realized}, 0, 0, realized},
 	{"fail", []layout.State{layout.Delayed, layout.Failed}, 1, 0, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 		return fdbmodel.Completion{Future: f, Exception: &layout.Exception{Kind: layout.KindError}}
 	}},

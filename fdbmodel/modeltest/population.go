@@ -74,7 +74,7 @@ func Populate(t *testing.T) *Population {
 	finish(fdbmodel.Completion{Future: f, Result: &layout.Result{ValueRef: &ref, Size: ref.Size}})
 	p.Result, p.Args = ref, *f.Spec.ArgsRef
 	p.Inputs[1] = submit(10)
-	finish(fdbmodel.Completion{Future: claim(), Result: &layout.Result{Value: []byte("v")}})
+	finish(fdbmodel.Completion{Future: claim(), Result: &layout.Result{Object: "hash", Size: 5}})
 	p.IDs[layout.Failed] = submit(10)
 	finish(fdbmodel.Completion{Future: claim(), Exception: &layout.Exception{Kind: layout.KindError, Message: "m"}})
 	p.IDs[layout.Claimed] = submit(10)

@@ -1,0 +1,197 @@
+package fdbmodel
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// maxCopies is the maximum number of copies of one result.
+const maxCopies = 64
+
+// Copy is a copy of a result as an object in the store of a worker.
+type Copy struct {
+	layout.CopyRecord
+	// Alive says that the worker is registered. Objects and Secret are then those of
+	// layout.WorkerInfo.
+	Alive           bool
+	Objects, Secret string
+
+	key []byte
+}
+
+// Copies returns the copies of a future's result, the latest first, and none if it
+// is not an object. A worker that is alive may have lost its copy.
+func (c *Cluster) Copies(ctx context.Context, id layout.ID) ([]Copy, error) {
+	var copies []Copy
+	err := c.View(ctx, func(tx kv.Attempt) (err error) {
+		copies, err = c.copiesIn(ctx, tx.Snapshot(), id)
+		return err
+	})
+	return copies, err
+}
+
+func (c *Cluster) copiesIn(ctx context.Context, tx kv.Reader, id layout.ID) ([]Copy, error) {
+	page, err := tx.GetRange(kv.Prefix(c.keys.CopiesOf(id)), kv.RangeOptions{Limit: maxCopies, Reverse: true}).Wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	copies := make([]Copy, 0, len(page.Items))
+	fences := make([]kv.Pending[[]byte], 0, len(page.Items))
+	for _, item := range page.Items {
+		found := Copy{key: item.Key}
+		if err := layout.Decode(item.Key, item.Value, &found.CopyRecord); err != nil {
+			return nil, err
+		}
+		copies = append(copies, found)
+		fences = append(fences, tx.Get(c.keys.Worker(found.Worker, layout.WorkerAlive)))
+	}
+	for i := range copies {
+		value, err := fences[i].Wait(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var info layout.WorkerInfo
+		if value == nil {
+			continue
+		}
+		if err := layout.Decode(c.keys.Worker(copies[i].Worker, layout.WorkerAlive), value, &info); err != nil {
+			return nil, err
+		}
+		copies[i].Alive, copies[i].Objects, copies[i].Secret = true, info.Objects, info.Secret
+	}
+	return copies, nil
+}
+
+// ReportLost says that the result of a future, as it was read, could not be had
+// from any of its copies: missing are the workers, alive, that do not have theirs.
+// It removes the copies of those and of dead workers. If none is left, the future
+// runs again, or fails as lost if it may not. It returns the state after that;
+// realized if there are copies, or another result by now. It returns ErrNotFound
+// for an unknown future. An unknown commit is retried and harmless: the result
+// with that token is lost once.
+func (c *Cluster) ReportLost(ctx context.Context, id layout.ID, token layout.Token, missing []layout.WorkerID,
+) (layout.State, error) {
+	var state layout.State
+	var then aftermath
+	result, err := c.transact(ctx, kv.Options{Tag: "futura-lose"}, func(tx kv.Attempt) error {
+		then = aftermath{}
+		row, err := c.requireRow(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if state = row.State(); state != layout.Realized || row.Result.Token != token || row.Result.Object == "" {
+			return nil
+		}
+		copies, err := c.copiesIn(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		var gone []string
+		for i := range copies {
+			held := &copies[i]
+			if held.Alive && held.Object == row.Result.Object && !slices.Contains(missing, held.Worker) {
+				continue
+			}
+			tx.Clear(held.key)
+			gone = append(gone, string(held.Worker))
+		}
+		if len(gone) < len(copies) {
+			return nil
+		}
+		why := "no worker has a copy"
+		if len(gone) > 0 {
+			why = "with " + strings.Join(gone[:min(len(gone), 5)], ", ")
+		}
+		after, outcome := Next(row, Event{Kind: EventLose, Token: token, Reason: why, Now: c.clock.Now()})
+		if outcome != Applied {
+			return nil
+		}
+		w := c.changes(tx)
+		w.apply(&row, &after)
+		w.flush()
+		state, then = after.State(), w.aftermath()
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	c.follow(ctx, result.Version, then)
+	return state, nil
+}
+
+// AddCopy says that the worker has a copy of the result of a future, as it was
+// read. It returns ErrTransition if the future has another result by now, or has
+// 64 copies, and ErrReaped. An unknown commit is retried, and adds the copy once.
+func (r *Registration) AddCopy(ctx context.Context, id layout.ID, token layout.Token) error {
+	c := r.cluster
+	_, err := c.transact(ctx, kv.Options{Tag: "futura-clone"}, func(tx kv.Attempt) error {
+		alive := tx.Get(c.keys.Worker(r.info.ID, layout.WorkerAlive))
+		row, err := c.requireRow(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if err := r.checkAlive(ctx, alive); err != nil {
+			return err
+		}
+		if row.State() != layout.Realized || row.Result.Token != token || row.Result.Object == "" {
+			return fmt.Errorf("future %s has another result: clone is %w", id, ErrTransition)
+		}
+		copies, err := c.copiesIn(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(copies, func(held Copy) bool { return held.Worker == r.info.ID }) {
+			return nil
+		}
+		if len(copies) >= maxCopies {
+			return fmt.Errorf("future %s has %d copies of its result: clone is %w", id, len(copies), ErrTransition)
+		}
+		c.changes(tx).addCopy(&row, r.info.ID)
+		return nil
+	})
+	return err
+}
+
+// DropCopy says that the worker has no copy of the result of a future any more. An
+// unknown commit is retried and harmless.
+func (r *Registration) DropCopy(ctx context.Context, id layout.ID) error {
+	c := r.cluster
+	_, err := c.transact(ctx, kv.Options{Tag: "futura-clone"}, func(tx kv.Attempt) error {
+		copies, err := c.copiesIn(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		for i := range copies {
+			if copies[i].Worker == r.info.ID {
+				tx.Clear(copies[i].key)
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// changeCopies keeps the copies of a result in step with it.
+func (w *changes) changeCopies(before, after *layout.Row) {
+	had := before.Result != nil && before.Result.Object != ""
+	has := after.Result != nil && after.Result.Object != ""
+	if had && !has {
+		w.tx.ClearRange(kv.Prefix(w.keys.CopiesOf(after.ID)))
+	}
+	if has && before.Result != after.Result {
+		w.addCopy(after, after.Result.Worker)
+	}
+}
+
+func (w *changes) addCopy(row *layout.Row, worker layout.WorkerID) {
+	record := &layout.CopyRecord{Worker: worker, Object: row.Result.Object, Size: row.Result.Size, At: w.now}
+	key, offset := tuple.AppendIncompleteStamp(w.keys.CopiesOf(row.ID), w.copies)
+	w.copies++
+	w.tx.SetVersionstampedKey(key, offset, layout.Encode(record))
+}

@@ -1,0 +1,229 @@
+package fdbmodel_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+)
+
+// objectOf submits a future whose result is an object.
+func objectOf(s *modeltest.Stage, inputs ...layout.ID) layout.ID {
+	return s.Submit(func(sub *fdbmodel.Submission) {
+		sub.Spec.AsObject, sub.Spec.AllowReconstruction, sub.Inputs = true, true, inputs
+	})
+}
+
+// keepObject is a result in the store of the worker that holds the claim.
+func keepObject(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+	return fdbmodel.Completion{Future: f, Result: &layout.Result{Object: "object of " + f.ID.String(), Size: 3}}
+}
+
+// loseWorker declares the stage's worker dead, with all its objects, and starts
+// another one.
+func loseWorker(s *modeltest.Stage) {
+	members, err := s.C.Workers(s.Ctx)
+	require.NoError(s.T, err)
+	for _, m := range members {
+		dead, err := s.C.DeclareDead(s.Ctx, m.ID, m.Beat)
+		require.NoError(s.T, err)
+		require.True(s.T, dead)
+		_, err = s.C.ReapClaims(s.Ctx, m.ID)
+		require.NoError(s.T, err)
+	}
+	s.Worker, err = s.C.Register(s.Ctx, s.Info())
+	require.NoError(s.T, err)
+}
+
+// tokenOf returns the token of a future's result.
+func tokenOf(s *modeltest.Stage, id layout.ID) layout.Token {
+	row, err := s.C.Get(s.Ctx, id)
+	require.NoError(s.T, err)
+	require.NotNil(s.T, row.Result)
+	return row.Result.Token
+}
+
+func TestCopiesOfAResult(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	id := objectOf(s)
+	require.Equal(t, 1, endAll(s, keepObject))
+	copies, err := s.C.Copies(s.Ctx, id)
+	require.NoError(t, err)
+	require.Len(t, copies, 1)
+	require.True(t, copies[0].Alive)
+	require.Equal(t, s.Worker.ID(), copies[0].Worker)
+	require.Equal(t, "object of "+id.String(), copies[0].Object)
+
+	info := s.Info()
+	info.Address, info.Objects, info.Secret = "", "10.0.0.2:7", "secret"
+	second, err := s.C.Register(s.Ctx, info)
+	require.NoError(t, err)
+	require.NoError(t, second.AddCopy(s.Ctx, id, tokenOf(s, id)))
+	require.NoError(t, second.AddCopy(s.Ctx, id, tokenOf(s, id)), "it has it already")
+	require.ErrorIs(t, second.AddCopy(s.Ctx, id, layout.Token{Worker: "w"}), fdbmodel.ErrTransition)
+	copies, err = s.C.Copies(s.Ctx, id)
+	require.NoError(t, err)
+	require.Len(t, copies, 2)
+	require.Equal(t, "10.0.0.2:7", copies[0].Objects)
+	require.Equal(t, "secret", copies[0].Secret)
+
+	state, err := s.C.ReportLost(s.Ctx, id, tokenOf(s, id), []layout.WorkerID{s.Worker.ID()})
+	require.NoError(t, err)
+	require.Equal(t, layout.Realized, state, "there is another copy")
+	copies, err = s.C.Copies(s.Ctx, id)
+	require.NoError(t, err)
+	require.Len(t, copies, 1)
+	require.NoError(t, second.DropCopy(s.Ctx, id))
+	require.NoError(t, second.Leave(s.Ctx))
+	requireSettled(s)
+	state, err = s.C.ReportLost(s.Ctx, id, tokenOf(s, id), nil)
+	require.NoError(t, err)
+	require.Equal(t, layout.Ready, state)
+	row, err := s.C.Get(s.Ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, 1, row.Attempts.Rebuilt)
+	requireSettled(s)
+	endAll(s, keepObject)
+	require.NoError(t, s.C.Discard(s.Ctx, id))
+	require.Zero(t, requireSound(s).Futures)
+}
+
+func TestLossThatMayNotBeRebuilt(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	id := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.AsObject = true })
+	endAll(s, keepObject)
+	loseWorker(s)
+	state, err := s.C.ReportLost(s.Ctx, id, tokenOf(s, id), nil)
+	require.NoError(t, err)
+	require.Equal(t, layout.Failed, state)
+	row, err := s.C.Get(s.Ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, layout.KindLost, row.Exception.Kind)
+	require.Contains(t, row.Exception.Message, "cannot be rebuilt because its submit does not allow it")
+	requireSettled(s)
+	born := after(s, id)
+	require.Equal(t, layout.Failed, s.State(born))
+}
+
+// TestLostGraphIsRebuilt loses all results of a graph, and touches its end: each
+// future that is needed runs again once, whoever finds the loss.
+func TestLostGraphIsRebuilt(t *testing.T) {
+	t.Parallel()
+	for _, workers := range []int{1, 4} {
+		t.Run(fmt.Sprint(workers), func(t *testing.T) {
+			t.Parallel()
+			const nodes = 100
+			s, random := modeltest.NewStage(t), rand.New(rand.NewPCG(7, uint64(workers)))
+			ids := []layout.ID{objectOf(s)}
+			inputs := map[layout.ID][]layout.ID{}
+			for len(ids) < nodes {
+				// Each takes the one before it, so that all are needed, and some others.
+				some := []layout.ID{ids[len(ids)-1]}
+				for range random.IntN(3) {
+					some = append(some, ids[random.IntN(len(ids))])
+				}
+				id := objectOf(s, some...)
+				inputs[id], ids = some, append(ids, id)
+			}
+			last := ids[nodes-1]
+			require.Equal(t, nodes, endAll(s, keepObject))
+			for loss := 1; loss <= 2; loss++ {
+				loseWorker(s)
+				state, err := s.C.ReportLost(s.Ctx, last, tokenOf(s, last), nil)
+				require.NoError(t, err)
+				require.NotEqual(t, layout.Realized, state)
+				team := []*fdbmodel.Registration{s.Worker}
+				for len(team) < workers {
+					info := s.Info()
+					info.Address = ""
+					other, err := s.C.Register(s.Ctx, info)
+					require.NoError(t, err)
+					team = append(team, other)
+				}
+				require.Equal(t, nodes, rebuildGraph(s, team, inputs), "each once")
+				require.Equal(t, layout.Realized, s.State(last))
+				for _, id := range ids {
+					row, err := s.C.Get(s.Ctx, id)
+					require.NoError(t, err)
+					require.Equal(t, loss, row.Attempts.Rebuilt)
+				}
+				requireSettled(s)
+			}
+		})
+	}
+}
+
+// rebuildGraph has workers run what there is in turn: one that finds an input
+// without a copy reports the loss and gives its future back. It returns how many
+// ran.
+func rebuildGraph(s *modeltest.Stage, team []*fdbmodel.Registration, inputs map[layout.ID][]layout.ID) (ran int) {
+	for idle := 0; idle < len(team); {
+		w := team[0]
+		team = append(team[1:], w)
+		answer, err := w.Claim(s.Ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 3}, Max: 3})
+		require.NoError(s.T, err)
+		if idle++; len(answer.Futures) > 0 {
+			idle = 0
+		}
+		for i := range answer.Futures {
+			f, lost := &answer.Futures[i], false
+			for _, input := range inputs[f.ID] {
+				copies, err := s.C.Copies(s.Ctx, input)
+				require.NoError(s.T, err)
+				if len(copies) > 0 && copies[0].Alive {
+					continue
+				}
+				row, err := s.C.Get(s.Ctx, input)
+				require.NoError(s.T, err)
+				if lost = true; row.Result != nil {
+					_, err = s.C.ReportLost(s.Ctx, input, row.Result.Token, nil)
+					require.NoError(s.T, err)
+				}
+			}
+			done := keepObject(f)
+			if lost {
+				done = fdbmodel.Completion{Future: f, Block: true}
+			} else {
+				ran++
+			}
+			outcomes, err := w.Finish(s.Ctx, []fdbmodel.Completion{done})
+			require.NoError(s.T, err)
+			require.Equal(s.T, fdbmodel.Applied, outcomes[0])
+		}
+	}
+	return ran
+}
+
+func TestInputsOfObjectsAreKept(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	input := s.Submit()
+	id := objectOf(s, input)
+	endAll(s, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+		if f.Spec.AsObject {
+			return keepObject(f)
+		}
+		return realize(f)
+	})
+	require.ErrorIs(t, s.C.Discard(s.Ctx, input), fdbmodel.ErrTransition, "the other may have to run again")
+	require.NoError(t, s.C.Discard(s.Ctx, id))
+	require.NoError(t, s.C.Discard(s.Ctx, input))
+	require.Zero(t, requireSound(s).Futures)
+}
+
+func TestObjectsAreNotValues(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	objectOf(s)
+	f := s.Claim(s.Worker)
+	_, err := s.Worker.Finish(s.Ctx, []fdbmodel.Completion{{Future: &f[0],
+		Result: &layout.Result{Object: "h", Value: []byte("v")}}})
+	require.ErrorIs(t, err, layout.ErrBadSpec)
+}
