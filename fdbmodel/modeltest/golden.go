@@ -30,7 +30,7 @@ func empty[T any, P interface {
 func GoldenRecords() []GoldenRecord {
 	token := layout.Token{Worker: "0123456789abcdef", Sequence: 7}
 	ref := &layout.ChunkRef{Kind: layout.ChunkResult, Token: token.String(), Size: 100_000, Count: 2}
-	return []GoldenRecord{
+	return append([]GoldenRecord{
 		{"spec", &layout.Spec{
 			Function: "go:f", Codec: layout.CodecMsgpack, Args: []byte("abc"), ArgsSize: 3, ArgsRef: ref, ArgsKey: true,
 			Argv: []string{"a", "b"}, Inputs: layout.PackIDs([]layout.ID{GoldenID}), InputsRef: ref,
