@@ -58,20 +58,6 @@ func GoldenRecords() []GoldenRecord {
 			Token: token, Codec: layout.CodecRaw, Value: []byte("v"), ValueRef: ref, Object: "h", Size: 1, ExitCode: 2,
 			Stderr: []byte("e"), StderrRef: ref, Truncated: true, Attempt: 3, RunTime: time.Second, At: 8,
 		}, true, empty[layout.Result]()},
-		{"worker", &layout.WorkerInfo{
-			Address: "10.0.0.1:1", Name: "n", Queues: []string{"q"}, Functions: []string{"go:f", layout.AnyModule},
-			Capacity: layout.Resources{Slots: 4, CPU: 4000, RAM: 1 << 33, GPU: 1000}, StartedAt: 9, Opening: "o",
-			Process: 10, Version: "v", Connection: "x", Labels: map[string]string{"zone": "a"}, Objects: "o",
-			Secret: "s",
-		}, false, empty[layout.WorkerInfo]()},
-		{"heartbeat", &layout.Heartbeat{
-			Count: 1, Free: layout.Resources{Slots: 2}, Running: 3, At: 4, Awaiting: 5, Full: []string{"go:f"},
-		}, false, empty[layout.Heartbeat]()},
-		{"idle", &layout.IdleRecord{
-			Resources: layout.Resources{Slots: 1, CPU: 2, RAM: 3, GPU: 4}, Functions: []string{"go:f"},
-			Labels: map[string]string{"zone": "a"},
-		}, false,
-			empty[layout.IdleRecord]()},
 		{"claims", &layout.ClaimBatch{IDs: layout.PackIDs([]layout.ID{GoldenID})}, false,
 			empty[layout.ClaimBatch]()},
 		{"begun", &layout.Begun{Sequence: 7, Deaths: 1}, false, empty[layout.Begun]()},
