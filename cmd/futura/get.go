@@ -97,7 +97,7 @@ func (a *app) get(ctx context.Context, c *futures.Client, id futures.ID) error {
 			return err
 		}
 	}
-	if d.names, err = aliasesOf(ctx, c.Cluster(), []layout.Row{row}); err != nil {
+	if d.names, err = aliasesOf(ctx, c.Cluster(), []string{row.Spec.Function}); err != nil {
 		return err
 	}
 	if d.edges, err = httpapi.EdgesOf(ctx, c.Cluster(), &row); err != nil {

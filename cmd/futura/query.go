@@ -122,7 +122,7 @@ func (a *app) list(ctx context.Context, f *listFlags) (err error) {
 		if a.json {
 			return a.printListed(rows, next, f.filter.LeftOut)
 		}
-		names, err := aliasesOf(ctx, c.Cluster(), rows)
+		names, err := aliasesOf(ctx, c.Cluster(), functionsOf(rows))
 		if err != nil {
 			return err
 		}
@@ -164,10 +164,11 @@ func listLines(rows []layout.Row, names map[string]string) [][]string {
 	return lines
 }
 
-// aliasesOf returns the aliases of the modules that rows need, by their content ids.
-func aliasesOf(ctx context.Context, c *fdbmodel.Cluster, rows []layout.Row) (map[string]string, error) {
-	isModule := func(r layout.Row) bool { return strings.HasPrefix(r.Spec.Function, wasmPrefix) }
-	if !slices.ContainsFunc(rows, isModule) {
+// aliasesOf returns the aliases of the modules among functions, by their content
+// ids.
+func aliasesOf(ctx context.Context, c *fdbmodel.Cluster, functions []string) (map[string]string, error) {
+	isModule := func(function string) bool { return strings.HasPrefix(function, wasmPrefix) }
+	if !slices.ContainsFunc(functions, isModule) {
 		return nil, nil
 	}
 	modules, err := c.Modules(ctx)
@@ -176,6 +177,14 @@ func aliasesOf(ctx context.Context, c *fdbmodel.Cluster, rows []layout.Row) (map
 		names[modules[i].CID] = strings.Join(modules[i].Aliases, ",")
 	}
 	return names, err
+}
+
+func functionsOf(rows []layout.Row) []string {
+	functions := make([]string, len(rows))
+	for i := range rows {
+		functions[i] = rows[i].Spec.Function
+	}
+	return functions
 }
 
 // shortFunction is how many characters of a function's name a table shows.

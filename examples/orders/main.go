@@ -1,6 +1,7 @@
 // Command orders prices and ships orders by futures: a program of one's own with
-// typed functions, a worker, many futures at once, failures, and futures that are
-// made together with one's own rows. docs/guide/go.md goes through it.
+// typed functions, a worker, many futures at once, failures, futures that take the
+// results of others, and futures that are made together with one's own rows.
+// docs/guide/go.md goes through it.
 //
 //	go run ./examples/orders                               # in memory
 //	go run ./examples/orders --store embedded:./orders     # on disk
@@ -52,6 +53,9 @@ func run(ctx context.Context, store string, out io.Writer) (err error) {
 	if err := priceAll(ctx, node.Client, out); err != nil {
 		return err
 	}
+	if err := billOne(ctx, node.Client, out); err != nil {
+		return err
+	}
 	return shipOne(ctx, node, out)
 }
 
@@ -60,6 +64,7 @@ func open(ctx context.Context, store string) (*futura.Node, error) {
 	return futura.Open(ctx, store,
 		futura.WorkerOptions(workers.Options{Slots: 4}),
 		futura.Function(price.Bind(priceOf)),
+		futura.Function(bill.Bind(billOf)),
 		futura.Function(ship.Bind(func(_ context.Context, o Order) (string, error) { return "shipped " + o.ID, nil })))
 }
 
@@ -94,6 +99,37 @@ func priceAll(ctx context.Context, client *futures.Client, out io.Writer) error 
 		}
 	}
 	return nil
+}
+
+// Bill is what a customer owes, for orders whose prices may not be known yet.
+type Bill struct {
+	Customer string
+	Amounts  []futures.Arg[int]
+}
+
+var bill = futures.Define[Bill, string]("bill")
+
+// billOf runs once all prices are known.
+func billOf(_ context.Context, b Bill) (string, error) {
+	total := 0
+	for _, amount := range b.Amounts {
+		total += amount.Get()
+	}
+	return fmt.Sprintf("%s owes %d", b.Customer, total), nil
+}
+
+// billOne submits a bill right after the orders, and awaits only the bill.
+func billOne(ctx context.Context, client *futures.Client, out io.Writer) error {
+	prices, err := price.Map(ctx, client, []Order{{"20", "tea", 1}, {"21", "cake", 3}})
+	if err != nil {
+		return err
+	}
+	text, err := bill.Call(ctx, client, Bill{"Ada", append(futures.All(prices), futures.Value(2))})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, text)
+	return err
 }
 
 // shipOne writes an order and makes the future that ships it in one transaction:

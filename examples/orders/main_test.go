@@ -13,8 +13,8 @@ func TestOrders(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), "memory:", &out))
-	require.Equal(t, "order 17 costs 6\norder 18 costs 5\norder 19: error in attempt 1: coal is sold out\nshipped 17\n",
-		out.String())
+	require.Equal(t, "order 17 costs 6\norder 18 costs 5\norder 19: error in attempt 1: coal is sold out\n"+
+		"Ada owes 20\nshipped 17\n", out.String())
 }
 
 func TestPrice(t *testing.T) {
