@@ -36,7 +36,10 @@ func (a *app) benchCommand() *cobra.Command {
 			"  idle        1,000 workers without work: their requests to the store\n" +
 			"  batch       the items of a batch; the ratio of their rate to plain futures\n" +
 			"  wasm        a WASM function of 0.3 ms, in a fresh instance each; the ratios of\n" +
-			"              its time to plain runtimes that can and can't be stopped\n\n" +
+			"              its time to plain runtimes that can and can't be stopped\n" +
+			"  objects     Put and Get of 1 kB and 10 MB in an object store: within a process,\n" +
+			"              between two on one host, over a socket; the ratios of a copy in\n" +
+			"              memory, and of a bare socket, to their times\n\n" +
 			"Rates depend on the load of the machine. The cost of a future does not: transactions, mutations and reads " +
 			"of the store; processor time in user and system mode, of this process and the processes of functions that " +
 			"it started; objects and bytes that this process allocates. For idle these are per second. The processor " +

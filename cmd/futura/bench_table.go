@@ -42,6 +42,17 @@ func benchRows(r *bench.Report) [][]string {
 	}
 	cost("future", r.PerFuture)
 	cost("second", r.PerSecond)
+	if o := r.Objects; o != nil {
+		add(true, "memory copy", "%.3g ms for 10 MB", o.Copy)
+		add(true, "bare socket", "%.3g ms for 10 MB", o.Socket)
+		times := func(name string, t bench.ObjectTimes) {
+			add(true, name, "%.3g µs (1 kB), %.3g ms (10 MB), ratio %.3g", t.Small, t.Large, t.Ratio)
+		}
+		times("put", o.Put)
+		times("get within process", o.Within)
+		times("get on one host", o.Between)
+		times("get over socket", o.OverSocket)
+	}
 	add(r.ResidentBytes > 0, "resident memory", "%.0f MB", float64(r.ResidentBytes)/1e6)
 	add(r.ResidentBytesPerFuture > 0, "resident per future", "%.0f bytes", r.ResidentBytesPerFuture)
 	add(r.FsyncP50 > 0, "fsync", "p50 %.3g ms", r.FsyncP50)

@@ -24,6 +24,7 @@ func TestBenchTableFitsATerminal(t *testing.T) {
 	}
 	for _, name := range []string{
 		"rate ", "latency", "store per future", "processor per future", "allocated per future", "processor per second",
+		"get over socket",
 	} {
 		require.Contains(t, out.String(), name)
 	}
@@ -39,6 +40,8 @@ func fill(v reflect.Value) {
 			f.SetFloat(1234567.891)
 		case reflect.Int, reflect.Int64:
 			f.SetInt(12345678)
+		case reflect.Struct:
+			fill(f)
 		case reflect.Pointer:
 			f.Set(reflect.New(f.Type().Elem()))
 			if f.Elem().Kind() == reflect.Struct {

@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/futura-run/futura/internal/bench"
 	"github.com/futura-run/futura/workers/wasm"
 )
 
@@ -15,6 +16,7 @@ var version = "dev"
 
 func main() {
 	wasm.ChildMain()
+	bench.ChildMain()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/internal/bench"
 	"github.com/futura-run/futura/workers/wasm"
 )
 
@@ -19,6 +20,7 @@ import (
 // process.
 func TestMain(m *testing.M) {
 	wasm.ChildMain()
+	bench.ChildMain()
 	if os.Getenv(mainVariable) != "" {
 		main()
 	}

@@ -55,7 +55,9 @@ type Report struct {
 	// are none.
 	PerFuture *Cost `json:"per_future,omitempty"`
 	PerSecond *Cost `json:"per_second,omitempty"`
-	Cores     int   `json:"cores"`
+	// Objects is what the scenario of that name measures.
+	Objects *Objects `json:"objects,omitempty"`
+	Cores   int      `json:"cores"`
 }
 
 // Options of Run.
@@ -79,7 +81,8 @@ type Options struct {
 
 // Scenarios are the names that Run knows.
 func Scenarios() []string {
-	return []string{"burndown", "stream", "latency", "backlog", "contention", "await", "idle", "batch", "wasm"}
+	return []string{"burndown", "stream", "latency", "backlog", "contention", "await", "idle", "batch", "wasm",
+		"objects"}
 }
 
 // Run measures one scenario on a store, in a cluster of its own, whose keys it
@@ -88,7 +91,7 @@ func Run(ctx context.Context, db kv.Database, scenario string, o Options) (Repor
 	scenarios := map[string]func(context.Context, *run) error{
 		"burndown": inCluster(burndown), "stream": inCluster(stream), "latency": inCluster(latency), "backlog": backlog,
 		"contention": contention, "await": inCluster(await), "idle": inCluster(idle), "batch": inCluster(batches),
-		"wasm": functions,
+		"wasm": functions, "objects": storeObjects,
 	}
 	fn, ok := scenarios[scenario]
 	if !ok {

@@ -13,13 +13,16 @@ import (
 	"github.com/futura-run/futura/internal/bench"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	bench.ChildMain()
+	goleak.VerifyTestMain(m)
+}
 
 func TestEveryScenarioEndsAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for _, scenario := range bench.Scenarios() {
-		if scenario == "wasm" {
-			// It uses no store and takes seconds; wasmbench has its tests.
+		if scenario == "wasm" || scenario == "objects" {
+			// They use no store; wasmbench has its tests, and objects have one here.
 			continue
 		}
 		t.Run(scenario, func(t *testing.T) {
@@ -59,6 +62,22 @@ func TestEveryScenarioEndsAndLeavesNothing(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, page.Items)
 		})
+	}
+}
+
+func TestObjects(t *testing.T) {
+	t.Parallel()
+	db := embedded.OpenMemory(embedded.Options{})
+	defer db.Close()
+	report, err := bench.Run(context.Background(), db, "objects", bench.Options{Futures: 2})
+	require.NoError(t, err)
+	o := report.Objects
+	require.Positive(t, o.Copy)
+	require.Positive(t, o.Socket)
+	for _, times := range []bench.ObjectTimes{o.Put, o.Within, o.Between, o.OverSocket} {
+		require.Positive(t, times.Small)
+		require.Positive(t, times.Large)
+		require.Positive(t, times.Ratio)
 	}
 }
 

@@ -166,11 +166,7 @@ func (l *lease) release(hash objects.Hash) {
 	if l.ended {
 		return
 	}
-	err := l.source.ask(request{op: opRelease, hash: hash})
-	if err == nil {
-		err = readReply(l.source, 0)
-	}
-	if err != nil {
+	if l.source.ask(request{op: opRelease, hash: hash}) != nil {
 		l.close()
 	}
 }

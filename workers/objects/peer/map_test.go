@@ -51,6 +51,9 @@ func TestMap(t *testing.T) {
 	require.NoError(t, one.Close())
 	require.Greater(t, held.Stats().MemoryUsed, ref.Size)
 	requireObject(t, want)(two, nil)
+	// The answer to another request shows that what was before it is done.
+	_, err = client.Map(ctx, address, small)
+	require.ErrorIs(t, err, errNoFile)
 	require.Less(t, held.Stats().MemoryUsed, ref.Size)
 
 	// Open prefers a file to a copy, and takes a copy where there is no file.

@@ -363,7 +363,7 @@ func (c *link) share(o *objects.Object) error {
 func (c *link) release(hash objects.Hash) error {
 	held := c.mapped[hash]
 	if len(held) == 0 {
-		return c.say(reply{status: statusNotFound})
+		return fmt.Errorf("%w: %s is not mapped", ErrMalformed, hash)
 	}
 	o := held[len(held)-1]
 	if held = held[:len(held)-1]; len(held) == 0 {
@@ -372,5 +372,5 @@ func (c *link) release(hash objects.Hash) error {
 		c.mapped[hash] = held
 	}
 	c.held--
-	return errors.Join(o.Close(), c.say(reply{status: statusOK}))
+	return o.Close()
 }

@@ -46,7 +46,7 @@ const (
 	// descriptor beside it. The object is held until it is released or the
 	// connection ends.
 	opMap
-	// opRelease ends what opMap began: one reply.
+	// opRelease ends what opMap began. It has no reply.
 	opRelease
 	lastOperation = opRelease
 )
