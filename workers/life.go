@@ -130,12 +130,22 @@ func (l *life) drain() {
 	if l.broken() {
 		cause = l.cause
 	}
+	if cause != ErrStopping {
+		l.dropRunning(cause)
+		return
+	}
 	for _, j := range w.slots.runningOf(l) {
-		if cause != ErrStopping {
-			j.drop()
-		} else if j.relinquish() {
+		if j.relinquish() {
 			w.options.Logger.Info("stopping a function and giving back its future", "future", j.future.ID)
 		}
+		j.cancel(cause)
+	}
+}
+
+// dropRunning ends the functions of a life that holds no claims any more.
+func (l *life) dropRunning(cause error) {
+	for _, j := range l.worker.slots.runningOf(l) {
+		j.drop()
 		j.cancel(cause)
 	}
 }

@@ -40,6 +40,7 @@ func (w *Worker) step(ctx context.Context, now time.Time) (time.Time, error) {
 	next, err := w.stepLife(ctx, l, now)
 	if errors.Is(err, fdbmodel.ErrReaped) {
 		w.abandon((*job).drop)
+		l.dropRunning(err)
 		if err := l.reg.Leave(ctx); err != nil {
 			return now, err
 		}
@@ -75,6 +76,9 @@ func (w *Worker) stepLife(ctx context.Context, l *life, now time.Time) (time.Tim
 	if due, ran := w.runTaken(now); ran || due.Before(next) {
 		next = due
 	}
+	if !w.lives(l) {
+		return now, nil // a function stepped the worker, and it was declared dead
+	}
 	if request, ok := l.request(); ok {
 		n, err := l.claimNow(ctx, request)
 		if err != nil {
@@ -85,6 +89,13 @@ func (w *Worker) stepLife(ctx context.Context, l *life, now time.Time) (time.Tim
 		}
 	}
 	return next, nil
+}
+
+// lives reports whether l is the present membership.
+func (w *Worker) lives(l *life) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.life == l
 }
 
 // takeCancels asks what was cancelled to stop.
