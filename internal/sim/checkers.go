@@ -38,6 +38,11 @@ func sameEnd(a, b *layout.Notice) error {
 // check is what must hold at the end of a run.
 func (w *world) check(ctx context.Context) error {
 	problems := []error{errors.Join(w.broken...), w.checkInvariants(ctx)}
+	for _, p := range w.workers {
+		if s := p.worker.Stats(); s.Running == 0 && (s.Awaiting > 0 || s.Free.Slots != p.slots) {
+			problems = append(problems, fmt.Errorf("a worker with %d slots that runs nothing: %+v", p.slots, s))
+		}
+	}
 	for _, r := range w.client.requests {
 		if err := w.checkEnd(ctx, r); err != nil {
 			problems = append(problems, err)
@@ -138,9 +143,9 @@ func (w *world) checkEnd(ctx context.Context, r *request) error {
 		switch {
 		case kind == layout.KindCancelled && !r.cancelled:
 			return fmt.Errorf("future %s was cancelled without a request", id)
-		case kind == layout.KindTimeout && function != fnSlow:
+		case kind == layout.KindTimeout && function != fnSlow && function != fnParent:
 			return fmt.Errorf("future %s of the function %s ran too long", id, function)
-		case kind == layout.KindTimeout && spec.Timeout == 0:
+		case kind == layout.KindTimeout && function == fnSlow && spec.Timeout == 0:
 			return fmt.Errorf("future %s ran too long and has no timeout", id)
 		case (kind == layout.KindError || kind == layout.KindTimeout) && row.Attempts.Failed != spec.MaxRetries+1:
 			return fmt.Errorf("future %s failed after %d of %d attempts", id, row.Attempts.Failed, spec.MaxRetries+1)

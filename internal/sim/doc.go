@@ -6,7 +6,7 @@
 // A run has two phases. In the first, work is submitted and faults happen:
 // transactions conflict, become too old, or end with an unknown result that
 // landed, did not land, or lands late; functions take longer than their timeouts,
-// wait for their paces and are cancelled; workers are killed, paused and started
+// wait for their paces, await others and are cancelled; workers are killed, paused and started
 // again; the store crashes and is opened from what was synced. In the second,
 // faults end, and everything that was acknowledged must come to its end within
 // a bounded time.

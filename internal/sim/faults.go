@@ -24,6 +24,7 @@ type workerProcess struct {
 	zone        string
 	began       time.Time
 	paced       map[string]int // starts by key of a pace
+	slots       int
 }
 
 func (p *workerProcess) step(ctx context.Context, now time.Time) (time.Time, error) {
@@ -34,6 +35,7 @@ func (p *workerProcess) step(ctx context.Context, now time.Time) (time.Time, err
 func (w *world) startWorker(ctx context.Context, address string) error {
 	p := &workerProcess{
 		address: address, seam: seam.Worker{Manual: true}, zone: w.zone(), began: w.clock.Now(), paced: map[string]int{},
+		slots: 1 + w.random.IntN(4),
 	}
 	err := w.insist(ctx, func() error {
 		cluster, err := w.openCluster(ctx)
@@ -41,9 +43,9 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 			return err
 		}
 		p.worker, err = workers.FromCluster(cluster, workers.Options{
-			Seam: &p.seam, Address: address, Slots: 1 + w.random.IntN(4), CPU: int64(1500 + 500*w.random.IntN(4)),
+			Seam: &p.seam, Address: address, Slots: p.slots, CPU: int64(1500 + 500*w.random.IntN(4)),
 			Labels: map[string]string{"zone": p.zone},
-			Policy: layout.Policy{MaxTimeout: timeout, MaxOutput: maxOutput},
+			Policy: layout.Policy{MaxTimeout: longest, MaxOutput: maxOutput},
 		})
 		return err
 	})
@@ -62,11 +64,12 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 		fnPanic:  func(context.Context, []byte) ([]byte, error) { panic("simulated") },
 		fnSlow:   w.slow,
 		fnPoison: func(_ context.Context, args []byte) ([]byte, error) { return outcomeOf(args), nil },
+		fnParent: func(ctx context.Context, args []byte) ([]byte, error) { return w.parent(ctx, p, args) },
 	}
 	if w.healing {
 		functions[fnUnknown] = functions[fnUpper]
 	}
-	for _, name := range []string{fnUpper, fnFlaky, fnBroken, fnPanic, fnSlow, fnPoison, fnUnknown} {
+	for _, name := range []string{fnUpper, fnFlaky, fnBroken, fnPanic, fnSlow, fnPoison, fnUnknown, fnParent} {
 		fn, known := functions[name]
 		if !known {
 			continue

@@ -42,8 +42,9 @@ type Report struct {
 	// TimedOut are runs that took longer than they may. Cancelled and Lost are
 	// futures that ended so, and Charged those with a crash.
 	TimedOut, Cancelled, Lost, Charged int
-	// Infeasible are futures that no worker could run.
-	Infeasible                     int
+	// Infeasible are futures that no worker could run, and Awaited waits of
+	// functions for other futures that ended with those.
+	Infeasible, Awaited            int
 	Kills, Pauses, Crashes, Reaped int
 	Steps                          int
 	Virtual                        time.Duration
@@ -75,6 +76,7 @@ type world struct {
 	client  *clientProcess
 	workers []*workerProcess
 	log     *runLog
+	until   time.Time // when the present phase ends
 	healing bool
 	broken  []error // what functions saw that must not be
 }
@@ -110,21 +112,28 @@ func (w *world) run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = w.store.Close() }()
-	end := epoch.Add(w.options.Chaos)
-	for w.clock.Now().Before(end) {
-		if err := w.step(ctx, end); err != nil {
+	w.until = epoch.Add(w.options.Chaos)
+	for w.clock.Now().Before(w.until) {
+		if err := w.round(ctx); err != nil {
 			return err
-		}
-		if err := w.chaos(ctx); err != nil {
-			return err
-		}
-		if w.report.Steps%checkEvery == 0 {
-			if err := w.checkInvariants(ctx); err != nil {
-				return err
-			}
 		}
 	}
 	return w.heal(ctx)
+}
+
+// round is a step, and with faults what goes wrong around it. A function that
+// awaits others calls it too.
+func (w *world) round(ctx context.Context) error {
+	if err := w.step(ctx); err != nil || w.healing {
+		return err
+	}
+	if err := w.chaos(ctx); err != nil {
+		return err
+	}
+	if w.report.Steps%checkEvery == 0 {
+		return w.checkInvariants(ctx)
+	}
+	return nil
 }
 
 // heal ends the faults and waits for everything to end.
@@ -145,12 +154,12 @@ func (w *world) heal(ctx context.Context) error {
 			return err
 		}
 	}
-	end := w.clock.Now().Add(healTime)
+	w.until = w.clock.Now().Add(healTime)
 	for !w.client.finished() {
-		if !w.clock.Now().Before(end) {
+		if !w.clock.Now().Before(w.until) {
 			return fmt.Errorf("%d futures have not ended within %v without faults: %s", w.client.open(), healTime, w.stuck(ctx))
 		}
-		if err := w.step(ctx, end); err != nil {
+		if err := w.round(ctx); err != nil {
 			return err
 		}
 	}
@@ -215,12 +224,12 @@ type actor interface {
 }
 
 // step lets the actor run that is due next, and moves the clock there.
-func (w *world) step(ctx context.Context, limit time.Time) error {
+func (w *world) step(ctx context.Context) error {
 	if w.report.Steps++; w.report.Steps > maxSteps {
 		return fmt.Errorf("no end after %d steps: %s", maxSteps, w.stuck(ctx))
 	}
 	now := w.clock.Now()
-	at, due := limit, []*schedule(nil)
+	at, due := w.until, []*schedule(nil)
 	for _, s := range w.schedules() {
 		when := s.next
 		if when.Before(now) {
@@ -229,7 +238,7 @@ func (w *world) step(ctx context.Context, limit time.Time) error {
 		switch {
 		case when.Before(at):
 			at, due = when, []*schedule{s}
-		case when.Equal(at) && when.Before(limit):
+		case when.Equal(at) && when.Before(w.until):
 			due = append(due, s)
 		}
 	}

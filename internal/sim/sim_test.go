@@ -28,12 +28,13 @@ func TestSim(t *testing.T) {
 		first, seeds = uint64(rand.Uint32()), 2000
 		t.Logf("seeds from %d to %d", first, first+seeds-1)
 	}
-	var timedOut, cancelled, lost, charged, infeasible atomic.Int64
+	var timedOut, cancelled, lost, charged, infeasible, awaited atomic.Int64
 	t.Cleanup(func() {
 		require.Positive(t, timedOut.Load())
 		require.Positive(t, cancelled.Load())
 		require.Positive(t, lost.Load())
 		require.Positive(t, infeasible.Load())
+		require.Positive(t, awaited.Load())
 		require.Greater(t, charged.Load(), lost.Load())
 	})
 	for n := range seeds {
@@ -47,6 +48,7 @@ func TestSim(t *testing.T) {
 			lost.Add(int64(report.Lost))
 			charged.Add(int64(report.Charged))
 			infeasible.Add(int64(report.Infeasible))
+			awaited.Add(int64(report.Awaited))
 		})
 	}
 }

@@ -20,14 +20,19 @@ const (
 	fnSlow    = "slow"    // takes its time, sometimes longer than it may
 	fnPoison  = "poison"  // kills its worker while there are faults
 	fnUnknown = "unknown" // known to no worker until the faults end
+	fnParent  = "parent"  // submits others, some of them parents, and awaits them
 )
 
-// timeout is that of all functions that have one, and slowest how long those take
-// at most that take their time.
+// timeout is that of all functions that have one, slowest how long those take at
+// most that take their time, and longest the timeout of those that have none.
 const (
 	timeout = 500 * time.Millisecond
 	slowest = 3 * timeout / 2
+	longest = 20 * time.Second
 )
+
+// maxDepth is how deeply parents are nested.
+const maxDepth = 3
 
 // maxOutput is the largest result, a little above those of the workload.
 const maxOutput = 40_000
@@ -166,7 +171,7 @@ func (c *clientProcess) submitSome(ctx context.Context, now time.Time) error {
 func (c *clientProcess) draw(now time.Time) fdbmodel.Submission {
 	w := c.world
 	functions := []string{fnUpper, fnUpper, fnUpper, fnUpper, fnFlaky, fnFlaky, fnBroken, fnPanic, fnUnknown, fnSlow,
-		fnSlow, fnPoison}
+		fnSlow, fnPoison, fnParent, fnParent}
 	s := fdbmodel.Submission{
 		Args: fmt.Appendf(nil, "future-%d", len(c.requests)),
 		Spec: layout.Spec{
@@ -188,6 +193,9 @@ func (c *clientProcess) draw(now time.Time) fdbmodel.Submission {
 	}
 	if s.Spec.Function == "go:"+fnSlow || w.random.IntN(5) == 0 {
 		s.Spec.Timeout = timeout
+	}
+	if s.Spec.Function == "go:"+fnParent {
+		s.Spec.Timeout = 0
 	}
 	if w.random.IntN(4) == 0 {
 		s.Spec.Pace = &layout.Pace{
