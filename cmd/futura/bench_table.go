@@ -34,6 +34,11 @@ func benchRows(r *bench.Report) [][]string {
 	}
 	add(r.ReadsPerSecond > 0, "store per second", "%.0f reads of %.0f keys, %.0f commits", r.ReadsPerSecond,
 		r.KeysReadPerSecond, r.CommitsPerSecond)
+	for _, shape := range r.Shapes {
+		add(true, shape.Name, "%s of %s in %.0f ms", some(shape.Edges, "edge"), some(shape.Futures, "future"), shape.RunMS)
+		add(shape.Edges > 0, "  each edge", "%.3g transactions, %.3g mutations, %.3g reads", shape.TransactionsPerEdge,
+			shape.MutationsPerEdge, shape.ReadsPerEdge)
+	}
 	cost := func(per string, c *bench.Cost) {
 		if c != nil {
 			add(true, "processor per "+per, "%.4g µs user, %.4g µs system", c.UserMicroseconds, c.SystemMicroseconds)

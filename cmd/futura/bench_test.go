@@ -17,6 +17,9 @@ func TestBenchTableFitsATerminal(t *testing.T) {
 	t.Parallel()
 	r := bench.Report{Scenario: "contention", Store: "embedded"}
 	fill(reflect.ValueOf(&r).Elem())
+	shape := bench.Shape{Name: "fan-out"}
+	fill(reflect.ValueOf(&shape).Elem())
+	r.Shapes = []bench.Shape{shape}
 	var out bytes.Buffer
 	require.NoError(t, table(&out, benchRows(&r)))
 	for line := range strings.Lines(out.String()) {

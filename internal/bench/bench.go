@@ -57,7 +57,9 @@ type Report struct {
 	PerSecond *Cost `json:"per_second,omitempty"`
 	// Objects is what the scenario of that name measures.
 	Objects *Objects `json:"objects,omitempty"`
-	Cores   int      `json:"cores"`
+	// Shapes are graphs of futures that use each other.
+	Shapes []Shape `json:"shapes,omitempty"`
+	Cores  int     `json:"cores"`
 }
 
 // Options of Run.
@@ -81,7 +83,7 @@ type Options struct {
 
 // Scenarios are the names that Run knows.
 func Scenarios() []string {
-	return []string{"burndown", "stream", "latency", "backlog", "contention", "await", "idle", "batch", "wasm",
+	return []string{"burndown", "stream", "latency", "backlog", "contention", "await", "idle", "batch", "graph", "wasm",
 		"objects"}
 }
 
@@ -91,7 +93,7 @@ func Run(ctx context.Context, db kv.Database, scenario string, o Options) (Repor
 	scenarios := map[string]func(context.Context, *run) error{
 		"burndown": inCluster(burndown), "stream": inCluster(stream), "latency": inCluster(latency), "backlog": backlog,
 		"contention": contention, "await": inCluster(await), "idle": inCluster(idle), "batch": inCluster(batches),
-		"wasm": functions, "objects": storeObjects,
+		"graph": graphs, "wasm": functions, "objects": storeObjects,
 	}
 	fn, ok := scenarios[scenario]
 	if !ok {
@@ -212,9 +214,11 @@ func firstError(errs []error) error {
 	return nil
 }
 
-// task is a no-op with 100 bytes of arguments that don't compress.
+const argsSize = 100
+
+// task is a no-op with arguments that don't compress.
 func task(i int) futures.Task {
-	args := make([]byte, 100)
+	args := make([]byte, argsSize)
 	x := uint64(i)*0x9e3779b97f4a7c15 + 1
 	for at := range args {
 		x ^= x << 13
@@ -225,10 +229,16 @@ func task(i int) futures.Task {
 	return futures.Task{Function: "go:" + noop, Args: args}
 }
 
-// submitAll submits n no-ops by a few goroutines at once.
+// submitAll submits n no-ops.
 func (r *run) submitAll(ctx context.Context, n int) ([]*futures.Future, error) {
-	const producers, batch = 8, 1000
 	r.begin("submit", n)
+	return r.submitTasks(ctx, n, task)
+}
+
+// submitTasks submits n futures by a few goroutines at once.
+func (r *run) submitTasks(ctx context.Context, n int, task func(int) futures.Task) ([]*futures.Future, error) {
+	const producers, one, most = 8, 100, 1000 // one transaction has one hundred
+	batch := min(max(n/producers/one, 1)*one, most)
 	all := make([]*futures.Future, n)
 	errs := make([]error, producers)
 	var wg sync.WaitGroup
