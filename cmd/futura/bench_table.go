@@ -57,6 +57,8 @@ func benchRows(r *bench.Report) [][]string {
 		times("get within process", o.Within)
 		times("get on one host", o.Between)
 		times("get over socket", o.OverSocket)
+		times("put on one host", o.PutBetween)
+		times("put over socket", o.PutOverSocket)
 	}
 	add(r.ResidentBytes > 0, "resident memory", "%.0f MB", float64(r.ResidentBytes)/1e6)
 	add(r.ResidentBytesPerFuture > 0, "resident per future", "%.0f bytes", r.ResidentBytesPerFuture)

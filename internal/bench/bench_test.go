@@ -74,7 +74,9 @@ func TestObjects(t *testing.T) {
 	o := report.Objects
 	require.Positive(t, o.Copy)
 	require.Positive(t, o.Socket)
-	for _, times := range []bench.ObjectTimes{o.Put, o.Within, o.Between, o.OverSocket} {
+	for _, times := range []bench.ObjectTimes{
+		o.Put, o.Within, o.Between, o.OverSocket, o.PutBetween, o.PutOverSocket,
+	} {
 		require.Positive(t, times.Small)
 		require.Positive(t, times.Large)
 		require.Positive(t, times.Ratio)

@@ -71,7 +71,7 @@ func holdObjects(dir string, in io.Reader, out io.Writer) (err error) {
 	serve := func(l net.Listener, failed error) net.Listener {
 		if err = errors.Join(err, failed); err == nil {
 			serving++
-			o := peer.ServerOptions{Token: strings.TrimSpace(token)}
+			o := peer.ServerOptions{Token: strings.TrimSpace(token), Puts: true}
 			go func() { ended <- peer.Serve(ctx, l, store, o) }()
 		}
 		return l

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -35,6 +36,11 @@ type Objects struct {
 	// OverSocket is a get from another process over TCP, each piece verified. Its
 	// ratio is to the bare socket.
 	OverSocket ObjectTimes `json:"get_over_socket"`
+	// PutBetween and PutOverSocket store in another process, which hashes what it
+	// gets: over a Unix socket, compared with the copy, and over TCP, compared with
+	// the bare socket.
+	PutBetween    ObjectTimes `json:"put_between_processes"`
+	PutOverSocket ObjectTimes `json:"put_over_socket"`
 }
 
 // ObjectTimes are those of one way.
@@ -155,6 +161,8 @@ func (b *objectBench) round(ctx context.Context, round int) error {
 		b.timed("bare", 1, func(int) error { return b.bareSocket() }),
 		b.timed("socket", 1, func(int) error { return b.get(ctx, large, b.child.TCP) }),
 		b.timed("socket small", smallOnes, func(int) error { return b.get(ctx, b.child.Small, b.child.TCP) }),
+		b.put(ctx, "put unix", b.child.Unix),
+		b.put(ctx, "put tcp", b.child.TCP),
 	})
 }
 
@@ -185,6 +193,18 @@ func (b *objectBench) within(ctx context.Context, round int) error {
 
 func (b *objectBench) get(ctx context.Context, ref objects.Ref, address string) error {
 	return b.client.Get(ctx, b.to[:ref.Size], ref, address)
+}
+
+// put stores what the other process has already, and so drops again.
+func (b *objectBench) put(ctx context.Context, name, address string) error {
+	put := func(content []byte) error {
+		_, err := b.client.Put(ctx, address, bytes.NewReader(content), int64(len(content)))
+		return err
+	}
+	return firstError([]error{
+		b.timed(name, 1, func(int) error { return put(b.to) }),
+		b.timed(name+" small", smallOnes, func(int) error { return put(b.to[:smallObject]) }),
+	})
 }
 
 // bareSocket asks for as many bytes as a large object has.
@@ -244,5 +264,7 @@ func (b *objectBench) report() *Objects {
 	o.Within = times("open", "open small", o.Copy)
 	o.Between = times("map", "map small", o.Copy)
 	o.OverSocket = times("socket", "socket small", o.Socket)
+	o.PutBetween = times("put unix", "put unix small", o.Copy)
+	o.PutOverSocket = times("put tcp", "put tcp small", o.Socket)
 	return o
 }

@@ -30,40 +30,54 @@ func putBuffer(b *[]byte) { buffers.Put(b) }
 // the store has is not stored twice.
 func (s *Store) Put(ctx context.Context, r io.Reader, o PutOptions) (Ref, error) {
 	first := getBuffer()
-	n, err := io.ReadFull(r, *first)
-	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
+	n, ended, err := ReadPiece(r, *first)
+	if err != nil || ended {
 		defer putBuffer(first)
+		if err != nil {
+			return Ref{}, err
+		}
 		return s.PutBytes(ctx, (*first)[:n], o)
-	}
-	if err != nil {
-		putBuffer(first)
-		return Ref{}, err
 	}
 	p := &put{stage: stage{store: s, reservation: o.Reservation}, places: make(chan struct{}, parallel())}
 	if err := p.begin(ctx, max(o.Size, PieceSize), -1); err != nil {
 		putBuffer(first)
 		return Ref{}, err
 	}
-	p.fill((*first)[:n], func() { putBuffer(first) })
-	for n == PieceSize {
-		if err = ctx.Err(); err != nil || p.hasFailed() {
+	p.fill(*first, func() { putBuffer(first) })
+	for !ended && err == nil && !p.hasFailed() {
+		if err = ctx.Err(); err != nil {
 			break
 		}
 		next := getBuffer()
-		if n, err = io.ReadFull(r, *next); n > 0 && (err == nil || errors.Is(err, io.ErrUnexpectedEOF)) {
+		if n, ended, err = ReadPiece(r, *next); err == nil && n > 0 {
 			err = p.grow(ctx, n)
 		}
-		if err == nil && n > 0 {
-			p.fill((*next)[:n], func() { putBuffer(next) })
-			continue
+		if err != nil || n == 0 {
+			putBuffer(next)
+			break
 		}
-		putBuffer(next)
-		if err == io.EOF {
-			err = nil
-		}
-		break
+		p.fill((*next)[:n], func() { putBuffer(next) })
 	}
 	return p.finish(err)
+}
+
+// ReadPiece fills b from r, as far as there is something, and reports whether r
+// has ended. Unlike io.ReadFull it tells the end from a reader that fails with
+// io.ErrUnexpectedEOF, as one does whose connection was cut.
+func ReadPiece(r io.Reader, b []byte) (n int, ended bool, err error) {
+	for n < len(b) && err == nil {
+		var more int
+		more, err = r.Read(b[n:])
+		n += more
+	}
+	switch {
+	case err == io.EOF:
+		return n, true, nil
+	case n == len(b):
+		return n, false, nil
+	default:
+		return n, false, err
+	}
 }
 
 // PutBytes is Put of what is in memory. It keeps a copy.

@@ -290,13 +290,15 @@ func TestLongStream(t *testing.T) {
 // TestFailedStream ends streams with an error and with their context.
 func TestFailedStream(t *testing.T) {
 	t.Parallel()
-	broken := errors.New("broken")
-	for _, size := range []int{0, 100, PieceSize, 5*PieceSize + 3} {
-		s := open(t, Options{Memory: 64 << 20})
-		_, err := s.Put(context.Background(), io.MultiReader(bytes.NewReader(make([]byte, size)), iotest.ErrReader(broken)),
-			PutOptions{})
-		require.ErrorIs(t, err, broken, size)
-		require.Zero(t, s.Stats().MemoryUsed)
+	// A connection that was cut is no end.
+	for _, broken := range []error{errors.New("broken"), io.ErrUnexpectedEOF} {
+		for _, size := range []int{0, 100, PieceSize, 5*PieceSize + 3} {
+			s := open(t, Options{Memory: 64 << 20})
+			r := io.MultiReader(bytes.NewReader(make([]byte, size)), iotest.ErrReader(broken))
+			_, err := s.Put(context.Background(), r, PutOptions{})
+			require.ErrorIs(t, err, broken, size)
+			require.Zero(t, s.Stats().MemoryUsed)
+		}
 	}
 	s := open(t, Options{Memory: 64 << 20})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -34,13 +34,17 @@ type ServerOptions struct {
 	// MaxMapped bounds the objects that one connection holds mapped. Defaults to
 	// 1,024.
 	MaxMapped int
+	// Puts lets clients put objects into the store, as long as it has room. Defaults
+	// to false.
+	Puts bool
 	// HandshakeTimeout bounds the time until a client has shown that it knows the
 	// token. Defaults to 5 s.
 	HandshakeTimeout time.Duration
 	// IdleTimeout is how long a connection may be without a request, unless it
 	// holds mapped objects. Defaults to 1 min.
 	IdleTimeout time.Duration
-	// PieceTimeout is how long a client may take to read a piece. Defaults to 30 s.
+	// PieceTimeout is how long a client may take to read or to send a piece.
+	// Defaults to 30 s.
 	PieceTimeout time.Duration
 	// Logger receives connections that are refused. Defaults to none.
 	Logger *slog.Logger
@@ -224,8 +228,11 @@ func (c *link) answer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.op == opRelease {
+	switch r.op {
+	case opRelease:
 		return c.release(r.hash)
+	case opPut:
+		return c.put(ctx, r)
 	}
 	o, err := c.server.store.Open(r.hash)
 	if err != nil {
@@ -296,15 +303,10 @@ func (c *link) pieces(ctx context.Context, o *objects.Object, r request) error {
 	}
 	whole, ok := o.Bytes()
 	if !ok {
-		select {
-		case c.server.buffers <- struct{}{}:
-			defer func() { <-c.server.buffers }()
-		default:
-			if !c.waitForBuffer(ctx) {
-				return c.say(reply{status: statusBusy})
-			}
-			defer func() { <-c.server.buffers }()
+		if !c.waitForBuffer(ctx) {
+			return c.say(reply{status: statusBusy})
 		}
+		defer func() { <-c.server.buffers }()
 	}
 	var buffer []byte
 	for piece := int(r.first); piece < int(r.first)+int(r.count); piece++ {

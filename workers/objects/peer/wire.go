@@ -48,7 +48,11 @@ const (
 	opMap
 	// opRelease ends what opMap began. It has no reply.
 	opRelease
-	lastOperation = opRelease
+	// opPut stores what follows: a reply with the length before each part of at
+	// most a piece, and one with 0 at the end. first is about how many bytes follow.
+	// The answer is a reply with the size, and the hash.
+	opPut
+	lastOperation = opPut
 )
 
 // request is what a client sends.
@@ -74,7 +78,7 @@ func decodeRequest(b *[requestSize]byte) (request, error) {
 	if r.op == 0 || r.op > lastOperation || b[1] != 0 || b[2] != 0 || b[3] != 0 {
 		return request{}, fmt.Errorf("%w: request %x", ErrMalformed, b[:4])
 	}
-	if r.op != opPieces && (r.first != 0 || r.count != 0) {
+	if r.op != opPieces && (r.first != 0 && r.op != opPut || r.count != 0) {
 		return request{}, fmt.Errorf("%w: request %x", ErrMalformed, b[:])
 	}
 	return r, nil
@@ -91,7 +95,9 @@ const (
 	statusNoFile   // it can't be mapped
 	statusBusy     // too much is under way
 	statusNoPieces // the object does not have the pieces
-	lastStatus     = statusNoPieces
+	statusFull     // there is no room
+	statusNoPuts   // the server takes none
+	lastStatus     = statusNoPuts
 )
 
 // reply is what a server sends for a request, or for a part of one.
@@ -136,6 +142,7 @@ var (
 	errNoFile = errors.New("the source has no file to map")
 	errBusy   = errors.New("the source is busy")
 	errFailed = errors.New("the source can't read the object")
+	errNoPuts = errors.New("it takes no objects (ServerOptions.Puts)")
 )
 
 // statusError is what a server said. The connection can go on.
@@ -154,6 +161,10 @@ func (r reply) err() error {
 		return statusError{fmt.Errorf("%w, says the source", objects.ErrDamaged)}
 	case statusNoFile:
 		return statusError{errNoFile}
+	case statusFull:
+		return statusError{objects.ErrFull}
+	case statusNoPuts:
+		return statusError{errNoPuts}
 	case statusBusy:
 		return statusError{errBusy}
 	default:
@@ -168,6 +179,8 @@ func statusOf(err error) status {
 		return statusNotFound
 	case errors.Is(err, objects.ErrDamaged):
 		return statusDamaged
+	case errors.Is(err, objects.ErrFull):
+		return statusFull
 	default:
 		return statusFailed
 	}
