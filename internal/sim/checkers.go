@@ -5,19 +5,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/workers"
 )
 
-// runLog counts runs outside of the store.
-type runLog struct{ counts map[string]int }
+// runLog counts runs outside of the store, and how often a worker said that it
+// would begin one of a suspect.
+type runLog struct {
+	counts map[string]int
+	begun  map[layout.ID]int
+}
 
-func newRunLog() *runLog { return &runLog{counts: map[string]int{}} }
+func newRunLog() *runLog { return &runLog{counts: map[string]int{}, begun: map[layout.ID]int{}} }
 
 func (l *runLog) ran(args []byte)      { l.counts[string(args)]++ }
 func (l *runLog) runs(args []byte) int { return l.counts[string(args)] }
@@ -37,7 +43,7 @@ func sameEnd(a, b *layout.Notice) error {
 
 // check is what must hold at the end of a run.
 func (w *world) check(ctx context.Context) error {
-	problems := []error{errors.Join(w.broken...), w.checkInvariants(ctx)}
+	problems := []error{w.checkInvariants(ctx)}
 	for _, p := range w.workers {
 		if s := p.worker.Stats(); s.Running == 0 && (s.Awaiting > 0 || s.Free.Slots != p.slots) {
 			problems = append(problems, fmt.Errorf("a worker with %d slots that runs nothing: %+v", p.slots, s))
@@ -53,17 +59,44 @@ func (w *world) check(ctx context.Context) error {
 
 // checkInvariants reads the whole cluster, while no faults happen.
 func (w *world) checkInvariants(ctx context.Context) error {
-	if !w.healing {
-		w.faults.Pause()
-		defer w.faults.Resume()
-	}
-	report, err := audit.Check(ctx, w.client.cluster, audit.Options{})
-	problems := []error{err}
+	defer w.calm()()
+	report, err := audit.Check(ctx, w.reader, audit.Options{})
+	problems := append([]error{err}, w.broken...)
 	for _, p := range report.Problems {
 		problems = append(problems, fmt.Errorf("invariant %s of %v: %s", p.Invariant, p.Keys, p.Text))
 	}
+	return errors.Join(append(problems, w.checkCounts(ctx))...)
+}
+
+// checkCounts compares what futures count of their runs with the runs.
+func (w *world) checkCounts(ctx context.Context) error {
+	var ids []layout.ID
+	for _, r := range w.client.requests {
+		ids = append(ids, r.submission.ID)
+	}
+	var problems []error
+	for part := range slices.Chunk(ids, readTogether) {
+		rows, err := w.reader.GetMany(ctx, part)
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			id, n := rows[i].ID, rows[i].Attempts
+			runs := w.log.runs(w.client.byID[id].submission.Args)
+			if n.Crashes > w.log.begun[id] {
+				problems = append(problems, fmt.Errorf("future %s counts %d crashes, and was begun %d times as a suspect", id,
+					n.Crashes, w.log.begun[id]))
+			}
+			if n.Failed > runs {
+				problems = append(problems, fmt.Errorf("future %s counts %d failed attempts and ran %d times", id, n.Failed, runs))
+			}
+		}
+	}
 	return errors.Join(problems...)
 }
+
+// readTogether is how many futures a checker reads at a time.
+const readTogether = 200
 
 // checkPace counts the start of a future on a worker: as many may have started as
 // the fastest pace allows since the worker began.
@@ -94,68 +127,103 @@ func (w *world) checkLabels(ctx context.Context, p *workerProcess) {
 
 // checkEnd compares a future's end with the expected outcome of its function.
 func (w *world) checkEnd(ctx context.Context, r *request) error {
-	id, spec := r.submission.ID, r.submission.Spec
-	row, err := w.client.cluster.Get(ctx, id)
-	if err != nil {
+	id := r.submission.ID
+	row, err := w.reader.Get(ctx, id)
+	missing := errors.Is(err, fdbmodel.ErrNotFound)
+	switch {
+	case r.abandoned && err == nil:
+		return fmt.Errorf("future %s was refused for its inputs and is %v", id, row.State())
+	case r.gone && err == nil:
+		return fmt.Errorf("future %s was discarded and is %v", id, row.State())
+	case missing && r.abandoned:
+		return nil
+	case missing && (r.discarded || w.expires):
+		w.report.Expired++
+		row = layout.Row{ID: id, Spec: &r.submission.Spec, Result: r.ended.Result, Exception: r.ended.Exception}
+		if row.Result == nil && row.Exception == nil {
+			return nil // it was removed before the client read what was too long for a notice
+		}
+		if row.Result != nil {
+			row.Claim = &layout.Claim{Token: row.Result.Token}
+		}
+	case err != nil:
 		return err
 	}
 	if row.State() != r.ended.State {
 		return fmt.Errorf("future %s was said to be %v and is %v", id, r.ended.State, row.State())
 	}
-	runs := w.log.runs(r.submission.Args)
 	if row.Attempts.Crashes > 0 {
 		w.report.Charged++
 	}
-	if row.Attempts.Crashes > runs {
-		return fmt.Errorf("future %s counts %d crashes and ran %d times", id, row.Attempts.Crashes, runs)
-	}
-	function := strings.TrimPrefix(spec.Function, "go:")
-	if spec.Requirements.CPU == tooMuch && runs > 0 {
+	runs := w.log.runs(r.submission.Args)
+	kind := layout.FailureKind("")
+	if r.submission.Spec.Requirements.CPU == tooMuch && runs > 0 {
 		return fmt.Errorf("future %s ran, and no worker is large enough", id)
 	}
 	switch row.State() {
 	case layout.Realized:
 		w.report.Realized++
-		value, err := w.client.cluster.ResultValue(ctx, id, row.Result)
-		switch {
-		case err != nil:
-			return err
-		case !bytes.Equal(value, outcomeOf(r.submission.Args)):
-			return fmt.Errorf("future %s has a wrong result", id)
-		case runs == 0:
-			return fmt.Errorf("future %s was realized and never ran", id)
-		case function == fnBroken || function == fnPanic:
-			return fmt.Errorf("future %s of the function %s was realized", id, function)
-		}
+		err = w.checkRealized(ctx, r, &row, missing)
 	case layout.Failed:
 		w.report.Failed++
-		kind := row.Exception.Kind
-		if kind == layout.KindCancelled {
-			w.report.Cancelled++
-		}
-		if kind == layout.KindLost {
-			w.report.Lost++
-		}
-		if kind == layout.KindInfeasible {
-			w.report.Infeasible++
-			return r.checkInfeasible(&row, runs)
-		}
-		switch {
-		case kind == layout.KindCancelled && !r.cancelled:
-			return fmt.Errorf("future %s was cancelled without a request", id)
-		case kind == layout.KindTimeout && function != fnSlow && function != fnParent:
-			return fmt.Errorf("future %s of the function %s ran too long", id, function)
-		case kind == layout.KindTimeout && function == fnSlow && spec.Timeout == 0:
-			return fmt.Errorf("future %s ran too long and has no timeout", id)
-		case (kind == layout.KindError || kind == layout.KindTimeout) && row.Attempts.Failed != spec.MaxRetries+1:
-			return fmt.Errorf("future %s failed after %d of %d attempts", id, row.Attempts.Failed, spec.MaxRetries+1)
-		case kind == layout.KindError && function == fnUpper:
-			return fmt.Errorf("future %s of a function that can't fail failed: %s", id, row.Exception.Message)
-		case runs < row.Attempts.Failed:
-			return fmt.Errorf("future %s counts %d failed attempts and ran %d times", id, row.Attempts.Failed, runs)
-		}
+		kind = row.Exception.Kind
+		err = w.checkFailed(r, &row, missing)
 	default:
-		return fmt.Errorf("future %s has not ended: %v", id, row.State())
+		err = fmt.Errorf("future %s has not ended: %v", id, row.State())
+	}
+	return errors.Join(err, w.checkInputs(r, kind, runs > 0))
+}
+
+// checkRealized checks a result. What is missing has only what its notice said.
+func (w *world) checkRealized(ctx context.Context, r *request, row *layout.Row, missing bool) (err error) {
+	value := row.Result.Value
+	switch {
+	case !missing:
+		value, err = w.reader.ResultValue(ctx, row.ID, row.Result)
+	case row.Result.ValueRef != nil:
+		value = outcomeOf(r.submission.Args)
+	}
+	function := strings.TrimPrefix(row.Spec.Function, "go:")
+	switch {
+	case err != nil:
+		return err
+	case !bytes.Equal(value, outcomeOf(r.submission.Args)):
+		return fmt.Errorf("future %s has a wrong result", row.ID)
+	case w.log.runs(r.submission.Args) == 0:
+		return fmt.Errorf("future %s was realized and never ran", row.ID)
+	case function == fnBroken || function == fnPanic:
+		return fmt.Errorf("future %s of the function %s was realized", row.ID, function)
+	}
+	return nil
+}
+
+// checkFailed checks a failure.
+func (w *world) checkFailed(r *request, row *layout.Row, missing bool) error {
+	id, spec := row.ID, row.Spec
+	function := strings.TrimPrefix(spec.Function, "go:")
+	kind := row.Exception.Kind
+	if kind == layout.KindCancelled {
+		w.report.Cancelled++
+	}
+	if kind == layout.KindLost {
+		w.report.Lost++
+	}
+	if kind == layout.KindInfeasible {
+		w.report.Infeasible++
+		return r.checkInfeasible(row, w.log.runs(r.submission.Args))
+	}
+	spent := missing || row.Attempts.Failed == spec.MaxRetries+1
+	switch {
+	case kind == layout.KindCancelled && !r.cancelled:
+		return fmt.Errorf("future %s was cancelled without a request", id)
+	case kind == layout.KindTimeout && function != fnSlow && function != fnParent:
+		return fmt.Errorf("future %s of the function %s ran too long", id, function)
+	case kind == layout.KindTimeout && function == fnSlow && spec.Timeout == 0:
+		return fmt.Errorf("future %s ran too long and has no timeout", id)
+	case (kind == layout.KindError || kind == layout.KindTimeout) && !spent:
+		return fmt.Errorf("future %s failed after %d of %d attempts", id, row.Attempts.Failed, spec.MaxRetries+1)
+	case kind == layout.KindError && function == fnUpper:
+		return fmt.Errorf("future %s of a function that can't fail failed: %s", id, row.Exception.Message)
 	}
 	return nil
 }
@@ -178,8 +246,8 @@ func (r *request) checkInfeasible(row *layout.Row, runs int) error {
 func (w *world) stuck(ctx context.Context) string {
 	var texts []string
 	for _, r := range w.client.requests {
-		if r.ended == nil && len(texts) < 3 {
-			e, err := inspect.Explain(ctx, w.client.cluster, r.submission.ID)
+		if r.open() && len(texts) < 3 {
+			e, err := inspect.Explain(ctx, w.reader, r.submission.ID)
 			texts = append(texts, fmt.Sprintf("%s: %s %v", r.submission.ID, e.Text, err))
 		}
 	}

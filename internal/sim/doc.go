@@ -6,11 +6,13 @@
 // A run has two phases. In the first, work is submitted and faults happen:
 // transactions conflict, become too old, or end with an unknown result that
 // landed, did not land, or lands late; functions take longer than their timeouts,
-// wait for their paces, await others and are cancelled; workers are killed, paused and started
-// again; the store crashes and is opened from what was synced. In the second,
-// faults end, and everything that was acknowledged must come to its end within
-// a bounded time.
+// wait for their paces, await others, take the results of others and are
+// cancelled; workers are killed, paused and started again; processes are stopped,
+// and die, at any commit, before it or behind it; the store crashes and is opened
+// from what was synced. In the second, faults end, and everything that was
+// acknowledged must come to its end within a bounded time.
 //
-// Workload, faults and checkers are kept apart: workload.go decides what is
-// asked for, faults.go what goes wrong, checkers.go what must hold.
+// Workload, faults and checkers are kept apart: workload.go, edges.go and
+// awaiting.go decide what is asked for, faults.go and process.go what goes wrong,
+// checkers.go and the checks in edges.go what must hold.
 package sim

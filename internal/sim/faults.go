@@ -16,15 +16,14 @@ import (
 // workerProcess is one worker with its janitor.
 type workerProcess struct {
 	schedule
-	worker      *workers.Worker
-	seam        seam.Worker
-	address     string
-	pausedUntil time.Time
-	dead        bool // vanished while it ran something
-	zone        string
-	began       time.Time
-	paced       map[string]int // starts by key of a pace
-	slots       int
+	process *process
+	worker  *workers.Worker
+	seam    seam.Worker
+	address string
+	zone    string
+	began   time.Time
+	paced   map[string]int // starts by key of a pace
+	slots   int
 }
 
 func (p *workerProcess) step(ctx context.Context, now time.Time) (time.Time, error) {
@@ -37,8 +36,9 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 		address: address, seam: seam.Worker{Manual: true}, zone: w.zone(), began: w.clock.Now(), paced: map[string]int{},
 		slots: 1 + w.random.IntN(4),
 	}
+	p.process = w.newProcess(&p.schedule, func() { p.seam.Vanish() })
 	err := w.insist(ctx, func() error {
-		cluster, err := w.openCluster(ctx)
+		cluster, err := w.openCluster(ctx, p.process)
 		if err != nil {
 			return err
 		}
@@ -77,12 +77,12 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 		logged := func(ctx context.Context, args []byte) ([]byte, error) {
 			w.log.ran(args)
 			w.report.Runs++
+			w.checkStart(ctx)
 			w.checkPace(ctx, p)
 			w.checkLabels(ctx, p)
 			if !w.healing && (w.random.IntN(25) == 0 || name == fnPoison) {
 				// It dies with this future, and with any others that it claimed.
-				p.dead = true
-				p.seam.Vanish()
+				p.process.die()
 			}
 			return fn(ctx, args)
 		}
@@ -117,9 +117,12 @@ func (w *world) slow(ctx context.Context, args []byte) ([]byte, error) {
 // chaos lets something go wrong now and then.
 func (w *world) chaos(ctx context.Context) error {
 	for at, p := range w.workers {
-		if p.dead && w.random.IntN(20) == 0 {
+		if p.process.dead && w.random.IntN(20) == 0 {
 			return w.killAt(ctx, at)
 		}
+	}
+	if w.client.process.dead {
+		return w.startClient(ctx)
 	}
 	switch w.random.IntN(250) {
 	case 0, 1, 2:
@@ -134,6 +137,14 @@ func (w *world) chaos(ctx context.Context) error {
 		w.options.Log("%v recovery of the store", w.clock.Now().Sub(epoch))
 	case 7:
 		return w.crash(ctx)
+	case 8, 9, 10, 11, 12:
+		w.workers[w.random.IntN(len(w.workers))].process.dieIn = 1 + w.random.IntN(8)
+	case 13, 14, 15, 16, 17:
+		w.workers[w.random.IntN(len(w.workers))].process.stopIn = 1 + w.random.IntN(8)
+	case 18, 19:
+		w.client.process.dieIn = 1 + w.random.IntN(4)
+	case 20:
+		w.client.process.stopIn = 1 + w.random.IntN(4)
 	}
 	return nil
 }
@@ -141,7 +152,7 @@ func (w *world) chaos(ctx context.Context) error {
 // killAt ends a worker without a word and starts another, often at its address.
 func (w *world) killAt(ctx context.Context, at int) error {
 	p := w.workers[at]
-	p.seam.Vanish()
+	p.process.die()
 	w.report.Reaped += int(p.worker.Stats().Reaped)
 	w.workers = append(w.workers[:at], w.workers[at+1:]...)
 	w.report.Kills++
@@ -161,8 +172,9 @@ func (w *world) killAt(ctx context.Context, at int) error {
 func (w *world) crash(ctx context.Context) error {
 	w.report.Crashes++
 	w.options.Log("%v crash", w.clock.Now().Sub(epoch))
+	w.client.process.die()
 	for _, p := range w.workers {
-		p.seam.Vanish()
+		p.process.die()
 	}
 	if w.options.Database != nil {
 		w.faults.Recover()

@@ -22,7 +22,7 @@ func (w *world) parent(ctx context.Context, p *workerProcess, args []byte) ([]by
 	children := w.children(args)
 	var missing []fdbmodel.Submission
 	for _, r := range children {
-		if !r.acknowledged {
+		if !r.acknowledged && r.open() {
 			r.submission.Spec.Session = w.client.session
 			missing = append(missing, r.submission)
 		}
@@ -31,14 +31,14 @@ func (w *world) parent(ctx context.Context, p *workerProcess, args []byte) ([]by
 		return nil, err
 	}
 	for _, r := range children {
-		r.acknowledged = true
+		r.acknowledged = !r.abandoned
 	}
 	defer layout.NoteAwait(ctx)()
 	if p.worker.Stats().Free.Slots == 0 {
 		w.broken = append(w.broken, fmt.Errorf("a function that awaits others has kept its slot: %s", args))
 	}
 	for {
-		open := slices.ContainsFunc(children, func(r *request) bool { return r.ended == nil })
+		open := slices.ContainsFunc(children, func(r *request) bool { return r.open() })
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
@@ -66,7 +66,10 @@ func (w *world) children(of []byte) []*request {
 		if r == nil {
 			r = &request{submission: w.client.draw(w.clock.Now())}
 			s := &r.submission
-			s.ID, s.Key, s.Args = id, string(args), args
+			s.ID, s.Key, s.Args, s.Inputs = id, string(args), args, nil
+			if n > 0 && w.random.IntN(2) == 0 {
+				s.Inputs = []layout.ID{all[n-1].submission.ID}
+			}
 			if bytes.Count(args, []byte("/")) >= maxDepth && s.Spec.Function == "go:"+fnParent {
 				s.Spec.Function = "go:" + fnUpper
 			}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -31,6 +32,8 @@ type Options struct {
 	// cluster crashes, and is closed at the end. Defaults to an embedded store on
 	// a disk that forgets what was not synced.
 	Database kv.Database
+	// Bug is planted, see Bugs. Defaults to none.
+	Bug Bug
 	// Log is told each step, for finding out what a seed does. Defaults to none.
 	Log func(format string, args ...any)
 }
@@ -39,24 +42,30 @@ type Options struct {
 type Report struct {
 	Seed                                       uint64
 	Submitted, Unknown, Realized, Failed, Runs int
-	// TimedOut are runs that took longer than they may. Cancelled and Lost are
-	// futures that ended so, and Charged those with a crash.
-	TimedOut, Cancelled, Lost, Charged int
-	// Infeasible are futures that no worker could run, and Awaited waits of
-	// functions for other futures that ended with those.
-	Infeasible, Awaited            int
-	Kills, Pauses, Crashes, Reaped int
-	Steps                          int
-	Virtual                        time.Duration
-	Faults                         faultkv.Counts
+	// TimedOut are runs that took longer than they may. Cancelled, Lost and
+	// Infeasible are futures that ended so, and Charged those with a crash. Awaited
+	// are waits of functions for other futures that ended with those.
+	TimedOut, Cancelled, Lost, Infeasible, Charged, Awaited int
+	// Joined are runs of futures with inputs, Upstream futures that failed with an
+	// input, Wide lists of inputs too long for a record, and Retried, Discarded and
+	// Expired what a client did to futures that had ended, and a janitor.
+	Joined, Upstream, Wide, Retried, Discarded, Expired int
+	// Deaths and Stops are those in the midst of a transaction or between two.
+	Kills, Pauses, Crashes, Reaped, Deaths, Stops int
+	Steps                                         int
+	Virtual                                       time.Duration
+	Faults                                        faultkv.Counts
 }
 
 // Bounds of the second phase.
 const (
 	healTime = 30 * time.Minute
 	maxSteps = 400_000
-	// checkEvery is how many steps lie between two checks of all invariants.
+	// checkEvery is how many steps lie between two checks of all invariants, while
+	// there are faults; without, it is ten times that.
 	checkEvery = 25
+	// soonExpired is the retention of ended futures in some runs.
+	soonExpired = 15 * time.Second
 )
 
 // epoch is when each run begins.
@@ -75,10 +84,17 @@ type world struct {
 
 	client  *clientProcess
 	workers []*workerProcess
+	reader  *fdbmodel.Cluster // of the checkers
 	log     *runLog
-	until   time.Time // when the present phase ends
+	bug     *plantedBug
+	claimed map[layout.WorkerID]map[layout.ID]int64 // by the sequences of the claims
+	expires bool                                    // ended futures are soon removed
+	wide    int                                     // inputs in a long list that is to come
+	leaves  int                                     // futures that were submitted for one
+	until   time.Time                               // when the present phase ends
 	healing bool
-	broken  []error // what functions saw that must not be
+	stopped bool    // a process is stopped in the midst of a step
+	broken  []error // what was seen that must not be
 }
 
 // Run runs a seed and returns an error that names what does not hold.
@@ -97,8 +113,11 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	}
 	w := &world{
 		options: o, random: rand.New(rand.NewPCG(o.Seed, 0x5eed)), clock: clock.NewVirtual(epoch),
-		report: Report{Seed: o.Seed}, disk: vfs.NewCrashableMem(), log: newRunLog(),
+		report: Report{Seed: o.Seed}, disk: vfs.NewCrashableMem(), log: newRunLog(), bug: o.Bug.planted(),
+		claimed: map[layout.WorkerID]map[layout.ID]int64{},
 	}
+	w.expires = w.random.IntN(4) == 0
+	w.wide = w.drawWidth()
 	err := w.run(ctx)
 	w.report.Virtual = w.clock.Now().Sub(epoch)
 	if err != nil {
@@ -145,10 +164,14 @@ func (w *world) heal(ctx context.Context) error {
 	w.report.Faults = w.faults.Counts()
 	// The last workers know all functions.
 	for _, p := range w.workers {
-		p.seam.Vanish()
+		p.process.die()
 		w.report.Reaped += int(p.worker.Stats().Reaped)
 	}
 	w.workers = nil
+	if err := w.startClient(ctx); err != nil {
+		return err
+	}
+	w.client.forgetRetried()
 	for range w.options.Workers {
 		if err := w.startWorker(ctx, ""); err != nil {
 			return err
@@ -161,6 +184,11 @@ func (w *world) heal(ctx context.Context) error {
 		}
 		if err := w.round(ctx); err != nil {
 			return err
+		}
+		if w.report.Steps%(10*checkEvery) == 0 {
+			if err := w.checkInvariants(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	return w.check(ctx)
@@ -194,6 +222,9 @@ func (w *world) boot(ctx context.Context, disk *vfs.MemFS) error {
 	if err := w.startClient(ctx); err != nil {
 		return err
 	}
+	if err := w.openReader(ctx); err != nil {
+		return err
+	}
 	w.workers = nil
 	for range w.options.Workers {
 		if err := w.startWorker(ctx, ""); err != nil {
@@ -204,18 +235,38 @@ func (w *world) boot(ctx context.Context, disk *vfs.MemFS) error {
 }
 
 // openCluster is one process's handle on the cluster.
-func (w *world) openCluster(ctx context.Context) (*fdbmodel.Cluster, error) {
+func (w *world) openCluster(ctx context.Context, p *process) (*fdbmodel.Cluster, error) {
 	seed := make([]byte, 32)
 	for i := range seed {
 		seed[i] = byte(w.random.Uint32())
 	}
-	return fdbmodel.Open(ctx, w.faults, "sim", fdbmodel.Options{
-		Config: layout.Config{Shards: 4, Heartbeat: time.Second, DeadAfter: 3 * time.Second, Retention: 24 * time.Hour,
+	retention := 24 * time.Hour
+	if w.expires {
+		retention = soonExpired
+	}
+	return fdbmodel.Open(ctx, p, "sim", fdbmodel.Options{
+		Config: layout.Config{Shards: 4, Heartbeat: time.Second, DeadAfter: 3 * time.Second, Retention: retention,
 			InfeasibleAfter: infeasibleAfter},
 		Clock: w.clock, Random: rand.NewChaCha8([32]byte(seed)),
 		// A wait between two attempts lets no time pass: nothing else would run.
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 	})
+}
+
+// openReader opens the cluster for the checkers.
+func (w *world) openReader(ctx context.Context) (err error) {
+	defer w.calm()()
+	w.reader, err = w.openCluster(ctx, w.newProcess(&schedule{}, func() {}))
+	return err
+}
+
+// calm ends the faults until the function that it returns is called.
+func (w *world) calm() (end func()) {
+	if w.healing {
+		return func() {}
+	}
+	w.faults.Pause()
+	return w.faults.Resume
 }
 
 // actor is something that is stepped.
@@ -267,20 +318,23 @@ func tolerable(err error) bool {
 
 // schedule says when an actor wants to run.
 type schedule struct {
-	actor actor
-	next  time.Time
+	actor       actor
+	next        time.Time
+	pausedUntil time.Time
 }
 
 func (w *world) schedules() []*schedule {
 	all := []*schedule{&w.client.schedule}
 	for _, p := range w.workers {
-		if p.pausedUntil.IsZero() || !w.clock.Now().Before(p.pausedUntil) {
-			all = append(all, &p.schedule)
-		} else if p.next.Before(p.pausedUntil) {
-			p.next = p.pausedUntil
-		}
+		all = append(all, &p.schedule)
 	}
-	return all
+	return slices.DeleteFunc(all, func(s *schedule) bool {
+		paused := w.clock.Now().Before(s.pausedUntil)
+		if paused && s.next.Before(s.pausedUntil) {
+			s.next = s.pausedUntil
+		}
+		return paused
+	})
 }
 
 // outcomeOf returns the expected outcome of a function for its arguments.

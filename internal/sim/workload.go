@@ -50,36 +50,53 @@ const maxPace = 1
 // request is a future as the workload wants it.
 type request struct {
 	submission fdbmodel.Submission
-	// acknowledged is set once a submit said that it exists.
-	acknowledged bool
-	ended        *layout.Notice
-	cancelled    bool
+	// acknowledged is set once a submit said that it exists, and abandoned once one
+	// said that it can't.
+	acknowledged, abandoned bool
+	ended                   *layout.Notice
+	cancelled               bool
+	// earlier is how it had ended before it was retried; retried counts that.
+	earlier *layout.Notice
+	retried int
+	// discarded is set once a discard was asked for, and gone once it was done.
+	discarded, gone bool
 }
 
-// clientProcess is the one client: it submits, cancels, retries and awaits. Its
-// memory survives its crashes, as that of an application's own database does.
+// open reports whether the request is still to end.
+func (r *request) open() bool { return r.ended == nil && !r.abandoned }
+
+// clientProcess is the one client: it submits, cancels, retries, discards and
+// awaits. Its memory survives its crashes, as that of an application's own
+// database does.
 type clientProcess struct {
 	schedule
 	world    *world
+	process  *process
 	cluster  *fdbmodel.Cluster
 	session  layout.SessionID
 	mailbox  *fdbmodel.Mailbox
+	inbox    []layout.Notice // taken from the mailbox, not dealt with
 	requests []*request
 	byID     map[layout.ID]*request
 	refresh  time.Time
 	resub    time.Time
+	// entitled are futures whose end the session is told, and overdue those that
+	// had ended without that at the last look.
+	entitled, overdue map[layout.ID]bool
 }
 
 // startClient starts the client, or starts it again after a crash.
 func (w *world) startClient(ctx context.Context) error {
-	old := w.client
-	c := &clientProcess{world: w, byID: map[layout.ID]*request{}}
-	if old != nil {
+	c := &clientProcess{
+		world: w, byID: map[layout.ID]*request{}, entitled: map[layout.ID]bool{}, overdue: map[layout.ID]bool{},
+	}
+	if old := w.client; old != nil {
 		c.requests, c.byID = old.requests, old.byID
 	}
+	c.process = w.newProcess(&c.schedule, func() {})
 	err := w.insist(ctx, func() error {
 		var err error
-		c.cluster, err = w.openCluster(ctx)
+		c.cluster, err = w.openCluster(ctx, c.process)
 		return err
 	})
 	if err != nil {
@@ -106,7 +123,7 @@ func (w *world) insist(ctx context.Context, fn func() error) error {
 
 func (c *clientProcess) step(ctx context.Context, now time.Time) (time.Time, error) {
 	w := c.world
-	if len(c.requests) < w.options.Futures && !w.healing && w.random.IntN(4) == 0 {
+	if w.report.Submitted < w.options.Futures+w.leaves && !w.healing && w.random.IntN(4) == 0 {
 		if err := c.submitSome(ctx, now); err != nil {
 			return now, err
 		}
@@ -133,38 +150,66 @@ func (c *clientProcess) step(ctx context.Context, now time.Time) (time.Time, err
 	return now.Add(time.Duration(50+w.random.IntN(400)) * time.Millisecond), nil
 }
 
-// submitSome submits a batch under ids of its own, so that what an unknown
-// result left behind can be asked for again.
+// submitSome submits some futures, or, once, as many as a long list of inputs has.
 func (c *clientProcess) submitSome(ctx context.Context, now time.Time) error {
 	w := c.world
-	n := min(1+w.random.IntN(8), w.options.Futures-len(c.requests))
-	var subs []fdbmodel.Submission
+	if w.wide > 0 && len(c.requests) > w.options.Futures/4 {
+		batch, err := c.drawWide(w.wide)
+		w.wide = 0
+		if err != nil {
+			return err
+		}
+		return c.submit(ctx, batch)
+	}
+	n := 1 + w.random.IntN(8)
 	var batch []*request
 	for range n {
-		r := &request{submission: c.draw(now)}
-		if w.random.IntN(3) > 0 {
-			ids, err := c.cluster.DrawIDs(1)
-			if err != nil {
-				return err
-			}
-			r.submission.ID = ids[0]
-		} else {
-			r.submission.Key = fmt.Sprintf("key-%d", len(c.requests))
-			r.submission.ID = layout.KeyedID(c.cluster.Name(), r.submission.Key)
+		r, err := c.add(c.draw(now))
+		if err != nil {
+			return err
 		}
-		c.requests = append(c.requests, r)
-		c.byID[r.submission.ID] = r
 		batch = append(batch, r)
-		subs = append(subs, r.submission)
 	}
+	return c.submit(ctx, batch)
+}
+
+// add gives a submission an id of its own, so that what an unknown result left
+// behind can be asked for again.
+func (c *clientProcess) add(s fdbmodel.Submission) (*request, error) {
+	if c.world.random.IntN(3) > 0 {
+		ids, err := c.cluster.DrawIDs(1)
+		if err != nil {
+			return nil, err
+		}
+		s.ID = ids[0]
+	} else {
+		s.Key = fmt.Sprintf("key-%d", len(c.requests))
+		s.ID = layout.KeyedID(c.cluster.Name(), s.Key)
+	}
+	r := &request{submission: s}
+	c.requests = append(c.requests, r)
+	c.byID[s.ID] = r
+	return r, nil
+}
+
+func (c *clientProcess) submit(ctx context.Context, batch []*request) error {
+	w := c.world
+	subs := make([]fdbmodel.Submission, len(batch))
+	for i, r := range batch {
+		subs[i] = r.submission
+	}
+	w.report.Submitted += len(batch)
 	answers, err := c.cluster.Submit(ctx, subs)
 	for i := range answers {
 		batch[i].acknowledged = true
+		c.entitled[batch[i].submission.ID] = true
+	}
+	if errors.Is(err, layout.ErrBadSpec) {
+		return nil // an input does not exist; the batch is submitted again, in its order
 	}
 	if err != nil {
 		w.report.Unknown++
 	}
-	w.report.Submitted += n
 	return err
 }
 
@@ -205,107 +250,9 @@ func (c *clientProcess) draw(now time.Time) fdbmodel.Submission {
 	if w.random.IntN(12) == 0 {
 		s.Args = append(s.Args, make([]byte, 2000+w.random.IntN(30_000))...)
 	}
+	s.Inputs = c.drawInputs()
 	return s
 }
 
 // zone draws the value of a label of futures and workers.
 func (w *world) zone() string { return []string{"a", "b"}[w.random.IntN(2)] }
-
-// meddle cancels or retries something now and then.
-func (c *clientProcess) meddle(ctx context.Context) error {
-	w := c.world
-	if w.healing || len(c.requests) == 0 || w.random.IntN(12) > 0 {
-		return nil
-	}
-	r := c.requests[w.random.IntN(len(c.requests))]
-	if r.ended != nil {
-		return nil
-	}
-	r.cancelled = true
-	_, _, err := c.cluster.Cancel(ctx, r.submission.ID, "simulated")
-	if errors.Is(err, fdbmodel.ErrNotFound) {
-		return nil
-	}
-	return err
-}
-
-func (c *clientProcess) listen(ctx context.Context) error {
-	for {
-		notices, watch, err := c.mailbox.Listen(ctx)
-		if err != nil {
-			return err
-		}
-		if watch != nil {
-			watch.Cancel()
-			return c.mailbox.Acknowledge(ctx)
-		}
-		for i := range notices {
-			if err := c.take(ctx, notices[i]); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-func (c *clientProcess) take(ctx context.Context, n layout.Notice) error {
-	r := c.byID[n.ID]
-	if r == nil {
-		return fmt.Errorf("notice of future %s, which was never submitted", n.ID)
-	}
-	if n.Result == nil && n.Exception == nil {
-		row, err := c.cluster.Get(ctx, n.ID)
-		if err != nil {
-			return err
-		}
-		n.Result, n.Exception = row.Result, row.Exception
-	}
-	if r.ended != nil {
-		return sameEnd(r.ended, &n)
-	}
-	r.ended = &n
-	return nil
-}
-
-// subscribeOpen asks for the end of all that is open, and submits again what no
-// submit has acknowledged: the same id and content is the same future.
-func (c *clientProcess) subscribeOpen(ctx context.Context) error {
-	var ids []layout.ID
-	for _, r := range c.requests {
-		if r.ended == nil {
-			ids = append(ids, r.submission.ID)
-		}
-	}
-	over, missing, err := c.cluster.Subscribe(ctx, c.session, ids)
-	if err != nil {
-		return err
-	}
-	for i := range over {
-		if err := c.take(ctx, over[i]); err != nil {
-			return err
-		}
-	}
-	for _, id := range missing {
-		r := c.byID[id]
-		if r.acknowledged {
-			return fmt.Errorf("future %s was acknowledged and is gone", id)
-		}
-		r.submission.Spec.Session = c.session
-		if _, err := c.cluster.Submit(ctx, []fdbmodel.Submission{r.submission}); err != nil {
-			return err
-		}
-		r.acknowledged = true
-	}
-	return nil
-}
-
-func (c *clientProcess) finished() bool { return c.open() == 0 }
-
-func (c *clientProcess) open() int {
-	n := 0
-	for _, r := range c.requests {
-		if r.ended == nil {
-			n++
-		}
-	}
-	return n
-}

@@ -1,0 +1,204 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// meddle cancels, retries or discards something now and then.
+func (c *clientProcess) meddle(ctx context.Context) error {
+	w := c.world
+	if w.healing || len(c.requests) == 0 || w.random.IntN(12) > 0 {
+		return nil
+	}
+	r := c.requests[w.random.IntN(len(c.requests))]
+	switch {
+	case r.abandoned || r.discarded:
+		return nil
+	case r.ended == nil:
+		r.cancelled = true
+		_, _, err := c.cluster.Cancel(ctx, r.submission.ID, "simulated")
+		if errors.Is(err, fdbmodel.ErrNotFound) {
+			return nil
+		}
+		return err
+	case r.ended.State == layout.Failed && w.random.IntN(3) > 0:
+		return c.retry(ctx, r)
+	case r.retried == 0:
+		return c.discard(ctx, r)
+	}
+	return nil
+}
+
+// retry lets a future that has failed run again, unless it was removed.
+func (c *clientProcess) retry(ctx context.Context, r *request) error {
+	r.retried++
+	c.world.report.Retried++
+	r.earlier, r.ended = r.ended, nil
+	err := c.cluster.Retry(ctx, r.submission.ID)
+	if errors.Is(err, fdbmodel.ErrTransition) || errors.Is(err, fdbmodel.ErrNotFound) {
+		return nil // it is not what it was; a look at it will tell
+	}
+	return err
+}
+
+func (c *clientProcess) discard(ctx context.Context, r *request) error {
+	id := r.submission.ID
+	err := c.cluster.Discard(ctx, id)
+	switch {
+	case errors.Is(err, fdbmodel.ErrTransition):
+		return nil // it is an input of one that is not over
+	case errors.Is(err, fdbmodel.ErrNotFound) && !c.world.expires:
+		return fmt.Errorf("future %s ended and is gone: %w", id, err)
+	}
+	r.discarded = true
+	if r.gone = err == nil; r.gone {
+		c.world.report.Discarded++
+	}
+	return ignoreMissing(err)
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fdbmodel.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// listen deals with all mail. What was taken from the mailbox does not come again.
+func (c *clientProcess) listen(ctx context.Context) error {
+	for {
+		for len(c.inbox) > 0 {
+			if err := c.take(ctx, c.inbox[0]); err != nil {
+				return err
+			}
+			c.inbox = c.inbox[1:]
+		}
+		notices, watch, err := c.mailbox.Listen(ctx)
+		if err != nil {
+			return err
+		}
+		if watch != nil {
+			watch.Cancel()
+			return c.mailbox.Acknowledge(ctx)
+		}
+		c.inbox = notices
+	}
+}
+
+func (c *clientProcess) take(ctx context.Context, n layout.Notice) error {
+	r := c.byID[n.ID]
+	if r == nil {
+		return fmt.Errorf("notice of future %s, which was never submitted", n.ID)
+	}
+	if r.retried > 0 || n.Result == nil && n.Exception == nil {
+		row, err := c.cluster.Get(ctx, n.ID)
+		switch {
+		case errors.Is(err, fdbmodel.ErrNotFound) && (c.world.expires || r.discarded):
+			if r.ended == nil {
+				r.ended = &n
+			}
+			return nil
+		case err != nil:
+			return err
+		case r.retried > 0 && !row.State().Terminal():
+			return nil // that was before
+		}
+		n.State, n.Result, n.Exception = row.State(), row.Result, row.Exception
+	}
+	if r.ended != nil && r.retried == 0 {
+		return sameEnd(r.ended, &n)
+	}
+	r.ended = &n
+	return nil
+}
+
+// forgetRetried makes the client look again at what it retried: a retry may have
+// landed late.
+func (c *clientProcess) forgetRetried() {
+	for _, r := range c.requests {
+		if r.retried > 0 && r.ended != nil {
+			r.earlier, r.ended = r.ended, nil
+		}
+	}
+}
+
+// subscribeOpen asks for the end of all that is open, and submits again what no
+// submit has acknowledged: the same id and content is the same future.
+func (c *clientProcess) subscribeOpen(ctx context.Context) error {
+	var ids []layout.ID
+	for _, r := range c.requests {
+		if r.open() {
+			ids = append(ids, r.submission.ID)
+		}
+	}
+	over, missing, err := c.cluster.Subscribe(ctx, c.session, ids)
+	if err != nil {
+		return err
+	}
+	known := map[layout.ID]bool{}
+	for i := range over {
+		id := over[i].ID
+		known[id] = true
+		if c.entitled[id] && c.byID[id].retried == 0 {
+			if c.overdue[id] {
+				return fmt.Errorf("future %s ended as %v, and session %s was not told", id, over[i].State, c.session)
+			}
+			c.overdue[id] = true
+			continue
+		}
+		if err := c.take(ctx, over[i]); err != nil {
+			return err
+		}
+	}
+	for _, id := range missing {
+		known[id] = true
+		if err := c.submitAgain(ctx, c.byID[id]); err != nil {
+			return err
+		}
+	}
+	for _, id := range ids {
+		if !known[id] {
+			c.entitled[id] = true
+		}
+	}
+	return nil
+}
+
+// submitAgain submits what does not exist.
+func (c *clientProcess) submitAgain(ctx context.Context, r *request) error {
+	id := r.submission.ID
+	switch {
+	case r.earlier != nil && c.world.expires:
+		r.ended = r.earlier // it was removed before the retry
+		return nil
+	case r.acknowledged:
+		return fmt.Errorf("future %s was acknowledged and is gone", id)
+	}
+	r.submission.Spec.Session = c.session
+	_, err := c.cluster.Submit(ctx, []fdbmodel.Submission{r.submission})
+	if errors.Is(err, layout.ErrBadSpec) && c.mayMiss(r) {
+		r.abandoned = true
+		return nil
+	}
+	if err == nil {
+		r.acknowledged, c.entitled[id] = true, true
+	}
+	return err
+}
+
+func (c *clientProcess) finished() bool { return c.open() == 0 }
+
+func (c *clientProcess) open() int {
+	n := 0
+	for _, r := range c.requests {
+		if r.open() {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,264 @@
+package sim
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// Bug names a bug that a run plants between the processes and their store. Bugs
+// lists all.
+type Bug string
+
+// plantedBug changes what transactions with certain tags read and write.
+type plantedBug struct {
+	name Bug
+	text string
+	tags []string
+	// write is called in place of a write, if it is set.
+	write func(*tx, *mutation)
+	// page changes what a read of a range finds, if it is set.
+	page func(*tx, []kv.KeyValue) []kv.KeyValue
+	// blind makes reads leave no conflicts.
+	blind bool
+}
+
+// Bugs returns all bugs that a run can plant, and what each does.
+func Bugs() (names []Bug, texts map[Bug]string) {
+	texts = map[Bug]string{}
+	for _, b := range plantedBugs() {
+		names = append(names, b.name)
+		texts[b.name] = b.text
+	}
+	return names, texts
+}
+
+// planted returns the bug with that name, nil for none.
+func (b Bug) planted() *plantedBug {
+	for _, bug := range plantedBugs() {
+		if bug.name == b {
+			return &bug
+		}
+	}
+	return nil
+}
+
+// Tags of transactions.
+const (
+	tagBegin   = "futura-begin"
+	tagClaim   = "futura-claim"
+	tagFinish  = "futura-finish"
+	tagReap    = "futura-reap"
+	tagSettle  = "futura-settle"
+	tagSubmit  = "futura-submit"
+	tagDiscard = "futura-discard"
+	tagExpire  = "futura-expire"
+)
+
+// ends are the tags of transactions that end futures.
+var ends = []string{tagFinish, tagReap, "futura-cancel", tagSettle}
+
+func plantedBugs() []plantedBug {
+	return slices.Concat(edgeBugs(), claimBugs(), endingBugs())
+}
+
+// edgeBugs are about futures that take the results of others.
+func edgeBugs() []plantedBug {
+	return []plantedBug{
+		{name: "wake-up lost", text: "an input stays on the list of those that a future waits for", tags: []string{tagSettle},
+			write: drop(clearKey, layout.KeyInput)},
+		{name: "edge lost", text: "of several inputs, a future waits for the first only",
+			tags: []string{tagSubmit, tagSettle}, write: dropFurtherInputs},
+		{name: "list linked in part", text: "of a long list of inputs, only the first is linked", tags: []string{tagSettle},
+			write: linkInPart},
+		{name: "settling lost", text: "nobody is told that a future ended", tags: ends,
+			write: drop(setKey, layout.KeySettling)},
+		{name: "use lost", text: "an input does not know who uses it", tags: []string{tagSubmit, tagSettle},
+			write: drop(setKey, layout.KeyDependant)},
+		{name: "use released early", text: "the end of a future's input ends its use", tags: []string{tagSettle},
+			write: releaseEarly},
+		{name: "used input removed", text: "a discard and an expiry don't see who uses the result",
+			tags: []string{tagDiscard, tagExpire}, page: hide(layout.KeyDependant)},
+		{name: "still blocked", text: "a future without open inputs stays blocked", tags: []string{tagSettle},
+			write: drop(clearKey, layout.PlaceBlocked)},
+		{name: "failed input counts", text: "a failed input counts as a realized one", tags: []string{tagSettle},
+			page: realizeFailed},
+		{name: "edges without conflicts", text: "what settles edges does not see what changes meanwhile",
+			tags: []string{tagSettle, tagSubmit}, blind: true},
+	}
+}
+
+// claimBugs are about who may run a future.
+func claimBugs() []plantedBug {
+	return []plantedBug{
+		{name: "claimed and ready", text: "a claim leaves the future in the index", tags: []string{tagClaim},
+			write: drop(clearKey, layout.PlaceReady)},
+		{name: "delayed and ready", text: "a future that is due stays among the delayed", tags: []string{"futura-promote"},
+			write: drop(clearKey, layout.PlaceDelayed)},
+		{name: "claims without conflicts", text: "two workers can claim one future", tags: []string{tagClaim}, blind: true},
+		{name: "fence open", text: "a worker that lost its claim still ends the future", tags: []string{tagFinish},
+			page: showOwnClaim},
+		{name: "result missed", text: "a reaper does not see that the future is realized", tags: []string{tagReap},
+			page: hide(layout.StateResult)},
+		{name: "all charged", text: "a crash is charged to all that the worker had claimed", tags: []string{tagReap},
+			page: chargeAll},
+		{name: "claim list lost", text: "a claim is on no list of its worker", tags: []string{tagClaim},
+			write: drop(setKey, layout.WorkerClaims)},
+	}
+}
+
+// endingBugs are about what a future's end leaves.
+func endingBugs() []plantedBug {
+	return []plantedBug{
+		{name: "attempt counted twice", text: "a failed attempt counts as two", tags: []string{tagFinish},
+			write: countTwice},
+		{name: "counter off", text: "a change of state is counted twice", tags: []string{tagFinish},
+			write: twice(change, layout.KeyCount)},
+		{name: "never expires", text: "an end is in no done list", tags: ends, write: drop(stampKey, "done")},
+		{name: "mail lost", text: "an end is in no mailbox", tags: ends, write: drop(stampKey, layout.KeyMail)},
+		{name: "subscriber lost", text: "who subscribes is not told", tags: []string{"futura-subscribe"},
+			write: drop(setKey, "subscriber")},
+		{name: "result torn", text: "the first piece of a large result is missing", tags: []string{"futura-chunk"},
+			write: tearResult},
+		{name: "finish without conflicts", text: "what ends futures does not see what changes meanwhile",
+			tags: []string{tagFinish}, blind: true},
+	}
+}
+
+// drop leaves out a write.
+func drop(v verb, kind string) func(*tx, *mutation) {
+	return func(_ *tx, m *mutation) {
+		if !m.is(v, kind) {
+			m.do()
+		}
+	}
+}
+
+// twice does a write twice.
+func twice(v verb, kind string) func(*tx, *mutation) {
+	return func(_ *tx, m *mutation) {
+		if m.do(); m.is(v, kind) {
+			m.do()
+		}
+	}
+}
+
+// hide leaves out what a read of a range finds.
+func hide(kind string) func(*tx, []kv.KeyValue) []kv.KeyValue {
+	return func(_ *tx, items []kv.KeyValue) []kv.KeyValue {
+		return slices.DeleteFunc(items, func(item kv.KeyValue) bool { return isKind(item.Key, kind) })
+	}
+}
+
+func isKind(key []byte, kind string) bool {
+	k := layout.ParseKey(key)
+	return k.Kind != nil && k.Kind.Name == kind
+}
+
+func dropFurtherInputs(t *tx, m *mutation) {
+	if m.is(setKey, layout.KeyInput) {
+		if _, linked := t.linked[m.key.ID]; linked {
+			return
+		}
+		t.link(m.key.ID, m.key.Future("input"))
+	}
+	m.do()
+}
+
+// linkInPart leaves out both ends of all edges of a future but one.
+func linkInPart(t *tx, m *mutation) {
+	if m.is(setKey, layout.KeyInput) || m.is(setKey, layout.KeyDependant) {
+		input := m.key.Future("input")
+		if first, linked := t.linked[m.key.ID]; linked && first != input {
+			return
+		}
+		t.link(m.key.ID, input)
+	}
+	m.do()
+}
+
+func releaseEarly(t *tx, m *mutation) {
+	if m.do(); m.is(clearKey, layout.KeyInput) {
+		t.Tx.Clear(t.keys().Dependant(m.key.Future("input"), m.key.ID))
+	}
+}
+
+// realizeFailed replaces the failure of each future by a result.
+func realizeFailed(t *tx, items []kv.KeyValue) []kv.KeyValue {
+	for i, item := range items {
+		key := layout.ParseKey(item.Key)
+		var failure layout.Exception
+		if !isKind(item.Key, layout.StateException) || layout.Decode(item.Key, item.Value, &failure) != nil {
+			continue
+		}
+		if !failure.Final {
+			return items
+		}
+		token := layout.Token{Worker: "nobody", Sequence: 1}
+		return slices.Concat(items[:i], []kv.KeyValue{
+			{Key: t.keys().State(key.ID, layout.StateClaim), Value: layout.EncodeStamped(&layout.Claim{Token: token})},
+			{Key: t.keys().State(key.ID, layout.StateResult), Value: layout.EncodeStamped(&layout.Result{Token: token})},
+		}, items[i+1:])
+	}
+	return items
+}
+
+// showOwnClaim shows a worker the claim that it once wrote.
+func showOwnClaim(t *tx, items []kv.KeyValue) []kv.KeyValue {
+	for i, item := range items {
+		key := layout.ParseKey(item.Key)
+		own := t.process.claims[key.ID]
+		switch {
+		case own == nil:
+		case isKind(item.Key, layout.StateClaim):
+			items[i].Value = own
+			return items
+		case isKind(item.Key, "attempts"):
+			claim := kv.KeyValue{Key: t.keys().State(key.ID, layout.StateClaim), Value: own}
+			if !slices.ContainsFunc(items, func(item kv.KeyValue) bool { return isKind(item.Key, layout.StateClaim) }) {
+				return slices.Insert(items, i+1, claim)
+			}
+		}
+	}
+	return items
+}
+
+// chargeAll makes a worker that began one suspect have begun all of its futures.
+func chargeAll(t *tx, items []kv.KeyValue) []kv.KeyValue {
+	if len(items) == 0 || !isKind(items[0].Key, layout.WorkerBegun) {
+		return items
+	}
+	key := layout.ParseKey(items[0].Key)
+	var first layout.Begun
+	if layout.Decode(items[0].Key, items[0].Value, &first) != nil {
+		return items
+	}
+	worker := layout.WorkerID(key.Text("worker"))
+	var all []kv.KeyValue
+	for id, sequence := range t.process.world.claimed[worker] {
+		all = append(all, kv.KeyValue{
+			Key: t.keys().Begun(worker, id), Value: layout.Encode(&layout.Begun{Sequence: sequence, Deaths: first.Deaths}),
+		})
+	}
+	slices.SortFunc(all, func(a, b kv.KeyValue) int { return bytes.Compare(a.Key, b.Key) })
+	return all
+}
+
+func countTwice(t *tx, m *mutation) {
+	var attempts layout.Attempts
+	if !m.is(setKey, layout.StateAttempts) || layout.Decode(m.key.Raw, m.value, &attempts) != nil || attempts.Failed == 0 {
+		m.do()
+		return
+	}
+	attempts.Failed++
+	t.Tx.Set(m.key.Raw, layout.Encode(&attempts))
+}
+
+func tearResult(_ *tx, m *mutation) {
+	first := m.is(setKey, layout.KeyChunk) && m.key.Text("kind") == layout.ChunkResult && m.key.Int("piece") == 0
+	if !first {
+		m.do()
+	}
+}
