@@ -132,16 +132,14 @@ func TestDrawingsOfAllSizes(t *testing.T) {
 		}
 		d := newDrawing(g, nil)
 		requireXML(t, d.svg())
-		columns := map[layout.ID]int{}
-		for column, boxes := range d.columns() {
+		columns, edges := d.columns()
+		for column, boxes := range columns {
 			for _, at := range boxes {
-				columns[at.node.ID] = column
+				require.Equal(t, column, at.column)
 			}
 		}
-		for input, users := range d.users {
-			for _, user := range users {
-				require.Less(t, columns[input], columns[user])
-			}
+		for _, e := range edges {
+			require.Equal(t, e.from.column+1, e.to.column, "edges pass no box")
 		}
 		text := d.text(100)
 		for line := range strings.Lines(text) {
@@ -152,7 +150,14 @@ func TestDrawingsOfAllSizes(t *testing.T) {
 		}
 		require.Less(t, strings.Count(text, "\n"), 6*len(g.Nodes)+2, "what is shared is drawn once")
 	}
-	g := graphOf(2, 2, func(*inspect.Node) {})
+	// A chain whose root takes every result has more long edges than are led around.
+	g := graphOf(250, 1, func(n *inspect.Node) { n.Inputs = n.Inputs[:min(len(n.Inputs), 1)] })
+	for _, n := range g.Nodes[2:] {
+		g.Nodes[0].Inputs = append(g.Nodes[0].Inputs, n.ID)
+	}
+	require.Less(t, strings.Count(requireXML(t, newDrawing(g, nil).svg()), "path"), maxTracks+1000)
+
+	g = graphOf(2, 2, func(*inspect.Node) {})
 	g.Nodes[3].Inputs = []layout.ID{g.Nodes[0].ID}
 	requireXML(t, newDrawing(g, nil).svg())
 	newDrawing(g, nil).text(100)
