@@ -133,11 +133,13 @@ func TestTheTimeOfMisfitsBeginsAgain(t *testing.T) {
 	require.Zero(t, m.pass(infeasibleAfter), "nobody looked for a while")
 
 	late := m.submit(1, func(s *fdbmodel.Submission) { s.Spec.Queue = "other" })[0]
+	keyed := m.submit(1, func(s *fdbmodel.Submission) { s.Spec.Queue, s.Key = "other", "its id tells no time" })[0]
 	require.Equal(t, 1, m.pass(time.Minute))
 	require.Equal(t, layout.Failed, m.row(id).State())
 	require.Equal(t, layout.Ready, m.row(late).State(), "it has waited for a minute")
+	require.Equal(t, layout.Ready, m.row(keyed).State(), "it has waited for a minute")
 	require.NoError(t, m.c.Retry(m.ctx, id))
-	require.Equal(t, 2, m.pass(infeasibleAfter), "by hand it starts over, and its time does")
+	require.Equal(t, 3, m.pass(infeasibleAfter), "by hand it starts over, and its time does")
 	m.check()
 }
 

@@ -150,7 +150,7 @@ func submitMutants() []mutant {
 			old: "c.insertBatch(ctx, tx, subs, tx.MaybeCommitted)",
 			new: "c.insertBatch(ctx, tx, subs, false)"},
 		{name: "the late twin of a submit lands beside its retry", file: file, by: model(),
-			old: "\t\t\ttx.AddReadConflictKey(c.keys.Spec(subs[i].ID))\n",
+			old: "\t\t\ttx.AddReadConflictKey(c.keys.Spec(s.ID))\n",
 			new: ""},
 		{name: "ids next to each other are taken for unused", file: file, by: model(),
 			old: "return err == nil && len(page.Items) == 0, err",
