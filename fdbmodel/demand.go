@@ -9,7 +9,8 @@ import (
 type demand struct {
 	queue, function string
 	cpu, ram, gpu   int64
-	labels          string // a LabelText
+	labels          string          // a LabelText
+	failedOn        layout.WorkerID // the last worker on which an attempt failed
 	shard           int
 }
 
@@ -20,12 +21,28 @@ func (d demand) requirements() layout.Requirements {
 // demands counts futures that entered the pool, by their demand.
 type demands map[demand]int
 
-func (d *demands) add(s *layout.Spec, shard int) {
+func (d *demands) add(s *layout.Spec, shard int) { d.addRow(&layout.Row{Spec: s}, shard) }
+
+func (d *demands) addRow(row *layout.Row, shard int) {
 	if *d == nil {
 		*d = demands{}
 	}
-	r := &s.Requirements
-	(*d)[demand{s.Queue, s.Function, r.CPU, r.RAM, r.GPU, layout.LabelText(r.Labels), shard}]++
+	s, class := row.Spec, row.Spec.Class()
+	failedOn := layout.WorkerID("")
+	if row.Exception != nil {
+		failedOn = row.Exception.Worker
+	}
+	(*d)[demand{s.Queue, s.Function, class.CPU, class.RAM, class.GPU, class.Labels, failedOn, shard}]++
+}
+
+// anyFailed reports whether attempts failed of some that are left.
+func (d demands) anyFailed() bool {
+	for demand, n := range d {
+		if n > 0 && demand.failedOn != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // take removes one suitable future of a queue, and returns its shard, or false

@@ -163,14 +163,12 @@ func countAttempt(r *layout.Row, e *Event, final bool) {
 	exception := *e.Exception
 	exception.Attempt, exception.Worker = r.Attempts.Failed+1, e.Token.Worker
 	exception.Final, exception.Permanent, exception.At = final, e.Permanent, layout.Millis(e.Now)
-	if r.Spec.Held() {
-		var earlier []layout.WorkerID
-		if r.Exception != nil {
-			earlier = r.Exception.FailedOn
-		}
-		earlier = earlier[max(0, len(earlier)+1-maxFailedOn):]
-		exception.FailedOn = append(slices.Clone(earlier), exception.Worker)
+	var earlier []layout.WorkerID
+	if r.Exception != nil {
+		earlier = r.Exception.FailedOn
 	}
+	earlier = earlier[max(0, len(earlier)+1-maxFailedOn):]
+	exception.FailedOn = append(slices.Clone(earlier), exception.Worker)
 	r.Claim, r.Exception, r.Attempts.Due, r.Attempts.Assigned = nil, &exception, 0, ""
 	r.Attempts.Failed++
 }

@@ -113,16 +113,24 @@ func (h *hub) heard() uint64 {
 	return h.hints
 }
 
-// wake wakes up to n suitable workers, the most recent first, and returns how
-// many.
+// wake wakes up to n suitable workers, the most recent first and the one that
+// failed them last, and returns how many.
 func (h *hub) wake(d demand, n int) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.hints++
-	woken := 0
+	woken := h.wakeFrom(d, n, func(i *HintRequest) bool { return i.worker != d.failedOn })
+	if woken < n && d.failedOn != "" {
+		woken += h.wakeFrom(d, n-woken, func(*HintRequest) bool { return true })
+	}
+	return woken
+}
+
+// wakeFrom wakes up to n suitable workers of those that among accepts.
+func (h *hub) wakeFrom(d demand, n int, among func(*HintRequest) bool) (woken int) {
 	for at := len(h.idle[d.queue]) - 1; at >= 0 && woken < n; at-- {
 		i := h.idle[d.queue][at]
-		if !i.fits(d) {
+		if !among(i) || !i.fits(d) {
 			continue
 		}
 		h.remove(i)

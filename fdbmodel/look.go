@@ -17,7 +17,9 @@ type selection struct {
 	now      time.Time
 	hinted   int // the shard that the worker was woken for, or -1
 	taken    []layout.ReadyEntry
-	free     layout.Resources // what is left of the worker's; Slots is how many futures it may still take
+	// elsewhere reports whether another worker should have a future.
+	elsewhere func(*layout.ReadyEntry) bool
+	free      layout.Resources // what is left of the worker's; Slots is how many futures it may still take
 }
 
 // look finds futures to take, and reports whether more fit than it took.
@@ -31,7 +33,8 @@ func (r *Registration) look(ctx context.Context, tx kv.Attempt, req *ClaimReques
 	if err != nil {
 		return nil, false, err
 	}
-	s := selection{worker: r, req: req, snapshot: snapshot, now: r.cluster.clock.Now(), hinted: hinted, free: req.Free}
+	s := selection{worker: r, req: req, snapshot: snapshot, now: r.cluster.clock.Now(), hinted: hinted, free: req.Free,
+		elsewhere: r.elsewhere(ctx)}
 	s.free.Slots = req.Max
 	mine, err := r.ownEntries(ctx, tx.Snapshot(), own, req, req.Max+1, s.gone)
 	if err != nil {
@@ -105,7 +108,7 @@ func (s *selection) lookInPool(ctx context.Context, attempt kv.Attempt) (more bo
 // want describes what the claim searches for in a queue.
 func (s *selection) want(queue string, page int) want {
 	return want{queue: queue, free: s.free, runs: s.req.Runs, skip: s.req.Skip, page: page,
-		labels: s.worker.labels, gone: s.gone}
+		labels: s.worker.labels, gone: s.gone, elsewhere: s.elsewhere}
 }
 
 // gone reports whether another claim has a future.
@@ -124,6 +127,7 @@ func (s *selection) choose(found []layout.ReadyEntry) (more bool) {
 		q := layout.Requirements{CPU: e.Class.CPU, RAM: e.Class.RAM, GPU: e.Class.GPU}
 		if s.free.Fit(q) && s.worker.cluster.ledger.take(e.ID, s.snapshot, s.now) {
 			s.free = s.free.Take(q)
+			delete(s.worker.rivals.left, e.ID)
 			s.taken = append(s.taken, *e)
 			s.worker.entered = append(s.worker.entered, *e)
 		}

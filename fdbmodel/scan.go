@@ -102,7 +102,9 @@ type want struct {
 	skip   func(owner string) bool
 	gone   func(layout.ID) bool // reports whether another claim has the future; nil for none
 	labels layout.LabelSet
-	page   int // entries to read at a time
+	// elsewhere reports whether another worker should have the future; nil for no.
+	elsewhere func(*layout.ReadyEntry) bool
+	page      int // entries to read at a time
 }
 
 // fits reports whether an entry can be taken, by its class and by its function.
@@ -186,9 +188,9 @@ func (s *scanner) pass(at place, next []byte, now time.Time) []byte {
 }
 
 // available reports whether a future can be claimed as far as this process
-// knows: the worker can read it, and no other claim has it.
+// knows: the worker can read it, no other claim has it, and no other worker should.
 func (s *scanner) available(e *layout.ReadyEntry, w *want) bool {
-	return !s.refused.has(e.ID) && (w.gone == nil || !w.gone(e.ID))
+	return !s.refused.has(e.ID) && (w.gone == nil || !w.gone(e.ID)) && (w.elsewhere == nil || !w.elsewhere(e))
 }
 
 // sift takes the suitable entries from a page. next is where the scan

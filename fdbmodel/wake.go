@@ -62,13 +62,19 @@ func (c *Cluster) wakeOtherProcesses(ctx context.Context, version kv.Version, pl
 		tx.SetReadVersion(version)
 	}
 	woken := 0
-	for queue := range placed.queues() {
-		n, err := c.wakeQueue(ctx, tx, queue, placed, wakeLimit-woken)
-		if err != nil {
-			return
-		}
-		if woken += n; woken == wakeLimit {
+	// First those that have not failed the futures.
+	for _, sparing := range []bool{true, false} {
+		if !sparing && !placed.anyFailed() {
 			break
+		}
+		for queue := range placed.queues() {
+			n, err := c.wakeQueue(ctx, tx, queue, placed, sparing, wakeLimit-woken)
+			if err != nil {
+				return
+			}
+			if woken += n; woken == wakeLimit {
+				break
+			}
 		}
 	}
 	if woken > 0 {
@@ -78,8 +84,9 @@ func (c *Cluster) wakeOtherProcesses(ctx context.Context, version kv.Version, pl
 }
 
 // wakeQueue wakes up to limit workers in the ring of a queue that can run one of
-// placed, and returns how many.
-func (c *Cluster) wakeQueue(ctx context.Context, tx kv.Tx, queue string, placed demands, limit int) (int, error) {
+// placed, and returns how many. With sparing it wakes none that has failed it.
+func (c *Cluster) wakeQueue(ctx context.Context, tx kv.Tx, queue string, placed demands, sparing bool, limit int,
+) (int, error) {
 	prefix := c.keys.IdleQueue(queue)
 	ring, woken := kv.Prefix(prefix), 0
 	for pages := range ringPages {
@@ -99,7 +106,9 @@ func (c *Cluster) wakeQueue(ctx context.Context, tx kv.Tx, queue string, placed 
 			if rest.Err() != nil || layout.Decode(item.Key, item.Value, &idle) != nil {
 				continue
 			}
-			shard, found := placed.take(queue, func(d demand) bool { return fitsIdle(&idle, d) })
+			shard, found := placed.take(queue, func(d demand) bool {
+				return fitsIdle(&idle, d) && !(sparing && d.failedOn == worker)
+			})
 			if !found {
 				continue
 			}
@@ -254,7 +263,7 @@ func (r *Registration) anyOf(ctx context.Context, tx kv.Reader, req ClaimRequest
 	for i := range n {
 		shard := (first + i) % shards
 		for _, q := range r.info.Queues {
-			want := want{queue: q, free: req.Free, runs: req.Runs, skip: req.Skip, labels: r.labels, page: page}
+			want := want{queue: q, free: req.Free, runs: req.Runs, skip: req.Skip, labels: r.labels, page: page, elsewhere: r.elsewhere(ctx)}
 			looks = append(looks, r.scan.ask(tx, shard, want))
 		}
 	}

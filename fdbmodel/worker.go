@@ -21,6 +21,7 @@ type Registration struct {
 	cluster *Cluster
 	info    layout.WorkerInfo
 	labels  layout.LabelSet
+	rivals  rivals
 	scan    scanner
 	cancels <-chan layout.ID
 	doubts  []int64              // claims that ended with an error; used by Claim only

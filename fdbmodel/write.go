@@ -68,7 +68,7 @@ func (w *changes) apply(before, after *layout.Row) {
 		w.markSettling(after.ID, &layout.SettlingRecord{})
 	}
 	if after.InPool() {
-		w.placed.add(after.Spec, after.ID.Shard(w.keys.Shards))
+		w.placed.addRow(after, after.ID.Shard(w.keys.Shards))
 	}
 }
 
@@ -94,7 +94,7 @@ func (w *changes) claim(entries []layout.ReadyEntry, token layout.Token) {
 // claimed by. The caller has read the claim.
 func (w *changes) unclaim(e *layout.ReadyEntry) {
 	w.tx.Clear(w.keys.State(e.ID, layout.StateClaim))
-	w.tx.Set(e.Key, []byte(e.Function))
+	w.tx.Set(e.Key, e.Value())
 	w.ringBell(e.Owner)
 	w.moveCount(e.ID, e.Class.Queue, e.Owner, layout.Claimed, layout.Ready)
 }

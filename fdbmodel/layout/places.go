@@ -2,6 +2,7 @@ package layout
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -59,7 +60,7 @@ var places = [...]Place{
 		Waits: func(_ *Row, s State) bool { return s == Ready },
 		Until: "any worker that fits takes it",
 		Key:   func(k Keyspace, row *Row) []byte { return k.Ready(row.ID, row.Spec) },
-		Value: functionOf,
+		Value: functionAndFailures,
 	},
 }
 
@@ -94,12 +95,38 @@ func PlaceOf(row *Row) *Place {
 
 func functionOf(row *Row) []byte { return []byte(row.Spec.Function) }
 
+// functionAndFailures is the function, and where an attempt has failed the workers
+// of the last ones, each after a space.
+func functionAndFailures(row *Row) []byte {
+	value := functionOf(row)
+	for _, w := range failedOn(row) {
+		value = append(append(value, ' '), w...)
+	}
+	return value
+}
+
+// failedOn returns the workers on which attempts of an unfinished future failed.
+func failedOn(row *Row) []WorkerID {
+	if row.Exception == nil {
+		return nil
+	}
+	var workers []WorkerID
+	for _, w := range row.Exception.FailedOn {
+		if !slices.Contains(workers, w) {
+			workers = append(workers, w)
+		}
+	}
+	return workers
+}
+
 // ReadyEntry is one key of the ready index, or of a worker's assignments.
 type ReadyEntry struct {
 	ID       ID
 	Key      []byte
 	Function string
 	Class    Class
+	// FailedOn are workers on which attempts failed, separated by spaces.
+	FailedOn string
 	// Owner is the future's owner, empty in the ready index.
 	Owner string
 }
@@ -108,7 +135,8 @@ type ReadyEntry struct {
 // classEnd is the end of the part of the key that futures of one class share.
 func ParseReady(item kv.KeyValue, prefix []byte, queue string) (e ReadyEntry, classEnd int, err error) {
 	rest := tuple.NewReader(item.Key[len(prefix):])
-	e = ReadyEntry{Key: item.Key, Function: string(item.Value), Class: Class{Queue: queue}}
+	e = ReadyEntry{Key: item.Key, Class: Class{Queue: queue}}
+	e.parseValue(item.Value)
 	classEnd, err = e.parse(rest)
 	return e, classEnd, err
 }
@@ -118,7 +146,8 @@ func ParseReady(item kv.KeyValue, prefix []byte, queue string) (e ReadyEntry, cl
 // queue share, and of one class.
 func ParseAnyReady(item kv.KeyValue, prefix []byte) (e ReadyEntry, queueEnd, classEnd int, err error) {
 	rest := tuple.NewReader(item.Key[len(prefix):])
-	e = ReadyEntry{Key: item.Key, Function: string(item.Value), Class: Class{Queue: rest.Text()}}
+	e = ReadyEntry{Key: item.Key, Class: Class{Queue: rest.Text()}}
+	e.parseValue(item.Value)
 	queueEnd = len(item.Key) - len(rest.Rest())
 	classEnd, err = e.parse(rest)
 	return e, queueEnd, classEnd, err
@@ -130,6 +159,28 @@ func ParseAssigned(item kv.KeyValue, prefix []byte) (ReadyEntry, error) {
 	e := ReadyEntry{Key: item.Key, Function: string(item.Value), Class: Class{Queue: rest.Text()}, Owner: rest.Text()}
 	_, err := e.parse(rest)
 	return e, err
+}
+
+func (e *ReadyEntry) parseValue(value []byte) {
+	e.Function, e.FailedOn, _ = strings.Cut(string(value), " ")
+}
+
+// Value returns the entry's value in the ready index.
+func (e *ReadyEntry) Value() []byte {
+	if e.FailedOn == "" {
+		return []byte(e.Function)
+	}
+	return []byte(e.Function + " " + e.FailedOn)
+}
+
+// HasFailedOn reports whether an attempt failed on a worker.
+func (e *ReadyEntry) HasFailedOn(w WorkerID) bool {
+	for failed := range strings.SplitSeq(e.FailedOn, " ") {
+		if failed == string(w) {
+			return true
+		}
+	}
+	return false
 }
 
 // parse parses the common end of both kinds of key.

@@ -40,6 +40,26 @@ func TestEntriesOfLabelledFutures(t *testing.T) {
 	require.True(t, k.Holds(&key))
 }
 
+// TestEntriesNameWhereAttemptsFailed has the workers in the value, each once.
+func TestEntriesNameWhereAttemptsFailed(t *testing.T) {
+	t.Parallel()
+	k := layout.NewKeyspace("test")
+	k.Shards = 16
+	row := &layout.Row{ID: modeltest.GoldenID, Spec: &layout.Spec{Function: "go:f", Queue: "q"}}
+	place := layout.PlaceOf(row)
+	require.Equal(t, "go:f", string(place.Value(row)))
+	row.Exception = &layout.Exception{FailedOn: []layout.WorkerID{"0123456789abcdef", "w", "w"}}
+	value := place.Value(row)
+	require.Equal(t, "go:f 0123456789abcdef w", string(value))
+	e, _, err := layout.ParseReady(kv.KeyValue{Key: place.Key(k, row), Value: value}, k.ReadyQueue(3, "q"), "q")
+	require.NoError(t, err)
+	require.Equal(t, "go:f", e.Function)
+	require.Equal(t, value, e.Value())
+	require.True(t, e.HasFailedOn("w"))
+	require.True(t, e.HasFailedOn("0123456789abcdef"))
+	require.False(t, e.HasFailedOn("fedcba9876543210"))
+}
+
 // TestEntriesAreWholeKeys parses the keys of two places, and keys that are
 // shorter or longer.
 func TestEntriesAreWholeKeys(t *testing.T) {

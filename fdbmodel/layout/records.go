@@ -179,7 +179,7 @@ type Exception struct {
 	StderrRef *ChunkRef   `msgpack:"er,omitempty" json:"-"`
 	Truncated bool        `msgpack:"tr,omitempty" json:"truncated,omitempty"`
 	// FailedOn lists the workers of the last failed attempts, at most 8, ending
-	// with this one's. It is kept for held futures only.
+	// with this one's.
 	FailedOn []WorkerID `msgpack:"fo,omitempty" json:"failed_on,omitempty"`
 }
 

@@ -22,5 +22,13 @@ func fitMutants() []mutant {
 		{name: "a worker that can't be read can run nothing", file: infeasible, by: fit,
 			old: "return len(a.members) > 0 && !slices",
 			new: "return len(a.members) > 0 || !slices"},
+		{name: "a worker takes what failed on it at once", file: "fdbmodel/rivals.go",
+			by:  suites{{of: "fdbmodel", run: "Retry|Preferred"}},
+			old: "if !e.HasFailedOn(r.info.ID) {",
+			new: "if !e.HasFailedOn(r.info.ID) || true {"},
+		{name: "a worker leaves what failed on it to others for ever", file: "fdbmodel/rivals.go",
+			by:  suites{{of: "fdbmodel", run: "Retry|Preferred"}},
+			old: "if now.Sub(l.since) >= preferOthers ||",
+			new: "if"},
 	}
 }
