@@ -19,7 +19,7 @@ func claimMutants() []mutant {
 			old: "\t\tw.tx.Clear(e.Key)\n",
 			new: ""},
 		{name: "a claim that is undone leaves no entry in the index", file: "fdbmodel/write.go", by: model(),
-			old: "\tw.tx.Set(e.Key, []byte(e.Function))\n",
+			old: "\tw.tx.Set(e.Key, e.Value())\n",
 			new: ""},
 		{name: "the late twin of a claim lands beside its retry", file: claim, by: model(),
 			old: "\ttx.AddReadConflictKey(listKey)\n",
