@@ -263,7 +263,8 @@ func (r *Registration) anyOf(ctx context.Context, tx kv.Reader, req ClaimRequest
 	for i := range n {
 		shard := (first + i) % shards
 		for _, q := range r.info.Queues {
-			want := want{queue: q, free: req.Free, runs: req.Runs, skip: req.Skip, labels: r.labels, page: page, elsewhere: r.elsewhere(ctx)}
+			want := want{queue: q, free: req.Free, runs: req.Runs, skip: req.Skip, labels: r.labels, page: page,
+				elsewhere: r.elsewhere(ctx)}
 			looks = append(looks, r.scan.ask(tx, shard, want))
 		}
 	}

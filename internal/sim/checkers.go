@@ -19,11 +19,33 @@ import (
 // runLog counts runs outside of the store, and how often a worker said that it
 // would begin one of a suspect.
 type runLog struct {
-	counts map[string]int
-	begun  map[layout.ID]int
+	counts   map[string]int
+	begun    map[layout.ID]int
+	failures failures
 }
 
-func newRunLog() *runLog { return &runLog{counts: map[string]int{}, begun: map[layout.ID]int{}} }
+func newRunLog() *runLog {
+	return &runLog{counts: map[string]int{}, begun: map[layout.ID]int{}, failures: failures{}}
+}
+
+// failures are the last workers that failed futures, by their arguments.
+type failures map[string]*workerProcess
+
+// watch counts whether a future that failed runs on another worker now.
+func (f failures) watch(p *workerProcess, args []byte, report *Report, run func() ([]byte, error)) ([]byte, error) {
+	switch f[string(args)] {
+	case nil:
+	case p:
+		report.Again++
+	default:
+		report.Elsewhere++
+	}
+	value, err := run()
+	if err != nil {
+		f[string(args)] = p
+	}
+	return value, err
+}
 
 func (l *runLog) ran(args []byte)      { l.counts[string(args)]++ }
 func (l *runLog) runs(args []byte) int { return l.counts[string(args)] }

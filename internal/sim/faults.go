@@ -84,7 +84,7 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 				// It dies with this future, and with any others that it claimed.
 				p.process.die()
 			}
-			return fn(ctx, args)
+			return w.log.failures.watch(p, args, &w.report, func() ([]byte, error) { return fn(ctx, args) })
 		}
 		if err := p.worker.Register(name, logged); err != nil {
 			return err

@@ -50,6 +50,9 @@ type Report struct {
 	// input, Wide lists of inputs too long for a record, and Retried, Discarded and
 	// Expired what a client did to futures that had ended, and a janitor.
 	Joined, Upstream, Wide, Retried, Discarded, Expired int
+	// Elsewhere and Again are runs of futures on another worker than the last one
+	// that failed them, and on the same.
+	Elsewhere, Again int
 	// Deaths and Stops are those in the midst of a transaction or between two.
 	Kills, Pauses, Crashes, Reaped, Deaths, Stops int
 	Steps                                         int

@@ -66,6 +66,7 @@ func TestSim(t *testing.T) {
 			require.Positivef(t, sum, "no seed has any: %s", name)
 		}
 		require.Greater(t, all.sums["Charged"], all.sums["Lost"])
+		require.Greater(t, all.sums["Elsewhere"], all.sums["Again"])
 	})
 	for i := range n {
 		t.Run("", func(t *testing.T) {
