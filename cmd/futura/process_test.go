@@ -134,7 +134,7 @@ func TestExitCodes(t *testing.T) {
 		{exitUsage, "--futures -1, --workers 0", []string{"bench", "latency", "--futures", "-1"}},
 		{exitUsage, "--workers -1", []string{"bench", "latency", "--workers", "-1"}},
 		{exitUsage, "use 0 to 10000", []string{"submit", "go:f", "--max-retries", "-1"}},
-		{exitUsage, "use ready, delayed", []string{"list", "--state", "running"}},
+		{exitUsage, "use blocked, ready, delayed", []string{"list", "--state", "running"}},
 		{exitUsage, "--cursor", []string{"list", "--cursor", "zz"}},
 		{exitUsage, "--limit 0: use 1 to 1000", []string{"list", "--limit", "0"}},
 		{exitUsage, "queue", []string{"list", "--queue", "no such name"}},
