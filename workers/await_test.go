@@ -3,6 +3,8 @@ package workers
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -196,8 +198,10 @@ func TestAnEndDoesNotWaitForASlot(t *testing.T) {
 			require.Zero(b.t, b.row(id).Attempts)
 		},
 		"death": func(b *bed, w *running, id layout.ID) {
-			b.declareDead(w.ID())
-			b.await("a new life", func() bool { return stateOf(b, id) != layout.Claimed })
+			first := w.ID()
+			b.declareDead(first)
+			b.await("a new life", func() bool { return w.ID() != first })
+			b.await("the reaping", func() bool { return stateOf(b, id) != layout.Claimed })
 		},
 		"crash": func(_ *bed, w *running, _ layout.ID) {
 			w.crash()
@@ -279,7 +283,6 @@ func TestTheBoundOfWaitingFunctions(t *testing.T) {
 	w := b.start(Options{Slots: 2, MaxAwaiting: 3, Logger: log.logger(slog.LevelInfo)},
 		map[string]Function{"outer": outer.run, "inner": inner.run, "echo": echo})
 	ids := append(b.many(20, "go:outer"), b.many(20, "go:inner")...)
-	last := b.one("go:outer")
 	children := b.many(20, "go:echo")
 	// Those that had slots when the bound was reached began.
 	atBound := func(f *waiter) {
@@ -295,14 +298,17 @@ func TestTheBoundOfWaitingFunctions(t *testing.T) {
 		m, _ := b.member(w.ID())
 		return len(m.Heartbeat.Full) == 2
 	})
-	e, err := inspect.Explain(b.ctx, b.cluster, last)
-	require.NoError(t, err)
-	require.Equal(t, inspect.ReasonStalled, e.Reason)
-	require.Contains(t, e.Text, "MaxAwaiting")
+	b.await("the explanation", func() bool {
+		return slices.ContainsFunc(ids, func(id layout.ID) bool {
+			e, err := inspect.Explain(b.ctx, b.cluster, id)
+			require.NoError(t, err)
+			return e.Reason == inspect.ReasonStalled && strings.Contains(e.Text, "MaxAwaiting")
+		})
+	})
 	b.await("the line in the log", func() bool { return len(log.about(t, "all running functions wait")) > 0 })
 	close(outer.over)
 	close(inner.over)
-	b.awaitOver(append(ids, last)...)
+	b.awaitOver(ids...)
 	require.Len(t, log.about(t, "all running functions wait"), 1)
 	b.wantSlots(w)
 }

@@ -57,10 +57,13 @@ func (l *life) beatLoop(ctx context.Context) error {
 	}
 }
 
+// maxFull bounds the names in a heartbeat.
+const maxFull = 100
+
 func (l *life) beat(ctx context.Context) error {
 	free, running, _ := l.worker.slots.status()
 	awaiting, full := l.worker.slots.awaits()
-	cancelled, err := l.reg.Heartbeat(ctx, free, running, awaiting, full...)
+	cancelled, err := l.reg.Heartbeat(ctx, free, running, awaiting, full[:min(len(full), maxFull)]...)
 	for _, id := range cancelled {
 		l.cancel(id)
 	}
