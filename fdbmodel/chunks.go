@@ -142,9 +142,13 @@ func (c *Cluster) Args(ctx context.Context, id layout.ID, spec *layout.Spec) ([]
 	}
 }
 
-// ResultValue returns a result's bytes, wherever they are stored.
+// ResultValue returns a result's bytes, wherever they are stored. For an object it
+// returns ErrLost and ErrUnreachable.
 func (c *Cluster) ResultValue(ctx context.Context, id layout.ID, r *layout.Result) ([]byte, error) {
-	if r.ValueRef != nil {
+	switch {
+	case r.Object != "":
+		return c.objectValue(ctx, id, r)
+	case r.ValueRef != nil:
 		return c.readChunks(ctx, id, *r.ValueRef)
 	}
 	return r.Value, nil

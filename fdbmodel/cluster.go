@@ -60,6 +60,9 @@ type Cluster struct {
 	hub    *hub
 	ledger ledger
 
+	objectsMu sync.Mutex
+	objects   ObjectReader
+
 	resolved resolvedNames
 	lost     lostListeners
 

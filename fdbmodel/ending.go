@@ -19,11 +19,11 @@ func (c *Cluster) Load(ctx context.Context, e *layout.Ending) error {
 func (c *Cluster) LoadUpTo(ctx context.Context, e *layout.Ending, most int64) (err error) {
 	if e.Result != nil {
 		result := *e.Result
-		if result.ValueRef != nil && result.ValueRef.Size <= most {
+		if (result.ValueRef != nil || result.Object != "") && result.Size <= most {
 			if result.Value, err = c.ResultValue(ctx, e.ID, &result); err != nil {
 				return err
 			}
-			result.ValueRef = nil
+			result.ValueRef, result.Object = nil, ""
 		}
 		if err := c.loadStderr(ctx, e.ID, &result.Stderr, &result.StderrRef); err != nil {
 			return err

@@ -27,6 +27,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/seam"
+	"github.com/futura-run/futura/workers/objects/held"
 )
 
 // Options of a client. The zero value suits most programs.
@@ -56,6 +57,7 @@ type Client struct {
 	registry registry
 	commits  committers
 	listener listener
+	objects  held.Reader
 
 	// base ends with Close. Work that serves no single caller runs in it.
 	base context.Context
@@ -95,6 +97,7 @@ func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Client, error) {
 	c.base, c.end = context.WithCancel(context.Background())
 	c.registry.init()
 	c.commits.client = c
+	cluster.OfferObjectReader(&c.objects)
 	c.listener.init(c)
 	if o.Seam != nil {
 		o.Seam.Step = c.step
@@ -149,6 +152,8 @@ func (c *Client) Close(ctx context.Context) error {
 	c.commits.close()
 	c.end()
 	c.wg.Wait()
+	c.cluster.WithdrawObjectReader(&c.objects)
+	_ = c.objects.Close() // what it reads has no use any more
 	c.registry.close(ErrClosed)
 	if !first || !listening {
 		return nil

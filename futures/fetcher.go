@@ -2,14 +2,24 @@ package futures
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"time"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/clock"
 )
 
 // maxFetchers is the maximum number of ends that are read from the store at a
 // time.
 const maxFetchers = 16
+
+// How long a read waits for workers that can't be reached, doubled each time.
+const (
+	unreachableWait     = 50 * time.Millisecond
+	mostUnreachableWait = 2 * time.Second
+)
 
 // fetcher reads the ends that notices don't carry, because they are large or
 // may be out of date. Without goroutines it reads in the caller.
@@ -58,14 +68,17 @@ func (q *fetcher) run() {
 }
 
 // fetch ends a future according to its records. If it is not over, because it
-// was retried, its next end sends another notice.
+// was retried, or its result was lost, its next end is asked for.
 func (q *fetcher) fetch(id ID) {
 	c := q.client
 	settled, over, err := c.read(c.base, id)
 	switch {
 	case err == nil && over:
 		c.registry.end(id, settled)
-	case err == nil || c.base.Err() != nil:
+	case err == nil && c.base.Err() == nil:
+		c.registry.want([]ID{id})
+		c.listener.wake()
+	case c.base.Err() != nil:
 	case isMistake(err):
 		c.registry.end(id, Settled{Err: err})
 	default:
@@ -76,18 +89,30 @@ func (q *fetcher) fetch(id ID) {
 
 // read returns the outcome of a future, and whether it is over.
 func (c *Client) read(ctx context.Context, id ID) (s Settled, over bool, err error) {
-	row, err := c.cluster.Get(ctx, id)
-	if err != nil {
-		return Settled{}, false, err
+	c.cluster.OfferObjectReader(&c.objects)
+	for wait := unreachableWait; ; wait = min(2*wait, mostUnreachableWait) {
+		row, err := c.cluster.Get(ctx, id)
+		if err != nil {
+			return Settled{}, false, err
+		}
+		e := row.Ending()
+		if !e.Over() {
+			return Settled{}, false, nil
+		}
+		switch err := c.cluster.Load(ctx, &e); {
+		case errors.Is(err, fdbmodel.ErrLost):
+			// It runs again, has failed, or has another result by now.
+		case errors.Is(err, fdbmodel.ErrUnreachable) && !c.manual():
+			// The worker comes back, or is declared dead.
+			if err := clock.Wait(ctx, c.cluster.Clock(), c.cluster.Now().Add(wait)); err != nil {
+				return Settled{}, false, err
+			}
+		case err != nil:
+			return Settled{}, false, err
+		default:
+			return settled(&e, row.Spec.Function), true, nil
+		}
 	}
-	e := row.Ending()
-	if !e.Over() {
-		return Settled{}, false, nil
-	}
-	if err := c.cluster.Load(ctx, &e); err != nil {
-		return Settled{}, false, err
-	}
-	return settled(&e, row.Spec.Function), true, nil
 }
 
 // settled is how a future of a function ended.

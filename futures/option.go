@@ -28,6 +28,13 @@ func After(fs ...Identified) Option {
 	}
 }
 
+// AsObject keeps the result with the worker that makes it; see Task.AsObject.
+func AsObject() Option { return func(t *Task) { t.AsObject = true } }
+
+// NoRebuild says that the future must not run again if its result is lost; see
+// Task.AsObject.
+func NoRebuild() Option { return func(t *Task) { t.NoRebuild = true } }
+
 // Identified is a Future, or a Typed one.
 type Identified interface{ ID() ID }
 

@@ -78,6 +78,13 @@ type Task struct {
 	// other fields of a repeated submit are ignored. Default to a new id.
 	ID  ID
 	Key string
+	// AsObject keeps the result in the object store of the worker that runs the
+	// future, if that has one, instead of in the cluster's store: large ones go from
+	// worker to worker without it. The result is lost with the worker; who needs it
+	// then has the future run again, and those that it takes results of if theirs
+	// were lost, at most 16 times. NoRebuild forbids that: the future fails as lost.
+	// Default to false.
+	AsObject, NoRebuild bool
 	// NoNotify is for futures that this client is unlikely to await: it gets no
 	// notices of their ends, which saves the store a write each. An Await works
 	// and costs a subscription. Defaults to false.
@@ -101,6 +108,7 @@ func (c *Client) submission(t *Task) (fdbmodel.Submission, error) {
 		return s, fmt.Errorf("%w: the arguments: %w", layout.ErrBadSpec, err)
 	}
 	s.Inputs = append(slices.Clip(t.After), referred...)
+	s.Spec.AsObject, s.Spec.AllowReconstruction = t.AsObject, t.AsObject && !t.NoRebuild
 	if t.Delay > 0 {
 		s.NotBefore = c.cluster.Now().Add(t.Delay)
 	}

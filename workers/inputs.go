@@ -25,6 +25,9 @@ func (w *Worker) withInputs(j *job, args []byte) ([]byte, *fdbmodel.Completion) 
 	if err == nil {
 		return args, nil
 	}
+	if errors.Is(err, fdbmodel.ErrLost) {
+		return nil, &fdbmodel.Completion{Future: f, Block: true}
+	}
 	failed := fdbmodel.Completion{Future: f, Permanent: true, Exception: &layout.Exception{Message: err.Error()}}
 	switch {
 	case errors.Is(err, errInput):
@@ -33,6 +36,9 @@ func (w *Worker) withInputs(j *job, args []byte) ([]byte, *fdbmodel.Completion) 
 		failed.Exception.Kind = layout.KindTooLarge
 	case errors.Is(err, reference.ErrUndecodable), errors.Is(err, reference.ErrBadReference):
 		failed.Exception.Kind = layout.KindError
+	case errors.Is(err, fdbmodel.ErrUnreachable):
+		w.options.Logger.Warn("an input can't be read; putting its future back", "future", f.ID, "error", err)
+		failed = fdbmodel.Completion{Future: f, PutBack: true}
 	default:
 		failed = w.withoutArgs(j, err)
 	}

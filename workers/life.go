@@ -24,6 +24,7 @@ type life struct {
 	store context.Context
 	stop  context.CancelFunc
 
+	kept    *keeper     // results that are objects, nil without an object store
 	more    bool        // the last claim left something behind
 	misses  int         // claims in a row that did not find what EnterIdleRing saw
 	closing atomic.Bool // claims no more
@@ -77,6 +78,9 @@ func (l *life) run(ctx context.Context) error {
 		others.Go(func() { l.fail(l.finishLoop(l.store)) })
 	}
 	others.Go(func() { l.fail(l.beatLoop(l.store)) })
+	if l.kept != nil {
+		others.Go(func() { l.fail(l.kept.serve(l.store, w)) })
+	}
 
 	select {
 	case <-ctx.Done():
@@ -96,6 +100,9 @@ func (l *life) run(ctx context.Context) error {
 	err := l.leave()
 	l.stop()
 	others.Wait()
+	if l.kept != nil {
+		err = errors.Join(err, l.kept.close())
+	}
 	return err
 }
 

@@ -87,6 +87,8 @@ type Options struct {
 	// Modules runs WASM modules, such as a wasm.Executor. Defaults to none: the
 	// worker takes no WASM futures.
 	Modules ModuleRunner
+	// Objects is the worker's store of results that are objects. Defaults to none.
+	Objects ObjectOptions
 	// Policy limits what the functions of this worker get: a timeout or a memory
 	// limit of a module above it is cut, and a larger result fails its future. The
 	// policy of the cluster holds as well. MaxPriority has no effect: only the

@@ -259,21 +259,41 @@ func (w *Worker) join(ctx context.Context) (*life, error) {
 	if w.options.Modules != nil {
 		info.Functions = append(info.Functions, layout.AnyModule)
 	}
+	kept, err := w.openKeeper(&info)
+	if err != nil {
+		return nil, err
+	}
 	w.hearLost()
 	joining, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(w.vanish, stop)()
 	reg, err := w.cluster.Register(joining, info)
 	if err != nil {
+		if kept != nil {
+			err = errors.Join(err, kept.close())
+		}
 		return nil, err
 	}
 	l := w.newLife(ctx, reg, info.Runs)
+	l.kept = kept
 	w.mu.Lock()
 	w.life = l
 	w.mu.Unlock()
 	w.readyOne.Do(func() { close(w.ready) })
 	w.options.Logger.Info("worker registered", "worker", reg.ID(), "slots", info.Capacity.Slots)
 	return l, nil
+}
+
+// openKeeper opens the object store of a life, if the worker is to have one.
+func (w *Worker) openKeeper(info *layout.WorkerInfo) (*keeper, error) {
+	if w.options.Objects.Memory <= 0 {
+		return nil, nil
+	}
+	k, err := newKeeper(w.cluster, w.options.Objects)
+	if err == nil {
+		info.Objects, info.Secret = k.addresses(), k.secret
+	}
+	return k, err
 }
 
 var errVanished = errors.New("workers: the worker vanished")

@@ -74,6 +74,9 @@ func (a *app) submitCommand() *cobra.Command {
 	flags.Int64Var(&t.Requirements.GPU, "gpu", 0, "the GPU that it needs, in thousandths of a device")
 	flags.StringArrayVar(&f.labels, "require-label", nil,
 		"NAME=VALUE that the worker must have, such as worker=NAME; may be repeated")
+	flags.BoolVar(&t.AsObject, "as-object", false,
+		"keep the result with the worker that makes it, not in the store (needs a worker with --object-memory)")
+	flags.BoolVar(&t.NoRebuild, "no-rebuild", false, "fail, rather than run again, if that result is lost")
 	flags.BoolVar(&t.RequireFit, "require-fit", false, "refuse it if no worker could ever run it, and say what is lacking")
 	flags.IntVar(&f.retries, "max-retries", futures.DefaultMaxRetries, "how many attempts may follow the first")
 	flags.DurationVar(&t.Timeout, "timeout", 0, "how long an attempt may run (default: no limit)")

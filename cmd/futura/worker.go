@@ -46,6 +46,12 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 		"a directory for compiled modules (default: futura/modules in the user's cache directory)")
 	flags.Int64Var(&f.memory, "module-memory", 0,
 		"the memory limit of a module in bytes, unless its future sets one (default: 256 MiB)")
+	flags.Int64Var(&o.Objects.Memory, "object-memory", 0,
+		"the memory in bytes for results that stay with the worker (default: none, all go to the store)")
+	flags.Int64Var(&o.Objects.Disk, "object-disk", 0, "the bytes of --object-dir for more of them (default: 10 GiB)")
+	flags.StringVar(&o.Objects.Dir, "object-dir", "", "a private directory for results that memory has no room for")
+	flags.StringVar(&o.Objects.Listen, "object-listen", "",
+		"an address for workers on other machines to get them at, unencrypted (default: this machine only)")
 	p := &o.Policy
 	flags.DurationVar(&p.DefaultTimeout, "default-timeout", 0,
 		"the timeout of futures that have none (default: the cluster's, or none)")
@@ -67,6 +73,10 @@ func (f *workerFlags) check(flags *pflag.FlagSet) (err error) {
 		return usageError{errors.New("--queue is empty: name a queue, or leave the flag out to serve the queue default")}
 	case flags.Changed("slots") && f.options.Slots < 1:
 		return usageError{fmt.Errorf("--slots %d: use 1 or more, or leave the flag out for one per core", f.options.Slots)}
+	case f.options.Objects.Memory < 0 || f.options.Objects.Disk < 0:
+		return usageError{errors.New("--object-memory and --object-disk are numbers of bytes, not below 0")}
+	case f.options.Objects.Memory == 0 && (f.options.Objects.Dir != "" || f.options.Objects.Listen != ""):
+		return usageError{errors.New("--object-dir and --object-listen need --object-memory")}
 	case f.memory < 0:
 		return usageError{fmt.Errorf("--module-memory %d: use a number of bytes, or 0 for the default", f.memory)}
 	}

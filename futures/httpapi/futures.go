@@ -36,6 +36,8 @@ type NewFuture struct {
 	TimeoutMS    int64             `json:"timeout_ms,omitempty" minimum:"0" doc:"Limit of one attempt"`
 	DelayMS      int64             `json:"delay_ms,omitempty" minimum:"0" doc:"How long to wait before it may run"`
 	NotBefore    time.Time         `json:"not_before,omitempty" doc:"Not before this time"`
+	AsObject     bool              `json:"as_object,omitempty" doc:"Keep the result with the worker that makes it"`
+	NoRebuild    bool              `json:"no_rebuild,omitempty" doc:"Fail rather than run again if that is lost"`
 	RequireFit   bool              `json:"require_fit,omitempty" doc:"Refuse it if no worker could ever run it"`
 	ID           string            `json:"id,omitempty" doc:"A UUID of the caller's choice" format:"uuid"`
 	Key          string            `json:"key,omitempty" maxLength:"1024" doc:"Idempotency key"`
@@ -55,7 +57,7 @@ func (n *NewFuture) task() (futures.Task, error) {
 	t := futures.Task{
 		Function: n.Function, Args: []byte(n.Args), Codec: n.Codec, Argv: n.Argv, Env: n.Env, Queue: n.Queue,
 		Priority: uint8(n.Priority), MaxRetries: n.MaxRetries, NotBefore: n.NotBefore, Key: n.Key,
-		RequireFit: n.RequireFit,
+		RequireFit: n.RequireFit, AsObject: n.AsObject, NoRebuild: n.NoRebuild,
 		Requirements: layout.Requirements{
 			CPU: n.Requirements.CPU, RAM: n.Requirements.RAM, GPU: n.Requirements.GPU,
 			Labels: n.Requirements.Labels,

@@ -114,6 +114,8 @@ func Errors() []stack.ErrorCode {
 		{Err: kv.ErrClosed, Status: http.StatusServiceUnavailable, Code: "stopping"},
 		{Err: kv.ErrStoreFailed, Status: http.StatusServiceUnavailable, Code: "store_failed"},
 		{Err: kv.ErrReadOnly, Status: http.StatusServiceUnavailable, Code: "store_read_only"},
+		{Err: fdbmodel.ErrLost, Status: http.StatusServiceUnavailable, Code: "result_lost"},
+		{Err: fdbmodel.ErrUnreachable, Status: http.StatusServiceUnavailable, Code: "worker_unreachable"},
 		{Err: kv.ErrUnavailable, Status: http.StatusServiceUnavailable, Code: "store_unavailable"},
 	}
 }

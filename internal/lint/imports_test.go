@@ -98,7 +98,8 @@ func importTable() map[string]imports {
 		root: {ours: append(slices.Clone(application), "fdbmodel/kv/kvopen")},
 
 		"futures": {
-			ours:   append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/reference", "internal/seam"),
+			ours: append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/reference", "internal/seam",
+				"internal/clock", "workers/objects/held"),
 			others: []string{msgpack, uuid},
 		},
 		"futures/httpapi": {
@@ -109,7 +110,8 @@ func importTable() map[string]imports {
 			ours: []string{"internal/budget", "internal/connlimit", "internal/trust"}, others: []string{huma, uuid, prometheus},
 		},
 		"workers": {
-			ours:   append(slices.Clone(model), "fdbmodel/reference", "internal/seam"),
+			ours: append(slices.Clone(model), "fdbmodel/reference", "internal/seam", "workers/objects",
+				"workers/objects/peer", "internal/clock"),
 			others: []string{msgpack, uuid, prometheus, system},
 		},
 		"workers/wasm": {
@@ -117,7 +119,8 @@ func importTable() map[string]imports {
 			others: []string{wazero, system, network},
 		},
 
-		"workers/objects": {ours: []string{"internal/trust"}, others: []string{blake3, system}},
+		"workers/objects":      {ours: []string{"internal/trust"}, others: []string{blake3, system}},
+		"workers/objects/held": {ours: append(slices.Clone(model), "workers/objects", "workers/objects/peer")},
 		"workers/objects/peer": {
 			ours: []string{"internal/connlimit", "internal/trust", "workers/objects"}, others: []string{system},
 		},

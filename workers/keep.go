@@ -1,0 +1,208 @@
+package workers
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/workers/objects"
+	"github.com/futura-run/futura/workers/objects/peer"
+)
+
+// ObjectOptions say where the results of futures stay that are submitted as
+// objects: with this worker, until they are discarded or the worker stops. The
+// store of the cluster then knows only who has them.
+type ObjectOptions struct {
+	// Memory is how many bytes they may take in memory. Defaults to 0: the worker
+	// has no object store, and stores all results in the store of the cluster.
+	Memory int64
+	// Disk is how many bytes they may take in Dir once memory is full. Defaults to
+	// 10 GiB, and to none without Dir. Dir must not be open to other users. Nothing
+	// in it outlives the worker.
+	Disk int64
+	Dir  string
+	// Listen is where other machines get them: an address of this one, such as
+	// "10.0.0.1:7001". It has no encryption; use it in a network that you trust.
+	// Defaults to a socket that only this user on this machine can use.
+	Listen string
+}
+
+// sweepObjects is how often a worker drops objects that no result refers to, and
+// sweptTogether how many it looks at in one read.
+const (
+	sweepObjectsEvery = 10 * time.Second
+	sweptTogether     = 100
+)
+
+// socketName is how many characters the name of a worker's socket has.
+const socketName = 12
+
+// keeper holds the results of one life of a worker that are objects.
+type keeper struct {
+	cluster *fdbmodel.Cluster
+	store   *objects.Store
+	secret  string
+	listens []net.Listener
+
+	mu   sync.Mutex
+	held map[layout.ID]objects.Hash
+	uses map[objects.Hash]int
+}
+
+// newKeeper opens an object store and where it is served.
+func newKeeper(c *fdbmodel.Cluster, o ObjectOptions) (*keeper, error) {
+	store, err := objects.Open(objects.Options{Memory: o.Memory, Disk: o.Disk, Dir: o.Dir})
+	if err != nil {
+		return nil, err
+	}
+	k := &keeper{cluster: c, store: store, secret: rand.Text() + rand.Text(),
+		held: map[layout.ID]objects.Hash{}, uses: map[objects.Hash]int{}}
+	if err := k.listen(o); err != nil {
+		return nil, errors.Join(err, k.close())
+	}
+	return k, nil
+}
+
+func (k *keeper) listen(o ObjectOptions) (err error) {
+	// One directory for all workers of the user: each removes the sockets of those
+	// that were killed.
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("futura-objects-%d", os.Getuid()))
+	local, err := peer.ListenUnix(dir, rand.Text()[:socketName])
+	if err != nil {
+		return err
+	}
+	k.listens = append(k.listens, local)
+	if o.Listen == "" {
+		return nil
+	}
+	far, err := net.Listen("tcp", o.Listen)
+	if err != nil {
+		return fmt.Errorf("objects: listen at %s: %w", o.Listen, err)
+	}
+	k.listens = append(k.listens, far)
+	return nil
+}
+
+// addresses returns where the objects are served, the nearest first.
+func (k *keeper) addresses() string {
+	var all []string
+	for _, l := range k.listens {
+		all = append(all, l.Addr().Network()+":"+l.Addr().String())
+	}
+	return strings.Join(all, " ")
+}
+
+// serve serves the objects, and drops those that no result refers to, until ctx
+// ends.
+func (k *keeper) serve(ctx context.Context, w *Worker) error {
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	for _, l := range k.listens {
+		serving.Go(func() {
+			// Who chose an address beyond this machine knows that it is not encrypted.
+			o := peer.ServerOptions{Token: k.secret, PlainText: true, Logger: w.options.Logger}
+			if err := peer.Serve(ctx, l, k.store, o); err != nil {
+				w.options.Logger.Warn("objects are not served", "address", l.Addr(), "error", err)
+			}
+		})
+	}
+	clk := k.cluster.Clock()
+	for ctx.Err() == nil {
+		_ = clock.Wait(ctx, clk, clk.Now().Add(sweepObjectsEvery))
+		if err := k.sweep(ctx); err != nil && ctx.Err() == nil {
+			w.options.Logger.Warn("objects could not be swept; retrying", "error", err)
+		}
+	}
+	return nil
+}
+
+func (k *keeper) close() error {
+	var errs []error
+	for _, l := range k.listens {
+		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(append(errs, k.store.Close())...)
+}
+
+// keep stores a result as an object.
+func (k *keeper) keep(ctx context.Context, id layout.ID, value []byte) (string, error) {
+	ref, err := k.store.PutBytes(ctx, value, objects.PutOptions{})
+	if err != nil {
+		return "", err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if old, found := k.held[id]; found {
+		if old == ref.Hash {
+			return ref.Hash.String(), nil
+		}
+		err = k.dropLocked(id)
+	}
+	k.held[id] = ref.Hash
+	k.uses[ref.Hash]++
+	return ref.Hash.String(), err
+}
+
+// dropLocked forgets what the worker holds for a future.
+func (k *keeper) dropLocked(id layout.ID) (err error) {
+	hash := k.held[id]
+	delete(k.held, id)
+	if k.uses[hash]--; k.uses[hash] == 0 {
+		delete(k.uses, hash)
+		_, err = k.store.Delete(hash)
+	}
+	return err
+}
+
+// sweep drops the objects whose futures have no such result: they were discarded,
+// or the claim was lost.
+func (k *keeper) sweep(ctx context.Context) error {
+	k.mu.Lock()
+	ids := make([]layout.ID, 0, len(k.held))
+	for id := range k.held {
+		ids = append(ids, id)
+	}
+	k.mu.Unlock()
+	for len(ids) > 0 {
+		part := ids[:min(len(ids), sweptTogether)]
+		ids = ids[len(part):]
+		rows, err := k.cluster.GetMany(ctx, part)
+		if err != nil {
+			return err
+		}
+		needed := map[layout.ID]string{}
+		for i := range rows {
+			switch r := &rows[i]; r.State() {
+			case layout.Realized:
+				needed[r.ID] = r.Result.Object
+			case layout.Claimed:
+				needed[r.ID] = "" // its result may be on the way
+			}
+		}
+		k.mu.Lock()
+		var errs []error
+		for _, id := range part {
+			object, found := needed[id]
+			if hash, held := k.held[id]; held && (!found || object != "" && object != hash.String()) {
+				errs = append(errs, k.dropLocked(id))
+			}
+		}
+		k.mu.Unlock()
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
