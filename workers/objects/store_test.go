@@ -469,3 +469,19 @@ func TestDirectory(t *testing.T) {
 	_, err = Open(Options{Dir: filepath.Join(other, "below")})
 	require.Error(t, err)
 }
+
+// TestMapChangeable refuses a file in memory that its owner could still change.
+func TestMapChangeable(t *testing.T) {
+	t.Parallel()
+	f, err := createMemory()
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip("files in memory are Linux's")
+	}
+	require.NoError(t, err)
+	_, err = f.Write(make([]byte, 1000))
+	require.NoError(t, err)
+	_, err = Map(f, Ref{Size: 1000}, nil)
+	require.ErrorIs(t, err, ErrDamaged)
+	require.ErrorContains(t, err, "not sealed")
+	require.ErrorIs(t, f.Close(), os.ErrClosed)
+}

@@ -295,7 +295,13 @@ func TestHostileServers(t *testing.T) {
 		fn    func(net.Conn, request)
 		is    error
 	}{
-		"another token":        {"another token, that is as long", func(net.Conn, request) {}, nil},
+		"another token": {"another token, that is as long", func(net.Conn, request) {}, nil},
+		"no token": {"", func(c net.Conn, _ request) {
+			_, _ = c.Write(greeting(protocolVersion, newNonce()))
+			_, _ = io.CopyN(io.Discard, c, int64(proofSize))
+			_, _ = c.Write(append([]byte{1}, make([]byte, 32)...))
+			_, _ = io.Copy(io.Discard, c)
+		}, ErrRefused},
 		"another object":       {testToken, serving(other, otherRef.Hash), objects.ErrDamaged},
 		"another content":      {testToken, serving(other, ref.Hash), objects.ErrDamaged},
 		"another list":         {testToken, serving(want, otherRef.Hash), objects.ErrDamaged},

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -35,19 +36,17 @@ func TestTransfer(t *testing.T) {
 		listen func(*testing.T) net.Listener
 		server *tls.Config
 		client *tls.Config
-		disk   bool
+		store  objects.Options
 	}{
-		"tcp": {listen: listenTCP}, "unix": {listen: listenUnix}, "disk": {listen: listenTCP, disk: true},
-		"tls": {listen: listenTCP, server: serverTLS, client: &tls.Config{RootCAs: roots}},
+		"tcp": {listen: listenTCP}, "unix": {listen: listenUnix},
+		"disk": {listen: listenTCP, store: objects.Options{Memory: -1, Dir: t.TempDir()}},
+		"heap": {listen: listenTCP, store: objects.Options{Memory: 64 << 20, MaxFiles: 1}},
+		"tls":  {listen: listenTCP, server: serverTLS, client: &tls.Config{RootCAs: roots}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx := context.Background()
-			o := objects.Options{Memory: 64 << 20}
-			if c.disk {
-				o = objects.Options{Memory: -1, Dir: t.TempDir()}
-			}
-			held := openStore(t, o)
+			held := openStore(t, c.store)
 			address := serve(t, c.listen(t), held, ServerOptions{TLS: c.server})
 			client := newClient(t, Options{TLS: c.client})
 			for _, size := range sizes {
@@ -233,15 +232,11 @@ func TestGiveUp(t *testing.T) {
 	go fetch(first)
 	c := <-asked
 	go fetch(second)
-	for { // until both wait for the same flight
+	require.Eventually(t, func() bool {
 		client.mu.Lock()
-		f := client.flights[flightKey{store, ref}]
-		waiting := f.waiting
-		client.mu.Unlock()
-		if waiting == 2 {
-			break
-		}
-	}
+		defer client.mu.Unlock()
+		return client.flights[flightKey{store, ref}].waiting == 2
+	}, time.Minute, time.Millisecond)
 	giveUp()
 	require.ErrorIs(t, <-ended, context.Canceled)
 	client.mu.Lock()

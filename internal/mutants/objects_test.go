@@ -1,0 +1,61 @@
+package mutants
+
+// objectMutants are faults in the object store and its connection.
+func objectMutants() []mutant {
+	store := suites{{of: "workers/objects"}}
+	peer := func(run string) suites { return suites{{of: "workers/objects/peer", run: run}} }
+	return []mutant{
+		{name: "an object that the disk changed is returned", file: "workers/objects/object.go", by: store,
+			old: "if err := o.ref.VerifyPiece(o.pieces, piece, p); err != nil {\n\t\treturn err\n\t}\n",
+			new: ""},
+		{name: "a deleted object goes while it is open", file: "workers/objects/store.go", by: store,
+			old: "if b.pins > 0 || b.moving {",
+			new: "if b.moving {"},
+		{name: "an object that failed keeps its room", file: "workers/objects/stage.go", by: store,
+			old: "\tg.giveBack(g.taken)\n\treturn err\n",
+			new: "\treturn err\n"},
+		{name: "a stream that was cut is whole", file: "workers/objects/put.go", by: store,
+			old: "case err == io.EOF:",
+			new: "case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):"},
+		{name: "the object that was used last goes to disk", file: "workers/objects/room.go", by: store,
+			old: "s.idle.Front()).(*body)",
+			new: "s.idle.Back()).(*body)"},
+		{name: "the budget of memory is not kept", file: "workers/objects/room.go", by: store,
+			old: "case s.rooms[t].free() >= n:",
+			new: "case s.rooms[t].budget >= n:"},
+		{name: "a piece of an object is not verified", file: "workers/objects/hash.go", by: store,
+			old: "if HashPiece(content) != pieces[piece] {",
+			new: "if HashPiece(content) == (Hash{}) {"},
+		{name: "any list of pieces is that of an object", file: "workers/objects/hash.go", by: store,
+			old: "got := RefOf(r.Size, pieces); got != r {",
+			new: "got := RefOf(r.Size, pieces); got.Size != r.Size {"},
+		{name: "a holder of objects serves anybody", file: "workers/objects/peer/handshake.go", by: peer("HostileClients"),
+			old: "if !hmac.Equal(want[:], b[greetSize:]) {",
+			new: "if len(want) == 0 {"},
+		{name: "a holder of objects need not know the token", file: "workers/objects/peer/handshake.go",
+			by:  peer("HostileServers"),
+			old: "answer[0] != 1 || !hmac.Equal(want[:], answer[1:])",
+			new: "answer[0] != 1 || len(want) == 0"},
+		{name: "pieces that have arrived are sent again", file: "workers/objects/peer/transfer.go", by: peer("TestCut"),
+			old: "t.giveBack(span{s.first + arrived, s.count - arrived})",
+			new: "t.giveBack(s)"},
+		{name: "each waits for an object of its own", file: "workers/objects/peer/fetch.go", by: peer("FetchOnce"),
+			old: "if f := c.flights[key]; f != nil {",
+			new: "if f := c.flights[key]; f != nil && f.waiting == 0 {"},
+		{name: "who does not read an object is not cut", file: "workers/objects/peer/server.go", by: peer("HostileClients"),
+			old: "func (c *link) say(r reply, content ...[]byte) error {\n" +
+				"\tif err := c.SetWriteDeadline(time.Now().Add(c.server.options.PieceTimeout)); err != nil {",
+			new: "func (c *link) say(r reply, content ...[]byte) error {\n" +
+				"\tif err := c.SetWriteDeadline(time.Time{}); err != nil {"},
+		{name: "who says nothing to a holder of objects is not cut", file: "workers/objects/peer/server.go",
+			by:  peer("HostileClients"),
+			old: "err := c.SetDeadline(time.Now().Add(s.options.HandshakeTimeout))",
+			new: "err := c.SetDeadline(time.Time{})"},
+		{name: "any file is mapped", file: "workers/objects/system_linux.go", by: store,
+			old: "if seals&memorySeals != memorySeals {",
+			new: "if seals < 0 {"},
+		{name: "what another process maps is not held", file: "workers/objects/peer/server.go", by: peer("TestMap"),
+			old: "\tc.mapped[hash] = append(c.mapped[hash], o)\n",
+			new: "\t_ = c.mapped[hash]\n\tdefer o.Close()\n"},
+	}
+}
