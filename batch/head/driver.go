@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/futura-run/futura/batch"
 )
 
@@ -34,6 +32,8 @@ type driver struct {
 	resume bool
 	// fresh are the items of a batch that was just made.
 	fresh []batch.Item
+	// at is when its next step is due, in a simulation.
+	at time.Time
 	// since is when the batch began to wait for workers.
 	since  time.Time
 	reason string
@@ -111,7 +111,7 @@ func (d *driver) watch(ctx context.Context) {
 // the latest, and whether the batch is over.
 func (d *driver) step(ctx context.Context) (next time.Time, over bool, err error) {
 	o := &d.head.options
-	now := time.Now()
+	now := d.head.now()
 	next = now.Add(o.Look)
 	b, err := o.Store.Settle(ctx, d.id, now)
 	if err != nil {
@@ -175,7 +175,7 @@ func (d *driver) choose(ctx context.Context, b *batch.Batch, items []batch.Item)
 		d.since = time.Time{}
 		return workers[:want], d.setReason(ctx, "")
 	}
-	now := time.Now()
+	now := d.head.now()
 	if d.since.IsZero() {
 		d.since = now
 	}
@@ -211,10 +211,10 @@ func (d *driver) setReason(ctx context.Context, reason string) error {
 // round gives all items that wait to workers, in one chunk for each.
 func (d *driver) round(ctx context.Context, b *batch.Batch, workers []string, items []batch.Item) error {
 	o := &d.head.options
-	now := time.Now().UTC().Truncate(time.Millisecond)
+	now := d.head.now().UTC().Truncate(time.Millisecond)
 	chunks := make([]batch.Chunk, len(workers))
 	for i, w := range workers {
-		chunks[i] = batch.Chunk{ID: uuid.NewString(), Batch: b.ID, Worker: w, Status: batch.InProgress, CreatedAt: now}
+		chunks[i] = batch.Chunk{ID: d.head.newID(), Batch: b.ID, Worker: w, Status: batch.InProgress, CreatedAt: now}
 	}
 	given := make([][]batch.Item, len(workers))
 	turn := 0
@@ -243,11 +243,16 @@ func (d *driver) assign(ctx context.Context, chunks []batch.Chunk, parts, given 
 		if len(part) == 0 {
 			continue
 		}
-		wg.Go(func() {
+		assign := func() {
 			assigned, err := d.head.options.Store.Assign(ctx, &chunks[i], indexesOf(part))
 			given[i] = append(given[i], only(part, assigned)...)
 			counts[i], errs[i] = len(assigned), err
-		})
+		}
+		if d.head.options.Seam != nil {
+			assign()
+		} else {
+			wg.Go(assign)
+		}
 	}
 	wg.Wait()
 	n := 0

@@ -21,6 +21,7 @@ import (
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/seam"
 )
 
 // Options of a head.
@@ -52,6 +53,9 @@ type Options struct {
 	Backoff time.Duration
 	// Logger defaults to none.
 	Logger *slog.Logger
+
+	// Seam is for packages of this module; others can't construct one.
+	Seam *seam.Head
 }
 
 func (o Options) withDefaults() Options {
@@ -78,11 +82,18 @@ type Head struct {
 	drivers map[string]*driver
 	pending []string // batches to drive once Run has begun
 	wg      sync.WaitGroup
+
+	resumeAt time.Time // in a simulation
 }
 
 // New returns a head. It gives out nothing before Run.
 func New(o Options) *Head {
-	return &Head{options: o.withDefaults(), drivers: map[string]*driver{}}
+	h := &Head{options: o.withDefaults(), drivers: map[string]*driver{}}
+	if o.Seam != nil {
+		h.resumeAt = h.now().Add(h.options.BootDelay)
+		o.Seam.Step = h.step
+	}
+	return h
 }
 
 // Store is where the batches are.
@@ -121,7 +132,7 @@ const resumePage = 100
 
 // resume drives every batch that is not over.
 func (h *Head) resume(ctx context.Context) error {
-	if err := h.options.Store.Sweep(ctx, time.Now(), sweepAge); err != nil {
+	if err := h.options.Store.Sweep(ctx, h.now(), sweepAge); err != nil {
 		return err
 	}
 	after := ""
@@ -151,6 +162,10 @@ func (h *Head) drive(id string) { h.driveItems(id, nil) }
 func (h *Head) driveItems(id string, items []batch.Item) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.options.Seam != nil {
+		h.driveByStep(id, items)
+		return
+	}
 	if h.ctx == nil {
 		h.pending = append(h.pending, id)
 		return
@@ -196,8 +211,8 @@ func (h *Head) Submit(ctx context.Context, r batch.Request) (b batch.Batch, exis
 		return b, false, err
 	}
 	b = batch.Batch{
-		ID: uuid.NewString(), Template: r.Template, MaxAttempts: batch.Attempts(r.MaxAttempts, h.options.MaxAttempts),
-		Items: len(r.Arguments), CreatedAt: time.Now().UTC().Truncate(time.Millisecond),
+		ID: h.newID(), Template: r.Template, MaxAttempts: batch.Attempts(r.MaxAttempts, h.options.MaxAttempts),
+		Items: len(r.Arguments), CreatedAt: h.now().UTC().Truncate(time.Millisecond),
 	}
 	if r.Key != "" {
 		b.ID = keyedID(r.Key)
@@ -261,7 +276,7 @@ func (h *Head) same(ctx context.Context, old, b *batch.Batch, arguments [][]stri
 
 // Cancel ends a batch. See batch.Store.
 func (h *Head) Cancel(ctx context.Context, id, reason string) error {
-	err := h.options.Store.Cancel(ctx, id, reason, time.Now())
+	err := h.options.Store.Cancel(ctx, id, reason, h.now())
 	if err == nil {
 		h.drive(id)
 	}

@@ -132,7 +132,7 @@ func importTable() map[string]imports {
 		"batch/mongostore":  {ours: []string{"batch"}, others: []string{mongo}},
 		"batch/futurestore": {ours: append(slices.Clone(application), "batch"), others: []string{uuid, msgpack}},
 		"batch/head": {
-			ours:   append(slices.Clone(application), "batch", "batch/futurestore"),
+			ours:   append(slices.Clone(application), "batch", "batch/futurestore", "internal/seam"),
 			others: []string{uuid, prometheus},
 		},
 		"batch/rest": {
@@ -189,7 +189,8 @@ func importTable() map[string]imports {
 			others: tests(),
 		},
 		"internal/sim": {
-			ours:   append(slices.Clone(whole), "internal/seam", "fdbmodel/kv/kvtest/reference"),
+			ours: append(slices.Clone(whole), "internal/seam", "fdbmodel/kv/kvtest/reference", "batch", "batch/head",
+				"batch/futurestore"),
 			others: append(tests(), uuid, pebble),
 		},
 	}

@@ -5,6 +5,7 @@ package seam
 
 import (
 	"context"
+	"io"
 	"time"
 )
 
@@ -20,6 +21,19 @@ type Client struct {
 	// removes that from the store. It returns when the next round is due at the
 	// latest; a round in between is harmless. An error is the store's or ctx's;
 	// the caller may step again.
+	Step func(ctx context.Context, now time.Time) (next time.Time, err error)
+}
+
+// Head makes a head run without goroutines, in Step. Options of package head take
+// it; their store must run its items itself.
+type Head struct {
+	// Now is the head's clock, and Random the source of its ids.
+	Now    func() time.Time
+	Random io.Reader
+	// Step is set when the head is made. It resumes batches if that is due, and
+	// does what there is to do for each batch that the head drives. It returns when
+	// the next step is due at the latest. An error is one of the store's or ctx's,
+	// of one batch; the caller may step again.
 	Step func(ctx context.Context, now time.Time) (next time.Time, err error)
 }
 
