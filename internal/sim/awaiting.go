@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -17,7 +18,7 @@ func (c *clientProcess) meddle(ctx context.Context) error {
 	}
 	r := c.requests[w.random.IntN(len(c.requests))]
 	switch {
-	case r.abandoned || r.discarded:
+	case r.abandoned || r.discarded || r.missed:
 		return nil
 	case r.ended == nil:
 		r.cancelled = true
@@ -166,8 +167,12 @@ func (c *clientProcess) subscribeOpen(ctx context.Context) error {
 			c.entitled[id] = true
 		}
 	}
+	c.world.seen = c.world.clock.Now()
 	return nil
 }
+
+// unseen is how long the client has not looked at its futures.
+func (w *world) unseen() time.Duration { return w.clock.Now().Sub(w.seen) }
 
 // submitAgain submits what does not exist.
 func (c *clientProcess) submitAgain(ctx context.Context, r *request) error {
@@ -175,6 +180,9 @@ func (c *clientProcess) submitAgain(ctx context.Context, r *request) error {
 	switch {
 	case r.earlier != nil && c.world.expires:
 		r.ended = r.earlier // it was removed before the retry
+		return nil
+	case r.acknowledged && c.world.expires && c.world.unseen() > soonExpired/2:
+		r.missed = true
 		return nil
 	case r.acknowledged:
 		return fmt.Errorf("future %s was acknowledged and is gone", id)
@@ -190,8 +198,6 @@ func (c *clientProcess) submitAgain(ctx context.Context, r *request) error {
 	}
 	return err
 }
-
-func (c *clientProcess) finished() bool { return c.open() == 0 }
 
 func (c *clientProcess) open() int {
 	n := 0

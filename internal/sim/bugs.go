@@ -53,6 +53,7 @@ const (
 	tagReap    = "futura-reap"
 	tagSettle  = "futura-settle"
 	tagSubmit  = "futura-submit"
+	tagAssign  = "futura-assign"
 	tagDiscard = "futura-discard"
 	tagExpire  = "futura-expire"
 )
@@ -61,7 +62,7 @@ const (
 var ends = []string{tagFinish, tagReap, "futura-cancel", tagSettle}
 
 func plantedBugs() []plantedBug {
-	return slices.Concat(edgeBugs(), claimBugs(), endingBugs())
+	return slices.Concat(edgeBugs(), claimBugs(), endingBugs(), batchBugs())
 }
 
 // edgeBugs are about futures that take the results of others.
@@ -124,6 +125,19 @@ func endingBugs() []plantedBug {
 			write: tearResult},
 		{name: "finish without conflicts", text: "what ends futures does not see what changes meanwhile",
 			tags: []string{tagFinish}, blind: true},
+	}
+}
+
+// batchBugs are about items of batches.
+func batchBugs() []plantedBug {
+	return []plantedBug{
+		{name: "item held and assigned", text: "an item with a worker still waits for one", tags: []string{tagAssign},
+			write: drop(clearKey, layout.PlaceHeld)},
+		{name: "item given twice", text: "two heads can give out one item", tags: []string{tagAssign}, blind: true},
+		{name: "item lost with its worker", text: "an item of a dead worker waits for no other", tags: []string{tagReap},
+			write: drop(setKey, layout.PlaceHeld)},
+		{name: "item still out", text: "an item that ends is still counted as one with a worker", tags: []string{tagFinish},
+			write: drop(change, layout.KeyOwnerOpen)},
 	}
 }
 

@@ -71,6 +71,7 @@ func (w *world) check(ctx context.Context) error {
 			problems = append(problems, fmt.Errorf("a worker with %d slots that runs nothing: %+v", p.slots, s))
 		}
 	}
+	problems = append(problems, w.checkBatchEnds())
 	for _, r := range w.client.requests {
 		if err := w.checkEnd(ctx, r); err != nil {
 			problems = append(problems, err)
@@ -87,7 +88,7 @@ func (w *world) checkInvariants(ctx context.Context) error {
 	for _, p := range report.Problems {
 		problems = append(problems, fmt.Errorf("invariant %s of %v: %s", p.Invariant, p.Keys, p.Text))
 	}
-	return errors.Join(append(problems, w.checkCounts(ctx))...)
+	return errors.Join(append(problems, w.checkCounts(ctx), w.checkBatches(ctx))...)
 }
 
 // checkCounts compares what futures count of their runs with the runs.
@@ -155,9 +156,9 @@ func (w *world) checkEnd(ctx context.Context, r *request) error {
 	switch {
 	case r.abandoned && err == nil:
 		return fmt.Errorf("future %s was refused for its inputs and is %v", id, row.State())
-	case r.gone && err == nil:
-		return fmt.Errorf("future %s was discarded and is %v", id, row.State())
-	case missing && r.abandoned:
+	case (r.gone || r.missed) && err == nil:
+		return fmt.Errorf("future %s was removed and is %v", id, row.State())
+	case missing && (r.abandoned || r.missed):
 		return nil
 	case missing && (r.discarded || w.expires):
 		w.report.Expired++

@@ -1,7 +1,7 @@
 // Package sim runs a whole cluster in one goroutine from one seed: the embedded
-// engine on a file system that forgets what was not synced, clients, workers
-// and their janitors on a virtual clock, and faults. The same seed and options
-// give the same run.
+// engine on a file system that forgets what was not synced, a client, workers with
+// their janitors, and heads with batches, all on a virtual clock, and faults. The
+// same seed and options give the same run.
 //
 // A run has two phases. In the first, work is submitted and faults happen:
 // transactions conflict, become too old, or end with an unknown result that
@@ -12,7 +12,7 @@
 // from what was synced. In the second, faults end, and everything that was
 // acknowledged must come to its end within a bounded time.
 //
-// Workload, faults and checkers are kept apart: workload.go, edges.go and
+// Workload, faults and checkers are kept apart: workload.go, edges.go, heads.go and
 // awaiting.go decide what is asked for, faults.go and process.go what goes wrong,
-// checkers.go and the checks in edges.go what must hold.
+// checkers.go and the checks beside each workload what must hold.
 package sim

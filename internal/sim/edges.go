@@ -50,7 +50,7 @@ func (c *clientProcess) drawInput(inputs []layout.ID, among int) []layout.ID {
 		}
 		r := c.requests[len(c.requests)-1-w.random.IntN(n)]
 		fails := r.submission.Spec.Function != "go:"+fnUpper || r.ended != nil && r.ended.State == layout.Failed
-		if r.abandoned || r.discarded || fails && w.random.IntN(4) > 0 {
+		if r.abandoned || r.missed || r.discarded || fails && w.random.IntN(4) > 0 {
 			continue
 		}
 		return append(inputs, r.submission.ID)
@@ -144,7 +144,7 @@ func (w *world) checkInputs(r *request, kind layout.FailureKind, ran bool) error
 	id, c := r.submission.ID, w.client
 	if kind != layout.KindUpstream {
 		for _, input := range r.submission.Inputs {
-			if in := c.byID[input]; ran && (in.ended == nil || in.ended.State != layout.Realized) {
+			if in := c.byID[input]; ran && !in.missed && (in.ended == nil || in.ended.State != layout.Realized) {
 				return fmt.Errorf("future %s ran, and its input %s did not end as realized", id, input)
 			}
 		}
@@ -154,7 +154,7 @@ func (w *world) checkInputs(r *request, kind layout.FailureKind, ran bool) error
 	// A short list is checked by the submit, and kept until the future is over.
 	late := r.retried > 0 || len(r.submission.Inputs) > layout.MaxInputsInSpec
 	for _, input := range r.submission.Inputs {
-		if in := c.byID[input]; in.retried > 0 || !in.abandoned && in.ended.State == layout.Failed {
+		if in := c.byID[input]; in.retried > 0 || in.missed || in.ended != nil && in.ended.State == layout.Failed {
 			return nil
 		}
 	}

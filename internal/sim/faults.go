@@ -64,12 +64,13 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 		fnPanic:  func(context.Context, []byte) ([]byte, error) { panic("simulated") },
 		fnSlow:   w.slow,
 		fnPoison: func(_ context.Context, args []byte) ([]byte, error) { return outcomeOf(args), nil },
+		fnItem:   w.item,
 		fnParent: func(ctx context.Context, args []byte) ([]byte, error) { return w.parent(ctx, p, args) },
 	}
 	if w.healing {
 		functions[fnUnknown] = functions[fnUpper]
 	}
-	for _, name := range []string{fnUpper, fnFlaky, fnBroken, fnPanic, fnSlow, fnPoison, fnUnknown, fnParent} {
+	for _, name := range []string{fnUpper, fnFlaky, fnBroken, fnPanic, fnSlow, fnPoison, fnUnknown, fnParent, fnItem} {
 		fn, known := functions[name]
 		if !known {
 			continue
@@ -77,9 +78,11 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 		logged := func(ctx context.Context, args []byte) ([]byte, error) {
 			w.log.ran(args)
 			w.report.Runs++
-			w.checkStart(ctx)
-			w.checkPace(ctx, p)
-			w.checkLabels(ctx, p)
+			if name != fnItem {
+				w.checkStart(ctx)
+				w.checkPace(ctx, p)
+				w.checkLabels(ctx, p)
+			}
 			if !w.healing && (w.random.IntN(25) == 0 || name == fnPoison) {
 				// It dies with this future, and with any others that it claimed.
 				p.process.die()
@@ -121,6 +124,11 @@ func (w *world) chaos(ctx context.Context) error {
 			return w.killAt(ctx, at)
 		}
 	}
+	for at, p := range w.heads {
+		if p.process.dead && w.random.IntN(20) == 0 {
+			return w.restartHead(ctx, at)
+		}
+	}
 	if w.client.process.dead {
 		return w.startClient(ctx)
 	}
@@ -145,6 +153,12 @@ func (w *world) chaos(ctx context.Context) error {
 		w.client.process.dieIn = 1 + w.random.IntN(4)
 	case 20:
 		w.client.process.stopIn = 1 + w.random.IntN(4)
+	case 21:
+		return w.restartHead(ctx, w.random.IntN(len(w.heads)))
+	case 22, 23, 24:
+		w.heads[w.random.IntN(len(w.heads))].process.dieIn = 1 + w.random.IntN(12)
+	case 25, 26:
+		w.heads[w.random.IntN(len(w.heads))].process.stopIn = 1 + w.random.IntN(12)
 	}
 	return nil
 }
@@ -173,6 +187,9 @@ func (w *world) crash(ctx context.Context) error {
 	w.report.Crashes++
 	w.options.Log("%v crash", w.clock.Now().Sub(epoch))
 	w.client.process.die()
+	for _, p := range w.heads {
+		p.process.die()
+	}
 	for _, p := range w.workers {
 		p.process.die()
 	}

@@ -55,9 +55,11 @@ type Report struct {
 	Elsewhere, Again int
 	// Deaths and Stops are those in the midst of a transaction or between two.
 	Kills, Pauses, Crashes, Reaped, Deaths, Stops int
-	Steps                                         int
-	Virtual                                       time.Duration
-	Faults                                        faultkv.Counts
+	// Items are those of batches that ended.
+	Batches, Items, HeadKills int
+	Steps                     int
+	Virtual                   time.Duration
+	Faults                    faultkv.Counts
 }
 
 // Bounds of the second phase.
@@ -87,6 +89,9 @@ type world struct {
 
 	client  *clientProcess
 	workers []*workerProcess
+	heads   []*headProcess
+	batches []*batchRequest
+	wanted  int               // batches
 	reader  *fdbmodel.Cluster // of the checkers
 	log     *runLog
 	bug     *plantedBug
@@ -95,6 +100,7 @@ type world struct {
 	wide    int                                     // inputs in a long list that is to come
 	leaves  int                                     // futures that were submitted for one
 	until   time.Time                               // when the present phase ends
+	seen    time.Time                               // when the client last looked at all that is open
 	healing bool
 	stopped bool    // a process is stopped in the midst of a step
 	broken  []error // what was seen that must not be
@@ -121,6 +127,8 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	}
 	w.expires = w.random.IntN(4) == 0
 	w.wide = w.drawWidth()
+	w.seen = epoch
+	w.wanted = w.random.IntN(maxBatches + 1)
 	err := w.run(ctx)
 	w.report.Virtual = w.clock.Now().Sub(epoch)
 	if err != nil {
@@ -165,25 +173,26 @@ func (w *world) heal(ctx context.Context) error {
 	w.faults.Pause()
 	w.faults.Flush()
 	w.report.Faults = w.faults.Counts()
+	for _, p := range w.heads {
+		p.process.die()
+	}
 	// The last workers know all functions.
 	for _, p := range w.workers {
 		p.process.die()
 		w.report.Reaped += int(p.worker.Stats().Reaped)
 	}
-	w.workers = nil
 	if err := w.startClient(ctx); err != nil {
 		return err
 	}
 	w.client.forgetRetried()
-	for range w.options.Workers {
-		if err := w.startWorker(ctx, ""); err != nil {
-			return err
-		}
+	if err := w.startOthers(ctx); err != nil {
+		return err
 	}
 	w.until = w.clock.Now().Add(healTime)
-	for !w.client.finished() {
+	for w.client.open() > 0 || w.openBatches() > 0 {
 		if !w.clock.Now().Before(w.until) {
-			return fmt.Errorf("%d futures have not ended within %v without faults: %s", w.client.open(), healTime, w.stuck(ctx))
+			return fmt.Errorf("%d futures and %d batches have not ended within %v without faults: %s", w.client.open(),
+				w.openBatches(), healTime, w.stuck(ctx))
 		}
 		if err := w.round(ctx); err != nil {
 			return err
@@ -228,9 +237,19 @@ func (w *world) boot(ctx context.Context, disk *vfs.MemFS) error {
 	if err := w.openReader(ctx); err != nil {
 		return err
 	}
-	w.workers = nil
+	return w.startOthers(ctx)
+}
+
+// startOthers starts workers and heads, and forgets those there were.
+func (w *world) startOthers(ctx context.Context) error {
+	w.workers, w.heads = nil, nil
 	for range w.options.Workers {
 		if err := w.startWorker(ctx, ""); err != nil {
+			return err
+		}
+	}
+	for range heads {
+		if err := w.startHead(ctx); err != nil {
 			return err
 		}
 	}
@@ -329,6 +348,9 @@ type schedule struct {
 func (w *world) schedules() []*schedule {
 	all := []*schedule{&w.client.schedule}
 	for _, p := range w.workers {
+		all = append(all, &p.schedule)
+	}
+	for _, p := range w.heads {
 		all = append(all, &p.schedule)
 	}
 	return slices.DeleteFunc(all, func(s *schedule) bool {

@@ -61,7 +61,9 @@ func TestSim(t *testing.T) {
 	from, n := seedRange(t)
 	all := totals{sums: map[string]int{}}
 	t.Cleanup(func() {
-		t.Log(all.sums)
+		if t.Log(all.sums); n < 20 {
+			return
+		}
 		for name, sum := range all.sums {
 			require.Positivef(t, sum, "no seed has any: %s", name)
 		}

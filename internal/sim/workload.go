@@ -55,6 +55,8 @@ type request struct {
 	acknowledged, abandoned bool
 	ended                   *layout.Notice
 	cancelled               bool
+	// missed is set if it ended and was removed while the client did not look.
+	missed bool
 	// earlier is how it had ended before it was retried; retried counts that.
 	earlier *layout.Notice
 	retried int
@@ -63,7 +65,7 @@ type request struct {
 }
 
 // open reports whether the request is still to end.
-func (r *request) open() bool { return r.ended == nil && !r.abandoned }
+func (r *request) open() bool { return r.ended == nil && !r.abandoned && !r.missed }
 
 // clientProcess is the one client: it submits, cancels, retries, discards and
 // awaits. Its memory survives its crashes, as that of an application's own
