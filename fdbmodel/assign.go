@@ -169,7 +169,7 @@ func (c *Cluster) moveAssigned(ctx context.Context, tx kv.Tx, w *changes, e Even
 			continue
 		}
 		if check != nil {
-			if err := check(row.Spec); err != nil {
+			if err := check(row.Needs()); err != nil {
 				return moved, fmt.Errorf("future %s: %w", id, err)
 			}
 		}

@@ -55,6 +55,12 @@ type ClaimedFuture struct {
 	begun   bool       // Begin recorded it
 }
 
+// Requirements are what the future requires, with what attempts have made of it.
+// It needs the spec.
+func (c *ClaimedFuture) Requirements() layout.Requirements {
+	return c.Spec.Needing(&c.Attempts).Requirements
+}
+
 // Attempt is the number of the attempt that the claim is for, from 1.
 func (c *ClaimedFuture) Attempt() int { return c.Attempts.Failed + 1 }
 
@@ -217,7 +223,7 @@ func (r *Registration) recoverClaim(ctx context.Context, tx kv.Reader, key, valu
 		}
 		e := layout.ReadyEntry{ID: id}
 		if row.Spec != nil {
-			e.Function, e.Class, e.Owner = row.Spec.Function, row.Spec.Class(), row.Spec.Owner
+			e.Function, e.Class, e.Owner = row.Spec.Function, row.Needs().Class(), row.Spec.Owner
 		}
 		taken = append(taken, e)
 	}

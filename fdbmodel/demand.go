@@ -27,7 +27,7 @@ func (d *demands) addRow(row *layout.Row, shard int) {
 	if *d == nil {
 		*d = demands{}
 	}
-	s, class := row.Spec, row.Spec.Class()
+	s, class := row.Spec, row.Needs().Class()
 	failedOn := layout.WorkerID("")
 	if row.Exception != nil {
 		failedOn = row.Exception.Worker

@@ -171,6 +171,9 @@ func countAttempt(r *layout.Row, e *Event, final bool) {
 	exception.FailedOn = append(slices.Clone(earlier), exception.Worker)
 	r.Claim, r.Exception, r.Attempts.Due, r.Attempts.Assigned = nil, &exception, 0, ""
 	r.Attempts.Failed++
+	if exception.Kind == layout.KindMemory {
+		r.Attempts.RAM = r.Spec.Grown(r.Attempts.RAM)
+	}
 }
 
 func applyCancelled(r *layout.Row, e *Event) {

@@ -120,7 +120,7 @@ func (c *Cluster) failInfeasible(ctx context.Context, w *changes, ids []layout.I
 		case !found || row.Spec == nil || row.Spec.SubmittedAt > limit || row.Exception != nil && row.Exception.At > limit:
 			continue
 		}
-		fit := FitOf(row.Spec, members)
+		fit := FitOf(row.Needs(), members)
 		if fit.Lack == "" {
 			continue
 		}

@@ -242,6 +242,42 @@ func crashed(n int, another bool) func(*layout.Row, *fdbmodel.Event) {
 	return func(r *layout.Row, e *fdbmodel.Event) { r.Attempts.Crashes, e.Crash = n, another }
 }
 
+// TestMemoryGrows has attempts that had too little memory, and others.
+func TestMemoryGrows(t *testing.T) {
+	t.Parallel()
+	row := gridRow(layout.Ready)
+	row.Spec.MaxRetries, row.Spec.Requirements.RAM = 9, 100
+	row.Spec.Growth = &layout.Growth{Factor: 2.5, Max: 300}
+	fail := func(kind layout.FailureKind) {
+		claimed, outcome := fdbmodel.Next(row, gridEvent(fdbmodel.EventClaim, gridToken))
+		require.Equal(t, fdbmodel.Applied, outcome)
+		event := gridEvent(fdbmodel.EventFail, gridToken)
+		event.Exception.Kind, event.RetryIn = kind, new(time.Duration)
+		row, outcome = fdbmodel.Next(claimed, event)
+		require.Equal(t, fdbmodel.Applied, outcome)
+	}
+	for _, c := range []struct {
+		kind layout.FailureKind
+		want int64
+	}{
+		{layout.KindError, 100}, {layout.KindMemory, 250}, {layout.KindTimeout, 250}, {layout.KindMemory, 300},
+		{layout.KindMemory, 300},
+	} {
+		fail(c.kind)
+		require.Equal(t, c.want, row.Needs().Requirements.RAM)
+		require.EqualValues(t, 100, row.Spec.Requirements.RAM)
+	}
+	row.Spec.Growth = nil
+	fail(layout.KindMemory)
+	require.EqualValues(t, 300, row.Attempts.RAM)
+	row.Exception.Final = true
+	row, _ = fdbmodel.Next(row, gridEvent(fdbmodel.EventRetry, gridToken))
+	require.EqualValues(t, 100, row.Needs().Requirements.RAM, "it starts over")
+
+	tiny := layout.Spec{Requirements: layout.Requirements{RAM: 1}, Growth: &layout.Growth{Factor: 1.1, Max: 9}}
+	require.EqualValues(t, 2, tiny.Grown(0), "it grows")
+}
+
 // TestDeathsAreRememberedAndForgotten has two workers die with a future, which
 // was the cause of one death for all that is known, and come back.
 func TestDeathsAreRememberedAndForgotten(t *testing.T) {

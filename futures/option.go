@@ -85,6 +85,14 @@ func RequiresLabel(name, value string) Option {
 	}
 }
 
+// GrowMemory has an attempt that had too little memory be followed by one that
+// requires factor times as much, up to most bytes, and so a worker that has them. It
+// needs Requires with some RAM to begin with. Only WASM functions have a limit of
+// memory. Retrying by hand begins anew. Defaults to the same memory again.
+func GrowMemory(factor float64, most int64) Option {
+	return func(t *Task) { t.GrowMemory = &layout.Growth{Factor: factor, Max: most} }
+}
+
 // OnWorker names the only worker that may run the future, until an attempt
 // fails or the worker leaves or dies; see Task.Worker.
 func OnWorker(id WorkerID) Option { return func(t *Task) { t.Worker = id } }

@@ -50,6 +50,9 @@ type Task struct {
 	// Requirements default to a slot and nothing else. A WASM function gets the
 	// memory that they state, or else its worker's default, and no more.
 	Requirements Requirements
+	// GrowMemory is how much more memory the next attempt requires after one that had
+	// too little, where Requirements has some RAM. Defaults to no more.
+	GrowMemory *layout.Growth
 	// MaxRetries is how many attempts may follow a failed first one. Defaults
 	// to DefaultMaxRetries.
 	MaxRetries *int
@@ -100,7 +103,8 @@ func (c *Client) submission(t *Task) (fdbmodel.Submission, error) {
 		ID: t.ID, Key: t.Key, Args: t.Args, NotBefore: t.NotBefore, Assigned: t.Worker,
 		Spec: layout.Spec{
 			Function: t.Function, Codec: t.Codec, Argv: t.Argv, Env: t.Env, Queue: t.Queue, Label: t.Label,
-			Priority: t.Priority, Requirements: t.Requirements, MaxRetries: retries, Backoff: t.Backoff, Timeout: t.Timeout,
+			Priority: t.Priority, Requirements: t.Requirements, Growth: t.GrowMemory, MaxRetries: retries,
+			Backoff: t.Backoff, Timeout: t.Timeout,
 		},
 	}
 	referred, err := reference.Of(t.Codec, t.Args)

@@ -84,7 +84,7 @@ func (j *job) requirements() layout.Requirements {
 	if j.future.Spec == nil {
 		return layout.Requirements{}
 	}
-	return j.future.Spec.Requirements
+	return j.future.Requirements()
 }
 
 // codec is what the function's arguments are.

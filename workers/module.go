@@ -22,7 +22,7 @@ func (w *Worker) executeModule(j *job, args []byte) fdbmodel.Completion {
 	var missing atomic.Pointer[error]
 	out, err := runModule(jobContext{j.ctx, j}, w.options.Modules, ModuleCall{
 		CID: cid, Method: method, Argv: f.Spec.Argv, Env: f.Spec.Env, Stdin: args, Timeout: j.timeout(),
-		MemoryLimit: w.policy.Memory(f.Spec.Requirements.RAM), MaxMemory: w.policy.MaxMemory,
+		MemoryLimit: w.policy.Memory(f.Requirements().RAM), MaxMemory: w.policy.MaxMemory,
 		Load: func(ctx context.Context) ([]byte, error) {
 			module, err := w.cluster.GetModule(ctx, cid)
 			if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, layout.ErrBadRecord) {

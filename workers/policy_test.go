@@ -2,6 +2,7 @@ package workers
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,6 +20,40 @@ type seenCalls chan ModuleCall
 func (s seenCalls) RunModule(_ context.Context, call ModuleCall) (ModuleOutcome, error) {
 	s <- call
 	return ModuleOutcome{Stdout: make([]byte, 20)}, nil
+}
+
+// TestMemoryGrows runs a module with more memory after each attempt that had too
+// little.
+func TestMemoryGrows(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	code, err := b.cluster.PutModule(b.ctx, []byte("a module, as far as its runner knows"), "")
+	require.NoError(t, err)
+	calls := make(chan int64, 10)
+	b.start(Options{Slots: 1, RAM: 1000, Modules: hungry(calls)}, nil)
+	id := b.one("wasm:"+code.CID, func(s *fdbmodel.Submission) {
+		s.Spec.MaxRetries, s.Spec.Requirements.RAM, s.Spec.Growth = 5, 100, &layout.Growth{Factor: 3, Max: 500}
+	})
+	b.awaitOver(id)
+	row := b.row(id)
+	require.Equal(t, layout.Realized, row.State())
+	close(calls)
+	var limits []int64
+	for limit := range calls {
+		limits = append(limits, limit)
+	}
+	require.Equal(t, []int64{100, 300, 500}, slices.Compact(limits))
+}
+
+// hungry is a runner whose modules need 400 bytes. It notes what they had.
+type hungry chan int64
+
+// RunModule implements ModuleRunner.
+func (h hungry) RunModule(_ context.Context, call ModuleCall) (ModuleOutcome, error) {
+	if h <- call.MemoryLimit; call.MemoryLimit < 400 {
+		return ModuleOutcome{Kind: layout.KindMemory, Message: "too much"}, nil
+	}
+	return ModuleOutcome{}, nil
 }
 
 // TestPolicyOfAWorker has futures that ask for nothing or too much, some of which

@@ -99,6 +99,8 @@ func TestWhatNoWorkerCanRunFromTheCommandLine(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	require.Regexp(t, `infeasible after +10m0s`, s.ok("cluster", "create", "--infeasible-after", "10m"))
+	s.run(exitUsage, "", "submit", "go:f", "--grow-ram", "2", "--max-ram", "8")
+	s.ok("submit", "go:f", "--ram", "4", "--grow-ram", "2", "--max-ram", "8")
 	_, e := s.run(exitUsage, "", "submit", "go:f", "--require-fit")
 	require.Contains(t, e, "There is no worker in the cluster. Start one.")
 	s.run(exitUsage, "", "cluster", "set", "--infeasible-after", "1ms")

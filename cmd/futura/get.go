@@ -147,7 +147,7 @@ func (d *description) rows() [][]string {
 	add(spec.Label != "", "label", "%s", spec.Label)
 	add(spec.Priority != 0, "priority", "%d", spec.Priority)
 	add(spec.Timeout != 0, "timeout", "%v", spec.Timeout)
-	need := spec.Requirements
+	need := r.Needs().Requirements
 	add(need.CPU != 0, "cpu", "%d thousandths of a core", need.CPU)
 	add(need.RAM != 0, "memory", "%s", some(need.RAM, "byte"))
 	add(need.GPU != 0, "gpu", "%d thousandths of a device", need.GPU)

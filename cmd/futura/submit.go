@@ -25,6 +25,7 @@ type submitFlags struct {
 	after    []string
 	stdinOf  []string
 	labels   []string
+	growth   layout.Growth
 	retries  int
 	wait     bool
 	timeout  time.Duration
@@ -71,6 +72,9 @@ func (a *app) submitCommand() *cobra.Command {
 	flags.Uint8Var(&t.Priority, "priority", 0, "0, the lowest, to 255")
 	flags.Int64Var(&t.Requirements.CPU, "cpu", 0, "the CPU that it needs, in thousandths of a core")
 	flags.Int64Var(&t.Requirements.RAM, "ram", 0, "the memory that it needs, in bytes; also the limit of a WASM function")
+	flags.Float64Var(&f.growth.Factor, "grow-ram", 0,
+		"after an attempt that had too little memory, so many times as much, up to --max-ram")
+	flags.Int64Var(&f.growth.Max, "max-ram", 0, "the most memory that it may need with --grow-ram, in bytes")
 	flags.Int64Var(&t.Requirements.GPU, "gpu", 0, "the GPU that it needs, in thousandths of a device")
 	flags.StringArrayVar(&f.labels, "require-label", nil,
 		"NAME=VALUE that the worker must have, such as worker=NAME; may be repeated")
@@ -123,6 +127,9 @@ func (a *app) readTask(f *submitFlags) (err error) {
 	}
 	if f.task.Requirements.Labels, err = layout.ParseLabels(f.labels); err != nil {
 		return usageError{fmt.Errorf("--require-label: %w", err)}
+	}
+	if f.growth != (layout.Growth{}) {
+		f.task.GrowMemory = &f.growth
 	}
 	environment, err := parseEnvironment(f.env)
 	for _, e := range environment {

@@ -173,6 +173,10 @@ var breakRow = []breakage{
 		tx.Set(p.C.Keys().State(p.IDs[layout.Failed], layout.StateAttempts),
 			layout.Encode(&layout.Attempts{Failed: 9}))
 	}},
+	{"memory that grew for no reason", only(audit.InvariantAttempts),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Set(p.C.Keys().State(p.IDs[layout.Claimed], layout.StateAttempts), layout.Encode(&layout.Attempts{RAM: 9}))
+		}},
 	{"attempts without an exception", only(audit.InvariantAttempts),
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 			spec := *p.Row(t, layout.Ready).Spec

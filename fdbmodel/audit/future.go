@@ -75,6 +75,9 @@ func (p *page) checkAttempts(r *layout.Row) {
 	case a.Crashes != crashesOf(&a.Deaths):
 		p.broken(InvariantAttempts, key, "future %s counts %d crashes, and of the deaths on record %d are some", r.ID,
 			a.Crashes, crashesOf(&a.Deaths))
+	case a.RAM != 0 && (r.Spec.Growth == nil || a.RAM <= r.Spec.Requirements.RAM || a.RAM > r.Spec.Growth.Max):
+		p.broken(InvariantAttempts, key, "future %s requires %d bytes of memory by now, and began with %d", r.ID, a.RAM,
+			r.Spec.Requirements.RAM)
 	case a.Due != 0 && state != layout.Delayed && state != layout.Blocked:
 		p.broken(InvariantAttempts, key, "future %s is %v and has a due time", r.ID, state)
 	case a.Failed > 0 && r.Exception == nil:

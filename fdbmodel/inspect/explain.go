@@ -107,7 +107,7 @@ func explainWaiting(c *fdbmodel.Cluster, e *Explanation, row *layout.Row, member
 	case layout.PlaceHeld:
 		e.Reason, e.Text = ReasonHeld, fmt.Sprintf("It waits until its owner %q assigns it to a worker.", row.Spec.Owner)
 	case layout.PlaceReady:
-		e.Reason, e.Text = explainReady(row.Spec, members)
+		e.Reason, e.Text = explainReady(row.Needs(), members)
 	default:
 		e.Reason, e.Text = Reason(place.Kind), fmt.Sprintf("It waits until %s.", place.Until)
 	}

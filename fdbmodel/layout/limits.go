@@ -31,6 +31,7 @@ const (
 	MaxMeta       = 32 << 10 // argv, env, trace and labels together
 	maxRetries    = 10_000
 	maxLabel      = 64
+	maxGrowth     = 1000 // factor
 )
 
 // CheckLimits returns ErrBadSpec for numbers and names outside of a future's
@@ -50,6 +51,10 @@ func (s *Spec) CheckLimits() error {
 		return fmt.Errorf("%w: backoff %v up to %v: neither may be negative", ErrBadSpec, s.Backoff.Base, s.Backoff.Max)
 	case s.Parallel < 0 || s.Parallel > 0 && s.Owner == "":
 		return fmt.Errorf("%w: parallel %d: use 0 for no bound, or how many of its owner", ErrBadSpec, s.Parallel)
+	case s.Growth != nil &&
+		(!(s.Growth.Factor > 1 && s.Growth.Factor <= maxGrowth) || r.RAM == 0 || s.Growth.Max < r.RAM):
+		return fmt.Errorf("%w: memory of %d bytes that grows by %v up to %d: require some to begin with, use a factor "+
+			"above 1 and up to %d, and a maximum that is no less", ErrBadSpec, r.RAM, s.Growth.Factor, s.Growth.Max, maxGrowth)
 	case s.Pace != nil && (!(s.Pace.PerSecond > 0) || len(s.Pace.Key) > maxQueueName):
 		return fmt.Errorf("%w: pace of %v per second for %.40q: it must be positive, and the key has at most %d bytes",
 			ErrBadSpec, s.Pace.PerSecond, s.Pace.Key, maxQueueName)

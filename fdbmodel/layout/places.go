@@ -38,7 +38,7 @@ var places = [...]Place{
 		Kind:  PlaceAssigned,
 		Waits: func(row *Row, s State) bool { return s == Ready && row.Attempts.Assigned != "" },
 		Until: "the worker that it is assigned to takes it",
-		Key:   func(k Keyspace, row *Row) []byte { return k.Assigned(row.Attempts.Assigned, row.ID, row.Spec) },
+		Key:   func(k Keyspace, row *Row) []byte { return k.Assigned(row.Attempts.Assigned, row.ID, row.Needs()) },
 		Value: functionOf,
 	},
 	{
@@ -59,7 +59,7 @@ var places = [...]Place{
 		Kind:  PlaceReady,
 		Waits: func(_ *Row, s State) bool { return s == Ready },
 		Until: "any worker that fits takes it",
-		Key:   func(k Keyspace, row *Row) []byte { return k.Ready(row.ID, row.Spec) },
+		Key:   func(k Keyspace, row *Row) []byte { return k.Ready(row.ID, row.Needs()) },
 		Value: functionAndFailures,
 	},
 }

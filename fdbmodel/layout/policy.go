@@ -55,6 +55,9 @@ func (p *Policy) Complete(s *Spec) error {
 	case p.MaxMemory > 0 && s.Requirements.RAM > p.MaxMemory:
 		return fmt.Errorf("%w: %d bytes of memory: this cluster allows at most %d; %s", ErrBadSpec, s.Requirements.RAM,
 			p.MaxMemory, remedy)
+	case p.MaxMemory > 0 && s.Growth != nil && s.Growth.Max > p.MaxMemory:
+		return fmt.Errorf("%w: memory that grows up to %d bytes: this cluster allows at most %d; %s", ErrBadSpec,
+			s.Growth.Max, p.MaxMemory, remedy)
 	case p.MaxPriority > 0 && int(s.Priority) > p.MaxPriority:
 		return fmt.Errorf("%w: priority %d: this cluster allows at most %d; %s", ErrBadSpec, s.Priority, p.MaxPriority,
 			remedy)

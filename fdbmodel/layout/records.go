@@ -71,6 +71,8 @@ type Spec struct {
 	// not 0. Pace limits how often a worker starts similar futures.
 	Parallel int   `msgpack:"pl,omitempty" json:"parallel,omitempty"`
 	Pace     *Pace `msgpack:"pc,omitempty" json:"pace,omitempty"`
+	// Growth is what an attempt that had too little memory changes, if not nil.
+	Growth *Growth `msgpack:"gr,omitempty" json:"grow_memory,omitempty"`
 
 	MaxRetries          int           `msgpack:"mr,omitempty" json:"max_retries"`
 	Backoff             Backoff       `msgpack:"b,omitempty" json:"backoff"`
@@ -84,6 +86,13 @@ type Spec struct {
 	Session     SessionID         `msgpack:"s,omitempty" json:"session,omitempty"`
 	Trace       map[string]string `msgpack:"t,omitempty" json:"trace,omitempty"`
 	SubmittedAt int64             `msgpack:"at" json:"submitted_at_ms"`
+}
+
+// Growth is how much more memory a future requires after each attempt that had too
+// little: Factor times as much, up to Max bytes.
+type Growth struct {
+	Factor float64 `msgpack:"f" json:"factor"`
+	Max    int64   `msgpack:"m" json:"max_bytes"`
 }
 
 // Pace limits one worker to starting PerSecond futures per second among those
@@ -113,6 +122,26 @@ func (s *Spec) Class() Class {
 	return Class{Queue: s.Queue, CPU: r.CPU, RAM: r.RAM, GPU: r.GPU, Labels: LabelText(r.Labels)}
 }
 
+// Grown returns the memory that a future requires after an attempt that had too
+// little, with what attempts before it made of the spec's, or 0.
+func (s *Spec) Grown(ram int64) int64 {
+	had := max(ram, s.Requirements.RAM)
+	if s.Growth == nil || had >= s.Growth.Max {
+		return ram
+	}
+	return int64(max(float64(had)+1, min(float64(had)*s.Growth.Factor, float64(s.Growth.Max))))
+}
+
+// Needing returns the spec with what attempts have made of its requirements.
+func (s *Spec) Needing(a *Attempts) *Spec {
+	if a.RAM == 0 {
+		return s
+	}
+	needing := *s
+	needing.Requirements.RAM = a.RAM
+	return &needing
+}
+
 // Token is the fence of a claim: it names the worker that took the future and
 // which of its claim transactions did. It contains no time.
 type Token struct {
@@ -139,6 +168,9 @@ type Attempts struct {
 	// last assignment, such as the chunk of a batch.
 	Assigned WorkerID `msgpack:"w,omitempty" json:"assigned,omitempty"`
 	Reason   string   `msgpack:"y,omitempty" json:"reason,omitempty"`
+	// RAM is the memory that the future requires since attempts had too little, 0
+	// for that of its spec.
+	RAM int64 `msgpack:"m,omitempty" json:"ram_bytes,omitempty"`
 	// Deaths are the last deaths of workers that held it, whether or not they
 	// count as crashes.
 	Deaths Deaths `msgpack:"x,omitempty" json:"deaths,omitzero"`

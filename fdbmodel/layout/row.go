@@ -49,6 +49,9 @@ func (r *Row) State() State {
 	}
 }
 
+// Needs returns the spec with what attempts have made of its requirements.
+func (r *Row) Needs() *Spec { return r.Spec.Needing(&r.Attempts) }
+
 // InPool reports whether any suitable worker may take the future.
 func (r *Row) InPool() bool {
 	place := PlaceOf(r)

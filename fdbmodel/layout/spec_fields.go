@@ -56,6 +56,19 @@ func (r *ChunkRef) readField(name, b []byte) ([]byte, error) {
 	return msgp.Skip(b)
 }
 
+func (g *Growth) appendFields(f fields) fields { return f.float("f", g.Factor).int("m", g.Max) }
+
+func (g *Growth) readField(name, b []byte) (rest []byte, err error) {
+	switch string(name) {
+	case "f":
+		g.Factor, rest, err = msgp.ReadFloat64Bytes(b)
+		return rest, err
+	case "m":
+		return readInt(b, &g.Max)
+	}
+	return msgp.Skip(b)
+}
+
 func (p *Pace) appendFields(f fields) fields { return f.text("k", p.Key).float("s", p.PerSecond) }
 
 func (p *Pace) readField(name, b []byte) (rest []byte, err error) {
@@ -86,6 +99,9 @@ func (s *Spec) appendFields(f fields) fields {
 	f = f.int("pl", int64(s.Parallel))
 	if s.Pace != nil {
 		f = f.record("pc", s.Pace)
+	}
+	if s.Growth != nil {
+		f = f.record("gr", s.Growth)
 	}
 	f = f.int("mr", int64(s.MaxRetries))
 	if s.Backoff != (Backoff{}) {
@@ -146,6 +162,8 @@ func (s *Spec) readPlacement(name, b []byte) (rest []byte, err error) {
 		return readInt(b, &s.Parallel)
 	case "pc":
 		return readRef(b, &s.Pace)
+	case "gr":
+		return readRef(b, &s.Growth)
 	case "mr":
 		return readInt(b, &s.MaxRetries)
 	case "b":

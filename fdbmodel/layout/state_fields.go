@@ -18,7 +18,7 @@ func (t *Token) readField(name, b []byte) ([]byte, error) {
 
 func (a *Attempts) appendFields(f fields) fields {
 	f = f.int("n", int64(a.Failed)).int("c", int64(a.Crashes)).int("p", int64(a.PutBack))
-	f = f.int("r", int64(a.Rebuilt)).int("d", a.Due)
+	f = f.int("r", int64(a.Rebuilt)).int("d", a.Due).int("m", a.RAM)
 	return a.Deaths.appendTo(f.text("w", string(a.Assigned)).text("y", a.Reason), "x")
 }
 
@@ -34,6 +34,8 @@ func (a *Attempts) readField(name, b []byte) ([]byte, error) {
 		return readInt(b, &a.Rebuilt)
 	case "d":
 		return readInt(b, &a.Due)
+	case "m":
+		return readInt(b, &a.RAM)
 	case "w":
 		return readText(b, &a.Assigned)
 	case "y":

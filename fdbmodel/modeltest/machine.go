@@ -408,7 +408,7 @@ func (m *Machine) Finale() {
 	}
 	last, err := m.C.Register(ctx, layout.WorkerInfo{Functions: []string{"go:f", unknownFunction, layout.AnyModule},
 		Labels:   zoneA,
-		Capacity: layout.Resources{Slots: 100, CPU: 1000}})
+		Capacity: layout.Resources{Slots: 100, CPU: 1000, RAM: 1000}})
 	m.require(err)
 	for n := 0; ; n++ {
 		m.Clock.Advance(10 * time.Minute)
@@ -422,7 +422,7 @@ func (m *Machine) Finale() {
 		m.require(err)
 		_, _, err = m.C.SettleEdges(ctx)
 		m.require(err)
-		answer, err := last.Claim(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 100, CPU: 1000}, Max: 100})
+		answer, err := last.Claim(ctx, fdbmodel.ClaimRequest{Free: last.Info().Capacity, Max: 100})
 		m.require(err)
 		var done []fdbmodel.Completion
 		for i := range answer.Futures {

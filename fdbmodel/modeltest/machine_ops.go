@@ -42,14 +42,7 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 		if m.random.IntN(6) == 0 && s.Key == "" {
 			s.Spec.Function = moduleFunction
 		}
-		if m.random.IntN(6) == 0 {
-			s.Spec.Requirements.Labels = zoneA
-		}
-		if m.random.IntN(12) == 0 {
-			s.Spec.Requirements.CPU = tooMuch
-		} else if m.random.IntN(12) == 0 && s.Key == "" {
-			s.Spec.Function = unknownFunction
-		}
+		m.demand(&s.Spec, s.Key == "")
 		if m.random.IntN(12) == 0 && s.Key == "" {
 			s.Args = make([]byte, []int{2000, 20_000, 200_000}[m.random.IntN(3)])
 		}
@@ -88,7 +81,8 @@ func (m *Machine) claim(ctx context.Context) (change, error) {
 	if w == nil {
 		return none, nil
 	}
-	answer, err := w.Claim(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 2, CPU: 2}, Max: 1 + m.random.IntN(4)})
+	free := layout.Resources{Slots: 2, CPU: 2, RAM: mostRAM}
+	answer, err := w.Claim(ctx, fdbmodel.ClaimRequest{Free: free, Max: 1 + m.random.IntN(4)})
 	doubt := w.doubt
 	if wasCut(ctx, err) {
 		w.doubt, doubt = true, true
@@ -144,6 +138,10 @@ var endings = []ending{
 	{"time out", []layout.State{layout.Delayed, layout.Failed}, 1, 0, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 		return fdbmodel.Completion{Future: f, Exception: &layout.Exception{Kind: layout.KindTimeout}}
 	}},
+	{"use too much memory", []layout.State{layout.Delayed, layout.Failed}, 1, 0,
+		func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+			return fdbmodel.Completion{Future: f, Exception: &layout.Exception{Kind: layout.KindMemory}}
+		}},
 	{"fail for good", []layout.State{layout.Failed}, 1, 0, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 		return fdbmodel.Completion{Future: f, Exception: &layout.Exception{Kind: layout.KindError}, Permanent: true}
 	}},
@@ -171,7 +169,11 @@ func (e *ending) allows(f *fdbmodel.ClaimedFuture, before, after *layout.Row) bo
 	if after.State() == layout.Failed && after.Exception.Kind == layout.KindCancelled {
 		return before.Cancel != nil && before.Attempts == after.Attempts
 	}
-	return after.Attempts.Failed == before.Attempts.Failed+e.failed &&
+	grown := before.Attempts.RAM
+	if e.name == "use too much memory" && after.Attempts.Failed > before.Attempts.Failed {
+		grown = before.Spec.Grown(grown)
+	}
+	return after.Attempts.RAM == grown && after.Attempts.Failed == before.Attempts.Failed+e.failed &&
 		after.Attempts.PutBack == before.Attempts.PutBack+e.back
 }
 
@@ -333,6 +335,7 @@ func (m *Machine) expire(ctx context.Context) (change, error) {
 const (
 	unknownFunction = "go:unknown"
 	tooMuch         = 1000
+	mostRAM         = 3 // of a future, and of a worker
 	infeasibleAfter = 4 * time.Second
 )
 
@@ -344,6 +347,22 @@ func hasLabel(w layout.WorkerInfo) bool { return w.Labels["zone"] == "a" }
 // anyLabel reports whether a worker that is alive has the label.
 func (m *Machine) anyLabel() bool {
 	return slices.ContainsFunc(m.workers, func(w *actorWorker) bool { return !w.gone && hasLabel(w.Info()) })
+}
+
+// demand gives a future requirements, some of which no worker meets. One with a key
+// keeps its function.
+func (m *Machine) demand(spec *layout.Spec, keyless bool) {
+	if m.random.IntN(6) == 0 {
+		spec.Requirements.Labels = zoneA
+	}
+	if m.random.IntN(3) == 0 {
+		spec.Requirements.RAM, spec.Growth = 1, &layout.Growth{Factor: 2, Max: mostRAM}
+	}
+	if m.random.IntN(12) == 0 {
+		spec.Requirements.CPU = tooMuch
+	} else if m.random.IntN(12) == 0 && keyless {
+		spec.Function = unknownFunction
+	}
 }
 
 func isMisfit(spec *layout.Spec) bool {

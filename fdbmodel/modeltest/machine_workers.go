@@ -14,7 +14,7 @@ func (m *Machine) register(ctx context.Context) (change, error) {
 	id, err := m.C.DrawWorkerID()
 	m.require(err)
 	info := layout.WorkerInfo{
-		ID: id, Functions: []string{"go:f", layout.AnyModule}, Capacity: layout.Resources{Slots: 4, CPU: 2},
+		ID: id, Functions: []string{"go:f", layout.AnyModule}, Capacity: layout.Resources{Slots: 4, CPU: 2, RAM: mostRAM},
 		Address: []string{"", "10.0.0.1:1", "10.0.0.2:1"}[m.random.IntN(3)],
 	}
 	if m.random.IntN(2) == 0 {

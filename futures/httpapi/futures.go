@@ -31,6 +31,7 @@ type NewFuture struct {
 	Queue        string            `json:"queue,omitempty" default:"default"`
 	Priority     int               `json:"priority,omitempty" minimum:"0" maximum:"255" doc:"Higher runs earlier"`
 	Requirements NewRequirements   `json:"requirements,omitempty"`
+	GrowMemory   *layout.Growth    `json:"grow_memory,omitempty" doc:"More memory after an attempt that had too little"`
 	MaxRetries   *int              `json:"max_retries,omitempty" minimum:"0" default:"3" doc:"Attempts after the first"`
 	BackoffMS    int64             `json:"backoff_ms,omitempty" minimum:"0" doc:"Wait before the first retry"`
 	TimeoutMS    int64             `json:"timeout_ms,omitempty" minimum:"0" doc:"Limit of one attempt"`
@@ -57,7 +58,7 @@ func (n *NewFuture) task() (futures.Task, error) {
 	t := futures.Task{
 		Function: n.Function, Args: []byte(n.Args), Codec: n.Codec, Argv: n.Argv, Env: n.Env, Queue: n.Queue,
 		Priority: uint8(n.Priority), MaxRetries: n.MaxRetries, NotBefore: n.NotBefore, Key: n.Key,
-		RequireFit: n.RequireFit, AsObject: n.AsObject, NoRebuild: n.NoRebuild,
+		RequireFit: n.RequireFit, AsObject: n.AsObject, NoRebuild: n.NoRebuild, GrowMemory: n.GrowMemory,
 		Requirements: layout.Requirements{
 			CPU: n.Requirements.CPU, RAM: n.Requirements.RAM, GPU: n.Requirements.GPU,
 			Labels: n.Requirements.Labels,

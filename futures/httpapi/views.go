@@ -142,7 +142,8 @@ func futureOf(row *layout.Row, ending *layout.Ending) Future {
 		Priority: int(s.Priority), Argv: s.Argv, Env: s.Env, Codec: s.Codec, ArgsBytes: s.ArgsSize,
 		InputCount: s.CountInputs(),
 		Requirements: Requirements{
-			CPU: s.Requirements.CPU, RAM: s.Requirements.RAM, GPU: s.Requirements.GPU, Labels: s.Requirements.Labels,
+			CPU: s.Requirements.CPU, RAM: row.Needs().Requirements.RAM, GPU: s.Requirements.GPU,
+			Labels: s.Requirements.Labels,
 		},
 		MaxRetries: s.MaxRetries, TimeoutMS: s.Timeout.Milliseconds(), SubmittedAt: timeOf(s.SubmittedAt),
 		Attempt: row.Attempt(), Failed: row.Attempts.Failed, Deaths: row.Attempts.Deaths.Len(),
