@@ -19,8 +19,9 @@ type Copy struct {
 	layout.CopyRecord
 	// Alive says that the worker is registered. Objects and Secret are then those of
 	// layout.WorkerInfo.
-	Alive           bool
-	Objects, Secret string
+	Alive   bool
+	Objects string
+	Secret  layout.Secret
 
 	key []byte
 }

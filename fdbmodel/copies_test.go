@@ -71,7 +71,8 @@ func TestCopiesOfAResult(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, copies, 2)
 	require.Equal(t, "10.0.0.2:7", copies[0].Objects)
-	require.Equal(t, "secret", copies[0].Secret)
+	require.Equal(t, layout.Secret("secret"), copies[0].Secret)
+	require.Contains(t, fmt.Sprintf("%v %#v", copies[0].Secret, copies[0].Secret), "not shown")
 
 	state, err := s.C.ReportLost(s.Ctx, id, tokenOf(s, id), []layout.WorkerID{s.Worker.ID()})
 	require.NoError(t, err)

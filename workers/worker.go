@@ -291,7 +291,7 @@ func (w *Worker) openKeeper(info *layout.WorkerInfo) (*keeper, error) {
 	}
 	k, err := newKeeper(w.cluster, w.options.Objects)
 	if err == nil {
-		info.Objects, info.Secret = k.addresses(), k.secret
+		info.Objects, info.Secret = k.addresses(), layout.Secret(k.secret)
 	}
 	return k, err
 }

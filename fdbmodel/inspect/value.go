@@ -178,6 +178,9 @@ func nameValue(t reflect.Type, value any, depth int) any {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
+	if t == reflect.TypeFor[layout.Secret]() {
+		return layout.Secret("").String()
+	}
 	switch v := value.(type) {
 	case map[string]any:
 		if t.Kind() == reflect.Struct {

@@ -191,3 +191,14 @@ func TestDocsFdbcli(t *testing.T) {
 		require.True(t, kinds[kind], kind)
 	}
 }
+
+func TestSecretsAreNotShown(t *testing.T) {
+	t.Parallel()
+	key := layout.NewKeyspace("check").Worker("w", layout.WorkerAlive)
+	for _, value := range []layout.Record{&layout.WorkerInfo{Queues: []string{"q"}, Secret: "hush"}} {
+		shown, err := json.Marshal(inspect.DescribeValue(key, layout.Encode(value)))
+		require.NoError(t, err)
+		require.NotContains(t, string(shown), "hush")
+		require.Contains(t, string(shown), "not shown")
+	}
+}

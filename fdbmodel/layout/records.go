@@ -290,8 +290,17 @@ type WorkerInfo struct {
 	// Objects is where its object store is served, empty if it has none. Secret is
 	// what who connects there proves to know; it is never shown.
 	Objects string `msgpack:"ob,omitempty" json:"objects,omitempty"`
-	Secret  string `msgpack:"se,omitempty" json:"-"`
+	Secret  Secret `msgpack:"se,omitempty" json:"-"`
 }
+
+// Secret is a text that is stored and neither shown nor logged.
+type Secret string
+
+// String returns a placeholder.
+func (Secret) String() string { return "(not shown)" }
+
+// GoString returns a placeholder.
+func (Secret) GoString() string { return "(not shown)" }
 
 // Runs reports whether the worker can run a function.
 func (w *WorkerInfo) Runs(function string) bool {

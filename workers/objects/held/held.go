@@ -39,7 +39,7 @@ func (r *Reader) ReadObject(ctx context.Context, object string, size int64, from
 	if err != nil {
 		return nil, err
 	}
-	client, done, err := r.client(from.Secret)
+	client, done, err := r.client(string(from.Secret))
 	if err != nil {
 		return nil, err
 	}
