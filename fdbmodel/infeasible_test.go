@@ -185,7 +185,7 @@ type racingTx struct {
 }
 
 func (r *racing) Begin(o kv.Options) kv.Tx {
-	if o.Tag == "futura-infeasible" {
+	if o.Tag == "futura-misfits" {
 		return racingTx{r.Database.Begin(o), r}
 	}
 	return r.Database.Begin(o)

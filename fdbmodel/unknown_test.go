@@ -166,7 +166,7 @@ func TestUnknownResults(t *testing.T) {
 			require.Equal(s.T, layout.Ready, s.State(id))
 			require.Equal(s.T, int64(1), s.Counted(layout.Ready))
 		},
-		"futura-infeasible": func(s *modeltest.Stage, strike func()) {
+		"futura-misfits": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Queue = "nobodys" })
 			var misfits fdbmodel.Misfits
 			for range 4 {
