@@ -25,6 +25,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(killDirVariable); dir != "" {
 		os.Exit(killedMain(dir))
 	}
+	if store := os.Getenv(wordsStoreVariable); store != "" {
+		os.Exit(wordsMain(store))
+	}
 	code := m.Run()
 	if err := goleak.Find(); err != nil && code == 0 {
 		_, _ = os.Stderr.WriteString("leak: " + err.Error() + "\n")
@@ -50,10 +53,15 @@ func newPlant(t *testing.T, store string) *plant {
 
 // plantOn opens a cluster on a store that others use too.
 func plantOn(t *testing.T, db kv.Database, cluster string) *plant {
+	return plantWith(t, db, cluster, 10*time.Second)
+}
+
+// plantWith says after how long a worker without a sign of life is dead.
+func plantWith(t *testing.T, db kv.Database, cluster string, deadAfter time.Duration) *plant {
 	p := &plant{t: t, ctx: context.Background(), db: db}
 	var err error
 	p.client, err = futures.New(p.ctx, db, futures.Options{
-		Cluster: cluster, Config: layout.Config{Heartbeat: 200 * time.Millisecond, DeadAfter: 10 * time.Second, Shards: 2},
+		Cluster: cluster, Config: layout.Config{Heartbeat: 200 * time.Millisecond, DeadAfter: deadAfter, Shards: 2},
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.client.Close(p.ctx)) })
