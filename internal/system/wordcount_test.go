@@ -161,7 +161,8 @@ func startWords(t *testing.T, store string) (kill func()) {
 func sources(t *testing.T, dir string) (parts [][]string, bytes int64) {
 	const part = 256 << 10
 	var size int64
-	err := filepath.WalkDir(filepath.Join(runtime.GOROOT(), "src", dir), func(name string, e fs.DirEntry, err error) error {
+	root := filepath.Join(runtime.GOROOT(), "src", dir)
+	err := filepath.WalkDir(root, func(name string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || !strings.HasSuffix(name, ".go") {
 			return err
 		}
