@@ -18,6 +18,8 @@ const (
 	// MaxWatches is the maximum number of watches that one Database may have
 	// open: ErrTooManyWatches beyond it.
 	MaxWatches = 10_000
+	// MaxTag is the longest Tag of Options, in bytes.
+	MaxTag = 16
 	// StampSize is the length of a Stamp in bytes.
 	StampSize = 10
 	// NoVersion is the version of a transaction that wrote nothing.

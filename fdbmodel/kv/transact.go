@@ -59,6 +59,9 @@ const (
 // is ErrUnknownResult, the writes may have happened.
 func Transact(ctx context.Context, db Database, retry Retry, fn func(Attempt) error) (Result, error) {
 	result := Result{Committed: Committed{Version: NoVersion}}
+	if tag := retry.Options.Tag; len(tag) > MaxTag {
+		return result, fmt.Errorf("tag %q of a transaction: %d bytes, at most %d", tag, len(tag), MaxTag)
+	}
 	maybe := false
 	for {
 		if err := ctx.Err(); err != nil {

@@ -222,3 +222,16 @@ func TestTransactAsksTheStoreWhenToRunAgain(t *testing.T) {
 	_, err = kv.Transact(t.Context(), db, waits(&slept), nothing)
 	require.ErrorIs(t, err, kv.ErrClosed)
 }
+
+// TestTagsAreShort refuses on every store what one of them can't take.
+func TestTagsAreShort(t *testing.T) {
+	t.Parallel()
+	db := &script{}
+	run := func(tag string) error {
+		_, err := kv.Transact(t.Context(), db, kv.Retry{Options: kv.Options{Tag: tag}}, func(kv.Attempt) error { return nil })
+		return err
+	}
+	require.NoError(t, run("futura-sixteen-b"))
+	require.ErrorContains(t, run("futura-seventeen-"), "17 bytes, at most 16")
+	require.Len(t, db.begun, 1)
+}
