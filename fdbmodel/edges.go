@@ -49,7 +49,8 @@ func (s *Submission) placeInputs() error {
 }
 
 // inputRows are the inputs of futures that one transaction links, each read
-// once and serializably.
+// once. It conflicts with what ends an input, makes it run again or removes it,
+// and not with a claim, or with others that use it.
 type inputRows struct {
 	keys  layout.Keyspace
 	tx    kv.Tx
@@ -65,9 +66,18 @@ func (c *Cluster) inputRows(tx kv.Tx) *inputRows {
 func (in *inputRows) ask(ids []layout.ID) {
 	for _, id := range ids {
 		if _, known := in.asked[id]; !known {
-			in.asked[id] = read.Record(in.tx, in.keys, id)
+			relyOnEnding(in.tx, in.keys, id)
+			in.asked[id] = read.Record(in.tx.Snapshot(), in.keys, id)
 		}
 	}
+}
+
+// relyOnEnding makes a transaction conflict with one that ends a future, makes it
+// run again or removes it.
+func relyOnEnding(tx kv.Tx, keys layout.Keyspace, id layout.ID) {
+	tx.AddReadConflictKey(keys.Spec(id))
+	tx.AddReadConflictKey(keys.State(id, layout.StateException))
+	tx.AddReadConflictKey(keys.State(id, layout.StateResult))
 }
 
 // made says that the transaction makes a future.

@@ -55,8 +55,16 @@ type keeper struct {
 	listens []net.Listener
 
 	mu   sync.Mutex
-	held map[layout.ID]objects.Hash
+	held map[layout.ID]keptObject
 	uses map[objects.Hash]int
+	kept int64 // how many were
+}
+
+// keptObject is what a worker holds for a future. Its number tells a sweep whether
+// it is the one that it looked at.
+type keptObject struct {
+	hash   objects.Hash
+	number int64
 }
 
 // newKeeper opens an object store and where it is served.
@@ -66,7 +74,7 @@ func newKeeper(c *fdbmodel.Cluster, o ObjectOptions) (*keeper, error) {
 		return nil, err
 	}
 	k := &keeper{cluster: c, store: store, secret: rand.Text() + rand.Text(),
-		held: map[layout.ID]objects.Hash{}, uses: map[objects.Hash]int{}}
+		held: map[layout.ID]keptObject{}, uses: map[objects.Hash]int{}}
 	if err := k.listen(o); err != nil {
 		return nil, errors.Join(err, k.close())
 	}
@@ -144,20 +152,18 @@ func (k *keeper) keep(ctx context.Context, id layout.ID, value []byte) (string, 
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if old, found := k.held[id]; found {
-		if old == ref.Hash {
-			return ref.Hash.String(), nil
-		}
+	k.uses[ref.Hash]++
+	if _, found := k.held[id]; found {
 		err = k.dropLocked(id)
 	}
-	k.held[id] = ref.Hash
-	k.uses[ref.Hash]++
+	k.kept++
+	k.held[id] = keptObject{ref.Hash, k.kept}
 	return ref.Hash.String(), err
 }
 
 // dropLocked forgets what the worker holds for a future.
 func (k *keeper) dropLocked(id layout.ID) (err error) {
-	hash := k.held[id]
+	hash := k.held[id].hash
 	delete(k.held, id)
 	if k.uses[hash]--; k.uses[hash] == 0 {
 		delete(k.uses, hash)
@@ -170,7 +176,7 @@ func (k *keeper) dropLocked(id layout.ID) (err error) {
 // or the claim was lost.
 func (k *keeper) sweep(ctx context.Context) error {
 	k.mu.Lock()
-	ids := make([]layout.ID, 0, len(k.held))
+	ids, until := make([]layout.ID, 0, len(k.held)), k.kept
 	for id := range k.held {
 		ids = append(ids, id)
 	}
@@ -195,7 +201,8 @@ func (k *keeper) sweep(ctx context.Context) error {
 		var errs []error
 		for _, id := range part {
 			object, found := needed[id]
-			if hash, held := k.held[id]; held && (!found || object != "" && object != hash.String()) {
+			kept, held := k.held[id]
+			if held && kept.number <= until && (!found || object != "" && object != kept.hash.String()) {
 				errs = append(errs, k.dropLocked(id))
 			}
 		}
