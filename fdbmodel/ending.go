@@ -19,7 +19,8 @@ func (c *Cluster) Load(ctx context.Context, e *layout.Ending) error {
 func (c *Cluster) LoadUpTo(ctx context.Context, e *layout.Ending, most int64) (err error) {
 	if e.Result != nil {
 		result := *e.Result
-		if (result.ValueRef != nil || result.Object != "") && result.Size <= most {
+		apart := result.ValueRef != nil && result.ValueRef.Size <= most || result.Object != "" && result.Size <= most
+		if apart {
 			if result.Value, err = c.ResultValue(ctx, e.ID, &result); err != nil {
 				return err
 			}
