@@ -38,7 +38,7 @@ func newObjectTeam(t *testing.T) *objectTeam {
 	o := &objectTeam{t: t, ctx: t.Context()}
 	var err error
 	o.client, err = futures.New(o.ctx, storetest.New(t), futures.Options{
-		Config: layout.Config{Heartbeat: 50 * time.Millisecond, DeadAfter: 500 * time.Millisecond},
+		Config: layout.Config{Heartbeat: time.Second, DeadAfter: time.Minute},
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, o.client.Close(context.Background())) })
