@@ -15,12 +15,13 @@ func (c *Cluster) Load(ctx context.Context, e *layout.Ending) error {
 	return c.LoadUpTo(ctx, e, math.MaxInt64)
 }
 
-// LoadUpTo is Load without the value of a result that has more than most bytes.
+// LoadUpTo is Load without the value of a result that has more than most bytes, or
+// that is an object: to look at a future is no reason to make a lost result again.
 func (c *Cluster) LoadUpTo(ctx context.Context, e *layout.Ending, most int64) (err error) {
 	if e.Result != nil {
 		result := *e.Result
-		apart := result.ValueRef != nil && result.ValueRef.Size <= most || result.Object != "" && result.Size <= most
-		if apart {
+		apart := result.ValueRef != nil && result.ValueRef.Size <= most
+		if apart || result.Object != "" && most == math.MaxInt64 {
 			if result.Value, err = c.ResultValue(ctx, e.ID, &result); err != nil {
 				return err
 			}

@@ -183,6 +183,10 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 		if err := seeClaims(ctx, tx, claimed, recent); err != nil {
 			return err
 		}
+		present, err := r.presentFor(ctx, tx, completions)
+		if err != nil {
+			return err
+		}
 		pending := make([]read.Pending, len(completions))
 		for i := range completions {
 			pending[i] = read.State(tx, c.keys, completions[i].Future.ID)
@@ -201,7 +205,11 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 				tx.Clear(c.keys.Begun(r.info.ID, completions[i].Future.ID))
 			}
 			row.Spec = completions[i].Future.stubSpec()
-			next, outcome := Next(row, events[i])
+			event := events[i]
+			if v := completions[i].Result; v != nil && v.Object != "" && !present {
+				event.Kind = EventRelinquish
+			}
+			next, outcome := Next(row, event)
 			outcomes[i] = outcome
 			if outcome != Applied {
 				continue
@@ -223,6 +231,16 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 	r.noteLost(completions, outcomes)
 	c.follow(ctx, result.Version, after)
 	return outcomes, nil
+}
+
+// presentFor reports whether the worker is a member, if a completion has an object:
+// who was declared dead holds none that others could get.
+func (r *Registration) presentFor(ctx context.Context, tx kv.Reader, completions []Completion) (bool, error) {
+	if !slices.ContainsFunc(completions, func(c Completion) bool { return c.Result != nil && c.Result.Object != "" }) {
+		return true, nil
+	}
+	value, err := tx.Get(r.cluster.keys.Worker(r.info.ID, layout.WorkerAlive)).Wait(ctx)
+	return value != nil, err
 }
 
 // recentClaim is how long after a claim its version is certain to be readable.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/vmihailenco/msgpack/v5"
 
@@ -53,6 +54,10 @@ func Values[T any](args []Arg[T]) []T {
 // Get returns the value. Before the function runs, an argument that is the result
 // of a future has none: Get returns the zero value.
 func (a Arg[T]) Get() T { return a.value }
+
+// IsZero reports whether the argument is the zero value, which a field with
+// omitempty or omitzero leaves out.
+func (a Arg[T]) IsZero() bool { return a.from.IsZero() && reflect.ValueOf(&a.value).Elem().IsZero() }
 
 // Future returns the future that the argument refers to, zero if it is a value.
 // In the function it is zero.

@@ -176,6 +176,38 @@ func TestResultsThatDoNotFit(t *testing.T) {
 	require.ErrorContains(t, err, "arguments of go:twofold")
 }
 
+func TestArgsThatMayBeLeftOut(t *testing.T) {
+	t.Parallel()
+	type options struct {
+		From futures.Arg[string] `msgpack:"f,omitempty" json:"f,omitzero"`
+		Size futures.Arg[int]    `msgpack:"s,omitempty" json:"s,omitzero"`
+	}
+	for _, c := range []struct {
+		options
+		fields int
+	}{
+		{options{}, 0}, {options{Size: futures.Value(7)}, 1},
+		{options{futures.FromID[string](futures.ID{1}), futures.Value(7)}, 2},
+	} {
+		for name, marshal := range map[string]func(any) ([]byte, error){"msgpack": msgpack.Marshal, "json": json.Marshal} {
+			encoded, err := marshal(c.options)
+			require.NoError(t, err)
+			var fields map[string]any
+			if name == "json" {
+				require.NoError(t, json.Unmarshal(encoded, &fields))
+			} else if c.fields < 2 {
+				require.NoError(t, msgpack.Unmarshal(encoded, &fields))
+			} else {
+				ids, err := reference.Of(futures.CodecMsgpack, encoded)
+				require.NoError(t, err)
+				require.Len(t, ids, 1)
+				continue
+			}
+			require.Len(t, fields, c.fields, "%s", encoded)
+		}
+	}
+}
+
 func TestArgEncodesAsItsValue(t *testing.T) {
 	t.Parallel()
 	for _, v := range []futures.Arg[map[string]int]{{}, futures.Value(map[string]int{"a": 1})} {

@@ -104,6 +104,7 @@ func (c *Client) read(ctx context.Context, id ID) (s Settled, over bool, err err
 			// It runs again, has failed, or has another result by now.
 		case errors.Is(err, fdbmodel.ErrUnreachable) && !c.manual():
 			// The worker comes back, or is declared dead.
+			c.options.Logger.Warn("futures: a result can't be read; retrying", "future", id, "error", err)
 			if err := clock.Wait(ctx, c.cluster.Clock(), c.cluster.Now().Add(wait)); err != nil {
 				return Settled{}, false, err
 			}

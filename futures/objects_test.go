@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -144,6 +145,41 @@ func TestLostObjectsThatMayNotBeRebuilt(t *testing.T) {
 	require.ErrorAs(t, err, &failed)
 	require.Equal(t, futures.KindLost, failed.Kind)
 	require.ErrorContains(t, err, "cannot be rebuilt because")
+}
+
+// TestManyUsersOfALostObject has futures take a result that was lost: the first
+// that finds it lost has it made again, and all of them wait for that.
+func TestManyUsersOfALostObject(t *testing.T) {
+	t.Parallel()
+	o := newObjectTeam(t)
+	stop := o.start(1 << 20)
+	lost, err := fill.Submit(o.ctx, o.client, 1000)
+	require.NoError(t, err)
+	<-lost.Done()
+	stop()
+	users, err := futures.ThenEach(o.ctx, o.client, slices.Repeat([]*futures.Typed[[]byte]{lost}, 50), length,
+		futures.Retries(0))
+	require.NoError(t, err)
+	o.start(1 << 20)
+	o.start(1 << 20)
+	sizes, err := futures.AwaitAll(o.ctx, users)
+	require.NoError(t, err)
+	require.Equal(t, slices.Repeat([]int{1000}, 50), sizes)
+	o.requireSound()
+}
+
+// TestResultsWithoutRoom have a function whose result does not fit the object
+// store of its worker: the cluster stores it.
+func TestResultsWithoutRoom(t *testing.T) {
+	t.Parallel()
+	o := newObjectTeam(t)
+	o.start(1 << 20)
+	f, err := fill.Submit(o.ctx, o.client, 2<<20)
+	require.NoError(t, err)
+	value, err := f.Await(o.ctx)
+	require.NoError(t, err)
+	require.Len(t, value, 2<<20)
+	require.Equal(t, int64(1), o.runs.Load())
 }
 
 // TestObjectsWithoutAStore runs on a worker that has no object store, and on one

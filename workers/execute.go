@@ -229,13 +229,15 @@ func (w *Worker) success(j *job, r layout.Result) fdbmodel.Completion {
 				r.Size, most),
 		}}
 	}
-	if f.Spec.AsObject && j.life.kept != nil {
+	// What a worker that stops would keep is lost with it.
+	if f.Spec.AsObject && j.life.kept != nil && !j.life.closing.Load() {
 		object, err := j.life.kept.keep(j.life.store, f.ID, r.Value)
 		if err != nil {
-			w.options.Logger.Warn("a result has no room as an object; putting its future back", "future", f.ID, "error", err)
-			return fdbmodel.Completion{Future: f, PutBack: true}
+			w.options.Logger.Warn("a result has no room as an object; storing it with the cluster", "future", f.ID,
+				"error", err)
+		} else {
+			r.Value, r.Object = nil, object
 		}
-		r.Value, r.Object = nil, object
 	}
 	if len(r.Value) > fdbmodel.MaxResultInline {
 		ref, err := w.cluster.PutResult(j.life.store, f.ID, f.Token, r.Value)

@@ -13,8 +13,12 @@ import (
 // inputsAtOnce is how many inputs one read returns.
 const inputsAtOnce = 200
 
-// errInput is returned for an input whose result is not there.
-var errInput = errors.New("an input has no result")
+var (
+	// errInput is returned for an input that has failed, or is gone.
+	errInput = errors.New("an input has no result")
+	// errAgain is returned for an input that is made again.
+	errAgain = errors.New("the result of an input was lost and is made again")
+)
 
 // withInputs returns the arguments of a job with the results of its inputs: in
 // place of the references to them, or all of them if the codec says so. It returns
@@ -25,7 +29,7 @@ func (w *Worker) withInputs(j *job, args []byte) ([]byte, *fdbmodel.Completion) 
 	if err == nil {
 		return args, nil
 	}
-	if errors.Is(err, fdbmodel.ErrLost) {
+	if errors.Is(err, fdbmodel.ErrLost) || errors.Is(err, errAgain) {
 		return nil, &fdbmodel.Completion{Future: f, Block: true}
 	}
 	failed := fdbmodel.Completion{Future: f, Permanent: true, Exception: &layout.Exception{Message: err.Error()}}
@@ -64,7 +68,7 @@ func (w *Worker) resolve(j *job, args []byte) ([]byte, error) {
 		if size += r.Size; size > layout.MaxPut {
 			return tooLarge()
 		}
-		value, err := w.cluster.ResultValue(j.ctx, id, r)
+		value, err := w.inputValue(j, id, r)
 		results[id] = reference.Value{Codec: r.Codec, Bytes: value}
 		return err
 	})
@@ -83,7 +87,7 @@ func (w *Worker) joined(j *job, inputs []layout.ID) ([]byte, error) {
 		if int64(len(all))+r.Size > layout.MaxPut {
 			return tooLarge()
 		}
-		value, err := w.cluster.ResultValue(j.ctx, id, r)
+		value, err := w.inputValue(j, id, r)
 		all = append(all, value...)
 		return err
 	})
@@ -107,8 +111,12 @@ func (w *Worker) eachInput(j *job, inputs []layout.ID, fn func(layout.ID, *layou
 			if i >= len(rows) || rows[i].ID != id {
 				return fmt.Errorf("%w: future %s does not exist any more", errInput, id)
 			}
-			if s := rows[i].State(); s != layout.Realized {
-				return fmt.Errorf("%w: future %s is %v", errInput, id, s)
+			switch s := rows[i].State(); {
+			case s == layout.Failed:
+				return fmt.Errorf("%w: future %s has failed (%s): %s", errInput, id, rows[i].Exception.Kind,
+					rows[i].Exception.Message)
+			case s != layout.Realized:
+				return fmt.Errorf("%w: future %s is %v", errAgain, id, s)
 			}
 			if err := fn(id, rows[i].Result); err != nil {
 				return fmt.Errorf("input %s: %w", id, err)
@@ -116,6 +124,17 @@ func (w *Worker) eachInput(j *job, inputs []layout.ID, fn func(layout.ID, *layou
 		}
 	}
 	return nil
+}
+
+// inputValue returns the result of an input, from this worker's own objects if it
+// is one of them.
+func (w *Worker) inputValue(j *job, id layout.ID, r *layout.Result) ([]byte, error) {
+	if k := j.life.kept; k != nil && r.Object != "" && r.Size <= layout.MaxPut {
+		if value, found := k.read(r.Object, r.Size); found {
+			return value, nil
+		}
+	}
+	return w.cluster.ResultValue(j.ctx, id, r)
 }
 
 // inputRows returns inputs in the order of ids, without those that do not exist:

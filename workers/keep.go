@@ -1,10 +1,12 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -54,6 +56,10 @@ type keeper struct {
 	secret  string
 	listens []net.Listener
 
+	// content is held for reading while something is stored until it counts as
+	// used, and for writing while something is deleted.
+	content sync.RWMutex
+
 	mu   sync.Mutex
 	held map[layout.ID]keptObject
 	uses map[objects.Hash]int
@@ -84,7 +90,7 @@ func newKeeper(c *fdbmodel.Cluster, o ObjectOptions) (*keeper, error) {
 func (k *keeper) listen(o ObjectOptions) (err error) {
 	// One directory for all workers of the user: each removes the sockets of those
 	// that were killed.
-	dir := filepath.Join(os.TempDir(), fmt.Sprintf("futura-objects-%d", os.Getuid()))
+	dir := filepath.Join(cmp.Or(os.Getenv("XDG_RUNTIME_DIR"), os.TempDir()), fmt.Sprintf("futura-objects-%d", os.Getuid()))
 	local, err := peer.ListenUnix(dir, rand.Text()[:socketName])
 	if err != nil {
 		return err
@@ -146,6 +152,8 @@ func (k *keeper) close() error {
 
 // keep stores a result as an object.
 func (k *keeper) keep(ctx context.Context, id layout.ID, value []byte) (string, error) {
+	k.content.RLock()
+	defer k.content.RUnlock()
 	ref, err := k.store.PutBytes(ctx, value, objects.PutOptions{})
 	if err != nil {
 		return "", err
@@ -153,23 +161,47 @@ func (k *keeper) keep(ctx context.Context, id layout.ID, value []byte) (string, 
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.uses[ref.Hash]++
-	if _, found := k.held[id]; found {
-		err = k.dropLocked(id)
+	if old, found := k.held[id]; found {
+		k.uses[old.hash]-- // a sweep deletes what has no use any more
 	}
 	k.kept++
 	k.held[id] = keptObject{ref.Hash, k.kept}
-	return ref.Hash.String(), err
+	return ref.Hash.String(), nil
 }
 
-// dropLocked forgets what the worker holds for a future.
-func (k *keeper) dropLocked(id layout.ID) (err error) {
-	hash := k.held[id].hash
-	delete(k.held, id)
-	if k.uses[hash]--; k.uses[hash] == 0 {
-		delete(k.uses, hash)
-		_, err = k.store.Delete(hash)
+// read returns an object of this worker.
+func (k *keeper) read(object string, size int64) ([]byte, bool) {
+	hash, err := objects.ParseHash(object)
+	if err != nil {
+		return nil, false
 	}
-	return err
+	o, err := k.store.Open(hash)
+	if err != nil {
+		return nil, false
+	}
+	value := make([]byte, size)
+	_, err = io.ReadFull(o, value)
+	if closed := o.Close(); err == nil {
+		err = closed
+	}
+	return value, err == nil
+}
+
+// deleteUnused deletes the objects that no future uses.
+func (k *keeper) deleteUnused() error {
+	k.content.Lock()
+	defer k.content.Unlock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var errs []error
+	for hash, uses := range k.uses {
+		if uses <= 0 {
+			delete(k.uses, hash)
+			_, err := k.store.Delete(hash)
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // sweep drops the objects whose futures have no such result: they were discarded,
@@ -188,28 +220,30 @@ func (k *keeper) sweep(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		needed := map[layout.ID]string{}
-		for i := range rows {
-			switch r := &rows[i]; r.State() {
-			case layout.Realized:
-				needed[r.ID] = r.Result.Object
-			case layout.Claimed:
-				needed[r.ID] = "" // its result may be on the way
-			}
-		}
-		k.mu.Lock()
-		var errs []error
-		for _, id := range part {
-			object, found := needed[id]
-			kept, held := k.held[id]
-			if held && kept.number <= until && (!found || object != "" && object != kept.hash.String()) {
-				errs = append(errs, k.dropLocked(id))
-			}
-		}
-		k.mu.Unlock()
-		if err := errors.Join(errs...); err != nil {
-			return err
+		k.forget(part, rows, until)
+	}
+	return k.deleteUnused()
+}
+
+// forget forgets what the worker held for futures, up to a number, if their rows
+// say that they have another result, or none and no worker that makes one.
+func (k *keeper) forget(ids []layout.ID, rows []layout.Row, until int64) {
+	needed, running := map[layout.ID]string{}, map[layout.ID]bool{}
+	for i := range rows {
+		switch r := &rows[i]; r.State() {
+		case layout.Realized:
+			needed[r.ID] = r.Result.Object
+		case layout.Claimed:
+			running[r.ID] = true // its result may be on the way
 		}
 	}
-	return nil
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, id := range ids {
+		kept, held := k.held[id]
+		if held && kept.number <= until && !running[id] && needed[id] != kept.hash.String() {
+			delete(k.held, id)
+			k.uses[kept.hash]--
+		}
+	}
 }

@@ -167,8 +167,7 @@ func textBlocked(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (str
 	if more {
 		names = append(names, "and others")
 	}
-	return fmt.Sprintf("It takes the results of %d futures and waits for those that are not over: %s.", n,
-		strings.Join(names, ", ")), nil
+	return fmt.Sprintf("It waits for those of its inputs (%d) that are not over: %s.", n, strings.Join(names, ", ")), nil
 }
 
 // farOff is the wait beyond which a date says more than a duration.

@@ -13,8 +13,18 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
+// MaxConverted is the largest result that is converted to another encoding, in
+// bytes: converted, it may take a hundred times as much memory.
+const MaxConverted = 4 << 20
+
 // appendValue appends a result in the encoding of the arguments.
 func appendValue(b []byte, codec string, v Value) ([]byte, error) {
+	raw := v.Codec != layout.CodecJSON && v.Codec != layout.CodecMsgpack
+	converts := v.Codec != codec && (codec == layout.CodecJSON || !raw)
+	if converts && len(v.Bytes) > MaxConverted {
+		return nil, fmt.Errorf("%w: a %s result of %d bytes as %s: at most %d are converted; let the function return %s",
+			ErrTooLarge, v.Codec, len(v.Bytes), codec, MaxConverted, codec)
+	}
 	if codec == layout.CodecJSON {
 		return appendJSON(b, v)
 	}

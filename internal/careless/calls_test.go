@@ -38,6 +38,7 @@ func makers() []maker {
 		{"await", 8, (*walk).await},
 		{"get", 5, byID("get")},
 		{"explain", 4, byID("explain")},
+		{"graph", 3, byID("graph")},
 		{"inspect", 4, (*walk).inspect},
 		{"list", 8, (*walk).list},
 		{"cancel", 4, (*walk).cancel},

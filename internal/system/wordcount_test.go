@@ -137,13 +137,11 @@ func serveStore(t *testing.T, p *plant) (store string, stop func()) {
 func startWords(t *testing.T, store string) (kill func()) {
 	c := exec.Command(os.Args[0])
 	c.Env = append(os.Environ(), wordsStoreVariable+"="+store)
-	var log bytes.Buffer
-	c.Stderr = &log
 	out, err := c.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, c.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err, "%s", log.String())
+	require.NoError(t, err, "the process says why if its standard error is shown")
 	require.Equal(t, "ready\n", line)
 	var once sync.Once
 	kill = func() {

@@ -46,7 +46,8 @@ func (r *Reader) ReadObject(ctx context.Context, object string, size int64, from
 	defer done()
 	value := make([]byte, size)
 	err = client.Get(ctx, value, objects.Ref{Hash: hash, Size: size}, strings.Fields(from.Objects)...)
-	if errors.Is(err, objects.ErrNotFound) {
+	// A worker whose copy is damaged has none.
+	if errors.Is(err, objects.ErrNotFound) || errors.Is(err, objects.ErrDamaged) {
 		return nil, fmt.Errorf("%w: %w", fdbmodel.ErrNotFound, err)
 	}
 	if err != nil {
