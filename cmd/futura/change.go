@@ -108,7 +108,7 @@ func (a *app) retryCommand() *cobra.Command {
 				return a.open(cmd.Context(), func(c *futures.Client) error { return a.retryFailed(cmd.Context(), c, filter) })
 			}
 			return a.each(cmd.Context(), args, func(c *futures.Client, id futures.ID) (changed, error) {
-				return changed{Outcome: "ready"}, c.Retry(cmd.Context(), id)
+				return retryOne(cmd.Context(), c, id)
 			})
 		},
 	}
@@ -116,6 +116,19 @@ func (a *app) retryCommand() *cobra.Command {
 	cmd.Flags().StringVar(&filter.Queue, "queue", "", "with --failed: only those of this queue")
 	cmd.Flags().StringVar(&filter.Function, "function", "", "with --failed: only those of this function")
 	return cmd
+}
+
+// retryOne retries a future, and says whether it waits for its inputs again, or has
+// failed with one of them.
+func retryOne(ctx context.Context, c *futures.Client, id futures.ID) (changed, error) {
+	if err := c.Retry(ctx, id); err != nil {
+		return changed{}, err
+	}
+	row, err := c.Cluster().Get(ctx, id)
+	if s := row.State(); err == nil && (s == futures.Blocked || s == futures.Failed) {
+		return changed{Outcome: s.String()}, nil
+	}
+	return changed{Outcome: futures.Ready.String()}, nil
 }
 
 func (a *app) deleteCommand() *cobra.Command {

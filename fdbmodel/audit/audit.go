@@ -55,8 +55,8 @@ const (
 	// for those that have not told it that they have ended. Edges that are to be
 	// settled are a note.
 	InvariantEdge Invariant = "edge"
-	// InvariantCopy: a copy of a result is that of a realized future. Copies of dead
-	// workers are a note.
+	// InvariantCopy: a copy of a result is that of a realized future. Its worker may
+	// be dead.
 	InvariantCopy Invariant = "copy"
 	// InvariantCancel: only claimed futures have a cancel request.
 	InvariantCancel Invariant = "cancel"

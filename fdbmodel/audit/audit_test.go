@@ -17,7 +17,6 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
-	"github.com/futura-run/futura/fdbmodel/tuple"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -73,10 +72,6 @@ func TestCheckNotes(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, dead)
 		}},
-		{"copy of a worker that is dead", only(audit.InvariantCopy), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
-			key := tuple.AppendStamp(p.C.Keys().CopiesOf(p.Inputs[1]), [10]byte{1}, 0)
-			tx.Set(key, layout.Encode(&layout.CopyRecord{Worker: "gone", Object: "hash"}))
-		}},
 		{"wake of a worker that has left", only(audit.InvariantWorker),
 			func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 				tx.Set(p.C.Keys().Worker("gone", layout.WorkerWake), layout.EncodeBell())
@@ -105,11 +100,6 @@ func TestCheckNotes(t *testing.T) {
 			p.Write(t, func(tx kv.Tx) { b.how(t, p, tx) })
 			report := p.Check(t)
 			require.Empty(t, report.Problems)
-			if b.name == "worker to be reaped" {
-				// It has a copy of a result.
-				require.Len(t, report.Notes, 2)
-				return
-			}
 			require.Len(t, report.Notes, 1, "%+v", report.Notes)
 			require.Equal(t, b.want[0], report.Notes[0].Invariant)
 			require.Equal(t, int64(1), report.Pending+report.Newer)

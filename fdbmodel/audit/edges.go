@@ -117,8 +117,8 @@ func mayRunAgain(r *layout.Row) bool {
 	return r.State() == layout.Realized && r.Result.Object != "" && r.Spec.AllowReconstruction
 }
 
-// checkCopy compares a copy of a result with the future, and with the worker that
-// has it.
+// checkCopy compares a copy of a result with the future. That its worker is dead is
+// seen, and the copy removed, by who wants the result.
 func (p *page) checkCopy(it *item) {
 	record, readable := it.Record.(*layout.CopyRecord)
 	if !readable {
@@ -130,12 +130,6 @@ func (p *page) checkCopy(it *item) {
 			p.broken(InvariantCopy, it.Raw, "future %s has a copy of its result and does not exist", it.ID)
 		case r.State() != layout.Realized || r.Result.Object != record.Object:
 			p.broken(InvariantCopy, it.Raw, "future %s is %v and has a copy of another result", it.ID, r.State())
-		}
-	})
-	p.worker(record.Worker, func(info *layout.WorkerInfo) {
-		if info == nil {
-			p.note(InvariantCopy, it.Raw, "worker %s, which has a copy of the result of future %s, is dead", record.Worker,
-				it.ID)
 		}
 	})
 }
