@@ -50,6 +50,9 @@ func TestMachine(t *testing.T) {
 func TestMachineWithAClockThatJumps(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(6)
+	if storetest.OnServer {
+		seeds = 2
+	}
 	if os.Getenv("FUTURA_LONG") == "1" {
 		seeds = 200
 	}
