@@ -28,8 +28,9 @@ MONGO_TESTS      := batch/mongostore/internal/ferrettest
 MONGO_MODULES    := $(CURDIR)/bin/ferrettest
 MONGO_FLAGS      := -tags $(TAGS) -mod=mod -modfile=$(MONGO_MODULES).mod
 MONGO_TEST_FLAGS := -short -vet=off -timeout 10m
-# What a short run compiles and runs without the race detector, and without C as in the binary.
-UNRACED := ./cmd/... ./internal/lint ./internal/attack ./workers/wasm
+# What a short run compiles and runs without the race detector, and without C as in the binary. The simulation runs in one
+# goroutine.
+UNRACED := ./cmd/... ./internal/lint ./internal/attack ./internal/sim ./workers/wasm
 # Tests that fail the power at every call of a workload; they run in one goroutine and print how often.
 IMAGE_TESTS := TestImagesAtEveryCall|TestImagesOfACluster|TestFailureOfAnyCall|TestDamagedImages
 # The tests of a short run were vetted before.
@@ -66,7 +67,7 @@ test-unit:
 ifeq ($(RACE),)
 	@echo "SKIP: no C compiler found; the tests run without the race detector"
 endif
-	$(GO) test -tags $(TAGS) $(RACE) $(SHORT) $$($(GO) list ./... | grep -v -e /cmd/ -e /internal/lint -e /internal/attack)
+	$(GO) test -tags $(TAGS) $(RACE) $(SHORT) $$($(GO) list ./... | grep -v -e /cmd/ -e /internal/lint -e /internal/attack -e /internal/sim)
 	CGO_ENABLED=0 $(GO) test -tags $(TAGS) $(SHORT) $(UNRACED)
 
 test-fdb: ## run the tests that need a FoundationDB server, on one that they start
