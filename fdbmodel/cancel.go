@@ -184,7 +184,7 @@ func driven(what string, row *layout.Row) error {
 func (w *changes) remove(row *layout.Row) {
 	w.tx.ClearRange(w.keys.RowRange(row.ID))
 	w.tx.ClearRange(kv.Prefix(w.keys.ChunksOfFuture(row.ID)))
-	if row.State() == layout.Realized && row.Result.Object != "" {
+	if row.Object() != "" {
 		w.tx.ClearRange(kv.Prefix(w.keys.CopiesOf(row.ID)))
 		w.releaseInputs(row)
 	}

@@ -86,7 +86,7 @@ func (c *Cluster) ReportLost(ctx context.Context, id layout.ID, token layout.Tok
 		if err != nil {
 			return err
 		}
-		if state = row.State(); state != layout.Realized || row.Result.Token != token || row.Result.Object == "" {
+		if state = row.State(); row.Object() == "" || row.Result.Token != token {
 			return nil
 		}
 		copies, err := c.copiesIn(ctx, tx, id)
@@ -140,7 +140,7 @@ func (r *Registration) AddCopy(ctx context.Context, id layout.ID, token layout.T
 		if err := r.checkAlive(ctx, alive); err != nil {
 			return err
 		}
-		if row.State() != layout.Realized || row.Result.Token != token || row.Result.Object == "" {
+		if row.Object() == "" || row.Result.Token != token {
 			return fmt.Errorf("future %s has another result: clone is %w", id, ErrTransition)
 		}
 		copies, err := c.copiesIn(ctx, tx, id)
@@ -159,33 +159,12 @@ func (r *Registration) AddCopy(ctx context.Context, id layout.ID, token layout.T
 	return err
 }
 
-// DropCopy says that the worker has no copy of the result of a future any more. An
-// unknown commit is retried and harmless.
-func (r *Registration) DropCopy(ctx context.Context, id layout.ID) error {
-	c := r.cluster
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-clone"}, func(tx kv.Attempt) error {
-		copies, err := c.copiesIn(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-		for i := range copies {
-			if copies[i].Worker == r.info.ID {
-				tx.Clear(copies[i].key)
-			}
-		}
-		return nil
-	})
-	return err
-}
-
 // changeCopies keeps the copies of a result in step with it.
 func (w *changes) changeCopies(before, after *layout.Row) {
-	had := before.Result != nil && before.Result.Object != ""
-	has := after.Result != nil && after.Result.Object != ""
-	if had && !has {
+	if before.Object() != "" && after.Object() == "" {
 		w.tx.ClearRange(kv.Prefix(w.keys.CopiesOf(after.ID)))
 	}
-	if has && before.Result != after.Result {
+	if after.Object() != "" && before.Result != after.Result {
 		w.addCopy(after, after.Result.Worker)
 	}
 }

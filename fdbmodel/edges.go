@@ -52,18 +52,20 @@ func (s *Submission) placeInputs() error {
 // once. It conflicts with what ends an input, makes it run again or removes it,
 // and not with a claim, or with others that use it.
 type inputRows struct {
-	keys  layout.Keyspace
-	tx    kv.Tx
+	keys layout.Keyspace
+	tx   kv.Tx
+	// Both are nil until an input is asked for: most transactions have none.
 	asked map[layout.ID]read.Pending
 	rows  map[layout.ID]*layout.Row // nil for a future that does not exist
 }
 
-func (c *Cluster) inputRows(tx kv.Tx) *inputRows {
-	return &inputRows{keys: c.keys, tx: tx, asked: map[layout.ID]read.Pending{}, rows: map[layout.ID]*layout.Row{}}
-}
+func (c *Cluster) inputRows(tx kv.Tx) *inputRows { return &inputRows{keys: c.keys, tx: tx} }
 
 // ask requests inputs.
 func (in *inputRows) ask(ids []layout.ID) {
+	if len(ids) > 0 && in.asked == nil {
+		in.asked, in.rows = map[layout.ID]read.Pending{}, map[layout.ID]*layout.Row{}
+	}
 	for _, id := range ids {
 		if _, known := in.asked[id]; !known {
 			relyOnEnding(in.tx, in.keys, id)
@@ -80,8 +82,13 @@ func relyOnEnding(tx kv.Tx, keys layout.Keyspace, id layout.ID) {
 	tx.AddReadConflictKey(keys.State(id, layout.StateResult))
 }
 
-// made says that the transaction makes a future.
-func (in *inputRows) made(row *layout.Row) { in.rows[row.ID] = row }
+// made says that the transaction makes a future, or has read it. All inputs were
+// asked for before.
+func (in *inputRows) made(row *layout.Row) {
+	if in.rows != nil {
+		in.rows[row.ID] = row
+	}
+}
 
 func (in *inputRows) get(ctx context.Context, id layout.ID) (*layout.Row, error) {
 	if row, known := in.rows[id]; known {
@@ -184,10 +191,6 @@ func upstream(input *layout.Row) *layout.Exception {
 		Message: fmt.Sprintf("input %s (%s) failed: %s", input.ID, input.Spec.Function, message)}
 }
 
-func goneUpstream(err error) *layout.Exception {
-	return &layout.Exception{Kind: layout.KindUpstream, Message: err.Error()}
-}
-
 // leaveEdges settles what it can of the edges of a future that has just ended,
 // and marks it if something is left: futures to tell, or more inputs to release
 // than fit.
@@ -196,18 +199,12 @@ func (w *changes) leaveEdges(before, after *layout.Row) {
 	if before.State() == layout.Blocked {
 		w.tx.ClearRange(kv.Prefix(w.keys.InputsOf(after.ID)))
 	}
-	if !mayRunAgain(after) {
+	if !after.MayRunAgain() {
 		w.releaseInputs(after)
 	}
 	if after.Dependants || spec.InputsRef != nil {
 		w.markSettling(after.ID, &layout.SettlingRecord{})
 	}
-}
-
-// mayRunAgain reports whether a finished future needs its inputs: its result is an
-// object, which may be lost.
-func mayRunAgain(row *layout.Row) bool {
-	return row.State() == layout.Realized && row.Result.Object != "" && row.Spec.AllowReconstruction
 }
 
 // releaseInputs ends the use of the inputs that the spec holds.
@@ -250,8 +247,6 @@ func (c *Cluster) requireReleased(ctx context.Context, tx kv.Reader, row *layout
 	return nil
 }
 
-func isMissingInput(err error) bool { return errors.Is(err, errNoInput) }
-
 // isReleased is requireReleased for callers that leave such a future alone.
 func (c *Cluster) isReleased(ctx context.Context, tx kv.Reader, row *layout.Row) (bool, error) {
 	err := c.requireReleased(ctx, tx, row)
@@ -274,21 +269,19 @@ func (c *Cluster) Inputs(ctx context.Context, id layout.ID, spec *layout.Spec) (
 // most limit, and of futures with very many at most 5,000. It returns ErrNotFound
 // if the future is gone.
 func (c *Cluster) FirstInputs(ctx context.Context, id layout.ID, spec *layout.Spec, limit int) ([]layout.ID, error) {
-	packed := []byte(spec.Inputs)
-	if ref := spec.InputsRef; ref != nil {
-		err := c.View(ctx, func(tx kv.Attempt) (err error) {
-			packed, err = tx.Snapshot().Get(c.keys.Chunk(id, *ref, 0)).Wait(ctx)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		if packed == nil {
-			return nil, fmt.Errorf("inputs of future %s: %w", id, ErrNotFound)
-		}
+	if spec.InputsRef == nil {
+		ids := layout.UnpackIDs(spec.Inputs)
+		return ids[:min(len(ids), limit)], nil
 	}
-	ids := layout.UnpackIDs(packed)
-	return ids[:min(len(ids), limit)], nil
+	var ids []layout.ID
+	err := c.View(ctx, func(tx kv.Attempt) (err error) {
+		ids, err = c.someInputs(ctx, tx.Snapshot(), &layout.Row{ID: id, Spec: spec}, 0, limit)
+		return err
+	})
+	if errors.Is(err, layout.ErrBadRecord) {
+		err = fmt.Errorf("inputs of future %s: %w", id, ErrNotFound)
+	}
+	return ids, err
 }
 
 // WaitsFor returns up to limit of the inputs that a blocked future waits for, and

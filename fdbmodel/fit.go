@@ -99,6 +99,12 @@ var needs = []need{
 		}},
 }
 
+// fitsClass reports whether a member with these labels has the room and the labels
+// that futures of a class require.
+func (m *Member) fitsClass(c *layout.Class, labels layout.LabelSet) bool {
+	return m.Capacity.Fit(c.Requirements()) && labels.Have(c.Labels)
+}
+
 func labelsOf(m *Member) []string {
 	return slices.Collect(maps.Keys(m.LabelSet()))
 }

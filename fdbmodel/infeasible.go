@@ -311,8 +311,7 @@ func (a abilities) fit(kind misfit) bool {
 	for i := range a.members {
 		m := &a.members[i]
 		fits = fits || slices.Contains(m.Queues, c.Queue) &&
-			(kind.level < misfitClass ||
-				m.Capacity.Fit(layout.Requirements{CPU: c.CPU, RAM: c.RAM, GPU: c.GPU}) && a.labels[i].Have(c.Labels)) &&
+			(kind.level < misfitClass || m.fitsClass(&c, a.labels[i])) &&
 			(kind.level < misfitFunction || m.Runs(kind.function))
 	}
 	a.fits[kind] = fits

@@ -124,7 +124,7 @@ func (s *selection) choose(found []layout.ReadyEntry) (more bool) {
 		if s.free.Slots == 0 {
 			return true
 		}
-		q := layout.Requirements{CPU: e.Class.CPU, RAM: e.Class.RAM, GPU: e.Class.GPU}
+		q := e.Class.Requirements()
 		if s.free.Fit(q) && s.worker.cluster.ledger.take(e.ID, s.snapshot, s.now) {
 			s.free = s.free.Take(q)
 			delete(s.worker.rivals.left, e.ID)

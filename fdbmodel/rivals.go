@@ -87,11 +87,10 @@ func (r *Registration) hasRival(ctx context.Context, e *layout.ReadyEntry, now t
 			v.labels = append(v.labels, others[i].LabelSet())
 		}
 	}
-	q := layout.Requirements{CPU: e.Class.CPU, RAM: e.Class.RAM, GPU: e.Class.GPU}
 	for i := range v.others {
 		m := &v.others[i]
 		if !e.HasFailedOn(m.ID) && slices.Contains(m.Queues, e.Class.Queue) && m.Runs(e.Function) &&
-			m.Capacity.Fit(q) && v.labels[i].Have(e.Class.Labels) {
+			m.fitsClass(&e.Class, v.labels[i]) {
 			return true
 		}
 	}

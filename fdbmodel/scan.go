@@ -109,7 +109,7 @@ type want struct {
 
 // fits reports whether an entry can be taken, by its class and by its function.
 func (w *want) fits(e *layout.ReadyEntry) (class, function bool) {
-	q := layout.Requirements{CPU: e.Class.CPU, RAM: e.Class.RAM, GPU: e.Class.GPU}
+	q := e.Class.Requirements()
 	return w.free.Fit(q) && w.labels.Have(e.Class.Labels) && (w.skip == nil || !w.skip(e.Owner)),
 		w.runs == nil || w.runs(e.Function)
 }

@@ -2,6 +2,7 @@ package fdbmodel
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -209,8 +210,8 @@ func (s *settlement) link(ctx context.Context, row *layout.Row) error {
 	}
 	s.inputs.ask(inputs)
 	_, failure, err := s.inputs.link(ctx, row.ID, inputs)
-	if isMissingInput(err) {
-		failure, err = goneUpstream(err), nil
+	if errors.Is(err, errNoInput) {
+		failure, err = &layout.Exception{Kind: layout.KindUpstream, Message: err.Error()}, nil
 	}
 	if err != nil {
 		return err

@@ -116,6 +116,31 @@ func TestUnknownResults(t *testing.T) {
 			require.Equal(s.T, layout.Delayed, row.State())
 			require.Equal(s.T, 1, row.Attempts.Failed)
 		},
+		"futura-finish of an object": func(s *modeltest.Stage, strike func()) {
+			id := objectOf(s)
+			f := s.Claim(s.Worker)
+			strike()
+			s.Finish(s.Worker, keepObject(&f[0]))
+			s.Faults.Flush()
+			copies, err := s.C.Copies(s.Ctx, id)
+			require.NoError(s.T, err)
+			require.Len(s.T, copies, 1)
+		},
+		"futura-finish that blocks": func(s *modeltest.Stage, strike func()) {
+			input := objectOf(s)
+			endAll(s, keepObject)
+			user := after(s, input)
+			loseWorker(s)
+			held := s.Claim(s.Worker)
+			_, err := s.C.ReportLost(s.Ctx, input, tokenOf(s, input), nil)
+			require.NoError(s.T, err)
+			strike()
+			s.Finish(s.Worker, fdbmodel.Completion{Future: &held[0], Block: true})
+			require.Equal(s.T, layout.Blocked, s.State(user))
+			require.Equal(s.T, int64(1), s.Counted(layout.Blocked))
+			settleAll(s)
+			require.Equal(s.T, 2, endAll(s, keepObject))
+		},
 		"futura-cancel": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit()
 			strike()
@@ -138,6 +163,17 @@ func TestUnknownResults(t *testing.T) {
 			strike()
 			require.NoError(s.T, s.C.Retry(s.Ctx, id))
 			require.Equal(s.T, layout.Ready, s.State(id))
+		},
+		"futura-retry with inputs": func(s *modeltest.Stage, strike func()) {
+			input := s.Submit()
+			user := after(s, input)
+			_, _, err := s.C.Cancel(s.Ctx, user, "")
+			require.NoError(s.T, err)
+			strike()
+			require.NoError(s.T, s.C.Retry(s.Ctx, user))
+			require.Equal(s.T, layout.Blocked, s.State(user))
+			settleAll(s)
+			require.Equal(s.T, 2, endAll(s, realize))
 		},
 		"futura-discard": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit()

@@ -58,7 +58,8 @@ func (w *Worker) resolve(j *job, args []byte) ([]byte, error) {
 		}
 		return w.joined(j, inputs)
 	}
-	inputs, err := reference.Of(f.Spec.Codec, args)
+	references, err := reference.Find(f.Spec.Codec, args)
+	inputs := references.IDs()
 	if err != nil || len(inputs) == 0 {
 		return args, err
 	}
@@ -75,7 +76,7 @@ func (w *Worker) resolve(j *job, args []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return reference.Resolve(f.Spec.Codec, args, layout.MaxPut, func(id layout.ID) (reference.Value, error) {
+	return references.Resolve(layout.MaxPut, func(id layout.ID) (reference.Value, error) {
 		return results[id], nil
 	})
 }

@@ -118,7 +118,7 @@ func (k *keeper) addresses() string {
 
 // serve serves the objects, and drops those that no result refers to, until ctx
 // ends.
-func (k *keeper) serve(ctx context.Context, w *Worker) error {
+func (k *keeper) serve(ctx context.Context, w *Worker) {
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	for _, l := range k.listens {
@@ -137,7 +137,6 @@ func (k *keeper) serve(ctx context.Context, w *Worker) error {
 			w.options.Logger.Warn("objects could not be swept; retrying", "error", err)
 		}
 	}
-	return nil
 }
 
 func (k *keeper) close() error {
@@ -232,7 +231,7 @@ func (k *keeper) forget(ids []layout.ID, rows []layout.Row, until int64) {
 	for i := range rows {
 		switch r := &rows[i]; r.State() {
 		case layout.Realized:
-			needed[r.ID] = r.Result.Object
+			needed[r.ID] = r.Object()
 		case layout.Claimed:
 			running[r.ID] = true // its result may be on the way
 		}

@@ -79,7 +79,7 @@ func (l *life) run(ctx context.Context) error {
 	}
 	others.Go(func() { l.fail(l.beatLoop(l.store)) })
 	if l.kept != nil {
-		others.Go(func() { l.fail(l.kept.serve(l.store, w)) })
+		others.Go(func() { l.kept.serve(l.store, w) })
 	}
 
 	select {

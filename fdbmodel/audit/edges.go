@@ -106,15 +106,10 @@ func (p *page) checkDependant(it *item) {
 		switch {
 		case r.Spec == nil:
 			p.broken(InvariantEdge, it.Raw, "future %s uses future %s and does not exist", id, input)
-		case r.State().Terminal() && !*marked && !mayRunAgain(r):
+		case r.State().Terminal() && !*marked && !r.MayRunAgain():
 			p.broken(InvariantEdge, it.Raw, "future %s is %v and still uses future %s", id, r.State(), input)
 		}
 	})
-}
-
-// mayRunAgain reports whether a finished future keeps its inputs.
-func mayRunAgain(r *layout.Row) bool {
-	return r.State() == layout.Realized && r.Result.Object != "" && r.Spec.AllowReconstruction
 }
 
 // checkCopy compares a copy of a result with the future. That its worker is dead is
@@ -128,7 +123,7 @@ func (p *page) checkCopy(it *item) {
 		switch {
 		case r.Spec == nil:
 			p.broken(InvariantCopy, it.Raw, "future %s has a copy of its result and does not exist", it.ID)
-		case r.State() != layout.Realized || r.Result.Object != record.Object:
+		case r.Object() != record.Object:
 			p.broken(InvariantCopy, it.Raw, "future %s is %v and has a copy of another result", it.ID, r.State())
 		}
 	})

@@ -202,6 +202,9 @@ func (k Keyspace) ReadyQueue(shard int, queue string) []byte {
 	return tuple.AppendString(k.Shard(shard, SubReady), queue)
 }
 
+// Requirements returns the resources of the class.
+func (c Class) Requirements() Requirements { return Requirements{CPU: c.CPU, RAM: c.RAM, GPU: c.GPU} }
+
 func (k Keyspace) readyClass(shard int, c Class) []byte {
 	b := appendResources(k.ReadyQueue(shard, c.Queue), c)
 	if c.Labels != "" {

@@ -52,6 +52,19 @@ func (r *Row) State() State {
 // Needs returns the spec with what attempts have made of its requirements.
 func (r *Row) Needs() *Spec { return r.Spec.Needing(&r.Attempts) }
 
+// Object returns the content hash of the result of a realized future, if that is
+// an object, and nothing otherwise.
+func (r *Row) Object() string {
+	if r.State() != Realized {
+		return ""
+	}
+	return r.Result.Object
+}
+
+// MayRunAgain reports whether a finished future still needs its inputs: its result
+// is an object, which may be lost.
+func (r *Row) MayRunAgain() bool { return r.Object() != "" && r.Spec.AllowReconstruction }
+
 // InPool reports whether any suitable worker may take the future.
 func (r *Row) InPool() bool {
 	place := PlaceOf(r)

@@ -64,7 +64,7 @@ func realized(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 func (m *Machine) lose(ctx context.Context) (change, error) {
 	id := m.some()
 	for other, row := range m.Rows {
-		if row.State() == layout.Realized && row.Result.Object != "" && (m.Rows[id] == nil || other.String() < id.String()) {
+		if row.Object() != "" && (m.Rows[id] == nil || other.String() < id.String()) {
 			id = other
 		}
 	}

@@ -44,22 +44,37 @@ type span struct {
 	id         layout.ID
 }
 
-// Of returns the futures that arguments refer to, each once, in the order of
-// their first reference. Without references its cost is that of a search for the
-// bytes that each has.
-func Of(codec string, args []byte) ([]layout.ID, error) {
+// References are encoded arguments, with the references in them.
+type References struct {
+	codec string
+	args  []byte
+	spans []span
+}
+
+// Find finds the references in arguments, which it keeps. Without references its
+// cost is that of a search for the bytes that each has.
+func Find(codec string, args []byte) (References, error) {
 	spans, err := find(codec, args)
-	if err != nil {
-		return nil, err
-	}
-	var ids []layout.ID
-	seen := make(map[layout.ID]bool, len(spans))
-	for _, s := range spans {
+	return References{codec, args, spans}, err
+}
+
+// Of returns the futures that arguments refer to, each once, in the order of
+// their first reference.
+func Of(codec string, args []byte) ([]layout.ID, error) {
+	r, err := Find(codec, args)
+	return r.IDs(), err
+}
+
+// IDs returns the futures that the arguments refer to, each once, in the order of
+// their first reference.
+func (r References) IDs() (ids []layout.ID) {
+	seen := make(map[layout.ID]bool, len(r.spans))
+	for _, s := range r.spans {
 		if !seen[s.id] {
 			seen[s.id], ids = true, append(ids, s.id)
 		}
 	}
-	return ids, nil
+	return ids
 }
 
 // Value is the result of a future.
@@ -68,24 +83,24 @@ type Value struct {
 	Bytes []byte
 }
 
-// Resolve returns arguments in which the results of futures replace the
+// Resolve returns the arguments in which the results of futures replace the
 // references to them, at most limit bytes. A result is converted to the encoding
 // of the arguments: msgpack to JSON and back; a raw one becomes a JSON string,
 // which requires UTF-8, or binary msgpack.
-func Resolve(codec string, args []byte, limit int, result func(layout.ID) (Value, error)) ([]byte, error) {
-	spans, err := find(codec, args)
-	if err != nil || len(spans) == 0 {
-		return args, err
+func (r References) Resolve(limit int, result func(layout.ID) (Value, error)) ([]byte, error) {
+	args := r.args
+	if len(r.spans) == 0 {
+		return args, nil
 	}
 	out := make([]byte, 0, len(args))
 	from := 0
-	for _, s := range spans {
+	for _, s := range r.spans {
 		value, err := result(s.id)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, args[from:s.begin]...)
-		if out, err = appendValue(out, codec, value); err != nil {
+		if out, err = appendValue(out, r.codec, value); err != nil {
 			return nil, fmt.Errorf("result of future %s: %w", s.id, err)
 		}
 		if from = s.end; len(out)+len(args)-from > limit {

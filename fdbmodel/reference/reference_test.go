@@ -28,6 +28,14 @@ func results(values map[layout.ID]reference.Value) func(layout.ID) (reference.Va
 	}
 }
 
+func resolve(codec string, args []byte, limit int, result func(layout.ID) (reference.Value, error)) ([]byte, error) {
+	r, err := reference.Find(codec, args)
+	if err != nil {
+		return nil, err
+	}
+	return r.Resolve(limit, result)
+}
+
 func TestReferencesInJSON(t *testing.T) {
 	t.Parallel()
 	args := []byte(`{ "a": [1, ` + string(reference.JSON(two)) + `, {"b": { "$future" : "` + one.String() + `" } }],` +
@@ -39,12 +47,12 @@ func TestReferencesInJSON(t *testing.T) {
 	require.Equal(t, []layout.ID{two, one}, ids)
 	packed, err := msgpack.Marshal(map[string]any{"x": []int{1, 2}})
 	require.NoError(t, err)
-	got, err := reference.Resolve(layout.CodecJSON, args, 1000, results(map[layout.ID]reference.Value{
+	got, err := resolve(layout.CodecJSON, args, 1000, results(map[layout.ID]reference.Value{
 		one: {Codec: layout.CodecMsgpack, Bytes: packed}, two: {Codec: layout.CodecRaw, Bytes: []byte("te\"xt")},
 	}))
 	require.NoError(t, err)
 	require.JSONEq(t, `{"a":[1,"te\"xt",{"b":{"x":[1,2]}}],"c":"$future","$future":{"d":"te\"xt"},"e":{}}`, string(got))
-	whole, err := reference.Resolve(layout.CodecJSON, reference.JSON(one), 10, results(map[layout.ID]reference.Value{
+	whole, err := resolve(layout.CodecJSON, reference.JSON(one), 10, results(map[layout.ID]reference.Value{
 		one: {Codec: layout.CodecJSON, Bytes: []byte("[1]")},
 	}))
 	require.NoError(t, err)
@@ -61,7 +69,7 @@ func TestReferencesInMsgpack(t *testing.T) {
 	ids, err := reference.Of(layout.CodecMsgpack, args)
 	require.NoError(t, err)
 	require.Equal(t, []layout.ID{one, two}, ids, "and not what looks like one in a text")
-	got, err := reference.Resolve(layout.CodecMsgpack, args, 1000, results(map[layout.ID]reference.Value{
+	got, err := resolve(layout.CodecMsgpack, args, 1000, results(map[layout.ID]reference.Value{
 		one: {Codec: layout.CodecJSON, Bytes: []byte(`{"n":7,"f":1.5,"l":[null,true,"s"]}`)},
 		two: {Codec: layout.CodecRaw, Bytes: []byte{0xff}},
 	}))
@@ -104,16 +112,16 @@ func TestInvalidReferences(t *testing.T) {
 			args = reference.Append(nil, one)
 		}
 		for _, v := range values {
-			_, err := reference.Resolve(codec, args, 100, results(map[layout.ID]reference.Value{one: v}))
+			_, err := resolve(codec, args, 100, results(map[layout.ID]reference.Value{one: v}))
 			require.ErrorIs(t, err, reference.ErrUndecodable, "%v", v)
 		}
-		_, err := reference.Resolve(codec, args, 100, results(map[layout.ID]reference.Value{
+		_, err := resolve(codec, args, 100, results(map[layout.ID]reference.Value{
 			one: {Codec: codec, Bytes: append([]byte{0xd9, 200}, make([]byte, 200)...)}}))
 		require.Error(t, err)
 	}
 	large, err := json.Marshal(string(make([]byte, 100)))
 	require.NoError(t, err)
-	_, err = reference.Resolve(layout.CodecJSON, reference.JSON(one), 100,
+	_, err = resolve(layout.CodecJSON, reference.JSON(one), 100,
 		results(map[layout.ID]reference.Value{one: {Codec: layout.CodecJSON, Bytes: large}}))
 	require.ErrorIs(t, err, reference.ErrTooLarge)
 }
@@ -127,7 +135,7 @@ func FuzzReferences(f *testing.F) {
 			codec, value = layout.CodecJSON, reference.Value{Codec: layout.CodecJSON, Bytes: []byte("7")}
 		}
 		ids, err := reference.Of(codec, args)
-		got, failed := reference.Resolve(codec, args, 1<<20, func(layout.ID) (reference.Value, error) { return value, nil })
+		got, failed := resolve(codec, args, 1<<20, func(layout.ID) (reference.Value, error) { return value, nil })
 		require.Equal(t, err == nil, failed == nil)
 		if err != nil {
 			return

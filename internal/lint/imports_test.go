@@ -72,6 +72,7 @@ func importTable() map[string]imports {
 		"internal/lint":      {},
 		"internal/mutants":   {},
 		"internal/seam":      {},
+		"internal/socket":    {},
 		"internal/trust":     {},
 
 		"fdbmodel/kv":         {},
@@ -81,7 +82,7 @@ func importTable() map[string]imports {
 			ours: append(slices.Clone(store), "internal/trust"), others: []string{pebble, btree},
 		},
 		"fdbmodel/kv/fdbkv":  {ours: store, others: []string{bindings}},
-		"fdbmodel/kv/remote": {ours: append(slices.Clone(store), "internal/budget")},
+		"fdbmodel/kv/remote": {ours: append(slices.Clone(store), "internal/budget", "internal/socket")},
 		"fdbmodel/kv/kvopen": {ours: append(slices.Clone(store),
 			"fdbmodel/kv/embedded", "fdbmodel/kv/fdbkv", "fdbmodel/kv/remote", "internal/trust")},
 		"fdbmodel/transfer/archive": {},
@@ -122,7 +123,8 @@ func importTable() map[string]imports {
 		"workers/objects":      {ours: []string{"internal/trust"}, others: []string{blake3, system}},
 		"workers/objects/held": {ours: append(slices.Clone(model), "workers/objects", "workers/objects/peer")},
 		"workers/objects/peer": {
-			ours: []string{"internal/connlimit", "internal/trust", "workers/objects"}, others: []string{system},
+			ours:   []string{"internal/connlimit", "internal/socket", "internal/trust", "workers/objects"},
+			others: []string{system},
 		},
 
 		"workers/wasm/wasmbench": {ours: []string{"workers/wasm"}, others: []string{wazero}},

@@ -1,11 +1,11 @@
 package remote
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"strings"
-	"syscall"
+
+	"github.com/futura-run/futura/internal/socket"
 )
 
 // Address is where a server listens.
@@ -44,20 +44,4 @@ func (a Address) check() error {
 
 // leavesMachine reports whether what is sent to the address may be seen on a
 // network. Names other than localhost may stand for anything.
-func (a Address) leavesMachine() bool {
-	if a.Network != "tcp" {
-		return false
-	}
-	host, _, err := net.SplitHostPort(a.Target)
-	if err != nil {
-		return true
-	}
-	if host == "localhost" {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return ip == nil || !ip.IsLoopback()
-}
-
-// isRefused reports whether a dial failed because nothing listens.
-func isRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
+func (a Address) leavesMachine() bool { return socket.LeavesMachine(a.Network, a.Target) }

@@ -78,7 +78,7 @@ func (f *failing) Begin(o kv.Options) kv.Tx {
 // back: the client awaits before, meanwhile and after.
 func TestServersStoreFails(t *testing.T) {
 	t.Parallel()
-	dir, path := filepath.Join(t.TempDir(), "store"), socket(t)
+	dir, path := filepath.Join(t.TempDir(), "store"), socketPath(t)
 	fails := errorfs.Toggle{Injector: errorfs.ErrInjected}
 	serveFrom := func(fs vfs.FS) (*failing, func()) {
 		inner, err := embedded.Open(t.Context(), dir, embedded.Options{FS: fs})

@@ -37,7 +37,7 @@ func benchmarkStore(b *testing.B, kind, place string) kv.Database {
 		dir = filepath.Join(b.TempDir(), "store")
 	}
 	if place == "unix" {
-		path := socket(b)
+		path := socketPath(b)
 		startChild(b, path, dir)
 		return dial(b, Address{Network: "unix", Target: path})
 	}

@@ -47,7 +47,7 @@ func startProcess(t testing.TB, says string, environment ...string) *exec.Cmd {
 func TestServingProcessIsKilled(t *testing.T) {
 	t.Parallel()
 	const kills, rows = 4, 25
-	path := socket(t)
+	path := socketPath(t)
 	dir := filepath.Join(t.TempDir(), "store")
 	child := startChild(t, path, dir)
 	db := dial(t, Address{Network: "unix", Target: path})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/internal/socket"
 )
 
 // Options of Open. The zero value is right for a Unix socket.
@@ -152,7 +153,7 @@ func (d *Database) unreachable(ctx context.Context, err error) error {
 		return fmt.Errorf("%s: %w", d.address, err)
 	case errors.Is(err, kv.ErrUnavailable):
 		return fmt.Errorf("%s: %w", d.address, err)
-	case isRefused(err), errors.Is(err, os.ErrNotExist):
+	case socket.IsRefused(err), errors.Is(err, os.ErrNotExist):
 		return fmt.Errorf("%w: nothing listens at %s: is the serving process running? %w", kv.ErrUnavailable, d.address,
 			bare(err))
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/futura-run/futura/internal/clock"
 )
 
-// socket returns a path that is short enough for a socket.
-func socket(t testing.TB) string {
+// socketPath returns a path that is short enough for a socket.
+func socketPath(t testing.TB) string {
 	dir, err := os.MkdirTemp("", "fr")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
@@ -28,7 +28,7 @@ func socket(t testing.TB) string {
 
 // serve serves db at a socket until the end of the test, or until stop.
 func serve(t testing.TB, db kv.Database, o ServerOptions) (at Address, stop func()) {
-	path := socket(t)
+	path := socketPath(t)
 	stop = serveAt(t, path, db, o)
 	t.Cleanup(stop)
 	return Address{Network: "unix", Target: path}, stop
@@ -112,7 +112,7 @@ func (c *stores) suite() kvtest.Options {
 	c.open = map[kv.Database]served{}
 	o := kvtest.Options{
 		New: func(t testing.TB) kv.Database {
-			dir, end := filepath.Dir(socket(t)), new(func())
+			dir, end := filepath.Dir(socketPath(t)), new(func())
 			t.Cleanup(func() { (*end)() })
 			return c.start(t, dir, end)
 		},

@@ -84,7 +84,7 @@ func crowdChild(path string) error {
 // rotates or waits, the store does not fail, and the memory stays in its bound.
 func TestCrowd(t *testing.T) {
 	t.Parallel()
-	path := socket(t)
+	path := socketPath(t)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env, cmd.Stderr = append(os.Environ(), crowdSocket+"="+path), os.Stderr
 	in, err := cmd.StdinPipe()

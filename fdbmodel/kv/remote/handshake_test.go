@@ -63,7 +63,7 @@ func TestTokenChangesWhileAway(t *testing.T) {
 	t.Parallel()
 	store := embedded.OpenMemory(embedded.Options{})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	path := socket(t)
+	path := socketPath(t)
 	stop := serveAt(t, path, store, ServerOptions{Token: "one"})
 	db, err := Open(t.Context(), Address{Network: "unix", Target: path}, Options{Token: "one"})
 	require.NoError(t, err)
@@ -109,7 +109,7 @@ func TestServeRefusesWhatIsNotSecure(t *testing.T) {
 
 func TestServeEndsWithItsListener(t *testing.T) {
 	t.Parallel()
-	l, err := ListenUnix(socket(t))
+	l, err := ListenUnix(socketPath(t))
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
 	err = Serve(t.Context(), l, nil, ServerOptions{})
@@ -118,7 +118,7 @@ func TestServeEndsWithItsListener(t *testing.T) {
 
 // answering listens and lets answer talk to each client.
 func answering(t *testing.T, answer func(net.Conn)) Address {
-	path := socket(t)
+	path := socketPath(t)
 	l, err := ListenUnix(path)
 	require.NoError(t, err)
 	done := make(chan struct{})
@@ -142,7 +142,7 @@ func answering(t *testing.T, answer func(net.Conn)) Address {
 
 func TestOpenTellsWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	nobody := Address{Network: "unix", Target: socket(t)}
+	nobody := Address{Network: "unix", Target: socketPath(t)}
 	_, err := Open(t.Context(), nobody, Options{})
 	require.ErrorIs(t, err, kv.ErrUnavailable)
 	require.ErrorContains(t, err, "nothing listens")

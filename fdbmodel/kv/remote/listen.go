@@ -8,18 +8,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
-	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
-)
-
-const (
-	// maxSocketPath is the longest path of a Unix socket on every system, in
-	// bytes.
-	maxSocketPath = 103
-	// probeTimeout bounds the wait for a process that may listen at a socket already.
-	probeTimeout = time.Second
+	"github.com/futura-run/futura/internal/socket"
 )
 
 // ListenUnix makes a Unix socket at path that only its owner may use (mode
@@ -43,23 +34,11 @@ func ListenUnix(path string) (net.Listener, error) {
 	if err := checkSocketPath(hidden); err != nil {
 		return nil, err
 	}
-	inner, err := net.ListenUnix("unix", &net.UnixAddr{Name: hidden, Net: "unix"})
+	l, err := socket.Listen(hidden, path)
 	if err != nil {
 		return nil, fmt.Errorf("remote: listen at %s: %w", path, err)
 	}
-	inner.SetUnlinkOnClose(false)
-	err = os.Chmod(hidden, 0o600)
-	if err == nil {
-		err = os.Rename(hidden, path)
-	}
-	var made fs.FileInfo
-	if err == nil {
-		made, err = os.Lstat(path)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("remote: listen at %s: %w", path, err), inner.Close(), os.RemoveAll(private))
-	}
-	return &unixListener{UnixListener: inner, path: path, made: made}, nil
+	return l, nil
 }
 
 // makePrivate makes a directory that only its owner may enter, with a short
@@ -74,9 +53,9 @@ func makePrivate(in string) (string, error) {
 }
 
 func checkSocketPath(path string) error {
-	if path == "" || len(path) > maxSocketPath {
+	if path == "" || len(path) > socket.MaxPath {
 		return fmt.Errorf("%w: the socket's path %q has %d bytes, and must have 1 to %d: use a shorter directory",
-			ErrBadAddress, path, len(path), maxSocketPath)
+			ErrBadAddress, path, len(path), socket.MaxPath)
 	}
 	return nil
 }
@@ -94,33 +73,11 @@ func checkVacant(path string) error {
 	if found.Mode()&fs.ModeSocket == 0 {
 		return fmt.Errorf("%w: %s exists and is not a socket", ErrBadAddress, path)
 	}
-	conn, err := net.DialTimeout("unix", path, probeTimeout)
-	if err == nil {
-		return errors.Join(fmt.Errorf("%w: another process answers at %s", kv.ErrStoreInUse, path), conn.Close())
-	}
-	if !isRefused(err) {
+	switch answers, err := socket.Answers(path); {
+	case err != nil:
 		return fmt.Errorf("remote: listen at %s: can't find out whether it is in use: %w", path, err)
+	case answers:
+		return fmt.Errorf("%w: another process answers at %s", kv.ErrStoreInUse, path)
 	}
 	return nil
-}
-
-// unixListener removes its socket when it is closed.
-type unixListener struct {
-	*net.UnixListener
-	path  string
-	made  fs.FileInfo
-	close sync.Once
-}
-
-// Addr implements net.Listener.
-func (l *unixListener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "unix"} }
-
-// Close implements net.Listener.
-func (l *unixListener) Close() error {
-	l.close.Do(func() {
-		if now, err := os.Lstat(l.path); err == nil && os.SameFile(now, l.made) {
-			_ = os.Remove(l.path)
-		}
-	})
-	return l.UnixListener.Close()
 }

@@ -10,11 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/internal/socket"
 )
 
 func TestListenUnix(t *testing.T) {
 	t.Parallel()
-	path := socket(t)
+	path := socketPath(t)
 	l, err := ListenUnix(path)
 	require.NoError(t, err)
 	require.Equal(t, path, l.Addr().String())
@@ -33,7 +34,7 @@ func TestListenUnix(t *testing.T) {
 
 func TestListenUnixReplacesWhatNobodyAnswersOn(t *testing.T) {
 	t.Parallel()
-	path := socket(t)
+	path := socketPath(t)
 	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	require.NoError(t, err)
 	stale.SetUnlinkOnClose(false)
@@ -56,13 +57,13 @@ func TestListenUnixReplacesWhatNobodyAnswersOn(t *testing.T) {
 
 func TestListenUnixRefusesPathsThatAreTooLong(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"", "/" + strings.Repeat("x", maxSocketPath)} {
+	for _, path := range []string{"", "/" + strings.Repeat("x", socket.MaxPath)} {
 		_, err := ListenUnix(path)
 		require.ErrorIs(t, err, ErrBadAddress)
 		_, err = Open(t.Context(), Address{Network: "unix", Target: path}, Options{})
 		require.ErrorIs(t, err, ErrBadAddress)
 	}
-	_, err := ListenUnix(filepath.Join(filepath.Dir(socket(t)), "missing", "s"))
+	_, err := ListenUnix(filepath.Join(filepath.Dir(socketPath(t)), "missing", "s"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 

@@ -31,7 +31,7 @@ const (
 )
 
 func newProxy(t testing.TB, server Address) *proxy {
-	path := socket(t)
+	path := socketPath(t)
 	l, err := ListenUnix(path)
 	require.NoError(t, err)
 	p := &proxy{at: Address{Network: "unix", Target: path}, server: server, conns: map[net.Conn]struct{}{},

@@ -20,7 +20,7 @@ import (
 func TestWorkersOutliveTheirServer(t *testing.T) {
 	t.Parallel()
 	const restarts = 5
-	dir, path := filepath.Join(t.TempDir(), "store"), socket(t)
+	dir, path := filepath.Join(t.TempDir(), "store"), socketPath(t)
 	config := layout.Config{Heartbeat: 100 * time.Millisecond, DeadAfter: 30 * time.Second}
 	// serveOnce is one life of the server. It returns how to end it.
 	serveOnce := func() (*futures.Client, func()) {
