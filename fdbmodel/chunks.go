@@ -78,35 +78,9 @@ func (c *Cluster) readPieces(ctx context.Context, size int64, key func(i int) []
 	if size < 0 || size > layout.MaxPut {
 		return nil, fmt.Errorf("%w: reference to %d bytes", layout.ErrBadRecord, size)
 	}
-	count := layout.Pieces(size)
-	value := make([]byte, 0, size)
-	for first := 0; first < count; first += readAhead {
-		err := c.View(ctx, func(tx kv.Attempt) error {
-			value = value[:first*layout.ChunkSize]
-			var pending [readAhead]kv.Pending[[]byte]
-			n := min(readAhead, count-first)
-			for i := range n {
-				pending[i] = tx.Snapshot().Get(key(first + i))
-			}
-			for i := range n {
-				piece, err := pending[i].Wait(ctx)
-				if err != nil {
-					return err
-				}
-				if piece == nil {
-					return fmt.Errorf("%w: chunk %d of %d", ErrNotFound, first+i+1, count)
-				}
-				if want := min(layout.ChunkSize, int(size)-(first+i)*layout.ChunkSize); len(piece) != want {
-					return fmt.Errorf("%w: chunk %d of %d has %d bytes, not %d", layout.ErrBadRecord, first+i+1, count, len(piece),
-						want)
-				}
-				value = append(value, piece...)
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
+	value := make([]byte, size)
+	if err := c.fillPieces(ctx, value, layout.Pieces(size), 0, key); err != nil {
+		return nil, err
 	}
 	return value, nil
 }

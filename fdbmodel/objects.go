@@ -3,9 +3,6 @@ package fdbmodel
 import (
 	"context"
 	"errors"
-	"fmt"
-
-	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 var (
@@ -19,10 +16,19 @@ var (
 
 // ObjectReader reads objects from the workers that have them.
 type ObjectReader interface {
-	// ReadObject returns an object of size bytes from the worker of a copy. It
-	// returns ErrNotFound if that worker does not have it; other errors say that it
-	// can't be reached.
-	ReadObject(ctx context.Context, object string, size int64, from *Copy) ([]byte, error)
+	// OpenObject opens an object of size bytes at the worker of a copy. It returns
+	// ErrNotFound if that worker does not have it; other errors say that it can't be
+	// reached.
+	OpenObject(ctx context.Context, object string, size int64, from *Copy) (OpenObject, error)
+}
+
+// OpenObject is an object that is open at one worker. One goroutine uses it.
+type OpenObject interface {
+	// ReadAt fills p with what begins at offset, a multiple of layout.ObjectPiece; p
+	// ends at such a multiple or at the end of the object. Its errors are those of
+	// ObjectReader.OpenObject.
+	ReadAt(ctx context.Context, p []byte, offset int64) error
+	Close()
 }
 
 // OfferObjectReader has results that are objects read by r, unless another one
@@ -48,43 +54,4 @@ func (c *Cluster) objectReader() ObjectReader {
 	c.objectsMu.Lock()
 	defer c.objectsMu.Unlock()
 	return c.objects
-}
-
-// objectValue returns a result that is an object. It reports a loss.
-func (c *Cluster) objectValue(ctx context.Context, id layout.ID, r *layout.Result) ([]byte, error) {
-	reader := c.objectReader()
-	if reader == nil {
-		return nil, fmt.Errorf("result of future %s: %w: this process reads no objects", id, ErrUnreachable)
-	}
-	copies, err := c.Copies(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	var missing []layout.WorkerID
-	var failed error
-	for i := range copies {
-		held := &copies[i]
-		if !held.Alive || held.Object != r.Object {
-			continue
-		}
-		value, err := reader.ReadObject(ctx, r.Object, r.Size, held)
-		switch {
-		case err == nil:
-			return value, nil
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case errors.Is(err, ErrNotFound):
-			missing = append(missing, held.Worker)
-		default:
-			failed = errors.Join(failed, fmt.Errorf("worker %s: %w", held.Worker, err))
-		}
-	}
-	if failed != nil {
-		return nil, fmt.Errorf("result of future %s: %w: %w", id, ErrUnreachable, failed)
-	}
-	state, err := c.ReportLost(ctx, id, r.Token, missing)
-	if err == nil {
-		err = fmt.Errorf("future %s, now %v: %w", id, state, ErrLost)
-	}
-	return nil, err
 }

@@ -64,6 +64,12 @@ func (o *objectTeam) start(memory int64) (kill func()) {
 		}
 		return out, nil
 	})))
+	require.NoError(o.t, w.Register(pattern.Bind(func(_ context.Context, n int) ([]byte, error) {
+		return patternOf(n), nil
+	})))
+	require.NoError(o.t, w.Register(drift.Bind(func(_ context.Context, n int) ([]byte, error) {
+		return bytes.Repeat([]byte{byte(o.runs.Add(1))}, n), nil
+	})))
 	require.NoError(o.t, w.Register(length.Bind(func(_ context.Context, b []byte) (int, error) { return len(b), nil })))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

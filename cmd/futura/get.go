@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -21,7 +20,8 @@ func (a *app) getCommand() *cobra.Command {
 		Use: "get ID", Short: "Print what the store knows about a future",
 		Long: "get prints a future's task, its times, its last failed attempt and its result. Arguments and result are cut " +
 			"to a line: await prints a whole result, and --json what is up to 64 KiB. With --output it writes the bytes of " +
-			"the result instead, and exits with 1 if the future failed, and with 5 if it is not over.",
+			"the result instead, whatever their size, and exits with 1 if the future failed, and with 5 if it is not over. A " +
+			"file is there once it is whole; after an interruption the same call goes on where it ended.",
 		Example: "  futura get 01995b4e-6f3a-7c1e-9d2b-0123456789ab --json\n" +
 			"  futura get 01995b4e-6f3a-7c1e-9d2b-0123456789ab --output counts.json",
 		Args: exactly(1),
@@ -43,35 +43,6 @@ func (a *app) getCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&file, "output", "", "write the result to this file, - for standard output")
 	return cmd
-}
-
-// writeResult writes the bytes of a result to a file.
-func (a *app) writeResult(ctx context.Context, c *futures.Client, id futures.ID, file string) error {
-	row, err := c.Cluster().Get(ctx, id)
-	if err != nil {
-		return err
-	}
-	ending := row.Ending()
-	switch {
-	case !ending.Over():
-		return lateError{fmt.Sprintf("future %s has no result: it is %s. Wait for it with futura await %s", id, ending.State,
-			id)}
-	case ending.Result == nil:
-		return fmt.Errorf("%w: %s has no result (%s): %s", futures.ErrFailed, id, ending.Failure.Kind,
-			ending.Failure.Message)
-	}
-	value, err := c.Cluster().ResultValue(ctx, id, ending.Result)
-	if err != nil {
-		return err
-	}
-	if file == "-" {
-		_, err = a.out.Write(value)
-		return err
-	}
-	if err := os.WriteFile(file, value, 0o666); err != nil {
-		return err
-	}
-	return a.say(map[string]any{"id": id, "file": file, "bytes": len(value)}, some(len(value), "byte"), "in", file)
 }
 
 func (a *app) get(ctx context.Context, c *futures.Client, id futures.ID) error {

@@ -13,6 +13,8 @@ const (
 	// MaxPut is the largest arguments that PutArgs takes, and the largest
 	// result.
 	MaxPut = 64 << 20
+	// ObjectPiece is the length of each piece of an object but the last.
+	ObjectPiece = 512 << 10
 	// MaxSubmit is the maximum number of futures in one Submit transaction, and
 	// MaxSubmitBytes the maximum size of their specs and inline arguments.
 	MaxSubmit      = 100

@@ -133,8 +133,7 @@ func (s *server) registerFutures() {
 		"A page may be empty and still have a cursor of the next one."), s.list)
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, futuresPath+"/{id}", "get", "Get a future",
 		"With wait, answers once the future is over, or after that time with the future as it is."), s.get)
-	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, futuresPath+"/{id}/result", "get-result",
-		"Get a result's bytes", "409 if the future is not over after wait, or has failed."), s.result)
+	s.registerResult()
 }
 
 type submitInput struct {
@@ -208,8 +207,8 @@ func (s *server) await(ctx context.Context, id futures.ID, wait time.Duration) (
 // isEnd reports whether an Await ended by the future's failure or by the end of
 // the wait, and not by an error.
 func isEnd(err error) bool {
-	return errors.Is(err, futures.ErrFailed) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, context.Canceled)
+	return errors.Is(err, futures.ErrFailed) || errors.Is(err, futures.ErrTooLarge) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
 type submitManyInput struct {
@@ -320,44 +319,4 @@ func (s *server) get(ctx context.Context, in *getInput) (*answer, error) {
 		return nil, err
 	}
 	return s.answer(ctx, id, wait)
-}
-
-type resultOutput struct {
-	ContentType string `header:"Content-Type"`
-	Codec       string `header:"Futura-Codec"`
-	ExitCode    int    `header:"Futura-Exit-Code"`
-	Body        []byte
-}
-
-func (s *server) result(ctx context.Context, in *getInput) (*resultOutput, error) {
-	id, wait, err := in.parse()
-	if err != nil {
-		return nil, err
-	}
-	row, err := s.await(ctx, id, wait)
-	if err != nil {
-		return nil, err
-	}
-	e := row.Ending()
-	switch {
-	case !e.Over():
-		return nil, stack.NewProblem(http.StatusConflict, "not_over", nil, "%s is %s: wait for its end with ?wait=1m",
-			id, e.State)
-	case e.Failure != nil:
-		return nil, stack.NewProblem(http.StatusConflict, "future_failed", nil, "%s failed (%s): %s",
-			id, e.Failure.Kind, e.Failure.Message)
-	}
-	r := e.Result
-	if err := stack.Reserve(ctx, r.Size); err != nil {
-		return nil, err
-	}
-	value, err := s.client.Cluster().ResultValue(ctx, id, r)
-	if err != nil {
-		return nil, err
-	}
-	contentType := "application/octet-stream"
-	if r.Codec == layout.CodecJSON {
-		contentType = "application/json"
-	}
-	return &resultOutput{ContentType: contentType, Codec: r.Codec, ExitCode: r.ExitCode, Body: value}, nil
 }

@@ -81,6 +81,33 @@ func TestLargeResultIsFetchedApart(t *testing.T) {
 	require.Len(t, f.send("GET", path+"/"+got.ID.String()+"/result", "").Body, 100_000)
 }
 
+func TestPartsOfAResult(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	f.work()
+	var got httpapi.Future
+	f.send("POST", path+"?wait=1m", `{"function":"go:large"}`).Into(http.StatusCreated, &got)
+	at := path + "/" + got.ID.String() + "/result"
+	whole := f.send("GET", at, "")
+	tag := whole.Header.Get("ETag")
+	require.NotEmpty(t, tag)
+	require.Equal(t, "100000", whole.Header.Get("Content-Length"))
+	part := f.send("GET", at, "", "Range", "bytes=99000-", "If-Range", tag, "Accept-Encoding", "gzip")
+	require.Equal(t, http.StatusPartialContent, part.Status)
+	require.Equal(t, "bytes 99000-99999/100000", part.Header.Get("Content-Range"))
+	require.Len(t, part.Body, 1000)
+	require.Equal(t, http.StatusNotModified, f.send("GET", at, "", "If-None-Match", tag).Status)
+	require.Equal(t, http.StatusRequestedRangeNotSatisfiable, f.send("GET", at, "", "Range", "bytes=100000-").Status)
+	zipped := f.send("GET", at, "", "Accept-Encoding", "gzip")
+	require.Equal(t, "gzip", zipped.Header.Get("Content-Encoding"))
+	require.Equal(t, "W/"+tag, zipped.Header.Get("ETag"))
+	require.Empty(t, zipped.Header.Get("Accept-Ranges"))
+	// A part of the compressed answer would not fit one of the plain bytes.
+	mixed := f.send("GET", at, "", "Range", "bytes=99000-", "If-Range", zipped.Header.Get("ETag"))
+	require.Len(t, mixed.Body, 100_000)
+	f.send("GET", at+"?nonsense=1", "").Problem(http.StatusBadRequest, "bad_request", "nonsense")
+}
+
 func TestFailureIsShown(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, httpapi.Options{})

@@ -57,10 +57,14 @@ func (z *zippingWriter) WriteHeader(status int) {
 	h := z.Header()
 	if !z.decided && status >= http.StatusOK {
 		z.decided = true
-		if status != http.StatusNoContent && h.Get("Content-Encoding") == "" &&
+		if status != http.StatusNoContent && h.Get("Content-Encoding") == "" && h.Get("Content-Range") == "" &&
 			!strings.HasPrefix(h.Get("Content-Type"), "text/event-stream") && z.request.try(zipperBytes) {
 			h.Set("Content-Encoding", "gzip")
 			h.Del("Content-Length")
+			h.Del("Accept-Ranges") // they would be parts of what is not compressed
+			if tag := h.Get("ETag"); strings.HasPrefix(tag, `"`) {
+				h.Set("ETag", "W/"+tag)
+			}
 			z.writer = z.request.stack.zippers.Get().(*gzip.Writer)
 			z.writer.Reset(z.ResponseWriter)
 		}

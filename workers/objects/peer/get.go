@@ -65,6 +65,27 @@ func (c *Client) pieces(ctx context.Context, ref objects.Ref, sources []string) 
 	return pieces, err
 }
 
+// Pieces returns the verified hashes of an object's pieces, none for one of at most
+// one piece. GetPieces takes them.
+func (c *Client) Pieces(ctx context.Context, ref objects.Ref, sources ...string) ([]objects.Hash, error) {
+	return c.pieces(ctx, ref, sources)
+}
+
+// GetPieces fills into with the pieces of an object from one on, all but the
+// object's last of objects.PieceSize bytes. pieces is what Pieces returned. What is in
+// the buffer after an error is not the object.
+func (c *Client) GetPieces(ctx context.Context, into []byte, ref objects.Ref, pieces []objects.Hash, first int,
+	sources ...string,
+) error {
+	offset := int64(first) * objects.PieceSize
+	end := offset + int64(len(into))
+	if first < 0 || end > ref.Size || end < ref.Size && end%objects.PieceSize != 0 {
+		return fmt.Errorf("objects: %d bytes from piece %d are not whole pieces of %s", len(into), first, ref)
+	}
+	count := (len(into) + objects.PieceSize - 1) / objects.PieceSize
+	return c.getRange(ctx, into, ref, pieces, span{first, count}, sources)
+}
+
 // copyWindow is how many pieces Copy has in memory, in each of two parts.
 const copyWindow = 16
 

@@ -1,0 +1,201 @@
+package fdbmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// ResultReader reads the value of a result part by part, wherever it is stored. One
+// goroutine at a time may use it. It has to be closed.
+type ResultReader struct {
+	cluster *Cluster
+	id      layout.ID
+	result  *layout.Result
+
+	// What follows is about a result that is an object.
+	open    OpenObject
+	from    layout.WorkerID // that has it open
+	tried   map[layout.WorkerID]bool
+	missing []layout.WorkerID
+	failed  error
+}
+
+// OpenResult returns a reader of a future's result. It reads nothing.
+func (c *Cluster) OpenResult(id layout.ID, r *layout.Result) *ResultReader {
+	return &ResultReader{cluster: c, id: id, result: r}
+}
+
+// Size is how many bytes the value has.
+func (r *ResultReader) Size() int64 {
+	switch {
+	case r.result.Object != "":
+		return r.result.Size
+	case r.result.ValueRef != nil:
+		return r.result.ValueRef.Size
+	}
+	return int64(len(r.result.Value))
+}
+
+// Unit is what reads begin and end at multiples of, but for the end of the value.
+func (r *ResultReader) Unit() int64 {
+	switch {
+	case r.result.Object != "":
+		return layout.ObjectPiece
+	case r.result.ValueRef != nil:
+		return layout.ChunkSize
+	}
+	return 1
+}
+
+// ReadAt fills p with what begins at offset. What comes from a worker is verified.
+// After a cut, and for each part, all copies are tried in turn. It returns ErrLost if
+// no worker has a copy, which it has then reported, ErrUnreachable if some should
+// have one and can't be reached, and ErrNotFound if the future was discarded. It may
+// be called again.
+func (r *ResultReader) ReadAt(ctx context.Context, p []byte, offset int64) error {
+	if unit, end := r.Unit(), offset+int64(len(p)); offset < 0 || end > r.Size() ||
+		offset%unit != 0 || end%unit != 0 && end != r.Size() {
+		return fmt.Errorf("%d bytes at %d of a result of %d bytes: not multiples of %d", len(p), offset, r.Size(), unit)
+	}
+	switch {
+	case r.result.Object != "":
+		return r.readObject(ctx, p, offset)
+	case r.result.ValueRef != nil:
+		ref := r.result.ValueRef
+		key := func(i int) []byte { return r.cluster.keys.Chunk(r.id, *ref, i) }
+		err := r.cluster.fillPieces(ctx, p, ref.Count, int(offset/layout.ChunkSize), key)
+		if err != nil {
+			err = fmt.Errorf("%s of future %s: %w", ref.Kind, r.id, err)
+		}
+		return err
+	}
+	copy(p, r.result.Value[offset:])
+	return nil
+}
+
+// Close ends the reading.
+func (r *ResultReader) Close() {
+	if r.open != nil {
+		r.open.Close()
+		r.open = nil
+	}
+}
+
+func (r *ResultReader) readObject(ctx context.Context, p []byte, offset int64) error {
+	r.tried, r.missing, r.failed = map[layout.WorkerID]bool{}, nil, nil
+	for {
+		if r.open == nil {
+			if err := r.openCopy(ctx); err != nil {
+				return err
+			}
+		}
+		err := r.open.ReadAt(ctx, p, offset)
+		if err == nil {
+			return nil
+		}
+		r.Close()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r.without(err)
+	}
+}
+
+// without notes that the worker of a copy could not deliver it.
+func (r *ResultReader) without(err error) {
+	r.tried[r.from] = true
+	if errors.Is(err, ErrNotFound) {
+		r.missing = append(r.missing, r.from)
+		return
+	}
+	r.failed = errors.Join(r.failed, fmt.Errorf("worker %s: %w", r.from, err))
+}
+
+// openCopy opens the next copy.
+func (r *ResultReader) openCopy(ctx context.Context) error {
+	reader := r.cluster.objectReader()
+	if reader == nil {
+		return fmt.Errorf("result of future %s: %w: this process reads no objects", r.id, ErrUnreachable)
+	}
+	copies, err := r.cluster.Copies(ctx, r.id)
+	if err != nil {
+		return err
+	}
+	for i := range copies {
+		held := &copies[i]
+		if !held.Alive || held.Object != r.result.Object || r.tried[held.Worker] {
+			continue
+		}
+		r.from = held.Worker
+		if r.open, err = reader.OpenObject(ctx, r.result.Object, r.result.Size, held); err == nil {
+			return nil
+		}
+		if r.open = nil; ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r.without(err)
+	}
+	if r.failed != nil {
+		return fmt.Errorf("result of future %s: %w: %w", r.id, ErrUnreachable, r.failed)
+	}
+	state, err := r.cluster.ReportLost(ctx, r.id, r.result.Token, r.missing)
+	if err == nil {
+		err = fmt.Errorf("future %s, now %v: %w", r.id, state, ErrLost)
+	}
+	return err
+}
+
+// objectValue returns a result that is an object. It reports a loss.
+func (c *Cluster) objectValue(ctx context.Context, id layout.ID, result *layout.Result) ([]byte, error) {
+	if result.Size < 0 || result.Size > layout.MaxPut {
+		return nil, fmt.Errorf("%w: the result of future %s has %d bytes, and at most %d are read into memory: "+
+			"open it as a stream", ErrTooLarge, id, result.Size, layout.MaxPut)
+	}
+	r := c.OpenResult(id, result)
+	defer r.Close()
+	value := make([]byte, result.Size)
+	if err := r.ReadAt(ctx, value, 0); err != nil {
+		return nil, err
+	}
+	return value, nil
+}
+
+// fillPieces fills p with pieces of a value of count pieces, from one on. A missing
+// piece is ErrNotFound.
+func (c *Cluster) fillPieces(ctx context.Context, p []byte, count, from int, key func(i int) []byte) error {
+	for first := from; len(p) > 0; first += readAhead {
+		part := p[:min(len(p), readAhead*layout.ChunkSize)]
+		p = p[len(part):]
+		err := c.View(ctx, func(tx kv.Attempt) error {
+			var pending [readAhead]kv.Pending[[]byte]
+			n := layout.Pieces(int64(len(part)))
+			for i := range n {
+				pending[i] = tx.Snapshot().Get(key(first + i))
+			}
+			for i := range n {
+				piece, err := pending[i].Wait(ctx)
+				if err != nil {
+					return err
+				}
+				if piece == nil {
+					return fmt.Errorf("%w: chunk %d of %d", ErrNotFound, first+i+1, count)
+				}
+				into := part[i*layout.ChunkSize : min((i+1)*layout.ChunkSize, len(part))]
+				if len(piece) != len(into) {
+					return fmt.Errorf("%w: chunk %d of %d has %d bytes, not %d", layout.ErrBadRecord, first+i+1, count,
+						len(piece), len(into))
+				}
+				copy(into, piece)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package futures_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/futures"
+)
+
+var (
+	// pattern makes bytes that are another at each place.
+	pattern = futures.Define[int, []byte]("pattern", futures.AsObject())
+	drift   = futures.Define[int, []byte]("drift", futures.AsObject())
+)
+
+func patternOf(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i ^ i>>8 ^ i>>16)
+	}
+	return b
+}
+
+// TestStreams reads results that are stored in each of the places as streams.
+func TestStreams(t *testing.T) {
+	t.Parallel()
+	o := newObjectTeam(t)
+	o.start(64 << 20)
+	for _, c := range []struct {
+		name    string
+		n       int
+		options []futures.Option
+	}{
+		{"in the record", 100, []futures.Option{func(t *futures.Task) { t.AsObject = false }}},
+		{"in chunks", 9<<20 + 7, []futures.Option{func(t *futures.Task) { t.AsObject = false }}},
+		{"small object", 100, nil},
+		{"object", 9<<20 + 7, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, err := pattern.Submit(o.ctx, o.client, c.n, c.options...)
+			require.NoError(t, err)
+			s, err := f.Open(o.ctx)
+			require.NoError(t, err)
+			want, err := o.client.Future(f.ID()).Await(o.ctx)
+			require.NoError(t, err)
+			require.Equal(t, int64(len(want.Value)), s.Size())
+			require.Equal(t, want.Codec, s.Codec())
+			got, err := io.ReadAll(s)
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(want.Value, got))
+			for _, at := range []int64{0, s.Size() / 3, s.Size() - 1, s.Size() / 2} {
+				_, err := s.Seek(at, io.SeekStart)
+				require.NoError(t, err)
+				part := make([]byte, min(50, s.Size()-at))
+				_, err = io.ReadFull(s, part)
+				require.NoError(t, err)
+				require.Equal(t, want.Value[at:at+int64(len(part))], part)
+			}
+			_, err = s.Seek(0, io.SeekStart)
+			require.NoError(t, err)
+			var all bytes.Buffer
+			n, err := s.WriteTo(&all)
+			require.NoError(t, err)
+			require.Equal(t, s.Size(), n)
+			require.True(t, bytes.Equal(want.Value, all.Bytes()))
+			_, err = s.Read(make([]byte, 1))
+			require.ErrorIs(t, err, io.EOF)
+			require.NoError(t, s.Close())
+			require.NoError(t, s.Close())
+		})
+	}
+}
+
+// TestStreamsGoOnAfterALoss has the only worker with a result stop while it is read:
+// the stream goes on with the one that is made again, if it is the same.
+func TestStreamsGoOnAfterALoss(t *testing.T) {
+	t.Parallel()
+	o := newObjectTeam(t)
+	const n = 20 << 20
+	read := func(f *futures.Future, stop func()) ([]byte, error) {
+		s, err := f.Open(o.ctx)
+		require.NoError(t, err)
+		defer s.Close()
+		head := make([]byte, 1000)
+		_, err = io.ReadFull(s, head)
+		require.NoError(t, err)
+		stop()
+		o.start(64 << 20)
+		rest, err := io.ReadAll(s)
+		return append(head, rest...), err
+	}
+	stop := o.start(64 << 20)
+	f, err := pattern.Submit(o.ctx, o.client, n)
+	require.NoError(t, err)
+	got, err := read(o.client.Future(f.ID()), stop)
+	require.NoError(t, err)
+	require.True(t, bytes.HasSuffix(got, patternOf(n)))
+	require.Len(t, got, n+5) // as msgpack
+	o.requireSound()
+}
+
+func TestStreamsOfAnotherResult(t *testing.T) {
+	t.Parallel()
+	o := newObjectTeam(t)
+	stop := o.start(64 << 20)
+	f, err := drift.Submit(o.ctx, o.client, 20<<20)
+	require.NoError(t, err)
+	s, err := f.Open(o.ctx)
+	require.NoError(t, err)
+	defer s.Close()
+	_, err = io.ReadFull(s, make([]byte, 1000))
+	require.NoError(t, err)
+	stop()
+	o.start(64 << 20)
+	_, err = io.Copy(io.Discard, s)
+	require.ErrorIs(t, err, futures.ErrChanged)
+}
+
+func TestStreamsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	o := newObjectTeam(t)
+	_, err := o.client.Future(futures.ID{15: 1}).Open(o.ctx)
+	require.ErrorIs(t, err, futures.ErrNotFound)
+	f, err := pattern.Submit(o.ctx, o.client, 1)
+	require.NoError(t, err)
+	soon, cancel := context.WithCancel(o.ctx)
+	cancel()
+	_, err = f.Open(soon)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = o.client.Cancel(o.ctx, f.ID(), "not wanted")
+	require.NoError(t, err)
+	_, err = f.Open(o.ctx)
+	var failed *futures.FailedError
+	require.True(t, errors.As(err, &failed), err)
+	require.Equal(t, futures.KindCancelled, failed.Kind)
+}
