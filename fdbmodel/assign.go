@@ -258,7 +258,7 @@ func (r *Registration) ownEntries(ctx context.Context, tx kv.Reader, pending kv.
 	prefix := r.cluster.keys.AssignedTo(r.info.ID)
 	free := req.Free
 	free.Slots = max(free.Slots, 1)
-	w := want{free: free, runs: req.Runs, skip: req.Skip, labels: r.labels, gone: gone}
+	w := want{free: free, runs: req.Runs, skip: req.Skip, labels: r.labels, noObjects: req.noObjects(), gone: gone}
 	var own []layout.ReadyEntry
 	for n := 0; ; n++ {
 		page, err := pending.Wait(ctx)

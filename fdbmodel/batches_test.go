@@ -141,7 +141,7 @@ func TestManyAtOnce(t *testing.T) {
 		require.Equal(t, want, o)
 	}
 	require.Equal(t, fdbmodel.Refused, outcomes[250])
-	cancelled, err := w.Heartbeat(a.ctx, layout.Resources{Slots: 1}, 2, 0)
+	cancelled, err := w.Heartbeat(a.ctx, layout.Heartbeat{Free: layout.Resources{Slots: 1}, Running: 2})
 	require.NoError(t, err)
 	require.Len(t, cancelled, 2, "their worker is told")
 	a.finish(w, fdbmodel.Completion{Future: &took[0], Relinquish: true},

@@ -26,10 +26,16 @@ type ClaimRequest struct {
 	// Runs reports whether the worker can run a function. Defaults to what it
 	// registered with.
 	Runs func(function string) bool
+	// Objects is the most futures to take whose results are to be objects; nil for
+	// any number.
+	Objects *int
 	// Skip reports whether the worker declines an owner's futures for the
 	// moment. Defaults to no.
 	Skip func(owner string) bool
 }
+
+// noObjects reports whether no future is wanted whose result is to be an object.
+func (q *ClaimRequest) noObjects() bool { return q.Objects != nil && *q.Objects <= 0 }
 
 // ClaimedFuture is a future that a worker holds.
 type ClaimedFuture struct {

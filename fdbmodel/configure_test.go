@@ -74,7 +74,7 @@ func TestConfigureOfTheLiving(t *testing.T) {
 		return <-done
 	}
 	require.ErrorIs(t, configure(func() {
-		_, err := p.Worker.Heartbeat(ctx, layout.Resources{Slots: 1}, 1, 0)
+		_, err := p.Worker.Heartbeat(ctx, layout.Heartbeat{Free: layout.Resources{Slots: 1}, Running: 1})
 		require.NoError(t, err)
 	}), fdbmodel.ErrLive)
 	require.NoError(t, configure(func() {}), "a worker whose heartbeat is unchanged is dead")

@@ -21,7 +21,7 @@ func TestAWorkerWhoseHeartBeatIsAlive(t *testing.T) {
 	require.Len(t, answer.Futures, 1)
 	members, err := w.c.Workers(w.ctx)
 	require.NoError(t, err)
-	_, err = r.Heartbeat(w.ctx, r.info.Capacity, 1, 0)
+	_, err = r.Heartbeat(w.ctx, layout.Heartbeat{Free: r.info.Capacity, Running: 1})
 	require.NoError(t, err)
 
 	dead, err := w.c.DeclareDead(w.ctx, r.ID(), members[0].Beat)
@@ -29,7 +29,7 @@ func TestAWorkerWhoseHeartBeatIsAlive(t *testing.T) {
 	require.False(t, dead)
 	_, err = w.c.ReapClaims(w.ctx, r.ID())
 	require.ErrorIs(t, err, ErrTransition)
-	_, err = r.Heartbeat(w.ctx, r.info.Capacity, 1, 0)
+	_, err = r.Heartbeat(w.ctx, layout.Heartbeat{Free: r.info.Capacity, Running: 1})
 	require.NoError(t, err)
 	outcomes, err := r.Finish(w.ctx, []Completion{{Future: &answer.Futures[0], Result: &layout.Result{}}})
 	require.NoError(t, err)

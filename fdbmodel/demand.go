@@ -10,6 +10,7 @@ type demand struct {
 	queue, function string
 	cpu, ram, gpu   int64
 	labels          string          // a LabelText
+	object          bool            // their results are to be objects
 	failedOn        layout.WorkerID // the last worker on which an attempt failed
 	shard           int
 }
@@ -32,7 +33,8 @@ func (d *demands) addRow(row *layout.Row, shard int) {
 	if row.Exception != nil {
 		failedOn = row.Exception.Worker
 	}
-	(*d)[demand{s.Queue, s.Function, class.CPU, class.RAM, class.GPU, class.Labels, failedOn, shard}]++
+	(*d)[demand{s.Queue, s.Function, class.CPU, class.RAM, class.GPU, class.Labels, s.AsObject, failedOn,
+		shard}]++
 }
 
 // anyFailed reports whether attempts failed of some that are left.
@@ -71,20 +73,21 @@ func (d demands) queues() map[string]struct{} {
 // maxIdleFunctions is the maximum size of the names in an IdleRecord, in bytes.
 const maxIdleFunctions = 2 << 10
 
-func idleRecordOf(info *layout.WorkerInfo, free layout.Resources) *layout.IdleRecord {
+func idleRecordOf(info *layout.WorkerInfo, req *ClaimRequest) *layout.IdleRecord {
+	record := layout.IdleRecord{Resources: req.Free, Labels: info.Labels, NoRoom: req.noObjects()}
 	size := 0
 	for _, f := range info.Functions {
 		size += len(f)
 	}
-	if size > maxIdleFunctions {
-		return &layout.IdleRecord{Resources: free, Labels: info.Labels}
+	if size <= maxIdleFunctions {
+		record.Functions = info.Functions
 	}
-	return &layout.IdleRecord{Resources: free, Functions: info.Functions, Labels: info.Labels}
+	return &record
 }
 
 // fitsIdle reports whether the worker may be able to take a future.
 func fitsIdle(r *layout.IdleRecord, d demand) bool {
 	info := layout.WorkerInfo{Functions: r.Functions, Labels: r.Labels}
-	return r.Fit(d.requirements()) && (d.labels == "" || info.LabelSet().Have(d.labels)) &&
+	return r.Fit(d.requirements()) && !(d.object && r.NoRoom) && (d.labels == "" || info.LabelSet().Have(d.labels)) &&
 		(len(r.Functions) == 0 || info.Runs(d.function))
 }

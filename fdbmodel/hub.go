@@ -73,13 +73,15 @@ type HintRequest struct {
 // it could claim by req. If it reports that a hint was missed, the worker must
 // look for work once more before it waits.
 func (r *Registration) RequestHint(req ClaimRequest) *HintRequest {
-	runs, free, labels, h := req.Runs, req.Free, r.labels, r.cluster.hub
+	runs, free, labels, noObjects, h := req.Runs, req.Free, r.labels, req.noObjects(), r.cluster.hub
 	if runs == nil {
 		runs = r.info.Runs
 	}
 	i := &HintRequest{
 		hub: h, worker: r.info.ID, heard: &r.hinted, queues: r.info.Queues, c: make(chan struct{}, 1),
-		fits: func(d demand) bool { return free.Fit(d.requirements()) && labels.Have(d.labels) && runs(d.function) },
+		fits: func(d demand) bool {
+			return free.Fit(d.requirements()) && !(d.object && noObjects) && labels.Have(d.labels) && runs(d.function)
+		},
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

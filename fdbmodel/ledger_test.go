@@ -242,7 +242,7 @@ func TestTheDeadChangeNothing(t *testing.T) {
 			return err
 		},
 		"futura-beat": func(w *waker, r *Registration) error {
-			_, err := r.Heartbeat(w.ctx, r.info.Capacity, 0, 0)
+			_, err := r.Heartbeat(w.ctx, layout.Heartbeat{Free: r.info.Capacity})
 			return err
 		},
 		"futura-idle": func(w *waker, r *Registration) error {

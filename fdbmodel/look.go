@@ -19,6 +19,7 @@ type selection struct {
 	taken    []layout.ReadyEntry
 	// elsewhere reports whether another worker should have a future.
 	elsewhere func(*layout.ReadyEntry) bool
+	objects   int              // of those that it may still take whose results are to be objects
 	free      layout.Resources // what is left of the worker's; Slots is how many futures it may still take
 }
 
@@ -35,7 +36,10 @@ func (r *Registration) look(ctx context.Context, tx kv.Attempt, req *ClaimReques
 	}
 	s := selection{worker: r, req: req, snapshot: snapshot, now: r.cluster.clock.Now(), hinted: hinted, free: req.Free,
 		elsewhere: r.elsewhere(ctx)}
-	s.free.Slots = req.Max
+	s.free.Slots, s.objects = req.Max, req.Max
+	if req.Objects != nil {
+		s.objects = *req.Objects
+	}
 	mine, err := r.ownEntries(ctx, tx.Snapshot(), own, req, req.Max+1, s.gone)
 	if err != nil {
 		return nil, false, err
@@ -108,7 +112,7 @@ func (s *selection) lookInPool(ctx context.Context, attempt kv.Attempt) (more bo
 // want describes what the claim searches for in a queue.
 func (s *selection) want(queue string, page int) want {
 	return want{queue: queue, free: s.free, runs: s.req.Runs, skip: s.req.Skip, page: page,
-		labels: s.worker.labels, gone: s.gone, elsewhere: s.elsewhere}
+		labels: s.worker.labels, noObjects: s.objects <= 0, gone: s.gone, elsewhere: s.elsewhere}
 }
 
 // gone reports whether another claim has a future.
@@ -124,9 +128,12 @@ func (s *selection) choose(found []layout.ReadyEntry) (more bool) {
 		if s.free.Slots == 0 {
 			return true
 		}
-		q := e.Class.Requirements()
-		if s.free.Fit(q) && s.worker.cluster.ledger.take(e.ID, s.snapshot, s.now) {
+		q, object := e.Class.Requirements(), e.AsObject()
+		if s.free.Fit(q) && !(object && s.objects <= 0) && s.worker.cluster.ledger.take(e.ID, s.snapshot, s.now) {
 			s.free = s.free.Take(q)
+			if object {
+				s.objects--
+			}
 			delete(s.worker.rivals.left, e.ID)
 			s.taken = append(s.taken, *e)
 			s.worker.entered = append(s.worker.entered, *e)

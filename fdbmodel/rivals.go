@@ -29,11 +29,11 @@ type rivals struct {
 	lookedAt time.Time
 }
 
-// leaving is since when a worker leaves a future to others, and what had failed by
+// leaving is since when a worker leaves a future to others, and the notes on it by
 // then.
 type leaving struct {
-	since    time.Time
-	failedOn string
+	since time.Time
+	notes string
 }
 
 // elsewhere returns whether another worker should have a future of the ready
@@ -47,8 +47,8 @@ func (r *Registration) elsewhere(ctx context.Context) func(*layout.ReadyEntry) b
 		}
 		now := r.cluster.clock.Now()
 		l, known := r.rivals.left[e.ID]
-		if l.failedOn != e.FailedOn {
-			l, known = leaving{now, e.FailedOn}, false
+		if l.notes != e.Notes {
+			l, known = leaving{now, e.Notes}, false
 		}
 		if now.Sub(l.since) >= preferOthers || !known && !r.rivals.mayLeave(now) || !r.hasRival(ctx, e, now) {
 			return false

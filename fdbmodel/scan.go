@@ -96,12 +96,14 @@ func newScanner(r *Registration) scanner {
 
 // want describes the entries that a look searches for.
 type want struct {
-	queue  string
-	free   layout.Resources
-	runs   func(function string) bool
-	skip   func(owner string) bool
-	gone   func(layout.ID) bool // reports whether another claim has the future; nil for none
-	labels layout.LabelSet
+	queue string
+	free  layout.Resources
+	runs  func(function string) bool
+	skip  func(owner string) bool
+	// noObjects passes over futures whose results are to be objects.
+	noObjects bool
+	gone      func(layout.ID) bool // reports whether another claim has the future; nil for none
+	labels    layout.LabelSet
 	// elsewhere reports whether another worker should have the future; nil for no.
 	elsewhere func(*layout.ReadyEntry) bool
 	page      int // entries to read at a time
@@ -190,7 +192,8 @@ func (s *scanner) pass(at place, next []byte, now time.Time) []byte {
 // available reports whether a future can be claimed as far as this process
 // knows: the worker can read it, no other claim has it, and no other worker should.
 func (s *scanner) available(e *layout.ReadyEntry, w *want) bool {
-	return !s.refused.has(e.ID) && (w.gone == nil || !w.gone(e.ID)) && (w.elsewhere == nil || !w.elsewhere(e))
+	return !s.refused.has(e.ID) && !(w.noObjects && e.AsObject()) &&
+		(w.gone == nil || !w.gone(e.ID)) && (w.elsewhere == nil || !w.elsewhere(e))
 }
 
 // sift takes the suitable entries from a page. next is where the scan

@@ -303,7 +303,7 @@ func TestUnknownResults(t *testing.T) {
 			_, _, err := s.C.Cancel(s.Ctx, id, "")
 			require.NoError(s.T, err)
 			strike()
-			cancelled, err := s.Worker.Heartbeat(s.Ctx, layout.Resources{Slots: 1}, 1, 0)
+			cancelled, err := s.Worker.Heartbeat(s.Ctx, layout.Heartbeat{Free: layout.Resources{Slots: 1}, Running: 1})
 			require.NoError(s.T, err)
 			require.Contains(s.T, cancelled, id)
 		},

@@ -159,7 +159,7 @@ func (r *Registration) EnterIdleRing(ctx context.Context, req ClaimRequest) (kv.
 		if err := r.checkAlive(ctx, alive); err != nil || found {
 			return err
 		}
-		record := layout.Encode(idleRecordOf(&r.info, req.Free))
+		record := layout.Encode(idleRecordOf(&r.info, &req))
 		for _, q := range r.info.Queues {
 			tx.Set(r.cluster.keys.Idle(q, r.info.ID), record)
 		}
@@ -264,7 +264,7 @@ func (r *Registration) anyOf(ctx context.Context, tx kv.Reader, req ClaimRequest
 		shard := (first + i) % shards
 		for _, q := range r.info.Queues {
 			want := want{queue: q, free: req.Free, runs: req.Runs, skip: req.Skip, labels: r.labels, page: page,
-				elsewhere: r.elsewhere(ctx)}
+				noObjects: req.noObjects(), elsewhere: r.elsewhere(ctx)}
 			looks = append(looks, r.scan.ask(tx, shard, want))
 		}
 	}

@@ -158,20 +158,15 @@ func (r *Registration) Cancels() <-chan layout.ID { return r.cancels }
 // returns.
 const cancelPage = 200
 
-// Heartbeat writes the worker's heartbeat: what it has free, how many functions
-// run, how many of those wait for other futures, and of which functions so many
-// wait that it starts no more of them. Call it once per heartbeat interval
-// of the cluster. It returns the futures for which a cancel was requested since
+// Heartbeat writes the worker's heartbeat, whose Count and At it sets. Call it once
+// per heartbeat interval of the cluster. It returns the futures for which a cancel was requested since
 // the last call, and ErrReaped if the worker was declared dead. On an unknown
 // commit some of them may be missing from the answer, but their requests are
 // not lost: they are read again when the claim ends.
-func (r *Registration) Heartbeat(ctx context.Context, free layout.Resources, running, awaiting int,
-	full ...string,
-) ([]layout.ID, error) {
+func (r *Registration) Heartbeat(ctx context.Context, beat layout.Heartbeat) ([]layout.ID, error) {
 	r.mu.Lock()
 	r.beats++
-	beat := layout.Heartbeat{Count: r.beats, Free: free, Running: running, Awaiting: awaiting, Full: full,
-		At: layout.Millis(r.cluster.clock.Now())}
+	beat.Count, beat.At = r.beats, layout.Millis(r.cluster.clock.Now())
 	r.mu.Unlock()
 	value := layout.Encode(&beat)
 	var cancelled []layout.ID

@@ -63,7 +63,11 @@ const maxFull = 100
 func (l *life) beat(ctx context.Context) error {
 	free, running, _ := l.worker.slots.status()
 	awaiting, full := l.worker.slots.awaits()
-	cancelled, err := l.reg.Heartbeat(ctx, free, running, awaiting, full[:min(len(full), maxFull)]...)
+	beat := layout.Heartbeat{Free: free, Running: running, Awaiting: awaiting, Full: full[:min(len(full), maxFull)]}
+	if l.kept != nil {
+		l.kept.tell(&beat)
+	}
+	cancelled, err := l.reg.Heartbeat(ctx, beat)
 	for _, id := range cancelled {
 		l.cancel(id)
 	}

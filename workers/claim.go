@@ -87,6 +87,9 @@ func (l *life) request() (fdbmodel.ClaimRequest, bool) {
 		return fdbmodel.ClaimRequest{}, false
 	}
 	request := l.worker.slots.request(l.runs)
+	if l.kept != nil {
+		l.fitStore(&request)
+	}
 	return request, request.Max > 0
 }
 

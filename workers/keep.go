@@ -64,6 +64,8 @@ type keeper struct {
 	held map[layout.ID]keptObject
 	uses map[objects.Hash]int
 	kept int64 // how many were
+
+	room room
 }
 
 // keptObject is what a worker holds for a future. Its number tells a sweep whether
@@ -131,10 +133,18 @@ func (k *keeper) serve(ctx context.Context, w *Worker) {
 		})
 	}
 	clk := k.cluster.Clock()
-	for ctx.Err() == nil {
-		_ = clock.Wait(ctx, clk, clk.Now().Add(sweepObjectsEvery))
+	for at := clk.Now().Add(sweepObjectsEvery); ctx.Err() == nil; {
+		_ = clock.Wait(ctx, clk, clk.Now().Add(sweepFullEvery))
+		if now := clk.Now(); now.Before(at) && !k.room.lacking() {
+			continue
+		} else {
+			at = now.Add(sweepObjectsEvery)
+		}
 		if err := k.sweep(ctx); err != nil && ctx.Err() == nil {
 			w.options.Logger.Warn("objects could not be swept; retrying", "error", err)
+		}
+		if k.room.lacking() {
+			signal(w.slots.hungry)
 		}
 	}
 }
@@ -151,6 +161,7 @@ func (k *keeper) close() error {
 
 // keep stores a result as an object.
 func (k *keeper) keep(ctx context.Context, id layout.ID, value []byte) (string, error) {
+	k.expect(int64(len(value)))
 	k.content.RLock()
 	defer k.content.RUnlock()
 	ref, err := k.store.PutBytes(ctx, value, objects.PutOptions{})

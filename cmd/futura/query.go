@@ -239,7 +239,8 @@ func (a *app) workersCommand() *cobra.Command {
 		Use: "workers", Short: "List workers", Example: "  futura workers --json", Args: exactly(0),
 		Long: "workers prints the registered workers. A worker that died is shown as alive until another one notices, " +
 			"after the dead-after time; the age of its last heartbeat, by its own clock, shows it sooner. Of its running " +
-			"functions, those that await other futures take no slot.",
+			"functions, those that await other futures take no slot. STORED is the bytes of results that it keeps as " +
+			"objects, ROOM those of more that it could keep.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.open(cmd.Context(), func(c *futures.Client) error {
 				members, err := c.Cluster().Workers(cmd.Context())
@@ -247,14 +248,16 @@ func (a *app) workersCommand() *cobra.Command {
 					return err
 				}
 				views := make([]httpapi.Worker, len(members))
-				lines := [][]string{{"WORKER", "NAME", "ALIVE", "HEARTBEAT", "RUNNING", "AWAITING", "FREE SLOTS", "QUEUES"}}
+				lines := [][]string{{"WORKER", "NAME", "ALIVE", "HEARTBEAT", "RUNNING", "AWAITING", "FREE SLOTS", "STORED",
+					"ROOM", "QUEUES"}}
 				now := c.Cluster().Now()
 				for i, m := range members {
 					views[i] = httpapi.WorkerOf(&m)
 					lines = append(lines, []string{
 						string(m.ID), m.Name, fmt.Sprint(m.Alive), m.Silence(now).Round(time.Second).String() + " ago",
 						fmt.Sprint(m.Heartbeat.Running), fmt.Sprint(m.Heartbeat.Awaiting),
-						fmt.Sprintf("%d/%d", m.Heartbeat.Free.Slots, m.Capacity.Slots), strings.Join(m.Queues, ","),
+						fmt.Sprintf("%d/%d", m.Heartbeat.Free.Slots, m.Capacity.Slots),
+						fmt.Sprint(m.Heartbeat.Stored), fmt.Sprint(m.Heartbeat.Room), strings.Join(m.Queues, ","),
 					})
 				}
 				return a.show(views, lines)

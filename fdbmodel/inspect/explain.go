@@ -29,6 +29,7 @@ const (
 	ReasonInfeasible         = Reason(fdbmodel.LackRoom)
 	ReasonNoneFree    Reason = "none_free"    // such workers exist, and are busy
 	ReasonStalled     Reason = "stalled"      // what such workers run waits for other futures, and keeps it from starting
+	ReasonNoRoom      Reason = "store_full"   // the object stores of such workers are full
 	ReasonAboutToMove Reason = "about_to_run" // such a worker has free resources
 	ReasonAssigned    Reason = "assigned"     // it waits for one worker
 	ReasonHeld        Reason = "held"         // it waits to be assigned
@@ -196,18 +197,26 @@ func explainReady(spec *layout.Spec, members []fdbmodel.Member) (Reason, string)
 	if fit.Lack != "" {
 		return Reason(fit.Lack), fit.Text
 	}
-	full := false
+	full, noRoom := false, false
 	for _, m := range fit.Able {
 		switch {
 		case !m.Heartbeat.Free.Fit(spec.Requirements):
+		case spec.AsObject && m.Heartbeat.NoRoom:
+			noRoom = true
 		case slices.Contains(m.Heartbeat.Full, spec.Function):
 			full = true
 		default:
 			return ReasonAboutToMove, fmt.Sprintf("Worker %s has room for it; it is about to run.", m.ID)
 		}
 	}
+	if noRoom {
+		return explainNoRoom(fit.Able)
+	}
 	if full {
 		return explainFull(fit.Able, spec.Function)
+	}
+	if text := explainStored(fit.Able, spec); text != "" {
+		return ReasonNoRoom, text
 	}
 	return explainBusy(fit.Able)
 }
@@ -238,4 +247,29 @@ func explainFull(able []*fdbmodel.Member, function string) (Reason, string) {
 	}
 	return ReasonStalled, text + " If they wait for this one, or for others behind it, none can end: start another " +
 		"worker, or one with a higher MaxAwaiting."
+}
+
+// explainNoRoom says that workers have no room for another result as an object.
+func explainNoRoom(able []*fdbmodel.Member) (Reason, string) {
+	stored := int64(0)
+	for _, m := range able {
+		stored += m.Heartbeat.Stored
+	}
+	return ReasonNoRoom, fmt.Sprintf("Its result is to be an object, and the object stores of the workers that can run "+
+		"it are full (%d bytes in all). It waits until some of those results are discarded; a worker whose store stays full "+
+		"takes such futures one at a time, and stores their results with the cluster. Discard results, or give the "+
+		"workers more room for them.", stored)
+}
+
+// explainStored says that results in the memory of workers that run nothing keep a
+// future from running, and nothing if that is not so.
+func explainStored(able []*fdbmodel.Member, spec *layout.Spec) string {
+	for _, m := range able {
+		beat := &m.Heartbeat
+		if beat.Running > 0 || beat.Stored == 0 || beat.Free.RAM >= spec.Requirements.RAM {
+			return ""
+		}
+	}
+	return fmt.Sprintf("It needs %d bytes of memory, and results that the workers keep as objects take too much of "+
+		"theirs. Discard results, or start a worker with more memory.", spec.Requirements.RAM)
 }

@@ -21,7 +21,7 @@ func (r *Resources) readField(name, b []byte) ([]byte, error) {
 }
 
 func (r *IdleRecord) appendFields(f fields) fields {
-	return r.Resources.appendFields(f).texts("f", r.Functions).pairs("l", r.Labels)
+	return r.Resources.appendFields(f).texts("f", r.Functions).pairs("l", r.Labels).bool("x", r.NoRoom)
 }
 
 func (r *IdleRecord) readField(name, b []byte) ([]byte, error) {
@@ -30,13 +30,15 @@ func (r *IdleRecord) readField(name, b []byte) ([]byte, error) {
 		return readTexts(b, &r.Functions)
 	case "l":
 		return readPairs(b, &r.Labels)
+	case "x":
+		return readBool(b, &r.NoRoom)
 	}
 	return r.Resources.readField(name, b)
 }
 
 func (h *Heartbeat) appendFields(f fields) fields {
 	return f.int("n", h.Count).record("f", &h.Free).int("r", int64(h.Running)).int("t", h.At).
-		int("w", int64(h.Awaiting)).texts("u", h.Full)
+		int("w", int64(h.Awaiting)).texts("u", h.Full).int("o", h.Stored).int("b", h.Room).bool("x", h.NoRoom)
 }
 
 func (h *Heartbeat) readField(name, b []byte) ([]byte, error) {
@@ -51,6 +53,12 @@ func (h *Heartbeat) readField(name, b []byte) ([]byte, error) {
 		return readInt(b, &h.Awaiting)
 	case "u":
 		return readTexts(b, &h.Full)
+	case "o":
+		return readInt(b, &h.Stored)
+	case "b":
+		return readInt(b, &h.Room)
+	case "x":
+		return readBool(b, &h.NoRoom)
 	case "t":
 		return readInt(b, &h.At)
 	}

@@ -30,6 +30,8 @@ type IdleRecord struct {
 	Functions []string `msgpack:"f,omitempty" json:"functions,omitempty"`
 	// Labels are those that it has.
 	Labels map[string]string `msgpack:"l,omitempty" json:"labels,omitempty"`
+	// NoRoom says that it takes none whose results are to be objects.
+	NoRoom bool `msgpack:"x,omitempty" json:"no_object_room,omitempty"`
 }
 
 // ClaimBatch is the record of one claim transaction: the futures that it took.

@@ -39,7 +39,7 @@ var places = [...]Place{
 		Waits: func(row *Row, s State) bool { return s == Ready && row.Attempts.Assigned != "" },
 		Until: "the worker that it is assigned to takes it",
 		Key:   func(k Keyspace, row *Row) []byte { return k.Assigned(row.Attempts.Assigned, row.ID, row.Needs()) },
-		Value: functionOf,
+		Value: functionAndKind,
 	},
 	{
 		Kind:  PlaceHeld,
@@ -60,7 +60,7 @@ var places = [...]Place{
 		Waits: func(_ *Row, s State) bool { return s == Ready },
 		Until: "any worker that fits takes it",
 		Key:   func(k Keyspace, row *Row) []byte { return k.Ready(row.ID, row.Needs()) },
-		Value: functionAndFailures,
+		Value: functionAndNotes,
 	},
 }
 
@@ -95,10 +95,21 @@ func PlaceOf(row *Row) *Place {
 
 func functionOf(row *Row) []byte { return []byte(row.Spec.Function) }
 
-// functionAndFailures is the function, and where an attempt has failed the workers
+// noteObject is the note on a future whose result is to be an object.
+const noteObject = "object"
+
+// functionAndKind is the function, with a note if the result is to be an object.
+func functionAndKind(row *Row) []byte {
+	if row.Spec.AsObject {
+		return []byte(row.Spec.Function + " " + noteObject)
+	}
+	return functionOf(row)
+}
+
+// functionAndNotes is functionAndKind, and where an attempt has failed the workers
 // of the last ones, each after a space.
-func functionAndFailures(row *Row) []byte {
-	value := functionOf(row)
+func functionAndNotes(row *Row) []byte {
+	value := functionAndKind(row)
 	for _, w := range failedOn(row) {
 		value = append(append(value, ' '), w...)
 	}
@@ -125,8 +136,8 @@ type ReadyEntry struct {
 	Key      []byte
 	Function string
 	Class    Class
-	// FailedOn are workers on which attempts failed, separated by spaces.
-	FailedOn string
+	// Notes are what else the key says of the future, separated by spaces.
+	Notes string
 	// Owner is the future's owner, empty in the ready index.
 	Owner string
 }
@@ -156,27 +167,36 @@ func ParseAnyReady(item kv.KeyValue, prefix []byte) (e ReadyEntry, queueEnd, cla
 // ParseAssigned parses a key of a worker's assignments, whose prefix is prefix.
 func ParseAssigned(item kv.KeyValue, prefix []byte) (ReadyEntry, error) {
 	rest := tuple.NewReader(item.Key[len(prefix):])
-	e := ReadyEntry{Key: item.Key, Function: string(item.Value), Class: Class{Queue: rest.Text()}, Owner: rest.Text()}
+	e := ReadyEntry{Key: item.Key, Class: Class{Queue: rest.Text()}, Owner: rest.Text()}
+	e.parseValue(item.Value)
 	_, err := e.parse(rest)
 	return e, err
 }
 
 func (e *ReadyEntry) parseValue(value []byte) {
-	e.Function, e.FailedOn, _ = strings.Cut(string(value), " ")
+	e.Function, e.Notes, _ = strings.Cut(string(value), " ")
 }
 
-// Value returns the entry's value in the ready index.
+// Value returns the value of the entry's key.
 func (e *ReadyEntry) Value() []byte {
-	if e.FailedOn == "" {
+	if e.Notes == "" {
 		return []byte(e.Function)
 	}
-	return []byte(e.Function + " " + e.FailedOn)
+	return []byte(e.Function + " " + e.Notes)
 }
 
 // HasFailedOn reports whether an attempt failed on a worker.
-func (e *ReadyEntry) HasFailedOn(w WorkerID) bool {
-	for failed := range strings.SplitSeq(e.FailedOn, " ") {
-		if failed == string(w) {
+func (e *ReadyEntry) HasFailedOn(w WorkerID) bool { return e.hasNote(string(w)) }
+
+// AsObject reports whether the result of the future is to be an object.
+func (e *ReadyEntry) AsObject() bool { return e.hasNote(noteObject) }
+
+func (e *ReadyEntry) hasNote(note string) bool {
+	if e.Notes == "" {
+		return false
+	}
+	for n := range strings.SplitSeq(e.Notes, " ") {
+		if n == note {
 			return true
 		}
 	}

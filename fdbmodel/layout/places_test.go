@@ -58,6 +58,21 @@ func TestEntriesNameWhereAttemptsFailed(t *testing.T) {
 	require.True(t, e.HasFailedOn("w"))
 	require.True(t, e.HasFailedOn("0123456789abcdef"))
 	require.False(t, e.HasFailedOn("fedcba9876543210"))
+	require.False(t, e.AsObject())
+	row.Spec.AsObject = true
+	value = place.Value(row)
+	require.Equal(t, "go:f object 0123456789abcdef w", string(value))
+	e, _, err = layout.ParseReady(kv.KeyValue{Key: place.Key(k, row), Value: value}, k.ReadyQueue(3, "q"), "q")
+	require.NoError(t, err)
+	require.True(t, e.AsObject())
+	require.True(t, e.HasFailedOn("w"))
+	require.Equal(t, value, e.Value())
+	row.Attempts.Assigned = "w"
+	place = layout.PlaceOf(row)
+	assigned, err := layout.ParseAssigned(kv.KeyValue{Key: place.Key(k, row), Value: place.Value(row)}, k.AssignedTo("w"))
+	require.NoError(t, err)
+	require.True(t, assigned.AsObject())
+	require.Equal(t, "go:f", assigned.Function)
 }
 
 // TestEntriesAreWholeKeys parses the keys of two places, and keys that are

@@ -326,7 +326,13 @@ type Heartbeat struct {
 	// Full are functions of which so many wait for other futures that the worker
 	// starts no more of them.
 	Full []string `msgpack:"u,omitempty" json:"full,omitempty"`
-	At   int64    `msgpack:"t" json:"at_ms"`
+	// Stored is how many bytes of results the worker has as objects, and Room how
+	// many more it has room for. NoRoom says that it takes no futures whose results
+	// are to be objects, for lack of room.
+	Stored int64 `msgpack:"o,omitempty" json:"stored_bytes,omitempty"`
+	Room   int64 `msgpack:"b,omitempty" json:"object_room_bytes,omitempty"`
+	NoRoom bool  `msgpack:"x,omitempty" json:"no_object_room,omitempty"`
+	At     int64 `msgpack:"t" json:"at_ms"`
 }
 
 // DoneEntry lists futures that finished in one transaction.

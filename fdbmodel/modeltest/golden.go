@@ -101,10 +101,11 @@ func goldenMembers() []GoldenRecord {
 		}, false, empty[layout.WorkerInfo]()},
 		{"heartbeat", &layout.Heartbeat{
 			Count: 1, Free: layout.Resources{Slots: 2}, Running: 3, At: 4, Awaiting: 5, Full: []string{"go:f"},
+			Stored: 6, Room: 7, NoRoom: true,
 		}, false, empty[layout.Heartbeat]()},
 		{"idle", &layout.IdleRecord{
 			Resources: layout.Resources{Slots: 1, CPU: 2, RAM: 3, GPU: 4}, Functions: []string{"go:f"},
-			Labels: map[string]string{"zone": "a"},
+			Labels: map[string]string{"zone": "a"}, NoRoom: true,
 		}, false,
 			empty[layout.IdleRecord]()},
 	}

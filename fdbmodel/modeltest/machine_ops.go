@@ -82,7 +82,11 @@ func (m *Machine) claim(ctx context.Context) (change, error) {
 		return none, nil
 	}
 	free := layout.Resources{Slots: 2, CPU: 2, RAM: mostRAM}
-	answer, err := w.Claim(ctx, fdbmodel.ClaimRequest{Free: free, Max: 1 + m.random.IntN(4)})
+	request := fdbmodel.ClaimRequest{Free: free, Max: 1 + m.random.IntN(4)}
+	if most := m.random.IntN(4); most < 3 {
+		request.Objects = &most
+	}
+	answer, err := w.Claim(ctx, request)
 	doubt := w.doubt
 	if wasCut(ctx, err) {
 		w.doubt, doubt = true, true
@@ -96,7 +100,7 @@ func (m *Machine) claim(ctx context.Context) (change, error) {
 	if errors.Is(err, fdbmodel.ErrReaped) && w.gone {
 		err = nil
 	}
-	took := map[layout.ID]bool{}
+	took, objects := map[layout.ID]bool{}, 0
 	for i := range answer.Futures {
 		f := &answer.Futures[i]
 		if f.Err != nil {
@@ -104,6 +108,12 @@ func (m *Machine) claim(ctx context.Context) (change, error) {
 		}
 		if len(f.Spec.Requirements.Labels) > 0 && !hasLabel(w.Info()) {
 			m.fail("worker %s has claimed a future whose labels it lacks", w.ID())
+		}
+		if f.Spec.AsObject {
+			objects++
+		}
+		if request.Objects != nil && objects > *request.Objects {
+			m.fail("worker %s has claimed more futures with objects than %d", w.ID(), *request.Objects)
 		}
 		took[f.ID] = true
 		w.held = append(w.held, f)

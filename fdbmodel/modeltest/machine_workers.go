@@ -224,7 +224,7 @@ func (m *Machine) beat(ctx context.Context) (change, error) {
 	if w == nil {
 		return none, nil
 	}
-	_, err := w.Heartbeat(ctx, layout.Resources{Slots: 1}, 0, 0)
+	_, err := w.Heartbeat(ctx, layout.Heartbeat{Free: layout.Resources{Slots: 1}})
 	m.logf("beat of %s (gone %t): %v", w.ID(), w.gone, err)
 	if w.gone && err == nil {
 		m.fail("the heart of a dead worker beats")

@@ -179,7 +179,7 @@ func TestMigrateRefusesTheLiving(t *testing.T) {
 		return <-done
 	}
 	err := migrate(func() {
-		_, err := p.Worker.Heartbeat(ctx, layout.Resources{Slots: 1}, 1, 0)
+		_, err := p.Worker.Heartbeat(ctx, layout.Heartbeat{Free: layout.Resources{Slots: 1}, Running: 1})
 		require.NoError(t, err)
 	})
 	require.ErrorIs(t, err, fdbmodel.ErrLive)

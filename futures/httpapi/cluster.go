@@ -16,17 +16,20 @@ const healthTime = 5 * time.Second
 
 // Worker is a worker as the store knows it.
 type Worker struct {
-	ID        layout.WorkerID  `json:"id"`
-	Name      string           `json:"name,omitempty"`
-	Address   string           `json:"address,omitempty"`
-	Alive     bool             `json:"alive" doc:"False while the futures of a dead worker are being taken back"`
-	Queues    []string         `json:"queues"`
-	Functions []string         `json:"functions" doc:"wasm:* stands for every module"`
-	Capacity  layout.Resources `json:"capacity"`
-	Free      layout.Resources `json:"free"`
-	Running   int              `json:"running"`
-	Awaiting  int              `json:"awaiting" doc:"How many of those wait for other futures, without a slot"`
-	Version   string           `json:"version,omitempty"`
+	ID          layout.WorkerID  `json:"id"`
+	Name        string           `json:"name,omitempty"`
+	Address     string           `json:"address,omitempty"`
+	Alive       bool             `json:"alive" doc:"False while the futures of a dead worker are being taken back"`
+	Queues      []string         `json:"queues"`
+	Functions   []string         `json:"functions" doc:"wasm:* stands for every module"`
+	Capacity    layout.Resources `json:"capacity"`
+	Free        layout.Resources `json:"free"`
+	Running     int              `json:"running"`
+	Awaiting    int              `json:"awaiting" doc:"How many of those wait for other futures, without a slot"`
+	StoredBytes int64            `json:"stored_bytes" doc:"Results that it holds as objects"`
+	RoomBytes   int64            `json:"object_room_bytes" doc:"Room for more of them; 0 without an object store"`
+	NoRoom      bool             `json:"no_object_room" doc:"It takes no futures whose results are objects"`
+	Version     string           `json:"version,omitempty"`
 	// Labels are those that futures may require.
 	Labels    map[string]string `json:"labels,omitempty"`
 	StartedAt time.Time         `json:"started_at"`
@@ -39,6 +42,7 @@ func WorkerOf(m *fdbmodel.Member) Worker {
 		ID: m.ID, Name: m.Name, Address: m.Address, Alive: m.Alive, Queues: append([]string{}, m.Queues...),
 		Functions: append([]string{}, m.Functions...), Capacity: m.Capacity, Free: m.Heartbeat.Free,
 		Running: m.Heartbeat.Running, Awaiting: m.Heartbeat.Awaiting, Version: m.Version, Labels: m.Labels,
+		StoredBytes: m.Heartbeat.Stored, RoomBytes: m.Heartbeat.Room, NoRoom: m.Heartbeat.NoRoom,
 		StartedAt: timeOf(m.StartedAt), BeatAt: timeOf(m.Heartbeat.At),
 	}
 }

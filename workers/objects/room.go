@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 )
 
 // tier is where content is.
@@ -34,6 +35,23 @@ func charge(size int64, t tier) int64 {
 		size = pages(size)
 	}
 	return size + entrySize
+}
+
+// Fits returns how many objects of a size the store has room for now.
+func (s *Store) Fits(size int64) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := int64(0)
+	for t := range tiers {
+		n += s.rooms[t].free() / charge(size, t)
+	}
+	return int(min(n, math.MaxInt32))
+}
+
+// Largest returns the size of the largest object that the store could hold if it
+// were empty.
+func (s *Store) Largest() int64 {
+	return max(0, max(s.options.Memory, s.options.Disk)-charge(0, onDisk)-pages(1))
 }
 
 // take takes n bytes of a tier, and reports whether it has them. For memory,

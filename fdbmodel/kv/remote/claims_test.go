@@ -120,7 +120,7 @@ func TestLostConnectionEndsItsClaims(t *testing.T) {
 	requireAll(t, fdbmodel.Lost, outcomes)
 	_, err = first.Claim(t.Context(), fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}, Max: 1})
 	require.ErrorIs(t, err, fdbmodel.ErrReaped)
-	_, err = first.Heartbeat(t.Context(), layout.Resources{}, 0, 0)
+	_, err = first.Heartbeat(t.Context(), layout.Heartbeat{})
 	require.ErrorIs(t, err, fdbmodel.ErrReaped)
 
 	outcomes, err = second.Finish(t.Context(), again)
@@ -140,7 +140,7 @@ func TestConnectionThatComesBackKeepsItsClaims(t *testing.T) {
 		if before != nil {
 			<-before.broken
 		}
-		_, err = worker.Heartbeat(t.Context(), layout.Resources{}, 0, 0)
+		_, err = worker.Heartbeat(t.Context(), layout.Heartbeat{})
 		require.NoError(t, err)
 	}
 	outcomes, err := worker.Finish(t.Context(), held)
@@ -193,7 +193,7 @@ func TestWorkersOfBothProcessesLiveTogether(t *testing.T) {
 	require.NoError(t, err)
 	_, err = again.Register(t.Context(), layout.WorkerInfo{Capacity: layout.Resources{Slots: 1}})
 	require.NoError(t, err)
-	_, err = there.Heartbeat(t.Context(), layout.Resources{}, 0, 0)
+	_, err = there.Heartbeat(t.Context(), layout.Heartbeat{})
 	require.NoError(t, err)
 }
 
