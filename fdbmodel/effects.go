@@ -103,9 +103,10 @@ var (
 		r.Attempts.PutBack++
 		r.Attempts.Due = max(1, layout.Millis(e.Now.Add(r.Spec.Backoff.Wait(r.Attempts.PutBack, e.Jitter))))
 	}}
-	unblock    = effect{"clear blocked", func(r *layout.Row, _ *Event) { r.Blocked = nil }}
-	unblockNow = effect{"clear blocked and due time", func(r *layout.Row, _ *Event) {
-		r.Blocked, r.Attempts.Due = nil, 0
+	unblock    = effect{"clear blocked, set the nearest worker", applyUnblock}
+	unblockNow = effect{"clear blocked and due time, set the nearest worker", func(r *layout.Row, e *Event) {
+		applyUnblock(r, e)
+		r.Attempts.Due = 0
 	}}
 	failUpstream = effect{"clear blocked and due time, final exception: upstream", func(r *layout.Row, e *Event) {
 		exception := *e.Exception
@@ -128,6 +129,10 @@ var (
 		r.Blocked = &layout.BlockedRecord{}
 	}}
 )
+
+func applyUnblock(r *layout.Row, e *Event) {
+	r.Blocked, r.Attempts.Near, r.Attempts.NearWait = nil, e.Near, e.NearWait
+}
 
 func applyStartOver(r *layout.Row, _ *Event) {
 	r.Attempts, r.Claim, r.Cancel, r.Result = layout.Attempts{Reason: r.Attempts.Reason}, nil, nil, nil

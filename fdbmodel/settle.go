@@ -104,6 +104,7 @@ type settlement struct {
 	order   []layout.ID
 	failing []failing
 	changed map[layout.ID]bool
+	near    []*layout.Row // to be unblocked, and taken by the worker that has their inputs
 }
 
 // failing is a future one of whose inputs has failed.
@@ -147,6 +148,9 @@ func (s *settlement) run(ctx context.Context, ids []layout.ID) error {
 		s.settled++
 	}
 	if err := s.unblock(ctx); err != nil {
+		return err
+	}
+	if err := s.readyNear(ctx); err != nil {
 		return err
 	}
 	return s.fail(ctx)
@@ -222,7 +226,8 @@ func (s *settlement) link(ctx context.Context, row *layout.Row) error {
 		return nil
 	}
 	linked := *row
-	linked.Blocked = &layout.BlockedRecord{Linked: first + len(inputs)}
+	linked.Blocked = &layout.BlockedRecord{Linked: first + len(inputs), Objects: row.Blocked.Objects ||
+		s.inputs.haveObjects(row, inputs...)}
 	if linked.Blocked.Linked < n {
 		s.w.place(&linked)
 		s.w.markSettling(row.ID, &layout.SettlingRecord{})
@@ -237,7 +242,7 @@ func (s *settlement) link(ctx context.Context, row *layout.Row) error {
 		s.w.place(&linked)
 		return nil
 	}
-	s.apply(&linked, Event{Kind: EventUnblock})
+	s.ready(&linked)
 	return nil
 }
 
@@ -331,7 +336,7 @@ func (s *settlement) unblock(ctx context.Context) error {
 			return err
 		}
 		if row != nil && row.Blocked.Linked == row.Spec.CountInputs() {
-			s.apply(row, Event{Kind: EventUnblock})
+			s.ready(row)
 		}
 	}
 	return nil

@@ -70,6 +70,8 @@ type Event struct {
 	Crash     bool                  // Reap: running the future may have killed the worker
 	Cancel    *layout.CancelRequest // Cancel
 	Reason    string                // Assign: the reason for the assignment; Lose: how the result was lost
+	Near      layout.WorkerID       // Unblock: the worker that it is best left to, if any,
+	NearWait  time.Duration         // and for how long
 	Now       time.Time             // every event
 	Jitter    float64               // Fail, PutBack, Reap: in [0,1), spreads the backoff
 }
