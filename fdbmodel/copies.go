@@ -69,6 +69,37 @@ func (c *Cluster) copiesIn(ctx context.Context, tx kv.Reader, id layout.ID) ([]C
 	return copies, nil
 }
 
+// CopyRecords returns the records of the copies of futures' results. Pass at most a few
+// hundred ids.
+func (c *Cluster) CopyRecords(ctx context.Context, ids []layout.ID) (map[layout.ID][]layout.CopyRecord, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	var records map[layout.ID][]layout.CopyRecord
+	err := c.View(ctx, func(tx kv.Attempt) error {
+		records = map[layout.ID][]layout.CopyRecord{}
+		pages := make([]kv.Pending[kv.Page], len(ids))
+		for i, id := range ids {
+			pages[i] = tx.Snapshot().GetRange(kv.Prefix(c.keys.CopiesOf(id)), kv.RangeOptions{Limit: maxCopies})
+		}
+		for i, id := range ids {
+			page, err := pages[i].Wait(ctx)
+			if err != nil {
+				return err
+			}
+			for _, item := range page.Items {
+				var record layout.CopyRecord
+				if err := layout.Decode(item.Key, item.Value, &record); err != nil {
+					return err
+				}
+				records[id] = append(records[id], record)
+			}
+		}
+		return nil
+	})
+	return records, err
+}
+
 // ReportLost says that the result of a future, as it was read, could not be had
 // from any of its copies: missing are the workers, alive, that do not have theirs.
 // It removes the copies of those and of dead workers. If none is left, the future

@@ -165,13 +165,10 @@ func (in *inputRows) insert(ctx context.Context, w *changes, row *layout.Row, ar
 		w.apply(row, &failed)
 		*row = failed
 		return nil
-	case waiting > 0 || in.haveObjects(row):
-		row.Blocked = &layout.BlockedRecord{Linked: row.Spec.CountInputs(), Objects: in.haveObjects(row)}
+	case waiting > 0:
+		row.Blocked = &layout.BlockedRecord{Linked: row.Spec.CountInputs()}
 	}
 	w.insert(row, args)
-	if row.Blocked != nil && waiting == 0 {
-		w.markSettling(row.ID, &layout.SettlingRecord{})
-	}
 	return nil
 }
 

@@ -50,6 +50,7 @@ var (
 	mayRebuild = condition{"may run again", func(r *layout.Row, _ *Event) bool {
 		return r.Spec.AllowReconstruction && r.Attempts.Rebuilt < MaxRebuilds
 	}}
+	wasPut       = condition{"its result was put", func(r *layout.Row, _ *Event) bool { return r.Spec.IsPut() }}
 	waitsForTime = condition{"due later",
 		func(r *layout.Row, e *Event) bool { return r.Attempts.Due > layout.Millis(e.Now) }}
 	isDue = condition{"due", func(r *layout.Row, e *Event) bool { return r.Attempts.Due <= layout.Millis(e.Now) }}
@@ -103,10 +104,9 @@ var (
 		r.Attempts.PutBack++
 		r.Attempts.Due = max(1, layout.Millis(e.Now.Add(r.Spec.Backoff.Wait(r.Attempts.PutBack, e.Jitter))))
 	}}
-	unblock    = effect{"clear blocked, set the nearest worker", applyUnblock}
-	unblockNow = effect{"clear blocked and due time, set the nearest worker", func(r *layout.Row, e *Event) {
-		applyUnblock(r, e)
-		r.Attempts.Due = 0
+	unblock    = effect{"clear blocked", func(r *layout.Row, _ *Event) { r.Blocked = nil }}
+	unblockNow = effect{"clear blocked and due time", func(r *layout.Row, _ *Event) {
+		r.Blocked, r.Attempts.Due = nil, 0
 	}}
 	failUpstream = effect{"clear blocked and due time, final exception: upstream", func(r *layout.Row, e *Event) {
 		exception := *e.Exception
@@ -130,10 +130,6 @@ var (
 	}}
 )
 
-func applyUnblock(r *layout.Row, e *Event) {
-	r.Blocked, r.Attempts.Near, r.Attempts.NearWait = nil, e.Near, e.NearWait
-}
-
 func applyStartOver(r *layout.Row, _ *Event) {
 	r.Attempts, r.Claim, r.Cancel, r.Result = layout.Attempts{Reason: r.Attempts.Reason}, nil, nil, nil
 	exception := *r.Exception
@@ -151,7 +147,9 @@ func applyRebuild(r *layout.Row, _ *Event) {
 
 func applyLoss(r *layout.Row, e *Event) {
 	why := "its submit does not allow it to run again"
-	if r.Spec.AllowReconstruction {
+	if r.Spec.IsPut() {
+		why = "it was put, not computed"
+	} else if r.Spec.AllowReconstruction {
 		why = fmt.Sprintf("it has run again %d times", r.Attempts.Rebuilt)
 	}
 	r.Exception = &layout.Exception{

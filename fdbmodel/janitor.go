@@ -330,10 +330,10 @@ func (c *Cluster) SweepChunks(ctx context.Context, shard int, cursor []byte) (ne
 
 // MayRefer reports whether a record may yet refer to a chunk.
 func (c *Cluster) MayRefer(row *layout.Row, ref layout.ChunkRef) bool {
-	if ref.Kind != layout.ChunkArgs && ref.Kind != layout.ChunkInputs {
+	if row.Spec != nil && ref.Kind != layout.ChunkArgs && ref.Kind != layout.ChunkInputs {
 		return row.State() == layout.Claimed && row.Claim.Token.String() == ref.Token
 	}
-	drawn := row.ID.Time()
+	drawn := row.ID.Time() // of values that are put, results too are written ahead
 	return row.Spec == nil && !drawn.IsZero() && c.clock.Now().Sub(drawn) < orphanAge
 }
 

@@ -104,7 +104,6 @@ type settlement struct {
 	order   []layout.ID
 	failing []failing
 	changed map[layout.ID]bool
-	near    []*layout.Row // to be unblocked, and taken by the worker that has their inputs
 }
 
 // failing is a future one of whose inputs has failed.
@@ -148,9 +147,6 @@ func (s *settlement) run(ctx context.Context, ids []layout.ID) error {
 		s.settled++
 	}
 	if err := s.unblock(ctx); err != nil {
-		return err
-	}
-	if err := s.readyNear(ctx); err != nil {
 		return err
 	}
 	return s.fail(ctx)
@@ -226,8 +222,7 @@ func (s *settlement) link(ctx context.Context, row *layout.Row) error {
 		return nil
 	}
 	linked := *row
-	linked.Blocked = &layout.BlockedRecord{Linked: first + len(inputs), Objects: row.Blocked.Objects ||
-		s.inputs.haveObjects(row, inputs...)}
+	linked.Blocked = &layout.BlockedRecord{Linked: first + len(inputs)}
 	if linked.Blocked.Linked < n {
 		s.w.place(&linked)
 		s.w.markSettling(row.ID, &layout.SettlingRecord{})
@@ -242,7 +237,7 @@ func (s *settlement) link(ctx context.Context, row *layout.Row) error {
 		s.w.place(&linked)
 		return nil
 	}
-	s.ready(&linked)
+	s.apply(&linked, Event{Kind: EventUnblock})
 	return nil
 }
 
@@ -336,7 +331,7 @@ func (s *settlement) unblock(ctx context.Context) error {
 			return err
 		}
 		if row != nil && row.Blocked.Linked == row.Spec.CountInputs() {
-			s.ready(row)
+			s.apply(row, Event{Kind: EventUnblock})
 		}
 	}
 	return nil

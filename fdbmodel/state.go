@@ -70,8 +70,6 @@ type Event struct {
 	Crash     bool                  // Reap: running the future may have killed the worker
 	Cancel    *layout.CancelRequest // Cancel
 	Reason    string                // Assign: the reason for the assignment; Lose: how the result was lost
-	Near      layout.WorkerID       // Unblock: the worker that it is best left to, if any,
-	NearWait  time.Duration         // and for how long
 	Now       time.Time             // every event
 	Jitter    float64               // Fail, PutBack, Reap: in [0,1), spreads the backoff
 }
@@ -246,6 +244,7 @@ var transitions = []transition{
 	{layout.Failed, EventLose, always, layout.Failed, nothing, Already},
 	{layout.Failed, EventReap, always, layout.Failed, nothing, Lost},
 	{layout.Failed, EventCancel, always, layout.Failed, nothing, Already},
+	{layout.Failed, EventRetry, wasPut, layout.Failed, nothing, Refused},
 	{layout.Failed, EventRetry, hasInputs, layout.Blocked, startOverBlocked, Applied},
 	{layout.Failed, EventRetry, always, layout.Ready, startOver, Applied},
 }

@@ -237,6 +237,21 @@ func TestStateConditions(t *testing.T) {
 	}
 }
 
+// TestStateOfAPutFuture loses a result that was put: nothing makes it again.
+func TestStateOfAPutFuture(t *testing.T) {
+	t.Parallel()
+	row := gridRow(layout.Realized)
+	row.Spec.Function, row.Result.Object = layout.FunctionPut, "object"
+	lost, outcome := fdbmodel.Next(row, gridEvent(fdbmodel.EventLose, gridToken))
+	require.Equal(t, fdbmodel.Applied, outcome)
+	require.Equal(t, layout.Failed, lost.State())
+	require.Equal(t, layout.KindLost, lost.Exception.Kind)
+	require.Contains(t, lost.Exception.Message, "cannot be rebuilt because it was put, not computed")
+	again, outcome := fdbmodel.Next(lost, gridEvent(fdbmodel.EventRetry, gridToken))
+	require.Equal(t, fdbmodel.Refused, outcome)
+	require.Equal(t, lost, again)
+}
+
 // crashed gives a row some crashes, and says whether the event is another one.
 func crashed(n int, another bool) func(*layout.Row, *fdbmodel.Event) {
 	return func(r *layout.Row, e *fdbmodel.Event) { r.Attempts.Crashes, e.Crash = n, another }

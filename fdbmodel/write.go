@@ -46,6 +46,19 @@ func (w *changes) insert(row *layout.Row, args []byte) {
 	w.count(row.ID, row.Spec.Queue, row.Spec.Owner, row.State(), 1)
 }
 
+// put writes a new future that has its result. Large values have been written
+// before.
+func (w *changes) put(row *layout.Row) {
+	w.tx.Set(w.keys.Spec(row.ID), layout.Encode(row.Spec))
+	w.set(row.ID, layout.StateClaim, row.Claim, false)
+	w.set(row.ID, layout.StateResult, row.Result, false)
+	w.count(row.ID, row.Spec.Queue, row.Spec.Owner, layout.Realized, 1)
+	w.finish(row)
+	if row.Object() != "" {
+		w.addCopy(row, row.Result.Worker)
+	}
+}
+
 // apply writes the difference between two states of a future. Both have their
 // spec.
 func (w *changes) apply(before, after *layout.Row) {

@@ -22,9 +22,10 @@ import (
 )
 
 var (
-	fill   = futures.Define[int, []byte]("fill", futures.AsObject())
-	invert = futures.Define[[]byte, []byte]("invert", futures.AsObject())
-	length = futures.Define[[]byte, int]("length")
+	fill    = futures.Define[int, []byte]("fill", futures.AsObject())
+	invert  = futures.Define[[]byte, []byte]("invert", futures.AsObject())
+	deposit = futures.Define[int, string]("deposit")
+	length  = futures.Define[[]byte, int]("length")
 )
 
 // objectTeam is a cluster whose workers keep results as objects.
@@ -69,6 +70,17 @@ func (o *objectTeam) start(memory int64) (kill func()) {
 	})))
 	require.NoError(o.t, w.Register(drift.Bind(func(_ context.Context, n int) ([]byte, error) {
 		return bytes.Repeat([]byte{byte(o.runs.Add(1))}, n), nil
+	})))
+	require.NoError(o.t, w.Register(deposit.Bind(func(ctx context.Context, n int) (string, error) {
+		client, err := futures.FromContext(ctx)
+		if err != nil {
+			return "", err
+		}
+		f, err := client.Put(ctx, bytes.NewReader(patternOf(n)), futures.PutOptions{AsObject: true})
+		if err != nil {
+			return "", err
+		}
+		return f.ID().String(), nil
 	})))
 	require.NoError(o.t, w.Register(length.Bind(func(_ context.Context, b []byte) (int, error) { return len(b), nil })))
 	ctx, cancel := context.WithCancel(context.Background())

@@ -37,9 +37,9 @@ func TestStreams(t *testing.T) {
 		options []futures.Option
 	}{
 		{"in the record", 100, []futures.Option{func(t *futures.Task) { t.AsObject = false }}},
-		{"in chunks", 9<<20 + 7, []futures.Option{func(t *futures.Task) { t.AsObject = false }}},
+		{"in chunks", 5<<20 + 7, []futures.Option{func(t *futures.Task) { t.AsObject = false }}},
 		{"small object", 100, nil},
-		{"object", 9<<20 + 7, nil},
+		{"object", 5<<20 + 7, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, err := pattern.Submit(o.ctx, o.client, c.n, c.options...)
@@ -81,7 +81,7 @@ func TestStreams(t *testing.T) {
 func TestStreamsGoOnAfterALoss(t *testing.T) {
 	t.Parallel()
 	o := newObjectTeam(t)
-	const n = 20 << 20
+	const n = 10 << 20
 	read := func(f *futures.Future, stop func()) ([]byte, error) {
 		s, err := f.Open(o.ctx)
 		require.NoError(t, err)
@@ -108,7 +108,7 @@ func TestStreamsOfAnotherResult(t *testing.T) {
 	t.Parallel()
 	o := newObjectTeam(t)
 	stop := o.start(64 << 20)
-	f, err := drift.Submit(o.ctx, o.client, 20<<20)
+	f, err := drift.Submit(o.ctx, o.client, 10<<20)
 	require.NoError(t, err)
 	s, err := f.Open(o.ctx)
 	require.NoError(t, err)

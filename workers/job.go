@@ -189,6 +189,11 @@ func (c jobContext) Value(key any) any {
 		return func(ctx context.Context) func() { return c.job.life.worker.slots.await(ctx, c.job) }
 	case layout.ClientKey{}:
 		return layout.ClientSource(&c.job.life.worker.clients)
+	case layout.KeeperKey{}:
+		if k := c.job.life.kept; k != nil && !c.job.life.closing.Load() {
+			return layout.Keeper(k)
+		}
+		return nil
 	case layout.CodecKey{}:
 		return c.job.codec()
 	}

@@ -56,23 +56,16 @@ type keeper struct {
 	secret  string
 	listens []net.Listener
 
-	// content is held for reading while something is stored until it counts as
-	// used, and for writing while something is deleted.
-	content sync.RWMutex
+	worker layout.WorkerID
 
+	// mu may be taken while the store calls back, so nothing that uses the store is
+	// called under it.
 	mu   sync.Mutex
-	held map[layout.ID]keptObject
+	held map[heldObject]holding
 	uses map[objects.Hash]int
 	kept int64 // how many were
 
 	room room
-}
-
-// keptObject is what a worker holds for a future. Its number tells a sweep whether
-// it is the one that it looked at.
-type keptObject struct {
-	hash   objects.Hash
-	number int64
 }
 
 // newKeeper opens an object store and where it is served.
@@ -82,7 +75,7 @@ func newKeeper(c *fdbmodel.Cluster, o ObjectOptions) (*keeper, error) {
 		return nil, err
 	}
 	k := &keeper{cluster: c, store: store, secret: rand.Text() + rand.Text(),
-		held: map[layout.ID]keptObject{}, uses: map[objects.Hash]int{}}
+		held: map[heldObject]holding{}, uses: map[objects.Hash]int{}}
 	if err := k.listen(o); err != nil {
 		return nil, errors.Join(err, k.close())
 	}
@@ -126,7 +119,9 @@ func (k *keeper) serve(ctx context.Context, w *Worker) {
 	for _, l := range k.listens {
 		serving.Go(func() {
 			// Who chose an address beyond this machine knows that it is not encrypted.
-			o := peer.ServerOptions{Token: k.secret, PlainText: true, Logger: w.options.Logger}
+			o := peer.ServerOptions{
+				Token: k.secret, PlainText: true, Puts: true, Kept: k.holdPut, Logger: w.options.Logger,
+			}
 			if err := peer.Serve(ctx, l, k.store, o); err != nil {
 				w.options.Logger.Warn("objects are not served", "address", l.Addr(), "error", err)
 			}
@@ -162,20 +157,12 @@ func (k *keeper) close() error {
 // keep stores a result as an object.
 func (k *keeper) keep(ctx context.Context, id layout.ID, value []byte) (string, error) {
 	k.expect(int64(len(value)))
-	k.content.RLock()
-	defer k.content.RUnlock()
-	ref, err := k.store.PutBytes(ctx, value, objects.PutOptions{})
+	ref, err := k.store.PutBytes(ctx, value, objects.PutOptions{
+		Kept: func(ref objects.Ref) { k.hold(id, ref.Hash, time.Time{}) },
+	})
 	if err != nil {
 		return "", err
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.uses[ref.Hash]++
-	if old, found := k.held[id]; found {
-		k.uses[old.hash]-- // a sweep deletes what has no use any more
-	}
-	k.kept++
-	k.held[id] = keptObject{ref.Hash, k.kept}
 	return ref.Hash.String(), nil
 }
 
@@ -195,65 +182,4 @@ func (k *keeper) read(object string, size int64) ([]byte, bool) {
 		err = closed
 	}
 	return value, err == nil
-}
-
-// deleteUnused deletes the objects that no future uses.
-func (k *keeper) deleteUnused() error {
-	k.content.Lock()
-	defer k.content.Unlock()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	var errs []error
-	for hash, uses := range k.uses {
-		if uses <= 0 {
-			delete(k.uses, hash)
-			_, err := k.store.Delete(hash)
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// sweep drops the objects whose futures have no such result: they were discarded,
-// or the claim was lost.
-func (k *keeper) sweep(ctx context.Context) error {
-	k.mu.Lock()
-	ids, until := make([]layout.ID, 0, len(k.held)), k.kept
-	for id := range k.held {
-		ids = append(ids, id)
-	}
-	k.mu.Unlock()
-	for len(ids) > 0 {
-		part := ids[:min(len(ids), sweptTogether)]
-		ids = ids[len(part):]
-		rows, err := k.cluster.GetMany(ctx, part)
-		if err != nil {
-			return err
-		}
-		k.forget(part, rows, until)
-	}
-	return k.deleteUnused()
-}
-
-// forget forgets what the worker held for futures, up to a number, if their rows
-// say that they have another result, or none and no worker that makes one.
-func (k *keeper) forget(ids []layout.ID, rows []layout.Row, until int64) {
-	needed, running := map[layout.ID]string{}, map[layout.ID]bool{}
-	for i := range rows {
-		switch r := &rows[i]; r.State() {
-		case layout.Realized:
-			needed[r.ID] = r.Object()
-		case layout.Claimed:
-			running[r.ID] = true // its result may be on the way
-		}
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, id := range ids {
-		kept, held := k.held[id]
-		if held && kept.number <= until && !running[id] && needed[id] != kept.hash.String() {
-			delete(k.held, id)
-			k.uses[kept.hash]--
-		}
-	}
 }

@@ -16,7 +16,7 @@ func storeOf(t *testing.T, memory int64) *keeper {
 	store, err := objects.Open(objects.Options{Memory: memory})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	return &keeper{store: store, held: map[layout.ID]keptObject{}, uses: map[objects.Hash]int{}}
+	return &keeper{store: store, held: map[heldObject]holding{}, uses: map[objects.Hash]int{}}
 }
 
 // fill keeps an object of a size for a future.
@@ -57,7 +57,13 @@ func TestRoomIsKeptForWhatIsClaimed(t *testing.T) {
 	require.Zero(t, k.allow(1, 8, now.Add(fullPatience)), "one is under way")
 	require.Equal(t, 1, k.allow(0, 8, now.Add(fullPatience)), "it is over")
 
-	k.forget([]layout.ID{{15: 1}}, nil, 10)
+	var first []heldObject
+	for key := range k.held {
+		if key.id == (layout.ID{15: 1}) {
+			first = append(first, key)
+		}
+	}
+	k.forget(first, 10, now, func(heldObject) bool { return false })
 	require.NoError(t, k.deleteUnused())
 	require.Equal(t, 1, k.allow(0, 8, now.Add(fullPatience)))
 	k.tell(&beat)

@@ -275,7 +275,9 @@ func (w *Worker) join(ctx context.Context) (*life, error) {
 		return nil, err
 	}
 	l := w.newLife(ctx, reg, info.Runs)
-	l.kept = kept
+	if l.kept = kept; kept != nil {
+		kept.worker = reg.ID()
+	}
 	w.mu.Lock()
 	w.life = l
 	w.mu.Unlock()

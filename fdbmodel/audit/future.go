@@ -103,6 +103,8 @@ func crashesOf(d *layout.Deaths) int {
 func (p *page) checkResult(r *layout.Row) {
 	key, state := p.keys.State(r.ID, layout.StateResult), r.State()
 	switch {
+	case r.Spec.IsPut() && state != layout.Realized && state != layout.Failed:
+		p.broken(InvariantResult, p.keys.Spec(r.ID), "future %s was put and is %v", r.ID, state)
 	case r.Result != nil && state != layout.Realized && state != layout.Claimed:
 		p.broken(InvariantResult, key, "future %s is %v and has a result", r.ID, state)
 	case state == layout.Realized && r.Result.Attempt != r.Attempts.Failed+1:

@@ -109,10 +109,6 @@ func explainWaiting(c *fdbmodel.Cluster, e *Explanation, row *layout.Row, member
 		e.Reason, e.Text = ReasonHeld, fmt.Sprintf("It waits until its owner %q assigns it to a worker.", row.Spec.Owner)
 	case layout.PlaceReady:
 		e.Reason, e.Text = explainReady(row.Needs(), members)
-		if a := &row.Attempts; a.Near != "" {
-			e.Text += fmt.Sprintf(" Other workers leave it to worker %s for %v, which has most bytes of what it takes.", a.Near,
-				a.NearWait)
-		}
 	default:
 		e.Reason, e.Text = Reason(place.Kind), fmt.Sprintf("It waits until %s.", place.Until)
 	}

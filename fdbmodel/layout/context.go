@@ -2,6 +2,7 @@ package layout
 
 import (
 	"context"
+	"io"
 	"log/slog"
 )
 
@@ -40,6 +41,18 @@ type ClientSource interface {
 	// The worker closes it when it stops. It returns open's error, and one of its
 	// own after the worker has stopped.
 	Made(open func(*slog.Logger) (MadeClient, error)) (MadeClient, error)
+}
+
+// KeeperKey is the context key under which a Go function finds the Keeper of its
+// worker, nil if that keeps no objects.
+type KeeperKey struct{}
+
+// Keeper holds objects for futures that are put.
+type Keeper interface {
+	// Keep stores a stream of about so many bytes, 0 if that is not known, as an object
+	// for a future, which has to exist within a minute. It returns the error of the
+	// object store if that has no room for it.
+	Keep(ctx context.Context, id ID, r io.Reader, about int64) (object string, size int64, holder WorkerID, err error)
 }
 
 // MadeClient is a client that a worker closes.

@@ -105,6 +105,12 @@ type Pace struct {
 // Held reports whether the future has an owner, so that it waits for Assign.
 func (s *Spec) Held() bool { return s.Owner != "" }
 
+// FunctionPut is the function of futures whose results were put, not computed.
+const FunctionPut = "put"
+
+// IsPut reports whether the result was put, not computed.
+func (s *Spec) IsPut() bool { return s.Function == FunctionPut }
+
 // HasInputs reports whether the future takes results of others.
 func (s *Spec) HasInputs() bool { return len(s.Inputs) > 0 || s.InputsRef != nil }
 
@@ -171,10 +177,6 @@ type Attempts struct {
 	// RAM is the memory that the future requires since attempts had too little, 0
 	// for that of its spec.
 	RAM int64 `msgpack:"m,omitempty" json:"ram_bytes,omitempty"`
-	// Near is the worker that has most bytes of the objects that it takes, and
-	// NearWait how long others leave it to that one while it is ready.
-	Near     WorkerID      `msgpack:"h,omitempty" json:"near,omitempty"`
-	NearWait time.Duration `msgpack:"i,omitempty" json:"near_wait_ns,omitempty"`
 	// Deaths are the last deaths of workers that held it, whether or not they
 	// count as crashes.
 	Deaths Deaths `msgpack:"x,omitempty" json:"deaths,omitzero"`
@@ -189,9 +191,6 @@ type BlockedRecord struct {
 	// Linked is how many of its inputs, in their order, are linked to it: each of
 	// those is realized, or tells it when it ends.
 	Linked int `msgpack:"n,omitempty" json:"linked"`
-	// Objects says that results of inputs are, or are to be, objects, so that who
-	// unblocks it looks for the worker that has them.
-	Objects bool `msgpack:"o,omitempty" json:"objects,omitempty"`
 }
 
 // SettlingRecord says how far the edges of a future are settled.

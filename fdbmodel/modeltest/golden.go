@@ -47,7 +47,7 @@ func GoldenRecords() []GoldenRecord {
 		{"smallest spec", &layout.Spec{Function: "go:f"}, false, empty[layout.Spec]()},
 		{"claim", &layout.Claim{Token: token}, true, empty[layout.Claim]()},
 		{"attempts", &layout.Attempts{Failed: 1, Crashes: 2, PutBack: 3, Rebuilt: 5, Due: 4, RAM: 8, Assigned: "w",
-			Reason: "y", Near: "w", NearWait: time.Second,
+			Reason: "y",
 			Deaths: layout.Deaths{{Worker: token.Worker, Crash: true}, {Worker: "w"}}}, false,
 			empty[layout.Attempts]()},
 		{"cancel", &layout.CancelRequest{Reason: "r", At: 5}, false, empty[layout.CancelRequest]()},
@@ -85,7 +85,7 @@ func GoldenRecords() []GoldenRecord {
 				MaxPriority: 3, MaxOutput: 4},
 		}, false, empty[layout.Config]()},
 		{"copy", &layout.CopyRecord{Worker: "w", Object: "h", Size: 1, At: 2}, false, empty[layout.CopyRecord]()},
-		{"blocked", &layout.BlockedRecord{Linked: 1, Objects: true}, false, empty[layout.BlockedRecord]()},
+		{"blocked", &layout.BlockedRecord{Linked: 1}, false, empty[layout.BlockedRecord]()},
 		{"settling", &layout.SettlingRecord{Told: GoldenID, Released: 2}, false, empty[layout.SettlingRecord]()},
 	}, goldenMembers()...)
 }

@@ -170,7 +170,8 @@ func wasCut(ctx context.Context, err error) bool {
 // Step runs one operation and checks everything.
 func (m *Machine) Step() {
 	ops := []func(context.Context) (change, error){
-		m.submit, m.submit, m.submit, m.claim, m.claim, m.claim, m.claim, m.finish, m.finish, m.finish, m.finish, m.finish,
+		m.submit, m.submit, m.submit, m.put, m.claim, m.claim, m.claim, m.claim,
+		m.finish, m.finish, m.finish, m.finish, m.finish,
 		m.cancel, m.cancel, m.retry, m.retry, m.discard, m.promote, m.promote, m.beat, m.die, m.die, m.reap, m.reap,
 		m.register, m.register, m.register, m.begin, m.begin, m.leave, m.leave,
 		m.expire, m.sweep, m.listen, m.listen, m.subscribe, m.idle,

@@ -37,10 +37,6 @@ func (m *Machine) isSettled(before, after *layout.Row, now map[layout.ID]*layout
 		return after.Blocked.Linked > before.Blocked.Linked && after.Attempts == before.Attempts
 	case layout.Ready, layout.Delayed:
 		waits := before.Attempts
-		waits.Near, waits.NearWait = after.Attempts.Near, after.Attempts.NearWait
-		if waits.Near != "" && !m.takesObjects(after) {
-			return false
-		}
 		if after.State() == layout.Ready {
 			waits.Due = 0
 		}
@@ -55,22 +51,11 @@ func (m *Machine) isSettled(before, after *layout.Row, now map[layout.ID]*layout
 	return failed && m.isUpstream(after)
 }
 
-// takesObjects reports whether results of inputs of a future are, or were, to be
-// objects.
-func (m *Machine) takesObjects(r *layout.Row) bool {
-	for _, id := range layout.UnpackIDs(r.Spec.Inputs) {
-		if input := m.Rows[id]; input == nil || input.Spec.AsObject {
-			return true
-		}
-	}
-	return false
-}
-
 // realized returns a completion with the result that a future of the machine has.
 func realized(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 	result := &layout.Result{Value: []byte(f.Token.String())}
 	if f.Spec != nil && f.Spec.AsObject {
-		result = &layout.Result{Object: f.Token.String(), Size: 7 + f.Token.Sequence%2<<28}
+		result = &layout.Result{Object: f.Token.String(), Size: 7}
 	}
 	return fdbmodel.Completion{Future: f, Result: result}
 }

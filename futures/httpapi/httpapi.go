@@ -33,9 +33,11 @@ const (
 	MaxWait = time.Minute
 	// MaxSubmitMany is the maximum number of futures in one request.
 	MaxSubmitMany = 1000
-	// MaxBody is the maximum size of a request body in bytes, except for modules:
-	// room for the largest arguments in base64.
+	// MaxBody is the maximum size of a request body in bytes, except for modules and
+	// values that are put: room for the largest arguments in base64.
 	MaxBody = 16 << 20
+	// MaxUpload is the maximum size of a value that is put, in bytes.
+	MaxUpload = 64 << 30
 )
 
 // Problem is an RFC 9457 problem with a code for programs.
@@ -88,6 +90,7 @@ func Register(s *stack.Stack, client *futures.Client,
 	counts := &sharedCounts{from: client.Counts}
 	server := &server{s, client, counts, checkModule}
 	server.registerFutures()
+	server.registerPut()
 	server.registerActions()
 	server.registerFunctions()
 	server.registerCluster()
@@ -104,6 +107,8 @@ func Errors() []stack.ErrorCode {
 		{Err: layout.ErrBadSpec, Status: http.StatusBadRequest, Code: "bad_future"},
 		{Err: layout.ErrBadCursor, Status: http.StatusBadRequest, Code: "bad_cursor"},
 		{Err: layout.ErrUnfit, Status: http.StatusConflict, Code: "unfit_worker"},
+		{Err: futures.ErrNoHolder, Status: http.StatusInsufficientStorage, Code: "no_holder"},
+		{Err: futures.ErrHolderGone, Status: http.StatusServiceUnavailable, Code: "holder_gone"},
 		{Err: fdbmodel.ErrTooLarge, Status: http.StatusRequestEntityTooLarge, Code: "too_large"},
 		{Err: fdbmodel.ErrNotFound, Status: http.StatusNotFound, Code: "not_found"},
 		{Err: fdbmodel.ErrIDInUse, Status: http.StatusConflict, Code: "id_in_use"},

@@ -151,7 +151,8 @@ func TestDescriptionNamesEveryRoute(t *testing.T) {
 	require.Equal(t, "3.1.0", api.OpenAPI)
 	require.NotContains(t, string(a.Body), "$schema")
 	for at, methods := range map[string][]string{
-		path: {"get", "post"}, path + ":submit": {"post"}, path + "/{id}": {"get", "delete"},
+		path: {"get", "post"}, path + ":submit": {"post"}, path + ":put": {"post"},
+		path + "/{id}":        {"get", "delete"},
 		path + "/{id}:cancel": {"post"}, path + "/{id}:retry": {"post"}, path + "/{id}/result": {"get"},
 		path + "/{id}/explanation": {"get"}, path + "/{id}/graph": {"get"},
 		"/api/v1/functions": {"get", "post"}, "/api/v1/workers": {"get"},
@@ -162,7 +163,7 @@ func TestDescriptionNamesEveryRoute(t *testing.T) {
 			require.NotEmpty(t, api.Paths[at][method].Summary, "%s %s", method, at)
 		}
 	}
-	require.Len(t, api.Paths, 12)
+	require.Len(t, api.Paths, 13)
 }
 
 func TestClosedClientIsAProblem(t *testing.T) {

@@ -35,6 +35,7 @@ type maker struct {
 func makers() []maker {
 	return []maker{
 		{"submit", 60, (*walk).submit},
+		{"put", 5, (*walk).putValue},
 		{"await", 8, (*walk).await},
 		{"get", 5, byID("get")},
 		{"explain", 4, byID("explain")},
@@ -245,6 +246,25 @@ func (w *walk) submit() call {
 			}
 		}
 	}
+	return c
+}
+
+// putValue puts a value and enters its future in the ledger.
+func (w *walk) putValue() call {
+	if w.chance(20) {
+		wrong := [][]string{
+			{"-", "--codec", "xml"}, {"-", "--key", ""}, {w.file("directory")}, {w.file("none")}, {}, {"-", "-"},
+			{"-", "--queue", "No Queue"}, {"-", "--stored", "--as-object"}, {"-", "--label", strings.Repeat("l", 65)},
+		}
+		return call{args: append([]string{"put"}, pick(w, wrong)...), codes: []int{codeUsage, codeNotFound}}
+	}
+	w.values++
+	p := &promise{queue: pick(w, []string{"", "q1", "q2"}), value: "value " + strconv.Itoa(w.values), echo: true}
+	c := call{args: []string{"put", "-"}, in: p.value, codes: []int{codeOK, codeNotFound}}
+	if p.queue != "" {
+		c.args = append(c.args, "--queue", p.queue)
+	}
+	c.after = func(_ int, out string) { w.promise(promisedID(out), p) }
 	return c
 }
 

@@ -27,7 +27,7 @@ func (s *Store) Arrive(ctx context.Context, ref Ref, pieces []Hash, o PutOptions
 		return nil, err
 	}
 	a := &Arrival{ref: ref, pieces: pieces, has: make([]bool, len(pieces)), left: len(pieces)}
-	a.stage = stage{store: s, reservation: o.Reservation}
+	a.stage = stage{store: s, reservation: o.Reservation, kept: o.Kept}
 	if err := a.stage.begin(ctx, ref.Size, ref.Size); err != nil {
 		return nil, err
 	}

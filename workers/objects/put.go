@@ -16,6 +16,10 @@ type PutOptions struct {
 	// Reservation is room to put the object into. What it needs beyond that is
 	// taken from the store. Defaults to none.
 	Reservation *Reservation
+	// Kept is called once the object is one of the store's, before anybody can
+	// delete it; also if it was one before. It must not use the store. Defaults to
+	// none.
+	Kept func(Ref)
 }
 
 // buffers are of PieceSize bytes.
@@ -38,7 +42,7 @@ func (s *Store) Put(ctx context.Context, r io.Reader, o PutOptions) (Ref, error)
 		}
 		return s.PutBytes(ctx, (*first)[:n], o)
 	}
-	p := &put{stage: stage{store: s, reservation: o.Reservation}, places: make(chan struct{}, parallel())}
+	p := &put{stage: stage{store: s, reservation: o.Reservation, kept: o.Kept}, places: make(chan struct{}, parallel())}
 	if err := p.begin(ctx, max(o.Size, PieceSize), -1); err != nil {
 		putBuffer(first)
 		return Ref{}, err
@@ -83,7 +87,7 @@ func ReadPiece(r io.Reader, b []byte) (n int, ended bool, err error) {
 // PutBytes is Put of what is in memory. It keeps a copy.
 func (s *Store) PutBytes(ctx context.Context, b []byte, o PutOptions) (Ref, error) {
 	size := int64(len(b))
-	p := &put{stage: stage{store: s, reservation: o.Reservation}}
+	p := &put{stage: stage{store: s, reservation: o.Reservation, kept: o.Kept}}
 	if err := p.begin(ctx, size, size); err != nil {
 		return Ref{}, err
 	}

@@ -9,6 +9,7 @@ import (
 type stage struct {
 	store       *Store
 	reservation *Reservation
+	kept        func(Ref)
 	tier        tier
 	content     content
 	file        bool // it takes a descriptor of its own
@@ -156,5 +157,5 @@ func (g *stage) commit(ref Ref, pieces []Hash) error {
 	if surplus := g.taken - charge(ref.Size, g.tier); surplus > 0 {
 		g.giveBack(surplus)
 	}
-	return g.store.add(ref, pieces, &body{content: g.content, tier: g.tier, charge: g.taken, file: g.file})
+	return g.store.add(ref, pieces, &body{content: g.content, tier: g.tier, charge: g.taken, file: g.file}, g.kept)
 }

@@ -113,9 +113,15 @@ func (s *Store) Has(hash Hash) bool {
 // there. Those who have it open can read on; its room is free when the last of
 // them has closed it.
 func (s *Store) Delete(hash Hash) (bool, error) {
+	return s.DeleteIf(hash, func() bool { return true })
+}
+
+// DeleteIf is Delete if may, which must not use the store, returns true: nobody puts
+// the object in between, see PutOptions.Kept.
+func (s *Store) DeleteIf(hash Hash, may func() bool) (bool, error) {
 	s.mu.Lock()
 	e, found := s.entries[hash]
-	if !found {
+	if !may() || !found {
 		s.mu.Unlock()
 		return false, nil
 	}
@@ -209,9 +215,12 @@ func (s *Store) dropAll(gone []*body) (err error) {
 
 // add makes a body an object of the store, unless it has that object already: then
 // the body is dropped.
-func (s *Store) add(ref Ref, pieces []Hash, b *body) error {
+func (s *Store) add(ref Ref, pieces []Hash, b *body, kept func(Ref)) error {
 	s.mu.Lock()
 	_, found := s.entries[ref.Hash]
+	if kept != nil && !s.closed {
+		kept(ref)
+	}
 	if !found && !s.closed {
 		e := &entry{ref: ref, pieces: pieces, body: b}
 		b.entry = e

@@ -124,6 +124,19 @@ func Body(r *http.Request, limit int64) (io.Reader, error) {
 	return &bounded{from: unzipped, left: limit, limit: limit, charge: r.Context()}, nil
 }
 
+// BodyStream returns a request's body, bounded by limit, for a handler that passes it
+// on as it comes: its bytes are not taken from the budget. Its errors are problems.
+func BodyStream(r *http.Request, limit int64) (io.Reader, error) {
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return nil, NewProblem(http.StatusUnsupportedMediaType, "bad_media_type", nil,
+			"Content-Encoding %.40q: use none", encoding)
+	}
+	if b, ok := r.Body.(*body); ok {
+		b.held = 0
+	}
+	return &bounded{from: r.Body, left: limit, limit: limit}, nil
+}
+
 // bounded fails, rather than ends, at its limit.
 type bounded struct {
 	from        io.Reader

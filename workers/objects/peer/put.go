@@ -29,7 +29,11 @@ func (c *link) put(ctx context.Context, r request) error {
 		return c.refuse(statusFull)
 	}
 	parts := &partReader{from: c.Conn, timeout: o.PieceTimeout}
-	ref, err := c.server.store.Put(ctx, parts, objects.PutOptions{Size: int64(r.first)})
+	ref, err := c.server.store.Put(ctx, parts, objects.PutOptions{Size: int64(r.first), Kept: func(ref objects.Ref) {
+		if o.Kept != nil {
+			o.Kept(Owner(r.hash), ref)
+		}
+	}})
 	switch {
 	case parts.failed != nil:
 		return parts.failed
@@ -117,11 +121,17 @@ func (r *partReader) next() error {
 // nothing is kept then, nor after another error; it is not tried again, for r has
 // been read. An end of ctx does not end a Read of r.
 func (c *Client) Put(ctx context.Context, address string, r io.Reader, about int64) (objects.Ref, error) {
+	return c.PutFor(ctx, address, Owner{}, r, about)
+}
+
+// PutFor is Put of what belongs to an owner.
+func (c *Client) PutFor(ctx context.Context, address string, owner Owner, r io.Reader, about int64,
+) (objects.Ref, error) {
 	s, err := c.dialNew(ctx, address)
 	if err == nil {
 		stop := context.AfterFunc(ctx, func() { _ = s.Close() }) // what is under way ends
 		var ref objects.Ref
-		ref, err = s.put(r, about)
+		ref, err = s.put(owner, r, about)
 		if stop() {
 			err = errors.Join(err, s.Close())
 		} else {
@@ -135,8 +145,8 @@ func (c *Client) Put(ctx context.Context, address string, r io.Reader, about int
 }
 
 // put sends an object. The answer can come before all of it is sent.
-func (s *source) put(r io.Reader, about int64) (objects.Ref, error) {
-	if err := s.ask(request{op: opPut, first: uint64(max(0, about))}); err != nil {
+func (s *source) put(owner Owner, r io.Reader, about int64) (objects.Ref, error) {
+	if err := s.ask(request{op: opPut, hash: objects.Hash(owner), first: uint64(max(0, about))}); err != nil {
 		return objects.Ref{}, err
 	}
 	if err := s.SetReadDeadline(time.Time{}); err != nil {

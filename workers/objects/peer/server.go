@@ -37,6 +37,12 @@ type ServerOptions struct {
 	// Puts lets clients put objects into the store, as long as it has room. Defaults
 	// to false.
 	Puts bool
+	// Kept is called for an object that was put, with its owner as the client names
+	// it, before anybody can delete it. It must not use the store. Defaults to none.
+	Kept func(Owner, objects.Ref)
+	// Take gets what belongs to an owner from where it is into the store, if alone is
+	// set without leaving it there. Defaults to none: it is refused.
+	Take func(ctx context.Context, owner Owner, alone bool) error
 	// HandshakeTimeout bounds the time until a client has shown that it knows the
 	// token. Defaults to 5 s.
 	HandshakeTimeout time.Duration
@@ -233,6 +239,10 @@ func (c *link) answer(ctx context.Context) error {
 		return c.release(r.hash)
 	case opPut:
 		return c.put(ctx, r)
+	case opRoom:
+		return c.room()
+	case opTake:
+		return c.take(ctx, r)
 	}
 	o, err := c.server.store.Open(r.hash)
 	if err != nil {

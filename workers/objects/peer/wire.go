@@ -50,9 +50,16 @@ const (
 	opRelease
 	// opPut stores what follows: a reply with the length before each part of at
 	// most a piece, and one with 0 at the end. first is about how many bytes follow.
-	// The answer is a reply with the size, and the hash.
+	// The answer is a reply with the size, and the hash. The request's hash is the
+	// owner.
 	opPut
-	lastOperation = opPut
+	// opRoom asks for how many bytes there is room: one reply with them.
+	opRoom
+	// opTake has the server get what belongs to an owner, the request's hash, from
+	// where it is; with a count of 1 for itself alone. Replies with 0 say that it is
+	// under way, and one with 1 that it is done.
+	opTake
+	lastOperation = opTake
 )
 
 // request is what a client sends.
@@ -78,7 +85,7 @@ func decodeRequest(b *[requestSize]byte) (request, error) {
 	if r.op == 0 || r.op > lastOperation || b[1] != 0 || b[2] != 0 || b[3] != 0 {
 		return request{}, fmt.Errorf("%w: request %x", ErrMalformed, b[:4])
 	}
-	if r.op != opPieces && (r.first != 0 && r.op != opPut || r.count != 0) {
+	if r.op != opPieces && (r.first != 0 && r.op != opPut || r.count != 0 && (r.op != opTake || r.count != 1)) {
 		return request{}, fmt.Errorf("%w: request %x", ErrMalformed, b[:])
 	}
 	return r, nil

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestPutFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "value")
+	require.NoError(t, os.WriteFile(file, []byte("a value"), 0o600))
+	module := filepath.Join(dir, "copy.wasm")
+	require.NoError(t, os.WriteFile(module, copying(), 0o600))
+	s.ok("function", "put", module, "--alias", "copy")
+	id := s.ok("put", file, "--label", "l", "--key", "k")
+	require.Equal(t, "a value", s.ok("await", id))
+	require.Equal(t, "a value", s.ok("submit", "wasm:copy", "--stdin-of", id, "--wait"))
+	var said struct {
+		ID      string
+		Existed bool
+		Bytes   int64
+	}
+	require.NoError(t, json.Unmarshal([]byte(s.ok("put", file, "--key", "k", "--json")), &said))
+	require.Equal(t, id, said.ID)
+	require.True(t, said.Existed)
+	require.EqualValues(t, 7, said.Bytes)
+	out, _ := s.run(exitOK, "from a pipe", "put", "-")
+	require.Equal(t, "from a pipe", s.ok("await", out[:len(id)]))
+	_, e := s.run(exitUsage, "", "retry", id)
+	require.Contains(t, e, "not possible")
+	require.Contains(t, s.ok("explain", id), "realized")
+	for says, args := range map[string][]string{
+		"is a directory": {dir}, "no such file": {file + "-none"}, "exclude each other": {file, "--stored", "--as-object"},
+		"--key is empty": {file, "--key", ""}, "codec": {file, "--codec", "xml"},
+	} {
+		_, e := s.run(exitUsage, "", append([]string{"put"}, args...)...)
+		require.Contains(t, e, says)
+	}
+	_, e = s.run(exitStore, "", "put", file, "--as-object")
+	require.Contains(t, e, "no worker takes an object")
+	require.Contains(t, s.ok("check"), "0 problems")
+}

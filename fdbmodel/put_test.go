@@ -1,0 +1,72 @@
+package fdbmodel_test
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+)
+
+// TestPutsBeforeTheirFuture has values written ahead whose future is not there yet, or
+// never comes: a sweep leaves them for an hour.
+func TestPutsBeforeTheirFuture(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	ids, err := s.C.DrawIDs(1)
+	require.NoError(t, err)
+	value := bytes.Repeat([]byte("v"), 2*layout.ChunkSize)
+	sweep := func() (removed int) {
+		for shard := range s.C.Config().Shards {
+			for cursor := []byte(nil); ; {
+				next, n, err := s.C.SweepChunks(s.Ctx, shard, cursor)
+				require.NoError(t, err)
+				if removed += n; next == nil {
+					break
+				}
+				cursor = next
+			}
+		}
+		return removed
+	}
+	_, err = s.C.PutResult(s.Ctx, ids[0], layout.Token{Sequence: 1}, value)
+	require.NoError(t, err)
+	require.Zero(t, sweep())
+	existed, err := s.C.Put(s.Ctx, fdbmodel.Value{ID: ids[0], Bytes: value})
+	require.NoError(t, err)
+	require.False(t, existed)
+	require.Equal(t, 1, sweep(), "those of another put")
+	row, err := s.C.Get(s.Ctx, ids[0])
+	require.NoError(t, err)
+	got, err := s.C.ResultValue(s.Ctx, row.ID, row.Result)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(value, got))
+	other, err := s.C.DrawIDs(1)
+	require.NoError(t, err)
+	_, err = s.C.PutResult(s.Ctx, other[0], layout.Token{Sequence: 1}, value)
+	require.NoError(t, err)
+	s.Clock.Advance(2 * time.Hour)
+	require.Equal(t, 1, sweep())
+	requireSound(s)
+}
+
+// TestPutsThatAreLate name a worker that is gone, or come too late.
+func TestPutsThatAreLate(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	put := func(before time.Time, holder layout.WorkerID) error {
+		ids, err := s.C.DrawIDs(1)
+		require.NoError(t, err)
+		_, err = s.C.Put(s.Ctx, fdbmodel.Value{ID: ids[0], Object: "o", Size: 1, Holder: holder, Before: before})
+		return err
+	}
+	require.NoError(t, put(s.C.Now(), s.Worker.ID()))
+	require.ErrorIs(t, put(s.C.Now().Add(-1), s.Worker.ID()), fdbmodel.ErrHolderGone)
+	require.ErrorIs(t, put(time.Time{}, "0123456789abcdef"), fdbmodel.ErrHolderGone)
+	require.ErrorIs(t, put(time.Time{}, ""), layout.ErrBadSpec)
+	requireSound(s)
+}

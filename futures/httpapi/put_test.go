@@ -1,0 +1,43 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/futures/httpapi"
+)
+
+func TestPutAValue(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	f.work()
+	put := path + ":put"
+	var made, again httpapi.Submitted
+	a := f.send("POST", put+"?key=k&codec=json&label=l", `{"a":1}`, "Content-Type", "application/octet-stream")
+	a.Into(http.StatusCreated, &made)
+	require.Equal(t, path+"/"+made.ID.String(), a.Header.Get("Location"))
+	f.send("POST", put+"?key=k&codec=json", `{"a":1}`).Into(http.StatusOK, &again)
+	require.Equal(t, httpapi.Submitted{ID: made.ID, Existed: true}, again)
+	f.send("POST", put+"?key=k&codec=json", `{"a":2}`).Problem(http.StatusConflict, "id_in_use", "other value")
+	var got httpapi.Future
+	f.send("GET", path+"/"+made.ID.String(), "").Into(http.StatusOK, &got)
+	require.EqualValues(t, "realized", got.State)
+	require.Equal(t, layout.FunctionPut, got.Function)
+	require.JSONEq(t, `{"a":1}`, string(got.Result.Output))
+	f.send("POST", path+"?wait=1m", `{"function":"go:echo","codec":"inputs","inputs":["`+made.ID.String()+`"]}`).
+		Into(http.StatusCreated, &got)
+	require.Equal(t, `{"a":1}`, got.Result.Value.Data)
+
+	large := strings.Repeat("x", 3<<20)
+	f.send("POST", put+"?stored=true", large).Into(http.StatusCreated, &made)
+	require.Len(t, f.send("GET", path+"/"+made.ID.String()+"/result", "").Body, len(large))
+	f.send("POST", put+"?as_object=true", "x").Problem(http.StatusInsufficientStorage, "no_holder", "object store")
+	for _, bad := range []string{"?codec=xml", "?key=", "?nonsense=1", "?stored=perhaps", "?queue=No+Queue"} {
+		require.Equal(t, http.StatusBadRequest, f.send("POST", put+bad, "x").Status, bad)
+	}
+	f.send("POST", put, "x", "Content-Encoding", "gzip").Problem(http.StatusUnsupportedMediaType, "bad_media_type", "none")
+}

@@ -1,0 +1,240 @@
+package futures
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/workers/objects/held"
+)
+
+// PutStored is the largest value, in bytes, that Put stores with the cluster unless
+// it is told where.
+const PutStored = 1 << 20
+
+// putWithin is how soon after a worker has a value its future must be made.
+const putWithin = time.Minute
+
+// ErrNoHolder is returned by Put for a value that the cluster does not store and that
+// no worker takes.
+var ErrNoHolder = held.ErrNoHolder
+
+// ErrHolderGone is returned by Put when the worker that took the value died before the
+// future was made. Put it again.
+var ErrHolderGone = fdbmodel.ErrHolderGone
+
+// PutOptions say what is put. The zero value is right for a stream of bytes.
+type PutOptions struct {
+	// Codec is the encoding of the value: CodecRaw, CodecJSON or CodecMsgpack.
+	// Defaults to raw.
+	Codec string
+	// Size is about how many bytes there are. Defaults to unknown.
+	Size int64
+	// ID, or else Key, makes the put repeatable: the same one with the same content is
+	// the same future. Default to a new id.
+	ID  ID
+	Key string
+	// Queue is what the future is counted in, default "default". Label is for people,
+	// at most 64 bytes; it defaults to none.
+	Queue, Label string
+	// AsObject has a worker hold the value whatever its size, Stored has the cluster
+	// store it, up to 64 MiB. Default to false: the cluster stores up to PutStored.
+	AsObject, Stored bool
+	// Memory is how many bytes of a value above PutStored may be in memory to be stored
+	// with the cluster, with Stored or if no worker takes objects. Defaults to 64 MiB,
+	// which is also the most.
+	Memory int64
+}
+
+// Put makes what r has to say, to its end, the result of a new future, which is
+// realized at once: it is awaited, opened, an input of others, kept and removed like
+// any other. The cluster stores values of up to PutStored bytes, which are as durable as
+// futures. Larger ones are held by a worker: that of the function to which ctx was
+// given, else the one with most room. Such a value is lost with the last worker that
+// has a copy, and nothing can make it again: the future then fails with the kind lost.
+// If no worker takes objects, the cluster stores up to PutOptions.Memory.
+//
+// It returns ErrNoHolder and ErrTooLarge for what is too large for either, ErrHolderGone,
+// ErrIDInUse, ErrBadSpec, and errors of r. Without a future nothing is kept: an upload
+// that was cut off is dropped at once, one whose future was not made within minutes. An
+// unknown commit is resolved, but if ctx ends meanwhile, the future may exist: put it
+// with an ID or a Key to be able to repeat it.
+func (c *Client) Put(ctx context.Context, r io.Reader, o PutOptions) (*Future, error) {
+	if err := c.usable(); err != nil {
+		return nil, err
+	}
+	if o.AsObject && o.Stored {
+		return nil, fmt.Errorf("%w: a value is put as an object or stored with the cluster, not both", ErrBadSpec)
+	}
+	v := fdbmodel.Value{ID: o.ID, Key: o.Key, Codec: o.Codec, Queue: o.Queue, Label: o.Label}
+	if err := c.identifyValue(&v); err != nil {
+		return nil, err
+	}
+	whole, err := c.place(ctx, r, &v, &o)
+	if err != nil {
+		return nil, err
+	}
+	if whole != nil {
+		v.Bytes = whole
+	}
+	existed, err := c.cluster.Put(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	return &Future{client: c, id: v.ID, existed: existed}, nil
+}
+
+// PutValue puts a value, encoded as msgpack, as the result of a future of its type;
+// see Client.Put.
+func PutValue[T any](ctx context.Context, c *Client, value T, o PutOptions) (*Typed[T], error) {
+	encoded, err := msgpack.Marshal(&value)
+	if err != nil {
+		return nil, fmt.Errorf("value to put: %w", err)
+	}
+	o.Codec, o.Size = CodecMsgpack, int64(len(encoded))
+	f, err := c.Put(ctx, bytes.NewReader(encoded), o)
+	if err != nil {
+		return nil, err
+	}
+	return &Typed[T]{f}, nil
+}
+
+// identifyValue gives a value its id.
+func (c *Client) identifyValue(v *fdbmodel.Value) error {
+	switch {
+	case !v.ID.IsZero():
+		return nil
+	case v.Key != "":
+		v.ID = c.cluster.IDOf(v.Key)
+		return nil
+	}
+	ids, err := c.cluster.DrawIDs(1)
+	if err == nil {
+		v.ID = ids[0]
+	}
+	return err
+}
+
+// place has a worker hold a value, or returns what the cluster is to store.
+func (c *Client) place(ctx context.Context, r io.Reader, v *fdbmodel.Value, o *PutOptions) (whole []byte, err error) {
+	most := PutStored
+	switch {
+	case o.Stored:
+		most = o.memory()
+	case o.AsObject:
+		most = 0
+	}
+	var head []byte
+	if !o.AsObject {
+		head, err = io.ReadAll(io.LimitReader(r, int64(most)+1))
+		if err != nil || len(head) <= most {
+			return present(head), err
+		}
+	}
+	if o.Stored {
+		return nil, fmt.Errorf("%w: more than %d bytes are stored with the cluster: put them as an object", ErrTooLarge, most)
+	}
+	rest := &counted{Reader: io.MultiReader(bytes.NewReader(head), r)}
+	err = c.holdValue(ctx, rest, v, max(o.Size, int64(len(head))))
+	if err == nil || rest.n > 0 || o.AsObject || !errors.Is(err, ErrNoHolder) {
+		return nil, err
+	}
+	limit := int64(o.memory())
+	whole, failed := io.ReadAll(io.LimitReader(rest, limit+1))
+	switch {
+	case failed != nil:
+		return nil, failed
+	case int64(len(whole)) > limit:
+		return nil, fmt.Errorf("%w: more than %d bytes, and %w", ErrTooLarge, limit, err)
+	}
+	return whole, nil
+}
+
+// memory is how many bytes may be stored with the cluster.
+func (o *PutOptions) memory() int {
+	if o.Memory > 0 {
+		return int(min(layout.MaxPut, o.Memory))
+	}
+	return layout.MaxPut
+}
+
+// present is a value that is there, if empty.
+func present(value []byte) []byte {
+	if value == nil {
+		return []byte{}
+	}
+	return value
+}
+
+// counted counts what is read.
+type counted struct {
+	io.Reader
+	n int64
+}
+
+// Read implements io.Reader.
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// holdValue has a worker hold a value: that of the function which calls, else the one
+// with most room.
+func (c *Client) holdValue(ctx context.Context, r *counted, v *fdbmodel.Value, about int64) (err error) {
+	if keeper, ok := ctx.Value(layout.KeeperKey{}).(layout.Keeper); ok {
+		v.Object, v.Size, v.Holder, err = keeper.Keep(ctx, v.ID, r, about)
+		if err == nil {
+			v.Before = c.cluster.Now().Add(putWithin)
+		}
+		if err == nil || r.n > 0 {
+			return err
+		}
+	}
+	holders, err := c.holders(ctx, "")
+	if err != nil {
+		return err
+	}
+	var failed error
+	for i := range holders {
+		to := &holders[i]
+		if to.Room < about {
+			failed = errors.Join(failed, fmt.Errorf("worker %s has room for %d bytes, and about %d are needed", to.Worker,
+				to.Room, about))
+			continue
+		}
+		v.Object, v.Size, err = c.objects.Put(ctx, to, v.ID, r, about)
+		if err == nil {
+			v.Holder, v.Before = to.Worker, c.cluster.Now().Add(putWithin)
+			return nil
+		}
+		if ctx.Err() != nil || r.n > 0 {
+			return err
+		}
+		failed = errors.Join(failed, err)
+	}
+	return fmt.Errorf("%w: %w", ErrNoHolder, failed)
+}
+
+// holders returns the workers that hold objects, but for one, the one with most room
+// first.
+func (c *Client) holders(ctx context.Context, but layout.WorkerID) ([]held.Holder, error) {
+	members, err := c.cluster.Workers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var alive []layout.WorkerInfo
+	for i := range members {
+		if m := &members[i]; m.Alive && m.Unreadable == "" && m.ID != but {
+			alive = append(alive, m.WorkerInfo)
+		}
+	}
+	return c.objects.Holders(ctx, alive)
+}

@@ -1,0 +1,72 @@
+package workers
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/workers/objects"
+	"github.com/futura-run/futura/workers/objects/peer"
+)
+
+// TestHeldUntilItCounts has objects put for futures: those whose future never comes go
+// after a while, those of a future stay until it goes, whatever else is put for it.
+func TestHeldUntilItCounts(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	reg, err := b.cluster.Register(b.ctx, layout.WorkerInfo{
+		Queues: []string{"default"}, Capacity: layout.Resources{Slots: 1},
+	})
+	require.NoError(t, err)
+	k, err := newKeeper(b.cluster, ObjectOptions{Memory: 8 << 20})
+	require.NoError(t, err)
+	k.worker = reg.ID()
+	defer func() { require.NoError(t, k.close()) }()
+	ids, err := b.cluster.DrawIDs(2)
+	require.NoError(t, err)
+	keep := func(id layout.ID, content string) objects.Hash {
+		object, size, holder, err := k.Keep(b.ctx, id, strings.NewReader(content), int64(len(content)))
+		require.NoError(t, err)
+		require.Equal(t, reg.ID(), holder)
+		require.Equal(t, int64(len(content)), size)
+		hash, err := objects.ParseHash(object)
+		require.NoError(t, err)
+		return hash
+	}
+	legit, never := keep(ids[0], "legit"), keep(ids[1], "never comes")
+	_, err = b.cluster.Put(b.ctx, fdbmodel.Value{ID: ids[0], Object: legit.String(), Size: 5, Holder: reg.ID()})
+	require.NoError(t, err)
+	// Somebody else puts something for the same future, and the same for no future.
+	var owner peer.Owner
+	copy(owner[:], ids[0][:])
+	other, err := k.store.Put(b.ctx, strings.NewReader("other"), objects.PutOptions{
+		Kept: func(ref objects.Ref) { k.holdPut(owner, ref) },
+	})
+	require.NoError(t, err)
+	_, err = k.store.Put(b.ctx, bytes.NewReader([]byte("legit")), objects.PutOptions{
+		Kept: func(ref objects.Ref) { k.holdPut(peer.Owner{}, ref) },
+	})
+	require.NoError(t, err)
+	require.NoError(t, k.sweep(b.ctx))
+	require.Equal(t, 3, k.store.Stats().Objects)
+
+	b.clock.Advance(putGrace)
+	require.NoError(t, k.sweep(b.ctx))
+	require.True(t, k.store.Has(legit))
+	require.False(t, k.store.Has(never))
+	require.False(t, k.store.Has(other.Hash))
+	require.NoError(t, b.cluster.Discard(b.ctx, ids[0]))
+	require.NoError(t, k.sweep(b.ctx))
+	require.Zero(t, k.store.Stats().Objects)
+	require.Zero(t, len(k.held)+len(k.uses))
+
+	// What has no room is refused before it is read.
+	large := strings.NewReader("large")
+	_, _, _, err = k.Keep(b.ctx, ids[1], large, 9<<20)
+	require.ErrorIs(t, err, objects.ErrFull)
+	require.Equal(t, 5, large.Len())
+}

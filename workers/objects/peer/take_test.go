@@ -1,0 +1,89 @@
+package peer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/workers/objects"
+)
+
+// TestOwners has objects put for owners, and taken for them.
+func TestOwners(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	held := openStore(t, objects.Options{Memory: 8 << 20})
+	var mu sync.Mutex
+	kept := map[Owner]objects.Ref{}
+	taken := make(chan bool, 2)
+	wait := errors.New("not before the third time")
+	address := serve(t, listenTCP(t), held, ServerOptions{
+		Puts: true, PieceTimeout: 300 * time.Millisecond,
+		Kept: func(owner Owner, ref objects.Ref) {
+			mu.Lock()
+			defer mu.Unlock()
+			kept[owner] = ref
+		},
+		Take: func(ctx context.Context, owner Owner, alone bool) error {
+			switch owner {
+			case Owner{1}:
+				taken <- alone
+				return nil
+			case Owner{2}:
+				return objects.ErrFull
+			case Owner{3}:
+				<-ctx.Done() // the client is gone
+				taken <- true
+				return wait
+			}
+			return objects.ErrNotFound
+		},
+	})
+	client := newClient(t, Options{})
+	free, err := client.Room(ctx, address)
+	require.NoError(t, err)
+	require.Equal(t, held.Stats().Free, free)
+	ref, err := client.PutFor(ctx, address, Owner{7}, bytes.NewReader(someBytes(100)), 0)
+	require.NoError(t, err)
+	mu.Lock()
+	require.Equal(t, map[Owner]objects.Ref{{7}: ref}, kept)
+	mu.Unlock()
+
+	for _, alone := range []bool{true, false} {
+		require.NoError(t, client.Take(ctx, address, Owner{1}, alone))
+		require.Equal(t, alone, <-taken)
+	}
+	require.ErrorIs(t, client.Take(ctx, address, Owner{2}, false), objects.ErrFull)
+	require.ErrorIs(t, client.Take(ctx, address, Owner{4}, false), objects.ErrNotFound)
+	gone, leave := context.WithCancel(ctx)
+	time.AfterFunc(10*time.Millisecond, leave)
+	require.ErrorIs(t, client.Take(gone, address, Owner{3}, false), context.Canceled)
+	require.True(t, <-taken)
+
+	closed := serve(t, listenTCP(t), held, ServerOptions{})
+	_, err = client.Room(ctx, closed)
+	require.ErrorIs(t, err, errNoPuts)
+	require.ErrorIs(t, client.Take(ctx, closed, Owner{1}, false), errNoPuts)
+}
+
+// TestTakeAnswers are lies of the server: the client ends.
+func TestTakeAnswers(t *testing.T) {
+	t.Parallel()
+	for name, fn := range map[string]func(net.Conn, request){
+		"nothing": func(c net.Conn, _ request) { _, _ = c.Read(make([]byte, 1)) },
+		"garbage": func(c net.Conn, _ request) { endless(c) },
+		"an end":  func(c net.Conn, _ request) { _ = c.Close() },
+	} {
+		client := newClient(t, Options{PieceTimeout: 300 * time.Millisecond})
+		address := hostileServer(t, testToken, fn)
+		require.Error(t, client.Take(context.Background(), address, Owner{1}, true), name)
+		_, err := client.Room(context.Background(), address)
+		require.Error(t, err, name)
+	}
+}
