@@ -22,7 +22,7 @@ func TestHeldUntilItCounts(t *testing.T) {
 		Queues: []string{"default"}, Capacity: layout.Resources{Slots: 1},
 	})
 	require.NoError(t, err)
-	k, err := newKeeper(b.cluster, ObjectOptions{Memory: 8 << 20})
+	k, err := newKeeper(b.cluster, ObjectOptions{Memory: 8 << 20}, true)
 	require.NoError(t, err)
 	k.worker = reg.ID()
 	defer func() { require.NoError(t, k.close()) }()

@@ -68,14 +68,17 @@ type keeper struct {
 	room room
 }
 
-// newKeeper opens an object store and where it is served.
-func newKeeper(c *fdbmodel.Cluster, o ObjectOptions) (*keeper, error) {
+// newKeeper opens an object store, and where it is served if it is to be.
+func newKeeper(c *fdbmodel.Cluster, o ObjectOptions, serves bool) (*keeper, error) {
 	store, err := objects.Open(objects.Options{Memory: o.Memory, Disk: o.Disk, Dir: o.Dir})
 	if err != nil {
 		return nil, err
 	}
-	k := &keeper{cluster: c, store: store, secret: rand.Text() + rand.Text(),
-		held: map[heldObject]holding{}, uses: map[objects.Hash]int{}}
+	k := &keeper{cluster: c, store: store, held: map[heldObject]holding{}, uses: map[objects.Hash]int{}}
+	if !serves {
+		return k, nil
+	}
+	k.secret = rand.Text() + rand.Text()
 	if err := k.listen(o); err != nil {
 		return nil, errors.Join(err, k.close())
 	}

@@ -11,8 +11,9 @@ import (
 
 // steps is what step keeps between its calls.
 type steps struct {
-	beatAt time.Time
-	taken  []*job // have a slot, and wait for their turn
+	beatAt  time.Time
+	sweepAt time.Time // of objects
+	taken   []*job    // have a slot, and wait for their turn
 }
 
 // vanishedStep is how far off the next step of a vanished worker is.
@@ -35,7 +36,7 @@ func (w *Worker) step(ctx context.Context, now time.Time) (time.Time, error) {
 		if l, err = w.join(ctx); err != nil {
 			return now.Add(w.options.Poll), err
 		}
-		w.steps.beatAt = now.Add(w.cluster.Config().Heartbeat)
+		w.steps.beatAt, w.steps.sweepAt = now.Add(w.cluster.Config().Heartbeat), now.Add(sweepObjectsEvery)
 	}
 	next, err := w.stepLife(ctx, l, now)
 	if errors.Is(err, fdbmodel.ErrReaped) {
@@ -48,7 +49,7 @@ func (w *Worker) step(ctx context.Context, now time.Time) (time.Time, error) {
 		w.mu.Lock()
 		w.life = nil
 		w.mu.Unlock()
-		return now, nil
+		return now, l.dropObjects()
 	}
 	return next, err
 }
@@ -59,6 +60,12 @@ func (w *Worker) stepLife(ctx context.Context, l *life, now time.Time) (time.Tim
 			return now, err
 		}
 		w.steps.beatAt = now.Add(w.cluster.Config().Heartbeat)
+	}
+	if l.kept != nil && !now.Before(w.steps.sweepAt) {
+		w.steps.sweepAt = now.Add(sweepObjectsEvery)
+		if err := l.kept.sweep(ctx); err != nil {
+			return now, err
+		}
 	}
 	l.takeCancels()
 	w.slots.losePatience()
@@ -183,5 +190,5 @@ func (w *Worker) leave(ctx context.Context) error {
 	if err := w.cluster.ReleaseJanitor(ctx, l.reg.ID()); err != nil {
 		return err
 	}
-	return l.reg.Leave(ctx)
+	return errors.Join(l.reg.Leave(ctx), l.dropObjects())
 }

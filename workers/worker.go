@@ -102,6 +102,7 @@ func New(c Client, o Options) (*Worker, error) {
 		o.Seam.Step, o.Seam.Leave, o.Seam.Vanish = w.step, w.leave, w.crash
 		o.Seam.Freeze, o.Seam.Thaw = w.gate.shut, w.gate.release
 		o.Seam.TakeCancels = w.takeCancels
+		o.Seam.ReadObject, o.Seam.DropObject, o.Seam.AddCopy = w.readObject, w.dropObject, w.addCopy
 	}
 	return w, nil
 }
@@ -291,7 +292,7 @@ func (w *Worker) openKeeper(info *layout.WorkerInfo) (*keeper, error) {
 	if w.options.Objects.Memory <= 0 {
 		return nil, nil
 	}
-	k, err := newKeeper(w.cluster, w.options.Objects)
+	k, err := newKeeper(w.cluster, w.options.Objects, !w.manual())
 	if err == nil {
 		info.Objects, info.Secret = k.addresses(), layout.Secret(k.secret)
 	}

@@ -70,4 +70,15 @@ type Worker struct {
 	Freeze func()
 	// Thaw ends a Freeze.
 	Thaw func()
+	// ReadObject reads an object of the present membership of a worker with an object
+	// store. A manual one serves its objects to nobody: who has the worker reads them
+	// here.
+	ReadObject func(object string, size int64) (value []byte, found bool)
+	// DropObject makes it lose an object, as damage would, and reports whether it had
+	// it. The store is not told.
+	DropObject func(object string) bool
+	// AddCopy has it keep a copy of a result, and say so in the store: of a future,
+	// with the worker and the sequence of the result's token. It returns the errors
+	// of fdbmodel's AddCopy, and an error if it has no room.
+	AddCopy func(ctx context.Context, id [16]byte, worker string, sequence int64, value []byte) error
 }
