@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"bytes"
 	"context"
 	"errors"
 
@@ -52,7 +53,7 @@ func (w *Worker) addCopy(ctx context.Context, id [16]byte, worker string, sequen
 	if l == nil {
 		return errors.New("workers: the worker has no object store")
 	}
-	if _, err := l.kept.keep(ctx, id, value); err != nil {
+	if _, _, _, err := l.kept.Keep(ctx, id, bytes.NewReader(value), int64(len(value))); err != nil {
 		return err
 	}
 	return l.reg.AddCopy(ctx, id, layout.Token{Worker: layout.WorkerID(worker), Sequence: sequence})

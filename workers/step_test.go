@@ -96,18 +96,18 @@ func TestObjectsOfAManualWorker(t *testing.T) {
 	copies, err := b.cluster.Copies(b.ctx, id)
 	require.NoError(t, err)
 	require.Len(t, copies, 2)
-	require.True(t, first.DropObject(result.Object))
-	require.False(t, first.DropObject(result.Object))
-	_, found = first.ReadObject(result.Object, result.Size)
+	require.True(t, second.DropObject(result.Object))
+	require.False(t, second.DropObject(result.Object))
+	_, found = second.ReadObject(result.Object, result.Size)
 	require.False(t, found)
 
 	require.NoError(t, b.cluster.Discard(b.ctx, id))
-	_, found = second.ReadObject(result.Object, result.Size)
+	_, found = first.ReadObject(result.Object, result.Size)
 	require.True(t, found)
 	for n := time.Duration(0); n <= sweepObjectsEvery; n += b.cluster.Config().Heartbeat {
-		step(second)
+		step(first)
 	}
-	_, found = second.ReadObject(result.Object, result.Size)
+	_, found = first.ReadObject(result.Object, result.Size)
 	require.False(t, found)
 	for _, s := range []*seam.Worker{first, second, none} {
 		require.NoError(t, s.Leave(b.ctx))

@@ -191,8 +191,8 @@ func importTable() map[string]imports {
 			others: tests(),
 		},
 		"internal/sim": {
-			ours: append(slices.Clone(whole), "internal/seam", "fdbmodel/kv/kvtest/reference", "batch", "batch/head",
-				"batch/futurestore"),
+			ours: append(slices.Clone(whole), "internal/seam", "fdbmodel/kv/kvtest/reference", "fdbmodel/reference",
+				"batch", "batch/head", "batch/futurestore"),
 			others: append(tests(), uuid, pebble),
 		},
 	}

@@ -96,7 +96,7 @@ func (c *clientProcess) take(ctx context.Context, n layout.Notice) error {
 	if r == nil {
 		return fmt.Errorf("notice of future %s, which was never submitted", n.ID)
 	}
-	if r.retried > 0 || n.Result == nil && n.Exception == nil {
+	if r.again() || n.Result == nil && n.Exception == nil {
 		row, err := c.cluster.Get(ctx, n.ID)
 		switch {
 		case errors.Is(err, fdbmodel.ErrNotFound) && (c.world.expires || r.discarded):
@@ -106,24 +106,28 @@ func (c *clientProcess) take(ctx context.Context, n layout.Notice) error {
 			return nil
 		case err != nil:
 			return err
-		case r.retried > 0 && !row.State().Terminal():
+		case r.again() && !row.State().Terminal():
 			return nil // that was before
 		}
 		n.State, n.Result, n.Exception = row.State(), row.Result, row.Exception
 	}
-	if r.ended != nil && r.retried == 0 {
+	if r.ended != nil && !r.again() {
 		return sameEnd(r.ended, &n)
 	}
+	r.read = r.read && r.ended != nil && sameEnd(r.ended, &n) == nil
 	r.ended = &n
+	delete(c.overdue, n.ID)
 	return nil
 }
 
-// forgetRetried makes the client look again at what it retried: a retry may have
-// landed late.
-func (c *clientProcess) forgetRetried() {
+// forgetEnds makes the client look again at what may have gone on since it ended: a
+// retry may have landed late, or somebody may have found a result lost. Of those
+// that are objects it wants about half.
+func (c *clientProcess) forgetEnds() {
 	for _, r := range c.requests {
-		if r.retried > 0 && r.ended != nil {
-			r.earlier, r.ended = r.ended, nil
+		r.wanted = r.submission.Spec.AsObject && c.world.random.IntN(2) == 0
+		if r.again() && !r.discarded && r.ended != nil {
+			r.earlier, r.ended, r.read = r.ended, nil, false
 		}
 	}
 }
@@ -202,7 +206,7 @@ func (c *clientProcess) submitAgain(ctx context.Context, r *request) error {
 func (c *clientProcess) open() int {
 	n := 0
 	for _, r := range c.requests {
-		if r.open() {
+		if r.open() || r.unread() {
 			n++
 		}
 	}

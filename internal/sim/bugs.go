@@ -21,6 +21,10 @@ type plantedBug struct {
 	write func(*tx, *mutation)
 	// page changes what a read of a range finds, if it is set.
 	page func(*tx, []kv.KeyValue) []kv.KeyValue
+	// get changes what a read of a key finds, if it is set.
+	get func(t *tx, key, value []byte) []byte
+	// stale makes workers serve the first object that a future had.
+	stale bool
 	// blind makes reads leave no conflicts.
 	blind bool
 }
@@ -56,13 +60,16 @@ const (
 	tagAssign  = "futura-assign"
 	tagDiscard = "futura-discard"
 	tagExpire  = "futura-expire"
+	tagLose    = "futura-lose"
+	tagClone   = "futura-clone"
+	tagRead    = "futura-read"
 )
 
 // ends are the tags of transactions that end futures.
 var ends = []string{tagFinish, tagReap, "futura-cancel", tagSettle}
 
 func plantedBugs() []plantedBug {
-	return slices.Concat(edgeBugs(), claimBugs(), endingBugs(), batchBugs())
+	return slices.Concat(edgeBugs(), claimBugs(), endingBugs(), batchBugs(), copyBugs(), lineageBugs())
 }
 
 // edgeBugs are about futures that take the results of others.

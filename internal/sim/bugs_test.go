@@ -31,12 +31,34 @@ func (c *cleanRuns) run(seed uint64) error {
 	return run()
 }
 
+// recorded are seeds that find the bugs which the first one does not.
+var recorded = map[Bug]uint64{
+	"edge lost": 5, "list linked in part": 4, "used input removed": 2, "failed input counts": 3,
+	"claims without conflicts": 2, "fence open": 2, "item given twice": 2, "copies left behind": 2,
+	"object of a dead worker": 5, "loss of one copy": 8, "newer result lost": 9, "rebuilds without conflicts": 2,
+	"block without edges": 2, "lineage removed": 15,
+}
+
+// bugSeeds returns the seeds that are to find a bug, in this order: those from the
+// first one on, and before them the one that is on record. A change of the workload
+// makes other seeds find it.
+func bugSeeds(name Bug, from, most uint64) (seeds []uint64) {
+	if n := recorded[name]; from <= n && n < from+most {
+		seeds = append(seeds, n)
+	}
+	for n := range most {
+		seeds = append(seeds, from+n)
+	}
+	return seeds
+}
+
 // TestPlantedBugsAreFound plants each bug alone in runs of one seed after the
-// other, until a run finds it. All of these seeds find nothing without a bug.
+// other, until a run finds it. All of these seeds find nothing without a bug:
+// TestSim says so in a short run, and this test in others.
 func TestPlantedBugsAreFound(t *testing.T) {
 	most := uint64(40)
 	if testing.Short() {
-		most = 15
+		most = 60
 	}
 	if os.Getenv("FUTURA_LONG") == "1" {
 		most = 400
@@ -50,8 +72,10 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		t.Run(string(name), func(t *testing.T) {
 			t.Parallel()
 			lines[i] = fmt.Sprintf("%s (%s): found by none of the seeds %d to %d", name, texts[name], from, from+most-1)
-			for seed := from; seed < from+most; seed++ {
-				require.NoErrorf(t, clean.run(seed), "seed %d without a bug", seed)
+			for _, seed := range bugSeeds(name, from, most) {
+				if !testing.Short() || seed > shortSeeds {
+					require.NoErrorf(t, clean.run(seed), "seed %d without a bug", seed)
+				}
 				_, err := Run(context.Background(), Options{Seed: seed, Bug: name})
 				if err != nil {
 					found, _, _ := strings.Cut(err.Error(), "\n")

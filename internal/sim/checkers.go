@@ -20,12 +20,14 @@ import (
 // would begin one of a suspect.
 type runLog struct {
 	counts   map[string]int
+	failing  map[string]int // those that may have failed
+	stopped  time.Time      // when a process was stopped last
 	begun    map[layout.ID]int
 	failures failures
 }
 
 func newRunLog() *runLog {
-	return &runLog{counts: map[string]int{}, begun: map[layout.ID]int{}, failures: failures{}}
+	return &runLog{counts: map[string]int{}, failing: map[string]int{}, begun: map[layout.ID]int{}, failures: failures{}}
 }
 
 // failures are the last workers that failed futures, by their arguments.
@@ -49,6 +51,32 @@ func (f failures) watch(p *workerProcess, args []byte, report *Report, run func(
 
 func (l *runLog) ran(args []byte)      { l.counts[string(args)]++ }
 func (l *runLog) runs(args []byte) int { return l.counts[string(args)] }
+
+// failed returns how many attempts of a request may have failed: runs, and one
+// whose input had failed by then.
+func (l *runLog) failed(r *request, row *layout.Row) int {
+	n := l.failing[string(r.name)]
+	if row.Exception != nil && row.Exception.Kind == layout.KindUpstream {
+		n++
+	}
+	return n
+}
+
+// attempt does a run of a client's future or an item, and counts whether it failed.
+// What took long may have taken too long.
+func (w *world) attempt(ctx context.Context, name []byte, run func() ([]byte, error)) (value []byte, err error) {
+	began, panicked := w.clock.Now(), true
+	defer func() {
+		now := w.clock.Now()
+		long := now.Sub(began) >= timeout || now.Sub(w.log.stopped) < longest
+		if panicked || err != nil || ctx.Err() != nil || long {
+			w.log.failing[string(name)]++
+		}
+	}()
+	value, err = run()
+	panicked = false
+	return value, err
+}
 
 // sameEnd fails if a future that had ended ended again in another way. A
 // retried future may; the workload retries none that ended.
@@ -105,14 +133,15 @@ func (w *world) checkCounts(ctx context.Context) error {
 		}
 		for i := range rows {
 			id, n := rows[i].ID, rows[i].Attempts
-			runs := w.log.runs(w.client.byID[id].submission.Args)
+			r := w.client.byID[id]
 			if n.Crashes > w.log.begun[id] {
 				problems = append(problems, fmt.Errorf("future %s counts %d crashes, and was begun %d times as a suspect", id,
 					n.Crashes, w.log.begun[id]))
 			}
-			if n.Failed > runs {
-				problems = append(problems, fmt.Errorf("future %s counts %d failed attempts and ran %d times", id, n.Failed, runs))
+			if failed := w.log.failed(r, &rows[i]); n.Failed > failed {
+				problems = append(problems, fmt.Errorf("future %s counts %d failed attempts of %d", id, n.Failed, failed))
 			}
+			problems = append(problems, w.checkLineage(r, &rows[i]))
 		}
 	}
 	return errors.Join(problems...)
@@ -178,7 +207,7 @@ func (w *world) checkEnd(ctx context.Context, r *request) error {
 	if row.Attempts.Crashes > 0 {
 		w.report.Charged++
 	}
-	runs := w.log.runs(r.submission.Args)
+	runs := w.log.runs(r.name)
 	kind := layout.FailureKind("")
 	if r.submission.Spec.Requirements.CPU == tooMuch && runs > 0 {
 		return fmt.Errorf("future %s ran, and no worker is large enough", id)
@@ -197,22 +226,21 @@ func (w *world) checkEnd(ctx context.Context, r *request) error {
 	return errors.Join(err, w.checkInputs(r, kind, runs > 0))
 }
 
-// checkRealized checks a result. What is missing has only what its notice said.
-func (w *world) checkRealized(ctx context.Context, r *request, row *layout.Row, missing bool) (err error) {
-	value := row.Result.Value
-	switch {
-	case !missing:
-		value, err = w.reader.ResultValue(ctx, row.ID, row.Result)
-	case row.Result.ValueRef != nil:
-		value = outcomeOf(r.submission.Args)
+// checkRealized checks a result. What is missing has only what its notice said, and
+// an object that the client does not want may be lost.
+func (w *world) checkRealized(ctx context.Context, r *request, row *layout.Row, missing bool) error {
+	if !missing && (row.Result.Object == "" || r.wanted && !r.discarded) {
+		value, err := w.reader.ResultValue(ctx, row.ID, row.Result)
+		if err == nil {
+			err = w.checkContent(r, row.Result, value)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	function := strings.TrimPrefix(row.Spec.Function, "go:")
 	switch {
-	case err != nil:
-		return err
-	case !bytes.Equal(value, outcomeOf(r.submission.Args)):
-		return fmt.Errorf("future %s has a wrong result", row.ID)
-	case w.log.runs(r.submission.Args) == 0:
+	case w.log.runs(r.name) == 0:
 		return fmt.Errorf("future %s was realized and never ran", row.ID)
 	case function == fnBroken || function == fnPanic:
 		return fmt.Errorf("future %s of the function %s was realized", row.ID, function)
@@ -228,12 +256,15 @@ func (w *world) checkFailed(r *request, row *layout.Row, missing bool) error {
 	if kind == layout.KindCancelled {
 		w.report.Cancelled++
 	}
+	if kind == layout.KindLost && strings.Contains(row.Exception.Message, "cannot be rebuilt because") {
+		return w.checkLost(row, missing)
+	}
 	if kind == layout.KindLost {
 		w.report.Lost++
 	}
 	if kind == layout.KindInfeasible {
 		w.report.Infeasible++
-		return r.checkInfeasible(row, w.log.runs(r.submission.Args))
+		return r.checkInfeasible(row, w.log.runs(r.name))
 	}
 	spent := missing || row.Attempts.Failed == spec.MaxRetries+1
 	switch {

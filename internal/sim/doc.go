@@ -7,12 +7,16 @@
 // transactions conflict, become too old, or end with an unknown result that
 // landed, did not land, or lands late; functions take longer than their timeouts,
 // wait for their paces, await others, take the results of others and are
-// cancelled; workers are killed, paused and started again; processes are stopped,
+// cancelled; workers are killed, paused, declared dead and started again, and lose
+// results that are objects; processes are stopped,
 // and die, at any commit, before it or behind it; the store crashes and is opened
 // from what was synced. In the second, faults end, and everything that was
-// acknowledged must come to its end within a bounded time.
+// acknowledged must come to its end within a bounded time. All workers are new ones
+// then, and the client reads results as objects that nobody has any more: they are
+// rebuilt, with all that they take.
 //
-// Workload, faults and checkers are kept apart: workload.go, edges.go, heads.go and
-// awaiting.go decide what is asked for, faults.go and process.go what goes wrong,
-// checkers.go and the checks beside each workload what must hold.
+// Workload, faults and checkers are kept apart: workload.go, edges.go, objects.go,
+// heads.go, awaiting.go and reading.go decide what is asked for, faults.go, process.go
+// and objectstore.go what goes wrong, checkers.go, lineage.go and the checks beside
+// each workload what must hold.
 package sim

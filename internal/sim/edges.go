@@ -133,7 +133,8 @@ func (w *world) checkStart(ctx context.Context) {
 	}
 	over := found[info.ID] == 0 || found[info.ID].Terminal() // a worker that lost its claim may run it
 	for _, id := range r.submission.Inputs {
-		if s := found[id]; s != layout.Realized && !(s == 0 && over) {
+		// An object may be lost by now.
+		if s := found[id]; s != layout.Realized && !(s == 0 && over) && !w.client.byID[id].submission.Spec.AsObject {
 			w.broken = append(w.broken, fmt.Errorf("future %s starts, and its input %s is %v", info.ID, id, s))
 		}
 	}
@@ -144,7 +145,11 @@ func (w *world) checkInputs(r *request, kind layout.FailureKind, ran bool) error
 	id, c := r.submission.ID, w.client
 	if kind != layout.KindUpstream {
 		for _, input := range r.submission.Inputs {
-			if in := c.byID[input]; ran && !in.missed && (in.ended == nil || in.ended.State != layout.Realized) {
+			in := c.byID[input]
+			if in.missed || in.submission.Spec.AsObject {
+				continue
+			}
+			if ran && (in.ended == nil || in.ended.State != layout.Realized) {
 				return fmt.Errorf("future %s ran, and its input %s did not end as realized", id, input)
 			}
 		}
@@ -154,12 +159,15 @@ func (w *world) checkInputs(r *request, kind layout.FailureKind, ran bool) error
 	// A short list is checked by the submit, and kept until the future is over.
 	late := r.retried > 0 || len(r.submission.Inputs) > layout.MaxInputsInSpec
 	for _, input := range r.submission.Inputs {
-		if in := c.byID[input]; in.retried > 0 || in.missed || in.ended != nil && in.ended.State == layout.Failed {
+		in := c.byID[input]
+		// A result may have been lost, and the future removed, before the client looked.
+		unseen := in.missed || in.submission.Spec.AsObject && w.expires
+		if in.retried > 0 || unseen || in.ended != nil && in.ended.State == layout.Failed {
 			return nil
 		}
 	}
 	if late && c.mayMiss(r) {
 		return nil
 	}
-	return fmt.Errorf("future %s failed with its inputs, of which none has failed", id)
+	return fmt.Errorf("future %s failed with its inputs, of which none has failed: %s", id, r.ended.Exception.Message)
 }

@@ -27,7 +27,11 @@ type workerProcess struct {
 }
 
 func (p *workerProcess) step(ctx context.Context, now time.Time) (time.Time, error) {
-	return p.seam.Step(ctx, now)
+	next, err := p.seam.Step(ctx, now)
+	if p.process.dead && errors.Is(err, context.Canceled) {
+		err = nil // it died while it became a member
+	}
+	return next, err
 }
 
 // startWorker starts a worker, at an address that a dead one had or at none.
@@ -44,7 +48,7 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 		}
 		p.worker, err = workers.FromCluster(cluster, workers.Options{
 			Seam: &p.seam, Address: address, Slots: p.slots, CPU: int64(1500 + 500*w.random.IntN(4)),
-			Labels: map[string]string{"zone": p.zone},
+			Labels: map[string]string{"zone": p.zone}, Objects: workers.ObjectOptions{Memory: w.drawObjectMemory()},
 			Policy: layout.Policy{MaxTimeout: longest, MaxOutput: maxOutput},
 		})
 		return err
@@ -75,27 +79,38 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 		if !known {
 			continue
 		}
-		logged := func(ctx context.Context, args []byte) ([]byte, error) {
-			w.log.ran(args)
-			w.report.Runs++
-			if name != fnItem {
-				w.checkStart(ctx)
-				w.checkPace(ctx, p)
-				w.checkLabels(ctx, p)
-			}
-			if !w.healing && (w.random.IntN(25) == 0 || name == fnPoison) {
-				// It dies with this future, and with any others that it claimed.
-				p.process.die()
-			}
-			return w.log.failures.watch(p, args, &w.report, func() ([]byte, error) { return fn(ctx, args) })
-		}
-		if err := p.worker.Register(name, logged); err != nil {
+		if err := p.worker.Register(name, w.watched(p, name, fn)); err != nil {
 			return err
 		}
 	}
 	p.schedule = schedule{actor: p, next: w.clock.Now()}
 	w.workers = append(w.workers, p)
 	return nil
+}
+
+// watched is a function of a worker that the checkers watch. There is a chance that
+// its worker dies with it.
+func (w *world) watched(p *workerProcess, name string, fn workers.Function) workers.Function {
+	return func(ctx context.Context, args []byte) ([]byte, error) {
+		args = w.takeArguments(ctx, args)
+		w.log.ran(args)
+		info, _ := workers.InfoFrom(ctx)
+		run := w.objects.began(&info)
+		w.report.Runs++
+		if name != fnItem {
+			w.checkStart(ctx)
+			w.checkPace(ctx, p)
+			w.checkLabels(ctx, p)
+		}
+		if !w.healing && (w.random.IntN(25) == 0 || name == fnPoison) {
+			// It dies with this future, and with any others that it claimed.
+			p.process.die()
+		}
+		value, err := w.attempt(ctx, args, func() ([]byte, error) {
+			return w.log.failures.watch(p, args, &w.report, func() ([]byte, error) { return fn(ctx, args) })
+		})
+		return w.output(&info, run, value), err
+	}
 }
 
 // slow takes its time, and either ends early for its timeout or ignores its
@@ -157,6 +172,10 @@ func (w *world) chaos(ctx context.Context) error {
 		return w.restartHead(ctx, w.random.IntN(len(w.heads)))
 	case 22, 23, 24:
 		w.heads[w.random.IntN(len(w.heads))].process.dieIn = 1 + w.random.IntN(12)
+	case 27, 28, 29, 30:
+		w.dropObject()
+	case 31, 32, 33, 34:
+		return w.declareDead(ctx)
 	case 25, 26:
 		w.heads[w.random.IntN(len(w.heads))].process.stopIn = 1 + w.random.IntN(12)
 	}

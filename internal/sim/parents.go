@@ -38,7 +38,10 @@ func (w *world) parent(ctx context.Context, p *workerProcess, args []byte) ([]by
 		w.broken = append(w.broken, fmt.Errorf("a function that awaits others has kept its slot: %s", args))
 	}
 	for {
-		open := slices.ContainsFunc(children, func(r *request) bool { return r.open() })
+		open, err := w.readAll(ctx, p, children)
+		if err != nil {
+			return nil, err
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
@@ -53,6 +56,25 @@ func (w *world) parent(ctx context.Context, p *workerProcess, args []byte) ([]by
 			return nil, err
 		}
 	}
+}
+
+// readAll reads the results of children from their parent's worker, once all have
+// ended. It reports whether the parent has to wait, again for those that were lost.
+func (w *world) readAll(ctx context.Context, p *workerProcess, children []*request) (open bool, err error) {
+	isOpen := func(r *request) bool { return r.open() }
+	if slices.ContainsFunc(children, isOpen) {
+		return true, nil
+	}
+	for _, r := range children {
+		err := w.read(context.WithoutCancel(ctx), p.process, r)
+		if err != nil && !tolerable(err) {
+			w.broken = append(w.broken, err)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return slices.ContainsFunc(children, isOpen), nil
 }
 
 // children returns what a parent awaits. The client awaits it as well.
@@ -72,6 +94,9 @@ func (w *world) children(of []byte) []*request {
 			}
 			if bytes.Count(args, []byte("/")) >= maxDepth && s.Spec.Function == "go:"+fnParent {
 				s.Spec.Function = "go:" + fnUpper
+			}
+			if err := w.dress(r); err != nil {
+				w.broken = append(w.broken, err)
 			}
 			w.client.requests = append(w.client.requests, r)
 			w.client.byID[id] = r

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -23,8 +24,11 @@ type process struct {
 	// dieIn and stopIn count the commits until then; 0 is never.
 	dieIn, stopIn int
 	dead          bool
+	cluster       *fdbmodel.Cluster // its handle, once it has one
 	onDeath       func()
 	claims        map[layout.ID][]byte // as it wrote them
+	checks        bool                 // it is that of the checkers
+	reading       runKey               // the result that it is reading
 }
 
 func (w *world) newProcess(s *schedule, onDeath func()) *process {
@@ -36,7 +40,7 @@ func (w *world) newProcess(s *schedule, onDeath func()) *process {
 // Begin implements kv.Database.
 func (p *process) Begin(o kv.Options) kv.Tx {
 	t := &tx{Tx: p.Database.Begin(o), process: p, tag: o.Tag}
-	if bug := p.world.bug; bug != nil && slices.Contains(bug.tags, o.Tag) {
+	if bug := p.world.bug; bug != nil && !p.checks && slices.Contains(bug.tags, o.Tag) {
 		t.bug = bug
 	}
 	return t
@@ -82,7 +86,9 @@ func (p *process) stop(ctx context.Context) {
 		return
 	}
 	until := w.clock.Now().Add(time.Duration(w.random.Int64N(int64(longestStop))))
-	defer func(paused time.Time) { w.stopped, p.schedule.pausedUntil = false, paused }(p.schedule.pausedUntil)
+	defer func(paused time.Time) {
+		w.stopped, p.schedule.pausedUntil, w.log.stopped = false, paused, w.clock.Now()
+	}(p.schedule.pausedUntil)
 	w.options.Log("%v a process is stopped until %v", w.clock.Now().Sub(epoch), until.Sub(epoch))
 	w.report.Stops++
 	w.stopped, p.schedule.pausedUntil = true, never
@@ -129,7 +135,9 @@ type tx struct {
 	tag     string
 	bug     *plantedBug // nil for none
 	wrote   bool
-	linked  map[layout.ID]layout.ID // the first inputs that it linked, for bugs
+	// For bugs: the first inputs that it linked, and what it blocked.
+	linked  map[layout.ID]layout.ID
+	blocked []layout.ID
 }
 
 // link notes an input that the transaction links to a future.
@@ -181,7 +189,14 @@ func (t *tx) get(r kv.Reader, key []byte) kv.Pending[[]byte] {
 	if t.process.dead {
 		return kv.Ready[[]byte](nil, kv.ErrClosed)
 	}
-	return r.Get(key)
+	pending := r.Get(key)
+	if t.bug == nil || t.bug.get == nil {
+		return pending
+	}
+	return kv.Later(func(ctx context.Context) ([]byte, error) {
+		value, err := pending.Wait(ctx)
+		return t.bug.get(t, key, value), err
+	})
 }
 
 func (t *tx) getRange(r kv.Reader, span kv.Range, o kv.RangeOptions) kv.Pending[kv.Page] {
@@ -227,6 +242,8 @@ func (t *tx) write(v verb, key, value []byte, do func()) {
 	switch t.tag {
 	case tagBegin, tagClaim:
 		t.note(v, key, value)
+	case tagFinish, tagClone, tagLose:
+		t.noteObject(&mutation{verb: v, key: layout.ParseKey(key), value: value})
 	}
 	if t.bug == nil || t.bug.write == nil {
 		do()
@@ -253,6 +270,7 @@ func (t *tx) note(v verb, key, value []byte) {
 			w.claimed[claim.Worker] = map[layout.ID]int64{}
 		}
 		w.claimed[claim.Worker][m.key.ID] = claim.Sequence
+		w.noteFloors(runKey{m.key.ID, claim.Token})
 	}
 }
 

@@ -50,6 +50,15 @@ type Report struct {
 	// input, Wide lists of inputs too long for a record, and Retried, Discarded and
 	// Expired what a client did to futures that had ended, and a janitor.
 	Joined, Upstream, Wide, Retried, Discarded, Expired int
+	// Taken are results as objects that runs of others took, Read those that the
+	// client read, Missing those that it found lost, Unreached attempts to read one
+	// from a worker that did not answer, and Cloned and Dropped copies that workers
+	// made and lost. Losses are attempts to remove a result, Rebuilds runs asked for
+	// because of one, LostForGood results that could not be rebuilt, and Blocks runs
+	// that were given back because an input was lost.
+	Taken, Read, Missing, Unreached, Cloned, Dropped, Losses, Rebuilds, LostForGood, Blocks int
+	// Declared are workers that were taken for dead and were alive.
+	Declared int
 	// Elsewhere and Again are runs of futures on another worker than the last one
 	// that failed them, and on the same.
 	Elsewhere, Again int
@@ -96,11 +105,12 @@ type world struct {
 	log     *runLog
 	bug     *plantedBug
 	claimed map[layout.WorkerID]map[layout.ID]int64 // by the sequences of the claims
-	expires bool                                    // ended futures are soon removed
-	wide    int                                     // inputs in a long list that is to come
-	leaves  int                                     // futures that were submitted for one
-	until   time.Time                               // when the present phase ends
-	seen    time.Time                               // when the client last looked at all that is open
+	objects objectLog
+	expires bool      // ended futures are soon removed
+	wide    int       // inputs in a long list that is to come
+	leaves  int       // futures that were submitted for one
+	until   time.Time // when the present phase ends
+	seen    time.Time // when the client last looked at all that is open
 	healing bool
 	stopped bool    // a process is stopped in the midst of a step
 	broken  []error // what was seen that must not be
@@ -123,7 +133,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	w := &world{
 		options: o, random: rand.New(rand.NewPCG(o.Seed, 0x5eed)), clock: clock.NewVirtual(epoch),
 		report: Report{Seed: o.Seed}, disk: vfs.NewCrashableMem(), log: newRunLog(), bug: o.Bug.planted(),
-		claimed: map[layout.WorkerID]map[layout.ID]int64{},
+		claimed: map[layout.WorkerID]map[layout.ID]int64{}, objects: newObjectLog(),
 	}
 	w.expires = w.random.IntN(4) == 0
 	w.wide = w.drawWidth()
@@ -184,12 +194,15 @@ func (w *world) heal(ctx context.Context) error {
 	if err := w.startClient(ctx); err != nil {
 		return err
 	}
-	w.client.forgetRetried()
+	w.client.forgetEnds()
 	if err := w.startOthers(ctx); err != nil {
 		return err
 	}
 	w.until = w.clock.Now().Add(healTime)
-	for w.client.open() > 0 || w.openBatches() > 0 {
+	for {
+		if over, err := w.over(ctx); over || err != nil {
+			return errors.Join(err, w.check(ctx))
+		}
 		if !w.clock.Now().Before(w.until) {
 			return fmt.Errorf("%d futures and %d batches have not ended within %v without faults: %s", w.client.open(),
 				w.openBatches(), healTime, w.stuck(ctx))
@@ -203,7 +216,16 @@ func (w *world) heal(ctx context.Context) error {
 			}
 		}
 	}
-	return w.check(ctx)
+}
+
+// over reports whether all that was asked for has ended. A result that was said to
+// be there may have been lost since.
+func (w *world) over(ctx context.Context) (bool, error) {
+	if w.client.open() > 0 || w.openBatches() > 0 {
+		return false, nil
+	}
+	err := w.client.lookAgain(ctx)
+	return err == nil && w.client.open() == 0, err
 }
 
 // openStore opens the store from a disk, unless the run was given one.
@@ -266,19 +288,25 @@ func (w *world) openCluster(ctx context.Context, p *process) (*fdbmodel.Cluster,
 	if w.expires {
 		retention = soonExpired
 	}
-	return fdbmodel.Open(ctx, p, "sim", fdbmodel.Options{
+	c, err := fdbmodel.Open(ctx, p, "sim", fdbmodel.Options{
 		Config: layout.Config{Shards: 4, Heartbeat: time.Second, DeadAfter: 3 * time.Second, Retention: retention,
 			InfeasibleAfter: infeasibleAfter},
 		Clock: w.clock, Random: rand.NewChaCha8([32]byte(seed)),
 		// A wait between two attempts lets no time pass: nothing else would run.
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 	})
+	if p.cluster = c; err == nil {
+		c.OfferObjectReader(p)
+	}
+	return c, err
 }
 
 // openReader opens the cluster for the checkers.
 func (w *world) openReader(ctx context.Context) (err error) {
 	defer w.calm()()
-	w.reader, err = w.openCluster(ctx, w.newProcess(&schedule{}, func() {}))
+	p := w.newProcess(&schedule{}, func() {})
+	p.checks = true
+	w.reader, err = w.openCluster(ctx, p)
 	return err
 }
 

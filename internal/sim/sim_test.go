@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -19,11 +20,14 @@ var (
 	seeds = flag.Uint64("seeds", 0, "how many seeds to run; 0 for as many as the mode has")
 )
 
+// shortSeeds is how many seeds a short run has, from 1 on.
+const shortSeeds = 20
+
 // seedRange returns the first seed to run and how many.
 func seedRange(t *testing.T) (from, n uint64) {
 	from, n = 1, 40
 	if testing.Short() {
-		n = 20
+		n = shortSeeds
 	}
 	if os.Getenv("FUTURA_LONG") == "1" {
 		from, n = uint64(rand.Uint32()), 2000
@@ -61,7 +65,7 @@ func TestSim(t *testing.T) {
 	from, n := seedRange(t)
 	all := totals{sums: map[string]int{}}
 	t.Cleanup(func() {
-		if t.Log(all.sums); n < 20 {
+		if t.Log(all.sums); n < shortSeeds {
 			return
 		}
 		for name, sum := range all.sums {
@@ -78,6 +82,24 @@ func TestSim(t *testing.T) {
 			require.Positive(t, report.Realized)
 			all.add(report)
 		})
+	}
+}
+
+// TestFewWorkersRebuild has one worker, and then two, which die and come back. At the
+// end they are new ones, and have none of the results that they are asked for: each
+// rebuilds all that it needs, alone, and what the other one had.
+func TestFewWorkersRebuild(t *testing.T) {
+	t.Parallel()
+	all := totals{sums: map[string]int{}}
+	for n := range 6 {
+		report, err := Run(context.Background(), Options{
+			Seed: uint64(1 + n), Workers: 1 + n%2, Futures: 40, Chaos: 20 * time.Second,
+		})
+		require.NoErrorf(t, err, "seed %d with %d workers", 1+n, 1+n%2)
+		all.add(report)
+	}
+	for _, name := range []string{"Taken", "Missing", "Rebuilds", "Blocks"} {
+		require.Positive(t, all.sums[name], name)
 	}
 }
 

@@ -62,6 +62,12 @@ type request struct {
 	retried int
 	// discarded is set once a discard was asked for, and gone once it was done.
 	discarded, gone bool
+	// name tells its runs from those of others, and refers are the inputs that its
+	// arguments refer to.
+	name   []byte
+	refers []layout.ID
+	// wanted is set if the client is to read its result, and read once it has.
+	wanted, read bool
 }
 
 // open reports whether the request is still to end.
@@ -142,6 +148,9 @@ func (c *clientProcess) step(ctx context.Context, now time.Time) (time.Time, err
 	if err := c.listen(ctx); err != nil {
 		return now, err
 	}
+	if err := c.readSome(ctx); err != nil {
+		return now, err
+	}
 	// A new session knows nothing of what older ones submitted.
 	if !now.Before(c.resub) {
 		c.resub = now.Add(5 * time.Second)
@@ -189,6 +198,9 @@ func (c *clientProcess) add(s fdbmodel.Submission) (*request, error) {
 		s.ID = layout.KeyedID(c.cluster.Name(), s.Key)
 	}
 	r := &request{submission: s}
+	if err := c.world.dress(r); err != nil {
+		return nil, err
+	}
 	c.requests = append(c.requests, r)
 	c.byID[s.ID] = r
 	return r, nil
