@@ -158,9 +158,10 @@ func (c *Cluster) ReportLost(ctx context.Context, id layout.ID, token layout.Tok
 }
 
 // AddCopy says that the worker has a copy of the result of a future, as it was
-// read. It returns ErrTransition if the future has another result by now, or has
-// 64 copies, and ErrReaped. An unknown commit is retried, and adds the copy once.
-func (r *Registration) AddCopy(ctx context.Context, id layout.ID, token layout.Token) error {
+// read; alone removes all others, whose workers drop what they have. It returns
+// ErrTransition if the future has another result by now, or has 64 copies, and
+// ErrReaped. An unknown commit is retried, and adds the copy once.
+func (r *Registration) AddCopy(ctx context.Context, id layout.ID, token layout.Token, alone bool) error {
 	c := r.cluster
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-clone"}, func(tx kv.Attempt) error {
 		alive := tx.Get(c.keys.Worker(r.info.ID, layout.WorkerAlive))
@@ -178,13 +179,21 @@ func (r *Registration) AddCopy(ctx context.Context, id layout.ID, token layout.T
 		if err != nil {
 			return err
 		}
-		if slices.ContainsFunc(copies, func(held Copy) bool { return held.Worker == r.info.ID }) {
-			return nil
+		has := false
+		for i := range copies {
+			switch {
+			case copies[i].Worker == r.info.ID:
+				has = true
+			case alone:
+				tx.Clear(copies[i].key)
+			}
 		}
-		if len(copies) >= maxCopies {
+		if !has && !alone && len(copies) >= maxCopies {
 			return fmt.Errorf("future %s has %d copies of its result: clone is %w", id, len(copies), ErrTransition)
 		}
-		c.changes(tx).addCopy(&row, r.info.ID)
+		if !has {
+			c.changes(tx).addCopy(&row, r.info.ID)
+		}
 		return nil
 	})
 	return err

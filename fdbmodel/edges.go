@@ -220,9 +220,12 @@ func (w *changes) markSettling(id layout.ID, record *layout.SettlingRecord) {
 	w.settling = append(w.settling, id)
 }
 
-// requireReleased returns ErrTransition if a finished future may not be removed:
-// another one uses its result, or its own edges are not settled.
+// requireReleased returns ErrTransition if a finished future may not be removed: it is
+// pinned, another one uses its result, or its own edges are not settled.
 func (c *Cluster) requireReleased(ctx context.Context, tx kv.Reader, row *layout.Row) error {
+	if err := c.requireUnpinned(ctx, tx, row); err != nil {
+		return err
+	}
 	if !row.Dependants && row.Spec.InputsRef == nil {
 		return nil
 	}

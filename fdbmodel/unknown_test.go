@@ -80,7 +80,7 @@ func TestUnknownResults(t *testing.T) {
 			second, err := s.C.Register(s.Ctx, info)
 			require.NoError(s.T, err)
 			strike()
-			require.NoError(s.T, second.AddCopy(s.Ctx, id, tokenOf(s, id)))
+			require.NoError(s.T, second.AddCopy(s.Ctx, id, tokenOf(s, id), false))
 			s.Faults.Flush()
 			copies, err := s.C.Copies(s.Ctx, id)
 			require.NoError(s.T, err)

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -56,7 +57,9 @@ type keeper struct {
 	secret  string
 	listens []net.Listener
 
-	worker layout.WorkerID
+	worker  layout.WorkerID
+	reg     *fdbmodel.Registration
+	leaving atomic.Bool // takes no more
 
 	// mu may be taken while the store calls back, so nothing that uses the store is
 	// called under it.
@@ -123,7 +126,8 @@ func (k *keeper) serve(ctx context.Context, w *Worker) {
 		serving.Go(func() {
 			// Who chose an address beyond this machine knows that it is not encrypted.
 			o := peer.ServerOptions{
-				Token: k.secret, PlainText: true, Puts: true, Kept: k.holdPut, Logger: w.options.Logger,
+				Token: k.secret, PlainText: true, Puts: true, Kept: k.holdPut, Take: k.take,
+				Logger: w.options.Logger,
 			}
 			if err := peer.Serve(ctx, l, k.store, o); err != nil {
 				w.options.Logger.Warn("objects are not served", "address", l.Addr(), "error", err)

@@ -87,6 +87,10 @@ func (l *life) run(ctx context.Context) error {
 	case <-l.broke:
 	}
 	l.closing.Store(true)
+	if l.kept != nil {
+		l.kept.leaving.Store(true)
+	}
+	drainBy := w.cluster.Now().Add(w.options.DrainTimeout)
 	w.gate.release()
 	stopClaims()
 	claiming.Wait()
@@ -96,6 +100,7 @@ func (l *life) run(ctx context.Context) error {
 	}
 	l.drain()
 	l.awaitEndings()
+	l.handOver(drainBy)
 	l.endings.close()
 	err := l.leave()
 	l.stop()

@@ -56,5 +56,5 @@ func (w *Worker) addCopy(ctx context.Context, id [16]byte, worker string, sequen
 	if _, _, _, err := l.kept.Keep(ctx, id, bytes.NewReader(value), int64(len(value))); err != nil {
 		return err
 	}
-	return l.reg.AddCopy(ctx, id, layout.Token{Worker: layout.WorkerID(worker), Sequence: sequence})
+	return l.reg.AddCopy(ctx, id, layout.Token{Worker: layout.WorkerID(worker), Sequence: sequence}, false)
 }

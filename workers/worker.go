@@ -277,7 +277,7 @@ func (w *Worker) join(ctx context.Context) (*life, error) {
 	}
 	l := w.newLife(ctx, reg, info.Runs)
 	if l.kept = kept; kept != nil {
-		kept.worker = reg.ID()
+		kept.worker, kept.reg = reg.ID(), reg
 	}
 	w.mu.Lock()
 	w.life = l

@@ -111,6 +111,12 @@ func (d *description) rows() [][]string {
 	add(inputs > 0, "inputs", "%d: %s", inputs, someIDs(d.edges.Inputs, inputs > shownIDs))
 	add(len(d.edges.WaitsFor) > 0, "waits for", "%s", someIDs(d.edges.WaitsFor, d.edges.MoreWaitsFor))
 	add(len(d.edges.Dependants) > 0, "used by", "%s", someIDs(d.edges.Dependants, d.edges.MoreDependants))
+	if r.Pins != nil {
+		add(true, "pinned by", "%s", strings.Join(r.Pins.Holders, ", "))
+	}
+	if r.Object() != "" {
+		add(true, "held by", "%s", heldBy(d.edges.HeldBy))
+	}
 	id, _, _ := layout.SplitWasm(spec.Function)
 	add(d.names[id] != "", "alias", "%s, at present", d.names[id])
 	add(len(spec.Argv) > 0, "argv", "%q", spec.Argv)
@@ -143,6 +149,18 @@ func someIDs(ids []futures.ID, more bool) string {
 	}
 	if more || len(ids) > shownIDs {
 		names = append(names, "… (more: futura graph)")
+	}
+	return strings.Join(names, ", ")
+}
+
+// heldBy names the workers that have a result.
+func heldBy(workers []futures.WorkerID) string {
+	if len(workers) == 0 {
+		return "no worker any more"
+	}
+	var names []string
+	for _, w := range workers {
+		names = append(names, string(w))
 	}
 	return strings.Join(names, ", ")
 }

@@ -42,6 +42,18 @@ func TestPutFromTheCommandLine(t *testing.T) {
 		_, e := s.run(exitUsage, "", append([]string{"put"}, args...)...)
 		require.Contains(t, e, says)
 	}
+	require.Contains(t, s.ok("pin", id, "--as", "report"), "pinned")
+	require.Regexp(t, `(?m)^pinned by +report$`, s.ok("get", id))
+	_, e = s.run(exitUsage, "", "delete", id)
+	require.Contains(t, e, "pinned by report")
+	s.ok("unpin", id, "--as", "report")
+	_, e = s.run(exitUsage, "", "pin", id)
+	require.Contains(t, e, "--as names who pins")
+	for _, use := range []string{"clone", "transfer"} {
+		_, e = s.run(exitUsage, "", use, id)
+		require.Contains(t, e, "is stored with the cluster")
+	}
+	s.ok("delete", id)
 	_, e = s.run(exitStore, "", "put", file, "--as-object")
 	require.Contains(t, e, "no worker takes an object")
 	require.Contains(t, s.ok("check"), "0 problems")

@@ -161,6 +161,7 @@ func (a *app) root() *cobra.Command {
 		"a file of settings (FUTURA_CONFIG; default: what futura.yaml here may set, if it exists)")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.configure(cmd) }
 	root.AddCommand(a.submitCommand(), a.awaitCommand(), a.putCommand(), a.getCommand(), a.graphCommand(), a.listCommand())
+	root.AddCommand(a.cloneCommand(), a.transferCommand(), a.pinCommand(), a.unpinCommand())
 	root.AddCommand(a.explainCommand(), a.cancelCommand(), a.retryCommand(), a.deleteCommand(), a.functionCommand(),
 		a.workersCommand(), a.checkCommand(), a.benchCommand(), a.demoCommand(), a.devCommand(), a.workerCommand(),
 		a.versionCommand())

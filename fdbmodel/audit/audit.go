@@ -58,6 +58,9 @@ const (
 	// InvariantCopy: a copy of a result is that of a realized future. Its worker may
 	// be dead.
 	InvariantCopy Invariant = "copy"
+	// InvariantPins: the pins of a future have names, in order, and belong to one
+	// without an owner.
+	InvariantPins Invariant = "pins"
 	// InvariantCancel: only claimed futures have a cancel request.
 	InvariantCancel Invariant = "cancel"
 	// InvariantArgs: arguments are in one place, and as long as the spec says.

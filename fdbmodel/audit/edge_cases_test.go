@@ -59,6 +59,14 @@ var breakEdges = []breakage{
 	{"used and not marked", only(audit.InvariantEdge), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().HasDependants(p.Inputs[0]))
 	}},
+	{"pins without names", only(audit.InvariantPins), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		pins := &layout.PinsRecord{Holders: []string{"a", ""}, Sessions: []string{"", ""}}
+		tx.Set(p.C.Keys().State(p.IDs[layout.Realized], layout.StatePins), layout.Encode(pins))
+	}},
+	{"pins in disorder", only(audit.InvariantPins), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		pins := &layout.PinsRecord{Holders: []string{"b", "a"}, Sessions: []string{"", ""}}
+		tx.Set(p.C.Keys().State(p.IDs[layout.Realized], layout.StatePins), layout.Encode(pins))
+	}},
 	{"copy of another result", only(audit.InvariantCopy), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		key := tuple.AppendStamp(p.C.Keys().CopiesOf(p.IDs[layout.Realized]), [10]byte{1}, 0)
 		tx.Set(key, layout.Encode(&layout.CopyRecord{Worker: p.Worker.ID(), Object: "h"}))

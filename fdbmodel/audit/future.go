@@ -35,6 +35,7 @@ func (p *page) checkFuture(items []item) {
 	p.checkResult(r)
 	p.checkException(r)
 	p.checkArgs(r, args)
+	p.checkPins(r)
 	p.checkEdges(r)
 	p.noteFuture(items[0].Shard, r)
 }
@@ -126,6 +127,23 @@ func (p *page) checkException(r *layout.Row) {
 	case e.Kind == layout.KindLost && r.Attempts.Crashes < fdbmodel.MaxCrashes && !r.Spec.AsObject:
 		p.broken(InvariantException, key, "future %s was lost after %d of %d crashes", r.ID, r.Attempts.Crashes,
 			fdbmodel.MaxCrashes)
+	}
+}
+
+// checkPins checks who keeps the future.
+func (p *page) checkPins(r *layout.Row) {
+	if r.Pins == nil {
+		return
+	}
+	n := len(r.Pins.Holders)
+	sound := n > 0 && n <= layout.MaxPins && n == len(r.Pins.Sessions) && slices.IsSorted(r.Pins.Holders) &&
+		len(slices.Compact(slices.Clone(r.Pins.Holders))) == n && !r.Spec.Held()
+	for _, holder := range r.Pins.Holders {
+		sound = sound && layout.CheckHolder(holder) == nil
+	}
+	if !sound {
+		p.broken(InvariantPins, p.keys.State(r.ID, layout.StatePins), "future %s has wrong pins: %q of sessions %q", r.ID,
+			r.Pins.Holders, r.Pins.Sessions)
 	}
 }
 

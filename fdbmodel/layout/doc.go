@@ -36,6 +36,7 @@
 //	claim         (s, "futures", ID, "state", "claim")
 //	has dependants  (s, "futures", ID, "state", "dependants")
 //	exception     (s, "futures", ID, "state", "exception")
+//	pins          (s, "futures", ID, "state", "pins")
 //	result        (s, "futures", ID, "state", "result")
 //	subscriber    (s, "futures", ID, "state", "subscribers", SESSION)
 //	ready         (s, "ready", QUEUE, CPU_MILLIS, RAM_BYTES, GPU_MILLIS, [LABELS], 255-PRIORITY, ID)

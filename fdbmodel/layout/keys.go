@@ -48,6 +48,7 @@ const (
 	StateCancel      = "cancel"
 	StateClaim       = "claim"
 	StateException   = "exception"
+	StatePins        = "pins"
 	StateResult      = "result"
 	stateSubscribers = "subscribers"
 

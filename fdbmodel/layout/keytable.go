@@ -223,6 +223,8 @@ func rowKinds() []KeyKind {
 			"other futures use its result, or did", "submit of the first one, retry"),
 		row("exception", state(StateException), FormatRecord, of[Exception](), "",
 			"its last failure", "fail, cancel, reap"),
+		row("pins", state(StatePins), FormatRecord, of[PinsRecord](), "",
+			"who keeps the future from being removed", "pin, unpin"),
 		row("result", state(StateResult), FormatStamped, of[Result](), "",
 			"its result, with the token of its claim", "realize"),
 		row("subscriber", in(fixed(rowState), fixed(stateSubscribers), text("session")), FormatMark, nil, "",

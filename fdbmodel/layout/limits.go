@@ -28,6 +28,9 @@ const (
 	// linked after the submit.
 	MaxInputsInSpec = 64
 
+	// MaxPins is the maximum number of pins of a future.
+	MaxPins = 64
+
 	MaxArgsInSpec = 1 << 10
 	MaxArgsInKey  = 16 << 10
 	MaxMeta       = 32 << 10 // argv, env, trace and labels together

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // Limits of names.
@@ -68,3 +69,17 @@ func SplitWasm(function string) (module, method string, ok bool) {
 
 // DefaultQueue is the queue of futures and workers that name none.
 const DefaultQueue = "default"
+
+// CheckHolder returns ErrBadName unless name is one that a future can be pinned by.
+func CheckHolder(name string) error {
+	for _, r := range name {
+		if r <= ' ' || r == utf8.RuneError || r == 0x7f || r == '/' {
+			name = ""
+		}
+	}
+	if name == "" || len(name) > maxLabel {
+		return fmt.Errorf("%w: pin by %.80q: use 1 to %d bytes without spaces, control characters and /", ErrBadName, name,
+			maxLabel)
+	}
+	return nil
+}

@@ -245,6 +245,13 @@ type Result struct {
 	Stamp     kv.Stamp      `msgpack:"-" json:"-"`
 }
 
+// PinsRecord says who keeps a future from being removed, in the order of the names.
+// A pin with a session ends with that; Sessions has an empty text for others.
+type PinsRecord struct {
+	Holders  []string `msgpack:"h" json:"holders"`
+	Sessions []string `msgpack:"s" json:"sessions"`
+}
+
 // CopyRecord says that a worker has the result of a future as an object.
 type CopyRecord struct {
 	Worker WorkerID `msgpack:"w" json:"worker"`

@@ -26,6 +26,8 @@ type Row struct {
 	Subscribers []SessionID
 	// Blocked is set while the future waits for its inputs.
 	Blocked *BlockedRecord
+	// Pins is set while somebody keeps it from being removed.
+	Pins *PinsRecord
 	// Dependants is set if futures use, or used, its result.
 	Dependants bool
 }
@@ -134,6 +136,8 @@ func (r *Row) Put(key *Key, value *Value) {
 	case *Result:
 		record.Stamp = value.Stamp
 		r.Result = record
+	case *PinsRecord:
+		r.Pins = record
 	case *BlockedRecord:
 		r.Blocked = record
 	default:
@@ -170,4 +174,4 @@ func (r *Row) Refs() []*ChunkRef {
 
 // MaxRowKeys is the maximum number of keys in one row read: the fixed keys and
 // the subscribers.
-const MaxRowKeys = 10 + MaxSubscribers
+const MaxRowKeys = 11 + MaxSubscribers

@@ -176,6 +176,20 @@ func (r *Result) readField(name, b []byte) ([]byte, error) {
 	return r.Token.readField(name, b)
 }
 
+func (p *PinsRecord) appendFields(f fields) fields {
+	return f.texts("h", p.Holders).texts("s", p.Sessions)
+}
+
+func (p *PinsRecord) readField(name, b []byte) ([]byte, error) {
+	switch string(name) {
+	case "h":
+		return readTexts(b, &p.Holders)
+	case "s":
+		return readTexts(b, &p.Sessions)
+	}
+	return msgp.Skip(b)
+}
+
 func (c *CopyRecord) appendFields(f fields) fields {
 	return f.text("w", string(c.Worker)).text("ob", c.Object).int("z", c.Size).int("t", c.At)
 }

@@ -85,6 +85,8 @@ func GoldenRecords() []GoldenRecord {
 				MaxPriority: 3, MaxOutput: 4},
 		}, false, empty[layout.Config]()},
 		{"copy", &layout.CopyRecord{Worker: "w", Object: "h", Size: 1, At: 2}, false, empty[layout.CopyRecord]()},
+		{"pins", &layout.PinsRecord{Holders: []string{"a", "b"}, Sessions: []string{"", "s"}}, false,
+			empty[layout.PinsRecord]()},
 		{"blocked", &layout.BlockedRecord{Linked: 1}, false, empty[layout.BlockedRecord]()},
 		{"settling", &layout.SettlingRecord{Told: GoldenID, Released: 2}, false, empty[layout.SettlingRecord]()},
 	}, goldenMembers()...)
@@ -144,7 +146,8 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 		{"input", k.Input(GoldenID, layout.ID{15: 9})}, {"dependant", k.Dependant(layout.ID{15: 9}, GoldenID)},
 		{"settling", k.Settling(GoldenID)}, {"copy", tuple.AppendStamp(k.CopiesOf(GoldenID), [10]byte{1}, 0)},
 		{"cancel", k.State(GoldenID, layout.StateCancel)}, {"claim", k.State(GoldenID, layout.StateClaim)},
-		{"exception", k.State(GoldenID, layout.StateException)}, {"result", k.State(GoldenID, layout.StateResult)},
+		{"exception", k.State(GoldenID, layout.StateException)}, {"pins", k.State(GoldenID, layout.StatePins)},
+		{"result", k.State(GoldenID, layout.StateResult)},
 		{"subscriber", k.Subscriber(GoldenID, "s")}, {"ready", k.Ready(GoldenID, spec)},
 		{"assignment", k.Assigned("w", GoldenID, spec)},
 		{"held", k.Held(&layout.Row{ID: GoldenID, Spec: spec, Attempts: layout.Attempts{Failed: 3}})},

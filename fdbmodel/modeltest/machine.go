@@ -176,7 +176,7 @@ func (m *Machine) Step() {
 		m.register, m.register, m.register, m.begin, m.begin, m.leave, m.leave,
 		m.expire, m.sweep, m.listen, m.listen, m.subscribe, m.idle,
 		m.janitor, m.infeasible, m.infeasible, m.assign, m.assign, m.unassign, m.store, m.unstore,
-		m.settle, m.lose, m.lose, m.block, m.clone,
+		m.settle, m.lose, m.lose, m.block, m.clone, m.pin, m.pin,
 	}
 	if m.random.IntN(80) == 0 {
 		m.crash()
@@ -265,6 +265,9 @@ func digest(r *layout.Row) string {
 	s := fmt.Sprintf("%v %+v cancel=%t", r.State(), r.Attempts, r.Cancel != nil)
 	if r.Blocked != nil {
 		s += fmt.Sprintf(" linked=%d", r.Blocked.Linked)
+	}
+	if r.Pins != nil {
+		s += fmt.Sprintf(" pins=%v", *r.Pins)
 	}
 	if r.Claim != nil {
 		s += " claim=" + r.Claim.Token.String()

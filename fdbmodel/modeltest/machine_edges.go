@@ -131,8 +131,9 @@ func (m *Machine) clone(ctx context.Context) (change, error) {
 	if w == nil || row == nil || row.Result == nil {
 		return none, nil
 	}
-	err := w.AddCopy(ctx, row.ID, row.Result.Token)
-	m.logf("clone %s by %s (gone %t): %v", row.ID, w.ID(), w.gone, err)
+	alone := m.random.IntN(2) == 0
+	err := w.AddCopy(ctx, row.ID, row.Result.Token, alone)
+	m.logf("clone %s by %s (gone %t, alone %t): %v", row.ID, w.ID(), w.gone, alone, err)
 	if w.gone && err == nil {
 		m.fail("a dead worker has a copy of a result")
 	}

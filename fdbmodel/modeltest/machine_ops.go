@@ -168,6 +168,8 @@ var endings = []ending{
 	}},
 }
 
+var givenBack = ending{"relinquish", []layout.State{layout.Ready, layout.Failed}, 0, 0, nil}
+
 // allows reports whether a completion may make this change to its row.
 func (e *ending) allows(f *fdbmodel.ClaimedFuture, before, after *layout.Row) bool {
 	if before == nil || after == nil || after.ID != f.ID || before.State() != layout.Claimed ||
@@ -214,6 +216,11 @@ func (m *Machine) finish(ctx context.Context) (change, error) {
 	return func(before, after *layout.Row) bool {
 		for i := range done {
 			if how[i].allows(done[i].Future, before, after) {
+				return true
+			}
+			// Nobody could get an object of a dead worker: the future comes back.
+			object := done[i].Result != nil && done[i].Result.Object != ""
+			if object && w.gone && givenBack.allows(done[i].Future, before, after) {
 				return true
 			}
 		}
@@ -275,7 +282,7 @@ func (m *Machine) discard(ctx context.Context) (change, error) {
 		err = nil
 	}
 	return func(before, after *layout.Row) bool {
-		return before != nil && after == nil && before.ID == id && before.State().Terminal()
+		return before != nil && after == nil && before.ID == id && before.State().Terminal() && !m.isPinned(before)
 	}, err
 }
 
@@ -337,7 +344,8 @@ func (m *Machine) expire(ctx context.Context) (change, error) {
 	n, _, err := m.C.ExpireDone(ctx)
 	m.logf("expire: %d %v", n, err)
 	return func(before, after *layout.Row) bool {
-		return before != nil && after == nil && before.State().Terminal() && before.FinishedAt() <= limit
+		return before != nil && after == nil && before.State().Terminal() && before.FinishedAt() <= limit &&
+			!m.isPinned(before)
 	}, err
 }
 

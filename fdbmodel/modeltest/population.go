@@ -83,6 +83,7 @@ func Populate(t *testing.T) *Population {
 	p.IDs[layout.Delayed], p.Inputs[0] = submitLater(t, c, time.Hour), submitLater(t, c, 2*time.Hour)
 	p.IDs[layout.Ready] = submit(10)
 	p.Middle = submit(5000)
+	require.NoError(t, c.Pin(ctx, p.Middle, "p", ""))
 	spec := layout.Spec{Function: "go:f", Owner: "g"}
 	got, err := c.Submit(ctx, []fdbmodel.Submission{{Spec: spec}, {Spec: spec}})
 	require.NoError(t, err)

@@ -17,16 +17,17 @@ const shownEdges = 64
 
 // Edges are futures that one is connected to. Lists leave them out.
 type Edges struct {
-	Inputs         []futures.ID `json:"inputs,omitempty" doc:"The first 64 futures whose results it takes"`
-	WaitsFor       []futures.ID `json:"waits_for,omitempty" doc:"Up to 64 of the inputs that it waits for"`
-	MoreWaitsFor   bool         `json:"more_waits_for,omitempty" doc:"It waits for more"`
-	Dependants     []futures.ID `json:"dependants,omitempty" doc:"Up to 64 futures that use it and are not over"`
-	MoreDependants bool         `json:"more_dependants,omitempty" doc:"There are more of them"`
+	Inputs         []futures.ID      `json:"inputs,omitempty" doc:"The first 64 futures whose results it takes"`
+	WaitsFor       []futures.ID      `json:"waits_for,omitempty" doc:"Up to 64 of the inputs that it waits for"`
+	MoreWaitsFor   bool              `json:"more_waits_for,omitempty" doc:"It waits for more"`
+	Dependants     []futures.ID      `json:"dependants,omitempty" doc:"Up to 64 futures that use it and are not over"`
+	MoreDependants bool              `json:"more_dependants,omitempty" doc:"There are more of them"`
+	HeldBy         []layout.WorkerID `json:"held_by,omitempty" doc:"The workers with its result as an object"`
 }
 
-// EdgesOf returns what a future is connected to. It reads nothing for one that is
-// connected to no other. It returns the store's errors, and ErrNotFound if the
-// future is gone.
+// EdgesOf returns what a future is connected to, and who has its result as an object. It
+// reads nothing for one that is connected to no other and has no such result. It returns
+// the store's errors, and ErrNotFound if the future is gone.
 func EdgesOf(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (e Edges, err error) {
 	if row.Spec.HasInputs() {
 		e.Inputs, err = c.FirstInputs(ctx, row.ID, row.Spec, shownEdges)
@@ -36,6 +37,15 @@ func EdgesOf(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (e Edges
 	}
 	if err == nil && row.Dependants {
 		e.Dependants, e.MoreDependants, err = c.Dependants(ctx, row.ID, layout.ID{}, shownEdges)
+	}
+	if err == nil && row.Object() != "" {
+		var copies []fdbmodel.Copy
+		copies, err = c.Copies(ctx, row.ID)
+		for i := range copies {
+			if copies[i].Alive {
+				e.HeldBy = append(e.HeldBy, copies[i].Worker)
+			}
+		}
 	}
 	return e, err
 }

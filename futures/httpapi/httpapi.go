@@ -92,6 +92,7 @@ func Register(s *stack.Stack, client *futures.Client,
 	server.registerFutures()
 	server.registerPut()
 	server.registerActions()
+	server.registerCopies()
 	server.registerFunctions()
 	server.registerCluster()
 	s.Collect(newClusterCollector(client, counts))
@@ -108,6 +109,7 @@ func Errors() []stack.ErrorCode {
 		{Err: layout.ErrBadCursor, Status: http.StatusBadRequest, Code: "bad_cursor"},
 		{Err: layout.ErrUnfit, Status: http.StatusConflict, Code: "unfit_worker"},
 		{Err: futures.ErrNoHolder, Status: http.StatusInsufficientStorage, Code: "no_holder"},
+		{Err: futures.ErrUnknownWorker, Status: http.StatusConflict, Code: "unfit_worker"},
 		{Err: futures.ErrHolderGone, Status: http.StatusServiceUnavailable, Code: "holder_gone"},
 		{Err: fdbmodel.ErrTooLarge, Status: http.StatusRequestEntityTooLarge, Code: "too_large"},
 		{Err: fdbmodel.ErrNotFound, Status: http.StatusNotFound, Code: "not_found"},

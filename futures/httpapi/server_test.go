@@ -154,6 +154,7 @@ func TestDescriptionNamesEveryRoute(t *testing.T) {
 		path: {"get", "post"}, path + ":submit": {"post"}, path + ":put": {"post"},
 		path + "/{id}":        {"get", "delete"},
 		path + "/{id}:cancel": {"post"}, path + "/{id}:retry": {"post"}, path + "/{id}/result": {"get"},
+		path + "/{id}:clone": {"post"}, path + "/{id}:transfer": {"post"}, path + "/{id}/pins/{holder}": {"put", "delete"},
 		path + "/{id}/explanation": {"get"}, path + "/{id}/graph": {"get"},
 		"/api/v1/functions": {"get", "post"}, "/api/v1/workers": {"get"},
 		"/api/v1/cluster": {"get"}, "/api/v1/health": {"get"},
@@ -163,7 +164,7 @@ func TestDescriptionNamesEveryRoute(t *testing.T) {
 			require.NotEmpty(t, api.Paths[at][method].Summary, "%s %s", method, at)
 		}
 	}
-	require.Len(t, api.Paths, 13)
+	require.Len(t, api.Paths, 16)
 }
 
 func TestClosedClientIsAProblem(t *testing.T) {

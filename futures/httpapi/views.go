@@ -43,6 +43,7 @@ type Future struct {
 	Deaths      int                `json:"deaths" doc:"How many workers died while they held it, up to 4"`
 	Crashes     int                `json:"crashes" doc:"How many of those deaths it may have caused"`
 	Worker      layout.WorkerID    `json:"worker,omitempty" doc:"The worker that holds or realized it"`
+	Pins        []string           `json:"pins,omitempty" doc:"Who keeps it from being removed"`
 	Cancel      *CancelRequestView `json:"cancel,omitempty" doc:"Set if it was asked to stop"`
 	Failure     *Failure           `json:"failure,omitempty" doc:"The last failed attempt"`
 	Result      *Result            `json:"result,omitempty"`
@@ -155,6 +156,9 @@ func futureOf(row *layout.Row, ending *layout.Ending) Future {
 	}
 	if row.Claim != nil {
 		f.Worker = row.Claim.Worker
+	}
+	if row.Pins != nil {
+		f.Pins = row.Pins.Holders
 	}
 	if row.Cancel != nil {
 		f.Cancel = &CancelRequestView{Reason: row.Cancel.Reason, At: timeOf(row.Cancel.At)}

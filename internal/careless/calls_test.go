@@ -45,6 +45,10 @@ func makers() []maker {
 		{"cancel", 4, (*walk).cancel},
 		{"retry", 4, (*walk).retry},
 		{"delete", 3, (*walk).remove},
+		{"pin", 2, pinned("pin")},
+		{"unpin", 2, pinned("unpin")},
+		{"clone", 1, copied("clone")},
+		{"transfer", 1, copied("transfer")},
 		{"function put", 8, (*walk).put},
 		{"function alias", 2, (*walk).alias},
 		{"function rm", 2, (*walk).removeFunction},
@@ -188,6 +192,25 @@ func byID(command string) func(*walk) call {
 			return call{args: []string{command, w.mistaken()}, codes: []int{codeUsage}}
 		}
 		return call{args: []string{command, w.anyID()}, codes: []int{codeOK, codeNotFound}}
+	}
+}
+
+// pinned pins futures by one of few names.
+func pinned(command string) func(*walk) call {
+	return func(w *walk) call {
+		if w.chance(10) {
+			wrong := [][]string{{w.anyID()}, {w.anyID(), "--as", "no name"}, {w.mistaken(), "--as", "p"}, {}}
+			return call{args: append([]string{command}, pick(w, wrong)...), codes: []int{codeUsage, codeNotFound, codeOK}}
+		}
+		name := pick(w, []string{"p", "q"})
+		return call{args: []string{command, w.anyID(), "--as", name}, codes: []int{codeOK, codeNotFound}}
+	}
+}
+
+// copied asks for copies of results that are no objects.
+func copied(command string) func(*walk) call {
+	return func(w *walk) call {
+		return call{args: []string{command, w.anyID()}, codes: []int{codeUsage, codeNotFound}}
 	}
 }
 

@@ -112,7 +112,7 @@ func importTable() map[string]imports {
 		},
 		"workers": {
 			ours: append(slices.Clone(model), "fdbmodel/reference", "internal/seam", "workers/objects",
-				"workers/objects/peer", "internal/clock"),
+				"workers/objects/held", "workers/objects/peer", "internal/clock"),
 			others: []string{msgpack, uuid, prometheus, system},
 		},
 		"workers/wasm": {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/workers/objects"
 	"github.com/futura-run/futura/workers/objects/peer"
@@ -85,6 +86,30 @@ func (r *Reader) ask(ctx context.Context, w *layout.WorkerInfo) (Holder, error) 
 		failed = errors.Join(failed, err)
 	}
 	return Holder{}, fmt.Errorf("worker %s: %w", w.ID, failed)
+}
+
+// Take has a worker take the result of a future from the workers that have it; alone
+// says that they are not to keep it. It returns ErrNoHolder if it has no room, and
+// fdbmodel.ErrNotFound if nobody has the result.
+func (r *Reader) Take(ctx context.Context, to *Holder, id layout.ID, alone bool) error {
+	client, done, err := r.client(to.secret)
+	if err != nil {
+		return err
+	}
+	defer done()
+	var owner peer.Owner
+	copy(owner[:], id[:])
+	err = client.Take(ctx, to.address, owner, alone)
+	switch {
+	case errors.Is(err, objects.ErrFull):
+		err = fmt.Errorf("%w: %w", ErrNoHolder, err)
+	case errors.Is(err, objects.ErrNotFound):
+		err = fmt.Errorf("%w: %w", fdbmodel.ErrNotFound, err)
+	}
+	if err != nil {
+		err = fmt.Errorf("worker %s: %w", to.Worker, err)
+	}
+	return err
 }
 
 // Put stores what r has to say, about so many bytes, with a worker, for a future that

@@ -1,0 +1,88 @@
+package fdbmodel_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+)
+
+// TestPins keep a future from a discard and from its retention, until all are gone.
+func TestPins(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	id := s.Submit()
+	require.NoError(t, s.C.Pin(s.Ctx, id, "report", ""))
+	require.NoError(t, s.C.Pin(s.Ctx, id, "report", ""))
+	require.Equal(t, 1, endAll(s, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+		return fdbmodel.Completion{Future: f, Result: &layout.Result{Value: []byte("v")}}
+	}))
+	require.NoError(t, s.C.Pin(s.Ctx, id, "audit", ""))
+	pins, err := s.C.Pins(s.Ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, []string{"audit", "report"}, pins)
+	err = s.C.Discard(s.Ctx, id)
+	require.ErrorIs(t, err, fdbmodel.ErrTransition)
+	require.ErrorContains(t, err, "is pinned by audit")
+	n, err := s.C.DiscardMany(s.Ctx, []layout.ID{id})
+	require.NoError(t, err)
+	require.Zero(t, n)
+	expire := func() (total int) {
+		s.Clock.Advance(s.C.Config().Retention + time.Millisecond)
+		for range 3 {
+			n, _, err := s.C.ExpireDone(s.Ctx)
+			require.NoError(t, err)
+			total += n
+		}
+		return total
+	}
+	require.Zero(t, expire())
+	require.NoError(t, s.C.Unpin(s.Ctx, id, "audit"))
+	require.NoError(t, s.C.Unpin(s.Ctx, id, "audit"))
+	require.Zero(t, expire())
+	requireSound(s)
+	require.NoError(t, s.C.Unpin(s.Ctx, id, "report"))
+	require.Equal(t, 1, expire())
+	require.ErrorIs(t, s.C.Pin(s.Ctx, id, "report", ""), fdbmodel.ErrNotFound)
+	requireSound(s)
+}
+
+// TestPinsOfASession end with it.
+func TestPinsOfASession(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	id := s.Submit()
+	require.NoError(t, s.C.Pin(s.Ctx, id, "client", "session"))
+	_, _, err := s.C.Cancel(s.Ctx, id, "")
+	require.NoError(t, err)
+	require.ErrorIs(t, s.C.Discard(s.Ctx, id), fdbmodel.ErrTransition)
+	require.NoError(t, s.C.OpenMailbox("session").Close(s.Ctx))
+	pins, err := s.C.Pins(s.Ctx, id)
+	require.NoError(t, err)
+	require.Empty(t, pins)
+	require.NoError(t, s.C.Discard(s.Ctx, id))
+	requireSound(s)
+}
+
+func TestPinsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	id := s.Submit()
+	for _, name := range []string{"", "a b", "a\n", "a/b", strings.Repeat("n", 65), "\xff"} {
+		require.ErrorIs(t, s.C.Pin(s.Ctx, id, name, ""), layout.ErrBadName, "%q", name)
+	}
+	for i := range layout.MaxPins {
+		require.NoError(t, s.C.Pin(s.Ctx, id, fmt.Sprint("p", i), ""))
+	}
+	require.ErrorIs(t, s.C.Pin(s.Ctx, id, "one more", ""), layout.ErrBadName)
+	require.ErrorIs(t, s.C.Pin(s.Ctx, id, "another", ""), fdbmodel.ErrTransition)
+	held := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Owner = "g" })
+	require.ErrorIs(t, s.C.Pin(s.Ctx, held, "p", ""), fdbmodel.ErrTransition)
+	requireSound(s)
+}

@@ -1,0 +1,81 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi/stack"
+)
+
+func (s *server) registerCopies() {
+	path := futuresPath + "/{id}"
+	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, path+":clone", "clone", "Copy a result to a worker",
+		"Another worker takes a copy of a result that is an object. Answers once it counts."), s.clone)
+	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, path+":transfer", "transfer",
+		"Move a result to a worker", "As clone, after which no other worker has it."), s.transfer)
+	stack.Register(s.Stack, stack.Submit, operation(http.MethodPut, path+"/pins/{holder}", "pin", "Pin a future",
+		"Keeps it from being removed, until the same holder unpins it."), s.pin)
+	stack.Register(s.Stack, stack.Submit, operation(http.MethodDelete, path+"/pins/{holder}", "unpin", "Unpin a future",
+		"Ends the pin of a holder, if there is one."), s.unpin)
+}
+
+type copyInput struct {
+	ID   string `path:"id"`
+	Body *struct {
+		_      struct{} `additionalProperties:"false"`
+		Worker string   `json:"worker,omitempty" maxLength:"64" doc:"Defaults to the one with most room"`
+	} `required:"false"`
+}
+
+type copyOutput struct {
+	Body struct {
+		Worker layout.WorkerID `json:"worker" doc:"The worker that has it now"`
+	}
+}
+
+func (s *server) clone(ctx context.Context, in *copyInput) (*copyOutput, error) {
+	return in.take(ctx, s.client.Clone)
+}
+
+func (s *server) transfer(ctx context.Context, in *copyInput) (*copyOutput, error) {
+	return in.take(ctx, s.client.Transfer)
+}
+
+func (in *copyInput) take(ctx context.Context,
+	take func(context.Context, futures.ID, futures.WorkerID) (futures.WorkerID, error),
+) (*copyOutput, error) {
+	id, err := layout.ParseID(in.ID)
+	if err != nil {
+		return nil, err
+	}
+	to := futures.WorkerID("")
+	if in.Body != nil {
+		to = futures.WorkerID(in.Body.Worker)
+	}
+	out := &copyOutput{}
+	out.Body.Worker, err = take(ctx, id, to)
+	return out, err
+}
+
+type pinInput struct {
+	ID     string `path:"id"`
+	Holder string `path:"holder" maxLength:"64"`
+}
+
+func (s *server) pin(ctx context.Context, in *pinInput) (*struct{}, error) {
+	id, err := layout.ParseID(in.ID)
+	if err == nil {
+		err = s.client.Pin(ctx, id, in.Holder)
+	}
+	return nil, err
+}
+
+func (s *server) unpin(ctx context.Context, in *pinInput) (*struct{}, error) {
+	id, err := layout.ParseID(in.ID)
+	if err == nil {
+		err = s.client.Unpin(ctx, id, in.Holder)
+	}
+	return nil, err
+}

@@ -1,0 +1,143 @@
+package workers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/workers/objects/held"
+)
+
+// handOver has other workers take the objects of which this one, which is stopping, has
+// the only copy: first those that can't be made again. Who takes them reads them from
+// here. What is left when the time is up is lost with this worker.
+func (l *life) handOver(by time.Time) {
+	w, k := l.worker, l.kept
+	if k == nil || l.broken() {
+		return
+	}
+	ctx, cancel := withTimeout(l.store, w.cluster.Clock(), by.Sub(w.cluster.Now()))
+	defer cancel()
+	defer context.AfterFunc(w.vanish, cancel)()
+	sole, err := k.soleObjects(ctx)
+	if err == nil && len(sole) == 0 {
+		return
+	}
+	moved := 0
+	if err == nil {
+		moved, err = k.moveAll(ctx, sole)
+	}
+	if left := len(sole) - moved; left > 0 || err != nil {
+		w.options.Logger.Warn("objects could not be handed over and are lost with this worker", "number", left,
+			"handed over", moved, "error", err)
+		return
+	}
+	w.options.Logger.Info("objects were handed over to other workers", "number", moved)
+}
+
+// soleObjects returns the futures whose result is an object of which this worker has
+// the only copy, those that can't run again first.
+func (k *keeper) soleObjects(ctx context.Context) (sole []layout.Row, err error) {
+	k.mu.Lock()
+	ids := make([]layout.ID, 0, len(k.held))
+	for key := range k.held {
+		ids = append(ids, key.id)
+	}
+	k.mu.Unlock()
+	slices.SortFunc(ids, func(a, b layout.ID) int { return slices.Compare(a[:], b[:]) })
+	for part := range slices.Chunk(slices.Compact(ids), sweptTogether) {
+		rows, err := k.cluster.GetMany(ctx, part)
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			alone, err := k.isAlone(ctx, &rows[i])
+			if err != nil {
+				return nil, err
+			}
+			if alone {
+				sole = append(sole, rows[i])
+			}
+		}
+	}
+	slices.SortStableFunc(sole, func(a, b layout.Row) int { return cmp.Compare(rebuildable(&a), rebuildable(&b)) })
+	return sole, nil
+}
+
+// rebuildable is higher for what is easier to make again.
+func rebuildable(r *layout.Row) int {
+	switch {
+	case r.Spec.IsPut():
+		return 0
+	case !r.Spec.AllowReconstruction:
+		return 1
+	}
+	return 2
+}
+
+// isAlone reports whether this worker has the only copy of a result.
+func (k *keeper) isAlone(ctx context.Context, row *layout.Row) (bool, error) {
+	if row.Object() == "" {
+		return false, nil
+	}
+	copies, err := k.cluster.Copies(ctx, row.ID)
+	if err != nil {
+		return false, err
+	}
+	mine := false
+	for i := range copies {
+		if copies[i].Alive && copies[i].Worker != k.worker {
+			return false, nil
+		}
+		mine = mine || copies[i].Worker == k.worker
+	}
+	return mine, nil
+}
+
+// moveAll has other workers take the results of futures, and returns how many they
+// took.
+func (k *keeper) moveAll(ctx context.Context, rows []layout.Row) (moved int, err error) {
+	members, err := k.cluster.Workers(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var others []layout.WorkerInfo
+	for i := range members {
+		if m := &members[i]; m.Alive && m.Unreadable == "" && m.ID != k.worker {
+			others = append(others, m.WorkerInfo)
+		}
+	}
+	var reader held.Reader
+	defer reader.Close()
+	holders, err := reader.Holders(ctx, others)
+	if err != nil {
+		return 0, err
+	}
+	var failed error
+	for i := range rows {
+		for len(holders) > 0 && ctx.Err() == nil {
+			to := slices.MaxFunc(holders, func(a, b held.Holder) int { return cmp.Compare(a.Room, b.Room) })
+			at := slices.IndexFunc(holders, func(h held.Holder) bool { return h.Worker == to.Worker })
+			if to.Room < rows[i].Result.Size {
+				failed = held.ErrNoHolder
+				break
+			}
+			err := reader.Take(ctx, &to, rows[i].ID, true)
+			if err == nil {
+				moved++
+				holders[at].Room -= rows[i].Result.Size
+				break
+			}
+			failed = err
+			if errors.Is(err, held.ErrNoHolder) {
+				holders[at].Room = 0
+			} else {
+				holders = slices.Delete(holders, at, at+1)
+			}
+		}
+	}
+	return moved, errors.Join(failed, ctx.Err())
+}
