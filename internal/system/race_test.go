@@ -1,0 +1,6 @@
+//go:build race
+
+package system
+
+// raced is whether the race detector runs.
+const raced = true
