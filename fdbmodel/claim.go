@@ -278,33 +278,55 @@ func (r *Registration) readClaimed(ctx context.Context, token layout.Token, take
 // fewInputs is how many inputs of a future are read with the claim.
 const fewInputs = 16
 
-// readInputs fetches the inputs of claimed futures that have few.
+// readInputs fetches the inputs of claimed futures that have few, each once.
 func (r *Registration) readInputs(ctx context.Context, tx kv.Tx, futures []ClaimedFuture) error {
-	keys := r.cluster.keys
-	pending := make([][]read.Pending, len(futures))
+	at := map[layout.ID]int{}
+	var ids []layout.ID
 	for i := range futures {
-		f := &futures[i]
-		if f.Err != nil || len(f.Spec.Inputs) == 0 || f.Spec.CountInputs() > fewInputs {
-			continue
+		if f := &futures[i]; f.hasFewInputs() {
+			for _, id := range layout.UnpackIDs(f.Spec.Inputs) {
+				if _, known := at[id]; !known {
+					at[id], ids = len(ids), append(ids, id)
+				}
+			}
 		}
-		pending[i] = read.Rows(tx.Snapshot(), keys, layout.UnpackIDs(f.Spec.Inputs), keys.Spec)
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	rows := make([]*layout.Row, len(ids))
+	for i, p := range read.Rows(tx.Snapshot(), r.cluster.keys, ids, r.cluster.keys.Spec) {
+		row, found, err := p.Wait(ctx)
+		if err != nil && !layout.IsUnreadable(err) {
+			return err
+		}
+		if err == nil && found && row.Spec != nil {
+			rows[i] = &row
+		}
 	}
 	for i := range futures {
-		var inputs []layout.Row
-		for _, p := range pending[i] {
-			row, found, err := p.Wait(ctx)
-			if err != nil && !layout.IsUnreadable(err) {
-				return err
-			}
-			if err == nil && found && row.Spec != nil {
-				inputs = append(inputs, row)
-			}
-		}
-		if len(inputs) == len(pending[i]) {
-			futures[i].Inputs = inputs
+		if f := &futures[i]; f.hasFewInputs() {
+			f.Inputs = inputsOf(f, at, rows)
 		}
 	}
 	return nil
+}
+
+func (f *ClaimedFuture) hasFewInputs() bool {
+	return f.Err == nil && len(f.Spec.Inputs) > 0 && f.Spec.CountInputs() <= fewInputs
+}
+
+// inputsOf returns the inputs of a future, none unless all could be read.
+func inputsOf(f *ClaimedFuture, at map[layout.ID]int, rows []*layout.Row) []layout.Row {
+	inputs := make([]layout.Row, 0, f.Spec.CountInputs())
+	for _, id := range layout.UnpackIDs(f.Spec.Inputs) {
+		row := rows[at[id]]
+		if row == nil {
+			return nil
+		}
+		inputs = append(inputs, *row)
+	}
+	return inputs
 }
 
 // read fills in a future. Only the store's errors are returned; those of the

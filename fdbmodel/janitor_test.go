@@ -196,7 +196,7 @@ func TestUnreadableDoneEntriesStopNobody(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, removed)
 	require.Zero(t, next, "what can't be read does not keep the janitor busy")
-	require.EqualValues(t, 2*(4+fdbmodel.MaxRefills)+3, reads.Ranges.Load(), "pages, and three futures")
+	require.EqualValues(t, 2*(4+fdbmodel.MaxRefills)+1, reads.Ranges.Load(), "pages, and three neighbours")
 }
 
 // TestARetriedFutureExpiresByItsLastEnd has futures that ended at the same time;

@@ -154,6 +154,29 @@ func (id ID) Follows(other ID) bool {
 		bytes.Compare(id[:], other[:]) > 0
 }
 
+// Apart returns how far an id lies behind another one that was made to lie close
+// to it: one drawn before it by the same process, or a neighbour. It returns false
+// for others.
+func (id ID) Apart(other ID) (distance int, known bool) {
+	const drawn = 7 // the version
+	switch {
+	case id[15] != other[15] || bytes.Compare(id[:], other[:]) <= 0:
+		return 0, false
+	case id[6]>>4 == drawn && other[6]>>4 == drawn:
+		a, b := id.order()-other.order(), uint64(1<<31-1)
+		return int(min(a, b)), true
+	case id.Follows(other):
+		return BatchItemIndex(id) - BatchItemIndex(other), true
+	}
+	return 0, false
+}
+
+// order returns the time and the order within it of an id that was drawn.
+func (id ID) order() uint64 {
+	n := binary.BigEndian.Uint64(id[:8])
+	return n>>16<<12 | n&0xfff
+}
+
 // IDList holds ids as records store them: 16 bytes each.
 type IDList []byte
 

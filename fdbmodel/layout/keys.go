@@ -188,6 +188,15 @@ func (k Keyspace) Settling(id ID) []byte {
 	return tuple.AppendUUID(k.SettlingOf(id.Shard(k.Shards)), id)
 }
 
+// OtherEnd returns the future that the last part of a key names, such as the one
+// at the other end of an edge. It is faster than ParseKey.
+func OtherEnd(key []byte) (ID, bool) {
+	const size = 1 + len(ID{})
+	rest := tuple.NewReader(key[max(0, len(key)-size):])
+	id := ID(rest.UUID())
+	return id, rest.Done() == nil
+}
+
 // Places where an unclaimed future waits.
 
 // Class determines which workers may take a ready future. It precedes the

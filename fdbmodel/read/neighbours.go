@@ -10,7 +10,7 @@ import (
 )
 
 // Neighbours are futures whose ids were made to lie together, such as those of
-// a batch. A read costs more for the request than for a row, so rows that lie
+// a batch, or of one submit. A read costs more for the request than for a row, so rows that lie
 // close together are read at once.
 const (
 	// maxApart is the maximum distance between a future and the last one in the
@@ -21,20 +21,24 @@ const (
 	minTogether = 3
 	// neighbourKeys is the maximum average number of keys per row in a read of
 	// neighbours; if rows have more, each one is read alone.
-	neighbourKeys = 4
+	neighbourKeys = 6
 )
 
-// together returns how many of the leading ids are read at once.
-func together(ids []layout.ID) int {
-	n := 1
-	for n < min(len(ids), maxTogether) && ids[n].Follows(ids[n-1]) &&
-		layout.BatchItemIndex(ids[n])-layout.BatchItemIndex(ids[n-1]) <= maxApart {
-		n++
+// together returns how many of the leading ids are read at once, and how many rows
+// may lie between the first and the last of them.
+func together(ids []layout.ID) (n, span int) {
+	n, span = 1, 1
+	for ; n < min(len(ids), maxTogether); n++ {
+		apart, known := ids[n].Apart(ids[n-1])
+		if !known || apart > maxApart {
+			break
+		}
+		span += apart
 	}
 	if n < minTogether {
-		return 1
+		return 1, 1
 	}
-	return n
+	return n, span
 }
 
 // Rows requests futures, each from the key that first returns to the end of its
@@ -46,15 +50,14 @@ func Rows(tx kv.Reader, k layout.Keyspace, ids []layout.ID, first func(layout.ID
 			kv.RangeOptions{Limit: layout.MaxRowKeys})
 	}
 	for len(ids) > 0 {
-		n := together(ids)
+		n, span := together(ids)
 		if n == 1 {
 			rows, ids = append(rows, Pending{ids[0], k, alone(ids[0])}), ids[1:]
 			continue
 		}
 		last := ids[n-1]
-		limit := neighbourKeys * (layout.BatchItemIndex(last) - layout.BatchItemIndex(ids[0]) + 1)
 		all := &sharedPage{pending: tx.GetRange(kv.Range{Begin: first(ids[0]), End: kv.AfterPrefix(k.StateOf(last))},
-			kv.RangeOptions{Limit: limit})}
+			kv.RangeOptions{Limit: neighbourKeys * span})}
 		for _, id := range ids[:n] {
 			rows = append(rows, Pending{id, k, kv.Later(func(ctx context.Context) (kv.Page, error) {
 				page, err := all.wait(ctx)
@@ -67,6 +70,42 @@ func Rows(tx kv.Reader, k layout.Keyspace, ids []layout.ID, first func(layout.ID
 		ids = ids[n:]
 	}
 	return rows
+}
+
+// Users requests the keys of the first futures that use the results of others, at
+// most limit of each one, without conflicts if tx adds none.
+func Users(tx kv.Reader, k layout.Keyspace, ids []layout.ID, limit int) []kv.Pending[kv.Page] {
+	users := make([]kv.Pending[kv.Page], 0, len(ids))
+	alone := func(id layout.ID) kv.Pending[kv.Page] {
+		return tx.GetRange(kv.Prefix(k.DependantsOf(id)), kv.RangeOptions{Limit: limit})
+	}
+	for len(ids) > 0 {
+		n, span := together(ids)
+		if n == 1 {
+			users, ids = append(users, alone(ids[0])), ids[1:]
+			continue
+		}
+		between := kv.Range{Begin: k.DependantsOf(ids[0]), End: kv.AfterPrefix(k.DependantsOf(ids[n-1]))}
+		all := &sharedPage{pending: tx.GetRange(between, kv.RangeOptions{Limit: neighbourKeys * span})}
+		for _, id := range ids[:n] {
+			users = append(users, kv.Later(func(ctx context.Context) (kv.Page, error) {
+				page, err := all.wait(ctx)
+				switch {
+				case err != nil:
+					return page, err
+				case page.More:
+					return alone(id).Wait(ctx)
+				}
+				page = pageOf(page, k.DependantsOf(id), kv.AfterPrefix(k.DependantsOf(id)))
+				if page.More = len(page.Items) > limit; page.More {
+					page.Items = page.Items[:limit]
+				}
+				return page, nil
+			}))
+		}
+		ids = ids[n:]
+	}
+	return users
 }
 
 // Records requests the specs and mutable records of futures, as Record does for

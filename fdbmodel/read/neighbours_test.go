@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
@@ -102,4 +103,56 @@ func TestNeighboursDoNotConflict(t *testing.T) {
 	require.NoError(t, err, "it read none of what the first one changed")
 	_, err = late.Commit(ctx)
 	require.ErrorIs(t, err, kv.ErrConflict)
+}
+
+// TestFuturesOfOneSubmitAreReadTogether reads futures whose ids were drawn
+// together, and their users.
+func TestFuturesOfOneSubmitAreReadTogether(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	db := storetest.New(t)
+	c := modeltest.OpenNeighbours(t, db)
+	submit := func(n int, inputs ...layout.ID) (ids []layout.ID) {
+		subs := make([]fdbmodel.Submission, n)
+		for i := range subs {
+			subs[i] = fdbmodel.Submission{Spec: layout.Spec{Function: "go:f"}, Inputs: inputs}
+		}
+		answers, err := c.Submit(ctx, subs)
+		require.NoError(t, err)
+		for i := range answers {
+			ids = append(ids, answers[i].ID)
+		}
+		return ids
+	}
+	ids := submit(2 * read.MaxTogether)
+	users := map[layout.ID][]layout.ID{
+		ids[3]: submit(2, ids[3]), ids[4]: submit(3, ids[4]), ids[40]: submit(300, ids[40]), ids[50]: submit(4, ids[50]),
+	}
+	ids = append(ids, submit(1)...)
+	tx := db.Begin(kv.Options{})
+	defer tx.Cancel()
+	shared := &countingReader{Reader: tx.Snapshot()}
+	for i, asked := range read.Rows(shared, c.Keys(), ids, c.Keys().Spec) {
+		row, found, err := asked.Wait(ctx)
+		require.NoError(t, err)
+		require.True(t, found)
+		require.Equal(t, ids[i], row.ID)
+	}
+	require.Equal(t, 3, shared.ranges)
+	const limit = 3
+	shared = &countingReader{Reader: tx.Snapshot()}
+	for i, asked := range read.Users(shared, c.Keys(), ids, limit) {
+		page, err := asked.Wait(ctx)
+		require.NoError(t, err)
+		want := users[ids[i]]
+		require.Equal(t, len(want) >= limit, page.More || len(page.Items) == limit)
+		for at, item := range page.Items {
+			user, ok := layout.OtherEnd(item.Key)
+			require.True(t, ok)
+			require.Equal(t, want[at], user)
+		}
+		require.Len(t, page.Items, min(len(want), limit))
+	}
+	require.Greater(t, shared.ranges, read.MaxTogether, "those beside one with many users are read alone")
+	require.Less(t, shared.ranges, len(ids)-read.MaxTogether/2)
 }
