@@ -59,6 +59,7 @@ type Cluster struct {
 	ids    layout.IdSource
 	hub    *hub
 	ledger ledger
+	marked marked
 
 	objectsMu sync.Mutex
 	objects   ObjectReader

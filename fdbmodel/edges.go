@@ -202,7 +202,7 @@ func (w *changes) leaveEdges(before, after *layout.Row) {
 	if !after.MayRunAgain() {
 		w.releaseInputs(after)
 	}
-	if after.Dependants || spec.InputsRef != nil {
+	if after.Dependants && !w.told[after.ID] || spec.InputsRef != nil {
 		w.markSettling(after.ID, &layout.SettlingRecord{})
 	}
 }
@@ -217,7 +217,7 @@ func (w *changes) releaseInputs(row *layout.Row) {
 // markSettling says that edges of a future are to be settled.
 func (w *changes) markSettling(id layout.ID, record *layout.SettlingRecord) {
 	w.tx.Set(w.keys.Settling(id), layout.Encode(record))
-	w.settling = append(w.settling, id)
+	w.settling = append(w.settling, mark{id: id})
 }
 
 // requireReleased returns ErrTransition if a finished future may not be removed: it is

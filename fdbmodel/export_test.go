@@ -57,3 +57,13 @@ func (r *Registration) GiveBack(ctx context.Context) error {
 	_, _, err := r.cluster.endAllClaims(ctx, r.info.ID, EventRelinquish)
 	return err
 }
+
+// SettleEdgesOf settles edges of one future that is marked.
+func (c *Cluster) SettleEdgesOf(ctx context.Context, id layout.ID) error {
+	_, _, err := c.settle(ctx, []mark{{id: id}})
+	return err
+}
+
+// MaxToldAtOnce is how many users are told within the transaction that realizes
+// their input.
+const MaxToldAtOnce = maxToldAtOnce

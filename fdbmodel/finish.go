@@ -80,6 +80,14 @@ func afterOf(row *layout.Row) After {
 // completions, or about 1 MB of them, are one transaction. An unknown commit is
 // retried: completions that landed return Already or Lost.
 func (r *Registration) Finish(ctx context.Context, completions []Completion) ([]Outcome, error) {
+	outcomes, err := r.End(ctx, completions)
+	r.cluster.SettleMarked(ctx)
+	return outcomes, err
+}
+
+// End is Finish for callers that call SettleMarked after it, so that others may
+// already use what it has ended.
+func (r *Registration) End(ctx context.Context, completions []Completion) ([]Outcome, error) {
 	for i := range completions {
 		if err := completions[i].check(); err != nil {
 			return nil, err
@@ -187,36 +195,34 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 		if err != nil {
 			return err
 		}
-		pending := make([]read.Pending, len(completions))
-		for i := range completions {
-			pending[i] = read.State(tx, c.keys, completions[i].Future.ID)
+		ends, err := r.endings(ctx, tx, completions, events, present)
+		if err != nil {
+			return err
 		}
 		w := c.changes(tx)
-		for i := range completions {
-			row, _, err := pending[i].Wait(ctx)
-			if err != nil {
-				return err
-			}
-			if isRepeated(completions, i) {
-				outcomes[i] = Lost
-				continue
-			}
-			if completions[i].Future.begun {
+		users := telling{cluster: c, tx: tx, looks: true}
+		if w.told, err = users.addUsers(ctx, realized(ends)); err != nil {
+			return err
+		}
+		if err := users.read(ctx); err != nil {
+			return err
+		}
+		for i := range ends {
+			e := &ends[i]
+			if e.held && completions[i].Future.begun {
 				tx.Clear(c.keys.Begun(r.info.ID, completions[i].Future.ID))
 			}
-			row.Spec = completions[i].Future.stubSpec()
-			event := events[i]
-			if v := completions[i].Result; v != nil && v.Object != "" && !present {
-				event.Kind = EventRelinquish
-			}
-			next, outcome := Next(row, event)
-			outcomes[i] = outcome
-			if outcome != Applied {
+			if outcomes[i] = e.outcome; e.outcome != Applied {
 				continue
 			}
-			w.apply(&row, &next)
-			completions[i].After = afterOf(&next)
+			w.apply(&e.before, &e.after)
+			completions[i].After = afterOf(&e.after)
 		}
+		users.write(w, func(row *layout.Row, e Event) {
+			if after, outcome := Next(*row, e); outcome == Applied {
+				w.apply(row, &after)
+			}
+		})
 		for _, sequence := range exhausted {
 			tx.Clear(c.keys.Claims(r.info.ID, sequence))
 		}
@@ -229,8 +235,55 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 	}
 	r.release(completions, exhausted)
 	r.noteLost(completions, outcomes)
-	c.follow(ctx, result.Version, after)
+	c.announce(ctx, result.Version, after)
 	return outcomes, nil
+}
+
+// ending is what becomes of a completion.
+type ending struct {
+	before, after layout.Row
+	outcome       Outcome
+	held          bool // no earlier completion is of the same claim
+}
+
+// endings applies the events of completions to their futures, and writes nothing.
+func (r *Registration) endings(ctx context.Context, tx kv.Reader, completions []Completion, events []Event,
+	present bool,
+) ([]ending, error) {
+	pending := make([]read.Pending, len(completions))
+	for i := range completions {
+		pending[i] = read.State(tx, r.cluster.keys, completions[i].Future.ID)
+	}
+	ends := make([]ending, len(completions))
+	for i := range completions {
+		e := &ends[i]
+		var err error
+		if e.before, _, err = pending[i].Wait(ctx); err != nil {
+			return nil, err
+		}
+		if isRepeated(completions, i) {
+			e.outcome = Lost
+			continue
+		}
+		e.held = true
+		e.before.Spec = completions[i].Future.stubSpec()
+		event := events[i]
+		if v := completions[i].Result; v != nil && v.Object != "" && !present {
+			event.Kind = EventRelinquish
+		}
+		e.after, e.outcome = Next(e.before, event)
+	}
+	return ends, nil
+}
+
+// realized returns the futures with users that are realized.
+func realized(ends []ending) (ids []layout.ID) {
+	for i := range ends {
+		if e := &ends[i]; e.outcome == Applied && e.after.State() == layout.Realized && e.after.Dependants {
+			ids = append(ids, e.after.ID)
+		}
+	}
+	return ids
 }
 
 // presentFor reports whether the worker is a member, if a completion has an object:

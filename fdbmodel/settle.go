@@ -11,27 +11,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
-const (
-	// maxSettle is the maximum number of futures whose edges one transaction
-	// settles.
-	maxSettle = 64
-	// settleRounds is how many transactions settle edges right behind the one
-	// that marked them. A janitor does the rest.
-	settleRounds = 8
-)
-
-// settleSoon settles edges of futures that a transaction has marked. It is best
-// effort: a janitor settles what is left.
-func (c *Cluster) settleSoon(ctx context.Context, ids []layout.ID) {
-	for round := 0; len(ids) > 0 && round < settleRounds; round++ {
-		n := min(len(ids), maxSettle)
-		_, left, err := c.settle(ctx, ids[:n])
-		if err != nil {
-			return
-		}
-		ids = append(ids[n:], left...)
-	}
-}
+// maxSettle is the maximum number of futures whose edges one transaction settles.
+const maxSettle = 64
 
 // SettleEdges settles edges of futures that have ended, or that are to be linked
 // to many inputs, where those that marked them did not: futures that used the
@@ -40,18 +21,23 @@ func (c *Cluster) settleSoon(ctx context.Context, ids []layout.ID) {
 // Unreadable futures stay and don't hold up the others. An unknown commit is
 // retried and harmless.
 func (c *Cluster) SettleEdges(ctx context.Context) (settled int, more bool, err error) {
-	var ids []layout.ID
+	var marks []mark
 	err = c.View(ctx, func(tx kv.Attempt) error {
-		ids = nil
+		marks = nil
 		scan := c.scanShards(tx.Snapshot(), c.keys.SettlingOf, maxSettle)
-		for len(ids) < maxRefills*maxSettle {
+		for len(marks) < maxRefills*maxSettle {
 			item, skip, err := scan.next(ctx)
 			if err != nil || item.Key == nil {
 				return err
 			}
 			rest := tuple.NewReader(item.Key[skip:])
-			if id := layout.ID(rest.UUID()); rest.Done() == nil {
-				ids = append(ids, id)
+			next := mark{id: layout.ID(rest.UUID())}
+			if len(rest.Rest()) > 0 {
+				rest.Expect(layout.LookPart)
+				next.input = layout.ID(rest.UUID())
+			}
+			if rest.Done() == nil {
+				marks = append(marks, next)
 			}
 		}
 		return nil
@@ -59,7 +45,7 @@ func (c *Cluster) SettleEdges(ctx context.Context) (settled int, more bool, err 
 	if err != nil {
 		return 0, false, err
 	}
-	for part := range slices.Chunk(ids, maxSettle) {
+	for part := range slices.Chunk(marks, maxSettle) {
 		n, left, err := c.settle(ctx, part)
 		if err != nil {
 			return settled, false, err
@@ -70,12 +56,25 @@ func (c *Cluster) SettleEdges(ctx context.Context) (settled int, more bool, err 
 }
 
 // settle settles edges of marked futures in one transaction. It returns of how
-// many, and which futures have edges left to settle.
-func (c *Cluster) settle(ctx context.Context, ids []layout.ID) (settled int, left []layout.ID, err error) {
+// many, and what is left to settle.
+func (c *Cluster) settle(ctx context.Context, marks []mark) (settled int, left []mark, err error) {
+	var ids []layout.ID
+	var looks []mark
+	for _, m := range marks {
+		if m.input.IsZero() {
+			ids = append(ids, m.id)
+		} else {
+			looks = append(looks, m)
+		}
+	}
 	var placed demands
 	result, err := c.transact(ctx, kv.Options{Tag: "futura-settle"}, func(tx kv.Attempt) error {
 		s := &settlement{cluster: c, tx: tx, w: c.changes(tx), inputs: c.inputRows(tx),
-			edges: max(1, maxEdges/len(ids)), waiting: map[layout.ID][]layout.ID{}, changed: map[layout.ID]bool{}}
+			edges: maxEdges / max(1, len(ids)), changed: map[layout.ID]bool{},
+			realized: telling{cluster: c, tx: tx, looks: tx.Number > 1}} // so it repeats once at most for ends of inputs
+		if err := s.look(ctx, looks); err != nil {
+			return err
+		}
 		if err := s.run(ctx, ids); err != nil {
 			return err
 		}
@@ -92,24 +91,65 @@ func (c *Cluster) settle(ctx context.Context, ids []layout.ID) (settled int, lef
 
 // settlement is one transaction that settles edges.
 type settlement struct {
-	cluster *Cluster
-	tx      kv.Attempt
-	w       *changes
-	inputs  *inputRows
-	edges   int // of one future
-	settled int
-	// waiting are futures that are to be told of inputs that are realized, in the
-	// order in which they were found.
-	waiting map[layout.ID][]layout.ID
-	order   []layout.ID
-	failing []failing
-	changed map[layout.ID]bool
+	cluster  *Cluster
+	tx       kv.Attempt
+	w        *changes
+	inputs   *inputRows
+	edges    int // of one future
+	settled  int
+	realized telling
+	failing  []failing
+	changed  map[layout.ID]bool
 }
 
 // failing is a future one of whose inputs has failed.
 type failing struct {
 	id      layout.ID
 	failure *layout.Exception
+}
+
+// look looks whether futures still wait for inputs after some have ended, and
+// unblocks those that don't. It relies on the rows of these alone. Where an input is
+// left, its end is yet to come, and is followed by another look.
+func (s *settlement) look(ctx context.Context, looks []mark) error {
+	keys := s.cluster.keys
+	ids := make([]layout.ID, 0, len(looks))
+	waits := make([]kv.Pending[kv.Page], 0, len(looks))
+	for _, m := range looks {
+		if !slices.Contains(ids, m.id) {
+			ids = append(ids, m.id)
+			waits = append(waits, s.tx.Snapshot().GetRange(kv.Prefix(keys.InputsOf(m.id)), kv.RangeOptions{Limit: 1}))
+		}
+	}
+	var free, unreadable []layout.ID
+	for i, id := range ids {
+		page, err := waits[i].Wait(ctx)
+		if err != nil {
+			return err
+		}
+		if len(page.Items) == 0 {
+			free = append(free, id)
+		}
+	}
+	for _, p := range read.Rows(s.tx.Snapshot(), keys, free, keys.Spec) {
+		row, _, err := p.Wait(ctx)
+		switch {
+		case layout.IsUnreadable(err):
+			unreadable = append(unreadable, p.ID) // a version that can read it looks
+		case err != nil:
+			return err
+		case row.Spec != nil && row.State() == layout.Blocked && row.Blocked.Linked == row.Spec.CountInputs():
+			s.tx.AddReadConflictRange(keys.RecordRange(p.ID))
+			s.apply(&row, Event{Kind: EventUnblock})
+		}
+	}
+	for _, m := range looks {
+		if !slices.Contains(unreadable, m.id) {
+			s.tx.Clear(keys.Look(m.id, m.input))
+			s.settled++
+		}
+	}
+	return nil
 }
 
 func (s *settlement) run(ctx context.Context, ids []layout.ID) error {
@@ -146,9 +186,10 @@ func (s *settlement) run(ctx context.Context, ids []layout.ID) error {
 		}
 		s.settled++
 	}
-	if err := s.unblock(ctx); err != nil {
+	if err := s.realized.read(ctx); err != nil {
 		return err
 	}
+	s.realized.write(s.w, s.apply)
 	return s.fail(ctx)
 }
 
@@ -170,7 +211,7 @@ func (s *settlement) askUsers(next *step) {
 	if !next.mark.Told.IsZero() {
 		users.Begin = kv.After(keys.Dependant(id, next.mark.Told))
 	}
-	next.users, next.tells = s.tx.GetRange(users, kv.RangeOptions{Limit: s.edges}), true
+	next.tells, next.users = true, s.tx.GetRange(users, kv.RangeOptions{Limit: s.edges})
 }
 
 // one takes the next step for one future.
@@ -252,19 +293,16 @@ func (s *settlement) tell(ctx context.Context, next *step) (more bool, err error
 		return false, err
 	}
 	for _, item := range page.Items {
-		key := layout.ParseKey(item.Key)
-		if key.Kind == nil {
+		user, ok := layout.OtherEnd(item.Key)
+		if !ok {
 			continue // an audit reports it
 		}
-		mark.Told = key.ID
+		mark.Told = user
 		if row.State() == layout.Failed {
-			s.failing = append(s.failing, failing{key.ID, upstream(row)})
+			s.failing = append(s.failing, failing{user, upstream(row)})
 			continue
 		}
-		if s.waiting[key.ID] == nil {
-			s.order = append(s.order, key.ID)
-		}
-		s.waiting[key.ID] = append(s.waiting[key.ID], row.ID)
+		s.realized.add(user, row.ID)
 	}
 	return page.More, nil
 }
@@ -284,57 +322,6 @@ func (s *settlement) release(ctx context.Context, row *layout.Row, mark *layout.
 	}
 	mark.Released += len(inputs)
 	return mark.Released < row.Spec.CountInputs(), nil
-}
-
-// unblock tells the futures that were found of their realized inputs, and
-// unblocks those that wait for no other. Where another input is left, the
-// transaction relies on the key of that one alone, the last: inputs mostly end in
-// the order of their keys, so that those which end at once seldom conflict, and
-// the last to end sees that none is left.
-func (s *settlement) unblock(ctx context.Context) error {
-	keys := s.cluster.keys
-	asked := make([]kv.Pending[kv.Page], len(s.order))
-	for i, id := range s.order {
-		asked[i] = s.tx.Snapshot().GetRange(kv.Prefix(keys.InputsOf(id)),
-			kv.RangeOptions{Limit: len(s.waiting[id]) + 1, Reverse: true})
-	}
-	var told, free []layout.ID
-	for i, id := range s.order {
-		page, err := asked[i].Wait(ctx)
-		if err != nil {
-			return err
-		}
-		if len(page.Items) == 0 {
-			continue // it was realized before the future was linked to it
-		}
-		last := slices.IndexFunc(page.Items, func(item kv.KeyValue) bool {
-			key := layout.ParseKey(item.Key)
-			return !slices.Contains(s.waiting[id], key.Future("input"))
-		})
-		if last >= 0 {
-			s.tx.AddReadConflictKey(page.Items[last].Key)
-		} else {
-			s.tx.AddReadConflictRange(kv.Prefix(keys.InputsOf(id)))
-		}
-		if told = append(told, id); last < 0 {
-			free = append(free, id)
-		}
-	}
-	for _, id := range told {
-		for _, input := range s.waiting[id] {
-			s.tx.Clear(keys.Input(id, input))
-		}
-	}
-	for _, p := range read.Records(s.tx, keys, free) {
-		row, err := s.blocked(ctx, p)
-		if err != nil {
-			return err
-		}
-		if row != nil && row.Blocked.Linked == row.Spec.CountInputs() {
-			s.apply(row, Event{Kind: EventUnblock})
-		}
-	}
-	return nil
 }
 
 // fail fails the blocked futures one of whose inputs has failed.

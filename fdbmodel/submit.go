@@ -352,7 +352,7 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 			return nil, err
 		}
 		answers[i].State, answers[i].place = row.State(), layout.PlaceOf(&row)
-		answers[i].settle = slices.Contains(w.settling, s.ID)
+		answers[i].settle = slices.Contains(w.settling, mark{id: s.ID})
 	}
 	w.flush()
 	return answers, nil

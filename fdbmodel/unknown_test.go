@@ -106,6 +106,33 @@ func TestUnknownResults(t *testing.T) {
 			require.NoError(s.T, err)
 			require.Len(s.T, notices, 1)
 		},
+		"futura-finish of an input": func(s *modeltest.Stage, strike func()) {
+			input, other := s.Submit(), s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Priority = 1 })
+			first, both := after(s, input), after(s, input, other)
+			f := s.Claim(s.Worker)
+			require.Len(s.T, f, 2)
+			strike()
+			s.Finish(s.Worker, realize(&f[0]))
+			s.Faults.Flush()
+			s.Finish(s.Worker, realize(&f[1]))
+			settleAll(s)
+			require.Equal(s.T, layout.Ready, s.State(first))
+			require.Equal(s.T, layout.Ready, s.State(both))
+			require.Equal(s.T, int64(2), s.Counted(layout.Ready))
+		},
+		"futura-settle of looks": func(s *modeltest.Stage, strike func()) {
+			input, other := s.Submit(), s.Submit()
+			both := after(s, input, other)
+			f := s.Claim(s.Worker)
+			require.Len(s.T, f, 2)
+			strike()
+			s.Finish(s.Worker, realize(&f[0]))
+			s.Faults.Flush()
+			require.Equal(s.T, layout.Blocked, s.State(both))
+			s.Finish(s.Worker, realize(&f[1]))
+			settleAll(s)
+			require.Equal(s.T, layout.Ready, s.State(both))
+		},
 		"futura-finish of a failure": func(s *modeltest.Stage, strike func()) {
 			id := s.Submit()
 			f := s.Claim(s.Worker)

@@ -32,10 +32,10 @@ func (c *Cluster) Wake(ctx context.Context, version kv.Version, submitted []Subm
 			placed.add(s.spec, s.ID.Shard(c.config.Shards))
 		}
 	}
-	var settling []layout.ID
+	var settling []mark
 	for i := range submitted {
 		if submitted[i].settle {
-			settling = append(settling, submitted[i].ID)
+			settling = append(settling, mark{id: submitted[i].ID})
 		}
 	}
 	c.follow(ctx, version, aftermath{placed, settling})

@@ -23,8 +23,11 @@ type changes struct {
 	placed demands             // futures that entered the pool
 	open   map[layout.OpenKey]int64
 	copies uint16 // of results, written so far
-	// settling are the futures whose edges are to be settled after the commit.
-	settling []layout.ID
+	// settling is what is to be settled after the commit.
+	settling []mark
+	// told are futures that the transaction realizes and all of whose users it tells
+	// so itself.
+	told map[layout.ID]bool
 }
 
 func (c *Cluster) changes(tx kv.Tx) *changes {
@@ -277,14 +280,20 @@ func (w *changes) flushMail(session layout.SessionID, notices []layout.Notice) {
 // aftermath is what is to be done once a transaction has committed. All of it is
 // best effort.
 type aftermath struct {
-	placed   demands     // workers to wake
-	settling []layout.ID // edges to settle
+	placed   demands // workers to wake
+	settling []mark  // edges to settle
 }
 
 func (w *changes) aftermath() aftermath { return aftermath{w.placed, w.settling} }
 
 // follow does what is to be done after a transaction that committed at version.
 func (c *Cluster) follow(ctx context.Context, version kv.Version, a aftermath) {
+	c.announce(ctx, version, a)
+	c.SettleMarked(ctx)
+}
+
+// announce is follow for callers of SettleMarked.
+func (c *Cluster) announce(ctx context.Context, version kv.Version, a aftermath) {
 	c.wakeIdle(ctx, version, a.placed)
-	c.settleSoon(ctx, a.settling)
+	c.marked.add(a.settling)
 }

@@ -128,6 +128,7 @@ func (l *life) finishLoop(ctx context.Context) error {
 		if len(rest) == 0 && l.backlogged.Load() {
 			signal(l.worker.slots.hungry)
 		}
+		l.worker.cluster.SettleMarked(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -140,7 +141,7 @@ func (l *life) finishLoop(ctx context.Context) error {
 // finish writes completions and returns those that could not be written. A
 // record that can't be written costs its own future only.
 func (l *life) finish(ctx context.Context, batch []fdbmodel.Completion) ([]fdbmodel.Completion, error) {
-	outcomes, err := l.reg.Finish(ctx, batch)
+	outcomes, err := l.reg.End(ctx, batch)
 	l.tally(batch[:len(outcomes)], outcomes)
 	batch = batch[len(outcomes):]
 	switch {
@@ -171,6 +172,7 @@ func (l *life) flush(ctx context.Context) error {
 		}
 		rest, err := l.finish(ctx, batch)
 		l.endings.done(rest)
+		l.worker.cluster.SettleMarked(ctx)
 		if err != nil {
 			return err
 		}

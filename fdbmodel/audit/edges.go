@@ -36,11 +36,15 @@ func (p *page) checkEdges(r *layout.Row) {
 
 // checkBlocked looks for what will unblock a future.
 func (p *page) checkBlocked(r *layout.Row) {
-	mark := p.mark(r.ID)
+	marks := p.tx.GetRange(kv.Prefix(p.keys.Settling(r.ID)), kv.RangeOptions{Limit: 1}) // a look too
 	waits := p.tx.GetRange(kv.Prefix(p.keys.InputsOf(r.ID)), kv.RangeOptions{Limit: 1})
 	p.judges = append(p.judges, func(ctx context.Context) error {
+		marked, err := marks.Wait(ctx)
+		if err != nil || len(marked.Items) > 0 {
+			return err
+		}
 		page, err := waits.Wait(ctx)
-		if err != nil || *mark {
+		if err != nil {
 			return err
 		}
 		key := p.keys.State(r.ID, layout.StateBlocked)

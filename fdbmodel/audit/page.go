@@ -142,6 +142,9 @@ func (p *page) compare(items []item) {
 		p.checkInput(it)
 	case layout.KeySettling:
 		p.checkSettling(it)
+	case layout.KeyLook:
+		p.note(InvariantEdge, it.Raw, "input %s of future %s has ended, and whether it waits for others is to be looked at",
+			it.Future("input"), it.ID)
 	case layout.KeyIdle:
 		p.checkIdle(it)
 	case layout.KeyIncoming:

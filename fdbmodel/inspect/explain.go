@@ -161,6 +161,10 @@ func textBlocked(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (str
 	if err != nil {
 		return "", err
 	}
+	if len(ids) == 0 {
+		return fmt.Sprintf("All of its inputs (%d) are over. Who ended the last ones makes it ready, or else a janitor "+
+			"does within a second.", n), nil
+	}
 	var names []string
 	for i := range inputs {
 		names = append(names, fmt.Sprintf("%s (%s, %v)", inputs[i].ID, inputs[i].Spec.Function, inputs[i].State()))

@@ -48,6 +48,7 @@
 //	input         (s, "inputs", ID, INPUT)
 //	dependant     (s, "dependants", INPUT, ID)
 //	settling      (s, "settling", ID)
+//	look          (s, "settling", ID, "look", INPUT)
 //	chunk         (s, "chunks", ID, KIND, TOKEN, PIECE)
 //	copy          (s, "results", ID, STAMP)
 //	done          (s, "done", STAMP)

@@ -62,6 +62,7 @@ const (
 
 	ownerBell     = "bell"
 	OwnerOpenPart = "open"
+	LookPart      = "look"
 
 	BatchByID       = "by-id"
 	BatchByTime     = "by-time"
@@ -186,6 +187,12 @@ func (k Keyspace) SettlingOf(shard int) []byte { return k.Shard(shard, SubSettli
 // Settling returns the key that says that a future's edges are to be settled.
 func (k Keyspace) Settling(id ID) []byte {
 	return tuple.AppendUUID(k.SettlingOf(id.Shard(k.Shards)), id)
+}
+
+// Look returns the key that says that an input of a future has ended, and that
+// somebody is to look whether the future still waits for others.
+func (k Keyspace) Look(id, input ID) []byte {
+	return tuple.AppendUUID(tuple.AppendString(k.Settling(id), LookPart), input)
 }
 
 // OtherEnd returns the future that the last part of a key names, such as the one

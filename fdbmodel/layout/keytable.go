@@ -101,6 +101,7 @@ const (
 	KeyIdle          = "idle"
 	KeyIncoming      = "incoming"
 	KeyInput         = "input"
+	KeyLook          = "look"
 	KeyMail          = "mail"
 	KeyOwnerOpen     = "owner open"
 	KeySettling      = "settling"
@@ -264,6 +265,9 @@ func placeKinds() []KeyKind {
 		shard(KeySettling, SubSettling, in(home(futureID())), FormatRecord, of[SettlingRecord](), "", carried,
 			"edges of the future are to be settled, and how far that is",
 			"submit, retry, every transition that ends it"),
+		shard(KeyLook, SubSettling, in(home(futureID()), fixed(LookPart), inputID()), FormatMark, nil, "", carried,
+			"this input has ended, and whether the future still waits for others is to be looked at",
+			"the end of an input; cleared by who looks"),
 		shard(KeyChunk, SubChunks, in(home(futureID()), choice("kind", ChunkArgs, ChunkInputs, ChunkResult, ChunkStderr),
 			text("token"), index("piece")), FormatPiece, nil, "data", carried,
 			"90,000 bytes of large arguments, a long list of inputs, a large result or a long standard error",

@@ -167,6 +167,7 @@ func (p *Population) Enrich(t *testing.T) {
 	p.Write(t, func(tx kv.Tx) {
 		tx.Set(p.C.Keys().Incoming(), layout.Encode(&layout.IncomingRecord{Writer: "w"}))
 		tx.Set(p.C.Keys().Settling(p.IDs[layout.Blocked]), layout.Encode(&layout.SettlingRecord{Released: 1}))
+		tx.Set(p.C.Keys().Look(p.IDs[layout.Blocked], p.Inputs[1]), layout.Mark())
 	})
 }
 

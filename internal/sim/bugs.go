@@ -75,8 +75,8 @@ func plantedBugs() []plantedBug {
 // edgeBugs are about futures that take the results of others.
 func edgeBugs() []plantedBug {
 	return []plantedBug{
-		{name: "wake-up lost", text: "an input stays on the list of those that a future waits for", tags: []string{tagSettle},
-			write: drop(clearKey, layout.KeyInput)},
+		{name: "wake-up lost", text: "an input stays on the list of those that a future waits for",
+			tags: []string{tagFinish, tagSettle}, write: drop(clearKey, layout.KeyInput)},
 		{name: "edge lost", text: "of several inputs, a future waits for the first only",
 			tags: []string{tagSubmit, tagSettle}, write: dropFurtherInputs},
 		{name: "list linked in part", text: "of a long list of inputs, only the first is linked", tags: []string{tagSettle},
@@ -85,12 +85,12 @@ func edgeBugs() []plantedBug {
 			write: drop(setKey, layout.KeySettling)},
 		{name: "use lost", text: "an input does not know who uses it", tags: []string{tagSubmit, tagSettle},
 			write: drop(setKey, layout.KeyDependant)},
-		{name: "use released early", text: "the end of a future's input ends its use", tags: []string{tagSettle},
-			write: releaseEarly},
+		{name: "use released early", text: "the end of a future's input ends its use",
+			tags: []string{tagFinish, tagSettle}, write: releaseEarly},
 		{name: "used input removed", text: "a discard and an expiry don't see who uses the result",
 			tags: []string{tagDiscard, tagExpire}, page: hide(layout.KeyDependant)},
-		{name: "still blocked", text: "a future without open inputs stays blocked", tags: []string{tagSettle},
-			write: drop(clearKey, layout.PlaceBlocked)},
+		{name: "still blocked", text: "a future without open inputs stays blocked",
+			tags: []string{tagFinish, tagSettle}, write: drop(clearKey, layout.PlaceBlocked)},
 		{name: "failed input counts", text: "a failed input counts as a realized one", tags: []string{tagSettle},
 			page: realizeFailed},
 		{name: "edges without conflicts", text: "what settles edges does not see what changes meanwhile",

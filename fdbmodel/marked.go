@@ -1,0 +1,88 @@
+package fdbmodel
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+const (
+	// settleRounds is how many transactions one call of SettleMarked makes.
+	settleRounds = 8
+	// maxMarked bounds the marks that this process knows. A janitor finds further
+	// ones.
+	maxMarked = 64 * maxSettle
+)
+
+// mark is a mark that says that edges of a future are to be settled. One with an
+// input says to look whether the future waits for others than that.
+type mark struct{ id, input layout.ID }
+
+// marked are the marks that transactions of this process have left, and that are
+// to be settled right after their commits. One caller settles those of all, so that
+// settlements of one process don't conflict.
+type marked struct {
+	mu    sync.Mutex
+	marks []mark
+	busy  bool
+}
+
+func (m *marked) add(marks []mark) {
+	if len(marks) == 0 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.marks = append(m.marks, marks[:min(len(marks), max(0, maxMarked-len(m.marks)))]...)
+}
+
+// next returns the marks to settle next, each once. It returns none, and ends
+// the caller's turn, if there are none or it has had its rounds.
+func (m *marked) next(round int) []mark {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.marks) == 0 || round == settleRounds {
+		m.busy = false
+		return nil
+	}
+	batch := make([]mark, 0, min(len(m.marks), maxSettle))
+	for len(m.marks) > 0 && len(batch) < maxSettle {
+		if !slices.Contains(batch, m.marks[0]) {
+			batch = append(batch, m.marks[0])
+		}
+		m.marks = m.marks[1:]
+	}
+	return batch
+}
+
+// begin begins the caller's turn, if it is nobody else's.
+func (m *marked) begin() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.busy || len(m.marks) == 0 {
+		return false
+	}
+	m.busy = true
+	return true
+}
+
+// SettleMarked settles edges that transactions of this process have marked, of
+// all its callers: who calls it while another one does returns at once. It is best
+// effort, and a call makes a few transactions at most. A janitor settles what is
+// left.
+func (c *Cluster) SettleMarked(ctx context.Context) {
+	if !c.marked.begin() {
+		return
+	}
+	for round := 0; ; round++ {
+		marks := c.marked.next(round)
+		if marks == nil {
+			return
+		}
+		if _, left, err := c.settle(ctx, marks); err == nil {
+			c.marked.add(left)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package fdbmodel
+
+import (
+	"context"
+	"slices"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
+)
+
+// maxToldAtOnce is how many users of a result are told by the transaction that
+// realizes it. Of more, settlements tell all.
+const maxToldAtOnce = 8
+
+// telling tells futures that inputs of theirs are realized, within the
+// transaction that realizes those or in one that settles edges. Futures that wait
+// for no other input are unblocked.
+//
+// Two inputs that end at once don't see the other's end. So who sees that another
+// input is left either relies on its key, and repeats if that is cleared, or leaves
+// a mark, so that somebody looks again after the commit. The one that commits last
+// leaves its mark behind all ends, and who looks there sees them.
+type telling struct {
+	cluster *Cluster
+	tx      kv.Attempt
+	// looks says to leave a mark at a future that still waits, and not to rely on the
+	// key of the input that it waits for.
+	looks bool
+	// waiting are the futures to tell, with those of their inputs that are realized.
+	waiting map[layout.ID][]layout.ID
+	order   []layout.ID
+	told    []toldUser
+}
+
+// toldUser is a blocked future that is told of inputs.
+type toldUser struct {
+	row    layout.Row
+	inputs []layout.ID
+	// free is set if it waits for no other input, look if somebody is to look again.
+	// What it waits for decides if asks is set.
+	free, look, asks bool
+	waits            kv.Pending[kv.Page]
+}
+
+func (t *telling) add(user, input layout.ID) {
+	if t.waiting == nil {
+		t.waiting = map[layout.ID][]layout.ID{}
+	}
+	if t.waiting[user] == nil {
+		t.order = append(t.order, user)
+	}
+	t.waiting[user] = append(t.waiting[user], input)
+}
+
+// addUsers adds the users of futures that the transaction realizes, and returns
+// those all of whose users it tells. It conflicts with one that links another user
+// to these.
+func (t *telling) addUsers(ctx context.Context, realized []layout.ID) (told map[layout.ID]bool, err error) {
+	if len(realized) == 0 {
+		return nil, nil
+	}
+	keys := t.cluster.keys
+	pages := read.Users(t.tx.Snapshot(), keys, realized, maxToldAtOnce+1)
+	told = make(map[layout.ID]bool, len(realized))
+	for i, id := range realized {
+		page, err := pages[i].Wait(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(page.Items) > maxToldAtOnce {
+			continue
+		}
+		told[id] = true
+		t.tx.AddReadConflictRange(kv.Prefix(keys.DependantsOf(id)))
+		for _, item := range page.Items {
+			if user, ok := layout.OtherEnd(item.Key); ok {
+				t.add(user, id)
+			}
+		}
+	}
+	return told, nil
+}
+
+// read reads the futures to tell, and decides which of them wait for no other
+// input.
+func (t *telling) read(ctx context.Context) error {
+	if len(t.order) == 0 {
+		return nil
+	}
+	keys, snapshot := t.cluster.keys, t.tx.Snapshot()
+	for _, p := range read.Rows(snapshot, keys, t.order, keys.Spec) {
+		row, _, err := p.Wait(ctx)
+		if err != nil && !layout.IsUnreadable(err) {
+			return err
+		}
+		u := toldUser{row: row, inputs: t.waiting[p.ID]}
+		switch {
+		case err != nil:
+			u.row, u.look = layout.Row{ID: p.ID}, true // a version that can read it looks
+		case row.Spec == nil || row.State() != layout.Blocked:
+			continue
+		case row.Blocked.Linked < row.Spec.CountInputs():
+			u.look = true // in case the last one is linked meanwhile
+		case row.Spec.CountInputs() == len(u.inputs):
+			u.free = true
+		default:
+			u.asks, u.waits = true, snapshot.GetRange(kv.Prefix(keys.InputsOf(p.ID)),
+				kv.RangeOptions{Limit: len(u.inputs) + 1, Reverse: true})
+		}
+		t.told = append(t.told, u)
+	}
+	for i := range t.told {
+		u := &t.told[i]
+		if u.asks {
+			page, err := u.waits.Wait(ctx)
+			if err != nil {
+				return err
+			}
+			t.decide(u, page.Items)
+		}
+		if u.free {
+			t.tx.AddReadConflictRange(keys.RecordRange(u.row.ID))
+		}
+	}
+	return nil
+}
+
+// decide decides on a future with the last of the inputs that it waits for. Inputs
+// mostly end in the order of their keys, so the last one seldom ends now.
+func (t *telling) decide(u *toldUser, last []kv.KeyValue) {
+	other := slices.IndexFunc(last, func(item kv.KeyValue) bool {
+		input, ok := layout.OtherEnd(item.Key)
+		return !ok || !slices.Contains(u.inputs, input)
+	})
+	switch {
+	case other < 0:
+		u.free = true
+	case t.looks:
+		u.look = true
+	default:
+		t.tx.AddReadConflictKey(last[other].Key)
+	}
+}
+
+// write tells the futures that read found. apply applies an event to one of them.
+func (t *telling) write(w *changes, apply func(*layout.Row, Event)) {
+	for i := range t.told {
+		u := &t.told[i]
+		for _, input := range u.inputs {
+			t.tx.Clear(w.keys.Input(u.row.ID, input))
+		}
+		switch {
+		case u.free:
+			apply(&u.row, Event{Kind: EventUnblock, Now: t.cluster.clock.Now()})
+		case u.look:
+			w.markLook(u.row.ID, u.inputs[0])
+		}
+	}
+}
+
+// markLook says that somebody is to look whether a future still waits for other
+// inputs than one that has ended. Each mark has its own key, so that who looks at
+// one clears no other, and conflicts with nobody.
+func (w *changes) markLook(id, input layout.ID) {
+	w.tx.Set(w.keys.Look(id, input), layout.Mark())
+	w.settling = append(w.settling, mark{id, input})
+}

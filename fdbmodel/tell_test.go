@@ -1,0 +1,249 @@
+package fdbmodel_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/storetest"
+)
+
+// beforeCommits is a store that calls a function before the next commit of a
+// transaction with a tag.
+type beforeCommits struct {
+	kv.Database
+	call map[string]func()
+}
+
+type beforeTx struct {
+	kv.Tx
+	db  *beforeCommits
+	tag string
+}
+
+func (d *beforeCommits) Begin(o kv.Options) kv.Tx { return &beforeTx{d.Database.Begin(o), d, o.Tag} }
+
+func (t *beforeTx) Commit(ctx context.Context) (kv.Committed, error) {
+	if call := t.db.call[t.tag]; call != nil {
+		delete(t.db.call, t.tag)
+		call()
+	}
+	return t.Tx.Commit(ctx)
+}
+
+// enders are two workers that end a future each, which others use.
+type enders struct {
+	*testing.T
+	ctx     context.Context
+	db      *beforeCommits
+	c       *fdbmodel.Cluster
+	inputs  []layout.ID
+	workers [2]*fdbmodel.Registration
+	claimed [2]fdbmodel.ClaimedFuture
+}
+
+func newEnders(t *testing.T) *enders {
+	e := &enders{T: t, ctx: context.Background(), db: &beforeCommits{storetest.New(t), map[string]func(){}}}
+	var err error
+	e.c, err = fdbmodel.Open(e.ctx, e.db, "enders", fdbmodel.Options{Config: layout.Config{Shards: 4}})
+	require.NoError(t, err)
+	e.inputs = e.submit(3)
+	return e
+}
+
+// claim has workers claim an input each, the first or the second.
+func (e *enders) claim(workers ...int) {
+	for _, i := range workers {
+		info := layout.WorkerInfo{Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 1}}
+		var err error
+		e.workers[i], err = e.c.Register(e.ctx, info)
+		require.NoError(e, err)
+		answer, err := e.workers[i].Claim(e.ctx, fdbmodel.ClaimRequest{Free: info.Capacity, Max: 1})
+		require.NoError(e, err)
+		require.Len(e, answer.Futures, 1)
+		require.Equal(e, e.inputs[i], answer.Futures[0].ID)
+		e.claimed[i] = answer.Futures[0]
+	}
+}
+
+func (e *enders) submit(n int, inputs ...layout.ID) []layout.ID {
+	subs := make([]fdbmodel.Submission, n)
+	for i := range subs {
+		subs[i] = fdbmodel.Submission{Spec: layout.Spec{Function: "go:f"}, Inputs: inputs}
+	}
+	answers, err := e.c.Submit(e.ctx, subs)
+	require.NoError(e, err)
+	ids := make([]layout.ID, n)
+	for i := range answers {
+		ids[i] = answers[i].ID
+	}
+	return ids
+}
+
+// end realizes the future of a worker and settles nothing after it.
+func (e *enders) end(worker int) {
+	outcomes, err := e.workers[worker].End(e.ctx, []fdbmodel.Completion{
+		{Future: &e.claimed[worker], Result: &layout.Result{Value: []byte("v")}}})
+	require.NoError(e, err)
+	require.Equal(e, []fdbmodel.Outcome{fdbmodel.Applied}, outcomes)
+}
+
+func (e *enders) requireAll(ids []layout.ID, want layout.State) {
+	e.Helper()
+	for _, id := range ids {
+		row, err := e.c.Get(e.ctx, id)
+		require.NoError(e, err)
+		require.Equal(e, want, row.State())
+	}
+}
+
+// requireMarks audits the cluster, and requires that so many marks are left.
+func (e *enders) requireMarks(want int) {
+	e.Helper()
+	report, err := audit.Check(e.ctx, e.c, audit.Options{})
+	require.NoError(e, err)
+	require.Empty(e, report.Problems)
+	marks := 0
+	for _, note := range report.Notes {
+		if note.Invariant == audit.InvariantEdge {
+			marks++
+		}
+	}
+	require.Equal(e, want, marks)
+}
+
+// settleAll is a janitor of another process.
+func (e *enders) settleAll() {
+	c, err := fdbmodel.Open(e.ctx, e.db, "enders", fdbmodel.Options{})
+	require.NoError(e, err)
+	for more := true; more; {
+		_, more, err = c.SettleEdges(e.ctx)
+		require.NoError(e, err)
+	}
+	e.requireMarks(0)
+}
+
+func TestFewUsersAreToldByTheEndItself(t *testing.T) {
+	t.Parallel()
+	e := newEnders(t)
+	few, many := e.submit(fdbmodel.MaxToldAtOnce, e.inputs[0]), e.submit(fdbmodel.MaxToldAtOnce+1, e.inputs[1])
+	e.claim(0, 1)
+	e.end(0)
+	e.requireAll(few, layout.Ready)
+	e.requireMarks(0)
+	e.end(1)
+	e.requireAll(many, layout.Blocked)
+	e.requireMarks(1)
+	e.c.SettleMarked(e.ctx)
+	e.requireAll(many, layout.Ready)
+	e.requireMarks(0)
+}
+
+// TestInputsThatEndAtOnce lets two transactions end the inputs of a future, neither
+// of which sees the other: a janitor looks where both processes died.
+func TestInputsThatEndAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, settle := range map[string]func(*enders){
+		"a janitor":      (*enders).settleAll,
+		"who ended them": func(e *enders) { e.c.SettleMarked(e.ctx) },
+		"both at one time": func(e *enders) {
+			e.db.call["futura-settle"] = e.settleAll
+			e.c.SettleMarked(e.ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnders(t)
+			users := e.submit(2, e.inputs[:2]...)
+			waits := e.submit(1, e.inputs...)
+			e.claim(0, 1)
+			e.db.call["futura-finish"] = func() { e.end(1) }
+			e.end(0)
+			e.requireAll(users, layout.Blocked)
+			e.requireMarks(6)
+			why, err := inspect.Explain(e.ctx, e.c, users[0])
+			require.NoError(t, err)
+			require.Contains(t, why.Text, "All of its inputs (2) are over.")
+			settle(e)
+			e.requireAll(users, layout.Ready)
+			e.requireAll(waits, layout.Blocked)
+			e.requireMarks(0)
+		})
+	}
+}
+
+// TestInputsThatEndOneByOne leaves one mark: the last end sees that it is the last.
+func TestInputsThatEndOneByOne(t *testing.T) {
+	t.Parallel()
+	e := newEnders(t)
+	users := e.submit(1, e.inputs[:2]...)
+	e.claim(0)
+	e.end(0)
+	e.requireAll(users, layout.Blocked)
+	e.requireMarks(1)
+	e.settleAll()
+	e.requireAll(users, layout.Blocked)
+	e.claim(1)
+	e.end(1)
+	e.requireMarks(0)
+	e.requireAll(users, layout.Ready)
+}
+
+// TestUserThatComesMeanwhile links a user to a future while a transaction ends it.
+func TestUserThatComesMeanwhile(t *testing.T) {
+	t.Parallel()
+	e := newEnders(t)
+	users := e.submit(1, e.inputs[0])
+	e.claim(0, 1)
+	e.db.call["futura-finish"] = func() { users = append(users, e.submit(1, e.inputs[0])...) }
+	e.end(0)
+	e.requireAll(users, layout.Ready)
+	e.requireMarks(0)
+}
+
+// TestUserThatEndsMeanwhile cancels and removes a user while a transaction ends its
+// input.
+func TestUserThatEndsMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, inputs := range map[string]int{"of one input": 1, "of two": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnders(t)
+			users := e.submit(1, e.inputs[:inputs]...)
+			e.claim(0, 1)
+			e.db.call["futura-finish"] = func() {
+				_, _, err := e.c.Cancel(e.ctx, users[0], "not wanted")
+				require.NoError(t, err)
+				require.NoError(t, e.c.Discard(e.ctx, users[0]))
+			}
+			e.end(0)
+			e.settleAll()
+		})
+	}
+}
+
+// TestSettlementsAtOnce lets two settlements tell many users of two inputs, neither
+// of which sees the other.
+func TestSettlementsAtOnce(t *testing.T) {
+	t.Parallel()
+	e := newEnders(t)
+	users := e.submit(fdbmodel.MaxToldAtOnce+1, e.inputs[:2]...)
+	waits := e.submit(1, e.inputs...)
+	e.claim(0, 1)
+	e.end(0)
+	e.end(1)
+	e.requireMarks(2)
+	e.db.call["futura-settle"] = func() { require.NoError(t, e.c.SettleEdgesOf(e.ctx, e.inputs[1])) }
+	require.NoError(t, e.c.SettleEdgesOf(e.ctx, e.inputs[0]))
+	e.requireAll(users, layout.Ready)
+	e.requireAll(waits, layout.Blocked)
+	e.requireMarks(1) // the second try relies on no key, so it leaves a mark
+	e.settleAll()
+	e.requireAll(waits, layout.Blocked)
+}
