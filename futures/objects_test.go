@@ -34,10 +34,11 @@ type objectTeam struct {
 	ctx    context.Context
 	client *futures.Client
 	runs   atomic.Int64
+	above  int64 // of the workers' object stores
 }
 
 func newObjectTeam(t *testing.T) *objectTeam {
-	o := &objectTeam{t: t, ctx: t.Context()}
+	o := &objectTeam{t: t, ctx: t.Context(), above: -1}
 	var err error
 	o.client, err = futures.New(o.ctx, storetest.New(t), futures.Options{
 		Config: layout.Config{Heartbeat: time.Second, DeadAfter: time.Minute},
@@ -50,7 +51,7 @@ func newObjectTeam(t *testing.T) *objectTeam {
 // start starts a worker, and returns how to kill it.
 func (o *objectTeam) start(memory int64) (kill func()) {
 	w, err := workers.New(o.client, workers.Options{
-		Slots: 2, Objects: workers.ObjectOptions{Memory: memory}, Logger: slog.New(slog.DiscardHandler),
+		Slots: 2, Objects: workers.ObjectOptions{Memory: memory, Above: o.above}, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(o.t, err)
 	require.NoError(o.t, w.Register(fill.Bind(func(_ context.Context, n int) ([]byte, error) {

@@ -139,3 +139,51 @@ func TestStreamsThatCannotBe(t *testing.T) {
 	require.True(t, errors.As(err, &failed), err)
 	require.Equal(t, futures.KindCancelled, failed.Kind)
 }
+
+// TestResultsLargerThanTheStoreTakes has a worker keep a result that the cluster's
+// store has no room for, and one without an object store fail it.
+func TestResultsLargerThanTheStoreTakes(t *testing.T) {
+	t.Parallel()
+	const n = 64<<20 + 1
+	o := newObjectTeam(t)
+	stop := o.start(2 * n)
+	f, err := drift.Submit(o.ctx, o.client, n)
+	require.NoError(t, err)
+	s, err := f.Open(o.ctx)
+	require.NoError(t, err)
+	defer s.Close()
+	_, err = s.Seek(-1, io.SeekEnd)
+	require.NoError(t, err)
+	last, err := io.ReadAll(s)
+	require.NoError(t, err)
+	require.Equal(t, []byte{1}, last)
+	_, err = f.Await(o.ctx)
+	require.ErrorIs(t, err, futures.ErrTooLarge)
+	stop()
+	o.start(0)
+	f, err = drift.Submit(o.ctx, o.client, n, futures.Retries(0))
+	require.NoError(t, err)
+	_, err = f.Await(o.ctx)
+	require.ErrorContains(t, err, "submit the future as an object")
+}
+
+// TestSmallResultsAreStored has small results stay when their worker is lost, though
+// they were to be objects.
+func TestSmallResultsAreStored(t *testing.T) {
+	t.Parallel()
+	for above, kept := range map[int64]map[int]bool{0: {1000: false, 5000: true}, 9000: {5000: false, 10_000: true}} {
+		o := newObjectTeam(t)
+		o.above = above
+		stop := o.start(64 << 20)
+		for n, kept := range kept {
+			f, err := pattern.Submit(o.ctx, o.client, n, futures.NoRebuild())
+			require.NoError(t, err)
+			_, err = f.Await(o.ctx)
+			require.NoError(t, err)
+			row, err := o.client.Cluster().Get(o.ctx, f.ID())
+			require.NoError(t, err)
+			require.Equal(t, kept, row.Result.Object != "", "%d bytes", n)
+		}
+		stop()
+	}
+}

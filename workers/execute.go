@@ -218,26 +218,22 @@ func (j *job) failure(err error) fdbmodel.Completion {
 func (w *Worker) success(j *job, r layout.Result) fdbmodel.Completion {
 	f := &j.future
 	r.Size, r.RunTime = int64(len(r.Value)), w.cluster.Now().Sub(j.started)
-	most := int64(layout.MaxPut)
-	if limit := w.policy.MaxOutput; limit > 0 {
-		most = min(most, limit)
-	}
-	if r.Size > most {
-		return fdbmodel.Completion{Future: f, Exception: &layout.Exception{
-			Kind: layout.KindTooLarge,
-			Message: fmt.Sprintf("result of %d bytes: at most %d; store the data elsewhere and return where",
-				r.Size, most),
-		}}
+	if limit := w.policy.MaxOutput; limit > 0 && r.Size > limit {
+		return oversized(f, r.Size, limit, "return less, or raise max_output_bytes of the policy")
 	}
 	// What a worker that stops would keep is lost with it.
-	if f.Spec.AsObject && j.life.kept != nil && !j.life.closing.Load() {
-		object, err := j.life.kept.keep(j.life.store, f.ID, r.Value)
+	if kept := j.life.kept; f.Spec.AsObject && kept != nil && r.Size > kept.above && !j.life.closing.Load() {
+		object, err := kept.keep(j.life.store, f.ID, r.Value)
 		if err != nil {
 			w.options.Logger.Warn("a result has no room as an object; storing it with the cluster", "future", f.ID,
 				"error", err)
 		} else {
 			r.Value, r.Object = nil, object
 		}
+	}
+	if len(r.Value) > layout.MaxPut {
+		return oversized(f, r.Size, layout.MaxPut,
+			"submit the future as an object and give workers room for it, or store the data elsewhere and return where")
 	}
 	if len(r.Value) > fdbmodel.MaxResultInline {
 		ref, err := w.cluster.PutResult(j.life.store, f.ID, f.Token, r.Value)
@@ -252,6 +248,14 @@ func (w *Worker) success(j *job, r layout.Result) fdbmodel.Completion {
 	}
 	w.runs.Observe(r.RunTime.Seconds())
 	return fdbmodel.Completion{Future: f, Result: &r}
+}
+
+// oversized fails a future for the size of its result.
+func oversized(f *fdbmodel.ClaimedFuture, size, most int64, cure string) fdbmodel.Completion {
+	return fdbmodel.Completion{Future: f, Exception: &layout.Exception{
+		Kind:    layout.KindTooLarge,
+		Message: fmt.Sprintf("result of %d bytes: at most %d; %s", size, most, cure),
+	}}
 }
 
 // placeStderr keeps the end of a standard error stream: in the record where it

@@ -29,6 +29,10 @@ type ObjectOptions struct {
 	// Memory is how many bytes they may take in memory. Defaults to 0: the worker
 	// has no object store, and stores all results in the store of the cluster.
 	Memory int64
+	// Above is the size, in bytes, above which a result is an object. Up to it, it is
+	// stored with the cluster, where it can't be lost, whatever the future asks for.
+	// Defaults to 4,096, what the record of a result takes; below 0 to none.
+	Above int64
 	// Disk is how many bytes they may take in Dir once memory is full. Defaults to
 	// 10 GiB, and to none without Dir. Dir must not be open to other users. Nothing
 	// in it outlives the worker.
@@ -55,6 +59,7 @@ type keeper struct {
 	cluster *fdbmodel.Cluster
 	store   *objects.Store
 	secret  string
+	above   int64 // the size of the largest result that is not kept
 	listens []net.Listener
 
 	worker  layout.WorkerID
@@ -77,7 +82,8 @@ func newKeeper(c *fdbmodel.Cluster, o ObjectOptions, serves bool) (*keeper, erro
 	if err != nil {
 		return nil, err
 	}
-	k := &keeper{cluster: c, store: store, held: map[heldObject]holding{}, uses: map[objects.Hash]int{}}
+	k := &keeper{cluster: c, store: store, above: cmp.Or(o.Above, fdbmodel.MaxResultInline),
+		held: map[heldObject]holding{}, uses: map[objects.Hash]int{}}
 	if !serves {
 		return k, nil
 	}

@@ -63,7 +63,7 @@ func TestObjectsOfAManualWorker(t *testing.T) {
 	b := virtualBed(t)
 	start := func(memory int64) (*Worker, *seam.Worker) {
 		s := &seam.Worker{Manual: true}
-		w, err := FromCluster(b.cluster, Options{Slots: 1, Seam: s, Objects: ObjectOptions{Memory: memory}})
+		w, err := FromCluster(b.cluster, Options{Slots: 1, Seam: s, Objects: ObjectOptions{Memory: memory, Above: -1}})
 		require.NoError(t, err)
 		require.NoError(t, w.Register("make", func(context.Context, []byte) ([]byte, error) { return []byte("made"), nil }))
 		return w, s

@@ -49,6 +49,8 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 	flags.Int64Var(&o.Objects.Memory, "object-memory", 0,
 		"the memory in bytes for results that stay with the worker (default: none, all go to the store)")
 	flags.Int64Var(&o.Objects.Disk, "object-disk", 0, "the bytes of --object-dir for more of them (default: 10 GiB)")
+	flags.Int64Var(&o.Objects.Above, "object-above", 0,
+		"the bytes up to which results go to the store all the same (default: 4096; -1 for none)")
 	flags.StringVar(&o.Objects.Dir, "object-dir", "", "a private directory for results that memory has no room for")
 	flags.StringVar(&o.Objects.Listen, "object-listen", "",
 		"an address for workers on other machines to get them at, unencrypted (default: this machine only)")

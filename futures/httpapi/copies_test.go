@@ -15,7 +15,7 @@ import (
 // holder runs a worker with an object store, and returns its id.
 func (f *fixture) holder() string {
 	w, err := workers.New(f.client, workers.Options{
-		Objects: workers.ObjectOptions{Memory: 4 << 20}, Logger: slog.New(slog.DiscardHandler),
+		Objects: workers.ObjectOptions{Memory: 4 << 20, Above: -1}, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(f, err)
 	storetest.Background(f, w.Run)

@@ -48,7 +48,7 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 		}
 		p.worker, err = workers.FromCluster(cluster, workers.Options{
 			Seam: &p.seam, Address: address, Slots: p.slots, CPU: int64(1500 + 500*w.random.IntN(4)),
-			Labels: map[string]string{"zone": p.zone}, Objects: workers.ObjectOptions{Memory: w.drawObjectMemory()},
+			Labels: map[string]string{"zone": p.zone}, Objects: workers.ObjectOptions{Memory: w.drawObjectMemory(), Above: -1},
 			Policy: layout.Policy{MaxTimeout: longest, MaxOutput: maxOutput},
 		})
 		return err
