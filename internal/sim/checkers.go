@@ -20,14 +20,14 @@ import (
 // would begin one of a suspect.
 type runLog struct {
 	counts   map[string]int
-	failing  map[string]int // those that may have failed
-	stopped  time.Time      // when a process was stopped last
+	failing  map[string][]int // the numbers of those that may have failed
+	stopped  time.Time        // when a process was stopped last
 	begun    map[layout.ID]int
 	failures failures
 }
 
 func newRunLog() *runLog {
-	return &runLog{counts: map[string]int{}, failing: map[string]int{}, begun: map[layout.ID]int{}, failures: failures{}}
+	return &runLog{counts: map[string]int{}, failing: map[string][]int{}, begun: map[layout.ID]int{}, failures: failures{}}
 }
 
 // failures are the last workers that failed futures, by their arguments.
@@ -52,25 +52,30 @@ func (f failures) watch(p *workerProcess, args []byte, report *Report, run func(
 func (l *runLog) ran(args []byte)      { l.counts[string(args)]++ }
 func (l *runLog) runs(args []byte) int { return l.counts[string(args)] }
 
-// failed returns how many attempts of a request may have failed: runs, and one
-// whose input had failed by then.
-func (l *runLog) failed(r *request, row *layout.Row) int {
-	n := l.failing[string(r.name)]
+// failed returns how many attempts of a request may have failed behind a run: runs,
+// and one whose input had failed by then.
+func (l *runLog) failed(r *request, row *layout.Row, behind int) (n int) {
+	for _, run := range l.failing[string(r.name)] {
+		if run > behind {
+			n++
+		}
+	}
 	if row.Exception != nil && row.Exception.Kind == layout.KindUpstream {
 		n++
 	}
 	return n
 }
 
-// attempt does a run of a client's future or an item, and counts whether it failed.
+// attempt does a run of a client's future or an item, and notes whether it failed.
 // What took long may have taken too long.
-func (w *world) attempt(ctx context.Context, name []byte, run func() ([]byte, error)) (value []byte, err error) {
+func (w *world) attempt(ctx context.Context, name []byte, number int, run func() ([]byte, error),
+) (value []byte, err error) {
 	began, panicked := w.clock.Now(), true
 	defer func() {
 		now := w.clock.Now()
 		long := now.Sub(began) >= timeout || now.Sub(w.log.stopped) < longest
 		if panicked || err != nil || ctx.Err() != nil || long {
-			w.log.failing[string(name)]++
+			w.log.failing[string(name)] = append(w.log.failing[string(name)], number)
 		}
 	}()
 	value, err = run()
@@ -138,7 +143,7 @@ func (w *world) checkCounts(ctx context.Context) error {
 				problems = append(problems, fmt.Errorf("future %s counts %d crashes, and was begun %d times as a suspect", id,
 					n.Crashes, w.log.begun[id]))
 			}
-			if failed := w.log.failed(r, &rows[i]); n.Failed > failed {
+			if failed := w.log.failed(r, &rows[i], w.lastLost(r, n.Rebuilt)); n.Failed > failed {
 				problems = append(problems, fmt.Errorf("future %s counts %d failed attempts of %d", id, n.Failed, failed))
 			}
 			problems = append(problems, w.checkLineage(r, &rows[i]))

@@ -106,7 +106,7 @@ func (w *world) watched(p *workerProcess, name string, fn workers.Function) work
 			// It dies with this future, and with any others that it claimed.
 			p.process.die()
 		}
-		value, err := w.attempt(ctx, args, func() ([]byte, error) {
+		value, err := w.attempt(ctx, args, run, func() ([]byte, error) {
 			return w.log.failures.watch(p, args, &w.report, func() ([]byte, error) { return fn(ctx, args) })
 		})
 		return w.output(&info, run, value), err

@@ -181,6 +181,19 @@ func (w *world) checkLineage(r *request, row *layout.Row) error {
 	return nil
 }
 
+// lastLost returns the run whose result was the last one that a future lost, 0 if it
+// lost none, or if that is not known. Behind it the future has all its attempts again.
+func (w *world) lastLost(r *request, rebuilt int) (last int) {
+	id := r.submission.ID
+	if r.retried > 0 || rebuilt != len(w.objects.losses[id]) {
+		return 0
+	}
+	for token := range w.objects.losses[id] {
+		last = max(last, w.objects.runs[runKey{id, token}])
+	}
+	return last
+}
+
 // checkLost requires that a result that was lost for good could not be rebuilt.
 func (w *world) checkLost(row *layout.Row, missing bool) error {
 	w.report.LostForGood++
