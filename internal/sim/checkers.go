@@ -52,34 +52,33 @@ func (f failures) watch(p *workerProcess, args []byte, report *Report, run func(
 func (l *runLog) ran(args []byte)      { l.counts[string(args)]++ }
 func (l *runLog) runs(args []byte) int { return l.counts[string(args)] }
 
-// failed returns how many attempts of a request may have failed behind a run: runs,
-// and one whose input had failed by then.
+// failed returns how many attempts of a request may have failed behind a run: runs
+// that are over or not, one whose input had failed by then, and one whose process
+// was stopped for so long before it ran.
 func (l *runLog) failed(r *request, row *layout.Row, behind int) (n int) {
 	for _, run := range l.failing[string(r.name)] {
 		if run > behind {
 			n++
 		}
 	}
-	if row.Exception != nil && row.Exception.Kind == layout.KindUpstream {
+	e := row.Exception
+	if e != nil && (e.Kind == layout.KindUpstream || e.Kind == layout.KindTimeout && !l.stopped.IsZero()) {
 		n++
 	}
 	return n
 }
 
-// attempt does a run of a client's future or an item, and notes whether it failed.
-// What took long may have taken too long.
+// attempt does a run of a client's future or an item, and notes whether it failed:
+// until it is over it may. What took long may have taken too long.
 func (w *world) attempt(ctx context.Context, name []byte, number int, run func() ([]byte, error),
 ) (value []byte, err error) {
-	began, panicked := w.clock.Now(), true
-	defer func() {
-		now := w.clock.Now()
-		long := now.Sub(began) >= timeout || now.Sub(w.log.stopped) < longest
-		if panicked || err != nil || ctx.Err() != nil || long {
-			w.log.failing[string(name)] = append(w.log.failing[string(name)], number)
-		}
-	}()
+	began, key := w.clock.Now(), string(name)
+	w.log.failing[key] = append(w.log.failing[key], number)
 	value, err = run()
-	panicked = false
+	now := w.clock.Now()
+	if now.Sub(began) < timeout && now.Sub(w.log.stopped) >= longest && err == nil && ctx.Err() == nil {
+		w.log.failing[key] = slices.DeleteFunc(w.log.failing[key], func(n int) bool { return n == number })
+	}
 	return value, err
 }
 
