@@ -26,7 +26,16 @@ type mark struct{ id, input layout.ID }
 type marked struct {
 	mu    sync.Mutex
 	marks []mark
+	taken []mark // by the caller whose turn it is
 	busy  bool
+}
+
+// knows reports whether a caller of this process settles a mark now, or will in its
+// turn: two that settle edges of one future conflict.
+func (m *marked) knows(k mark) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.busy && (slices.Contains(m.taken, k) || slices.Contains(m.marks, k))
 }
 
 func (m *marked) add(marks []mark) {
@@ -44,7 +53,7 @@ func (m *marked) next(round int) []mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.marks) == 0 || round == settleRounds {
-		m.busy = false
+		m.busy, m.taken = false, nil
 		return nil
 	}
 	batch := make([]mark, 0, min(len(m.marks), maxSettle))
@@ -54,6 +63,7 @@ func (m *marked) next(round int) []mark {
 		}
 		m.marks = m.marks[1:]
 	}
+	m.taken = batch
 	return batch
 }
 

@@ -36,7 +36,7 @@ func (c *Cluster) SettleEdges(ctx context.Context) (settled int, more bool, err 
 				rest.Expect(layout.LookPart)
 				next.input = layout.ID(rest.UUID())
 			}
-			if rest.Done() == nil {
+			if rest.Done() == nil && !c.marked.knows(next) {
 				marks = append(marks, next)
 			}
 		}
