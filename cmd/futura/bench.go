@@ -36,8 +36,8 @@ func (a *app) benchCommand() *cobra.Command {
 			"  idle        1,000 workers without work: their requests to the store\n" +
 			"  batch       the items of a batch; the ratio of their rate to plain futures\n" +
 			"  graph       100,000 futures with two inputs each, and the ratio of their rate to\n" +
-			"              futures without; a chain of 1,000; one with 10,000 inputs, and one\n" +
-			"              that 10,000 use; --futures is also that number, up to 100,000\n" +
+			"              futures without; diamonds; a chain of 1,000; one with 10,000 inputs,\n" +
+			"              and one that 10,000 use; --futures is also that number, up to 100,000\n" +
 			"  wasm        a WASM function of 0.3 ms, in a fresh instance each; the ratios of\n" +
 			"              its time to plain runtimes that can and can't be stopped\n" +
 			"  objects     Put and Get of 1 kB and 10 MB in an object store: within a process,\n" +

@@ -34,10 +34,10 @@ const (
 	fan, maxFan = 10_000, 100_000
 )
 
-// graphs runs futures that use the results of others: layers of them, a chain, one
-// that uses many, and many that use one; and as many without inputs as the layers
-// have. Futures have 100 bytes of arguments and of results; those of the layers get
-// the results of their inputs as arguments.
+// graphs runs futures that use the results of others: layers of them, diamonds, a
+// chain, one that uses many, and many that use one; and as many without inputs as
+// the layers have. Futures have 100 bytes of arguments and of results; those of
+// layers and diamonds get the results of their inputs as arguments.
 func graphs(ctx context.Context, r *run) error {
 	n, w := r.futures(100_000), r.workers(2)
 	many := fan
@@ -57,6 +57,7 @@ func graphs(ctx context.Context, r *run) error {
 		build func(context.Context) ([]*futures.Future, int, error)
 	}{
 		{"layers", func(ctx context.Context) ([]*futures.Future, int, error) { return r.layers(ctx, n) }},
+		{"diamonds", func(ctx context.Context) ([]*futures.Future, int, error) { return r.diamonds(ctx, n) }},
 		{"chain", func(ctx context.Context) ([]*futures.Future, int, error) { return r.chain(ctx, min(n, chainLength)) }},
 		{"fan-in", func(ctx context.Context) ([]*futures.Future, int, error) { return r.fanIn(ctx, many) }},
 		{"fan-out", func(ctx context.Context) ([]*futures.Future, int, error) { return r.fanOut(ctx, many) }},
@@ -149,6 +150,41 @@ func (r *run) layers(ctx context.Context, n int) (all []*futures.Future, edges i
 			edges += 2 * len(layer)
 		}
 		all, above = append(all, layer...), layer
+	}
+	return all, edges, nil
+}
+
+// diamonds submits about n futures in fours: two that take the result of one, and
+// one that takes both results.
+func (r *run) diamonds(ctx context.Context, n int) (all []*futures.Future, edges int, err error) {
+	r.begin("submit diamonds", n)
+	for len(all) < n {
+		width := min(layerWidth, (n-len(all)+3)/4)
+		first := len(all)
+		submit := func(count int, inputs func(i int) []futures.ID) ([]*futures.Future, error) {
+			layer, err := r.submitTasks(ctx, count, func(i int) futures.Task {
+				t := task(first + i)
+				if t.After = inputs(i); t.After != nil {
+					t.Args, t.Codec = nil, futures.CodecInputs
+				}
+				return t
+			})
+			all = append(all, layer...)
+			return layer, err
+		}
+		tops, err := submit(width, func(int) []futures.ID { return nil })
+		if err != nil {
+			return nil, 0, err
+		}
+		sides, err := submit(2*width, func(i int) []futures.ID { return []futures.ID{tops[i/2].ID()} })
+		if err != nil {
+			return nil, 0, err
+		}
+		_, err = submit(width, func(i int) []futures.ID { return []futures.ID{sides[2*i].ID(), sides[2*i+1].ID()} })
+		if err != nil {
+			return nil, 0, err
+		}
+		edges += 4 * width
 	}
 	return all, edges, nil
 }
