@@ -3,6 +3,8 @@ package futures_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -24,6 +26,7 @@ import (
 var (
 	fill    = futures.Define[int, []byte]("fill", futures.AsObject())
 	invert  = futures.Define[[]byte, []byte]("invert", futures.AsObject())
+	write   = futures.Define[int, struct{}]("write", futures.AsObject())
 	deposit = futures.Define[int, string]("deposit")
 	length  = futures.Define[[]byte, int]("length")
 )
@@ -71,6 +74,17 @@ func (o *objectTeam) start(memory int64) (kill func()) {
 	})))
 	require.NoError(o.t, w.Register(drift.Bind(func(_ context.Context, n int) ([]byte, error) {
 		return bytes.Repeat([]byte{byte(o.runs.Add(1))}, n), nil
+	})))
+	require.NoError(o.t, w.Register(write.Bind(func(ctx context.Context, n int) (struct{}, error) {
+		to, err := workers.ResultWriter(ctx)
+		if err != nil {
+			return struct{}{}, err
+		}
+		_, err = io.Copy(to, bytes.NewReader(patternOf(max(n, -n))))
+		if n < 0 {
+			err = errors.New("no luck")
+		}
+		return struct{}{}, err
 	})))
 	require.NoError(o.t, w.Register(deposit.Bind(func(ctx context.Context, n int) (string, error) {
 		client, err := futures.FromContext(ctx)

@@ -83,8 +83,10 @@ func TestPutIsRepeatable(t *testing.T) {
 		again := o.put(patternOf(9000), options)
 		require.Equal(t, f.ID(), again.ID())
 		require.True(t, again.Existed())
-		_, err := o.client.Put(o.ctx, bytes.NewReader(patternOf(8999)), options)
-		require.ErrorIs(t, err, futures.ErrIDInUse)
+		for _, other := range [][]byte{patternOf(8999), make([]byte, 9000)} {
+			_, err := o.client.Put(o.ctx, bytes.NewReader(other), options)
+			require.ErrorIs(t, err, futures.ErrIDInUse)
+		}
 	}
 	o.requireSound()
 }

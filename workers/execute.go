@@ -135,6 +135,9 @@ func (w *Worker) dispatch(j *job, args []byte) fdbmodel.Completion {
 		return fdbmodel.Completion{Future: f, PutBack: true}
 	}
 	value, err := call(j, fn, args)
+	if s := j.written(); s != nil {
+		return w.ended(j, s, err)
+	}
 	if err != nil {
 		return j.failure(err)
 	}
@@ -217,12 +220,16 @@ func (j *job) failure(err error) fdbmodel.Completion {
 // success writes large results ahead and says what the result is.
 func (w *Worker) success(j *job, r layout.Result) fdbmodel.Completion {
 	f := &j.future
-	r.Size, r.RunTime = int64(len(r.Value)), w.cluster.Now().Sub(j.started)
+	r.RunTime = w.cluster.Now().Sub(j.started)
+	if r.Object == "" {
+		r.Size = int64(len(r.Value))
+	}
 	if limit := w.policy.MaxOutput; limit > 0 && r.Size > limit {
 		return oversized(f, r.Size, limit, "return less, or raise max_output_bytes of the policy")
 	}
 	// What a worker that stops would keep is lost with it.
-	if kept := j.life.kept; f.Spec.AsObject && kept != nil && r.Size > kept.above && !j.life.closing.Load() {
+	kept := j.life.kept
+	if r.Object == "" && f.Spec.AsObject && kept != nil && r.Size > kept.above && !j.life.closing.Load() {
 		object, err := kept.keep(j.life.store, f.ID, r.Value)
 		if err != nil {
 			w.options.Logger.Warn("a result has no room as an object; storing it with the cluster", "future", f.ID,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -60,6 +61,9 @@ type job struct {
 	deadline time.Time // zero without a timeout
 
 	settled atomic.Bool
+
+	resultMu sync.Mutex
+	result   *resultStream // nil unless the function writes it
 
 	// Under the slots' mu.
 	awaits   int // waits for other futures under way
@@ -189,6 +193,8 @@ func (c jobContext) Value(key any) any {
 		return func(ctx context.Context) func() { return c.job.life.worker.slots.await(ctx, c.job) }
 	case layout.ClientKey{}:
 		return layout.ClientSource(&c.job.life.worker.clients)
+	case resultKey{}:
+		return c.job
 	case layout.KeeperKey{}:
 		if k := c.job.life.kept; k != nil && !c.job.life.closing.Load() {
 			return layout.Keeper(k)

@@ -37,7 +37,7 @@ func all() []mutant {
 	for _, table := range [][]mutant{
 		orderMutants(), logMutants(), endMutants(), readMutants(), claimMutants(), recordMutants(), lifeMutants(),
 		submitMutants(),
-		janitorMutants(), workerMutants(), deathMutants(), fitMutants(), objectMutants(), edgeMutants(),
+		janitorMutants(), workerMutants(), deathMutants(), fitMutants(), objectMutants(), edgeMutants(), putMutants(),
 	} {
 		m = append(m, table...)
 	}

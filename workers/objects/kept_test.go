@@ -53,4 +53,10 @@ func TestKeptBeforeADelete(t *testing.T) {
 	}
 	all.Wait()
 	require.False(t, s.Has(name.Hash))
+	_, err := s.PutBytes(context.Background(), content, PutOptions{Kept: count(1)})
+	require.NoError(t, err)
+	deleted, err := s.DeleteIf(name.Hash, unused(name.Hash))
+	require.NoError(t, err)
+	require.False(t, deleted)
+	require.True(t, s.Has(name.Hash))
 }

@@ -1,0 +1,155 @@
+package workers
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/workers/objects"
+)
+
+var (
+	// errResultTooLarge is returned by a result writer at its limit.
+	errResultTooLarge = errors.New("the result is too large")
+	// errResultOver is returned by a result writer once its function has returned.
+	errResultOver = errors.New("workers: the function has returned")
+)
+
+type resultKey struct{}
+
+// ResultWriter returns where a Go function writes its result, as raw bytes, instead of
+// returning it: what it returns beside that is ignored. Of a future that was submitted
+// as an object, on a worker with an object store, the result goes there as it is
+// written, and may have any size that the store has room for; else it is kept in memory
+// and has at most 64 MiB. If the function fails, what it has written is dropped. All
+// calls of one function get the same writer, which belongs to one goroutine. Its Write
+// returns an error that the function should return. ResultWriter returns an error for a
+// context that is not a function's.
+func ResultWriter(ctx context.Context) (io.Writer, error) {
+	j, ok := ctx.Value(resultKey{}).(*job)
+	if !ok {
+		return nil, errors.New("workers: this is not the context of a function")
+	}
+	j.resultMu.Lock()
+	defer j.resultMu.Unlock()
+	if j.result == nil {
+		j.result = j.openResult()
+	}
+	return j.result, nil
+}
+
+// resultStream is a result that its function writes.
+type resultStream struct {
+	limit int64
+	size  int64
+	pipe  *io.PipeWriter // to the object store, nil if it is kept in memory
+
+	mu    sync.Mutex
+	over  bool
+	value bytes.Buffer
+
+	stored chan struct{} // closed once the object store has it, or has failed
+	ref    objects.Ref
+	failed error
+}
+
+func (j *job) openResult() *resultStream {
+	s := &resultStream{limit: layout.MaxPut}
+	if k := j.life.kept; k != nil && j.future.Spec.AsObject {
+		s.limit = math.MaxInt64
+		s.toStore(j.ctx, k, j.future.ID)
+	}
+	if most := j.life.worker.policy.MaxOutput; most > 0 {
+		s.limit = min(s.limit, most)
+	}
+	return s
+}
+
+// toStore sends what is written to an object store, until ctx ends.
+func (s *resultStream) toStore(ctx context.Context, k *keeper, id layout.ID) {
+	from, to := io.Pipe()
+	s.pipe, s.stored = to, make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { _ = to.CloseWithError(context.Cause(ctx)) }) // it never fails
+	go func() {
+		defer close(s.stored)
+		defer stop()
+		s.ref, s.failed = k.store.Put(ctx, from, objects.PutOptions{
+			Kept: func(ref objects.Ref) { k.hold(id, ref.Hash, time.Time{}) },
+		})
+		_ = from.CloseWithError(s.failed) // it never fails
+	}()
+}
+
+// Write implements io.Writer.
+func (s *resultStream) Write(p []byte) (n int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.over:
+		return 0, errResultOver
+	case int64(len(p)) > s.limit-s.size:
+		return 0, fmt.Errorf("%w: more than %d bytes", errResultTooLarge, s.limit)
+	case s.pipe == nil:
+		n, err = s.value.Write(p)
+	default:
+		n, err = s.pipe.Write(p)
+	}
+	s.size += int64(n)
+	return n, err
+}
+
+// end ends the writing, and drops what was written if the function failed.
+func (s *resultStream) end(failed error) (layout.Result, error) {
+	s.mu.Lock()
+	s.over = true
+	s.mu.Unlock()
+	result := layout.Result{Codec: layout.CodecRaw}
+	if s.pipe == nil {
+		result.Value = s.value.Bytes()
+		return result, failed
+	}
+	_ = s.pipe.CloseWithError(failed) // it never fails
+	<-s.stored
+	if failed == nil {
+		failed = s.failed
+	}
+	result.Object, result.Size = s.ref.Hash.String(), s.ref.Size
+	return result, failed
+}
+
+// ended is how an attempt ends whose function has written its result.
+func (w *Worker) ended(j *job, s *resultStream, failed error) fdbmodel.Completion {
+	result, err := s.end(failed)
+	if errors.Is(err, errResultTooLarge) {
+		return fdbmodel.Completion{Future: &j.future, Exception: &layout.Exception{
+			Kind: layout.KindTooLarge, Message: fmt.Sprintf("%v; submit it as an object, to a worker that keeps objects, or "+
+				"store the data elsewhere and return where", err),
+		}}
+	}
+	if err != nil {
+		return j.failure(err)
+	}
+	if k := j.life.kept; result.Object != "" {
+		k.expect(result.Size)
+		if result.Size <= k.above {
+			if value, found := k.read(result.Object, result.Size); found {
+				result.Value, result.Object = value, "" // a sweep drops it
+			}
+		}
+	}
+	return w.success(j, result)
+}
+
+// written returns the result that the function has begun to write, nil if none.
+func (j *job) written() *resultStream {
+	j.resultMu.Lock()
+	defer j.resultMu.Unlock()
+	return j.result
+}
