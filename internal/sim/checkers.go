@@ -21,7 +21,7 @@ import (
 type runLog struct {
 	counts   map[string]int
 	failing  map[string][]int // the numbers of those that may have failed
-	stopped  time.Time        // when a process was stopped last
+	stopped  time.Time        // when a process was last stopped, or went on
 	begun    map[layout.ID]int
 	failures failures
 }
@@ -212,22 +212,22 @@ func (w *world) checkEnd(ctx context.Context, r *request) error {
 		w.report.Charged++
 	}
 	runs := w.log.runs(r.name)
-	kind := layout.FailureKind("")
 	if r.submission.Spec.Requirements.CPU == tooMuch && runs > 0 {
 		return fmt.Errorf("future %s ran, and no worker is large enough", id)
 	}
+	var failure *layout.Exception
 	switch row.State() {
 	case layout.Realized:
 		w.report.Realized++
 		err = w.checkRealized(ctx, r, &row, missing)
 	case layout.Failed:
 		w.report.Failed++
-		kind = row.Exception.Kind
+		failure = row.Exception
 		err = w.checkFailed(r, &row, missing)
 	default:
 		err = fmt.Errorf("future %s has not ended: %v", id, row.State())
 	}
-	return errors.Join(err, w.checkInputs(r, kind, runs > 0))
+	return errors.Join(err, w.checkInputs(r, failure, runs > 0))
 }
 
 // checkRealized checks a result. What is missing has only what its notice said, and

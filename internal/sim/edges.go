@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -140,10 +141,11 @@ func (w *world) checkStart(ctx context.Context) {
 	}
 }
 
-// checkInputs compares how a future ended with how its inputs did.
-func (w *world) checkInputs(r *request, kind layout.FailureKind, ran bool) error {
+// checkInputs compares how a future ended, with a failure or nil, with how its inputs
+// did.
+func (w *world) checkInputs(r *request, failure *layout.Exception, ran bool) error {
 	id, c := r.submission.ID, w.client
-	if kind != layout.KindUpstream {
+	if failure == nil || failure.Kind != layout.KindUpstream {
 		for _, input := range r.submission.Inputs {
 			in := c.byID[input]
 			if in.missed || in.submission.Spec.AsObject {
@@ -160,8 +162,11 @@ func (w *world) checkInputs(r *request, kind layout.FailureKind, ran bool) error
 	late := r.retried > 0 || len(r.submission.Inputs) > layout.MaxInputsInSpec
 	for _, input := range r.submission.Inputs {
 		in := c.byID[input]
-		// A result may have been lost, and the future removed, before the client looked.
-		unseen := in.missed || in.submission.Spec.AsObject && w.expires
+		// A result may have been lost for good, and the future removed, before the client
+		// looked. One that is needed is not removed.
+		lost := in.submission.Spec.AsObject && (w.expires || in.discarded) &&
+			!strings.Contains(failure.Message, "does not exist")
+		unseen := in.missed || lost
 		if in.retried > 0 || unseen || in.ended != nil && in.ended.State == layout.Failed {
 			return nil
 		}
@@ -169,5 +174,5 @@ func (w *world) checkInputs(r *request, kind layout.FailureKind, ran bool) error
 	if late && c.mayMiss(r) {
 		return nil
 	}
-	return fmt.Errorf("future %s failed with its inputs, of which none has failed: %s", id, r.ended.Exception.Message)
+	return fmt.Errorf("future %s failed with its inputs, of which none has failed: %s", id, failure.Message)
 }

@@ -91,7 +91,7 @@ func (p *process) stop(ctx context.Context) {
 	}(p.schedule.pausedUntil)
 	w.options.Log("%v a process is stopped until %v", w.clock.Now().Sub(epoch), until.Sub(epoch))
 	w.report.Stops++
-	w.stopped, p.schedule.pausedUntil = true, never
+	w.stopped, p.schedule.pausedUntil, w.log.stopped = true, never, w.clock.Now()
 	for now := w.clock.Now(); now.Before(until) && now.Before(w.until); now = w.clock.Now() {
 		if err := w.round(context.WithoutCancel(ctx)); err != nil {
 			w.broken = append(w.broken, fmt.Errorf("while a process is stopped: %w", err))
