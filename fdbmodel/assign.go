@@ -64,7 +64,7 @@ func (c *Cluster) Assign(ctx context.Context, worker layout.WorkerID, reason str
 func (c *Cluster) Unassign(ctx context.Context, worker layout.WorkerID, ids []layout.ID) ([]Outcome, error) {
 	return c.eachAssign(ctx, ids, func(ids []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
-		var placed demands
+		var then aftermath
 		result, err := c.transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) error {
 			w := c.changes(tx)
 			event := Event{Kind: EventUnassign, Token: layout.Token{Worker: worker}, Now: c.clock.Now()}
@@ -72,12 +72,12 @@ func (c *Cluster) Unassign(ctx context.Context, worker layout.WorkerID, ids []la
 			if err != nil {
 				return err
 			}
-			outcomes, placed = moved.outcomes, w.placed
 			w.flush()
+			outcomes, then = moved.outcomes, w.aftermath()
 			return nil
 		})
 		if err == nil {
-			c.wakeIdle(ctx, result.Version, placed)
+			c.follow(ctx, result.Version, then)
 		}
 		return outcomes, err
 	})
@@ -199,7 +199,11 @@ func (c *Cluster) dropAssigned(ctx context.Context, worker layout.WorkerID, dead
 		if err != nil {
 			return total, kept, err
 		}
-		c.wakeIdle(ctx, result.Version, page.placed)
+		if !dead {
+			// The worker is still a member: what must be near its objects would come back.
+			page.then.settling = nil
+		}
+		c.follow(ctx, result.Version, page.then)
 		total, kept = total+page.moved, kept || page.kept
 		if from = page.next; from == nil {
 			return total, kept, nil
@@ -209,10 +213,10 @@ func (c *Cluster) dropAssigned(ctx context.Context, worker layout.WorkerID, dead
 
 // droppedPage holds the results of moving a page of assignments.
 type droppedPage struct {
-	moved  int
-	kept   bool    // some can't be read
-	placed demands // those that went to the pool
-	next   []byte  // where the next page may be, nil after the last one
+	moved int
+	kept  bool // some can't be read
+	then  aftermath
+	next  []byte // where the next page may be, nil after the last one
 }
 
 // dropAssignedIn moves a page of the futures that wait for a worker.
@@ -244,8 +248,8 @@ func (c *Cluster) dropAssignedIn(ctx context.Context, tx kv.Tx, worker layout.Wo
 			dropped.moved++
 		}
 	}
-	dropped.placed = w.placed
 	w.flush()
+	dropped.then = w.aftermath()
 	return dropped, nil
 }
 

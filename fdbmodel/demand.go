@@ -11,6 +11,7 @@ type demand struct {
 	cpu, ram, gpu   int64
 	labels          string          // a LabelText
 	object          bool            // their results are to be objects
+	near            layout.WorkerID // the one that others leave them to
 	failedOn        layout.WorkerID // the last worker on which an attempt failed
 	shard           int
 }
@@ -33,8 +34,8 @@ func (d *demands) addRow(row *layout.Row, shard int) {
 	if row.Exception != nil {
 		failedOn = row.Exception.Worker
 	}
-	(*d)[demand{s.Queue, s.Function, class.CPU, class.RAM, class.GPU, class.Labels, s.AsObject, failedOn,
-		shard}]++
+	(*d)[demand{s.Queue, s.Function, class.CPU, class.RAM, class.GPU, class.Labels, s.AsObject, row.Attempts.Near,
+		failedOn, shard}]++
 }
 
 // anyFailed reports whether attempts failed of some that are left.

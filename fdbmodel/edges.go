@@ -23,8 +23,8 @@ func (s *Submission) placeInputs() error {
 		return fmt.Errorf("%w: codec inputs: it needs inputs, whose results are the arguments, and no other arguments",
 			layout.ErrBadSpec)
 	}
-	if len(s.Inputs) == 0 {
-		return nil
+	if err := s.addNear(); err != nil || len(s.Inputs) == 0 {
+		return err
 	}
 	seen, inputs := make(map[layout.ID]bool, len(s.Inputs)), make([]layout.ID, 0, len(s.Inputs))
 	for _, id := range s.Inputs {
@@ -165,10 +165,13 @@ func (in *inputRows) insert(ctx context.Context, w *changes, row *layout.Row, ar
 		w.apply(row, &failed)
 		*row = failed
 		return nil
-	case waiting > 0:
-		row.Blocked = &layout.BlockedRecord{Linked: row.Spec.CountInputs()}
+	case waiting > 0 || in.haveObjects(row):
+		row.Blocked = &layout.BlockedRecord{Linked: row.Spec.CountInputs(), Objects: in.haveObjects(row)}
 	}
 	w.insert(row, args)
+	if row.Blocked != nil && waiting == 0 {
+		w.markSettling(row.ID, &layout.SettlingRecord{})
+	}
 	return nil
 }
 

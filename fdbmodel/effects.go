@@ -43,6 +43,8 @@ var (
 	isHeld     = condition{"held", func(r *layout.Row, _ *Event) bool { return r.Spec.Held() }}
 	sameReason = condition{"for the same reason",
 		func(r *layout.Row, e *Event) bool { return r.Attempts.Reason == e.Reason }}
+	mustBeNear = condition{"must be near an object",
+		func(r *layout.Row, _ *Event) bool { return r.Spec != nil && r.Spec.MustBeNear }}
 	hasInputs = condition{"it has inputs", func(r *layout.Row, _ *Event) bool { return r.Spec.HasInputs() }}
 	loses     = condition{"its result with this token is an object", func(r *layout.Row, e *Event) bool {
 		return r.Result.Object != "" && r.Result.Token == e.Token
@@ -104,9 +106,18 @@ var (
 		r.Attempts.PutBack++
 		r.Attempts.Due = max(1, layout.Millis(e.Now.Add(r.Spec.Backoff.Wait(r.Attempts.PutBack, e.Jitter))))
 	}}
-	unblock    = effect{"clear blocked", func(r *layout.Row, _ *Event) { r.Blocked = nil }}
-	unblockNow = effect{"clear blocked and due time", func(r *layout.Row, _ *Event) {
-		r.Blocked, r.Attempts.Due = nil, 0
+	unblock    = effect{"clear blocked, set the nearest worker", applyUnblock}
+	unblockNow = effect{"clear blocked and due time, set the nearest worker, assigned if it must be near",
+		func(r *layout.Row, e *Event) {
+			applyUnblock(r, e)
+			if r.Attempts.Due = 0; r.Spec != nil && r.Spec.MustBeNear {
+				r.Attempts.Assigned, r.Attempts.Displaced = e.Near, e.Displaced
+			}
+		}}
+	lookAgain    = effect{"clear assignment and due time, set blocked", applyLookAgain}
+	retryBlocked = effect{"clear assignment, count attempt, exception, set blocked", func(r *layout.Row, e *Event) {
+		countAttempt(r, e, false)
+		applyLookAgain(r, e)
 	}}
 	failUpstream = effect{"clear blocked and due time, final exception: upstream", func(r *layout.Row, e *Event) {
 		exception := *e.Exception
@@ -129,6 +140,19 @@ var (
 		r.Blocked = &layout.BlockedRecord{}
 	}}
 )
+
+func applyUnblock(r *layout.Row, e *Event) {
+	r.Blocked, r.Attempts.Near, r.Attempts.NearWait = nil, "", 0
+	if r.Spec == nil || !r.Spec.MustBeNear {
+		r.Attempts.Near, r.Attempts.NearWait = e.Near, e.NearWait
+	}
+}
+
+// applyLookAgain has the edges of the future settled, which finds a worker for it.
+func applyLookAgain(r *layout.Row, _ *Event) {
+	r.Attempts.Assigned, r.Attempts.Displaced, r.Attempts.Due = "", false, 0
+	r.Blocked = &layout.BlockedRecord{}
+}
 
 func applyStartOver(r *layout.Row, _ *Event) {
 	r.Attempts, r.Claim, r.Cancel, r.Result = layout.Attempts{Reason: r.Attempts.Reason}, nil, nil, nil

@@ -87,6 +87,10 @@ var needs = []need{
 			return m.LabelSet().Have(layout.LabelText(spec.Requirements.Labels))
 		},
 		func(spec *layout.Spec, workers []*Member) string {
+			if id := spec.Requirements.Labels[layout.LabelNear]; id != "" {
+				return fmt.Sprintf("It must be near the result of future %s, and none of the workers that have that can run "+
+					"it. Have the input run where it can run as well, or submit it without that requirement.", id)
+			}
 			return fmt.Sprintf("No worker that knows its function has the labels %s; they have %s. Start one with them.",
 				layout.LabelText(spec.Requirements.Labels), some(workers, labelsOf))
 		}},
@@ -165,9 +169,35 @@ func (c *Cluster) RequireFit(ctx context.Context, specs []layout.Spec) error {
 		if spec.Queue == "" {
 			spec.Queue = layout.DefaultQueue
 		}
-		if f := FitOf(&spec, members); f.Lack != "" && !f.Uncertain {
+		fit := members
+		if spec.MustBeNear {
+			if fit, err = c.membersNear(ctx, spec.Near, members); err != nil {
+				return err
+			}
+		}
+		if f := FitOf(&spec, fit); f.Lack != "" && !f.Uncertain {
 			return fmt.Errorf("%w: %s", layout.ErrUnfit, f.Text)
 		}
 	}
 	return nil
+}
+
+// membersNear returns those of some members that have the result of a future. It
+// returns all of them while that has no result, or one that is not an object, and if
+// none has it any more: then it is made again.
+func (c *Cluster) membersNear(ctx context.Context, id layout.ID, members []Member) ([]Member, error) {
+	copies, err := c.Copies(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	var near []Member
+	for i := range members {
+		if slices.ContainsFunc(copies, func(held Copy) bool { return held.Alive && held.Worker == members[i].ID }) {
+			near = append(near, members[i])
+		}
+	}
+	if len(near) == 0 {
+		return members, nil
+	}
+	return near, nil
 }

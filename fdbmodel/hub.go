@@ -128,6 +128,14 @@ func (h *hub) wake(d demand, n int) int {
 	return woken
 }
 
+// wakeNear wakes the worker that futures are left to, and reports whether it did.
+func (h *hub) wakeNear(d demand) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hints++
+	return h.wakeFrom(d, 1, func(i *HintRequest) bool { return i.worker == d.near }) > 0
+}
+
 // wakeFrom wakes up to n suitable workers of those that among accepts.
 func (h *hub) wakeFrom(d demand, n int, among func(*HintRequest) bool) (woken int) {
 	for at := len(h.idle[d.queue]) - 1; at >= 0 && woken < n; at-- {

@@ -99,7 +99,7 @@ const (
 // that were promoted are no longer delayed, and wait for a worker's poll.
 func (c *Cluster) PromoteDue(ctx context.Context) (promoted int, next time.Time, err error) {
 	now := c.clock.Now()
-	var placed demands
+	var then aftermath
 	result, err := c.transact(ctx, kv.Options{Tag: "futura-promote"}, func(tx kv.Attempt) error {
 		promoted, next = 0, time.Time{}
 		w, scan := c.changes(tx), c.scanShards(tx.Snapshot(), c.keys.DelayedOf, janitorBatch+1)
@@ -116,14 +116,14 @@ func (c *Cluster) PromoteDue(ctx context.Context) (promoted int, next time.Time,
 			}
 			next = earliest(next, later)
 		}
-		placed = w.placed
 		w.flush()
+		then = w.aftermath()
 		return nil
 	})
 	if err != nil {
 		return 0, time.Time{}, err
 	}
-	c.wakeIdle(ctx, result.Version, placed)
+	c.follow(ctx, result.Version, then)
 	return promoted, next, nil
 }
 

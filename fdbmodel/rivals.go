@@ -27,6 +27,8 @@ type rivals struct {
 	others   []Member
 	labels   []layout.LabelSet
 	lookedAt time.Time
+	until    time.Time // when the first of left may be taken
+	near     map[layout.WorkerID]neighbour
 }
 
 // leaving is since when a worker leaves a future to others, and the notes on it by
@@ -37,25 +39,46 @@ type leaving struct {
 }
 
 // elsewhere returns whether another worker should have a future of the ready
-// index: an attempt failed on this one, another could run it that has not failed it,
-// and it has not waited for that one for long, since this worker met it. An error
-// of the store means no.
+// index, and it has not waited for that one for long, since this worker met it:
+// an attempt failed on this one, and another could run it that has not failed it; or
+// another one has what it takes. An error of the store means no.
 func (r *Registration) elsewhere(ctx context.Context) func(*layout.ReadyEntry) bool {
 	return func(e *layout.ReadyEntry) bool {
-		if !e.HasFailedOn(r.info.ID) {
+		if e.Notes == "" {
 			return false
+		}
+		wait, isBetter := preferOthers, r.hasRival
+		if !e.HasFailedOn(r.info.ID) {
+			var near layout.WorkerID
+			near, wait = e.Near()
+			if near == "" || near == r.info.ID || e.HasFailedOn(near) {
+				return false
+			}
+			isBetter = r.isNear
 		}
 		now := r.cluster.clock.Now()
 		l, known := r.rivals.left[e.ID]
 		if l.notes != e.Notes {
 			l, known = leaving{now, e.Notes}, false
 		}
-		if now.Sub(l.since) >= preferOthers || !known && !r.rivals.mayLeave(now) || !r.hasRival(ctx, e, now) {
+		if now.Sub(l.since) >= wait || !known && !r.rivals.mayLeave(now) || !isBetter(ctx, e, now) {
 			return false
 		}
 		r.rivals.left[e.ID] = l
+		if until := l.since.Add(wait); !r.rivals.until.After(now) || until.Before(r.rivals.until) {
+			r.rivals.until = until
+		}
 		return true
 	}
+}
+
+// LeftUntil returns when the worker should look again for futures that it left to
+// others, the zero time if it left none.
+func (r *Registration) LeftUntil() time.Time {
+	if r.rivals.until.After(r.cluster.clock.Now()) {
+		return r.rivals.until
+	}
+	return time.Time{}
 }
 
 // mayLeave reports whether there is room for another future, and makes some.

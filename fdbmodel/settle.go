@@ -68,8 +68,9 @@ func (c *Cluster) settle(ctx context.Context, marks []mark) (settled int, left [
 		}
 	}
 	var placed demands
+	var s *settlement
 	result, err := c.transact(ctx, kv.Options{Tag: "futura-settle"}, func(tx kv.Attempt) error {
-		s := &settlement{cluster: c, tx: tx, w: c.changes(tx), inputs: c.inputRows(tx),
+		s = &settlement{cluster: c, tx: tx, w: c.changes(tx), inputs: c.inputRows(tx),
 			edges: maxEdges / max(1, len(ids)), changed: map[layout.ID]bool{},
 			realized: telling{cluster: c, tx: tx, looks: tx.Number > 1}} // so it repeats once at most for ends of inputs
 		if err := s.look(ctx, looks); err != nil {
@@ -86,6 +87,7 @@ func (c *Cluster) settle(ctx context.Context, marks []mark) (settled int, left [
 		return 0, nil, err
 	}
 	c.wakeIdle(ctx, result.Version, placed)
+	c.followNear(ctx, s)
 	return settled, left, nil
 }
 
@@ -100,6 +102,9 @@ type settlement struct {
 	realized telling
 	failing  []failing
 	changed  map[layout.ID]bool
+	near     []*layout.Row     // to be unblocked, and taken by the worker that has their inputs
+	called   []layout.WorkerID // have assignments
+	lost     []layout.Row      // objects that no worker has
 }
 
 // failing is a future one of whose inputs has failed.
@@ -140,7 +145,7 @@ func (s *settlement) look(ctx context.Context, looks []mark) error {
 			return err
 		case row.Spec != nil && row.State() == layout.Blocked && row.Blocked.Linked == row.Spec.CountInputs():
 			s.tx.AddReadConflictRange(keys.RecordRange(p.ID))
-			s.apply(&row, Event{Kind: EventUnblock})
+			s.ready(&row)
 		}
 	}
 	for _, m := range looks {
@@ -190,6 +195,9 @@ func (s *settlement) run(ctx context.Context, ids []layout.ID) error {
 		return err
 	}
 	s.realized.write(s.w, s.apply)
+	if err := s.readyNear(ctx); err != nil {
+		return err
+	}
 	return s.fail(ctx)
 }
 
@@ -263,7 +271,8 @@ func (s *settlement) link(ctx context.Context, row *layout.Row) error {
 		return nil
 	}
 	linked := *row
-	linked.Blocked = &layout.BlockedRecord{Linked: first + len(inputs)}
+	linked.Blocked = &layout.BlockedRecord{Linked: first + len(inputs), Objects: row.Blocked.Objects ||
+		s.inputs.haveObjects(row, inputs...)}
 	if linked.Blocked.Linked < n {
 		s.w.place(&linked)
 		s.w.markSettling(row.ID, &layout.SettlingRecord{})
@@ -278,7 +287,7 @@ func (s *settlement) link(ctx context.Context, row *layout.Row) error {
 		s.w.place(&linked)
 		return nil
 	}
-	s.apply(&linked, Event{Kind: EventUnblock})
+	s.ready(&linked)
 	return nil
 }
 

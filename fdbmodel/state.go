@@ -70,6 +70,9 @@ type Event struct {
 	Crash     bool                  // Reap: running the future may have killed the worker
 	Cancel    *layout.CancelRequest // Cancel
 	Reason    string                // Assign: the reason for the assignment; Lose: how the result was lost
+	Near      layout.WorkerID       // Unblock: the worker that it is best left to, if any,
+	NearWait  time.Duration         // and for how long; the only one, if it must be near an object
+	Displaced bool                  // Unblock: none that has that object could run it
 	Now       time.Time             // every event
 	Jitter    float64               // Fail, PutBack, Reap: in [0,1), spreads the backoff
 }
@@ -114,7 +117,8 @@ const MaxCrashes = 3
 // modifies neither row nor event, and uses no clock, store or randomness but
 // the data in the event. Events that are not in the table of transitions return
 // Refused, or Lost if they come from a worker without the claim. Next needs
-// row.Spec for Fail, PutBack, Reap, Retry and Infeasible only.
+// row.Spec for Fail, PutBack, Reap, Promote, Retry, Unassign, Unblock and Infeasible
+// only.
 func Next(row layout.Row, e Event) (layout.Row, Outcome) {
 	from := row.State()
 	for i := range transitions {
@@ -176,6 +180,7 @@ var transitions = []transition{
 	{layout.Ready, EventPromote, always, layout.Ready, nothing, Already},
 	{layout.Ready, EventAssign, unassigned, layout.Ready, setAssigned, Applied},
 	{layout.Ready, EventAssign, assignedToWorker.and(sameReason), layout.Ready, nothing, Already},
+	{layout.Ready, EventUnassign, assignedToWorker.and(mustBeNear), layout.Blocked, lookAgain, Applied},
 	{layout.Ready, EventUnassign, assignedToWorker, layout.Ready, clearAssigned, Applied},
 	{layout.Ready, EventInfeasible, inPool, layout.Failed, failInfeasible, Applied},
 
@@ -189,7 +194,9 @@ var transitions = []transition{
 	{layout.Delayed, EventReappear, diedWithWorker, layout.Delayed, forgetDeath, Applied},
 	{layout.Delayed, EventReappear, always, layout.Delayed, nothing, Already},
 	{layout.Delayed, EventCancel, always, layout.Failed, failCancelled, Applied},
+	{layout.Delayed, EventPromote, isDue.and(mustBeNear), layout.Blocked, lookAgain, Applied},
 	{layout.Delayed, EventPromote, isDue, layout.Ready, becomeReady, Applied},
+	{layout.Delayed, EventRetry, mustBeNear, layout.Blocked, lookAgain, Applied},
 	{layout.Delayed, EventRetry, always, layout.Ready, becomeReady, Applied},
 	{layout.Delayed, EventAssign, isHeld, layout.Ready, setAssigned, Applied},
 
@@ -200,6 +207,7 @@ var transitions = []transition{
 	{layout.Claimed, EventFail, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},
 	{layout.Claimed, EventFail, holdsClaim.and(permanent), layout.Failed, failAttempt, Applied},
 	{layout.Claimed, EventFail, holdsClaim.and(attemptsSpent), layout.Failed, failAttempt, Applied},
+	{layout.Claimed, EventFail, holdsClaim.and(withoutWait).and(mustBeNear), layout.Blocked, retryBlocked, Applied},
 	{layout.Claimed, EventFail, holdsClaim.and(withoutWait), layout.Ready, retryNow, Applied},
 	{layout.Claimed, EventFail, holdsClaim, layout.Delayed, retryLater, Applied},
 	{layout.Claimed, EventFail, always, layout.Claimed, nothing, Lost},

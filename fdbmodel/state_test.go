@@ -390,6 +390,50 @@ func TestStateConditionsOfInputs(t *testing.T) {
 	require.Zero(t, after.Blocked.Linked)
 }
 
+// TestStateConditionsOfWhatMustBeNear has futures that must be near an object: they
+// are never in the pool for want of a worker, but look for one again.
+func TestStateConditionsOfWhatMustBeNear(t *testing.T) {
+	t.Parallel()
+	bound := func(s layout.State) layout.Row {
+		row := gridRow(s)
+		row.Spec.Near, row.Spec.MustBeNear = layout.ID{1}, true
+		row.Spec.Inputs = layout.PackIDs([]layout.ID{{1}})
+		return row
+	}
+	event := gridEvent(fdbmodel.EventUnblock, gridToken)
+	event.Near, event.NearWait = gridToken.Worker, time.Second
+	after, outcome := fdbmodel.Next(bound(layout.Blocked), event)
+	require.Equal(t, fdbmodel.Applied, outcome)
+	require.Equal(t, layout.Attempts{Assigned: gridToken.Worker}, after.Attempts)
+	free, _ := fdbmodel.Next(gridRow(layout.Blocked), event)
+	require.Equal(t, layout.Attempts{Near: gridToken.Worker, NearWait: time.Second}, free.Attempts)
+	event.Near, event.Displaced = "", true
+	displaced, _ := fdbmodel.Next(bound(layout.Blocked), event)
+	require.Equal(t, layout.Ready, displaced.State())
+	require.Equal(t, "near="+layout.ID{1}.String(), displaced.Needs().Class().Labels)
+
+	due, zero := bound(layout.Delayed), time.Duration(0)
+	due.Attempts.Due = layout.Millis(gridNow)
+	failed := gridEvent(fdbmodel.EventFail, gridToken)
+	failed.RetryIn = &zero
+	for name, c := range map[string]struct {
+		row   layout.Row
+		event fdbmodel.Event
+	}{
+		"unassigned":  {after, gridEvent(fdbmodel.EventUnassign, gridToken)},
+		"due":         {due, gridEvent(fdbmodel.EventPromote, gridToken)},
+		"by hand":     {due, gridEvent(fdbmodel.EventRetry, gridToken)},
+		"tried again": {bound(layout.Claimed), failed},
+	} {
+		looks, outcome := fdbmodel.Next(c.row, c.event)
+		require.Equal(t, fdbmodel.Applied, outcome, name)
+		require.Equal(t, layout.Blocked, looks.State(), name)
+		require.Zero(t, looks.Blocked.Linked, name)
+		require.Empty(t, looks.Attempts.Assigned, name)
+		require.Zero(t, looks.Attempts.Due, name)
+	}
+}
+
 func TestStateConditionsOfObjects(t *testing.T) {
 	t.Parallel()
 	object := func() layout.Row {

@@ -151,6 +151,8 @@ func (t *telling) write(w *changes, apply func(*layout.Row, Event)) {
 			t.tx.Clear(w.keys.Input(u.row.ID, input))
 		}
 		switch {
+		case u.free && u.row.Blocked.Objects:
+			w.markLook(u.row.ID, u.inputs[0]) // for the worker that has them, once they are committed
 		case u.free:
 			apply(&u.row, Event{Kind: EventUnblock, Now: t.cluster.clock.Now()})
 		case u.look:

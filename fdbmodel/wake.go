@@ -42,8 +42,10 @@ func (c *Cluster) Wake(ctx context.Context, version kv.Version, submitted []Subm
 }
 
 // wakeIdle wakes workers that can run the futures that entered the pool at
-// version, first within the process, then through the store.
+// version: first those that have what the futures take, then others within the
+// process, then through the store.
 func (c *Cluster) wakeIdle(ctx context.Context, version kv.Version, placed demands) {
+	c.wakeNear(ctx, version, placed)
 	for d, n := range placed {
 		placed[d] = n - c.hub.wake(d, n)
 	}
@@ -64,7 +66,7 @@ func (c *Cluster) wakeOtherProcesses(ctx context.Context, version kv.Version, pl
 	woken := 0
 	// First those that have not failed the futures.
 	for _, sparing := range []bool{true, false} {
-		if !sparing && !placed.anyFailed() {
+		if woken == wakeLimit || !sparing && !placed.anyFailed() {
 			break
 		}
 		for queue := range placed.queues() {

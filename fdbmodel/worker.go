@@ -209,16 +209,17 @@ func (r *Registration) Leave(ctx context.Context) error {
 	if err := r.LeaveIdleRing(ctx); err != nil {
 		return err
 	}
+	dropped := 0
 	for {
 		_, kept, err := c.endAllClaims(ctx, r.info.ID, EventRelinquish)
 		if err != nil {
 			return err
 		}
-		_, left, err := c.dropAssigned(ctx, r.info.ID, false)
+		n, left, err := c.dropAssigned(ctx, r.info.ID, false)
 		if err != nil {
 			return err
 		}
-		kept = kept || left
+		dropped, kept = dropped+n, kept || left
 		_, err = c.transact(ctx, kv.Options{Tag: "futura-leave"}, func(tx kv.Attempt) error {
 			if kept {
 				return c.unregister(ctx, tx, r.info.ID)
@@ -231,6 +232,11 @@ func (r *Registration) Leave(ctx context.Context) error {
 		}
 		if err != nil {
 			return err
+		}
+		if dropped > 0 { // some may have to be near objects that others have
+			if _, _, err := c.SettleEdges(ctx); err != nil {
+				return err
+			}
 		}
 		return r.reappear(ctx)
 	}

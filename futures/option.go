@@ -97,6 +97,13 @@ func GrowMemory(factor float64, most int64) Option {
 // fails or the worker leaves or dies; see Task.Worker.
 func OnWorker(id WorkerID) Option { return func(t *Task) { t.Worker = id } }
 
+// Near prefers the worker that has the result of a future; see Task.Near.
+func Near(id ID) Option { return func(t *Task) { t.Near = id } }
+
+// MustBeNear has the future run where the result of another one is, and nowhere else;
+// see Task.MustBeNear.
+func MustBeNear(id ID) Option { return func(t *Task) { t.Near, t.MustBeNear = id, true } }
+
 // RequireFit has the submit return ErrUnfit if no registered worker could ever run
 // the future; see Task.RequireFit.
 func RequireFit() Option { return func(t *Task) { t.RequireFit = true } }

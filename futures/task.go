@@ -88,6 +88,19 @@ type Task struct {
 	// were lost, at most 16 times. NoRebuild forbids that: the future fails as lost.
 	// Default to false.
 	AsObject, NoRebuild bool
+	// Near is a future to run near: on the worker that has its result, if that is an
+	// object. It counts as one of After, and the others leave the future to that worker
+	// for 2 s. By default a future is left to the worker that has most bytes of the
+	// objects that it takes, for as long as the others would take to get those, and for
+	// 2 s at most.
+	//
+	// MustBeNear has it run nowhere else: where the result goes, the future goes. If
+	// the result is lost it is made again first; if it can't be, the future fails with
+	// the kind upstream. If no worker that has it could run the future, that fails as
+	// infeasible after Config.InfeasibleAfter. Both are without effect for a result that
+	// is stored with the cluster. Default to none and false.
+	Near       ID
+	MustBeNear bool
 	// NoNotify is for futures that this client is unlikely to await: it gets no
 	// notices of their ends, which saves the store a write each. An Await works
 	// and costs a subscription. Defaults to false.
@@ -104,7 +117,7 @@ func (c *Client) submission(t *Task) (fdbmodel.Submission, error) {
 		Spec: layout.Spec{
 			Function: t.Function, Codec: t.Codec, Argv: t.Argv, Env: t.Env, Queue: t.Queue, Label: t.Label,
 			Priority: t.Priority, Requirements: t.Requirements, Growth: t.GrowMemory, MaxRetries: retries,
-			Backoff: t.Backoff, Timeout: t.Timeout,
+			Backoff: t.Backoff, Timeout: t.Timeout, Near: t.Near, MustBeNear: t.MustBeNear,
 		},
 	}
 	referred, err := reference.Of(t.Codec, t.Args)

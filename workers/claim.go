@@ -160,8 +160,11 @@ func (l *life) rest(ctx context.Context, request fdbmodel.ClaimRequest, watch kv
 	clk, woken := l.worker.cluster.Clock(), watch.Done()
 	for {
 		poll := clk.At(clk.Now().Add(l.jittered(l.worker.options.Poll)))
+		again, stopAgain := l.leftUntil()
 		select {
+		case <-again:
 		case <-poll.C():
+			stopAgain()
 			if found, err := l.reg.Poll(ctx, request); found || err != nil || woken == nil {
 				return err
 			}
@@ -170,6 +173,7 @@ func (l *life) rest(ctx context.Context, request fdbmodel.ClaimRequest, watch kv
 			if errors.Is(watch.Err(), kv.ErrTooManyWatches) {
 				woken = nil
 				poll.Stop()
+				stopAgain()
 				continue
 			}
 		case <-hint.C():
@@ -177,8 +181,20 @@ func (l *life) rest(ctx context.Context, request fdbmodel.ClaimRequest, watch kv
 		case <-ctx.Done():
 		}
 		poll.Stop()
+		stopAgain()
 		return nil
 	}
+}
+
+// leftUntil returns a channel that receives once the worker may take futures that it
+// left to others, and how to end that.
+func (l *life) leftUntil() (<-chan time.Time, func()) {
+	at := l.reg.LeftUntil()
+	if at.IsZero() {
+		return nil, func() {}
+	}
+	timer := l.worker.cluster.Clock().At(at)
+	return timer.C(), func() { timer.Stop() }
 }
 
 // jittered spreads d by a quarter to each side, by the worker's id: a fleet

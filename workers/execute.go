@@ -105,6 +105,9 @@ func (w *Worker) execute(j *job) fdbmodel.Completion {
 			return w.withoutArgs(j, err)
 		}
 	}
+	if near, blocked := w.isNear(j); !near {
+		return blocked
+	}
 	if f.Spec.HasInputs() {
 		var failed *fdbmodel.Completion
 		if args, failed = w.withInputs(j, args); failed != nil {

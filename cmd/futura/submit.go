@@ -24,6 +24,7 @@ type submitFlags struct {
 	env      []string
 	after    []string
 	stdinOf  []string
+	near     string
 	labels   []string
 	growth   layout.Growth
 	retries  int
@@ -81,6 +82,9 @@ func (a *app) submitCommand() *cobra.Command {
 	flags.BoolVar(&t.AsObject, "as-object", false,
 		"keep the result with the worker that makes it, not in the store (needs a worker with --object-memory)")
 	flags.BoolVar(&t.NoRebuild, "no-rebuild", false, "fail, rather than run again, if that result is lost")
+	flags.StringVar(&f.near, "near", "",
+		"the id of a future to wait for: run on the worker that has its result as an object, if that is soon free")
+	flags.BoolVar(&t.MustBeNear, "must-be-near", false, "run where the result of --near is, and nowhere else")
 	flags.BoolVar(&t.RequireFit, "require-fit", false, "refuse it if no worker could ever run it, and say what is lacking")
 	flags.IntVar(&f.retries, "max-retries", futures.DefaultMaxRetries, "how many attempts may follow the first")
 	flags.DurationVar(&t.Timeout, "timeout", 0, "how long an attempt may run (default: no limit)")
@@ -148,6 +152,13 @@ func (f *submitFlags) readInputs() (err error) {
 	}
 	if f.task.After, err = parseIDs(f.after); err != nil {
 		return fmt.Errorf("--after: %w", err)
+	}
+	if f.near != "" {
+		if f.task.Near, err = layout.ParseID(f.near); err != nil {
+			return fmt.Errorf("--near: %w", err)
+		}
+	} else if f.task.MustBeNear {
+		return usageError{errors.New("--must-be-near needs --near ID")}
 	}
 	if len(f.stdinOf) > 0 {
 		if f.task.After, err = parseIDs(f.stdinOf); err != nil {

@@ -177,6 +177,21 @@ var breakRow = []breakage{
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 			tx.Set(p.C.Keys().State(p.IDs[layout.Claimed], layout.StateAttempts), layout.Encode(&layout.Attempts{RAM: 9}))
 		}},
+	{"left to a worker for no time", only(audit.InvariantAttempts),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Set(p.C.Keys().State(p.IDs[layout.Claimed], layout.StateAttempts), layout.Encode(&layout.Attempts{Near: "w"}))
+		}},
+	{"displaced from nothing", only(audit.InvariantAttempts),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Set(p.C.Keys().State(p.IDs[layout.Claimed], layout.StateAttempts),
+				layout.Encode(&layout.Attempts{Displaced: true}))
+		}},
+	{"near what is no input", only(audit.InvariantEdge),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			spec := *p.Row(t, layout.Claimed).Spec
+			spec.Near, spec.MustBeNear = p.Large, true
+			tx.Set(p.C.Keys().Spec(p.IDs[layout.Claimed]), layout.Encode(&spec))
+		}},
 	{"attempts without an exception", only(audit.InvariantAttempts),
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 			spec := *p.Row(t, layout.Ready).Spec

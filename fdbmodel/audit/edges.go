@@ -17,6 +17,10 @@ func (p *page) checkEdges(r *layout.Row) {
 	switch {
 	case r.Blocked != nil && state != layout.Blocked:
 		p.broken(InvariantBlocked, key, "future %s is %v and waits for inputs", r.ID, state)
+	case r.Spec.MustBeNear && r.Spec.InputsRef == nil &&
+		!slices.Contains(layout.UnpackIDs(r.Spec.Inputs), r.Spec.Near):
+		p.broken(InvariantEdge, p.keys.Spec(r.ID), "future %s must be near %s, which is not an input of it", r.ID,
+			r.Spec.Near)
 	case r.Blocked != nil && (n == 0 || r.Blocked.Linked < 0 || r.Blocked.Linked > n):
 		p.broken(InvariantBlocked, key, "future %s is linked to %d of %d inputs", r.ID, r.Blocked.Linked, n)
 	case state == layout.Blocked:

@@ -79,6 +79,9 @@ func (p *page) checkAttempts(r *layout.Row) {
 	case a.RAM != 0 && (r.Spec.Growth == nil || a.RAM <= r.Spec.Requirements.RAM || a.RAM > r.Spec.Growth.Max):
 		p.broken(InvariantAttempts, key, "future %s requires %d bytes of memory by now, and began with %d", r.ID, a.RAM,
 			r.Spec.Requirements.RAM)
+	case (a.Near == "") != (a.NearWait == 0), a.Displaced && !r.Spec.MustBeNear:
+		p.broken(InvariantAttempts, key, "future %s is left to worker %q for %v, displaced %t", r.ID, a.Near, a.NearWait,
+			a.Displaced)
 	case a.Due != 0 && state != layout.Delayed && state != layout.Blocked:
 		p.broken(InvariantAttempts, key, "future %s is %v and has a due time", r.ID, state)
 	case a.Failed > 0 && r.Exception == nil:

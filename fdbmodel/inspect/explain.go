@@ -101,6 +101,10 @@ func explainWaiting(c *fdbmodel.Cluster, e *Explanation, row *layout.Row, member
 	case layout.PlaceAssigned:
 		e.Worker = findMember(members, to)
 		e.Reason, e.Text = ReasonAssigned, fmt.Sprintf("It waits for worker %s, to which it was assigned.", to)
+		if row.Spec.MustBeNear {
+			e.Text = fmt.Sprintf("It waits for worker %s, which has the result of future %s, that it must be near.", to,
+				row.Spec.Near)
+		}
 		if e.Worker == nil || !e.Worker.Alive {
 			e.Reason, e.Text = ReasonWorkerDead,
 				fmt.Sprintf("It waits for worker %s, which is dead; the janitor is about to move it.", to)
@@ -109,6 +113,10 @@ func explainWaiting(c *fdbmodel.Cluster, e *Explanation, row *layout.Row, member
 		e.Reason, e.Text = ReasonHeld, fmt.Sprintf("It waits until its owner %q assigns it to a worker.", row.Spec.Owner)
 	case layout.PlaceReady:
 		e.Reason, e.Text = explainReady(row.Needs(), members)
+		if a := &row.Attempts; a.Near != "" {
+			e.Text += fmt.Sprintf(" Other workers leave it to worker %s for %v, which has most bytes of what it takes.", a.Near,
+				a.NearWait)
+		}
 	default:
 		e.Reason, e.Text = Reason(place.Kind), fmt.Sprintf("It waits until %s.", place.Until)
 	}

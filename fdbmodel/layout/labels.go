@@ -21,6 +21,10 @@ const (
 	LabelAddress = "address"
 )
 
+// LabelNear is what a future requires that must be near an object, with the id of
+// that, while no worker that has the object could run it. No worker has it.
+const LabelNear = "near"
+
 // AnyLabel stands in WorkerInfo.Labels for every label.
 const AnyLabel = "*"
 
@@ -124,6 +128,9 @@ func (w *WorkerInfo) CheckLabels() error {
 	}
 	if err := checkLabels(w.Labels, maxWorkerLabels); err != nil {
 		return err
+	}
+	if _, given := w.Labels[LabelNear]; given {
+		return fmt.Errorf("%w: label %s: no worker may have it", ErrBadName, LabelNear)
 	}
 	labels := maps.Clone(w.Labels)
 	for name, value := range map[string]string{LabelWorker: w.Name, LabelAddress: w.Address} {

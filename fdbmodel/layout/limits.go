@@ -48,6 +48,10 @@ func (s *Spec) CheckLimits() error {
 		return fmt.Errorf("%w: requirements cpu %d, ram %d, gpu %d: none may be negative", ErrBadSpec, r.CPU, r.RAM, r.GPU)
 	case checkLabels(r.Labels, maxLabels) != nil:
 		return fmt.Errorf("%w: %v", ErrBadSpec, checkLabels(r.Labels, maxLabels))
+	case r.Labels[LabelNear] != "":
+		return fmt.Errorf("%w: the label %s can't be required; say what it is to be near", ErrBadSpec, LabelNear)
+	case s.MustBeNear && s.Near.IsZero():
+		return fmt.Errorf("%w: it must be near an object, and does not say which", ErrBadSpec)
 	case s.MaxRetries < 0 || s.MaxRetries > maxRetries:
 		return fmt.Errorf("%w: max retries %d: use 0 to %d", ErrBadSpec, s.MaxRetries, maxRetries)
 	case s.Timeout < 0:

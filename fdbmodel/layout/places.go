@@ -1,8 +1,11 @@
 package layout
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -95,8 +98,12 @@ func PlaceOf(row *Row) *Place {
 
 func functionOf(row *Row) []byte { return []byte(row.Spec.Function) }
 
-// noteObject is the note on a future whose result is to be an object.
-const noteObject = "object"
+// Notes on futures: on one whose result is to be an object, and on one that others
+// leave to a worker, whose id and the milliseconds follow.
+const (
+	noteObject = "object"
+	noteNear   = "near:"
+)
 
 // functionAndKind is the function, with a note if the result is to be an object.
 func functionAndKind(row *Row) []byte {
@@ -106,10 +113,13 @@ func functionAndKind(row *Row) []byte {
 	return functionOf(row)
 }
 
-// functionAndNotes is functionAndKind, and where an attempt has failed the workers
-// of the last ones, each after a space.
+// functionAndNotes is functionAndKind, the worker that others leave it to, and where
+// an attempt has failed the workers of the last ones, each after a space.
 func functionAndNotes(row *Row) []byte {
 	value := functionAndKind(row)
+	if a := &row.Attempts; a.Near != "" {
+		value = fmt.Appendf(value, " %s%s:%d", noteNear, a.Near, a.NearWait.Milliseconds())
+	}
 	for _, w := range failedOn(row) {
 		value = append(append(value, ' '), w...)
 	}
@@ -190,6 +200,25 @@ func (e *ReadyEntry) HasFailedOn(w WorkerID) bool { return e.hasNote(string(w)) 
 
 // AsObject reports whether the result of the future is to be an object.
 func (e *ReadyEntry) AsObject() bool { return e.hasNote(noteObject) }
+
+// Near returns the worker that others leave the future to, and for how long; none if
+// it is as good anywhere.
+func (e *ReadyEntry) Near() (WorkerID, time.Duration) {
+	if !strings.Contains(e.Notes, noteNear) {
+		return "", 0
+	}
+	for n := range strings.SplitSeq(e.Notes, " ") {
+		if text, is := strings.CutPrefix(n, noteNear); is {
+			at := strings.LastIndexByte(text, ':')
+			ms, err := strconv.ParseInt(text[at+1:], 10, 32)
+			if at <= 0 || err != nil || ms < 0 {
+				return "", 0 // of a newer version
+			}
+			return WorkerID(text[:at]), time.Duration(ms) * time.Millisecond
+		}
+	}
+	return "", 0
+}
 
 func (e *ReadyEntry) hasNote(note string) bool {
 	if e.Notes == "" {

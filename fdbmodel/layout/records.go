@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"maps"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -74,6 +75,11 @@ type Spec struct {
 	// Growth is what an attempt that had too little memory changes, if not nil.
 	Growth *Growth `msgpack:"gr,omitempty" json:"grow_memory,omitempty"`
 
+	// Near is an input that the future is to run near: where its result is, if that
+	// is an object. MustBeNear says that it may run nowhere else.
+	Near       ID   `msgpack:"ne,omitempty" json:"near,omitzero"`
+	MustBeNear bool `msgpack:"nm,omitempty" json:"must_be_near,omitempty"`
+
 	MaxRetries          int           `msgpack:"mr,omitempty" json:"max_retries"`
 	Backoff             Backoff       `msgpack:"b,omitempty" json:"backoff"`
 	Timeout             time.Duration `msgpack:"to,omitempty" json:"timeout_ns,omitempty"`
@@ -140,11 +146,18 @@ func (s *Spec) Grown(ram int64) int64 {
 
 // Needing returns the spec with what attempts have made of its requirements.
 func (s *Spec) Needing(a *Attempts) *Spec {
-	if a.RAM == 0 {
+	if a.RAM == 0 && !a.Displaced {
 		return s
 	}
 	needing := *s
-	needing.Requirements.RAM = a.RAM
+	if a.RAM != 0 {
+		needing.Requirements.RAM = a.RAM
+	}
+	if a.Displaced {
+		labels := map[string]string{LabelNear: s.Near.String()}
+		maps.Copy(labels, s.Requirements.Labels)
+		needing.Requirements.Labels = labels
+	}
 	return &needing
 }
 
@@ -177,6 +190,13 @@ type Attempts struct {
 	// RAM is the memory that the future requires since attempts had too little, 0
 	// for that of its spec.
 	RAM int64 `msgpack:"m,omitempty" json:"ram_bytes,omitempty"`
+	// Near is the worker that has most bytes of the objects that it takes, and
+	// NearWait how long others leave it to that one while it is ready.
+	Near     WorkerID      `msgpack:"h,omitempty" json:"near,omitempty"`
+	NearWait time.Duration `msgpack:"i,omitempty" json:"near_wait_ns,omitempty"`
+	// Displaced says that it must be near an object, and that none of the workers
+	// that have it could run it.
+	Displaced bool `msgpack:"j,omitempty" json:"displaced,omitempty"`
 	// Deaths are the last deaths of workers that held it, whether or not they
 	// count as crashes.
 	Deaths Deaths `msgpack:"x,omitempty" json:"deaths,omitzero"`
@@ -191,6 +211,9 @@ type BlockedRecord struct {
 	// Linked is how many of its inputs, in their order, are linked to it: each of
 	// those is realized, or tells it when it ends.
 	Linked int `msgpack:"n,omitempty" json:"linked"`
+	// Objects says that results of inputs are, or are to be, objects, so that who
+	// unblocks it looks for the worker that has them.
+	Objects bool `msgpack:"o,omitempty" json:"objects,omitempty"`
 }
 
 // SettlingRecord says how far the edges of a future are settled.

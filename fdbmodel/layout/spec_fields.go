@@ -96,7 +96,10 @@ func (s *Spec) appendFields(f fields) fields {
 	if !s.Requirements.empty() {
 		f = f.record("r", &s.Requirements)
 	}
-	f = f.int("pl", int64(s.Parallel))
+	if !s.Near.IsZero() {
+		f = f.bytes("ne", s.Near[:])
+	}
+	f = f.bool("nm", s.MustBeNear).int("pl", int64(s.Parallel))
 	if s.Pace != nil {
 		f = f.record("pc", s.Pace)
 	}
@@ -158,6 +161,10 @@ func (s *Spec) readPlacement(name, b []byte) (rest []byte, err error) {
 		return rest, err
 	case "r":
 		return readRecord(b, &s.Requirements)
+	case "ne":
+		return readID(b, &s.Near)
+	case "nm":
+		return readBool(b, &s.MustBeNear)
 	case "pl":
 		return readInt(b, &s.Parallel)
 	case "pc":

@@ -19,7 +19,8 @@ func (t *Token) readField(name, b []byte) ([]byte, error) {
 func (a *Attempts) appendFields(f fields) fields {
 	f = f.int("n", int64(a.Failed)).int("c", int64(a.Crashes)).int("p", int64(a.PutBack))
 	f = f.int("r", int64(a.Rebuilt)).int("d", a.Due).int("m", a.RAM)
-	return a.Deaths.appendTo(f.text("w", string(a.Assigned)).text("y", a.Reason), "x")
+	f = f.text("w", string(a.Assigned)).text("y", a.Reason).text("h", string(a.Near)).int("i", int64(a.NearWait))
+	return a.Deaths.appendTo(f.bool("j", a.Displaced), "x")
 }
 
 func (a *Attempts) readField(name, b []byte) ([]byte, error) {
@@ -40,17 +41,28 @@ func (a *Attempts) readField(name, b []byte) ([]byte, error) {
 		return readText(b, &a.Assigned)
 	case "y":
 		return readText(b, &a.Reason)
+	case "h":
+		return readText(b, &a.Near)
+	case "i":
+		return readInt(b, &a.NearWait)
+	case "j":
+		return readBool(b, &a.Displaced)
 	case "x":
 		return readDeaths(b, &a.Deaths)
 	}
 	return msgp.Skip(b)
 }
 
-func (b *BlockedRecord) appendFields(f fields) fields { return f.int("n", int64(b.Linked)) }
+func (b *BlockedRecord) appendFields(f fields) fields {
+	return f.int("n", int64(b.Linked)).bool("o", b.Objects)
+}
 
 func (b *BlockedRecord) readField(name, data []byte) ([]byte, error) {
-	if string(name) == "n" {
+	switch string(name) {
+	case "n":
 		return readInt(data, &b.Linked)
+	case "o":
+		return readBool(data, &b.Objects)
 	}
 	return msgp.Skip(data)
 }

@@ -176,7 +176,7 @@ func (m *Machine) Step() {
 		m.register, m.register, m.register, m.begin, m.begin, m.leave, m.leave,
 		m.expire, m.sweep, m.listen, m.listen, m.subscribe, m.idle,
 		m.janitor, m.infeasible, m.infeasible, m.assign, m.assign, m.unassign, m.store, m.unstore,
-		m.settle, m.lose, m.lose, m.block, m.clone, m.pin, m.pin,
+		m.settle, m.lose, m.lose, m.block, m.clone, m.pin, m.pin, m.reassign,
 	}
 	if m.random.IntN(80) == 0 {
 		m.crash()
@@ -215,7 +215,8 @@ func (m *Machine) verify(allowed change) {
 	}
 	for i := range rows {
 		m.compare(m.Rows[rows[i].ID], &rows[i], func(before, after *layout.Row) bool {
-			return allowed(before, after) || m.isSettled(before, after, now)
+			return allowed(before, after) || m.isSettled(before, after, now) || isNear(before, after) ||
+				m.isNeeded(rows[i].ID) && m.isLost(before, after)
 		})
 	}
 	m.verifyInputs(now)

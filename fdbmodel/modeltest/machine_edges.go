@@ -37,6 +37,10 @@ func (m *Machine) isSettled(before, after *layout.Row, now map[layout.ID]*layout
 		return after.Blocked.Linked > before.Blocked.Linked && after.Attempts == before.Attempts
 	case layout.Ready, layout.Delayed:
 		waits := before.Attempts
+		waits.Near, waits.NearWait = after.Attempts.Near, after.Attempts.NearWait
+		if waits.Near != "" && !m.takesObjects(after) {
+			return false
+		}
 		if after.State() == layout.Ready {
 			waits.Due = 0
 		}
@@ -55,7 +59,7 @@ func (m *Machine) isSettled(before, after *layout.Row, now map[layout.ID]*layout
 func realized(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 	result := &layout.Result{Value: []byte(f.Token.String())}
 	if f.Spec != nil && f.Spec.AsObject {
-		result = &layout.Result{Object: f.Token.String(), Size: 7}
+		result = &layout.Result{Object: f.Token.String(), Size: 7 + f.Token.Sequence%2<<28}
 	}
 	return fdbmodel.Completion{Future: f, Result: result}
 }
@@ -89,12 +93,7 @@ func (m *Machine) lose(ctx context.Context) (change, error) {
 			before.Result.Token != token || before.Result.Object == "" {
 			return false
 		}
-		if after.State() == layout.Failed && after.Exception.Kind == layout.KindLost {
-			return !before.Spec.AllowReconstruction || before.Attempts.Rebuilt == fdbmodel.MaxRebuilds
-		}
-		return before.Spec.AllowReconstruction && after.Attempts.Rebuilt == before.Attempts.Rebuilt+1 &&
-			after.Attempts.Failed == 0 && (after.State() == layout.Ready || after.Spec.HasInputs() &&
-			(after.State() == layout.Blocked || m.isUpstream(after)))
+		return m.isLost(before, after)
 	}, err
 }
 

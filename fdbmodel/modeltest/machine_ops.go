@@ -38,6 +38,7 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 		}
 		if m.random.IntN(2) == 0 && s.Key == "" && s.Spec.Owner == "" {
 			s.Inputs = m.inputs(subs[:i])
+			m.approach(s)
 		}
 		if m.random.IntN(6) == 0 && s.Key == "" {
 			s.Spec.Function = moduleFunction
@@ -71,8 +72,11 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 		if before == nil && (cut || ids[after.ID]) && m.isUpstream(after) {
 			return true
 		}
-		return before == nil && (cut || ids[after.ID]) &&
-			layout.PlaceOf(after) != nil && after.Attempts == layout.Attempts{Due: after.Attempts.Due}
+		fresh := layout.Attempts{Due: after.Attempts.Due}
+		if m.takesObjects(after) {
+			fresh = placed(after)
+		}
+		return before == nil && (cut || ids[after.ID]) && layout.PlaceOf(after) != nil && after.Attempts == fresh
 	}, err
 }
 
@@ -309,7 +313,7 @@ func (m *Machine) assign(ctx context.Context) (change, error) {
 		m.fail("something was assigned to a dead worker")
 	}
 	if row := m.Rows[id]; errors.Is(err, layout.ErrUnfit) && row != nil &&
-		(isMisfit(row.Spec) || len(row.Spec.Requirements.Labels) > 0 && !hasLabel(w.Info())) ||
+		(isMisfit(row.Spec) || row.Attempts.Displaced || len(row.Spec.Requirements.Labels) > 0 && !hasLabel(w.Info())) ||
 		errors.Is(err, fdbmodel.ErrNotFound) && w.gone {
 		err = nil
 	}
@@ -400,7 +404,7 @@ func (m *Machine) infeasible(ctx context.Context) (change, error) {
 	m.logf("infeasible: %d %v", ended, err)
 	return func(before, after *layout.Row) bool {
 		return before != nil && after != nil && before.InPool() &&
-			(isMisfit(before.Spec) || len(before.Spec.Requirements.Labels) > 0 && !m.anyLabel()) &&
+			(isMisfit(before.Spec) || before.Attempts.Displaced || len(before.Spec.Requirements.Labels) > 0 && !m.anyLabel()) &&
 			after.State() == layout.Failed && after.Exception.Kind == layout.KindInfeasible &&
 			before.Attempts == after.Attempts
 	}, err

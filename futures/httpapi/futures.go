@@ -39,6 +39,8 @@ type NewFuture struct {
 	NotBefore    time.Time         `json:"not_before,omitempty" doc:"Not before this time"`
 	AsObject     bool              `json:"as_object,omitempty" doc:"Keep the result with the worker that makes it"`
 	NoRebuild    bool              `json:"no_rebuild,omitempty" doc:"Fail rather than run again if that is lost"`
+	Near         string            `json:"near,omitempty" doc:"A future: run where its result is" format:"uuid"`
+	MustBeNear   bool              `json:"must_be_near,omitempty" doc:"Run nowhere else"`
 	RequireFit   bool              `json:"require_fit,omitempty" doc:"Refuse it if no worker could ever run it"`
 	ID           string            `json:"id,omitempty" doc:"A UUID of the caller's choice" format:"uuid"`
 	Key          string            `json:"key,omitempty" maxLength:"1024" doc:"Idempotency key"`
@@ -92,6 +94,13 @@ func (n *NewFuture) task() (futures.Task, error) {
 	if len(t.Args) > layout.MaxArgs {
 		return t, fmt.Errorf("%w: %d bytes of arguments: at most %d over HTTP", fdbmodel.ErrTooLarge,
 			len(t.Args), layout.MaxArgs)
+	}
+	t.MustBeNear = n.MustBeNear
+	if n.Near != "" {
+		var err error
+		if t.Near, err = layout.ParseID(n.Near); err != nil {
+			return t, stack.BadRequest("near: %v", err)
+		}
 	}
 	if n.ID != "" {
 		id, err := layout.ParseID(n.ID)

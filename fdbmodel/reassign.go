@@ -1,0 +1,81 @@
+package fdbmodel
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
+)
+
+// Reassign moves ready futures that wait for one worker alone to another one, each in
+// one transaction, so that nobody else can take it in between. It returns one outcome
+// for each: Applied; Already, if it waits for the other worker for that reason; and
+// Refused, if it waits for neither, does not exist, or must be near an object, which
+// decides where it waits. Errors, reason, batches and unknown commits are as for Assign;
+// the worker that they are taken from need not be registered.
+func (c *Cluster) Reassign(ctx context.Context, from, to layout.WorkerID, reason string, ids []layout.ID,
+) ([]Outcome, error) {
+	if len(reason) > maxReason {
+		return nil, fmt.Errorf("%w: assigned for a reason of %d bytes: at most %d", layout.ErrBadSpec, len(reason),
+			maxReason)
+	}
+	return c.eachAssign(ctx, ids, func(ids []layout.ID) ([]Outcome, error) {
+		var outcomes []Outcome
+		_, err := c.transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) (err error) {
+			outcomes, err = c.reassignIn(ctx, tx, from, to, reason, ids)
+			return err
+		})
+		if err == nil && slices.Contains(outcomes, Applied) {
+			c.hub.wakeWorker(to)
+		}
+		return outcomes, err
+	})
+}
+
+func (c *Cluster) reassignIn(ctx context.Context, tx kv.Attempt, from, to layout.WorkerID, reason string,
+	ids []layout.ID,
+) ([]Outcome, error) {
+	info, err := c.requireAlive(ctx, tx, to)
+	if err != nil {
+		return nil, err
+	}
+	w, now, outcomes := c.changes(tx), c.clock.Now(), make([]Outcome, len(ids))
+	pending := read.Records(tx, c.keys, ids)
+	for i, id := range ids {
+		row, found, err := pending[i].Wait(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if outcomes[i] = Refused; !found || row.Spec == nil || slices.Contains(ids[:i], id) {
+			continue
+		}
+		assign := Event{Kind: EventAssign, Token: layout.Token{Worker: to}, Reason: reason, Now: now}
+		if row.Attempts.Assigned != from {
+			if _, outcome := Next(row, assign); outcome == Already {
+				outcomes[i] = Already
+			}
+			continue
+		}
+		freed, outcome := Next(row, Event{Kind: EventUnassign, Token: layout.Token{Worker: from}, Now: now})
+		if outcome != Applied {
+			continue
+		}
+		after, outcome := Next(freed, assign)
+		if outcome != Applied {
+			continue
+		}
+		if err := info.CanRun(row.Needs()); err != nil {
+			return nil, fmt.Errorf("future %s: %w", id, err)
+		}
+		outcomes[i] = Applied
+		w.apply(&row, &after)
+	}
+	if slices.Contains(outcomes, Applied) {
+		w.callWorker(to)
+	}
+	w.flush()
+	return outcomes, nil
+}
