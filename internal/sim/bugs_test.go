@@ -33,10 +33,10 @@ func (c *cleanRuns) run(seed uint64) error {
 
 // recorded are seeds that find the bugs which the first one does not.
 var recorded = map[Bug]uint64{
-	"edge lost": 5, "list linked in part": 9, "used input removed": 2, "failed input counts": 3,
-	"edges without conflicts": 2, "fence open": 3, "item given twice": 2, "copies left behind": 2,
-	"object of a dead worker": 4, "loss of one copy": 6, "newer result lost": 9, "rebuilds without conflicts": 4,
-	"block without edges": 2, "lineage removed": 15,
+	"edge lost": 5, "list linked in part": 9, "used input removed": 2, "edges without conflicts": 4,
+	"claims without conflicts": 2, "fence open": 3, "item given twice": 2, "copies left behind": 2,
+	"object of a dead worker": 4, "newer result lost": 9, "rebuilds without conflicts": 5, "block without edges": 2,
+	"lineage removed": 13,
 }
 
 // bugSeeds returns the seeds that are to find a bug, in this order: those from the
