@@ -61,7 +61,9 @@ func TestEveryRouteAsksForItsPermission(t *testing.T) {
 		"GET /api/v1/futures/{id}": stack.Read, "GET /api/v1/futures/{id}/result": stack.Read,
 		"GET /api/v1/futures/{id}/graph":       stack.Read,
 		"GET /api/v1/futures/{id}/explanation": stack.Read, "POST /api/v1/futures/{id}:cancel": stack.Submit,
-		"POST /api/v1/futures/{id}:retry": stack.Submit,
+		"POST /api/v1/futures/{id}:retry": stack.Submit, "POST /api/v1/futures:put": stack.Submit,
+		"POST /api/v1/futures/{id}:clone": stack.Submit, "POST /api/v1/futures/{id}:transfer": stack.Submit,
+		"PUT /api/v1/futures/{id}/pins/{holder}": stack.Submit, "DELETE /api/v1/futures/{id}/pins/{holder}": stack.Submit,
 	}
 	for route, permission := range declared {
 		require.Equal(t, least[route], permission, route)
