@@ -19,18 +19,26 @@ import (
 // It encodes as T, or as a reference, so In may have T itself where a function
 // needs no Arg; what is submitted is the same. The zero value is that of T.
 type Arg[T any] struct {
-	value T
-	from  ID
+	value   T
+	from    ID
+	nowhere bool // it was to be the result of a future, and there is none
 }
 
 // Value returns an argument that is a value.
 func Value[T any](v T) Arg[T] { return Arg[T]{value: v} }
 
-// From returns an argument that is the result of a future.
-func From[T any](f *Typed[T]) Arg[T] { return Arg[T]{from: f.ID()} }
+// From returns an argument that is the result of a future. With nil the submit returns
+// an error.
+func From[T any](f *Typed[T]) Arg[T] {
+	if f == nil || f.Future == nil {
+		return FromID[T](ID{})
+	}
+	return FromID[T](f.ID())
+}
 
-// FromID returns an argument that is the result of a future of any client.
-func FromID[T any](id ID) Arg[T] { return Arg[T]{from: id} }
+// FromID returns an argument that is the result of a future of any client. With the
+// zero id the submit returns an error.
+func FromID[T any](id ID) Arg[T] { return Arg[T]{from: id, nowhere: id.IsZero()} }
 
 // All returns an argument that is the list of the results of futures, in their
 // order.
@@ -57,7 +65,9 @@ func (a Arg[T]) Get() T { return a.value }
 
 // IsZero reports whether the argument is the zero value, which a field with
 // omitempty or omitzero leaves out.
-func (a Arg[T]) IsZero() bool { return a.from.IsZero() && reflect.ValueOf(&a.value).Elem().IsZero() }
+func (a Arg[T]) IsZero() bool {
+	return a.from.IsZero() && !a.nowhere && reflect.ValueOf(&a.value).Elem().IsZero()
+}
 
 // Future returns the future that the argument refers to, zero if it is a value.
 // In the function it is zero.
@@ -65,12 +75,18 @@ func (a Arg[T]) Future() ID { return a.from }
 
 // EncodeMsgpack implements msgpack.CustomEncoder.
 func (a Arg[T]) EncodeMsgpack(e *msgpack.Encoder) error {
+	if a.nowhere {
+		return errNowhere
+	}
 	if a.from.IsZero() {
 		return e.Encode(&a.value)
 	}
 	_, err := e.Writer().Write(reference.Append(nil, a.from))
 	return err
 }
+
+// errNowhere is returned for an argument that is the result of no future.
+var errNowhere = errors.New("futures: From(nil), or FromID of the zero id: submit that future first")
 
 // errUnresolved is returned for a reference where a value should be.
 var errUnresolved = errors.New("a reference to a future was not replaced by its result")
@@ -90,6 +106,9 @@ func (a *Arg[T]) DecodeMsgpack(d *msgpack.Decoder) error {
 
 // MarshalJSON implements json.Marshaler.
 func (a Arg[T]) MarshalJSON() ([]byte, error) {
+	if a.nowhere {
+		return nil, errNowhere
+	}
 	if a.from.IsZero() {
 		return json.Marshal(a.value)
 	}
