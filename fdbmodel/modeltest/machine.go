@@ -67,6 +67,7 @@ type Machine struct {
 	workers []*actorWorker
 	crashed []*actorWorker // of processes that crashed: what they had begun counts when they are reaped
 	Rows    map[layout.ID]*layout.Row
+	lost    map[layout.ID]bool // futures whose results were lost
 	misfits fdbmodel.Misfits
 	boxes   map[layout.SessionID]*fdbmodel.Mailbox
 	watched map[layout.SessionID]map[layout.ID]bool
@@ -82,7 +83,7 @@ func NewMachine(t *testing.T, seed uint64) *Machine {
 	m := &Machine{
 		t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0xf0)),
 		Clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000)), disk: vfs.NewCrashableMem(),
-		Rows: map[layout.ID]*layout.Row{}, boxes: map[layout.SessionID]*fdbmodel.Mailbox{},
+		Rows: map[layout.ID]*layout.Row{}, lost: map[layout.ID]bool{}, boxes: map[layout.SessionID]*fdbmodel.Mailbox{},
 		watched: map[layout.SessionID]map[layout.ID]bool{}, owed: map[layout.SessionID]map[string]bool{},
 		seen: map[layout.SessionID]map[string]bool{},
 	}
@@ -286,6 +287,9 @@ func (m *Machine) compare(before, after *layout.Row, allowed change) {
 	if digest(before) == digest(after) {
 		return
 	}
+	if before != nil && after != nil && before.Object() != "" && after.State() != layout.Realized {
+		m.lost[before.ID] = true
+	}
 	fits := allowed(before, after)
 	for _, other := range m.loose {
 		fits = fits || other(before, after)
@@ -297,6 +301,7 @@ func (m *Machine) compare(before, after *layout.Row, allowed change) {
 		m.fail("a change that the operation does not make:\n  %s\n  %s", digest(before), digest(after))
 	}
 	if after == nil {
+		delete(m.lost, before.ID)
 		for s := range m.watched {
 			delete(m.watched[s], before.ID) // another future may get the same key
 		}

@@ -150,8 +150,7 @@ func (m *Machine) verifyInputs(now map[layout.ID]*layout.Row) {
 		}
 		for _, input := range layout.UnpackIDs(row.Spec.Inputs) {
 			from := now[input]
-			wasLost := from != nil && (from.Attempts.Rebuilt > 0 ||
-				from.State() == layout.Failed && from.Exception.Kind == layout.KindLost)
+			wasLost := from != nil && m.lost[input]
 			if !wasLost && (from == nil || from.State() != layout.Realized) {
 				m.fail("future %s is %v, and its input %s is %s", id, row.State(), input, digest(from))
 			}
