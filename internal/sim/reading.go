@@ -52,6 +52,8 @@ func (w *world) read(ctx context.Context, p *process, r *request) error {
 	value, err := p.cluster.ResultValue(ctx, id, result)
 	p.reading = runKey{}
 	switch {
+	case errors.Is(err, fdbmodel.ErrLost) && r.discarded:
+		return nil // it was discarded while this process was stopped
 	case errors.Is(err, fdbmodel.ErrLost):
 		r.earlier, r.ended, r.read = r.ended, nil, false
 		w.report.Missing++
