@@ -217,7 +217,7 @@ func (m *Machine) verify(allowed change) {
 	for i := range rows {
 		m.compare(m.Rows[rows[i].ID], &rows[i], func(before, after *layout.Row) bool {
 			return allowed(before, after) || m.isSettled(before, after, now) || isNear(before, after) ||
-				m.isNeeded(rows[i].ID) && m.isLost(before, after)
+				(isNeeded(m.Rows, rows[i].ID) || isNeeded(now, rows[i].ID)) && m.isLost(before, after)
 		})
 	}
 	m.verifyInputs(now)
@@ -441,7 +441,10 @@ func (m *Machine) Finale() {
 		_, err = last.Finish(ctx, done)
 		m.require(err)
 		m.verify(func(before, _ *layout.Row) bool { return before != nil && before.State() != layout.Realized })
-		open := slices.ContainsFunc(m.list(), func(r *layout.Row) bool { return !r.State().Terminal() })
+		// What no holder of an object could run waits for the janitor, which ends it.
+		open := slices.ContainsFunc(m.list(), func(r *layout.Row) bool {
+			return !r.State().Terminal() && !r.Attempts.Displaced
+		})
 		if !open {
 			break
 		}

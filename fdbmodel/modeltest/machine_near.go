@@ -49,8 +49,8 @@ func (m *Machine) isLost(before, after *layout.Row) bool {
 }
 
 // isNeeded reports whether a future must be near the result of another one.
-func (m *Machine) isNeeded(id layout.ID) bool {
-	for _, row := range m.Rows {
+func isNeeded(rows map[layout.ID]*layout.Row, id layout.ID) bool {
+	for _, row := range rows {
 		if row.Spec.MustBeNear && row.Spec.Near == id {
 			return true
 		}

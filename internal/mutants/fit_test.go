@@ -73,6 +73,6 @@ func fitMutants() []mutant {
 		{name: "a future that is moved is free in between", file: "fdbmodel/reassign.go",
 			by:  suites{{of: "fdbmodel", run: "Reassign"}},
 			old: "\t\tw.apply(&row, &after)\n",
-			new: "\t\tw.apply(&row, &freed)\n"},
+			new: "\t\t_ = after\n\t\tw.apply(&row, &freed)\n"},
 	}
 }
