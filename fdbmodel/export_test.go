@@ -64,6 +64,12 @@ func (c *Cluster) SettleEdgesOf(ctx context.Context, id layout.ID) error {
 	return err
 }
 
+// LookAt looks whether a future still waits for inputs after one has ended.
+func (c *Cluster) LookAt(ctx context.Context, id, input layout.ID) error {
+	_, _, err := c.settle(ctx, []mark{{id, input}})
+	return err
+}
+
 // MaxToldAtOnce is how many users are told within the transaction that realizes
 // their input.
 const MaxToldAtOnce = maxToldAtOnce

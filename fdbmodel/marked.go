@@ -78,10 +78,18 @@ func (m *marked) begin() bool {
 	return true
 }
 
+// putBack ends the caller's turn, and leaves what it took to the next one.
+func (m *marked) putBack(marks []mark) {
+	m.add(marks)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.busy, m.taken = false, nil
+}
+
 // SettleMarked settles edges that transactions of this process have marked, of
 // all its callers: who calls it while another one does returns at once. It is best
-// effort, and a call makes a few transactions at most. A janitor settles what is
-// left.
+// effort, and a call makes a few transactions at most. Where ctx ends first, the next
+// call goes on. A janitor settles what is left.
 func (c *Cluster) SettleMarked(ctx context.Context) {
 	if !c.marked.begin() {
 		return
@@ -91,7 +99,12 @@ func (c *Cluster) SettleMarked(ctx context.Context) {
 		if marks == nil {
 			return
 		}
-		if _, left, err := c.settle(ctx, marks); err == nil {
+		_, left, err := c.settle(ctx, marks)
+		if err != nil && ctx.Err() != nil {
+			c.marked.putBack(marks) // they may be other callers'
+			return
+		}
+		if err == nil {
 			c.marked.add(left)
 		}
 	}

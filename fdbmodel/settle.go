@@ -115,7 +115,9 @@ type failing struct {
 
 // look looks whether futures still wait for inputs after some have ended, and
 // unblocks those that don't. It relies on the rows of these alone. Where an input is
-// left, its end is yet to come, and is followed by another look.
+// left, its end is yet to come, and is followed by another look. A mark is cleared only
+// if it is the one that was there: the end of an input that was made again has the
+// same.
 func (s *settlement) look(ctx context.Context, looks []mark) error {
 	keys := s.cluster.keys
 	ids := make([]layout.ID, 0, len(looks))
@@ -150,6 +152,7 @@ func (s *settlement) look(ctx context.Context, looks []mark) error {
 	}
 	for _, m := range looks {
 		if !slices.Contains(unreadable, m.id) {
+			s.tx.AddReadConflictKey(keys.Look(m.id, m.input))
 			s.tx.Clear(keys.Look(m.id, m.input))
 			s.settled++
 		}

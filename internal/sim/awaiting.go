@@ -141,6 +141,7 @@ func (c *clientProcess) subscribeOpen(ctx context.Context) error {
 			ids = append(ids, r.submission.ID)
 		}
 	}
+	began := c.world.clock.Now() // the process may be stopped while it looks
 	over, missing, err := c.cluster.Subscribe(ctx, c.session, ids)
 	if err != nil {
 		return err
@@ -171,7 +172,7 @@ func (c *clientProcess) subscribeOpen(ctx context.Context) error {
 			c.entitled[id] = true
 		}
 	}
-	c.world.seen = c.world.clock.Now()
+	c.world.seen = began
 	return nil
 }
 
