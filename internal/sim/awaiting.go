@@ -183,8 +183,8 @@ func (w *world) unseen() time.Duration { return w.clock.Now().Sub(w.seen) }
 func (c *clientProcess) submitAgain(ctx context.Context, r *request) error {
 	id := r.submission.ID
 	switch {
-	case r.earlier != nil && c.world.expires:
-		r.ended = r.earlier // it was removed before the retry
+	case r.earlier != nil && (c.world.expires || r.discarded):
+		r.ended = r.earlier // it was removed before the retry, or before this look
 		return nil
 	case r.acknowledged && c.world.expires && c.world.unseen() > soonExpired/2:
 		r.missed = true
