@@ -33,6 +33,13 @@ MONGO_TEST_FLAGS := -short -vet=off -timeout 10m
 UNRACED := ./cmd/... ./internal/lint ./internal/attack ./internal/sim ./workers/wasm
 # Tests that fail the power at every call of a workload; they run in one goroutine and print how often.
 IMAGE_TESTS := TestImagesAtEveryCall|TestImagesOfACluster|TestFailureOfAnyCall|TestDamagedImages
+# Tests that a short run runs without the race detector, under which they take several times as long: those that damage
+# a disk in one goroutine, and those that measure memory.
+PLAIN_TESTS := ^(TestImagesAtEveryCall|TestFailureOfAnyCall|TestDamagedImages|TestCrashAtEverySync|TestCrashWithoutSyncs|$\
+TestCrashCheckFindsForgottenSyncs|TestCrashOfAnOpening|TestEveryFlippedBitIsFoundOrHarmless|TestFlippedBitAfterAKill|$\
+TestDamagedShelfIsReported|TestTornTail|TestNonsenseCostsLittle|TestPackedNonsenseCostsItsSize|$\
+TestListsOfLargeFuturesAreShort|TestLargeResultsAreReadOneByOne|TestArchivesAreCountedByWhatTheyUnpackTo)$$
+PLAIN_ROOMS := ./fdbmodel/kv/embedded ./futures/httpapi ./batch/rest
 # The tests of a short run were vetted before.
 SHORT   := -short -vet=off -timeout 10m
 
@@ -67,8 +74,9 @@ test-unit:
 ifeq ($(RACE),)
 	@echo "SKIP: no C compiler found; the tests run without the race detector"
 endif
-	$(GO) test -tags $(TAGS) $(RACE) $(SHORT) $$($(GO) list ./... | grep -v -e /cmd/ -e /internal/lint -e /internal/attack -e /internal/sim)
+	$(GO) test -tags $(TAGS) $(RACE) $(SHORT) -skip '$(PLAIN_TESTS)' $$($(GO) list ./... | grep -v -e /cmd/ -e /internal/lint -e /internal/attack -e /internal/sim)
 	CGO_ENABLED=0 $(GO) test -tags $(TAGS) $(SHORT) $(UNRACED)
+	CGO_ENABLED=0 $(GO) test -tags $(TAGS) $(SHORT) -run '$(PLAIN_TESTS)' $(PLAIN_ROOMS)
 
 test-fdb: ## run the tests that need a FoundationDB server, on one that they start
 ifeq ($(FDB_FOUND),yes)
