@@ -34,7 +34,12 @@ func (c *Cluster) Cancel(ctx context.Context, id layout.ID, reason string) (Outc
 // claimed or realized, the retry has landed.
 func (c *Cluster) Retry(ctx context.Context, id layout.ID) error {
 	outcome, row, err := c.change(ctx, id, Event{Kind: EventRetry, Now: c.clock.Now()})
-	if err == nil && outcome == Refused {
+	switch {
+	case err != nil || outcome != Refused:
+	case row.Spec.IsPut():
+		err = fmt.Errorf("future %s is %s, and it was put, not computed, so that nothing can run again: put it again; "+
+			"retry is %w", id, row.State(), ErrTransition)
+	default:
 		err = fmt.Errorf("future %s is %s: retry is %w", id, row.State(), ErrTransition)
 	}
 	return err

@@ -41,9 +41,12 @@ func (c *Cluster) Pin(ctx context.Context, id layout.ID, holder string, session 
 }
 
 // Unpin ends the pin of a holder, and changes nothing if there is none. A future whose
-// retention has passed is removed within another one. It returns ErrNotFound. An
-// unknown commit is retried and harmless.
+// retention has passed is removed within another one. It returns ErrBadName and
+// ErrNotFound. An unknown commit is retried and harmless.
 func (c *Cluster) Unpin(ctx context.Context, id layout.ID, holder string) error {
+	if err := layout.CheckHolder(holder); err != nil {
+		return err
+	}
 	return c.changePins(ctx, id, func(tx kv.Tx, row *layout.Row) (*layout.PinsRecord, error) {
 		pins, err := c.livePins(ctx, tx, row)
 		if err != nil {

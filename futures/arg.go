@@ -8,6 +8,7 @@ import (
 
 	"github.com/vmihailenco/msgpack/v5"
 
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/reference"
 )
 
@@ -28,16 +29,11 @@ type Arg[T any] struct {
 func Value[T any](v T) Arg[T] { return Arg[T]{value: v} }
 
 // From returns an argument that is the result of a future. With nil the submit returns
-// an error.
-func From[T any](f *Typed[T]) Arg[T] {
-	if f == nil || f.Future == nil {
-		return FromID[T](ID{})
-	}
-	return FromID[T](f.ID())
-}
+// ErrBadSpec.
+func From[T any](f *Typed[T]) Arg[T] { return FromID[T](f.ID()) }
 
 // FromID returns an argument that is the result of a future of any client. With the
-// zero id the submit returns an error.
+// zero id the submit returns ErrBadSpec.
 func FromID[T any](id ID) Arg[T] { return Arg[T]{from: id, nowhere: id.IsZero()} }
 
 // All returns an argument that is the list of the results of futures, in their
@@ -86,7 +82,7 @@ func (a Arg[T]) EncodeMsgpack(e *msgpack.Encoder) error {
 }
 
 // errNowhere is returned for an argument that is the result of no future.
-var errNowhere = errors.New("futures: From(nil), or FromID of the zero id: submit that future first")
+var errNowhere = fmt.Errorf("%w: From(nil), or FromID of the zero id: submit that future first", layout.ErrBadSpec)
 
 // errUnresolved is returned for a reference where a value should be.
 var errUnresolved = errors.New("a reference to a future was not replaced by its result")

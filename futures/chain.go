@@ -10,7 +10,7 @@ import (
 
 // Then submits a function on the result of a future: it runs once that is
 // realized, and fails with the kind upstream if that fails. It returns the errors
-// of Client.Submit, and ErrBadSpec if f does not exist.
+// of Client.Submit, and ErrBadSpec if f is nil or does not exist.
 func Then[A, B any](ctx context.Context, c *Client, f *Typed[A], next Definition[A, B], options ...Option,
 ) (*Typed[B], error) {
 	made, err := ThenEach(ctx, c, []*Typed[A]{f}, next, options...)

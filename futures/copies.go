@@ -21,8 +21,9 @@ var ErrUnknownWorker = errors.New("no such worker, or it holds no objects")
 // copy.
 //
 // It returns ErrNotFound for an unknown future and if no worker has the result any
-// more, ErrTransition for a result that is no object, ErrNoHolder if no worker takes
-// it, and ErrUnknownWorker. An unknown commit is retried and harmless. If ctx ends, the
+// more, ErrTransition for a result that is no object and, without to, if all workers
+// with an object store have a copy, ErrNoHolder if no worker takes it, and
+// ErrUnknownWorker. An unknown commit is retried and harmless. If ctx ends, the
 // worker drops what it has got, unless the copy counts already.
 func (c *Client) Clone(ctx context.Context, id ID, to WorkerID) (WorkerID, error) {
 	return c.take(ctx, id, to, false)
@@ -78,6 +79,7 @@ func (c *Client) take(ctx context.Context, id ID, to WorkerID, alone bool) (Work
 
 // takers returns the workers that may take a copy: one, or all that have none.
 func (c *Client) takers(ctx context.Context, id ID, to WorkerID) (takers []layout.WorkerInfo, err error) {
+	having := 0
 	members, err := c.cluster.Workers(ctx)
 	if err != nil {
 		return nil, err
@@ -94,10 +96,17 @@ func (c *Client) takers(ctx context.Context, id ID, to WorkerID) (takers []layou
 		has := slices.ContainsFunc(copies, func(held fdbmodel.Copy) bool { return held.Worker == m.ID })
 		if to != "" || !has {
 			takers = append(takers, m.WorkerInfo)
+		} else {
+			having++
 		}
 	}
-	if to != "" && len(takers) == 0 {
+	switch {
+	case len(takers) > 0:
+	case to != "":
 		return nil, fmt.Errorf("worker %s: %w", to, ErrUnknownWorker)
+	case having > 0:
+		return nil, fmt.Errorf("all workers with an object store (%d) have a copy of the result of future %s already: one "+
+			"without is needed, or name which is to have it; as it is, that is %w", having, id, ErrTransition)
 	}
 	return takers, nil
 }
@@ -121,8 +130,8 @@ func (c *Client) PinWhileOpen(ctx context.Context, id ID, holder string) error {
 }
 
 // Unpin ends the pin of a holder, and changes nothing if there is none. A future whose
-// retention has passed is removed within another one. It returns ErrNotFound. An
-// unknown commit is retried and harmless.
+// retention has passed is removed within another one. It returns ErrBadName and
+// ErrNotFound. An unknown commit is retried and harmless.
 func (c *Client) Unpin(ctx context.Context, id ID, holder string) error {
 	return c.cluster.Unpin(ctx, id, holder)
 }

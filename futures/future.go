@@ -39,8 +39,13 @@ type Future struct {
 	entry   *entry // guarded by the registry; nil until its end is asked for
 }
 
-// ID returns the future's id.
-func (f *Future) ID() ID { return f.id }
+// ID returns the future's id, and the zero id of nil.
+func (f *Future) ID() ID {
+	if f == nil {
+		return ID{}
+	}
+	return f.id
+}
 
 // Existed reports whether the future, by its id or key, existed before it was
 // submitted here.

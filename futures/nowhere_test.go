@@ -21,7 +21,22 @@ func TestAnArgumentFromNowhere(t *testing.T) {
 	} {
 		_, err := sum.Submit(o.ctx, o.client, pair{arg})
 		require.ErrorContains(t, err, "From(nil)")
+		require.ErrorIs(t, err, futures.ErrBadSpec)
 	}
 	require.False(t, futures.From[int](nil).IsZero())
+	var none *futures.Future
+	require.True(t, none.ID().IsZero())
+	double := futures.Define[int, int]("double")
+	for _, option := range []futures.Option{
+		futures.After(nil), futures.After(none), futures.After((*futures.Typed[int])(nil)), futures.Near(futures.ID{}),
+		futures.MustBeNear(futures.ID{}),
+	} {
+		_, err := double.Submit(o.ctx, o.client, 1, option)
+		require.ErrorIs(t, err, futures.ErrBadSpec)
+	}
+	_, err := futures.Then(o.ctx, o.client, nil, double)
+	require.ErrorIs(t, err, futures.ErrBadSpec)
+	_, err = futures.ThenEach(o.ctx, o.client, []*futures.Typed[int]{{}}, double)
+	require.ErrorIs(t, err, futures.ErrBadSpec)
 	require.True(t, futures.Value(0).IsZero())
 }

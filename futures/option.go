@@ -19,11 +19,16 @@ func Delay(d time.Duration) Option { return func(t *Task) { t.Delay = d } }
 func NotBefore(at time.Time) Option { return func(t *Task) { t.NotBefore = at } }
 
 // After makes the future wait until others are realized; see Task.After. Their
-// results are not passed to it: an Arg does that.
+// results are not passed to it: an Arg does that. With nil the submit returns
+// ErrBadSpec.
 func After(fs ...Identified) Option {
 	return func(t *Task) {
 		for _, f := range fs {
-			t.After = append(t.After, f.ID())
+			var id ID
+			if f != nil {
+				id = f.ID()
+			}
+			t.After = append(t.After, id)
 		}
 	}
 }
@@ -97,8 +102,15 @@ func GrowMemory(factor float64, most int64) Option {
 // fails or the worker leaves or dies; see Task.Worker.
 func OnWorker(id WorkerID) Option { return func(t *Task) { t.Worker = id } }
 
-// Near prefers the worker that has the result of a future; see Task.Near.
-func Near(id ID) Option { return func(t *Task) { t.Near = id } }
+// Near prefers the worker that has the result of a future; see Task.Near. With the zero
+// id the submit returns ErrBadSpec.
+func Near(id ID) Option {
+	return func(t *Task) {
+		if t.Near = id; id.IsZero() {
+			t.After = append(t.After, id) // which is refused
+		}
+	}
+}
 
 // MustBeNear has the future run where the result of another one is, and nowhere else;
 // see Task.MustBeNear.

@@ -70,8 +70,8 @@ func (c *Client) Put(ctx context.Context, r io.Reader, o PutOptions) (*Future, e
 	if err := c.usable(); err != nil {
 		return nil, err
 	}
-	if o.AsObject && o.Stored {
-		return nil, fmt.Errorf("%w: a value is put as an object or stored with the cluster, not both", ErrBadSpec)
+	if err := o.check(r); err != nil {
+		return nil, err
 	}
 	v := fdbmodel.Value{ID: o.ID, Key: o.Key, Codec: o.Codec, Queue: o.Queue, Label: o.Label}
 	if err := c.identifyValue(&v); err != nil {
@@ -104,6 +104,19 @@ func PutValue[T any](ctx context.Context, c *Client, value T, o PutOptions) (*Ty
 		return nil, err
 	}
 	return &Typed[T]{f}, nil
+}
+
+// check returns ErrBadSpec for what can't be put.
+func (o *PutOptions) check(r io.Reader) error {
+	switch {
+	case r == nil:
+		return fmt.Errorf("%w: there is no reader of the value to put: for an empty value give an empty one", ErrBadSpec)
+	case o.AsObject && o.Stored:
+		return fmt.Errorf("%w: a value is put as an object or stored with the cluster, not both", ErrBadSpec)
+	case o.Size < 0 || o.Memory < 0:
+		return fmt.Errorf("%w: size %d, memory %d: use numbers of bytes, or 0 for the default", ErrBadSpec, o.Size, o.Memory)
+	}
+	return nil
 }
 
 // identifyValue gives a value its id.

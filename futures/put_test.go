@@ -74,6 +74,17 @@ func TestPut(t *testing.T) {
 	o.requireSound()
 }
 
+func TestBadPuts(t *testing.T) {
+	t.Parallel()
+	o := newObjectTeam(t)
+	for _, bad := range []futures.PutOptions{{Size: -5}, {Memory: -1}} {
+		_, err := o.client.Put(o.ctx, strings.NewReader("x"), bad)
+		require.ErrorIs(t, err, futures.ErrBadSpec)
+	}
+	_, err := o.client.Put(o.ctx, nil, futures.PutOptions{})
+	require.ErrorIs(t, err, futures.ErrBadSpec)
+}
+
 func TestPutIsRepeatable(t *testing.T) {
 	t.Parallel()
 	o := newObjectTeam(t)
@@ -104,7 +115,13 @@ func TestPutObjectsCannotBeRebuilt(t *testing.T) {
 	require.ErrorAs(t, err, &failed)
 	require.Equal(t, futures.KindLost, failed.Kind)
 	require.ErrorContains(t, err, "cannot be rebuilt because it was put, not computed")
-	require.ErrorIs(t, o.client.Retry(o.ctx, f.ID()), futures.ErrTransition)
+	err = o.client.Retry(o.ctx, f.ID())
+	require.ErrorIs(t, err, futures.ErrTransition)
+	require.ErrorContains(t, err, "it was put")
+	explanation, err := o.client.Explain(o.ctx, f.ID())
+	require.NoError(t, err)
+	require.NotContains(t, explanation.Text, "Retry it")
+	require.Contains(t, explanation.Text, "Put the value again")
 	user, err := o.client.Submit(o.ctx, futures.Task{
 		Function: "go:length", Codec: futures.CodecInputs, After: []futures.ID{f.ID()},
 	})

@@ -3,6 +3,7 @@ package futures_test
 import (
 	"bytes"
 	"io"
+	"io/fs"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,6 +34,8 @@ func TestResultsAreWritten(t *testing.T) {
 		got, err := io.ReadAll(s)
 		require.NoError(t, err)
 		require.NoError(t, s.Close())
+		_, err = s.Read(make([]byte, 1))
+		require.ErrorIs(t, err, fs.ErrClosed)
 		require.True(t, bytes.Equal(patternOf(c.n), got))
 		require.Equal(t, futures.CodecRaw, s.Codec())
 		require.Equal(t, c.object, o.isObject(f))
@@ -51,6 +54,12 @@ func TestResultsAreWritten(t *testing.T) {
 	// Too much for the store, and a function that fails midway: nothing is kept.
 	_, err := submit(30 << 20).Await(o.ctx)
 	require.ErrorContains(t, err, "full")
+	var failed *futures.FailedError
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, futures.KindError, failed.Kind, "another worker may have room")
+	_, err = submit(64<<20 + 1).Await(o.ctx)
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, futures.KindTooLarge, failed.Kind)
 	_, err = submit(-1 << 20).Await(o.ctx)
 	require.ErrorContains(t, err, "no luck")
 	f := submit(7 << 20) // it would not fit beside what they wrote

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -40,6 +41,7 @@ type Stream struct {
 	window window
 	ahead  chan window // where a window is fetched, nil if none is
 	begun  bool        // something was read
+	closed bool
 }
 
 // window is a part of a result.
@@ -104,7 +106,7 @@ func (s *Stream) Tag() string {
 
 // Read implements io.Reader.
 func (s *Stream) Read(p []byte) (int, error) {
-	if len(p) == 0 {
+	if len(p) == 0 && !s.closed {
 		return 0, nil
 	}
 	rest, err := s.next()
@@ -136,6 +138,9 @@ func (s *Stream) WriteTo(w io.Writer) (written int64, err error) {
 
 // Seek implements io.Seeker. It reads nothing.
 func (s *Stream) Seek(offset int64, whence int) (int64, error) {
+	if s.closed {
+		return 0, s.errClosed()
+	}
 	switch whence {
 	case io.SeekStart:
 	case io.SeekCurrent:
@@ -152,8 +157,10 @@ func (s *Stream) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// Close ends the stream. It may be called more than once.
+// Close ends the stream: reads and seeks then return fs.ErrClosed. It may be called more
+// than once.
 func (s *Stream) Close() error {
+	s.closed, s.window = true, window{}
 	s.cancel()
 	if s.ahead != nil {
 		<-s.ahead
@@ -165,6 +172,9 @@ func (s *Stream) Close() error {
 
 // next returns what is in memory from the offset on, at least a byte.
 func (s *Stream) next() ([]byte, error) {
+	if s.closed {
+		return nil, s.errClosed()
+	}
 	if s.offset >= s.Size() {
 		return nil, io.EOF
 	}
@@ -175,6 +185,10 @@ func (s *Stream) next() ([]byte, error) {
 	}
 	s.begun = true
 	return s.window.content[s.offset-s.window.at:], nil
+}
+
+func (s *Stream) errClosed() error {
+	return fmt.Errorf("futures: the stream of the result of future %s: %w", s.id, fs.ErrClosed)
 }
 
 func (w *window) has(offset int64) bool {

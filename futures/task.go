@@ -125,6 +125,9 @@ func (c *Client) submission(t *Task) (fdbmodel.Submission, error) {
 		return s, fmt.Errorf("%w: the arguments: %w", layout.ErrBadSpec, err)
 	}
 	s.Inputs = append(slices.Clip(t.After), referred...)
+	if slices.Contains(s.Inputs, ID{}) {
+		return s, fmt.Errorf("%w: an input, After or Near is nil or the zero id: submit that future first", layout.ErrBadSpec)
+	}
 	s.Spec.AsObject, s.Spec.AllowReconstruction = t.AsObject, t.AsObject && !t.NoRebuild
 	if t.Delay > 0 {
 		s.NotBefore = c.cluster.Now().Add(t.Delay)

@@ -142,6 +142,14 @@ func (d Definition[In, Out]) Of(f *Future) *Typed[Out] { return &Typed[Out]{f} }
 // Typed is a future whose result has a type.
 type Typed[Out any] struct{ *Future }
 
+// ID returns the future's id, and the zero id of nil.
+func (t *Typed[Out]) ID() ID {
+	if t == nil {
+		return ID{}
+	}
+	return t.Future.ID()
+}
+
 // Await returns the decoded result, and an error if it does not decode as Out;
 // see Future.Await.
 func (t *Typed[Out]) Await(ctx context.Context) (Out, error) {

@@ -28,7 +28,9 @@ type resultKey struct{}
 // returning it: what it returns beside that is ignored. Of a future that was submitted
 // as an object, on a worker with an object store, the result goes there as it is
 // written, and may have any size that the store has room for; else it is kept in memory
-// and has at most 64 MiB. If the function fails, what it has written is dropped. All
+// and has at most 64 MiB. If the function fails, what it has written is dropped. If
+// the object store has no room, an attempt that writes more than 64 MiB fails for good as
+// too_large, and another one when the function returns, to be tried again. All
 // calls of one function get the same writer, which belongs to one goroutine. Its Write
 // returns an error that the function should return. ResultWriter returns an error for a
 // context that is not a function's.
@@ -53,6 +55,7 @@ type resultStream struct {
 
 	mu    sync.Mutex
 	over  bool
+	full  error // why the object store has no room: what is written is dropped
 	value bytes.Buffer
 
 	stored chan struct{} // closed once the object store has it, or has failed
@@ -98,10 +101,17 @@ func (s *resultStream) Write(p []byte) (n int, err error) {
 		return 0, fmt.Errorf("%w: more than %d bytes", errResultTooLarge, s.limit)
 	case s.pipe == nil:
 		n, err = s.value.Write(p)
-	default:
+	case s.full == nil:
 		n, err = s.pipe.Write(p)
+		if errors.Is(err, objects.ErrFull) {
+			n, s.full, err = len(p), err, nil
+		}
+	default:
+		n = len(p) // counted, and dropped
 	}
-	s.size += int64(n)
+	if s.size += int64(n); s.full != nil && s.size > layout.MaxPut {
+		err = fmt.Errorf("%w: more than %d bytes, and %w", errResultTooLarge, layout.MaxPut, s.full)
+	}
 	return n, err
 }
 
@@ -129,7 +139,7 @@ func (w *Worker) ended(j *job, s *resultStream, failed error) fdbmodel.Completio
 	result, err := s.end(failed)
 	if errors.Is(err, errResultTooLarge) {
 		return fdbmodel.Completion{Future: &j.future, Exception: &layout.Exception{
-			Kind: layout.KindTooLarge, Message: fmt.Sprintf("%v; submit it as an object, to a worker that keeps objects, or "+
+			Kind: layout.KindTooLarge, Message: fmt.Sprintf("%v; submit it as an object, to workers that have room for it, or "+
 				"store the data elsewhere and return where", err),
 		}}
 	}

@@ -53,7 +53,7 @@ func (s *selection) each(ctx context.Context, c *futures.Client, wants func(*lay
 ) (err error) {
 	filter := s.filter
 	if filter.Function != "" {
-		if filter.Function, err = c.Cluster().ResolveFunction(ctx, filter.Function); err != nil {
+		if filter.Function, err = c.Cluster().ResolveFilter(ctx, filter.Function); err != nil {
 			return err
 		}
 	}

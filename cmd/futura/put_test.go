@@ -33,7 +33,8 @@ func TestPutFromTheCommandLine(t *testing.T) {
 	out, _ := s.run(exitOK, "from a pipe", "put", "-")
 	require.Equal(t, "from a pipe", s.ok("await", out[:len(id)]))
 	_, e := s.run(exitUsage, "", "retry", id)
-	require.Contains(t, e, "not possible")
+	require.Contains(t, e, "it was put")
+	require.Contains(t, s.ok("list", "--function", "put", "--json"), id)
 	require.Contains(t, s.ok("explain", id), "realized")
 	for says, args := range map[string][]string{
 		"is a directory": {dir}, "no such file": {file + "-none"}, "exclude each other": {file, "--stored", "--as-object"},
@@ -53,7 +54,7 @@ func TestPutFromTheCommandLine(t *testing.T) {
 		_, e = s.run(exitUsage, "", use, id)
 		require.Contains(t, e, "is stored with the cluster")
 	}
-	s.ok("delete", id)
+	s.ok("delete", "--function", "put")
 	_, e = s.run(exitStore, "", "put", file, "--as-object")
 	require.Contains(t, e, "no worker takes an object")
 	require.Contains(t, s.ok("check"), "0 problems")

@@ -111,7 +111,7 @@ func (a *app) list(ctx context.Context, f *listFlags) (err error) {
 	}
 	return a.open(ctx, func(c *futures.Client) error {
 		if f.filter.Function != "" {
-			if f.filter.Function, err = c.Cluster().ResolveFunction(ctx, f.filter.Function); err != nil {
+			if f.filter.Function, err = c.Cluster().ResolveFilter(ctx, f.filter.Function); err != nil {
 				return err
 			}
 		}

@@ -71,8 +71,8 @@ func Explain(ctx context.Context, c *fdbmodel.Cluster, id layout.ID) (Explanatio
 		e.Text = fmt.Sprintf("It was realized by worker %s in attempt %d.", ending.Worker(), ending.Result.Attempt)
 	case layout.Failed:
 		e.Reason = ReasonFailed
-		e.Text = fmt.Sprintf("It failed for good (%s; failed attempts: %d): %s. Retry it by hand to run it again.",
-			ending.Failure.Kind, row.Attempts.Failed, ending.Failure.Message)
+		e.Text = fmt.Sprintf("It failed for good (%s; failed attempts: %d): %s. %s",
+			ending.Failure.Kind, row.Attempts.Failed, ending.Failure.Message, wayOut(&row))
 	case layout.Claimed:
 		explainClaimed(c, &e, &row, members)
 	case layout.Blocked:
@@ -284,4 +284,12 @@ func explainStored(able []*fdbmodel.Member, spec *layout.Spec) string {
 	}
 	return fmt.Sprintf("It needs %d bytes of memory, and results that the workers keep as objects take too much of "+
 		"theirs. Discard results, or start a worker with more memory.", spec.Requirements.RAM)
+}
+
+// wayOut is what can be done about a future that failed.
+func wayOut(row *layout.Row) string {
+	if row.Spec.IsPut() {
+		return "Put the value again, under another id or key: a future that was put can't be retried."
+	}
+	return "Retry it by hand to run it again."
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -72,14 +73,12 @@ const DefaultQueue = "default"
 
 // CheckHolder returns ErrBadName unless name is one that a future can be pinned by.
 func CheckHolder(name string) error {
-	for _, r := range name {
-		if r <= ' ' || r == utf8.RuneError || r == 0x7f || r == '/' {
-			name = ""
-		}
+	bad := func(r rune) bool {
+		return r == utf8.RuneError || r == '/' || unicode.IsSpace(r) || !unicode.IsGraphic(r)
 	}
-	if name == "" || len(name) > maxLabel {
-		return fmt.Errorf("%w: pin by %.80q: use 1 to %d bytes without spaces, control characters and /", ErrBadName, name,
-			maxLabel)
+	if name == "" || len(name) > maxLabel || strings.ContainsFunc(name, bad) {
+		return fmt.Errorf("%w: pin by %.80q: use 1 to %d bytes without spaces, control and format characters, and /",
+			ErrBadName, name, maxLabel)
 	}
 	return nil
 }

@@ -37,6 +37,7 @@ func TestCopiesOverHTTP(t *testing.T) {
 	var got httpapi.Future
 	f.send("GET", at, "").Into(http.StatusOK, &got)
 	require.Len(t, got.HeldBy, 2)
+	f.send("POST", at+":clone", "").Problem(http.StatusConflict, "wrong_state", "have a copy")
 	f.send("POST", at+":transfer", `{"worker":"`+first+`"}`).Into(http.StatusOK, &said)
 	require.Equal(t, first, said.Worker)
 	f.send("POST", at+":clone", `{"worker":"0123456789abcdef"}`).
@@ -49,8 +50,10 @@ func TestCopiesOverHTTP(t *testing.T) {
 	require.Equal(t, []string{"report"}, got.Pins)
 	require.Len(t, got.HeldBy, 1)
 	f.send("DELETE", at, "").Problem(http.StatusConflict, "wrong_state", "pinned by report")
+	f.send("DELETE", at+"/pins/no%20name", "").Problem(http.StatusBadRequest, "bad_name", "no name")
+	require.Contains(t, string(f.send("GET", path+"?function=put", "").Body), got.ID.String())
 	require.Equal(t, http.StatusNoContent, f.send("DELETE", at+"/pins/report", "").Status)
 	require.Equal(t, http.StatusNoContent, f.send("DELETE", at, "").Status)
 	f.send("PUT", at+"/pins/report", "").Problem(http.StatusNotFound, "not_found", "not found")
-	f.send("PUT", at+"/pins/no%20name", "").Problem(http.StatusBadRequest, "bad_name", "pin by")
+	f.send("PUT", at+"/pins/no%20name", "").Problem(http.StatusBadRequest, "bad_name", "no name")
 }

@@ -277,7 +277,7 @@ type listOutput struct {
 func (s *server) list(ctx context.Context, in *listInput) (*listOutput, error) {
 	filter := inspect.Filter{Queue: in.Queue}
 	if in.Function != "" {
-		function, err := s.client.Cluster().ResolveFunction(ctx, in.Function)
+		function, err := s.client.Cluster().ResolveFilter(ctx, in.Function)
 		if err != nil {
 			return nil, err
 		}
