@@ -1,6 +1,7 @@
 package fdbmodel
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -159,8 +160,8 @@ func (c *Cluster) ReportLost(ctx context.Context, id layout.ID, token layout.Tok
 
 // AddCopy says that the worker has a copy of the result of a future, as it was
 // read; alone removes all others, whose workers drop what they have. It returns
-// ErrTransition if the future has another result by now, or has 64 copies, and
-// ErrReaped. An unknown commit is retried, and adds the copy once.
+// ErrTransition if the future has another result by now, or has 64 copies, ErrReaped, and
+// ErrHolderGone after StopHolding. An unknown commit is retried, and adds the copy once.
 func (r *Registration) AddCopy(ctx context.Context, id layout.ID, token layout.Token, alone bool) error {
 	c := r.cluster
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-clone"}, func(tx kv.Attempt) error {
@@ -188,6 +189,9 @@ func (r *Registration) AddCopy(ctx context.Context, id layout.ID, token layout.T
 				tx.Clear(copies[i].key)
 			}
 		}
+		if holds, err := c.holds(ctx, alive, r.info.ID); err != nil || !holds {
+			return cmp.Or(err, fmt.Errorf("worker %s: %w: it stops", r.info.ID, ErrHolderGone))
+		}
 		if !has && !alone && len(copies) >= maxCopies {
 			return fmt.Errorf("future %s has %d copies of its result: clone is %w", id, len(copies), ErrTransition)
 		}
@@ -197,6 +201,42 @@ func (r *Registration) AddCopy(ctx context.Context, id layout.ID, token layout.T
 		return nil
 	})
 	return err
+}
+
+// StopHolding has the worker hold no more objects than it does: from here on Put and
+// AddCopy with it return ErrHolderGone. A read that begins after it sees all whose
+// holder it is, but for the results of what it runs. It returns ErrReaped. An unknown
+// commit is retried and harmless.
+func (r *Registration) StopHolding(ctx context.Context) error {
+	_, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-leave"}, func(tx kv.Attempt) error {
+		value, err := r.askAlive(tx).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		if value == nil {
+			return fmt.Errorf("worker %s: %w", r.info.ID, ErrReaped)
+		}
+		key := r.cluster.keys.Worker(r.info.ID, layout.WorkerAlive)
+		var info layout.WorkerInfo
+		if err := layout.Decode(key, value, &info); err != nil {
+			return err
+		}
+		info.Leaving = true
+		tx.Set(key, layout.Encode(&info))
+		return nil
+	})
+	return err
+}
+
+// holds reports whether a worker, whose fence was asked for, can get an object.
+func (c *Cluster) holds(ctx context.Context, fence kv.Pending[[]byte], worker layout.WorkerID) (bool, error) {
+	value, err := fence.Wait(ctx)
+	if err != nil || value == nil {
+		return false, err
+	}
+	var info layout.WorkerInfo
+	err = layout.Decode(c.keys.Worker(worker, layout.WorkerAlive), value, &info)
+	return err == nil && !info.Leaving, err
 }
 
 // changeCopies keeps the copies of a result in step with it.

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrHolderGone is returned by Put when the worker that holds the object is no
-// member any more, or too much time has passed since it got it.
+// member any more or stops, or too much time has passed since it got it.
 var ErrHolderGone = errors.New("the worker that holds the value is gone")
 
 // Value describes a value that is put. It has either Bytes, which are stored with
@@ -152,8 +152,8 @@ func (c *Cluster) commitPut(ctx context.Context, row *layout.Row, before time.Ti
 func (c *Cluster) requireStored(ctx context.Context, tx kv.Reader, row *layout.Row, before time.Time) error {
 	switch r := row.Result; {
 	case r.Object != "":
-		alive, err := tx.Get(c.keys.Worker(r.Worker, layout.WorkerAlive)).Wait(ctx)
-		if err == nil && (alive == nil || !before.IsZero() && c.clock.Now().After(before)) {
+		alive, err := c.holds(ctx, tx.Get(c.keys.Worker(r.Worker, layout.WorkerAlive)), r.Worker)
+		if err == nil && (!alive || !before.IsZero() && c.clock.Now().After(before)) {
 			err = fmt.Errorf("worker %s: %w: put it again", r.Worker, ErrHolderGone)
 		}
 		return err

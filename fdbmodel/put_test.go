@@ -68,5 +68,7 @@ func TestPutsThatAreLate(t *testing.T) {
 	require.ErrorIs(t, put(s.C.Now().Add(-1), s.Worker.ID()), fdbmodel.ErrHolderGone)
 	require.ErrorIs(t, put(time.Time{}, "0123456789abcdef"), fdbmodel.ErrHolderGone)
 	require.ErrorIs(t, put(time.Time{}, ""), layout.ErrBadSpec)
+	require.NoError(t, s.Worker.StopHolding(s.Ctx))
+	require.ErrorIs(t, put(s.C.Now(), s.Worker.ID()), fdbmodel.ErrHolderGone, "it stops")
 	requireSound(s)
 }

@@ -90,7 +90,7 @@ func (c *Client) takers(ctx context.Context, id ID, to WorkerID) (takers []layou
 	}
 	for i := range members {
 		m := &members[i]
-		if !m.Alive || m.Unreadable != "" || m.Objects == "" || to != "" && m.ID != to {
+		if !m.Alive || m.Unreadable != "" || m.Leaving || m.Objects == "" || to != "" && m.ID != to {
 			continue
 		}
 		has := slices.ContainsFunc(copies, func(held fdbmodel.Copy) bool { return held.Worker == m.ID })

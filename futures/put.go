@@ -244,10 +244,16 @@ func (c *Client) holders(ctx context.Context, but layout.WorkerID) ([]held.Holde
 		return nil, err
 	}
 	var alive []layout.WorkerInfo
+	leaving := false
 	for i := range members {
-		if m := &members[i]; m.Alive && m.Unreadable == "" && m.ID != but {
+		m := &members[i]
+		if leaving = leaving || m.Leaving; m.Alive && m.Unreadable == "" && !m.Leaving && m.ID != but {
 			alive = append(alive, m.WorkerInfo)
 		}
 	}
-	return c.objects.Holders(ctx, alive)
+	holders, err := c.objects.Holders(ctx, alive)
+	if leaving && errors.Is(err, ErrNoHolder) {
+		err = fmt.Errorf("%w: %w", ErrHolderGone, err)
+	}
+	return holders, err
 }

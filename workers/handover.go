@@ -38,6 +38,23 @@ func (l *life) handOver(by time.Time) {
 	w.options.Logger.Info("objects were handed over to other workers", "number", moved)
 }
 
+// stopHolding has no more objects come than there are. What was put before is counted
+// before the handover, or never: the store of the cluster refuses it.
+func (l *life) stopHolding() {
+	if l.kept == nil {
+		return
+	}
+	l.kept.leaving.Store(true)
+	if l.broken() {
+		return
+	}
+	ctx, cancel := withTimeout(l.store, l.worker.cluster.Clock(), leaveTimeout)
+	defer cancel()
+	if err := l.reg.StopHolding(ctx); err != nil {
+		l.worker.options.Logger.Warn("objects that are put with the worker while it stops may be lost", "error", err)
+	}
+}
+
 // soleObjects returns the futures whose result is an object of which this worker has
 // the only copy, those that can't run again first.
 func (k *keeper) soleObjects(ctx context.Context) (sole []layout.Row, err error) {
@@ -106,7 +123,7 @@ func (k *keeper) moveAll(ctx context.Context, rows []layout.Row) (moved int, err
 	}
 	var others []layout.WorkerInfo
 	for i := range members {
-		if m := &members[i]; m.Alive && m.Unreadable == "" && m.ID != k.worker {
+		if m := &members[i]; m.Alive && m.Unreadable == "" && !m.Leaving && m.ID != k.worker {
 			others = append(others, m.WorkerInfo)
 		}
 	}

@@ -3,6 +3,7 @@ package workers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"time"
@@ -47,9 +48,20 @@ func (k *keeper) holdPut(owner peer.Owner, ref objects.Ref) {
 	k.hold(layout.ID(owner[:len(layout.ID{})]), ref.Hash, k.cluster.Now().Add(putGrace))
 }
 
+// accepts returns an error if the worker stops: then it takes no objects but results.
+func (k *keeper) accepts() error {
+	if k.leaving.Load() {
+		return fmt.Errorf("worker %s: %w", k.worker, objects.ErrStopping)
+	}
+	return nil
+}
+
 // Keep implements layout.Keeper.
 func (k *keeper) Keep(ctx context.Context, id layout.ID, r io.Reader, about int64,
 ) (object string, size int64, holder layout.WorkerID, err error) {
+	if err := k.accepts(); err != nil {
+		return "", 0, "", err
+	}
 	room, err := k.store.Reserve(ctx, about) // before anything is read
 	if err != nil {
 		return "", 0, "", err
@@ -58,6 +70,9 @@ func (k *keeper) Keep(ctx context.Context, id layout.ID, r io.Reader, about int6
 	ref, err := k.store.Put(ctx, r, objects.PutOptions{Size: about, Reservation: room, Kept: func(ref objects.Ref) {
 		k.hold(id, ref.Hash, k.cluster.Now().Add(putGrace))
 	}})
+	if err == nil {
+		err = k.accepts() // the future could not be made
+	}
 	return ref.Hash.String(), ref.Size, k.worker, err
 }
 

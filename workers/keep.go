@@ -132,7 +132,7 @@ func (k *keeper) serve(ctx context.Context, w *Worker) {
 		serving.Go(func() {
 			// Who chose an address beyond this machine knows that it is not encrypted.
 			o := peer.ServerOptions{
-				Token: k.secret, PlainText: true, Puts: true, Kept: k.holdPut, Take: k.take,
+				Token: k.secret, PlainText: true, Puts: true, Kept: k.holdPut, Take: k.take, Accepts: k.accepts,
 				Logger: w.options.Logger,
 			}
 			if err := peer.Serve(ctx, l, k.store, o); err != nil {

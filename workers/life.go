@@ -87,9 +87,7 @@ func (l *life) run(ctx context.Context) error {
 	case <-l.broke:
 	}
 	l.closing.Store(true)
-	if l.kept != nil {
-		l.kept.leaving.Store(true)
-	}
+	l.stopHolding()
 	drainBy := w.cluster.Now().Add(w.options.DrainTimeout)
 	w.gate.release()
 	stopClaims()

@@ -15,8 +15,8 @@ import (
 // take gets a copy of a future's result from the workers that have it, and says so in
 // the store of the cluster; alone has them drop theirs.
 func (k *keeper) take(ctx context.Context, owner peer.Owner, alone bool) error {
-	if k.leaving.Load() {
-		return errors.New("objects: this worker is stopping")
+	if err := k.accepts(); err != nil {
+		return err
 	}
 	id := layout.ID(owner[:len(layout.ID{})])
 	row, err := k.cluster.Get(ctx, id)

@@ -35,7 +35,7 @@ func (w *WorkerInfo) appendFields(f fields) fields {
 	f = f.text("a", w.Address).text("n", w.Name).texts("q", w.Queues).texts("f", w.Functions)
 	f = f.record("c", &w.Capacity).int("t", w.StartedAt).text("o", w.Opening)
 	f = f.int("p", int64(w.Process)).text("v", w.Version).text("x", w.Connection).pairs("l", w.Labels)
-	return f.text("ob", w.Objects).text("se", string(w.Secret))
+	return f.text("ob", w.Objects).text("se", string(w.Secret)).bool("le", w.Leaving)
 }
 
 func (w *WorkerInfo) readField(name, b []byte) ([]byte, error) {
@@ -66,6 +66,8 @@ func (w *WorkerInfo) readField(name, b []byte) ([]byte, error) {
 		return readText(b, &w.Objects)
 	case "se":
 		return readText(b, &w.Secret)
+	case "le":
+		return readBool(b, &w.Leaving)
 	}
 	return msgp.Skip(b)
 }

@@ -327,6 +327,8 @@ type WorkerInfo struct {
 	// what who connects there proves to know; it is never shown.
 	Objects string `msgpack:"ob,omitempty" json:"objects,omitempty"`
 	Secret  Secret `msgpack:"se,omitempty" json:"-"`
+	// Leaving says that it counts as holder of no more objects than it has.
+	Leaving bool `msgpack:"le,omitempty" json:"-"`
 }
 
 // Secret is a text that is stored and neither shown nor logged.

@@ -19,6 +19,8 @@ var (
 	ErrNotFound = errors.New("objects: no such object")
 	// ErrClosed is returned by a store, or an object, that was closed.
 	ErrClosed = errors.New("objects: closed")
+	// ErrStopping is returned by who takes no more objects because it stops.
+	ErrStopping = errors.New("objects: stopping, it takes no more")
 )
 
 // Options of a Store.

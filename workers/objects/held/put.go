@@ -83,14 +83,27 @@ func (r *Reader) ask(ctx context.Context, w *layout.WorkerInfo) (Holder, error) 
 		if err == nil {
 			return Holder{Worker: w.ID, Room: free, address: address, secret: string(w.Secret)}, nil
 		}
-		failed = errors.Join(failed, err)
+		failed = errors.Join(failed, refused(err))
 	}
 	return Holder{}, fmt.Errorf("worker %s: %w", w.ID, failed)
 }
 
+// refused makes an error of a worker that takes none one of all.
+func refused(err error) error {
+	switch {
+	case errors.Is(err, objects.ErrFull):
+		return fmt.Errorf("%w: %w", ErrNoHolder, err)
+	case errors.Is(err, objects.ErrStopping):
+		return fmt.Errorf("%w: %w", fdbmodel.ErrHolderGone, err)
+	case errors.Is(err, objects.ErrNotFound):
+		return fmt.Errorf("%w: %w", fdbmodel.ErrNotFound, err)
+	}
+	return err
+}
+
 // Take has a worker take the result of a future from the workers that have it; alone
-// says that they are not to keep it. It returns ErrNoHolder if it has no room, and
-// fdbmodel.ErrNotFound if nobody has the result.
+// says that they are not to keep it. It returns ErrNoHolder if it has no room,
+// fdbmodel.ErrHolderGone if it stops, and fdbmodel.ErrNotFound if nobody has the result.
 func (r *Reader) Take(ctx context.Context, to *Holder, id layout.ID, alone bool) error {
 	client, done, err := r.client(to.secret)
 	if err != nil {
@@ -99,13 +112,7 @@ func (r *Reader) Take(ctx context.Context, to *Holder, id layout.ID, alone bool)
 	defer done()
 	var owner peer.Owner
 	copy(owner[:], id[:])
-	err = client.Take(ctx, to.address, owner, alone)
-	switch {
-	case errors.Is(err, objects.ErrFull):
-		err = fmt.Errorf("%w: %w", ErrNoHolder, err)
-	case errors.Is(err, objects.ErrNotFound):
-		err = fmt.Errorf("%w: %w", fdbmodel.ErrNotFound, err)
-	}
+	err = refused(client.Take(ctx, to.address, owner, alone))
 	if err != nil {
 		err = fmt.Errorf("worker %s: %w", to.Worker, err)
 	}
@@ -114,7 +121,8 @@ func (r *Reader) Take(ctx context.Context, to *Holder, id layout.ID, alone bool)
 
 // Put stores what r has to say, about so many bytes, with a worker, for a future that
 // has to exist within a minute. The name and the size are verified. It returns
-// ErrNoHolder if there is no room. It is not tried again: r has been read.
+// ErrNoHolder if there is no room, and fdbmodel.ErrHolderGone if the worker stops. It
+// is not tried again: r has been read.
 func (r *Reader) Put(ctx context.Context, to *Holder, id layout.ID, from io.Reader, about int64,
 ) (object string, size int64, err error) {
 	client, done, err := r.client(to.secret)
@@ -125,10 +133,7 @@ func (r *Reader) Put(ctx context.Context, to *Holder, id layout.ID, from io.Read
 	var owner peer.Owner
 	copy(owner[:], id[:])
 	ref, err := client.PutFor(ctx, to.address, owner, from, about)
-	if errors.Is(err, objects.ErrFull) {
-		err = fmt.Errorf("%w: %w", ErrNoHolder, err)
-	}
-	if err != nil {
+	if err = refused(err); err != nil {
 		return "", 0, fmt.Errorf("worker %s: %w", to.Worker, err)
 	}
 	return ref.Hash.String(), ref.Size, nil

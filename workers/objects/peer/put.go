@@ -21,6 +21,9 @@ func (c *link) put(ctx context.Context, r request) error {
 	if !o.Puts {
 		return c.refuse(statusNoPuts)
 	}
+	if err := o.accepts(); err != nil {
+		return c.refuse(statusOf(err))
+	}
 	if !c.waitForBuffer(ctx) {
 		return c.refuse(statusBusy)
 	}
@@ -34,6 +37,9 @@ func (c *link) put(ctx context.Context, r request) error {
 			o.Kept(Owner(r.hash), ref)
 		}
 	}})
+	if err == nil {
+		err = o.accepts()
+	}
 	switch {
 	case parts.failed != nil:
 		return parts.failed

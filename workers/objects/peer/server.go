@@ -43,6 +43,9 @@ type ServerOptions struct {
 	// Take gets what belongs to an owner from where it is into the store, if alone is
 	// set without leaving it there. Defaults to none: it is refused.
 	Take func(ctx context.Context, owner Owner, alone bool) error
+	// Accepts returns an error while puts, takes and questions for room are refused
+	// with it; also at the end of a put, which then is none. Defaults to none.
+	Accepts func() error
 	// HandshakeTimeout bounds the time until a client has shown that it knows the
 	// token. Defaults to 5 s.
 	HandshakeTimeout time.Duration

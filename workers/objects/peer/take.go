@@ -20,7 +20,18 @@ func (c *link) room() error {
 	if !c.server.options.Puts {
 		return c.say(reply{status: statusNoPuts})
 	}
+	if err := c.server.options.accepts(); err != nil {
+		return c.say(reply{status: statusOf(err)})
+	}
 	return c.say(reply{status: statusOK, value: uint64(c.server.store.Stats().Free)})
+}
+
+// accepts returns why no objects come in.
+func (o *ServerOptions) accepts() error {
+	if o.Accepts == nil {
+		return nil
+	}
+	return o.Accepts()
 }
 
 // take gets what belongs to an owner. It ends when the client is gone.
@@ -28,6 +39,9 @@ func (c *link) take(ctx context.Context, r request) error {
 	o := c.server.options
 	if o.Take == nil {
 		return c.say(reply{status: statusNoPuts})
+	}
+	if err := o.accepts(); err != nil {
+		return c.say(reply{status: statusOf(err)})
 	}
 	if !c.waitForBuffer(ctx) {
 		return c.say(reply{status: statusBusy})

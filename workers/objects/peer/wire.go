@@ -104,7 +104,8 @@ const (
 	statusNoPieces // the object does not have the pieces
 	statusFull     // there is no room
 	statusNoPuts   // the server takes none
-	lastStatus     = statusNoPuts
+	statusStopping // it takes no more
+	lastStatus     = statusStopping
 )
 
 // reply is what a server sends for a request, or for a part of one.
@@ -172,6 +173,8 @@ func (r reply) err() error {
 		return statusError{objects.ErrFull}
 	case statusNoPuts:
 		return statusError{errNoPuts}
+	case statusStopping:
+		return statusError{objects.ErrStopping}
 	case statusBusy:
 		return statusError{errBusy}
 	default:
@@ -188,6 +191,8 @@ func statusOf(err error) status {
 		return statusDamaged
 	case errors.Is(err, objects.ErrFull):
 		return statusFull
+	case errors.Is(err, objects.ErrStopping):
+		return statusStopping
 	default:
 		return statusFailed
 	}
