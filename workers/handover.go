@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/workers/objects/held"
 )
@@ -26,16 +28,22 @@ func (l *life) handOver(by time.Time) {
 	if err == nil && len(sole) == 0 {
 		return
 	}
-	moved := 0
-	if err == nil {
-		moved, err = k.moveAll(ctx, sole)
-	}
-	if left := len(sole) - moved; left > 0 || err != nil {
-		w.options.Logger.Warn("objects could not be handed over and are lost with this worker", "number", left,
-			"handed over", moved, "error", err)
+	if err != nil {
+		w.options.Logger.Warn("objects could not be listed; what only this worker has is lost with it", "error", err)
 		return
 	}
-	w.options.Logger.Info("objects were handed over to other workers", "number", moved)
+	moved, left, err := k.moveAll(ctx, sole)
+	if moved > 0 {
+		w.options.Logger.Info("objects were handed over to other workers", "number", moved)
+	}
+	if len(left) > 0 {
+		bytes := int64(0)
+		for i := range left {
+			bytes += left[i].Result.Size
+		}
+		w.options.Logger.Warn("objects could not be handed over and are lost with this worker", "number", len(left),
+			"bytes", bytes, "first", left[0].ID, "handed over", moved, "error", err)
+	}
 }
 
 // stopHolding has no more objects come than there are. What was put before is counted
@@ -115,11 +123,11 @@ func (k *keeper) isAlone(ctx context.Context, row *layout.Row) (bool, error) {
 }
 
 // moveAll has other workers take the results of futures, and returns how many they
-// took.
-func (k *keeper) moveAll(ctx context.Context, rows []layout.Row) (moved int, err error) {
+// took, and which they did not though they are there.
+func (k *keeper) moveAll(ctx context.Context, rows []layout.Row) (moved int, left []layout.Row, err error) {
 	members, err := k.cluster.Workers(ctx)
 	if err != nil {
-		return 0, err
+		return 0, rows, err
 	}
 	var others []layout.WorkerInfo
 	for i := range members {
@@ -131,30 +139,66 @@ func (k *keeper) moveAll(ctx context.Context, rows []layout.Row) (moved int, err
 	defer reader.Close()
 	holders, err := reader.Holders(ctx, others)
 	if err != nil {
-		return 0, err
+		return 0, rows, err
 	}
-	var failed error
+	return k.moveTo(ctx, holders, rows, func(to *held.Holder, id layout.ID) error {
+		return reader.Take(ctx, to, id, true)
+	})
+}
+
+// moveTo gives each result to the holder with most room. A holder that is full may have
+// room for the next one; one that can't be reached, or stops, gets none.
+func (k *keeper) moveTo(ctx context.Context, holders []held.Holder, rows []layout.Row,
+	take func(*held.Holder, layout.ID) error,
+) (moved int, left []layout.Row, err error) {
 	for i := range rows {
-		for len(holders) > 0 && ctx.Err() == nil {
-			to := slices.MaxFunc(holders, func(a, b held.Holder) int { return cmp.Compare(a.Room, b.Room) })
-			at := slices.IndexFunc(holders, func(h held.Holder) bool { return h.Worker == to.Worker })
-			if to.Room < rows[i].Result.Size {
-				failed = held.ErrNoHolder
-				break
-			}
-			err := reader.Take(ctx, &to, rows[i].ID, true)
-			if err == nil {
-				moved++
-				holders[at].Room -= rows[i].Result.Size
-				break
-			}
-			failed = err
-			if errors.Is(err, held.ErrNoHolder) {
-				holders[at].Room = 0
-			} else {
-				holders = slices.Delete(holders, at, at+1)
-			}
+		taken, failed := k.moveOne(ctx, &holders, &rows[i], take)
+		switch {
+		case taken:
+			moved++
+		case failed != nil:
+			left = append(left, rows[i])
+			err = failed
 		}
 	}
-	return moved, errors.Join(failed, ctx.Err())
+	return moved, left, errors.Join(err, ctx.Err())
+}
+
+// moveOne gives one result to a holder. It returns false without an error for a future
+// that has no such result any more.
+func (k *keeper) moveOne(ctx context.Context, holders *[]held.Holder, row *layout.Row,
+	take func(*held.Holder, layout.ID) error,
+) (taken bool, failed error) {
+	failed = fmt.Errorf("%w: none has room for %d bytes", held.ErrNoHolder, row.Result.Size)
+	for _, to := range slices.SortedStableFunc(slices.Values(*holders), mostRoom) {
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		if to.Room < row.Result.Size {
+			continue
+		}
+		err := take(&to, row.ID)
+		at := slices.IndexFunc(*holders, func(h held.Holder) bool { return h.Worker == to.Worker })
+		switch {
+		case err == nil:
+			(*holders)[at].Room -= row.Result.Size
+			return true, nil
+		case errors.Is(err, held.ErrNoHolder):
+		case k.isGone(ctx, row):
+			return false, nil
+		case !errors.Is(err, fdbmodel.ErrNotFound):
+			*holders = slices.Delete(*holders, at, at+1)
+		}
+		failed = err
+	}
+	return false, failed
+}
+
+// mostRoom orders holders by their room.
+func mostRoom(a, b held.Holder) int { return cmp.Compare(b.Room, a.Room) }
+
+// isGone reports whether a future was removed or its result dropped since it was read.
+func (k *keeper) isGone(ctx context.Context, row *layout.Row) bool {
+	now, err := k.cluster.Get(ctx, row.ID)
+	return errors.Is(err, fdbmodel.ErrNotFound) || err == nil && now.Object() != row.Object()
 }
