@@ -136,6 +136,11 @@ func TestFullDisk(t *testing.T) {
 	f.room.Store(size - 1)
 	for name, put := range map[string]func() error{
 		"bytes": func() error { _, err := s.PutBytes(ctx, someBytes(size, 2), PutOptions{}); return err },
+		"piece": func() error {
+			f.room.Store(PieceSize - 1)
+			_, err := s.PutBytes(ctx, someBytes(PieceSize, 2), PutOptions{})
+			return err
+		},
 		"stream": func() error {
 			_, err := s.Put(ctx, iotest.HalfReader(bytes.NewReader(someBytes(2*size, 2))), PutOptions{})
 			return err

@@ -92,7 +92,7 @@ func (s *Store) PutBytes(ctx context.Context, b []byte, o PutOptions) (Ref, erro
 		return Ref{}, err
 	}
 	if size <= PieceSize {
-		return p.finish(p.fillOne(b))
+		return p.finish(p.writeFailed(p.fillOne(b)))
 	}
 	p.places = make(chan struct{}, parallel())
 	for len(b) > 0 && ctx.Err() == nil {
