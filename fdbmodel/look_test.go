@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -108,6 +109,23 @@ func (r *remade) lose(w *fdbmodel.Registration) {
 		require.NoError(r, err)
 		require.Equal(r, layout.Ready, state)
 	}
+}
+
+// TestTwoLooksAtOnce has two processes look at a future at once, for different inputs:
+// one of them unblocks it.
+func TestTwoLooksAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRemade(t)
+	first := r.worker(0)
+	held := r.take(first, 2)
+	r.endOnly(first, held[r.y])
+	r.endOnly(first, held[r.z])
+	r.hooks[3].call["futura-settle"] = func() { require.NoError(t, r.c.LookAt(r.ctx, r.user, r.y)) }
+	require.NoError(t, r.processes[3].LookAt(r.ctx, r.user, r.z))
+	require.Len(t, r.take(r.worker(1), 1), 1)
+	report, err := audit.Check(r.ctx, r.c, audit.Options{})
+	require.NoError(t, err)
+	require.Empty(t, report.Problems)
 }
 
 // TestOldLookLeavesANewMark has a janitor look for the mark that the first end of an
