@@ -138,6 +138,8 @@ func outcome(ctx, waiting context.Context, c *futures.Client, id futures.ID) (fu
 	f := c.Future(id)
 	r, err := f.Await(waiting)
 	switch {
+	case errors.Is(err, futures.ErrTooLarge):
+		return r, fmt.Errorf("%w; write it to a file with futura get %s --output FILE", err, id)
 	case err == nil || waiting.Err() == nil:
 		return r, err
 	case ctx.Err() != nil:

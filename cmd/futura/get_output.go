@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -53,23 +54,57 @@ func (a *app) saveStream(s *futures.Stream, file string) error {
 	if target, err := filepath.EvalSymlinks(file); err == nil {
 		at = target
 	}
-	if info, err := os.Stat(at); err == nil && !info.Mode().IsRegular() {
+	if info, err := os.Stat(at); err == nil && info.IsDir() {
+		return usageError{fmt.Errorf("--output %s is a directory: name a file", file)}
+	} else if err == nil && !info.Mode().IsRegular() {
 		return a.writeStream(s, at)
 	}
 	// Named by the content: what another call has left is of the same.
 	part := filepath.Join(filepath.Dir(at), fmt.Sprintf(".%s.%.16s.part", filepath.Base(at), s.Tag()))
-	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE, 0o666)
-	if err != nil {
+	f, err := openPart(part)
+	switch {
+	case errors.Is(err, errWritten):
+		return usageError{fmt.Errorf("--output %s: %w: wait for it, or name another file", file, err)}
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+		return usageError{fmt.Errorf("--output %s: %w", file, err)}
+	case err != nil:
 		return err
 	}
-	err = a.fillFile(s, f)
-	if err = errors.Join(err, f.Close()); err != nil {
+	defer f.Close() // it is written; this releases the lock
+	if err := a.fillFile(s, f); err != nil {
 		if s.Size() < barFrom || errors.Is(err, objects.ErrDamaged) {
 			return errors.Join(err, os.Remove(part))
 		}
 		return fmt.Errorf("%w (call it again to go on; what has arrived is in %s)", err, part)
 	}
 	return os.Rename(part, at)
+}
+
+// errWritten is returned for a file that another process writes.
+var errWritten = errors.New("another get writes it")
+
+// openPart opens the unfinished file, which no other call may write meanwhile.
+func openPart(part string) (*os.File, error) {
+	for {
+		f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE, 0o666)
+		if err != nil {
+			return nil, err
+		}
+		if err := lockFile(f); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		opened, err := f.Stat()
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		// Another call may have finished it, and named it FILE, before it was locked.
+		if there, err := os.Stat(part); err == nil && os.SameFile(opened, there) {
+			return f, nil
+		}
+		if err := f.Close(); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // writeStream writes to what is no regular file, such as a pipe.

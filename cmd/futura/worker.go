@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -77,12 +78,24 @@ func (f *workerFlags) check(flags *pflag.FlagSet) (err error) {
 		return usageError{fmt.Errorf("--slots %d: use 1 or more, or leave the flag out for one per core", f.options.Slots)}
 	case f.options.Objects.Memory < 0 || f.options.Objects.Disk < 0:
 		return usageError{errors.New("--object-memory and --object-disk are numbers of bytes, not below 0")}
-	case f.options.Objects.Memory == 0 && (f.options.Objects.Dir != "" || f.options.Objects.Listen != ""):
-		return usageError{errors.New("--object-dir and --object-listen need --object-memory")}
+	case f.options.Objects.Memory == 0 && (f.options.Objects.Dir != "" || f.options.Objects.Listen != "" ||
+		f.options.Objects.Disk != 0):
+		return usageError{errors.New("--object-dir, --object-disk and --object-listen need --object-memory")}
+	case f.options.Objects.Disk != 0 && f.options.Objects.Dir == "":
+		return usageError{errors.New("--object-disk needs --object-dir: it is how many bytes may be there")}
+	case f.options.Objects.Above < -1:
+		return usageError{fmt.Errorf("--object-above %d: use a number of bytes, or -1 for none", f.options.Objects.Above)}
+	case f.options.Objects.Listen != "" && !isAddress(f.options.Objects.Listen):
+		return usageError{fmt.Errorf("--object-listen %q: use HOST:PORT, such as 10.0.0.1:7001", f.options.Objects.Listen)}
 	case f.memory < 0:
 		return usageError{fmt.Errorf("--module-memory %d: use a number of bytes, or 0 for the default", f.memory)}
 	}
 	return nil
+}
+
+func isAddress(text string) bool {
+	_, _, err := net.SplitHostPort(text)
+	return err == nil
 }
 
 // logger writes to standard error.

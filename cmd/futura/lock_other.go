@@ -1,0 +1,8 @@
+//go:build !unix || aix || solaris
+
+package main
+
+import "os"
+
+// lockFile does nothing: this system has no such locks.
+func lockFile(*os.File) error { return nil }
