@@ -38,7 +38,8 @@ IMAGE_TESTS := TestImagesAtEveryCall|TestImagesOfACluster|TestFailureOfAnyCall|T
 PLAIN_TESTS := ^(TestImagesAtEveryCall|TestFailureOfAnyCall|TestDamagedImages|TestCrashAtEverySync|TestCrashWithoutSyncs|$\
 TestCrashCheckFindsForgottenSyncs|TestCrashOfAnOpening|TestEveryFlippedBitIsFoundOrHarmless|TestFlippedBitAfterAKill|$\
 TestDamagedShelfIsReported|TestTornTail|TestNonsenseCostsLittle|TestPackedNonsenseCostsItsSize|$\
-TestListsOfLargeFuturesAreShort|TestLargeResultsAreReadOneByOne|TestArchivesAreCountedByWhatTheyUnpackTo)$$
+TestListsOfLargeFuturesAreShort|TestLargeResultsAreReadOneByOne|TestArchivesAreCountedByWhatTheyUnpackTo|$\
+TestRequestsThatAreTooLarge)$$
 PLAIN_ROOMS := ./fdbmodel/kv/embedded ./futures/httpapi ./batch/rest
 # The tests of a short run were vetted before.
 SHORT   := -short -vet=off -timeout 10m

@@ -61,8 +61,8 @@ func Function(name string, run func(context.Context, []byte) ([]byte, error)) Op
 }
 
 // WorkerOptions makes the node run a worker with these options, even without a
-// function. Defaults to workers.Options{} if there are functions, otherwise to
-// no worker.
+// function. Their NoHints holds for the client as well. Defaults to
+// workers.Options{} if there are functions, otherwise to no worker.
 func WorkerOptions(o workers.Options) Option {
 	return func(s *settings) { s.worker, s.works = o, true }
 }
@@ -82,13 +82,15 @@ func Logger(l *slog.Logger) Option { return func(s *settings) { s.logger = l } }
 // embedded:DIR, memory: or fdb:CLUSTERFILE, with a client of its cluster, and
 // runs a worker until Close. A cluster that does not exist is created. An
 // embedded store that another process has open is reached through that process,
-// if it serves the store. Open returns the errors of kvopen.Open, futures.New
-// and workers.New. ctx bounds only the opening.
+// if it serves the store. Open returns once the worker is a member of the cluster,
+// with the errors of kvopen.Open, futures.New, workers.New and Worker.Run. ctx bounds
+// only the opening.
 func Open(ctx context.Context, store string, options ...Option) (*Node, error) {
 	var s settings
 	for _, o := range options {
 		o(&s)
 	}
+	s.client.NoHints = s.worker.NoHints
 	if s.client.Logger = s.logger; s.worker.Logger == nil {
 		s.worker.Logger = s.logger
 	}
@@ -110,7 +112,14 @@ func Open(ctx context.Context, store string, options ...Option) (*Node, error) {
 		close(n.ended)
 		return nil, errors.Join(err, n.Close())
 	}
-	return n, nil
+	select {
+	case <-n.Worker.Ready():
+		return n, nil
+	case <-n.ended:
+		return nil, n.Close()
+	case <-ctx.Done():
+		return nil, errors.Join(ctx.Err(), n.Close())
+	}
 }
 
 // work runs a worker.

@@ -41,6 +41,7 @@ func TestNodeOpensAndClosesAll(t *testing.T) {
 	options = append(options, futura.Function(greet.Bind(hello)), futura.Logger(slog.New(slog.NewTextHandler(&log, nil))))
 	second, err := futura.Open(ctx, store, options...)
 	require.NoError(t, err)
+	require.NotEmpty(t, second.Worker.ID(), "it is a member at once")
 	text, err := greet.Of(second.Client.Future(f.ID())).Await(ctx)
 	require.NoError(t, err)
 	require.Equal(t, "hello you", text)

@@ -20,6 +20,13 @@ const MaxAssign = 100
 // maxReason is the longest reason for an assignment, in bytes.
 const maxReason = 64
 
+func checkReason(reason string) error {
+	if len(reason) > maxReason {
+		return fmt.Errorf("%w: assigned for a reason of %d bytes: at most %d", layout.ErrBadSpec, len(reason), maxReason)
+	}
+	return nil
+}
+
 // Assign gives ready futures to a worker, and held ones that are delayed: each
 // leaves the pool, or the held futures, and waits for this worker alone, which
 // takes it before those of the pool. It returns one outcome for each: Applied;
@@ -39,9 +46,8 @@ const maxReason = 64
 // future is unassigned.
 func (c *Cluster) Assign(ctx context.Context, worker layout.WorkerID, reason string, ids []layout.ID,
 ) ([]Outcome, error) {
-	if len(reason) > maxReason {
-		return nil, fmt.Errorf("%w: assigned for a reason of %d bytes: at most %d", layout.ErrBadSpec, len(reason),
-			maxReason)
+	if err := checkReason(reason); err != nil {
+		return nil, err
 	}
 	return c.eachAssign(ctx, ids, func(ids []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome

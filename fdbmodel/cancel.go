@@ -193,6 +193,9 @@ func (w *changes) remove(row *layout.Row) {
 		w.tx.ClearRange(kv.Prefix(w.keys.CopiesOf(row.ID)))
 		w.releaseInputs(row)
 	}
+	if row.Spec.HasInputs() {
+		w.tx.Clear(w.keys.Settling(row.ID)) // whose edges were to be settled when it was cancelled
+	}
 	w.count(row.ID, row.Spec.Queue, row.Spec.Owner, row.State(), -1)
 }
 

@@ -47,8 +47,8 @@ type ClaimedFuture struct {
 	Cancel *layout.CancelRequest
 	// Inline are the arguments unless Spec.ArgsRef is set.
 	Inline []byte
-	// Inputs are the futures whose results it takes, if they are few and all of
-	// them could be read.
+	// Inputs are the futures whose results it takes, without their specs, if they are
+	// few and all of them could be read.
 	Inputs []layout.Row
 	// Err is set if the future's records can't be read, and the claim could not
 	// be undone. It goes back with PutBack.
@@ -77,6 +77,8 @@ type ClaimAnswer struct {
 	More bool
 	// Conflicts is the number of times that other workers were faster.
 	Conflicts int
+	// Hinted is set if a hint of another process led to the claim.
+	Hinted bool
 }
 
 // Claim takes ready futures for the worker, in one transaction whose cost does
@@ -102,7 +104,7 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 	token := layout.Token{Worker: r.info.ID, Sequence: r.sequence}
 	r.mu.Unlock()
 
-	r.heard = r.cluster.hub.heard()
+	r.heard, r.far = r.cluster.hub.heard(), false
 	var taken []layout.ReadyEntry
 	var answer ClaimAnswer
 	result, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-claim", NoSync: true}, func(tx kv.Attempt) error {
@@ -110,7 +112,9 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 		taken, answer.More, err = r.claimIn(ctx, tx, token, req)
 		return err
 	})
-	answer.Conflicts = result.Conflicts
+	if answer.Conflicts, answer.Hinted = result.Conflicts, r.far; r.far {
+		r.pace.Looked(r.cluster.clock.Now(), len(taken) > 0, 0)
+	}
 	r.scan.recordConflicts(result.Conflicts)
 	r.settleEntered(err == nil && result.Version != kv.NoVersion, result.Version)
 	if err == nil && len(taken) > 0 {
@@ -294,19 +298,17 @@ func (r *Registration) readInputs(ctx context.Context, tx kv.Tx, futures []Claim
 	if len(ids) == 0 {
 		return nil
 	}
-	rows := make([]*layout.Row, len(ids))
-	for i, p := range read.Rows(tx.Snapshot(), r.cluster.keys, ids, r.cluster.keys.Spec) {
+	rows, known := make([]layout.Row, len(ids)), make([]bool, len(ids))
+	for i, p := range read.Rows(tx.Snapshot(), r.cluster.keys, ids, r.cluster.keys.StateOf) {
 		row, found, err := p.Wait(ctx)
 		if err != nil && !layout.IsUnreadable(err) {
 			return err
 		}
-		if err == nil && found && row.Spec != nil {
-			rows[i] = &row
-		}
+		rows[i], known[i] = row, err == nil && found
 	}
 	for i := range futures {
 		if f := &futures[i]; f.hasFewInputs() {
-			f.Inputs = inputsOf(f, at, rows)
+			f.Inputs = inputsOf(f, at, rows, known)
 		}
 	}
 	return nil
@@ -317,14 +319,14 @@ func (f *ClaimedFuture) hasFewInputs() bool {
 }
 
 // inputsOf returns the inputs of a future, none unless all could be read.
-func inputsOf(f *ClaimedFuture, at map[layout.ID]int, rows []*layout.Row) []layout.Row {
+func inputsOf(f *ClaimedFuture, at map[layout.ID]int, rows []layout.Row, known []bool) []layout.Row {
 	inputs := make([]layout.Row, 0, f.Spec.CountInputs())
 	for _, id := range layout.UnpackIDs(f.Spec.Inputs) {
-		row := rows[at[id]]
-		if row == nil {
+		i := at[id]
+		if !known[i] {
 			return nil
 		}
-		inputs = append(inputs, *row)
+		inputs = append(inputs, rows[i])
 	}
 	return inputs
 }
@@ -337,7 +339,7 @@ func (f *ClaimedFuture) read(ctx context.Context, p read.Pending) error {
 		return err
 	}
 	row := layout.Row{ID: f.ID}
-	skip := len(p.Keys.Row(f.ID))
+	skip := p.Keys.RowLength(f.ID)
 	for _, item := range page.Items {
 		rest := tuple.NewReader(item.Key[skip:])
 		if first := rest; first.Text() == layout.RowArgs {

@@ -63,6 +63,11 @@ func (t *staleTx) Get(key []byte) kv.Pending[[]byte] {
 	return t.Tx.Get(key)
 }
 
+func (t *staleTx) Snapshot() kv.Reader {
+	t.fix()
+	return t.Tx.Snapshot()
+}
+
 // TestFinishSeesItsClaim ends one of two claims on a store that shows commits
 // late: right after the claim, and when its version may be too old to ask for.
 // A claim that seemed lost would write nothing, and so conflict with nothing.

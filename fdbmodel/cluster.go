@@ -64,6 +64,10 @@ type Cluster struct {
 	objectsMu sync.Mutex
 	objects   ObjectReader
 
+	hinterMu sync.Mutex
+	hinter   Hinter
+	mail     mailHearers
+
 	resolved resolvedNames
 	lost     lostListeners
 
@@ -154,7 +158,7 @@ func (c *Cluster) Clock() Clock { return c.clock }
 // and the cluster's together.
 func (c *Cluster) Database() kv.Database { return c.db }
 
-// DrawIDs returns n new ids that share a shard.
+// DrawIDs returns n new ids that share a shard, none for an n below 1.
 func (c *Cluster) DrawIDs(n int) ([]layout.ID, error) {
 	return c.ids.Draw(c.clock.Now(), c.config.Shards, n)
 }

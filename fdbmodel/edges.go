@@ -113,8 +113,9 @@ var errNoInput = fmt.Errorf("%w: an input does not exist", layout.ErrBadSpec)
 // end, and none is removed before the future ends. It returns how many it has to
 // wait for. It returns a failure, and links nothing, if an input has failed, and
 // errNoInput.
-func (in *inputRows) link(ctx context.Context, id layout.ID, inputs []layout.ID,
+func (in *inputRows) link(ctx context.Context, user *layout.Row, inputs []layout.ID,
 ) (waiting int, failure *layout.Exception, err error) {
+	id, listed := user.ID, user.Spec.ListsInputs()
 	for _, input := range inputs {
 		row, err := in.get(ctx, input)
 		switch {
@@ -133,9 +134,12 @@ func (in *inputRows) link(ctx context.Context, id layout.ID, inputs []layout.ID,
 			row.Dependants = true
 			in.tx.Set(in.keys.HasDependants(input), layout.Mark())
 		}
-		if !row.State().Terminal() {
+		if row.State().Terminal() {
+			continue
+		}
+		waiting++
+		if listed {
 			in.tx.Set(in.keys.Input(id, input), layout.Mark())
-			waiting++
 		}
 	}
 	return waiting, nil, nil
@@ -154,7 +158,7 @@ func (in *inputRows) insert(ctx context.Context, w *changes, row *layout.Row, ar
 		w.markSettling(row.ID, &layout.SettlingRecord{})
 		return nil
 	}
-	waiting, failure, err := in.link(ctx, row.ID, layout.UnpackIDs(row.Spec.Inputs))
+	waiting, failure, err := in.link(ctx, row, layout.UnpackIDs(row.Spec.Inputs))
 	switch {
 	case err != nil:
 		return err
@@ -199,7 +203,7 @@ func upstream(input *layout.Row) *layout.Exception {
 // than fit.
 func (w *changes) leaveEdges(before, after *layout.Row) {
 	spec := after.Spec
-	if before.State() == layout.Blocked {
+	if before.State() == layout.Blocked && spec.ListsInputs() {
 		w.tx.ClearRange(kv.Prefix(w.keys.InputsOf(after.ID)))
 	}
 	if !after.MayRunAgain() {
@@ -288,14 +292,6 @@ func (c *Cluster) FirstInputs(ctx context.Context, id layout.ID, spec *layout.Sp
 		err = fmt.Errorf("inputs of future %s: %w", id, ErrNotFound)
 	}
 	return ids, err
-}
-
-// WaitsFor returns up to limit of the inputs that a blocked future waits for, and
-// whether there are more.
-func (c *Cluster) WaitsFor(ctx context.Context, id layout.ID, limit int) ([]layout.ID, bool, error) {
-	return c.edges(ctx, kv.Prefix(c.keys.InputsOf(id)), limit, func(key *layout.Key) layout.ID {
-		return key.Future("input")
-	})
 }
 
 // Dependants returns up to limit of the futures that use the result of one and

@@ -351,3 +351,21 @@ func TestSubmitTxWithInputs(t *testing.T) {
 	endAll(s, realize)
 	require.Equal(t, layout.Realized, s.State(answers[0].ID))
 }
+
+// TestRemovedBeforeItsEdgesAreSettled has a future cancelled and removed while its edges
+// are to be settled, by a process that died before it did.
+func TestRemovedBeforeItsEdgesAreSettled(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	id := after(s, s.Submit())
+	mark := s.C.Keys().Settling(id)
+	_, err := kv.Transact(s.Ctx, s.C.Database(), s.C.RetryPolicy(kv.Options{}), func(tx kv.Attempt) error {
+		tx.Set(mark, layout.Encode(&layout.SettlingRecord{}))
+		return nil
+	})
+	require.NoError(t, err)
+	_, _, err = s.C.Cancel(s.Ctx, id, "")
+	require.NoError(t, err)
+	require.NoError(t, s.C.Discard(s.Ctx, id))
+	requireSound(s)
+}

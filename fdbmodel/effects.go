@@ -45,6 +45,8 @@ var (
 		func(r *layout.Row, e *Event) bool { return r.Attempts.Reason == e.Reason }}
 	mustBeNear = condition{"must be near an object",
 		func(r *layout.Row, _ *Event) bool { return r.Spec != nil && r.Spec.MustBeNear }}
+	displaced = condition{"no worker that has what it must be near could run it",
+		func(r *layout.Row, _ *Event) bool { return r.Attempts.Displaced }}
 	hasInputs = condition{"it has inputs", func(r *layout.Row, _ *Event) bool { return r.Spec.HasInputs() }}
 	loses     = condition{"its result with this token is an object", func(r *layout.Row, e *Event) bool {
 		return r.Result.Object != "" && r.Result.Token == e.Token

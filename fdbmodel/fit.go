@@ -89,7 +89,7 @@ var needs = []need{
 		func(spec *layout.Spec, workers []*Member) string {
 			if id := spec.Requirements.Labels[layout.LabelNear]; id != "" {
 				return fmt.Sprintf("It must be near the result of future %s, and none of the workers that have that can run "+
-					"it. Have the input run where it can run as well, or submit it without that requirement.", id)
+					"it. Give a worker that can run it a copy (futura clone), or submit it without that requirement.", id)
 			}
 			return fmt.Sprintf("No worker that knows its function has the labels %s; they have %s. Start one with them.",
 				layout.LabelText(spec.Requirements.Labels), some(workers, labelsOf))

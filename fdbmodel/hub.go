@@ -3,6 +3,7 @@ package fdbmodel
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
@@ -56,6 +57,7 @@ func (h *hub) hintCancel(w layout.WorkerID, id layout.ID) {
 type hint struct {
 	shard int    // of the futures
 	count uint64 // of the hub's hints, with this one
+	far   bool   // it came from another process
 }
 
 // HintRequest is a worker's request to be woken within its process.
@@ -66,6 +68,7 @@ type HintRequest struct {
 	fits   func(demand) bool
 	missed bool
 	heard  *atomic.Pointer[hint] // receives what the worker is woken for
+	paced  time.Time             // before it the worker heeds no hints of other processes
 	c      chan struct{}
 }
 
@@ -78,7 +81,8 @@ func (r *Registration) RequestHint(req ClaimRequest) *HintRequest {
 		runs = r.info.Runs
 	}
 	i := &HintRequest{
-		hub: h, worker: r.info.ID, heard: &r.hinted, queues: r.info.Queues, c: make(chan struct{}, 1),
+		hub: h, worker: r.info.ID, heard: &r.hinted, queues: r.info.Queues, paced: r.pace.Next(),
+		c: make(chan struct{}, 1),
 		fits: func(d demand) bool {
 			return free.Fit(d.requirements()) && !(d.object && noObjects) && labels.Have(d.labels) && runs(d.function)
 		},
@@ -121,11 +125,20 @@ func (h *hub) wake(d demand, n int) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.hints++
-	woken := h.wakeFrom(d, n, func(i *HintRequest) bool { return i.worker != d.failedOn })
+	woken := h.wakeFrom(d, n, false, func(i *HintRequest) bool { return i.worker != d.failedOn })
 	if woken < n && d.failedOn != "" {
-		woken += h.wakeFrom(d, n-woken, func(*HintRequest) bool { return true })
+		woken += h.wakeFrom(d, n-woken, false, func(*HintRequest) bool { return true })
 	}
 	return woken
+}
+
+// wakeFar wakes up to n suitable workers because another process hints at futures, and
+// returns how many. Who is about to wait looks again.
+func (h *hub) wakeFar(d demand, n int, now time.Time) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hints++
+	return h.wakeFrom(d, n, true, func(i *HintRequest) bool { return !now.Before(i.paced) })
 }
 
 // wakeNear wakes the worker that futures are left to, and reports whether it did.
@@ -133,18 +146,19 @@ func (h *hub) wakeNear(d demand) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.hints++
-	return h.wakeFrom(d, 1, func(i *HintRequest) bool { return i.worker == d.near }) > 0
+	return h.wakeFrom(d, 1, false, func(i *HintRequest) bool { return i.worker == d.near }) > 0
 }
 
-// wakeFrom wakes up to n suitable workers of those that among accepts.
-func (h *hub) wakeFrom(d demand, n int, among func(*HintRequest) bool) (woken int) {
+// wakeFrom wakes up to n suitable workers of those that among accepts. far says that
+// another process asks for it.
+func (h *hub) wakeFrom(d demand, n int, far bool, among func(*HintRequest) bool) (woken int) {
 	for at := len(h.idle[d.queue]) - 1; at >= 0 && woken < n; at-- {
 		i := h.idle[d.queue][at]
 		if !among(i) || !i.fits(d) {
 			continue
 		}
 		h.remove(i)
-		i.heard.Store(&hint{shard: d.shard, count: h.hints})
+		i.heard.Store(&hint{shard: d.shard, count: h.hints, far: far})
 		i.c <- struct{}{}
 		woken++
 	}

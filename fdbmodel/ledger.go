@@ -48,6 +48,15 @@ func (l *ledger) gone(id layout.ID, snapshot kv.Version, now time.Time) bool {
 	return l.taken[id].hides(snapshot, now)
 }
 
+// hasLanded is gone for claims that took their futures. Who relies on one that is in
+// flight waits for what nobody may take.
+func (l *ledger) hasLanded(id layout.ID, snapshot kv.Version, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.taken[id]
+	return t.at != inFlight && t.hides(snapshot, now)
+}
+
 // take enters a future for a claim whose snapshot is at a version. It returns
 // false if the future is gone.
 func (l *ledger) take(id layout.ID, snapshot kv.Version, now time.Time) bool {

@@ -49,7 +49,7 @@ func TestMachine(t *testing.T) {
 // operations: every invariant holds, and everything ends.
 func TestMachineWithAClockThatJumps(t *testing.T) {
 	t.Parallel()
-	seeds := uint64(6)
+	seeds := uint64(3)
 	if storetest.OnServer {
 		seeds = 2
 	}

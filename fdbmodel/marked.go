@@ -99,7 +99,7 @@ func (c *Cluster) SettleMarked(ctx context.Context) {
 		if marks == nil {
 			return
 		}
-		_, left, err := c.settle(ctx, marks)
+		_, left, _, err := c.settle(ctx, marks)
 		if err != nil && ctx.Err() != nil {
 			c.marked.putBack(marks) // they may be other callers'
 			return

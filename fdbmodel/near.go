@@ -3,6 +3,7 @@ package fdbmodel
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -146,16 +147,23 @@ func (s *settlement) bind(ctx context.Context, a *approach) error {
 	row, event := *a.row, Event{Kind: EventUnblock}
 	switch due := row.Attempts.Due > layout.Millis(s.cluster.clock.Now()); {
 	case due:
-	case err != nil || near.Spec == nil || near.State() != layout.Realized:
+	case err != nil:
+		s.linkLater(&row, err)
+		return nil
+	case near.Spec == nil || near.State() != layout.Realized:
 		s.linkAgain(&row)
 		return nil
 	case near.Object() != "":
 		alive, able, err := a.holders(ctx, near.Object())
+		if layout.IsUnreadable(err) {
+			s.linkLater(&row, err)
+			return nil
+		}
 		if err != nil {
 			return err
 		}
 		if len(alive) == 0 {
-			s.lost = append(s.lost, near)
+			s.lost = append(s.lost, lostNear{near, row.ID})
 			s.linkAgain(&row)
 			return nil
 		}
@@ -178,17 +186,38 @@ func (s *settlement) linkAgain(row *layout.Row) {
 	s.w.markSettling(row.ID, &layout.SettlingRecord{})
 }
 
+// linkLater has the edges of a blocked future settled again by a janitor, not at once:
+// something that it needs can't be read.
+func (s *settlement) linkLater(row *layout.Row, err error) {
+	row.Blocked = &layout.BlockedRecord{Objects: true}
+	s.w.place(row)
+	s.tx.Set(s.cluster.keys.Settling(row.ID), layout.Encode(&layout.SettlingRecord{}))
+	s.unreadable = append(s.unreadable, fmt.Errorf("future %s waits for what can't be read: future %s, which it must be "+
+		"near: %w", row.ID, row.Spec.Near, err))
+}
+
+// lostNear is an object that no worker has, and a future that must be near it.
+type lostNear struct {
+	layout.Row
+	user layout.ID
+}
+
 // holders returns the registered workers that have an object, and those of them that
-// could run the future.
+// could run the future. If a copy can't be read, and none can that is of use, it returns
+// the error: another worker may have it.
 func (a *approach) holders(ctx context.Context, object string) (alive, able []layout.WorkerID, err error) {
 	page, err := a.copies[0].Wait(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
+	var unreadable error
 	for _, item := range page.Items {
 		var record layout.CopyRecord
-		if layout.Decode(item.Key, item.Value, &record) != nil || record.Object != object ||
-			slices.Contains(alive, record.Worker) {
+		if err := layout.Decode(item.Key, item.Value, &record); err != nil {
+			unreadable = err
+			continue
+		}
+		if record.Object != object || slices.Contains(alive, record.Worker) {
 			continue
 		}
 		info, err := a.infos.get(ctx, record.Worker)
@@ -203,21 +232,31 @@ func (a *approach) holders(ctx context.Context, object string) (alive, able []la
 			able = append(able, record.Worker)
 		}
 	}
+	if len(alive) == 0 {
+		return nil, nil, unreadable
+	}
 	return alive, able, nil
 }
 
 // followNear does what is to be done after a settlement that has committed: it calls
-// workers, and reports the objects that futures must be near and no worker has. Errors
-// are left to the next settlement.
-func (c *Cluster) followNear(ctx context.Context, s *settlement) {
+// workers, and reports the objects that futures must be near and no worker has. A
+// future whose object could not be reported is left to a janitor: it returns what of
+// left is to be settled at once.
+func (c *Cluster) followNear(ctx context.Context, s *settlement, left []mark) []mark {
 	for _, w := range s.called {
 		c.hub.wakeWorker(w)
 	}
 	for i := range s.lost {
-		if ctx.Err() == nil {
-			_, _ = c.ReportLost(ctx, s.lost[i].ID, s.lost[i].Result.Token, nil)
+		lost := &s.lost[i]
+		_, err := c.ReportLost(ctx, lost.ID, lost.Result.Token, nil)
+		if err == nil || errors.Is(err, ErrNotFound) {
+			continue
 		}
+		left = slices.DeleteFunc(left, func(m mark) bool { return m.id == lost.user })
+		s.unreadable = append(s.unreadable, fmt.Errorf("future %s must be near future %s, whose loss can't be reported: %w",
+			lost.user, lost.ID, err))
 	}
+	return left
 }
 
 // holding is how many bytes of some objects a worker has.

@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
+
+// namedPins is how many of too many pins an error names.
+const namedPins = 5
 
 // Pin keeps a future from being removed, by its retention as by Discard, until Unpin
 // is called with the same holder: pins are a set of names, and pinning again changes
@@ -34,7 +38,9 @@ func (c *Cluster) Pin(ctx context.Context, id layout.ID, holder string, session 
 			pins.Sessions = slices.Insert(pins.Sessions, at, string(session))
 		}
 		if len(pins.Holders) > layout.MaxPins {
-			return nil, fmt.Errorf("future %s has %d pins: pin is %w; unpin one first", id, layout.MaxPins, ErrTransition)
+			others := slices.DeleteFunc(slices.Clone(pins.Holders), func(h string) bool { return h == holder })
+			return nil, fmt.Errorf("future %s has %d pins, of %s and %d more: pin is %w; unpin one first", id, len(others),
+				strings.Join(others[:namedPins], ", "), len(others)-namedPins, ErrTransition)
 		}
 		return pins, c.openSession(ctx, tx, session)
 	})

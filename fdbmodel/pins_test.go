@@ -81,7 +81,9 @@ func TestPinsThatCannotBe(t *testing.T) {
 		require.NoError(t, s.C.Pin(s.Ctx, id, fmt.Sprint("p", i), ""))
 	}
 	require.ErrorIs(t, s.C.Pin(s.Ctx, id, "one more", ""), layout.ErrBadName)
-	require.ErrorIs(t, s.C.Pin(s.Ctx, id, "another", ""), fdbmodel.ErrTransition)
+	err := s.C.Pin(s.Ctx, id, "another", "")
+	require.ErrorIs(t, err, fdbmodel.ErrTransition)
+	require.ErrorContains(t, err, "has 64 pins, of p0, p1, p10, p11, p12 and 59 more")
 	held := s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Owner = "g" })
 	require.ErrorIs(t, s.C.Pin(s.Ctx, held, "p", ""), fdbmodel.ErrTransition)
 	requireSound(s)

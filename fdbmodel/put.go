@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -100,6 +101,8 @@ func (c *Cluster) putRow(v *Value) (*layout.Row, error) {
 		return nil, fmt.Errorf("%w: a value that is put needs an id or a key", layout.ErrBadSpec)
 	case len(v.Bytes) > layout.MaxPut:
 		return nil, fmt.Errorf("%w: %d bytes, at most %d: put them as an object", ErrTooLarge, len(v.Bytes), layout.MaxPut)
+	case spec.Codec == layout.CodecJSON && v.Object == "" && !json.Valid(v.Bytes):
+		return nil, fmt.Errorf("%w: value to put: codec json: its %d bytes are not JSON", layout.ErrBadSpec, len(v.Bytes))
 	case v.Object != "" && (len(v.Bytes) > 0 || v.Holder == "" || v.Size < 0):
 		return nil, fmt.Errorf("%w: an object of %d bytes at worker %q, and %d bytes beside it", layout.ErrBadSpec, v.Size,
 			v.Holder, len(v.Bytes))

@@ -18,9 +18,8 @@ import (
 // the worker that they are taken from need not be registered.
 func (c *Cluster) Reassign(ctx context.Context, from, to layout.WorkerID, reason string, ids []layout.ID,
 ) ([]Outcome, error) {
-	if len(reason) > maxReason {
-		return nil, fmt.Errorf("%w: assigned for a reason of %d bytes: at most %d", layout.ErrBadSpec, len(reason),
-			maxReason)
+	if err := checkReason(reason); err != nil {
+		return nil, err
 	}
 	return c.eachAssign(ctx, ids, func(ids []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome

@@ -3,6 +3,7 @@ package fdbmodel
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -18,8 +19,10 @@ const maxSettle = 64
 // to many inputs, where those that marked them did not: futures that used the
 // result are unblocked, or fail with it. It returns how many futures it settled
 // edges of, and whether to call it again at once. Several processes may run it.
-// Unreadable futures stay and don't hold up the others. An unknown commit is
-// retried and harmless.
+// Unreadable futures stay and don't hold up the others; those that must be near an
+// object whose records can't be read stay blocked, and the error, which IsUnreadable or is
+// one of the store, names some: the rest is settled. An unknown commit is retried and
+// harmless.
 func (c *Cluster) SettleEdges(ctx context.Context) (settled int, more bool, err error) {
 	var marks []mark
 	err = c.View(ctx, func(tx kv.Attempt) error {
@@ -45,19 +48,32 @@ func (c *Cluster) SettleEdges(ctx context.Context) (settled int, more bool, err 
 	if err != nil {
 		return 0, false, err
 	}
+	var waiting []error
 	for part := range slices.Chunk(marks, maxSettle) {
-		n, left, err := c.settle(ctx, part)
+		n, left, unreadable, err := c.settle(ctx, part)
 		if err != nil {
 			return settled, false, err
 		}
-		settled, more = settled+n, more || len(left) > 0
+		settled, more, waiting = settled+n, more || len(left) > 0, append(waiting, unreadable...)
 	}
-	return settled, more, nil
+	return settled, more, joinSome(waiting)
+}
+
+// namedErrors is how many errors one error names that stands for many.
+const namedErrors = 3
+
+// joinSome joins errors, of which it names some. It returns nil for none.
+func joinSome(all []error) error {
+	if more := len(all) - namedErrors; more > 0 {
+		all = append(slices.Clip(all[:namedErrors]), fmt.Errorf("and %d more", more))
+	}
+	return errors.Join(all...)
 }
 
 // settle settles edges of marked futures in one transaction. It returns of how
-// many, and what is left to settle.
-func (c *Cluster) settle(ctx context.Context, marks []mark) (settled int, left []mark, err error) {
+// many, what is left to settle at once, and which are left to a janitor because
+// something can't be read.
+func (c *Cluster) settle(ctx context.Context, marks []mark) (settled int, left []mark, unreadable []error, err error) {
 	var ids []layout.ID
 	var looks []mark
 	for _, m := range marks {
@@ -84,11 +100,11 @@ func (c *Cluster) settle(ctx context.Context, marks []mark) (settled int, left [
 		return nil
 	})
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, nil, err
 	}
 	c.wakeIdle(ctx, result.Version, placed)
-	c.followNear(ctx, s)
-	return settled, left, nil
+	left = c.followNear(ctx, s, left)
+	return settled, left, s.unreadable, nil
 }
 
 // settlement is one transaction that settles edges.
@@ -104,7 +120,9 @@ type settlement struct {
 	changed  map[layout.ID]bool
 	near     []*layout.Row     // to be unblocked, and taken by the worker that has their inputs
 	called   []layout.WorkerID // have assignments
-	lost     []layout.Row      // objects that no worker has
+	lost     []lostNear        // objects that no worker has
+	// unreadable says which futures wait for what can't be read.
+	unreadable []error
 }
 
 // failing is a future one of whose inputs has failed.
@@ -121,34 +139,14 @@ type failing struct {
 func (s *settlement) look(ctx context.Context, looks []mark) error {
 	keys := s.cluster.keys
 	ids := make([]layout.ID, 0, len(looks))
-	waits := make([]kv.Pending[kv.Page], 0, len(looks))
 	for _, m := range looks {
 		if !slices.Contains(ids, m.id) {
 			ids = append(ids, m.id)
-			waits = append(waits, s.tx.Snapshot().GetRange(kv.Prefix(keys.InputsOf(m.id)), kv.RangeOptions{Limit: 1}))
 		}
 	}
-	var free, unreadable []layout.ID
-	for i, id := range ids {
-		page, err := waits[i].Wait(ctx)
-		if err != nil {
-			return err
-		}
-		if len(page.Items) == 0 {
-			free = append(free, id)
-		}
-	}
-	for _, p := range read.Rows(s.tx.Snapshot(), keys, free, keys.Spec) {
-		row, _, err := p.Wait(ctx)
-		switch {
-		case layout.IsUnreadable(err):
-			unreadable = append(unreadable, p.ID) // a version that can read it looks
-		case err != nil:
-			return err
-		case row.Spec != nil && row.State() == layout.Blocked && row.Blocked.Linked == row.Spec.CountInputs():
-			s.tx.AddReadConflictRange(keys.RecordRange(p.ID))
-			s.ready(&row)
-		}
+	unreadable, err := s.unblock(ctx, ids)
+	if err != nil {
+		return err
 	}
 	for _, m := range looks {
 		if !slices.Contains(unreadable, m.id) {
@@ -158,6 +156,41 @@ func (s *settlement) look(ctx context.Context, looks []mark) error {
 		}
 	}
 	return nil
+}
+
+// unblock unblocks those of some futures that wait for no input. It returns those of
+// which only a newer version can tell.
+func (s *settlement) unblock(ctx context.Context, ids []layout.ID) (unreadable []layout.ID, err error) {
+	keys := s.cluster.keys
+	others := waits{tx: s.tx.Snapshot(), keys: keys}
+	rows, asked := make([]layout.Row, 0, len(ids)), make([]wait, 0, len(ids))
+	for _, p := range read.Rows(others.tx, keys, ids, keys.Spec) {
+		row, _, err := p.Wait(ctx)
+		switch {
+		case layout.IsUnreadable(err):
+			unreadable = append(unreadable, p.ID)
+		case err != nil:
+			return nil, err
+		case row.Spec != nil && row.State() == layout.Blocked && row.Blocked.Linked == row.Spec.CountInputs():
+			rows, asked = append(rows, row), append(asked, others.ask(&row, nil))
+		}
+	}
+	if err := others.read(ctx); err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		_, waits, err := others.last(ctx, asked[i])
+		switch {
+		case layout.IsUnreadable(err):
+			unreadable = append(unreadable, rows[i].ID)
+		case err != nil:
+			return nil, err
+		case !waits:
+			s.tx.AddReadConflictRange(keys.RecordRange(rows[i].ID))
+			s.ready(&rows[i])
+		}
+	}
+	return unreadable, nil
 }
 
 func (s *settlement) run(ctx context.Context, ids []layout.ID) error {
@@ -261,7 +294,7 @@ func (s *settlement) link(ctx context.Context, row *layout.Row) error {
 		return err
 	}
 	s.inputs.ask(inputs)
-	_, failure, err := s.inputs.link(ctx, row.ID, inputs)
+	waiting, failure, err := s.inputs.link(ctx, row, inputs)
 	if errors.Is(err, errNoInput) {
 		failure, err = &layout.Exception{Kind: layout.KindUpstream, Message: err.Error()}, nil
 	}
@@ -282,11 +315,14 @@ func (s *settlement) link(ctx context.Context, row *layout.Row) error {
 		return nil
 	}
 	s.tx.Clear(keys.Settling(row.ID))
-	page, err := s.tx.GetRange(kv.Prefix(keys.InputsOf(row.ID)), kv.RangeOptions{Limit: 1}).Wait(ctx)
-	if err != nil {
-		return err
+	if waiting == 0 && row.Spec.ListsInputs() {
+		page, err := s.tx.GetRange(kv.Prefix(keys.InputsOf(row.ID)), kv.RangeOptions{Limit: 1}).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		waiting = len(page.Items)
 	}
-	if len(page.Items) > 0 {
+	if waiting > 0 {
 		s.w.place(&linked)
 		return nil
 	}

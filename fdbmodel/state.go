@@ -29,6 +29,7 @@ const (
 	EventLose                            // no worker has a copy of its result
 	EventBlock                           // its worker finds that the result of an input was lost
 	EventInfeasible                      // no worker could run it for too long
+	EventReplace                         // a worker that has what it must be near may be able to run it by now
 )
 
 var eventNames = [...]string{
@@ -37,7 +38,7 @@ var eventNames = [...]string{
 	EventPromote: "promote", EventRetry: "retry",
 	EventAssign: "assign", EventUnassign: "unassign", EventUnblock: "unblock", EventUpstream: "upstream",
 	EventLose: "lose", EventBlock: "block",
-	EventInfeasible: "infeasible",
+	EventInfeasible: "infeasible", EventReplace: "replace",
 }
 
 // Events lists all kinds of event.
@@ -183,6 +184,7 @@ var transitions = []transition{
 	{layout.Ready, EventUnassign, assignedToWorker.and(mustBeNear), layout.Blocked, lookAgain, Applied},
 	{layout.Ready, EventUnassign, assignedToWorker, layout.Ready, clearAssigned, Applied},
 	{layout.Ready, EventInfeasible, inPool, layout.Failed, failInfeasible, Applied},
+	{layout.Ready, EventReplace, displaced, layout.Blocked, lookAgain, Applied},
 
 	{layout.Delayed, EventRealize, always, layout.Delayed, nothing, Lost},
 	{layout.Delayed, EventFail, always, layout.Delayed, nothing, Lost},

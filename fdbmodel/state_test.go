@@ -151,6 +151,11 @@ func TestStateGrid(t *testing.T) {
 		"ready infeasible":   "failed/applied failed/applied", "delayed infeasible": "delayed/refused delayed/refused",
 		"claimed infeasible": "claimed/refused claimed/refused", "realized infeasible": "realized/refused realized/refused",
 		"failed infeasible": "failed/refused failed/refused",
+
+		"blocked replace": "blocked/refused blocked/refused",
+		"ready replace":   "ready/refused ready/refused", "delayed replace": "delayed/refused delayed/refused",
+		"claimed replace": "claimed/refused claimed/refused", "realized replace": "realized/refused realized/refused",
+		"failed replace": "failed/refused failed/refused",
 	}
 	for _, s := range layout.States() {
 		for _, e := range fdbmodel.Events() {
@@ -424,6 +429,7 @@ func TestStateConditionsOfWhatMustBeNear(t *testing.T) {
 		"due":         {due, gridEvent(fdbmodel.EventPromote, gridToken)},
 		"by hand":     {due, gridEvent(fdbmodel.EventRetry, gridToken)},
 		"tried again": {bound(layout.Claimed), failed},
+		"displaced":   {displaced, gridEvent(fdbmodel.EventReplace, gridToken)},
 	} {
 		looks, outcome := fdbmodel.Next(c.row, c.event)
 		require.Equal(t, fdbmodel.Applied, outcome, name)
@@ -431,6 +437,7 @@ func TestStateConditionsOfWhatMustBeNear(t *testing.T) {
 		require.Zero(t, looks.Blocked.Linked, name)
 		require.Empty(t, looks.Attempts.Assigned, name)
 		require.Zero(t, looks.Attempts.Due, name)
+		require.False(t, looks.Attempts.Displaced, name)
 	}
 }
 

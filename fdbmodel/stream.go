@@ -149,6 +149,21 @@ func (r *ResultReader) openCopy(ctx context.Context) error {
 	return err
 }
 
+// Probe reads the beginning of a copy of a result, and returns why it can't: it changes
+// nothing, and reports no loss. Without a reader of objects it returns ErrUnreachable.
+func (c *Cluster) Probe(ctx context.Context, held *Copy) error {
+	reader := c.objectReader()
+	if reader == nil {
+		return fmt.Errorf("%w: this process reads no objects", ErrUnreachable)
+	}
+	open, err := reader.OpenObject(ctx, held.Object, held.Size, held)
+	if err != nil {
+		return err
+	}
+	defer open.Close()
+	return open.ReadAt(ctx, make([]byte, min(layout.ObjectPiece, held.Size)), 0)
+}
+
 // objectValue returns a result that is an object. It reports a loss.
 func (c *Cluster) objectValue(ctx context.Context, id layout.ID, result *layout.Result) ([]byte, error) {
 	if result.Size < 0 || result.Size > layout.MaxPut {

@@ -2,7 +2,6 @@ package fdbmodel
 
 import (
 	"context"
-	"slices"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -20,7 +19,9 @@ const maxToldAtOnce = 8
 // Two inputs that end at once don't see the other's end. So who sees that another
 // input is left either relies on its key, and repeats if that is cleared, or leaves
 // a mark, so that somebody looks again after the commit. The one that commits last
-// leaves its mark behind all ends, and who looks there sees them.
+// leaves its mark behind all ends, and who looks there sees them. Settlements need
+// neither where inputs are not listed: they tell of what has ended before, so who ends
+// another input sees it, or leaves a mark.
 type telling struct {
 	cluster *Cluster
 	tx      kv.Attempt
@@ -40,7 +41,7 @@ type toldUser struct {
 	// free is set if it waits for no other input, look if somebody is to look again.
 	// What it waits for decides if asks is set.
 	free, look, asks bool
-	waits            kv.Pending[kv.Page]
+	waits            wait
 }
 
 func (t *telling) add(user, input layout.ID) {
@@ -88,8 +89,10 @@ func (t *telling) read(ctx context.Context) error {
 	if len(t.order) == 0 {
 		return nil
 	}
-	keys, snapshot := t.cluster.keys, t.tx.Snapshot()
-	for _, p := range read.Rows(snapshot, keys, t.order, keys.Spec) {
+	keys := t.cluster.keys
+	others := waits{tx: t.tx.Snapshot(), keys: keys}
+	t.told = make([]toldUser, 0, len(t.order))
+	for _, p := range read.Rows(others.tx, keys, t.order, keys.Spec) {
 		row, _, err := p.Wait(ctx)
 		if err != nil && !layout.IsUnreadable(err) {
 			return err
@@ -105,19 +108,21 @@ func (t *telling) read(ctx context.Context) error {
 		case row.Spec.CountInputs() == len(u.inputs):
 			u.free = true
 		default:
-			u.asks, u.waits = true, snapshot.GetRange(kv.Prefix(keys.InputsOf(p.ID)),
-				kv.RangeOptions{Limit: len(u.inputs) + 1, Reverse: true})
+			u.asks, u.waits = true, others.ask(&row, u.inputs)
 		}
 		t.told = append(t.told, u)
+	}
+	if err := others.read(ctx); err != nil {
+		return err
 	}
 	for i := range t.told {
 		u := &t.told[i]
 		if u.asks {
-			page, err := u.waits.Wait(ctx)
-			if err != nil {
+			input, waits, err := others.last(ctx, u.waits)
+			if err != nil && !layout.IsUnreadable(err) {
 				return err
 			}
-			t.decide(u, page.Items)
+			t.decide(u, input, waits, err == nil)
 		}
 		if u.free {
 			t.tx.AddReadConflictRange(keys.RecordRange(u.row.ID))
@@ -126,20 +131,16 @@ func (t *telling) read(ctx context.Context) error {
 	return nil
 }
 
-// decide decides on a future with the last of the inputs that it waits for. Inputs
-// mostly end in the order of their keys, so the last one seldom ends now.
-func (t *telling) decide(u *toldUser, last []kv.KeyValue) {
-	other := slices.IndexFunc(last, func(item kv.KeyValue) bool {
-		input, ok := layout.OtherEnd(item.Key)
-		return !ok || !slices.Contains(u.inputs, input)
-	})
+// decide decides on a future that may wait for another input, which may be one that
+// only a newer version can read.
+func (t *telling) decide(u *toldUser, other layout.ID, waits, readable bool) {
 	switch {
-	case other < 0:
+	case !waits:
 		u.free = true
-	case t.looks:
+	case t.looks || !readable:
 		u.look = true
-	default:
-		t.tx.AddReadConflictKey(last[other].Key)
+	case u.waits.listed:
+		t.tx.AddReadConflictKey(t.cluster.keys.Input(u.row.ID, other))
 	}
 }
 
@@ -147,8 +148,10 @@ func (t *telling) decide(u *toldUser, last []kv.KeyValue) {
 func (t *telling) write(w *changes, apply func(*layout.Row, Event)) {
 	for i := range t.told {
 		u := &t.told[i]
-		for _, input := range u.inputs {
-			t.tx.Clear(w.keys.Input(u.row.ID, input))
+		if u.row.Spec == nil || u.row.Spec.ListsInputs() {
+			for _, input := range u.inputs {
+				t.tx.Clear(w.keys.Input(u.row.ID, input))
+			}
 		}
 		switch {
 		case u.free && u.row.Blocked.Objects:

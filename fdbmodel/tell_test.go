@@ -2,6 +2,7 @@ package fdbmodel_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -86,12 +87,42 @@ func (e *enders) submit(n int, inputs ...layout.ID) []layout.ID {
 	return ids
 }
 
+// over puts so many results, so that a future that takes them has inputs that are over.
+func (e *enders) over(n int) (ids []layout.ID) {
+	for range n {
+		drawn, err := e.c.DrawIDs(1)
+		require.NoError(e, err)
+		_, err = e.c.Put(e.ctx, fdbmodel.Value{ID: drawn[0], Bytes: []byte("v")})
+		require.NoError(e, err)
+		ids = append(ids, drawn[0])
+	}
+	return ids
+}
+
+// eachLength calls fn for users with few inputs, and for those that list what they
+// wait for, with inputs that such a user takes besides.
+func eachLength(t *testing.T, fn func(t *testing.T, e *enders, more []layout.ID)) {
+	for name, more := range map[string]int{"few": 0, "listed": layout.MaxUnlistedInputs} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnders(t)
+			fn(t, e, e.over(more))
+		})
+	}
+}
+
 // end realizes the future of a worker and settles nothing after it.
 func (e *enders) end(worker int) {
 	outcomes, err := e.workers[worker].End(e.ctx, []fdbmodel.Completion{
 		{Future: &e.claimed[worker], Result: &layout.Result{Value: []byte("v")}}})
 	require.NoError(e, err)
 	require.Equal(e, []fdbmodel.Outcome{fdbmodel.Applied}, outcomes)
+}
+
+// fail fails the future of a worker for good, and settles nothing after it.
+func (e *enders) fail(worker int) {
+	_, err := e.workers[worker].End(e.ctx, []fdbmodel.Completion{failForGood(&e.claimed[worker])})
+	require.NoError(e, err)
 }
 
 func (e *enders) requireAll(ids []layout.ID, want layout.State) {
@@ -158,22 +189,25 @@ func TestInputsThatEndAtOnce(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnders(t)
-			users := e.submit(2, e.inputs[:2]...)
-			waits := e.submit(1, e.inputs...)
-			e.claim(0, 1)
-			e.db.call["futura-finish"] = func() { e.end(1) }
-			e.end(0)
-			e.requireAll(users, layout.Blocked)
-			e.requireMarks(6)
-			why, err := inspect.Explain(e.ctx, e.c, users[0])
-			require.NoError(t, err)
-			require.Contains(t, why.Text, "All of its inputs (2) are over.")
-			settle(e)
-			e.requireAll(users, layout.Ready)
-			e.requireAll(waits, layout.Blocked)
-			e.requireMarks(0)
+			eachLength(t, func(t *testing.T, e *enders, more []layout.ID) {
+				users := e.submit(2, append(e.inputs[:2:2], more...)...)
+				waits := e.submit(1, append(e.inputs[:3:3], more...)...)
+				e.claim(0, 1)
+				e.db.call["futura-finish"] = func() { e.end(1) }
+				e.end(0)
+				e.requireAll(users, layout.Blocked)
+				e.requireMarks(6)
+				why, err := inspect.Explain(e.ctx, e.c, users[0])
+				require.NoError(t, err)
+				require.Contains(t, why.Text, fmt.Sprintf("All of its inputs (%d) are over.", 2+len(more)))
+				why, err = inspect.Explain(e.ctx, e.c, waits[0])
+				require.NoError(t, err)
+				require.Contains(t, why.Text, "that are not over: "+e.inputs[2].String()+" (go:f, ready).")
+				settle(e)
+				e.requireAll(users, layout.Ready)
+				e.requireAll(waits, layout.Blocked)
+				e.requireMarks(0)
+			})
 		})
 	}
 }
@@ -181,17 +215,62 @@ func TestInputsThatEndAtOnce(t *testing.T) {
 // TestInputsThatEndOneByOne leaves one mark: the last end sees that it is the last.
 func TestInputsThatEndOneByOne(t *testing.T) {
 	t.Parallel()
+	eachLength(t, func(_ *testing.T, e *enders, more []layout.ID) {
+		users := e.submit(1, append(e.inputs[:2:2], more...)...)
+		e.claim(0)
+		e.end(0)
+		e.requireAll(users, layout.Blocked)
+		e.requireMarks(1)
+		e.settleAll()
+		e.requireAll(users, layout.Blocked)
+		e.claim(1)
+		e.end(1)
+		e.requireMarks(0)
+		e.requireAll(users, layout.Ready)
+	})
+}
+
+// TestInputThatHasFailed realizes an input before anybody tells that the other one has
+// failed.
+func TestInputThatHasFailed(t *testing.T) {
+	t.Parallel()
+	eachLength(t, func(_ *testing.T, e *enders, more []layout.ID) {
+		users := e.submit(1, append(e.inputs[:2:2], more...)...)
+		e.claim(0, 1)
+		e.fail(0)
+		e.end(1)
+		e.requireAll(users, layout.Blocked)
+		e.settleAll()
+		e.requireAll(users, layout.Failed)
+	})
+}
+
+// TestInputThatCannotBeRead ends an input while a newer version alone can read the
+// other one: whether both have ended is looked at by who can.
+func TestInputThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	e := newEnders(t)
 	users := e.submit(1, e.inputs[:2]...)
-	e.claim(0)
+	e.claim(0, 1)
 	e.end(0)
+	e.settleAll()
+	key := e.c.Keys().State(e.inputs[0], layout.StateResult)
+	swap := func(value []byte) (old []byte) {
+		_, err := kv.Transact(e.ctx, e.db, e.c.RetryPolicy(kv.Options{}), func(tx kv.Attempt) (err error) {
+			old, err = tx.Get(key).Wait(e.ctx)
+			tx.Set(key, value)
+			return err
+		})
+		require.NoError(t, err)
+		return old
+	}
+	value := swap(newerRecord)
+	e.end(1)
+	e.c.SettleMarked(e.ctx)
 	e.requireAll(users, layout.Blocked)
+	swap(value)
 	e.requireMarks(1)
 	e.settleAll()
-	e.requireAll(users, layout.Blocked)
-	e.claim(1)
-	e.end(1)
-	e.requireMarks(0)
 	e.requireAll(users, layout.Ready)
 }
 
@@ -232,18 +311,34 @@ func TestUserThatEndsMeanwhile(t *testing.T) {
 // of which sees the other.
 func TestSettlementsAtOnce(t *testing.T) {
 	t.Parallel()
-	e := newEnders(t)
-	users := e.submit(fdbmodel.MaxToldAtOnce+1, e.inputs[:2]...)
-	waits := e.submit(1, e.inputs...)
-	e.claim(0, 1)
-	e.end(0)
-	e.end(1)
-	e.requireMarks(2)
-	e.db.call["futura-settle"] = func() { require.NoError(t, e.c.SettleEdgesOf(e.ctx, e.inputs[1])) }
-	require.NoError(t, e.c.SettleEdgesOf(e.ctx, e.inputs[0]))
-	e.requireAll(users, layout.Ready)
-	e.requireAll(waits, layout.Blocked)
-	e.requireMarks(1) // the second try relies on no key, so it leaves a mark
-	e.settleAll()
-	e.requireAll(waits, layout.Blocked)
+	eachLength(t, func(t *testing.T, e *enders, more []layout.ID) {
+		users := e.submit(fdbmodel.MaxToldAtOnce+1, append(e.inputs[:2:2], more...)...)
+		waits := e.submit(1, append(e.inputs[:3:3], more...)...)
+		e.claim(0, 1)
+		e.end(0)
+		e.end(1)
+		e.requireMarks(2)
+		e.db.call["futura-settle"] = func() { require.NoError(t, e.c.SettleEdgesOf(e.ctx, e.inputs[1])) }
+		require.NoError(t, e.c.SettleEdgesOf(e.ctx, e.inputs[0]))
+		e.requireAll(users, layout.Ready)
+		e.requireAll(waits, layout.Blocked)
+		e.requireMarks(1) // the second try relies on no key, so it leaves a mark
+		e.settleAll()
+		e.requireAll(waits, layout.Blocked)
+	})
+}
+
+// TestEndWhileAnotherIsTold ends an input while a settlement tells of the other one,
+// and does not see that.
+func TestEndWhileAnotherIsTold(t *testing.T) {
+	t.Parallel()
+	eachLength(t, func(t *testing.T, e *enders, more []layout.ID) {
+		users := e.submit(fdbmodel.MaxToldAtOnce+1, append(e.inputs[:2:2], more...)...)
+		e.claim(0, 1)
+		e.end(0)
+		e.db.call["futura-settle"] = func() { e.end(1) }
+		require.NoError(t, e.c.SettleEdgesOf(e.ctx, e.inputs[0]))
+		e.settleAll()
+		e.requireAll(users, layout.Ready)
+	})
 }

@@ -17,7 +17,7 @@ import (
 // result, in each form, and checks that the operation was done once.
 func TestUnknownResults(t *testing.T) {
 	t.Parallel()
-	for tag, play := range map[string]func(s *modeltest.Stage, strike func()){
+	playUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
 		"futura-submit": func(s *modeltest.Stage, strike func()) {
 			strike()
 			id := s.Submit()
@@ -57,34 +57,6 @@ func TestUnknownResults(t *testing.T) {
 			require.Equal(s.T, layout.Blocked, s.State(id))
 			require.Equal(s.T, 201, endAll(s, realize))
 			require.Equal(s.T, int64(201), s.Counted(layout.Realized))
-		},
-		"futura-lose": func(s *modeltest.Stage, strike func()) {
-			id := objectOf(s)
-			endAll(s, keepObject)
-			loseWorker(s)
-			strike()
-			token := tokenOf(s, id)
-			state, err := s.C.ReportLost(s.Ctx, id, token, nil)
-			require.NoError(s.T, err)
-			require.Equal(s.T, layout.Ready, state)
-			row, err := s.C.Get(s.Ctx, id)
-			require.NoError(s.T, err)
-			require.Equal(s.T, 1, row.Attempts.Rebuilt)
-			require.Equal(s.T, int64(1), s.Counted(layout.Ready))
-		},
-		"futura-clone": func(s *modeltest.Stage, strike func()) {
-			id := objectOf(s)
-			endAll(s, keepObject)
-			info := s.Info()
-			info.Address = ""
-			second, err := s.C.Register(s.Ctx, info)
-			require.NoError(s.T, err)
-			strike()
-			require.NoError(s.T, second.AddCopy(s.Ctx, id, tokenOf(s, id), false))
-			s.Faults.Flush()
-			copies, err := s.C.Copies(s.Ctx, id)
-			require.NoError(s.T, err)
-			require.Len(s.T, copies, 2)
 		},
 		"futura-claim": func(s *modeltest.Stage, strike func()) {
 			s.Submit()
@@ -426,7 +398,13 @@ func TestUnknownResults(t *testing.T) {
 			require.NoError(s.T, err)
 			require.Contains(s.T, sessions, layout.SessionID("session"))
 		},
-	} {
+	})
+}
+
+// playUnknown plays each operation once with each form of an unknown result of the
+// commits whose tag its name begins with.
+func playUnknown(t *testing.T, plays map[string]func(s *modeltest.Stage, strike func())) {
+	for tag, play := range plays {
 		for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
 			t.Run(tag+" "+fault.String(), func(t *testing.T) {
 				t.Parallel()

@@ -38,16 +38,20 @@ func (c *Cluster) Wake(ctx context.Context, version kv.Version, submitted []Subm
 			settling = append(settling, mark{id: submitted[i].ID})
 		}
 	}
-	c.follow(ctx, version, aftermath{placed, settling})
+	c.follow(ctx, version, aftermath{placed: placed, settling: settling})
 }
 
 // wakeIdle wakes workers that can run the futures that entered the pool at
 // version: first those that have what the futures take, then others within the
-// process, then through the store.
+// process, then those of other processes: by hints, and what nobody heeds through
+// the store.
 func (c *Cluster) wakeIdle(ctx context.Context, version kv.Version, placed demands) {
 	c.wakeNear(ctx, version, placed)
 	for d, n := range placed {
 		placed[d] = n - c.hub.wake(d, n)
+	}
+	if len(placed.queues()) > 0 {
+		c.hintOthers(ctx, placed)
 	}
 	if len(placed.queues()) > 0 {
 		c.wakeOtherProcesses(ctx, version, placed)
@@ -63,34 +67,38 @@ func (c *Cluster) wakeOtherProcesses(ctx context.Context, version kv.Version, pl
 	if version != kv.NoVersion {
 		tx.SetReadVersion(version)
 	}
-	woken := 0
+	var woken []layout.WorkerID
 	// First those that have not failed the futures.
 	for _, sparing := range []bool{true, false} {
-		if woken == wakeLimit || !sparing && !placed.anyFailed() {
+		if len(woken) == wakeLimit || !sparing && !placed.anyFailed() {
 			break
 		}
 		for queue := range placed.queues() {
-			n, err := c.wakeQueue(ctx, tx, queue, placed, sparing, wakeLimit-woken)
+			more, err := c.wakeQueue(ctx, tx, queue, placed, sparing, wakeLimit-len(woken))
 			if err != nil {
 				return
 			}
-			if woken += n; woken == wakeLimit {
+			if woken = append(woken, more...); len(woken) == wakeLimit {
 				break
 			}
 		}
 	}
-	if woken > 0 {
-		// A hint that fails costs one poll interval; its error is not the caller's.
-		_, _ = tx.Commit(ctx)
+	if len(woken) == 0 {
+		return
+	}
+	// A hint that fails costs one poll interval; its error is not the caller's.
+	_, _ = tx.Commit(ctx)
+	if hinter := c.offeredHinter(); hinter != nil {
+		hinter.Met(woken)
 	}
 }
 
 // wakeQueue wakes up to limit workers in the ring of a queue that can run one of
-// placed, and returns how many. With sparing it wakes none that has failed it.
+// placed, and returns them. With sparing it wakes none that has failed it.
 func (c *Cluster) wakeQueue(ctx context.Context, tx kv.Tx, queue string, placed demands, sparing bool, limit int,
-) (int, error) {
+) (woken []layout.WorkerID, err error) {
 	prefix := c.keys.IdleQueue(queue)
-	ring, woken := kv.Prefix(prefix), 0
+	ring := kv.Prefix(prefix)
 	for pages := range ringPages {
 		page, err := tx.Snapshot().GetRange(ring, kv.RangeOptions{Limit: ringPage}).Wait(ctx)
 		if err != nil || len(page.Items) == 0 {
@@ -119,7 +127,7 @@ func (c *Cluster) wakeQueue(ctx context.Context, tx kv.Tx, queue string, placed 
 			// A worker that is alive looks for work and returns to the ring. A
 			// vanished one must not take a second hint from the others.
 			tx.Clear(item.Key)
-			if woken++; woken == limit {
+			if woken = append(woken, worker); len(woken) == limit {
 				return woken, nil
 			}
 		}
@@ -154,7 +162,7 @@ func (r *Registration) EnterIdleRing(ctx context.Context, req ClaimRequest) (kv.
 	_, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-idle", NoSync: true}, func(tx kv.Attempt) error {
 		watch = nil
 		alive := r.askAlive(tx)
-		found, err := r.anyOf(ctx, tx, req, 0, r.cluster.config.Shards)
+		found, err := r.anyOf(ctx, tx, tx, req, 0, r.cluster.config.Shards)
 		if err != nil {
 			return err
 		}
@@ -195,7 +203,7 @@ func (r *Registration) Poll(ctx context.Context, req ClaimRequest) (found bool, 
 				return err
 			}
 		}
-		found, err = r.anyOf(ctx, tx.Snapshot(), req, r.polled, n)
+		found, err = r.anyOf(ctx, tx, tx.Snapshot(), req, r.polled, n)
 		return err
 	})
 	r.polled = (r.polled + n) % shards
@@ -234,6 +242,7 @@ func (r *Registration) leaveRing(tx kv.Tx) {
 // returns it.
 func (r *Registration) hintedShard(ctx context.Context, tx kv.Reader) (int, error) {
 	if h := r.hinted.Swap(nil); h != nil {
+		r.far = h.far
 		if r.cluster.config.Shards > 1 {
 			r.heard = h.count // the claim may not look into other shards
 		}
@@ -256,25 +265,34 @@ func (r *Registration) hintedShard(ctx context.Context, tx kv.Reader) (int, erro
 	return wake.Shard - 1, nil
 }
 
-// anyOf reports whether the worker could claim something, from n shards.
-func (r *Registration) anyOf(ctx context.Context, tx kv.Reader, req ClaimRequest, first, n int) (bool, error) {
+// anyOf reports whether the worker could claim something, from n shards. It reads
+// by reader, of tx.
+func (r *Registration) anyOf(ctx context.Context, tx kv.Tx, reader kv.Reader, req ClaimRequest, first, n int,
+) (bool, error) {
 	const page = 16
 	now, shards := r.cluster.clock.Now(), r.cluster.config.Shards
+	var snapshot kv.Version
+	gone := func(id layout.ID) bool { return r.cluster.ledger.hasLanded(id, snapshot, now) }
 	var looks []asked
-	mine := r.askOwn(tx, page)
+	mine := r.askOwn(reader, page)
 	for i := range n {
 		shard := (first + i) % shards
 		for _, q := range r.info.Queues {
 			want := want{queue: q, free: req.Free, runs: req.Runs, skip: req.Skip, labels: r.labels, page: page,
-				noObjects: req.noObjects(), elsewhere: r.elsewhere(ctx)}
-			looks = append(looks, r.scan.ask(tx, shard, want))
+				noObjects: req.noObjects(), gone: gone, elsewhere: r.elsewhere(ctx)}
+			looks = append(looks, r.scan.ask(reader, shard, want))
 		}
 	}
-	if own, err := r.ownEntries(ctx, tx, mine, &req, 1, nil); err != nil || len(own) > 0 {
+	// A store may not show a claim without a sync yet that has been acknowledged.
+	var err error
+	if snapshot, err = tx.ReadVersion(ctx); err != nil {
+		return false, err
+	}
+	if own, err := r.ownEntries(ctx, reader, mine, &req, 1, gone); err != nil || len(own) > 0 {
 		return len(own) > 0, err
 	}
 	for _, a := range looks {
-		found, err := r.scan.collect(ctx, tx, a, now, 1)
+		found, err := r.scan.collect(ctx, reader, a, now, 1)
 		if err != nil || len(found) > 0 {
 			return len(found) > 0, err
 		}

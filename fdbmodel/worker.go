@@ -30,6 +30,8 @@ type Registration struct {
 	idle    int                  // workers in the ring when Poll counted them, up to the shards
 	wokenAt kv.Stamp             // of the last wake through the store
 	hinted  atomic.Pointer[hint] // set by the hub when it wakes the worker
+	far     bool                 // a hint of another process led to the claim; used by Claim only
+	pace    HintPace             // of such hints; used by Claim and RequestHint only
 	inRing  bool                 // EnterIdleRing wrote the worker into the ring, and nothing removed it
 	polled  int                  // shard of the next Poll
 
@@ -234,7 +236,7 @@ func (r *Registration) Leave(ctx context.Context) error {
 			return err
 		}
 		if dropped > 0 { // some may have to be near objects that others have
-			if _, _, err := c.SettleEdges(ctx); err != nil {
+			if _, _, err := c.SettleEdges(ctx); err != nil && !layout.IsUnreadable(err) {
 				return err
 			}
 		}

@@ -282,9 +282,10 @@ func (w *changes) flushMail(session layout.SessionID, notices []layout.Notice) {
 type aftermath struct {
 	placed   demands // workers to wake
 	settling []mark  // edges to settle
+	mail     map[layout.SessionID][]layout.Notice
 }
 
-func (w *changes) aftermath() aftermath { return aftermath{w.placed, w.settling} }
+func (w *changes) aftermath() aftermath { return aftermath{w.placed, w.settling, w.mail} }
 
 // follow does what is to be done after a transaction that committed at version.
 func (c *Cluster) follow(ctx context.Context, version kv.Version, a aftermath) {
@@ -294,6 +295,7 @@ func (c *Cluster) follow(ctx context.Context, version kv.Version, a aftermath) {
 
 // announce is follow for callers of SettleMarked.
 func (c *Cluster) announce(ctx context.Context, version kv.Version, a aftermath) {
+	c.mail.tell(a.mail)
 	c.wakeIdle(ctx, version, a.placed)
 	c.marked.add(a.settling)
 }

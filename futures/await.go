@@ -2,7 +2,6 @@ package futures
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"time"
 
@@ -24,7 +23,8 @@ func (f *Future) Await(ctx context.Context) (Result, error) {
 
 // AwaitAll returns the results of all futures in their order, once all are
 // over. If some failed, their results are empty and the error joins the
-// failures, in the order of the futures. When ctx ends first, the results known
+// failures, in the order of the futures: errors.Is and errors.As see all, and its text
+// has the first ten and the number of the others. When ctx ends first, the results known
 // so far are returned, and the error is a *WaitError of the first future that
 // is not over, even if others failed. A future may be named more than once.
 func (c *Client) AwaitAll(ctx context.Context, fs []*Future) ([]Result, error) {
@@ -45,7 +45,7 @@ func (c *Client) AwaitAll(ctx context.Context, fs []*Future) ([]Result, error) {
 	if interrupted != nil {
 		return results, firstUnsettled(ctx, fs, interrupted)
 	}
-	return results, errors.Join(failures...)
+	return results, joinFailures(failures)
 }
 
 // AwaitAny returns the first of the futures that is over, and nil if fs is

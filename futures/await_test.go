@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -54,7 +55,7 @@ func TestAwaitAllIsOneWatch(t *testing.T) {
 	ctx := context.Background()
 	counter := &watchCounter{Database: storetest.New(t)}
 	c := newClient(t, counter)
-	tasks := make([]futures.Task, 20_000)
+	tasks := make([]futures.Task, 5_000)
 	for i := range tasks {
 		tasks[i] = futures.Task{Function: "go:upper", Args: fmt.Appendf(nil, "%d", i)}
 	}
@@ -122,6 +123,38 @@ func TestAwaitAllJoinsFailuresInOrder(t *testing.T) {
 	require.Equal(t, []futures.ID{fs[1].ID(), fs[4].ID(), fs[7].ID(), fs[1].ID()}, failed)
 	for i, r := range results {
 		require.Equal(t, i%3 != 1 && i < 9, r.Worker != "", i)
+	}
+}
+
+// TestTheTextOfManyFailuresIsBounded has 1,000 futures fail, of which the error says ten
+// and sees all.
+func TestTheTextOfManyFailuresIsBounded(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := newClient(t, storetest.New(t))
+	tasks := make([]futures.Task, 1000)
+	for i := range tasks {
+		tasks[i] = futures.Task{Function: "go:fail"}
+	}
+	fs, err := c.SubmitMany(ctx, tasks)
+	require.NoError(t, err)
+	last := fs[len(fs)-1]
+	_, err = c.Cancel(ctx, last.ID(), "not wanted")
+	require.NoError(t, err)
+	newExecutor(t, c, echo).all(t)
+	typed := make([]*futures.Typed[int], len(fs))
+	for i, f := range fs {
+		typed[i] = &futures.Typed[int]{Future: f}
+	}
+	_, plain := c.AwaitAll(ctx, fs)
+	_, decoded := futures.AwaitAll(ctx, typed)
+	for _, err := range []error{plain, decoded} {
+		require.ErrorIs(t, err, futures.ErrCancelled, "the last one")
+		require.ErrorIs(t, err, futures.ErrFailed)
+		require.Len(t, err.(interface{ Unwrap() []error }).Unwrap(), 1000)
+		require.Contains(t, err.Error(), fs[9].ID().String())
+		require.NotContains(t, err.Error(), fs[10].ID().String())
+		require.True(t, strings.HasSuffix(err.Error(), "\nand 990 more"), err.Error())
 	}
 }
 

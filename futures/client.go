@@ -28,6 +28,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/workers/objects/held"
+	"github.com/futura-run/futura/workers/objects/hints"
 )
 
 // Options of a client. The zero value suits most programs.
@@ -40,6 +41,12 @@ type Options struct {
 	// Existing makes New return ErrNotFound if the cluster does not exist.
 	// Defaults to false: New creates it.
 	Existing bool
+	// NoHints makes the client neither send nor receive hints. With them, a submit has
+	// an idle worker of another process look for work at once, and that worker has the
+	// client look for the result, over a connection of their own; without, all of this
+	// goes through the store, which takes longer. Hints reach workers that have an
+	// object store. They change nothing but when somebody looks. Defaults to false.
+	NoHints bool
 	// Logger receives what is retried in the background. Defaults to none.
 	Logger *slog.Logger
 	// Seam is for packages of this module; others can't construct one.
@@ -58,6 +65,8 @@ type Client struct {
 	commits  committers
 	listener listener
 	objects  held.Reader
+	hints    *hints.Sender // nil without
+	unhear   func()        // ends what hears of mail within the process, nil for nothing
 
 	// base ends with Close. Work that serves no single caller runs in it.
 	base context.Context
@@ -85,8 +94,8 @@ func New(ctx context.Context, db kv.Database, o Options) (*Client, error) {
 	return FromCluster(cluster, o)
 }
 
-// FromCluster returns a client of an open cluster. Of the options, only Logger
-// and Seam have an effect.
+// FromCluster returns a client of an open cluster. Of the options, only Logger,
+// NoHints and Seam have an effect.
 func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Client, error) {
 	session, err := cluster.DrawSessionID()
 	if err != nil {
@@ -99,6 +108,7 @@ func FromCluster(cluster *fdbmodel.Cluster, o Options) (*Client, error) {
 	c.commits.client = c
 	cluster.OfferObjectReader(&c.objects)
 	c.listener.init(c)
+	c.startHints()
 	if o.Seam != nil {
 		o.Seam.Step = c.step
 	}
@@ -152,6 +162,7 @@ func (c *Client) Close(ctx context.Context) error {
 	c.commits.close()
 	c.end()
 	c.wg.Wait()
+	c.stopHints()
 	c.cluster.WithdrawObjectReader(&c.objects)
 	_ = c.objects.Close() // what it reads has no use any more
 	c.registry.close(ErrClosed)

@@ -8,35 +8,46 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/workers/objects/held"
 )
 
 // ErrUnknownWorker is returned for a worker that is not registered, or holds no
 // objects.
 var ErrUnknownWorker = errors.New("no such worker, or it holds no objects")
 
+// CopyOptions say how a result goes to another worker. The zero value is right.
+type CopyOptions struct {
+	// To is the worker. Defaults to the one with most room that has no copy yet.
+	To WorkerID
+	// Progress is told several times a second how many of the bytes of the result have
+	// arrived, as the worker says; a worker that fails is followed by another one, which
+	// begins with none. It is called by the goroutine that called Clone or Transfer.
+	// Defaults to nobody.
+	Progress func(arrived, size int64)
+}
+
 // Clone has another worker take a copy of a result that is an object, from the workers
-// that have it: the result is lost only with the last of them. to is the worker, or
-// empty for the one with most room that has no copy yet. Clone returns once the copy
-// counts, and which worker has it; also if it had one before. At most 64 workers have a
-// copy.
+// that have it: the result is lost only with the last of them. Clone returns once the
+// copy counts, and which worker has it; also if it had one before. At most 64 workers
+// have a copy.
 //
 // It returns ErrNotFound for an unknown future and if no worker has the result any
-// more, ErrTransition for a result that is no object and, without to, if all workers
+// more, ErrTransition for a result that is no object and, without To, if all workers
 // with an object store have a copy, ErrNoHolder if no worker takes it, and
 // ErrUnknownWorker. An unknown commit is retried and harmless. If ctx ends, the
 // worker drops what it has got, unless the copy counts already.
-func (c *Client) Clone(ctx context.Context, id ID, to WorkerID) (WorkerID, error) {
-	return c.take(ctx, id, to, false)
+func (c *Client) Clone(ctx context.Context, id ID, o CopyOptions) (WorkerID, error) {
+	return c.take(ctx, id, o, false)
 }
 
 // Transfer is Clone, after which no other worker has a copy: in the transaction that
 // counts the new one, those of others cease to, and their workers drop what they hold
 // within 10 s.
-func (c *Client) Transfer(ctx context.Context, id ID, to WorkerID) (WorkerID, error) {
-	return c.take(ctx, id, to, true)
+func (c *Client) Transfer(ctx context.Context, id ID, o CopyOptions) (WorkerID, error) {
+	return c.take(ctx, id, o, true)
 }
 
-func (c *Client) take(ctx context.Context, id ID, to WorkerID, alone bool) (WorkerID, error) {
+func (c *Client) take(ctx context.Context, id ID, o CopyOptions, alone bool) (WorkerID, error) {
 	if err := c.usable(); err != nil {
 		return "", err
 	}
@@ -52,7 +63,7 @@ func (c *Client) take(ctx context.Context, id ID, to WorkerID, alone bool) (Work
 		return "", fmt.Errorf("the result of future %s is stored with the cluster: clone and transfer of it are %w", id,
 			ErrTransition)
 	}
-	candidates, err := c.takers(ctx, id, to)
+	candidates, err := c.takers(ctx, id, o.To)
 	if err != nil {
 		return "", err
 	}
@@ -60,9 +71,14 @@ func (c *Client) take(ctx context.Context, id ID, to WorkerID, alone bool) (Work
 	if err != nil {
 		return "", err
 	}
+	how := held.TakeOptions{Alone: alone}
+	if o.Progress != nil {
+		size := row.Result.Size
+		how.Arrived = func(n int64) { o.Progress(min(n, size), size) }
+	}
 	var failed error
 	for i := range holders {
-		err := c.objects.Take(ctx, &holders[i], id, alone)
+		err := c.objects.Take(ctx, &holders[i], id, how)
 		if err == nil {
 			return holders[i].Worker, nil
 		}

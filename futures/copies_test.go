@@ -57,21 +57,21 @@ func TestClone(t *testing.T) {
 	want := patternOf(5<<20 + 1)
 	first, stop := o.startOne(16 << 20)
 	f := o.put(want, futures.PutOptions{})
-	_, err := o.client.Clone(o.ctx, f.ID(), "")
+	_, err := o.client.Clone(o.ctx, f.ID(), futures.CopyOptions{})
 	require.ErrorIs(t, err, futures.ErrTransition)
 	require.ErrorContains(t, err, "have a copy")
 	second, _ := o.startOne(16 << 20)
 	_, stopThird := o.startOne(1 << 20)
-	to, err := o.client.Clone(o.ctx, f.ID(), "")
+	to, err := o.client.Clone(o.ctx, f.ID(), futures.CopyOptions{})
 	require.NoError(t, err)
 	require.Equal(t, second, to, "it has most room")
 	for range 2 {
-		to, err = o.client.Clone(o.ctx, f.ID(), second)
+		to, err = o.client.Clone(o.ctx, f.ID(), futures.CopyOptions{To: second})
 		require.NoError(t, err)
 		require.Equal(t, second, to)
 	}
 	require.ElementsMatch(t, []futures.WorkerID{first, second}, o.holders(f))
-	_, err = o.client.Clone(o.ctx, f.ID(), "")
+	_, err = o.client.Clone(o.ctx, f.ID(), futures.CopyOptions{})
 	require.ErrorIs(t, err, futures.ErrNoHolder, "the third has no room for it")
 	stopThird()
 	stop()
@@ -88,11 +88,11 @@ func TestTransfer(t *testing.T) {
 	o.startOne(16 << 20)
 	f := o.put(want, futures.PutOptions{})
 	second, _ := o.startOne(16 << 20)
-	to, err := o.client.Transfer(o.ctx, f.ID(), second)
+	to, err := o.client.Transfer(o.ctx, f.ID(), futures.CopyOptions{To: second})
 	require.NoError(t, err)
 	require.Equal(t, second, to)
 	require.Equal(t, []futures.WorkerID{second}, o.holders(f))
-	to, err = o.client.Transfer(o.ctx, f.ID(), second)
+	to, err = o.client.Transfer(o.ctx, f.ID(), futures.CopyOptions{To: second})
 	require.NoError(t, err, "it is there")
 	require.Equal(t, second, to)
 	o.requireValue(f, want)
@@ -113,9 +113,9 @@ func TestCopiesThatCannotBe(t *testing.T) {
 		{stored.ID(), "", futures.ErrTransition}, {futures.ID{15: 1}, "", futures.ErrNotFound},
 		{held.ID(), "0123456789abcdef", futures.ErrUnknownWorker},
 	} {
-		_, err := o.client.Clone(o.ctx, c.id, c.to)
+		_, err := o.client.Clone(o.ctx, c.id, futures.CopyOptions{To: c.to})
 		require.ErrorIs(t, err, c.want)
-		_, err = o.client.Transfer(o.ctx, c.id, c.to)
+		_, err = o.client.Transfer(o.ctx, c.id, futures.CopyOptions{To: c.to})
 		require.ErrorIs(t, err, c.want)
 	}
 }
@@ -133,7 +133,7 @@ func TestHandover(t *testing.T) {
 	<-made.Done()
 	cloned := o.put([]byte("cloned"), futures.PutOptions{AsObject: true})
 	second, _ := o.startOne(16 << 20)
-	_, err = o.client.Clone(o.ctx, cloned.ID(), second)
+	_, err = o.client.Clone(o.ctx, cloned.ID(), futures.CopyOptions{To: second})
 	require.NoError(t, err)
 	stop()
 	for _, f := range []*futures.Future{f, made.Future, cloned} {

@@ -81,3 +81,40 @@ func (e *WaitError) Error() string {
 
 // Unwrap returns the cause.
 func (e *WaitError) Unwrap() error { return e.Cause }
+
+// maxFailureTexts is how many failures the text of an error has that joins many.
+const maxFailureTexts = 10
+
+// failures is an error that joins others, of which its text has some.
+type failures []error
+
+// joinFailures joins errors, and returns nil for none.
+func joinFailures(errs []error) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return failures(errs)
+}
+
+// failuresOf returns what joinFailures has joined.
+func failuresOf(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if all, ok := err.(failures); ok {
+		return all
+	}
+	return []error{err}
+}
+
+// Error implements error.
+func (f failures) Error() string {
+	text := errors.Join(f[:min(len(f), maxFailureTexts)]...).Error()
+	if more := len(f) - maxFailureTexts; more > 0 {
+		text = fmt.Sprintf("%s\nand %d more", text, more)
+	}
+	return text
+}
+
+// Unwrap is for errors.Is and errors.As.
+func (f failures) Unwrap() []error { return f }

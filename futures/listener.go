@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -37,9 +38,11 @@ type listener struct {
 	mailbox *fdbmodel.Mailbox
 	news    chan struct{}
 	fetcher fetcher
+	hinted  atomic.Bool // there may be mail
 
 	step                        sync.Mutex
 	watch                       kv.Watch
+	pace                        fdbmodel.HintPace // of looks because of hints
 	unacked                     int
 	ackAt, refreshAt, recheckAt time.Time
 	refreshed                   time.Time // when the session was last refreshed
@@ -154,6 +157,9 @@ func (l *listener) round(ctx context.Context, now time.Time) (next time.Time, er
 	if l.unacked > 0 && l.ackAt.Before(next) {
 		next = l.ackAt
 	}
+	if l.hinted.Load() && l.pace.Next().Before(next) {
+		next = l.pace.Next()
+	}
 	return next, nil
 }
 
@@ -260,6 +266,7 @@ func (l *listener) subscribeBatch(ctx context.Context, ids []ID) error {
 // receive takes mail and leaves a watch for the next. It reports whether there
 // may be more.
 func (l *listener) receive(ctx context.Context, now time.Time) (more bool, err error) {
+	hinted := false
 	if l.watch != nil {
 		select {
 		case <-l.watch.Done():
@@ -269,11 +276,19 @@ func (l *listener) receive(ctx context.Context, now time.Time) (more bool, err e
 				return false, err
 			}
 		default:
-			return false, nil
+			if hinted = l.takeHint(now); !hinted {
+				return false, nil
+			}
+			l.stopWatch()
 		}
 	}
+	l.hinted.Store(false) // what it was about is seen
 	for range pagesPerRound {
 		notices, watch, err := l.mailbox.Listen(ctx)
+		if hinted && err == nil {
+			l.pace.Looked(now, watch == nil, hintedGap)
+			hinted = false
+		}
 		if errors.Is(err, layout.ErrNewerRecord) || errors.Is(err, layout.ErrBadRecord) {
 			l.missed(now, err)
 			l.unacked++

@@ -38,6 +38,8 @@ type objectTeam struct {
 	client *futures.Client
 	runs   atomic.Int64
 	above  int64 // of the workers' object stores
+	// modules runs WASM modules, nil if none are run.
+	modules workers.ModuleRunner
 }
 
 func newObjectTeam(t *testing.T) *objectTeam {
@@ -55,6 +57,7 @@ func newObjectTeam(t *testing.T) *objectTeam {
 func (o *objectTeam) start(memory int64) (kill func()) {
 	w, err := workers.New(o.client, workers.Options{
 		Slots: 2, Objects: workers.ObjectOptions{Memory: memory, Above: o.above}, Logger: slog.New(slog.DiscardHandler),
+		Modules: o.modules,
 	})
 	require.NoError(o.t, err)
 	require.NoError(o.t, w.Register(fill.Bind(func(_ context.Context, n int) ([]byte, error) {

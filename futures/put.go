@@ -32,8 +32,8 @@ var ErrHolderGone = fdbmodel.ErrHolderGone
 
 // PutOptions say what is put. The zero value is right for a stream of bytes.
 type PutOptions struct {
-	// Codec is the encoding of the value: CodecRaw, CodecJSON or CodecMsgpack.
-	// Defaults to raw.
+	// Codec is the encoding of the value: CodecRaw, CodecJSON or CodecMsgpack. What is
+	// to be JSON is checked as it comes. Defaults to raw.
 	Codec string
 	// Size is about how many bytes there are. Defaults to unknown.
 	Size int64
@@ -60,6 +60,9 @@ type PutOptions struct {
 // given, else the one with most room. Such a value is lost with the last worker that
 // has a copy, and nothing can make it again: the future then fails with the kind lost.
 // If no worker takes objects, the cluster stores up to PutOptions.Memory.
+//
+// A worker that fails while it takes the value leaves it to another one, if r is an
+// io.Seeker or no more than its first MiB was read; else Put returns the error.
 //
 // It returns ErrNoHolder and ErrTooLarge for what is too large for either, ErrHolderGone,
 // ErrIDInUse, ErrBadSpec, and errors of r. Without a future nothing is kept: an upload
@@ -144,6 +147,8 @@ func (c *Client) place(ctx context.Context, r io.Reader, v *fdbmodel.Value, o *P
 	case o.AsObject:
 		most = 0
 	}
+	from := newSource(r)
+	from.json = o.Codec == CodecJSON
 	var head []byte
 	if !o.AsObject {
 		head, err = io.ReadAll(io.LimitReader(r, int64(most)+1))
@@ -154,13 +159,13 @@ func (c *Client) place(ctx context.Context, r io.Reader, v *fdbmodel.Value, o *P
 	if o.Stored {
 		return nil, fmt.Errorf("%w: more than %d bytes are stored with the cluster: put them as an object", ErrTooLarge, most)
 	}
-	rest := &counted{Reader: io.MultiReader(bytes.NewReader(head), r)}
-	err = c.holdValue(ctx, rest, v, max(o.Size, int64(len(head))))
-	if err == nil || rest.n > 0 || o.AsObject || !errors.Is(err, ErrNoHolder) {
+	from.begin(head)
+	err = c.holdValue(ctx, from, v, max(o.Size, int64(len(head))))
+	if err == nil || o.AsObject || !errors.Is(err, ErrNoHolder) || from.again(ctx, err) != nil {
 		return nil, err
 	}
 	limit := int64(o.memory())
-	whole, failed := io.ReadAll(io.LimitReader(rest, limit+1))
+	whole, failed := io.ReadAll(io.LimitReader(from, limit+1))
 	switch {
 	case failed != nil:
 		return nil, failed
@@ -186,28 +191,18 @@ func present(value []byte) []byte {
 	return value
 }
 
-// counted counts what is read.
-type counted struct {
-	io.Reader
-	n int64
-}
-
-// Read implements io.Reader.
-func (c *counted) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
-	c.n += int64(n)
-	return n, err
-}
-
 // holdValue has a worker hold a value: that of the function which calls, else the one
 // with most room.
-func (c *Client) holdValue(ctx context.Context, r *counted, v *fdbmodel.Value, about int64) (err error) {
+// One that fails leaves the value to the next, if it can be read again.
+func (c *Client) holdValue(ctx context.Context, r *source, v *fdbmodel.Value, about int64) (err error) {
 	if keeper, ok := ctx.Value(layout.KeeperKey{}).(layout.Keeper); ok {
 		v.Object, v.Size, v.Holder, err = keeper.Keep(ctx, v.ID, r, about)
 		if err == nil {
 			v.Before = c.cluster.Now().Add(putWithin)
+			return nil
 		}
-		if err == nil || r.n > 0 {
+		v.Object, v.Size, v.Holder = "", 0, ""
+		if err := r.again(ctx, err); err != nil {
 			return err
 		}
 	}
@@ -228,7 +223,7 @@ func (c *Client) holdValue(ctx context.Context, r *counted, v *fdbmodel.Value, a
 			v.Holder, v.Before = to.Worker, c.cluster.Now().Add(putWithin)
 			return nil
 		}
-		if ctx.Err() != nil || r.n > 0 {
+		if err := r.again(ctx, err); err != nil {
 			return err
 		}
 		failed = errors.Join(failed, err)

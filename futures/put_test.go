@@ -172,6 +172,82 @@ func TestPutWithoutHolders(t *testing.T) {
 	require.False(t, o.isObject(o.put(patternOf(3<<20), futures.PutOptions{Size: 3 << 20})))
 }
 
+// interrupted calls a function when half of it has been read for the first time.
+type interrupted struct {
+	*bytes.Reader
+	half func()
+}
+
+func (i *interrupted) Read(p []byte) (int, error) {
+	if i.half != nil && i.Len() <= int(i.Size()/2) {
+		i.half()
+		i.half = nil
+	}
+	return i.Reader.Read(p[:min(len(p), 100_000)])
+}
+
+// TestPutGoesToAnotherWorker has the worker with most room stop when it has half of a
+// value: one that can be read again goes to the other worker, or to the cluster if there
+// is none; one that can't is an error that says so, and leaves nothing.
+func TestPutGoesToAnotherWorker(t *testing.T) {
+	t.Parallel()
+	for _, others := range []int{1, 0} {
+		o := newObjectTeam(t)
+		stop := o.start(64 << 20)
+		for range others {
+			o.start(32 << 20)
+		}
+		value := &interrupted{bytes.NewReader(patternOf(6 << 20)), stop}
+		f, err := o.client.Put(o.ctx, value, futures.PutOptions{})
+		require.NoError(t, err)
+		require.Equal(t, others > 0, o.isObject(f))
+		got, err := f.Await(o.ctx)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(patternOf(6<<20), got.Value))
+		if others == 0 {
+			continue
+		}
+		stop = o.start(64 << 20)
+		_, err = o.client.Put(o.ctx, struct{ io.Reader }{&interrupted{bytes.NewReader(patternOf(7 << 20)), stop}},
+			futures.PutOptions{})
+		require.ErrorContains(t, err, "no other worker was asked")
+		require.ErrorContains(t, err, "put it again")
+		counts, err := o.client.Counts(o.ctx)
+		require.NoError(t, err)
+		for k, n := range counts {
+			require.Equal(t, layout.Realized, k.State)
+			require.EqualValues(t, 1, n, "nothing of the second")
+		}
+		o.requireSound()
+	}
+}
+
+// failingKeeper is the worker of a function that fails when it has all of a value.
+type failingKeeper struct{}
+
+func (failingKeeper) Keep(_ context.Context, _ layout.ID, r io.Reader, _ int64,
+) (string, int64, layout.WorkerID, error) {
+	n, err := io.Copy(io.Discard, r)
+	return "hash", n, "w", errors.Join(err, errors.New("broken"))
+}
+
+// TestPutLeavesAWorkerThatFails has the worker of the calling function fail after it has
+// read the value: the cluster stores it where there is no other worker.
+func TestPutLeavesAWorkerThatFails(t *testing.T) {
+	t.Parallel()
+	o := newObjectTeam(t)
+	ctx := context.WithValue(o.ctx, layout.KeeperKey{}, layout.Keeper(failingKeeper{}))
+	f, err := o.client.Put(ctx, bytes.NewReader(patternOf(2<<20)), futures.PutOptions{})
+	require.NoError(t, err)
+	require.False(t, o.isObject(f))
+	got, err := f.Await(o.ctx)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(patternOf(2<<20), got.Value))
+	_, err = o.client.Put(ctx, io.MultiReader(bytes.NewReader(patternOf(2<<20))), futures.PutOptions{})
+	require.ErrorContains(t, err, "broken; no other worker was asked: 2097152 bytes")
+	o.requireSound()
+}
+
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }

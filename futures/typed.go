@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -18,7 +17,8 @@ import (
 // Values are encoded as msgpack, so In and Out may be any types that msgpack
 // encodes; each side ignores fields that it does not know, so that the types
 // can grow. Tasks of CodecJSON, which clients in other languages submit, are
-// decoded and answered by encoding/json.
+// decoded and answered by encoding/json, and of tasks and results of CodecRaw a
+// []byte or string is the bytes as they are.
 type Definition[In, Out any] struct {
 	name    string
 	options []Option
@@ -177,7 +177,7 @@ func AwaitAll[Out any](ctx context.Context, fs []*Typed[Out]) ([]Out, error) {
 	}
 	plain := untyped(fs)
 	results, err := plain[0].client.AwaitAll(ctx, plain)
-	errs := []error{err}
+	errs := failuresOf(err)
 	for i, f := range fs {
 		settled := f.client.registry.settledOf(f.Future)
 		if settled == nil || settled.Err != nil {
@@ -187,7 +187,7 @@ func AwaitAll[Out any](ctx context.Context, fs []*Typed[Out]) ([]Out, error) {
 			errs = append(errs, err)
 		}
 	}
-	return outs, errors.Join(errs...)
+	return outs, joinFailures(errs)
 }
 
 // AwaitAny returns the first of the futures that is over, and nil if fs is
@@ -222,9 +222,18 @@ func wording(codec string) string {
 	}
 }
 
+// encode encodes a value, which it is given a pointer to.
 func encode(codec string, value any) ([]byte, error) {
-	if codec == CodecJSON {
+	switch codec {
+	case CodecJSON:
 		return json.Marshal(value)
+	case CodecRaw:
+		switch raw := value.(type) {
+		case *[]byte:
+			return *raw, nil
+		case *string:
+			return []byte(*raw), nil
+		}
 	}
 	return msgpack.Marshal(value)
 }
@@ -238,8 +247,18 @@ func decode(codec string, encoded []byte, into any) (err error) {
 			err = fmt.Errorf("the decoder panicked: %v", p)
 		}
 	}()
-	if codec == CodecJSON {
+	switch codec {
+	case CodecJSON:
 		return json.Unmarshal(encoded, into)
+	case CodecRaw:
+		switch raw := into.(type) {
+		case *[]byte:
+			*raw = encoded
+			return nil
+		case *string:
+			*raw = string(encoded)
+			return nil
+		}
 	}
 	r := bytes.NewReader(encoded)
 	if err := msgpack.NewDecoder(r).Decode(into); err != nil {

@@ -3,6 +3,7 @@ package futures_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,6 +73,34 @@ func TestTypedValuesRoundTrip(t *testing.T) {
 		in.Count++
 		require.Equal(t, in, out)
 	})
+}
+
+// TestRawBytesAreThemselves has arguments and results that are raw: []byte and string are
+// these bytes, all else is read as msgpack.
+func TestRawBytesAreThemselves(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := newClient(t, storetest.New(t))
+	text, err := c.Put(ctx, strings.NewReader("a text"), futures.PutOptions{})
+	require.NoError(t, err)
+	bytesOf, err := futures.Define[struct{}, []byte]("any").Of(text).Await(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []byte("a text"), bytesOf)
+	_, err = futures.Define[struct{}, int]("any").Of(text).Await(ctx)
+	require.Error(t, err)
+
+	upper := futures.Define[string, string]("upper")
+	f, err := c.Submit(ctx, futures.Task{Function: "go:upper", Args: []byte("a text")})
+	require.NoError(t, err)
+	_, run := upper.Bind(func(_ context.Context, s string) (string, error) { return strings.ToUpper(s), nil })
+	newExecutor(t, c, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+		value, err := run(context.WithValue(ctx, layout.CodecKey{}, f.Spec.Codec), f.Inline)
+		require.NoError(t, err)
+		return fdbmodel.Completion{Future: f, Result: &layout.Result{Codec: f.Spec.Codec, Value: value}}
+	}).all(t)
+	got, err := upper.Of(f).Await(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "A TEXT", got)
 }
 
 func TestTypedErrors(t *testing.T) {

@@ -124,11 +124,6 @@ func (c *Client) List(ctx context.Context, f Filter, cursor []byte, limit int) (
 	return views, next, err
 }
 
-// Explain says why a future is not running. It returns ErrNotFound.
-func (c *Client) Explain(ctx context.Context, id ID) (Explanation, error) {
-	return inspect.Explain(ctx, c.cluster, id)
-}
-
 // Counts returns how many futures there are by queue, owner and state.
 func (c *Client) Counts(ctx context.Context) (Counts, error) { return c.cluster.Counts(ctx) }
 

@@ -99,6 +99,9 @@ func (l *life) claimNow(ctx context.Context, request fdbmodel.ClaimRequest) (int
 		j.relinquish()
 	}
 	l.worker.stats.conflicts.Add(int64(answer.Conflicts))
+	if answer.Hinted {
+		l.worker.stats.hinted.Add(1)
+	}
 	if err != nil || len(answer.Futures) == 0 {
 		return 0, err
 	}

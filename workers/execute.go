@@ -139,7 +139,7 @@ func (w *Worker) dispatch(j *job, args []byte) fdbmodel.Completion {
 	}
 	value, err := call(j, fn, args)
 	if s := j.written(); s != nil {
-		return w.ended(j, s, err)
+		return w.ended(j, s, err, layout.Result{})
 	}
 	if err != nil {
 		return j.failure(err)

@@ -23,7 +23,9 @@ func (l *life) handOver(by time.Time) {
 	}
 	ctx, cancel := withTimeout(l.store, w.cluster.Clock(), by.Sub(w.cluster.Now()))
 	defer cancel()
-	defer context.AfterFunc(w.vanish, cancel)()
+	if !w.manual() { // whose steps end with what they asked of the store
+		defer context.AfterFunc(w.vanish, cancel)()
+	}
 	sole, err := k.soleObjects(ctx)
 	if err == nil && len(sole) == 0 {
 		return
@@ -135,15 +137,26 @@ func (k *keeper) moveAll(ctx context.Context, rows []layout.Row) (moved int, lef
 			others = append(others, m.WorkerInfo)
 		}
 	}
-	var reader held.Reader
-	defer reader.Close()
-	holders, err := reader.Holders(ctx, others)
+	to := k.peers
+	if to == nil {
+		var reader held.Reader
+		defer reader.Close()
+		to = &reader
+	}
+	holders, err := to.Holders(ctx, others)
 	if err != nil {
 		return 0, rows, err
 	}
-	return k.moveTo(ctx, holders, rows, func(to *held.Holder, id layout.ID) error {
-		return reader.Take(ctx, to, id, true)
+	return k.moveTo(ctx, holders, rows, func(h *held.Holder, id layout.ID) error {
+		return to.Take(ctx, h, id, held.TakeOptions{Alone: true})
 	})
+}
+
+// peers is how a worker that stops reaches those that may take its objects.
+type peers interface {
+	// Holders and Take are those of held.Reader.
+	Holders(ctx context.Context, workers []layout.WorkerInfo) ([]held.Holder, error)
+	Take(ctx context.Context, to *held.Holder, id layout.ID, o held.TakeOptions) error
 }
 
 // moveTo gives each result to the holder with most room. A holder that is full may have

@@ -17,10 +17,7 @@ import (
 func TestHandoverGoesOn(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)
-	reg, err := b.cluster.Register(b.ctx, layout.WorkerInfo{
-		Queues: []string{"default"}, Capacity: layout.Resources{Slots: 1},
-	})
-	require.NoError(t, err)
+	reg := b.register()
 	k := &keeper{cluster: b.cluster, worker: reg.ID()}
 	ids, err := b.cluster.DrawIDs(6)
 	require.NoError(t, err)

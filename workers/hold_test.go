@@ -2,6 +2,7 @@ package workers
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,10 +19,7 @@ import (
 func TestHeldUntilItCounts(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)
-	reg, err := b.cluster.Register(b.ctx, layout.WorkerInfo{
-		Queues: []string{"default"}, Capacity: layout.Resources{Slots: 1},
-	})
-	require.NoError(t, err)
+	reg := b.register()
 	k, err := newKeeper(b.cluster, ObjectOptions{Memory: 8 << 20}, true)
 	require.NoError(t, err)
 	k.worker = reg.ID()
@@ -69,4 +67,27 @@ func TestHeldUntilItCounts(t *testing.T) {
 	_, _, _, err = k.Keep(b.ctx, ids[1], large, 9<<20)
 	require.ErrorIs(t, err, objects.ErrFull)
 	require.Equal(t, 5, large.Len())
+}
+
+// TestArrivals takes a result, and is told what has arrived.
+func TestArrivals(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	k, err := newKeeper(b.cluster, ObjectOptions{Memory: 16 << 20}, true)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, k.close()) }()
+	content := bytes.Repeat([]byte{7}, objects.PieceSize+1)
+	ids, err := b.cluster.DrawIDs(1)
+	require.NoError(t, err)
+	_, err = b.cluster.Put(b.ctx, fdbmodel.Value{ID: ids[0], Bytes: content})
+	require.NoError(t, err)
+	var pieces []objects.Hash
+	for piece := range slices.Chunk(content, objects.PieceSize) {
+		pieces = append(pieces, objects.HashPiece(piece))
+	}
+	row, ref := b.row(ids[0]), objects.RefOf(int64(len(content)), pieces)
+	var arrived []int64
+	require.NoError(t, k.fetch(b.ctx, &row, ref.Hash, func(n int64) { arrived = append(arrived, n) }))
+	require.Equal(t, []int64{int64(len(content))}, arrived)
+	require.True(t, k.store.Has(ref.Hash))
 }

@@ -24,13 +24,19 @@ var (
 // place of the references to them, or all of them if the codec says so. It returns
 // how the attempt ends if that fails.
 func (w *Worker) withInputs(j *job, args []byte) ([]byte, *fdbmodel.Completion) {
-	f := &j.future
 	args, err := w.resolve(j, args)
 	if err == nil {
 		return args, nil
 	}
+	failed := w.withoutInputs(j, err)
+	return nil, &failed
+}
+
+// withoutInputs is how an attempt ends whose inputs can't be read.
+func (w *Worker) withoutInputs(j *job, err error) fdbmodel.Completion {
+	f := &j.future
 	if errors.Is(err, fdbmodel.ErrLost) || errors.Is(err, errAgain) {
-		return nil, &fdbmodel.Completion{Future: f, Block: true}
+		return fdbmodel.Completion{Future: f, Block: true}
 	}
 	failed := fdbmodel.Completion{Future: f, Permanent: true, Exception: &layout.Exception{Message: err.Error()}}
 	switch {
@@ -46,7 +52,7 @@ func (w *Worker) withInputs(j *job, args []byte) ([]byte, *fdbmodel.Completion) 
 	default:
 		failed = w.withoutArgs(j, err)
 	}
-	return nil, &failed
+	return failed
 }
 
 func (w *Worker) resolve(j *job, args []byte) ([]byte, error) {
@@ -56,7 +62,14 @@ func (w *Worker) resolve(j *job, args []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		return w.joined(j, inputs)
+		if !isModule(f.Spec.Function) {
+			return w.joined(j, inputs, layout.MaxPut)
+		}
+		args, err := w.joined(j, inputs, maxJoined)
+		if errors.Is(err, reference.ErrTooLarge) {
+			j.streamed, err = inputs, nil
+		}
+		return args, err
 	}
 	references, err := reference.Find(f.Spec.Codec, args)
 	inputs := references.IDs()
@@ -81,11 +94,14 @@ func (w *Worker) resolve(j *job, args []byte) ([]byte, error) {
 	})
 }
 
-// joined returns the results of inputs one after the other.
-func (w *Worker) joined(j *job, inputs []layout.ID) ([]byte, error) {
-	var all []byte
-	err := w.eachInput(j, inputs, func(id layout.ID, r *layout.Result) error {
-		if int64(len(all))+r.Size > layout.MaxPut {
+// maxJoined is how many bytes of inputs are read before a module runs. Of more it reads
+// the results itself, one after the other.
+const maxJoined = 1 << 20
+
+// joined returns the results of inputs one after the other, at most so many bytes.
+func (w *Worker) joined(j *job, inputs []layout.ID, most int64) (all []byte, err error) {
+	err = w.eachInput(j, inputs, func(id layout.ID, r *layout.Result) error {
+		if int64(len(all))+r.Size > most {
 			return tooLarge()
 		}
 		value, err := w.inputValue(j, id, r)
@@ -109,22 +125,31 @@ func (w *Worker) eachInput(j *job, inputs []layout.ID, fn func(layout.ID, *layou
 			return err
 		}
 		for i, id := range part {
-			if i >= len(rows) || rows[i].ID != id {
-				return fmt.Errorf("%w: future %s does not exist any more", errInput, id)
+			result, err := resultIn(rows, i, id)
+			if err != nil {
+				return err
 			}
-			switch s := rows[i].State(); {
-			case s == layout.Failed:
-				return fmt.Errorf("%w: future %s has failed (%s): %s", errInput, id, rows[i].Exception.Kind,
-					rows[i].Exception.Message)
-			case s != layout.Realized:
-				return fmt.Errorf("%w: future %s is %v", errAgain, id, s)
-			}
-			if err := fn(id, rows[i].Result); err != nil {
+			if err := fn(id, result); err != nil {
 				return fmt.Errorf("input %s: %w", id, err)
 			}
 		}
 	}
 	return nil
+}
+
+// resultIn returns the result of an input, which is row i if it exists.
+func resultIn(rows []layout.Row, i int, id layout.ID) (*layout.Result, error) {
+	if i >= len(rows) || rows[i].ID != id {
+		return nil, fmt.Errorf("%w: future %s does not exist any more", errInput, id)
+	}
+	switch s := rows[i].State(); {
+	case s == layout.Failed:
+		return nil, fmt.Errorf("%w: future %s has failed (%s): %s", errInput, id, rows[i].Exception.Kind,
+			rows[i].Exception.Message)
+	case s != layout.Realized:
+		return nil, fmt.Errorf("%w: future %s is %v", errAgain, id, s)
+	}
+	return rows[i].Result, nil
 }
 
 // inputValue returns the result of an input, from this worker's own objects if it
@@ -144,6 +169,9 @@ func (w *Worker) inputRows(j *job, ids []layout.ID) ([]layout.Row, error) {
 	known := j.future.Inputs
 	if len(known) == 0 {
 		return w.cluster.GetMany(j.ctx, ids)
+	}
+	if slices.EqualFunc(known, ids, func(r layout.Row, id layout.ID) bool { return r.ID == id }) {
+		return known, nil
 	}
 	rows := make([]layout.Row, 0, len(ids))
 	for _, id := range ids {

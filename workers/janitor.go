@@ -20,18 +20,21 @@ const (
 	expireEvery  = time.Second
 	settleEvery  = time.Second
 	misfitsEvery = 10 * time.Second // or a quarter of the time after which they end
+	replaceEvery = 2 * time.Second
 	// sweepsPerRun is the maximum number of futures whose chunks one run examines.
 	sweepsPerRun = 64
 	// A session is dropped when its heartbeat has been unchanged for this many
 	// dead-after times, and for at least a minute.
 	sessionDeaths   = 12
 	sessionDeathMin = time.Minute
+	// A duty that fails again in the same way is logged again after this time.
+	logAgainAfter = time.Minute
 )
 
 // janitor keeps the cluster clean, if it is this worker's turn: it takes back
 // futures of dead workers, makes delayed futures ready, removes futures whose
-// retention has passed, tells futures of their inputs, ends what no worker can run,
-// and sweeps unreferenced chunks.
+// retention has passed, tells futures of their inputs, finds workers again for
+// those that must be near an object, ends what no worker can run, and sweeps unreferenced chunks.
 type janitor struct {
 	worker  *Worker
 	cluster *fdbmodel.Cluster
@@ -47,7 +50,8 @@ type janitor struct {
 	beats observer[layout.WorkerID]
 	mail  observer[layout.SessionID]
 
-	misfits fdbmodel.Misfits
+	misfits   fdbmodel.Misfits
+	displaced fdbmodel.DisplacedWalk
 
 	sweepShard  int
 	sweepCursor []byte
@@ -59,6 +63,9 @@ type duty struct {
 	every time.Duration
 	run   run
 	at    time.Time // when it is due
+
+	failed   string // how it failed when that was logged last
+	loggedAt time.Time
 }
 
 // run is one run of a duty. It returns when the next one should be: at the
@@ -78,6 +85,7 @@ func newJanitor(w *Worker, id layout.WorkerID) *janitor {
 		{name: "reap", every: config.Heartbeat, run: atIntervals(j.reap)},
 		{name: "promote", every: promoteEvery, run: inBatches(w.cluster.PromoteDue)},
 		{name: "settling of edges", every: settleEvery, run: j.settleEdges},
+		{name: "search for workers that have inputs", every: replaceEvery, run: inBatches(j.replaceDisplaced)},
 		{name: "expire", every: expireEvery, run: inBatches(w.cluster.ExpireDone)},
 		{name: "sweep of chunks", every: sweepEvery, run: atIntervals(j.sweepChunks)},
 		{name: "sweep of sessions", every: sweepEvery, run: atIntervals(j.sweepSessions)},
@@ -92,6 +100,10 @@ func newJanitor(w *Worker, id layout.WorkerID) *janitor {
 
 func (j *janitor) endInfeasible(ctx context.Context) (int, time.Time, error) {
 	return j.cluster.EndInfeasible(ctx, &j.misfits)
+}
+
+func (j *janitor) replaceDisplaced(ctx context.Context) (int, time.Time, error) {
+	return j.cluster.ReplaceDisplaced(ctx, &j.displaced)
 }
 
 // atIntervals is for a duty that has no other wish.
@@ -135,7 +147,9 @@ func (j *janitor) perform(ctx context.Context, d *duty, now time.Time) time.Time
 		return d.at
 	}
 	next, err := d.run(ctx, now)
-	if err != nil && !errors.Is(err, context.Canceled) && !j.worker.vanished() {
+	if err != nil && !errors.Is(err, context.Canceled) && !j.worker.vanished() &&
+		(err.Error() != d.failed || now.Sub(d.loggedAt) >= logAgainAfter) {
+		d.failed, d.loggedAt = err.Error(), now
 		j.worker.options.Logger.Warn("janitor: "+d.name+" failed; retrying", "error", err)
 	}
 	if d.at = now.Add(d.every); err == nil && !next.IsZero() && next.Before(d.at) {

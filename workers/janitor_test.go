@@ -1,8 +1,11 @@
 package workers
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,6 +109,62 @@ func TestJanitorEndsWhatNoWorkerCanRun(t *testing.T) {
 	require.Equal(t, layout.KindInfeasible, told[0].Kind)
 	require.Contains(t, told[0].Message, "no worker could run it for 1m0s: No worker of the queue")
 	require.EqualValues(t, 1, b.counts()[layout.Failed])
+}
+
+// TestJanitorFindsAPlaceForWhatIsDisplaced has a future that must be near an object whose
+// only holder could not run it: once another worker has a copy, it is for that one.
+func TestJanitorFindsAPlaceForWhatIsDisplaced(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, layout.Config{DeadAfter: time.Hour}, clock.NewVirtual(epoch))
+	register := func(labels map[string]string) *fdbmodel.Registration {
+		reg, err := b.cluster.Register(b.ctx, layout.WorkerInfo{Capacity: layout.Resources{Slots: 1}, Labels: labels,
+			Queues: []string{layout.DefaultQueue}, Functions: []string{"go:f"}})
+		require.NoError(b.t, err)
+		return reg
+	}
+	plain, labelled := register(nil), register(map[string]string{"disk": "ssd"})
+	ids, err := b.cluster.DrawIDs(1)
+	require.NoError(t, err)
+	_, err = b.cluster.Put(b.ctx, fdbmodel.Value{ID: ids[0], Object: "o", Size: 1, Holder: plain.ID()})
+	require.NoError(t, err)
+	id := b.one("go:f", func(s *fdbmodel.Submission) {
+		s.Spec.Near, s.Spec.MustBeNear, s.Spec.Requirements.Labels = ids[0], true, map[string]string{"disk": "ssd"}
+	})
+	w, err := FromCluster(b.cluster, Options{Seam: &seam.Worker{Manual: true}, Slots: 1})
+	require.NoError(t, err)
+	steps := func() {
+		for range 3 {
+			_, err := w.step(b.ctx, b.clock.Now())
+			require.NoError(t, err)
+			b.clock.Advance(replaceEvery)
+		}
+	}
+	steps()
+	require.True(t, b.row(id).Attempts.Displaced)
+	require.NoError(t, labelled.AddCopy(b.ctx, ids[0], b.row(ids[0]).Result.Token, false))
+	steps()
+	require.Equal(t, layout.Attempts{Assigned: labelled.ID()}, b.row(id).Attempts)
+}
+
+// TestJanitorSaysOnceWhatFails has a duty fail each second: the same error has a line in
+// the log a minute, another one at once.
+func TestJanitorSaysOnceWhatFails(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, layout.Config{}, clock.NewVirtual(epoch))
+	var log bytes.Buffer
+	w, err := FromCluster(b.cluster, Options{Seam: &seam.Worker{Manual: true}, Slots: 1,
+		Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	require.NoError(t, err)
+	j, failure := newJanitor(w, "w"), errors.New("copy unreadable")
+	d := duty{name: "x", every: time.Second, run: atIntervals(func(context.Context, time.Time) error { return failure })}
+	for range 61 {
+		j.perform(b.ctx, &d, b.clock.Now())
+		b.clock.Advance(time.Second)
+	}
+	require.Equal(t, 2, strings.Count(log.String(), "copy unreadable"))
+	failure = errors.New("another one")
+	j.perform(b.ctx, &d, b.clock.Now())
+	require.Equal(t, 1, strings.Count(log.String(), "another one"))
 }
 
 func TestJanitorSweepsChunksAndSessions(t *testing.T) {

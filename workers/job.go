@@ -53,9 +53,10 @@ type job struct {
 	claimed time.Time
 
 	// Set when it gets a slot.
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	due    time.Time // when its pace lets it start
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	due      time.Time   // when its pace lets it start
+	streamed []layout.ID // inputs that the module reads itself
 	// Set when it starts.
 	started  time.Time
 	deadline time.Time // zero without a timeout

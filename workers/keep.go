@@ -65,6 +65,7 @@ type keeper struct {
 	worker  layout.WorkerID
 	reg     *fdbmodel.Registration
 	leaving atomic.Bool // takes no more
+	peers   peers       // nil for those that serve
 
 	// mu may be taken while the store calls back, so nothing that uses the store is
 	// called under it.
@@ -72,6 +73,8 @@ type keeper struct {
 	held map[heldObject]holding
 	uses map[objects.Hash]int
 	kept int64 // how many were
+	// fetches are the objects that are on their way into the store for takes.
+	fetches map[objects.Hash]*fetching
 
 	room room
 }
@@ -134,6 +137,9 @@ func (k *keeper) serve(ctx context.Context, w *Worker) {
 			o := peer.ServerOptions{
 				Token: k.secret, PlainText: true, Puts: true, Kept: k.holdPut, Take: k.take, Accepts: k.accepts,
 				Logger: w.options.Logger,
+			}
+			if !w.options.NoHints {
+				o.Hints = hinted{k.cluster}
 			}
 			if err := peer.Serve(ctx, l, k.store, o); err != nil {
 				w.options.Logger.Warn("objects are not served", "address", l.Addr(), "error", err)

@@ -136,19 +136,20 @@ func (l *life) drain() {
 			timeout = true
 		}
 	}
-	cause := ErrStopping
 	if l.broken() {
-		cause = l.cause
-	}
-	if cause != ErrStopping {
-		l.dropRunning(cause)
+		l.dropRunning(l.cause)
 		return
 	}
-	for _, j := range w.slots.runningOf(l) {
+	l.interrupt()
+}
+
+// interrupt gives back what still runs when the worker stops.
+func (l *life) interrupt() {
+	for _, j := range l.worker.slots.runningOf(l) {
 		if j.relinquish() {
-			w.options.Logger.Info("stopping a function and giving back its future", "future", j.future.ID)
+			l.worker.options.Logger.Info("stopping a function and giving back its future", "future", j.future.ID)
 		}
-		j.cancel(cause)
+		j.cancel(ErrStopping)
 	}
 }
 

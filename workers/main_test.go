@@ -56,6 +56,13 @@ func realBed(t testing.TB) *bed {
 	return newBed(t, layout.Config{Heartbeat: 100 * time.Millisecond, DeadAfter: 2 * time.Second}, nil)
 }
 
+// register has a worker of one slot that nothing drives.
+func (b *bed) register() *fdbmodel.Registration {
+	reg, err := b.cluster.Register(b.ctx, layout.WorkerInfo{Capacity: layout.Resources{Slots: 1}})
+	require.NoError(b.t, err)
+	return reg
+}
+
 func (b *bed) submit(subs ...fdbmodel.Submission) []layout.ID {
 	answers, err := b.cluster.Submit(b.ctx, subs)
 	require.NoError(b.t, err)

@@ -30,6 +30,7 @@ func NewCollector(w *Worker) prometheus.Collector {
 	}
 	count("claims_total", "Claim transactions that took futures.", func(s *Stats) int64 { return s.Claims })
 	count("conflicts_total", "Claims that conflicted with another worker's.", func(s *Stats) int64 { return s.Conflicts })
+	count("hinted_total", "Looks for work that another process hinted at.", func(s *Stats) int64 { return s.Hinted })
 	count("realized_total", "Attempts that ended with a result.", func(s *Stats) int64 { return s.Ran })
 	count("failed_total", "Attempts that failed.", func(s *Stats) int64 { return s.Failed })
 	count("cancelled_total", "Attempts that ended because their future was cancelled.",

@@ -20,7 +20,9 @@ func (w *Worker) executeModule(j *job, args []byte) fdbmodel.Completion {
 	f := &j.future
 	cid, method, _ := strings.Cut(strings.TrimPrefix(f.Spec.Function, modulePrefix), "/")
 	var missing atomic.Pointer[error]
-	out, err := runModule(jobContext{j.ctx, j}, w.options.Modules, ModuleCall{
+	streams := moduleStreams{worker: w, job: j}
+	defer streams.close()
+	call := ModuleCall{
 		CID: cid, Method: method, Argv: f.Spec.Argv, Env: f.Spec.Env, Stdin: args, Timeout: j.timeout(),
 		MemoryLimit: w.policy.Memory(f.Requirements().RAM), MaxMemory: w.policy.MaxMemory,
 		Load: func(ctx context.Context) ([]byte, error) {
@@ -30,7 +32,9 @@ func (w *Worker) executeModule(j *job, args []byte) fdbmodel.Completion {
 			}
 			return module, err
 		},
-	})
+	}
+	streams.stream(&call)
+	out, err := runModule(jobContext{j.ctx, j}, w.options.Modules, call)
 	failed := err != nil || out.Kind != ""
 	switch cause := context.Cause(j.ctx); {
 	case failed && cause != nil:
@@ -38,15 +42,23 @@ func (w *Worker) executeModule(j *job, args []byte) fdbmodel.Completion {
 	case failed && missing.Load() != nil:
 		out.Kind, out.Message = layout.KindUnloadable, (*missing.Load()).Error()
 	case err != nil:
+		if c := streams.failure(); c != nil {
+			return *c
+		}
 		w.options.Logger.Warn("a module could not be run here", "future", f.ID, "error", err)
 		return fdbmodel.Completion{Future: f, PutBack: true}
 	}
 	if out.Kind != "" {
 		return w.moduleFailure(j, &out)
 	}
-	return w.success(j, layout.Result{
-		Codec: layout.CodecRaw, Value: out.Stdout, Stderr: out.Stderr, ExitCode: out.ExitCode, Truncated: out.Truncated,
-	})
+	result := layout.Result{
+		Codec: layout.CodecRaw, Stderr: out.Stderr, ExitCode: out.ExitCode, Truncated: out.Truncated,
+	}
+	if written := streams.take(); written != nil {
+		return w.ended(j, written, nil, result)
+	}
+	result.Value = out.Stdout
+	return w.success(j, result)
 }
 
 // runModule confines a runner's panic to the call.

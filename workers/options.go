@@ -3,6 +3,7 @@ package workers
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"runtime"
 	"time"
@@ -35,6 +36,13 @@ type ModuleCall struct {
 	Argv  []string
 	Env   map[string]string
 	Stdin []byte
+	// Input, if not nil, returns what the module reads instead of Stdin, as it reads it.
+	// It may be called more than once. If its Read returns an error, so does RunModule.
+	Input func(ctx context.Context) io.Reader
+	// Output, if not nil, takes the standard output of a module that writes more than
+	// the runner wants to have in memory. If its Write returns an error, so does
+	// RunModule.
+	Output io.Writer
 	// Timeout is the longest that the call may run, 0 for as long as ctx allows.
 	Timeout time.Duration
 	// MemoryLimit is the most memory that it may have, in bytes, 0 for what the
@@ -44,6 +52,7 @@ type ModuleCall struct {
 
 // ModuleOutcome is the outcome of a call.
 type ModuleOutcome struct {
+	// Stdout is the standard output, or its beginning if Output has taken the whole.
 	Stdout, Stderr []byte
 	ExitCode       int
 	// Truncated is set when Stderr is the end of a longer stream.
@@ -89,6 +98,10 @@ type Options struct {
 	Modules ModuleRunner
 	// Objects is the worker's store of results that are objects. Defaults to none.
 	Objects ObjectOptions
+	// NoHints makes a worker with an object store refuse the hints of other processes
+	// that there is work for it, and give them none of results. Defaults to false; see
+	// futures.Options.NoHints for what hints are.
+	NoHints bool
 	// Policy limits what the functions of this worker get: a timeout or a memory
 	// limit of a module above it is cut, and a larger result fails its future. The
 	// policy of the cluster holds as well. MaxPriority has no effect: only the

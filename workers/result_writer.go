@@ -115,15 +115,16 @@ func (s *resultStream) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// end ends the writing, and drops what was written if the function failed.
-func (s *resultStream) end(failed error) (layout.Result, error) {
+// end ends the writing, and drops what was written if the function failed; else it is
+// added to result.
+func (s *resultStream) end(failed error, result *layout.Result) error {
 	s.mu.Lock()
 	s.over = true
 	s.mu.Unlock()
-	result := layout.Result{Codec: layout.CodecRaw}
+	result.Codec = layout.CodecRaw
 	if s.pipe == nil {
 		result.Value = s.value.Bytes()
-		return result, failed
+		return failed
 	}
 	_ = s.pipe.CloseWithError(failed) // it never fails
 	<-s.stored
@@ -131,12 +132,13 @@ func (s *resultStream) end(failed error) (layout.Result, error) {
 		failed = s.failed
 	}
 	result.Object, result.Size = s.ref.Hash.String(), s.ref.Size
-	return result, failed
+	return failed
 }
 
-// ended is how an attempt ends whose function has written its result.
-func (w *Worker) ended(j *job, s *resultStream, failed error) fdbmodel.Completion {
-	result, err := s.end(failed)
+// ended is how an attempt ends whose function has written its result. What else there is
+// of it is in result.
+func (w *Worker) ended(j *job, s *resultStream, failed error, result layout.Result) fdbmodel.Completion {
+	err := s.end(failed, &result)
 	if errors.Is(err, errResultTooLarge) {
 		return fdbmodel.Completion{Future: &j.future, Exception: &layout.Exception{
 			Kind: layout.KindTooLarge, Message: fmt.Sprintf("%v; submit it as an object, to workers that have room for it, or "+

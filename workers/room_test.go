@@ -2,12 +2,15 @@ package workers
 
 import (
 	"bytes"
+	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/workers/objects"
 )
 
@@ -85,4 +88,23 @@ func TestOneLargeResultIsNotExpectedForever(t *testing.T) {
 		k.expect(1000)
 	}
 	require.Equal(t, 8, k.allow(0, 8, now))
+}
+
+// TestObjectsBeyondTheMachine are warned of when the worker starts.
+func TestObjectsBeyondTheMachine(t *testing.T) {
+	t.Parallel()
+	const warning = "objects may take more memory"
+	if machineMemory() == 0 {
+		t.Skip("the memory of this machine is not known")
+	}
+	b := newBed(t, layout.Config{}, clock.NewVirtual(epoch))
+	for memory, warned := range map[int64]int{1 << 20: 0, machineMemory() + 1: 1} {
+		var log lines
+		w, err := FromCluster(b.cluster, Options{Seam: &seam.Worker{Manual: true}, Slots: 1,
+			Objects: ObjectOptions{Memory: memory}, Logger: log.logger(slog.LevelWarn)})
+		require.NoError(t, err)
+		_, err = w.step(b.ctx, b.clock.Now())
+		require.NoError(t, err)
+		require.Len(t, log.about(t, warning), warned)
+	}
 }

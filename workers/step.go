@@ -45,16 +45,16 @@ func (w *Worker) step(ctx context.Context, now time.Time) (time.Time, error) {
 		if err := l.reg.Leave(ctx); err != nil {
 			return now, err
 		}
-		l.stop()
-		w.mu.Lock()
-		w.life = nil
-		w.mu.Unlock()
+		l.end()
 		return now, l.dropObjects()
 	}
 	return next, err
 }
 
 func (w *Worker) stepLife(ctx context.Context, l *life, now time.Time) (time.Time, error) {
+	if l.closing.Load() {
+		return w.stepLeaving(ctx, l, now)
+	}
 	if !now.Before(w.steps.beatAt) {
 		if err := l.beat(ctx); err != nil {
 			return now, err
@@ -96,6 +96,19 @@ func (w *Worker) stepLife(ctx context.Context, l *life, now time.Time) (time.Tim
 		}
 	}
 	return next, nil
+}
+
+// stepLeaving is a step of a life that is on its way out, which only beats. Who leaves
+// finds out that it was reaped.
+func (w *Worker) stepLeaving(ctx context.Context, l *life, now time.Time) (time.Time, error) {
+	if now.Before(w.steps.beatAt) {
+		return w.steps.beatAt, nil
+	}
+	w.steps.beatAt = now.Add(w.cluster.Config().Heartbeat)
+	if err := l.beat(ctx); !errors.Is(err, fdbmodel.ErrReaped) {
+		return w.steps.beatAt, err
+	}
+	return w.steps.beatAt, nil
 }
 
 // lives reports whether l is the present membership.
@@ -175,20 +188,32 @@ func (w *Worker) abandon(end func(*job) bool) {
 func (w *Worker) leave(ctx context.Context) error {
 	w.mu.Lock()
 	l := w.life
-	w.life = nil
 	w.mu.Unlock()
-	if l == nil || w.vanished() {
+	if l == nil || w.vanished() || !l.closing.CompareAndSwap(false, true) {
 		return nil
 	}
-	w.abandon((*job).relinquish)
 	defer w.stopReporting()
-	defer l.stop()
 	defer w.clients.close(w, false)
+	defer l.end()
+	l.stopHolding()
+	w.abandon((*job).relinquish)
+	l.interrupt()
 	if err := l.flush(ctx); err != nil {
 		return err
 	}
+	l.handOver(w.cluster.Now().Add(w.options.DrainTimeout))
 	if err := w.cluster.ReleaseJanitor(ctx, l.reg.ID()); err != nil {
 		return err
 	}
 	return errors.Join(l.reg.Leave(ctx), l.dropObjects())
+}
+
+// end makes a life no present one any more.
+func (l *life) end() {
+	l.stop()
+	l.worker.mu.Lock()
+	defer l.worker.mu.Unlock()
+	if l.worker.life == l {
+		l.worker.life = nil
+	}
 }

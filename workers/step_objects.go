@@ -6,7 +6,10 @@ import (
 	"errors"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/workers/objects"
+	"github.com/futura-run/futura/workers/objects/held"
+	"github.com/futura-run/futura/workers/objects/peer"
 )
 
 // dropObjects closes the object store of a life, if it has one.
@@ -47,14 +50,60 @@ func (w *Worker) dropObject(object string) bool {
 	return had && err == nil
 }
 
-// addCopy keeps a copy of a result; see seam.Worker.
-func (w *Worker) addCopy(ctx context.Context, id [16]byte, worker string, sequence int64, value []byte) error {
+// objectRoom returns what an object store has left, and what it holds; see seam.Worker.
+func (w *Worker) objectRoom() (free, used int64) {
 	l := w.keeping()
 	if l == nil {
-		return errors.New("workers: the worker has no object store")
+		return -1, 0
 	}
-	if _, _, _, err := l.kept.Keep(ctx, id, bytes.NewReader(value), int64(len(value))); err != nil {
-		return err
+	stats := l.kept.store.Stats()
+	return stats.Free, stats.MemoryUsed + stats.DiskUsed
+}
+
+// errNoStore is returned for objects that a worker is to hold and can't.
+var errNoStore = errors.New("workers: the worker has no object store")
+
+// keepValue holds a value that is to be put; see seam.Worker.
+func (w *Worker) keepValue(ctx context.Context, id [16]byte, value []byte) (object, worker string, err error) {
+	l := w.keeping()
+	if l == nil {
+		return "", "", errNoStore
 	}
-	return l.reg.AddCopy(ctx, id, layout.Token{Worker: layout.WorkerID(worker), Sequence: sequence}, false)
+	object, _, holder, err := l.kept.Keep(ctx, id, bytes.NewReader(value), int64(len(value)))
+	return object, string(holder), err
+}
+
+// takeCopy takes a copy of a result from those that have it; see seam.Worker.
+func (w *Worker) takeCopy(ctx context.Context, id [16]byte, alone bool) error {
+	l := w.keeping()
+	if l == nil {
+		return errNoStore
+	}
+	var owner peer.Owner
+	copy(owner[:], id[:])
+	return held.Refused(l.kept.take(ctx, owner, peer.TakeOptions{Alone: alone, Arrived: func(int64) {}}))
+}
+
+// stepPeers are the peers of a manual worker.
+type stepPeers struct{ seam *seam.Worker }
+
+// Holders implements peers.
+func (p stepPeers) Holders(_ context.Context, workers []layout.WorkerInfo) ([]held.Holder, error) {
+	var holders []held.Holder
+	if p.seam.RoomOf != nil {
+		for i := range workers {
+			if room := p.seam.RoomOf(string(workers[i].ID)); room >= 0 {
+				holders = append(holders, held.Holder{Worker: workers[i].ID, Room: room})
+			}
+		}
+	}
+	if len(holders) == 0 {
+		return nil, held.ErrNoHolder
+	}
+	return holders, nil
+}
+
+// Take implements peers.
+func (p stepPeers) Take(ctx context.Context, to *held.Holder, id layout.ID, o held.TakeOptions) error {
+	return p.seam.Give(ctx, string(to.Worker), id, o.Alone)
 }

@@ -56,8 +56,33 @@ func TestDeclaredDeadWhileAFunctionSteps(t *testing.T) {
 	require.NoError(t, s.Leave(b.ctx))
 }
 
+// seamReader reads the objects of manual workers.
+type seamReader map[layout.WorkerID]*seam.Worker
+
+// OpenObject implements fdbmodel.ObjectReader.
+func (r seamReader) OpenObject(_ context.Context, object string, size int64, from *fdbmodel.Copy,
+) (fdbmodel.OpenObject, error) {
+	value, found := r[from.Worker].ReadObject(object, size)
+	if !found {
+		return nil, fdbmodel.ErrNotFound
+	}
+	return seamObject(value), nil
+}
+
+type seamObject []byte
+
+// ReadAt implements fdbmodel.OpenObject.
+func (o seamObject) ReadAt(_ context.Context, p []byte, offset int64) error {
+	copy(p, o[offset:])
+	return nil
+}
+
+// Close implements fdbmodel.OpenObject.
+func (seamObject) Close() {}
+
 // TestObjectsOfAManualWorker has a worker that is stepped keep a result as an object,
-// read it, copy it to another one and lose it, and sweep what was discarded.
+// read it, copy it to another one and lose it, sweep what was discarded, and hand over
+// what was put with it when it leaves.
 func TestObjectsOfAManualWorker(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)
@@ -68,12 +93,14 @@ func TestObjectsOfAManualWorker(t *testing.T) {
 		require.NoError(t, w.Register("make", func(context.Context, []byte) ([]byte, error) { return []byte("made"), nil }))
 		return w, s
 	}
+	reader := seamReader{}
+	b.cluster.OfferObjectReader(reader)
 	step := func(s *seam.Worker) {
 		b.clock.Advance(b.cluster.Config().Heartbeat)
 		_, err := s.Step(b.ctx, b.clock.Now())
 		require.NoError(t, err)
 	}
-	_, first := start(1 << 20)
+	w, first := start(1 << 20)
 	_, none := start(0)
 	spec := layout.Spec{Function: "go:make", AsObject: true}
 	answers, err := b.cluster.Submit(b.ctx, []fdbmodel.Submission{{Spec: spec}})
@@ -88,11 +115,11 @@ func TestObjectsOfAManualWorker(t *testing.T) {
 	require.True(t, found)
 	require.Equal(t, "made", string(value))
 	step(none)
-	token := result.Token
-	require.Error(t, none.AddCopy(b.ctx, id, string(token.Worker), token.Sequence, value), "it has no object store")
-	_, second := start(1 << 20)
+	require.Error(t, none.Take(b.ctx, id, false), "it has no object store")
+	other, second := start(1 << 20)
 	step(second)
-	require.NoError(t, second.AddCopy(b.ctx, id, string(token.Worker), token.Sequence, value))
+	reader[w.ID()], reader[other.ID()] = first, second
+	require.NoError(t, second.Take(b.ctx, id, false))
 	copies, err := b.cluster.Copies(b.ctx, id)
 	require.NoError(t, err)
 	require.Len(t, copies, 2)
@@ -109,7 +136,41 @@ func TestObjectsOfAManualWorker(t *testing.T) {
 	}
 	_, found = first.ReadObject(result.Object, result.Size)
 	require.False(t, found)
-	for _, s := range []*seam.Worker{first, second, none} {
+
+	put := b.putWith(first, "put")
+	first.RoomOf = func(worker string) int64 {
+		free, _ := reader[layout.WorkerID(worker)].Room()
+		return free
+	}
+	first.Give = func(ctx context.Context, worker string, id [16]byte, alone bool) error {
+		_, _, err := first.Keep(ctx, id, []byte("late"))
+		require.Error(t, err, "it stops")
+		require.True(t, alone)
+		return reader[layout.WorkerID(worker)].Take(ctx, id, alone)
+	}
+	for _, s := range []*seam.Worker{none, first} {
 		require.NoError(t, s.Leave(b.ctx))
 	}
+	copies, err = b.cluster.Copies(b.ctx, put)
+	require.NoError(t, err)
+	require.Len(t, copies, 1)
+	require.Equal(t, other.ID(), copies[0].Worker)
+	value, err = b.cluster.ResultValue(b.ctx, put, b.row(put).Result)
+	require.NoError(t, err)
+	require.Equal(t, "put", string(value))
+	require.NoError(t, second.Leave(b.ctx), "nobody takes it")
+}
+
+// putWith puts a value with a manual worker.
+func (b *bed) putWith(s *seam.Worker, value string) layout.ID {
+	b.t.Helper()
+	ids, err := b.cluster.DrawIDs(1)
+	require.NoError(b.t, err)
+	object, holder, err := s.Keep(b.ctx, ids[0], []byte(value))
+	require.NoError(b.t, err)
+	_, err = b.cluster.Put(b.ctx, fdbmodel.Value{
+		ID: ids[0], Object: object, Size: int64(len(value)), Holder: layout.WorkerID(holder),
+	})
+	require.NoError(b.t, err)
+	return ids[0]
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // take gets a copy of a future's result from the workers that have it, and says so in
-// the store of the cluster; alone has them drop theirs.
-func (k *keeper) take(ctx context.Context, owner peer.Owner, alone bool) error {
+// the store of the cluster.
+func (k *keeper) take(ctx context.Context, owner peer.Owner, o peer.TakeOptions) error {
 	if err := k.accepts(); err != nil {
 		return err
 	}
@@ -32,12 +32,10 @@ func (k *keeper) take(ctx context.Context, owner peer.Owner, alone bool) error {
 	}
 	// From here on a sweep leaves it.
 	k.hold(id, hash, k.cluster.Now().Add(putGrace))
-	if !k.store.Has(hash) {
-		if err := k.fetch(ctx, &row, hash); err != nil {
-			return missingAs(err)
-		}
+	if err := k.fetchOnce(ctx, &row, hash, o.Arrived); err != nil {
+		return missingAs(err)
 	}
-	return missingAs(k.reg.AddCopy(ctx, id, row.Result.Token, alone))
+	return missingAs(k.reg.AddCopy(ctx, id, row.Result.Token, o.Alone))
 }
 
 // missingAs tells the other side that something is not there.
@@ -48,16 +46,70 @@ func missingAs(err error) error {
 	return err
 }
 
-// fetch gets the object of a future into the store.
-func (k *keeper) fetch(ctx context.Context, row *layout.Row, hash objects.Hash) error {
+// fetching is an object that is on its way into the store, for one take or several.
+type fetching struct {
+	done    chan struct{}
+	waiting []func(arrived int64)
+}
+
+// fetchOnce has an object in the store when it returns without an error. Takes that
+// want it at the same time share one transfer, and its room; where that fails, the next
+// of them begins another one.
+func (k *keeper) fetchOnce(ctx context.Context, row *layout.Row, hash objects.Hash, arrived func(int64)) error {
+	for !k.store.Has(hash) {
+		k.mu.Lock()
+		f := k.fetches[hash]
+		if f == nil {
+			f = &fetching{done: make(chan struct{}), waiting: []func(int64){arrived}}
+			if k.fetches == nil {
+				k.fetches = map[objects.Hash]*fetching{}
+			}
+			k.fetches[hash] = f
+			k.mu.Unlock()
+			return k.lead(ctx, f, row, hash)
+		}
+		f.waiting = append(f.waiting, arrived)
+		k.mu.Unlock()
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// lead makes the transfer of an object, for all who wait for it.
+func (k *keeper) lead(ctx context.Context, f *fetching, row *layout.Row, hash objects.Hash) (err error) {
+	defer func() {
+		k.mu.Lock()
+		delete(k.fetches, hash)
+		k.mu.Unlock()
+		close(f.done)
+	}()
+	if k.store.Has(hash) {
+		return nil // another transfer has ended since
+	}
+	return k.fetch(ctx, row, hash, func(n int64) {
+		k.mu.Lock()
+		all := f.waiting
+		k.mu.Unlock()
+		for _, tell := range all {
+			tell(n)
+		}
+	})
+}
+
+// fetch gets the object of a future into the store, and says how much has arrived.
+func (k *keeper) fetch(ctx context.Context, row *layout.Row, hash objects.Hash, arrived func(int64)) error {
 	size := row.Result.Size
 	room, err := k.store.Reserve(ctx, size)
 	if err != nil {
 		return err
 	}
 	defer room.Release()
-	from := &sequence{ctx: ctx, reader: k.cluster.OpenResult(row.ID, row.Result)}
-	defer from.reader.Close()
+	from := &sequence{ctx: ctx, reader: k.cluster.OpenResult(row.ID, row.Result), arrived: arrived}
+	defer func() { _ = from.Close() }() // it never fails
 	ref, err := k.store.Put(ctx, from, objects.PutOptions{Size: size, Reservation: room})
 	if err == nil && ref != (objects.Ref{Hash: hash, Size: size}) {
 		err = fmt.Errorf("%w: %s came instead of %s", objects.ErrDamaged, ref, row.Result.Object)
@@ -75,12 +127,21 @@ type sequence struct {
 	offset int64 // of what is read next from the result
 	buffer []byte
 	rest   []byte
+
+	arrived func(int64) // nil for nobody
+}
+
+// Close implements io.Closer.
+func (s *sequence) Close() error {
+	s.reader.Close()
+	return nil
 }
 
 // Read implements io.Reader.
 func (s *sequence) Read(p []byte) (int, error) {
 	if len(s.rest) == 0 {
-		n := min(sequenceWindow, s.reader.Size()-s.offset)
+		unit := s.reader.Unit()
+		n := min(max(sequenceWindow/unit, 1)*unit, s.reader.Size()-s.offset)
 		if n == 0 {
 			return 0, io.EOF
 		}
@@ -93,6 +154,9 @@ func (s *sequence) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		s.offset += n
+		if s.arrived != nil {
+			s.arrived(s.offset)
+		}
 	}
 	n := copy(p, s.rest)
 	s.rest = s.rest[n:]

@@ -46,13 +46,14 @@ type Worker struct {
 
 // counters of a worker since it was made.
 type counters struct {
-	claims, conflicts, ran, failed, cancelled, lost, putBack, relinquished, reaped atomic.Int64
+	claims, conflicts, hinted, ran, failed, cancelled, lost, putBack, relinquished, reaped atomic.Int64
 }
 
 // Stats are the counters of a worker since it was created.
 type Stats struct {
 	Claims       int64 `json:"claims"`       // claim transactions that took something
 	Conflicts    int64 `json:"conflicts"`    // claims that met another worker's
+	Hinted       int64 `json:"hinted"`       // looks for work that another process hinted at
 	Ran          int64 `json:"ran"`          // attempts that ended with a result
 	Failed       int64 `json:"failed"`       // attempts that failed
 	Cancelled    int64 `json:"cancelled"`    // attempts that ended because that was asked
@@ -102,7 +103,8 @@ func New(c Client, o Options) (*Worker, error) {
 		o.Seam.Step, o.Seam.Leave, o.Seam.Vanish = w.step, w.leave, w.crash
 		o.Seam.Freeze, o.Seam.Thaw = w.gate.shut, w.gate.release
 		o.Seam.TakeCancels = w.takeCancels
-		o.Seam.ReadObject, o.Seam.DropObject, o.Seam.AddCopy = w.readObject, w.dropObject, w.addCopy
+		o.Seam.ReadObject, o.Seam.DropObject, o.Seam.Room = w.readObject, w.dropObject, w.objectRoom
+		o.Seam.Keep, o.Seam.Take = w.keepValue, w.takeCopy
 	}
 	return w, nil
 }
@@ -152,9 +154,9 @@ func (w *Worker) ID() layout.WorkerID {
 // Stats returns the counters of the worker.
 func (w *Worker) Stats() Stats {
 	s := Stats{
-		Claims: w.stats.claims.Load(), Conflicts: w.stats.conflicts.Load(), Ran: w.stats.ran.Load(),
-		Failed: w.stats.failed.Load(), Cancelled: w.stats.cancelled.Load(),
-		Lost: w.stats.lost.Load(), PutBack: w.stats.putBack.Load(),
+		Claims: w.stats.claims.Load(), Conflicts: w.stats.conflicts.Load(),
+		Hinted: w.stats.hinted.Load(), Ran: w.stats.ran.Load(), Failed: w.stats.failed.Load(),
+		Cancelled: w.stats.cancelled.Load(), Lost: w.stats.lost.Load(), PutBack: w.stats.putBack.Load(),
 		Relinquished: w.stats.relinquished.Load(), Reaped: w.stats.reaped.Load(),
 	}
 	s.Free, s.Running, s.Waiting = w.slots.status()
@@ -292,9 +294,17 @@ func (w *Worker) openKeeper(info *layout.WorkerInfo) (*keeper, error) {
 	if w.options.Objects.Memory <= 0 {
 		return nil, nil
 	}
+	if has := machineMemory(); has > 0 && w.options.Objects.Memory > has {
+		w.options.Logger.Warn("objects may take more memory than this process may use: what fills it can be killed; use "+
+			"less (Objects.Memory, --object-memory), or a directory for the rest (Objects.Dir, --object-dir)",
+			"object_memory", w.options.Objects.Memory, "machine_memory", has)
+	}
 	k, err := newKeeper(w.cluster, w.options.Objects, !w.manual())
 	if err == nil {
 		info.Objects, info.Secret = k.addresses(), layout.Secret(k.secret)
+	}
+	if err == nil && w.manual() {
+		k.peers = stepPeers{w.options.Seam}
 	}
 	return k, err
 }

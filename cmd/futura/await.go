@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
@@ -114,7 +115,7 @@ func (a *app) explainMeanwhile(ctx context.Context, c *futures.Client, id future
 			return
 		}
 		e, err := c.Explain(ctx, id)
-		if err == nil && !e.State.Terminal() && e.State != layout.Claimed {
+		if err == nil && (e.Reason == inspect.ReasonUnreachable || !e.State.Terminal() && e.State != layout.Claimed) {
 			fmt.Fprintf(a.err, "futura: still waiting: future %s is %s. %s\n", id, e.State, printable(e.Text))
 		}
 	}()

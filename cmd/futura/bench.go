@@ -25,8 +25,8 @@ func (a *app) benchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench SCENARIO",
 		Short: "Measure the rates and costs of a whole cluster",
-		Long: "bench measures client, store and workers in one process. Every commit is synced, and results are kept. " +
-			"SCENARIO is one of these, or all:\n\n" +
+		Long: "bench measures client, store and workers in one process, and for objects and hints in two. Every commit " +
+			"is synced, and results are kept. SCENARIO is one of these, or all:\n\n" +
 			"  burndown    200,000 no-op futures that are submitted before workers start\n" +
 			"  stream      16 producers submit one by one while workers run\n" +
 			"  latency     one future at a time, from submit to result\n" +
@@ -42,7 +42,8 @@ func (a *app) benchCommand() *cobra.Command {
 			"              its time to plain runtimes that can and can't be stopped\n" +
 			"  objects     Put and Get of 1 kB and 10 MB in an object store: within a process,\n" +
 			"              between two on one host, over a socket; the ratios of a copy in\n" +
-			"              memory, and of a bare socket, to their times\n\n" +
+			"              memory, and of a bare socket, to their times\n" +
+			"  hints       latency between two processes, with hints and without; their ratio\n\n" +
 			"Rates depend on the load of the machine. The cost of a future does not: transactions, mutations and reads " +
 			"of the store; processor time in user and system mode, of this process and the processes of functions that " +
 			"it started; objects and bytes that this process allocates. For idle these are per second. The processor " +

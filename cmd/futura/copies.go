@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/futura-run/futura/futures"
@@ -22,7 +23,7 @@ func (a *app) transferCommand() *cobra.Command {
 }
 
 func (a *app) copyCommand(use, short, long string,
-	take func(*futures.Client, context.Context, futures.ID, futures.WorkerID) (futures.WorkerID, error),
+	take func(*futures.Client, context.Context, futures.ID, futures.CopyOptions) (futures.WorkerID, error),
 ) *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
@@ -33,7 +34,9 @@ func (a *app) copyCommand(use, short, long string,
 		Args: usage(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.each(cmd.Context(), args, func(c *futures.Client, id futures.ID) (changed, error) {
-				worker, err := take(c, cmd.Context(), id, futures.WorkerID(to))
+				bar := transfers{app: a, what: use}
+				defer bar.clear()
+				worker, err := take(c, cmd.Context(), id, futures.CopyOptions{To: futures.WorkerID(to), Progress: bar.show})
 				if errors.Is(err, futures.ErrUnknownWorker) {
 					err = usageError{err}
 				}
@@ -43,6 +46,28 @@ func (a *app) copyCommand(use, short, long string,
 	}
 	cmd.Flags().StringVar(&to, "to", "", "the id of the worker (default: the one with most room that does not have it)")
 	return cmd
+}
+
+// transfers shows how much of a result has arrived elsewhere.
+type transfers struct {
+	app  *app
+	what string
+	bar  *progressbar.ProgressBar
+}
+
+func (t *transfers) show(arrived, size int64) {
+	if t.bar == nil {
+		t.bar = t.app.transferBar(t.what, size)
+	}
+	if t.bar != nil {
+		_ = t.bar.Set64(arrived)
+	}
+}
+
+func (t *transfers) clear() {
+	if t.bar != nil {
+		_ = t.bar.Clear()
+	}
 }
 
 func (a *app) pinCommand() *cobra.Command {

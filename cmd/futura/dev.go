@@ -78,7 +78,7 @@ func (a *app) dev(ctx context.Context, f *devFlags) error {
 	}); err != nil {
 		return err
 	}
-	o := futures.Options{Cluster: a.cluster, Logger: log, Config: configFor(n.db)}
+	o := futures.Options{Cluster: a.cluster, Logger: log, Config: configFor(n.db), NoHints: f.worker.options.NoHints}
 	if n.client, err = futures.New(ctx, remote.Share(n.db), o); err != nil {
 		return errors.Join(err, n.db.Close())
 	}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/schollz/progressbar/v3"
 
@@ -33,6 +34,9 @@ func (a *app) writeResult(ctx context.Context, c *futures.Client, id futures.ID,
 		return fmt.Errorf("%w: %s has no result (%s): %s", futures.ErrFailed, id, ending.Failure.Kind,
 			ending.Failure.Message)
 	}
+	hint := time.NewTimer(patience)
+	defer hint.Stop()
+	defer a.explainMeanwhile(ctx, c, id, hint.C)()
 	s, err := c.Future(id).Open(ctx)
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 type headCommandFlags struct {
 	serverFlags
 	verbose bool
+	noHints bool
 }
 
 func (a *app) headCommand() *cobra.Command {
@@ -37,6 +38,7 @@ func (a *app) headCommand() *cobra.Command {
 	f.add(flags, "rest-api", "127.0.0.1:8080", time.Minute)
 	flags.BoolVar(&f.access.open, "open", false,
 		"let everyone who reaches the loopback address do everything, without a token")
+	flags.BoolVar(&f.noHints, "no-hints", false, "send no hints to workers: all goes through the store")
 	flags.BoolVar(&f.verbose, "verbose", false, "log each request and each step")
 	return cmd
 }
@@ -67,7 +69,8 @@ func (a *app) head(ctx context.Context, f *headCommandFlags) error {
 	if kv.TraitsOf(n.db).Exclusive {
 		shared = remote.Share(n.db)
 	}
-	if n.client, err = futures.New(ctx, shared, futures.Options{Cluster: a.cluster, Logger: log}); err != nil {
+	o := futures.Options{Cluster: a.cluster, Logger: log, NoHints: f.noHints}
+	if n.client, err = futures.New(ctx, shared, o); err != nil {
 		return errors.Join(err, n.db.Close())
 	}
 	return errors.Join(n.run(ctx, nil), n.close(ctx))

@@ -55,6 +55,7 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Objects.Dir, "object-dir", "", "a private directory for results that memory has no room for")
 	flags.StringVar(&o.Objects.Listen, "object-listen", "",
 		"an address for workers on other machines to get them at, unencrypted (default: this machine only)")
+	flags.BoolVar(&o.NoHints, "no-hints", false, noHintsUsage)
 	p := &o.Policy
 	flags.DurationVar(&p.DefaultTimeout, "default-timeout", 0,
 		"the timeout of futures that have none (default: the cluster's, or none)")
@@ -64,6 +65,8 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 	flags.Int64Var(&p.MaxOutput, "max-output", 0, "the largest result in bytes (default: the cluster's, or 64 MiB)")
 	flags.BoolVar(&f.verbose, "verbose", false, "log each request and each step")
 }
+
+const noHintsUsage = "neither send hints to workers of other processes nor heed theirs: all goes through the store"
 
 // check reads the labels, and refuses queues and slots that were set to nothing,
 // which would else be their defaults.
@@ -197,7 +200,8 @@ func (a *app) worker(ctx context.Context, f *workerFlags) error {
 	f.options.Logger = a.logger(f.verbose)
 	cacheModules(&f.cache, f.options.Logger)
 	a.outlivesServer = true
-	return a.openOrMake(ctx, func(c *futures.Client) error {
+	o := futures.Options{Cluster: a.cluster, NoHints: f.options.NoHints}
+	return a.with(ctx, o, func(c *futures.Client) error {
 		w, err := startWorker(ctx, c.Cluster(), f.options, wasm.Config{CacheDir: f.cache, MemoryLimit: f.memory})
 		if err != nil {
 			return err

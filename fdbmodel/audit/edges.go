@@ -41,26 +41,57 @@ func (p *page) checkEdges(r *layout.Row) {
 // checkBlocked looks for what will unblock a future.
 func (p *page) checkBlocked(r *layout.Row) {
 	marks := p.tx.GetRange(kv.Prefix(p.keys.Settling(r.ID)), kv.RangeOptions{Limit: 1}) // a look too
-	waits := p.tx.GetRange(kv.Prefix(p.keys.InputsOf(r.ID)), kv.RangeOptions{Limit: 1})
+	waits := p.waits(r)
 	p.judges = append(p.judges, func(ctx context.Context) error {
 		marked, err := marks.Wait(ctx)
 		if err != nil || len(marked.Items) > 0 {
 			return err
 		}
-		page, err := waits.Wait(ctx)
-		if err != nil {
-			return err
-		}
 		key := p.keys.State(r.ID, layout.StateBlocked)
-		switch n := r.Spec.CountInputs(); {
-		case r.Blocked.Linked < n:
+		if n := r.Spec.CountInputs(); r.Blocked.Linked < n {
 			p.broken(InvariantBlocked, key, "future %s is linked to %d of %d inputs, and nobody links the others", r.ID,
 				r.Blocked.Linked, n)
-		case len(page.Items) == 0:
+			return nil
+		}
+		waiting, failed, err := waits(ctx)
+		switch {
+		case err != nil:
+			return err
+		case !failed.IsZero():
+			p.broken(InvariantEdge, key, "future %s waits for input %s, which has failed and does not tell it", r.ID, failed)
+		case !waiting:
 			p.broken(InvariantBlocked, key, "future %s is blocked and waits for no input", r.ID)
 		}
 		return nil
 	})
+}
+
+// waits requests whether a blocked future waits for an input: one that is listed, or,
+// where none are, one that is not over or is to tell it so. Of those it returns one that
+// has failed and tells nobody.
+func (p *page) waits(r *layout.Row) func(context.Context) (waiting bool, failed layout.ID, err error) {
+	if r.Spec.ListsInputs() {
+		list := p.tx.GetRange(kv.Prefix(p.keys.InputsOf(r.ID)), kv.RangeOptions{Limit: 1})
+		return func(ctx context.Context) (bool, layout.ID, error) {
+			page, err := list.Wait(ctx)
+			return len(page.Items) > 0, layout.ID{}, err
+		}
+	}
+	waiting, failed := 0, layout.ID{}
+	for _, id := range layout.UnpackIDs(r.Spec.Inputs) {
+		waiting++ // until it is read, and if it can't be
+		marked := p.mark(id)
+		p.row(id, func(input *layout.Row) {
+			if input.Spec == nil || !input.State().Terminal() || *marked {
+				return
+			}
+			waiting--
+			if input.State() == layout.Failed {
+				failed = id
+			}
+		})
+	}
+	return func(context.Context) (bool, layout.ID, error) { return waiting > 0, failed, nil }
 }
 
 // mark requests whether edges of a future are to be settled.
@@ -79,6 +110,9 @@ func (p *page) checkInput(it *item) {
 			p.broken(InvariantEdge, it.Raw, "future %s waits for an input and does not exist", id)
 		case r.State() != layout.Blocked:
 			p.broken(InvariantEdge, it.Raw, "future %s is %v and waits for an input", id, r.State())
+		case !r.Spec.ListsInputs():
+			p.broken(InvariantEdge, it.Raw, "future %s has %d inputs and lists those that it waits for", id,
+				r.Spec.CountInputs())
 		case r.Spec.InputsRef == nil && !slices.Contains(layout.UnpackIDs(r.Spec.Inputs), input):
 			p.broken(InvariantEdge, it.Raw, "future %s waits for %s, which is not an input of it", id, input)
 		}

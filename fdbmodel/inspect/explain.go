@@ -34,6 +34,9 @@ const (
 	ReasonAssigned    Reason = "assigned"     // it waits for one worker
 	ReasonHeld        Reason = "held"         // it waits to be assigned
 	ReasonBlocked     Reason = "blocked"      // it waits for the results of other futures
+	// ReasonUnreachable is that of a future whose result is an object which can't be
+	// read from here. Explain itself reads none.
+	ReasonUnreachable Reason = "unreachable"
 )
 
 // Explanation says why a future is not running, or where it runs.
@@ -45,6 +48,8 @@ type Explanation struct {
 	Text string `json:"text"`
 	// Worker is the worker that holds or held it.
 	Worker *fdbmodel.Member `json:"worker,omitempty"`
+	// Holders are the workers that are alive and have its result, if that is an object.
+	Holders []layout.WorkerID `json:"holders,omitempty"`
 	// Ahead is the total number of ready futures in its queue.
 	Ahead int64 `json:"ready_in_queue,omitempty"`
 }
@@ -69,10 +74,17 @@ func Explain(ctx context.Context, c *fdbmodel.Cluster, id layout.ID) (Explanatio
 	case layout.Realized:
 		e.Reason = ReasonRealized
 		e.Text = fmt.Sprintf("It was realized by worker %s in attempt %d.", ending.Worker(), ending.Result.Attempt)
+		if row.Object() != "" {
+			return e, explainObject(ctx, c, &e, &row)
+		}
 	case layout.Failed:
+		remedy, err := wayOut(ctx, c, &row)
+		if err != nil {
+			return e, err
+		}
 		e.Reason = ReasonFailed
 		e.Text = fmt.Sprintf("It failed for good (%s; failed attempts: %d): %s. %s",
-			ending.Failure.Kind, row.Attempts.Failed, ending.Failure.Message, wayOut(&row))
+			ending.Failure.Kind, row.Attempts.Failed, ending.Failure.Message, remedy)
 	case layout.Claimed:
 		explainClaimed(c, &e, &row, members)
 	case layout.Blocked:
@@ -90,6 +102,9 @@ func Explain(ctx context.Context, c *fdbmodel.Cluster, id layout.ID) (Explanatio
 			if k.Queue == row.Spec.Queue && k.State == layout.Ready {
 				e.Ahead += n
 			}
+		}
+		if row.Attempts.Displaced {
+			return e, explainDisplaced(ctx, c, &e, &row, members)
 		}
 		explainWaiting(c, &e, &row, members)
 	}
@@ -284,12 +299,4 @@ func explainStored(able []*fdbmodel.Member, spec *layout.Spec) string {
 	}
 	return fmt.Sprintf("It needs %d bytes of memory, and results that the workers keep as objects take too much of "+
 		"theirs. Discard results, or start a worker with more memory.", spec.Requirements.RAM)
-}
-
-// wayOut is what can be done about a future that failed.
-func wayOut(row *layout.Row) string {
-	if row.Spec.IsPut() {
-		return "Put the value again, under another id or key: a future that was put can't be retried."
-	}
-	return "Retry it by hand to run it again."
 }

@@ -65,3 +65,31 @@ func TestExplainOfLongWaits(t *testing.T) {
 		require.Contains(t, e.Text, says)
 	}
 }
+
+// TestExplainOfWhatNoHolderCanRun says of a future that must be near an object what the
+// workers lack that have it, and what it waits for.
+func TestExplainOfWhatNoHolderCanRun(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	big := s.Submit(func(sub *fdbmodel.Submission) {
+		sub.Spec.AsObject, sub.Spec.AllowReconstruction = true, true
+	})
+	claimed := s.Claim(s.Worker)[0]
+	s.Finish(s.Worker, fdbmodel.Completion{Future: &claimed, Result: &layout.Result{Object: "hash", Size: 9}})
+	id := s.Submit(func(sub *fdbmodel.Submission) {
+		sub.Spec.Near, sub.Spec.MustBeNear, sub.Spec.Requirements.Labels = big, true, map[string]string{"disk": "ssd"}
+	})
+	e, err := inspect.Explain(s.Ctx, s.C, id)
+	require.NoError(t, err)
+	require.Equal(t, inspect.ReasonNoLabel, e.Reason)
+	for _, says := range []string{"of the workers that have that (" + string(s.Worker.ID()) + ") none can run it",
+		"has the labels disk=ssd", "futura clone " + big.String() + " --to WORKER"} {
+		require.Contains(t, e.Text, says)
+	}
+	state, err := s.C.ReportLost(s.Ctx, big, claimed.Token, []layout.WorkerID{s.Worker.ID()})
+	require.NoError(t, err)
+	require.Equal(t, layout.Ready, state)
+	e, err = inspect.Explain(s.Ctx, s.C, id)
+	require.NoError(t, err)
+	require.Contains(t, e.Text, "which no worker has any more")
+}

@@ -95,7 +95,7 @@ func itemsOf(ctx context.Context, c *fdbmodel.Cluster, tx kv.Reader, id layout.I
 
 // readable makes a row from those of its keys that can be read.
 func readable(c *fdbmodel.Cluster, id layout.ID, items []kv.KeyValue) layout.Row {
-	row, skip := layout.Row{ID: id}, len(c.Keys().Row(id))
+	row, skip := layout.Row{ID: id}, c.Keys().RowLength(id)
 	for _, item := range items {
 		// Damage is shown with the key.
 		_ = row.Add(item, tuple.NewReader(item.Key[skip:]))

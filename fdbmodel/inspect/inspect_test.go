@@ -109,7 +109,7 @@ func TestInspectKeysPages(t *testing.T) {
 	require.Equal(t, map[string]int{layout.KeyCopy: 1}, kindsIn(copies))
 	results, _, err := inspect.Keys(ctx, p.C, layout.StateResult, nil, 0)
 	require.NoError(t, err)
-	require.Equal(t, map[string]int{"result": 3}, kindsIn(results))
+	require.Equal(t, map[string]int{"result": 5}, kindsIn(results))
 	beats, _, err := inspect.Keys(ctx, p.C, "heartbeat", nil, 0)
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"heartbeat": 1}, kindsIn(beats))

@@ -88,8 +88,11 @@ type IdSource struct {
 }
 
 // Draw returns n ids that share a shard, so that their rows are neighbours and
-// one commit touches one part of the store.
+// one commit touches one part of the store. It returns none for an n below 1.
 func (s *IdSource) Draw(now time.Time, shards, n int) ([]ID, error) {
+	if n <= 0 {
+		return nil, nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	entropy := make([]byte, 8*n)

@@ -39,6 +39,11 @@ func TestIDsKeepTheirOrderWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	source := layout.IdSource{Random: rand.Reader}
 	last, now := "", time.UnixMilli(1_900_000_000_000)
+	for _, n := range []int{0, -1} {
+		none, err := source.Draw(now, 4, n)
+		require.NoError(t, err)
+		require.Empty(t, none)
+	}
 	for _, jump := range []time.Duration{0, time.Hour, -5 * time.Hour, time.Millisecond, -time.Hour} {
 		now = now.Add(jump)
 		ids, err := source.Draw(now, 4, 3)

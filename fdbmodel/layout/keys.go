@@ -119,6 +119,13 @@ func (k Keyspace) Row(id ID) []byte {
 	return tuple.AppendUUID(k.Shard(id.Shard(k.Shards), SubFutures), id)
 }
 
+// RowLength returns the length of Row(id), without making it.
+func (k Keyspace) RowLength(id ID) int {
+	var b [128]byte
+	shard := tuple.AppendInt(append(b[:0], k.Prefix...), int64(id.Shard(k.Shards)))
+	return len(tuple.AppendUUID(tuple.AppendString(shard, SubFutures), id))
+}
+
 // Args returns the key of arguments that are too large for the spec.
 func (k Keyspace) Args(id ID) []byte { return tuple.AppendString(k.Row(id), RowArgs) }
 

@@ -3,6 +3,7 @@ package layout
 import (
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -259,7 +260,8 @@ func placeKinds() []KeyKind {
 		shard(PlaceDelayed, SubDelayed, in(number("due_ms"), home(futureID())), FormatEmpty, nil, "", carried,
 			"a future that waits for a time", "submit with a delay, fail, put back"),
 		shard(KeyInput, SubInputs, in(home(futureID()), inputID()), FormatMark, nil, "", carried,
-			"a blocked future waits for this input", "submit; cleared once the input has ended"),
+			"a blocked future with more than "+strconv.Itoa(MaxUnlistedInputs)+" inputs waits for this one",
+			"submit; cleared once the input has ended"),
 		shard(KeyDependant, SubUses, in(home(inputID()), futureID()), FormatMark, nil, "", carried,
 			"a future that is not over uses the result of this input", "submit; cleared when the future ends"),
 		shard(KeySettling, SubSettling, in(home(futureID())), FormatRecord, of[SettlingRecord](), "", carried,

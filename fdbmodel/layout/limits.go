@@ -27,6 +27,9 @@ const (
 	// MaxInputsInSpec is how many inputs a spec holds. More are stored apart, and
 	// linked after the submit.
 	MaxInputsInSpec = 64
+	// MaxUnlistedInputs is how many inputs a future has at most that keeps no list of
+	// those that it waits for: who wants to know reads them.
+	MaxUnlistedInputs = 3
 
 	// MaxPins is the maximum number of pins of a future.
 	MaxPins = 64

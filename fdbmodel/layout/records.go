@@ -128,6 +128,10 @@ func (s *Spec) CountInputs() int {
 	return len(s.Inputs) / len(ID{})
 }
 
+// ListsInputs reports whether keys list the inputs that the future waits for while it
+// is blocked. Of fewer inputs their own records say which have ended.
+func (s *Spec) ListsInputs() bool { return s.CountInputs() > MaxUnlistedInputs }
+
 // Class returns the future's class in the ready index.
 func (s *Spec) Class() Class {
 	r := s.Requirements

@@ -64,17 +64,18 @@ type Machine struct {
 	C        *fdbmodel.Cluster
 	names    int
 
-	workers []*actorWorker
-	crashed []*actorWorker // of processes that crashed: what they had begun counts when they are reaped
-	Rows    map[layout.ID]*layout.Row
-	lost    map[layout.ID]bool // futures whose results were lost
-	misfits fdbmodel.Misfits
-	boxes   map[layout.SessionID]*fdbmodel.Mailbox
-	watched map[layout.SessionID]map[layout.ID]bool
-	owed    map[layout.SessionID]map[string]bool // notices that must arrive
-	seen    map[layout.SessionID]map[string]bool
-	loose   []change // interrupted operations that may still land
-	log     []string
+	workers   []*actorWorker
+	crashed   []*actorWorker // of processes that crashed: what they had begun counts when they are reaped
+	Rows      map[layout.ID]*layout.Row
+	lost      map[layout.ID]bool // futures whose results were lost
+	misfits   fdbmodel.Misfits
+	displaced fdbmodel.DisplacedWalk
+	boxes     map[layout.SessionID]*fdbmodel.Mailbox
+	watched   map[layout.SessionID]map[layout.ID]bool
+	owed      map[layout.SessionID]map[string]bool // notices that must arrive
+	seen      map[layout.SessionID]map[string]bool
+	loose     []change // interrupted operations that may still land
+	log       []string
 }
 
 // NewMachine returns a machine on an empty store. The same seed makes the same
@@ -176,7 +177,7 @@ func (m *Machine) Step() {
 		m.cancel, m.cancel, m.retry, m.retry, m.discard, m.promote, m.promote, m.beat, m.die, m.die, m.reap, m.reap,
 		m.register, m.register, m.register, m.begin, m.begin, m.leave, m.leave,
 		m.expire, m.sweep, m.listen, m.listen, m.subscribe, m.idle,
-		m.janitor, m.infeasible, m.infeasible, m.assign, m.assign, m.unassign, m.store, m.unstore,
+		m.janitor, m.infeasible, m.infeasible, m.replace, m.assign, m.assign, m.unassign, m.store, m.unstore,
 		m.settle, m.lose, m.lose, m.block, m.clone, m.pin, m.pin, m.reassign,
 	}
 	if m.random.IntN(80) == 0 {

@@ -11,7 +11,7 @@ import (
 // inputs chooses some futures, among them earlier ones of the same call.
 func (m *Machine) inputs(earlier []fdbmodel.Submission) []layout.ID {
 	var ids []layout.ID
-	for range m.random.IntN(4) {
+	for range m.random.IntN(layout.MaxUnlistedInputs + 2) {
 		if n := len(earlier); n > 0 && m.random.IntN(2) == 0 && !earlier[n-1].ID.IsZero() {
 			ids = append(ids, earlier[n-1].ID)
 		} else if id := m.some(); m.Rows[id] != nil {

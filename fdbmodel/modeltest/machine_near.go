@@ -58,6 +58,15 @@ func isNeeded(rows map[layout.ID]*layout.Row, id layout.ID) bool {
 	return false
 }
 
+// replace looks for workers again for what no holder of an object could run.
+func (m *Machine) replace(ctx context.Context) (change, error) {
+	n, next, err := m.C.ReplaceDisplaced(ctx, &m.displaced)
+	m.logf("replace: %d, goes on %t: %v", n, !next.IsZero(), err)
+	return func(before, after *layout.Row) bool {
+		return before != nil && before.Attempts.Displaced && after != nil && after.State() == layout.Blocked
+	}, err
+}
+
 // reassign moves a future from a worker to another one.
 func (m *Machine) reassign(ctx context.Context) (change, error) {
 	from, to := m.worker(false), m.worker(false)

@@ -25,7 +25,8 @@ type Population struct {
 	Held   [2]layout.ID // the second one is assigned to the worker
 	Large  layout.ID    // realized, with chunks
 	Middle layout.ID    // ready, with a key for its arguments
-	Inputs [2]layout.ID // of the blocked one: it waits for the first, the second is realized
+	// Inputs are those of the blocked one: it waits for the first, the others are realized.
+	Inputs [layout.MaxUnlistedInputs + 1]layout.ID
 	Claim  layout.Token
 	Begun  *fdbmodel.ClaimedFuture // the claimed one
 	Result layout.ChunkRef         // of large
@@ -73,8 +74,11 @@ func Populate(t *testing.T) *Population {
 	require.NoError(t, err)
 	finish(fdbmodel.Completion{Future: f, Result: &layout.Result{ValueRef: &ref, Size: ref.Size}})
 	p.Result, p.Args = ref, *f.Spec.ArgsRef
-	p.Inputs[1] = submit(10)
-	finish(fdbmodel.Completion{Future: claim(), Result: &layout.Result{Object: "hash", Size: 5}})
+	for i := range p.Inputs[1:] {
+		p.Inputs[1+i] = submit(10)
+		result := [...]layout.Result{{Object: "hash", Size: 5}, {Value: []byte("v")}}[min(i, 1)]
+		finish(fdbmodel.Completion{Future: claim(), Result: &result})
+	}
 	p.IDs[layout.Failed] = submit(10)
 	finish(fdbmodel.Completion{Future: claim(), Exception: &layout.Exception{Kind: layout.KindError, Message: "m"}})
 	p.IDs[layout.Claimed] = submit(10)

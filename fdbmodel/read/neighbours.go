@@ -56,13 +56,15 @@ func Rows(tx kv.Reader, k layout.Keyspace, ids []layout.ID, first func(layout.ID
 			continue
 		}
 		last := ids[n-1]
-		all := &sharedPage{pending: tx.GetRange(kv.Range{Begin: first(ids[0]), End: kv.AfterPrefix(k.StateOf(last))},
+		end := kv.AfterPrefix(k.StateOf(last))
+		after := end[k.RowLength(last):] // what no part of a row has behind the row's prefix
+		all := &sharedPage{pending: tx.GetRange(kv.Range{Begin: first(ids[0]), End: end},
 			kv.RangeOptions{Limit: neighbourKeys * span})}
 		for _, id := range ids[:n] {
 			rows = append(rows, Pending{id, k, kv.Later(func(ctx context.Context) (kv.Page, error) {
 				page, err := all.wait(ctx)
 				if err != nil || !page.More {
-					return pageOf(page, first(id), kv.AfterPrefix(k.StateOf(id))), err
+					return pageOf(page, first(id), k.RowLength(id), after), err
 				}
 				return alone(id).Wait(ctx)
 			})})
@@ -96,7 +98,8 @@ func Users(tx kv.Reader, k layout.Keyspace, ids []layout.ID, limit int) []kv.Pen
 				case page.More:
 					return alone(id).Wait(ctx)
 				}
-				page = pageOf(page, k.DependantsOf(id), kv.AfterPrefix(k.DependantsOf(id)))
+				begin := k.DependantsOf(id)
+				page = pageOf(page, begin, len(begin), nil)
 				if page.More = len(page.Items) > limit; page.More {
 					page.Items = page.Items[:limit]
 				}
@@ -133,10 +136,17 @@ func (s *sharedPage) wait(ctx context.Context) (kv.Page, error) {
 	return s.page, s.err
 }
 
-// pageOf returns the part of a page between two keys.
-func pageOf(page kv.Page, begin, end []byte) kv.Page {
-	at := func(key []byte) int {
-		return sort.Search(len(page.Items), func(i int) bool { return bytes.Compare(page.Items[i].Key, key) >= 0 })
+// pageOf returns the part of a page that begins with a key and goes on as long as keys
+// are the same in so many bytes, and what follows those is less than after, if that is
+// not nil.
+func pageOf(page kv.Page, begin []byte, same int, after []byte) kv.Page {
+	first := sort.Search(len(page.Items), func(i int) bool { return bytes.Compare(page.Items[i].Key, begin) >= 0 })
+	end := first
+	for ; end < len(page.Items); end++ {
+		key := page.Items[end].Key
+		if !bytes.HasPrefix(key, begin[:same]) || after != nil && bytes.Compare(key[same:], after) >= 0 {
+			break
+		}
 	}
-	return kv.Page{Items: page.Items[at(begin):at(end)]}
+	return kv.Page{Items: page.Items[first:end]}
 }

@@ -32,7 +32,7 @@ func (p Pending) Wait(ctx context.Context) (layout.Row, bool, error) {
 	if err != nil {
 		return row, false, err
 	}
-	skip := len(p.Keys.Row(p.ID))
+	skip := p.Keys.RowLength(p.ID)
 	for _, item := range page.Items {
 		if err := row.Add(item, tuple.NewReader(item.Key[skip:])); err != nil {
 			return row, false, err

@@ -44,18 +44,18 @@ func (s *server) transfer(ctx context.Context, in *copyInput) (*copyOutput, erro
 }
 
 func (in *copyInput) take(ctx context.Context,
-	take func(context.Context, futures.ID, futures.WorkerID) (futures.WorkerID, error),
+	take func(context.Context, futures.ID, futures.CopyOptions) (futures.WorkerID, error),
 ) (*copyOutput, error) {
 	id, err := layout.ParseID(in.ID)
 	if err != nil {
 		return nil, err
 	}
-	to := futures.WorkerID("")
+	var o futures.CopyOptions
 	if in.Body != nil {
-		to = futures.WorkerID(in.Body.Worker)
+		o.To = futures.WorkerID(in.Body.Worker)
 	}
 	out := &copyOutput{}
-	out.Body.Worker, err = take(ctx, id, to)
+	out.Body.Worker, err = take(ctx, id, o)
 	return out, err
 }
 

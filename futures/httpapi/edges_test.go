@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 )
@@ -100,12 +101,23 @@ func TestInvalidInputsAreNamed(t *testing.T) {
 	} {
 		f.send("POST", path, c.body).Problem(c.status, c.code, c.says)
 	}
+}
+
+// TestRequestsThatAreTooLarge has one too many, or too much, of what a request is made of.
+func TestRequestsThatAreTooLarge(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
 	var refs strings.Builder
 	for i := range 100_001 {
 		fmt.Fprintf(&refs, `,{"$future":%q}`, inputID(i))
 	}
-	f.send("POST", path, `{"function":"go:f","input":[`+refs.String()[1:]+`]}`).
-		Problem(http.StatusRequestEntityTooLarge, "too_large", "100001 inputs: at most 100000")
+	for body, says := range map[string]string{
+		`{"function":"go:f","input":[` + refs.String()[1:] + `]}`:                    "100001 inputs: at most 100000",
+		`{"function":"go:f","args":"` + strings.Repeat("x", layout.MaxArgs+1) + `"}`: "8388608",
+		`{"function":"go:f","args":"` + strings.Repeat("x", httpapi.MaxBody) + `"}`:  "16777216",
+	} {
+		f.send("POST", path, body).Problem(http.StatusRequestEntityTooLarge, "too_large", says)
+	}
 }
 
 func TestViewNamesTheFirstOfManyInputs(t *testing.T) {

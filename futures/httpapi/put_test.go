@@ -39,5 +39,8 @@ func TestPutAValue(t *testing.T) {
 	for _, bad := range []string{"?codec=xml", "?key=", "?nonsense=1", "?stored=perhaps", "?queue=No+Queue"} {
 		require.Equal(t, http.StatusBadRequest, f.send("POST", put+bad, "x").Status, bad)
 	}
+	for _, where := range []string{"", "&stored=true"} {
+		f.send("POST", put+"?codec=json"+where, `{"a":`).Problem(http.StatusBadRequest, "bad_future", "codec json")
+	}
 	f.send("POST", put, "x", "Content-Encoding", "gzip").Problem(http.StatusUnsupportedMediaType, "bad_media_type", "none")
 }

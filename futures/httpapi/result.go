@@ -21,8 +21,8 @@ type binaryBody []byte
 
 func (s *server) registerResult() {
 	op := operation(http.MethodGet, futuresPath+"/{id}/result", "get-result", "Get a result's bytes",
-		"Of any size, in parts with Range. 409 if the future is not over after wait, or has failed. An answer that can't be "+
-			"completed is cut off: go on with Range and If-Range.")
+		"Of any size, in parts with Range; 416 for one that it does not have. 409 if the future is not over after wait, or "+
+			"has failed. An answer that can't be completed is cut off: go on with Range and If-Range.")
 	op.Parameters = []*huma.Param{
 		{Name: "wait", In: "query", Description: "How long to wait for the end, such as 30s; at most 1m",
 			Schema: &huma.Schema{Type: "string"}},
@@ -71,7 +71,10 @@ func (s *server) result(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer stream.Close()
-	h := w.Header()
+	h, asked := w.Header(), r.Header.Get("Range")
+	if asksForNothing(asked) && r.Header.Get("If-Range") == "" {
+		return badRange(h, asked, stream.Size())
+	}
 	h.Set("Content-Type", octets)
 	if stream.Codec() == layout.CodecJSON {
 		h.Set("Content-Type", "application/json")
@@ -80,7 +83,11 @@ func (s *server) result(w http.ResponseWriter, r *http.Request) error {
 	h.Set("Futura-Exit-Code", strconv.Itoa(stream.ExitCode()))
 	h.Set("ETag", `"`+stream.Tag()+`"`)
 	stack.Yield(r.Context())
-	http.ServeContent(w, r, "", time.Time{}, stream)
+	ranged := &rangeWriter{ResponseWriter: w}
+	http.ServeContent(ranged, r, "", time.Time{}, stream)
+	if ranged.refused {
+		return badRange(h, asked, stream.Size())
+	}
 	return nil
 }
 

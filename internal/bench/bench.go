@@ -57,6 +57,8 @@ type Report struct {
 	PerSecond *Cost `json:"per_second,omitempty"`
 	// Objects is what the scenario of that name measures.
 	Objects *Objects `json:"objects,omitempty"`
+	// Hints is what the scenario of that name measures.
+	Hints *Hints `json:"hints,omitempty"`
 	// Shapes are graphs of futures that use each other.
 	Shapes []Shape `json:"shapes,omitempty"`
 	Cores  int     `json:"cores"`
@@ -84,7 +86,7 @@ type Options struct {
 // Scenarios are the names that Run knows.
 func Scenarios() []string {
 	return []string{"burndown", "stream", "latency", "backlog", "contention", "await", "idle", "batch", "graph", "wasm",
-		"objects"}
+		"objects", "hints"}
 }
 
 // Run measures one scenario on a store, in a cluster of its own, whose keys it
@@ -94,6 +96,7 @@ func Run(ctx context.Context, db kv.Database, scenario string, o Options) (Repor
 		"burndown": inCluster(burndown), "stream": inCluster(stream), "latency": inCluster(latency), "backlog": backlog,
 		"contention": contention, "await": inCluster(await), "idle": inCluster(idle), "batch": inCluster(batches),
 		"graph": graphs, "wasm": functions, "objects": storeObjects,
+		"hints": inCluster(hints),
 	}
 	fn, ok := scenarios[scenario]
 	if !ok {

@@ -28,11 +28,17 @@ var canStartChild bool
 // return.
 func ChildMain() {
 	canStartChild = true
-	dir := os.Getenv(childDir)
-	if dir == "" {
+	dir, store := os.Getenv(childDir), os.Getenv(childStore)
+	var err error
+	switch {
+	case dir != "":
+		err = holdObjects(dir, os.Stdin, os.Stdout)
+	case store != "":
+		err = work(store, os.Getenv(childCluster), os.Stdin, os.Stdout)
+	default:
 		return
 	}
-	if err := holdObjects(dir, os.Stdin, os.Stdout); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "futura:", err)
 		os.Exit(1)
 	}
@@ -116,14 +122,15 @@ func serveBare(l net.Listener, content []byte) error {
 	return errors.Join(err, c.Close())
 }
 
-// objectChild is the other process.
-type objectChild struct {
-	offer
+// child is the other process of a benchmark, which ends with its input.
+type child struct {
 	command *exec.Cmd
-	in      io.Closer
+	in      io.WriteCloser
+	out     io.Reader
 }
 
-func startObjectChild(ctx context.Context, dir, token string) (*objectChild, error) {
+// startChild starts the program anew, with these variables added to its environment.
+func startChild(ctx context.Context, variables ...string) (*child, error) {
 	if !canStartChild {
 		return nil, errors.New("bench: the program can't start itself: its main must call bench.ChildMain")
 	}
@@ -131,31 +138,37 @@ func startObjectChild(ctx context.Context, dir, token string) (*objectChild, err
 	if err != nil {
 		return nil, err
 	}
-	command := exec.CommandContext(ctx, self)
-	command.Env = append(os.Environ(), childDir+"="+dir)
-	command.Stderr = os.Stderr
-	in, err := command.StdinPipe()
+	c := &child{command: exec.CommandContext(ctx, self)}
+	c.command.Env = append(os.Environ(), variables...)
+	c.command.Stderr = os.Stderr
+	if c.in, err = c.command.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if c.out, err = c.command.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	return c, c.command.Start()
+}
+
+func (c *child) stop() error { return errors.Join(c.in.Close(), c.command.Wait()) }
+
+// objectChild holds objects.
+type objectChild struct {
+	offer
+	*child
+}
+
+func startObjectChild(ctx context.Context, dir, token string) (*objectChild, error) {
+	other, err := startChild(ctx, childDir+"="+dir)
 	if err != nil {
 		return nil, err
 	}
-	out, err := command.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := command.Start(); err != nil {
-		return nil, err
-	}
-	c := &objectChild{command: command, in: in}
-	if _, err = io.WriteString(in, token+"\n"); err == nil {
-		err = json.NewDecoder(out).Decode(&c.offer)
+	c := &objectChild{child: other}
+	if _, err = io.WriteString(c.in, token+"\n"); err == nil {
+		err = json.NewDecoder(c.out).Decode(&c.offer)
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.stop())
 	}
 	return c, nil
-}
-
-func (c *objectChild) stop() error {
-	err := c.in.Close()
-	return errors.Join(err, c.command.Wait())
 }

@@ -109,10 +109,10 @@ func TestCostOfEdges(t *testing.T) {
 	require.LessOrEqual(t, plain.Reads, int64(139))
 	require.LessOrEqual(t, plain.Commits, int64(4))
 	for name, want := range map[string]struct{ futures, edges, mutations, reads, commits float64 }{
-		"two layers": {2 * n, 2 * n, 5.51, 0.56, 0},
-		"pairs":      {2 * n, n, 7.02, 1.08, 0},
-		"fan-in":     {n + 1, n, 5.2, 1.2, 6},
-		"fan-out":    {n + 1, n, 6.2, 0.2, 4},
+		"two layers": {2 * n, 2 * n, 3.51, 0.56, 0},
+		"pairs":      {2 * n, n, 5.02, 1.08, 0},
+		"fan-in":     {n + 1, n, 5.15, 1.14, 6},
+		"fan-out":    {n + 1, n, 4.11, 0.12, 4},
 	} {
 		alone := want.futures / n
 		cost := costs[name]

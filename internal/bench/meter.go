@@ -103,11 +103,11 @@ func (m *Meter) Traits() kv.Traits {
 	return traits
 }
 
-// meteredTx belongs to one goroutine, and adds up at its end.
+// meteredTx adds up at its end. Another goroutine may cancel it, also at its end.
 type meteredTx struct {
 	kv.Tx
 	counts           *meterCounts
-	mutations, reads int64
+	mutations, reads atomic.Int64
 }
 
 type meteredReader struct {
@@ -115,36 +115,39 @@ type meteredReader struct {
 	tx *meteredTx
 }
 
-func (t *meteredTx) Get(key []byte) kv.Pending[[]byte] { t.reads++; return t.Tx.Get(key) }
+func (t *meteredTx) Get(key []byte) kv.Pending[[]byte] { t.reads.Add(1); return t.Tx.Get(key) }
 func (t *meteredTx) GetRange(r kv.Range, o kv.RangeOptions) kv.Pending[kv.Page] {
-	t.reads++
+	t.reads.Add(1)
 	return t.counts.count(t.Tx.GetRange(r, o))
 }
-func (t *meteredTx) Snapshot() kv.Reader                  { return meteredReader{t.Tx.Snapshot(), t} }
-func (r meteredReader) Get(key []byte) kv.Pending[[]byte] { r.tx.reads++; return r.Reader.Get(key) }
+func (t *meteredTx) Snapshot() kv.Reader { return meteredReader{t.Tx.Snapshot(), t} }
+func (r meteredReader) Get(key []byte) kv.Pending[[]byte] {
+	r.tx.reads.Add(1)
+	return r.Reader.Get(key)
+}
 func (r meteredReader) GetRange(k kv.Range, o kv.RangeOptions) kv.Pending[kv.Page] {
-	r.tx.reads++
+	r.tx.reads.Add(1)
 	return r.tx.counts.count(r.Reader.GetRange(k, o))
 }
-func (t *meteredTx) Set(key, value []byte) { t.mutations++; t.Tx.Set(key, value) }
-func (t *meteredTx) Clear(key []byte)      { t.mutations++; t.Tx.Clear(key) }
-func (t *meteredTx) ClearRange(r kv.Range) { t.mutations++; t.Tx.ClearRange(r) }
+func (t *meteredTx) Set(key, value []byte) { t.mutations.Add(1); t.Tx.Set(key, value) }
+func (t *meteredTx) Clear(key []byte)      { t.mutations.Add(1); t.Tx.Clear(key) }
+func (t *meteredTx) ClearRange(r kv.Range) { t.mutations.Add(1); t.Tx.ClearRange(r) }
 func (t *meteredTx) Watch(key []byte) kv.Watch {
-	t.reads++
+	t.reads.Add(1)
 	w := t.Tx.Watch(key)
 	t.counts.watches.add(w)
 	return w
 }
 func (t *meteredTx) Atomic(op kv.AtomicOp, key, param []byte) {
-	t.mutations++
+	t.mutations.Add(1)
 	t.Tx.Atomic(op, key, param)
 }
 func (t *meteredTx) SetVersionstampedKey(key []byte, offset int, value []byte) {
-	t.mutations++
+	t.mutations.Add(1)
 	t.Tx.SetVersionstampedKey(key, offset, value)
 }
 func (t *meteredTx) SetVersionstampedValue(key, value []byte, offset int) {
-	t.mutations++
+	t.mutations.Add(1)
 	t.Tx.SetVersionstampedValue(key, value, offset)
 }
 
@@ -166,7 +169,6 @@ func (t *meteredTx) Cancel() {
 }
 
 func (t *meteredTx) addUp() {
-	t.counts.mutations.Add(t.mutations)
-	t.counts.reads.Add(t.reads)
-	t.mutations, t.reads = 0, 0
+	t.counts.mutations.Add(t.mutations.Swap(0))
+	t.counts.reads.Add(t.reads.Swap(0))
 }

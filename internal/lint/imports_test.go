@@ -100,7 +100,7 @@ func importTable() map[string]imports {
 
 		"futures": {
 			ours: append(slices.Clone(model), "fdbmodel/inspect", "fdbmodel/reference", "internal/seam",
-				"internal/clock", "workers/objects/held"),
+				"internal/clock", "workers/objects/held", "workers/objects/hints"),
 			others: []string{msgpack, uuid},
 		},
 		"futures/httpapi": {
@@ -112,7 +112,7 @@ func importTable() map[string]imports {
 		},
 		"workers": {
 			ours: append(slices.Clone(model), "fdbmodel/reference", "internal/seam", "workers/objects",
-				"workers/objects/held", "workers/objects/peer", "internal/clock"),
+				"workers/objects/held", "workers/objects/hints", "workers/objects/peer", "internal/clock"),
 			others: []string{msgpack, uuid, prometheus, system},
 		},
 		"workers/wasm": {
@@ -120,8 +120,9 @@ func importTable() map[string]imports {
 			others: []string{wazero, system, network},
 		},
 
-		"workers/objects":      {ours: []string{"internal/trust"}, others: []string{blake3, system}},
-		"workers/objects/held": {ours: append(slices.Clone(model), "workers/objects", "workers/objects/peer")},
+		"workers/objects":       {ours: []string{"internal/trust"}, others: []string{blake3, system}},
+		"workers/objects/held":  {ours: append(slices.Clone(model), "workers/objects", "workers/objects/peer")},
+		"workers/objects/hints": {ours: append(slices.Clone(model), "workers/objects/peer")},
 		"workers/objects/peer": {
 			ours:   []string{"internal/connlimit", "internal/socket", "internal/trust", "workers/objects"},
 			others: []string{system},

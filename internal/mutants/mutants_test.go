@@ -38,6 +38,7 @@ func all() []mutant {
 		orderMutants(), logMutants(), endMutants(), readMutants(), claimMutants(), recordMutants(), lifeMutants(),
 		submitMutants(),
 		janitorMutants(), workerMutants(), deathMutants(), fitMutants(), objectMutants(), edgeMutants(), putMutants(),
+		hintMutants(),
 	} {
 		m = append(m, table...)
 	}

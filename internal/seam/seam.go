@@ -56,9 +56,10 @@ type Worker struct {
 	// TakeCancels ends the contexts of running functions whose futures were
 	// cancelled. A function that runs in Step calls it; Step does it too.
 	TakeCancels func()
-	// Leave ends the membership of a manual worker: what has ended is written and
-	// what has not run is given back. The next Step makes the worker a member
-	// again. It returns the store's or ctx's error.
+	// Leave ends the membership of a manual worker: it takes no more objects, what runs
+	// and what has not run is given back, what has ended is written, and objects that
+	// only this worker has are handed over. Steps meanwhile only beat; the next one
+	// makes the worker a member again. It returns the store's or ctx's error.
 	Leave func(ctx context.Context) error
 	// Vanish ends the worker as a crash of its process would, without telling the
 	// store. Its futures stay claimed until others notice. Run returns at most a
@@ -77,8 +78,20 @@ type Worker struct {
 	// DropObject makes it lose an object, as damage would, and reports whether it had
 	// it. The store is not told.
 	DropObject func(object string) bool
-	// AddCopy has it keep a copy of a result, and say so in the store: of a future,
-	// with the worker and the sequence of the result's token. It returns the errors
-	// of fdbmodel's AddCopy, and an error if it has no room.
-	AddCopy func(ctx context.Context, id [16]byte, worker string, sequence int64, value []byte) error
+	// Room is what its object store has left, in bytes, below 0 without one, and what
+	// it holds, with what the store needs for that.
+	Room func() (free, used int64)
+	// Keep has it hold a value for a future that is to be put, as an upload does. It
+	// returns what fdbmodel.Value needs, and an error if it has no room, or stops.
+	Keep func(ctx context.Context, id [16]byte, value []byte) (object, worker string, err error)
+	// Take has it take a copy of the result of a future from the workers that have it,
+	// as one that is asked over a connection; alone has those drop theirs. Its errors
+	// are those of held.Refused.
+	Take func(ctx context.Context, id [16]byte, alone bool) error
+
+	// RoomOf and Give are how a manual worker that leaves reaches others: what is left in
+	// another one's object store, below 0 if that does not answer, and its Take. Others
+	// set them; without them, Leave hands over nothing.
+	RoomOf func(worker string) int64
+	Give   func(ctx context.Context, worker string, id [16]byte, alone bool) error
 }

@@ -17,6 +17,9 @@ func (c *clientProcess) meddle(ctx context.Context) error {
 		return nil
 	}
 	r := c.requests[w.random.IntN(len(c.requests))]
+	if w.random.IntN(3) == 0 {
+		return c.reassignSome(ctx, r)
+	}
 	switch {
 	case r.abandoned || r.discarded || r.missed:
 		return nil
@@ -27,6 +30,8 @@ func (c *clientProcess) meddle(ctx context.Context) error {
 			return nil
 		}
 		return err
+	case r.ended.State == layout.Failed && r.isPut():
+		return c.retryPut(ctx, r)
 	case r.ended.State == layout.Failed && w.random.IntN(3) > 0:
 		return c.retry(ctx, r)
 	case r.retried == 0:
@@ -48,11 +53,13 @@ func (c *clientProcess) retry(ctx context.Context, r *request) error {
 }
 
 func (c *clientProcess) discard(ctx context.Context, r *request) error {
-	id := r.submission.ID
+	id, pinned := r.submission.ID, c.world.isPinned(r)
 	err := c.cluster.Discard(ctx, id)
 	switch {
 	case errors.Is(err, fdbmodel.ErrTransition):
 		return nil // it is an input of one that is not over
+	case err == nil && pinned && c.world.isPinned(r):
+		return fmt.Errorf("future %s is pinned and was discarded", id)
 	case errors.Is(err, fdbmodel.ErrNotFound) && !c.world.expires:
 		return fmt.Errorf("future %s ended and is gone: %w", id, err)
 	}
@@ -155,6 +162,7 @@ func (c *clientProcess) subscribeOpen(ctx context.Context) error {
 				return fmt.Errorf("future %s ended as %v, and session %s was not told", id, over[i].State, c.session)
 			}
 			c.overdue[id] = true
+			began = c.world.seen // what it is told has yet to come
 			continue
 		}
 		if err := c.take(ctx, over[i]); err != nil {
@@ -186,20 +194,26 @@ func (c *clientProcess) submitAgain(ctx context.Context, r *request) error {
 	case r.earlier != nil && (c.world.expires || r.discarded):
 		r.ended = r.earlier // it was removed before the retry, or before this look
 		return nil
-	case r.acknowledged && c.world.expires && c.world.unseen() > soonExpired/2:
+	case r.acknowledged && c.world.expires && (c.world.unseen() > soonExpired/2 || len(c.world.objects.results[id]) > 0):
 		r.missed = true
 		return nil
 	case r.acknowledged:
 		return fmt.Errorf("future %s was acknowledged and is gone", id)
+	case r.isPut():
+		return c.put(ctx, r)
 	}
 	r.submission.Spec.Session = c.session
 	_, err := c.cluster.Submit(ctx, []fdbmodel.Submission{r.submission})
-	if errors.Is(err, layout.ErrBadSpec) && c.mayMiss(r) {
+	switch bad := errors.Is(err, layout.ErrBadSpec); {
+	case bad && c.mayMiss(r):
 		r.abandoned = true
+		return nil
+	case bad && c.awaitsPut(r):
 		return nil
 	}
 	if err == nil {
 		r.acknowledged, c.entitled[id] = true, true
+		c.world.objects.beginAgain(id)
 	}
 	return err
 }

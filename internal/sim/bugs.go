@@ -27,6 +27,8 @@ type plantedBug struct {
 	stale bool
 	// blind makes reads leave no conflicts.
 	blind bool
+	// deaf makes workers say that they took over an object, and not do it.
+	deaf bool
 }
 
 // Bugs returns all bugs that a run can plant, and what each does.
@@ -63,13 +65,17 @@ const (
 	tagLose    = "futura-lose"
 	tagClone   = "futura-clone"
 	tagRead    = "futura-read"
+	tagPut     = "futura-put"
+	tagPin     = "futura-pin"
+	tagMisfits = "futura-misfits"
 )
 
 // ends are the tags of transactions that end futures.
 var ends = []string{tagFinish, tagReap, "futura-cancel", tagSettle}
 
 func plantedBugs() []plantedBug {
-	return slices.Concat(edgeBugs(), claimBugs(), endingBugs(), batchBugs(), copyBugs(), lineageBugs())
+	return slices.Concat(edgeBugs(), claimBugs(), endingBugs(), batchBugs(), copyBugs(), lineageBugs(),
+		putBugs(), placeBugs())
 }
 
 // edgeBugs are about futures that take the results of others.
@@ -93,6 +99,10 @@ func edgeBugs() []plantedBug {
 			tags: []string{tagFinish, tagSettle}, write: drop(clearKey, layout.PlaceBlocked)},
 		{name: "failed input counts", text: "a failed input counts as a realized one", tags: []string{tagSettle},
 			page: realizeFailed},
+		{name: "end overlooked", text: "who looks what a future waits for does not see that its inputs have results",
+			tags: []string{tagSettle}, page: hide(layout.StateResult)},
+		{name: "running input counts", text: "a claimed input counts as a realized one", tags: []string{tagSettle},
+			page: realizeClaimed},
 		{name: "edges without conflicts", text: "what settles edges does not see what changes meanwhile",
 			tags: []string{tagSettle, tagSubmit}, blind: true},
 	}
@@ -224,6 +234,25 @@ func realizeFailed(t *tx, items []kv.KeyValue) []kv.KeyValue {
 		}, items[i+1:])
 	}
 	return items
+}
+
+// realizeClaimed gives each claimed future the result of its claim.
+func realizeClaimed(t *tx, items []kv.KeyValue) []kv.KeyValue {
+	var results []kv.KeyValue
+	for _, item := range items {
+		var claim layout.Claim
+		if !isKind(item.Key, layout.StateClaim) {
+			continue
+		}
+		if _, err := layout.DecodeStamped(item.Key, item.Value, &claim); err == nil {
+			key := t.keys().State(layout.ParseKey(item.Key).ID, layout.StateResult)
+			results = append(results, kv.KeyValue{Key: key, Value: layout.EncodeStamped(&layout.Result{Token: claim.Token})})
+		}
+	}
+	byKey := func(a, b kv.KeyValue) int { return bytes.Compare(a.Key, b.Key) }
+	items = slices.Concat(items, results)
+	slices.SortStableFunc(items, byKey)
+	return slices.CompactFunc(items, func(a, b kv.KeyValue) bool { return byKey(a, b) == 0 })
 }
 
 // showOwnClaim shows a worker the claim that it once wrote.

@@ -33,10 +33,13 @@ func (c *cleanRuns) run(seed uint64) error {
 
 // recorded are seeds that find the bugs which the first one does not.
 var recorded = map[Bug]uint64{
-	"edge lost": 5, "list linked in part": 9, "used input removed": 2, "edges without conflicts": 4,
-	"claims without conflicts": 2, "fence open": 3, "item given twice": 2, "copies left behind": 2,
-	"object of a dead worker": 4, "newer result lost": 9, "rebuilds without conflicts": 5, "block without edges": 2,
-	"lineage removed": 13,
+	"wake-up lost": 7, "edge lost": 12, "list linked in part": 20, "use released early": 7, "used input removed": 2,
+	"running input counts": 7, "claims without conflicts": 2, "fence open": 3, "result missed": 14, "result torn": 3,
+	"item given twice": 5, "copies left behind": 16, "object of a dead worker": 10, "loss of one copy": 3,
+	"rebuilds without conflicts": 18, "lineage removed": 23,
+	"puts without conflicts": 4, "lost value computed": 15, "pin overlooked": 2, "pin for ever": 2,
+	"session for ever": 2, "unpinned for ever": 2, "copy not counted": 10, "transfer of one more": 5,
+	"copies without conflicts": 10, "handed over to nobody": 2, "near forgotten": 4,
 }
 
 // bugSeeds returns the seeds that are to find a bug, in this order: those from the

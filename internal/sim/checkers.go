@@ -24,10 +24,15 @@ type runLog struct {
 	stopped  time.Time        // when a process was last stopped, or went on
 	begun    map[layout.ID]int
 	failures failures
+	// failed counts what workers said to have failed, and late the attempts whose time
+	// was over although their function had none to lose: before it ran, or after.
+	failed map[layout.ID]int
+	late   map[layout.ID]int
 }
 
 func newRunLog() *runLog {
-	return &runLog{counts: map[string]int{}, failing: map[string][]int{}, begun: map[layout.ID]int{}, failures: failures{}}
+	return &runLog{counts: map[string]int{}, failing: map[string][]int{}, begun: map[layout.ID]int{}, failures: failures{},
+		failed: map[layout.ID]int{}, late: map[layout.ID]int{}}
 }
 
 // failures are the last workers that failed futures, by their arguments.
@@ -52,20 +57,39 @@ func (f failures) watch(p *workerProcess, args []byte, report *Report, run func(
 func (l *runLog) ran(args []byte)      { l.counts[string(args)]++ }
 func (l *runLog) runs(args []byte) int { return l.counts[string(args)] }
 
-// failed returns how many attempts of a request may have failed behind a run: runs
+// mayHaveFailed returns how many attempts of a request may have failed behind a run: runs
 // that are over or not, one whose input had failed by then, and one whose process
 // was stopped for so long before it ran.
-func (l *runLog) failed(r *request, row *layout.Row, behind int) (n int) {
+func (l *runLog) mayHaveFailed(r *request, row *layout.Row, behind int) (n int) {
 	for _, run := range l.failing[string(r.name)] {
 		if run > behind {
 			n++
 		}
 	}
-	e := row.Exception
-	if e != nil && (e.Kind == layout.KindUpstream || e.Kind == layout.KindTimeout && !l.stopped.IsZero()) {
+	if e := row.Exception; e != nil && e.Kind == layout.KindUpstream {
 		n++
 	}
-	return n
+	return n + l.late[row.ID]
+}
+
+// noteFailure keeps what a worker says about a failed attempt. The time of an attempt
+// runs while its inputs are fetched and while its worker is stopped. So it may be over
+// more often than runs took long.
+func (t *tx) noteFailure(m *mutation) error {
+	var e layout.Exception
+	if err := layout.Decode(m.key.Raw, m.value, &e); err != nil {
+		return err
+	}
+	w, id := t.process.world, m.key.ID
+	r := w.client.byID[id]
+	if r == nil {
+		return nil // the attempts of items are not counted
+	}
+	w.log.failed[id]++
+	if e.Kind == layout.KindTimeout && w.log.failed[id] > len(w.log.failing[string(r.name)])+w.log.late[id] {
+		w.log.late[id]++
+	}
+	return nil
 }
 
 // attempt does a run of a client's future or an item, and notes whether it failed:
@@ -103,7 +127,7 @@ func (w *world) check(ctx context.Context) error {
 			problems = append(problems, fmt.Errorf("a worker with %d slots that runs nothing: %+v", p.slots, s))
 		}
 	}
-	problems = append(problems, w.checkBatchEnds())
+	problems = append(problems, w.checkBatchEnds(), w.checkPins(ctx))
 	for _, r := range w.client.requests {
 		if err := w.checkEnd(ctx, r); err != nil {
 			problems = append(problems, err)
@@ -130,6 +154,7 @@ func (w *world) checkCounts(ctx context.Context) error {
 		ids = append(ids, r.submission.ID)
 	}
 	var problems []error
+	exists := map[layout.ID]bool{}
 	for part := range slices.Chunk(ids, readTogether) {
 		rows, err := w.reader.GetMany(ctx, part)
 		if err != nil {
@@ -137,18 +162,19 @@ func (w *world) checkCounts(ctx context.Context) error {
 		}
 		for i := range rows {
 			id, n := rows[i].ID, rows[i].Attempts
+			exists[id] = true
 			r := w.client.byID[id]
 			if n.Crashes > w.log.begun[id] {
 				problems = append(problems, fmt.Errorf("future %s counts %d crashes, and was begun %d times as a suspect", id,
 					n.Crashes, w.log.begun[id]))
 			}
-			if failed := w.log.failed(r, &rows[i], w.lastLost(r, n.Rebuilt)); n.Failed > failed {
+			if failed := w.log.mayHaveFailed(r, &rows[i], w.lastLost(r, n.Rebuilt)); n.Failed > failed {
 				problems = append(problems, fmt.Errorf("future %s counts %d failed attempts of %d", id, n.Failed, failed))
 			}
 			problems = append(problems, w.checkLineage(r, &rows[i]))
 		}
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, w.checkKept(exists))...)
 }
 
 // readTogether is how many futures a checker reads at a time.
@@ -244,6 +270,8 @@ func (w *world) checkRealized(ctx context.Context, r *request, row *layout.Row, 
 	}
 	function := strings.TrimPrefix(row.Spec.Function, "go:")
 	switch {
+	case r.isPut():
+		return nil
 	case w.log.runs(r.name) == 0:
 		return fmt.Errorf("future %s was realized and never ran", row.ID)
 	case function == fnBroken || function == fnPanic:

@@ -7,16 +7,20 @@
 // transactions conflict, become too old, or end with an unknown result that
 // landed, did not land, or lands late; functions take longer than their timeouts,
 // wait for their paces, await others, take the results of others and are
-// cancelled; workers are killed, paused, declared dead and started again, and lose
-// results that are objects; processes are stopped,
+// cancelled; values are put, by the client and by functions, futures are pinned, run
+// near what they take, and nowhere else, and results go from worker to worker; workers
+// are killed, paused, declared dead, stopped as they should be and started again, and
+// lose results that are objects; processes are stopped,
 // and die, at any commit, before it or behind it; the store crashes and is opened
 // from what was synced. In the second, faults end, and everything that was
 // acknowledged must come to its end within a bounded time. All workers are new ones
-// then, and the client reads results as objects that nobody has any more: they are
-// rebuilt, with all that they take.
+// then, which in some runs have taken over what the old ones had, and the client reads
+// results as objects that nobody has any more: they are rebuilt, with all that they
+// take, but for what was put. In some runs all workers but one leave in the end, and
+// what nobody keeps is removed by its age.
 //
 // Workload, faults and checkers are kept apart: workload.go, edges.go, objects.go,
-// heads.go, awaiting.go and reading.go decide what is asked for, faults.go, process.go
-// and objectstore.go what goes wrong, checkers.go, lineage.go and the checks beside
-// each workload what must hold.
+// puts.go, pins.go, moves.go, near.go, heads.go, awaiting.go and reading.go decide what
+// is asked for, faults.go, process.go and objectstore.go what goes wrong, checkers.go,
+// lineage.go and the checks beside each workload what must hold.
 package sim

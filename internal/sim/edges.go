@@ -50,7 +50,7 @@ func (c *clientProcess) drawInput(inputs []layout.ID, among int) []layout.ID {
 			break
 		}
 		r := c.requests[len(c.requests)-1-w.random.IntN(n)]
-		fails := r.submission.Spec.Function != "go:"+fnUpper || r.ended != nil && r.ended.State == layout.Failed
+		fails := r.submission.Spec.Function != "go:"+fnUpper && !r.isPut() || r.ended != nil && r.ended.State == layout.Failed
 		if r.abandoned || r.missed || r.discarded || fails && w.random.IntN(4) > 0 {
 			continue
 		}

@@ -24,6 +24,8 @@ type workerProcess struct {
 	began   time.Time
 	paced   map[string]int // starts by key of a pace
 	slots   int
+	// knowsAll is set if it knows all functions, and leaving once it is to stop.
+	knowsAll, leaving bool
 }
 
 func (p *workerProcess) step(ctx context.Context, now time.Time) (time.Time, error) {
@@ -38,8 +40,9 @@ func (p *workerProcess) step(ctx context.Context, now time.Time) (time.Time, err
 func (w *world) startWorker(ctx context.Context, address string) error {
 	p := &workerProcess{
 		address: address, seam: seam.Worker{Manual: true}, zone: w.zone(), began: w.clock.Now(), paced: map[string]int{},
-		slots: 1 + w.random.IntN(4),
+		slots: 1 + w.random.IntN(4), knowsAll: w.healing,
 	}
+	p.connect()
 	p.process = w.newProcess(&p.schedule, func() { p.seam.Vanish() })
 	err := w.insist(ctx, func() error {
 		cluster, err := w.openCluster(ctx, p.process)
@@ -97,11 +100,14 @@ func (w *world) watched(p *workerProcess, name string, fn workers.Function) work
 		info, _ := workers.InfoFrom(ctx)
 		run := w.objects.began(&info)
 		w.report.Runs++
+		w.checkNoRun(info.ID)
 		if name != fnItem {
 			w.checkStart(ctx)
 			w.checkPace(ctx, p)
 			w.checkLabels(ctx, p)
+			w.checkNear(ctx, p)
 		}
+		w.putFrom(ctx, p)
 		if !w.healing && (w.random.IntN(25) == 0 || name == fnPoison) {
 			// It dies with this future, and with any others that it claimed.
 			p.process.die()
@@ -176,6 +182,8 @@ func (w *world) chaos(ctx context.Context) error {
 		w.dropObject()
 	case 31, 32, 33, 34:
 		return w.declareDead(ctx)
+	case 35, 36, 37, 38:
+		return w.leaveAt(ctx, w.random.IntN(len(w.workers)))
 	case 25, 26:
 		w.heads[w.random.IntN(len(w.heads))].process.stopIn = 1 + w.random.IntN(12)
 	}

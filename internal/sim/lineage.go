@@ -23,6 +23,10 @@ func (t *tx) noteObject(m *mutation) {
 		problem = t.noteCopy(m)
 	case t.tag == tagFinish && m.is(setKey, layout.PlaceBlocked):
 		w.report.Blocks++
+	case t.tag == tagFinish && m.is(setKey, layout.StateException):
+		problem = t.noteFailure(m)
+	case t.tag == tagMisfits && m.is(setKey, layout.StateException):
+		problem = t.noteInfeasible(m.key.ID)
 	}
 	if problem != nil {
 		w.broken = append(w.broken, problem)
@@ -40,6 +44,8 @@ func (t *tx) noteCopy(m *mutation) error {
 	held := heldObject{record.Worker, record.Object}
 	w.objects.recorded = append(w.objects.recorded, held)
 	w.objects.futures[record.Object] = m.key.ID
+	w.objects.holders[heldResult{record.Worker, m.key.ID}] = true
+	t.holders = append(t.holders, record.Worker)
 	alive, err := t.Tx.Snapshot().Get(t.keys().Worker(record.Worker, layout.WorkerAlive)).Wait(context.Background())
 	switch p := w.workerOf(record.Worker); {
 	case err != nil:
@@ -51,6 +57,30 @@ func (t *tx) noteCopy(m *mutation) error {
 			record.Worker)
 	}
 	return nil
+}
+
+// checkHolders requires that who has got a copy, of what no run of its own has made, was
+// a member then that did not stop.
+func (t *tx) checkHolders() {
+	w := t.process.world
+	defer w.calm()()
+	err := w.reader.View(context.Background(), func(tx kv.Attempt) error {
+		for _, worker := range t.holders {
+			key := t.keys().Worker(worker, layout.WorkerAlive)
+			value, err := tx.Snapshot().Get(key).Wait(context.Background())
+			var info layout.WorkerInfo
+			switch {
+			case err != nil:
+				return err
+			case value == nil || layout.Decode(key, value, &info) != nil || info.Leaving:
+				return fmt.Errorf("worker %s got a copy (%s), and is no member any more, or stops", worker, t.tag)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		w.broken = append(w.broken, err)
+	}
 }
 
 func (p *workerProcess) has(object string, size int64) bool {
@@ -155,6 +185,11 @@ func ignoreRetryable(err error) error {
 // checkLineage compares what a future counts of its rebuilds with its results, and
 // with what was lost of them.
 func (w *world) checkLineage(r *request, row *layout.Row) error {
+	if r.isPut() {
+		if err := r.checkPut(row); err != nil {
+			return err
+		}
+	}
 	o, id, n := &w.objects, row.ID, row.Attempts.Rebuilt
 	if row.State() == layout.Realized {
 		o.saw(id, row.Result.Token)
@@ -179,6 +214,14 @@ func (w *world) checkLineage(r *request, row *layout.Row) error {
 		return fmt.Errorf("future %s had %d results with %d rebuilds", id, len(o.results[id]), n)
 	}
 	return nil
+}
+
+// beginAgain is called for a future that is submitted and did not exist: one that did
+// before, whose submit had an unknown result, has ended and was removed.
+func (o *objectLog) beginAgain(id layout.ID) {
+	delete(o.results, id)
+	delete(o.losses, id)
+	delete(o.rebuilt, id)
 }
 
 // lastLost returns the run whose result was the last one that a future lost, 0 if it

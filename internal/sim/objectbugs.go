@@ -34,7 +34,7 @@ func lineageBugs() []plantedBug {
 		{name: "wrong counter reset", text: "a rebuild resets the count of rebuilds", tags: []string{tagLose},
 			write: changeAttempts(func(a *layout.Attempts) { a.Rebuilt = 1 })},
 		{name: "forbidden rebuild", text: "a future that may not run again is rebuilt", tags: []string{tagLose},
-			page: allowRebuild},
+			page: showSpecs(func(s *layout.Spec) { s.AllowReconstruction = true })},
 		{name: "rebuilds without conflicts", text: "who reports a loss does not see what changes meanwhile",
 			tags: []string{tagLose}, blind: true},
 		{name: "block without edges", text: "a run that is given back for a lost input is linked to none",
@@ -104,18 +104,6 @@ func changeAttempts(change func(*layout.Attempts)) func(*tx, *mutation) {
 		change(&attempts)
 		t.Tx.Set(m.key.Raw, layout.Encode(&attempts))
 	}
-}
-
-// allowRebuild shows a future as one that may run again.
-func allowRebuild(_ *tx, items []kv.KeyValue) []kv.KeyValue {
-	for i, item := range items {
-		var spec layout.Spec
-		if isKind(item.Key, layout.RowSpec) && layout.Decode(item.Key, item.Value, &spec) == nil {
-			spec.AllowReconstruction = true
-			items[i].Value = layout.Encode(&spec)
-		}
-	}
-	return items
 }
 
 // forgetBlock leaves out the mark of a future that is blocked again.

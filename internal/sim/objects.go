@@ -56,9 +56,12 @@ func (w *world) dress(r *request) error {
 // again reports whether what has ended may go on: somebody may find the result lost.
 func (r *request) again() bool { return r.retried > 0 || r.submission.Spec.AsObject }
 
-// content is the result of a run of a request. That of an object tells its runs
-// apart.
+// content is the result of a run of a request, or what is put. That of an object tells
+// its runs apart.
 func (r *request) content(run int) string {
+	if r.isPut() {
+		return string(r.name)
+	}
 	content := string(outcomeOf(r.name))
 	if r.submission.Spec.AsObject {
 		content = fmt.Sprintf("%s#%d", content, run)
@@ -78,7 +81,7 @@ func (r *request) encoded(content string) []byte {
 // runOf returns which run of the request a content comes from, 0 for one whose runs
 // have all the same, and false if it is not a content of it.
 func (r *request) runOf(content string) (run int, ok bool) {
-	if !r.submission.Spec.AsObject {
+	if !r.submission.Spec.AsObject || r.isPut() {
 		return 0, content == r.content(0)
 	}
 	outcome, number, _ := strings.Cut(content, "#")
@@ -102,6 +105,7 @@ type objectLog struct {
 	rebuilt  map[layout.ID]int                   // as counted when last seen
 	futures  map[string]layout.ID                // by the name of an object
 	recorded []heldObject                        // copies
+	holders  map[heldResult]bool                 // that ever had one
 	dropped  map[heldObject]bool
 }
 
@@ -111,11 +115,18 @@ type heldObject struct {
 	object string
 }
 
+// heldResult is a result of a future at a worker.
+type heldResult struct {
+	worker layout.WorkerID
+	id     layout.ID
+}
+
 func newObjectLog() objectLog {
 	return objectLog{
 		runs: map[runKey]int{}, tokens: map[layout.ID][]layout.Token{}, floors: map[runKey]map[layout.ID]int{},
 		results: map[layout.ID]map[layout.Token]bool{}, losses: map[layout.ID]map[layout.Token]bool{},
 		rebuilt: map[layout.ID]int{}, futures: map[string]layout.ID{}, dropped: map[heldObject]bool{},
+		holders: map[heldResult]bool{},
 	}
 }
 
@@ -157,25 +168,12 @@ func (w *world) takeArguments(ctx context.Context, args []byte) []byte {
 				content, id, floors[id]))
 			continue
 		}
-		if run > 0 {
+		if input.submission.Spec.AsObject {
 			w.report.Taken++
-			w.clone(ctx, id, run)
+			w.moveSome(ctx, input)
 		}
 	}
 	return []byte(parts[0])
-}
-
-// clone makes a worker keep a result that somebody has read, mostly.
-func (w *world) clone(ctx context.Context, id layout.ID, run int) {
-	p := w.workers[w.random.IntN(len(w.workers))]
-	if w.healing || w.random.IntN(3) == 0 || p.process.dead || w.clock.Now().Before(p.pausedUntil) {
-		return
-	}
-	r, token := w.client.byID[id], w.objects.tokens[id][run-1]
-	err := p.seam.AddCopy(context.WithoutCancel(ctx), id, string(token.Worker), token.Sequence, r.encoded(r.content(run)))
-	if err == nil {
-		w.report.Cloned++
-	}
 }
 
 // output is the result of a run of a client's future.

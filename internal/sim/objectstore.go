@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -45,13 +44,9 @@ func (openObject) Close() {}
 // value is what the worker answers now.
 func (o openObject) value() ([]byte, error) {
 	p, w := o.process, o.process.world
-	holder := w.workerOf(o.worker)
-	switch {
-	case p.dead:
-		return nil, kv.ErrClosed
-	case holder == nil, w.clock.Now().Before(holder.pausedUntil), !p.checks && !w.healing && w.random.IntN(80) == 0:
-		w.report.Unreached++
-		return nil, errNoAnswer
+	holder, err := w.reach(p, o.worker)
+	if err != nil {
+		return nil, err
 	}
 	if id := w.objects.futures[o.object]; w.bug != nil && w.bug.stale && len(w.objects.tokens[id]) > 1 {
 		r := w.client.byID[id]

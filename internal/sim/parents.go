@@ -89,6 +89,7 @@ func (w *world) children(of []byte) []*request {
 			r = &request{submission: w.client.draw(w.clock.Now())}
 			s := &r.submission
 			s.ID, s.Key, s.Args, s.Inputs = id, string(args), args, nil
+			s.Spec.Near, s.Spec.MustBeNear = layout.ID{}, false
 			if n > 0 && w.random.IntN(2) == 0 {
 				s.Inputs = []layout.ID{all[n-1].submission.ID}
 			}

@@ -138,6 +138,7 @@ type tx struct {
 	// For bugs: the first inputs that it linked, and what it blocked.
 	linked  map[layout.ID]layout.ID
 	blocked []layout.ID
+	holders []layout.WorkerID // whom it gives copies
 }
 
 // link notes an input that the transaction links to a future.
@@ -242,7 +243,7 @@ func (t *tx) write(v verb, key, value []byte, do func()) {
 	switch t.tag {
 	case tagBegin, tagClaim:
 		t.note(v, key, value)
-	case tagFinish, tagClone, tagLose:
+	case tagFinish, tagClone, tagLose, tagPut, tagMisfits:
 		t.noteObject(&mutation{verb: v, key: layout.ParseKey(key), value: value})
 	}
 	if t.bug == nil || t.bug.write == nil {
@@ -319,5 +320,9 @@ func (t *tx) Commit(ctx context.Context) (kv.Committed, error) {
 		p.die()
 		return none, kv.ErrClosed
 	}
-	return t.Tx.Commit(ctx)
+	committed, err := t.Tx.Commit(ctx)
+	if err == nil && len(t.holders) > 0 && t.tag != tagFinish {
+		t.checkHolders()
+	}
+	return committed, err
 }

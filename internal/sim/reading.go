@@ -68,9 +68,7 @@ func (w *world) read(ctx context.Context, p *process, r *request) error {
 	}
 	r.read = true
 	w.report.Read++
-	if run := w.objects.runs[runKey{id, result.Token}]; run > 0 {
-		w.clone(ctx, id, run)
-	}
+	w.moveSome(ctx, r)
 	return w.checkContent(r, result, value)
 }
 

@@ -17,7 +17,7 @@ import (
 // TestSimOnServer runs seeds on a server, whose own conflicts and versions are
 // not the seed's.
 func TestSimOnServer(t *testing.T) {
-	seeds, first, chaos := 3, uint64(1), 20*time.Second
+	seeds, first, chaos := 2, uint64(1), 15*time.Second
 	if os.Getenv("FUTURA_LONG") != "" {
 		seeds, first, chaos = 60, rand.Uint64(), time.Minute
 		t.Logf("first seed %d", first)

@@ -57,6 +57,14 @@ type Report struct {
 	// because of one, LostForGood results that could not be rebuilt, and Blocks runs
 	// that were given back because an input was lost.
 	Taken, Read, Missing, Unreached, Cloned, Dropped, Losses, Rebuilds, LostForGood, Blocks int
+	// Put are values that were put, Pinned pins that were made, Transferred results that
+	// moved from all workers that had them to another one, HandedOver those of workers
+	// that stopped as they should, which Left are, and Aged futures that were removed
+	// once nobody kept them.
+	Put, Pinned, Transferred, HandedOver, Left, Aged int
+	// Near are runs that could be near an object and were, Bound those that had to be,
+	// and Displaced futures that ended because no worker with the object could run them.
+	Near, Bound, Displaced int
 	// Declared are workers that were taken for dead and were alive.
 	Declared int
 	// Elsewhere and Again are runs of futures on another worker than the last one
@@ -186,10 +194,13 @@ func (w *world) heal(ctx context.Context) error {
 	for _, p := range w.heads {
 		p.process.die()
 	}
-	// The last workers know all functions.
-	for _, p := range w.workers {
-		p.process.die()
-		w.report.Reaped += int(p.worker.Stats().Reaped)
+	// The last workers know all functions, and in some runs have what the others had.
+	old, calm := w.workers, w.random.IntN(3) == 0
+	for _, p := range old {
+		if !calm {
+			p.process.die()
+			w.report.Reaped += int(p.worker.Stats().Reaped)
+		}
 	}
 	if err := w.startClient(ctx); err != nil {
 		return err
@@ -198,10 +209,15 @@ func (w *world) heal(ctx context.Context) error {
 	if err := w.startOthers(ctx); err != nil {
 		return err
 	}
+	if calm {
+		if err := w.replaceCalmly(ctx, old); err != nil {
+			return err
+		}
+	}
 	w.until = w.clock.Now().Add(healTime)
 	for {
 		if over, err := w.over(ctx); over || err != nil {
-			return errors.Join(err, w.check(ctx))
+			return errors.Join(err, w.check(ctx), w.end(ctx))
 		}
 		if !w.clock.Now().Before(w.until) {
 			return fmt.Errorf("%d futures and %d batches have not ended within %v without faults: %s", w.client.open(),
@@ -216,6 +232,18 @@ func (w *world) heal(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// end stops workers as they should stop, in some runs, and waits there for what is
+// removed by its age.
+func (w *world) end(ctx context.Context) error {
+	if !w.expires && w.random.IntN(2) == 0 {
+		return nil
+	}
+	if err := w.close(ctx); err != nil || !w.expires {
+		return err
+	}
+	return errors.Join(w.age(ctx), w.checkInvariants(ctx))
 }
 
 // over reports whether all that was asked for has ended. A result that was said to

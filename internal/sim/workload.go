@@ -68,6 +68,7 @@ type request struct {
 	refers []layout.ID
 	// wanted is set if the client is to read its result, and read once it has.
 	wanted, read bool
+	pins         pins
 }
 
 // open reports whether the request is still to end.
@@ -136,7 +137,7 @@ func (c *clientProcess) step(ctx context.Context, now time.Time) (time.Time, err
 			return now, err
 		}
 	}
-	if err := c.meddle(ctx); err != nil {
+	if err := errors.Join(c.meddle(ctx), c.pinSome(ctx)); err != nil {
 		return now, err
 	}
 	if !now.Before(c.refresh) {
@@ -164,6 +165,13 @@ func (c *clientProcess) step(ctx context.Context, now time.Time) (time.Time, err
 // submitSome submits some futures, or, once, as many as a long list of inputs has.
 func (c *clientProcess) submitSome(ctx context.Context, now time.Time) error {
 	w := c.world
+	if w.random.IntN(4) == 0 {
+		r, err := c.drawPut(w.random.IntN(4) > 0)
+		if err != nil {
+			return err
+		}
+		return c.put(ctx, r)
+	}
 	if w.wide > 0 && len(c.requests) > w.options.Futures/4 {
 		batch, err := c.drawWide(w.wide)
 		w.wide = 0
@@ -187,15 +195,8 @@ func (c *clientProcess) submitSome(ctx context.Context, now time.Time) error {
 // add gives a submission an id of its own, so that what an unknown result left
 // behind can be asked for again.
 func (c *clientProcess) add(s fdbmodel.Submission) (*request, error) {
-	if c.world.random.IntN(3) > 0 {
-		ids, err := c.cluster.DrawIDs(1)
-		if err != nil {
-			return nil, err
-		}
-		s.ID = ids[0]
-	} else {
-		s.Key = fmt.Sprintf("key-%d", len(c.requests))
-		s.ID = layout.KeyedID(c.cluster.Name(), s.Key)
+	if err := c.identify(&s); err != nil {
+		return nil, err
 	}
 	r := &request{submission: s}
 	if err := c.world.dress(r); err != nil {
@@ -204,6 +205,20 @@ func (c *clientProcess) add(s fdbmodel.Submission) (*request, error) {
 	c.requests = append(c.requests, r)
 	c.byID[s.ID] = r
 	return r, nil
+}
+
+// identify gives a submission its id, or its key.
+func (c *clientProcess) identify(s *fdbmodel.Submission) error {
+	if c.world.random.IntN(3) == 0 {
+		s.Key = fmt.Sprintf("key-%d", len(c.requests))
+		s.ID = layout.KeyedID(c.cluster.Name(), s.Key)
+		return nil
+	}
+	ids, err := c.cluster.DrawIDs(1)
+	if err == nil {
+		s.ID = ids[0]
+	}
+	return err
 }
 
 func (c *clientProcess) submit(ctx context.Context, batch []*request) error {
@@ -265,6 +280,7 @@ func (c *clientProcess) draw(now time.Time) fdbmodel.Submission {
 		s.Args = append(s.Args, make([]byte, 2000+w.random.IntN(30_000))...)
 	}
 	s.Inputs = c.drawInputs()
+	c.drawNear(&s)
 	return s
 }
 

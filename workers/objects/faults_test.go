@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -20,6 +21,8 @@ type faults struct {
 	read    atomic.Pointer[error]
 	room    atomic.Int64 // bytes that can be written
 	flip    atomic.Int64 // the offset of a byte that is read changed, or -1
+	left    atomic.Int64 // what the file system says that it has
+	now     atomic.Int64
 	noPunch bool
 	closed  atomic.Int64
 	opened  atomic.Int64
@@ -28,9 +31,21 @@ type faults struct {
 func newFaults() *faults {
 	f := &faults{}
 	f.room.Store(1 << 40)
+	f.left.Store(1 << 40)
 	f.flip.Store(-1)
 	return f
 }
+
+// options are those of a store on such a disk, with a clock that stands still.
+func (f *faults) options(o Options) Options {
+	o.create = f.open
+	o.available = func(string) (int64, int64, bool) { return f.left.Load(), 1 << 40, true }
+	o.now = func() time.Time { return time.UnixMilli(1_900_000_000_000 + f.now.Load()) }
+	return o
+}
+
+// wait lets so much time pass.
+func (f *faults) wait(d time.Duration) { f.now.Add(d.Milliseconds()) }
 
 func (f *faults) open(dir string) (file, error) {
 	if err := f.create.Load(); err != nil {
@@ -128,7 +143,7 @@ func TestFullDisk(t *testing.T) {
 	ctx := context.Background()
 	const size = 3 * PieceSize
 	f := newFaults()
-	s := open(t, Options{Memory: charge(size, inMemory), Dir: t.TempDir(), Disk: 64 << 20, create: f.open})
+	s := open(t, f.options(Options{Memory: charge(size, inMemory), Dir: t.TempDir(), Disk: 64 << 20}))
 	want := someBytes(size, 1)
 	ref, err := s.PutBytes(ctx, want, PutOptions{})
 	require.NoError(t, err)
@@ -158,13 +173,25 @@ func TestFullDisk(t *testing.T) {
 		require.ErrorIs(t, err, ErrFull, name)
 		require.ErrorIs(t, err, syscall.ENOSPC, name)
 		require.ErrorContains(t, err, s.options.Dir, name)
-		require.Equal(t, before, s.Stats(), name)
+		paused := s.Stats()
+		require.Equal(t, before.MemoryBudget-before.MemoryUsed, paused.Free, "%s: it says that it has no room", name)
+		require.Zero(t, s.Fits(size), name)
+		paused.Free = before.Free
+		require.Equal(t, before, paused, name)
+		_, err = s.PutBytes(ctx, someBytes(size, 2), PutOptions{})
+		require.ErrorIs(t, err, ErrFull, name)
+		require.ErrorContains(t, err, "is tried again within 5s (no space left on device)", name)
+		f.wait(diskPause - 1)
+		require.Zero(t, s.Fits(size), name)
+		f.wait(time.Millisecond)
+		require.Equal(t, before, s.Stats(), "%s: it says that it has room", name)
 		requireContent(t, s, ref, want)
 	}
 	denied := error(syscall.EMFILE)
 	f.create.Store(&denied)
 	_, err = s.PutBytes(ctx, someBytes(size, 2), PutOptions{})
 	require.ErrorIs(t, err, syscall.EMFILE)
+	f.wait(diskPause)
 	require.Equal(t, before, s.Stats())
 	f.create.Store(nil)
 	f.room.Store(1 << 40)
@@ -172,6 +199,43 @@ func TestFullDisk(t *testing.T) {
 	require.NoError(t, err)
 	requireContent(t, s, ref, want)
 	requireContent(t, s, second, someBytes(size, 2))
+}
+
+// TestRoomOfTheFileSystem has a file system with less room than the store may take, of
+// which a margin is left to others. What is taken and not yet written counts, what is
+// written does not count twice, and room that comes back is there at once.
+func TestRoomOfTheFileSystem(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	const size = 3 * PieceSize
+	f := newFaults()
+	s := open(t, f.options(Options{Memory: -1, Dir: t.TempDir(), Disk: 1 << 30}))
+	f.left.Store(diskMargin + 2*charge(size, onDisk))
+	require.Equal(t, 2, s.Fits(size))
+	require.Equal(t, 2*charge(size, onDisk), s.Stats().Free)
+	kept, err := s.Reserve(ctx, size)
+	require.NoError(t, err)
+	require.Equal(t, 1, s.Fits(size), "of two one is reserved")
+	want := someBytes(size, 1)
+	ref, err := s.PutBytes(ctx, want, PutOptions{Reservation: kept})
+	require.NoError(t, err)
+	kept.Release()
+	f.left.Add(-charge(size, onDisk))
+	require.Equal(t, 1, s.Fits(size), "it is written")
+	f.left.Store(diskMargin)
+	require.Zero(t, s.Fits(size))
+	require.Zero(t, s.Stats().Free)
+	_, err = s.PutBytes(ctx, someBytes(size, 2), PutOptions{})
+	require.ErrorIs(t, err, ErrFull)
+	require.ErrorContains(t, err, "the file system of "+s.options.Dir+" has 0 left for objects")
+	requireContent(t, s, ref, want)
+	f.left.Store(1 << 40)
+	second, err := s.PutBytes(ctx, someBytes(size, 2), PutOptions{})
+	require.NoError(t, err)
+	_, err = s.Delete(second.Hash)
+	require.NoError(t, err)
+	f.left.Store(diskMargin + charge(size, onDisk))
+	require.Equal(t, 1, s.Fits(size), "what was deleted counts no more")
 }
 
 // TestFewFiles has one file in all: larger objects are kept on the heap, and the

@@ -3,6 +3,7 @@ package objects
 import (
 	"cmp"
 	"errors"
+	"time"
 )
 
 // Defaults of Options.
@@ -28,8 +29,9 @@ type Options struct {
 	// Memory is how many bytes of memory objects may take. Defaults to 256 MiB;
 	// less than 0 is none.
 	Memory int64
-	// Disk is how many bytes of Dir objects may take. Defaults to 10 GiB, and is
-	// none without Dir.
+	// Disk is how many bytes of Dir objects may take, as far as its file system has
+	// them: a sixteenth of that, 64 MiB at most, is left to others. Nothing goes to a
+	// disk that has failed for 5 s. Defaults to 10 GiB, and is none without Dir.
 	Disk int64
 	// Dir is where objects go that memory has no room for. It is created for this
 	// user alone if it does not exist, and must not be open to others. Stores may
@@ -41,6 +43,10 @@ type Options struct {
 
 	// create makes a file without a name in Dir.
 	create func(dir string) (file, error)
+	// available is how many bytes the file system of Dir has left, and in all, if the
+	// system says so.
+	available func(dir string) (left, total int64, known bool)
+	now       func() time.Time
 }
 
 func (o Options) withDefaults() Options {
@@ -54,6 +60,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.create == nil {
 		o.create = createNameless
+	}
+	if o.available == nil {
+		o.available = available
+	}
+	if o.now == nil {
+		o.now = time.Now
 	}
 	return o
 }

@@ -39,11 +39,12 @@ func charge(size int64, t tier) int64 {
 
 // Fits returns how many objects of a size the store has room for now.
 func (s *Store) Fits(size int64) int {
+	limit := s.diskLimit()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := int64(0)
 	for t := range tiers {
-		n += s.rooms[t].free() / charge(size, t)
+		n += s.freeIn(t, limit) / charge(size, t)
 	}
 	return int(min(n, math.MaxInt32))
 }
@@ -57,13 +58,17 @@ func (s *Store) Largest() int64 {
 // take takes n bytes of a tier, and reports whether it has them. For memory,
 // objects that nobody reads go to disk. An error is one of the disk.
 func (s *Store) take(ctx context.Context, t tier, n int64) (bool, error) {
+	limit := int64(0)
+	if t == onDisk {
+		limit = s.diskLimit()
+	}
 	for {
 		s.mu.Lock()
 		switch {
 		case s.closed:
 			s.mu.Unlock()
 			return false, ErrClosed
-		case s.rooms[t].free() >= n:
+		case s.freeIn(t, limit) >= n:
 			s.rooms[t].used += n
 			s.mu.Unlock()
 			return true, nil
@@ -105,6 +110,7 @@ func (s *Store) spill(ctx context.Context, b *body) (moved bool, err error) {
 	switch moved = took && err == nil; {
 	case moved && !b.dead:
 		e.body = on
+		s.settle(on)
 		gone = append(gone, s.condemn(b))
 	case moved:
 		gone = append(gone, on, s.condemn(b))
@@ -148,13 +154,10 @@ func copyPieces(ctx context.Context, to, from content, ref Ref) error {
 
 // full says what a store has no room for.
 func (s *Store) full(n int64) error {
+	limit := s.diskLimit()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	memory, disk := s.rooms[inMemory], s.rooms[onDisk]
-	where := "there is no directory for the disk (Options.Dir)"
-	if s.options.Dir != "" {
-		where = fmt.Sprintf("the disk has %d of %d (Options.Disk) in %s", disk.free(), disk.budget, s.options.Dir)
-	}
+	memory, where := s.rooms[inMemory], s.diskText(limit)
 	return fmt.Errorf("%w: %d bytes are needed; memory has %d of %d left (Options.Memory), %s; reservations hold %d",
 		ErrFull, n, memory.free(), memory.budget, where, s.reserved)
 }
@@ -165,6 +168,7 @@ func (s *Store) diskFailed(err error) error {
 	if errors.Is(err, ErrFull) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
+	s.pauseDisk(err)
 	return fmt.Errorf("%w: the disk of %s fails: %w", ErrFull, s.options.Dir, err)
 }
 
@@ -185,12 +189,10 @@ func (s *Store) giveFile() {
 	s.files--
 }
 
-// keep counts bytes of a file that are of no use.
+// keep counts bytes of a file that are of no use. It ends with less than 0.
 func (s *Store) keep(n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rooms[onDisk].used += n
+	s.written += n
 }
-
-// giveKept ends what keep began.
-func (s *Store) giveKept(n int64) { s.give(onDisk, n) }

@@ -71,7 +71,7 @@ func (d *disk) open() (*segment, error) {
 // close closes a segment, which gives back all that it takes.
 func (d *disk) close(s *segment) error {
 	d.store.giveFile()
-	d.store.giveKept(s.kept)
+	d.store.keep(-s.kept)
 	return s.file.Close()
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 )
 
 // Store keeps objects. Its methods may be called from many goroutines.
@@ -17,9 +18,13 @@ type Store struct {
 	entries  map[Hash]*entry
 	idle     *list.List // of *body in memory without pins, the longest unused first
 	rooms    [tiers]room
+	written  int64 // part of what is used on disk that its file system counts
 	reserved int64 // held by reservations
 	files    int   // open descriptors
 	pinned   int   // bodies that are read
+
+	pausedUntil time.Time // nothing goes to disk before
+	paused      error     // why
 }
 
 // entry is an object of the store.
@@ -41,6 +46,7 @@ type body struct {
 	moving  bool          // it is copied to disk
 	dead    bool          // it goes with the last pin
 	file    bool          // it takes a descriptor of its own
+	settled bool          // it counts as written
 }
 
 // Open returns an empty store. What crashed processes left in its directory is
@@ -83,12 +89,14 @@ type Stats struct {
 	MemoryUsed, MemoryBudget int64
 	DiskUsed, DiskBudget     int64
 	Reserved                 int64
-	// Free is what is left of both budgets.
+	// Free is what is left of both budgets, and of the disk no more than its file system
+	// has, or nothing while it fails.
 	Free int64
 }
 
 // Stats returns the counts of the moment.
 func (s *Store) Stats() Stats {
+	limit := s.diskLimit()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stats := Stats{
@@ -96,7 +104,7 @@ func (s *Store) Stats() Stats {
 		MemoryUsed: s.rooms[inMemory].used, MemoryBudget: s.rooms[inMemory].budget,
 		DiskUsed: s.rooms[onDisk].used, DiskBudget: s.rooms[onDisk].budget,
 		Reserved: s.reserved,
-		Free:     s.rooms[inMemory].free() + s.rooms[onDisk].free(),
+		Free:     s.rooms[inMemory].free() + s.freeOnDisk(limit),
 	}
 	return stats
 }
@@ -182,6 +190,14 @@ func (s *Store) rest(b *body) {
 	}
 }
 
+// settle counts a body that is complete as written, if it is on disk.
+func (s *Store) settle(b *body) {
+	if b.tier == onDisk {
+		b.settled = true
+		s.written += b.charge
+	}
+}
+
 // condemn ends a body, and returns it if nobody reads it, else nil. It is called
 // again when one that read it is done.
 func (s *Store) condemn(b *body) *body {
@@ -204,6 +220,9 @@ func (s *Store) dropAll(gone []*body) (err error) {
 			err = errors.Join(err, b.content.drop())
 			s.mu.Lock()
 			s.rooms[b.tier].used -= b.charge
+			if b.settled {
+				s.written -= b.charge
+			}
 			if b.file {
 				s.files--
 			}
@@ -225,6 +244,7 @@ func (s *Store) add(ref Ref, pieces []Hash, b *body, kept func(Ref)) error {
 		e := &entry{ref: ref, pieces: pieces, body: b}
 		b.entry = e
 		s.entries[ref.Hash] = e
+		s.settle(b)
 		s.rest(b)
 		s.mu.Unlock()
 		return nil

@@ -38,6 +38,16 @@ func punchHole(f *os.File, offset, length int64) error {
 	return control(f, func(fd int) error { return unix.Fallocate(fd, mode, offset, length) })
 }
 
+// available is how many bytes the file system of a directory has left for this user,
+// and in all.
+func available(dir string) (left, total int64, known bool) {
+	var stat unix.Statfs_t
+	if err := unix.Statfs(dir, &stat); err != nil {
+		return 0, 0, false
+	}
+	return int64(stat.Bavail) * stat.Bsize, int64(stat.Blocks) * stat.Bsize, true
+}
+
 // memorySeals are what a file in memory has once its content is complete.
 const memorySeals = unix.F_SEAL_WRITE | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 

@@ -24,6 +24,8 @@ func createNameless(dir string) (file, error) {
 
 func punchHole(*os.File, int64, int64) error { return errors.ErrUnsupported }
 
+func available(string) (left, total int64, known bool) { return 0, 0, false }
+
 // Elsewhere objects in memory are on the heap, and other processes get a copy.
 
 func createMemory() (*os.File, error) { return nil, errors.ErrUnsupported }

@@ -67,6 +67,7 @@ type child struct {
 	settings *settings
 	engine   *engine
 	loaded   map[uint64]*program
+	frames   *frameReader
 	garbage  garbage
 	guard    memoryGuard
 	// standing and missing are what raiseWalls returned.
@@ -78,9 +79,9 @@ type child struct {
 }
 
 func (c *child) serve(requests io.Reader, handle func(c *child, kind byte, body []byte) error) error {
-	frames := newFrameReader(requests, frameSlack)
+	c.frames = newFrameReader(requests, frameSlack)
 	for {
-		kind, content, err := frames.next()
+		kind, content, err := c.frames.next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -91,7 +92,7 @@ func (c *child) serve(requests io.Reader, handle func(c *child, kind byte, body 
 			return err
 		}
 		if kind == frameSetup {
-			frames.maxSize = max(c.settings.limits.maxInput, c.settings.limits.maxModuleSize+maxCode) + 2*frameSlack
+			c.frames.maxSize = max(c.settings.limits.maxInput, c.settings.limits.maxModuleSize+maxCode) + 2*frameSlack
 		}
 		c.garbage.collect()
 	}
@@ -126,9 +127,15 @@ func (c *child) handle(kind byte, body []byte) error {
 		}
 		return frame.err
 	case frameRun:
-		number, call, err := decodeRun(body)
+		number, call, streaming, err := decodeRun(body)
 		if err != nil {
 			return err
+		}
+		if streaming&streamsInput != 0 {
+			call.input = func(context.Context) io.Reader { return &childInput{child: c} }
+		}
+		if streaming&streamsOutput != 0 {
+			call.output = &childOutput{child: c}
 		}
 		return c.run(c.loaded[number], call)
 	}
@@ -195,7 +202,7 @@ func (c *child) run(p *program, call *call) error {
 		return fmt.Errorf("%w: call of a module that is not loaded", errFrame)
 	}
 	c.guard.allow(call.memoryLimit, c.settings.limits)
-	out := newStreams(context.Background(), c.settings.limits)
+	out := newStreams(context.Background(), c.settings.limits, call.output)
 	c.mu.Lock()
 	c.current = out
 	c.mu.Unlock()

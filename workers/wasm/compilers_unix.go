@@ -160,7 +160,7 @@ func (b *processes) compile(ctx context.Context, module source, places chan stru
 	ctx, cancel := withLimit(ctx, &timeLimit{limit: waitFactor * b.config.CompileTimeout, doing: "compiling the module",
 		wayOut: "; the machine may be busy"})
 	defer cancel()
-	answer, body, err := w.exchange(ctx, frameCompile, binary.AppendUvarint(nil, module.minMemory), module.checked)
+	answer, body, err := w.exchange(ctx, nil, frameCompile, binary.AppendUvarint(nil, module.minMemory), module.checked)
 	if err != nil {
 		return machineCode{}, b.compilerFailure(w, err)
 	}

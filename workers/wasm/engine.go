@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -55,6 +56,7 @@ type result struct {
 	kind, message   string
 	exitCode        int
 	stdout, stderr  []byte
+	streamed        int64
 	stderrTruncated bool
 	duration        time.Duration
 	peak            uint64
@@ -257,9 +259,13 @@ func (e *engine) runInstance(ctx context.Context, p *program, c *call, out *stre
 }
 
 func (e *engine) configure(ctx context.Context, c *call, out *streams) wazero.ModuleConfig {
+	stdin := io.Reader(bytes.NewReader(c.stdin))
+	if c.input != nil {
+		stdin = stdinReader{out, c.input(ctx)}
+	}
 	config := e.instance.
 		WithArgs(append([]string{c.program}, c.args...)...).
-		WithStdin(bytes.NewReader(c.stdin)).
+		WithStdin(stdin).
 		WithStdout(stdoutWriter{out}).
 		WithStderr(stderrWriter{out}).
 		WithNanosleep(func(ns int64) { sleep(ctx, ns) }).

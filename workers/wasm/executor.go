@@ -148,7 +148,8 @@ func (e *Executor) Check(ctx context.Context, cid string, module []byte) error {
 
 // Run calls a function in a fresh instance and waits for its end. A failure of
 // the function is an *Error; its kind says what happened. The outcome is filled
-// in then as well, as far as the call got. After Close the error is ErrClosed.
+// in then as well, as far as the call got. After Close the error is ErrClosed, and ErrStream if the
+// invocation's Input or Output failed.
 func (e *Executor) Run(ctx context.Context, inv Invocation) (Outcome, error) {
 	nothing := Outcome{ExitCode: -1}
 	c, err := e.config.newCall(&inv)
@@ -175,7 +176,7 @@ func (e *Executor) Run(ctx context.Context, inv Invocation) (Outcome, error) {
 		return nothing, err
 	}
 	outcome := Outcome{
-		Stdout: ran.stdout, Stderr: ran.stderr, StderrTruncated: ran.stderrTruncated,
+		Stdout: ran.stdout, Streamed: ran.streamed, Stderr: ran.stderr, StderrTruncated: ran.stderrTruncated,
 		ExitCode: ran.exitCode, Duration: ran.duration, PeakMemory: int64(ran.peak),
 	}
 	if ran.kind != "" {

@@ -19,12 +19,19 @@ const (
 	frameCompile = 'c' // a module; answered by frameCode or frameStatus
 	frameLoad    = 'l' // a module under a number, and its code; answered by frameStatus
 	frameDrop    = 'd' // the number of a module that is not needed any more; not answered
-	frameRun     = 'r' // a call of a module; answered by frameResult
+	frameRun     = 'r' // a call of a module; answered by frameResult, after any number of frameMore and frameOutput
+	frameInput   = 'i' // the next standard input of the call, empty at its end; not answered
 	frameStatus  = 'k' // kind and message of a failure, empty if there was none
 	frameCode    = 'o' // a module's code
+	frameMore    = 'm' // the call needs more standard input; answered by frameInput
+	frameOutput  = 'w' // the next standard output of the call
 	frameResult  = 'e' // how a call ended
 	frameHalted  = 'h' // what a call has written until it was halted
 )
+
+// framePart is how much of a stream one frame has at most, in bytes. It fits the buffer of
+// a reader.
+const framePart = 60 * kibibyte
 
 var errFrame = errors.New("wasm: malformed frame")
 
@@ -212,29 +219,45 @@ func (c *content) rest() []byte {
 	return rest
 }
 
+// What a call streams.
+const (
+	streamsInput = 1 << iota
+	streamsOutput
+)
+
+func (c *call) streaming() (flags uint64) {
+	if c.input != nil {
+		flags |= streamsInput
+	}
+	if c.output != nil {
+		flags |= streamsOutput
+	}
+	return flags
+}
+
 // encodeRun returns the head of frameRun; standard input follows it.
 func encodeRun(number uint64, c *call) []byte {
 	head := make([]byte, 0, 256)
 	head = binary.AppendUvarint(head, number)
 	head = binary.AppendUvarint(head, c.memoryLimit)
+	head = binary.AppendUvarint(head, c.streaming())
 	head = appendString(head, c.program)
 	head = appendString(head, c.method)
 	head = appendStrings(head, c.args)
 	return appendStrings(head, c.env)
 }
 
-func decodeRun(from []byte) (number uint64, made *call, err error) {
+func decodeRun(from []byte) (number uint64, made *call, streaming uint64, err error) {
 	frame := &content{bytes: from}
 	number = frame.number()
-	made = &call{
-		memoryLimit: frame.number(), program: frame.text(), method: frame.text(),
-		args: frame.texts(), env: frame.texts(),
-	}
+	made = &call{memoryLimit: frame.number()}
+	streaming = frame.number()
+	made.program, made.method, made.args, made.env = frame.text(), frame.text(), frame.texts(), frame.texts()
 	made.stdin = frame.rest()
-	if len(made.env)%2 != 0 {
-		return 0, nil, errFrame
+	if len(made.env)%2 != 0 || streaming&^(streamsInput|streamsOutput) != 0 {
+		return 0, nil, 0, errFrame
 	}
-	return number, made, frame.err
+	return number, made, streaming, frame.err
 }
 
 // encodeResult returns the head of frameResult; stderr and stdout follow it.
@@ -245,6 +268,7 @@ func encodeResult(r *result) []byte {
 	head = binary.AppendVarint(head, int64(r.exitCode))
 	head = binary.AppendUvarint(head, uint64(r.duration))
 	head = binary.AppendUvarint(head, r.peak)
+	head = binary.AppendUvarint(head, uint64(r.streamed))
 	truncated := uint64(0)
 	if r.stderrTruncated {
 		truncated = 1
@@ -261,6 +285,7 @@ func decodeResult(from []byte) (result, error) {
 	r.exitCode = int(int64(zigzag>>1) ^ -int64(zigzag&1))
 	r.duration = time.Duration(frame.number())
 	r.peak = frame.number()
+	r.streamed = int64(frame.number())
 	r.stderrTruncated = frame.number() == 1
 	r.stderr = bytes.Clone(frame.slice())
 	r.stdout = bytes.Clone(frame.rest())

@@ -80,7 +80,7 @@ func FuzzLoad(f *testing.F) {
 		defer func() { _ = p.module.Close(context.Background()) }()
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 		defer cancel()
-		ran := e.run(ctx, p, &call{program: "x", method: "_start", memoryLimit: 4 * mebibyte}, newStreams(ctx, limits))
+		ran := e.run(ctx, p, &call{program: "x", method: "_start", memoryLimit: 4 * mebibyte}, newStreams(ctx, limits, nil))
 		require.LessOrEqual(t, ran.peak, uint64(4*mebibyte))
 		require.LessOrEqual(t, len(ran.stdout), 1000)
 	})
@@ -110,7 +110,7 @@ func FuzzFrames(f *testing.F) {
 			}
 			require.Equal(t, stream[taken+frameHeader:taken+frameHeader+len(body)], body)
 			taken += frameHeader + len(body)
-			if _, made, err := decodeRun(body); err == nil {
+			if _, made, _, err := decodeRun(body); err == nil {
 				require.LessOrEqual(t, len(made.stdin), len(body))
 			}
 			if ran, err := decodeResult(body); err == nil {
@@ -147,9 +147,10 @@ func TestFramesArriveAsTheyWere(t *testing.T) {
 		kind, body, err := reader.next()
 		require.NoError(t, err)
 		require.Equal(t, byte(frameRun), kind)
-		number, got, err := decodeRun(body)
+		number, got, streaming, err := decodeRun(body)
 		require.NoError(t, err)
 		require.Equal(t, uint64(9), number)
+		require.Equal(t, want.streaming(), streaming)
 		require.Equal(t, want.program, got.program)
 		require.Equal(t, want.method, got.method)
 		require.ElementsMatch(t, want.args, got.args)

@@ -73,7 +73,12 @@ func (b *inprocess) run(ctx context.Context, c *call, from fetch) (result, error
 	defer b.release(p)
 	ctx, cancel := withLimit(ctx, functionLimit(c))
 	defer cancel()
-	return b.engine.run(ctx, p.program, c, newStreams(ctx, b.config.limits())), nil
+	out := newStreams(ctx, b.config.limits(), c.output)
+	ran := b.engine.run(ctx, p.program, c, out)
+	if out.failed != nil && ctx.Err() == nil {
+		return result{}, out.failed
+	}
+	return ran, nil
 }
 
 // program returns a loaded program, for release. One is compiled at a time.

@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"context"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +26,14 @@ type Invocation struct {
 	Env map[string]string
 	// Stdin is what the function reads.
 	Stdin []byte
+	// Input, if not nil, returns what the function reads instead of Stdin, as it
+	// reads it. It is called again if the function is run by another process. An error
+	// of its Read, which should end with ctx, ends the function.
+	Input func(ctx context.Context) io.Reader
+	// Output, if not nil, takes the standard output of a function that writes more than
+	// 1 MiB, from its beginning, as it is written. Config.MaxOutput does not bound it. An
+	// error of its Write ends the function.
+	Output io.Writer
 	// MemoryLimit is the memory that the instance may have, in bytes. Defaults
 	// to Config.MemoryLimit, and may be above it.
 	MemoryLimit int64
@@ -40,8 +49,10 @@ type Invocation struct {
 // the call failed too.
 type Outcome struct {
 	// Stdout is what the function wrote to its standard output. Of a call that
-	// failed as "too_large" the first 64 KiB are kept.
+	// failed as "too_large", or whose Output took it, the first 64 KiB are kept.
 	Stdout []byte
+	// Streamed is how many bytes Output has taken, 0 if Stdout has all.
+	Streamed int64
 	// Stderr is the end of what the function wrote to its standard error.
 	Stderr []byte
 	// StderrTruncated says that Stderr lacks its beginning.
@@ -66,12 +77,14 @@ type call struct {
 	stdin       []byte
 	memoryLimit uint64
 	timeout     time.Duration // 0 for no limit
+	input       func(context.Context) io.Reader
+	output      io.Writer
 }
 
 func (c *Config) newCall(inv *Invocation) (*call, error) {
 	made := &call{
 		program: inv.CID, method: inv.Method, args: inv.Args, stdin: inv.Stdin,
-		memoryLimit: uint64(c.MemoryLimit), timeout: inv.Timeout,
+		memoryLimit: uint64(c.MemoryLimit), timeout: inv.Timeout, input: inv.Input, output: inv.Output,
 	}
 	if inv.CID == "" {
 		return nil, failf(KindError, "the invocation names no module")

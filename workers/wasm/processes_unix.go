@@ -114,6 +114,9 @@ func (b *processes) with(ctx context.Context, cid string, do func(*worker) (resu
 		if errors.Is(err, errNotSent) && reused && ctx.Err() == nil {
 			continue
 		}
+		if errors.Is(err, ErrStream) {
+			return result{}, err
+		}
 		if err != nil {
 			return ran, asError(KindLost, err)
 		}
@@ -277,7 +280,8 @@ func (b *processes) call(ctx context.Context, w *worker, c *call) (result, error
 	number, _ := w.loaded.get(c.program)
 	ctx, cancel := withLimit(ctx, functionLimit(c))
 	defer cancel()
-	kind, content, err := w.exchange(ctx, frameRun, encodeRun(number, c), c.stdin)
+	flow := newFlow(ctx, c)
+	kind, content, err := w.exchange(ctx, flow, frameRun, encodeRun(number, c), c.stdin)
 	if err != nil {
 		var failure *Error
 		if !errors.As(err, &failure) || errors.Is(err, errNotSent) {

@@ -62,7 +62,7 @@ func TestChildHaltedBeforeTheCall(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for range 1000 {
-		_, _, err := w.exchange(ctx, frameDrop, nil, nil)
+		_, _, err := w.exchange(ctx, nil, frameDrop, nil, nil)
 		requireKind(t, KindCancelled, err)
 	}
 }

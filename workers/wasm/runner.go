@@ -9,8 +9,8 @@ import (
 )
 
 // RunModule implements workers.ModuleRunner. It returns an error where the
-// executor is closed or a call was lost with its process: another run may do
-// better.
+// executor is closed, a stream of the call failed, or the call was lost with its
+// process: another run may do better.
 func (e *Executor) RunModule(ctx context.Context, call workers.ModuleCall) (workers.ModuleOutcome, error) {
 	timeout := call.Timeout
 	if timeout == 0 {
@@ -18,6 +18,7 @@ func (e *Executor) RunModule(ctx context.Context, call workers.ModuleCall) (work
 	}
 	out, err := e.Run(ctx, Invocation{
 		CID: call.CID, Method: call.Method, Module: call.Load, Args: call.Argv, Env: call.Env, Stdin: call.Stdin,
+		Input: call.Input, Output: call.Output,
 		MemoryLimit: call.MemoryLimit, MaxMemory: call.MaxMemory, Timeout: timeout,
 	})
 	outcome := workers.ModuleOutcome{

@@ -2,10 +2,19 @@ package wasm
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"sync"
 
 	"github.com/tetratelabs/wazero/sys"
 )
+
+// ErrStream is returned for a call whose Input or Output failed, with its error.
+var ErrStream = errors.New("wasm: the streams of the function failed")
+
+// streamFrom is how much standard output is kept before it is streamed.
+const streamFrom = mebibyte
 
 // streams holds what a function writes while it runs. Another goroutine may
 // read it meanwhile.
@@ -13,32 +22,63 @@ type streams struct {
 	ctx       context.Context
 	maxStdout int64
 	maxStderr int64
+	output    io.Writer // takes standard output from streamFrom on, if not nil
 
 	mu       sync.Mutex
-	stdout   []byte
+	stdout   []byte // its beginning, once it is streamed
+	streamed int64  // of standard output
 	stderr   []byte // its end counts, at most 2 maxStderr bytes
 	written  int64  // to standard error, in all
 	overflow bool   // of standard output
+	failed   error  // of input or output
 }
 
-func newStreams(ctx context.Context, limits limits) *streams {
-	return &streams{ctx: ctx, maxStdout: limits.maxOutput, maxStderr: limits.stderrTail}
+func newStreams(ctx context.Context, limits limits, output io.Writer) *streams {
+	return &streams{ctx: ctx, maxStdout: limits.maxOutput, maxStderr: limits.stderrTail, output: output}
 }
 
 // leave ends the function from within a call of the host: the engine takes this
 // value for a call of proc_exit.
 func leave() { panic(sys.NewExitError(1)) }
 
-// stdoutWriter and stderrWriter are the two files of a function.
+// The files of a function.
 type (
+	stdinReader struct {
+		*streams
+		from io.Reader
+	}
 	stdoutWriter struct{ *streams }
 	stderrWriter struct{ *streams }
 )
+
+// Read ends the function when there is no more input though it has not ended.
+func (s stdinReader) Read(p []byte) (int, error) {
+	if s.ctx.Err() != nil {
+		leave()
+	}
+	n, err := s.from.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.fail(err)
+	}
+	return n, err
+}
+
+// fail ends the function.
+func (s *streams) fail(err error) {
+	s.mu.Lock()
+	s.failed = fmt.Errorf("%w: %w", ErrStream, err)
+	s.mu.Unlock()
+	leave()
+}
 
 // Write ends the function when its output is beyond the bound.
 func (s stdoutWriter) Write(p []byte) (int, error) {
 	if s.ctx.Err() != nil {
 		leave()
+	}
+	if s.output != nil && (s.streamed > 0 || len(s.stdout)+len(p) > streamFrom) {
+		s.stream(p)
+		return len(p), nil
 	}
 	s.mu.Lock()
 	room := s.maxStdout - int64(len(s.stdout))
@@ -50,6 +90,30 @@ func (s stdoutWriter) Write(p []byte) (int, error) {
 		leave()
 	}
 	return len(p), nil
+}
+
+// stream passes p on, after all that was written before. Only the function writes, so
+// that nothing but what others read is under mu.
+func (s *streams) stream(p []byte) {
+	parts := [...][]byte{s.stdout, p}
+	if s.streamed > 0 {
+		parts[0] = nil
+	}
+	for i, part := range parts {
+		if len(part) == 0 {
+			continue
+		}
+		if _, err := s.output.Write(part); err != nil {
+			s.fail(err)
+		}
+		s.mu.Lock()
+		s.stdout = s.stdout[:min(len(s.stdout), maxKeptOnOverflow)]
+		if i > 0 {
+			s.stdout = append(s.stdout, part[:min(len(part), maxKeptOnOverflow-len(s.stdout))]...)
+		}
+		s.streamed += int64(len(part))
+		s.mu.Unlock()
+	}
 }
 
 // Write keeps the end of what was written.
@@ -74,8 +138,8 @@ func (s stderrWriter) Write(p []byte) (int, error) {
 func (s *streams) fill(r *result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.stdout = s.stdout
-	if s.overflow {
+	r.stdout, r.streamed = s.stdout, s.streamed
+	if s.overflow || s.streamed > 0 {
 		r.stdout = r.stdout[:min(len(r.stdout), maxKeptOnOverflow)]
 	}
 	r.stderr = s.stderr[max(0, int64(len(s.stderr))-s.maxStderr):]

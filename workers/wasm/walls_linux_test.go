@@ -34,7 +34,7 @@ func hostileChild() {
 	}
 	os.Exit(childProcess(func(c *child, kind byte, body []byte) error {
 		if kind == frameRun {
-			if _, call, err := decodeRun(body); err == nil && len(call.args) == 2 && call.args[0] == "attack" {
+			if _, call, _, err := decodeRun(body); err == nil && len(call.args) == 2 && call.args[0] == "attack" {
 				if err := attacks()[call.args[1]](); err == nil {
 					return fmt.Errorf("the attack %q succeeded", call.args[1])
 				}

@@ -170,24 +170,32 @@ func (w *worker) halt() {
 	})
 }
 
-// exchange sends a request and waits for the answer. When ctx is done first the
-// worker is broken, and the answer is frameHalted or the failure of the context.
-func (w *worker) exchange(ctx context.Context, kind byte, head []byte, tails ...[]byte) (byte, []byte, error) {
+// exchange sends a request and waits for the answer. Until then flow, if not nil, serves
+// the streams of a call. When ctx is done first, or flow fails, the worker is broken, and
+// the answer is frameHalted or the failure.
+func (w *worker) exchange(ctx context.Context, flow *flow, kind byte, head []byte, tails ...[]byte,
+) (byte, []byte, error) {
 	stop := context.AfterFunc(ctx, w.halt)
 	err := writeFrame(w.input, kind, head, tails...)
 	notSent := err != nil
 	var answer byte
 	var content []byte
-	if err == nil {
+	for err == nil {
 		answer, content, err = w.frames.next()
+		if err != nil || flow == nil || !flow.serve(w, answer, content) {
+			break
+		}
 	}
 	halted := !stop()
-	w.broken = w.broken || err != nil || halted
+	failed := flow.failure()
+	w.broken = w.broken || err != nil || halted || failed != nil
 	switch {
+	case halted && err != nil:
+		return 0, nil, ended(ctx)
+	case failed != nil && !halted:
+		return 0, nil, failed
 	case err == nil:
 		return answer, content, nil
-	case halted:
-		return 0, nil, ended(ctx)
 	case notSent:
 		return 0, nil, fmt.Errorf("%w: %w", errNotSent, err)
 	}
@@ -224,7 +232,7 @@ func (w *worker) diedOf(signal syscall.Signal) bool {
 
 // status sends a request that is answered by a status.
 func (w *worker) status(ctx context.Context, kind byte, head []byte, tails ...[]byte) (*Error, error) {
-	answer, body, err := w.exchange(ctx, kind, head, tails...)
+	answer, body, err := w.exchange(ctx, nil, kind, head, tails...)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"slices"
@@ -68,6 +69,9 @@ func (s *server) serve(raw net.Conn) {
 	hello := bufio.NewReaderSize(conn, maxHello)
 	id, err := s.welcome(conn, hello)
 	s.strangers.remove(raw)
+	if errors.Is(err, errSilent) {
+		return
+	}
 	if err != nil {
 		s.log.warn("a client was refused", "from", conn.RemoteAddr(), "error", err)
 		return
@@ -97,10 +101,17 @@ func newPeer(ctx context.Context, cancel context.CancelFunc, s *server, conn net
 	return p
 }
 
+// errSilent is the end of a connection that sent nothing, such as that of a command
+// which looks whether a server is there.
+var errSilent = errors.New("nothing was sent")
+
 // welcome lets a client in that knows the token, and counts it.
 func (s *server) welcome(conn net.Conn, r *bufio.Reader) (id string, err error) {
 	if err := conn.SetDeadline(time.Now().Add(s.options.HandshakeTimeout)); err != nil {
 		return "", err
+	}
+	if _, err := r.Peek(1); errors.Is(err, io.EOF) {
+		return "", errSilent
 	}
 	kind, body, err := readFrame(r, maxHello)
 	if err != nil {

@@ -98,6 +98,26 @@ func TestStrangersDoNotLockOut(t *testing.T) {
 	require.LessOrEqual(t, len(log.all()), 6, "%s", strings.Join(log.all(), "\n"))
 }
 
+// TestAProbeIsNotLogged has one connection end before it sends anything, as that of a
+// command that looks whether there is a server, and another one in its first frame.
+func TestAProbeIsNotLogged(t *testing.T) {
+	t.Parallel()
+	log := &logged{}
+	at := serveTCP(t, ServerOptions{Token: "secret", Logger: slog.New(slog.NewTextHandler(log, nil))})
+	for _, words := range []string{"", "x"} {
+		require.Empty(t, log.all())
+		conn, err := net.Dial(at.Network, at.Target)
+		require.NoError(t, err)
+		_, err = conn.Write([]byte(words))
+		require.NoError(t, err)
+		require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+		_, err = conn.Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF)
+		require.NoError(t, conn.Close())
+	}
+	require.Len(t, log.all(), 1)
+}
+
 func TestTallyCountsWhatItLeavesOut(t *testing.T) {
 	t.Parallel()
 	log := &logged{}

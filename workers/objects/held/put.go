@@ -83,13 +83,15 @@ func (r *Reader) ask(ctx context.Context, w *layout.WorkerInfo) (Holder, error) 
 		if err == nil {
 			return Holder{Worker: w.ID, Room: free, address: address, secret: string(w.Secret)}, nil
 		}
-		failed = errors.Join(failed, refused(err))
+		failed = errors.Join(failed, Refused(err))
 	}
 	return Holder{}, fmt.Errorf("worker %s: %w", w.ID, failed)
 }
 
-// refused makes an error of a worker that takes none one of all.
-func refused(err error) error {
+// Refused returns what the caller gets for an error of a worker that is asked to hold
+// an object: ErrNoHolder if it has no room, fdbmodel.ErrHolderGone if it stops,
+// fdbmodel.ErrNotFound if there is no such object, and others as they are.
+func Refused(err error) error {
 	switch {
 	case errors.Is(err, objects.ErrFull):
 		return fmt.Errorf("%w: %w", ErrNoHolder, err)
@@ -101,10 +103,13 @@ func refused(err error) error {
 	return err
 }
 
-// Take has a worker take the result of a future from the workers that have it; alone
-// says that they are not to keep it. It returns ErrNoHolder if it has no room,
-// fdbmodel.ErrHolderGone if it stops, and fdbmodel.ErrNotFound if nobody has the result.
-func (r *Reader) Take(ctx context.Context, to *Holder, id layout.ID, alone bool) error {
+// TakeOptions say how an object is taken.
+type TakeOptions = peer.TakeOptions
+
+// Take has a worker take the result of a future from the workers that have it. It
+// returns ErrNoHolder if it has no room, fdbmodel.ErrHolderGone if it stops, and
+// fdbmodel.ErrNotFound if nobody has the result.
+func (r *Reader) Take(ctx context.Context, to *Holder, id layout.ID, o TakeOptions) error {
 	client, done, err := r.client(to.secret)
 	if err != nil {
 		return err
@@ -112,7 +117,7 @@ func (r *Reader) Take(ctx context.Context, to *Holder, id layout.ID, alone bool)
 	defer done()
 	var owner peer.Owner
 	copy(owner[:], id[:])
-	err = refused(client.Take(ctx, to.address, owner, alone))
+	err = Refused(client.Take(ctx, to.address, owner, o))
 	if err != nil {
 		err = fmt.Errorf("worker %s: %w", to.Worker, err)
 	}
@@ -133,7 +138,7 @@ func (r *Reader) Put(ctx context.Context, to *Holder, id layout.ID, from io.Read
 	var owner peer.Owner
 	copy(owner[:], id[:])
 	ref, err := client.PutFor(ctx, to.address, owner, from, about)
-	if err = refused(err); err != nil {
+	if err = Refused(err); err != nil {
 		return "", 0, fmt.Errorf("worker %s: %w", to.Worker, err)
 	}
 	return ref.Hash.String(), ref.Size, nil

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -120,6 +122,7 @@ type source struct {
 	client  *Client
 	address string
 	used    bool // by a request before this one
+	unread  bool // more was asked for than was read
 }
 
 // connect returns an idle connection, or a new one.
@@ -217,7 +220,7 @@ func (c *Client) with(ctx context.Context, address string, use func(*source) (be
 			return errors.Join(ctx.Err(), err)
 		}
 		var said statusError
-		if err == nil || errors.As(err, &said) {
+		if (err == nil || errors.As(err, &said)) && !s.unread {
 			c.keep(s) // the next request can follow
 			return err
 		}
@@ -245,16 +248,21 @@ func (c *Client) list(ctx context.Context, address string, ref objects.Ref) (pie
 		if err := s.ask(request{op: opList, hash: ref.Hash}); err != nil {
 			return false, err
 		}
-		if err := readReply(s, uint64(ref.Size)); err != nil {
-			return false, err
-		}
-		pieces, err = s.readHashes(ref.Pieces())
-		return true, err
+		pieces, begun, err = s.readList(ref)
+		return begun, err
 	})
-	if err == nil {
+	return pieces, err
+}
+
+// readList reads the answer to a request for the hashes of pieces, and verifies it.
+func (s *source) readList(ref objects.Ref) (pieces []objects.Hash, begun bool, err error) {
+	if err := readReply(s, uint64(ref.Size)); err != nil {
+		return nil, false, err
+	}
+	if pieces, err = s.readHashes(ref.Pieces()); err == nil {
 		err = ref.Verify(pieces)
 	}
-	return pieces, err
+	return pieces, true, err
 }
 
 // readHashes reads hashes, a part at a time.
@@ -277,28 +285,21 @@ func (s *source) readHashes(n int) ([]objects.Hash, error) {
 	return pieces, nil
 }
 
-// pieces gets a range of pieces. accept is called for each that has arrived.
-func (s *source) pieces(ref objects.Ref, of span, buffer func(piece int) []byte, accept func(int, []byte) error) error {
-	err := s.ask(request{op: opPieces, hash: ref.Hash, first: uint64(of.first), count: uint32(of.count)})
-	if err != nil {
+// askPieces asks for a range of pieces, which then have to be read one by one.
+func (s *source) askPieces(ref objects.Ref, of span) error {
+	s.unread = true
+	return s.ask(request{op: opPieces, hash: ref.Hash, first: uint64(of.first), count: uint32(of.count)})
+}
+
+// readPiece reads the next piece that was asked for into a buffer of its length.
+func (s *source) readPiece(into []byte) error {
+	if err := s.SetReadDeadline(time.Now().Add(s.client.options.PieceTimeout)); err != nil {
 		return err
 	}
-	for piece := of.first; piece < of.first+of.count; piece++ {
-		if err := s.SetReadDeadline(time.Now().Add(s.client.options.PieceTimeout)); err != nil {
-			return err
-		}
-		if err := readReply(s, uint64(ref.PieceLength(piece))); err != nil {
-			return err
-		}
-		content := buffer(piece)
-		if err := readFull(s, content); err != nil {
-			return err
-		}
-		if err := accept(piece, content); err != nil {
-			return err
-		}
+	if err := readReply(s, uint64(len(into))); err != nil {
+		return err
 	}
-	return nil
+	return readFull(s, into)
 }
 
 func readFull(from io.Reader, b []byte) error {
@@ -309,5 +310,26 @@ func readFull(from io.Reader, b []byte) error {
 	return err
 }
 
-// sourceError is an error of one source.
-func sourceError(address string, err error) error { return fmt.Errorf("%s: %w", address, err) }
+// sourceError is an error of one source. The path of a socket on this machine is no
+// part of its text: who reads it may be elsewhere, and its worker is known by its id.
+func sourceError(address string, err error) error {
+	network, path, invalid := splitAddress(address)
+	if invalid != nil || network != "unix" {
+		return fmt.Errorf("%s: %w", address, err)
+	}
+	hidden := filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
+	text := "local socket: " + err.Error()
+	for _, p := range []string{hidden, path} {
+		text = strings.NewReplacer(" @->"+p, "", "->"+p, "", " "+p, "", p, "socket").Replace(text)
+	}
+	return &localError{err, text}
+}
+
+// localError is an error with another text.
+type localError struct {
+	error
+	text string
+}
+
+func (e *localError) Error() string { return e.text }
+func (e *localError) Unwrap() error { return e.error }

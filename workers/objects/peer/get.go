@@ -16,33 +16,43 @@ func (c *Client) Get(ctx context.Context, into []byte, ref objects.Ref, sources 
 	if int64(len(into)) != ref.Size {
 		return fmt.Errorf("objects: %s does not fit a buffer of %d bytes exactly", ref, len(into))
 	}
-	pieces, err := c.pieces(ctx, ref, sources)
-	if err != nil {
+	if err := ref.Valid(); err != nil {
 		return err
 	}
-	return c.getRange(ctx, into, ref, pieces, span{0, ref.Pieces()}, sources)
+	if ref.Size == 0 {
+		return ref.Verify(nil)
+	}
+	return c.getRange(ctx, into, ref, nil, span{0, ref.Pieces()}, sources)
 }
 
-// getRange gets the pieces of a span.
+// getRange gets the pieces of a span, and their hashes as well where it is not given
+// them.
 func (c *Client) getRange(ctx context.Context, into []byte, ref objects.Ref, pieces []objects.Hash, s span,
 	sources []string,
 ) error {
 	if s.count == 0 {
 		return nil
 	}
-	t := &transfer{client: c, ref: ref, missing: []span{s}, left: s.count, sink: sink{
+	t := &transfer{client: c, ref: ref, missing: []span{s}, left: s.count}
+	if pieces == nil && ref.Pieces() > 1 {
+		t.list = &listing{}
+	}
+	t.sink = sink{
 		buffer: func(piece int) []byte {
 			at := (piece - s.first) * objects.PieceSize
 			return into[at : at+ref.PieceLength(piece)]
 		},
 		accept: func(piece int, content []byte) error {
-			if pieces != nil {
+			switch {
+			case t.list != nil:
+				return nil // it is verified
+			case pieces != nil:
 				return ref.VerifyPiece(pieces, piece, content)
 			}
 			// The only piece says what the list would be.
 			return ref.Verify([]objects.Hash{objects.HashPiece(content)})
 		},
-	}}
+	}
 	return t.from(ctx, sources)
 }
 

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -116,6 +117,12 @@ func TestCut(t *testing.T) {
 		require.Equal(t, 2, y.connections, cut)
 		// A piece that was cut, the list and the handshake are read once more.
 		require.LessOrEqual(t, y.read, whole+list+objects.PieceSize+replySize, cut)
+		y = &tally{cut: []int64{cut}}
+		into := make([]byte, ref.Size)
+		require.NoError(t, newClient(t, Options{Parallel: 1, dial: y.dial}).Get(ctx, into, ref, address))
+		require.True(t, bytes.Equal(want, into))
+		require.Equal(t, 2, y.connections, cut)
+		require.LessOrEqual(t, y.read, whole+list+objects.PieceSize+replySize, cut)
 	}
 	// Several connections at a time, of which many break.
 	y := &tally{}
@@ -128,6 +135,46 @@ func TestCut(t *testing.T) {
 	y.connections = 0
 	require.NoError(t, newClient(t, Options{Parallel: 3, dial: y.dial}).Get(ctx, got, ref, address))
 	require.True(t, bytes.Equal(want, got))
+}
+
+// TestAnswerThatNobodyReads refuses a piece while the next ones are on their way: what
+// comes over that connection is not taken for an answer to a later request.
+func TestAnswerThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	want := someBytes(6 * objects.PieceSize)
+	held := openStore(t, objects.Options{Memory: 8 << 20})
+	ref := put(t, held, want)
+	o, err := held.Open(ref.Hash)
+	require.NoError(t, err)
+	defer o.Close()
+	refused := false
+	address := hostileServer(t, testToken, func(c net.Conn, r request) {
+		says := func(r reply, content []byte) {
+			var head [replySize]byte
+			r.encode(&head)
+			_, _ = c.Write(append(head[:], content...))
+		}
+		if r.op == opList {
+			says(reply{statusOK, uint64(ref.Size)}, nil)
+			for _, hash := range o.Pieces() {
+				_, _ = c.Write(hash[:])
+			}
+			return
+		}
+		for piece := int(r.first); piece < int(r.first)+int(r.count); piece++ {
+			if piece == 2 && !refused {
+				refused = true
+				says(reply{status: statusBusy}, nil)
+				return
+			}
+			says(reply{statusOK, objects.PieceSize}, want[piece*objects.PieceSize:][:objects.PieceSize])
+		}
+	})
+	into := make([]byte, ref.Size)
+	client := newClient(t, Options{Parallel: 1, Attempts: 1})
+	require.NoError(t, client.Get(context.Background(), into, ref, address))
+	require.True(t, bytes.Equal(want, into))
+	require.True(t, refused)
 }
 
 // TestSources takes what one source does not deliver from the next.
@@ -156,6 +203,9 @@ func TestSources(t *testing.T) {
 		require.ErrorIs(t, err, objects.ErrNotFound)
 		require.ErrorIs(t, err, ErrBadAddress)
 		for _, part := range append(sources, ref.String(), "refused") {
+			if strings.HasPrefix(part, "unix:") {
+				part = "local socket: "
+			}
 			require.ErrorContains(t, err, part)
 		}
 		require.NotContains(t, err.Error(), testToken)

@@ -138,10 +138,13 @@ func (c *Client) PutFor(ctx context.Context, address string, owner Owner, r io.R
 		stop := context.AfterFunc(ctx, func() { _ = s.Close() }) // what is under way ends
 		var ref objects.Ref
 		ref, err = s.put(owner, r, about)
-		if stop() {
-			err = errors.Join(err, s.Close())
-		} else {
+		switch closed := stop(); {
+		case !closed:
 			err = errors.Join(ctx.Err(), err)
+		case err != nil:
+			_ = s.Close() // it may be closed already
+		default:
+			err = s.Close()
 		}
 		if err == nil {
 			return ref, nil

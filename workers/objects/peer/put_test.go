@@ -67,6 +67,32 @@ func requireEmpty(t *testing.T, s *objects.Store) {
 	require.Zero(t, s.Stats().Objects)
 }
 
+// TestErrorsDoNotNameSockets has a worker on this machine refuse, and one be gone: the
+// path of its socket says nothing to who reads the error.
+func TestErrorsDoNotNameSockets(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	held := openStore(t, objects.Options{Memory: 4 << 20})
+	address := serve(t, listenUnix(t), held, ServerOptions{Puts: true})
+	client := newClient(t, Options{Attempts: 1})
+	gone := "unix:" + t.TempDir() + "/gone.socket"
+	for name, use := range map[string]func() error{
+		"full": func() error { _, err := client.Put(ctx, address, rand.NewChaCha8([32]byte{}), 100<<20); return err },
+		"gone": func() error { _, err := client.Put(ctx, gone, bytes.NewReader(nil), 0); return err },
+		"room": func() error { _, err := client.Room(ctx, gone); return err },
+		"read": func() error { _, err := client.Pieces(ctx, refOf(t, someBytes(2*objects.PieceSize)), gone); return err },
+		"none": func() error {
+			_, err := client.Pieces(ctx, refOf(t, someBytes(2*objects.PieceSize)), address)
+			return err
+		},
+	} {
+		err := use()
+		require.Error(t, err, name)
+		require.NotContains(t, err.Error(), ".socket", name)
+		require.NotContains(t, err.Error(), "closed network connection", name)
+	}
+}
+
 // TestPutCut ends puts midway: by the reader, by the context, and by the
 // connection. Nothing is kept.
 func TestPutCut(t *testing.T) {

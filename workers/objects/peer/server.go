@@ -40,12 +40,15 @@ type ServerOptions struct {
 	// Kept is called for an object that was put, with its owner as the client names
 	// it, before anybody can delete it. It must not use the store. Defaults to none.
 	Kept func(Owner, objects.Ref)
-	// Take gets what belongs to an owner from where it is into the store, if alone is
-	// set without leaving it there. Defaults to none: it is refused.
-	Take func(ctx context.Context, owner Owner, alone bool) error
+	// Take gets what belongs to an owner from where it is into the store. It may call
+	// Arrived from any goroutine until it returns. Defaults to none: it is refused.
+	Take func(context.Context, Owner, TakeOptions) error
 	// Accepts returns an error while puts, takes and questions for room are refused
 	// with it; also at the end of a put, which then is none. Defaults to none.
 	Accepts func() error
+	// Hints takes the hints of clients, over a quarter of the connections at most.
+	// Defaults to none: they are refused.
+	Hints Hints
 	// HandshakeTimeout bounds the time until a client has shown that it knows the
 	// token. Defaults to 5 s.
 	HandshakeTimeout time.Duration
@@ -98,14 +101,19 @@ func Serve(ctx context.Context, l net.Listener, store *objects.Store, o ServerOp
 	if o.TLS == nil {
 		limited.Refusal = greeting(busyVersion, [nonceSize]byte{})
 	}
-	s := &server{store: store, options: o, buffers: make(chan struct{}, o.MaxBuffers)}
-	return s.serve(ctx, connlimit.New(l, limited))
+	bounded := connlimit.New(l, limited)
+	s := &server{
+		store: store, options: o, buffers: make(chan struct{}, o.MaxBuffers),
+		hinting: make(chan struct{}, max(1, bounded.Total()/hintShare)),
+	}
+	return s.serve(ctx, bounded)
 }
 
 type server struct {
 	store   *objects.Store
 	options ServerOptions
 	buffers chan struct{} // places for pieces in memory
+	hinting chan struct{} // places for connections for hints
 }
 
 func (s *server) serve(ctx context.Context, l net.Listener) error {
@@ -246,6 +254,8 @@ func (c *link) answer(ctx context.Context) error {
 		return c.room()
 	case opTake:
 		return c.take(ctx, r)
+	case opHints:
+		return c.hints(r)
 	}
 	o, err := c.server.store.Open(r.hash)
 	if err != nil {

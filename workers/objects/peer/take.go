@@ -3,6 +3,7 @@ package peer
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/futura-run/futura/workers/objects"
@@ -12,8 +13,20 @@ import (
 // serves understands.
 type Owner [32]byte
 
-// takeBeats is how many replies say, within PieceTimeout, that a take is under way.
-const takeBeats = 3
+// TakeOptions say how an object is taken.
+type TakeOptions struct {
+	// Alone says that it is not to stay where it is. Defaults to false.
+	Alone bool
+	// Arrived is told how many bytes have arrived. Defaults to nobody.
+	Arrived func(bytes int64)
+}
+
+const (
+	// takeBeats is how many replies say, within PieceTimeout, that a take is under way.
+	takeBeats = 3
+	// takeNews is how often they are sent at least.
+	takeNews = 250 * time.Millisecond
+)
 
 // room says how much room there is.
 func (c *link) room() error {
@@ -50,8 +63,10 @@ func (c *link) take(ctx context.Context, r request) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- o.Take(ctx, Owner(r.hash), r.count == 1) }()
-	beat := time.NewTicker(o.PieceTimeout / takeBeats)
+	var arrived atomic.Int64
+	options := TakeOptions{Alone: r.count == 1, Arrived: arrived.Store}
+	go func() { done <- o.Take(ctx, Owner(r.hash), options) }()
+	beat := time.NewTicker(min(takeNews, o.PieceTimeout/takeBeats))
 	defer beat.Stop()
 	for {
 		select {
@@ -60,9 +75,9 @@ func (c *link) take(ctx context.Context, r request) error {
 				o.Logger.Debug("an object was not taken", "error", err)
 				return c.say(reply{status: statusOf(err)})
 			}
-			return c.say(reply{status: statusOK, value: 1})
+			return c.say(reply{status: statusOK, value: takeDone})
 		case <-beat.C:
-			if err := c.say(reply{status: statusOK}); err != nil {
+			if err := c.say(reply{status: statusOK, value: uint64(arrived.Load())}); err != nil {
 				cancel()
 				<-done
 				return err
@@ -89,11 +104,12 @@ func (c *Client) Room(ctx context.Context, address string) (free int64, err erro
 }
 
 // Take has the process at an address get what belongs to an owner into its store,
-// from where it is; alone says that it is not to stay there. It returns ErrFull and
-// ErrNotFound, and takes as long as that process goes on.
-func (c *Client) Take(ctx context.Context, address string, owner Owner, alone bool) error {
+// from where it is. Arrived is called before Take returns, several times a second, with
+// what that process says. Take returns ErrFull and ErrNotFound, and takes as long as that
+// process goes on.
+func (c *Client) Take(ctx context.Context, address string, owner Owner, o TakeOptions) error {
 	r := request{op: opTake, hash: objects.Hash(owner)}
-	if alone {
+	if o.Alone {
 		r.count = 1
 	}
 	err := c.with(ctx, address, func(s *source) (begun bool, err error) {
@@ -102,10 +118,13 @@ func (c *Client) Take(ctx context.Context, address string, owner Owner, alone bo
 		}
 		for {
 			said, err := s.reply()
-			if err != nil || said.value == 1 {
+			if err != nil || said.value == takeDone {
 				return begun || err == nil, err
 			}
 			begun = true
+			if o.Arrived != nil {
+				o.Arrived(int64(min(said.value, objects.MaxSize)))
+			}
 		}
 	})
 	if err != nil {

@@ -22,6 +22,7 @@ func TestOwners(t *testing.T) {
 	var mu sync.Mutex
 	kept := map[Owner]objects.Ref{}
 	taken := make(chan bool, 2)
+	known := make(chan struct{})
 	wait := errors.New("not before the third time")
 	address := serve(t, listenTCP(t), held, ServerOptions{
 		Puts: true, PieceTimeout: 300 * time.Millisecond,
@@ -30,10 +31,10 @@ func TestOwners(t *testing.T) {
 			defer mu.Unlock()
 			kept[owner] = ref
 		},
-		Take: func(ctx context.Context, owner Owner, alone bool) error {
+		Take: func(ctx context.Context, owner Owner, o TakeOptions) error {
 			switch owner {
 			case Owner{1}:
-				taken <- alone
+				taken <- o.Alone
 				return nil
 			case Owner{2}:
 				return objects.ErrFull
@@ -41,6 +42,11 @@ func TestOwners(t *testing.T) {
 				<-ctx.Done() // the client is gone
 				taken <- true
 				return wait
+			case Owner{5}:
+				o.Arrived(1)
+				o.Arrived(2)
+				<-known // by the client
+				return nil
 			}
 			return objects.ErrNotFound
 		},
@@ -56,20 +62,28 @@ func TestOwners(t *testing.T) {
 	mu.Unlock()
 
 	for _, alone := range []bool{true, false} {
-		require.NoError(t, client.Take(ctx, address, Owner{1}, alone))
+		require.NoError(t, client.Take(ctx, address, Owner{1}, TakeOptions{Alone: alone}))
 		require.Equal(t, alone, <-taken)
 	}
-	require.ErrorIs(t, client.Take(ctx, address, Owner{2}, false), objects.ErrFull)
-	require.ErrorIs(t, client.Take(ctx, address, Owner{4}, false), objects.ErrNotFound)
+	require.ErrorIs(t, client.Take(ctx, address, Owner{2}, TakeOptions{}), objects.ErrFull)
+	require.ErrorIs(t, client.Take(ctx, address, Owner{4}, TakeOptions{}), objects.ErrNotFound)
+	var news []int64
+	require.NoError(t, client.Take(ctx, address, Owner{5}, TakeOptions{Arrived: func(n int64) {
+		if news = append(news, n); n == 2 {
+			close(known)
+		}
+	}}))
+	require.Equal(t, int64(2), news[len(news)-1])
+	require.IsNonDecreasing(t, news)
 	gone, leave := context.WithCancel(ctx)
 	time.AfterFunc(10*time.Millisecond, leave)
-	require.ErrorIs(t, client.Take(gone, address, Owner{3}, false), context.Canceled)
+	require.ErrorIs(t, client.Take(gone, address, Owner{3}, TakeOptions{}), context.Canceled)
 	require.True(t, <-taken)
 
 	closed := serve(t, listenTCP(t), held, ServerOptions{})
 	_, err = client.Room(ctx, closed)
 	require.ErrorIs(t, err, errNoPuts)
-	require.ErrorIs(t, client.Take(ctx, closed, Owner{1}, false), errNoPuts)
+	require.ErrorIs(t, client.Take(ctx, closed, Owner{1}, TakeOptions{}), errNoPuts)
 }
 
 // TestTakeAnswers are lies of the server: the client ends.
@@ -82,7 +96,7 @@ func TestTakeAnswers(t *testing.T) {
 	} {
 		client := newClient(t, Options{PieceTimeout: 300 * time.Millisecond})
 		address := hostileServer(t, testToken, fn)
-		require.Error(t, client.Take(context.Background(), address, Owner{1}, true), name)
+		require.Error(t, client.Take(context.Background(), address, Owner{1}, TakeOptions{Alone: true}), name)
 		_, err := client.Room(context.Background(), address)
 		require.Error(t, err, name)
 	}

@@ -25,6 +25,8 @@ type transfer struct {
 	client *Client
 	ref    objects.Ref
 	sink   sink
+	// list is what pieces are verified with, nil if the sink has it.
+	list *listing
 
 	mu      sync.Mutex
 	missing []span // not yet asked for
@@ -141,34 +143,29 @@ func (t *transfer) work(ctx context.Context, address string) error {
 		defer pieceBuffers.Put(own)
 		buffer = func(piece int) []byte { return (*own)[:t.ref.PieceLength(piece)] }
 	}
-	for {
-		s, ok := t.take()
-		if !ok {
-			return nil
-		}
-		arrived := 0
-		err := t.client.with(ctx, address, func(c *source) (begun bool, err error) {
-			err = c.pieces(t.ref, s, buffer, func(piece int, content []byte) error {
-				err := t.accept(piece, content)
-				if err == nil {
-					arrived++
-				}
-				return err
-			})
-			return arrived > 0, err
-		})
-		if err != nil {
-			t.giveBack(span{s.first + arrived, s.count - arrived})
-			return err
-		}
+	k := talk{transfer: t, buffer: buffer}
+	err := k.all(ctx, address)
+	if k.lists {
+		t.list.end(nil, err)
 	}
+	t.giveBack(k.asked)
+	return err
 }
 
 // pieceBuffers are of the size of a piece.
 var pieceBuffers = sync.Pool{New: func() any { b := make([]byte, objects.PieceSize); return &b }}
 
-// accept hands a piece to the sink.
+// accept verifies a piece and hands it to the sink.
 func (t *transfer) accept(piece int, content []byte) error {
+	if t.list != nil {
+		pieces, err := t.list.wait()
+		if err == nil {
+			err = t.ref.VerifyPiece(pieces, piece, content)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	err := t.sink.accept(piece, content)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -199,8 +196,8 @@ func (t *transfer) take() (span, bool) {
 	return taken, true
 }
 
-func (t *transfer) giveBack(s span) {
+func (t *transfer) giveBack(s []span) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.missing = append(t.missing, s)
+	t.missing = append(t.missing, s...)
 }

@@ -56,11 +56,17 @@ const (
 	// opRoom asks for how many bytes there is room: one reply with them.
 	opRoom
 	// opTake has the server get what belongs to an owner, the request's hash, from
-	// where it is; with a count of 1 for itself alone. Replies with 0 say that it is
-	// under way, and one with 1 that it is done.
+	// where it is; with a count of 1 for itself alone. Replies say how many bytes have
+	// arrived, and the last one, with takeDone, that it is done.
 	opTake
-	lastOperation = opTake
+	// opHints makes the connection one for hints, and asks for news for the request's
+	// hash. It has one reply with 0.
+	opHints
+	lastOperation = opHints
 )
+
+// takeDone is more than any number of bytes.
+const takeDone = ^uint64(0)
 
 // request is what a client sends.
 type request struct {
@@ -105,7 +111,8 @@ const (
 	statusFull     // there is no room
 	statusNoPuts   // the server takes none
 	statusStopping // it takes no more
-	lastStatus     = statusStopping
+	statusNoHints  // the server takes none
+	lastStatus     = statusNoHints
 )
 
 // reply is what a server sends for a request, or for a part of one.
@@ -151,6 +158,7 @@ var (
 	errBusy   = errors.New("the source is busy")
 	errFailed = errors.New("the source can't read the object")
 	errNoPuts = errors.New("it takes no objects (ServerOptions.Puts)")
+	errNoHint = errors.New("it takes no hints (ServerOptions.Hints)")
 )
 
 // statusError is what a server said. The connection can go on.
@@ -175,6 +183,8 @@ func (r reply) err() error {
 		return statusError{errNoPuts}
 	case statusStopping:
 		return statusError{objects.ErrStopping}
+	case statusNoHints:
+		return statusError{errNoHint}
 	case statusBusy:
 		return statusError{errBusy}
 	default:

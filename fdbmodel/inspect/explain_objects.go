@@ -1,0 +1,134 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// explainDisplaced says why none of the workers that have the object which a future
+// must be near runs it, and what it waits for.
+func explainDisplaced(ctx context.Context, c *fdbmodel.Cluster, e *Explanation, row *layout.Row,
+	members []fdbmodel.Member,
+) error {
+	copies, err := c.Copies(ctx, row.Spec.Near)
+	if err != nil {
+		return err
+	}
+	var holders []fdbmodel.Member
+	var names []string
+	for i := range members {
+		if slices.ContainsFunc(copies, func(held fdbmodel.Copy) bool { return held.Alive && held.Worker == members[i].ID }) {
+			holders, names = append(holders, members[i]), append(names, string(members[i].ID))
+		}
+	}
+	near := row.Spec.Near
+	fit := fdbmodel.FitOf(row.Spec.Needing(&layout.Attempts{RAM: row.Attempts.RAM}), holders)
+	switch {
+	case len(holders) == 0:
+		e.Reason, e.Text = ReasonBlocked, fmt.Sprintf("It must be near the result of future %s, which no worker has any "+
+			"more. A janitor finds that within seconds; then it is made again.", near)
+	case fit.Lack == "":
+		e.Reason, e.Text = ReasonAboutToMove, fmt.Sprintf("It must be near the result of future %s. Worker %s has it by "+
+			"now and can run this future; a janitor finds that within seconds.", near, fit.Able[0].ID)
+	default:
+		e.Reason, e.Text = Reason(fit.Lack), fmt.Sprintf("It must be near the result of future %s, and of the workers that "+
+			"have that (%s) none can run it. %s Or give a worker that can run it a copy: futura clone %s --to WORKER. "+
+			"It waits for either, and a janitor looks every few seconds.",
+			near, strings.Join(names[:min(len(names), namedHolders)], ", "), fit.Text, near)
+	}
+	return nil
+}
+
+// explainObject says which workers have a result.
+func explainObject(ctx context.Context, c *fdbmodel.Cluster, e *Explanation, row *layout.Row) error {
+	copies, err := c.Copies(ctx, row.ID)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for i := range copies {
+		if held := &copies[i]; held.Alive && held.Object == row.Object() {
+			e.Holders, names = append(e.Holders, held.Worker), append(names, string(held.Worker))
+		}
+	}
+	size := row.Result.Size
+	switch {
+	case len(names) > 0:
+		more := ""
+		if n := len(names) - namedHolders; n > 0 {
+			names, more = names[:namedHolders], fmt.Sprintf(" and %d more", n)
+		}
+		e.Text += fmt.Sprintf(" Its result is an object of %d bytes, held by worker %s%s.", size, strings.Join(names, ", "),
+			more)
+	case row.Spec.IsPut() || !row.Spec.AllowReconstruction || row.Attempts.Rebuilt >= fdbmodel.MaxRebuilds:
+		e.Text += fmt.Sprintf(" Its result was an object of %d bytes, and no worker that is alive has it: it is lost, and "+
+			"who needs it will find that the future has failed.", size)
+	default:
+		e.Text += fmt.Sprintf(" Its result was an object of %d bytes, and no worker that is alive has it: it is made again "+
+			"when it is needed.", size)
+	}
+	return nil
+}
+
+// maxChain is how many failed futures, one an input of the next, are gone back.
+const maxChain = 32
+
+// wayOut is what can be done about a future that failed.
+func wayOut(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (string, error) {
+	if row.Spec.IsPut() {
+		return "Put the value again, under another id or key: a future that was put can't be retried.", nil
+	}
+	root := *row
+	for range maxChain {
+		failed, err := failedInput(ctx, c, &root)
+		if err != nil {
+			return "", err
+		}
+		if failed == nil {
+			break
+		}
+		root = *failed
+	}
+	switch {
+	case root.ID == row.ID:
+		return "Retry it by hand to run it again.", nil
+	case root.Spec.IsPut():
+		return fmt.Sprintf("Its input %s was put, and its value is lost: a retry would fail again. Put the value again, "+
+			"under another id or key, and submit this future anew with that.", root.ID), nil
+	default:
+		return fmt.Sprintf("Future %s failed first: retry that by hand, then those between, then this one.", root.ID), nil
+	}
+}
+
+// failedInput returns the first input that failed of a future which failed with one,
+// nil if there is none.
+func failedInput(ctx context.Context, c *fdbmodel.Cluster, row *layout.Row) (*layout.Row, error) {
+	if row.Exception == nil || row.Exception.Kind != layout.KindUpstream {
+		return nil, nil
+	}
+	ids, err := c.FirstInputs(ctx, row.ID, row.Spec, maxInputsRead)
+	if err != nil {
+		return nil, err
+	}
+	inputs, err := c.GetMany(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for i := range inputs {
+		if inputs[i].Spec != nil && inputs[i].State() == layout.Failed {
+			return &inputs[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// maxInputsRead is how many inputs of a future are looked at.
+const maxInputsRead = 64
+
+// namedHolders is how many of the workers with a copy of a result are named.
+const namedHolders = 5

@@ -1,0 +1,169 @@
+package fdbmodel_test
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+)
+
+// TestUnknownResultsOfObjects is TestUnknownResults for what keeps, moves and loses results.
+func TestUnknownResultsOfObjects(t *testing.T) {
+	t.Parallel()
+	playUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
+		"futura-lose": func(s *modeltest.Stage, strike func()) {
+			id := objectOf(s)
+			endAll(s, keepObject)
+			loseWorker(s)
+			strike()
+			token := tokenOf(s, id)
+			state, err := s.C.ReportLost(s.Ctx, id, token, nil)
+			require.NoError(s.T, err)
+			require.Equal(s.T, layout.Ready, state)
+			row, err := s.C.Get(s.Ctx, id)
+			require.NoError(s.T, err)
+			require.Equal(s.T, 1, row.Attempts.Rebuilt)
+			require.Equal(s.T, int64(1), s.Counted(layout.Ready))
+		},
+		"futura-clone": func(s *modeltest.Stage, strike func()) {
+			id := objectOf(s)
+			endAll(s, keepObject)
+			second := secondWorker(s)
+			strike()
+			require.NoError(s.T, second.AddCopy(s.Ctx, id, tokenOf(s, id), false))
+			s.Faults.Flush()
+			copies, err := s.C.Copies(s.Ctx, id)
+			require.NoError(s.T, err)
+			require.Len(s.T, copies, 2)
+		},
+		"futura-clone that moves": func(s *modeltest.Stage, strike func()) {
+			id := objectOf(s)
+			endAll(s, keepObject)
+			second := secondWorker(s)
+			strike()
+			require.NoError(s.T, second.AddCopy(s.Ctx, id, tokenOf(s, id), true))
+			s.Faults.Flush()
+			copies, err := s.C.Copies(s.Ctx, id)
+			require.NoError(s.T, err)
+			require.Len(s.T, copies, 1)
+			require.Equal(s.T, second.ID(), copies[0].Worker)
+		},
+		"futura-leave of its objects": func(s *modeltest.Stage, strike func()) {
+			id := objectOf(s)
+			endAll(s, keepObject)
+			second := secondWorker(s)
+			strike()
+			require.NoError(s.T, second.StopHolding(s.Ctx))
+			require.ErrorIs(s.T, second.AddCopy(s.Ctx, id, tokenOf(s, id), false), fdbmodel.ErrHolderGone)
+		},
+		"futura-put": func(s *modeltest.Stage, strike func()) {
+			strike()
+			existed, err := s.C.Put(s.Ctx, fdbmodel.Value{Key: "key", Bytes: []byte("value")})
+			require.NoError(s.T, err)
+			require.False(s.T, existed)
+			requirePut(s, "key", []byte("value"))
+		},
+		"futura-put of chunks": func(s *modeltest.Stage, strike func()) {
+			value := bytes.Repeat([]byte("value "), 50_000)
+			strike()
+			_, err := s.C.Put(s.Ctx, fdbmodel.Value{Key: "key", Bytes: value})
+			require.NoError(s.T, err)
+			requirePut(s, "key", value)
+		},
+		"futura-put of an object": func(s *modeltest.Stage, strike func()) {
+			v := fdbmodel.Value{Key: "key", Object: "o", Size: 3, Holder: s.Worker.ID(), Before: s.Clock.Now().Add(time.Minute)}
+			strike()
+			_, err := s.C.Put(s.Ctx, v)
+			require.NoError(s.T, err)
+			copies, err := s.C.Copies(s.Ctx, s.C.IDOf("key"))
+			require.NoError(s.T, err)
+			require.Len(s.T, copies, 1)
+			require.Equal(s.T, int64(1), s.Counted(layout.Realized))
+		},
+		"futura-pin": func(s *modeltest.Stage, strike func()) {
+			id := s.Submit()
+			strike()
+			require.NoError(s.T, s.C.Pin(s.Ctx, id, "holder", "session"))
+			s.Faults.Flush()
+			pins, err := s.C.Pins(s.Ctx, id)
+			require.NoError(s.T, err)
+			require.Equal(s.T, []string{"holder"}, pins)
+		},
+		"futura-pin that ends": func(s *modeltest.Stage, strike func()) {
+			id := s.Submit()
+			require.NoError(s.T, s.C.Pin(s.Ctx, id, "holder", ""))
+			require.NoError(s.T, s.C.Pin(s.Ctx, id, "other", ""))
+			strike()
+			require.NoError(s.T, s.C.Unpin(s.Ctx, id, "holder"))
+			s.Faults.Flush()
+			pins, err := s.C.Pins(s.Ctx, id)
+			require.NoError(s.T, err)
+			require.Equal(s.T, []string{"other"}, pins)
+		},
+		"futura-replace": func(s *modeltest.Stage, strike func()) {
+			near := objectOf(s)
+			endAll(s, keepObject)
+			id := s.Submit(func(sub *fdbmodel.Submission) {
+				sub.Spec.Near, sub.Spec.MustBeNear, sub.Inputs = near, true, []layout.ID{near}
+				sub.Spec.Requirements.GPU = 1000
+			})
+			info := s.Info()
+			info.Address, info.Capacity.GPU = "", 1000
+			able, err := s.C.Register(s.Ctx, info)
+			require.NoError(s.T, err)
+			require.NoError(s.T, able.AddCopy(s.Ctx, near, tokenOf(s, near), false))
+			row, err := s.C.Get(s.Ctx, id)
+			require.NoError(s.T, err)
+			require.True(s.T, row.Attempts.Displaced)
+			strike()
+			// A commit that has landed late leaves nothing to the call that has tried it.
+			_, _, err = s.C.ReplaceDisplaced(s.Ctx, new(fdbmodel.DisplacedWalk))
+			require.NoError(s.T, err)
+			s.Faults.Flush()
+			settleAll(s)
+			row, err = s.C.Get(s.Ctx, id)
+			require.NoError(s.T, err)
+			require.Equal(s.T, able.ID(), row.Attempts.Assigned)
+			require.Equal(s.T, int64(1), s.Counted(layout.Ready))
+		},
+		"futura-assign to another": func(s *modeltest.Stage, strike func()) {
+			id, second := s.Submit(), secondWorker(s)
+			outcomes, err := s.C.Assign(s.Ctx, s.Worker.ID(), "reason", []layout.ID{id})
+			require.NoError(s.T, err)
+			require.Equal(s.T, []fdbmodel.Outcome{fdbmodel.Applied}, outcomes)
+			strike()
+			outcomes, err = s.C.Reassign(s.Ctx, s.Worker.ID(), second.ID(), "reason", []layout.ID{id})
+			require.NoError(s.T, err)
+			require.Contains(s.T, []fdbmodel.Outcome{fdbmodel.Applied, fdbmodel.Already}, outcomes[0])
+			s.Faults.Flush()
+			require.Empty(s.T, s.Claim(s.Worker))
+			require.Len(s.T, s.Claim(second), 1)
+		},
+	})
+}
+
+// secondWorker registers another worker, which has objects as well.
+func secondWorker(s *modeltest.Stage) *fdbmodel.Registration {
+	info := s.Info()
+	info.Address = ""
+	second, err := s.C.Register(s.Ctx, info)
+	require.NoError(s.T, err)
+	return second
+}
+
+// requirePut requires that a value was put with a key, once.
+func requirePut(s *modeltest.Stage, key string, value []byte) {
+	s.Faults.Flush()
+	row, err := s.C.Get(s.Ctx, s.C.IDOf(key))
+	require.NoError(s.T, err)
+	require.Equal(s.T, int64(len(value)), row.Result.Size)
+	require.Equal(s.T, int64(1), s.Counted(layout.Realized))
+	existed, err := s.C.Put(s.Ctx, fdbmodel.Value{Key: key, Bytes: value})
+	require.NoError(s.T, err)
+	require.True(s.T, existed)
+}
