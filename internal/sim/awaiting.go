@@ -54,16 +54,17 @@ func (c *clientProcess) retry(ctx context.Context, r *request) error {
 
 func (c *clientProcess) discard(ctx context.Context, r *request) error {
 	id, pinned := r.submission.ID, c.world.isPinned(r)
+	r.discarded = true // others may see it gone before this process does
 	err := c.cluster.Discard(ctx, id)
 	switch {
 	case errors.Is(err, fdbmodel.ErrTransition):
+		r.discarded = false
 		return nil // it is an input of one that is not over
 	case err == nil && pinned && c.world.isPinned(r):
 		return fmt.Errorf("future %s is pinned and was discarded", id)
 	case errors.Is(err, fdbmodel.ErrNotFound) && !c.world.expires:
 		return fmt.Errorf("future %s ended and is gone: %w", id, err)
 	}
-	r.discarded = true
 	if r.gone = err == nil; r.gone {
 		c.world.report.Discarded++
 	}

@@ -52,7 +52,7 @@ func (w *world) read(ctx context.Context, p *process, r *request) error {
 	value, err := p.cluster.ResultValue(ctx, id, result)
 	p.reading = runKey{}
 	switch {
-	case errors.Is(err, fdbmodel.ErrLost) && r.discarded:
+	case r.discarded && (errors.Is(err, fdbmodel.ErrLost) || errors.Is(err, fdbmodel.ErrNotFound)):
 		return nil // it was discarded while this process was stopped
 	case errors.Is(err, fdbmodel.ErrLost):
 		r.earlier, r.ended, r.read = r.ended, nil, false
