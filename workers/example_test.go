@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"time"
 
+	"github.com/futura-run/futura"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/workers"
@@ -91,6 +94,63 @@ func ExamplePermanent() {
 		fmt.Println(failed.Function, failed.Kind, failed.Attempt, failed.Message)
 	}
 	// Output: go:charge error 1 the card was declined
+}
+
+// timed measures every call of a function, whatever its name.
+func timed(log *slog.Logger) workers.Middleware {
+	return func(next workers.Call) workers.Call {
+		return func(ctx context.Context, args []byte) ([]byte, error) {
+			began := time.Now()
+			result, err := next(ctx, args)
+			info, _ := workers.InfoFrom(ctx)
+			log.InfoContext(ctx, "called", "function", info.Function, "attempt", info.Attempt, "took", time.Since(began),
+				"error", err)
+			return result, err
+		}
+	}
+}
+
+// declined fails a future for good where its function says that a card was declined.
+func declined(next workers.Call) workers.Call {
+	return func(ctx context.Context, args []byte) ([]byte, error) {
+		result, err := next(ctx, args)
+		if errors.Is(err, errDeclined) {
+			err = workers.Permanent(err)
+		}
+		return result, err
+	}
+}
+
+var errDeclined = errors.New("the card was declined")
+
+func ExampleMiddleware() {
+	ctx, stop := context.WithCancel(context.Background())
+	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTimes}))
+	node, err := futura.Open(ctx, "memory:", futura.WorkerOptions(workers.Options{
+		Slots:              1,
+		Middleware:         []workers.Middleware{timed(logger)},
+		FunctionMiddleware: map[string][]workers.Middleware{"go:charge": {declined}},
+		OnFailed:           func(f workers.Failure) { fmt.Println("failed for good:", f.Function, f.Message); stop() },
+	}), futura.Function("charge", func(context.Context, []byte) ([]byte, error) { return nil, errDeclined }))
+	if err != nil {
+		panic(err)
+	}
+	defer node.Close()
+	if _, err := node.Client.Submit(ctx, futures.Task{Function: "go:charge"}); err != nil {
+		panic(err)
+	}
+	<-ctx.Done()
+	// Output:
+	// level=INFO msg=called function=go:charge attempt=1 error="the card was declined"
+	// failed for good: go:charge the card was declined
+}
+
+// withoutTimes leaves out what differs from run to run.
+func withoutTimes(_ []string, a slog.Attr) slog.Attr {
+	if a.Key == slog.TimeKey || a.Key == "took" {
+		return slog.Attr{}
+	}
+	return a
 }
 
 func ExampleRetryAfter() {

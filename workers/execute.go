@@ -137,7 +137,7 @@ func (w *Worker) dispatch(j *job, args []byte) fdbmodel.Completion {
 	if fn == nil {
 		return fdbmodel.Completion{Future: f, PutBack: true}
 	}
-	value, err := call(j, fn, args)
+	value, err := w.callGo(j, fn, args)
 	if s := j.written(); s != nil {
 		return w.ended(j, s, err, layout.Result{})
 	}
@@ -154,12 +154,12 @@ func (w *Worker) dispatch(j *job, args []byte) fdbmodel.Completion {
 // withoutArgs returns the end of an attempt whose arguments can't be read:
 // missing ones do not come back.
 func (w *Worker) withoutArgs(j *job, err error) fdbmodel.Completion {
-	w.options.Logger.Warn("arguments can't be read", "future", j.future.ID, "error", err)
 	if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, layout.ErrBadRecord) {
 		return fdbmodel.Completion{Future: &j.future, Permanent: true, Exception: &layout.Exception{
 			Kind: layout.KindError, Message: err.Error(),
 		}}
 	}
+	w.options.Logger.Warn("arguments can't be read; giving their future back", "future", j.future.ID, "error", err)
 	return fdbmodel.Completion{Future: &j.future, Relinquish: true}
 }
 
@@ -203,8 +203,6 @@ func (j *job) failure(err error) fdbmodel.Completion {
 	c := fdbmodel.Completion{Future: &j.future}
 	cause := context.Cause(j.ctx)
 	var panicked *panicError
-	var later retryAfterError
-	var permanent interface{ Permanent() bool }
 	switch {
 	case errors.As(err, &panicked):
 		c.Exception = &layout.Exception{Kind: layout.KindPanic, Message: panicked.text}
@@ -212,12 +210,20 @@ func (j *job) failure(err error) fdbmodel.Completion {
 		c.Relinquish = true // a requested cancel ends the future with it
 	default:
 		c.Exception = &layout.Exception{Kind: layout.KindError, Message: err.Error()}
-		c.Permanent = errors.As(err, &permanent) && permanent.Permanent()
-		if errors.As(err, &later) {
-			c.RetryIn = &later.wait
-		}
+		heed(&c, err)
 	}
 	return c
+}
+
+// heed has a failed attempt end as its error asks: without another one, or with
+// another wait.
+func heed(c *fdbmodel.Completion, err error) {
+	var later retryAfterError
+	var permanent interface{ Permanent() bool }
+	c.Permanent = errors.As(err, &permanent) && permanent.Permanent()
+	if errors.As(err, &later) {
+		c.RetryIn = &later.wait
+	}
 }
 
 // success writes large results ahead and says what the result is.

@@ -16,6 +16,8 @@ type Failure struct {
 	ID       layout.ID
 	Function string
 	Queue    string
+	// Worker ran it, or died with it. It is empty if no worker could run it.
+	Worker layout.WorkerID
 	// Attempt counts from 1, and Attempts is how many there are at most.
 	Attempt, Attempts int
 	Kind              layout.FailureKind
@@ -33,7 +35,8 @@ type Failure struct {
 func failureOf(c *fdbmodel.Completion) Failure {
 	spec := c.Future.Spec
 	f := Failure{
-		ID: c.Future.ID, Attempt: c.Future.Attempt(), Kind: c.Exception.Kind, Message: c.Exception.Message,
+		ID: c.Future.ID, Worker: c.Future.Token.Worker, Attempt: c.Future.Attempt(),
+		Kind: c.Exception.Kind, Message: c.Exception.Message,
 		Final: c.After.State == layout.Failed, Next: c.After.Due,
 	}
 	if spec != nil {
@@ -48,7 +51,8 @@ func failureOf(c *fdbmodel.Completion) Failure {
 // failureOfLost describes a future that a janitor gave up.
 func failureOfLost(row *layout.Row) Failure {
 	return Failure{
-		ID: row.ID, Function: row.Spec.Function, Queue: row.Spec.Queue, Attempt: row.Exception.Attempt,
+		ID: row.ID, Function: row.Spec.Function, Queue: row.Spec.Queue,
+		Worker: row.Exception.Worker, Attempt: row.Exception.Attempt,
 		Attempts: row.Spec.MaxRetries + 1, Kind: row.Exception.Kind, Message: row.Exception.Message, Final: true,
 	}
 }
@@ -188,6 +192,9 @@ func attrsOf(f *Failure) []slog.Attr {
 	attrs := []slog.Attr{
 		slog.String("future", f.ID.String()), slog.String("function", f.Function), slog.Int("attempt", f.Attempt),
 		slog.Int("of", f.Attempts), slog.String("kind", string(f.Kind)), slog.String("error", cut(f.Message)),
+	}
+	if f.Worker != "" {
+		attrs = append(attrs, slog.String("worker", string(f.Worker)))
 	}
 	if !f.Final {
 		attrs = append(attrs, slog.Time("next", f.Next))

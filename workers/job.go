@@ -26,6 +26,11 @@ var (
 // Info is what a function can learn of its own run.
 type Info struct {
 	ID layout.ID
+	// Function is its full name, such as go:resize.
+	Function string
+	Queue    string
+	// Attempts is how many attempts the future has at most.
+	Attempts int
 	// Attempt counts from 1. A claim that ended with the death of its worker does
 	// not count.
 	Attempt int
@@ -188,7 +193,8 @@ func (c jobContext) Value(key any) any {
 	switch key {
 	case infoKey{}:
 		return Info{
-			ID: f.ID, Attempt: f.Attempt(), Token: f.Token, Worker: f.Token.Worker, Codec: c.job.codec(),
+			ID: f.ID, Function: f.Spec.Function, Queue: f.Spec.Queue, Attempts: f.Spec.MaxRetries + 1, Attempt: f.Attempt(),
+			Token: f.Token, Worker: f.Token.Worker, Codec: c.job.codec(),
 		}
 	case layout.AwaitKey{}:
 		return func(ctx context.Context) func() { return c.job.life.worker.slots.await(ctx, c.job) }

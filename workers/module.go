@@ -23,7 +23,7 @@ func (w *Worker) executeModule(j *job, args []byte) fdbmodel.Completion {
 	streams := moduleStreams{worker: w, job: j}
 	defer streams.close()
 	call := ModuleCall{
-		CID: cid, Method: method, Argv: f.Spec.Argv, Env: f.Spec.Env, Stdin: args, Timeout: j.timeout(),
+		CID: cid, Method: method, Argv: f.Spec.Argv, Env: f.Spec.Env, Timeout: j.timeout(),
 		MemoryLimit: w.policy.Memory(f.Requirements().RAM), MaxMemory: w.policy.MaxMemory,
 		Load: func(ctx context.Context) ([]byte, error) {
 			module, err := w.cluster.GetModule(ctx, cid)
@@ -34,7 +34,11 @@ func (w *Worker) executeModule(j *job, args []byte) fdbmodel.Completion {
 		},
 	}
 	streams.stream(&call)
-	out, err := runModule(jobContext{j.ctx, j}, w.options.Modules, call)
+	run := moduleRun{worker: w, job: j, call: call, streams: &streams}
+	if c := run.run(args); c != nil {
+		return *c
+	}
+	out, err := run.out, run.failed
 	failed := err != nil || out.Kind != ""
 	switch cause := context.Cause(j.ctx); {
 	case failed && cause != nil:
@@ -49,7 +53,9 @@ func (w *Worker) executeModule(j *job, args []byte) fdbmodel.Completion {
 		return fdbmodel.Completion{Future: f, PutBack: true}
 	}
 	if out.Kind != "" {
-		return w.moduleFailure(j, &out)
+		c := w.moduleFailure(j, &out)
+		heed(&c, run.ended)
+		return c
 	}
 	result := layout.Result{
 		Codec: layout.CodecRaw, Stderr: out.Stderr, ExitCode: out.ExitCode, Truncated: out.Truncated,

@@ -107,6 +107,12 @@ type Options struct {
 	// policy of the cluster holds as well. MaxPriority has no effect: only the
 	// cluster's does. Defaults to no limits.
 	Policy layout.Policy
+	// Middleware is around every call of a function, Go or WASM, the first one
+	// outermost. FunctionMiddleware is within it, around the calls of functions by
+	// the names that futures have, such as go:resize, wasm:CID or wasm:CID/METHOD.
+	// Default to none.
+	Middleware         []Middleware
+	FunctionMiddleware map[string][]Middleware
 	// Poll is how often an idle worker looks for work without a hint: four polls
 	// cover all shards. Defaults to 1 s.
 	Poll time.Duration
@@ -181,6 +187,9 @@ func (o *Options) validate() error {
 			"nothing negative", o.Slots, o.CPU, o.RAM, o.GPU, o.Poll, o.DrainTimeout)
 	}
 	if err := o.Policy.Validate(); err != nil {
+		return err
+	}
+	if err := o.validateMiddleware(); err != nil {
 		return err
 	}
 	for name, value := range o.Labels {

@@ -26,6 +26,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -63,6 +64,7 @@ type Cluster struct {
 	t      testing.TB
 	clock  *clock.Virtual
 	worker *workers.Worker
+	around []workers.Middleware
 	root   frame
 
 	stepClient seam.Client
@@ -116,12 +118,21 @@ func New(t testing.TB, queues ...string) *Cluster {
 func (c *Cluster) Register(name string, fn func(context.Context, []byte) ([]byte, error)) {
 	c.t.Helper()
 	err := c.worker.Register(name, func(ctx context.Context, args []byte) ([]byte, error) {
-		return fn(context.WithValue(ctx, frameKey{}, new(frame)), args)
+		run := workers.Call(fn)
+		for _, m := range slices.Backward(c.around) {
+			run = m(run)
+		}
+		return run(context.WithValue(ctx, frameKey{}, new(frame)), args)
 	})
 	if err != nil {
 		c.t.Fatalf("futurestest: %v", err)
 	}
 }
+
+// Use puts middleware around the calls of all functions, the first one outermost,
+// as workers.Options.Middleware does. It must come before the first Await,
+// Advance and Run.
+func (c *Cluster) Use(m ...workers.Middleware) { c.around = append(c.around, m...) }
 
 // Now returns the time of the cluster.
 func (c *Cluster) Now() time.Time { return c.clock.Now() }

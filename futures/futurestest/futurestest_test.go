@@ -433,3 +433,27 @@ func TestRetentionPasses(t *testing.T) {
 	_, err = f.Await(t.Context())
 	require.NoError(t, err, "the handle keeps what it knows")
 }
+
+// TestMiddleware is around the functions of a test, and its awaits go on.
+func TestMiddleware(t *testing.T) {
+	t.Parallel()
+	c := futurestest.New(t)
+	var order []string
+	by := func(name string) workers.Middleware {
+		return func(next workers.Call) workers.Call {
+			return func(ctx context.Context, args []byte) ([]byte, error) {
+				order = append(order, name)
+				return next(ctx, args)
+			}
+		}
+	}
+	c.Use(by("outer"))
+	c.Use(by("inner"))
+	outer, inner := futures.Define[int, int]("outer"), futures.Define[int, int]("inner")
+	c.Register(inner.Bind(func(_ context.Context, n int) (int, error) { return n + 1, nil }))
+	c.Register(outer.Bind(func(ctx context.Context, n int) (int, error) { return inner.Call(ctx, c.Client, n) }))
+	n, err := outer.Call(context.Background(), c.Client, 1)
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	require.Equal(t, []string{"outer", "inner", "outer", "inner"}, order)
+}
