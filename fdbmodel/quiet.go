@@ -4,15 +4,16 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// RequireQuiet returns ErrLive if workers or sessions are alive, that is, if
-// their heartbeats change within the dead-after time. It does not wait if there
-// are none.
+// RequireQuiet returns ErrLive if workers, sessions or consumers of jobs are alive,
+// that is, if their heartbeats change within the dead-after time. It does not wait
+// if there are none.
 func (c *Cluster) RequireQuiet(ctx context.Context) error {
 	before, err := c.signsOfLife(ctx)
 	if err != nil || len(before) == 0 {
@@ -63,6 +64,11 @@ func (c *Cluster) signsOfLife(ctx context.Context) (map[string][]byte, error) {
 			signs["worker "+string(m.ID)] = m.Beat
 		}
 	}
+	consumers, err := c.jobSigns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(signs, consumers)
 	sessions, err := c.Sessions(ctx)
 	for id, sign := range sessions {
 		var record layout.SessionRecord

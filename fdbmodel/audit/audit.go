@@ -90,6 +90,9 @@ const (
 	InvariantBatch Invariant = "batch"
 	// InvariantAlias: an alias stands for a stored module.
 	InvariantAlias Invariant = "alias"
+	// InvariantJobs: the indexes of a log of jobs are contiguous up to its head, its
+	// consumers have come no further, and what they have parked they have passed.
+	InvariantJobs Invariant = "jobs"
 	// InvariantIncoming: a cluster that is being copied from elsewhere. It
 	// appears in notes only.
 	InvariantIncoming Invariant = "incoming"

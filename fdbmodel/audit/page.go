@@ -67,6 +67,7 @@ type page struct {
 	keys    layout.Keyspace
 	tx      kv.Reader
 	asked   map[string]bool
+	lastJob []byte // the last key that was compared, if it is a job
 	judges  []func(context.Context) error
 }
 
@@ -100,8 +101,8 @@ func (p *page) check(ctx context.Context, stored []kv.KeyValue) error {
 		p.compare(items[:n])
 		items = items[n:]
 	}
-	for _, judge := range p.judges {
-		if err := judge(ctx); err != nil {
+	for i := 0; i < len(p.judges); i++ { // a judge may request more
+		if err := p.judges[i](ctx); err != nil {
 			return err
 		}
 	}
@@ -118,6 +119,8 @@ func (p *page) compare(items []item) {
 		p.checkWorker(items)
 	case layout.SubCode:
 		p.checkModule(items)
+	case layout.SubJobs:
+		p.checkJobs(it)
 	}
 	switch it.Kind.Name {
 	case layout.KeyAddress:

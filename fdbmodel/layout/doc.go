@@ -63,6 +63,14 @@
 //	cancelled     (s, "workers", WORKER, "cancelled", ID)
 //	assigned      (s, "workers", WORKER, "assigned")
 //	wake          (s, "workers", WORKER, "wake")
+//	jobs first    (s, "jobs", QUEUE, "first")
+//	jobs head     (s, "jobs", QUEUE, "head")
+//	job lease     (s, "jobs", QUEUE, "leases", CONSUMER)
+//	job           (s, "jobs", QUEUE, "log", INDEX)
+//	parked job    (s, "jobs", QUEUE, "parked", CONSUMER, INDEX)
+//	job producer  (s, "jobs", QUEUE, "producers", PRODUCER)
+//	job progress  (s, "jobs", QUEUE, "progress", CONSUMER)
+//	job retry     (s, "jobs", QUEUE, "retry", CONSUMER, INDEX)
 //
 // The place of an unclaimed future is a pure function of its records: the first
 // one of Places that accepts them.

@@ -37,6 +37,7 @@ const (
 	SubJanitor   = "janitor"
 	SubCode      = "code"
 	SubAliases   = "aliases"
+	SubJobs      = "jobs"
 
 	RowArgs  = "args"
 	RowSpec  = "spec"

@@ -106,6 +106,15 @@ const (
 	KeyMail          = "mail"
 	KeyOwnerOpen     = "owner open"
 	KeySettling      = "settling"
+
+	KeyJob         = "job"
+	KeyJobLease    = "job lease"
+	KeyJobProducer = "job producer"
+	KeyJobProgress = "job progress"
+	KeyJobRetry    = "job retry"
+	KeyJobsFirst   = "jobs first"
+	KeyJobsHead    = "jobs head"
+	KeyParkedJob   = "parked job"
 )
 
 // KeyKind is one kind of key.
@@ -170,7 +179,7 @@ func in(e ...keyElement) []keyElement { return e }
 
 // Table returns all kinds of keys of a cluster, in the order of the store.
 func Table() []KeyKind {
-	return append(globalKinds(), append(rowKinds(), append(placeKinds(), memberKinds()...)...)...)
+	return append(globalKinds(), append(rowKinds(), append(placeKinds(), append(memberKinds(), jobKinds()...)...)...)...)
 }
 
 func globalKinds() []KeyKind {

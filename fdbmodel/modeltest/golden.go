@@ -89,7 +89,23 @@ func GoldenRecords() []GoldenRecord {
 			empty[layout.PinsRecord]()},
 		{"blocked", &layout.BlockedRecord{Linked: 1, Objects: true}, false, empty[layout.BlockedRecord]()},
 		{"settling", &layout.SettlingRecord{Told: GoldenID, Released: 2}, false, empty[layout.SettlingRecord]()},
-	}, goldenMembers()...)
+	}, append(goldenMembers(), goldenJobs()...)...)
+}
+
+// goldenJobs are the records of logs of jobs.
+func goldenJobs() []GoldenRecord {
+	return []GoldenRecord{
+		{"jobs head", &layout.JobsHead{Last: 9, CreatedAt: 1}, false, empty[layout.JobsHead]()},
+		{"jobs first", &layout.JobsFirst{First: 3}, false, empty[layout.JobsFirst]()},
+		{"job", &layout.Job{Value: []byte("v"), At: 1}, false, empty[layout.Job]()},
+		{"job producer", &layout.JobProducer{Sequence: 1, First: 2, Count: 3, At: 4, Keep: true}, false,
+			empty[layout.JobProducer]()},
+		{"job progress", &layout.JobProgress{Index: 5, At: 1}, false, empty[layout.JobProgress]()},
+		{"job lease", &layout.JobLease{Holder: "h", Count: 1, About: "host 7", Opening: "o", Connection: "x", At: 2,
+			Failing: 6, Attempts: 3, Error: "e"}, false, empty[layout.JobLease]()},
+		{"parked job", &layout.ParkedJob{Value: []byte("v"), Attempts: 2, Error: "e", At: 3}, false,
+			empty[layout.ParkedJob]()},
+	}
 }
 
 // goldenMembers are the records of workers.
@@ -164,6 +180,12 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 		{"incoming", k.Incoming()}, {"config", k.Config()},
 		{"code info", k.CodeInfo("c")}, {"code body", k.CodeBody("c", 1)}, {"alias", k.Alias("a")},
 		{"batch", k.BatchRecord("b")}, {"batch chunk", k.BatchChunk("b", "w")}, {"batch time", k.BatchAt(7, "b")},
+		{"jobs first", k.JobsPart("q", layout.JobsFirstPart)}, {"jobs head", k.JobsPart("q", layout.JobsHeadPart)},
+		{"job lease", k.JobsNamed("q", layout.JobsLeasesPart, "c")}, {"job", k.Job("q", 4)},
+		{"parked job", k.JobsParked("q", layout.JobsParkedPart, "c", 2)},
+		{"job producer", k.JobsNamed("q", layout.JobsProducersPart, "p")},
+		{"job progress", k.JobsNamed("q", layout.JobsProgressPart, "c")},
+		{"job retry", k.JobsParked("q", layout.JobsRetryPart, "c", 2)},
 	}
 }
 

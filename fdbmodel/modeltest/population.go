@@ -31,6 +31,7 @@ type Population struct {
 	Begun  *fdbmodel.ClaimedFuture // the claimed one
 	Result layout.ChunkRef         // of large
 	Args   layout.ChunkRef         // of large
+	lease  *fdbmodel.JobLease
 }
 
 // Populate makes a population. It satisfies every invariant.
@@ -42,8 +43,7 @@ func Populate(t *testing.T) *Population {
 	})
 	require.NoError(t, err)
 	p := &Population{C: c, DB: db, IDs: map[layout.State]layout.ID{}}
-	_, err = c.PutModule(ctx, []byte("not really a module"), "alias")
-	require.NoError(t, err)
+	p.addGlobals(t)
 	p.Worker, err = c.Register(ctx, layout.WorkerInfo{
 		Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 9}, Address: "10.0.0.1:1",
 	})
@@ -166,6 +166,8 @@ func (p *Population) Enrich(t *testing.T) {
 	_, _, err = p.C.Cancel(ctx, p.IDs[layout.Claimed], "not wanted")
 	require.NoError(t, err)
 	require.NoError(t, p.Worker.Begin(ctx, p.Begun))
+	p.lease, _, err = p.C.TakeJobs(ctx, JobsConsumer(), fdbmodel.JobTake{})
+	require.NoError(t, err)
 	p.wake(t)
 	p.EnterIdleRing(t)
 	p.Write(t, func(tx kv.Tx) {
@@ -194,10 +196,13 @@ func OpenMemory(t *testing.T) *embedded.Store {
 }
 
 // Leave ends the members of a population: its worker leaves with its claim, its
-// session's record is removed.
+// session's record is removed, and its consumer of jobs stops.
 func (p *Population) Leave(t *testing.T) {
 	p.Write(t, func(tx kv.Tx) { tx.Clear(p.C.Keys().Incoming()) })
 	require.NoError(t, p.Worker.Leave(context.Background()))
+	if p.lease != nil {
+		require.NoError(t, p.lease.Release(context.Background()))
+	}
 	sessions, err := p.C.Sessions(context.Background())
 	require.NoError(t, err)
 	for session := range sessions {
@@ -216,3 +221,29 @@ func (p *Population) wake(t *testing.T) {
 
 // AnyBatch lets a chunk be assigned whatever its batch is like.
 func AnyBatch(*layout.BatchRecord) bool { return true }
+
+// Jobs is the log of jobs of a population, from its second job to its fourth. Its
+// consumer has done the first three but for the second, which it has parked and is
+// to try again.
+const Jobs = "jobs"
+
+// JobsConsumer is the consumer of Jobs.
+func JobsConsumer() fdbmodel.JobConsumer { return fdbmodel.JobConsumer{Queue: Jobs, Name: "consumer"} }
+
+// addGlobals adds what is not a future: a module, and a log of jobs.
+func (p *Population) addGlobals(t *testing.T) {
+	ctx := context.Background()
+	_, err := p.C.PutModule(ctx, []byte("not really a module"), "alias")
+	require.NoError(t, err)
+	_, _, err = p.C.AppendJobs(ctx, fdbmodel.JobAppend{Queue: Jobs, Producer: "producer", Sequence: 1, Keep: true,
+		Jobs: [][]byte{[]byte("one"), []byte("two"), nil, []byte("four")}})
+	require.NoError(t, err)
+	lease, _, err := p.C.TakeJobs(ctx, JobsConsumer(), fdbmodel.JobTake{})
+	require.NoError(t, err)
+	parked := []layout.ParkedJob{{Index: 2, Value: []byte("two"), Attempts: 3, Error: "failed"}}
+	require.NoError(t, lease.Commit(ctx, 0, 3, parked, fdbmodel.JobEffects{}))
+	require.NoError(t, lease.Release(ctx))
+	require.NoError(t, p.C.RetryParked(ctx, JobsConsumer(), 2))
+	_, err = p.C.TrimJobs(ctx, Jobs, 2)
+	require.NoError(t, err)
+}

@@ -1,0 +1,268 @@
+package fdbmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// Limits of one transaction that appends jobs.
+const (
+	// MaxAppend is the maximum number of jobs, and MaxAppendBytes the maximum size
+	// of all of them.
+	MaxAppend      = 1000
+	MaxAppendBytes = 1 << 20
+)
+
+// ErrJobsRemoved is returned by reading jobs that were removed from their log,
+// because all of its consumers have done them.
+var ErrJobsRemoved = errors.New("the jobs were removed from their log")
+
+// JobAppend is an append of jobs to a log. The log is made by its first job.
+type JobAppend struct {
+	Queue string
+	Jobs  [][]byte
+	// Producer and Sequence name the append: one with a number that is not above the
+	// producer's last one appends nothing. Keep remembers the producer for ever,
+	// and not only for a day after its last append.
+	Producer string
+	Sequence int64
+	Keep     bool
+}
+
+// AppendJobs appends jobs to a log, whose indexes are contiguous from 1, in one
+// transaction. It returns the index of the first one, and whether it appended
+// them: it does not if the producer has appended with this sequence before, whose
+// first index it then returns, or with a higher one, which is 0. It returns
+// ErrBadName, and ErrTooLarge for more than MaxAppend jobs or MaxAppendBytes, or
+// for one of more than layout.MaxJob. Appends to one log conflict with each other,
+// and are repeated, so a process should gather them. An unknown commit is retried:
+// the record of the producer says whether it has landed.
+func (c *Cluster) AppendJobs(ctx context.Context, a JobAppend) (first int64, appended bool, err error) {
+	if err := errors.Join(layout.CheckJobName("queue", a.Queue), layout.CheckJobName("producer", a.Producer)); err != nil {
+		return 0, false, err
+	}
+	if err := checkJobs(a.Jobs); err != nil || len(a.Jobs) == 0 {
+		return 0, false, err
+	}
+	key := c.keys.JobsNamed(a.Queue, layout.JobsProducersPart, a.Producer)
+	_, err = c.transact(ctx, kv.Options{Tag: "futura-append"}, func(tx kv.Attempt) error {
+		first, appended = 0, false
+		asked, head := tx.Get(key), tx.Get(c.keys.JobsPart(a.Queue, layout.JobsHeadPart))
+		value, err := asked.Wait(ctx)
+		if err != nil {
+			return err
+		}
+		var last layout.JobProducer
+		if value != nil {
+			if err := layout.Decode(key, value, &last); err != nil {
+				return err
+			}
+			if last.Sequence >= a.Sequence {
+				if last.Sequence == a.Sequence {
+					first, appended = last.First, tx.MaybeCommitted
+				}
+				return nil
+			}
+		}
+		if first, err = c.appendTo(ctx, tx, a.Queue, head, a.Jobs); err != nil {
+			return err
+		}
+		appended = true
+		now := layout.JobProducer{Sequence: a.Sequence, First: first, Count: int64(len(a.Jobs)),
+			At: layout.Millis(c.clock.Now()), Keep: a.Keep || last.Keep}
+		tx.Set(key, layout.Encode(&now))
+		return nil
+	})
+	return first, appended, err
+}
+
+// checkJobs returns ErrTooLarge for jobs that one transaction can't append.
+func checkJobs(jobs [][]byte) error {
+	size := 0
+	for _, job := range jobs {
+		if len(job) > layout.MaxJob {
+			return fmt.Errorf("%w: a job of %d bytes, at most %d: put the value apart, and name it in the job", ErrTooLarge,
+				len(job), layout.MaxJob)
+		}
+		size += len(job)
+	}
+	if len(jobs) > MaxAppend || size > MaxAppendBytes {
+		return fmt.Errorf("%w: %d jobs of %d bytes, at most %d of %d bytes at once", ErrTooLarge, len(jobs), size, MaxAppend,
+			MaxAppendBytes)
+	}
+	return nil
+}
+
+// appendTo appends jobs to a log whose head was requested.
+func (c *Cluster) appendTo(ctx context.Context, tx kv.Tx, queue string, head kv.Pending[[]byte], jobs [][]byte,
+) (first int64, err error) {
+	key := c.keys.JobsPart(queue, layout.JobsHeadPart)
+	value, err := head.Wait(ctx)
+	if err != nil {
+		return 0, err
+	}
+	now := layout.Millis(c.clock.Now())
+	end := layout.JobsHead{CreatedAt: now}
+	if value != nil {
+		if err := layout.Decode(key, value, &end); err != nil {
+			return 0, err
+		}
+	}
+	first = end.Last + 1
+	for _, job := range jobs {
+		end.Last++
+		tx.Set(c.keys.Job(queue, end.Last), layout.Encode(&layout.Job{Value: job, At: now}))
+	}
+	tx.Set(key, layout.Encode(&end))
+	return first, nil
+}
+
+// LastJob returns the index of the last job of a log, 0 for a log without jobs or
+// one that does not exist.
+func (c *Cluster) LastJob(ctx context.Context, queue string) (last int64, err error) {
+	err = c.View(ctx, func(tx kv.Attempt) error {
+		last, err = c.readHead(ctx, tx.Snapshot(), queue)
+		return err
+	})
+	return last, err
+}
+
+// WatchJobs returns the index of the last job of a log, and a watch that fires when
+// others are appended. The caller cancels the watch.
+func (c *Cluster) WatchJobs(ctx context.Context, queue string) (last int64, watch kv.Watch, err error) {
+	_, err = c.transact(ctx, kv.Options{Tag: "futura-read"}, func(tx kv.Attempt) error {
+		watch = tx.Watch(c.keys.JobsPart(queue, layout.JobsHeadPart))
+		last, err = c.readHead(ctx, tx, queue)
+		return err
+	})
+	if err != nil && watch != nil {
+		watch.Cancel()
+		watch = nil
+	}
+	return last, watch, err
+}
+
+func (c *Cluster) readHead(ctx context.Context, tx kv.Reader, queue string) (int64, error) {
+	var head layout.JobsHead
+	err := c.readJobsPart(ctx, tx.Get(c.keys.JobsPart(queue, layout.JobsHeadPart)), queue, layout.JobsHeadPart, &head)
+	return head.Last, err
+}
+
+// readFirst returns the lowest index of a log that was not removed.
+func (c *Cluster) readFirst(ctx context.Context, tx kv.Reader, queue string) (int64, error) {
+	first := layout.JobsFirst{First: 1}
+	err := c.readJobsPart(ctx, tx.Get(c.keys.JobsPart(queue, layout.JobsFirstPart)), queue, layout.JobsFirstPart, &first)
+	return first.First, err
+}
+
+// readJobsPart reads a record that may be absent.
+func (c *Cluster) readJobsPart(ctx context.Context, asked kv.Pending[[]byte], queue, part string, into layout.Record,
+) error {
+	value, err := asked.Wait(ctx)
+	if err != nil || value == nil {
+		return err
+	}
+	return layout.Decode(c.keys.JobsPart(queue, part), value, into)
+}
+
+// Bounds of one read of jobs.
+const (
+	jobPage      = 1000
+	jobPageBytes = 1 << 20
+)
+
+// ReadJobs returns jobs of a log from an index on, up to limit and to about a
+// mebibyte; none if the log ends before the index. It returns ErrJobsRemoved if
+// the job at that index was removed.
+func (c *Cluster) ReadJobs(ctx context.Context, queue string, from int64, limit int) (jobs []layout.Job, err error) {
+	prefix := c.keys.JobsPart(queue, layout.JobsLogPart)
+	r := kv.Range{Begin: c.keys.Job(queue, from), End: kv.AfterPrefix(prefix)}
+	err = c.View(ctx, func(tx kv.Attempt) error {
+		jobs = jobs[:0]
+		o := kv.RangeOptions{Limit: min(limit, jobPage), Bytes: jobPageBytes}
+		page, err := tx.Snapshot().GetRange(r, o).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		for _, item := range page.Items {
+			rest := tuple.NewReader(item.Key[len(prefix):])
+			job := layout.Job{Index: rest.Int()}
+			if err := errors.Join(rest.Err(), layout.Decode(item.Key, item.Value, &job)); err != nil {
+				return err
+			}
+			jobs = append(jobs, job)
+		}
+		if len(jobs) > 0 && jobs[0].Index == from {
+			return nil
+		}
+		first, err := c.readFirst(ctx, tx.Snapshot(), queue)
+		if err == nil && from < first {
+			err = fmt.Errorf("%w: log %s begins with job %d, not %d", ErrJobsRemoved, queue, first, from)
+		}
+		return err
+	})
+	return jobs, err
+}
+
+// TrimJobs removes jobs from a log that all of its consumers have passed, but for
+// the last keep of those. It removes none from a log without consumers, and returns
+// the lowest index that is left. It also forgets producers that were not named by
+// the user and have appended nothing for a day. An unknown commit is retried and
+// harmless.
+func (c *Cluster) TrimJobs(ctx context.Context, queue string, keep int64) (first int64, err error) {
+	_, err = c.transact(ctx, kv.Options{Tag: "futura-trim"}, func(tx kv.Attempt) error {
+		// A consumer that starts writes a conflict on the key that this reads.
+		if first, err = c.readFirst(ctx, tx, queue); err != nil {
+			return err
+		}
+		progress, err := c.jobProgress(ctx, tx.Snapshot(), queue)
+		if err != nil {
+			return err
+		}
+		passed := int64(-1)
+		for _, p := range progress {
+			if passed < 0 || p.Index < passed {
+				passed = p.Index
+			}
+		}
+		if err := c.forgetProducers(ctx, tx, queue); err != nil {
+			return err
+		}
+		if next := passed - keep + 1; next > first {
+			tx.ClearRange(kv.Range{Begin: c.keys.Job(queue, first), End: c.keys.Job(queue, next)})
+			tx.Set(c.keys.JobsPart(queue, layout.JobsFirstPart), layout.Encode(&layout.JobsFirst{First: next}))
+			first = next
+		}
+		return nil
+	})
+	return first, err
+}
+
+// producerMemory is how long a producer is remembered that the user did not name,
+// in milliseconds: far longer than an append is repeated.
+const producerMemory = 24 * 60 * 60 * 1000
+
+// producerPage is how many producers are looked at at a time.
+const producerPage = 1000
+
+func (c *Cluster) forgetProducers(ctx context.Context, tx kv.Tx, queue string) error {
+	r := kv.Prefix(c.keys.JobsPart(queue, layout.JobsProducersPart))
+	page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: producerPage}).Wait(ctx)
+	if err != nil {
+		return err
+	}
+	for _, item := range page.Items {
+		var p layout.JobProducer
+		if layout.Decode(item.Key, item.Value, &p) == nil && !p.Keep &&
+			p.At < layout.Millis(c.clock.Now())-producerMemory {
+			tx.AddReadConflictKey(item.Key)
+			tx.Clear(item.Key)
+		}
+	}
+	return nil
+}

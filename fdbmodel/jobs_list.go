@@ -1,0 +1,193 @@
+package fdbmodel
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// JobQueue is a log of jobs with its consumers.
+type JobQueue struct {
+	Name string
+	// First is the lowest index that was not removed, and Last the highest that was
+	// appended.
+	First, Last int64
+	Consumers   []JobConsumerState
+}
+
+// JobConsumerState is how far a consumer has come, and where it runs.
+type JobConsumerState struct {
+	Name     string
+	Progress layout.JobProgress
+	// Lease is nil if no process holds it. The holder may be dead.
+	Lease *layout.JobLease
+	// Parked is how many jobs are put aside, counted up to MaxParkedCount.
+	Parked int
+	sign   []byte // the lease as it is stored
+}
+
+// MaxParkedCount is how many parked jobs of a consumer are counted.
+const MaxParkedCount = 1000
+
+// JobQueues returns all logs of jobs with their consumers, in the order of their
+// names. Each is read at a version of its own.
+func (c *Cluster) JobQueues(ctx context.Context) ([]JobQueue, error) {
+	var queues []JobQueue
+	for shard := range c.config.Shards {
+		prefix := c.keys.JobsOf(shard)
+		for r := kv.Prefix(prefix); ; {
+			name, err := c.firstJobQueue(ctx, prefix, r)
+			if err != nil {
+				return nil, err
+			}
+			if name == "" {
+				break
+			}
+			q, err := c.JobQueue(ctx, name)
+			if err != nil && !errors.Is(err, ErrNotFound) {
+				return nil, err
+			}
+			if err == nil {
+				queues = append(queues, q)
+			}
+			r.Begin = kv.AfterPrefix(tuple.AppendString(slices.Clip(prefix), name))
+		}
+	}
+	slices.SortFunc(queues, func(a, b JobQueue) int { return cmp.Compare(a.Name, b.Name) })
+	return queues, nil
+}
+
+// firstJobQueue returns the name of the first log in a range, empty if there is none.
+func (c *Cluster) firstJobQueue(ctx context.Context, prefix []byte, r kv.Range) (name string, err error) {
+	err = c.View(ctx, func(tx kv.Attempt) error {
+		name = ""
+		page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: 1}).Wait(ctx)
+		if err != nil || len(page.Items) == 0 {
+			return err
+		}
+		rest := tuple.NewReader(page.Items[0].Key[len(prefix):])
+		name = rest.Text()
+		return rest.Err()
+	})
+	return name, err
+}
+
+// JobQueue returns a log of jobs with its consumers. It returns ErrNotFound for one
+// without jobs and consumers, and ErrBadName.
+func (c *Cluster) JobQueue(ctx context.Context, queue string) (q JobQueue, err error) {
+	if err := layout.CheckJobName("queue", queue); err != nil {
+		return q, err
+	}
+	err = c.View(ctx, func(tx kv.Attempt) error {
+		q = JobQueue{Name: queue}
+		if q.Last, err = c.readHead(ctx, tx.Snapshot(), queue); err != nil {
+			return err
+		}
+		if q.First, err = c.readFirst(ctx, tx.Snapshot(), queue); err != nil {
+			return err
+		}
+		progress, err := c.jobProgress(ctx, tx.Snapshot(), queue)
+		if err != nil {
+			return err
+		}
+		for name, p := range progress {
+			state := JobConsumerState{Name: name, Progress: p}
+			if err := c.addHolder(ctx, tx.Snapshot(), queue, &state); err != nil {
+				return err
+			}
+			q.Consumers = append(q.Consumers, state)
+		}
+		if q.Last == 0 && len(q.Consumers) == 0 {
+			return fmt.Errorf("log of jobs %s: %w", queue, ErrNotFound)
+		}
+		return nil
+	})
+	slices.SortFunc(q.Consumers, func(a, b JobConsumerState) int { return cmp.Compare(a.Name, b.Name) })
+	return q, err
+}
+
+// addHolder adds the lease of a consumer, and counts what it has parked.
+func (c *Cluster) addHolder(ctx context.Context, tx kv.Reader, queue string, state *JobConsumerState) error {
+	key := c.keys.JobsNamed(queue, layout.JobsLeasesPart, state.Name)
+	parked := tx.GetRange(kv.Prefix(c.keys.JobsNamed(queue, layout.JobsParkedPart, state.Name)),
+		kv.RangeOptions{Limit: MaxParkedCount})
+	value, err := tx.Get(key).Wait(ctx)
+	if err != nil {
+		return err
+	}
+	if value != nil {
+		state.sign, state.Lease = value, &layout.JobLease{}
+		if err := layout.Decode(key, value, state.Lease); err != nil {
+			return err
+		}
+	}
+	page, err := parked.Wait(ctx)
+	state.Parked = len(page.Items)
+	return err
+}
+
+// jobSigns returns the leases of consumers that may be alive, by their names.
+func (c *Cluster) jobSigns(ctx context.Context) (map[string][]byte, error) {
+	queues, err := c.JobQueues(ctx)
+	signs := map[string][]byte{}
+	for _, q := range queues {
+		for _, consumer := range q.Consumers {
+			if consumer.Lease != nil && !c.diedBefore(consumer.Lease) {
+				signs["consumer "+q.Name+"/"+consumer.Name] = consumer.sign
+			}
+		}
+	}
+	return signs, err
+}
+
+// DropJobs removes a log of jobs with its progress, its parked jobs and its
+// producers; with a consumer's name, that consumer alone. It returns ErrInUse while a
+// process holds the lease of a consumer that is to be removed, unless force is set:
+// that process then ends with ErrLeaseLost. It returns ErrNotFound, and ErrBadName.
+// An unknown commit is retried: if there is nothing left then, the removal has
+// landed.
+func (c *Cluster) DropJobs(ctx context.Context, queue, consumer string, force bool) error {
+	if err := layout.CheckJobName("queue", queue); err != nil {
+		return err
+	}
+	parts := []string{layout.JobsLeasesPart, layout.JobsParkedPart, layout.JobsProgressPart, layout.JobsRetryPart}
+	_, err := c.transact(ctx, kv.Options{Tag: "futura-dropjobs"}, func(tx kv.Attempt) error {
+		all := kv.Prefix(c.keys.Jobs(queue))
+		leases := kv.Prefix(c.keys.JobsPart(queue, layout.JobsLeasesPart))
+		ranges := []kv.Range{all}
+		if consumer != "" {
+			all = kv.Prefix(c.keys.JobsNamed(queue, layout.JobsProgressPart, consumer))
+			leases = kv.Prefix(c.keys.JobsNamed(queue, layout.JobsLeasesPart, consumer))
+			ranges = nil
+			for _, part := range parts {
+				ranges = append(ranges, kv.Prefix(c.keys.JobsNamed(queue, part, consumer)))
+			}
+		}
+		held, err := tx.GetRange(leases, kv.RangeOptions{Limit: 1}).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		there, err := tx.GetRange(all, kv.RangeOptions{Limit: 1}).Wait(ctx)
+		switch {
+		case err != nil:
+			return err
+		case len(held.Items) > 0 && !force:
+			return fmt.Errorf("log of jobs %s: %w: stop its consumers first, or force it", queue, ErrInUse)
+		case len(there.Items) == 0 && !tx.MaybeCommitted:
+			return fmt.Errorf("log of jobs %s %s: %w", queue, consumer, ErrNotFound)
+		}
+		// The late twin of an attempt removes no log that was begun anew.
+		tx.AddReadConflictKey(c.keys.JobsPart(queue, layout.JobsHeadPart))
+		for _, r := range ranges {
+			tx.ClearRange(r)
+		}
+		return nil
+	})
+	return err
+}
