@@ -31,7 +31,10 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require github.com/philhofer/fwd v1.2.0 // indirect
+require (
+	github.com/philhofer/fwd v1.2.0 // indirect
+	github.com/robfig/cron/v3 v3.0.1 // indirect
+)
 
 require (
 	github.com/DataDog/zstd v1.5.7 // indirect

@@ -35,7 +35,7 @@ var ErrReaped = errors.New("worker was declared dead")
 func IsMistake(err error) bool {
 	return slices.ContainsFunc([]error{
 		layout.ErrBadID, layout.ErrBadName, layout.ErrBadSpec, layout.ErrBadConfig, layout.ErrBadWorker, layout.ErrUnfit,
-		layout.ErrBadCursor, layout.ErrBadKey, ErrTooLarge, ErrIDInUse, ErrInUse, ErrTransition,
+		layout.ErrBadCursor, layout.ErrBadKey, ErrTooLarge, ErrIDInUse, ErrInUse, ErrExists, ErrTransition,
 	}, func(mistake error) bool { return errors.Is(err, mistake) })
 }
 

@@ -15,12 +15,13 @@ import (
 
 // Intervals of a janitor.
 const (
-	promoteEvery = 200 * time.Millisecond
-	sweepEvery   = 10 * time.Second
-	expireEvery  = time.Second
-	settleEvery  = time.Second
-	misfitsEvery = 10 * time.Second // or a quarter of the time after which they end
-	replaceEvery = 2 * time.Second
+	promoteEvery   = 200 * time.Millisecond
+	sweepEvery     = 10 * time.Second
+	expireEvery    = time.Second
+	settleEvery    = time.Second
+	misfitsEvery   = 10 * time.Second // or a quarter of the time after which they end
+	replaceEvery   = 2 * time.Second
+	schedulesEvery = time.Second
 	// sweepsPerRun is the maximum number of futures whose chunks one run examines.
 	sweepsPerRun = 64
 	// A session is dropped when its heartbeat has been unchanged for this many
@@ -34,7 +35,8 @@ const (
 // janitor keeps the cluster clean, if it is this worker's turn: it takes back
 // futures of dead workers, makes delayed futures ready, removes futures whose
 // retention has passed, tells futures of their inputs, finds workers again for
-// those that must be near an object, ends what no worker can run, and sweeps unreferenced chunks.
+// those that must be near an object, fires schedules, ends what no worker can run, and
+// sweeps unreferenced chunks.
 type janitor struct {
 	worker  *Worker
 	cluster *fdbmodel.Cluster
@@ -52,6 +54,7 @@ type janitor struct {
 
 	misfits   fdbmodel.Misfits
 	displaced fdbmodel.DisplacedWalk
+	schedules fdbmodel.ScheduleWalk
 
 	sweepShard  int
 	sweepCursor []byte
@@ -86,6 +89,7 @@ func newJanitor(w *Worker, id layout.WorkerID) *janitor {
 		{name: "promote", every: promoteEvery, run: inBatches(w.cluster.PromoteDue)},
 		{name: "settling of edges", every: settleEvery, run: j.settleEdges},
 		{name: "search for workers that have inputs", every: replaceEvery, run: inBatches(j.replaceDisplaced)},
+		{name: "schedules", every: schedulesEvery, run: inBatches(j.fireSchedules)},
 		{name: "expire", every: expireEvery, run: inBatches(w.cluster.ExpireDone)},
 		{name: "sweep of chunks", every: sweepEvery, run: atIntervals(j.sweepChunks)},
 		{name: "sweep of sessions", every: sweepEvery, run: atIntervals(j.sweepSessions)},
@@ -104,6 +108,10 @@ func (j *janitor) endInfeasible(ctx context.Context) (int, time.Time, error) {
 
 func (j *janitor) replaceDisplaced(ctx context.Context) (int, time.Time, error) {
 	return j.cluster.ReplaceDisplaced(ctx, &j.displaced)
+}
+
+func (j *janitor) fireSchedules(ctx context.Context) (int, time.Time, error) {
+	return j.cluster.FireSchedules(ctx, &j.schedules)
 }
 
 // atIntervals is for a duty that has no other wish.

@@ -93,6 +93,9 @@ const (
 	// InvariantJobs: the indexes of a log of jobs are contiguous up to its head, its
 	// consumers have come no further, and what they have parked they have passed.
 	InvariantJobs Invariant = "jobs"
+	// InvariantSchedule: a schedule has a state, and unless it is paused or over one
+	// key at the time at which it is due.
+	InvariantSchedule Invariant = "schedule"
 	// InvariantIncoming: a cluster that is being copied from elsewhere. It
 	// appears in notes only.
 	InvariantIncoming Invariant = "incoming"

@@ -154,6 +154,12 @@ func (p *page) compare(items []item) {
 		p.note(InvariantIncoming, it.Raw, "the cluster is being copied from elsewhere")
 	case layout.KeyMail:
 		p.checkMail(it)
+	case layout.KeySchedule:
+		p.checkSchedule(it)
+	case layout.KeyScheduleState:
+		p.checkScheduleState(it)
+	case layout.KeyScheduleTime:
+		p.checkScheduleTime(it)
 	}
 	if layout.IsPlace(it.Kind.Name) {
 		p.checkWaiting(it)

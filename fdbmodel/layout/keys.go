@@ -38,6 +38,7 @@ const (
 	SubCode      = "code"
 	SubAliases   = "aliases"
 	SubJobs      = "jobs"
+	SubSchedules = "schedules"
 
 	RowArgs  = "args"
 	RowSpec  = "spec"

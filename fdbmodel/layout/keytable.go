@@ -105,6 +105,9 @@ const (
 	KeyLook          = "look"
 	KeyMail          = "mail"
 	KeyOwnerOpen     = "owner open"
+	KeySchedule      = "schedule"
+	KeyScheduleState = "schedule state"
+	KeyScheduleTime  = "schedule time"
 	KeySettling      = "settling"
 
 	KeyJob         = "job"
@@ -206,6 +209,13 @@ func globalKinds() []KeyKind {
 			"the cluster is being copied into, and can't be opened", "migrate, restore"},
 		{"janitor", SubJanitor, false, nil, FormatRecord, of[JanitorRecord](), "", LeftOut,
 			"the worker whose janitor is at work", "its holder"},
+		{KeySchedule, SubSchedules, false, in(fixed(ScheduleByName), text("schedule"), fixed(ScheduleIs)), FormatRecord,
+			of[ScheduleRecord](), "", carried, "when a schedule fires, and the future that it submits", "PutSchedule"},
+		{KeyScheduleState, SubSchedules, false, in(fixed(ScheduleByName), text("schedule"), fixed(ScheduleHas)),
+			FormatRecord, of[ScheduleState](), "", carried, "the next time of a schedule, and its last ones",
+			"the janitor that fires it, pause, resume, trigger"},
+		{KeyScheduleTime, SubSchedules, false, in(fixed(ScheduleByTime), number("due_ms"), text("schedule")), FormatMark,
+			nil, "", carried, "a schedule that is not paused is due", "whoever writes its state"},
 	}
 }
 

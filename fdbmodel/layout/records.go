@@ -89,6 +89,11 @@ type Spec struct {
 	// may then run again.
 	AsObject bool `msgpack:"ob,omitempty" json:"as_object,omitempty"`
 
+	// Schedule is the schedule that submitted the future, and ScheduledAt the time
+	// that it stands for, in milliseconds.
+	Schedule    string `msgpack:"sc,omitempty" json:"schedule,omitempty"`
+	ScheduledAt int64  `msgpack:"sa,omitempty" json:"scheduled_at_ms,omitempty"`
+
 	Session     SessionID         `msgpack:"s,omitempty" json:"session,omitempty"`
 	Trace       map[string]string `msgpack:"t,omitempty" json:"trace,omitempty"`
 	SubmittedAt int64             `msgpack:"at" json:"submitted_at_ms"`

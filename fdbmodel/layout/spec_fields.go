@@ -111,6 +111,7 @@ func (s *Spec) appendFields(f fields) fields {
 		f = f.record("b", &s.Backoff)
 	}
 	f = f.int("to", int64(s.Timeout)).bool("rc", s.AllowReconstruction).bool("ob", s.AsObject)
+	f = f.text("sc", s.Schedule).int("sa", s.ScheduledAt)
 	return f.text("s", string(s.Session)).pairs("t", s.Trace).int("at", s.SubmittedAt)
 }
 
@@ -142,6 +143,10 @@ func (s *Spec) readField(name, b []byte) ([]byte, error) {
 		return readPairs(b, &s.Trace)
 	case "at":
 		return readInt(b, &s.SubmittedAt)
+	case "sc":
+		return readText(b, &s.Schedule)
+	case "sa":
+		return readInt(b, &s.ScheduledAt)
 	}
 	return s.readPlacement(name, b)
 }

@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -42,7 +43,7 @@ func GoldenRecords() []GoldenRecord {
 			MaxRetries:   3, Backoff: layout.Backoff{Base: time.Second, Max: time.Minute}, Timeout: time.Hour,
 			Near: GoldenID, MustBeNear: true, AllowReconstruction: true, AsObject: true, Session: "fedcba9876543210",
 			Trace:       map[string]string{"traceparent": "00"},
-			SubmittedAt: 1_900_000_000_000,
+			SubmittedAt: 1_900_000_000_000, Schedule: "sc", ScheduledAt: 9,
 		}, false, empty[layout.Spec]()},
 		{"smallest spec", &layout.Spec{Function: "go:f"}, false, empty[layout.Spec]()},
 		{"claim", &layout.Claim{Token: token}, true, empty[layout.Claim]()},
@@ -89,7 +90,7 @@ func GoldenRecords() []GoldenRecord {
 			empty[layout.PinsRecord]()},
 		{"blocked", &layout.BlockedRecord{Linked: 1, Objects: true}, false, empty[layout.BlockedRecord]()},
 		{"settling", &layout.SettlingRecord{Told: GoldenID, Released: 2}, false, empty[layout.SettlingRecord]()},
-	}, append(goldenMembers(), goldenJobs()...)...)
+	}, slices.Concat(goldenMembers(), goldenJobs(), goldenSchedules())...)
 }
 
 // goldenJobs are the records of logs of jobs.
@@ -126,6 +127,21 @@ func goldenMembers() []GoldenRecord {
 			Labels: map[string]string{"zone": "a"}, NoRoom: true,
 		}, false,
 			empty[layout.IdleRecord]()},
+	}
+}
+
+// goldenSchedules are the records of schedules.
+func goldenSchedules() []GoldenRecord {
+	return []GoldenRecord{
+		{"schedule", &layout.ScheduleRecord{
+			ID: GoldenID, Cron: "0 2 * * *", Zone: "Europe/Zurich", Every: time.Hour, From: 1, Until: 2,
+			Except: []string{"12-25"}, Missed: layout.MissedCatchUp, CatchUp: 3, Grace: time.Minute,
+			Overlap: layout.OverlapQueue, Spec: layout.Spec{Function: "go:f"}, Args: []byte("a"), CreatedAt: 4, UpdatedAt: 5,
+		}, false, empty[layout.ScheduleRecord]()},
+		{"schedule state", &layout.ScheduleState{
+			Next: 1, Line: []int64{2, 3}, PausedAt: 4, Reason: "r", Fired: 5, Missed: 6, Skipped: 7, Refused: 8,
+			Runs: []layout.ScheduleRun{{At: 1, FiredAt: 2, ID: GoldenID, Trigger: true}, {At: 3, FiredAt: 4, Error: "e"}},
+		}, false, empty[layout.ScheduleState]()},
 	}
 }
 
@@ -186,6 +202,7 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 		{"job producer", k.JobsNamed("q", layout.JobsProducersPart, "p")},
 		{"job progress", k.JobsNamed("q", layout.JobsProgressPart, "c")},
 		{"job retry", k.JobsParked("q", layout.JobsRetryPart, "c", 2)},
+		{"schedule", k.Schedule("s")}, {"schedule state", k.ScheduleState("s")}, {"schedule time", k.ScheduleAt(7, "s")},
 	}
 }
 

@@ -179,6 +179,7 @@ func (m *Machine) Step() {
 		m.expire, m.sweep, m.listen, m.listen, m.subscribe, m.idle,
 		m.janitor, m.infeasible, m.infeasible, m.replace, m.assign, m.assign, m.unassign, m.store, m.unstore,
 		m.settle, m.lose, m.lose, m.block, m.clone, m.pin, m.pin, m.reassign,
+		m.schedule, m.schedule,
 	}
 	if m.random.IntN(80) == 0 {
 		m.crash()

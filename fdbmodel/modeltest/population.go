@@ -98,6 +98,9 @@ func Populate(t *testing.T) *Population {
 	got, err = c.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"}, Inputs: p.Inputs[:]}})
 	require.NoError(t, err)
 	p.IDs[layout.Blocked] = got[0].ID
+	_, _, err = c.PutSchedule(ctx, layout.ScheduleRecord{Name: "daily", Cron: "@daily", Spec: layout.Spec{
+		Function: "go:f"}}, true)
+	require.NoError(t, err)
 	require.Len(t, p.IDs, len(layout.States()))
 	p.EnterIdleRing(t)
 	require.Empty(t, p.Check(t).Notes)

@@ -25,6 +25,7 @@ const (
 	blake3      = "github.com/zeebo/blake3"
 	bindings    = "github.com/apple/foundationdb/bindings/go"
 	btree       = "github.com/tidwall/btree"
+	crontab     = "github.com/robfig/cron/v3"
 	cobra       = "github.com/spf13/cobra"
 	goleak      = "go.uber.org/goleak"
 	huma        = "github.com/danielgtaylor/huma/v2"
@@ -73,6 +74,7 @@ func importTable() map[string]imports {
 		"internal/mutants":   {},
 		"internal/seam":      {},
 		"internal/socket":    {},
+		"internal/timetable": {others: []string{crontab}},
 		"internal/trust":     {},
 
 		"fdbmodel/kv":         {},
@@ -90,7 +92,7 @@ func importTable() map[string]imports {
 		"fdbmodel/read":             {ours: append(slices.Clone(store), "fdbmodel/layout")},
 		"fdbmodel/reference":        {ours: append(slices.Clone(store), "fdbmodel/layout"), others: []string{msgp}},
 		"fdbmodel": {
-			ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read"),
+			ours: append(slices.Clone(store), "fdbmodel/layout", "fdbmodel/read", "internal/timetable"),
 		},
 		"fdbmodel/audit":    {ours: append(slices.Clone(model), "fdbmodel/read")},
 		"fdbmodel/inspect":  {ours: append(slices.Clone(model), "fdbmodel/read"), others: []string{msgp}},

@@ -1,0 +1,53 @@
+package audit
+
+import (
+	"slices"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// checkSchedule looks for what changes of a schedule.
+func (p *page) checkSchedule(it *item) {
+	name := it.Text("schedule")
+	p.require(p.keys.ScheduleState(name), func() {
+		p.broken(InvariantSchedule, it.Raw, "schedule %s has no state", name)
+	})
+}
+
+// checkScheduleState looks for the schedule, and for its key among those that are due.
+func (p *page) checkScheduleState(it *item) {
+	name := it.Text("schedule")
+	p.require(p.keys.Schedule(name), func() {
+		p.broken(InvariantSchedule, it.Raw, "there is no schedule %s", name)
+	})
+	if it.err != nil {
+		return
+	}
+	state := it.Record.(*layout.ScheduleState)
+	line := state.Line
+	if !slices.IsSorted(line) || len(line) > 0 && state.Next != 0 && line[len(line)-1] >= state.Next {
+		p.broken(InvariantSchedule, it.Raw, "schedule %s has %v in line before %d, out of order", name, line, state.Next)
+	}
+	due := state.Due()
+	if due == 0 {
+		return
+	}
+	p.require(p.keys.ScheduleAt(due, name), func() {
+		p.broken(InvariantSchedule, it.Raw, "schedule %s is due at %d and has no key there", name, due)
+	})
+}
+
+// checkScheduleTime compares a key of those that are due with its schedule.
+func (p *page) checkScheduleTime(it *item) {
+	name, due := it.Text("schedule"), it.Int("due_ms")
+	key := p.keys.ScheduleState(name)
+	p.get(key, func(value []byte) {
+		state := new(layout.ScheduleState)
+		switch {
+		case value == nil:
+			p.broken(InvariantSchedule, it.Raw, "schedule %s is due here and does not exist", name)
+		case layout.Decode(key, value, state) == nil && state.Due() != due:
+			p.broken(InvariantSchedule, it.Raw, "schedule %s is due at %d, and has a key here", name, state.Due())
+		}
+	})
+}

@@ -1,0 +1,52 @@
+package audit_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+)
+
+// breakSchedules are writes into the schedule of a population.
+var breakSchedules = []breakage{
+	{"schedule gone", only(audit.InvariantSchedule), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Clear(p.C.Keys().Schedule("daily"))
+	}},
+	{"state of a schedule gone", []audit.Invariant{audit.InvariantSchedule, audit.InvariantSchedule},
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) { tx.Clear(p.C.Keys().ScheduleState("daily")) }},
+	{"schedule that nobody will look at", only(audit.InvariantSchedule),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Clear(p.C.Keys().ScheduleAt(daily(t, p).Next, "daily"))
+		}},
+	{"schedule that is due twice", only(audit.InvariantSchedule), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().ScheduleAt(5, "daily"), layout.Mark())
+	}},
+	{"schedule that is paused and due", only(audit.InvariantSchedule),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			state := daily(t, p)
+			state.PausedAt = 1
+			tx.Set(p.C.Keys().ScheduleState("daily"), layout.Encode(&state))
+		}},
+	{"due schedule that does not exist", only(audit.InvariantSchedule),
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Set(p.C.Keys().ScheduleAt(5, "none"), layout.Mark())
+		}},
+	{"line of a schedule in disorder", []audit.Invariant{audit.InvariantSchedule, audit.InvariantSchedule},
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			state := daily(t, p)
+			state.Line = []int64{9, 7}
+			tx.Clear(p.C.Keys().ScheduleAt(state.Next, "daily"))
+			tx.Set(p.C.Keys().ScheduleState("daily"), layout.Encode(&state))
+		}},
+}
+
+func daily(t *testing.T, p *modeltest.Population) layout.ScheduleState {
+	s, err := p.C.Schedule(context.Background(), "daily")
+	require.NoError(t, err)
+	return s.State
+}

@@ -1,0 +1,373 @@
+package fdbmodel
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+	"github.com/futura-run/futura/internal/timetable"
+)
+
+// ErrExists is returned by making a schedule whose name another one has.
+var ErrExists = errors.New("exists already")
+
+// Schedule is a schedule as the store has it.
+type Schedule struct {
+	layout.ScheduleRecord
+	State layout.ScheduleState
+}
+
+// Upcoming returns the next n times at which the schedule fires, or would if it were
+// not paused, without those in line. There are fewer if it ends.
+func (s *Schedule) Upcoming(n int) ([]time.Time, error) {
+	table, err := tableOf(&s.ScheduleRecord)
+	if err != nil || s.State.Next == 0 {
+		return nil, err
+	}
+	times := make([]time.Time, 0, n)
+	for at := time.UnixMilli(s.State.Next).In(table.Zone()); len(times) < n && !at.IsZero(); at = table.Next(at) {
+		times = append(times, at)
+	}
+	return times, nil
+}
+
+// tableOf returns when a schedule fires. It returns ErrBadSpec.
+func tableOf(s *layout.ScheduleRecord) (*timetable.Timetable, error) {
+	r := timetable.Rules{Cron: s.Cron, Zone: s.Zone, Every: s.Every, Except: s.Except}
+	if s.From != 0 {
+		r.From = time.UnixMilli(s.From)
+	}
+	if s.Until != 0 {
+		r.Until = time.UnixMilli(s.Until)
+	}
+	table, err := timetable.New(r)
+	if err != nil {
+		return nil, fmt.Errorf("%w: schedule %q: %w", layout.ErrBadSpec, s.Name, err)
+	}
+	return table, nil
+}
+
+// PutSchedule makes a schedule, or changes the one with its name, and returns it and
+// whether it was made. With fresh it changes nothing: it returns ErrExists if there is
+// another one with this name. The same definition again is the same schedule in either
+// case. A change keeps the times that stand in line; a change of its timetable sets
+// the next time anew, after the last one that fired.
+//
+// Zero fields of s have their defaults: one firing for all that were missed, a grace
+// of a minute, overlaps allowed, an interval counted from now. Its futures can have no
+// inputs, no worker of their own and no owner, and arguments of at most 16 KiB. It
+// returns ErrBadName, ErrBadSpec, ErrTooLarge, and ErrNotFound for an unknown module
+// or alias. An unknown commit is resolved by the schedule's id.
+func (c *Cluster) PutSchedule(ctx context.Context, s layout.ScheduleRecord, fresh bool) (Schedule, bool, error) {
+	now := layout.Millis(c.clock.Now())
+	anchored := s.Every == 0 || s.From != 0
+	if !anchored {
+		s.From = now
+	}
+	table, err := c.completeSchedule(ctx, &s)
+	if err != nil {
+		return Schedule{}, false, err
+	}
+	drawn, err := c.DrawIDs(1)
+	if err != nil {
+		return Schedule{}, false, err
+	}
+	var out Schedule
+	created := false
+	_, err = c.transact(ctx, kv.Options{Tag: "futura-schedule"}, func(tx kv.Attempt) error {
+		old, err := c.readSchedule(ctx, tx, s.Name)
+		created = errors.Is(err, ErrNotFound)
+		switch {
+		case created:
+			out = Schedule{s, layout.ScheduleState{}}
+			out.ID, out.CreatedAt, out.UpdatedAt = drawn[0], now, 0
+			out.State.Next = millisOrNone(table.Next(time.UnixMilli(now - 1)))
+			c.writeSchedule(tx, nil, &out)
+			return nil
+		case err != nil:
+			return err
+		}
+		changed := s
+		if !anchored && old.Every == s.Every && old.Cron == "" {
+			changed.From = old.From
+		}
+		changed.ID, changed.CreatedAt, changed.UpdatedAt = old.ID, old.CreatedAt, old.UpdatedAt
+		if sameSchedule(&changed, &old.ScheduleRecord) {
+			out, created = old, tx.MaybeCommitted && old.ID == drawn[0]
+			return nil
+		}
+		if fresh {
+			return fmt.Errorf("schedule %q: %w, with another definition: choose another name, replace it, or remove it",
+				s.Name, ErrExists)
+		}
+		changed.UpdatedAt = now
+		out = Schedule{changed, old.State}
+		if !sameTimes(&changed, &old.ScheduleRecord) {
+			table, err := tableOf(&changed)
+			if err != nil {
+				return err
+			}
+			out.State.Next = millisOrNone(table.Next(time.UnixMilli(max(now-1, lastTime(&old.State)))))
+		}
+		c.writeSchedule(tx, &old, &out)
+		return nil
+	})
+	return out, created, err
+}
+
+// millisOrNone is 0 for no time.
+func millisOrNone(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return layout.Millis(t)
+}
+
+// lastTime is the last time that a schedule has fired, or that stands in line.
+func lastTime(s *layout.ScheduleState) (last int64) {
+	for _, run := range s.Runs {
+		if !run.Trigger {
+			last = max(last, run.At)
+		}
+	}
+	if len(s.Line) > 0 {
+		last = max(last, s.Line[len(s.Line)-1])
+	}
+	return last
+}
+
+func sameTimes(a, b *layout.ScheduleRecord) bool {
+	return a.Cron == b.Cron && a.Zone == b.Zone && a.Every == b.Every && a.From == b.From && a.Until == b.Until &&
+		reflect.DeepEqual(a.Except, b.Except)
+}
+
+// sameSchedule compares what a record makes of two definitions.
+func sameSchedule(a, b *layout.ScheduleRecord) bool {
+	var one, other layout.ScheduleRecord
+	if layout.Decode(nil, layout.Encode(a), &one) != nil || layout.Decode(nil, layout.Encode(b), &other) != nil {
+		return false
+	}
+	one.Spec.SubmittedAt, other.Spec.SubmittedAt = 0, 0
+	return reflect.DeepEqual(one, other)
+}
+
+// completeSchedule fills in defaults and validates.
+func (c *Cluster) completeSchedule(ctx context.Context, s *layout.ScheduleRecord) (*timetable.Timetable, error) {
+	if err := layout.CheckScheduleName(s.Name); err != nil {
+		return nil, err
+	}
+	s.Spec.Queue, s.Spec.Codec = cmp.Or(s.Spec.Queue, layout.DefaultQueue), cmp.Or(s.Spec.Codec, layout.CodecRaw)
+	s.Missed, s.Overlap = cmp.Or(s.Missed, layout.MissedOnce), cmp.Or(s.Overlap, layout.OverlapAllow)
+	s.Grace = cmp.Or(s.Grace, layout.DefaultScheduleGrace)
+	if s.Missed == layout.MissedCatchUp {
+		s.CatchUp = cmp.Or(s.CatchUp, layout.DefaultCatchUp)
+	}
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: schedule %q: %s", layout.ErrBadSpec, s.Name, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case s.Missed != layout.MissedOnce && s.Missed != layout.MissedSkip && s.Missed != layout.MissedCatchUp:
+		return nil, bad("missed times: %.20q: use once, skip or catch-up", s.Missed)
+	case s.Overlap != layout.OverlapAllow && s.Overlap != layout.OverlapSkip && s.Overlap != layout.OverlapQueue:
+		return nil, bad("overlap: %.20q: use allow, skip or queue", s.Overlap)
+	case s.CatchUp < 0 || s.CatchUp > layout.MaxScheduleLine:
+		return nil, bad("%d missed times: use 1 to %d", s.CatchUp, layout.MaxScheduleLine)
+	case s.CatchUp > 0 && s.Missed != layout.MissedCatchUp:
+		return nil, bad("a number of missed times needs catch-up")
+	case s.Grace < 0 || s.Grace > layout.MaxScheduleGrace:
+		return nil, bad("grace of %v: use at most %v", s.Grace, layout.MaxScheduleGrace)
+	case len(s.Args) > layout.MaxArgsInKey:
+		return nil, fmt.Errorf("%w: schedule %q: %d bytes of arguments: at most %d", ErrTooLarge, s.Name, len(s.Args),
+			layout.MaxArgsInKey)
+	case s.Spec.HasInputs() || !s.Spec.Near.IsZero() || s.Spec.Held() || s.Spec.Session != "":
+		return nil, bad("its futures can have no inputs, no future to be near, no owner and no session")
+	}
+	table, err := tableOf(s)
+	if err != nil {
+		return nil, err
+	}
+	// The alias of a module stays one: each firing resolves it anew.
+	sample := scheduled(s, layout.Millis(c.clock.Now()))
+	return table, c.check(ctx, &sample)
+}
+
+// readSchedule returns ErrNotFound if there is no schedule with a name.
+func (c *Cluster) readSchedule(ctx context.Context, tx kv.Reader, name string) (Schedule, error) {
+	s := Schedule{ScheduleRecord: layout.ScheduleRecord{Name: name}}
+	key, stateKey := c.keys.Schedule(name), c.keys.ScheduleState(name)
+	asked, askedState := tx.Get(key), tx.Get(stateKey)
+	value, err := asked.Wait(ctx)
+	if err != nil {
+		return s, err
+	}
+	state, err := askedState.Wait(ctx)
+	if err != nil {
+		return s, err
+	}
+	if value == nil {
+		return s, fmt.Errorf("schedule %.80q: %w", name, ErrNotFound)
+	}
+	if err := layout.Decode(key, value, &s.ScheduleRecord); err != nil {
+		return s, err
+	}
+	if state == nil {
+		return s, nil
+	}
+	return s, layout.Decode(stateKey, state, &s.State)
+}
+
+// writeSchedule writes what changed of a schedule. before is nil for a new one.
+func (c *Cluster) writeSchedule(tx kv.Tx, before, after *Schedule) {
+	was := int64(0)
+	record := layout.Encode(&after.ScheduleRecord)
+	if before != nil {
+		was = before.State.Due()
+	}
+	if before == nil || !bytes.Equal(record, layout.Encode(&before.ScheduleRecord)) {
+		tx.Set(c.keys.Schedule(after.Name), record)
+	}
+	tx.Set(c.keys.ScheduleState(after.Name), layout.Encode(&after.State))
+	if due := after.State.Due(); due != was {
+		if was != 0 {
+			tx.Clear(c.keys.ScheduleAt(was, after.Name))
+		}
+		if due != 0 {
+			tx.Set(c.keys.ScheduleAt(due, after.Name), layout.Mark())
+		}
+	}
+}
+
+// Schedule returns a schedule. It returns ErrBadName and ErrNotFound.
+func (c *Cluster) Schedule(ctx context.Context, name string) (s Schedule, err error) {
+	if err := layout.CheckScheduleName(name); err != nil {
+		return s, err
+	}
+	err = c.View(ctx, func(tx kv.Attempt) (err error) {
+		s, err = c.readSchedule(ctx, tx.Snapshot(), name)
+		return err
+	})
+	return s, err
+}
+
+// Schedules returns up to limit schedules in the order of their names, beginning after
+// one name, or with the first for an empty one. Those that can't be read are left out.
+func (c *Cluster) Schedules(ctx context.Context, after string, limit int) (list []Schedule, err error) {
+	err = c.View(ctx, func(tx kv.Attempt) error {
+		list = nil
+		prefix := c.keys.SchedulesByName()
+		r := kv.Prefix(prefix)
+		if after != "" {
+			r.Begin = kv.AfterPrefix(c.keys.ScheduleOf(after))
+		}
+		page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: 2 * limit}).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		last := ""
+		for _, item := range page.Items {
+			rest := tuple.NewReader(item.Key[len(prefix):])
+			name := rest.Text()
+			if rest.Err() != nil || name == last || len(list) == limit {
+				continue
+			}
+			last = name
+			s, err := c.readSchedule(ctx, tx.Snapshot(), name)
+			if layout.IsUnreadable(err) || errors.Is(err, ErrNotFound) {
+				continue // a check names it
+			}
+			if err != nil {
+				return err
+			}
+			list = append(list, s)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// RemoveSchedule removes a schedule. Its futures stay. It returns ErrBadName and
+// ErrNotFound. An unknown commit is resolved: a schedule that is gone by then was
+// removed.
+func (c *Cluster) RemoveSchedule(ctx context.Context, name string) error {
+	if err := layout.CheckScheduleName(name); err != nil {
+		return err
+	}
+	_, err := c.transact(ctx, kv.Options{Tag: "futura-schedule"}, func(tx kv.Attempt) error {
+		s, err := c.readSchedule(ctx, tx, name)
+		if errors.Is(err, ErrNotFound) && tx.MaybeCommitted {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		tx.ClearRange(kv.Prefix(c.keys.ScheduleOf(name)))
+		if due := s.State.Due(); due != 0 {
+			tx.Clear(c.keys.ScheduleAt(due, name))
+		}
+		return nil
+	})
+	return err
+}
+
+// PauseSchedule keeps a schedule from firing until ResumeSchedule is called. A reason
+// has at most 256 bytes. Pausing again changes nothing but the reason. It returns
+// ErrBadName, ErrBadSpec and ErrNotFound. An unknown commit is retried and harmless.
+func (c *Cluster) PauseSchedule(ctx context.Context, name, reason string) (Schedule, error) {
+	if len(reason) > maxPauseReason {
+		return Schedule{}, fmt.Errorf("%w: reason of %d bytes: at most %d", layout.ErrBadSpec, len(reason), maxPauseReason)
+	}
+	return c.changeSchedule(ctx, name, func(s *Schedule) error {
+		s.State.PausedAt, s.State.Reason = cmp.Or(s.State.PausedAt, layout.Millis(c.clock.Now())), reason
+		return nil
+	})
+}
+
+const maxPauseReason = 256
+
+// ResumeSchedule has a paused schedule fire again, from its next time on: those that
+// passed meanwhile are left out. Resuming again changes nothing. It returns ErrBadName
+// and ErrNotFound. An unknown commit is retried and harmless.
+func (c *Cluster) ResumeSchedule(ctx context.Context, name string) (Schedule, error) {
+	return c.changeSchedule(ctx, name, func(s *Schedule) error {
+		if s.State.PausedAt == 0 {
+			return nil
+		}
+		s.State.PausedAt, s.State.Reason = 0, ""
+		now := layout.Millis(c.clock.Now())
+		if s.State.Next == 0 || s.State.Next >= now {
+			return nil
+		}
+		table, err := tableOf(&s.ScheduleRecord)
+		if err == nil {
+			s.State.Next = millisOrNone(table.Next(time.UnixMilli(now - 1)))
+		}
+		return err
+	})
+}
+
+func (c *Cluster) changeSchedule(ctx context.Context, name string, change func(*Schedule) error) (Schedule, error) {
+	if err := layout.CheckScheduleName(name); err != nil {
+		return Schedule{}, err
+	}
+	var after Schedule
+	_, err := c.transact(ctx, kv.Options{Tag: "futura-schedule"}, func(tx kv.Attempt) error {
+		before, err := c.readSchedule(ctx, tx, name)
+		if err != nil {
+			return err
+		}
+		after = before
+		if err := change(&after); err != nil || reflect.DeepEqual(before, after) {
+			return err
+		}
+		c.writeSchedule(tx, &before, &after)
+		return nil
+	})
+	return after, err
+}

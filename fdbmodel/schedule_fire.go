@@ -1,0 +1,326 @@
+package fdbmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+	"github.com/futura-run/futura/internal/timetable"
+)
+
+// Limits of a look at schedules.
+const (
+	// maxDueSchedules is how many schedules one look fires, and maxFirings how many
+	// futures it submits for one of them.
+	maxDueSchedules = 64
+	maxFirings      = 20
+	// maxMissed is up to how many missed times are counted.
+	maxMissed = 10_000
+	// maxRunError is how much of an error a run has on record, in bytes.
+	maxRunError = 500
+)
+
+// ScheduleWalk is how far a janitor has come with the schedules that are due. Its zero
+// value begins with the first.
+type ScheduleWalk struct{ after []byte }
+
+// FireSchedules submits the futures of schedules that are due, of at most a batch, and
+// returns how many, and when to call it again: at once if more may be due, else when
+// the next schedule is; the zero time if there is none. It costs one read when none is
+// due.
+//
+// Each time of a schedule fires once, whoever looks, however many do, and whatever
+// becomes of a commit: the transaction that submits the future moves the schedule on,
+// and the id of the future follows from the schedule and the time. A process whose
+// clock is wrong fires early or late by as much, never twice. A schedule whose future
+// can't be submitted as described has the error on record, and goes on with its next
+// time; after other errors of one schedule the rest fire, and the error is returned.
+// What an unknown commit has submitted is not counted, and waits for a worker's poll.
+func (c *Cluster) FireSchedules(ctx context.Context, walk *ScheduleWalk) (fired int, next time.Time, err error) {
+	now := c.clock.Now()
+	var due []dueSchedule
+	err = c.View(ctx, func(tx kv.Attempt) (err error) {
+		due, next, err = c.dueSchedules(ctx, tx.Snapshot(), walk.after, now)
+		return err
+	})
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	if walk.after = nil; len(due) == maxDueSchedules {
+		walk.after, next = due[len(due)-1].key, now
+	}
+	var errs []error
+	for _, s := range due {
+		n, again, err := c.fireSchedule(ctx, s.name, now)
+		fired, next = fired+n, earliest(next, again)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("schedule %q: %w", s.name, err))
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return fired, next, errors.Join(errs...)
+}
+
+// dueSchedule is an entry of the schedules by time.
+type dueSchedule struct {
+	name string
+	key  []byte
+}
+
+// dueSchedules returns the schedules that are due, and when the next one after them is.
+func (c *Cluster) dueSchedules(ctx context.Context, tx kv.Reader, after []byte, now time.Time,
+) (due []dueSchedule, next time.Time, err error) {
+	prefix := c.keys.SchedulesByTime()
+	r := kv.Prefix(prefix)
+	if after != nil {
+		r.Begin = kv.After(after)
+	}
+	for limit := 1; len(due) < maxDueSchedules; limit = maxDueSchedules {
+		page, err := tx.GetRange(r, kv.RangeOptions{Limit: limit}).Wait(ctx)
+		if err != nil || len(page.Items) == 0 {
+			return due, time.Time{}, err
+		}
+		for _, item := range page.Items {
+			r.Begin = kv.After(item.Key)
+			rest := tuple.NewReader(item.Key[len(prefix):])
+			at, name := rest.Int(), rest.Text()
+			switch {
+			case rest.Done() != nil: // a check reports it
+			case at > layout.Millis(now):
+				return due, time.UnixMilli(at), nil
+			case len(due) < maxDueSchedules:
+				due = append(due, dueSchedule{name, item.Key})
+			}
+		}
+	}
+	return due, time.Time{}, nil
+}
+
+// fireSchedule fires one schedule that is due, and returns how many futures it
+// submitted, and when to look at it again: the zero time if that is never, or once its
+// former future is over.
+func (c *Cluster) fireSchedule(ctx context.Context, name string, now time.Time,
+) (fired int, again time.Time, err error) {
+	var answers []Submitted
+	var refusal error
+	for {
+		result, err := c.transact(ctx, kv.Options{Tag: "futura-schedule"}, func(tx kv.Attempt) error {
+			fired, again, answers = 0, time.Time{}, nil
+			before, err := c.readSchedule(ctx, tx, name)
+			if errors.Is(err, ErrNotFound) {
+				return nil // it was removed
+			}
+			if due := before.State.Due(); err != nil || due == 0 || due > layout.Millis(now) {
+				return err
+			}
+			after, times, err := c.planOf(ctx, tx, &before, now)
+			if err != nil {
+				return err
+			}
+			if answers, err = c.submitTimes(ctx, tx, &after, times, now, refusal); err != nil {
+				return err
+			}
+			if err := c.moveOn(tx, &before, &after); err != nil {
+				return err
+			}
+			fired = len(answers)
+			switch due := after.State.Due(); {
+			case due > layout.Millis(now):
+				again = time.UnixMilli(due)
+			case len(times) == maxFirings:
+				again = now
+			}
+			return nil
+		})
+		if refusal == nil && err != nil && (IsMistake(err) || errors.Is(err, ErrNotFound)) {
+			refusal = err
+			continue
+		}
+		if err == nil {
+			c.Wake(ctx, result.Version, answers)
+		}
+		return fired, again, err
+	}
+}
+
+// moveOn writes a schedule that fired, if it changed. Its state was read, so that of
+// two that fire it at once one conflicts.
+func (c *Cluster) moveOn(tx kv.Tx, before, after *Schedule) error {
+	if after.State.Next != 0 && after.State.Next < before.State.Next {
+		return fmt.Errorf("next time %d: %w: it was %d, and only grows", after.State.Next, layout.ErrBadRecord,
+			before.State.Next)
+	}
+	c.writeSchedule(tx, before, after)
+	return nil
+}
+
+// planOf decides which times of a schedule that is due fire now, and returns the
+// schedule as it is then, without those runs.
+func (c *Cluster) planOf(ctx context.Context, tx kv.Tx, before *Schedule, now time.Time,
+) (after Schedule, times []int64, err error) {
+	after = *before
+	table, err := tableOf(&before.ScheduleRecord)
+	if err != nil {
+		return after, nil, err
+	}
+	takeDue(&after, table, now)
+	open := false
+	if before.Overlap != layout.OverlapAllow {
+		if open, err = c.isRunning(ctx, tx, &before.State); err != nil {
+			return after, nil, err
+		}
+	}
+	return after, takeLine(&after, open), nil
+}
+
+// isRunning reports whether the last future of a schedule is not over. A future that
+// can't be read counts as over.
+func (c *Cluster) isRunning(ctx context.Context, tx kv.Tx, state *layout.ScheduleState) (bool, error) {
+	last := state.Last()
+	if last == nil {
+		return false, nil
+	}
+	row, found, err := read.Record(tx.Snapshot(), c.keys, last.ID).Wait(ctx)
+	if layout.IsUnreadable(err) {
+		return false, nil
+	}
+	return found && row.Spec != nil && !row.State().Terminal(), err
+}
+
+// takeDue puts the times that are due in line, and sets the next time. Those that
+// nobody looked at within the grace are missed: what happens with them is the
+// schedule's choice.
+func takeDue(s *Schedule, table *timetable.Timetable, now time.Time) {
+	state := &s.State
+	if state.Next == 0 || state.Next > layout.Millis(now) {
+		return
+	}
+	first := time.UnixMilli(state.Next)
+	edge := now.Add(-s.Grace)
+	late := edge.Add(-time.Millisecond)
+	if first.After(edge) {
+		edge = first
+	}
+	timely := table.Newest(edge, now, layout.MaxScheduleLine)
+	missed := table.Newest(first, late, maxMissed)
+	wanted := 0
+	switch s.Missed {
+	case layout.MissedCatchUp:
+		wanted = s.CatchUp
+	case layout.MissedOnce:
+		if len(timely) == 0 {
+			wanted = 1
+		}
+	}
+	made := missed[max(0, len(missed)-wanted):]
+	state.Missed += int64(len(missed) - len(made))
+	state.Line = append([]int64(nil), state.Line...)
+	for _, at := range append(append([]time.Time(nil), made...), timely...) {
+		if len(state.Line) >= layout.MaxScheduleLine {
+			state.Skipped++
+			continue
+		}
+		state.Line = append(state.Line, layout.Millis(at))
+	}
+	state.Next = millisOrNone(table.Next(now))
+}
+
+// takeLine takes the times out of the line that fire now, given whether the former
+// future is not over.
+func takeLine(s *Schedule, open bool) (times []int64) {
+	state := &s.State
+	switch s.Overlap {
+	case layout.OverlapQueue:
+		if n := min(1, len(state.Line)); !open {
+			times, state.Line = state.Line[:n], state.Line[n:]
+		}
+	case layout.OverlapSkip:
+		n := min(1, len(state.Line))
+		if open {
+			n = 0
+		}
+		times = state.Line[:n]
+		state.Skipped += int64(len(state.Line) - n)
+		state.Line = nil
+	default:
+		n := min(maxFirings, len(state.Line))
+		times, state.Line = state.Line[:n], state.Line[n:]
+	}
+	return times
+}
+
+// submitTimes submits the futures of some times, and puts their runs on record. With
+// refusal, which an earlier attempt at it returned, it submits none.
+func (c *Cluster) submitTimes(ctx context.Context, tx kv.Tx, s *Schedule, times []int64, now time.Time, refusal error,
+) (answers []Submitted, err error) {
+	subs := make([]Submission, len(times))
+	for i, at := range times {
+		subs[i] = scheduled(&s.ScheduleRecord, at)
+	}
+	if refusal == nil && len(subs) > 0 {
+		if answers, err = c.SubmitTx(ctx, tx, subs); err != nil {
+			return nil, err
+		}
+		s.State.Fired += int64(len(subs))
+	}
+	for i, at := range times {
+		run := layout.ScheduleRun{At: at, FiredAt: layout.Millis(now), ID: subs[i].ID}
+		if refusal != nil {
+			run.ID, run.Error = layout.ID{}, refusal.Error()[:min(len(refusal.Error()), maxRunError)]
+			s.State.Refused++
+		}
+		s.State.Record(run)
+	}
+	return answers, nil
+}
+
+// scheduled is the future of a time of a schedule.
+func scheduled(s *layout.ScheduleRecord, at int64) Submission {
+	spec := s.Spec
+	spec.Schedule, spec.ScheduledAt = s.Name, at
+	return Submission{ID: layout.ScheduledID(s.ID, at), Spec: spec, Args: s.Args}
+}
+
+// TriggerSchedule submits the future of a schedule at once, whether it is paused,
+// whatever its former future is doing, and changes none of its times. It returns the
+// future's id, ErrBadName, ErrNotFound, and the errors of Submit. An unknown commit is
+// resolved by the id: it is submitted once.
+func (c *Cluster) TriggerSchedule(ctx context.Context, name string) (layout.ID, error) {
+	drawn, err := c.DrawIDs(1)
+	if err != nil {
+		return layout.ID{}, err
+	}
+	var answers []Submitted
+	now := layout.Millis(c.clock.Now())
+	if err := layout.CheckScheduleName(name); err != nil {
+		return layout.ID{}, err
+	}
+	result, err := c.transact(ctx, kv.Options{Tag: "futura-schedule"}, func(tx kv.Attempt) error {
+		before, err := c.readSchedule(ctx, tx, name)
+		if err != nil {
+			return err
+		}
+		s := scheduled(&before.ScheduleRecord, now)
+		s.ID = drawn[0]
+		if answers, err = c.SubmitTx(ctx, tx, []Submission{s}); err != nil || answers[0].Existed {
+			return err
+		}
+		after := before
+		after.State.Fired++
+		after.State.Record(layout.ScheduleRun{At: now, FiredAt: now, ID: drawn[0], Trigger: true})
+		c.writeSchedule(tx, &before, &after)
+		return nil
+	})
+	if err != nil {
+		return layout.ID{}, err
+	}
+	c.Wake(ctx, result.Version, answers)
+	return drawn[0], nil
+}

@@ -1,0 +1,371 @@
+package fdbmodel_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+)
+
+// put makes a schedule that fires every hour.
+func put(s *modeltest.Stage, change ...func(*layout.ScheduleRecord)) fdbmodel.Schedule {
+	record := layout.ScheduleRecord{
+		Name: "report", Every: time.Hour, Spec: layout.Spec{Function: "go:f"}, Args: []byte("args"),
+	}
+	for _, fn := range change {
+		fn(&record)
+	}
+	schedule, _, err := s.C.PutSchedule(s.Ctx, record, false)
+	require.NoError(s.T, err)
+	return schedule
+}
+
+// fire looks at the schedules until nothing is due.
+func fire(s *modeltest.Stage) (fired int) {
+	var walk fdbmodel.ScheduleWalk
+	for {
+		n, next, err := s.C.FireSchedules(s.Ctx, &walk)
+		require.NoError(s.T, err)
+		fired += n
+		if next.IsZero() || next.After(s.Clock.Now()) {
+			return fired
+		}
+	}
+}
+
+// problems are what an audit finds.
+func problems(s *modeltest.Stage) []audit.Problem {
+	report, err := audit.Check(s.Ctx, s.C, audit.Options{})
+	require.NoError(s.T, err)
+	return report.Problems
+}
+
+func stateOf(s *modeltest.Stage) layout.ScheduleState {
+	schedule, err := s.C.Schedule(s.Ctx, "report")
+	require.NoError(s.T, err)
+	return schedule.State
+}
+
+func TestScheduleFiresItsFutures(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	made := put(s)
+	first := s.Clock.Now()
+	require.Equal(t, first.UnixMilli(), made.State.Next)
+	require.Equal(t, 1, fire(s))
+	require.Zero(t, fire(s))
+	s.Clock.Advance(time.Hour + 5*time.Second)
+	require.Equal(t, 1, fire(s))
+	f := s.Claim(s.Worker)
+	require.Len(t, f, 2)
+	var times []int64
+	for i := range f {
+		require.Equal(t, "report", f[i].Spec.Schedule)
+		require.Equal(t, "args", string(f[i].Inline))
+		times = append(times, f[i].Spec.ScheduledAt)
+	}
+	require.ElementsMatch(t, []int64{first.UnixMilli(), first.Add(time.Hour).UnixMilli()}, times,
+		"each has the time that it stands for")
+	state := stateOf(s)
+	require.EqualValues(t, 2, state.Fired)
+	require.Len(t, state.Runs, 2)
+	require.Equal(t, first.Add(2*time.Hour).UnixMilli(), state.Next)
+}
+
+func TestPutScheduleAgain(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	made := put(s)
+	fire(s)
+	s.Clock.Advance(10 * time.Minute)
+	same := put(s)
+	require.Equal(t, made.ScheduleRecord, same.ScheduleRecord, "the same definition changes nothing")
+	record := made.ScheduleRecord
+	record.Every = 2 * time.Hour
+	_, _, err := s.C.PutSchedule(s.Ctx, record, true)
+	require.ErrorIs(t, err, fdbmodel.ErrExists)
+	require.Contains(t, err.Error(), "report")
+	record.From = 0
+	changed, created, err := s.C.PutSchedule(s.Ctx, record, false)
+	require.NoError(t, err)
+	require.False(t, created)
+	require.Equal(t, made.ID, changed.ID)
+	require.Equal(t, s.Clock.Now().UnixMilli(), changed.State.Next, "it is counted from now")
+	require.EqualValues(t, 1, changed.State.Fired)
+	record.Every, record.Cron = 0, "0 2 * * *"
+	changed, _, err = s.C.PutSchedule(s.Ctx, record, false)
+	require.NoError(t, err)
+	require.Equal(t, 2, time.UnixMilli(changed.State.Next).UTC().Hour())
+	require.Empty(t, problems(s))
+}
+
+func TestScheduleIsRefused(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	for name, c := range map[string]struct {
+		want   error
+		change func(*layout.ScheduleRecord)
+	}{
+		"name":       {layout.ErrBadName, func(r *layout.ScheduleRecord) { r.Name = "a/b" }},
+		"no time":    {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.Every = 0 }},
+		"crontab":    {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.Every, r.Cron = 0, "* *" }},
+		"missed":     {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.Missed = "never" }},
+		"overlap":    {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.Overlap = "maybe" }},
+		"catch up":   {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.Missed, r.CatchUp = "catch-up", 1e6 }},
+		"many":       {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.CatchUp = 2 }},
+		"grace":      {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.Grace = 48 * time.Hour }},
+		"function":   {layout.ErrBadName, func(r *layout.ScheduleRecord) { r.Spec.Function = "f" }},
+		"no module":  {fdbmodel.ErrNotFound, func(r *layout.ScheduleRecord) { r.Spec.Function = "wasm:none" }},
+		"arguments":  {fdbmodel.ErrTooLarge, func(r *layout.ScheduleRecord) { r.Args = make([]byte, 20_000) }},
+		"inputs":     {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.Spec.Inputs = layout.PackIDs([]layout.ID{{1}}) }},
+		"an owner":   {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.Spec.Owner = "o" }},
+		"max retry":  {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.Spec.MaxRetries = -1 }},
+		"zone":       {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.Zone = "Mars/Olympus" }},
+		"its length": {layout.ErrBadName, func(r *layout.ScheduleRecord) { r.Name = strings.Repeat("n", 65) }},
+	} {
+		record := layout.ScheduleRecord{Name: "report", Every: time.Hour, Spec: layout.Spec{Function: "go:f"}}
+		c.change(&record)
+		_, _, err := s.C.PutSchedule(s.Ctx, record, false)
+		require.ErrorIs(t, err, c.want, name)
+	}
+	for _, err := range []error{
+		s.C.RemoveSchedule(s.Ctx, "none"), second(s.C.PauseSchedule(s.Ctx, "none", "")),
+		second(s.C.ResumeSchedule(s.Ctx, "none")), second(s.C.Schedule(s.Ctx, "none")),
+		second(s.C.TriggerSchedule(s.Ctx, "none")),
+	} {
+		require.ErrorIs(t, err, fdbmodel.ErrNotFound)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// TestMissedTimes has nobody look for ten hours and a half.
+func TestMissedTimes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		missed         string
+		catchUp        int
+		outage         time.Duration
+		fired, leftOut int
+	}{
+		{layout.MissedOnce, 0, 630 * time.Minute, 1, 9},
+		{layout.MissedOnce, 0, 600*time.Minute + 30*time.Second, 1, 9}, // the last one is in time
+		{layout.MissedSkip, 0, 630 * time.Minute, 0, 10},
+		{layout.MissedSkip, 0, 600*time.Minute + 30*time.Second, 1, 9},
+		{layout.MissedCatchUp, 0, 630 * time.Minute, 10, 0},
+		{layout.MissedCatchUp, 3, 630 * time.Minute, 3, 7},
+		{layout.MissedCatchUp, 3, 600*time.Minute + 30*time.Second, 4, 6},
+	} {
+		t.Run(fmt.Sprint(c.missed, c.catchUp, c.outage), func(t *testing.T) {
+			t.Parallel()
+			s := modeltest.NewStage(t)
+			from := put(s, func(r *layout.ScheduleRecord) { r.Missed, r.CatchUp = c.missed, c.catchUp }).State.Next
+			require.Equal(t, 1, fire(s))
+			s.Clock.Advance(c.outage)
+			require.Equal(t, c.fired, fire(s))
+			state := stateOf(s)
+			require.EqualValues(t, c.leftOut, state.Missed)
+			require.Equal(t, from+int64(11*time.Hour/time.Millisecond), state.Next)
+			if c.fired > 0 {
+				require.Equal(t, from+int64(10*time.Hour/time.Millisecond), state.Last().At, "the last ones fire")
+			}
+			require.Empty(t, problems(s))
+		})
+	}
+}
+
+func TestOverlap(t *testing.T) {
+	t.Parallel()
+	for overlap, want := range map[string]struct{ open, skipped, after int }{
+		layout.OverlapAllow: {3, 0, 0}, layout.OverlapSkip: {1, 2, 0}, layout.OverlapQueue: {1, 0, 2},
+	} {
+		t.Run(overlap, func(t *testing.T) {
+			t.Parallel()
+			s := modeltest.NewStage(t)
+			put(s, func(r *layout.ScheduleRecord) { r.Overlap = overlap })
+			fired := fire(s)
+			f := s.Claim(s.Worker)
+			for range 2 {
+				s.Clock.Advance(time.Hour)
+				fired += fire(s)
+			}
+			require.Equal(t, want.open, fired)
+			require.EqualValues(t, want.skipped, stateOf(s).Skipped)
+			require.Empty(t, problems(s))
+			for after := range want.after + 1 {
+				require.Equal(t, want.after-after, len(stateOf(s).Line))
+				require.Len(t, f, 1)
+				s.Finish(s.Worker, realize(&f[0]))
+				if fired = fire(s); after == want.after {
+					require.Zero(t, fired)
+					break
+				}
+				require.Equal(t, 1, fired, "the next in line follows")
+				require.Zero(t, fire(s))
+				f = s.Claim(s.Worker)
+			}
+		})
+	}
+}
+
+func TestPausedScheduleDoesNotFire(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	put(s)
+	fire(s)
+	paused, err := s.C.PauseSchedule(s.Ctx, "report", "migration")
+	require.NoError(t, err)
+	require.Equal(t, "migration", paused.State.Reason)
+	require.NotZero(t, paused.State.PausedAt)
+	s.Clock.Advance(3*time.Hour + time.Minute)
+	require.Zero(t, fire(s))
+	require.Empty(t, problems(s))
+	id, err := s.C.TriggerSchedule(s.Ctx, "report")
+	require.NoError(t, err)
+	require.Equal(t, layout.Ready, s.State(id), "it can be triggered")
+	resumed, err := s.C.ResumeSchedule(s.Ctx, "report")
+	require.NoError(t, err)
+	require.Zero(t, fire(s), "what passed meanwhile is left out")
+	require.Equal(t, s.Clock.Now().Add(59*time.Minute).UnixMilli(), resumed.State.Next)
+	require.True(t, resumed.State.Last().Trigger)
+	times, err := resumed.Upcoming(3)
+	require.NoError(t, err)
+	require.Len(t, times, 3)
+	require.Equal(t, 2*time.Hour, times[2].Sub(times[0]))
+	require.NoError(t, s.C.RemoveSchedule(s.Ctx, "report"))
+	require.Empty(t, problems(s))
+	list, err := s.C.Schedules(s.Ctx, "", 10)
+	require.NoError(t, err)
+	require.Empty(t, list)
+}
+
+func TestSchedulesInPages(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	const schedules = 70 // more than one look fires
+	for i := range schedules {
+		put(s, func(r *layout.ScheduleRecord) { r.Name = fmt.Sprintf("s%02d", i) })
+	}
+	var names []string
+	for after := ""; ; after = names[len(names)-1] {
+		list, err := s.C.Schedules(s.Ctx, after, 30)
+		require.NoError(t, err)
+		if len(list) == 0 {
+			break
+		}
+		for _, one := range list {
+			names = append(names, one.Name)
+		}
+	}
+	require.Len(t, names, schedules)
+	require.Equal(t, schedules, fire(s))
+	require.Zero(t, fire(s))
+}
+
+// TestRefusedFiring has a schedule whose module was removed.
+func TestRefusedFiring(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	_, err := s.C.PutModule(s.Ctx, []byte("a module"), "report")
+	require.NoError(t, err)
+	put(s, func(r *layout.ScheduleRecord) { r.Spec.Function = "wasm:report" })
+	cid, err := fdbmodel.ModuleCID([]byte("a module"))
+	require.NoError(t, err)
+	_, err = s.C.RemoveModule(s.Ctx, cid, true)
+	require.NoError(t, err)
+	put(s, func(r *layout.ScheduleRecord) { r.Name = "zz" })
+	require.Equal(t, 1, fire(s), "the others fire")
+	state := stateOf(s)
+	require.EqualValues(t, 1, state.Refused)
+	require.Contains(t, state.Runs[0].Error, "report")
+	require.Greater(t, state.Next, s.Clock.Now().UnixMilli())
+}
+
+// TestLookAtSchedulesCosts counts reads: one when nothing is due.
+func TestLookAtSchedulesCosts(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	put(s)
+	fire(s)
+	counted := &countedReads{Database: s.Faults}
+	c, err := fdbmodel.Open(s.Ctx, counted, "unknown", fdbmodel.Options{Clock: s.Clock, Existing: true})
+	require.NoError(t, err)
+	counted.reads = 0
+	_, next, err := c.FireSchedules(s.Ctx, new(fdbmodel.ScheduleWalk))
+	require.NoError(t, err)
+	require.Equal(t, time.Hour, next.Sub(s.Clock.Now()))
+	require.Equal(t, 1, counted.reads)
+}
+
+// countedReads counts reads.
+type countedReads struct {
+	kv.Database
+	reads int
+}
+
+// Begin implements kv.Database.
+func (d *countedReads) Begin(o kv.Options) kv.Tx { return countedTx{d.Database.Begin(o), d} }
+
+type countedTx struct {
+	kv.Tx
+	to *countedReads
+}
+
+// Snapshot implements kv.Tx.
+func (t countedTx) Snapshot() kv.Reader { return countedReader{t.Tx.Snapshot(), t.to} }
+
+type countedReader struct {
+	kv.Reader
+	to *countedReads
+}
+
+// Get implements kv.Reader.
+func (r countedReader) Get(key []byte) kv.Pending[[]byte] {
+	r.to.reads++
+	return r.Reader.Get(key)
+}
+
+// GetRange implements kv.Reader.
+func (r countedReader) GetRange(in kv.Range, o kv.RangeOptions) kv.Pending[kv.Page] {
+	r.to.reads++
+	return r.Reader.GetRange(in, o)
+}
+
+// TestManyLookAtOnce has processes look at the same moment.
+func TestManyLookAtOnce(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	const lookers, hours = 3, 50
+	for i := range 4 {
+		put(s, func(r *layout.ScheduleRecord) { r.Name = fmt.Sprint("s", i) })
+	}
+	var mu sync.Mutex
+	fired := 0
+	for range hours {
+		var wg sync.WaitGroup
+		for range lookers {
+			wg.Go(func() {
+				n, _, err := s.C.FireSchedules(s.Ctx, new(fdbmodel.ScheduleWalk))
+				mu.Lock()
+				defer mu.Unlock()
+				fired += n
+				if err != nil {
+					t.Errorf("%v", err)
+				}
+			})
+		}
+		wg.Wait()
+		s.Clock.Advance(time.Hour)
+	}
+	require.Equal(t, 4*hours, fired)
+	require.Equal(t, int64(4*hours), s.Counted(layout.Ready))
+}
