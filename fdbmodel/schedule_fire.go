@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -281,10 +282,21 @@ func (c *Cluster) submitTimes(ctx context.Context, tx kv.Tx, s *Schedule, times 
 	return answers, nil
 }
 
+// What tells a module the time of a schedule that its future stands for.
+const (
+	envSchedule    = "FUTURA_SCHEDULE"
+	envScheduledAt = "FUTURA_SCHEDULED_AT"
+)
+
 // scheduled is the future of a time of a schedule.
 func scheduled(s *layout.ScheduleRecord, at int64) Submission {
 	spec := s.Spec
 	spec.Schedule, spec.ScheduledAt = s.Name, at
+	if _, _, isModule := layout.SplitWasm(spec.Function); isModule {
+		env := map[string]string{envSchedule: s.Name, envScheduledAt: time.UnixMilli(at).UTC().Format(time.RFC3339)}
+		maps.Copy(env, spec.Env)
+		spec.Env = env
+	}
 	return Submission{ID: layout.ScheduledID(s.ID, at), Spec: spec, Args: s.Args}
 }
 

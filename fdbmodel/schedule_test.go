@@ -110,7 +110,7 @@ func TestPutScheduleAgain(t *testing.T) {
 
 func TestScheduleIsRefused(t *testing.T) {
 	t.Parallel()
-	s := modeltest.NewStage(t)
+	s, one := modeltest.NewStage(t), []layout.ID{{1}}
 	for name, c := range map[string]struct {
 		want   error
 		change func(*layout.ScheduleRecord)
@@ -126,7 +126,7 @@ func TestScheduleIsRefused(t *testing.T) {
 		"function":   {layout.ErrBadName, func(r *layout.ScheduleRecord) { r.Spec.Function = "f" }},
 		"no module":  {fdbmodel.ErrNotFound, func(r *layout.ScheduleRecord) { r.Spec.Function = "wasm:none" }},
 		"arguments":  {fdbmodel.ErrTooLarge, func(r *layout.ScheduleRecord) { r.Args = make([]byte, 20_000) }},
-		"inputs":     {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.Spec.Inputs = layout.PackIDs([]layout.ID{{1}}) }},
+		"inputs":     {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.Spec.Inputs = layout.PackIDs(one) }},
 		"an owner":   {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.Spec.Owner = "o" }},
 		"max retry":  {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.Spec.MaxRetries = -1 }},
 		"zone":       {layout.ErrBadSpec, func(r *layout.ScheduleRecord) { r.Zone = "Mars/Olympus" }},

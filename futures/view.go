@@ -22,6 +22,10 @@ type View struct {
 	// ArgsSize is in bytes.
 	ArgsSize    int64
 	SubmittedAt time.Time
+	// Schedule is the schedule that submitted it, and ScheduledAt the time that it
+	// stands for; empty and zero for others.
+	Schedule    string
+	ScheduledAt time.Time
 	// DueAt is when a delayed future becomes ready.
 	DueAt time.Time
 	// FinishedAt is when the future ended.
@@ -72,6 +76,7 @@ func viewOf(row *layout.Row) View {
 		Requirements: s.Requirements, ArgsSize: s.ArgsSize, SubmittedAt: timeOf(s.SubmittedAt),
 		FinishedAt: timeOf(row.FinishedAt()), Attempt: row.Attempt(), MaxAttempts: s.MaxRetries + 1,
 		Deaths: row.Attempts.Deaths.Len(), Crashes: row.Attempts.Crashes, Timeout: s.Timeout,
+		Schedule: s.Schedule, ScheduledAt: timeOf(s.ScheduledAt),
 	}
 	if v.State == Delayed {
 		v.DueAt = timeOf(row.Attempts.Due)

@@ -41,6 +41,10 @@ type Info struct {
 	// Codec is what the arguments are: layout.CodecRaw and others. The result
 	// counts as the same, but for CodecArgv, where it is raw.
 	Codec string
+	// Schedule is the schedule that submitted the future, and ScheduledAt the time that
+	// it stands for; empty and zero for others.
+	Schedule    string
+	ScheduledAt time.Time
 }
 
 type infoKey struct{}
@@ -192,10 +196,14 @@ func (c jobContext) Value(key any) any {
 	f := &c.job.future
 	switch key {
 	case infoKey{}:
-		return Info{
+		info := Info{
 			ID: f.ID, Function: f.Spec.Function, Queue: f.Spec.Queue, Attempts: f.Spec.MaxRetries + 1, Attempt: f.Attempt(),
-			Token: f.Token, Worker: f.Token.Worker, Codec: c.job.codec(),
+			Token: f.Token, Worker: f.Token.Worker, Codec: c.job.codec(), Schedule: f.Spec.Schedule,
 		}
+		if at := f.Spec.ScheduledAt; at != 0 {
+			info.ScheduledAt = time.UnixMilli(at)
+		}
+		return info
 	case layout.AwaitKey{}:
 		return func(ctx context.Context) func() { return c.job.life.worker.slots.await(ctx, c.job) }
 	case layout.ClientKey{}:

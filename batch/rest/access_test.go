@@ -63,6 +63,10 @@ func TestEveryRouteAsksForItsPermission(t *testing.T) {
 		"GET /api/v1/futures/{id}/explanation": stack.Read, "POST /api/v1/futures/{id}:cancel": stack.Submit,
 		"POST /api/v1/futures/{id}:retry": stack.Submit, "POST /api/v1/futures:put": stack.Submit,
 		"POST /api/v1/futures/{id}:clone": stack.Submit, "POST /api/v1/futures/{id}:transfer": stack.Submit,
+		"GET /api/v1/schedules": stack.Read, "GET /api/v1/schedules/{name}": stack.Read,
+		"POST /api/v1/schedules/{name}:trigger": stack.Submit, "POST /api/v1/schedules": stack.Admin,
+		"PUT /api/v1/schedules/{name}": stack.Admin, "DELETE /api/v1/schedules/{name}": stack.Admin,
+		"POST /api/v1/schedules/{name}:pause": stack.Admin, "POST /api/v1/schedules/{name}:resume": stack.Admin,
 		"PUT /api/v1/futures/{id}/pins/{holder}": stack.Submit, "DELETE /api/v1/futures/{id}/pins/{holder}": stack.Submit,
 	}
 	for route, permission := range declared {

@@ -121,6 +121,7 @@ func (d *description) rows() [][]string {
 	add(d.names[id] != "", "alias", "%s, at present", d.names[id])
 	add(len(spec.Argv) > 0, "argv", "%q", spec.Argv)
 	add(spec.Owner != "", "batch", "%s", spec.Owner)
+	add(spec.Schedule != "", "schedule", "%s, for %s", spec.Schedule, timeText(spec.ScheduledAt))
 	add(spec.Label != "", "label", "%s", spec.Label)
 	add(spec.Priority != 0, "priority", "%d", spec.Priority)
 	add(spec.Timeout != 0, "timeout", "%v", spec.Timeout)

@@ -98,14 +98,18 @@ func Populate(t *testing.T) *Population {
 	got, err = c.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"}, Inputs: p.Inputs[:]}})
 	require.NoError(t, err)
 	p.IDs[layout.Blocked] = got[0].ID
-	_, _, err = c.PutSchedule(ctx, layout.ScheduleRecord{Name: "daily", Cron: "@daily", Spec: layout.Spec{
-		Function: "go:f"}}, true)
-	require.NoError(t, err)
+	putDaily(t, c)
 	require.Len(t, p.IDs, len(layout.States()))
 	p.EnterIdleRing(t)
 	require.Empty(t, p.Check(t).Notes)
 	require.Empty(t, p.Check(t).Problems)
 	return p
+}
+
+func putDaily(t *testing.T, c *fdbmodel.Cluster) {
+	daily := layout.ScheduleRecord{Name: "daily", Cron: "@daily", Spec: layout.Spec{Function: "go:f"}}
+	_, _, err := c.PutSchedule(context.Background(), daily, true)
+	require.NoError(t, err)
 }
 
 func submitLater(t *testing.T, c *fdbmodel.Cluster, wait time.Duration) layout.ID {

@@ -13,7 +13,8 @@
 //
 // An await runs the futures that are ready. When none is ready, the clock jumps
 // to the time of the first delayed future. If none is delayed either, the await
-// fails with ErrStuck and says why its future does not run. A function may
+// fails with ErrStuck and says why its future does not run: schedules fire only while
+// Advance moves the clock. A function may
 // submit and await futures itself, by Client or by the one of futures.FromContext,
 // which is the same; it must pass on the context that it was given. The worker has
 // one slot, which a function that awaits gives to others, as any worker does; up
@@ -69,6 +70,7 @@ type Cluster struct {
 
 	stepClient seam.Client
 	stepWorker seam.Worker
+	schedules  fdbmodel.ScheduleWalk
 }
 
 // frame is one level that drives the cluster: the test, or a running function.
@@ -145,9 +147,9 @@ func (c *Cluster) Run() {
 }
 
 // Advance moves the clock by d. Futures that become due meanwhile run at their
-// time: delayed ones, and further attempts of failed ones. Finished futures are
-// removed once the retention of 24 hours has passed. Functions must not call
-// it; see Elapse.
+// time: delayed ones, those of schedules, and further attempts of failed ones.
+// Finished futures are removed once the retention of 24 hours has passed. Functions
+// must not call it; see Elapse.
 func (c *Cluster) Advance(d time.Duration) {
 	c.t.Helper()
 	c.root.mu.Lock()
@@ -174,6 +176,9 @@ func (c *Cluster) advance(ctx context.Context, until time.Time) error {
 		if err != nil {
 			return err
 		}
+		if due, found, err = c.orSchedule(ctx, due, found); err != nil {
+			return err
+		}
 		if !found || due.After(until) {
 			break
 		}
@@ -192,8 +197,24 @@ func (c *Cluster) advance(ctx context.Context, until time.Time) error {
 // janitor of the worker looks only at intervals.
 func (c *Cluster) jump(ctx context.Context, to time.Time) error {
 	c.clock.Advance(max(0, to.Sub(c.clock.Now())))
-	_, _, err := c.Client.Cluster().PromoteDue(ctx)
+	if _, _, err := c.Client.Cluster().PromoteDue(ctx); err != nil {
+		return err
+	}
+	_, _, err := c.Client.Cluster().FireSchedules(ctx, &c.schedules)
 	return err
+}
+
+// orSchedule returns when the first schedule fires, if that is before due. An await
+// does not wait for schedules, which never end.
+func (c *Cluster) orSchedule(ctx context.Context, due time.Time, found bool) (first time.Time, any bool, err error) {
+	list, err := c.Client.Schedules(ctx, "", 0)
+	for i := range list {
+		s := &list[i]
+		if s.PausedAt.IsZero() && len(s.Next) > 0 && (!found || s.Next[0].Before(due)) {
+			due, found = s.Next[0], true
+		}
+	}
+	return due, found, err
 }
 
 // drive is called by each await.

@@ -94,6 +94,7 @@ func Register(s *stack.Stack, client *futures.Client,
 	server.registerActions()
 	server.registerCopies()
 	server.registerFunctions()
+	server.registerSchedules()
 	server.registerCluster()
 	s.Collect(newClusterCollector(client, counts))
 }
@@ -114,6 +115,7 @@ func Errors() []stack.ErrorCode {
 		{Err: fdbmodel.ErrTooLarge, Status: http.StatusRequestEntityTooLarge, Code: "too_large"},
 		{Err: fdbmodel.ErrNotFound, Status: http.StatusNotFound, Code: "not_found"},
 		{Err: fdbmodel.ErrIDInUse, Status: http.StatusConflict, Code: "id_in_use"},
+		{Err: fdbmodel.ErrExists, Status: http.StatusConflict, Code: "exists"},
 		{Err: fdbmodel.ErrTransition, Status: http.StatusConflict, Code: "wrong_state"},
 		{Err: layout.ErrNewerRecord, Status: http.StatusInternalServerError, Code: "newer_record"},
 		{Err: layout.ErrBadRecord, Status: http.StatusInternalServerError, Code: "bad_record"},

@@ -37,6 +37,8 @@ type Future struct {
 	MaxRetries  int                `json:"max_retries"`
 	TimeoutMS   int64              `json:"timeout_ms,omitempty"`
 	SubmittedAt time.Time          `json:"submitted_at"`
+	Schedule    string             `json:"schedule,omitempty" doc:"The schedule that submitted it"`
+	ScheduledAt *time.Time         `json:"scheduled_at,omitempty" doc:"The time of the schedule that it stands for"`
 	DueAt       *time.Time         `json:"due_at,omitempty" doc:"When a delayed future becomes ready"`
 	Attempt     int                `json:"attempt" doc:"The attempt that runs or ran last"`
 	Failed      int                `json:"failed_attempts"`
@@ -149,6 +151,10 @@ func futureOf(row *layout.Row, ending *layout.Ending) Future {
 		MaxRetries: s.MaxRetries, TimeoutMS: s.Timeout.Milliseconds(), SubmittedAt: timeOf(s.SubmittedAt),
 		Attempt: row.Attempt(), Failed: row.Attempts.Failed, Deaths: row.Attempts.Deaths.Len(),
 		Crashes: row.Attempts.Crashes,
+	}
+	if s.Schedule != "" {
+		at := timeOf(s.ScheduledAt)
+		f.Schedule, f.ScheduledAt = s.Schedule, &at
 	}
 	if row.State() == layout.Delayed {
 		due := timeOf(row.Attempts.Due)

@@ -25,8 +25,8 @@ var descriptors = map[string]string{
 	"@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
 }
 
-const cronHelp = "use five fields (minute hour day-of-month month day-of-week), six with the second first, or @yearly, " +
-	"@monthly, @weekly, @daily or @hourly"
+const cronHelp = "use five fields (minute hour day-of-month month day-of-week), six with the second first, or " +
+	"@yearly, @monthly, @weekly, @daily or @hourly"
 
 func parseCron(line string) (*cron, error) {
 	if len(line) > maxCron {
