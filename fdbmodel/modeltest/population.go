@@ -98,18 +98,11 @@ func Populate(t *testing.T) *Population {
 	got, err = c.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"}, Inputs: p.Inputs[:]}})
 	require.NoError(t, err)
 	p.IDs[layout.Blocked] = got[0].ID
-	putDaily(t, c)
 	require.Len(t, p.IDs, len(layout.States()))
 	p.EnterIdleRing(t)
-	require.Empty(t, p.Check(t).Notes)
-	require.Empty(t, p.Check(t).Problems)
+	report := p.Check(t)
+	require.Empty(t, append(report.Notes, report.Problems...))
 	return p
-}
-
-func putDaily(t *testing.T, c *fdbmodel.Cluster) {
-	daily := layout.ScheduleRecord{Name: "daily", Cron: "@daily", Spec: layout.Spec{Function: "go:f"}}
-	_, _, err := c.PutSchedule(context.Background(), daily, true)
-	require.NoError(t, err)
 }
 
 func submitLater(t *testing.T, c *fdbmodel.Cluster, wait time.Duration) layout.ID {
@@ -237,10 +230,13 @@ const Jobs = "jobs"
 // JobsConsumer is the consumer of Jobs.
 func JobsConsumer() fdbmodel.JobConsumer { return fdbmodel.JobConsumer{Queue: Jobs, Name: "consumer"} }
 
-// addGlobals adds what is not a future: a module, and a log of jobs.
+// addGlobals adds what is not a future: a module, a schedule, and a log of jobs.
 func (p *Population) addGlobals(t *testing.T) {
 	ctx := context.Background()
 	_, err := p.C.PutModule(ctx, []byte("not really a module"), "alias")
+	require.NoError(t, err)
+	daily := layout.ScheduleRecord{Name: "daily", Cron: "@daily", Spec: layout.Spec{Function: "go:f"}}
+	_, _, err = p.C.PutSchedule(ctx, daily, true)
 	require.NoError(t, err)
 	_, _, err = p.C.AppendJobs(ctx, fdbmodel.JobAppend{Queue: Jobs, Producer: "producer", Sequence: 1, Keep: true,
 		Jobs: [][]byte{[]byte("one"), []byte("two"), nil, []byte("four")}})

@@ -158,13 +158,15 @@ func TestDescriptionNamesEveryRoute(t *testing.T) {
 		path + "/{id}/explanation": {"get"}, path + "/{id}/graph": {"get"},
 		"/api/v1/functions": {"get", "post"}, "/api/v1/workers": {"get"},
 		"/api/v1/cluster": {"get"}, "/api/v1/health": {"get"},
+		schedules: {"get", "post"}, schedules + "/{name}": {"get", "put", "delete"}, schedules + "/{name}:pause": {"post"},
+		schedules + "/{name}:resume": {"post"}, schedules + "/{name}:trigger": {"post"},
 	} {
 		require.Len(t, api.Paths[at], len(methods), at)
 		for _, method := range methods {
 			require.NotEmpty(t, api.Paths[at][method].Summary, "%s %s", method, at)
 		}
 	}
-	require.Len(t, api.Paths, 16)
+	require.Len(t, api.Paths, 21)
 }
 
 func TestClosedClientIsAProblem(t *testing.T) {
