@@ -192,6 +192,9 @@ func countAttempt(r *layout.Row, e *Event, final bool) {
 	exception := *e.Exception
 	exception.Attempt, exception.Worker = r.Attempts.Failed+1, e.Token.Worker
 	exception.Final, exception.Permanent, exception.At = final, e.Permanent, layout.Millis(e.Now)
+	if !e.Started.IsZero() {
+		exception.StartedAt = layout.Millis(e.Started)
+	}
 	var earlier []layout.WorkerID
 	if r.Exception != nil {
 		earlier = r.Exception.FailedOn
@@ -246,6 +249,7 @@ func applyInfeasible(r *layout.Row, e *Event) {
 var deathBackoff = layout.Backoff{Base: time.Second, Max: 30 * time.Second}
 
 func applyDeath(r *layout.Row, e *Event) {
+	r.History = r.History.With(deathOf(r, e))
 	r.Claim, r.Attempts.Due, r.Attempts.Assigned = nil, 0, ""
 	recordDeath(r, e)
 }

@@ -47,6 +47,11 @@ type Completion struct {
 	// Block gives it back until its inputs have results: that of one was lost. No
 	// attempt counts.
 	Block bool
+	// Started is when the attempt began, the zero time if that is unknown.
+	Started time.Time
+	// Progress is the last one of the attempt, if it is not written yet. It counts with
+	// Result and Exception only.
+	Progress *Progress
 	// After is what the future is then. Finish sets it where the outcome is
 	// Applied.
 	After After
@@ -165,6 +170,7 @@ func (c *Completion) event(now time.Time, jitter float64) Event {
 		e.Kind, e.Result = EventRealize, &result
 	case c.Exception != nil:
 		e.Kind, e.Exception, e.Permanent, e.RetryIn = EventFail, c.Exception, c.Permanent, c.RetryIn
+		e.Started = c.Started
 	case c.PutBack:
 		e.Kind = EventPutBack
 	case c.Block:
@@ -216,6 +222,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 				continue
 			}
 			w.apply(&e.before, &e.after)
+			w.reportLast(&completions[i])
 			completions[i].After = afterOf(&e.after)
 		}
 		users.write(w, func(row *layout.Row, e Event) {

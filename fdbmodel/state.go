@@ -74,6 +74,7 @@ type Event struct {
 	Near      layout.WorkerID       // Unblock: the worker that it is best left to, if any,
 	NearWait  time.Duration         // and for how long; the only one, if it must be near an object
 	Displaced bool                  // Unblock: none that has that object could run it
+	Started   time.Time             // Fail: when the attempt began, the zero time if that is unknown
 	Now       time.Time             // every event
 	Jitter    float64               // Fail, PutBack, Reap: in [0,1), spreads the backoff
 }
@@ -114,7 +115,8 @@ const MaxRebuilds = 16
 // suspicious beside it.
 const MaxCrashes = 3
 
-// Next applies e to a future and returns the resulting row. It is pure: it
+// Next applies e to a future and returns the resulting row. A failure that another one
+// replaces goes into the history. It is pure: it
 // modifies neither row nor event, and uses no clock, store or randomness but
 // the data in the event. Events that are not in the table of transitions return
 // Refused, or Lost if they come from a worker without the claim. Next needs
@@ -125,7 +127,9 @@ func Next(row layout.Row, e Event) (layout.Row, Outcome) {
 	for i := range transitions {
 		t := &transitions[i]
 		if t.from == from && t.event == e.Kind && (t.when.holds == nil || t.when.holds(&row, &e)) {
+			last := row.Exception
 			t.then.apply(&row, &e)
+			remember(&row, last, e.Kind)
 			return row, t.outcome
 		}
 	}

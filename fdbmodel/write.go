@@ -129,6 +129,9 @@ func (w *changes) applyRecords(before, after *layout.Row) {
 	if before.Exception != after.Exception {
 		w.set(id, layout.StateException, after.Exception, after.Exception == nil)
 	}
+	if before.History != after.History {
+		w.set(id, layout.StateHistory, after.History, after.History == nil)
+	}
 	if before.Result != after.Result {
 		w.set(id, layout.StateResult, after.Result, after.Result == nil)
 	}

@@ -42,9 +42,13 @@ type View struct {
 	// CancelAsked is when the future was asked to stop, and CancelReason why.
 	CancelAsked  time.Time
 	CancelReason string
-	// Failure is the last failed attempt, nil if none has failed. Earlier ones are
-	// not kept.
+	// Progress is what the present or last attempt has told, nil for nothing.
+	Progress *Progress
+	// Failure is the last failed attempt, nil if none has failed.
 	Failure *Failure
+	// Attempts are the attempts that have ended, oldest first: the last 9 without a
+	// result, and the one that has it. It is nil if the first one has, or none has ended.
+	Attempts []Attempt
 	// Result is nil unless the future is realized. Await has the value.
 	Result *ResultInfo
 }
@@ -91,6 +95,15 @@ func viewOf(row *layout.Row) View {
 		v.Failure = &Failure{
 			Kind: e.Kind, Message: e.Message, Attempt: e.Attempt, Worker: e.Worker, Final: e.Final, At: timeOf(e.At),
 		}
+	}
+	if p := row.Reported(); p != nil {
+		v.Progress = &Progress{Done: p.Done, Total: p.Total, Text: p.Text, At: timeOf(p.At)}
+	}
+	for _, a := range row.EndedAttempts() {
+		v.Attempts = append(v.Attempts, Attempt{
+			Number: a.Attempt, Worker: a.Worker, StartedAt: timeOf(a.StartedAt), EndedAt: timeOf(a.At), Kind: a.Kind,
+			Message: a.Message,
+		})
 	}
 	if r := row.Ending().Result; r != nil {
 		v.Result = &ResultInfo{Codec: r.Codec, Size: r.Size, ExitCode: r.ExitCode, RunTime: r.RunTime}

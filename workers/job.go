@@ -154,12 +154,17 @@ func (j *job) settle(c fdbmodel.Completion) bool {
 	if !j.settled.CompareAndSwap(false, true) {
 		return false
 	}
+	c.Started, c.Progress = j.started, j.life.progress.take(j)
 	j.life.put(c)
 	return true
 }
 
 // drop discards the result of the job.
-func (j *job) drop() bool { return j.settled.CompareAndSwap(false, true) }
+func (j *job) drop() bool {
+	first := j.settled.CompareAndSwap(false, true)
+	j.life.progress.take(j)
+	return first
+}
 
 func (j *job) relinquish() bool {
 	return j.settle(fdbmodel.Completion{Future: &j.future, Relinquish: true})
@@ -208,7 +213,7 @@ func (c jobContext) Value(key any) any {
 		return func(ctx context.Context) func() { return c.job.life.worker.slots.await(ctx, c.job) }
 	case layout.ClientKey{}:
 		return layout.ClientSource(&c.job.life.worker.clients)
-	case resultKey{}:
+	case jobKey{}:
 		return c.job
 	case layout.KeeperKey{}:
 		if k := c.job.life.kept; k != nil && !c.job.life.closing.Load() {

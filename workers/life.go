@@ -17,6 +17,8 @@ type life struct {
 	reg     *fdbmodel.Registration
 	janitor *janitor
 	endings *endings
+	// progress is what functions tell of theirs.
+	progress *reports
 	// values is what functions' contexts come from: it never ends.
 	values context.Context
 	runs   func(function string) bool // whether it can run a function
@@ -40,6 +42,7 @@ func (w *Worker) newLife(ctx context.Context, reg *fdbmodel.Registration, runs f
 		worker: w, reg: reg, runs: runs, janitor: newJanitor(w, reg.ID()), endings: newEndings(),
 		values: context.WithoutCancel(ctx), broke: make(chan struct{}),
 	}
+	l.progress = newReports(l)
 	l.store, l.stop = context.WithCancel(l.values)
 	return l
 }
@@ -78,6 +81,7 @@ func (l *life) run(ctx context.Context) error {
 		others.Go(func() { l.fail(l.finishLoop(l.store)) })
 	}
 	others.Go(func() { l.fail(l.beatLoop(l.store)) })
+	others.Go(func() { l.progress.loop(l.store) })
 	if l.kept != nil {
 		others.Go(func() { l.kept.serve(l.store, w) })
 	}

@@ -22,7 +22,8 @@ var (
 	errResultOver = errors.New("workers: the function has returned")
 )
 
-type resultKey struct{}
+// jobKey is the key of a function's own job in its context.
+type jobKey struct{}
 
 // ResultWriter returns where a Go function writes its result, as raw bytes, instead of
 // returning it: what it returns beside that is ignored. Of a future that was submitted
@@ -35,7 +36,7 @@ type resultKey struct{}
 // returns an error that the function should return. ResultWriter returns an error for a
 // context that is not a function's.
 func ResultWriter(ctx context.Context) (io.Writer, error) {
-	j, ok := ctx.Value(resultKey{}).(*job)
+	j, ok := ctx.Value(jobKey{}).(*job)
 	if !ok {
 		return nil, errors.New("workers: this is not the context of a function")
 	}

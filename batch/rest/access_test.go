@@ -50,6 +50,7 @@ func TestEveryRouteAsksForItsPermission(t *testing.T) {
 		"GET /": stack.Public, "GET /metrics": stack.Read,
 		"GET " + batchesPath: stack.Read, "GET " + batchesPath + "/{id}": stack.Read, "POST " + resultPath: stack.Read,
 		"GET " + batchesPath + "/{id}/results": stack.Read, "GET " + batchesPath + "/{id}/events": stack.Read,
+		"GET /api/v1/futures/{id}/events":        stack.Read,
 		"POST /api/v1/functions/requests/result": stack.Read, "GET /api/v1/futures": stack.Read,
 		"POST " + submitPath: stack.Submit, "POST " + batchesPath + "/{id}:cancel": stack.Submit,
 		"POST " + batchesPath + "/{id}:retry": stack.Submit, "POST /api/v1/futures": stack.Submit,

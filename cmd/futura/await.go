@@ -20,24 +20,29 @@ import (
 
 func (a *app) awaitCommand() *cobra.Command {
 	var timeout time.Duration
+	var progress bool
 	cmd := &cobra.Command{
 		Use: "await ID...", Short: "Wait for futures and print their results",
 		Long: "await prints the results in the order of the ids. With --json it prints an array of futures as get does, " +
 			"including those that are not over when --timeout has passed. It exits with 1 if a future failed, and with " +
-			"5 if one is not over.",
-		Example: "  futura await 01995b4e-6f3a-7c1e-9d2b-0123456789ab --timeout 1m",
-		Args:    usage(cobra.MinimumNArgs(1)),
+			"5 if one is not over. With --progress it prints what functions tell of theirs to standard error.",
+		Example: "  futura await 01995b4e-6f3a-7c1e-9d2b-0123456789ab --timeout 1m\n" +
+			"  futura await 01995b4e-6f3a-7c1e-9d2b-0123456789ab --progress",
+		Args: usage(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids, err := parseIDs(args)
 			if err != nil {
 				return err
 			}
 			return a.open(cmd.Context(), func(c *futures.Client) error {
-				return a.await(cmd.Context(), c, ids, timeout, func(all []httpapi.Future) error { return a.printJSON(all) })
+				return a.await(cmd.Context(), c, ids, timeout, progress, func(all []httpapi.Future) error {
+					return a.printJSON(all)
+				})
 			})
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait at most (default: no limit)")
+	cmd.Flags().BoolVar(&progress, "progress", false, "print how far the functions are, as they tell it")
 	return cmd
 }
 
@@ -55,7 +60,8 @@ func parseIDs(args []string) ([]futures.ID, error) {
 
 // await prints what futures come to, with --json by show.
 func (a *app) await(
-	ctx context.Context, c *futures.Client, ids []futures.ID, timeout time.Duration, show func([]httpapi.Future) error,
+	ctx context.Context, c *futures.Client, ids []futures.ID, timeout time.Duration, progress bool,
+	show func([]httpapi.Future) error,
 ) error {
 	stop, err := a.localWorker(ctx, c)
 	if err != nil {
@@ -72,9 +78,13 @@ func (a *app) await(
 	hint := time.NewTimer(patience)
 	defer hint.Stop()
 	for _, id := range ids {
-		unpuzzle := a.explainMeanwhile(waiting, c, id, hint.C)
+		unpuzzle, quiet := a.explainMeanwhile(waiting, c, id, hint.C), func() {}
+		if progress {
+			quiet = a.showProgress(waiting, c, id)
+		}
 		result, err := outcome(ctx, waiting, c, id)
 		unpuzzle()
+		quiet()
 		if err != nil {
 			failures = append(failures, err)
 		}

@@ -133,6 +133,9 @@ func (d *description) rows() [][]string {
 	add(r.Claim != nil, "worker", "%s", d.worker())
 	add(r.Attempts.Due != 0, "waits until", "%s", timeText(r.Attempts.Due))
 	add(r.Attempts.Crashes > 0, "crashes", "%d", r.Attempts.Crashes)
+	if p := r.Reported(); p != nil {
+		add(true, "progress", "%s", progressLine(p.Done, p.Total, p.Text)+", at "+timeText(p.At))
+	}
 	if r.Cancel != nil {
 		add(true, "asked to stop", "at %s: %s", timeText(r.Cancel.At), firstLine(r.Cancel.Reason))
 	}
@@ -189,6 +192,12 @@ func (d *description) endingRows() (rows [][]string) {
 		text := fmt.Sprintf("attempt %d at %s, %s: %s", failure.Attempt, timeText(failure.At), failure.Kind,
 			firstLine(failure.Message))
 		rows = append(rows, []string{"last failure", text})
+	}
+	if past := d.row.PastAttempts(); len(past) > 1 {
+		for _, p := range past[:len(past)-1] {
+			rows = append(rows, []string{"earlier", fmt.Sprintf("attempt %d at %s, %s: %s", p.Attempt, timeText(p.At), p.Kind,
+				firstLine(p.Message))})
+		}
 	}
 	if result := d.ending.Result; result != nil {
 		rows = append(rows, []string{"result", valueLine(result.Size, result.Value)},

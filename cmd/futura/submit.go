@@ -110,7 +110,7 @@ func (a *app) submit(ctx context.Context, f *submitFlags) error {
 				"timeout and retries are those of its first submit")
 		}
 		if f.wait {
-			return a.await(ctx, c, []futures.ID{future.ID()}, f.timeout, a.printFirst)
+			return a.await(ctx, c, []futures.ID{future.ID()}, f.timeout, false, a.printFirst)
 		}
 		return a.say(map[string]any{"id": future.ID(), "existed": future.Existed()}, future.ID())
 	})

@@ -61,6 +61,10 @@ const (
 	// InvariantPins: the pins of a future have names, in order, and belong to one
 	// without an owner.
 	InvariantPins Invariant = "pins"
+	// InvariantProgress: progress is within its bounds, and that of a claim.
+	InvariantProgress Invariant = "progress"
+	// InvariantHistory: the history of a future has ended attempts, within its bounds.
+	InvariantHistory Invariant = "history"
 	// InvariantCancel: only claimed futures have a cancel request.
 	InvariantCancel Invariant = "cancel"
 	// InvariantArgs: arguments are in one place, and as long as the spec says.

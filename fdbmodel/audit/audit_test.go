@@ -31,7 +31,7 @@ func TestCheckOfHealthyCluster(t *testing.T) {
 func TestCheckFindsEachBrokenInvariant(t *testing.T) {
 	t.Parallel()
 	covered := map[audit.Invariant]bool{}
-	for n, b := range slices.Concat(breakRow, breakEdges, breakRest, breakJobs, breakSchedules) {
+	for n, b := range slices.Concat(breakRow, breakEdges, breakLife, breakRest, breakJobs, breakSchedules) {
 		for _, i := range b.want {
 			covered[i] = true
 		}

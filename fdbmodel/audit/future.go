@@ -36,6 +36,7 @@ func (p *page) checkFuture(items []item) {
 	p.checkException(r)
 	p.checkArgs(r, args)
 	p.checkPins(r)
+	p.checkLife(r)
 	p.checkEdges(r)
 	p.noteFuture(items[0].Shard, r)
 }

@@ -42,6 +42,7 @@ const (
 
 	RowArgs  = "args"
 	RowSpec  = "spec"
+	rowStage = "stage" // between spec and state, for reads of both
 	rowState = "state"
 
 	StateAttempts    = "attempts"
@@ -50,6 +51,7 @@ const (
 	StateCancel      = "cancel"
 	StateClaim       = "claim"
 	StateException   = "exception"
+	StateHistory     = "history"
 	StatePins        = "pins"
 	StateResult      = "result"
 	stateSubscribers = "subscribers"
@@ -133,6 +135,10 @@ func (k Keyspace) Args(id ID) []byte { return tuple.AppendString(k.Row(id), RowA
 
 // Spec returns the key of the immutable part of a future.
 func (k Keyspace) Spec(id ID) []byte { return tuple.AppendString(k.Row(id), RowSpec) }
+
+// Stage returns the key of a future's progress. Reads of its mutable records leave it
+// out.
+func (k Keyspace) Stage(id ID) []byte { return tuple.AppendString(k.Row(id), rowStage) }
 
 // State returns the key of one mutable record of a future.
 func (k Keyspace) State(id ID, field string) []byte {

@@ -248,6 +248,8 @@ type Exception struct {
 	Stderr    []byte      `msgpack:"e,omitempty" json:"stderr,omitempty"`
 	StderrRef *ChunkRef   `msgpack:"er,omitempty" json:"-"`
 	Truncated bool        `msgpack:"tr,omitempty" json:"truncated,omitempty"`
+	// StartedAt is when the attempt began, 0 if that is unknown.
+	StartedAt int64 `msgpack:"b,omitempty" json:"started_at_ms,omitempty"`
 	// FailedOn lists the workers of the last failed attempts, at most 8, ending
 	// with this one's.
 	FailedOn []WorkerID `msgpack:"fo,omitempty" json:"failed_on,omitempty"`

@@ -24,6 +24,10 @@ type Row struct {
 	Exception   *Exception
 	Result      *Result
 	Subscribers []SessionID
+	// Progress is what the last attempt that told some has told; see Reported.
+	Progress *ProgressRecord
+	// History is set if several attempts have ended; see PastAttempts.
+	History *HistoryRecord
 	// Blocked is set while the future waits for its inputs.
 	Blocked *BlockedRecord
 	// Pins is set while somebody keeps it from being removed.
@@ -138,6 +142,10 @@ func (r *Row) Put(key *Key, value *Value) {
 		r.Result = record
 	case *PinsRecord:
 		r.Pins = record
+	case *ProgressRecord:
+		r.Progress = record
+	case *HistoryRecord:
+		r.History = record
 	case *BlockedRecord:
 		r.Blocked = record
 	default:
@@ -174,4 +182,4 @@ func (r *Row) Refs() []*ChunkRef {
 
 // MaxRowKeys is the maximum number of keys in one row read: the fixed keys and
 // the subscribers.
-const MaxRowKeys = 11 + MaxSubscribers
+const MaxRowKeys = 13 + MaxSubscribers

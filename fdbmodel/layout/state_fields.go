@@ -87,7 +87,7 @@ func (s *SettlingRecord) readField(name, b []byte) ([]byte, error) {
 func (e *Exception) appendFields(f fields) fields {
 	f = f.text("k", string(e.Kind)).text("m", e.Message).int("a", int64(e.Attempt)).text("w", string(e.Worker))
 	f = f.bool("f", e.Final).bool("p", e.Permanent).int("t", e.At).int("x", int64(e.ExitCode))
-	f = f.bytes("o", e.Stdout).bytes("e", e.Stderr)
+	f = f.int("b", e.StartedAt).bytes("o", e.Stdout).bytes("e", e.Stderr)
 	if e.StderrRef != nil {
 		f = f.record("er", e.StderrRef)
 	}
@@ -126,6 +126,8 @@ func (e *Exception) readField(name, b []byte) ([]byte, error) {
 		return readBytes(b, &e.Stderr)
 	case "er":
 		return readRef(b, &e.StderrRef)
+	case "b":
+		return readInt(b, &e.StartedAt)
 	case "tr":
 		return readBool(b, &e.Truncated)
 	case "fo":

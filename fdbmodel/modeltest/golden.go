@@ -54,8 +54,8 @@ func GoldenRecords() []GoldenRecord {
 		{"cancel", &layout.CancelRequest{Reason: "r", At: 5}, false, empty[layout.CancelRequest]()},
 		{"exception", &layout.Exception{
 			Kind: layout.KindExit, Message: "m", Attempt: 2, Worker: token.Worker, Final: true, Permanent: true, At: 6,
-			ExitCode: 7,
-			Stdout:   []byte("o"), Stderr: []byte("e"), StderrRef: ref, Truncated: true, FailedOn: []layout.WorkerID{"v", "w"},
+			ExitCode: 7, StartedAt: 4,
+			Stdout: []byte("o"), Stderr: []byte("e"), StderrRef: ref, Truncated: true, FailedOn: []layout.WorkerID{"v", "w"},
 		}, false, empty[layout.Exception]()},
 		{"result", &layout.Result{
 			Token: token, Codec: layout.CodecRaw, Value: []byte("v"), ValueRef: ref, Object: "h", Size: 1, ExitCode: 2,
@@ -89,6 +89,11 @@ func GoldenRecords() []GoldenRecord {
 		{"pins", &layout.PinsRecord{Holders: []string{"a", "b"}, Sessions: []string{"", "s"}}, false,
 			empty[layout.PinsRecord]()},
 		{"blocked", &layout.BlockedRecord{Linked: 1, Objects: true}, false, empty[layout.BlockedRecord]()},
+		{"progress", &layout.ProgressRecord{Token: token, Attempt: 2, Done: 3, Total: 4, Text: "m", At: 5}, false,
+			empty[layout.ProgressRecord]()},
+		{"history", &layout.HistoryRecord{Past: []layout.PastAttempt{
+			{Attempt: 1, Worker: "w", Kind: layout.KindError, Message: "m", StartedAt: 2, At: 3},
+		}}, false, empty[layout.HistoryRecord]()},
 		{"settling", &layout.SettlingRecord{Told: GoldenID, Released: 2}, false, empty[layout.SettlingRecord]()},
 	}, slices.Concat(goldenMembers(), goldenJobs(), goldenSchedules())...)
 }
@@ -180,6 +185,7 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 		{"copy", tuple.AppendStamp(k.CopiesOf(GoldenID), [10]byte{1}, 0)},
 		{"cancel", k.State(GoldenID, layout.StateCancel)}, {"claim", k.State(GoldenID, layout.StateClaim)},
 		{"exception", k.State(GoldenID, layout.StateException)}, {"pins", k.State(GoldenID, layout.StatePins)},
+		{"progress", k.Stage(GoldenID)}, {"history", k.State(GoldenID, layout.StateHistory)},
 		{"result", k.State(GoldenID, layout.StateResult)},
 		{"subscriber", k.Subscriber(GoldenID, "s")}, {"ready", k.Ready(GoldenID, spec)},
 		{"assignment", k.Assigned("w", GoldenID, spec)},

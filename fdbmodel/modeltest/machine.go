@@ -180,6 +180,7 @@ func (m *Machine) Step() {
 		m.janitor, m.infeasible, m.infeasible, m.replace, m.assign, m.assign, m.unassign, m.store, m.unstore,
 		m.settle, m.lose, m.lose, m.block, m.clone, m.pin, m.pin, m.reassign,
 		m.schedule, m.schedule,
+		m.report, m.report,
 	}
 	if m.random.IntN(80) == 0 {
 		m.crash()
@@ -282,7 +283,7 @@ func digest(r *layout.Row) string {
 	if r.Exception != nil {
 		s += fmt.Sprintf(" exception=%v final=%t", r.Exception.Kind, r.Exception.Final)
 	}
-	return s
+	return s + lifeDigest(r)
 }
 
 func (m *Machine) compare(before, after *layout.Row, allowed change) {
@@ -291,6 +292,9 @@ func (m *Machine) compare(before, after *layout.Row, allowed change) {
 	}
 	if before != nil && after != nil && before.Object() != "" && after.State() != layout.Realized {
 		m.lost[before.ID] = true
+	}
+	if before != nil && after != nil && len(m.loose) == 0 && !remembers(before, after) {
+		m.fail("the history of future %s changed from %+v to %+v", after.ID, before.History, after.History)
 	}
 	fits := allowed(before, after)
 	for _, other := range m.loose {

@@ -202,7 +202,11 @@ func (m *Machine) finish(ctx context.Context) (change, error) {
 	var how []*ending
 	for range 1 + m.random.IntN(2) {
 		f, e := w.held[m.random.IntN(len(w.held))], &endings[m.random.IntN(len(endings))]
-		done, how = append(done, e.give(f)), append(how, e)
+		c := e.give(f)
+		if m.random.IntN(3) == 0 {
+			c.Progress = &fdbmodel.Progress{Future: f, Done: int64(m.random.IntN(9)), Text: e.name, At: m.Clock.Now()}
+		}
+		done, how = append(done, c), append(how, e)
 	}
 	outcomes, err := w.Finish(ctx, done)
 	for i, o := range outcomes {

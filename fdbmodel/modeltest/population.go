@@ -80,22 +80,20 @@ func Populate(t *testing.T) *Population {
 		finish(fdbmodel.Completion{Future: claim(), Result: &result})
 	}
 	p.IDs[layout.Failed] = submit(10)
-	finish(fdbmodel.Completion{Future: claim(), Exception: &layout.Exception{Kind: layout.KindError, Message: "m"}})
+	failed := layout.Exception{Kind: layout.KindError, Message: "m"}
+	finish(fdbmodel.Completion{Future: claim(), Exception: &failed})
+	require.NoError(t, c.Retry(ctx, p.IDs[layout.Failed]))
+	finish(fdbmodel.Completion{Future: claim(), Exception: &failed})
 	p.IDs[layout.Claimed] = submit(10)
 	p.Begun = claim()
 	p.Claim = p.Begun.Token
+	p.report(t)
 	p.IDs[layout.Delayed], p.Inputs[0] = submitLater(t, c, time.Hour), submitLater(t, c, 2*time.Hour)
 	p.IDs[layout.Ready] = submit(10)
 	p.Middle = submit(5000)
 	require.NoError(t, c.Pin(ctx, p.Middle, "p", ""))
-	spec := layout.Spec{Function: "go:f", Owner: "g"}
-	got, err := c.Submit(ctx, []fdbmodel.Submission{{Spec: spec}, {Spec: spec}})
-	require.NoError(t, err)
-	p.Held = [2]layout.ID{got[0].ID, got[1].ID}
-	require.NoError(t, c.CreateBatch(ctx, &layout.BatchRecord{ID: "b", Template: []byte("{}"), Made: true, CreatedAt: 7}))
-	_, _, err = c.AssignChunk(ctx, "b", layout.BatchChunk{Worker: p.Worker.ID(), ID: "c"}, p.Held[1:], AnyBatch)
-	require.NoError(t, err)
-	got, err = c.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"}, Inputs: p.Inputs[:]}})
+	p.hold(t)
+	got, err := c.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"}, Inputs: p.Inputs[:]}})
 	require.NoError(t, err)
 	p.IDs[layout.Blocked] = got[0].ID
 	require.Len(t, p.IDs, len(layout.States()))
@@ -103,6 +101,26 @@ func Populate(t *testing.T) *Population {
 	report := p.Check(t)
 	require.Empty(t, append(report.Notes, report.Problems...))
 	return p
+}
+
+// hold makes a batch with two futures, and assigns one.
+func (p *Population) hold(t *testing.T) {
+	ctx, spec := context.Background(), layout.Spec{Function: "go:f", Owner: "g"}
+	got, err := p.C.Submit(ctx, []fdbmodel.Submission{{Spec: spec}, {Spec: spec}})
+	require.NoError(t, err)
+	p.Held = [2]layout.ID{got[0].ID, got[1].ID}
+	batch := &layout.BatchRecord{ID: "b", Template: []byte("{}"), Made: true, CreatedAt: 7}
+	require.NoError(t, p.C.CreateBatch(ctx, batch))
+	_, _, err = p.C.AssignChunk(ctx, "b", layout.BatchChunk{Worker: p.Worker.ID(), ID: "c"}, p.Held[1:], AnyBatch)
+	require.NoError(t, err)
+}
+
+// report has the future that runs tell how far it is.
+func (p *Population) report(t *testing.T) {
+	_, err := p.Worker.WriteProgress(context.Background(), func() []fdbmodel.Progress {
+		return []fdbmodel.Progress{{Future: p.Begun, Done: 1, Total: 2, Text: "half", At: time.UnixMilli(1)}}
+	})
+	require.NoError(t, err)
 }
 
 func submitLater(t *testing.T, c *fdbmodel.Cluster, wait time.Duration) layout.ID {

@@ -457,3 +457,36 @@ func TestMiddleware(t *testing.T) {
 	require.Equal(t, 2, n)
 	require.Equal(t, []string{"outer", "inner", "outer", "inner"}, order)
 }
+
+// TestProgressIsFollowed: each attempt's, and the attempts before it.
+func TestProgressIsFollowed(t *testing.T) {
+	t.Parallel()
+	c := futurestest.New(t)
+	load := futures.Define[int, int]("load", futures.Retries(1))
+	c.Register(load.Bind(func(ctx context.Context, n int) (int, error) {
+		info, _ := workers.InfoFrom(ctx)
+		for i := range n {
+			require.NoError(t, workers.Progress(ctx, int64(i+1), int64(n), ""))
+			c.Elapse(time.Second)
+		}
+		if info.Attempt == 1 {
+			return 0, errors.New("no connection")
+		}
+		return n, nil
+	}))
+	future, err := load.Submit(context.Background(), c.Client, 3)
+	require.NoError(t, err)
+	var seen []futures.View
+	require.NoError(t, c.Client.Follow(context.Background(), future.ID(), func(v futures.View) error {
+		seen = append(seen, v)
+		return nil
+	}))
+	require.Equal(t, futures.Ready, seen[0].State)
+	last := seen[len(seen)-1]
+	require.Equal(t, futures.Realized, last.State)
+	require.Equal(t, int64(3), last.Progress.Done)
+	require.Equal(t, int64(3), last.Progress.Total)
+	require.Len(t, last.Attempts, 2)
+	require.Equal(t, "no connection", last.Attempts[0].Message)
+	require.Equal(t, 3*time.Second, last.Attempts[0].EndedAt.Sub(last.Attempts[0].StartedAt))
+}

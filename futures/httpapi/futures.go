@@ -143,6 +143,7 @@ func (s *server) registerFutures() {
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, futuresPath+"/{id}", "get", "Get a future",
 		"With wait, answers once the future is over, or after that time with the future as it is."), s.get)
 	s.registerResult()
+	s.registerFollow()
 }
 
 type submitInput struct {

@@ -166,7 +166,7 @@ func TestDescriptionNamesEveryRoute(t *testing.T) {
 			require.NotEmpty(t, api.Paths[at][method].Summary, "%s %s", method, at)
 		}
 	}
-	require.Len(t, api.Paths, 21)
+	require.Len(t, api.Paths, 22)
 }
 
 func TestClosedClientIsAProblem(t *testing.T) {

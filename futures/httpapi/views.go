@@ -47,7 +47,9 @@ type Future struct {
 	Worker      layout.WorkerID    `json:"worker,omitempty" doc:"The worker that holds or realized it"`
 	Pins        []string           `json:"pins,omitempty" doc:"Who keeps it from being removed"`
 	Cancel      *CancelRequestView `json:"cancel,omitempty" doc:"Set if it was asked to stop"`
+	Progress    *Progress          `json:"progress,omitempty" doc:"What the present or last attempt has told"`
 	Failure     *Failure           `json:"failure,omitempty" doc:"The last failed attempt"`
+	Attempts    []Attempt          `json:"attempts,omitempty" doc:"Ended attempts, if one has failed; not in lists"`
 	Result      *Result            `json:"result,omitempty"`
 }
 
@@ -76,6 +78,24 @@ type Requirements struct {
 type CancelRequestView struct {
 	Reason string    `json:"reason,omitempty"`
 	At     time.Time `json:"at"`
+}
+
+// Progress is how far a function says that it is.
+type Progress struct {
+	Done  int64     `json:"done"`
+	Total int64     `json:"total,omitempty" doc:"Left out if it is unknown"`
+	Text  string    `json:"text,omitempty"`
+	At    time.Time `json:"at"`
+}
+
+// Attempt is an attempt that has ended.
+type Attempt struct {
+	Attempt   int                `json:"attempt"`
+	Worker    layout.WorkerID    `json:"worker,omitempty"`
+	StartedAt *time.Time         `json:"started_at,omitempty" doc:"Left out if its worker did not live to tell"`
+	EndedAt   time.Time          `json:"ended_at"`
+	Kind      layout.FailureKind `json:"kind,omitempty" doc:"Why it failed; left out for one with a result"`
+	Message   string             `json:"message,omitempty"`
 }
 
 // Failure is a failed attempt.
@@ -169,6 +189,10 @@ func futureOf(row *layout.Row, ending *layout.Ending) Future {
 	if row.Cancel != nil {
 		f.Cancel = &CancelRequestView{Reason: row.Cancel.Reason, At: timeOf(row.Cancel.At)}
 	}
+	if p := row.Reported(); p != nil {
+		f.Progress = &Progress{Done: p.Done, Total: p.Total, Text: p.Text, At: timeOf(p.At)}
+	}
+	f.Attempts = attemptsOf(row)
 	if e := ending.Failure; e != nil {
 		f.Failure = &Failure{
 			Kind: e.Kind, Message: e.Message, Attempt: e.Attempt, Worker: e.Worker, Final: e.Final, ExitCode: e.ExitCode,
@@ -211,6 +235,7 @@ func endingOf(row *layout.Row) layout.Ending {
 func ListView(row *layout.Row) Future {
 	e := endingOf(row)
 	f := futureOf(row, &e)
+	f.Attempts = nil
 	if f.Result != nil {
 		f.Result.Value, f.Result.Output, f.Result.Stderr = nil, nil, nil
 	}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/futura-run/futura/futures"
+)
+
+// progressLine is how far a function is.
+func progressLine(done, total int64, text string) string {
+	line := fmt.Sprint(done)
+	if total > 0 {
+		line = fmt.Sprintf("%d of %d", done, total)
+		if done <= total {
+			line += fmt.Sprintf(" (%d %%)", int64(float64(done)/float64(total)*100))
+		}
+	}
+	if text != "" {
+		line += ": " + printable(firstLine(text))
+	}
+	return line
+}
+
+// showProgress says how far a future is whenever it has told, until stop is called.
+func (a *app) showProgress(ctx context.Context, c *futures.Client, id futures.ID) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var last futures.Progress
+		// Its errors are those of the await.
+		_ = c.Follow(ctx, id, func(v futures.View) error {
+			if p := v.Progress; p != nil && *p != last {
+				last = *p
+				fmt.Fprintf(a.err, "%s: %s\n", id, progressLine(p.Done, p.Total, p.Text))
+			}
+			return nil
+		})
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}

@@ -1,0 +1,33 @@
+package mutants
+
+// attemptMutants are faults in what is kept of attempts, and in what is around a call.
+func attemptMutants() []mutant {
+	model := suites{{of: "fdbmodel", run: "Progress|History|Death"}, {of: "internal/sim"}}
+	workers := suites{{of: "workers", run: "Progress|Middleware"}}
+	return []mutant{
+		{name: "a dead worker writes progress", file: "fdbmodel/progress.go", by: model,
+			old: "if err := r.checkAlive(ctx, r.askAlive(tx)); err != nil {",
+			new: "if err := r.checkAlive(ctx, r.askAlive(tx)); err != nil && false {"},
+		{name: "progress does not see that its claim ends", file: "fdbmodel/progress.go", by: model,
+			old: "\t\t\t\ttx.AddReadConflictKey(key)\n",
+			new: "\t\t\t\t_ = key\n"},
+		{name: "progress of an earlier claim is shown", file: "fdbmodel/layout/life.go", by: model,
+			old: "case r.Claim != nil && r.Claim.Token == p.Token:",
+			new: "case r.Claim != nil:"},
+		{name: "a history grows without a bound", file: "fdbmodel/layout/life.go", by: model,
+			old: "past = h.Past[max(0, len(h.Past)+1-MaxHistory):]",
+			new: "past = h.Past"},
+		{name: "a retry is an attempt in the history", file: "fdbmodel/history.go", by: model,
+			old: " || by == EventRetry {",
+			new: " {"},
+		{name: "the last progress is lost", file: "workers/job.go", by: workers,
+			old: "c.Started, c.Progress = j.started, j.life.progress.take(j)",
+			new: "c.Started = j.started\n\tj.life.progress.take(j)"},
+		{name: "each progress is written at once", file: "workers/progress.go", by: workers,
+			old: "return r.written.Add(progressEvery)",
+			new: "return r.written"},
+		{name: "a second call appends to the result of the first", file: "workers/middleware.go", by: workers,
+			old: "\t\t\tj.dropWritten()\n",
+			new: ""},
+	}
+}
