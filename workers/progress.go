@@ -1,9 +1,11 @@
 package workers
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -127,6 +129,10 @@ func (r *reports) write(ctx context.Context) (more bool) {
 			}
 			batch[j], all = p, append(all, p)
 		}
+		// The same run makes the same transactions.
+		slices.SortFunc(all, func(a, b fdbmodel.Progress) int {
+			return bytes.Compare(a.Future.ID[:], b.Future.ID[:])
+		})
 		return all
 	}
 	r.mu.Lock()

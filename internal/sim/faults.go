@@ -112,8 +112,16 @@ func (w *world) watched(p *workerProcess, name string, fn workers.Function) work
 			// It dies with this future, and with any others that it claimed.
 			p.process.die()
 		}
+		w.tell(ctx, &info, 1)
 		value, err := w.attempt(ctx, args, run, func() ([]byte, error) {
-			return w.log.failures.watch(p, args, &w.report, func() ([]byte, error) { return fn(ctx, args) })
+			return w.log.failures.watch(p, args, &w.report, func() ([]byte, error) {
+				value, err := fn(ctx, args)
+				if err == nil {
+					w.stopBeforeTheEnd(ctx, p)
+				}
+				w.tell(ctx, &info, 2)
+				return value, err
+			})
 		})
 		return w.output(&info, run, value), err
 	}

@@ -122,6 +122,7 @@ type world struct {
 	healing bool
 	stopped bool    // a process is stopped in the midst of a step
 	broken  []error // what was seen that must not be
+	told    map[attemptOf]int64
 }
 
 // Run runs a seed and returns an error that names what does not hold.
