@@ -1,16 +1,13 @@
 package fdbmodel
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/read"
-	"github.com/futura-run/futura/fdbmodel/tuple"
 )
 
 // MaxAssign is the maximum number of futures in one transaction of Assign or
@@ -78,7 +75,9 @@ func (c *Cluster) Unassign(ctx context.Context, worker layout.WorkerID, ids []la
 			if err != nil {
 				return err
 			}
-			w.flush()
+			if err := w.flush(ctx); err != nil {
+				return err
+			}
 			outcomes, then = moved.outcomes, w.aftermath()
 			return nil
 		})
@@ -119,7 +118,9 @@ func (c *Cluster) assignIn(ctx context.Context, tx kv.Attempt, worker layout.Wor
 	if slices.Contains(moved.outcomes, Applied) {
 		w.callWorker(worker)
 	}
-	w.flush()
+	if err := w.flush(ctx); err != nil {
+		return nil, nil, err
+	}
 	return moved.outcomes, moved.there, nil
 }
 
@@ -254,7 +255,9 @@ func (c *Cluster) dropAssignedIn(ctx context.Context, tx kv.Tx, worker layout.Wo
 			dropped.moved++
 		}
 	}
-	w.flush()
+	if err := w.flush(ctx); err != nil {
+		return dropped, err
+	}
 	dropped.then = w.aftermath()
 	return dropped, nil
 }
@@ -295,181 +298,6 @@ func (r *Registration) ownEntries(ctx context.Context, tx kv.Reader, pending kv.
 // askOwn requests the futures that wait for the worker alone.
 func (r *Registration) askOwn(tx kv.Reader, limit int) kv.Pending[kv.Page] {
 	return tx.GetRange(kv.Prefix(r.cluster.keys.AssignedTo(r.info.ID)), kv.RangeOptions{Limit: limit})
-}
-
-// HeldFuture is a future that waits to be assigned.
-type HeldFuture struct {
-	ID       layout.ID
-	Priority uint8
-	// Failed is how many attempts have failed.
-	Failed int
-	// Due is the time until which it should wait, in milliseconds of Unix time,
-	// 0 if it need not wait.
-	Due int64
-}
-
-// Held returns up to limit futures of an owner that wait to be assigned, and
-// the cursor of the next page, empty at the end. Within a shard those with the
-// fewest failed attempts come first, then those that are due earliest, then
-// those of the highest priority. Respecting the due time of a held future is up
-// to the caller. It returns ErrBadCursor for an invalid cursor.
-func (c *Cluster) Held(ctx context.Context, owner string, cursor []byte, limit int) ([]HeldFuture, []byte, error) {
-	shard := 0
-	if len(cursor) > 0 {
-		if shard = int(cursor[0]); shard >= c.config.Shards {
-			return nil, nil, fmt.Errorf("%w: %x is not a cursor of held futures", layout.ErrBadCursor, cursor)
-		}
-	}
-	var held []HeldFuture
-	for ; shard < c.config.Shards; shard++ {
-		prefix := c.keys.HeldOf(shard, owner)
-		r := kv.Prefix(prefix)
-		if len(cursor) > 1 {
-			r.Begin = append(bytes.Clone(prefix), cursor[1:]...)
-		}
-		cursor = nil
-		var page kv.Page
-		err := c.View(ctx, func(tx kv.Attempt) (err error) {
-			page, err = tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: limit - len(held)}).Wait(ctx)
-			return err
-		})
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, item := range page.Items {
-			rest := tuple.NewReader(item.Key[len(prefix):])
-			failed, due, inverse, id := rest.Int(), rest.Int(), rest.Int(), layout.ID(rest.UUID())
-			if err := rest.Done(); err != nil {
-				return nil, nil, fmt.Errorf("%s: %w: %w", tuple.String(item.Key), layout.ErrBadRecord, err)
-			}
-			held = append(held, HeldFuture{ID: id, Priority: uint8(255 - inverse), Failed: int(failed), Due: due})
-		}
-		if page.More {
-			last := page.Items[len(page.Items)-1].Key
-			return held, append([]byte{byte(shard)}, kv.After(last)[len(prefix):]...), nil
-		}
-		if len(held) >= limit && shard+1 < c.config.Shards {
-			return held, []byte{byte(shard + 1)}, nil
-		}
-	}
-	return held, nil, nil
-}
-
-// WatchOwner returns a watch that fires when a held future of the owner ends,
-// is assigned, or starts to wait for an assignment, and when the batch with
-// that id changes. To see earlier changes the caller reads after this call. The
-// caller cancels the watch.
-func (c *Cluster) WatchOwner(ctx context.Context, owner string) (kv.Watch, error) {
-	var watch kv.Watch
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-read"}, func(tx kv.Attempt) error {
-		watch = tx.Watch(c.keys.OwnerBell(owner))
-		return nil
-	})
-	if err != nil && watch != nil {
-		watch.Cancel()
-		watch = nil
-	}
-	return watch, err
-}
-
-// OwnerCounts returns how many futures of an owner are in each state, from its
-// counters. Shards are read at slightly different versions.
-func (c *Cluster) OwnerCounts(ctx context.Context, queue, owner string) (map[layout.State]int64, error) {
-	counts := map[layout.State]int64{}
-	err := c.View(ctx, func(tx kv.Attempt) error {
-		clear(counts)
-		pending := make([]kv.Pending[kv.Page], c.config.Shards)
-		for shard := range pending {
-			r := kv.Prefix(c.keys.CountOwner(shard, queue, owner))
-			pending[shard] = tx.Snapshot().GetRange(r, kv.RangeOptions{})
-		}
-		for shard, p := range pending {
-			page, err := p.Wait(ctx)
-			if err != nil {
-				return err
-			}
-			for _, item := range page.Items {
-				key, n, err := layout.ParseCount(c.keys.CountsOf(shard), item)
-				if err != nil {
-					return err
-				}
-				counts[key.State] += n
-			}
-		}
-		return nil
-	})
-	return counts, err
-}
-
-// OwnerOpen returns how many held futures of an owner are with the workers that
-// they were assigned to, waiting or running, by the reason of their assignment.
-func (c *Cluster) OwnerOpen(ctx context.Context, owner string) (map[string]int64, error) {
-	open := map[string]int64{}
-	prefix := c.keys.OwnerOpenOf(owner)
-	err := c.EachKey(ctx, kv.Prefix(prefix), func(item kv.KeyValue) error {
-		reason, n, err := layout.ParseOpen(prefix, item)
-		if n != 0 {
-			open[reason] = n
-		}
-		return err
-	})
-	return open, err
-}
-
-// HeldRetries counts the held futures of an owner that wait to be assigned
-// after an attempt that failed, and returns when the next of them becomes due:
-// the zero time if all are due.
-func (c *Cluster) HeldRetries(ctx context.Context, owner string, now time.Time) (n int, next time.Time, err error) {
-	first := int64(0)
-	for shard := range c.config.Shards {
-		prefix := c.keys.HeldOf(shard, owner)
-		r := kv.Prefix(prefix)
-		r.Begin = tuple.AppendInt(c.keys.HeldOf(shard, owner), 1)
-		err := c.EachKey(ctx, r, func(item kv.KeyValue) error {
-			rest := tuple.NewReader(item.Key[len(prefix):])
-			rest.Int()
-			if due := rest.Int(); due > layout.Millis(now) && (first == 0 || due < first) {
-				first = due
-			}
-			n++
-			return nil
-		})
-		if err != nil {
-			return 0, next, err
-		}
-	}
-	if first != 0 {
-		next = time.UnixMilli(first).UTC()
-	}
-	return n, next, nil
-}
-
-// DropOwner removes the counters and the bell of an owner without futures. It
-// returns ErrTransition if it still has some. An unknown commit is retried and
-// harmless.
-func (c *Cluster) DropOwner(ctx context.Context, queue, owner string) error {
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt) error {
-		for shard := range c.config.Shards {
-			r := kv.Prefix(c.keys.CountOwner(shard, queue, owner))
-			page, err := tx.GetRange(r, kv.RangeOptions{}).Wait(ctx)
-			if err != nil {
-				return err
-			}
-			for _, item := range page.Items {
-				key, n, err := layout.ParseCount(c.keys.CountsOf(shard), item)
-				if err != nil {
-					return err
-				}
-				if n != 0 {
-					return fmt.Errorf("owner %q has %d futures that are %v: %w", owner, n, key.State, ErrTransition)
-				}
-			}
-			tx.ClearRange(r)
-		}
-		tx.ClearRange(kv.Prefix(c.keys.Owner(owner)))
-		return nil
-	})
-	return err
 }
 
 // assignees are the workers that the futures of one submit are assigned to.

@@ -90,8 +90,7 @@ func (c *Cluster) DiscardMany(ctx context.Context, ids []layout.ID) (removed int
 					n++
 				}
 			}
-			w.flush()
-			return nil
+			return w.flush(ctx)
 		})
 		if removed += n; err != nil {
 			return removed, err
@@ -142,7 +141,9 @@ func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, ids []layout.ID, e
 		}
 		w.apply(&row, &after)
 	}
-	w.flush()
+	if err := w.flush(ctx); err != nil {
+		return nil, then, nil, err
+	}
 	return outcomes, w.aftermath(), asked, nil
 }
 
@@ -171,8 +172,7 @@ func (c *Cluster) Discard(ctx context.Context, id layout.ID) error {
 		}
 		w := c.changes(tx)
 		w.remove(&row)
-		w.flush()
-		return nil
+		return w.flush(ctx)
 	})
 	return err
 }
@@ -233,7 +233,9 @@ func (c *Cluster) change(ctx context.Context, id layout.ID, e Event) (outcome Ou
 		}
 		w := c.changes(tx)
 		w.apply(&row, &after)
-		w.flush()
+		if err := w.flush(ctx); err != nil {
+			return err
+		}
 		then = w.aftermath()
 		return nil
 	})

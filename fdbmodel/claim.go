@@ -210,7 +210,9 @@ func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token layout.
 	if r.inRing {
 		r.leaveRing(tx)
 	}
-	w.flush()
+	if err := w.flush(ctx); err != nil {
+		return nil, false, err
+	}
 	return found, more, nil
 }
 

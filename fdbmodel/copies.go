@@ -147,7 +147,9 @@ func (c *Cluster) ReportLost(ctx context.Context, id layout.ID, token layout.Tok
 		}
 		w := c.changes(tx)
 		w.apply(&row, &after)
-		w.flush()
+		if err := w.flush(ctx); err != nil {
+			return err
+		}
 		state, then = after.State(), w.aftermath()
 		return nil
 	})

@@ -38,6 +38,13 @@ func (d *demands) addRow(row *layout.Row, shard int) {
 		failedOn, shard}]++
 }
 
+func (d *demands) addMany(one demand, n int) {
+	if *d == nil {
+		*d = demands{}
+	}
+	(*d)[one] += n
+}
+
 // anyFailed reports whether attempts failed of some that are left.
 func (d demands) anyFailed() bool {
 	for demand, n := range d {

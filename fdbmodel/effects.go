@@ -57,7 +57,9 @@ var (
 	wasPut       = condition{"its result was put", func(r *layout.Row, _ *Event) bool { return r.Spec.IsPut() }}
 	waitsForTime = condition{"due later",
 		func(r *layout.Row, e *Event) bool { return r.Attempts.Due > layout.Millis(e.Now) }}
-	isDue = condition{"due", func(r *layout.Row, e *Event) bool { return r.Attempts.Due <= layout.Millis(e.Now) }}
+	isInLine   = condition{"in line", func(r *layout.Row, _ *Event) bool { return r.InLine() }}
+	isAdmitted = condition{"not in line", func(r *layout.Row, _ *Event) bool { return !r.InLine() }}
+	isDue      = condition{"due", func(r *layout.Row, e *Event) bool { return r.Attempts.Due <= layout.Millis(e.Now) }}
 )
 
 func (c condition) and(d condition) condition {
@@ -70,6 +72,7 @@ var (
 	nothing        = effect{"", func(*layout.Row, *Event) {}}
 	setClaim       = effect{"set claim", func(r *layout.Row, e *Event) { r.Claim = &layout.Claim{Token: e.Token} }}
 	setResult      = effect{"set result", func(r *layout.Row, e *Event) { r.Result, r.Cancel = e.Result, nil }}
+	leaveLine      = effect{"clear place in line", func(r *layout.Row, _ *Event) { r.Line = nil }}
 	askCancel      = effect{"set cancel", func(r *layout.Row, e *Event) { r.Cancel = e.Cancel }}
 	dropClaim      = effect{"clear claim", func(r *layout.Row, _ *Event) { r.Claim, r.Attempts.Due = nil, 0 }}
 	becomeReady    = effect{"clear due time", func(r *layout.Row, _ *Event) { r.Attempts.Due = 0 }}

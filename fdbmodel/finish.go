@@ -233,7 +233,9 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 		for _, sequence := range exhausted {
 			tx.Clear(c.keys.Claims(r.info.ID, sequence))
 		}
-		w.flush()
+		if err := w.flush(ctx); err != nil {
+			return err
+		}
 		after = w.aftermath()
 		return nil
 	})

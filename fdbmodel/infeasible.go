@@ -86,9 +86,10 @@ func (c *Cluster) EndInfeasible(ctx context.Context, m *Misfits) (ended int, nex
 			return err
 		}
 		w := c.changes(tx)
-		lost, err = c.failInfeasible(ctx, w, look.over, members, now)
-		w.flush()
-		return err
+		if lost, err = c.failInfeasible(ctx, w, look.over, members, now); err != nil {
+			return err
+		}
+		return w.flush(ctx)
 	})
 	if err != nil {
 		return 0, time.Time{}, err

@@ -116,7 +116,9 @@ func (c *Cluster) PromoteDue(ctx context.Context) (promoted int, next time.Time,
 			}
 			next = earliest(next, later)
 		}
-		w.flush()
+		if err := w.flush(ctx); err != nil {
+			return err
+		}
 		then = w.aftermath()
 		return nil
 	})
@@ -206,8 +208,7 @@ func (c *Cluster) ExpireDone(ctx context.Context) (removed int, next time.Time, 
 			tx.Clear(e.key)
 			next = now
 		}
-		w.flush()
-		return nil
+		return w.flush(ctx)
 	})
 	if err != nil {
 		return 0, time.Time{}, err

@@ -145,8 +145,7 @@ func (c *Cluster) commitPut(ctx context.Context, row *layout.Row, before time.Ti
 		}
 		w := c.changes(tx)
 		w.put(row)
-		w.flush()
-		return nil
+		return w.flush(ctx)
 	})
 	return existed, err
 }

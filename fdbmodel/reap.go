@@ -157,14 +157,15 @@ func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, event Event, item kv.K
 			ended.lost = append(ended.lost, after)
 		}
 	}
-	ended.then = w.aftermath()
-	if ended.kept = len(kept) > 0; !ended.kept {
+	if ended.kept = len(kept) > 0; ended.kept {
+		list := layout.Encode(&layout.ClaimBatch{IDs: layout.PackIDs(kept)})
+		tx.Set(item.Key, list)
+	} else {
 		tx.Clear(item.Key)
-		w.flush()
-		return ended, nil
 	}
-	list := layout.Encode(&layout.ClaimBatch{IDs: layout.PackIDs(kept)})
-	tx.Set(item.Key, list)
-	w.flush()
+	if err := w.flush(ctx); err != nil {
+		return ended, err
+	}
+	ended.then = w.aftermath()
 	return ended, nil
 }

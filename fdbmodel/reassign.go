@@ -75,6 +75,8 @@ func (c *Cluster) reassignIn(ctx context.Context, tx kv.Attempt, from, to layout
 	if slices.Contains(outcomes, Applied) {
 		w.callWorker(to)
 	}
-	w.flush()
+	if err := w.flush(ctx); err != nil {
+		return nil, err
+	}
 	return outcomes, nil
 }

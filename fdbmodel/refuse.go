@@ -110,8 +110,7 @@ func (r *Registration) undoClaim(ctx context.Context, token layout.Token, entrie
 		if err := shortenList(ctx, tx, listKey, list, undone); err != nil {
 			return err
 		}
-		w.flush()
-		return nil
+		return w.flush(ctx)
 	})
 	return undone, err
 }

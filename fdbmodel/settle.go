@@ -95,7 +95,9 @@ func (c *Cluster) settle(ctx context.Context, marks []mark) (settled int, left [
 		if err := s.run(ctx, ids); err != nil {
 			return err
 		}
-		s.w.flush()
+		if err := s.w.flush(ctx); err != nil {
+			return err
+		}
 		settled, left, placed = s.settled, s.w.settling, s.w.placed
 		return nil
 	})

@@ -30,6 +30,7 @@ const (
 	EventBlock                           // its worker finds that the result of an input was lost
 	EventInfeasible                      // no worker could run it for too long
 	EventReplace                         // a worker that has what it must be near may be able to run it by now
+	EventAdmit                           // its lane admits it
 )
 
 var eventNames = [...]string{
@@ -38,7 +39,7 @@ var eventNames = [...]string{
 	EventPromote: "promote", EventRetry: "retry",
 	EventAssign: "assign", EventUnassign: "unassign", EventUnblock: "unblock", EventUpstream: "upstream",
 	EventLose: "lose", EventBlock: "block",
-	EventInfeasible: "infeasible", EventReplace: "replace",
+	EventInfeasible: "infeasible", EventReplace: "replace", EventAdmit: "admit",
 }
 
 // Events lists all kinds of event.
@@ -121,15 +122,18 @@ const MaxCrashes = 3
 // the data in the event. Events that are not in the table of transitions return
 // Refused, or Lost if they come from a worker without the claim. Next needs
 // row.Spec for Fail, PutBack, Reap, Promote, Retry, Unassign, Unblock and Infeasible
-// only.
+// only, and for all events of a future in a lane.
 func Next(row layout.Row, e Event) (layout.Row, Outcome) {
 	from := row.State()
 	for i := range transitions {
 		t := &transitions[i]
 		if t.from == from && t.event == e.Kind && (t.when.holds == nil || t.when.holds(&row, &e)) {
-			last := row.Exception
+			before := row
 			t.then.apply(&row, &e)
-			remember(&row, last, e.Kind)
+			remember(&row, before.Exception, e.Kind)
+			if t.outcome == Applied {
+				followLane(&before, &row)
+			}
 			return row, t.outcome
 		}
 	}
@@ -171,7 +175,7 @@ var transitions = []transition{
 	{layout.Blocked, EventUnblock, always, layout.Ready, unblockNow, Applied},
 	{layout.Blocked, EventUpstream, always, layout.Failed, failUpstream, Applied},
 
-	{layout.Ready, EventClaim, always, layout.Claimed, setClaim, Applied},
+	{layout.Ready, EventClaim, isAdmitted, layout.Claimed, setClaim, Applied},
 	{layout.Ready, EventRealize, always, layout.Ready, nothing, Lost},
 	{layout.Ready, EventFail, always, layout.Ready, nothing, Lost},
 	{layout.Ready, EventRelinquish, always, layout.Ready, nothing, Lost},
@@ -183,7 +187,9 @@ var transitions = []transition{
 	{layout.Ready, EventReappear, always, layout.Ready, nothing, Already},
 	{layout.Ready, EventCancel, always, layout.Failed, failCancelled, Applied},
 	{layout.Ready, EventPromote, always, layout.Ready, nothing, Already},
-	{layout.Ready, EventAssign, unassigned, layout.Ready, setAssigned, Applied},
+	{layout.Ready, EventAdmit, isInLine, layout.Ready, leaveLine, Applied},
+	{layout.Ready, EventAdmit, always, layout.Ready, nothing, Already},
+	{layout.Ready, EventAssign, unassigned.and(isAdmitted), layout.Ready, setAssigned, Applied},
 	{layout.Ready, EventAssign, assignedToWorker.and(sameReason), layout.Ready, nothing, Already},
 	{layout.Ready, EventUnassign, assignedToWorker.and(mustBeNear), layout.Blocked, lookAgain, Applied},
 	{layout.Ready, EventUnassign, assignedToWorker, layout.Ready, clearAssigned, Applied},

@@ -156,6 +156,11 @@ func TestStateGrid(t *testing.T) {
 		"ready replace":   "ready/refused ready/refused", "delayed replace": "delayed/refused delayed/refused",
 		"claimed replace": "claimed/refused claimed/refused", "realized replace": "realized/refused realized/refused",
 		"failed replace": "failed/refused failed/refused",
+
+		"blocked admit": "blocked/refused blocked/refused",
+		"ready admit":   "ready/already ready/already", "delayed admit": "delayed/refused delayed/refused",
+		"claimed admit": "claimed/refused claimed/refused", "realized admit": "realized/refused realized/refused",
+		"failed admit": "failed/refused failed/refused",
 	}
 	for _, s := range layout.States() {
 		for _, e := range fdbmodel.Events() {

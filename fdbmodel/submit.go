@@ -1,11 +1,9 @@
 package fdbmodel
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -61,6 +59,7 @@ type Submitted struct {
 	spec   *layout.Spec
 	worker layout.WorkerID
 	place  *layout.Place // where it waits, nil if it does not
+	admits demands       // of others, which it found in line
 	settle bool          // its inputs are to be linked, or those that use it to be told
 }
 
@@ -221,6 +220,9 @@ func (c *Cluster) check(ctx context.Context, s *Submission) error {
 	if err := s.placeInputs(); err != nil {
 		return err
 	}
+	if err := s.checkLane(); err != nil {
+		return err
+	}
 	if s.Assigned != "" && !s.NotBefore.IsZero() {
 		return fmt.Errorf("%w: an assigned future can't be delayed", layout.ErrBadSpec)
 	}
@@ -303,9 +305,12 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 		return nil, err
 	}
 	asked := c.askSubmitted(tx, subs, look, fresh)
-	answers := make([]Submitted, len(subs))
+	answers, inLanes := make([]Submitted, len(subs)), map[int]*layout.Row{}
 	seen := make(map[layout.ID]*layout.Spec, len(subs))
 	w := c.changes(tx)
+	if err := w.askKinds(ctx, subs); err != nil {
+		return nil, err
+	}
 	called := assignees{cluster: c, changes: w}
 	for i := range subs {
 		s := &subs[i]
@@ -327,10 +332,8 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 				return nil, err
 			}
 			if found && old.Spec != nil {
-				if differs, err := c.otherThan(ctx, tx, &old, s); err != nil {
+				if err := c.requireSame(ctx, tx, &old, s); err != nil {
 					return nil, err
-				} else if differs != "" {
-					return nil, errIDInUse(s, differs)
 				}
 				answers[i].Existed, answers[i].State, answers[i].place = s.chosen, old.State(), layout.PlaceOf(&old)
 				asked.inputs.made(&old)
@@ -353,9 +356,26 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 		}
 		answers[i].State, answers[i].place = row.State(), layout.PlaceOf(&row)
 		answers[i].settle = slices.Contains(w.settling, mark{id: s.ID})
+		if row.Line != nil {
+			inLanes[i] = &row
+		}
 	}
-	w.flush()
+	if err := w.flush(ctx); err != nil {
+		return nil, err
+	}
+	placeInLanes(answers, inLanes, w.placed)
 	return answers, nil
+}
+
+// placeInLanes says where futures wait that got in line, after some were admitted, and
+// which others were.
+func placeInLanes(answers []Submitted, inLanes map[int]*layout.Row, others demands) {
+	for i, row := range inLanes {
+		answers[i].place = layout.PlaceOf(row)
+	}
+	if len(answers) > 0 {
+		answers[0].admits = others
+	}
 }
 
 // askedSubmitted is what a submit has requested.
@@ -433,53 +453,3 @@ func (c *Cluster) areFresh(ctx context.Context, tx kv.Tx, subs []Submission) (bo
 	page, err := tx.GetRange(between, kv.RangeOptions{Limit: 1}).Wait(ctx)
 	return err == nil && len(page.Items) == 0, err
 }
-
-func errIDInUse(s *Submission, differs string) error {
-	if s.Key != "" {
-		return fmt.Errorf("%w: %s, by the key %.80q, with other %s: use another key, or submit what was submitted before",
-			ErrIDInUse, s.ID, s.Key, differs)
-	}
-	return fmt.Errorf("%w: %s, with other %s: use another id, or submit what was submitted before", ErrIDInUse, s.ID,
-		differs)
-}
-
-// otherThan returns what the existing future has that s has not, empty if s
-// describes it.
-func (c *Cluster) otherThan(ctx context.Context, tx kv.Reader, old *layout.Row, s *Submission) (string, error) {
-	differs := otherWork(old.Spec, &s.Spec)
-	if differs != "" || !old.Spec.ArgsKey {
-		return differs, nil
-	}
-	args, err := tx.Get(c.keys.Args(old.ID)).Wait(ctx)
-	if !bytes.Equal(args, s.Args) {
-		differs = differentArguments
-	}
-	return differs, err
-}
-
-const differentArguments = "arguments"
-
-// otherWork returns which of the fields that determine the result differ, empty if
-// none does. Large arguments are compared by their hash, which their reference holds.
-func otherWork(a, b *layout.Spec) string {
-	switch {
-	case a.Function != b.Function:
-		return "function"
-	case a.Codec != b.Codec:
-		return "codec"
-	case a.Queue != b.Queue:
-		return "queue"
-	case a.ArgsSize != b.ArgsSize, !bytes.Equal(a.Args, b.Args), a.ArgsKey != b.ArgsKey, !sameRef(a.ArgsRef, b.ArgsRef):
-		return differentArguments
-	case !bytes.Equal(a.Inputs, b.Inputs), !sameRef(a.InputsRef, b.InputsRef):
-		return "inputs"
-	case !slices.Equal(a.Argv, b.Argv):
-		return "argv"
-	case !maps.Equal(a.Env, b.Env):
-		return "environment"
-	default:
-		return ""
-	}
-}
-
-func sameRef(a, b *layout.ChunkRef) bool { return a == b || a != nil && b != nil && *a == *b }

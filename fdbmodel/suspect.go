@@ -118,8 +118,7 @@ func (r *Registration) forgetDeath(ctx context.Context, ids []layout.ID) error {
 				w.apply(&row, &after)
 			}
 		}
-		w.flush()
-		return nil
+		return w.flush(ctx)
 	})
 	return err
 }

@@ -24,6 +24,9 @@ const (
 func (c *Cluster) Wake(ctx context.Context, version kv.Version, submitted []Submitted) {
 	var placed demands
 	for i := range submitted {
+		for d, n := range submitted[i].admits {
+			placed.addMany(d, n)
+		}
 		switch s := &submitted[i]; {
 		case s.Existed || s.place == nil:
 		case s.place.Kind == layout.PlaceAssigned:

@@ -28,10 +28,19 @@ type changes struct {
 	// told are futures that the transaction realizes and all of whose users it tells
 	// so itself.
 	told map[layout.ID]bool
+
+	cluster *Cluster
+	// lanes are those whose slots or lines change, in the order in which they were
+	// met.
+	lanes []*laneChange
+	kinds map[string]*kindState
+	// laneDue is when the first lane is to be looked at again that the transaction holds
+	// back, 0 for none.
+	laneDue int64
 }
 
 func (c *Cluster) changes(tx kv.Tx) *changes {
-	return &changes{keys: c.keys, tx: tx, now: layout.Millis(c.clock.Now())}
+	return &changes{keys: c.keys, tx: tx, now: layout.Millis(c.clock.Now()), cluster: c}
 }
 
 // insert writes a new future. Large arguments have been written before.
@@ -42,6 +51,10 @@ func (w *changes) insert(row *layout.Row, args []byte) {
 	}
 	if row.Attempts != (layout.Attempts{}) {
 		w.setAttempts(row)
+	}
+	if !row.Spec.Lane.IsZero() && row.State() == layout.Ready {
+		row.Line = &layout.LineRecord{}
+		w.join(row, true)
 	}
 	w.place(row)
 	w.ringOwner(row)
@@ -69,6 +82,7 @@ func (w *changes) apply(before, after *layout.Row) {
 	from, to := before.State(), after.State()
 	w.unplace(before)
 	w.place(after)
+	w.changeLane(before, after)
 	w.ringOwner(after)
 	w.countOpen(before, -1)
 	w.countOpen(after, 1)
@@ -126,6 +140,9 @@ func (w *changes) applyRecords(before, after *layout.Row) {
 	if before.Cancel != after.Cancel {
 		w.set(id, layout.StateCancel, after.Cancel, after.Cancel == nil)
 	}
+	if before.Line != nil && after.Line == nil {
+		w.tx.Clear(w.keys.State(id, layout.StateLine))
+	}
 	if before.Exception != after.Exception {
 		w.set(id, layout.StateException, after.Exception, after.Exception == nil)
 	}
@@ -154,8 +171,12 @@ func (w *changes) setAttempts(row *layout.Row) {
 	w.set(row.ID, layout.StateAttempts, &row.Attempts, row.Attempts == (layout.Attempts{}))
 }
 
-// place puts an unclaimed future where it waits.
+// place puts an unclaimed future where it waits. One that gets in line is put there
+// at the end of the transaction, if its lane has no room.
 func (w *changes) place(row *layout.Row) {
+	if row.Line != nil && row.Line.Fresh() {
+		return
+	}
 	if p := layout.PlaceOf(row); p != nil {
 		w.tx.Set(p.Key(w.keys, row), p.Value(row))
 	}
@@ -232,8 +253,12 @@ func (w *changes) finish(row *layout.Row) {
 	}
 }
 
-// flush writes the records that are written once per transaction.
-func (w *changes) flush() {
+// flush admits futures to lanes, and writes the records that are written once per
+// transaction.
+func (w *changes) flush(ctx context.Context) error {
+	if err := w.settleLanes(ctx); err != nil {
+		return err
+	}
 	for k, n := range w.counts {
 		if n != 0 {
 			w.tx.Atomic(kv.Add, w.keys.Count(k.Shard, k.Queue, k.Owner, k.State), layout.EncodeCounter(n))
@@ -255,6 +280,7 @@ func (w *changes) flush() {
 	for owner := range w.owners {
 		w.tx.SetVersionstampedValue(w.keys.OwnerBell(owner), layout.EncodeBell(), layout.StampOffset)
 	}
+	return nil
 }
 
 // flushMail packs the notices of one session into as few values as possible.

@@ -1,6 +1,7 @@
 package fdbmodel
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -41,7 +42,7 @@ func written(keys layout.Keyspace, change func(*changes)) []string {
 	tx := &writtenTx{}
 	w := &changes{keys: keys, tx: tx, now: 1}
 	change(w)
-	w.flush()
+	_ = w.flush(context.Background())
 	slices.Sort(tx.written)
 	return tx.written
 }
@@ -134,7 +135,7 @@ func TestEndsOfOneTransaction(t *testing.T) {
 		want[i] = layout.Notice{ID: row.ID, State: layout.Realized, Result: row.Result}
 		changes.finish(&row)
 	}
-	changes.flush()
+	require.NoError(t, changes.flush(w.ctx))
 	_, err := tx.Commit(w.ctx)
 	require.NoError(t, err)
 	notices, _, err := w.c.OpenMailbox("s").Listen(w.ctx)

@@ -87,6 +87,8 @@ func newJanitor(w *Worker, id layout.WorkerID) *janitor {
 	j.duties = []duty{
 		{name: "reap", every: config.Heartbeat, run: atIntervals(j.reap)},
 		{name: "promote", every: promoteEvery, run: inBatches(w.cluster.PromoteDue)},
+		{name: "admission to lanes", every: promoteEvery, run: inBatches(w.cluster.AdmitDue)},
+		{name: "sweep of lanes", every: sweepEvery, run: atIntervals(j.sweepLanes)},
 		{name: "settling of edges", every: settleEvery, run: j.settleEdges},
 		{name: "search for workers that have inputs", every: replaceEvery, run: inBatches(j.replaceDisplaced)},
 		{name: "schedules", every: schedulesEvery, run: inBatches(j.fireSchedules)},
@@ -234,6 +236,11 @@ func (j *janitor) settleEdges(ctx context.Context, now time.Time) (next time.Tim
 		return time.Time{}, err
 	}
 	return now, nil
+}
+
+// sweepLanes goes on where whoever changed the settings of lanes died.
+func (j *janitor) sweepLanes(ctx context.Context, _ time.Time) error {
+	return j.cluster.SweepLanes(ctx)
 }
 
 // sweepChunks looks at some of the chunks, one shard after the other.

@@ -55,6 +55,10 @@ const (
 	// for those that have not told it that they have ended. Edges that are to be
 	// settled are a note.
 	InvariantEdge Invariant = "edge"
+	// InvariantLane: a lane has admitted the futures that it counts; none is in line for
+	// a lane that has room, unless it is paused, is held back, or waits for its turn;
+	// and what is in line or has a slot is in a lane.
+	InvariantLane Invariant = "lane"
 	// InvariantCopy: a copy of a result is that of a realized future. Its worker may
 	// be dead.
 	InvariantCopy Invariant = "copy"
@@ -137,7 +141,8 @@ type Report struct {
 // Check reads a whole cluster and reports everything wrong in it. It may run
 // while the cluster is in use: each finding rests on keys that were read at one
 // version, so a busy cluster causes no false alarms. It reads in pages and uses
-// bounded memory, whatever the size of the cluster. Counters that seem wrong
+// bounded memory, whatever the size of the cluster, but for some bytes for each lane
+// that has admitted futures. Counters that seem wrong
 // are compared once more at one version; if they count too much for that, the
 // report says so in Unsettled. Large values are read too.
 func Check(ctx context.Context, c *fdbmodel.Cluster, o Options) (Report, error) {

@@ -145,10 +145,18 @@ func (k *checker) readCounts(ctx context.Context, tx kv.Reader, shard int) (map[
 
 func (k *checker) countFutures(ctx context.Context, tx kv.Reader, shard int) (map[layout.ShardCount]int64, error) {
 	counted := map[layout.ShardCount]int64{}
+	err := k.eachFuture(ctx, tx, shard, func(row *layout.Row) {
+		counted[layout.CountOf(shard, row.Spec, row.State())]++
+	})
+	return counted, err
+}
+
+// eachFuture calls fn with every future of a shard that can be read.
+func (k *checker) eachFuture(ctx context.Context, tx kv.Reader, shard int, fn func(*layout.Row)) error {
 	var row layout.Row
 	flush := func() {
 		if row.Spec != nil {
-			counted[layout.CountOf(shard, row.Spec, row.State())]++
+			fn(&row)
 		}
 	}
 	err := k.each(ctx, tx, shard, layout.SubFutures, func(it *item) {
@@ -159,7 +167,7 @@ func (k *checker) countFutures(ctx context.Context, tx kv.Reader, shard int) (ma
 		row.Put(&it.Key, &it.Value)
 	})
 	flush()
-	return counted, err
+	return err
 }
 
 func (k *checker) readOpen(ctx context.Context, tx kv.Reader) (map[layout.OpenKey]int64, error) {

@@ -38,6 +38,7 @@ func (p *page) checkFuture(items []item) {
 	p.checkPins(r)
 	p.checkLife(r)
 	p.checkEdges(r)
+	p.checkInLine(r)
 	p.noteFuture(items[0].Shard, r)
 }
 

@@ -143,6 +143,17 @@ func (p *page) compare(items []item) {
 		p.checkDependant(it)
 	case layout.KeyInput:
 		p.checkInput(it)
+	case layout.KeyLane:
+		p.checkLane(it)
+	case layout.KeyLaneDue:
+		p.checkLaneDue(it)
+	case layout.KeyLaneTurn:
+		p.checkLaneTurn(it)
+	case layout.PlaceLine:
+		if entry, readable := it.Record.(*layout.LineEntry); readable {
+			it.ID = entry.ID
+		}
+		p.checkLine(it)
 	case layout.KeySettling:
 		p.checkSettling(it)
 	case layout.KeyLook:

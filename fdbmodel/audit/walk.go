@@ -23,6 +23,8 @@ type checker struct {
 type facts struct {
 	counted    map[layout.ShardCount]int64 // futures of the shard at hand
 	opened     map[layout.OpenKey]int64    // held futures that are with workers
+	slots      map[layout.Lane]int64       // futures that lanes have admitted
+	turns      map[string]int64            // of a kind, lanes that wait for their turn less turns
 	terminals  map[layout.ID]int64         // finished futures not found in a done list, and when they finished
 	large      []largeValue                // that futures refer to
 	damaged    map[int]bool                // shards with futures that can't be read
@@ -31,6 +33,7 @@ type facts struct {
 
 func newFacts() facts {
 	return facts{counted: map[layout.ShardCount]int64{}, opened: map[layout.OpenKey]int64{},
+		slots: map[layout.Lane]int64{}, turns: map[string]int64{},
 		terminals: map[layout.ID]int64{}, damaged: map[int]bool{}}
 }
 
@@ -40,6 +43,12 @@ func (f *facts) add(of *facts) {
 	}
 	for key, n := range of.opened {
 		f.opened[key] += n
+	}
+	for lane, n := range of.slots {
+		f.slots[lane] += n
+	}
+	for kind, n := range of.turns {
+		f.turns[kind] += n
 	}
 	maps.Copy(f.terminals, of.terminals)
 	maps.Copy(f.damaged, of.damaged)
@@ -70,7 +79,13 @@ func (k *checker) run(ctx context.Context) error {
 	if err := k.checkDone(ctx); err != nil {
 		return err
 	}
-	return k.checkOpen(ctx)
+	if err := k.checkOpen(ctx); err != nil {
+		return err
+	}
+	if err := k.checkLanes(ctx); err != nil {
+		return err
+	}
+	return k.checkTurns(ctx)
 }
 
 // scan checks a span page by page.

@@ -5,6 +5,7 @@ import "github.com/tinylib/msgp/msgp"
 func (c *Config) appendFields(f fields) fields {
 	f = f.int("f", int64(c.Format)).int("s", int64(c.Shards)).int("h", int64(c.Heartbeat))
 	f = f.int("d", int64(c.DeadAfter)).int("r", int64(c.Retention)).int("i", int64(c.InfeasibleAfter))
+	f = f.int("n", c.Incarnation)
 	if c.Policy != (Policy{}) {
 		f = f.record("p", &c.Policy)
 	}
@@ -25,6 +26,8 @@ func (c *Config) readField(name, b []byte) ([]byte, error) {
 		return readInt(b, &c.Retention)
 	case "i":
 		return readInt(b, &c.InfeasibleAfter)
+	case "n":
+		return readInt(b, &c.Incarnation)
 	case "p":
 		return readRecord(b, &c.Policy)
 	}

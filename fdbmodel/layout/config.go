@@ -26,6 +26,10 @@ type Config struct {
 	// workers and none of them could ever run it; then it fails as infeasible.
 	// Defaults to for ever.
 	InfeasibleAfter time.Duration `msgpack:"i,omitempty" json:"infeasible_after_ns,omitempty"`
+	// Incarnation counts how often the cluster was copied to another store: stamps of
+	// one store mean nothing in another, so that what has an order by them begins with
+	// this number. It is not for Configure.
+	Incarnation int64 `msgpack:"n,omitempty" json:"incarnation,omitempty"`
 	// Policy is what futures may ask for. Defaults to no limits.
 	Policy Policy `msgpack:"p,omitempty" json:"policy,omitzero"`
 }

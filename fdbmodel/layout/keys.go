@@ -22,6 +22,14 @@ const (
 	SubHeld      = "held"
 	SubOwners    = "owners"
 	SubDelayed   = "delayed"
+	SubLanes     = "lanes"
+	SubLine      = "line"
+	SubLanesDue  = "lanes-due"
+	SubLaneKinds = "lane-kinds"
+
+	SubLaneTotals = "lane-totals"
+	SubLaneTurns  = "lane-turns"
+
 	SubChunks    = "chunks"
 	SubDone      = "done"
 	SubResults   = "results"
@@ -52,6 +60,7 @@ const (
 	StateClaim       = "claim"
 	StateException   = "exception"
 	StateHistory     = "history"
+	StateLine        = "line"
 	StatePins        = "pins"
 	StateResult      = "result"
 	stateSubscribers = "subscribers"

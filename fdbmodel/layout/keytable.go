@@ -102,6 +102,11 @@ const (
 	KeyIdle          = "idle"
 	KeyIncoming      = "incoming"
 	KeyInput         = "input"
+	KeyLane          = "lane"
+	KeyLaneDue       = "lane due"
+	KeyLaneKind      = "lane kind"
+	KeyLaneTotal     = "lane total"
+	KeyLaneTurn      = "lane turn"
 	KeyLook          = "look"
 	KeyMail          = "mail"
 	KeyOwnerOpen     = "owner open"
@@ -216,6 +221,13 @@ func globalKinds() []KeyKind {
 			"the janitor that fires it, pause, resume, trigger"},
 		{KeyScheduleTime, SubSchedules, false, in(fixed(ScheduleByTime), number("due_ms"), text("schedule")), FormatMark,
 			nil, "", carried, "a schedule that is not paused is due", "whoever writes its state"},
+		{KeyLaneKind, SubLaneKinds, false, in(text("kind")), FormatRecord, of[LaneKind](), "", carried,
+			"the settings of a kind of lanes", "SetLaneKind; cleared by RemoveLaneKind"},
+		{KeyLaneTotal, SubLaneTotals, false, in(text("kind")), FormatRecord, of[LaneTotal](), "", carried,
+			"how many futures are admitted over all lanes of a kind with a total width", "every admission, and end of one"},
+		{KeyLaneTurn, SubLaneTurns, false, in(text("kind"), number("incarnation"), versionstamp()), FormatText, nil, "key",
+			carried, "a lane with room that waits for its turn among those of its kind",
+			"who finds no room in the total width; cleared by who admits"},
 	}
 }
 
@@ -248,6 +260,9 @@ func rowKinds() []KeyKind {
 			"its last failure", "fail, cancel, reap"),
 		row("history", state(StateHistory), FormatRecord, of[HistoryRecord](), "",
 			"ended attempts before its last failure, up to "+strconv.Itoa(MaxHistory), "fail, cancel, reap"),
+		row("in line", state(StateLine), FormatStamped, of[LineRecord](), "",
+			"the future waits for its lane to admit it, and where in line",
+			"every transition that makes it ready and finds no room; cleared by its admission"),
 		row("pins", state(StatePins), FormatRecord, of[PinsRecord](), "",
 			"who keeps the future from being removed", "pin, unpin"),
 		row("result", state(StateResult), FormatStamped, of[Result](), "",
@@ -282,6 +297,13 @@ func placeKinds() []KeyKind {
 			"futures", carried, "how many held futures are with workers", "assign, and every end of an assignment, by addition"),
 		shard(PlaceDelayed, SubDelayed, in(number("due_ms"), home(futureID())), FormatEmpty, nil, "", carried,
 			"a future that waits for a time", "submit with a delay, fail, put back"),
+		shard(KeyLane, SubLanes, in(text("kind"), home(text("key"))), FormatRecord, of[LaneRecord](), "", carried,
+			"a lane that has admitted futures, or others in line", "every admission, and end of one"),
+		shard(PlaceLine, SubLine, in(text("kind"), home(text("key")), priority(), number("incarnation"), versionstamp()),
+			FormatRecord, of[LineEntry](), "", carried, "a future that waits for its lane to admit it",
+			"every transition that makes it ready and finds no room"),
+		shard(KeyLaneDue, SubLanesDue, in(number("due_ms"), text("kind"), home(text("key"))), FormatEmpty, nil, "", carried,
+			"a lane that its rate holds back", "who finds the rate used up; cleared by who admits then"),
 		shard(KeyInput, SubInputs, in(home(futureID()), inputID()), FormatMark, nil, "", carried,
 			"a blocked future with more than "+strconv.Itoa(MaxUnlistedInputs)+" inputs waits for this one",
 			"submit; cleared once the input has ended"),

@@ -38,6 +38,13 @@ var places = [...]Place{
 		Value: func(row *Row) []byte { return Encode(row.Blocked) },
 	},
 	{
+		Kind:  PlaceLine,
+		Waits: func(row *Row, s State) bool { return s == Ready && row.Line != nil },
+		Until: "its lane admits it",
+		Key:   Keyspace.Line,
+		Value: func(row *Row) []byte { return Encode(&LineEntry{ID: row.ID}) },
+	},
+	{
 		Kind:  PlaceAssigned,
 		Waits: func(row *Row, s State) bool { return s == Ready && row.Attempts.Assigned != "" },
 		Until: "the worker that it is assigned to takes it",
@@ -72,6 +79,7 @@ const (
 	PlaceAssigned = "assignment"
 	PlaceBlocked  = "blocked"
 	PlaceHeld     = "held"
+	PlaceLine     = "line"
 	PlaceDelayed  = "delayed"
 	PlaceReady    = "ready"
 )

@@ -80,6 +80,12 @@ type Spec struct {
 	Near       ID   `msgpack:"ne,omitempty" json:"near,omitzero"`
 	MustBeNear bool `msgpack:"nm,omitempty" json:"must_be_near,omitempty"`
 
+	// Lane is the lane that the future obeys, if any. Aside says that it gives its slot
+	// to the next in line while it waits for another attempt; it is that of the lane's
+	// kind.
+	Lane  Lane `msgpack:"ln,omitempty" json:"lane,omitzero"`
+	Aside bool `msgpack:"la,omitempty" json:"aside,omitempty"`
+
 	MaxRetries          int           `msgpack:"mr,omitempty" json:"max_retries"`
 	Backoff             Backoff       `msgpack:"b,omitempty" json:"backoff"`
 	Timeout             time.Duration `msgpack:"to,omitempty" json:"timeout_ns,omitempty"`
@@ -206,6 +212,8 @@ type Attempts struct {
 	// Displaced says that it must be near an object, and that none of the workers
 	// that have it could run it.
 	Displaced bool `msgpack:"j,omitempty" json:"displaced,omitempty"`
+	// Slot says that the future is delayed or blocked and keeps the slot of its lane.
+	Slot bool `msgpack:"l,omitempty" json:"slot,omitempty"`
 	// Deaths are the last deaths of workers that held it, whether or not they
 	// count as crashes.
 	Deaths Deaths `msgpack:"x,omitempty" json:"deaths,omitzero"`

@@ -30,6 +30,8 @@ type Row struct {
 	History *HistoryRecord
 	// Blocked is set while the future waits for its inputs.
 	Blocked *BlockedRecord
+	// Line is set while the future waits for its lane to admit it.
+	Line *LineRecord
 	// Pins is set while somebody keeps it from being removed.
 	Pins *PinsRecord
 	// Dependants is set if futures use, or used, its result.
@@ -148,6 +150,9 @@ func (r *Row) Put(key *Key, value *Value) {
 		r.History = record
 	case *BlockedRecord:
 		r.Blocked = record
+	case *LineRecord:
+		record.Stamp = value.Stamp
+		r.Line = record
 	default:
 		if key.Kind.Name == KeyHasDependants {
 			r.Dependants = true
@@ -182,4 +187,4 @@ func (r *Row) Refs() []*ChunkRef {
 
 // MaxRowKeys is the maximum number of keys in one row read: the fixed keys and
 // the subscribers.
-const MaxRowKeys = 13 + MaxSubscribers
+const MaxRowKeys = 14 + MaxSubscribers

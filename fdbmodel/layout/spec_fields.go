@@ -106,7 +106,10 @@ func (s *Spec) appendFields(f fields) fields {
 	if s.Growth != nil {
 		f = f.record("gr", s.Growth)
 	}
-	f = f.int("mr", int64(s.MaxRetries))
+	if !s.Lane.IsZero() {
+		f = f.record("ln", &s.Lane)
+	}
+	f = f.bool("la", s.Aside).int("mr", int64(s.MaxRetries))
 	if s.Backoff != (Backoff{}) {
 		f = f.record("b", &s.Backoff)
 	}
@@ -176,6 +179,10 @@ func (s *Spec) readPlacement(name, b []byte) (rest []byte, err error) {
 		return readRef(b, &s.Pace)
 	case "gr":
 		return readRef(b, &s.Growth)
+	case "ln":
+		return readRecord(b, &s.Lane)
+	case "la":
+		return readBool(b, &s.Aside)
 	case "mr":
 		return readInt(b, &s.MaxRetries)
 	case "b":

@@ -20,7 +20,7 @@ func (a *Attempts) appendFields(f fields) fields {
 	f = f.int("n", int64(a.Failed)).int("c", int64(a.Crashes)).int("p", int64(a.PutBack))
 	f = f.int("r", int64(a.Rebuilt)).int("d", a.Due).int("m", a.RAM)
 	f = f.text("w", string(a.Assigned)).text("y", a.Reason).text("h", string(a.Near)).int("i", int64(a.NearWait))
-	return a.Deaths.appendTo(f.bool("j", a.Displaced), "x")
+	return a.Deaths.appendTo(f.bool("j", a.Displaced).bool("l", a.Slot), "x")
 }
 
 func (a *Attempts) readField(name, b []byte) ([]byte, error) {
@@ -47,6 +47,8 @@ func (a *Attempts) readField(name, b []byte) ([]byte, error) {
 		return readInt(b, &a.NearWait)
 	case "j":
 		return readBool(b, &a.Displaced)
+	case "l":
+		return readBool(b, &a.Slot)
 	case "x":
 		return readDeaths(b, &a.Deaths)
 	}

@@ -42,13 +42,13 @@ func GoldenRecords() []GoldenRecord {
 			Requirements: layout.Requirements{CPU: 1500, RAM: 1 << 30, GPU: 500, Labels: map[string]string{"zone": "a"}},
 			MaxRetries:   3, Backoff: layout.Backoff{Base: time.Second, Max: time.Minute}, Timeout: time.Hour,
 			Near: GoldenID, MustBeNear: true, AllowReconstruction: true, AsObject: true, Session: "fedcba9876543210",
-			Trace:       map[string]string{"traceparent": "00"},
+			Trace: map[string]string{"traceparent": "00"}, Lane: layout.Lane{Kind: "k", Key: "y"}, Aside: true,
 			SubmittedAt: 1_900_000_000_000, Schedule: "sc", ScheduledAt: 9,
 		}, false, empty[layout.Spec]()},
 		{"smallest spec", &layout.Spec{Function: "go:f"}, false, empty[layout.Spec]()},
 		{"claim", &layout.Claim{Token: token}, true, empty[layout.Claim]()},
 		{"attempts", &layout.Attempts{Failed: 1, Crashes: 2, PutBack: 3, Rebuilt: 5, Due: 4, RAM: 8, Assigned: "w",
-			Reason: "y", Near: "w", NearWait: time.Second, Displaced: true,
+			Reason: "y", Near: "w", NearWait: time.Second, Displaced: true, Slot: true,
 			Deaths: layout.Deaths{{Worker: token.Worker, Crash: true}, {Worker: "w"}}}, false,
 			empty[layout.Attempts]()},
 		{"cancel", &layout.CancelRequest{Reason: "r", At: 5}, false, empty[layout.CancelRequest]()},
@@ -81,7 +81,7 @@ func GoldenRecords() []GoldenRecord {
 			empty[layout.BatchChunk]()},
 		{"config", &layout.Config{
 			Format: 2, Shards: 16, Heartbeat: 5 * time.Second, DeadAfter: 15 * time.Second, Retention: time.Hour,
-			InfeasibleAfter: time.Minute,
+			InfeasibleAfter: time.Minute, Incarnation: 1,
 			Policy: layout.Policy{DefaultTimeout: time.Minute, MaxTimeout: time.Hour, DefaultMemory: 1, MaxMemory: 2,
 				MaxPriority: 3, MaxOutput: 4},
 		}, false, empty[layout.Config]()},
@@ -95,7 +95,7 @@ func GoldenRecords() []GoldenRecord {
 			{Attempt: 1, Worker: "w", Kind: layout.KindError, Message: "m", StartedAt: 2, At: 3},
 		}}, false, empty[layout.HistoryRecord]()},
 		{"settling", &layout.SettlingRecord{Told: GoldenID, Released: 2}, false, empty[layout.SettlingRecord]()},
-	}, slices.Concat(goldenMembers(), goldenJobs(), goldenSchedules())...)
+	}, slices.Concat(goldenLanes(), goldenMembers(), goldenJobs(), goldenSchedules())...)
 }
 
 // goldenJobs are the records of logs of jobs.
@@ -111,6 +111,20 @@ func goldenJobs() []GoldenRecord {
 			Failing: 6, Attempts: 3, Error: "e"}, false, empty[layout.JobLease]()},
 		{"parked job", &layout.ParkedJob{Value: []byte("v"), Attempts: 2, Error: "e", At: 3}, false,
 			empty[layout.ParkedJob]()},
+	}
+}
+
+// goldenLanes are the records of lanes.
+func goldenLanes() []GoldenRecord {
+	return []GoldenRecord{
+		{"lane kind", &layout.LaneKind{
+			Width: 1, Total: 2, Rate: 3, Every: time.Second, Aside: true, Paused: true, Sweep: 4,
+		}, false, empty[layout.LaneKind]()},
+		{"lane total", &layout.LaneTotal{Open: 1, Lined: true}, false, empty[layout.LaneTotal]()},
+		{"lane", &layout.LaneRecord{Open: 1, Lined: true, Paused: true, Due: 2, Spent: 3, Turn: true}, false,
+			empty[layout.LaneRecord]()},
+		{"line", &layout.LineEntry{ID: GoldenID}, false, empty[layout.LineEntry]()},
+		{"in line", &layout.LineRecord{Order: 1, Incarnation: 2}, true, empty[layout.LineRecord]()},
 	}
 }
 
@@ -176,6 +190,7 @@ type NamedKey struct {
 // GoldenKeys returns a key of each kind.
 func GoldenKeys(k layout.Keyspace) []NamedKey {
 	ref := layout.ChunkRef{Kind: layout.ChunkResult, Token: "w.7"}
+	lane := layout.Lane{Kind: "k", Key: "y"}
 	spec := &layout.Spec{Queue: "q", Owner: "g", Priority: 5, Requirements: layout.Requirements{CPU: 1, RAM: 2, GPU: 3}}
 	return []NamedKey{
 		{"args", k.Args(GoldenID)}, {"spec", k.Spec(GoldenID)}, {"attempts", k.State(GoldenID, layout.StateAttempts)},
@@ -190,6 +205,10 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 		{"subscriber", k.Subscriber(GoldenID, "s")}, {"ready", k.Ready(GoldenID, spec)},
 		{"assignment", k.Assigned("w", GoldenID, spec)},
 		{"held", k.Held(&layout.Row{ID: GoldenID, Spec: spec, Attempts: layout.Attempts{Failed: 3}})},
+		{"lane kind", k.LaneKind("k")}, {"lane total", k.LaneTotal("k")}, {"lane", k.Lane(lane)},
+		{"lane turn", tuple.AppendStamp(tuple.AppendInt(k.LaneTurnsOf("k"), 1), [10]byte{1}, 0)},
+		{"lane due", k.LaneDue(lane, 9)}, {"in line", k.State(GoldenID, layout.StateLine)},
+		{"line", tuple.AppendStamp(k.LineAt(lane, 5, 1), [10]byte{1}, 0)},
 		{"owner bell", k.OwnerBell("g")}, {"owner open", k.OwnerOpen("g", "y")},
 		{"assigned", k.Worker("w", layout.WorkerAssigned)}, {"delayed", k.Delayed(GoldenID, 9)},
 		{"chunk", k.Chunk(GoldenID, ref, 1)}, {"done", tuple.AppendStamp(k.DoneOf(2), [10]byte{1}, 0)},

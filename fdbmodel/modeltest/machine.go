@@ -113,6 +113,9 @@ func (m *Machine) open() {
 	for s := range m.watched {
 		m.boxes[s] = m.C.OpenMailbox(s)
 	}
+	m.Faults.Pause()
+	m.setLanes()
+	m.Faults.Resume()
 }
 
 // openStore opens the disk, or the server, and returns it with faults.
@@ -181,6 +184,7 @@ func (m *Machine) Step() {
 		m.settle, m.lose, m.lose, m.block, m.clone, m.pin, m.pin, m.reassign,
 		m.schedule, m.schedule,
 		m.report, m.report,
+		m.setLaneKind, m.pauseLane, m.admitDue, m.admitDue,
 	}
 	if m.random.IntN(80) == 0 {
 		m.crash()
@@ -217,9 +221,15 @@ func (m *Machine) verify(allowed change) {
 	for i := range rows {
 		now[rows[i].ID] = &rows[i]
 	}
+	m.verifyLanes(now)
+	allowed = admitted(allowed)
+	for i := range rows {
+		rows[i].Attempts.Slot = false // an audit has compared it with the lanes
+	}
 	for i := range rows {
 		m.compare(m.Rows[rows[i].ID], &rows[i], func(before, after *layout.Row) bool {
 			return allowed(before, after) || m.isSettled(before, after, now) || isNear(before, after) ||
+				isAdmitted(before, after) ||
 				(isNeeded(m.Rows, rows[i].ID) || isNeeded(now, rows[i].ID)) && m.isLost(before, after)
 		})
 	}
@@ -270,6 +280,9 @@ func digest(r *layout.Row) string {
 	s := fmt.Sprintf("%v %+v cancel=%t", r.State(), r.Attempts, r.Cancel != nil)
 	if r.Blocked != nil {
 		s += fmt.Sprintf(" linked=%d", r.Blocked.Linked)
+	}
+	if r.InLine() {
+		s += " in line"
 	}
 	if r.Pins != nil {
 		s += fmt.Sprintf(" pins=%v", *r.Pins)
@@ -372,121 +385,4 @@ func (m *Machine) some() layout.ID {
 	}
 	slices.SortFunc(ids, func(a, b layout.ID) int { return slices.Compare(a[:], b[:]) })
 	return ids[m.random.IntN(len(ids))]
-}
-
-// crash loses unsynced writes, and opens the store again. A server loses
-// nothing and recovers instead.
-func (m *Machine) crash() {
-	m.logf("crash")
-	if storetest.OnServer {
-		m.Faults.Recover()
-		return
-	}
-	m.disk = m.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: m.random.IntN(101), RNG: m.random})
-	_ = m.Store.Close()
-	for _, w := range m.workers {
-		w.gone = true
-	}
-	m.crashed = append(m.crashed, m.workers...)
-	m.workers, m.loose = nil, nil
-	for s := range m.watched {
-		m.watched[s] = map[layout.ID]bool{} // an acknowledged subscription is durable, but its session is gone
-	}
-	m.open()
-	m.verify(func(before, after *layout.Row) bool {
-		switch {
-		case before == nil: // an expiry that was not synced, or a submit whose answer was lost
-			return after.State().Terminal()
-		case before.State() == layout.Claimed: // a claim that was not synced
-			return after != nil && after.State() == layout.Ready && after.Attempts == before.Attempts
-		}
-		return false
-	})
-}
-
-// Finale ends all faults, lets everything end, and checks the notices.
-func (m *Machine) Finale() {
-	ctx := context.Background()
-	m.logf("finale")
-	m.Faults.Flush()
-	m.Faults.Pause()
-	m.loose = nil
-	m.verify(func(_, _ *layout.Row) bool { return true })
-	members, err := m.C.Workers(ctx)
-	m.require(err)
-	for _, w := range members {
-		if w.Alive {
-			_, err := m.C.DeclareDead(ctx, w.ID, w.Beat)
-			m.require(err)
-		}
-		_, err := m.C.ReapClaims(ctx, w.ID)
-		m.require(err)
-	}
-	last, err := m.C.Register(ctx, layout.WorkerInfo{Functions: []string{"go:f", unknownFunction, layout.AnyModule},
-		Labels:   zoneA,
-		Capacity: layout.Resources{Slots: 100, CPU: 1000, RAM: 1000}})
-	m.require(err)
-	for n := 0; ; n++ {
-		m.Clock.Advance(10 * time.Minute)
-		held, _, err := m.C.Held(ctx, "g", nil, 1000)
-		m.require(err)
-		for _, h := range held {
-			_, err := m.C.Assign(ctx, last.ID(), "y", []layout.ID{h.ID})
-			m.require(err)
-		}
-		_, _, err = m.C.PromoteDue(ctx)
-		m.require(err)
-		_, _, err = m.C.SettleEdges(ctx)
-		m.require(err)
-		answer, err := last.Claim(ctx, fdbmodel.ClaimRequest{Free: last.Info().Capacity, Max: 100})
-		m.require(err)
-		var done []fdbmodel.Completion
-		for i := range answer.Futures {
-			done = append(done, fdbmodel.Completion{Future: &answer.Futures[i], Result: &layout.Result{Value: []byte("end")}})
-		}
-		_, err = last.Finish(ctx, done)
-		m.require(err)
-		m.verify(func(before, _ *layout.Row) bool { return before != nil && before.State() != layout.Realized })
-		// What no holder of an object could run waits for the janitor, which ends it.
-		open := slices.ContainsFunc(m.list(), func(r *layout.Row) bool {
-			return !r.State().Terminal() && !r.Attempts.Displaced
-		})
-		if !open {
-			break
-		}
-		if n == 50 {
-			m.fail("futures that do not end")
-		}
-	}
-	for s := range m.watched {
-		m.drain(ctx, s)
-		for notice := range m.owed[s] {
-			if !m.seen[s][notice] {
-				m.fail("session %s was not told: %s", s, notice)
-			}
-		}
-	}
-	m.require(m.Store.Close())
-}
-
-func (m *Machine) list() []*layout.Row {
-	rows := make([]*layout.Row, 0, len(m.Rows))
-	for _, row := range m.Rows {
-		rows = append(rows, row)
-	}
-	return rows
-}
-
-func (m *Machine) drain(ctx context.Context, s layout.SessionID) {
-	for {
-		notices, watch, err := m.boxes[s].Listen(ctx)
-		m.require(err)
-		for _, n := range notices {
-			m.seen[s][noticeKey(n.ID, n.State)] = true
-		}
-		if watch != nil {
-			watch.Cancel()
-			return
-		}
-	}
 }

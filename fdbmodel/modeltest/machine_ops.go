@@ -40,6 +40,9 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 			s.Inputs = m.inputs(subs[:i])
 			m.approach(s)
 		}
+		if m.random.IntN(3) == 0 && s.Key == "" && s.Spec.Owner == "" && !s.Spec.MustBeNear {
+			s.Spec.Lane = m.lane()
+		}
 		if m.random.IntN(6) == 0 && s.Key == "" {
 			s.Spec.Function = moduleFunction
 		}

@@ -27,6 +27,9 @@ type Population struct {
 	Middle layout.ID    // ready, with a key for its arguments
 	// Inputs are those of the blocked one: it waits for the first, the others are realized.
 	Inputs [layout.MaxUnlistedInputs + 1]layout.ID
+	// Lanes are futures in lanes, two of each kind, the second one in line: of the same
+	// lane for the kinds narrow and rated, of another one for the kind turns.
+	Lanes  [6]layout.ID
 	Claim  layout.Token
 	Begun  *fdbmodel.ClaimedFuture // the claimed one
 	Result layout.ChunkRef         // of large
@@ -97,6 +100,7 @@ func Populate(t *testing.T) *Population {
 	require.NoError(t, err)
 	p.IDs[layout.Blocked] = got[0].ID
 	require.Len(t, p.IDs, len(layout.States()))
+	p.fillLanes(t)
 	p.EnterIdleRing(t)
 	report := p.Check(t)
 	require.Empty(t, append(report.Notes, report.Problems...))
@@ -121,6 +125,22 @@ func (p *Population) report(t *testing.T) {
 		return []fdbmodel.Progress{{Future: p.Begun, Done: 1, Total: 2, Text: "half", At: time.UnixMilli(1)}}
 	})
 	require.NoError(t, err)
+}
+
+// fillLanes makes lanes with futures in line.
+func (p *Population) fillLanes(t *testing.T) {
+	ctx := context.Background()
+	for name, k := range map[string]layout.LaneKind{
+		"narrow": {}, "turns": {Total: 1}, "rated": {Width: 2, Rate: 1, Every: time.Hour},
+	} {
+		require.NoError(t, p.C.SetLaneKind(ctx, name, k))
+	}
+	for i, lane := range []layout.Lane{{Kind: "narrow", Key: "a"}, {Kind: "narrow", Key: "a"}, {Kind: "turns", Key: "a"},
+		{Kind: "turns", Key: "b"}, {Kind: "rated", Key: "a"}, {Kind: "rated", Key: "a"}} {
+		got, err := p.C.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f", Lane: lane}}})
+		require.NoError(t, err)
+		p.Lanes[i] = got[0].ID
+	}
 }
 
 func submitLater(t *testing.T, c *fdbmodel.Cluster, wait time.Duration) layout.ID {
@@ -148,7 +168,7 @@ func (p *Population) Get(t *testing.T, id layout.ID) layout.Row {
 
 // Futures returns how many futures there are.
 func (p *Population) Futures() int64 {
-	return int64(len(p.IDs) + len(p.Held) + len(p.Inputs) + 2) // the large and the middle one
+	return int64(len(p.IDs) + len(p.Held) + len(p.Inputs) + len(p.Lanes) + 2) // the large and the middle one
 }
 
 // Check audits the cluster.

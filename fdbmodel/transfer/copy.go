@@ -80,8 +80,9 @@ type tally struct {
 func newTally() *tally { return &tally{sum: sha256.New()} }
 
 func (t *tally) add(item movedItem) {
+	value := sameInCopies(item)
 	t.keys++
-	t.bytes += int64(len(item.key) + len(item.value))
+	t.bytes += int64(len(item.key) + len(value))
 	if item.kind.Name == layout.RowSpec {
 		t.futures++
 	}
@@ -92,8 +93,18 @@ func (t *tally) add(item movedItem) {
 	var lengths [2 * binary.MaxVarintLen64]byte
 	t.sum.Write(binary.AppendUvarint(lengths[:0], uint64(len(key))))
 	t.sum.Write(key)
-	t.sum.Write(binary.AppendUvarint(lengths[:0], uint64(len(item.value))))
-	t.sum.Write(item.value)
+	t.sum.Write(binary.AppendUvarint(lengths[:0], uint64(len(value))))
+	t.sum.Write(value)
+}
+
+// sameInCopies returns the value of an item as all copies of a cluster have it.
+func sameInCopies(item movedItem) []byte {
+	var config layout.Config
+	if item.kind.Name != layout.KeyConfig || layout.Decode(item.key, item.value, &config) != nil {
+		return item.value
+	}
+	config.Incarnation = 0
+	return layout.Encode(&config)
 }
 
 func (t *tally) checksum() string { return hex.EncodeToString(t.sum.Sum(nil)) }

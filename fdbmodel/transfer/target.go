@@ -158,8 +158,9 @@ func (t *copyTarget) verify(ctx context.Context, want *tally, model fdbmodel.Opt
 	return nil
 }
 
-// finish opens the cluster to other processes. An unknown commit is retried and
-// harmless.
+// finish opens the cluster to other processes, as a new incarnation: what the copy's
+// store will stamp comes after what the source's has stamped. An unknown commit is
+// retried and harmless.
 func (t *copyTarget) finish(ctx context.Context) error {
 	return t.transact(ctx, func(tx kv.Attempt) error {
 		if tx.MaybeCommitted {
@@ -172,6 +173,16 @@ func (t *copyTarget) finish(ctx context.Context) error {
 			return err
 		}
 		tx.Clear(t.keys.Incoming())
+		var config layout.Config
+		value, err := tx.Get(t.keys.Config()).Wait(ctx)
+		if err == nil {
+			err = layout.Decode(t.keys.Config(), value, &config)
+		}
+		if err != nil {
+			return err
+		}
+		config.Incarnation++
+		tx.Set(t.keys.Config(), layout.Encode(&config))
 		return nil
 	})
 }

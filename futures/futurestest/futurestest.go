@@ -200,6 +200,9 @@ func (c *Cluster) jump(ctx context.Context, to time.Time) error {
 	if _, _, err := c.Client.Cluster().PromoteDue(ctx); err != nil {
 		return err
 	}
+	if _, _, err := c.Client.Cluster().AdmitDue(ctx); err != nil {
+		return err
+	}
 	_, _, err := c.Client.Cluster().FireSchedules(ctx, &c.schedules)
 	return err
 }
@@ -262,8 +265,13 @@ func (c *Cluster) runReady(ctx context.Context) (ran bool, err error) {
 	}
 }
 
-// firstDue returns when the first delayed future is due.
+// firstDue returns when the first delayed future is due, or the first lane that its rate
+// holds back.
 func (c *Cluster) firstDue(ctx context.Context) (first time.Time, found bool, err error) {
+	if _, first, err = c.Client.Cluster().AdmitDue(ctx); err != nil {
+		return first, false, err
+	}
+	found = !first.IsZero()
 	err = c.each(ctx, futures.Delayed, func(v *futures.View) {
 		if !found || v.DueAt.Before(first) {
 			first, found = v.DueAt, true

@@ -155,7 +155,7 @@ func submitMutants() []mutant {
 		{name: "ids next to each other are taken for unused", file: file, by: model(),
 			old: "return err == nil && len(page.Items) == 0, err",
 			new: "return err == nil && len(page.Items) >= 0, err"},
-		{name: "an id with another environment is the same work", file: file, by: model(),
+		{name: "an id with another environment is the same work", file: "fdbmodel/samework.go", by: model(),
 			old: "case !maps.Equal(a.Env, b.Env):",
 			new: "case false && !maps.Equal(a.Env, b.Env):"},
 		{name: "arguments that were swept are submitted", file: file, by: model(),

@@ -1,0 +1,334 @@
+package fdbmodel
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+const (
+	// maxAdmit is how many futures of one lane a transaction admits at most.
+	maxAdmit = 128
+	// rateStep is how far ahead of its rate a lane admits futures, so that those of a
+	// high rate are admitted together.
+	rateStep = 50 * time.Millisecond
+	// unreadablePause is how long a lane waits that has room, and in line only futures
+	// that can't be read.
+	unreadablePause = time.Second
+)
+
+// admission is the part of a transaction that admits futures to lanes. It reads
+// before it writes: what is put in line can't be read again in the same transaction.
+// Who gets in line reads the record of the lane, and who frees a slot changes it or
+// takes the first in line: so no lane with room has futures in line, and those that get
+// in line of a full lane don't conflict.
+type admission struct {
+	*changes
+	now     time.Time
+	lanes   []*laneState
+	byLane  map[layout.Lane]*laneState
+	ordered []*kindState
+	order   uint16 // of what the transaction stamps
+}
+
+// kindState is a kind of lanes, with its turns if it has a total width.
+type kindState struct {
+	name     string
+	set      bool
+	settings layout.LaneKind
+	total    layout.LaneTotal
+	was      layout.LaneTotal
+	// front are the lanes whose turn is next, as read, back those that get in behind
+	// them, and unread says that there are others between.
+	front, back []*laneState
+	unread      bool
+	next        []byte // where the others begin
+	begun       bool
+}
+
+// laneState is one lane.
+type laneState struct {
+	*laneChange
+	kind        *kindState
+	record, was layout.LaneRecord
+	// line are the next futures in line. more says that there are others behind them,
+	// skipped that some before them could not be read.
+	line          []inLine
+	more, skipped bool
+	looked        bool
+	next          []byte // where the others begin
+	quota         int    // how many it may admit
+	turn          []byte // the key of its turn, if that was read
+}
+
+// inLine is a future in line, as requested.
+type inLine struct {
+	key      []byte
+	priority int64
+	row      read.Pending
+}
+
+// settleLanes admits the first futures in line to the slots that are free once the
+// transaction has done everything else, and puts in line what gets no slot.
+func (w *changes) settleLanes(ctx context.Context) error {
+	if len(w.lanes) == 0 {
+		return nil
+	}
+	a := admission{changes: w, now: w.cluster.clock.Now(), byLane: map[layout.Lane]*laneState{}}
+	if err := a.read(ctx); err != nil {
+		return err
+	}
+	for _, l := range a.lanes {
+		if l.kind.settings.Total > 0 {
+			continue
+		}
+		for more := true; more; {
+			var err error
+			if more, _, err = a.admit(ctx, l); err != nil {
+				return err
+			}
+		}
+	}
+	for _, k := range a.ordered {
+		if err := a.takeTurns(ctx, k); err != nil {
+			return err
+		}
+	}
+	for _, l := range a.lanes {
+		a.write(l)
+	}
+	return nil
+}
+
+// read reads the lanes that the transaction changes, and their kinds.
+func (a *admission) read(ctx context.Context) error {
+	records := make([]kv.Pending[[]byte], len(a.changes.lanes))
+	settings := map[string]kv.Pending[[]byte]{}
+	for i, c := range a.changes.lanes {
+		records[i] = a.tx.Get(a.keys.Lane(c.lane))
+		name := c.lane.Kind
+		if _, asked := settings[name]; !asked && a.kinds[name] == nil {
+			settings[name] = a.tx.Get(a.keys.LaneKind(name))
+		}
+	}
+	for i, c := range a.changes.lanes {
+		k, err := a.kind(ctx, c.lane.Kind, settings[c.lane.Kind])
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(a.ordered, k) {
+			if err := a.readTotal(ctx, k); err != nil {
+				return err
+			}
+		}
+		if _, err := a.readLane(ctx, c, k, records[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *admission) readLane(ctx context.Context, c *laneChange, k *kindState, asked kv.Pending[[]byte],
+) (*laneState, error) {
+	l := &laneState{laneChange: c, kind: k}
+	value, err := asked.Wait(ctx)
+	if err == nil && value != nil {
+		err = layout.Decode(a.keys.Lane(l.lane), value, &l.record)
+	}
+	if l.was = l.record; err != nil {
+		return nil, err
+	}
+	a.lanes, a.byLane[c.lane] = append(a.lanes, l), l
+	if l.pause != nil {
+		l.record.Paused = *l.pause
+	}
+	if l.due != nil {
+		a.tx.Clear(l.due)
+	}
+	if due := l.record.Due; due != 0 && due <= layout.Millis(a.now) {
+		a.tx.Clear(a.keys.LaneDue(l.lane, due))
+		l.record.Due = 0
+	}
+	slices.SortStableFunc(l.joining, func(x, y joining) int {
+		return cmp.Compare(y.row.Spec.Priority, x.row.Spec.Priority)
+	})
+	l.record.Open += l.slots
+	k.total.Open += l.slots
+	l.quota = min(maxAdmit, l.room(a.now))
+	l.more = l.record.Lined
+	if k.settings.Total > 0 && !l.record.Turn && l.quota > 0 && (l.more || len(l.joining) > 0) {
+		k.back = append(k.back, l)
+	}
+	return l, nil
+}
+
+// room returns how many futures the settings of its kind let a lane admit now, the
+// total width aside.
+func (l *laneState) room(now time.Time) int {
+	k := &l.kind.settings
+	if k.Paused || l.record.Paused || l.record.Open >= k.Width {
+		return 0
+	}
+	room := k.Width - l.record.Open
+	if k.Rate == 0 {
+		return room
+	}
+	free, spent := now.UnixMicro(), l.record.Spent
+	allowed := int((free + rateStep.Microseconds() - max(free, spent)) / spacing(k))
+	if spent <= free {
+		allowed = max(1, allowed)
+	}
+	return min(room, max(0, allowed))
+}
+
+// spacing is the time between two admissions, in microseconds.
+func spacing(k *layout.LaneKind) int64 { return max(1, k.Every.Microseconds()/int64(k.Rate)) }
+
+// readLine requests the next futures in line.
+func (a *admission) readLine(ctx context.Context, l *laneState) error {
+	prefix := a.keys.LineOf(l.lane)
+	line := kv.Prefix(prefix)
+	if l.next != nil {
+		line.Begin = l.next
+	}
+	page, err := a.tx.GetRange(line, kv.RangeOptions{Limit: l.quota}).Wait(ctx)
+	if err != nil {
+		return err
+	}
+	l.looked, l.more = true, page.More
+	var ids []layout.ID
+	for _, item := range page.Items {
+		l.next = kv.After(item.Key)
+		var entry layout.LineEntry
+		if layout.Decode(item.Key, item.Value, &entry) != nil {
+			l.skipped = true // an audit reports it
+			continue
+		}
+		rest := tuple.NewReader(item.Key[len(prefix):])
+		l.line = append(l.line, inLine{key: item.Key, priority: layout.MaxPriority - rest.Int()})
+		ids = append(ids, entry.ID)
+	}
+	for i, p := range read.Records(a.tx, a.keys, ids) {
+		l.line[i].row = p
+	}
+	return nil
+}
+
+// admit admits the next future of a lane, in line or joining. It returns false for more
+// if the lane has no room, or nobody in line any more.
+func (a *admission) admit(ctx context.Context, l *laneState) (more, admitted bool, err error) {
+	for l.quota > 0 && len(l.line) == 0 && l.more {
+		if err := a.readLine(ctx, l); err != nil {
+			return false, false, err
+		}
+	}
+	switch {
+	case l.quota == 0 || len(l.line)+len(l.joining) == 0:
+		return false, false, nil
+	case len(l.line) == 0 || len(l.joining) > 0 && int64(l.joining[0].row.Spec.Priority) > l.line[0].priority:
+		a.admitJoining(l)
+		return true, true, nil
+	}
+	first := l.line[0]
+	l.line = l.line[1:]
+	row, _, err := first.row.Wait(ctx)
+	switch {
+	case layout.IsUnreadable(err):
+		l.skipped = true
+		return true, false, nil
+	case err != nil:
+		return false, false, err
+	case row.Spec == nil || row.Line == nil || !bytes.Equal(a.keys.Line(&row), first.key):
+		a.tx.Clear(first.key) // of no future in line; an audit would report it
+		return true, false, nil
+	}
+	after, outcome := Next(row, Event{Kind: EventAdmit, Now: a.now})
+	if outcome != Applied {
+		l.skipped = true
+		return true, false, nil
+	}
+	a.apply(&row, &after)
+	l.take(a.now)
+	return true, true, nil
+}
+
+// admitJoining admits the first of those that get in line with the transaction.
+func (a *admission) admitJoining(l *laneState) {
+	next := l.joining[0]
+	l.joining = l.joining[1:]
+	next.row.Line = nil
+	a.place(next.row)
+	if !next.submitted && next.row.InPool() {
+		a.placed.addRow(next.row, next.row.ID.Shard(a.keys.Shards))
+	}
+	l.take(a.now)
+}
+
+// take counts a future that was admitted.
+func (l *laneState) take(now time.Time) {
+	l.quota--
+	l.record.Open++
+	l.kind.total.Open++
+	if k := &l.kind.settings; k.Rate > 0 {
+		l.record.Spent = max(l.record.Spent, now.UnixMicro()) + spacing(k)
+	}
+}
+
+// write writes the record of a lane, and puts in line what it has not admitted.
+func (a *admission) write(l *laneState) {
+	for i := range l.joining {
+		a.putInLine(l.joining[i].row)
+	}
+	l.record.Lined = l.more || l.skipped || len(l.line)+len(l.joining) > 0
+	a.holdBack(l)
+	switch {
+	case l.record == l.was:
+	case l.record.Idle(a.now.UnixMicro()):
+		a.tx.Clear(a.keys.Lane(l.lane))
+	default:
+		a.tx.Set(a.keys.Lane(l.lane), layout.Encode(&l.record))
+	}
+}
+
+// putInLine puts a future at the end of the line of its priority.
+func (a *admission) putInLine(row *layout.Row) {
+	row.Line.Order, row.Line.Incarnation = int(a.order), a.cluster.config.Incarnation
+	at := a.keys.LineAt(row.Spec.Lane, row.Spec.Priority, row.Line.Incarnation)
+	key, offset := tuple.AppendIncompleteStamp(at, a.order)
+	a.tx.SetVersionstampedKey(key, offset, layout.Encode(&layout.LineEntry{ID: row.ID}))
+	a.tx.SetVersionstampedValue(a.keys.State(row.ID, layout.StateLine), layout.EncodeStamped(row.Line),
+		layout.StampOffset)
+	a.order++
+}
+
+// holdBack has a janitor look at a lane later that could admit futures but for its
+// rate, or that has more of them than a transaction admits.
+func (a *admission) holdBack(l *laneState) {
+	k, r, now := &l.kind.settings, &l.record, a.now.UnixMicro()
+	waits := r.Lined && !r.Paused && !k.Paused && !r.Turn && r.Open < k.Width
+	due := int64(0)
+	switch {
+	case r.Due != 0:
+		return
+	case waits && k.Rate > 0 && r.Spent > now, r.Open == 0 && !r.Lined && r.Spent > now:
+		due = (r.Spent + 999) / 1000
+	case waits && (len(l.line) > 0 || l.more || !l.skipped):
+		due = layout.Millis(a.now)
+	case waits:
+		due = layout.Millis(a.now.Add(unreadablePause))
+	default:
+		return
+	}
+	r.Due = max(1, due)
+	if a.laneDue == 0 || r.Due < a.laneDue {
+		a.laneDue = r.Due
+	}
+	a.tx.Set(a.keys.LaneDue(l.lane, r.Due), nil)
+}

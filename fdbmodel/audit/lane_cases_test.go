@@ -1,0 +1,71 @@
+package audit_test
+
+import (
+	"testing"
+
+	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+)
+
+var (
+	narrow = layout.Lane{Kind: "narrow", Key: "a"}
+	turnsB = layout.Lane{Kind: "turns", Key: "b"}
+	rated  = layout.Lane{Kind: "rated", Key: "a"}
+)
+
+func setLane(p *modeltest.Population, tx kv.Tx, lane layout.Lane, r layout.LaneRecord) {
+	tx.Set(p.C.Keys().Lane(lane), layout.Encode(&r))
+}
+
+// breakLanes are writes into lanes.
+var breakLanes = []breakage{
+	{"place in line gone", only(layout.PlaceLine), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		row := p.Get(t, p.Lanes[1])
+		tx.Clear(p.C.Keys().Line(&row))
+	}},
+	{"in line for nothing", only(layout.PlaceLine), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		row := p.Get(t, p.Lanes[1])
+		row.Line.Order++
+		tx.Set(p.C.Keys().Line(&row), layout.Encode(&layout.LineEntry{ID: layout.ID{15: 1}}))
+	}},
+	{"in line and in the pool", only(layout.PlaceReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().Ready(p.Lanes[1], p.Get(t, p.Lanes[1]).Spec), []byte("go:f"))
+	}},
+	{"slot leaked", only(audit.InvariantLane), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		setLane(p, tx, narrow, layout.LaneRecord{Open: 2, Lined: true})
+	}},
+	{"slot forgotten, and room", []audit.Invariant{audit.InvariantLane, audit.InvariantLane},
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			setLane(p, tx, narrow, layout.LaneRecord{Lined: true})
+		}},
+	{"line forgotten", only(audit.InvariantLane), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		setLane(p, tx, narrow, layout.LaneRecord{Open: 1})
+	}},
+	{"slot below zero", []audit.Invariant{audit.InvariantLane, audit.InvariantLane},
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			setLane(p, tx, layout.Lane{Kind: "narrow", Key: "c"}, layout.LaneRecord{Open: -1})
+		}},
+	{"lane gone", []audit.Invariant{audit.InvariantLane, audit.InvariantLane},
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) { tx.Clear(p.C.Keys().Lane(narrow)) }},
+	{"nobody looks when it is due", only(audit.InvariantLane), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.ClearRange(kv.Prefix(p.C.Keys().LanesDueOf(layout.ShardOf(rated.Key, 16))))
+	}},
+	{"due at another time", only(audit.InvariantLane), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().LaneDue(narrow, 7), nil)
+	}},
+	{"turn gone", only(audit.InvariantLane), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.ClearRange(kv.Prefix(p.C.Keys().LaneTurnsOf(turnsB.Kind)))
+	}},
+	{"total wrong", only(audit.InvariantLane), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().LaneTotal(turnsB.Kind), layout.Encode(&layout.LaneTotal{Open: 2, Lined: true}))
+	}},
+	{"slot kept by a ready one", only(audit.InvariantLane), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateAttempts), layout.Encode(&layout.Attempts{Slot: true}))
+	}},
+	{"in line without a lane", []audit.Invariant{audit.InvariantLane, layout.PlaceLine, layout.PlaceReady},
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateLine), layout.EncodeStamped(&layout.LineRecord{Order: 1}))
+		}},
+}

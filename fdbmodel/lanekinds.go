@@ -1,0 +1,456 @@
+package fdbmodel
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// SetLaneKind sets the settings of a kind of lanes. All processes obey them from the
+// commit on; what is admitted stays so. If they let lanes admit more than before, it
+// admits what they have in line, as a janitor does if the caller dies. It returns
+// ErrBadName, ErrBadConfig, and ErrInUse if a total width is set or lifted while
+// lanes of the kind have admitted futures or others in line: nobody has counted them. An
+// unknown commit is retried and harmless.
+func (c *Cluster) SetLaneKind(ctx context.Context, name string, k layout.LaneKind) error {
+	if err := layout.CheckLaneKind(name); err != nil {
+		return err
+	}
+	if k.Width == 0 {
+		k.Width = 1
+	}
+	if err := k.Validate(); err != nil {
+		return fmt.Errorf("kind of lanes %s: %w", name, err)
+	}
+	return c.changeLaneKind(ctx, name, func(was *layout.LaneKind) (layout.LaneKind, error) { return k, nil })
+}
+
+// PauseLaneKind keeps all lanes of a kind from admitting futures, or lets them go on. It
+// returns ErrNotFound for a kind that was not set. An unknown commit is retried and
+// harmless.
+func (c *Cluster) PauseLaneKind(ctx context.Context, name string, paused bool) error {
+	return c.changeLaneKind(ctx, name, func(was *layout.LaneKind) (layout.LaneKind, error) {
+		if was == nil {
+			return layout.LaneKind{}, unknownKind(name)
+		}
+		k := *was
+		k.Paused = paused
+		return k, nil
+	})
+}
+
+func unknownKind(name string) error { return fmt.Errorf("kind of lanes %q: %w", name, ErrNotFound) }
+
+func (c *Cluster) changeLaneKind(ctx context.Context, name string,
+	change func(was *layout.LaneKind) (layout.LaneKind, error),
+) error {
+	key := c.keys.LaneKind(name)
+	_, err := c.transact(ctx, kv.Options{Tag: "futura-lanes"}, func(tx kv.Attempt) error {
+		value, err := tx.Get(key).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		var was *layout.LaneKind
+		if value != nil {
+			was = &layout.LaneKind{}
+			if err := layout.Decode(key, value, was); err != nil {
+				return err
+			}
+		}
+		k, err := change(was)
+		if err != nil {
+			return err
+		}
+		if was != nil && (was.Total == 0) != (k.Total == 0) {
+			if err := c.requireNoLanes(ctx, tx, name, "its total width is set or lifted"); err != nil {
+				return err
+			}
+		}
+		k.Sweep = 0
+		if was != nil {
+			if k.Sweep = was.Sweep; admitsMore(was, &k) {
+				k.Sweep = max(1, was.Sweep+1)
+			}
+		}
+		tx.Set(key, layout.Encode(&k))
+		return nil
+	})
+	if err == nil {
+		err = c.SweepLanes(ctx)
+	}
+	return err
+}
+
+// admitsMore reports whether lanes may have room by new settings that they had not by
+// the old ones.
+func admitsMore(was, k *layout.LaneKind) bool {
+	return !k.Paused && (was.Paused || k.Width > was.Width || k.Total > was.Total || k.Rate != was.Rate ||
+		k.Every != was.Every)
+}
+
+// RemoveLaneKind removes the settings of a kind of lanes. It returns ErrNotFound, and
+// ErrInUse while lanes of the kind have admitted futures or others in line. Futures
+// of the kind that are blocked or delayed then get in line for lanes of width 1. An
+// unknown commit is retried; a kind that is gone by then was removed.
+func (c *Cluster) RemoveLaneKind(ctx context.Context, name string) error {
+	key := c.keys.LaneKind(name)
+	_, err := c.transact(ctx, kv.Options{Tag: "futura-lanes"}, func(tx kv.Attempt) error {
+		value, err := tx.Get(key).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		if value == nil {
+			if tx.MaybeCommitted {
+				return nil
+			}
+			return unknownKind(name)
+		}
+		if err := c.requireNoLanes(ctx, tx, name, "it is removed"); err != nil {
+			return err
+		}
+		tx.Clear(key)
+		return nil
+	})
+	return err
+}
+
+// requireNoLanes returns ErrInUse if a kind has lanes.
+func (c *Cluster) requireNoLanes(ctx context.Context, tx kv.Reader, name, before string) error {
+	first := make([]kv.Pending[kv.Page], c.config.Shards)
+	for shard := range first {
+		first[shard] = tx.GetRange(kv.Prefix(tuple.AppendString(c.keys.LanesOf(shard), name)), kv.RangeOptions{Limit: 1})
+	}
+	for _, p := range first {
+		page, err := p.Wait(ctx)
+		if err != nil {
+			return err
+		}
+		if len(page.Items) > 0 {
+			key := layout.ParseKey(page.Items[0].Key)
+			return fmt.Errorf("lane %s/%s: %w: end what it has admitted and in line before %s", name, key.Text("key"),
+				ErrInUse, before)
+		}
+	}
+	return nil
+}
+
+// LaneKinds returns the settings of all kinds of lanes by name.
+func (c *Cluster) LaneKinds(ctx context.Context) (map[string]layout.LaneKind, error) {
+	var kinds map[string]layout.LaneKind
+	err := c.View(ctx, func(tx kv.Attempt) error {
+		kinds = map[string]layout.LaneKind{}
+		page, err := tx.Snapshot().GetRange(kv.Prefix(c.keys.LaneKinds()), kv.RangeOptions{}).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		for _, item := range page.Items {
+			var k layout.LaneKind
+			if err := layout.Decode(item.Key, item.Value, &k); err != nil {
+				return err
+			}
+			key := layout.ParseKey(item.Key)
+			kinds[key.Text("kind")] = k
+		}
+		return nil
+	})
+	return kinds, err
+}
+
+// PauseLane keeps a lane from admitting futures, or lets it go on. It returns
+// ErrBadName, and ErrNotFound for a lane of a kind that was not set. An unknown commit is
+// retried and harmless.
+func (c *Cluster) PauseLane(ctx context.Context, lane layout.Lane, paused bool) error {
+	if err := lane.Check(); err != nil {
+		return err
+	}
+	var then aftermath
+	result, err := c.transact(ctx, kv.Options{Tag: "futura-lanes"}, func(tx kv.Attempt) error {
+		value, err := tx.Get(c.keys.LaneKind(lane.Kind)).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		if value == nil {
+			return unknownKind(lane.Kind)
+		}
+		w := c.changes(tx)
+		w.lane(lane).pause = &paused
+		if err := w.flush(ctx); err != nil {
+			return err
+		}
+		then = w.aftermath()
+		return nil
+	})
+	if err == nil {
+		c.follow(ctx, result.Version, then)
+	}
+	return err
+}
+
+// lanesAtOnce is how many lanes one transaction of a janitor looks at.
+const lanesAtOnce = 32
+
+// AdmitDue admits futures to lanes that their rate held back until now, at most a batch
+// of lanes. It returns how many lanes it looked at, and when to call it again: at once
+// if more may be due, else when the next one is; the zero time if none is. A wrong clock
+// admits early or late by as much. An unknown commit is retried and harmless.
+func (c *Cluster) AdmitDue(ctx context.Context) (lanes int, next time.Time, err error) {
+	var then aftermath
+	result, err := c.transact(ctx, kv.Options{Tag: "futura-lanes"}, func(tx kv.Attempt) error {
+		lanes, next = 0, time.Time{}
+		now := c.clock.Now()
+		w, scan := c.changes(tx), c.scanShards(tx.Snapshot(), c.keys.LanesDueOf, lanesAtOnce+1)
+		for lanes < lanesAtOnce {
+			item, skip, err := scan.next(ctx)
+			if err != nil {
+				return err
+			}
+			if item.Key == nil {
+				break
+			}
+			rest := tuple.NewReader(item.Key[skip:])
+			at, lane := rest.Int(), layout.Lane{Kind: rest.Text(), Key: rest.Text()}
+			switch {
+			case rest.Done() != nil: // an audit reports it
+			case at > layout.Millis(now):
+				next = earliest(next, time.UnixMilli(at))
+				scan.leave()
+			default:
+				w.lane(lane).due = item.Key
+				lanes++
+			}
+		}
+		if err := w.flush(ctx); err != nil {
+			return err
+		}
+		if w.laneDue != 0 {
+			next = earliest(next, time.UnixMilli(w.laneDue))
+		}
+		if lanes == lanesAtOnce {
+			next = now
+		}
+		then = w.aftermath()
+		return nil
+	})
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	c.follow(ctx, result.Version, then)
+	return lanes, next, nil
+}
+
+// SweepLanes has the lanes of kinds whose settings have changed admit what they have
+// room for since then. Several processes may run it; whoever is first at the end ends
+// it. An unknown commit is retried and harmless.
+func (c *Cluster) SweepLanes(ctx context.Context) error {
+	kinds, err := c.LaneKinds(ctx)
+	if err != nil {
+		return err
+	}
+	for name, k := range kinds {
+		if k.Sweep == 0 {
+			continue
+		}
+		for shard := range c.config.Shards {
+			if err := c.sweepShard(ctx, name, shard); err != nil {
+				return err
+			}
+		}
+		if err := c.endSweep(ctx, name, k.Sweep); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepShard looks at the lanes of a kind in a shard that have futures in line.
+func (c *Cluster) sweepShard(ctx context.Context, name string, shard int) error {
+	lanes := kv.Prefix(tuple.AppendString(c.keys.LanesOf(shard), name))
+	for more := true; more; {
+		var then aftermath
+		var next []byte
+		result, err := c.transact(ctx, kv.Options{Tag: "futura-lanes"}, func(tx kv.Attempt) error {
+			page, err := tx.Snapshot().GetRange(lanes, kv.RangeOptions{Limit: 8 * lanesAtOnce}).Wait(ctx)
+			if err != nil {
+				return err
+			}
+			w := c.changes(tx)
+			next, more = lanes.End, page.More
+			for _, item := range page.Items {
+				var record layout.LaneRecord
+				if layout.Decode(item.Key, item.Value, &record) != nil || !record.Lined {
+					continue // unreadable ones are an audit's
+				}
+				if len(w.lanes) == lanesAtOnce {
+					next, more = item.Key, true
+					break
+				}
+				key := layout.ParseKey(item.Key)
+				w.lane(layout.Lane{Kind: name, Key: key.Text("key")})
+				next = kv.After(item.Key)
+			}
+			if err := w.flush(ctx); err != nil {
+				return err
+			}
+			then = w.aftermath()
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		c.follow(ctx, result.Version, then)
+		lanes.Begin = next
+	}
+	return nil
+}
+
+// endSweep says that all lanes of a kind were looked at since a change of its settings.
+func (c *Cluster) endSweep(ctx context.Context, name string, sweep int64) error {
+	key := c.keys.LaneKind(name)
+	_, err := c.transact(ctx, kv.Options{Tag: "futura-lanes"}, func(tx kv.Attempt) error {
+		value, err := tx.Get(key).Wait(ctx)
+		if err != nil || value == nil {
+			return err
+		}
+		var k layout.LaneKind
+		if err := layout.Decode(key, value, &k); err != nil || k.Sweep != sweep {
+			return err
+		}
+		k.Sweep = 0
+		tx.Set(key, layout.Encode(&k))
+		return nil
+	})
+	return err
+}
+
+// LaneView is what is known of a lane.
+type LaneView struct {
+	Lane layout.Lane
+	layout.LaneRecord
+	// Line are the first futures in line, and More is set if there are others.
+	Line []layout.ID
+	More bool
+}
+
+// ViewLane returns what is known of a lane, and up to limit of the futures in line.
+func (c *Cluster) ViewLane(ctx context.Context, lane layout.Lane, limit int) (LaneView, error) {
+	v := LaneView{Lane: lane}
+	err := c.View(ctx, func(tx kv.Attempt) error {
+		v = LaneView{Lane: lane}
+		key, snapshot := c.keys.Lane(lane), tx.Snapshot()
+		asked := snapshot.Get(key)
+		line := snapshot.GetRange(kv.Prefix(c.keys.LineOf(lane)), kv.RangeOptions{Limit: limit + 1})
+		value, err := asked.Wait(ctx)
+		if err == nil && value != nil {
+			err = layout.Decode(key, value, &v.LaneRecord)
+		}
+		if err != nil {
+			return err
+		}
+		page, err := line.Wait(ctx)
+		if err != nil {
+			return err
+		}
+		for _, item := range page.Items[:min(limit, len(page.Items))] {
+			var entry layout.LineEntry
+			if err := layout.Decode(item.Key, item.Value, &entry); err != nil {
+				return err
+			}
+			v.Line = append(v.Line, entry.ID)
+		}
+		v.More = len(page.Items) > limit
+		return nil
+	})
+	return v, err
+}
+
+// Lanes returns up to limit lanes of a kind that have admitted futures or others in line,
+// after one of them, which is empty for the first ones; in no particular order that
+// users know, but the same each time.
+func (c *Cluster) Lanes(ctx context.Context, kind, after string, limit int) ([]LaneView, error) {
+	var views []LaneView
+	err := c.View(ctx, func(tx kv.Attempt) error {
+		views = nil
+		first := 0
+		if after != "" {
+			first = layout.ShardOf(after, c.config.Shards)
+		}
+		for shard := first; shard < c.config.Shards && len(views) < limit; shard++ {
+			lanes := kv.Prefix(tuple.AppendString(c.keys.LanesOf(shard), kind))
+			if after != "" && shard == first {
+				lanes.Begin = kv.After(c.keys.Lane(layout.Lane{Kind: kind, Key: after}))
+			}
+			page, err := tx.Snapshot().GetRange(lanes, kv.RangeOptions{Limit: limit - len(views)}).Wait(ctx)
+			if err != nil {
+				return err
+			}
+			for _, item := range page.Items {
+				key := layout.ParseKey(item.Key)
+				v := LaneView{Lane: layout.Lane{Kind: kind, Key: key.Text("key")}}
+				if err := layout.Decode(item.Key, item.Value, &v.LaneRecord); err != nil {
+					return err
+				}
+				views = append(views, v)
+			}
+		}
+		return nil
+	})
+	return views, err
+}
+
+// InLine says where in line a future is.
+type InLine struct {
+	Lane     layout.Lane
+	Settings layout.LaneKind
+	Record   layout.LaneRecord
+	// Before is how many futures are before it, at most the limit of the call; Ahead are
+	// the first of them.
+	Before int
+	Ahead  []layout.ID
+}
+
+// WhereInLine returns where in line a future is, looking at no more than limit others,
+// and false for one that is not in line. It returns ErrNotFound.
+func (c *Cluster) WhereInLine(ctx context.Context, id layout.ID, limit int) (where InLine, waits bool, err error) {
+	err = c.View(ctx, func(tx kv.Attempt) error {
+		where, waits = InLine{Settings: layout.LaneKind{Width: 1}}, false
+		snapshot := tx.Snapshot()
+		row, found, err := read.Record(snapshot, c.keys, id).Wait(ctx)
+		switch {
+		case err != nil:
+			return err
+		case !found || row.Spec == nil:
+			return fmt.Errorf("future %s: %w", id, ErrNotFound)
+		case !row.InLine():
+			return nil
+		}
+		waits, where.Lane = true, row.Spec.Lane
+		laneKey, kindKey := c.keys.Lane(where.Lane), c.keys.LaneKind(where.Lane.Kind)
+		record, kind := snapshot.Get(laneKey), snapshot.Get(kindKey)
+		before := snapshot.GetRange(kv.Range{Begin: c.keys.LineOf(where.Lane), End: c.keys.Line(&row)},
+			kv.RangeOptions{Limit: limit})
+		if value, err := record.Wait(ctx); err != nil || value != nil && layout.Decode(laneKey, value, &where.Record) != nil {
+			return err
+		}
+		if value, err := kind.Wait(ctx); err != nil || value != nil && layout.Decode(kindKey, value, &where.Settings) != nil {
+			return err
+		}
+		page, err := before.Wait(ctx)
+		if err != nil {
+			return err
+		}
+		where.Before = len(page.Items)
+		for _, item := range page.Items[:min(len(page.Items), namedErrors)] {
+			var entry layout.LineEntry
+			if layout.Decode(item.Key, item.Value, &entry) == nil {
+				where.Ahead = append(where.Ahead, entry.ID)
+			}
+		}
+		return nil
+	})
+	return where, waits, err
+}

@@ -1,0 +1,130 @@
+package fdbmodel
+
+import (
+	"context"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// Lanes of a kind with a total width take turns: each that has room and somebody in
+// line waits in one queue, admits one future when it is first, and gets in again at the
+// end. All admissions of such a kind conflict.
+
+// readTotal reads what is admitted over all lanes of a kind with a total width.
+func (a *admission) readTotal(ctx context.Context, k *kindState) error {
+	a.ordered = append(a.ordered, k)
+	if k.settings.Total == 0 {
+		return nil
+	}
+	key := a.keys.LaneTotal(k.name)
+	value, err := a.tx.Get(key).Wait(ctx)
+	if err == nil && value != nil {
+		err = layout.Decode(key, value, &k.total)
+	}
+	k.was, k.unread = k.total, k.total.Lined
+	return err
+}
+
+// takeTurns admits one future of each lane whose turn it is, until the total width is
+// used up or no lane waits.
+func (a *admission) takeTurns(ctx context.Context, k *kindState) error {
+	if k.settings.Total == 0 {
+		return nil
+	}
+	for k.total.Open < k.settings.Total {
+		l, err := a.nextTurn(ctx, k)
+		if err != nil {
+			return err
+		}
+		if l == nil {
+			break
+		}
+		if l.turn != nil {
+			a.tx.Clear(l.turn)
+			l.turn, l.record.Turn = nil, false
+		}
+		// What can't be read, or is gone, takes no turn.
+		for more, admitted := true, false; more && !admitted; {
+			if more, admitted, err = a.admit(ctx, l); err != nil {
+				return err
+			}
+		}
+		if l.quota > 0 && (len(l.line)+len(l.joining) > 0 || l.more) {
+			k.back = append(k.back, l)
+		}
+	}
+	for _, l := range k.back {
+		key := tuple.AppendInt(a.keys.LaneTurnsOf(k.name), a.cluster.config.Incarnation)
+		key, offset := tuple.AppendIncompleteStamp(key, a.order)
+		a.tx.SetVersionstampedKey(key, offset, []byte(l.lane.Key))
+		a.order++
+		l.record.Turn = true
+	}
+	k.total.Lined = k.unread || len(k.front)+len(k.back) > 0
+	switch key := a.keys.LaneTotal(k.name); {
+	case k.total == k.was:
+	case k.total == layout.LaneTotal{}:
+		a.tx.Clear(key)
+	default:
+		a.tx.Set(key, layout.Encode(&k.total))
+	}
+	return nil
+}
+
+// nextTurn returns the lane whose turn is next, nil if none waits.
+func (a *admission) nextTurn(ctx context.Context, k *kindState) (*laneState, error) {
+	if len(k.front) == 0 && k.unread {
+		if err := a.readTurns(ctx, k); err != nil {
+			return nil, err
+		}
+	}
+	from := &k.front
+	if len(k.front) == 0 {
+		from = &k.back
+	}
+	if len(*from) == 0 {
+		return nil, nil
+	}
+	l := (*from)[0]
+	*from = (*from)[1:]
+	return l, nil
+}
+
+// maxTurns is how many lanes are read at once whose turns are next.
+const maxTurns = 16
+
+func (a *admission) readTurns(ctx context.Context, k *kindState) error {
+	turns := kv.Prefix(a.keys.LaneTurnsOf(k.name))
+	if k.next != nil {
+		turns.Begin = k.next
+	}
+	limit := min(maxTurns, k.settings.Total-k.total.Open)
+	page, err := a.tx.GetRange(turns, kv.RangeOptions{Limit: limit}).Wait(ctx)
+	if err != nil {
+		return err
+	}
+	k.unread = page.More
+	records := make([]kv.Pending[[]byte], len(page.Items))
+	for i, item := range page.Items {
+		k.next = kv.After(item.Key)
+		records[i] = a.tx.Get(a.keys.Lane(layout.Lane{Kind: k.name, Key: string(item.Value)}))
+	}
+	for i, item := range page.Items {
+		lane := layout.Lane{Kind: k.name, Key: string(item.Value)}
+		l := a.byLane[lane]
+		if l == nil {
+			if l, err = a.readLane(ctx, &laneChange{lane: lane}, k, records[i]); err != nil {
+				return err
+			}
+		}
+		if l.record.Turn && l.turn == nil {
+			l.turn = item.Key
+			k.front = append(k.front, l)
+			continue
+		}
+		a.tx.Clear(item.Key) // of a lane that has had its turn
+	}
+	return nil
+}

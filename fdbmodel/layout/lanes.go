@@ -1,0 +1,214 @@
+package layout
+
+import (
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// Lane names one lane: the futures that share its key obey the settings of its
+// kind together. The zero value is no lane.
+type Lane struct {
+	Kind string `msgpack:"k" json:"kind"`
+	Key  string `msgpack:"y" json:"key"`
+}
+
+// MaxLaneKey is the maximum length of the key of a lane, in bytes.
+const MaxLaneKey = 256
+
+var laneKind = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// IsZero reports whether it is no lane.
+func (l Lane) IsZero() bool { return l == Lane{} }
+
+// String returns KIND/KEY.
+func (l Lane) String() string { return l.Kind + "/" + l.Key }
+
+// Check returns ErrBadName unless it may name a lane.
+func (l Lane) Check() error {
+	if err := CheckLaneKind(l.Kind); err != nil {
+		return err
+	}
+	if len(l.Key) > MaxLaneKey {
+		return fmt.Errorf("%w: lane %s/%.80q: a key of %d bytes: at most %d", ErrBadName, l.Kind, l.Key, len(l.Key),
+			MaxLaneKey)
+	}
+	return nil
+}
+
+// CheckLaneKind returns ErrBadName unless name may name a kind of lanes.
+func CheckLaneKind(name string) error {
+	if !laneKind.MatchString(name) {
+		return fmt.Errorf("%w: kind of lanes %.80q: use 1 to 64 of A-Z, a-z, 0-9 and . _ -, beginning with a letter or digit",
+			ErrBadName, name)
+	}
+	return nil
+}
+
+// LaneKind holds the settings that all lanes of a kind obey.
+type LaneKind struct {
+	// Width is the maximum number of futures of one lane that are admitted: in the
+	// pool, with a worker, or waiting for a retry with their slot. Defaults to 1.
+	Width int `msgpack:"w" json:"width"`
+	// Total is the maximum number over all lanes of the kind, which take turns.
+	// Defaults to 0, no bound.
+	Total int `msgpack:"t,omitempty" json:"total,omitempty"`
+	// Rate is how many futures of one lane are admitted in each Every. Both default
+	// to 0, no bound.
+	Rate  int           `msgpack:"r,omitempty" json:"rate,omitempty"`
+	Every time.Duration `msgpack:"e,omitempty" json:"every_ns,omitempty"`
+	// Aside says that a future that waits for its next attempt gives its slot to the
+	// next in line, and gets in line again when it is due. Defaults to false: it
+	// keeps the slot, so that no other overtakes it.
+	Aside bool `msgpack:"a,omitempty" json:"aside,omitempty"`
+	// Paused says that no future of the kind is admitted.
+	Paused bool `msgpack:"p,omitempty" json:"paused,omitempty"`
+	// Sweep is not 0 while lanes may have room for futures in line since the settings
+	// were changed. It counts the changes.
+	Sweep int64 `msgpack:"s,omitempty" json:"-"`
+}
+
+// Bounds of the settings of a kind of lanes.
+const (
+	maxLaneWidth = 1_000_000
+	maxLaneRate  = 1_000_000
+	maxLaneEvery = 31 * 24 * time.Hour
+)
+
+// Validate returns ErrBadConfig for settings that no lane could obey.
+func (k LaneKind) Validate() error {
+	switch {
+	case k.Width < 1 || k.Width > maxLaneWidth:
+		return fmt.Errorf("%w: a lane of width %d: use 1 to %d, or pause it", ErrBadConfig, k.Width, maxLaneWidth)
+	case k.Total < 0 || k.Total > maxLaneWidth:
+		return fmt.Errorf("%w: a total width of %d: use 1 to %d, or 0 for no bound", ErrBadConfig, k.Total, maxLaneWidth)
+	case k.Rate < 0 || k.Rate > maxLaneRate || (k.Rate == 0) != (k.Every == 0):
+		return fmt.Errorf("%w: a rate of %d in %v: use 1 to %d in a time, or neither", ErrBadConfig, k.Rate, k.Every,
+			maxLaneRate)
+	case k.Every < 0 || k.Every > maxLaneEvery:
+		return fmt.Errorf("%w: a rate of %d in %v: use a time of up to %v", ErrBadConfig, k.Rate, k.Every, maxLaneEvery)
+	}
+	return nil
+}
+
+// LaneRecord is what is known of a lane that has admitted futures or others in line.
+type LaneRecord struct {
+	// Open is how many futures are admitted.
+	Open int `msgpack:"o,omitempty" json:"open"`
+	// Lined is set if futures may be in line.
+	Lined bool `msgpack:"l,omitempty" json:"lined,omitempty"`
+	// Paused is set if none is admitted until it is resumed.
+	Paused bool `msgpack:"p,omitempty" json:"paused,omitempty"`
+	// Due is when the next may be admitted, in milliseconds of Unix time, if the rate
+	// holds it back. There is a key for it then.
+	Due int64 `msgpack:"d,omitempty" json:"due_ms,omitempty"`
+	// Spent is up to when the rate has been used, in microseconds of Unix time.
+	Spent int64 `msgpack:"s,omitempty" json:"-"`
+	// Turn is set if the lane waits for its turn among those of its kind. There is a
+	// key for it then.
+	Turn bool `msgpack:"t,omitempty" json:"turn,omitempty"`
+}
+
+// Idle reports whether nothing is known that the absence of the record does not say:
+// at now, in microseconds.
+func (r *LaneRecord) Idle(now int64) bool {
+	return r.Open == 0 && !r.Lined && !r.Paused && r.Due == 0 && !r.Turn && r.Spent <= now
+}
+
+// LaneTotal counts what is admitted over all lanes of a kind that has a total width.
+type LaneTotal struct {
+	Open int `msgpack:"o,omitempty" json:"open"`
+	// Lined is set if lanes may wait for their turn.
+	Lined bool `msgpack:"l,omitempty" json:"lined,omitempty"`
+}
+
+// LineRecord says that a future is in line, and where: at the stamp of the commit
+// with which it got in line, and its order within that.
+type LineRecord struct {
+	Stamp kv.Stamp `msgpack:"-" json:"-"`
+	Order int      `msgpack:"o,omitempty" json:"order,omitempty"`
+	// Incarnation is that of the store with which it got in line.
+	Incarnation int64 `msgpack:"i,omitempty" json:"incarnation,omitempty"`
+}
+
+// Fresh reports whether the future gets in line with the present transaction, so that
+// it has no stamp yet.
+func (r *LineRecord) Fresh() bool { return r.Stamp == kv.Stamp{} }
+
+// LineEntry is the future at a place in line.
+type LineEntry struct {
+	ID ID `msgpack:"i" json:"id"`
+}
+
+// InLine reports whether the future waits for its admission.
+func (r *Row) InLine() bool { return r.Line != nil }
+
+// HasSlot reports whether the future is one of those that its lane has admitted.
+func (r *Row) HasSlot() bool {
+	if r.Spec == nil || r.Spec.Lane.IsZero() {
+		return false
+	}
+	switch r.State() {
+	case Ready:
+		return r.Line == nil
+	case Claimed:
+		return true
+	case Delayed, Blocked:
+		return r.Attempts.Slot
+	default:
+		return false
+	}
+}
+
+// LaneKinds returns the prefix of the settings of kinds of lanes.
+func (k Keyspace) LaneKinds() []byte { return k.Global(SubLaneKinds) }
+
+// LaneKind returns the key of the settings of a kind of lanes.
+func (k Keyspace) LaneKind(kind string) []byte { return tuple.AppendString(k.LaneKinds(), kind) }
+
+// LaneTotal returns the key of what is admitted over all lanes of a kind.
+func (k Keyspace) LaneTotal(kind string) []byte {
+	return tuple.AppendString(k.Global(SubLaneTotals), kind)
+}
+
+// LaneTurnsOf returns the prefix of the lanes of a kind that wait for their turn.
+func (k Keyspace) LaneTurnsOf(kind string) []byte {
+	return tuple.AppendString(k.Global(SubLaneTurns), kind)
+}
+
+// LanesOf returns the prefix of a shard's lanes.
+func (k Keyspace) LanesOf(shard int) []byte { return k.Shard(shard, SubLanes) }
+
+// Lane returns the key of a lane.
+func (k Keyspace) Lane(l Lane) []byte { return k.ofLane(l, SubLanes) }
+
+// LineOf returns the prefix of the futures in line for a lane.
+func (k Keyspace) LineOf(l Lane) []byte { return k.ofLane(l, SubLine) }
+
+// LineAt returns the prefix of the places in line of a priority that were given by one
+// incarnation of the store.
+func (k Keyspace) LineAt(l Lane, priority uint8, incarnation int64) []byte {
+	return tuple.AppendInt(tuple.AppendInt(k.LineOf(l), 255-int64(priority)), incarnation)
+}
+
+// Line returns the key of the place in line of a future, which is not Fresh.
+func (k Keyspace) Line(row *Row) []byte {
+	at := k.LineAt(row.Spec.Lane, row.Spec.Priority, row.Line.Incarnation)
+	return tuple.AppendStamp(at, row.Line.Stamp, uint16(row.Line.Order))
+}
+
+func (k Keyspace) ofLane(l Lane, sub string) []byte {
+	return tuple.AppendString(tuple.AppendString(k.Shard(ShardOf(l.Key, k.Shards), sub), l.Kind), l.Key)
+}
+
+// LanesDueOf returns the prefix of a shard's lanes that their rate holds back.
+func (k Keyspace) LanesDueOf(shard int) []byte { return k.Shard(shard, SubLanesDue) }
+
+// LaneDue returns the key that says when a lane may admit its next future.
+func (k Keyspace) LaneDue(l Lane, due int64) []byte {
+	b := tuple.AppendInt(k.LanesDueOf(ShardOf(l.Key, k.Shards)), due)
+	return tuple.AppendString(tuple.AppendString(b, l.Kind), l.Key)
+}
