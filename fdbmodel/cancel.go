@@ -29,8 +29,9 @@ func (c *Cluster) Cancel(ctx context.Context, id layout.ID, reason string) (Outc
 // Retry makes a failed future ready with all its attempts, and starts the next
 // attempt of a delayed one at once. It returns ErrTransition in other states,
 // and for a held future: only the process that drives its owner may retry it,
-// by RetryMany, because it must be assigned again. It returns ErrNotFound for
-// an unknown future. An unknown commit is retried; if the future is then ready,
+// by RetryMany, because it must be assigned again. It returns a NotUniqueError for
+// a unique future whose name another one has by now, and ErrNotFound for an
+// unknown future. An unknown commit is retried; if the future is then ready,
 // claimed or realized, the retry has landed.
 func (c *Cluster) Retry(ctx context.Context, id layout.ID) error {
 	outcome, row, err := c.change(ctx, id, Event{Kind: EventRetry, Now: c.clock.Now()})
@@ -59,7 +60,8 @@ func (c *Cluster) CancelMany(ctx context.Context, ids []layout.ID, reason string
 }
 
 // RetryMany is Retry for many futures, as CancelMany is Cancel: Applied, or
-// Refused for one that has not failed and is not delayed.
+// Refused for one that has not failed and is not delayed, and for a unique one whose
+// name another future has.
 func (c *Cluster) RetryMany(ctx context.Context, ids []layout.ID) ([]Outcome, error) {
 	return c.changeMany(ctx, ids, Event{Kind: EventRetry, Now: c.clock.Now()})
 }
@@ -139,6 +141,13 @@ func (c *Cluster) changeManyIn(ctx context.Context, tx kv.Tx, ids []layout.ID, e
 			tx.Set(c.keys.Cancelled(after.Claim.Worker, id), layout.Mark())
 			asked[id] = after.Claim.Worker
 		}
+		switch err := w.requireName(ctx, &row, &after); {
+		case errors.Is(err, ErrNotUnique):
+			outcomes[i] = Refused
+			continue
+		case err != nil:
+			return nil, then, nil, err
+		}
 		w.apply(&row, &after)
 	}
 	if err := w.flush(ctx); err != nil {
@@ -193,6 +202,9 @@ func (w *changes) remove(row *layout.Row) {
 		w.tx.ClearRange(kv.Prefix(w.keys.CopiesOf(row.ID)))
 		w.releaseInputs(row)
 	}
+	if row.Spec.Unique != nil {
+		w.removeName(row)
+	}
 	if row.Spec.HasInputs() {
 		w.tx.Clear(w.keys.Settling(row.ID)) // whose edges were to be settled when it was cancelled
 	}
@@ -232,6 +244,9 @@ func (c *Cluster) change(ctx context.Context, id layout.ID, e Event) (outcome Ou
 			tx.Set(c.keys.Cancelled(after.Claim.Worker, id), layout.Mark())
 		}
 		w := c.changes(tx)
+		if err := w.requireName(ctx, &row, &after); err != nil {
+			return err
+		}
 		w.apply(&row, &after)
 		if err := w.flush(ctx); err != nil {
 			return err

@@ -19,8 +19,7 @@ const (
 // are swept after an hour. It returns ErrTooLarge. An unknown commit is retried
 // and harmless: the keys of the pieces depend on their content only.
 func (c *Cluster) PutArgs(ctx context.Context, id layout.ID, args []byte) (layout.ChunkRef, error) {
-	sum := sha256.Sum256(args)
-	ref := layout.ChunkRef{Kind: layout.ChunkArgs, Token: fmt.Sprintf("%x", sum[:16])}
+	ref := layout.ChunkRef{Kind: layout.ChunkArgs, Token: argsToken(args)}
 	return c.putChunks(ctx, id, ref, args)
 }
 

@@ -36,6 +36,7 @@ func IsMistake(err error) bool {
 	return slices.ContainsFunc([]error{
 		layout.ErrBadID, layout.ErrBadName, layout.ErrBadSpec, layout.ErrBadConfig, layout.ErrBadWorker, layout.ErrUnfit,
 		layout.ErrBadCursor, layout.ErrBadKey, ErrTooLarge, ErrIDInUse, ErrInUse, ErrExists, ErrTransition,
+		ErrNotUnique,
 	}, func(mistake error) bool { return errors.Is(err, mistake) })
 }
 

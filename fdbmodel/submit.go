@@ -23,6 +23,8 @@ type Submission struct {
 	// give the same future, however often it is submitted. Defaults to none: a
 	// new id is drawn.
 	Key string
+	// Unique has the future be the only one with its name. Defaults to nil.
+	Unique *Unique
 	// Spec says what to run. Function is required; Queue defaults to "default",
 	// Codec to raw; SubmittedAt is filled in.
 	Spec layout.Spec
@@ -55,12 +57,18 @@ type Submitted struct {
 	// Failed for one with an input that has failed, the present state for one that
 	// existed.
 	State layout.State
+	// Differs is the first part of the other future that differs, if that is the
+	// answer by ConflictReturn. Replaced is the future that ConflictReplace has
+	// cancelled, zero for none.
+	Differs  string
+	Replaced layout.ID
 
 	spec   *layout.Spec
 	worker layout.WorkerID
-	place  *layout.Place // where it waits, nil if it does not
-	admits demands       // of others, which it found in line
-	settle bool          // its inputs are to be linked, or those that use it to be told
+	place  *layout.Place                        // where it waits, nil if it does not
+	admits demands                              // of others, which it found in line
+	settle bool                                 // its inputs are to be linked, or those that use it to be told
+	mail   map[layout.SessionID][]layout.Notice // of the one that it replaced
 }
 
 // Submit makes futures and returns once they are durable. It takes any number,
@@ -71,7 +79,8 @@ type Submitted struct {
 //
 // It returns ErrBadSpec, ErrBadName and ErrTooLarge for invalid submissions,
 // before anything is written, ErrIDInUse if an id or key belongs to a future
-// with other content, and for an assigned future the errors of Assign. An
+// with other content, a NotUniqueError if another future has the name of a unique
+// one, and for an assigned future the errors of Assign. An
 // unknown commit is resolved by looking for the future's spec, so that no
 // future is made ready twice.
 func (c *Cluster) Submit(ctx context.Context, subs []Submission) ([]Submitted, error) {
@@ -217,6 +226,9 @@ func (c *Cluster) check(ctx context.Context, s *Submission) error {
 		return fmt.Errorf("%w: %d bytes of argv, env, trace and labels: at most %d; pass the rest as arguments",
 			ErrTooLarge, n, layout.MaxMeta)
 	}
+	if err := s.nameUnique(); err != nil {
+		return err
+	}
 	if err := s.placeInputs(); err != nil {
 		return err
 	}
@@ -340,10 +352,12 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 				continue
 			}
 		}
-		if err := requireArgs(ctx, s, asked.pieces[i]); err != nil {
+		if other, err := c.resolveName(ctx, w, asked, subs, answers, i); err != nil {
 			return nil, err
+		} else if other {
+			continue
 		}
-		if err := asked.modules.require(ctx, s.Spec.Function); err != nil {
+		if err := asked.require(ctx, s, i); err != nil {
 			return nil, err
 		}
 		if s.Assigned != "" {
@@ -384,6 +398,7 @@ type askedSubmitted struct {
 	pieces   [][]kv.Pending[[]byte] // the first ones of values that were written ahead
 	inputs   *inputRows
 	modules  neededModules
+	names    names
 }
 
 func (c *Cluster) askSubmitted(tx kv.Tx, subs []Submission, look, fresh bool) *askedSubmitted {
@@ -395,6 +410,7 @@ func (c *Cluster) askSubmitted(tx kv.Tx, subs []Submission, look, fresh bool) *a
 	for i := range subs {
 		s := &subs[i]
 		asked.modules.ask(tx, s.Spec.Function)
+		asked.names.ask(tx, c.keys, s)
 		if (s.chosen || look) && !fresh {
 			asked.existing[i] = read.Record(tx, c.keys, s.ID)
 		} else if !guarded {
@@ -409,6 +425,14 @@ func (c *Cluster) askSubmitted(tx kv.Tx, subs []Submission, look, fresh bool) *a
 		asked.inputs.ask(layout.UnpackIDs(s.Spec.Inputs))
 	}
 	return asked
+}
+
+// require returns an error unless what a submission needs is there.
+func (a *askedSubmitted) require(ctx context.Context, s *Submission, i int) error {
+	if err := requireArgs(ctx, s, a.pieces[i]); err != nil {
+		return err
+	}
+	return a.modules.require(ctx, s.Spec.Function)
 }
 
 // requireArgs returns errArgsSwept unless the first pieces of large arguments and

@@ -36,12 +36,16 @@ func (c *Cluster) Wake(ctx context.Context, version kv.Version, submitted []Subm
 		}
 	}
 	var settling []mark
+	var mail map[layout.SessionID][]layout.Notice
 	for i := range submitted {
 		if submitted[i].settle {
 			settling = append(settling, mark{id: submitted[i].ID})
 		}
+		if replaced := submitted[i].Replaced; !replaced.IsZero() {
+			settling, mail = append(settling, mark{id: replaced}), submitted[i].mail
+		}
 	}
-	c.follow(ctx, version, aftermath{placed: placed, settling: settling})
+	c.follow(ctx, version, aftermath{placed: placed, settling: settling, mail: mail})
 }
 
 // wakeIdle wakes workers that can run the futures that entered the pool at

@@ -60,6 +60,9 @@ func (w *changes) insert(row *layout.Row, args []byte) {
 	w.ringOwner(row)
 	w.countOpen(row, 1)
 	w.count(row.ID, row.Spec.Queue, row.Spec.Owner, row.State(), 1)
+	if row.Spec.Unique != nil {
+		w.takeName(row)
+	}
 }
 
 // put writes a new future that has its result. Large values have been written
@@ -92,6 +95,9 @@ func (w *changes) apply(before, after *layout.Row) {
 	if to.Terminal() && from != to {
 		w.finish(after)
 		w.leaveEdges(before, after)
+	}
+	if after.Spec.Unique != nil {
+		w.changeName(before, after)
 	}
 	w.changeCopies(before, after)
 	if from != to && to == layout.Blocked {

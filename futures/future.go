@@ -3,6 +3,8 @@ package futures
 import (
 	"context"
 	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
 )
 
 // Result is the outcome of a future.
@@ -36,7 +38,10 @@ type Future struct {
 	client  *Client
 	id      ID
 	existed bool
-	entry   *entry // guarded by the registry; nil until its end is asked for
+	// differs and replaced are about another future with the same unique key.
+	differs  string
+	replaced ID
+	entry    *entry // guarded by the registry; nil until its end is asked for
 }
 
 // ID returns the future's id, and the zero id of nil.
@@ -47,9 +52,21 @@ func (f *Future) ID() ID {
 	return f.id
 }
 
-// Existed reports whether the future, by its id or key, existed before it was
-// submitted here.
+// Existed reports whether the future, by its id, key or unique key, existed before
+// it was submitted here.
 func (f *Future) Existed() bool { return f.existed }
+
+// Differs returns the first part that differs from what was submitted here, such as
+// "arguments", if ConflictReturn returned another future; empty if it is the same.
+func (f *Future) Differs() string { return f.differs }
+
+// Replaced returns the future that was cancelled because this one was submitted with
+// ConflictReplace, the zero id for none.
+func (f *Future) Replaced() ID { return f.replaced }
+
+func (f *Future) answered(s *fdbmodel.Submitted) {
+	f.existed, f.differs, f.replaced = s.Existed, s.Differs, s.Replaced
+}
 
 // Cancel cancels the future; see Client.Cancel.
 func (f *Future) Cancel(ctx context.Context, reason string) (Cancellation, error) {

@@ -11,8 +11,8 @@ import (
 
 // Submit creates a future and returns once it is durable. Concurrent calls
 // share transactions; an invalid task fails only its own call. It returns
-// ErrBadSpec, ErrBadName, ErrTooLarge, ErrIDInUse, ErrUnfit, and ErrNotFound for
-// an unknown module or alias.
+// ErrBadSpec, ErrBadName, ErrTooLarge, ErrIDInUse, ErrUnfit, a NotUniqueError, and
+// ErrNotFound for an unknown module or alias.
 //
 // An unknown commit is resolved: the future is created once. If ctx ends during
 // the transaction, the error is ErrUnknownResult joined with ctx's: the future
@@ -35,7 +35,7 @@ func (c *Client) Submit(ctx context.Context, t Task) (*Future, error) {
 }
 
 // SubmitMany creates futures, in transactions of up to 100 each, one after the
-// other. It returns the errors of Submit; except for ErrIDInUse, a mistake in
+// other. It returns the errors of Submit; except for ErrIDInUse and a NotUniqueError, a mistake in
 // one of the tasks is found before any future is created. With an error it
 // returns the handles of the futures that certainly exist: those of the first
 // tasks.
@@ -67,9 +67,12 @@ func (c *Client) commit(ctx context.Context, subs []fdbmodel.Submission) ([]*Fut
 	c.registry.expect(handles, subs)
 	answers, err := c.cluster.Submit(ctx, subs)
 	for i := range answers {
-		handles[i].existed = answers[i].Existed
+		handles[i].answered(&answers[i])
 	}
 	c.registry.confirm(handles, answers, c.listener.wake)
+	for i := range answers {
+		handles[i].id = answers[i].ID // another one's, if that has its unique key
+	}
 	return handles[:len(answers)], err
 }
 
@@ -177,7 +180,8 @@ func (c *Client) SubmitTx(ctx context.Context, tx kv.Tx, tasks []Task) (*TxFutur
 		return nil, err
 	}
 	for i := range s.answers {
-		s.Futures[i] = &Future{client: c, id: s.answers[i].ID, existed: s.answers[i].Existed}
+		s.Futures[i] = &Future{client: c, id: s.answers[i].ID}
+		s.Futures[i].answered(&s.answers[i])
 	}
 	return s, nil
 }

@@ -81,6 +81,12 @@ type Task struct {
 	// other fields of a repeated submit are ignored. Default to a new id.
 	ID  ID
 	Key string
+	// Unique has the future be the only one of its kind, by a key or by what it runs,
+	// until it ends, until a worker claims it, for a period or for ever. What becomes
+	// of the submit while there is another one, Unique.OnConflict says: Submit returns
+	// a NotUniqueError by default. The same ID or Key is the same future, and no
+	// conflict. Defaults to nil.
+	Unique *Unique
 	// AsObject keeps the result in the object store of the worker that runs the
 	// future, if that has one, instead of in the cluster's store: large ones go from
 	// worker to worker without it. The result is lost with the worker; who needs it
@@ -113,7 +119,7 @@ func (c *Client) submission(t *Task) (fdbmodel.Submission, error) {
 		retries = *t.MaxRetries
 	}
 	s := fdbmodel.Submission{
-		ID: t.ID, Key: t.Key, Args: t.Args, NotBefore: t.NotBefore, Assigned: t.Worker,
+		ID: t.ID, Key: t.Key, Args: t.Args, NotBefore: t.NotBefore, Assigned: t.Worker, Unique: t.Unique,
 		Spec: layout.Spec{
 			Function: t.Function, Codec: t.Codec, Argv: t.Argv, Env: t.Env, Queue: t.Queue, Label: t.Label,
 			Priority: t.Priority, Requirements: t.Requirements, Growth: t.GrowMemory, MaxRetries: retries,

@@ -93,6 +93,7 @@ func newJanitor(w *Worker, id layout.WorkerID) *janitor {
 		{name: "search for workers that have inputs", every: replaceEvery, run: inBatches(j.replaceDisplaced)},
 		{name: "schedules", every: schedulesEvery, run: inBatches(j.fireSchedules)},
 		{name: "expire", every: expireEvery, run: inBatches(w.cluster.ExpireDone)},
+		{name: "freeing of unique names", every: sweepEvery, run: inBatches(w.cluster.FreeNames)},
 		{name: "sweep of chunks", every: sweepEvery, run: atIntervals(j.sweepChunks)},
 		{name: "sweep of sessions", every: sweepEvery, run: atIntervals(j.sweepSessions)},
 	}

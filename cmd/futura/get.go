@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,6 +112,9 @@ func (d *description) rows() [][]string {
 	add(inputs > 0, "inputs", "%d: %s", inputs, someIDs(d.edges.Inputs, inputs > shownIDs))
 	add(len(d.edges.WaitsFor) > 0, "waits for", "%s", someIDs(d.edges.WaitsFor, d.edges.MoreWaitsFor))
 	add(len(d.edges.Dependants) > 0, "used by", "%s", someIDs(d.edges.Dependants, d.edges.MoreDependants))
+	if u := spec.Unique; u != nil {
+		add(true, "unique", "by %.60q", cmp.Or(u.Key, string(u.Name)))
+	}
 	if r.Pins != nil {
 		add(true, "pinned by", "%s", strings.Join(r.Pins.Holders, ", "))
 	}

@@ -27,6 +27,7 @@ type submitFlags struct {
 	near     string
 	labels   []string
 	growth   layout.Growth
+	unique   uniqueFlags
 	retries  int
 	wait     bool
 	timeout  time.Duration
@@ -49,6 +50,7 @@ func (a *app) submitCommand() *cobra.Command {
 			"  futura submit wasm:merge --stdin-of 01995b4e-6f3a-7c1e-9d2b-0123456789ab --stdin-of " +
 			"01995b4e-6f3a-7c1e-9d2b-0123456789ac\n" +
 			"  futura submit go:greet --codec json --args '{\"$future\": \"01995b4e-6f3a-7c1e-9d2b-0123456789ab\"}'\n" +
+			"  futura submit wasm:report --unique report --on-conflict return --wait\n" +
 			"  futura submit wasm:clean --after 01995b4e-6f3a-7c1e-9d2b-0123456789ab",
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -57,6 +59,9 @@ func (a *app) submitCommand() *cobra.Command {
 			}
 			f.task.Function = args[0]
 			f.task.MaxRetries = &f.retries
+			if err := f.unique.apply(&f.task, cmd.Flags()); err != nil {
+				return err
+			}
 			return a.submit(cmd.Context(), &f)
 		},
 	}
@@ -90,6 +95,7 @@ func (a *app) submitCommand() *cobra.Command {
 	flags.DurationVar(&t.Timeout, "timeout", 0, "how long an attempt may run (default: no limit)")
 	flags.DurationVar(&t.Delay, "delay", 0, "how long it waits before it may run")
 	flags.StringVar(&t.Key, "key", "", "idempotency key: the same key and content is the same future")
+	f.unique.add(flags)
 	flags.BoolVar(&f.wait, "wait", false, "wait for the result and print it")
 	flags.DurationVar(&f.timeout, "wait-timeout", 0, "how long to wait at most (default: no limit)")
 	return cmd
@@ -105,10 +111,7 @@ func (a *app) submit(ctx context.Context, f *submitFlags) error {
 		if err != nil {
 			return err
 		}
-		if future.Existed() {
-			fmt.Fprintln(a.err, "futura: a future with this key and content exists, and is this one: its priority, delay, "+
-				"timeout and retries are those of its first submit")
-		}
+		sayExisted(a.err, future, &f.task)
 		if f.wait {
 			return a.await(ctx, c, []futures.ID{future.ID()}, f.timeout, false, a.printFirst)
 		}

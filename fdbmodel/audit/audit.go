@@ -69,6 +69,9 @@ const (
 	InvariantProgress Invariant = "progress"
 	// InvariantHistory: the history of a future has ended attempts, within its bounds.
 	InvariantHistory Invariant = "history"
+	// InvariantUnique: a unique future that is not over has its name, and no other
+	// future has it. One that is over has it for ever, or until it is to be freed.
+	InvariantUnique Invariant = "unique"
 	// InvariantCancel: only claimed futures have a cancel request.
 	InvariantCancel Invariant = "cancel"
 	// InvariantArgs: arguments are in one place, and as long as the spec says.

@@ -39,6 +39,7 @@ func (p *page) checkFuture(items []item) {
 	p.checkLife(r)
 	p.checkEdges(r)
 	p.checkInLine(r)
+	p.checkName(r)
 	p.noteFuture(items[0].Shard, r)
 }
 

@@ -171,6 +171,10 @@ func (p *page) compare(items []item) {
 		p.checkScheduleState(it)
 	case layout.KeyScheduleTime:
 		p.checkScheduleTime(it)
+	case layout.KeyUnique:
+		p.checkUnique(it)
+	case layout.KeyUniqueDue:
+		p.checkUniqueDue(it)
 	}
 	if layout.IsPlace(it.Kind.Name) {
 		p.checkWaiting(it)

@@ -61,12 +61,20 @@ func Explain(ctx context.Context, c *fdbmodel.Cluster, id layout.ID) (Explanatio
 	if err != nil {
 		return Explanation{}, err
 	}
+	e, err := explainRow(ctx, c, row)
+	if err == nil {
+		e.Text += textUnique(c, &row)
+	}
+	return e, err
+}
+
+func explainRow(ctx context.Context, c *fdbmodel.Cluster, row layout.Row) (Explanation, error) {
 	members, err := c.Workers(ctx)
 	if err != nil {
 		return Explanation{}, err
 	}
 	ending := row.Ending()
-	e := Explanation{ID: id, State: ending.State}
+	e := Explanation{ID: row.ID, State: ending.State}
 	if ending.Over() {
 		e.Worker = findMember(members, ending.Worker())
 	}

@@ -68,6 +68,8 @@
 //	bell          (s, "bell", SESSION)
 //	session       (s, "sessions", SESSION)
 //	count         (s, "counts", QUEUE, OWNER, STATE)
+//	unique        (s, "unique", NAME, ID)
+//	unique due    (s, "unique-due", FREE_AT_MS, NAME, ID)
 //	alive         (s, "workers", WORKER, "alive")
 //	heartbeat     (s, "workers", WORKER, "heartbeat")
 //	begun         (s, "workers", WORKER, "begun", ID)

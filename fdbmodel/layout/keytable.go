@@ -3,6 +3,7 @@ package layout
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -187,7 +188,7 @@ func in(e ...keyElement) []keyElement { return e }
 
 // Table returns all kinds of keys of a cluster, in the order of the store.
 func Table() []KeyKind {
-	return append(globalKinds(), append(rowKinds(), append(placeKinds(), append(memberKinds(), jobKinds()...)...)...)...)
+	return slices.Concat(globalKinds(), rowKinds(), placeKinds(), uniqueKinds(), memberKinds(), jobKinds())
 }
 
 func globalKinds() []KeyKind {

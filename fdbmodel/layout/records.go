@@ -86,6 +86,9 @@ type Spec struct {
 	Lane  Lane `msgpack:"ln,omitempty" json:"lane,omitzero"`
 	Aside bool `msgpack:"la,omitempty" json:"aside,omitempty"`
 
+	// Unique is set for a future that is the only one with its name.
+	Unique *Unique `msgpack:"uq,omitempty" json:"unique,omitempty"`
+
 	MaxRetries          int           `msgpack:"mr,omitempty" json:"max_retries"`
 	Backoff             Backoff       `msgpack:"b,omitempty" json:"backoff"`
 	Timeout             time.Duration `msgpack:"to,omitempty" json:"timeout_ns,omitempty"`

@@ -106,6 +106,9 @@ func (s *Spec) appendFields(f fields) fields {
 	if s.Growth != nil {
 		f = f.record("gr", s.Growth)
 	}
+	if s.Unique != nil {
+		f = f.record("uq", s.Unique)
+	}
 	if !s.Lane.IsZero() {
 		f = f.record("ln", &s.Lane)
 	}
@@ -132,6 +135,8 @@ func (s *Spec) readField(name, b []byte) ([]byte, error) {
 		return readRef(b, &s.ArgsRef)
 	case "ak":
 		return readBool(b, &s.ArgsKey)
+	case "uq":
+		return readRef(b, &s.Unique)
 	case "av":
 		return readTexts(b, &s.Argv)
 	case "in":

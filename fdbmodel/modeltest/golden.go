@@ -41,7 +41,8 @@ func GoldenRecords() []GoldenRecord {
 			Label:  "t", Priority: 200,
 			Requirements: layout.Requirements{CPU: 1500, RAM: 1 << 30, GPU: 500, Labels: map[string]string{"zone": "a"}},
 			MaxRetries:   3, Backoff: layout.Backoff{Base: time.Second, Max: time.Minute}, Timeout: time.Hour,
-			Near: GoldenID, MustBeNear: true, AllowReconstruction: true, AsObject: true, Session: "fedcba9876543210",
+			Unique: &layout.Unique{Name: "0123", Key: "k", Until: layout.UntilClaim, For: time.Hour},
+			Near:   GoldenID, MustBeNear: true, AllowReconstruction: true, AsObject: true, Session: "fedcba9876543210",
 			Trace: map[string]string{"traceparent": "00"}, Lane: layout.Lane{Kind: "k", Key: "y"}, Aside: true,
 			SubmittedAt: 1_900_000_000_000, Schedule: "sc", ScheduledAt: 9,
 		}, false, empty[layout.Spec]()},
@@ -95,7 +96,7 @@ func GoldenRecords() []GoldenRecord {
 			{Attempt: 1, Worker: "w", Kind: layout.KindError, Message: "m", StartedAt: 2, At: 3},
 		}}, false, empty[layout.HistoryRecord]()},
 		{"settling", &layout.SettlingRecord{Told: GoldenID, Released: 2}, false, empty[layout.SettlingRecord]()},
-	}, slices.Concat(goldenLanes(), goldenMembers(), goldenJobs(), goldenSchedules())...)
+	}, slices.Concat(goldenLanes(), goldenUnique(), goldenMembers(), goldenJobs(), goldenSchedules())...)
 }
 
 // goldenJobs are the records of logs of jobs.
@@ -125,6 +126,13 @@ func goldenLanes() []GoldenRecord {
 			empty[layout.LaneRecord]()},
 		{"line", &layout.LineEntry{ID: GoldenID}, false, empty[layout.LineEntry]()},
 		{"in line", &layout.LineRecord{Order: 1, Incarnation: 2}, true, empty[layout.LineRecord]()},
+	}
+}
+
+// goldenUnique are the records of unique futures.
+func goldenUnique() []GoldenRecord {
+	return []GoldenRecord{
+		{"unique", &layout.UniqueRecord{Until: layout.UntilEver, FreeAt: 1, Key: "k"}, false, empty[layout.UniqueRecord]()},
 	}
 }
 
@@ -197,6 +205,7 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 		{"blocked", k.State(GoldenID, layout.StateBlocked)}, {"has dependants", k.HasDependants(GoldenID)},
 		{"input", k.Input(GoldenID, layout.ID{15: 9})}, {"dependant", k.Dependant(layout.ID{15: 9}, GoldenID)},
 		{"settling", k.Settling(GoldenID)}, {"look", k.Look(GoldenID, layout.ID{15: 9})},
+		{"unique", k.Unique("0123", GoldenID)}, {"unique due", k.UniqueDue(7, "0123", GoldenID)},
 		{"copy", tuple.AppendStamp(k.CopiesOf(GoldenID), [10]byte{1}, 0)},
 		{"cancel", k.State(GoldenID, layout.StateCancel)}, {"claim", k.State(GoldenID, layout.StateClaim)},
 		{"exception", k.State(GoldenID, layout.StateException)}, {"pins", k.State(GoldenID, layout.StatePins)},

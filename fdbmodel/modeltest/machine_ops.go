@@ -47,6 +47,7 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 			s.Spec.Function = moduleFunction
 		}
 		m.demand(&s.Spec, s.Key == "")
+		m.drawUnique(s)
 		if m.random.IntN(12) == 0 && s.Key == "" {
 			s.Args = make([]byte, []int{2000, 20_000, 200_000}[m.random.IntN(3)])
 		}
@@ -65,14 +66,14 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 	}
 	m.logf("submit %d: %v %v", len(subs), answers, err)
 	cut := err != nil
-	if errors.Is(err, fdbmodel.ErrNotFound) {
-		return none, nil // the module is not stored
+	if m.refusedAsNotUnique(err) || errors.Is(err, fdbmodel.ErrNotFound) {
+		return none, nil // or the module is not stored
 	}
 	if errors.Is(err, layout.ErrBadSpec) && len(m.loose) > 0 {
 		return none, nil // an input was discarded by an operation that was cut off
 	}
 	return func(before, after *layout.Row) bool {
-		if before == nil && (cut || ids[after.ID]) && m.isUpstream(after) {
+		if before == nil && (cut || ids[after.ID]) && m.isUpstream(after) || isReplaced(before, after, subs) {
 			return true
 		}
 		fresh := layout.Attempts{Due: after.Attempts.Due}
@@ -266,6 +267,9 @@ func (m *Machine) retry(ctx context.Context) (change, error) {
 		_, err = m.C.RetryMany(ctx, []layout.ID{id})
 	}
 	m.logf("retry %s: %v", id, err)
+	if m.refusedAsNotUnique(err) {
+		return none, nil
+	}
 	if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, fdbmodel.ErrTransition) {
 		err = nil
 	}

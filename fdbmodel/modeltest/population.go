@@ -52,12 +52,7 @@ func Populate(t *testing.T) *Population {
 	})
 	require.NoError(t, err)
 	require.NoError(t, c.OpenMailbox("s").Refresh(ctx))
-	submit := func(args int) layout.ID {
-		got, err := c.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f", Session: "s"},
-			Args: make([]byte, args)}})
-		require.NoError(t, err)
-		return got[0].ID
-	}
+	submit := func(args int) layout.ID { return submitUnique(t, c, args, nil) }
 	claim := func() *fdbmodel.ClaimedFuture {
 		answer, err := p.Worker.Claim(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}, Max: 1})
 		require.NoError(t, err)
@@ -82,7 +77,7 @@ func Populate(t *testing.T) *Population {
 		result := [...]layout.Result{{Object: "hash", Size: 5}, {Value: []byte("v")}}[min(i, 1)]
 		finish(fdbmodel.Completion{Future: claim(), Result: &result})
 	}
-	p.IDs[layout.Failed] = submit(10)
+	p.IDs[layout.Failed] = submitUnique(t, c, 10, &fdbmodel.Unique{Key: "failed", For: time.Hour})
 	failed := layout.Exception{Kind: layout.KindError, Message: "m"}
 	finish(fdbmodel.Completion{Future: claim(), Exception: &failed})
 	require.NoError(t, c.Retry(ctx, p.IDs[layout.Failed]))
@@ -93,7 +88,7 @@ func Populate(t *testing.T) *Population {
 	p.report(t)
 	p.IDs[layout.Delayed], p.Inputs[0] = submitLater(t, c, time.Hour), submitLater(t, c, 2*time.Hour)
 	p.IDs[layout.Ready] = submit(10)
-	p.Middle = submit(5000)
+	p.Middle = submitUnique(t, c, 5000, &fdbmodel.Unique{Key: "middle"})
 	require.NoError(t, c.Pin(ctx, p.Middle, "p", ""))
 	p.hold(t)
 	got, err := c.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"}, Inputs: p.Inputs[:]}})
@@ -141,6 +136,13 @@ func (p *Population) fillLanes(t *testing.T) {
 		require.NoError(t, err)
 		p.Lanes[i] = got[0].ID
 	}
+}
+
+func submitUnique(t *testing.T, c *fdbmodel.Cluster, args int, u *fdbmodel.Unique) layout.ID {
+	got, err := c.Submit(context.Background(), []fdbmodel.Submission{{Unique: u, Args: make([]byte, args),
+		Spec: layout.Spec{Function: "go:f", Session: "s"}}})
+	require.NoError(t, err)
+	return got[0].ID
 }
 
 func submitLater(t *testing.T, c *fdbmodel.Cluster, wait time.Duration) layout.ID {

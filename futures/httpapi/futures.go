@@ -44,6 +44,7 @@ type NewFuture struct {
 	RequireFit   bool              `json:"require_fit,omitempty" doc:"Refuse it if no worker could ever run it"`
 	ID           string            `json:"id,omitempty" doc:"A UUID of the caller's choice" format:"uuid"`
 	Key          string            `json:"key,omitempty" maxLength:"1024" doc:"Idempotency key"`
+	Unique       *Unique           `json:"unique,omitempty" doc:"Be the only one of its kind"`
 }
 
 // NewRequirements are those of a future to submit.
@@ -96,6 +97,13 @@ func (n *NewFuture) task() (futures.Task, error) {
 			len(t.Args), layout.MaxArgs)
 	}
 	t.MustBeNear = n.MustBeNear
+	if n.Unique != nil {
+		u, err := n.Unique.unique()
+		if err != nil {
+			return t, err
+		}
+		t.Unique = &u
+	}
 	if n.Near != "" {
 		var err error
 		if t.Near, err = layout.ParseID(n.Near); err != nil {
@@ -129,7 +137,8 @@ type answer struct {
 // Submitted is a future that a request has submitted.
 type Submitted struct {
 	ID      futures.ID `json:"id" format:"uuid"`
-	Existed bool       `json:"existed" doc:"It was submitted before, with the same id or key and the same content"`
+	Existed bool       `json:"existed" doc:"It was submitted before, with the same id, key or unique key"`
+	Unlike  string     `json:"unlike,omitempty" doc:"What it has that differs, if it is another one with the unique key"`
 }
 
 func (s *server) registerFutures() {
@@ -251,7 +260,7 @@ func (s *server) submitMany(ctx context.Context, in *submitManyInput) (*submitMa
 	}
 	out := &submitManyOutput{Status: http.StatusCreated}
 	for _, f := range handles {
-		out.Body.Futures = append(out.Body.Futures, Submitted{ID: f.ID(), Existed: f.Existed()})
+		out.Body.Futures = append(out.Body.Futures, Submitted{ID: f.ID(), Existed: f.Existed(), Unlike: f.Differs()})
 	}
 	return out, nil
 }

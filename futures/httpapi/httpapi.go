@@ -92,6 +92,7 @@ func Register(s *stack.Stack, client *futures.Client,
 	server.registerFutures()
 	server.registerPut()
 	server.registerActions()
+	server.registerUnique()
 	server.registerCopies()
 	server.registerFunctions()
 	server.registerSchedules()
@@ -116,6 +117,7 @@ func Errors() []stack.ErrorCode {
 		{Err: fdbmodel.ErrNotFound, Status: http.StatusNotFound, Code: "not_found"},
 		{Err: fdbmodel.ErrIDInUse, Status: http.StatusConflict, Code: "id_in_use"},
 		{Err: fdbmodel.ErrExists, Status: http.StatusConflict, Code: "exists"},
+		{Err: fdbmodel.ErrNotUnique, Status: http.StatusConflict, Code: "not_unique", Describe: describeNotUnique},
 		{Err: fdbmodel.ErrTransition, Status: http.StatusConflict, Code: "wrong_state"},
 		{Err: layout.ErrNewerRecord, Status: http.StatusInternalServerError, Code: "newer_record"},
 		{Err: layout.ErrBadRecord, Status: http.StatusInternalServerError, Code: "bad_record"},

@@ -157,7 +157,7 @@ func TestDescriptionNamesEveryRoute(t *testing.T) {
 		path + "/{id}:clone": {"post"}, path + "/{id}:transfer": {"post"}, path + "/{id}/pins/{holder}": {"put", "delete"},
 		path + "/{id}/explanation": {"get"}, path + "/{id}/graph": {"get"},
 		"/api/v1/functions": {"get", "post"}, "/api/v1/workers": {"get"},
-		"/api/v1/cluster": {"get"}, "/api/v1/health": {"get"},
+		"/api/v1/unique": {"get", "delete"}, "/api/v1/cluster": {"get"}, "/api/v1/health": {"get"},
 		schedules: {"get", "post"}, schedules + "/{name}": {"get", "put", "delete"}, schedules + "/{name}:pause": {"post"},
 		schedules + "/{name}:resume": {"post"}, schedules + "/{name}:trigger": {"post"},
 	} {
@@ -166,7 +166,7 @@ func TestDescriptionNamesEveryRoute(t *testing.T) {
 			require.NotEmpty(t, api.Paths[at][method].Summary, "%s %s", method, at)
 		}
 	}
-	require.Len(t, api.Paths, 22)
+	require.Len(t, api.Paths, 23)
 }
 
 func TestClosedClientIsAProblem(t *testing.T) {

@@ -34,6 +34,7 @@ type Future struct {
 	ArgsBytes    int64             `json:"args_bytes"`
 	InputCount   int               `json:"input_count,omitempty" doc:"How many results of other futures it takes"`
 	Edges
+	Unique      *UniqueView        `json:"unique,omitempty" doc:"Set if it is the only one of its kind"`
 	MaxRetries  int                `json:"max_retries"`
 	TimeoutMS   int64              `json:"timeout_ms,omitempty"`
 	SubmittedAt time.Time          `json:"submitted_at"`
@@ -163,7 +164,7 @@ func futureOf(row *layout.Row, ending *layout.Ending) Future {
 	f := Future{
 		ID: row.ID, State: State(row.State().String()), Function: s.Function, Queue: s.Queue, Owner: s.Owner, Label: s.Label,
 		Priority: int(s.Priority), Argv: s.Argv, Env: s.Env, Codec: s.Codec, ArgsBytes: s.ArgsSize,
-		InputCount: s.CountInputs(),
+		InputCount: s.CountInputs(), Unique: uniqueView(s),
 		Requirements: Requirements{
 			CPU: s.Requirements.CPU, RAM: row.Needs().Requirements.RAM, GPU: s.Requirements.GPU,
 			Labels: s.Requirements.Labels,

@@ -80,6 +80,8 @@ func makers() []maker {
 		{"cluster list", 1, fixed("cluster list")},
 		{"cluster create", 1, (*walk).clusterCreate},
 		{"cluster set", 2, (*walk).clusterSet},
+		{"unique show", 1, fixed("unique show u1")},
+		{"unique release", 2, unique},
 		{"workers", 3, fixed("workers")},
 		{"version", 1, fixed("version")},
 		{"bench", 1, (*walk).bench},
@@ -215,6 +217,12 @@ func pinned(command string) func(*walk) call {
 	}
 }
 
+// unique releases a key, which may be that of a future that is not over.
+func unique(w *walk) call {
+	key := pick(w, [][]string{{"u1"}, {"u2"}, {"--name", "0123"}, {}})
+	return call{args: append([]string{"unique", "release"}, key...), codes: []int{codeOK, codeUsage, codeNotFound}}
+}
+
 // copied asks for copies of results that are no objects.
 func copied(command string) func(*walk) call {
 	return func(w *walk) call {
@@ -260,6 +268,9 @@ func (w *walk) submit() call {
 			codes: []int{codeOK, codeUsage, codeNotFound},
 		}
 		p.queue = ""
+	case 7:
+		c.args = append(c.args, "--unique", pick(w, []string{"u1", "u2"}), "--unique-for", "1s")
+		c.codes = []int{codeOK, codeUsage, codeNotFound}
 	case 6:
 		return call{
 			args:  append(c.args, pick(w, wrongSubmits(w.file(pick(w, wrongFiles()))))...),

@@ -46,8 +46,9 @@ func (c *clientProcess) retry(ctx context.Context, r *request) error {
 	c.world.report.Retried++
 	r.earlier, r.ended = r.ended, nil
 	err := c.cluster.Retry(ctx, r.submission.ID)
-	if errors.Is(err, fdbmodel.ErrTransition) || errors.Is(err, fdbmodel.ErrNotFound) {
-		return nil // it is not what it was; a look at it will tell
+	if errors.Is(err, fdbmodel.ErrTransition) || errors.Is(err, fdbmodel.ErrNotFound) ||
+		errors.Is(err, fdbmodel.ErrNotUnique) {
+		return nil // it is not what it was, or must not run; a look at it will tell
 	}
 	return err
 }
@@ -204,7 +205,11 @@ func (c *clientProcess) submitAgain(ctx context.Context, r *request) error {
 		return c.put(ctx, r)
 	}
 	r.submission.Spec.Session = c.session
+	c.mayReplace(r)
 	_, err := c.cluster.Submit(ctx, []fdbmodel.Submission{r.submission})
+	if errors.Is(err, fdbmodel.ErrNotUnique) {
+		return c.refusable(r, err)
+	}
 	switch bad := errors.Is(err, layout.ErrBadSpec); {
 	case bad && c.mayMiss(r):
 		r.abandoned = true

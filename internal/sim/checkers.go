@@ -144,7 +144,8 @@ func (w *world) checkInvariants(ctx context.Context) error {
 	for _, p := range report.Problems {
 		problems = append(problems, fmt.Errorf("invariant %s of %v: %s", p.Invariant, p.Keys, p.Text))
 	}
-	return errors.Join(append(problems, w.checkCounts(ctx), w.checkBatches(ctx))...)
+	return errors.Join(append(problems, w.checkCounts(ctx), w.checkBatches(ctx),
+		w.checkUnique(ctx))...)
 }
 
 // checkCounts compares what futures count of their runs with the runs.
@@ -214,7 +215,7 @@ func (w *world) checkEnd(ctx context.Context, r *request) error {
 	missing := errors.Is(err, fdbmodel.ErrNotFound)
 	switch {
 	case r.abandoned && err == nil:
-		return fmt.Errorf("future %s was refused for its inputs and is %v", id, row.State())
+		return fmt.Errorf("future %s was refused and is %v", id, row.State())
 	case (r.gone || r.missed) && err == nil:
 		return fmt.Errorf("future %s was removed and is %v", id, row.State())
 	case missing && (r.abandoned || r.missed):

@@ -50,6 +50,9 @@ type Report struct {
 	// input, Wide lists of inputs too long for a record, and Retried, Discarded and
 	// Expired what a client did to futures that had ended, and a janitor.
 	Joined, Upstream, Wide, Retried, Discarded, Expired int
+	// Unique are submits of futures with a unique key, and Refused those of them that
+	// another future's key kept from being made.
+	Unique, Refused int
 	// Taken are results as objects that runs of others took, Read those that the
 	// client read, Missing those that it found lost, Unreached attempts to read one
 	// from a worker that did not answer, and Cloned and Dropped copies that workers

@@ -180,6 +180,9 @@ func (c *clientProcess) submitSome(ctx context.Context, now time.Time) error {
 		}
 		return c.submit(ctx, batch)
 	}
+	if w.random.IntN(4) == 0 {
+		return c.submitUnique(ctx, now)
+	}
 	n := 1 + w.random.IntN(8)
 	var batch []*request
 	for range n {
@@ -226,6 +229,7 @@ func (c *clientProcess) submit(ctx context.Context, batch []*request) error {
 	subs := make([]fdbmodel.Submission, len(batch))
 	for i, r := range batch {
 		subs[i] = r.submission
+		c.mayReplace(r)
 	}
 	w.report.Submitted += len(batch)
 	answers, err := c.cluster.Submit(ctx, subs)

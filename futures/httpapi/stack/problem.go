@@ -26,6 +26,8 @@ type Problem struct {
 	Message string `json:"message"`
 	// Errors name invalid fields, at most 24.
 	Errors []FieldError `json:"errors,omitempty"`
+	// About is what programs may want to know, by names that depend on Code.
+	About map[string]any `json:"about,omitempty"`
 
 	cause error
 	// header is sent with the problem.
@@ -47,6 +49,23 @@ func (p *Problem) GetStatus() int { return p.Status }
 // ContentType returns the media type of a problem.
 func (p *Problem) ContentType(string) string { return "application/problem+json" }
 
+// SetHeader has a header sent with the problem.
+func (p *Problem) SetHeader(name, value string) {
+	if p.header == nil {
+		p.header = map[string]string{}
+	}
+	p.header[name] = value
+}
+
+// GetHeaders returns the headers that are sent with the problem.
+func (p *Problem) GetHeaders() http.Header {
+	h := http.Header{}
+	for name, value := range p.header {
+		h.Set(name, value)
+	}
+	return h
+}
+
 // Unwrap returns the cause of the problem, nil if the request was invalid.
 func (p *Problem) Unwrap() error { return p.cause }
 
@@ -59,6 +78,8 @@ type ErrorCode struct {
 	Err    error
 	Status int
 	Code   string
+	// Describe says more in the problem, if it is not nil.
+	Describe func(err error, p *Problem)
 }
 
 // ProblemOf returns the problem for an error by a table of errors, whose rows
@@ -71,7 +92,11 @@ func ProblemOf(table []ErrorCode, err error) *Problem {
 	}
 	for _, c := range table {
 		if errors.Is(err, c.Err) {
-			return NewProblem(c.Status, c.Code, err, "%s", err)
+			p := NewProblem(c.Status, c.Code, err, "%s", err)
+			if c.Describe != nil {
+				c.Describe(err, p)
+			}
+			return p
 		}
 	}
 	switch {

@@ -1,0 +1,77 @@
+package audit
+
+import (
+	"context"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// checkName looks for the name of a unique future that is not over. One that gave up
+// its name when it was claimed may have lost it, and so has one that runs again.
+func (p *page) checkName(r *layout.Row) {
+	u := r.Spec.Unique
+	if u == nil || r.State().Terminal() || u.Until == layout.UntilClaim || r.Attempts.Rebuilt > 0 {
+		return
+	}
+	key := p.keys.Unique(u.Name, r.ID)
+	p.require(key, func() {
+		p.broken(InvariantUnique, key, "future %s is %v and lacks its unique name", r.ID, r.State())
+	})
+}
+
+// checkUnique compares the key of a name with the future that has it, and with others
+// that have it.
+func (p *page) checkUnique(it *item) {
+	if it.err != nil {
+		return
+	}
+	name, record := layout.UniqueName(it.Text("name")), it.Record.(*layout.UniqueRecord)
+	all := p.tx.GetRange(kv.Prefix(p.keys.UniqueNamed(name)), kv.RangeOptions{Limit: 2})
+	p.judges = append(p.judges, func(ctx context.Context) error {
+		page, err := all.Wait(ctx)
+		if err == nil && len(page.Items) > 1 && p.first(p.keys.UniqueNamed(name)) {
+			p.broken(InvariantUnique, it.Raw, "future %s and others have the unique name %s", it.ID, name)
+		}
+		return err
+	})
+	p.row(it.ID, func(r *layout.Row) {
+		if r.Spec != nil && (r.Spec.Unique == nil || r.Spec.Unique.Name != name || *layout.UniqueOf(r.Spec) != *record) {
+			p.broken(InvariantUnique, it.Raw, "future %s has a unique name that its spec does not say", it.ID)
+		}
+		if record.Until == layout.UntilEver || r.Spec != nil && !r.State().Terminal() {
+			return
+		}
+		if record.FreeAt == 0 {
+			p.broken(InvariantUnique, it.Raw, "future %s is over, or gone, and has a unique name", it.ID)
+		}
+	})
+	if record.FreeAt == 0 || record.Until == layout.UntilEver {
+		return
+	}
+	due := p.mayFree(record.FreeAt, name, it.ID)
+	p.row(it.ID, func(r *layout.Row) {
+		if !*due && (r.Spec == nil || r.State().Terminal()) {
+			p.broken(InvariantUnique, it.Raw, "future %s is over, or gone, and nobody frees its unique name", it.ID)
+		}
+	})
+}
+
+// mayFree requests whether a name is to be freed at a time.
+func (p *page) mayFree(at int64, name layout.UniqueName, id layout.ID) *bool {
+	due := new(bool)
+	p.get(p.keys.UniqueDue(at, name, id), func(value []byte) { *due = value != nil })
+	return due
+}
+
+// checkUniqueDue looks for the name that is to be freed.
+func (p *page) checkUniqueDue(it *item) {
+	p.require(p.keys.Unique(layout.UniqueName(it.Text("name")), it.ID), func() {
+		p.note(InvariantUnique, it.Raw, "the unique name of future %s is to be freed, and it has none", it.ID)
+	})
+	p.row(it.ID, func(r *layout.Row) {
+		if r.Spec != nil && !r.State().Terminal() && r.Attempts.Rebuilt == 0 {
+			p.broken(InvariantUnique, it.Raw, "future %s is %v, and its unique name is to be freed", it.ID, r.State())
+		}
+	})
+}

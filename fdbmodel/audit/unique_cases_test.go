@@ -1,0 +1,62 @@
+package audit_test
+
+import (
+	"testing"
+
+	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+)
+
+// uniqueKey returns the key of the name of a future, and the record there.
+func uniqueKey(t *testing.T, p *modeltest.Population, id layout.ID) ([]byte, *layout.UniqueRecord) {
+	spec := p.Get(t, id).Spec
+	return p.C.Keys().Unique(spec.Unique.Name, id), layout.UniqueOf(spec)
+}
+
+// uniqueDue returns the key by which the name of a future is freed.
+func uniqueDue(t *testing.T, p *modeltest.Population, id layout.ID) []byte {
+	spec := p.Get(t, id).Spec
+	return p.C.Keys().UniqueDue(spec.FreeAt(), spec.Unique.Name, id)
+}
+
+// breakUnique are writes into the names of unique futures.
+var breakUnique = []breakage{
+	{"unique name gone", only(audit.InvariantUnique), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		key, _ := uniqueKey(t, p, p.Middle)
+		tx.Clear(key)
+	}},
+	{"unique name of two", []audit.Invariant{audit.InvariantUnique, audit.InvariantUnique, audit.InvariantUnique},
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			_, record := uniqueKey(t, p, p.Middle)
+			name := p.Get(t, p.Middle).Spec.Unique.Name
+			tx.Set(p.C.Keys().Unique(name, p.IDs[layout.Realized]), layout.Encode(record))
+		}},
+	{"unique name with another period", only(audit.InvariantUnique),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			key, record := uniqueKey(t, p, p.Middle)
+			record.FreeAt = 7
+			tx.Set(key, layout.Encode(record))
+		}},
+	{"unique name of a future that is gone", only(audit.InvariantUnique),
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Set(p.C.Keys().Unique("x", layout.ID{15: 3}), layout.Encode(&layout.UniqueRecord{}))
+		}},
+	{"unique name of one that is over", only(audit.InvariantUnique),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			row := p.Get(t, p.IDs[layout.Failed])
+			row.Spec.Unique.For = 0
+			tx.Set(p.C.Keys().Spec(row.ID), layout.Encode(row.Spec))
+			tx.Set(p.C.Keys().Unique(row.Spec.Unique.Name, row.ID), layout.Encode(layout.UniqueOf(row.Spec)))
+			tx.Clear(uniqueDue(t, p, row.ID))
+		}},
+	{"unique name that nobody frees", only(audit.InvariantUnique),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Clear(uniqueDue(t, p, p.IDs[layout.Failed]))
+		}},
+	{"unique name of one that waits is freed", only(audit.InvariantUnique),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Set(p.C.Keys().UniqueDue(9, p.Get(t, p.Middle).Spec.Unique.Name, p.Middle), nil)
+		}},
+}

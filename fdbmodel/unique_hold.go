@@ -1,0 +1,260 @@
+package fdbmodel
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
+)
+
+// maxHolders is how many futures with one name a transaction looks at: there is one,
+// and those that have given it up since.
+const maxHolders = 16
+
+// uniqueHolder is a future that has a name.
+type uniqueHolder struct {
+	id     layout.ID
+	record layout.UniqueRecord
+	row    *layout.Row // nil if it was removed
+}
+
+// refusal is the error for who wants the name of the holder.
+func (h *uniqueHolder) refusal(name layout.UniqueName) *NotUniqueError {
+	e := &NotUniqueError{ID: h.id, Name: name, Key: h.record.Key, Until: h.record.Until}
+	if h.record.FreeAt > 0 {
+		e.FreeAt = time.UnixMilli(h.record.FreeAt)
+	}
+	if h.row != nil {
+		e.State = h.row.State()
+	}
+	return e
+}
+
+// holds reports whether the future has not given up its name.
+func (h *uniqueHolder) holds(now int64) bool {
+	switch {
+	case h.record.Until == layout.UntilEver || h.record.FreeAt > now:
+		return true
+	case h.row == nil || h.row.State().Terminal():
+		return false
+	default:
+		return h.record.Until != layout.UntilClaim || h.row.State() != layout.Claimed
+	}
+}
+
+// askNamed requests the futures that have a name. The transaction conflicts with
+// whoever takes the name, or gives it up, meanwhile.
+func askNamed(tx kv.Reader, keys layout.Keyspace, name layout.UniqueName) kv.Pending[kv.Page] {
+	return tx.GetRange(kv.Prefix(keys.UniqueNamed(name)), kv.RangeOptions{Limit: maxHolders})
+}
+
+// findHolder returns the future other than self that has a name, nil for none, and
+// those that have a key for it and have given it up.
+func findHolder(ctx context.Context, tx kv.Reader, keys layout.Keyspace, asked kv.Pending[kv.Page], self layout.ID,
+	now int64,
+) (holder *uniqueHolder, former []uniqueHolder, err error) {
+	page, err := asked.Wait(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, item := range page.Items {
+		h := uniqueHolder{id: layout.ParseKey(item.Key).ID}
+		if h.id == self {
+			continue
+		}
+		if err := layout.Decode(item.Key, item.Value, &h.record); err != nil {
+			return nil, nil, err
+		}
+		row, found, err := read.Record(tx, keys, h.id).Wait(ctx)
+		if err != nil {
+			return nil, nil, fmt.Errorf("future %s, which has the unique key %.80q: %w", h.id, h.record.Key, err)
+		}
+		if found && row.Spec != nil {
+			h.row = &row
+		}
+		if h.holds(now) {
+			return &h, former, nil
+		}
+		former = append(former, h)
+	}
+	return nil, former, nil
+}
+
+// holderOf is findHolder for who takes the name: the keys of those that have given it
+// up are cleared.
+func (w *changes) holderOf(ctx context.Context, name layout.UniqueName, self layout.ID, asked kv.Pending[kv.Page],
+) (*uniqueHolder, error) {
+	holder, former, err := findHolder(ctx, w.tx, w.keys, asked, self, w.now)
+	for i := range former {
+		w.clearName(name, former[i].record.FreeAt, former[i].id)
+	}
+	return holder, err
+}
+
+// clearName has a future give up a name.
+func (w *changes) clearName(name layout.UniqueName, freeAt int64, id layout.ID) {
+	w.tx.Clear(w.keys.Unique(name, id))
+	if freeAt > 0 {
+		w.tx.Clear(w.keys.UniqueDue(freeAt, name, id))
+	}
+}
+
+// takeName writes that a new future, or one that starts over, has its name.
+func (w *changes) takeName(row *layout.Row) {
+	w.tx.Set(w.keys.Unique(row.Spec.Unique.Name, row.ID), layout.Encode(layout.UniqueOf(row.Spec)))
+}
+
+// changeName has a unique future give up its name when it ends, or take it again when
+// it starts over. One that runs again because its result was lost does not take it:
+// that it ended once still holds.
+func (w *changes) changeName(before, after *layout.Row) {
+	from, to := before.State().Terminal(), after.State().Terminal()
+	u, free := after.Spec.Unique, after.Spec.FreeAt()
+	switch {
+	case from == to || to && u.Until == layout.UntilEver:
+	case to && free > w.now:
+		w.tx.Set(w.keys.UniqueDue(free, u.Name, after.ID), nil)
+	case to:
+		w.tx.Clear(w.keys.Unique(u.Name, after.ID))
+	case after.Attempts.Rebuilt == before.Attempts.Rebuilt || before.State() == layout.Failed:
+		w.takeName(after)
+		if free > 0 {
+			w.tx.Clear(w.keys.UniqueDue(free, u.Name, after.ID))
+		}
+	}
+}
+
+// removeName clears what a future that is removed leaves of its name, if that does not
+// outlive it.
+func (w *changes) removeName(row *layout.Row) {
+	u, free := row.Spec.Unique, row.Spec.FreeAt()
+	if u.Until == layout.UntilEver || free > w.now {
+		return
+	}
+	w.clearName(u.Name, free, row.ID)
+}
+
+// names are those of the unique submissions of one transaction.
+type names struct {
+	asked map[layout.UniqueName]kv.Pending[kv.Page]
+	taken map[layout.UniqueName]int // by an earlier submission, whose index it is
+}
+
+func (n *names) ask(tx kv.Reader, keys layout.Keyspace, s *Submission) {
+	if s.Unique == nil {
+		return
+	}
+	if n.asked == nil {
+		n.asked, n.taken = map[layout.UniqueName]kv.Pending[kv.Page]{}, map[layout.UniqueName]int{}
+	}
+	name := s.Spec.Unique.Name
+	if _, asked := n.asked[name]; !asked {
+		n.asked[name] = askNamed(tx, keys, name)
+	}
+}
+
+// resolveName finds out whether a unique submission may have its name. It returns true if
+// another future is the answer. On ConflictReplace it cancels the other one.
+func (c *Cluster) resolveName(ctx context.Context, w *changes, asked *askedSubmitted, subs []Submission,
+	answers []Submitted, i int,
+) (bool, error) {
+	s, answer := &subs[i], &answers[i]
+	if s.Unique == nil {
+		return false, nil
+	}
+	name := s.Spec.Unique.Name
+	if first, taken := asked.names.taken[name]; taken && keepsName(&subs[first].Spec, answers[first].State, w.now) {
+		return resolveTwice(s, &subs[first], &answers[first], answer)
+	} else if taken {
+		asked.names.taken[name] = i
+		return false, nil
+	}
+	// The submission's own id may have the name too: of a future that was removed.
+	other, err := w.holderOf(ctx, name, layout.ID{}, asked.names.asked[name])
+	if err != nil {
+		return false, err
+	}
+	if other == nil {
+		asked.names.taken[name] = i
+		return false, nil
+	}
+	refusal := other.refusal(name)
+	if other.row != nil {
+		if refusal.Differs, err = c.otherThan(ctx, w.tx, other.row, s); err != nil {
+			return false, err
+		}
+	}
+	switch {
+	case s.Unique.OnConflict == ConflictReturn:
+		answer.ID, answer.State, answer.Existed, answer.Differs = other.id, refusal.State, true, refusal.Differs
+		answer.place = nil
+		return true, nil
+	case s.Unique.OnConflict == ConflictReplace && isWaiting(other.row):
+		asked.names.taken[name] = i
+		answer.Replaced = other.id
+		err = w.replace(asked.inputs, other.row, s.ID, c.clock.Now())
+		w.clearName(name, other.record.FreeAt, other.id)
+		answer.mail = w.mail
+		return false, err
+	}
+	refusal.replace = s.Unique.OnConflict == ConflictReplace
+	return false, refusal
+}
+
+// keepsName reports whether a future that the transaction has made still has its name:
+// it may have ended at once.
+func keepsName(s *layout.Spec, state layout.State, now int64) bool {
+	return !state.Terminal() || s.Unique.Until == layout.UntilEver || s.FreeAt() > now
+}
+
+// resolveTwice resolves a name that an earlier submission of the same transaction has.
+func resolveTwice(s, first *Submission, earlier, answer *Submitted) (bool, error) {
+	differs := otherWork(&first.Spec, &s.Spec)
+	if s.Unique.OnConflict != ConflictReturn {
+		return false, &NotUniqueError{ID: first.ID, State: earlier.State, Name: s.Spec.Unique.Name,
+			Key: first.Spec.Unique.Key, Until: first.Spec.Unique.Until, Differs: differs}
+	}
+	answer.ID, answer.State, answer.Existed, answer.Differs = first.ID, earlier.State, true, differs
+	answer.place = nil
+	return true, nil
+}
+
+func isWaiting(row *layout.Row) bool {
+	return row != nil && slices.Contains([]layout.State{layout.Blocked, layout.Ready, layout.Delayed}, row.State())
+}
+
+// replace cancels a future that waits, because a new one takes its name.
+func (w *changes) replace(inputs *inputRows, row *layout.Row, by layout.ID, now time.Time) error {
+	// Others that the transaction submits may take its result: they are told too.
+	row.Dependants = true
+	request := &layout.CancelRequest{Reason: fmt.Sprintf("replaced by future %s", by), At: layout.Millis(now)}
+	after, outcome := Next(*row, Event{Kind: EventCancel, Cancel: request, Now: now})
+	if outcome != Applied {
+		return fmt.Errorf("future %s is %v: replace is %w", row.ID, row.State(), ErrTransition)
+	}
+	w.apply(row, &after)
+	inputs.made(&after)
+	return nil
+}
+
+// requireName returns a NotUniqueError if a unique future that is over can't start
+// again, because another one has its name.
+func (w *changes) requireName(ctx context.Context, before, after *layout.Row) error {
+	if before.Spec.Unique == nil || !before.State().Terminal() || after.State().Terminal() {
+		return nil
+	}
+	name := before.Spec.Unique.Name
+	other, err := w.holderOf(ctx, name, before.ID, askNamed(w.tx, w.keys, name))
+	if err != nil || other == nil {
+		return err
+	}
+	refusal := other.refusal(name)
+	if other.row != nil {
+		refusal.Differs = otherWork(other.row.Spec, before.Spec)
+	}
+	return fmt.Errorf("retry of future %s: %w", before.ID, refusal)
+}
