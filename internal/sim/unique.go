@@ -50,6 +50,9 @@ func (c *clientProcess) drawUnique(s *fdbmodel.Submission) {
 
 // submitUnique submits a future that may be refused, because another one has its key.
 func (c *clientProcess) submitUnique(ctx context.Context, now time.Time) error {
+	if r := c.failedUnique(); r != nil && c.world.random.IntN(2) == 0 {
+		return c.retry(ctx, r)
+	}
 	s := c.draw(now)
 	c.drawUnique(&s)
 	r, err := c.add(s)
@@ -58,6 +61,20 @@ func (c *clientProcess) submitUnique(ctx context.Context, now time.Time) error {
 	}
 	c.world.report.Unique++
 	return c.refusable(r, c.submit(ctx, []*request{r}))
+}
+
+// failedUnique returns a unique future that has failed, nil for none.
+func (c *clientProcess) failedUnique() *request {
+	var failed []*request
+	for _, r := range c.requests {
+		if r.submission.Unique != nil && r.ended != nil && r.ended.State == layout.Failed && !r.discarded && !r.missed {
+			failed = append(failed, r)
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	return failed[c.world.random.IntN(len(failed))]
 }
 
 // refusable notes that a request was refused for its key.
