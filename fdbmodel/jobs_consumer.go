@@ -23,7 +23,8 @@ type JobConsumer struct {
 // String returns QUEUE/NAME.
 func (k JobConsumer) String() string { return k.Queue + "/" + k.Name }
 
-func (k JobConsumer) check() error {
+// Check returns layout.ErrBadName for names that are none.
+func (k JobConsumer) Check() error {
 	return errors.Join(layout.CheckJobName("queue", k.Queue), layout.CheckJobName("consumer", k.Name))
 }
 
@@ -35,16 +36,20 @@ type JobTake struct {
 	// dead-after time, by the observer's own clock. Nil takes only what is free.
 	Observed []byte
 	// Initial is the progress of a consumer that has none yet. What was removed
-	// from the log counts as done.
+	// from the log counts as done, and a number beyond its end is its end.
 	Initial int64
+	// Foreign says that the jobs are in no log of the cluster, whose name only names
+	// the progress.
+	Foreign bool
 }
 
 // JobLease is the right of one process to consume the jobs of a consumer. Its
-// methods are for one goroutine at a time.
+// methods may be called from many goroutines, but Beat from one at a time.
 type JobLease struct {
 	cluster  *Cluster
 	consumer JobConsumer
-	record   layout.JobLease
+	holder   string
+	record   layout.JobLease // of the last beat
 	// Progress is how far the consumer had come when the lease was taken.
 	Progress int64
 }
@@ -56,7 +61,7 @@ type JobLease struct {
 // earlier opening are. It returns ErrBadName. An unknown commit is retried; the
 // record says whether it has landed.
 func (c *Cluster) TakeJobs(ctx context.Context, k JobConsumer, t JobTake) (lease *JobLease, present []byte, err error) {
-	if err := k.check(); err != nil {
+	if err := k.Check(); err != nil {
 		return nil, nil, err
 	}
 	holder, err := layout.DrawHex(c.random)
@@ -80,9 +85,9 @@ func (c *Cluster) TakeJobs(ctx context.Context, k JobConsumer, t JobTake) (lease
 				return nil
 			}
 		}
-		taken := &JobLease{cluster: c, consumer: k, record: layout.JobLease{Holder: holder, Count: 1, About: t.About,
-			Opening: c.opening(), Connection: c.connection(), At: layout.Millis(c.clock.Now())}}
-		if taken.Progress, err = c.startProgress(ctx, tx, k, t.Initial); err != nil {
+		taken := &JobLease{cluster: c, consumer: k, holder: holder, record: layout.JobLease{Holder: holder, Count: 1,
+			About: t.About, Opening: c.opening(), Connection: c.connection(), At: layout.Millis(c.clock.Now())}}
+		if taken.Progress, err = c.startProgress(ctx, tx, k, t); err != nil {
 			return err
 		}
 		tx.Set(key, layout.Encode(&taken.record))
@@ -95,6 +100,20 @@ func (c *Cluster) TakeJobs(ctx context.Context, k JobConsumer, t JobTake) (lease
 	return lease, present, nil
 }
 
+// WatchLease returns a watch that fires when a consumer's process shows a sign of
+// life, or gives up its lease. The caller cancels the watch.
+func (c *Cluster) WatchLease(ctx context.Context, k JobConsumer) (watch kv.Watch, err error) {
+	_, err = c.transact(ctx, kv.Options{Tag: "futura-read"}, func(tx kv.Attempt) error {
+		watch = tx.Watch(c.keys.JobsNamed(k.Queue, layout.JobsLeasesPart, k.Name))
+		return nil
+	})
+	if err != nil && watch != nil {
+		watch.Cancel()
+		watch = nil
+	}
+	return watch, err
+}
+
 // diedBefore reports whether the process that held a lease has ended, because it
 // had the store open before this one.
 func (c *Cluster) diedBefore(l *layout.JobLease) bool {
@@ -102,10 +121,14 @@ func (c *Cluster) diedBefore(l *layout.JobLease) bool {
 }
 
 // startProgress returns a consumer's progress, and writes it if there is none.
-func (c *Cluster) startProgress(ctx context.Context, tx kv.Tx, k JobConsumer, initial int64) (int64, error) {
+func (c *Cluster) startProgress(ctx context.Context, tx kv.Tx, k JobConsumer, t JobTake) (int64, error) {
 	progress, found, err := c.readProgress(ctx, tx, k)
 	if err != nil || found {
 		return progress, err
+	}
+	if t.Foreign {
+		c.writeProgress(tx, k, t.Initial)
+		return t.Initial, nil
 	}
 	first, err := c.readFirst(ctx, tx, k.Queue)
 	if err != nil {
@@ -117,7 +140,7 @@ func (c *Cluster) startProgress(ctx context.Context, tx kv.Tx, k JobConsumer, in
 	}
 	// A removal of jobs that does not know of this consumer must not commit.
 	tx.AddWriteConflictKey(c.keys.JobsPart(k.Queue, layout.JobsFirstPart))
-	progress = max(min(initial, last), first-1)
+	progress = max(min(t.Initial, last), first-1)
 	c.writeProgress(tx, k, progress)
 	return progress, nil
 }
@@ -151,7 +174,7 @@ func (l *JobLease) require(ctx context.Context, asked kv.Pending[[]byte]) error 
 			return err
 		}
 	}
-	if present.Holder != l.record.Holder {
+	if present.Holder != l.holder {
 		return fmt.Errorf("%w of consumer %v: %s", ErrLeaseLost, l.consumer, present.About)
 	}
 	return nil

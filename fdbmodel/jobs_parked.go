@@ -63,7 +63,7 @@ func (l *JobLease) Redo(ctx context.Context, index int64, failure *layout.Parked
 func (c *Cluster) ParkedJobs(ctx context.Context, k JobConsumer, after int64, limit int) (parked []layout.ParkedJob,
 	err error,
 ) {
-	if err := k.check(); err != nil {
+	if err := k.Check(); err != nil {
 		return nil, err
 	}
 	prefix := c.keys.JobsNamed(k.Queue, layout.JobsParkedPart, k.Name)
@@ -151,7 +151,7 @@ func (c *Cluster) DropParked(ctx context.Context, k JobConsumer, index int64) er
 }
 
 func (c *Cluster) changeParked(ctx context.Context, k JobConsumer, index int64, change func(kv.Attempt)) error {
-	if err := k.check(); err != nil {
+	if err := k.Check(); err != nil {
 		return err
 	}
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-parked"}, func(tx kv.Attempt) error {

@@ -305,6 +305,10 @@ func TestTrimLeavesWhatAnyConsumerNeeds(t *testing.T) {
 		fdbmodel.JobTake{Initial: math.MaxInt64})
 	require.NoError(t, err)
 	require.EqualValues(t, 10, end.Progress)
+	foreign, _, err := s.C.TakeJobs(s.Ctx, fdbmodel.JobConsumer{Queue: "elsewhere", Name: "c"},
+		fdbmodel.JobTake{Initial: 1000, Foreign: true})
+	require.NoError(t, err)
+	require.NoError(t, foreign.Commit(s.Ctx, 1000, 1001, nil, fdbmodel.JobEffects{}))
 	report, err := audit.Check(s.Ctx, s.C, audit.Options{})
 	require.NoError(t, err)
 	require.Empty(t, report.Problems)

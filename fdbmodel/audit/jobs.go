@@ -33,7 +33,7 @@ func (p *page) checkJobs(it *item) {
 		}
 	case layout.KeyJobProgress:
 		if progress := it.Record.(*layout.JobProgress); it.err == nil {
-			p.atMost(it, queue, progress.Index, "has a consumer that has done job")
+			p.checkProgress(it, queue, progress.Index)
 		}
 	case layout.KeyJobLease:
 		consumer := it.Text("consumer")
@@ -72,6 +72,16 @@ func (p *page) atMost(it *item, queue string, index int64, what string) {
 	p.log(queue, func(last, _ int64) {
 		if index > last || index < 0 {
 			p.broken(InvariantJobs, it.Raw, "log %s %s %d, and ends with job %d", queue, what, index, last)
+		}
+	})
+}
+
+// checkProgress compares how far a consumer has come with the end of its log. The
+// jobs of one without a log are elsewhere.
+func (p *page) checkProgress(it *item, queue string, index int64) {
+	p.get(p.keys.JobsPart(queue, layout.JobsHeadPart), func(head []byte) {
+		if head != nil {
+			p.atMost(it, queue, index, "has a consumer that has done job")
 		}
 	})
 }

@@ -1,0 +1,283 @@
+package jobqueue
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/clock"
+)
+
+// run has the stage work whenever it holds its lease.
+func (s *Stage[J]) run() {
+	defer close(s.done)
+	defer s.giveUp()
+	for {
+		lease, err := s.take(s.standby)
+		if err != nil {
+			if s.standby.Err() == nil {
+				s.fail(err)
+			}
+			return
+		}
+		err = s.lead(lease)
+		switch {
+		case errors.Is(err, ErrLeaseLost):
+			s.options.Logger.Warn("another process took over", "consumer", s.consumer.String(), "error", err)
+		case err != nil:
+			s.fail(err)
+			return
+		}
+		select {
+		case <-s.stopping:
+			return
+		default:
+		}
+	}
+}
+
+func (s *Stage[J]) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+// take waits until the lease is this process's. Another one that holds it is taken for
+// dead once its record did not change for the dead-after time, by this process's own
+// clock.
+func (s *Stage[J]) take(ctx context.Context) (*fdbmodel.JobLease, error) {
+	config := s.cluster.Config()
+	var seen []byte
+	var since time.Time
+	for failures := 0; ; {
+		ask := fdbmodel.JobTake{About: s.options.About, Initial: int64(min(s.options.Initial, 1<<62)),
+			Foreign: s.log == nil}
+		now := s.options.Clock.Now()
+		if seen != nil && now.Sub(since) >= config.DeadAfter {
+			ask.Observed = seen
+		}
+		lease, present, err := s.cluster.TakeJobs(ctx, s.consumer, ask)
+		switch {
+		case lease != nil:
+			return lease, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case isFatal(err):
+			return nil, err
+		case err != nil:
+			failures++
+			s.options.Logger.Warn("the lease could not be read; retrying", "consumer", s.consumer.String(), "error", err)
+			if err := clock.Wait(ctx, s.options.Clock, now.Add(s.options.Backoff.Wait(failures, 0.5))); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		failures = 0
+		if !bytes.Equal(present, seen) {
+			seen, since = present, now
+		}
+		if err := s.awaitLease(ctx, since.Add(config.DeadAfter)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// awaitLease waits until the lease changes, or until a time.
+func (s *Stage[J]) awaitLease(ctx context.Context, until time.Time) error {
+	watch, err := s.cluster.WatchLease(ctx, s.consumer)
+	if err != nil {
+		return clock.Wait(ctx, s.options.Clock, until)
+	}
+	defer watch.Cancel()
+	timer := s.options.Clock.At(until)
+	defer timer.Stop()
+	select {
+	case <-watch.Done():
+	case <-timer.C():
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
+
+// lead works until the stage stops or loses its lease.
+func (s *Stage[J]) lead(lease *fdbmodel.JobLease) error {
+	e := newEngine(s.options.Options, s.items(), uint64(lease.Progress))
+	e.watched = s.log != nil
+	e.work = func(ctx context.Context, job Job[item[J]]) error {
+		if job.Value.err != nil {
+			return job.Value.err
+		}
+		out := &Output{cluster: s.cluster, index: job.Index}
+		err := s.handle(ctx, Job[J]{Index: job.Index, Value: job.Value.value, Attempt: job.Attempt}, out)
+		if err == nil {
+			e.finish(job, out)
+		}
+		return err
+	}
+	e.commit = func(ctx context.Context, from, to uint64, results []result[item[J]]) error {
+		return commitStage(ctx, lease, from, to, results)
+	}
+	e.encode = func(job item[J]) []byte { return job.raw }
+	s.mu.Lock()
+	s.engine, s.last = e, uint64(lease.Progress)
+	stopped := s.stopped
+	s.mu.Unlock()
+	e.begin()
+	if stopped {
+		e.halt(nil)
+	}
+	s.readyOnce.Do(func() { close(s.ready) })
+	s.tend(lease, e)
+	err := e.failed()
+	s.mu.Lock()
+	s.engine, s.last = nil, e.processed()
+	s.mu.Unlock()
+	release, cancel := context.WithTimeout(context.Background(), s.cluster.Config().DeadAfter)
+	defer cancel()
+	if err := lease.Release(release); err != nil {
+		s.options.Logger.Warn("the lease could not be released", "consumer", s.consumer.String(), "error", err)
+	}
+	return err
+}
+
+// tend does what an engine needs besides, until it ends: signs of life, retries of
+// parked jobs, the removal of jobs that all consumers have done, and, for a log, a
+// watch for new ones.
+func (s *Stage[J]) tend(lease *fdbmodel.JobLease, e *engine[item[J]]) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	retries := make(chan layout.ParkedJob)
+	var loops sync.WaitGroup
+	defer loops.Wait()
+	defer cancel()
+	loops.Go(func() { s.beatLoop(ctx, lease, e, retries) })
+	loops.Go(func() { s.retryLoop(ctx, lease, e, retries) })
+	if s.log != nil {
+		loops.Go(func() { _ = s.log.Watch(ctx, e.check) })
+	}
+	<-e.done
+}
+
+// commitStage commits what jobs leave with the progress over them.
+func commitStage[J any](ctx context.Context, lease *fdbmodel.JobLease, from, to uint64, results []result[J]) error {
+	var parked []layout.ParkedJob
+	var outputs []*Output
+	for i := range results {
+		if p := results[i].parked; p != nil {
+			parked = append(parked, layout.ParkedJob{Index: int64(p.Index), Attempts: int64(p.Attempts), Error: p.Err.Error(),
+				Value: p.Value})
+		} else {
+			outputs = append(outputs, results[i].output)
+		}
+	}
+	return lease.Commit(ctx, int64(from), int64(to), parked, effects(outputs))
+}
+
+// beatLoop shows signs of life until ctx ends, and passes on parked jobs that are to
+// be tried again. The loss of the lease ends the engine.
+func (s *Stage[J]) beatLoop(ctx context.Context, lease *fdbmodel.JobLease, e *engine[item[J]],
+	retries chan<- layout.ParkedJob,
+) {
+	const retriesAtOnce = 100
+	trimmed := e.processed()
+	for {
+		asked, err := lease.Beat(ctx, troubleOf(e.status()), retriesAtOnce)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case isFatal(err):
+			e.abort(err)
+			return
+		case err != nil:
+			s.options.Logger.Warn("a sign of life could not be written; retrying", "consumer", s.consumer.String(),
+				"error", err)
+		}
+		for _, job := range asked {
+			select {
+			case retries <- job:
+			default: // one is under way; the mark stays
+			}
+		}
+		if processed := e.processed(); s.log != nil && processed > trimmed && s.log.Trim(ctx) == nil {
+			trimmed = processed
+		}
+		next := s.options.Clock.Now().Add(s.cluster.Config().Heartbeat)
+		if clock.Wait(ctx, s.options.Clock, next) != nil {
+			return
+		}
+	}
+}
+
+// troubleOf returns what the lease says about a job that fails.
+func troubleOf(status Status) fdbmodel.JobTrouble {
+	if len(status.Failing) > 0 {
+		f := status.Failing[0]
+		return fdbmodel.JobTrouble{Index: int64(f.Index), Attempts: int64(f.Attempts), Error: f.Err.Error()}
+	}
+	if status.Trouble != nil {
+		return fdbmodel.JobTrouble{Index: int64(status.Processed) + 1, Error: status.Trouble.Error()}
+	}
+	return fdbmodel.JobTrouble{}
+}
+
+// retryLoop tries parked jobs again, one at a time, out of the order.
+func (s *Stage[J]) retryLoop(ctx context.Context, lease *fdbmodel.JobLease, e *engine[item[J]],
+	retries <-chan layout.ParkedJob,
+) {
+	for {
+		select {
+		case parked := <-retries:
+			err := s.redo(ctx, lease, e, parked)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case isFatal(err):
+				e.abort(err)
+			case err != nil:
+				s.options.Logger.Warn("a parked job failed again", "index", parked.Index, "error", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// redo makes one attempt of a parked job.
+func (s *Stage[J]) redo(ctx context.Context, lease *fdbmodel.JobLease, e *engine[item[J]], parked layout.ParkedJob,
+) error {
+	out := &Output{cluster: s.cluster, index: uint64(parked.Index)}
+	err := callWork(func() error {
+		job, err := s.parkedJob(e.jobs, parked)
+		if err != nil {
+			return err
+		}
+		return s.handle(e.jobs, job, out)
+	})
+	if e.jobs.Err() != nil {
+		return err
+	}
+	if err == nil {
+		if err = lease.Redo(ctx, parked.Index, nil, effects([]*Output{out})); err == nil ||
+			errors.Is(err, fdbmodel.ErrNotFound) || isFatal(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+	failure := parked
+	failure.Attempts++
+	failure.Error = err.Error()
+	return errors.Join(err, lease.Redo(ctx, parked.Index, &failure, fdbmodel.JobEffects{}))
+}
+
+func (s *Stage[J]) parkedJob(ctx context.Context, parked layout.ParkedJob) (job Job[J], err error) {
+	job = Job[J]{Index: uint64(parked.Index), Attempt: int(parked.Attempts) + 1}
+	if s.log != nil {
+		job.Value, err = s.log.options.Codec.Decode(parked.Value)
+	} else {
+		job.Value, err = s.source.AtIndex(ctx, job.Index)
+	}
+	return job, err
+}

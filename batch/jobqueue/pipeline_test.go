@@ -1,0 +1,267 @@
+package jobqueue_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/batch/jobqueue"
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+)
+
+// line is one process of a pipeline: it splits each number into two, counts each of
+// those in a key of its own, and sums them up. Logs lie between the stages.
+type line struct {
+	db     *mortal
+	logs   [3]*jobqueue.Log[uint64]
+	stages [3]*jobqueue.Stage[uint64]
+}
+
+var sumKey = []byte("sum")
+
+func countKey(n uint64) []byte { return binary.BigEndian.AppendUint64([]byte("count"), n) }
+
+// startLine starts a process. It is nil if the process died at once.
+func startLine(t *testing.T, db *mortal, advanced func(stage int, processed uint64)) *line {
+	ctx := context.Background()
+	cluster, err := fdbmodel.Open(ctx, db, "default", fdbmodel.Options{})
+	if db.died.Load() {
+		return nil
+	}
+	require.NoError(t, err)
+	l := &line{db: db}
+	for i := range l.logs {
+		l.logs[i], err = jobqueue.NewLog(cluster, fmt.Sprint("log-", i), jobqueue.LogOptions[uint64]{Keep: 1 << 30})
+		require.NoError(t, err)
+	}
+	for i, handle := range []jobqueue.Handler[uint64]{l.split, l.count, l.sum} {
+		o := jobqueue.Options{MaxProcessing: 4, MaxSearchAhead: 32,
+			OnAdvance: func(processed uint64) { advanced(i, processed) }}
+		l.stages[i], err = jobqueue.NewStage(cluster, l.logs[i], "stage", handle, jobqueue.StageOptions{Options: o})
+		require.NoError(t, err)
+		require.NoError(t, l.stages[i].Start())
+	}
+	return l
+}
+
+func (l *line) split(_ context.Context, job jobqueue.Job[uint64], out *jobqueue.Output) error {
+	elapse(time.Duration(rand.IntN(100)) * time.Millisecond)
+	return l.logs[1].Emit(out, 2*job.Value, 2*job.Value+1)
+}
+
+func (l *line) count(_ context.Context, job jobqueue.Job[uint64], out *jobqueue.Output) error {
+	elapse(time.Duration(rand.IntN(100)) * time.Millisecond)
+	if rand.IntN(50) == 0 {
+		return errors.New("now and then")
+	}
+	out.Apply(func(_ context.Context, tx kv.Tx) error {
+		tx.Atomic(kv.Add, countKey(job.Value), []byte{1})
+		return nil
+	})
+	return l.logs[2].Emit(out, job.Value)
+}
+
+func (l *line) sum(_ context.Context, job jobqueue.Job[uint64], out *jobqueue.Output) error {
+	out.Apply(func(ctx context.Context, tx kv.Tx) error {
+		var sum uint64
+		value, err := tx.Get(sumKey).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		if value != nil {
+			sum = binary.BigEndian.Uint64(value)
+		}
+		// What comes out of order sums up to something else.
+		tx.Set(sumKey, binary.BigEndian.AppendUint64(nil, sum*31+job.Value))
+		return nil
+	})
+	return nil
+}
+
+// kill ends a process that has died, or that is to end.
+func (l *line) kill() {
+	l.db.died.Store(true)
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	for i := range l.stages {
+		_ = l.stages[i].Stop(ended)
+		<-l.stages[i].Done()
+		l.logs[i].Close()
+	}
+}
+
+// watermarks are how far the stages have come, as their processes are told.
+type watermarks struct {
+	mu sync.Mutex
+	at [3]uint64
+}
+
+func (w *watermarks) get() [3]uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.at
+}
+
+// TestPipelineSurvivesKills runs a pipeline of three stages in two processes, on a
+// store with faults, and kills one of them at random commits, before they have landed
+// or after. What is in the store at the end happened once, and in order.
+func TestPipelineSurvivesKills(t *testing.T) {
+	t.Parallel()
+	kills, n := 20, uint64(600)
+	if long {
+		kills, n = 100, 3000
+	}
+	synctest.Test(t, func(t *testing.T) {
+		seed := uint64(time.Now().UnixNano())
+		if long {
+			seed = rand.Uint64()
+		}
+		t.Logf("seed %d", seed)
+		dice := rand.New(rand.NewPCG(seed, 1))
+		store := modeltest.OpenMemory(t)
+		faults := faultkv.Wrap(store, faultkv.Everywhere(seed, 0.02))
+		var marks watermarks
+		advanced := func(stage int, processed uint64) {
+			marks.mu.Lock()
+			defer marks.mu.Unlock()
+			marks.at[stage] = max(marks.at[stage], processed)
+		}
+		var lines [2]*line
+		pushed := pushForEver(t, faults, n)
+		for killed := 0; marks.get() != [3]uint64{n, 2 * n, 2 * n}; {
+			for i, l := range lines {
+				switch {
+				case l == nil:
+					at := 0
+					if killed < kills {
+						at = 1 + dice.IntN(80)
+					}
+					lines[i] = startLine(t, newMortal(faults, at, dice.IntN(2) == 0), advanced)
+				case l.db.died.Load():
+					l.kill()
+					lines[i] = nil
+					killed++
+				}
+			}
+			elapse(100 * time.Millisecond)
+		}
+		<-pushed
+		for _, l := range lines {
+			if l != nil {
+				l.kill()
+			}
+		}
+		synctest.Wait()
+		faults.Flush()
+		requireOnce(t, openCluster(t, store), n)
+	})
+}
+
+// pushForEver appends the numbers below n, each once, as a process that repeats what
+// failed.
+func pushForEver(t *testing.T, db kv.Database, n uint64) (pushed chan struct{}) {
+	log := newLog[uint64](t, openCluster(t, db), "log-0")
+	pushed = make(chan struct{})
+	go func() {
+		defer close(pushed)
+		for i := uint64(0); i < n; {
+			_, _, err := log.AppendOnce(context.Background(), "pusher", int64(i+1), i, i+1, i+2)
+			if err == nil {
+				i += 3
+			}
+			elapse(time.Duration(rand.IntN(100)) * time.Millisecond)
+		}
+	}()
+	return pushed
+}
+
+// requireOnce checks what a pipeline has left in a store.
+func requireOnce(t *testing.T, cluster *fdbmodel.Cluster, n uint64) {
+	ctx := context.Background()
+	w := &world{T: t, ctx: ctx, cluster: cluster}
+	w.audit()
+	var want uint64
+	for i, count := range []uint64{n, 2 * n, 2 * n} {
+		log := newLog[uint64](t, cluster, fmt.Sprint("log-", i))
+		for at := uint64(0); at < count; {
+			jobs, err := log.Range(ctx, at+1, 1000)
+			require.NoError(t, err)
+			require.NotEmpty(t, jobs, "log %d ends after %d", i, at)
+			for _, job := range jobs {
+				require.Equal(t, at, job, "log %d", i)
+				at++
+			}
+		}
+		head, err := log.Head(ctx)
+		require.NoError(t, err)
+		require.Equal(t, count, head)
+	}
+	for at := range 2 * n {
+		want = want*31 + at
+	}
+	require.NoError(t, cluster.View(ctx, func(tx kv.Attempt) error {
+		sum, err := tx.Get(sumKey).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		require.Equal(t, want, binary.BigEndian.Uint64(sum))
+		for at := range 2 * n {
+			value, err := tx.Get(countKey(at)).Wait(ctx)
+			if err != nil {
+				return err
+			}
+			require.Equal(t, []byte{1}, value, "number %d", at)
+		}
+		return nil
+	}))
+}
+
+// TestAStageDiesAtEveryCommit kills a process at its first commit, at its second, and
+// so on, before the commit has landed and after, and has another one go on.
+func TestAStageDiesAtEveryCommit(t *testing.T) {
+	t.Parallel()
+	for _, landed := range []bool{false, true} {
+		for n, died := 1, true; died; n++ {
+			synctest.Test(t, func(t *testing.T) {
+				store := modeltest.OpenMemory(t)
+				var marks watermarks
+				advanced := func(stage int, processed uint64) {
+					marks.mu.Lock()
+					defer marks.mu.Unlock()
+					if processed <= marks.at[stage] {
+						t.Errorf("stage %d went back from %d to %d", stage, marks.at[stage], processed)
+					}
+					marks.at[stage] = processed
+				}
+				log := newLog[uint64](t, openCluster(t, store), "log-0")
+				_, err := log.Append(context.Background(), 0, 1, 2)
+				require.NoError(t, err)
+				db := newMortal(store, n, landed)
+				if first := startLine(t, db, advanced); first != nil {
+					for !db.died.Load() && marks.get() != [3]uint64{3, 6, 6} {
+						elapse(time.Second)
+					}
+					died = db.died.Load()
+					first.kill()
+				}
+				second := startLine(t, newMortal(store, 0, false), advanced)
+				for marks.get() != [3]uint64{3, 6, 6} && second.stages[2].LastProcessedIndex() < 6 {
+					elapse(time.Second)
+				}
+				second.kill()
+				requireOnce(t, openCluster(t, store), 3)
+			})
+		}
+	}
+}
