@@ -161,6 +161,7 @@ func applyLookAgain(r *layout.Row, _ *Event) {
 
 func applyStartOver(r *layout.Row, _ *Event) {
 	r.Attempts, r.Claim, r.Cancel, r.Result = layout.Attempts{Reason: r.Attempts.Reason}, nil, nil, nil
+	r.Attempts.Lifted = hasLimit(r)
 	exception := *r.Exception
 	exception.Final = false
 	r.Exception = &exception
@@ -171,6 +172,7 @@ func applyStartOver(r *layout.Row, _ *Event) {
 func applyRebuild(r *layout.Row, _ *Event) {
 	a := r.Attempts
 	r.Attempts = layout.Attempts{Reason: a.Reason, Crashes: a.Crashes, Deaths: a.Deaths, Rebuilt: a.Rebuilt + 1}
+	r.Attempts.Lifted = hasLimit(r)
 	r.Claim, r.Result = nil, nil
 }
 

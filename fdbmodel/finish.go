@@ -29,7 +29,7 @@ const (
 const maxFinishTx = 1_000_000
 
 // Completion says how a worker's claim of a future ended. Exactly one of
-// Result, Exception, Relinquish, PutBack and Block is set.
+// Result, Exception, Relinquish, PutBack, Block, Snooze and Expire is set.
 type Completion struct {
 	Future *ClaimedFuture
 	// Result ends the future as realized.
@@ -52,6 +52,10 @@ type Completion struct {
 	// Progress is the last one of the attempt, if it is not written yet. It counts with
 	// Result and Exception only.
 	Progress *Progress
+	// Snooze gives it back for so long. No attempt counts.
+	Snooze *time.Duration
+	// Expire ends it because its time was over before the attempt began.
+	Expire bool
 	// After is what the future is then. Finish sets it where the outcome is
 	// Applied.
 	After After
@@ -175,6 +179,10 @@ func (c *Completion) event(now time.Time, jitter float64) Event {
 		e.Kind = EventPutBack
 	case c.Block:
 		e.Kind = EventBlock
+	case c.Snooze != nil:
+		e.Kind, e.RetryIn = EventSnooze, c.Snooze
+	case c.Expire:
+		e.Kind = EventExpire
 	default:
 		e.Kind = EventRelinquish
 	}

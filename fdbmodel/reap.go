@@ -153,7 +153,7 @@ func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, event Event, item kv.K
 		}
 		w.apply(&row, &after)
 		ended.changed++
-		if e := after.Exception; e != nil && e.Final && e.Kind == layout.KindLost {
+		if e := after.Exception; e != nil && e.Final && e.Kind != layout.KindCancelled {
 			ended.lost = append(ended.lost, after)
 		}
 	}

@@ -183,6 +183,8 @@ func (c *Cluster) completeSchedule(ctx context.Context, s *layout.ScheduleRecord
 		return nil, bad("a number of missed times needs catch-up")
 	case s.Grace < 0 || s.Grace > layout.MaxScheduleGrace:
 		return nil, bad("grace of %v: use at most %v", s.Grace, layout.MaxScheduleGrace)
+	case s.Expires < 0 || s.Spec.ExpiresAt != 0 || s.Spec.Deadline != 0:
+		return nil, bad("its futures may expire after a while, and have no deadline")
 	case len(s.Args) > layout.MaxArgsInKey:
 		return nil, fmt.Errorf("%w: schedule %q: %d bytes of arguments: at most %d", ErrTooLarge, s.Name, len(s.Args),
 			layout.MaxArgsInKey)
@@ -194,7 +196,8 @@ func (c *Cluster) completeSchedule(ctx context.Context, s *layout.ScheduleRecord
 		return nil, err
 	}
 	// The alias of a module stays one: each firing resolves it anew.
-	sample := scheduled(s, layout.Millis(c.clock.Now()))
+	now := layout.Millis(c.clock.Now())
+	sample := scheduled(s, now, now)
 	return table, c.check(ctx, &sample)
 }
 

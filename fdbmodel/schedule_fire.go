@@ -263,7 +263,7 @@ func (c *Cluster) submitTimes(ctx context.Context, tx kv.Tx, s *Schedule, times 
 ) (answers []Submitted, err error) {
 	subs := make([]Submission, len(times))
 	for i, at := range times {
-		subs[i] = scheduled(&s.ScheduleRecord, at)
+		subs[i] = scheduled(&s.ScheduleRecord, at, layout.Millis(now))
 	}
 	if refusal == nil && len(subs) > 0 {
 		if answers, err = c.SubmitTx(ctx, tx, subs); err != nil {
@@ -289,8 +289,11 @@ const (
 )
 
 // scheduled is the future of a time of a schedule.
-func scheduled(s *layout.ScheduleRecord, at int64) Submission {
+func scheduled(s *layout.ScheduleRecord, at, now int64) Submission {
 	spec := s.Spec
+	if s.Expires > 0 {
+		spec.ExpiresAt = now + s.Expires.Milliseconds()
+	}
 	spec.Schedule, spec.ScheduledAt = s.Name, at
 	if _, _, isModule := layout.SplitWasm(spec.Function); isModule {
 		env := map[string]string{envSchedule: s.Name, envScheduledAt: time.UnixMilli(at).UTC().Format(time.RFC3339)}
@@ -319,7 +322,7 @@ func (c *Cluster) TriggerSchedule(ctx context.Context, name string) (layout.ID, 
 		if err != nil {
 			return err
 		}
-		s := scheduled(&before.ScheduleRecord, now)
+		s := scheduled(&before.ScheduleRecord, now, now)
 		s.ID = drawn[0]
 		if answers, err = c.SubmitTx(ctx, tx, []Submission{s}); err != nil || answers[0].Existed {
 			return err

@@ -31,6 +31,8 @@ const (
 	EventInfeasible                      // no worker could run it for too long
 	EventReplace                         // a worker that has what it must be near may be able to run it by now
 	EventAdmit                           // its lane admits it
+	EventSnooze                          // its function asks to be run again later; not an attempt
+	EventExpire                          // its time is over
 )
 
 var eventNames = [...]string{
@@ -40,6 +42,7 @@ var eventNames = [...]string{
 	EventAssign: "assign", EventUnassign: "unassign", EventUnblock: "unblock", EventUpstream: "upstream",
 	EventLose: "lose", EventBlock: "block",
 	EventInfeasible: "infeasible", EventReplace: "replace", EventAdmit: "admit",
+	EventSnooze: "snooze", EventExpire: "expire",
 }
 
 // Events lists all kinds of event.
@@ -62,13 +65,14 @@ func (e EventKind) String() string {
 // Event is an event with its data. Kind determines which fields are used.
 type Event struct {
 	Kind EventKind
-	// Token is that of the claim for Claim, Realize, Fail, Relinquish, PutBack and
-	// Block, that of the result for Lose; Reap and Reappear use only its worker.
+	// Token is that of the claim for Claim, Realize, Fail, Relinquish, PutBack, Block
+	// and Snooze, and for Expire if its worker says so, that of the result for Lose; Reap
+	// and Reappear use only its worker.
 	Token     layout.Token
 	Result    *layout.Result        // Realize
 	Exception *layout.Exception     // Fail, Upstream; Infeasible: only its message
 	Permanent bool                  // Fail: no further attempt, whatever its kind
-	RetryIn   *time.Duration        // Fail: wait this long instead of the backoff
+	RetryIn   *time.Duration        // Fail: wait this long instead of the backoff; Snooze: how long
 	Crash     bool                  // Reap: running the future may have killed the worker
 	Cancel    *layout.CancelRequest // Cancel
 	Reason    string                // Assign: the reason for the assignment; Lose: how the result was lost
@@ -165,6 +169,8 @@ var transitions = []transition{
 	{layout.Blocked, EventFail, always, layout.Blocked, nothing, Lost},
 	{layout.Blocked, EventRelinquish, always, layout.Blocked, nothing, Lost},
 	{layout.Blocked, EventPutBack, always, layout.Blocked, nothing, Lost},
+	{layout.Blocked, EventSnooze, always, layout.Blocked, nothing, Lost},
+	{layout.Blocked, EventExpire, isOver, layout.Failed, failOver, Applied},
 	{layout.Blocked, EventBlock, always, layout.Blocked, nothing, Lost},
 	{layout.Blocked, EventLose, always, layout.Blocked, nothing, Already},
 	{layout.Blocked, EventReap, always, layout.Blocked, nothing, Lost},
@@ -180,6 +186,8 @@ var transitions = []transition{
 	{layout.Ready, EventFail, always, layout.Ready, nothing, Lost},
 	{layout.Ready, EventRelinquish, always, layout.Ready, nothing, Lost},
 	{layout.Ready, EventPutBack, always, layout.Ready, nothing, Lost},
+	{layout.Ready, EventSnooze, always, layout.Ready, nothing, Lost},
+	{layout.Ready, EventExpire, isOver, layout.Failed, failOver, Applied},
 	{layout.Ready, EventBlock, always, layout.Ready, nothing, Lost},
 	{layout.Ready, EventLose, always, layout.Ready, nothing, Already},
 	{layout.Ready, EventReap, always, layout.Ready, nothing, Lost},
@@ -200,6 +208,8 @@ var transitions = []transition{
 	{layout.Delayed, EventFail, always, layout.Delayed, nothing, Lost},
 	{layout.Delayed, EventRelinquish, always, layout.Delayed, nothing, Lost},
 	{layout.Delayed, EventPutBack, always, layout.Delayed, nothing, Lost},
+	{layout.Delayed, EventSnooze, always, layout.Delayed, nothing, Lost},
+	{layout.Delayed, EventExpire, isOver, layout.Failed, failOver, Applied},
 	{layout.Delayed, EventBlock, always, layout.Delayed, nothing, Lost},
 	{layout.Delayed, EventLose, always, layout.Delayed, nothing, Already},
 	{layout.Delayed, EventReap, always, layout.Delayed, nothing, Lost},
@@ -219,18 +229,30 @@ var transitions = []transition{
 	{layout.Claimed, EventFail, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},
 	{layout.Claimed, EventFail, holdsClaim.and(permanent), layout.Failed, failAttempt, Applied},
 	{layout.Claimed, EventFail, holdsClaim.and(attemptsSpent), layout.Failed, failAttempt, Applied},
+	{layout.Claimed, EventFail, holdsClaim.and(isOver), layout.Failed, failOver, Applied},
 	{layout.Claimed, EventFail, holdsClaim.and(withoutWait).and(mustBeNear), layout.Blocked, retryBlocked, Applied},
 	{layout.Claimed, EventFail, holdsClaim.and(withoutWait), layout.Ready, retryNow, Applied},
 	{layout.Claimed, EventFail, holdsClaim, layout.Delayed, retryLater, Applied},
 	{layout.Claimed, EventFail, always, layout.Claimed, nothing, Lost},
 	{layout.Claimed, EventRelinquish, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},
+	{layout.Claimed, EventRelinquish, holdsClaim.and(isOver), layout.Failed, failOver, Applied},
 	{layout.Claimed, EventRelinquish, holdsClaim, layout.Ready, dropClaim, Applied},
 	{layout.Claimed, EventRelinquish, always, layout.Claimed, nothing, Lost},
 	{layout.Claimed, EventPutBack, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},
+	{layout.Claimed, EventPutBack, holdsClaim.and(isOver), layout.Failed, failOver, Applied},
 	{layout.Claimed, EventPutBack, holdsClaim, layout.Delayed, putBackLater, Applied},
 	{layout.Claimed, EventPutBack, always, layout.Claimed, nothing, Lost},
+	{layout.Claimed, EventSnooze, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},
+	{layout.Claimed, EventSnooze, holdsClaim.and(isOver), layout.Failed, failOver, Applied},
+	{layout.Claimed, EventSnooze, holdsClaim, layout.Delayed, snoozeLater, Applied},
+	{layout.Claimed, EventSnooze, always, layout.Claimed, nothing, Lost},
+	{layout.Claimed, EventExpire, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},
+	{layout.Claimed, EventExpire, holdsClaim.and(isOver), layout.Failed, failOver, Applied},
+	{layout.Claimed, EventExpire, holdsClaim, layout.Ready, dropClaim, Applied},
+	{layout.Claimed, EventExpire, always, layout.Claimed, nothing, Lost},
 	{layout.Claimed, EventReap, claimOfWorker.and(cancelAsked), layout.Failed, failCancelled, Applied},
 	{layout.Claimed, EventReap, claimOfWorker.and(isCrash).and(crashesSpent), layout.Failed, failLost, Applied},
+	{layout.Claimed, EventReap, claimOfWorker.and(isOver), layout.Failed, failOver, Applied},
 	{layout.Claimed, EventReap, claimOfWorker.and(isHeld), layout.Ready, countDeath, Applied},
 	{layout.Claimed, EventReap, claimOfWorker, layout.Delayed, countDeathAndWait, Applied},
 	{layout.Claimed, EventReap, always, layout.Claimed, nothing, Lost},
@@ -238,6 +260,7 @@ var transitions = []transition{
 	{layout.Claimed, EventReappear, always, layout.Claimed, nothing, Already},
 	{layout.Claimed, EventLose, always, layout.Claimed, nothing, Already},
 	{layout.Claimed, EventBlock, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},
+	{layout.Claimed, EventBlock, holdsClaim.and(isOver), layout.Failed, failOver, Applied},
 	{layout.Claimed, EventBlock, holdsClaim.and(hasInputs), layout.Blocked, blockAgain, Applied},
 	{layout.Claimed, EventBlock, always, layout.Claimed, nothing, Lost},
 	{layout.Claimed, EventCancel, cancelAsked, layout.Claimed, nothing, Requested},
@@ -248,6 +271,8 @@ var transitions = []transition{
 	{layout.Realized, EventFail, always, layout.Realized, nothing, Lost},
 	{layout.Realized, EventRelinquish, always, layout.Realized, nothing, Lost},
 	{layout.Realized, EventPutBack, always, layout.Realized, nothing, Lost},
+	{layout.Realized, EventSnooze, always, layout.Realized, nothing, Lost},
+	{layout.Realized, EventExpire, always, layout.Realized, nothing, Already},
 	{layout.Realized, EventReap, always, layout.Realized, nothing, Lost},
 	{layout.Realized, EventCancel, always, layout.Realized, nothing, Already},
 	{layout.Realized, EventLose, loses.and(mayRebuild).and(hasInputs), layout.Blocked, rebuildBlocked, Applied},
@@ -260,6 +285,8 @@ var transitions = []transition{
 	{layout.Failed, EventFail, always, layout.Failed, nothing, Lost},
 	{layout.Failed, EventRelinquish, always, layout.Failed, nothing, Lost},
 	{layout.Failed, EventPutBack, always, layout.Failed, nothing, Lost},
+	{layout.Failed, EventSnooze, always, layout.Failed, nothing, Lost},
+	{layout.Failed, EventExpire, always, layout.Failed, nothing, Already},
 	{layout.Failed, EventBlock, always, layout.Failed, nothing, Lost},
 	{layout.Failed, EventLose, always, layout.Failed, nothing, Already},
 	{layout.Failed, EventReap, always, layout.Failed, nothing, Lost},

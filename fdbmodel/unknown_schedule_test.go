@@ -58,6 +58,30 @@ func TestUnknownResultsOfSchedules(t *testing.T) {
 			s.Faults.Flush()
 			require.Equal(s.T, 1, fire(s))
 		},
+		"futura-overdue": func(s *modeltest.Stage, strike func()) {
+			id := s.Submit(expires(s, time.Minute))
+			s.Clock.Advance(time.Minute)
+			strike()
+			endOverdue(s)
+			s.Faults.Flush()
+			require.Equal(s.T, layout.KindExpired, failureOf(s, id).Kind)
+			require.Equal(s.T, int64(1), s.Counted(layout.Failed))
+			notices, _, err := s.Box.Listen(s.Ctx)
+			require.NoError(s.T, err)
+			require.Len(s.T, notices, 1)
+		},
+		"futura-finish that snoozes": func(s *modeltest.Stage, strike func()) {
+			id := s.Submit()
+			f := s.Claim(s.Worker)
+			wait := time.Minute
+			strike()
+			outcome := s.Finish(s.Worker, fdbmodel.Completion{Future: &f[0], Snooze: &wait})
+			require.Contains(s.T, []fdbmodel.Outcome{fdbmodel.Applied, fdbmodel.Lost}, outcome)
+			s.Faults.Flush()
+			row, err := s.C.Get(s.Ctx, id)
+			require.NoError(s.T, err)
+			require.Equal(s.T, 1, row.Attempts.Snoozed)
+		},
 		"futura-schedule that is removed": func(s *modeltest.Stage, strike func()) {
 			put(s)
 			strike()

@@ -57,6 +57,7 @@ func (w *changes) insert(row *layout.Row, args []byte) {
 		w.join(row, true)
 	}
 	w.place(row)
+	w.keepLimit(&layout.Row{}, row)
 	w.ringOwner(row)
 	w.countOpen(row, 1)
 	w.count(row.ID, row.Spec.Queue, row.Spec.Owner, row.State(), 1)
@@ -86,6 +87,7 @@ func (w *changes) apply(before, after *layout.Row) {
 	w.unplace(before)
 	w.place(after)
 	w.changeLane(before, after)
+	w.keepLimit(before, after)
 	w.ringOwner(after)
 	w.countOpen(before, -1)
 	w.countOpen(after, 1)

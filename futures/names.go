@@ -56,6 +56,8 @@ const (
 	KindInfeasible = layout.KindInfeasible // no worker can ever run it
 	KindUnloadable = layout.KindUnloadable // its code can't be loaded
 	KindTooLarge   = layout.KindTooLarge   // its result exceeds the limit
+	KindExpired    = layout.KindExpired    // it waited longer than it may
+	KindDeadline   = layout.KindDeadline   // its deadline has passed
 )
 
 // Codecs are encodings of arguments and results.

@@ -22,6 +22,7 @@ const (
 	misfitsEvery   = 10 * time.Second // or a quarter of the time after which they end
 	replaceEvery   = 2 * time.Second
 	schedulesEvery = time.Second
+	overdueEvery   = time.Second
 	// sweepsPerRun is the maximum number of futures whose chunks one run examines.
 	sweepsPerRun = 64
 	// A session is dropped when its heartbeat has been unchanged for this many
@@ -91,6 +92,7 @@ func newJanitor(w *Worker, id layout.WorkerID) *janitor {
 		{name: "sweep of lanes", every: sweepEvery, run: atIntervals(j.sweepLanes)},
 		{name: "settling of edges", every: settleEvery, run: j.settleEdges},
 		{name: "search for workers that have inputs", every: replaceEvery, run: inBatches(j.replaceDisplaced)},
+		{name: "end of what is overdue", every: overdueEvery, run: inBatches(w.cluster.EndOverdue)},
 		{name: "schedules", every: schedulesEvery, run: inBatches(j.fireSchedules)},
 		{name: "expire", every: expireEvery, run: inBatches(w.cluster.ExpireDone)},
 		{name: "freeing of unique names", every: sweepEvery, run: inBatches(w.cluster.FreeNames)},

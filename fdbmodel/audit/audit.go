@@ -104,6 +104,9 @@ const (
 	// InvariantJobs: the indexes of a log of jobs are contiguous up to its head, its
 	// consumers have come no further, and what they have parked they have passed.
 	InvariantJobs Invariant = "jobs"
+	// InvariantLimit: a future that waits and must not do so for ever has one key at the
+	// time when it ends; no future that is over has one.
+	InvariantLimit Invariant = "limit"
 	// InvariantSchedule: a schedule has a state, and unless it is paused or over one
 	// key at the time at which it is due.
 	InvariantSchedule Invariant = "schedule"

@@ -40,6 +40,7 @@ func (p *page) checkFuture(items []item) {
 	p.checkEdges(r)
 	p.checkInLine(r)
 	p.checkName(r)
+	p.checkLimit(r)
 	p.noteFuture(items[0].Shard, r)
 }
 

@@ -119,6 +119,8 @@ func (p *page) compare(items []item) {
 		p.checkWorker(items)
 	case layout.SubCode:
 		p.checkModule(items)
+	case layout.SubSchedules:
+		p.checkSchedules(it)
 	case layout.SubJobs:
 		p.checkJobs(it)
 	}
@@ -161,16 +163,12 @@ func (p *page) compare(items []item) {
 			it.Future("input"), it.ID)
 	case layout.KeyIdle:
 		p.checkIdle(it)
+	case layout.KeyLimit:
+		p.checkLimitKey(it)
 	case layout.KeyIncoming:
 		p.note(InvariantIncoming, it.Raw, "the cluster is being copied from elsewhere")
 	case layout.KeyMail:
 		p.checkMail(it)
-	case layout.KeySchedule:
-		p.checkSchedule(it)
-	case layout.KeyScheduleState:
-		p.checkScheduleState(it)
-	case layout.KeyScheduleTime:
-		p.checkScheduleTime(it)
 	case layout.KeyUnique:
 		p.checkUnique(it)
 	case layout.KeyUniqueDue:

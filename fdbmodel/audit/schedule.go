@@ -6,6 +6,18 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
+// checkSchedules checks a key of a schedule.
+func (p *page) checkSchedules(it *item) {
+	switch it.Kind.Name {
+	case layout.KeySchedule:
+		p.checkSchedule(it)
+	case layout.KeyScheduleState:
+		p.checkScheduleState(it)
+	case layout.KeyScheduleTime:
+		p.checkScheduleTime(it)
+	}
+}
+
 // checkSchedule looks for what changes of a schedule.
 func (p *page) checkSchedule(it *item) {
 	name := it.Text("schedule")

@@ -50,3 +50,26 @@ func daily(t *testing.T, p *modeltest.Population) layout.ScheduleState {
 	require.NoError(t, err)
 	return s.State
 }
+
+// breakLimits are writes into the futures of a population that must not wait for ever:
+// the delayed one does not wait longer than for an hour after its time.
+var breakLimits = []breakage{
+	{"limit gone", only(audit.InvariantLimit), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Clear(limitOf(t, p))
+	}},
+	{"limit of one that is over", only(audit.InvariantLimit), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().Limit(p.IDs[layout.Realized], 5), layout.Mark())
+	}},
+	{"limit at another time", only(audit.InvariantLimit), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().Limit(p.IDs[layout.Delayed], 5), layout.Mark())
+	}},
+	{"limit of none", only(audit.InvariantLimit), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().Limit(layout.ID{9}, 5), layout.Mark())
+	}},
+}
+
+func limitOf(t *testing.T, p *modeltest.Population) []byte {
+	at, _ := p.Row(t, layout.Delayed).Limit()
+	require.NotZero(t, at)
+	return p.C.Keys().Limit(p.IDs[layout.Delayed], at)
+}

@@ -57,6 +57,7 @@
 //	lane          (s, "lanes", KIND, KEY)
 //	line          (s, "line", KIND, KEY, 255-PRIORITY, INCARNATION, STAMP)
 //	lane due      (s, "lanes-due", DUE_MS, KIND, KEY)
+//	limit         (s, "limits", ENDS_MS, ID)
 //	input         (s, "inputs", ID, INPUT)
 //	dependant     (s, "dependants", INPUT, ID)
 //	settling      (s, "settling", ID)

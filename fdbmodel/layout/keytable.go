@@ -305,6 +305,8 @@ func placeKinds() []KeyKind {
 			"every transition that makes it ready and finds no room"),
 		shard(KeyLaneDue, SubLanesDue, in(number("due_ms"), text("kind"), home(text("key"))), FormatEmpty, nil, "", carried,
 			"a lane that its rate holds back", "who finds the rate used up; cleared by who admits then"),
+		shard(KeyLimit, SubLimits, in(number("ends_ms"), home(futureID())), FormatMark, nil, "", carried,
+			"a future that ends then if it still waits", "submit, fail, put back; cleared at its end, or by who sees it run"),
 		shard(KeyInput, SubInputs, in(home(futureID()), inputID()), FormatMark, nil, "", carried,
 			"a blocked future with more than "+strconv.Itoa(MaxUnlistedInputs)+" inputs waits for this one",
 			"submit; cleared once the input has ended"),

@@ -57,6 +57,8 @@ func (s *Spec) CheckLimits() error {
 		return fmt.Errorf("%w: it must be near an object, and does not say which", ErrBadSpec)
 	case s.MaxRetries < 0 || s.MaxRetries > maxRetries:
 		return fmt.Errorf("%w: max retries %d: use 0 to %d", ErrBadSpec, s.MaxRetries, maxRetries)
+	case s.ExpiresAt < 0 || s.Deadline < 0:
+		return fmt.Errorf("%w: it ends at %d, with a deadline of %d: before 1970", ErrBadSpec, s.ExpiresAt, s.Deadline)
 	case s.Timeout < 0:
 		return fmt.Errorf("%w: timeout %v is negative", ErrBadSpec, s.Timeout)
 	case s.Backoff.Base < 0 || s.Backoff.Max < 0:

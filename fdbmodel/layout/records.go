@@ -89,10 +89,14 @@ type Spec struct {
 	// Unique is set for a future that is the only one with its name.
 	Unique *Unique `msgpack:"uq,omitempty" json:"unique,omitempty"`
 
-	MaxRetries          int           `msgpack:"mr,omitempty" json:"max_retries"`
-	Backoff             Backoff       `msgpack:"b,omitempty" json:"backoff"`
-	Timeout             time.Duration `msgpack:"to,omitempty" json:"timeout_ns,omitempty"`
-	AllowReconstruction bool          `msgpack:"rc,omitempty" json:"allow_reconstruction,omitempty"`
+	MaxRetries int           `msgpack:"mr,omitempty" json:"max_retries"`
+	Backoff    Backoff       `msgpack:"b,omitempty" json:"backoff"`
+	Timeout    time.Duration `msgpack:"to,omitempty" json:"timeout_ns,omitempty"`
+	// ExpiresAt is when the future ends if it waits, so that no attempt begins later,
+	// and Deadline when it ends even if it runs; in milliseconds, 0 for never.
+	ExpiresAt           int64 `msgpack:"ea,omitempty" json:"expires_at_ms,omitempty"`
+	Deadline            int64 `msgpack:"da,omitempty" json:"deadline_ms,omitempty"`
+	AllowReconstruction bool  `msgpack:"rc,omitempty" json:"allow_reconstruction,omitempty"`
 	// AsObject keeps the result in the object stores of workers instead of here. It
 	// is lost with the last of its copies; AllowReconstruction says that the future
 	// may then run again.
@@ -217,6 +221,11 @@ type Attempts struct {
 	Displaced bool `msgpack:"j,omitempty" json:"displaced,omitempty"`
 	// Slot says that the future is delayed or blocked and keeps the slot of its lane.
 	Slot bool `msgpack:"l,omitempty" json:"slot,omitempty"`
+	// Snoozed is how often its function asked to be run again later.
+	Snoozed int `msgpack:"s,omitempty" json:"snoozed,omitempty"`
+	// Lifted says that its time limits count no more: it was asked for again after its
+	// end.
+	Lifted bool `msgpack:"f,omitempty" json:"lifted,omitempty"`
 	// Deaths are the last deaths of workers that held it, whether or not they
 	// count as crashes.
 	Deaths Deaths `msgpack:"x,omitempty" json:"deaths,omitzero"`
@@ -430,6 +439,8 @@ const (
 	KindInfeasible FailureKind = "infeasible" // no worker can ever run it
 	KindUnloadable FailureKind = "unloadable" // its code can't be loaded
 	KindTooLarge   FailureKind = "too_large"  // its result exceeds the limit
+	KindExpired    FailureKind = "expired"    // it waited longer than it may
+	KindDeadline   FailureKind = "deadline"   // its deadline has passed
 )
 
 // Retryable reports whether another attempt may end differently.

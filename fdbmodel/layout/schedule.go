@@ -56,6 +56,8 @@ type ScheduleRecord struct {
 	Grace   time.Duration `msgpack:"g" json:"grace_ns"`
 	Overlap string        `msgpack:"o" json:"overlap"`
 
+	// Expires is how long its futures may wait, if not 0.
+	Expires time.Duration `msgpack:"h,omitempty" json:"expires_ns,omitempty"`
 	// Spec and Args are those of its futures.
 	Spec Spec   `msgpack:"s" json:"spec"`
 	Args []byte `msgpack:"a,omitempty" json:"-"`
@@ -142,7 +144,7 @@ func CheckScheduleName(name string) error {
 func (s *ScheduleRecord) appendFields(f fields) fields {
 	f = f.bytes("i", s.ID[:]).text("c", s.Cron).text("z", s.Zone).int("e", int64(s.Every)).int("f", s.From)
 	f = f.int("u", s.Until).texts("x", s.Except).text("m", s.Missed).int("n", int64(s.CatchUp))
-	f = f.int("g", int64(s.Grace)).text("o", s.Overlap).record("s", &s.Spec).bytes("a", s.Args)
+	f = f.int("g", int64(s.Grace)).int("h", int64(s.Expires)).text("o", s.Overlap).record("s", &s.Spec).bytes("a", s.Args)
 	return f.int("t", s.CreatedAt).int("v", s.UpdatedAt)
 }
 
@@ -168,6 +170,8 @@ func (s *ScheduleRecord) readField(name, b []byte) ([]byte, error) {
 		return readInt(b, &s.CatchUp)
 	case "g":
 		return readInt(b, &s.Grace)
+	case "h":
+		return readInt(b, &s.Expires)
 	case "o":
 		return readText(b, &s.Overlap)
 	case "s":

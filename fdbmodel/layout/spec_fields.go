@@ -116,6 +116,7 @@ func (s *Spec) appendFields(f fields) fields {
 	if s.Backoff != (Backoff{}) {
 		f = f.record("b", &s.Backoff)
 	}
+	f = f.int("ea", s.ExpiresAt).int("da", s.Deadline)
 	f = f.int("to", int64(s.Timeout)).bool("rc", s.AllowReconstruction).bool("ob", s.AsObject)
 	f = f.text("sc", s.Schedule).int("sa", s.ScheduledAt)
 	return f.text("s", string(s.Session)).pairs("t", s.Trace).int("at", s.SubmittedAt)
@@ -194,6 +195,10 @@ func (s *Spec) readPlacement(name, b []byte) (rest []byte, err error) {
 		return readRecord(b, &s.Backoff)
 	case "to":
 		return readInt(b, &s.Timeout)
+	case "ea":
+		return readInt(b, &s.ExpiresAt)
+	case "da":
+		return readInt(b, &s.Deadline)
 	case "rc":
 		return readBool(b, &s.AllowReconstruction)
 	case "ob":

@@ -20,7 +20,8 @@ func (a *Attempts) appendFields(f fields) fields {
 	f = f.int("n", int64(a.Failed)).int("c", int64(a.Crashes)).int("p", int64(a.PutBack))
 	f = f.int("r", int64(a.Rebuilt)).int("d", a.Due).int("m", a.RAM)
 	f = f.text("w", string(a.Assigned)).text("y", a.Reason).text("h", string(a.Near)).int("i", int64(a.NearWait))
-	return a.Deaths.appendTo(f.bool("j", a.Displaced).bool("l", a.Slot), "x")
+	f = f.bool("j", a.Displaced).bool("l", a.Slot).int("s", int64(a.Snoozed)).bool("f", a.Lifted)
+	return a.Deaths.appendTo(f, "x")
 }
 
 func (a *Attempts) readField(name, b []byte) ([]byte, error) {
@@ -49,6 +50,10 @@ func (a *Attempts) readField(name, b []byte) ([]byte, error) {
 		return readBool(b, &a.Displaced)
 	case "l":
 		return readBool(b, &a.Slot)
+	case "s":
+		return readInt(b, &a.Snoozed)
+	case "f":
+		return readBool(b, &a.Lifted)
 	case "x":
 		return readDeaths(b, &a.Deaths)
 	}

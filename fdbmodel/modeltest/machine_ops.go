@@ -48,6 +48,7 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 		}
 		m.demand(&s.Spec, s.Key == "")
 		m.drawUnique(s)
+		m.limit(&s.Spec)
 		if m.random.IntN(12) == 0 && s.Key == "" {
 			s.Args = make([]byte, []int{2000, 20_000, 200_000}[m.random.IntN(3)])
 		}
@@ -171,6 +172,8 @@ var endings = []ending{
 	{"relinquish", []layout.State{layout.Ready, layout.Failed}, 0, 0, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 		return fdbmodel.Completion{Future: f, Relinquish: true}
 	}},
+	{"snooze", []layout.State{layout.Delayed}, 0, 0, snoozed},
+	{"expire", []layout.State{layout.Ready}, 0, 0, expired},
 	{"put back", []layout.State{layout.Delayed, layout.Failed}, 0, 1, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 		return fdbmodel.Completion{Future: f, PutBack: true}
 	}},
@@ -280,7 +283,7 @@ func (m *Machine) retry(ctx context.Context) (change, error) {
 		return before != nil && after != nil && after.ID == id && after.State() == layout.Ready &&
 			after.Attempts.Assigned == "" &&
 			(before.State() == layout.Delayed || (before.State() == layout.Failed &&
-				after.Attempts == layout.Attempts{Reason: before.Attempts.Reason}))
+				after.Attempts == startedOver(before)))
 	}, err
 }
 

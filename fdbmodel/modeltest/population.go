@@ -146,8 +146,9 @@ func submitUnique(t *testing.T, c *fdbmodel.Cluster, args int, u *fdbmodel.Uniqu
 }
 
 func submitLater(t *testing.T, c *fdbmodel.Cluster, wait time.Duration) layout.ID {
-	got, err := c.Submit(context.Background(), []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"},
-		NotBefore: c.Now().Add(wait)}})
+	due := c.Now().Add(wait)
+	got, err := c.Submit(context.Background(), []fdbmodel.Submission{{NotBefore: due,
+		Spec: layout.Spec{Function: "go:f", ExpiresAt: layout.Millis(due.Add(time.Hour))}}})
 	require.NoError(t, err)
 	return got[0].ID
 }

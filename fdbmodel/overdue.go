@@ -1,0 +1,151 @@
+package fdbmodel
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// Conditions and effects of the table of transitions, for futures that must not wait
+// for ever.
+var (
+	isOver = condition{"its time is over", func(r *layout.Row, e *Event) bool {
+		at, _ := r.Limit()
+		return at != 0 && at <= layout.Millis(e.Now)
+	}}
+	failOver = effect{"clear claim, blocked, assignment and due time, final exception: expired or deadline",
+		applyOver}
+	snoozeLater = effect{"clear claim and assignment, count snooze, set due time", func(r *layout.Row, e *Event) {
+		r.Claim, r.Attempts.Assigned = nil, ""
+		r.Attempts.Snoozed++
+		r.Attempts.Due = max(1, layout.Millis(e.Now.Add(*e.RetryIn)))
+	}}
+)
+
+func applyOver(r *layout.Row, e *Event) {
+	switch e.Kind {
+	case EventReap:
+		recordDeath(r, e)
+	case EventFail:
+		countAttempt(r, e, false)
+	}
+	at, kind := r.Limit()
+	message := "it waited longer than it may"
+	if kind == layout.KindDeadline {
+		message = "its deadline has passed"
+	}
+	message += ": " + time.UnixMilli(at).UTC().Format(time.RFC3339)
+	if x := r.Exception; x != nil {
+		message += fmt.Sprintf("; attempt %d failed (%s): %s", x.Attempt, x.Kind, cutText(x.Message, maxCause))
+	}
+	exception := endedBy(kind, message, r.Exception, e.Now)
+	r.Claim, r.Blocked, r.Exception, r.Attempts.Due, r.Attempts.Assigned = nil, nil, exception, 0, ""
+}
+
+// maxCause is how much of the failure before is in the message, in bytes.
+const maxCause = 1000
+
+// keepLimit has a janitor find a future that waits and must not do so for ever. One
+// that is claimed may keep its key: it goes back to waiting, or is over.
+func (w *changes) keepLimit(before, after *layout.Row) {
+	was, is := before.WaitsUntil(), after.WaitsUntil()
+	switch {
+	case is != 0 && is != was:
+		w.tx.Set(w.keys.Limit(after.ID, is), layout.Mark())
+	case is == 0 && after.State().Terminal():
+		if at, _ := before.Limit(); at != 0 {
+			w.tx.Clear(w.keys.Limit(after.ID, at))
+		}
+	}
+}
+
+// EndOverdue fails futures that wait and whose time to begin, or to be over, has
+// passed, at most a batch. It returns how many, and when to call it again: at once if
+// there may be more, else when the next one's time is; the zero time if there is none.
+// Those that run stay: their workers end them. It looks at all shards in one
+// transaction, so an error of the store changes nothing in any of them. Unreadable
+// futures stay. A wrong clock ends them early or late. An unknown commit is retried and
+// harmless.
+func (c *Cluster) EndOverdue(ctx context.Context) (ended int, next time.Time, err error) {
+	now := c.clock.Now()
+	var then aftermath
+	var over []layout.Row
+	result, err := c.transact(ctx, kv.Options{Tag: "futura-overdue"}, func(tx kv.Attempt) error {
+		over = nil
+		w := c.changes(tx)
+		due, later, err := c.overdue(ctx, tx, now)
+		if err != nil {
+			return err
+		}
+		next = later
+		for _, d := range due {
+			row, found, err := d.row.Wait(ctx)
+			if layout.IsUnreadable(err) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			after, outcome := Next(row, Event{Kind: EventExpire, Now: now})
+			if !found || row.Spec == nil || outcome != Applied {
+				tx.Clear(d.key) // it runs, or is over, or was asked for again
+				continue
+			}
+			w.apply(&row, &after)
+			over = append(over, after)
+		}
+		if err := w.flush(ctx); err != nil {
+			return err
+		}
+		then = w.aftermath()
+		return nil
+	})
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	c.lost.tell(over)
+	c.follow(ctx, result.Version, then)
+	return len(over), next, nil
+}
+
+// overdueEntry is a key of a future whose time is over, and the future as requested.
+type overdueEntry struct {
+	key []byte
+	row read.Pending
+}
+
+// overdue requests the futures whose time is over, at most a batch, and returns when to
+// look again.
+func (c *Cluster) overdue(ctx context.Context, tx kv.Tx, now time.Time,
+) (due []overdueEntry, next time.Time, err error) {
+	scan := c.scanShards(tx.Snapshot(), c.keys.LimitsOf, janitorBatch)
+	for len(due) < janitorBatch {
+		item, skip, err := scan.next(ctx)
+		if err != nil || item.Key == nil {
+			return due, next, err
+		}
+		rest := tuple.NewReader(item.Key[skip:])
+		at, id := rest.Int(), layout.ID(rest.UUID())
+		switch {
+		case rest.Err() != nil: // an audit reports it
+		case at > layout.Millis(now):
+			next = earliest(next, time.UnixMilli(at))
+			scan.leave()
+		default:
+			tx.AddReadConflictKey(item.Key)
+			due = append(due, overdueEntry{item.Key, read.Record(tx, c.keys, id)})
+		}
+	}
+	return due, now, nil
+}
+
+// hasLimit reports whether a future has limits of its time, lifted or not.
+func hasLimit(r *layout.Row) bool {
+	at, _ := r.Spec.LimitAt()
+	return at != 0
+}
