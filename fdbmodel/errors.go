@@ -19,7 +19,7 @@ var (
 	// ErrIDInUse is returned by submit when the id or idempotency key belongs
 	// to a future with other content.
 	ErrIDInUse = errors.New("id is in use by a different future")
-	// ErrInUse is returned by removing a module that futures use.
+	// ErrInUse is returned by removing a module, or a kind of lanes, that futures use.
 	ErrInUse = errors.New("in use")
 	// ErrTransition is returned when a future is in a state that does not allow
 	// the request, such as a retry of one that is running.

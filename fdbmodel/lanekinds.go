@@ -12,8 +12,9 @@ import (
 )
 
 // SetLaneKind sets the settings of a kind of lanes. All processes obey them from the
-// commit on; what is admitted stays so. If they let lanes admit more than before, it
-// admits what they have in line, as a janitor does if the caller dies. It returns
+// commit on; what is admitted stays so, and so does a pause of a kind that was set before.
+// If they let lanes admit more than before, it admits what they have in line, as a
+// janitor does if the caller dies. It returns
 // ErrBadName, ErrBadConfig, and ErrInUse if a total width is set or lifted while
 // lanes of the kind have admitted futures or others in line: nobody has counted them. An
 // unknown commit is retried and harmless.
@@ -27,7 +28,13 @@ func (c *Cluster) SetLaneKind(ctx context.Context, name string, k layout.LaneKin
 	if err := k.Validate(); err != nil {
 		return fmt.Errorf("kind of lanes %s: %w", name, err)
 	}
-	return c.changeLaneKind(ctx, name, func(was *layout.LaneKind) (layout.LaneKind, error) { return k, nil })
+	return c.changeLaneKind(ctx, name, func(was *layout.LaneKind) (layout.LaneKind, error) {
+		next := k
+		if was != nil {
+			next.Paused = was.Paused
+		}
+		return next, nil
+	})
 }
 
 // PauseLaneKind keeps all lanes of a kind from admitting futures, or lets them go on. It
@@ -73,7 +80,10 @@ func (c *Cluster) changeLaneKind(ctx context.Context, name string,
 		}
 		k.Sweep = 0
 		if was != nil {
-			if k.Sweep = was.Sweep; admitsMore(was, &k) {
+			if k.Sweep = was.Sweep; k == *was {
+				return nil // who submits to its lanes would conflict
+			}
+			if admitsMore(was, &k) {
 				k.Sweep = max(1, was.Sweep+1)
 			}
 		}

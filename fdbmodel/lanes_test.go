@@ -203,7 +203,7 @@ func TestLanesThatPause(t *testing.T) {
 	require.NoError(t, s.C.PauseLaneKind(s.Ctx, "k", false))
 	require.ElementsMatch(t, []layout.ID{x, y}, s.end())
 	require.ErrorIs(t, s.C.PauseLaneKind(s.Ctx, "unknown", true), fdbmodel.ErrNotFound)
-	require.ErrorIs(t, s.C.PauseLane(s.Ctx, layout.Lane{Kind: "unknown"}, true), fdbmodel.ErrNotFound)
+	require.ErrorIs(t, s.C.PauseLane(s.Ctx, layout.Lane{Kind: "unknown", Key: "a"}, true), fdbmodel.ErrNotFound)
 }
 
 func TestLaneSettingsChange(t *testing.T) {

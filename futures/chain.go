@@ -27,7 +27,10 @@ func ThenEach[A, B any](ctx context.Context, c *Client, fs []*Typed[A], next Def
 ) ([]*Typed[B], error) {
 	tasks := make([]Task, len(fs))
 	for i, f := range fs {
-		tasks[i] = next.on(reference.Append(nil, f.ID()), options)
+		var err error
+		if tasks[i], err = next.onResults(reference.Append(nil, f.ID()), options); err != nil {
+			return nil, err
+		}
 	}
 	made, err := c.SubmitMany(ctx, tasks)
 	typed := make([]*Typed[B], len(made))
@@ -86,5 +89,5 @@ func listOf[T any](combine Definition[[]T, T], fs []*Typed[T], options []Option)
 	if err != nil {
 		return Task{}, fmt.Errorf("arguments of %s: %w", combine.name, err)
 	}
-	return combine.on(args, options), nil
+	return combine.onResults(args, options)
 }

@@ -294,3 +294,28 @@ func ExampleClient_Cancel() {
 	// done <nil>
 	// failed cancelled <nil>
 }
+
+func ExampleDefinition_InLane() {
+	type mail struct{ Customer, Text string }
+	send := futures.Define[mail, string]("send").InLane("mail", func(m mail) string { return m.Customer })
+	client, _, stop := cluster(func(w *workers.Worker) error {
+		return w.Register(send.Bind(func(_ context.Context, m mail) (string, error) { return m.Text, nil }))
+	})
+	defer stop()
+	ctx := context.Background()
+	// One mail of a customer at a time, and at most 10 in a second, whichever worker sends it.
+	err := client.SetLaneKind(ctx, "mail", futures.LaneSettings{Width: 1, Rate: 10, Every: time.Second})
+	if err != nil {
+		panic(err)
+	}
+	sent, err := send.Map(ctx, client, []mail{{"acme", "first"}, {"acme", "second"}, {"ajax", "third"}})
+	if err != nil {
+		panic(err)
+	}
+	texts, err := futures.AwaitAll(ctx, sent)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(texts)
+	// Output: [first second third]
+}

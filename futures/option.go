@@ -47,6 +47,10 @@ type Identified interface{ ID() ID }
 // It orders futures with the same requirements within a shard.
 func Priority(p uint8) Option { return func(t *Task) { t.Priority = p } }
 
+// InLane names the lane that admits the future; see Task.Lane, and Definition.InLane for a
+// key that follows from the input.
+func InLane(kind, key string) Option { return func(t *Task) { t.Lane = Lane{Kind: kind, Key: key} } }
+
 // Timeout bounds one attempt. Defaults to no bound.
 func Timeout(d time.Duration) Option { return func(t *Task) { t.Timeout = d } }
 

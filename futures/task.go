@@ -47,6 +47,10 @@ type Task struct {
 	// Priority is higher for what should run earlier. Defaults to 0, the
 	// lowest.
 	Priority uint8
+	// Lane is the lane that admits the future: it is ready, and in line until its turn
+	// comes. Submit returns ErrNotFound if the kind was not set (see SetLaneKind). It
+	// excludes Worker and MustBeNear. Defaults to none.
+	Lane Lane
 	// Requirements default to a slot and nothing else. A WASM function gets the
 	// memory that they state, or else its worker's default, and no more.
 	Requirements Requirements
@@ -123,7 +127,7 @@ func (c *Client) submission(t *Task) (fdbmodel.Submission, error) {
 		Spec: layout.Spec{
 			Function: t.Function, Codec: t.Codec, Argv: t.Argv, Env: t.Env, Queue: t.Queue, Label: t.Label,
 			Priority: t.Priority, Requirements: t.Requirements, Growth: t.GrowMemory, MaxRetries: retries,
-			Backoff: t.Backoff, Timeout: t.Timeout, Near: t.Near, MustBeNear: t.MustBeNear,
+			Backoff: t.Backoff, Timeout: t.Timeout, Near: t.Near, MustBeNear: t.MustBeNear, Lane: t.Lane,
 		},
 	}
 	referred, err := reference.Of(t.Codec, t.Args)

@@ -22,6 +22,7 @@ import (
 type Definition[In, Out any] struct {
 	name    string
 	options []Option
+	lane    func(In) Lane // nil for none
 }
 
 // Define names a function, which workers register as go:NAME. The name has 1 to
@@ -29,7 +30,16 @@ type Definition[In, Out any] struct {
 // return ErrBadName. The options apply to all futures of the function, unless
 // their submit overrides them.
 func Define[In, Out any](name string, options ...Option) Definition[In, Out] {
-	return Definition[In, Out]{name, options}
+	return Definition[In, Out]{name: name, options: options}
+}
+
+// InLane returns the definition with a lane of a kind for each input, by the key that
+// follows from it; see Task.Lane. An option InLane takes precedence. Of an input that is
+// the result of another future the key isn't known: Then, ThenEach and Reduce return
+// ErrBadSpec without that option.
+func (d Definition[In, Out]) InLane(kind string, key func(In) string) Definition[In, Out] {
+	d.lane = func(in In) Lane { return Lane{Kind: kind, Key: key(in)} }
+	return d
 }
 
 // Name returns the name without "go:".
@@ -76,12 +86,26 @@ func (d Definition[In, Out]) Task(in In, options ...Option) (Task, error) {
 	if err != nil {
 		return Task{}, fmt.Errorf("arguments of %s: %w", d.name, err)
 	}
-	return d.on(args, options), nil
+	var lane Lane
+	if d.lane != nil {
+		lane = d.lane(in)
+	}
+	return d.on(args, lane, options), nil
+}
+
+// onResults returns a task that runs the function on arguments that refer to results.
+func (d Definition[In, Out]) onResults(args []byte, options []Option) (Task, error) {
+	t := d.on(args, Lane{}, options)
+	if d.lane != nil && t.Lane.IsZero() {
+		return t, fmt.Errorf("%w: the lane of go:%s follows from its input, which is yet to come: name it with InLane",
+			layout.ErrBadSpec, d.name)
+	}
+	return t, nil
 }
 
 // on returns a task that runs the function on encoded arguments.
-func (d Definition[In, Out]) on(args []byte, options []Option) Task {
-	t := Task{Function: "go:" + d.name, Codec: CodecMsgpack, Args: args}
+func (d Definition[In, Out]) on(args []byte, lane Lane, options []Option) Task {
+	t := Task{Function: "go:" + d.name, Codec: CodecMsgpack, Args: args, Lane: lane}
 	for _, o := range d.options {
 		o(&t)
 	}

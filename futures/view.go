@@ -18,6 +18,9 @@ type View struct {
 	Function     string
 	Queue, Label string
 	Priority     uint8
+	// Lane is its lane, if it has one, and InLine says that it waits for its admission.
+	Lane         Lane
+	InLine       bool
 	Requirements Requirements
 	// ArgsSize is in bytes.
 	ArgsSize    int64
@@ -80,7 +83,7 @@ func viewOf(row *layout.Row) View {
 		Requirements: s.Requirements, ArgsSize: s.ArgsSize, SubmittedAt: timeOf(s.SubmittedAt),
 		FinishedAt: timeOf(row.FinishedAt()), Attempt: row.Attempt(), MaxAttempts: s.MaxRetries + 1,
 		Deaths: row.Attempts.Deaths.Len(), Crashes: row.Attempts.Crashes, Timeout: s.Timeout,
-		Schedule: s.Schedule, ScheduledAt: timeOf(s.ScheduledAt),
+		Schedule: s.Schedule, ScheduledAt: timeOf(s.ScheduledAt), Lane: s.Lane, InLine: row.InLine(),
 	}
 	if v.State == Delayed {
 		v.DueAt = timeOf(row.Attempts.Due)

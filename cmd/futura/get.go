@@ -125,6 +125,13 @@ func (d *description) rows() [][]string {
 	add(d.names[id] != "", "alias", "%s, at present", d.names[id])
 	add(len(spec.Argv) > 0, "argv", "%q", spec.Argv)
 	add(spec.Owner != "", "batch", "%s", spec.Owner)
+	if !spec.Lane.IsZero() {
+		place := ""
+		if r.InLine() {
+			place = ", in line"
+		}
+		add(true, "lane", "%s%s", spec.Lane, place)
+	}
 	add(spec.Schedule != "", "schedule", "%s, for %s", spec.Schedule, timeText(spec.ScheduledAt))
 	add(spec.Label != "", "label", "%s", spec.Label)
 	add(spec.Priority != 0, "priority", "%d", spec.Priority)

@@ -81,6 +81,7 @@ func (f *scheduleFlags) addTask(flags *pflag.FlagSet) {
 	flags.StringVar(&t.Queue, "queue", "", `the queue (default "default")`)
 	flags.StringVar(&t.Label, "label", "", "for people, at most 64 bytes")
 	flags.Uint8Var(&t.Priority, "priority", 0, "0, the lowest, to 255")
+	flags.StringVar(&f.lane, "lane", "", "KIND/KEY: the lane that admits it (see futura lane)")
 	flags.Int64Var(&t.Requirements.CPU, "cpu", 0, "the CPU that it needs, in thousandths of a core")
 	flags.Int64Var(&t.Requirements.RAM, "ram", 0, "the memory that it needs, in bytes; also the limit of a WASM function")
 	flags.Int64Var(&t.Requirements.GPU, "gpu", 0, "the GPU that it needs, in thousandths of a device")

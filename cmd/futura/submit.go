@@ -25,6 +25,7 @@ type submitFlags struct {
 	after    []string
 	stdinOf  []string
 	near     string
+	lane     string
 	labels   []string
 	growth   layout.Growth
 	unique   uniqueFlags
@@ -51,7 +52,8 @@ func (a *app) submitCommand() *cobra.Command {
 			"01995b4e-6f3a-7c1e-9d2b-0123456789ac\n" +
 			"  futura submit go:greet --codec json --args '{\"$future\": \"01995b4e-6f3a-7c1e-9d2b-0123456789ab\"}'\n" +
 			"  futura submit wasm:report --unique report --on-conflict return --wait\n" +
-			"  futura submit wasm:clean --after 01995b4e-6f3a-7c1e-9d2b-0123456789ab",
+			"  futura submit wasm:clean --after 01995b4e-6f3a-7c1e-9d2b-0123456789ab\n" +
+			"  futura submit go:send --lane mail/acme --args hello",
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("key") && f.task.Key == "" {
@@ -76,6 +78,7 @@ func (a *app) submitCommand() *cobra.Command {
 	flags.StringArrayVar(&f.env, "env", nil, "NAME=VALUE in a WASM function's environment; may be repeated")
 	flags.StringVar(&t.Queue, "queue", "", `the queue (default "default")`)
 	flags.Uint8Var(&t.Priority, "priority", 0, "0, the lowest, to 255")
+	flags.StringVar(&f.lane, "lane", "", "KIND/KEY: the lane that admits it (see futura lane)")
 	flags.Int64Var(&t.Requirements.CPU, "cpu", 0, "the CPU that it needs, in thousandths of a core")
 	flags.Int64Var(&t.Requirements.RAM, "ram", 0, "the memory that it needs, in bytes; also the limit of a WASM function")
 	flags.Float64Var(&f.growth.Factor, "grow-ram", 0,
@@ -122,6 +125,11 @@ func (a *app) submit(ctx context.Context, f *submitFlags) error {
 func (a *app) readTask(f *submitFlags) (err error) {
 	if f.args != "" && f.argsFile != "" {
 		return usageError{errors.New("--args and --args-file exclude each other")}
+	}
+	if f.lane != "" {
+		if f.task.Lane, err = parseLane(f.lane); err != nil {
+			return err
+		}
 	}
 	if err := f.readInputs(); err != nil {
 		return err

@@ -34,6 +34,7 @@ const (
 	ReasonAssigned    Reason = "assigned"     // it waits for one worker
 	ReasonHeld        Reason = "held"         // it waits to be assigned
 	ReasonBlocked     Reason = "blocked"      // it waits for the results of other futures
+	ReasonInLine      Reason = "in_line"      // it waits for its lane to admit it
 	// ReasonUnreachable is that of a future whose result is an object which can't be
 	// read from here. Explain itself reads none.
 	ReasonUnreachable Reason = "unreachable"
@@ -110,6 +111,9 @@ func explainRow(ctx context.Context, c *fdbmodel.Cluster, row layout.Row) (Expla
 			if k.Queue == row.Spec.Queue && k.State == layout.Ready {
 				e.Ahead += n
 			}
+		}
+		if row.InLine() {
+			return e, explainInLine(ctx, c, &e)
 		}
 		if row.Attempts.Displaced {
 			return e, explainDisplaced(ctx, c, &e, &row, members)

@@ -110,6 +110,9 @@ func keysAround(c *fdbmodel.Cluster, row *layout.Row) [][]byte {
 		if place := layout.PlaceOf(row); place != nil && place.Kind != layout.PlaceBlocked {
 			keys = append(keys, place.Key(c.Keys(), row))
 		}
+		if lane := row.Spec.Lane; !lane.IsZero() {
+			keys = append(keys, c.Keys().Lane(lane), c.Keys().LaneKind(lane.Kind))
+		}
 	}
 	if row.State() == layout.Claimed {
 		w := row.Claim.Worker

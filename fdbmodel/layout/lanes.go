@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"time"
+	"unicode/utf8"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/tuple"
@@ -16,7 +17,8 @@ type Lane struct {
 	Key  string `msgpack:"y" json:"key"`
 }
 
-// MaxLaneKey is the maximum length of the key of a lane, in bytes.
+// MaxLaneKey is the maximum length of the key of a lane, in bytes. It is UTF-8, and not
+// empty.
 const MaxLaneKey = 256
 
 var laneKind = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
@@ -32,9 +34,9 @@ func (l Lane) Check() error {
 	if err := CheckLaneKind(l.Kind); err != nil {
 		return err
 	}
-	if len(l.Key) > MaxLaneKey {
-		return fmt.Errorf("%w: lane %s/%.80q: a key of %d bytes: at most %d", ErrBadName, l.Kind, l.Key, len(l.Key),
-			MaxLaneKey)
+	if l.Key == "" || len(l.Key) > MaxLaneKey || !utf8.ValidString(l.Key) {
+		return fmt.Errorf("%w: lane %s/%.80q: a key of %d bytes: use UTF-8 of 1 to %d", ErrBadName, l.Kind, l.Key,
+			len(l.Key), MaxLaneKey)
 	}
 	return nil
 }

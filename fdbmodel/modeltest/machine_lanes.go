@@ -44,6 +44,9 @@ func (m *Machine) setLaneKind(ctx context.Context) (change, error) {
 	name := laneNames[m.random.IntN(len(laneNames))]
 	k := laneKinds[name][m.random.IntN(len(laneKinds[name]))]
 	err := m.C.SetLaneKind(ctx, name, k)
+	if err == nil {
+		err = m.C.PauseLaneKind(ctx, name, k.Paused)
+	}
 	m.logf("set kind %s to %+v: %v", name, k, err)
 	return none, err
 }
@@ -131,6 +134,7 @@ func (m *Machine) verifyLanes(now map[layout.ID]*layout.Row) {
 func (m *Machine) openLanes(ctx context.Context) {
 	for _, name := range laneNames {
 		m.require(m.C.SetLaneKind(ctx, name, laneKinds[name][0]))
+		m.require(m.C.PauseLaneKind(ctx, name, false))
 		for _, key := range laneKeys {
 			m.require(m.C.PauseLane(ctx, layout.Lane{Kind: name, Key: key}, false))
 		}

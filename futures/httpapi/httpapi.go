@@ -96,6 +96,7 @@ func Register(s *stack.Stack, client *futures.Client,
 	server.registerCopies()
 	server.registerFunctions()
 	server.registerSchedules()
+	server.registerLanes()
 	server.registerCluster()
 	s.Collect(newClusterCollector(client, counts))
 }
@@ -108,6 +109,7 @@ func Errors() []stack.ErrorCode {
 		{Err: layout.ErrBadID, Status: http.StatusBadRequest, Code: "bad_id"},
 		{Err: layout.ErrBadName, Status: http.StatusBadRequest, Code: "bad_name"},
 		{Err: layout.ErrBadSpec, Status: http.StatusBadRequest, Code: "bad_future"},
+		{Err: layout.ErrBadConfig, Status: http.StatusBadRequest, Code: "bad_settings"},
 		{Err: layout.ErrBadCursor, Status: http.StatusBadRequest, Code: "bad_cursor"},
 		{Err: layout.ErrUnfit, Status: http.StatusConflict, Code: "unfit_worker"},
 		{Err: futures.ErrHolderGone, Status: http.StatusServiceUnavailable, Code: "holder_gone"},
@@ -116,6 +118,7 @@ func Errors() []stack.ErrorCode {
 		{Err: fdbmodel.ErrTooLarge, Status: http.StatusRequestEntityTooLarge, Code: "too_large"},
 		{Err: fdbmodel.ErrNotFound, Status: http.StatusNotFound, Code: "not_found"},
 		{Err: fdbmodel.ErrIDInUse, Status: http.StatusConflict, Code: "id_in_use"},
+		{Err: fdbmodel.ErrInUse, Status: http.StatusConflict, Code: "in_use"},
 		{Err: fdbmodel.ErrExists, Status: http.StatusConflict, Code: "exists"},
 		{Err: fdbmodel.ErrNotUnique, Status: http.StatusConflict, Code: "not_unique", Describe: describeNotUnique},
 		{Err: fdbmodel.ErrTransition, Status: http.StatusConflict, Code: "wrong_state"},

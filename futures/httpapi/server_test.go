@@ -158,6 +158,8 @@ func TestDescriptionNamesEveryRoute(t *testing.T) {
 		path + "/{id}/explanation": {"get"}, path + "/{id}/graph": {"get"},
 		"/api/v1/functions": {"get", "post"}, "/api/v1/workers": {"get"},
 		"/api/v1/unique": {"get", "delete"}, "/api/v1/cluster": {"get"}, "/api/v1/health": {"get"},
+		lanes: {"get"}, lanes + "/{kind}": {"get", "put", "delete"}, lanes + "/{kind}:pause": {"post"},
+		lanes + "/{kind}:resume": {"post"}, lanes + "/{kind}/keys": {"get"}, lanes + "/{kind}/keys/{key}": {"get", "put"},
 		schedules: {"get", "post"}, schedules + "/{name}": {"get", "put", "delete"}, schedules + "/{name}:pause": {"post"},
 		schedules + "/{name}:resume": {"post"}, schedules + "/{name}:trigger": {"post"},
 	} {
@@ -166,7 +168,7 @@ func TestDescriptionNamesEveryRoute(t *testing.T) {
 			require.NotEmpty(t, api.Paths[at][method].Summary, "%s %s", method, at)
 		}
 	}
-	require.Len(t, api.Paths, 23)
+	require.Len(t, api.Paths, 29)
 }
 
 func TestClosedClientIsAProblem(t *testing.T) {

@@ -27,6 +27,8 @@ type Future struct {
 	Owner        string            `json:"owner,omitempty"`
 	Label        string            `json:"label,omitempty"`
 	Priority     int               `json:"priority"`
+	Lane         *Lane             `json:"lane,omitempty"`
+	InLine       bool              `json:"in_line,omitempty" doc:"Its lane has not admitted it yet"`
 	Requirements Requirements      `json:"requirements"`
 	Argv         []string          `json:"argv,omitempty"`
 	Env          map[string]string `json:"env,omitempty"`
@@ -172,6 +174,9 @@ func futureOf(row *layout.Row, ending *layout.Ending) Future {
 		MaxRetries: s.MaxRetries, TimeoutMS: s.Timeout.Milliseconds(), SubmittedAt: timeOf(s.SubmittedAt),
 		Attempt: row.Attempt(), Failed: row.Attempts.Failed, Deaths: row.Attempts.Deaths.Len(),
 		Crashes: row.Attempts.Crashes,
+	}
+	if !s.Lane.IsZero() {
+		f.Lane, f.InLine = &Lane{Kind: s.Lane.Kind, Key: s.Lane.Key}, row.InLine()
 	}
 	if s.Schedule != "" {
 		at := timeOf(s.ScheduledAt)

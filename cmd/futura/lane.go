@@ -1,0 +1,300 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi"
+)
+
+func (a *app) laneCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "lane", Short: "Limit how many futures of a key run at a time, in which order, and how often",
+		Long: "A lane is what futures share that are submitted with --lane KIND/KEY. The settings are those of the kind, " +
+			"and hold for each key: how many futures of it are admitted at a time, whichever worker runs them, and how many " +
+			"in a time. The others wait in line: higher priorities first, then in the order of their commits.",
+	}
+	cmd.AddCommand(a.laneSetCommand(), a.laneListCommand(), a.laneShowCommand(), a.lanePauseCommand(),
+		a.laneResumeCommand(), a.laneRemoveCommand())
+	return needsCommand(cmd)
+}
+
+// parseLane parses KIND/KEY.
+func parseLane(text string) (futures.Lane, error) {
+	kind, key, found := strings.Cut(text, "/")
+	if !found || kind == "" || key == "" {
+		return futures.Lane{}, usageError{fmt.Errorf("--lane %.80q: use KIND/KEY, such as mail/acme", text)}
+	}
+	return futures.Lane{Kind: kind, Key: key}, nil
+}
+
+// parseRate parses N/TIME, where TIME is a duration or a unit of one; "0" is no rate.
+func parseRate(text string) (n int, every time.Duration, err error) {
+	if text == "0" {
+		return 0, 0, nil
+	}
+	count, per, found := strings.Cut(text, "/")
+	if found {
+		if n, err = strconv.Atoi(count); err == nil {
+			if every, err = time.ParseDuration(per); err != nil {
+				every, err = time.ParseDuration("1" + per)
+			}
+		}
+	}
+	if !found || err != nil || n < 1 || every <= 0 {
+		return 0, 0, usageError{fmt.Errorf("--rate %.40q: use a number in a time, such as 10/s, 100/m or 5/250ms, or 0 for "+
+			"none", text)}
+	}
+	return n, every, nil
+}
+
+func (a *app) laneSetCommand() *cobra.Command {
+	var s futures.LaneSettings
+	var rate string
+	cmd := &cobra.Command{
+		Use: "set KIND", Short: "Make a kind of lanes, or change its settings",
+		Long: "set makes a kind of lanes, or changes the settings that are given of one that exists. All processes obey " +
+			"them at once. What is admitted stays so: a narrower lane admits none until enough of them have ended." +
+			"\n\nWith --total the lanes of the kind take turns, and all their admissions conflict with one another: it is " +
+			"for kinds whose futures take long. It can only be set or lifted while no future of the kind is admitted or in " +
+			"line.",
+		Example: "  futura lane set mail --width 1\n  futura lane set crawl --width 2 --rate 10/s --aside\n" +
+			"  futura lane set export --total 20\n  futura lane set crawl --rate 0",
+		Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if cmd.Flags().Changed("rate") {
+				if s.Rate, s.Every, err = parseRate(rate); err != nil {
+					return err
+				}
+			}
+			return a.setLaneKind(cmd.Context(), cmd.Flags(), args[0], s)
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&s.Width, "width", 1, "how many futures of one lane are admitted at a time")
+	flags.IntVar(&s.Total, "total", 0, "the same over all lanes of the kind, which take turns (default: no bound)")
+	flags.StringVar(&rate, "rate", "",
+		"how many futures of one lane are admitted in a time, such as 10/s (default: no bound)")
+	flags.BoolVar(&s.Aside, "aside", false,
+		"a future that waits for its next attempt lets the next in line go first, instead of keeping its slot")
+	return cmd
+}
+
+// setLaneKind changes what the flags name, and nothing else.
+func (a *app) setLaneKind(ctx context.Context, flags *pflag.FlagSet, name string, s futures.LaneSettings) error {
+	return a.openOrMake(ctx, func(c *futures.Client) error {
+		was, err := c.LaneKind(ctx, name)
+		switch {
+		case err == nil:
+			for flag, keep := range map[string]func(){
+				"width": func() { s.Width = was.Width }, "total": func() { s.Total = was.Total },
+				"rate":  func() { s.Rate, s.Every = was.Rate, was.Every },
+				"aside": func() { s.Aside = was.Aside },
+			} {
+				if !flags.Changed(flag) {
+					keep()
+				}
+			}
+		case !errors.Is(err, futures.ErrNotFound):
+			return err
+		}
+		if flags.Changed("width") && s.Width < 1 {
+			return usageError{fmt.Errorf("--width %d: use 1 or more, or futura lane pause", s.Width)}
+		}
+		if err := c.SetLaneKind(ctx, name, s); err != nil {
+			return mistaken(err)
+		}
+		k, err := c.LaneKind(ctx, name)
+		if err != nil {
+			return err
+		}
+		return a.say(httpapi.LaneKindOf(&k), name+":", describeKind(&k))
+	})
+}
+
+// mistaken marks what the caller can cure by calling otherwise, or later.
+func mistaken(err error) error {
+	if errors.Is(err, futures.ErrBadConfig) || errors.Is(err, futures.ErrInUse) {
+		return usageError{err}
+	}
+	return err
+}
+
+// describeKind says in a line what a kind of lanes obeys.
+func describeKind(k *futures.LaneKind) string {
+	text := fmt.Sprintf("width %d", k.Width)
+	if k.Total > 0 {
+		text += fmt.Sprintf(", %d over all lanes", k.Total)
+	}
+	if k.Rate > 0 {
+		text += fmt.Sprintf(", %d in %v", k.Rate, k.Every)
+	}
+	if k.Aside {
+		text += ", retries step aside"
+	}
+	if k.Paused {
+		text += ", paused"
+	}
+	return text
+}
+
+func (a *app) laneListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the kinds of lanes", Example: "  futura lane list", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.open(cmd.Context(), func(c *futures.Client) error {
+				kinds, err := c.LaneKinds(cmd.Context())
+				if err != nil {
+					return err
+				}
+				views, rows := []httpapi.LaneKind{}, [][]string{{"KIND", "SETTINGS"}}
+				for i := range kinds {
+					views = append(views, httpapi.LaneKindOf(&kinds[i]))
+					rows = append(rows, []string{kinds[i].Name, describeKind(&kinds[i])})
+				}
+				return a.show(views, rows)
+			})
+		},
+	}
+}
+
+func (a *app) laneShowCommand() *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use: "show KIND [KEY]", Short: "Show a kind with its lanes, or one lane with its line",
+		Long: "show prints the settings of a kind and the lanes of it that futures use, or that are paused. With a key it " +
+			"prints that lane, and the first futures in line.",
+		Example: "  futura lane show mail\n  futura lane show mail acme --limit 50 --json",
+		Args:    usage(cobra.RangeArgs(1, 2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if limit < 1 || limit > 1000 {
+				return usageError{fmt.Errorf("--limit %d: use 1 to 1000", limit)}
+			}
+			return a.open(cmd.Context(), func(c *futures.Client) error {
+				k, err := c.LaneKind(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				if len(args) == 2 {
+					return a.showLane(cmd.Context(), c, &k, args[1], limit)
+				}
+				return a.showLaneKind(cmd.Context(), c, &k, limit)
+			})
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 20, "how many lanes, or futures in line")
+	return cmd
+}
+
+func (a *app) showLaneKind(ctx context.Context, c *futures.Client, k *futures.LaneKind, limit int) error {
+	list, err := c.Lanes(ctx, k.Name, "", limit)
+	if err != nil {
+		return err
+	}
+	form := struct {
+		httpapi.LaneKind
+		Lanes []httpapi.LaneView `json:"lanes"`
+	}{httpapi.LaneKindOf(k), []httpapi.LaneView{}}
+	rows := [][]string{{"kind", k.Name}, {"settings", describeKind(k)}}
+	for i := range list {
+		form.Lanes = append(form.Lanes, httpapi.LaneOf(&list[i]))
+		rows = append(rows, []string{"lane", list[i].Key + ": " + describeLane(&list[i])})
+	}
+	return a.show(form, rows)
+}
+
+// describeLane says in a line what a lane does.
+func describeLane(v *futures.LaneView) string {
+	text := fmt.Sprintf("%d admitted", v.Open)
+	if v.Lined {
+		text += ", others in line"
+	}
+	if v.Paused {
+		text += ", paused"
+	}
+	if v.InTurn {
+		text += ", waits for its turn"
+	}
+	if !v.HeldUntil.IsZero() {
+		text += ", held by its rate until " + v.HeldUntil.UTC().Format(time.RFC3339Nano)
+	}
+	return text
+}
+
+func (a *app) showLane(ctx context.Context, c *futures.Client, k *futures.LaneKind, key string, limit int) error {
+	v, err := c.Lane(ctx, futures.Lane{Kind: k.Name, Key: key}, limit)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"lane", v.String()}, {"settings", describeKind(k)}, {"state", describeLane(&v)}}
+	for i, id := range v.Line {
+		rows = append(rows, []string{fmt.Sprintf("in line %d", i+1), id.String()})
+	}
+	if v.More {
+		rows = append(rows, []string{"", "and others"})
+	}
+	return a.show(httpapi.LaneOf(&v), rows)
+}
+
+// onLane makes a command that takes a kind, or a kind and a key.
+func (a *app) onLane(use, short, long, example, said string,
+	kind func(*futures.Client, context.Context, string) error,
+	lane func(*futures.Client, context.Context, futures.Lane) error,
+) *cobra.Command {
+	return &cobra.Command{
+		Use: use + " KIND [KEY]", Short: short, Long: long, Example: example, Args: usage(cobra.RangeArgs(1, 2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.open(cmd.Context(), func(c *futures.Client) (err error) {
+				form := map[string]string{"kind": args[0], "outcome": said}
+				if len(args) == 2 {
+					form["key"] = args[1]
+					err = lane(c, cmd.Context(), futures.Lane{Kind: args[0], Key: args[1]})
+				} else {
+					err = kind(c, cmd.Context(), args[0])
+				}
+				if err != nil {
+					return err
+				}
+				return a.say(form, said, strings.Join(args, "/"))
+			})
+		},
+	}
+}
+
+func (a *app) lanePauseCommand() *cobra.Command {
+	return a.onLane("pause", "Keep a lane, or all lanes of a kind, from admitting futures",
+		"pause keeps a lane, or all lanes of a kind, from admitting futures until it is resumed. What is admitted runs.",
+		"  futura lane pause mail\n  futura lane pause mail acme", "paused",
+		(*futures.Client).PauseLaneKind, (*futures.Client).PauseLane)
+}
+
+func (a *app) laneResumeCommand() *cobra.Command {
+	return a.onLane("resume", "Have a lane, or the lanes of a kind, admit futures again",
+		"resume ends a pause. Lanes that were paused themselves stay so when their kind is resumed.",
+		"  futura lane resume mail\n  futura lane resume mail acme", "resumed",
+		(*futures.Client).ResumeLaneKind, (*futures.Client).ResumeLane)
+}
+
+func (a *app) laneRemoveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "remove KIND", Short: "Remove a kind of lanes", Example: "  futura lane remove mail", Args: exactly(1),
+		Long: "remove removes a kind of lanes. It is refused while futures of it are admitted or in line.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.open(cmd.Context(), func(c *futures.Client) error {
+				if err := c.RemoveLaneKind(cmd.Context(), args[0]); err != nil {
+					return mistaken(err)
+				}
+				return a.say(map[string]string{"kind": args[0], "outcome": "removed"}, "removed", args[0])
+			})
+		},
+	}
+}

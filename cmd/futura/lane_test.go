@@ -1,0 +1,78 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/futures/httpapi"
+)
+
+func TestLanesFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	_, e := s.run(exitNotFound, "", "submit", "go:send", "--lane", "mail/acme")
+	require.Contains(t, e, "futura lane set mail --width 1")
+	require.Equal(t, "mail: width 2, 10 in 1s, retries step aside",
+		s.ok("lane", "set", "mail", "--width", "2", "--rate", "10/s", "--aside"))
+	require.Equal(t, "mail: width 1, 10 in 1s, retries step aside", s.ok("lane", "set", "mail", "--width", "1"),
+		"what is not named stays")
+	require.Equal(t, "mail: width 1", s.ok("lane", "set", "mail", "--rate", "0", "--aside=false"))
+	first := s.ok("submit", "go:send", "--lane", "mail/acme/eu")
+	second := s.ok("submit", "go:send", "--lane", "mail/acme/eu")
+	require.Contains(t, s.ok("explain", second), "in_line): It is first in line of lane mail/acme/eu, of width 1")
+	require.Regexp(t, `(?m)^lane +mail/acme/eu, in line$`, s.ok("get", second))
+	require.Regexp(t, `(?m)^lane +mail/acme/eu$`, s.ok("get", first))
+	inspected := s.ok("inspect", second)
+	for _, kind := range []string{"in line", "lane kind", "lane"} {
+		require.Contains(t, inspected, kind)
+	}
+	require.Regexp(t, `(?m)^in line 1 +`+second+`$`, s.ok("lane", "show", "mail", "acme/eu"))
+	require.Regexp(t, `(?m)^lane +acme/eu: 1 admitted, others in line$`, s.ok("lane", "show", "mail"))
+	require.Equal(t, "paused mail/acme/eu", s.ok("lane", "pause", "mail", "acme/eu"))
+	require.Contains(t, s.ok("explain", second), `futura lane resume mail "acme/eu" ends that`)
+	require.Equal(t, "paused mail", s.ok("lane", "pause", "mail"))
+	require.Equal(t, "mail: width 3, paused", s.ok("lane", "set", "mail", "--width", "3"))
+	var kind struct {
+		httpapi.LaneKind
+		Lanes []httpapi.LaneView
+	}
+	require.NoError(t, json.Unmarshal([]byte(s.ok("lane", "show", "mail", "--json")), &kind))
+	require.True(t, kind.Paused)
+	require.True(t, kind.Lanes[0].Paused)
+	require.Equal(t, "resumed mail", s.ok("lane", "resume", "mail"))
+	require.Equal(t, "resumed mail/acme/eu", s.ok("lane", "resume", "mail", "acme/eu"))
+	require.Contains(t, s.ok("explain", second), "no_worker")
+	var list []httpapi.LaneKind
+	require.NoError(t, json.Unmarshal([]byte(s.ok("lane", "list", "--json")), &list))
+	require.Equal(t, []httpapi.LaneKind{{Name: "mail", Width: 3}}, list)
+	_, e = s.run(exitUsage, "", "lane", "remove", "mail")
+	require.Contains(t, e, "in use")
+	s.ok("cancel", first, second)
+	require.Equal(t, "removed mail", s.ok("lane", "remove", "mail"))
+	s.run(exitNotFound, "", "lane", "show", "mail")
+	for says, args := range map[string][]string{
+		"KIND/KEY":    {"submit", "go:f", "--lane", "mail"},
+		"10/s":        {"lane", "set", "mail", "--rate", "10"},
+		"futura lane": {"lane", "set", "mail", "--width", "0"},
+		"up to 744h":  {"lane", "set", "mail", "--rate", "1/1000h"},
+		"use 1 to 64": {"lane", "set", "m/x"},
+		"--limit":     {"lane", "show", "mail", "--limit", "0"},
+		"accepts":     {"lane", "pause"},
+	} {
+		_, e := s.run(exitUsage, "", args...)
+		require.Contains(t, e, says, "%v", args)
+	}
+}
+
+// TestSchedulesSubmitToLanes has a schedule put its futures in a lane.
+func TestSchedulesSubmitToLanes(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.ok("lane", "set", "nightly")
+	s.ok("schedule", "add", "report", "go:report", "--cron", "@daily", "--lane", "nightly/all")
+	s.ok("schedule", "trigger", "report")
+	id := s.ok("schedule", "trigger", "report")
+	require.Contains(t, s.ok("explain", id), "first in line of lane nightly/all")
+}

@@ -1,0 +1,89 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+)
+
+const (
+	// countedAhead is how many futures ahead in line are counted at most.
+	countedAhead = 1000
+	// namedAhead is how many of them are named.
+	namedAhead = 3
+)
+
+// explainInLine says where in line a future is, and what its lane waits for.
+func explainInLine(ctx context.Context, c *fdbmodel.Cluster, e *Explanation) error {
+	where, waits, err := c.WhereInLine(ctx, e.ID, countedAhead)
+	if err != nil {
+		return err
+	}
+	e.Reason = ReasonInLine
+	if !waits {
+		e.Text = "It waits until any worker that fits takes it: its lane has just admitted it."
+		return nil
+	}
+	e.Text = fmt.Sprintf("It is %s in line of lane %s, of width %d, which has admitted %d.", inWords(where.Before+1),
+		where.Lane, where.Settings.Width, where.Record.Open)
+	if where.Before >= countedAhead {
+		e.Text = fmt.Sprintf("It is in line of lane %s, of width %d, which has admitted %d, behind %d others or more.",
+			where.Lane, where.Settings.Width, where.Record.Open, countedAhead)
+	}
+	e.Text += laneWaits(&where, c.Clock().Now())
+	var ahead []string
+	for _, id := range where.Ahead[:min(len(where.Ahead), namedAhead)] {
+		ahead = append(ahead, id.String())
+	}
+	if where.Before > len(ahead) {
+		ahead = append(ahead, "and others")
+	}
+	if len(ahead) > 0 {
+		e.Text += fmt.Sprintf(" Ahead: %s.", strings.Join(ahead, ", "))
+	}
+	return nil
+}
+
+// laneWaits says why the lane admits nobody at present.
+func laneWaits(where *fdbmodel.InLine, now time.Time) string {
+	k, r := &where.Settings, &where.Record
+	switch {
+	case k.Paused:
+		return fmt.Sprintf(" The kind is paused: futura lane resume %s ends that.", where.Lane.Kind)
+	case r.Paused:
+		return fmt.Sprintf(" The lane is paused: futura lane resume %s %q ends that.", where.Lane.Kind, where.Lane.Key)
+	case r.Open >= k.Width:
+		return " The next one is admitted when one of those ends."
+	case r.Turn:
+		return fmt.Sprintf(" The lane waits for its turn: the lanes of its kind have admitted %d together.", k.Total)
+	case k.Rate > 0 && r.Due != 0:
+		due := time.UnixMilli(r.Due)
+		return fmt.Sprintf(" Its rate of %d in %v lets it admit the next one at %s (%v from now).", k.Rate, k.Every,
+			due.UTC().Format(time.RFC3339Nano), max(0, due.Sub(now)))
+	default:
+		return " It is about to admit the next one."
+	}
+}
+
+// inWords is a place in line.
+func inWords(n int) string {
+	words := [...]string{"first", "second", "third", "fourth", "fifth"}
+	if n <= len(words) {
+		return words[n-1]
+	}
+	suffix := "th"
+	if n/10%10 != 1 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return fmt.Sprintf("%d%s", n, suffix)
+}

@@ -1,0 +1,235 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi/stack"
+)
+
+const lanesPath = "/api/v1/lanes"
+
+// Lane names a lane.
+type Lane struct {
+	_ struct{} `additionalProperties:"false"` // reject misspelt fields
+
+	Kind string `json:"kind" minLength:"1" maxLength:"64"`
+	Key  string `json:"key" minLength:"1" maxLength:"256" doc:"Futures with the same one share the lane"`
+}
+
+// of returns the lane that is named, none for nil.
+func (l *Lane) of() futures.Lane {
+	if l == nil {
+		return futures.Lane{}
+	}
+	return futures.Lane{Kind: l.Kind, Key: l.Key}
+}
+
+// LaneSettings are those of a kind of lanes.
+type LaneSettings struct {
+	_ struct{} `additionalProperties:"false"` // reject misspelt fields
+
+	Width   int   `json:"width,omitempty" minimum:"0" doc:"Futures of one lane admitted at a time; 1 by default"`
+	Total   int   `json:"total,omitempty" minimum:"0" doc:"The same over all lanes, which take turns; 0 for no bound"`
+	Rate    int   `json:"rate,omitempty" minimum:"0" doc:"Futures of one lane admitted in every_ms; 0 for no bound"`
+	EveryMS int64 `json:"every_ms,omitempty" minimum:"0" doc:"The time of the rate; a second by default"`
+	Aside   bool  `json:"aside,omitempty" doc:"What waits for its next attempt lets the next in line go first"`
+}
+
+// LaneKind is a kind of lanes.
+type LaneKind struct {
+	Name    string `json:"name"`
+	Width   int    `json:"width"`
+	Total   int    `json:"total,omitempty"`
+	Rate    int    `json:"rate,omitempty"`
+	EveryMS int64  `json:"every_ms,omitempty"`
+	Aside   bool   `json:"aside,omitempty"`
+	Paused  bool   `json:"paused,omitempty"`
+}
+
+// LaneKindOf returns the view of a kind of lanes.
+func LaneKindOf(k *futures.LaneKind) LaneKind {
+	return LaneKind{k.Name, k.Width, k.Total, k.Rate, k.Every.Milliseconds(), k.Aside, k.Paused}
+}
+
+// LaneView is what is known of a lane.
+type LaneView struct {
+	Kind      string       `json:"kind"`
+	Key       string       `json:"key"`
+	Open      int          `json:"open" doc:"Futures that are admitted"`
+	Lined     bool         `json:"lined" doc:"Futures are in line"`
+	Line      []futures.ID `json:"line,omitempty" doc:"The first ones; not in lists"`
+	More      bool         `json:"more,omitempty" doc:"There are others behind those"`
+	Paused    bool         `json:"paused,omitempty"`
+	HeldUntil *time.Time   `json:"held_until,omitempty" doc:"When its rate lets it admit the next one"`
+	InTurn    bool         `json:"in_turn,omitempty" doc:"It waits for its turn within the total width of its kind"`
+}
+
+// LaneOf returns the view of a lane.
+func LaneOf(v *futures.LaneView) LaneView {
+	return LaneView{
+		Kind: v.Kind, Key: v.Key, Open: v.Open, Lined: v.Lined, Line: v.Line, More: v.More, Paused: v.Paused,
+		HeldUntil: timeIfAny(v.HeldUntil), InTurn: v.InTurn,
+	}
+}
+
+func (s *server) registerLanes() {
+	kind, lane := lanesPath+"/{kind}", lanesPath+"/{kind}/keys/{key}"
+	stack.Register(s.Stack, stack.Admin, operation(http.MethodPut, kind, "set-lane-kind", "Make or change a kind of lanes",
+		"The settings are those of the body, all of them. A kind that is paused stays paused."), s.setLaneKind)
+	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, lanesPath, "list-lane-kinds", "List the kinds of lanes",
+		"In the order of their names."), s.listLaneKinds)
+	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, kind, "get-lane-kind", "Get a kind of lanes", ""),
+		s.getLaneKind)
+	stack.Register(s.Stack, stack.Admin, operation(http.MethodDelete, kind, "remove-lane-kind", "Remove a kind of lanes",
+		"Refused while futures of it are admitted or in line."), s.removeLaneKind)
+	stack.Register(s.Stack, stack.Admin, operation(http.MethodPost, kind+":pause", "pause-lane-kind",
+		"Pause a kind of lanes", "None of its lanes admits futures until it is resumed. What is admitted runs."),
+		s.pauseLaneKind)
+	stack.Register(s.Stack, stack.Admin, operation(http.MethodPost, kind+":resume", "resume-lane-kind",
+		"Resume a kind of lanes", "Lanes that are paused themselves stay so."), s.resumeLaneKind)
+	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, kind+"/keys", "list-lanes", "List the lanes of a kind",
+		"Those that futures use or that are paused, in an order that is the same each time."), s.listLanes)
+	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, lane, "get-lane", "Get a lane",
+		"With the first futures in line. A slash in the key is %2F."), s.getLane)
+	stack.Register(s.Stack, stack.Admin, operation(http.MethodPut, lane, "pause-lane", "Pause or resume a lane",
+		"A paused lane admits no futures. What is admitted runs."), s.pauseLane)
+}
+
+type laneKindInput struct {
+	Kind string `path:"kind"`
+}
+
+type laneKindOutput struct{ Body LaneKind }
+
+func (s *server) laneKind(ctx context.Context, name string, err error) (*laneKindOutput, error) {
+	if err != nil {
+		return nil, err
+	}
+	k, err := s.client.LaneKind(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return &laneKindOutput{LaneKindOf(&k)}, nil
+}
+
+type setLaneKindInput struct {
+	Kind string `path:"kind"`
+	Body LaneSettings
+}
+
+func (s *server) setLaneKind(ctx context.Context, in *setLaneKindInput) (*laneKindOutput, error) {
+	b := &in.Body
+	if b.EveryMS > maxMillis {
+		return nil, stack.BadRequest("every_ms=%d: use at most %d", b.EveryMS, maxMillis)
+	}
+	settings := futures.LaneSettings{
+		Width: b.Width, Total: b.Total, Rate: b.Rate, Every: time.Duration(b.EveryMS) * time.Millisecond, Aside: b.Aside,
+	}
+	if settings.Rate > 0 && settings.Every == 0 {
+		settings.Every = time.Second
+	}
+	return s.laneKind(ctx, in.Kind, s.client.SetLaneKind(ctx, in.Kind, settings))
+}
+
+type laneKindsOutput struct {
+	Body struct {
+		Kinds []LaneKind `json:"kinds"`
+	}
+}
+
+func (s *server) listLaneKinds(ctx context.Context, _ *struct{}) (*laneKindsOutput, error) {
+	kinds, err := s.client.LaneKinds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &laneKindsOutput{}
+	out.Body.Kinds = make([]LaneKind, len(kinds))
+	for i := range kinds {
+		out.Body.Kinds[i] = LaneKindOf(&kinds[i])
+	}
+	return out, nil
+}
+
+func (s *server) getLaneKind(ctx context.Context, in *laneKindInput) (*laneKindOutput, error) {
+	return s.laneKind(ctx, in.Kind, nil)
+}
+
+func (s *server) removeLaneKind(ctx context.Context, in *laneKindInput) (*struct{}, error) {
+	return nil, s.client.RemoveLaneKind(ctx, in.Kind)
+}
+
+func (s *server) pauseLaneKind(ctx context.Context, in *laneKindInput) (*laneKindOutput, error) {
+	return s.laneKind(ctx, in.Kind, s.client.PauseLaneKind(ctx, in.Kind))
+}
+
+func (s *server) resumeLaneKind(ctx context.Context, in *laneKindInput) (*laneKindOutput, error) {
+	return s.laneKind(ctx, in.Kind, s.client.ResumeLaneKind(ctx, in.Kind))
+}
+
+type listLanesInput struct {
+	Kind  string `path:"kind"`
+	After string `query:"after" maxLength:"256" doc:"The key of the last lane of the page before"`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+}
+
+type lanesOutput struct {
+	Body struct {
+		Lanes []LaneView `json:"lanes"`
+	}
+}
+
+func (s *server) listLanes(ctx context.Context, in *listLanesInput) (*lanesOutput, error) {
+	list, err := s.client.Lanes(ctx, in.Kind, in.After, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	out := &lanesOutput{}
+	out.Body.Lanes = make([]LaneView, len(list))
+	for i := range list {
+		out.Body.Lanes[i] = LaneOf(&list[i])
+	}
+	return out, nil
+}
+
+type getLaneInput struct {
+	Kind  string `path:"kind"`
+	Key   string `path:"key"`
+	Limit int    `query:"limit" minimum:"0" maximum:"1000" default:"100" doc:"How many of the futures in line"`
+}
+
+type laneOutput struct{ Body LaneView }
+
+func (s *server) lane(ctx context.Context, lane futures.Lane, limit int, err error) (*laneOutput, error) {
+	if err != nil {
+		return nil, err
+	}
+	v, err := s.client.Lane(ctx, lane, limit)
+	if err != nil {
+		return nil, err
+	}
+	return &laneOutput{LaneOf(&v)}, nil
+}
+
+func (s *server) getLane(ctx context.Context, in *getLaneInput) (*laneOutput, error) {
+	return s.lane(ctx, futures.Lane{Kind: in.Kind, Key: in.Key}, in.Limit, nil)
+}
+
+type pauseLaneInput struct {
+	Kind string `path:"kind"`
+	Key  string `path:"key"`
+	Body struct {
+		_      struct{} `additionalProperties:"false"`
+		Paused bool     `json:"paused"`
+	}
+}
+
+func (s *server) pauseLane(ctx context.Context, in *pauseLaneInput) (*laneOutput, error) {
+	lane, pause := futures.Lane{Kind: in.Kind, Key: in.Key}, s.client.ResumeLane
+	if in.Body.Paused {
+		pause = s.client.PauseLane
+	}
+	return s.lane(ctx, lane, 0, pause(ctx, lane))
+}

@@ -1,0 +1,28 @@
+package careless
+
+// laneSet sets kinds of lanes, whose futures the walk does not make: they would wait for
+// one another.
+func (w *walk) laneSet() call {
+	if w.chance(40) {
+		return call{args: append([]string{"lane", "set"}, pick(w, [][]string{
+			{}, {"l1", "l2"}, {"no name"}, {"l1", "--width", "0"}, {"l1", "--width", "-1"}, {"l1", "--total", "-1"},
+			{"l1", "--rate", "fast"}, {"l1", "--rate", "-1/s"}, {"l1", "--rate", "1/year"}, {"l1", "--rate", "1/99999h"},
+			{"l1", "--width", "99999999999"},
+		})...), codes: []int{codeUsage}}
+	}
+	return call{args: append([]string{"lane", "set"}, pick(w, [][]string{
+		{"l1"}, {"l1", "--width", "3"}, {"l2", "--rate", "10/s", "--aside"}, {"l2", "--rate", "0"}, {"l1", "--total", "5"},
+	})...), codes: []int{codeOK, codeUsage}}
+}
+
+// byLane makes calls with a kind of lanes and perhaps a key, neither of which may exist.
+func byLane(command string) func(*walk) call {
+	return func(w *walk) call {
+		names := [][]string{{"l1"}, {"l2"}, {"none"}, {}, {"a b"}}
+		if command != "remove" {
+			names = append(names, []string{"l1", "k"}, []string{"l2", ""}, []string{"none", "k"}, []string{"l1", "k", "x"})
+		}
+		return call{args: append([]string{"lane", command}, pick(w, names)...),
+			codes: []int{codeOK, codeNotFound, codeUsage}}
+	}
+}
