@@ -35,7 +35,6 @@ type admission struct {
 	lanes   []*laneState
 	byLane  map[layout.Lane]*laneState
 	ordered []*kindState
-	order   uint16 // of what the transaction stamps
 }
 
 // kindState is a kind of lanes, with its turns if it has a total width.
@@ -161,8 +160,15 @@ func (a *admission) readLane(ctx context.Context, c *laneChange, k *kindState, a
 	})
 	l.record.Open += l.slots
 	k.total.Open += l.slots
-	l.quota = min(maxAdmit, l.room(a.now))
-	l.more = l.record.Lined
+	if l.sweep {
+		a.forgetRate(l)
+	}
+	if l.quota, l.more = l.room(a.now), l.record.Lined; l.more {
+		l.quota = min(maxAdmit, l.quota)
+	}
+	if a.shared && l.more {
+		l.quota = 0 // those in line are not to be overtaken
+	}
 	if k.settings.Total > 0 && !l.record.Turn && l.quota > 0 && (l.more || len(l.joining) > 0) {
 		k.back = append(k.back, l)
 	}
@@ -186,6 +192,19 @@ func (l *laneState) room(now time.Time) int {
 		allowed = max(1, allowed)
 	}
 	return min(room, max(0, allowed))
+}
+
+// forgetRate has a lane forget what it used of a slower rate than the present one.
+func (a *admission) forgetRate(l *laneState) {
+	used := int64(0)
+	if k := &l.kind.settings; k.Rate > 0 {
+		used = a.now.UnixMicro() + max(rateStep.Microseconds(), spacing(k))
+	}
+	l.record.Spent = min(l.record.Spent, used)
+	if due := l.record.Due; due != 0 && due*1000 > used {
+		a.tx.Clear(a.keys.LaneDue(l.lane, due))
+		l.record.Due = 0
+	}
 }
 
 // spacing is the time between two admissions, in microseconds.
@@ -299,13 +318,20 @@ func (a *admission) write(l *laneState) {
 
 // putInLine puts a future at the end of the line of its priority.
 func (a *admission) putInLine(row *layout.Row) {
-	row.Line.Order, row.Line.Incarnation = int(a.order), a.cluster.config.Incarnation
+	row.Line.Incarnation = a.cluster.config.Incarnation
 	at := a.keys.LineAt(row.Spec.Lane, row.Spec.Priority, row.Line.Incarnation)
-	key, offset := tuple.AppendIncompleteStamp(at, a.order)
-	a.tx.SetVersionstampedKey(key, offset, layout.Encode(&layout.LineEntry{ID: row.ID}))
+	row.Line.Order = a.stampKey(at, layout.Encode(&layout.LineEntry{ID: row.ID}))
 	a.tx.SetVersionstampedValue(a.keys.State(row.ID, layout.StateLine), layout.EncodeStamped(row.Line),
 		layout.StampOffset)
-	a.order++
+}
+
+// stampKey writes a key behind all that have the same prefix: with the stamp of the
+// commit, and with a number that is larger than those before it in one transaction.
+func (a *admission) stampKey(prefix, value []byte) (order int64) {
+	order = a.cluster.lineOrder.Add(1)
+	key, offset := tuple.AppendIncompleteStamp(prefix, 0)
+	a.tx.SetVersionstampedKey(tuple.AppendInt(key, order), offset, value)
+	return order
 }
 
 // holdBack has a janitor look at a lane later that could admit futures but for its

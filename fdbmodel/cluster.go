@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -70,10 +71,16 @@ type Cluster struct {
 
 	resolved resolvedNames
 	lost     lostListeners
+	// lineOrder tells futures apart that get in line with one transaction, in order.
+	lineOrder atomic.Int64
 
 	openingMu   sync.Mutex
 	openingDone bool
 }
+
+// orderBits is how many bits of a number the order in which two clusters of one process
+// count apart from each other leaves to count.
+const orderBits = 32
 
 // Open returns the model of a cluster, and writes its config if it has none. A
 // config that other processes wrote first wins over the one in o. Open returns
@@ -94,6 +101,7 @@ func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster
 	c.random = &lockedReader{r: o.Random}
 	c.ids.Random = c.random
 	c.hub = newHub()
+	c.lineOrder.Store(int64(c.random.uint64() >> orderBits))
 	wanted := o.Config
 	if wanted.Shards == 0 && kv.TraitsOf(db).Opening != "" {
 		wanted.Shards = 1

@@ -277,7 +277,8 @@ func (c *Cluster) SweepLanes(ctx context.Context) error {
 	return nil
 }
 
-// sweepShard looks at the lanes of a kind in a shard that have futures in line.
+// sweepShard looks at the lanes of a kind in a shard that have futures in line, or have
+// used up their rate.
 func (c *Cluster) sweepShard(ctx context.Context, name string, shard int) error {
 	lanes := kv.Prefix(tuple.AppendString(c.keys.LanesOf(shard), name))
 	for more := true; more; {
@@ -288,11 +289,11 @@ func (c *Cluster) sweepShard(ctx context.Context, name string, shard int) error 
 			if err != nil {
 				return err
 			}
-			w := c.changes(tx)
+			w, now := c.changes(tx), c.clock.Now().UnixMicro()
 			next, more = lanes.End, page.More
 			for _, item := range page.Items {
 				var record layout.LaneRecord
-				if layout.Decode(item.Key, item.Value, &record) != nil || !record.Lined {
+				if layout.Decode(item.Key, item.Value, &record) != nil || !record.Lined && record.Spent <= now {
 					continue // unreadable ones are an audit's
 				}
 				if len(w.lanes) == lanesAtOnce {
@@ -300,7 +301,7 @@ func (c *Cluster) sweepShard(ctx context.Context, name string, shard int) error 
 					break
 				}
 				key := layout.ParseKey(item.Key)
-				w.lane(layout.Lane{Kind: name, Key: key.Text("key")})
+				w.lane(layout.Lane{Kind: name, Key: key.Text("key")}).sweep = true
 				next = kv.After(item.Key)
 			}
 			if err := w.flush(ctx); err != nil {

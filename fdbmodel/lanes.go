@@ -33,7 +33,8 @@ func (s *Submission) checkLane() error {
 // followLane gives a future that has changed the place in line, or the slot, that its
 // new state asks for: one that is ready without a slot gets in line, one that waits
 // for a time or for inputs keeps its slot unless it steps aside, one that has ended
-// has neither.
+// has neither. Nor has one that waits for its inputs: they may have to run in the
+// same lane.
 func followLane(before, after *layout.Row) {
 	if after.Spec == nil || after.Spec.Lane.IsZero() {
 		return
@@ -44,7 +45,7 @@ func followLane(before, after *layout.Row) {
 		if !had && before.Line == nil {
 			after.Line = &layout.LineRecord{}
 		}
-	case layout.Delayed, layout.Blocked:
+	case layout.Delayed:
 		slot = had && !after.Spec.Aside
 		after.Line = nil
 	default:
@@ -59,6 +60,7 @@ type laneChange struct {
 	slots   int // taken less freed
 	joining []joining
 	pause   *bool  // pause or resume it
+	sweep   bool   // the settings of its kind have changed
 	due     []byte // the key that says that it is to be looked at, if that is why
 }
 

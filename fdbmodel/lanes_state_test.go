@@ -31,7 +31,7 @@ func TestStateGridOfLanes(t *testing.T) {
 				row := gridRow(s)
 				spec := *row.Spec
 				spec.Lane, spec.Aside = layout.Lane{Kind: "k", Key: "y"}, aside
-				row.Spec, row.Attempts.Slot = &spec, had == slot && (s == layout.Delayed || s == layout.Blocked)
+				row.Spec, row.Attempts.Slot = &spec, had == slot && s == layout.Delayed
 				if had == line {
 					row.Line = &layout.LineRecord{Order: 1}
 				}
@@ -47,8 +47,10 @@ func TestStateGridOfLanes(t *testing.T) {
 						want = none
 					case to == layout.Ready && (had == none || e == fdbmodel.EventAdmit):
 						want = map[string]string{none: line, line: slot, slot: slot}[had]
-					case to == layout.Delayed || to == layout.Blocked:
+					case to == layout.Delayed:
 						want = map[bool]string{true: none, false: had}[aside || had == none]
+					case to == layout.Blocked:
+						want = none
 					}
 					require.Equal(t, want, where(&after), "%v %s %v, aside %t: %v", s, had, e, aside, outcome)
 					if had == line && e == fdbmodel.EventClaim {

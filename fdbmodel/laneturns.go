@@ -33,7 +33,7 @@ func (a *admission) takeTurns(ctx context.Context, k *kindState) error {
 	if k.settings.Total == 0 {
 		return nil
 	}
-	for k.total.Open < k.settings.Total {
+	for k.total.Open < k.settings.Total && !(a.shared && k.unread) {
 		l, err := a.nextTurn(ctx, k)
 		if err != nil {
 			return err
@@ -56,10 +56,7 @@ func (a *admission) takeTurns(ctx context.Context, k *kindState) error {
 		}
 	}
 	for _, l := range k.back {
-		key := tuple.AppendInt(a.keys.LaneTurnsOf(k.name), a.cluster.config.Incarnation)
-		key, offset := tuple.AppendIncompleteStamp(key, a.order)
-		a.tx.SetVersionstampedKey(key, offset, []byte(l.lane.Key))
-		a.order++
+		a.stampKey(tuple.AppendInt(a.keys.LaneTurnsOf(k.name), a.cluster.config.Incarnation), []byte(l.lane.Key))
 		l.record.Turn = true
 	}
 	k.total.Lined = k.unread || len(k.front)+len(k.back) > 0

@@ -160,7 +160,7 @@ func (c *Cluster) SubmitTx(ctx context.Context, tx kv.Tx, subs []Submission) ([]
 		}
 		prepared[i].chosen = true
 	}
-	return c.insertBatch(ctx, tx, prepared, true)
+	return c.insertBatch(ctx, tx, prepared, insertion{look: true, shared: true})
 }
 
 // prepare fills in defaults and validates; it copies what it changes.
@@ -297,7 +297,7 @@ func (c *Cluster) submitBatch(ctx context.Context, subs []Submission) ([]Submitt
 	var answers []Submitted
 	result, err := c.transact(ctx, kv.Options{Tag: "futura-submit"}, func(tx kv.Attempt) error {
 		var err error
-		answers, err = c.insertBatch(ctx, tx, subs, tx.MaybeCommitted)
+		answers, err = c.insertBatch(ctx, tx, subs, insertion{look: tx.MaybeCommitted})
 		return err
 	})
 	if err != nil {
@@ -307,19 +307,24 @@ func (c *Cluster) submitBatch(ctx context.Context, subs []Submission) ([]Submitt
 	return answers, nil
 }
 
+// insertion says how futures are inserted: whether all of them may exist, and whether
+// the transaction is the caller's, who may insert others in it.
+type insertion struct{ look, shared bool }
+
 // insertBatch reads the specs of ids that may exist, and of all if look is set.
 // The first spec that it does not read is still in the read conflict set of
 // each attempt, so that the late twin of one with an unknown result can't land
 // beside its retry.
-func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, look bool) ([]Submitted, error) {
+func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, how insertion) ([]Submitted, error) {
 	fresh, err := c.areFresh(ctx, tx, subs)
 	if err != nil {
 		return nil, err
 	}
-	asked := c.askSubmitted(tx, subs, look, fresh)
+	asked := c.askSubmitted(tx, subs, how.look, fresh)
 	answers, inLanes := make([]Submitted, len(subs)), map[int]*layout.Row{}
 	seen := make(map[layout.ID]*layout.Spec, len(subs))
 	w := c.changes(tx)
+	w.shared = how.shared
 	if err := w.askKinds(ctx, subs); err != nil {
 		return nil, err
 	}
@@ -338,7 +343,7 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 			continue
 		}
 		seen[s.ID] = row.Spec
-		if (s.chosen || look) && !fresh {
+		if (s.chosen || how.look) && !fresh {
 			old, found, err := asked.existing[i].Wait(ctx)
 			if err != nil {
 				return nil, err

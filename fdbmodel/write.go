@@ -34,6 +34,9 @@ type changes struct {
 	// met.
 	lanes []*laneChange
 	kinds map[string]*kindState
+	// shared says that the transaction is the caller's: others may have put futures in
+	// line before, which can't be read.
+	shared bool
 	// laneDue is when the first lane is to be looked at again that the transaction holds
 	// back, 0 for none.
 	laneDue int64

@@ -30,6 +30,11 @@ var breakLanes = []breakage{
 		row.Line.Order++
 		tx.Set(p.C.Keys().Line(&row), layout.Encode(&layout.LineEntry{ID: layout.ID{15: 1}}))
 	}},
+	{"in line where another is", []audit.Invariant{audit.InvariantLane, layout.PlaceLine},
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			row := p.Get(t, p.Lanes[1])
+			tx.Set(p.C.Keys().Line(&row), layout.Encode(&layout.LineEntry{ID: layout.ID{15: 1}}))
+		}},
 	{"in line and in the pool", only(layout.PlaceReady), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Ready(p.Lanes[1], p.Get(t, p.Lanes[1]).Spec), []byte("go:f"))
 	}},

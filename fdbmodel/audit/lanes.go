@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -235,5 +236,13 @@ func (p *page) checkInLine(r *layout.Row) {
 	}
 	if r.HasSlot() {
 		p.slots[r.Spec.Lane]++
+	}
+	if place := layout.PlaceOf(r); place != nil && place.Kind == layout.PlaceLine {
+		at := place.Key(p.keys, r)
+		p.get(at, func(value []byte) {
+			if value != nil && !bytes.Equal(value, place.Value(r)) {
+				p.broken(InvariantLane, at, "future %s is in line here, and another future has the place", r.ID)
+			}
+		})
 	}
 }

@@ -226,8 +226,8 @@ func globalKinds() []KeyKind {
 			"the settings of a kind of lanes", "SetLaneKind; cleared by RemoveLaneKind"},
 		{KeyLaneTotal, SubLaneTotals, false, in(text("kind")), FormatRecord, of[LaneTotal](), "", carried,
 			"how many futures are admitted over all lanes of a kind with a total width", "every admission, and end of one"},
-		{KeyLaneTurn, SubLaneTurns, false, in(text("kind"), number("incarnation"), versionstamp()), FormatText, nil, "key",
-			carried, "a lane with room that waits for its turn among those of its kind",
+		{KeyLaneTurn, SubLaneTurns, false, in(text("kind"), number("incarnation"), versionstamp(), number("order")),
+			FormatText, nil, "key", carried, "a lane with room that waits for its turn among those of its kind",
 			"who finds no room in the total width; cleared by who admits"},
 	}
 }
@@ -300,8 +300,8 @@ func placeKinds() []KeyKind {
 			"a future that waits for a time", "submit with a delay, fail, put back"),
 		shard(KeyLane, SubLanes, in(text("kind"), home(text("key"))), FormatRecord, of[LaneRecord](), "", carried,
 			"a lane that has admitted futures, or others in line", "every admission, and end of one"),
-		shard(PlaceLine, SubLine, in(text("kind"), home(text("key")), priority(), number("incarnation"), versionstamp()),
-			FormatRecord, of[LineEntry](), "", carried, "a future that waits for its lane to admit it",
+		shard(PlaceLine, SubLine, in(text("kind"), home(text("key")), priority(), number("incarnation"), versionstamp(),
+			number("order")), FormatRecord, of[LineEntry](), "", carried, "a future that waits for its lane to admit it",
 			"every transition that makes it ready and finds no room"),
 		shard(KeyLaneDue, SubLanesDue, in(number("due_ms"), text("kind"), home(text("key"))), FormatEmpty, nil, "", carried,
 			"a lane that its rate holds back", "who finds the rate used up; cleared by who admits then"),

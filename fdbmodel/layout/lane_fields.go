@@ -77,7 +77,7 @@ func (t *LaneTotal) readField(name, b []byte) ([]byte, error) {
 }
 
 func (r *LineRecord) appendFields(f fields) fields {
-	return f.int("o", int64(r.Order)).int("i", r.Incarnation)
+	return f.int("o", r.Order).int("i", r.Incarnation)
 }
 
 func (r *LineRecord) readField(name, b []byte) ([]byte, error) {

@@ -53,7 +53,9 @@ func CheckLaneKind(name string) error {
 // LaneKind holds the settings that all lanes of a kind obey.
 type LaneKind struct {
 	// Width is the maximum number of futures of one lane that are admitted: in the
-	// pool, with a worker, or waiting for a retry with their slot. Defaults to 1.
+	// pool, with a worker, or waiting for a retry with their slot. One that is blocked,
+	// because the result of an input was lost, has none: it gets in line again. Defaults
+	// to 1.
 	Width int `msgpack:"w" json:"width"`
 	// Total is the maximum number over all lanes of the kind, which take turns.
 	// Defaults to 0, no bound.
@@ -131,7 +133,7 @@ type LaneTotal struct {
 // with which it got in line, and its order within that.
 type LineRecord struct {
 	Stamp kv.Stamp `msgpack:"-" json:"-"`
-	Order int      `msgpack:"o,omitempty" json:"order,omitempty"`
+	Order int64    `msgpack:"o,omitempty" json:"order,omitempty"`
 	// Incarnation is that of the store with which it got in line.
 	Incarnation int64 `msgpack:"i,omitempty" json:"incarnation,omitempty"`
 }
@@ -158,7 +160,7 @@ func (r *Row) HasSlot() bool {
 		return r.Line == nil
 	case Claimed:
 		return true
-	case Delayed, Blocked:
+	case Delayed:
 		return r.Attempts.Slot
 	default:
 		return false
@@ -199,7 +201,7 @@ func (k Keyspace) LineAt(l Lane, priority uint8, incarnation int64) []byte {
 // Line returns the key of the place in line of a future, which is not Fresh.
 func (k Keyspace) Line(row *Row) []byte {
 	at := k.LineAt(row.Spec.Lane, row.Spec.Priority, row.Line.Incarnation)
-	return tuple.AppendStamp(at, row.Line.Stamp, uint16(row.Line.Order))
+	return tuple.AppendInt(tuple.AppendStamp(at, row.Line.Stamp, 0), row.Line.Order)
 }
 
 func (k Keyspace) ofLane(l Lane, sub string) []byte {

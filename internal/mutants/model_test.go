@@ -147,8 +147,8 @@ func submitMutants() []mutant {
 	const file = "fdbmodel/submit.go"
 	return []mutant{
 		{name: "the retry of a submit does not look for the first", file: file, by: model(),
-			old: "c.insertBatch(ctx, tx, subs, tx.MaybeCommitted)",
-			new: "c.insertBatch(ctx, tx, subs, false)"},
+			old: "c.insertBatch(ctx, tx, subs, insertion{look: tx.MaybeCommitted})",
+			new: "c.insertBatch(ctx, tx, subs, insertion{})"},
 		{name: "the late twin of a submit lands beside its retry", file: file, by: model(),
 			old: "\t\t\ttx.AddReadConflictKey(c.keys.Spec(s.ID))\n",
 			new: ""},
