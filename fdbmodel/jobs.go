@@ -122,6 +122,27 @@ func (c *Cluster) appendTo(ctx context.Context, tx kv.Tx, queue string, head kv.
 	return first, nil
 }
 
+// JobProducer returns the last append of a producer to a log. It returns ErrNotFound
+// for one that the log does not know, and ErrBadName.
+func (c *Cluster) JobProducer(ctx context.Context, queue, name string) (p layout.JobProducer, err error) {
+	if err := errors.Join(layout.CheckJobName("queue", queue), layout.CheckJobName("producer", name)); err != nil {
+		return p, err
+	}
+	key := c.keys.JobsNamed(queue, layout.JobsProducersPart, name)
+	err = c.View(ctx, func(tx kv.Attempt) error {
+		value, err := tx.Snapshot().Get(key).Wait(ctx)
+		if err == nil && value == nil {
+			err = fmt.Errorf("producer %s of log %s: %w", name, queue, ErrNotFound)
+		}
+		if err != nil {
+			return err
+		}
+		p = layout.JobProducer{Name: name}
+		return layout.Decode(key, value, &p)
+	})
+	return p, err
+}
+
 // LastJob returns the index of the last job of a log, 0 for a log without jobs or
 // one that does not exist.
 func (c *Cluster) LastJob(ctx context.Context, queue string) (last int64, err error) {

@@ -3,6 +3,7 @@ package jobqueue
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"fmt"
 	"sync"
@@ -122,6 +123,16 @@ func (l *Log[J]) AppendOnce(ctx context.Context, producer string, sequence int64
 		Queue: l.name, Jobs: encoded, Producer: producer, Sequence: sequence, Keep: true,
 	})
 	return uint64(at), appended, err
+}
+
+// LastSequence returns the sequence of the last AppendOnce of a producer, 0 if there
+// was none: where the producer goes on after a crash.
+func (l *Log[J]) LastSequence(ctx context.Context, producer string) (int64, error) {
+	last, err := l.cluster.JobProducer(ctx, l.name, producer)
+	if errors.Is(err, fdbmodel.ErrNotFound) {
+		return 0, nil
+	}
+	return last.Sequence, err
 }
 
 // Emit appends jobs when the job that an Output belongs to is committed, after those

@@ -33,7 +33,7 @@ type maker struct {
 
 // makers are all commands apart from those that go on until they are stopped.
 func makers() []maker {
-	return []maker{
+	return append([]maker{
 		{"submit", 60, (*walk).submit},
 		{"put", 5, (*walk).putValue},
 		{"await", 8, (*walk).await},
@@ -92,7 +92,7 @@ func makers() []maker {
 		{"version", 1, fixed("version")},
 		{"bench", 1, (*walk).bench},
 		{"demo", 1, (*walk).demo},
-	}
+	}, jobCalls()...)
 }
 
 // servers are the commands that go on until they are stopped. begin starts them.

@@ -1,0 +1,294 @@
+package main
+
+import (
+	"context"
+
+	"fmt"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/futures"
+)
+
+func (a *app) jobsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "jobs", Short: "Logs of ordered jobs: show progress, append, and settle jobs that were parked",
+		Long: "Logs of ordered jobs are consumed by the stages of Go programs (package batch/jobqueue): each job in turn, " +
+			"none skipped. These commands show how far the consumers are, append jobs, and settle those that a consumer has " +
+			"put aside because they kept failing.",
+	}
+	cmd.AddCommand(a.jobsListCommand(), a.jobsReadCommand(), a.jobsAppendCommand(), a.jobsParkedCommand(),
+		a.jobsRetryCommand(), a.jobsDropCommand(), a.jobsRemoveCommand())
+	return needsCommand(cmd)
+}
+
+// jobsLog is a log of jobs in JSON.
+type jobsLog struct {
+	Queue     string         `json:"queue"`
+	First     int64          `json:"first"`
+	Last      int64          `json:"last"`
+	Consumers []jobsConsumer `json:"consumers"`
+}
+
+// jobsConsumer is a consumer in JSON.
+type jobsConsumer struct {
+	Name      string `json:"name"`
+	Processed int64  `json:"processed"`
+	At        string `json:"at"`
+	// Behind is how many jobs of the log it has not done. It is left out for jobs
+	// that are elsewhere.
+	Behind *int64 `json:"behind,omitempty"`
+	Parked int    `json:"parked"`
+	// Process says where it runs, or ran if that process has died.
+	Process  string `json:"process,omitempty"`
+	Failing  int64  `json:"failing,omitempty"`
+	Attempts int64  `json:"attempts,omitempty"`
+	Error    string `json:"error,omitempty"`
+}
+
+func jobsLogOf(q *fdbmodel.JobQueue) jobsLog {
+	log := jobsLog{Queue: q.Name, First: q.First, Last: q.Last, Consumers: []jobsConsumer{}}
+	for i := range q.Consumers {
+		s := &q.Consumers[i]
+		c := jobsConsumer{Name: s.Name, Processed: s.Progress.Index, At: timeText(s.Progress.At), Parked: s.Parked}
+		if q.Last > 0 {
+			behind := q.Last - s.Progress.Index
+			c.Behind = &behind
+		}
+		if l := s.Lease; l != nil {
+			c.Process, c.Failing, c.Attempts, c.Error = l.About, l.Failing, l.Attempts, l.Error
+		}
+		log.Consumers = append(log.Consumers, c)
+	}
+	return log
+}
+
+func (a *app) jobsListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "list [QUEUE]", Short: "List logs of jobs, with the progress of their consumers",
+		Long: "list shows each consumer with the index up to which all jobs are done, how many jobs it is behind, how many " +
+			"it has parked, and the job that it is stuck at, if one keeps failing. PROCESS is empty if none consumes, and " +
+			"may have died a moment ago.",
+		Example: "  futura jobs list\n  futura jobs list orders --json", Args: usage(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.open(cmd.Context(), func(c *futures.Client) error { return a.listJobs(cmd.Context(), c, args) })
+		},
+	}
+}
+
+func (a *app) listJobs(ctx context.Context, c *futures.Client, args []string) error {
+	var queues []fdbmodel.JobQueue
+	var err error
+	if len(args) > 0 {
+		queues = make([]fdbmodel.JobQueue, 1)
+		queues[0], err = c.Cluster().JobQueue(ctx, args[0])
+	} else {
+		queues, err = c.Cluster().JobQueues(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	logs := make([]jobsLog, len(queues))
+	rows := [][]string{{"QUEUE", "JOBS", "CONSUMER", "PROCESSED", "BEHIND", "PARKED", "PROCESS", "STUCK AT"}}
+	for i := range queues {
+		logs[i] = jobsLogOf(&queues[i])
+		rows = append(rows, jobsRows(&logs[i])...)
+	}
+	return a.show(logs, rows)
+}
+
+func jobsRows(log *jobsLog) (rows [][]string) {
+	jobs := "elsewhere"
+	if log.Last > 0 {
+		jobs = fmt.Sprintf("%d-%d", log.First, log.Last)
+	}
+	for _, c := range log.Consumers {
+		stuck, behind, parked := "", "", strconv.Itoa(c.Parked)
+		if c.Behind != nil {
+			behind = strconv.FormatInt(*c.Behind, 10)
+		}
+		if c.Parked == fdbmodel.MaxParkedCount {
+			parked += "+"
+		}
+		if c.Error != "" {
+			stuck = fmt.Sprintf("job %d, %s: %s", c.Failing, attemptsText(c.Attempts), c.Error)
+		}
+		rows = append(rows, []string{log.Queue, jobs, c.Name, strconv.FormatInt(c.Processed, 10), behind, parked, c.Process,
+			stuck})
+	}
+	if len(log.Consumers) == 0 {
+		rows = append(rows, []string{log.Queue, jobs})
+	}
+	return rows
+}
+
+func attemptsText(n int64) string {
+	if n == 1 {
+		return "1 attempt"
+	}
+	return fmt.Sprint(n, " attempts")
+}
+
+// jobForm is a job in JSON.
+type jobForm struct {
+	Index int64 `json:"index"`
+	// Value is the job as text, Bytes in base64 if it is no text.
+	Value    string `json:"value,omitempty"`
+	Bytes    []byte `json:"bytes,omitempty"`
+	At       string `json:"at"`
+	Attempts int64  `json:"attempts,omitempty"`
+	Error    string `json:"error,omitempty"`
+	Retrying bool   `json:"retrying,omitempty"`
+}
+
+func (f *jobForm) set(value []byte, at int64) {
+	f.At = time.UnixMilli(at).UTC().Format(time.RFC3339)
+	if utf8.Valid(value) {
+		f.Value = string(value)
+	} else {
+		f.Bytes = value
+	}
+}
+
+func (f *jobForm) text() string {
+	if f.Bytes != nil {
+		return fmt.Sprintf("%d bytes", len(f.Bytes))
+	}
+	return f.Value
+}
+
+func (a *app) jobsReadCommand() *cobra.Command {
+	var from int64
+	var limit int
+	cmd := &cobra.Command{
+		Use: "read QUEUE", Short: "Print jobs of a log", Args: exactly(1),
+		Long:    "read prints jobs in their order, the index and the time of each first.",
+		Example: "  futura jobs read orders --from 1000 --limit 20",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if from < 0 || limit < 1 {
+				return usageError{fmt.Errorf("--from %d, --limit %d: use an index above 0, and a limit above 0", from, limit)}
+			}
+			return a.open(cmd.Context(), func(c *futures.Client) error {
+				return a.readJobs(cmd.Context(), c, args[0], from, limit)
+			})
+		},
+	}
+	cmd.Flags().Int64Var(&from, "from", 0, "the index of the first job (default: the first that is in the log)")
+	cmd.Flags().IntVar(&limit, "limit", 100, "how many")
+	return cmd
+}
+
+func (a *app) readJobs(ctx context.Context, c *futures.Client, queue string, from int64, limit int) error {
+	q, err := c.Cluster().JobQueue(ctx, queue)
+	if err != nil {
+		return err
+	}
+	forms, rows := []jobForm{}, [][]string{}
+	for at := max(from, q.First, 1); len(forms) < limit; {
+		jobs, err := c.Cluster().ReadJobs(ctx, queue, at, limit-len(forms))
+		if err != nil {
+			return err
+		}
+		if len(jobs) == 0 {
+			break
+		}
+		for i := range jobs {
+			form := jobForm{Index: jobs[i].Index}
+			form.set(jobs[i].Value, jobs[i].At)
+			forms = append(forms, form)
+			rows = append(rows, []string{strconv.FormatInt(form.Index, 10), form.At, form.text()})
+			at = form.Index + 1
+		}
+	}
+	return a.show(forms, rows)
+}
+
+// consumerArgs are the arguments QUEUE CONSUMER.
+func consumerArgs(args []string) fdbmodel.JobConsumer {
+	return fdbmodel.JobConsumer{Queue: args[0], Name: args[1]}
+}
+
+func (a *app) jobsParkedCommand() *cobra.Command {
+	var after int64
+	var limit int
+	cmd := &cobra.Command{
+		Use: "parked QUEUE CONSUMER", Short: "List the jobs that a consumer has put aside", Args: exactly(2),
+		Long: "parked lists the jobs that a consumer has passed because they kept failing, with their last error. They " +
+			"stay until they are done (futura jobs retry) or dropped (futura jobs drop).",
+		Example: "  futura jobs parked orders price --json",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if limit < 1 {
+				return usageError{fmt.Errorf("--limit %d: use a number above 0", limit)}
+			}
+			return a.open(cmd.Context(), func(c *futures.Client) error {
+				return a.listParked(cmd.Context(), c, consumerArgs(args), after, limit)
+			})
+		},
+	}
+	cmd.Flags().Int64Var(&after, "after", 0, "list those above this index")
+	cmd.Flags().IntVar(&limit, "limit", 100, "how many")
+	return cmd
+}
+
+func (a *app) listParked(ctx context.Context, c *futures.Client, k fdbmodel.JobConsumer, after int64, limit int) error {
+	forms, rows := []jobForm{}, [][]string{}
+	err := eachParked(ctx, c, k, after, func(p *layout.ParkedJob) bool {
+		form := jobForm{Index: p.Index, Attempts: p.Attempts, Error: p.Error, Retrying: p.Retrying}
+		form.set(p.Value, p.At)
+		note := form.Error
+		if p.Retrying {
+			note += " (to be tried again)"
+		}
+		forms = append(forms, form)
+		rows = append(rows, []string{strconv.FormatInt(form.Index, 10), attemptsText(p.Attempts), form.At, note})
+		return len(forms) < limit
+	})
+	if err != nil {
+		return err
+	}
+	return a.show(forms, rows)
+}
+
+// eachParked calls fn with the parked jobs above an index, until it returns false. It
+// returns ErrNotFound for a consumer that does not exist.
+func eachParked(ctx context.Context, c *futures.Client, k fdbmodel.JobConsumer, after int64,
+	fn func(*layout.ParkedJob) bool,
+) error {
+	const page = 1000
+	if err := requireConsumer(ctx, c, k); err != nil {
+		return err
+	}
+	for {
+		parked, err := c.Cluster().ParkedJobs(ctx, k, after, page)
+		if err != nil || len(parked) == 0 {
+			return err
+		}
+		for i := range parked {
+			if !fn(&parked[i]) {
+				return nil
+			}
+		}
+		after = parked[len(parked)-1].Index
+	}
+}
+
+func requireConsumer(ctx context.Context, c *futures.Client, k fdbmodel.JobConsumer) error {
+	if err := k.Check(); err != nil {
+		return err
+	}
+	q, err := c.Cluster().JobQueue(ctx, k.Queue)
+	if err != nil {
+		return err
+	}
+	for i := range q.Consumers {
+		if q.Consumers[i].Name == k.Name {
+			return nil
+		}
+	}
+	return fmt.Errorf("consumer %v: %w", k, fdbmodel.ErrNotFound)
+}

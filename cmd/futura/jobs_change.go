@@ -1,0 +1,262 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/futura-run/futura/batch/jobqueue"
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/futures"
+)
+
+func (a *app) jobsAppendCommand() *cobra.Command {
+	var producer string
+	cmd := &cobra.Command{
+		Use: "append QUEUE", Short: "Append jobs from standard input, one per line", Args: exactly(1),
+		Long: "append gives each line the next index of the log, which is made if it does not exist, and prints how many " +
+			"there were. Stages of a typed log expect JSON; a line has at most 16 KiB. Consumers are woken." +
+			"\n\nWith --producer the log remembers how many lines it has of that name, and the command passes over as many: " +
+			"run it again after an interruption, or with a file that has grown, and each line is there once. One command at a " +
+			"time may use a name.",
+		Example: "  futura jobs append orders < orders.ndjson\n" +
+			"  futura jobs append orders --producer monday.ndjson < monday.ndjson",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.openOrMake(cmd.Context(), func(c *futures.Client) error {
+				return a.appendJobs(cmd.Context(), c, args[0], producer)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&producer, "producer", "", "append each line once under this name, such as the file's")
+	return cmd
+}
+
+// appended is what append prints in JSON.
+type appended struct {
+	Queue    string `json:"queue"`
+	Appended int64  `json:"appended"`
+	// Skipped counts lines that were there before.
+	Skipped int64 `json:"skipped"`
+	// First is the index of the first job that was appended, 0 if none was.
+	First uint64 `json:"first"`
+}
+
+// lines gathers lines of the input for a log.
+type lines struct {
+	log      *jobqueue.Log[string]
+	producer string
+	number   int64 // of the last line that was read
+	jobs     []string
+	size     int
+	result   appended
+}
+
+func (a *app) appendJobs(ctx context.Context, c *futures.Client, queue, producer string) error {
+	log, err := jobqueue.NewLog(c.Cluster(), queue, jobqueue.LogOptions[string]{})
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	l := &lines{log: log, producer: producer, result: appended{Queue: queue}}
+	var before int64
+	if producer != "" {
+		if before, err = log.LastSequence(ctx, producer); err != nil {
+			return err
+		}
+	}
+	in := bufio.NewScanner(a.in)
+	in.Buffer(make([]byte, 0, 64<<10), layout.MaxJob+2)
+	for in.Scan() {
+		if l.number++; l.number <= before {
+			l.result.Skipped++
+			continue
+		}
+		if err := l.add(ctx, in.Text()); err != nil {
+			return a.appendedSoFar(l, err)
+		}
+	}
+	err = in.Err()
+	if errors.Is(err, bufio.ErrTooLong) {
+		err = usageError{fmt.Errorf("line %d: %w: a job has at most %d bytes", l.number+1, fdbmodel.ErrTooLarge,
+			layout.MaxJob)}
+	}
+	if err = errors.Join(l.flush(ctx), err); err != nil {
+		return a.appendedSoFar(l, err)
+	}
+	return a.say(l.result, "appended", l.result.Appended, "jobs;", l.result.Skipped, "were there")
+}
+
+// appendedSoFar adds to an error what was appended before it.
+func (a *app) appendedSoFar(l *lines, err error) error {
+	return fmt.Errorf("after %d jobs were appended: %w", l.result.Appended, err)
+}
+
+// add takes one more line.
+func (l *lines) add(ctx context.Context, line string) error {
+	if len(line) > layout.MaxJob {
+		l.number--
+		err := errors.Join(l.flush(ctx), fmt.Errorf("line %d: %w: %d bytes, a job has at most %d", l.number+1,
+			fdbmodel.ErrTooLarge, len(line), layout.MaxJob))
+		return usageError{err}
+	}
+	if len(l.jobs) == fdbmodel.MaxAppend || l.size+len(line) > fdbmodel.MaxAppendBytes {
+		l.number--
+		err := l.flush(ctx)
+		if l.number++; err != nil {
+			return err
+		}
+	}
+	l.jobs, l.size = append(l.jobs, line), l.size+len(line)
+	return nil
+}
+
+// flush appends the lines that were gathered, up to the last that was read.
+func (l *lines) flush(ctx context.Context) error {
+	if len(l.jobs) == 0 {
+		return nil
+	}
+	var first uint64
+	var err error
+	if l.producer == "" {
+		first, err = l.log.Append(ctx, l.jobs...)
+	} else {
+		var isNew bool
+		if first, isNew, err = l.log.AppendOnce(ctx, l.producer, l.number, l.jobs...); err == nil && !isNew {
+			err = usageError{fmt.Errorf("another command appends as producer %s: run one at a time", l.producer)}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if l.result.First == 0 {
+		l.result.First = first
+	}
+	l.result.Appended += int64(len(l.jobs))
+	l.jobs, l.size = nil, 0
+	return nil
+}
+
+// parkedCommand makes a command for parked jobs that are named by their indexes, or
+// all.
+func (a *app) parkedCommand(verb, short, long, outcome string,
+	do func(context.Context, *fdbmodel.Cluster, fdbmodel.JobConsumer, int64) error,
+) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use: verb + " QUEUE CONSUMER INDEX... | --all", Short: short, Long: long,
+		Example: fmt.Sprintf("  futura jobs %s orders price 17 23\n  futura jobs %s orders price --all", verb, verb),
+		Args:    usage(cobra.MinimumNArgs(2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if all == (len(args) > 2) {
+				return usageError{errors.New("give the indexes of parked jobs, or --all")}
+			}
+			indexes, err := jobIndexes(args[2:])
+			if err != nil {
+				return err
+			}
+			return a.open(cmd.Context(), func(c *futures.Client) error {
+				return a.changeParked(cmd.Context(), c, consumerArgs(args), indexes, outcome, do)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "all jobs that the consumer has parked")
+	return cmd
+}
+
+func jobIndexes(args []string) ([]int64, error) {
+	indexes := make([]int64, len(args))
+	for i, arg := range args {
+		var err error
+		if indexes[i], err = strconv.ParseInt(arg, 10, 64); err != nil || indexes[i] < 1 {
+			return nil, usageError{fmt.Errorf("index %.40q: use a number above 0", arg)}
+		}
+	}
+	return indexes, nil
+}
+
+// changeParked does the same to parked jobs, all of them if no index is given. Those
+// that are gone don't keep it from the others.
+func (a *app) changeParked(ctx context.Context, c *futures.Client, k fdbmodel.JobConsumer, indexes []int64,
+	outcome string, do func(context.Context, *fdbmodel.Cluster, fdbmodel.JobConsumer, int64) error,
+) error {
+	given := len(indexes) > 0
+	if !given {
+		err := eachParked(ctx, c, k, 0, func(p *layout.ParkedJob) bool {
+			indexes = append(indexes, p.Index)
+			return true
+		})
+		if err != nil {
+			return err
+		}
+	}
+	changed := []int64{}
+	var missing error
+	for _, index := range indexes {
+		err := do(ctx, c.Cluster(), k, index)
+		switch {
+		case errors.Is(err, fdbmodel.ErrNotFound):
+			if given {
+				missing = errors.Join(missing, err)
+			}
+		case err != nil:
+			return errors.Join(missing, err)
+		default:
+			changed = append(changed, index)
+		}
+	}
+	form := map[string]any{"queue": k.Queue, "consumer": k.Name, "outcome": outcome, "indexes": changed}
+	return errors.Join(missing, a.say(form, outcome, len(changed), "jobs"))
+}
+
+func (a *app) jobsRetryCommand() *cobra.Command {
+	return a.parkedCommand("retry", "Have parked jobs tried again",
+		"retry has the consumer run parked jobs once more, at its next heartbeat and out of the order. One that is done is "+
+			"parked no more; one that fails stays, with the new error.", "retrying",
+		func(ctx context.Context, c *fdbmodel.Cluster, k fdbmodel.JobConsumer, index int64) error {
+			return c.RetryParked(ctx, k, index)
+		})
+}
+
+func (a *app) jobsDropCommand() *cobra.Command {
+	return a.parkedCommand("drop", "Forget parked jobs: they will not be done",
+		"drop removes jobs from the list of those that a consumer has parked. They will not be done, and an attempt that is "+
+			"under way has no effects.", "dropped",
+		func(ctx context.Context, c *fdbmodel.Cluster, k fdbmodel.JobConsumer, index int64) error {
+			return c.DropParked(ctx, k, index)
+		})
+}
+
+func (a *app) jobsRemoveCommand() *cobra.Command {
+	var consumer string
+	var force bool
+	cmd := &cobra.Command{
+		Use: "remove QUEUE", Short: "Remove a log with its jobs and consumers, or one consumer", Args: exactly(1),
+		Long: "remove removes a log of jobs with everything that belongs to it; with --consumer, the progress and the " +
+			"parked jobs of that consumer alone, which then begins anew. A log stays long as long as a consumer that nobody runs " +
+			"any more has not done its jobs: remove that one.",
+		Example: "  futura jobs remove orders --consumer old\n  futura jobs remove orders --force",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.open(cmd.Context(), func(c *futures.Client) error {
+				if consumer != "" {
+					if err := requireConsumer(cmd.Context(), c,
+						fdbmodel.JobConsumer{Queue: args[0], Name: consumer}); err != nil {
+						return err
+					}
+				}
+				if err := c.Cluster().DropJobs(cmd.Context(), args[0], consumer, force); err != nil {
+					return err
+				}
+				form := map[string]string{"queue": args[0], "consumer": consumer, "outcome": "removed"}
+				return a.say(form, "removed", args[0], consumer)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&consumer, "consumer", "", "remove this consumer alone")
+	cmd.Flags().BoolVar(&force, "force", false, "even if a process consumes, or did until it died")
+	return cmd
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/batch/jobqueue"
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
+)
+
+// consumeJobs runs a stage of a shell's store until it has come to an index. Jobs
+// that are "bad" fail.
+func consumeJobs(s *shell, queue string, to uint64) {
+	ctx := context.Background()
+	db, err := kvopen.Open(ctx, s.store, kvopen.Options{})
+	require.NoError(s.t, err)
+	cluster, err := fdbmodel.Open(ctx, db, "default", fdbmodel.Options{})
+	require.NoError(s.t, err)
+	log, err := jobqueue.NewLog(cluster, queue, jobqueue.LogOptions[string]{Keep: 2})
+	require.NoError(s.t, err)
+	over := make(chan struct{})
+	stage, err := jobqueue.NewStage(cluster, log, "price",
+		func(_ context.Context, job jobqueue.Job[string], _ *jobqueue.Output) error {
+			if strings.HasPrefix(job.Value, "bad") {
+				return jobqueue.Permanent(errors.New("it is bad"))
+			}
+			return nil
+		}, jobqueue.StageOptions{About: "here", Options: jobqueue.Options{OnFailure: jobqueue.Park,
+			OnAdvance: func(processed uint64) {
+				if processed == to {
+					close(over)
+				}
+			}}})
+	require.NoError(s.t, err)
+	require.NoError(s.t, stage.Start())
+	<-over
+	require.NoError(s.t, stage.Stop(ctx))
+	require.NoError(s.t, log.Trim(ctx))
+	log.Close()
+	require.NoError(s.t, db.Close())
+}
+
+func TestJobsFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	out, _ := s.run(exitOK, "one\nbad two\nthree\nbad four\n", "jobs", "append", "orders")
+	require.Equal(t, "appended 4 jobs; 0 were there\n", out)
+	require.Regexp(t, `(?m)^orders +1-4`, s.ok("jobs", "list"))
+	consumeJobs(s, "orders", 4)
+	require.Regexp(t, `(?m)^orders +3-4 +price +4 +0 +2`, s.ok("jobs", "list", "orders"))
+	var logs []jobsLog
+	require.NoError(t, json.Unmarshal([]byte(s.ok("jobs", "list", "--json")), &logs))
+	require.Len(t, logs, 1)
+	require.EqualValues(t, []any{int64(4), int64(4), 2}, []any{logs[0].Last, logs[0].Consumers[0].Processed,
+		logs[0].Consumers[0].Parked})
+	read := s.ok("jobs", "read", "orders")
+	require.Regexp(t, `(?m)^3 .*Z +three$`, read)
+	require.Regexp(t, `(?m)^4 .*Z +bad four$`, read)
+	require.NotContains(t, s.ok("jobs", "read", "orders", "--limit", "1"), "four")
+	parked := s.ok("jobs", "parked", "orders", "price")
+	require.Regexp(t, `(?m)^2 +1 attempt +\S+Z +it is bad$`, parked)
+	require.Equal(t, "retrying 1 jobs", s.ok("jobs", "retry", "orders", "price", "2"))
+	require.Contains(t, s.ok("jobs", "parked", "orders", "price", "--limit", "1"), "to be tried again")
+	require.Contains(t, s.ok("jobs", "parked", "orders", "price", "--after", "2", "--json"), `"value": "bad four"`)
+	s.run(exitNotFound, "", "jobs", "drop", "orders", "price", "3", "4")
+	require.Equal(t, "dropped 1 jobs", s.ok("jobs", "drop", "orders", "price", "--all"))
+	require.Equal(t, "[]", s.ok("jobs", "parked", "orders", "price", "--json"))
+	require.Contains(t, s.ok("check"), "0 problems")
+	require.Equal(t, "removed orders price", s.ok("jobs", "remove", "orders", "--consumer", "price"))
+	s.ok("jobs", "remove", "orders")
+	require.Equal(t, "[]", s.ok("jobs", "list", "--json"))
+}
+
+// TestJobsAreAppendedOnce repeats an append of a file that grows.
+func TestJobsAreAppendedOnce(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	file := strings.Repeat("line\n", 1500)
+	args := []string{"jobs", "append", "orders", "--producer", "file", "--json"}
+	for _, want := range []appended{
+		{Queue: "orders", Appended: 1500, First: 1}, {Queue: "orders", Skipped: 1500},
+		{Queue: "orders", Appended: 1300, Skipped: 1500, First: 1501},
+	} {
+		if want.Skipped > 0 && want.Appended > 0 {
+			file += strings.Repeat("more\n", 1300)
+		}
+		out, _ := s.run(exitOK, file, args...)
+		var got appended
+		require.NoError(t, json.Unmarshal([]byte(out), &got))
+		require.Equal(t, want, got)
+	}
+	_, e := s.run(exitUsage, file+"fine\n"+strings.Repeat("x", 17<<10)+"\n", args...)
+	require.Contains(t, e, "line 2802")
+	require.Contains(t, e, "after 1 jobs were appended")
+	require.Regexp(t, `(?m)^orders +1-2801`, s.ok("jobs", "list"))
+}
+
+func TestMistakesWithJobs(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.run(exitOK, "one\n", "jobs", "append", "orders")
+	for says, args := range map[string][]string{
+		"queue \"a b\"":    {"append", "a b"},
+		"producer \"a b\"": {"append", "orders", "--producer", "a b"},
+		"or --all":         {"retry", "orders", "price"},
+		"index \"x\"":      {"drop", "orders", "price", "x"},
+		"--limit":          {"parked", "orders", "price", "--limit", "0"},
+		"--from -1":        {"read", "orders", "--from", "-1"},
+		"accepts 1 arg":    {"remove"},
+		"consumer \"a b\"": {"remove", "orders", "--consumer", "a b"},
+		"accepts at most":  {"list", "a", "b"},
+	} {
+		_, e := s.run(exitUsage, "x\n", append([]string{"jobs"}, args...)...)
+		require.Contains(t, e, says)
+	}
+	for _, args := range [][]string{
+		{"list", "none"}, {"read", "none"}, {"parked", "none", "price"}, {"parked", "orders", "none"},
+		{"retry", "orders", "none", "1"}, {"drop", "none", "price", "--all"}, {"remove", "none"},
+		{"remove", "orders", "--consumer", "none"},
+	} {
+		_, e := s.run(exitNotFound, "", append([]string{"jobs"}, args...)...)
+		require.Contains(t, e, "none")
+	}
+}
