@@ -237,8 +237,8 @@ func (a *app) jobsRemoveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "remove QUEUE", Short: "Remove a log with its jobs and consumers, or one consumer", Args: exactly(1),
 		Long: "remove removes a log of jobs with everything that belongs to it; with --consumer, the progress and the " +
-			"parked jobs of that consumer alone, which then begins anew. A log stays long as long as a consumer that nobody runs " +
-			"any more has not done its jobs: remove that one.",
+			"parked jobs of that consumer alone, which then begins anew. A log stays long as long as a consumer that " +
+			"nobody runs any more has not done its jobs: remove that one.",
 		Example: "  futura jobs remove orders --consumer old\n  futura jobs remove orders --force",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.open(cmd.Context(), func(c *futures.Client) error {
