@@ -62,6 +62,8 @@ type Cluster struct {
 	ledger ledger
 	marked marked
 
+	limiter limiter
+
 	objectsMu sync.Mutex
 	objects   ObjectReader
 
@@ -102,6 +104,7 @@ func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster
 	c.ids.Random = c.random
 	c.hub = newHub()
 	c.lineOrder.Store(int64(c.random.uint64() >> orderBits))
+	c.limiter.ended = make(chan struct{}, 1)
 	wanted := o.Config
 	if wanted.Shards == 0 && kv.TraitsOf(db).Opening != "" {
 		wanted.Shards = 1

@@ -251,6 +251,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 		return nil, err
 	}
 	r.release(completions, exhausted)
+	r.cluster.noteClaimed(-count(outcomes, Applied))
 	r.noteLost(completions, outcomes)
 	c.announce(ctx, result.Version, after)
 	return outcomes, nil

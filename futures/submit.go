@@ -11,8 +11,9 @@ import (
 
 // Submit creates a future and returns once it is durable. Concurrent calls
 // share transactions; an invalid task fails only its own call. It returns
-// ErrBadSpec, ErrBadName, ErrTooLarge, ErrIDInUse, ErrUnfit, a NotUniqueError, and
-// ErrNotFound for an unknown module or alias.
+// ErrBadSpec, ErrBadName, ErrTooLarge, ErrIDInUse, ErrUnfit, a NotUniqueError, a
+// LimitError if the cluster has no room, and ErrNotFound for an unknown module or
+// alias.
 //
 // An unknown commit is resolved: the future is created once. If ctx ends during
 // the transaction, the error is ErrUnknownResult joined with ctx's: the future
@@ -26,6 +27,9 @@ func (c *Client) Submit(ctx context.Context, t Task) (*Future, error) {
 		err = c.requireFit(ctx, []Task{t}, []fdbmodel.Submission{s})
 	}
 	if err == nil {
+		err = c.admit(ctx, 1, t.WaitForRoom)
+	}
+	if err == nil {
 		err = c.writeAhead(ctx, &s)
 	}
 	if err != nil {
@@ -35,8 +39,9 @@ func (c *Client) Submit(ctx context.Context, t Task) (*Future, error) {
 }
 
 // SubmitMany creates futures, in transactions of up to 100 each, one after the
-// other. It returns the errors of Submit; except for ErrIDInUse and a NotUniqueError, a mistake in
-// one of the tasks is found before any future is created. With an error it
+// other. It returns the errors of Submit; except for ErrIDInUse and a NotUniqueError, a
+// mistake in one of the tasks is found before any future is created, and so is a limit
+// that has no room for all of them, unless one of the tasks waits for room. With an error it
 // returns the handles of the futures that certainly exist: those of the first
 // tasks.
 func (c *Client) SubmitMany(ctx context.Context, tasks []Task) ([]*Future, error) {
@@ -50,7 +55,7 @@ func (c *Client) SubmitMany(ctx context.Context, tasks []Task) ([]*Future, error
 	if err != nil {
 		return nil, err
 	}
-	return c.commit(ctx, subs)
+	return c.commitAdmitted(ctx, subs, waitsForRoom(tasks))
 }
 
 // commit creates futures whose ids are already known: notices of their ends may
@@ -175,6 +180,9 @@ func (c *Client) SubmitTx(ctx context.Context, tx kv.Tx, tasks []Task) (*TxFutur
 	s := &TxFutures{client: c, Futures: make([]*Future, len(tasks))}
 	if len(tasks) == 0 {
 		return s, nil
+	}
+	if err := c.admit(ctx, len(tasks), waitsForRoom(tasks)); err != nil {
+		return nil, err
 	}
 	if s.answers, err = c.cluster.SubmitTx(ctx, tx, subs); err != nil {
 		return nil, err

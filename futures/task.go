@@ -91,6 +91,11 @@ type Task struct {
 	// a NotUniqueError by default. The same ID or Key is the same future, and no
 	// conflict. Defaults to nil.
 	Unique *Unique
+	// WaitForRoom has the submit wait while a limit of the cluster is exceeded, until its
+	// context ends; with SubmitMany all tasks wait if one does, and are submitted as there
+	// is room. Defaults to false: the submit returns a LimitError, which says when to come
+	// back.
+	WaitForRoom bool
 	// AsObject keeps the result in the object store of the worker that runs the
 	// future, if that has one, instead of in the cluster's store: large ones go from
 	// worker to worker without it. The result is lost with the worker; who needs it

@@ -32,7 +32,11 @@ func (l *life) claimLoop(ctx context.Context) error {
 			return nil
 		}
 		n, err := l.claim(ctx)
-		if err == nil && (n == 0 || !l.more) {
+		switch {
+		case err != nil:
+		case n == 0 && !l.limited.IsZero():
+			l.awaitLimit(ctx)
+		case n == 0 || !l.more:
 			err = l.idle(ctx)
 		}
 		switch {
@@ -53,6 +57,18 @@ func (l *life) claimLoop(ctx context.Context) error {
 func (l *life) pause(ctx context.Context, d time.Duration) {
 	clk := l.worker.cluster.Clock()
 	_ = clock.Wait(ctx, clk, clk.Now().Add(d)) // the caller asks ctx
+}
+
+// awaitLimit waits until more futures may run in the cluster, or for the time to ask
+// again. The caller asks ctx.
+func (l *life) awaitLimit(ctx context.Context) {
+	timer := l.worker.cluster.Clock().At(l.limited)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+	case <-l.worker.cluster.ClaimEnded():
+	case <-ctx.Done():
+	}
 }
 
 // claim waits until there is room, claims as many futures as fit, and returns
@@ -94,6 +110,11 @@ func (l *life) request() (fdbmodel.ClaimRequest, bool) {
 }
 
 func (l *life) claimNow(ctx context.Context, request fdbmodel.ClaimRequest) (int, error) {
+	may, again, err := l.worker.cluster.MayClaim(ctx, request.Max)
+	if l.limited = again; err != nil || may == 0 {
+		return 0, err
+	}
+	request.Max = may
 	answer, err := l.reg.Claim(ctx, request)
 	for _, j := range l.worker.slots.admit(l, answer.Futures) {
 		j.relinquish()

@@ -21,6 +21,7 @@ const (
 	settleEvery    = time.Second
 	misfitsEvery   = 10 * time.Second // or a quarter of the time after which they end
 	replaceEvery   = 2 * time.Second
+	measureEvery   = 2 * time.Second
 	schedulesEvery = time.Second
 	overdueEvery   = time.Second
 	// sweepsPerRun is the maximum number of futures whose chunks one run examines.
@@ -45,6 +46,7 @@ type janitor struct {
 	opening string // of a store that only this process can reach
 
 	keepRole duty
+	measure  duty   // with and without the role: others may be unable to
 	duties   []duty // while it has the role
 
 	held  bool
@@ -85,6 +87,8 @@ func newJanitor(w *Worker, id layout.WorkerID) *janitor {
 	}
 	j.role.gap, j.beats.gap, j.mail.gap = config.DeadAfter/2, config.DeadAfter/2, 2*sweepEvery
 	j.keepRole = duty{name: "the janitor's role", every: config.Heartbeat, run: atIntervals(j.takeRole)}
+	j.measure = duty{name: "measuring of the store", every: config.Heartbeat,
+		run: atIntervals(func(ctx context.Context, _ time.Time) error { return w.cluster.WriteUsage(ctx) })}
 	j.duties = []duty{
 		{name: "reap", every: config.Heartbeat, run: atIntervals(j.reap)},
 		{name: "promote", every: promoteEvery, run: inBatches(w.cluster.PromoteDue)},
@@ -143,6 +147,9 @@ func (j *janitor) loop(ctx context.Context) {
 // step does what is due and returns when the next is.
 func (j *janitor) step(ctx context.Context, now time.Time) time.Time {
 	next := j.perform(ctx, &j.keepRole, now)
+	if at := j.perform(ctx, &j.measure, now); at.Before(next) {
+		next = at
+	}
 	for i := range j.duties {
 		if !j.held {
 			break

@@ -73,6 +73,7 @@ func TestEveryRouteAsksForItsPermission(t *testing.T) {
 		"POST /api/v1/schedules/{name}:trigger": stack.Submit, "POST /api/v1/schedules": stack.Admin,
 		"PUT /api/v1/schedules/{name}": stack.Admin, "DELETE /api/v1/schedules/{name}": stack.Admin,
 		"POST /api/v1/schedules/{name}:pause": stack.Admin, "POST /api/v1/schedules/{name}:resume": stack.Admin,
+		"GET /api/v1/limits": stack.Read, "PUT /api/v1/limits": stack.Admin,
 		"GET /api/v1/unique": stack.Read, "DELETE /api/v1/unique": stack.Submit,
 		"PUT /api/v1/futures/{id}/pins/{holder}": stack.Submit, "DELETE /api/v1/futures/{id}/pins/{holder}": stack.Submit,
 	}

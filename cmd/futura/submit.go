@@ -99,6 +99,7 @@ func (a *app) submitCommand() *cobra.Command {
 	flags.DurationVar(&t.Delay, "delay", 0, "how long it waits before it may run")
 	flags.StringVar(&t.Key, "key", "", "idempotency key: the same key and content is the same future")
 	f.unique.add(flags)
+	flags.BoolVar(&t.WaitForRoom, "wait-for-room", false, "wait while a limit of the cluster is exceeded")
 	flags.BoolVar(&f.wait, "wait", false, "wait for the result and print it")
 	flags.DurationVar(&f.timeout, "wait-timeout", 0, "how long to wait at most (default: no limit)")
 	return cmd

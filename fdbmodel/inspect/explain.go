@@ -33,6 +33,7 @@ const (
 	ReasonAboutToMove Reason = "about_to_run" // such a worker has free resources
 	ReasonAssigned    Reason = "assigned"     // it waits for one worker
 	ReasonHeld        Reason = "held"         // it waits to be assigned
+	ReasonLimit       Reason = "limit"        // as many futures run as the cluster allows
 	ReasonBlocked     Reason = "blocked"      // it waits for the results of other futures
 	ReasonInLine      Reason = "in_line"      // it waits for its lane to admit it
 	// ReasonUnreachable is that of a future whose result is an object which can't be
@@ -119,6 +120,7 @@ func explainRow(ctx context.Context, c *fdbmodel.Cluster, row layout.Row) (Expla
 			return e, explainDisplaced(ctx, c, &e, &row, members)
 		}
 		explainWaiting(c, &e, &row, members)
+		return e, explainLimit(ctx, c, &e, counts)
 	}
 	return e, nil
 }

@@ -129,10 +129,13 @@ func goldenLanes() []GoldenRecord {
 	}
 }
 
-// goldenUnique are the records of unique futures.
+// goldenUnique are the records of unique futures, and of limits.
 func goldenUnique() []GoldenRecord {
 	return []GoldenRecord{
 		{"unique", &layout.UniqueRecord{Until: layout.UntilEver, FreeAt: 1, Key: "k"}, false, empty[layout.UniqueRecord]()},
+		{"cluster limits", &layout.Limits{Pending: 1, Running: 2, Bytes: 3, PerSecond: 0.5}, false, empty[layout.Limits]()},
+		{"rate", &layout.RateRecord{Tokens: 0.5, At: 1}, false, empty[layout.RateRecord]()},
+		{"usage", &layout.UsageRecord{Bytes: 1, At: 2}, false, empty[layout.UsageRecord]()},
 	}
 }
 
@@ -206,6 +209,7 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 		{"blocked", k.State(GoldenID, layout.StateBlocked)}, {"has dependants", k.HasDependants(GoldenID)},
 		{"input", k.Input(GoldenID, layout.ID{15: 9})}, {"dependant", k.Dependant(layout.ID{15: 9}, GoldenID)},
 		{"settling", k.Settling(GoldenID)}, {"look", k.Look(GoldenID, layout.ID{15: 9})},
+		{"cluster limits", k.Limits()}, {"rate", k.Rate()}, {"usage", k.Usage()},
 		{"unique", k.Unique("0123", GoldenID)}, {"unique due", k.UniqueDue(7, "0123", GoldenID)},
 		{"copy", tuple.AppendStamp(k.CopiesOf(GoldenID), [10]byte{1}, 0)},
 		{"cancel", k.State(GoldenID, layout.StateCancel)}, {"claim", k.State(GoldenID, layout.StateClaim)},

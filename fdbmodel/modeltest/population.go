@@ -138,6 +138,13 @@ func (p *Population) fillLanes(t *testing.T) {
 	}
 }
 
+// limit sets limits that are far off.
+func (p *Population) limit(tx kv.Tx) {
+	tx.Set(p.C.Keys().Limits(), layout.Encode(&layout.Limits{Pending: 1e6, PerSecond: 1e6}))
+	tx.Set(p.C.Keys().Rate(), layout.Encode(&layout.RateRecord{Tokens: 7, At: 1}))
+	tx.Set(p.C.Keys().Usage(), layout.Encode(&layout.UsageRecord{Bytes: 1, At: 1}))
+}
+
 func submitUnique(t *testing.T, c *fdbmodel.Cluster, args int, u *fdbmodel.Unique) layout.ID {
 	got, err := c.Submit(context.Background(), []fdbmodel.Submission{{Unique: u, Args: make([]byte, args),
 		Spec: layout.Spec{Function: "go:f", Session: "s"}}})
@@ -214,6 +221,7 @@ func (p *Population) Enrich(t *testing.T) {
 	p.Write(t, func(tx kv.Tx) {
 		tx.Set(p.C.Keys().Incoming(), layout.Encode(&layout.IncomingRecord{Writer: "w"}))
 		tx.Set(p.C.Keys().Settling(p.IDs[layout.Blocked]), layout.Encode(&layout.SettlingRecord{Released: 1}))
+		p.limit(tx)
 		tx.Set(p.C.Keys().Look(p.IDs[layout.Blocked], p.Inputs[1]), layout.Mark())
 	})
 }

@@ -159,6 +159,7 @@ func (s *server) registerFutures() {
 type submitInput struct {
 	Wait string `query:"wait" doc:"How long to wait for the end, such as 30s; at most 1m"`
 	Key  string `header:"Idempotency-Key" maxLength:"1024" doc:"The same as key"`
+	Room string `query:"wait_for_room" doc:"How long to wait while a limit of the cluster is exceeded; at most 1m"`
 	Body NewFuture
 }
 
@@ -178,7 +179,12 @@ func (s *server) submit(ctx context.Context, in *submitInput) (*answer, error) {
 		t.Key = in.Key
 	}
 	t.NoNotify = wait == 0
-	f, err := s.client.Submit(ctx, t)
+	var f *futures.Future
+	err = s.inRoom(ctx, in.Room, func(ctx context.Context, wait bool) (err error) {
+		t.WaitForRoom = wait
+		f, err = s.client.Submit(ctx, t)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -232,6 +238,7 @@ func isEnd(err error) bool {
 }
 
 type submitManyInput struct {
+	Room string `query:"wait_for_room" doc:"How long to wait while a limit of the cluster is exceeded; at most 1m"`
 	Body struct {
 		_       struct{}    `additionalProperties:"false"`
 		Futures []NewFuture `json:"futures" minItems:"1" maxItems:"1000"`
@@ -255,7 +262,12 @@ func (s *server) submitMany(ctx context.Context, in *submitManyInput) (*submitMa
 		t.NoNotify = true
 		tasks[i] = t
 	}
-	handles, err := s.client.SubmitMany(ctx, tasks)
+	var handles []*futures.Future
+	err := s.inRoom(ctx, in.Room, func(ctx context.Context, wait bool) (err error) {
+		tasks[0].WaitForRoom = wait
+		handles, err = s.client.SubmitMany(ctx, tasks)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("only the first %d of %d futures were submitted: %w", len(handles), len(tasks), err)
 	}

@@ -93,6 +93,7 @@ func Register(s *stack.Stack, client *futures.Client,
 	server.registerPut()
 	server.registerActions()
 	server.registerUnique()
+	server.registerLimits()
 	server.registerCopies()
 	server.registerFunctions()
 	server.registerSchedules()
@@ -121,6 +122,7 @@ func Errors() []stack.ErrorCode {
 		{Err: fdbmodel.ErrInUse, Status: http.StatusConflict, Code: "in_use"},
 		{Err: fdbmodel.ErrExists, Status: http.StatusConflict, Code: "exists"},
 		{Err: fdbmodel.ErrNotUnique, Status: http.StatusConflict, Code: "not_unique", Describe: describeNotUnique},
+		{Err: fdbmodel.ErrLimit, Status: http.StatusTooManyRequests, Code: "limit", Describe: describeLimit},
 		{Err: fdbmodel.ErrTransition, Status: http.StatusConflict, Code: "wrong_state"},
 		{Err: layout.ErrNewerRecord, Status: http.StatusInternalServerError, Code: "newer_record"},
 		{Err: layout.ErrBadRecord, Status: http.StatusInternalServerError, Code: "bad_record"},

@@ -86,6 +86,8 @@ func makers() []maker {
 		{"cluster list", 1, fixed("cluster list")},
 		{"cluster create", 1, (*walk).clusterCreate},
 		{"cluster set", 2, (*walk).clusterSet},
+		{"limits show", 1, fixed("limits show")},
+		{"limits set", 2, limitsSet},
 		{"unique show", 1, fixed("unique show u1")},
 		{"unique release", 2, unique},
 		{"workers", 3, fixed("workers")},
@@ -221,6 +223,12 @@ func pinned(command string) func(*walk) call {
 		name := pick(w, []string{"p", "q"})
 		return call{args: []string{command, w.anyID(), "--as", name}, codes: []int{codeOK, codeNotFound}}
 	}
+}
+
+// limitsSet sets limits that are far off, or wrong.
+func limitsSet(w *walk) call {
+	flags := pick(w, [][]string{{"--pending", "100000"}, {"--running", "0"}, {"--per-second", "1e6"}, {"--bytes", "-1"}})
+	return call{args: append([]string{"limits", "set"}, flags...), codes: []int{codeOK, codeUsage, codeNotFound}}
 }
 
 // unique releases a key, which may be that of a future that is not over.

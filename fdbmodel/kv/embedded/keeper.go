@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
 // keeper writes checkpoints when the log has grown.
@@ -200,6 +202,13 @@ type Stats struct {
 	// SyncMedian is the median duration of the last 256.
 	Syncs      int
 	SyncMedian time.Duration
+}
+
+// StoredBytes returns the size of all keys and values of the store, whatever the range.
+func (s *Store) StoredBytes(context.Context, kv.Range) (int64, error) {
+	s.index.mu.RLock()
+	defer s.index.mu.RUnlock()
+	return s.index.liveBytes, nil
 }
 
 // rowOverhead is the memory of a row besides its key and value: its place in

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi"
+)
+
+func (a *app) limitsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "limits", Short: "See and set the limits of the cluster",
+		Long: "Limits bound a whole cluster: how many futures are pending and run, how many bytes the store holds, and how " +
+			"many futures are submitted in a second. A submit that exceeds one is refused, and says when to come back, or " +
+			"waits (futura submit --wait-for-room). Workers claim no more than may run.",
+	}
+	cmd.AddCommand(a.limitsShowCommand(), a.limitsSetCommand())
+	return needsCommand(cmd)
+}
+
+func (a *app) limitsShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "show", Short: "Print the limits, and how much of them is used", Args: exactly(0),
+		Example: "  futura limits show --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.open(cmd.Context(), func(c *futures.Client) error { return a.showLimits(cmd.Context(), c) })
+		},
+	}
+}
+
+func (a *app) limitsSetCommand() *cobra.Command {
+	var to layout.Limits
+	cmd := &cobra.Command{
+		Use: "set", Short: "Change limits", Args: exactly(0),
+		Long: "set changes the limits that are named, and leaves the others; 0 is no limit. Processes obey them within " +
+			"2 s. What exceeds a new limit already stays, and runs to its end.",
+		Example: "  futura limits set --pending 100000 --per-second 500\n  futura limits set --running 0",
+	}
+	flags := cmd.Flags()
+	flags.Int64Var(&to.Pending, "pending", 0, "the most futures that are blocked, ready or delayed")
+	flags.Int64Var(&to.Running, "running", 0, "the most futures that workers hold")
+	flags.Int64Var(&to.Bytes, "bytes", 0, "the most bytes that the store holds")
+	flags.Float64Var(&to.PerSecond, "per-second", 0, "the most futures that are submitted in a second")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if flags.NFlag() == 0 || !(flags.Changed("pending") || flags.Changed("running") || flags.Changed("bytes") ||
+			flags.Changed("per-second")) {
+			return usageError{errors.New("say what to limit: --pending, --running, --bytes or --per-second")}
+		}
+		return a.open(cmd.Context(), func(c *futures.Client) error {
+			_, err := c.SetLimits(cmd.Context(), func(l *futures.Limits) {
+				for flag, set := range map[string]func(){
+					"pending": func() { l.Pending = to.Pending }, "running": func() { l.Running = to.Running },
+					"bytes": func() { l.Bytes = to.Bytes }, "per-second": func() { l.PerSecond = to.PerSecond },
+				} {
+					if flags.Changed(flag) {
+						set()
+					}
+				}
+			})
+			if err != nil {
+				return err
+			}
+			return a.showLimits(cmd.Context(), c)
+		})
+	}
+	return cmd
+}
+
+func (a *app) showLimits(ctx context.Context, c *futures.Client) error {
+	limits, used, err := c.Limits(ctx)
+	if err != nil {
+		return err
+	}
+	most := func(n float64) string {
+		if n == 0 {
+			return "no limit"
+		}
+		return fmt.Sprintf("%g", n)
+	}
+	bytes := "not known"
+	if used.HasBytes {
+		bytes = fmt.Sprint(used.Bytes)
+	}
+	return a.show(httpapi.LimitsOf(limits, used), [][]string{
+		{"LIMIT", "USED", "AT MOST"},
+		{"pending", fmt.Sprint(used.Pending), most(float64(limits.Pending))},
+		{"running", fmt.Sprint(used.Running), most(float64(limits.Running))},
+		{"bytes", bytes, most(float64(limits.Bytes))},
+		{"per second", "", most(limits.PerSecond)},
+	})
+}

@@ -1,0 +1,140 @@
+package layout
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tinylib/msgp/msgp"
+
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// Limits are those of a whole cluster. A zero field limits nothing.
+type Limits struct {
+	// Pending is the most futures that are blocked, ready or delayed, and Running the
+	// most that workers hold.
+	Pending int64 `msgpack:"p,omitempty" json:"pending,omitempty"`
+	Running int64 `msgpack:"r,omitempty" json:"running,omitempty"`
+	// Bytes is the most that the store may hold.
+	Bytes int64 `msgpack:"b,omitempty" json:"bytes,omitempty"`
+	// PerSecond is how many futures may be submitted in a second.
+	PerSecond float64 `msgpack:"s,omitempty" json:"per_second,omitempty"`
+}
+
+// Any reports whether there is a limit.
+func (l Limits) Any() bool { return l != Limits{} }
+
+// Validate returns ErrBadConfig for a limit that can't be one.
+func (l Limits) Validate() error {
+	const fastest = 1e9
+	switch {
+	case l.Pending < 0 || l.Running < 0 || l.Bytes < 0:
+		return fmt.Errorf("%w: limits %+v: none may be negative; 0 is no limit", ErrBadConfig, l)
+	case !(l.PerSecond >= 0 && l.PerSecond <= fastest) || l.PerSecond > 0 && l.PerSecond < 1/float64(3600*24):
+		return fmt.Errorf("%w: %v submits per second: use one a day (%.6f) to %.0f, or 0 for no limit", ErrBadConfig,
+			l.PerSecond, 1/float64(3600*24), fastest)
+	}
+	return nil
+}
+
+// RateRecord is what is left of the submits of the present second. Tokens are below 0
+// while more were taken than there were.
+type RateRecord struct {
+	Tokens float64 `msgpack:"n,omitempty" json:"tokens"`
+	At     int64   `msgpack:"t" json:"at_ms"`
+}
+
+// UsageRecord is how much the store held at a time, for processes that can't measure it.
+type UsageRecord struct {
+	Bytes int64 `msgpack:"b,omitempty" json:"bytes"`
+	At    int64 `msgpack:"t" json:"at_ms"`
+}
+
+// Refill returns the record at a time: rate more tokens for each second since it was
+// written, up to most.
+func (r RateRecord) Refill(now int64, rate, most float64) RateRecord {
+	if now > r.At {
+		r.Tokens = math.Min(most, r.Tokens+float64(now-r.At)/1000*rate)
+		r.At = now
+	}
+	return r
+}
+
+// Kinds of keys of limits, and their subspace.
+const (
+	KeyLimits = "cluster limits"
+	KeyRate   = "rate"
+	KeyUsage  = "usage"
+
+	SubClusterLimits = "cluster-limits"
+
+	limitSettings = "settings"
+	limitRate     = "rate"
+	limitUsage    = "usage"
+)
+
+func limitKinds() []KeyKind {
+	return []KeyKind{
+		{KeyLimits, SubClusterLimits, false, in(fixed(limitSettings)), FormatRecord, of[Limits](), "", carried,
+			"the limits of the cluster, if there are any", "limits set"},
+		{KeyRate, SubClusterLimits, false, in(fixed(limitRate)), FormatRecord, of[RateRecord](), "", LeftOut,
+			"what is left of the rate of submits", "clients that submit, some times a second"},
+		{KeyUsage, SubClusterLimits, false, in(fixed(limitUsage)), FormatRecord, of[UsageRecord](), "", LeftOut,
+			"how many bytes the store holds", "a worker in the process that has the store open"},
+	}
+}
+
+// Limits returns the key of the limits of the cluster.
+func (k Keyspace) Limits() []byte {
+	return tuple.AppendString(k.Global(SubClusterLimits), limitSettings)
+}
+
+// Rate returns the key of what is left of the rate of submits.
+func (k Keyspace) Rate() []byte { return tuple.AppendString(k.Global(SubClusterLimits), limitRate) }
+
+// Usage returns the key of how much the store holds.
+func (k Keyspace) Usage() []byte { return tuple.AppendString(k.Global(SubClusterLimits), limitUsage) }
+
+func (l *Limits) appendFields(f fields) fields {
+	return f.int("p", l.Pending).int("r", l.Running).int("b", l.Bytes).float("s", l.PerSecond)
+}
+
+func (l *Limits) readField(name, b []byte) (rest []byte, err error) {
+	switch string(name) {
+	case "p":
+		return readInt(b, &l.Pending)
+	case "r":
+		return readInt(b, &l.Running)
+	case "b":
+		return readInt(b, &l.Bytes)
+	case "s":
+		l.PerSecond, rest, err = msgp.ReadFloat64Bytes(b)
+		return rest, err
+	}
+	return msgp.Skip(b)
+}
+
+func (r *RateRecord) appendFields(f fields) fields { return f.float("n", r.Tokens).int("t", r.At) }
+
+func (r *RateRecord) readField(name, b []byte) (rest []byte, err error) {
+	switch string(name) {
+	case "n":
+		r.Tokens, rest, err = msgp.ReadFloat64Bytes(b)
+		return rest, err
+	case "t":
+		return readInt(b, &r.At)
+	}
+	return msgp.Skip(b)
+}
+
+func (u *UsageRecord) appendFields(f fields) fields { return f.int("b", u.Bytes).int("t", u.At) }
+
+func (u *UsageRecord) readField(name, b []byte) ([]byte, error) {
+	switch string(name) {
+	case "b":
+		return readInt(b, &u.Bytes)
+	case "t":
+		return readInt(b, &u.At)
+	}
+	return msgp.Skip(b)
+}

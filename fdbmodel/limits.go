@@ -1,0 +1,281 @@
+package fdbmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// Intervals at which a process looks at the limits of the cluster, while it submits or
+// claims.
+const (
+	// LimitsEvery is how old a reading of the counters may be, if there are limits.
+	LimitsEvery = 250 * time.Millisecond
+	// LimitsSettled is how soon a process obeys limits that are set, if there were none.
+	LimitsSettled = 2 * time.Second
+	// limitShare is the part of what is left that a process takes by one reading.
+	limitShare = 64
+)
+
+// ErrLimit is returned when a limit of the cluster is exceeded. Every LimitError
+// matches it.
+var ErrLimit = errors.New("limit of the cluster")
+
+// Limit names a limit of a cluster.
+type Limit string
+
+// The limits of a cluster.
+const (
+	LimitPending Limit = "pending"
+	LimitRunning Limit = "running"
+	LimitBytes   Limit = "bytes"
+	LimitRate    Limit = "per_second"
+)
+
+// LimitError says which limit of the cluster is exceeded, and when to come back.
+// Nothing was written.
+type LimitError struct {
+	Limit Limit
+	// Used and Max are in the unit of the limit: futures, bytes, or submits per second.
+	Used, Max float64
+	// Asked is how many futures were to be submitted.
+	Asked int
+	// RetryAfter is when there may be room; 0 if there never is, because more was asked
+	// for than the limit is.
+	RetryAfter time.Duration
+}
+
+// Unwrap returns ErrLimit.
+func (e *LimitError) Unwrap() error { return ErrLimit }
+
+// Error implements error.
+func (e *LimitError) Error() string {
+	var text string
+	switch e.Limit {
+	case LimitRate:
+		text = fmt.Sprintf("%v: %g submits per second: %d more are too many now", ErrLimit, e.Max, e.Asked)
+	case LimitBytes:
+		text = fmt.Sprintf("%v: the store holds %.0f bytes, of at most %.0f", ErrLimit, e.Used, e.Max)
+	default:
+		text = fmt.Sprintf("%v: %.0f futures are %s, of at most %.0f, and there is no room for %d more", ErrLimit, e.Used,
+			e.Limit, e.Max, e.Asked)
+	}
+	if e.RetryAfter == 0 {
+		return text + ": submit fewer at a time, or have the operator raise it (futura limits set)"
+	}
+	return fmt.Sprintf("%s: come back in %v, or wait for room", text, e.RetryAfter.Round(time.Millisecond))
+}
+
+// LimitUsage is what there is of what limits are for.
+type LimitUsage struct {
+	Pending, Running int64
+	// Bytes is what the store holds, and HasBytes whether that is known.
+	Bytes    int64
+	HasBytes bool
+}
+
+// SetLimits changes the limits of the cluster: change receives the present ones, may be
+// called more than once, and must do the same each time. Processes obey them within
+// LimitsSettled. It returns ErrBadConfig for invalid ones. An unknown commit is retried
+// and harmless.
+func (c *Cluster) SetLimits(ctx context.Context, change func(*layout.Limits)) (now layout.Limits, err error) {
+	_, err = c.transact(ctx, kv.Options{Tag: "futura-limits"}, func(tx kv.Attempt) error {
+		if now, err = readLimits(ctx, tx, c.keys); err != nil {
+			return err
+		}
+		change(&now)
+		if err := now.Validate(); err != nil {
+			return err
+		}
+		if !now.Any() {
+			tx.Clear(c.keys.Limits())
+			tx.Clear(c.keys.Rate())
+			return nil
+		}
+		tx.Set(c.keys.Limits(), layout.Encode(&now))
+		return nil
+	})
+	c.limiter.forget()
+	return now, err
+}
+
+// Limits reads the limits of the cluster, and how much of them is used.
+func (c *Cluster) Limits(ctx context.Context) (layout.Limits, LimitUsage, error) {
+	r, err := c.readUsage(ctx, true)
+	return r.limits, r.used, err
+}
+
+func readLimits(ctx context.Context, tx kv.Reader, keys layout.Keyspace) (limits layout.Limits, err error) {
+	value, err := tx.Get(keys.Limits()).Wait(ctx)
+	if err == nil && value != nil {
+		err = layout.Decode(keys.Limits(), value, &limits)
+	}
+	return limits, err
+}
+
+// limiter is what a process knows of the limits of its cluster.
+type limiter struct {
+	mu      sync.Mutex
+	known   bool
+	reading limitReading
+	// submitted and claimed are what this process has added since the reading.
+	submitted, claimed int64
+	ended              chan struct{}
+	// tokens are leased submits, until leasedUntil.
+	tokens      float64
+	spent       float64 // since the last lease
+	leasedUntil time.Time
+	lease       time.Duration
+}
+
+// limitReading is one look at the limits and the counters.
+type limitReading struct {
+	limits layout.Limits
+	used   LimitUsage
+	at     time.Time
+}
+
+// forget has the next look read everything again.
+func (l *limiter) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.known = false
+}
+
+// fresh returns whether the last reading may be relied on.
+func (l *limiter) fresh(now time.Time) bool {
+	age := LimitsSettled
+	if l.reading.limits.Any() {
+		age = LimitsEvery
+	}
+	return l.known && now.Sub(l.reading.at) < age && !now.Before(l.reading.at)
+}
+
+// look reads the limits and the counters again. The caller holds the lock, so that one
+// reading serves all who wait for it.
+func (l *limiter) look(ctx context.Context, c *Cluster) error {
+	r, err := c.readUsage(ctx, false)
+	if err != nil {
+		return fmt.Errorf("limits of the cluster: %w", err)
+	}
+	l.known, l.reading, l.submitted, l.claimed = true, r, 0, 0
+	return nil
+}
+
+// readUsage reads the limits, and of the counters those that are limited, or all.
+func (c *Cluster) readUsage(ctx context.Context, all bool) (r limitReading, err error) {
+	err = c.View(ctx, func(tx kv.Attempt) error {
+		r = limitReading{at: c.clock.Now()}
+		snapshot := tx.Snapshot()
+		if r.limits, err = readLimits(ctx, snapshot, c.keys); err != nil {
+			return err
+		}
+		if all || r.limits.Bytes > 0 {
+			if err := c.readBytes(ctx, snapshot, &r.used); err != nil {
+				return err
+			}
+		}
+		if !all && r.limits.Pending == 0 && r.limits.Running == 0 {
+			return nil
+		}
+		return c.readStates(ctx, snapshot, &r.used)
+	})
+	return r, err
+}
+
+// readStates adds up the counters of all shards, which are read together.
+func (c *Cluster) readStates(ctx context.Context, tx kv.Reader, used *LimitUsage) error {
+	ranges, pages := make([]kv.Range, c.config.Shards), make([]kv.Pending[kv.Page], c.config.Shards)
+	for shard := range pages {
+		ranges[shard] = kv.Prefix(c.keys.CountsOf(shard))
+		pages[shard] = tx.GetRange(ranges[shard], kv.RangeOptions{})
+	}
+	for shard, pending := range pages {
+		prefix := c.keys.CountsOf(shard)
+		for {
+			page, err := pending.Wait(ctx)
+			if err != nil {
+				return err
+			}
+			for _, item := range page.Items {
+				key, n, err := layout.ParseCount(prefix, item)
+				if err != nil {
+					return err
+				}
+				switch key.State {
+				case layout.Blocked, layout.Ready, layout.Delayed:
+					used.Pending += n
+				case layout.Claimed:
+					used.Running += n
+				}
+			}
+			if !page.More || len(page.Items) == 0 {
+				break
+			}
+			ranges[shard].Begin = kv.After(page.Items[len(page.Items)-1].Key)
+			pending = tx.GetRange(ranges[shard], kv.RangeOptions{})
+		}
+	}
+	return nil
+}
+
+// Measured is implemented by stores that know how much they hold.
+type Measured interface {
+	// StoredBytes returns the size of the keys and values of a range, or of the whole
+	// store, about.
+	StoredBytes(ctx context.Context, r kv.Range) (int64, error)
+}
+
+// usageLifetime is how long a record of what the store holds counts.
+const usageLifetime = time.Minute
+
+func (c *Cluster) readBytes(ctx context.Context, tx kv.Reader, used *LimitUsage) error {
+	if m, measured := c.db.(Measured); measured {
+		n, err := m.StoredBytes(ctx, c.keys.All())
+		used.Bytes, used.HasBytes = n, err == nil
+		return err
+	}
+	value, err := tx.Get(c.keys.Usage()).Wait(ctx)
+	if err != nil || value == nil {
+		return err
+	}
+	var record layout.UsageRecord
+	if err := layout.Decode(c.keys.Usage(), value, &record); err != nil {
+		return err
+	}
+	age := c.clock.Now().Sub(time.UnixMilli(record.At))
+	used.Bytes, used.HasBytes = record.Bytes, age < usageLifetime && age > -usageLifetime
+	return nil
+}
+
+// WriteUsage records how much the store holds, if that is limited and this process can
+// measure it: other processes obey the limit by the record. An unknown commit is
+// harmless.
+func (c *Cluster) WriteUsage(ctx context.Context) error {
+	m, measured := c.db.(Measured)
+	if !measured {
+		return nil
+	}
+	var limits layout.Limits
+	err := c.View(ctx, func(tx kv.Attempt) (err error) {
+		limits, err = readLimits(ctx, tx.Snapshot(), c.keys)
+		return err
+	})
+	if err != nil || limits.Bytes == 0 {
+		return err
+	}
+	n, err := m.StoredBytes(ctx, c.keys.All())
+	if err != nil {
+		return err
+	}
+	_, err = c.transact(ctx, kv.Options{Tag: "futura-limits", NoSync: true}, func(tx kv.Attempt) error {
+		tx.Set(c.keys.Usage(), layout.Encode(&layout.UsageRecord{Bytes: n, At: layout.Millis(c.clock.Now())}))
+		return nil
+	})
+	return err
+}

@@ -1,0 +1,217 @@
+package fdbmodel
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// Admit asks whether the limits of the cluster allow n more futures to be submitted, and
+// takes their place. It returns a LimitError if not. The caller submits them next; if it
+// does not, their place is free again with the next reading.
+//
+// It relies on a reading of the counters that is at most LimitsEvery old, and on what
+// this process has submitted since: no submit reads a counter, and none conflicts. By one
+// reading a process takes a 64th of what is left, or else reads again. So processes that
+// submit at the same time exceed a limit by at most what each of them takes by one
+// reading: with N of them at most N-1 times the greater of a 64th of what was left when
+// it was last read and the futures of one call. Without limits it costs one read of one
+// key every LimitsSettled.
+//
+// The rate is a bucket in the store, of which processes lease tokens for some tenths of
+// a second: over T seconds at most rate*(T+1) futures are admitted, and once the futures
+// of one call more for each process.
+func (c *Cluster) Admit(ctx context.Context, n int) error {
+	l := &c.limiter
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := c.clock.Now()
+	if !l.fresh(now) {
+		if err := l.look(ctx, c); err != nil {
+			return err
+		}
+	}
+	limits := l.reading.limits
+	if !limits.Any() || n <= 0 {
+		return nil
+	}
+	if limits.Pending > 0 && l.takesMore(int64(n)) {
+		if err := l.look(ctx, c); err != nil {
+			return err
+		}
+		limits = l.reading.limits
+	}
+	if err := l.exceeded(n); err != nil {
+		return err
+	}
+	if limits.PerSecond > 0 {
+		if err := l.takeTokens(ctx, c, n); err != nil {
+			return err
+		}
+	}
+	l.submitted += int64(n)
+	return nil
+}
+
+// takesMore reports whether n futures are more than what the process takes by one
+// reading.
+func (l *limiter) takesMore(n int64) bool {
+	left := l.reading.limits.Pending - l.reading.used.Pending
+	return l.submitted > 0 && l.submitted+n > max(1, left/limitShare)
+}
+
+// exceeded returns the limit, apart from the rate, that n more futures exceed.
+func (l *limiter) exceeded(n int) error {
+	limits, used := &l.reading.limits, &l.reading.used
+	if pending := used.Pending + l.submitted; limits.Pending > 0 && pending+int64(n) > limits.Pending {
+		e := &LimitError{Limit: LimitPending, Used: float64(pending), Max: float64(limits.Pending), Asked: n}
+		if int64(n) <= limits.Pending {
+			e.RetryAfter = LimitsEvery
+		}
+		return e
+	}
+	if limits.Bytes > 0 && used.HasBytes && used.Bytes >= limits.Bytes {
+		return &LimitError{Limit: LimitBytes, Used: float64(used.Bytes), Max: float64(limits.Bytes), Asked: n,
+			RetryAfter: time.Second}
+	}
+	return nil
+}
+
+// Leases of submits: how long one lasts while nobody else is in the way, and at most.
+const (
+	shortLease = 100 * time.Millisecond
+	longLease  = 400 * time.Millisecond
+)
+
+// takeTokens takes n submits from the lease of the process, or leases more.
+func (l *limiter) takeTokens(ctx context.Context, c *Cluster, n int) error {
+	now, rate := c.clock.Now(), l.reading.limits.PerSecond
+	if now.Before(l.leasedUntil) && l.tokens >= float64(n) {
+		l.tokens -= float64(n)
+		l.spent += float64(n)
+		return nil
+	}
+	if l.lease == 0 {
+		l.lease = shortLease
+	}
+	if !now.Before(l.leasedUntil) {
+		l.tokens = 0 // what was not used in its time is lost
+	}
+	// Who needs few leases few: what is leased and not used is lost to the others.
+	want := math.Max(float64(n)-l.tokens, math.Min(rate*l.lease.Seconds(), 2*l.spent))
+	var leased, left float64
+	result, err := c.transact(ctx, kv.Options{Tag: "futura-rate", NoSync: true}, func(tx kv.Attempt) error {
+		var err error
+		leased, left, err = c.leaseTokens(ctx, tx, want, float64(n)-l.tokens, rate)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if l.lease = max(shortLease, l.lease/2); result.Conflicts > 0 {
+		l.lease = min(longLease, 4*l.lease)
+	}
+	if leased == 0 {
+		wait := time.Duration((1 - left) / rate * float64(time.Second))
+		return &LimitError{Limit: LimitRate, Max: rate, Asked: n, RetryAfter: max(time.Millisecond, wait)}
+	}
+	l.tokens += leased - float64(n)
+	l.spent = float64(n)
+	l.leasedUntil = now.Add(2 * l.lease)
+	return nil
+}
+
+// leaseTokens takes up to want tokens from the bucket, and at least least, for which it
+// may owe some. It takes none if it has not one, and returns what is left. A landed
+// attempt whose result is unknown costs the tokens once more.
+func (c *Cluster) leaseTokens(ctx context.Context, tx kv.Tx, want, least, rate float64,
+) (leased, left float64, err error) {
+	key, now := c.keys.Rate(), layout.Millis(c.clock.Now())
+	value, err := tx.Get(key).Wait(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	most := math.Max(1, rate*shortLease.Seconds())
+	bucket := layout.RateRecord{Tokens: most, At: now}
+	if value != nil {
+		bucket = layout.RateRecord{}
+		if err := layout.Decode(key, value, &bucket); err != nil {
+			return 0, 0, err
+		}
+		bucket = bucket.Refill(now, rate, most)
+	}
+	if bucket.Tokens < 1 {
+		return 0, bucket.Tokens, nil
+	}
+	leased = math.Max(least, math.Min(want, math.Floor(bucket.Tokens)))
+	bucket.Tokens -= leased
+	tx.Set(key, layout.Encode(&bucket))
+	return leased, bucket.Tokens, nil
+}
+
+// Of what is left a process claims an eighth by one reading, and reads again no sooner
+// than after claimPause.
+const (
+	claimShare = 8
+	claimPause = 5 * time.Millisecond
+)
+
+// MayClaim returns how many more futures this process may claim at present, at most n,
+// by the cluster's limit of running ones. If it returns 0, it also returns when to ask
+// again. Like Admit it relies on a reading that is at most LimitsEvery old, and on what
+// this process has claimed and ended since: a claim reads no counter. By one reading a
+// process takes an eighth of what is left, and what it has ended itself. So with N
+// processes the limit is exceeded by at most N-1 times the greater of 1 and an eighth of
+// what was left when it was last read.
+func (c *Cluster) MayClaim(ctx context.Context, n int) (may int, again time.Time, err error) {
+	l := &c.limiter
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for looked := false; ; looked = true {
+		now := c.clock.Now()
+		if !l.fresh(now) {
+			if err := l.look(ctx, c); err != nil {
+				return 0, time.Time{}, err
+			}
+			looked = true
+		}
+		limit := l.reading.limits.Running
+		if limit == 0 {
+			return n, time.Time{}, nil
+		}
+		left := limit - l.reading.used.Running
+		share := max(1, left/claimShare)
+		if may = int(min(int64(n), left-l.claimed, share-l.claimed)); may > 0 {
+			return may, time.Time{}, nil
+		}
+		if again = l.reading.at.Add(claimPause); left <= l.claimed {
+			again = l.reading.at.Add(LimitsEvery)
+		}
+		if looked || now.Before(again) {
+			return 0, again, nil
+		}
+		l.known = false
+	}
+}
+
+// noteClaimed notes how many futures this process has claimed, or, below 0, how many of
+// its claims have ended.
+func (c *Cluster) noteClaimed(n int) {
+	l := &c.limiter
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.claimed += int64(n)
+	if n < 0 && l.reading.limits.Running > 0 {
+		select {
+		case l.ended <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// ClaimEnded returns a channel that receives once claims of this process have ended, if
+// the cluster has a limit of running futures: MayClaim may allow others.
+func (c *Cluster) ClaimEnded() <-chan struct{} { return c.limiter.ended }

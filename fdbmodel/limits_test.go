@@ -1,0 +1,278 @@
+package fdbmodel_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/storetest"
+)
+
+// crowd is several processes of one cluster.
+type crowd struct {
+	t       *testing.T
+	ctx     context.Context
+	clock   *clock.Virtual
+	members []*fdbmodel.Cluster
+}
+
+func newCrowd(t *testing.T, n int, limits layout.Limits) *crowd {
+	c := &crowd{t: t, ctx: context.Background(), clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000))}
+	db := storetest.New(t)
+	for range n {
+		member, err := fdbmodel.Open(c.ctx, db, "crowd", fdbmodel.Options{Clock: c.clock, Config: layout.Config{Shards: 4}})
+		require.NoError(t, err)
+		c.members = append(c.members, member)
+	}
+	_, err := c.members[0].SetLimits(c.ctx, func(l *layout.Limits) { *l = limits })
+	require.NoError(t, err)
+	return c
+}
+
+// submit asks for admission and submits, and returns the limit that is exceeded, if one
+// is.
+func (c *crowd) submit(m *fdbmodel.Cluster, n int) *fdbmodel.LimitError {
+	c.t.Helper()
+	err := m.Admit(c.ctx, n)
+	var limit *fdbmodel.LimitError
+	if errors.As(err, &limit) {
+		require.ErrorIs(c.t, err, fdbmodel.ErrLimit)
+		return limit
+	}
+	require.NoError(c.t, err)
+	subs := make([]fdbmodel.Submission, n)
+	for i := range subs {
+		subs[i].Spec.Function = "go:f"
+	}
+	_, err = m.Submit(c.ctx, subs)
+	require.NoError(c.t, err)
+	return nil
+}
+
+func (c *crowd) used() fdbmodel.LimitUsage {
+	_, used, err := c.members[0].Limits(c.ctx)
+	require.NoError(c.t, err)
+	return used
+}
+
+// TestLimitOfPendingFutures has one process fill the cluster: to the last future.
+func TestLimitOfPendingFutures(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, 1, layout.Limits{Pending: 10})
+	m := c.members[0]
+	require.Nil(t, c.submit(m, 4))
+	require.Nil(t, c.submit(m, 5))
+	require.Equal(t, 2, c.submit(m, 2).Asked)
+	require.Nil(t, c.submit(m, 1))
+	full := c.submit(m, 1)
+	require.Equal(t, &fdbmodel.LimitError{Limit: fdbmodel.LimitPending, Used: 10, Max: 10, Asked: 1,
+		RetryAfter: fdbmodel.LimitsEvery}, full)
+	require.Contains(t, full.Error(), "come back in 250ms")
+	never := c.submit(m, 11)
+	require.Zero(t, never.RetryAfter)
+	require.Contains(t, never.Error(), "futura limits set")
+	rows := c.used()
+	require.EqualValues(t, 10, rows.Pending)
+
+	r, err := m.Register(c.ctx, layout.WorkerInfo{Functions: []string{"go:f"}, Capacity: layout.Resources{Slots: 3}})
+	require.NoError(t, err)
+	answer, err := r.Claim(c.ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 3}, Max: 3})
+	require.NoError(t, err)
+	require.Len(t, answer.Futures, 3)
+	require.NotNil(t, c.submit(m, 1), "the reading is still the former one")
+	c.clock.Advance(fdbmodel.LimitsEvery)
+	require.Nil(t, c.submit(m, 3))
+	require.NotNil(t, c.submit(m, 1))
+}
+
+// TestLimitsExceededByACrowd has processes with readings of different age submit as much
+// as they may, in random order: the limit is exceeded by no more than what it says.
+func TestLimitsExceededByACrowd(t *testing.T) {
+	t.Parallel()
+	const limit, n = 640, 8
+	for seed := range uint64(5) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		c := newCrowd(t, n, layout.Limits{Pending: limit})
+		for refused := 0; refused < 40*n; {
+			m := c.members[random.IntN(n)]
+			if c.submit(m, 1+random.IntN(3)) != nil {
+				refused++
+			}
+			c.clock.Advance(time.Duration(random.IntN(20)) * time.Millisecond)
+		}
+		used := c.used()
+		require.LessOrEqual(t, used.Pending, int64(limit+(n-1)*limit/64), "seed %d", seed)
+		require.GreaterOrEqual(t, used.Pending, int64(limit-3), "seed %d", seed)
+	}
+}
+
+// TestLimitOfRunningFutures has workers of several processes claim and end as much as
+// they may: the limit is reached, and exceeded by no more than what it says.
+func TestLimitOfRunningFutures(t *testing.T) {
+	t.Parallel()
+	const limit, n = 32, 4
+	for seed := range uint64(5) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		c := newCrowd(t, n, layout.Limits{Running: limit})
+		for range 8 {
+			require.Nil(t, c.submit(c.members[0], 100))
+		}
+		var workers []*fdbmodel.Registration
+		held, most, ended := make([][]fdbmodel.ClaimedFuture, n), int64(0), 0
+		for _, m := range c.members {
+			r, err := m.Register(c.ctx, layout.WorkerInfo{Functions: []string{"go:f"},
+				Capacity: layout.Resources{Slots: 100}})
+			require.NoError(t, err)
+			workers = append(workers, r)
+		}
+		for ended < 500 {
+			i := random.IntN(n)
+			may, again, err := c.members[i].MayClaim(c.ctx, 100)
+			require.NoError(t, err)
+			if may == 0 {
+				require.True(t, again.After(c.clock.Now()))
+			} else {
+				answer, err := workers[i].Claim(c.ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 100}, Max: may})
+				require.NoError(t, err)
+				held[i] = append(held[i], answer.Futures...)
+			}
+			most = max(most, c.used().Running)
+			if len(held[i]) > 0 && random.IntN(3) == 0 {
+				outcomes, err := workers[i].Finish(c.ctx, []fdbmodel.Completion{realize(&held[i][0])})
+				require.NoError(t, err)
+				require.Equal(t, []fdbmodel.Outcome{fdbmodel.Applied}, outcomes)
+				held[i] = held[i][1:]
+				ended++
+			}
+			c.clock.Advance(time.Duration(random.IntN(30)) * time.Millisecond)
+		}
+		require.LessOrEqual(t, most, int64(limit+(n-1)*limit/8), "seed %d", seed)
+		require.GreaterOrEqual(t, most, int64(limit), "seed %d", seed)
+	}
+}
+
+// TestLimitOfTheRate has processes submit as fast as they may for some seconds, in turns,
+// alone, and in calls of many.
+func TestLimitOfTheRate(t *testing.T) {
+	t.Parallel()
+	const rate, seconds = 200, 5
+	for name, calls := range map[string]struct{ members, size int }{"one": {1, 1}, "many": {10, 1}, "large": {3, 50}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCrowd(t, calls.members, layout.Limits{PerSecond: rate})
+			admitted, start := 0, c.clock.Now()
+			for c.clock.Now().Sub(start) < seconds*time.Second {
+				for _, m := range c.members {
+					for range 20 {
+						err := m.Admit(c.ctx, calls.size)
+						var limit *fdbmodel.LimitError
+						if errors.As(err, &limit) {
+							require.Positive(t, limit.RetryAfter)
+							break
+						}
+						require.NoError(t, err)
+						admitted += calls.size
+					}
+				}
+				c.clock.Advance(5 * time.Millisecond)
+			}
+			require.LessOrEqual(t, admitted, rate*(seconds+1)+calls.members*calls.size)
+			require.GreaterOrEqual(t, admitted, rate*seconds*9/10)
+		})
+	}
+}
+
+// TestLimitsAreSettings sets limits, in turns and wrong ones, and takes them away.
+func TestLimitsAreSettings(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, 2, layout.Limits{})
+	m := c.members[1]
+	require.Nil(t, c.submit(m, 5))
+	limits, err := c.members[0].SetLimits(c.ctx, func(l *layout.Limits) { l.Pending = 5 })
+	require.NoError(t, err)
+	require.Equal(t, layout.Limits{Pending: 5}, limits)
+	require.Nil(t, c.submit(m, 1), "it does not know yet")
+	c.clock.Advance(fdbmodel.LimitsSettled)
+	require.NotNil(t, c.submit(m, 1))
+	_, err = c.members[0].SetLimits(c.ctx, func(l *layout.Limits) { l.Pending = 0 })
+	require.NoError(t, err)
+	c.clock.Advance(fdbmodel.LimitsEvery)
+	require.Nil(t, c.submit(m, 100))
+	for _, bad := range []layout.Limits{{Pending: -1}, {Running: -1}, {Bytes: -1}, {PerSecond: -1}, {PerSecond: 1e12}} {
+		_, err := m.SetLimits(c.ctx, func(l *layout.Limits) { *l = bad })
+		require.ErrorIs(t, err, layout.ErrBadConfig, fmt.Sprint(bad))
+	}
+}
+
+// TestLimitOfBytes has the store hold more than it may, by its own measure and by a record
+// of another process.
+func TestLimitOfBytes(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	db := embedded.OpenMemory(embedded.Options{})
+	defer func() { require.NoError(t, db.Close()) }()
+	virtual := clock.NewVirtual(time.UnixMilli(1_900_000_000_000))
+	open := func(db kv.Database) *fdbmodel.Cluster {
+		c, err := fdbmodel.Open(ctx, db, "bytes", fdbmodel.Options{Clock: virtual})
+		require.NoError(t, err)
+		return c
+	}
+	c, other := open(db), open(unmeasured{db})
+	_, err := c.SetLimits(ctx, func(l *layout.Limits) { l.Bytes = 20_000 })
+	require.NoError(t, err)
+	require.NoError(t, c.Admit(ctx, 1))
+	_, err = c.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"}, Args: make([]byte, 30_000)}})
+	require.NoError(t, err)
+	require.NoError(t, other.Admit(ctx, 1), "nobody has measured")
+	require.NoError(t, c.WriteUsage(ctx))
+	virtual.Advance(fdbmodel.LimitsEvery)
+	for _, m := range []*fdbmodel.Cluster{c, other} {
+		var limit *fdbmodel.LimitError
+		require.ErrorAs(t, m.Admit(ctx, 1), &limit)
+		require.Equal(t, fdbmodel.LimitBytes, limit.Limit)
+		require.Greater(t, limit.Used, 30_000.)
+	}
+	virtual.Advance(time.Hour)
+	require.NoError(t, other.Admit(ctx, 1), "the record is old")
+}
+
+// unmeasured hides that a store knows how much it holds.
+type unmeasured struct{ kv.Database }
+
+// TestUnknownResultsOfLimits is TestUnknownResults for them.
+func TestUnknownResultsOfLimits(t *testing.T) {
+	t.Parallel()
+	playUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
+		"futura-limits": func(s *modeltest.Stage, strike func()) {
+			strike()
+			_, err := s.C.SetLimits(s.Ctx, func(l *layout.Limits) { l.Running = 3 })
+			require.NoError(s.T, err)
+			s.Faults.Flush()
+			limits, _, err := s.C.Limits(s.Ctx)
+			require.NoError(s.T, err)
+			require.Equal(s.T, layout.Limits{Running: 3}, limits)
+		},
+		"futura-rate": func(s *modeltest.Stage, strike func()) {
+			_, err := s.C.SetLimits(s.Ctx, func(l *layout.Limits) { l.PerSecond = 1 })
+			require.NoError(s.T, err)
+			strike()
+			err = s.C.Admit(s.Ctx, 1)
+			s.Faults.Flush()
+			if err != nil { // the token was taken, and nobody has it
+				require.ErrorIs(s.T, err, fdbmodel.ErrLimit)
+			}
+			require.ErrorIs(s.T, s.C.Admit(s.Ctx, 1), fdbmodel.ErrLimit)
+		},
+	})
+}

@@ -1,0 +1,97 @@
+package futures
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/clock"
+)
+
+// Names of the model for the limits of a cluster.
+type (
+	// Limits are the most futures that are pending and that run, the most bytes, and the
+	// most submits per second, of a whole cluster.
+	Limits = layout.Limits
+	// LimitUsage is how much of them is used.
+	LimitUsage = fdbmodel.LimitUsage
+	// LimitError says which limit is exceeded, and when to come back. Errors.Is holds for
+	// ErrLimit.
+	LimitError = fdbmodel.LimitError
+)
+
+// ErrLimit is returned by Submit when a limit of the cluster is exceeded and the task
+// does not wait for room. Every LimitError matches it.
+var ErrLimit = fdbmodel.ErrLimit
+
+// WaitForRoom has the submit wait while a limit of the cluster is exceeded; see
+// Task.WaitForRoom.
+func WaitForRoom() Option { return func(t *Task) { t.WaitForRoom = true } }
+
+// Limits returns the limits of the cluster, and how much of them is used.
+func (c *Client) Limits(ctx context.Context) (Limits, LimitUsage, error) {
+	if err := c.usable(); err != nil {
+		return Limits{}, LimitUsage{}, err
+	}
+	return c.cluster.Limits(ctx)
+}
+
+// SetLimits changes the limits of the cluster; see fdbmodel.Cluster.SetLimits.
+func (c *Client) SetLimits(ctx context.Context, change func(*Limits)) (Limits, error) {
+	if err := c.usable(); err != nil {
+		return Limits{}, err
+	}
+	return c.cluster.SetLimits(ctx, change)
+}
+
+// admit returns a LimitError if the cluster has no room for n more futures, or waits
+// until it has.
+func (c *Client) admit(ctx context.Context, n int, wait bool) error {
+	for {
+		err := c.cluster.Admit(ctx, n)
+		var limit *LimitError
+		if !errors.As(err, &limit) || !wait || limit.RetryAfter == 0 || c.manual() {
+			return err
+		}
+		clk := c.cluster.Clock()
+		if ended := clock.Wait(ctx, clk, clk.Now().Add(limit.RetryAfter)); ended != nil {
+			return fmt.Errorf("%w: %w", err, ended)
+		}
+	}
+}
+
+// waitsForRoom reports whether one of tasks waits for room.
+func waitsForRoom(tasks []Task) bool {
+	for i := range tasks {
+		if tasks[i].WaitForRoom {
+			return true
+		}
+	}
+	return false
+}
+
+// commitAdmitted creates futures as the cluster has room for them: all or none, or, if
+// they may wait, some at a time.
+func (c *Client) commitAdmitted(ctx context.Context, subs []fdbmodel.Submission, wait bool,
+) (made []*Future, err error) {
+	if !wait {
+		if err := c.admit(ctx, len(subs), false); err != nil {
+			return nil, err
+		}
+		return c.commit(ctx, subs)
+	}
+	for len(subs) > 0 {
+		n := min(len(subs), layout.MaxSubmit)
+		if err := c.admit(ctx, n, true); err != nil {
+			return made, err
+		}
+		part, err := c.commit(ctx, subs[:n])
+		if made = append(made, part...); err != nil {
+			return made, err
+		}
+		subs = subs[n:]
+	}
+	return made, nil
+}

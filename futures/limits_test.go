@@ -1,0 +1,119 @@
+package futures_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/storetest"
+)
+
+func plainTasks(n int) []futures.Task {
+	tasks := make([]futures.Task, n)
+	for i := range tasks {
+		tasks[i] = futures.Task{Function: "go:upper", NoNotify: true}
+	}
+	return tasks
+}
+
+// TestSubmitsThatExceedALimit are refused, all of them or none, in each way to submit.
+func TestSubmitsThatExceedALimit(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	db := storetest.New(t)
+	c := newClient(t, db)
+	e := newExecutor(t, c, echo)
+	_, err := c.SetLimits(ctx, func(l *futures.Limits) { l.Pending = 5 })
+	require.NoError(t, err)
+	made, err := c.SubmitMany(ctx, plainTasks(6))
+	require.Empty(t, made)
+	var limit *futures.LimitError
+	require.ErrorAs(t, err, &limit)
+	require.Zero(t, limit.RetryAfter)
+	made, err = c.SubmitMany(ctx, plainTasks(4))
+	require.NoError(t, err)
+	require.Len(t, made, 4)
+	_, err = c.SubmitMany(ctx, plainTasks(2))
+	require.ErrorAs(t, err, &limit)
+	require.Equal(t, fdbmodel.LimitPending, limit.Limit)
+	require.Positive(t, limit.RetryAfter)
+	_, err = c.Submit(ctx, plainTasks(1)[0])
+	require.NoError(t, err)
+	_, err = c.Submit(ctx, plainTasks(1)[0])
+	require.ErrorIs(t, err, futures.ErrLimit)
+	_, err = kv.Transact(ctx, db, kv.Retry{}, func(tx kv.Attempt) error {
+		_, err := c.SubmitTx(ctx, tx, plainTasks(1))
+		return err
+	})
+	require.ErrorIs(t, err, futures.ErrLimit)
+	limits, used, err := c.Limits(ctx)
+	require.NoError(t, err)
+	require.EqualValues(t, 5, limits.Pending)
+	require.EqualValues(t, 5, used.Pending)
+	require.Equal(t, 5, e.all(t))
+}
+
+// TestSubmitsThatWaitForRoom has one process submit more than may be pending, and another
+// one run them: all are submitted in time, and never more at a time. A submit whose
+// context ends says which limit kept it.
+func TestSubmitsThatWaitForRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		db := embedded.OpenMemory(embedded.Options{})
+		c, err := futures.New(ctx, db, futures.Options{})
+		require.NoError(t, err)
+		other, err := futures.New(ctx, db, futures.Options{})
+		require.NoError(t, err)
+		_, err = c.SetLimits(ctx, func(l *futures.Limits) { l.Pending, l.PerSecond = 300, 1000 })
+		require.NoError(t, err)
+		clk := c.Cluster().Clock()
+		pass := func(d time.Duration) { require.NoError(t, clock.Wait(ctx, clk, clk.Now().Add(d))) }
+		var all atomic.Bool
+		start := time.Now()
+		go func() {
+			tasks := plainTasks(2000)
+			tasks[7].WaitForRoom = true
+			made, err := c.SubmitMany(ctx, tasks)
+			require.NoError(t, err)
+			require.Len(t, made, 2000)
+			all.Store(true)
+		}()
+		e, ran := newExecutor(t, other, echo), 0
+		for ran < 2000 {
+			pass(50 * time.Millisecond)
+			_, used, err := other.Limits(ctx)
+			require.NoError(t, err)
+			require.LessOrEqual(t, used.Pending, int64(300))
+			ran += e.all(t)
+		}
+		require.True(t, all.Load())
+		require.GreaterOrEqual(t, time.Since(start), time.Second, "the rate holds as well")
+		_, err = c.SubmitMany(ctx, plainTasks(300))
+		for errors.Is(err, futures.ErrLimit) { // the rate
+			pass(time.Second)
+			_, err = c.SubmitMany(ctx, plainTasks(300))
+		}
+		require.NoError(t, err)
+		short, cancel := context.WithTimeout(ctx, 3*time.Second)
+		defer cancel()
+		waiting := plainTasks(1)[0]
+		waiting.WaitForRoom = true
+		_, err = c.Submit(short, waiting)
+		require.ErrorIs(t, err, futures.ErrLimit)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NoError(t, c.Close(ctx))
+		require.NoError(t, other.Close(ctx))
+		require.NoError(t, db.Close())
+	})
+}
