@@ -19,8 +19,8 @@ var ErrExists = fdbmodel.ErrExists
 type Schedule struct {
 	// Name has 1 to 64 characters of A-Z, a-z, 0-9 and . _ -. It is required.
 	Name string
-	// Task is the future that each time submits. It can have no ID, Key, Delay,
-	// NotBefore, After, Near or Worker, and at most 16 KiB of Args. An alias is
+	// Task is the future that each time submits. It can have no ID, Key, Unique, Delay,
+	// NotBefore, Deadline, After, Near or Worker, and at most 16 KiB of Args. An alias is
 	// resolved each time. workers.InfoFrom tells a function the time that its future
 	// stands for; a module has it in its environment, as FUTURA_SCHEDULED_AT.
 	Task Task
@@ -111,12 +111,14 @@ func (s *Schedule) record(c *Client) (layout.ScheduleRecord, error) {
 		Grace: s.Grace, Overlap: s.Overlap,
 	}
 	if !t.ID.IsZero() || t.Key != "" || t.Delay != 0 || !t.NotBefore.IsZero() || len(t.After) > 0 || !t.Near.IsZero() ||
-		t.Worker != "" {
-		return r, fmt.Errorf("%w: schedule %q: its task can have no id, key, delay, time, inputs or worker of its own",
+		t.Worker != "" || t.Unique != nil || !t.Deadline.IsZero() {
+		return r, fmt.Errorf("%w: schedule %q: its task can have no id, key, delay, time, deadline, inputs or worker, and "+
+			"not be unique",
 			layout.ErrBadSpec, s.Name)
 	}
 	t.NoNotify = true
-	sub, err := c.submission(&t)
+	sub, err := c.submission(context.Background(), &t) // nothing of a function that makes it
+	r.Expires, sub.Spec.ExpiresAt = t.Expires, 0
 	if err == nil && len(sub.Inputs) > 0 {
 		err = fmt.Errorf("%w: schedule %q: its arguments refer to a future", layout.ErrBadSpec, s.Name)
 	}

@@ -22,7 +22,7 @@ func (c *Client) Submit(ctx context.Context, t Task) (*Future, error) {
 	if err := c.prepare(t.NoNotify); err != nil {
 		return nil, err
 	}
-	s, err := c.submission(&t)
+	s, err := c.submission(ctx, &t)
 	if err == nil {
 		err = c.requireFit(ctx, []Task{t}, []fdbmodel.Submission{s})
 	}
@@ -45,7 +45,7 @@ func (c *Client) Submit(ctx context.Context, t Task) (*Future, error) {
 // returns the handles of the futures that certainly exist: those of the first
 // tasks.
 func (c *Client) SubmitMany(ctx context.Context, tasks []Task) ([]*Future, error) {
-	subs, err := c.submissions(tasks)
+	subs, err := c.submissions(ctx, tasks)
 	if err == nil {
 		err = c.requireFit(ctx, tasks, subs)
 	}
@@ -111,11 +111,11 @@ func (c *Client) identify(subs []fdbmodel.Submission) (err error) {
 
 // submissions turns tasks into submissions of the model, and prepares for their
 // ends.
-func (c *Client) submissions(tasks []Task) ([]fdbmodel.Submission, error) {
+func (c *Client) submissions(ctx context.Context, tasks []Task) ([]fdbmodel.Submission, error) {
 	subs, quiet := make([]fdbmodel.Submission, len(tasks)), true
 	for i := range tasks {
 		var err error
-		if subs[i], err = c.submission(&tasks[i]); err != nil {
+		if subs[i], err = c.submission(ctx, &tasks[i]); err != nil {
 			if len(tasks) > 1 {
 				err = fmt.Errorf("future %d of %d: %w", i+1, len(tasks), err)
 			}
@@ -170,7 +170,7 @@ type TxFutures struct {
 // the tasks IDs or Keys, so that a retry after an unknown result submits the
 // same futures.
 func (c *Client) SubmitTx(ctx context.Context, tx kv.Tx, tasks []Task) (*TxFutures, error) {
-	subs, err := c.submissions(tasks)
+	subs, err := c.submissions(ctx, tasks)
 	if err == nil {
 		err = c.requireFit(ctx, tasks, subs)
 	}

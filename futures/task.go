@@ -69,6 +69,15 @@ type Task struct {
 	// once.
 	Delay     time.Duration
 	NotBefore time.Time
+	// Expires is how long the future may wait, from when it is ready at the earliest:
+	// no attempt begins later, the first or another one. If it waits at that time, it
+	// fails for good with the kind expired; one that runs goes on. Deadline is when it
+	// must be over: an attempt that runs then is stopped, and the future fails for good
+	// with the kind deadline. A future that a function submits with its context has the
+	// deadline of the function's future, unless its own is earlier. Client.Retry lifts
+	// both. Default to no limits.
+	Expires  time.Duration
+	Deadline time.Time
 	// Worker is the only worker that may run the future, until an attempt fails or
 	// the worker leaves or dies; then any may. It excludes Delay and NotBefore.
 	// Submit returns ErrNotFound if it is not registered, and ErrUnfit if it can't
@@ -122,7 +131,7 @@ type Task struct {
 	NoNotify bool
 }
 
-func (c *Client) submission(t *Task) (fdbmodel.Submission, error) {
+func (c *Client) submission(ctx context.Context, t *Task) (fdbmodel.Submission, error) {
 	retries := DefaultMaxRetries
 	if t.MaxRetries != nil {
 		retries = *t.MaxRetries
@@ -146,6 +155,9 @@ func (c *Client) submission(t *Task) (fdbmodel.Submission, error) {
 	s.Spec.AsObject, s.Spec.AllowReconstruction = t.AsObject, t.AsObject && !t.NoRebuild
 	if t.Delay > 0 {
 		s.NotBefore = c.cluster.Now().Add(t.Delay)
+	}
+	if err := c.setLimits(ctx, t, &s); err != nil {
+		return s, err
 	}
 	if !t.NoNotify {
 		s.Spec.Session = c.session

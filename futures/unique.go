@@ -74,7 +74,7 @@ func (c *Client) uniqueName(ctx context.Context, t *Task) (layout.UniqueName, er
 	if t.Unique == nil {
 		return "", fmt.Errorf("%w: the task does not say by what it is unique", layout.ErrBadSpec)
 	}
-	s, err := c.submission(t)
+	s, err := c.submission(ctx, t)
 	if err != nil {
 		return "", err
 	}

@@ -31,6 +31,11 @@ type View struct {
 	ScheduledAt time.Time
 	// DueAt is when a delayed future becomes ready.
 	DueAt time.Time
+	// ExpiresAt is when it ends if it still waits, and Deadline when it ends even if it
+	// runs; zero times for never.
+	ExpiresAt, Deadline time.Time
+	// Snoozes is how often its function asked to be run again later.
+	Snoozes int
 	// FinishedAt is when the future ended.
 	FinishedAt time.Time
 	// Attempt is the present or last attempt, counted from 1, of MaxAttempts.
@@ -84,6 +89,9 @@ func viewOf(row *layout.Row) View {
 		FinishedAt: timeOf(row.FinishedAt()), Attempt: row.Attempt(), MaxAttempts: s.MaxRetries + 1,
 		Deaths: row.Attempts.Deaths.Len(), Crashes: row.Attempts.Crashes, Timeout: s.Timeout,
 		Schedule: s.Schedule, ScheduledAt: timeOf(s.ScheduledAt), Lane: s.Lane, InLine: row.InLine(),
+	}
+	if v.Snoozes = row.Attempts.Snoozed; !row.Attempts.Lifted {
+		v.ExpiresAt, v.Deadline = timeOf(s.ExpiresAt), timeOf(s.Deadline)
 	}
 	if v.State == Delayed {
 		v.DueAt = timeOf(row.Attempts.Due)

@@ -97,6 +97,9 @@ func (w *Worker) execute(j *job) fdbmodel.Completion {
 	if !w.awaitTurn(j) || !w.recordBegin(j) {
 		return fdbmodel.Completion{Future: f, Relinquish: true}
 	}
+	if late := j.startedLate(w.cluster.Now()); late != nil {
+		return *late
+	}
 	j.start(w.cluster.Now())
 	args := f.Inline
 	if f.Spec.ArgsRef != nil {
@@ -203,11 +206,14 @@ func (j *job) failure(err error) fdbmodel.Completion {
 	c := fdbmodel.Completion{Future: &j.future}
 	cause := context.Cause(j.ctx)
 	var panicked *panicError
+	var snooze snoozeError
 	switch {
 	case errors.As(err, &panicked):
 		c.Exception = &layout.Exception{Kind: layout.KindPanic, Message: panicked.text}
 	case cause != nil:
 		c.Relinquish = true // a requested cancel ends the future with it
+	case errors.As(err, &snooze):
+		c.Snooze = &snooze.wait
 	default:
 		c.Exception = &layout.Exception{Kind: layout.KindError, Message: err.Error()}
 		heed(&c, err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Bounds of what ends futures.
@@ -202,6 +203,10 @@ func (l *life) tally(batch []fdbmodel.Completion, outcomes []fdbmodel.Outcome) {
 			}
 		case c.PutBack:
 			s.putBack.Add(1)
+		case c.Snooze != nil:
+		case c.Expire && c.After.State == layout.Failed:
+			s.failed.Add(1)
+			l.worker.reportLate(c)
 		default:
 			s.relinquished.Add(1)
 		}

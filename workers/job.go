@@ -69,6 +69,7 @@ type job struct {
 	// Set when it starts.
 	started  time.Time
 	deadline time.Time // zero without a timeout
+	final    bool      // it is that of the future
 
 	settled atomic.Bool
 
@@ -124,6 +125,7 @@ func (j *job) start(now time.Time) {
 	if timeout := j.timeout(); timeout > 0 {
 		j.deadline = now.Add(timeout)
 	}
+	j.boundBy(j.futureDeadline())
 }
 
 // timeout bounds the attempt, 0 for no bound.
@@ -145,6 +147,9 @@ func (j *job) limit() time.Time {
 // it. It is settled first, so that the function's result is discarded.
 func (j *job) expire() {
 	j.settle(j.overdue())
+	if j.final {
+		j.cancel(ErrDeadline)
+	}
 	j.cancel(ErrTimeout)
 }
 
@@ -172,6 +177,9 @@ func (j *job) relinquish() bool {
 
 // overdue is how an attempt ends that ran longer than it may.
 func (j *job) overdue() fdbmodel.Completion {
+	if j.final {
+		return j.pastDeadline()
+	}
 	timeout, remedy := j.timeout(), "raise the future's timeout"
 	if timeout != j.future.Spec.Timeout {
 		remedy = "the policy of its worker or of the cluster allows no more"
@@ -222,6 +230,8 @@ func (c jobContext) Value(key any) any {
 		return nil
 	case layout.CodecKey{}:
 		return c.job.codec()
+	case layout.DeadlineKey{}:
+		return c.job.futureDeadline()
 	}
 	return c.Context.Value(key)
 }

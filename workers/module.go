@@ -23,7 +23,7 @@ func (w *Worker) executeModule(j *job, args []byte) fdbmodel.Completion {
 	streams := moduleStreams{worker: w, job: j}
 	defer streams.close()
 	call := ModuleCall{
-		CID: cid, Method: method, Argv: f.Spec.Argv, Env: f.Spec.Env, Timeout: j.timeout(),
+		CID: cid, Method: method, Argv: f.Spec.Argv, Env: f.Spec.Env, Timeout: j.moduleTimeout(w.cluster.Now()),
 		MemoryLimit: w.policy.Memory(f.Requirements().RAM), MaxMemory: w.policy.MaxMemory,
 		Load: func(ctx context.Context) ([]byte, error) {
 			module, err := w.cluster.GetModule(ctx, cid)
@@ -82,6 +82,10 @@ func runModule(ctx context.Context, r ModuleRunner, call ModuleCall) (out Module
 func (w *Worker) moduleFailure(j *job, out *ModuleOutcome) fdbmodel.Completion {
 	e := &layout.Exception{
 		Kind: out.Kind, Message: out.Message, ExitCode: out.ExitCode, Truncated: out.Truncated, Stdout: out.Stdout,
+	}
+	if e.Kind == layout.KindTimeout && j.final {
+		past := j.pastDeadline().Exception
+		e.Kind, e.Message = past.Kind, past.Message
 	}
 	if e.Kind == layout.KindMemory {
 		e.Message += "; raise the memory that its future requires, or the limit of its worker"

@@ -132,6 +132,11 @@ func (d *description) rows() [][]string {
 		}
 		add(true, "lane", "%s%s", spec.Lane, place)
 	}
+	if !r.Attempts.Lifted {
+		add(spec.ExpiresAt != 0, "expires", "%s, if it waits", timeText(spec.ExpiresAt))
+		add(spec.Deadline != 0, "deadline", "%s", timeText(spec.Deadline))
+	}
+	add(r.Attempts.Snoozed > 0, "snoozed", "%d times", r.Attempts.Snoozed)
 	add(spec.Schedule != "", "schedule", "%s, for %s", spec.Schedule, timeText(spec.ScheduledAt))
 	add(spec.Label != "", "label", "%s", spec.Label)
 	add(spec.Priority != 0, "priority", "%d", spec.Priority)

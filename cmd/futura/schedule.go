@@ -89,6 +89,8 @@ func (f *scheduleFlags) addTask(flags *pflag.FlagSet) {
 		"NAME=VALUE that the worker must have, such as worker=NAME; may be repeated")
 	flags.IntVar(&f.retries, "max-retries", futures.DefaultMaxRetries, "how many attempts may follow the first")
 	flags.DurationVar(&t.Timeout, "timeout", 0, "how long an attempt may run (default: no limit)")
+	flags.DurationVar(&t.Expires, "expires", 0,
+		"how long it may wait: no attempt begins later, and it fails as expired (default: no limit)")
 }
 
 func (a *app) addSchedule(ctx context.Context, f *scheduleFlags) (err error) {

@@ -61,3 +61,28 @@ func TestSchedulesFromTheCommandLine(t *testing.T) {
 	}
 	require.Contains(t, s.ok("check"), "0 problems")
 }
+
+func TestTimesFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	id := s.ok("submit", "go:f", "--at", "2040-12-24T08:00:00+01:00", "--expires", "10m", "--deadline",
+		"2041-01-01T00:00:00Z")
+	shown := s.ok("get", id)
+	require.Regexp(t, `(?m)^state +delayed`, shown)
+	require.Regexp(t, `(?m)^expires +2040-12-24.*, if it waits$`, shown)
+	require.Regexp(t, `(?m)^deadline +2041-01-01`, shown)
+	require.Contains(t, s.ok("explain", id), "by its deadline, 2041-01-01T00:00:00Z")
+	soon := s.ok("submit", "go:f", "--deadline", "90m")
+	require.Contains(t, s.ok("explain", soon), "by its deadline")
+	for says, args := range map[string][]string{
+		"--at":             {"--at", "tomorrow"},
+		"exclude":          {"--at", "2040-12-24T08:00:00Z", "--delay", "1m"},
+		"it has passed":    {"--deadline", "-1m"},
+		`--deadline "soon`: {"--deadline", "soon"},
+		"negative":         {"--expires", "-1s"},
+	} {
+		_, e := s.run(exitUsage, "", append([]string{"submit", "go:f"}, args...)...)
+		require.Contains(t, e, says)
+	}
+	require.Contains(t, s.ok("check"), "0 problems")
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -32,6 +33,8 @@ type submitFlags struct {
 	retries  int
 	wait     bool
 	timeout  time.Duration
+	at       string // not before
+	deadline string
 }
 
 func (a *app) submitCommand() *cobra.Command {
@@ -95,8 +98,7 @@ func (a *app) submitCommand() *cobra.Command {
 	flags.BoolVar(&t.MustBeNear, "must-be-near", false, "run where the result of --near is, and nowhere else")
 	flags.BoolVar(&t.RequireFit, "require-fit", false, "refuse it if no worker could ever run it, and say what is lacking")
 	flags.IntVar(&f.retries, "max-retries", futures.DefaultMaxRetries, "how many attempts may follow the first")
-	flags.DurationVar(&t.Timeout, "timeout", 0, "how long an attempt may run (default: no limit)")
-	flags.DurationVar(&t.Delay, "delay", 0, "how long it waits before it may run")
+	f.addTimes(flags)
 	flags.StringVar(&t.Key, "key", "", "idempotency key: the same key and content is the same future")
 	f.unique.add(flags)
 	flags.BoolVar(&t.WaitForRoom, "wait-for-room", false, "wait while a limit of the cluster is exceeded")
@@ -124,6 +126,9 @@ func (a *app) submit(ctx context.Context, f *submitFlags) error {
 }
 
 func (a *app) readTask(f *submitFlags) (err error) {
+	if err := f.readTimes(time.Now()); err != nil {
+		return err
+	}
 	if f.args != "" && f.argsFile != "" {
 		return usageError{errors.New("--args and --args-file exclude each other")}
 	}
@@ -154,6 +159,37 @@ func (a *app) readTask(f *submitFlags) (err error) {
 		}
 		f.task.Env[e.Name] = e.Value
 	}
+	return err
+}
+
+// addTimes adds when the future may run, and how long.
+func (f *submitFlags) addTimes(flags *pflag.FlagSet) {
+	t := &f.task
+	flags.StringVar(&f.at, "at", "", "not before this time, such as 2026-12-24T08:00:00+01:00")
+	flags.DurationVar(&t.Expires, "expires", 0,
+		"how long it may wait: no attempt begins later, and it fails as expired (default: no limit)")
+	flags.StringVar(&f.deadline, "deadline", "",
+		"when it must be over: a time, or how long from now, such as 30m (default: no deadline)")
+	flags.DurationVar(&t.Delay, "delay", 0, "how long it waits before it may run")
+	flags.DurationVar(&t.Timeout, "timeout", 0, "how long an attempt may run (default: no limit)")
+}
+
+// readTimes reads when the future may run, and when it must be over.
+func (f *submitFlags) readTimes(now time.Time) (err error) {
+	if f.at != "" && f.task.Delay != 0 {
+		return usageError{errors.New("--at and --delay exclude each other")}
+	}
+	if f.task.NotBefore, err = timeFlag("at", f.at); err != nil {
+		return err
+	}
+	if d, err := time.ParseDuration(f.deadline); err == nil {
+		if d <= 0 {
+			return usageError{fmt.Errorf("--deadline %s: it has passed", f.deadline)}
+		}
+		f.task.Deadline = now.Add(d)
+		return nil
+	}
+	f.task.Deadline, err = timeFlag("deadline", f.deadline)
 	return err
 }
 

@@ -65,7 +65,7 @@ func Explain(ctx context.Context, c *fdbmodel.Cluster, id layout.ID) (Explanatio
 	}
 	e, err := explainRow(ctx, c, row)
 	if err == nil {
-		e.Text += textUnique(c, &row)
+		e.Text += textLimit(&row) + textUnique(c, &row)
 	}
 	return e, err
 }
@@ -226,6 +226,8 @@ func textDelayed(c *fdbmodel.Cluster, row *layout.Row) string {
 			row.Exception.Attempt, row.Exception.Kind, row.Exception.Message)
 	} else if n := row.Attempts.Deaths.Len(); n > 0 {
 		text += fmt.Sprintf(", because worker %s died while it held it", row.Attempts.Deaths[n-1].Worker)
+	} else if row.Attempts.Snoozed > 0 {
+		text += ", because its function asked to be run again later"
 	} else if row.Attempts.PutBack > 0 {
 		text += ", because a worker could not load its function"
 	}

@@ -43,6 +43,10 @@ type ClientSource interface {
 	Made(open func(*slog.Logger) (MadeClient, error)) (MadeClient, error)
 }
 
+// DeadlineKey is the context key under which a Go function finds the deadline of its
+// future, a time.Time, zero for none.
+type DeadlineKey struct{}
+
 // KeeperKey is the context key under which a Go function finds the Keeper of its
 // worker, nil if that keeps no objects.
 type KeeperKey struct{}

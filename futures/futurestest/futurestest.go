@@ -203,6 +203,12 @@ func (c *Cluster) jump(ctx context.Context, to time.Time) error {
 	if _, _, err := c.Client.Cluster().AdmitDue(ctx); err != nil {
 		return err
 	}
+	for next := to; !next.After(to) && !next.IsZero(); {
+		var err error
+		if _, next, err = c.Client.Cluster().EndOverdue(ctx); err != nil {
+			return err
+		}
+	}
 	_, _, err := c.Client.Cluster().FireSchedules(ctx, &c.schedules)
 	return err
 }
@@ -265,18 +271,22 @@ func (c *Cluster) runReady(ctx context.Context) (ran bool, err error) {
 	}
 }
 
-// firstDue returns when the first delayed future is due, or the first lane that its rate
-// holds back.
+// firstDue returns when the first delayed future is due, the first lane that its rate
+// holds back, or the first future that ends because it still waits.
 func (c *Cluster) firstDue(ctx context.Context) (first time.Time, found bool, err error) {
 	if _, first, err = c.Client.Cluster().AdmitDue(ctx); err != nil {
 		return first, false, err
 	}
 	found = !first.IsZero()
-	err = c.each(ctx, futures.Delayed, func(v *futures.View) {
-		if !found || v.DueAt.Before(first) {
-			first, found = v.DueAt, true
-		}
-	})
+	for _, s := range []futures.State{futures.Delayed, futures.Ready, futures.Blocked} {
+		err = errors.Join(err, c.each(ctx, s, func(v *futures.View) {
+			for _, at := range []time.Time{v.DueAt, v.ExpiresAt, v.Deadline} {
+				if !at.IsZero() && (!found || at.Before(first)) {
+					first, found = at, true
+				}
+			}
+		}))
+	}
 	return first, found, err
 }
 

@@ -37,6 +37,8 @@ type NewFuture struct {
 	BackoffMS    int64             `json:"backoff_ms,omitempty" minimum:"0" doc:"Wait before the first retry"`
 	TimeoutMS    int64             `json:"timeout_ms,omitempty" minimum:"0" doc:"Limit of one attempt"`
 	DelayMS      int64             `json:"delay_ms,omitempty" minimum:"0" doc:"How long to wait before it may run"`
+	ExpiresMS    int64             `json:"expires_ms,omitempty" minimum:"0" doc:"How long it may wait to begin"`
+	Deadline     time.Time         `json:"deadline,omitempty" doc:"When it must be over"`
 	NotBefore    time.Time         `json:"not_before,omitempty" doc:"Not before this time"`
 	AsObject     bool              `json:"as_object,omitempty" doc:"Keep the result with the worker that makes it"`
 	NoRebuild    bool              `json:"no_rebuild,omitempty" doc:"Fail rather than run again if that is lost"`
@@ -61,7 +63,7 @@ const maxMillis = int64(1<<63-1) / int64(time.Millisecond)
 func (n *NewFuture) task() (futures.Task, error) {
 	t := futures.Task{
 		Function: n.Function, Args: []byte(n.Args), Codec: n.Codec, Argv: n.Argv, Env: n.Env, Queue: n.Queue,
-		Priority: uint8(n.Priority), MaxRetries: n.MaxRetries, NotBefore: n.NotBefore, Key: n.Key,
+		Priority: uint8(n.Priority), MaxRetries: n.MaxRetries, NotBefore: n.NotBefore, Deadline: n.Deadline, Key: n.Key,
 		RequireFit: n.RequireFit, AsObject: n.AsObject, NoRebuild: n.NoRebuild, GrowMemory: n.GrowMemory, Lane: n.Lane.of(),
 		Requirements: layout.Requirements{
 			CPU: n.Requirements.CPU, RAM: n.Requirements.RAM, GPU: n.Requirements.GPU,
@@ -74,7 +76,7 @@ func (n *NewFuture) task() (futures.Task, error) {
 		to     *time.Duration
 	}{
 		{"backoff_ms", n.BackoffMS, &t.Backoff.Base}, {"timeout_ms", n.TimeoutMS, &t.Timeout},
-		{"delay_ms", n.DelayMS, &t.Delay},
+		{"delay_ms", n.DelayMS, &t.Delay}, {"expires_ms", n.ExpiresMS, &t.Expires},
 	} {
 		if d.millis > maxMillis {
 			return t, stack.BadRequest("%s=%d: use at most %d", d.name, d.millis, maxMillis)

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -63,4 +64,21 @@ func TestSchedulesOverHTTP(t *testing.T) {
 	}
 	f.send("PUT", schedules+"/y", `{"name":"x","cron":"@daily","future":{"function":"go:upper"}}`).
 		Problem(http.StatusBadRequest, "bad_request", "names schedule")
+}
+
+func TestTimesOverHTTP(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	var got httpapi.Future
+	f.send("POST", path, `{"function":"go:nobody","expires_ms":60000,"deadline":"2040-01-01T00:00:00Z"}`).
+		Into(http.StatusCreated, &got)
+	require.Equal(t, "2040-01-01T00:00:00Z", got.Deadline.Format(time.RFC3339))
+	require.Equal(t, time.Minute, got.ExpiresAt.Sub(got.SubmittedAt).Round(time.Second))
+	f.send("POST", path, `{"function":"go:nobody","expires_ms":9223372036854775807}`).
+		Problem(http.StatusBadRequest, "bad_request", "expires_ms")
+	f.send("POST", schedules, `{"name":"x","cron":"@daily","future":{"function":"go:upper","expires_ms":5}}`).
+		Into(http.StatusCreated, new(httpapi.Schedule))
+	const bound = `{"function":"go:upper","deadline":"2040-01-01T00:00:00Z"}`
+	f.send("POST", schedules, `{"name":"y","cron":"@daily","future":`+bound+`}`).
+		Problem(http.StatusBadRequest, "bad_future", "deadline")
 }

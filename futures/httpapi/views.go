@@ -40,6 +40,9 @@ type Future struct {
 	MaxRetries  int                `json:"max_retries"`
 	TimeoutMS   int64              `json:"timeout_ms,omitempty"`
 	SubmittedAt time.Time          `json:"submitted_at"`
+	ExpiresAt   *time.Time         `json:"expires_at,omitempty" doc:"When it ends if it still waits"`
+	Deadline    *time.Time         `json:"deadline,omitempty" doc:"When it ends even if it runs"`
+	Snoozes     int                `json:"snoozes,omitempty" doc:"How often its function asked to be run again later"`
 	Schedule    string             `json:"schedule,omitempty" doc:"The schedule that submitted it"`
 	ScheduledAt *time.Time         `json:"scheduled_at,omitempty" doc:"The time of the schedule that it stands for"`
 	DueAt       *time.Time         `json:"due_at,omitempty" doc:"When a delayed future becomes ready"`
@@ -178,6 +181,9 @@ func futureOf(row *layout.Row, ending *layout.Ending) Future {
 	if !s.Lane.IsZero() {
 		f.Lane, f.InLine = &Lane{Kind: s.Lane.Kind, Key: s.Lane.Key}, row.InLine()
 	}
+	if f.Snoozes = row.Attempts.Snoozed; !row.Attempts.Lifted {
+		f.ExpiresAt, f.Deadline = timeIfSet(s.ExpiresAt), timeIfSet(s.Deadline)
+	}
 	if s.Schedule != "" {
 		at := timeOf(s.ScheduledAt)
 		f.Schedule, f.ScheduledAt = s.Schedule, &at
@@ -246,6 +252,14 @@ func ListView(row *layout.Row) Future {
 		f.Result.Value, f.Result.Output, f.Result.Stderr = nil, nil, nil
 	}
 	return f
+}
+
+func timeIfSet(millis int64) *time.Time {
+	if millis == 0 {
+		return nil
+	}
+	at := timeOf(millis)
+	return &at
 }
 
 func timeOf(millis int64) time.Time { return time.UnixMilli(millis).UTC() }

@@ -1,0 +1,40 @@
+package inspect_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+)
+
+func TestExplainTime(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	said := func(id layout.ID) string {
+		e, err := inspect.Explain(s.Ctx, s.C, id)
+		require.NoError(t, err)
+		return e.Text
+	}
+	id := s.Submit(func(sub *fdbmodel.Submission) {
+		sub.Spec.ExpiresAt = layout.Millis(s.Clock.Now().Add(time.Minute))
+		sub.Spec.Deadline = layout.Millis(s.Clock.Now().Add(time.Hour))
+	})
+	require.Contains(t, said(id), "It fails as expired if it still waits at 2030-03-17T17:47:40Z.")
+	require.Contains(t, said(id), "by its deadline, 2030-03-17T18:46:40Z")
+	f := s.Claim(s.Worker)
+	require.NotContains(t, said(id), "expired")
+	require.Contains(t, said(id), "by its deadline")
+	wait := time.Second
+	s.Finish(s.Worker, fdbmodel.Completion{Future: &f[0], Snooze: &wait})
+	require.Contains(t, said(id), "because its function asked to be run again later")
+	s.Clock.Advance(time.Minute)
+	_, _, err := s.C.EndOverdue(s.Ctx)
+	require.NoError(t, err)
+	require.Contains(t, said(id), "failed for good (expired")
+	require.NotContains(t, said(id), "deadline")
+}

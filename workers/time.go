@@ -1,0 +1,82 @@
+package workers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// ErrDeadline is the cause that ends a function's context when the deadline of its
+// future passed. It is context.DeadlineExceeded as well.
+var ErrDeadline = fmt.Errorf("workers: the deadline of the future has passed: %w", context.DeadlineExceeded)
+
+// snoozeError asks for another run later.
+type snoozeError struct{ wait time.Duration }
+
+// Error implements error.
+func (e snoozeError) Error() string {
+	return fmt.Sprintf("the function asks to be run again in %v", e.wait)
+}
+
+// Snooze is what a function returns to be run again after d, because it can't do its
+// work yet: no attempt counts, nothing is logged, and the hooks are not called. It may do
+// so any number of times, until the deadline of its future or the time when that expires.
+// A wrapped one counts as well.
+func Snooze(d time.Duration) error { return snoozeError{max(d, 0)} }
+
+// startedLate says how a job ends whose future must not begin any more; nil if it may.
+func (j *job) startedLate(now time.Time) *fdbmodel.Completion {
+	if at, _ := j.timeLimit(); at == 0 || layout.Millis(now) < at {
+		return nil
+	}
+	return &fdbmodel.Completion{Future: &j.future, Expire: true}
+}
+
+// timeLimit is when the future ends if no attempt has begun.
+func (j *job) timeLimit() (at int64, kind layout.FailureKind) {
+	row := layout.Row{Spec: j.future.Spec, Attempts: j.future.Attempts}
+	return row.Limit()
+}
+
+// futureDeadline is when the future ends even if it runs, the zero time for never.
+func (j *job) futureDeadline() time.Time {
+	if at := j.future.Spec.Deadline; at != 0 && !j.future.Attempts.Lifted {
+		return time.UnixMilli(at)
+	}
+	return time.Time{}
+}
+
+// boundBy makes the deadline of the future that of the attempt, if it comes first.
+func (j *job) boundBy(deadline time.Time) {
+	if deadline.IsZero() || !j.deadline.IsZero() && j.deadline.Before(deadline) {
+		return
+	}
+	j.deadline, j.final = deadline, true
+}
+
+// pastDeadline is how an attempt ends that was running at the deadline of its future.
+func (j *job) pastDeadline() fdbmodel.Completion {
+	return fdbmodel.Completion{Future: &j.future, Exception: &layout.Exception{
+		Kind: layout.KindDeadline, Message: "was running at its deadline: " + j.deadline.UTC().Format(time.RFC3339),
+	}}
+}
+
+// moduleTimeout is how long a module may run, 0 for no bound.
+func (j *job) moduleTimeout(now time.Time) time.Duration {
+	if !j.final {
+		return j.timeout()
+	}
+	return max(j.deadline.Sub(now), time.Nanosecond)
+}
+
+// reportLate tells the log and the hooks of a future whose time was over before its
+// attempt began.
+func (w *Worker) reportLate(c *fdbmodel.Completion) {
+	_, kind := c.Future.Spec.LimitAt()
+	late := *c
+	late.Exception = &layout.Exception{Kind: kind, Message: "its time was over before the attempt began"}
+	w.report(&late)
+}
