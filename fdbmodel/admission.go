@@ -159,6 +159,7 @@ func (a *admission) readLane(ctx context.Context, c *laneChange, k *kindState, a
 		return cmp.Compare(y.row.Spec.Priority, x.row.Spec.Priority)
 	})
 	l.record.Open += l.slots
+	l.record.Called += l.called
 	k.total.Open += l.slots
 	if l.sweep {
 		a.forgetRate(l)
@@ -168,6 +169,9 @@ func (a *admission) readLane(ctx context.Context, c *laneChange, k *kindState, a
 	}
 	if a.shared && l.more {
 		l.quota = 0 // those in line are not to be overtaken
+	}
+	if k.settings.Bundle != "" {
+		l.quota = min(l.quota, max(0, 1-l.record.Called))
 	}
 	if k.settings.Total > 0 && !l.record.Turn && l.quota > 0 && (l.more || len(l.joining) > 0) {
 		k.back = append(k.back, l)
@@ -251,6 +255,8 @@ func (a *admission) admit(ctx context.Context, l *laneState) (more, admitted boo
 	switch {
 	case l.quota == 0 || len(l.line)+len(l.joining) == 0:
 		return false, false, nil
+	case l.kind.settings.Bundle != "":
+		return false, true, a.call(ctx, l)
 	case len(l.line) == 0 || len(l.joining) > 0 && int64(l.joining[0].row.Spec.Priority) > l.line[0].priority:
 		a.admitJoining(l)
 		return true, true, nil
@@ -338,7 +344,7 @@ func (a *admission) stampKey(prefix, value []byte) (order int64) {
 // rate, or that has more of them than a transaction admits.
 func (a *admission) holdBack(l *laneState) {
 	k, r, now := &l.kind.settings, &l.record, a.now.UnixMicro()
-	waits := r.Lined && !r.Paused && !k.Paused && !r.Turn && r.Open < k.Width
+	waits := r.Lined && !r.Paused && !k.Paused && !r.Turn && r.Open < k.Width && r.Called == 0
 	due := int64(0)
 	switch {
 	case r.Due != 0:

@@ -138,6 +138,9 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 // settleDoubts gives back the futures of claims that ended with an error. A
 // commit of theirs that has yet to land conflicts with this one.
 func (r *Registration) settleDoubts(ctx context.Context) error {
+	r.mu.Lock()
+	r.doubts, r.gathers = append(r.doubts, r.gathers...), nil
+	r.mu.Unlock()
 	for len(r.doubts) > 0 {
 		key := r.cluster.keys.Claims(r.info.ID, r.doubts[0])
 		var ended endedBatch
@@ -337,11 +340,18 @@ func inputsOf(f *ClaimedFuture, at map[layout.ID]int, rows []layout.Row, known [
 // read fills in a future. Only the store's errors are returned; those of the
 // future's records are kept in it.
 func (f *ClaimedFuture) read(ctx context.Context, p read.Pending) error {
+	row, err := f.readRow(ctx, p)
+	f.Spec, f.Attempts, f.Cancel = row.Spec, row.Attempts, row.Cancel
+	return err
+}
+
+// readRow is read for callers who need the whole row.
+func (f *ClaimedFuture) readRow(ctx context.Context, p read.Pending) (layout.Row, error) {
+	row := layout.Row{ID: f.ID}
 	page, err := p.Pending.Wait(ctx)
 	if err != nil {
-		return err
+		return row, err
 	}
-	row := layout.Row{ID: f.ID}
 	skip := p.Keys.RowLength(f.ID)
 	for _, item := range page.Items {
 		rest := tuple.NewReader(item.Key[skip:])
@@ -356,11 +366,10 @@ func (f *ClaimedFuture) read(ctx context.Context, p read.Pending) error {
 	if f.Err == nil && row.Spec == nil {
 		f.Err = fmt.Errorf("future %s: %w: it has no spec", f.ID, layout.ErrBadRecord)
 	}
-	f.Spec, f.Attempts, f.Cancel = row.Spec, row.Attempts, row.Cancel
-	if f.Err == nil && !f.Spec.ArgsKey {
-		f.Inline = f.Spec.Args
+	if f.Err == nil && !row.Spec.ArgsKey {
+		f.Inline = row.Spec.Args
 	}
-	return nil
+	return row, nil
 }
 
 // stubSpec replaces a spec that can't be read, with the fields that the index

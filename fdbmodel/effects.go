@@ -58,6 +58,8 @@ var (
 	waitsForTime = condition{"due later",
 		func(r *layout.Row, e *Event) bool { return r.Attempts.Due > layout.Millis(e.Now) }}
 	isInLine   = condition{"in line", func(r *layout.Row, _ *Event) bool { return r.InLine() }}
+	isMember   = condition{"member of bundles", func(r *layout.Row, _ *Event) bool { return r.Spec.Member }}
+	isBundle   = condition{"bundle", func(r *layout.Row, _ *Event) bool { return r.Spec.Bundle }}
 	isAdmitted = condition{"not in line", func(r *layout.Row, _ *Event) bool { return !r.InLine() }}
 	isDue      = condition{"due", func(r *layout.Row, e *Event) bool { return r.Attempts.Due <= layout.Millis(e.Now) }}
 )
@@ -69,10 +71,14 @@ func (c condition) and(d condition) condition {
 // Effects of the table of transitions. Row is a pointer to a copy; values
 // behind its own pointers are replaced, never modified.
 var (
-	nothing        = effect{"", func(*layout.Row, *Event) {}}
-	setClaim       = effect{"set claim", func(r *layout.Row, e *Event) { r.Claim = &layout.Claim{Token: e.Token} }}
+	nothing            = effect{"", func(*layout.Row, *Event) {}}
+	setClaim           = effect{"set claim", func(r *layout.Row, e *Event) { r.Claim = &layout.Claim{Token: e.Token} }}
+	leaveLineWithClaim = effect{"clear place in line, set claim", func(r *layout.Row, e *Event) {
+		r.Line, r.Claim = nil, &layout.Claim{Token: e.Token}
+	}}
 	setResult      = effect{"set result", func(r *layout.Row, e *Event) { r.Result, r.Cancel = e.Result, nil }}
 	leaveLine      = effect{"clear place in line", func(r *layout.Row, _ *Event) { r.Line = nil }}
+	setTaken       = effect{"set taken", func(r *layout.Row, _ *Event) { r.Attempts.Taken = true }}
 	askCancel      = effect{"set cancel", func(r *layout.Row, e *Event) { r.Cancel = e.Cancel }}
 	dropClaim      = effect{"clear claim", func(r *layout.Row, _ *Event) { r.Claim, r.Attempts.Due = nil, 0 }}
 	becomeReady    = effect{"clear due time", func(r *layout.Row, _ *Event) { r.Attempts.Due = 0 }}

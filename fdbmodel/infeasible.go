@@ -131,8 +131,37 @@ func (c *Cluster) failInfeasible(ctx context.Context, w *changes, ids []layout.I
 			w.apply(&row, &after)
 			failed = append(failed, after)
 		}
+		if row.Spec.Bundle {
+			if err := c.failFirstMember(ctx, w, row.Spec.Lane, members, event); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return failed, nil
+}
+
+// failFirstMember ends the first in line for a bundle that no worker can run: the bundle
+// requires what that one requires, and the next would do so too.
+func (c *Cluster) failFirstMember(ctx context.Context, w *changes, lane layout.Lane, members []Member, e Event) error {
+	page, err := w.tx.GetRange(kv.Prefix(c.keys.LineOf(lane)), kv.RangeOptions{Limit: 1}).Wait(ctx)
+	if err != nil || len(page.Items) == 0 {
+		return err
+	}
+	var entry layout.LineEntry
+	if layout.Decode(page.Items[0].Key, page.Items[0].Value, &entry) != nil {
+		return nil // an audit reports it
+	}
+	row, _, err := read.Record(w.tx, c.keys, entry.ID).Wait(ctx)
+	if layout.IsUnreadable(err) {
+		return nil
+	}
+	if err != nil || row.Spec == nil || FitOf(row.Needs(), members).Lack == "" {
+		return err
+	}
+	if after, outcome := Next(row, e); outcome == Applied {
+		w.apply(&row, &after)
+	}
+	return nil
 }
 
 // review forgets the misfits that a worker could run by now, and everything after

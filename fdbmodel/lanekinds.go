@@ -22,9 +22,7 @@ func (c *Cluster) SetLaneKind(ctx context.Context, name string, k layout.LaneKin
 	if err := layout.CheckLaneKind(name); err != nil {
 		return err
 	}
-	if k.Width == 0 {
-		k.Width = 1
-	}
+	k = k.WithDefaults()
 	if err := k.Validate(); err != nil {
 		return fmt.Errorf("kind of lanes %s: %w", name, err)
 	}
@@ -73,8 +71,9 @@ func (c *Cluster) changeLaneKind(ctx context.Context, name string,
 		if err != nil {
 			return err
 		}
-		if was != nil && (was.Total == 0) != (k.Total == 0) {
-			if err := c.requireNoLanes(ctx, tx, name, "its total width is set or lifted"); err != nil {
+		if was != nil && ((was.Total == 0) != (k.Total == 0) || was.Bundle != k.Bundle) {
+			before := "its total width is set or lifted, or the function of its bundles is changed"
+			if err := c.requireNoLanes(ctx, tx, name, before); err != nil {
 				return err
 			}
 		}

@@ -12,7 +12,7 @@ import (
 func (s *Submission) checkLane() error {
 	spec := &s.Spec
 	if spec.Lane.IsZero() {
-		spec.Aside = false
+		spec.Aside, spec.Member, spec.Bundle = false, false, false
 		return nil
 	}
 	if err := spec.Lane.Check(); err != nil {
@@ -23,6 +23,8 @@ func (s *Submission) checkLane() error {
 		return fmt.Errorf("%w: lane %s: a future of a batch can't be in a lane", layout.ErrBadSpec, spec.Lane)
 	case s.Assigned != "":
 		return fmt.Errorf("%w: lane %s: an assigned future can't be in a lane", layout.ErrBadSpec, spec.Lane)
+	case spec.Bundle:
+		return fmt.Errorf("%w: lane %s: bundles are made by lanes", layout.ErrBadSpec, spec.Lane)
 	case spec.MustBeNear:
 		return fmt.Errorf("%w: lane %s: a future that must be near an object can't be in a lane", layout.ErrBadSpec,
 			spec.Lane)
@@ -42,7 +44,7 @@ func followLane(before, after *layout.Row) {
 	had, slot := before.HasSlot(), false
 	switch after.State() {
 	case layout.Ready:
-		if !had && before.Line == nil {
+		if !had && before.Line == nil && !after.Spec.Bundle {
 			after.Line = &layout.LineRecord{}
 		}
 	case layout.Delayed:
@@ -52,12 +54,14 @@ func followLane(before, after *layout.Row) {
 		after.Line = nil
 	}
 	after.Attempts.Slot = slot
+	after.Attempts.Taken = after.Attempts.Taken && after.State() == layout.Claimed
 }
 
 // laneChange is what a transaction changes of one lane.
 type laneChange struct {
 	lane    layout.Lane
 	slots   int // taken less freed
+	called  int // bundles that have yet to take their members, more less fewer
 	joining []joining
 	pause   *bool  // pause or resume it
 	sweep   bool   // the settings of its kind have changed
@@ -96,6 +100,12 @@ func (w *changes) changeLane(before, after *layout.Row) {
 	if before.Line == nil && after.Line != nil {
 		w.join(after, false)
 	}
+	if had, has := before.IsCalled(), after.IsCalled(); had != has {
+		change := w.lane(after.Spec.Lane)
+		if change.called++; had {
+			change.called -= 2
+		}
+	}
 	if had, has := before.HasSlot(), after.HasSlot(); had != has {
 		change := w.lane(after.Spec.Lane)
 		if change.slots++; had {
@@ -127,7 +137,11 @@ func (w *changes) askKinds(ctx context.Context, subs []Submission) error {
 			return fmt.Errorf("lane %s: kind %q: %w: set it first, as with futura lane set %s --width 1", spec.Lane,
 				spec.Lane.Kind, ErrNotFound, spec.Lane.Kind)
 		}
-		spec.Aside = k.settings.Aside
+		spec.Aside, spec.Member = k.settings.Aside, k.settings.Bundle != ""
+		if spec.Member && (spec.Function != k.settings.Bundle || spec.HasInputs()) {
+			return fmt.Errorf("%w: lane %s: its futures run in bundles of the function %s: submit them with that function, and "+
+				"without inputs", layout.ErrBadSpec, spec.Lane, k.settings.Bundle)
+		}
 	}
 	return nil
 }

@@ -14,7 +14,8 @@ import (
 // Conditions and effects of the table of transitions, for futures that must not wait
 // for ever.
 var (
-	isOver = condition{"its time is over", func(r *layout.Row, e *Event) bool {
+	byWorker = condition{"by a worker", func(_ *layout.Row, e *Event) bool { return e.Token.Worker != "" }}
+	isOver   = condition{"its time is over", func(r *layout.Row, e *Event) bool {
 		at, _ := r.Limit()
 		return at != 0 && at <= layout.Millis(e.Now)
 	}}

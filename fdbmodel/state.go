@@ -33,6 +33,8 @@ const (
 	EventAdmit                           // its lane admits it
 	EventSnooze                          // its function asks to be run again later; not an attempt
 	EventExpire                          // its time is over
+	EventTake                            // a bundle takes it out of the line
+	EventGather                          // it is a bundle, and has taken members
 )
 
 var eventNames = [...]string{
@@ -41,7 +43,7 @@ var eventNames = [...]string{
 	EventPromote: "promote", EventRetry: "retry",
 	EventAssign: "assign", EventUnassign: "unassign", EventUnblock: "unblock", EventUpstream: "upstream",
 	EventLose: "lose", EventBlock: "block",
-	EventInfeasible: "infeasible", EventReplace: "replace", EventAdmit: "admit",
+	EventInfeasible: "infeasible", EventReplace: "replace", EventAdmit: "admit", EventTake: "take", EventGather: "gather",
 	EventSnooze: "snooze", EventExpire: "expire",
 }
 
@@ -170,6 +172,7 @@ var transitions = []transition{
 	{layout.Blocked, EventRelinquish, always, layout.Blocked, nothing, Lost},
 	{layout.Blocked, EventPutBack, always, layout.Blocked, nothing, Lost},
 	{layout.Blocked, EventSnooze, always, layout.Blocked, nothing, Lost},
+	{layout.Blocked, EventExpire, byWorker, layout.Blocked, nothing, Lost},
 	{layout.Blocked, EventExpire, isOver, layout.Failed, failOver, Applied},
 	{layout.Blocked, EventBlock, always, layout.Blocked, nothing, Lost},
 	{layout.Blocked, EventLose, always, layout.Blocked, nothing, Already},
@@ -187,6 +190,7 @@ var transitions = []transition{
 	{layout.Ready, EventRelinquish, always, layout.Ready, nothing, Lost},
 	{layout.Ready, EventPutBack, always, layout.Ready, nothing, Lost},
 	{layout.Ready, EventSnooze, always, layout.Ready, nothing, Lost},
+	{layout.Ready, EventExpire, byWorker, layout.Ready, nothing, Lost},
 	{layout.Ready, EventExpire, isOver, layout.Failed, failOver, Applied},
 	{layout.Ready, EventBlock, always, layout.Ready, nothing, Lost},
 	{layout.Ready, EventLose, always, layout.Ready, nothing, Already},
@@ -195,12 +199,15 @@ var transitions = []transition{
 	{layout.Ready, EventReappear, always, layout.Ready, nothing, Already},
 	{layout.Ready, EventCancel, always, layout.Failed, failCancelled, Applied},
 	{layout.Ready, EventPromote, always, layout.Ready, nothing, Already},
+	{layout.Ready, EventTake, isInLine.and(isMember), layout.Claimed, leaveLineWithClaim, Applied},
+	{layout.Ready, EventAdmit, isMember, layout.Ready, nothing, Refused},
 	{layout.Ready, EventAdmit, isInLine, layout.Ready, leaveLine, Applied},
 	{layout.Ready, EventAdmit, always, layout.Ready, nothing, Already},
 	{layout.Ready, EventAssign, unassigned.and(isAdmitted), layout.Ready, setAssigned, Applied},
 	{layout.Ready, EventAssign, assignedToWorker.and(sameReason), layout.Ready, nothing, Already},
 	{layout.Ready, EventUnassign, assignedToWorker.and(mustBeNear), layout.Blocked, lookAgain, Applied},
 	{layout.Ready, EventUnassign, assignedToWorker, layout.Ready, clearAssigned, Applied},
+	{layout.Ready, EventInfeasible, isInLine.and(isMember), layout.Failed, failInfeasible, Applied},
 	{layout.Ready, EventInfeasible, inPool, layout.Failed, failInfeasible, Applied},
 	{layout.Ready, EventReplace, displaced, layout.Blocked, lookAgain, Applied},
 
@@ -209,6 +216,7 @@ var transitions = []transition{
 	{layout.Delayed, EventRelinquish, always, layout.Delayed, nothing, Lost},
 	{layout.Delayed, EventPutBack, always, layout.Delayed, nothing, Lost},
 	{layout.Delayed, EventSnooze, always, layout.Delayed, nothing, Lost},
+	{layout.Delayed, EventExpire, byWorker, layout.Delayed, nothing, Lost},
 	{layout.Delayed, EventExpire, isOver, layout.Failed, failOver, Applied},
 	{layout.Delayed, EventBlock, always, layout.Delayed, nothing, Lost},
 	{layout.Delayed, EventLose, always, layout.Delayed, nothing, Already},
@@ -258,6 +266,8 @@ var transitions = []transition{
 	{layout.Claimed, EventReap, always, layout.Claimed, nothing, Lost},
 	{layout.Claimed, EventReappear, diedWithWorker, layout.Claimed, forgetDeath, Applied},
 	{layout.Claimed, EventReappear, always, layout.Claimed, nothing, Already},
+	{layout.Claimed, EventGather, holdsClaim.and(isBundle), layout.Claimed, setTaken, Applied},
+	{layout.Claimed, EventGather, always, layout.Claimed, nothing, Lost},
 	{layout.Claimed, EventLose, always, layout.Claimed, nothing, Already},
 	{layout.Claimed, EventBlock, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},
 	{layout.Claimed, EventBlock, holdsClaim.and(isOver), layout.Failed, failOver, Applied},
@@ -292,6 +302,7 @@ var transitions = []transition{
 	{layout.Failed, EventReap, always, layout.Failed, nothing, Lost},
 	{layout.Failed, EventCancel, always, layout.Failed, nothing, Already},
 	{layout.Failed, EventRetry, wasPut, layout.Failed, nothing, Refused},
+	{layout.Failed, EventRetry, isBundle, layout.Failed, nothing, Refused},
 	{layout.Failed, EventRetry, hasInputs, layout.Blocked, startOverBlocked, Applied},
 	{layout.Failed, EventRetry, always, layout.Ready, startOver, Applied},
 }

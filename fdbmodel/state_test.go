@@ -138,14 +138,24 @@ func TestStateGrid(t *testing.T) {
 		"delayed snooze": "delayed/lost delayed/lost", "claimed snooze": "delayed/applied claimed/lost",
 		"realized snooze": "realized/lost realized/lost", "failed snooze": "failed/lost failed/lost",
 
-		"blocked expire": "blocked/refused blocked/refused", "ready expire": "ready/refused ready/refused",
-		"delayed expire": "delayed/refused delayed/refused", "claimed expire": "ready/applied claimed/lost",
+		"blocked expire": "blocked/lost blocked/lost", "ready expire": "ready/lost ready/lost",
+		"delayed expire": "delayed/lost delayed/lost", "claimed expire": "ready/applied claimed/lost",
 		"realized expire": "realized/already realized/already", "failed expire": "failed/already failed/already",
 
 		"blocked replace": "blocked/refused blocked/refused",
 		"ready replace":   "ready/refused ready/refused", "delayed replace": "delayed/refused delayed/refused",
 		"claimed replace": "claimed/refused claimed/refused", "realized replace": "realized/refused realized/refused",
 		"failed replace": "failed/refused failed/refused",
+
+		"blocked take": "blocked/refused blocked/refused",
+		"ready take":   "ready/refused ready/refused", "delayed take": "delayed/refused delayed/refused",
+		"claimed take": "claimed/refused claimed/refused", "realized take": "realized/refused realized/refused",
+		"failed take": "failed/refused failed/refused",
+
+		"blocked gather": "blocked/refused blocked/refused",
+		"ready gather":   "ready/refused ready/refused", "delayed gather": "delayed/refused delayed/refused",
+		"claimed gather": "claimed/lost claimed/lost", "realized gather": "realized/refused realized/refused",
+		"failed gather": "failed/refused failed/refused",
 
 		"blocked admit": "blocked/refused blocked/refused",
 		"ready admit":   "ready/already ready/already", "delayed admit": "delayed/refused delayed/refused",

@@ -55,7 +55,7 @@ func (w *changes) insert(row *layout.Row, args []byte) {
 	if row.Attempts != (layout.Attempts{}) {
 		w.setAttempts(row)
 	}
-	if !row.Spec.Lane.IsZero() && row.State() == layout.Ready {
+	if !row.Spec.Lane.IsZero() && !row.Spec.Bundle && row.State() == layout.Ready {
 		row.Line = &layout.LineRecord{}
 		w.join(row, true)
 	}

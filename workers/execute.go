@@ -131,6 +131,9 @@ func (w *Worker) execute(j *job) fdbmodel.Completion {
 
 func (w *Worker) dispatch(j *job, args []byte) fdbmodel.Completion {
 	f := &j.future
+	if f.Spec.Bundle {
+		return w.executeBundle(j)
+	}
 	if isModule(f.Spec.Function) && w.options.Modules != nil {
 		return w.executeModule(j, args)
 	}

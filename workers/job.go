@@ -72,6 +72,8 @@ type job struct {
 	final    bool      // it is that of the future
 
 	settled atomic.Bool
+	// bundled are the members that a bundle has gathered, nil for other jobs.
+	bundled atomic.Pointer[[]*job]
 
 	resultMu sync.Mutex
 	result   *resultStream // nil unless the function writes it
@@ -161,6 +163,7 @@ func (j *job) settle(c fdbmodel.Completion) bool {
 	}
 	c.Started, c.Progress = j.started, j.life.progress.take(j)
 	j.life.put(c)
+	j.endMembers(c.Exception)
 	return true
 }
 

@@ -26,6 +26,7 @@ type Worker struct {
 
 	mu        sync.Mutex
 	functions map[string]Function
+	bundles   map[string]BundleFunction
 	started   bool
 	life      *life // the present membership
 	steps     steps
@@ -89,7 +90,8 @@ func New(c Client, o Options) (*Worker, error) {
 		return nil, err
 	}
 	w := &Worker{
-		cluster: cluster, options: o, functions: map[string]Function{}, ready: make(chan struct{}),
+		cluster: cluster, options: o, functions: map[string]Function{},
+		bundles: map[string]BundleFunction{}, ready: make(chan struct{}),
 		paces: paces{clock: cluster.Clock()},
 		slots: newSlots(cluster.Clock(), layout.Resources{Slots: o.Slots, CPU: o.CPU, RAM: o.RAM, GPU: o.GPU},
 			cluster.Config().DeadAfter, o.MaxAwaiting),

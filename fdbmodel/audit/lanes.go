@@ -46,7 +46,7 @@ func (p *page) checkLane(it *item) {
 		switch {
 		case inLine && !r.Lined:
 			p.broken(InvariantLane, it.Raw, "lane %s has futures in line and does not know", lane)
-		case inLine && r.Open < settings.Width && !held:
+		case inLine && r.Open < settings.Width && !held && r.Called == 0:
 			p.broken(InvariantLane, it.Raw, "lane %s has admitted %d of %d futures, and others are in line", lane, r.Open,
 				settings.Width)
 		}
@@ -96,6 +96,21 @@ func (p *page) lane(lane layout.Lane, judge func(*layout.LaneRecord)) {
 	})
 }
 
+// aCall is what a bundle counts that has yet to take its members, beside the 1 that a slot
+// counts: the two are compared as one number.
+const aCall = 1 << 32
+
+// slotsOf returns what a future counts among those that its lane has admitted.
+func slotsOf(r *layout.Row) (n int64) {
+	if r.HasSlot() {
+		n = 1
+	}
+	if r.IsCalled() {
+		n += aCall
+	}
+	return n
+}
+
 // checkLanes compares what lanes have admitted with the futures.
 func (k *checker) checkLanes(ctx context.Context) error {
 	if len(k.met.damaged) > 0 {
@@ -104,8 +119,9 @@ func (k *checker) checkLanes(ctx context.Context) error {
 	err := comparison[layout.Lane]{
 		what: "lanes", met: k.met.slots, counters: k.readSlots, futures: k.countSlots,
 		broken: func(f *findings, lane layout.Lane, futures, counter int64) {
-			f.broken(InvariantLane, k.keys.Lane(lane), "%d futures have slots of lane %s, which counts %d", futures, lane,
-				counter)
+			f.broken(InvariantLane, k.keys.Lane(lane), "%d futures have slots of lane %s, which counts %d; %d of them are "+
+				"bundles that have yet to take their members, it counts %d", futures%aCall, lane, counter%aCall, futures/aCall,
+				counter/aCall)
 		},
 	}.settle(ctx, k)
 	if err != nil {
@@ -124,8 +140,8 @@ func (k *checker) readSlots(ctx context.Context, tx kv.Reader) (map[layout.Lane]
 	slots := map[layout.Lane]int64{}
 	for shard := range k.keys.Shards {
 		err := k.each(ctx, tx, shard, layout.SubLanes, func(it *item) {
-			if r := it.Record.(*layout.LaneRecord); r.Open != 0 {
-				slots[layout.Lane{Kind: it.Text("kind"), Key: it.Text("key")}] = int64(r.Open)
+			if r := it.Record.(*layout.LaneRecord); r.Open != 0 || r.Called != 0 {
+				slots[layout.Lane{Kind: it.Text("kind"), Key: it.Text("key")}] = int64(r.Open) + aCall*int64(r.Called)
 			}
 		})
 		if err != nil {
@@ -139,8 +155,8 @@ func (k *checker) countSlots(ctx context.Context, tx kv.Reader) (map[layout.Lane
 	slots := map[layout.Lane]int64{}
 	for shard := range k.keys.Shards {
 		err := k.eachFuture(ctx, tx, shard, func(row *layout.Row) {
-			if row.HasSlot() {
-				slots[row.Spec.Lane]++
+			if n := slotsOf(row); n != 0 {
+				slots[row.Spec.Lane] += n
 			}
 		})
 		if err != nil {
@@ -182,7 +198,7 @@ func (k *checker) countTotals(ctx context.Context, tx kv.Reader) (map[string]int
 	slots, err := k.readSlots(ctx, tx)
 	for lane, n := range slots {
 		if counted[lane.Kind] {
-			totals[lane.Kind] += n
+			totals[lane.Kind] += n % aCall
 		}
 	}
 	return totals, err
@@ -230,12 +246,15 @@ func (p *page) checkInLine(r *layout.Row) {
 	switch {
 	case r.Line != nil && (r.Spec.Lane.IsZero() || r.State() != layout.Ready):
 		p.broken(InvariantLane, key, "future %s is %v, in lane %q, and in line", r.ID, r.State(), r.Spec.Lane)
+	case r.Attempts.Taken && (!r.Spec.Bundle || r.State() != layout.Claimed):
+		p.broken(InvariantLane, p.keys.State(r.ID, layout.StateAttempts), "future %s is %v, a bundle %t, and has taken members",
+			r.ID, r.State(), r.Spec.Bundle)
 	case r.Attempts.Slot && (r.Spec.Lane.IsZero() || !r.HasSlot()):
 		p.broken(InvariantLane, p.keys.State(r.ID, layout.StateAttempts), "future %s is %v, in lane %q, and keeps a slot",
 			r.ID, r.State(), r.Spec.Lane)
 	}
-	if r.HasSlot() {
-		p.slots[r.Spec.Lane]++
+	if n := slotsOf(r); n != 0 {
+		p.slots[r.Spec.Lane] += n
 	}
 	if place := layout.PlaceOf(r); place != nil && place.Kind == layout.PlaceLine {
 		at := place.Key(p.keys, r)

@@ -16,6 +16,7 @@ func (l *Lane) readField(name, b []byte) ([]byte, error) {
 
 func (k *LaneKind) appendFields(f fields) fields {
 	f = f.int("w", int64(k.Width)).int("t", int64(k.Total)).int("r", int64(k.Rate)).int("e", int64(k.Every))
+	f = f.text("b", k.Bundle).int("m", int64(k.Most)).int("y", k.Bytes).int("l", int64(k.Linger))
 	return f.bool("a", k.Aside).bool("p", k.Paused).int("s", k.Sweep)
 }
 
@@ -29,6 +30,14 @@ func (k *LaneKind) readField(name, b []byte) ([]byte, error) {
 		return readInt(b, &k.Rate)
 	case "e":
 		return readInt(b, &k.Every)
+	case "b":
+		return readText(b, &k.Bundle)
+	case "m":
+		return readInt(b, &k.Most)
+	case "y":
+		return readInt(b, &k.Bytes)
+	case "l":
+		return readInt(b, &k.Linger)
 	case "a":
 		return readBool(b, &k.Aside)
 	case "p":
@@ -41,7 +50,7 @@ func (k *LaneKind) readField(name, b []byte) ([]byte, error) {
 
 func (r *LaneRecord) appendFields(f fields) fields {
 	f = f.int("o", int64(r.Open)).bool("l", r.Lined).bool("p", r.Paused)
-	return f.int("d", r.Due).int("s", r.Spent).bool("t", r.Turn)
+	return f.int("d", r.Due).int("s", r.Spent).bool("t", r.Turn).int("c", int64(r.Called))
 }
 
 func (r *LaneRecord) readField(name, b []byte) ([]byte, error) {
@@ -58,6 +67,8 @@ func (r *LaneRecord) readField(name, b []byte) ([]byte, error) {
 		return readInt(b, &r.Spent)
 	case "t":
 		return readBool(b, &r.Turn)
+	case "c":
+		return readInt(b, &r.Called)
 	}
 	return msgp.Skip(b)
 }

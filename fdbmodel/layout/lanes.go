@@ -68,6 +68,16 @@ type LaneKind struct {
 	// next in line, and gets in line again when it is due. Defaults to false: it
 	// keeps the slot, so that no other overtakes it.
 	Aside bool `msgpack:"a,omitempty" json:"aside,omitempty"`
+	// Bundle is the function that runs the futures of a lane together: in bundles of up to
+	// Most futures, and of up to Bytes of arguments unless it is one alone. Empty for kinds
+	// whose futures run one by one. Width, Total and Rate then count bundles. Most
+	// defaults to 100, Bytes to 1 MB.
+	Bundle string `msgpack:"b,omitempty" json:"bundle,omitempty"`
+	Most   int    `msgpack:"m,omitempty" json:"most,omitempty"`
+	Bytes  int64  `msgpack:"y,omitempty" json:"bytes,omitempty"`
+	// Linger is how long a bundle that is not full, and has more than one member, waits
+	// for others. Defaults to 0: it does not.
+	Linger time.Duration `msgpack:"l,omitempty" json:"linger_ns,omitempty"`
 	// Paused says that no future of the kind is admitted.
 	Paused bool `msgpack:"p,omitempty" json:"paused,omitempty"`
 	// Sweep is not 0 while lanes may have room for futures in line since the settings
@@ -80,7 +90,27 @@ const (
 	maxLaneWidth = 1_000_000
 	maxLaneRate  = 1_000_000
 	maxLaneEvery = 31 * 24 * time.Hour
+
+	// MaxMembers is the most members of a bundle.
+	MaxMembers     = 100
+	maxBundleBytes = 4 << 20
+	defaultBytes   = 1_000_000
+	maxLinger      = time.Minute
 )
+
+// WithDefaults returns the settings with the empty ones filled in.
+func (k LaneKind) WithDefaults() LaneKind {
+	if k.Width == 0 {
+		k.Width = 1
+	}
+	if k.Bundle != "" && k.Most == 0 {
+		k.Most = MaxMembers
+	}
+	if k.Bundle != "" && k.Bytes == 0 {
+		k.Bytes = defaultBytes
+	}
+	return k
+}
 
 // Validate returns ErrBadConfig for settings that no lane could obey.
 func (k LaneKind) Validate() error {
@@ -94,6 +124,27 @@ func (k LaneKind) Validate() error {
 			maxLaneRate)
 	case k.Every < 0 || k.Every > maxLaneEvery:
 		return fmt.Errorf("%w: a rate of %d in %v: use a time of up to %v", ErrBadConfig, k.Rate, k.Every, maxLaneEvery)
+	}
+	return k.validateBundles()
+}
+
+func (k LaneKind) validateBundles() error {
+	switch {
+	case k.Bundle == "" && (k.Most != 0 || k.Bytes != 0 || k.Linger != 0):
+		return fmt.Errorf("%w: a bundle of %d futures, %d bytes and %v without a function that runs it", ErrBadConfig, k.Most,
+			k.Bytes, k.Linger)
+	case k.Bundle == "":
+		return nil
+	case k.Aside:
+		return fmt.Errorf("%w: bundles step aside anyway: leave that out", ErrBadConfig)
+	case k.Most < 1 || k.Most > MaxMembers:
+		return fmt.Errorf("%w: bundles of %d futures: use 1 to %d", ErrBadConfig, k.Most, MaxMembers)
+	case k.Bytes < 1 || k.Bytes > maxBundleBytes:
+		return fmt.Errorf("%w: bundles of %d bytes: use 1 to %d", ErrBadConfig, k.Bytes, maxBundleBytes)
+	case k.Linger < 0 || k.Linger > maxLinger:
+		return fmt.Errorf("%w: bundles that linger for %v: use up to %v", ErrBadConfig, k.Linger, maxLinger)
+	case !goFunction.MatchString(k.Bundle):
+		return fmt.Errorf("%w: bundles run by %.80q: use the name of a Go function, go:NAME", ErrBadConfig, k.Bundle)
 	}
 	return nil
 }
@@ -114,6 +165,8 @@ type LaneRecord struct {
 	// Turn is set if the lane waits for its turn among those of its kind. There is a
 	// key for it then.
 	Turn bool `msgpack:"t,omitempty" json:"turn,omitempty"`
+	// Called is how many bundles are admitted that have not taken their members yet.
+	Called int `msgpack:"c,omitempty" json:"called,omitempty"`
 }
 
 // Idle reports whether nothing is known that the absence of the record does not say:
@@ -152,7 +205,7 @@ func (r *Row) InLine() bool { return r.Line != nil }
 
 // HasSlot reports whether the future is one of those that its lane has admitted.
 func (r *Row) HasSlot() bool {
-	if r.Spec == nil || r.Spec.Lane.IsZero() {
+	if r.Spec == nil || r.Spec.Lane.IsZero() || r.Spec.Member {
 		return false
 	}
 	switch r.State() {
@@ -165,6 +218,11 @@ func (r *Row) HasSlot() bool {
 	default:
 		return false
 	}
+}
+
+// IsCalled reports whether the future is a bundle that has yet to take its members.
+func (r *Row) IsCalled() bool {
+	return r.Spec != nil && r.Spec.Bundle && !r.State().Terminal() && !r.Attempts.Taken
 }
 
 // LaneKinds returns the prefix of the settings of kinds of lanes.

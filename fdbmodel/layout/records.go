@@ -85,6 +85,10 @@ type Spec struct {
 	// kind.
 	Lane  Lane `msgpack:"ln,omitempty" json:"lane,omitzero"`
 	Aside bool `msgpack:"la,omitempty" json:"aside,omitempty"`
+	// Member says that the future runs in bundles with others of its lane: a bundle, which
+	// is a future too, takes it out of the line. Bundle says that this is one.
+	Member bool `msgpack:"bm,omitempty" json:"member,omitempty"`
+	Bundle bool `msgpack:"bd,omitempty" json:"bundle,omitempty"`
 
 	// Unique is set for a future that is the only one with its name.
 	Unique *Unique `msgpack:"uq,omitempty" json:"unique,omitempty"`
@@ -226,6 +230,8 @@ type Attempts struct {
 	// Lifted says that its time limits count no more: it was asked for again after its
 	// end.
 	Lifted bool `msgpack:"f,omitempty" json:"lifted,omitempty"`
+	// Taken says that the future is a bundle, claimed, and has taken members.
+	Taken bool `msgpack:"k,omitempty" json:"taken,omitempty"`
 	// Deaths are the last deaths of workers that held it, whether or not they
 	// count as crashes.
 	Deaths Deaths `msgpack:"x,omitempty" json:"deaths,omitzero"`

@@ -112,7 +112,7 @@ func (s *Spec) appendFields(f fields) fields {
 	if !s.Lane.IsZero() {
 		f = f.record("ln", &s.Lane)
 	}
-	f = f.bool("la", s.Aside).int("mr", int64(s.MaxRetries))
+	f = f.bool("la", s.Aside).bool("bm", s.Member).bool("bd", s.Bundle).int("mr", int64(s.MaxRetries))
 	if s.Backoff != (Backoff{}) {
 		f = f.record("b", &s.Backoff)
 	}
@@ -189,6 +189,10 @@ func (s *Spec) readPlacement(name, b []byte) (rest []byte, err error) {
 		return readRecord(b, &s.Lane)
 	case "la":
 		return readBool(b, &s.Aside)
+	case "bm":
+		return readBool(b, &s.Member)
+	case "bd":
+		return readBool(b, &s.Bundle)
 	case "mr":
 		return readInt(b, &s.MaxRetries)
 	case "b":

@@ -184,7 +184,7 @@ func (m *Machine) Step() {
 		m.settle, m.lose, m.lose, m.block, m.clone, m.pin, m.pin, m.reassign, m.free,
 		m.schedule, m.schedule, m.overdue,
 		m.report, m.report,
-		m.setLaneKind, m.pauseLane, m.admitDue, m.admitDue,
+		m.gather, m.gather, m.setLaneKind, m.pauseLane, m.admitDue, m.admitDue,
 	}
 	if m.random.IntN(80) == 0 {
 		m.crash()
@@ -224,12 +224,12 @@ func (m *Machine) verify(allowed change) {
 	m.verifyLanes(now)
 	allowed = admitted(allowed)
 	for i := range rows {
-		rows[i].Attempts.Slot = false // an audit has compared it with the lanes
+		rows[i].Attempts.Slot, rows[i].Attempts.Taken = false, false // an audit has compared them with the lanes
 	}
 	for i := range rows {
 		m.compare(m.Rows[rows[i].ID], &rows[i], func(before, after *layout.Row) bool {
 			return allowed(before, after) || m.isSettled(before, after, now) || isNear(before, after) ||
-				isAdmitted(before, after) || m.endsOver(before, after) ||
+				isAdmitted(before, after) || isCalled(before, after) || m.endsOver(before, after) ||
 				(isNeeded(m.Rows, rows[i].ID) || isNeeded(now, rows[i].ID)) && m.isLost(before, after)
 		})
 	}

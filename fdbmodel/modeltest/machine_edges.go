@@ -12,7 +12,7 @@ import (
 func (m *Machine) inputs(earlier []fdbmodel.Submission) []layout.ID {
 	var ids []layout.ID
 	for range m.random.IntN(layout.MaxUnlistedInputs + 2) {
-		if n := len(earlier); n > 0 && m.random.IntN(2) == 0 && !earlier[n-1].ID.IsZero() {
+		if n := len(earlier); n > 0 && m.random.IntN(2) == 0 && !earlier[n-1].ID.IsZero() && earlier[n-1].Unique == nil {
 			ids = append(ids, earlier[n-1].ID)
 		} else if id := m.some(); m.Rows[id] != nil {
 			ids = append(ids, id)

@@ -35,6 +35,8 @@ func (m *Machine) crash() {
 		switch {
 		case before == nil: // an expiry that was not synced, or a submit whose answer was lost
 			return after.State().Terminal()
+		case after == nil:
+			return before.Spec.Bundle // one that was not synced, or is made again
 		case before.State() == layout.Claimed: // a claim that was not synced
 			return after != nil && after.State() == layout.Ready && after.Attempts == before.Attempts
 		}
@@ -82,14 +84,19 @@ func (m *Machine) Finale() {
 		answer, err := last.Claim(ctx, fdbmodel.ClaimRequest{Free: last.Info().Capacity, Max: 100})
 		m.require(err)
 		var done []fdbmodel.Completion
+		answer.Futures = m.gatherAll(ctx, last, answer.Futures)
 		for i := range answer.Futures {
 			done = append(done, fdbmodel.Completion{Future: &answer.Futures[i], Result: &layout.Result{Value: []byte("end")}})
 		}
 		_, err = last.Finish(ctx, done)
 		m.require(err)
-		m.verify(func(before, _ *layout.Row) bool {
+		m.verify(func(before, after *layout.Row) bool {
+			if before == nil {
+				return after.Spec.Bundle
+			}
 			// An object that is lost may be made again, and be realized again by now.
-			return before != nil && (before.State() != layout.Realized || before.Object() != "" && isNeeded(m.Rows, before.ID))
+			return before.State() != layout.Realized || before.Object() != "" && isNeeded(m.Rows, before.ID) ||
+				after != nil && after.Attempts.Rebuilt > before.Attempts.Rebuilt
 		})
 		// What no holder of an object could run waits for the janitor, which ends it.
 		open := slices.ContainsFunc(m.list(), func(r *layout.Row) bool {

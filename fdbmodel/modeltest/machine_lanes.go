@@ -13,12 +13,13 @@ var laneKinds = map[string][]layout.LaneKind{
 	"narrow": {{Width: 1}, {Width: 2}, {Width: 1, Paused: true}},
 	"aside":  {{Width: 1, Aside: true}, {Width: 3, Aside: true}},
 	"turns":  {{Width: 1, Total: 1}, {Width: 2, Total: 2}, {Width: 2, Total: 3, Paused: true}},
+	"bundle": {{Width: 1, Bundle: "go:f"}, {Width: 2, Bundle: "go:f", Most: 2}, {Width: 1, Bundle: "go:f", Paused: true}},
 	"rated":  {{Width: 2, Rate: 1, Every: time.Second}, {Width: 1, Rate: 100, Every: time.Second}, {Width: 1}},
 }
 
 // The names of the kinds, in an order, and the keys of their lanes.
 var (
-	laneNames = []string{"narrow", "aside", "turns", "rated"}
+	laneNames = []string{"narrow", "aside", "turns", "rated", "bundle"}
 	laneKeys  = []string{"a", "b", "c"}
 )
 

@@ -42,11 +42,14 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 		}
 		if m.random.IntN(3) == 0 && s.Key == "" && s.Spec.Owner == "" && !s.Spec.MustBeNear {
 			s.Spec.Lane = m.lane()
+			if s.Spec.Lane.Kind == "bundle" && len(s.Inputs) > 0 {
+				s.Spec.Lane = layout.Lane{}
+			}
 		}
-		if m.random.IntN(6) == 0 && s.Key == "" {
+		if m.random.IntN(6) == 0 && s.Key == "" && s.Spec.Lane.Kind != "bundle" {
 			s.Spec.Function = moduleFunction
 		}
-		m.demand(&s.Spec, s.Key == "")
+		m.demand(&s.Spec, s.Key == "" && s.Spec.Lane.Kind != "bundle")
 		m.drawUnique(s)
 		m.limit(&s.Spec)
 		if m.random.IntN(12) == 0 && s.Key == "" {
@@ -417,7 +420,7 @@ func (m *Machine) infeasible(ctx context.Context) (change, error) {
 	}
 	m.logf("infeasible: %d %v", ended, err)
 	return func(before, after *layout.Row) bool {
-		return before != nil && after != nil && before.InPool() &&
+		return before != nil && after != nil && (before.InPool() || before.InLine() && before.Spec.Member) &&
 			(isMisfit(before.Spec) || before.Attempts.Displaced || len(before.Spec.Requirements.Labels) > 0 && !m.anyLabel()) &&
 			after.State() == layout.Failed && after.Exception.Kind == layout.KindInfeasible &&
 			before.Attempts == after.Attempts

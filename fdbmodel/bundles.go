@@ -1,0 +1,212 @@
+package fdbmodel
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/read"
+)
+
+// call admits a bundle to a lane: a future that gathers members once a worker has claimed
+// it. It is queued and sized as the first one in line.
+func (a *admission) call(ctx context.Context, l *laneState) error {
+	first := &layout.Spec{Queue: layout.DefaultQueue}
+	if len(l.joining) > 0 {
+		first = l.joining[0].row.Spec
+	}
+	if len(l.line) > 0 {
+		row, _, err := l.line[0].row.Wait(ctx)
+		if err != nil && !layout.IsUnreadable(err) {
+			return err
+		}
+		if err == nil && row.Spec != nil {
+			first = row.Spec
+		}
+	}
+	ids, err := a.cluster.DrawIDs(1)
+	if err != nil {
+		return err
+	}
+	row := &layout.Row{ID: ids[0], Spec: &layout.Spec{
+		Function: l.kind.settings.Bundle, Codec: layout.CodecRaw, Queue: first.Queue, Priority: first.Priority,
+		Requirements: first.Requirements, Timeout: first.Timeout, Lane: l.lane, Bundle: true,
+		SubmittedAt: layout.Millis(a.now),
+	}}
+	a.insert(row, nil)
+	a.placed.addRow(row, row.ID.Shard(a.keys.Shards))
+	l.record.Called++
+	l.take(a.now)
+	return nil
+}
+
+// Bundle is what a bundle has gathered.
+type Bundle struct {
+	// Members are claimed by the worker, in their order in line. They end as other
+	// claimed futures do, each by itself.
+	Members []ClaimedFuture
+	// Settings are those of the kind of the lane.
+	Settings layout.LaneKind
+}
+
+// Gather takes the first members in line for a bundle that the worker holds: up to most,
+// and up to what the kind of the lane allows, in one transaction, with their arguments
+// unless those are large. Several calls for one bundle take more each time. Who gets in
+// line meanwhile does not conflict with it.
+//
+// It returns ErrReaped if the worker was declared dead, and ErrTransition if it does not
+// hold the bundle any more. If the commit is unknown, the worker's own list of claims
+// shows what it took; after an error, the next Claim gives that back. Members that a
+// newer version of Futura has written stay in line.
+func (r *Registration) Gather(ctx context.Context, bundle *ClaimedFuture, most int) (Bundle, error) {
+	r.mu.Lock()
+	r.sequence++
+	token := layout.Token{Worker: r.info.ID, Sequence: r.sequence}
+	r.mu.Unlock()
+	g := gathering{r: r, bundle: bundle, token: token, most: most}
+	result, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-gather", NoSync: true}, func(tx kv.Attempt) error {
+		g.got, g.then = Bundle{Settings: layout.LaneKind{Width: 1, Most: 1}}, aftermath{}
+		return g.run(ctx, tx)
+	})
+	if err != nil {
+		r.mu.Lock()
+		r.gathers = append(r.gathers, token.Sequence)
+		r.mu.Unlock()
+		return Bundle{}, err
+	}
+	now := r.cluster.clock.Now()
+	taken := make([]layout.ReadyEntry, len(g.got.Members))
+	for i := range g.got.Members {
+		f := &g.got.Members[i]
+		f.version, f.at, taken[i].ID = result.Version, now, f.ID
+	}
+	if len(taken) > 0 {
+		r.hold(token.Sequence, taken)
+	}
+	r.cluster.follow(ctx, result.Version, g.then)
+	return g.got, nil
+}
+
+// gathering is one call of Gather.
+type gathering struct {
+	r      *Registration
+	bundle *ClaimedFuture
+	token  layout.Token
+	most   int
+	got    Bundle
+	then   aftermath
+}
+
+func (g *gathering) run(ctx context.Context, tx kv.Attempt) error {
+	r, c, lane := g.r, g.r.cluster, g.bundle.Spec.Lane
+	if err := seeClaims(ctx, tx, g.bundle.version, false); err != nil {
+		return err
+	}
+	listKey, kindKey := c.keys.Claims(r.info.ID, g.token.Sequence), c.keys.LaneKind(lane.Kind)
+	alive, kind := r.askAlive(tx), tx.Get(kindKey)
+	own := read.Record(tx, c.keys, g.bundle.ID)
+	list, err := tx.Get(listKey).Wait(ctx)
+	if err != nil {
+		return err
+	}
+	if value, err := kind.Wait(ctx); err != nil || value != nil && layout.Decode(kindKey, value, &g.got.Settings) != nil {
+		return err
+	}
+	if err := r.checkAlive(ctx, alive); err != nil {
+		return err
+	}
+	if list != nil {
+		return g.recover(ctx, tx, listKey, list)
+	}
+	row, _, err := own.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	after, outcome := Next(row, Event{Kind: EventGather, Token: g.bundle.Token, Now: c.clock.Now()})
+	if outcome != Applied {
+		return fmt.Errorf("bundle %s: worker %s does not hold it any more: gather is %w", g.bundle.ID, r.info.ID, ErrTransition)
+	}
+	w := c.changes(tx)
+	ids, err := g.take(ctx, tx, w, lane)
+	if err != nil {
+		return err
+	}
+	if row.Attempts != after.Attempts {
+		w.apply(&row, &after)
+	}
+	if len(ids) > 0 {
+		tx.Set(listKey, layout.Encode(&layout.ClaimBatch{IDs: layout.PackIDs(ids)}))
+	}
+	if err := w.flush(ctx); err != nil {
+		return err
+	}
+	g.then = w.aftermath()
+	return nil
+}
+
+// take takes the first members in line.
+func (g *gathering) take(ctx context.Context, tx kv.Attempt, w *changes, lane layout.Lane) (ids []layout.ID, err error) {
+	keys := w.keys
+	limit := min(g.most, g.got.Settings.Most)
+	page, err := tx.Snapshot().GetRange(kv.Prefix(keys.LineOf(lane)), kv.RangeOptions{Limit: limit}).Wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var entries []kv.KeyValue
+	var asked []layout.ID
+	for _, item := range page.Items {
+		var entry layout.LineEntry
+		if layout.Decode(item.Key, item.Value, &entry) != nil {
+			continue // an audit reports it
+		}
+		tx.AddReadConflictKey(item.Key)
+		tx.AddReadConflictRange(keys.RecordRange(entry.ID))
+		entries, asked = append(entries, item), append(asked, entry.ID)
+	}
+	size := int64(0)
+	for i, p := range read.Rows(tx.Snapshot(), keys, asked, keys.Row) {
+		f := ClaimedFuture{ID: asked[i], Token: g.token}
+		row, err := f.readRow(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		if f.Err != nil || row.Line == nil || !bytes.Equal(keys.Line(&row), entries[i].Key) {
+			continue // of a newer version, or an audit reports it
+		}
+		// What workers died with runs alone, so that it is known what kills them.
+		suspect := row.Attempts.Suspicion() > 0
+		if size += row.Spec.ArgsSize; len(ids) > 0 && (suspect || size > g.got.Settings.Bytes) {
+			break
+		}
+		after, outcome := Next(row, Event{Kind: EventTake, Token: g.token, Now: w.cluster.clock.Now()})
+		if outcome != Applied {
+			continue
+		}
+		w.apply(&row, &after)
+		f.Spec, f.Attempts = row.Spec, after.Attempts
+		ids, g.got.Members = append(ids, f.ID), append(g.got.Members, f)
+		if suspect {
+			break
+		}
+	}
+	return ids, nil
+}
+
+// recover finds out what an attempt with an unknown result took.
+func (g *gathering) recover(ctx context.Context, tx kv.Attempt, key, value []byte) error {
+	var batch layout.ClaimBatch
+	if err := layout.Decode(key, value, &batch); err != nil {
+		return err
+	}
+	ids := layout.UnpackIDs(batch.IDs)
+	for i, p := range read.Rows(tx, g.r.cluster.keys, ids, g.r.cluster.keys.Row) {
+		f := ClaimedFuture{ID: ids[i], Token: g.token}
+		if err := f.read(ctx, p); err != nil {
+			return err
+		}
+		g.got.Members = append(g.got.Members, f)
+	}
+	return nil
+}
