@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -127,4 +128,14 @@ func TestUniqueInATransactionOfOnesOwn(t *testing.T) {
 	}
 	require.NoError(t, submit())
 	require.ErrorIs(t, submit(), futures.ErrNotUnique)
+}
+
+// TestNoScheduleIsUnique has a schedule's task be unique, which Overlap is for.
+func TestNoScheduleIsUnique(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, storetest.New(t))
+	_, err := c.PutSchedule(context.Background(), futures.Schedule{Name: "s", Every: time.Hour,
+		Task: uniqueTask("x", futures.Unique{})})
+	require.ErrorIs(t, err, futures.ErrBadSpec)
+	require.ErrorContains(t, err, "not be unique")
 }

@@ -32,7 +32,8 @@ const (
 	// InvariantNewer: a record that only a newer version of Futura can read. It
 	// appears in notes only.
 	InvariantNewer Invariant = "newer"
-	// InvariantConfig: the cluster's config exists and is the one in use.
+	// InvariantConfig: the cluster's config exists and is the one in use, and its limits
+	// are valid.
 	InvariantConfig Invariant = "config"
 	// InvariantSpec: every future has a spec.
 	InvariantSpec Invariant = "spec"

@@ -137,8 +137,8 @@ func (p *page) compare(items []item) {
 		p.checkBell(it)
 	case layout.KeyChunk:
 		p.checkChunk(it)
-	case layout.KeyConfig:
-		p.checkConfig(it)
+	case layout.KeyConfig, layout.KeyLimits:
+		p.checkSettings(it)
 	case layout.KeyCopy:
 		p.checkCopy(it)
 	case layout.KeyDependant:

@@ -137,6 +137,17 @@ func (p *page) checkPartOfBatch(it *item) {
 	p.require(p.keys.BatchRecord(id), func() { p.broken(InvariantBatch, it.Raw, "there is no batch %s", id) })
 }
 
+// checkSettings checks the config, and the limits of the cluster.
+func (p *page) checkSettings(it *item) {
+	limits, are := it.Record.(*layout.Limits)
+	switch {
+	case it.Kind.Name == layout.KeyConfig:
+		p.checkConfig(it)
+	case it.err == nil && are && (limits.Validate() != nil || !limits.Any()):
+		p.broken(InvariantConfig, it.Raw, "the cluster has limits that can't be: %+v", *limits)
+	}
+}
+
 // checkConfig compares the immutable settings of the config with those in use.
 func (p *page) checkConfig(it *item) {
 	p.configured = true

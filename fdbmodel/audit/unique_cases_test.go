@@ -21,7 +21,7 @@ func uniqueDue(t *testing.T, p *modeltest.Population, id layout.ID) []byte {
 	return p.C.Keys().UniqueDue(spec.FreeAt(), spec.Unique.Name, id)
 }
 
-// breakUnique are writes into the names of unique futures.
+// breakUnique are writes into the names of unique futures, and into limits.
 var breakUnique = []breakage{
 	{"unique name gone", only(audit.InvariantUnique), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		key, _ := uniqueKey(t, p, p.Middle)
@@ -51,6 +51,9 @@ var breakUnique = []breakage{
 			tx.Set(p.C.Keys().Unique(row.Spec.Unique.Name, row.ID), layout.Encode(layout.UniqueOf(row.Spec)))
 			tx.Clear(uniqueDue(t, p, row.ID))
 		}},
+	{"limits that can't be", only(audit.InvariantConfig), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().Limits(), layout.Encode(&layout.Limits{Pending: -1}))
+	}},
 	{"unique name that nobody frees", only(audit.InvariantUnique),
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 			tx.Clear(uniqueDue(t, p, p.IDs[layout.Failed]))

@@ -181,7 +181,7 @@ func (m *Machine) Step() {
 		m.register, m.register, m.register, m.begin, m.begin, m.leave, m.leave,
 		m.expire, m.sweep, m.listen, m.listen, m.subscribe, m.idle,
 		m.janitor, m.infeasible, m.infeasible, m.replace, m.assign, m.assign, m.unassign, m.store, m.unstore,
-		m.settle, m.lose, m.lose, m.block, m.clone, m.pin, m.pin, m.reassign, m.free,
+		m.settle, m.lose, m.lose, m.block, m.clone, m.pin, m.pin, m.reassign, m.free, m.limitCluster,
 		m.schedule, m.schedule, m.overdue,
 		m.report, m.report,
 		m.gather, m.gather, m.setLaneKind, m.pauseLane, m.admitDue, m.admitDue,
