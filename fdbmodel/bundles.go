@@ -126,7 +126,8 @@ func (g *gathering) run(ctx context.Context, tx kv.Attempt) error {
 	}
 	after, outcome := Next(row, Event{Kind: EventGather, Token: g.bundle.Token, Now: c.clock.Now()})
 	if outcome != Applied {
-		return fmt.Errorf("bundle %s: worker %s does not hold it any more: gather is %w", g.bundle.ID, r.info.ID, ErrTransition)
+		return fmt.Errorf("bundle %s: worker %s does not hold it any more: gather is %w", g.bundle.ID, r.info.ID,
+			ErrTransition)
 	}
 	w := c.changes(tx)
 	ids, err := g.take(ctx, tx, w, lane)
@@ -147,7 +148,8 @@ func (g *gathering) run(ctx context.Context, tx kv.Attempt) error {
 }
 
 // take takes the first members in line.
-func (g *gathering) take(ctx context.Context, tx kv.Attempt, w *changes, lane layout.Lane) (ids []layout.ID, err error) {
+func (g *gathering) take(ctx context.Context, tx kv.Attempt, w *changes, lane layout.Lane,
+) (ids []layout.ID, err error) {
 	keys := w.keys
 	limit := min(g.most, g.got.Settings.Most)
 	page, err := tx.Snapshot().GetRange(kv.Prefix(keys.LineOf(lane)), kv.RangeOptions{Limit: limit}).Wait(ctx)

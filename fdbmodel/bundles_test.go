@@ -71,7 +71,8 @@ func TestBundlesAreBoundedByBytes(t *testing.T) {
 	size := func(n int) func(*fdbmodel.Submission) {
 		return func(s *fdbmodel.Submission) { s.Args = make([]byte, n) }
 	}
-	ids := []layout.ID{s.submit("x", size(5000)), s.submit("x", size(2000)), s.submit("x", size(500)), s.submit("x", size(1))}
+	ids := []layout.ID{s.submit("x", size(5000)), s.submit("x", size(2000)), s.submit("x", size(500)),
+		s.submit("x", size(1))}
 	for _, want := range [][]layout.ID{ids[:1], ids[1:3], ids[3:]} {
 		bundle, members := s.gather()
 		require.Equal(t, want, idsOf(members))

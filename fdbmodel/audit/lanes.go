@@ -247,8 +247,8 @@ func (p *page) checkInLine(r *layout.Row) {
 	case r.Line != nil && (r.Spec.Lane.IsZero() || r.State() != layout.Ready):
 		p.broken(InvariantLane, key, "future %s is %v, in lane %q, and in line", r.ID, r.State(), r.Spec.Lane)
 	case r.Attempts.Taken && (!r.Spec.Bundle || r.State() != layout.Claimed):
-		p.broken(InvariantLane, p.keys.State(r.ID, layout.StateAttempts), "future %s is %v, a bundle %t, and has taken members",
-			r.ID, r.State(), r.Spec.Bundle)
+		p.broken(InvariantLane, p.keys.State(r.ID, layout.StateAttempts),
+			"future %s is %v, a bundle %t, and has taken members", r.ID, r.State(), r.Spec.Bundle)
 	case r.Attempts.Slot && (r.Spec.Lane.IsZero() || !r.HasSlot()):
 		p.broken(InvariantLane, p.keys.State(r.ID, layout.StateAttempts), "future %s is %v, in lane %q, and keeps a slot",
 			r.ID, r.State(), r.Spec.Lane)

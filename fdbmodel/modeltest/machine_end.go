@@ -44,15 +44,8 @@ func (m *Machine) crash() {
 	})
 }
 
-// Finale ends all faults, lets everything end, and checks the notices.
-func (m *Machine) Finale() {
-	ctx := context.Background()
-	m.logf("finale")
-	m.Faults.Flush()
-	m.Faults.Pause()
-	m.loose = nil
-	m.openLanes(ctx)
-	m.verify(func(_, _ *layout.Row) bool { return true })
+// reapAll takes back what all workers have.
+func (m *Machine) reapAll(ctx context.Context) {
 	members, err := m.C.Workers(ctx)
 	m.require(err)
 	for _, w := range members {
@@ -63,6 +56,18 @@ func (m *Machine) Finale() {
 		_, err := m.C.ReapClaims(ctx, w.ID)
 		m.require(err)
 	}
+}
+
+// Finale ends all faults, lets everything end, and checks the notices.
+func (m *Machine) Finale() {
+	ctx := context.Background()
+	m.logf("finale")
+	m.Faults.Flush()
+	m.Faults.Pause()
+	m.loose = nil
+	m.openLanes(ctx)
+	m.verify(func(_, _ *layout.Row) bool { return true })
+	m.reapAll(ctx)
 	last, err := m.C.Register(ctx, layout.WorkerInfo{Functions: []string{"go:f", unknownFunction, layout.AnyModule},
 		Labels:   zoneA,
 		Capacity: layout.Resources{Slots: 100, CPU: 1000, RAM: 1000}})

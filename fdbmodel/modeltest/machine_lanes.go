@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -37,6 +38,16 @@ func (m *Machine) setLanes() {
 
 func (m *Machine) lane() layout.Lane {
 	return layout.Lane{Kind: laneNames[m.random.IntN(len(laneNames))], Key: laneKeys[m.random.IntN(len(laneKeys))]}
+}
+
+// drawLane has some submissions be in lanes.
+func (m *Machine) drawLane(s *fdbmodel.Submission) {
+	if m.random.IntN(3) > 0 || s.Key != "" || s.Spec.Owner != "" || s.Spec.MustBeNear {
+		return
+	}
+	if lane := m.lane(); lane.Kind != "bundle" || len(s.Inputs) == 0 {
+		s.Spec.Lane = lane
+	}
 }
 
 // setLaneKind changes the settings of a kind. The width that its lanes may have used

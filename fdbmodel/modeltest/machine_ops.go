@@ -40,12 +40,7 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 			s.Inputs = m.inputs(subs[:i])
 			m.approach(s)
 		}
-		if m.random.IntN(3) == 0 && s.Key == "" && s.Spec.Owner == "" && !s.Spec.MustBeNear {
-			s.Spec.Lane = m.lane()
-			if s.Spec.Lane.Kind == "bundle" && len(s.Inputs) > 0 {
-				s.Spec.Lane = layout.Lane{}
-			}
-		}
+		m.drawLane(s)
 		if m.random.IntN(6) == 0 && s.Key == "" && s.Spec.Lane.Kind != "bundle" {
 			s.Spec.Function = moduleFunction
 		}
