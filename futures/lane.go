@@ -40,6 +40,15 @@ type LaneSettings struct {
 	// line, and get in line again when it is due. By default it keeps the slot, so that
 	// no other overtakes it.
 	Aside bool
+	// Bundle is the Go function, as go:NAME, that runs the futures of a lane together, in
+	// bundles of up to Most futures (100 at most, and by default) and Bytes bytes of
+	// arguments (4 MiB at most, 1 MB by default). A bundle that is not full, and has more
+	// than one, waits Linger for others: up to a minute, 0 by default. Width, Total and
+	// Rate count bundles then. See package grouping.
+	Bundle string
+	Most   int
+	Bytes  int64
+	Linger time.Duration
 }
 
 // LaneKind is a kind of lanes.
@@ -81,6 +90,7 @@ func (c *Client) SetLaneKind(ctx context.Context, name string, s LaneSettings) e
 	}
 	return c.cluster.SetLaneKind(ctx, name, layout.LaneKind{
 		Width: s.Width, Total: s.Total, Rate: s.Rate, Every: s.Every, Aside: s.Aside,
+		Bundle: s.Bundle, Most: s.Most, Bytes: s.Bytes, Linger: s.Linger,
 	})
 }
 
@@ -114,7 +124,8 @@ func (c *Client) LaneKind(ctx context.Context, name string) (LaneKind, error) {
 }
 
 func laneKindOf(name string, k layout.LaneKind) LaneKind {
-	return LaneKind{name, LaneSettings{k.Width, k.Total, k.Rate, k.Every, k.Aside}, k.Paused}
+	return LaneKind{name, LaneSettings{k.Width, k.Total, k.Rate, k.Every, k.Aside, k.Bundle, k.Most, k.Bytes, k.Linger},
+		k.Paused}
 }
 
 // PauseLaneKind keeps all lanes of a kind from admitting futures until ResumeLaneKind is

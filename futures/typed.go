@@ -53,21 +53,35 @@ func (d Definition[In, Out]) Bind(fn func(context.Context, In) (Out, error)) (
 ) {
 	return d.name, func(ctx context.Context, args []byte) ([]byte, error) {
 		codec, _ := ctx.Value(layout.CodecKey{}).(string)
-		var in In
-		if err := decode(codec, args, &in); err != nil {
-			return nil, badArgumentsError{fmt.Errorf("arguments of go:%s: %d bytes of %s do not decode as %v: %w", d.name,
-				len(args), wording(codec), reflect.TypeFor[In](), err)}
+		in, err := d.Decode(codec, args)
+		if err != nil {
+			return nil, err
 		}
 		out, err := fn(ctx, in)
 		if err != nil {
 			return nil, err
 		}
-		value, err := encode(codec, &out)
-		if err != nil {
-			return nil, fmt.Errorf("result of %s: %w", d.name, err)
-		}
-		return value, nil
+		return d.Encode(codec, out)
 	}
+}
+
+// Decode returns the input that arguments of a codec are, as those of a workers.Member.
+// What does not decode is an error that fails a future at once.
+func (d Definition[In, Out]) Decode(codec string, args []byte) (in In, err error) {
+	if err := decode(codec, args, &in); err != nil {
+		return in, badArgumentsError{fmt.Errorf("arguments of go:%s: %d bytes of %s do not decode as %v: %w", d.name,
+			len(args), wording(codec), reflect.TypeFor[In](), err)}
+	}
+	return in, nil
+}
+
+// Encode returns a result in the codec of its future's arguments.
+func (d Definition[In, Out]) Encode(codec string, out Out) ([]byte, error) {
+	value, err := encode(codec, &out)
+	if err != nil {
+		return nil, fmt.Errorf("result of %s: %w", d.name, err)
+	}
+	return value, nil
 }
 
 // badArgumentsError makes workers fail the future without a retry.

@@ -1,0 +1,216 @@
+// Package grouping runs tasks with the same target together, in one call of a batch API:
+// writes to one table, requests to one host, mails to one customer. Tasks come one by
+// one, from any number of processes; whoever is to run those of a target takes as many
+// as wait, up to a bound.
+//
+// The idea is the group-batching algorithm of Sun and Shan (Group-batching Algorithm for
+// High-throughput Network Requests), where workflows elect a leader for each target by a
+// lock that expires. Here a target is a lane (package futures, Lane), and the parts of
+// the algorithm are these:
+//
+//	there                                     here
+//	Task: id, status, target                  a future in a lane whose key is the target
+//	created                                   in line
+//	batched, in progress                      claimed: a worker took it out of the line
+//	succeeded, failed                         realized, failed
+//	BatchLock: target, holder, acquired at    the lane and its open bundle; the transaction that
+//	                                          admits a bundle is the compare and set
+//	a lock that expires                       a bundle of a dead worker is reaped, as any claim is
+//	Batch: id, target, members                the bundle: a future, whose result names its members
+//	leader                                    the worker that has claimed the bundle
+//	losers that wait and try again            none: who gets in line does not compete
+//	wait for more, such as 1 s                Linger; while a bundle runs, others gather anyway
+//	asynchronous retries                      a member that failed gets in line again when it is due
+//	retries in place                          InPlace
+//	call back of each initiator               each task has an end of its own, which its future tells
+//
+// Each task ends exactly once; it runs at least once, as every future does. Tasks of one
+// target are taken by priority, and then in the order in which they were submitted. A
+// bundle never has tasks of two targets, never more than Most tasks, and more than Bytes
+// of arguments only if it has one. A task that was there when a worker died runs alone
+// afterwards, so that the one that kills workers is found.
+package grouping
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/workers"
+)
+
+// Settings of a handler. The zero value is right for most.
+type Settings struct {
+	// Most is the most tasks of a call, at most 100, the default; Bytes the most of their
+	// arguments, at most 4 MiB, by default 1 MB.
+	Most  int
+	Bytes int64
+	// Linger is how long a call waits for more tasks, up to a minute, if it has more than
+	// one and fewer than Most. Defaults to 0: what comes while a call runs is in the next.
+	Linger time.Duration
+	// Width is how many calls of one target run at a time, by default 1, Total how many
+	// over all targets, which take turns; 0 for no bound.
+	Width, Total int
+	// Rate is how many calls of one target begin in each Every; 0 for no bound.
+	Rate  int
+	Every time.Duration
+	// InPlace is how often tasks that failed are tried again within the same call, each
+	// time after InPlaceWait, before that counts as an attempt. Defaults to 0.
+	InPlace     int
+	InPlaceWait time.Duration
+	// Clock defaults to the machine's.
+	Clock clock.Clock
+}
+
+// Handler is one batch API. Its tasks have the type In, and their results Out.
+type Handler[In, Out any] struct {
+	def      futures.Definition[In, Out]
+	settings Settings
+}
+
+// Define names a handler, which workers register as go:NAME and which is the kind of its
+// lanes as well, and says of which target a task is: UTF-8 of 1 to 256 bytes, the same
+// for those that may share a call. Clients and workers share it. The options apply to
+// all tasks, such as the retries of those that fail.
+func Define[In, Out any](name string, target func(In) string, s Settings, options ...futures.Option) Handler[In, Out] {
+	if s.Clock == nil {
+		s.Clock = clock.Real{}
+	}
+	return Handler[In, Out]{futures.Define[In, Out](name, options...).InLane(name, target), s}
+}
+
+// Setup makes the settings of the handler those of the cluster. Each process may call it;
+// a task of a handler that was never set up is refused. It returns futures.ErrBadName and
+// futures.ErrBadConfig, and futures.ErrInUse if tasks wait or run and the settings change
+// from or to a total width.
+func (h Handler[In, Out]) Setup(ctx context.Context, c *futures.Client) error {
+	s := h.settings
+	return c.SetLaneKind(ctx, h.def.Name(), futures.LaneSettings{
+		Width: s.Width, Total: s.Total, Rate: s.Rate, Every: s.Every,
+		Bundle: "go:" + h.def.Name(), Most: s.Most, Bytes: s.Bytes, Linger: s.Linger,
+	})
+}
+
+// Submit submits a task. Its future ends with the task's own result, or its own error.
+func (h Handler[In, Out]) Submit(ctx context.Context, c *futures.Client, in In, options ...futures.Option,
+) (*futures.Typed[Out], error) {
+	return h.def.Submit(ctx, c, in, options...)
+}
+
+// SubmitAll submits tasks, of any targets, in as few transactions as possible; see
+// futures.Definition.Map.
+func (h Handler[In, Out]) SubmitAll(ctx context.Context, c *futures.Client, in []In, options ...futures.Option,
+) ([]*futures.Typed[Out], error) {
+	return h.def.Map(ctx, c, in, options...)
+}
+
+// Status is what has become of a task.
+type Status string
+
+// The states of a task. There is no state between created and in progress: the
+// transaction that takes a task into a bundle hands it to the call.
+const (
+	Created    Status = "created"
+	InProgress Status = "in-progress"
+	Succeeded  Status = "succeeded"
+	Failed     Status = "failed"
+)
+
+// StatusOf returns what has become of the task that a future is. It returns the errors of
+// futures.Client.Get.
+func StatusOf(ctx context.Context, c *futures.Client, id futures.ID) (Status, error) {
+	v, err := c.Get(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	switch v.State {
+	case futures.Claimed:
+		return InProgress, nil
+	case futures.Realized:
+		return Succeeded, nil
+	case futures.Failed:
+		return Failed, nil
+	default:
+		return Created, nil
+	}
+}
+
+// Task is a task that a call is to do.
+type Task[In any] struct {
+	ID futures.ID
+	In In
+	// Attempt counts from 1.
+	Attempt int
+}
+
+// Outcome is what became of a task. An error is retried as the submit says; with
+// workers.Permanent it is not, and with workers.RetryAfter that is when.
+type Outcome[Out any] struct {
+	Out Out
+	Err error
+}
+
+// Call does tasks of one target. It returns one outcome for each, in their order; an
+// error of its own is that of all tasks.
+type Call[In, Out any] func(ctx context.Context, target string, tasks []Task[In]) ([]Outcome[Out], error)
+
+// Bind returns the arguments of workers.Worker.RegisterBundle. A worker may have any
+// number of handlers.
+func (h Handler[In, Out]) Bind(call Call[In, Out]) (name string, fn workers.BundleFunction) {
+	return h.def.Name(), func(ctx context.Context, target string, members []workers.Member) ([]workers.MemberEnd, error) {
+		ends := make([]workers.MemberEnd, len(members))
+		var tasks []Task[In]
+		var at []int
+		for i, m := range members {
+			in, err := h.def.Decode(m.Codec, m.Args)
+			if err != nil {
+				ends[i].Err = err
+				continue
+			}
+			tasks, at = append(tasks, Task[In]{futures.ID(m.ID), in, m.Attempt}), append(at, i)
+		}
+		for again := 0; len(tasks) > 0; again++ {
+			outcomes, err := do(ctx, call, target, tasks)
+			var left []Task[In]
+			var leftAt []int
+			for i := range tasks {
+				out := Outcome[Out]{Err: err}
+				if err == nil {
+					out = outcomes[i]
+				}
+				end := &ends[at[i]]
+				if *end = (workers.MemberEnd{Err: out.Err}); out.Err == nil {
+					end.Value, end.Err = h.def.Encode(members[at[i]].Codec, out.Out)
+				} else if retriedInPlace(out.Err) {
+					left, leftAt = append(left, tasks[i]), append(leftAt, at[i])
+				}
+			}
+			if tasks, at = left, leftAt; again == h.settings.InPlace || len(left) == 0 || h.wait(ctx) != nil {
+				break
+			}
+		}
+		return ends, nil
+	}
+}
+
+// wait waits before tasks are tried again in place.
+func (h Handler[In, Out]) wait(ctx context.Context) error {
+	return clock.Wait(ctx, h.settings.Clock, h.settings.Clock.Now().Add(h.settings.InPlaceWait))
+}
+
+func do[In, Out any](ctx context.Context, call Call[In, Out], target string, tasks []Task[In]) ([]Outcome[Out], error) {
+	outcomes, err := call(ctx, target, tasks)
+	if err == nil && len(outcomes) != len(tasks) {
+		err = fmt.Errorf("the call returned %d outcomes for %d tasks: return one for each", len(outcomes), len(tasks))
+	}
+	return outcomes, err
+}
+
+// retriedInPlace reports whether an error leaves the worker a choice.
+func retriedInPlace(err error) bool {
+	var permanent interface{ Permanent() bool }
+	return !(errors.As(err, &permanent) && permanent.Permanent())
+}
