@@ -283,7 +283,8 @@ func (r *Registration) ownEntries(ctx context.Context, tx kv.Reader, pending kv.
 			if err != nil {
 				continue // an audit reports it
 			}
-			if class, function := w.fits(&e); class && function && r.scan.available(&e, &w) {
+			if class, function := w.fits(&e); class && function && !r.cluster.pauses.queue(e.Class.Queue) &&
+				r.scan.available(&e, &w) {
 				own = append(own, e)
 			}
 		}

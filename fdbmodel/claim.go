@@ -90,9 +90,7 @@ type ClaimAnswer struct {
 // something takes the worker out of the ring of idle workers.
 func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer, error) {
 	req.Max = min(req.Max, MaxClaim)
-	if req.Runs == nil {
-		req.Runs = r.info.Runs
-	}
+	req.Runs = r.runs(req.Runs)
 	if req.Max <= 0 {
 		return ClaimAnswer{}, nil
 	}

@@ -61,6 +61,7 @@ type Cluster struct {
 	hub    *hub
 	ledger ledger
 	marked marked
+	pauses pauses
 
 	limiter limiter
 

@@ -76,12 +76,9 @@ type HintRequest struct {
 // it could claim by req. If it reports that a hint was missed, the worker must
 // look for work once more before it waits.
 func (r *Registration) RequestHint(req ClaimRequest) *HintRequest {
-	runs, free, labels, noObjects, h := req.Runs, req.Free, r.labels, req.noObjects(), r.cluster.hub
-	if runs == nil {
-		runs = r.info.Runs
-	}
+	runs, free, labels, noObjects, h := r.runs(req.Runs), req.Free, r.labels, req.noObjects(), r.cluster.hub
 	i := &HintRequest{
-		hub: h, worker: r.info.ID, heard: &r.hinted, queues: r.info.Queues, paced: r.pace.Next(),
+		hub: h, worker: r.info.ID, heard: &r.hinted, queues: r.queues(), paced: r.pace.Next(),
 		c: make(chan struct{}, 1),
 		fits: func(d demand) bool {
 			return free.Fit(d.requirements()) && !(d.object && noObjects) && labels.Have(d.labels) && runs(d.function)
@@ -163,6 +160,17 @@ func (h *hub) wakeFrom(d demand, n int, far bool, among func(*HintRequest) bool)
 		woken++
 	}
 	return woken
+}
+
+// wakeAll wakes all idle workers: there may be work for any of them.
+func (h *hub) wakeAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hints++
+	for _, i := range h.workers {
+		h.remove(i)
+		i.c <- struct{}{}
+	}
 }
 
 // wakeWorker wakes one worker, if it is idle.

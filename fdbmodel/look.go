@@ -144,7 +144,7 @@ func (s *selection) choose(found []layout.ReadyEntry) (more bool) {
 
 // queuesInTurn returns the worker's queues, beginning at a random one.
 func (r *Registration) queuesInTurn() []string {
-	queues := r.info.Queues
+	queues := r.queues()
 	if len(queues) < 2 {
 		return queues
 	}

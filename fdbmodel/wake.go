@@ -162,9 +162,7 @@ func (c *Cluster) wakeQueue(ctx context.Context, tx kv.Tx, queue string, placed 
 // see makes it look again. The watch is in a writing transaction on purpose:
 // its key is the worker's own, so only a wake can conflict with it.
 func (r *Registration) EnterIdleRing(ctx context.Context, req ClaimRequest) (kv.Watch, error) {
-	if req.Runs == nil {
-		req.Runs = r.info.Runs
-	}
+	req.Runs = r.runs(req.Runs)
 	var watch kv.Watch
 	_, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-idle", NoSync: true}, func(tx kv.Attempt) error {
 		watch = nil
@@ -176,9 +174,11 @@ func (r *Registration) EnterIdleRing(ctx context.Context, req ClaimRequest) (kv.
 		if err := r.checkAlive(ctx, alive); err != nil || found {
 			return err
 		}
-		record := layout.Encode(idleRecordOf(&r.info, &req))
-		for _, q := range r.info.Queues {
-			tx.Set(r.cluster.keys.Idle(q, r.info.ID), record)
+		if able := r.able(); len(able.Functions) > 0 || len(r.info.Functions) == 0 {
+			record := layout.Encode(idleRecordOf(&able, &req))
+			for _, q := range able.Queues {
+				tx.Set(r.cluster.keys.Idle(q, r.info.ID), record)
+			}
 		}
 		watch = tx.Watch(r.cluster.keys.Worker(r.info.ID, layout.WorkerWake))
 		r.inRing = true
@@ -199,9 +199,7 @@ const pollsForAll = 4
 // are idle. A worker in the ring calls it periodically in case a hint was lost.
 // It only reads.
 func (r *Registration) Poll(ctx context.Context, req ClaimRequest) (found bool, err error) {
-	if req.Runs == nil {
-		req.Runs = r.info.Runs
-	}
+	req.Runs = r.runs(req.Runs)
 	shards := r.cluster.config.Shards
 	n := max(shards/pollsForAll, shards/max(r.idle, 1), 1)
 	err = r.cluster.View(ctx, func(tx kv.Attempt) (err error) {
@@ -284,7 +282,7 @@ func (r *Registration) anyOf(ctx context.Context, tx kv.Tx, reader kv.Reader, re
 	mine := r.askOwn(reader, page)
 	for i := range n {
 		shard := (first + i) % shards
-		for _, q := range r.info.Queues {
+		for _, q := range r.queues() {
 			want := want{queue: q, free: req.Free, runs: req.Runs, skip: req.Skip, labels: r.labels, page: page,
 				noObjects: req.noObjects(), gone: gone, elsewhere: r.elsewhere(ctx)}
 			looks = append(looks, r.scan.ask(reader, shard, want))

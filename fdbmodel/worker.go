@@ -58,7 +58,11 @@ func (c *Cluster) Register(ctx context.Context, info layout.WorkerInfo) (*Regist
 		return nil, err
 	}
 	var before layout.WorkerID
-	_, err := c.transact(ctx, kv.Options{Tag: "futura-register"}, func(tx kv.Attempt) error {
+	var paused *pausesSeen
+	_, err := c.transact(ctx, kv.Options{Tag: "futura-register"}, func(tx kv.Attempt) (err error) {
+		if paused, err = c.askPauses(tx).wait(ctx); err != nil {
+			return err
+		}
 		// The worker that an earlier attempt found at the address is kept: the
 		// attempt may have landed.
 		if !tx.MaybeCommitted {
@@ -84,6 +88,7 @@ func (c *Cluster) Register(ctx context.Context, info layout.WorkerInfo) (*Regist
 	if err != nil {
 		return nil, fmt.Errorf("register worker %s: %w", info.ID, err)
 	}
+	c.pauses.learn(paused, c.hub)
 	if before != "" {
 		if _, err := c.ReapClaims(ctx, before); err != nil {
 			return nil, fmt.Errorf("take over from worker %s at %s: %w", before, info.Address, err)
@@ -162,7 +167,8 @@ func (r *Registration) Cancels() <-chan layout.ID { return r.cancels }
 const cancelPage = 200
 
 // Heartbeat writes the worker's heartbeat, whose Count and At it sets. Call it once
-// per heartbeat interval of the cluster. It returns the futures for which a cancel was requested since
+// per heartbeat interval of the cluster. The worker's process learns with it what is
+// paused. It returns the futures for which a cancel was requested since
 // the last call, and ErrReaped if the worker was declared dead. On an unknown
 // commit some of them may be missing from the answer, but their requests are
 // not lost: they are read again when the claim ends.
@@ -173,15 +179,20 @@ func (r *Registration) Heartbeat(ctx context.Context, beat layout.Heartbeat) ([]
 	r.mu.Unlock()
 	value := layout.Encode(&beat)
 	var cancelled []layout.ID
+	var paused *pausesSeen
 	_, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-beat", NoSync: true}, func(tx kv.Attempt) error {
 		prefix := r.cluster.keys.Worker(r.info.ID, layout.WorkerCancelled)
 		alive := r.askAlive(tx)
 		asked := tx.Snapshot().GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: cancelPage})
+		pauses := r.cluster.askPauses(tx)
 		if err := r.checkAlive(ctx, alive); err != nil {
 			return err
 		}
 		page, err := asked.Wait(ctx)
 		if err != nil {
+			return err
+		}
+		if paused, err = pauses.wait(ctx); err != nil {
 			return err
 		}
 		if !tx.MaybeCommitted {
@@ -195,6 +206,9 @@ func (r *Registration) Heartbeat(ctx context.Context, beat layout.Heartbeat) ([]
 		tx.Set(r.cluster.keys.Worker(r.info.ID, layout.WorkerHeartbeat), value)
 		return nil
 	})
+	if err == nil {
+		r.cluster.pauses.learn(paused, r.cluster.hub)
+	}
 	return cancelled, err
 }
 

@@ -117,3 +117,32 @@ func TestKindsOfLanes(t *testing.T) {
 	require.ErrorIs(t, client.SetLaneKind(ctx, "a", futures.LaneSettings{Width: -1}), futures.ErrBadConfig)
 	require.ErrorIs(t, client.SetLaneKind(ctx, "a b", futures.LaneSettings{}), futures.ErrBadName)
 }
+
+// TestPausedWork waits for its queue, or for its function, to be resumed.
+func TestPausedWork(t *testing.T) {
+	t.Parallel()
+	cluster := futurestest.New(t)
+	client, ctx := cluster.Client, t.Context()
+	echo := futures.Define[string, string]("echo")
+	cluster.Register(echo.Bind(func(_ context.Context, text string) (string, error) { return text, nil }))
+	for what, name := range map[string]string{futures.PauseQueue: "default", futures.PauseFunction: "go:echo"} {
+		paused, err := client.Pause(ctx, what, name, "why")
+		require.NoError(t, err)
+		require.Equal(t, "why", paused.Reason)
+		f, err := echo.Submit(ctx, client, what)
+		require.NoError(t, err)
+		cluster.Advance(time.Minute)
+		v, err := client.Get(ctx, f.ID())
+		require.NoError(t, err)
+		require.Equal(t, futures.Ready, v.State)
+		list, err := client.Pauses(ctx)
+		require.NoError(t, err)
+		require.Equal(t, []futures.Pause{paused}, list)
+		was, err := client.Resume(ctx, what, name)
+		require.NoError(t, err)
+		require.True(t, was)
+		text, err := f.Await(ctx)
+		require.NoError(t, err)
+		require.Equal(t, what, text)
+	}
+}

@@ -166,6 +166,7 @@ func (a *app) root() *cobra.Command {
 		a.workersCommand(), a.checkCommand(), a.benchCommand(), a.demoCommand(), a.devCommand(), a.workerCommand(),
 		a.versionCommand())
 	root.AddCommand(a.laneCommand(), a.scheduleCommand(), a.uniqueCommand(), a.limitsCommand(), a.jobsCommand())
+	root.AddCommand(a.pauseCommand(), a.resumeCommand())
 	root.AddCommand(a.batchCommand(), a.headCommand(), a.tokenCommand())
 	root.AddCommand(a.clusterCommand(), a.inspectCommand(), a.migrateCommand(), a.backupCommand(), a.restoreCommand())
 	help := root.HelpFunc()

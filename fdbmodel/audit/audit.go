@@ -111,6 +111,8 @@ const (
 	// InvariantSchedule: a schedule has a state, and unless it is paused or over one
 	// key at the time at which it is due.
 	InvariantSchedule Invariant = "schedule"
+	// InvariantPause: what is paused is a queue or a function.
+	InvariantPause Invariant = "pause"
 	// InvariantIncoming: a cluster that is being copied from elsewhere. It
 	// appears in notes only.
 	InvariantIncoming Invariant = "incoming"

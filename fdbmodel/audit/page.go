@@ -123,6 +123,8 @@ func (p *page) compare(items []item) {
 		p.checkSchedules(it)
 	case layout.SubJobs:
 		p.checkJobs(it)
+	case layout.SubPauses:
+		p.checkPause(it)
 	}
 	switch it.Kind.Name {
 	case layout.KeyAddress:

@@ -14,6 +14,9 @@ import (
 
 // breakSchedules are writes into the schedule of a population.
 var breakSchedules = []breakage{
+	{"pause of nothing", only(audit.InvariantPause), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(p.C.Keys().Pause(layout.PauseQueue, "no name"), layout.Encode(&layout.PauseRecord{}))
+	}},
 	{"schedule gone", only(audit.InvariantSchedule), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Clear(p.C.Keys().Schedule("daily"))
 	}},

@@ -35,6 +35,7 @@ const (
 	ReasonHeld        Reason = "held"         // it waits to be assigned
 	ReasonLimit       Reason = "limit"        // as many futures run as the cluster allows
 	ReasonBlocked     Reason = "blocked"      // it waits for the results of other futures
+	ReasonPaused      Reason = "paused"       // its queue, or its function, is paused
 	ReasonInLine      Reason = "in_line"      // it waits for its lane to admit it
 	// ReasonUnreachable is that of a future whose result is an object which can't be
 	// read from here. Explain itself reads none.
@@ -120,9 +121,32 @@ func explainRow(ctx context.Context, c *fdbmodel.Cluster, row layout.Row) (Expla
 			return e, explainDisplaced(ctx, c, &e, &row, members)
 		}
 		explainWaiting(c, &e, &row, members)
-		return e, explainLimit(ctx, c, &e, counts)
+		if err := explainLimit(ctx, c, &e, counts); err != nil {
+			return e, err
+		}
+		return e, explainPause(ctx, c, &e, &row)
 	}
 	return e, nil
+}
+
+// explainPause says that nobody takes what is paused, whoever could.
+func explainPause(ctx context.Context, c *fdbmodel.Cluster, e *Explanation, row *layout.Row) error {
+	pauses, err := c.Pauses(ctx)
+	if err != nil {
+		return err
+	}
+	p, is := fdbmodel.PauseOf(pauses, row.Spec.Queue, row.Spec.Function)
+	if !is {
+		return nil
+	}
+	e.Reason = ReasonPaused
+	why := ""
+	if p.Reason != "" {
+		why = fmt.Sprintf(" (%s)", p.Reason)
+	}
+	e.Text = fmt.Sprintf("Its %s %s has been paused since %s%s: futura resume %s %s ends that.", p.What, p.Name,
+		time.UnixMilli(p.At).UTC().Format(time.RFC3339), why, p.What, p.Name)
+	return nil
 }
 
 func explainWaiting(c *fdbmodel.Cluster, e *Explanation, row *layout.Row, members []fdbmodel.Member) {

@@ -31,6 +31,7 @@
 //	schedule      ("schedules", "by-name", SCHEDULE, "definition")
 //	schedule state  ("schedules", "by-name", SCHEDULE, "state")
 //	schedule time  ("schedules", "by-time", DUE_MS, SCHEDULE)
+//	pause         ("pauses", WHAT, NAME)
 //	lane kind     ("lane-kinds", KIND)
 //	lane total    ("lane-totals", KIND)
 //	lane turn     ("lane-turns", KIND, INCARNATION, STAMP, ORDER)

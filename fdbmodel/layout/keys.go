@@ -47,6 +47,7 @@ const (
 	SubAliases   = "aliases"
 	SubJobs      = "jobs"
 	SubSchedules = "schedules"
+	SubPauses    = "pauses"
 
 	RowArgs  = "args"
 	RowSpec  = "spec"

@@ -111,6 +111,7 @@ const (
 	KeyLook          = "look"
 	KeyMail          = "mail"
 	KeyOwnerOpen     = "owner open"
+	KeyPause         = "pause"
 	KeySchedule      = "schedule"
 	KeyScheduleState = "schedule state"
 	KeyScheduleTime  = "schedule time"
@@ -222,6 +223,9 @@ func globalKinds() []KeyKind {
 			"the janitor that fires it, pause, resume, trigger"},
 		{KeyScheduleTime, SubSchedules, false, in(fixed(ScheduleByTime), number("due_ms"), text("schedule")), FormatMark,
 			nil, "", carried, "a schedule that is not paused is due", "whoever writes its state"},
+		{KeyPause, SubPauses, false, in(choice("what", PauseFunction, PauseQueue), text("name")), FormatRecord,
+			of[PauseRecord](), "", carried, "no worker takes futures of a function, or of a queue",
+			"Pause; cleared by Resume"},
 		{KeyLaneKind, SubLaneKinds, false, in(text("kind")), FormatRecord, of[LaneKind](), "", carried,
 			"the settings of a kind of lanes", "SetLaneKind; cleared by RemoveLaneKind"},
 		{KeyLaneTotal, SubLaneTotals, false, in(text("kind")), FormatRecord, of[LaneTotal](), "", carried,

@@ -115,9 +115,10 @@ func goldenJobs() []GoldenRecord {
 	}
 }
 
-// goldenLanes are the records of lanes.
+// goldenLanes are the records of lanes and of pauses.
 func goldenLanes() []GoldenRecord {
 	return []GoldenRecord{
+		{"pause", &layout.PauseRecord{At: 1, Reason: "r"}, false, empty[layout.PauseRecord]()},
 		{"lane kind", &layout.LaneKind{
 			Width: 1, Total: 2, Rate: 3, Every: time.Second, Aside: true, Paused: true, Sweep: 4,
 			Bundle: "go:b", Most: 5, Bytes: 6, Linger: 7,
@@ -220,6 +221,7 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 		{"subscriber", k.Subscriber(GoldenID, "s")}, {"ready", k.Ready(GoldenID, spec)},
 		{"assignment", k.Assigned("w", GoldenID, spec)},
 		{"held", k.Held(&layout.Row{ID: GoldenID, Spec: spec, Attempts: layout.Attempts{Failed: 3}})},
+		{"pause", k.Pause(layout.PauseQueue, "q")},
 		{"lane kind", k.LaneKind("k")}, {"lane total", k.LaneTotal("k")}, {"lane", k.Lane(lane)},
 		{"lane turn", tuple.AppendInt(tuple.AppendStamp(tuple.AppendInt(k.LaneTurnsOf("k"), 1), [10]byte{1}, 0), 2)},
 		{"lane due", k.LaneDue(lane, 9)}, {"in line", k.State(GoldenID, layout.StateLine)},

@@ -63,6 +63,7 @@ type Machine struct {
 	unstored bool
 	C        *fdbmodel.Cluster
 	names    int
+	pausing  pausing
 
 	workers   []*actorWorker
 	crashed   []*actorWorker // of processes that crashed: what they had begun counts when they are reaped
@@ -184,7 +185,7 @@ func (m *Machine) Step() {
 		m.settle, m.lose, m.lose, m.block, m.clone, m.pin, m.pin, m.reassign, m.free, m.limitCluster,
 		m.schedule, m.schedule, m.overdue,
 		m.report, m.report,
-		m.gather, m.gather, m.setLaneKind, m.pauseLane, m.admitDue, m.admitDue,
+		m.gather, m.gather, m.setLaneKind, m.pauseLane, m.admitDue, m.admitDue, m.pauseWork,
 	}
 	if m.random.IntN(80) == 0 {
 		m.crash()

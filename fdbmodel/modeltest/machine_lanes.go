@@ -142,8 +142,9 @@ func (m *Machine) verifyLanes(now map[layout.ID]*layout.Row) {
 	}
 }
 
-// openLanes lets all lanes admit.
+// openLanes lets all lanes admit, and ends all pauses.
 func (m *Machine) openLanes(ctx context.Context) {
+	m.resumeAll(ctx)
 	for _, name := range laneNames {
 		m.require(m.C.SetLaneKind(ctx, name, laneKinds[name][0]))
 		m.require(m.C.PauseLaneKind(ctx, name, false))

@@ -107,6 +107,7 @@ func (m *Machine) claim(ctx context.Context) (change, error) {
 	if errors.Is(err, fdbmodel.ErrReaped) && w.gone {
 		err = nil
 	}
+	m.verifyClaimed(answer.Futures)
 	took, objects := map[layout.ID]bool{}, 0
 	for i := range answer.Futures {
 		f := &answer.Futures[i]

@@ -279,13 +279,15 @@ const Jobs = "jobs"
 // JobsConsumer is the consumer of Jobs.
 func JobsConsumer() fdbmodel.JobConsumer { return fdbmodel.JobConsumer{Queue: Jobs, Name: "consumer"} }
 
-// addGlobals adds what is not a future: a module, a schedule, and a log of jobs.
+// addGlobals adds what is not a future: a module, a schedule, a pause and a log of jobs.
 func (p *Population) addGlobals(t *testing.T) {
 	ctx := context.Background()
 	_, err := p.C.PutModule(ctx, []byte("not really a module"), "alias")
 	require.NoError(t, err)
 	daily := layout.ScheduleRecord{Name: "daily", Cron: "@daily", Spec: layout.Spec{Function: "go:f"}}
 	_, _, err = p.C.PutSchedule(ctx, daily, true)
+	require.NoError(t, err)
+	_, err = p.C.Pause(ctx, layout.PauseQueue, "idle", "nobody needs it")
 	require.NoError(t, err)
 	_, _, err = p.C.AppendJobs(ctx, fdbmodel.JobAppend{Queue: Jobs, Producer: "producer", Sequence: 1, Keep: true,
 		Jobs: [][]byte{[]byte("one"), []byte("two"), nil, []byte("four")}})

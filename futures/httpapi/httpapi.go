@@ -98,6 +98,7 @@ func Register(s *stack.Stack, client *futures.Client,
 	server.registerFunctions()
 	server.registerSchedules()
 	server.registerLanes()
+	server.registerPauses()
 	server.registerCluster()
 	s.Collect(newClusterCollector(client, counts))
 }

@@ -159,7 +159,8 @@ func TestDescriptionNamesEveryRoute(t *testing.T) {
 		"/api/v1/functions": {"get", "post"}, "/api/v1/workers": {"get"},
 		"/api/v1/unique": {"get", "delete"}, "/api/v1/limits": {"get", "put"}, "/api/v1/cluster": {"get"},
 		"/api/v1/health": {"get"},
-		lanes:            {"get"}, lanes + "/{kind}": {"get", "put", "delete"}, lanes + "/{kind}:pause": {"post"},
+		pauses:           {"get"}, pauses + "/{what}/{name}": {"put", "delete"},
+		lanes: {"get"}, lanes + "/{kind}": {"get", "put", "delete"}, lanes + "/{kind}:pause": {"post"},
 		lanes + "/{kind}:resume": {"post"}, lanes + "/{kind}/keys": {"get"}, lanes + "/{kind}/keys/{key}": {"get", "put"},
 		schedules: {"get", "post"}, schedules + "/{name}": {"get", "put", "delete"}, schedules + "/{name}:pause": {"post"},
 		schedules + "/{name}:resume": {"post"}, schedules + "/{name}:trigger": {"post"},
@@ -169,7 +170,7 @@ func TestDescriptionNamesEveryRoute(t *testing.T) {
 			require.NotEmpty(t, api.Paths[at][method].Summary, "%s %s", method, at)
 		}
 	}
-	require.Len(t, api.Paths, 30)
+	require.Len(t, api.Paths, 32)
 }
 
 func TestClosedClientIsAProblem(t *testing.T) {

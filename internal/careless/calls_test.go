@@ -53,6 +53,8 @@ func makers() []maker {
 		{"function alias", 2, (*walk).alias},
 		{"function rm", 2, (*walk).removeFunction},
 		{"function list", 2, fixed("function list")},
+		{"pause", 1, (*walk).pauseWork},
+		{"resume", 2, (*walk).resumeWork},
 		{"lane set", 3, (*walk).laneSet},
 		{"lane list", 1, fixed("lane list")},
 		{"lane show", 1, byLane("show")},

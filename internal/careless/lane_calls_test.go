@@ -26,3 +26,17 @@ func byLane(command string) func(*walk) call {
 			codes: []int{codeOK, codeNotFound, codeUsage}}
 	}
 }
+
+// pauseWork pauses nothing that the walk needs.
+func (w *walk) pauseWork() call {
+	return call{args: append([]string{"pause"}, pick(w, [][]string{
+		{}, {"queue", "unused"}, {"function", "go:unused"}, {"function", "wasm:none"}, {"queue"}, {"queue", "a b"},
+		{"worker", "w"}, {"function", "unused"}, {"queue", "unused", "--reason", "r"},
+	})...), codes: []int{codeOK, codeNotFound, codeUsage}}
+}
+
+func (w *walk) resumeWork() call {
+	return call{args: append([]string{"resume"}, pick(w, [][]string{
+		{"queue", "unused"}, {"function", "go:unused"}, {"function", "wasm:none"}, {}, {"queue", ""}, {"queue", "default"},
+	})...), codes: []int{codeOK, codeNotFound, codeUsage}}
+}

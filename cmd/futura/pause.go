@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi"
+)
+
+func (a *app) pauseCommand() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use: "pause queue NAME | function NAME", Short: "Keep workers from taking futures of a queue or a function",
+		Long: "pause keeps all workers from taking futures of a queue, or of a function, until it is resumed. Futures can " +
+			"be submitted, and what workers have taken runs. Workers obey after their next heartbeat, 5 s by default. A " +
+			"module is paused with all of its methods; an alias stands for the module that it has now." +
+			"\n\nWithout arguments it lists what is paused.",
+		Example: "  futura pause queue mail --reason 'the provider is down'\n  futura pause function go:report\n" +
+			"  futura pause function wasm:convert\n  futura pause",
+		Args: onPausable(0),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.open(cmd.Context(), func(c *futures.Client) error {
+				if len(args) > 0 {
+					p, err := c.Pause(cmd.Context(), args[0], args[1], reason)
+					if err != nil {
+						return err
+					}
+					return a.say(httpapi.PauseOf(&p), "paused", p.What, p.Name)
+				}
+				list, err := c.Pauses(cmd.Context())
+				if err != nil {
+					return err
+				}
+				views, rows := make([]httpapi.Pause, len(list)), [][]string{{"PAUSED", "NAME", "SINCE", "REASON"}}
+				for i := range list {
+					p := &list[i]
+					views[i] = httpapi.PauseOf(p)
+					rows = append(rows, []string{p.What, p.Name, p.At.UTC().Format(time.RFC3339), p.Reason})
+				}
+				return a.show(views, rows)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, which explain shows; at most 256 bytes")
+	return cmd
+}
+
+// onPausable takes what can be paused and its name, or a number of arguments.
+func onPausable(or int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == or || len(args) == 2 && (args[0] == futures.PauseQueue || args[0] == futures.PauseFunction) {
+			return nil
+		}
+		return usageError{fmt.Errorf("use futura %s queue NAME, or futura %s function NAME", cmd.Name(), cmd.Name())}
+	}
+}
+
+func (a *app) resumeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "resume queue NAME | function NAME", Short: "Have workers take futures of a paused queue or function again",
+		Example: "  futura resume queue mail\n  futura resume function go:report", Args: onPausable(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.open(cmd.Context(), func(c *futures.Client) error {
+				paused, err := c.Resume(cmd.Context(), args[0], args[1])
+				if err != nil {
+					return err
+				}
+				outcome := "resumed"
+				if !paused {
+					outcome = "not paused"
+				}
+				return a.say(map[string]string{"what": args[0], "name": args[1], "outcome": outcome}, outcome+":", args[0],
+					args[1])
+			})
+		},
+	}
+}
