@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,9 +119,9 @@ func (w *watermarks) get() [3]uint64 {
 // or after. What is in the store at the end happened once, and in order.
 func TestPipelineSurvivesKills(t *testing.T) {
 	t.Parallel()
-	kills, n := 20, uint64(600)
+	kills := 20
 	if long {
-		kills, n = 100, 3000
+		kills = 100
 	}
 	synctest.Test(t, func(t *testing.T) {
 		seed := uint64(time.Now().UnixNano())
@@ -138,25 +139,31 @@ func TestPipelineSurvivesKills(t *testing.T) {
 			marks.at[stage] = max(marks.at[stage], processed)
 		}
 		var lines [2]*line
-		pushed := pushForEver(t, faults, n)
-		for killed := 0; marks.get() != [3]uint64{n, 2 * n, 2 * n}; {
+		var killed atomic.Int64
+		pushed := pushUntil(t, faults, func() bool { return killed.Load() >= int64(kills) })
+		n := uint64(1 << 62) // until it is known
+		for marks.get() != [3]uint64{n, 2 * n, 2 * n} {
+			select {
+			case n = <-pushed:
+			default:
+			}
 			for i, l := range lines {
 				switch {
 				case l == nil:
 					at := 0
-					if killed < kills {
+					if killed.Load() < int64(kills) {
 						at = 1 + dice.IntN(80)
 					}
 					lines[i] = startLine(t, newMortal(faults, at, dice.IntN(2) == 0), advanced)
 				case l.db.died.Load():
 					l.kill()
 					lines[i] = nil
-					killed++
+					killed.Add(1)
 				}
 			}
 			elapse(100 * time.Millisecond)
 		}
-		<-pushed
+		t.Logf("%d jobs, %d kills", n, killed.Load())
 		for _, l := range lines {
 			if l != nil {
 				l.kill()
@@ -168,20 +175,21 @@ func TestPipelineSurvivesKills(t *testing.T) {
 	})
 }
 
-// pushForEver appends the numbers below n, each once, as a process that repeats what
-// failed.
-func pushForEver(t *testing.T, db kv.Database, n uint64) (pushed chan struct{}) {
+// pushUntil appends the numbers from 0 on, each once, as a process that repeats what
+// failed, until it is enough. It then sends how many there are.
+func pushUntil(t *testing.T, db kv.Database, enough func() bool) (pushed chan uint64) {
 	log := newLog[uint64](t, openCluster(t, db), "log-0")
-	pushed = make(chan struct{})
+	pushed = make(chan uint64, 1)
 	go func() {
-		defer close(pushed)
-		for i := uint64(0); i < n; {
+		i := uint64(0)
+		for !enough() {
 			_, _, err := log.AppendOnce(context.Background(), "pusher", int64(i+1), i, i+1, i+2)
 			if err == nil {
 				i += 3
 			}
-			elapse(time.Duration(rand.IntN(100)) * time.Millisecond)
+			elapse(time.Duration(rand.IntN(2000)) * time.Millisecond)
 		}
+		pushed <- i
 	}()
 	return pushed
 }

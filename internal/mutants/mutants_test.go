@@ -38,7 +38,7 @@ func all() []mutant {
 		orderMutants(), logMutants(), endMutants(), readMutants(), claimMutants(), recordMutants(), lifeMutants(),
 		submitMutants(),
 		janitorMutants(), workerMutants(), deathMutants(), fitMutants(), objectMutants(), edgeMutants(), putMutants(),
-		hintMutants(), attemptMutants(),
+		hintMutants(), attemptMutants(), jobMutants(),
 	} {
 		m = append(m, table...)
 	}

@@ -1,0 +1,53 @@
+package jobqueue_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/batch/jobqueue"
+	"github.com/futura-run/futura/internal/storetest"
+)
+
+// TestPipelineOnAStore passes jobs from log to log in real time, on FoundationDB where
+// the tests run on that. The stages are woken by the store.
+func TestPipelineOnAStore(t *testing.T) {
+	t.Parallel()
+	const n = 300
+	ctx := context.Background()
+	cluster := openCluster(t, storetest.New(t))
+	in, out := newLog[int](t, cluster, "in"), newLog[int](t, cluster, "out")
+	over := make(chan struct{})
+	first, err := jobqueue.NewStage(cluster, in, "first",
+		func(_ context.Context, job jobqueue.Job[int], o *jobqueue.Output) error {
+			return out.Emit(o, job.Value)
+		},
+		jobqueue.StageOptions{Options: jobqueue.Options{MaxProcessing: 8}})
+	require.NoError(t, err)
+	var got []int
+	second, err := jobqueue.NewStage(cluster, out, "second",
+		func(_ context.Context, job jobqueue.Job[int], _ *jobqueue.Output) error {
+			got = append(got, job.Value)
+			return nil
+		}, jobqueue.StageOptions{Options: jobqueue.Options{OnAdvance: func(processed uint64) {
+			if processed == n {
+				close(over)
+			}
+		}}})
+	require.NoError(t, err)
+	require.NoError(t, first.Start())
+	require.NoError(t, second.Start())
+	<-first.Ready()
+	<-second.Ready()
+	for i := range n / 3 {
+		_, err := in.Append(ctx, 3*i+1, 3*i+2, 3*i+3)
+		require.NoError(t, err)
+	}
+	<-over
+	require.NoError(t, first.Stop(ctx))
+	require.NoError(t, second.Stop(ctx))
+	require.Equal(t, upTo(n), got)
+	w := &world{T: t, ctx: ctx, cluster: cluster}
+	w.audit()
+}
