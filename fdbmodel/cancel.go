@@ -198,6 +198,7 @@ func driven(what string, row *layout.Row) error {
 func (w *changes) remove(row *layout.Row) {
 	w.tx.ClearRange(w.keys.RowRange(row.ID))
 	w.tx.ClearRange(kv.Prefix(w.keys.ChunksOfFuture(row.ID)))
+	w.list(row, nil)
 	if row.Object() != "" {
 		w.tx.ClearRange(kv.Prefix(w.keys.CopiesOf(row.ID)))
 		w.releaseInputs(row)

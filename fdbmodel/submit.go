@@ -212,6 +212,9 @@ func (c *Cluster) check(ctx context.Context, s *Submission) error {
 	if err := layout.CheckQueueName(spec.Queue); err != nil {
 		return err
 	}
+	if spec.Tags, err = layout.SortTags(spec.Tags); err != nil {
+		return err
+	}
 	if err := spec.CheckLimits(); err != nil {
 		return err
 	}

@@ -67,6 +67,7 @@ func (w *changes) insert(row *layout.Row, args []byte) {
 	if row.Spec.Unique != nil {
 		w.takeName(row)
 	}
+	w.list(nil, row)
 }
 
 // put writes a new future that has its result. Large values have been written
@@ -76,6 +77,7 @@ func (w *changes) put(row *layout.Row) {
 	w.set(row.ID, layout.StateClaim, row.Claim, false)
 	w.set(row.ID, layout.StateResult, row.Result, false)
 	w.count(row.ID, row.Spec.Queue, row.Spec.Owner, layout.Realized, 1)
+	w.list(nil, row)
 	w.finish(row)
 	if row.Object() != "" {
 		w.addCopy(row, row.Result.Worker)
@@ -105,6 +107,7 @@ func (w *changes) apply(before, after *layout.Row) {
 		w.changeName(before, after)
 	}
 	w.changeCopies(before, after)
+	w.list(before, after)
 	if from != to && to == layout.Blocked {
 		w.markSettling(after.ID, &layout.SettlingRecord{})
 	}

@@ -2,6 +2,7 @@ package futures
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -72,6 +73,11 @@ func Key(key string) Option { return func(t *Task) { t.Key = key } }
 
 // Queue names the queue of the future. Defaults to "default".
 func Queue(name string) Option { return func(t *Task) { t.Queue = name } }
+
+// Tags adds tags: what lists find the future by; see Task.Tags.
+func Tags(tags ...string) Option {
+	return func(t *Task) { t.Tags = append(slices.Clip(t.Tags), tags...) }
+}
 
 // Label is for people, at most 64 bytes. Defaults to none.
 func Label(text string) Option { return func(t *Task) { t.Label = text } }

@@ -44,6 +44,10 @@ type Task struct {
 	// Queue defaults to "default". Label is for people, at most 64
 	// bytes; it defaults to none.
 	Queue, Label string
+	// Tags are what lists find the future by: at most 8, each of 1 to 64 of the characters
+	// A-Z a-z 0-9 . _ : / @ = + -. Each costs a write, and another one when the future is
+	// removed. Defaults to none.
+	Tags []string
 	// Priority is higher for what should run earlier. Defaults to 0, the
 	// lowest.
 	Priority uint8
@@ -140,6 +144,7 @@ func (c *Client) submission(ctx context.Context, t *Task) (fdbmodel.Submission, 
 		ID: t.ID, Key: t.Key, Args: t.Args, NotBefore: t.NotBefore, Assigned: t.Worker, Unique: t.Unique,
 		Spec: layout.Spec{
 			Function: t.Function, Codec: t.Codec, Argv: t.Argv, Env: t.Env, Queue: t.Queue, Label: t.Label,
+			Tags:     t.Tags,
 			Priority: t.Priority, Requirements: t.Requirements, Growth: t.GrowMemory, MaxRetries: retries,
 			Backoff: t.Backoff, Timeout: t.Timeout, Near: t.Near, MustBeNear: t.MustBeNear, Lane: t.Lane,
 		},

@@ -17,6 +17,7 @@ type View struct {
 	// Function has its alias resolved: go:NAME or wasm:CID[/METHOD].
 	Function     string
 	Queue, Label string
+	Tags         []string
 	Priority     uint8
 	// Lane is its lane, if it has one, and InLine says that it waits for its admission.
 	Lane         Lane
@@ -84,8 +85,8 @@ type ResultInfo struct {
 func viewOf(row *layout.Row) View {
 	s := row.Spec
 	v := View{
-		ID: row.ID, State: row.State(), Function: s.Function, Queue: s.Queue, Label: s.Label, Priority: s.Priority,
-		Requirements: s.Requirements, ArgsSize: s.ArgsSize, SubmittedAt: timeOf(s.SubmittedAt),
+		ID: row.ID, State: row.State(), Function: s.Function, Queue: s.Queue, Label: s.Label, Tags: s.Tags,
+		Priority: s.Priority, Requirements: s.Requirements, ArgsSize: s.ArgsSize, SubmittedAt: timeOf(s.SubmittedAt),
 		FinishedAt: timeOf(row.FinishedAt()), Attempt: row.Attempt(), MaxAttempts: s.MaxRetries + 1,
 		Deaths: row.Attempts.Deaths.Len(), Crashes: row.Attempts.Crashes, Timeout: s.Timeout,
 		Schedule: s.Schedule, ScheduledAt: timeOf(s.ScheduledAt), Lane: s.Lane, InLine: row.InLine(),

@@ -27,13 +27,14 @@ func (s *selection) add(cmd *cobra.Command, over bool) {
 	cmd.Flags().StringVar(&s.state, "state", "", "select all that are "+layout.AnyOf(s.states))
 	cmd.Flags().StringVar(&s.filter.Queue, "queue", "", "select all of this queue")
 	cmd.Flags().StringVar(&s.filter.Function, "function", "", "select all of this function")
+	cmd.Flags().StringVar(&s.filter.Tag, "tag", "", "select all with this tag")
 }
 
 // instead reports whether futures are selected instead of named by id.
 func (s *selection) instead(ids []string) (bool, error) {
 	some := s.state != "" || s.filter != (inspect.Filter{})
 	if some == (len(ids) > 0) {
-		return some, usageError{errors.New("name futures by id, or select them with --state, --queue or --function")}
+		return some, usageError{errors.New("name futures by id, or select them with --state, --queue, --function or --tag")}
 	}
 	if s.state == "" {
 		return some, nil
@@ -57,6 +58,7 @@ func (s *selection) each(ctx context.Context, c *futures.Client, wants func(*lay
 			return err
 		}
 	}
+	filter.Newest = filter.Tag != "" // which leads to them
 	var cursor []byte
 	for more := true; more; more = len(cursor) > 0 {
 		var rows []layout.Row

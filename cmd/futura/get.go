@@ -138,6 +138,7 @@ func (d *description) rows() [][]string {
 	}
 	add(r.Attempts.Snoozed > 0, "snoozed", "%d times", r.Attempts.Snoozed)
 	add(spec.Schedule != "", "schedule", "%s, for %s", spec.Schedule, timeText(spec.ScheduledAt))
+	add(len(spec.Tags) > 0, "tags", "%s", strings.Join(spec.Tags, ", "))
 	add(spec.Label != "", "label", "%s", spec.Label)
 	add(spec.Priority != 0, "priority", "%d", spec.Priority)
 	add(spec.Timeout != 0, "timeout", "%v", spec.Timeout)

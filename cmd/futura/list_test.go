@@ -57,3 +57,31 @@ func TestRepeatedSubmitSaysThatItsFutureExisted(t *testing.T) {
 	_, e = s.run(exitUsage, "", "submit", "go:nobody", "--key", "k", "--queue", "q")
 	require.Contains(t, e, "with other queue")
 }
+
+func TestListByTagAndTime(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	tagged := s.ok("submit", "go:nobody", "--tag", "customer:acme", "--tag", "nightly", "--key", "k")
+	other := s.ok("submit", "go:nobody", "--tag", "nightly")
+	require.Regexp(t, `(?m)^tags +customer:acme, nightly$`, s.ok("get", tagged))
+	ids := func(args ...string) (ids []string) {
+		for _, line := range strings.Split(s.ok(append([]string{"list"}, args...)...), "\n")[1:] {
+			ids = append(ids, strings.Fields(line)[0])
+		}
+		return ids
+	}
+	require.Equal(t, []string{tagged}, ids("--tag", "customer:acme"))
+	require.Equal(t, []string{other, tagged}, ids("--tag", "nightly", "--since", "1h"))
+	require.Equal(t, []string{other, tagged}, ids("--since", "1h", "--queue", "default"))
+	require.Empty(t, ids("--until", "1h"))
+	s.ok("cancel", "--tag", "customer:acme")
+	require.Equal(t, []string{tagged}, ids("--state", "failed"))
+	require.Equal(t, []string{other}, ids("--state", "ready"))
+	for _, args := range [][]string{
+		{"list", "--tag", "a b"}, {"list", "--since", "yesterday"}, {"list", "--until=-1h"},
+		{"submit", "go:nobody", "--tag", ""},
+	} {
+		_, e := s.run(exitUsage, "", args...)
+		require.NotEmpty(t, e)
+	}
+}

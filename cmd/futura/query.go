@@ -63,6 +63,7 @@ func firstLine(s string) string {
 type listFlags struct {
 	filter        inspect.Filter
 	state, cursor string
+	since, until  string
 	limit         int
 	oldest, items bool
 }
@@ -71,11 +72,13 @@ func (a *app) listCommand() *cobra.Command {
 	var f listFlags
 	cmd := &cobra.Command{
 		Use: "list", Short: "List futures, the newest first",
-		Long: "list prints the newest futures first. Where a cluster has several shards, as on FoundationDB, it goes from " +
-			"shard to shard; futures with a key come by their ids, which are hashes. Items of batches are left out and " +
-			"counted, unless --batch or --items asks for them. The rest is on the next page: continue with the --cursor " +
-			"that is printed at the end.",
-		Example: "  futura list --state failed --limit 20\n  futura list --function wasm:count --json\n" +
+		Long: "list prints the newest futures first. Items of batches are left out and counted, unless --batch or --items " +
+			"asks for them: then, without --tag, it goes from shard to shard. The rest is on the next page: continue with " +
+			"the --cursor that is printed at the end.\n\nBy --tag, and by a --state that is failed, claimed, ready or " +
+			"delayed, it reads what it lists and little else. Otherwise it reads the futures back in time, from --until to " +
+			"--since, and a page may be short where few of them match.",
+		Example: "  futura list --state failed --since 24h --limit 20\n  futura list --tag customer:acme\n" +
+			"  futura list --function wasm:count --json\n" +
 			"  futura list --batch 01995b4e-6f3a-7c1e-9d2b-0123456789ab", Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.list(cmd.Context(), &f) },
 	}
@@ -83,6 +86,9 @@ func (a *app) listCommand() *cobra.Command {
 	flags.StringVar(&f.state, "state", "", "only those that are "+layout.AnyOf(layout.States()))
 	flags.StringVar(&f.filter.Queue, "queue", "", "only those of this queue")
 	flags.StringVar(&f.filter.Function, "function", "", "only those of this function")
+	flags.StringVar(&f.filter.Tag, "tag", "", "only those with this tag")
+	flags.StringVar(&f.since, "since", "", "only those submitted since a time, such as 2026-01-31T00:00:00Z, or 24h ago")
+	flags.StringVar(&f.until, "until", "", "only those submitted before a time, or so long ago")
 	flags.StringVar(&f.filter.Label, "label", "", "only those with this label")
 	flags.StringVar(&f.filter.Owner, "batch", "", "only the items of this batch")
 	flags.BoolVar(&f.items, "items", false, "with the items of batches")
@@ -97,6 +103,10 @@ func (a *app) list(ctx context.Context, f *listFlags) (err error) {
 		if f.filter.State, err = layout.ParseState(f.state); err != nil {
 			return err
 		}
+	}
+	err = errors.Join(agoFlag("since", f.since, &f.filter.Since), agoFlag("until", f.until, &f.filter.Until))
+	if err != nil {
+		return err
 	}
 	from, err := hex.DecodeString(f.cursor)
 	if err != nil {
@@ -137,6 +147,24 @@ func (a *app) list(ctx context.Context, f *listFlags) (err error) {
 		}
 		return nil
 	})
+}
+
+// agoFlag reads a time, or how long ago it was.
+func agoFlag(name, text string, to *time.Time) error {
+	if text == "" {
+		return nil
+	}
+	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+		*to = time.Now().Add(-ago)
+		return nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return usageError{fmt.Errorf("--%s %.40q: use a time such as 2026-01-31T00:00:00Z, or how long ago, such as 24h",
+			name, text)}
+	}
+	*to = at
+	return nil
 }
 
 // printListed prints a list as JSON.

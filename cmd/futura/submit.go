@@ -80,6 +80,7 @@ func (a *app) submitCommand() *cobra.Command {
 	flags.StringArrayVar(&t.Argv, "arg", nil, "an argument of a WASM function; may be repeated")
 	flags.StringArrayVar(&f.env, "env", nil, "NAME=VALUE in a WASM function's environment; may be repeated")
 	flags.StringVar(&t.Queue, "queue", "", `the queue (default "default")`)
+	flags.StringArrayVar(&t.Tags, "tag", nil, "a tag to list it by; may be repeated, up to 8 times")
 	flags.Uint8Var(&t.Priority, "priority", 0, "0, the lowest, to 255")
 	flags.StringVar(&f.lane, "lane", "", "KIND/KEY: the lane that admits it (see futura lane)")
 	flags.Int64Var(&t.Requirements.CPU, "cpu", 0, "the CPU that it needs, in thousandths of a core")

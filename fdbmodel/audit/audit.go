@@ -73,6 +73,9 @@ const (
 	// InvariantUnique: a unique future that is not over has its name, and no other
 	// future has it. One that is over has it for ever, or until it is to be freed.
 	InvariantUnique Invariant = "unique"
+	// InvariantListed: each future that has failed, has a tag, or an id that says nothing
+	// of its age, has a key by which lists find it, and no other has one.
+	InvariantListed Invariant = "listed"
 	// InvariantCancel: only claimed futures have a cancel request.
 	InvariantCancel Invariant = "cancel"
 	// InvariantArgs: arguments are in one place, and as long as the spec says.

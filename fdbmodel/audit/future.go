@@ -37,6 +37,7 @@ func (p *page) checkFuture(items []item) {
 	p.checkArgs(r, args)
 	p.checkPins(r)
 	p.checkLife(r)
+	p.checkListed(r)
 	p.checkEdges(r)
 	p.checkInLine(r)
 	p.checkName(r)

@@ -36,4 +36,18 @@ var breakLife = []breakage{
 			Message: strings.Repeat("x", layout.MaxHistoryText+1)})
 		tx.Set(p.C.Keys().State(p.IDs[layout.Failed], layout.StateHistory), layout.Encode(h))
 	}},
+	{"failed and not listed", only(audit.InvariantListed), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+		for _, key := range p.C.Keys().ListedAs(p.Row(t, layout.Failed)) {
+			tx.Clear(key)
+		}
+	}},
+	{"listed with a tag that it lacks", only(audit.InvariantListed),
+		func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+			id, keys := p.IDs[layout.Ready], p.C.Keys()
+			age := layout.AgeOf(id, &layout.Spec{})
+			tx.Set(layout.Listed(keys.ListedTag(id.Shard(keys.Shards), "t"), age), nil)
+		}},
+	{"listed and gone", only(audit.InvariantListed), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		tx.Set(layout.Listed(p.C.Keys().ListedFailed(0), layout.Age{Millis: 1}), nil)
+	}},
 }

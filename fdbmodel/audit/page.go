@@ -125,6 +125,8 @@ func (p *page) compare(items []item) {
 		p.checkJobs(it)
 	case layout.SubPauses:
 		p.checkPause(it)
+	case layout.SubListed:
+		p.checkListedKey(it)
 	}
 	switch it.Kind.Name {
 	case layout.KeyAddress:

@@ -113,6 +113,7 @@ func keysAround(c *fdbmodel.Cluster, row *layout.Row) [][]byte {
 		if lane := row.Spec.Lane; !lane.IsZero() {
 			keys = append(keys, c.Keys().Lane(lane), c.Keys().LaneKind(lane.Kind))
 		}
+		keys = append(keys, c.Keys().ListedAs(row)...)
 	}
 	if row.State() == layout.Claimed {
 		w := row.Claim.Worker

@@ -31,8 +31,9 @@ func TestInspectShowsWhatBelongsToAFuture(t *testing.T) {
 		state layout.State
 		kinds map[string]int
 	}{
-		p.IDs[layout.Ready]:   {layout.Ready, map[string]int{"spec": 1, "subscriber": 1, "ready": 1}},
-		p.Middle:              {layout.Ready, map[string]int{"spec": 1, "args": 1, "pins": 1, "ready": 1}},
+		p.IDs[layout.Ready]: {layout.Ready, map[string]int{"spec": 1, "subscriber": 1, "ready": 1}},
+		p.Middle: {layout.Ready, map[string]int{"spec": 1, "args": 1, "pins": 1, "ready": 1,
+			"listed keyed": 1, "listed tag": 1}},
 		p.IDs[layout.Delayed]: {layout.Delayed, map[string]int{"spec": 1, "attempts": 1, "delayed": 1}},
 		p.IDs[layout.Claimed]: {layout.Claimed, map[string]int{
 			"spec": 1, "claim": 1, "cancel": 1, "subscriber": 1, "alive": 1, "heartbeat": 1, "claims": 1, "cancelled": 1,
@@ -40,7 +41,7 @@ func TestInspectShowsWhatBelongsToAFuture(t *testing.T) {
 		}},
 		p.IDs[layout.Realized]: {layout.Realized, map[string]int{"spec": 1, "claim": 1, "result": 1, "done": 1, "mail": 1}},
 		p.IDs[layout.Failed]: {layout.Failed, map[string]int{"spec": 1, "attempts": 1, "exception": 1, "history": 1,
-			"mail": 2}},
+			"mail": 2, "listed failed": 1}},
 		p.Large: {layout.Realized, map[string]int{"spec": 1, "claim": 1, "result": 1, "done": 1, "mail": 1,
 			"chunk": 5}},
 	} {

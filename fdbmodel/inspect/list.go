@@ -2,7 +2,10 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -17,17 +20,42 @@ type Filter struct {
 	// Queue, Function, Owner and Label are a name, or empty for all. An owner is a
 	// batch.
 	Queue, Function, Owner, Label string
+	// Tag is a tag, or empty for all.
+	Tag string
+	// Since and Until are when the futures were submitted, Until exclusive, or the zero
+	// time for no bound.
+	Since, Until time.Time
 	// LeftOut makes List leave out futures that have an owner, and counts those that
-	// match otherwise. Defaults to none: they are listed.
+	// match otherwise: of a list of the newest all of them on its first page, if only
+	// State and Queue are set. Defaults to none: they are listed.
 	LeftOut *int
-	// Newest has the order of the ids within a shard reversed. Defaults to false.
+	// Newest has List begin with those that were submitted last, over all shards. If
+	// futures with an owner are listed too, and no tag is given, the order is that of
+	// the shards, and within a shard that of the ids, reversed. Defaults to false.
 	Newest bool
 }
 
 func (f *Filter) matches(row *layout.Row) bool {
 	return (f.State == 0 || row.State() == f.State) && (f.Queue == "" || row.Spec.Queue == f.Queue) &&
 		(f.Function == "" || row.Spec.Function == f.Function) && (f.Owner == "" || row.Spec.Owner == f.Owner) &&
-		(f.Label == "" || row.Spec.Label == f.Label)
+		(f.Label == "" || row.Spec.Label == f.Label) && (f.Tag == "" || slices.Contains(row.Spec.Tags, f.Tag)) &&
+		f.isOfTime(layout.AgeOf(row.ID, row.Spec).Millis)
+}
+
+func (f *Filter) check() error {
+	var err error
+	if f.Queue != "" {
+		err = layout.CheckQueueName(f.Queue)
+	}
+	if f.Tag != "" {
+		err = errors.Join(err, layout.CheckTag(f.Tag))
+	}
+	return err
+}
+
+// isOfTime reports whether a time in milliseconds of Unix time is within the bounds.
+func (f *Filter) isOfTime(ms int64) bool {
+	return (f.Since.IsZero() || ms >= f.Since.UnixMilli()) && (f.Until.IsZero() || ms < f.Until.UnixMilli())
 }
 
 // Limits of List.
@@ -47,16 +75,20 @@ const (
 // bytes as it may. Then it returns fewer than limit, or none, with a cursor. The
 // order is that of the shards, and within a shard that of the ids, which is that of
 // the submits for ids that were drawn. It returns ErrBadCursor for an invalid
-// cursor, and ErrBadName for an invalid queue name. Unreadable records are skipped.
+// cursor, and ErrBadName for an invalid queue name or tag. Unreadable records are
+// skipped. A list of the newest reads what has the tag, or is in the state failed,
+// claimed, ready or delayed (where few are), and little else; other lists read what was
+// submitted between Since and Until, whether it matches or not.
 func List(ctx context.Context, c *fdbmodel.Cluster, f Filter, cursor []byte, limit int,
 ) (rows []layout.Row, next []byte, err error) {
-	if f.Queue != "" {
-		if err := layout.CheckQueueName(f.Queue); err != nil {
-			return nil, nil, err
-		}
+	if err := f.check(); err != nil {
+		return nil, nil, err
 	}
 	if limit <= 0 || limit > MaxList {
 		limit = MaxList
+	}
+	if f.Newest && (f.Tag != "" || f.LeftOut != nil && f.Owner == "") {
+		return listNewest(ctx, c, f, cursor, limit)
 	}
 	shard := 0
 	r := kv.Prefix(c.Keys().FuturesOf(0))
@@ -80,7 +112,8 @@ func List(ctx context.Context, c *fdbmodel.Cluster, f Filter, cursor []byte, lim
 	var full []byte
 	leftByFull := 0
 	for read := (scanned{}); read.keys < listScan && read.bytes < listBytes; {
-		part, n, last, err := rowsPage(ctx, c, shard, r, f.Newest)
+		part, n, last, err := rowsPage(ctx, c, shard, r,
+			kv.RangeOptions{Limit: listPage, Bytes: pageBytes, Reverse: f.Newest})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -134,9 +167,9 @@ type scanned struct{ keys, bytes int }
 
 // rowsPage reads whole rows of a shard. last is the last id read if the page is
 // not the end; a row that the page may have split is left to the next one.
-func rowsPage(ctx context.Context, c *fdbmodel.Cluster, shard int, r kv.Range, newest bool,
+func rowsPage(ctx context.Context, c *fdbmodel.Cluster, shard int, r kv.Range, o kv.RangeOptions,
 ) (rows []layout.Row, read scanned, last layout.ID, err error) {
-	items, more, err := readSome(ctx, c, r, kv.RangeOptions{Limit: listPage, Bytes: pageBytes, Reverse: newest})
+	items, more, err := readSome(ctx, c, r, o)
 	if err != nil {
 		return nil, read, layout.ID{}, err
 	}

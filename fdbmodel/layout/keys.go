@@ -32,6 +32,7 @@ const (
 
 	SubChunks    = "chunks"
 	SubDone      = "done"
+	SubListed    = "listed"
 	SubResults   = "results"
 	SubMailbox   = "mailbox"
 	SubBell      = "bell"

@@ -108,6 +108,9 @@ const (
 	KeyLaneKind      = "lane kind"
 	KeyLaneTotal     = "lane total"
 	KeyLaneTurn      = "lane turn"
+	KeyListedFailed  = "listed failed"
+	KeyListedKeyed   = "listed keyed"
+	KeyListedTag     = "listed tag"
 	KeyLook          = "look"
 	KeyMail          = "mail"
 	KeyOwnerOpen     = "owner open"
@@ -326,6 +329,12 @@ func placeKinds() []KeyKind {
 			text("token"), index("piece")), FormatPiece, nil, "data", carried,
 			"90,000 bytes of large arguments, a long list of inputs, a large result or a long standard error",
 			"ahead of the record that refers to it"),
+		shard(KeyListedFailed, SubListed, in(fixed(listedFailed), number("age_ms"), home(futureID())), FormatEmpty, nil, "",
+			carried, "a future that has failed, by its age", "every transition that fails it; cleared by retry and removal"),
+		shard(KeyListedKeyed, SubListed, in(fixed(listedKeyed), number("age_ms"), home(futureID())), FormatEmpty, nil, "",
+			carried, "a future whose id says nothing of its age", "submit; cleared by its removal"),
+		shard(KeyListedTag, SubListed, in(fixed(listedTag), text("tag"), number("age_ms"), home(futureID())), FormatEmpty,
+			nil, "", carried, "a future with a tag, by its age", "submit; cleared by its removal"),
 		shard(KeyCopy, SubResults, in(home(futureID()), versionstamp()), FormatRecord, of[CopyRecord](), "", LeftOut,
 			"a worker has a copy of the result as an object", "realize, clone; cleared by whoever finds the worker dead"),
 		shard("done", SubDone, in(versionstamp()), FormatRecord, of[DoneEntry](), "", Restamped,

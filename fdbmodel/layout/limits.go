@@ -74,6 +74,8 @@ func (s *Spec) CheckLimits() error {
 			ErrBadSpec, s.Pace.PerSecond, s.Pace.Key, maxQueueName)
 	case len(s.Owner) > maxQueueName:
 		return fmt.Errorf("%w: owner of %d bytes: at most %d", ErrBadSpec, len(s.Owner), maxQueueName)
+	case checkTags(s.Tags) != nil:
+		return checkTags(s.Tags)
 	case len(s.Label) > maxLabel:
 		return fmt.Errorf("%w: label of %d bytes: at most %d", ErrBadSpec, len(s.Label), maxLabel)
 	case !slices.Contains([]string{CodecMsgpack, CodecJSON, CodecRaw, CodecArgv, CodecInputs}, s.Codec):

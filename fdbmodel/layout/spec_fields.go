@@ -92,7 +92,8 @@ func (s *Spec) appendFields(f fields) fields {
 		f = f.record("ir", s.InputsRef)
 	}
 	f = f.pairs("e", s.Env)
-	f = f.text("q", s.Queue).text("o", s.Owner).text("lb", s.Label).int("p", int64(s.Priority))
+	f = f.text("q", s.Queue).text("o", s.Owner).text("lb", s.Label).texts("tg", s.Tags)
+	f = f.int("p", int64(s.Priority))
 	if !s.Requirements.empty() {
 		f = f.record("r", &s.Requirements)
 	}
@@ -168,6 +169,8 @@ func (s *Spec) readPlacement(name, b []byte) (rest []byte, err error) {
 		return readText(b, &s.Queue)
 	case "o":
 		return readText(b, &s.Owner)
+	case "tg":
+		return readTexts(b, &s.Tags)
 	case "lb":
 		return readText(b, &s.Label)
 	case "p":

@@ -33,9 +33,21 @@ func SortTags(tags []string) ([]string, error) {
 			return nil, err
 		}
 	}
+	if len(tags) == 0 {
+		return nil, nil
+	}
 	tags = slices.Compact(slices.Sorted(slices.Values(tags)))
 	if len(tags) > MaxTags {
 		return nil, fmt.Errorf("%w: %d tags: at most %d", ErrBadSpec, len(tags), MaxTags)
 	}
 	return tags, nil
+}
+
+// checkTags returns an error for tags that SortTags has not returned.
+func checkTags(tags []string) error {
+	sorted, err := SortTags(tags)
+	if err == nil && !slices.Equal(sorted, tags) {
+		err = fmt.Errorf("%w: tags %q are not in their order, each once", ErrBadSpec, tags)
+	}
+	return err
 }

@@ -147,7 +147,7 @@ func (p *Population) limit(tx kv.Tx) {
 
 func submitUnique(t *testing.T, c *fdbmodel.Cluster, args int, u *fdbmodel.Unique) layout.ID {
 	got, err := c.Submit(context.Background(), []fdbmodel.Submission{{Unique: u, Args: make([]byte, args),
-		Spec: layout.Spec{Function: "go:f", Session: "s"}}})
+		Spec: layout.Spec{Function: "go:f", Session: "s", Tags: []string{"t"}}}})
 	require.NoError(t, err)
 	return got[0].ID
 }

@@ -87,3 +87,35 @@ func TestFollowAFuture(t *testing.T) {
 	f.send("GET", path+"/"+never+"/events", "").Problem(404, "not_found", "")
 	f.send("GET", path+"/"+future.ID().String()+"/events?fast=1", "").Problem(400, "bad_request", "no parameter")
 }
+
+// TestListByTag lists the newest first.
+func TestListByTag(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	var ids []string
+	for _, body := range []string{
+		`{"function":"go:f","tags":["b","a","b"]}`, `{"function":"go:f","key":"k","tags":["a"]}`, `{"function":"go:f"}`,
+	} {
+		var got httpapi.Future
+		f.send("POST", path, body).Into(http.StatusCreated, &got)
+		ids = append(ids, got.ID.String())
+	}
+	listed := func(query string) (found []string) {
+		var got struct {
+			Futures []httpapi.Future `json:"futures"`
+		}
+		f.send("GET", path+query, "").Into(http.StatusOK, &got)
+		for _, one := range got.Futures {
+			found = append(found, one.ID.String())
+		}
+		return found
+	}
+	require.ElementsMatch(t, ids[:2], listed("?tag=a"))
+	require.Equal(t, []string{ids[0]}, listed("?tag=b&since=2020-01-01T00:00:00Z"))
+	require.ElementsMatch(t, ids, listed(""))
+	require.Empty(t, listed("?until=2020-01-01T00:00:00Z"))
+	require.Len(t, listed("?oldest=true&items=true"), 3)
+	f.send("GET", path+"?since=soon", "").Problem(400, "bad_request", "since")
+	f.send("GET", path+"?tag=%20", "").Problem(400, "bad_name", "tag")
+	f.send("POST", path, `{"function":"go:f","tags":["a b"]}`).Problem(400, "bad_name", "tag")
+}

@@ -29,6 +29,7 @@ type NewFuture struct {
 	Argv         []string          `json:"argv,omitempty" doc:"Arguments of a WASM function"`
 	Env          map[string]string `json:"env,omitempty" doc:"Environment of a WASM function"`
 	Queue        string            `json:"queue,omitempty" default:"default"`
+	Tags         []string          `json:"tags,omitempty" maxItems:"8" doc:"What lists find it by"`
 	Priority     int               `json:"priority,omitempty" minimum:"0" maximum:"255" doc:"Higher runs earlier"`
 	Lane         *Lane             `json:"lane,omitempty" doc:"The lane that admits it"`
 	Requirements NewRequirements   `json:"requirements,omitempty"`
@@ -62,7 +63,7 @@ const maxMillis = int64(1<<63-1) / int64(time.Millisecond)
 
 func (n *NewFuture) task() (futures.Task, error) {
 	t := futures.Task{
-		Function: n.Function, Args: []byte(n.Args), Codec: n.Codec, Argv: n.Argv, Env: n.Env, Queue: n.Queue,
+		Function: n.Function, Args: []byte(n.Args), Codec: n.Codec, Argv: n.Argv, Env: n.Env, Queue: n.Queue, Tags: n.Tags,
 		Priority: uint8(n.Priority), MaxRetries: n.MaxRetries, NotBefore: n.NotBefore, Deadline: n.Deadline, Key: n.Key,
 		RequireFit: n.RequireFit, AsObject: n.AsObject, NoRebuild: n.NoRebuild, GrowMemory: n.GrowMemory, Lane: n.Lane.of(),
 		Requirements: layout.Requirements{
@@ -151,7 +152,8 @@ func (s *server) registerFutures() {
 		"Submit many futures", "In transactions of up to 100 futures. If one fails, those before it exist: give them "+
 			"keys, and repeat."), s.submitMany)
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, futuresPath, "list", "List futures",
-		"A page may be empty and still have a cursor of the next one."), s.list)
+		"The newest first, over all shards. By tag, and those that are failed, claimed, ready or delayed, at a cost that "+
+			"does not grow with the others. A page may be empty and still have a cursor of the next one."), s.list)
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, futuresPath+"/{id}", "get", "Get a future",
 		"With wait, answers once the future is over, or after that time with the future as it is."), s.get)
 	s.registerResult()
@@ -284,8 +286,14 @@ type listInput struct {
 	State    State  `query:"state"`
 	Queue    string `query:"queue"`
 	Function string `query:"function" doc:"As submitted; an alias stands for its current module"`
-	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
-	Cursor   string `query:"cursor" doc:"The cursor of the previous page" maxLength:"100"`
+	Tag      string `query:"tag" maxLength:"64"`
+	// Since and Until are parsed by the handler: an unreadable time is a problem of its own.
+	Since  string `query:"since" doc:"Submitted at this time or later, such as 2026-01-31T00:00:00Z"`
+	Until  string `query:"until" doc:"Submitted before this time"`
+	Items  bool   `query:"items" doc:"With the items of batches, in the order of their shards and ids"`
+	Oldest bool   `query:"oldest" doc:"The oldest of each shard first, in the order of the shards"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+	Cursor string `query:"cursor" doc:"The cursor of the previous page" maxLength:"100"`
 }
 
 // listedBytes is what a future of a list may hold in memory, listBytes what a page
@@ -296,11 +304,29 @@ type listOutput struct {
 	Body struct {
 		Futures []Future `json:"futures"`
 		Cursor  string   `json:"cursor,omitempty" doc:"Where the next page begins; left out at the end"`
+		// ItemsLeftOut is set on the first page only.
+		ItemsLeftOut int `json:"items_left_out,omitempty" doc:"Items of batches that match and are not listed"`
 	}
 }
 
 func (s *server) list(ctx context.Context, in *listInput) (*listOutput, error) {
-	filter := inspect.Filter{Queue: in.Queue}
+	filter := inspect.Filter{Queue: in.Queue, Tag: in.Tag, Newest: !in.Oldest}
+	if !in.Items {
+		filter.LeftOut = new(int)
+	}
+	for _, bound := range []struct {
+		name, text string
+		to         *time.Time
+	}{{"since", in.Since, &filter.Since}, {"until", in.Until, &filter.Until}} {
+		if bound.text == "" {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, bound.text)
+		if err != nil {
+			return nil, stack.BadRequest("%s=%.40q is no time such as 2026-01-31T00:00:00Z", bound.name, bound.text)
+		}
+		*bound.to = at
+	}
 	if in.Function != "" {
 		function, err := s.client.Cluster().ResolveFilter(ctx, in.Function)
 		if err != nil {
@@ -330,6 +356,9 @@ func (s *server) list(ctx context.Context, in *listInput) (*listOutput, error) {
 	out.Body.Futures = make([]Future, len(rows))
 	for i := range rows {
 		out.Body.Futures[i] = ListView(&rows[i])
+	}
+	if filter.LeftOut != nil {
+		out.Body.ItemsLeftOut = *filter.LeftOut
 	}
 	out.Body.Cursor = base64.RawURLEncoding.EncodeToString(next)
 	return out, nil

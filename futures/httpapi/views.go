@@ -26,6 +26,7 @@ type Future struct {
 	Queue        string            `json:"queue"`
 	Owner        string            `json:"owner,omitempty"`
 	Label        string            `json:"label,omitempty"`
+	Tags         []string          `json:"tags,omitempty"`
 	Priority     int               `json:"priority"`
 	Lane         *Lane             `json:"lane,omitempty"`
 	InLine       bool              `json:"in_line,omitempty" doc:"Its lane has not admitted it yet"`
@@ -168,7 +169,7 @@ func futureOf(row *layout.Row, ending *layout.Ending) Future {
 	s := row.Spec
 	f := Future{
 		ID: row.ID, State: State(row.State().String()), Function: s.Function, Queue: s.Queue, Owner: s.Owner, Label: s.Label,
-		Priority: int(s.Priority), Argv: s.Argv, Env: s.Env, Codec: s.Codec, ArgsBytes: s.ArgsSize,
+		Tags: s.Tags, Priority: int(s.Priority), Argv: s.Argv, Env: s.Env, Codec: s.Codec, ArgsBytes: s.ArgsSize,
 		InputCount: s.CountInputs(), Unique: uniqueView(s),
 		Requirements: Requirements{
 			CPU: s.Requirements.CPU, RAM: row.Needs().Requirements.RAM, GPU: s.Requirements.GPU,

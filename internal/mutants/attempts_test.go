@@ -3,6 +3,7 @@ package mutants
 // attemptMutants are faults in what is kept of attempts, and in what is around a call.
 func attemptMutants() []mutant {
 	model := suites{{of: "fdbmodel", run: "Progress|History|Death"}, {of: "internal/sim"}}
+	lists := suites{{of: "fdbmodel/inspect", run: "Newest|Lists"}}
 	workers := suites{{of: "workers", run: "Progress|Middleware"}}
 	return []mutant{
 		{name: "a dead worker writes progress", file: "fdbmodel/progress.go", by: model,
@@ -26,6 +27,15 @@ func attemptMutants() []mutant {
 		{name: "each progress is written at once", file: "workers/progress.go", by: workers,
 			old: "return r.written.Add(progressEvery)",
 			new: "return r.written"},
+		{name: "a future that failed is not listed", file: "fdbmodel/write.go", by: lists,
+			old: "\tw.list(before, after)\n",
+			new: ""},
+		{name: "a list has no order over shards", file: "fdbmodel/inspect/newest.go", by: lists,
+			old: "s.buffer[0].age.Compare(best.buffer[0].age) > 0)",
+			new: "s.buffer[0].age.Compare(best.buffer[0].age) < 0)"},
+		{name: "futures with a key are not listed", file: "fdbmodel/inspect/newest.go", by: lists,
+			old: "\t\t\tn.addIndex(shard, keys.ListedKeyed(shard))\n",
+			new: ""},
 		{name: "a second call appends to the result of the first", file: "workers/middleware.go", by: workers,
 			old: "\t\t\tj.dropWritten()\n",
 			new: ""},
