@@ -31,9 +31,8 @@ func TestInspectShowsWhatBelongsToAFuture(t *testing.T) {
 		state layout.State
 		kinds map[string]int
 	}{
-		p.IDs[layout.Ready]: {layout.Ready, map[string]int{"spec": 1, "subscriber": 1, "ready": 1}},
-		p.Middle: {layout.Ready, map[string]int{"spec": 1, "args": 1, "pins": 1, "ready": 1,
-			"listed keyed": 1, "listed tag": 1}},
+		p.IDs[layout.Ready]:   {layout.Ready, map[string]int{"spec": 1, "subscriber": 1, "ready": 1}},
+		p.Middle:              {layout.Ready, map[string]int{"spec": 1, "args": 1, "pins": 1, "ready": 1}},
 		p.IDs[layout.Delayed]: {layout.Delayed, map[string]int{"spec": 1, "attempts": 1, "delayed": 1}},
 		p.IDs[layout.Claimed]: {layout.Claimed, map[string]int{
 			"spec": 1, "claim": 1, "cancel": 1, "subscriber": 1, "alive": 1, "heartbeat": 1, "claims": 1, "cancelled": 1,

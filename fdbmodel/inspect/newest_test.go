@@ -92,19 +92,29 @@ func (l *listed) submit(s fdbmodel.Submission) layout.ID {
 	return answers[0].ID
 }
 
+// claim claims up to n futures; one look may find fewer.
+func (l *listed) claim(n int) (all []fdbmodel.ClaimedFuture) {
+	for looks := 0; len(all) < n && looks < 20; looks++ {
+		left := n - len(all)
+		answer, err := l.worker.Claim(l.Context(), fdbmodel.ClaimRequest{Free: layout.Resources{Slots: left}, Max: left})
+		require.NoError(l, err)
+		all = append(all, answer.Futures...)
+	}
+	return all
+}
+
 // end ends up to n futures, those whose turn it is with a failure.
 func (l *listed) end(n int, fails func(int) bool) {
-	answer, err := l.worker.Claim(l.Context(), fdbmodel.ClaimRequest{Free: layout.Resources{Slots: n}, Max: n})
-	require.NoError(l, err)
+	claimed := l.claim(n)
 	var done []fdbmodel.Completion
-	for i := range answer.Futures {
-		c := fdbmodel.Completion{Future: &answer.Futures[i], Result: &layout.Result{}}
+	for i := range claimed {
+		c := fdbmodel.Completion{Future: &claimed[i], Result: &layout.Result{}}
 		if fails(i) {
 			c.Result, c.Exception = nil, &layout.Exception{Kind: layout.KindError}
 		}
 		done = append(done, c)
 	}
-	_, err = l.worker.Finish(l.Context(), done)
+	_, err := l.worker.Finish(l.Context(), done)
 	require.NoError(l, err)
 }
 
@@ -157,8 +167,7 @@ func TestNewestComeFirst(t *testing.T) {
 				l.end(random.IntN(8)+1, func(i int) bool { return i%2 == 0 })
 			}
 		}
-		_, err := l.worker.Claim(t.Context(), fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 9}, Max: 9})
-		require.NoError(t, err)
+		l.claim(9)
 		all, next, err := inspect.List(t.Context(), l.c, inspect.Filter{}, nil, inspect.MaxList)
 		require.NoError(t, err)
 		require.Empty(t, next)
@@ -218,8 +227,7 @@ func TestListsReadWhatTheyList(t *testing.T) {
 		l.end(5, func(int) bool { return true })
 		put(5, func(s *fdbmodel.Submission) { few(s); s.NotBefore = l.clock.Now().Add(9999 * time.Hour) })
 		put(5, few)
-		_, err := l.worker.Claim(l.Context(), fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 5}, Max: 5})
-		require.NoError(t, err)
+		l.claim(5)
 		for range others / 100 {
 			put(100, func(*fdbmodel.Submission) {})
 			l.end(100, func(int) bool { return false })

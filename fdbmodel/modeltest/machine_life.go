@@ -83,3 +83,8 @@ func remembers(before, after *layout.Row) bool {
 	}
 	return (added == 0 || added == 1) && slices.Equal(was, is[:len(was)])
 }
+
+// tags returns some tags, mostly none, not in their order.
+func (m *Machine) tags() []string {
+	return []string{"b", "a", "b"}[:max(0, m.random.IntN(9)-5)]
+}

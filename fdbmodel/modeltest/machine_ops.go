@@ -27,9 +27,7 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 		if m.random.IntN(4) == 0 {
 			s.Spec.Owner = "g"
 		}
-		if m.random.IntN(3) == 0 {
-			s.Spec.Tags = []string{"b", "a", "b"}[:m.random.IntN(4)]
-		}
+		s.Spec.Tags = m.tags()
 		s.Spec.AsObject, s.Spec.AllowReconstruction = m.random.IntN(3) == 0, m.random.IntN(3) > 0
 		switch m.random.IntN(4) {
 		case 0:

@@ -91,7 +91,9 @@ func Populate(t *testing.T) *Population {
 	p.Middle = submitUnique(t, c, 5000, &fdbmodel.Unique{Key: "middle"})
 	require.NoError(t, c.Pin(ctx, p.Middle, "p", ""))
 	p.hold(t)
-	got, err := c.Submit(ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"}, Inputs: p.Inputs[:]}})
+	got, err := c.Submit(ctx, []fdbmodel.Submission{{
+		Key: "blocked", Spec: layout.Spec{Function: "go:f", Tags: []string{"t"}}, Inputs: p.Inputs[:],
+	}})
 	require.NoError(t, err)
 	p.IDs[layout.Blocked] = got[0].ID
 	require.Len(t, p.IDs, len(layout.States()))
@@ -147,7 +149,7 @@ func (p *Population) limit(tx kv.Tx) {
 
 func submitUnique(t *testing.T, c *fdbmodel.Cluster, args int, u *fdbmodel.Unique) layout.ID {
 	got, err := c.Submit(context.Background(), []fdbmodel.Submission{{Unique: u, Args: make([]byte, args),
-		Spec: layout.Spec{Function: "go:f", Session: "s", Tags: []string{"t"}}}})
+		Spec: layout.Spec{Function: "go:f", Session: "s"}}})
 	require.NoError(t, err)
 	return got[0].ID
 }
