@@ -119,6 +119,7 @@ func (l *life) claimNow(ctx context.Context, request fdbmodel.ClaimRequest) (int
 	for _, j := range l.worker.slots.admit(l, answer.Futures) {
 		j.relinquish()
 	}
+	l.worker.slots.watchHeld()
 	l.worker.stats.conflicts.Add(int64(answer.Conflicts))
 	if answer.Hinted {
 		l.worker.stats.hinted.Add(1)

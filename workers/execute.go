@@ -75,7 +75,8 @@ func (w *Worker) slot() {
 
 // runJob runs a job in the caller.
 func (w *Worker) runJob(j *job) {
-	if c := w.execute(j); !j.settle(c) {
+	c := w.execute(j)
+	if c.Started = j.started; !j.settle(c) {
 		w.options.Logger.Warn("the function returned after its claim was lost; its result is discarded",
 			"future", j.future.ID, "cause", context.Cause(j.ctx))
 	}

@@ -161,7 +161,7 @@ func (j *job) settle(c fdbmodel.Completion) bool {
 	if !j.settled.CompareAndSwap(false, true) {
 		return false
 	}
-	c.Started, c.Progress = j.started, j.life.progress.take(j)
+	c.Progress = j.life.progress.take(j)
 	j.life.put(c)
 	j.endMembers(c.Exception)
 	return true
@@ -187,7 +187,7 @@ func (j *job) overdue() fdbmodel.Completion {
 	if timeout != j.future.Spec.Timeout {
 		remedy = "the policy of its worker or of the cluster allows no more"
 	}
-	return fdbmodel.Completion{Future: &j.future, Exception: &layout.Exception{
+	return fdbmodel.Completion{Future: &j.future, Started: j.started, Exception: &layout.Exception{
 		Kind: layout.KindTimeout, Message: fmt.Sprintf("ran longer than its timeout of %v; %s", timeout, remedy),
 	}}
 }

@@ -10,12 +10,6 @@ import (
 	"github.com/futura-run/futura/internal/clock"
 )
 
-// Bounds of what is claimed ahead of the slots.
-const (
-	aheadTime = 20 * time.Millisecond // as much work as that
-	aheadMax  = 2 * fdbmodel.MaxClaim
-)
-
 // slots are where jobs run, and what waits for them. They outlast memberships:
 // a function that ignores its context keeps its slot and resources until it
 // returns, even if its claim was lost.
@@ -30,6 +24,10 @@ type slots struct {
 	running  map[*job]struct{}
 	free     layout.Resources // what no running job uses
 	pace     time.Duration    // moving average of a run
+	turned   time.Time        // when a slot last became free, or the last free one was taken
+	watched  bool             // what is queued is looked at
+	quiet    int              // looks in a row since which no slot has become free
+	held     func([]*job)     // gives back what waits too long; nil to leave it
 	closed   bool
 	claiming bool // a claim is under way
 	owners   owners
@@ -70,16 +68,6 @@ func signal(c chan struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
-}
-
-// ahead is how many claimed futures may wait for a slot. Long functions, and
-// those of an unknown length, have none waiting for them: other workers may be
-// free to run those. It is called under mu.
-func (s *slots) ahead() int {
-	if s.pace <= 0 {
-		return 0
-	}
-	return min(int(aheadTime/s.pace)*s.capacity.Slots, aheadMax)
 }
 
 // barred is how many queued futures may not start because too many of their
@@ -201,7 +189,9 @@ func (s *slots) pick() *job {
 		} else {
 			s.queue = append(s.queue[:i], s.queue[i+1:]...)
 		}
-		s.free = s.free.Take(q)
+		if s.free = s.free.Take(q); s.free.Slots <= 0 {
+			s.turned = s.clock.Now()
+		}
 		s.owners.start(&j.future)
 		j.enterSlot(s.clock.Now())
 		s.running[j] = struct{}{}
@@ -227,6 +217,7 @@ func (s *slots) feed() {
 func (s *slots) giveBack(j *job, took time.Duration) {
 	s.mu.Lock()
 	delete(s.running, j)
+	s.turned = s.clock.Now()
 	s.free = s.free.Give(j.requirements())
 	if j.parked { // its waits outlast it
 		s.free = s.free.Take(j.lent())

@@ -200,6 +200,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.started = true
 	w.mu.Unlock()
 	w.slots.hire(func() { w.running.Go(w.slot) })
+	w.slots.held = func(jobs []*job) {
+		for _, j := range jobs {
+			j.relinquish()
+		}
+	}
 	err := w.live(ctx)
 	w.slots.close()
 	w.awaitReturns()

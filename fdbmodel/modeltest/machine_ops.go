@@ -22,12 +22,11 @@ func (m *Machine) submit(ctx context.Context) (change, error) {
 		s.Spec = layout.Spec{
 			Function: "go:f", Session: []layout.SessionID{"s1", "s2", ""}[m.random.IntN(3)], MaxRetries: m.random.IntN(3),
 			Priority: uint8(m.random.IntN(2)), Requirements: layout.Requirements{CPU: int64(m.random.IntN(2))},
-			Timeout: time.Duration(m.random.IntN(3)) * time.Second,
+			Timeout: time.Duration(m.random.IntN(3)) * time.Second, Tags: m.tags(),
 		}
 		if m.random.IntN(4) == 0 {
 			s.Spec.Owner = "g"
 		}
-		s.Spec.Tags = m.tags()
 		s.Spec.AsObject, s.Spec.AllowReconstruction = m.random.IntN(3) == 0, m.random.IntN(3) > 0
 		switch m.random.IntN(4) {
 		case 0:
