@@ -125,8 +125,6 @@ func (p *page) compare(items []item) {
 		p.checkJobs(it)
 	case layout.SubPauses:
 		p.checkPause(it)
-	case layout.SubListed:
-		p.checkListedKey(it)
 	}
 	switch it.Kind.Name {
 	case layout.KeyAddress:
@@ -178,8 +176,16 @@ func (p *page) compare(items []item) {
 	case layout.KeyUniqueDue:
 		p.checkUniqueDue(it)
 	}
-	if layout.IsPlace(it.Kind.Name) {
+	p.compareIndex(it)
+}
+
+// compareIndex checks a key that leads to a future.
+func (p *page) compareIndex(it *item) {
+	switch {
+	case layout.IsPlace(it.Kind.Name):
 		p.checkWaiting(it)
+	case it.Subspace == layout.SubListed:
+		p.checkListedKey(it)
 	}
 }
 
