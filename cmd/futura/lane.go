@@ -67,7 +67,8 @@ func (a *app) laneSetCommand() *cobra.Command {
 			"for kinds whose futures take long. It can only be set or lifted while no future of the kind is admitted or in " +
 			"line.",
 		Example: "  futura lane set mail --width 1\n  futura lane set crawl --width 2 --rate 10/s --aside\n" +
-			"  futura lane set export --total 20\n  futura lane set crawl --rate 0",
+			"  futura lane set export --total 20\n  futura lane set crawl --rate 0\n" +
+			"  futura lane set write --bundle go:write --most 50 --linger 100ms",
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
@@ -86,6 +87,12 @@ func (a *app) laneSetCommand() *cobra.Command {
 		"how many futures of one lane are admitted in a time, such as 10/s (default: no bound)")
 	flags.BoolVar(&s.Aside, "aside", false,
 		"a future that waits for its next attempt lets the next in line go first, instead of keeping its slot")
+	flags.StringVar(&s.Bundle, "bundle", "",
+		"the function, as go:NAME, that runs futures of a lane together; workers register it for bundles (default: none)")
+	flags.IntVar(&s.Most, "most", 0, "how many futures a bundle has at most (default 100, which is the most)")
+	flags.Int64Var(&s.Bytes, "bytes", 0, "how many bytes of arguments a bundle has at most (default 1 MB, at most 4 MiB)")
+	flags.DurationVar(&s.Linger, "linger", 0,
+		"how long a bundle with more than one future waits for others, at most a minute (default 0)")
 	return cmd
 }
 
@@ -104,6 +111,7 @@ func (a *app) setLaneKind(ctx context.Context, flags *pflag.FlagSet, name string
 					keep()
 				}
 			}
+			keepBundle(&s, &was, flags)
 		case !errors.Is(err, futures.ErrNotFound):
 			return err
 		}
@@ -119,6 +127,25 @@ func (a *app) setLaneKind(ctx context.Context, flags *pflag.FlagSet, name string
 		}
 		return a.say(httpapi.LaneKindOf(&k), name+":", describeKind(&k))
 	})
+}
+
+// keepBundle keeps what the flags don't change about bundles. Without a function for them
+// there is nothing to keep.
+func keepBundle(s *futures.LaneSettings, was *futures.LaneKind, flags *pflag.FlagSet) {
+	if !flags.Changed("bundle") {
+		s.Bundle = was.Bundle
+	}
+	if s.Bundle == "" {
+		return
+	}
+	for flag, keep := range map[string]func(){
+		"most": func() { s.Most = was.Most }, "bytes": func() { s.Bytes = was.Bytes },
+		"linger": func() { s.Linger = was.Linger },
+	} {
+		if !flags.Changed(flag) {
+			keep()
+		}
+	}
 }
 
 // mistaken marks what the caller can cure by calling otherwise, or later.
@@ -140,6 +167,12 @@ func describeKind(k *futures.LaneKind) string {
 	}
 	if k.Aside {
 		text += ", retries step aside"
+	}
+	if k.Bundle != "" {
+		text += fmt.Sprintf(", %s runs up to %d together, of %d bytes", k.Bundle, k.Most, k.Bytes)
+	}
+	if k.Linger > 0 {
+		text += fmt.Sprintf(", which waits %v for more", k.Linger)
 	}
 	if k.Paused {
 		text += ", paused"

@@ -66,6 +66,32 @@ func TestLanesFromTheCommandLine(t *testing.T) {
 	}
 }
 
+// TestBundlesFromTheCommandLine changes one setting of bundles after the other.
+func TestBundlesFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	require.Equal(t, "write: width 1, go:write runs up to 100 together, of 1000000 bytes",
+		s.ok("lane", "set", "write", "--bundle", "go:write"))
+	require.Equal(t, "write: width 2, go:write runs up to 50 together, of 1000000 bytes",
+		s.ok("lane", "set", "write", "--width", "2", "--most", "50"))
+	require.Equal(t, "write: width 2, go:write runs up to 50 together, of 2000 bytes, which waits 100ms for more",
+		s.ok("lane", "set", "write", "--linger", "100ms", "--bytes", "2000"))
+	var list []httpapi.LaneKind
+	require.NoError(t, json.Unmarshal([]byte(s.ok("lane", "list", "--json")), &list))
+	require.Equal(t, []httpapi.LaneKind{{Name: "write", Width: 2, Bundle: "go:write", Most: 50, Bytes: 2000,
+		LingerMS: 100}}, list)
+	require.Equal(t, "write: width 2", s.ok("lane", "set", "write", "--bundle", ""))
+	for says, args := range map[string][]string{
+		"without a function": {"--most", "3"},
+		"step aside anyway":  {"--bundle", "go:write", "--aside"},
+		"101":                {"--bundle", "go:write", "--most", "101"},
+		"1h0m0s":             {"--bundle", "go:write", "--linger", "1h"},
+	} {
+		_, e := s.run(exitUsage, "", append([]string{"lane", "set", "write"}, args...)...)
+		require.Contains(t, e, says, "%v", args)
+	}
+}
+
 // TestSchedulesSubmitToLanes has a schedule put its futures in a lane.
 func TestSchedulesSubmitToLanes(t *testing.T) {
 	t.Parallel()

@@ -36,6 +36,11 @@ type LaneSettings struct {
 	Rate    int   `json:"rate,omitempty" minimum:"0" doc:"Futures of one lane admitted in every_ms; 0 for no bound"`
 	EveryMS int64 `json:"every_ms,omitempty" minimum:"0" doc:"The time of the rate; a second by default"`
 	Aside   bool  `json:"aside,omitempty" doc:"What waits for its next attempt lets the next in line go first"`
+
+	Bundle   string `json:"bundle,omitempty" doc:"The function, as go:NAME, that runs futures of a lane together"`
+	Most     int    `json:"most,omitempty" minimum:"0" maximum:"100" doc:"Most futures of a bundle; 100 by default"`
+	Bytes    int64  `json:"bytes,omitempty" minimum:"0" doc:"Most bytes of their arguments; 1 MB by default"`
+	LingerMS int64  `json:"linger_ms,omitempty" minimum:"0" doc:"How long a bundle with more than one waits for others"`
 }
 
 // LaneKind is a kind of lanes.
@@ -47,11 +52,19 @@ type LaneKind struct {
 	EveryMS int64  `json:"every_ms,omitempty"`
 	Aside   bool   `json:"aside,omitempty"`
 	Paused  bool   `json:"paused,omitempty"`
+
+	Bundle   string `json:"bundle,omitempty" doc:"The function that runs futures of a lane together"`
+	Most     int    `json:"most,omitempty"`
+	Bytes    int64  `json:"bytes,omitempty"`
+	LingerMS int64  `json:"linger_ms,omitempty"`
 }
 
 // LaneKindOf returns the view of a kind of lanes.
 func LaneKindOf(k *futures.LaneKind) LaneKind {
-	return LaneKind{k.Name, k.Width, k.Total, k.Rate, k.Every.Milliseconds(), k.Aside, k.Paused}
+	return LaneKind{
+		Name: k.Name, Width: k.Width, Total: k.Total, Rate: k.Rate, EveryMS: k.Every.Milliseconds(), Aside: k.Aside,
+		Paused: k.Paused, Bundle: k.Bundle, Most: k.Most, Bytes: k.Bytes, LingerMS: k.Linger.Milliseconds(),
+	}
 }
 
 // LaneView is what is known of a lane.
@@ -125,8 +138,12 @@ func (s *server) setLaneKind(ctx context.Context, in *setLaneKindInput) (*laneKi
 	if b.EveryMS > maxMillis {
 		return nil, stack.BadRequest("every_ms=%d: use at most %d", b.EveryMS, maxMillis)
 	}
+	if b.LingerMS > maxMillis {
+		return nil, stack.BadRequest("linger_ms=%d: use at most a minute", b.LingerMS)
+	}
 	settings := futures.LaneSettings{
 		Width: b.Width, Total: b.Total, Rate: b.Rate, Every: time.Duration(b.EveryMS) * time.Millisecond, Aside: b.Aside,
+		Bundle: b.Bundle, Most: b.Most, Bytes: b.Bytes, Linger: time.Duration(b.LingerMS) * time.Millisecond,
 	}
 	if settings.Rate > 0 && settings.Every == 0 {
 		settings.Every = time.Second

@@ -75,3 +75,22 @@ func TestLanesOverHTTP(t *testing.T) {
 	f.send("PUT", lanes+"/mail", `{"width":2000000}`).Problem(http.StatusBadRequest, "bad_settings", "2000000")
 	f.send("PUT", lanes+"/no%20name", `{}`).Problem(http.StatusBadRequest, "bad_name", "no name")
 }
+
+// TestBundlesOverHTTP sets what bundles of a kind are.
+func TestBundlesOverHTTP(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	var kind httpapi.LaneKind
+	f.send("PUT", lanes+"/write", `{"bundle":"go:write","most":50,"linger_ms":100}`).Into(http.StatusOK, &kind)
+	want := httpapi.LaneKind{Name: "write", Width: 1, Bundle: "go:write", Most: 50, Bytes: 1_000_000, LingerMS: 100}
+	require.Equal(t, want, kind)
+	kind = httpapi.LaneKind{}
+	f.send("GET", lanes+"/write", "").Into(http.StatusOK, &kind)
+	require.Equal(t, want, kind)
+	f.send("PUT", lanes+"/write", `{"most":50}`).Problem(http.StatusBadRequest, "bad_settings", "without a function")
+	f.send("PUT", lanes+"/write", `{"bundle":"go:write","linger_ms":9000000000000000}`).
+		Problem(http.StatusBadRequest, "bad_request", "minute")
+	kind = httpapi.LaneKind{}
+	f.send("PUT", lanes+"/write", `{}`).Into(http.StatusOK, &kind)
+	require.Equal(t, httpapi.LaneKind{Name: "write", Width: 1}, kind)
+}
