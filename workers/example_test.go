@@ -153,6 +153,38 @@ func withoutTimes(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
+func ExampleProgress() {
+	client, _, stop := run("import", func(ctx context.Context, _ []byte) ([]byte, error) {
+		for row := range int64(1000) {
+			if err := workers.Progress(ctx, row+1, 1000, "rows"); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	})
+	defer stop()
+	ctx := context.Background()
+
+	_, err := client.Submit(ctx, futures.Task{Function: "go:import", Tags: []string{"customer:acme"}})
+	if err != nil {
+		panic(err)
+	}
+	listed, _, err := client.List(ctx, futures.Filter{Tag: "customer:acme", Newest: true}, nil, 10)
+	if err != nil {
+		panic(err)
+	}
+	err = client.Follow(ctx, listed[0].ID, func(v futures.View) error {
+		if v.State == futures.Realized {
+			fmt.Println(v.Progress.Done, "of", v.Progress.Total, v.Progress.Text, v.Tags)
+		}
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// 1000 of 1000 rows [customer:acme]
+	// <nil>
+}
+
 func ExampleRetryAfter() {
 	client, _, stop := run("poll", func(ctx context.Context, _ []byte) ([]byte, error) {
 		if info, _ := workers.InfoFrom(ctx); info.Attempt < 3 {
