@@ -39,7 +39,7 @@ var recorded = map[Bug]uint64{
 	"rebuilds without conflicts": 18, "lineage removed": 23,
 	"puts without conflicts": 4, "lost value computed": 15, "pin overlooked": 2, "pin for ever": 2,
 	"session for ever": 2, "unpinned for ever": 2, "copy not counted": 10, "transfer of one more": 5,
-	"copies without conflicts": 10, "handed over to nobody": 2, "near forgotten": 4,
+	"copies without conflicts": 10, "handed over to nobody": 2, "near forgotten": 4, "schedule fires twice": 12,
 }
 
 // bugSeeds returns the seeds that are to find a bug, in this order: those from the

@@ -86,6 +86,9 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 			return err
 		}
 	}
+	if err := p.worker.Register(fnTick, w.tick(p)); err != nil {
+		return err
+	}
 	p.schedule = schedule{actor: p, next: w.clock.Now()}
 	w.workers = append(w.workers, p)
 	return nil

@@ -29,6 +29,7 @@ type process struct {
 	claims        map[layout.ID][]byte // as it wrote them
 	checks        bool                 // it is that of the checkers
 	reading       runKey               // the result that it is reading
+	unsure        bool                 // the last commit was of a schedule, and may have landed
 }
 
 func (w *world) newProcess(s *schedule, onDeath func()) *process {
@@ -321,6 +322,7 @@ func (t *tx) Commit(ctx context.Context) (kv.Committed, error) {
 		return none, kv.ErrClosed
 	}
 	committed, err := t.Tx.Commit(ctx)
+	p.unsure = t.tag == tagSchedule && kv.MaybeCommitted(err)
 	if err == nil && len(t.holders) > 0 && t.tag != tagFinish {
 		t.checkHolders()
 	}

@@ -50,6 +50,9 @@ type Report struct {
 	// input, Wide lists of inputs too long for a record, and Retried, Discarded and
 	// Expired what a client did to futures that had ended, and a janitor.
 	Joined, Upstream, Wide, Retried, Discarded, Expired int
+	// Ticks are runs of futures that schedules submitted, and TicksExpired those that
+	// waited too long.
+	Ticks, TicksExpired int
 	// Unique are submits of futures with a unique key, and Refused those of them that
 	// another future's key kept from being made.
 	Unique, Refused int
@@ -126,6 +129,7 @@ type world struct {
 	stopped bool    // a process is stopped in the midst of a step
 	broken  []error // what was seen that must not be
 	told    map[attemptOf]int64
+	ticks   ticks
 }
 
 // Run runs a seed and returns an error that names what does not hold.
@@ -146,6 +150,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		options: o, random: rand.New(rand.NewPCG(o.Seed, 0x5eed)), clock: clock.NewVirtual(epoch),
 		report: Report{Seed: o.Seed}, disk: vfs.NewCrashableMem(), log: newRunLog(), bug: o.Bug.planted(),
 		claimed: map[layout.WorkerID]map[layout.ID]int64{}, objects: newObjectLog(),
+		ticks: newTicks(),
 	}
 	w.expires = w.random.IntN(4) == 0
 	w.wide = w.drawWidth()
@@ -210,6 +215,9 @@ func (w *world) heal(ctx context.Context) error {
 		return err
 	}
 	w.client.forgetEnds()
+	if err := w.stopSchedules(ctx); err != nil {
+		return err
+	}
 	if err := w.startOthers(ctx); err != nil {
 		return err
 	}
@@ -255,6 +263,9 @@ func (w *world) end(ctx context.Context) error {
 func (w *world) over(ctx context.Context) (bool, error) {
 	if w.client.open() > 0 || w.openBatches() > 0 {
 		return false, nil
+	}
+	if over, err := w.ticksOver(ctx); over != nil || err != nil {
+		return false, err
 	}
 	err := w.client.lookAgain(ctx)
 	return err == nil && w.client.open() == 0, err

@@ -132,6 +132,9 @@ func (w *world) insist(ctx context.Context, fn func() error) error {
 
 func (c *clientProcess) step(ctx context.Context, now time.Time) (time.Time, error) {
 	w := c.world
+	if err := c.plan(ctx); err != nil {
+		return now, err
+	}
 	if w.report.Submitted < w.options.Futures+w.leaves && !w.healing && w.random.IntN(4) == 0 {
 		if err := c.submitSome(ctx, now); err != nil {
 			return now, err
