@@ -39,6 +39,7 @@ func benchRows(r *bench.Report) [][]string {
 		add(shape.Edges > 0, "  each edge", "%.3g transactions, %.3g mutations, %.3g reads", shape.TransactionsPerEdge,
 			shape.MutationsPerEdge, shape.ReadsPerEdge)
 	}
+	rows = append(rows, laneRows(r.Lanes)...)
 	cost := func(per string, c *bench.Cost) {
 		if c != nil {
 			add(true, "processor per "+per, "%.4g µs user, %.4g µs system", c.UserMicroseconds, c.SystemMicroseconds)
@@ -74,5 +75,16 @@ func benchRows(r *bench.Report) [][]string {
 	add(r.ResidentBytesPerFuture > 0, "resident per future", "%.0f bytes", r.ResidentBytesPerFuture)
 	add(r.FsyncP50 > 0, "fsync", "p50 %.3g ms", r.FsyncP50)
 	add(r.StoreSyncP50 > 0, "store sync", "p50 %.3g ms", r.StoreSyncP50)
+	return rows
+}
+
+// laneRows are what members of lanes cost.
+func laneRows(lanes []bench.LaneCost) (rows [][]string) {
+	for _, l := range lanes {
+		rows = append(rows, []string{l.Name, fmt.Sprintf("%s in %.0f ms, %.0f per second", some(l.Futures, "future"),
+			l.RunMS, l.FuturesPerSecond)},
+			[]string{"  each", fmt.Sprintf("%.3g transactions, %.3g mutations, %.3g reads", l.Transactions, l.Mutations,
+				l.Reads)})
+	}
 	return rows
 }

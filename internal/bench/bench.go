@@ -61,7 +61,9 @@ type Report struct {
 	Hints *Hints `json:"hints,omitempty"`
 	// Shapes are graphs of futures that use each other.
 	Shapes []Shape `json:"shapes,omitempty"`
-	Cores  int     `json:"cores"`
+	// Lanes is what members of lanes cost.
+	Lanes []LaneCost `json:"lanes,omitempty"`
+	Cores int        `json:"cores"`
 }
 
 // Options of Run.
@@ -85,8 +87,8 @@ type Options struct {
 
 // Scenarios are the names that Run knows.
 func Scenarios() []string {
-	return []string{"burndown", "stream", "latency", "backlog", "contention", "await", "idle", "batch", "graph", "wasm",
-		"objects", "hints"}
+	return []string{"burndown", "stream", "latency", "backlog", "contention", "await", "idle", "batch", "graph", "lanes",
+		"wasm", "objects", "hints"}
 }
 
 // Run measures one scenario on a store, in a cluster of its own, whose keys it
@@ -95,7 +97,7 @@ func Run(ctx context.Context, db kv.Database, scenario string, o Options) (Repor
 	scenarios := map[string]func(context.Context, *run) error{
 		"burndown": inCluster(burndown), "stream": inCluster(stream), "latency": inCluster(latency), "backlog": backlog,
 		"contention": contention, "await": inCluster(await), "idle": inCluster(idle), "batch": inCluster(batches),
-		"graph": graphs, "wasm": functions, "objects": storeObjects,
+		"graph": graphs, "lanes": lanes, "wasm": functions, "objects": storeObjects,
 		"hints": inCluster(hints),
 	}
 	fn, ok := scenarios[scenario]
