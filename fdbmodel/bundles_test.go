@@ -175,3 +175,32 @@ func TestUnknownResultsOfGathers(t *testing.T) {
 		})
 	}
 }
+
+// TestGathersLeaveClaimsTheirTurns has a worker with futures of its own gather between its
+// claims: it comes to what is in the pool in any case.
+func TestGathersLeaveClaimsTheirTurns(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{Bundle: "go:f"})
+	s.submit("x")
+	bundle, members := s.gather()
+	var own []layout.ID
+	for range 5 {
+		own = append(own, s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Owner = "g" }))
+	}
+	outcomes, err := s.C.Assign(s.Ctx, s.Worker.ID(), "", own)
+	require.NoError(t, err)
+	require.Equal(t, fdbmodel.Applied, outcomes[0])
+	pooled := s.Submit()
+	found := false
+	for range 4 {
+		answer, err := s.Worker.Claim(s.Ctx, fdbmodel.ClaimRequest{Max: 1, Free: layout.Resources{Slots: 1}})
+		require.NoError(t, err)
+		for i := range answer.Futures {
+			found = found || answer.Futures[i].ID == pooled
+		}
+		_, err = s.Worker.Gather(s.Ctx, &bundle, 1)
+		require.NoError(t, err)
+	}
+	require.True(t, found)
+	s.realize(append(members, bundle)...)
+}

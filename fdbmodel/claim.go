@@ -101,6 +101,7 @@ func (r *Registration) Claim(ctx context.Context, req ClaimRequest) (ClaimAnswer
 	r.sequence++
 	token := layout.Token{Worker: r.info.ID, Sequence: r.sequence}
 	r.mu.Unlock()
+	r.claims++
 
 	r.heard, r.far = r.cluster.hub.heard(), false
 	var taken []layout.ReadyEntry

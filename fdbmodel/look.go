@@ -46,7 +46,7 @@ func (r *Registration) look(ctx context.Context, tx kv.Attempt, req *ClaimReques
 	}
 	// Assigned futures come first, except in every fourth claim, so that they
 	// can't keep the worker from the pool forever.
-	if r.sequence%4 == 0 {
+	if r.claims%4 == 0 {
 		more, err := s.lookInPool(ctx, tx)
 		return s.taken, more || s.choose(mine), err
 	}

@@ -34,6 +34,7 @@ type Registration struct {
 	pace    HintPace             // of such hints; used by Claim and RequestHint only
 	inRing  bool                 // EnterIdleRing wrote the worker into the ring, and nothing removed it
 	polled  int                  // shard of the next Poll
+	claims  int                  // calls of Claim that came to look; used by Claim only
 
 	mu       sync.Mutex
 	sequence int64
