@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -175,6 +176,44 @@ func TestTasksGatherWhileACallRuns(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Equal(t, [][]int{{0}, {1, 2, 3, 4, 5, 6, 7, 8, 9}}, s.calls)
+}
+
+// TestCallsLinger has a call with more than one task wait for others, and one with a
+// single task not.
+func TestCallsLinger(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := handler(grouping.Settings{Most: 4, Linger: time.Minute})
+		s := newShop(t, h, 1)
+		submit := func(n ...int) (all []*futures.Typed[int]) {
+			for _, n := range n {
+				f, err := h.Submit(t.Context(), s.client, order{"t", n})
+				require.NoError(t, err)
+				all = append(all, f)
+			}
+			return all
+		}
+		start := time.Now()
+		await := func(all ...*futures.Typed[int]) time.Duration {
+			for _, f := range all {
+				_, err := f.Await(t.Context())
+				require.NoError(t, err)
+			}
+			return time.Since(start)
+		}
+		require.Less(t, await(submit(0)...), 30*time.Second, "one alone waits for none")
+		s.gate = make(chan struct{})
+		all := submit(1)
+		<-s.began
+		<-s.began
+		all = append(all, submit(2, 3)...)
+		close(s.gate) // those two linger in their call
+		await(all[0])
+		synctest.Wait()
+		all = append(all, submit(4)...)
+		require.GreaterOrEqual(t, await(all...), time.Minute)
+		require.Equal(t, [][]int{{0}, {1}, {2, 3, 4}}, s.calls)
+	})
 }
 
 // TestFailuresOfTasks retries tasks in place and later, and tells each of its own end.
