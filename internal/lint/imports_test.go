@@ -165,7 +165,10 @@ func importTable() map[string]imports {
 			ours:   append(slices.Clone(whole), "batch", "batch/...", "internal/...", "examples"),
 			others: []string{cobra, koanf, pflag, progressbar, prometheus, uuid, terminal},
 		},
-		"examples/...": {ours: append(slices.Clone(whole), root, "examples/...", "batch/jobqueue"), others: []string{uuid}},
+		"examples/...": {
+			ours:   append(slices.Clone(whole), root, "examples/...", "batch/grouping", "batch/jobqueue"),
+			others: []string{uuid},
+		},
 
 		"fdbmodel/kv/kvtest": {
 			ours:   append(slices.Clone(store), "fdbmodel/kv/kvtest/reference", "fdbmodel/kv/faultkv"),
