@@ -191,7 +191,8 @@ func showFormerState(t *tx, key, value []byte) []byte {
 
 func countSnooze(t *tx, m *mutation) {
 	var attempts layout.Attempts
-	if !m.is(setKey, layout.StateAttempts) || layout.Decode(m.key.Raw, m.value, &attempts) != nil || attempts.Snoozed == 0 {
+	if !m.is(setKey, layout.StateAttempts) || layout.Decode(m.key.Raw, m.value, &attempts) != nil ||
+		attempts.Snoozed == 0 {
 		m.do()
 		return
 	}
