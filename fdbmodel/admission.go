@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -65,6 +66,7 @@ type laneState struct {
 	next          []byte // where the others begin
 	quota         int    // how many it may admit
 	turn          []byte // the key of its turn, if that was read
+	again         bool   // who takes turns with it is to be looked at again at once
 }
 
 // inLine is a future in line, as requested.
@@ -167,9 +169,6 @@ func (a *admission) readLane(ctx context.Context, c *laneChange, k *kindState, a
 	if l.quota, l.more = l.room(a.now), l.record.Lined; l.more {
 		l.quota = min(maxAdmit, l.quota)
 	}
-	if a.shared && l.more {
-		l.quota = 0 // those in line are not to be overtaken
-	}
 	if k.settings.Bundle != "" {
 		l.quota = min(l.quota, max(0, 1-l.record.Called))
 	}
@@ -221,7 +220,15 @@ func (a *admission) readLine(ctx context.Context, l *laneState) error {
 	if l.next != nil {
 		line.Begin = l.next
 	}
-	page, err := a.tx.GetRange(line, kv.RangeOptions{Limit: l.quota}).Wait(ctx)
+	limit := l.quota
+	if l.skipped {
+		limit = maxAdmit
+	}
+	page, err := a.tx.GetRange(line, kv.RangeOptions{Limit: limit}).Wait(ctx)
+	if a.isHidden(err) {
+		l.quota = 0 // those in line are not to be overtaken
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -243,6 +250,10 @@ func (a *admission) readLine(ctx context.Context, l *laneState) error {
 	}
 	return nil
 }
+
+// isHidden reports whether a read failed because the caller's transaction has put
+// futures in line before.
+func (a *admission) isHidden(err error) bool { return a.shared && errors.Is(err, kv.ErrUnreadable) }
 
 // admit admits the next future of a lane, in line or joining. It returns false for more
 // if the lane has no room, or nobody in line any more.
@@ -351,7 +362,7 @@ func (a *admission) holdBack(l *laneState) {
 		return
 	case waits && k.Rate > 0 && r.Spent > now, r.Open == 0 && !r.Lined && r.Spent > now:
 		due = (r.Spent + 999) / 1000
-	case waits && (len(l.line) > 0 || l.more || !l.skipped):
+	case l.again, waits && (len(l.line) > 0 || l.more || !l.skipped):
 		due = layout.Millis(a.now)
 	case waits:
 		due = layout.Millis(a.now.Add(unreadablePause))

@@ -118,3 +118,95 @@ func TestABlockedFutureHoldsUpNobodyItWaitsFor(t *testing.T) {
 	require.Equal(t, []layout.ID{user}, s.end())
 	s.check()
 }
+
+// TestTheFirstInLineThatCannotBeRead has records of a newer version before and behind
+// others: those wait until they can be read, and hold up nobody.
+func TestTheFirstInLineThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{})
+	running := s.submit("x")
+	var newer []layout.ID
+	values := map[layout.ID][]byte{}
+	write := func(id layout.ID, value []byte) (old []byte) {
+		_, err := kv.Transact(s.Ctx, s.C.Database(), kv.Retry{}, func(tx kv.Attempt) (err error) {
+			if old, err = tx.Get(s.C.Keys().Spec(id)).Wait(s.Ctx); err == nil {
+				tx.Set(s.C.Keys().Spec(id), value)
+			}
+			return err
+		})
+		require.NoError(t, err)
+		return old
+	}
+	for range 40 {
+		id := s.submit("x")
+		newer, values[id] = append(newer, id), write(id, newerRecord)
+	}
+	next := s.submit("x")
+	require.Equal(t, []layout.ID{running}, s.end())
+	require.Equal(t, []layout.ID{next}, s.end())
+	require.Len(t, s.line("x"), len(newer))
+	last := s.submit("x")
+	require.Equal(t, []layout.ID{last}, s.end())
+	for id, value := range values {
+		write(id, value)
+	}
+	for _, want := range newer {
+		s.Clock.Advance(2 * time.Second)
+		_, _, err := s.C.AdmitDue(s.Ctx)
+		require.NoError(t, err)
+		require.Equal(t, []layout.ID{want}, s.end())
+	}
+	s.check()
+}
+
+// TestACallersTransactionReplacesInALane has a transaction cancel a future of a lane and
+// submit another to it: what was admitted hands over its slot, what was in line its
+// place, also if the transaction can't read who is in line by then.
+func TestACallersTransactionReplacesInALane(t *testing.T) {
+	t.Parallel()
+	for name, k := range map[string]layout.LaneKind{"alone": {}, "in turns": {Total: 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newLaneStage(t, k)
+			submit := func(keys ...string) (ids []layout.ID) {
+				_, err := kv.Transact(s.Ctx, s.C.Database(), kv.Retry{}, func(tx kv.Attempt) error {
+					ids = nil
+					for _, key := range keys {
+						subs := s.inLanes(key)
+						if key == "x" {
+							subs[0].Unique = &fdbmodel.Unique{Key: "u", OnConflict: fdbmodel.ConflictReplace}
+						}
+						answers, err := s.C.SubmitTx(s.Ctx, tx, subs)
+						if err != nil {
+							return err
+						}
+						ids = append(ids, answers[0].ID)
+					}
+					return nil
+				})
+				require.NoError(t, err)
+				s.check()
+				return ids
+			}
+			first := submit("x")[0]
+			behind := s.submit(map[string]string{"alone": "x", "in turns": "y"}[name])
+			second := submit("x")[0]
+			require.Equal(t, layout.Failed, s.State(first))
+			require.Equal(t, []layout.ID{second}, s.line("x"))
+			require.Equal(t, []layout.ID{behind}, s.end())
+			require.Equal(t, []layout.ID{second}, s.end())
+
+			first = submit("x")[0]
+			others := submit("z", "x", "z")
+			require.Equal(t, layout.Failed, s.State(first))
+			var ended []layout.ID
+			for range 8 {
+				_, _, err := s.C.AdmitDue(s.Ctx)
+				require.NoError(t, err)
+				ended = append(ended, s.end()...)
+				s.check()
+			}
+			require.ElementsMatch(t, others, ended)
+		})
+	}
+}

@@ -2,6 +2,7 @@ package fdbmodel
 
 import (
 	"context"
+	"slices"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -33,8 +34,12 @@ func (a *admission) takeTurns(ctx context.Context, k *kindState) error {
 	if k.settings.Total == 0 {
 		return nil
 	}
-	for k.total.Open < k.settings.Total && !(a.shared && k.unread) {
+	for k.total.Open < k.settings.Total {
 		l, err := a.nextTurn(ctx, k)
+		if a.isHidden(err) {
+			a.lookAgain(k)
+			break
+		}
 		if err != nil {
 			return err
 		}
@@ -70,9 +75,16 @@ func (a *admission) takeTurns(ctx context.Context, k *kindState) error {
 	return nil
 }
 
+// lookAgain has a janitor look at a lane of a kind, and so at those that wait for their
+// turn.
+func (a *admission) lookAgain(k *kindState) {
+	at := slices.IndexFunc(a.lanes, func(l *laneState) bool { return l.kind == k })
+	a.lanes[at].again = true
+}
+
 // nextTurn returns the lane whose turn is next, nil if none waits.
 func (a *admission) nextTurn(ctx context.Context, k *kindState) (*laneState, error) {
-	if len(k.front) == 0 && k.unread {
+	for len(k.front) == 0 && k.unread {
 		if err := a.readTurns(ctx, k); err != nil {
 			return nil, err
 		}

@@ -206,6 +206,7 @@ func (c *clientProcess) submitAgain(ctx context.Context, r *request) error {
 	}
 	r.submission.Spec.Session = c.session
 	c.mayReplace(r)
+	c.world.lanes.ask(id)
 	_, err := c.cluster.Submit(ctx, []fdbmodel.Submission{r.submission})
 	if errors.Is(err, fdbmodel.ErrNotUnique) {
 		return c.refusable(r, err)
@@ -219,6 +220,7 @@ func (c *clientProcess) submitAgain(ctx context.Context, r *request) error {
 	}
 	if err == nil {
 		r.acknowledged, c.entitled[id] = true, true
+		c.world.lanes.acknowledge(id)
 		c.world.objects.beginAgain(id)
 	}
 	return err

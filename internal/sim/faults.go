@@ -105,6 +105,7 @@ func (w *world) watched(p *workerProcess, name string, fn workers.Function) work
 		w.report.Runs++
 		w.checkNoRun(info.ID)
 		if name != fnItem {
+			defer w.enterLane(ctx, &info)()
 			w.checkStart(ctx)
 			w.checkPace(ctx, p)
 			w.checkLabels(ctx, p)

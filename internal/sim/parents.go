@@ -25,6 +25,7 @@ func (w *world) parent(ctx context.Context, p *workerProcess, args []byte) ([]by
 		if !r.acknowledged && r.open() {
 			r.submission.Spec.Session = w.client.session
 			missing = append(missing, r.submission)
+			w.lanes.ask(r.submission.ID)
 		}
 	}
 	if _, err := w.client.cluster.Submit(ctx, missing); err != nil {
@@ -32,6 +33,7 @@ func (w *world) parent(ctx context.Context, p *workerProcess, args []byte) ([]by
 	}
 	for _, r := range children {
 		r.acknowledged = !r.abandoned
+		w.lanes.acknowledge(r.submission.ID)
 	}
 	defer layout.NoteAwait(ctx)()
 	if p.worker.Stats().Free.Slots == 0 {

@@ -56,6 +56,9 @@ type Report struct {
 	// Unique are submits of futures with a unique key, and Refused those of them that
 	// another future's key kept from being made.
 	Unique, Refused int
+	// InLanes are runs of futures in lanes, InLine those that were seen to wait in line,
+	// and LaneChanges changes of the settings of lanes, and pauses.
+	InLanes, InLine, LaneChanges int
 	// Taken are results as objects that runs of others took, Read those that the
 	// client read, Missing those that it found lost, Unreached attempts to read one
 	// from a worker that did not answer, and Cloned and Dropped copies that workers
@@ -120,6 +123,7 @@ type world struct {
 	bug     *plantedBug
 	claimed map[layout.WorkerID]map[layout.ID]int64 // by the sequences of the claims
 	objects objectLog
+	lanes   *laneLog
 	expires bool      // ended futures are soon removed
 	wide    int       // inputs in a long list that is to come
 	leaves  int       // futures that were submitted for one
@@ -150,7 +154,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		options: o, random: rand.New(rand.NewPCG(o.Seed, 0x5eed)), clock: clock.NewVirtual(epoch),
 		report: Report{Seed: o.Seed}, disk: vfs.NewCrashableMem(), log: newRunLog(), bug: o.Bug.planted(),
 		claimed: map[layout.WorkerID]map[layout.ID]int64{}, objects: newObjectLog(),
-		ticks: newTicks(),
+		ticks: newTicks(), lanes: newLaneLog(),
 	}
 	w.expires = w.random.IntN(4) == 0
 	w.wide = w.drawWidth()
@@ -169,6 +173,9 @@ func (w *world) run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = w.store.Close() }()
+	if err := w.setLanes(ctx); err != nil {
+		return err
+	}
 	w.until = epoch.Add(w.options.Chaos)
 	for w.clock.Now().Before(w.until) {
 		if err := w.round(ctx); err != nil {
@@ -215,6 +222,10 @@ func (w *world) heal(ctx context.Context) error {
 		return err
 	}
 	w.client.forgetEnds()
+	w.lanes.forgetDoubts()
+	if err := w.setLanes(ctx); err != nil {
+		return err
+	}
 	if err := w.stopSchedules(ctx); err != nil {
 		return err
 	}
@@ -268,7 +279,10 @@ func (w *world) over(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	err := w.client.lookAgain(ctx)
-	return err == nil && w.client.open() == 0, err
+	if err != nil || w.client.open() > 0 {
+		return false, err
+	}
+	return w.lanesAreOver(ctx)
 }
 
 // openStore opens the store from a disk, unless the run was given one.

@@ -140,7 +140,7 @@ func (c *clientProcess) step(ctx context.Context, now time.Time) (time.Time, err
 			return now, err
 		}
 	}
-	if err := errors.Join(c.meddle(ctx), c.pinSome(ctx)); err != nil {
+	if err := errors.Join(c.meddle(ctx), c.pinSome(ctx), c.meddleWithLanes(ctx)); err != nil {
 		return now, err
 	}
 	if !now.Before(c.refresh) {
@@ -233,11 +233,13 @@ func (c *clientProcess) submit(ctx context.Context, batch []*request) error {
 	for i, r := range batch {
 		subs[i] = r.submission
 		c.mayReplace(r)
+		w.lanes.ask(r.submission.ID)
 	}
 	w.report.Submitted += len(batch)
 	answers, err := c.cluster.Submit(ctx, subs)
 	for i := range answers {
 		batch[i].acknowledged = true
+		w.lanes.acknowledge(batch[i].submission.ID)
 		c.entitled[batch[i].submission.ID] = true
 	}
 	if errors.Is(err, layout.ErrBadSpec) {
@@ -288,6 +290,7 @@ func (c *clientProcess) draw(now time.Time) fdbmodel.Submission {
 	}
 	s.Inputs = c.drawInputs()
 	c.drawNear(&s)
+	c.drawLane(&s)
 	return s
 }
 

@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 	if store := os.Getenv(wordsStoreVariable); store != "" {
 		os.Exit(wordsMain(store))
 	}
+	if store := os.Getenv(lanesStoreVariable); store != "" {
+		os.Exit(lanesMain(store))
+	}
 	code := m.Run()
 	if err := goleak.Find(); err != nil && code == 0 {
 		_, _ = os.Stderr.WriteString("leak: " + err.Error() + "\n")
