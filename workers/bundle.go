@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -92,6 +93,7 @@ func (w *Worker) executeBundle(j *job) fdbmodel.Completion {
 	}
 	result := bundleResult{Lane: f.Spec.Lane.String(), Members: []layout.ID{}}
 	if len(members) > 0 {
+		w.countBundle(members)
 		result.Members, result.Realized = w.runMembers(j, fn, members)
 	}
 	if context.Cause(j.ctx) != nil {
@@ -126,6 +128,15 @@ func (w *Worker) gather(j *job) (members []*job, err error) {
 		}
 	}
 	return members, nil
+}
+
+// countBundle counts a call with members, and how long they waited for it.
+func (w *Worker) countBundle(members []*job) {
+	w.stats.bundles.Add(1)
+	w.stats.members.Add(int64(len(members)))
+	for _, m := range members {
+		w.waits.Observe(m.claimed.Sub(time.UnixMilli(m.future.Spec.SubmittedAt)).Seconds())
+	}
 }
 
 // runMembers runs the members in one call, and ends each. It returns them, and how many

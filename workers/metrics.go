@@ -41,6 +41,8 @@ func NewCollector(w *Worker) prometheus.Collector {
 		func(s *Stats) int64 { return s.Relinquished })
 	count("reaped_total", "Futures that its janitor took back from dead workers.",
 		func(s *Stats) int64 { return s.Reaped })
+	count("bundles_total", "Calls that ran futures of a lane together.", func(s *Stats) int64 { return s.Bundles })
+	count("members_total", "Futures that ran together in such calls.", func(s *Stats) int64 { return s.Members })
 	add(prometheus.GaugeValue, "running", "Running functions.", func(s *Stats) float64 { return float64(s.Running) })
 	add(prometheus.GaugeValue, "awaiting", "Running functions that wait for other futures, without a slot.",
 		func(s *Stats) float64 { return float64(s.Awaiting) })
@@ -65,12 +67,22 @@ func newRuns(name string) prometheus.Histogram {
 	})
 }
 
+// newWaits returns the histogram of the time until futures are in a bundle.
+func newWaits(name string) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "futura_worker_member_wait_seconds", Help: "From the submit of a future until it was taken into a bundle.",
+		ConstLabels: labelsOf(name),
+		Buckets:     []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800},
+	})
+}
+
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, s := range c.series {
 		ch <- s.desc
 	}
 	c.worker.runs.Describe(ch)
+	c.worker.waits.Describe(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -80,4 +92,5 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(s.desc, s.kind, s.value(&stats))
 	}
 	c.worker.runs.Collect(ch)
+	c.worker.waits.Collect(ch)
 }

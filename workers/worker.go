@@ -43,11 +43,13 @@ type Worker struct {
 	policy   layout.Policy // of the worker and of the cluster
 	unhear   func()        // ends hearLost; used by the goroutine of Run, or by steps
 	runs     prometheus.Histogram
+	waits    prometheus.Histogram
 }
 
 // counters of a worker since it was made.
 type counters struct {
-	claims, conflicts, hinted, ran, failed, cancelled, lost, putBack, relinquished, reaped atomic.Int64
+	claims, conflicts, hinted, ran, failed, cancelled, lost, putBack, relinquished, reaped,
+	bundles, members atomic.Int64
 }
 
 // Stats are the counters of a worker since it was created.
@@ -62,6 +64,8 @@ type Stats struct {
 	PutBack      int64 `json:"put_back"`     // futures that it could not run
 	Relinquished int64 `json:"relinquished"` // futures given back unrun or interrupted
 	Reaped       int64 `json:"reaped"`       // futures that its janitor took back from the dead
+	Bundles      int64 `json:"bundles"`      // calls of functions with members
+	Members      int64 `json:"members"`      // futures that ran in these
 	// Running is how many functions run, Awaiting how many of them wait for other
 	// futures and have given their slots to others, Waiting how many futures wait
 	// for a slot, and Free what no function uses.
@@ -96,6 +100,7 @@ func New(c Client, o Options) (*Worker, error) {
 		slots: newSlots(cluster.Clock(), layout.Resources{Slots: o.Slots, CPU: o.CPU, RAM: o.RAM, GPU: o.GPU},
 			cluster.Config().DeadAfter, o.MaxAwaiting),
 		runs:     newRuns(o.Name),
+		waits:    newWaits(o.Name),
 		failures: newFailureLog(o.Logger, cluster.Now),
 		policy:   o.Policy.Within(cluster.Config().Policy),
 		clients:  clientSource{given: c, logger: o.Logger},
@@ -160,6 +165,7 @@ func (w *Worker) Stats() Stats {
 		Hinted: w.stats.hinted.Load(), Ran: w.stats.ran.Load(), Failed: w.stats.failed.Load(),
 		Cancelled: w.stats.cancelled.Load(), Lost: w.stats.lost.Load(), PutBack: w.stats.putBack.Load(),
 		Relinquished: w.stats.relinquished.Load(), Reaped: w.stats.reaped.Load(),
+		Bundles: w.stats.bundles.Load(), Members: w.stats.members.Load(),
 	}
 	s.Free, s.Running, s.Waiting = w.slots.status()
 	s.Awaiting, _ = w.slots.awaits()

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type shop struct {
 	*testing.T
 	client *futures.Client
+	first  *workers.Worker
 
 	mu    sync.Mutex
 	calls [][]int         // of each call, its tasks
@@ -54,6 +56,9 @@ func newShop(t *testing.T, h grouping.Handler[order, int], n int) *shop {
 		w, err := workers.New(s.client, workers.Options{Slots: 8})
 		require.NoError(t, err)
 		require.NoError(t, w.RegisterBundle(h.Bind(s.call)))
+		if s.first == nil {
+			s.first = w
+		}
 		group.Go(func() { _ = w.Run(ctx) })
 		<-w.Ready()
 	}
@@ -66,6 +71,21 @@ func newShop(t *testing.T, h grouping.Handler[order, int], n int) *shop {
 		require.NoError(t, errors.Join(s.client.Close(context.Background()), db.Close()))
 	})
 	return s
+}
+
+// metric returns a counter of the first worker, or how many a histogram has counted.
+func (s *shop) metric(name string) float64 {
+	registry := prometheus.NewPedanticRegistry()
+	require.NoError(s, registry.Register(workers.NewCollector(s.first)))
+	families, err := registry.Gather()
+	require.NoError(s, err)
+	for _, f := range families {
+		if m := f.GetMetric()[0]; f.GetName() == name {
+			return m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	s.Fatalf("no metric %s", name)
+	return 0
 }
 
 func (s *shop) open(ctx context.Context, db kv.Database) *futures.Client {
@@ -176,6 +196,9 @@ func TestTasksGatherWhileACallRuns(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Equal(t, [][]int{{0}, {1, 2, 3, 4, 5, 6, 7, 8, 9}}, s.calls)
+	require.EqualValues(t, 2, s.metric("futura_worker_bundles_total"))
+	require.EqualValues(t, 10, s.metric("futura_worker_members_total"))
+	require.EqualValues(t, 10, s.metric("futura_worker_member_wait_seconds"))
 }
 
 // TestCallsLinger has a call with more than one task wait for others, and one with a
