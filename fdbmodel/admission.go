@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -169,6 +168,9 @@ func (a *admission) readLane(ctx context.Context, c *laneChange, k *kindState, a
 	if l.quota, l.more = l.room(a.now), l.record.Lined; l.more {
 		l.quota = min(maxAdmit, l.quota)
 	}
+	if a.shared && l.more {
+		l.quota = 0 // whoever is in line is not to be overtaken, and may not be read
+	}
 	if k.settings.Bundle != "" {
 		l.quota = min(l.quota, max(0, 1-l.record.Called))
 	}
@@ -225,10 +227,6 @@ func (a *admission) readLine(ctx context.Context, l *laneState) error {
 		limit = maxAdmit
 	}
 	page, err := a.tx.GetRange(line, kv.RangeOptions{Limit: limit}).Wait(ctx)
-	if a.isHidden(err) {
-		l.quota = 0 // those in line are not to be overtaken
-		return nil
-	}
 	if err != nil {
 		return err
 	}
@@ -250,10 +248,6 @@ func (a *admission) readLine(ctx context.Context, l *laneState) error {
 	}
 	return nil
 }
-
-// isHidden reports whether a read failed because the caller's transaction has put
-// futures in line before.
-func (a *admission) isHidden(err error) bool { return a.shared && errors.Is(err, kv.ErrUnreadable) }
 
 // admit admits the next future of a lane, in line or joining. It returns false for more
 // if the lane has no room, or nobody in line any more.

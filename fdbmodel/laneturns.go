@@ -35,11 +35,11 @@ func (a *admission) takeTurns(ctx context.Context, k *kindState) error {
 		return nil
 	}
 	for k.total.Open < k.settings.Total {
-		l, err := a.nextTurn(ctx, k)
-		if a.isHidden(err) {
+		if a.shared && k.unread {
 			a.lookAgain(k)
 			break
 		}
+		l, err := a.nextTurn(ctx, k)
 		if err != nil {
 			return err
 		}
