@@ -39,8 +39,8 @@ PLAIN_TESTS := ^(TestImagesAtEveryCall|TestFailureOfAnyCall|TestDamagedImages|Te
 TestCrashCheckFindsForgottenSyncs|TestCrashOfAnOpening|TestEveryFlippedBitIsFoundOrHarmless|TestFlippedBitAfterAKill|$\
 TestDamagedShelfIsReported|TestTornTail|TestNonsenseCostsLittle|TestPackedNonsenseCostsItsSize|$\
 TestListsOfLargeFuturesAreShort|TestLargeResultsAreReadOneByOne|TestArchivesAreCountedByWhatTheyUnpackTo|$\
-TestRequestsThatAreTooLarge)$$
-PLAIN_ROOMS := ./fdbmodel/kv/embedded ./futures/httpapi ./batch/rest
+TestRequestsThatAreTooLarge|TestYearOfACrontab)$$
+PLAIN_ROOMS := ./fdbmodel ./fdbmodel/kv/embedded ./futures/httpapi ./batch/rest
 # The tests of a short run were vetted before.
 SHORT   := -short -vet=off -timeout 10m
 
@@ -82,7 +82,8 @@ endif
 test-fdb: ## run the tests that need a FoundationDB server, on one that they start
 ifeq ($(FDB_FOUND),yes)
 	$(GO) vet -tags fdb,$(TAGS) $(FDB_PACKAGES) ./internal/fdbtest ./internal/storetest ./cmd/futura
-	$(GO) test -tags fdb,$(TAGS) $(SHORT) -p 4 $(FDB_PACKAGES)
+	$(GO) test -tags fdb,$(TAGS) $(SHORT) -p 4 $(filter-out ./internal/sim,$(FDB_PACKAGES))
+	$(GO) test -tags fdb,$(TAGS) $(SHORT) -run TestSimOnServer ./internal/sim
 	$(GO) test -tags fdb,$(TAGS) $(SHORT) -run FoundationDB ./cmd/futura
 	FUTURA_FDB_BUGGIFY=1 $(GO) test -tags fdb,$(TAGS) $(SHORT) -run TestSimOnServer ./internal/sim
 else

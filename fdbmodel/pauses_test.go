@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
@@ -99,11 +100,15 @@ func TestPausesReachOtherProcesses(t *testing.T) {
 func TestPausesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)
-	for i := range fdbmodel.MaxPauses {
-		_, err := s.C.Pause(s.Ctx, layout.PauseQueue, fmt.Sprint("q", i), "")
-		require.NoError(t, err)
+	tx := s.C.Database().Begin(kv.Options{})
+	for i := range fdbmodel.MaxPauses - 1 {
+		tx.Set(s.C.Keys().Pause(layout.PauseQueue, fmt.Sprint("q", i)), layout.Encode(&layout.PauseRecord{At: 1}))
 	}
-	_, err := s.C.Pause(s.Ctx, layout.PauseQueue, "more", "")
+	_, err := tx.Commit(s.Ctx)
+	require.NoError(t, err)
+	_, err = s.C.Pause(s.Ctx, layout.PauseQueue, "last", "")
+	require.NoError(t, err)
+	_, err = s.C.Pause(s.Ctx, layout.PauseQueue, "more", "")
 	require.ErrorIs(t, err, fdbmodel.ErrTooLarge)
 	p, err := s.C.Pause(s.Ctx, layout.PauseQueue, "q1", "another reason")
 	require.NoError(t, err)

@@ -101,8 +101,12 @@ func TestYearOfACrontab(t *testing.T) {
 			t.Parallel()
 			from := time.Date(2026, 1, 1, 0, 0, 0, 0, zone)
 			to := from.AddDate(1, 0, 0)
+			if testing.Short() && seed > 1 {
+				t.Skip("one year is enough for a short run")
+			}
 			if testing.Short() && storetest.OnServer {
-				to = from.AddDate(0, 4, 0)
+				from = time.Date(2026, 3, 20, 0, 0, 0, 0, zone)
+				to = from.AddDate(0, 0, 20)
 			}
 			y := newYear(t, seed, from)
 			for _, line := range crontab {

@@ -34,7 +34,7 @@ func (b *bed) still(what string, done func() bool) {
 // because its calls were short, goes to another one once a long call has all slots.
 func TestALongCallHoldsNothingThatAnotherWorkerCouldRun(t *testing.T) {
 	t.Parallel()
-	b := virtualBed(t)
+	b := newBed(t, layout.Config{Shards: 1}, clock.NewVirtual(epoch)) // priority is strict
 	long := newBlocker(false)
 	functions := map[string]Function{"short": echo, "long": long.run}
 	busy := b.start(Options{Slots: 1}, functions)
