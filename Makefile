@@ -85,7 +85,7 @@ ifeq ($(FDB_FOUND),yes)
 	$(GO) test -tags fdb,$(TAGS) $(SHORT) -p 4 $(filter-out ./internal/sim,$(FDB_PACKAGES))
 	$(GO) test -tags fdb,$(TAGS) $(SHORT) -run TestSimOnServer ./internal/sim
 	$(GO) test -tags fdb,$(TAGS) $(SHORT) -run FoundationDB ./cmd/futura
-	FUTURA_FDB_BUGGIFY=1 $(GO) test -tags fdb,$(TAGS) $(SHORT) -run TestSimOnServer ./internal/sim
+	FUTURA_FDB_BUGGIFY=1 $(GO) test -tags fdb,$(TAGS) $(SHORT) -count=1 -run TestSimOnServer ./internal/sim
 else
 	@test "$$FUTURA_REQUIRE_FDB" != 1 || { echo "FoundationDB is required and was not found: $(FDB_INSTALL)"; exit 1; }
 	@echo "SKIP: FoundationDB not found, its tests did not run: $(FDB_INSTALL)"
