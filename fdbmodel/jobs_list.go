@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -38,10 +39,21 @@ const MaxParkedCount = 1000
 // JobQueues returns all logs of jobs with their consumers, in the order of their
 // names. Each is read at a version of its own.
 func (c *Cluster) JobQueues(ctx context.Context) ([]JobQueue, error) {
-	var queues []JobQueue
+	return c.JobQueuePage(ctx, "", math.MaxInt)
+}
+
+// JobQueuePage returns the logs of jobs whose names come after one, at most limit, in
+// their order. Each is read at a version of its own. It costs a read for each of limit
+// names in each shard, and some for each log.
+func (c *Cluster) JobQueuePage(ctx context.Context, after string, limit int) ([]JobQueue, error) {
+	var names []string
 	for shard := range c.config.Shards {
 		prefix := c.keys.JobsOf(shard)
-		for r := kv.Prefix(prefix); ; {
+		r := kv.Prefix(prefix)
+		if after != "" {
+			r.Begin = kv.AfterPrefix(tuple.AppendString(slices.Clip(prefix), after))
+		}
+		for range limit {
 			name, err := c.firstJobQueue(ctx, prefix, r)
 			if err != nil {
 				return nil, err
@@ -49,17 +61,22 @@ func (c *Cluster) JobQueues(ctx context.Context) ([]JobQueue, error) {
 			if name == "" {
 				break
 			}
-			q, err := c.JobQueue(ctx, name)
-			if err != nil && !errors.Is(err, ErrNotFound) {
-				return nil, err
-			}
-			if err == nil {
-				queues = append(queues, q)
-			}
+			names = append(names, name)
 			r.Begin = kv.AfterPrefix(tuple.AppendString(slices.Clip(prefix), name))
 		}
 	}
-	slices.SortFunc(queues, func(a, b JobQueue) int { return cmp.Compare(a.Name, b.Name) })
+	slices.Sort(names)
+	var queues []JobQueue
+	for _, name := range names[:min(limit, len(names))] {
+		q, err := c.JobQueue(ctx, name)
+		switch {
+		case errors.Is(err, ErrNotFound):
+		case err != nil:
+			return nil, err
+		default:
+			queues = append(queues, q)
+		}
+	}
 	return queues, nil
 }
 
@@ -110,6 +127,21 @@ func (c *Cluster) JobQueue(ctx context.Context, queue string) (q JobQueue, err e
 	})
 	slices.SortFunc(q.Consumers, func(a, b JobConsumerState) int { return cmp.Compare(a.Name, b.Name) })
 	return q, err
+}
+
+// FindJobConsumer returns ErrNotFound unless a log of jobs has a consumer of that name,
+// and ErrBadName.
+func (c *Cluster) FindJobConsumer(ctx context.Context, k JobConsumer) error {
+	if err := k.Check(); err != nil {
+		return err
+	}
+	return c.View(ctx, func(tx kv.Attempt) error {
+		value, err := tx.Snapshot().Get(c.keys.JobsNamed(k.Queue, layout.JobsProgressPart, k.Name)).Wait(ctx)
+		if err == nil && value == nil {
+			err = fmt.Errorf("consumer %v: %w", k, ErrNotFound)
+		}
+		return err
+	})
 }
 
 // addHolder adds the lease of a consumer, and counts what it has parked.

@@ -72,6 +72,9 @@ func (e *engine[J]) fail(job Job[J], err error) {
 		return
 	}
 	e.leave()
+	if e.failedOne != nil {
+		e.failedOne()
+	}
 	if e.stopping {
 		e.window.set(job.Index, waiting) // it is tried again after the next start
 		e.mu.Unlock()

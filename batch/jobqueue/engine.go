@@ -20,6 +20,8 @@ type engine[J any] struct {
 	commit func(ctx context.Context, from, to uint64, results []result[J]) error
 	// encode returns a job as bytes, for the list of parked ones. It may be nil.
 	encode func(J) []byte
+	// failedOne is called for each attempt that failed. It may be nil.
+	failedOne func()
 
 	checked chan struct{} // is sent a value when jobs are to be looked for
 	settled chan struct{} // is sent a value when a job has ended

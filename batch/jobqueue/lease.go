@@ -119,9 +119,14 @@ func (s *Stage[J]) lead(lease *fdbmodel.JobLease) error {
 		return err
 	}
 	e.commit = func(ctx context.Context, from, to uint64, results []result[item[J]]) error {
-		return commitStage(ctx, lease, from, to, results)
+		err := commitStage(ctx, lease, from, to, results)
+		if err == nil {
+			s.count(int64(to-from), results)
+		}
+		return err
 	}
 	e.encode = func(job item[J]) []byte { return job.raw }
+	e.failedOne = func() { s.tally.failed.Add(1) }
 	s.mu.Lock()
 	s.engine, s.last = e, uint64(lease.Progress)
 	stopped := s.stopped
@@ -142,6 +147,18 @@ func (s *Stage[J]) lead(lease *fdbmodel.JobLease) error {
 		s.options.Logger.Warn("the lease could not be released", "consumer", s.consumer.String(), "error", err)
 	}
 	return err
+}
+
+// count counts jobs that were committed.
+func (s *Stage[J]) count(jobs int64, results []result[item[J]]) {
+	parked := int64(0)
+	for i := range results {
+		if results[i].parked != nil {
+			parked++
+		}
+	}
+	s.tally.done.Add(jobs - parked)
+	s.tally.parked.Add(parked)
 }
 
 // tend does what an engine needs besides, until it ends: signs of life, retries of

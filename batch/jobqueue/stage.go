@@ -37,6 +37,7 @@ type Stage[J any] struct {
 	log      *Log[J] // nil for jobs that are elsewhere
 	handle   Handler[J]
 	options  StageOptions
+	tally    tally
 
 	ready     chan struct{}
 	readyOnce sync.Once

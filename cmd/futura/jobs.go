@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-
 	"fmt"
 	"strconv"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi"
 )
 
 func (a *app) jobsCommand() *cobra.Command {
@@ -25,47 +25,6 @@ func (a *app) jobsCommand() *cobra.Command {
 	cmd.AddCommand(a.jobsListCommand(), a.jobsReadCommand(), a.jobsAppendCommand(), a.jobsParkedCommand(),
 		a.jobsRetryCommand(), a.jobsDropCommand(), a.jobsRemoveCommand())
 	return needsCommand(cmd)
-}
-
-// jobsLog is a log of jobs in JSON.
-type jobsLog struct {
-	Queue     string         `json:"queue"`
-	First     int64          `json:"first"`
-	Last      int64          `json:"last"`
-	Consumers []jobsConsumer `json:"consumers"`
-}
-
-// jobsConsumer is a consumer in JSON.
-type jobsConsumer struct {
-	Name      string `json:"name"`
-	Processed int64  `json:"processed"`
-	At        string `json:"at"`
-	// Behind is how many jobs of the log it has not done. It is left out for jobs
-	// that are elsewhere.
-	Behind *int64 `json:"behind,omitempty"`
-	Parked int    `json:"parked"`
-	// Process says where it runs, or ran if that process has died.
-	Process  string `json:"process,omitempty"`
-	Failing  int64  `json:"failing,omitempty"`
-	Attempts int64  `json:"attempts,omitempty"`
-	Error    string `json:"error,omitempty"`
-}
-
-func jobsLogOf(q *fdbmodel.JobQueue) jobsLog {
-	log := jobsLog{Queue: q.Name, First: q.First, Last: q.Last, Consumers: []jobsConsumer{}}
-	for i := range q.Consumers {
-		s := &q.Consumers[i]
-		c := jobsConsumer{Name: s.Name, Processed: s.Progress.Index, At: timeText(s.Progress.At), Parked: s.Parked}
-		if q.Last > 0 {
-			behind := q.Last - s.Progress.Index
-			c.Behind = &behind
-		}
-		if l := s.Lease; l != nil {
-			c.Process, c.Failing, c.Attempts, c.Error = l.About, l.Failing, l.Attempts, l.Error
-		}
-		log.Consumers = append(log.Consumers, c)
-	}
-	return log
 }
 
 func (a *app) jobsListCommand() *cobra.Command {
@@ -93,16 +52,16 @@ func (a *app) listJobs(ctx context.Context, c *futures.Client, args []string) er
 	if err != nil {
 		return err
 	}
-	logs := make([]jobsLog, len(queues))
+	logs := make([]httpapi.JobLog, len(queues))
 	rows := [][]string{{"QUEUE", "JOBS", "CONSUMER", "PROCESSED", "BEHIND", "PARKED", "PROCESS", "STUCK AT"}}
 	for i := range queues {
-		logs[i] = jobsLogOf(&queues[i])
+		logs[i] = httpapi.JobLogOf(&queues[i])
 		rows = append(rows, jobsRows(&logs[i])...)
 	}
 	return a.show(logs, rows)
 }
 
-func jobsRows(log *jobsLog) (rows [][]string) {
+func jobsRows(log *httpapi.JobLog) (rows [][]string) {
 	jobs := "elsewhere"
 	if log.Last > 0 {
 		jobs = fmt.Sprintf("%d-%d", log.First, log.Last)
@@ -260,7 +219,7 @@ func eachParked(ctx context.Context, c *futures.Client, k fdbmodel.JobConsumer, 
 	fn func(*layout.ParkedJob) bool,
 ) error {
 	const page = 1000
-	if err := requireConsumer(ctx, c, k); err != nil {
+	if err := c.Cluster().FindJobConsumer(ctx, k); err != nil {
 		return err
 	}
 	for {
@@ -275,20 +234,4 @@ func eachParked(ctx context.Context, c *futures.Client, k fdbmodel.JobConsumer, 
 		}
 		after = parked[len(parked)-1].Index
 	}
-}
-
-func requireConsumer(ctx context.Context, c *futures.Client, k fdbmodel.JobConsumer) error {
-	if err := k.Check(); err != nil {
-		return err
-	}
-	q, err := c.Cluster().JobQueue(ctx, k.Queue)
-	if err != nil {
-		return err
-	}
-	for i := range q.Consumers {
-		if q.Consumers[i].Name == k.Name {
-			return nil
-		}
-	}
-	return fmt.Errorf("consumer %v: %w", k, fdbmodel.ErrNotFound)
 }

@@ -243,8 +243,8 @@ func (a *app) jobsRemoveCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.open(cmd.Context(), func(c *futures.Client) error {
 				if consumer != "" {
-					if err := requireConsumer(cmd.Context(), c,
-						fdbmodel.JobConsumer{Queue: args[0], Name: consumer}); err != nil {
+					k := fdbmodel.JobConsumer{Queue: args[0], Name: consumer}
+					if err := c.Cluster().FindJobConsumer(cmd.Context(), k); err != nil {
 						return err
 					}
 				}

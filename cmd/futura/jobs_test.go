@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/batch/jobqueue"
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
+	"github.com/futura-run/futura/futures/httpapi"
 )
 
 // consumeJobs runs a stage of a shell's store until it has come to an index. Jobs
@@ -54,7 +55,7 @@ func TestJobsFromTheCommandLine(t *testing.T) {
 	require.Regexp(t, `(?m)^orders +1-4`, s.ok("jobs", "list"))
 	consumeJobs(s, "orders", 4)
 	require.Regexp(t, `(?m)^orders +3-4 +price +4 +0 +2`, s.ok("jobs", "list", "orders"))
-	var logs []jobsLog
+	var logs []httpapi.JobLog
 	require.NoError(t, json.Unmarshal([]byte(s.ok("jobs", "list", "--json")), &logs))
 	require.Len(t, logs, 1)
 	require.EqualValues(t, []any{int64(4), int64(4), 2}, []any{logs[0].Last, logs[0].Consumers[0].Processed,

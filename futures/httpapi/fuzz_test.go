@@ -34,6 +34,9 @@ func FuzzRequests(f *testing.F) {
 		{"DELETE", path + "/%2e%2e", ""},
 		{"POST", "/api/v1/functions?alias=a", "\x00asm"},
 		{"GET", "/api/v1/cluster", "[]"},
+		{"POST", "/api/v1/jobs/q:append", `{"input":[{"a":1},2],"producer":"p","sequence":9223372036854775807}`},
+		{"POST", "/api/v1/jobs/q/consumers/c/parked:retry", `{"indexes":[1,-1]}`},
+		{"GET", "/api/v1/jobs/q/log?from=9223372036854775807&limit=1000", ""},
 	} {
 		f.Add(seed.method, seed.target, seed.body)
 	}

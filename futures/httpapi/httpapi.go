@@ -63,6 +63,7 @@ type server struct {
 	*stack.Stack
 	client      *futures.Client
 	counts      *sharedCounts
+	producers   producers
 	checkModule func(ctx context.Context, cid string, module []byte) error
 }
 
@@ -88,7 +89,7 @@ func Register(s *stack.Stack, client *futures.Client,
 	checkModule func(ctx context.Context, cid string, module []byte) error,
 ) {
 	counts := &sharedCounts{from: client.Counts}
-	server := &server{s, client, counts, checkModule}
+	server := &server{Stack: s, client: client, counts: counts, checkModule: checkModule}
 	server.registerFutures()
 	server.registerPut()
 	server.registerActions()
@@ -99,8 +100,10 @@ func Register(s *stack.Stack, client *futures.Client,
 	server.registerSchedules()
 	server.registerLanes()
 	server.registerPauses()
+	server.registerJobs()
 	server.registerCluster()
 	s.Collect(newClusterCollector(client, counts))
+	s.Collect(newJobCollector(client))
 }
 
 // Errors maps errors of a cluster and its store to problems. An unknown result
@@ -119,6 +122,7 @@ func Errors() []stack.ErrorCode {
 		{Err: futures.ErrUnknownWorker, Status: http.StatusConflict, Code: "unfit_worker"},
 		{Err: fdbmodel.ErrTooLarge, Status: http.StatusRequestEntityTooLarge, Code: "too_large"},
 		{Err: fdbmodel.ErrNotFound, Status: http.StatusNotFound, Code: "not_found"},
+		{Err: fdbmodel.ErrJobsRemoved, Status: http.StatusGone, Code: "jobs_removed"},
 		{Err: fdbmodel.ErrIDInUse, Status: http.StatusConflict, Code: "id_in_use"},
 		{Err: fdbmodel.ErrInUse, Status: http.StatusConflict, Code: "in_use"},
 		{Err: fdbmodel.ErrExists, Status: http.StatusConflict, Code: "exists"},

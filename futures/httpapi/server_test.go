@@ -170,7 +170,7 @@ func TestDescriptionNamesEveryRoute(t *testing.T) {
 			require.NotEmpty(t, api.Paths[at][method].Summary, "%s %s", method, at)
 		}
 	}
-	require.Len(t, api.Paths, 32)
+	require.Len(t, api.Paths, 40)
 }
 
 func TestClosedClientIsAProblem(t *testing.T) {

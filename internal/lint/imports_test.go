@@ -135,7 +135,7 @@ func importTable() map[string]imports {
 		"batch":             {},
 		"batch/memstore":    {ours: []string{"batch"}},
 		"batch/grouping":    {ours: []string{"futures", "internal/clock", "workers"}},
-		"batch/jobqueue":    {ours: slices.Clone(model)},
+		"batch/jobqueue":    {ours: slices.Clone(model), others: []string{prometheus}},
 		"batch/mongostore":  {ours: []string{"batch"}, others: []string{mongo}},
 		"batch/futurestore": {ours: append(slices.Clone(application), "batch"), others: []string{uuid, msgpack}},
 		"batch/head": {

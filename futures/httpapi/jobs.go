@@ -1,0 +1,373 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/futures/httpapi/stack"
+)
+
+const (
+	jobsPath     = "/api/v1/jobs"
+	jobLogPath   = jobsPath + "/{queue}"
+	consumerPath = jobLogPath + "/consumers/{consumer}"
+	parkedPath   = consumerPath + "/parked"
+)
+
+func (s *server) registerJobs() {
+	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, jobsPath, "list-jobs", "List the logs of jobs",
+		"With the progress of their consumers, in the order of their names."), s.listJobs)
+	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, jobLogPath, "get-jobs", "Get a log of jobs",
+		"With the progress of its consumers."), s.getJobs)
+	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, jobLogPath+"/log", "read-jobs", "Read jobs of a log",
+		"From an index on, up to limit and to about 1 MiB. The next page begins after the last index of this one."),
+		s.readJobs)
+	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, jobLogPath+":append", "append-jobs", "Append jobs",
+		"All or none. The log is made by its first job. With producer and sequence the request can be repeated."),
+		s.appendJobs)
+	stack.Register(s.Stack, stack.Admin, operation(http.MethodDelete, jobLogPath, "remove-jobs", "Remove a log of jobs",
+		"With its jobs and its consumers. Refused while a process consumes, unless force is set."), s.removeJobs)
+	stack.Register(s.Stack, stack.Admin, operation(http.MethodDelete, consumerPath, "remove-job-consumer",
+		"Remove a consumer of jobs", "With its progress and its parked jobs. Refused while a process consumes, unless force "+
+			"is set."), s.removeJobConsumer)
+	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, parkedPath, "list-parked-jobs",
+		"List the jobs that a consumer has put aside", "Because they kept failing, lowest first."), s.listParked)
+	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, parkedPath+":retry", "retry-parked-jobs",
+		"Have parked jobs tried again", "Once more, at the next heartbeat of the consumer and out of the order."),
+		s.retryParked)
+	stack.Register(s.Stack, stack.Admin, operation(http.MethodPost, parkedPath+":drop", "drop-parked-jobs",
+		"Forget parked jobs", "They will not be done. An attempt that is under way has no effects."), s.dropParked)
+}
+
+type listJobsInput struct {
+	After string `query:"after" maxLength:"64" doc:"The name of the last log of the page before"`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+}
+
+type jobLogsOutput struct {
+	Body struct {
+		Logs []JobLog `json:"logs"`
+	}
+}
+
+func (s *server) listJobs(ctx context.Context, in *listJobsInput) (*jobLogsOutput, error) {
+	queues, err := s.client.Cluster().JobQueuePage(ctx, in.After, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	out := &jobLogsOutput{}
+	out.Body.Logs = make([]JobLog, len(queues))
+	for i := range queues {
+		out.Body.Logs[i] = JobLogOf(&queues[i])
+	}
+	return out, nil
+}
+
+type jobLogInput struct {
+	Queue string `path:"queue"`
+}
+
+type jobLogOutput struct{ Body JobLog }
+
+func (s *server) getJobs(ctx context.Context, in *jobLogInput) (*jobLogOutput, error) {
+	q, err := s.client.Cluster().JobQueue(ctx, in.Queue)
+	if err != nil {
+		return nil, err
+	}
+	return &jobLogOutput{JobLogOf(&q)}, nil
+}
+
+type readJobsInput struct {
+	Queue string `path:"queue"`
+	From  int64  `query:"from" minimum:"0" doc:"The index of the first job. Default: the first that is in the log"`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+}
+
+type jobsOutput struct {
+	Body struct {
+		Jobs []Job `json:"jobs"`
+	}
+}
+
+func (s *server) readJobs(ctx context.Context, in *readJobsInput) (*jobsOutput, error) {
+	q, err := s.client.Cluster().JobQueue(ctx, in.Queue)
+	if err != nil {
+		return nil, err
+	}
+	jobs, err := s.client.Cluster().ReadJobs(ctx, in.Queue, max(in.From, q.First), in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	out := &jobsOutput{}
+	out.Body.Jobs = make([]Job, len(jobs))
+	for i := range jobs {
+		out.Body.Jobs[i] = Job{jobs[i].Index, bytesOf(jobs[i].Value), time.UnixMilli(jobs[i].At).UTC()}
+	}
+	return out, nil
+}
+
+// AppendJobs are jobs to append to a log.
+type AppendJobs struct {
+	_ struct{} `additionalProperties:"false"` // reject misspelt fields
+
+	Input    json.RawMessage `json:"input,omitempty" doc:"An array of up to 1,000 jobs, as logs of Go types expect them"`
+	Values   []string        `json:"values,omitempty" maxItems:"1000" doc:"Or jobs as strings"`
+	Encoding string          `json:"encoding,omitempty" enum:"text,base64" doc:"Of values; text by default"`
+	Producer string          `json:"producer,omitempty" maxLength:"64" doc:"Names the append, together with sequence"`
+	Sequence int64           `json:"sequence,omitempty" minimum:"0" doc:"Above 0, higher with each append of a producer"`
+}
+
+// jobs returns the jobs as they are stored.
+func (b *AppendJobs) jobs() ([][]byte, error) {
+	if (len(b.Input) == 0) == (len(b.Values) == 0) {
+		return nil, stack.BadRequest("say input or values, one of them, with 1 to %d jobs", fdbmodel.MaxAppend)
+	}
+	if (b.Producer == "") != (b.Sequence == 0) {
+		return nil, stack.BadRequest("say both producer and sequence, above 0, or none of them")
+	}
+	if len(b.Input) > 0 {
+		return jobsOf(b.Input)
+	}
+	jobs := make([][]byte, 0, len(b.Values))
+	for i, value := range b.Values {
+		job := []byte(value)
+		if b.Encoding == "base64" {
+			var err error
+			if job, err = base64.StdEncoding.DecodeString(value); err != nil {
+				return nil, stack.BadRequest("values[%d] is no base64", i)
+			}
+		}
+		jobs = append(jobs, job)
+	}
+	return jobs, nil
+}
+
+// jobsOf returns the values of an array of JSON, no more than one append takes.
+func jobsOf(array []byte) (jobs [][]byte, err error) {
+	d := json.NewDecoder(bytes.NewReader(array))
+	if token, err := d.Token(); err != nil || token != json.Delim('[') {
+		return nil, stack.BadRequest("input: use an array of jobs")
+	}
+	for d.More() {
+		if len(jobs) == fdbmodel.MaxAppend {
+			return nil, stack.BadRequest("input: use at most %d jobs", fdbmodel.MaxAppend)
+		}
+		var job json.RawMessage
+		if err := d.Decode(&job); err != nil {
+			return nil, stack.BadRequest("input[%d] is no JSON", len(jobs))
+		}
+		jobs = append(jobs, job)
+	}
+	if len(jobs) == 0 {
+		return nil, stack.BadRequest("input: use an array of 1 to %d jobs", fdbmodel.MaxAppend)
+	}
+	return jobs, nil
+}
+
+type appendJobsInput struct {
+	Queue string `path:"queue"`
+	Body  AppendJobs
+}
+
+// Appended says what an append has done.
+type Appended struct {
+	Queue    string `json:"queue"`
+	Appended int    `json:"appended" doc:"0 if the producer has appended this sequence, or a higher one, before"`
+	First    int64  `json:"first" doc:"The index of the first job; 0 if that is known no more"`
+}
+
+type appendedOutput struct{ Body Appended }
+
+func (s *server) appendJobs(ctx context.Context, in *appendJobsInput) (*appendedOutput, error) {
+	jobs, err := in.Body.jobs()
+	if err != nil {
+		return nil, err
+	}
+	a := fdbmodel.JobAppend{
+		Queue: in.Queue, Jobs: jobs, Producer: in.Body.Producer, Sequence: in.Body.Sequence, Keep: true,
+	}
+	if a.Producer == "" {
+		p, err := s.producers.take(s.client.Cluster())
+		if err != nil {
+			return nil, err
+		}
+		defer s.producers.put(p)
+		a.Producer, a.Sequence, a.Keep = p.name, p.sequence, false
+	}
+	first, isNew, err := s.client.Cluster().AppendJobs(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	out := &appendedOutput{Appended{Queue: in.Queue, First: first}}
+	if isNew {
+		out.Body.Appended = len(jobs)
+	}
+	return out, nil
+}
+
+// producers are the names under which the server appends for requests without one. Each
+// is for one request at a time, and the log forgets it a day after its last append.
+type producers struct {
+	mu   sync.Mutex
+	free []*producer
+}
+
+type producer struct {
+	name     string
+	sequence int64
+}
+
+func (p *producers) take(cluster *fdbmodel.Cluster) (*producer, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if last := len(p.free) - 1; last >= 0 {
+		taken := p.free[last]
+		p.free = p.free[:last]
+		taken.sequence++
+		return taken, nil
+	}
+	name, err := cluster.DrawWorkerID()
+	return &producer{string(name), 1}, err
+}
+
+func (p *producers) put(used *producer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = append(p.free, used)
+}
+
+type removeJobsInput struct {
+	Queue string `path:"queue"`
+	Force bool   `query:"force" doc:"Even if a process consumes, or did until it died"`
+}
+
+func (s *server) removeJobs(ctx context.Context, in *removeJobsInput) (*struct{}, error) {
+	return nil, s.client.Cluster().DropJobs(ctx, in.Queue, "", in.Force)
+}
+
+type removeConsumerInput struct {
+	Queue    string `path:"queue"`
+	Consumer string `path:"consumer"`
+	Force    bool   `query:"force" doc:"Even if a process consumes, or did until it died"`
+}
+
+func (s *server) removeJobConsumer(ctx context.Context, in *removeConsumerInput) (*struct{}, error) {
+	k := fdbmodel.JobConsumer{Queue: in.Queue, Name: in.Consumer}
+	if err := s.client.Cluster().FindJobConsumer(ctx, k); err != nil {
+		return nil, err
+	}
+	return nil, s.client.Cluster().DropJobs(ctx, in.Queue, in.Consumer, in.Force)
+}
+
+type listParkedInput struct {
+	Queue    string `path:"queue"`
+	Consumer string `path:"consumer"`
+	After    int64  `query:"after" minimum:"0" doc:"The last index of the page before"`
+	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+}
+
+type parkedOutput struct {
+	Body struct {
+		Jobs []ParkedJob `json:"jobs"`
+	}
+}
+
+func (s *server) listParked(ctx context.Context, in *listParkedInput) (*parkedOutput, error) {
+	parked, err := s.parked(ctx, fdbmodel.JobConsumer{Queue: in.Queue, Name: in.Consumer}, in.After, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	out := &parkedOutput{}
+	out.Body.Jobs = make([]ParkedJob, len(parked))
+	for i := range parked {
+		out.Body.Jobs[i] = parkedOf(&parked[i])
+	}
+	return out, nil
+}
+
+func (s *server) parked(ctx context.Context, k fdbmodel.JobConsumer, after int64, limit int,
+) ([]layout.ParkedJob, error) {
+	if err := s.client.Cluster().FindJobConsumer(ctx, k); err != nil {
+		return nil, err
+	}
+	return s.client.Cluster().ParkedJobs(ctx, k, after, limit)
+}
+
+// SettleJobs names parked jobs.
+type SettleJobs struct {
+	_ struct{} `additionalProperties:"false"` // reject misspelt fields
+
+	Indexes []int64 `json:"indexes,omitempty" maxItems:"1000" doc:"The jobs"`
+	All     bool    `json:"all,omitempty" doc:"Or all of them, the first 1,000 above after"`
+	After   int64   `json:"after,omitempty" minimum:"0" doc:"With all: the last index of the answer before"`
+}
+
+type settleInput struct {
+	Queue    string `path:"queue"`
+	Consumer string `path:"consumer"`
+	Body     SettleJobs
+}
+
+// SettledJobs are parked jobs that were retried or dropped.
+type SettledJobs struct {
+	Queue    string  `json:"queue"`
+	Consumer string  `json:"consumer"`
+	Indexes  []int64 `json:"indexes" doc:"Those that were parked"`
+	Missing  []int64 `json:"missing,omitempty" doc:"Those that were not"`
+	More     bool    `json:"more,omitempty" doc:"With all: there may be others above the last index"`
+}
+
+type settledOutput struct{ Body SettledJobs }
+
+func (s *server) retryParked(ctx context.Context, in *settleInput) (*settledOutput, error) {
+	return s.settle(ctx, in, s.client.Cluster().RetryParked)
+}
+
+func (s *server) dropParked(ctx context.Context, in *settleInput) (*settledOutput, error) {
+	return s.settle(ctx, in, s.client.Cluster().DropParked)
+}
+
+// maxSettled is how many parked jobs one request settles.
+const maxSettled = 1000
+
+// settle does the same to parked jobs. Those that are gone don't keep it from the
+// others.
+func (s *server) settle(ctx context.Context, in *settleInput,
+	do func(context.Context, fdbmodel.JobConsumer, int64) error,
+) (*settledOutput, error) {
+	k, indexes := fdbmodel.JobConsumer{Queue: in.Queue, Name: in.Consumer}, in.Body.Indexes
+	if in.Body.All == (len(indexes) > 0) {
+		return nil, stack.BadRequest("say indexes or all, one of them")
+	}
+	parked, err := s.parked(ctx, k, in.Body.After, maxSettled)
+	if err != nil {
+		return nil, err
+	}
+	out := &settledOutput{SettledJobs{Queue: k.Queue, Consumer: k.Name, Indexes: []int64{}}}
+	if in.Body.All {
+		out.Body.More = len(parked) == maxSettled
+		for i := range parked {
+			indexes = append(indexes, parked[i].Index)
+		}
+	}
+	for _, index := range indexes {
+		switch err := do(ctx, k, index); {
+		case errors.Is(err, fdbmodel.ErrNotFound):
+			out.Body.Missing = append(out.Body.Missing, index)
+		case err != nil:
+			return nil, fmt.Errorf("after %d jobs: %w", len(out.Body.Indexes), err)
+		default:
+			out.Body.Indexes = append(out.Body.Indexes, index)
+		}
+	}
+	return out, nil
+}
