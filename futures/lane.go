@@ -49,6 +49,10 @@ type LaneSettings struct {
 	Most   int
 	Bytes  int64
 	Linger time.Duration
+	// Target is where the JSON input of a future has the key of its lane, as an RFC 6901
+	// pointer such as /table, up to 256 bytes, for who submits without the code of the
+	// function: over HTTP, or by LaneKind.Task. It needs Bundle. Defaults to none.
+	Target string
 }
 
 // LaneKind is a kind of lanes.
@@ -90,7 +94,7 @@ func (c *Client) SetLaneKind(ctx context.Context, name string, s LaneSettings) e
 	}
 	return c.cluster.SetLaneKind(ctx, name, layout.LaneKind{
 		Width: s.Width, Total: s.Total, Rate: s.Rate, Every: s.Every, Aside: s.Aside,
-		Bundle: s.Bundle, Most: s.Most, Bytes: s.Bytes, Linger: s.Linger,
+		Bundle: s.Bundle, Most: s.Most, Bytes: s.Bytes, Linger: s.Linger, Target: s.Target,
 	})
 }
 
@@ -124,8 +128,8 @@ func (c *Client) LaneKind(ctx context.Context, name string) (LaneKind, error) {
 }
 
 func laneKindOf(name string, k layout.LaneKind) LaneKind {
-	return LaneKind{name, LaneSettings{k.Width, k.Total, k.Rate, k.Every, k.Aside, k.Bundle, k.Most, k.Bytes, k.Linger},
-		k.Paused}
+	return LaneKind{name, LaneSettings{k.Width, k.Total, k.Rate, k.Every, k.Aside, k.Bundle, k.Most, k.Bytes, k.Linger,
+		k.Target}, k.Paused}
 }
 
 // PauseLaneKind keeps all lanes of a kind from admitting futures until ResumeLaneKind is

@@ -61,6 +61,10 @@ type Settings struct {
 	// time after InPlaceWait, before that counts as an attempt. Defaults to 0.
 	InPlace     int
 	InPlaceWait time.Duration
+	// Target is where the input of a task has its target, as an RFC 6901 pointer into the
+	// JSON of In, such as /table: for clients without the Go code. Defaults to none, and
+	// they have to name the target.
+	Target string
 	// Clock defaults to the machine's.
 	Clock clock.Clock
 }
@@ -68,6 +72,7 @@ type Settings struct {
 // Handler is one batch API. Its tasks have the type In, and their results Out.
 type Handler[In, Out any] struct {
 	def      futures.Definition[In, Out]
+	target   func(In) string
 	settings Settings
 }
 
@@ -79,7 +84,7 @@ func Define[In, Out any](name string, target func(In) string, s Settings, option
 	if s.Clock == nil {
 		s.Clock = clock.Real{}
 	}
-	return Handler[In, Out]{futures.Define[In, Out](name, options...).InLane(name, target), s}
+	return Handler[In, Out]{futures.Define[In, Out](name, options...).InLane(name, target), target, s}
 }
 
 // Setup makes the settings of the handler those of the cluster. Each process may call it;
@@ -90,7 +95,7 @@ func (h Handler[In, Out]) Setup(ctx context.Context, c *futures.Client) error {
 	s := h.settings
 	return c.SetLaneKind(ctx, h.def.Name(), futures.LaneSettings{
 		Width: s.Width, Total: s.Total, Rate: s.Rate, Every: s.Every,
-		Bundle: "go:" + h.def.Name(), Most: s.Most, Bytes: s.Bytes, Linger: s.Linger,
+		Bundle: "go:" + h.def.Name(), Most: s.Most, Bytes: s.Bytes, Linger: s.Linger, Target: s.Target,
 	})
 }
 
@@ -108,15 +113,14 @@ func (h Handler[In, Out]) SubmitAll(ctx context.Context, c *futures.Client, in [
 }
 
 // Status is what has become of a task.
-type Status string
+type Status = futures.TaskStatus
 
-// The states of a task. There is no state between created and in progress: the
-// transaction that takes a task into a bundle hands it to the call.
+// The states of a task.
 const (
-	Created    Status = "created"
-	InProgress Status = "in-progress"
-	Succeeded  Status = "succeeded"
-	Failed     Status = "failed"
+	Created    = futures.TaskCreated
+	InProgress = futures.TaskInProgress
+	Succeeded  = futures.TaskSucceeded
+	Failed     = futures.TaskFailed
 )
 
 // StatusOf returns what has become of the task that a future is. It returns the errors of
@@ -126,16 +130,7 @@ func StatusOf(ctx context.Context, c *futures.Client, id futures.ID) (Status, er
 	if err != nil {
 		return "", err
 	}
-	switch v.State {
-	case futures.Claimed:
-		return InProgress, nil
-	case futures.Realized:
-		return Succeeded, nil
-	case futures.Failed:
-		return Failed, nil
-	default:
-		return Created, nil
-	}
+	return futures.TaskStatusOf(v.State), nil
 }
 
 // Task is a task that a call is to do.
@@ -158,7 +153,8 @@ type Outcome[Out any] struct {
 type Call[In, Out any] func(ctx context.Context, target string, tasks []Task[In]) ([]Outcome[Out], error)
 
 // Bind returns the arguments of workers.Worker.RegisterBundle. A worker may have any
-// number of handlers.
+// number of handlers. A task that was submitted for another target than its input has,
+// by an option or by a client without the Go code, fails without a retry.
 func (h Handler[In, Out]) Bind(call Call[In, Out]) (name string, fn workers.BundleFunction) {
 	return h.def.Name(), func(ctx context.Context, target string, members []workers.Member) ([]workers.MemberEnd, error) {
 		ends := make([]workers.MemberEnd, len(members))
@@ -166,6 +162,9 @@ func (h Handler[In, Out]) Bind(call Call[In, Out]) (name string, fn workers.Bund
 		var at []int
 		for i, m := range members {
 			in, err := h.def.Decode(m.Codec, m.Args)
+			if err == nil {
+				target, err = h.sameTarget(target, in)
+			}
 			if err != nil {
 				ends[i].Err = err
 				continue
@@ -194,6 +193,17 @@ func (h Handler[In, Out]) Bind(call Call[In, Out]) (name string, fn workers.Bund
 		}
 		return ends, nil
 	}
+}
+
+// sameTarget returns the target of a call, which is that of its first task if it has none,
+// and an error unless it is that of the input as well.
+func (h Handler[In, Out]) sameTarget(target string, in In) (string, error) {
+	own := h.target(in)
+	if target != "" && own != target {
+		return target, workers.Permanent(fmt.Errorf("the target of the task is %.80q, but it was submitted for %.80q", own,
+			target))
+	}
+	return own, nil
 }
 
 // wait waits before tasks are tried again in place.

@@ -346,3 +346,33 @@ func TestManyTasks(t *testing.T) {
 		})
 	}
 }
+
+// TestTasksWithoutGo submits JSON whose target follows from the settings, and a task for
+// another target than its own, which shares no call.
+func TestTasksWithoutGo(t *testing.T) {
+	t.Parallel()
+	h := handler(grouping.Settings{Target: "/Target"})
+	s := newShop(t, h, 1)
+	kind, err := s.client.LaneKind(t.Context(), "order")
+	require.NoError(t, err)
+	mine, err := kind.Task([]byte(`{"Target":"t","N":3}`), "")
+	require.NoError(t, err)
+	require.Equal(t, futures.Lane{Kind: "order", Key: "t"}, mine.Lane)
+	wrong := mine
+	wrong.Lane.Key = "u"
+	alone := mine
+	alone.Lane = futures.Lane{}
+	got, err := s.client.SubmitMany(t.Context(), []futures.Task{mine, wrong, alone})
+	require.NoError(t, err)
+	r, err := got[0].Await(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "6", string(r.Value))
+	_, err = got[1].Await(t.Context())
+	var failed *futures.FailedError
+	require.ErrorAs(t, err, &failed)
+	require.ErrorContains(t, err, `is "t", but it was submitted for "u"`)
+	require.Equal(t, 1, failed.Attempt)
+	_, err = got[2].Await(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "t", s.on[3], "without a lane it has its own target")
+}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/inspect"
 	"github.com/futura-run/futura/futures"
 )
@@ -67,18 +66,7 @@ func (a *app) cancelCommand() *cobra.Command {
 				return a.open(cmd.Context(), func(c *futures.Client) error { return a.cancelAll(cmd.Context(), c, &s, reason) })
 			}
 			return a.each(cmd.Context(), args, func(c *futures.Client, id futures.ID) (changed, error) {
-				outcome, state, err := c.Cluster().Cancel(cmd.Context(), id, reason)
-				switch one := (changed{State: state.String()}); outcome {
-				case fdbmodel.Applied:
-					one.Outcome = "cancelled"
-					return one, err
-				case fdbmodel.Requested:
-					one.Outcome, one.text = "requested", "asked to stop"
-					return one, err
-				default:
-					one.Outcome, one.text = "over", "is already over: "+one.State
-					return one, err
-				}
+				return cancelOne(cmd.Context(), c, id, reason)
 			})
 		},
 	}

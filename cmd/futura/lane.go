@@ -68,7 +68,7 @@ func (a *app) laneSetCommand() *cobra.Command {
 			"line.",
 		Example: "  futura lane set mail --width 1\n  futura lane set crawl --width 2 --rate 10/s --aside\n" +
 			"  futura lane set export --total 20\n  futura lane set crawl --rate 0\n" +
-			"  futura lane set write --bundle go:write --most 50 --linger 100ms",
+			"  futura lane set write --bundle go:write --target /table --most 50 --linger 100ms",
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
@@ -93,6 +93,8 @@ func (a *app) laneSetCommand() *cobra.Command {
 	flags.Int64Var(&s.Bytes, "bytes", 0, "how many bytes of arguments a bundle has at most (default 1 MB, at most 4 MiB)")
 	flags.DurationVar(&s.Linger, "linger", 0,
 		"how long a bundle with more than one future waits for others, at most a minute (default 0)")
+	flags.StringVar(&s.Target, "target", "",
+		"where the JSON input of a future has its key, as a pointer such as /table, for futura tasks and HTTP")
 	return cmd
 }
 
@@ -140,7 +142,7 @@ func keepBundle(s *futures.LaneSettings, was *futures.LaneKind, flags *pflag.Fla
 	}
 	for flag, keep := range map[string]func(){
 		"most": func() { s.Most = was.Most }, "bytes": func() { s.Bytes = was.Bytes },
-		"linger": func() { s.Linger = was.Linger },
+		"linger": func() { s.Linger = was.Linger }, "target": func() { s.Target = was.Target },
 	} {
 		if !flags.Changed(flag) {
 			keep()
@@ -170,6 +172,9 @@ func describeKind(k *futures.LaneKind) string {
 	}
 	if k.Bundle != "" {
 		text += fmt.Sprintf(", %s runs up to %d together, of %d bytes", k.Bundle, k.Most, k.Bytes)
+	}
+	if k.Target != "" {
+		text += ", by " + k.Target
 	}
 	if k.Linger > 0 {
 		text += fmt.Sprintf(", which waits %v for more", k.Linger)

@@ -165,7 +165,8 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.explainCommand(), a.cancelCommand(), a.retryCommand(), a.deleteCommand(), a.functionCommand(),
 		a.workersCommand(), a.checkCommand(), a.benchCommand(), a.demoCommand(), a.devCommand(), a.workerCommand(),
 		a.versionCommand())
-	root.AddCommand(a.laneCommand(), a.scheduleCommand(), a.uniqueCommand(), a.limitsCommand(), a.jobsCommand())
+	root.AddCommand(a.laneCommand(), a.scheduleCommand(), a.uniqueCommand(), a.limitsCommand(), a.jobsCommand(),
+		a.tasksCommand())
 	root.AddCommand(a.pauseCommand(), a.resumeCommand())
 	root.AddCommand(a.batchCommand(), a.headCommand(), a.tokenCommand())
 	root.AddCommand(a.clusterCommand(), a.inspectCommand(), a.migrateCommand(), a.backupCommand(), a.restoreCommand())

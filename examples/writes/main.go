@@ -26,7 +26,7 @@ type Row struct{ Table, Value string }
 // writes are the tasks: at most 50 rows in a statement, and one statement per table at a
 // time. The result is how many rows were written together.
 var writes = grouping.Define[Row, int]("write", func(r Row) string { return r.Table },
-	grouping.Settings{Most: 50, InPlace: 1, InPlaceWait: 100 * time.Millisecond}, futures.Retries(5))
+	grouping.Settings{Most: 50, Target: "/Table", InPlace: 1, InPlaceWait: 100 * time.Millisecond}, futures.Retries(5))
 
 func main() {
 	store := flag.String("store", "memory:", "where futures are kept")

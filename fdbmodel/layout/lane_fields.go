@@ -16,7 +16,7 @@ func (l *Lane) readField(name, b []byte) ([]byte, error) {
 
 func (k *LaneKind) appendFields(f fields) fields {
 	f = f.int("w", int64(k.Width)).int("t", int64(k.Total)).int("r", int64(k.Rate)).int("e", int64(k.Every))
-	f = f.text("b", k.Bundle).int("m", int64(k.Most)).int("y", k.Bytes).int("l", int64(k.Linger))
+	f = f.text("b", k.Bundle).int("m", int64(k.Most)).int("y", k.Bytes).int("l", int64(k.Linger)).text("g", k.Target)
 	return f.bool("a", k.Aside).bool("p", k.Paused).int("s", k.Sweep)
 }
 
@@ -38,6 +38,8 @@ func (k *LaneKind) readField(name, b []byte) ([]byte, error) {
 		return readInt(b, &k.Bytes)
 	case "l":
 		return readInt(b, &k.Linger)
+	case "g":
+		return readText(b, &k.Target)
 	case "a":
 		return readBool(b, &k.Aside)
 	case "p":

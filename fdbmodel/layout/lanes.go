@@ -78,6 +78,10 @@ type LaneKind struct {
 	// Linger is how long a bundle that is not full, and has more than one member, waits
 	// for others. Defaults to 0: it does not.
 	Linger time.Duration `msgpack:"l,omitempty" json:"linger_ns,omitempty"`
+	// Target is where in the JSON input of a future the key of its lane is, as an RFC 6901
+	// pointer such as /table, for who submits without the code of the function. Defaults
+	// to none.
+	Target string `msgpack:"g,omitempty" json:"target,omitempty"`
 	// Paused says that no future of the kind is admitted.
 	Paused bool `msgpack:"p,omitempty" json:"paused,omitempty"`
 	// Sweep is not 0 while lanes may have room for futures in line since the settings
@@ -130,6 +134,8 @@ func (k LaneKind) Validate() error {
 
 func (k LaneKind) validateBundles() error {
 	switch {
+	case k.Bundle == "" && k.Target != "":
+		return fmt.Errorf("%w: the target %.80q without a function that runs bundles", ErrBadConfig, k.Target)
 	case k.Bundle == "" && (k.Most != 0 || k.Bytes != 0 || k.Linger != 0):
 		return fmt.Errorf("%w: a bundle of %d futures, %d bytes and %v without a function that runs it", ErrBadConfig, k.Most,
 			k.Bytes, k.Linger)
@@ -143,6 +149,9 @@ func (k LaneKind) validateBundles() error {
 		return fmt.Errorf("%w: bundles of %d bytes: use 1 to %d", ErrBadConfig, k.Bytes, maxBundleBytes)
 	case k.Linger < 0 || k.Linger > maxLinger:
 		return fmt.Errorf("%w: bundles that linger for %v: use up to %v", ErrBadConfig, k.Linger, maxLinger)
+	case k.Target != "" && (len(k.Target) > maxPointer || CheckPointer(k.Target) != nil):
+		return fmt.Errorf("%w: the target %.80q: use an RFC 6901 pointer into the input of up to %d bytes, such as /table",
+			ErrBadConfig, k.Target, maxPointer)
 	case !goFunction.MatchString(k.Bundle):
 		return fmt.Errorf("%w: bundles run by %.80q: use the name of a Go function, go:NAME", ErrBadConfig, k.Bundle)
 	}

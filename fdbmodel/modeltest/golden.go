@@ -121,7 +121,7 @@ func goldenLanes() []GoldenRecord {
 		{"pause", &layout.PauseRecord{At: 1, Reason: "r"}, false, empty[layout.PauseRecord]()},
 		{"lane kind", &layout.LaneKind{
 			Width: 1, Total: 2, Rate: 3, Every: time.Second, Aside: true, Paused: true, Sweep: 4,
-			Bundle: "go:b", Most: 5, Bytes: 6, Linger: 7,
+			Bundle: "go:b", Most: 5, Bytes: 6, Linger: 7, Target: "/t",
 		}, false, empty[layout.LaneKind]()},
 		{"lane total", &layout.LaneTotal{Open: 1, Lined: true}, false, empty[layout.LaneTotal]()},
 		{"lane", &layout.LaneRecord{Open: 1, Lined: true, Paused: true, Due: 2, Spent: 3, Turn: true, Called: 4}, false,

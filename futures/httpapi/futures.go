@@ -156,7 +156,7 @@ func (s *server) registerFutures() {
 			"does not grow with the others. A page may be empty and still have a cursor of the next one."), s.list)
 	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, futuresPath+"/{id}", "get", "Get a future",
 		"With wait, answers once the future is over, or after that time with the future as it is."), s.get)
-	s.registerResult()
+	s.registerResultOf(futuresPath, "get-result", "Get a result's bytes", s.result)
 	s.registerFollow()
 }
 
@@ -182,13 +182,7 @@ func (s *server) submit(ctx context.Context, in *submitInput) (*answer, error) {
 	if t.Key == "" {
 		t.Key = in.Key
 	}
-	t.NoNotify = wait == 0
-	var f *futures.Future
-	err = s.inRoom(ctx, in.Room, func(ctx context.Context, wait bool) (err error) {
-		t.WaitForRoom = wait
-		f, err = s.client.Submit(ctx, t)
-		return err
-	})
+	f, err := s.submitOne(ctx, t, in.Room, wait)
 	if err != nil {
 		return nil, err
 	}
@@ -201,6 +195,28 @@ func (s *server) submit(ctx context.Context, in *submitInput) (*answer, error) {
 		out.Status = http.StatusOK
 	}
 	return out, nil
+}
+
+// submitOne submits a future that is to be awaited if wait is not 0, once there is room.
+func (s *server) submitOne(ctx context.Context, t futures.Task, room string, wait time.Duration,
+) (f *futures.Future, err error) {
+	t.NoNotify = wait == 0
+	err = s.inRoom(ctx, room, func(ctx context.Context, wait bool) (err error) {
+		t.WaitForRoom = wait
+		f, err = s.client.Submit(ctx, t)
+		return err
+	})
+	return f, err
+}
+
+// submitAll submits futures once there is room. With an error it returns those that exist.
+func (s *server) submitAll(ctx context.Context, tasks []futures.Task, room string) (all []*futures.Future, err error) {
+	err = s.inRoom(ctx, room, func(ctx context.Context, wait bool) (err error) {
+		tasks[0].WaitForRoom = wait
+		all, err = s.client.SubmitMany(ctx, tasks)
+		return err
+	})
+	return all, err
 }
 
 // answer returns a future once it is over, or after wait.
@@ -266,12 +282,7 @@ func (s *server) submitMany(ctx context.Context, in *submitManyInput) (*submitMa
 		t.NoNotify = true
 		tasks[i] = t
 	}
-	var handles []*futures.Future
-	err := s.inRoom(ctx, in.Room, func(ctx context.Context, wait bool) (err error) {
-		tasks[0].WaitForRoom = wait
-		handles, err = s.client.SubmitMany(ctx, tasks)
-		return err
-	})
+	handles, err := s.submitAll(ctx, tasks, in.Room)
 	if err != nil {
 		return nil, fmt.Errorf("only the first %d of %d futures were submitted: %w", len(handles), len(tasks), err)
 	}

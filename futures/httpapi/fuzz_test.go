@@ -28,6 +28,10 @@ func FuzzRequests(f *testing.F) {
 		{"POST", path + ":submit", `{"futures":[{"function":"go:f","id":"` + never + `"},{"function":"go:g",` +
 			`"codec":"inputs","inputs":["` + never + `"]},{"function":"go:h","input":[{"$future":"` + never + `"}]}]}`},
 		{"GET", path + "/" + never + "/graph?dependants=true&depth=3&limit=2&fan=1", ""},
+		{"PUT", lanes + "/write", `{"bundle":"go:write","target":"/table"}`},
+		{"POST", tasks, `{"handler":"write","input":{"table":"x"},"delay_ms":1}`},
+		{"POST", tasks + ":submit", `{"tasks":[{"handler":"write","input":{"table":{}}},{"handler":"write","input":1}]}`},
+		{"GET", tasks + "/" + never + "/result?wait=1ms", ""},
 		{"GET", path + "?limit=1&cursor=AAAAAAAAAAAAAAAAAAAAAAAA", ""},
 		{"GET", path + "/" + never + ":cancel", ""},
 		{"POST", path + "/" + never + ":cancel", `{"reason":"r"}`},

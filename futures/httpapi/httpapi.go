@@ -99,6 +99,7 @@ func Register(s *stack.Stack, client *futures.Client,
 	server.registerFunctions()
 	server.registerSchedules()
 	server.registerLanes()
+	server.registerTasks()
 	server.registerPauses()
 	server.registerJobs()
 	server.registerCluster()

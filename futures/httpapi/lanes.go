@@ -41,6 +41,7 @@ type LaneSettings struct {
 	Most     int    `json:"most,omitempty" minimum:"0" maximum:"100" doc:"Most futures of a bundle; 100 by default"`
 	Bytes    int64  `json:"bytes,omitempty" minimum:"0" doc:"Most bytes of their arguments; 1 MB by default"`
 	LingerMS int64  `json:"linger_ms,omitempty" minimum:"0" doc:"How long a bundle with more than one waits for others"`
+	Target   string `json:"target,omitempty" maxLength:"256" doc:"Where the input has the key: a JSON pointer"`
 }
 
 // LaneKind is a kind of lanes.
@@ -57,6 +58,7 @@ type LaneKind struct {
 	Most     int    `json:"most,omitempty"`
 	Bytes    int64  `json:"bytes,omitempty"`
 	LingerMS int64  `json:"linger_ms,omitempty"`
+	Target   string `json:"target,omitempty" doc:"Where the input has the key, as a JSON pointer"`
 }
 
 // LaneKindOf returns the view of a kind of lanes.
@@ -64,6 +66,7 @@ func LaneKindOf(k *futures.LaneKind) LaneKind {
 	return LaneKind{
 		Name: k.Name, Width: k.Width, Total: k.Total, Rate: k.Rate, EveryMS: k.Every.Milliseconds(), Aside: k.Aside,
 		Paused: k.Paused, Bundle: k.Bundle, Most: k.Most, Bytes: k.Bytes, LingerMS: k.Linger.Milliseconds(),
+		Target: k.Target,
 	}
 }
 
@@ -144,6 +147,7 @@ func (s *server) setLaneKind(ctx context.Context, in *setLaneKindInput) (*laneKi
 	settings := futures.LaneSettings{
 		Width: b.Width, Total: b.Total, Rate: b.Rate, Every: time.Duration(b.EveryMS) * time.Millisecond, Aside: b.Aside,
 		Bundle: b.Bundle, Most: b.Most, Bytes: b.Bytes, Linger: time.Duration(b.LingerMS) * time.Millisecond,
+		Target: b.Target,
 	}
 	if settings.Rate > 0 && settings.Every == 0 {
 		settings.Every = time.Second

@@ -19,9 +19,10 @@ const octets = "application/octet-stream"
 // binaryBody describes a body of bytes.
 type binaryBody []byte
 
-func (s *server) registerResult() {
-	op := operation(http.MethodGet, futuresPath+"/{id}/result", "get-result", "Get a result's bytes",
-		"Of any size, in parts with Range; 416 for one that it does not have. 409 if the future is not over after wait, or "+
+// registerResultOf adds the route of results below a path.
+func (s *server) registerResultOf(path, name, summary string, handle func(http.ResponseWriter, *http.Request) error) {
+	op := operation(http.MethodGet, path+"/{id}/result", name, summary,
+		"Of any size, in parts with Range; 416 for one that it does not have. 409 if it is not over after wait, or "+
 			"has failed. An answer that can't be completed is cut off: go on with Range and If-Range.")
 	op.Parameters = []*huma.Param{
 		{Name: "wait", In: "query", Description: "How long to wait for the end, such as 30s; at most 1m",
@@ -30,7 +31,7 @@ func (s *server) registerResult() {
 			Schema: &huma.Schema{Type: "string"}},
 	}
 	s.Handle(stack.Route{
-		Permission: stack.Read, Handle: s.result, Operation: op,
+		Permission: stack.Read, Handle: handle, Operation: op,
 		OutStream: map[string]any{octets: binaryBody{}, "application/json": binaryBody{}},
 	})
 }

@@ -164,13 +164,15 @@ func TestDescriptionNamesEveryRoute(t *testing.T) {
 		lanes + "/{kind}:resume": {"post"}, lanes + "/{kind}/keys": {"get"}, lanes + "/{kind}/keys/{key}": {"get", "put"},
 		schedules: {"get", "post"}, schedules + "/{name}": {"get", "put", "delete"}, schedules + "/{name}:pause": {"post"},
 		schedules + "/{name}:resume": {"post"}, schedules + "/{name}:trigger": {"post"},
+		tasks: {"post"}, tasks + ":submit": {"post"}, tasks + "/{id}": {"get"}, tasks + "/{id}/result": {"get"},
+		tasks + "/{id}:cancel": {"post"},
 	} {
 		require.Len(t, api.Paths[at], len(methods), at)
 		for _, method := range methods {
 			require.NotEmpty(t, api.Paths[at][method].Summary, "%s %s", method, at)
 		}
 	}
-	require.Len(t, api.Paths, 40)
+	require.Len(t, api.Paths, 45)
 }
 
 func TestClosedClientIsAProblem(t *testing.T) {

@@ -40,3 +40,20 @@ func (w *walk) resumeWork() call {
 		{"queue", "unused"}, {"function", "go:unused"}, {"function", "wasm:none"}, {}, {"queue", ""}, {"queue", "default"},
 	})...), codes: []int{codeOK, codeNotFound, codeUsage}}
 }
+
+// tasksSubmit submits nothing: no handler exists.
+func (w *walk) tasksSubmit() call {
+	return call{args: append([]string{"tasks", "submit"}, pick(w, [][]string{
+		{}, {"none"}, {"none", "--input", "{}"}, {"l1", "--input", "{}"}, {"l1", "--input", "{}", "--target", "x"},
+		{"l2", "--input-file", "/none"}, {"a b", "--input", "1"}, {"l1", "--input", "x", "--key", ""},
+	})...), codes: []int{codeNotFound, codeUsage}}
+}
+
+// byTask makes calls with ids of futures that are no tasks.
+func byTask(command string) func(*walk) call {
+	return func(w *walk) call {
+		c := byID(command)(w)
+		c.args, c.codes = append([]string{"tasks"}, c.args...), []int{codeOK, codeNotFound, codeUsage}
+		return c
+	}
+}

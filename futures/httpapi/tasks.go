@@ -1,0 +1,249 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi/stack"
+)
+
+const tasksPath = "/api/v1/tasks"
+
+// NewTask describes a task of a handler to submit.
+type NewTask struct {
+	_ struct{} `additionalProperties:"false"` // reject misspelt fields
+
+	Handler    string          `json:"handler" minLength:"1" maxLength:"64" doc:"A kind of lanes that has a bundle"`
+	Input      json.RawMessage `json:"input" doc:"What the handler takes for a task"`
+	Target     string          `json:"target,omitempty" maxLength:"256" doc:"Required if the handler does not say where"`
+	Queue      string          `json:"queue,omitempty" default:"default"`
+	Tags       []string        `json:"tags,omitempty" maxItems:"8" doc:"What lists find it by"`
+	Priority   int             `json:"priority,omitempty" minimum:"0" maximum:"255" doc:"Higher is earlier in line"`
+	MaxRetries *int            `json:"max_retries,omitempty" minimum:"0" default:"3" doc:"Attempts after the first"`
+	BackoffMS  int64           `json:"backoff_ms,omitempty" minimum:"0" doc:"Wait before the first retry"`
+	DelayMS    int64           `json:"delay_ms,omitempty" minimum:"0" doc:"How long to wait before it gets in line"`
+	ExpiresMS  int64           `json:"expires_ms,omitempty" minimum:"0" doc:"How long it may wait to begin"`
+	Deadline   time.Time       `json:"deadline,omitempty" doc:"When it must be over"`
+	Key        string          `json:"key,omitempty" maxLength:"1024" doc:"Idempotency key"`
+}
+
+// TaskView is a task of a handler.
+type TaskView struct {
+	ID          futures.ID         `json:"id" format:"uuid" doc:"Also that of its future"`
+	Handler     string             `json:"handler"`
+	Target      string             `json:"target"`
+	Status      TaskStatus         `json:"status"`
+	SubmittedAt time.Time          `json:"submitted_at"`
+	DueAt       *time.Time         `json:"due_at,omitempty" doc:"When it gets in line, if it is delayed"`
+	Attempt     int                `json:"attempt" doc:"The attempt that runs or ran last"`
+	MaxRetries  int                `json:"max_retries"`
+	Worker      layout.WorkerID    `json:"worker,omitempty" doc:"The worker that has it in a call, or had"`
+	Cancel      *CancelRequestView `json:"cancel,omitempty" doc:"Set if its call was asked to leave it"`
+	Failure     *Failure           `json:"failure,omitempty" doc:"The last failed attempt"`
+	Result      *Result            `json:"result,omitempty"`
+}
+
+// TaskStatus is the name of a task's status.
+type TaskStatus futures.TaskStatus
+
+// Schema implements huma.SchemaProvider: one of the names.
+func (TaskStatus) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeString, Enum: []any{string(futures.TaskCreated), string(futures.TaskInProgress),
+		string(futures.TaskSucceeded), string(futures.TaskFailed)}}
+}
+
+// TaskOf returns the view of a task from that of its future.
+func TaskOf(f *Future) TaskView {
+	state, _ := layout.ParseState(string(f.State))
+	t := TaskView{
+		ID: f.ID, Status: TaskStatus(futures.TaskStatusOf(state)), SubmittedAt: f.SubmittedAt, DueAt: f.DueAt,
+		Attempt: f.Attempt, MaxRetries: f.MaxRetries, Worker: f.Worker, Cancel: f.Cancel, Failure: f.Failure,
+		Result: f.Result,
+	}
+	if f.Lane != nil {
+		t.Handler, t.Target = f.Lane.Kind, f.Lane.Key
+	}
+	return t
+}
+
+func (s *server) registerTasks() {
+	one := tasksPath + "/{id}"
+	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, tasksPath, "submit-task", "Submit a task",
+		"It runs with others of its handler and target. The target is what the input has where the handler says. Answers "+
+			"once the task is durable, or with wait once it is over."), s.submitTask)
+	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, tasksPath+":submit", "submit-tasks",
+		"Submit many tasks", "Of any handlers, in transactions of up to 100. If one fails, those before it exist: give "+
+			"them keys, and repeat."), s.submitTasks)
+	stack.Register(s.Stack, stack.Read, operation(http.MethodGet, one, "get-task", "Get a task",
+		"With wait, answers once the task is over, or after that time with the task as it is."), s.getTask)
+	stack.Register(s.Stack, stack.Submit, operation(http.MethodPost, one+":cancel", "cancel-task", "Cancel a task",
+		"One that waits is over at once. A call that has it is told; a result that still arrives counts."), s.cancelTask)
+	s.registerResultOf(tasksPath, "get-task-result", "Get the bytes of a task's result", s.taskResult)
+}
+
+// task returns the task that a request describes, of one of the kinds of lanes.
+func (n *NewTask) task(kinds map[string]*futures.LaneKind) (futures.Task, error) {
+	k, found := kinds[n.Handler]
+	if !found {
+		return futures.Task{}, fmt.Errorf("handler %.80q: %w: make it with futura lane set NAME --bundle go:NAME, or by "+
+			"Setup of package grouping", n.Handler, futures.ErrNotFound)
+	}
+	described := NewFuture{
+		Function: k.Bundle, Input: n.Input, Queue: n.Queue, Tags: n.Tags, Priority: n.Priority, MaxRetries: n.MaxRetries,
+		BackoffMS: n.BackoffMS, DelayMS: n.DelayMS, ExpiresMS: n.ExpiresMS, Deadline: n.Deadline, Key: n.Key,
+	}
+	t, err := described.task()
+	if err != nil {
+		return t, err
+	}
+	inLane, err := k.Task(n.Input, n.Target)
+	t.Lane = inLane.Lane
+	return t, err
+}
+
+// handlers returns the kinds of lanes by name.
+func (s *server) handlers(ctx context.Context) (map[string]*futures.LaneKind, error) {
+	kinds, err := s.client.LaneKinds(ctx)
+	byName := make(map[string]*futures.LaneKind, len(kinds))
+	for i := range kinds {
+		byName[kinds[i].Name] = &kinds[i]
+	}
+	return byName, err
+}
+
+type submitTaskInput struct {
+	Wait string `query:"wait" doc:"How long to wait for the end, such as 30s; at most 1m"`
+	Key  string `header:"Idempotency-Key" maxLength:"1024" doc:"The same as key"`
+	Room string `query:"wait_for_room" doc:"How long to wait while a limit of the cluster is exceeded; at most 1m"`
+	Body NewTask
+}
+
+type taskOutput struct {
+	Status   int
+	Location string `header:"Location"`
+	Body     TaskView
+}
+
+func taskAnswer(a *answer, err error) (*taskOutput, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &taskOutput{Status: a.Status, Body: TaskOf(&a.Body)}, nil
+}
+
+func (s *server) submitTask(ctx context.Context, in *submitTaskInput) (*taskOutput, error) {
+	wait, err := ParseWait(in.Wait)
+	if err != nil {
+		return nil, err
+	}
+	if in.Key != "" && in.Body.Key != "" && in.Key != in.Body.Key {
+		return nil, stack.BadRequest("the header Idempotency-Key and key differ: use one of them")
+	}
+	kinds, err := s.handlers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t, err := in.Body.task(kinds)
+	if err != nil {
+		return nil, err
+	}
+	if t.Key == "" {
+		t.Key = in.Key
+	}
+	f, err := s.submitOne(ctx, t, in.Room, wait)
+	if err != nil {
+		return nil, err
+	}
+	out, err := taskAnswer(s.answer(ctx, f.ID(), wait))
+	if err != nil {
+		return nil, err
+	}
+	out.Location = tasksPath + "/" + f.ID().String()
+	if out.Status = http.StatusCreated; f.Existed() {
+		out.Status = http.StatusOK
+	}
+	return out, nil
+}
+
+type submitTasksInput struct {
+	Room string `query:"wait_for_room" doc:"How long to wait while a limit of the cluster is exceeded; at most 1m"`
+	Body struct {
+		_     struct{}  `additionalProperties:"false"`
+		Tasks []NewTask `json:"tasks" minItems:"1" maxItems:"1000"`
+	}
+}
+
+type submitTasksOutput struct {
+	Status int
+	Body   struct {
+		Tasks []Submitted `json:"tasks"`
+	}
+}
+
+func (s *server) submitTasks(ctx context.Context, in *submitTasksInput) (*submitTasksOutput, error) {
+	kinds, err := s.handlers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]futures.Task, len(in.Body.Tasks))
+	for i := range in.Body.Tasks {
+		if all[i], err = in.Body.Tasks[i].task(kinds); err != nil {
+			return nil, fmt.Errorf("tasks[%d]: %w", i, err)
+		}
+		all[i].NoNotify = true
+	}
+	handles, err := s.submitAll(ctx, all, in.Room)
+	if err != nil {
+		return nil, fmt.Errorf("only the first %d of %d tasks were submitted: %w", len(handles), len(all), err)
+	}
+	out := &submitTasksOutput{Status: http.StatusCreated}
+	for _, f := range handles {
+		out.Body.Tasks = append(out.Body.Tasks, Submitted{ID: f.ID(), Existed: f.Existed()})
+	}
+	return out, nil
+}
+
+// isTask returns ErrNotFound unless an id is that of a task.
+func (s *server) isTask(ctx context.Context, text string) (futures.ID, error) {
+	id, err := layout.ParseID(text)
+	if err != nil {
+		return id, err
+	}
+	row, err := s.client.Cluster().Get(ctx, id)
+	if err == nil && !row.Spec.Member {
+		err = fmt.Errorf("task %s: %w: it is a future of no handler, see %s/%s", id, futures.ErrNotFound, futuresPath, id)
+	}
+	return id, err
+}
+
+func (s *server) getTask(ctx context.Context, in *getInput) (*taskOutput, error) {
+	id, wait, err := in.parse()
+	if err == nil {
+		_, err = s.isTask(ctx, in.ID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return taskAnswer(s.answer(ctx, id, wait))
+}
+
+func (s *server) cancelTask(ctx context.Context, in *cancelInput) (*cancelOutput, error) {
+	if _, err := s.isTask(ctx, in.ID); err != nil {
+		return nil, err
+	}
+	return s.cancel(ctx, in)
+}
+
+func (s *server) taskResult(w http.ResponseWriter, r *http.Request) error {
+	if _, err := s.isTask(r.Context(), r.PathValue("id")); err != nil {
+		return err
+	}
+	return s.result(w, r)
+}
