@@ -10,7 +10,12 @@ import (
 	"github.com/futura-run/futura/internal/storetest"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+func TestMain(m *testing.M) {
+	if store := os.Getenv(lineStoreVariable); store != "" {
+		os.Exit(lineMain(store))
+	}
+	storetest.Main(m)
+}
 
 // long is set for a run that takes its time.
 var long = os.Getenv("FUTURA_LONG") == "1"

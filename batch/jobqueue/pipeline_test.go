@@ -25,13 +25,19 @@ import (
 // those in a key of its own, and sums them up. Logs lie between the stages.
 type line struct {
 	db     *mortal
+	prefix string        // of its keys
+	pause  time.Duration // that its jobs take at most
 	logs   [3]*jobqueue.Log[uint64]
 	stages [3]*jobqueue.Stage[uint64]
 }
 
-var sumKey = []byte("sum")
+func sumKey(prefix string) []byte { return []byte(prefix + "sum") }
 
-func countKey(n uint64) []byte { return binary.BigEndian.AppendUint64([]byte("count"), n) }
+func countKeys(prefix string) []byte { return []byte(prefix + "count") }
+
+func countKey(prefix string, n uint64) []byte {
+	return binary.BigEndian.AppendUint64(countKeys(prefix), n)
+}
 
 // startLine starts a process. It is nil if the process died at once.
 func startLine(t *testing.T, db *mortal, advanced func(stage int, processed uint64)) *line {
@@ -41,33 +47,51 @@ func startLine(t *testing.T, db *mortal, advanced func(stage int, processed uint
 		return nil
 	}
 	require.NoError(t, err)
-	l := &line{db: db}
-	for i := range l.logs {
-		l.logs[i], err = jobqueue.NewLog(cluster, fmt.Sprint("log-", i), jobqueue.LogOptions[uint64]{Keep: 1 << 30})
-		require.NoError(t, err)
-	}
-	for i, handle := range []jobqueue.Handler[uint64]{l.split, l.count, l.sum} {
-		o := jobqueue.Options{MaxProcessing: 4, MaxSearchAhead: 32,
-			OnAdvance: func(processed uint64) { advanced(i, processed) }}
-		l.stages[i], err = jobqueue.NewStage(cluster, l.logs[i], "stage", handle, jobqueue.StageOptions{Options: o})
-		require.NoError(t, err)
-		require.NoError(t, l.stages[i].Start())
-	}
+	l := &line{db: db, pause: 100 * time.Millisecond}
+	plain := func(_ int, handle jobqueue.Handler[uint64]) jobqueue.Handler[uint64] { return handle }
+	require.NoError(t, l.start(cluster, advanced, plain))
 	return l
 }
 
+// start starts the stages, with handlers that may be wrapped.
+func (l *line) start(cluster *fdbmodel.Cluster, advanced func(stage int, processed uint64),
+	wrap func(stage int, handle jobqueue.Handler[uint64]) jobqueue.Handler[uint64],
+) (err error) {
+	for i := range l.logs {
+		l.logs[i], err = jobqueue.NewLog(cluster, fmt.Sprint("log-", i), jobqueue.LogOptions[uint64]{Keep: 1 << 30})
+		if err != nil {
+			return err
+		}
+	}
+	for i, handle := range []jobqueue.Handler[uint64]{l.split, l.count, l.sum} {
+		o := jobqueue.Options{MaxProcessing: 4, MaxSearchAhead: 32, Backoff: jobqueue.Backoff{Base: l.pause},
+			OnAdvance: func(processed uint64) { advanced(i, processed) }}
+		l.stages[i], err = jobqueue.NewStage(cluster, l.logs[i], "stage", wrap(i, handle),
+			jobqueue.StageOptions{Options: o})
+		if err == nil {
+			err = l.stages[i].Start()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *line) rest() { elapse(time.Duration(rand.Int64N(int64(l.pause)))) }
+
 func (l *line) split(_ context.Context, job jobqueue.Job[uint64], out *jobqueue.Output) error {
-	elapse(time.Duration(rand.IntN(100)) * time.Millisecond)
+	l.rest()
 	return l.logs[1].Emit(out, 2*job.Value, 2*job.Value+1)
 }
 
 func (l *line) count(_ context.Context, job jobqueue.Job[uint64], out *jobqueue.Output) error {
-	elapse(time.Duration(rand.IntN(100)) * time.Millisecond)
+	l.rest()
 	if rand.IntN(50) == 0 {
 		return errors.New("now and then")
 	}
 	out.Apply(func(_ context.Context, tx kv.Tx) error {
-		tx.Atomic(kv.Add, countKey(job.Value), []byte{1})
+		tx.Atomic(kv.Add, countKey(l.prefix, job.Value), []byte{1})
 		return nil
 	})
 	return l.logs[2].Emit(out, job.Value)
@@ -76,7 +100,7 @@ func (l *line) count(_ context.Context, job jobqueue.Job[uint64], out *jobqueue.
 func (l *line) sum(_ context.Context, job jobqueue.Job[uint64], out *jobqueue.Output) error {
 	out.Apply(func(ctx context.Context, tx kv.Tx) error {
 		var sum uint64
-		value, err := tx.Get(sumKey).Wait(ctx)
+		value, err := tx.Get(sumKey(l.prefix)).Wait(ctx)
 		if err != nil {
 			return err
 		}
@@ -84,7 +108,7 @@ func (l *line) sum(_ context.Context, job jobqueue.Job[uint64], out *jobqueue.Ou
 			sum = binary.BigEndian.Uint64(value)
 		}
 		// What comes out of order sums up to something else.
-		tx.Set(sumKey, binary.BigEndian.AppendUint64(nil, sum*31+job.Value))
+		tx.Set(sumKey(l.prefix), binary.BigEndian.AppendUint64(nil, sum*31+job.Value))
 		return nil
 	})
 	return nil
@@ -171,7 +195,7 @@ func TestPipelineSurvivesKills(t *testing.T) {
 		}
 		synctest.Wait()
 		faults.Flush()
-		requireOnce(t, openCluster(t, store), n)
+		requireOnce(t, openCluster(t, store), "", n)
 	})
 }
 
@@ -195,7 +219,7 @@ func pushUntil(t *testing.T, db kv.Database, enough func() bool) (pushed chan ui
 }
 
 // requireOnce checks what a pipeline has left in a store.
-func requireOnce(t *testing.T, cluster *fdbmodel.Cluster, n uint64) {
+func requireOnce(t *testing.T, cluster *fdbmodel.Cluster, prefix string, n uint64) {
 	ctx := context.Background()
 	w := &world{T: t, ctx: ctx, cluster: cluster}
 	w.audit()
@@ -219,20 +243,20 @@ func requireOnce(t *testing.T, cluster *fdbmodel.Cluster, n uint64) {
 		want = want*31 + at
 	}
 	require.NoError(t, cluster.View(ctx, func(tx kv.Attempt) error {
-		sum, err := tx.Get(sumKey).Wait(ctx)
-		if err != nil {
-			return err
+		sum, err := tx.Get(sumKey(prefix)).Wait(ctx)
+		if err == nil {
+			require.Equal(t, want, binary.BigEndian.Uint64(sum))
 		}
-		require.Equal(t, want, binary.BigEndian.Uint64(sum))
-		for at := range 2 * n {
-			value, err := tx.Get(countKey(at)).Wait(ctx)
-			if err != nil {
-				return err
-			}
-			require.Equal(t, []byte{1}, value, "number %d", at)
-		}
+		return err
+	}))
+	at := uint64(0)
+	require.NoError(t, cluster.EachKey(ctx, kv.Prefix(countKeys(prefix)), func(item kv.KeyValue) error {
+		require.Equal(t, countKey(prefix, at), item.Key)
+		require.Equal(t, []byte{1}, item.Value, "number %d", at)
+		at++
 		return nil
 	}))
+	require.Equal(t, 2*n, at)
 }
 
 // TestAStageDiesAtEveryCommit kills a process at its first commit, at its second, and
@@ -268,7 +292,7 @@ func TestAStageDiesAtEveryCommit(t *testing.T) {
 					elapse(time.Second)
 				}
 				second.kill()
-				requireOnce(t, openCluster(t, store), 3)
+				requireOnce(t, openCluster(t, store), "", 3)
 			})
 		}
 	}
