@@ -24,6 +24,36 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
+// pace are the moments at which each block of jobs was done.
+type pace struct {
+	size  int
+	at    []time.Time
+	spent []time.Duration // of processor time, by this process
+}
+
+// pass notes that all jobs up to an index are done.
+func (b *pace) pass(index int) {
+	for len(b.at)*b.size <= index {
+		b.at, b.spent = append(b.at, time.Now()), append(b.spent, processorTime())
+	}
+}
+
+// requireFlat requires that the second half of ten blocks takes about as much processor
+// time as the first: wall time depends on what else the machine does. Short runs are too
+// short for that.
+func (b *pace) requireFlat(t *testing.T) {
+	for i := 1; i < len(b.at); i++ {
+		took, spent := b.at[i].Sub(b.at[i-1]), b.spent[i]-b.spent[i-1]
+		t.Logf("block %d: %.0f jobs/s, %.2f µs of processor time each", i, float64(b.size)/took.Seconds(),
+			float64(spent.Microseconds())/float64(b.size))
+	}
+	require.Len(t, b.at, 11)
+	first, second := b.spent[5]-b.spent[0], b.spent[10]-b.spent[5]
+	if long {
+		require.Less(t, second, 3*first/2, "jobs cost more and more")
+	}
+}
+
 // TestManyJobsBehindASlowOne has the first of very many jobs last until the others
 // have come as far as they may. It is not parallel, because it measures memory.
 func TestManyJobsBehindASlowOne(t *testing.T) {
@@ -45,7 +75,7 @@ func TestManyJobsBehindASlowOne(t *testing.T) {
 	}
 	var begun atomic.Int64
 	slow, stuck, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	var marks []time.Time
+	marks := pace{size: n / 10}
 	handle := func(_ context.Context, job jobqueue.Job[int], o *jobqueue.Output) error {
 		if begun.Add(1) == ahead {
 			close(stuck)
@@ -56,9 +86,7 @@ func TestManyJobsBehindASlowOne(t *testing.T) {
 		return out.Emit(o, job.Value)
 	}
 	o := jobqueue.Options{MaxProcessing: 64, MaxSearchAhead: ahead, OnAdvance: func(processed uint64) {
-		for uint64(len(marks)*n/10) <= processed {
-			marks = append(marks, time.Now())
-		}
+		marks.pass(int(processed))
 		if processed == uint64(n) {
 			close(over)
 		}
@@ -74,12 +102,11 @@ func TestManyJobsBehindASlowOne(t *testing.T) {
 	require.Zero(t, s.LastProcessedIndex())
 	require.Less(t, grown, int64(16<<20))
 	t.Logf("%d jobs behind the first take %d bytes each", ahead, grown/ahead)
+	marks.pass(0)
 	close(slow)
 	<-over
 	require.EqualValues(t, n, begun.Load(), "each is run once")
-	for i := 1; i < len(marks); i++ {
-		t.Logf("tenth %d: %.0f jobs/s", i, float64(n/10)/marks[i].Sub(marks[i-1]).Seconds())
-	}
+	marks.requireFlat(t)
 	require.NoError(t, s.Stop(ctx))
 	head, err := out.Head(ctx)
 	require.NoError(t, err)
@@ -100,10 +127,15 @@ func TestManyJobsBehindASlowOneWithoutABound(t *testing.T) {
 	var jobs source
 	jobs.push(n)
 	var begun atomic.Int64
+	marks := pace{size: n / 10}
+	marks.pass(0)
 	slow, all, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	worker := jobqueue.WorkerFunc[uint64](func(_ context.Context, job jobqueue.Job[uint64]) error {
-		if begun.Add(1) == int64(n) {
-			close(all)
+		if now := begun.Add(1); now%int64(n/10) == 0 {
+			marks.pass(int(now)) // by one goroutine at a time: it takes long until the next block
+			if now == int64(n) {
+				close(all)
+			}
 		}
 		if job.Index == 1 {
 			<-slow
@@ -119,10 +151,66 @@ func TestManyJobsBehindASlowOneWithoutABound(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, c.Start(context.Background()))
 	<-all
+	marks.requireFlat(t)
 	require.Equal(t, n, c.Size())
 	close(slow)
 	<-over
 	require.Zero(t, c.Size())
+	require.NoError(t, c.Stop(context.Background()))
+}
+
+// numbers are jobs that are their indexes, up to one. It keeps nothing.
+type numbers uint64
+
+func (n numbers) AtIndex(_ context.Context, index uint64) (uint64, error) {
+	if index > uint64(n) {
+		return 0, jobqueue.ErrNoJob
+	}
+	return index, nil
+}
+
+func (n numbers) Head(context.Context) (uint64, error) { return uint64(n), nil }
+
+// TestMemoryOfManyJobs measures what a consumer takes behind a slow job, and at each
+// tenth after it: it grows no more. It is not parallel, because it measures memory.
+func TestMemoryOfManyJobs(t *testing.T) {
+	const ahead = 5000
+	n := 100_000
+	if long {
+		n = 1_000_000
+	}
+	var begun atomic.Int64
+	slow, stuck, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	worker := jobqueue.WorkerFunc[uint64](func(_ context.Context, job jobqueue.Job[uint64]) error {
+		if begun.Add(1) == ahead {
+			close(stuck)
+		}
+		if job.Index == 1 {
+			<-slow
+		}
+		return nil
+	})
+	var taken []int64
+	c, err := jobqueue.New(numbers(n), &progress{}, worker, jobqueue.Options{MaxProcessing: 64, MaxSearchAhead: ahead,
+		OnAdvance: func(processed uint64) {
+			for uint64((len(taken)+1)*n/10) <= processed {
+				taken = append(taken, heap())
+			}
+			if processed == uint64(n) {
+				close(over)
+			}
+		}})
+	require.NoError(t, err)
+	require.NoError(t, c.Start(context.Background()))
+	<-stuck
+	behind := heap()
+	close(slow)
+	<-over
+	t.Logf("behind the first: %d bytes, at each tenth: %d", behind, taken)
+	require.Len(t, taken, 10)
+	for _, bytes := range taken {
+		require.Less(t, bytes, behind+1<<20)
+	}
 	require.NoError(t, c.Stop(context.Background()))
 }
 
