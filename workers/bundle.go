@@ -20,6 +20,8 @@ type Member struct {
 	Codec string
 	// Attempt counts its attempts from 1, of Attempts at most.
 	Attempt, Attempts int
+
+	ctx context.Context
 }
 
 // MemberEnd is how one member of a bundle ended: with a result, or with an error. Errors
@@ -32,8 +34,9 @@ type MemberEnd struct {
 
 // BundleFunction runs the members of a bundle, all of the lane with this key, in one call.
 // It returns one end for each, in their order. With an error, a panic or another number of
-// ends all members fail, each by its own retries. The context ends as that of a Function;
-// a member that is cancelled meanwhile does not end it.
+// ends all members fail, each by its own retries. The context ends as that of a Function,
+// and with the cause ErrCancelled once all members are cancelled; that of one member is
+// Member.Context.
 type BundleFunction func(ctx context.Context, key string, members []Member) ([]MemberEnd, error)
 
 // RegisterBundle registers a function that runs the futures of lanes whose kind names
@@ -43,7 +46,7 @@ func (w *Worker) RegisterBundle(name string, fn BundleFunction) error {
 	err := w.Register(name, func(ctx context.Context, args []byte) ([]byte, error) {
 		info, _ := InfoFrom(ctx)
 		ends, err := fn(ctx, "", []Member{{ID: info.ID, Args: args, Codec: info.Codec, Attempt: info.Attempt,
-			Attempts: info.Attempts}})
+			Attempts: info.Attempts, ctx: ctx}})
 		if err == nil && len(ends) != 1 {
 			err = wrongEnds(len(ends), 1)
 		}
@@ -87,6 +90,8 @@ func (w *Worker) executeBundle(j *job) fdbmodel.Completion {
 		relinquishAll(members)
 		return fdbmodel.Completion{Future: f, Relinquish: true}
 	}
+	members, unwanted := w.slots.beginCall(j, members)
+	relinquishAll(unwanted)
 	if len(members) == 1 && !w.recordBegin(members[0]) {
 		relinquishAll(members)
 		return fdbmodel.Completion{Future: f, Relinquish: true}
@@ -96,7 +101,7 @@ func (w *Worker) executeBundle(j *job) fdbmodel.Completion {
 		w.countBundle(members)
 		result.Members, result.Realized = w.runMembers(j, fn, members)
 	}
-	if context.Cause(j.ctx) != nil {
+	if context.Cause(j.ctx) != nil && !j.unwanted.Load() {
 		relinquishAll(members)
 		return fdbmodel.Completion{Future: f, Relinquish: true}
 	}
@@ -109,17 +114,13 @@ func (w *Worker) executeBundle(j *job) fdbmodel.Completion {
 func (w *Worker) gather(j *job) (members []*job, err error) {
 	most := layout.MaxMembers
 	for n := 0; n < 2 && len(members) < most; n++ {
+		g := w.slots.beginGather()
 		got, err := j.life.reg.Gather(j.life.store, &j.future, most-len(members))
+		members = w.slots.endGather(g, j, members, got.Members)
 		if err != nil {
 			return members, err
 		}
 		most = min(most, max(1, got.Settings.Most))
-		for i := range got.Members {
-			m := &job{life: j.life, future: got.Members[i], claimed: w.cluster.Now(), ctx: j.ctx, cancel: j.cancel,
-				started: w.cluster.Now()}
-			members = append(members, m)
-		}
-		j.bundled.Store(&members)
 		if got.Settings.Linger <= 0 || len(members) < 2 || len(members) >= most {
 			break
 		}
@@ -142,10 +143,15 @@ func (w *Worker) countBundle(members []*job) {
 // runMembers runs the members in one call, and ends each. It returns them, and how many
 // are realized.
 func (w *Worker) runMembers(j *job, fn BundleFunction, all []*job) (ids []layout.ID, realized int) {
+	defer w.boundMembers(j, all)()
 	var members []Member
 	var jobs []*job
 	for _, m := range all {
 		ids = append(ids, m.future.ID)
+		if late := m.startedLate(w.cluster.Now()); late != nil {
+			m.settle(*late)
+			continue
+		}
 		args := m.future.Inline
 		if m.future.Spec.ArgsRef != nil {
 			var err error
@@ -155,7 +161,7 @@ func (w *Worker) runMembers(j *job, fn BundleFunction, all []*job) (ids []layout
 			}
 		}
 		members = append(members, Member{ID: m.future.ID, Args: args, Codec: m.codec(), Attempt: m.future.Attempt(),
-			Attempts: m.future.Spec.MaxRetries + 1})
+			Attempts: m.future.Spec.MaxRetries + 1, ctx: m.ctx})
 		jobs = append(jobs, m)
 	}
 	if len(members) == 0 {

@@ -74,12 +74,15 @@ type job struct {
 	settled atomic.Bool
 	// bundled are the members that a bundle has gathered, nil for other jobs.
 	bundled atomic.Pointer[[]*job]
+	// unwanted is set if its context ended because all members were cancelled.
+	unwanted atomic.Bool
 
 	resultMu sync.Mutex
 	result   *resultStream // nil unless the function writes it
 
 	// Under the slots' mu.
-	awaits   int // waits for other futures under way
+	calling  bool // the members that a bundle has are those of its call
+	awaits   int  // waits for other futures under way
 	parked   bool
 	parkedAt time.Time
 	waited   time.Duration // how long it was parked

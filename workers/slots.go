@@ -33,6 +33,7 @@ type slots struct {
 	owners   owners
 	apart    solitude
 	early    map[layout.ID]struct{} // cancels that came before their claim did
+	gathers  map[*gather]struct{}   // under way
 	waiting  bool                   // the claimer waits for what is used
 	parked   parked
 	threads  int    // run jobs, or wait for one
@@ -45,7 +46,7 @@ type slots struct {
 func newSlots(clk clock.Clock, capacity layout.Resources, patience time.Duration, mostAwaiting int) *slots {
 	s := &slots{
 		clock: clk, capacity: capacity, patience: patience, free: capacity, running: map[*job]struct{}{}, owners: owners{},
-		early:  map[layout.ID]struct{}{},
+		early: map[layout.ID]struct{}{}, gathers: map[*gather]struct{}{},
 		parked: parked{most: mostAwaiting, named: map[string]int{}},
 		hungry: make(chan struct{}, 1), returned: make(chan struct{}, 1),
 	}
@@ -259,8 +260,14 @@ func (s *slots) cancel(id layout.ID) *job {
 			return nil
 		}
 	}
+	if s.cancelMember(id) {
+		return nil
+	}
 	if s.claiming {
 		s.early[id] = struct{}{}
+	}
+	for g := range s.gathers {
+		g.early[id] = struct{}{}
 	}
 	return nil
 }

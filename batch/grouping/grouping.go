@@ -139,6 +139,18 @@ type Task[In any] struct {
 	In In
 	// Attempt counts from 1.
 	Attempt int
+
+	ctx context.Context
+}
+
+// Context returns the context of the task alone. It ends with that of the call, and before
+// it when the task is cancelled or its deadline has passed; see workers.Member. When all
+// tasks of a call are cancelled, the context of the call ends.
+func (t *Task[In]) Context() context.Context {
+	if t.ctx == nil {
+		return context.Background()
+	}
+	return t.ctx
 }
 
 // Outcome is what became of a task. An error is retried as the submit says; with
@@ -169,7 +181,7 @@ func (h Handler[In, Out]) Bind(call Call[In, Out]) (name string, fn workers.Bund
 				ends[i].Err = err
 				continue
 			}
-			tasks, at = append(tasks, Task[In]{futures.ID(m.ID), in, m.Attempt}), append(at, i)
+			tasks, at = append(tasks, Task[In]{futures.ID(m.ID), in, m.Attempt, m.Context()}), append(at, i)
 		}
 		for again := 0; len(tasks) > 0; again++ {
 			outcomes, err := do(ctx, call, target, tasks)
@@ -183,16 +195,27 @@ func (h Handler[In, Out]) Bind(call Call[In, Out]) (name string, fn workers.Bund
 				end := &ends[at[i]]
 				if *end = (workers.MemberEnd{Err: out.Err}); out.Err == nil {
 					end.Value, end.Err = h.def.Encode(members[at[i]].Codec, out.Out)
-				} else if retriedInPlace(out.Err) {
+				} else if retriedInPlace(out.Err) && tasks[i].Context().Err() == nil {
 					left, leftAt = append(left, tasks[i]), append(leftAt, at[i])
 				}
 			}
 			if tasks, at = left, leftAt; again == h.settings.InPlace || len(left) == 0 || h.wait(ctx) != nil {
 				break
 			}
+			tasks, at = wanted(tasks, at)
 		}
 		return ends, nil
 	}
+}
+
+// wanted returns the tasks that were not cancelled while they waited, with their places.
+func wanted[In any](tasks []Task[In], at []int) (left []Task[In], leftAt []int) {
+	for i := range tasks {
+		if tasks[i].Context().Err() == nil {
+			left, leftAt = append(left, tasks[i]), append(leftAt, at[i])
+		}
+	}
+	return left, leftAt
 }
 
 // sameTarget returns the target of a call, which is that of its first task if it has none,

@@ -46,16 +46,29 @@ type order struct {
 }
 
 func newShop(t *testing.T, h grouping.Handler[order, int], n int) *shop {
+	s := &shop{on: map[int]string{}, runs: map[int]int{}, fails: map[int][]error{}, began: make(chan struct{}, 1000)}
+	s.start(t, h, n, s.call)
+	return s
+}
+
+// newShopOf has one worker, with a call of the test.
+func newShopOf(t *testing.T, h grouping.Handler[order, int], call grouping.Call[order, int]) *shop {
+	s := &shop{}
+	s.start(t, h, 1, call)
+	return s
+}
+
+func (s *shop) start(t *testing.T, h grouping.Handler[order, int], n int, call grouping.Call[order, int]) {
+	s.T = t
 	ctx, cancel := context.WithCancel(context.Background())
 	db := embedded.OpenMemory(embedded.Options{})
-	s := &shop{T: t, on: map[int]string{}, runs: map[int]int{}, fails: map[int][]error{}, began: make(chan struct{}, 1000)}
 	s.client = s.open(ctx, db)
 	require.NoError(t, h.Setup(ctx, s.client))
 	var group sync.WaitGroup
 	for range n {
 		w, err := workers.New(s.client, workers.Options{Slots: 8})
 		require.NoError(t, err)
-		require.NoError(t, w.RegisterBundle(h.Bind(s.call)))
+		require.NoError(t, w.RegisterBundle(h.Bind(call)))
 		if s.first == nil {
 			s.first = w
 		}
@@ -70,7 +83,6 @@ func newShop(t *testing.T, h grouping.Handler[order, int], n int) *shop {
 		require.Empty(t, report.Problems)
 		require.NoError(t, errors.Join(s.client.Close(context.Background()), db.Close()))
 	})
-	return s
 }
 
 // metric returns a counter of the first worker, or how many a histogram has counted.
