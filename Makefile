@@ -28,19 +28,27 @@ MONGO_TESTS      := batch/mongostore/internal/ferrettest
 MONGO_MODULES    := $(CURDIR)/bin/ferrettest
 MONGO_FLAGS      := -tags $(TAGS) -mod=mod -modfile=$(MONGO_MODULES).mod
 MONGO_TEST_FLAGS := -short -vet=off -timeout 10m
-# What a short run compiles and runs without the race detector, and without C as in the binary. The simulation runs in one
-# goroutine.
-UNRACED := ./cmd/... ./internal/lint ./internal/attack ./internal/sim ./workers/wasm
+# What a short run tests under the race detector: the packages whose goroutines share memory, and so below them. Compiling
+# and running takes several times as long under it; a long run has it everywhere.
+RACED := /(fdbmodel|fdbmodel/kv/(embedded|faultkv|remote)|futures(/.*)?|workers|workers/objects(/.*)?|$\
+batch/(futurestore|grouping|head|jobqueue|memstore|rest)|internal/(clock|connlimit))$$
+# What is tested without C, as in the binary: the processes that functions run in.
+UNC   := /workers/wasm$$
+# Packages with files for FoundationDB; vet has seen the others.
+FDB_TAGGED := ./fdbmodel/tuple ./fdbmodel/kv/fdbkv ./fdbmodel/kv/kvopen ./internal/chaos ./internal/fdbtest ./internal/sim \
+	./internal/storetest ./cmd/futura
 # Tests that fail the power at every call of a workload; they run in one goroutine and print how often.
 IMAGE_TESTS := TestImagesAtEveryCall|TestImagesOfACluster|TestFailureOfAnyCall|TestDamagedImages
-# Tests that a short run runs without the race detector, under which they take several times as long: those that damage
-# a disk in one goroutine, and those that measure memory.
+# Tests of those packages that a short run runs without the race detector: those that work in one goroutine, or in
+# processes of their own, and those that move and measure much memory.
 PLAIN_TESTS := ^(TestImagesAtEveryCall|TestFailureOfAnyCall|TestDamagedImages|TestCrashAtEverySync|TestCrashWithoutSyncs|$\
-TestCrashCheckFindsForgottenSyncs|TestCrashOfAnOpening|TestEveryFlippedBitIsFoundOrHarmless|TestFlippedBitAfterAKill|$\
-TestDamagedShelfIsReported|TestTornTail|TestNonsenseCostsLittle|TestPackedNonsenseCostsItsSize|$\
+TestCrashCheckFindsForgottenSyncs|TestCrashOfAnOpening|TestEveryFlippedBitIsFoundOrHarmless|$\
+TestFlippedBitAfterAKill|TestDamagedShelfIsReported|TestTornTail|TestManyOpenings|TestKilledProcess|$\
+TestEndOfAClosedLog|TestConformanceOfModes|TestMachine|TestFewFuturesManyWorkers|TestLostGraphIsRebuilt|$\
+TestUnknownResults|TestManyDependants|TestYearOfACrontab|TestNonsenseCostsLittle|TestPackedNonsenseCostsItsSize|$\
 TestListsOfLargeFuturesAreShort|TestLargeResultsAreReadOneByOne|TestArchivesAreCountedByWhatTheyUnpackTo|$\
-TestRequestsThatAreTooLarge|TestYearOfACrontab)$$
-PLAIN_ROOMS := ./fdbmodel ./fdbmodel/kv/embedded ./futures/httpapi ./batch/rest
+TestRequestsThatAreTooLarge)$$
+PLAIN_PACKAGES := ./fdbmodel ./fdbmodel/kv/embedded ./futures/httpapi ./batch/rest
 # The tests of a short run were vetted before.
 SHORT   := -short -vet=off -timeout 10m
 
@@ -75,13 +83,14 @@ test-unit:
 ifeq ($(RACE),)
 	@echo "SKIP: no C compiler found; the tests run without the race detector"
 endif
-	$(GO) test -tags $(TAGS) $(RACE) $(SHORT) -skip '$(PLAIN_TESTS)' $$($(GO) list ./... | grep -v -e /cmd/ -e /internal/lint -e /internal/attack -e /internal/sim)
-	CGO_ENABLED=0 $(GO) test -tags $(TAGS) $(SHORT) $(UNRACED)
-	CGO_ENABLED=0 $(GO) test -tags $(TAGS) $(SHORT) -run '$(PLAIN_TESTS)' $(PLAIN_ROOMS)
+	$(GO) test -tags $(TAGS) $(RACE) $(SHORT) -skip '$(PLAIN_TESTS)' $$($(GO) list ./... | grep -E '$(RACED)')
+	$(GO) test -tags $(TAGS) $(SHORT) -run '$(PLAIN_TESTS)' $(PLAIN_PACKAGES)
+	$(GO) test -tags $(TAGS) $(SHORT) $$($(GO) list ./... | grep -vE -e '$(RACED)' -e '$(UNC)')
+	CGO_ENABLED=0 $(GO) test -tags $(TAGS) $(SHORT) $$($(GO) list ./... | grep -E '$(UNC)')
 
 test-fdb: ## run the tests that need a FoundationDB server, on one that they start
 ifeq ($(FDB_FOUND),yes)
-	$(GO) vet -tags fdb,$(TAGS) $(FDB_PACKAGES) ./internal/fdbtest ./internal/storetest ./cmd/futura
+	$(GO) vet -tags fdb,$(TAGS) $(FDB_TAGGED)
 	$(GO) test -tags fdb,$(TAGS) $(SHORT) -p 4 $(filter-out ./internal/sim,$(FDB_PACKAGES))
 	$(GO) test -tags fdb,$(TAGS) $(SHORT) -run TestSimOnServer ./internal/sim
 	$(GO) test -tags fdb,$(TAGS) $(SHORT) -run FoundationDB ./cmd/futura

@@ -34,6 +34,12 @@ func runTests(m *testing.M) int {
 		panic(err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
+	// Go's own cache stays where it is: functions are compiled with it.
+	if compiled, err := goTool(context.Background(), "", "env", "GOCACHE"); err == nil {
+		if err := os.Setenv("GOCACHE", strings.TrimSpace(compiled)); err != nil {
+			panic(err)
+		}
+	}
 	for _, variable := range []string{cachesVariable, configurationVariable} {
 		if err := os.Setenv(variable, dir); err != nil {
 			panic(err)

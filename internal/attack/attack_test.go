@@ -45,7 +45,7 @@ func runWith(m *testing.M) int {
 	if err == nil {
 		defer os.RemoveAll(dir)
 		command = filepath.Join(dir, "futura")
-		build := exec.Command("go", "build", "-tags", "pebblegozstd", "-o", command, "../../cmd/futura")
+		build := exec.Command("go", "build", "-tags", "pebblegozstd", "-ldflags=-s -w", "-o", command, "../../cmd/futura")
 		build.Stdout, build.Stderr = os.Stderr, os.Stderr
 		err = build.Run()
 	}

@@ -63,7 +63,7 @@ func build(t *testing.T) string {
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	bin := filepath.Join(t.TempDir(), "futura")
-	cmd := exec.Command("go", "build", "-tags", "pebblegozstd", "-o", bin, "./cmd/futura")
+	cmd := exec.Command("go", "build", "-tags", "pebblegozstd", "-ldflags=-s -w", "-o", bin, "./cmd/futura")
 	cmd.Dir = root
 	said, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", said)

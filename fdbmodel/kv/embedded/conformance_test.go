@@ -74,20 +74,32 @@ func (c *stores) suite() kvtest.Options {
 	return o
 }
 
-func TestConformance(t *testing.T) {
-	tiny := Options{SegmentSize: 4 << 10, CheckpointBytes: 16 << 10}
-	shelves := Options{FS: vfs.NewMem(), SegmentSize: 4 << 10, CheckpointBytes: 1 << 10, LargeValue: 1, Inline: true}
-	for name, c := range map[string]*stores{
-		"memory":      {},
-		"disk":        {onDisk: true},
-		"inline":      {onDisk: true, options: Options{Inline: true}},
-		"sync off":    {onDisk: true, options: Options{SyncOff: true}},
-		"checkpoints": {onDisk: true, options: tiny},
-		"shelves":     {onDisk: true, options: shelves},
-	} {
+// conform runs the suite on stores of several kinds.
+func conform(t *testing.T, kinds map[string]*stores) {
+	t.Parallel()
+	for name, c := range kinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			kvtest.Run(t, c.suite())
 		})
 	}
+}
+
+func TestConformance(t *testing.T) {
+	shelves := Options{FS: vfs.NewMem(), SegmentSize: 4 << 10, CheckpointBytes: 1 << 10, LargeValue: 1, Inline: true}
+	conform(t, map[string]*stores{
+		"memory":  {},
+		"disk":    {onDisk: true},
+		"shelves": {onDisk: true, options: shelves},
+	})
+}
+
+// TestConformanceOfModes is TestConformance for stores that differ in when they write
+// alone.
+func TestConformanceOfModes(t *testing.T) {
+	conform(t, map[string]*stores{
+		"inline":      {onDisk: true, options: Options{Inline: true}},
+		"sync off":    {onDisk: true, options: Options{SyncOff: true}},
+		"checkpoints": {onDisk: true, options: Options{SegmentSize: 4 << 10, CheckpointBytes: 16 << 10}},
+	})
 }
