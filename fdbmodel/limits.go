@@ -125,7 +125,9 @@ type limiter struct {
 	reading limitReading
 	// submitted and claimed are what this process has added since the reading.
 	submitted, claimed int64
+	flights            map[*flight]bool // of submitted, those that the next reading may not see
 	ended              chan struct{}
+	refused            map[Limit]int64 // how often there was no room
 	// tokens are leased submits, until leasedUntil.
 	tokens      float64
 	spent       float64 // since the last lease
@@ -163,7 +165,7 @@ func (l *limiter) look(ctx context.Context, c *Cluster) error {
 	if err != nil {
 		return fmt.Errorf("limits of the cluster: %w", err)
 	}
-	l.known, l.reading, l.submitted, l.claimed = true, r, 0, 0
+	l.known, l.reading, l.submitted, l.claimed = true, r, l.underWay(c.clock.Now()), 0
 	return nil
 }
 

@@ -2,6 +2,8 @@ package fdbmodel
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"math"
 	"time"
 
@@ -25,9 +27,80 @@ import (
 // a second: over T seconds at most rate*(T+1) futures are admitted, and once the futures
 // of one call more for each process.
 func (c *Cluster) Admit(ctx context.Context, n int) error {
-	l := &c.limiter
+	return c.limiter.admit(ctx, c, n, true, nil)
+}
+
+// AdmitUntil is Admit for futures that are committed while others ask: a reading does not
+// see them yet, so they are counted besides it until done is called, or for LimitsEvery.
+// What is committed at a reading and not done is counted twice meanwhile.
+func (c *Cluster) AdmitUntil(ctx context.Context, n int) (done func(), err error) {
+	l, f := &c.limiter, &flight{n: int64(n)}
+	err = l.admit(ctx, c, n, true, f)
+	return func() {
+		if !f.at.IsZero() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			delete(l.flights, f)
+		}
+	}, err
+}
+
+// flight is futures that were admitted, and may not be committed yet.
+type flight struct {
+	n  int64
+	at time.Time
+}
+
+// underWay counts the futures that a reading may not see.
+func (l *limiter) underWay(now time.Time) (n int64) {
+	for f := range l.flights {
+		if now.Sub(f.at) >= LimitsEvery {
+			delete(l.flights, f)
+			continue
+		}
+		n += f.n
+	}
+	return n
+}
+
+// AdmitValues is Admit for n values that are put: their futures are over at once, so the
+// limit of pending ones does not bound them.
+func (c *Cluster) AdmitValues(ctx context.Context, n int) error {
+	return c.limiter.admit(ctx, c, n, false, nil)
+}
+
+// LimitsRefused returns how often Admit and AdmitValues of this process had no room for
+// each limit. A submit that waits asks again and again.
+func (c *Cluster) LimitsRefused() map[Limit]int64 {
+	c.limiter.mu.Lock()
+	defer c.limiter.mu.Unlock()
+	return maps.Clone(c.limiter.refused)
+}
+
+// admit asks for room for n futures, which will be pending or not.
+func (l *limiter) admit(ctx context.Context, c *Cluster, n int, pending bool, f *flight) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	err := l.take(ctx, c, n, pending)
+	var limit *LimitError
+	if errors.As(err, &limit) {
+		if l.refused == nil {
+			l.refused = map[Limit]int64{}
+		}
+		l.refused[limit.Limit]++
+	}
+	if err == nil && f != nil && l.reading.limits.Pending > 0 {
+		if l.flights == nil {
+			l.flights = map[*flight]bool{}
+		}
+		f.at = c.clock.Now()
+		l.flights[f] = true
+	}
+	return err
+}
+
+// take takes the place of n futures, under the lock.
+func (l *limiter) take(ctx context.Context, c *Cluster, n int, pending bool) error {
 	now := c.clock.Now()
 	if !l.fresh(now) {
 		if err := l.look(ctx, c); err != nil {
@@ -38,13 +111,13 @@ func (c *Cluster) Admit(ctx context.Context, n int) error {
 	if !limits.Any() || n <= 0 {
 		return nil
 	}
-	if limits.Pending > 0 && l.takesMore(int64(n)) {
+	if pending && limits.Pending > 0 && l.takesMore(int64(n)) {
 		if err := l.look(ctx, c); err != nil {
 			return err
 		}
 		limits = l.reading.limits
 	}
-	if err := l.exceeded(n); err != nil {
+	if err := l.exceeded(n, pending); err != nil {
 		return err
 	}
 	if limits.PerSecond > 0 {
@@ -52,7 +125,9 @@ func (c *Cluster) Admit(ctx context.Context, n int) error {
 			return err
 		}
 	}
-	l.submitted += int64(n)
+	if pending {
+		l.submitted += int64(n)
+	}
 	return nil
 }
 
@@ -64,10 +139,10 @@ func (l *limiter) takesMore(n int64) bool {
 }
 
 // exceeded returns the limit, apart from the rate, that n more futures exceed.
-func (l *limiter) exceeded(n int) error {
+func (l *limiter) exceeded(n int, pending bool) error {
 	limits, used := &l.reading.limits, &l.reading.used
-	if pending := used.Pending + l.submitted; limits.Pending > 0 && pending+int64(n) > limits.Pending {
-		e := &LimitError{Limit: LimitPending, Used: float64(pending), Max: float64(limits.Pending), Asked: n}
+	if now := used.Pending + l.submitted; pending && limits.Pending > 0 && now+int64(n) > limits.Pending {
+		e := &LimitError{Limit: LimitPending, Used: float64(now), Max: float64(limits.Pending), Asked: n}
 		if int64(n) <= limits.Pending {
 			e.RetryAfter = LimitsEvery
 		}

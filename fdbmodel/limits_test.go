@@ -96,6 +96,60 @@ func TestLimitOfPendingFutures(t *testing.T) {
 	require.NotNil(t, c.submit(m, 1))
 }
 
+// TestLimitOfDelayedFutures counts futures that wait for a time.
+func TestLimitOfDelayedFutures(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, 1, layout.Limits{Pending: 2})
+	m := c.members[0]
+	_, err := m.Submit(c.ctx, []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"},
+		NotBefore: c.clock.Now().Add(time.Hour)}})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, c.used().Pending)
+	require.Nil(t, c.submit(m, 1))
+	require.NotNil(t, c.submit(m, 1))
+}
+
+// TestLimitOfFuturesUnderWay asks for room while what was admitted before is not
+// committed, which no reading sees.
+func TestLimitOfFuturesUnderWay(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, 1, layout.Limits{Pending: 3})
+	m := c.members[0]
+	var done [3]func()
+	for i := range done {
+		var err error
+		done[i], err = m.AdmitUntil(c.ctx, 1)
+		require.NoError(t, err)
+	}
+	_, err := m.AdmitUntil(c.ctx, 1)
+	require.ErrorIs(t, err, fdbmodel.ErrLimit)
+	done[0]() // it is not committed
+	_, err = m.AdmitUntil(c.ctx, 1)
+	require.NoError(t, err)
+	_, err = m.AdmitUntil(c.ctx, 1)
+	require.ErrorIs(t, err, fdbmodel.ErrLimit)
+	c.clock.Advance(fdbmodel.LimitsEvery - 1)
+	require.ErrorIs(t, m.Admit(c.ctx, 1), fdbmodel.ErrLimit)
+	c.clock.Advance(1)
+	require.NoError(t, m.Admit(c.ctx, 3), "what is never said to be done counts for some time")
+	done[1]()
+	done[2]()
+}
+
+// TestLimitsOfValues asks for room for values that are put: their futures are never
+// pending, but count for the rate and for the bytes.
+func TestLimitsOfValues(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, 1, layout.Limits{Pending: 1, PerSecond: 10})
+	m := c.members[0]
+	require.NoError(t, m.AdmitValues(c.ctx, 5))
+	require.ErrorIs(t, m.AdmitValues(c.ctx, 1), fdbmodel.ErrLimit, "the bucket owes some")
+	c.clock.Advance(time.Second)
+	require.Nil(t, c.submit(m, 1), "values are not pending")
+	require.NotNil(t, c.submit(m, 1))
+	require.Equal(t, map[fdbmodel.Limit]int64{fdbmodel.LimitRate: 1, fdbmodel.LimitPending: 1}, m.LimitsRefused())
+}
+
 // TestLimitsExceededByACrowd has processes with readings of different age submit as much
 // as they may, in random order: the limit is exceeded by no more than what it says.
 func TestLimitsExceededByACrowd(t *testing.T) {
@@ -115,6 +169,49 @@ func TestLimitsExceededByACrowd(t *testing.T) {
 		require.LessOrEqual(t, used.Pending, int64(limit+(n-1)*limit/64), "seed %d", seed)
 		require.GreaterOrEqual(t, used.Pending, int64(limit-3), "seed %d", seed)
 	}
+}
+
+// TestLimitExceededAtOnce has processes that have read the same fill the cluster at one
+// moment, in turns.
+func TestLimitExceededAtOnce(t *testing.T) {
+	t.Parallel()
+	const limit, n = 640, 8
+	c := newCrowd(t, n, layout.Limits{Pending: limit})
+	for _, m := range c.members {
+		require.NoError(t, m.Admit(c.ctx, 1)) // and read; it submits nothing
+	}
+	for refused := 0; refused < n; {
+		refused = 0
+		for _, m := range c.members {
+			if c.submit(m, 1) != nil {
+				refused++
+			}
+		}
+	}
+	require.LessOrEqual(t, c.used().Pending, int64(limit+(n-1)*limit/64))
+}
+
+// TestTokensThatAreNotUsed has processes lease submits and stop: after a pause they may
+// submit no more at once than the bucket holds.
+func TestTokensThatAreNotUsed(t *testing.T) {
+	t.Parallel()
+	const rate, n = 200, 10
+	c := newCrowd(t, n, layout.Limits{PerSecond: rate})
+	for _, m := range c.members {
+		for range 30 {
+			err := m.Admit(c.ctx, 1)
+			require.True(t, err == nil || errors.Is(err, fdbmodel.ErrLimit), err)
+			c.clock.Advance(20 * time.Millisecond)
+		}
+	}
+	c.clock.Advance(time.Hour)
+	admitted := 0
+	for _, m := range c.members {
+		for m.Admit(c.ctx, 1) == nil {
+			admitted++
+		}
+	}
+	require.LessOrEqual(t, admitted, rate/10+n)
 }
 
 // TestLimitOfRunningFutures has workers of several processes claim and end as much as

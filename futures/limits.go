@@ -47,10 +47,19 @@ func (c *Client) SetLimits(ctx context.Context, change func(*Limits)) (Limits, e
 }
 
 // admit returns a LimitError if the cluster has no room for n more futures, or waits
-// until it has.
-func (c *Client) admit(ctx context.Context, n int, wait bool) error {
+// until it has. The caller calls done once they are committed, or are not.
+func (c *Client) admit(ctx context.Context, n int, wait bool) (done func(), err error) {
+	err = c.findRoom(ctx, n, wait, func(ctx context.Context, n int) (err error) {
+		done, err = c.cluster.AdmitUntil(ctx, n)
+		return err
+	})
+	return done, err
+}
+
+// findRoom asks for room for n futures, and waits for it if that is wanted.
+func (c *Client) findRoom(ctx context.Context, n int, wait bool, ask func(context.Context, int) error) error {
 	for {
-		err := c.cluster.Admit(ctx, n)
+		err := ask(ctx, n)
 		var limit *LimitError
 		if !errors.As(err, &limit) || !wait || limit.RetryAfter == 0 || c.manual() {
 			return err
@@ -77,17 +86,21 @@ func waitsForRoom(tasks []Task) bool {
 func (c *Client) commitAdmitted(ctx context.Context, subs []fdbmodel.Submission, wait bool,
 ) (made []*Future, err error) {
 	if !wait {
-		if err := c.admit(ctx, len(subs), false); err != nil {
+		done, err := c.admit(ctx, len(subs), false)
+		if err != nil {
 			return nil, err
 		}
+		defer done()
 		return c.commit(ctx, subs)
 	}
 	for len(subs) > 0 {
 		n := min(len(subs), layout.MaxSubmit)
-		if err := c.admit(ctx, n, true); err != nil {
+		done, err := c.admit(ctx, n, true)
+		if err != nil {
 			return made, err
 		}
 		part, err := c.commit(ctx, subs[:n])
+		done()
 		if made = append(made, part...); err != nil {
 			return made, err
 		}

@@ -3,6 +3,7 @@ package futures_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -24,6 +25,29 @@ func plainTasks(n int) []futures.Task {
 		tasks[i] = futures.Task{Function: "go:upper", NoNotify: true}
 	}
 	return tasks
+}
+
+// TestPutsThatExceedALimit are refused before anything is read, or wait.
+func TestPutsThatExceedALimit(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := newClient(t, storetest.New(t))
+	_, err := c.SetLimits(ctx, func(l *futures.Limits) { l.Pending, l.PerSecond = 1, 10 })
+	require.NoError(t, err)
+	_, err = c.Submit(ctx, plainTasks(1)[0])
+	require.NoError(t, err)
+	var limit *futures.LimitError
+	for n := 0; limit == nil; n++ {
+		require.Less(t, n, 100)
+		r := strings.NewReader("value")
+		if _, err = c.Put(ctx, r, futures.PutOptions{}); err != nil {
+			require.ErrorAs(t, err, &limit)
+			require.Equal(t, 5, r.Len())
+		}
+	}
+	require.Equal(t, fdbmodel.LimitRate, limit.Limit)
+	_, err = c.Put(ctx, strings.NewReader("value"), futures.PutOptions{WaitForRoom: true})
+	require.NoError(t, err)
 }
 
 // TestSubmitsThatExceedALimit are refused, all of them or none, in each way to submit.

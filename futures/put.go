@@ -51,6 +51,9 @@ type PutOptions struct {
 	// with the cluster, with Stored or if no worker takes objects. Defaults to 64 MiB,
 	// which is also the most.
 	Memory int64
+	// WaitForRoom has the put wait, until ctx ends, while the cluster's limit of bytes or
+	// of submits per second is exceeded. Defaults to false: it returns a LimitError.
+	WaitForRoom bool
 }
 
 // Put makes what r has to say, to its end, the result of a new future, which is
@@ -65,7 +68,7 @@ type PutOptions struct {
 // io.Seeker or no more than its first MiB was read; else Put returns the error.
 //
 // It returns ErrNoHolder and ErrTooLarge for what is too large for either, ErrHolderGone,
-// ErrIDInUse, ErrBadSpec, and errors of r. Without a future nothing is kept: an upload
+// ErrIDInUse, ErrBadSpec, a LimitError before r is read, and errors of r. Without a future nothing is kept: an upload
 // that was cut off is dropped at once, one whose future was not made within minutes. An
 // unknown commit is resolved, but if ctx ends meanwhile, the future may exist: put it
 // with an ID or a Key to be able to repeat it.
@@ -78,6 +81,9 @@ func (c *Client) Put(ctx context.Context, r io.Reader, o PutOptions) (*Future, e
 	}
 	v := fdbmodel.Value{ID: o.ID, Key: o.Key, Codec: o.Codec, Queue: o.Queue, Label: o.Label}
 	if err := c.identifyValue(&v); err != nil {
+		return nil, err
+	}
+	if err := c.findRoom(ctx, 1, o.WaitForRoom, c.cluster.AdmitValues); err != nil {
 		return nil, err
 	}
 	whole, err := c.place(ctx, r, &v, &o)

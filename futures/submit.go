@@ -26,13 +26,15 @@ func (c *Client) Submit(ctx context.Context, t Task) (*Future, error) {
 	if err == nil {
 		err = c.requireFit(ctx, []Task{t}, []fdbmodel.Submission{s})
 	}
+	var done func()
 	if err == nil {
-		err = c.admit(ctx, 1, t.WaitForRoom)
-	}
-	if err == nil {
-		err = c.writeAhead(ctx, &s)
+		done, err = c.admit(ctx, 1, t.WaitForRoom)
 	}
 	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if err := c.writeAhead(ctx, &s); err != nil {
 		return nil, err
 	}
 	return c.commits.submit(ctx, s)
@@ -159,6 +161,7 @@ type TxFutures struct {
 
 	client  *Client
 	answers []fdbmodel.Submitted
+	done    func() // says that they are committed, or nil
 }
 
 // SubmitTx creates futures in a transaction of the caller's, together with the
@@ -181,7 +184,7 @@ func (c *Client) SubmitTx(ctx context.Context, tx kv.Tx, tasks []Task) (*TxFutur
 	if len(tasks) == 0 {
 		return s, nil
 	}
-	if err := c.admit(ctx, len(tasks), waitsForRoom(tasks)); err != nil {
+	if s.done, err = c.admit(ctx, len(tasks), waitsForRoom(tasks)); err != nil {
 		return nil, err
 	}
 	if s.answers, err = c.cluster.SubmitTx(ctx, tx, subs); err != nil {
@@ -197,5 +200,8 @@ func (c *Client) SubmitTx(ctx context.Context, tx kv.Tx, tasks []Task) (*TxFutur
 // Committed wakes idle workers, given the version of the transaction's commit.
 // It is a hint: without it they find the futures within their poll interval.
 func (s *TxFutures) Committed(ctx context.Context, version kv.Version) {
+	if s.done != nil {
+		s.done()
+	}
 	s.client.cluster.Wake(ctx, version, s.answers)
 }

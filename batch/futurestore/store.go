@@ -84,7 +84,8 @@ type as struct {
 // Unwrap returns the error and the sentinel.
 func (e as) Unwrap() []error { return []error{e.error, e.sentinel} }
 
-// Create implements batch.Store.
+// Create implements batch.Store. It returns a fdbmodel.LimitError, and makes nothing, if
+// the cluster has no room for all items: they are futures.
 func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string) error {
 	if err := batch.Validate(&b.Template, arguments); err != nil {
 		return err
@@ -95,6 +96,9 @@ func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string
 	}
 	template, err := json.Marshal(&b.Template)
 	if err != nil {
+		return err
+	}
+	if err := s.cluster.Admit(ctx, len(arguments)); err != nil {
 		return err
 	}
 	record := layout.BatchRecord{

@@ -44,7 +44,7 @@ func (e *engine[J]) commitAll() bool {
 			if failures > 0 {
 				e.report("", nil)
 			}
-			failures, limit = 0, commitJobs
+			failures, limit = 0, min(2*limit, commitJobs)
 			e.advance(n)
 		case e.commits.Err() != nil:
 			return false
@@ -54,6 +54,12 @@ func (e *engine[J]) commitAll() bool {
 			limit = max(1, n/2)
 		case isTooLarge(err):
 			e.reopen(from+1, err)
+		case noRoom(err) > 0:
+			// Fewer at a time find room where many never do.
+			limit = max(1, n/2)
+			failures++
+			e.report("the cluster has no room for what jobs submit", err)
+			e.pauseFor(e.commits, noRoom(err), nil)
 		case isFatal(err):
 			e.abort(err)
 			return false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -35,16 +36,27 @@ func (a *applyError) Unwrap() error { return a.error }
 // Client.SubmitTx. It may be called more than once, so it must reset its results in
 // each run; only the last run counts. It must be quick: a transaction with up to 100
 // such calls has 5 s in all. An error that is not one of the store is a failed
-// attempt of the job, which is then run again. fn must not commit or cancel the
+// attempt of the job, which is then run again; while a limit of the cluster leaves no
+// room for the futures, the commit waits, and the job stays done. fn must not commit or cancel the
 // transaction, or write the cluster's own keys.
 func (o *Output) Apply(fn func(ctx context.Context, tx kv.Tx) error) {
 	o.apply = append(o.apply, func(ctx context.Context, tx kv.Tx) error {
 		err := callWork(func() error { return fn(ctx, tx) })
-		if err == nil || ctx.Err() != nil || isOfStore(err) {
+		if err == nil || ctx.Err() != nil || isOfStore(err) || noRoom(err) > 0 {
 			return err
 		}
 		return &applyError{err, o.index}
 	})
+}
+
+// noRoom returns when there may be room in the cluster for what a job submits, 0 if that
+// is not what failed or there never is.
+func noRoom(err error) time.Duration {
+	var limit *fdbmodel.LimitError
+	if errors.As(err, &limit) {
+		return limit.RetryAfter
+	}
+	return 0
 }
 
 // isOfStore reports whether an error is the store's: the transaction, and not the

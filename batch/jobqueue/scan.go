@@ -57,7 +57,11 @@ func (e *engine[J]) await() {
 
 // pause waits after the n-th failure in a row, until ctx ends, or something wakes it.
 func (e *engine[J]) pause(ctx context.Context, n int, wake <-chan struct{}) {
-	timer := e.options.Clock.At(e.options.Clock.Now().Add(e.options.Backoff.Wait(n, 0.5)))
+	e.pauseFor(ctx, e.options.Backoff.Wait(n, 0.5), wake)
+}
+
+func (e *engine[J]) pauseFor(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+	timer := e.options.Clock.At(e.options.Clock.Now().Add(d))
 	defer timer.Stop()
 	select {
 	case <-timer.C():

@@ -14,6 +14,7 @@ import (
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/rest"
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
 )
@@ -29,6 +30,18 @@ type view struct {
 	Rate     float64
 	Left     *float64   `json:"seconds_left"`
 	Finished *time.Time `json:"finished_at"`
+}
+
+// TestBatchesBeyondALimit are refused with when to come back.
+func TestBatchesBeyondALimit(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{})
+	f.head.refuse = &fdbmodel.LimitError{Limit: fdbmodel.LimitPending, Used: 2, Max: 2, Asked: 1, RetryAfter: time.Second}
+	const body = `{"template":{"function_id":"f","method":"m"},"arguments":[["a"]]}`
+	a := f.send("POST", submitPath, body)
+	require.Equal(t, http.StatusTooManyRequests, a.Status)
+	require.Equal(t, "1", a.Header.Get("Retry-After"))
+	require.Contains(t, string(a.Body), "2 futures are pending, of at most 2")
 }
 
 func TestABatchShowsItsProgress(t *testing.T) {

@@ -30,9 +30,10 @@ const (
 type fakeHead struct {
 	store batch.Store
 
-	mu   sync.Mutex
-	keys map[string]batch.Batch
-	last batch.Request
+	mu     sync.Mutex
+	keys   map[string]batch.Batch
+	last   batch.Request
+	refuse error // what Submit returns, if not nil
 }
 
 func newFakeHead() *fakeHead {
@@ -43,6 +44,9 @@ func (h *fakeHead) Submit(ctx context.Context, r batch.Request) (batch.Batch, bo
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last = r
+	if h.refuse != nil {
+		return batch.Batch{}, false, h.refuse
+	}
 	if b, ok := h.keys[r.Key]; ok && r.Key != "" {
 		if b.Items != len(r.Arguments) {
 			return b, false, batch.ErrExists

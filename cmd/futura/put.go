@@ -39,6 +39,7 @@ func (a *app) putCommand() *cobra.Command {
 	flags.StringVar(&o.Key, "key", "", "idempotency key: the same key and content is the same future")
 	flags.StringVar(&o.Label, "label", "", "a label for people")
 	flags.StringVar(&o.Queue, "queue", "", `the queue that it is counted in (default "default")`)
+	flags.BoolVar(&o.WaitForRoom, "wait-for-room", false, "wait while a limit of the cluster is exceeded")
 	flags.BoolVar(&o.AsObject, "as-object", false, "have a worker hold it, whatever its size")
 	flags.BoolVar(&o.Stored, "stored", false, "have the store hold it, up to 64 MiB")
 	return cmd

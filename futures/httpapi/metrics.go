@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/futures"
 )
 
@@ -18,6 +19,7 @@ type clusterCollector struct {
 	client                 *futures.Client
 	futures, workers, free *prometheus.Desc
 	capacity, up           *prometheus.Desc
+	limit, used, refused   *prometheus.Desc
 }
 
 func newClusterCollector(client *futures.Client, counts *sharedCounts) *clusterCollector {
@@ -32,12 +34,15 @@ func newClusterCollector(client *futures.Client, counts *sharedCounts) *clusterC
 		capacity: desc("futura_slots", "Slots of all registered workers."),
 		free:     desc("futura_slots_free", "Slots that are free, as of the workers' last heartbeats."),
 		up:       desc("futura_store_up", "1 if the store answered this scrape."),
+		limit:    desc("futura_limit", "Limits of the cluster that are set.", "limit"),
+		used:     desc("futura_limit_used", "What there is of what limits are for.", "limit"),
+		refused:  desc("futura_limit_refused_total", "How often this process found no room within a limit.", "limit"),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (c *clusterCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.futures, c.workers, c.capacity, c.free, c.up} {
+	for _, d := range []*prometheus.Desc{c.futures, c.workers, c.capacity, c.free, c.up, c.limit, c.used, c.refused} {
 		ch <- d
 	}
 }
@@ -82,5 +87,33 @@ func (c *clusterCollector) collect(ctx context.Context, ch chan<- prometheus.Met
 	gauge(c.workers, dead, "false")
 	gauge(c.capacity, slots)
 	gauge(c.free, free)
+	return c.collectLimits(ctx, ch)
+}
+
+// collectLimits adds the limits of the cluster.
+func (c *clusterCollector) collectLimits(ctx context.Context, ch chan<- prometheus.Metric) error {
+	limits, used, err := c.client.Limits(ctx)
+	if err != nil {
+		return err
+	}
+	send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, limit fdbmodel.Limit) {
+		ch <- prometheus.MustNewConstMetric(d, kind, v, string(limit))
+	}
+	for limit, most := range map[fdbmodel.Limit]float64{
+		fdbmodel.LimitPending: float64(limits.Pending), fdbmodel.LimitRunning: float64(limits.Running),
+		fdbmodel.LimitBytes: float64(limits.Bytes), fdbmodel.LimitRate: limits.PerSecond,
+	} {
+		if most > 0 {
+			send(c.limit, prometheus.GaugeValue, most, limit)
+		}
+	}
+	send(c.used, prometheus.GaugeValue, float64(used.Pending), fdbmodel.LimitPending)
+	send(c.used, prometheus.GaugeValue, float64(used.Running), fdbmodel.LimitRunning)
+	if used.HasBytes {
+		send(c.used, prometheus.GaugeValue, float64(used.Bytes), fdbmodel.LimitBytes)
+	}
+	for limit, n := range c.client.Cluster().LimitsRefused() {
+		send(c.refused, prometheus.CounterValue, float64(n), limit)
+	}
 	return nil
 }
