@@ -61,7 +61,8 @@ type laneState struct {
 	// skipped that some before them could not be read.
 	line          []inLine
 	more, skipped bool
-	looked        bool
+	asked         bool // page is requested and not read yet
+	page          kv.Pending[kv.Page]
 	next          []byte // where the others begin
 	quota         int    // how many it may admit
 	turn          []byte // the key of its turn, if that was read
@@ -83,6 +84,9 @@ func (w *changes) settleLanes(ctx context.Context) error {
 	}
 	a := admission{changes: w, now: w.cluster.clock.Now(), byLane: map[layout.Lane]*laneState{}}
 	if err := a.read(ctx); err != nil {
+		return err
+	}
+	if err := a.readLines(ctx); err != nil {
 		return err
 	}
 	for _, l := range a.lanes {
@@ -215,10 +219,27 @@ func (a *admission) forgetRate(l *laneState) {
 // spacing is the time between two admissions, in microseconds.
 func spacing(k *layout.LaneKind) int64 { return max(1, k.Every.Microseconds()/int64(k.Rate)) }
 
-// readLine requests the next futures in line.
-func (a *admission) readLine(ctx context.Context, l *laneState) error {
-	prefix := a.keys.LineOf(l.lane)
-	line := kv.Prefix(prefix)
+// readLines reads the lines of all lanes that admit some whoever else does, so that none
+// waits for the lanes before it.
+func (a *admission) readLines(ctx context.Context) error {
+	var asked []*laneState
+	for _, l := range a.lanes {
+		if k := &l.kind.settings; l.quota > 0 && l.more && k.Total == 0 && k.Bundle == "" {
+			a.askLine(l)
+			asked = append(asked, l)
+		}
+	}
+	for _, l := range asked {
+		if err := a.readLine(ctx, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askLine requests the next futures in line.
+func (a *admission) askLine(l *laneState) {
+	line := kv.Prefix(a.keys.LineOf(l.lane))
 	if l.next != nil {
 		line.Begin = l.next
 	}
@@ -226,11 +247,20 @@ func (a *admission) readLine(ctx context.Context, l *laneState) error {
 	if l.skipped {
 		limit = maxAdmit
 	}
-	page, err := a.tx.GetRange(line, kv.RangeOptions{Limit: limit}).Wait(ctx)
-	if err != nil {
+	l.page, l.asked = a.tx.GetRange(line, kv.RangeOptions{Limit: limit}), true
+}
+
+// readLine reads what was requested, or requests it.
+func (a *admission) readLine(ctx context.Context, l *laneState) error {
+	if !l.asked {
+		a.askLine(l)
+	}
+	page, err := l.page.Wait(ctx)
+	if l.asked = false; err != nil {
 		return err
 	}
-	l.looked, l.more = true, page.More
+	prefix := a.keys.LineOf(l.lane)
+	l.more = page.More
 	var ids []layout.ID
 	for _, item := range page.Items {
 		l.next = kv.After(item.Key)

@@ -76,6 +76,9 @@ type Cluster struct {
 	lost     lostListeners
 	// lineOrder tells futures apart that get in line with one transaction, in order.
 	lineOrder atomic.Int64
+	// handovers and fillings are the contests of those that finish and submit futures
+	// of lanes.
+	handovers, fillings *contest
 
 	openingMu   sync.Mutex
 	openingDone bool
@@ -94,7 +97,8 @@ func Open(ctx context.Context, db kv.Database, name string, o Options) (*Cluster
 	if err := layout.CheckClusterName(name); err != nil {
 		return nil, err
 	}
-	c := &Cluster{db: db, name: name, keys: layout.NewKeyspace(name), clock: o.Clock, sleep: o.Sleep}
+	c := &Cluster{db: db, name: name, keys: layout.NewKeyspace(name), clock: o.Clock, sleep: o.Sleep,
+		handovers: newContest(), fillings: newContest()}
 	if c.clock == nil {
 		c.clock = clock.Real{}
 	}

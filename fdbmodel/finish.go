@@ -191,70 +191,91 @@ func (c *Completion) event(now time.Time, jitter float64) Event {
 
 func (r *Registration) finishBatch(ctx context.Context, completions []Completion) ([]Outcome, error) {
 	c := r.cluster
-	now := c.clock.Now()
-	events := make([]Event, len(completions))
+	f := finishing{r: r, completions: completions, events: make([]Event, len(completions)), now: c.clock.Now()}
 	for i := range completions {
-		events[i] = completions[i].event(now, c.random.float())
+		f.events[i] = completions[i].event(f.now, c.random.float())
 	}
-	exhausted := r.exhausted(completions)
-	claimed, recent := lastClaim(completions, now)
-	var outcomes []Outcome
-	var after aftermath
-	result, err := c.transact(ctx, kv.Options{Tag: "futura-finish"}, func(tx kv.Attempt) error {
-		outcomes = make([]Outcome, len(completions))
-		if err := seeClaims(ctx, tx, claimed, recent); err != nil {
-			return err
-		}
-		present, err := r.presentFor(ctx, tx, completions)
-		if err != nil {
-			return err
-		}
-		ends, err := r.endings(ctx, tx, completions, events, present)
-		if err != nil {
-			return err
-		}
-		w := c.changes(tx)
-		users := telling{cluster: c, tx: tx, looks: true}
-		if w.told, err = users.addUsers(ctx, realized(ends)); err != nil {
-			return err
-		}
-		if err := users.read(ctx); err != nil {
-			return err
-		}
-		for i := range ends {
-			e := &ends[i]
-			if e.held && completions[i].Future.begun {
-				tx.Clear(c.keys.Begun(r.info.ID, completions[i].Future.ID))
-			}
-			if outcomes[i] = e.outcome; e.outcome != Applied {
-				continue
-			}
-			w.apply(&e.before, &e.after)
-			w.reportLast(&completions[i])
-			completions[i].After = afterOf(&e.after)
-		}
-		users.write(w, func(row *layout.Row, e Event) {
-			if after, outcome := Next(*row, e); outcome == Applied {
-				w.apply(row, &after)
-			}
-		})
-		for _, sequence := range exhausted {
-			tx.Clear(c.keys.Claims(r.info.ID, sequence))
-		}
-		if err := w.flush(ctx); err != nil {
-			return err
-		}
-		after = w.aftermath()
-		return nil
-	})
+	f.exhausted = r.exhausted(completions)
+	result, err := c.transactIn(ctx, f.contest(), kv.Options{Tag: "futura-finish"}, f.run)
 	if err != nil {
 		return nil, err
 	}
-	r.release(completions, exhausted)
-	r.cluster.noteClaimed(-count(outcomes, Applied))
-	r.noteLost(completions, outcomes)
-	c.announce(ctx, result.Version, after)
-	return outcomes, nil
+	r.release(completions, f.exhausted)
+	r.cluster.noteClaimed(-count(f.outcomes, Applied))
+	r.noteLost(completions, f.outcomes)
+	c.announce(ctx, result.Version, f.after)
+	return f.outcomes, nil
+}
+
+// finishing is one transaction of Finish.
+type finishing struct {
+	r           *Registration
+	completions []Completion
+	events      []Event
+	now         time.Time
+	exhausted   []int64 // the batches of claims that are empty then
+	outcomes    []Outcome
+	after       aftermath
+}
+
+// contest returns the contest that the transaction takes part in, nil for none.
+func (f *finishing) contest() *contest {
+	if slices.ContainsFunc(f.completions, func(c Completion) bool {
+		return c.Future.Spec != nil && !c.Future.Spec.Lane.IsZero()
+	}) {
+		return f.r.cluster.handovers
+	}
+	return nil
+}
+
+func (f *finishing) run(ctx context.Context, tx kv.Attempt, last kv.Version) error {
+	r, c, completions := f.r, f.r.cluster, f.completions
+	f.outcomes = make([]Outcome, len(completions))
+	claimed, recent := lastClaim(completions, f.now)
+	if err := seeClaims(ctx, tx, max(claimed, last), recent); err != nil {
+		return err
+	}
+	present, err := r.presentFor(ctx, tx, completions)
+	if err != nil {
+		return err
+	}
+	ends, err := r.endings(ctx, tx, completions, f.events, present)
+	if err != nil {
+		return err
+	}
+	w := c.changes(tx)
+	users := telling{cluster: c, tx: tx, looks: true}
+	if w.told, err = users.addUsers(ctx, realized(ends)); err != nil {
+		return err
+	}
+	if err := users.read(ctx); err != nil {
+		return err
+	}
+	for i := range ends {
+		e := &ends[i]
+		if e.held && completions[i].Future.begun {
+			tx.Clear(c.keys.Begun(r.info.ID, completions[i].Future.ID))
+		}
+		if f.outcomes[i] = e.outcome; e.outcome != Applied {
+			continue
+		}
+		w.apply(&e.before, &e.after)
+		w.reportLast(&completions[i])
+		completions[i].After = afterOf(&e.after)
+	}
+	users.write(w, func(row *layout.Row, e Event) {
+		if after, outcome := Next(*row, e); outcome == Applied {
+			w.apply(row, &after)
+		}
+	})
+	for _, sequence := range f.exhausted {
+		tx.Clear(c.keys.Claims(r.info.ID, sequence))
+	}
+	if err := w.flush(ctx); err != nil {
+		return err
+	}
+	f.after = w.aftermath()
+	return nil
 }
 
 // ending is what becomes of a completion.

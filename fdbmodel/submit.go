@@ -297,12 +297,16 @@ func batchLength(subs []Submission) int {
 }
 
 func (c *Cluster) submitBatch(ctx context.Context, subs []Submission) ([]Submitted, error) {
+	var contest *contest
+	if slices.ContainsFunc(subs, func(s Submission) bool { return !s.Spec.Lane.IsZero() }) {
+		contest = c.fillings
+	}
 	var answers []Submitted
-	result, err := c.transact(ctx, kv.Options{Tag: "futura-submit"}, func(tx kv.Attempt) error {
-		var err error
+	run := func(ctx context.Context, tx kv.Attempt, _ kv.Version) (err error) {
 		answers, err = c.insertBatch(ctx, tx, subs, insertion{look: tx.MaybeCommitted})
 		return err
-	})
+	}
+	result, err := c.transactIn(ctx, contest, kv.Options{Tag: "futura-submit"}, run)
 	if err != nil {
 		return nil, err
 	}

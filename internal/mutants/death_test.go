@@ -27,7 +27,7 @@ func deathMutants() []mutant {
 			old: "\t\treturn r.reappear(ctx)\n",
 			new: "\t\treturn nil\n"},
 		{name: "a worker that comes back forgets what it tried to end", file: "fdbmodel/finish.go", by: model(),
-			old: "\tr.noteLost(completions, outcomes)\n",
+			old: "\tr.noteLost(completions, f.outcomes)\n",
 			new: ""},
 		{name: "a crash outlives the death that is undone", file: "fdbmodel/effects.go", by: model(),
 			old: "death.Crash {\n\t\tr.Attempts.Crashes--",

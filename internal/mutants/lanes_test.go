@@ -12,7 +12,17 @@ func lanes() suites {
 func laneMutants() []mutant {
 	const admission, turns, kinds, file = "fdbmodel/admission.go", "fdbmodel/laneturns.go", "fdbmodel/lanekinds.go",
 		"fdbmodel/lanes.go"
+	contests := suites{{of: "fdbmodel", run: "TestContest"}}
 	return []mutant{
+		{name: "who met another takes no turn", file: "fdbmodel/contest.go", by: contests,
+			old: "if attempt > 1 {",
+			new: "if attempt > 99 {"},
+		{name: "who has the turn keeps it", file: "fdbmodel/contest.go", by: contests,
+			old: "\t\t\t<-k.turn\n",
+			new: ""},
+		{name: "a turn does not see the one before it", file: "fdbmodel/contest.go", by: contests,
+			old: "version > k.last",
+			new: "version < k.last"},
 		{name: "who gets in line overtakes those of its priority", file: admission, by: lanes(),
 			old: "int64(l.joining[0].row.Spec.Priority) > l.line[0].priority",
 			new: "int64(l.joining[0].row.Spec.Priority) >= l.line[0].priority"},

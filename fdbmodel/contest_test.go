@@ -1,0 +1,92 @@
+package fdbmodel
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/kvtest/reference"
+)
+
+// contender is a transaction of a contest that waits inside until it is let go.
+type contender struct {
+	inside bool
+	last   kv.Version
+	let    chan error
+	end    error
+	result kv.Result
+}
+
+// contend begins a transaction that conflicts so many times first.
+func contend(ctx context.Context, c *Cluster, k *contest, conflicts int) *contender {
+	t := &contender{let: make(chan error, 1)}
+	go func() {
+		t.result, t.end = c.transactIn(ctx, k, kv.Options{Tag: "test"},
+			func(_ context.Context, tx kv.Attempt, last kv.Version) error {
+				if tx.Number <= conflicts {
+					return kv.ErrConflict
+				}
+				t.inside, t.last = true, last
+				tx.Set([]byte("x"), nil)
+				return <-t.let
+			})
+		t.inside = false
+	}()
+	return t
+}
+
+// TestContest lets transactions run side by side until one has met another, one after
+// the other then, and side by side again after a while.
+func TestContest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		c, err := Open(ctx, reference.Open(reference.Options{}), "contest", Options{})
+		require.NoError(t, err)
+		k := newContest()
+		a, b := contend(ctx, c, k, 0), contend(ctx, c, k, 0)
+		synctest.Wait()
+		require.True(t, a.inside && b.inside, "two that have not met")
+		require.Equal(t, kv.NoVersion, a.last)
+
+		met := contend(ctx, c, k, 1)
+		<-time.After(retried)
+		synctest.Wait()
+		require.True(t, met.inside)
+		waits, plain := contend(ctx, c, k, 0), contend(ctx, c, nil, 0)
+		gone, leave := context.WithCancel(ctx)
+		left := contend(gone, c, k, 0)
+		synctest.Wait()
+		require.False(t, waits.inside, "it waits for the one that has met another")
+		require.True(t, plain.inside, "it takes no part")
+		leave()
+		synctest.Wait()
+		require.ErrorIs(t, left.end, context.Canceled)
+
+		met.let <- nil
+		synctest.Wait()
+		require.NoError(t, met.end)
+		require.True(t, waits.inside)
+		require.Equal(t, met.result.Version, waits.last, "it reads what the one before it wrote")
+
+		waits.let <- kv.ErrClosed
+		synctest.Wait()
+		require.ErrorIs(t, waits.end, kv.ErrClosed)
+		<-time.After(contestedFor)
+		d, e := contend(ctx, c, k, 0), contend(ctx, c, k, 0)
+		synctest.Wait()
+		require.True(t, d.inside && e.inside, "they have not met for a while")
+		for _, one := range []*contender{a, b, plain, d, e} {
+			one.let <- nil
+		}
+		synctest.Wait()
+		require.Empty(t, k.turn)
+	})
+}
+
+// retried is longer than the wait before a second attempt.
+const retried = 20 * time.Millisecond
