@@ -145,7 +145,7 @@ func TestLostGraphIsRebuilt(t *testing.T) {
 	for _, workers := range []int{1, 4} {
 		t.Run(fmt.Sprint(workers), func(t *testing.T) {
 			t.Parallel()
-			nodes := fewerOnServer(100, 30)
+			nodes := fewerOnServer(100, 20)
 			s, random := modeltest.NewStage(t), rand.New(rand.NewPCG(7, uint64(workers)))
 			ids := []layout.ID{objectOf(s)}
 			inputs := map[layout.ID][]layout.ID{}

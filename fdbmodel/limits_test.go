@@ -155,8 +155,8 @@ func TestLimitsOfValues(t *testing.T) {
 func TestLimitsExceededByACrowd(t *testing.T) {
 	t.Parallel()
 	const limit, n = 640, 8
-	for seed := range uint64(5) {
-		random := rand.New(rand.NewPCG(seed, 1))
+	for seed := range fewerOnServer(5, 1) {
+		random := rand.New(rand.NewPCG(uint64(seed), 1))
 		c := newCrowd(t, n, layout.Limits{Pending: limit})
 		for refused := 0; refused < 40*n; {
 			m := c.members[random.IntN(n)]
@@ -219,8 +219,8 @@ func TestTokensThatAreNotUsed(t *testing.T) {
 func TestLimitOfRunningFutures(t *testing.T) {
 	t.Parallel()
 	const limit, n = 32, 4
-	for seed := range uint64(5) {
-		random := rand.New(rand.NewPCG(seed, 2))
+	for seed := range fewerOnServer(5, 1) {
+		random := rand.New(rand.NewPCG(uint64(seed), 2))
 		c := newCrowd(t, n, layout.Limits{Running: limit})
 		for range 8 {
 			require.Nil(t, c.submit(c.members[0], 100))
@@ -233,7 +233,7 @@ func TestLimitOfRunningFutures(t *testing.T) {
 			require.NoError(t, err)
 			workers = append(workers, r)
 		}
-		for ended < 500 {
+		for ended < fewerOnServer(500, 100) {
 			i := random.IntN(n)
 			may, again, err := c.members[i].MayClaim(c.ctx, 100)
 			require.NoError(t, err)
@@ -263,13 +263,14 @@ func TestLimitOfRunningFutures(t *testing.T) {
 // alone, and in calls of many.
 func TestLimitOfTheRate(t *testing.T) {
 	t.Parallel()
-	const rate, seconds = 200, 5
+	const rate = 200
+	seconds := fewerOnServer(5, 2)
 	for name, calls := range map[string]struct{ members, size int }{"one": {1, 1}, "many": {10, 1}, "large": {3, 50}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCrowd(t, calls.members, layout.Limits{PerSecond: rate})
 			admitted, start := 0, c.clock.Now()
-			for c.clock.Now().Sub(start) < seconds*time.Second {
+			for c.clock.Now().Sub(start) < time.Duration(seconds)*time.Second {
 				for _, m := range c.members {
 					for range 20 {
 						err := m.Admit(c.ctx, calls.size)

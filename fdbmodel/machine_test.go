@@ -51,7 +51,7 @@ func TestMachineWithAClockThatJumps(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(3)
 	if storetest.OnServer {
-		seeds = 2
+		seeds = 1
 	}
 	if os.Getenv("FUTURA_LONG") == "1" {
 		seeds = 200

@@ -61,8 +61,8 @@ func TestNothingIsChargedThatNeverStarted(t *testing.T) {
 	t.Parallel()
 	b := virtualBed(t)
 	futures, enough := 600, 100
-	if storetest.OnServer {
-		futures, enough = 200, 20
+	if storetest.OnServer && !long() {
+		futures, enough = 100, 10
 	}
 	ids := b.many(futures, "go:innocent")
 	m := &mortal{bed: b, began: map[layout.ID]int{}}
