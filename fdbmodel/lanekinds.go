@@ -73,7 +73,7 @@ func (c *Cluster) changeLaneKind(ctx context.Context, name string,
 		}
 		if was != nil && ((was.Total == 0) != (k.Total == 0) || was.Bundle != k.Bundle) {
 			before := "its total width is set or lifted, or the function of its bundles is changed"
-			if err := c.requireNoLanes(ctx, tx, name, before); err != nil {
+			if _, err := c.requireNoLanes(ctx, tx, name, before); err != nil {
 				return err
 			}
 		}
@@ -102,8 +102,9 @@ func admitsMore(was, k *layout.LaneKind) bool {
 		k.Every != was.Every)
 }
 
-// RemoveLaneKind removes the settings of a kind of lanes. It returns ErrNotFound, and
-// ErrInUse while lanes of the kind have admitted futures or others in line. Futures
+// RemoveLaneKind removes the settings of a kind of lanes, and the pauses of its lanes. It
+// returns ErrNotFound, and ErrInUse while lanes of the kind have admitted futures or
+// others in line, or while more than 1,000 lanes of a shard are paused. Futures
 // of the kind that are blocked or delayed then get in line for lanes of width 1. An
 // unknown commit is retried; a kind that is gone by then was removed.
 func (c *Cluster) RemoveLaneKind(ctx context.Context, name string) error {
@@ -119,8 +120,12 @@ func (c *Cluster) RemoveLaneKind(ctx context.Context, name string) error {
 			}
 			return unknownKind(name)
 		}
-		if err := c.requireNoLanes(ctx, tx, name, "it is removed"); err != nil {
+		idle, err := c.requireNoLanes(ctx, tx, name, "it is removed")
+		if err != nil {
 			return err
+		}
+		for _, lane := range idle {
+			tx.Clear(lane)
 		}
 		tx.Clear(key)
 		return nil
@@ -128,24 +133,46 @@ func (c *Cluster) RemoveLaneKind(ctx context.Context, name string) error {
 	return err
 }
 
-// requireNoLanes returns ErrInUse if a kind has lanes.
-func (c *Cluster) requireNoLanes(ctx context.Context, tx kv.Reader, name, before string) error {
-	first := make([]kv.Pending[kv.Page], c.config.Shards)
-	for shard := range first {
-		first[shard] = tx.GetRange(kv.Prefix(tuple.AppendString(c.keys.LanesOf(shard), name)), kv.RangeOptions{Limit: 1})
+// maxIdleLanes is how many lanes without futures are looked at in a shard.
+const maxIdleLanes = 1000
+
+// requireNoLanes returns ErrInUse if a kind has lanes with futures, and else the keys of
+// those that are only paused.
+func (c *Cluster) requireNoLanes(ctx context.Context, tx kv.Reader, name, before string) (idle [][]byte, err error) {
+	lanes := make([]kv.Pending[kv.Page], c.config.Shards)
+	for shard := range lanes {
+		lanes[shard] = tx.GetRange(kv.Prefix(tuple.AppendString(c.keys.LanesOf(shard), name)),
+			kv.RangeOptions{Limit: maxIdleLanes})
 	}
-	for _, p := range first {
+	for _, p := range lanes {
 		page, err := p.Wait(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if len(page.Items) > 0 {
-			key := layout.ParseKey(page.Items[0].Key)
-			return fmt.Errorf("lane %s/%s: %w: end what it has admitted and in line before %s", name, key.Text("key"),
-				ErrInUse, before)
+		if page.More && len(page.Items) >= maxIdleLanes {
+			return nil, fmt.Errorf("kind of lanes %s: %w: more than %d of its lanes are paused: resume them before %s", name,
+				ErrInUse, maxIdleLanes, before)
+		}
+		for _, item := range page.Items {
+			var r layout.LaneRecord
+			if err := layout.Decode(item.Key, item.Value, &r); err != nil {
+				return nil, err
+			}
+			key := layout.ParseKey(item.Key)
+			lane := layout.Lane{Kind: name, Key: key.Text("key")}
+			line := kv.Page{} // a paused lane does not look who has left it
+			if r.Empty() && r.Lined {
+				if line, err = tx.GetRange(kv.Prefix(c.keys.LineOf(lane)), kv.RangeOptions{Limit: 1}).Wait(ctx); err != nil {
+					return nil, err
+				}
+			}
+			if !r.Empty() || len(line.Items) > 0 {
+				return nil, fmt.Errorf("lane %v: %w: end what it has admitted and in line before %s", lane, ErrInUse, before)
+			}
+			idle = append(idle, item.Key)
 		}
 	}
-	return nil
+	return idle, nil
 }
 
 // LaneKinds returns the settings of all kinds of lanes by name.

@@ -30,6 +30,8 @@ type Value struct {
 	// Queue is what the future is counted in, default "default". Label is for people,
 	// at most 64 bytes.
 	Queue, Label string
+	// Tags are what lists find the future by.
+	Tags []string
 
 	Bytes  []byte
 	Object string
@@ -83,6 +85,10 @@ func (c *Cluster) putRow(v *Value) (*layout.Row, error) {
 		spec.Codec = layout.CodecRaw
 	}
 	if err := layout.CheckQueueName(spec.Queue); err != nil {
+		return nil, err
+	}
+	var err error
+	if spec.Tags, err = layout.SortTags(v.Tags); err != nil {
 		return nil, err
 	}
 	if err := spec.CheckLimits(); err != nil {

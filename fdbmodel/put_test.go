@@ -54,6 +54,32 @@ func TestPutsBeforeTheirFuture(t *testing.T) {
 	requireSound(s)
 }
 
+// TestPutsWithTags are found by them until they are removed.
+func TestPutsWithTags(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	ids, err := s.C.DrawIDs(1)
+	require.NoError(t, err)
+	value := fdbmodel.Value{ID: ids[0], Bytes: []byte("v"), Tags: []string{"b", "a", "b"}}
+	for range 2 {
+		_, err = s.C.Put(s.Ctx, value)
+		require.NoError(t, err)
+	}
+	row, err := s.C.Get(s.Ctx, ids[0])
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b"}, row.Spec.Tags)
+	requireSound(s)
+	_, err = s.C.DiscardMany(s.Ctx, ids)
+	require.NoError(t, err)
+	requireSound(s)
+	value.Tags = []string{"no tag"}
+	_, err = s.C.Put(s.Ctx, value)
+	require.ErrorIs(t, err, layout.ErrBadName)
+	value.Tags = []string{"1", "2", "3", "4", "5", "6", "7", "8", "9"}
+	_, err = s.C.Put(s.Ctx, value)
+	require.ErrorIs(t, err, layout.ErrBadSpec)
+}
+
 // TestPutsThatAreLate name a worker that is gone, or come too late.
 func TestPutsThatAreLate(t *testing.T) {
 	t.Parallel()

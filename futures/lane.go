@@ -144,7 +144,7 @@ func (c *Client) ResumeLaneKind(ctx context.Context, name string) error {
 	return c.cluster.PauseLaneKind(ctx, name, false)
 }
 
-// RemoveLaneKind removes a kind of lanes. It returns ErrNotFound, and ErrInUse while
+// RemoveLaneKind removes a kind of lanes, and the pauses of its lanes. It returns ErrNotFound, and ErrInUse while
 // futures of it are admitted or in line. Futures of it that are blocked or delayed
 // without a slot then obey a width of 1.
 func (c *Client) RemoveLaneKind(ctx context.Context, name string) error {

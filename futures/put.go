@@ -44,6 +44,9 @@ type PutOptions struct {
 	// Queue is what the future is counted in, default "default". Label is for people,
 	// at most 64 bytes; it defaults to none.
 	Queue, Label string
+	// Tags are what lists find the future by; see Task.Tags. A repeated put leaves those
+	// of the first. Default to none.
+	Tags []string
 	// AsObject has a worker hold the value whatever its size, Stored has the cluster
 	// store it, up to 64 MiB. Default to false: the cluster stores up to PutStored.
 	AsObject, Stored bool
@@ -79,7 +82,7 @@ func (c *Client) Put(ctx context.Context, r io.Reader, o PutOptions) (*Future, e
 	if err := o.check(r); err != nil {
 		return nil, err
 	}
-	v := fdbmodel.Value{ID: o.ID, Key: o.Key, Codec: o.Codec, Queue: o.Queue, Label: o.Label}
+	v := fdbmodel.Value{ID: o.ID, Key: o.Key, Codec: o.Codec, Queue: o.Queue, Label: o.Label, Tags: o.Tags}
 	if err := c.identifyValue(&v); err != nil {
 		return nil, err
 	}

@@ -325,7 +325,8 @@ func (a *app) laneResumeCommand() *cobra.Command {
 func (a *app) laneRemoveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "remove KIND", Short: "Remove a kind of lanes", Example: "  futura lane remove mail", Args: exactly(1),
-		Long: "remove removes a kind of lanes. It is refused while futures of it are admitted or in line.",
+		Long: "remove removes a kind of lanes. It is refused while futures of it are admitted or in line; lanes that are " +
+			"only paused go with it.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.open(cmd.Context(), func(c *futures.Client) error {
 				if err := c.RemoveLaneKind(cmd.Context(), args[0]); err != nil {

@@ -38,6 +38,7 @@ func (a *app) putCommand() *cobra.Command {
 	flags.StringVar(&o.Codec, "codec", "", "the value's encoding: raw, json or msgpack (default: raw)")
 	flags.StringVar(&o.Key, "key", "", "idempotency key: the same key and content is the same future")
 	flags.StringVar(&o.Label, "label", "", "a label for people")
+	flags.StringArrayVar(&o.Tags, "tag", nil, "a tag to list it by; may be repeated, up to 8 times")
 	flags.StringVar(&o.Queue, "queue", "", `the queue that it is counted in (default "default")`)
 	flags.BoolVar(&o.WaitForRoom, "wait-for-room", false, "wait while a limit of the cluster is exceeded")
 	flags.BoolVar(&o.AsObject, "as-object", false, "have a worker hold it, whatever its size")

@@ -18,7 +18,7 @@ func TestPutFromTheCommandLine(t *testing.T) {
 	module := filepath.Join(dir, "copy.wasm")
 	require.NoError(t, os.WriteFile(module, copying(), 0o600))
 	s.ok("function", "put", module, "--alias", "copy")
-	id := s.ok("put", file, "--label", "l", "--key", "k")
+	id := s.ok("put", file, "--label", "l", "--key", "k", "--tag", "t")
 	require.Equal(t, "a value", s.ok("await", id))
 	require.Equal(t, "a value", s.ok("submit", "wasm:copy", "--stdin-of", id, "--wait"))
 	var said struct {
@@ -35,6 +35,7 @@ func TestPutFromTheCommandLine(t *testing.T) {
 	_, e := s.run(exitUsage, "", "retry", id)
 	require.Contains(t, e, "it was put")
 	require.Contains(t, s.ok("list", "--function", "put", "--json"), id)
+	require.Contains(t, s.ok("list", "--tag", "t", "--json"), id)
 	require.Contains(t, s.ok("explain", id), "realized")
 	for says, args := range map[string][]string{
 		"is a directory": {dir}, "no such file": {file + "-none"}, "exclude each other": {file, "--stored", "--as-object"},

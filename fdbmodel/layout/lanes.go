@@ -184,6 +184,9 @@ func (r *LaneRecord) Idle(now int64) bool {
 	return r.Open == 0 && !r.Lined && !r.Paused && r.Due == 0 && !r.Turn && r.Spent <= now
 }
 
+// Empty reports whether no future is admitted, and none in line has an admission coming.
+func (r *LaneRecord) Empty() bool { return r.Open == 0 && r.Due == 0 && !r.Turn }
+
 // LaneTotal counts what is admitted over all lanes of a kind that has a total width.
 type LaneTotal struct {
 	Open int `msgpack:"o,omitempty" json:"open"`

@@ -26,6 +26,8 @@ func (s *server) registerPut() {
 		{Name: "key", In: "query", Description: "Idempotency key, at most 1,024 bytes", Schema: text},
 		{Name: "label", In: "query", Description: "For people, at most 64 bytes", Schema: text},
 		{Name: "queue", In: "query", Description: "What it is counted in", Schema: text},
+		{Name: "tag", In: "query", Description: "What lists find it by; up to 8 times", Explode: new(true),
+			Schema: &huma.Schema{Type: "array", Items: text}},
 		{Name: "as_object", In: "query", Description: "A worker holds it whatever its size",
 			Schema: &huma.Schema{Type: "boolean"}},
 		{Name: "stored", In: "query", Description: "The cluster stores it", Schema: &huma.Schema{Type: "boolean"}},
@@ -48,6 +50,8 @@ func putOptions(query url.Values) (o futures.PutOptions, err error) {
 			}
 		case "label":
 			o.Label = value
+		case "tag":
+			o.Tags = values
 		case "queue":
 			o.Queue = value
 		case "as_object", "stored":

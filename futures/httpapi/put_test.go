@@ -17,7 +17,7 @@ func TestPutAValue(t *testing.T) {
 	f.work()
 	put := path + ":put"
 	var made, again httpapi.Submitted
-	a := f.send("POST", put+"?key=k&codec=json&label=l", `{"a":1}`, "Content-Type", "application/octet-stream")
+	a := f.send("POST", put+"?key=k&codec=json&label=l&tag=t:1&tag=a", `{"a":1}`, "Content-Type", "application/octet-stream")
 	a.Into(http.StatusCreated, &made)
 	require.Equal(t, path+"/"+made.ID.String(), a.Header.Get("Location"))
 	f.send("POST", put+"?key=k&codec=json", `{"a":1}`).Into(http.StatusOK, &again)
@@ -27,6 +27,11 @@ func TestPutAValue(t *testing.T) {
 	f.send("GET", path+"/"+made.ID.String(), "").Into(http.StatusOK, &got)
 	require.EqualValues(t, "realized", got.State)
 	require.Equal(t, layout.FunctionPut, got.Function)
+	require.Equal(t, []string{"a", "t:1"}, got.Tags)
+	var tagged struct{ Futures []httpapi.Future }
+	f.send("GET", path+"?tag=t:1", "").Into(http.StatusOK, &tagged)
+	require.Len(t, tagged.Futures, 1)
+	require.Equal(t, made.ID, tagged.Futures[0].ID)
 	require.JSONEq(t, `{"a":1}`, string(got.Result.Output))
 	f.send("POST", path+"?wait=1m", `{"function":"go:echo","codec":"inputs","inputs":["`+made.ID.String()+`"]}`).
 		Into(http.StatusCreated, &got)
@@ -36,7 +41,7 @@ func TestPutAValue(t *testing.T) {
 	f.send("POST", put+"?stored=true", large).Into(http.StatusCreated, &made)
 	require.Len(t, f.send("GET", path+"/"+made.ID.String()+"/result", "").Body, len(large))
 	f.send("POST", put+"?as_object=true", "x").Problem(http.StatusInsufficientStorage, "no_holder", "object store")
-	for _, bad := range []string{"?codec=xml", "?key=", "?nonsense=1", "?stored=perhaps", "?queue=No+Queue"} {
+	for _, bad := range []string{"?codec=xml", "?key=", "?nonsense=1", "?stored=perhaps", "?queue=No+Queue", "?tag=no+tag"} {
 		require.Equal(t, http.StatusBadRequest, f.send("POST", put+bad, "x").Status, bad)
 	}
 	for _, where := range []string{"", "&stored=true"} {
