@@ -11,7 +11,8 @@ import (
 // Await returns the result once the future is over. It returns a *FailedError
 // if it failed for good, and ErrNotFound if the future does not exist or has
 // been removed. When ctx ends, it returns a *WaitError with the state of the
-// future; the future goes on and may be awaited again.
+// future; the future goes on and may be awaited again. In a function it returns
+// ErrOwnLane instead of waiting for ever.
 func (f *Future) Await(ctx context.Context) (Result, error) {
 	g := newGroup(1, false)
 	if err := f.client.await(ctx, []*Future{f}, g); err != nil {
@@ -146,6 +147,12 @@ func (c *Client) yieldLeft(ctx context.Context, fs []*Future, over []bool, cause
 // await returns nil when all of fs are over.
 func (c *Client) await(ctx context.Context, fs []*Future, g *group) error {
 	waiters := c.join(fs, g)
+	if !g.over() {
+		if err := c.blockedByCaller(ctx, fs); err != nil {
+			c.leave(fs, waiters)
+			return err
+		}
+	}
 	for !g.over() {
 		if err := c.wait(ctx, g); err != nil {
 			c.leave(fs, waiters)

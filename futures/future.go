@@ -38,6 +38,7 @@ type Future struct {
 	client  *Client
 	id      ID
 	existed bool
+	lane    Lane // that it was submitted to by this handle, if it is new
 	// differs and replaced are about another future with the same unique key.
 	differs  string
 	replaced ID

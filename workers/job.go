@@ -236,6 +236,8 @@ func (c jobContext) Value(key any) any {
 		return nil
 	case layout.CodecKey{}:
 		return c.job.codec()
+	case layout.LaneKey{}:
+		return f.Spec.Lane
 	case layout.DeadlineKey{}:
 		return c.job.futureDeadline()
 	}

@@ -47,6 +47,10 @@ type ClientSource interface {
 // future, a time.Time, zero for none.
 type DeadlineKey struct{}
 
+// LaneKey is the context key under which a Go function finds the lane of its future, a
+// Lane, zero for none.
+type LaneKey struct{}
+
 // KeeperKey is the context key under which a Go function finds the Keeper of its
 // worker, nil if that keeps no objects.
 type KeeperKey struct{}

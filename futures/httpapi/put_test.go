@@ -17,7 +17,8 @@ func TestPutAValue(t *testing.T) {
 	f.work()
 	put := path + ":put"
 	var made, again httpapi.Submitted
-	a := f.send("POST", put+"?key=k&codec=json&label=l&tag=t:1&tag=a", `{"a":1}`, "Content-Type", "application/octet-stream")
+	const all = "?key=k&codec=json&label=l&tag=t:1&tag=a"
+	a := f.send("POST", put+all, `{"a":1}`, "Content-Type", "application/octet-stream")
 	a.Into(http.StatusCreated, &made)
 	require.Equal(t, path+"/"+made.ID.String(), a.Header.Get("Location"))
 	f.send("POST", put+"?key=k&codec=json", `{"a":1}`).Into(http.StatusOK, &again)
@@ -41,7 +42,8 @@ func TestPutAValue(t *testing.T) {
 	f.send("POST", put+"?stored=true", large).Into(http.StatusCreated, &made)
 	require.Len(t, f.send("GET", path+"/"+made.ID.String()+"/result", "").Body, len(large))
 	f.send("POST", put+"?as_object=true", "x").Problem(http.StatusInsufficientStorage, "no_holder", "object store")
-	for _, bad := range []string{"?codec=xml", "?key=", "?nonsense=1", "?stored=perhaps", "?queue=No+Queue", "?tag=no+tag"} {
+	for _, bad := range []string{"?codec=xml", "?key=", "?nonsense=1", "?stored=perhaps", "?queue=No+Queue",
+		"?tag=no+tag"} {
 		require.Equal(t, http.StatusBadRequest, f.send("POST", put+bad, "x").Status, bad)
 	}
 	for _, where := range []string{"", "&stored=true"} {

@@ -1,0 +1,51 @@
+package futures
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// ErrOwnLane is returned by the awaits of a function that runs in a lane of width 1, for
+// a future that it has submitted to the same lane: that gets in only after the function
+// has ended, so the await would last for ever.
+var ErrOwnLane = errors.New("the function awaits a future of its own lane, of width 1")
+
+// blockedByCaller returns ErrOwnLane if the function that awaits with ctx has the one slot
+// that a future needs which it has submitted by the same handle. It reads nothing unless
+// such a future is in the lane of the function.
+func (c *Client) blockedByCaller(ctx context.Context, fs []*Future) error {
+	own, _ := ctx.Value(layout.LaneKey{}).(layout.Lane)
+	if own.IsZero() {
+		return nil
+	}
+	var ids []ID
+	for _, f := range fs {
+		if f.lane == own && c.registry.settledOf(f) == nil {
+			if ids = append(ids, f.id); len(ids) == layout.MaxSubmit {
+				break
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	kind, err := c.LaneKind(ctx, own.Kind)
+	if err != nil || kind.Width != 1 || kind.Bundle != "" {
+		return nil // what can't be known does no harm: the await goes on
+	}
+	rows, err := c.cluster.GetMany(ctx, ids)
+	if err != nil {
+		return nil
+	}
+	for i := range rows {
+		if r := &rows[i]; r.Spec != nil && !r.State().Terminal() && !r.HasSlot() {
+			return fmt.Errorf("%w: %s is in line of lane %v, whose slot this function has: submit it to another lane or to "+
+				"none, widen the lane, or end this function and let another one take the result (Task.After)", ErrOwnLane, r.ID,
+				own)
+		}
+	}
+	return nil
+}
