@@ -290,15 +290,19 @@ func (a *admission) admit(ctx context.Context, l *laneState) (more, admitted boo
 	switch {
 	case l.quota == 0 || len(l.line)+len(l.joining) == 0:
 		return false, false, nil
-	case l.kind.settings.Bundle != "":
-		return false, true, a.call(ctx, l)
 	case len(l.line) == 0 || len(l.joining) > 0 && int64(l.joining[0].row.Spec.Priority) > l.line[0].priority:
+		if spec := l.joining[0].row.Spec; spec.Member {
+			return a.call(l, spec)
+		}
 		a.admitJoining(l)
 		return true, true, nil
 	}
 	first := l.line[0]
-	l.line = l.line[1:]
 	row, _, err := first.row.Wait(ctx)
+	if err == nil && row.Spec != nil && row.Spec.Member && row.Line != nil {
+		return a.call(l, row.Spec)
+	}
+	l.line = l.line[1:]
 	switch {
 	case layout.IsUnreadable(err):
 		l.skipped = true

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -11,27 +12,20 @@ import (
 )
 
 // call admits a bundle to a lane: a future that gathers members once a worker has claimed
-// it. It is queued and sized as the first one in line.
-func (a *admission) call(ctx context.Context, l *laneState) error {
-	first := &layout.Spec{Queue: layout.DefaultQueue}
-	if len(l.joining) > 0 {
-		first = l.joining[0].row.Spec
-	}
-	if len(l.line) > 0 {
-		row, _, err := l.line[0].row.Wait(ctx)
-		if err != nil && !layout.IsUnreadable(err) {
-			return err
-		}
-		if err == nil && row.Spec != nil {
-			first = row.Spec
-		}
+// it. It is queued and sized as the first one in line, and runs its function. A member is
+// one for good, also of a kind that has no bundles any more. It admits none while another
+// has yet to gather.
+func (a *admission) call(l *laneState, first *layout.Spec) (more, admitted bool, err error) {
+	if l.record.Called > 0 {
+		l.quota = 0
+		return false, false, nil
 	}
 	ids, err := a.cluster.DrawIDs(1)
 	if err != nil {
-		return err
+		return false, false, err
 	}
 	row := &layout.Row{ID: ids[0], Spec: &layout.Spec{
-		Function: l.kind.settings.Bundle, Codec: layout.CodecRaw, Queue: first.Queue, Priority: first.Priority,
+		Function: first.Function, Codec: layout.CodecRaw, Queue: first.Queue, Priority: first.Priority,
 		Requirements: first.Requirements, Timeout: first.Timeout, Lane: l.lane, Bundle: true,
 		SubmittedAt: layout.Millis(a.now),
 	}}
@@ -39,7 +33,8 @@ func (a *admission) call(ctx context.Context, l *laneState) error {
 	a.placed.addRow(row, row.ID.Shard(a.keys.Shards))
 	l.record.Called++
 	l.take(a.now)
-	return nil
+	l.quota = 0
+	return false, true, nil
 }
 
 // Bundle is what a bundle has gathered.
@@ -54,7 +49,10 @@ type Bundle struct {
 // Gather takes the first members in line for a bundle that the worker holds: up to most,
 // and up to what the kind of the lane allows, in one transaction, with their arguments
 // unless those are large. Several calls for one bundle take more each time. Who gets in
-// line meanwhile does not conflict with it.
+// line meanwhile does not conflict with it. It takes none behind one that the bundle can't
+// run: that has another function, queue, timeout or labels, or requires more. While the
+// lane, its kind, the queue or the function is paused it takes none. Members of a kind that
+// has no bundles any more are taken one by one.
 //
 // It returns ErrReaped if the worker was declared dead, and ErrTransition if it does not
 // hold the bundle any more. If the commit is unknown, the worker's own list of claims
@@ -81,12 +79,21 @@ func (r *Registration) Gather(ctx context.Context, bundle *ClaimedFuture, most i
 	for i := range g.got.Members {
 		f := &g.got.Members[i]
 		f.version, f.at, taken[i].ID = result.Version, now, f.ID
+		if bundle.gathered.members++; f.Spec != nil {
+			bundle.gathered.bytes += f.Spec.ArgsSize
+		}
 	}
 	if len(taken) > 0 {
 		r.hold(token.Sequence, taken)
 	}
 	r.cluster.follow(ctx, result.Version, g.then)
 	return g.got, nil
+}
+
+// gathered is what a bundle has taken.
+type gathered struct {
+	members int
+	bytes   int64
 }
 
 // gathering is one call of Gather.
@@ -105,7 +112,7 @@ func (g *gathering) run(ctx context.Context, tx kv.Attempt) error {
 		return err
 	}
 	listKey, kindKey := c.keys.Claims(r.info.ID, g.token.Sequence), c.keys.LaneKind(lane.Kind)
-	alive, kind := r.askAlive(tx), tx.Get(kindKey)
+	alive, kind, record := r.askAlive(tx), tx.Get(kindKey), tx.Get(c.keys.Lane(lane))
 	own := read.Record(tx, c.keys, g.bundle.ID)
 	list, err := tx.Get(listKey).Wait(ctx)
 	if err != nil {
@@ -113,6 +120,9 @@ func (g *gathering) run(ctx context.Context, tx kv.Attempt) error {
 	}
 	if value, err := kind.Wait(ctx); err != nil || value != nil && layout.Decode(kindKey, value, &g.got.Settings) != nil {
 		return err
+	}
+	if k := &g.got.Settings; k.Bundle != g.bundle.Spec.Function {
+		k.Most, k.Bytes, k.Linger = 1, 0, 0
 	}
 	if err := r.checkAlive(ctx, alive); err != nil {
 		return err
@@ -130,9 +140,15 @@ func (g *gathering) run(ctx context.Context, tx kv.Attempt) error {
 			ErrTransition)
 	}
 	w := c.changes(tx)
-	ids, err := g.take(ctx, tx, w, lane)
+	paused, err := g.isPaused(ctx, record)
 	if err != nil {
 		return err
+	}
+	var ids []layout.ID
+	if !paused {
+		if ids, err = g.take(ctx, tx, w, lane); err != nil {
+			return err
+		}
 	}
 	if row.Attempts != after.Attempts {
 		w.apply(&row, &after)
@@ -145,6 +161,24 @@ func (g *gathering) run(ctx context.Context, tx kv.Attempt) error {
 	}
 	g.then = w.aftermath()
 	return nil
+}
+
+// isPaused reports whether no members are to be taken at present.
+func (g *gathering) isPaused(ctx context.Context, asked kv.Pending[[]byte]) (bool, error) {
+	c, spec := g.r.cluster, g.bundle.Spec
+	value, err := asked.Wait(ctx)
+	var record layout.LaneRecord
+	if err == nil && value != nil {
+		err = layout.Decode(c.keys.Lane(spec.Lane), value, &record)
+	}
+	return record.Paused || g.got.Settings.Paused || c.pauses.queue(spec.Queue) || c.pauses.function(spec.Function), err
+}
+
+// runs reports whether the bundle can run a future in line.
+func (g *gathering) runs(spec *layout.Spec) bool {
+	own, needs, has := g.bundle.Spec, &spec.Requirements, &g.bundle.Spec.Requirements
+	return spec.Member && spec.Function == own.Function && spec.Queue == own.Queue && spec.Timeout == own.Timeout &&
+		needs.CPU <= has.CPU && needs.RAM <= has.RAM && needs.GPU <= has.GPU && maps.Equal(needs.Labels, has.Labels)
 }
 
 // take takes the first members in line.
@@ -167,7 +201,7 @@ func (g *gathering) take(ctx context.Context, tx kv.Attempt, w *changes, lane la
 		tx.AddReadConflictRange(keys.RecordRange(entry.ID))
 		entries, asked = append(entries, item), append(asked, entry.ID)
 	}
-	size := int64(0)
+	size, more := g.bundle.gathered.bytes, g.bundle.gathered.members > 0
 	for i, p := range read.Rows(tx.Snapshot(), keys, asked, keys.Row) {
 		f := ClaimedFuture{ID: asked[i], Token: g.token}
 		row, err := f.readRow(ctx, p)
@@ -177,9 +211,12 @@ func (g *gathering) take(ctx context.Context, tx kv.Attempt, w *changes, lane la
 		if f.Err != nil || row.Line == nil || !bytes.Equal(keys.Line(&row), entries[i].Key) {
 			continue // of a newer version, or an audit reports it
 		}
+		if !g.runs(row.Spec) {
+			break
+		}
 		// What workers died with runs alone, so that it is known what kills them.
 		suspect := row.Attempts.Suspicion() > 0
-		if size += row.Spec.ArgsSize; len(ids) > 0 && (suspect || size > g.got.Settings.Bytes) {
+		if size += row.Spec.ArgsSize; more && (suspect || size > g.got.Settings.Bytes) {
 			break
 		}
 		after, outcome := Next(row, Event{Kind: EventTake, Token: g.token, Now: w.cluster.clock.Now()})
@@ -188,7 +225,7 @@ func (g *gathering) take(ctx context.Context, tx kv.Attempt, w *changes, lane la
 		}
 		w.apply(&row, &after)
 		f.Spec, f.Attempts = row.Spec, after.Attempts
-		ids, g.got.Members = append(ids, f.ID), append(g.got.Members, f)
+		ids, g.got.Members, more = append(ids, f.ID), append(g.got.Members, f), true
 		if suspect {
 			break
 		}

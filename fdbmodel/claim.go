@@ -54,11 +54,12 @@ type ClaimedFuture struct {
 	// be undone. It goes back with PutBack.
 	Err error
 
-	class   layout.Class
-	owner   string
-	version kv.Version // of the claim
-	at      time.Time  // of the claim
-	begun   bool       // Begin recorded it
+	class    layout.Class
+	owner    string
+	version  kv.Version // of the claim
+	at       time.Time  // of the claim
+	begun    bool       // Begin recorded it
+	gathered gathered   // by a bundle
 }
 
 // Requirements are what the future requires, with what attempts have made of it.

@@ -92,7 +92,8 @@ func (w *Worker) executeBundle(j *job) fdbmodel.Completion {
 	}
 	members, unwanted := w.slots.beginCall(j, members)
 	relinquishAll(unwanted)
-	if len(members) == 1 && !w.recordBegin(members[0]) {
+	over := context.Cause(j.ctx) != nil && !j.unwanted.Load()
+	if over || len(members) == 1 && !w.recordBegin(members[0]) {
 		relinquishAll(members)
 		return fdbmodel.Completion{Future: f, Relinquish: true}
 	}
@@ -124,11 +125,22 @@ func (w *Worker) gather(j *job) (members []*job, err error) {
 		if got.Settings.Linger <= 0 || len(members) < 2 || len(members) >= most {
 			break
 		}
-		if clock.Wait(j.ctx, w.cluster.Clock(), w.cluster.Now().Add(got.Settings.Linger)) != nil {
+		if w.linger(j, w.cluster.Now().Add(got.Settings.Linger)) != nil {
 			break
 		}
 	}
 	return members, nil
+}
+
+// linger waits for more members.
+func (w *Worker) linger(j *job, until time.Time) error {
+	if !w.manual() {
+		return clock.Wait(j.ctx, w.cluster.Clock(), until)
+	}
+	if w.options.Seam.Linger == nil {
+		return nil
+	}
+	return w.options.Seam.Linger(j.ctx, until)
 }
 
 // countBundle counts a call with members, and how long they waited for it.

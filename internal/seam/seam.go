@@ -56,6 +56,9 @@ type Worker struct {
 	// TakeCancels ends the contexts of running functions whose futures were
 	// cancelled. A function that runs in Step calls it; Step does it too.
 	TakeCancels func()
+	// Linger is how a bundle of a manual worker waits for more members, until a time or
+	// the end of the context, whose cause it returns. Others set it; without it, none waits.
+	Linger func(ctx context.Context, until time.Time) error
 	// Leave ends the membership of a manual worker: it takes no more objects, what runs
 	// and what has not run is given back, what has ended is written, and objects that
 	// only this worker has are handed over. Steps meanwhile only beat; the next one

@@ -33,16 +33,19 @@ func (c *cleanRuns) run(seed uint64) error {
 
 // recorded are seeds that find the bugs which the first one does not.
 var recorded = map[Bug]uint64{
-	"wake-up lost": 7, "edge lost": 7, "list linked in part": 20, "use released early": 7, "used input removed": 2,
-	"running input counts": 3, "claims without conflicts": 2, "fence open": 3, "result missed": 14, "result torn": 3,
-	"item given twice": 5, "copies left behind": 16, "object of a dead worker": 18, "loss of one copy": 24,
-	"rebuilds without conflicts": 3,
-	"puts without conflicts":     3, "lost value computed": 15, "pin overlooked": 2, "pin for ever": 2,
-	"session for ever": 2, "unpinned for ever": 2, "copy not counted": 10, "transfer of one more": 5,
-	"copies without conflicts": 38, "handed over to nobody": 2, "near forgotten": 4,
-	"unique name lost by a retry": 30, "newer result lost": 8, "unique name never freed": 6,
-	"overtaken in line": 5, "rate not used up": 37, "total width exceeded": 13, "slot leaked by a cancel": 10,
-	"schedule fires twice": 12, "bound to the dead": 2,
+	"wake-up lost": 7, "edge lost": 20, "list linked in part": 20, "use released early": 7,
+	"used input removed": 2, "running input counts": 36, "claims without conflicts": 2, "fence open": 3,
+	"result missed": 14, "result torn": 3, "item given twice": 5, "copies left behind": 2,
+	"object of a dead worker": 6, "loss of one copy": 6, "rebuilds without conflicts": 3,
+	"lost value computed": 15, "pin overlooked": 2, "pin for ever": 2, "session for ever": 2,
+	"unpinned for ever": 2, "copy not counted": 10, "transfer of one more": 5, "copies without conflicts": 3,
+	"handed over to nobody": 2, "near forgotten": 4, "unique name lost by a retry": 8, "newer result lost": 3,
+	"unique name never freed": 22, "rate not used up": 56, "slot leaked by a cancel": 16,
+	"schedule fires twice": 12, "bound to the dead": 2, "edges without conflicts": 2,
+	"item lost with its worker": 2, "lineage removed": 6, "progress unfenced": 9, "unique name kept": 3,
+	"unique name overlooked": 3, "unique name not taken": 3, "limit forgotten": 3, "retry without a slot": 2,
+	"never due": 2, "place in line kept": 3, "record of the line kept": 4, "slots without conflicts": 2,
+	"bundle too heavy": 24, "bundles mix lanes": 3, "pause overlooked by bundles": 6,
 }
 
 // bugSeeds returns the seeds that are to find a bug, in this order: those from the

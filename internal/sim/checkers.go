@@ -86,7 +86,8 @@ func (t *tx) noteFailure(m *mutation) error {
 		return nil // the attempts of items are not counted
 	}
 	w.log.failed[id]++
-	if e.Kind == layout.KindTimeout && w.log.failed[id] > len(w.log.failing[string(r.name)])+w.log.late[id] {
+	late := e.Kind == layout.KindTimeout || strings.Contains(e.Message, "failed (timeout)")
+	if late && w.log.failed[id] > len(w.log.failing[string(r.name)])+w.log.late[id] {
 		w.log.late[id]++
 	}
 	return nil
@@ -101,9 +102,14 @@ func (w *world) attempt(ctx context.Context, name []byte, number int, run func()
 	value, err = run()
 	now := w.clock.Now()
 	if now.Sub(began) < timeout && now.Sub(w.log.stopped) >= longest && err == nil && ctx.Err() == nil {
-		w.log.failing[key] = slices.DeleteFunc(w.log.failing[key], func(n int) bool { return n == number })
+		w.log.noFailure(name, number)
 	}
 	return value, err
+}
+
+// noFailure notes that a run did not fail.
+func (l *runLog) noFailure(name []byte, number int) {
+	l.failing[string(name)] = slices.DeleteFunc(l.failing[string(name)], func(n int) bool { return n == number })
 }
 
 // sameEnd fails if a future that had ended ended again in another way. A
@@ -199,8 +205,7 @@ func (w *world) checkPace(ctx context.Context, p *workerProcess) {
 
 // checkLabels requires that a future that a worker runs requires no label that the
 // worker lacks.
-func (w *world) checkLabels(ctx context.Context, p *workerProcess) {
-	info, _ := workers.InfoFrom(ctx)
+func (w *world) checkLabels(info *workers.Info, p *workerProcess) {
 	zone := w.client.byID[info.ID].submission.Spec.Requirements.Labels["zone"]
 	if zone != "" && zone != p.zone {
 		w.broken = append(w.broken, fmt.Errorf("worker %s of the zone %s runs future %s of the zone %s", info.Worker,
@@ -299,11 +304,11 @@ func (w *world) checkFailed(r *request, row *layout.Row, missing bool) error {
 		w.report.Infeasible++
 		return r.checkInfeasible(row, w.log.runs(r.name))
 	}
-	spent := missing || row.Attempts.Failed == spec.MaxRetries+1
+	spent := missing || row.Attempts.Failed == spec.MaxRetries+1 || r.endsAnyTime(kind)
 	switch {
 	case kind == layout.KindCancelled && !r.cancelled:
 		return fmt.Errorf("future %s was cancelled without a request", id)
-	case kind == layout.KindTimeout && function != fnSlow && function != fnParent && w.report.Stops == 0:
+	case kind == layout.KindTimeout && function != fnSlow && function != fnParent && !r.isMember() && w.report.Stops == 0:
 		return fmt.Errorf("future %s of the function %s ran too long", id, function)
 	case kind == layout.KindTimeout && function == fnSlow && spec.Timeout == 0:
 		return fmt.Errorf("future %s ran too long and has no timeout", id)
@@ -312,7 +317,7 @@ func (w *world) checkFailed(r *request, row *layout.Row, missing bool) error {
 	case kind == layout.KindError && function == fnUpper:
 		return fmt.Errorf("future %s of a function that can't fail failed: %s", id, row.Exception.Message)
 	}
-	return nil
+	return r.checkOver(row.Exception)
 }
 
 // checkInfeasible requires that nobody could run a future that ended so, and that
@@ -337,6 +342,9 @@ func (w *world) stuck(ctx context.Context) string {
 			e, err := inspect.Explain(ctx, w.reader, r.submission.ID)
 			texts = append(texts, fmt.Sprintf("%s: %s %v", r.submission.ID, e.Text, err))
 		}
+	}
+	if over, _ := w.ticksOver(ctx); over != nil {
+		texts = append(texts, over.Error())
 	}
 	return strings.Join(texts, "; ")
 }

@@ -111,8 +111,7 @@ func (c *clientProcess) mayMiss(r *request) bool {
 }
 
 // checkStart checks that a future may start: it is due, and its inputs are realized.
-func (w *world) checkStart(ctx context.Context) {
-	info, _ := workers.InfoFrom(ctx)
+func (w *world) checkStart(ctx context.Context, info *workers.Info) {
 	r := w.client.byID[info.ID]
 	early := r.submission.NotBefore.Sub(w.clock.Now())
 	if early >= time.Millisecond && r.retried == 0 {

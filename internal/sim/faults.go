@@ -43,6 +43,7 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 		slots: 1 + w.random.IntN(4), knowsAll: w.healing,
 	}
 	p.connect()
+	p.seam.Linger = w.linger(p)
 	p.process = w.newProcess(&p.schedule, func() { p.seam.Vanish() })
 	err := w.insist(ctx, func() error {
 		cluster, err := w.openCluster(ctx, p.process)
@@ -86,7 +87,8 @@ func (w *world) startWorker(ctx context.Context, address string) error {
 			return err
 		}
 	}
-	if err := p.worker.Register(fnTick, w.tick(p)); err != nil {
+	err = errors.Join(p.worker.Register(fnTick, w.tick(p)), p.worker.RegisterBundle(fnMember, w.runBundle(p)))
+	if err != nil {
 		return err
 	}
 	p.schedule = schedule{actor: p, next: w.clock.Now()}
@@ -106,9 +108,9 @@ func (w *world) watched(p *workerProcess, name string, fn workers.Function) work
 		w.checkNoRun(info.ID)
 		if name != fnItem {
 			defer w.enterLane(ctx, &info)()
-			w.checkStart(ctx)
+			w.checkStart(ctx, &info)
 			w.checkPace(ctx, p)
-			w.checkLabels(ctx, p)
+			w.checkLabels(&info, p)
 			w.checkNear(ctx, p)
 		}
 		w.putFrom(ctx, p)

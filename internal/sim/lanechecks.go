@@ -44,7 +44,7 @@ func (w *world) checkLanes(ctx context.Context) error {
 		return err
 	}
 	problems := []error{w.checkRates(ctx)}
-	for _, k := range laneKinds() {
+	for _, k := range w.laneKinds() {
 		now, l := kinds[k.name], w.lanes
 		if l.sure[k.name] && now.Paused != l.paused[k.name] {
 			problems = append(problems, fmt.Errorf("lanes of kind %s are to be paused: %t, and are: %t", k.name,
@@ -121,7 +121,7 @@ func (w *world) checkSlots(ctx context.Context) error {
 		if row.InLine() {
 			w.report.InLine++
 		}
-		if row.State() == layout.Delayed && row.Attempts.Failed > 0 && !row.HasSlot() {
+		if row.State() == layout.Delayed && row.Attempts.Failed > 0 && !row.HasSlot() && !row.Spec.Member {
 			return fmt.Errorf("future %s of lane %s waits for its next attempt without a slot", row.ID, row.Spec.Lane)
 		}
 	}
@@ -171,10 +171,18 @@ func (w *world) enterLane(ctx context.Context, info *workers.Info) (leave func()
 	if r == nil || r.submission.Spec.Lane.IsZero() {
 		return func() {}
 	}
-	lane, run := r.submission.Spec.Lane, runKey{info.ID, info.Token}
 	w.report.InLanes++
+	if err := w.checkTurn(ctx, r); err != nil {
+		w.broken = append(w.broken, err)
+	}
+	return w.enter(ctx, r.submission.Spec.Lane, runKey{info.ID, info.Token})
+}
+
+// enter notes that a future of a lane, or a bundle, runs until the function is called
+// that it returns.
+func (w *world) enter(ctx context.Context, lane layout.Lane, run runKey) (leave func()) {
 	w.lanes.running[lane] = append(w.lanes.running[lane], run)
-	if err := errors.Join(w.checkRunning(ctx, lane), w.checkTurn(ctx, r)); err != nil {
+	if err := w.checkRunning(ctx, lane); err != nil {
 		w.broken = append(w.broken, err)
 	}
 	return func() {
@@ -187,9 +195,13 @@ func (w *world) enterLane(ctx context.Context, info *workers.Info) (leave func()
 func (w *world) checkRunning(ctx context.Context, lane layout.Lane) error {
 	defer w.calm()()
 	runs := w.lanes.running[lane]
-	rows, err := w.inLanes(ctx, func(r *request) bool {
-		return slices.ContainsFunc(runs, func(run runKey) bool { return run.id == r.submission.ID })
-	})
+	var ids []layout.ID
+	for _, run := range runs {
+		if !slices.Contains(ids, run.id) {
+			ids = append(ids, run.id)
+		}
+	}
+	rows, err := w.reader.GetMany(context.WithoutCancel(ctx), ids)
 	if err != nil {
 		return err
 	}
@@ -224,7 +236,7 @@ func (w *world) checkTurn(ctx context.Context, r *request) error {
 		acknowledged := l.acknowledged[s.ID]
 		return s.Spec.Lane == spec.Lane && s.Spec.Priority >= spec.Priority && acknowledged > 0 &&
 			acknowledged < l.asked[r.submission.ID] && s.NotBefore.IsZero() && len(s.Inputs) == 0 && other.retried == 0 &&
-			w.log.runs(other.name) == 0
+			w.log.runs(other.name) == 0 && w.bundles.gathered[s.ID] == 0
 	})
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -30,19 +31,25 @@ type laneKind struct {
 }
 
 // laneKinds returns the kinds of lanes of the workload.
-func laneKinds() []laneKind {
-	return []laneKind{
+func (w *world) laneKinds() []laneKind {
+	kinds := []laneKind{
 		{laneStrict, 2, []layout.LaneKind{{Width: 1}}},
 		{lanePair, 2, []layout.LaneKind{{Width: 2}, {Width: 1}, {Width: 3}}},
 		{laneTurns, 4, []layout.LaneKind{{Width: 2, Total: 2}, {Width: 1, Total: 3}, {Width: 2, Total: 1}}},
 		{laneRated, 1, []layout.LaneKind{{Width: 50, Rate: 2, Every: 2 * fastest}, {Width: 50, Rate: 1, Every: 2 * fastest}}},
 		{laneAside, 1, []layout.LaneKind{{Width: 1, Aside: true}}},
 	}
+	if w.bundling {
+		kinds = append(kinds, bundleKinds()...)
+	}
+	return kinds
 }
 
+// plainKinds is how many kinds of lanes have no bundles, the first ones.
+const plainKinds = 5
+
 func (w *world) drawLaneKind() laneKind {
-	kinds := laneKinds()
-	return kinds[w.random.IntN(len(kinds))]
+	return w.laneKinds()[w.random.IntN(plainKinds)]
 }
 
 func (w *world) drawLaneOf(k laneKind) layout.Lane {
@@ -53,7 +60,7 @@ func (w *world) drawLaneOf(k laneKind) layout.Lane {
 // the same.
 func (c *clientProcess) drawLane(s *fdbmodel.Submission) {
 	w := c.world
-	if s.Spec.Function == "go:"+fnParent || s.Spec.MustBeNear || w.random.IntN(5) < 3 {
+	if c.drawBundled(s) || s.Spec.Function == "go:"+fnParent || s.Spec.MustBeNear || w.random.IntN(5) < 3 {
 		return
 	}
 	s.Spec.Lane = w.drawLaneOf(w.drawLaneKind())
@@ -61,7 +68,7 @@ func (c *clientProcess) drawLane(s *fdbmodel.Submission) {
 
 // setLanes sets the kinds of lanes, and has all go on.
 func (w *world) setLanes(ctx context.Context) error {
-	for _, k := range laneKinds() {
+	for _, k := range w.laneKinds() {
 		if err := w.insist(ctx, func() error { return w.client.setLaneKind(ctx, k.name, k.settings[0]) }); err != nil {
 			return err
 		}
@@ -85,7 +92,8 @@ func (c *clientProcess) meddleWithLanes(ctx context.Context) error {
 	if w.healing || w.random.IntN(10) > 0 {
 		return nil
 	}
-	k := w.drawLaneKind()
+	kinds := w.laneKinds()
+	k := kinds[w.random.IntN(len(kinds))]
 	w.report.LaneChanges++
 	switch w.random.IntN(4) {
 	case 0:
@@ -102,8 +110,11 @@ func (c *clientProcess) setLaneKind(ctx context.Context, kind string, k layout.L
 	before := slices.Clone(l.doubtful[kind])
 	l.doubtful[kind] = append(l.doubtful[kind], k)
 	err := c.cluster.SetLaneKind(ctx, kind, k)
-	if err == nil {
+	switch {
+	case err == nil:
 		l.doubtful[kind] = before
+	case errors.Is(err, fdbmodel.ErrInUse):
+		err = nil // it is to begin or to end to have bundles
 	}
 	return err
 }

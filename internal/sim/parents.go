@@ -92,7 +92,7 @@ func (w *world) children(of []byte) []*request {
 			s := &r.submission
 			s.ID, s.Key, s.Args, s.Inputs = id, string(args), args, nil
 			s.Spec.Near, s.Spec.MustBeNear = layout.ID{}, false
-			if n > 0 && w.random.IntN(2) == 0 {
+			if n > 0 && w.random.IntN(2) == 0 && !r.isMember() {
 				s.Inputs = []layout.ID{all[n-1].submission.ID}
 			}
 			if bytes.Count(args, []byte("/")) >= maxDepth && s.Spec.Function == "go:"+fnParent {

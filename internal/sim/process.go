@@ -26,21 +26,24 @@ type process struct {
 	dead          bool
 	cluster       *fdbmodel.Cluster // its handle, once it has one
 	onDeath       func()
-	claims        map[layout.ID][]byte // as it wrote them
-	checks        bool                 // it is that of the checkers
-	reading       runKey               // the result that it is reading
-	unsure        bool                 // the last commit was of a schedule, and may have landed
+	claims        map[layout.ID][]byte       // as it wrote them
+	checks        bool                       // it is that of the checkers
+	gathered      map[layout.ID]layout.Token // its last claims of members of bundles
+	beat          time.Time                  // when its last heartbeat began
+	reading       runKey                     // the result that it is reading
+	unsure        bool                       // the last commit was of a schedule, and may have landed
 }
 
 func (w *world) newProcess(s *schedule, onDeath func()) *process {
 	return &process{
 		Database: w.faults, world: w, schedule: s, onDeath: onDeath, claims: map[layout.ID][]byte{},
+		gathered: map[layout.ID]layout.Token{},
 	}
 }
 
 // Begin implements kv.Database.
 func (p *process) Begin(o kv.Options) kv.Tx {
-	t := &tx{Tx: p.Database.Begin(o), process: p, tag: o.Tag}
+	t := &tx{Tx: p.Database.Begin(o), process: p, tag: o.Tag, began: p.world.clock.Now()}
 	if bug := p.world.bug; bug != nil && !p.checks && slices.Contains(bug.tags, o.Tag) {
 		t.bug = bug
 	}
@@ -136,6 +139,8 @@ type tx struct {
 	tag     string
 	bug     *plantedBug // nil for none
 	wrote   bool
+	began   time.Time
+	taken   []layout.Lane // of the members that it takes
 	// For bugs: the first inputs that it linked, and what it blocked.
 	linked  map[layout.ID]layout.ID
 	blocked []layout.ID
@@ -244,6 +249,10 @@ func (t *tx) write(v verb, key, value []byte, do func()) {
 	switch t.tag {
 	case tagBegin, tagClaim:
 		t.note(v, key, value)
+	case tagGather:
+		if err := t.noteGather(&mutation{verb: v, key: layout.ParseKey(key), value: value}); err != nil {
+			t.process.world.broken = append(t.process.world.broken, err)
+		}
 	case tagFinish, tagClone, tagLose, tagPut, tagMisfits:
 		t.noteObject(&mutation{verb: v, key: layout.ParseKey(key), value: value})
 	}
@@ -321,7 +330,14 @@ func (t *tx) Commit(ctx context.Context) (kv.Committed, error) {
 		p.die()
 		return none, kv.ErrClosed
 	}
+	paused := t.takesPaused()
 	committed, err := t.Tx.Commit(ctx)
+	switch {
+	case err == nil && paused:
+		p.world.flaw("a worker took %d members of lane %s, which is paused", len(t.taken), t.taken[0])
+	case err == nil && t.tag == tagBeat:
+		p.beat = t.began
+	}
 	p.unsure = t.tag == tagSchedule && kv.MaybeCommitted(err)
 	if err == nil && len(t.holders) > 0 && t.tag != tagFinish {
 		t.checkHolders()

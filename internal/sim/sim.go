@@ -59,6 +59,10 @@ type Report struct {
 	// InLanes are runs of futures in lanes, InLine those that were seen to wait in line,
 	// and LaneChanges changes of the settings of lanes, and pauses.
 	InLanes, InLine, LaneChanges int
+	// Bundles are runs of bundles with members, InBundles those members, Together those of
+	// them that were not alone, and Alone those that workers had died with. Lingered are
+	// bundles that waited for more.
+	Bundles, InBundles, Together, Alone, Lingered int
 	// Taken are results as objects that runs of others took, Read those that the
 	// client read, Missing those that it found lost, Unreached attempts to read one
 	// from a worker that did not answer, and Cloned and Dropped copies that workers
@@ -124,16 +128,19 @@ type world struct {
 	claimed map[layout.WorkerID]map[layout.ID]int64 // by the sequences of the claims
 	objects objectLog
 	lanes   *laneLog
-	expires bool      // ended futures are soon removed
-	wide    int       // inputs in a long list that is to come
-	leaves  int       // futures that were submitted for one
-	until   time.Time // when the present phase ends
-	seen    time.Time // when the client last looked at all that is open
-	healing bool
-	stopped bool    // a process is stopped in the midst of a step
-	broken  []error // what was seen that must not be
-	told    map[attemptOf]int64
-	ticks   ticks
+	bundles *bundleLog
+	// bundling says that some futures run in bundles.
+	bundling bool
+	expires  bool      // ended futures are soon removed
+	wide     int       // inputs in a long list that is to come
+	leaves   int       // futures that were submitted for one
+	until    time.Time // when the present phase ends
+	seen     time.Time // when the client last looked at all that is open
+	healing  bool
+	stopped  bool    // a process is stopped in the midst of a step
+	broken   []error // what was seen that must not be
+	told     map[attemptOf]int64
+	ticks    ticks
 }
 
 // Run runs a seed and returns an error that names what does not hold.
@@ -154,8 +161,9 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		options: o, random: rand.New(rand.NewPCG(o.Seed, 0x5eed)), clock: clock.NewVirtual(epoch),
 		report: Report{Seed: o.Seed}, disk: vfs.NewCrashableMem(), log: newRunLog(), bug: o.Bug.planted(),
 		claimed: map[layout.WorkerID]map[layout.ID]int64{}, objects: newObjectLog(),
-		ticks: newTicks(), lanes: newLaneLog(),
+		ticks: newTicks(), lanes: newLaneLog(), bundles: &bundleLog{gathered: map[layout.ID]int{}},
 	}
+	w.bundling = w.drawBundling()
 	w.expires = w.random.IntN(4) == 0
 	w.wide = w.drawWidth()
 	w.seen = epoch
@@ -223,7 +231,7 @@ func (w *world) heal(ctx context.Context) error {
 	}
 	w.client.forgetEnds()
 	w.lanes.forgetDoubts()
-	if err := w.setLanes(ctx); err != nil {
+	if err := errors.Join(w.setLanes(ctx), w.resume(ctx)); err != nil {
 		return err
 	}
 	if err := w.stopSchedules(ctx); err != nil {

@@ -111,8 +111,8 @@ func (w *world) stopSchedules(ctx context.Context) error {
 	return nil
 }
 
-// ticksOver requires that what schedules submitted has ended: each of their times, up to
-// the next one, has run, or its future expired. over is nil then.
+// ticksOver requires that what schedules submitted has ended: each of their times, since
+// they were made and up to the next one, has run, or its future expired. over is nil then.
 func (w *world) ticksOver(ctx context.Context) (over, err error) {
 	for _, planned := range planned() {
 		s, err := w.reader.Schedule(ctx, planned.Name)
@@ -130,7 +130,7 @@ func (w *world) ticksOver(ctx context.Context) (over, err error) {
 			return nil, fmt.Errorf("schedule %s left out times: %+v", s.Name, s.State)
 		}
 		for at := s.From; at < s.State.Next; at += s.Every.Milliseconds() {
-			if _, ran := w.ticks.ran[tickOf{s.Name, at}]; waits[at] || ran {
+			if _, ran := w.ticks.ran[tickOf{s.Name, at}]; waits[at] || ran || at < s.CreatedAt {
 				continue
 			}
 			row, err := w.reader.Get(ctx, layout.ScheduledID(s.ID, at))

@@ -140,7 +140,7 @@ func (c *clientProcess) step(ctx context.Context, now time.Time) (time.Time, err
 			return now, err
 		}
 	}
-	if err := errors.Join(c.meddle(ctx), c.pinSome(ctx), c.meddleWithLanes(ctx)); err != nil {
+	if err := errors.Join(c.meddle(ctx), c.pinSome(ctx), c.meddleWithLanes(ctx), c.pauseMembers(ctx)); err != nil {
 		return now, err
 	}
 	if !now.Before(c.refresh) {
@@ -186,7 +186,11 @@ func (c *clientProcess) submitSome(ctx context.Context, now time.Time) error {
 	if w.random.IntN(4) == 0 {
 		return c.submitUnique(ctx, now)
 	}
-	n := 1 + w.random.IntN(8)
+	n := w.beginBurst()
+	if n == 0 {
+		n = 1 + w.random.IntN(8)
+	}
+	defer func() { w.bundles.burst = layout.Lane{} }()
 	var batch []*request
 	for range n {
 		r, err := c.add(c.draw(now))
