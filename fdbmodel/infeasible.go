@@ -132,7 +132,7 @@ func (c *Cluster) failInfeasible(ctx context.Context, w *changes, ids []layout.I
 			failed = append(failed, after)
 		}
 		if row.Spec.Bundle {
-			if err := c.failFirstMember(ctx, w, row.Spec.Lane, members, event); err != nil {
+			if err := c.failFirstMember(ctx, w, row.Spec.Lane, members, limit, event); err != nil {
 				return nil, err
 			}
 		}
@@ -141,8 +141,11 @@ func (c *Cluster) failInfeasible(ctx context.Context, w *changes, ids []layout.I
 }
 
 // failFirstMember ends the first in line for a bundle that no worker can run: the bundle
-// requires what that one requires, and the next would do so too.
-func (c *Cluster) failFirstMember(ctx context.Context, w *changes, lane layout.Lane, members []Member, e Event) error {
+// requires what that one requires, and the next would do so too. One that has come since
+// waits as long.
+func (c *Cluster) failFirstMember(ctx context.Context, w *changes, lane layout.Lane, members []Member, limit int64,
+	e Event,
+) error {
 	page, err := w.tx.GetRange(kv.Prefix(c.keys.LineOf(lane)), kv.RangeOptions{Limit: 1}).Wait(ctx)
 	if err != nil || len(page.Items) == 0 {
 		return err
@@ -155,7 +158,7 @@ func (c *Cluster) failFirstMember(ctx context.Context, w *changes, lane layout.L
 	if layout.IsUnreadable(err) {
 		return nil
 	}
-	if err != nil || row.Spec == nil || FitOf(row.Needs(), members).Lack == "" {
+	if err != nil || row.Spec == nil || row.Spec.SubmittedAt > limit || FitOf(row.Needs(), members).Lack == "" {
 		return err
 	}
 	if after, outcome := Next(row, e); outcome == Applied {

@@ -114,8 +114,8 @@ func (w *Worker) boundMembers(j *job, members []*job) (stop func()) {
 	var stops []func()
 	for _, m := range members {
 		deadline := m.futureDeadline()
-		if m.boundBy(deadline); deadline.IsZero() {
-			continue
+		if m.boundBy(deadline); deadline.IsZero() || !w.cluster.Now().Before(deadline) {
+			continue // without one, or it does not begin any more
 		}
 		stops = append(stops, w.cluster.Clock().AfterFunc(deadline, func() {
 			m.expire()

@@ -38,7 +38,7 @@ func all() []mutant {
 		orderMutants(), logMutants(), endMutants(), readMutants(), claimMutants(), recordMutants(), lifeMutants(),
 		submitMutants(),
 		janitorMutants(), workerMutants(), deathMutants(), fitMutants(), objectMutants(), edgeMutants(), putMutants(),
-		hintMutants(), attemptMutants(), jobMutants(), laneMutants(), limitMutants(),
+		hintMutants(), attemptMutants(), jobMutants(), laneMutants(), limitMutants(), bundleMutants(),
 	} {
 		m = append(m, table...)
 	}

@@ -1,0 +1,31 @@
+package mutants
+
+// bundles are the suites of bundles.
+func bundles() suites {
+	return suites{{of: "fdbmodel", run: "Bundle|Gather"}, {of: "fdbmodel", run: "TestMachine"}, {of: "internal/sim"}}
+}
+
+// bundleMutants are faults in bundles.
+func bundleMutants() []mutant {
+	const file = "fdbmodel/bundles.go"
+	return []mutant{
+		{name: "a bundle takes members of what is paused", file: file, by: bundles(),
+			old: "\tif !paused {\n",
+			new: "\tif !paused || paused {\n"},
+		{name: "a bundle that gathers again has nothing", file: file, by: bundles(),
+			old: "g.bundle.gathered.bytes, g.bundle.gathered.members > 0",
+			new: "int64(0), false"},
+		{name: "a bundle takes what its worker may be unable to run", file: file, by: bundles(),
+			old: "if !g.runs(row.Spec) {",
+			new: "if !row.Spec.Member {"},
+		{name: "members of a kind without bundles run together", file: file, by: bundles(),
+			old: "k.Most, k.Bytes, k.Linger = 1, 0, 0",
+			new: "k.Most, k.Bytes, k.Linger = 100, 1000, 0"},
+		{name: "bundles run the function of their kind", file: file, by: bundles(),
+			old: "Function: first.Function,",
+			new: "Function: l.kind.settings.Bundle,"},
+		{name: "a member is admitted without a bundle", file: "fdbmodel/admission.go", by: bundles(),
+			old: "if err == nil && row.Spec != nil && row.Spec.Member && row.Line != nil {",
+			new: "if err == nil && row.Spec != nil && row.Spec.Member && row.Line == nil {"},
+	}
+}
