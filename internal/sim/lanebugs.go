@@ -26,7 +26,8 @@ func admits() []string {
 // laneBugs are about lanes.
 func laneBugs() []plantedBug {
 	bugs := []plantedBug{
-		{name: "overtaken in line", text: "a lane admits the last in line", tags: admits(), page: showLastInLine},
+		{name: "overtaken in line", text: "a lane admits the last in line", page: showLastInLine,
+			tags: append(admits(), tagGather)},
 		{name: "retry without a slot", text: "a future that waits for its next attempt gives its slot to another",
 			tags: []string{tagSubmit}, write: stepAside},
 		{name: "turn lost", text: "a lane that waits for its turn is in no queue", tags: admits(),

@@ -95,7 +95,7 @@ type Report struct {
 // Bounds of the second phase.
 const (
 	healTime = 30 * time.Minute
-	maxSteps = 400_000
+	maxSteps = 40_000
 	// checkEvery is how many steps lie between two checks of all invariants, while
 	// there are faults; without, it is ten times that.
 	checkEvery = 25
