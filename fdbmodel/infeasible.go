@@ -158,7 +158,7 @@ func (c *Cluster) failFirstMember(ctx context.Context, w *changes, lane layout.L
 	if layout.IsUnreadable(err) {
 		return nil
 	}
-	if err != nil || row.Spec == nil || row.Spec.SubmittedAt > limit || FitOf(row.Needs(), members).Lack == "" {
+	if err != nil || row.Spec == nil || limit < row.Spec.SubmittedAt || FitOf(row.Needs(), members).Lack == "" {
 		return err
 	}
 	if after, outcome := Next(row, e); outcome == Applied {
