@@ -16,8 +16,8 @@ FDB_CLIENT := $(if $(CC_FOUND),$(shell \
 FDB_FOUND := $(if $(FDB_CLIENT),$(shell command -v fdbserver >/dev/null && command -v fdbcli >/dev/null && echo yes))
 # Rooms of the model whose tests need a store.
 FDB_ROOMS := ./fdbmodel/read ./fdbmodel/audit ./fdbmodel/inspect ./fdbmodel/transfer
-FDB_PACKAGES := ./fdbmodel $(FDB_ROOMS) ./fdbmodel/tuple ./fdbmodel/kv/fdbkv ./fdbmodel/kv/kvopen ./futures ./workers ./internal/sim ./internal/chaos \
-	./batch/futurestore ./batch/head ./batch/jobqueue
+FDB_PACKAGES := ./fdbmodel $(FDB_ROOMS) ./fdbmodel/tuple ./fdbmodel/kv/fdbkv ./fdbmodel/kv/kvopen ./futures ./workers \
+	./internal/sim ./internal/chaos ./batch/futurestore ./batch/head ./batch/jobqueue
 # Faults of FoundationDB's own client are a switch of the whole process.
 BUGGIFY_TESTS := -run 'TestSimOnServer|TestMachine$$|TestFewFutures|TestTwoClusters' ./internal/sim ./fdbmodel
 FDB_INSTALL  := install foundationdb-clients and foundationdb-server 7.3 from \
@@ -28,15 +28,15 @@ MONGO_TESTS      := batch/mongostore/internal/ferrettest
 MONGO_MODULES    := $(CURDIR)/bin/ferrettest
 MONGO_FLAGS      := -tags $(TAGS) -mod=mod -modfile=$(MONGO_MODULES).mod
 MONGO_TEST_FLAGS := -short -vet=off -timeout 10m
-# What a short run tests under the race detector: the packages whose goroutines share memory, and so below them. Compiling
-# and running takes several times as long under it; a long run has it everywhere.
+# What a short run tests under the race detector: the packages whose goroutines share memory. Compiling and running takes
+# several times as long under it; a long run has it everywhere.
 RACED := /(fdbmodel|fdbmodel/kv/(embedded|faultkv|remote)|futures(/.*)?|workers|workers/objects(/.*)?|$\
 batch/(futurestore|grouping|head|jobqueue|memstore|rest)|internal/(clock|connlimit))$$
 # What is tested without C, as in the binary: the processes that functions run in.
 UNC   := /workers/wasm$$
 # Packages with files for FoundationDB; vet has seen the others.
-FDB_TAGGED := ./fdbmodel/tuple ./fdbmodel/kv/fdbkv ./fdbmodel/kv/kvopen ./internal/chaos ./internal/fdbtest ./internal/sim \
-	./internal/storetest ./cmd/futura
+FDB_TAGGED := ./fdbmodel/tuple ./fdbmodel/kv/fdbkv ./fdbmodel/kv/kvopen ./internal/chaos ./internal/fdbtest \
+	./internal/sim ./internal/storetest ./cmd/futura
 # Tests that fail the power at every call of a workload; they run in one goroutine and print how often.
 IMAGE_TESTS := TestImagesAtEveryCall|TestImagesOfACluster|TestFailureOfAnyCall|TestDamagedImages
 # Tests of those packages that a short run runs without the race detector: those that work in one goroutine, or in
@@ -44,15 +44,17 @@ IMAGE_TESTS := TestImagesAtEveryCall|TestImagesOfACluster|TestFailureOfAnyCall|T
 PLAIN_TESTS := ^(TestImagesAtEveryCall|TestFailureOfAnyCall|TestDamagedImages|TestCrashAtEverySync|TestCrashWithoutSyncs|$\
 TestCrashCheckFindsForgottenSyncs|TestCrashOfAnOpening|TestEveryFlippedBitIsFoundOrHarmless|$\
 TestFlippedBitAfterAKill|TestDamagedShelfIsReported|TestTornTail|TestManyOpenings|TestKilledProcess|$\
-TestEndOfAClosedLog|TestConformanceOfModes|TestMachine|TestFewFuturesManyWorkers|TestLostGraphIsRebuilt|$\
+TestEndOfAClosedLog|TestConformanceOfModes|TestConformanceOnDisk|TestMachine|TestFewFuturesManyWorkers|TestLostGraphIsRebuilt|$\
 TestUnknownResults|TestManyDependants|TestYearOfACrontab|TestNonsenseCostsLittle|TestPackedNonsenseCostsItsSize|$\
 TestListsOfLargeFuturesAreShort|TestLargeResultsAreReadOneByOne|TestArchivesAreCountedByWhatTheyUnpackTo|$\
-TestRequestsThatAreTooLarge)$$
-PLAIN_PACKAGES := ./fdbmodel ./fdbmodel/kv/embedded ./futures/httpapi ./batch/rest
+TestRequestsThatAreTooLarge|TestCut|TestSharedFiles)$$
+PLAIN_PACKAGES := ./fdbmodel ./fdbmodel/kv/embedded ./fdbmodel/kv/remote ./futures/httpapi ./batch/rest ./workers/objects/...
 # The tests of a short run were vetted before.
 SHORT   := -short -vet=off -timeout 10m
+LONG    := -vet=off -count=1 -timeout 60m
 
-.PHONY: help build build-fdb demo test test-unit test-fdb test-mongo test-long test-mutants bench fuzz lint generate check clean
+.PHONY: help build build-fdb demo test test-unit test-fdb test-mongo test-long long-unit long-images long-fdb \
+	long-mongo test-mutants bench fuzz lint generate check clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -107,20 +109,27 @@ test-mongo: ## run the tests of the store for MongoDB, on a server that they emb
 	elif test "$$FUTURA_REQUIRE_MONGO" = 1; then cat $(MONGO_MODULES).log; exit 1; \
 	else echo "SKIP: the modules of $(MONGO_TESTS) could not be fetched, its tests did not run; see bin/ferrettest.log"; fi
 
-test-long: lint ## everything with fresh seeds, 200 kills, 10,000 programs, 10,000 crash images; tens of minutes
-	FUTURA_LONG=1 $(GO) test -tags $(TAGS) $(RACE) -count=1 -timeout 60m -p 2 -skip '$(IMAGE_TESTS)' ./...
-	FUTURA_LONG=1 $(GO) test -tags $(TAGS) -count=1 -timeout 60m -v -run '$(IMAGE_TESTS)' ./fdbmodel/kv/embedded \
-		./internal/faultdisk
+test-long: lint ## everything with fresh seeds, 200 kills, 10,000 programs, 10,000 crash images; hours
+	@$(MAKE) --no-print-directory --keep-going long-unit long-images long-fdb long-mongo test-mutants
+
+long-unit:
+	FUTURA_LONG=1 $(GO) test -tags $(TAGS) $(RACE) $(LONG) -p 2 -skip '$(IMAGE_TESTS)' ./...
+
+long-images:
+	FUTURA_LONG=1 $(GO) test -tags $(TAGS) $(LONG) -v -run '$(IMAGE_TESTS)' ./fdbmodel/kv/embedded ./internal/faultdisk
+
+long-fdb:
 ifeq ($(FDB_FOUND),yes)
-	FUTURA_LONG=1 $(GO) test -tags fdb,$(TAGS) $(FDB_RACE) -count=1 -timeout 60m -p 2 $(FDB_PACKAGES)
-	FUTURA_LONG=1 $(GO) test -tags fdb,$(TAGS) $(FDB_RACE) -count=1 -timeout 60m -run FoundationDB ./cmd/futura
-	FUTURA_LONG=1 FUTURA_FDB_BUGGIFY=1 $(GO) test -tags fdb,$(TAGS) $(FDB_RACE) -count=1 -timeout 60m $(BUGGIFY_TESTS)
+	FUTURA_LONG=1 $(GO) test -tags fdb,$(TAGS) $(FDB_RACE) $(LONG) -p 2 $(FDB_PACKAGES)
+	FUTURA_LONG=1 $(GO) test -tags fdb,$(TAGS) $(FDB_RACE) $(LONG) -run FoundationDB ./cmd/futura
+	FUTURA_LONG=1 FUTURA_FDB_BUGGIFY=1 $(GO) test -tags fdb,$(TAGS) $(FDB_RACE) $(LONG) $(BUGGIFY_TESTS)
 else
 	@test "$$FUTURA_REQUIRE_FDB" != 1 || { echo "FoundationDB is required and was not found: $(FDB_INSTALL)"; exit 1; }
 	@echo "SKIP: FoundationDB not found, its tests did not run: $(FDB_INSTALL)"
 endif
-	FUTURA_LONG=1 $(MAKE) test-mongo MONGO_TEST_FLAGS='-count=1 -timeout 60m'
-	@$(MAKE) --no-print-directory test-mutants
+
+long-mongo:
+	FUTURA_LONG=1 $(MAKE) test-mongo MONGO_TEST_FLAGS='$(LONG)'
 
 test-mutants: ## plant faults in the source, one at a time, and see the tests fail; tens of minutes
 	FUTURA_MUTANTS=1 $(GO) test -tags $(TAGS) -count=1 -timeout 180m -parallel 2 -v -run TestMutantsDie ./internal/mutants
