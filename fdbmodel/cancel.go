@@ -206,8 +206,8 @@ func (w *changes) remove(row *layout.Row) {
 	if row.Spec.Unique != nil {
 		w.removeName(row)
 	}
-	if row.Spec.HasInputs() {
-		w.tx.Clear(w.keys.Settling(row.ID)) // whose edges were to be settled when it was cancelled
+	if row.Spec.HasInputs() || row.Spec.Unique != nil {
+		w.tx.Clear(w.keys.Settling(row.ID)) // whose edges were to be settled when it was cancelled or replaced
 	}
 	w.count(row.ID, row.Spec.Queue, row.Spec.Owner, row.State(), -1)
 }

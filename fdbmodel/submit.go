@@ -319,9 +319,9 @@ func (c *Cluster) submitBatch(ctx context.Context, subs []Submission) ([]Submitt
 type insertion struct{ look, shared bool }
 
 // insertBatch reads the specs of ids that may exist, and of all if look is set.
-// The first spec that it does not read is still in the read conflict set of
-// each attempt, so that the late twin of one with an unknown result can't land
-// beside its retry.
+// The first spec that it does not read and is sure to write is still in the read
+// conflict set of each attempt, so that the late twin of one with an unknown result
+// can't land beside its retry.
 func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, how insertion) ([]Submitted, error) {
 	fresh, err := c.areFresh(ctx, tx, subs)
 	if err != nil {
@@ -426,7 +426,7 @@ func (c *Cluster) askSubmitted(tx kv.Tx, subs []Submission, look, fresh bool) *a
 		if (s.chosen || look) && !fresh {
 			asked.existing[i] = read.Record(tx, c.keys, s.ID)
 		} else if !guarded {
-			guarded = true
+			guarded = s.Unique == nil // another one may stand for it
 			tx.AddReadConflictKey(c.keys.Spec(s.ID))
 		}
 		for _, ref := range [...]*layout.ChunkRef{s.Spec.ArgsRef, s.Spec.InputsRef} {

@@ -215,8 +215,10 @@ func keepsName(s *layout.Spec, state layout.State, now int64) bool {
 func resolveTwice(s, first *Submission, earlier, answer *Submitted) (bool, error) {
 	differs := otherWork(&first.Spec, &s.Spec)
 	if s.Unique.OnConflict != ConflictReturn {
-		return false, &NotUniqueError{ID: first.ID, State: earlier.State, Name: s.Spec.Unique.Name,
-			Key: first.Spec.Unique.Key, Until: first.Spec.Unique.Until, Differs: differs}
+		holder := uniqueHolder{id: first.ID, record: *layout.UniqueOf(&first.Spec)}
+		refusal := holder.refusal(s.Spec.Unique.Name)
+		refusal.State, refusal.Differs = earlier.State, differs
+		return false, refusal
 	}
 	answer.ID, answer.State, answer.Existed, answer.Differs = first.ID, earlier.State, true, differs
 	answer.place = nil

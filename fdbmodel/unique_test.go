@@ -429,6 +429,16 @@ func TestUnknownResultsOfUniqueFutures(t *testing.T) {
 			require.Equal(s.T, layout.Ready, s.State(id))
 			require.Equal(s.T, layout.Failed, s.State(old))
 		},
+		"futura-submit of what is there and of another": func(s *modeltest.Stage, strike func()) {
+			s.Submit(unique(u))
+			strike()
+			both := []fdbmodel.Submission{{Spec: layout.Spec{Function: "go:f"}}, {Spec: layout.Spec{Function: "go:f"}}}
+			unique(fdbmodel.Unique{OnConflict: fdbmodel.ConflictReturn})(&both[0])
+			_, err := s.C.Submit(s.Ctx, both)
+			require.NoError(s.T, err)
+			s.Faults.Flush()
+			require.EqualValues(s.T, 2, s.Counted(layout.Ready))
+		},
 		"futura-finish": func(s *modeltest.Stage, strike func()) {
 			s.Submit(unique(u))
 			f := s.Claim(s.Worker)
