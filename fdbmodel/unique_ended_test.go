@@ -49,3 +49,22 @@ func TestAReplacedFutureIsDiscarded(t *testing.T) {
 	require.NoError(t, s.C.Discard(s.Ctx, old))
 	requireSound(s)
 }
+
+// TestAnIDIsUsedAgainWithoutItsName removes a future that keeps its name for a while, and
+// submits another one with its id and without the name.
+func TestAnIDIsUsedAgainWithoutItsName(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	named := unique(fdbmodel.Unique{For: time.Hour})
+	id := s.Submit(named)
+	_, _, err := s.C.Cancel(s.Ctx, id, "not wanted")
+	require.NoError(t, err)
+	require.NoError(t, s.C.Discard(s.Ctx, id))
+	s.Submit(func(sub *fdbmodel.Submission) { sub.ID = id })
+	requireSound(s)
+	_, err = trySubmit(s, named)
+	require.ErrorIs(t, err, fdbmodel.ErrNotUnique)
+	s.Clock.Advance(time.Hour)
+	s.Submit(named)
+	requireSound(s)
+}

@@ -19,7 +19,7 @@ const maxHolders = 16
 type uniqueHolder struct {
 	id     layout.ID
 	record layout.UniqueRecord
-	row    *layout.Row // nil if it was removed
+	row    *layout.Row // nil if it was removed, even if another one has its id now
 }
 
 // refusal is the error for who wants the name of the holder.
@@ -62,18 +62,19 @@ func findHolder(ctx context.Context, tx kv.Reader, keys layout.Keyspace, asked k
 		return nil, nil, err
 	}
 	for _, item := range page.Items {
-		h := uniqueHolder{id: layout.ParseKey(item.Key).ID}
+		key := layout.ParseKey(item.Key)
+		h := uniqueHolder{id: key.ID}
 		if h.id == self {
 			continue
 		}
 		if err := layout.Decode(item.Key, item.Value, &h.record); err != nil {
 			return nil, nil, err
 		}
-		row, found, err := read.Record(tx, keys, h.id).Wait(ctx)
+		row, _, err := read.Record(tx, keys, h.id).Wait(ctx)
 		if err != nil {
 			return nil, nil, fmt.Errorf("future %s, which has the unique key %.80q: %w", h.id, h.record.Key, err)
 		}
-		if found && row.Spec != nil {
+		if h.record.IsOf(&row, layout.UniqueName(key.Text("name"))) {
 			h.row = &row
 		}
 		if h.holds(now) {

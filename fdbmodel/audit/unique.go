@@ -36,10 +36,7 @@ func (p *page) checkUnique(it *item) {
 		return err
 	})
 	p.row(it.ID, func(r *layout.Row) {
-		if r.Spec != nil && (r.Spec.Unique == nil || r.Spec.Unique.Name != name || *layout.UniqueOf(r.Spec) != *record) {
-			p.broken(InvariantUnique, it.Raw, "future %s has a unique name that its spec does not say", it.ID)
-		}
-		if record.Until == layout.UntilEver || r.Spec != nil && !r.State().Terminal() {
+		if record.Until == layout.UntilEver || record.IsOf(r, name) && !r.State().Terminal() {
 			return
 		}
 		if record.FreeAt == 0 {
@@ -51,7 +48,7 @@ func (p *page) checkUnique(it *item) {
 	}
 	due := p.mayFree(record.FreeAt, name, it.ID)
 	p.row(it.ID, func(r *layout.Row) {
-		if !*due && (r.Spec == nil || r.State().Terminal()) {
+		if !*due && (!record.IsOf(r, name) || r.State().Terminal()) {
 			p.broken(InvariantUnique, it.Raw, "future %s is over, or gone, and nobody frees its unique name", it.ID)
 		}
 	})
@@ -66,11 +63,13 @@ func (p *page) mayFree(at int64, name layout.UniqueName, id layout.ID) *bool {
 
 // checkUniqueDue looks for the name that is to be freed.
 func (p *page) checkUniqueDue(it *item) {
-	p.require(p.keys.Unique(layout.UniqueName(it.Text("name")), it.ID), func() {
+	name := layout.UniqueName(it.Text("name"))
+	p.require(p.keys.Unique(name, it.ID), func() {
 		p.note(InvariantUnique, it.Raw, "the unique name of future %s is to be freed, and it has none", it.ID)
 	})
 	p.row(it.ID, func(r *layout.Row) {
-		if r.Spec != nil && !r.State().Terminal() && r.Attempts.Rebuilt == 0 {
+		has := r.Spec != nil && r.Spec.Unique != nil && r.Spec.Unique.Name == name
+		if has && !r.State().Terminal() && r.Attempts.Rebuilt == 0 {
 			p.broken(InvariantUnique, it.Raw, "future %s is %v, and its unique name is to be freed", it.ID, r.State())
 		}
 	})

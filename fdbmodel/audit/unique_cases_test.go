@@ -27,7 +27,7 @@ var breakUnique = []breakage{
 		key, _ := uniqueKey(t, p, p.Middle)
 		tx.Clear(key)
 	}},
-	{"unique name of two", []audit.Invariant{audit.InvariantUnique, audit.InvariantUnique, audit.InvariantUnique},
+	{"unique name of two", []audit.Invariant{audit.InvariantUnique, audit.InvariantUnique},
 		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 			_, record := uniqueKey(t, p, p.Middle)
 			name := p.Get(t, p.Middle).Spec.Unique.Name

@@ -77,6 +77,12 @@ func UniqueOf(s *Spec) *UniqueRecord {
 	return &UniqueRecord{Until: s.Unique.Until, FreeAt: s.FreeAt(), Key: s.Unique.Key}
 }
 
+// IsOf reports whether a future has the name by the record. It may be that of an earlier
+// future with the same id, which was removed and keeps it.
+func (r *UniqueRecord) IsOf(row *Row, name UniqueName) bool {
+	return row.Spec != nil && row.Spec.Unique != nil && row.Spec.Unique.Name == name && *UniqueOf(row.Spec) == *r
+}
+
 // Kinds of keys of unique futures.
 const (
 	KeyUnique    = "unique"
