@@ -75,7 +75,7 @@ var ends = []string{tagFinish, tagReap, "futura-cancel", tagSettle}
 
 func plantedBugs() []plantedBug {
 	return slices.Concat(edgeBugs(), claimBugs(), endingBugs(), batchBugs(), copyBugs(), lineageBugs(),
-		putBugs(), placeBugs(), progressBugs(), uniqueBugs(), timeBugs(), laneBugs(), bundleBugs())
+		putBugs(), placeBugs(), progressBugs(), uniqueBugs(), timeBugs(), laneBugs(), bundleBugs(), jobBugs())
 }
 
 // edgeBugs are about futures that take the results of others.

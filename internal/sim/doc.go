@@ -12,16 +12,17 @@
 // are killed, paused, declared dead, stopped as they should be and started again, and
 // lose results that are objects; lanes of several kinds are paused, go on, change their
 // settings, and begin and end to have bundles, whose members share calls, linger for
-// others, and fail one by one; processes are stopped, and die, at any commit, before it
-// or behind it; the store crashes and is opened from what was synced. In the second,
-// faults end, and everything that was acknowledged must come to its end within a bounded time. All workers are new ones
+// others, and fail one by one; a pipeline does ordered jobs, in processes that take over
+// from one another; processes are stopped, and die, at any commit, before it or behind
+// it; the store crashes and is opened from what was synced. In the second, faults end,
+// and everything that was acknowledged must come to its end within a bounded time. All workers are new ones
 // then, which in some runs have taken over what the old ones had, and the client reads
 // results as objects that nobody has any more: they are rebuilt, with all that they
 // take, but for what was put. In some runs all workers but one leave in the end, and
 // what nobody keeps is removed by its age.
 //
 // Workload, faults and checkers are kept apart: workload.go, edges.go, objects.go,
-// puts.go, pins.go, moves.go, near.go, heads.go, lanes.go, bundles.go, awaiting.go and
+// puts.go, pins.go, moves.go, near.go, heads.go, lanes.go, bundles.go, jobs.go, awaiting.go and
 // reading.go decide what is asked for, faults.go, process.go and objectstore.go what goes
 // wrong, checkers.go, lineage.go, lanechecks.go, bundlechecks.go and the checks beside
 // each workload what must hold.

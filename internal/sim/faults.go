@@ -228,6 +228,7 @@ func (w *world) crash(ctx context.Context) error {
 	w.report.Crashes++
 	w.options.Log("%v crash", w.clock.Now().Sub(epoch))
 	w.client.process.die()
+	w.dieJobs()
 	for _, p := range w.heads {
 		p.process.die()
 	}

@@ -63,6 +63,9 @@ type Report struct {
 	// them that were not alone, and Alone those that workers had died with. Lingered are
 	// bundles that waited for more.
 	Bundles, InBundles, Together, Alone, Lingered int
+	// Jobs were appended, Leases taken to do them, and LeasesLost to others. JobKills are
+	// deaths of processes that do jobs, and JobRetries retries of those that were parked.
+	Jobs, Leases, LeasesLost, JobKills, JobRetries int
 	// Taken are results as objects that runs of others took, Read those that the
 	// client read, Missing those that it found lost, Unreached attempts to read one
 	// from a worker that did not answer, and Cloned and Dropped copies that workers
@@ -129,8 +132,11 @@ type world struct {
 	objects objectLog
 	lanes   *laneLog
 	bundles *bundleLog
+	jobs    *jobLog
+	stages  []*jobProcess
 	// bundling says that some futures run in bundles.
 	bundling bool
+	piping   bool      // there is a pipeline of jobs
 	expires  bool      // ended futures are soon removed
 	wide     int       // inputs in a long list that is to come
 	leaves   int       // futures that were submitted for one
@@ -163,7 +169,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		claimed: map[layout.WorkerID]map[layout.ID]int64{}, objects: newObjectLog(),
 		ticks: newTicks(), lanes: newLaneLog(), bundles: &bundleLog{gathered: map[layout.ID]int{}},
 	}
-	w.bundling = w.drawBundling()
+	w.jobs, w.bundling, w.piping = &jobLog{}, w.drawBundling(), w.drawJobs()
 	w.expires = w.random.IntN(4) == 0
 	w.wide = w.drawWidth()
 	w.seen = epoch
@@ -290,6 +296,9 @@ func (w *world) over(ctx context.Context) (bool, error) {
 	if err != nil || w.client.open() > 0 {
 		return false, err
 	}
+	if over, err := w.jobsAreOver(ctx); !over || err != nil {
+		return false, err
+	}
 	return w.lanesAreOver(ctx)
 }
 
@@ -330,6 +339,9 @@ func (w *world) boot(ctx context.Context, disk *vfs.MemFS) error {
 // startOthers starts workers and heads, and forgets those there were.
 func (w *world) startOthers(ctx context.Context) error {
 	w.workers, w.heads = nil, nil
+	if err := w.startJobs(ctx); err != nil {
+		return err
+	}
 	for range w.options.Workers {
 		if err := w.startWorker(ctx, ""); err != nil {
 			return err
@@ -444,6 +456,9 @@ func (w *world) schedules() []*schedule {
 		all = append(all, &p.schedule)
 	}
 	for _, p := range w.heads {
+		all = append(all, &p.schedule)
+	}
+	for _, p := range w.stages {
 		all = append(all, &p.schedule)
 	}
 	return slices.DeleteFunc(all, func(s *schedule) bool {
