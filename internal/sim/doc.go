@@ -15,8 +15,8 @@
 // others, and fail one by one; a pipeline does ordered jobs, in processes that take over
 // from one another; processes are stopped, and die, at any commit, before it or behind
 // it; the store crashes and is opened from what was synced. In the second, faults end,
-// and everything that was acknowledged must come to its end within a bounded time. All workers are new ones
-// then, which in some runs have taken over what the old ones had, and the client reads
+// and everything that was acknowledged must come to its end within a bounded time. All
+// workers are new ones then, which in some runs have taken over what the old ones had, and the client reads
 // results as objects that nobody has any more: they are rebuilt, with all that they
 // take, but for what was put. In some runs all workers but one leave in the end, and
 // what nobody keeps is removed by its age.

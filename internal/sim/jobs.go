@@ -152,7 +152,7 @@ func (p *jobProcess) work(ctx context.Context, now time.Time) error {
 			return fmt.Errorf("job %d of log %s was read behind %d", jobs[i].Index, jobLogs[p.stage], p.at+int64(i))
 		}
 		if isParked(p.stage, jobs[i].Index) {
-			parked = append(parked, layout.ParkedJob{Index: jobs[i].Index, Value: jobs[i].Value, Attempts: 1, Error: "simulated"})
+			parked = append(parked, layout.ParkedJob{Index: jobs[i].Index, Value: jobs[i].Value, Attempts: 1})
 			continue
 		}
 		values = append(values, jobs[i].Value)

@@ -140,7 +140,8 @@ func (c *clientProcess) step(ctx context.Context, now time.Time) (time.Time, err
 			return now, err
 		}
 	}
-	if err := errors.Join(c.meddle(ctx), c.pinSome(ctx), c.meddleWithLanes(ctx), c.pauseMembers(ctx), c.appendJobs(ctx)); err != nil {
+	err := errors.Join(c.meddle(ctx), c.pinSome(ctx), c.meddleWithLanes(ctx), c.pauseMembers(ctx), c.appendJobs(ctx))
+	if err != nil {
 		return now, err
 	}
 	if !now.Before(c.refresh) {
