@@ -17,7 +17,7 @@ FDB_FOUND := $(if $(FDB_CLIENT),$(shell command -v fdbserver >/dev/null && comma
 # Rooms of the model whose tests need a store.
 FDB_ROOMS := ./fdbmodel/read ./fdbmodel/audit ./fdbmodel/inspect ./fdbmodel/transfer
 FDB_PACKAGES := ./fdbmodel $(FDB_ROOMS) ./fdbmodel/tuple ./fdbmodel/kv/fdbkv ./fdbmodel/kv/kvopen ./futures ./workers \
-	./internal/sim ./internal/chaos ./batch/futurestore ./batch/head ./batch/jobqueue
+	./internal/sim ./internal/chaos ./batch/futurestore ./batch/head ./batch/jobqueue ./batch/grouping
 # Faults of FoundationDB's own client are a switch of the whole process.
 BUGGIFY_TESTS := -run 'TestSimOnServer|TestMachine$$|TestFewFutures|TestTwoClusters' ./internal/sim ./fdbmodel
 FDB_INSTALL  := install foundationdb-clients and foundationdb-server 7.3 from \

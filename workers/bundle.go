@@ -147,6 +147,7 @@ func (w *Worker) linger(j *job, until time.Time) error {
 func (w *Worker) countBundle(members []*job) {
 	w.stats.bundles.Add(1)
 	w.stats.members.Add(int64(len(members)))
+	w.sizes.Observe(float64(len(members)))
 	for _, m := range members {
 		w.waits.Observe(m.claimed.Sub(time.UnixMilli(m.future.Spec.SubmittedAt)).Seconds())
 	}

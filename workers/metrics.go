@@ -43,6 +43,8 @@ func NewCollector(w *Worker) prometheus.Collector {
 		func(s *Stats) int64 { return s.Reaped })
 	count("bundles_total", "Calls that ran futures of a lane together.", func(s *Stats) int64 { return s.Bundles })
 	count("members_total", "Futures that ran together in such calls.", func(s *Stats) int64 { return s.Members })
+	count("calls_saved_total", "Calls that were not made because futures ran together.",
+		func(s *Stats) int64 { return s.Members - s.Bundles })
 	add(prometheus.GaugeValue, "running", "Running functions.", func(s *Stats) float64 { return float64(s.Running) })
 	add(prometheus.GaugeValue, "awaiting", "Running functions that wait for other futures, without a slot.",
 		func(s *Stats) float64 { return float64(s.Awaiting) })
@@ -76,6 +78,14 @@ func newWaits(name string) prometheus.Histogram {
 	})
 }
 
+// newSizes returns the histogram of how many futures run together.
+func newSizes(name string) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "futura_worker_bundle_members", Help: "How many futures of a lane ran together in a call.",
+		ConstLabels: labelsOf(name), Buckets: []float64{1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 99, 100},
+	})
+}
+
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, s := range c.series {
@@ -83,6 +93,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	}
 	c.worker.runs.Describe(ch)
 	c.worker.waits.Describe(ch)
+	c.worker.sizes.Describe(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -93,4 +104,5 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	c.worker.runs.Collect(ch)
 	c.worker.waits.Collect(ch)
+	c.worker.sizes.Collect(ch)
 }

@@ -44,6 +44,7 @@ type Worker struct {
 	unhear   func()        // ends hearLost; used by the goroutine of Run, or by steps
 	runs     prometheus.Histogram
 	waits    prometheus.Histogram
+	sizes    prometheus.Histogram
 }
 
 // counters of a worker since it was made.
@@ -101,6 +102,7 @@ func New(c Client, o Options) (*Worker, error) {
 			cluster.Config().DeadAfter, o.MaxAwaiting),
 		runs:     newRuns(o.Name),
 		waits:    newWaits(o.Name),
+		sizes:    newSizes(o.Name),
 		failures: newFailureLog(o.Logger, cluster.Now),
 		policy:   o.Policy.Within(cluster.Config().Policy),
 		clients:  clientSource{given: c, logger: o.Logger},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/futura-run/futura/batch/grouping"
 	"github.com/futura-run/futura/fdbmodel/audit"
@@ -22,8 +20,6 @@ import (
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/workers"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // shop is a cluster with workers that write down the calls that they make.
 type shop struct {
@@ -211,6 +207,8 @@ func TestTasksGatherWhileACallRuns(t *testing.T) {
 	require.EqualValues(t, 2, s.metric("futura_worker_bundles_total"))
 	require.EqualValues(t, 10, s.metric("futura_worker_members_total"))
 	require.EqualValues(t, 10, s.metric("futura_worker_member_wait_seconds"))
+	require.EqualValues(t, 2, s.metric("futura_worker_bundle_members"))
+	require.EqualValues(t, 8, s.metric("futura_worker_calls_saved_total"))
 }
 
 // TestCallsLinger has a call with more than one task wait for others, and one with a
@@ -321,7 +319,7 @@ func TestCallsThatFail(t *testing.T) {
 
 // TestManyTasks is the long form: 100,000 tasks of 1, 100 and 10,000 targets.
 func TestManyTasks(t *testing.T) {
-	if os.Getenv("FUTURA_LONG") == "" {
+	if !long() {
 		t.Skip("SKIP: FUTURA_LONG is not set")
 	}
 	for _, targets := range []int{1, 100, 10_000} {

@@ -5,12 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
+	"github.com/futura-run/futura/futures/httpapi/stack"
+	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
 	"github.com/futura-run/futura/internal/storetest"
 	"github.com/futura-run/futura/workers"
 )
@@ -20,7 +25,13 @@ const tasks = "/api/v1/tasks"
 // writeRows runs a worker that writes rows of a table together; those that say fail, fail.
 // It sends how many rows were in each call.
 func (f *fixture) writeRows() chan string {
-	calls := make(chan string, 100)
+	f.Helper()
+	calls, _ := f.writer()
+	return calls
+}
+
+func (f *fixture) writer() (calls chan string, w *workers.Worker) {
+	calls = make(chan string, 100)
 	w, err := workers.New(f.client, workers.Options{})
 	require.NoError(f, err)
 	require.NoError(f, w.RegisterBundle("write",
@@ -36,7 +47,7 @@ func (f *fixture) writeRows() chan string {
 		}))
 	storetest.Background(f, w.Run)
 	<-w.Ready()
-	return calls
+	return calls, w
 }
 
 func TestTasksOverHTTP(t *testing.T) {
@@ -154,4 +165,32 @@ func TestBadTasks(t *testing.T) {
 		f.send("POST", tasks+"/"+id+":cancel", "").Problem(http.StatusNotFound, "not_found", id)
 	}
 	f.send("GET", tasks+"/x", "").Problem(http.StatusBadRequest, "bad_id", "x")
+}
+
+// TestMetricsOfTasks has what calls saved in the answer of /metrics.
+func TestMetricsOfTasks(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, httpapi.Options{})
+	require.NoError(t, f.client.SetLaneKind(t.Context(), "write", futures.LaneSettings{Bundle: "go:write", Target: "/t"}))
+	var made struct{ Tasks []httpapi.Submitted }
+	const one = `{"handler":"write","input":{"t":"a"}}`
+	f.send("POST", tasks+":submit", `{"tasks":[`+one+`,`+one+`,`+one+`]}`).Into(http.StatusCreated, &made)
+	_, w := f.writer()
+	server := httptest.NewServer(httpapi.Handler(f.client, httpapi.Options{
+		Stack: stack.Options{Collectors: []prometheus.Collector{workers.NewCollector(w)}},
+	}))
+	defer server.Close()
+	for _, task := range made.Tasks {
+		f.send("GET", tasks+"/"+task.ID.String()+"?wait=30s", "").Into(http.StatusOK, new(httpapi.TaskView))
+	}
+	text := string(stacktest.Send(t, "GET", server.URL+"/metrics", "").Body)
+	for _, line := range []string{
+		"futura_worker_bundles_total{worker=\"worker\"} 1", "futura_worker_members_total{worker=\"worker\"} 3",
+		"futura_worker_calls_saved_total{worker=\"worker\"} 2",
+		"futura_worker_bundle_members_bucket{worker=\"worker\",le=\"2\"} 0",
+		"futura_worker_bundle_members_sum{worker=\"worker\"} 3",
+		"futura_worker_member_wait_seconds_count{worker=\"worker\"} 3",
+	} {
+		require.Contains(t, text, line+"\n")
+	}
 }
