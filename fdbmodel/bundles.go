@@ -42,6 +42,8 @@ type Bundle struct {
 	// Members are claimed by the worker, in their order in line. They end as other
 	// claimed futures do, each by itself.
 	Members []ClaimedFuture
+	// Full is set if the next one in line does not fit, or has to run alone.
+	Full bool
 	// Settings are those of the kind of the lane.
 	Settings layout.LaneKind
 }
@@ -185,7 +187,11 @@ func (g *gathering) runs(spec *layout.Spec) bool {
 func (g *gathering) take(ctx context.Context, tx kv.Attempt, w *changes, lane layout.Lane,
 ) (ids []layout.ID, err error) {
 	keys := w.keys
-	limit := min(g.most, g.got.Settings.Most)
+	limit := min(g.most, g.got.Settings.Most-g.bundle.gathered.members)
+	if limit < 1 {
+		g.got.Full = true
+		return nil, nil
+	}
 	page, err := tx.Snapshot().GetRange(kv.Prefix(keys.LineOf(lane)), kv.RangeOptions{Limit: limit}).Wait(ctx)
 	if err != nil {
 		return nil, err
@@ -212,11 +218,13 @@ func (g *gathering) take(ctx context.Context, tx kv.Attempt, w *changes, lane la
 			continue // of a newer version, or an audit reports it
 		}
 		if !g.runs(row.Spec) {
+			g.got.Full = true
 			break
 		}
 		// What workers died with runs alone, so that it is known what kills them.
 		suspect := row.Attempts.Suspicion() > 0
 		if size += row.Spec.ArgsSize; more && (suspect || size > g.got.Settings.Bytes) {
+			g.got.Full = true
 			break
 		}
 		after, outcome := Next(row, Event{Kind: EventTake, Token: g.token, Now: w.cluster.clock.Now()})
@@ -227,6 +235,7 @@ func (g *gathering) take(ctx context.Context, tx kv.Attempt, w *changes, lane la
 		f.Spec, f.Attempts = row.Spec, after.Attempts
 		ids, g.got.Members, more = append(ids, f.ID), append(g.got.Members, f), true
 		if suspect {
+			g.got.Full = true
 			break
 		}
 	}

@@ -84,6 +84,63 @@ func TestBundlesAreBoundedByBytes(t *testing.T) {
 	}
 }
 
+// TestLaterGathersKeepTheBounds takes members for a bundle that has some: neither too many
+// nor too large, and none that has to run alone.
+func TestLaterGathersKeepTheBounds(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{Bundle: "go:f", Bytes: 2500, Most: 4})
+	size := func(n int) func(*fdbmodel.Submission) {
+		return func(s *fdbmodel.Submission) { s.Args = make([]byte, n) }
+	}
+	first := func(s *fdbmodel.Submission) { s.Spec.Priority = 9 }
+	s.submit("x", size(2000))
+	bundle, held := s.gather()
+	more := func(most int) fdbmodel.Bundle {
+		got, err := s.Worker.Gather(s.Ctx, &bundle, most)
+		require.NoError(t, err)
+		held = append(held, got.Members...)
+		return got
+	}
+	require.False(t, more(100).Full)
+	small := s.submit("x", size(400))
+	large := s.submit("x", size(200))
+	got := more(100)
+	require.Equal(t, []layout.ID{small}, idsOf(got.Members))
+	require.True(t, got.Full, "2,600 bytes are too many")
+	for range 3 {
+		s.submit("x", first)
+	}
+	require.Len(t, more(100).Members, 2)
+	got = more(100)
+	require.Empty(t, got.Members)
+	require.True(t, got.Full, "four are the most")
+	require.NotContains(t, idsOf(held), large)
+	s.realize(append(held, bundle)...)
+	s.check()
+
+	bundle, held = s.gather()
+	require.Len(t, held, 2)
+	all, err := s.C.Workers(s.Ctx)
+	require.NoError(t, err)
+	require.NoError(t, s.Worker.Begin(s.Ctx, &bundle))
+	_, err = s.C.DeclareDead(s.Ctx, s.Worker.ID(), all[0].Beat)
+	require.NoError(t, err)
+	_, err = s.C.ReapClaims(s.Ctx, s.Worker.ID())
+	require.NoError(t, err)
+	s.Worker, err = s.C.Register(s.Ctx, s.Info())
+	require.NoError(t, err)
+	fresh := s.submit("x", first)
+	s.Clock.Advance(time.Minute)
+	_, _, err = s.C.PromoteDue(s.Ctx)
+	require.NoError(t, err)
+	bundle, held = s.gather()
+	require.Equal(t, []layout.ID{fresh}, idsOf(held))
+	got = more(100)
+	require.Empty(t, got.Members)
+	require.True(t, got.Full, "the others were there when a worker died")
+	s.check()
+}
+
 // TestBundleOfADeadWorker has members come back, and those that workers died with run
 // alone.
 func TestBundleOfADeadWorker(t *testing.T) {

@@ -43,7 +43,7 @@ type LaneSettings struct {
 	// Bundle is the Go function, as go:NAME, that runs the futures of a lane together, in
 	// bundles of up to Most futures (100 at most, and by default) and Bytes bytes of
 	// arguments (4 MiB at most, 1 MB by default). A bundle that is not full, and has more
-	// than one, waits Linger for others: up to a minute, 0 by default. Width, Total and
+	// than one, waits for others until it is, up to Linger: at most a minute, 0 by default. Width, Total and
 	// Rate count bundles then. See package grouping.
 	Bundle string
 	Most   int

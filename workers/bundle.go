@@ -110,26 +110,48 @@ func (w *Worker) executeBundle(j *job) fdbmodel.Completion {
 	return w.success(j, layout.Result{Codec: layout.CodecJSON, Value: value})
 }
 
-// gather takes members until the bundle is full, once more after a wait if the lane has
-// that, and there is more than one.
+// gather takes members. If there is more than one, it waits for others until the bundle is
+// full, as long as the lane says at most.
 func (w *Worker) gather(j *job) (members []*job, err error) {
-	most := layout.MaxMembers
-	for n := 0; n < 2 && len(members) < most; n++ {
+	var until time.Time
+	for look := 0; ; look++ {
 		g := w.slots.beginGather()
-		got, err := j.life.reg.Gather(j.life.store, &j.future, most-len(members))
+		got, err := j.life.reg.Gather(j.life.store, &j.future, layout.MaxMembers)
 		members = w.slots.endGather(g, j, members, got.Members)
 		if err != nil {
 			return members, err
 		}
-		most = min(most, max(1, got.Settings.Most))
-		if got.Settings.Linger <= 0 || len(members) < 2 || len(members) >= most {
-			break
+		most, now := max(1, got.Settings.Most), w.cluster.Now()
+		if until.IsZero() {
+			until = now.Add(got.Settings.Linger)
 		}
-		if w.linger(j, w.cluster.Now().Add(got.Settings.Linger)) != nil {
-			break
+		if got.Full || len(members) < 2 || len(members) >= most || look > looks || !now.Before(until) {
+			return members, nil
+		}
+		next := now.Add(lookAgain(members, most, now, got.Settings.Linger))
+		if next.After(until) {
+			next = until
+		}
+		if w.linger(j, next) != nil {
+			return members, nil
 		}
 	}
-	return members, nil
+}
+
+// looks is how often a call that lingers looks for more members at most.
+const looks = 8
+
+// lookAgain is how long a bundle waits before it looks for more members: until it would be
+// full if they came as those before did.
+func lookAgain(members []*job, most int, now time.Time, linger time.Duration) time.Duration {
+	oldest := now
+	for _, m := range members {
+		if at := time.UnixMilli(m.future.Spec.SubmittedAt); at.Before(oldest) {
+			oldest = at
+		}
+	}
+	each := now.Sub(oldest) / time.Duration(len(members))
+	return max(each*time.Duration(most-len(members)), linger/looks)
 }
 
 // linger waits for more members.

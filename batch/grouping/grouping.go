@@ -48,8 +48,11 @@ type Settings struct {
 	// arguments, at most 4 MiB, by default 1 MB.
 	Most  int
 	Bytes int64
-	// Linger is how long a call waits for more tasks, up to a minute, if it has more than
-	// one and fewer than Most. Defaults to 0: what comes while a call runs is in the next.
+	// Linger is how long a call waits for more tasks at most, up to a minute, if it has more
+	// than one: it begins once it has Most tasks, or Bytes. A task that is alone waits for
+	// none, so that an idle target has no wait, and a busy one as much as it takes to fill
+	// the call. The call has a slot of its worker meanwhile. Defaults to 0: what comes while
+	// a call runs is in the next.
 	Linger time.Duration
 	// Width is how many calls of one target run at a time, by default 1, Total how many
 	// over all targets, which take turns; 0 for no bound.

@@ -249,6 +249,28 @@ func TestCallsLinger(t *testing.T) {
 	})
 }
 
+// TestCallsLingerNoLongerThanTheyNeed has a call begin once it is full, well before the end
+// of its linger.
+func TestCallsLingerNoLongerThanTheyNeed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := handler(grouping.Settings{Most: 4, Linger: time.Minute})
+		s := newShop(t, h, 1)
+		start := time.Now()
+		first, err := h.SubmitAll(t.Context(), s.client, []order{{"t", 1}, {"t", 2}})
+		require.NoError(t, err)
+		synctest.Wait()
+		last, err := h.SubmitAll(t.Context(), s.client, []order{{"t", 3}, {"t", 4}})
+		require.NoError(t, err)
+		for _, f := range append(first, last...) {
+			_, err := f.Await(t.Context())
+			require.NoError(t, err)
+		}
+		require.Equal(t, [][]int{{1, 2, 3, 4}}, s.calls)
+		require.Less(t, time.Since(start), 10*time.Second)
+	})
+}
+
 // TestFailuresOfTasks retries tasks in place and later, and tells each of its own end.
 func TestFailuresOfTasks(t *testing.T) {
 	t.Parallel()

@@ -291,7 +291,8 @@ func TestCallsAreFewUnderLoad(t *testing.T) {
 	}
 	for _, targets := range targets {
 		t.Run(fmt.Sprint(targets), func(t *testing.T) {
-			l := load{Tasks: tasks, Targets: targets, Most: 100, Submitters: 64, Slots: 16, Call: 25 * time.Millisecond}
+			l := load{Tasks: tasks, Targets: targets, Most: 100, Submitters: 64, Slots: 16, Call: 25 * time.Millisecond,
+				Linger: time.Second}
 			start := time.Now()
 			f := newFleet(t, l, nil)
 			f.awaitAll()

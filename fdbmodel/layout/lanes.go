@@ -75,8 +75,8 @@ type LaneKind struct {
 	Bundle string `msgpack:"b,omitempty" json:"bundle,omitempty"`
 	Most   int    `msgpack:"m,omitempty" json:"most,omitempty"`
 	Bytes  int64  `msgpack:"y,omitempty" json:"bytes,omitempty"`
-	// Linger is how long a bundle that is not full, and has more than one member, waits
-	// for others. Defaults to 0: it does not.
+	// Linger is how long a bundle that has more than one member waits for others at most,
+	// until it is full. Defaults to 0: it does not.
 	Linger time.Duration `msgpack:"l,omitempty" json:"linger_ns,omitempty"`
 	// Target is where in the JSON input of a future the key of its lane is, as an RFC 6901
 	// pointer such as /table, for who submits without the code of the function. Defaults
