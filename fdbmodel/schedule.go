@@ -183,8 +183,8 @@ func (c *Cluster) completeSchedule(ctx context.Context, s *layout.ScheduleRecord
 		return nil, bad("a number of missed times needs catch-up")
 	case s.Grace < 0 || s.Grace > layout.MaxScheduleGrace:
 		return nil, bad("grace of %v: use at most %v", s.Grace, layout.MaxScheduleGrace)
-	case s.Expires < 0 || s.Spec.ExpiresAt != 0 || s.Spec.Deadline != 0:
-		return nil, bad("its futures may expire after a while, and have no deadline")
+	case s.Expires < 0 || s.Deadline < 0 || s.Spec.ExpiresAt != 0 || s.Spec.Deadline != 0:
+		return nil, bad("its futures may expire, or have a deadline, some time after they are submitted, not at a moment")
 	case len(s.Args) > layout.MaxArgsInKey:
 		return nil, fmt.Errorf("%w: schedule %q: %d bytes of arguments: at most %d", ErrTooLarge, s.Name, len(s.Args),
 			layout.MaxArgsInKey)

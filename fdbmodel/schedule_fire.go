@@ -294,6 +294,9 @@ func scheduled(s *layout.ScheduleRecord, at, now int64) Submission {
 	if s.Expires > 0 {
 		spec.ExpiresAt = now + s.Expires.Milliseconds()
 	}
+	if s.Deadline > 0 {
+		spec.Deadline = now + s.Deadline.Milliseconds()
+	}
 	spec.Schedule, spec.ScheduledAt = s.Name, at
 	if _, _, isModule := layout.SplitWasm(spec.Function); isModule {
 		env := map[string]string{envSchedule: s.Name, envScheduledAt: time.UnixMilli(at).UTC().Format(time.RFC3339)}

@@ -81,6 +81,38 @@ func TestScheduleFiresItsFutures(t *testing.T) {
 	require.Equal(t, first.Add(2*time.Hour).UnixMilli(), state.Next)
 }
 
+// TestScheduledFuturesHaveALaneAndADeadline, which counts from their submit.
+func TestScheduledFuturesHaveALaneAndADeadline(t *testing.T) {
+	t.Parallel()
+	s := laneStage{modeltest.NewStage(t)}
+	require.NoError(t, s.C.SetLaneKind(s.Ctx, "k", layout.LaneKind{}))
+	put(s.Stage, func(r *layout.ScheduleRecord) { r.Deadline, r.Spec.Lane = 90*time.Minute, s.lane("x") })
+	begin := s.Clock.Now()
+	require.Equal(t, 1, fire(s.Stage))
+	s.Clock.Advance(time.Hour + 5*time.Second)
+	require.Equal(t, 1, fire(s.Stage))
+	state := stateOf(s.Stage)
+	second := state.Last()
+	require.Equal(t, []layout.ID{second.ID}, s.line("x"))
+	f := s.Claim(s.Worker)
+	require.Len(t, f, 1, "of width 1")
+	require.Equal(t, begin.Add(90*time.Minute).UnixMilli(), f[0].Spec.Deadline)
+	require.Empty(t, problems(s.Stage))
+	id, err := s.C.TriggerSchedule(s.Ctx, "report")
+	require.NoError(t, err)
+	row, err := s.C.Get(s.Ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, s.Clock.Now().Add(90*time.Minute).UnixMilli(), row.Spec.Deadline)
+	for _, bad := range []func(*layout.ScheduleRecord){
+		func(r *layout.ScheduleRecord) { r.Deadline = -1 }, func(r *layout.ScheduleRecord) { r.Spec.Deadline = 1 },
+	} {
+		record := layout.ScheduleRecord{Name: "bad", Every: time.Hour, Spec: layout.Spec{Function: "go:f"}}
+		bad(&record)
+		_, _, err := s.C.PutSchedule(s.Ctx, record, false)
+		require.ErrorIs(t, err, layout.ErrBadSpec)
+	}
+}
+
 func TestPutScheduleAgain(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewStage(t)

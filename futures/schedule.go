@@ -20,7 +20,8 @@ type Schedule struct {
 	// Name has 1 to 64 characters of A-Z, a-z, 0-9 and . _ -. It is required.
 	Name string
 	// Task is the future that each time submits. It can have no ID, Key, Unique, Delay,
-	// NotBefore, Deadline, After, Near or Worker, and at most 16 KiB of Args. An alias is
+	// NotBefore, Deadline, After, Near or Worker, and at most 16 KiB of Args. It may be in
+	// a lane. Overlap says what becomes of a time whose former future is open. An alias is
 	// resolved each time. workers.InfoFrom tells a function the time that its future
 	// stands for; a module has it in its environment, as FUTURA_SCHEDULED_AT.
 	Task Task
@@ -52,6 +53,9 @@ type Schedule struct {
 	// OverlapAllow, the default, submits the next one; OverlapSkip leaves the time out;
 	// OverlapQueue submits the next one once the former is over.
 	Overlap string
+	// Deadline is how long after it was submitted a future must be over, also if it waits,
+	// at least a millisecond. Defaults to no bound. Task.Expires bounds the wait alone.
+	Deadline time.Duration
 }
 
 // What happens with the times of a schedule that were missed, and with those that
@@ -77,6 +81,7 @@ type ScheduleView struct {
 	CatchUp         int
 	Grace           time.Duration
 	Overlap         string
+	Deadline        time.Duration
 	// CreatedAt is when it was made, and UpdatedAt when its definition changed.
 	CreatedAt, UpdatedAt time.Time
 	// Next are the next times at which it fires, or would if it were not paused.
@@ -108,13 +113,12 @@ func (s *Schedule) record(c *Client) (layout.ScheduleRecord, error) {
 	t := s.Task
 	r := layout.ScheduleRecord{
 		Name: s.Name, Cron: s.Cron, Zone: s.Zone, Every: s.Every, Except: s.Except, Missed: s.Missed, CatchUp: s.CatchUp,
-		Grace: s.Grace, Overlap: s.Overlap,
+		Grace: s.Grace, Overlap: s.Overlap, Deadline: s.Deadline,
 	}
 	if !t.ID.IsZero() || t.Key != "" || t.Delay != 0 || !t.NotBefore.IsZero() || len(t.After) > 0 || !t.Near.IsZero() ||
 		t.Worker != "" || t.Unique != nil || !t.Deadline.IsZero() {
-		return r, fmt.Errorf("%w: schedule %q: its task can have no id, key, delay, time, deadline, inputs or worker, and "+
-			"not be unique",
-			layout.ErrBadSpec, s.Name)
+		return r, fmt.Errorf("%w: schedule %q: its task can have no id, key, delay, time, inputs or worker, and not be "+
+			"unique; set the deadline of the schedule, which is that of each future", layout.ErrBadSpec, s.Name)
 	}
 	t.NoNotify = true
 	sub, err := c.submission(context.Background(), &t) // nothing of a function that makes it
@@ -245,9 +249,9 @@ func scheduleView(s *fdbmodel.Schedule, times int) (ScheduleView, error) {
 	v := ScheduleView{
 		Name: s.Name, Function: s.Spec.Function, Queue: s.Spec.Queue, Cron: s.Cron, Zone: s.Zone, Every: s.Every,
 		From: timeOf(s.From), Until: timeOf(s.Until), Except: s.Except, Missed: s.Missed, CatchUp: s.CatchUp,
-		Grace: s.Grace, Overlap: s.Overlap, CreatedAt: timeOf(s.CreatedAt), UpdatedAt: timeOf(s.UpdatedAt), Next: next,
-		PausedAt: timeOf(state.PausedAt), Reason: state.Reason, Fired: state.Fired, MissedTimes: state.Missed,
-		SkippedTimes: state.Skipped, RefusedTimes: state.Refused,
+		Grace: s.Grace, Overlap: s.Overlap, Deadline: s.Deadline, CreatedAt: timeOf(s.CreatedAt),
+		UpdatedAt: timeOf(s.UpdatedAt), Next: next, PausedAt: timeOf(state.PausedAt), Reason: state.Reason,
+		Fired: state.Fired, MissedTimes: state.Missed, SkippedTimes: state.Skipped, RefusedTimes: state.Refused,
 	}
 	for _, at := range state.Line {
 		v.Waiting = append(v.Waiting, timeOf(at))

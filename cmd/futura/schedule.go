@@ -65,6 +65,8 @@ func (a *app) scheduleAddCommand() *cobra.Command {
 	flags.DurationVar(&s.Grace, "grace", layout.DefaultScheduleGrace, "how late a time may be before it is missed")
 	flags.StringVar(&s.Overlap, "overlap", futures.OverlapAllow,
 		"what happens while the former future is not over: allow, skip or queue")
+	flags.DurationVar(&s.Deadline, "deadline", 0,
+		"how long after its submit a future must be over, or it fails as deadline (default: no limit)")
 	flags.BoolVar(&f.replace, "replace", false, "change the schedule if there is one with this name")
 	f.addTask(flags)
 	return cmd

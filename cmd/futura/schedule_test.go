@@ -14,6 +14,7 @@ func TestSchedulesFromTheCommandLine(t *testing.T) {
 	s := newShell(t)
 	add := []string{
 		"schedule", "add", "nightly", "go:report", "--cron", "30 2 * * *", "--zone", "Europe/Zurich", "--args", "x",
+		"--deadline", "2h",
 		"--from", "2030-03-30T00:00:00Z", "--except", "12-25",
 	}
 	require.Equal(t, "nightly fires next 2030-03-30 02:30:00 +01:00", s.ok(add...))

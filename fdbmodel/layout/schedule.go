@@ -58,6 +58,8 @@ type ScheduleRecord struct {
 
 	// Expires is how long its futures may wait, if not 0.
 	Expires time.Duration `msgpack:"h,omitempty" json:"expires_ns,omitempty"`
+	// Deadline is how long after it fires its future must be over, if not 0.
+	Deadline time.Duration `msgpack:"d,omitempty" json:"deadline_ns,omitempty"`
 	// Spec and Args are those of its futures.
 	Spec Spec   `msgpack:"s" json:"spec"`
 	Args []byte `msgpack:"a,omitempty" json:"-"`
@@ -145,7 +147,7 @@ func (s *ScheduleRecord) appendFields(f fields) fields {
 	f = f.bytes("i", s.ID[:]).text("c", s.Cron).text("z", s.Zone).int("e", int64(s.Every)).int("f", s.From)
 	f = f.int("u", s.Until).texts("x", s.Except).text("m", s.Missed).int("n", int64(s.CatchUp))
 	f = f.int("g", int64(s.Grace)).int("h", int64(s.Expires)).text("o", s.Overlap).record("s", &s.Spec).bytes("a", s.Args)
-	return f.int("t", s.CreatedAt).int("v", s.UpdatedAt)
+	return f.int("t", s.CreatedAt).int("v", s.UpdatedAt).int("d", int64(s.Deadline))
 }
 
 func (s *ScheduleRecord) readField(name, b []byte) ([]byte, error) {
@@ -172,6 +174,8 @@ func (s *ScheduleRecord) readField(name, b []byte) ([]byte, error) {
 		return readInt(b, &s.Grace)
 	case "h":
 		return readInt(b, &s.Expires)
+	case "d":
+		return readInt(b, &s.Deadline)
 	case "o":
 		return readText(b, &s.Overlap)
 	case "s":

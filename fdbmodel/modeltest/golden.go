@@ -169,7 +169,7 @@ func goldenSchedules() []GoldenRecord {
 			ID: GoldenID, Cron: "0 2 * * *", Zone: "Europe/Zurich", Every: time.Hour, From: 1, Until: 2,
 			Except: []string{"12-25"}, Missed: layout.MissedCatchUp, CatchUp: 3, Grace: time.Minute,
 			Overlap: layout.OverlapQueue, Expires: time.Hour, Spec: layout.Spec{Function: "go:f"}, Args: []byte("a"),
-			CreatedAt: 4, UpdatedAt: 5,
+			CreatedAt: 4, UpdatedAt: 5, Deadline: 2 * time.Hour,
 		}, false, empty[layout.ScheduleRecord]()},
 		{"schedule state", &layout.ScheduleState{
 			Next: 1, Line: []int64{2, 3}, PausedAt: 4, Reason: "r", Fired: 5, Missed: 6, Skipped: 7, Refused: 8,

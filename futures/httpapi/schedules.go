@@ -31,6 +31,7 @@ type NewTimes struct {
 	Missed  string    `json:"missed,omitempty" enum:"once,skip,catch-up" default:"once" doc:"Times nobody looked at"`
 	CatchUp int       `json:"catch_up,omitempty" minimum:"0" maximum:"1000" doc:"The most times to catch up with"`
 	GraceMS int64     `json:"grace_ms,omitempty" minimum:"0" doc:"Longer than this is missed; a minute by default"`
+	EndMS   int64     `json:"deadline_ms,omitempty" minimum:"0" doc:"How long after the submit a future must be over"`
 	Overlap string    `json:"overlap,omitempty" enum:"allow,skip,queue" default:"allow" doc:"While the former one is open"`
 }
 
@@ -49,6 +50,7 @@ type Schedule struct {
 	CatchUp  int           `json:"catch_up,omitempty"`
 	GraceMS  int64         `json:"grace_ms"`
 	Overlap  string        `json:"overlap"`
+	EndMS    int64         `json:"deadline_ms,omitempty"`
 	Created  time.Time     `json:"created_at"`
 	Updated  *time.Time    `json:"updated_at,omitempty"`
 	Next     []time.Time   `json:"next" doc:"The next times, in its zone"`
@@ -76,8 +78,9 @@ func ScheduleOf(s *futures.ScheduleView) Schedule {
 	v := Schedule{
 		Name: s.Name, Function: s.Function, Queue: s.Queue, Cron: s.Cron, Zone: s.Zone, EveryMS: s.Every.Milliseconds(),
 		From: timeIfAny(s.From), Until: timeIfAny(s.Until), Except: s.Except, Missed: s.Missed, CatchUp: s.CatchUp,
-		GraceMS: s.Grace.Milliseconds(), Overlap: s.Overlap, Created: s.CreatedAt.UTC(), Updated: timeIfAny(s.UpdatedAt),
-		Next: append([]time.Time{}, s.Next...), Waiting: append([]time.Time{}, s.Waiting...),
+		GraceMS: s.Grace.Milliseconds(), Overlap: s.Overlap, EndMS: s.Deadline.Milliseconds(), Created: s.CreatedAt.UTC(),
+		Updated: timeIfAny(s.UpdatedAt),
+		Next:    append([]time.Time{}, s.Next...), Waiting: append([]time.Time{}, s.Waiting...),
 		PausedAt: timeIfAny(s.PausedAt), Reason: s.Reason, Fired: s.Fired, Left: s.MissedTimes, Skipped: s.SkippedTimes,
 		Refused: s.RefusedTimes, Runs: []ScheduleRun{},
 	}
@@ -141,9 +144,11 @@ func (n *NewSchedule) schedule() (futures.Schedule, error) {
 	if s.Missed != futures.MissedCatchUp && s.CatchUp != 0 {
 		return s, stack.BadRequest("catch_up=%d needs missed=catch-up", s.CatchUp)
 	}
-	if t.EveryMS > maxMillis || t.GraceMS > maxMillis {
-		return s, stack.BadRequest("every_ms=%d, grace_ms=%d: use at most %d", t.EveryMS, t.GraceMS, maxMillis)
+	if t.EveryMS > maxMillis || t.GraceMS > maxMillis || t.EndMS > maxMillis {
+		return s, stack.BadRequest("every_ms=%d, grace_ms=%d, deadline_ms=%d: use at most %d", t.EveryMS, t.GraceMS, t.EndMS,
+			maxMillis)
 	}
+	s.Deadline = time.Duration(t.EndMS) * time.Millisecond
 	s.Every, s.Grace = time.Duration(t.EveryMS)*time.Millisecond, time.Duration(t.GraceMS)*time.Millisecond
 	var err error
 	s.Task, err = n.Future.task()

@@ -16,11 +16,13 @@ func TestSchedulesOverHTTP(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, httpapi.Options{})
 	const body = `{"name":"nightly","cron":"30 2 * * *","zone":"Europe/Zurich","from":"2030-03-30T00:00:00Z",` +
-		`"overlap":"queue","missed":"catch-up","catch_up":7,"future":{"function":"go:upper","args":"x","queue":"q"}}`
+		`"overlap":"queue","deadline_ms":60000,"missed":"catch-up","catch_up":7,` +
+		`"future":{"function":"go:upper","args":"x","queue":"q"}}`
 	var made, got httpapi.Schedule
 	f.send("POST", schedules, body).Into(http.StatusCreated, &made)
 	require.Equal(t, "queue", made.Overlap)
 	require.Equal(t, 7, made.CatchUp)
+	require.EqualValues(t, 60_000, made.EndMS)
 	f.send("POST", schedules, body).Into(http.StatusCreated, &got)
 	require.Equal(t, made, got)
 	f.send("POST", schedules, `{"name":"nightly","every_ms":60000,"future":{"function":"go:upper"}}`).
