@@ -1,8 +1,10 @@
 package workers
 
 import (
+	"bytes"
 	"context"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -30,6 +32,9 @@ type bed struct {
 	db      kv.Database
 	cluster *fdbmodel.Cluster
 	clock   *clock.Virtual // nil on the machine's clock
+
+	mu   sync.Mutex
+	runs []*running // on a virtual clock, those that were started
 }
 
 func newBed(t testing.TB, config layout.Config, clk *clock.Virtual) *bed {
@@ -100,7 +105,7 @@ func (b *bed) row(id layout.ID) layout.Row {
 }
 
 // awaitBound is when a test gives up waiting for something that must come.
-const awaitBound = 60 * time.Second
+const awaitBound = 3 * time.Minute
 
 // tickOfClock is how often the virtual clock is moved: seldom enough that
 // workers keep up with it.
@@ -125,10 +130,53 @@ func (b *bed) await(what string, done func() bool) {
 			require.FailNow(b.t, "did not come: "+what)
 		case <-tick.C:
 		}
-		if b.clock != nil {
+		if b.clock != nil && b.keepUp() {
 			b.clock.Advance(b.cluster.Config().Heartbeat / 40)
 		}
 	}
+}
+
+// patience is how long the clock stands still for a worker that does not beat, which
+// a test may want.
+const patience = time.Second
+
+// keepUp reports whether the workers that run have beaten within little more than a
+// heartbeat by the clock. On a busy machine they would be taken for dead.
+func (b *bed) keepUp() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now, late := b.clock.Now(), b.cluster.Config().Heartbeat*5/4
+	b.runs = slices.DeleteFunc(b.runs, func(r *running) bool {
+		select {
+		case <-r.done:
+			return true
+		default:
+			return false
+		}
+	})
+	if !slices.ContainsFunc(b.runs, func(r *running) bool { return now.Sub(r.beaten) > late }) {
+		return true
+	}
+	members, err := b.cluster.Workers(b.ctx)
+	require.NoError(b.t, err)
+	for _, r := range b.runs {
+		id := r.ID()
+		at := slices.IndexFunc(members, func(m fdbmodel.Member) bool { return m.ID == id })
+		switch {
+		case at < 0 || !bytes.Equal(members[at].Beat, r.beat):
+			r.beaten, r.waited = now, time.Time{}
+			if at >= 0 {
+				r.beat = members[at].Beat
+			}
+		case now.Sub(r.beaten) <= late:
+		case r.waited.IsZero():
+			r.waited = time.Now()
+			return false
+		case time.Since(r.waited) < patience:
+			return false
+		}
+	}
+	return true
 }
 
 // awaitOver waits until all ids are realized or failed.
@@ -176,6 +224,10 @@ type running struct {
 	once sync.Once
 	done chan struct{}
 	err  error
+
+	beat   []byte    // the last heartbeat that was seen
+	beaten time.Time // when it was, by the virtual clock
+	waited time.Time // since when the clock stands still for it
 }
 
 func (b *bed) start(o Options, functions map[string]Function) *running {
@@ -196,6 +248,12 @@ func (b *bed) start(o Options, functions map[string]Function) *running {
 	case <-w.Ready():
 	case <-r.done:
 		require.NoError(b.t, r.err)
+	}
+	if b.clock != nil {
+		b.mu.Lock()
+		r.beaten = b.clock.Now()
+		b.runs = append(b.runs, r)
+		b.mu.Unlock()
 	}
 	return r
 }
