@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/clock"
 )
 
 // TestOrderByShards measures how far the order in which one slot runs futures of many
@@ -18,7 +19,7 @@ func TestOrderByShards(t *testing.T) {
 	t.Parallel()
 	const number, priorities = 400, 8
 	for _, shards := range []int{1, 16} {
-		b := newBed(t, layout.Config{Shards: shards}, nil)
+		b := newBed(t, layout.Config{Shards: shards}, clock.NewVirtual(epoch))
 		var mu sync.Mutex
 		var order []layout.ID
 		at := map[layout.ID]int{}
