@@ -28,11 +28,13 @@ type runLog struct {
 	// was over although their function had none to lose: before it ran, or after.
 	failed map[layout.ID]int
 	late   map[layout.ID]int
+	// lateRuns are those claims of members.
+	lateRuns map[runKey]bool
 }
 
 func newRunLog() *runLog {
 	return &runLog{counts: map[string]int{}, failing: map[string][]int{}, begun: map[layout.ID]int{}, failures: failures{},
-		failed: map[layout.ID]int{}, late: map[layout.ID]int{}}
+		failed: map[layout.ID]int{}, late: map[layout.ID]int{}, lateRuns: map[runKey]bool{}}
 }
 
 // failures are the last workers that failed futures, by their arguments.
@@ -69,6 +71,11 @@ func (l *runLog) mayHaveFailed(r *request, row *layout.Row, behind int) (n int) 
 	if e := row.Exception; e != nil && e.Kind == layout.KindUpstream {
 		n++
 	}
+	for run := range l.lateRuns {
+		if run.id == row.ID {
+			n++
+		}
+	}
 	return n + l.late[row.ID]
 }
 
@@ -87,6 +94,10 @@ func (t *tx) noteFailure(m *mutation) error {
 	}
 	w.log.failed[id]++
 	late := e.Kind == layout.KindTimeout || strings.Contains(e.Message, "failed (timeout)")
+	if run := (runKey{id, t.process.gathered[id]}); late && run.token.Worker != "" && w.objects.runs[run] == 0 {
+		w.log.lateRuns[run] = true
+		return nil
+	}
 	if late && w.log.failed[id] > len(w.log.failing[string(r.name)])+w.log.late[id] {
 		w.log.late[id]++
 	}
