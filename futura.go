@@ -45,6 +45,7 @@ type settings struct {
 	client    futures.Options
 	worker    workers.Options
 	functions []function
+	bundles   []bundle
 	works     bool
 	logger    *slog.Logger
 }
@@ -58,6 +59,18 @@ type function struct {
 // results of futures.Definition.Bind.
 func Function(name string, run func(context.Context, []byte) ([]byte, error)) Option {
 	return func(s *settings) { s.functions, s.works = append(s.functions, function{name, run}), true }
+}
+
+type bundle struct {
+	name string
+	run  workers.BundleFunction
+}
+
+// Bundle makes the node run a function that takes many futures of a lane in one call, as
+// go:NAME. Its arguments are the results of grouping.Handler.Bind. The kind of lanes that
+// names it is set by grouping.Handler.Setup or Client.SetLaneKind.
+func Bundle(name string, run workers.BundleFunction) Option {
+	return func(s *settings) { s.bundles, s.works = append(s.bundles, bundle{name, run}), true }
 }
 
 // WorkerOptions makes the node run a worker with these options, even without a
@@ -130,6 +143,11 @@ func (n *Node) work(s *settings) error {
 	}
 	for _, f := range s.functions {
 		if err := w.Register(f.name, f.run); err != nil {
+			return err
+		}
+	}
+	for _, b := range s.bundles {
+		if err := w.RegisterBundle(b.name, b.run); err != nil {
 			return err
 		}
 	}

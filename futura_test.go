@@ -67,6 +67,8 @@ func TestNodeThatCannotOpen(t *testing.T) {
 	require.ErrorContains(t, err, "slots")
 	_, err = futura.Open(ctx, store, futura.Function(greet.Bind(hello)), futura.Function(greet.Bind(hello)))
 	require.ErrorContains(t, err, "already")
+	_, err = futura.Open(ctx, store, futura.Bundle("greet", nil), futura.Function(greet.Bind(hello)))
+	require.ErrorContains(t, err, "already")
 	node, err := futura.Open(ctx, store)
 	require.NoError(t, err, "each of those has closed the store")
 	_, err = futura.Open(ctx, store)

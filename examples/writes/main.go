@@ -38,38 +38,24 @@ func main() {
 }
 
 func run(ctx context.Context, store string, out io.Writer) (err error) {
-	node, err := futura.Open(ctx, store)
+	node, err := serve(ctx, store)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()
-	stop, err := serve(ctx, node.Client)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
 	return submit(ctx, node.Client, out)
 }
 
-// serve runs a worker that writes rows, until stop is called.
-func serve(ctx context.Context, client *futures.Client) (stop func() error, err error) {
-	if err := writes.Setup(ctx, client); err != nil {
-		return nil, err
-	}
-	worker, err := workers.New(client, workers.Options{})
+// serve runs a worker that writes rows, until the node is closed.
+func serve(ctx context.Context, store string) (*futura.Node, error) {
+	node, err := futura.Open(ctx, store, futura.Bundle(writes.Bind(insert)))
 	if err != nil {
 		return nil, err
 	}
-	if err := worker.RegisterBundle(writes.Bind(insert)); err != nil {
-		return nil, err
+	if err := writes.Setup(ctx, node.Client); err != nil {
+		return nil, errors.Join(err, node.Close())
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- worker.Run(ctx) }()
-	return func() error {
-		cancel()
-		return <-ended
-	}, nil
+	return node, nil
 }
 
 // insert writes rows to one table, and says of each what became of it. A statement that
