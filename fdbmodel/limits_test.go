@@ -214,6 +214,32 @@ func TestTokensThatAreNotUsed(t *testing.T) {
 	require.LessOrEqual(t, admitted, rate/10+n)
 }
 
+// TestLimitOfTheRateWithAWrongClock has a process whose clock is ahead use up the rate: by
+// an hour, the others go on at their rate; by some seconds, they wait until it has passed.
+func TestLimitOfTheRateWithAWrongClock(t *testing.T) {
+	t.Parallel()
+	const rate = 10
+	for ahead, want := range map[time.Duration]int{time.Hour: 2*rate + 1, 5 * time.Second: 0} {
+		c := newCrowd(t, 1, layout.Limits{PerSecond: rate})
+		m := c.members[0]
+		wrong, err := fdbmodel.Open(c.ctx, m.Database(), "crowd",
+			fdbmodel.Options{Clock: clock.NewVirtual(c.clock.Now().Add(ahead))})
+		require.NoError(t, err)
+		require.NoError(t, wrong.AdmitValues(c.ctx, 3), "it owes two")
+		admitted := 0
+		for range 200 {
+			err := m.AdmitValues(c.ctx, 1)
+			if err == nil {
+				admitted++
+			} else {
+				require.ErrorIs(t, err, fdbmodel.ErrLimit)
+			}
+			c.clock.Advance(10 * time.Millisecond)
+		}
+		require.InDelta(t, want, admitted, 1, "%v ahead", ahead)
+	}
+}
+
 // TestLimitOfRunningFutures has workers of several processes claim and end as much as
 // they may: the limit is reached, and exceeded by no more than what it says.
 func TestLimitOfRunningFutures(t *testing.T) {

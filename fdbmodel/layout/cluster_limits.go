@@ -50,10 +50,17 @@ type UsageRecord struct {
 	At    int64 `msgpack:"t" json:"at_ms"`
 }
 
+// rateSkew is by how many milliseconds a clock may be ahead of the others.
+const rateSkew = 60_000
+
 // Refill returns the record at a time: rate more tokens for each second since it was
-// written, up to most.
+// written, up to most. One that is more than a minute ahead was written by a wrong clock,
+// or before the clock was set back: it is replaced by a full one.
 func (r RateRecord) Refill(now int64, rate, most float64) RateRecord {
-	if now > r.At {
+	switch {
+	case r.At-now > rateSkew:
+		return RateRecord{Tokens: most, At: now}
+	case now > r.At:
 		r.Tokens = math.Min(most, r.Tokens+float64(now-r.At)/1000*rate)
 		r.At = now
 	}
