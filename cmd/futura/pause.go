@@ -68,12 +68,11 @@ func (a *app) resumeCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				outcome := "resumed"
+				outcome, said := "resumed", "resumed"
 				if !paused {
-					outcome = "not paused"
+					outcome, said = "not paused", "not paused:"
 				}
-				return a.say(map[string]string{"what": args[0], "name": args[1], "outcome": outcome}, outcome+":", args[0],
-					args[1])
+				return a.say(map[string]string{"what": args[0], "name": args[1], "outcome": outcome}, said, args[0], args[1])
 			})
 		},
 	}

@@ -21,7 +21,7 @@ func TestPausesFromTheCommandLine(t *testing.T) {
 	var list []httpapi.Pause
 	require.NoError(t, json.Unmarshal([]byte(s.ok("pause", "--json")), &list))
 	require.Len(t, list, 2)
-	require.Equal(t, "resumed: queue mail", s.ok("resume", "queue", "mail"))
+	require.Equal(t, "resumed queue mail", s.ok("resume", "queue", "mail"))
 	require.Equal(t, "not paused: queue mail", s.ok("resume", "queue", "mail"))
 	require.Contains(t, s.ok("explain", id), "Its function go:later has been paused")
 	s.ok("resume", "function", "go:later")

@@ -79,6 +79,10 @@ func (a *app) submitTask(ctx context.Context, handler string, f *taskFlags, flag
 	}
 	return a.open(ctx, func(c *futures.Client) error {
 		kind, err := c.LaneKind(ctx, handler)
+		if errors.Is(err, futures.ErrNotFound) {
+			err = fmt.Errorf("handler %.80q: %w: make it with futura lane set NAME --bundle go:NAME, or by Setup of "+
+				"package grouping", handler, futures.ErrNotFound)
+		}
 		if err != nil {
 			return err
 		}

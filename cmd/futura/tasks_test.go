@@ -38,7 +38,8 @@ func TestTasksFromTheCommandLine(t *testing.T) {
 		_, e := s.run(exitNotFound, "", "tasks", command, future)
 		require.Contains(t, e, "no handler")
 	}
-	s.run(exitNotFound, "", "tasks", "submit", "none", "--input", "{}")
+	_, e = s.run(exitNotFound, "", "tasks", "submit", "none", "--input", "{}")
+	require.Contains(t, e, "futura lane set", "it says how to make the handler")
 	for says, args := range map[string][]string{
 		"one of them": {"write"},
 		"/table":      {"write", "--input", "{}"},
