@@ -212,7 +212,11 @@ func (c *Cluster) DropJobs(ctx context.Context, queue, consumer string, force bo
 		case len(held.Items) > 0 && !force:
 			return fmt.Errorf("log of jobs %s: %w: stop its consumers first, or force it", queue, ErrInUse)
 		case len(there.Items) == 0 && !tx.MaybeCommitted:
-			return fmt.Errorf("log of jobs %s %s: %w", queue, consumer, ErrNotFound)
+			what := "log of jobs " + queue
+			if consumer != "" {
+				what = "consumer " + queue + "/" + consumer
+			}
+			return fmt.Errorf("%s: %w", what, ErrNotFound)
 		}
 		// The late twin of an attempt removes no log that was begun anew.
 		tx.AddReadConflictKey(c.keys.JobsPart(queue, layout.JobsHeadPart))

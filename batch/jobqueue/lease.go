@@ -27,7 +27,7 @@ func (s *Stage[J]) run() {
 		err = s.lead(lease)
 		switch {
 		case errors.Is(err, ErrLeaseLost):
-			s.options.Logger.Warn("another process took over", "consumer", s.consumer.String(), "error", err)
+			s.options.Logger.Warn("another process took over", "error", err)
 		case err != nil:
 			s.fail(err)
 			return
@@ -70,7 +70,7 @@ func (s *Stage[J]) take(ctx context.Context) (*fdbmodel.JobLease, error) {
 			return nil, err
 		case err != nil:
 			failures++
-			s.options.Logger.Warn("the lease could not be read; retrying", "consumer", s.consumer.String(), "error", err)
+			s.options.Logger.Warn("the lease could not be read; retrying", "error", err)
 			if err := clock.Wait(ctx, s.options.Clock, now.Add(s.options.Backoff.Wait(failures, 0.5))); err != nil {
 				return nil, err
 			}
@@ -144,7 +144,7 @@ func (s *Stage[J]) lead(lease *fdbmodel.JobLease) error {
 	release, cancel := context.WithTimeout(context.Background(), s.cluster.Config().DeadAfter)
 	defer cancel()
 	if err := lease.Release(release); err != nil {
-		s.options.Logger.Warn("the lease could not be released", "consumer", s.consumer.String(), "error", err)
+		s.options.Logger.Warn("the lease could not be released", "error", err)
 	}
 	return err
 }
@@ -210,8 +210,7 @@ func (s *Stage[J]) beatLoop(ctx context.Context, lease *fdbmodel.JobLease, e *en
 			e.abort(err)
 			return
 		case err != nil:
-			s.options.Logger.Warn("a sign of life could not be written; retrying", "consumer", s.consumer.String(),
-				"error", err)
+			s.options.Logger.Warn("a sign of life could not be written; retrying", "error", err)
 		}
 		for _, job := range asked {
 			select {

@@ -65,7 +65,7 @@ type Options struct {
 	// consumer, and to the cluster's heartbeat for a stage.
 	Look time.Duration
 	// Logger receives failed attempts, and errors of the jobs' source and of the
-	// progress. Defaults to none.
+	// progress; those of a stage name it as consumer. Defaults to none.
 	Logger *slog.Logger
 	// Clock is for tests. Defaults to the machine's, or the cluster's for a stage.
 	Clock fdbmodel.Clock

@@ -29,7 +29,9 @@ type StageOptions struct {
 
 // Stage is a consumer whose progress, parked jobs and effects are in the store of a
 // cluster. Any number of processes may run the same stage: one is at work, and the
-// others stand by. Its methods may be called from many goroutines.
+// others stand by. Its methods may be called from many goroutines; they tell of this
+// process, and one that stands by has nothing to tell: fdbmodel.Cluster.JobQueue has the
+// progress as it is stored.
 type Stage[J any] struct {
 	cluster  *fdbmodel.Cluster
 	consumer fdbmodel.JobConsumer
@@ -89,6 +91,7 @@ func NewStage[J any](cluster *fdbmodel.Cluster, jobs Jobs[J], name string, handl
 	if err := s.consumer.Check(); err != nil {
 		return nil, err
 	}
+	s.options.Logger = o.Logger.With("consumer", s.consumer.String())
 	s.standby, s.giveUp = context.WithCancel(context.Background())
 	return s, nil
 }

@@ -1,9 +1,11 @@
 package jobqueue_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
@@ -236,7 +238,9 @@ func TestParkedJobsAreRetriedOrDropped(t *testing.T) {
 		var well atomic.Bool
 		_, err := w.in.Append(w.ctx, upTo(5)...)
 		require.NoError(w, err)
-		s := w.stage(jobqueue.StageOptions{Options: jobqueue.Options{OnFailure: jobqueue.Park, MaxAttempts: 2}},
+		var said bytes.Buffer
+		s := w.stage(jobqueue.StageOptions{Options: jobqueue.Options{OnFailure: jobqueue.Park, MaxAttempts: 2,
+			Logger: slog.New(slog.NewTextHandler(&said, nil))}},
 			func(_ context.Context, job jobqueue.Job[int], out *jobqueue.Output) error {
 				if job.Value%2 == 0 && !well.Load() {
 					return errPoison
@@ -254,6 +258,8 @@ func TestParkedJobsAreRetriedOrDropped(t *testing.T) {
 		require.NoError(w, err)
 		require.EqualValues(w, 3, list[0].Attempts)
 		require.False(w, list[0].Retrying)
+		require.Contains(w, said.String(), `msg="a job failed" consumer=in/stage index=2 attempt=1`)
+		require.Contains(w, said.String(), `msg="a parked job failed again" consumer=in/stage index=2`)
 		well.Store(true)
 		require.NoError(w, w.cluster.RetryParked(w.ctx, key, 2))
 		require.NoError(w, w.cluster.DropParked(w.ctx, key, 4))

@@ -63,7 +63,10 @@ func (a *app) listJobs(ctx context.Context, c *futures.Client, args []string) er
 
 func jobsRows(log *httpapi.JobLog) (rows [][]string) {
 	jobs := "elsewhere"
-	if log.Last > 0 {
+	switch {
+	case log.Last > 0 && log.First > log.Last:
+		jobs = "none"
+	case log.Last > 0:
 		jobs = fmt.Sprintf("%d-%d", log.First, log.Last)
 	}
 	for _, c := range log.Consumers {
@@ -81,16 +84,19 @@ func jobsRows(log *httpapi.JobLog) (rows [][]string) {
 			stuck})
 	}
 	if len(log.Consumers) == 0 {
-		rows = append(rows, []string{log.Queue, jobs})
+		rows = append(rows, []string{log.Queue, jobs, "", "", "", "", "", ""})
 	}
 	return rows
 }
 
-func attemptsText(n int64) string {
+func attemptsText(n int64) string { return countText(n, "attempt") }
+
+// countText returns a number of things, such as 1 job or 2 jobs.
+func countText(n int64, thing string) string {
 	if n == 1 {
-		return "1 attempt"
+		return "1 " + thing
 	}
-	return fmt.Sprint(n, " attempts")
+	return fmt.Sprint(n, " ", thing, "s")
 }
 
 // jobForm is a job in JSON.

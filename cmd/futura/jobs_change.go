@@ -88,12 +88,12 @@ func (a *app) appendJobs(ctx context.Context, c *futures.Client, queue, producer
 	if err = errors.Join(l.flush(ctx), err); err != nil {
 		return a.appendedSoFar(l, err)
 	}
-	return a.say(l.result, "appended", l.result.Appended, "jobs;", l.result.Skipped, "were there")
+	return a.say(l.result, "appended", countText(l.result.Appended, "job")+";", l.result.Skipped, "were there")
 }
 
 // appendedSoFar adds to an error what was appended before it.
 func (a *app) appendedSoFar(l *lines, err error) error {
-	return fmt.Errorf("after %d jobs were appended: %w", l.result.Appended, err)
+	return fmt.Errorf("appended %s, and then: %w", countText(l.result.Appended, "job"), err)
 }
 
 // add takes one more line.
@@ -210,7 +210,7 @@ func (a *app) changeParked(ctx context.Context, c *futures.Client, k fdbmodel.Jo
 		}
 	}
 	form := map[string]any{"queue": k.Queue, "consumer": k.Name, "outcome": outcome, "indexes": changed}
-	return errors.Join(missing, a.say(form, outcome, len(changed), "jobs"))
+	return errors.Join(missing, a.say(form, outcome, countText(int64(len(changed)), "job")))
 }
 
 func (a *app) jobsRetryCommand() *cobra.Command {

@@ -66,11 +66,11 @@ func TestJobsFromTheCommandLine(t *testing.T) {
 	require.NotContains(t, s.ok("jobs", "read", "orders", "--limit", "1"), "four")
 	parked := s.ok("jobs", "parked", "orders", "price")
 	require.Regexp(t, `(?m)^2 +1 attempt +\S+Z +it is bad$`, parked)
-	require.Equal(t, "retrying 1 jobs", s.ok("jobs", "retry", "orders", "price", "2"))
+	require.Equal(t, "retrying 1 job", s.ok("jobs", "retry", "orders", "price", "2"))
 	require.Contains(t, s.ok("jobs", "parked", "orders", "price", "--limit", "1"), "to be tried again")
 	require.Contains(t, s.ok("jobs", "parked", "orders", "price", "--after", "2", "--json"), `"value": "bad four"`)
 	s.run(exitNotFound, "", "jobs", "drop", "orders", "price", "3", "4")
-	require.Equal(t, "dropped 1 jobs", s.ok("jobs", "drop", "orders", "price", "--all"))
+	require.Equal(t, "dropped 1 job", s.ok("jobs", "drop", "orders", "price", "--all"))
 	require.Equal(t, "[]", s.ok("jobs", "parked", "orders", "price", "--json"))
 	require.Contains(t, s.ok("check"), "0 problems")
 	require.Equal(t, "removed orders price", s.ok("jobs", "remove", "orders", "--consumer", "price"))
@@ -98,8 +98,20 @@ func TestJobsAreAppendedOnce(t *testing.T) {
 	}
 	_, e := s.run(exitUsage, file+"fine\n"+strings.Repeat("x", 17<<10)+"\n", args...)
 	require.Contains(t, e, "line 2802")
-	require.Contains(t, e, "after 1 jobs were appended")
+	require.Contains(t, e, "appended 1 job, and then: ")
 	require.Regexp(t, `(?m)^orders +1-2801`, s.ok("jobs", "list"))
+}
+
+// TestRowsOfJobs has logs whose jobs are all done and gone, and without consumers.
+func TestRowsOfJobs(t *testing.T) {
+	t.Parallel()
+	behind := int64(0)
+	done := jobsRows(&httpapi.JobLog{Queue: "a", First: 8, Last: 7,
+		Consumers: []httpapi.JobConsumer{{Name: "c", Processed: 7, Behind: &behind}}})
+	require.Equal(t, [][]string{{"a", "none", "c", "7", "0", "0", "", ""}}, done)
+	unread := jobsRows(&httpapi.JobLog{Queue: "b", First: 1, Last: 2})
+	require.Equal(t, "1-2", unread[0][1])
+	require.Len(t, unread[0], len(done[0]), "or the columns after it are not under their names")
 }
 
 func TestMistakesWithJobs(t *testing.T) {
@@ -127,5 +139,6 @@ func TestMistakesWithJobs(t *testing.T) {
 	} {
 		_, e := s.run(exitNotFound, "", append([]string{"jobs"}, args...)...)
 		require.Contains(t, e, "none")
+		require.NotContains(t, e, " :")
 	}
 }
