@@ -48,6 +48,7 @@ type kindState struct {
 	// them, and unread says that there are others between.
 	front, back []*laneState
 	unread      bool
+	passed      bool   // some lanes were left out, as they can't be read
 	next        []byte // where the others begin
 	begun       bool
 }
@@ -122,19 +123,24 @@ func (a *admission) read(ctx context.Context) error {
 			settings[name] = a.tx.Get(a.keys.LaneKind(name))
 		}
 	}
+	damaged := &damagedLanes{}
 	for i, c := range a.changes.lanes {
 		k, err := a.kind(ctx, c.lane.Kind, settings[c.lane.Kind])
-		if err != nil {
+		if err == nil && !slices.Contains(a.ordered, k) {
+			err = a.readTotal(ctx, k)
+		}
+		if err == nil {
+			_, err = a.readLane(ctx, c, k, records[i])
+		}
+		switch {
+		case layout.IsUnreadable(err):
+			damaged.lanes, damaged.err = append(damaged.lanes, c.lane), cmp.Or(damaged.err, err)
+		case err != nil:
 			return err
 		}
-		if !slices.Contains(a.ordered, k) {
-			if err := a.readTotal(ctx, k); err != nil {
-				return err
-			}
-		}
-		if _, err := a.readLane(ctx, c, k, records[i]); err != nil {
-			return err
-		}
+	}
+	if len(damaged.lanes) > 0 {
+		return damaged
 	}
 	return nil
 }

@@ -120,7 +120,7 @@ func (g *gathering) run(ctx context.Context, tx kv.Attempt) error {
 	if err != nil {
 		return err
 	}
-	if value, err := kind.Wait(ctx); err != nil || value != nil && layout.Decode(kindKey, value, &g.got.Settings) != nil {
+	if value, err := kind.Wait(ctx); err != nil || value != nil && layout.DecodeLaneKind(kindKey, value, &g.got.Settings) != nil {
 		return err
 	}
 	if k := &g.got.Settings; k.Bundle != g.bundle.Spec.Function {

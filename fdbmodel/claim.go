@@ -144,23 +144,12 @@ func (r *Registration) settleDoubts(ctx context.Context) error {
 	for len(r.doubts) > 0 {
 		key := r.cluster.keys.Claims(r.info.ID, r.doubts[0])
 		var ended endedBatch
-		result, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
-			ended = endedBatch{}
-			alive := r.askAlive(tx)
-			list, err := tx.Get(key).Wait(ctx)
-			if err != nil {
+		var result kv.Result
+		err := aroundDamage(func(avoid avoidance) (err error) {
+			result, err = r.cluster.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
+				ended, err = r.settleDoubt(ctx, tx, key, avoid)
 				return err
-			}
-			if err := r.checkAlive(ctx, alive); err != nil {
-				return err
-			}
-			if list == nil {
-				tx.Clear(key)
-				return nil
-			}
-			item := kv.KeyValue{Key: key, Value: list}
-			event := Event{Kind: EventRelinquish, Token: layout.Token{Worker: r.info.ID}}
-			ended, err = r.cluster.endBatch(ctx, tx, event, item, nil)
+			})
 			return err
 		})
 		if err != nil {
@@ -170,6 +159,25 @@ func (r *Registration) settleDoubts(ctx context.Context) error {
 		r.doubts = r.doubts[1:]
 	}
 	return nil
+}
+
+// settleDoubt gives back the futures in a list of claims.
+func (r *Registration) settleDoubt(ctx context.Context, tx kv.Attempt, key []byte, avoid avoidance,
+) (endedBatch, error) {
+	alive := r.askAlive(tx)
+	list, err := tx.Get(key).Wait(ctx)
+	if err != nil {
+		return endedBatch{}, err
+	}
+	if err := r.checkAlive(ctx, alive); err != nil {
+		return endedBatch{}, err
+	}
+	if list == nil {
+		tx.Clear(key)
+		return endedBatch{}, nil
+	}
+	event := Event{Kind: EventRelinquish, Token: layout.Token{Worker: r.info.ID}}
+	return r.cluster.endBatch(ctx, tx, event, kv.KeyValue{Key: key, Value: list}, nil, avoid)
 }
 
 func (r *Registration) claimIn(ctx context.Context, tx kv.Attempt, token layout.Token, req ClaimRequest,

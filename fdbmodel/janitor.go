@@ -100,33 +100,41 @@ const (
 func (c *Cluster) PromoteDue(ctx context.Context) (promoted int, next time.Time, err error) {
 	now := c.clock.Now()
 	var then aftermath
-	result, err := c.transact(ctx, kv.Options{Tag: "futura-promote"}, func(tx kv.Attempt) error {
-		promoted, next = 0, time.Time{}
-		w, scan := c.changes(tx), c.scanShards(tx.Snapshot(), c.keys.DelayedOf, janitorBatch+1)
-		for full := true; full && promoted == 0; {
-			due, later, err := c.dueOf(ctx, tx, scan, now)
-			if err != nil {
-				return err
-			}
-			if promoted, err = w.promote(ctx, due, now); err != nil {
-				return err
-			}
-			if full = len(due) == janitorBatch; full && promoted > 0 {
-				later = now
-			}
-			next = earliest(next, later)
-		}
-		if err := w.flush(ctx); err != nil {
+	var result kv.Result
+	err = aroundDamage(func(avoid avoidance) (err error) {
+		result, err = c.transact(ctx, kv.Options{Tag: "futura-promote"}, func(tx kv.Attempt) error {
+			promoted, next, then, err = c.promoteDue(ctx, tx, now, avoid)
 			return err
-		}
-		then = w.aftermath()
-		return nil
+		})
+		return err
 	})
 	if err != nil {
 		return 0, time.Time{}, err
 	}
 	c.follow(ctx, result.Version, then)
 	return promoted, next, nil
+}
+
+func (c *Cluster) promoteDue(ctx context.Context, tx kv.Attempt, now time.Time, avoid avoidance,
+) (promoted int, next time.Time, then aftermath, err error) {
+	w, scan := c.changes(tx), c.scanShards(tx.Snapshot(), c.keys.DelayedOf, janitorBatch+1)
+	for full := true; full && promoted == 0; {
+		due, later, err := c.dueOf(ctx, tx, scan, now)
+		if err != nil {
+			return 0, next, then, err
+		}
+		if promoted, err = w.promote(ctx, due, now, avoid); err != nil {
+			return 0, next, then, err
+		}
+		if full = len(due) == janitorBatch; full && promoted > 0 {
+			later = now
+		}
+		next = earliest(next, later)
+	}
+	if err := w.flush(ctx); err != nil {
+		return 0, next, then, err
+	}
+	return promoted, next, w.aftermath(), nil
 }
 
 // earliest returns the earlier of two times; the zero time is none.
@@ -162,7 +170,8 @@ func (c *Cluster) dueOf(ctx context.Context, tx kv.Tx, scan *shardScan, now time
 }
 
 // promote makes due futures ready, and returns how many.
-func (w *changes) promote(ctx context.Context, due []read.Pending, now time.Time) (promoted int, err error) {
+func (w *changes) promote(ctx context.Context, due []read.Pending, now time.Time, avoid avoidance,
+) (promoted int, err error) {
 	for _, p := range due {
 		row, found, err := p.Wait(ctx)
 		if layout.IsUnreadable(err) {
@@ -171,7 +180,7 @@ func (w *changes) promote(ctx context.Context, due []read.Pending, now time.Time
 		if err != nil {
 			return 0, err
 		}
-		if !found || row.Spec == nil {
+		if !found || row.Spec == nil || avoid.of(&row) {
 			continue
 		}
 		after, outcome := Next(row, Event{Kind: EventPromote, Now: now})

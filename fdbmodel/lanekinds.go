@@ -1,7 +1,9 @@
 package fdbmodel
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -63,7 +65,7 @@ func (c *Cluster) changeLaneKind(ctx context.Context, name string,
 		var was *layout.LaneKind
 		if value != nil {
 			was = &layout.LaneKind{}
-			if err := layout.Decode(key, value, was); err != nil {
+			if err := layout.DecodeLaneKind(key, value, was); err != nil {
 				return err
 			}
 		}
@@ -89,8 +91,11 @@ func (c *Cluster) changeLaneKind(ctx context.Context, name string,
 		tx.Set(key, layout.Encode(&k))
 		return nil
 	})
-	if err == nil {
-		err = c.SweepLanes(ctx)
+	if err != nil {
+		return err
+	}
+	if err = c.SweepLanes(ctx); layout.IsUnreadable(err) {
+		return nil // of any kind; the janitor says so, and an audit reports it
 	}
 	return err
 }
@@ -175,26 +180,47 @@ func (c *Cluster) requireNoLanes(ctx context.Context, tx kv.Reader, name, before
 	return idle, nil
 }
 
-// LaneKinds returns the settings of all kinds of lanes by name.
+// ReadLaneKind returns the settings of a kind of lanes. It returns ErrNotFound for one that
+// was not set.
+func (c *Cluster) ReadLaneKind(ctx context.Context, name string) (k layout.LaneKind, err error) {
+	key := c.keys.LaneKind(name)
+	err = c.View(ctx, func(tx kv.Attempt) error {
+		value, err := tx.Snapshot().Get(key).Wait(ctx)
+		if err != nil {
+			return err
+		}
+		if value == nil {
+			return unknownKind(name)
+		}
+		k = layout.LaneKind{}
+		return layout.DecodeLaneKind(key, value, &k)
+	})
+	return k, err
+}
+
+// LaneKinds returns the settings of all kinds of lanes by name. With an error for which
+// layout.IsUnreadable holds it returns those that can be read.
 func (c *Cluster) LaneKinds(ctx context.Context) (map[string]layout.LaneKind, error) {
 	var kinds map[string]layout.LaneKind
+	var unreadable []error
 	err := c.View(ctx, func(tx kv.Attempt) error {
-		kinds = map[string]layout.LaneKind{}
+		kinds, unreadable = map[string]layout.LaneKind{}, nil
 		page, err := tx.Snapshot().GetRange(kv.Prefix(c.keys.LaneKinds()), kv.RangeOptions{}).Wait(ctx)
 		if err != nil {
 			return err
 		}
 		for _, item := range page.Items {
 			var k layout.LaneKind
-			if err := layout.Decode(item.Key, item.Value, &k); err != nil {
-				return err
+			if err := layout.DecodeLaneKind(item.Key, item.Value, &k); err != nil {
+				unreadable = append(unreadable, err)
+				continue
 			}
 			key := layout.ParseKey(item.Key)
 			kinds[key.Text("kind")] = k
 		}
 		return nil
 	})
-	return kinds, err
+	return kinds, cmp.Or(err, joinSome(unreadable))
 }
 
 // PauseLane keeps a lane from admitting futures, or lets it go on. It returns
@@ -236,41 +262,13 @@ const lanesAtOnce = 32
 // admits early or late by as much. An unknown commit is retried and harmless.
 func (c *Cluster) AdmitDue(ctx context.Context) (lanes int, next time.Time, err error) {
 	var then aftermath
-	result, err := c.transact(ctx, kv.Options{Tag: "futura-lanes"}, func(tx kv.Attempt) error {
-		lanes, next = 0, time.Time{}
-		now := c.clock.Now()
-		w, scan := c.changes(tx), c.scanShards(tx.Snapshot(), c.keys.LanesDueOf, lanesAtOnce+1)
-		for lanes < lanesAtOnce {
-			item, skip, err := scan.next(ctx)
-			if err != nil {
-				return err
-			}
-			if item.Key == nil {
-				break
-			}
-			rest := tuple.NewReader(item.Key[skip:])
-			at, lane := rest.Int(), layout.Lane{Kind: rest.Text(), Key: rest.Text()}
-			switch {
-			case rest.Done() != nil: // an audit reports it
-			case at > layout.Millis(now):
-				next = earliest(next, time.UnixMilli(at))
-				scan.leave()
-			default:
-				w.lane(lane).due = item.Key
-				lanes++
-			}
-		}
-		if err := w.flush(ctx); err != nil {
+	var result kv.Result
+	err = aroundDamage(func(avoid avoidance) (err error) {
+		result, err = c.transact(ctx, kv.Options{Tag: "futura-lanes"}, func(tx kv.Attempt) error {
+			lanes, next, then, err = c.admitDue(ctx, tx, avoid)
 			return err
-		}
-		if w.laneDue != 0 {
-			next = earliest(next, time.UnixMilli(w.laneDue))
-		}
-		if lanes == lanesAtOnce {
-			next = now
-		}
-		then = w.aftermath()
-		return nil
+		})
+		return err
 	})
 	if err != nil {
 		return 0, time.Time{}, err
@@ -279,28 +277,73 @@ func (c *Cluster) AdmitDue(ctx context.Context) (lanes int, next time.Time, err 
 	return lanes, next, nil
 }
 
+func (c *Cluster) admitDue(ctx context.Context, tx kv.Attempt, avoid avoidance,
+) (lanes int, next time.Time, then aftermath, err error) {
+	now := c.clock.Now()
+	w, scan := c.changes(tx), c.scanShards(tx.Snapshot(), c.keys.LanesDueOf, lanesAtOnce+1)
+	for lanes < lanesAtOnce {
+		item, skip, err := scan.next(ctx)
+		if err != nil {
+			return 0, next, then, err
+		}
+		if item.Key == nil {
+			break
+		}
+		rest := tuple.NewReader(item.Key[skip:])
+		at, lane := rest.Int(), layout.Lane{Kind: rest.Text(), Key: rest.Text()}
+		switch {
+		case rest.Done() != nil || avoid.has(lane): // an audit reports it
+		case at > layout.Millis(now):
+			next = earliest(next, time.UnixMilli(at))
+			scan.leave()
+		default:
+			w.lane(lane).due = item.Key
+			lanes++
+		}
+	}
+	if err := w.flush(ctx); err != nil {
+		return 0, next, then, err
+	}
+	if w.laneDue != 0 {
+		next = earliest(next, time.UnixMilli(w.laneDue))
+	}
+	if lanes == lanesAtOnce {
+		next = now
+	}
+	return lanes, next, w.aftermath(), nil
+}
+
 // SweepLanes has the lanes of kinds whose settings have changed admit what they have
 // room for since then. Several processes may run it; whoever is first at the end ends
-// it. An unknown commit is retried and harmless.
+// it. An unknown commit is retried and harmless. What can't be read does not hold up other
+// kinds: their error comes after those.
 func (c *Cluster) SweepLanes(ctx context.Context) error {
-	kinds, err := c.LaneKinds(ctx)
-	if err != nil {
-		return err
+	kinds, unreadable := c.LaneKinds(ctx)
+	if unreadable != nil && !layout.IsUnreadable(unreadable) {
+		return unreadable
 	}
+	errs := []error{unreadable}
 	for name, k := range kinds {
 		if k.Sweep == 0 {
 			continue
 		}
-		for shard := range c.config.Shards {
-			if err := c.sweepShard(ctx, name, shard); err != nil {
-				return err
-			}
+		err := c.sweepKind(ctx, name, k.Sweep)
+		if err != nil && !layout.IsUnreadable(err) {
+			return err
 		}
-		if err := c.endSweep(ctx, name, k.Sweep); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// sweepKind is SweepLanes for one kind.
+func (c *Cluster) sweepKind(ctx context.Context, name string, sweep int64) error {
+	for shard := range c.config.Shards {
+		if err := c.sweepShard(ctx, name, shard); err != nil {
 			return err
 		}
 	}
-	return nil
+	return c.endSweep(ctx, name, sweep)
 }
 
 // sweepShard looks at the lanes of a kind in a shard that have futures in line, or have
@@ -310,31 +353,13 @@ func (c *Cluster) sweepShard(ctx context.Context, name string, shard int) error 
 	for more := true; more; {
 		var then aftermath
 		var next []byte
-		result, err := c.transact(ctx, kv.Options{Tag: "futura-lanes"}, func(tx kv.Attempt) error {
-			page, err := tx.Snapshot().GetRange(lanes, kv.RangeOptions{Limit: 8 * lanesAtOnce}).Wait(ctx)
-			if err != nil {
+		var result kv.Result
+		err := aroundDamage(func(avoid avoidance) (err error) {
+			result, err = c.transact(ctx, kv.Options{Tag: "futura-lanes"}, func(tx kv.Attempt) error {
+				next, more, then, err = c.sweepPage(ctx, tx, lanes, name, avoid)
 				return err
-			}
-			w, now := c.changes(tx), c.clock.Now().UnixMicro()
-			next, more = lanes.End, page.More
-			for _, item := range page.Items {
-				var record layout.LaneRecord
-				if layout.Decode(item.Key, item.Value, &record) != nil || !record.Lined && record.Spent <= now {
-					continue // unreadable ones are an audit's
-				}
-				if len(w.lanes) == lanesAtOnce {
-					next, more = item.Key, true
-					break
-				}
-				key := layout.ParseKey(item.Key)
-				w.lane(layout.Lane{Kind: name, Key: key.Text("key")}).sweep = true
-				next = kv.After(item.Key)
-			}
-			if err := w.flush(ctx); err != nil {
-				return err
-			}
-			then = w.aftermath()
-			return nil
+			})
+			return err
 		})
 		if err != nil {
 			return err
@@ -343,6 +368,37 @@ func (c *Cluster) sweepShard(ctx context.Context, name string, shard int) error 
 		lanes.Begin = next
 	}
 	return nil
+}
+
+// sweepPage looks at the next lanes of a range, and returns where the others begin.
+func (c *Cluster) sweepPage(ctx context.Context, tx kv.Attempt, lanes kv.Range, name string, avoid avoidance,
+) (next []byte, more bool, then aftermath, err error) {
+	page, err := tx.Snapshot().GetRange(lanes, kv.RangeOptions{Limit: 8 * lanesAtOnce}).Wait(ctx)
+	if err != nil {
+		return nil, true, then, err
+	}
+	w, now := c.changes(tx), c.clock.Now().UnixMicro()
+	next, more = lanes.End, page.More
+	for _, item := range page.Items {
+		var record layout.LaneRecord
+		if layout.Decode(item.Key, item.Value, &record) != nil || !record.Lined && record.Spent <= now {
+			continue // unreadable ones are an audit's
+		}
+		key := layout.ParseKey(item.Key)
+		lane := layout.Lane{Kind: name, Key: key.Text("key")}
+		if avoid.has(lane) {
+			continue
+		}
+		if len(w.lanes) == lanesAtOnce {
+			next, more = item.Key, true
+			break
+		}
+		w.lane(lane).sweep = true
+	}
+	if err := w.flush(ctx); err != nil {
+		return nil, true, then, err
+	}
+	return next, more, w.aftermath(), nil
 }
 
 // endSweep says that all lanes of a kind were looked at since a change of its settings.
@@ -354,7 +410,7 @@ func (c *Cluster) endSweep(ctx context.Context, name string, sweep int64) error 
 			return err
 		}
 		var k layout.LaneKind
-		if err := layout.Decode(key, value, &k); err != nil || k.Sweep != sweep {
+		if err := layout.DecodeLaneKind(key, value, &k); err != nil || k.Sweep != sweep {
 			return err
 		}
 		k.Sweep = 0
@@ -473,7 +529,7 @@ func (c *Cluster) WhereInLine(ctx context.Context, id layout.ID, limit int) (whe
 		if value, err := record.Wait(ctx); err != nil || value != nil && layout.Decode(laneKey, value, &where.Record) != nil {
 			return err
 		}
-		if value, err := kind.Wait(ctx); err != nil || value != nil && layout.Decode(kindKey, value, &where.Settings) != nil {
+		if value, err := kind.Wait(ctx); err != nil || value != nil && layout.DecodeLaneKind(kindKey, value, &where.Settings) != nil {
 			return err
 		}
 		page, err := before.Wait(ctx)

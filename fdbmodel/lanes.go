@@ -155,7 +155,7 @@ func (w *changes) kind(ctx context.Context, name string, asked kv.Pending[[]byte
 	k := &kindState{name: name, settings: layout.LaneKind{Width: 1}}
 	value, err := asked.Wait(ctx)
 	if err == nil && value != nil {
-		k.set, err = true, layout.Decode(w.keys.LaneKind(name), value, &k.settings)
+		k.set, err = true, layout.DecodeLaneKind(w.keys.LaneKind(name), value, &k.settings)
 	}
 	if err != nil {
 		return nil, err

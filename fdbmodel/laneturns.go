@@ -15,17 +15,19 @@ import (
 
 // readTotal reads what is admitted over all lanes of a kind with a total width.
 func (a *admission) readTotal(ctx context.Context, k *kindState) error {
+	if k.settings.Total > 0 {
+		key := a.keys.LaneTotal(k.name)
+		value, err := a.tx.Get(key).Wait(ctx)
+		if err == nil && value != nil {
+			err = layout.Decode(key, value, &k.total)
+		}
+		if err != nil {
+			return err
+		}
+		k.was, k.unread = k.total, k.total.Lined
+	}
 	a.ordered = append(a.ordered, k)
-	if k.settings.Total == 0 {
-		return nil
-	}
-	key := a.keys.LaneTotal(k.name)
-	value, err := a.tx.Get(key).Wait(ctx)
-	if err == nil && value != nil {
-		err = layout.Decode(key, value, &k.total)
-	}
-	k.was, k.unread = k.total, k.total.Lined
-	return err
+	return nil
 }
 
 // takeTurns admits one future of each lane whose turn it is, until the total width is
@@ -64,7 +66,7 @@ func (a *admission) takeTurns(ctx context.Context, k *kindState) error {
 		a.stampKey(tuple.AppendInt(a.keys.LaneTurnsOf(k.name), a.cluster.config.Incarnation), []byte(l.lane.Key))
 		l.record.Turn = true
 	}
-	k.total.Lined = k.unread || len(k.front)+len(k.back) > 0
+	k.total.Lined = k.unread || k.passed || len(k.front)+len(k.back) > 0
 	switch key := a.keys.LaneTotal(k.name); {
 	case k.total == k.was:
 	case k.total == layout.LaneTotal{}:
@@ -124,7 +126,12 @@ func (a *admission) readTurns(ctx context.Context, k *kindState) error {
 		lane := layout.Lane{Kind: k.name, Key: string(item.Value)}
 		l := a.byLane[lane]
 		if l == nil {
-			if l, err = a.readLane(ctx, &laneChange{lane: lane}, k, records[i]); err != nil {
+			l, err = a.readLane(ctx, &laneChange{lane: lane}, k, records[i])
+			if layout.IsUnreadable(err) {
+				k.passed = true // its turn stays until it can be read
+				continue
+			}
+			if err != nil {
 				return err
 			}
 		}

@@ -76,35 +76,20 @@ func (c *Cluster) EndOverdue(ctx context.Context) (ended int, next time.Time, er
 	now := c.clock.Now()
 	var then aftermath
 	var over []layout.Row
-	result, err := c.transact(ctx, kv.Options{Tag: "futura-overdue"}, func(tx kv.Attempt) error {
-		over = nil
-		w := c.changes(tx)
-		due, later, err := c.overdue(ctx, tx, now)
-		if err != nil {
-			return err
-		}
-		next = later
-		for _, d := range due {
-			row, found, err := d.row.Wait(ctx)
-			if layout.IsUnreadable(err) {
-				continue
-			}
-			if err != nil {
+	var result kv.Result
+	err = aroundDamage(func(avoid avoidance) (err error) {
+		result, err = c.transact(ctx, kv.Options{Tag: "futura-overdue"}, func(tx kv.Attempt) error {
+			w := c.changes(tx)
+			if over, next, err = w.endOverdue(ctx, tx, now, avoid); err != nil {
 				return err
 			}
-			after, outcome := Next(row, Event{Kind: EventExpire, Now: now})
-			if !found || row.Spec == nil || outcome != Applied {
-				tx.Clear(d.key) // it runs, or is over, or was asked for again
-				continue
+			if err := w.flush(ctx); err != nil {
+				return err
 			}
-			w.apply(&row, &after)
-			over = append(over, after)
-		}
-		if err := w.flush(ctx); err != nil {
-			return err
-		}
-		then = w.aftermath()
-		return nil
+			then = w.aftermath()
+			return nil
+		})
+		return err
 	})
 	if err != nil {
 		return 0, time.Time{}, err
@@ -114,17 +99,51 @@ func (c *Cluster) EndOverdue(ctx context.Context) (ended int, next time.Time, er
 	return len(over), next, nil
 }
 
+// endOverdue fails a batch of futures whose time is over. It goes on behind those that it
+// leaves as they are.
+func (w *changes) endOverdue(ctx context.Context, tx kv.Tx, now time.Time, avoid avoidance,
+) (over []layout.Row, next time.Time, err error) {
+	scan := w.cluster.scanShards(tx.Snapshot(), w.keys.LimitsOf, janitorBatch)
+	for changed, full := 0, true; full && changed == 0; {
+		due, later, err := w.cluster.overdue(ctx, tx, scan, now)
+		if err != nil {
+			return nil, next, err
+		}
+		for _, d := range due {
+			row, found, err := d.row.Wait(ctx)
+			if layout.IsUnreadable(err) || err == nil && avoid.of(&row) {
+				continue
+			}
+			if err != nil {
+				return nil, next, err
+			}
+			changed++
+			after, outcome := Next(row, Event{Kind: EventExpire, Now: now})
+			if !found || row.Spec == nil || outcome != Applied {
+				tx.Clear(d.key) // it runs, or is over, or was asked for again
+				continue
+			}
+			w.apply(&row, &after)
+			over = append(over, after)
+		}
+		if full = len(due) == janitorBatch; full && changed > 0 {
+			later = now
+		}
+		next = earliest(next, later)
+	}
+	return over, next, nil
+}
+
 // overdueEntry is a key of a future whose time is over, and the future as requested.
 type overdueEntry struct {
 	key []byte
 	row read.Pending
 }
 
-// overdue requests the futures whose time is over, at most a batch, and returns when to
-// look again.
-func (c *Cluster) overdue(ctx context.Context, tx kv.Tx, now time.Time,
+// overdue requests the next futures of a scan whose time is over, at most a batch. If that
+// is all of them, it returns when the next one's is.
+func (c *Cluster) overdue(ctx context.Context, tx kv.Tx, scan *shardScan, now time.Time,
 ) (due []overdueEntry, next time.Time, err error) {
-	scan := c.scanShards(tx.Snapshot(), c.keys.LimitsOf, janitorBatch)
 	for len(due) < janitorBatch {
 		item, skip, err := scan.next(ctx)
 		if err != nil || item.Key == nil {
@@ -142,7 +161,7 @@ func (c *Cluster) overdue(ctx context.Context, tx kv.Tx, now time.Time,
 			due = append(due, overdueEntry{item.Key, read.Record(tx, c.keys, id)})
 		}
 	}
-	return due, now, nil
+	return due, next, nil
 }
 
 // hasLimit reports whether a future has limits of its time, lifted or not.

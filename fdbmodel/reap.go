@@ -61,9 +61,12 @@ func (c *Cluster) endAllClaims(ctx context.Context, worker layout.WorkerID, kind
 	from := c.keys.Worker(worker, layout.WorkerClaims)
 	for {
 		var ended endedBatch
-		result, err := c.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
-			var err error
-			ended, err = c.endClaims(ctx, tx, worker, kind, from)
+		var result kv.Result
+		err := aroundDamage(func(avoid avoidance) (err error) {
+			result, err = c.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
+				ended, err = c.endClaims(ctx, tx, worker, kind, from, avoid)
+				return err
+			})
 			return err
 		})
 		if err != nil || ended.next == nil {
@@ -89,6 +92,7 @@ type endedBatch struct {
 // endClaims applies kind to the futures still held by the first claim batch at
 // or after from.
 func (c *Cluster) endClaims(ctx context.Context, tx kv.Tx, worker layout.WorkerID, kind EventKind, from []byte,
+	avoid avoidance,
 ) (endedBatch, error) {
 	var culprits map[layout.ID]int64
 	if kind == EventReap {
@@ -105,12 +109,14 @@ func (c *Cluster) endClaims(ctx context.Context, tx kv.Tx, worker layout.WorkerI
 	if err != nil || len(page.Items) == 0 {
 		return endedBatch{}, err
 	}
-	return c.endBatch(ctx, tx, Event{Kind: kind, Token: layout.Token{Worker: worker}}, page.Items[0], culprits)
+	return c.endBatch(ctx, tx, Event{Kind: kind, Token: layout.Token{Worker: worker}}, page.Items[0], culprits,
+		avoid)
 }
 
 // endBatch removes a claim batch, or leaves in it what a newer version of Futura
 // has written. It completes the event for each future.
 func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, event Event, item kv.KeyValue, culprits map[layout.ID]int64,
+	avoid avoidance,
 ) (endedBatch, error) {
 	ended := endedBatch{next: kv.After(item.Key)}
 	rest := tuple.NewReader(item.Key[len(c.keys.Worker(event.Token.Worker, layout.WorkerClaims)):])
@@ -139,6 +145,10 @@ func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, event Event, item kv.K
 			return ended, err
 		}
 		if !found || row.Spec == nil || row.Claim == nil || row.Claim.Sequence != sequence {
+			continue
+		}
+		if avoid.of(&row) {
+			kept = append(kept, id)
 			continue
 		}
 		begun, suspected := culprits[id]

@@ -2,7 +2,6 @@ package futures
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -116,13 +115,9 @@ func (c *Client) LaneKind(ctx context.Context, name string) (LaneKind, error) {
 	if err := layout.CheckLaneKind(name); err != nil {
 		return LaneKind{}, err
 	}
-	known, err := c.cluster.LaneKinds(ctx)
+	k, err := c.cluster.ReadLaneKind(ctx, name)
 	if err != nil {
 		return LaneKind{}, err
-	}
-	k, found := known[name]
-	if !found {
-		return LaneKind{}, fmt.Errorf("kind of lanes %q: %w", name, ErrNotFound)
 	}
 	return laneKindOf(name, k), nil
 }

@@ -8,6 +8,15 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
+// checkLaneKind reports settings that lanes can't obey. Others that can't be read are
+// reported as all records are.
+func (p *page) checkLaneKind(it *item) {
+	var settings layout.LaneKind
+	if err := layout.DecodeLaneKind(it.Raw, it.stored, &settings); it.err == nil && err != nil {
+		p.broken(InvariantLane, it.Raw, "%v", err)
+	}
+}
+
 // checkLane compares the record of a lane with its line and its settings.
 func (p *page) checkLane(it *item) {
 	r, readable := it.Record.(*layout.LaneRecord)
@@ -32,7 +41,7 @@ func (p *page) checkLane(it *item) {
 	line := p.tx.GetRange(kv.Prefix(p.keys.LineOf(lane)), kv.RangeOptions{Limit: 1})
 	settings := layout.LaneKind{Width: 1}
 	p.get(kind, func(value []byte) {
-		if value != nil && layout.Decode(kind, value, &settings) != nil {
+		if value != nil && layout.DecodeLaneKind(kind, value, &settings) != nil {
 			settings.Paused = true // it is reported with its key; nothing is known of its lanes
 		}
 	})

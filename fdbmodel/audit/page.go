@@ -147,6 +147,8 @@ func (p *page) compare(items []item) {
 		p.checkDependant(it)
 	case layout.KeyInput:
 		p.checkInput(it)
+	case layout.KeyLaneKind:
+		p.checkLaneKind(it)
 	case layout.KeyLane:
 		p.checkLane(it)
 	case layout.KeyLaneDue:

@@ -132,6 +132,18 @@ func (k LaneKind) Validate() error {
 	return k.validateBundles()
 }
 
+// DecodeLaneKind decodes the settings of a kind of lanes. It returns ErrBadRecord also for
+// settings with which its lanes would admit none, or bundles of none.
+func DecodeLaneKind(key, value []byte, k *LaneKind) error {
+	if err := Decode(key, value, k); err != nil {
+		return err
+	}
+	if k.Width < 1 || k.Total < 0 || k.Rate < 0 || k.Every < 0 || k.Linger < 0 || k.Bundle != "" && (k.Most < 1 || k.Bytes < 1) {
+		return fmt.Errorf("%s: %w: settings of lanes that can't be obeyed: %+v", tuple.String(key), ErrBadRecord, *k)
+	}
+	return nil
+}
+
 func (k LaneKind) validateBundles() error {
 	switch {
 	case k.Bundle == "" && k.Target != "":

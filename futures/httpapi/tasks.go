@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -88,12 +89,16 @@ func (s *server) registerTasks() {
 	s.registerResultOf(tasksPath, "get-task-result", "Get the bytes of a task's result", s.taskResult)
 }
 
-// task returns the task that a request describes, of one of the kinds of lanes.
-func (n *NewTask) task(kinds map[string]*futures.LaneKind) (futures.Task, error) {
-	k, found := kinds[n.Handler]
-	if !found {
+// task returns the task that a request describes. Handlers that were read before are in
+// kinds.
+func (s *server) task(ctx context.Context, n *NewTask, kinds map[string]*futures.LaneKind) (futures.Task, error) {
+	k, err := s.handler(ctx, n.Handler, kinds)
+	if errors.Is(err, futures.ErrNotFound) {
 		return futures.Task{}, fmt.Errorf("handler %.80q: %w: make it with futura lane set NAME --bundle go:NAME, or by "+
 			"Setup of package grouping", n.Handler, futures.ErrNotFound)
+	}
+	if err != nil {
+		return futures.Task{}, err
 	}
 	described := NewFuture{
 		Function: k.Bundle, Input: n.Input, Queue: n.Queue, Tags: n.Tags, Priority: n.Priority, MaxRetries: n.MaxRetries,
@@ -108,14 +113,18 @@ func (n *NewTask) task(kinds map[string]*futures.LaneKind) (futures.Task, error)
 	return t, err
 }
 
-// handlers returns the kinds of lanes by name.
-func (s *server) handlers(ctx context.Context) (map[string]*futures.LaneKind, error) {
-	kinds, err := s.client.LaneKinds(ctx)
-	byName := make(map[string]*futures.LaneKind, len(kinds))
-	for i := range kinds {
-		byName[kinds[i].Name] = &kinds[i]
+// handler returns a kind of lanes, which it adds to those that were read before.
+func (s *server) handler(ctx context.Context, name string, kinds map[string]*futures.LaneKind,
+) (*futures.LaneKind, error) {
+	if k := kinds[name]; k != nil {
+		return k, nil
 	}
-	return byName, err
+	k, err := s.client.LaneKind(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	kinds[name] = &k
+	return &k, nil
 }
 
 type submitTaskInput struct {
@@ -146,11 +155,7 @@ func (s *server) submitTask(ctx context.Context, in *submitTaskInput) (*taskOutp
 	if in.Key != "" && in.Body.Key != "" && in.Key != in.Body.Key {
 		return nil, stack.BadRequest("the header Idempotency-Key and key differ: use one of them")
 	}
-	kinds, err := s.handlers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	t, err := in.Body.task(kinds)
+	t, err := s.task(ctx, &in.Body, map[string]*futures.LaneKind{})
 	if err != nil {
 		return nil, err
 	}
@@ -188,13 +193,11 @@ type submitTasksOutput struct {
 }
 
 func (s *server) submitTasks(ctx context.Context, in *submitTasksInput) (*submitTasksOutput, error) {
-	kinds, err := s.handlers(ctx)
-	if err != nil {
-		return nil, err
-	}
+	var err error
+	kinds := map[string]*futures.LaneKind{}
 	all := make([]futures.Task, len(in.Body.Tasks))
 	for i := range in.Body.Tasks {
-		if all[i], err = in.Body.Tasks[i].task(kinds); err != nil {
+		if all[i], err = s.task(ctx, &in.Body.Tasks[i], kinds); err != nil {
 			return nil, fmt.Errorf("tasks[%d]: %w", i, err)
 		}
 		all[i].NoNotify = true

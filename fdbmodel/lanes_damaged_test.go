@@ -1,0 +1,116 @@
+package fdbmodel_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// store writes a value as if by hand.
+func (s laneStage) store(key, value []byte) {
+	_, err := kv.Transact(s.Ctx, s.C.Database(), kv.Retry{}, func(tx kv.Attempt) error {
+		tx.Set(key, value)
+		return nil
+	})
+	require.NoError(s.T, err)
+}
+
+// TestADamagedLaneCostsOnlyItsOwnFutures damages a record of a lane while its futures are
+// due, overdue, in line behind a rate, and with a worker that dies: what the janitor does
+// for others goes on, and an audit reports the record.
+func TestADamagedLaneCostsOnlyItsOwnFutures(t *testing.T) {
+	t.Parallel()
+	damaged := layout.Lane{Kind: "k", Key: "damaged"}
+	records := map[string]func(layout.Keyspace) []byte{
+		"lane":  func(k layout.Keyspace) []byte { return k.Lane(damaged) },
+		"kind":  func(k layout.Keyspace) []byte { return k.LaneKind("k") },
+		"total": func(k layout.Keyspace) []byte { return k.LaneTotal("k") },
+	}
+	values := map[string][]byte{
+		"garbage": {layout.RecordVersion, 0xc1}, "empty": {}, "newer": newerRecord,
+		"negative": layout.Encode(&layout.LaneKind{Width: -1, Rate: -1, Every: -1, Most: -1}),
+	}
+	for record, key := range records {
+		for value, bytes := range values {
+			if value == "negative" && record != "kind" {
+				continue
+			}
+			t.Run(record+" "+value, func(t *testing.T) {
+				t.Parallel()
+				kind := layout.LaneKind{Width: 2, Rate: 1, Every: time.Second}
+				if record == "total" {
+					kind.Total = 9
+				}
+				s := newLaneStage(t, kind)
+				require.NoError(t, s.C.SetLaneKind(s.Ctx, "good", kind))
+				kind.Width = 9
+				s.damage(damaged, kind, key(s.C.Keys()), bytes)
+			})
+		}
+	}
+}
+
+func (s laneStage) damage(damaged layout.Lane, wider layout.LaneKind, key, value []byte) {
+	t := s.T
+	dying, err := s.C.Register(s.Ctx, s.Info())
+	require.NoError(t, err)
+	lanes := []layout.Lane{damaged, {Kind: "good", Key: "x"}, {}}
+	in := func(lane layout.Lane, change func(*fdbmodel.Submission)) layout.ID {
+		return s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Lane = lane }, change)
+	}
+	var held, due, late, lined []layout.ID
+	for _, lane := range lanes {
+		held = append(held, in(lane, func(*fdbmodel.Submission) {}))
+	}
+	require.Len(t, s.Claim(dying), len(lanes))
+	for _, lane := range lanes {
+		due = append(due, in(lane, func(sub *fdbmodel.Submission) { sub.NotBefore = s.Clock.Now().Add(5 * time.Second) }))
+		late = append(late, in(lane, func(sub *fdbmodel.Submission) {
+			sub.NotBefore = s.Clock.Now().Add(time.Hour)
+			sub.Spec.ExpiresAt = layout.Millis(s.Clock.Now().Add(5 * time.Second))
+		}))
+		lined = append(lined, in(lane, func(*fdbmodel.Submission) {}))
+	}
+	s.store(key, value)
+	s.Clock.Advance(10 * time.Second)
+
+	_, _, err = s.C.PromoteDue(s.Ctx)
+	require.NoError(t, err)
+	_, _, err = s.C.EndOverdue(s.Ctx)
+	require.NoError(t, err)
+	_, _, err = s.C.AdmitDue(s.Ctx)
+	require.NoError(t, err)
+	all, err := s.C.Workers(s.Ctx)
+	require.NoError(t, err)
+	for _, m := range all {
+		if m.ID == dying.ID() {
+			_, err = s.C.DeclareDead(s.Ctx, m.ID, m.Beat)
+			require.NoError(t, err)
+		}
+	}
+	_, err = s.C.ReapClaims(s.Ctx, dying.ID())
+	require.NoError(t, err)
+	for i, lane := range lanes[1:] {
+		require.NotEqual(t, layout.Claimed, s.State(held[i+1]), "%v", lane)
+		require.Equal(t, layout.Ready, s.State(due[i+1]), "%v", lane)
+		require.Equal(t, layout.Failed, s.State(late[i+1]), "%v", lane)
+		row, err := s.C.Get(s.Ctx, lined[i+1])
+		require.NoError(t, err)
+		require.False(t, row.InLine(), "%v", lane)
+	}
+	require.NoError(t, s.C.SetLaneKind(s.Ctx, "good", wider))
+	s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Lane = lanes[1] })
+	_, err = s.C.Submit(s.Ctx, s.inLanes(damaged.Key))
+	require.True(t, layout.IsUnreadable(err), "%v", err)
+	report, err := audit.Check(context.Background(), s.C, audit.Options{})
+	require.NoError(t, err)
+	require.True(t, len(report.Problems) > 0 || slices.Equal(value, newerRecord))
+}
