@@ -379,6 +379,9 @@ func (c *Cluster) sweepPage(ctx context.Context, tx kv.Attempt, lanes kv.Range, 
 	}
 	w, now := c.changes(tx), c.clock.Now().UnixMicro()
 	next, more = lanes.End, page.More
+	if more {
+		next = kv.After(page.Items[len(page.Items)-1].Key)
+	}
 	for _, item := range page.Items {
 		var record layout.LaneRecord
 		if layout.Decode(item.Key, item.Value, &record) != nil || !record.Lined && record.Spent <= now {

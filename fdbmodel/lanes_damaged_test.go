@@ -2,6 +2,7 @@ package fdbmodel_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -113,4 +114,26 @@ func (s laneStage) damage(damaged layout.Lane, wider layout.LaneKind, key, value
 	report, err := audit.Check(context.Background(), s.C, audit.Options{})
 	require.NoError(t, err)
 	require.True(t, len(report.Problems) > 0 || slices.Equal(value, newerRecord))
+}
+
+// TestAResumedKindAdmitsBehindLanesThatHaveNobodyInLine has the only lane with somebody in
+// line behind more lanes without than one transaction looks at.
+func TestAResumedKindAdmitsBehindLanesThatHaveNobodyInLine(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{})
+	var subs []fdbmodel.Submission
+	shard := layout.ShardOf("last", 16)
+	for i := 0; len(subs) < 300; i++ {
+		if key := fmt.Sprintf("a%d", i); layout.ShardOf(key, 16) == shard {
+			subs = append(subs, s.inLanes(key)...)
+		}
+	}
+	_, err := s.C.Submit(s.Ctx, subs)
+	require.NoError(t, err)
+	require.NoError(t, s.C.PauseLaneKind(s.Ctx, "k", true))
+	s.submit("last")
+	require.Zero(t, s.open("last"))
+	require.NoError(t, s.C.PauseLaneKind(s.Ctx, "k", false))
+	require.Equal(t, 1, s.open("last"))
+	s.check()
 }
