@@ -196,7 +196,12 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 		f.events[i] = completions[i].event(f.now, c.random.float())
 	}
 	f.exhausted = r.exhausted(completions)
-	result, err := c.transactIn(ctx, f.contest(), kv.Options{Tag: "futura-finish"}, f.run)
+	var result kv.Result
+	err := aroundDamage(func(avoid avoidance) (err error) {
+		f.leaveUsers = len(avoid) > 0
+		result, err = c.transactIn(ctx, f.contest(), kv.Options{Tag: "futura-finish"}, f.run)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -214,6 +219,7 @@ type finishing struct {
 	events      []Event
 	now         time.Time
 	exhausted   []int64 // the batches of claims that are empty then
+	leaveUsers  bool    // leave who uses the results to a janitor: the lane of one can't be read
 	outcomes    []Outcome
 	after       aftermath
 }
@@ -245,8 +251,10 @@ func (f *finishing) run(ctx context.Context, tx kv.Attempt, last kv.Version) err
 	}
 	w := c.changes(tx)
 	users := telling{cluster: c, tx: tx, looks: true}
-	if w.told, err = users.addUsers(ctx, realized(ends)); err != nil {
-		return err
+	if !f.leaveUsers {
+		if w.told, err = users.addUsers(ctx, realized(ends)); err != nil {
+			return err
+		}
 	}
 	if err := users.read(ctx); err != nil {
 		return err

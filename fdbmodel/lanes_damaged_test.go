@@ -137,3 +137,40 @@ func TestAResumedKindAdmitsBehindLanesThatHaveNobodyInLine(t *testing.T) {
 	require.Equal(t, 1, s.open("last"))
 	s.check()
 }
+
+// TestADamagedLaneHoldsUpNoResults has futures whose results are used in a damaged lane,
+// and elsewhere.
+func TestADamagedLaneHoldsUpNoResults(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{})
+	uses := func(input layout.ID) func(*fdbmodel.Submission) {
+		return func(sub *fdbmodel.Submission) { sub.Inputs = []layout.ID{input} }
+	}
+	inputs := []layout.ID{s.Submit(), s.Submit()}
+	inLane := s.submit("x", uses(inputs[0]))
+	other := s.Submit(uses(inputs[1]))
+	s.store(s.C.Keys().Lane(s.lane("x")), []byte{layout.RecordVersion, 0xc1})
+	var ends []fdbmodel.Completion
+	for _, f := range s.Claim(s.Worker) {
+		ends = append(ends, fdbmodel.Completion{Future: &f, Result: &layout.Result{}})
+	}
+	outcomes, err := s.Worker.Finish(s.Ctx, ends)
+	require.NoError(t, err)
+	require.Equal(t, []fdbmodel.Outcome{fdbmodel.Applied, fdbmodel.Applied}, outcomes)
+	_, _, err = s.C.SettleEdges(s.Ctx)
+	require.True(t, layout.IsUnreadable(err), "%v", err)
+	require.Equal(t, layout.Blocked, s.State(inLane))
+	require.Equal(t, layout.Ready, s.State(other))
+	for _, id := range inputs {
+		require.Equal(t, layout.Realized, s.State(id))
+	}
+	_, err = kv.Transact(s.Ctx, s.C.Database(), kv.Retry{}, func(tx kv.Attempt) error {
+		tx.Clear(s.C.Keys().Lane(s.lane("x")))
+		return nil
+	})
+	require.NoError(t, err)
+	_, _, err = s.C.SettleEdges(s.Ctx)
+	require.NoError(t, err)
+	require.Equal(t, layout.Ready, s.State(inLane))
+	s.check()
+}

@@ -50,11 +50,20 @@ func (c *Cluster) SettleEdges(ctx context.Context) (settled int, more bool, err 
 	}
 	var waiting []error
 	for part := range slices.Chunk(marks, maxSettle) {
-		n, left, unreadable, err := c.settle(ctx, part)
-		if err != nil {
-			return settled, false, err
+		alone := [][]mark{part}
+		for i := 0; i < len(alone); i++ {
+			n, left, unreadable, err := c.settle(ctx, alone[i])
+			if layout.IsUnreadable(err) { // the lane of a future that is unblocked, or fails
+				if unreadable = []error{err}; len(alone[i]) > 1 {
+					alone, unreadable = slices.AppendSeq(alone, slices.Chunk(part, 1)), nil
+				}
+				err = nil
+			}
+			if err != nil {
+				return settled, false, err
+			}
+			settled, more, waiting = settled+n, more || len(left) > 0, append(waiting, unreadable...)
 		}
-		settled, more, waiting = settled+n, more || len(left) > 0, append(waiting, unreadable...)
 	}
 	return settled, more, joinSome(waiting)
 }
