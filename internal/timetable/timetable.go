@@ -5,6 +5,7 @@ package timetable
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,8 @@ const (
 	MaxExcept = 1000
 	// maxCron is the maximum length of a crontab line, in bytes.
 	maxCron = 256
+	// maxYear is the last year of a time.
+	maxYear = 9999
 	// maxZone is the maximum length of the name of a zone, in bytes.
 	maxZone = 64
 )
@@ -68,6 +71,9 @@ func New(r Rules) (*Timetable, error) {
 	case !r.Until.IsZero() && r.Until.Before(r.From):
 		return nil, fmt.Errorf("%w: it ends at %s, before it begins at %s", ErrInvalid, r.Until.Format(time.RFC3339),
 			r.From.Format(time.RFC3339))
+	case !isWithin(r.From) || !isWithin(r.Until):
+		return nil, fmt.Errorf("%w: it begins in the year %d, or ends in %d: use the years 1 to %d", ErrInvalid, r.From.Year(),
+			r.Until.Year(), maxYear)
 	}
 	if t.zone, err = zoneOf(r.Zone); err != nil {
 		return nil, err
@@ -88,6 +94,9 @@ func New(r Rules) (*Timetable, error) {
 	}
 	return t, nil
 }
+
+// isWithin reports whether a time is in a year that all processes can write.
+func isWithin(at time.Time) bool { return at.UTC().Year() >= 1 && at.UTC().Year() <= maxYear }
 
 // zoneOf loads a zone. The zone of the machine is refused: processes on other
 // machines would have another one.
@@ -135,7 +144,7 @@ func (t *Timetable) Next(after time.Time) time.Time {
 	}
 	for end := after.Add(horizon); !after.IsZero() && after.Before(end); {
 		next := t.step(after, end)
-		if next.IsZero() || !t.rules.Until.IsZero() && next.After(t.rules.Until) {
+		if next.IsZero() || next.UTC().Year() > maxYear || !t.rules.Until.IsZero() && next.After(t.rules.Until) {
 			return time.Time{}
 		}
 		if !t.isExcepted(next) {
@@ -151,11 +160,13 @@ func (t *Timetable) step(after, end time.Time) time.Time {
 	if t.cron != nil {
 		return t.cron.next(after.In(t.zone), end)
 	}
-	passed := after.Sub(t.rules.From)
+	// A time.Duration would overflow after 292 years.
+	from, every := t.rules.From.UnixMilli(), t.rules.Every.Milliseconds()
+	passed := after.UnixMilli() - from
 	if passed < 0 {
 		return t.rules.From.In(t.zone)
 	}
-	return t.rules.From.Add((passed/t.rules.Every + 1) * t.rules.Every).In(t.zone)
+	return time.UnixMilli(from + (passed/every+1)*every).In(t.zone)
 }
 
 func (t *Timetable) isExcepted(at time.Time) bool {
@@ -176,6 +187,9 @@ func (t *Timetable) endOfDay(at time.Time) time.Time {
 	return at.Add(time.Hour) // a day with two midnights
 }
 
+// maxSpan keeps a span from overflowing.
+const maxSpan = math.MaxInt64 / 4
+
 // Newest returns the last n times at which it recurs from a moment up to another,
 // both included, in their order. Its cost depends on n, not on how many there are.
 func (t *Timetable) Newest(from, to time.Time, n int) []time.Time {
@@ -184,7 +198,7 @@ func (t *Timetable) Newest(from, to time.Time, n int) []time.Time {
 	}
 	for span := time.Minute; ; span *= 4 {
 		start := to.Add(-span)
-		if !start.After(from) {
+		if !start.After(from) || span > maxSpan {
 			start = from
 		}
 		var times []time.Time

@@ -1,6 +1,7 @@
 package timetable_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -173,21 +174,48 @@ func matches(line string, now time.Time) bool {
 }
 
 func FuzzNew(f *testing.F) {
-	f.Add("*/5 1-3 * jan-dec mon", "Europe/Zurich", "12-24")
-	f.Add("TZ= 1", "Local", "2026-01-01")
-	f.Fuzz(func(t *testing.T, line, zone, except string) {
-		table, err := timetable.New(timetable.Rules{Cron: line, Zone: zone, Except: []string{except}})
+	f.Add("*/5 1-3 * jan-dec mon", "Europe/Zurich", "12-24", int64(0), int64(0), int64(1_774_746_000_000))
+	f.Add("TZ= 1", "Local", "2026-01-01", int64(0), int64(0), int64(1_774_746_000_000))
+	f.Add("", "", "01-01", int64(1000), int64(-62_135_596_800_000), int64(1_774_746_000_000))
+	f.Add("", "", "01-01", int64(math.MaxInt64), int64(253_402_300_799_000), int64(253_402_300_799_000))
+	f.Fuzz(func(t *testing.T, line, zone, except string, every, from, now int64) {
+		r := timetable.Rules{Cron: line, Zone: zone, Every: time.Duration(every), Except: []string{except}}
+		if every != 0 {
+			r.From = time.UnixMilli(from)
+		}
+		table, err := timetable.New(r)
 		if err != nil {
 			return
 		}
-		now := time.Unix(1_774_746_000, 0)
+		at := time.UnixMilli(now % 253_402_300_799_000)
 		for range 5 {
-			next := table.Next(now)
+			next := table.Next(at)
 			if next.IsZero() {
-				return
+				break
 			}
-			require.True(t, next.After(now))
-			now = next
+			require.True(t, next.After(at))
+			require.LessOrEqual(t, next.UTC().Year(), 9999)
+			at = next
 		}
+		require.LessOrEqual(t, len(table.Newest(time.UnixMilli(math.MinInt64/1_000_000), at, 10)), 10)
 	})
+}
+
+// TestIntervalsThatBeganLongAgo counts from times that are further away than a
+// time.Duration reaches.
+func TestIntervalsThatBeganLongAgo(t *testing.T) {
+	t.Parallel()
+	now := at(t, "2026-11-23T02:28:19.3Z")
+	for from, want := range map[string]string{
+		"0001-01-02T00:00:00Z": "2026-11-23T02:28:20Z", "1600-01-02T00:00:00.5Z": "2026-11-23T02:28:19.5Z",
+		"9999-12-31T23:59:59Z": "9999-12-31T23:59:59Z",
+	} {
+		table, err := timetable.New(timetable.Rules{Every: time.Second, From: at(t, from)})
+		require.NoError(t, err)
+		require.Equal(t, at(t, want), table.Next(now).UTC())
+		require.Zero(t, table.Next(at(t, "9999-12-31T23:59:59.9Z")))
+		require.LessOrEqual(t, len(table.Newest(time.UnixMilli(math.MinInt64/1000), now, 10)), 10)
+	}
+	_, err := timetable.New(timetable.Rules{Every: time.Second, From: time.UnixMilli(math.MinInt64 / 1000)})
+	require.ErrorIs(t, err, timetable.ErrInvalid)
 }
