@@ -120,7 +120,11 @@ func (g *gathering) run(ctx context.Context, tx kv.Attempt) error {
 	if err != nil {
 		return err
 	}
-	if value, err := kind.Wait(ctx); err != nil || value != nil && layout.DecodeLaneKind(kindKey, value, &g.got.Settings) != nil {
+	settings, err := kind.Wait(ctx)
+	if err == nil && settings != nil {
+		err = layout.DecodeLaneKind(kindKey, settings, &g.got.Settings)
+	}
+	if err != nil {
 		return err
 	}
 	if k := &g.got.Settings; k.Bundle != g.bundle.Spec.Function {

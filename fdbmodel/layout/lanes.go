@@ -138,7 +138,8 @@ func DecodeLaneKind(key, value []byte, k *LaneKind) error {
 	if err := Decode(key, value, k); err != nil {
 		return err
 	}
-	if k.Width < 1 || k.Total < 0 || k.Rate < 0 || k.Every < 0 || k.Linger < 0 || k.Bundle != "" && (k.Most < 1 || k.Bytes < 1) {
+	negative := k.Total < 0 || k.Rate < 0 || k.Every < 0 || k.Linger < 0
+	if k.Width < 1 || negative || k.Bundle != "" && (k.Most < 1 || k.Bytes < 1) {
 		return fmt.Errorf("%s: %w: settings of lanes that can't be obeyed: %+v", tuple.String(key), ErrBadRecord, *k)
 	}
 	return nil
