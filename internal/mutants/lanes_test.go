@@ -74,7 +74,7 @@ func laneMutants() []mutant {
 		{name: "a total width is set while nobody has counted", file: kinds, by: lanes(),
 			old: "((was.Total == 0) != (k.Total == 0) || was.Bundle",
 			new: "(was.Bundle"},
-		{name: "a lane that was held back stays due", file: kinds, by: lanes(),
+		{name: "a lane that was held back stays due", file: "fdbmodel/lanesweep.go", by: lanes(),
 			old: "w.lane(lane).due = item.Key",
 			new: "w.lane(lane).due = nil"},
 		{name: "a retry gives its slot away", file: file, by: lanes(),

@@ -72,8 +72,8 @@ func New(r Rules) (*Timetable, error) {
 		return nil, fmt.Errorf("%w: it ends at %s, before it begins at %s", ErrInvalid, r.Until.Format(time.RFC3339),
 			r.From.Format(time.RFC3339))
 	case !isWithin(r.From) || !isWithin(r.Until):
-		return nil, fmt.Errorf("%w: it begins in the year %d, or ends in %d: use the years 1 to %d", ErrInvalid, r.From.Year(),
-			r.Until.Year(), maxYear)
+		return nil, fmt.Errorf("%w: it begins in the year %d, or ends in %d: use the years 1 to %d", ErrInvalid,
+			r.From.Year(), r.Until.Year(), maxYear)
 	}
 	if t.zone, err = zoneOf(r.Zone); err != nil {
 		return nil, err
