@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -56,6 +57,9 @@ func (c *Client) admit(ctx context.Context, n int, wait bool) (done func(), err 
 	return done, err
 }
 
+// askAgain is how long at most a submit waits before it asks for room again.
+const askAgain = time.Second
+
 // findRoom asks for room for n futures, and waits for it if that is wanted.
 func (c *Client) findRoom(ctx context.Context, n int, wait bool, ask func(context.Context, int) error) error {
 	for {
@@ -65,7 +69,8 @@ func (c *Client) findRoom(ctx context.Context, n int, wait bool, ask func(contex
 			return err
 		}
 		clk := c.cluster.Clock()
-		if ended := clock.Wait(ctx, clk, clk.Now().Add(limit.RetryAfter)); ended != nil {
+		// The limit may be raised meanwhile.
+		if ended := clock.Wait(ctx, clk, clk.Now().Add(min(limit.RetryAfter, askAgain))); ended != nil {
 			return fmt.Errorf("%w: %w", err, ended)
 		}
 	}

@@ -141,3 +141,28 @@ func TestSubmitsThatWaitForRoom(t *testing.T) {
 		require.NoError(t, db.Close())
 	})
 }
+
+// TestALimitIsRaisedWhileASubmitWaits has a submit wait for a rate of one a day.
+func TestALimitIsRaisedWhileASubmitWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		c, err := futures.New(ctx, embedded.OpenMemory(embedded.Options{}), futures.Options{})
+		require.NoError(t, err)
+		defer c.Close(ctx)
+		_, err = c.SetLimits(ctx, func(l *futures.Limits) { l.PerSecond = 0.00002 })
+		require.NoError(t, err)
+		tasks := plainTasks(2)
+		_, err = c.SubmitMany(ctx, tasks[:1])
+		require.NoError(t, err)
+		start := time.Now()
+		time.AfterFunc(time.Minute, func() {
+			_, err := c.SetLimits(ctx, func(l *futures.Limits) { l.PerSecond = 0 })
+			require.NoError(t, err)
+		})
+		tasks[1].WaitForRoom = true
+		_, err = c.SubmitMany(ctx, tasks[1:])
+		require.NoError(t, err)
+		require.Less(t, time.Since(start), 2*time.Minute)
+	})
+}
