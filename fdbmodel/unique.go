@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -212,15 +213,16 @@ func addArguments(s *Submission, add func(string)) {
 	} else {
 		add(argsToken(s.Args))
 	}
+	// Their numbers tell words from variables, whatever is in them.
+	add(strconv.Itoa(len(s.Spec.Argv)))
 	for _, word := range s.Spec.Argv {
 		add(word)
 	}
-	add("")
+	add(strconv.Itoa(len(s.Spec.Env)))
 	for _, name := range slices.Sorted(maps.Keys(s.Spec.Env)) {
 		add(name)
 		add(s.Spec.Env[name])
 	}
-	add("")
 	for _, id := range s.Inputs {
 		add(string(id[:]))
 	}

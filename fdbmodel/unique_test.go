@@ -467,3 +467,12 @@ func TestUnknownResultsOfUniqueFutures(t *testing.T) {
 		},
 	})
 }
+
+// TestUniqueNamesOfWordsAndVariables has words that look like variables.
+func TestUniqueNamesOfWordsAndVariables(t *testing.T) {
+	t.Parallel()
+	words, variables := fdbmodel.Submission{Unique: &fdbmodel.Unique{}}, fdbmodel.Submission{Unique: &fdbmodel.Unique{}}
+	words.Spec.Argv = []string{"", "x", "y", "z"}
+	variables.Spec.Env = map[string]string{"x": "y", "z": ""}
+	require.NotEqual(t, fdbmodel.UniqueNameOf(&words), fdbmodel.UniqueNameOf(&variables))
+}
