@@ -159,6 +159,8 @@ func (l *limiter) exceeded(n int, pending bool) error {
 const (
 	shortLease = 100 * time.Millisecond
 	longLease  = 400 * time.Millisecond
+	// maxWait is the longest time that a refusal names.
+	maxWait = 365 * 24 * time.Hour
 )
 
 // takeTokens takes n submits from the lease of the process, or leases more.
@@ -190,7 +192,7 @@ func (l *limiter) takeTokens(ctx context.Context, c *Cluster, n int) error {
 		l.lease = min(longLease, 4*l.lease)
 	}
 	if leased == 0 {
-		wait := time.Duration((1 - left) / rate * float64(time.Second))
+		wait := time.Duration(math.Min((1-left)/rate, maxWait.Seconds()) * float64(time.Second))
 		return &LimitError{Limit: LimitRate, Max: rate, Asked: n, RetryAfter: max(time.Millisecond, wait)}
 	}
 	l.tokens += leased - float64(n)

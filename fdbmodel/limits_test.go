@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -399,4 +400,28 @@ func TestUnknownResultsOfLimits(t *testing.T) {
 			require.ErrorIs(s.T, s.C.Admit(s.Ctx, 1), fdbmodel.ErrLimit)
 		},
 	})
+}
+
+// TestRecordsOfTheRateThatCannotBe damages the record of the rate, or has a clock that was
+// wrong write it: submits go on.
+func TestRecordsOfTheRateThatCannotBe(t *testing.T) {
+	t.Parallel()
+	for _, tokens := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1e300, 0.5} {
+		for _, at := range []int64{math.MinInt64, 0, math.MaxInt64} {
+			c := newCrowd(t, 1, layout.Limits{PerSecond: 100})
+			_, err := kv.Transact(c.ctx, c.members[0].Database(), kv.Retry{}, func(tx kv.Attempt) error {
+				tx.Set(c.members[0].Keys().Rate(), layout.Encode(&layout.RateRecord{Tokens: tokens, At: at}))
+				return nil
+			})
+			require.NoError(t, err)
+			require.NoError(t, c.members[0].Admit(c.ctx, 1), "%v at %d", tokens, at)
+			admitted := 0
+			for range 100 {
+				if c.members[0].Admit(c.ctx, 1) == nil {
+					admitted++
+				}
+			}
+			require.Less(t, admitted, 20, "%v at %d", tokens, at)
+		}
+	}
 }

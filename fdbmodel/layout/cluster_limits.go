@@ -50,18 +50,22 @@ type UsageRecord struct {
 	At    int64 `msgpack:"t" json:"at_ms"`
 }
 
-// rateSkew is by how many milliseconds a clock may be ahead of the others.
-const rateSkew = 60_000
+// rateSkew is by how many milliseconds a clock may be ahead of the others, and maxTokens
+// how many tokens a record may have or owe.
+const (
+	rateSkew  = 60_000
+	maxTokens = 1e9
+)
 
 // Refill returns the record at a time: rate more tokens for each second since it was
 // written, up to most. One that is more than a minute ahead was written by a wrong clock,
-// or before the clock was set back: it is replaced by a full one.
+// or before the clock was set back: it is replaced by a full one, as is one that can't be.
 func (r RateRecord) Refill(now int64, rate, most float64) RateRecord {
 	switch {
-	case r.At-now > rateSkew:
+	case r.At > now+rateSkew || !(math.Abs(r.Tokens) <= maxTokens):
 		return RateRecord{Tokens: most, At: now}
 	case now > r.At:
-		r.Tokens = math.Min(most, r.Tokens+float64(now-r.At)/1000*rate)
+		r.Tokens = math.Min(most, r.Tokens+(float64(now)-float64(r.At))/1000*rate)
 		r.At = now
 	}
 	return r
