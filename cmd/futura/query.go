@@ -22,11 +22,13 @@ import (
 	"github.com/futura-run/futura/futures/httpapi"
 )
 
+// table writes rows. The further lines of a cell stay in its column, so that a name or a
+// message that comes from others can't pass for a row.
 func table(w io.Writer, rows [][]string) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	for _, row := range rows {
 		for i, cell := range row {
-			row[i] = printable(cell)
+			row[i] = strings.ReplaceAll(printable(cell), "\n", "\n"+strings.Repeat("\t", i))
 		}
 		fmt.Fprintln(t, strings.Join(row, "\t"))
 	}
