@@ -137,7 +137,7 @@ func (s *Stage[J]) lead(lease *fdbmodel.JobLease) error {
 	}
 	s.readyOnce.Do(func() { close(s.ready) })
 	s.tend(lease, e)
-	err := e.failed()
+	err := s.verdict(lease, e.failed())
 	s.mu.Lock()
 	s.engine, s.last = nil, e.processed()
 	s.mu.Unlock()
@@ -145,6 +145,25 @@ func (s *Stage[J]) lead(lease *fdbmodel.JobLease) error {
 	defer cancel()
 	if err := lease.Release(release); err != nil {
 		s.options.Logger.Warn("the lease could not be released", "error", err)
+	}
+	return err
+}
+
+// verdict returns what an engine ended with, as ErrLeaseLost if the lease was lost before
+// or can't be asked for. A process that was stopped for longer than the dead-after time
+// may see that jobs were removed, or that one fails, before it hears of its loss.
+func (s *Stage[J]) verdict(lease *fdbmodel.JobLease, err error) error {
+	if err == nil || isFatal(err) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.cluster.Config().DeadAfter)
+	defer cancel()
+	_, lost := lease.Beat(ctx, fdbmodel.JobTrouble{}, 1)
+	switch {
+	case errors.Is(lost, ErrLeaseLost):
+		return errors.Join(lost, err)
+	case lost != nil && !isFatal(lost):
+		return errors.Join(ErrLeaseLost, lost, err)
 	}
 	return err
 }
