@@ -187,19 +187,33 @@ func (g *gathering) runs(spec *layout.Spec) bool {
 		needs.CPU <= has.CPU && needs.RAM <= has.RAM && needs.GPU <= has.GPU && maps.Equal(needs.Labels, has.Labels)
 }
 
-// take takes the first members in line.
+// take takes the first members in line. It goes on behind those that can't be read.
 func (g *gathering) take(ctx context.Context, tx kv.Attempt, w *changes, lane layout.Lane,
 ) (ids []layout.ID, err error) {
-	keys := w.keys
 	limit := min(g.most, g.got.Settings.Most-g.bundle.gathered.members)
 	if limit < 1 {
 		g.got.Full = true
 		return nil, nil
 	}
-	page, err := tx.Snapshot().GetRange(kv.Prefix(keys.LineOf(lane)), kv.RangeOptions{Limit: limit}).Wait(ctx)
-	if err != nil {
-		return nil, err
+	line := kv.Prefix(w.keys.LineOf(lane))
+	for more := true; more && len(ids) == 0 && !g.got.Full; {
+		page, err := tx.Snapshot().GetRange(line, kv.RangeOptions{Limit: limit}).Wait(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if ids, err = g.takePage(ctx, tx, w, page); err != nil {
+			return nil, err
+		}
+		if more = page.More; more {
+			line.Begin = kv.After(page.Items[len(page.Items)-1].Key)
+		}
 	}
+	return ids, nil
+}
+
+func (g *gathering) takePage(ctx context.Context, tx kv.Attempt, w *changes, page kv.Page,
+) (ids []layout.ID, err error) {
+	keys := w.keys
 	var entries []kv.KeyValue
 	var asked []layout.ID
 	for _, item := range page.Items {
