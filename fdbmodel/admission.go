@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -172,7 +173,7 @@ func (a *admission) readLane(ctx context.Context, c *laneChange, k *kindState, a
 	l.record.Open += l.slots
 	l.record.Called += l.called
 	k.total.Open += l.slots
-	if l.sweep {
+	if l.sweep || l.spentAhead(a.now) {
 		a.forgetRate(l)
 	}
 	if l.quota, l.more = l.room(a.now), l.record.Lined; l.more {
@@ -209,7 +210,18 @@ func (l *laneState) room(now time.Time) int {
 	return min(room, max(0, allowed))
 }
 
-// forgetRate has a lane forget what it used of a slower rate than the present one.
+// clockSkew is by how much a clock may be ahead of the others.
+const clockSkew = time.Minute
+
+// spentAhead reports whether the rate was used up to a time that only a wrong clock, or one
+// that was set back since, can have written.
+func (l *laneState) spentAhead(now time.Time) bool {
+	k := &l.kind.settings
+	return k.Rate > 0 && l.record.Spent > now.Add(clockSkew+rateStep).UnixMicro()+spacing(k)
+}
+
+// forgetRate has a lane forget what it used of a slower rate than the present one, or by a
+// wrong clock.
 func (a *admission) forgetRate(l *laneState) {
 	used := int64(0)
 	if k := &l.kind.settings; k.Rate > 0 {
@@ -395,7 +407,7 @@ func (a *admission) holdBack(l *laneState) {
 	case r.Due != 0:
 		return
 	case waits && k.Rate > 0 && r.Spent > now, r.Open == 0 && !r.Lined && r.Spent > now:
-		due = (r.Spent + 999) / 1000
+		due = (min(r.Spent, math.MaxInt64-999) + 999) / 1000
 	case l.again, waits && (len(l.line) > 0 || l.more || !l.skipped):
 		due = layout.Millis(a.now)
 	case waits:
