@@ -44,7 +44,7 @@ func (c *Cluster) JobQueues(ctx context.Context) ([]JobQueue, error) {
 
 // JobQueuePage returns the logs of jobs whose names come after one, at most limit, in
 // their order. Each is read at a version of its own. It costs a read for each of limit
-// names in each shard, and some for each log.
+// names in each shard, and some for each log. Those that can't be read are left out.
 func (c *Cluster) JobQueuePage(ctx context.Context, after string, limit int) ([]JobQueue, error) {
 	var names []string
 	for shard := range c.config.Shards {
@@ -71,6 +71,7 @@ func (c *Cluster) JobQueuePage(ctx context.Context, after string, limit int) ([]
 		q, err := c.JobQueue(ctx, name)
 		switch {
 		case errors.Is(err, ErrNotFound):
+		case errors.Is(err, layout.ErrBadName), layout.IsUnreadable(err): // a check names it
 		case err != nil:
 			return nil, err
 		default:
@@ -84,13 +85,17 @@ func (c *Cluster) JobQueuePage(ctx context.Context, after string, limit int) ([]
 func (c *Cluster) firstJobQueue(ctx context.Context, prefix []byte, r kv.Range) (name string, err error) {
 	err = c.View(ctx, func(tx kv.Attempt) error {
 		name = ""
-		page, err := tx.Snapshot().GetRange(r, kv.RangeOptions{Limit: 1}).Wait(ctx)
-		if err != nil || len(page.Items) == 0 {
-			return err
+		for left := r; name == ""; {
+			page, err := tx.Snapshot().GetRange(left, kv.RangeOptions{Limit: 1}).Wait(ctx)
+			if err != nil || len(page.Items) == 0 {
+				return err
+			}
+			left.Begin = kv.After(page.Items[0].Key)
+			if rest := tuple.NewReader(page.Items[0].Key[len(prefix):]); rest.Err() == nil {
+				name = rest.Text() // a check reports other keys
+			}
 		}
-		rest := tuple.NewReader(page.Items[0].Key[len(prefix):])
-		name = rest.Text()
-		return rest.Err()
+		return nil
 	})
 	return name, err
 }
