@@ -2,7 +2,10 @@ package mutants
 
 // bundles are the suites of bundles.
 func bundles() suites {
-	return suites{{of: "fdbmodel", run: "Bundle|Gather"}, {of: "fdbmodel", run: "TestMachine"}, {of: "internal/sim"}}
+	return suites{
+		{of: "fdbmodel", run: "Bundle|Gather|TestWhatWorkersDied"}, {of: "fdbmodel", run: "TestMachine"},
+		{of: "internal/sim"},
+	}
 }
 
 // bundleMutants are faults in bundles.
@@ -24,6 +27,21 @@ func bundleMutants() []mutant {
 		{name: "bundles run the function of their kind", file: file, by: bundles(),
 			old: "Function: first.Function,",
 			new: "Function: l.kind.settings.Bundle,"},
+		{name: "a bundle has no timeout", file: file, by: bundles(),
+			old: "Requirements: first.Requirements, Timeout: first.Timeout,",
+			new: "Requirements: first.Requirements,"},
+		{name: "a bundle takes who leaves the line meanwhile", file: file, by: bundles(),
+			old: "\t\ttx.AddReadConflictKey(item.Key)\n\t\ttx.AddReadConflictRange(keys.RecordRange(entry.ID))\n",
+			new: ""},
+		{name: "what workers died with has company behind it", file: file, by: bundles(),
+			old: "\t\tif suspect {\n",
+			new: "\t\tif suspect && more != true {\n"},
+		{name: "members of a gather that ended with an error stay claimed", file: file, by: bundles(),
+			old: "\t\tr.gathers = append(r.gathers, token.Sequence)\n",
+			new: ""},
+		{name: "claims of members stay on the list", file: file, by: bundles(),
+			old: "\t\tr.hold(token.Sequence, taken)\n",
+			new: "\t\t_ = taken\n"},
 		{name: "a member is admitted without a bundle", file: "fdbmodel/admission.go", by: bundles(),
 			old: "if err == nil && row.Spec != nil && row.Spec.Member && row.Line != nil {",
 			new: "if err == nil && row.Spec != nil && row.Spec.Member && row.Line == nil {"},

@@ -3,7 +3,8 @@ package mutants
 // jobMutants are faults in logs of jobs and their consumers.
 func jobMutants() []mutant {
 	const log, consumer, engine = "fdbmodel/jobs.go", "fdbmodel/jobs_consumer.go", "batch/jobqueue/"
-	stored := suites{{of: "fdbmodel", run: "Job|Lease|Append|Parked|Trim"}, {of: "batch/jobqueue"}}
+	const jobs = "Job|Lease|Append|Parked|Trim|TestAConsumerThat|TestProducersAre|TestALogThat|TestTroubleThat"
+	stored := suites{{of: "fdbmodel", run: jobs}, {of: "batch/jobqueue"}}
 	consumed := suites{{of: "batch/jobqueue"}}
 	return []mutant{
 		{name: "an append whose result is unknown is repeated", file: log, by: stored,
@@ -24,6 +25,23 @@ func jobMutants() []mutant {
 		{name: "a dropped job has effects", file: "fdbmodel/jobs_parked.go", by: stored,
 			old: "\t\tif value == nil {\n\t\t\tif tx.MaybeCommitted",
 			new: "\t\tif value == nil && failure != nil {\n\t\t\tif tx.MaybeCommitted"},
+		{name: "a producer that the user has named is forgotten", file: log, by: stored,
+			old: "== nil && !p.Keep &&", new: "== nil &&"},
+		{name: "a producer is forgotten that appends meanwhile", file: log, by: stored,
+			old: "\t\t\ttx.AddReadConflictKey(item.Key)\n", new: ""},
+		{name: "jobs are removed under a consumer that starts", file: consumer, by: stored,
+			old: "\ttx.AddWriteConflictKey(c.keys.JobsPart(k.Queue, layout.JobsFirstPart))\n", new: ""},
+		{name: "a consumer is removed under a process that starts", file: "fdbmodel/jobs_list.go", by: stored,
+			old: "held, err := tx.GetRange(", new: "held, err := tx.Snapshot().GetRange("},
+		{name: "trouble that is over is shown", file: consumer, by: stored,
+			old: "next.Failing, next.Attempts, next.Error = t.Index, t.Attempts, cutText(t.Error, maxTrouble)",
+			new: "next.Failing, next.Attempts, next.Error = t.Index, t.Attempts, cutText(next.Error+t.Error, maxTrouble)"},
+		{name: "what has ended is not stored when a job fails for good", file: engine + "attempt.go", by: consumed,
+			old: "\te.halt(err)\n\te.cancelJobs()\n", new: "\te.abort(err)\n"},
+		{name: "a job whose effect is refused has no slot", file: engine + "commit.go", by: consumed,
+			old: "\te.busy++\n", new: ""},
+		{name: "a job that was never started has a state", file: engine + "window.go", by: consumed,
+			old: "index >= w.next() {", new: "index > w.next() {"},
 		{name: "the progress passes a job that runs", file: engine + "window.go", by: consumed,
 			old: "w.states[n] == ended", new: "w.states[n] != waiting"},
 		{name: "the progress passes a job that failed", file: engine + "window.go", by: consumed,

@@ -3,7 +3,8 @@ package mutants
 // lanes are the suites of lanes.
 func lanes() suites {
 	return suites{
-		{of: "fdbmodel", run: "Lane|TestOneTransactionSubmits|TestARateThat|TestABlocked|TestTheFirstInLine|TestSlotsAre"},
+		{of: "fdbmodel", run: "Lane|TestOneTransactionSubmits|TestARateThat|TestABlocked|TestTheFirstInLine|TestSlotsAre|" +
+			"InLine|TestPlacesOf|TestATotalWidth"},
 		{of: "fdbmodel/transfer", run: "TestLines"}, {of: "fdbmodel", run: "TestMachine"}, {of: "internal/sim"},
 	}
 }
@@ -26,6 +27,27 @@ func laneMutants() []mutant {
 		{name: "who gets in line overtakes those of its priority", file: admission, by: lanes(),
 			old: "int64(l.joining[0].row.Spec.Priority) > l.line[0].priority",
 			new: "int64(l.joining[0].row.Spec.Priority) >= l.line[0].priority"},
+		{name: "what is submitted together gets in line as it comes", file: admission, by: lanes(),
+			old: "return cmp.Compare(y.row.Spec.Priority, x.row.Spec.Priority)",
+			new: "return 0"},
+		{name: "a lane is due as long as a bundle is to gather", file: admission, by: lanes(),
+			old: "!r.Turn && r.Open < k.Width && r.Called == 0",
+			new: "!r.Turn && r.Open < k.Width"},
+		{name: "a lane whose rate is used stays for ever", file: admission, by: lanes(),
+			old: "r.Spent > now, r.Open == 0 && !r.Lined && r.Spent > now:",
+			new: "r.Spent > now:"},
+		{name: "a transaction admits all that are in line", file: admission, by: lanes(),
+			old: "l.quota = min(maxAdmit, l.quota)",
+			new: "l.quota = min(100*maxAdmit, l.quota)"},
+		{name: "a kind is removed under a future that comes meanwhile", file: kinds, by: lanes(),
+			old: "c.requireNoLanes(ctx, tx, name, \"it is removed\")",
+			new: "c.requireNoLanes(ctx, tx.Snapshot(), name, \"it is removed\")"},
+		{name: "new settings end a pause", file: kinds, by: lanes(),
+			old: "\t\t\tnext.Paused = was.Paused\n",
+			new: ""},
+		{name: "new settings leave out one of many lanes", file: "fdbmodel/lanesweep.go", by: lanes(),
+			old: "next, more = item.Key, true",
+			new: "next, more = kv.After(item.Key), true"},
 		{name: "a lane has as much room as its width", file: admission, by: lanes(),
 			old: "room := k.Width - l.record.Open",
 			new: "room := k.Width"},

@@ -39,6 +39,7 @@ func all() []mutant {
 		submitMutants(),
 		janitorMutants(), workerMutants(), deathMutants(), fitMutants(), objectMutants(), edgeMutants(), putMutants(),
 		hintMutants(), attemptMutants(), jobMutants(), laneMutants(), limitMutants(), bundleMutants(),
+		timeMutants(), uniqueMutants(),
 	} {
 		m = append(m, table...)
 	}

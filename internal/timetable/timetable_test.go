@@ -65,6 +65,7 @@ func TestNext(t *testing.T) {
 		{"names", "0 6 * jan mon-fri", "UTC", "2026-01-02T07:00:00Z", []string{"2026-01-05T06:00:00Z"}},
 		{"Sunday is 7 too", "0 6 * * 6-7", "UTC", "2026-01-03T07:00:00Z",
 			[]string{"2026-01-04T06:00:00Z", "2026-01-10T06:00:00Z"}},
+		{"Sunday is 7 alone too", "0 6 * * 7", "UTC", "2026-01-03T07:00:00Z", []string{"2026-01-04T06:00:00Z"}},
 		{"a word", "@weekly", "UTC", "2026-01-01T00:00:00Z", []string{"2026-01-04T00:00:00Z"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -99,6 +100,22 @@ func TestDatesLeftOut(t *testing.T) {
 	}
 	require.Equal(t, []string{"24 23:00", "24 23:30", "26 23:00", "26 23:30", "28 23:00", "28 23:30"}, got,
 		"dates are those of the zone")
+}
+
+// TestBoundsCount are the first moment after a date that is left out, and the last one at
+// which a timetable recurs.
+func TestBoundsCount(t *testing.T) {
+	first, last := at(t, "2026-12-24T00:00:00Z"), at(t, "2026-12-26T00:00:00Z")
+	dates := []string{"12-25"}
+	for day := range timetable.MaxExcept - 1 {
+		dates = append(dates, first.AddDate(-1, 0, -day).Format(time.DateOnly))
+	}
+	table, err := timetable.New(timetable.Rules{Cron: "0 0 * * *", From: first, Until: last, Except: dates})
+	require.NoError(t, err)
+	require.Equal(t, first, table.Next(first.Add(-time.Hour)).UTC())
+	require.Equal(t, last, table.Next(first).UTC(), "midnight is not of the day before")
+	require.True(t, table.Next(last).IsZero())
+	require.Equal(t, []time.Time{first, last}, table.Newest(first, last, 5))
 }
 
 func TestNewest(t *testing.T) {

@@ -1,0 +1,215 @@
+package jobqueue_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/batch/jobqueue"
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+)
+
+// slowProgress stores an index once it is let through.
+type slowProgress struct {
+	progress
+	gate chan struct{}
+}
+
+func (p *slowProgress) SetProcessedIndex(ctx context.Context, index uint64) error {
+	select {
+	case <-p.gate:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return p.progress.SetProcessedIndex(ctx, index)
+}
+
+// TestWhatHasEndedIsStoredAtTheEnd although a commit is under way when the consumer ends,
+// for a job that failed or for Stop.
+func TestWhatHasEndedIsStoredAtTheEnd(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]bool{"a job fails": true, "stop": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var jobs source
+				p := &slowProgress{gate: make(chan struct{})}
+				begun := make([]chan struct{}, 5)
+				for i := range begun {
+					begun[i] = make(chan struct{})
+				}
+				worker := jobqueue.WorkerFunc[uint64](func(_ context.Context, job jobqueue.Job[uint64]) error {
+					<-begun[job.Index]
+					if fails && job.Index == 4 {
+						return errPoison
+					}
+					return nil
+				})
+				c, err := jobqueue.New(&jobs, p, worker, jobqueue.Options{MaxProcessing: 4, MaxAttempts: 1,
+					OnFailure: jobqueue.Stop})
+				require.NoError(t, err)
+				require.NoError(t, c.Start(context.Background()))
+				jobs.push(4)
+				c.Check()
+				for i := 1; i <= 4; i++ {
+					synctest.Wait() // the commit of job 1 is under way
+					close(begun[i])
+				}
+				synctest.Wait()
+				stopped := make(chan error, 1)
+				go func() { stopped <- c.Stop(context.Background()) }()
+				synctest.Wait()
+				close(p.gate)
+				err, want := <-stopped, uint64(4)
+				if fails {
+					want = 3
+					require.ErrorIs(t, err, jobqueue.ErrJobFailed)
+				} else {
+					require.NoError(t, err)
+				}
+				require.Equal(t, want, p.at())
+			})
+		})
+	}
+}
+
+func TestNotificationsOfJobsThatWereNeverStarted(t *testing.T) {
+	play(t, jobqueue.Options{}, func(s *scene) {
+		s.push(1)
+		s.finish(2, 3, 0)
+		s.NotifyJobFailed(jobqueue.Job[uint64]{Index: 2}, errPoison)
+		s.NotifyJobFailed(jobqueue.Job[uint64]{Index: 1}, nil)
+		synctest.Wait()
+		s.expect(0, 1)
+		require.Equal(s, 1, s.Status().Processing)
+		require.Empty(s, s.Status().Failing)
+		s.finish(1)
+		s.expect(1, 1)
+		s.push(1)
+		s.expect(1, 1, 2)
+	})
+}
+
+// TestAJobWhoseEffectIsRefusedKeepsItsSlot while it waits and runs again.
+func TestAJobWhoseEffectIsRefusedKeepsItsSlot(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.push(4)
+		var calls atomic.Int32
+		o := jobqueue.StageOptions{Options: jobqueue.Options{MaxProcessing: 2, Backoff: jobqueue.Backoff{Base: time.Minute}}}
+		s := w.stage(o, func(_ context.Context, job jobqueue.Job[int], out *jobqueue.Output) error {
+			out.Apply(func(context.Context, kv.Tx) error {
+				if job.Index == 1 && calls.Add(1) < 3 {
+					return errPoison
+				}
+				return nil
+			})
+			return nil
+		})
+		w.settle(time.Second)
+		status := s.Status()
+		require.Equal(w, 1, status.Waiting)
+		require.Zero(w, status.Processing)
+		require.Equal(w, 3, status.Ended)
+		w.settle(10 * time.Minute)
+		require.EqualValues(w, 4, s.LastProcessedIndex())
+		require.NoError(w, s.Status().Trouble)
+	})
+}
+
+// TestProducersWithNamesAreRemembered for longer than others.
+func TestProducersWithNamesAreRemembered(t *testing.T) {
+	inWorld(t, func(w *world) {
+		_, _, err := w.in.AppendOnce(w.ctx, "file", 7, 1)
+		require.NoError(w, err)
+		w.settle(48 * time.Hour)
+		require.NoError(w, w.in.Trim(w.ctx))
+		last, err := w.in.LastSequence(w.ctx, "file")
+		require.NoError(w, err)
+		require.EqualValues(w, 7, last)
+		_, _, err = w.in.AppendOnce(w.ctx, "file", 0, 1)
+		require.ErrorIs(w, err, jobqueue.ErrBadOptions)
+	})
+}
+
+// TestEmitsOfOneJobAreBoundedTogether in several calls.
+func TestEmitsOfOneJobAreBoundedTogether(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.push(1)
+		errs := make(chan error, 3)
+		w.stage(jobqueue.StageOptions{Options: jobqueue.Options{MaxProcessing: 1}},
+			func(_ context.Context, _ jobqueue.Job[int], out *jobqueue.Output) error {
+				for _, n := range []int{600, 400, 1} {
+					errs <- w.out.Emit(out, make([]int, n)...)
+				}
+				return nil
+			})
+		require.NoError(w, errors.Join(<-errs, <-errs))
+		require.ErrorIs(w, <-errs, fdbmodel.ErrTooLarge)
+	})
+}
+
+// TestAJobThatIsDroppedWhileItIsRetriedStaysDropped, and is no failure.
+func TestAJobThatIsDroppedWhileItIsRetriedStaysDropped(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.push(1)
+		sick := true
+		key := fdbmodel.JobConsumer{Queue: "in", Name: "stage"}
+		s := w.stage(jobqueue.StageOptions{Options: jobqueue.Options{MaxProcessing: 1, MaxAttempts: 1,
+			OnFailure: jobqueue.Park}}, func(context.Context, jobqueue.Job[int], *jobqueue.Output) error {
+			if sick {
+				return errPoison
+			}
+			return w.cluster.DropParked(w.ctx, key, 1)
+		})
+		w.settle(time.Second)
+		require.Equal(w, []int64{1}, w.parked())
+		sick = false
+		require.NoError(w, w.cluster.RetryParked(w.ctx, key, 1))
+		w.settle(time.Minute)
+		require.Empty(w, w.parked())
+		require.NoError(w, s.Err())
+	})
+}
+
+// TestTroubleOfTheProgressIsOver once it is stored.
+func TestTroubleOfTheProgressIsOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var jobs source
+		p := &failingProgress{}
+		p.left.Store(3)
+		worker := jobqueue.WorkerFunc[uint64](func(context.Context, jobqueue.Job[uint64]) error { return nil })
+		c, err := jobqueue.New(&jobs, p, worker, jobqueue.Options{MaxProcessing: 1,
+			Backoff: jobqueue.Backoff{Base: time.Second}})
+		require.NoError(t, err)
+		require.NoError(t, c.Start(context.Background()))
+		jobs.push(1)
+		c.Check()
+		synctest.Wait()
+		require.ErrorIs(t, c.Status().Trouble, errPoison)
+		elapse(time.Hour)
+		synctest.Wait()
+		require.EqualValues(t, 1, p.at())
+		require.NoError(t, c.Status().Trouble)
+		require.NoError(t, c.Stop(context.Background()))
+	})
+}
+
+// failingProgress fails to store an index some times.
+type failingProgress struct {
+	progress
+	left atomic.Int32
+}
+
+func (p *failingProgress) SetProcessedIndex(ctx context.Context, index uint64) error {
+	if p.left.Add(-1) >= 0 {
+		return errPoison
+	}
+	return p.progress.SetProcessedIndex(ctx, index)
+}

@@ -1,0 +1,158 @@
+package fdbmodel_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+)
+
+func TestLargestAppends(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	for sequence, c := range []struct {
+		jobs, size int
+		fits       bool
+	}{
+		{1, layout.MaxJob, true}, {1, layout.MaxJob + 1, false}, {fdbmodel.MaxAppend, 1, true},
+		{fdbmodel.MaxAppend + 1, 1, false},
+		{64, layout.MaxJob, true}, {65, layout.MaxJob, false},
+	} {
+		jobs := make([][]byte, c.jobs)
+		for i := range jobs {
+			jobs[i] = make([]byte, c.size)
+		}
+		_, _, err := s.C.AppendJobs(s.Ctx, fdbmodel.JobAppend{Queue: "q", Producer: "p",
+			Sequence: int64(sequence) + 1, Jobs: jobs})
+		if c.fits {
+			require.NoError(t, err)
+		} else {
+			require.ErrorIs(t, err, fdbmodel.ErrTooLarge)
+		}
+	}
+}
+
+// TestProducersAreForgotten a day after their last append, unless the user has named them,
+// or they append meanwhile.
+func TestProducersAreForgotten(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	from := func(producer string, sequence int64, keep bool) {
+		_, _, err := s.C.AppendJobs(s.Ctx, fdbmodel.JobAppend{Queue: "q", Producer: producer, Sequence: sequence, Keep: keep,
+			Jobs: [][]byte{{1}}})
+		require.NoError(t, err)
+	}
+	known := func() (names []string) {
+		for _, name := range []string{"busy", "kept", "kept once", "own"} {
+			if _, err := s.C.JobProducer(s.Ctx, "q", strings.ReplaceAll(name, " ", "-")); err == nil {
+				names = append(names, name)
+			}
+		}
+		return names
+	}
+	from("own", 1, false)
+	from("busy", 1, false)
+	from("kept", 1, true)
+	from("kept-once", 1, true)
+	from("kept-once", 2, false)
+	s.Clock.Advance(24 * time.Hour)
+	_, err := s.C.TrimJobs(s.Ctx, "q", 0)
+	require.NoError(t, err)
+	require.Len(t, known(), 4)
+	s.Clock.Advance(time.Second)
+	_, err = laneStage{s}.interrupted("futura-trim", func() { from("busy", 2, false) }).TrimJobs(s.Ctx, "q", 0)
+	require.NoError(t, err)
+	require.Equal(t, []string{"busy", "kept", "kept once"}, known())
+}
+
+// TestAConsumerThatComesMeanwhileKeepsItsJobs starts one before the commit that removes
+// what all others have done.
+func TestAConsumerThatComesMeanwhileKeepsItsJobs(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	appendJobs(s, 1, 5)
+	lease := takeJobs(s, fdbmodel.JobTake{})
+	require.NoError(t, lease.Commit(s.Ctx, 0, 5, nil, fdbmodel.JobEffects{}))
+	c := laneStage{s}.interrupted("futura-trim", func() {
+		_, _, err := s.C.TakeJobs(s.Ctx, fdbmodel.JobConsumer{Queue: "q", Name: "late"}, fdbmodel.JobTake{})
+		require.NoError(t, err)
+	})
+	first, err := c.TrimJobs(s.Ctx, "q", 0)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, first)
+	requireLog(s, "q", 5)
+}
+
+// TestDroppedJobsLeaveNothing: no retry that was asked for, and nothing of a consumer.
+func TestDroppedJobsLeaveNothing(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	appendJobs(s, 1, 3)
+	lease := takeJobs(s, fdbmodel.JobTake{})
+	require.NoError(t, lease.Commit(s.Ctx, 0, 2, []layout.ParkedJob{
+		{Index: 1, Error: strings.Repeat("x", 5000)}, {Index: 2, Error: "e"}}, fdbmodel.JobEffects{}))
+	parked, err := s.C.ParkedJobs(s.Ctx, jobsOf, 0, 10)
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(parked[0].Error), 500)
+	marked := func(index int64) bool {
+		value := []byte(nil)
+		laneStage{s}.get(s.C.Keys().JobsParked("q", layout.JobsRetryPart, "c", index), &value)
+		return value != nil
+	}
+	for _, p := range parked {
+		require.NoError(t, s.C.RetryParked(s.Ctx, jobsOf, p.Index))
+		require.True(t, marked(p.Index))
+	}
+	require.NoError(t, s.C.DropParked(s.Ctx, jobsOf, 1))
+	require.False(t, marked(1))
+	require.NoError(t, s.C.DropJobs(s.Ctx, "q", "c", true))
+	require.False(t, marked(2))
+}
+
+// TestALogThatWasBegunAnewStays also if the attempt that removed the one before lands
+// late.
+func TestALogThatWasBegunAnewStays(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	appendJobs(s, 1, 5)
+	s.Faults.FailNext(faultkv.UnknownLate, func(tag string) bool { return tag == "futura-dropjobs" })
+	require.NoError(t, s.C.DropJobs(s.Ctx, "q", "", false))
+	appendJobs(s, 1, 3)
+	requireLog(s, "q", 3)
+}
+
+func TestAConsumerThatStartsMeanwhileKeepsItsLog(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	appendJobs(s, 1, 5)
+	c := laneStage{s}.interrupted("futura-dropjobs", func() { takeJobs(s, fdbmodel.JobTake{}) })
+	require.ErrorIs(t, c.DropJobs(s.Ctx, "q", "", false), fdbmodel.ErrInUse)
+	requireLog(s, "q", 5)
+	q, err := s.C.JobQueue(s.Ctx, "q")
+	require.NoError(t, err)
+	lease := takeJobs(s, fdbmodel.JobTake{Observed: layout.Encode(q.Consumers[0].Lease)})
+	require.NoError(t, lease.Release(s.Ctx))
+	c = laneStage{s}.interrupted("futura-dropjobs", func() { takeJobs(s, fdbmodel.JobTake{}) })
+	require.ErrorIs(t, c.DropJobs(s.Ctx, "q", "c", false), fdbmodel.ErrInUse)
+}
+
+func TestTroubleThatIsOverIsNotShown(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	appendJobs(s, 1, 1)
+	lease := takeJobs(s, fdbmodel.JobTake{})
+	for _, trouble := range []fdbmodel.JobTrouble{{Index: 1, Attempts: 2, Error: "e"}, {}} {
+		_, err := lease.Beat(s.Ctx, trouble, 1)
+		require.NoError(t, err)
+		q, err := s.C.JobQueue(s.Ctx, "q")
+		require.NoError(t, err)
+		require.Equal(t, trouble.Error, q.Consumers[0].Lease.Error)
+		require.Equal(t, trouble.Index, q.Consumers[0].Lease.Failing)
+	}
+}

@@ -1,0 +1,105 @@
+package fdbmodel_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+)
+
+func TestLimitsHoldAtOnceWhereTheyAreSet(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	require.NoError(t, s.C.Admit(s.Ctx, 5))
+	_, err := s.C.SetLimits(s.Ctx, func(l *layout.Limits) { l.Pending = 5 })
+	require.NoError(t, err)
+	var limit *fdbmodel.LimitError
+	require.ErrorAs(t, s.C.Admit(s.Ctx, 6), &limit)
+	require.Zero(t, limit.RetryAfter, "it never fits")
+	s.Submit()
+	s.Clock.Advance(time.Second)
+	require.ErrorAs(t, s.C.Admit(s.Ctx, 5), &limit)
+	require.Positive(t, limit.RetryAfter, "all that may be is possible")
+	s.Clock.Advance(-time.Hour)
+	s.Submit()
+	require.ErrorAs(t, s.C.Admit(s.Ctx, 4), &limit, "a clock that was set back makes no reading new")
+}
+
+// TestAnEndOfAClaimIsHeardOfWithinLimits by who waits for it to claim others.
+func TestAnEndOfAClaimIsHeardOfWithinLimits(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	_, err := s.C.SetLimits(s.Ctx, func(l *layout.Limits) { l.Running = 1 })
+	require.NoError(t, err)
+	s.Submit()
+	may, _, err := s.C.MayClaim(s.Ctx, 5)
+	require.NoError(t, err)
+	require.Equal(t, 1, may)
+	f := s.Claim(s.Worker)
+	may, again, err := s.C.MayClaim(s.Ctx, 5)
+	require.NoError(t, err)
+	require.Zero(t, may)
+	require.True(t, again.After(s.Clock.Now()))
+	s.Finish(s.Worker, realize(&f[0]))
+	select {
+	case <-s.C.ClaimEnded():
+	default:
+		require.Fail(t, "nobody hears of it")
+	}
+	may, _, err = s.C.MayClaim(s.Ctx, 5)
+	require.NoError(t, err)
+	require.Equal(t, 1, may)
+}
+
+func TestPausesOfPartsAndNeighbours(t *testing.T) {
+	t.Parallel()
+	pauses := []fdbmodel.Pause{{What: layout.PauseFunction, Name: "go:a"}, {What: layout.PauseQueue, Name: "q"}}
+	for _, c := range []struct {
+		queue, function string
+		paused          bool
+	}{{"x", "go:a", true}, {"x", "go:a/b", true}, {"x", "go:ab", false}, {"q", "go:b", true}, {"qq", "go:b", false}} {
+		_, paused := fdbmodel.PauseOf(pauses, c.queue, c.function)
+		require.Equal(t, c.paused, paused, "%+v", c)
+	}
+	s := modeltest.NewStage(t)
+	first, err := s.C.Pause(s.Ctx, layout.PauseFunction, "go:other", "why")
+	require.NoError(t, err)
+	s.Clock.Advance(time.Minute)
+	again, err := s.C.Pause(s.Ctx, layout.PauseFunction, "go:other", "why not")
+	require.NoError(t, err)
+	require.Equal(t, first.At, again.At)
+	require.Equal(t, "why not", again.Reason)
+	s.Submit(func(sub *fdbmodel.Submission) { sub.Spec.Function = "go:unknown" })
+	own := s.Submit()
+	f := s.Claim(s.Worker)
+	require.Len(t, f, 1, "a pause has a worker run no other functions")
+	require.Equal(t, own, f[0].ID)
+}
+
+// TestWhatFinishTells of what it ended, and refuses.
+func TestWhatFinishTells(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	for range 3 {
+		s.Submit()
+	}
+	f := s.Claim(s.Worker)
+	require.Len(t, f, 3)
+	_, err := s.Worker.Finish(s.Ctx, []fdbmodel.Completion{{Future: &f[0], Exception: &layout.Exception{
+		Stdout: make([]byte, fdbmodel.MaxResultInline+1)}}})
+	require.ErrorIs(t, err, fdbmodel.ErrTooLarge)
+	_, _, err = s.C.Cancel(s.Ctx, f[1].ID, "")
+	require.NoError(t, err)
+	done := []fdbmodel.Completion{{Future: &f[0], Exception: &layout.Exception{Kind: layout.KindError}},
+		{Future: &f[1], Relinquish: true}, realize(&f[2])}
+	_, err = s.Worker.Finish(s.Ctx, done)
+	require.NoError(t, err)
+	require.Equal(t, layout.Delayed, done[0].After.State)
+	require.True(t, done[0].After.Due.After(s.Clock.Now()))
+	require.True(t, done[1].After.Cancelled)
+	require.Equal(t, layout.Realized, done[2].After.State)
+}

@@ -1,0 +1,186 @@
+package fdbmodel_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+)
+
+// change is how put changes what it makes.
+type change = func(*layout.ScheduleRecord)
+
+// TestWhatFiresAfterAnOutage is how many futures of a schedule for each minute fire once
+// somebody looks again, and how many count as missed.
+func TestWhatFiresAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		missed      string
+		catchUp     int
+		late        time.Duration
+		fired, lost int64
+	}{
+		"on the edge of the grace": {layout.MissedOnce, 0, time.Minute, 2, 0},
+		"once, and in time":        {layout.MissedOnce, 0, 10*time.Minute + 30*time.Second, 1, 10},
+		"catch-up on the edge":     {layout.MissedCatchUp, 9, time.Minute, 2, 0},
+		"all of many":              {layout.MissedCatchUp, 60, 50*time.Minute + 30*time.Second, 51, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := modeltest.NewStage(t)
+			put(s, func(r *layout.ScheduleRecord) {
+				r.Every, r.Missed, r.CatchUp, r.Grace, r.Deadline = time.Minute, c.missed, c.catchUp, time.Minute, 2*time.Hour
+			})
+			s.Clock.Advance(c.late)
+			require.EqualValues(t, c.fired, fire(s))
+			state := stateOf(s)
+			require.Equal(t, c.lost, state.Missed)
+			require.Equal(t, c.fired, state.Fired)
+			for _, f := range s.Claim(s.Worker) {
+				require.Equal(t, layout.Millis(s.Clock.Now().Add(2*time.Hour)), f.Spec.Deadline, "it counts from the submit")
+			}
+		})
+	}
+}
+
+func TestJanitorsComeBackForASchedule(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	put(s)
+	var walk fdbmodel.ScheduleWalk
+	fired, next, err := s.C.FireSchedules(s.Ctx, &walk)
+	require.NoError(t, err)
+	require.Equal(t, 1, fired)
+	require.True(t, next.Equal(s.Clock.Now().Add(time.Hour)))
+}
+
+// TestSchedulesThatCannotFireHoldUpNobody has more of them than one look takes.
+func TestSchedulesThatCannotFireHoldUpNobody(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	for i := range 64 {
+		name := fmt.Sprintf("a%d", i)
+		put(s, func(r *layout.ScheduleRecord) { r.Name = name })
+		laneStage{s}.set(func(tx kv.Attempt, keys layout.Keyspace) { tx.Set(keys.ScheduleState(name), newerRecord) })
+	}
+	put(s)
+	var walk fdbmodel.ScheduleWalk
+	total := 0
+	for range 2 {
+		fired, _, _ := s.C.FireSchedules(s.Ctx, &walk)
+		total += fired
+	}
+	require.Equal(t, 1, total)
+}
+
+func TestAPauseThatComesWhileAScheduleFires(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	put(s)
+	c := laneStage{s}.interrupted("futura-schedule", func() {
+		_, err := s.C.PauseSchedule(s.Ctx, "report", "why")
+		require.NoError(t, err)
+	})
+	var walk fdbmodel.ScheduleWalk
+	fired, _, err := c.FireSchedules(s.Ctx, &walk)
+	require.NoError(t, err)
+	require.Zero(t, fired)
+	require.NotZero(t, stateOf(s).PausedAt)
+	paused := stateOf(s).PausedAt
+	s.Clock.Advance(time.Second)
+	_, err = s.C.PauseSchedule(s.Ctx, "report", "another")
+	require.NoError(t, err)
+	require.Equal(t, paused, stateOf(s).PausedAt, "since when it is paused")
+	_, err = s.C.ResumeSchedule(s.Ctx, "report")
+	require.NoError(t, err)
+	require.Empty(t, stateOf(s).Reason)
+}
+
+// TestTimetablesThatChange set the next time anew, after the last one that fired.
+func TestTimetablesThatChange(t *testing.T) {
+	t.Parallel()
+	daily := func(r *layout.ScheduleRecord) { r.Every, r.Cron = 0, "0 0 * * *" }
+	s := modeltest.NewStage(t)
+	put(s, daily)
+	midnight := time.UnixMilli(stateOf(s).Next).UTC()
+	s.Clock.Advance(midnight.Sub(s.Clock.Now()))
+	_, err := s.C.TriggerSchedule(s.Ctx, "report")
+	require.NoError(t, err)
+	next := func(changes ...change) time.Time {
+		put(s, changes...)
+		return time.UnixMilli(stateOf(s).Next).UTC()
+	}
+	hourly := func(r *layout.ScheduleRecord) { r.Every, r.Cron = 0, "0 * * * *" }
+	require.Equal(t, midnight, next(hourly), "a trigger is none of its times")
+	require.Equal(t, 1, fire(s))
+	require.Equal(t, midnight.AddDate(0, 0, 1), next(daily), "it has fired")
+	date := midnight.AddDate(0, 0, 1).Format(time.DateOnly)
+	except := func(r *layout.ScheduleRecord) { r.Except = []string{date} }
+	require.Equal(t, midnight.AddDate(0, 0, 2), next(daily, except))
+	_, _, err = s.C.PutSchedule(s.Ctx, layout.ScheduleRecord{Name: "many", Cron: "@daily", Missed: layout.MissedCatchUp,
+		CatchUp: layout.MaxScheduleLine + 1, Spec: layout.Spec{Function: "go:f"}}, false)
+	require.ErrorIs(t, err, layout.ErrBadSpec)
+}
+
+func TestPagesOfSchedulesAreFull(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		put(s, func(r *layout.ScheduleRecord) { r.Name = name })
+	}
+	list, err := s.C.Schedules(s.Ctx, "", 3)
+	require.NoError(t, err)
+	require.Len(t, list, 3)
+}
+
+// TestOverdueFuturesInParts: each counts once, whatever becomes of a commit, and a janitor
+// comes back at once for the rest.
+func TestOverdueFuturesInParts(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	var id layout.ID
+	for range 65 {
+		id = s.Submit(expires(s, time.Second), func(sub *fdbmodel.Submission) {
+			sub.NotBefore = s.Clock.Now().Add(time.Hour)
+		})
+	}
+	s.Clock.Advance(time.Second)
+	s.Faults.FailNext(faultkv.UnknownLost, func(tag string) bool { return tag == "futura-overdue" })
+	for _, want := range []int{64, 1} {
+		ended, next, err := s.C.EndOverdue(s.Ctx)
+		require.NoError(t, err)
+		require.Equal(t, want, ended)
+		require.Equal(t, want == 64, !next.IsZero() && !next.After(s.Clock.Now()))
+	}
+	row, err := s.C.Get(s.Ctx, id)
+	require.NoError(t, err)
+	require.Zero(t, row.Attempts.Due, "it is due no more")
+}
+
+// TestOverdueFuturesThatRun are looked at once, and have their attempt on record when
+// that fails too late for another one.
+func TestOverdueFuturesThatRun(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	id := s.Submit(deadline(s, time.Second))
+	f := s.Claim(s.Worker)
+	s.Clock.Advance(2 * time.Second)
+	ended, _, err := s.C.EndOverdue(s.Ctx)
+	require.NoError(t, err)
+	require.Zero(t, ended)
+	require.Zero(t, limitKeys(s), "its worker ends it")
+	failed := &layout.Exception{Kind: layout.KindError, Message: "why"}
+	s.Finish(s.Worker, fdbmodel.Completion{Future: &f[0], Exception: failed})
+	require.Contains(t, failureOf(s, id).Message, "attempt 1 failed")
+	row, err := s.C.Get(s.Ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, 1, row.Attempt())
+	require.Zero(t, row.Attempts.Due)
+}

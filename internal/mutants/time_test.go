@@ -1,0 +1,58 @@
+package mutants
+
+// timeMutants are faults in schedules and in what ends futures that wait too long.
+func timeMutants() []mutant {
+	const schedule, firing, overdue = "fdbmodel/schedule.go", "fdbmodel/schedule_fire.go", "fdbmodel/overdue.go"
+	schedules := suites{{of: "fdbmodel", run: "Schedule|Timetable|TestWhatFires"}}
+	late := suites{{of: "fdbmodel", run: "Overdue|Expire|Deadline"}}
+	return []mutant{
+		{name: "a time fires again after a change of its timetable", file: schedule, by: schedules,
+			old: "max(now-1, lastTime(&old.State))", new: "now-1"},
+		{name: "a trigger stands for a time of its schedule", file: schedule, by: schedules,
+			old: "if !run.Trigger {", new: "if true {"},
+		{name: "a change of dates left out changes nothing", file: schedule, by: schedules,
+			old: "a.Until == b.Until &&\n\t\treflect.DeepEqual(a.Except, b.Except)", new: "a.Until == b.Until"},
+		{name: "a pause is lost while its schedule fires", file: firing, by: schedules,
+			old: "before, err := c.readSchedule(ctx, tx, name)\n\t\t\tif",
+			new: "before, err := c.readSchedule(ctx, tx.Snapshot(), name)\n\t\t\tif"},
+		{name: "a time on the edge of the grace is missed as well", file: firing, by: schedules,
+			old: "late := edge.Add(-time.Millisecond)", new: "late := edge"},
+		{name: "a missed time fires beside one in time", file: firing, by: schedules,
+			old: "if len(timely) == 0 {", new: "if true {"},
+		{name: "nobody comes back for the rest of many times", file: firing, by: schedules,
+			old: "\t\t\t\tagain = now\n", new: ""},
+		{name: "schedules that can't fire hold up others", file: firing, by: schedules,
+			old: "walk.after, next = due[len(due)-1].key, now", new: "walk.after, next = nil, now"},
+		{name: "a deadline counts from the time of the schedule", file: firing, by: schedules,
+			old: "spec.Deadline = now + s", new: "spec.Deadline = at + s"},
+		{name: "nobody comes back for the rest of many overdue futures", file: overdue, by: late,
+			old: "\t\t\tlater = now\n", new: "\t\t\t_ = later\n"},
+		{name: "the attempt that failed after the deadline does not count", file: overdue, by: late,
+			old: "\t\tcountAttempt(r, e, false)\n", new: ""},
+		{name: "midnight belongs to the day before", file: "internal/timetable/timetable.go",
+			by:  suites{{of: "internal/timetable"}},
+			old: "after = t.endOfDay(next).Add(-time.Millisecond)", new: "after = t.endOfDay(next)"},
+	}
+}
+
+// uniqueMutants are faults in names, in pauses and in what Finish tells.
+func uniqueMutants() []mutant {
+	const hold, free = "fdbmodel/unique_hold.go", "fdbmodel/unique_free.go"
+	names := suites{{of: "fdbmodel", run: "Unique|Name"}}
+	return []mutant{
+		{name: "two futures take a name at once", file: hold, by: names,
+			old: "n.asked[name] = askNamed(tx, keys, name)", new: "n.asked[name] = askNamed(tx.(kv.Tx).Snapshot(), keys, name)"},
+		{name: "a retry takes a name that another one takes meanwhile", file: hold, by: names,
+			old: "before.ID, askNamed(w.tx, w.keys, name))", new: "before.ID, askNamed(w.tx.Snapshot(), w.keys, name))"},
+		{name: "a name is free for others in the transaction that replaces its holder", file: hold, by: names,
+			old: "isWaiting(other.row):\n\t\tasked.names.taken[name] = i\n", new: "isWaiting(other.row):\n"},
+		{name: "a name is freed that is taken again meanwhile", file: free, by: names,
+			old: "\t\t\t\ttx.AddReadConflictKey(item.Key)\n", new: ""},
+		{name: "a pause has a worker take what it can't run", file: "fdbmodel/pauses.go",
+			by:  suites{{of: "fdbmodel", run: "Pause"}},
+			old: "return asked(function) && !r.cluster", new: "return !r.cluster"},
+		{name: "nobody hears that a claim has ended", file: "fdbmodel/finish.go",
+			by:  suites{{of: "fdbmodel", run: "Limit"}},
+			old: "\tr.cluster.noteClaimed(-count(f.outcomes, Applied))\n", new: ""},
+	}
+}
