@@ -19,6 +19,13 @@ func TestLimitsFromTheCommandLine(t *testing.T) {
 	_, e := s.run(exitStore, "", "submit", "go:f")
 	require.Contains(t, e, "2 futures are pending, of at most 2")
 	require.Contains(t, e, "come back in 250ms")
+	for _, args := range [][]string{
+		{"submit", "go:f", "--wait"}, {"submit", "go:f"}, {"tasks", "submit", "all", "--input", "1", "--target", "x"},
+	} {
+		s.ok("lane", "set", "all", "--bundle", "go:f")
+		_, e := s.run(exitTimeout, "", append(args, "--wait-for-room", "--wait-timeout", "1ms")...)
+		require.Contains(t, e, "2 futures are pending, of at most 2", "it waits for room no longer than that")
+	}
 	var view httpapi.LimitsView
 	require.NoError(t, json.Unmarshal([]byte(s.ok("limits", "show", "--json")), &view))
 	require.Equal(t, httpapi.Limits{Pending: 2, PerSecond: 1000}, view.Limits)

@@ -104,7 +104,7 @@ func (a *app) submitCommand() *cobra.Command {
 	f.unique.add(flags)
 	flags.BoolVar(&t.WaitForRoom, "wait-for-room", false, "wait while a limit of the cluster is exceeded")
 	flags.BoolVar(&f.wait, "wait", false, "wait for the result and print it")
-	flags.DurationVar(&f.timeout, "wait-timeout", 0, "how long to wait at most (default: no limit)")
+	flags.DurationVar(&f.timeout, "wait-timeout", 0, "how long to wait at most, also for room (default: no limit)")
 	return cmd
 }
 
@@ -114,16 +114,31 @@ func (a *app) submit(ctx context.Context, f *submitFlags) error {
 	}
 	return a.openOrMake(ctx, func(c *futures.Client) error {
 		f.task.NoNotify = !f.wait
-		future, err := c.Submit(ctx, f.task)
+		future, left, err := submitWithin(ctx, c, &f.task, f.timeout)
 		if err != nil {
 			return err
 		}
 		sayExisted(a.err, future, &f.task)
 		if f.wait {
-			return a.await(ctx, c, []futures.ID{future.ID()}, f.timeout, false, a.printFirst)
+			return a.await(ctx, c, []futures.ID{future.ID()}, left, false, a.printFirst)
 		}
 		return a.say(map[string]any{"id": future.ID(), "existed": future.Existed()}, future.ID())
 	})
+}
+
+// submitWithin submits a task, for which it waits for room no longer than most. It
+// returns what is left of that. 0 is no limit.
+func submitWithin(ctx context.Context, c *futures.Client, t *futures.Task, most time.Duration,
+) (f *futures.Future, left time.Duration, err error) {
+	if most <= 0 || !t.WaitForRoom {
+		f, err = c.Submit(ctx, *t)
+		return f, most, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	f, err = c.Submit(ctx, *t)
+	end, _ := ctx.Deadline()
+	return f, max(time.Until(end), time.Nanosecond), err
 }
 
 func (a *app) readTask(f *submitFlags) (err error) {

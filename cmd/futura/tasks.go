@@ -60,7 +60,7 @@ func (a *app) tasksSubmitCommand() *cobra.Command {
 	flags.StringVar(&t.Key, "key", "", "idempotency key: the same key and content is the same task")
 	flags.BoolVar(&t.WaitForRoom, "wait-for-room", false, "wait while a limit of the cluster is exceeded")
 	flags.BoolVar(&f.wait, "wait", false, "wait for the result and print it")
-	flags.DurationVar(&f.timeout, "wait-timeout", 0, "how long to wait at most (default: no limit)")
+	flags.DurationVar(&f.timeout, "wait-timeout", 0, "how long to wait at most, also for room (default: no limit)")
 	return cmd
 }
 
@@ -93,13 +93,13 @@ func (a *app) submitTask(ctx context.Context, handler string, f *taskFlags, flag
 		t := &f.task
 		t.Function, t.Codec, t.Args, t.Lane = task.Function, task.Codec, task.Args, task.Lane
 		t.MaxRetries, t.NoNotify = &f.retries, !f.wait
-		future, err := c.Submit(ctx, *t)
+		future, left, err := submitWithin(ctx, c, t, f.timeout)
 		if err != nil {
 			return err
 		}
 		sayExisted(a.err, future, t)
 		if f.wait {
-			return a.await(ctx, c, []futures.ID{future.ID()}, f.timeout, false, a.printFirst)
+			return a.await(ctx, c, []futures.ID{future.ID()}, left, false, a.printFirst)
 		}
 		return a.say(map[string]any{"id": future.ID(), "existed": future.Existed(), "target": t.Lane.Key}, future.ID())
 	})
