@@ -102,6 +102,9 @@ func (a *app) uniqueActionCommand(use, short, long, example string, do uniqueAct
 			}
 			return a.open(cmd.Context(), func(c *futures.Client) error {
 				holder, err := do(c.Cluster(), cmd.Context(), of)
+				if errors.Is(err, futures.ErrNotFound) && name == "" {
+					err = fmt.Errorf("key %.80q: %w", args[0], err)
+				}
 				if err != nil {
 					return err
 				}

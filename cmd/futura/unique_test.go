@@ -36,7 +36,10 @@ func TestUniqueFromTheCommandLine(t *testing.T) {
 	require.Equal(t, second, holder.ID.String())
 	require.Equal(t, "ever", holder.Until)
 	require.Contains(t, s.ok("unique", "release", "--name", string(holder.Name)), second)
-	s.run(exitNotFound, "", "unique", "show", "k")
+	_, e = s.run(exitNotFound, "", "unique", "show", "k")
+	require.Contains(t, e, `key "k"`)
+	_, e = s.run(exitNotFound, "", "unique", "release", "k")
+	require.Contains(t, e, `key "k"`)
 	s.ok("submit", "go:f", "--unique-by", "function,queue", "--unique-for", "1h")
 	s.run(exitUsage, "", "submit", "go:f", "--args", "other", "--unique-by", "function,queue")
 	for says, args := range map[string][]string{

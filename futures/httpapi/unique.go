@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -151,6 +152,9 @@ func (s *server) ofName(ctx context.Context, in *uniqueInput,
 		return nil, err
 	}
 	holder, err := do(ctx, name)
+	if errors.Is(err, futures.ErrNotFound) && in.Key != "" {
+		err = fmt.Errorf("key %.80q: %w", in.Key, err)
+	}
 	if err != nil {
 		return nil, err
 	}

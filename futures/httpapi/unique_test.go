@@ -50,7 +50,7 @@ func TestUniqueOverHTTP(t *testing.T) {
 	f.send("DELETE", unique+"?key=k", "").Problem(http.StatusConflict, "wrong_state", "cancel it first")
 	f.send("POST", path+"/"+second.ID.String()+":cancel", "{}")
 	f.send("DELETE", unique+"?name="+string(holder.Name), "").Into(http.StatusOK, &holder)
-	f.send("GET", unique+"?key=k", "").Problem(http.StatusNotFound, "not_found", "no future has it")
+	f.send("GET", unique+"?key=k", "").Problem(http.StatusNotFound, "not_found", `key "k": unique name`)
 	f.send("POST", path, body("b", `{"for_ms":60000,"until":"claim","by":["function","arguments"]}`)).
 		Into(http.StatusCreated, &first)
 	require.NotNil(t, first.Unique.FreeAt)
