@@ -55,7 +55,7 @@ func (a *app) scheduleAddCommand() *cobra.Command {
 	flags, s := cmd.Flags(), &f.schedule
 	flags.StringVar(&s.Cron, "cron", "", "a crontab line: minute hour day-of-month month day-of-week, or @daily and such")
 	flags.StringVar(&s.Zone, "zone", "", "the time zone of the crontab line, such as Europe/Zurich (default: UTC)")
-	flags.DurationVar(&s.Every, "every", 0, "an interval, instead of a crontab line")
+	flags.DurationVar(&s.Every, "every", 0, "an interval, instead of a crontab line; the first time is --from, or now")
 	flags.StringVar(&f.from, "from", "", "the first moment, such as 2026-12-01T08:00:00Z; intervals are counted from it")
 	flags.StringVar(&f.until, "until", "", "the last moment")
 	flags.StringArrayVar(&s.Except, "except", nil, "a date without it: YYYY-MM-DD, or MM-DD; may be repeated")
