@@ -2,13 +2,16 @@ package jobqueue_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/batch/jobqueue"
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
 // TestADeposedProcessStandsByAgain has a process that was stopped for longer than the
@@ -48,6 +51,71 @@ func TestADeposedProcessStandsByAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestADeposedProcessWithoutItsStore has the store be away when a job fails, so that the
+// process can't tell whether that counts.
+func TestADeposedProcessWithoutItsStore(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.push(3)
+		db := &absent{Database: w.cluster.Database()}
+		cluster := openCluster(t, db)
+		stopped, failed := make(chan struct{}), false
+		s, err := jobqueue.NewStage(cluster, newLog[int](t, cluster, "in"), "stage",
+			func(_ context.Context, job jobqueue.Job[int], _ *jobqueue.Output) error {
+				if failed {
+					return nil
+				}
+				<-stopped
+				failed = true
+				return jobqueue.Permanent(errPoison)
+			}, jobqueue.StageOptions{Options: jobqueue.Options{OnFailure: jobqueue.Stop}})
+		require.NoError(w, err)
+		require.NoError(w, s.Start())
+		synctest.Wait()
+		require.True(w, s.AtWork())
+		require.NoError(w, w.depose("stage").Commit(w.ctx, 0, 1, nil, fdbmodel.JobEffects{}))
+		db.away.Store(true)
+		close(stopped)
+		w.settle(3 * cluster.Config().DeadAfter)
+		require.False(w, s.AtWork())
+		require.NoError(w, s.Err())
+		db.away.Store(false)
+		w.settle(time.Hour)
+		require.EqualValues(w, 3, s.LastProcessedIndex())
+		require.NoError(w, s.Stop(w.ctx))
+	})
+}
+
+// absent is a store that is unavailable while it is away.
+type absent struct {
+	kv.Database
+	away atomic.Bool
+}
+
+// Traits implements kv.TraitsOf.
+func (a *absent) Traits() kv.Traits { return kv.TraitsOf(a.Database) }
+
+// Begin implements kv.Database.
+func (a *absent) Begin(o kv.Options) kv.Tx { return &absentTx{a.Database.Begin(o), a} }
+
+type absentTx struct {
+	kv.Tx
+	a *absent
+}
+
+func (t *absentTx) Get(key []byte) kv.Pending[[]byte] {
+	if t.a.away.Load() {
+		return kv.Ready[[]byte](nil, kv.ErrUnavailable)
+	}
+	return t.Tx.Get(key)
+}
+
+func (t *absentTx) Commit(ctx context.Context) (kv.Committed, error) {
+	if t.a.away.Load() {
+		return kv.Committed{}, kv.ErrUnavailable
+	}
+	return t.Tx.Commit(ctx)
 }
 
 // depose takes the lease of a stage of the log in from the process that has it.
