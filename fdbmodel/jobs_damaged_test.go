@@ -79,8 +79,20 @@ func TestADamagedScheduleHoldsUpNoOther(t *testing.T) {
 	good, err := s.C.Schedule(s.Ctx, "good")
 	require.NoError(t, err)
 	require.Positive(t, good.State.Fired)
-	_, err = s.C.Schedules(s.Ctx, "", 100)
+	list, err := s.C.Schedules(s.Ctx, "", 100)
 	require.NoError(t, err)
+	var names []string
+	for i := range list {
+		_, err := list[i].Upcoming(1)
+		require.NoError(t, err)
+		names = append(names, list[i].Name)
+	}
+	require.Contains(t, names, "good")
+	require.NotContains(t, names, "c")
+	e, err := s.C.Schedule(s.Ctx, "e")
+	require.NoError(t, err)
+	_, err = e.Upcoming(1)
+	require.ErrorIs(t, err, layout.ErrBadRecord)
 	report, err := audit.Check(s.Ctx, s.C, audit.Options{})
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(report.Problems), 5)

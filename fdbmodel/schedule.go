@@ -28,6 +28,11 @@ type Schedule struct {
 // not paused, without those in line. There are fewer if it ends.
 func (s *Schedule) Upcoming(n int) ([]time.Time, error) {
 	table, err := tableOf(&s.ScheduleRecord)
+	for _, at := range append([]int64{s.State.Next}, s.State.Line...) {
+		if year := time.UnixMilli(at).UTC().Year(); err == nil && (year < 1 || year > timetable.MaxYear) {
+			err = fmt.Errorf("schedule %q: %w: it is due in the year %d: put it again", s.Name, layout.ErrBadRecord, year)
+		}
+	}
 	if err != nil || s.State.Next == 0 {
 		return nil, err
 	}
@@ -287,6 +292,9 @@ func (c *Cluster) Schedules(ctx context.Context, after string, limit int) (list 
 			}
 			if err != nil {
 				return err
+			}
+			if _, err := s.Upcoming(1); err != nil {
+				continue // it can't be shown, nor fire; the janitor says so
 			}
 			list = append(list, s)
 		}

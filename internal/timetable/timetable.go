@@ -20,8 +20,8 @@ const (
 	MaxExcept = 1000
 	// maxCron is the maximum length of a crontab line, in bytes.
 	maxCron = 256
-	// maxYear is the last year of a time.
-	maxYear = 9999
+	// MaxYear is the last year of a time.
+	MaxYear = 9999
 	// maxZone is the maximum length of the name of a zone, in bytes.
 	maxZone = 64
 )
@@ -73,7 +73,7 @@ func New(r Rules) (*Timetable, error) {
 			r.From.Format(time.RFC3339))
 	case !isWithin(r.From) || !isWithin(r.Until):
 		return nil, fmt.Errorf("%w: it begins in the year %d, or ends in %d: use the years 1 to %d", ErrInvalid,
-			r.From.Year(), r.Until.Year(), maxYear)
+			r.From.Year(), r.Until.Year(), MaxYear)
 	}
 	if t.zone, err = zoneOf(r.Zone); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func New(r Rules) (*Timetable, error) {
 }
 
 // isWithin reports whether a time is in a year that all processes can write.
-func isWithin(at time.Time) bool { return at.UTC().Year() >= 1 && at.UTC().Year() <= maxYear }
+func isWithin(at time.Time) bool { return at.UTC().Year() >= 1 && at.UTC().Year() <= MaxYear }
 
 // zoneOf loads a zone. The zone of the machine is refused: processes on other
 // machines would have another one.
@@ -144,7 +144,7 @@ func (t *Timetable) Next(after time.Time) time.Time {
 	}
 	for end := after.Add(horizon); !after.IsZero() && after.Before(end); {
 		next := t.step(after, end)
-		if next.IsZero() || next.UTC().Year() > maxYear || !t.rules.Until.IsZero() && next.After(t.rules.Until) {
+		if next.IsZero() || next.UTC().Year() > MaxYear || !t.rules.Until.IsZero() && next.After(t.rules.Until) {
 			return time.Time{}
 		}
 		if !t.isExcepted(next) {
