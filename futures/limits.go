@@ -98,9 +98,14 @@ func (c *Client) commitAdmitted(ctx context.Context, subs []fdbmodel.Submission,
 		defer done()
 		return c.commit(ctx, subs)
 	}
+	most := layout.MaxSubmit
 	for len(subs) > 0 {
-		n := min(len(subs), layout.MaxSubmit)
+		n := min(len(subs), most)
 		done, err := c.admit(ctx, n, true)
+		if fits := partsThatFit(err); fits > 0 && fits < n {
+			most = fits
+			continue
+		}
 		if err != nil {
 			return made, err
 		}
@@ -112,4 +117,15 @@ func (c *Client) commitAdmitted(ctx context.Context, subs []fdbmodel.Submission,
 		subs = subs[n:]
 	}
 	return made, nil
+}
+
+// partsThatFit returns how many futures to submit at a time where so many as were asked
+// for never fit, or 0 for another error: a part of the limit, so that they don't wait for
+// all others to be gone.
+func partsThatFit(err error) int {
+	var limit *LimitError
+	if !errors.As(err, &limit) || limit.RetryAfter > 0 || limit.Max < 1 {
+		return 0
+	}
+	return max(int(limit.Max)/4, 1)
 }

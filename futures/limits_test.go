@@ -142,6 +142,45 @@ func TestSubmitsThatWaitForRoom(t *testing.T) {
 	})
 }
 
+// TestManyWaitForRoomThatIsForFew has one call submit far more than may ever be pending, in
+// parts that fit.
+func TestManyWaitForRoomThatIsForFew(t *testing.T) {
+	t.Parallel()
+	for _, most := range []int64{1, 3, 50} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx := context.Background()
+			db := embedded.OpenMemory(embedded.Options{})
+			c, err := futures.New(ctx, db, futures.Options{})
+			require.NoError(t, err)
+			_, err = c.SetLimits(ctx, func(l *futures.Limits) { l.Pending = most })
+			require.NoError(t, err)
+			clk := c.Cluster().Clock()
+			var all atomic.Bool
+			go func() {
+				tasks := plainTasks(120)
+				tasks[0].WaitForRoom = true
+				made, err := c.SubmitMany(ctx, tasks)
+				require.NoError(t, err)
+				require.Len(t, made, 120)
+				all.Store(true)
+			}()
+			e := newExecutor(t, c, echo)
+			for ran, looks := 0, 0; ran < 120; ran += e.all(t) {
+				looks++
+				require.Less(t, looks, 1000)
+				require.NoError(t, clock.Wait(ctx, clk, clk.Now().Add(250*time.Millisecond)))
+				_, used, err := c.Limits(ctx)
+				require.NoError(t, err)
+				require.LessOrEqual(t, used.Pending, most)
+			}
+			synctest.Wait()
+			require.True(t, all.Load())
+			require.NoError(t, c.Close(ctx))
+			require.NoError(t, db.Close())
+		})
+	}
+}
+
 // TestALimitIsRaisedWhileASubmitWaits has a submit wait for a rate of one a day.
 func TestALimitIsRaisedWhileASubmitWaits(t *testing.T) {
 	t.Parallel()
