@@ -342,3 +342,29 @@ func TestEndWhileAnotherIsTold(t *testing.T) {
 		e.requireAll(users, layout.Ready)
 	})
 }
+
+// TestAnInputThatEndsWhileOthersAreLinked ends one of many inputs of a future before the
+// last of them is linked: it waits for the others.
+func TestAnInputThatEndsWhileOthersAreLinked(t *testing.T) {
+	t.Parallel()
+	e := newEnders(t)
+	e.claim(0, 1)
+	calls := 0
+	var end func()
+	end = func() {
+		if calls++; calls == 2 {
+			e.end(0)
+			return
+		}
+		e.db.call["futura-settle"] = end
+	}
+	e.db.call["futura-settle"] = end
+	inputs := append([]layout.ID{e.inputs[0]}, e.over(1200)...)
+	users := e.submit(1, append(inputs, e.inputs[1])...)
+	e.settleAll()
+	require.Equal(t, 2, calls, "some are linked and others are not")
+	e.requireAll(users, layout.Blocked)
+	e.end(1)
+	e.settleAll()
+	e.requireAll(users, layout.Ready)
+}
