@@ -236,6 +236,9 @@ func everyStep(commits int) (steps []crash) {
 	}
 	for _, step := range path {
 		for at := range commits {
+			if step == "futura-register" && at > 0 {
+				break // a process registers once
+			}
 			steps = append(steps, crash{step, int64(at + 1), false}, crash{step, int64(at + 1), true})
 		}
 	}
@@ -293,6 +296,10 @@ func TestCallsAreFewUnderLoad(t *testing.T) {
 		t.Run(fmt.Sprint(targets), func(t *testing.T) {
 			l := load{Tasks: tasks, Targets: targets, Most: 100, Submitters: 64, Slots: 16, Call: 25 * time.Millisecond,
 				Linger: time.Second}
+			if storetest.OnServer && long() {
+				// Submits there are slower than such calls: the workers would wait for tasks.
+				l.Call, l.Linger = 500*time.Millisecond, 10*time.Second
+			}
 			start := time.Now()
 			f := newFleet(t, l, nil)
 			f.awaitAll()
