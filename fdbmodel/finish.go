@@ -206,7 +206,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 		return nil, err
 	}
 	r.release(completions, f.exhausted)
-	r.cluster.noteClaimed(-count(f.outcomes, Applied))
+	r.cluster.noteClaimed(-count(f.outcomes, Applied), result.Version)
 	r.noteLost(completions, f.outcomes)
 	c.announce(ctx, result.Version, f.after)
 	return f.outcomes, nil

@@ -125,6 +125,7 @@ type limiter struct {
 	reading limitReading
 	// submitted and claimed are what this process has added since the reading.
 	submitted, claimed int64
+	claims             []claimChange    // those that the next reading may not see
 	flights            map[*flight]bool // of submitted, those that the next reading may not see
 	ended              chan struct{}
 	refused            map[Limit]int64 // how often there was no room
@@ -140,6 +141,8 @@ type limitReading struct {
 	limits layout.Limits
 	used   LimitUsage
 	at     time.Time
+	// version is that of the counters, kv.NoVersion if they were not read.
+	version kv.Version
 }
 
 // forget has the next look read everything again.
@@ -165,14 +168,14 @@ func (l *limiter) look(ctx context.Context, c *Cluster) error {
 	if err != nil {
 		return fmt.Errorf("limits of the cluster: %w", err)
 	}
-	l.known, l.reading, l.submitted, l.claimed = true, r, l.underWay(c.clock.Now()), 0
+	l.known, l.reading, l.submitted, l.claimed = true, r, l.underWay(c.clock.Now()), l.unseenClaims(r.version)
 	return nil
 }
 
 // readUsage reads the limits, and of the counters those that are limited, or all.
 func (c *Cluster) readUsage(ctx context.Context, all bool) (r limitReading, err error) {
 	err = c.View(ctx, func(tx kv.Attempt) error {
-		r = limitReading{at: c.clock.Now()}
+		r = limitReading{at: c.clock.Now(), version: kv.NoVersion}
 		snapshot := tx.Snapshot()
 		if r.limits, err = readLimits(ctx, snapshot, c.keys); err != nil {
 			return err
@@ -184,6 +187,9 @@ func (c *Cluster) readUsage(ctx context.Context, all bool) (r limitReading, err 
 		}
 		if !all && r.limits.Pending == 0 && r.limits.Running == 0 {
 			return nil
+		}
+		if r.version, err = tx.ReadVersion(ctx); err != nil {
+			return err
 		}
 		return c.readStates(ctx, snapshot, &r.used)
 	})

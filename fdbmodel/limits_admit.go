@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -275,18 +276,40 @@ func (c *Cluster) MayClaim(ctx context.Context, n int) (may int, again time.Time
 }
 
 // noteClaimed notes how many futures this process has claimed, or, below 0, how many of
-// its claims have ended.
-func (c *Cluster) noteClaimed(n int) {
+// its claims have ended, by a commit with a version.
+func (c *Cluster) noteClaimed(n int, version kv.Version) {
 	l := &c.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.claimed += int64(n)
-	if n < 0 && l.reading.limits.Running > 0 {
+	if l.reading.limits.Running == 0 || n == 0 {
+		return
+	}
+	if version > l.reading.version {
+		l.claimed += int64(n)
+		l.claims = append(l.claims, claimChange{version, int64(n)})
+	}
+	if n < 0 {
 		select {
 		case l.ended <- struct{}{}:
 		default:
 		}
 	}
+}
+
+// claimChange is what a commit has changed of the futures that this process runs.
+type claimChange struct {
+	version kv.Version
+	n       int64
+}
+
+// unseenClaims adds up what a reading at a version does not see: a claim may be
+// acknowledged before others see it.
+func (l *limiter) unseenClaims(version kv.Version) (n int64) {
+	l.claims = slices.DeleteFunc(l.claims, func(c claimChange) bool { return c.version <= version })
+	for _, c := range l.claims {
+		n += c.n
+	}
+	return n
 }
 
 // ClaimEnded returns a channel that receives once claims of this process have ended, if

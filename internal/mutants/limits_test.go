@@ -3,12 +3,16 @@ package mutants
 // limitMutants are faults in the limits of a cluster.
 func limitMutants() []mutant {
 	const admit, read = "fdbmodel/limits_admit.go", "fdbmodel/limits.go"
-	model := suites{{of: "fdbmodel", run: "Limit|Tokens"}}
+	model := suites{{of: "fdbmodel", run: "Limit|Tokens|ARunning"}}
 	return []mutant{
 		{name: "what was submitted since the reading is forgotten", file: admit, by: model,
 			old: "now := used.Pending + l.submitted;", new: "now := used.Pending;"},
 		{name: "futures that are not committed yet are forgotten", file: read, by: model,
-			old: "l.underWay(c.clock.Now()), 0", new: "0, 0"},
+			old: "l.underWay(c.clock.Now()), l.", new: "0, l."},
+		{name: "claims that a reading does not see are forgotten", file: admit, by: model,
+			old: "\t\tn += c.n\n", new: "\t\t_ = c\n"},
+		{name: "an end that a reading has seen frees two places", file: admit, by: model,
+			old: "if version > l.reading.version {", new: "if true {"},
 		{name: "one more future is pending than may be", file: admit, by: model,
 			old: "now+int64(n) > limits.Pending", new: "now+int64(n) > limits.Pending+1"},
 		{name: "a process takes all that is left by one reading", file: admit, by: model,
