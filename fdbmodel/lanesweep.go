@@ -3,6 +3,8 @@ package fdbmodel
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
@@ -80,7 +82,9 @@ func (c *Cluster) SweepLanes(ctx context.Context) error {
 		return unreadable
 	}
 	errs := []error{unreadable}
-	for name, k := range kinds {
+	// In an order that a simulation repeats.
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		k := kinds[name]
 		if k.Sweep == 0 {
 			continue
 		}

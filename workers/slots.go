@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"bytes"
 	"slices"
 	"sync"
 	"time"
@@ -296,7 +297,8 @@ func (s *slots) unqueue(which func(*job) bool) (out []*job) {
 	return out
 }
 
-// runningOf returns what runs of a membership and is not settled.
+// runningOf returns what runs of a membership and is not settled, in the order of the ids:
+// simulations repeat what follows.
 func (s *slots) runningOf(l *life) (jobs []*job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -305,6 +307,7 @@ func (s *slots) runningOf(l *life) (jobs []*job) {
 			jobs = append(jobs, j)
 		}
 	}
+	slices.SortFunc(jobs, func(a, b *job) int { return bytes.Compare(a.future.ID[:], b.future.ID[:]) })
 	return jobs
 }
 
