@@ -134,6 +134,11 @@ func TestReadersThatStallAreRefusedTheirShare(t *testing.T) {
 	_, err = fmt.Fprintf(conn, "GET %s/%s/results HTTP/1.1\r\nHost: a\r\nAccept: application/x-ndjson\r\n\r\n",
 		batchesPath, id)
 	require.NoError(t, err)
+	// It has its share before others ask.
+	status := make([]byte, len("HTTP/1.1 200"))
+	_, err = io.ReadFull(conn, status)
+	require.NoError(t, err)
+	require.Equal(t, "HTTP/1.1 200", string(status))
 	require.Eventually(t, func() bool {
 		return f.send("GET", batchesPath+"/"+id+"/results", "").Status == http.StatusTooManyRequests
 	}, time.Minute, time.Millisecond)
