@@ -130,7 +130,7 @@ func TestExitCodes(t *testing.T) {
 		{exitUsage, "--slots 0: use 1 or more", []string{"worker", "--slots", "0"}},
 		{exitUsage, "--slots 0: use 1 or more", []string{"dev", "--slots", "0"}},
 		{exitUsage, "--module-memory -1", []string{"worker", "--module-memory", "-1"}},
-		{exitUsage, "use 1 to 4294967296 bytes", []string{"dev", "--module-memory", "4294967297"}},
+		{exitUsage, "use 1 to 4294967296 bytes", []string{"dev", "--module-memory", "4294967297", "--listen", "127.0.0.1:0"}},
 		{exitUsage, "--futures -1, --workers 0", []string{"bench", "latency", "--futures", "-1"}},
 		{exitUsage, "--workers -1", []string{"bench", "latency", "--workers", "-1"}},
 		{exitUsage, "use 0 to 10000", []string{"submit", "go:f", "--max-retries", "-1"}},
