@@ -17,11 +17,12 @@ import (
 
 // unique has a submission be the only one with a key.
 func unique(u fdbmodel.Unique) func(*fdbmodel.Submission) {
+	if u.Key == "" && len(u.By) == 0 {
+		u.Key = "k"
+	}
 	return func(s *fdbmodel.Submission) {
-		if u.Key == "" && len(u.By) == 0 {
-			u.Key = "k"
-		}
-		s.Unique = &u
+		own := u
+		s.Unique = &own
 	}
 }
 
