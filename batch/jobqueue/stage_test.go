@@ -335,7 +335,7 @@ func TestASecondProcessTakesOver(t *testing.T) {
 		require.NotNil(w, stolen)
 		_, err = w.in.Append(w.ctx, 3)
 		require.NoError(w, err)
-		w.settle(2 * time.Minute)
+		w.settle(10 * time.Minute) // pass takes up to a minute, before the lease is lost and after
 		require.True(w, second.AtWork())
 		w.requireOut(1, 2, 3)
 		require.ErrorIs(w, stolen.Commit(w.ctx, 2, 3, nil, fdbmodel.JobEffects{}), jobqueue.ErrLeaseLost)
