@@ -36,14 +36,21 @@ type bed struct {
 	runs map[string][]string // by arguments: who ran them
 }
 
-// eachStore runs a test on the stores that need nothing.
+// patient is a dead-after time that no worker misses on a busy machine.
+const patient = time.Minute
+
+// eachStore runs a test on the stores that need nothing, with workers that don't die.
 func eachStore(t *testing.T, test func(*bed)) {
+	eachStoreWith(t, patient, test)
+}
+
+func eachStoreWith(t *testing.T, deadAfter time.Duration, test func(*bed)) {
 	for _, name := range []string{"futures", "memory"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := storetest.New(t)
 			cluster, err := fdbmodel.Open(context.Background(), db, "batches", fdbmodel.Options{
-				Config: layout.Config{Heartbeat: 100 * time.Millisecond, DeadAfter: time.Second},
+				Config: layout.Config{Heartbeat: 100 * time.Millisecond, DeadAfter: deadAfter},
 			})
 			require.NoError(t, err)
 			b := &bed{T: t, cluster: cluster, runs: map[string][]string{}}
@@ -155,25 +162,25 @@ func TestABatchRunsOnTheWorkersThatItAsksFor(t *testing.T) {
 		}
 		b.start()
 		made := b.submit(batch.Request{Template: template(3), Arguments: numbered("go", 100), MaxAttempts: 2})
-		require.Equal(t, 2, made.MaxAttempts)
+		require.Equal(b, 2, made.MaxAttempts)
 		got := b.await(made.ID, over)
-		require.Equal(t, batch.Done, got.Status)
-		chunks, err := b.store.Chunks(t.Context(), made.ID)
-		require.NoError(t, err)
-		require.Len(t, chunks, 3)
+		require.Equal(b, batch.Done, got.Status)
+		chunks, err := b.store.Chunks(b.Context(), made.ID)
+		require.NoError(b, err)
+		require.Len(b, chunks, 3)
 		for _, c := range chunks {
-			require.Regexp(t, "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$", c.ID)
+			require.Regexp(b, "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$", c.ID)
 		}
 		by := map[string]int{}
 		for _, item := range b.items(made.ID) {
-			require.Equal(t, batch.Done, item.Status)
-			require.Equal(t, fmt.Sprint("ran go ", item.Index), item.Result.Stdout)
-			require.Len(t, b.ran(fmt.Sprint("go ", item.Index)), 1)
+			require.Equal(b, batch.Done, item.Status)
+			require.Equal(b, fmt.Sprint("ran go ", item.Index), item.Result.Stdout)
+			require.Len(b, b.ran(fmt.Sprint("go ", item.Index)), 1)
 			by[item.Worker]++
 		}
-		require.Len(t, by, 3)
+		require.Len(b, by, 3)
 		for _, n := range by {
-			require.GreaterOrEqual(t, n, 33, "dealt round robin")
+			require.GreaterOrEqual(b, n, 33, "dealt round robin")
 		}
 	})
 }
@@ -186,30 +193,30 @@ func TestFailedItemsAreTriedElsewhere(t *testing.T) {
 		b.start()
 		arguments := append(numbered("second", 10), numbered("fail", 5)...)
 		made := b.submit(batch.Request{Template: template(-1), Arguments: arguments, MaxAttempts: 3})
-		require.Equal(t, batch.Done, b.await(made.ID, over).Status)
+		require.Equal(b, batch.Done, b.await(made.ID, over).Status)
 		for i, item := range b.items(made.ID) {
 			runs := b.ran(strings.Join(item.Arguments, " "))
 			if i < 10 {
-				require.Equal(t, batch.Done, item.Status)
-				require.Equal(t, 1, item.Attempts)
-				require.NotEqual(t, runs[0], runs[1], "a retry prefers another worker")
+				require.Equal(b, batch.Done, item.Status)
+				require.Equal(b, 1, item.Attempts)
+				require.NotEqual(b, runs[0], runs[1], "a retry prefers another worker")
 				continue
 			}
-			require.Equal(t, batch.PermanentlyFailed, item.Status)
-			require.Equal(t, 3, item.Attempts)
-			require.Len(t, runs, 3)
-			require.Equal(t, "error: no luck", item.Reason)
-			require.Equal(t, &batch.Result{Stderr: "no luck", ExitCode: batch.NoExitCode}, item.Result, "in every store")
+			require.Equal(b, batch.PermanentlyFailed, item.Status)
+			require.Equal(b, 3, item.Attempts)
+			require.Len(b, runs, 3)
+			require.Equal(b, "error: no luck", item.Reason)
+			require.Equal(b, &batch.Result{Stderr: "no luck", ExitCode: batch.NoExitCode}, item.Result, "in every store")
 		}
-		progress, err := b.store.Progress(t.Context(), made.ID)
-		require.NoError(t, err)
-		require.Equal(t, 10, progress[batch.Done])
-		require.Equal(t, 5, progress[batch.PermanentlyFailed])
-		n, err := b.head.Retry(t.Context(), made.ID)
-		require.NoError(t, err)
-		require.Equal(t, 5, n)
+		progress, err := b.store.Progress(b.Context(), made.ID)
+		require.NoError(b, err)
+		require.Equal(b, 10, progress[batch.Done])
+		require.Equal(b, 5, progress[batch.PermanentlyFailed])
+		n, err := b.head.Retry(b.Context(), made.ID)
+		require.NoError(b, err)
+		require.Equal(b, 5, n)
 		b.await(made.ID, over)
-		require.Len(t, b.ran("fail 0"), 6)
+		require.Len(b, b.ran("fail 0"), 6)
 	})
 }
 
@@ -222,11 +229,11 @@ func TestARetryPrefersAnotherWorker(t *testing.T) {
 		b.work(workers.Options{Slots: 4})
 		b.start()
 		made := b.submit(batch.Request{Template: template(1), Arguments: numbered("second", 1), MaxAttempts: 2})
-		require.Equal(t, batch.Done, b.await(made.ID, over).Status)
+		require.Equal(b, batch.Done, b.await(made.ID, over).Status)
 		runs := b.ran("second 0")
-		require.Len(t, runs, 2)
-		require.NotEqual(t, runs[0], runs[1])
-		require.Equal(t, runs[1], b.items(made.ID)[0].Worker)
+		require.Len(b, runs, 2)
+		require.NotEqual(b, runs[0], runs[1])
+		require.Equal(b, runs[1], b.items(made.ID)[0].Worker)
 	})
 }
 
@@ -237,15 +244,15 @@ func TestABatchWaitsForWorkers(t *testing.T) {
 		b.start()
 		made := b.submit(batch.Request{Template: template(2), Arguments: numbered("go", 5)})
 		got := b.await(made.ID, func(x batch.Batch) bool { return x.Reason != "" })
-		require.Equal(t, batch.Created, got.Status)
-		require.Contains(t, got.Reason, "0 of 2 workers")
+		require.Equal(b, batch.Created, got.Status)
+		require.Contains(b, got.Reason, "0 of 2 workers")
 		b.work(workers.Options{Slots: 2})
 		got = b.await(made.ID, func(x batch.Batch) bool { return strings.Contains(x.Reason, "1 of 2") })
-		require.Equal(t, batch.Created, got.Status)
+		require.Equal(b, batch.Created, got.Status)
 		b.work(workers.Options{Slots: 2})
 		got = b.await(made.ID, over)
-		require.Equal(t, batch.Done, got.Status)
-		require.Empty(t, got.Reason)
+		require.Equal(b, batch.Done, got.Status)
+		require.Empty(b, got.Reason)
 	})
 }
 
@@ -255,29 +262,29 @@ func TestABatchStartsWithThoseThereAfterATime(t *testing.T) {
 		b.work(workers.Options{Slots: 2})
 		b.start()
 		made := b.submit(batch.Request{Template: template(7), Arguments: numbered("go", 20)})
-		require.Equal(t, batch.Done, b.await(made.ID, over).Status)
+		require.Equal(b, batch.Done, b.await(made.ID, over).Status)
 	})
 }
 
 // TestALostWorkersItemsRunElsewhere has one of two workers vanish.
 func TestALostWorkersItemsRunElsewhere(t *testing.T) {
 	t.Parallel()
-	eachStore(t, func(b *bed) {
+	eachStoreWith(t, time.Second, func(b *bed) {
 		var lost seam.Worker
 		b.work(workers.Options{Slots: 1, Seam: &lost})
 		b.start()
 		arguments := append([][]string{{"block"}}, numbered("go", 30)...)
 		made := b.submit(batch.Request{Template: template(1), Arguments: arguments})
-		require.Eventually(t, func() bool { return len(b.ran("block")) == 1 }, time.Minute, time.Millisecond)
+		require.Eventually(b, func() bool { return len(b.ran("block")) == 1 }, time.Minute, time.Millisecond)
 		lost.Vanish()
 		b.work(workers.Options{Slots: 2})
 		b.await(made.ID, func(batch.Batch) bool {
 			p, err := b.store.Progress(context.Background(), made.ID)
-			require.NoError(t, err)
+			require.NoError(b, err)
 			return p[batch.Done] == 30 && len(b.ran("block")) == 2
 		})
-		require.NoError(t, b.head.Cancel(t.Context(), made.ID, "enough"))
-		require.Equal(t, batch.PermanentlyFailed, b.await(made.ID, over).Status)
+		require.NoError(b, b.head.Cancel(b.Context(), made.ID, "enough"))
+		require.Equal(b, batch.PermanentlyFailed, b.await(made.ID, over).Status)
 	})
 }
 
@@ -290,14 +297,14 @@ func TestAHeadResumes(t *testing.T) {
 		made := b.submit(batch.Request{Template: template(1), Arguments: numbered("go", 500)})
 		b.await(made.ID, func(batch.Batch) bool {
 			p, err := b.store.Progress(context.Background(), made.ID)
-			require.NoError(t, err)
+			require.NoError(b, err)
 			return p[batch.Done] > 0
 		})
 		stop()
 		b.start()
-		require.Equal(t, batch.Done, b.await(made.ID, over).Status)
+		require.Equal(b, batch.Done, b.await(made.ID, over).Status)
 		for _, item := range b.items(made.ID) {
-			require.Len(t, b.ran(strings.Join(item.Arguments, " ")), 1, "each ran once")
+			require.Len(b, b.ran(strings.Join(item.Arguments, " ")), 1, "each ran once")
 		}
 	})
 }
@@ -317,10 +324,10 @@ func TestTwoHeadsDoNoHarm(t *testing.T) {
 			ids = append(ids, b.submit(r).ID)
 		}
 		for _, id := range ids {
-			require.Equal(t, batch.Done, b.await(id, over).Status)
+			require.Equal(b, batch.Done, b.await(id, over).Status)
 			for _, item := range b.items(id) {
-				require.True(t, item.Status.Over())
-				require.LessOrEqual(t, item.Attempts, 2)
+				require.True(b, item.Status.Over())
+				require.LessOrEqual(b, item.Attempts, 2)
 			}
 		}
 	})
@@ -331,19 +338,19 @@ func TestKeysMakeBatchesRepeatable(t *testing.T) {
 	eachStore(t, func(b *bed) {
 		b.start()
 		r := batch.Request{Template: template(1), Arguments: numbered("go", 3), Key: "k"}
-		first, existed, err := b.head.Submit(t.Context(), r)
-		require.NoError(t, err)
-		require.False(t, existed)
-		again, existed, err := b.head.Submit(t.Context(), r)
-		require.NoError(t, err)
-		require.True(t, existed)
-		require.Equal(t, first.ID, again.ID)
+		first, existed, err := b.head.Submit(b.Context(), r)
+		require.NoError(b, err)
+		require.False(b, existed)
+		again, existed, err := b.head.Submit(b.Context(), r)
+		require.NoError(b, err)
+		require.True(b, existed)
+		require.Equal(b, first.ID, again.ID)
 		r.Arguments[1][1] = "other"
-		_, _, err = b.head.Submit(t.Context(), r)
-		require.ErrorIs(t, err, batch.ErrExists)
+		_, _, err = b.head.Submit(b.Context(), r)
+		require.ErrorIs(b, err, batch.ErrExists)
 		r.Key = ""
 		other := b.submit(r)
-		require.NotEqual(t, first.ID, other.ID)
+		require.NotEqual(b, first.ID, other.ID)
 	})
 }
 
@@ -355,13 +362,13 @@ func TestMistakes(t *testing.T) {
 			{Template: template(1)}, {Template: template(-2), Arguments: numbered("x", 1)},
 			{Template: batch.Template{FunctionID: "none", Method: "x.wasm"}, Arguments: numbered("x", 1)},
 		} {
-			_, _, err := b.head.Submit(t.Context(), r)
-			require.ErrorIs(t, err, batch.ErrBadBatch)
+			_, _, err := b.head.Submit(b.Context(), r)
+			require.ErrorIs(b, err, batch.ErrBadBatch)
 		}
-		require.ErrorIs(t, b.head.Cancel(t.Context(), "none", ""), batch.ErrNotFound)
-		require.ErrorIs(t, b.head.Delete(t.Context(), "none"), batch.ErrNotFound)
-		list, err := b.store.List(t.Context(), false, "", 10)
-		require.NoError(t, err)
-		require.Empty(t, list)
+		require.ErrorIs(b, b.head.Cancel(b.Context(), "none", ""), batch.ErrNotFound)
+		require.ErrorIs(b, b.head.Delete(b.Context(), "none"), batch.ErrNotFound)
+		list, err := b.store.List(b.Context(), false, "", 10)
+		require.NoError(b, err)
+		require.Empty(b, list)
 	})
 }
