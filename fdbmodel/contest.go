@@ -35,7 +35,8 @@ func (k *contest) isOn(now time.Time, attempt int) bool {
 	if attempt > 1 {
 		k.until = now.Add(contestedFor)
 	}
-	return now.Before(k.until)
+	left := k.until.Sub(now)
+	return left > 0 && left <= contestedFor // no longer, if the clock was set back
 }
 
 // seen returns the version of the last transaction if that was a short while ago, and
@@ -43,7 +44,7 @@ func (k *contest) isOn(now time.Time, attempt int) bool {
 func (k *contest) seen(now time.Time) kv.Version {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if now.Sub(k.at) >= recentClaim {
+	if now.Sub(k.at).Abs() >= recentClaim {
 		return kv.NoVersion
 	}
 	return k.last
@@ -59,21 +60,23 @@ func (k *contest) note(version kv.Version, now time.Time) {
 
 // transactIn is transact for a transaction of a contest, or of none if that is nil. It
 // tells fn the version of the contest's last transaction if that was a short while ago,
-// and otherwise kv.NoVersion: who reads at it does not meet that one.
+// and otherwise kv.NoVersion: who reads at it does not meet that one. The turn is only a
+// matter of speed: whoever has it, and whatever becomes of a commit with an unknown
+// result, the store decides what conflicts.
 func (c *Cluster) transactIn(ctx context.Context, k *contest, o kv.Options,
 	fn func(ctx context.Context, tx kv.Attempt, last kv.Version) error,
 ) (kv.Result, error) {
 	if k == nil {
 		return c.transact(ctx, o, func(tx kv.Attempt) error { return fn(ctx, tx, kv.NoVersion) })
 	}
-	now, hasTurn := c.clock.Now(), false
+	hasTurn := false
 	defer func() {
 		if hasTurn {
 			<-k.turn
 		}
 	}()
 	result, err := c.transact(ctx, o, func(tx kv.Attempt) error {
-		if !hasTurn && k.isOn(now, tx.Number) {
+		if !hasTurn && k.isOn(c.clock.Now(), tx.Number) {
 			select {
 			case k.turn <- struct{}{}:
 				hasTurn = true
@@ -81,8 +84,8 @@ func (c *Cluster) transactIn(ctx context.Context, k *contest, o kv.Options,
 				return ctx.Err()
 			}
 		}
-		return fn(ctx, tx, k.seen(now))
+		return fn(ctx, tx, k.seen(c.clock.Now()))
 	})
-	k.note(result.Version, now)
+	k.note(result.Version, c.clock.Now())
 	return result, err
 }
