@@ -1,6 +1,8 @@
 package layout
 
 import (
+	"bytes"
+	"cmp"
 	"math"
 	"time"
 
@@ -25,22 +27,7 @@ func AgeOf(id ID, s *Spec) Age {
 // Compare returns -1 if a is older than b, 1 if it is younger, and 0 if they are the
 // same.
 func (a Age) Compare(b Age) int {
-	if a.Millis != b.Millis {
-		return compare(a.Millis, b.Millis)
-	}
-	for i := range a.ID {
-		if a.ID[i] != b.ID[i] {
-			return compare(a.ID[i], b.ID[i])
-		}
-	}
-	return 0
-}
-
-func compare[T int64 | byte](a, b T) int {
-	if a < b {
-		return -1
-	}
-	return 1
+	return cmp.Or(cmp.Compare(a.Millis, b.Millis), bytes.Compare(a.ID[:], b.ID[:]))
 }
 
 // Youngest is above the age of every future.
