@@ -287,10 +287,17 @@ func (s *server) submitMany(ctx context.Context, in *submitManyInput) (*submitMa
 		return nil, fmt.Errorf("only the first %d of %d futures were submitted: %w", len(handles), len(tasks), err)
 	}
 	out := &submitManyOutput{Status: http.StatusCreated}
-	for _, f := range handles {
-		out.Body.Futures = append(out.Body.Futures, Submitted{ID: f.ID(), Existed: f.Existed(), Unlike: f.Differs()})
-	}
+	out.Body.Futures = submitted(handles)
 	return out, nil
+}
+
+// submitted says of futures whether they existed.
+func submitted(handles []*futures.Future) []Submitted {
+	all := make([]Submitted, len(handles))
+	for i, f := range handles {
+		all[i] = Submitted{ID: f.ID(), Existed: f.Existed(), Unlike: f.Differs()}
+	}
+	return all
 }
 
 type listInput struct {

@@ -207,9 +207,7 @@ func (s *server) submitTasks(ctx context.Context, in *submitTasksInput) (*submit
 		return nil, fmt.Errorf("only the first %d of %d tasks were submitted: %w", len(handles), len(all), err)
 	}
 	out := &submitTasksOutput{Status: http.StatusCreated}
-	for _, f := range handles {
-		out.Body.Tasks = append(out.Body.Tasks, Submitted{ID: f.ID(), Existed: f.Existed()})
-	}
+	out.Body.Tasks = submitted(handles)
 	return out, nil
 }
 
