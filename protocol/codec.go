@@ -1,0 +1,141 @@
+package protocol
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Mistakes in messages.
+var (
+	// ErrMalformed is returned for bytes that are no JSON object, or have a field of
+	// another kind than its type has.
+	ErrMalformed = errors.New("malformed message")
+	// ErrUnknownType is returned for an object whose "type" is missing or unknown.
+	ErrUnknownType = errors.New("unknown type of message")
+	// ErrLimit is returned for a message that exceeds a limit.
+	ErrLimit = errors.New("message exceeds a limit")
+	// ErrInvalid is returned for a message that lacks a field, or has a value in it
+	// that it may not have. The error names the field.
+	ErrInvalid = errors.New("invalid message")
+	// ErrDialect is returned by Encode for a message that the dialect does not have.
+	ErrDialect = errors.New("the dialect has no such message")
+)
+
+// Decode reads a message under DirectLimits; see Limits.Decode.
+func Decode(data []byte) (Message, error) { return DirectLimits().Decode(data) }
+
+// Encode writes a message under DirectLimits; see Limits.Encode.
+func Encode(m Message, d Dialect) ([]byte, error) { return DirectLimits().Encode(m, d) }
+
+// Decode reads one message of any dialect and spelling, and checks it. White
+// space around it is allowed, fields that are not known are ignored, and names
+// of fields may be in upper or lower case, as in b7s. The result doesn't refer
+// to data. It returns ErrMalformed, ErrUnknownType, ErrLimit or ErrInvalid.
+func (l Limits) Decode(data []byte) (Message, error) {
+	if len(data) > l.Bytes {
+		return nil, fmt.Errorf("%w: %d bytes: at most %d", ErrLimit, len(data), l.Bytes)
+	}
+	m, err := decode(data)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.Check(m); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// Encode writes a message in a dialect, without the fields that the dialect
+// doesn't have, as one line without an end of line. It returns ErrInvalid or
+// ErrLimit for what Decode would refuse, and ErrDialect for a message of Futura's
+// own in another dialect. The message is not changed.
+func (l Limits) Encode(m Message, d Dialect) ([]byte, error) {
+	if d != DialectFutura && isOurs(m) {
+		return nil, fmt.Errorf("%w: %s is Futura's own, not of the dialect %s", ErrDialect, m.Type(), d)
+	}
+	m = in(m, d)
+	if err := l.Check(m); err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(wireForm(m, d))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrInvalid, m.Type(), err)
+	}
+	data = data[:len(data)-1]
+	if len(data) > 1 {
+		data = append(data, ',')
+	}
+	data = append(data, `"type":"`+m.Type()+`"}`...)
+	if len(data) > l.Bytes {
+		return nil, fmt.Errorf("%w: %s has %d bytes: at most %d; send fewer items", ErrLimit, m.Type(), len(data), l.Bytes)
+	}
+	return data, nil
+}
+
+// head is what tells the type of a message.
+type head struct {
+	Type    string          `json:"type"`
+	Chunks  json.RawMessage `json:"chunks"`
+	Strands json.RawMessage `json:"strands"`
+}
+
+func decode(data []byte) (Message, error) {
+	var h head
+	if err := json.Unmarshal(data, &h); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	asSingle := h.Type == TypeExecuteResponse && (isObject(h.Chunks) || isObject(h.Strands))
+	if asSingle {
+		h.Type = TypeExecuteBatchResponse
+	}
+	m := newMessage(h.Type)
+	if m == nil {
+		return nil, fmt.Errorf("%w: %.60q", ErrUnknownType, h.Type)
+	}
+	if err := unmarshal(data, m); err != nil {
+		return nil, fmt.Errorf("%s: %w", h.Type, err)
+	}
+	if r, ok := m.(*ExecuteBatchResponse); ok {
+		r.AsSingle = asSingle
+	}
+	return m, nil
+}
+
+func isObject(raw json.RawMessage) bool { return strings.HasPrefix(string(raw), "{") }
+
+// newMessage returns an empty message of a type, or nil.
+func newMessage(name string) Message {
+	for _, m := range Messages() {
+		if m.Type() == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// Messages returns an empty message of each type, those of b7s first.
+func Messages() []Message {
+	return []Message{
+		&HealthCheck{}, &InstallFunction{}, &InstallFunctionResponse{}, &RollCall{}, &RollCallResponse{},
+		&ExecuteBatch{}, &ExecuteBatchResponse{}, &WorkOrderBatch{}, &WorkOrderBatchResponse{},
+		&Execute{}, &ExecuteResponse{}, &WorkOrder{}, &WorkOrderResponse{},
+		&FormCluster{}, &FormClusterResponse{}, &DisbandCluster{},
+		&Hello{}, &HelloResponse{}, &WorkOrderProgress{}, &CancelOrder{}, &Goodbye{}, &Ack{},
+	}
+}
+
+// isOurs reports whether a message is Futura's own.
+func isOurs(m Message) bool {
+	switch m.(type) {
+	case *Hello, *HelloResponse, *WorkOrderProgress, *CancelOrder, *Goodbye, *Ack:
+		return true
+	default:
+		return false
+	}
+}
+
+// clamp bounds a number to the 32 bits that it has on the wire.
+func clamp(n uint64) uint64 { return min(n, math.MaxUint32) }

@@ -1,0 +1,131 @@
+package protocol
+
+import "github.com/futura-run/futura/batch"
+
+// Template is what all items of a batch have in common.
+type Template struct {
+	// FunctionID is the id that the function was installed with, or "go:NAME" for a
+	// function of Go. At most MaxName bytes, without a separator of paths.
+	FunctionID string `json:"function_id"`
+	// Method is the file of the function that is run, such as "echo.wasm". At most
+	// MaxName bytes, without a separator of paths. Functions of Go and orders with a Module
+	// may have none.
+	Method string `json:"method"`
+	// Config is how it is run. Left out if it is empty.
+	Config Config `json:"config,omitzero"`
+}
+
+// ItemID returns the id of the work item with these arguments; see batch.ItemID.
+func (t *Template) ItemID(arguments []string) string {
+	return batch.ItemID(&batch.Template{FunctionID: t.FunctionID, Method: t.Method}, arguments)
+}
+
+// Invocation is how b7s writes what an item runs, without its arguments.
+func (t *Template) Invocation() string { return t.FunctionID + "/" + t.Method }
+
+// Config is how a function is run. Every field may be left out.
+type Config struct {
+	// Runtime is for b7s's runtime.
+	Runtime *Runtime `json:"runtime,omitempty"`
+	// Environment is added to the environment of the function.
+	Environment []batch.EnvVar `json:"env_vars,omitempty"`
+	// Stdin is the standard input.
+	Stdin string `json:"stdin,omitempty"`
+	// Permissions are those of b7s's runtime.
+	Permissions []string `json:"permissions,omitempty"`
+	// Aggregation merges equal results of many nodes.
+	Aggregation *Aggregation `json:"result_aggregation,omitempty"`
+	// Attributes are those that a node must have.
+	Attributes *Attributes `json:"attributes,omitempty"`
+	// Nodes is how many nodes take part: the first n, all that answer in time (-1),
+	// or one (0).
+	Nodes int `json:"number_of_nodes,omitempty"`
+	// Timeout bounds one attempt, in seconds. 0 is no bound.
+	Timeout int `json:"timeout,omitempty"`
+	// Consensus is "", "raft" or "pbft".
+	Consensus string `json:"consensus_algorithm,omitempty"`
+	// Threshold is the part of the nodes that must answer, from 0 to 1.
+	Threshold float64 `json:"threshold,omitempty"`
+}
+
+// Runtime configures b7s's runtime.
+type Runtime struct {
+	Entry   string `json:"entry,omitempty"`
+	RunTime uint64 `json:"run_time,omitempty"`
+	Debug   bool   `json:"debug_info,omitempty"`
+	Fuel    uint64 `json:"limited_fuel,omitempty"`
+	Memory  uint64 `json:"limited_memory,omitempty"`
+	Logger  string `json:"runtime_logger,omitempty"`
+	Drivers string `json:"drivers_root_path,omitempty"`
+}
+
+// Aggregation is how results of many nodes are merged.
+type Aggregation struct {
+	Enable     bool        `json:"enable,omitempty"`
+	Type       string      `json:"type,omitempty"`
+	Parameters []Parameter `json:"parameters,omitempty"`
+}
+
+// Parameter is a name with a value.
+type Parameter struct {
+	Name  string `json:"name,omitempty"`
+	Value string `json:"value,omitempty"`
+}
+
+// Attributes are what a node must have to take part.
+type Attributes struct {
+	// Values are equal to those of the node.
+	Values []Parameter `json:"values,omitempty"`
+	// Attested says that someone must have signed them.
+	Attested bool `json:"attestation_required,omitempty"`
+	// Attestors are who must have signed them.
+	Attestors Attestors `json:"attestors"`
+}
+
+// Attestors are the peers that must have signed attributes.
+type Attestors struct {
+	Each  []string `json:"each,omitempty"`
+	OneOf []string `json:"one_of,omitempty"`
+}
+
+// NodeResult is how one run of a function ended.
+type NodeResult struct {
+	// Code is CodeOK for a run that succeeded, and empty where nothing was run.
+	Code   Code   `json:"code"`
+	Result Output `json:"result"`
+	Usage  Usage  `json:"usage"`
+	// Signature signs the result, if the node signs.
+	Signature string `json:"signature,omitempty"`
+	PBFT      PBFT   `json:"pbft"`
+	// Metadata is any JSON that the node adds.
+	Metadata Raw `json:"metadata,omitempty"`
+}
+
+// OK reports whether the function was run and succeeded. A node that did not run
+// it says so by an empty code, with exit code 0.
+func (r *NodeResult) OK() bool { return r.Code == CodeOK && r.Result.ExitCode == 0 }
+
+// Output is what a run left behind. Bytes that are no UTF-8 are lost in it.
+type Output struct {
+	Stdout   string `json:"stdout"`
+	Stderr   string `json:"stderr"`
+	ExitCode int    `json:"exit_code"`
+}
+
+// Usage is what a run used; zeros are left out.
+type Usage struct {
+	// WallClock, CPUUser and CPUSystem are in nanoseconds.
+	WallClock int64 `json:"wall_clock_time,omitempty"`
+	CPUUser   int64 `json:"cpu_user_time,omitempty"`
+	CPUSystem int64 `json:"cpu_sys_time,omitempty"`
+	// MemoryMaxKB is in units of 1024 bytes.
+	MemoryMaxKB int64 `json:"memory_max_kb,omitempty"`
+}
+
+// ItemResult is the result of one work item. Its OK is that of NodeResult.
+type ItemResult struct {
+	NodeResult
+	// Invocation is FUNCTION/METHOD.
+	Invocation string   `json:"function_invocation,omitempty"`
+	Arguments  []string `json:"arguments,omitempty"`
+}

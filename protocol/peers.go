@@ -1,0 +1,143 @@
+package protocol
+
+// Hello introduces a worker to a head: after connecting, and whenever something
+// in it changes. The head answers with HelloResponse.
+type Hello struct {
+	Envelope
+	// Version is that of the worker's program.
+	Version string `json:"version,omitempty"`
+	// Incarnation is drawn at each start of the process: 16 hex digits.
+	Incarnation string `json:"incarnation"`
+	// Name is for people.
+	Name     string            `json:"name,omitempty"`
+	Capacity Capacity          `json:"capacity"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	// Functions are full names, such as "go:resize", or "wasm:*" for any module.
+	Functions []string `json:"functions,omitempty"`
+	// MaxChunk is how many items the worker takes in one chunk; 0 is no bound of its
+	// own.
+	MaxChunk int `json:"max_chunk,omitempty"`
+	// Kept are the chunks whose results it still has.
+	Kept []Kept `json:"kept,omitempty"`
+	// Running are the ids of the chunks that it runs.
+	Running []string `json:"running,omitempty"`
+}
+
+// Type returns TypeHello.
+func (*Hello) Type() string { return TypeHello }
+
+// Capacity is what a worker offers.
+type Capacity struct {
+	// Slots is how many items it runs at a time.
+	Slots int `json:"slots"`
+	// CPUMillis and GPUMillis are in thousandths of one.
+	CPUMillis int64 `json:"cpu_millis,omitempty"`
+	RAMBytes  int64 `json:"ram_bytes,omitempty"`
+	GPUMillis int64 `json:"gpu_millis,omitempty"`
+}
+
+// Kept names a chunk whose results a worker has.
+type Kept struct {
+	ChunkID string `json:"chunk_id"`
+	Ticket  string `json:"ticket,omitempty"`
+}
+
+// HelloResponse is the head's answer to Hello.
+type HelloResponse struct {
+	Envelope
+	// Code is CodeOK if the worker is a member now.
+	Code    Code   `json:"code"`
+	Message string `json:"message,omitempty"`
+	// Head names the head.
+	Head string `json:"head,omitempty"`
+	// HeartbeatMS is how often the worker reports on each chunk that it runs, and
+	// DeadAfterMS after which silence it counts as lost, in milliseconds.
+	HeartbeatMS int64 `json:"heartbeat_ms,omitempty"`
+	DeadAfterMS int64 `json:"dead_after_ms,omitempty"`
+	// Wanted are chunks whose results the worker should send.
+	Wanted []string `json:"wanted,omitempty"`
+	// Unknown are chunks that the worker should forget.
+	Unknown []string `json:"unknown,omitempty"`
+}
+
+// Type returns TypeHelloResponse.
+func (*HelloResponse) Type() string { return TypeHelloResponse }
+
+// WorkOrderProgress says how far a chunk is, so that a head can tell a busy
+// worker from a lost one. It is answered by Ack.
+type WorkOrderProgress struct {
+	Envelope
+	ChunkID string `json:"chunk_id"`
+	Ticket  string `json:"ticket,omitempty"`
+	// Running and Done count items.
+	Running int `json:"running"`
+	Done    int `json:"done"`
+	// Items are the places of those that run now.
+	Items []int `json:"items,omitempty"`
+}
+
+// Type returns TypeWorkOrderProgress.
+func (*WorkOrderProgress) Type() string { return TypeWorkOrderProgress }
+
+// CancelOrder asks a worker to stop items of a chunk. It is answered by Ack.
+type CancelOrder struct {
+	Envelope
+	ChunkID string `json:"chunk_id"`
+	// Indexes are the places of the items; none stands for all.
+	Indexes []int  `json:"indexes,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// Type returns TypeCancelOrder.
+func (*CancelOrder) Type() string { return TypeCancelOrder }
+
+// Goodbye says that a worker takes no more chunks. It finishes those that it
+// has, except what it returns. It is answered by Ack.
+type Goodbye struct {
+	Envelope
+	// Returned is what it has not run and will not run.
+	Returned []Returned `json:"returned,omitempty"`
+}
+
+// Type returns TypeGoodbye.
+func (*Goodbye) Type() string { return TypeGoodbye }
+
+// Returned names items that a worker gives back.
+type Returned struct {
+	ChunkID string `json:"chunk_id"`
+	// Indexes are the places of the items; none stands for all.
+	Indexes []int `json:"indexes,omitempty"`
+}
+
+// Ack answers a message on StreamFutura that has no answer of its own.
+type Ack struct {
+	Envelope
+	// Code: for WorkOrderBatch CodeAccepted (taken), CodeUnavailable (busy), CodeNotFound (unknown function) or
+	// CodeConflict (it has the chunk already, and its results will come); for
+	// WorkOrderBatchResponse CodeOK (stored: forget it), CodeUnavailable (keep it and
+	// send it again) or CodeGone (not wanted: forget it); for others CodeOK.
+	Code    Code   `json:"code"`
+	Message string `json:"message,omitempty"`
+	// ChunkID is that of the message that is answered, if it has one.
+	ChunkID string `json:"chunk_id,omitempty"`
+}
+
+// Type returns TypeAck.
+func (*Ack) Type() string { return TypeAck }
+
+// BlobRequest opens a blob stream: one line of JSON. It is no Message.
+type BlobRequest struct {
+	// ID is the content id of the blob.
+	ID string `json:"id"`
+	// Offset is the first byte that is wanted, to go on after a cut.
+	Offset int64 `json:"offset,omitempty"`
+}
+
+// BlobResponse is the answer to BlobRequest: one line of JSON, then the bytes
+// from the offset on if Code is CodeOK.
+type BlobResponse struct {
+	Code Code `json:"code"`
+	// Size is that of the whole blob, in bytes.
+	Size    int64  `json:"size"`
+	Message string `json:"message,omitempty"`
+}
