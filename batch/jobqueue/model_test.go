@@ -25,19 +25,24 @@ type model struct {
 	busy      map[uint64]bool // that run, or wait for their second attempt
 	waiting   map[uint64]bool
 	done      map[uint64]bool
+	poisoned  map[uint64]bool // of those that are done: they are parked as the progress passes them
 	parked    map[uint64]bool
 }
 
 func (m *model) restart() {
 	m.next, m.busy, m.waiting, m.done = m.processed+1, map[uint64]bool{}, map[uint64]bool{}, map[uint64]bool{}
+	m.poisoned = map[uint64]bool{}
 	m.fill()
 }
 
 // fill starts what may be started, after the progress has advanced.
 func (m *model) fill() {
 	for m.done[m.processed+1] {
-		delete(m.done, m.processed+1)
 		m.processed++
+		delete(m.done, m.processed)
+		if m.poisoned[m.processed] {
+			m.parked[m.processed] = true
+		}
 	}
 	for m.next <= m.pushed && len(m.busy) < m.max && (m.ahead == 0 || m.next <= m.processed+m.ahead) {
 		m.busy[m.next] = true
@@ -118,9 +123,13 @@ func (p *program) do(s step) error {
 		}
 	case "fail":
 		p.fail(p.pick(s.n, p.busy))
+	case "fail twice":
+		index := p.pick(s.n, p.busy)
+		p.fail(index)
+		p.wait()
+		p.fail(index)
 	case "wait":
-		elapse(2 * time.Second)
-		clear(p.waiting)
+		p.wait()
 	case "crash":
 		p.crash()
 		return p.start()
@@ -128,14 +137,21 @@ func (p *program) do(s step) error {
 	return nil
 }
 
+// wait lets all jobs that wait begin their next attempt.
+func (p *program) wait() {
+	elapse(2 * time.Second)
+	clear(p.waiting)
+}
+
+// fail has a job fail that runs.
 func (p *program) fail(index uint64) {
-	if index == 0 || p.waiting[index] {
+	if !p.busy[index] || p.waiting[index] {
 		return
 	}
 	p.attempts[index]++
 	p.consumer.NotifyJobFailed(jobqueue.Job[uint64]{Index: index, Value: index, Attempt: p.attempts[index]}, errPoison)
 	if p.park && p.attempts[index] == 2 {
-		p.parked[index] = true
+		p.poisoned[index] = true
 		p.end(index)
 		return
 	}
@@ -168,7 +184,7 @@ func TestConsumerFollowsTheModel(t *testing.T) {
 			park: rapid.Bool().Draw(rt, "park"), parked: map[uint64]bool{},
 		}}
 		steps := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) step {
-			what := []string{"push", "push", "done", "done", "done", "done again", "fail", "wait", "crash"}
+			what := []string{"push", "push", "done", "done", "done", "done again", "fail", "fail twice", "wait", "crash"}
 			return step{rapid.SampledFrom(what).Draw(rt, "step"), rapid.IntRange(1, 20).Draw(rt, "n")}
 		}), 1, 60).Draw(rt, "steps")
 		var problem error
