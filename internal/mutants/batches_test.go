@@ -1,0 +1,17 @@
+package mutants
+
+// batchMutants are faults in how a head drives batches.
+func batchMutants() []mutant {
+	resumes := suites{{of: "batch/head", run: "ResumedAtOnce"}}
+	return []mutant{
+		{name: "batches are resumed one after the other", file: "batch/head/head.go", by: resumes,
+			old: "\th.wg.Go(func() { d.run(ctx) })\n",
+			new: "\th.mu.Unlock()\n\td.run(ctx)\n\th.mu.Lock()\n"},
+		{name: "chunks are resumed one after the other", file: "batch/head/record.go", by: resumes,
+			old: "\td.head.wg.Go(func() {\n",
+			new: "\tfunc(run func()) { run() }(func() {\n"},
+		{name: "a peer has the id of its worker", file: "batch/head/driver.go", by: suites{{of: "batch/head", run: "Peer"}},
+			old: "Worker: w.Worker, Peer: w.Peer,",
+			new: "Worker: w.Worker,"},
+	}
+}
