@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"crypto/md5"
 	"crypto/sha256"
 	"encoding/binary"
@@ -270,7 +271,15 @@ type Chunk struct {
 	// Items is how many it was given, those that were given again counted once.
 	Items     int       `json:"items"`
 	CreatedAt time.Time `json:"created_at"`
+	// Peer is the id by which others know the worker, empty if that is Worker.
+	Peer string `json:"peer,omitempty"`
+	// FinishedAt is when Settle found the chunk Done, or Release made it Failed; zero
+	// while it has items in progress.
+	FinishedAt time.Time `json:"finished_at,omitzero"`
 }
+
+// PeerID is what b7s calls the chunk's peer: Peer, or else the worker's own id.
+func (c Chunk) PeerID() string { return cmp.Or(c.Peer, c.Worker) }
 
 // Progress is how many items of a batch are in each state.
 type Progress map[Status]int

@@ -196,6 +196,10 @@ func (o *Options) validate() error {
 		if err := layout.CheckLabel(name, value); err != nil {
 			return err
 		}
+		if name == layout.LabelPeer {
+			return fmt.Errorf("%w: label %s: only peers have it, given by the head that they are connected to",
+				layout.ErrBadName, name)
+		}
 	}
 	for _, queue := range o.Queues {
 		if err := layout.CheckQueueName(queue); err != nil {

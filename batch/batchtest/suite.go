@@ -46,7 +46,7 @@ func Run(t *testing.T, h Harness) {
 		{"Waiting", testWaiting}, {"Reason", testReason}, {"Watch", testWatch},
 		{"SecondHandle", testSecondHandle}, {"Describe", testDescribe}, {"CancelledContext", testCancelledContext},
 		{"Assign", testAssign}, {"AssignAgain", testAssignAgain}, {"AssignOnlyWhatWaits", testAssignOnlyWhatWaits},
-		{"TwoHeadsAssign", testTwoHeadsAssign}, {"Complete", testComplete}, {"Outputs", testOutputs},
+		{"TwoHeadsAssign", testTwoHeadsAssign}, {"Chunks", testChunks}, {"Complete", testComplete}, {"Outputs", testOutputs},
 		{"Attempts", testAttempts}, {"Permanent", testPermanent}, {"StaleCompletions", testStaleCompletions},
 		{"Release", testRelease}, {"ReleaseKeepsAttempts", testReleaseKeepsAttempts}, {"Settle", testSettle},
 		{"SettleWaitsForFailedItems", testSettleWaitsForFailedItems},

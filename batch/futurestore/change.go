@@ -22,6 +22,7 @@ func (s *Store) Assign(ctx context.Context, c *batch.Chunk, items []int) ([]int,
 	}
 	chunk := layout.BatchChunk{
 		ID: c.ID, Worker: layout.WorkerID(c.Worker), Status: int(batch.InProgress), CreatedAt: c.CreatedAt.UnixMilli(),
+		Peer: c.Peer,
 	}
 	items = slices.DeleteFunc(slices.Clone(items), func(index int) bool { return index < 0 || index >= b.Items })
 	slices.Sort(items)
@@ -30,7 +31,7 @@ func (s *Store) Assign(ctx context.Context, c *batch.Chunk, items []int) ([]int,
 		// Only this says how many; a chunk that says too few misleads people alone.
 		made, failed := s.cluster.UpdateChunk(ctx, b.ID, c.ID, func(c *layout.BatchChunk) (bool, error) {
 			c.Items += added
-			c.Status = int(batch.InProgress)
+			c.Status, c.FinishedAt = int(batch.InProgress), 0
 			return true, nil
 		})
 		c.Items, c.Status = made.Items, batch.InProgress
@@ -101,7 +102,10 @@ func (s *Store) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) {
 	for i, r := range records {
 		chunks[i] = batch.Chunk{
 			ID: r.ID, Batch: id, Worker: string(r.Worker), Status: batch.Status(r.Status), Items: r.Items,
-			CreatedAt: time.UnixMilli(r.CreatedAt).UTC(),
+			CreatedAt: time.UnixMilli(r.CreatedAt).UTC(), Peer: r.Peer,
+		}
+		if r.FinishedAt != 0 {
+			chunks[i].FinishedAt = time.UnixMilli(r.FinishedAt).UTC()
 		}
 	}
 	return chunks, nil
@@ -117,7 +121,7 @@ func (s *Store) Release(ctx context.Context, id, chunk string) (int, error) {
 	c, err := s.cluster.UpdateChunk(ctx, id, chunk, func(c *layout.BatchChunk) (bool, error) {
 		write := !batch.Status(c.Status).Over()
 		if write {
-			c.Status = int(batch.Failed)
+			c.Status, c.FinishedAt = int(batch.Failed), s.cluster.Now().UnixMilli()
 		}
 		return write, nil
 	})

@@ -314,7 +314,7 @@ func (s *Store) Settle(ctx context.Context, id string, now time.Time) (batch.Bat
 	if err != nil {
 		return b, err
 	}
-	if err := s.settleChunks(ctx, id); err != nil || b.Status.Over() {
+	if err := s.settleChunks(ctx, id, now); err != nil || b.Status.Over() {
 		return b, err
 	}
 	counts, err := s.cluster.OwnerCounts(ctx, layout.DefaultQueue, id)
@@ -337,7 +337,7 @@ func (s *Store) Settle(ctx context.Context, id string, now time.Time) (batch.Bat
 	return batchOf(&r)
 }
 
-func (s *Store) settleChunks(ctx context.Context, id string) error {
+func (s *Store) settleChunks(ctx context.Context, id string, now time.Time) error {
 	chunks, err := s.cluster.BatchChunks(ctx, id)
 	if err != nil {
 		return err
@@ -352,7 +352,7 @@ func (s *Store) settleChunks(ctx context.Context, id string) error {
 		}
 		_, err := s.cluster.UpdateChunk(ctx, id, c.ID, func(c *layout.BatchChunk) (bool, error) {
 			write := batch.Status(c.Status) == batch.InProgress
-			c.Status = int(batch.Done)
+			c.Status, c.FinishedAt = int(batch.Done), now.UnixMilli()
 			return write, nil
 		})
 		if err != nil && !errors.Is(err, fdbmodel.ErrNotFound) {

@@ -40,7 +40,7 @@ func (c *Cluster) Check(ctx context.Context, t *batch.Template) error {
 
 // RollCall implements Dispatcher: the registered workers of the queue that know
 // the function, those with the most free slots first.
-func (c *Cluster) RollCall(ctx context.Context, t *batch.Template) ([]string, error) {
+func (c *Cluster) RollCall(ctx context.Context, t *batch.Template) ([]Candidate, error) {
 	function, err := futurestore.Function(ctx, c.cluster, t)
 	if err != nil {
 		return nil, err
@@ -55,9 +55,9 @@ func (c *Cluster) RollCall(ctx context.Context, t *batch.Template) ([]string, er
 	sort.SliceStable(members, func(i, j int) bool {
 		return members[i].Heartbeat.Free.Slots > members[j].Heartbeat.Free.Slots
 	})
-	workers := make([]string, len(members))
+	workers := make([]Candidate, len(members))
 	for i := range members {
-		workers[i] = string(members[i].ID)
+		workers[i] = Candidate{Worker: string(members[i].ID), Peer: members[i].Labels[layout.LabelPeer]}
 	}
 	return workers, nil
 }

@@ -16,7 +16,7 @@ func TestItemsAreDealtRoundRobin(t *testing.T) {
 	for i := range items {
 		items[i].Index = i
 	}
-	workers, turn := []string{"a", "b", "c"}, 0
+	workers, turn := []Candidate{{Worker: "a"}, {Worker: "b"}, {Worker: "c"}}, 0
 	dealt := func(items []batch.Item) (indexes [][]int) {
 		for _, part := range deal(items, workers, &turn) {
 			indexes = append(indexes, indexesOf(part))

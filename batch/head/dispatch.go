@@ -19,7 +19,7 @@ type Dispatcher interface {
 
 	// RollCall returns the workers that answer and can run a template, the first
 	// to answer or the least busy first.
-	RollCall(ctx context.Context, t *batch.Template) ([]string, error)
+	RollCall(ctx context.Context, t *batch.Template) ([]Candidate, error)
 
 	// Run has a worker run the items of a chunk, and delivers how their attempts
 	// ended, whole or in parts, each item once. It returns when all have been
@@ -32,6 +32,13 @@ type Dispatcher interface {
 	// Cancel asks the worker of a chunk that runs to stop. Run delivers how the
 	// items have ended then.
 	Cancel(ctx context.Context, o Order, reason string) error
+}
+
+// Candidate is a worker that can run a template.
+type Candidate struct {
+	// Worker is the worker's id, and Peer the one by which others know it, empty if
+	// that is Worker.
+	Worker, Peer string
 }
 
 // Order is a chunk for its worker.

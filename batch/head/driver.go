@@ -150,7 +150,7 @@ func (d *driver) step(ctx context.Context) (next time.Time, over bool, err error
 
 // choose holds a roll call for items: those who have failed few of them come
 // first. It returns no workers while the batch waits for more.
-func (d *driver) choose(ctx context.Context, b *batch.Batch, items []batch.Item) ([]string, error) {
+func (d *driver) choose(ctx context.Context, b *batch.Batch, items []batch.Item) ([]Candidate, error) {
 	o := &d.head.options
 	workers, err := o.Dispatcher.RollCall(ctx, &b.Template)
 	if err != nil {
@@ -170,7 +170,7 @@ func (d *driver) choose(ctx context.Context, b *batch.Batch, items []batch.Item)
 			failures[w]++
 		}
 	}
-	slices.SortStableFunc(workers, func(a, b string) int { return failures[a] - failures[b] })
+	slices.SortStableFunc(workers, func(a, b Candidate) int { return failures[a.Worker] - failures[b.Worker] })
 	if len(workers) >= want {
 		d.since = time.Time{}
 		return workers[:want], d.setReason(ctx, "")
@@ -209,12 +209,14 @@ func (d *driver) setReason(ctx context.Context, reason string) error {
 }
 
 // round gives all items that wait to workers, in one chunk for each.
-func (d *driver) round(ctx context.Context, b *batch.Batch, workers []string, items []batch.Item) error {
+func (d *driver) round(ctx context.Context, b *batch.Batch, workers []Candidate, items []batch.Item) error {
 	o := &d.head.options
 	now := d.head.now().UTC().Truncate(time.Millisecond)
 	chunks := make([]batch.Chunk, len(workers))
 	for i, w := range workers {
-		chunks[i] = batch.Chunk{ID: d.head.newID(), Batch: b.ID, Worker: w, Status: batch.InProgress, CreatedAt: now}
+		chunks[i] = batch.Chunk{
+			ID: d.head.newID(), Batch: b.ID, Worker: w.Worker, Peer: w.Peer, Status: batch.InProgress, CreatedAt: now,
+		}
 	}
 	given := make([][]batch.Item, len(workers))
 	turn := 0
@@ -296,12 +298,12 @@ func only(items []batch.Item, indexes []int) []batch.Item {
 
 // deal hands items out round robin, from turn on. An item that a worker has
 // failed goes to the next one that has not, if there is one.
-func deal(items []batch.Item, workers []string, turn *int) [][]batch.Item {
+func deal(items []batch.Item, workers []Candidate, turn *int) [][]batch.Item {
 	parts := make([][]batch.Item, len(workers))
 	for i := range items {
 		to := *turn
 		for n := range workers {
-			if at := (*turn + n) % len(workers); !slices.Contains(items[i].FailedOn, workers[at]) {
+			if at := (*turn + n) % len(workers); !slices.Contains(items[i].FailedOn, workers[at].Worker) {
 				to = at
 				break
 			}

@@ -54,8 +54,8 @@ type reach struct{ *outage }
 
 func (o reach) Check(context.Context, *batch.Template) error { return nil }
 
-func (o reach) RollCall(context.Context, *batch.Template) ([]string, error) {
-	return []string{"w"}, nil
+func (o reach) RollCall(context.Context, *batch.Template) ([]head.Candidate, error) {
+	return []head.Candidate{{Worker: "w"}}, nil
 }
 
 func (o reach) Run(ctx context.Context, order head.Order, deliver func(context.Context, []batch.Completion) error,

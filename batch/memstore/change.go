@@ -49,7 +49,7 @@ func (s *Store) Assign(ctx context.Context, c *batch.Chunk, items []int) ([]int,
 	if target != nil && target.running > 0 {
 		slices.Sort(target.members)
 		target.members = slices.Compact(target.members)
-		target.Items, target.Status = len(target.members), batch.InProgress
+		target.Items, target.Status, target.FinishedAt = len(target.members), batch.InProgress, time.Time{}
 		r.batch.Status = batch.InProgress
 		r.ring()
 	}
@@ -78,7 +78,7 @@ func (s *Store) Release(ctx context.Context, id, chunkID string) (int, error) {
 		}
 	}
 	if c.Status != batch.Done {
-		c.Status = batch.Failed
+		c.Status, c.FinishedAt = batch.Failed, now
 	}
 	r.ring()
 	return len(running), nil
@@ -154,7 +154,7 @@ func (s *Store) Settle(ctx context.Context, id string, now time.Time) (batch.Bat
 	changed := false
 	for _, c := range r.chunks {
 		if c.Status == batch.InProgress && c.running == 0 {
-			c.Status, changed = batch.Done, true
+			c.Status, c.FinishedAt, changed = batch.Done, milliseconds(now), true
 		}
 	}
 	if !r.batch.Status.Over() && batch.Progress(r.counts).Over(len(r.items)) {

@@ -83,7 +83,7 @@ func (s *Store) openChunk(ctx context.Context, c *batch.Chunk) (made bool, err e
 	key := chunkKey(c.Batch, c.ID)
 	_, err = s.chunks.InsertOne(ctx, &chunkDocument{
 		Key: key, ID: key, Batch: c.Batch, Worker: c.Worker, Status: int32(batch.Created),
-		CreatedAt: milliseconds(createdAt),
+		CreatedAt: milliseconds(createdAt), Peer: c.Peer,
 	})
 	if mongo.IsDuplicateKeyError(err) {
 		return false, nil
@@ -138,7 +138,8 @@ func (s *Store) begin(ctx context.Context, c *batch.Chunk, n int, isNew bool) er
 		}
 	}
 	_, err := update(ctx, s.chunks, bson.D{field("_id", key)}, bson.D{
-		set(status(batch.InProgress)), field("$max", bson.D{field("items", int32(n))}), increment("version"),
+		set(status(batch.InProgress)), unset("finished_at"), field("$max", bson.D{field("items", int32(n))}),
+		increment("version"),
 	}, "begin chunk %s of batch %s", c.ID, c.Batch)
 	if err == nil {
 		_, err = update(ctx, s.batches, visible(c.Batch, status(batch.Created)), bson.D{set(status(batch.InProgress))},
@@ -185,7 +186,8 @@ func (s *Store) Release(ctx context.Context, id, chunk string) (int, error) {
 		return a + b, err
 	}
 	notDone := bson.D{field("_id", chunkKey(id, chunk)), field("status", bson.D{field("$ne", int32(batch.Done))})}
-	_, err = update(ctx, s.chunks, notDone, bson.D{set(status(batch.Failed))}, "release chunk %s of batch %s", chunk, id)
+	_, err = update(ctx, s.chunks, notDone, bson.D{set(status(batch.Failed), field("finished_at", at))},
+		"release chunk %s of batch %s", chunk, id)
 	if err == nil && !d.cancelled() {
 		err = s.endIfCancelled(ctx, id)
 	}

@@ -151,7 +151,9 @@ type chunkDocument struct {
 	Items     int32     `bson:"items"`
 	CreatedAt time.Time `bson:"created_at"`
 	// Version counts how often it was given items.
-	Version int32 `bson:"version"`
+	Version    int32     `bson:"version"`
+	Peer       string    `bson:"peer,omitempty"`
+	FinishedAt time.Time `bson:"finished_at,omitempty"`
 }
 
 // itemKey is the key of an item's document. Within a batch, keys are in the order
@@ -178,7 +180,7 @@ func chunkOf(key string) string { return key[strings.LastIndexByte(key, ':')+1:]
 func (d *chunkDocument) chunk() batch.Chunk {
 	return batch.Chunk{
 		ID: chunkOf(d.ID), Batch: d.Batch, Worker: d.Worker, Status: batch.Status(d.Status), Items: int(d.Items),
-		CreatedAt: utc(d.CreatedAt),
+		CreatedAt: utc(d.CreatedAt), Peer: d.Peer, FinishedAt: utc(d.FinishedAt),
 	}
 }
 

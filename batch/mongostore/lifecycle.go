@@ -65,7 +65,7 @@ func (s *Store) settleChunks(ctx context.Context, d *batchDocument, now time.Tim
 	for i := range chunks {
 		c := &chunks[i]
 		as := bson.D{field("_id", c.ID), field("status", c.Status), field("version", c.Version)}
-		change := bson.D{set(status(batch.Done))}
+		change := bson.D{set(status(batch.Done), field("finished_at", milliseconds(now)))}
 		switch {
 		case running[c.ID] == (c.Status == int32(batch.InProgress)):
 			if !running[c.ID] && now.Sub(c.CreatedAt) > abandonedAfter {

@@ -53,6 +53,7 @@ func TestEveryRouteAsksForItsPermission(t *testing.T) {
 		"GET /api/v1/futures/{id}/events":        stack.Read,
 		"POST /api/v1/functions/requests/result": stack.Read, "GET /api/v1/futures": stack.Read,
 		"POST " + submitPath: stack.Submit, "POST " + batchesPath + "/{id}:cancel": stack.Submit,
+		"GET " + batchesPath + "/{id}/chunks": stack.Read,
 		"POST " + batchesPath + "/{id}:retry": stack.Submit, "POST /api/v1/futures": stack.Submit,
 		"POST /api/v1/functions/execute": stack.Submit, "POST /api/v1/futures:submit": stack.Submit,
 		"POST /api/v1/functions/install": stack.Admin, "DELETE " + batchesPath + "/{id}": stack.Admin,

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,7 +62,7 @@ type chunksBody struct {
 }
 
 type chunkBody struct {
-	Peer    string                `json:"peer" doc:"The worker"`
+	Peer    string                `json:"peer" doc:"The worker's libp2p peer id, or else its own"`
 	Results map[string]resultBody `json:"results" doc:"By the MD5 of FUNCTION/METHOD ARGUMENTS"`
 }
 
@@ -136,6 +137,10 @@ func (s *server) spoolResults(ctx context.Context, to *spool, b *batch.Batch) er
 	if err := stack.Reserve(ctx, spoolMemory); err != nil {
 		return err
 	}
+	peers, err := s.peers(ctx, b.ID)
+	if err != nil {
+		return err
+	}
 	return s.eachItem(ctx, b.ID, 0, b.Items, nil, func(item *batch.Item) error {
 		if item.Chunk == "" || !item.Status.Over() && item.Status != batch.Failed {
 			return nil
@@ -143,7 +148,7 @@ func (s *server) spoolResults(ctx context.Context, to *spool, b *batch.Batch) er
 		body := resultOf(b, item)
 		stdout := body.Result.Stdout
 		body.Result.Stdout = placeholder
-		return to.add(item.Chunk, item.Worker, item.ID, func(w io.Writer) error {
+		return to.add(item.Chunk, cmp.Or(peers[item.Chunk], item.Worker), item.ID, func(w io.Writer) error {
 			return writeSpliced(w, &body, stdoutField, stdout)
 		})
 	})

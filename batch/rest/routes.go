@@ -107,6 +107,13 @@ func (s *server) registerBatches() {
 				"permanently_failed, or their numbers")),
 	})
 	s.Handle(stack.Route{
+		Permission: stack.Read, Handle: ofBatch(s.listChunks), Out: chunkList{},
+		Operation: operation(http.MethodGet, one+"/chunks", tag, "batch-chunks", "List the chunks of a batch",
+			"What each worker was given of it, in the order of their creation.",
+			parameter("query", "limit", "integer", "1 to 500. Default 100"),
+			parameter("query", "after", "string", "The next of the previous page")),
+	})
+	s.Handle(stack.Route{
 		Permission: stack.Read, Handle: ofBatch(s.events), Stream: true,
 		OutStream: map[string]any{"text/event-stream": batchView{}},
 		Operation: operation(http.MethodGet, one+"/events", tag, "batch-events", "Follow a batch by server-sent events",

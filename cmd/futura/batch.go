@@ -86,7 +86,7 @@ func (a *app) batchCommand() *cobra.Command {
 		Example: "  futura batch submit --function ID --method echo.wasm --file urls.csv --wait\n  futura batch list",
 	}
 	cmd.AddCommand(a.batchSubmitCommand(), a.batchStatusCommand(), a.batchResultCommand(), a.batchWatchCommand(),
-		a.batchCancelCommand(), a.batchListCommand(), a.batchRetryCommand(), a.batchDeleteCommand())
+		a.batchCancelCommand(), a.batchListCommand(), a.batchChunksCommand(), a.batchRetryCommand(), a.batchDeleteCommand())
 	return needsCommand(cmd)
 }
 

@@ -32,4 +32,8 @@ type BatchChunk struct {
 	Items     int      `msgpack:"n" json:"items"`
 	Status    int      `msgpack:"s,omitempty" json:"status"`
 	CreatedAt int64    `msgpack:"c" json:"created_at_ms"`
+	// Peer is the worker's LabelPeer, empty if it has none.
+	Peer string `msgpack:"p,omitempty" json:"peer,omitempty"`
+	// FinishedAt is when the chunk was found to be over, 0 before.
+	FinishedAt int64 `msgpack:"f,omitempty" json:"finished_at_ms,omitempty"`
 }

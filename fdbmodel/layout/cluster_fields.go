@@ -186,7 +186,8 @@ func (r *BatchRecord) readField(name, b []byte) ([]byte, error) {
 }
 
 func (c *BatchChunk) appendFields(f fields) fields {
-	return f.text("w", string(c.Worker)).int("n", int64(c.Items)).int("s", int64(c.Status)).int("c", c.CreatedAt)
+	f = f.text("w", string(c.Worker)).int("n", int64(c.Items)).int("s", int64(c.Status)).int("c", c.CreatedAt)
+	return f.text("p", c.Peer).int("f", c.FinishedAt)
 }
 
 func (c *BatchChunk) readField(name, b []byte) ([]byte, error) {
@@ -199,6 +200,10 @@ func (c *BatchChunk) readField(name, b []byte) ([]byte, error) {
 		return readInt(b, &c.Status)
 	case "c":
 		return readInt(b, &c.CreatedAt)
+	case "p":
+		return readText(b, &c.Peer)
+	case "f":
+		return readInt(b, &c.FinishedAt)
 	}
 	return msgp.Skip(b)
 }

@@ -21,6 +21,11 @@ const (
 	LabelAddress = "address"
 )
 
+// LabelPeer is the id by which others know the worker, such as that of a libp2p
+// peer: answers in b7s's shape name it in the place of the worker's own. Only who
+// registers a worker for a peer gives it.
+const LabelPeer = "peer-id"
+
 // LabelNear is what a future requires that must be near an object, with the id of
 // that, while no worker that has the object could run it. No worker has it.
 const LabelNear = "near"

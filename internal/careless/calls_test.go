@@ -76,6 +76,7 @@ func makers() []maker {
 		{"batch list", 2, (*walk).batchList},
 		{"batch status", 2, byBatch("status")},
 		{"batch result", 2, byBatch("result")},
+		{"batch chunks", 2, byBatch("chunks")},
 		{"batch watch", 2, byBatch("watch")},
 		{"batch cancel", 1, byBatch("cancel")},
 		{"batch retry", 1, byBatch("retry")},

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) batchChunksCommand() *cobra.Command {
+	var limit int
+	var after string
+	cmd := a.oneBatch(&cobra.Command{
+		Use: "chunks ID", Short: "List what each worker was given of a batch",
+		Long: "chunks lists the chunks of a batch in the order of their creation: the worker, or the peer id of one that " +
+			"is connected to a head, how many items it was given, and since when.",
+		Example: "  futura batch chunks ID\n  futura batch chunks ID --limit 500 --json",
+	}, func(cmd *cobra.Command, c *headClient, id string) error {
+		query := url.Values{"limit": {strconv.Itoa(limit)}, "after": {after}}
+		return a.printAnswer(cmd, c, http.MethodGet, batchesPath+"/"+id+"/chunks?"+query.Encode(), nil, chunkRows)
+	})
+	cmd.Flags().IntVar(&limit, "limit", 100, "how many to print, at most 500")
+	cmd.Flags().StringVar(&after, "after", "", "the last id of the previous page")
+	return cmd
+}
+
+func chunkRows(answer json.RawMessage) ([][]string, error) {
+	var list struct {
+		Chunks []struct {
+			ID, Peer, State string
+			Items           int
+			CreatedAt       time.Time  `json:"created_at"`
+			FinishedAt      *time.Time `json:"finished_at"`
+		}
+		Next string
+	}
+	if err := json.Unmarshal(answer, &list); err != nil {
+		return nil, err
+	}
+	rows := [][]string{{"ID", "PEER", "STATE", "ITEMS", "CREATED", "FINISHED"}}
+	for _, c := range list.Chunks {
+		finished := "-"
+		if c.FinishedAt != nil {
+			finished = c.FinishedAt.UTC().Format(time.RFC3339)
+		}
+		rows = append(rows, []string{
+			c.ID, c.Peer, c.State, strconv.Itoa(c.Items), c.CreatedAt.UTC().Format(time.RFC3339), finished,
+		})
+	}
+	if list.Next != "" {
+		rows = append(rows, []string{"more: --after " + list.Next})
+	}
+	return rows, nil
+}
