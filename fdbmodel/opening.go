@@ -82,25 +82,24 @@ func (c *Cluster) ReapConnection(ctx context.Context, connection string) (worker
 			continue
 		}
 		workers++
-		if err := c.buryConnected(ctx, m.ID, connection); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		n, err := c.ReapClaims(ctx, m.ID)
+		n, err := c.Bury(ctx, m.ID)
 		futures += n
 		errs = append(errs, err)
 	}
 	return workers, futures, errors.Join(errs...)
 }
 
-// buryConnected clears the fence of a worker, even if its heartbeat still
-// changes.
-func (c *Cluster) buryConnected(ctx context.Context, worker layout.WorkerID, connection string) error {
+// Bury ends a worker that the caller knows to be dead, even if its heartbeat was still
+// seen to change: its futures go back to the pool, or fail, as ReapClaims says. A worker
+// that lives on finds that it was reaped, and can change nothing. It returns how many
+// futures the worker held, and nil for one that is unknown. An unknown commit is retried
+// and harmless.
+func (c *Cluster) Bury(ctx context.Context, worker layout.WorkerID) (int, error) {
 	_, err := c.transact(ctx, kv.Options{Tag: "futura-reap"}, func(tx kv.Attempt) error {
 		return c.unregister(ctx, tx, worker)
 	})
 	if err != nil {
-		return fmt.Errorf("unregister worker %s of connection %s: %w", worker, connection, err)
+		return 0, fmt.Errorf("unregister worker %s: %w", worker, err)
 	}
-	return nil
+	return c.ReapClaims(ctx, worker)
 }

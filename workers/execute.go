@@ -124,7 +124,7 @@ func (w *Worker) execute(j *job) fdbmodel.Completion {
 	stop := w.cluster.Clock().AfterFunc(j.limit(), j.expire)
 	defer stop()
 	c := w.dispatch(j, args)
-	if !w.cluster.Now().Before(j.deadline) && !isModule(f.Spec.Function) && !c.PutBack {
+	if !w.cluster.Now().Before(j.deadline) && !j.isTimedElsewhere() && !c.PutBack {
 		return j.overdue()
 	}
 	return c
@@ -132,6 +132,9 @@ func (w *Worker) execute(j *job) fdbmodel.Completion {
 
 func (w *Worker) dispatch(j *job, args []byte) fdbmodel.Completion {
 	f := &j.future
+	if w.options.Remote != nil && !f.Spec.Bundle {
+		return w.executeRemote(j, args)
+	}
 	if f.Spec.Bundle {
 		return w.executeBundle(j)
 	}

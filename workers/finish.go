@@ -125,6 +125,8 @@ func (l *life) finishLoop(ctx context.Context) error {
 		if err == nil {
 			rest, err = l.finish(ctx, batch)
 		}
+		l.worker.tellLanded(batch[:len(batch)-len(rest)])
+		l.worker.tellLanded(batch[:len(batch)-len(rest)])
 		l.endings.done(rest)
 		if len(rest) == 0 && l.backlogged.Load() {
 			signal(l.worker.slots.hungry)
@@ -172,6 +174,8 @@ func (l *life) flush(ctx context.Context) error {
 			return nil
 		}
 		rest, err := l.finish(ctx, batch)
+		l.worker.tellLanded(batch[:len(batch)-len(rest)])
+		l.worker.tellLanded(batch[:len(batch)-len(rest)])
 		l.endings.done(rest)
 		l.worker.cluster.SettleMarked(ctx)
 		if err != nil {

@@ -140,8 +140,16 @@ func (j *job) timeout() time.Duration { return j.life.worker.policy.Timeout(j.fu
 // the runner keeps the timeout itself, not counting the time to load the code.
 const moduleGrace = time.Minute
 
+// isTimedElsewhere reports whether the worker leaves the timeout to what runs the job.
+func (j *job) isTimedElsewhere() bool {
+	return isModule(j.future.Spec.Function) || j.life.worker.options.Remote != nil
+}
+
 // limit is when the worker itself ends the job.
 func (j *job) limit() time.Time {
+	if j.life.worker.options.Remote != nil && !j.final {
+		return j.deadline.Add(RemotePatience)
+	}
 	if isModule(j.future.Spec.Function) {
 		return j.deadline.Add(moduleGrace)
 	}

@@ -2,6 +2,7 @@ package workers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -96,6 +97,10 @@ type Options struct {
 	// Modules runs WASM modules, such as a wasm.Executor. Defaults to none: the
 	// worker takes no WASM futures.
 	Modules ModuleRunner
+	// Remote runs the worker's functions elsewhere, all but those that its lanes call
+	// with members, which it does not take. Middleware is not around them. Defaults to
+	// none.
+	Remote Remote
 	// Objects is the worker's store of results that are objects. Defaults to none.
 	Objects ObjectOptions
 	// NoHints makes a worker with an object store refuse the hints of other processes
@@ -185,6 +190,9 @@ func (o *Options) validate() error {
 	if o.Slots < 1 || o.CPU < 0 || o.RAM < 0 || o.GPU < 0 || o.Poll < 0 || o.DrainTimeout < 0 {
 		return fmt.Errorf("workers: slots %d, cpu %d, ram %d, gpu %d, poll %v, drain %v: slots must be positive and "+
 			"nothing negative", o.Slots, o.CPU, o.RAM, o.GPU, o.Poll, o.DrainTimeout)
+	}
+	if o.Remote != nil && o.Modules != nil {
+		return errors.New("workers: a worker with a Remote has no Modules: make two workers")
 	}
 	if err := o.Policy.Validate(); err != nil {
 		return err

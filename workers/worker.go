@@ -273,6 +273,9 @@ func (w *Worker) join(ctx context.Context) (*life, error) {
 		info.Functions = append(info.Functions, name)
 	}
 	w.mu.Unlock()
+	if w.options.Remote != nil {
+		info.Functions = append(info.Functions, w.options.Remote.Functions()...)
+	}
 	sort.Strings(info.Functions)
 	if w.options.Modules != nil {
 		info.Functions = append(info.Functions, layout.AnyModule)

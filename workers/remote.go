@@ -1,0 +1,142 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// Remote runs the functions of a worker elsewhere, such as on a peer that has no access
+// to the store. The worker claims for it, and ends the futures as it says.
+type Remote interface {
+	// Functions are the full names of the functions that it runs, such as go:resize, and
+	// layout.AnyModule for every module. It is asked once for each membership.
+	Functions() []string
+
+	// RunRemote runs one attempt and returns once it has ended, or soon after ctx has:
+	// its cause says why, as for a Function. It keeps the timeout of the call itself; the
+	// worker ends the attempt RemotePatience later at the latest. A failure of the
+	// function is in the outcome. An error says that it was not run, or that nobody knows
+	// how it ended: the future is put back, and counts no attempt.
+	RunRemote(ctx context.Context, call RemoteCall) (RemoteOutcome, error)
+
+	// Landed is told of attempts after the store has recorded their ends, or has refused
+	// them since the claim was lost. It must not block.
+	Landed(ids []layout.ID)
+}
+
+// RemotePatience is how much longer than its timeout an attempt may take that is run
+// elsewhere: to get there, to wait its turn, and to come back.
+const RemotePatience = 2 * time.Minute
+
+// RemoteCall is an attempt that is run elsewhere.
+type RemoteCall struct {
+	Info
+	// Args are the arguments of a Go function, in the encoding of Codec, or the standard
+	// input of a module.
+	Args []byte
+	// Argv and Env are those of a module.
+	Argv []string
+	Env  map[string]string
+	// Timeout bounds the attempt, 0 for no bound, and Memory that of a module in bytes,
+	// 0 for what the other side allows.
+	Timeout  time.Duration
+	Memory   int64
+	Priority int
+}
+
+// RemoteOutcome is how an attempt has ended elsewhere.
+type RemoteOutcome struct {
+	// Value is the result of a Go function, or the standard output of a module.
+	Value []byte
+	// Stderr is the end of the standard error, and Truncated is set if it was longer.
+	Stderr    []byte
+	Truncated bool
+	ExitCode  int
+	// Kind is why the attempt failed, empty if it did not, with a Message. Kinds that
+	// only a worker can know, such as a lost claim, count as layout.KindError. Permanent
+	// and RetryIn are those of the function.
+	Kind      layout.FailureKind
+	Message   string
+	Permanent bool
+	RetryIn   *time.Duration
+	// Snooze, if it is not nil, ends the claim as the function's Snooze.
+	Snooze *time.Duration
+}
+
+// executeRemote has a job run elsewhere.
+func (w *Worker) executeRemote(j *job, args []byte) fdbmodel.Completion {
+	f := &j.future
+	if j.streamed != nil {
+		var err error
+		if args, err = w.joined(j, j.streamed, layout.MaxPut); err != nil {
+			return w.withoutInputs(j, err)
+		}
+	}
+	jobCtx := jobContext{j.ctx, j}
+	info, _ := InfoFrom(jobCtx)
+	out, err := callRemote(jobCtx, w.options.Remote, RemoteCall{
+		Info: info, Args: args, Argv: f.Spec.Argv, Env: f.Spec.Env, Timeout: j.timeout(),
+		Memory: w.policy.Memory(f.Requirements().RAM), Priority: int(f.Spec.Priority),
+	})
+	failed := err != nil || out.Kind != ""
+	switch {
+	case failed && context.Cause(j.ctx) != nil:
+		return fdbmodel.Completion{Future: f, Relinquish: true}
+	case err != nil:
+		w.options.Logger.Debug("a future could not be run elsewhere; putting it back", "future", f.ID, "error", err)
+		return fdbmodel.Completion{Future: f, PutBack: true}
+	case out.Snooze != nil:
+		return fdbmodel.Completion{Future: f, Snooze: out.Snooze}
+	case out.Kind != "":
+		c := w.moduleFailure(j, &ModuleOutcome{Stdout: out.Value, Stderr: out.Stderr, ExitCode: out.ExitCode,
+			Truncated: out.Truncated, Kind: ownKind(out.Kind), Message: out.Message})
+		if c.Exception != nil {
+			c.Permanent, c.RetryIn = out.Permanent, out.RetryIn
+		}
+		return c
+	}
+	codec := j.codec()
+	if codec == layout.CodecArgv || isModule(f.Spec.Function) {
+		codec = layout.CodecRaw
+	}
+	return w.success(j, layout.Result{Codec: codec, Value: out.Value, Stderr: out.Stderr, ExitCode: out.ExitCode,
+		Truncated: out.Truncated})
+}
+
+// ownKind is the kind of a failure that was told from elsewhere, if a function can have it.
+func ownKind(kind layout.FailureKind) layout.FailureKind {
+	switch kind {
+	case layout.KindExit, layout.KindPanic, layout.KindTimeout, layout.KindMemory, layout.KindUnloadable,
+		layout.KindTooLarge:
+		return kind
+	default:
+		return layout.KindError
+	}
+}
+
+// callRemote turns a panic into an error.
+func callRemote(ctx context.Context, r Remote, call RemoteCall) (out RemoteOutcome, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.Join(err, fmt.Errorf("the remote panicked: %v", p))
+		}
+	}()
+	return r.RunRemote(ctx, call)
+}
+
+// tellLanded tells the remote which claims have ended.
+func (w *Worker) tellLanded(ended []fdbmodel.Completion) {
+	if w.options.Remote == nil || len(ended) == 0 {
+		return
+	}
+	ids := make([]layout.ID, len(ended))
+	for i := range ended {
+		ids[i] = ended[i].Future.ID
+	}
+	w.options.Remote.Landed(ids)
+}
