@@ -138,20 +138,27 @@ func (c *checker) items(lists [][]string) {
 		if c.err != nil {
 			return
 		}
-		c.arguments(i, list)
+		if c.tooLong(list) {
+			c.arguments(fmt.Sprintf("arguments[%d]", i), list)
+		}
 	}
 }
 
-func (c *checker) arguments(i int, list []string) {
-	n := 0
-	for _, argument := range list {
-		n += len(argument)
+// arguments checks the arguments of one item.
+func (c *checker) arguments(field string, list []string) {
+	c.most(field, len(list), c.limits.Arguments, "arguments")
+	c.most(field, size(list), c.limits.ArgumentBytes, "bytes")
+}
+
+func (c *checker) tooLong(list []string) bool {
+	return len(list) > c.limits.Arguments || size(list) > c.limits.ArgumentBytes
+}
+
+func size(list []string) (n int) {
+	for _, text := range list {
+		n += len(text)
 	}
-	if len(list) > c.limits.Arguments || n > c.limits.ArgumentBytes {
-		field := fmt.Sprintf("arguments[%d]", i)
-		c.most(field, len(list), c.limits.Arguments, "arguments")
-		c.most(field, n, c.limits.ArgumentBytes, "bytes")
-	}
+	return n
 }
 
 func (c *checker) config(f *Config) {

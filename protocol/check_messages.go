@@ -1,7 +1,10 @@
 package protocol
 
 import (
+	"crypto/md5"
+	"encoding/hex"
 	"math"
+	"strings"
 
 	"github.com/futura-run/futura/batch"
 )
@@ -59,7 +62,7 @@ func (m *DisbandCluster) check(c *checker) { c.id("request_id", m.RequestID) }
 
 func (m *Execute) check(c *checker) {
 	c.function(m.FunctionID, m.Method, "")
-	c.arguments(0, m.Arguments)
+	c.arguments("arguments", m.Arguments)
 	c.parameters("parameters", m.Parameters)
 	c.config(&m.Config)
 	c.line("signature", m.Signature, MaxText)
@@ -80,7 +83,7 @@ func (m *ExecuteResponse) check(c *checker) {
 
 func (m *WorkOrder) check(c *checker) {
 	c.function(m.FunctionID, m.Method, "")
-	c.arguments(0, m.Arguments)
+	c.arguments("arguments", m.Arguments)
 	c.parameters("parameters", m.Parameters)
 	c.config(&m.Config)
 	c.line("signature", m.Signature, MaxText)
@@ -160,14 +163,19 @@ func (c *checker) results(results map[string]ItemResult) {
 		if c.err != nil {
 			return
 		}
-		if len(id) != 32 {
-			c.fail(ErrInvalid, "results", "has the id %.60q: use the MD5 of the item", id)
+		if !isMD5(id) {
+			c.fail(ErrInvalid, "results", "has the id %.60q: use the MD5 of the item, in hex", id)
 		}
-		c.optionalID("results", id)
 		c.line("function_invocation", result.Invocation, 2*MaxName+1)
-		c.arguments(0, result.Arguments)
+		c.arguments("arguments", result.Arguments)
 		c.result(&result.NodeResult)
 	}
+}
+
+// isMD5 reports whether a text is a sum in lower-case hex.
+func isMD5(id string) bool {
+	_, err := hex.DecodeString(id)
+	return err == nil && len(id) == 2*md5.Size && strings.ToLower(id) == id
 }
 
 func (c *checker) result(r *NodeResult) {
@@ -196,7 +204,7 @@ func (c *checker) outcome(o *Outcome) {
 	c.exit(o.ExitCode)
 	c.usage(&o.Usage)
 	if o.Blob != nil {
-		c.blob("outcomes.blob", o.Blob.ID)
+		c.blob("outcomes.blob.id", o.Blob.ID)
 		c.within("outcomes.blob.size", o.Blob.Size, 0, math.MaxInt64)
 	}
 }
@@ -204,9 +212,9 @@ func (c *checker) outcome(o *Outcome) {
 // blob checks a content id.
 func (c *checker) blob(field, id string) {
 	if id == "" {
-		c.missing(field + ".id")
+		c.missing(field)
 	}
-	c.part(field+".id", id)
+	c.part(field, id)
 }
 
 func (m *Hello) check(c *checker) {

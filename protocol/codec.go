@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 )
 
 // Mistakes in messages.
@@ -36,7 +35,10 @@ func Encode(m Message, d Dialect) ([]byte, error) { return DirectLimits().Encode
 // to data. It returns ErrMalformed, ErrUnknownType, ErrLimit or ErrInvalid.
 func (l Limits) Decode(data []byte) (Message, error) {
 	if len(data) > l.Bytes {
-		return nil, fmt.Errorf("%w: %d bytes: at most %d", ErrLimit, len(data), l.Bytes)
+		return nil, fmt.Errorf("%w: it has %d bytes: at most %d", ErrLimit, len(data), l.Bytes)
+	}
+	if err := l.scan(data); err != nil {
+		return nil, err
 	}
 	m, err := decode(data)
 	if err != nil {
@@ -77,17 +79,26 @@ func (l Limits) Encode(m Message, d Dialect) ([]byte, error) {
 
 // head is what tells the type of a message.
 type head struct {
-	Type    string          `json:"type"`
-	Chunks  json.RawMessage `json:"chunks"`
-	Strands json.RawMessage `json:"strands"`
+	Type    string `json:"type"`
+	Chunks  object `json:"chunks"`
+	Strands object `json:"strands"`
+}
+
+// object reports whether a field is an object.
+type object bool
+
+// UnmarshalJSON looks at the first byte.
+func (o *object) UnmarshalJSON(data []byte) error {
+	*o = data[0] == '{'
+	return nil
 }
 
 func decode(data []byte) (Message, error) {
 	var h head
-	if err := json.Unmarshal(data, &h); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	if err := unmarshalJSON(data, &h); err != nil {
+		return nil, err
 	}
-	asSingle := h.Type == TypeExecuteResponse && (isObject(h.Chunks) || isObject(h.Strands))
+	asSingle := h.Type == TypeExecuteResponse && bool(h.Chunks || h.Strands)
 	if asSingle {
 		h.Type = TypeExecuteBatchResponse
 	}
@@ -104,7 +115,24 @@ func decode(data []byte) (Message, error) {
 	return m, nil
 }
 
-func isObject(raw json.RawMessage) bool { return strings.HasPrefix(string(raw), "{") }
+// unmarshalJSON returns ErrMalformed in the words of the wire.
+func unmarshalJSON(data []byte, v any) error {
+	err := json.Unmarshal(data, v)
+	var mismatch *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &mismatch) && mismatch.Field == "":
+		return fmt.Errorf("%w: it is a JSON %s: send an object", ErrMalformed, mismatch.Value)
+	case errors.As(err, &mismatch):
+		return fmt.Errorf("%w: field %s: a JSON %s can't be %s", ErrMalformed, mismatch.Field, mismatch.Value, mismatch.Type)
+	case errors.As(err, &syntax):
+		return fmt.Errorf("%w: %w (at byte %d)", ErrMalformed, syntax, syntax.Offset)
+	default:
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+}
 
 // newMessage returns an empty message of a type, or nil.
 func newMessage(name string) Message {

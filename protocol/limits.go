@@ -2,8 +2,10 @@ package protocol
 
 import "github.com/futura-run/futura/batch"
 
-// Limits bound a message, and what decoding it can cost. Each is a most; a
-// message beyond one is refused with ErrLimit before it is decoded.
+// Limits bound a message, and what decoding it can cost. Each is a most: begin
+// with DirectLimits or GossipLimits and change what you need. A message beyond
+// one is refused with ErrLimit, and what Bytes, Depth, Objects, Lists and Values
+// bound is counted before memory is taken for it.
 type Limits struct {
 	// Bytes is the size of a message.
 	Bytes int
@@ -23,7 +25,7 @@ type Limits struct {
 // DirectLimits are those of messages on streams: 64 MiB.
 func DirectLimits() Limits {
 	return Limits{
-		Bytes: 64 << 20, Depth: 16, Objects: 600_000, Lists: 1_200_000, Values: 4_000_000,
+		Bytes: 64 << 20, Depth: 16, Objects: 400_000, Lists: 1_100_000, Values: 4_000_000,
 		Items: batch.MaxItems, Arguments: 4096, ArgumentBytes: batch.MaxArguments,
 	}
 }

@@ -112,10 +112,11 @@ type Returned struct {
 // Ack answers a message on StreamFutura that has no answer of its own.
 type Ack struct {
 	Envelope
-	// Code: for WorkOrderBatch CodeAccepted (taken), CodeUnavailable (busy), CodeNotFound (unknown function) or
-	// CodeConflict (it has the chunk already, and its results will come); for
-	// WorkOrderBatchResponse CodeOK (stored: forget it), CodeUnavailable (keep it and
-	// send it again) or CodeGone (not wanted: forget it); for others CodeOK.
+	// Code answers a WorkOrderBatch by CodeAccepted (taken), CodeUnavailable (busy),
+	// CodeNotFound (unknown function) or CodeConflict (it has the chunk already, and
+	// its results will come); a WorkOrderBatchResponse by CodeOK (stored: forget it),
+	// CodeUnavailable (keep it and send it again) or CodeGone (not wanted: forget
+	// it); and others by CodeOK.
 	Code    Code   `json:"code"`
 	Message string `json:"message,omitempty"`
 	// ChunkID is that of the message that is answered, if it has one.
@@ -124,20 +125,3 @@ type Ack struct {
 
 // Type returns TypeAck.
 func (*Ack) Type() string { return TypeAck }
-
-// BlobRequest opens a blob stream: one line of JSON. It is no Message.
-type BlobRequest struct {
-	// ID is the content id of the blob.
-	ID string `json:"id"`
-	// Offset is the first byte that is wanted, to go on after a cut.
-	Offset int64 `json:"offset,omitempty"`
-}
-
-// BlobResponse is the answer to BlobRequest: one line of JSON, then the bytes
-// from the offset on if Code is CodeOK.
-type BlobResponse struct {
-	Code Code `json:"code"`
-	// Size is that of the whole blob, in bytes.
-	Size    int64  `json:"size"`
-	Message string `json:"message,omitempty"`
-}

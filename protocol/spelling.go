@@ -1,9 +1,6 @@
 package protocol
 
-import (
-	"encoding/json"
-	"fmt"
-)
+import "fmt"
 
 // The forms that messages of batches have on the wire. Names of fields that
 // differ in more than case from one dialect to another need one of their own.
@@ -51,42 +48,35 @@ func unmarshal(data []byte, m Message) error {
 	case *ExecuteBatchResponse:
 		return unmarshalReply(data, m)
 	case *ExecuteBatch:
-		if err := malformed(json.Unmarshal(data, m)); err != nil {
+		if err := unmarshalJSON(data, m); err != nil {
 			return err
 		}
 		m.MaxAttempts = clamp(m.MaxAttempts)
 		return nil
 	default:
-		return malformed(json.Unmarshal(data, m))
+		return unmarshalJSON(data, m)
 	}
-}
-
-func malformed(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%w: %w", ErrMalformed, err)
 }
 
 func unmarshalOrder(data []byte, m *WorkOrderBatch) error {
 	form := orderForm{orderFields: (*orderFields)(m)}
-	if err := malformed(json.Unmarshal(data, &form)); err != nil {
+	if err := unmarshalJSON(data, &form); err != nil {
 		return err
 	}
 	id, err := oneOf("chunk_id", form.ChunkID, form.StrandID)
 	m.ChunkID = id
 	switch {
-	case form.StrandID != "" && form.ChunkID == "":
-		m.Dialect = DialectStrand
 	case m.Module != "" || m.Ticket != "" || m.Priority != 0 || len(m.Items) > 0:
 		m.Dialect = DialectFutura
+	case form.StrandID != "" && form.ChunkID == "":
+		m.Dialect = DialectStrand
 	}
 	return err
 }
 
 func unmarshalResult(data []byte, m *WorkOrderBatchResponse) error {
 	var form resultForm
-	if err := malformed(json.Unmarshal(data, &form)); err != nil {
+	if err := unmarshalJSON(data, &form); err != nil {
 		return err
 	}
 	*m = WorkOrderBatchResponse{
@@ -106,17 +96,17 @@ func unmarshalResult(data []byte, m *WorkOrderBatchResponse) error {
 	}
 	m.ChunkID, err = oneOf("chunk_id", chunk, strand)
 	switch {
-	case strand != "" && chunk == "":
-		m.Dialect = DialectStrand
 	case m.Ticket != "" || m.Partial || len(m.Outcomes) > 0:
 		m.Dialect = DialectFutura
+	case strand != "" && chunk == "":
+		m.Dialect = DialectStrand
 	}
 	return err
 }
 
 func unmarshalReply(data []byte, m *ExecuteBatchResponse) error {
 	form := replyForm{replyFields: (*replyFields)(m)}
-	if err := malformed(json.Unmarshal(data, &form)); err != nil {
+	if err := unmarshalJSON(data, &form); err != nil {
 		return err
 	}
 	if form.Chunks != nil && form.Strands != nil {
