@@ -31,6 +31,7 @@ const (
 	huma        = "github.com/danielgtaylor/huma/v2"
 	koanf       = "github.com/knadh/koanf"
 	libp2p      = "github.com/libp2p"
+	multiformat = "github.com/multiformats"
 	mongo       = "go.mongodb.org/mongo-driver/v2"
 	msgp        = "github.com/tinylib/msgp"
 	msgpack     = "github.com/vmihailenco/msgpack/v5"
@@ -45,6 +46,7 @@ const (
 	testify     = "github.com/stretchr/testify"
 	uuid        = "github.com/google/uuid"
 	wazero      = "github.com/tetratelabs/wazero"
+	xrate       = "golang.org/x/time"
 	xsync       = "golang.org/x/sync"
 )
 
@@ -152,6 +154,10 @@ func importTable() map[string]imports {
 		// A module of its own.
 		"batch/mongostore/internal/ferrettest": {},
 
+		"protocol/p2p": {
+			ours: []string{"internal/budget", "internal/trust"}, others: []string{libp2p, multiformat, xrate, prometheus},
+		},
+
 		"batch/batchtest": {ours: []string{"batch"}, others: append(tests(), uuid)},
 
 		"internal/bench": {
@@ -240,7 +246,7 @@ func TestImportTableIsSound(t *testing.T) {
 		btree:  {"fdbmodel/kv/embedded"}, mongo: {"batch/mongostore"},
 		huma:  {"batch/rest", "futures/httpapi", "futures/httpapi/stack"},
 		cobra: {"cmd/futura"}, koanf: {"cmd/futura"},
-		progressbar: {"cmd/futura"}, libp2p: nil,
+		progressbar: {"cmd/futura"}, libp2p: {"protocol/p2p"},
 	}
 	for other, want := range owners {
 		var got []string

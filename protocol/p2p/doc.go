@@ -1,0 +1,29 @@
+// Package p2p is a libp2p host that moves opaque messages and blobs between
+// peers. It knows neither what the messages say nor who sends which.
+//
+// Two stream protocols carry messages. ProtocolB7s is that of b7s nodes: one
+// message per stream, no answer. ProtocolFutura is that of Futura's own nodes: one
+// message, and one answer on the same stream. Published messages go over gossip
+// topics, signed by their authors. A host finds out by itself which protocols a
+// connected peer speaks.
+//
+// # Transport
+//
+// Connections are TCP, or WebSocket over TCP, with TLS 1.3 or Noise and yamux.
+// QUIC, WebTransport and WebRTC are not linked. A host opens no port on a router,
+// uses no relay, and has no DHT: peers dial addresses that they were given.
+// Without Options.Listen it listens on loopback alone.
+//
+// # Bounds
+//
+// All that a peer can make a host hold is bounded, for each peer and for all
+// together, by Limits. A peer holds at most Limits.PeerMemory of messages that it
+// sent and that are not handled yet, Limits.PeerBuffers of buffers of its
+// connections, and what a queue of published messages holds; all peers together hold
+// at most Limits.Memory, Limits.Buffers and Limits.GossipMemory. Whatever goes
+// beyond waits, and is cut off at its deadline. A stream lives for
+// Limits.MessageTimeout and one second more for each Limits.MinRate bytes that it
+// has moved, so a slow peer holds nothing for long. A message above
+// Limits.MaxMessage resets its stream. Topics that a host has not joined leave no
+// trace in it.
+package p2p
