@@ -104,7 +104,8 @@ func addTransports(net *swarm.Swarm, key crypto.PrivKey, l Limits, resources net
 		return err
 	}
 	// A port that is shared with a second process by accident would take half of this one's peers.
-	direct, err := tcp.NewTCPTransport(up, resources, nil, tcp.DisableReuseport(), tcp.WithConnectionTimeout(l.DialTimeout))
+	direct, err := tcp.NewTCPTransport(up, resources, nil, tcp.DisableReuseport(),
+		tcp.WithConnectionTimeout(l.DialTimeout))
 	if err != nil {
 		return err
 	}

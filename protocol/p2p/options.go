@@ -167,11 +167,12 @@ func (l *Limits) check() error {
 		return fmt.Errorf("%w: Limits.PeerRate and Limits.AuthorRate must be above 0", ErrOptions)
 	}
 	if least := 2 * int64(l.MaxMessage); l.PeerMemory < least || l.Memory < l.PeerMemory {
-		return fmt.Errorf("%w: Limits.PeerMemory is %d and Limits.Memory %d; MaxMessage of %d wants at least %d for both, and "+
-			"no peer may have more than all together", ErrOptions, l.PeerMemory, l.Memory, l.MaxMessage, least)
+		return fmt.Errorf("%w: Limits.PeerMemory is %d and Limits.Memory %d; MaxMessage of %d wants at least %d for both, "+
+			"and no peer may have more than all together", ErrOptions, l.PeerMemory, l.Memory, l.MaxMessage, least)
 	}
 	if l.GossipMemory < int64(l.MaxGossip) {
-		return fmt.Errorf("%w: Limits.GossipMemory is %d, at least MaxGossip, which is %d", ErrOptions, l.GossipMemory, l.MaxGossip)
+		return fmt.Errorf("%w: Limits.GossipMemory is %d, at least MaxGossip, which is %d", ErrOptions, l.GossipMemory,
+			l.MaxGossip)
 	}
 	if least := int64(l.PeerStreams) * window; l.PeerBuffers < least {
 		return fmt.Errorf("%w: Limits.PeerBuffers is %d; PeerStreams of %d want at least %d", ErrOptions, l.PeerBuffers,
