@@ -124,7 +124,7 @@ func (w *Worker) execute(j *job) fdbmodel.Completion {
 	stop := w.cluster.Clock().AfterFunc(j.limit(), j.expire)
 	defer stop()
 	c := w.dispatch(j, args)
-	if !w.cluster.Now().Before(j.deadline) && !j.isTimedElsewhere() && !c.PutBack {
+	if !w.cluster.Now().Before(j.deadline) && !j.isTimedByRunner() && !c.PutBack {
 		return j.overdue()
 	}
 	return c

@@ -61,19 +61,23 @@ func failureOfLost(row *layout.Row) Failure {
 func (w *Worker) report(c *fdbmodel.Completion) {
 	f := failureOf(c)
 	w.failures.add(&f)
-	w.call("OnAttemptFailed", w.options.OnAttemptFailed, f)
+	callHook(w.options.Logger, "OnAttemptFailed", w.options.OnAttemptFailed, f)
 	if f.Final {
-		w.call("OnFailed", w.options.OnFailed, f)
+		callHook(w.options.Logger, "OnFailed", w.options.OnFailed, f)
 	}
 }
 
 // reportLost tells them of futures that have failed with a dead worker, or without
 // one that could run them.
 func (w *Worker) reportLost(rows []layout.Row) {
+	reportLost(rows, w.failures, w.options.Logger, w.options.OnFailed)
+}
+
+func reportLost(rows []layout.Row, failures *failureLog, logger *slog.Logger, hook func(Failure)) {
 	for i := range rows {
 		f := failureOfLost(&rows[i])
-		w.failures.add(&f)
-		w.call("OnFailed", w.options.OnFailed, f)
+		failures.add(&f)
+		callHook(logger, "OnFailed", hook, f)
 	}
 }
 
@@ -93,14 +97,14 @@ func (w *Worker) stopReporting() {
 	w.failures.pass(true)
 }
 
-// call calls a hook. Its panic costs a line in the log.
-func (w *Worker) call(name string, hook func(Failure), f Failure) {
+// callHook calls a hook. Its panic costs a line in the log.
+func callHook(logger *slog.Logger, name string, hook func(Failure), f Failure) {
 	if hook == nil {
 		return
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			w.options.Logger.Error("a hook panicked", "hook", name, "future", f.ID, "panic", p)
+			logger.Error("a hook panicked", "hook", name, "future", f.ID, "panic", p)
 		}
 	}()
 	hook(f)

@@ -126,7 +126,6 @@ func (l *life) finishLoop(ctx context.Context) error {
 			rest, err = l.finish(ctx, batch)
 		}
 		l.worker.tellLanded(batch[:len(batch)-len(rest)])
-		l.worker.tellLanded(batch[:len(batch)-len(rest)])
 		l.endings.done(rest)
 		if len(rest) == 0 && l.backlogged.Load() {
 			signal(l.worker.slots.hungry)
@@ -174,7 +173,6 @@ func (l *life) flush(ctx context.Context) error {
 			return nil
 		}
 		rest, err := l.finish(ctx, batch)
-		l.worker.tellLanded(batch[:len(batch)-len(rest)])
 		l.worker.tellLanded(batch[:len(batch)-len(rest)])
 		l.endings.done(rest)
 		l.worker.cluster.SettleMarked(ctx)

@@ -3,6 +3,7 @@ package workers
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -40,10 +41,10 @@ const (
 // those that must be near an object, fires schedules, ends what no worker can run, and
 // sweeps unreferenced chunks.
 type janitor struct {
-	worker  *Worker
-	cluster *fdbmodel.Cluster
+	janitorHost
 	id      layout.WorkerID
 	opening string // of a store that only this process can reach
+	broken  error  // why the store won't come back within this process
 
 	keepRole duty
 	measure  duty   // with and without the role: others may be unable to
@@ -63,6 +64,15 @@ type janitor struct {
 	sweepCursor []byte
 }
 
+// janitorHost is what a janitor has from whoever runs it.
+type janitorHost struct {
+	cluster *fdbmodel.Cluster
+	logger  *slog.Logger
+	gate    *gate
+	gone    func() bool // it may not say anything any more
+	reaped  func(n int) // futures that were taken back
+}
+
 // duty is something that a janitor does again and again.
 type duty struct {
 	name  string
@@ -79,27 +89,35 @@ type duty struct {
 // logged, and the next run tries again.
 type run func(ctx context.Context, now time.Time) (next time.Time, err error)
 
+// newJanitor returns the janitor of a worker.
 func newJanitor(w *Worker, id layout.WorkerID) *janitor {
-	config := w.cluster.Config()
-	j := &janitor{worker: w, cluster: w.cluster, id: id}
-	if traits := kv.TraitsOf(w.cluster.Database()); traits.Exclusive {
+	return janitorOf(janitorHost{
+		cluster: w.cluster, logger: w.options.Logger, gate: &w.gate, gone: w.vanished,
+		reaped: func(n int) { w.stats.reaped.Add(int64(n)) },
+	}, id)
+}
+
+func janitorOf(host janitorHost, id layout.WorkerID) *janitor {
+	cluster, config := host.cluster, host.cluster.Config()
+	j := &janitor{janitorHost: host, id: id}
+	if traits := kv.TraitsOf(cluster.Database()); traits.Exclusive {
 		j.opening = traits.Opening
 	}
 	j.role.gap, j.beats.gap, j.mail.gap = config.DeadAfter/2, config.DeadAfter/2, 2*sweepEvery
 	j.keepRole = duty{name: "the janitor's role", every: config.Heartbeat, run: atIntervals(j.takeRole)}
 	j.measure = duty{name: "measuring of the store", every: config.Heartbeat,
-		run: atIntervals(func(ctx context.Context, _ time.Time) error { return w.cluster.WriteUsage(ctx) })}
+		run: atIntervals(func(ctx context.Context, _ time.Time) error { return cluster.WriteUsage(ctx) })}
 	j.duties = []duty{
 		{name: "reap", every: config.Heartbeat, run: atIntervals(j.reap)},
-		{name: "promote", every: promoteEvery, run: inBatches(w.cluster.PromoteDue)},
-		{name: "admission to lanes", every: promoteEvery, run: inBatches(w.cluster.AdmitDue)},
+		{name: "promote", every: promoteEvery, run: inBatches(cluster.PromoteDue)},
+		{name: "admission to lanes", every: promoteEvery, run: inBatches(cluster.AdmitDue)},
 		{name: "sweep of lanes", every: sweepEvery, run: atIntervals(j.sweepLanes)},
 		{name: "settling of edges", every: settleEvery, run: j.settleEdges},
 		{name: "search for workers that have inputs", every: replaceEvery, run: inBatches(j.replaceDisplaced)},
-		{name: "end of what is overdue", every: overdueEvery, run: inBatches(w.cluster.EndOverdue)},
+		{name: "end of what is overdue", every: overdueEvery, run: inBatches(cluster.EndOverdue)},
 		{name: "schedules", every: schedulesEvery, run: inBatches(j.fireSchedules)},
-		{name: "expire", every: expireEvery, run: inBatches(w.cluster.ExpireDone)},
-		{name: "freeing of unique names", every: sweepEvery, run: inBatches(w.cluster.FreeNames)},
+		{name: "expire", every: expireEvery, run: inBatches(cluster.ExpireDone)},
+		{name: "freeing of unique names", every: sweepEvery, run: inBatches(cluster.FreeNames)},
 		{name: "sweep of chunks", every: sweepEvery, run: atIntervals(j.sweepChunks)},
 		{name: "sweep of sessions", every: sweepEvery, run: atIntervals(j.sweepSessions)},
 	}
@@ -137,11 +155,18 @@ func inBatches(batch func(context.Context) (n int, next time.Time, err error)) r
 	}
 }
 
-func (j *janitor) loop(ctx context.Context) {
+// loop returns when ctx ends, or with an error of the store if that won't come back
+// within this process.
+func (j *janitor) loop(ctx context.Context) error {
 	clk := j.cluster.Clock()
-	for j.worker.gate.pass(ctx) == nil && ctx.Err() == nil {
-		_ = clock.Wait(ctx, clk, j.step(ctx, clk.Now()))
+	for j.gate.pass(ctx) == nil && ctx.Err() == nil {
+		next := j.step(ctx, clk.Now())
+		if j.broken != nil {
+			return j.broken
+		}
+		_ = clock.Wait(ctx, clk, next)
 	}
+	return nil
 }
 
 // step does what is due and returns when the next is.
@@ -167,10 +192,13 @@ func (j *janitor) perform(ctx context.Context, d *duty, now time.Time) time.Time
 		return d.at
 	}
 	next, err := d.run(ctx, now)
-	if err != nil && !errors.Is(err, context.Canceled) && !j.worker.vanished() &&
+	if isFatal(err) {
+		j.broken = err
+	}
+	if err != nil && !errors.Is(err, context.Canceled) && !j.gone() &&
 		(err.Error() != d.failed || now.Sub(d.loggedAt) >= logAgainAfter) {
 		d.failed, d.loggedAt = err.Error(), now
-		j.worker.options.Logger.Warn("janitor: "+d.name+" failed; retrying", "error", err)
+		j.logger.Warn("janitor: "+d.name+" failed; retrying", "error", err)
 	}
 	if d.at = now.Add(d.every); err == nil && !next.IsZero() && next.Before(d.at) {
 		// next may come from a record, and so change its distance when the clock is
@@ -233,10 +261,10 @@ func (j *janitor) reapWorker(ctx context.Context, m *fdbmodel.Member) error {
 		if err != nil || !dead {
 			return err
 		}
-		j.worker.options.Logger.Warn("declared a worker dead", "worker", m.ID, "address", m.Address)
+		j.logger.Warn("declared a worker dead", "worker", m.ID, "address", m.Address)
 	}
 	n, err := j.cluster.ReapClaims(ctx, m.ID)
-	j.worker.stats.reaped.Add(int64(n))
+	j.reaped(n)
 	return err
 }
 

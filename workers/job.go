@@ -128,7 +128,7 @@ func (j *job) enterSlot(now time.Time) {
 func (j *job) start(now time.Time) {
 	j.started = now
 	if timeout := j.timeout(); timeout > 0 {
-		j.deadline = now.Add(timeout)
+		j.deadline = now.Add(timeout + j.patience())
 	}
 	j.boundBy(j.futureDeadline())
 }
@@ -140,17 +140,14 @@ func (j *job) timeout() time.Duration { return j.life.worker.policy.Timeout(j.fu
 // the runner keeps the timeout itself, not counting the time to load the code.
 const moduleGrace = time.Minute
 
-// isTimedElsewhere reports whether the worker leaves the timeout to what runs the job.
-func (j *job) isTimedElsewhere() bool {
-	return isModule(j.future.Spec.Function) || j.life.worker.options.Remote != nil
+// isTimedByRunner reports whether the runner of a module keeps the timeout of the job.
+func (j *job) isTimedByRunner() bool {
+	return isModule(j.future.Spec.Function) && j.life.worker.options.Remote == nil
 }
 
 // limit is when the worker itself ends the job.
 func (j *job) limit() time.Time {
-	if j.life.worker.options.Remote != nil && !j.final {
-		return j.deadline.Add(RemotePatience)
-	}
-	if isModule(j.future.Spec.Function) {
+	if j.isTimedByRunner() {
 		return j.deadline.Add(moduleGrace)
 	}
 	return j.deadline
@@ -197,6 +194,9 @@ func (j *job) overdue() fdbmodel.Completion {
 	timeout, remedy := j.timeout(), "raise the future's timeout"
 	if timeout != j.future.Spec.Timeout {
 		remedy = "the policy of its worker or of the cluster allows no more"
+	}
+	if patience := j.patience(); patience > 0 {
+		remedy += fmt.Sprintf("; where it runs, no end was told of within %v after that", patience)
 	}
 	return fdbmodel.Completion{Future: &j.future, Started: j.started, Exception: &layout.Exception{
 		Kind: layout.KindTimeout, Message: fmt.Sprintf("ran longer than its timeout of %v; %s", timeout, remedy),

@@ -77,7 +77,7 @@ func (l *life) run(ctx context.Context) error {
 	defer stopClaims()
 	var claiming, others sync.WaitGroup
 	claiming.Go(func() { l.fail(l.claimLoop(claims)) })
-	claiming.Go(func() { l.janitor.loop(claims) })
+	claiming.Go(func() { l.fail(l.janitor.loop(claims)) })
 	for range finishers + 1 { // one may settle edges
 		others.Go(func() { l.fail(l.finishLoop(l.store)) })
 	}

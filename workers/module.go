@@ -23,7 +23,7 @@ func (w *Worker) executeModule(j *job, args []byte) fdbmodel.Completion {
 	streams := moduleStreams{worker: w, job: j}
 	defer streams.close()
 	call := ModuleCall{
-		CID: cid, Method: method, Argv: f.Spec.Argv, Env: f.Spec.Env, Timeout: j.moduleTimeout(w.cluster.Now()),
+		CID: cid, Method: method, Argv: f.Spec.Argv, Env: f.Spec.Env, Timeout: j.timeAllowed(w.cluster.Now()),
 		MemoryLimit: w.policy.Memory(f.Requirements().RAM), MaxMemory: w.policy.MaxMemory,
 		Load: func(ctx context.Context) ([]byte, error) {
 			module, err := w.cluster.GetModule(ctx, cid)
@@ -83,7 +83,7 @@ func (w *Worker) moduleFailure(j *job, out *ModuleOutcome) fdbmodel.Completion {
 	e := &layout.Exception{
 		Kind: out.Kind, Message: out.Message, ExitCode: out.ExitCode, Truncated: out.Truncated, Stdout: out.Stdout,
 	}
-	if e.Kind == layout.KindTimeout && j.final {
+	if e.Kind == layout.KindTimeout && j.boundByFuture() {
 		past := j.pastDeadline().Exception
 		e.Kind, e.Message = past.Kind, past.Message
 	}

@@ -204,7 +204,7 @@ func (o *Options) validate() error {
 		if err := layout.CheckLabel(name, value); err != nil {
 			return err
 		}
-		if name == layout.LabelPeer {
+		if name == layout.LabelPeer && o.Remote == nil {
 			return fmt.Errorf("%w: label %s: only peers have it, given by the head that they are connected to",
 				layout.ErrBadName, name)
 		}

@@ -30,7 +30,8 @@ type Remote interface {
 }
 
 // RemotePatience is how much longer than its timeout an attempt may take that is run
-// elsewhere: to get there, to wait its turn, and to come back.
+// elsewhere: to get there, to wait its turn, and to come back. The deadline of the future
+// itself ends the attempt as ever.
 const RemotePatience = 2 * time.Minute
 
 // RemoteCall is an attempt that is run elsewhere.
@@ -42,8 +43,9 @@ type RemoteCall struct {
 	// Argv and Env are those of a module.
 	Argv []string
 	Env  map[string]string
-	// Timeout bounds the attempt, 0 for no bound, and Memory that of a module in bytes,
-	// 0 for what the other side allows.
+	// Timeout bounds the attempt, 0 for no bound: the future's own, unless a policy or the
+	// future's deadline allows less. Memory bounds that of a module in bytes, 0 for
+	// what the other side allows.
 	Timeout  time.Duration
 	Memory   int64
 	Priority int
@@ -80,7 +82,7 @@ func (w *Worker) executeRemote(j *job, args []byte) fdbmodel.Completion {
 	jobCtx := jobContext{j.ctx, j}
 	info, _ := InfoFrom(jobCtx)
 	out, err := callRemote(jobCtx, w.options.Remote, RemoteCall{
-		Info: info, Args: args, Argv: f.Spec.Argv, Env: f.Spec.Env, Timeout: j.timeout(),
+		Info: info, Args: args, Argv: f.Spec.Argv, Env: f.Spec.Env, Timeout: j.timeAllowed(w.cluster.Now()),
 		Memory: w.policy.Memory(f.Requirements().RAM), Priority: int(f.Spec.Priority),
 	})
 	failed := err != nil || out.Kind != ""
@@ -106,6 +108,21 @@ func (w *Worker) executeRemote(j *job, args []byte) fdbmodel.Completion {
 	}
 	return w.success(j, layout.Result{Codec: codec, Value: out.Value, Stderr: out.Stderr, ExitCode: out.ExitCode,
 		Truncated: out.Truncated})
+}
+
+// patience is how much longer than its timeout the attempt may take here.
+func (j *job) patience() time.Duration {
+	if j.life.worker.options.Remote == nil {
+		return 0
+	}
+	return RemotePatience
+}
+
+// boundByFuture reports whether the deadline of the future comes before the attempt's
+// timeout.
+func (j *job) boundByFuture() bool {
+	timeout := j.timeout()
+	return j.final && (timeout == 0 || j.deadline.Sub(j.started) <= timeout)
 }
 
 // ownKind is the kind of a failure that was told from elsewhere, if a function can have it.

@@ -64,12 +64,17 @@ func (j *job) pastDeadline() fdbmodel.Completion {
 	}}
 }
 
-// moduleTimeout is how long a module may run, 0 for no bound.
-func (j *job) moduleTimeout(now time.Time) time.Duration {
+// timeAllowed is how long the function may run from now on, 0 for no bound.
+func (j *job) timeAllowed(now time.Time) time.Duration {
+	timeout := j.timeout()
 	if !j.final {
-		return j.timeout()
+		return timeout
 	}
-	return max(j.deadline.Sub(now), time.Nanosecond)
+	left := max(j.deadline.Sub(now), time.Nanosecond)
+	if timeout > 0 {
+		left = min(left, timeout)
+	}
+	return left
 }
 
 // reportLate tells the log and the hooks of a future whose time was over before its
