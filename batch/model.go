@@ -251,6 +251,17 @@ type Result struct {
 	Stdout   string `json:"stdout"`
 	Stderr   string `json:"stderr,omitempty"`
 	ExitCode int    `json:"exit_code"`
+	Usage    Usage  `json:"usage,omitzero"`
+}
+
+// Usage is what an attempt took, as b7s counts it and as far as its worker knows it:
+// 0 for what it does not. In JSON times are nanoseconds.
+type Usage struct {
+	WallClock time.Duration `json:"wall_clock_time,omitempty"`
+	CPUUser   time.Duration `json:"cpu_user_time,omitempty"`
+	CPUSys    time.Duration `json:"cpu_sys_time,omitempty"`
+	// MemoryMaxKB is the most memory that it had at a time, in units of 1,024 bytes.
+	MemoryMaxKB int64 `json:"memory_max_kb,omitempty"`
 }
 
 // Size is how many bytes of output the result has, 0 for nil.

@@ -169,10 +169,11 @@ func (m modules) RunModule(ctx context.Context, call ModuleCall) (ModuleOutcome,
 	switch call.Argv[0] {
 	case "ok":
 		out := strings.Join([]string{string(code), call.CID, call.Method, call.Env["A"], string(call.Stdin)}, " ")
-		return ModuleOutcome{Stdout: []byte(out), Stderr: stderr, ExitCode: 0}, nil
+		return ModuleOutcome{Stdout: []byte(out), Stderr: stderr, ExitCode: 0, Usage: layout.Usage{CPUUser: 1}}, nil
 	case "exit":
 		return ModuleOutcome{
 			Stdout: stderr, Stderr: stderr, ExitCode: 3, Kind: layout.KindExit, Message: "exit code 3",
+			Usage: layout.Usage{Memory: 2},
 		}, nil
 	case "memory":
 		return ModuleOutcome{Kind: layout.KindMemory, Message: "too much"}, nil
@@ -200,6 +201,7 @@ func TestModules(t *testing.T) {
 	require.Equal(t, "code "+module.CID+" method a stdin", string(result.Value))
 	require.Equal(t, layout.CodecRaw, result.Codec)
 	require.True(t, result.Truncated)
+	require.Equal(t, &layout.Usage{CPUUser: 1}, result.Usage)
 	stderr, err := b.cluster.Stderr(b.ctx, id, result.Stderr, result.StderrRef)
 	require.NoError(t, err)
 	require.Len(t, stderr, fdbmodel.MaxStderr)
@@ -209,6 +211,7 @@ func TestModules(t *testing.T) {
 	exception := b.row(id).Exception
 	require.Equal(t, layout.KindExit, exception.Kind)
 	require.Equal(t, 3, exception.ExitCode)
+	require.Equal(t, &layout.Usage{Memory: 2}, exception.Usage)
 	require.Len(t, exception.Stdout, fdbmodel.MaxResultInline)
 	stderr, err = b.cluster.Stderr(b.ctx, id, exception.Stderr, exception.StderrRef)
 	require.NoError(t, err)
@@ -217,6 +220,7 @@ func TestModules(t *testing.T) {
 	id = call("memory")
 	b.awaitOver(id)
 	require.Contains(t, b.row(id).Exception.Message, "too much; raise the memory that its future requires")
+	require.Nil(t, b.row(id).Exception.Usage, "nothing of it is known")
 
 	id = call("panic")
 	b.awaitOver(id)

@@ -59,6 +59,7 @@ func (w *Worker) executeModule(j *job, args []byte) fdbmodel.Completion {
 	}
 	result := layout.Result{
 		Codec: layout.CodecRaw, Stderr: out.Stderr, ExitCode: out.ExitCode, Truncated: out.Truncated,
+		Usage: out.usage(),
 	}
 	if written := streams.take(); written != nil {
 		return w.ended(j, written, nil, result)
@@ -77,11 +78,21 @@ func runModule(ctx context.Context, r ModuleRunner, call ModuleCall) (out Module
 	return r.RunModule(ctx, call)
 }
 
+// usage is what the call took, nil if nothing of it is known.
+func (o *ModuleOutcome) usage() *layout.Usage {
+	if o.Usage == (layout.Usage{}) {
+		return nil
+	}
+	used := o.Usage
+	return &used
+}
+
 // moduleFailure keeps the streams of a failed attempt: the beginning of the
 // output, the end of the errors.
 func (w *Worker) moduleFailure(j *job, out *ModuleOutcome) fdbmodel.Completion {
 	e := &layout.Exception{
 		Kind: out.Kind, Message: out.Message, ExitCode: out.ExitCode, Truncated: out.Truncated, Stdout: out.Stdout,
+		Usage: out.usage(),
 	}
 	if e.Kind == layout.KindTimeout && j.boundByFuture() {
 		past := j.pastDeadline().Exception

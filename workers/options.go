@@ -58,6 +58,8 @@ type ModuleOutcome struct {
 	ExitCode       int
 	// Truncated is set when Stderr is the end of a longer stream.
 	Truncated bool
+	// Usage is what the call took, as far as the runner knows it.
+	Usage layout.Usage
 	// Kind is why the call failed, empty if it did not.
 	Kind    layout.FailureKind
 	Message string

@@ -163,9 +163,12 @@ func testOutputs(f *fixture) {
 	large := 3 << 20
 	outputs := []batch.Result{
 		{Stdout: "", Stderr: "", ExitCode: 0},
-		{Stdout: "日本\x00\r\n$a.b", Stderr: "{\"a\":1}", ExitCode: 0},
+		{
+			Stdout: "日本\x00\r\n$a.b", Stderr: "{\"a\":1}", ExitCode: 0,
+			Usage: batch.Usage{WallClock: time.Second, CPUUser: 7, CPUSys: 1 << 40, MemoryMaxKB: 4 << 20},
+		},
 		{Stdout: "not utf-8: \xff\x00\xfe", Stderr: "\x80", ExitCode: 255},
-		{Stdout: "", Stderr: "only err", ExitCode: -1},
+		{Stdout: "", Stderr: "only err", ExitCode: -1, Usage: batch.Usage{CPUUser: 1, MemoryMaxKB: 1}},
 		{Stdout: strings.Repeat("long ", large/5), ExitCode: 0},
 	}
 	id := f.create(1, lists(len(outputs)))
@@ -188,6 +191,7 @@ func testOutputs(f *fixture) {
 		require.Equal(f, want, item.Status, "item %d", i)
 		require.NotNil(f, item.Result)
 		require.Equal(f, outputs[i].ExitCode, item.Result.ExitCode)
+		require.Equal(f, outputs[i].Usage, item.Result.Usage)
 		require.True(f, outputs[i].Stdout == item.Result.Stdout, "stdout of item %d", i)
 		require.True(f, outputs[i].Stderr == item.Result.Stderr, "stderr of item %d", i)
 	}

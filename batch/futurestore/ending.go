@@ -3,6 +3,7 @@ package futurestore
 import (
 	"cmp"
 	"net/http"
+	"time"
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -14,12 +15,26 @@ import (
 // failure.
 func ResultOf(e *layout.Ending) batch.Result {
 	if r := e.Result; r != nil {
-		return batch.Result{Stdout: string(r.Value), Stderr: string(r.Stderr), ExitCode: r.ExitCode}
+		return batch.Result{
+			Stdout: string(r.Value), Stderr: string(r.Stderr), ExitCode: r.ExitCode, Usage: usageOf(r.RunTime, r.Usage),
+		}
 	}
-	f := e.Failure
+	f, ran := e.Failure, time.Duration(0)
+	if f.StartedAt != 0 {
+		ran = time.Duration(max(f.At-f.StartedAt, 0)) * time.Millisecond
+	}
 	return batch.Result{
 		Stdout: string(f.Stdout), Stderr: cmp.Or(string(f.Stderr), f.Message), ExitCode: cmp.Or(f.ExitCode, batch.NoExitCode),
+		Usage: usageOf(ran, f.Usage),
 	}
+}
+
+func usageOf(ran time.Duration, u *layout.Usage) batch.Usage {
+	used := batch.Usage{WallClock: ran}
+	if u != nil {
+		used.CPUUser, used.CPUSys, used.MemoryMaxKB = u.CPUUser, u.CPUSys, (u.Memory+1023)/1024
+	}
+	return used
 }
 
 // ReasonOf says why an attempt failed.

@@ -119,16 +119,23 @@ func completion(t *testing.T, d *data, f *fdbmodel.ClaimedFuture, end *batch.Com
 		}
 		return fdbmodel.Completion{Future: f, Permanent: end.Permanent, RetryIn: &wait, Exception: &layout.Exception{
 			Kind: layout.KindExit, Message: end.Reason, Stdout: []byte(r.Stdout), Stderr: []byte(r.Stderr),
-			ExitCode: r.ExitCode,
+			ExitCode: r.ExitCode, Usage: usage(&r.Usage),
 		}}
 	}
-	result := &layout.Result{Value: []byte(r.Stdout), Stderr: []byte(r.Stderr), ExitCode: r.ExitCode}
+	result := &layout.Result{
+		Value: []byte(r.Stdout), Stderr: []byte(r.Stderr), ExitCode: r.ExitCode, RunTime: r.Usage.WallClock,
+		Usage: usage(&r.Usage),
+	}
 	if len(result.Value) > fdbmodel.MaxResultInline {
 		ref, err := d.cluster.PutResult(context.Background(), f.ID, f.Token, result.Value)
 		require.NoError(t, err)
 		result.Value, result.ValueRef = nil, &ref
 	}
 	return fdbmodel.Completion{Future: f, Result: result}
+}
+
+func usage(u *batch.Usage) *layout.Usage {
+	return &layout.Usage{CPUUser: u.CPUUser, CPUSys: u.CPUSys, Memory: 1024 * u.MemoryMaxKB}
 }
 
 // TestDeleteWaitsForItemsThatRun deletes a cancelled batch whose item a worker

@@ -212,6 +212,33 @@ type resultDocument struct {
 	Output      string `bson:"output,omitempty"`
 	StdoutParts int32  `bson:"stdout_parts,omitempty"`
 	StderrParts int32  `bson:"stderr_parts,omitempty"`
+
+	Usage *usageDocument `bson:"usage,omitempty"`
+}
+
+// usageDocument has times in nanoseconds.
+type usageDocument struct {
+	WallClock   int64 `bson:"wall_clock_time"`
+	CPUUser     int64 `bson:"cpu_user_time"`
+	CPUSys      int64 `bson:"cpu_sys_time"`
+	MemoryMaxKB int64 `bson:"memory_max_kb"`
+}
+
+func newUsageDocument(u *batch.Usage) *usageDocument {
+	if *u == (batch.Usage{}) {
+		return nil
+	}
+	return &usageDocument{int64(u.WallClock), int64(u.CPUUser), int64(u.CPUSys), u.MemoryMaxKB}
+}
+
+func (d *usageDocument) usage() batch.Usage {
+	if d == nil {
+		return batch.Usage{}
+	}
+	return batch.Usage{
+		WallClock: time.Duration(d.WallClock), CPUUser: time.Duration(d.CPUUser), CPUSys: time.Duration(d.CPUSys),
+		MemoryMaxKB: d.MemoryMaxKB,
+	}
 }
 
 // itemDocuments are the documents of a batch's items. Those that run the same
@@ -255,6 +282,7 @@ func (d *itemDocument) item() batch.Item {
 	if d.Result != nil {
 		item.Result = &batch.Result{
 			Stdout: string(d.Result.Stdout), Stderr: string(d.Result.Stderr), ExitCode: int(d.Result.ExitCode),
+			Usage: d.Result.Usage.usage(),
 		}
 	}
 	return item

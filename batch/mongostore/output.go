@@ -34,7 +34,7 @@ func outputKey(output, stream string, part int32) string {
 // before the item names them; those of a report that does not count are removed
 // with the batch.
 func (s *Store) saveOutput(ctx context.Context, r *report, end *batch.Completion) (*resultDocument, error) {
-	result := &resultDocument{ExitCode: int64(end.Result.ExitCode)}
+	result := &resultDocument{ExitCode: int64(end.Result.ExitCode), Usage: newUsageDocument(&end.Result.Usage)}
 	if len(end.Result.Stdout)+len(end.Result.Stderr) <= largeOutput {
 		result.Stdout, result.Stderr = text(end.Result.Stdout), text(end.Result.Stderr)
 		return result, nil

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Names of a field that is written piece by piece, and of its placeholder: no text
+// Names of the fields that are written piece by piece, and their placeholder: no text
 // within JSON looks like both, since its quotes are escaped.
 const (
 	stdoutField  = "stdout"
@@ -17,35 +17,45 @@ const (
 	placeholder  = "*"
 )
 
+// splice is a text, or its base64 form, that takes the place of a field's placeholder.
+type splice struct{ field, text string }
+
 // pieceBytes is how much of a text is written at a time.
 const pieceBytes = 32 << 10
 
-// writeSpliced writes v as JSON, with a text, or its base64 form, in the place of
-// a field's placeholder, so that a large text is not held once more.
-func writeSpliced(w io.Writer, v any, field, text string) error {
-	shown, err := json.Marshal(v)
+// writeSpliced writes v as JSON, with splices in the order of their fields, so that a
+// large text is not held once more.
+func writeSpliced(w io.Writer, v any, splices ...splice) error {
+	behind, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	before, behind, found := bytes.Cut(shown, []byte(`"`+field+`":"`+placeholder+`"`))
-	if !found {
-		return fmt.Errorf("%T has no field %s", v, field)
-	}
 	out := &jsonWriter{w: w}
-	out.bytes(before)
-	out.text(`"` + field + `":"`)
-	if field == encodedField && out.err == nil {
-		encoder := base64.NewEncoder(base64.StdEncoding, w)
-		_, out.err = io.WriteString(encoder, text)
-		if err := encoder.Close(); out.err == nil {
-			out.err = err
+	for _, s := range splices {
+		before, rest, found := bytes.Cut(behind, []byte(`"`+s.field+`":"`+placeholder+`"`))
+		if !found {
+			return fmt.Errorf("%T has no field %s", v, s.field)
 		}
-	} else {
-		out.escaped(text)
+		out.bytes(before)
+		out.splice(s)
+		behind = rest
 	}
-	out.text(`"`)
 	out.bytes(behind)
 	return out.err
+}
+
+func (j *jsonWriter) splice(s splice) {
+	j.text(`"` + s.field + `":"`)
+	if s.field == encodedField && j.err == nil {
+		encoder := base64.NewEncoder(base64.StdEncoding, j.w)
+		_, j.err = io.WriteString(encoder, s.text)
+		if err := encoder.Close(); j.err == nil {
+			j.err = err
+		}
+	} else {
+		j.escaped(s.text)
+	}
+	j.text(`"`)
 }
 
 // jsonWriter keeps the first error.

@@ -67,17 +67,12 @@ type chunkBody struct {
 }
 
 type resultBody struct {
-	Code       string     `json:"code,omitempty" doc:"500 for an item that failed"`
+	Code       string     `json:"code" doc:"200, or 500 for an item that failed"`
 	Message    string     `json:"message,omitempty" doc:"Why it failed for good"`
 	Result     outputBody `json:"result"`
+	Usage      usageBody  `json:"usage" doc:"As far as the worker knows it"`
 	Invocation string     `json:"function_invocation"`
 	Arguments  []string   `json:"arguments,omitempty"`
-}
-
-type outputBody struct {
-	Stdout   string `json:"stdout"`
-	Stderr   string `json:"stderr,omitempty"`
-	ExitCode int    `json:"exit_code"`
 }
 
 // batchResult returns the available results of a batch, by chunk.
@@ -145,26 +140,30 @@ func (s *server) spoolResults(ctx context.Context, to *spool, b *batch.Batch) er
 		if item.Chunk == "" || !item.Status.Over() && item.Status != batch.Failed {
 			return nil
 		}
-		body := resultOf(b, item)
-		stdout := body.Result.Stdout
-		body.Result.Stdout = placeholder
+		body, splices := resultOf(b, item)
 		return to.add(item.Chunk, cmp.Or(peers[item.Chunk], item.Worker), item.ID, func(w io.Writer) error {
-			return writeSpliced(w, &body, stdoutField, stdout)
+			return writeSpliced(w, &body, splices...)
 		})
 	})
 }
 
-// resultOf is an item's result as b7s has it.
-func resultOf(b *batch.Batch, item *batch.Item) resultBody {
-	body := resultBody{Invocation: b.Template.Invocation(), Arguments: item.Arguments}
+// resultOf is an item's result as b7s has it, with placeholders for its output.
+func resultOf(b *batch.Batch, item *batch.Item) (resultBody, []splice) {
+	body := resultBody{
+		Code: strconv.Itoa(http.StatusOK), Invocation: b.Template.Invocation(), Arguments: item.Arguments,
+	}
+	left := batch.Result{}
 	if item.Status != batch.Done {
 		body.Code, body.Message = strconv.Itoa(http.StatusInternalServerError), item.Reason
-		body.Result.ExitCode = -1
+		left.ExitCode = batch.NoExitCode
 	}
 	if item.Result != nil {
-		body.Result = outputBody(*item.Result)
+		left = *item.Result
 	}
-	return body
+	var splices []splice
+	body.Result, splices = outputOf(&left)
+	body.Usage = usageOf(&left.Usage)
+	return body, splices
 }
 
 // firstPage is how many items are read first.

@@ -39,7 +39,7 @@ func TestTheDescriptionIsValid(t *testing.T) {
 		require.Equal(t, o.Client != nil, document.Paths.Find("/api/v1/futures/{id}:cancel") != nil)
 		for name, content := range map[string]string{"BatchRequest": "request.json", "ChunksBody": "result.json"} {
 			var value any
-			require.NoError(t, json.Unmarshal([]byte(testdata(t, content)), &value))
+			require.NoError(t, json.Unmarshal([]byte(plain(testdata(t, content))), &value))
 			require.NoError(t, document.Components.Schemas[name].Value.VisitJSON(value, openapi3.EnableJSONSchema2020()), name)
 		}
 	}

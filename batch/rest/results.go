@@ -39,6 +39,8 @@ type streamsView struct {
 	Stderr       string `json:"stderr,omitempty"`
 	StderrBase64 string `json:"stderr_base64,omitempty" doc:"Instead of stderr, if that is not UTF-8"`
 	ExitCode     int    `json:"exit_code"`
+
+	Usage usageBody `json:"usage" doc:"As far as the worker knows it"`
 }
 
 // stateName is a state's name in answers and queries.
@@ -51,7 +53,7 @@ func itemOf(i *batch.Item) itemView {
 		UpdatedAt: i.UpdatedAt.UTC(),
 	}
 	if i.Result != nil {
-		v.Result = &streamsView{ExitCode: i.Result.ExitCode}
+		v.Result = &streamsView{ExitCode: i.Result.ExitCode, Usage: usageOf(&i.Result.Usage)}
 		v.Result.Stdout, v.Result.StdoutBase64 = textOf(i.Result.Stdout)
 		v.Result.Stderr, v.Result.StderrBase64 = textOf(i.Result.Stderr)
 	}
@@ -77,7 +79,7 @@ func writeItem(w io.Writer, i *batch.Item) error {
 	if v.Result.Stdout = placeholder; !utf8.ValidString(stdout) {
 		v.Result.Stdout, v.Result.StdoutBase64, field = "", placeholder, encodedField
 	}
-	if err := writeSpliced(w, &v, field, stdout); err != nil {
+	if err := writeSpliced(w, &v, splice{field, stdout}); err != nil {
 		return err
 	}
 	_, err := io.WriteString(w, "\n")

@@ -44,6 +44,8 @@ type peersBody struct {
 	Result    outputBody `json:"result"`
 	Peers     []string   `json:"peers"`
 	Frequency float64    `json:"frequency"`
+
+	Usage map[string]usageBody `json:"usage,omitempty" doc:"By peer, as far as the worker knows it"`
 }
 
 type executeCluster struct {
@@ -202,13 +204,16 @@ func (s *server) executed(w http.ResponseWriter, r *http.Request, id futures.ID)
 		peers = append(peers, string(worker))
 	}
 	out := futurestore.ResultOf(&ending)
-	stdout := out.Stdout
-	out.Stdout = placeholder
-	answer.Results = []peersBody{{Result: outputBody(out), Peers: peers, Frequency: 100}}
+	result, splices := outputOf(&out)
+	usage := map[string]usageBody{}
+	for _, peer := range peers {
+		usage[peer] = usageOf(&out.Usage)
+	}
+	answer.Results = []peersBody{{Result: result, Peers: peers, Frequency: 100, Usage: usage}}
 	answer.Cluster.Peers = peers
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
-	if writeSpliced(w, answer, stdoutField, stdout) != nil {
+	if writeSpliced(w, answer, splices...) != nil {
 		return stack.ErrCut
 	}
 	return nil

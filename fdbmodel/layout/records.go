@@ -281,6 +281,15 @@ type Exception struct {
 	// FailedOn lists the workers of the last failed attempts, at most 8, ending
 	// with this one's.
 	FailedOn []WorkerID `msgpack:"fo,omitempty" json:"failed_on,omitempty"`
+	Usage    *Usage     `msgpack:"us,omitempty" json:"usage,omitempty"`
+}
+
+// Usage is what an attempt took of its machine, as far as its worker knows it: 0 for
+// what it does not.
+type Usage struct {
+	CPUUser time.Duration `msgpack:"u,omitempty" json:"cpu_user_ns,omitempty"`
+	CPUSys  time.Duration `msgpack:"s,omitempty" json:"cpu_sys_ns,omitempty"`
+	Memory  int64         `msgpack:"m,omitempty" json:"memory_max_bytes,omitempty"` // the most it had at a time
 }
 
 // CancelRequest asks the holder of a future to stop it.
@@ -304,6 +313,7 @@ type Result struct {
 	Attempt   int           `msgpack:"a,omitempty" json:"attempt"`
 	RunTime   time.Duration `msgpack:"d,omitempty" json:"run_time_ns"`
 	At        int64         `msgpack:"t" json:"at_ms"`
+	Usage     *Usage        `msgpack:"us,omitempty" json:"usage,omitempty"`
 	Stamp     kv.Stamp      `msgpack:"-" json:"-"`
 }
 

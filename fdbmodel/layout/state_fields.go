@@ -108,6 +108,9 @@ func (e *Exception) appendFields(f fields) fields {
 			f.b = msgp.AppendString(f.b, string(worker))
 		}
 	}
+	if e.Usage != nil {
+		f = f.record("us", e.Usage)
+	}
 	return f
 }
 
@@ -141,6 +144,8 @@ func (e *Exception) readField(name, b []byte) ([]byte, error) {
 		return readBool(b, &e.Truncated)
 	case "fo":
 		return readTexts(b, &e.FailedOn)
+	case "us":
+		return readRef(b, &e.Usage)
 	}
 	return msgp.Skip(b)
 }
@@ -166,7 +171,27 @@ func (r *Result) appendFields(f fields) fields {
 	if r.StderrRef != nil {
 		f = f.record("er", r.StderrRef)
 	}
-	return f.bool("tr", r.Truncated).int("a", int64(r.Attempt)).int("d", int64(r.RunTime)).int("t", r.At)
+	f = f.bool("tr", r.Truncated).int("a", int64(r.Attempt)).int("d", int64(r.RunTime)).int("t", r.At)
+	if r.Usage != nil {
+		f = f.record("us", r.Usage)
+	}
+	return f
+}
+
+func (u *Usage) appendFields(f fields) fields {
+	return f.int("u", int64(u.CPUUser)).int("s", int64(u.CPUSys)).int("m", u.Memory)
+}
+
+func (u *Usage) readField(name, b []byte) ([]byte, error) {
+	switch string(name) {
+	case "u":
+		return readInt(b, &u.CPUUser)
+	case "s":
+		return readInt(b, &u.CPUSys)
+	case "m":
+		return readInt(b, &u.Memory)
+	}
+	return msgp.Skip(b)
 }
 
 func (r *Result) readField(name, b []byte) ([]byte, error) {
@@ -195,6 +220,8 @@ func (r *Result) readField(name, b []byte) ([]byte, error) {
 		return readInt(b, &r.RunTime)
 	case "t":
 		return readInt(b, &r.At)
+	case "us":
+		return readRef(b, &r.Usage)
 	}
 	return r.Token.readField(name, b)
 }

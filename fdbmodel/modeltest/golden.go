@@ -11,6 +11,8 @@ import (
 // GoldenID is the future of the golden keys and records.
 var GoldenID = layout.ID{1, 2, 3, 4, 5, 6, 0x77, 8, 0x89, 10, 11, 12, 13, 14, 15, 3}
 
+var goldenUsage = layout.Usage{CPUUser: time.Second, CPUSys: time.Millisecond, Memory: 9}
+
 // GoldenRecord is one kind of value, with every field set.
 type GoldenRecord struct {
 	Name    string
@@ -55,12 +57,12 @@ func GoldenRecords() []GoldenRecord {
 		{"cancel", &layout.CancelRequest{Reason: "r", At: 5}, false, empty[layout.CancelRequest]()},
 		{"exception", &layout.Exception{
 			Kind: layout.KindExit, Message: "m", Attempt: 2, Worker: token.Worker, Final: true, Permanent: true, At: 6,
-			ExitCode: 7, StartedAt: 4,
+			ExitCode: 7, StartedAt: 4, Usage: &goldenUsage,
 			Stdout: []byte("o"), Stderr: []byte("e"), StderrRef: ref, Truncated: true, FailedOn: []layout.WorkerID{"v", "w"},
 		}, false, empty[layout.Exception]()},
 		{"result", &layout.Result{
 			Token: token, Codec: layout.CodecRaw, Value: []byte("v"), ValueRef: ref, Object: "h", Size: 1, ExitCode: 2,
-			Stderr: []byte("e"), StderrRef: ref, Truncated: true, Attempt: 3, RunTime: time.Second, At: 8,
+			Stderr: []byte("e"), StderrRef: ref, Truncated: true, Attempt: 3, RunTime: time.Second, At: 8, Usage: &goldenUsage,
 		}, true, empty[layout.Result]()},
 		{"claims", &layout.ClaimBatch{IDs: layout.PackIDs([]layout.ID{GoldenID})}, false,
 			empty[layout.ClaimBatch]()},

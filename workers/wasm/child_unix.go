@@ -206,7 +206,10 @@ func (c *child) run(p *program, call *call) error {
 	c.mu.Lock()
 	c.current = out
 	c.mu.Unlock()
+	user, sys := processorTime()
 	ran := c.engine.run(out.ctx, p, call, out)
+	ran.cpuUser, ran.cpuSys = processorTime()
+	ran.cpuUser, ran.cpuSys = ran.cpuUser-user, ran.cpuSys-sys
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.current = nil

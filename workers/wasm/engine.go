@@ -60,6 +60,7 @@ type result struct {
 	stderrTruncated bool
 	duration        time.Duration
 	peak            uint64
+	cpuUser, cpuSys time.Duration // 0 where they are not known
 }
 
 // newEngine makes an engine that keeps compiled code in memory or, unless that is

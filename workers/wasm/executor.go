@@ -177,7 +177,7 @@ func (e *Executor) Run(ctx context.Context, inv Invocation) (Outcome, error) {
 	}
 	outcome := Outcome{
 		Stdout: ran.stdout, Streamed: ran.streamed, Stderr: ran.stderr, StderrTruncated: ran.stderrTruncated,
-		ExitCode: ran.exitCode, Duration: ran.duration, PeakMemory: int64(ran.peak),
+		ExitCode: ran.exitCode, Duration: ran.duration, PeakMemory: int64(ran.peak), CPUUser: ran.cpuUser, CPUSys: ran.cpuSys,
 	}
 	if ran.kind != "" {
 		return outcome, &Error{Kind: ran.kind, Message: ran.message}

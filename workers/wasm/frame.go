@@ -269,6 +269,8 @@ func encodeResult(r *result) []byte {
 	head = binary.AppendUvarint(head, uint64(r.duration))
 	head = binary.AppendUvarint(head, r.peak)
 	head = binary.AppendUvarint(head, uint64(r.streamed))
+	head = binary.AppendUvarint(head, uint64(r.cpuUser))
+	head = binary.AppendUvarint(head, uint64(r.cpuSys))
 	truncated := uint64(0)
 	if r.stderrTruncated {
 		truncated = 1
@@ -286,6 +288,7 @@ func decodeResult(from []byte) (result, error) {
 	r.duration = time.Duration(frame.number())
 	r.peak = frame.number()
 	r.streamed = int64(frame.number())
+	r.cpuUser, r.cpuSys = time.Duration(frame.number()), time.Duration(frame.number())
 	r.stderrTruncated = frame.number() == 1
 	r.stderr = bytes.Clone(frame.slice())
 	r.stdout = bytes.Clone(frame.rest())

@@ -63,6 +63,9 @@ type Outcome struct {
 	Duration time.Duration
 	// PeakMemory is the most memory that the instance had, in bytes.
 	PeakMemory int64
+	// CPUUser and CPUSys are the processor time of the process that ran the function,
+	// meanwhile. 0 for one that ran in this process.
+	CPUUser, CPUSys time.Duration
 }
 
 const defaultMethod = "_start"

@@ -23,6 +23,7 @@ func (e *Executor) RunModule(ctx context.Context, call workers.ModuleCall) (work
 	})
 	outcome := workers.ModuleOutcome{
 		Stdout: out.Stdout, Stderr: out.Stderr, ExitCode: out.ExitCode, Truncated: out.StderrTruncated,
+		Usage: layout.Usage{CPUUser: out.CPUUser, CPUSys: out.CPUSys, Memory: out.PeakMemory},
 	}
 	var failure *Error
 	switch {

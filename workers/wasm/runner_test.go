@@ -39,3 +39,22 @@ func TestACallWithoutTimeoutHasNone(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, wasm.KindTimeout, out.Kind)
 }
+
+// TestACallTellsItsUsage runs a module that counts, in a process of its own where
+// there are such.
+func TestACallTellsItsUsage(t *testing.T) {
+	t.Parallel()
+	executor, err := wasm.New(t.Context(), wasm.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, executor.Close(context.Background())) })
+	out, err := executor.RunModule(t.Context(), workers.ModuleCall{
+		CID: "c", Load: func(context.Context) ([]byte, error) { return []byte(counting), nil },
+	})
+	require.NoError(t, err)
+	require.Empty(t, out.Kind, out.Message)
+	if executor.Isolation() == wasm.IsolationProcess {
+		require.Positive(t, out.Usage.CPUUser+out.Usage.CPUSys, "five million rounds")
+	} else {
+		require.Zero(t, out.Usage.CPUUser+out.Usage.CPUSys)
+	}
+}
