@@ -133,14 +133,26 @@ func (*WorkOrderBatchResponse) Type() string { return TypeWorkOrderBatchResponse
 type Outcome struct {
 	// Index is the place of the item in the order, from 0.
 	Index int `json:"index"`
-	// Code is CodeOK for an item that succeeded.
+	// Code is CodeOK for an item that succeeded, CodeAccepted for one that is to be run
+	// again after SnoozeMS, and CodeUnavailable for one that the worker gives back unrun.
+	// Others failed.
 	Code Code `json:"code"`
 	// Kind says why the item failed, in the words of the model such as "timeout".
 	Kind string `json:"kind,omitempty"`
 	// Message says it for people.
 	Message  string `json:"message,omitempty"`
 	ExitCode int    `json:"exit_code,omitempty"`
-	// Stdout, Stderr and Value are bytes, in base64 on the wire.
+	// Permanent says that no further attempt can succeed.
+	Permanent bool `json:"permanent,omitempty"`
+	// RetryMS is how long the function wants the next attempt to wait, in milliseconds;
+	// nil leaves it to the head.
+	RetryMS *int64 `json:"retry_ms,omitempty"`
+	// SnoozeMS is after how many milliseconds the function wants to be run again, without
+	// an attempt being counted.
+	SnoozeMS int64 `json:"snooze_ms,omitempty"`
+	// Value is the result of a function of Go, or the standard output of a module, and
+	// Stdout that of a module that failed. They and Stderr are bytes, in base64 on the
+	// wire.
 	Stdout []byte `json:"stdout,omitempty"`
 	Stderr []byte `json:"stderr,omitempty"`
 	Value  []byte `json:"value,omitempty"`

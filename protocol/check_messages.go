@@ -201,6 +201,10 @@ func (c *checker) outcome(o *Outcome) {
 	c.line("outcomes.kind", o.Kind, MaxName)
 	c.text("outcomes.message", o.Message, MaxText)
 	c.line("outcomes.codec", o.Codec, MaxName)
+	if o.RetryMS != nil {
+		c.within("outcomes.retry_ms", *o.RetryMS, 0, maxSeconds*1000)
+	}
+	c.within("outcomes.snooze_ms", o.SnoozeMS, 0, maxSeconds*1000)
 	c.exit(o.ExitCode)
 	c.usage(&o.Usage)
 	if o.Blob != nil {

@@ -119,6 +119,8 @@ func TestInvalidMessagesAreRefused(t *testing.T) {
 		{ours, "items/id", `"x"`, protocol.ErrInvalid, "items.id"},
 		{ours, "items/args", `"?"`, protocol.ErrMalformed, "base64"},
 		{outcome, "outcomes/index", "-1", protocol.ErrInvalid, "outcomes.index"},
+		{outcome, "outcomes/retry_ms", "-1", protocol.ErrInvalid, "outcomes.retry_ms"},
+		{outcome, "outcomes/snooze_ms", "-1", protocol.ErrInvalid, "outcomes.snooze_ms"},
 		{outcome, "outcomes", `[{"blob":{"id":"../x"}}]`, protocol.ErrInvalid, "outcomes.blob.id"},
 		{outcome, "outcomes", `[{"blob":{"id":"x","size":-1}}]`, protocol.ErrInvalid, "outcomes.blob.size"},
 		{"futura_cancel_order", "indexes", `[-1]`, protocol.ErrInvalid, "indexes"},

@@ -79,6 +79,7 @@ func batchGoldens() []golden {
 }
 
 func ownGoldens() []golden {
+	later := int64(30_000)
 	own := []golden{
 		{file: "futura_hello", message: &protocol.Hello{
 			Version: "1.0.0", Incarnation: "00c0ffee00c0ffee", Name: "edge-1",
@@ -109,6 +110,10 @@ func ownGoldens() []golden {
 				{Index: 2, Code: protocol.CodeOK, Blob: &protocol.Blob{
 					ID: "bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy", Size: 64 << 20,
 				}},
+				{Index: 3, Code: protocol.CodeError, Kind: "error", Message: "no such user", Permanent: true},
+				{Index: 4, Code: protocol.CodeError, Kind: "error", Message: "too many requests", RetryMS: &later},
+				{Index: 5, Code: protocol.CodeAccepted, SnoozeMS: 60_000},
+				{Index: 6, Code: protocol.CodeUnavailable, Message: "the worker stops"},
 			},
 		}},
 		{file: "futura_work_order_progress", message: &protocol.WorkOrderProgress{
