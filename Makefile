@@ -28,6 +28,10 @@ MONGO_TESTS      := batch/mongostore/internal/ferrettest
 MONGO_MODULES    := $(CURDIR)/bin/ferrettest
 MONGO_FLAGS      := -tags $(TAGS) -mod=mod -modfile=$(MONGO_MODULES).mod
 MONGO_TEST_FLAGS := -short -vet=off -timeout 10m
+# Nodes of b7s that variables name; the list of modules is a copy for the same reason.
+INTEROP_TESTS   := internal/interop/b7s
+INTEROP_MODULES := $(CURDIR)/bin/interop
+INTEROP_FLAGS   := -tags $(TAGS) -mod=mod -modfile=$(INTEROP_MODULES).mod
 # What a short run tests under the race detector: the packages whose goroutines share memory. Compiling and running takes
 # several times as long under it; a long run has it everywhere.
 RACED := /(fdbmodel|fdbmodel/kv/(embedded|faultkv|remote)|futures(/.*)?|workers|workers/objects(/.*)?|$\
@@ -53,8 +57,8 @@ PLAIN_PACKAGES := ./fdbmodel ./fdbmodel/kv/embedded ./fdbmodel/kv/remote ./futur
 SHORT   := -short -vet=off -timeout 10m
 LONG    := -vet=off -count=1 -timeout 60m
 
-.PHONY: help build build-fdb demo test test-unit test-fdb test-mongo test-long long-unit long-images long-fdb \
-	long-mongo test-mutants bench fuzz lint generate check clean
+.PHONY: help build build-fdb demo test test-unit test-fdb test-mongo test-interop test-long long-unit long-images \
+	long-fdb long-mongo test-mutants bench fuzz lint generate check clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -109,8 +113,16 @@ test-mongo: ## run the tests of the store for MongoDB, on a server that they emb
 	elif test "$$FUTURA_REQUIRE_MONGO" = 1; then cat $(MONGO_MODULES).log; exit 1; \
 	else echo "SKIP: the modules of $(MONGO_TESTS) could not be fetched, its tests did not run; see bin/ferrettest.log"; fi
 
+test-interop: ## run the tests with nodes of b7s that FUTURA_B7S_PERSIST and FUTURA_B7S_BATCHED name
+	@mkdir -p bin && cp $(INTEROP_TESTS)/go.mod $(INTEROP_MODULES).mod && cp $(INTEROP_TESTS)/go.sum $(INTEROP_MODULES).sum
+	@if test -z "$$FUTURA_B7S_PERSIST$$FUTURA_B7S_BATCHED"; then \
+		echo "SKIP: FUTURA_B7S_PERSIST and FUTURA_B7S_BATCHED are unset, nothing was tested with b7s; see CONTRIBUTING.md"; \
+	else cd $(INTEROP_TESTS) && $(GO) vet $(INTEROP_FLAGS) . && \
+		$(GO) test $(INTEROP_FLAGS) -vet=off -count=1 -timeout 15m -v .; fi
+
 test-long: lint ## everything with fresh seeds, 200 kills, 10,000 programs, 10,000 crash images; hours
-	@$(MAKE) --no-print-directory --keep-going long-unit long-images long-fdb long-mongo test-mutants
+	@$(MAKE) --no-print-directory --keep-going long-unit long-images long-fdb long-mongo test-interop \
+		test-mutants
 
 long-unit:
 	FUTURA_LONG=1 $(GO) test -tags $(TAGS) $(RACE) $(LONG) -p 2 -skip '$(IMAGE_TESTS)' ./...

@@ -151,8 +151,9 @@ func importTable() map[string]imports {
 		},
 		"protocol": {ours: []string{"batch"}},
 
-		// A module of its own.
+		// Modules of their own.
 		"batch/mongostore/internal/ferrettest": {},
+		"internal/interop/b7s":                 {},
 
 		"protocol/p2p": {
 			ours: []string{"internal/budget", "internal/trust"}, others: []string{libp2p, multiformat, xrate, prometheus},

@@ -1,0 +1,169 @@
+//go:build linux
+
+package b7s
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	// installLimit is for a head to find its workers and for these to install.
+	installLimit = 20 * time.Second
+	// answerLimit is for a head to answer a request.
+	answerLimit = 2 * time.Minute
+)
+
+// item is what a worker returned for an item of a batch.
+type item struct {
+	Code   string
+	Result struct {
+		Stdout, Stderr string
+		ExitCode       int `json:"exit_code"`
+	}
+	Arguments []string
+}
+
+// chunk is what a worker returned.
+type chunk struct {
+	Peer    string
+	Results map[string]item
+}
+
+// reply is a head's to a batch.
+type reply struct {
+	Code    string
+	Chunks  map[string]chunk
+	Strands map[string]chunk
+}
+
+// post sends a request to a head and returns the body of its answer.
+func (n *node) post(t *testing.T, path string, request any) []byte {
+	t.Helper()
+	body, err := json.Marshal(request)
+	require.NoError(t, err)
+	client := http.Client{Timeout: answerLimit}
+	response, err := client.Post(n.rest+path, "application/json", bytes.NewReader(body))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, response.Body.Close()) }()
+	answer, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, response.StatusCode, string(answer))
+	return answer
+}
+
+// install has a head of b7s install a function on workers. The head does not
+// know when they listen to it, so it is asked again until all have installed.
+func (n *node) install(t *testing.T, f function, workers ...*node) {
+	t.Helper()
+	const again = 300 * time.Millisecond
+	for limit := time.Now().Add(installLimit); time.Now().Before(limit); {
+		n.post(t, "/api/v1/functions/install", map[string]string{"uri": f.manifest, "cid": "any"})
+		ctx, cancel := context.WithTimeout(t.Context(), again)
+		ready := 0
+		for _, worker := range workers {
+			if _, ok := worker.output.await(ctx, "installed function", worker.ended); ok {
+				ready++
+			}
+		}
+		cancel()
+		if ready == len(workers) {
+			return
+		}
+	}
+	require.FailNow(t, "the workers did not install the function", "within %s", installLimit)
+}
+
+// execute has a head of b7s execute a batch, and returns its chunks.
+func (n *node) execute(t *testing.T, d dialect, f function, workers int, arguments [][]string) map[string]chunk {
+	t.Helper()
+	answer := n.post(t, "/api/v1/functions/execute/batch", map[string]any{
+		"template": map[string]any{
+			"function_id": f.id, "method": method, "config": map[string]any{"number_of_nodes": workers},
+		},
+		"arguments": arguments,
+	})
+	var r reply
+	require.NoError(t, json.Unmarshal(answer, &r))
+	require.Equal(t, "200", r.Code)
+	if d.container == "strands" {
+		return r.Strands
+	}
+	return r.Chunks
+}
+
+// checkChunks compares a batch's results with its items: each is there once,
+// under its id, with its output.
+func checkChunks(t *testing.T, f function, chunks map[string]chunk, workers []string, arguments [][]string) {
+	t.Helper()
+	var peers []string
+	found := map[string]item{}
+	for id, c := range chunks {
+		peers = append(peers, c.Peer)
+		for key, result := range c.Results {
+			require.NotContains(t, found, key, "chunk %s has an item of another", id)
+			found[key] = result
+		}
+	}
+	require.ElementsMatch(t, workers, peers)
+	require.Len(t, found, len(arguments))
+	for _, args := range arguments {
+		id := f.itemID(args)
+		require.Contains(t, found, id, "of %q", args)
+		result := found[id]
+		wanted, code := 0, "200"
+		if slices.Contains(args, "fail") {
+			wanted, code = 3, "500"
+		}
+		require.Equal(t, code, result.Code, "of %q: %+v", args, result)
+		require.Equal(t, wanted, result.Result.ExitCode)
+		require.Equal(t, args[0], result.Result.Stdout)
+		require.Equal(t, args, result.Arguments)
+	}
+}
+
+// echoes is the arguments of items that print a text of their own.
+func echoes(count int) [][]string {
+	list := make([][]string, count)
+	for i := range list {
+		list[i] = []string{fmt.Sprintf("https://example.com/slug-%d", i)}
+	}
+	return list
+}
+
+// TestNodesOfB7s has a head of b7s work with two of its workers, which shows
+// that what the other tests start works by itself.
+func TestNodesOfB7s(t *testing.T) {
+	for _, d := range dialects() {
+		t.Run(d.branch, func(t *testing.T) {
+			head := d.startHead(t)
+			workers := []*node{d.startWorker(t, "b7s worker 1", head.address), d.startWorker(t, "b7s worker 2", head.address)}
+			f := serveFunction(t)
+			head.install(t, f, workers...)
+			peers := []string{workers[0].id, workers[1].id}
+			took := map[int]time.Duration{}
+			for _, count := range []int{20, 100, 1000} {
+				items := echoes(count)
+				begun := time.Now()
+				chunks := head.execute(t, d, f, len(workers), items)
+				took[count] = time.Since(begun)
+				checkChunks(t, f, chunks, peers, items)
+			}
+			for _, count := range slices.Sorted(maps.Keys(took)) {
+				t.Logf("b7s %s, two workers: %d items in %s", d.branch, count, took[count].Round(100*time.Microsecond))
+			}
+			items := append(echoes(4), []string{"bad", "fail"})
+			checkChunks(t, f, head.execute(t, d, f, len(workers), items), peers, items)
+		})
+	}
+}

@@ -1,0 +1,116 @@
+//go:build linux
+
+package b7s
+
+import (
+	"crypto/ed25519"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Names of what build makes.
+const (
+	runtimeName = "bls-runtime"
+	commandName = "futura"
+)
+
+// dialect is a branch of b7s.
+type dialect struct {
+	branch   string
+	variable string
+	// container is the field of a batch's reply that has its chunks.
+	container string
+	stored    bool // needs a store for its batches
+}
+
+func dialects() []dialect {
+	return []dialect{
+		{branch: "batch-persist", variable: persistNode, container: "chunks", stored: true},
+		{branch: "batched-execution-requests", variable: batchedNode, container: "strands"},
+	}
+}
+
+// program is the dialect's node, or the test is skipped.
+func (d dialect) program(t *testing.T) string {
+	t.Helper()
+	name := os.Getenv(d.variable)
+	if name == "" {
+		t.Skipf("%s names no node of b7s's branch %s", d.variable, d.branch)
+	}
+	return name
+}
+
+// node is a running node of b7s.
+type node struct {
+	*process
+	id      string // of its peer
+	address string // of the peer, with its id
+	rest    string // of a head's API
+}
+
+// startHead starts a head of b7s and waits until it works.
+func (d dialect) startHead(t *testing.T) *node {
+	t.Helper()
+	rest := freeAddress(t)
+	args := []string{"--rest-api", rest}
+	if d.stored {
+		args = append(args, "--batch-db-server", startFerret(t), "--batch-db-name", "b7s-db")
+	}
+	n := d.start(t, "b7s head", "head", args...)
+	n.rest = "http://" + rest
+	n.await(t, "HTTP server starting")
+	return n
+}
+
+// startWorker starts a worker of b7s, which connects to some nodes.
+func (d dialect) startWorker(t *testing.T, name string, boot ...string) *node {
+	t.Helper()
+	args := []string{"--runtime-path", os.Getenv(builtDir), "--runtime-cli", runtimeName}
+	for _, address := range boot {
+		args = append(args, "--boot-nodes", address)
+	}
+	return d.start(t, name, "worker", args...)
+}
+
+func (d dialect) start(t *testing.T, name, role string, args ...string) *node {
+	t.Helper()
+	dir := t.TempDir()
+	key := filepath.Join(dir, "key")
+	require.NoError(t, os.WriteFile(key, newKey(t), 0o600))
+	n := &node{process: startProcess(t, name, d.program(t), append([]string{
+		"--role", role, "--address", "127.0.0.1", "--port", "0", "--private-key", key,
+		"--workspace", filepath.Join(dir, "workspace"), "--db", filepath.Join(dir, "db"), "--log-level", "debug",
+	}, args...)...)}
+	var created struct {
+		ID        string
+		Addresses []string
+	}
+	require.NoError(t, json.Unmarshal([]byte(n.await(t, `"created host"`)), &created))
+	require.NotEmpty(t, created.Addresses)
+	n.id, n.address = created.ID, created.Addresses[0]
+	n.await(t, "starting node main loop")
+	return n
+}
+
+// newKey is a private key as b7s's nodes read it: libp2p's protobuf.
+func newKey(t *testing.T) []byte {
+	t.Helper()
+	_, key, err := ed25519.GenerateKey(nil)
+	require.NoError(t, err)
+	const header = "\x08\x01\x12\x40" // type: Ed25519; data: 64 bytes
+	return append([]byte(header), key...)
+}
+
+// freeAddress is one that nobody listened at a moment ago.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, listener.Close()) }()
+	return listener.Addr().String()
+}

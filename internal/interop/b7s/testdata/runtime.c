@@ -1,0 +1,40 @@
+// A stand-in for the runtime that b7s workers start once per item. It prints
+// the first argument after "--". Later ones change what it does: fail exits
+// with status 3, sleep=<ms> sleeps first, once=<path> fails the first time, and
+// log=<path> appends the first argument to a file.
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static int note(const char *path, const char *text) {
+	char line[4096];
+	int n = snprintf(line, sizeof line, "%s\n", text);
+	int file = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+	return file < 0 || write(file, line, n) != n;
+}
+
+static void rest(long ms) {
+	struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+	nanosleep(&t, 0);
+}
+
+int main(int argc, char **argv) {
+	int at = 1;
+	while (at < argc && strcmp(argv[at], "--")) at++;
+	if (++at >= argc) return 0;
+	const char *text = argv[at];
+	int failed = 0;
+	for (int i = at + 1; i < argc; i++) {
+		if (!strncmp(argv[i], "sleep=", 6)) rest(atol(argv[i] + 6));
+		if (!strncmp(argv[i], "log=", 4) && note(argv[i] + 4, text)) return 4;
+		if (!strncmp(argv[i], "once=", 5)) failed |= open(argv[i] + 5, O_CREAT | O_EXCL, 0600) >= 0;
+		if (!strcmp(argv[i], "fail")) failed = 1;
+	}
+	fputs(text, stdout);
+	if (!failed) return 0;
+	fputs("asked to fail", stderr);
+	return 3;
+}
