@@ -31,6 +31,12 @@ var (
 	ErrNoAnswer = errors.New("p2p: no answer")
 	// ErrUnknownTopic is a topic that the host has not joined.
 	ErrUnknownTopic = errors.New("p2p: unknown topic")
+	// ErrBlobID is a text that is no blob's id.
+	ErrBlobID = errors.New("p2p: not a blob's id")
+	// ErrBlobUnknown means that a peer does not have a blob, or not for this host.
+	ErrBlobUnknown = errors.New("p2p: the peer does not have the blob")
+	// ErrBlobContent means that a peer sent something that is not the blob.
+	ErrBlobContent = errors.New("p2p: not the blob's content")
 	// ErrBusy means that a peer's share of the host's memory, handlers or rate is in
 	// use.
 	ErrBusy = errors.New("p2p: too much at once")

@@ -45,6 +45,7 @@ type Host struct {
 
 	onMessage atomic.Pointer[MessageHandler]
 	onCall    atomic.Pointer[CallHandler]
+	blobs     atomic.Pointer[BlobSource]
 
 	ctx    context.Context
 	cancel context.CancelFunc

@@ -78,6 +78,8 @@ type Limits struct {
 	Memory, PeerMemory int64
 	// Handlers run at once, PeerHandlers of them for one peer.
 	Handlers, PeerHandlers int
+	// Blobs are served at once, and as many fetched, PeerBlobs of them each for one peer.
+	Blobs, PeerBlobs int
 	// PeerRate is how many messages per second are taken from a peer on average, and
 	// PeerBurst how many at once. Further ones wait.
 	PeerRate  float64
@@ -111,6 +113,7 @@ func DefaultLimits() Limits {
 		Buffers: 2 << 30, PeerBuffers: 64 << 20,
 		MaxMessage: 16 << 20, Memory: 512 << 20, PeerMemory: 48 << 20,
 		Handlers: 256, PeerHandlers: 16,
+		Blobs: 64, PeerBlobs: 8,
 		PeerRate: 500, PeerBurst: 1000,
 		MaxGossip: 1 << 20, GossipMemory: 32 << 20, GossipHandlers: 16,
 		AuthorRate: 50, AuthorBurst: 200,
@@ -194,6 +197,7 @@ func (l *Limits) counts(d *Limits) []field[int] {
 		{"MaxMessage", &l.MaxMessage, &d.MaxMessage}, {"Handlers", &l.Handlers, &d.Handlers},
 		{"PeerHandlers", &l.PeerHandlers, &d.PeerHandlers}, {"PeerBurst", &l.PeerBurst, &d.PeerBurst},
 		{"MaxGossip", &l.MaxGossip, &d.MaxGossip}, {"GossipHandlers", &l.GossipHandlers, &d.GossipHandlers},
+		{"Blobs", &l.Blobs, &d.Blobs}, {"PeerBlobs", &l.PeerBlobs, &d.PeerBlobs},
 		{"AuthorBurst", &l.AuthorBurst, &d.AuthorBurst},
 	}
 }

@@ -5,15 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/multiformats/go-multistream"
-
-	"github.com/futura-run/futura/internal/clock"
 )
 
 // Send hands a message to a peer that speaks b7s's protocol, connected or at an
@@ -180,67 +177,16 @@ func isUnsupported(err error) bool {
 	return errors.As(err, &unsupported)
 }
 
-// pace reads and writes a stream, and moves its deadline with its bytes. It is used by
-// one goroutine at a time.
-type pace struct {
-	stream network.Stream
-	end    time.Time // of a stream without bytes
-	bytes  int64
-	rate   int64
-}
-
-func (h *Host) newPace(s network.Stream) *pace {
-	return &pace{stream: s, end: time.Now().Add(h.limits.MessageTimeout), rate: h.limits.MinRate}
-}
-
-// allow grants some more time.
-func (p *pace) allow(more time.Duration) { p.end = p.end.Add(more) }
-
-// deadline is when the next bytes are due at the latest.
-func (p *pace) deadline() time.Time {
-	return p.end.Add(time.Duration(float64(p.bytes) / float64(p.rate) * float64(time.Second)))
-}
-
-// Read implements io.Reader.
-func (p *pace) Read(b []byte) (int, error) {
-	if err := p.stream.SetReadDeadline(p.deadline()); err != nil {
-		return 0, err
-	}
-	n, err := p.stream.Read(b)
-	p.bytes += int64(n)
-	return n, err
-}
-
-// Write implements io.Writer, in pieces that have a deadline each.
-func (p *pace) Write(b []byte) (written int, err error) {
-	const piece = 64 << 10
-	for {
-		if err := p.stream.SetDeadline(p.deadline()); err != nil {
-			return written, err
-		}
-		n, err := p.stream.Write(b[written:min(len(b), written+piece)])
-		written += n
-		p.bytes += int64(n)
-		if err != nil || written == len(b) {
-			return written, err
-		}
-	}
-}
-
 // holdMemory takes memory for a message, waiting at the stream's expense no longer than
 // a message may take.
 func (h *Host) holdMemory(ctx context.Context, s *share, n int64, p *pace) (giveBack func(int64), err error) {
 	ctx, cancel := context.WithTimeout(ctx, h.limits.MessageTimeout)
 	defer cancel()
 	begin := h.clock.Now()
-	defer func() { p.allow(clockSince(h.clock, begin)) }()
+	defer func() { p.allow(h.clock.Now().Sub(begin)) }()
 	giveBack, err = h.table.hold(ctx, s, n)
 	if err != nil {
 		return func(int64) {}, fmt.Errorf("%w: %w", ErrBusy, err)
 	}
 	return giveBack, nil
 }
-
-func clockSince(c clock.Clock, t time.Time) time.Duration { return c.Now().Sub(t) }
-
-var _ io.ReadWriter = (*pace)(nil)

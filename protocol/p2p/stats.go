@@ -13,6 +13,8 @@ type counts struct {
 	tooLarge, tooSlow, tooMany, otherwise        atomic.Int64
 	published, heard, gossipDropped, gossipLarge atomic.Int64
 	gossipFast, dialFailures                     atomic.Int64
+	blobsGiven, blobsTaken, blobCuts             atomic.Int64
+	blobBytesGiven, blobBytesTaken               atomic.Int64
 }
 
 // refuse counts a stream that was reset, by its reason.
@@ -50,6 +52,9 @@ type Stats struct {
 	DroppedGossip, LargeGossip, FastGossip int64
 	// DialFailures are failed attempts to reach a boot node.
 	DialFailures int64
+	// BlobsServed and BlobsFetched are whole blobs, with or from an offset, and
+	// BytesServed and BytesFetched their bytes. BlobCuts are pauses of a fetch.
+	BlobsServed, BlobsFetched, BytesServed, BytesFetched, BlobCuts int64
 }
 
 // Stats returns counts. They are read one by one, so they may differ by what goes on.
@@ -63,6 +68,7 @@ func (h *Host) Stats() Stats {
 		RefusedLarge: c.tooLarge.Load(), RefusedSlow: c.tooSlow.Load(), RefusedBusy: c.tooMany.Load(),
 		RefusedOther: c.otherwise.Load(), Published: c.published.Load(), Heard: c.heard.Load(),
 		DroppedGossip: c.gossipDropped.Load(), LargeGossip: c.gossipLarge.Load(), FastGossip: c.gossipFast.Load(),
-		DialFailures: c.dialFailures.Load(),
+		DialFailures: c.dialFailures.Load(), BlobsServed: c.blobsGiven.Load(), BlobsFetched: c.blobsTaken.Load(),
+		BytesServed: c.blobBytesGiven.Load(), BytesFetched: c.blobBytesTaken.Load(), BlobCuts: c.blobCuts.Load(),
 	}
 }

@@ -12,16 +12,20 @@ import (
 	"github.com/futura-run/futura/internal/clock"
 )
 
-// shares are what all peers have together.
+// shares are what one peer has, or all have together.
 type shares struct {
-	memory, handlers *budget.Bytes
+	memory, handlers, blobs, fetches *budget.Bytes
+}
+
+func newShares(memory int64, handlers, blobs int) shares {
+	return shares{budget.New(memory), budget.New(int64(handlers)), budget.New(int64(blobs)), budget.New(int64(blobs))}
 }
 
 // share is what a peer may use, and uses.
 type share struct {
-	memory, handlers *budget.Bytes
-	messages         *rate.Limiter
-	users            int // guarded by table.mu
+	shares
+	messages *rate.Limiter
+	users    int // guarded by table.mu
 }
 
 // table has the shares of peers. A share stays while it is in use, and after that
@@ -38,7 +42,7 @@ type table struct {
 func newTable(l Limits, c clock.Clock) *table {
 	return &table{
 		limits: l, clock: c, shares: map[peer.ID]*share{},
-		all: shares{memory: budget.New(l.Memory), handlers: budget.New(int64(l.Handlers))},
+		all: newShares(l.Memory, l.Handlers, l.Blobs),
 	}
 }
 
@@ -52,7 +56,7 @@ func (t *table) use(p peer.ID) (s *share, release func()) {
 			t.sweep()
 		}
 		s = &share{
-			memory: budget.New(t.limits.PeerMemory), handlers: budget.New(int64(t.limits.PeerHandlers)),
+			shares:   newShares(t.limits.PeerMemory, t.limits.PeerHandlers, t.limits.PeerBlobs),
 			messages: rate.NewLimiter(rate.Limit(t.limits.PeerRate), t.limits.PeerBurst),
 		}
 		t.shares[p] = s

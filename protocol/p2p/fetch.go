@@ -1,0 +1,221 @@
+package p2p
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/futura-run/futura/internal/clock"
+)
+
+// FetchOptions are the options of FetchBlob. All fields may be left out.
+type FetchOptions struct {
+	// Limit is the size of the largest blob to take, in bytes. The default is 1 GiB.
+	Limit int64
+	// Have are the bytes that an earlier fetch of the blob has written: it goes on after
+	// them. They are read once, for the hash.
+	Have io.Reader
+	// Patience is how long to try without a single byte of the blob. The default is two
+	// minutes.
+	Patience time.Duration
+	// Progress is called now and then and at the end, by the fetch itself. done counts
+	// the bytes of Have too.
+	Progress func(done, total int64)
+}
+
+// FetchBlob writes a blob that a peer has to w, in order, each byte once. It needs 64
+// KiB of memory beside the connection's buffers, whatever the blob's size. When the
+// connection is cut, or the peer is busy or slow, it goes on where it was, after a
+// pause, as long as Options.Patience allows. Limits.Blobs fetches run at once, and
+// Limits.PeerBlobs of them from one peer; others wait.
+//
+// A nil error means that w has all of the blob and that its content has its id: on
+// every other, what was written is not verified. The errors are ErrBlobID,
+// ErrBlobUnknown if the peer does not have it, ErrBlobContent if the peer sent other
+// bytes, ErrTooLarge, ErrUnsupported, ErrDenied, w's own, ctx's, and the last one when
+// patience ran out.
+func (h *Host) FetchBlob(ctx context.Context, from PeerID, id string, w io.Writer, o FetchOptions) error {
+	want, err := ParseBlobID(id)
+	if err != nil {
+		return err
+	}
+	p, err := decodePeer(from)
+	if err != nil {
+		return err
+	}
+	orDefault(&o.Limit, 1<<30)
+	orDefault(&o.Patience, 2*time.Minute)
+	if !h.begin() {
+		return ErrClosed
+	}
+	defer h.end()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(h.ctx, func() { cancel(ErrClosed) })()
+	f := &fetch{host: h, peer: p, id: id, sink: w, options: o, hash: sha256.New(), total: -1}
+	if o.Have != nil {
+		if f.done, err = io.Copy(f.hash, io.LimitReader(o.Have, o.Limit)); err != nil {
+			return fmt.Errorf("p2p: blob %s: what is here of it: %w", id, err)
+		}
+	}
+	if err := f.run(ctx); err != nil {
+		return fmt.Errorf("p2p: blob %s from %s: %w", id, from, err)
+	}
+	if [sha256.Size]byte(f.hash.Sum(nil)) != want {
+		return fmt.Errorf("%w: blob %s from %s: %d bytes with another hash", ErrBlobContent, id, from, f.done)
+	}
+	h.counts.blobsTaken.Add(1)
+	return nil
+}
+
+// fetch is a blob on its way.
+type fetch struct {
+	host    *Host
+	peer    peer.ID
+	id      string
+	sink    io.Writer
+	options FetchOptions
+	hash    hash.Hash
+	done    int64
+	total   int64 // -1 before the peer has said it
+}
+
+// finalError ends a fetch: trying again can't help.
+type finalError struct{ error }
+
+func (e finalError) Unwrap() error { return e.error }
+
+// run tries until all bytes are here.
+func (f *fetch) run(ctx context.Context) error {
+	h := f.host
+	share, release := h.table.use(f.peer)
+	defer release()
+	giveBack, err := take(ctx, share.fetches, h.table.all.fetches, 1)
+	if err != nil {
+		return context.Cause(ctx)
+	}
+	defer giveBack(1)
+	lastByte, failures := h.clock.Now(), 0
+	for {
+		before := f.done
+		err := f.try(ctx)
+		if err == nil {
+			return nil
+		}
+		if final := (finalError{}); errors.As(err, &final) {
+			return final.error
+		}
+		if f.done > before {
+			lastByte, failures = h.clock.Now(), 0
+		}
+		failures++
+		if h.clock.Now().Sub(lastByte) >= f.options.Patience {
+			return fmt.Errorf("%d of %d bytes, and none in %v: %w", f.done, f.total, f.options.Patience, err)
+		}
+		h.counts.blobCuts.Add(1)
+		wait := backoff(failures, h.options.RedialMin, h.options.RedialMax, rand.Float64())
+		h.log.Info("a blob was cut off", "blob", f.id, "peer", f.peer.String(), "at", f.done, "error", err, "again_in", wait)
+		if clock.Wait(ctx, h.clock, h.clock.Now().Add(wait)) != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// try asks for what is missing and takes what comes.
+func (f *fetch) try(ctx context.Context) error {
+	s, err := f.host.openStream(ctx, f.peer, ProtocolBlob)
+	switch {
+	case context.Cause(ctx) != nil:
+		return finalError{context.Cause(ctx)}
+	case errors.Is(err, ErrUnsupported), errors.Is(err, ErrDenied):
+		return finalError{err}
+	case err != nil:
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { _ = s.Reset() })()
+	err = f.tryOn(s)
+	if err == nil {
+		return s.Close()
+	}
+	_ = s.Reset()
+	if context.Cause(ctx) != nil {
+		return finalError{context.Cause(ctx)}
+	}
+	if isUnsupported(err) {
+		_ = f.host.node.Peerstore().RemoveProtocols(f.peer, ProtocolBlob)
+	}
+	return err
+}
+
+func (f *fetch) tryOn(s network.Stream) error {
+	p := f.host.newPace(s)
+	p.stretch = blobStretch
+	line, err := json.Marshal(blobRequest{f.id, f.done})
+	if err != nil {
+		return finalError{err}
+	}
+	if _, err := p.Write(append(line, '\n')); err != nil {
+		return err
+	}
+	if err := s.CloseWrite(); err != nil {
+		return err
+	}
+	p.allow(f.host.limits.MessageTimeout) // the peer waits for its turn
+	r := bufio.NewReaderSize(p, blobPiece)
+	line, err = readLine(r)
+	if err != nil {
+		return err
+	}
+	answer, err := parseBlobAnswer(line, f.done, f.options.Limit)
+	switch {
+	case errors.Is(err, ErrBusy):
+		return err
+	case err != nil:
+		return finalError{err}
+	case f.total >= 0 && f.total != answer.Size:
+		return finalError{fmt.Errorf("%w: its size was %d and is %d", ErrBlobContent, f.total, answer.Size)}
+	}
+	f.total = answer.Size
+	return f.receive(r, p)
+}
+
+// receive takes bytes up to the blob's end.
+func (f *fetch) receive(r *bufio.Reader, p *pace) error {
+	const step = 256 << 10
+	reported := f.done
+	buffer := make([]byte, blobPiece/2)
+	for f.done < f.total {
+		n, err := r.Read(buffer[:min(int64(len(buffer)), f.total-f.done)])
+		if n > 0 {
+			begin := time.Now()
+			if _, err := f.sink.Write(buffer[:n]); err != nil {
+				return finalError{err}
+			}
+			_, _ = f.hash.Write(buffer[:n]) // never fails
+			f.done += int64(n)
+			f.host.counts.blobBytesTaken.Add(int64(n))
+			p.allow(time.Since(begin)) // the peer is not to blame
+			if f.options.Progress != nil && f.done-reported >= step && f.done < f.total {
+				reported = f.done
+				f.options.Progress(f.done, f.total)
+			}
+		}
+		if err != nil && f.done < f.total {
+			return fmt.Errorf("after %d of %d bytes: %w", f.done, f.total, err)
+		}
+	}
+	if f.options.Progress != nil {
+		f.options.Progress(f.done, f.total)
+	}
+	return nil
+}
