@@ -26,6 +26,7 @@ const (
 	bindings    = "github.com/apple/foundationdb/bindings/go"
 	btree       = "github.com/tidwall/btree"
 	crontab     = "github.com/robfig/cron/v3"
+	contentID   = "github.com/ipfs/go-cid"
 	cobra       = "github.com/spf13/cobra"
 	goleak      = "go.uber.org/goleak"
 	huma        = "github.com/danielgtaylor/huma/v2"
@@ -156,7 +157,8 @@ func importTable() map[string]imports {
 		"internal/interop/b7s":                 {},
 
 		"protocol/p2p": {
-			ours: []string{"internal/budget", "internal/trust"}, others: []string{libp2p, multiformat, xrate, prometheus},
+			ours:   []string{"internal/budget", "internal/trust"},
+			others: []string{libp2p, multiformat, contentID, xrate, prometheus},
 		},
 
 		"batch/batchtest": {ours: []string{"batch"}, others: append(tests(), uuid)},
