@@ -40,11 +40,9 @@ func (*InstallFunction) Type() string { return TypeInstallFunction }
 type InstallFunctionResponse struct {
 	Envelope
 	// Code is CodeAccepted.
-	Code Code `json:"code,omitempty"`
-	// Message is "installed".
+	Code    Code   `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
-	// CID is that of the request.
-	CID string `json:"cid,omitempty"`
+	CID     string `json:"cid,omitempty"`
 }
 
 // Type returns TypeInstallFunctionResponse.
@@ -54,12 +52,9 @@ func (*InstallFunctionResponse) Type() string { return TypeInstallFunctionRespon
 // its author.
 type RollCall struct {
 	Envelope
-	// FunctionID is as in Template.
-	FunctionID string `json:"function_id,omitempty"`
-	// RequestID is drawn by the head: a UUID.
-	RequestID string `json:"request_id,omitempty"`
-	// Consensus is 0 for none, 1 for raft and 2 for PBFT. It is always written.
-	Consensus Consensus `json:"consensus"`
+	FunctionID string    `json:"function_id,omitempty"`
+	RequestID  string    `json:"request_id,omitempty"`
+	Consensus  Consensus `json:"consensus"`
 	// Attributes are those that a worker must have.
 	Attributes *Attributes `json:"attributes,omitempty"`
 	// Batch says that it is for a batch. DialectStrand has no such field.
@@ -73,11 +68,9 @@ func (*RollCall) Type() string { return TypeRollCall }
 type RollCallResponse struct {
 	Envelope
 	// Code is CodeAccepted if the worker takes part.
-	Code Code `json:"code,omitempty"`
-	// FunctionID is that of the call.
+	Code       Code   `json:"code,omitempty"`
 	FunctionID string `json:"function_id,omitempty"`
-	// RequestID is that of the call.
-	RequestID string `json:"request_id,omitempty"`
+	RequestID  string `json:"request_id,omitempty"`
 	// BatchSupport repeats the flag of the call: heads of b7s leave out a worker
 	// whose answer differs from it. DialectStrand has no such field.
 	BatchSupport bool `json:"batch_support,omitempty"`
@@ -89,13 +82,9 @@ func (*RollCallResponse) Type() string { return TypeRollCallResponse }
 // FormCluster asks workers to agree on the results of a request.
 type FormCluster struct {
 	Envelope
-	// RequestID is that of the request.
-	RequestID string `json:"request_id,omitempty"`
-	// Peers are those that agree with each other.
-	Peers []string `json:"peers,omitempty"`
-	// Consensus is 1 for raft and 2 for PBFT.
-	Consensus Consensus `json:"consensus,omitempty"`
-	// Connections are where the peers can be reached.
+	RequestID   string     `json:"request_id,omitempty"`
+	Peers       []string   `json:"peers,omitempty"`
+	Consensus   Consensus  `json:"consensus,omitempty"`
 	Connections []PeerInfo `json:"connection_info,omitempty"`
 }
 
@@ -104,20 +93,15 @@ func (*FormCluster) Type() string { return TypeFormCluster }
 
 // PeerInfo is where a peer can be reached.
 type PeerInfo struct {
-	// ID is the peer's id.
-	ID string `json:"ID"`
-	// Addresses are multiaddresses.
+	ID        string   `json:"ID"`
 	Addresses []string `json:"Addrs"`
 }
 
 // FormClusterResponse is a worker's answer to FormCluster.
 type FormClusterResponse struct {
 	Envelope
-	// RequestID is that of the request.
-	RequestID string `json:"request_id,omitempty"`
-	// Code is CodeOK if the worker takes part.
-	Code Code `json:"code,omitempty"`
-	// Consensus is that of the request.
+	RequestID string    `json:"request_id,omitempty"`
+	Code      Code      `json:"code,omitempty"`
 	Consensus Consensus `json:"consensus,omitempty"`
 }
 
@@ -127,7 +111,6 @@ func (*FormClusterResponse) Type() string { return TypeFormClusterResponse }
 // DisbandCluster ends the agreement on a request.
 type DisbandCluster struct {
 	Envelope
-	// RequestID is that of the request.
 	RequestID string `json:"request_id,omitempty"`
 }
 
@@ -136,10 +119,7 @@ func (*DisbandCluster) Type() string { return TypeDisbandCluster }
 
 // PBFT is what a run under PBFT adds to its result.
 type PBFT struct {
-	// View numbers the leader.
-	View *uint `json:"view,omitempty"`
-	// Timestamp is that of the order, in RFC 3339.
+	View      *uint     `json:"view,omitempty"`
 	Timestamp time.Time `json:"request_timestamp,omitzero"`
-	// Replica is the peer that ran it.
-	Replica string `json:"replica,omitempty"`
+	Replica   string    `json:"replica,omitempty"`
 }

@@ -27,6 +27,7 @@ type resultForm struct {
 	Ticket       string                `json:"ticket,omitempty"`
 	Partial      bool                  `json:"partial,omitempty"`
 	Outcomes     []Outcome             `json:"outcomes,omitempty"`
+	Items        []OrderItem           `json:"items,omitempty"`
 }
 
 // replyForm is an ExecuteBatchResponse with both spellings of its chunks.
@@ -81,6 +82,7 @@ func unmarshalResult(data []byte, m *WorkOrderBatchResponse) error {
 	}
 	*m = WorkOrderBatchResponse{
 		Envelope: form.Envelope, Results: form.Results, Ticket: form.Ticket, Partial: form.Partial, Outcomes: form.Outcomes,
+		Items: form.Items,
 	}
 	var err error
 	if m.RequestID, err = oneOf("request_id", form.RequestID, form.RequestPlain); err != nil {
@@ -96,7 +98,7 @@ func unmarshalResult(data []byte, m *WorkOrderBatchResponse) error {
 	}
 	m.ChunkID, err = oneOf("chunk_id", chunk, strand)
 	switch {
-	case m.Ticket != "" || m.Partial || len(m.Outcomes) > 0:
+	case m.Ticket != "" || m.Partial || len(m.Outcomes) > 0 || len(m.Items) > 0:
 		m.Dialect = DialectFutura
 	case strand != "" && chunk == "":
 		m.Dialect = DialectStrand
@@ -144,7 +146,7 @@ func in(m Message, d Dialect) Message {
 	case *WorkOrderBatchResponse:
 		if d != DialectFutura {
 			c := *m
-			c.Ticket, c.Partial, c.Outcomes = "", false, nil
+			c.Ticket, c.Partial, c.Outcomes, c.Items = "", false, nil, nil
 			return &c
 		}
 	case *ExecuteBatch:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"sort"
 	"sync"
@@ -267,6 +268,13 @@ func (w *Worker) join(ctx context.Context) (*life, error) {
 	}
 	if w.options.Seam != nil && w.options.Seam.AllLabels {
 		info.Labels = map[string]string{layout.AnyLabel: ""}
+	}
+	if w.options.Seam != nil && w.options.Seam.Peer != "" {
+		info.Labels = maps.Clone(info.Labels)
+		if info.Labels == nil {
+			info.Labels = map[string]string{}
+		}
+		info.Labels[layout.LabelPeer] = w.options.Seam.Peer
 	}
 	w.mu.Lock()
 	for name := range w.functions {

@@ -161,6 +161,11 @@ func importTable() map[string]imports {
 			others: []string{libp2p, multiformat, contentID, xrate, prometheus},
 		},
 
+		"protocol/peerhead": {
+			ours:   append(slices.Clone(whole), "batch", "internal/clock", "internal/seam", "protocol", "protocol/p2p"),
+			others: []string{uuid},
+		},
+
 		"batch/batchtest": {ours: []string{"batch"}, others: append(tests(), uuid)},
 
 		"internal/bench": {

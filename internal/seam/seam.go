@@ -45,6 +45,10 @@ type Worker struct {
 	// AllLabels gives the worker every label.
 	AllLabels bool
 
+	// Peer, if it is set before the worker is made, is the id of the peer that runs the
+	// worker's functions: its label layout.LabelPeer.
+	Peer string
+
 	// Step runs a manual worker in the caller: what is due of its heartbeat and
 	// its janitor, the end of what an earlier step ran, the functions that an
 	// earlier step claimed, and one claim. So between two steps it holds what a

@@ -1,0 +1,308 @@
+package peerhead
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/protocol"
+	"github.com/futura-run/futura/protocol/p2p"
+	"github.com/futura-run/futura/workers"
+)
+
+// landTime is how long the answer to results waits until they are stored.
+const landTime = 20 * time.Second
+
+// HandleCall answers a message that a peer sent on a stream of Futura. It returns once
+// results are stored, or can't be. The context bounds it.
+func (h *Head) HandleCall(ctx context.Context, from PeerID, message []byte) []byte {
+	var answer protocol.Message
+	m, err := protocol.Decode(message)
+	if err != nil {
+		h.options.Logger.Debug("a peer sent what can't be read", "peer", from, "error", err)
+		answer = &protocol.Ack{Code: protocol.CodeInvalid, Message: err.Error()}
+	} else {
+		answer = h.answer(ctx, from, m)
+	}
+	data, err := protocol.Encode(answer, protocol.DialectFutura)
+	if err != nil {
+		h.options.Logger.Error("an answer can't be encoded", "peer", from, "error", err)
+	}
+	return data
+}
+
+func (h *Head) answer(ctx context.Context, from PeerID, m protocol.Message) protocol.Message {
+	if hello, ok := m.(*protocol.Hello); ok {
+		return h.welcome(ctx, from, hello)
+	}
+	p := h.peer(from)
+	if p == nil {
+		return &protocol.Ack{Code: protocol.CodeNotAuthorized, Message: "say hello first"}
+	}
+	p.hear()
+	switch m := m.(type) {
+	case *protocol.WorkOrderBatchResponse:
+		return h.results(ctx, p, m)
+	case *protocol.WorkOrderProgress:
+		return p.progress(m)
+	case *protocol.Goodbye:
+		return p.goodbye(m)
+	default:
+		return &protocol.Ack{Code: protocol.CodeNotSupported, Message: "a head does not take " + m.Type()}
+	}
+}
+
+// welcome registers a peer.
+func (h *Head) welcome(ctx context.Context, from PeerID, m *protocol.Hello) *protocol.HelloResponse {
+	o, err := offerOf(m, h.options.Trusted(from))
+	if err != nil {
+		return &protocol.HelloResponse{Code: protocol.CodeInvalid, Message: err.Error()}
+	}
+	p := h.admit(from)
+	if p == nil {
+		return &protocol.HelloResponse{Code: protocol.CodeUnavailable, Message: fmt.Sprintf(
+			"the head takes no more than %d peers, or is ending", h.options.MaxPeers)}
+	}
+	member, err := p.greet(ctx, o)
+	if err != nil {
+		return &protocol.HelloResponse{Code: protocol.CodeUnavailable, Message: err.Error()}
+	}
+	config := h.options.Cluster.Config()
+	answer := &protocol.HelloResponse{
+		Code: protocol.CodeOK, Head: h.options.Name, HeartbeatMS: max(config.Heartbeat.Milliseconds(), 1),
+		DeadAfterMS: h.options.Grace.Milliseconds(),
+	}
+	now := h.clock.Now()
+	for _, kept := range m.Kept {
+		answer.Wanted = append(answer.Wanted, kept.ChunkID)
+	}
+	for _, id := range m.Running {
+		if o := member.order(id); o != nil {
+			o.hear(now)
+		} // what it runs of an earlier membership may still count
+	}
+	return answer
+}
+
+func (p *peer) progress(m *protocol.WorkOrderProgress) *protocol.Ack {
+	answer := &protocol.Ack{Code: protocol.CodeOK, ChunkID: m.ChunkID}
+	member := p.membership()
+	if member == nil {
+		answer.Code, answer.Message = protocol.CodeNotAuthorized, "say hello first"
+		return answer
+	}
+	if o := member.order(m.ChunkID); o != nil && sameTicket(o.ticket, m.Ticket) {
+		o.hear(p.head.clock.Now())
+	}
+	return answer
+}
+
+// goodbye takes back what a peer will not run, and lets the rest end.
+func (p *peer) goodbye(m *protocol.Goodbye) *protocol.Ack {
+	member := p.membership()
+	if member == nil {
+		return &protocol.Ack{Code: protocol.CodeOK}
+	}
+	member.worker.Pause()
+	for _, r := range m.Returned {
+		o := member.order(r.ChunkID)
+		if o == nil {
+			continue
+		}
+		if len(r.Indexes) == 0 {
+			o.fail(errReturned)
+		}
+		for _, i := range r.Indexes {
+			if i >= 0 && i < len(o.calls) {
+				o.end(i, workers.RemoteOutcome{}, errReturned)
+			}
+		}
+		if o.open() == 0 {
+			member.remove(o)
+		}
+	}
+	member.leave()
+	return &protocol.Ack{Code: protocol.CodeOK}
+}
+
+// results ends items with what the peer says of them, and answers once that is stored.
+func (h *Head) results(ctx context.Context, p *peer, r *protocol.WorkOrderBatchResponse) *protocol.Ack {
+	answer := &protocol.Ack{Code: protocol.CodeOK, ChunkID: r.ChunkID}
+	var o *order
+	m := p.membership()
+	if m != nil {
+		o = m.order(r.ChunkID)
+	}
+	if o == nil {
+		answer.Code, answer.Message = h.late(ctx, p, r)
+		return answer
+	}
+	if !sameTicket(o.ticket, r.Ticket) {
+		p.refused.Add(int64(len(r.Outcomes)))
+		answer.Code, answer.Message = protocol.CodeGone, "the ticket is not that of the chunk"
+		return answer
+	}
+	o.hear(h.clock.Now())
+	stored, err := m.take(ctx, o, r.Outcomes)
+	if err != nil {
+		answer.Code, answer.Message = protocol.CodeUnavailable, err.Error()
+		return answer
+	}
+	if !m.awaitLanding(ctx, stored) {
+		answer.Code, answer.Message = protocol.CodeUnavailable, "the results are not stored yet"
+	} else if o.open() == 0 {
+		m.remove(o)
+	}
+	return answer
+}
+
+// take ends items with their outcomes. It returns what is closed as they are stored, also
+// for those that ended before. Places that the order does not have, and items that have
+// ended, change nothing.
+func (m *member) take(ctx context.Context, o *order, outcomes []protocol.Outcome,
+) (stored []<-chan struct{}, err error) {
+	p := m.peer
+	for i := range outcomes {
+		x := &outcomes[i]
+		if x.Index < 0 || x.Index >= len(o.calls) {
+			p.refused.Add(1)
+			continue
+		}
+		landing, ended := o.landingOf(x.Index)
+		if ended {
+			p.refused.Add(1)
+			if landing != nil {
+				stored = append(stored, landing)
+			}
+			continue
+		}
+		if x.Code == protocol.CodeUnavailable {
+			o.end(x.Index, workers.RemoteOutcome{}, errReturned)
+			continue
+		}
+		out, err := p.head.outcome(ctx, p.id, x)
+		if err != nil {
+			return stored, err
+		}
+		stored = append(stored, m.hand(o, x.Index, out))
+	}
+	return stored, nil
+}
+
+// hand ends an item with an outcome, and returns what is closed once that is stored.
+func (m *member) hand(o *order, index int, out workers.RemoteOutcome) <-chan struct{} {
+	landing := m.expectLanding(o.calls[index].ID)
+	o.mu.Lock()
+	o.landing[index] = landing
+	o.mu.Unlock()
+	if o.end(index, out, nil) {
+		if out.Kind == "" {
+			m.peer.done.Add(1)
+		} else {
+			m.peer.failed.Add(1)
+		}
+	}
+	return landing
+}
+
+func (o *order) landingOf(index int) (landing <-chan struct{}, ended bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.landing[index], o.ended[index]
+}
+
+// awaitLanding waits until ends are stored.
+func (m *member) awaitLanding(ctx context.Context, stored []<-chan struct{}) bool {
+	timer := m.peer.head.clock.At(m.peer.head.clock.Now().Add(landTime))
+	defer timer.Stop()
+	for _, landed := range stored {
+		select {
+		case <-landed:
+		case <-timer.C():
+			return false
+		case <-ctx.Done():
+			return false
+		case <-m.ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// outcome is what an outcome on the wire says, with its value, which is fetched if the
+// peer has it as a blob.
+func (h *Head) outcome(ctx context.Context, from PeerID, x *protocol.Outcome) (workers.RemoteOutcome, error) {
+	out := workers.RemoteOutcome{Value: x.Value, Stderr: x.Stderr, Truncated: x.Truncated, ExitCode: x.ExitCode}
+	if x.Blob != nil {
+		if x.Blob.Size < 0 || x.Blob.Size > layout.MaxPut {
+			return workers.RemoteOutcome{Kind: layout.KindTooLarge, Message: fmt.Sprintf("a result of %d bytes: at most %d",
+				x.Blob.Size, layout.MaxPut)}, nil
+		}
+		value, err := h.fetch(ctx, from, x.Blob)
+		if err != nil {
+			return out, err
+		}
+		out.Value = value
+	}
+	if len(out.Value) == 0 && len(x.Stdout) > 0 {
+		out.Value = x.Stdout
+	}
+	switch {
+	case x.OK():
+		return out, nil
+	case x.Code == protocol.CodeAccepted:
+		wait := bounded(x.SnoozeMS)
+		return workers.RemoteOutcome{Snooze: &wait}, nil
+	}
+	out.Kind, out.Message, out.Permanent = layout.FailureKind(x.Kind), x.Message, x.Permanent
+	if x.RetryMS != nil {
+		wait := bounded(*x.RetryMS)
+		out.RetryIn = &wait
+	}
+	switch {
+	case out.Kind == "" && x.ExitCode != 0:
+		out.Kind = layout.KindExit
+	case out.Kind == "":
+		out.Kind = layout.KindError
+	}
+	if out.Message == "" {
+		out.Message = fmt.Sprintf("the peer answered code %q, exit code %d", x.Code, x.ExitCode)
+	}
+	return out, nil
+}
+
+// longestWait is the longest that a peer may ask an attempt to wait.
+const longestWait = 366 * 24 * time.Hour
+
+func bounded(millis int64) time.Duration {
+	return time.Duration(min(max(millis, 0), longestWait.Milliseconds())) * time.Millisecond
+}
+
+// fetch returns a value that the peer has as a blob. Few are fetched at a time.
+func (h *Head) fetch(ctx context.Context, from PeerID, b *protocol.Blob) ([]byte, error) {
+	select {
+	case h.fetches <- struct{}{}:
+		defer func() { <-h.fetches }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	value := bytes.NewBuffer(make([]byte, 0, b.Size))
+	if err := h.options.Network.FetchBlob(ctx, from, b.ID, value, p2p.FetchOptions{Limit: b.Size}); err != nil {
+		return nil, fmt.Errorf("the value was not fetched: %w", err)
+	}
+	return value.Bytes(), nil
+}
+
+// fetchesAtOnce bounds the values that are fetched at a time: each is in memory.
+const fetchesAtOnce = 4
+
+// refusal is the error for an answer that refuses an order.
+func refusal(answer protocol.Message) error {
+	if ack, ok := answer.(*protocol.Ack); ok {
+		return fmt.Errorf("the peer refused the order: %s %s", ack.Code, ack.Message)
+	}
+	return errors.New("the peer answered an order with " + answer.Type())
+}

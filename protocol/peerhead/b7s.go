@@ -1,0 +1,306 @@
+package peerhead
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/protocol"
+	"github.com/futura-run/futura/workers"
+)
+
+// Times of nodes of b7s.
+const (
+	recruitEvery = 10 * time.Second
+	installTime  = 30 * time.Second
+	rollTime     = 5 * time.Second
+)
+
+var errNotInstalled = errors.New("the node did not install the module")
+
+// HandleMessage takes a message that a peer sent on a stream of b7s, or published.
+func (h *Head) HandleMessage(ctx context.Context, from PeerID, message []byte, published bool) {
+	m, err := protocol.Decode(message)
+	if err != nil {
+		h.options.Logger.Debug("a peer sent what can't be read", "peer", from, "error", err)
+		return
+	}
+	if m, ok := m.(*protocol.ExecuteBatch); ok && !published {
+		h.execute(ctx, from, m)
+		return
+	}
+	p := h.peer(from)
+	if p == nil || published {
+		return
+	}
+	p.hear()
+	switch m := m.(type) {
+	case *protocol.RollCallResponse:
+		h.rolls.answer(from, m)
+	case *protocol.InstallFunctionResponse:
+		p.noteInstalled(m)
+	case *protocol.WorkOrderBatchResponse:
+		p.b7sResults(m)
+	}
+}
+
+// execute answers a client.
+func (h *Head) execute(ctx context.Context, from PeerID, m *protocol.ExecuteBatch) {
+	if h.options.Execute == nil {
+		h.options.Logger.Debug("a peer asked for a batch, which this head does not take by messages", "peer", from)
+		return
+	}
+	answer := h.options.Execute(ctx, from, m)
+	if answer == nil {
+		return
+	}
+	data, err := protocol.Encode(answer, protocol.DialectChunk)
+	if err == nil {
+		err = h.options.Network.Send(ctx, from, data)
+	}
+	if err != nil {
+		h.options.Logger.Warn("the answer to a batch was not sent", "peer", from, "request", answer.RequestID, "error", err)
+	}
+}
+
+// recruitAll asks nodes of b7s that are no workers yet to take part, once there is a
+// module that they can run.
+func (h *Head) recruitAll(ctx context.Context, now time.Time) {
+	var asked []*peer
+	for _, p := range h.all() {
+		p.mu.Lock()
+		if p.plain && p.connected && p.member == nil && !now.Before(p.recruitAt) {
+			p.recruitAt = now.Add(recruitEvery + installTime + rollTime)
+			asked = append(asked, p)
+		}
+		p.mu.Unlock()
+	}
+	if len(asked) == 0 {
+		return
+	}
+	modules, err := h.options.Cluster.Modules(ctx)
+	if err != nil || len(modules) == 0 {
+		h.postpone(asked, now)
+		return
+	}
+	newest := slices.MaxFunc(modules, func(a, b layout.Module) int { return cmp.Compare(a.StoredAt, b.StoredAt) })
+	for _, p := range asked {
+		h.recruits.Go(func() {
+			if err := p.recruit(ctx, newest.CID); err != nil {
+				h.options.Logger.Debug("a node of b7s does not take part", "peer", p.id, "error", err)
+			}
+			h.postpone([]*peer{p}, h.clock.Now())
+		})
+	}
+}
+
+func (h *Head) postpone(peers []*peer, now time.Time) {
+	for _, p := range peers {
+		p.mu.Lock()
+		p.recruitAt = now.Add(recruitEvery)
+		p.mu.Unlock()
+	}
+}
+
+// recruit has a node install a module and answer a roll call, and registers it.
+func (p *peer) recruit(ctx context.Context, cid string) error {
+	h := p.head
+	if err := p.install(ctx, cid); err != nil {
+		return err
+	}
+	answers, err := h.RollCall(ctx, protocol.RollCall{FunctionID: cid, Batch: true}, rollTime, func(from PeerID) bool {
+		return from == p.id
+	})
+	if err != nil {
+		return err
+	}
+	for _, a := range answers {
+		if a.Peer != p.id || !a.Accepted {
+			continue
+		}
+		o := offer{dialect: protocol.DialectChunk, functions: []string{layout.AnyModule}, capacity: protocol.Capacity{
+			Slots: h.options.B7SSlots, CPUMillis: int64(h.options.B7SSlots) * 1000, RAMBytes: b7sRAM,
+		}}
+		if !a.BatchSupport {
+			if !h.options.AdmitStrand {
+				return errors.New("it does not support batches; AdmitStrand admits the older dialect")
+			}
+			o.dialect = protocol.DialectStrand
+		}
+		_, err := p.greet(ctx, o)
+		return err
+	}
+	return errors.New("it did not answer the roll call")
+}
+
+// install has a node of b7s install a module, if it has not.
+func (p *peer) install(ctx context.Context, cid string) error {
+	h := p.head
+	if h.options.Manifest == nil {
+		return fmt.Errorf("%w: the head serves no manifests", errNotInstalled)
+	}
+	p.mu.Lock()
+	if p.installed == nil {
+		p.installed = map[string]chan struct{}{}
+	}
+	has := p.installed[cid]
+	if has == nil {
+		has = make(chan struct{})
+		p.installed[cid] = has
+	}
+	p.mu.Unlock()
+	select {
+	case <-has:
+		return nil
+	default:
+	}
+	order := protocol.InstallFunction{ManifestURL: h.options.Manifest(cid), CID: cid}
+	data, err := protocol.Encode(&order, protocol.DialectChunk)
+	if err != nil {
+		return err
+	}
+	if err := h.options.Network.Send(ctx, p.id, data); err != nil {
+		return err
+	}
+	timer := h.clock.At(h.clock.Now().Add(installTime))
+	defer timer.Stop()
+	select {
+	case <-has:
+		return nil
+	case <-timer.C():
+		return errNotInstalled
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (p *peer) noteInstalled(m *protocol.InstallFunctionResponse) {
+	if m.Code != protocol.CodeAccepted && m.Code != protocol.CodeOK {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	has := p.installed[m.CID] // nobody waits for others
+	if has == nil {
+		return
+	}
+	select {
+	case <-has:
+	default:
+		close(has)
+	}
+}
+
+// placeB7S has a node of b7s take an order, which it does not confirm.
+func (m *member) placeB7S(o *order, data []byte) {
+	cid, _ := o.calls[0].module()
+	if err := m.peer.install(m.ctx, cid); err != nil {
+		m.giveUp(o, err)
+		return
+	}
+	h := m.peer.head
+	for wait := placeMin; ; wait = min(2*wait, placeMax) {
+		err := h.options.Network.Send(m.ctx, m.peer.id, data)
+		if err == nil || m.ctx.Err() != nil {
+			return
+		}
+		h.options.Logger.Debug("a node of b7s can't be reached; retrying", "peer", m.peer.id, "error", err)
+		if o.open() == 0 || clock.Wait(m.ctx, h.clock, h.clock.Now().Add(wait)) != nil {
+			m.remove(o)
+			return
+		}
+	}
+}
+
+// b7sResults ends an order with what a node of b7s says. Items without a result were not
+// run.
+func (p *peer) b7sResults(r *protocol.WorkOrderBatchResponse) {
+	m := p.membership()
+	if m == nil || m.offer.dialect == protocol.DialectFutura {
+		p.refused.Add(int64(len(r.Results)))
+		return
+	}
+	o := m.order(r.ChunkID)
+	if o == nil {
+		o = m.order(r.RequestID)
+	}
+	if o == nil {
+		p.refused.Add(int64(len(r.Results)))
+		return
+	}
+	for i, c := range o.calls {
+		result, found := r.Results[c.itemID()]
+		switch {
+		case !found:
+			o.end(i, workers.RemoteOutcome{}, errors.New("the node returned no result of the item"))
+		case result.Code == "" && result.Result.ExitCode == 0:
+			o.end(i, workers.RemoteOutcome{}, errors.New("the node did not run the item"))
+		default:
+			p.b7sEnd(o, i, &result.NodeResult)
+		}
+	}
+	m.remove(o)
+}
+
+func (p *peer) b7sEnd(o *order, index int, r *protocol.NodeResult) {
+	out := workers.RemoteOutcome{
+		Value: []byte(r.Result.Stdout), Stderr: []byte(r.Result.Stderr), ExitCode: r.Result.ExitCode,
+	}
+	tally := &p.done
+	if !r.OK() {
+		tally = &p.failed
+		out.Kind, out.Message = layout.KindExit, fmt.Sprintf("the node answered code %q, exit code %d", r.Code, out.ExitCode)
+		if out.ExitCode == 0 {
+			out.Kind = layout.KindError
+		}
+	}
+	if o.end(index, out, nil) {
+		tally.Add(1)
+	}
+}
+
+// Answer is a peer's answer to a roll call.
+type Answer struct {
+	Peer PeerID
+	// Accepted is set if it takes part, and BatchSupport if it said that for batches.
+	Accepted, BatchSupport bool
+}
+
+// RollCall publishes a roll call, and returns who answered within a time, in the order of
+// their answers. It returns earlier once enough is true of one that accepted. The call's
+// RequestID is drawn. It returns the network's error.
+func (h *Head) RollCall(ctx context.Context, call protocol.RollCall, within time.Duration, enough func(PeerID) bool,
+) ([]Answer, error) {
+	call.RequestID = uuid.NewString()
+	data, err := protocol.Encode(&call, protocol.DialectChunk)
+	if err != nil {
+		return nil, err
+	}
+	answers := h.rolls.begin(&call)
+	defer h.rolls.end(&call)
+	if err := h.options.Network.Publish(ctx, protocol.TopicGeneral, data); err != nil {
+		return nil, err
+	}
+	timer := h.clock.At(h.clock.Now().Add(within))
+	defer timer.Stop()
+	var all []Answer
+	for {
+		select {
+		case a := <-answers:
+			if all = append(all, a); a.Accepted && enough(a.Peer) {
+				return all, nil
+			}
+		case <-timer.C():
+			return all, nil
+		case <-ctx.Done():
+			return all, ctx.Err()
+		}
+	}
+}

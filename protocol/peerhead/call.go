@@ -1,0 +1,144 @@
+package peerhead
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/protocol"
+	"github.com/futura-run/futura/workers"
+)
+
+// call is one attempt on its way to a peer and back.
+type call struct {
+	workers.RemoteCall
+	group group
+	done  chan ending // receives one
+
+	mu        sync.Mutex
+	withdrawn bool
+	order     *order
+	index     int
+}
+
+// ending is how a call ended.
+type ending struct {
+	out workers.RemoteOutcome
+	err error
+}
+
+// group is what calls of one order have in common.
+type group struct {
+	function string
+	env      string // JSON, with its keys in order
+	memory   int64
+	priority int
+	// Of nodes of b7s, which know these for a whole order.
+	stdin   string
+	seconds int
+}
+
+// maxArgs is what the arguments of one item may take in a message.
+const maxArgs = 10 << 20
+
+// newCall returns a call, and an error for one that no message can carry.
+func newCall(c workers.RemoteCall, d protocol.Dialect) (*call, error) {
+	env, err := json.Marshal(c.Env)
+	if err != nil {
+		return nil, err
+	}
+	size := len(c.Args)
+	for _, a := range c.Argv {
+		size += len(a)
+	}
+	if size > maxArgs {
+		return nil, fmt.Errorf("arguments of %d bytes: a peer is sent at most %d; have a worker with access to the store "+
+			"run it", size, maxArgs)
+	}
+	cl := &call{RemoteCall: c, done: make(chan ending, 1), group: group{
+		function: c.Function, env: string(env), memory: c.Memory, priority: c.Priority,
+	}}
+	if d == protocol.DialectFutura {
+		return cl, nil
+	}
+	if !utf8.Valid(c.Args) {
+		return nil, fmt.Errorf("a node of b7s takes text as standard input: this is none")
+	}
+	cl.group.stdin, cl.group.seconds = string(c.Args), int(c.Timeout.Seconds()+0.999)
+	return cl, nil
+}
+
+// end ends the call.
+func (c *call) end(out workers.RemoteOutcome, err error) { c.done <- ending{out, err} }
+
+// withdraw has the peer stop what nobody waits for any more.
+func (c *call) withdraw() {
+	c.mu.Lock()
+	c.withdrawn = true
+	o, index := c.order, c.index
+	c.mu.Unlock()
+	if o != nil {
+		o.withdraw(index)
+	}
+}
+
+// join puts the call into an order, unless it was withdrawn.
+func (c *call) join(o *order, index int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.withdrawn {
+		return false
+	}
+	c.order, c.index = o, index
+	return true
+}
+
+// module returns the content id and the method of a call's module, empty for another
+// function.
+func (c *call) module() (cid, method string) {
+	name, isModule := strings.CutPrefix(c.Function, "wasm:")
+	if !isModule {
+		return "", ""
+	}
+	cid, method, _ = strings.Cut(name, "/")
+	return cid, method
+}
+
+// b7sMethod is the file that a module has for nodes of b7s.
+const b7sMethod = "main.wasm"
+
+// itemID is the id by which nodes of b7s return the result.
+func (c *call) itemID() string {
+	cid, _ := c.module()
+	return batch.ItemID(&batch.Template{FunctionID: cid, Method: b7sMethod}, c.Argv)
+}
+
+// template is what the calls of a group have in common, on the wire.
+func (c *call) template(d protocol.Dialect) protocol.Template {
+	cid, method := c.module()
+	t := protocol.Template{FunctionID: c.Function}
+	if cid != "" {
+		t.FunctionID, t.Method = cid, method
+	}
+	for _, name := range sortedKeys(c.Env) {
+		t.Config.Environment = append(t.Config.Environment, batch.EnvVar{Name: name, Value: c.Env[name]})
+	}
+	if c.Memory > 0 {
+		t.Config.Runtime = &protocol.Runtime{Memory: uint64(c.Memory)}
+	}
+	if d == protocol.DialectFutura {
+		return t
+	}
+	t.Method = b7sMethod
+	t.Config.Stdin, t.Config.Timeout = c.group.stdin, c.group.seconds
+	if method != "" {
+		if t.Config.Runtime == nil {
+			t.Config.Runtime = &protocol.Runtime{}
+		}
+		t.Config.Runtime.Entry = method
+	}
+	return t
+}

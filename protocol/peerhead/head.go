@@ -1,0 +1,185 @@
+package peerhead
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/protocol"
+	"github.com/futura-run/futura/protocol/p2p"
+	"github.com/futura-run/futura/workers"
+)
+
+// ErrClosed is returned by a head that has ended.
+var ErrClosed = errors.New("peerhead: the head has ended")
+
+// Head is a head's side of peers. Its methods may be called from many goroutines, those
+// that take messages by the network.
+type Head struct {
+	options Options
+	clock   clock.Clock
+	kept    *keptResults
+	rolls   rollCalls
+	modules moduleCache
+	fetches chan struct{}
+	tickets func(PeerID, string, []protocol.OrderItem) string
+
+	mu       sync.Mutex
+	ctx      context.Context // of Run; nil before
+	ended    bool
+	peers    map[PeerID]*peer
+	lives    sync.WaitGroup // memberships
+	recruits sync.WaitGroup
+	closed   chan struct{}
+}
+
+// New returns a head's side of peers, which takes peers while it runs.
+func New(o Options) (*Head, error) {
+	o, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	h := &Head{options: o, clock: o.Cluster.Clock(), peers: map[PeerID]*peer{}, closed: make(chan struct{}),
+		fetches: make(chan struct{}, fetchesAtOnce)}
+	h.kept = newKeptResults(o.MaxKept, h.clock)
+	h.modules.by = map[string]*sentModule{}
+	h.rolls.open = map[string]*rollCall{}
+	h.tickets = func(p PeerID, chunk string, items []protocol.OrderItem) string {
+		return ticket(o.Key, p, chunk, items)
+	}
+	return h, nil
+}
+
+// Run takes peers until ctx ends, and does a janitor's duties, so that a cluster of peers
+// alone has one. When ctx ends, what peers run may end for as long as a worker's
+// functions may, and the rest is given back. It returns the store's error if that will not
+// come back within this process.
+func (h *Head) Run(ctx context.Context) error {
+	h.mu.Lock()
+	h.ctx = ctx
+	h.mu.Unlock()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	cleaned := make(chan error, 1)
+	go func() {
+		defer end()
+		cleaned <- workers.RunJanitor(ctx, h.options.Cluster, workers.JanitorOptions{Logger: h.options.Logger})
+	}()
+	h.watch(ctx)
+	h.mu.Lock()
+	h.ended = true
+	for _, p := range h.peers {
+		p.leave()
+	}
+	h.mu.Unlock()
+	h.lives.Wait()
+	h.recruits.Wait()
+	close(h.closed)
+	return <-cleaned
+}
+
+// watch buries peers that are away or silent for too long, until ctx ends.
+func (h *Head) watch(ctx context.Context) {
+	every := max(h.options.Grace/4, time.Millisecond)
+	for clock.Wait(ctx, h.clock, h.clock.Now().Add(every)) == nil {
+		now := h.clock.Now()
+		for _, p := range h.all() {
+			p.look(now)
+		}
+		h.recruitAll(ctx, now)
+	}
+}
+
+func (h *Head) all() []*peer {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make([]*peer, 0, len(h.peers))
+	for _, p := range h.peers {
+		all = append(all, p)
+	}
+	return all
+}
+
+// peer returns a peer, nil for an unknown one.
+func (h *Head) peer(id PeerID) *peer {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.peers[id]
+}
+
+// admit returns a peer, which it makes if there is room for one more.
+func (h *Head) admit(id PeerID) *peer {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p := h.peers[id]; p != nil || h.ctx == nil || h.ended || len(h.peers) >= h.options.MaxPeers {
+		return p
+	}
+	p := &peer{head: h, id: id, connected: true, heard: h.clock.Now()}
+	h.peers[id] = p
+	return p
+}
+
+// forget removes a peer that has no membership and is away.
+func (h *Head) forget(p *peer) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.peers[p.id] == p {
+		delete(h.peers, p.id)
+	}
+}
+
+// Serve has a host pass on what its peers send, and give them modules. The host is the one
+// of Options.Network.
+func (h *Head) Serve(host *p2p.Host) {
+	host.OnCall(h.HandleCall)
+	host.OnMessage(h.HandleMessage)
+	host.ServeBlobs(h.OpenModule)
+	host.OnPeer(h.Observe)
+}
+
+// Observe takes how a peer is connected, whenever that changes.
+func (h *Head) Observe(l p2p.Peer) {
+	p := h.peer(l.ID)
+	if p == nil && l.Connected && l.B7s && !l.Futura && h.options.Manifest != nil {
+		p = h.admit(l.ID)
+	}
+	if p != nil {
+		p.observe(l)
+	}
+}
+
+// Peer is what a head knows of a peer.
+type Peer struct {
+	ID PeerID `json:"id"`
+	// Worker is the id of the peer's membership, empty without one.
+	Worker string `json:"worker,omitempty"`
+	Name   string `json:"name,omitempty"`
+	// Dialect is what it speaks: futura, chunk or strand.
+	Dialect   string `json:"dialect"`
+	Connected bool   `json:"connected"`
+	Slots     int    `json:"slots"`
+	// Orders are chunks that it has, with Items that have not ended.
+	Orders int `json:"orders"`
+	Items  int `json:"items"`
+	// Done, Failed and Refused count items since the head met the peer: with a result,
+	// that failed, and answers that changed nothing.
+	Done    int64 `json:"done"`
+	Failed  int64 `json:"failed"`
+	Refused int64 `json:"refused"`
+	// Heard is when it last sent something.
+	Heard time.Time `json:"heard_at"`
+}
+
+// Peers are the present peers, by their ids.
+func (h *Head) Peers() []Peer {
+	var list []Peer
+	for _, p := range h.all() {
+		list = append(list, p.describe())
+	}
+	slices.SortFunc(list, func(a, b Peer) int { return cmp.Compare(a.ID, b.ID) })
+	return list
+}

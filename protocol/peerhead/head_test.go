@@ -1,0 +1,321 @@
+package peerhead_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/protocol"
+	"github.com/futura-run/futura/protocol/peerhead"
+)
+
+func TestPeersRunFutures(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		for i := range 3 {
+			w.join(fmt.Sprint("peer", i), 8)
+		}
+		ids := w.submit(300)
+		w.settle(time.Minute)
+		w.requireEchoes(ids)
+		require.Equal(w, 1, w.runs())
+		done := int64(0)
+		for _, p := range w.head.Peers() {
+			require.Zero(w, p.Orders)
+			require.Zero(w, p.Refused)
+			done += p.Done
+		}
+		require.EqualValues(w, 300, done)
+	})
+}
+
+// TestEndingsOfItems has a peer end items in every way.
+func TestEndingsOfItems(t *testing.T) {
+	for name, c := range map[string]struct {
+		outcome protocol.Outcome
+		check   func(w *world, row layout.Row)
+	}{
+		"exit": {protocol.Outcome{Code: protocol.CodeError, ExitCode: 3, Stderr: []byte("why")},
+			func(w *world, row layout.Row) {
+				require.Equal(w, layout.KindExit, row.Exception.Kind)
+				require.Equal(w, 3, row.Exception.ExitCode)
+				require.Equal(w, "why", string(row.Exception.Stderr))
+			}},
+		"kind": {protocol.Outcome{Code: protocol.CodeError, Kind: "timeout", Message: "too long"},
+			func(w *world, row layout.Row) {
+				require.Equal(w, layout.KindTimeout, row.Exception.Kind)
+				require.Equal(w, "too long", row.Exception.Message)
+			}},
+		"not run": {protocol.Outcome{}, func(w *world, row layout.Row) {
+			require.Equal(w, layout.KindError, row.Exception.Kind, "no code is no success")
+		}},
+		"a kind that is no failure of a function": {protocol.Outcome{Code: protocol.CodeError, Kind: "cancelled"},
+			func(w *world, row layout.Row) { require.Equal(w, layout.KindError, row.Exception.Kind) }},
+		"a blob that is too large": {
+			protocol.Outcome{Code: protocol.CodeOK, Blob: &protocol.Blob{ID: "b", Size: layout.MaxPut + 1}},
+			func(w *world, row layout.Row) { require.Equal(w, layout.KindTooLarge, row.Exception.Kind) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, peerhead.Options{}, func(w *world) {
+				w.join("p", 4, func(p *fakePeer) {
+					p.run = func(_ *protocol.WorkOrderBatch, i int) protocol.Outcome {
+						x := c.outcome
+						x.Index = i
+						return x
+					}
+				})
+				ids := w.submit(1, func(s *layout.Spec) { s.MaxRetries = 0 })
+				w.settle(time.Minute)
+				row := w.rows(ids)[0]
+				require.Equal(w, layout.Failed, row.State())
+				c.check(w, row)
+			})
+		})
+	}
+}
+
+// TestARestartedPeerHasANewFence has a peer restart while it has work. What its first
+// process sends later counts for nothing that it was not given.
+func TestARestartedPeerHasANewFence(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		p := w.join("p", 4, func(p *fakePeer) { p.silent = true })
+		ids := w.submit(4)
+		w.settle(time.Second)
+		before := w.head.Peers()[0].Worker
+		require.Equal(w, 4, w.head.Peers()[0].Items)
+		p.silent, p.hello.Incarnation = false, "fedcba9876543210"
+		p.orders, p.kept = nil, map[string]*protocol.WorkOrderBatchResponse{}
+		require.Equal(w, protocol.CodeOK, p.sayHello().Code)
+		w.settle(time.Minute)
+		require.NotEqual(w, before, w.head.Peers()[0].Worker)
+		w.requireEchoes(ids)
+	})
+}
+
+// TestAPeerThatIsAwayIsBuried has one of two peers vanish with its work. Then it comes back
+// with results, which change nothing any more.
+func TestAPeerThatIsAwayIsBuried(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		p := w.join("p", 8, func(p *fakePeer) { p.takes = time.Second })
+		ids := w.submit(8)
+		w.settle(time.Second / 2)
+		p.setAway(true)
+		w.settle(3 * time.Second)
+		require.NotEmpty(w, w.head.Peers()[0].Worker, "it has its grace")
+		w.join("q", 8)
+		w.settle(time.Minute)
+		w.requireEchoes(ids)
+		require.Len(w, w.head.Peers(), 1, "it is forgotten")
+		p.setAway(false)
+		answer := p.sayHello()
+		require.NotEmpty(w, answer.Wanted)
+		for _, id := range answer.Wanted {
+			require.Equal(w, protocol.CodeOK, p.deliver(id))
+		}
+		w.settle(time.Minute)
+		w.requireEchoes(ids)
+	})
+}
+
+// TestResultsOfAPartitionCount has a peer be away for longer than its grace and come back
+// with results before anybody else has run the items: they are not run again.
+func TestResultsOfAPartitionCount(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		p := w.join("p", 8, func(p *fakePeer) { p.takes = time.Second })
+		ids := w.submit(8)
+		w.settle(time.Second / 2)
+		p.setAway(true)
+		w.settle(time.Minute)
+		require.Empty(w, w.head.Peers())
+		p.setAway(false)
+		// The results come before the new membership has anything.
+		for _, id := range p.unacknowledged() {
+			p.hello.Capacity.Slots = 1
+			require.Equal(w, protocol.CodeOK, p.sayHello().Code)
+			require.Equal(w, protocol.CodeOK, p.deliver(id))
+		}
+		w.settle(10 * time.Minute)
+		w.requireEchoes(ids)
+		require.LessOrEqual(w, len(p.orders), 2, "at most what was claimed before the results came")
+	})
+}
+
+// TestAHeadRestarts ends a head as a crash while a peer works, and starts another one,
+// which takes what the peer has run.
+func TestAHeadRestarts(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		p := w.join("p", 8, func(p *fakePeer) { p.takes = time.Second })
+		ids := w.submit(8)
+		w.settle(time.Second / 2)
+		p.setAway(true) // its messages reach nobody
+		w.stop()
+		w.settle(time.Minute)
+		require.NotEmpty(w, p.unacknowledged())
+		w.start(peerhead.Options{})
+		p.setAway(false)
+		answer := p.sayHello()
+		require.Len(w, answer.Wanted, len(p.unacknowledged()))
+		for _, id := range answer.Wanted {
+			require.Equal(w, protocol.CodeOK, p.deliver(id))
+		}
+		w.settle(time.Minute)
+		w.requireEchoes(ids)
+	})
+}
+
+// TestForeignResultsChangeNothing has a peer answer for chunks, places and items that it
+// was not given, twice, and with tickets of others.
+func TestForeignResultsChangeNothing(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		honest := w.join("honest", 4, func(p *fakePeer) { p.takes = 10 * time.Second })
+		liar := w.join("liar", 1, func(p *fakePeer) { p.hello.Functions = []string{"go:other"} })
+		ids := w.submit(4)
+		w.settle(time.Second)
+		order := honest.orders[0]
+		lie := protocol.Outcome{Code: protocol.CodeOK, Value: []byte("lie")}
+		for _, r := range []*protocol.WorkOrderBatchResponse{
+			{ChunkID: order.ChunkID, Ticket: order.Ticket, Outcomes: []protocol.Outcome{lie}},
+			{ChunkID: order.ChunkID, Ticket: order.Ticket, Outcomes: []protocol.Outcome{lie}, Items: order.Items},
+			{ChunkID: order.ChunkID, Outcomes: []protocol.Outcome{lie}, Items: order.Items},
+			{ChunkID: "ab", Ticket: order.Ticket, Outcomes: []protocol.Outcome{lie}, Items: order.Items},
+			{ChunkID: "ab", Ticket: order.Ticket, Outcomes: []protocol.Outcome{lie}},
+		} {
+			r.RequestID = r.ChunkID
+			ack, ok := liar.tell(r).(*protocol.Ack)
+			require.True(w, ok)
+			require.NotEqual(w, protocol.CodeOK, ack.Code)
+		}
+		// The honest one can't answer for places that its order does not have.
+		for _, ticket := range []string{order.Ticket, "", "x"} {
+			wrong := lie
+			wrong.Index = len(order.Items)
+			honest.tell(&protocol.WorkOrderBatchResponse{RequestID: order.ChunkID, ChunkID: order.ChunkID, Ticket: ticket,
+				Outcomes: []protocol.Outcome{wrong}})
+		}
+		w.settle(10 * time.Minute)
+		w.requireEchoes(ids)
+		// And nothing that it says of what is over counts.
+		again := &protocol.WorkOrderBatchResponse{RequestID: order.ChunkID, ChunkID: order.ChunkID, Ticket: order.Ticket,
+			Outcomes: []protocol.Outcome{lie}, Items: order.Items}
+		honest.tell(again)
+		w.settle(time.Minute)
+		w.requireEchoes(ids)
+	})
+}
+
+// TestTheFirstAnswerCounts has a peer answer twice for one item before it is stored.
+func TestTheFirstAnswerCounts(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		p := w.join("p", 1, func(p *fakePeer) { p.silent = true })
+		ids := w.submit(1)
+		w.settle(time.Second)
+		order := p.orders[0]
+		r := &protocol.WorkOrderBatchResponse{RequestID: order.ChunkID, ChunkID: order.ChunkID, Ticket: order.Ticket,
+			Outcomes: []protocol.Outcome{
+				{Code: protocol.CodeOK, Value: []byte("0")}, {Code: protocol.CodeOK, Value: []byte("1")},
+			}}
+		require.Equal(w, protocol.CodeOK, p.tell(r).(*protocol.Ack).Code)
+		w.requireEchoes(ids)
+		require.EqualValues(w, 1, w.head.Peers()[0].Refused)
+	})
+}
+
+// TestASilentPeerIsBuried has a peer take work and say nothing of it.
+func TestASilentPeerIsBuried(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		w.join("silent", 4, func(p *fakePeer) { p.silent = true; p.takes = time.Hour })
+		ids := w.submit(4)
+		w.settle(time.Second)
+		w.join("q", 4)
+		w.settle(time.Minute)
+		w.requireEchoes(ids)
+	})
+}
+
+// TestABusyPeerIsNotBuried has a peer run for long, and report it.
+func TestABusyPeerIsNotBuried(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		p := w.join("busy", 4, func(p *fakePeer) { p.takes = 10 * time.Minute })
+		ids := w.submit(1)
+		w.settle(time.Hour)
+		require.Len(w, p.orders, 1)
+		w.requireEchoes(ids)
+		require.Equal(w, 1, w.runs())
+	})
+}
+
+// TestCancelReachesThePeer cancels a future that a peer runs.
+func TestCancelReachesThePeer(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		p := w.join("p", 4, func(p *fakePeer) { p.silent = true })
+		ids := w.submit(2)
+		w.settle(time.Second)
+		_, err := w.cluster.CancelMany(context.Background(), ids[:1], "enough")
+		require.NoError(w, err)
+		w.settle(2 * time.Second)
+		row := w.rows(ids)[0]
+		require.Equal(w, layout.Failed, row.State())
+		stops := 0
+		for _, indexes := range p.stopped {
+			stops += len(indexes)
+		}
+		require.Equal(w, 1, stops)
+	})
+}
+
+// TestGoodbye has a peer leave: it returns one chunk, and finishes the others.
+func TestGoodbye(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		p := w.join("p", 8, func(p *fakePeer) { p.takes = 2 * time.Second })
+		ids := w.submit(2)
+		w.settle(time.Second)
+		require.Equal(w, protocol.CodeOK, p.tell(&protocol.Goodbye{}).(*protocol.Ack).Code)
+		more := w.submit(3)
+		w.settle(time.Minute)
+		w.requireEchoes(ids)
+		for _, row := range w.rows(more) {
+			require.Equal(w, layout.Ready, row.State(), "it takes no more")
+		}
+		require.Empty(w, w.head.Peers()[0].Worker)
+	})
+}
+
+func TestHellosThatAreRefused(t *testing.T) {
+	inWorld(t, peerhead.Options{MaxPeers: 1}, func(w *world) {
+		p := w.join("p", 1)
+		other := &fakePeer{world: w, id: "other", hello: p.hello}
+		require.Equal(w, protocol.CodeUnavailable, other.sayHello().Code)
+		for _, change := range []func(*protocol.Hello){
+			func(h *protocol.Hello) { h.Capacity.Slots = 0 },
+			func(h *protocol.Hello) { h.Functions = nil },
+			func(h *protocol.Hello) { h.Functions = []string{"go:"} },
+		} {
+			hello := p.hello
+			change(&hello)
+			data := p.tell(&hello)
+			if ack, refused := data.(*protocol.Ack); refused {
+				require.Equal(w, protocol.CodeInvalid, ack.Code)
+				continue
+			}
+			require.Equal(w, protocol.CodeInvalid, data.(*protocol.HelloResponse).Code)
+		}
+	})
+}
+
+// TestLabelsOfStrangersDontCount has two peers claim a label that a future requires.
+func TestLabelsOfStrangersDontCount(t *testing.T) {
+	trusted := func(id peerhead.PeerID) bool { return id == "friend" }
+	inWorld(t, peerhead.Options{Trusted: trusted}, func(w *world) {
+		label := func(p *fakePeer) { p.hello.Labels, p.hello.Name = map[string]string{"zone": "a"}, "n" }
+		stranger := w.join("stranger", 4, label)
+		ids := w.submit(4, func(s *layout.Spec) { s.Requirements.Labels = map[string]string{"zone": "a"} })
+		w.settle(time.Minute)
+		require.Empty(w, stranger.orders)
+		w.join("friend", 4, label)
+		w.settle(time.Minute)
+		w.requireEchoes(ids)
+	})
+}

@@ -1,0 +1,255 @@
+package peerhead
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/seam"
+	"github.com/futura-run/futura/protocol"
+	"github.com/futura-run/futura/workers"
+)
+
+// errLost ends the calls of a peer that was lost.
+var errLost = errors.New("the peer was lost")
+
+// member is one membership of a peer: a worker of the cluster whose functions the peer
+// runs.
+type member struct {
+	peer   *peer
+	offer  offer
+	worker *workers.Worker
+	vanish func()
+	stop   context.CancelFunc // lets the worker drain
+	done   chan struct{}      // closed when the worker has ended
+	ctx    context.Context    // ends after the worker, or when the peer is lost
+	cancel context.CancelFunc
+
+	calls  chan *call
+	window chan struct{} // has one element for each order under way
+
+	mu      sync.Mutex
+	orders  map[string]*order
+	landing map[layout.ID]chan struct{}
+}
+
+// Bounds of a membership.
+const (
+	windowFutura = 64 // orders of one peer that are under way
+	windowB7S    = 1
+	joinTime     = 30 * time.Second
+	// What a node of b7s offers, which does not say it.
+	b7sRAM = 4 << 30
+)
+
+// begin registers the peer as a worker.
+func (p *peer) begin(ctx context.Context, o offer) (*member, error) {
+	h := p.head
+	h.mu.Lock()
+	if h.ctx == nil || h.ended {
+		h.mu.Unlock()
+		return nil, ErrClosed
+	}
+	base := context.WithoutCancel(h.ctx)
+	h.lives.Add(1)
+	h.mu.Unlock()
+	m := &member{
+		peer: p, offer: o, done: make(chan struct{}), calls: make(chan *call), window: make(chan struct{}, windowFutura),
+		orders: map[string]*order{}, landing: map[layout.ID]chan struct{}{},
+	}
+	if o.dialect != protocol.DialectFutura {
+		m.window = make(chan struct{}, windowB7S)
+	}
+	m.ctx, m.cancel = context.WithCancel(base)
+	inside := seam.Worker{Peer: string(p.id)}
+	options := workers.Options{
+		Name: o.name, Labels: o.labels, Queues: h.options.Queues, Slots: o.capacity.Slots, CPU: o.capacity.CPUMillis,
+		RAM: o.capacity.RAMBytes, GPU: o.capacity.GPUMillis, Remote: m, Logger: h.options.Logger.With("peer", p.id),
+		Seam: &inside,
+	}
+	var err error
+	if m.worker, err = workers.FromCluster(h.options.Cluster, options); err != nil {
+		h.lives.Done()
+		m.cancel()
+		return nil, err
+	}
+	m.vanish = inside.Vanish
+	var running context.Context
+	running, m.stop = context.WithCancel(base)
+	go m.live(running)
+	return m, m.awaitReady(ctx)
+}
+
+// live runs the worker to its end.
+func (m *member) live(ctx context.Context) {
+	defer m.peer.head.lives.Done()
+	var sender sync.WaitGroup
+	sender.Go(m.send)
+	err := m.worker.Run(ctx)
+	if err != nil {
+		m.peer.head.options.Logger.Warn("the worker of a peer has ended", "peer", m.peer.id, "error", err)
+	}
+	m.peer.unset(m)
+	m.cancel()
+	m.stop()
+	sender.Wait()
+	close(m.done)
+}
+
+func (m *member) awaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, joinTime)
+	defer cancel()
+	select {
+	case <-m.worker.Ready():
+		return nil
+	case <-m.done:
+		return ErrClosed
+	case <-ctx.Done():
+		m.leave()
+		return fmt.Errorf("the peer could not be registered in time: %w", ctx.Err())
+	}
+}
+
+// leave lets what the peer runs end for a while, and gives back the rest.
+func (m *member) leave() { m.stop() }
+
+// bury ends the membership as a death.
+func (m *member) bury(why string) {
+	h := m.peer.head
+	h.options.Logger.Warn("a peer is lost; its futures go back", "peer", m.peer.id, "worker", m.worker.ID(), "reason", why)
+	m.vanish()
+	m.cancel()
+	if id := m.worker.ID(); id != "" {
+		if _, err := h.options.Cluster.Bury(context.WithoutCancel(m.ctx), id); err != nil {
+			h.options.Logger.Warn("the futures of a lost peer were not taken back; a janitor does it", "peer", m.peer.id,
+				"error", err)
+		}
+	}
+}
+
+// Functions implements workers.Remote.
+func (m *member) Functions() []string { return m.offer.functions }
+
+// RunRemote implements workers.Remote.
+func (m *member) RunRemote(ctx context.Context, c workers.RemoteCall) (workers.RemoteOutcome, error) {
+	h := m.peer.head
+	if out, found := h.kept.take(c.ID, c.Attempt); found {
+		return out, nil
+	}
+	item, err := newCall(c, m.offer.dialect)
+	if err != nil {
+		return workers.RemoteOutcome{Kind: layout.KindTooLarge, Message: err.Error(), Permanent: true}, nil
+	}
+	select {
+	case m.calls <- item:
+	case <-ctx.Done():
+		return workers.RemoteOutcome{}, context.Cause(ctx)
+	case <-m.ctx.Done():
+		return workers.RemoteOutcome{}, errLost
+	}
+	select {
+	case end := <-item.done:
+		return end.out, end.err
+	case <-ctx.Done():
+		item.withdraw()
+		return workers.RemoteOutcome{}, context.Cause(ctx)
+	case <-m.ctx.Done():
+		return workers.RemoteOutcome{}, errLost
+	}
+}
+
+// Landed implements workers.Remote.
+func (m *member) Landed(ids []layout.ID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range ids {
+		if landed := m.landing[id]; landed != nil {
+			close(landed)
+			delete(m.landing, id)
+		}
+	}
+}
+
+// expectLanding returns what is closed when the end of a future is stored.
+func (m *member) expectLanding(id layout.ID) <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.landing[id] == nil {
+		m.landing[id] = make(chan struct{})
+	}
+	return m.landing[id]
+}
+
+func (m *member) order(chunk string) *order {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.orders[chunk]
+}
+
+func (m *member) put(o *order) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.orders[o.id] = o
+}
+
+func (m *member) remove(o *order) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.orders[o.id] == o {
+		delete(m.orders, o.id)
+		<-m.window
+	}
+}
+
+func (m *member) present() []*order {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make([]*order, 0, len(m.orders))
+	for _, o := range m.orders {
+		all = append(all, o)
+	}
+	return all
+}
+
+// load returns how many orders the peer has, and how many of their items have not ended.
+func (m *member) load() (orders, items int) {
+	for _, o := range m.present() {
+		orders++
+		items += o.open()
+	}
+	return orders, items
+}
+
+// busySince returns for how long the peer has had an order, 0 if it has none.
+func (m *member) busySince(now time.Time) time.Duration {
+	var longest time.Duration
+	for _, o := range m.present() {
+		longest = max(longest, now.Sub(o.begun))
+	}
+	return longest
+}
+
+// isOverdue reports whether an order has taken longer than it may.
+func (m *member) isOverdue(now time.Time) bool {
+	for _, o := range m.present() {
+		if !o.due.IsZero() && now.After(o.due) {
+			return true
+		}
+	}
+	return false
+}
+
+// dropUnheard takes back orders of which nothing was heard for so long.
+func (m *member) dropUnheard(now time.Time, patience time.Duration) {
+	for _, o := range m.present() {
+		if o.silence(now) >= patience {
+			m.peer.head.options.Logger.Warn("a peer reports nothing of an order; taking it back", "peer", m.peer.id,
+				"chunk", o.id)
+			o.fail(errUnheard)
+			m.remove(o)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package peerhead
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/protocol"
+	"github.com/futura-run/futura/protocol/p2p"
+)
+
+// PeerID names a peer. The network proves it.
+type PeerID = p2p.PeerID
+
+// Network is how a head reaches peers. A *p2p.Host is one.
+type Network interface {
+	// Send sends a message on a stream of b7s.
+	Send(ctx context.Context, to PeerID, message []byte) error
+	// Call sends a message on a stream of Futura, and returns its answer.
+	Call(ctx context.Context, to PeerID, message []byte) (answer []byte, err error)
+	// Publish sends a message to all that joined a topic.
+	Publish(ctx context.Context, topic string, message []byte) error
+	// FetchBlob writes a blob that a peer serves, by its content id, which it verifies.
+	FetchBlob(ctx context.Context, from PeerID, id string, w io.Writer, o p2p.FetchOptions) error
+}
+
+// Options of a head's side of peers.
+type Options struct {
+	// Cluster is where futures are. It is required, and stays the caller's.
+	Cluster *fdbmodel.Cluster
+	// Network is required.
+	Network Network
+	// Key is a secret of at least 32 bytes by which the head knows its own tickets, also
+	// after a restart. It is required.
+	Key []byte
+	// Name is told to peers.
+	Name string
+	// Queues are those that peers serve. Defaults to "default".
+	Queues []string
+	// Trusted reports whether what a peer says of its name and labels counts. Without it,
+	// that of none does.
+	Trusted func(PeerID) bool
+	// Grace is how long a peer may be away, or have work and be silent, before it is
+	// buried. Defaults to the dead-after time of the cluster.
+	Grace time.Duration
+	// MaxPeers is how many peers there may be. Defaults to 10,000.
+	MaxPeers int
+	// MaxChunk is how many items an order has at most, and MaxOrder how many bytes.
+	// Default to 256 and 4 MiB.
+	MaxChunk int
+	MaxOrder int
+	// MaxKept bounds the bytes of results that are kept for attempts of earlier
+	// memberships until those are claimed again. Defaults to 256 MiB.
+	MaxKept int64
+	// OrderTime is how long a peer that does not report its progress, a node of b7s, may
+	// take for an order, beside the timeouts of its items. Defaults to 10 min.
+	OrderTime time.Duration
+	// B7SSlots is how many items a node of b7s is given at a time, which it runs one
+	// after the other. Defaults to 32.
+	B7SSlots int
+	// Manifest returns the URL of the manifest from which nodes of b7s install a module.
+	// Without it they are given none.
+	Manifest func(cid string) string
+	// AdmitStrand admits nodes of b7s whose answer to a roll call says nothing of
+	// batches: those that spell chunks as strands. Without it they are left out.
+	AdmitStrand bool
+	// Execute answers a client that asks for a batch by a message. Without it, such
+	// messages are refused. It returns nil for no answer.
+	Execute func(ctx context.Context, from PeerID, m *protocol.ExecuteBatch) *protocol.ExecuteBatchResponse
+	// Logger defaults to none.
+	Logger *slog.Logger
+}
+
+const (
+	keyBytes      = 32
+	defaultPeers  = 10_000
+	defaultChunk  = 256
+	defaultOrder  = 4 << 20
+	defaultKept   = 256 << 20
+	defaultB7S    = 32
+	defaultOrders = 10 * time.Minute
+)
+
+// complete fills in defaults, and returns an error for options that can't be used.
+func (o Options) complete() (Options, error) {
+	if o.Cluster == nil || o.Network == nil {
+		return o, errors.New("peerhead: Options need a Cluster and a Network")
+	}
+	if len(o.Key) < keyBytes {
+		return o, fmt.Errorf("peerhead: Options.Key has %d bytes: at least %d", len(o.Key), keyBytes)
+	}
+	if min(o.MaxPeers, o.MaxChunk, o.MaxOrder, o.B7SSlots) < 0 || o.MaxKept < 0 || min(o.Grace, o.OrderTime) < 0 {
+		return o, errors.New("peerhead: Options with a negative number")
+	}
+	if len(o.Queues) == 0 {
+		o.Queues = []string{layout.DefaultQueue}
+	}
+	o.Grace = cmp.Or(o.Grace, o.Cluster.Config().DeadAfter)
+	o.MaxPeers = cmp.Or(o.MaxPeers, defaultPeers)
+	o.MaxChunk = min(cmp.Or(o.MaxChunk, defaultChunk), protocol.DirectLimits().Items)
+	o.MaxOrder = cmp.Or(o.MaxOrder, defaultOrder)
+	o.MaxKept = cmp.Or(o.MaxKept, defaultKept)
+	o.B7SSlots = cmp.Or(o.B7SSlots, defaultB7S)
+	o.OrderTime = cmp.Or(o.OrderTime, defaultOrders)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	if o.Trusted == nil {
+		o.Trusted = func(PeerID) bool { return false }
+	}
+	return o, nil
+}

@@ -1,0 +1,324 @@
+package peerhead
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/protocol"
+	"github.com/futura-run/futura/workers"
+)
+
+var (
+	errUnheard  = errors.New("the peer reports nothing of the order")
+	errBusy     = errors.New("the peer takes no more")
+	errReturned = errors.New("the peer gave the item back")
+)
+
+// order is a chunk of calls that a peer has.
+type order struct {
+	member *member
+	id     string
+	calls  []*call
+	items  []protocol.OrderItem
+	ticket string
+	begun  time.Time
+	due    time.Time // for a peer that reports nothing; zero for others
+
+	mu      sync.Mutex
+	heard   time.Time
+	ended   []bool // was given its outcome, or needs none
+	landing []<-chan struct{}
+	left    int
+	stops   []int // places that the peer is to stop, and was not told of
+	telling bool
+}
+
+// gatherTime is how long an order waits for more calls: those of one claim start
+// together.
+const gatherTime = 200 * time.Microsecond
+
+// send composes orders of what is called and has the peer take them, until the
+// membership ends.
+func (m *member) send() {
+	var placing sync.WaitGroup
+	defer placing.Wait()
+	var waiting []*call
+	for {
+		if len(waiting) == 0 {
+			select {
+			case c := <-m.calls:
+				waiting = append(waiting, c)
+			case <-m.ctx.Done():
+				return
+			}
+		}
+		waiting = m.gather(waiting)
+		select {
+		case m.window <- struct{}{}:
+		case <-m.ctx.Done():
+			return
+		}
+		var o *order
+		if o, waiting = m.compose(waiting); o == nil {
+			<-m.window
+			continue
+		}
+		m.put(o)
+		placing.Go(func() { m.place(o) })
+	}
+}
+
+// gather adds calls that come within a moment.
+func (m *member) gather(waiting []*call) []*call {
+	timer := time.NewTimer(gatherTime)
+	defer timer.Stop()
+	for len(waiting) < m.chunk() {
+		select {
+		case c := <-m.calls:
+			waiting = append(waiting, c)
+		case <-timer.C:
+			return waiting
+		case <-m.ctx.Done():
+			return waiting
+		}
+	}
+	return waiting
+}
+
+func (m *member) chunk() int {
+	most := m.peer.head.options.MaxChunk
+	if m.offer.maxChunk > 0 {
+		most = min(most, m.offer.maxChunk)
+	}
+	return most
+}
+
+// compose makes an order of the first call and those of its group, and returns the rest.
+func (m *member) compose(waiting []*call) (*order, []*call) {
+	h := m.peer.head
+	o := &order{member: m, id: uuid.NewString()}
+	var rest []*call
+	seen := map[string]bool{}
+	size := 0
+	for _, c := range waiting {
+		if !m.fits(o, c, seen, &size) {
+			rest = append(rest, c)
+			continue
+		}
+		if c.join(o, len(o.calls)) {
+			o.calls = append(o.calls, c)
+			o.items = append(o.items, m.itemOf(c))
+		}
+	}
+	if len(o.calls) == 0 {
+		return nil, rest
+	}
+	o.left, o.ended, o.landing = len(o.calls), make([]bool, len(o.calls)), make([]<-chan struct{}, len(o.calls))
+	o.begun = h.clock.Now()
+	o.heard = o.begun
+	o.ticket = h.tickets(m.peer.id, o.id, o.items)
+	if m.offer.dialect != protocol.DialectFutura {
+		o.due = o.begun.Add(h.options.OrderTime + time.Duration(len(o.calls))*o.calls[0].Timeout)
+	}
+	return o, rest
+}
+
+// fits reports whether a call may be in an order with those that are in it.
+func (m *member) fits(o *order, c *call, seen map[string]bool, size *int) bool {
+	const fixed = 200 // the rest of an item
+	n := fixed + len(c.Args)
+	for _, a := range c.Argv {
+		n += len(a)
+	}
+	switch {
+	case len(o.calls) == 0:
+	case len(o.calls) >= m.chunk() || o.calls[0].group != c.group || *size+n > m.peer.head.options.MaxOrder:
+		return false
+	}
+	if m.offer.dialect != protocol.DialectFutura {
+		id := c.itemID()
+		if seen[id] {
+			return false // nodes of b7s answer equal items once
+		}
+		seen[id] = true
+	}
+	*size += n
+	return true
+}
+
+func (m *member) itemOf(c *call) protocol.OrderItem {
+	item := protocol.OrderItem{ID: c.ID.String(), Attempt: c.Attempt, TimeoutMS: c.Timeout.Milliseconds()}
+	if c.Timeout > 0 {
+		item.TimeoutMS = max(item.TimeoutMS, 1)
+	}
+	if cid, _ := c.module(); cid == "" || len(c.Args) > 0 {
+		item.Codec, item.Args = c.Codec, c.Args
+	}
+	return item
+}
+
+// message is the order on the wire.
+func (o *order) message() *protocol.WorkOrderBatch {
+	first, d := o.calls[0], o.member.offer.dialect
+	w := &protocol.WorkOrderBatch{Template: first.template(d), RequestID: o.id, ChunkID: o.id}
+	for _, c := range o.calls {
+		argv := c.Argv
+		if argv == nil {
+			argv = []string{}
+		}
+		w.Arguments = append(w.Arguments, argv)
+	}
+	if d == protocol.DialectFutura {
+		w.Module, _ = first.module()
+		w.Ticket, w.Priority, w.Items = o.ticket, first.Priority, o.items
+	}
+	return w
+}
+
+// Waits between attempts to reach a peer.
+const (
+	placeMin = 50 * time.Millisecond
+	placeMax = 2 * time.Second
+)
+
+// place has the peer take an order. It tries again until it knows that the peer has it
+// or refuses it, or until the peer is lost: a chunk that a peer has got is not taken twice.
+func (m *member) place(o *order) {
+	data, err := protocol.Encode(o.message(), m.offer.dialect)
+	if err != nil {
+		m.giveUp(o, err)
+		return
+	}
+	if m.offer.dialect != protocol.DialectFutura {
+		m.placeB7S(o, data)
+		return
+	}
+	for wait := placeMin; ; wait = min(2*wait, placeMax) {
+		answer, err := m.call(m.ctx, data)
+		ack, _ := answer.(*protocol.Ack)
+		switch {
+		case m.ctx.Err() != nil:
+			return
+		case err == nil && ack != nil && (ack.Code == protocol.CodeAccepted || ack.Code == protocol.CodeConflict):
+			return
+		case err == nil && ack != nil && ack.Code == protocol.CodeUnavailable:
+			m.giveUp(o, errBusy)
+			return
+		case err == nil:
+			m.giveUp(o, refusal(answer))
+			return
+		}
+		m.peer.head.options.Logger.Debug("a peer can't be reached; retrying", "peer", m.peer.id, "error", err)
+		if o.open() == 0 || clock.Wait(m.ctx, m.peer.head.clock, m.peer.head.clock.Now().Add(wait)) != nil {
+			m.remove(o)
+			return
+		}
+	}
+}
+
+// giveUp gives back an order that the peer did not take.
+func (m *member) giveUp(o *order, err error) {
+	o.fail(err)
+	m.remove(o)
+}
+
+// call sends a message of Futura's and returns the answer.
+func (m *member) call(ctx context.Context, data []byte) (protocol.Message, error) {
+	answer, err := m.peer.head.options.Network.Call(ctx, m.peer.id, data)
+	if err != nil {
+		return nil, err
+	}
+	return protocol.Decode(answer)
+}
+
+// silence returns for how long nothing was heard of the order.
+func (o *order) silence(now time.Time) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return now.Sub(o.heard)
+}
+
+func (o *order) hear(now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.heard = now
+}
+
+// open is how many items have not ended.
+func (o *order) open() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.left
+}
+
+// end ends an item, and reports whether it had not ended before.
+func (o *order) end(index int, out workers.RemoteOutcome, err error) bool {
+	o.mu.Lock()
+	first := !o.ended[index]
+	if first {
+		o.ended[index] = true
+		o.left--
+	}
+	o.mu.Unlock()
+	if first {
+		o.calls[index].end(out, err)
+	}
+	return first
+}
+
+// fail ends what has not ended, without an outcome.
+func (o *order) fail(err error) {
+	for i := range o.calls {
+		o.end(i, workers.RemoteOutcome{}, err)
+	}
+}
+
+// withdraw ends an item whose outcome nobody wants, and has the peer stop it. What is
+// withdrawn within a moment is told together.
+func (o *order) withdraw(index int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended[index] {
+		return
+	}
+	o.ended[index] = true
+	o.left--
+	if o.stops = append(o.stops, index); o.telling {
+		return
+	}
+	o.telling = true
+	h := o.member.peer.head
+	h.clock.AfterFunc(h.clock.Now().Add(stopTime), func() { go o.tellStops() })
+}
+
+const stopTime = 5 * time.Millisecond
+
+// tellStops has the peer stop items, and forgets an order of which nothing is left.
+func (o *order) tellStops() {
+	o.mu.Lock()
+	stops, left := o.stops, o.left
+	o.stops, o.telling = nil, false
+	o.mu.Unlock()
+	m := o.member
+	if m.offer.dialect == protocol.DialectFutura {
+		data, err := protocol.Encode(&protocol.CancelOrder{ChunkID: o.id, Indexes: stops}, protocol.DialectFutura)
+		if err == nil {
+			_, err = m.call(m.ctx, data)
+		}
+		if err != nil && m.ctx.Err() == nil {
+			m.peer.head.options.Logger.Debug("a peer was not told to stop", "peer", m.peer.id, "chunk", o.id, "error", err)
+		}
+	}
+	if left == 0 {
+		m.remove(o)
+	}
+}
+
+func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

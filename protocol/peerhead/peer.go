@@ -1,0 +1,218 @@
+package peerhead
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/protocol"
+	"github.com/futura-run/futura/protocol/p2p"
+)
+
+// peer is a peer from the first time that it says what it is, until it is away.
+type peer struct {
+	head *Head
+	id   PeerID
+
+	greeting sync.Mutex // held while a membership begins
+
+	mu        sync.Mutex
+	connected bool
+	session   uint64    // of the connection
+	away      time.Time // since when it is not connected
+	heard     time.Time
+	offer     offer
+	member    *member // the present membership, nil for none
+	// Of a node of b7s.
+	plain     bool
+	recruitAt time.Time                // when it is asked again to take part
+	installed map[string]chan struct{} // closed for modules that it has, by content id
+
+	done, failed, refused atomic.Int64
+}
+
+// offer is what a peer says of itself.
+type offer struct {
+	dialect     protocol.Dialect
+	incarnation string
+	name        string
+	labels      map[string]string
+	capacity    protocol.Capacity
+	functions   []string
+	maxChunk    int
+}
+
+// maxSlots bounds the items that a peer is given at a time.
+const maxSlots = 4096
+
+// offerOf returns what a hello offers, and an error for what can't be.
+func offerOf(m *protocol.Hello, trusted bool) (offer, error) {
+	o := offer{
+		dialect: protocol.DialectFutura, incarnation: m.Incarnation, capacity: m.Capacity, functions: m.Functions,
+		maxChunk: m.MaxChunk,
+	}
+	if o.capacity.Slots < 1 {
+		return o, fmt.Errorf("capacity of %d slots: offer at least 1", o.capacity.Slots)
+	}
+	o.capacity.Slots = min(o.capacity.Slots, maxSlots)
+	if o.capacity.CPUMillis < 0 || o.capacity.RAMBytes < 0 || o.capacity.GPUMillis < 0 {
+		return o, errors.New("a capacity below 0")
+	}
+	if len(o.functions) == 0 {
+		return o, errors.New("no functions: offer those that it runs, or wasm:*")
+	}
+	for _, name := range o.functions {
+		if name == layout.AnyModule {
+			continue
+		}
+		if err := layout.CheckFunctionName(name); err != nil {
+			return o, err
+		}
+	}
+	if trusted {
+		o.name, o.labels = m.Name, m.Labels
+		for name, value := range m.Labels {
+			if err := layout.CheckLabel(name, value); err != nil {
+				return o, err
+			}
+			if name == layout.LabelPeer {
+				return o, fmt.Errorf("label %s is the head's to give: leave it out", name)
+			}
+		}
+	}
+	return o, nil
+}
+
+// greet registers the peer with what it offers, unless it is registered so. A peer that
+// has restarted is buried first. It returns the membership.
+func (p *peer) greet(ctx context.Context, o offer) (*member, error) {
+	p.greeting.Lock()
+	defer p.greeting.Unlock()
+	p.mu.Lock()
+	m, before := p.member, p.offer
+	p.heard, p.connected = p.head.clock.Now(), true
+	p.mu.Unlock()
+	switch {
+	case m != nil && before.incarnation != o.incarnation:
+		p.lose(m, "the peer has restarted")
+	case m != nil && reflect.DeepEqual(before, o):
+		return m, nil
+	case m != nil:
+		m.leave() // what it runs may end
+		p.unset(m)
+	}
+	m, err := p.begin(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	p.member, p.offer = m, o
+	p.mu.Unlock()
+	return m, nil
+}
+
+func (p *peer) unset(m *member) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.member == m {
+		p.member = nil
+	}
+}
+
+// lose buries a membership: its futures go back as after a death.
+func (p *peer) lose(m *member, why string) {
+	p.unset(m)
+	m.bury(why)
+}
+
+// leave ends the present membership in order.
+func (p *peer) leave() {
+	p.mu.Lock()
+	m := p.member
+	p.mu.Unlock()
+	if m != nil {
+		m.leave()
+	}
+}
+
+func (p *peer) membership() *member {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.member
+}
+
+// observe takes how the peer is connected. What a node of b7s runs may have died with a
+// connection, and nothing would say so later.
+func (p *peer) observe(l p2p.Peer) {
+	p.mu.Lock()
+	broke := p.connected && !l.Connected
+	if broke {
+		p.away = p.head.clock.Now()
+	}
+	broke = broke || p.session != 0 && l.Connected && l.Session != p.session
+	if l.Connected {
+		p.session = l.Session
+	}
+	p.connected, p.plain = l.Connected, l.B7s && !l.Futura
+	m, reports := p.member, p.offer.dialect == protocol.DialectFutura
+	p.mu.Unlock()
+	if !broke || m == nil || reports {
+		return
+	}
+	if orders, _ := m.load(); orders > 0 {
+		p.lose(m, "the connection to a node of b7s ended while it had work")
+	}
+}
+
+// hear notes a sign of life.
+func (p *peer) hear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.heard = p.head.clock.Now()
+}
+
+// look buries the membership of a peer that is lost, and forgets a peer without one.
+func (p *peer) look(now time.Time) {
+	grace := p.head.options.Grace
+	p.mu.Lock()
+	m, gone, silent := p.member, !p.connected && now.Sub(p.away) >= grace, now.Sub(p.heard)
+	reports := p.offer.dialect == protocol.DialectFutura
+	p.mu.Unlock()
+	switch {
+	case m == nil && gone:
+		p.head.forget(p)
+	case m == nil:
+	case gone:
+		p.lose(m, fmt.Sprintf("the peer has been away for %v", grace))
+	case reports && m.busySince(now) >= grace && silent >= grace:
+		p.lose(m, fmt.Sprintf("the peer has work and has been silent for %v", silent.Round(time.Millisecond)))
+	case !reports && m.isOverdue(now):
+		p.lose(m, "the peer did not answer an order in its time")
+	case reports:
+		m.dropUnheard(now, unheardGraces*grace)
+	}
+}
+
+// unheardGraces is after how many graces an order of which a peer reports nothing, though
+// it does of others, is taken back.
+const unheardGraces = 4
+
+func (p *peer) describe() Peer {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	d := Peer{
+		ID: p.id, Name: p.offer.name, Dialect: p.offer.dialect.String(), Connected: p.connected,
+		Slots: p.offer.capacity.Slots, Heard: p.heard,
+		Done: p.done.Load(), Failed: p.failed.Load(), Refused: p.refused.Load(),
+	}
+	if p.member != nil {
+		d.Worker = string(p.member.worker.ID())
+		d.Orders, d.Items = p.member.load()
+	}
+	return d
+}

@@ -1,0 +1,35 @@
+package peerhead
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+
+	"github.com/futura-run/futura/protocol"
+)
+
+// ticket is what proves that the head gave these items, in this order, to a peer in a
+// chunk: nobody else can make it, and it is the same whichever process of the head does.
+func ticket(key []byte, peer PeerID, chunk string, items []protocol.OrderItem) string {
+	mac := hmac.New(sha256.New, key)
+	field := func(text string) {
+		var size [8]byte
+		binary.BigEndian.PutUint64(size[:], uint64(len(text)))
+		mac.Write(size[:])
+		mac.Write([]byte(text))
+	}
+	field("futura order 1")
+	field(string(peer))
+	field(chunk)
+	for i := range items {
+		var attempt [8]byte
+		binary.BigEndian.PutUint64(attempt[:], uint64(items[i].Attempt))
+		field(items[i].ID)
+		mac.Write(attempt[:])
+	}
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// sameTicket compares in constant time.
+func sameTicket(a, b string) bool { return hmac.Equal([]byte(a), []byte(b)) }
