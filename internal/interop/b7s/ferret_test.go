@@ -4,11 +4,14 @@ package b7s
 
 import (
 	"context"
+	"database/sql"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/url"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -17,13 +20,16 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// startFerret starts a server that speaks MongoDB's protocol, until the test
-// ends, and returns its URI.
-func startFerret(t *testing.T) string {
+// ferret is a server that speaks MongoDB's protocol.
+type ferret struct{ dir, uri string }
+
+// startFerret starts a server that ends with the test.
+func startFerret(t *testing.T) ferret {
 	t.Helper()
+	dir := t.TempDir()
 	server, err := ferretdb.New(&ferretdb.Config{
 		Listener: ferretdb.ListenerConfig{TCP: "127.0.0.1:0"},
-		Handler:  "sqlite", SQLiteURL: "file:" + t.TempDir() + "/",
+		Handler:  "sqlite", SQLiteURL: "file:" + dir + "/",
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	require.NoError(t, err)
@@ -36,7 +42,31 @@ func startFerret(t *testing.T) string {
 	})
 	address, err := url.Parse(server.MongoDBURI())
 	require.NoError(t, err)
-	return "mongodb://" + startTurns(t, address.Host) + "/"
+	return ferret{dir: dir, uri: "mongodb://" + startTurns(t, address.Host) + "/"}
+}
+
+// indexKeys makes the server find a document that it changes without reading
+// all of the collection: its own index is of another expression.
+func (f ferret) indexKeys(t *testing.T, database string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(f.dir, database+".sqlite")+"?_pragma=busy_timeout(10000)")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	rows, err := db.QueryContext(t.Context(), `SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'b7s%'`)
+	require.NoError(t, err)
+	var tables []string
+	for rows.Next() {
+		var name string
+		require.NoError(t, rows.Scan(&name))
+		tables = append(tables, name)
+	}
+	require.NoError(t, rows.Err())
+	require.NotEmpty(t, tables)
+	for _, name := range tables {
+		_, err := db.ExecContext(t.Context(),
+			fmt.Sprintf("CREATE INDEX %q ON %q (_ferretdb_sjson->'$._id')", name+"_keys", name))
+		require.NoError(t, err)
+	}
 }
 
 // turns passes one request at a time on to a server whose updates are not

@@ -56,12 +56,18 @@ type node struct {
 // startHead starts a head of b7s and waits until it works.
 func (d dialect) startHead(t *testing.T) *node {
 	t.Helper()
+	const database = "b7s-db"
 	rest := freeAddress(t)
 	args := []string{"--rest-api", rest}
+	var store ferret
 	if d.stored {
-		args = append(args, "--batch-db-server", startFerret(t), "--batch-db-name", "b7s-db")
+		store = startFerret(t)
+		args = append(args, "--batch-db-server", store.uri, "--batch-db-name", database)
 	}
 	n := d.start(t, "b7s head", "head", args...)
+	if d.stored {
+		store.indexKeys(t, database)
+	}
 	n.rest = "http://" + rest
 	n.await(t, "HTTP server starting")
 	return n
