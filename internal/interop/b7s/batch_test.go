@@ -62,26 +62,33 @@ func (n *node) post(t *testing.T, path string, request any) []byte {
 	return answer
 }
 
-// install has a head of b7s install a function on workers. The head does not
-// know when they listen to it, so it is asked again until all have installed.
-func (n *node) install(t *testing.T, f function, workers ...*node) {
+// install has a head of b7s install a function until all peers have it. The
+// head does not know when they listen to it, so it is asked again. has returns
+// false when its context ends before the peer has the function.
+func (n *node) install(t *testing.T, f function, has ...func(context.Context) bool) {
 	t.Helper()
 	const again = 300 * time.Millisecond
 	for limit := time.Now().Add(installLimit); time.Now().Before(limit); {
 		n.post(t, "/api/v1/functions/install", map[string]string{"uri": f.manifest, "cid": "any"})
 		ctx, cancel := context.WithTimeout(t.Context(), again)
 		ready := 0
-		for _, worker := range workers {
-			if _, ok := worker.output.await(ctx, "installed function", worker.ended); ok {
+		for _, ok := range has {
+			if ok(ctx) {
 				ready++
 			}
 		}
 		cancel()
-		if ready == len(workers) {
+		if ready == len(has) {
 			return
 		}
 	}
 	require.FailNow(t, "the workers did not install the function", "within %s", installLimit)
+}
+
+// installed waits until a worker of b7s has installed a function.
+func (n *node) installed(ctx context.Context) bool {
+	_, ok := n.output.await(ctx, "installed function", n.ended)
+	return ok
 }
 
 // execute has a head of b7s execute a batch, and returns its chunks.
@@ -149,7 +156,7 @@ func TestNodesOfB7s(t *testing.T) {
 			head := d.startHead(t)
 			workers := []*node{d.startWorker(t, "b7s worker 1", head.address), d.startWorker(t, "b7s worker 2", head.address)}
 			f := serveFunction(t)
-			head.install(t, f, workers...)
+			head.install(t, f, workers[0].installed, workers[1].installed)
 			peers := []string{workers[0].id, workers[1].id}
 			took := map[int]time.Duration{}
 			for _, count := range []int{20, 100, 1000} {

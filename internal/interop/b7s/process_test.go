@@ -131,7 +131,7 @@ func (o *output) await(ctx context.Context, text string, ended <-chan struct{}) 
 
 // tail is the last lines, each cut.
 func (o *output) tail() string {
-	const most, long = 30, 500
+	const most, long = 15, 500
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var b strings.Builder
