@@ -39,7 +39,7 @@ func all() []mutant {
 		submitMutants(),
 		janitorMutants(), workerMutants(), deathMutants(), fitMutants(), objectMutants(), edgeMutants(), putMutants(),
 		hintMutants(), attemptMutants(), jobMutants(), laneMutants(), limitMutants(), bundleMutants(),
-		timeMutants(), uniqueMutants(), batchMutants(),
+		timeMutants(), uniqueMutants(), protocolMutants(), batchMutants(),
 	} {
 		m = append(m, table...)
 	}
