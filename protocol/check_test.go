@@ -243,6 +243,33 @@ func TestEverySpellingIsRead(t *testing.T) {
 	}
 }
 
+// TestTheLastTypeCounts holds the type of a message to that which JSON of Go
+// finds, which other readers use.
+func TestTheLastTypeCounts(t *testing.T) {
+	t.Parallel()
+	for message, want := range map[string]string{
+		`{"type":"MsgAck","code":"200","type":"MsgHealthCheck"}`:    "",
+		`{"type":"MsgAck","code":200,"type":"MsgHealthCheck"}`:      "MsgHealthCheck",
+		`{"code":200,"type":"MsgHealthCheck","TYPE":"MsgGoodbye"}`:  "MsgGoodbye",
+		`{"code":200,"TYPE":"MsgGoodbye","type":"MsgHealthCheck"}`:  "MsgHealthCheck",
+		`{"type":"MsgHealthCheck","x":{"a":1,"type":"MsgGoodbye"}}`: "MsgHealthCheck",
+		`{"type":"MsgHealthCheck","x":"\",\"type\":\"MsgGoodbye"}`:  "MsgHealthCheck",
+		`{"x":1,"type":"MsgHealthCheck"` + " \t\r\n}\n":             "MsgHealthCheck",
+		`{"x":1, "type": "MsgHealthCheck" }`:                        "MsgHealthCheck",
+		`{"x":1,"t\u0079pe":"MsgHealthCheck"}`:                      "MsgHealthCheck",
+		`{"type":"MsgHealthCheck","x":[{"a":1,"type":"MsgGoodbye"}`: "",
+		`{"x":"{","y":1,"type":"MsgHealthCheck"}`:                   "MsgHealthCheck",
+	} {
+		m, err := protocol.Decode([]byte(message))
+		if want == "" {
+			require.ErrorIs(t, err, protocol.ErrMalformed, message)
+			continue
+		}
+		require.NoError(t, err, message)
+		require.Equal(t, want, m.Type(), message)
+	}
+}
+
 func TestAttemptsFitTheWire(t *testing.T) {
 	t.Parallel()
 	m := &protocol.ExecuteBatch{

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -94,16 +95,19 @@ func (o *object) UnmarshalJSON(data []byte) error {
 }
 
 func decode(data []byte) (Message, error) {
-	var h head
-	if err := unmarshalJSON(data, &h); err != nil {
-		return nil, err
+	h := head{Type: typeAtEnd(data)}
+	m := newMessage(h.Type)
+	if m == nil || h.Type == TypeExecuteResponse {
+		h = head{}
+		if err := unmarshalJSON(data, &h); err != nil {
+			return nil, err
+		}
 	}
 	asSingle := h.Type == TypeExecuteResponse && bool(h.Chunks || h.Strands)
 	if asSingle {
 		h.Type = TypeExecuteBatchResponse
 	}
-	m := newMessage(h.Type)
-	if m == nil {
+	if m = newMessage(h.Type); m == nil {
 		return nil, fmt.Errorf("%w: %.60q", ErrUnknownType, h.Type)
 	}
 	if err := unmarshal(data, m); err != nil {
@@ -113,6 +117,19 @@ func decode(data []byte) (Message, error) {
 		r.AsSingle = asSingle
 	}
 	return m, nil
+}
+
+// typeAtEnd returns the type of a message that ends with it, as nodes write them,
+// or nothing. The last brace of an object is its own, what is in quotes has no
+// quotes, and of two fields of one name the last counts: so a message that is
+// JSON has this type.
+func typeAtEnd(data []byte) string {
+	before, found := bytes.CutSuffix(bytes.TrimRight(data, " \t\r\n"), []byte(`"}`))
+	quote := bytes.LastIndexByte(before, '"')
+	if !found || quote < 0 || !bytes.HasSuffix(before[:quote], []byte(`,"type":`)) {
+		return ""
+	}
+	return string(before[quote+1:])
 }
 
 // unmarshalJSON returns ErrMalformed in the words of the wire.

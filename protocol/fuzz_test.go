@@ -1,6 +1,7 @@
 package protocol_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,12 +13,19 @@ func FuzzDecode(f *testing.F) {
 	for _, g := range goldens() {
 		f.Add(readGolden(f, g.file))
 	}
+	f.Add([]byte(`{"code":200,"type":"MsgAck","TYPE":"MsgHealthCheck","x":{"a":1,"type":"MsgHello"}}`))
+	f.Add([]byte(`{"type":"MsgAck","x":"\",\"type\":\"MsgHello","type":"MsgHealthCheck"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := protocol.GossipLimits().Decode(data)
 		if err != nil {
 			require.True(t, isDocumented(err), "%v", err)
 			return
 		}
+		var envelope struct {
+			Type string `json:"type"`
+		}
+		require.NoError(t, json.Unmarshal(data, &envelope))
+		require.Equal(t, envelope.Type, m.Type())
 		for _, d := range dialects() {
 			written, err := protocol.Encode(m, d)
 			if err != nil && d != protocol.DialectFutura {

@@ -24,6 +24,8 @@ func protocolMutants() []mutant {
 		{name: "nodes of b7s get tickets", file: spelling, by: messages,
 			old: `c.Module, c.Ticket, c.Priority, c.Items = "", "", 0, nil`,
 			new: `c.Module, c.Priority, c.Items = "", 0, nil`},
+		{name: "a batch's reply is taken for a single one's", file: "protocol/codec.go", by: messages,
+			old: "if m == nil || h.Type == TypeExecuteResponse {", new: "if m == nil {"},
 		{name: "an item that was not run succeeded", file: "protocol/function.go", by: messages,
 			old: "return r.Code == CodeOK && r.Result.ExitCode == 0", new: "return r.Result.ExitCode == 0"},
 		{name: "a method leads to the directory above", file: check, by: messages,
