@@ -34,6 +34,8 @@ type endpoint struct {
 	Walls []string `json:"walls,omitempty"`
 	// Batches is where the batches are.
 	Batches string `json:"batches,omitempty"`
+	// Peers are the multiaddrs that peers reach the head at.
+	Peers []string `json:"peers,omitempty"`
 }
 
 // embeddedDir returns the directory of an embedded store's name.

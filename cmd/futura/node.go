@@ -42,9 +42,11 @@ type node struct {
 	open      bool
 	tokenFile string
 	// batches say how head is made, which drives batches.
-	batches *batchStoreFlags
-	head    *runningHead
-	checker *checker
+	batches    *batchStoreFlags
+	peersFlags *peersFlags
+	peers      *peers
+	head       *runningHead
+	checker    *checker
 	// doorListen is where the store is served over TCP, if anywhere.
 	doorListen string
 }
@@ -63,6 +65,9 @@ func (n *node) run(ctx context.Context, f *workerFlags) error {
 	if err != nil {
 		return errors.Join(err, n.head.stop(), listener.Close())
 	}
+	if n.peers, err = n.startPeers(ctx); err != nil {
+		return errors.Join(err, w.stop(), n.head.stop(), listener.Close())
+	}
 	n.checker = &checker{log: n.log}
 	server, served := n.serve(listener, w)
 	d, err := n.openDoor(ctx)
@@ -75,6 +80,7 @@ func (n *node) run(ctx context.Context, f *workerFlags) error {
 			n.log.Info("stopping")
 		case <-w.ended():
 		case <-n.head.done:
+		case <-n.peers.ended():
 		case <-n.storeFailed():
 		case err = <-served:
 		case err = <-d.failed:
@@ -82,7 +88,7 @@ func (n *node) run(ctx context.Context, f *workerFlags) error {
 	}
 	// Requests are answered while the worker drains, those that wait at once.
 	server.stopping()
-	err = errors.Join(err, n.head.stop(), w.stop())
+	err = errors.Join(err, n.head.stop(), n.peers.stop(), w.stop())
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
 	return errors.Join(err, server.Shutdown(stopping), n.checker.close(stopping), d.close(), n.leave())
@@ -161,6 +167,7 @@ func (n *node) announce(listener net.Listener, d *door, w *running) error {
 	}
 	e := endpoint{
 		URL: scheme + "://" + listener.Addr().String(), Token: n.token, PID: os.Getpid(), Store: d.store, StoreTCP: d.tcp,
+		Peers: n.peers.addresses(),
 	}
 	var durable bool
 	if e.Batches, durable = n.describeBatches(); !durable {
@@ -197,6 +204,13 @@ func (n *node) print(e *endpoint, where string, missing []string) error {
 	}
 	if e.Walls != nil || missing != nil {
 		lines = append(lines, []string{"  functions", describeWalls(e.Walls, missing)})
+	}
+	for i, address := range e.Peers {
+		name := ""
+		if i == 0 {
+			name = "  peers"
+		}
+		lines = append(lines, []string{name, address})
 	}
 	if e.Store != "" {
 		lines = append(lines, []string{"  others", "--store " + e.Store})

@@ -20,6 +20,7 @@ type serverFlags struct {
 	access     accessFlags
 	cert, key  string
 	batches    batchStoreFlags
+	peers      peersFlags
 }
 
 // add adds the flags. HTTP is served at listen by default, and patience is how
@@ -33,17 +34,22 @@ func (f *serverFlags) add(flags *pflag.FlagSet, listenFlag, listen string, patie
 	flags.StringVar(&f.cert, "tls-cert", "", "a file with the certificate for HTTPS and its chain")
 	flags.StringVar(&f.key, "tls-key", "", "a file with the certificate's private key")
 	f.batches.add(flags, patience)
+	f.peers.add(flags)
 }
 
 // node is the process that the flags describe, without a store.
 func (f *serverFlags) node(a *app, log *slog.Logger) (*node, error) {
 	n := &node{
 		app: a, log: log, listen: f.listen, listenFlag: f.listenFlag, doorListen: f.store, batches: &f.batches,
-		accessLog: f.access.log, open: f.access.open,
+		peersFlags: &f.peers,
+		accessLog:  f.access.log, open: f.access.open,
 	}
 	var err error
 	if n.tls, err = f.certificate(); err == nil {
 		err = f.access.check(f.listen, f.listenFlag, n.tls != nil)
+	}
+	if err == nil {
+		err = f.peers.check()
 	}
 	if err == nil {
 		n.tokens, n.token, err = f.access.read(log)

@@ -178,7 +178,7 @@ func importTable() map[string]imports {
 		},
 		"internal/system": {},
 		"cmd/futura": {
-			ours:   append(slices.Clone(whole), "batch", "batch/...", "internal/...", "examples"),
+			ours:   append(slices.Clone(whole), "batch", "batch/...", "internal/...", "examples", "protocol", "protocol/..."),
 			others: []string{cobra, koanf, pflag, progressbar, prometheus, uuid, terminal},
 		},
 		"examples/...": {

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/futura-run/futura/protocol/p2p"
+	"github.com/futura-run/futura/protocol/peerhead"
+)
+
+// peersFlags are how a head takes peers.
+type peersFlags struct {
+	listen    []string
+	keyFile   string
+	bootNodes []string
+	allow     []string
+	deny      []string
+	anyone    bool
+	b7s       bool
+	strand    bool
+	manifests string
+	url       string
+}
+
+func (f *peersFlags) add(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&f.listen, "peers", nil,
+		"take libp2p peers as workers at this multiaddr, such as /ip4/127.0.0.1/tcp/9527; may be repeated (default: off)")
+	flags.StringVar(&f.keyFile, "peer-key", "",
+		"a file with this head's libp2p key, made if it is missing (default: peer.key in the store's directory)")
+	flags.StringSliceVar(&f.bootNodes, "boot-node", nil, "a multiaddr with /p2p/ID to stay connected to; may be repeated")
+	flags.StringSliceVar(&f.allow, "allow-peer", nil,
+		"the id of a peer that may connect, and whose name and labels count; may be repeated (default: all, on loopback)")
+	flags.StringSliceVar(&f.deny, "deny-peer", nil, "the id of a peer that may not connect; may be repeated")
+	flags.BoolVar(&f.anyone, "any-peer", false, "let everyone who reaches an address beyond loopback be a worker")
+	flags.BoolVar(&f.b7s, "b7s-workers", false, "take nodes of b7s as workers for modules, which they install by HTTP")
+	flags.BoolVar(&f.strand, "b7s-strands", false, "with --b7s-workers: also take nodes that spell chunks as strands")
+	flags.StringVar(&f.manifests, "manifest-listen", "127.0.0.1:0", "with --b7s-workers: where modules are served")
+	flags.StringVar(&f.url, "manifest-url", "", "with --b7s-workers: the URL of that for nodes (default: http://ADDRESS)")
+}
+
+// on reports whether the head takes peers.
+func (f *peersFlags) on() bool { return f != nil && (len(f.listen) > 0 || len(f.bootNodes) > 0) }
+
+// check refuses flags that contradict each other, and addresses that everyone reaches.
+func (f *peersFlags) check() error {
+	if !f.on() {
+		if f.b7s || f.strand || len(f.allow) > 0 || f.keyFile != "" {
+			return usageError{errors.New("--b7s-workers, --allow-peer and --peer-key need --peers or --boot-node")}
+		}
+		return nil
+	}
+	if len(f.allow) > 0 || f.anyone {
+		return nil
+	}
+	for _, address := range f.listen {
+		if !isLoopback(address) {
+			return usageError{fmt.Errorf("--peers %s is reached from other machines: name the peers with --allow-peer ID, or "+
+				"let everyone be a worker with --any-peer", address)}
+		}
+	}
+	return nil
+}
+
+// isLoopback reports whether a multiaddr is reached from this machine alone.
+func isLoopback(address string) bool {
+	parts := strings.Split(address, "/")
+	if len(parts) < 3 {
+		return false
+	}
+	ip := net.ParseIP(parts[2])
+	return ip != nil && ip.IsLoopback()
+}
+
+// peers is a head's side of peers while it runs.
+type peers struct {
+	*peerhead.Head
+	host      *p2p.Host
+	cancel    context.CancelFunc
+	done      chan struct{} // closed when the head has ended, with err
+	err       error
+	manifests *http.Server
+}
+
+// startPeers takes peers, nil for none.
+func (n *node) startPeers(ctx context.Context) (_ *peers, err error) {
+	f := n.peersFlags
+	if !f.on() {
+		return nil, nil
+	}
+	key, err := n.peerKey()
+	if err != nil {
+		return nil, err
+	}
+	o := p2p.Options{Key: key, Listen: f.listen, BootNodes: f.bootNodes, Version: version, Logger: n.log}
+	if o.Listen == nil {
+		o.Listen = []string{}
+	}
+	if o.Allow, err = peerIDs("--allow-peer", f.allow); err == nil {
+		o.Deny, err = peerIDs("--deny-peer", f.deny)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &peers{done: make(chan struct{})}
+	if p.host, err = p2p.Open(ctx, o); err != nil {
+		return nil, usageError{err}
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.host.Close())
+		}
+	}()
+	secret := sha256.Sum256(append([]byte("futura head key 1\n"), key...))
+	options := peerhead.Options{
+		Cluster: n.client.Cluster(), Network: p.host, Key: secret[:], Name: string(p.host.ID()), Logger: n.log,
+		Trusted: func(id p2p.PeerID) bool { return slices.Contains(o.Allow, id) }, AdmitStrand: f.strand,
+	}
+	if f.b7s {
+		if options.Manifest, err = p.serveManifests(n, secret[:]); err != nil {
+			return nil, err
+		}
+	}
+	if p.Head, err = peerhead.New(options); err != nil {
+		return nil, err
+	}
+	return p, p.run(ctx)
+}
+
+// run takes peers until stop.
+func (p *peers) run(ctx context.Context) error {
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	p.cancel = cancel
+	go func() {
+		p.err = p.Run(running)
+		close(p.done)
+	}()
+	p.Serve(p.host)
+	if err := p.host.Start(); err != nil {
+		cancel()
+		<-p.done
+		return usageError{err}
+	}
+	return nil
+}
+
+// serveManifests has nodes of b7s install modules from here.
+func (p *peers) serveManifests(n *node, key []byte) (func(cid string) string, error) {
+	f := n.peersFlags
+	listener, err := net.Listen("tcp", f.manifests)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("%w: name another address with --manifest-listen", err)}
+	}
+	m := peerhead.NewManifests(n.client.Cluster(), key)
+	p.manifests = &http.Server{Handler: m, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 5 * time.Minute,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	go func() {
+		if err := p.manifests.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			n.log.Error("modules are not served to nodes of b7s any more", "error", err)
+		}
+	}()
+	base := strings.TrimSuffix(f.url, "/")
+	if base == "" {
+		base = "http://" + listener.Addr().String()
+	}
+	return func(cid string) string { return base + m.Path(cid) }, nil
+}
+
+// ended is closed when the head has ended: never if there is none.
+func (p *peers) ended() <-chan struct{} {
+	if p == nil {
+		return nil
+	}
+	return p.done
+}
+
+// stop lets what peers run end, and closes the host.
+func (p *peers) stop() error {
+	if p == nil {
+		return nil
+	}
+	p.cancel()
+	<-p.done
+	err := errors.Join(p.err, p.host.Close())
+	if p.manifests != nil {
+		err = errors.Join(err, p.manifests.Close())
+	}
+	return err
+}
+
+// addresses are where peers reach the head.
+func (p *peers) addresses() []string {
+	if p == nil {
+		return nil
+	}
+	return p.host.Addrs()
+}
+
+// peerKey returns the head's private key.
+func (n *node) peerKey() ([]byte, error) {
+	file := n.peersFlags.keyFile
+	if file == "" {
+		dir, own := n.ownDir()
+		if !own {
+			return nil, usageError{errors.New("--peers needs --peer-key FILE where the store is not a directory of this process: " +
+				"a head keeps its key, so that peers know it again")}
+		}
+		file = filepath.Join(dir, "peer.key")
+	}
+	key, err := p2p.LoadKey(file)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return key, nil
+}
+
+func peerIDs(flag string, texts []string) (ids []p2p.PeerID, err error) {
+	for _, text := range texts {
+		id, err := p2p.ParsePeerID(text)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("%s: %w", flag, err)}
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}

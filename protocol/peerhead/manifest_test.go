@@ -1,0 +1,76 @@
+package peerhead_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/protocol/peerhead"
+)
+
+// TestManifests installs a module as a node of b7s does, and tries paths that were not
+// given out.
+func TestManifests(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	cluster, err := fdbmodel.Open(ctx, modeltest.OpenMemory(t), "manifests", fdbmodel.Options{})
+	require.NoError(t, err)
+	code := append([]byte("\x00asm\x01\x00\x00\x00"), make([]byte, 100_000)...)
+	module, err := cluster.PutModule(ctx, code, "")
+	require.NoError(t, err)
+	m := peerhead.NewManifests(cluster, []byte(strings.Repeat("k", 32)))
+	server := httptest.NewServer(m)
+	defer server.Close()
+	get := func(path string) (int, []byte) {
+		answer, err := http.Get(server.URL + path)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, answer.Body.Close()) }()
+		body, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		return answer.StatusCode, body
+	}
+	status, body := get(m.Path(module.CID))
+	require.Equal(t, http.StatusOK, status)
+	var manifest struct {
+		Runtime struct{ URL, Checksum string }
+	}
+	require.NoError(t, json.Unmarshal(body, &manifest))
+	for range 2 { // the archive is the same each time
+		status, archive := get(manifest.Runtime.URL)
+		require.Equal(t, http.StatusOK, status)
+		sum := sha256.Sum256(archive)
+		require.Equal(t, manifest.Runtime.Checksum, hex.EncodeToString(sum[:]))
+		z, err := gzip.NewReader(bytes.NewReader(archive))
+		require.NoError(t, err)
+		files := tar.NewReader(z)
+		header, err := files.Next()
+		require.NoError(t, err)
+		require.Equal(t, "main.wasm", header.Name)
+		got, err := io.ReadAll(files)
+		require.NoError(t, err)
+		require.Equal(t, code, got)
+	}
+	other := peerhead.NewManifests(cluster, []byte(strings.Repeat("o", 32)))
+	unknown, err := fdbmodel.ModuleCID([]byte("\x00asm unknown"))
+	require.NoError(t, err)
+	for _, path := range []string{
+		"/", "/x", other.Path(module.CID), m.Path(unknown), strings.Replace(m.Path(module.CID), "manifest.json", "x", 1),
+		strings.Replace(m.Path(module.CID), module.CID, unknown, 1),
+	} {
+		status, _ := get(path)
+		require.Equal(t, http.StatusNotFound, status, path)
+	}
+}
