@@ -211,8 +211,8 @@ func (n *node) peerKey() ([]byte, error) {
 	if file == "" {
 		dir, own := n.ownDir()
 		if !own {
-			return nil, usageError{errors.New("--peers needs --peer-key FILE where the store is not a directory of this process: " +
-				"a head keeps its key, so that peers know it again")}
+			return nil, usageError{errors.New("--peers needs --peer-key FILE where the store is not a directory of this " +
+				"process: a head keeps its key, so that peers know it again")}
 		}
 		file = filepath.Join(dir, "peer.key")
 	}

@@ -98,7 +98,9 @@ func archiveOf(code []byte) ([]byte, error) {
 		return nil, err
 	}
 	t := tar.NewWriter(z)
-	header := tar.Header{Name: b7sMethod, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(code)), Format: tar.FormatUSTAR}
+	header := tar.Header{
+		Name: b7sMethod, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(code)), Format: tar.FormatUSTAR,
+	}
 	if err := t.WriteHeader(&header); err != nil {
 		return nil, err
 	}
