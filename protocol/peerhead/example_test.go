@@ -13,6 +13,7 @@ import (
 // A head that takes peers on loopback, for as long as its context lasts.
 func Example() {
 	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	db := embedded.OpenMemory(embedded.Options{})
 	defer func() { _ = db.Close() }()
 	cluster, err := fdbmodel.Open(ctx, db, "default", fdbmodel.Options{})
