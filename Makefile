@@ -155,7 +155,7 @@ fuzz: ## fuzz each decoder for half a minute
 			echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 30s $$pkg; done; done
 
 generate: ## write the generated pages of docs/reference
-	$(GO) test -tags $(TAGS) ./fdbmodel ./fdbmodel/layout ./internal/lint -run 'TestDocs' -update
+	$(GO) test -tags $(TAGS) ./fdbmodel ./fdbmodel/layout ./internal/lint ./protocol -run 'TestDocs' -update
 
 check: test ## the tests, then a tidy module and a clean tree
 	$(GO) mod tidy -diff

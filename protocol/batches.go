@@ -4,12 +4,13 @@ package protocol
 type ExecuteBatch struct {
 	Envelope
 	// Topic is where the roll call is published. Empty is TopicGeneral.
-	Topic    string   `json:"topic"`
+	Topic string `json:"topic"`
+	// Template is what all items have in common.
 	Template Template `json:"template"`
 	// Arguments are one list for each item, at least one.
 	Arguments [][]string `json:"arguments"`
-	// MaxAttempts is how often an item is tried; 0 leaves it to the head. The wire
-	// has 32 bits: more is written, and read, as their maximum.
+	// MaxAttempts is how often an item is tried; 0 leaves it to the head. The wire has
+	// 32 bits: more is written, and read, as their maximum.
 	MaxAttempts uint64 `json:"max_attempts,omitempty"`
 	// WorkerConcurrency is how many items a worker runs at a time; 0 leaves it to
 	// the worker. DialectChunk has no such field.
@@ -22,8 +23,10 @@ func (*ExecuteBatch) Type() string { return TypeExecuteBatch }
 // ExecuteBatchResponse is the head's answer to ExecuteBatch.
 type ExecuteBatchResponse struct {
 	Envelope
+	// RequestID is the batch's id: a UUID.
 	RequestID string `json:"request_id,omitempty"`
-	Code      Code   `json:"code,omitempty"`
+	// Code is CodeOK if the batch was run. Whether an item succeeded says its own.
+	Code Code `json:"code,omitempty"`
 	// Chunks are by their ids; DialectStrand spells it "strands".
 	Chunks map[string]ChunkResults `json:"chunks,omitempty"`
 	// Message says what went wrong.
@@ -47,6 +50,7 @@ func (r *ExecuteBatchResponse) Type() string {
 
 // ChunkResults are the results of one chunk.
 type ChunkResults struct {
+	// Peer is the worker that ran it.
 	Peer string `json:"peer,omitempty"`
 	// Results are by the ids of the items; see Template.ItemID.
 	Results map[string]ItemResult `json:"results,omitempty"`
@@ -55,8 +59,10 @@ type ChunkResults struct {
 // WorkOrderBatch asks a worker to run a chunk: some items of a batch.
 type WorkOrderBatch struct {
 	Envelope
-	Template  Template `json:"template"`
-	RequestID string   `json:"request_id"`
+	// Template is what all items have in common.
+	Template Template `json:"template"`
+	// RequestID is the batch's id: a UUID.
+	RequestID string `json:"request_id"`
 	// ChunkID is the chunk's id; DialectStrand spells it "strand_id".
 	ChunkID string `json:"chunk_id"`
 	// Arguments are one list for each item, at least one.
@@ -106,6 +112,7 @@ type OrderItem struct {
 // spellings and the results as "Results", which heads of either spelling read.
 type WorkOrderBatchResponse struct {
 	Envelope
+	// RequestID is that of the order.
 	RequestID string `json:"request_id"`
 	// ChunkID is the chunk's id; DialectStrand spells it "StrandID".
 	ChunkID string `json:"chunk_id"`
@@ -144,27 +151,30 @@ type Outcome struct {
 	// Kind says why the item failed, in the words of the model such as "timeout".
 	Kind string `json:"kind,omitempty"`
 	// Message says it for people.
-	Message  string `json:"message,omitempty"`
-	ExitCode int    `json:"exit_code,omitempty"`
+	Message string `json:"message,omitempty"`
+	// ExitCode is that of a module.
+	ExitCode int `json:"exit_code,omitempty"`
 	// Permanent says that no further attempt can succeed.
 	Permanent bool `json:"permanent,omitempty"`
-	// RetryMS is how long the function wants the next attempt to wait, in milliseconds;
-	// nil leaves it to the head.
+	// RetryMS is how long the function wants the next attempt to wait, in milliseconds.
+	// Left out, the head decides.
 	RetryMS *int64 `json:"retry_ms,omitempty"`
 	// SnoozeMS is after how many milliseconds the function wants to be run again, without
 	// an attempt being counted.
 	SnoozeMS int64 `json:"snooze_ms,omitempty"`
-	// Value is the result of a function of Go, or the standard output of a module, and
-	// Stdout that of a module that failed. They and Stderr are bytes, in base64 on the
-	// wire.
+	// Stdout is the standard output of a module that failed, in base64 on the wire.
 	Stdout []byte `json:"stdout,omitempty"`
+	// Stderr is the standard error, in base64 on the wire.
 	Stderr []byte `json:"stderr,omitempty"`
-	Value  []byte `json:"value,omitempty"`
+	// Value is the result of a function of Go, or the standard output of a module, in
+	// base64 on the wire.
+	Value []byte `json:"value,omitempty"`
 	// Codec is how Value is encoded.
 	Codec string `json:"codec,omitempty"`
 	// Truncated says that Stdout or Stderr was cut.
-	Truncated bool  `json:"truncated,omitempty"`
-	Usage     Usage `json:"usage,omitzero"`
+	Truncated bool `json:"truncated,omitempty"`
+	// Usage is what the run used.
+	Usage Usage `json:"usage,omitzero"`
 	// Blob is where the value is to be fetched, if it is too large to be in Value.
 	Blob *Blob `json:"blob,omitempty"`
 }

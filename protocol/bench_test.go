@@ -16,7 +16,8 @@ func chunkOf(n int) (order *protocol.WorkOrderBatch, results, outcomes *protocol
 		Template:  protocol.Template{FunctionID: function, Method: "echo.wasm"},
 		RequestID: request, ChunkID: part,
 	}
-	results = &protocol.WorkOrderBatchResponse{RequestID: request, ChunkID: part, Results: map[string]protocol.ItemResult{}}
+	results = &protocol.WorkOrderBatchResponse{RequestID: request, ChunkID: part}
+	results.Results = map[string]protocol.ItemResult{}
 	outcomes = &protocol.WorkOrderBatchResponse{RequestID: request, ChunkID: part, Ticket: "t"}
 	for i := range n {
 		argument := fmt.Sprint("https://example.com/dir1/dir2/resource/some-random-slug-", i)

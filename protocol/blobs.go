@@ -3,7 +3,6 @@ package protocol
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 )
 
 // MaxLine is the most bytes of the line that opens a blob stream, or answers it.
@@ -20,9 +19,11 @@ type BlobRequest struct {
 // BlobResponse is the answer to BlobRequest: one line of JSON, then the bytes
 // from the offset on if Code is CodeOK.
 type BlobResponse struct {
+	// Code is CodeOK, or CodeNotFound if the peer doesn't have the blob.
 	Code Code `json:"code"`
 	// Size is that of the whole blob, in bytes.
-	Size    int64  `json:"size"`
+	Size int64 `json:"size"`
+	// Message says what went wrong.
 	Message string `json:"message,omitempty"`
 }
 
@@ -52,12 +53,12 @@ func DecodeBlobResponse(data []byte) (BlobResponse, error) {
 
 func (r *BlobRequest) check(c *checker) {
 	c.blob("id", r.ID)
-	c.within("offset", r.Offset, 0, math.MaxInt64)
+	c.natural("offset", r.Offset)
 }
 
 func (r *BlobResponse) check(c *checker) {
 	c.code("code", r.Code)
-	c.within("size", r.Size, 0, math.MaxInt64)
+	c.natural("size", r.Size)
 	c.text("message", r.Message, maxLineText)
 }
 

@@ -23,18 +23,45 @@ type checker struct {
 	limits Limits
 	name   string
 	err    error
+	// prefix is the path of what is checked, and ends with a dot or is empty. It
+	// lacks the places in lists and the keys of maps.
+	prefix string
+	// rule is told of each rule of each field, if it is set.
+	rule func(field, rule string)
+}
+
+// enter goes into a field, and returns the prefix that it was in.
+func (c *checker) enter(field string) (left string) {
+	left = c.prefix
+	c.prefix += field + "."
+	return left
+}
+
+func (c *checker) note(field, rule string) {
+	if c.rule != nil {
+		c.rule(c.prefix+field, rule)
+	}
 }
 
 func (c *checker) fail(kind error, field, format string, args ...any) {
 	if c.err == nil {
-		c.err = fmt.Errorf("%w: %s: %s %s", kind, c.name, field, fmt.Sprintf(format, args...))
+		c.err = fmt.Errorf("%w: %s: %s %s", kind, c.name, c.prefix+field, fmt.Sprintf(format, args...))
 	}
 }
 
-func (c *checker) missing(field string) { c.fail(ErrInvalid, field, "is missing") }
+// required refuses an empty field.
+func (c *checker) required(field string, empty bool) {
+	c.note(field, "required")
+	if empty {
+		c.fail(ErrInvalid, field, "is missing")
+	}
+}
 
 // most refuses a count above a limit.
 func (c *checker) most(field string, n, limit int, unit string) {
+	if c.rule != nil {
+		c.note(field, fmt.Sprintf("at most %d %s", limit, unit))
+	}
 	if n > limit {
 		c.fail(ErrLimit, field, "has %d %s: at most %d", n, unit, limit)
 	}
@@ -42,8 +69,19 @@ func (c *checker) most(field string, n, limit int, unit string) {
 
 // within refuses a number outside of a range.
 func (c *checker) within(field string, n, lowest, highest int64) {
+	if c.rule != nil {
+		c.note(field, fmt.Sprintf("from %d to %d", lowest, highest))
+	}
 	if n < lowest || n > highest {
 		c.fail(ErrInvalid, field, "is %d: from %d to %d", n, lowest, highest)
+	}
+}
+
+// natural refuses a number below 0.
+func (c *checker) natural(field string, n int64) {
+	c.note(field, "0 or more")
+	if n < 0 {
+		c.fail(ErrInvalid, field, "is %d: 0 or more", n)
 	}
 }
 
@@ -53,6 +91,7 @@ func (c *checker) text(field, value string, limit int) { c.most(field, len(value
 // line refuses a text with characters that don't print. It may be empty.
 func (c *checker) line(field, value string, limit int) {
 	c.text(field, value, limit)
+	c.note(field, "characters that print")
 	if strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsPrint(r) }) || !utf8.ValidString(value) {
 		c.fail(ErrInvalid, field, "has characters that don't print: %.60q", value)
 	}
@@ -70,34 +109,29 @@ func (c *checker) names(field string, list []string) {
 // be empty.
 func (c *checker) part(field, value string) {
 	c.line(field, value, MaxName)
+	c.note(field, "without `/`, `\\` and `..`")
 	if strings.ContainsAny(value, `/\`) || strings.Contains(value, "..") || value == "." {
 		c.fail(ErrInvalid, field, `has "/", "\" or "..": %.60q`, value)
 	}
 }
 
 // function checks a function's id and method.
-func (c *checker) function(id, method, prefix string) {
-	if id == "" {
-		c.missing(prefix + "function_id")
-	}
-	if method == "" && !strings.HasPrefix(id, "go:") {
-		c.missing(prefix + "method")
-	}
-	c.part(prefix+"function_id", id)
-	c.part(prefix+"method", method)
+func (c *checker) function(id, method string) {
+	c.required("function_id", id == "")
+	c.required("method", method == "" && !strings.HasPrefix(id, "go:"))
+	c.part("function_id", id)
+	c.part("method", method)
 }
 
 // id checks the id of a request or chunk, which must be there.
 func (c *checker) id(field, value string) {
-	if value == "" {
-		c.missing(field)
-		return
-	}
+	c.required(field, value == "")
 	c.optionalID(field, value)
 }
 
 func (c *checker) optionalID(field, value string) {
 	c.text(field, value, MaxID)
+	c.note(field, "hex digits, `:` and `-`")
 	if strings.ContainsFunc(value, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF:-", r) }) {
 		c.fail(ErrInvalid, field, "is %.60q: use hex digits, colons and hyphens", value)
 	}
@@ -106,13 +140,22 @@ func (c *checker) optionalID(field, value string) {
 func (c *checker) ids(field string, list []string) {
 	c.most(field, len(list), MaxNames, "entries")
 	for _, id := range list {
-		c.id(field, id)
+		c.optionalID(field, id)
+	}
+}
+
+// indexes checks places of items.
+func (c *checker) indexes(field string, list []int) {
+	c.most(field, len(list), c.limits.Items, "entries")
+	for _, i := range list {
+		c.within(field, int64(i), 0, batch.MaxItems-1)
 	}
 }
 
 func (c *checker) code(field string, code Code) {
-	digit := func(r rune) bool { return r < '0' || r > '9' }
-	if len(code) > 3 || strings.ContainsFunc(string(code), digit) {
+	c.note(field, "three digits, or empty")
+	notDigit := func(r rune) bool { return r < '0' || r > '9' }
+	if len(code) > 0 && len(code) != 3 || strings.ContainsFunc(string(code), notDigit) {
 		c.fail(ErrInvalid, field, "is %.20q: use three digits", string(code))
 	}
 }
@@ -125,29 +168,23 @@ func (c *checker) carrier(carrier Carrier) {
 	c.most("carrier", n, MaxCarrier, "bytes")
 }
 
-// topic checks the name of a topic. It may be empty.
-func (c *checker) topic(value string) { c.line("topic", value, MaxName) }
-
 // items checks the arguments of items, of which there must be at least one.
 func (c *checker) items(lists [][]string) {
-	if len(lists) == 0 {
-		c.missing("arguments")
-	}
+	c.required("arguments", len(lists) == 0)
 	c.most("arguments", len(lists), c.limits.Items, "items")
+	c.arguments("arguments", nil)
 	for i, list := range lists {
-		if c.err != nil {
-			return
-		}
 		if c.tooLong(list) {
 			c.arguments(fmt.Sprintf("arguments[%d]", i), list)
+			return
 		}
 	}
 }
 
 // arguments checks the arguments of one item.
 func (c *checker) arguments(field string, list []string) {
-	c.most(field, len(list), c.limits.Arguments, "arguments")
-	c.most(field, size(list), c.limits.ArgumentBytes, "bytes")
+	c.most(field, len(list), c.limits.Arguments, "arguments for one item")
+	c.most(field, size(list), c.limits.ArgumentBytes, "bytes for one item")
 }
 
 func (c *checker) tooLong(list []string) bool {
@@ -159,55 +196,6 @@ func size(list []string) (n int) {
 		n += len(text)
 	}
 	return n
-}
-
-func (c *checker) config(f *Config) {
-	c.within("config.number_of_nodes", int64(f.Nodes), -1, batch.MaxItems)
-	c.within("config.timeout", int64(f.Timeout), 0, maxSeconds)
-	if f.Consensus != "" && f.Consensus != "raft" && f.Consensus != "pbft" {
-		c.fail(ErrInvalid, "config.consensus_algorithm", `is %.20q: use raft, pbft or ""`, f.Consensus)
-	}
-	if f.Threshold < 0 || f.Threshold > 1 {
-		c.fail(ErrInvalid, "config.threshold", "is %g: from 0 to 1", f.Threshold)
-	}
-	c.text("config.stdin", f.Stdin, batch.MaxItem)
-	c.most("config.env_vars", len(f.Environment), MaxNames, "entries")
-	n := 0
-	for _, e := range f.Environment {
-		n += len(e.Name) + len(e.Value)
-	}
-	c.most("config.env_vars", n, batch.MaxItem, "bytes")
-	c.names("config.permissions", f.Permissions)
-	if f.Runtime != nil {
-		for _, value := range []string{f.Runtime.Entry, f.Runtime.Logger, f.Runtime.Drivers} {
-			c.text("config.runtime", value, MaxText)
-		}
-	}
-	if f.Aggregation != nil {
-		c.line("config.result_aggregation.type", f.Aggregation.Type, MaxName)
-		c.parameters("config.result_aggregation.parameters", f.Aggregation.Parameters)
-	}
-	c.attributes("config.attributes", f.Attributes)
-}
-
-// maxSeconds is the most seconds of a timeout: 100 years.
-const maxSeconds = 100 * 366 * 24 * 3600
-
-func (c *checker) parameters(field string, list []Parameter) {
-	c.most(field, len(list), MaxNames, "entries")
-	for _, p := range list {
-		c.line(field, p.Name, MaxName)
-		c.text(field, p.Value, c.limits.ArgumentBytes)
-	}
-}
-
-func (c *checker) attributes(field string, a *Attributes) {
-	if a == nil {
-		return
-	}
-	c.parameters(field+".values", a.Values)
-	c.names(field+".attestors", a.Attestors.Each)
-	c.names(field+".attestors", a.Attestors.OneOf)
 }
 
 func (c *checker) consensus(n Consensus) { c.within("consensus", int64(n), 0, int64(ConsensusPBFT)) }

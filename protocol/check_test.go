@@ -166,8 +166,8 @@ func TestLimitsAreExact(t *testing.T) {
 	}{
 		{order(`[["a","b","c"],["12345678"]]`, ""), ""},
 		{order(`[["a"],["b"],["c"]]`, ""), "3 items: at most 2"},
-		{order(`[["a","b","c","d"]]`, ""), "4 arguments: at most 3"},
-		{order(`[["12345","6789"]]`, ""), "9 bytes: at most 8"},
+		{order(`[["a","b","c","d"]]`, ""), "4 arguments for one item: at most 3"},
+		{order(`[["12345","6789"]]`, ""), "9 bytes for one item: at most 8"},
 		{order(`[["a"]]`, `,"x":[[{}]]`), ""},
 		{order(`[["a"]]`, `,"x":[[{"y":{}}]]`), "more than 4 deep"},
 		{order(`[["a"]]`, `,"x":{},"y":{}`), ""},

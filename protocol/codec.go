@@ -56,7 +56,7 @@ func (l Limits) Decode(data []byte) (Message, error) {
 // ErrLimit for what Decode would refuse, and ErrDialect for a message of Futura's
 // own in another dialect. The message is not changed.
 func (l Limits) Encode(m Message, d Dialect) ([]byte, error) {
-	if d != DialectFutura && isOurs(m) {
+	if d != DialectFutura && KindOf(m).Own {
 		return nil, fmt.Errorf("%w: %s is Futura's own, not of the dialect %s", ErrDialect, m.Type(), d)
 	}
 	m = in(m, d)
@@ -148,37 +148,6 @@ func unmarshalJSON(data []byte, v any) error {
 		return fmt.Errorf("%w: %w (at byte %d)", ErrMalformed, syntax, syntax.Offset)
 	default:
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
-	}
-}
-
-// newMessage returns an empty message of a type, or nil.
-func newMessage(name string) Message {
-	for _, m := range Messages() {
-		if m.Type() == name {
-			return m
-		}
-	}
-	return nil
-}
-
-// Messages returns an empty message of each type, those of b7s first.
-func Messages() []Message {
-	return []Message{
-		&HealthCheck{}, &InstallFunction{}, &InstallFunctionResponse{}, &RollCall{}, &RollCallResponse{},
-		&ExecuteBatch{}, &ExecuteBatchResponse{}, &WorkOrderBatch{}, &WorkOrderBatchResponse{},
-		&Execute{}, &ExecuteResponse{}, &WorkOrder{}, &WorkOrderResponse{},
-		&FormCluster{}, &FormClusterResponse{}, &DisbandCluster{},
-		&Hello{}, &HelloResponse{}, &WorkOrderProgress{}, &CancelOrder{}, &Goodbye{}, &Ack{},
-	}
-}
-
-// isOurs reports whether a message is Futura's own.
-func isOurs(m Message) bool {
-	switch m.(type) {
-	case *Hello, *HelloResponse, *WorkOrderProgress, *CancelOrder, *Goodbye, *Ack:
-		return true
-	default:
-		return false
 	}
 }
 

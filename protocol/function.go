@@ -42,7 +42,7 @@ type Config struct {
 	Nodes int `json:"number_of_nodes,omitempty"`
 	// Timeout bounds one attempt, in seconds. 0 is no bound.
 	Timeout int `json:"timeout,omitempty"`
-	// Consensus is "", "raft" or "pbft".
+	// Consensus is "raft" or "pbft", or left out.
 	Consensus string `json:"consensus_algorithm,omitempty"`
 	// Threshold is the part of the nodes that must answer, from 0 to 1.
 	Threshold float64 `json:"threshold,omitempty"`
@@ -50,25 +50,37 @@ type Config struct {
 
 // Runtime configures b7s's runtime.
 type Runtime struct {
-	Entry   string `json:"entry,omitempty"`
+	// Entry is the exported function that is called.
+	Entry string `json:"entry,omitempty"`
+	// RunTime is the runtime's own limit of time.
 	RunTime uint64 `json:"run_time,omitempty"`
-	Debug   bool   `json:"debug_info,omitempty"`
-	Fuel    uint64 `json:"limited_fuel,omitempty"`
-	Memory  uint64 `json:"limited_memory,omitempty"`
-	Logger  string `json:"runtime_logger,omitempty"`
+	// Debug has the runtime print what it does.
+	Debug bool `json:"debug_info,omitempty"`
+	// Fuel bounds the instructions of a run.
+	Fuel uint64 `json:"limited_fuel,omitempty"`
+	// Memory bounds the memory of a run.
+	Memory uint64 `json:"limited_memory,omitempty"`
+	// Logger is where the runtime logs to.
+	Logger string `json:"runtime_logger,omitempty"`
+	// Drivers is where the runtime has its extensions.
 	Drivers string `json:"drivers_root_path,omitempty"`
 }
 
 // Aggregation is how results of many nodes are merged.
 type Aggregation struct {
-	Enable     bool        `json:"enable,omitempty"`
-	Type       string      `json:"type,omitempty"`
+	// Enable says whether they are.
+	Enable bool `json:"enable,omitempty"`
+	// Type is the name of the way.
+	Type string `json:"type,omitempty"`
+	// Parameters are those of the way.
 	Parameters []Parameter `json:"parameters,omitempty"`
 }
 
 // Parameter is a name with a value.
 type Parameter struct {
-	Name  string `json:"name,omitempty"`
+	// Name may be empty.
+	Name string `json:"name,omitempty"`
+	// Value may be empty.
 	Value string `json:"value,omitempty"`
 }
 
@@ -84,19 +96,24 @@ type Attributes struct {
 
 // Attestors are the peers that must have signed attributes.
 type Attestors struct {
-	Each  []string `json:"each,omitempty"`
+	// Each are peers that must all have signed.
+	Each []string `json:"each,omitempty"`
+	// OneOf are peers of which one must have signed.
 	OneOf []string `json:"one_of,omitempty"`
 }
 
 // NodeResult is how one run of a function ended.
 type NodeResult struct {
 	// Code is CodeOK for a run that succeeded, and empty where nothing was run.
-	Code   Code   `json:"code"`
+	Code Code `json:"code"`
+	// Result is what the run left behind.
 	Result Output `json:"result"`
-	Usage  Usage  `json:"usage"`
+	// Usage is what the run used.
+	Usage Usage `json:"usage"`
 	// Signature signs the result, if the node signs.
 	Signature string `json:"signature,omitempty"`
-	PBFT      PBFT   `json:"pbft"`
+	// PBFT is empty without that algorithm.
+	PBFT PBFT `json:"pbft"`
 	// Metadata is any JSON that the node adds.
 	Metadata Raw `json:"metadata,omitempty"`
 }
@@ -107,25 +124,31 @@ func (r *NodeResult) OK() bool { return r.Code == CodeOK && r.Result.ExitCode ==
 
 // Output is what a run left behind. Bytes that are no UTF-8 are lost in it.
 type Output struct {
-	Stdout   string `json:"stdout"`
-	Stderr   string `json:"stderr"`
-	ExitCode int    `json:"exit_code"`
+	// Stdout is the standard output.
+	Stdout string `json:"stdout"`
+	// Stderr is the standard error.
+	Stderr string `json:"stderr"`
+	// ExitCode is 0 for a run that succeeded, and for none.
+	ExitCode int `json:"exit_code"`
 }
 
 // Usage is what a run used; zeros are left out.
 type Usage struct {
-	// WallClock, CPUUser and CPUSystem are in nanoseconds.
+	// WallClock is how long the run took, in nanoseconds.
 	WallClock int64 `json:"wall_clock_time,omitempty"`
-	CPUUser   int64 `json:"cpu_user_time,omitempty"`
+	// CPUUser is its time on the processor, in nanoseconds.
+	CPUUser int64 `json:"cpu_user_time,omitempty"`
+	// CPUSystem is the time of the system for it, in nanoseconds.
 	CPUSystem int64 `json:"cpu_sys_time,omitempty"`
-	// MemoryMaxKB is in units of 1024 bytes.
+	// MemoryMaxKB is the most memory that it had, in units of 1024 bytes.
 	MemoryMaxKB int64 `json:"memory_max_kb,omitempty"`
 }
 
-// ItemResult is the result of one work item. Its OK is that of NodeResult.
+// ItemResult is the result of one work item.
 type ItemResult struct {
 	NodeResult
 	// Invocation is FUNCTION/METHOD.
-	Invocation string   `json:"function_invocation,omitempty"`
-	Arguments  []string `json:"arguments,omitempty"`
+	Invocation string `json:"function_invocation,omitempty"`
+	// Arguments are those of the item.
+	Arguments []string `json:"arguments,omitempty"`
 }

@@ -71,8 +71,9 @@ func TestEveryMessageHasAGolden(t *testing.T) {
 		require.False(t, files[g.file], g.file)
 		files[g.file] = true
 	}
-	for _, m := range protocol.Messages() {
-		require.True(t, types[m.Type()], m.Type())
+	for _, k := range protocol.Kinds() {
+		require.True(t, types[k.Type], k.Type)
+		require.Equal(t, k, protocol.KindOf(k.New()))
 	}
 	entries, err := filepath.Glob("testdata/golden/*.json")
 	require.NoError(t, err)

@@ -11,10 +11,13 @@ type Limits struct {
 	Bytes int
 	// Depth is how many objects and lists may be inside each other.
 	Depth int
-	// Objects, Lists and Values count the objects, the lists and all values of a
-	// message.
-	Objects, Lists, Values int
-	// Items is how many lists of arguments, items or outcomes a message has.
+	// Objects is how many objects a message has, those of unknown fields included.
+	Objects int
+	// Lists is how many lists it has.
+	Lists int
+	// Values is how many values it has; an empty object or list counts twice.
+	Values int
+	// Items is how many lists of arguments, outcomes or places of items a message has.
 	Items int
 	// Arguments is how many arguments one item has.
 	Arguments int

@@ -84,6 +84,7 @@ type Carrier map[string]string
 
 // Envelope is what every message may have beside its type.
 type Envelope struct {
+	// Carrier is the context of a trace, copied into answers.
 	Carrier Carrier `json:"carrier,omitempty"`
 }
 

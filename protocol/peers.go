@@ -9,9 +9,11 @@ type Hello struct {
 	// Incarnation is drawn at each start of the process: 16 hex digits.
 	Incarnation string `json:"incarnation"`
 	// Name is for people.
-	Name     string            `json:"name,omitempty"`
-	Capacity Capacity          `json:"capacity"`
-	Labels   map[string]string `json:"labels,omitempty"`
+	Name string `json:"name,omitempty"`
+	// Capacity is what the worker offers.
+	Capacity Capacity `json:"capacity"`
+	// Labels are those that futures may require.
+	Labels map[string]string `json:"labels,omitempty"`
 	// Functions are full names, such as "go:resize", or "wasm:*" for any module.
 	Functions []string `json:"functions,omitempty"`
 	// MaxChunk is how many items the worker takes in one chunk; 0 is no bound of its
@@ -30,29 +32,35 @@ func (*Hello) Type() string { return TypeHello }
 type Capacity struct {
 	// Slots is how many items it runs at a time.
 	Slots int `json:"slots"`
-	// CPUMillis and GPUMillis are in thousandths of one.
+	// CPUMillis is in thousandths of a processor.
 	CPUMillis int64 `json:"cpu_millis,omitempty"`
-	RAMBytes  int64 `json:"ram_bytes,omitempty"`
+	// RAMBytes is memory, in bytes.
+	RAMBytes int64 `json:"ram_bytes,omitempty"`
+	// GPUMillis is in thousandths of a device.
 	GPUMillis int64 `json:"gpu_millis,omitempty"`
 }
 
 // Kept names a chunk whose results a worker has.
 type Kept struct {
+	// ChunkID is the chunk's id.
 	ChunkID string `json:"chunk_id"`
-	Ticket  string `json:"ticket,omitempty"`
+	// Ticket is that of the order.
+	Ticket string `json:"ticket,omitempty"`
 }
 
 // HelloResponse is the head's answer to Hello.
 type HelloResponse struct {
 	Envelope
 	// Code is CodeOK if the worker is a member now.
-	Code    Code   `json:"code"`
+	Code Code `json:"code"`
+	// Message says what went wrong.
 	Message string `json:"message,omitempty"`
 	// Head names the head.
 	Head string `json:"head,omitempty"`
-	// HeartbeatMS is how often the worker reports on each chunk that it runs, and
-	// DeadAfterMS after which silence it counts as lost, in milliseconds.
+	// HeartbeatMS is how often the worker reports on each chunk that it runs, in
+	// milliseconds.
 	HeartbeatMS int64 `json:"heartbeat_ms,omitempty"`
+	// DeadAfterMS is after which silence the worker counts as lost, in milliseconds.
 	DeadAfterMS int64 `json:"dead_after_ms,omitempty"`
 	// Wanted are chunks whose results the worker should send.
 	Wanted []string `json:"wanted,omitempty"`
@@ -67,11 +75,14 @@ func (*HelloResponse) Type() string { return TypeHelloResponse }
 // worker from a lost one. It is answered by Ack.
 type WorkOrderProgress struct {
 	Envelope
+	// ChunkID is the chunk's id.
 	ChunkID string `json:"chunk_id"`
-	Ticket  string `json:"ticket,omitempty"`
-	// Running and Done count items.
+	// Ticket is that of the order.
+	Ticket string `json:"ticket,omitempty"`
+	// Running is how many items run now.
 	Running int `json:"running"`
-	Done    int `json:"done"`
+	// Done is how many items have ended.
+	Done int `json:"done"`
 	// Items are the places of those that run now.
 	Items []int `json:"items,omitempty"`
 }
@@ -82,10 +93,12 @@ func (*WorkOrderProgress) Type() string { return TypeWorkOrderProgress }
 // CancelOrder asks a worker to stop items of a chunk. It is answered by Ack.
 type CancelOrder struct {
 	Envelope
+	// ChunkID is the chunk's id.
 	ChunkID string `json:"chunk_id"`
 	// Indexes are the places of the items; none stands for all.
-	Indexes []int  `json:"indexes,omitempty"`
-	Reason  string `json:"reason,omitempty"`
+	Indexes []int `json:"indexes,omitempty"`
+	// Reason is for people.
+	Reason string `json:"reason,omitempty"`
 }
 
 // Type returns TypeCancelOrder.
@@ -104,6 +117,7 @@ func (*Goodbye) Type() string { return TypeGoodbye }
 
 // Returned names items that a worker gives back.
 type Returned struct {
+	// ChunkID is the chunk's id.
 	ChunkID string `json:"chunk_id"`
 	// Indexes are the places of the items; none stands for all.
 	Indexes []int `json:"indexes,omitempty"`
@@ -117,7 +131,8 @@ type Ack struct {
 	// its results will come); a WorkOrderBatchResponse by CodeOK (stored: forget it),
 	// CodeUnavailable (keep it and send it again) or CodeGone (not wanted: forget
 	// it); and others by CodeOK.
-	Code    Code   `json:"code"`
+	Code Code `json:"code"`
+	// Message says what went wrong.
 	Message string `json:"message,omitempty"`
 	// ChunkID is that of the message that is answered, if it has one.
 	ChunkID string `json:"chunk_id,omitempty"`

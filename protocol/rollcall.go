@@ -40,9 +40,11 @@ func (*InstallFunction) Type() string { return TypeInstallFunction }
 type InstallFunctionResponse struct {
 	Envelope
 	// Code is CodeAccepted.
-	Code    Code   `json:"code,omitempty"`
+	Code Code `json:"code,omitempty"`
+	// Message is "installed".
 	Message string `json:"message,omitempty"`
-	CID     string `json:"cid,omitempty"`
+	// CID is that of the request.
+	CID string `json:"cid,omitempty"`
 }
 
 // Type returns TypeInstallFunctionResponse.
@@ -52,9 +54,12 @@ func (*InstallFunctionResponse) Type() string { return TypeInstallFunctionRespon
 // its author.
 type RollCall struct {
 	Envelope
-	FunctionID string    `json:"function_id,omitempty"`
-	RequestID  string    `json:"request_id,omitempty"`
-	Consensus  Consensus `json:"consensus"`
+	// FunctionID is as in Template.
+	FunctionID string `json:"function_id,omitempty"`
+	// RequestID is drawn by the head: a UUID.
+	RequestID string `json:"request_id,omitempty"`
+	// Consensus is 0 for none, 1 for raft and 2 for PBFT. It is always written.
+	Consensus Consensus `json:"consensus"`
 	// Attributes are those that a worker must have.
 	Attributes *Attributes `json:"attributes,omitempty"`
 	// Batch says that it is for a batch. DialectStrand has no such field.
@@ -68,9 +73,11 @@ func (*RollCall) Type() string { return TypeRollCall }
 type RollCallResponse struct {
 	Envelope
 	// Code is CodeAccepted if the worker takes part.
-	Code       Code   `json:"code,omitempty"`
+	Code Code `json:"code,omitempty"`
+	// FunctionID is that of the call.
 	FunctionID string `json:"function_id,omitempty"`
-	RequestID  string `json:"request_id,omitempty"`
+	// RequestID is that of the call.
+	RequestID string `json:"request_id,omitempty"`
 	// BatchSupport repeats the flag of the call: heads of b7s leave out a worker
 	// whose answer differs from it. DialectStrand has no such field.
 	BatchSupport bool `json:"batch_support,omitempty"`
@@ -82,9 +89,13 @@ func (*RollCallResponse) Type() string { return TypeRollCallResponse }
 // FormCluster asks workers to agree on the results of a request.
 type FormCluster struct {
 	Envelope
-	RequestID   string     `json:"request_id,omitempty"`
-	Peers       []string   `json:"peers,omitempty"`
-	Consensus   Consensus  `json:"consensus,omitempty"`
+	// RequestID is that of the request.
+	RequestID string `json:"request_id,omitempty"`
+	// Peers are those that agree with each other.
+	Peers []string `json:"peers,omitempty"`
+	// Consensus is 1 for raft and 2 for PBFT.
+	Consensus Consensus `json:"consensus,omitempty"`
+	// Connections are where the peers can be reached.
 	Connections []PeerInfo `json:"connection_info,omitempty"`
 }
 
@@ -93,15 +104,20 @@ func (*FormCluster) Type() string { return TypeFormCluster }
 
 // PeerInfo is where a peer can be reached.
 type PeerInfo struct {
-	ID        string   `json:"ID"`
+	// ID is the peer's id.
+	ID string `json:"ID"`
+	// Addresses are multiaddresses.
 	Addresses []string `json:"Addrs"`
 }
 
 // FormClusterResponse is a worker's answer to FormCluster.
 type FormClusterResponse struct {
 	Envelope
-	RequestID string    `json:"request_id,omitempty"`
-	Code      Code      `json:"code,omitempty"`
+	// RequestID is that of the request.
+	RequestID string `json:"request_id,omitempty"`
+	// Code is CodeOK if the worker takes part.
+	Code Code `json:"code,omitempty"`
+	// Consensus is that of the request.
 	Consensus Consensus `json:"consensus,omitempty"`
 }
 
@@ -111,6 +127,7 @@ func (*FormClusterResponse) Type() string { return TypeFormClusterResponse }
 // DisbandCluster ends the agreement on a request.
 type DisbandCluster struct {
 	Envelope
+	// RequestID is that of the request.
 	RequestID string `json:"request_id,omitempty"`
 }
 
@@ -119,7 +136,10 @@ func (*DisbandCluster) Type() string { return TypeDisbandCluster }
 
 // PBFT is what a run under PBFT adds to its result.
 type PBFT struct {
-	View      *uint     `json:"view,omitempty"`
+	// View numbers the leader.
+	View *uint `json:"view,omitempty"`
+	// Timestamp is that of the order, in RFC 3339.
 	Timestamp time.Time `json:"request_timestamp,omitzero"`
-	Replica   string    `json:"replica,omitempty"`
+	// Replica is the peer that ran it.
+	Replica string `json:"replica,omitempty"`
 }
