@@ -8,11 +8,18 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
+
+// random has a length that no buffer has a multiple of.
+var random = func() (b [65521]byte) {
+	_, _ = rand.NewChaCha8([32]byte{}).Read(b[:])
+	return b
+}()
 
 // pattern is content of any size that takes no memory.
 type pattern struct {
@@ -29,12 +36,12 @@ func (p *pattern) Read(b []byte) (n int, err error) {
 	if p.at == p.size {
 		return 0, io.EOF
 	}
-	n = int(min(int64(len(b)), p.size-p.at))
-	for i := range b[:n] {
-		at := p.at + int64(i)
-		b[i] = byte(at ^ at>>8 ^ at>>16 ^ at>>24)
+	b = b[:min(int64(len(b)), p.size-p.at)]
+	for n < len(b) {
+		some := copy(b[n:], random[p.at%int64(len(random)):])
+		n += some
+		p.at += int64(some)
 	}
-	p.at += int64(n)
 	return n, nil
 }
 

@@ -50,8 +50,8 @@ type Options struct {
 	// failure: at first RedialMin, then twice as long each time up to RedialMax, with a
 	// random fifth more or less. The defaults are 500 milliseconds and 30 seconds.
 	RedialMin, RedialMax time.Duration
-	// Clock is that of rates and redials. The default is the machine's. Deadlines of
-	// streams go by the machine's in any case.
+	// Clock is that of rates and redials, for tests of this module. The default is the
+	// machine's. Deadlines of streams go by the machine's in any case.
 	Clock clock.Clock
 	// Logger takes what the host has to say. The default drops it.
 	Logger *slog.Logger
@@ -74,7 +74,7 @@ type Limits struct {
 	// MaxMessage is the size of a message and an answer, in bytes.
 	MaxMessage int
 	// Memory bounds the bytes of messages that are being received or handled, and
-	// PeerMemory those of one peer. Both are at least twice MaxMessage.
+	// PeerMemory those of one peer: at least MaxMessage and 32 KiB for each of PeerStreams.
 	Memory, PeerMemory int64
 	// Handlers run at once, PeerHandlers of them for one peer.
 	Handlers, PeerHandlers int
@@ -169,9 +169,11 @@ func (l *Limits) check() error {
 	if !(l.PeerRate > 0) || !(l.AuthorRate > 0) {
 		return fmt.Errorf("%w: Limits.PeerRate and Limits.AuthorRate must be above 0", ErrOptions)
 	}
-	if least := 2 * int64(l.MaxMessage); l.PeerMemory < least || l.Memory < l.PeerMemory {
-		return fmt.Errorf("%w: Limits.PeerMemory is %d and Limits.Memory %d; MaxMessage of %d wants at least %d for both, "+
-			"and no peer may have more than all together", ErrOptions, l.PeerMemory, l.Memory, l.MaxMessage, least)
+	// Streams that wait for the memory of a large message each hold that of a small one.
+	if least := int64(l.MaxMessage) + int64(l.PeerStreams)*small; l.PeerMemory < least || l.Memory < l.PeerMemory {
+		return fmt.Errorf("%w: Limits.PeerMemory is %d and Limits.Memory %d; MaxMessage of %d and PeerStreams of %d want at "+
+			"least %d for both, and no peer may have more than all together", ErrOptions, l.PeerMemory, l.Memory,
+			l.MaxMessage, l.PeerStreams, least)
 	}
 	if l.GossipMemory < int64(l.MaxGossip) {
 		return fmt.Errorf("%w: Limits.GossipMemory is %d, at least MaxGossip, which is %d", ErrOptions, l.GossipMemory,

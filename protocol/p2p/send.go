@@ -143,6 +143,7 @@ func (h *Host) openStream(ctx context.Context, p peer.ID, name protocol.ID) (net
 		if h.clock.Now().After(until) {
 			return nil, fmt.Errorf("%w: %s, not announced within %v", ErrUnsupported, name, h.limits.ProtocolTimeout)
 		}
+		h.log.Debug("waiting for a peer to announce a protocol", "peer", p.String(), "protocol", string(name))
 		if err := h.awaitProtocol(ctx, p, name, news, until); err != nil {
 			return nil, err
 		}

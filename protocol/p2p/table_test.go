@@ -1,0 +1,113 @@
+package p2p
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/internal/clock"
+)
+
+func testTable(t *testing.T, l Limits) (*table, *clock.Virtual) {
+	t.Helper()
+	l, err := l.complete()
+	require.NoError(t, err)
+	virtual := clock.NewVirtual(time.Unix(1e9, 0))
+	return newTable(l, virtual), virtual
+}
+
+func TestRateOfAPeer(t *testing.T) {
+	t.Parallel()
+	table, virtual := testTable(t, Limits{PeerRate: 2, PeerBurst: 3})
+	share, release := table.use("a")
+	defer release()
+	for range 3 {
+		require.NoError(t, table.pass(t.Context(), share, time.Second))
+	}
+	passed := make(chan error)
+	go func() { passed <- table.pass(t.Context(), share, time.Second) }()
+	require.Equal(t, 500*time.Millisecond, advance(t, virtual))
+	require.NoError(t, <-passed)
+	// A wait that is too long takes no turn from those that come later.
+	require.ErrorIs(t, table.pass(t.Context(), share, time.Millisecond), ErrBusy)
+	virtual.Advance(500 * time.Millisecond)
+	require.NoError(t, table.pass(t.Context(), share, 0))
+	other, done := table.use("b")
+	defer done()
+	require.NoError(t, table.pass(t.Context(), other, 0))
+}
+
+// TestSharesOfMemory takes all of a peer's memory: others have theirs.
+func TestSharesOfMemory(t *testing.T) {
+	t.Parallel()
+	table, _ := testTable(t, Limits{})
+	evil, release := table.use("evil")
+	defer release()
+	giveBack, err := table.hold(t.Context(), evil, table.limits.PeerMemory)
+	require.NoError(t, err)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = table.hold(over, evil, 1)
+	require.ErrorIs(t, err, context.Canceled)
+	friend, done := table.use("friend")
+	defer done()
+	_, err = table.hold(t.Context(), friend, table.limits.PeerMemory)
+	require.NoError(t, err)
+	giveBack(1)
+	_, err = table.hold(over, evil, 1)
+	require.NoError(t, err)
+	_, err = table.hold(t.Context(), friend, table.limits.PeerMemory+1)
+	require.Error(t, err, "more than there is at all")
+}
+
+func TestSharesAreForgotten(t *testing.T) {
+	t.Parallel()
+	table, virtual := testTable(t, Limits{Peers: 10, PeerBurst: 2, PeerRate: 1})
+	used, release := table.use("used")
+	for i := range 1000 {
+		share, release := table.use(peer.ID(fmt.Sprint("passer-by ", i)))
+		require.NoError(t, table.pass(t.Context(), share, 0))
+		release()
+		require.LessOrEqual(t, len(table.shares), 20)
+		virtual.Advance(time.Millisecond)
+	}
+	again, done := table.use("used")
+	require.Same(t, used, again)
+	done()
+	release()
+	// Whoever comes back soon has no new burst.
+	share, release := table.use("back")
+	require.NoError(t, table.pass(t.Context(), share, 0))
+	require.NoError(t, table.pass(t.Context(), share, 0))
+	release()
+	share, release = table.use("back")
+	require.ErrorIs(t, table.pass(t.Context(), share, 0), ErrBusy)
+	release()
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	a, _ := start(t, nil)
+	b, _ := start(t, nil)
+	connect(t, a, b)
+	_, err := a.Call(soon(t), b.ID(), []byte("x"))
+	require.NoError(t, err)
+	registry := prometheus.NewPedanticRegistry()
+	require.NoError(t, registry.Register(NewCollector(a)))
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	values := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			values[family.GetName()] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+		}
+	}
+	require.Equal(t, 1.0, values["futura_p2p_calls_total"])
+	require.Equal(t, 1.0, values["futura_p2p_peers"])
+	require.Contains(t, values, "futura_p2p_streams_refused_total")
+}
