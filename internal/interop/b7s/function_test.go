@@ -19,8 +19,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// method is the file that b7s names to its runtime.
-const method = "echo.wasm"
+// Files in the archive of a function: the one that these tests name, and the one
+// that the project's heads name.
+const (
+	method     = "echo.wasm"
+	mainMethod = "main.wasm"
+)
+
+// emptyModule is the shortest module.
+const emptyModule = "\x00asm\x01\x00\x00\x00"
 
 // function is one that b7s's workers can install.
 type function struct {
@@ -46,18 +53,19 @@ func serveFunction(t *testing.T) function {
 	return function{manifest: manifest, id: fmt.Sprintf("%x", sha256.Sum256([]byte(manifest)))}
 }
 
-// packed is an archive with an empty module.
+// packed is an archive with an empty module under both names.
 func packed(t *testing.T) []byte {
 	t.Helper()
-	module := []byte("\x00asm\x01\x00\x00\x00")
 	var archive bytes.Buffer
 	zipped := gzip.NewWriter(&archive)
 	files := tar.NewWriter(zipped)
-	require.NoError(t, files.WriteHeader(&tar.Header{
-		Name: method, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(module)),
-	}))
-	_, err := files.Write(module)
-	require.NoError(t, err)
+	for _, name := range []string{method, mainMethod} {
+		require.NoError(t, files.WriteHeader(&tar.Header{
+			Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(emptyModule)),
+		}))
+		_, err := files.Write([]byte(emptyModule))
+		require.NoError(t, err)
+	}
 	require.NoError(t, files.Close())
 	require.NoError(t, zipped.Close())
 	return archive.Bytes()

@@ -1,0 +1,230 @@
+//go:build linux
+
+package b7s
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/batch/futurestore"
+	"github.com/futura-run/futura/batch/head"
+	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/protocol/p2p"
+	"github.com/futura-run/futura/protocol/peerhead"
+)
+
+// ownHead is a head of the project, with its store.
+type ownHead struct {
+	*head.Head
+	peers *peerhead.Head
+	host  *p2p.Host
+	store batch.Store
+	cid   string
+}
+
+// startOwnHead starts a head that has the workers of b7s install a module.
+func startOwnHead(t *testing.T, d dialect) *ownHead {
+	t.Helper()
+	ctx := t.Context()
+	db := embedded.OpenMemory(embedded.Options{})
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	client, err := futures.New(ctx, db, futures.Options{
+		Config: layout.Config{Heartbeat: 500 * time.Millisecond, DeadAfter: 2 * time.Second},
+	})
+	require.NoError(t, err)
+	cluster := client.Cluster()
+	h := &ownHead{store: futurestore.New(cluster, futurestore.Options{})}
+	h.host, err = p2p.Open(ctx, p2p.Options{})
+	require.NoError(t, err)
+	f := serveFunction(t)
+	h.peers, err = peerhead.New(peerhead.Options{
+		Cluster: cluster, Network: h.host, Key: bytes.Repeat([]byte("k"), 32),
+		Manifest:    func(string) string { return f.manifest },
+		AdmitStrand: d.container == "strands",
+	})
+	require.NoError(t, err)
+	h.Head = head.New(head.Options{Store: h.store, Dispatcher: head.NewCluster(cluster), Backoff: 10 * time.Millisecond})
+	running, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 2)
+	go func() { ended <- h.peers.Run(running) }()
+	go func() { ended <- h.Run(running) }()
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-ended)
+		require.NoError(t, <-ended)
+		require.NoError(t, h.host.Close())
+		require.NoError(t, client.Close(context.Background()))
+	})
+	h.peers.Serve(h.host)
+	require.NoError(t, h.host.Start())
+	module, err := cluster.PutModule(ctx, []byte(emptyModule), "")
+	require.NoError(t, err)
+	h.cid = module.CID
+	return h
+}
+
+// run runs a batch to its end.
+func (h *ownHead) run(t *testing.T, nodes int, arguments [][]string) (batch.Batch, []batch.Item) {
+	t.Helper()
+	const attempts = 3
+	b, _, err := h.Submit(t.Context(), batch.Request{
+		Template:  batch.Template{FunctionID: h.cid, Method: mainMethod, Config: batch.Config{Nodes: nodes}},
+		Arguments: arguments, MaxAttempts: attempts,
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), answerLimit)
+	defer cancel()
+	changed, stop, ok, err := h.store.Watch(ctx, b.ID)
+	require.NoError(t, err)
+	require.True(t, ok)
+	defer stop()
+	for {
+		b, err = h.store.Get(ctx, b.ID)
+		require.NoError(t, err)
+		if b.Status.Over() {
+			break
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			progress, err := h.store.Progress(t.Context(), b.ID)
+			require.FailNow(t, "the batch did not end", "%+v %+v %v; peers: %+v", b, progress, err, h.peers.Peers())
+		}
+	}
+	items, err := h.store.Items(ctx, b.ID, 0, len(arguments))
+	require.NoError(t, err)
+	return b, items
+}
+
+// TestOwnHeadWithWorkersOfB7s has a head of the project run batches on two
+// workers of b7s: one dials it, the other is dialled.
+func TestOwnHeadWithWorkersOfB7s(t *testing.T) {
+	for _, d := range dialects() {
+		t.Run(d.branch, func(t *testing.T) {
+			d.program(t)
+			h := startOwnHead(t, d)
+			d.startWorker(t, "b7s worker that dials", h.host.Addrs()[0])
+			dialled := d.startWorker(t, "b7s worker that is dialled")
+			_, err := h.host.Connect(t.Context(), dialled.address)
+			require.NoError(t, err)
+			for _, count := range []int{100, 1000} {
+				for name, w := range map[string]*work{"some failing": newWork(t, count), "all done": newCleanWork(t, count)} {
+					begun := time.Now()
+					b, items := h.run(t, 2, w.arguments)
+					took := time.Since(begun).Round(time.Millisecond)
+					w.check(t, b, items)
+					w.checkShared(t, h, b)
+					t.Logf("own head, workers of b7s %s: %d items, %s, in %s", d.branch, count, name, took)
+				}
+			}
+		})
+	}
+}
+
+// work is items of which some fail, with a record of what was run.
+type work struct {
+	arguments [][]string
+	log       string
+	runs      map[string]int // expected, by the first argument
+}
+
+// newWork makes items: every tenth fails once, and every twenty-fifth always.
+func newWork(t *testing.T, count int) *work {
+	t.Helper()
+	dir := t.TempDir()
+	w := &work{log: filepath.Join(dir, "runs"), runs: map[string]int{}}
+	for i := range count {
+		text := fmt.Sprintf("https://example.com/slug-%d", i)
+		args := []string{text, "log=" + w.log}
+		w.runs[text] = 1
+		switch {
+		case i%25 == 7:
+			args = append(args, "fail")
+			w.runs[text] = 3
+		case i%10 == 3:
+			args = append(args, fmt.Sprintf("once=%s/%d", dir, i))
+			w.runs[text] = 2
+		}
+		w.arguments = append(w.arguments, args)
+	}
+	return w
+}
+
+// newCleanWork makes items that succeed.
+func newCleanWork(t *testing.T, count int) *work {
+	t.Helper()
+	w := &work{log: filepath.Join(t.TempDir(), "runs"), runs: map[string]int{}}
+	for _, args := range echoes(count) {
+		w.arguments = append(w.arguments, append(args, "log="+w.log))
+		w.runs[args[0]] = 1
+	}
+	return w
+}
+
+// check compares a batch that has ended with its items: each ended once, under
+// its id, after as many runs as it needs.
+func (w *work) check(t *testing.T, b batch.Batch, items []batch.Item) {
+	t.Helper()
+	require.Len(t, items, len(w.arguments))
+	for i, item := range items {
+		args := w.arguments[i]
+		require.Equal(t, i, item.Index)
+		require.Equal(t, args, item.Arguments)
+		require.Equal(t, batch.ItemID(&b.Template, args), item.ID)
+		require.NotNil(t, item.Result)
+		require.Equal(t, args[0], item.Result.Stdout)
+		runs := w.runs[args[0]]
+		if args[len(args)-1] == "fail" {
+			require.Equal(t, batch.PermanentlyFailed, item.Status, "%+v", item)
+			require.Equal(t, 3, item.Result.ExitCode)
+			require.Equal(t, "asked to fail", item.Result.Stderr)
+			require.Equal(t, runs, item.Attempts)
+			continue
+		}
+		require.Equal(t, batch.Done, item.Status, "%+v", item)
+		require.Zero(t, item.Result.ExitCode)
+		require.Equal(t, runs-1, item.Attempts)
+	}
+	require.Equal(t, w.runs, w.ran(t))
+}
+
+// ran counts the runs of each item.
+func (w *work) ran(t *testing.T) map[string]int {
+	t.Helper()
+	text, err := os.ReadFile(w.log)
+	require.NoError(t, err)
+	counts := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		counts[strings.TrimSuffix(line, "\n")]++
+	}
+	return counts
+}
+
+// checkShared wants each worker to have had a part of a batch.
+func (w *work) checkShared(t *testing.T, h *ownHead, b batch.Batch) {
+	t.Helper()
+	chunks, err := h.store.Chunks(t.Context(), b.ID)
+	require.NoError(t, err)
+	peers := map[string]int{}
+	for _, c := range chunks {
+		require.Positive(t, c.Items)
+		peers[c.PeerID()] += c.Items
+	}
+	for _, p := range h.peers.Peers() {
+		require.Contains(t, peers, string(p.ID))
+		require.Zero(t, p.Refused)
+		require.Zero(t, p.Items)
+	}
+	require.Len(t, peers, 2)
+}
