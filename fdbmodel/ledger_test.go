@@ -3,6 +3,8 @@ package fdbmodel
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -245,6 +247,13 @@ func TestTheDeadChangeNothing(t *testing.T) {
 			_, err := r.Heartbeat(w.ctx, layout.Heartbeat{Free: r.info.Capacity})
 			return err
 		},
+		"futura-beat of many": func(w *waker, r *Registration) error {
+			other := w.register(1, "go:f")
+			answers, err := w.c.HeartbeatMany(w.ctx, []Beat{{Worker: other}, {Worker: r}})
+			require.NoError(w, errors.Join(err, answers[0].Err))
+			require.NoError(w, other.Leave(w.ctx))
+			return answers[1].Err
+		},
 		"futura-idle": func(w *waker, r *Registration) error {
 			_, err := r.EnterIdleRing(w.ctx, ClaimRequest{Runs: func(string) bool { return false }})
 			return err
@@ -253,17 +262,14 @@ func TestTheDeadChangeNothing(t *testing.T) {
 		t.Run(tag, func(t *testing.T) {
 			t.Parallel()
 			db := newHeldClaims(t, false)
-			db.tag = tag
+			db.tag, _, _ = strings.Cut(tag, " ")
 			w, ids, workers := claimersOn(t, db, 9)
 			dead := workers[0].ID()
 			require.ErrorIs(t, db.during(func() error { return act(w, workers[0]) }, func() {
 				members, err := w.c.Workers(w.ctx)
 				require.NoError(t, err)
-				beat := members[0].Beat
-				if members[1].ID == dead {
-					beat = members[1].Beat
-				}
-				declared, err := w.c.DeclareDead(w.ctx, dead, beat)
+				at := slices.IndexFunc(members, func(m Member) bool { return m.ID == dead })
+				declared, err := w.c.DeclareDead(w.ctx, dead, members[at].Beat)
 				require.NoError(t, err)
 				require.True(t, declared)
 				_, err = w.c.ReapClaims(w.ctx, dead)

@@ -154,64 +154,16 @@ func (r *Registration) askAlive(tx kv.Reader) kv.Pending[[]byte] {
 func (r *Registration) checkAlive(ctx context.Context, asked kv.Pending[[]byte]) error {
 	value, err := asked.Wait(ctx)
 	if err == nil && value == nil {
-		err = fmt.Errorf("worker %s: %w", r.info.ID, ErrReaped)
+		err = r.reaped()
 	}
 	return err
 }
 
+func (r *Registration) reaped() error { return fmt.Errorf("worker %s: %w", r.info.ID, ErrReaped) }
+
 // Cancels receives the futures of this worker that were cancelled within the
 // same process. It may miss some; Heartbeat returns them all.
 func (r *Registration) Cancels() <-chan layout.ID { return r.cancels }
-
-// cancelPage is the maximum number of cancel requests that one Heartbeat
-// returns.
-const cancelPage = 200
-
-// Heartbeat writes the worker's heartbeat, whose Count and At it sets. Call it once
-// per heartbeat interval of the cluster. The worker's process learns with it what is
-// paused. It returns the futures for which a cancel was requested since
-// the last call, and ErrReaped if the worker was declared dead. On an unknown
-// commit some of them may be missing from the answer, but their requests are
-// not lost: they are read again when the claim ends.
-func (r *Registration) Heartbeat(ctx context.Context, beat layout.Heartbeat) ([]layout.ID, error) {
-	r.mu.Lock()
-	r.beats++
-	beat.Count, beat.At = r.beats, layout.Millis(r.cluster.clock.Now())
-	r.mu.Unlock()
-	value := layout.Encode(&beat)
-	var cancelled []layout.ID
-	var paused *pausesSeen
-	_, err := r.cluster.transact(ctx, kv.Options{Tag: "futura-beat", NoSync: true}, func(tx kv.Attempt) error {
-		prefix := r.cluster.keys.Worker(r.info.ID, layout.WorkerCancelled)
-		alive := r.askAlive(tx)
-		asked := tx.Snapshot().GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: cancelPage})
-		pauses := r.cluster.askPauses(tx)
-		if err := r.checkAlive(ctx, alive); err != nil {
-			return err
-		}
-		page, err := asked.Wait(ctx)
-		if err != nil {
-			return err
-		}
-		if paused, err = pauses.wait(ctx); err != nil {
-			return err
-		}
-		if !tx.MaybeCommitted {
-			cancelled = nil
-		}
-		for _, item := range page.Items {
-			rest := tuple.NewReader(item.Key[len(prefix):])
-			cancelled = append(cancelled, layout.ID(rest.UUID()))
-			tx.Clear(item.Key)
-		}
-		tx.Set(r.cluster.keys.Worker(r.info.ID, layout.WorkerHeartbeat), value)
-		return nil
-	})
-	if err == nil {
-		r.cluster.pauses.learn(paused, r.cluster.hub)
-	}
-	return cancelled, err
-}
 
 // Leave ends the registration. Futures that the worker still holds, and those
 // that wait for it alone, go back to the pool without counting as an attempt or

@@ -1,0 +1,134 @@
+package fdbmodel
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// MaxBeats is the most heartbeats that HeartbeatMany writes.
+const MaxBeats = 100
+
+// cancelPage is the maximum number of cancel requests that one heartbeat returns.
+const cancelPage = 200
+
+// Beat is the heartbeat of one worker, whose Count and At HeartbeatMany sets.
+type Beat struct {
+	Worker *Registration
+	layout.Heartbeat
+}
+
+// BeatAnswer is what a worker learns with its heartbeat.
+type BeatAnswer struct {
+	// Cancelled are its futures for which a cancel was requested.
+	Cancelled []layout.ID
+	// Err is ErrReaped if the worker was declared dead; nothing was written for it.
+	Err error
+}
+
+// Heartbeat writes the worker's heartbeat, whose Count and At it sets. Call it once
+// per heartbeat interval of the cluster. The worker's process learns with it what is
+// paused. It returns the futures for which a cancel was requested since
+// the last call, and ErrReaped if the worker was declared dead. On an unknown
+// commit some of them may be missing from the answer, but their requests are
+// not lost: they are read again when the claim ends.
+func (r *Registration) Heartbeat(ctx context.Context, beat layout.Heartbeat) ([]layout.ID, error) {
+	answers, err := r.cluster.HeartbeatMany(ctx, []Beat{{r, beat}})
+	if err == nil {
+		err = answers[0].Err
+	}
+	if len(answers) == 0 {
+		return nil, err
+	}
+	return answers[0].Cancelled, err
+}
+
+// HeartbeatMany is Heartbeat for up to MaxBeats workers of this Cluster, in one
+// transaction: it answers in the order of the beats. A worker that was declared dead
+// does not concern the others. An error is that of all, such as the store's, and
+// ErrTooLarge for too many; the answers then hold what attempts that may have landed have
+// found. It reads what is paused once.
+func (c *Cluster) HeartbeatMany(ctx context.Context, beats []Beat) ([]BeatAnswer, error) {
+	if len(beats) > MaxBeats {
+		return nil, fmt.Errorf("%w: %d heartbeats: at most %d at a time", ErrTooLarge, len(beats), MaxBeats)
+	}
+	values := make([][]byte, len(beats))
+	for i := range beats {
+		if beats[i].Worker.cluster != c {
+			return nil, fmt.Errorf("heartbeat of worker %s: it is registered with another Cluster", beats[i].Worker.info.ID)
+		}
+		values[i] = beats[i].Worker.encodeBeat(beats[i].Heartbeat)
+	}
+	answers := make([]BeatAnswer, len(beats))
+	var paused *pausesSeen
+	_, err := c.transact(ctx, kv.Options{Tag: "futura-beat", NoSync: true}, func(tx kv.Attempt) (err error) {
+		asked := make([]askedBeat, len(beats))
+		for i := range beats {
+			asked[i] = beats[i].Worker.askBeat(tx)
+		}
+		pauses := c.askPauses(tx)
+		for i := range beats {
+			if err := beats[i].Worker.beat(ctx, tx, asked[i], values[i], &answers[i]); err != nil {
+				return err
+			}
+		}
+		paused, err = pauses.wait(ctx)
+		return err
+	})
+	if err == nil {
+		c.pauses.learn(paused, c.hub)
+	}
+	return answers, err
+}
+
+// encodeBeat returns the worker's next heartbeat.
+func (r *Registration) encodeBeat(beat layout.Heartbeat) []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beats++
+	beat.Count, beat.At = r.beats, layout.Millis(r.cluster.clock.Now())
+	return layout.Encode(&beat)
+}
+
+// askedBeat are the reads of one heartbeat.
+type askedBeat struct {
+	alive     kv.Pending[[]byte]
+	cancelled kv.Pending[kv.Page]
+}
+
+func (r *Registration) askBeat(tx kv.Attempt) askedBeat {
+	prefix := r.cluster.keys.Worker(r.info.ID, layout.WorkerCancelled)
+	return askedBeat{r.askAlive(tx), tx.Snapshot().GetRange(kv.Prefix(prefix), kv.RangeOptions{Limit: cancelPage})}
+}
+
+// beat writes a heartbeat, unless the worker was declared dead, and collects the cancels
+// for the answer, to which attempts that may have landed have added.
+func (r *Registration) beat(ctx context.Context, tx kv.Attempt, asked askedBeat, value []byte, answer *BeatAnswer,
+) error {
+	if !tx.MaybeCommitted {
+		answer.Cancelled = nil
+	}
+	alive, err := asked.alive.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	page, err := asked.cancelled.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	if answer.Err = nil; alive == nil {
+		answer.Err = r.reaped()
+		return nil
+	}
+	prefix := r.cluster.keys.Worker(r.info.ID, layout.WorkerCancelled)
+	for _, item := range page.Items {
+		rest := tuple.NewReader(item.Key[len(prefix):])
+		answer.Cancelled = append(answer.Cancelled, layout.ID(rest.UUID()))
+		tx.Clear(item.Key)
+	}
+	tx.Set(r.cluster.keys.Worker(r.info.ID, layout.WorkerHeartbeat), value)
+	return nil
+}
