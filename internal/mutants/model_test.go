@@ -10,8 +10,8 @@ func claimMutants() []mutant {
 	const claim, worker, reap = "fdbmodel/claim.go", "fdbmodel/worker.go", "fdbmodel/reap.go"
 	return []mutant{
 		{name: "a fence is not checked", file: worker, by: model(),
-			old: "if err == nil && value == nil {\n\t\terr = fmt.Errorf(\"worker %s: %w\", r.info.ID, ErrReaped)",
-			new: "if err == nil && value == nil && false {\n\t\terr = fmt.Errorf(\"worker %s: %w\", r.info.ID, ErrReaped)"},
+			old: "if err == nil && value == nil {\n\t\terr = r.reaped()",
+			new: "if err == nil && value == nil && false {\n\t\terr = r.reaped()"},
 		{name: "two workers may claim one entry", file: "fdbmodel/write.go", by: model(),
 			old: "\tfor i := range entries {\n\t\tw.tx.AddReadConflictKey(entries[i].Key)\n\t}\n",
 			new: ""},
