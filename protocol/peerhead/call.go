@@ -17,6 +17,8 @@ type call struct {
 	workers.RemoteCall
 	group group
 	done  chan ending // receives one
+	// shadow is set if its end is not stored as such.
+	shadow bool
 
 	mu        sync.Mutex
 	withdrawn bool

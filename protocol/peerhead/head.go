@@ -170,6 +170,8 @@ type Peer struct {
 	Done    int64 `json:"done"`
 	Failed  int64 `json:"failed"`
 	Refused int64 `json:"refused"`
+	// Disagreed counts items about which the peer said something else than others.
+	Disagreed int64 `json:"disagreed"`
 	// Heard is when it last sent something.
 	Heard time.Time `json:"heard_at"`
 }

@@ -93,6 +93,9 @@ func (k *keptResults) take(id layout.ID, number int) (workers.RemoteOutcome, boo
 // by an earlier process of the head: its ticket says so. They count when the same
 // attempts are claimed again.
 func (h *Head) late(ctx context.Context, p *peer, r *protocol.WorkOrderBatchResponse) (protocol.Code, string) {
+	if h.options.Verify.on() {
+		return protocol.CodeGone, "results are compared here, which these can't be any more"
+	}
 	if len(r.Items) == 0 && len(r.Outcomes) > 0 {
 		return protocol.CodeConflict, "the chunk is not known here: send its items too"
 	}

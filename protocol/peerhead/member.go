@@ -130,19 +130,35 @@ func (m *member) bury(why string) {
 	}
 }
 
+// runs reports whether the peer offers a function.
+func (m *member) runs(function string) bool {
+	info := layout.WorkerInfo{Functions: m.offer.functions}
+	return info.Runs(function)
+}
+
 // Functions implements workers.Remote.
 func (m *member) Functions() []string { return m.offer.functions }
 
 // RunRemote implements workers.Remote.
 func (m *member) RunRemote(ctx context.Context, c workers.RemoteCall) (workers.RemoteOutcome, error) {
 	h := m.peer.head
+	if h.options.Verify.on() {
+		return m.runVerified(ctx, c)
+	}
 	if out, found := h.kept.take(c.ID, c.Attempt); found {
 		return out, nil
 	}
+	return m.run(ctx, c, false)
+}
+
+// run has the peer run an attempt. That of another peer is a shadow, whose end nobody
+// stores.
+func (m *member) run(ctx context.Context, c workers.RemoteCall, shadow bool) (workers.RemoteOutcome, error) {
 	item, err := newCall(c, m.offer.dialect)
 	if err != nil {
 		return workers.RemoteOutcome{Kind: layout.KindTooLarge, Message: err.Error(), Permanent: true}, nil
 	}
+	item.shadow = shadow || m.peer.head.options.Verify.on()
 	select {
 	case m.calls <- item:
 	case <-ctx.Done():

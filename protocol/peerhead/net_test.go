@@ -384,3 +384,13 @@ func (w *world) runs() (most int) {
 	}
 	return most
 }
+
+// inBadOptions has New refuse options.
+func inBadOptions(t *testing.T, o peerhead.Options) {
+	t.Helper()
+	cluster, err := fdbmodel.Open(context.Background(), modeltest.OpenMemory(t), "peers", fdbmodel.Options{})
+	require.NoError(t, err)
+	o.Cluster, o.Network, o.Key = cluster, &world{}, []byte(strings.Repeat("k", 32))
+	_, err = peerhead.New(o)
+	require.Error(t, err)
+}

@@ -67,6 +67,9 @@ type Options struct {
 	// Manifest returns the URL of the manifest from which nodes of b7s install a module.
 	// Without it they are given none.
 	Manifest func(cid string) string
+	// Verify has several peers run each item. Defaults to one that nobody checks. Then
+	// results of earlier memberships don't count.
+	Verify Verify
 	// AdmitStrand admits nodes of b7s whose answer to a roll call says nothing of
 	// batches: those that spell chunks as strands. Without it they are left out.
 	AdmitStrand bool
@@ -97,6 +100,9 @@ func (o Options) complete() (Options, error) {
 	}
 	if min(o.MaxPeers, o.MaxChunk, o.MaxOrder, o.B7SSlots) < 0 || o.MaxKept < 0 || min(o.Grace, o.OrderTime) < 0 {
 		return o, errors.New("peerhead: Options with a negative number")
+	}
+	if err := o.Verify.check(); err != nil {
+		return o, err
 	}
 	if len(o.Queues) == 0 {
 		o.Queues = []string{layout.DefaultQueue}

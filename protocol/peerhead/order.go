@@ -104,6 +104,8 @@ func (m *member) chunk() int {
 func (m *member) compose(waiting []*call) (*order, []*call) {
 	h := m.peer.head
 	o := &order{member: m, id: uuid.NewString()}
+	o.mu.Lock() // a call may be withdrawn once it has joined
+	defer o.mu.Unlock()
 	var rest []*call
 	seen := map[string]bool{}
 	size := 0

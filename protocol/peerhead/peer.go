@@ -33,7 +33,7 @@ type peer struct {
 	recruitAt time.Time                // when it is asked again to take part
 	installed map[string]chan struct{} // closed for modules that it has, by content id
 
-	done, failed, refused atomic.Int64
+	done, failed, refused, disagreed atomic.Int64
 }
 
 // offer is what a peer says of itself.
@@ -140,6 +140,12 @@ func (p *peer) leave() {
 	}
 }
 
+func (p *peer) isConnected() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.connected
+}
+
 func (p *peer) membership() *member {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -209,6 +215,7 @@ func (p *peer) describe() Peer {
 		ID: p.id, Name: p.offer.name, Dialect: p.offer.dialect.String(), Connected: p.connected,
 		Slots: p.offer.capacity.Slots, Heard: p.heard,
 		Done: p.done.Load(), Failed: p.failed.Load(), Refused: p.refused.Load(),
+		Disagreed: p.disagreed.Load(),
 	}
 	if p.member != nil {
 		d.Worker = string(p.member.worker.ID())

@@ -1,0 +1,133 @@
+package peerhead
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/workers"
+)
+
+// Verify is how peers check each other: an item runs on Peers of them, and counts once
+// Agree have the same exit code and output. The zero value checks nothing.
+type Verify struct {
+	Peers, Agree int
+}
+
+func (v Verify) on() bool { return v.Peers > 1 }
+
+func (v Verify) check() error {
+	if v == (Verify{}) || 1 <= v.Agree && v.Agree <= v.Peers && 2*v.Agree > v.Peers && v.Peers <= maxVerify {
+		return nil
+	}
+	return fmt.Errorf("peerhead: Verify of %d that agree of %d peers: use more than half of them, and at most %d peers",
+		v.Agree, v.Peers, maxVerify)
+}
+
+// maxVerify bounds the peers that run one item.
+const maxVerify = 16
+
+// errFewPeers puts back what too few peers can check.
+var errFewPeers = errors.New("too few peers can run it for its results to be compared")
+
+// digest is what has to agree of an outcome.
+type digest [sha256.Size]byte
+
+func digestOf(out *workers.RemoteOutcome) digest {
+	h := sha256.New()
+	var head [16]byte
+	binary.BigEndian.PutUint64(head[:], uint64(out.ExitCode))
+	binary.BigEndian.PutUint64(head[8:], uint64(len(out.Kind)))
+	h.Write(head[:])
+	h.Write([]byte(out.Kind))
+	h.Write(out.Value)
+	return digest(h.Sum(nil))
+}
+
+// vote is what one peer says of an item.
+type vote struct {
+	peer *peer
+	end  ending
+}
+
+// runVerified runs an attempt on several peers, this one first, and returns what enough of
+// them agree on. Those that say something else are remembered. If too few agree, the
+// attempt has failed.
+func (m *member) runVerified(ctx context.Context, c workers.RemoteCall) (workers.RemoteOutcome, error) {
+	h := m.peer.head
+	v := h.options.Verify
+	voters := append([]*member{m}, h.others(m, c.Function, v.Peers-1)...)
+	if len(voters) < v.Agree {
+		return workers.RemoteOutcome{}, errFewPeers
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop() // the rest need not go on
+	votes := make(chan vote, len(voters))
+	for i, voter := range voters {
+		go func() {
+			out, err := voter.run(ctx, c, i > 0)
+			votes <- vote{voter.peer, ending{out, err}}
+		}()
+	}
+	var heard []vote
+	count := map[digest]int{}
+	for range voters {
+		one := <-votes
+		if ctx.Err() != nil {
+			return workers.RemoteOutcome{}, context.Cause(ctx)
+		}
+		if one.end.err != nil {
+			continue
+		}
+		d := digestOf(&one.end.out)
+		heard = append(heard, one)
+		if count[d]++; count[d] >= v.Agree {
+			h.noteDissent(heard, d, &c)
+			return one.end.out, nil
+		}
+	}
+	if len(heard) < v.Agree {
+		return workers.RemoteOutcome{}, errFewPeers
+	}
+	for _, one := range heard {
+		one.peer.disagreed.Add(1)
+	}
+	h.options.Logger.Warn("peers disagree about an item", "future", c.ID, "attempt", c.Attempt, "peers", len(heard))
+	return workers.RemoteOutcome{Kind: layout.KindError, Message: fmt.Sprintf(
+		"%d peers ran it, and no %d of them agree on its exit code and output", len(heard), v.Agree)}, nil
+}
+
+// noteDissent remembers who said something else than what counts.
+func (h *Head) noteDissent(heard []vote, agreed digest, c *workers.RemoteCall) {
+	for _, one := range heard {
+		if digestOf(&one.end.out) != agreed {
+			one.peer.disagreed.Add(1)
+			h.options.Logger.Warn("a peer disagrees with others about an item", "peer", one.peer.id, "future", c.ID,
+				"attempt", c.Attempt)
+		}
+	}
+}
+
+// others returns up to n further members that can run a function: those that disagreed
+// with others least, in a random order among equals.
+func (h *Head) others(than *member, function string, n int) []*member {
+	var able []*member
+	for _, p := range h.all() {
+		m := p.membership()
+		if m == nil || m == than || !p.isConnected() || !m.runs(function) {
+			continue
+		}
+		able = append(able, m)
+	}
+	rand.Shuffle(len(able), func(i, j int) { able[i], able[j] = able[j], able[i] })
+	slices.SortStableFunc(able, func(a, b *member) int {
+		return cmp.Compare(a.peer.disagreed.Load(), b.peer.disagreed.Load())
+	})
+	return able[:min(n, len(able))]
+}
