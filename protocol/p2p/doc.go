@@ -17,11 +17,19 @@
 // # Bounds
 //
 // All that a peer can make a host hold is bounded, for each peer and for all
-// together, by Limits. A peer holds at most Limits.PeerMemory of messages that it
-// sent and that are not handled yet, Limits.PeerBuffers of buffers of its
-// connections, and what a queue of published messages holds; all peers together hold
-// at most Limits.Memory, Limits.Buffers and Limits.GossipMemory. Whatever goes
-// beyond waits, and is cut off at its deadline. A stream lives for
+// together, by Limits. One peer holds at most
+//
+//   - Limits.PeerMemory of messages that it sent and that are not handled yet,
+//   - Limits.PeerBuffers of receive buffers of its connections,
+//   - Limits.MaxGossip and 4 KiB of a published message that is still coming,
+//   - 128 KiB for each of the 2 * Limits.PeerBlobs blobs that move.
+//
+// All peers together hold at most Limits.Memory, Limits.Buffers, Limits.GossipMemory
+// for published messages that wait, and the last two of the list for each of
+// Limits.Peers and 2 * Limits.Blobs. Limits count bytes of content; the machine's memory
+// may be up to twice as much for a moment, while a message grows.
+//
+// Whatever goes beyond waits, and is cut off at its deadline. A stream lives for
 // Limits.MessageTimeout and one second more for each Limits.MinRate bytes that it
 // has moved, so a slow peer holds nothing for long. A message above
 // Limits.MaxMessage resets its stream. Topics that a host has not joined leave no

@@ -23,8 +23,8 @@ import (
 type MessageHandler func(ctx context.Context, from PeerID, message []byte, published bool)
 
 // CallHandler takes a message and returns the answer. A nil answer resets the
-// stream, and the caller has ErrNoAnswer. ctx ends after Limits.AnswerTimeout, when
-// the caller gives up, and when the host closes.
+// stream, and the caller has ErrNoAnswer. ctx ends after Limits.AnswerTimeout, and when
+// the host closes.
 type CallHandler func(ctx context.Context, from PeerID, message []byte) []byte
 
 // Host is a libp2p host. Its methods may be called from many goroutines.
@@ -46,6 +46,8 @@ type Host struct {
 	onMessage atomic.Pointer[MessageHandler]
 	onCall    atomic.Pointer[CallHandler]
 	blobs     atomic.Pointer[BlobSource]
+
+	stopDiscovery func() // nil without it
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -122,6 +124,10 @@ func (h *Host) prepare() (crypto.PrivKey, error) {
 	if h.boot, err = parsePeers(o.BootNodes); err != nil {
 		return nil, err
 	}
+	if o.LocalDiscovery != "" && !groupName.MatchString(o.LocalDiscovery) {
+		return nil, fmt.Errorf("%w: LocalDiscovery is %.40q: up to 15 letters a to z, digits and hyphens", ErrOptions,
+			o.LocalDiscovery)
+	}
 	if h.gate, err = newGate(o.Allow, o.Deny); err != nil {
 		return nil, err
 	}
@@ -167,8 +173,8 @@ func (h *Host) OnCall(f CallHandler) {
 
 // Start makes the host listen, and dial its boot nodes until it is closed. Boot nodes
 // that can't be reached are no error. It returns ErrAddress if it can't listen on
-// one of the addresses, for example because another process does; the host is of no
-// use then but to be closed.
+// one of the addresses, for example because another process does, or can't announce
+// itself; the host is of no use then but to be closed.
 func (h *Host) Start() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -180,6 +186,13 @@ func (h *Host) Start() error {
 		if err := h.node.swarm.Listen(address); err != nil {
 			return fmt.Errorf("%w: can't listen on %s: %w", ErrAddress, address, err)
 		}
+	}
+	if group := h.options.LocalDiscovery; group != "" {
+		stop, err := h.discover(group)
+		if err != nil {
+			return err
+		}
+		h.stopDiscovery = stop
 	}
 	for _, p := range h.boot {
 		h.work.Go(func() { h.keepConnected(p) })
@@ -199,6 +212,9 @@ func (h *Host) Close() error {
 		return nil
 	}
 	h.cancel()
+	if h.stopDiscovery != nil {
+		h.stopDiscovery()
+	}
 	h.gossip.close()
 	err := h.node.Close()
 	h.work.Wait()

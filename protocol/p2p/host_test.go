@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 )
 
 func TestExchange(t *testing.T) {
@@ -131,4 +132,41 @@ func relayed(t *testing.T, from *Host, topic string, to inbox) letter {
 			}
 		}
 	}
+}
+
+func TestListening(t *testing.T) {
+	t.Parallel()
+	a, _ := start(t, nil)
+	for _, address := range a.Addrs() {
+		require.Regexp(t, "^/ip4/127.0.0.1/tcp/[0-9]+/p2p/"+string(a.ID())+"$", address)
+	}
+	// A port of a second process is not shared.
+	b := open(t, func(o *Options) { o.Listen = []string{strings.Split(a.Addrs()[0], "/p2p/")[0]} })
+	require.ErrorIs(t, b.Start(), ErrAddress)
+
+	web, _ := start(t, func(o *Options) { o.Listen = []string{DefaultListen + "/ws"} })
+	require.Contains(t, web.Addrs()[0], "/ws/p2p/")
+	connect(t, a, web)
+	answer, err := a.Call(soon(t), web.ID(), []byte("over the web"))
+	require.NoError(t, err)
+	require.Equal(t, "echo over the web", string(answer))
+	dials := open(t, func(o *Options) { o.Listen = []string{} })
+	require.NoError(t, dials.Start())
+	require.Empty(t, dials.Addrs())
+}
+
+// TestManyCalls has more calls to a peer under way than the peer takes streams.
+func TestManyCalls(t *testing.T) {
+	t.Parallel()
+	a, _ := start(t, nil)
+	b, _ := start(t, nil)
+	connect(t, a, b)
+	var calls errgroup.Group
+	for range 1000 {
+		calls.Go(func() error {
+			_, err := a.Call(soon(t), b.ID(), []byte("x"))
+			return err
+		})
+	}
+	require.NoError(t, calls.Wait())
 }

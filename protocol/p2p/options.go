@@ -42,6 +42,11 @@ type Options struct {
 	// host.
 	Topics    []string
 	NoGeneral bool
+	// LocalDiscovery names a group, such as "futura": the host announces itself to others
+	// of the group in the local network, by multicast DNS, and connects to them. Names
+	// have up to 15 letters a to z, digits and hyphens. It needs an address to listen on
+	// that others can reach. Nothing is announced without it.
+	LocalDiscovery string
 	// Version is announced to peers, as futura/<version>. The default is "dev".
 	Version string
 	// Limits bound what peers can make the host hold. Zero fields have defaults.
@@ -115,7 +120,7 @@ func DefaultLimits() Limits {
 		Handlers: 256, PeerHandlers: 16,
 		Blobs: 64, PeerBlobs: 8,
 		PeerRate: 500, PeerBurst: 1000,
-		MaxGossip: 1 << 20, GossipMemory: 32 << 20, GossipHandlers: 16,
+		MaxGossip: 1<<20 - envelope, GossipMemory: 32 << 20, GossipHandlers: 16,
 		AuthorRate: 50, AuthorBurst: 200,
 		DialTimeout: 10 * time.Second, MessageTimeout: 15 * time.Second, MinRate: 64 << 10,
 		AnswerTimeout: time.Minute, ProtocolTimeout: 3 * time.Second,

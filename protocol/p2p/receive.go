@@ -72,10 +72,10 @@ func (h *Host) receive(s network.Stream, newline bool, handle func(*received) er
 }
 
 func (h *Host) receiveWith(s network.Stream, share *share, newline bool, handle func(*received) error) error {
-	p := h.newPace(s)
 	if err := h.table.pass(h.ctx, share, h.limits.MessageTimeout); err != nil {
 		return err
 	}
+	p := h.newPace(s)
 	giveBack, err := h.holdMemory(h.ctx, share, small, p)
 	if err != nil {
 		return err

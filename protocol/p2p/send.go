@@ -84,6 +84,12 @@ func (h *Host) exchange(ctx context.Context, to PeerID, name protocol.ID, messag
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(h.ctx, func() { cancel(ErrClosed) })()
+	share, release := h.table.use(p)
+	defer release()
+	if err := share.sending.Acquire(ctx, 1); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrNotSent, to, context.Cause(ctx))
+	}
+	defer share.sending.Release(1)
 	for {
 		s, err := h.openStream(ctx, p, name)
 		if err != nil {

@@ -24,6 +24,7 @@ func newShares(memory int64, handlers, blobs int) shares {
 // share is what a peer may use, and uses.
 type share struct {
 	shares
+	sending  *budget.Bytes // streams to the peer
 	messages *rate.Limiter
 	users    int // guarded by table.mu
 }
@@ -56,6 +57,7 @@ func (t *table) use(p peer.ID) (s *share, release func()) {
 			t.sweep()
 		}
 		s = &share{
+			sending:  budget.New(int64(max(1, t.limits.PeerStreams/2))), // the peer's own limit may be no higher
 			shares:   newShares(t.limits.PeerMemory, t.limits.PeerHandlers, t.limits.PeerBlobs),
 			messages: rate.NewLimiter(rate.Limit(t.limits.PeerRate), t.limits.PeerBurst),
 		}

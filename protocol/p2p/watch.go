@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/libp2p/go-libp2p/core/event"
@@ -23,7 +24,8 @@ type Peer struct {
 	// B7s and Futura tell the protocols that the peer has announced. Soon after it
 	// connected, or while it starts, they may be missing.
 	B7s, Futura bool
-	// Agent is what the peer says it is, such as futura/v1.2.3. It proves nothing.
+	// Agent is what the peer says it is, such as futura/v1.2.3, in up to 64 letters of
+	// ASCII. It proves nothing.
 	Agent string
 }
 
@@ -104,8 +106,21 @@ func (h *Host) describe(p peer.ID, session uint64, connected bool) Peer {
 	}
 	if agent, err := h.node.Peerstore().Get(p, "AgentVersion"); err == nil {
 		known.Agent, _ = agent.(string)
+		known.Agent = printable(known.Agent)
 	}
 	return known
+}
+
+// printable shortens what a peer says of itself, and takes out what a terminal obeys.
+func printable(text string) string {
+	const longest = 64
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, text)
+	return text[:min(len(text), longest)]
 }
 
 // next returns what is closed at the next change of any peer.
