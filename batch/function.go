@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// goPrefix begins a function id that is a Go function of the workers.
+const goPrefix = "go:"
+
 var (
 	plainName   = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 	plainMethod = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
@@ -31,7 +34,7 @@ func FunctionAlias(functionID, method string) string {
 // or for its start if METHOD is the name of a file. A function "go:NAME" is
 // that.
 func (t *Template) Functions() []string {
-	if strings.HasPrefix(t.FunctionID, "go:") {
+	if strings.HasPrefix(t.FunctionID, goPrefix) {
 		return []string{t.FunctionID}
 	}
 	names := []string{"wasm:" + FunctionAlias(t.FunctionID, t.Method)}

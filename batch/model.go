@@ -114,6 +114,28 @@ type Config struct {
 	// RatePerHost bounds how many items per second a worker starts for one
 	// target host: that of the first argument that is a URL. 0 is no bound.
 	RatePerHost float64 `json:"rate_per_host,omitempty"`
+	// Queue is the queue of the cluster whose workers run the items. Defaults to its
+	// default queue.
+	Queue string `json:"queue,omitempty"`
+	// RunTime bounds one attempt of one item as Timeout does, in milliseconds.
+	RunTime int64 `json:"run_time_ms,omitempty"`
+	// Memory is what a worker must have free for an item, and the most that a module
+	// may have, in bytes. 0 is the worker's own limit.
+	Memory int64 `json:"memory_bytes,omitempty"`
+	// Entry is the export of the module that is called. Defaults to the one that the
+	// method names, or the start.
+	Entry string `json:"entry,omitempty"`
+	// Labels are those that a worker must have. Default to none.
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// Limit is the shorter one of Timeout and RunTime, 0 if there is none.
+func (c *Config) Limit() time.Duration {
+	limit, run := time.Duration(c.Timeout)*time.Second, time.Duration(c.RunTime)*time.Millisecond
+	if limit == 0 || run != 0 && run < limit {
+		return run
+	}
+	return limit
 }
 
 // EnvVar is a variable of the environment.
@@ -149,43 +171,6 @@ func Attempts(user, operator uint64) int {
 		user = operator
 	}
 	return int(min(user, 1<<31-1))
-}
-
-// Validate returns ErrBadBatch for an invalid template or invalid arguments.
-func Validate(t *Template, arguments [][]string) error {
-	switch {
-	case t.FunctionID == "":
-		return fmt.Errorf("%w: template.function_id is missing", ErrBadBatch)
-	case len(arguments) == 0:
-		return fmt.Errorf("%w: arguments is empty: a batch needs at least one list of arguments", ErrBadBatch)
-	case len(arguments) > MaxItems:
-		return fmt.Errorf("%w: %d lists of arguments: a batch has at most %d", ErrBadBatch, len(arguments), MaxItems)
-	case t.Config.Nodes < -1 || t.Config.Nodes > MaxItems:
-		return fmt.Errorf("%w: number_of_nodes is %d: use -1 for all, or how many, at most %d", ErrBadBatch,
-			t.Config.Nodes, MaxItems)
-	case t.Config.Concurrency > MaxItems:
-		return fmt.Errorf("%w: concurrency is %d: at most %d", ErrBadBatch, t.Config.Concurrency, MaxItems)
-	case t.Config.Timeout < 0 || t.Config.Concurrency < 0 || t.Config.RatePerHost < 0:
-		return fmt.Errorf("%w: timeout, concurrency and rate_per_host must not be negative", ErrBadBatch)
-	}
-	environment := 0
-	for _, e := range t.Config.Environment {
-		environment += len(e.Name) + len(e.Value)
-	}
-	for i, list := range arguments {
-		n := 0
-		for _, a := range list {
-			n += len(a)
-		}
-		if n > MaxArguments {
-			return fmt.Errorf("%w: arguments[%d] has %d bytes: at most %d", ErrBadBatch, i, n, MaxArguments)
-		}
-		if n+environment > MaxItem {
-			return fmt.Errorf("%w: arguments[%d] and env_vars have %d bytes together: at most %d", ErrBadBatch, i,
-				n+environment, MaxItem)
-		}
-	}
-	return nil
 }
 
 // ItemID is the id of a work item: the MD5 of "FUNCTION/METHOD ARG1 ARG2 …" in

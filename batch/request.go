@@ -23,7 +23,7 @@ const MaxKey = 1024
 
 // Validate returns ErrBadBatch for an invalid request.
 func (r *Request) Validate() error {
-	if err := Validate(&r.Template, r.Arguments); err != nil || strings.HasPrefix(r.Template.FunctionID, "go:") {
+	if err := Validate(&r.Template, r.Arguments); err != nil || strings.HasPrefix(r.Template.FunctionID, goPrefix) {
 		return err
 	}
 	for i, list := range r.Arguments {

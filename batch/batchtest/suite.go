@@ -115,7 +115,8 @@ func (f *fixture) newBatch(attempts int) *batch.Batch {
 			FunctionID: "bafybeie3nlygbnuxhvqv3gvwa2hmd4tcfzk5jtvscwl6qs3ljn5tknlt4q", Method: "echo.wasm",
 			Config: batch.Config{
 				Nodes: 4, Stdin: "in", Environment: []batch.EnvVar{{Name: "A", Value: "b=c"}}, Timeout: 30, Concurrency: 2,
-				RatePerHost: 2.5,
+				RatePerHost: 2.5, RunTime: 1500, Memory: 1 << 20, Labels: map[string]string{"zone": "a", "arch": "arm64"},
+				Entry: "main",
 			},
 		},
 	}

@@ -285,7 +285,7 @@ func (s *Store) drop(ctx context.Context, b *batch.Batch) error {
 		return err
 	})
 	if err == nil {
-		err = s.cluster.DropOwner(ctx, layout.DefaultQueue, b.ID)
+		err = s.cluster.DropOwner(ctx, Queue(&b.Template), b.ID)
 	}
 	if err == nil {
 		err = s.cluster.DropBatch(ctx, b.ID)

@@ -117,10 +117,11 @@ func (s *Store) result(ctx context.Context, e layout.Ending) (*batch.Result, err
 
 // Progress implements batch.Store.
 func (s *Store) Progress(ctx context.Context, id string) (batch.Progress, error) {
-	if _, err := s.Get(ctx, id); err != nil {
+	b, err := s.Get(ctx, id)
+	if err != nil {
 		return nil, err
 	}
-	counts, err := s.cluster.OwnerCounts(ctx, layout.DefaultQueue, id)
+	counts, err := s.cluster.OwnerCounts(ctx, Queue(&b.Template), id)
 	if err != nil {
 		return nil, err
 	}

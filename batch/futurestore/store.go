@@ -15,12 +15,14 @@
 package futurestore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -102,7 +104,7 @@ func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string
 		return err
 	}
 	record := layout.BatchRecord{
-		ID: b.ID, Template: template, Queue: layout.DefaultQueue, MaxAttempts: b.MaxAttempts, Items: len(arguments),
+		ID: b.ID, Template: template, Queue: Queue(&b.Template), MaxAttempts: b.MaxAttempts, Items: len(arguments),
 		Status: int(batch.Created), Reason: b.Reason, CreatedAt: b.CreatedAt.UnixMilli(),
 		Maker: rand.Text(), Digest: batch.Digest(b, arguments),
 	}
@@ -123,13 +125,53 @@ func Function(ctx context.Context, cluster *fdbmodel.Cluster, t *batch.Template)
 	for _, name := range t.Functions() {
 		function, err := cluster.ResolveFunction(ctx, name)
 		if err == nil {
-			return function, nil
+			return withEntry(function, t)
 		}
 		if last = err; !errors.Is(err, fdbmodel.ErrNotFound) && !errors.Is(err, layout.ErrBadName) {
 			return "", err
 		}
 	}
 	return "", fmt.Errorf("%w: function %s: %w", batch.ErrBadBatch, t.Invocation(), last)
+}
+
+// withEntry returns the function whose export the template's config names.
+func withEntry(function string, t *batch.Template) (string, error) {
+	_, export, module := layout.SplitWasm(function)
+	switch entry := t.Config.Entry; {
+	case entry == "" || export == entry:
+		return function, nil
+	case !module || export != "":
+		return "", fmt.Errorf("%w: entry is %s, and the method of %s names another export: leave one of them out",
+			batch.ErrBadBatch, entry, t.Invocation())
+	default:
+		return function + "/" + entry, nil
+	}
+}
+
+// Queue is the queue of the workers that run a template.
+func Queue(t *batch.Template) string { return cmp.Or(t.Config.Queue, layout.DefaultQueue) }
+
+// CheckQueue returns batch.ErrBadBatch for a template whose queue no registered
+// worker serves. The default queue may be without workers for a while.
+func CheckQueue(ctx context.Context, cluster *fdbmodel.Cluster, t *batch.Template) error {
+	queue := Queue(t)
+	if queue == layout.DefaultQueue {
+		return nil
+	}
+	if err := layout.CheckQueueName(queue); err != nil {
+		return fmt.Errorf("%w: %w", batch.ErrBadBatch, err)
+	}
+	members, err := cluster.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range members {
+		if members[i].Alive && slices.Contains(members[i].Queues, queue) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: topic: no worker serves the queue %s: start one (futura worker --queue %s), or use another "+
+		"topic", batch.ErrBadBatch, queue, queue)
 }
 
 // lanes is how many transactions on the items of a batch are under way at a
@@ -174,20 +216,21 @@ func (s *Store) submit(ctx context.Context, b *batch.Batch, function string, arg
 func (s *Store) submission(b *batch.Batch, function string, index int, arguments []string) fdbmodel.Submission {
 	sub := Submission(&b.Template, function, arguments)
 	sub.ID = layout.BatchItemID(b.ID, index)
-	sub.Spec.Queue, sub.Spec.Owner = layout.DefaultQueue, b.ID
+	sub.Spec.Owner = b.ID
 	sub.Spec.MaxRetries, sub.Spec.Backoff = b.MaxAttempts-1, s.options.Backoff
 	return sub
 }
 
-// Submission is the future that runs a template with arguments. A Go function
+// Submission is the future that runs a template with arguments, in its queue. A Go function
 // gets its list of arguments as JSON, a module as its arguments.
 func Submission(t *batch.Template, function string, arguments []string) fdbmodel.Submission {
 	config := &t.Config
 	sub := fdbmodel.Submission{
 		Args: []byte(config.Stdin),
 		Spec: layout.Spec{
-			Function: function, Argv: arguments, Parallel: max(config.Concurrency, 1),
-			Timeout: time.Duration(config.Timeout) * time.Second,
+			Function: function, Argv: arguments, Parallel: max(config.Concurrency, 1), Queue: Queue(t),
+			Timeout:      config.Limit(),
+			Requirements: layout.Requirements{RAM: config.Memory, Labels: config.Labels},
 		},
 	}
 	for _, v := range config.Environment {
@@ -317,7 +360,7 @@ func (s *Store) Settle(ctx context.Context, id string, now time.Time) (batch.Bat
 	if err := s.settleChunks(ctx, id, now); err != nil || b.Status.Over() {
 		return b, err
 	}
-	counts, err := s.cluster.OwnerCounts(ctx, layout.DefaultQueue, id)
+	counts, err := s.cluster.OwnerCounts(ctx, Queue(&b.Template), id)
 	if err != nil {
 		return b, err
 	}

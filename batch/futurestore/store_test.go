@@ -63,7 +63,8 @@ func (d *data) worker(ctx context.Context, name string) (*named, error) {
 		return w, nil
 	}
 	reg, err := d.cluster.Register(ctx, layout.WorkerInfo{
-		ID: layout.WorkerID(name), Functions: []string{layout.AnyModule}, Capacity: layout.Resources{Slots: 128},
+		ID: layout.WorkerID(name), Functions: []string{layout.AnyModule}, Labels: map[string]string{layout.AnyLabel: ""},
+		Capacity: layout.Resources{Slots: 128, RAM: 1 << 40},
 	})
 	if err == nil {
 		d.workers[name] = &named{reg: reg}
@@ -92,7 +93,7 @@ func execute(t *testing.T, s batch.Store, c batch.Chunk, ended []batch.Completio
 	}
 	var done []fdbmodel.Completion
 	for len(want) > 0 {
-		answer, err := w.reg.Claim(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 128}, Max: 128})
+		answer, err := w.reg.Claim(ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 128, RAM: 1 << 40}, Max: 128})
 		require.NoError(t, err)
 		require.NotEmpty(t, answer.Futures, "%d items did not come", len(want))
 		for i := range answer.Futures {

@@ -21,14 +21,17 @@ type Cluster struct {
 	cluster *fdbmodel.Cluster
 }
 
-// NewCluster returns the dispatcher of a cluster, whose items wait in the default
-// queue.
+// NewCluster returns the dispatcher of a cluster, whose items wait in their
+// queues.
 func NewCluster(cluster *fdbmodel.Cluster) *Cluster { return &Cluster{cluster: cluster} }
 
 // Check implements Dispatcher.
 func (c *Cluster) Check(ctx context.Context, t *batch.Template) error {
 	function, err := futurestore.Function(ctx, c.cluster, t)
 	if err != nil {
+		return err
+	}
+	if err := futurestore.CheckQueue(ctx, c.cluster, t); err != nil {
 		return err
 	}
 	policy, spec := c.cluster.Config().Policy, futurestore.Submission(t, function, nil).Spec
@@ -38,8 +41,8 @@ func (c *Cluster) Check(ctx context.Context, t *batch.Template) error {
 	return nil
 }
 
-// RollCall implements Dispatcher: the registered workers of the queue that know
-// the function, those with the most free slots first.
+// RollCall implements Dispatcher: the registered workers of the queue that know the
+// function, have its labels and are large enough, those with the most free slots first.
 func (c *Cluster) RollCall(ctx context.Context, t *batch.Template) ([]Candidate, error) {
 	function, err := futurestore.Function(ctx, c.cluster, t)
 	if err != nil {
@@ -49,8 +52,9 @@ func (c *Cluster) RollCall(ctx context.Context, t *batch.Template) ([]Candidate,
 	if err != nil {
 		return nil, err
 	}
+	spec := futurestore.Submission(t, function, nil).Spec
 	members = slices.DeleteFunc(members, func(m fdbmodel.Member) bool {
-		return !m.Alive || m.Unreadable != "" || !slices.Contains(m.Queues, layout.DefaultQueue) || !m.Runs(function)
+		return !m.Alive || m.Unreadable != "" || m.CanRun(&spec) != nil
 	})
 	sort.SliceStable(members, func(i, j int) bool {
 		return members[i].Heartbeat.Free.Slots > members[j].Heartbeat.Free.Slots
@@ -136,7 +140,7 @@ func (r *clusterRun) submit(ctx context.Context) error {
 		r.left = append(r.left, item.Index)
 		subs[i] = futurestore.Submission(r.order.Template, function, item.Arguments)
 		subs[i].ID, subs[i].Assigned = r.id(item.Index), layout.WorkerID(r.order.Chunk.Worker)
-		subs[i].Spec.Queue, subs[i].Spec.Owner = layout.DefaultQueue, r.order.Chunk.ID
+		subs[i].Spec.Owner = r.order.Chunk.ID
 	}
 	made, err := r.cluster.Submit(ctx, subs)
 	if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, layout.ErrUnfit) {
@@ -153,7 +157,7 @@ func (r *clusterRun) end(ctx context.Context) error {
 		return err
 	}
 	// Another run of the chunk may still have some of it.
-	err := r.cluster.DropOwner(ctx, layout.DefaultQueue, r.order.Chunk.ID)
+	err := r.cluster.DropOwner(ctx, futurestore.Queue(r.order.Template), r.order.Chunk.ID)
 	if err != nil && !errors.Is(err, fdbmodel.ErrTransition) {
 		return err
 	}

@@ -1,6 +1,7 @@
 package head
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -40,6 +41,9 @@ type Candidate struct {
 	// that is Worker.
 	Worker, Peer string
 }
+
+// PeerID is what b7s calls the worker: Peer, or else its own id.
+func (c Candidate) PeerID() string { return cmp.Or(c.Peer, c.Worker) }
 
 // Order is a chunk for its worker.
 type Order struct {

@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -43,6 +44,7 @@ func newRecord(b *batch.Batch, arguments [][]string, now time.Time) *record {
 		r.batch.CreatedAt = now
 	}
 	r.batch.Template.Config.Environment = slices.Clone(b.Template.Config.Environment)
+	r.batch.Template.Config.Labels = maps.Clone(b.Template.Config.Labels)
 	for i, list := range arguments {
 		r.items[i] = batch.Item{
 			Index: i, ID: batch.ItemID(&b.Template, list), Arguments: slices.Clone(list), Status: batch.Created,

@@ -2,6 +2,8 @@ package mongostore
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -88,6 +90,11 @@ type configDocument struct {
 	Timeout     int64              `bson:"timeout"`
 	Concurrency int32              `bson:"concurrency"`
 	RatePerHost float64            `bson:"rateperhost"`
+	Queue       string             `bson:"queue,omitempty"`
+	RunTime     int64              `bson:"runtimems,omitempty"`
+	Memory      int64              `bson:"memory,omitempty"`
+	Entry       string             `bson:"entry,omitempty"`
+	Labels      []variableDocument `bson:"labels,omitempty"`
 }
 
 type variableDocument struct {
@@ -102,8 +109,11 @@ func newBatchDocument(b *batch.Batch, items int) *batchDocument {
 		CreatedAt: milliseconds(b.CreatedAt), MaxAttempts: int32(max(b.MaxAttempts, 1)), Items: int32(items),
 		Config: configDocument{
 			Nodes: int32(c.Nodes), Stdin: text(c.Stdin), Timeout: int64(c.Timeout), Concurrency: int32(c.Concurrency),
-			RatePerHost: c.RatePerHost,
+			RatePerHost: c.RatePerHost, Queue: c.Queue, RunTime: c.RunTime, Memory: c.Memory, Entry: c.Entry,
 		},
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Labels)) {
+		d.Config.Labels = append(d.Config.Labels, variableDocument{text(name), text(c.Labels[name])})
 	}
 	for _, v := range c.Environment {
 		d.Config.Environment = append(d.Config.Environment, variableDocument{text(v.Name), text(v.Value)})
@@ -119,9 +129,16 @@ func (d *batchDocument) batch() batch.Batch {
 			FunctionID: d.Function, Method: d.Method,
 			Config: batch.Config{
 				Nodes: int(d.Config.Nodes), Stdin: string(d.Config.Stdin), Timeout: int(d.Config.Timeout),
-				Concurrency: int(d.Config.Concurrency), RatePerHost: d.Config.RatePerHost,
+				Concurrency: int(d.Config.Concurrency), RatePerHost: d.Config.RatePerHost, Queue: d.Config.Queue,
+				RunTime: d.Config.RunTime, Memory: d.Config.Memory, Entry: d.Config.Entry,
 			},
 		},
+	}
+	for _, v := range d.Config.Labels {
+		if b.Template.Config.Labels == nil {
+			b.Template.Config.Labels = map[string]string{}
+		}
+		b.Template.Config.Labels[string(v.Name)] = string(v.Value)
 	}
 	for _, v := range d.Config.Environment {
 		b.Template.Config.Environment = append(b.Template.Config.Environment,

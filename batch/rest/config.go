@@ -3,12 +3,8 @@ package rest
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"net/http"
-	"strings"
 
 	"github.com/futura-run/futura/batch"
-	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
 // batchRequest is the request for a batch, as in b7s.
@@ -17,7 +13,7 @@ type batchRequest struct {
 	Arguments [][]string   `json:"arguments" doc:"One list for each run of the function"`
 	// MaxAttempts is read by itself: a number that is too large is an error.
 	MaxAttempts uint64 `json:"max_attempts,omitempty" doc:"How often a run is tried; at most the operator's limit"`
-	Topic       string `json:"topic,omitempty" doc:"Refused unless it is empty or b7s's own"`
+	Topic       string `json:"topic,omitempty" doc:"The queue, NAME or blockless/b7s/NAME. Default: the default queue"`
 }
 
 // templateBody has the fields that all runs of a batch share.
@@ -39,87 +35,34 @@ type configBody struct {
 	Runtime     runtimeBody     `json:"runtime,omitempty"`
 	Permissions []string        `json:"permissions,omitempty" doc:"Refused unless empty"`
 	Aggregation aggregationBody `json:"result_aggregation,omitempty"`
-	Attributes  json.RawMessage `json:"attributes,omitempty" doc:"Refused unless empty"`
+	Attributes  json.RawMessage `json:"attributes,omitempty" doc:"Labels of workers: {values: [{name, value}]}"`
 	Consensus   string          `json:"consensus_algorithm,omitempty" doc:"Refused unless empty"`
-	Threshold   float64         `json:"threshold,omitempty" doc:"Refused unless 0"`
+	Threshold   float64         `json:"threshold,omitempty" doc:"Of a single run the share that must answer; else refused"`
 }
 
 // runtimeBody is the part of a config for b7s's runtime.
 type runtimeBody struct {
-	Entry   string `json:"entry,omitempty" doc:"Refused unless empty"`
-	RunTime int64  `json:"run_time,omitempty" doc:"Refused unless 0: use timeout"`
+	Entry   string `json:"entry,omitempty" doc:"The export to call. Default _start"`
+	RunTime int64  `json:"run_time,omitempty" doc:"Milliseconds that one attempt may take"`
 	Debug   bool   `json:"debug_info,omitempty" doc:"Refused unless false"`
 	Fuel    int64  `json:"limited_fuel,omitempty" doc:"Refused unless 0"`
-	Memory  int64  `json:"limited_memory,omitempty" doc:"Refused unless 0"`
+	Memory  int64  `json:"limited_memory,omitempty" doc:"The most memory, in pages of 64 KiB"`
 	Logger  string `json:"runtime_logger,omitempty" doc:"Refused unless empty"`
 	Drivers string `json:"drivers_root_path,omitempty" doc:"Refused unless empty"`
 }
 
 // aggregationBody is the part of a config that merges results in b7s.
 type aggregationBody struct {
-	Enable     bool            `json:"enable,omitempty" doc:"Refused unless false"`
-	Type       string          `json:"type,omitempty"`
-	Parameters json.RawMessage `json:"parameters,omitempty"`
+	Enable     bool            `json:"enable,omitempty" doc:"Single runs are always merged; refused for batches"`
+	Type       string          `json:"type,omitempty" doc:"Refused if it is enabled, unless empty"`
+	Parameters json.RawMessage `json:"parameters,omitempty" doc:"Refused if it is enabled, unless empty"`
 }
 
-// legacyTopic is the topic of b7s that every node has.
-const legacyTopic = "blockless/b7s/general"
-
-// refusal is a field that asks for an unsupported feature.
-type refusal struct {
-	field   string
-	asked   bool
-	instead string
-}
-
-// refusals are the fields that are accepted when they ask for nothing.
-func (c *configBody) refusals() []refusal {
-	r := &c.Runtime
-	return []refusal{
-		{"runtime.entry", r.Entry != "", "name an exported function as method"},
-		{"runtime.run_time", r.RunTime != 0, "use timeout, in seconds"},
-		{"runtime.debug_info", r.Debug, "leave it out"},
-		{"runtime.limited_fuel", r.Fuel != 0, "use timeout"},
-		{"runtime.limited_memory", r.Memory != 0, "workers set the limit, by --module-memory"},
-		{"runtime.runtime_logger", r.Logger != "", "standard error is in the result"},
-		{"runtime.drivers_root_path", r.Drivers != "", "leave it out"},
-		{"permissions", len(c.Permissions) > 0, "functions reach nothing but their input"},
-		{"result_aggregation", c.Aggregation.Enable, "results are returned one by one"},
-		{"attributes", !isNothing(c.Attributes), "workers have no attributes"},
-		{"consensus_algorithm", c.Consensus != "", "each item is run by one worker"},
-		{"threshold", c.Threshold != 0, "each item is run by one worker"},
-	}
-}
-
-// check returns a problem that names every field that is refused.
-func (c *configBody) check(prefix string) error {
-	var wrong []stack.FieldError
-	for _, r := range c.refusals() {
-		if r.asked {
-			wrong = append(wrong, stack.FieldError{Location: prefix + r.field, Message: "not supported: " + r.instead})
-		}
-	}
-	return refused(wrong)
-}
-
-func refused(wrong []stack.FieldError) error {
-	if len(wrong) == 0 {
-		return nil
-	}
-	texts := make([]string, len(wrong))
-	for i, w := range wrong {
-		texts[i] = w.Location + " is " + w.Message
-	}
-	p := stack.NewProblem(http.StatusBadRequest, "not_supported", nil, "%s", strings.Join(texts, "; "))
-	p.Errors = wrong
-	return p
-}
-
-func checkTopic(topic string) error {
-	if topic == "" || topic == legacyTopic {
-		return nil
-	}
-	return refused([]stack.FieldError{{Location: "topic", Message: "not supported: leave it out"}})
+// attributesBody says what workers must have.
+type attributesBody struct {
+	Values   []parameterBody `json:"values"`
+	Required bool            `json:"attestation_required"`
+	By       json.RawMessage `json:"attestors"`
 }
 
 // isNothing reports whether a JSON value holds nothing: it is null, false, 0, an
@@ -150,50 +93,53 @@ func isNothing(raw json.RawMessage) bool {
 	}
 }
 
-// config returns the settings that have an effect.
-func (c *configBody) config() batch.Config {
-	return batch.Config{
+// pageBytes is the unit of limited_memory.
+const pageBytes = 64 << 10
+
+// config returns the settings that have an effect. They are valid if complaints says
+// nothing about them.
+func (c *configBody) config(queue string) batch.Config {
+	config := batch.Config{
 		Nodes: c.Nodes, Stdin: c.Stdin, Environment: c.Environment, Timeout: c.Timeout, Concurrency: c.Concurrency,
-		RatePerHost: c.RatePerHost,
+		RatePerHost: c.RatePerHost, Queue: queue, RunTime: c.Runtime.RunTime, Memory: c.Runtime.Memory * pageBytes,
 	}
+	if c.Runtime.Entry != startEntry {
+		config.Entry = c.Runtime.Entry
+	}
+	if attributes, err := c.attributes(); err == nil {
+		for _, v := range attributes.Values {
+			if config.Labels == nil {
+				config.Labels = map[string]string{}
+			}
+			config.Labels[v.Name] = v.Value
+		}
+	}
+	return config
 }
 
-// maxTimeout keeps a timeout within what a clock counts, in seconds.
-const maxTimeout = 1 << 32
+// startEntry is the export that is called where a config names none.
+const startEntry = "_start"
 
-// request returns the request in the form of package batch. It returns a
-// problem for a field that is refused, and batch.ErrBadBatch.
+func (c *configBody) attributes() (a attributesBody, err error) {
+	if !isNothing(c.Attributes) {
+		err = json.Unmarshal(c.Attributes, &a)
+	}
+	return a, err
+}
+
+// request returns the request in the form of package batch, or a problem that names
+// everything that is wrong with it.
 func (b *batchRequest) request(key string) (batch.Request, error) {
+	queue, wrong := queueOf(b.Topic)
 	request := batch.Request{
 		Template: batch.Template{
-			FunctionID: b.Template.FunctionID, Method: b.Template.Method, Config: b.Template.Config.config(),
+			FunctionID: b.Template.FunctionID, Method: b.Template.Method, Config: b.Template.Config.config(queue),
 		},
 		Arguments: b.Arguments, MaxAttempts: b.MaxAttempts, Key: key,
 	}
-	if err := checkTopic(b.Topic); err != nil {
-		return request, err
-	}
-	if err := b.Template.Config.check("template.config."); err != nil {
-		return request, err
-	}
-	if err := checkBounds(b.Template.Config.Environment, b.Template.Config.Timeout); err != nil {
-		return request, err
-	}
+	wrong = append(wrong, b.Template.Config.complaints("template.config.", false)...)
 	if len(key) > batch.MaxKey {
-		return request, stack.BadRequest("the header Idempotency-Key has %d bytes: at most %d", len(key), batch.MaxKey)
+		wrong = append(wrong, mistake("Idempotency-Key", "the header has %d bytes: at most %d", len(key), batch.MaxKey))
 	}
-	return request, request.Validate()
-}
-
-func checkBounds(list []batch.EnvVar, timeout int) error {
-	for i, e := range list {
-		if e.Name == "" || strings.ContainsAny(e.Name, "=\x00") || strings.Contains(e.Value, "\x00") {
-			return fmt.Errorf("%w: env_vars[%d]: a name is needed, without =, and no part may have a zero byte",
-				batch.ErrBadBatch, i)
-		}
-	}
-	if timeout > maxTimeout {
-		return fmt.Errorf("%w: timeout is %d seconds: at most %d", batch.ErrBadBatch, timeout, maxTimeout)
-	}
-	return nil
+	return request, oneProblem(append(wrong, invalid(&request)...))
 }

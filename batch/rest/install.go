@@ -20,7 +20,7 @@ import (
 type installRequest struct {
 	URI   string `json:"uri,omitempty" doc:"Of the manifest; without it the IPFS gateway that b7s uses is asked for cid"`
 	CID   string `json:"cid" doc:"Required, as in b7s. With uri, the function's id is not this but the SHA-256 of uri"`
-	Topic string `json:"topic,omitempty" doc:"Refused unless it is empty or b7s's own"`
+	Topic string `json:"topic,omitempty" doc:"Refused unless it stands for a queue. Workers of all queues get it"`
 }
 
 // installed describes an installed function.
@@ -120,8 +120,8 @@ func (s *server) installManifest(ctx context.Context, to *installed, body []byte
 	if err := decodeJSON(ctx, bytes.NewReader(body), &request); err != nil {
 		return bodyProblem(err)
 	}
-	if err := checkTopic(request.Topic); err != nil {
-		return err
+	if _, wrong := queueOf(request.Topic); wrong != nil {
+		return oneProblem(wrong)
 	}
 	if request.CID == "" || len(request.CID) > maxFunctionID {
 		return stack.BadRequest("invalid request: function CID is required, of at most %d bytes", maxFunctionID)

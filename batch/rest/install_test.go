@@ -213,7 +213,7 @@ func TestSourcesThatAreRefused(t *testing.T) {
 	f.send("POST", installPath, `{"uri":"file:///etc/passwd","cid":"x"}`).Problem(502, "bad_source", "http or https")
 	f.send("POST", installPath, `{"uri":"http://a"}`).Problem(400, "bad_request", "CID is required")
 	f.send("POST", installPath, `{"cid":"a/b"}`).Problem(400, "bad_request", "uri")
-	f.send("POST", installPath, `{"cid":"x","topic":"other"}`).Problem(400, "not_supported", "topic")
+	f.send("POST", installPath, `{"cid":"x","topic":"other/x"}`).Problem(400, "not_supported", "topic")
 	f.send("POST", installPath, ``).Problem(400, "bad_request", "empty")
 }
 

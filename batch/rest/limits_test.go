@@ -56,7 +56,7 @@ func TestRequestsThatCantBe(t *testing.T) {
 		{`{` + template + `,"arguments":[["a"]],"max_attempts":-1}`, "bad_request", "max_attempts", 400},
 		{`{` + template + `,"arguments":[["a"]],"max_attempts":18446744073709551616}`, "bad_request", "max_attempts", 400},
 		{`{` + template + `,"arguments":[["a"]],"max_attempts":1.5}`, "bad_request", "max_attempts", 400},
-		{`{` + template + `,"arguments":[["a"]],"topic":"other"}`, "not_supported", "topic", 400},
+		{`{` + template + `,"arguments":[["a"]],"topic":"other/x"}`, "not_supported", "topic", 400},
 		{`{"template":{"function_id":7},"arguments":[["a"]]}`, "bad_request", "template.function_id", 400},
 		{`{"template":{"method":"m"},"arguments":[["a"]]}`, "bad_batch", "function_id", 400},
 		{with(`"number_of_nodes":-2`), "bad_batch", "number_of_nodes", 400},
@@ -76,7 +76,7 @@ func TestRequestsThatCantBe(t *testing.T) {
 		Problem(413, "too_large", "bytes")
 	require.Contains(t, f.raw(fmt.Sprintf("Content-Length: %d\r\n\r\n", rest.MaxBody+1)), "413 Request Entity Too Large")
 	f.send("POST", submitPath, `{`+template+`,"arguments":[["a"]]}`, "Idempotency-Key", strings.Repeat("k", 2000)).
-		Problem(400, "bad_request", "Idempotency-Key")
+		Problem(400, "bad_batch", "Idempotency-Key")
 	f.send("GET", submitPath, "").Problem(405, "method_not_allowed", "POST")
 	f.send("PUT", batchesPath, "").Problem(405, "method_not_allowed", "GET")
 	f.send("GET", "/api/v2", "").Problem(404, "no_such_path", "openapi")
@@ -92,16 +92,15 @@ func TestEveryFieldOfAConfigActsOrIsRefused(t *testing.T) {
 			`{"template":{"function_id":"f","method":"m","config":`+config+`},"arguments":[["a"]],"unknown":{"a":[1]}}`)
 	}
 	for _, c := range []struct{ field, refused, empty string }{
-		{"runtime.entry", `{"runtime":{"entry":"x"}}`, `{"runtime":{"entry":""}}`},
-		{"runtime.run_time", `{"runtime":{"run_time":1}}`, `{"runtime":{"run_time":0}}`},
 		{"runtime.debug_info", `{"runtime":{"debug_info":true}}`, `{"runtime":{"debug_info":false}}`},
 		{"runtime.limited_fuel", `{"runtime":{"limited_fuel":1}}`, `{"runtime":{"limited_fuel":0}}`},
-		{"runtime.limited_memory", `{"runtime":{"limited_memory":1}}`, `{"runtime":{"limited_memory":0}}`},
 		{"runtime.runtime_logger", `{"runtime":{"runtime_logger":"x"}}`, `{"runtime":{}}`},
 		{"runtime.drivers_root_path", `{"runtime":{"drivers_root_path":"x"}}`, `{"runtime":null}`},
 		{"permissions", `{"permissions":["http://a"]}`, `{"permissions":[]}`},
 		{"result_aggregation", `{"result_aggregation":{"enable":true}}`, `{"result_aggregation":{"type":"a"}}`},
-		{"attributes", `{"attributes":{"values":[{"name":"a"}]}}`, `{"attributes":{"values":[],"attestors":{}}}`},
+		{"attributes", `{"attributes":{"attestation_required":true}}`, `{"attributes":{"values":[],"attestors":{}}}`},
+		{"attributes", `{"attributes":{"attestors":{"each":["x"]}}}`, `{"attributes":null}`},
+		{"attributes", `{"attributes":{"other":1}}`, `{"attributes":{"other":0}}`},
 		{"consensus_algorithm", `{"consensus_algorithm":"raft"}`, `{"consensus_algorithm":""}`},
 		{"threshold", `{"threshold":0.5}`, `{"threshold":0}`},
 	} {
@@ -110,11 +109,15 @@ func TestEveryFieldOfAConfigActsOrIsRefused(t *testing.T) {
 	}
 	send(`{"permissions":["a"],"threshold":1}`).Problem(400, "not_supported", "; template.config.threshold")
 	require.Equal(t, 200, send(`{"number_of_nodes":-1,"stdin":"in","env_vars":[{"name":"A","value":"1"}],"timeout":5,
-		"concurrency":3,"rate_per_host":0.5,"something":"new"}`).Status)
+		"concurrency":3,"rate_per_host":0.5,"something":"new",
+		"runtime":{"entry":"main","run_time":1500,"limited_memory":20},
+		"attributes":{"values":[{"name":"zone","value":"eu"},{"name":"gpu"}]}}`).Status)
 	require.Equal(t, batch.Config{
 		Nodes: -1, Stdin: "in", Environment: []batch.EnvVar{{Name: "A", Value: "1"}}, Timeout: 5, Concurrency: 3,
-		RatePerHost: .5,
+		RatePerHost: .5, Entry: "main", RunTime: 1500, Memory: 20 << 16, Labels: map[string]string{"zone": "eu", "gpu": ""},
 	}, f.head.request().Template.Config)
+	require.Equal(t, 200, send(`{"runtime":{"entry":"_start"}}`).Status)
+	require.Empty(t, f.head.request().Template.Config.Entry)
 }
 
 func TestTheLargestMaxAttemptsIsAccepted(t *testing.T) {

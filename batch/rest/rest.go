@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/futures"
@@ -56,6 +57,9 @@ type Options struct {
 	// link-local addresses. Defaults to false: a client that may install could
 	// otherwise make this server read addresses that only the server can reach.
 	PrivateSources bool
+	// RollCallWait is how long a single execution waits for as many workers as it asks
+	// for. Defaults to the constant of this name.
+	RollCallWait time.Duration
 }
 
 // server is the state that the routes share.

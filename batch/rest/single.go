@@ -4,10 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/futurestore"
@@ -23,33 +19,12 @@ type executeRequest struct {
 	Method     string          `json:"method,omitempty"`
 	Parameters []parameterBody `json:"parameters,omitempty" doc:"The arguments, in this order"`
 	Config     configBody      `json:"config,omitempty"`
-	Topic      string          `json:"topic,omitempty" doc:"Refused unless it is empty or b7s's own"`
+	Topic      string          `json:"topic,omitempty" doc:"The queue: NAME or blockless/b7s/NAME"`
 }
 
 type parameterBody struct {
 	Name  string `json:"name,omitempty" doc:"Ignored"`
 	Value string `json:"value"`
-}
-
-// executeAnswer is the outcome of one run, as in b7s.
-type executeAnswer struct {
-	Code      string         `json:"code" doc:"200; 202 while it runs, 408, 410 or 500 where it failed"`
-	RequestID string         `json:"request_id" format:"uuid" doc:"The future's id"`
-	Message   string         `json:"message,omitempty"`
-	Results   []peersBody    `json:"results,omitempty"`
-	Cluster   executeCluster `json:"cluster"`
-}
-
-type peersBody struct {
-	Result    outputBody `json:"result"`
-	Peers     []string   `json:"peers"`
-	Frequency float64    `json:"frequency"`
-
-	Usage map[string]usageBody `json:"usage,omitempty" doc:"By peer, as far as the worker knows it"`
-}
-
-type executeCluster struct {
-	Peers []string `json:"peers,omitempty"`
 }
 
 // needsCluster is the problem for a request that needs a cluster where there is
@@ -65,7 +40,17 @@ func (s *server) needsCluster() error {
 // maxExecute is the most bytes of a request for a single run.
 const maxExecute = 2 * layout.MaxArgs
 
-// execute runs a function once, and answers when it is over.
+// execution is a valid request for a single run.
+type execution struct {
+	template  batch.Template
+	task      futures.Task
+	threshold float64
+	// key is the request's idempotency key, if it has one.
+	key string
+}
+
+// execute runs a function once, on one worker or on several, and answers when it is
+// over.
 func (s *server) execute(w http.ResponseWriter, r *http.Request) error {
 	if err := s.needsCluster(); err != nil {
 		return err
@@ -74,12 +59,16 @@ func (s *server) execute(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(r, maxExecute, &body); err != nil {
 		return err
 	}
-	task, err := s.task(r.Context(), &body)
+	e, err := s.execution(r.Context(), &body)
 	if err != nil {
 		return err
 	}
-	task.Key = r.Header.Get("Idempotency-Key")
-	f, err := s.options.Client.Submit(r.Context(), task)
+	e.key = r.Header.Get("Idempotency-Key")
+	if n := e.template.Config.Nodes; n < 0 || n > 1 {
+		return s.executeOnNodes(w, r, e)
+	}
+	e.task.Key = e.key
+	f, err := s.options.Client.Submit(r.Context(), e.task)
 	if err != nil {
 		return err
 	}
@@ -92,62 +81,40 @@ func (s *server) execute(w http.ResponseWriter, r *http.Request) error {
 	return s.executed(w, r, f.ID())
 }
 
-// task is the future of a single run. It has one attempt, as in b7s.
-func (s *server) task(ctx context.Context, body *executeRequest) (futures.Task, error) {
+// execution checks a request. Its future has one attempt, as in b7s.
+func (s *server) execution(ctx context.Context, body *executeRequest) (*execution, error) {
 	c := &body.Config
-	err := checkTopic(body.Topic)
-	if err == nil {
-		err = c.check("config.")
-	}
-	if err == nil {
-		err = checkBounds(c.Environment, c.Timeout)
+	queue, wrong := queueOf(body.Topic)
+	wrong = append(wrong, c.complaints("config.", true)...)
+	if c.Nodes > maxNodes {
+		wrong = append(wrong, refusal("config.number_of_nodes", "a single execution has at most 100; use a batch"))
 	}
 	var arguments []string
 	for _, p := range body.Parameters {
 		arguments = append(arguments, p.Value)
 	}
-	template := batch.Template{FunctionID: body.FunctionID, Method: body.Method, Config: c.config()}
-	if err == nil {
-		err = (&batch.Request{Template: template, Arguments: [][]string{arguments}}).Validate()
+	e := &execution{
+		template:  batch.Template{FunctionID: body.FunctionID, Method: body.Method, Config: c.config(queue)},
+		threshold: c.Threshold,
 	}
-	if err == nil {
-		err = c.checkSingle()
+	wrong = append(wrong, invalid(&batch.Request{Template: e.template, Arguments: [][]string{arguments}})...)
+	if err := oneProblem(wrong); err != nil {
+		return nil, err
 	}
+	err := futurestore.CheckQueue(ctx, s.options.Client.Cluster(), &e.template)
 	if err != nil {
-		return futures.Task{}, err
+		return nil, err
 	}
-	function, err := s.resolve(ctx, &template)
-	once := 0
-	task := futures.Task{
-		Function: function, Argv: arguments, Args: []byte(c.Stdin), MaxRetries: &once,
-		Timeout: time.Duration(c.Timeout) * time.Second,
+	function, err := s.resolve(ctx, &e.template)
+	if err != nil {
+		return nil, err
 	}
-	if len(c.Environment) > 0 {
-		task.Env = map[string]string{}
+	once, spec := 0, futurestore.Submission(&e.template, function, arguments).Spec
+	e.task = futures.Task{
+		Function: function, Argv: arguments, Args: []byte(c.Stdin), MaxRetries: &once, Env: spec.Env,
+		Timeout: spec.Timeout, Queue: spec.Queue, Requirements: spec.Requirements,
 	}
-	for _, e := range c.Environment {
-		task.Env[e.Name] = e.Value
-	}
-	return task, err
-}
-
-// checkSingle returns a problem that names the fields that ask for more than one
-// run.
-func (c *configBody) checkSingle() error {
-	var wrong []stack.FieldError
-	for field, asked := range map[string]bool{
-		"number_of_nodes": c.Nodes != 0 && c.Nodes != 1, "concurrency": c.Concurrency > 1,
-		"rate_per_host": c.RatePerHost != 0,
-	} {
-		if asked {
-			wrong = append(wrong, stack.FieldError{
-				Location: "config." + field,
-				Message:  "not supported here: a single execution is one run on one worker; use a batch",
-			})
-		}
-	}
-	slices.SortFunc(wrong, func(a, b stack.FieldError) int { return strings.Compare(a.Location, b.Location) })
-	return refused(wrong)
+	return e, nil
 }
 
 // resolve returns the name of a template's function.
@@ -175,46 +142,4 @@ func (s *server) singleResult(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.executed(w, r, id)
-}
-
-// executed answers with the state of a future, as an answer to a single run.
-func (s *server) executed(w http.ResponseWriter, r *http.Request, id futures.ID) error {
-	ctx := r.Context()
-	row, err := s.options.Client.Cluster().Get(ctx, id)
-	if err != nil {
-		return err
-	}
-	cluster, ending := s.options.Client.Cluster(), row.Ending()
-	answer := &executeAnswer{Code: strconv.Itoa(futurestore.CodeOf(&ending)), RequestID: id.String()}
-	if !ending.Over() {
-		answer.Message = "it is " + ending.State.String() + ": ask again, by POST " + functionsPath + "/requests/result"
-		return stack.WriteJSON(w, http.StatusOK, answer)
-	}
-	if err := stack.Reserve(ctx, 2*ending.Size()); err != nil {
-		return err
-	}
-	if err := cluster.Load(ctx, &ending); err != nil {
-		return err
-	}
-	if ending.Failure != nil {
-		answer.Message = futurestore.ReasonOf(ending.Failure)
-	}
-	peers := []string{}
-	if worker := ending.Worker(); worker != "" {
-		peers = append(peers, string(worker))
-	}
-	out := futurestore.ResultOf(&ending)
-	result, splices := outputOf(&out)
-	usage := map[string]usageBody{}
-	for _, peer := range peers {
-		usage[peer] = usageOf(&out.Usage)
-	}
-	answer.Results = []peersBody{{Result: result, Peers: peers, Frequency: 100, Usage: usage}}
-	answer.Cluster.Peers = peers
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusOK)
-	if writeSpliced(w, answer, splices...) != nil {
-		return stack.ErrCut
-	}
-	return nil
 }

@@ -81,17 +81,14 @@ func TestSingleRunsThatCantBe(t *testing.T) {
 	f.send("POST", executePath, `{"function_id":"my func","method":"x"}`).Problem(404, "no_such_function", "install")
 	f.send("POST", executePath, `{"method":"m"}`).Problem(400, "bad_batch", "function_id")
 	f.send("POST", executePath, `{"function_id":"f","parameters":["a"]}`).Problem(400, "bad_request", "parameters")
-	for _, config := range []string{
-		`"number_of_nodes":2`, `"number_of_nodes":-1`, `"concurrency":2`, `"rate_per_host":1`,
-	} {
+	for _, config := range []string{`"number_of_nodes":101`, `"concurrency":2`, `"rate_per_host":1`} {
 		field := strings.Trim(strings.Split(config, ":")[0], `"`)
 		f.send("POST", executePath, `{"function_id":"f","config":{`+config+`}}`).
 			Problem(400, "not_supported", "config."+field)
 	}
-	f.send("POST", executePath, `{"function_id":"f","config":{"number_of_nodes":3,"concurrency":3}}`).
-		Problem(400, "not_supported", "one worker; use a batch; config.number_of_nodes")
-	f.send("POST", executePath, `{"function_id":"f","config":{"threshold":1}}`).
-		Problem(400, "not_supported", "config.threshold")
+	f.send("POST", executePath, `{"function_id":"f","config":{"threshold":1.5}}`).Problem(400, "bad_batch", "threshold")
+	f.send("POST", executePath, `{"function_id":"f","config":{"result_aggregation":{"enable":true,"type":"mean"}}}`).
+		Problem(400, "not_supported", "config.result_aggregation.type")
 	f.send("POST", "/api/v1/functions/requests/result", `{"id":"x"}`).Problem(400, "bad_id", "")
 	f.send("POST", "/api/v1/functions/requests/result", `{"id":"01995b4e-6f3a-7c1e-9d2b-012345678901"}`).
 		Problem(404, "not_found", "")

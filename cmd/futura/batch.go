@@ -107,6 +107,7 @@ func (a *app) batchSubmitCommand() *cobra.Command {
 	flags.BoolVar(&f.skipHeader, "skip-header", false, "skip the first record of the file")
 	flags.StringVar(&f.function, "function", "", "the function's id, or a module's CID or alias")
 	flags.StringVar(&f.method, "method", "", "the function's method, such as echo.wasm")
+	flags.StringVar(&f.topic, "topic", "", "the queue whose workers run the items (default: the default queue)")
 	flags.IntVar(&f.config.Nodes, "nodes", 0, "how many workers take part; -1 for all (default: 1)")
 	flags.Uint64Var(&f.attempts, "max-attempts", 0, "how often an item is tried at most (default: the operator's limit)")
 	flags.IntVar(&f.config.Timeout, "timeout", 0, "seconds that one attempt may take (default: no limit)")

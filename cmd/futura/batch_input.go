@@ -97,7 +97,7 @@ type batchFlags struct {
 	file, format     string
 	function, method string
 	attempts         uint64
-	key              string
+	key, topic       string
 	environment      []string
 	stdin            string
 	skipHeader       bool
@@ -156,7 +156,10 @@ func (f *batchFlags) body(a *app, args []string) ([]byte, error) {
 	if err := request.Validate(); err != nil {
 		return nil, usageError{err}
 	}
-	return json.Marshal(&request)
+	return json.Marshal(&struct {
+		*batch.Request
+		Topic string `json:"topic,omitempty"`
+	}{&request, f.topic})
 }
 
 // checkWhole refuses flags beside a file that is the whole request.

@@ -32,6 +32,13 @@ func BatchItemID(batch string, index int) ID {
 // BatchItemIndex returns the index in an id that BatchItemID made.
 func BatchItemIndex(id ID) int { return int(binary.BigEndian.Uint32(id[neighbourPrefix:])) }
 
+// Neighbour returns the id with another index of the same ItemBlock, of an id that
+// BatchItemID made.
+func Neighbour(id ID, index int) ID {
+	binary.BigEndian.PutUint32(id[neighbourPrefix:], uint32(index))
+	return id
+}
+
 // ID permanently identifies a future: a UUID whose last byte holds the shard of
 // the future's keys. Ids that the cluster draws are version 7 (RFC 9562), so
 // that they sort by submit time; ids made from an idempotency key are version

@@ -1,0 +1,210 @@
+package rest_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/batch/rest"
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/futures/httpapi/stack"
+	"github.com/futura-run/futura/internal/storetest"
+	"github.com/futura-run/futura/workers"
+)
+
+// crew are workers that answer a vote each with a word of their own.
+type crew struct {
+	*testing.T
+	client *futures.Client
+	mu     sync.Mutex
+	ran    map[string]int // by worker
+}
+
+// add starts a worker that says word; with "fail" its runs fail, with "never" they
+// don't end.
+func (c *crew) add(word string, o workers.Options) *workers.Worker {
+	c.Helper()
+	w, err := workers.New(c.client, o)
+	require.NoError(c, err)
+	require.NoError(c, w.Register("vote", func(ctx context.Context, in []byte) ([]byte, error) {
+		info, _ := workers.InfoFrom(ctx)
+		c.mu.Lock()
+		c.ran[string(info.Worker)]++
+		c.mu.Unlock()
+		switch word {
+		case "fail":
+			return nil, fmt.Errorf("no vote")
+		case "never":
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return []byte(word + string(in)), nil
+	}))
+	storetest.Background(c.T, w.Run)
+	<-w.Ready()
+	return w
+}
+
+func newCrew(t *testing.T, o rest.Options) (*crew, *fixture) {
+	o.Client = newClient(t)
+	return &crew{T: t, client: o.Client, ran: map[string]int{}}, newFixture(t, o)
+}
+
+func vote(nodes int, more string) string {
+	return fmt.Sprintf(`{"function_id":"go:vote","config":{"stdin":"!","number_of_nodes":%d%s}}`, nodes, more)
+}
+
+// TestAnExecutionRunsOnSeveralWorkers has five workers, of whom four agree.
+func TestAnExecutionRunsOnSeveralWorkers(t *testing.T) {
+	t.Parallel()
+	c, f := newCrew(t, rest.Options{})
+	ids := map[string]bool{}
+	var dissent string
+	for i := range 5 {
+		word := "yes"
+		if i == 2 {
+			word = "no"
+		}
+		w := c.add(word, workers.Options{})
+		if ids[string(w.ID())] = true; i == 2 {
+			dissent = string(w.ID())
+		}
+	}
+	for _, nodes := range []int{-1, 5} {
+		clear(c.ran)
+		var ran executed
+		f.send("POST", executePath, vote(nodes, `,"result_aggregation":{"enable":true}`)).Into(200, &ran)
+		require.Equal(t, "200", ran.Code, ran.Message)
+		require.Empty(t, ran.Message)
+		require.Len(t, ran.Cluster.Peers, 5)
+		require.Len(t, ran.Results, 2)
+		require.Equal(t, "yes!", ran.Results[0].Result.Stdout)
+		require.InDelta(t, 80, ran.Results[0].Frequency, 1e-9)
+		require.Len(t, ran.Results[0].Peers, 4)
+		require.Equal(t, "no!", ran.Results[1].Result.Stdout)
+		require.Equal(t, []string{dissent}, ran.Results[1].Peers)
+		require.InDelta(t, 20, ran.Results[1].Frequency, 1e-9)
+		for id := range ids {
+			require.Equal(t, 1, c.ran[id], "each worker once")
+		}
+		var again executed
+		f.send("POST", "/api/v1/functions/requests/result", `{"id":"`+ran.RequestID+`"}`).Into(200, &again)
+		require.Equal(t, ran, again)
+	}
+	clear(c.ran)
+	var ran executed
+	f.send("POST", executePath, vote(3, "")).Into(200, &ran)
+	require.Len(t, ran.Cluster.Peers, 3)
+	require.Len(t, c.ran, 3)
+}
+
+// TestAnExecutionWithAKeyRunsOnce sends one twice, and another one with its key.
+func TestAnExecutionWithAKeyRunsOnce(t *testing.T) {
+	t.Parallel()
+	c, f := newCrew(t, rest.Options{})
+	c.add("a", workers.Options{})
+	c.add("a", workers.Options{})
+	var first, second executed
+	f.send("POST", executePath, vote(2, ""), "Idempotency-Key", "k").Into(200, &first)
+	c.add("a", workers.Options{})
+	f.send("POST", executePath, vote(-1, ""), "Idempotency-Key", "k").Into(200, &second)
+	require.Equal(t, first, second)
+	require.Len(t, c.ran, 2)
+	f.send("POST", executePath, `{"function_id":"go:vote","parameters":[{"value":"x"}],"config":{"number_of_nodes":2}}`,
+		"Idempotency-Key", "k").Problem(409, "id_in_use", "another key")
+}
+
+// TestAnswersOfAnExecution goes through those that are not whole: failures, too few
+// workers, and workers that don't come back in time.
+func TestAnswersOfAnExecution(t *testing.T) {
+	t.Parallel()
+	stopping := make(chan struct{})
+	c, f := newCrew(t, rest.Options{RollCallWait: 300 * time.Millisecond, Stack: stack.Options{Stopping: stopping}})
+	var ran executed
+	f.send("POST", executePath, vote(-1, "")).Into(200, &ran)
+	require.Equal(t, "408", ran.Code)
+	require.Contains(t, ran.Message, "0 of 1")
+	require.Empty(t, ran.RequestID)
+	c.add("fail", workers.Options{})
+	f.send("POST", executePath, vote(-1, "")).Into(200, &ran)
+	require.Equal(t, "500", ran.Code)
+	require.Equal(t, "no vote", ran.Results[0].Result.Stderr)
+	f.send("POST", executePath, vote(2, "")).Into(200, &ran)
+	require.Equal(t, "408", ran.Code)
+	require.Contains(t, ran.Message, "1 of 2")
+	require.Len(t, ran.Cluster.Peers, 1)
+
+	c.add("yes", workers.Options{})
+	f.send("POST", executePath, vote(2, "")).Into(200, &ran)
+	require.Equal(t, "200", ran.Code, "both have answered, one with a failure")
+	require.Len(t, ran.Results, 2)
+
+	c.add("never", workers.Options{DrainTimeout: time.Millisecond})
+	time.AfterFunc(time.Second, func() { close(stopping) })
+	f.send("POST", executePath, vote(3, `,"threshold":1`)).Into(200, &ran)
+	require.Equal(t, "202", ran.Code)
+	require.Contains(t, ran.Message, "2 of 3 workers have answered: ask again")
+	require.Len(t, ran.Results, 2, "what is there is answered")
+	require.Len(t, ran.Cluster.Peers, 3)
+}
+
+// TestAShareOfTheWorkersIsEnough has a worker go that would have answered: its future
+// runs on another one, which has answered already, so that two of three have.
+func TestAShareOfTheWorkersIsEnough(t *testing.T) {
+	t.Parallel()
+	c, f := newCrew(t, rest.Options{})
+	c.add("yes", workers.Options{})
+	c.add("yes", workers.Options{})
+	gone, err := c.client.Cluster().Register(t.Context(), layout.WorkerInfo{
+		Queues: []string{layout.DefaultQueue}, Functions: []string{"go:vote"}, Capacity: layout.Resources{Slots: 1},
+		Labels: map[string]string{layout.LabelPeer: "12D3KooWGone"},
+	})
+	require.NoError(t, err)
+	leave := func(share string) (ran executed) {
+		t.Helper()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			f.send("POST", executePath, vote(3, share)).Into(200, &ran)
+		}()
+		require.Eventually(t, func() bool {
+			assigned, err := gone.Claim(context.Background(), fdbmodel.ClaimRequest{Free: gone.Info().Capacity, Max: 1})
+			return err == nil && len(assigned.Futures) == 1
+		}, time.Minute, 5*time.Millisecond)
+		require.NoError(t, gone.Leave(context.Background()))
+		<-done
+		return ran
+	}
+	ran := leave(`,"threshold":0.9`)
+	require.Equal(t, "206", ran.Code)
+	require.Equal(t, "2 of 3 workers have answered", ran.Message)
+	require.InDelta(t, 100, ran.Results[0].Frequency, 1e-9)
+	require.Len(t, ran.Results[0].Peers, 2)
+}
+
+// TestAnExecutionHasItsQueueAndLabels asks for workers of a queue with a label, and
+// for those that nobody has.
+func TestAnExecutionHasItsQueueAndLabels(t *testing.T) {
+	t.Parallel()
+	c, f := newCrew(t, rest.Options{RollCallWait: time.Millisecond})
+	c.add("plain", workers.Options{})
+	c.add("other", workers.Options{Queues: []string{"gpu"}})
+	c.add("gpu", workers.Options{Queues: []string{"gpu"}, Labels: map[string]string{"zone": "eu"}})
+	for _, nodes := range []int{1, -1} {
+		var ran executed
+		body := fmt.Sprintf(`{"function_id":"go:vote","topic":"blockless/b7s/gpu","config":{"number_of_nodes":%d,`+
+			`"runtime":{"run_time":60000},"attributes":{"values":[{"name":"zone","value":"eu"}]}}}`, nodes)
+		f.send("POST", executePath, body).Into(200, &ran)
+		require.Equal(t, "200", ran.Code, ran.Message)
+		require.Len(t, ran.Results, 1)
+		require.Equal(t, "gpu", ran.Results[0].Result.Stdout)
+	}
+	f.send("POST", executePath, `{"function_id":"go:vote","topic":"none"}`).
+		Problem(400, "bad_batch", "no worker serves the queue none")
+}
