@@ -1,0 +1,278 @@
+package peerworker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/protocol"
+)
+
+// chunkName names a chunk: ids of chunks are those of their heads.
+type chunkName struct{ head, chunk string }
+
+// owner is what the futures of a chunk have as their owner.
+func (n chunkName) owner() string {
+	sum := sha256.Sum256([]byte(n.head + "\x00" + n.chunk))
+	return hex.EncodeToString(sum[:16])
+}
+
+// itemState is where an item of a chunk is.
+type itemState uint8
+
+const (
+	itemOpen    itemState = iota // waits or runs
+	itemEnded                    // its outcome waits for the head
+	itemSettled                  // the head has its outcome, or it is another chunk's
+)
+
+// chunk is an order that a head has given.
+type chunk struct {
+	worker *Worker
+	name   chunkName
+	owner  string
+	record record
+	items  []item      // none for an order of b7s's
+	ids    []layout.ID // of the futures here
+	// order is set for one of b7s, whose results are sent all at once.
+	order *protocol.WorkOrderBatch
+
+	// news and ring have room for one signal: look at the futures, send outcomes.
+	news, ring chan struct{}
+	// released is closed once its items may run.
+	released chan struct{}
+	release  func()
+	// gone is closed once the chunk is forgotten.
+	gone chan struct{}
+
+	mu      sync.Mutex
+	states  []itemState
+	open    int // items that are itemOpen
+	unsent  int // items that are not itemSettled
+	running map[int]struct{}
+	maybe   []int // open ones that may have ended
+	queue   []ended
+	flights int // messages with outcomes under way
+	dropped bool
+	// done are settled futures that are to be discarded, and doneBytes the size of
+	// their results.
+	done      []layout.ID
+	doneBytes int64
+	bytes     int64 // of arguments and results that it is charged with
+	wait      time.Duration
+}
+
+// ended is the outcome of an item. A nil outcome is in the store.
+type ended struct {
+	index   int
+	size    int64 // of the result
+	outcome *protocol.Outcome
+}
+
+func newChunk(w *Worker, name chunkName, r record, items []item) *chunk {
+	c := &chunk{
+		worker: w, name: name, owner: name.owner(), record: r, items: items, ids: make([]layout.ID, r.Items),
+		news: make(chan struct{}, 1), ring: make(chan struct{}, 1), released: make(chan struct{}),
+		gone:   make(chan struct{}),
+		states: make([]itemState, r.Items), open: r.Items, unsent: r.Items, running: map[int]struct{}{},
+	}
+	for i := range c.ids {
+		if r.B7S {
+			c.ids[i] = layout.BatchItemID(c.owner, i)
+		} else {
+			c.ids[i] = items[i].localID(name.head)
+		}
+	}
+	c.release = sync.OnceFunc(func() { close(c.released) })
+	return c
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// began and mayHaveEnded are told of each call of a function.
+func (c *chunk) began(index int) {
+	c.mu.Lock()
+	c.running[index] = struct{}{}
+	c.mu.Unlock()
+}
+
+func (c *chunk) mayHaveEnded(indexes ...int) {
+	c.mu.Lock()
+	for _, i := range indexes {
+		delete(c.running, i)
+		if c.states[i] == itemOpen {
+			c.maybe = append(c.maybe, i)
+		}
+	}
+	c.mu.Unlock()
+}
+
+// openItems returns the items that have not ended.
+func (c *chunk) openItems() (indexes []int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, s := range c.states {
+		if s == itemOpen {
+			indexes = append(indexes, i)
+		}
+	}
+	return indexes
+}
+
+// takeMaybe returns the items to look at, each once.
+func (c *chunk) takeMaybe() []int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	indexes := slices.DeleteFunc(c.maybe, func(i int) bool { return c.states[i] != itemOpen })
+	c.maybe = nil
+	slices.Sort(indexes)
+	return slices.Compact(indexes)
+}
+
+// end queues the outcome of an item for the head.
+func (c *chunk) end(e ended) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.states[e.index] != itemOpen {
+		c.forgetCached([]ended{e})
+		return
+	}
+	if c.dropped {
+		c.settleItem(e.index, 0)
+		c.forgetCached([]ended{e})
+		return
+	}
+	c.states[e.index] = itemEnded
+	c.open--
+	delete(c.running, e.index)
+	c.bytes += e.size
+	c.worker.charge(e.size)
+	c.queue = append(c.queue, e)
+}
+
+// settleItem says that an item is over for this chunk. It is called under mu.
+func (c *chunk) settleItem(index int, size int64) {
+	if c.states[index] == itemSettled {
+		return
+	}
+	if c.states[index] == itemOpen {
+		c.open--
+		delete(c.running, index)
+	}
+	c.states[index] = itemSettled
+	c.unsent--
+	c.done = append(c.done, c.ids[index])
+	c.doneBytes += size
+}
+
+// settle says that the head has outcomes.
+func (c *chunk) settle(sent []ended) {
+	c.mu.Lock()
+	for _, e := range sent {
+		c.settleItem(e.index, e.size)
+	}
+	c.mu.Unlock()
+	signal(c.ring)
+}
+
+// moveAway leaves an item to another chunk, which has the same future.
+func (c *chunk) moveAway(index int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.states[index] == itemOpen {
+		c.open--
+		delete(c.running, index)
+	}
+	if c.states[index] != itemSettled {
+		c.states[index] = itemSettled
+		c.unsent--
+	}
+	c.queue = slices.DeleteFunc(c.queue, func(e ended) bool {
+		if e.index == index {
+			c.forgetCached([]ended{e})
+		}
+		return e.index == index
+	})
+	signal(c.news)
+	signal(c.ring)
+}
+
+// isOver reports whether the head has, or does not want, all of it.
+func (c *chunk) isOver() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.unsent == 0
+}
+
+// drop forgets a chunk that the head does not want: what runs is cancelled.
+func (c *chunk) drop(ctx context.Context, reason string) {
+	c.mu.Lock()
+	already := c.dropped
+	c.dropped = true
+	for i, s := range c.states {
+		if s == itemEnded {
+			c.settleItem(i, 0)
+		}
+	}
+	queue := c.queue
+	c.queue = nil
+	c.mu.Unlock()
+	c.forgetCached(queue)
+	c.release()
+	if !already {
+		c.cancel(ctx, nil, reason)
+	}
+	signal(c.news)
+	signal(c.ring)
+}
+
+// cancel stops items, all if indexes is nil.
+func (c *chunk) cancel(ctx context.Context, indexes []int, reason string) {
+	if indexes == nil {
+		indexes = c.openItems()
+	}
+	ids := make([]layout.ID, 0, len(indexes))
+	for _, i := range indexes {
+		if i >= 0 && i < len(c.ids) {
+			ids = append(ids, c.ids[i])
+		}
+	}
+	if _, err := c.worker.node.cluster.CancelMany(ctx, ids, reason); err != nil {
+		c.worker.log.Warn("items could not be cancelled", "chunk", c.name.chunk, "error", err)
+	}
+	c.mu.Lock()
+	for _, i := range indexes {
+		if i >= 0 && i < len(c.states) && c.states[i] == itemOpen {
+			c.maybe = append(c.maybe, i)
+		}
+	}
+	c.mu.Unlock()
+	signal(c.news)
+}
+
+// progress is what the head is told of a chunk that runs, false if none of it
+// does.
+func (c *chunk) progress() (*protocol.WorkOrderProgress, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == 0 || c.dropped {
+		return nil, false
+	}
+	p := &protocol.WorkOrderProgress{
+		ChunkID: c.name.chunk, Ticket: c.record.Ticket, Running: len(c.running), Done: len(c.ids) - c.open,
+	}
+	for i := range c.running {
+		p.Items = append(p.Items, i)
+	}
+	slices.Sort(p.Items)
+	return p, true
+}

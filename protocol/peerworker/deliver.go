@@ -1,0 +1,182 @@
+package peerworker
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/protocol"
+)
+
+// Bounds of messages with outcomes.
+const (
+	maxOutcomes     = 1000
+	maxOutcomeBytes = 4 << 20
+	// maxFlights is how many of a chunk are under way at a time.
+	maxFlights = 4
+	// callTime bounds one message and its answer.
+	callTime = 30 * time.Second
+	// retryMin and retryMax bound the wait before what the head did not take is sent
+	// again, which doubles each time.
+	retryMin = 100 * time.Millisecond
+	retryMax = 30 * time.Second
+)
+
+// deliver sends outcomes to the head as they come, until it has all.
+func (c *chunk) deliver(ctx context.Context) {
+	for {
+		if c.isOver() {
+			signal(c.news)
+			return
+		}
+		select {
+		case <-c.ring:
+		case <-ctx.Done():
+			return
+		}
+		for {
+			if err := c.worker.linkOf(c.name.head).awaitUp(ctx); err != nil {
+				return
+			}
+			part, partial := c.take()
+			if len(part) == 0 {
+				break
+			}
+			c.worker.spawn(func() { c.send(ctx, part, partial) })
+		}
+	}
+}
+
+// take returns the outcomes of the next message, none if it is to wait. The last
+// message of a chunk waits until the head has the others.
+func (c *chunk) take() (part []ended, partial bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.dropped || len(c.queue) == 0 || c.flights >= maxFlights {
+		return nil, false
+	}
+	n, size := 0, int64(0)
+	for n < len(c.queue) && n < maxOutcomes && (n == 0 || size+inMessage(c.queue[n].size) <= maxOutcomeBytes) {
+		size += inMessage(c.queue[n].size)
+		n++
+	}
+	partial = c.open > 0 || n < len(c.queue)
+	if !partial && c.flights > 0 {
+		return nil, false
+	}
+	part = c.queue[:n:n]
+	c.queue = c.queue[n:]
+	c.flights++
+	return part, partial
+}
+
+// inMessage is about what an outcome takes of a message.
+func inMessage(size int64) int64 {
+	const fixed = 200
+	if size > maxInline+maxInline/4 {
+		return fixed // a blob
+	}
+	return fixed + size
+}
+
+// landed takes back what the head has not taken.
+func (c *chunk) landed(rest []ended) {
+	c.mu.Lock()
+	c.flights--
+	if c.dropped {
+		c.forgetCached(rest)
+		rest = nil
+	}
+	c.queue = append(rest, c.queue...)
+	c.mu.Unlock()
+	signal(c.ring)
+	signal(c.news)
+}
+
+// send sends one message, and heeds the answer.
+func (c *chunk) send(ctx context.Context, part []ended, partial bool) {
+	m := &protocol.WorkOrderBatchResponse{
+		RequestID: c.record.Request, ChunkID: c.name.chunk, Ticket: c.record.Ticket, Partial: partial,
+		Outcomes: make([]protocol.Outcome, len(part)),
+	}
+	for i, e := range part {
+		o := e.outcome
+		if o == nil {
+			var err error
+			if o, err = c.load(ctx, e.index); err != nil {
+				c.unloaded(ctx, part, err)
+				return
+			}
+		}
+		m.Outcomes[i] = *o
+	}
+	answer, err := c.worker.call(ctx, c.name.head, m)
+	code := protocol.Code("")
+	if ack, ok := answer.(*protocol.Ack); ok && err == nil {
+		code = ack.Code
+	}
+	switch code {
+	case protocol.CodeOK:
+		c.acknowledged(part)
+	case protocol.CodeGone:
+		c.landed(part)
+		c.drop(ctx, "the head does not want it")
+	default:
+		c.refused(ctx, part, code, err)
+	}
+}
+
+func (c *chunk) acknowledged(part []ended) {
+	c.mu.Lock()
+	c.wait = 0
+	c.mu.Unlock()
+	c.worker.counts.delivered.Add(int64(len(part)))
+	c.forgetCached(part)
+	c.settle(part)
+	c.landed(nil)
+}
+
+// refused has outcomes sent again later: after a wait, or once the head is back.
+func (c *chunk) refused(ctx context.Context, part []ended, code protocol.Code, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	c.worker.counts.refused.Add(1)
+	link := c.worker.linkOf(c.name.head)
+	switch {
+	case code == protocol.CodeNotAuthorized:
+		link.greetAgain()
+	}
+	c.mu.Lock()
+	c.wait = min(max(2*c.wait, retryMin), retryMax)
+	pause := time.Duration(float64(c.wait) * (0.8 + 0.4*rand.Float64()))
+	c.mu.Unlock()
+	c.worker.log.Debug("the head has not taken results; sending them again", "chunk", c.name.chunk, "code", code,
+		"error", err, "in", pause)
+	_ = link.waitOrChange(ctx, pause) // the end of ctx ends deliver as well
+	c.landed(part)
+}
+
+// unloaded says that outcomes can't be read now.
+func (c *chunk) unloaded(ctx context.Context, part []ended, err error) {
+	if errors.Is(err, fdbmodel.ErrNotFound) {
+		// Another chunk has taken one over, or the store lost it; each is looked at again.
+		var rest []ended
+		for _, e := range part {
+			if _, err := c.load(ctx, e.index); errors.Is(err, fdbmodel.ErrNotFound) {
+				c.settle([]ended{e})
+			} else {
+				rest = append(rest, e)
+			}
+		}
+		c.landed(rest)
+		return
+	}
+	if ctx.Err() == nil {
+		c.worker.log.Warn("results can't be read", "chunk", c.name.chunk, "error", err)
+	}
+	_ = wait(ctx, retryMin)
+	c.landed(part)
+}

@@ -1,0 +1,207 @@
+package peerworker
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/futura-run/futura/protocol"
+)
+
+// Bounds of what a head asks for.
+const (
+	defaultHeartbeat = time.Second
+	minHeartbeat     = 50 * time.Millisecond
+	maxHeartbeat     = time.Minute
+)
+
+// link is what the worker has with one head.
+type link struct {
+	worker *Worker
+	head   string
+
+	mu   sync.Mutex
+	peer Peer
+	// up is set from the head's answer to Hello until the connection breaks.
+	up        bool
+	again     bool // say hello again
+	heartbeat time.Duration
+	changed   chan struct{} // closed at each change
+}
+
+func newLink(w *Worker, head string) *link {
+	return &link{worker: w, head: head, heartbeat: defaultHeartbeat, changed: make(chan struct{})}
+}
+
+// change has everybody look again. It is called under mu.
+func (l *link) change() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// update takes what the network says of the head.
+func (l *link) update(p Peer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.Session != l.peer.Session || !p.Connected {
+		l.up = false
+	}
+	l.peer = p
+	l.change()
+}
+
+// greetAgain has the worker say hello, because the head does not know it.
+func (l *link) greetAgain() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.again {
+		l.again, l.up = true, false
+		l.change()
+	}
+}
+
+// awaitUp returns once the head has answered Hello.
+func (l *link) awaitUp(ctx context.Context) error {
+	for {
+		l.mu.Lock()
+		up, changed := l.up, l.changed
+		l.mu.Unlock()
+		if up {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// waitOrChange waits for d, or until something changes with the head.
+func (l *link) waitOrChange(ctx context.Context, d time.Duration) error {
+	l.mu.Lock()
+	changed := l.changed
+	l.mu.Unlock()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-changed:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// run keeps the head informed, until ctx ends.
+func (l *link) run(ctx context.Context) {
+	pause := retryMin
+	for ctx.Err() == nil {
+		l.mu.Lock()
+		peer, changed, up := l.peer, l.changed, l.up
+		l.mu.Unlock()
+		switch {
+		case !peer.Connected || !peer.Futura:
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+		case up:
+			l.report(ctx)
+		default:
+			err := l.greet(ctx, peer)
+			if err == nil {
+				pause = retryMin
+				continue
+			}
+			if ctx.Err() == nil {
+				l.worker.log.Warn("the head has not taken this worker", "head", l.head, "error", err, "again in", pause)
+			}
+			_ = l.waitOrChange(ctx, pause)
+			pause = min(2*pause, retryMax)
+		}
+	}
+}
+
+// greet says hello, and heeds the answer.
+func (l *link) greet(ctx context.Context, peer Peer) error {
+	l.mu.Lock()
+	l.again = false
+	l.mu.Unlock()
+	m, err := l.worker.hello(ctx, l.head)
+	if err != nil {
+		return err
+	}
+	answer, err := l.worker.call(ctx, l.head, m)
+	if err != nil {
+		return err
+	}
+	r, ok := answer.(*protocol.HelloResponse)
+	if !ok {
+		return fmt.Errorf("it answered Hello with %s", answer.Type())
+	}
+	if r.Code != protocol.CodeOK {
+		return fmt.Errorf("it answered %s: %.200q", r.Code, r.Message)
+	}
+	for _, id := range r.Unknown {
+		if c := l.worker.chunk(chunkName{l.head, id}); c != nil {
+			c.drop(ctx, "the head does not know its chunk")
+		}
+	}
+	for _, c := range l.worker.chunksOf(l.head) {
+		c.release()
+		signal(c.news)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.peer.Session != peer.Session || !l.peer.Connected || l.again {
+		return nil // it has to be said again
+	}
+	l.heartbeat = defaultHeartbeat
+	if r.HeartbeatMS > 0 {
+		l.heartbeat = min(max(time.Duration(min(r.HeartbeatMS, int64(maxHeartbeat/time.Millisecond)))*time.Millisecond,
+			minHeartbeat), maxHeartbeat)
+	}
+	l.up = true
+	l.change()
+	l.worker.greeted(l.head)
+	return nil
+}
+
+// report tells the head of each chunk that runs, once in a heartbeat, while the
+// link is up.
+func (l *link) report(ctx context.Context) {
+	l.mu.Lock()
+	d := l.heartbeat
+	l.mu.Unlock()
+	if l.waitOrChange(ctx, d) != nil {
+		return
+	}
+	for _, c := range l.worker.chunksOf(l.head) {
+		p, runs := c.progress()
+		if !runs {
+			continue
+		}
+		answer, err := l.worker.call(ctx, l.head, p)
+		if ctx.Err() != nil {
+			return
+		}
+		if ack, ok := answer.(*protocol.Ack); ok && err == nil {
+			l.heed(ctx, c, ack)
+			continue
+		}
+		l.worker.log.Debug("the head has not heard of a chunk's progress", "head", l.head, "error", err)
+		return
+	}
+}
+
+// heed does what the answer to a message on a chunk asks for.
+func (l *link) heed(ctx context.Context, c *chunk, ack *protocol.Ack) {
+	switch ack.Code {
+	case protocol.CodeNotAuthorized:
+		l.greetAgain()
+	case protocol.CodeGone, protocol.CodeNotFound:
+		c.drop(ctx, "the head does not want it")
+	}
+}

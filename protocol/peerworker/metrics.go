@@ -1,0 +1,120 @@
+package peerworker
+
+import (
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/futura-run/futura/workers"
+)
+
+// counts are counters since the worker was made.
+type counts struct {
+	greeted, chunks, items, rejected, delivered, refused, garbage, fetched, fetchedBytes atomic.Int64
+}
+
+// Stats say what a worker has done since it was made, and what it has now.
+type Stats struct {
+	// Heads is how many heads have taken the worker and are connected.
+	Heads int `json:"heads"`
+	// Chunks and Items are those that the worker has, also of results that no head has
+	// acknowledged, and Bytes those of their arguments and results.
+	Chunks int   `json:"chunks"`
+	Items  int   `json:"items"`
+	Bytes  int64 `json:"bytes"`
+
+	ChunksTaken  int64 `json:"chunks_taken"`
+	ItemsTaken   int64 `json:"items_taken"`
+	Rejected     int64 `json:"rejected"`      // orders that were not taken
+	Delivered    int64 `json:"delivered"`     // outcomes that heads have acknowledged
+	Resent       int64 `json:"resent"`        // messages with outcomes that were not acknowledged
+	Garbage      int64 `json:"garbage"`       // messages that could not be read
+	Modules      int64 `json:"modules"`       // modules that were fetched
+	ModuleBytes  int64 `json:"module_bytes"`  // bytes of modules that were fetched
+	Hellos       int64 `json:"hellos"`        // how often a head has taken the worker
+	Running      int   `json:"running"`       // functions that run
+	FunctionsRan int64 `json:"functions_ran"` // calls that ended with a result
+}
+
+// Stats returns the counters of the worker.
+func (w *Worker) Stats() Stats {
+	n := &w.counts
+	s := Stats{
+		ChunksTaken: n.chunks.Load(), ItemsTaken: n.items.Load(), Rejected: n.rejected.Load(),
+		Delivered: n.delivered.Load(), Resent: n.refused.Load(), Garbage: n.garbage.Load(), Modules: n.fetched.Load(),
+		ModuleBytes: n.fetchedBytes.Load(), Hellos: n.greeted.Load(),
+	}
+	w.mu.Lock()
+	s.Chunks, s.Items, s.Bytes = len(w.chunks), w.items, w.bytes
+	w.mu.Unlock()
+	s.Heads = len(w.liveLinks())
+	if local := w.local(); local != nil {
+		l := local.Stats()
+		s.Running, s.FunctionsRan = l.Running, l.Ran
+	}
+	return s
+}
+
+// local is the worker of the own cluster, nil before it runs.
+func (w *Worker) local() *workers.Worker {
+	select {
+	case <-w.ready:
+		return w.node.worker
+	default:
+		return nil
+	}
+}
+
+// collector exports Stats.
+type collector struct {
+	worker *Worker
+	all    []metric
+}
+
+type metric struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(*Stats) float64
+}
+
+// NewCollector returns the metrics of a worker, whose names begin with
+// futura_peerworker_.
+func NewCollector(w *Worker) prometheus.Collector {
+	c := &collector{worker: w}
+	add := func(kind prometheus.ValueType, name, help string, value func(*Stats) float64) {
+		desc := prometheus.NewDesc("futura_peerworker_"+name, help, nil, nil)
+		c.all = append(c.all, metric{desc, kind, value})
+	}
+	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
+	add(gauge, "heads", "Heads that have taken the worker and are connected.",
+		func(s *Stats) float64 { return float64(s.Heads) })
+	add(gauge, "chunks", "Chunks that the worker has.", func(s *Stats) float64 { return float64(s.Chunks) })
+	add(gauge, "items", "Items of these chunks.", func(s *Stats) float64 { return float64(s.Items) })
+	add(gauge, "bytes", "Bytes of arguments and results of these chunks.",
+		func(s *Stats) float64 { return float64(s.Bytes) })
+	add(counter, "items_taken_total", "Items that were ordered.", func(s *Stats) float64 { return float64(s.ItemsTaken) })
+	add(counter, "rejected_total", "Orders that were not taken.", func(s *Stats) float64 { return float64(s.Rejected) })
+	add(counter, "delivered_total", "Outcomes that heads have acknowledged.",
+		func(s *Stats) float64 { return float64(s.Delivered) })
+	add(counter, "resent_total", "Messages with outcomes that were not acknowledged.",
+		func(s *Stats) float64 { return float64(s.Resent) })
+	add(counter, "garbage_total", "Messages that could not be read.", func(s *Stats) float64 { return float64(s.Garbage) })
+	add(counter, "module_bytes_total", "Bytes of modules that were fetched.",
+		func(s *Stats) float64 { return float64(s.ModuleBytes) })
+	return c
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(to chan<- *prometheus.Desc) {
+	for _, m := range c.all {
+		to <- m.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(to chan<- prometheus.Metric) {
+	s := c.worker.Stats()
+	for _, m := range c.all {
+		to <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(&s))
+	}
+}

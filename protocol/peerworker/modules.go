@@ -1,0 +1,184 @@
+package peerworker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// Bounds of fetching a module.
+const (
+	fetchTime = 10 * time.Minute
+	// fetchReport is how often the progress of a long one is in the log.
+	fetchReport = 5 * time.Second
+)
+
+// modules are the modules of the worker's own cluster.
+type modules struct {
+	worker *Worker
+	mu     sync.Mutex
+	// fetching are those on their way.
+	fetching map[string]*fetching
+	// here are those that are here, with when they were last used.
+	here map[string]time.Time
+}
+
+type fetching struct {
+	done chan struct{}
+	err  error
+}
+
+func newModules(w *Worker) *modules {
+	return &modules{worker: w, fetching: map[string]*fetching{}, here: map[string]time.Time{}}
+}
+
+// isHere reports whether a module is in the cluster.
+func (m *modules) isHere(ctx context.Context, cid string) (bool, error) {
+	m.mu.Lock()
+	_, here := m.here[cid]
+	if here {
+		m.here[cid] = m.worker.options.clock.Now()
+	}
+	m.mu.Unlock()
+	if here {
+		return true, nil
+	}
+	stored, err := m.worker.node.cluster.Modules(ctx)
+	if err != nil {
+		return false, err
+	}
+	if !slices.ContainsFunc(stored, func(s layout.Module) bool { return s.CID == cid && s.Size > 0 }) {
+		return false, nil
+	}
+	m.use(cid)
+	return true, nil
+}
+
+func (m *modules) use(cid string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.here[cid] = m.worker.options.clock.Now()
+}
+
+// fetch gets a module of a head, once however many ask.
+func (m *modules) fetch(ctx context.Context, head, cid string) error {
+	m.mu.Lock()
+	if _, here := m.here[cid]; here {
+		m.mu.Unlock()
+		return nil
+	}
+	f := m.fetching[cid]
+	if f == nil {
+		f = &fetching{done: make(chan struct{})}
+		m.fetching[cid] = f
+		m.worker.spawn(func() {
+			f.err = m.fetchOne(m.worker.ctx, head, cid)
+			m.mu.Lock()
+			delete(m.fetching, cid)
+			m.mu.Unlock()
+			close(f.done)
+		})
+	}
+	m.mu.Unlock()
+	select {
+	case <-f.done:
+		return f.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (m *modules) fetchOne(ctx context.Context, head, cid string) error {
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	code, err := m.download(ctx, head, cid)
+	if err != nil {
+		return fmt.Errorf("module %s: %w", cid, err)
+	}
+	if err := m.store(ctx, code, ""); err != nil {
+		return err
+	}
+	m.worker.log.Info("fetched a module", "module", cid, "bytes", len(code), "head", head)
+	m.worker.counts.fetched.Add(1)
+	return nil
+}
+
+// store stores a module, and removes others that take too much room.
+func (m *modules) store(ctx context.Context, code []byte, alias string) error {
+	info, err := m.worker.node.cluster.PutModule(ctx, code, alias)
+	if err != nil {
+		return err
+	}
+	m.use(info.CID)
+	return m.evict(ctx, info.CID)
+}
+
+// download gets a module's bytes, which the network verifies.
+func (m *modules) download(ctx context.Context, head, cid string) ([]byte, error) {
+	var code bytes.Buffer
+	last, report := int64(0), time.Now().Add(fetchReport)
+	err := m.worker.network.Fetch(ctx, head, cid, fdbmodel.MaxModule, &code, func(done, total int64) {
+		m.worker.counts.fetchedBytes.Add(done - last)
+		last = done
+		code.Grow(int(min(total, fdbmodel.MaxModule)) - code.Len())
+		if now := time.Now(); now.After(report) {
+			m.worker.log.Info("fetching a module", "module", cid, "bytes", done, "of", total)
+			report = now.Add(fetchReport)
+		}
+	})
+	return code.Bytes(), err
+}
+
+// evict removes the modules that were used the longest ago, and that no chunk uses,
+// while there are too many bytes of them.
+func (m *modules) evict(ctx context.Context, but string) error {
+	stored, err := m.worker.node.cluster.Modules(ctx)
+	if err != nil {
+		return err
+	}
+	total := int64(0)
+	for _, s := range stored {
+		total += s.Size
+	}
+	used := map[string]bool{but: true}
+	for _, c := range m.worker.all() {
+		used[c.record.Module] = true
+	}
+	m.mu.Lock()
+	slices.SortFunc(stored, func(a, b layout.Module) int {
+		if byTime := m.here[a.CID].Compare(m.here[b.CID]); byTime != 0 {
+			return byTime
+		}
+		return strings.Compare(a.CID, b.CID)
+	})
+	m.mu.Unlock()
+	for _, s := range stored {
+		if total <= m.worker.options.ModuleCache {
+			return nil
+		}
+		if used[s.CID] {
+			continue
+		}
+		m.mu.Lock()
+		delete(m.here, s.CID)
+		m.mu.Unlock()
+		_, err := m.worker.node.cluster.RemoveModule(ctx, s.CID, false)
+		switch {
+		case err == nil:
+			total -= s.Size
+			m.worker.log.Info("removed a module that was not used for the longest time", "module", s.CID, "bytes", s.Size)
+		case !errors.Is(err, fdbmodel.ErrInUse) && !errors.Is(err, fdbmodel.ErrNotFound) &&
+			!errors.Is(err, fdbmodel.ErrTransition):
+			return err
+		}
+	}
+	return nil
+}

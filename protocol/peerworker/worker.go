@@ -1,0 +1,298 @@
+package peerworker
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/protocol"
+	"github.com/futura-run/futura/workers"
+)
+
+// Worker serves heads. Its methods may be called from many goroutines.
+type Worker struct {
+	options     Options
+	heads       []headAddress
+	network     Network
+	log         *slog.Logger
+	incarnation string
+	functions   map[string]workers.Function
+	node        *node
+	modules     *modules
+	blobs       *blobs
+	counts      counts
+	ready       chan struct{}
+
+	began    atomic.Bool
+	stopping atomic.Bool
+	failed   chan error
+	work     sync.WaitGroup
+	ctx      context.Context // of everything that Run has started
+
+	mu     sync.Mutex
+	links  map[string]*link
+	chunks map[chunkName]*chunk
+	places map[layout.ID]place
+	items  int
+	bytes  int64
+	cached atomic.Int64 // bytes of outcomes in memory
+}
+
+// place is where the item of a future is.
+type place struct {
+	chunk *chunk
+	index int
+}
+
+// New returns a worker, which does nothing before Run. It returns ErrOptions, and
+// p2p.ErrKey for a key that can't be used.
+func New(o Options) (*Worker, error) {
+	o, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	heads, err := parseHeads(o.Heads)
+	if err != nil {
+		return nil, err
+	}
+	if o.Network == nil {
+		if o.Network, err = openHost(&o, heads); err != nil {
+			return nil, err
+		}
+	}
+	var drawn [8]byte
+	_, _ = rand.Read(drawn[:]) // never fails
+	w := &Worker{
+		options: o, heads: heads, network: o.Network, log: o.Logger, incarnation: hex.EncodeToString(drawn[:]),
+		functions: map[string]workers.Function{}, ready: make(chan struct{}), failed: make(chan error, 1),
+		links: map[string]*link{}, chunks: map[chunkName]*chunk{}, places: map[layout.ID]place{},
+	}
+	w.modules, w.blobs = newModules(w), newBlobs(w)
+	return w, nil
+}
+
+// Register registers a function as go:NAME. It returns layout.ErrBadName for an
+// invalid name, and an error for a registered name, a nil function, or after Run.
+func (w *Worker) Register(name string, fn workers.Function) error {
+	switch {
+	case w.began.Load():
+		return errors.New("peerworker: functions are registered before Run")
+	case fn == nil:
+		return fmt.Errorf("peerworker: the function %q is nil", name)
+	case w.functions[name] != nil:
+		return fmt.Errorf("peerworker: the function %q is registered already", name)
+	}
+	if err := layout.CheckFunctionName(goPrefix + name); err != nil {
+		return err
+	}
+	w.functions[name] = fn
+	return nil
+}
+
+// Ready returns a channel that is closed once the worker takes orders.
+func (w *Worker) Ready() <-chan struct{} { return w.ready }
+
+// ID returns the worker's id in the network.
+func (w *Worker) ID() string { return w.network.ID() }
+
+// Run serves heads until ctx ends. Then it takes no more orders and gives back what
+// it has not begun, lets what runs end for at most DrainTimeout, and delivers results
+// for at most 5 s more. It returns nil after that, and the error of the store or of the
+// network if the worker can't go on. It may be called once.
+func (w *Worker) Run(ctx context.Context) error {
+	if w.began.Swap(true) {
+		return errors.New("peerworker: Run is called once")
+	}
+	node, err := openNode(ctx, &w.options)
+	if err != nil {
+		return errors.Join(err, w.network.Close())
+	}
+	w.node = node
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	w.ctx = running
+	err = w.start(ctx)
+	if err == nil {
+		close(w.ready)
+		select {
+		case <-ctx.Done():
+		case <-node.done:
+		case err = <-w.failed:
+		}
+		err = errors.Join(err, w.drain(running))
+	}
+	w.stopping.Store(true)
+	stop()
+	err = errors.Join(err, w.network.Close())
+	w.work.Wait()
+	return errors.Join(err, node.drain(), node.db.Close())
+}
+
+func (w *Worker) start(ctx context.Context) error {
+	if err := w.recall(ctx); err != nil {
+		return err
+	}
+	o := workers.Options{
+		Name: w.options.Name, Labels: w.options.Labels, Slots: w.options.Slots, CPU: w.options.CPU,
+		RAM: w.options.RAM, GPU: w.options.GPU, Modules: w.options.Modules, NoHints: true, Policy: w.options.Policy,
+		Middleware:   append([]workers.Middleware{w.observe}, w.options.Middleware...),
+		DrainTimeout: w.options.DrainTimeout, Logger: w.log,
+	}
+	if err := w.node.start(ctx, o, w.functions); err != nil {
+		return err
+	}
+	for _, h := range w.heads {
+		w.linkOf(h.peer)
+	}
+	for _, c := range w.all() {
+		// So that Hello says what is kept.
+		if err := c.collect(ctx, true); err != nil {
+			return err
+		}
+		w.runChunk(c)
+	}
+	return w.network.Serve((*handler)(w))
+}
+
+// recall takes up the chunks that the store has.
+func (w *Worker) recall(ctx context.Context) error {
+	found, unreadable, err := w.node.readRecords(ctx)
+	if err != nil {
+		return err
+	}
+	for _, err := range unreadable {
+		w.log.Error("a chunk can't be read; its results are lost", "error", err)
+	}
+	for _, s := range found {
+		c := newChunk(w, chunkName{s.Head, s.Chunk}, s.record, s.items)
+		w.admit(c, 0)
+		if s.B7S {
+			c.drop(ctx, "its head waits no longer")
+		}
+	}
+	return nil
+}
+
+// fail ends Run with an error.
+func (w *Worker) fail(err error) {
+	select {
+	case w.failed <- err:
+	default:
+	}
+}
+
+// spawn runs fn, for which Run waits.
+func (w *Worker) spawn(fn func()) { w.work.Go(fn) }
+
+// runChunk sees a chunk to its end.
+func (w *Worker) runChunk(c *chunk) {
+	w.spawn(func() { c.run(w.ctx) })
+	w.spawn(func() { c.deliver(w.ctx) })
+}
+
+// observe tells chunks which of their functions are called.
+func (w *Worker) observe(next workers.Call) workers.Call {
+	return func(ctx context.Context, args []byte) ([]byte, error) {
+		info, _ := workers.InfoFrom(ctx)
+		w.mu.Lock()
+		at, found := w.places[info.ID]
+		w.mu.Unlock()
+		if !found {
+			return next(ctx, args)
+		}
+		at.chunk.began(at.index)
+		defer at.chunk.mayHaveEnded(at.index)
+		return next(ctx, args)
+	}
+}
+
+// linkOf returns the link with a head, and makes it.
+func (w *Worker) linkOf(head string) *link {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := w.links[head]
+	if l == nil {
+		l = newLink(w, head)
+		w.links[head] = l
+		w.spawn(func() { l.run(w.ctx) })
+	}
+	return l
+}
+
+// mayOrder reports whether a peer may give orders.
+func (w *Worker) mayOrder(peer string) bool {
+	return w.options.AllowAnyHead || slices.ContainsFunc(w.heads, func(h headAddress) bool { return h.peer == peer })
+}
+
+func (w *Worker) chunk(name chunkName) *chunk {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.chunks[name]
+}
+
+func (w *Worker) all() []*chunk {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Values(w.chunks))
+}
+
+// chunksOf returns the chunks of a head.
+func (w *Worker) chunksOf(head string) []*chunk {
+	return slices.DeleteFunc(w.all(), func(c *chunk) bool { return c.name.head != head })
+}
+
+// hello is what a head is told of the worker.
+func (w *Worker) hello(ctx context.Context, head string) (*protocol.Hello, error) {
+	info, err := w.node.info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m := &protocol.Hello{
+		Version: w.options.Version, Incarnation: w.incarnation, Name: w.options.Name, Labels: w.options.Labels,
+		Capacity: protocol.Capacity{
+			Slots: int(info.Capacity.Slots), CPUMillis: info.Capacity.CPU, RAMBytes: info.Capacity.RAM,
+			GPUMillis: info.Capacity.GPU,
+		},
+		Functions: info.Functions, MaxChunk: w.options.MaxChunk,
+	}
+	for _, c := range w.chunksOf(head) {
+		c.mu.Lock()
+		open, unsent := c.open, c.unsent
+		c.mu.Unlock()
+		if open > 0 {
+			m.Running = append(m.Running, c.name.chunk)
+		}
+		if unsent > open {
+			m.Kept = append(m.Kept, protocol.Kept{ChunkID: c.name.chunk, Ticket: c.record.Ticket})
+		}
+	}
+	return m, nil
+}
+
+// greeted says that a head has taken the worker.
+func (w *Worker) greeted(head string) {
+	w.counts.greeted.Add(1)
+	w.log.Info("a head has taken this worker", "head", head)
+}
+
+// call sends a message in Futura's own protocol and returns the answer.
+func (w *Worker) call(ctx context.Context, head string, m protocol.Message) (protocol.Message, error) {
+	data, err := protocol.Encode(m, protocol.DialectFutura)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	answer, err := w.network.Call(ctx, head, data)
+	if err != nil {
+		return nil, err
+	}
+	return protocol.Decode(answer)
+}

@@ -1,0 +1,90 @@
+package peerworker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/protocol"
+	"github.com/futura-run/futura/workers"
+)
+
+// functions are those of the workers of tests.
+var functions = map[string]workers.Function{
+	"double": func(_ context.Context, args []byte) ([]byte, error) { return append(args, args...), nil },
+	"fail": func(_ context.Context, args []byte) ([]byte, error) {
+		switch string(args) {
+		case "permanent":
+			return nil, workers.Permanent(errors.New("never"))
+		case "later":
+			return nil, workers.RetryAfter(time.Minute, errors.New("not now"))
+		case "at once":
+			return nil, workers.RetryAfter(0, errors.New("again"))
+		case "snooze":
+			return nil, workers.Snooze(time.Hour)
+		case "panic":
+			panic("oh")
+		default:
+			return nil, errors.New("no")
+		}
+	},
+	"wait": func(ctx context.Context, _ []byte) ([]byte, error) {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	},
+}
+
+func TestItemsRunAndTheirResultsAreAcknowledged(t *testing.T) {
+	t.Parallel()
+	n := newMemory()
+	h := newHead(t, n, headID)
+	w := run(t, options(n))
+	args := make([]string, 700)
+	for i := range args {
+		args[i] = fmt.Sprint(i)
+	}
+	order := goOrder("double", args...)
+	require.Equal(t, protocol.CodeAccepted, h.order(order).Code)
+	for i, o := range h.all(order.ChunkID, len(args)) {
+		require.True(t, o.OK(), "%+v", o)
+		require.Equal(t, args[i]+args[i], string(o.Value))
+		require.Equal(t, "raw", o.Codec)
+		require.Positive(t, o.Usage.WallClock)
+	}
+	w.idle()
+	require.EqualValues(t, len(args), w.Stats().Delivered)
+}
+
+func TestFailuresSayWhatFollows(t *testing.T) {
+	t.Parallel()
+	n := newMemory()
+	h := newHead(t, n, headID)
+	w := run(t, options(n))
+	order := goOrder("fail", "permanent", "later", "at once", "snooze", "panic", "no")
+	require.Equal(t, protocol.CodeAccepted, h.order(order).Code)
+	all := h.all(order.ChunkID, 6)
+	for i, want := range []protocol.Outcome{
+		{Code: protocol.CodeError, Kind: "error", Message: "never", Permanent: true},
+		{Code: protocol.CodeError, Kind: "error", Message: "not now"},
+		{Code: protocol.CodeError, Kind: "error", Message: "again"},
+		{Code: protocol.CodeAccepted},
+		{Code: protocol.CodeError, Kind: "panic"},
+		{Code: protocol.CodeError, Kind: "error", Message: "no"},
+	} {
+		require.Equal(t, want.Code, all[i].Code, "%d: %+v", i, all[i])
+		require.Equal(t, want.Kind, all[i].Kind, i)
+		require.Equal(t, want.Permanent, all[i].Permanent, i)
+		require.Contains(t, all[i].Message, want.Message)
+	}
+	require.InDelta(t, time.Minute.Milliseconds(), *all[1].RetryMS, 10)
+	require.Zero(t, *all[2].RetryMS)
+	require.InDelta(t, time.Hour.Milliseconds(), all[3].SnoozeMS, 20_000)
+	require.Nil(t, all[4].RetryMS)
+	require.Nil(t, all[5].RetryMS)
+	require.Contains(t, all[4].Message, "oh")
+	w.idle()
+}
