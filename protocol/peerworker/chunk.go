@@ -58,6 +58,9 @@ type chunk struct {
 	queue   []ended
 	flights int // messages with outcomes under way
 	dropped bool
+	// prove says that the head does not know the chunk, and is sent its items with the
+	// outcomes.
+	prove bool
 	// done are settled futures that are to be discarded, and doneBytes the size of
 	// their results.
 	done      []layout.ID

@@ -101,6 +101,12 @@ func (c *chunk) send(ctx context.Context, part []ended, partial bool) {
 		RequestID: c.record.Request, ChunkID: c.name.chunk, Ticket: c.record.Ticket, Partial: partial,
 		Outcomes: make([]protocol.Outcome, len(part)),
 	}
+	c.mu.Lock()
+	proving := c.prove
+	c.mu.Unlock()
+	if proving {
+		m.Items = c.proof()
+	}
 	for i, e := range part {
 		o := e.outcome
 		if o == nil {
@@ -123,9 +129,27 @@ func (c *chunk) send(ctx context.Context, part []ended, partial bool) {
 	case protocol.CodeGone:
 		c.landed(part)
 		c.drop(ctx, "the head does not want it")
+	case protocol.CodeConflict:
+		if proving {
+			c.refused(ctx, part, code, err)
+			return
+		}
+		c.mu.Lock()
+		c.prove = true
+		c.mu.Unlock()
+		c.landed(part)
 	default:
 		c.refused(ctx, part, code, err)
 	}
+}
+
+// proof is the items by which a head finds out that it gave the order.
+func (c *chunk) proof() []protocol.OrderItem {
+	items := make([]protocol.OrderItem, len(c.items))
+	for i, it := range c.items {
+		items[i] = protocol.OrderItem{ID: it.future.String(), Attempt: int(it.attempt)}
+	}
+	return items
 }
 
 func (c *chunk) acknowledged(part []ended) {

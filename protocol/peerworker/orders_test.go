@@ -375,3 +375,27 @@ func TestAHelloThatIsRefusedIsSaidAgain(t *testing.T) {
 	require.Len(t, m.Incarnation, 16)
 	require.Equal(t, 1, w.Stats().Heads)
 }
+
+func TestAHeadThatForgotAChunkIsSentItsItems(t *testing.T) {
+	t.Parallel()
+	n := newMemory()
+	h := newHead(t, n, headID)
+	proved := make(chan []protocol.OrderItem, 2)
+	h.results = func(m *protocol.WorkOrderBatchResponse) *protocol.Ack {
+		if len(m.Items) == 0 {
+			return &protocol.Ack{Code: protocol.CodeConflict}
+		}
+		proved <- m.Items
+		return &protocol.Ack{Code: protocol.CodeOK}
+	}
+	w := run(t, options(n))
+	order := goOrder("double", "a", "b")
+	order.Items[1].Attempt = 7
+	require.Equal(t, protocol.CodeAccepted, h.order(order).Code)
+	var want []protocol.OrderItem
+	for _, it := range order.Items {
+		want = append(want, protocol.OrderItem{ID: it.ID, Attempt: it.Attempt})
+	}
+	require.Equal(t, want, <-proved)
+	w.idle()
+}
