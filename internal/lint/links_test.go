@@ -13,7 +13,7 @@ import (
 // package: not more than it asked for.
 func TestApplicationsLinkLittle(t *testing.T) {
 	t.Parallel()
-	heavy := []string{wazero, libp2p, bindings, pebble, huma, cobra, koanf, testify, rapid, "go.mongodb.org",
+	heavy := []string{wazero, libp2p, "github.com/quic-go", "github.com/pion", "go.uber.org/fx", bindings, pebble, huma, cobra, koanf, testify, rapid, "go.mongodb.org",
 		"github.com/multiformats", "lukechampine.com/blake3", "golang.org/x/crypto", "github.com/spaolacci/murmur3"}
 	for name, allowed := range map[string][]string{
 		"fdbmodel/kv":          nil,
@@ -26,6 +26,9 @@ func TestApplicationsLinkLittle(t *testing.T) {
 		"fdbmodel/kv/fdbkv":    {bindings},
 		"fdbmodel/kv/remote":   nil,
 		"futures/httpapi":      {huma},
+		"protocol":             nil,
+		"protocol/p2p": {libp2p, "github.com/multiformats", "golang.org/x/crypto", "lukechampine.com/blake3",
+			"github.com/spaolacci/murmur3"},
 	} {
 		if !slices.ContainsFunc(readGo(t), func(file goFile) bool { return file.dir() == name && !file.isTest() }) {
 			continue

@@ -47,6 +47,7 @@ func newGossip(h *Host) (*gossip, error) {
 		pubsub.WithMaxMessageSize(h.limits.MaxGossip+envelope),
 		pubsub.WithSubscriptionFilter(pubsub.WrapLimitSubscriptionFilter(pubsub.NewAllowlistSubscriptionFilter(names...),
 			maxSubscriptions)),
+		pubsub.WithAppSpecificRpcInspector(g.inspect),
 		pubsub.WithFloodPublish(true),
 		pubsub.WithPeerExchange(false),
 		pubsub.WithLogger(h.log),
@@ -86,6 +87,21 @@ func (g *gossip) close() {
 	if g != nil {
 		g.cancel()
 	}
+}
+
+// inspect drops what a peer relays beyond its rate, before signatures are checked.
+func (g *gossip) inspect(from peer.ID, rpc *pubsub.RPC) error {
+	n := len(rpc.GetPublish())
+	if n == 0 {
+		return nil
+	}
+	share, release := g.host.table.use(from)
+	defer release()
+	if !share.relayed.AllowN(g.host.clock.Now(), n) {
+		g.host.counts.gossipFast.Add(int64(n))
+		return ErrBusy
+	}
+	return nil
 }
 
 // judge decides whether a message is delivered and relayed. Its signature was checked

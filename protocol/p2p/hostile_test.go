@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -137,6 +138,52 @@ func TestOversizedFrames(t *testing.T) {
 	requireNothingHeld(t, h)
 }
 
+// TestManyLargeMessages sends more at once than a peer may have in memory, and ends none
+// of it. Memory is measured, so it is not parallel.
+func TestManyLargeMessages(t *testing.T) {
+	const streams, size = 64, 4 << 20
+	h, box := start(t, func(o *Options) {
+		l := &o.Limits
+		l.MaxMessage, l.PeerStreams, l.PeerMemory = size, 2*streams, size+2*streams*small
+		l.MessageTimeout, l.MinRate = 500*time.Millisecond, 1<<30
+	})
+	evil := hostile(t, h)
+	before := memory()
+	var over sync.WaitGroup
+	for range streams {
+		s := evil.stream(t, h, ProtocolB7s)
+		over.Go(func() {
+			_, _ = io.CopyN(s, endless{}, size-1)
+			_, _ = io.Copy(io.Discard, s) // until it is reset
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		over.Wait()
+		close(done)
+	}()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	var most uint64
+	for waiting := true; waiting; {
+		select {
+		case <-done:
+			waiting = false
+		case <-look.C:
+			most = max(most, memory().HeapAlloc)
+		}
+	}
+	grown := mb(most) - mb(before.HeapAlloc)
+	bound := float64(2*size+2*streams*small+streams*window) / (1 << 20)
+	t.Logf("%.1f MB at most for %d MB of messages; the bound is %.1f MB", grown, streams*size>>20, bound)
+	require.Less(t, grown, bound+8)
+	require.Empty(t, box)
+	stats := h.Stats()
+	require.Equal(t, int64(streams), stats.RefusedBusy+stats.RefusedSlow)
+	requireNothingHeld(t, h)
+	requireWell(t, h)
+}
+
 // endless has neither end nor newlines.
 type endless struct{}
 
@@ -242,5 +289,31 @@ func TestConnectionsOfAPeer(t *testing.T) {
 		t.Cleanup(func() { _ = c.Close() })
 	}
 	require.LessOrEqual(t, len(h.node.Network().ConnsToPeer(evil.ID())), 2)
+	requireWell(t, h)
+}
+
+// TestFloodOfGossip relays messages without signatures as fast as possible.
+func TestFloodOfGossip(t *testing.T) {
+	t.Parallel()
+	h, box := start(t, func(o *Options) { o.Limits.PeerRate, o.Limits.PeerBurst = 1, 100 })
+	evil := hostile(t, h)
+	s := evil.stream(t, h, meshsub)
+	topic := TopicGeneral
+	const sent = 20_000
+	for i := range sent / 10 {
+		var message pb.RPC
+		for range 10 {
+			message.Publish = append(message.Publish, &pb.Message{
+				From: []byte(evil.ID()), Topic: &topic, Data: []byte("x"), Seqno: fmt.Appendf(nil, "%8d", i),
+			})
+		}
+		require.NoError(t, s.SetDeadline(time.Now().Add(20*time.Second)))
+		require.NoError(t, writeRPC(s, &message))
+	}
+	friend, _ := start(t, nil)
+	connect(t, friend, h)
+	require.NoError(t, friend.WaitTopicPeers(soon(t), TopicGeneral, 1))
+	require.Equal(t, friend.ID(), relayed(t, friend, TopicGeneral, box).from)
+	require.Eventually(t, func() bool { return h.Stats().FastGossip > sent*9/10 }, 20*time.Second, time.Millisecond)
 	requireWell(t, h)
 }

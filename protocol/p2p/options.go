@@ -86,7 +86,8 @@ type Limits struct {
 	// Blobs are served at once, and as many fetched, PeerBlobs of them each for one peer.
 	Blobs, PeerBlobs int
 	// PeerRate is how many messages per second are taken from a peer on average, and
-	// PeerBurst how many at once. Further ones wait.
+	// PeerBurst how many at once. Further ones wait. As many published ones are looked at,
+	// whoever wrote them; further ones of those are dropped.
 	PeerRate  float64
 	PeerBurst int
 	// MaxGossip is the size of a published message, in bytes.

@@ -48,7 +48,8 @@ type Stats struct {
 	// Published are messages to topics, Heard those from them.
 	Published, Heard int64
 	// DroppedGossip are published messages for which there was no memory or handler,
-	// LargeGossip those above MaxGossip, and FastGossip those beyond their author's rate.
+	// LargeGossip those above MaxGossip, and FastGossip those beyond the rate of their author
+	// or of the peer they came by.
 	DroppedGossip, LargeGossip, FastGossip int64
 	// DialFailures are failed attempts to reach a boot node.
 	DialFailures int64

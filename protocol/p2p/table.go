@@ -26,7 +26,8 @@ type share struct {
 	shares
 	sending  *budget.Bytes // streams to the peer
 	messages *rate.Limiter
-	users    int // guarded by table.mu
+	relayed  *rate.Limiter // published messages, whoever wrote them
+	users    int           // guarded by table.mu
 }
 
 // table has the shares of peers. A share stays while it is in use, and after that
@@ -60,6 +61,7 @@ func (t *table) use(p peer.ID) (s *share, release func()) {
 			sending:  budget.New(int64(max(1, t.limits.PeerStreams/2))), // the peer's own limit may be no higher
 			shares:   newShares(t.limits.PeerMemory, t.limits.PeerHandlers, t.limits.PeerBlobs),
 			messages: rate.NewLimiter(rate.Limit(t.limits.PeerRate), t.limits.PeerBurst),
+			relayed:  rate.NewLimiter(rate.Limit(t.limits.PeerRate), t.limits.PeerBurst),
 		}
 		t.shares[p] = s
 	}
