@@ -13,7 +13,8 @@ import (
 // package: not more than it asked for.
 func TestApplicationsLinkLittle(t *testing.T) {
 	t.Parallel()
-	heavy := []string{wazero, libp2p, "github.com/quic-go", "github.com/pion", "go.uber.org/fx", bindings, pebble, huma, cobra, koanf, testify, rapid, "go.mongodb.org",
+	heavy := []string{wazero, libp2p, "github.com/quic-go", "github.com/pion", "go.uber.org/fx",
+		bindings, pebble, huma, cobra, koanf, testify, rapid, "go.mongodb.org",
 		"github.com/multiformats", "lukechampine.com/blake3", "golang.org/x/crypto", "github.com/spaolacci/murmur3"}
 	for name, allowed := range map[string][]string{
 		"fdbmodel/kv":          nil,
