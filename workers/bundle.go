@@ -101,6 +101,7 @@ func (w *Worker) executeBundle(j *job) fdbmodel.Completion {
 	if len(members) > 0 {
 		w.countBundle(members)
 		result.Members, result.Realized = w.runMembers(j, fn, members)
+		members[0].awaitEnd()
 	}
 	if context.Cause(j.ctx) != nil && !j.unwanted.Load() {
 		relinquishAll(members)

@@ -25,7 +25,7 @@ func TestPausedWorkerThatWasReapedChangesNothing(t *testing.T) {
 	old := paused.ID()
 	id := b.one("go:work")
 	b.begins(late)
-	paused.gate.shut()
+	paused.freeze()
 	b.start(Options{Slots: 1}, map[string]Function{
 		"work": func(context.Context, []byte) ([]byte, error) { return []byte("in time"), nil },
 	})
@@ -34,7 +34,7 @@ func TestPausedWorkerThatWasReapedChangesNothing(t *testing.T) {
 	require.Equal(t, 1, row.Attempts.Suspicion())
 	close(late.end)
 	b.await("the return of the function", func() bool { return paused.Stats().Running == 0 })
-	paused.gate.release()
+	paused.thaw()
 	b.await("the late end, and a new membership", func() bool { return paused.Stats().Lost == 1 && paused.ID() != old })
 	require.Equal(t, row, b.row(id))
 	require.Equal(t, "in time", string(row.Result.Value))

@@ -81,7 +81,7 @@ func TestStopWhilePaused(t *testing.T) {
 	w := b.start(Options{Slots: 1}, map[string]Function{"work": work.run})
 	id := b.one("go:work")
 	b.begins(work)
-	w.gate.shut()
+	w.freeze()
 	close(work.end)
 	w.end()
 	require.Equal(t, layout.Realized, stateOf(b, id))

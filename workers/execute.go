@@ -85,7 +85,9 @@ func (w *Worker) runJob(j *job) {
 
 func (w *Worker) leaveSlot(j *job) {
 	j.cancel(nil)
-	w.slots.giveBack(j, w.cluster.Now().Sub(j.started))
+	took := w.cluster.Now().Sub(j.started)
+	j.awaitEnd()
+	w.slots.giveBack(j, took)
 }
 
 // execute runs a job and says how it ended. It never panics.

@@ -24,6 +24,7 @@ type endings struct {
 	ended    []fdbmodel.Completion
 	inFlight int
 	closed   bool
+	suspects map[*fdbmodel.ClaimedFuture]chan struct{} // whose starts are recorded; closed when they are no more
 	news     *sync.Cond
 	landed   chan struct{} // a transaction ended
 }
@@ -145,6 +146,7 @@ func (l *life) finishLoop(ctx context.Context) error {
 func (l *life) finish(ctx context.Context, batch []fdbmodel.Completion) ([]fdbmodel.Completion, error) {
 	outcomes, err := l.reg.End(ctx, batch)
 	l.tally(batch[:len(outcomes)], outcomes)
+	l.endings.forget(batch[:len(outcomes)])
 	batch = batch[len(outcomes):]
 	switch {
 	case err == nil:
@@ -153,6 +155,7 @@ func (l *life) finish(ctx context.Context, batch []fdbmodel.Completion) ([]fdbmo
 		return batch, err
 	case len(batch) == 1:
 		l.worker.options.Logger.Error("the outcome of a future can't be written", "future", batch[0].Future.ID, "error", err)
+		l.endings.forget(batch)
 		return nil, nil
 	}
 	half := len(batch) / 2

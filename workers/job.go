@@ -179,6 +179,7 @@ func (j *job) settle(c fdbmodel.Completion) bool {
 func (j *job) drop() bool {
 	first := j.settled.CompareAndSwap(false, true)
 	j.life.progress.take(j)
+	j.life.endings.forget([]fdbmodel.Completion{{Future: &j.future}})
 	return first
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -57,8 +58,19 @@ func bedOn(t testing.TB, db kv.Database, config layout.Config, clk *clock.Virtua
 // virtualBed is one on a clock that the test moves.
 func virtualBed(t testing.TB) *bed { return newBed(t, layout.Config{}, clock.NewVirtual(epoch)) }
 
+// inBubble runs a test in which the clock moves only when all goroutines wait: a busy
+// machine delays the clock as it does workers. A server is outside of such a bubble.
+func inBubble(t *testing.T, test func(*testing.T)) {
+	if storetest.OnServer {
+		test(t)
+		return
+	}
+	synctest.Test(t, test)
+}
+
+// realBed is one on the machine's clock, in which no worker dies for the machine being busy.
 func realBed(t testing.TB) *bed {
-	return newBed(t, layout.Config{Heartbeat: 100 * time.Millisecond, DeadAfter: 2 * time.Second}, nil)
+	return newBed(t, layout.Config{Heartbeat: 100 * time.Millisecond, DeadAfter: time.Minute}, nil)
 }
 
 // register has a worker of one slot that nothing drives.
@@ -136,12 +148,9 @@ func (b *bed) await(what string, done func() bool) {
 	}
 }
 
-// patience is how long the clock stands still for a worker that does not beat, which
-// a test may want.
-const patience = time.Second
-
 // keepUp reports whether the workers that run have beaten within little more than a
-// heartbeat by the clock. On a busy machine they would be taken for dead.
+// heartbeat by the clock, which waits for them. On a busy machine they would be taken
+// for dead.
 func (b *bed) keepUp() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -154,7 +163,8 @@ func (b *bed) keepUp() bool {
 			return false
 		}
 	})
-	if !slices.ContainsFunc(b.runs, func(r *running) bool { return now.Sub(r.beaten) > late }) {
+	isLate := func(r *running) bool { return !r.frozen && now.Sub(r.beaten) > late }
+	if !slices.ContainsFunc(b.runs, isLate) {
 		return true
 	}
 	members, err := b.cluster.Workers(b.ctx)
@@ -164,15 +174,11 @@ func (b *bed) keepUp() bool {
 		at := slices.IndexFunc(members, func(m fdbmodel.Member) bool { return m.ID == id })
 		switch {
 		case at < 0 || !bytes.Equal(members[at].Beat, r.beat):
-			r.beaten, r.waited = now, time.Time{}
+			r.beaten = now
 			if at >= 0 {
 				r.beat = members[at].Beat
 			}
-		case now.Sub(r.beaten) <= late:
-		case r.waited.IsZero():
-			r.waited = time.Now()
-			return false
-		case time.Since(r.waited) < patience:
+		case isLate(r):
 			return false
 		}
 	}
@@ -227,7 +233,7 @@ type running struct {
 
 	beat   []byte    // the last heartbeat that was seen
 	beaten time.Time // when it was, by the virtual clock
-	waited time.Time // since when the clock stands still for it
+	frozen bool      // so that the clock does not wait for it
 }
 
 func (b *bed) start(o Options, functions map[string]Function) *running {
@@ -256,6 +262,22 @@ func (b *bed) start(o Options, functions map[string]Function) *running {
 		b.mu.Unlock()
 	}
 	return r
+}
+
+// freeze has a worker touch the store no more, as if its process were paused.
+func (r *running) freeze() {
+	r.bed.mu.Lock()
+	defer r.bed.mu.Unlock()
+	r.frozen = true
+	r.gate.shut()
+}
+
+// thaw has it go on.
+func (r *running) thaw() {
+	r.bed.mu.Lock()
+	defer r.bed.mu.Unlock()
+	r.frozen, r.beaten = false, r.bed.clock.Now()
+	r.gate.release()
 }
 
 // end stops the worker and waits for it.

@@ -64,12 +64,55 @@ func (s *slots) endApart(j *job) {
 	s.feed()
 }
 
+// watch has those that await the end of a suspect wait until it is written.
+func (e *endings) watch(f *fdbmodel.ClaimedFuture) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.suspects == nil {
+		e.suspects = map[*fdbmodel.ClaimedFuture]chan struct{}{}
+	}
+	e.suspects[f] = make(chan struct{})
+}
+
+// forget ends the waits for the ends of suspects that are written, or that nobody will write.
+func (e *endings) forget(batch []fdbmodel.Completion) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.suspects) == 0 {
+		return
+	}
+	for i := range batch {
+		if written, found := e.suspects[batch[i].Future]; found {
+			close(written)
+			delete(e.suspects, batch[i].Future)
+		}
+	}
+}
+
+// awaitEnd waits until the end of a suspect that has returned is written: until then the death
+// of the worker would count as its crash, whatever else was the cause. It returns at once for
+// others, and when the membership ends.
+func (j *job) awaitEnd() {
+	e := j.life.endings
+	e.mu.Lock()
+	written := e.suspects[&j.future]
+	e.mu.Unlock()
+	if written == nil || j.life.worker.manual() { // the next step writes it
+		return
+	}
+	select {
+	case <-written:
+	case <-j.life.store.Done():
+	}
+}
+
 // recordBegin records that a suspect is about to run, and reports whether it may.
 func (w *Worker) recordBegin(j *job) bool {
 	f := &j.future
 	if f.Attempts.Suspicion() == 0 {
 		return true
 	}
+	j.life.endings.watch(f)
 	err := w.gate.pass(j.life.store)
 	if err == nil {
 		err = j.life.reg.Begin(j.life.store, f)

@@ -6,11 +6,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/seam"
@@ -91,62 +93,106 @@ func TestNothingIsChargedThatNeverStarted(t *testing.T) {
 // others that run beside it in threads of their own.
 func TestPoisonFailsAlone(t *testing.T) {
 	t.Parallel()
-	b := virtualBed(t)
-	const slots = 16
-	var mu sync.Mutex
-	var present *running
-	var deaths atomic.Int64
-	kill := make(chan struct{}, 100)
-	functions := map[string]Function{
-		"innocent": func(ctx context.Context, _ []byte) ([]byte, error) {
-			// It takes a while, so that others run beside it.
-			return nil, clock.Wait(ctx, b.clock, b.clock.Now().Add(100*time.Millisecond))
-		},
-		"poison": func(ctx context.Context, _ []byte) ([]byte, error) {
+	inBubble(t, func(t *testing.T) {
+		b := virtualBed(t)
+		const slots = 16
+		var mu sync.Mutex
+		var present *running
+		var deaths atomic.Int64
+		kill := make(chan struct{}, 100)
+		functions := map[string]Function{
+			"innocent": func(ctx context.Context, _ []byte) ([]byte, error) {
+				// It takes a while, so that others run beside it.
+				return nil, clock.Wait(ctx, b.clock, b.clock.Now().Add(100*time.Millisecond))
+			},
+			"poison": func(ctx context.Context, _ []byte) ([]byte, error) {
+				mu.Lock()
+				w := present
+				mu.Unlock()
+				w.crash()
+				deaths.Add(1)
+				kill <- struct{}{}
+				<-ctx.Done()
+				return nil, nil
+			},
+		}
+		start := func() {
 			mu.Lock()
-			w := present
-			mu.Unlock()
-			w.crash()
-			deaths.Add(1)
-			kill <- struct{}{}
-			<-ctx.Done()
-			return nil, nil
-		},
-	}
-	start := func() {
-		mu.Lock()
-		defer mu.Unlock()
-		present = b.start(Options{Slots: slots, Address: "10.0.0.1:1"}, functions)
-	}
-	subs := make([]fdbmodel.Submission, 60)
-	for i := range subs {
-		subs[i] = b.describe("go:innocent")
-	}
-	const poison = 7
-	subs[poison] = b.describe("go:poison")
-	ids := b.submit(subs...)
-	start()
-	b.await("the end of all", func() bool {
-		select {
-		case <-kill:
-			<-present.done
-			start()
-		default:
+			defer mu.Unlock()
+			present = b.start(Options{Slots: slots, Address: "10.0.0.1:1"}, functions)
 		}
-		counts := b.counts()
-		return counts[layout.Realized]+counts[layout.Failed] == int64(len(ids))
+		subs := make([]fdbmodel.Submission, 60)
+		for i := range subs {
+			subs[i] = b.describe("go:innocent")
+		}
+		const poison = 7
+		subs[poison] = b.describe("go:poison")
+		ids := b.submit(subs...)
+		start()
+		b.await("the end of all", func() bool {
+			select {
+			case <-kill:
+				<-present.done
+				start()
+			default:
+			}
+			counts := b.counts()
+			return counts[layout.Realized]+counts[layout.Failed] == int64(len(ids))
+		})
+		require.EqualValues(t, 1+fdbmodel.MaxCrashes, deaths.Load())
+		for i, id := range ids {
+			row := b.row(id)
+			if i == poison {
+				require.Equal(t, layout.KindLost, row.Exception.Kind)
+				require.Equal(t, fdbmodel.MaxCrashes, row.Attempts.Crashes)
+				continue
+			}
+			require.Equal(t, layout.Realized, row.State(), "%+v", row)
+			require.Less(t, row.Attempts.Crashes, fdbmodel.MaxCrashes)
+		}
 	})
-	require.EqualValues(t, 1+fdbmodel.MaxCrashes, deaths.Load())
-	for i, id := range ids {
-		row := b.row(id)
-		if i == poison {
-			require.Equal(t, layout.KindLost, row.Exception.Kind)
-			require.Equal(t, fdbmodel.MaxCrashes, row.Attempts.Crashes)
-			continue
-		}
-		require.Equal(t, layout.Realized, row.State(), "%+v", row)
-		require.Less(t, row.Attempts.Crashes, fdbmodel.MaxCrashes)
+}
+
+// unfinished is a store in which no future ends until it is let.
+type unfinished struct {
+	kv.Database
+	let chan struct{}
+}
+
+func (u *unfinished) Begin(o kv.Options) kv.Tx {
+	if o.Tag == "futura-finish" {
+		<-u.let
 	}
+	return u.Database.Begin(o)
+}
+
+// TestASuspectIsApartUntilItsEndIsWritten has the store be slow to end a suspect: if another
+// function killed the process meanwhile, the suspect would be charged.
+func TestASuspectIsApartUntilItsEndIsWritten(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T) {
+		store := &unfinished{Database: storetest.New(t), let: make(chan struct{})}
+		b := bedOn(t, store, layout.Config{}, clock.NewVirtual(epoch))
+		apart, other := newBlocker(false), newBlocker(false)
+		id := b.one("go:suspect", later)
+		b.suspect(id, apartFrom)
+		w := b.start(Options{Slots: 4}, map[string]Function{"suspect": apart.run, "other": other.run})
+		require.NoError(t, b.cluster.Retry(b.ctx, id))
+		b.begins(apart)
+		next := b.one("go:other")
+		close(apart.end)
+		if !storetest.OnServer {
+			synctest.Wait()
+		}
+		require.Empty(t, other.began)
+		require.Equal(t, 1, w.Stats().Running)
+		close(store.let)
+		b.begins(other)
+		require.Equal(t, layout.Realized, stateOf(b, id))
+		close(other.end)
+		b.awaitOver(next)
+		b.wantSlots(w)
+	})
 }
 
 // suspect gives a future some deaths of workers.
@@ -238,10 +284,10 @@ func TestAPausedWorkerGivesTheLifeBack(t *testing.T) {
 		info := b.begins(work)
 		at := slices.IndexFunc(pair, func(w *running) bool { return w.ID() == info.Worker })
 		require.GreaterOrEqual(t, at, 0)
-		pair[at].gate.shut()
+		pair[at].freeze()
 		b.await("the death", func() bool { _, dead := b.row(id).Attempts.Deaths.Of(info.Worker); return dead })
 		require.Equal(t, 1, b.row(id).Attempts.Crashes)
-		pair[at].gate.release()
+		pair[at].thaw()
 		b.await("the return", func() bool { _, dead := b.row(id).Attempts.Deaths.Of(info.Worker); return !dead })
 		require.Zero(t, b.row(id).Attempts.Crashes)
 	}
