@@ -17,10 +17,19 @@ import (
 // batchMade answers a request for a batch.
 type batchMade struct {
 	RequestID string `json:"request_id" format:"uuid" doc:"The batch's id"`
+
+	Chunks  map[string]chunkBody `json:"chunks,omitempty" doc:"With answer=chunks"`
+	Strands map[string]chunkBody `json:"strands,omitempty" doc:"With answer=strands"`
+	Code    string               `json:"code,omitempty" doc:"With either: the state of the batch, 202 if it is not over"`
+	Message string               `json:"message,omitempty" doc:"With either"`
 }
 
 // submitBatch makes a batch.
 func (s *server) submitBatch(w http.ResponseWriter, r *http.Request) error {
+	answer, wait, err := s.answerOf(r)
+	if err != nil {
+		return err
+	}
 	request, err := readBatch(r)
 	if err != nil {
 		return err
@@ -30,7 +39,11 @@ func (s *server) submitBatch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return stack.WriteJSON(w, http.StatusOK, batchMade{b.ID})
+	if answer != AnswerID {
+		request.Arguments = nil
+		return s.answerWithResults(w, r, b.ID, answer, wait)
+	}
+	return stack.WriteJSON(w, http.StatusOK, batchMade{RequestID: b.ID})
 }
 
 func readBatch(r *http.Request) (batch.Request, error) {
@@ -88,6 +101,15 @@ func (s *server) batchResult(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	answer, _, err := s.answerOf(r)
+	if err != nil {
+		return err
+	}
+	return s.writeResults(w, r, id, answer)
+}
+
+// writeResults answers with the available results of a batch.
+func (s *server) writeResults(w http.ResponseWriter, r *http.Request, id string, answer Answer) error {
 	b, p, err := s.look(r.Context(), id)
 	if err != nil {
 		return err
@@ -101,7 +123,7 @@ func (s *server) batchResult(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(o.status)
 	out := bufio.NewWriterSize(w, 64<<10)
-	if err := spool.writeChunks(out); err != nil {
+	if err := spool.writeChunks(out, answer.strands()); err != nil {
 		return stack.ErrCut
 	}
 	tail, err := json.Marshal(chunksBody{Code: o.code, Message: o.message, RequestID: b.ID})

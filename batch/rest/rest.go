@@ -57,6 +57,9 @@ type Options struct {
 	// link-local addresses. Defaults to false: a client that may install could
 	// otherwise make this server read addresses that only the server can reach.
 	PrivateSources bool
+	// BatchAnswer is how requests for batches are answered that don't say it.
+	// Defaults to AnswerID.
+	BatchAnswer Answer
 	// RollCallWait is how long a single execution waits for as many workers as it asks
 	// for. Defaults to the constant of this name.
 	RollCallWait time.Duration

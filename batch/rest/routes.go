@@ -40,18 +40,22 @@ func legacy(rt stack.Route, most int64) stack.Route {
 func (s *server) registerLegacy() {
 	repeat := parameter("header", "Idempotency-Key", "string",
 		"The same key with the same content is the same request; at most 1,024 bytes")
+	answers := parameter("query", "answer", "string", "id answers at once; chunks, or strands as older nodes call them, "+
+		"wait for the end and answer with the results. Default: the server's")
 	s.Handle(legacy(stack.Route{
 		Permission: stack.Submit, Handle: s.submitBatch, In: batchRequest{}, Out: batchMade{},
 		Operation: operation(http.MethodPost, functionsPath+"/execute/batch", "b7s", "submit-batch",
 			"Run a function on many lists of arguments",
-			"Answers once the batch is durable, before anything runs. Up to 64 MiB and 1,000,000 lists.", repeat),
+			"Answers once the batch is durable, before anything runs, or with answer=chunks with its results. Up to 64 MiB "+
+				"and 1,000,000 lists.", repeat, answers,
+			parameter("query", "wait", "string", "With answer=chunks or strands: the longest wait. Default and most 1m")),
 	}, MaxBody))
 	s.Handle(legacy(stack.Route{
 		Permission: stack.Read, Handle: s.batchResult, In: idBody{}, Out: chunksBody{},
 		Operation: operation(http.MethodPost, functionsPath+"/execute/batch/result", "b7s", "batch-result",
 			"Get the results of a batch by chunk",
 			"All results so far. Items of a chunk that run the same have the keys MD5, MD5#2 and so on. "+
-				"Code and message describe the state of the batch."),
+				"Code and message describe the state of the batch.", answers),
 	}, smallBody))
 	s.Handle(legacy(stack.Route{
 		Permission: stack.Submit, Handle: s.execute, In: executeRequest{}, Out: executeAnswer{},

@@ -97,14 +97,18 @@ func (s *spool) copy(to io.Writer, r spooledResult) error {
 
 // writeChunks writes the beginning of a chunksBody, up to and with its chunks. A
 // result whose id is taken in its chunk gets "#2" behind it, and so on.
-func (s *spool) writeChunks(w io.Writer) error {
+func (s *spool) writeChunks(w io.Writer, strands bool) error {
 	if s.out != nil {
 		if err := s.out.Flush(); err != nil {
 			return err
 		}
 	}
 	out := &jsonWriter{w: w}
-	out.text(`{"chunks":{`)
+	if strands {
+		out.text(`{"strands":{`)
+	} else {
+		out.text(`{"chunks":{`)
+	}
 	ids := make([]string, 0, len(s.chunks))
 	for id := range s.chunks {
 		ids = append(ids, id)

@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/batch/head"
 	"github.com/futura-run/futura/batch/memstore"
 	"github.com/futura-run/futura/batch/mongostore"
+	"github.com/futura-run/futura/batch/rest"
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/futures"
 )
@@ -35,6 +36,7 @@ type batchStoreFlags struct {
 	workers        time.Duration
 	attempts       uint64
 	privateSources bool
+	answer         string
 }
 
 func (f *batchStoreFlags) add(flags *pflag.FlagSet, patience time.Duration) {
@@ -47,12 +49,17 @@ func (f *batchStoreFlags) add(flags *pflag.FlagSet, patience time.Duration) {
 	flags.DurationVar(&f.workers, "batch-worker-wait", patience,
 		"how long a batch waits for the workers it asks for, before it starts with fewer")
 	flags.Uint64Var(&f.attempts, "batch-max-attempts", batch.DefaultMaxAttempts, "how often an item is tried at most")
+	flags.StringVar(&f.answer, "batch-answer", string(rest.AnswerID),
+		"how requests for batches are answered: id at once, or chunks or strands once it is over")
 	flags.BoolVar(&f.privateSources, "install-private", false,
 		"install functions from private and loopback addresses too")
 }
 
 // open opens the store of batches.
 func (f *batchStoreFlags) open(ctx context.Context, cluster *fdbmodel.Cluster, log *slog.Logger) (batch.Store, error) {
+	if _, err := rest.ParseAnswer(f.answer); err != nil {
+		return nil, usageError{fmt.Errorf("--batch-answer: %w", err)}
+	}
 	kind := f.kind
 	switch {
 	case kind == "" && f.server != "":

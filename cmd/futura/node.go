@@ -128,11 +128,11 @@ type httpServer struct {
 // serve answers HTTP requests. An error that ends it comes from served.
 func (n *node) serve(listener net.Listener, w *running) (*httpServer, <-chan error) {
 	waiting, stopping := context.WithCancel(context.Background())
-	options := rest.Options{Client: n.client, PrivateSources: n.batches.privateSources, Stack: stack.Options{
+	options := rest.Options{Client: n.client, BatchAnswer: rest.Answer(n.batches.answer), Stack: stack.Options{
 		Tokens: n.tokens, Hosts: hostsOf(listener.Addr()), Collectors: n.collectors(w), Stopping: waiting.Done(),
 		Version: version, Logger: n.log, AccessLog: n.accessLog,
 	}}
-	options.CheckModule = n.checker.check
+	options.PrivateSources, options.CheckModule = n.batches.privateSources, n.checker.check
 	if w != nil {
 		options.CheckModule = w.executor.Check
 	}
