@@ -362,7 +362,8 @@ func TestAHelloThatIsRefusedIsSaidAgain(t *testing.T) {
 	o := options(n)
 	o.Name, o.Version, o.Labels, o.Modules = "edge", "1.2.3", map[string]string{"zone": "a"}, echoRunner{}
 	w := run(t, o)
-	h.await("two hellos", func() bool { return len(h.hellos) == 2 })
+	w.awaitHead()
+	require.Len(t, h.hellos, 2)
 	m := h.hellos[1]
 	require.Equal(t, "edge", m.Name)
 	require.Equal(t, "1.2.3", m.Version)
