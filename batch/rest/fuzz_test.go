@@ -84,35 +84,6 @@ func FuzzPackedBodies(f *testing.F) {
 
 func problemOf(err error) *stack.Problem { return stack.ProblemOf(errorCodes(), err) }
 
-func FuzzManifest(f *testing.F) {
-	f.Add(`{"runtime":{"url":"/fn.tar.gz","checksum":"` + strings.Repeat("ab", 32) + `"}}`)
-	f.Add(`{"deployment":{"uri":"http://a/b","checksum":""}}`)
-	at := &url.URL{Scheme: "http", Host: "a", Path: "/m/manifest.json"}
-	f.Fuzz(func(t *testing.T, content string) {
-		where, sum, err := parseManifest(at, []byte(content))
-		if err == nil {
-			require.Len(t, sum, 32)
-			require.NotNil(t, where)
-		} else {
-			require.Equal(t, http.StatusBadGateway, problemOf(err).Status)
-		}
-	})
-}
-
-func FuzzArchive(f *testing.F) {
-	f.Add([]byte("\x1f\x8b"))
-	f.Add([]byte{})
-	f.Fuzz(func(t *testing.T, content []byte) {
-		err := unpack(t.Context(), content, func(m module) error {
-			require.False(t, strings.HasPrefix(m.method, "/") || strings.HasPrefix(m.method, ".."))
-			return nil
-		})
-		if err != nil {
-			require.Equal(t, http.StatusUnprocessableEntity, problemOf(err).Status)
-		}
-	})
-}
-
 func FuzzInstallRequest(f *testing.F) {
 	f.Add([]byte(`{"uri":"http://a/manifest.json","cid":"x","topic":""}`))
 	f.Fuzz(func(t *testing.T, body []byte) {

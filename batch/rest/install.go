@@ -5,12 +5,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 
 	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/batch/source"
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/futures/httpapi"
 	"github.com/futura-run/futura/futures/httpapi/stack"
@@ -50,7 +52,7 @@ func (s *server) install(w http.ResponseWriter, r *http.Request) error {
 	if err := s.needsCluster(); err != nil {
 		return err
 	}
-	content, err := stack.Body(r, maxArchive)
+	content, err := stack.Body(r, source.MaxArchive)
 	if err != nil {
 		return err
 	}
@@ -64,7 +66,7 @@ func (s *server) install(w http.ResponseWriter, r *http.Request) error {
 	}
 	answer := &installed{Code: "200", FunctionID: id, Methods: []installedMethod{}}
 	switch {
-	case bytes.HasPrefix(body, wasmMagic):
+	case source.IsModule(body):
 		err = s.installModule(r.Context(), answer, method, body)
 	case bytes.HasPrefix(body, []byte{0x1f, 0x8b}):
 		err = s.installArchive(r.Context(), answer, body)
@@ -86,10 +88,10 @@ func (s *server) installModule(ctx context.Context, to *installed, method string
 		}
 		to.FunctionID = cid
 	}
-	if err := s.check(ctx, module{method, code}); err != nil {
+	if err := s.check(ctx, source.Module{Method: method, Code: code}); err != nil {
 		return err
 	}
-	return s.store(ctx, to, module{method, code})
+	return s.store(ctx, to, source.Module{Method: method, Code: code})
 }
 
 // installArchive stores the modules of an archive. Its id is its SHA-256 unless
@@ -101,18 +103,18 @@ func (s *server) installArchive(ctx context.Context, to *installed, archive []by
 	}
 	// The archive is read to its end, and each module checked, before any counts.
 	checked := map[[sha256.Size]byte]bool{}
-	err := unpack(ctx, archive, func(m module) error {
-		sum := sha256.Sum256(m.code)
+	err := source.Unpack(ctx, meter{}, archive, func(m source.Module) error {
+		sum := sha256.Sum256(m.Code)
 		if checked[sum] {
 			return nil
 		}
 		checked[sum] = true
 		return s.check(ctx, m)
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		err = source.Unpack(ctx, meter{}, archive, func(m source.Module) error { return s.store(ctx, to, m) })
 	}
-	return unpack(ctx, archive, func(m module) error { return s.store(ctx, to, m) })
+	return sourceProblem(err)
 }
 
 func (s *server) installManifest(ctx context.Context, to *installed, body []byte) error {
@@ -136,28 +138,53 @@ func (s *server) installManifest(ctx context.Context, to *installed, body []byte
 		sum := sha256.Sum256([]byte(uri))
 		to.FunctionID = hex.EncodeToString(sum[:])
 	}
-	archive, err := s.fetchArchive(ctx, uri, request.CID)
+	archive, err := s.sources.Archive(ctx, uri, request.CID)
 	if err != nil {
-		return err
+		return sourceProblem(err)
 	}
 	return s.installArchive(ctx, to, archive)
 }
 
 // check returns a problem for a module that can't run.
-func (s *server) check(ctx context.Context, m module) error {
+func (s *server) check(ctx context.Context, m source.Module) error {
 	stack.Yield(ctx)
-	return httpapi.CheckModule(ctx, s.options.CheckModule, m.code)
+	return httpapi.CheckModule(ctx, s.options.CheckModule, m.Code)
 }
 
 // store stores a module.
-func (s *server) store(ctx context.Context, to *installed, m module) error {
+func (s *server) store(ctx context.Context, to *installed, m source.Module) error {
 	stack.Yield(ctx)
-	stored, err := s.options.Client.Cluster().PutModule(ctx, m.code, batch.FunctionAlias(to.FunctionID, m.method))
+	stored, err := s.options.Client.Cluster().PutModule(ctx, m.Code, batch.FunctionAlias(to.FunctionID, m.Method))
 	if err != nil {
 		return err
 	}
 	to.Methods = append(to.Methods, installedMethod{
-		Method: m.method, CID: stored.CID, Function: "wasm:" + stored.CID, Size: stored.Size,
+		Method: m.Method, CID: stored.CID, Function: "wasm:" + stored.CID, Size: stored.Size,
 	})
 	return nil
+}
+
+// meter counts installations as part of the requests that ask for them.
+type meter struct{}
+
+func (meter) Reserve(ctx context.Context, n int64) error { return stack.Reserve(ctx, n) }
+func (meter) Return(ctx context.Context, n int64)        { stack.Return(ctx, n) }
+func (meter) Work(ctx context.Context, n int64) error    { return stack.Work(ctx, n) }
+
+// sourceProblem says why a function is not fetched, or not unpacked.
+func sourceProblem(err error) error {
+	switch {
+	case errors.Is(err, source.ErrURL):
+		return stack.BadRequest("uri: %v", err)
+	case errors.Is(err, source.ErrPrivate):
+		return stack.NewProblem(http.StatusForbidden, "private_source", nil, "%s", err)
+	case errors.Is(err, source.ErrPlain):
+		return stack.NewProblem(http.StatusForbidden, "insecure_source", nil, "%s", err)
+	case errors.Is(err, source.ErrSource):
+		return stack.NewProblem(http.StatusBadGateway, "bad_source", nil, "%s", err)
+	case errors.Is(err, source.ErrArchive):
+		return stack.NewProblem(http.StatusUnprocessableEntity, "bad_archive", nil, "%s", err)
+	default:
+		return err
+	}
 }

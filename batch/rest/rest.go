@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/batch/source"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 	"github.com/futura-run/futura/futures/httpapi/stack"
@@ -70,7 +71,7 @@ type server struct {
 	*stack.Stack
 	head    Head
 	options Options
-	sources *http.Client
+	sources *source.Client
 }
 
 // Handler returns a handler for a head's batches. It serves the paths below
@@ -83,7 +84,8 @@ func New(head Head, o Options) *stack.Stack {
 	o.Stack.Title, o.Stack.Errors = "Futura", errorCodes()
 	o.Stack.Description = "Batches of one function on many lists of arguments, as the head of b7s runs them, " +
 		"and durable futures."
-	s := &server{head: head, options: o, sources: sourceClient(o.PrivateSources), Stack: stack.New(o.Stack)}
+	sources := source.NewClient(source.Options{Private: o.PrivateSources, Meter: meter{}})
+	s := &server{head: head, options: o, sources: sources, Stack: stack.New(o.Stack)}
 	s.registerLegacy()
 	s.registerBatches()
 	if o.Client != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/uuid"
 
+	"github.com/futura-run/futura/batch/source"
 	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
@@ -75,7 +76,7 @@ func (s *server) registerLegacy() {
 				"archive (.tar.gz) itself, of at most 64 MiB.",
 			parameter("query", "function_id", "string", "With a module or archive: the function's id"),
 			parameter("query", "method", "string", "With a module: the method's name, such as echo.wasm")),
-	}, maxArchive))
+	}, source.MaxArchive))
 	s.Handle(legacy(stack.Route{
 		Permission: stack.Public, Handle: s.health, Out: healthView{},
 		Operation: operation(http.MethodGet, healthPath, "health", "health", "Check that the stores answer", ""),

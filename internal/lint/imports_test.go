@@ -145,9 +145,10 @@ func importTable() map[string]imports {
 			ours:   append(slices.Clone(application), "batch", "batch/futurestore", "internal/seam"),
 			others: []string{uuid, prometheus},
 		},
+		"batch/source": {ours: []string{"fdbmodel"}},
 		"batch/rest": {
-			ours: append(slices.Clone(application), "batch", "batch/futurestore", "batch/head", "futures/httpapi",
-				"futures/httpapi/stack"),
+			ours: append(slices.Clone(application), "batch", "batch/futurestore", "batch/head", "batch/source",
+				"futures/httpapi", "futures/httpapi/stack"),
 			others: []string{huma, uuid, prometheus},
 		},
 		"protocol": {ours: []string{"batch"}},

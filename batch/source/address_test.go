@@ -1,4 +1,4 @@
-package rest
+package source
 
 import (
 	"math/rand/v2"

@@ -1,10 +1,11 @@
-package rest
+package source
 
 import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,43 +18,49 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
-// Limits of what is fetched to install a function.
+// MaxArchive is the largest archive of a function, in bytes.
+const MaxArchive = 64 << 20
+
+// Other limits of what is fetched to install a function.
 const (
 	maxManifest  = 1 << 20
-	maxArchive   = 64 << 20
 	maxRedirects = 5
 	fetchTime    = 60 * time.Second
 	dialTime     = 10 * time.Second
 )
 
-// errPlain is returned for a source that anyone on the way could change, together
-// with its checksum.
-var errPlain = errors.New("plain HTTP, where others could change the function and its checksum: use https; only a " +
-	"head with --install-private installs without")
+// Options of a Client.
+type Options struct {
+	// Private allows private addresses, and HTTP without TLS. Defaults to false.
+	Private bool
+	// Meter accounts for what is fetched. Defaults to none.
+	Meter Meter
+}
 
-// errPrivate is returned for an address from which functions must not be
-// fetched.
-var errPrivate = errors.New("a private, loopback or link-local address: only a head with --install-private " +
-	"installs from those")
+// Client fetches functions over HTTP. It looks at the address that it connects to, so
+// that no name and no redirect leads elsewhere, and uses no proxy. Its methods may be
+// called from many goroutines.
+type Client struct {
+	options Options
+	http    *http.Client
+}
 
-// sourceClient returns a client for the sources of functions. It looks at the
-// address that is connected to, so that no name and no redirect leads elsewhere,
-// and uses no proxy.
-func sourceClient(private bool) *http.Client {
+// NewClient returns a client.
+func NewClient(o Options) *Client {
+	o.Meter = orNone(o.Meter)
 	dialer := &net.Dialer{Timeout: dialTime}
-	if !private {
+	if !o.Private {
 		dialer.Control = func(_, address string, _ syscall.RawConn) error {
 			host, err := netip.ParseAddrPort(address)
 			if err != nil || !isPublic(host.Addr()) {
-				return fmt.Errorf("%s: %w", address, errPrivate)
+				return fmt.Errorf("%s: %w", address, ErrPrivate)
 			}
 			return nil
 		}
 	}
-	return &http.Client{
+	return &Client{options: o, http: &http.Client{
 		Timeout: fetchTime,
 		Transport: &http.Transport{
 			DialContext: dialer.DialContext, DisableKeepAlives: true, TLSHandshakeTimeout: dialTime,
@@ -64,9 +71,9 @@ func sourceClient(private bool) *http.Client {
 			if len(via) > maxRedirects {
 				return fmt.Errorf("more than %d redirects", maxRedirects)
 			}
-			return checkURL(r.URL, private)
+			return checkURL(r.URL, o.Private)
 		},
-	}
+	}}
 }
 
 // publicV6 is what the internet uses of IPv6. Outside of it are addresses that
@@ -136,56 +143,53 @@ func checkURL(u *url.URL, plain bool) error {
 	case u.Hostname() == "":
 		return fmt.Errorf("%.100q has no host", u.Redacted())
 	case u.Scheme == "http" && !plain:
-		return fmt.Errorf("%.100q: %w", u.Redacted(), errPlain)
+		return fmt.Errorf("%.100q: %w", u.Redacted(), ErrPlain)
 	default:
 		return nil
 	}
 }
 
 // fetch returns what is at a URL, at most limit bytes.
-func (s *server) fetch(ctx context.Context, u *url.URL, limit int64) ([]byte, error) {
-	if err := checkURL(u, s.options.PrivateSources); err != nil {
-		return nil, sourceProblem(err)
+func (c *Client) fetch(ctx context.Context, u *url.URL, limit int64) ([]byte, error) {
+	if err := checkURL(u, c.options.Private); err != nil {
+		return nil, sourceError(err)
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, sourceProblem(err)
+		return nil, sourceError(err)
 	}
 	r.Header.Set("User-Agent", "futura")
-	response, err := s.sources.Do(r)
+	response, err := c.http.Do(r)
 	if err != nil {
-		return nil, sourceProblem(err)
+		return nil, sourceError(err)
 	}
 	defer func() { _ = response.Body.Close() }() // it was read, or is of no use
 	if response.StatusCode != http.StatusOK {
-		return nil, sourceProblem(fmt.Errorf("%.200q answered %s", u.Redacted(), response.Status))
+		return nil, sourceError(fmt.Errorf("%.200q answered %s", u.Redacted(), response.Status))
 	}
 	size := response.ContentLength
 	if size < 0 || size > limit {
 		size = limit
 	}
-	if err := stack.Reserve(ctx, 2*size); err != nil { // a buffer that grows is copied
+	if err := c.options.Meter.Reserve(ctx, 2*size); err != nil { // a buffer that grows is copied
 		return nil, err
 	}
 	content, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
 	if err != nil {
-		return nil, sourceProblem(err)
+		return nil, sourceError(err)
 	}
 	if int64(len(content)) > limit {
-		return nil, sourceProblem(fmt.Errorf("%.200q has more than %d bytes", u.Redacted(), limit))
+		return nil, sourceError(fmt.Errorf("%.200q has more than %d bytes", u.Redacted(), limit))
 	}
 	return content, nil
 }
 
-// sourceProblem says that a function can't be fetched.
-func sourceProblem(err error) error {
-	if errors.Is(err, errPrivate) {
-		return stack.NewProblem(http.StatusForbidden, "private_source", nil, "%s", err)
+// sourceError says that a function can't be fetched.
+func sourceError(err error) error {
+	if errors.Is(err, ErrPrivate) || errors.Is(err, ErrPlain) {
+		return err
 	}
-	if errors.Is(err, errPlain) {
-		return stack.NewProblem(http.StatusForbidden, "insecure_source", nil, "%s", err)
-	}
-	return stack.NewProblem(http.StatusBadGateway, "bad_source", nil, "the function can't be fetched: %s", err)
+	return fmt.Errorf("%w: %w", ErrSource, err)
 }
 
 // manifest says where a function's archive is.
@@ -204,23 +208,23 @@ type manifest struct {
 // taken from that of the manifest.
 func parseManifest(at *url.URL, content []byte) (*url.URL, []byte, error) {
 	var m manifest
-	if err := stack.Unmarshal(content, &m); err != nil {
-		return nil, nil, sourceProblem(fmt.Errorf("the manifest is not valid JSON: %w", err))
+	if err := json.Unmarshal(content, &m); err != nil {
+		return nil, nil, sourceError(fmt.Errorf("the manifest is not valid JSON: %w", err))
 	}
 	where, checksum := m.Runtime.URL, m.Runtime.Checksum
 	if where == "" {
 		where, checksum = m.Deployment.URI, m.Deployment.Checksum
 	}
 	if where == "" {
-		return nil, nil, sourceProblem(errors.New("the manifest has neither runtime.url nor deployment.uri"))
+		return nil, nil, sourceError(errors.New("the manifest has neither runtime.url nor deployment.uri"))
 	}
 	archive, err := at.Parse(where)
 	if err != nil {
-		return nil, nil, sourceProblem(fmt.Errorf("the manifest's url: %w", err))
+		return nil, nil, sourceError(fmt.Errorf("the manifest's url: %w", err))
 	}
 	sum, err := hex.DecodeString(strings.TrimSpace(checksum))
 	if err != nil || len(sum) != sha256.Size {
-		return nil, nil, sourceProblem(fmt.Errorf("the manifest's checksum %.80q is not a SHA-256 in hex", checksum))
+		return nil, nil, sourceError(fmt.Errorf("the manifest's checksum %.80q is not a SHA-256 in hex", checksum))
 	}
 	return archive, sum, nil
 }
@@ -238,14 +242,15 @@ func vouches(cid string, contents ...[]byte) bool {
 	return false
 }
 
-// fetchArchive follows a manifest to its archive, and checks that. A content id
-// that is a hash of bytes must be that of the manifest or of the archive.
-func (s *server) fetchArchive(ctx context.Context, uri, cid string) ([]byte, error) {
+// Archive follows a manifest to its archive, and checks that. A content id
+// that is a hash of bytes must be that of the manifest or of the archive. It returns ErrURL, ErrSource,
+// ErrPrivate and ErrPlain, and the errors of the meter.
+func (c *Client) Archive(ctx context.Context, uri, cid string) ([]byte, error) {
 	at, err := url.Parse(uri)
 	if err != nil {
-		return nil, stack.BadRequest("uri: %v", err)
+		return nil, fmt.Errorf("%w: %w", ErrURL, err)
 	}
-	content, err := s.fetch(ctx, at, maxManifest)
+	content, err := c.fetch(ctx, at, maxManifest)
 	if err != nil {
 		return nil, err
 	}
@@ -253,16 +258,16 @@ func (s *server) fetchArchive(ctx context.Context, uri, cid string) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	archive, err := s.fetch(ctx, where, maxArchive)
+	archive, err := c.fetch(ctx, where, MaxArchive)
 	if err != nil {
 		return nil, err
 	}
 	if got := sha256.Sum256(archive); subtle.ConstantTimeCompare(got[:], want) != 1 {
-		return nil, sourceProblem(fmt.Errorf("the archive at %.200q has the SHA-256 %x, its manifest says %x",
+		return nil, sourceError(fmt.Errorf("the archive at %.200q has the SHA-256 %x, its manifest says %x",
 			where.Redacted(), got, want))
 	}
 	if strings.HasPrefix(cid, rawCID) && !vouches(cid, content, archive) {
-		return nil, sourceProblem(fmt.Errorf("cid %.100q is the content id neither of the manifest nor of the archive", cid))
+		return nil, sourceError(fmt.Errorf("cid %.100q is the content id neither of the manifest nor of the archive", cid))
 	}
 	return archive, nil
 }

@@ -1,4 +1,4 @@
-package rest
+package source
 
 import (
 	"archive/tar"
@@ -8,12 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"path"
 	"strings"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/futures/httpapi/stack"
 )
 
 // Limits of an archive's content.
@@ -23,19 +21,25 @@ const (
 	maxModules  = 64
 )
 
-// wasmMagic is how a module begins.
-var wasmMagic = []byte("\x00asm")
-
-// module is a file of an archive that can be run.
-type module struct {
-	method string
-	code   []byte
+// Module is a file of an archive that can be run.
+type Module struct {
+	// Method is its path in the archive.
+	Method string
+	Code   []byte
 }
 
-// unpack calls fn with each module of a tar.gz, in its order. The archive holds
-// files and directories, below its top; other files than modules are passed
-// over.
-func unpack(ctx context.Context, archive []byte, fn func(module) error) error {
+// magic is how a module begins.
+const magic = "\x00asm"
+
+// IsModule reports whether some bytes begin as a module does.
+func IsModule(content []byte) bool { return bytes.HasPrefix(content, []byte(magic)) }
+
+// Unpack calls fn with each module of a tar.gz, in its order. The archive holds
+// at most 1,000 files and directories, 256 MiB of them unpacked, below its top, and
+// at most 64 modules of up to fdbmodel.MaxModule each; other files than modules are
+// passed over. It returns ErrArchive for any other archive, fn's errors, and those of m.
+func Unpack(ctx context.Context, m Meter, archive []byte, fn func(Module) error) error {
+	m = orNone(m)
 	zipped, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {
 		return badArchive("it is not gzip: %v", err)
@@ -43,7 +47,7 @@ func unpack(ctx context.Context, archive []byte, fn func(module) error) error {
 	files := tar.NewReader(io.LimitReader(zipped, maxUnpacked))
 	found, left := 0, int64(maxUnpacked)
 	for n := 0; ; n++ {
-		if err := stack.Work(ctx, int64(len(archive))); err != nil { // fn may have waited
+		if err := m.Work(ctx, int64(len(archive))); err != nil { // fn may have waited
 			return err
 		}
 		header, err := files.Next()
@@ -51,7 +55,7 @@ func unpack(ctx context.Context, archive []byte, fn func(module) error) error {
 			break
 		}
 		if err != nil {
-			return unpackProblem(err)
+			return archiveError(err)
 		}
 		name, err := checkEntry(header)
 		if err != nil {
@@ -67,9 +71,9 @@ func unpack(ctx context.Context, archive []byte, fn func(module) error) error {
 		if left -= header.Size; left < 0 {
 			return badArchive("it unpacks to more than %d bytes", maxUnpacked)
 		}
-		code, err := readModule(ctx, files, header.Size)
+		code, err := readModule(ctx, m, files, header.Size)
 		if err != nil {
-			return fmt.Errorf("%.100q: %w", name, unpackProblem(err))
+			return fmt.Errorf("%.100q: %w", name, archiveError(err))
 		}
 		if code == nil {
 			continue
@@ -77,10 +81,10 @@ func unpack(ctx context.Context, archive []byte, fn func(module) error) error {
 		if found++; found > maxModules {
 			return badArchive("it has more than %d modules", maxModules)
 		}
-		if err := fn(module{name, code}); err != nil {
+		if err := fn(Module{name, code}); err != nil {
 			return fmt.Errorf("%.100q: %w", name, err)
 		}
-		stack.Return(ctx, header.Size)
+		m.Return(ctx, header.Size)
 	}
 	if found == 0 {
 		return badArchive("it has no WASM module")
@@ -109,37 +113,45 @@ func checkEntry(h *tar.Header) (string, error) {
 }
 
 // readModule returns a file if it is a module, nil for another.
-func readModule(ctx context.Context, file io.Reader, size int64) ([]byte, error) {
-	magic := make([]byte, len(wasmMagic))
-	if _, err := io.ReadFull(file, magic); err != nil {
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) && size < int64(len(magic)) {
+func readModule(ctx context.Context, m Meter, file io.Reader, size int64) ([]byte, error) {
+	begin := make([]byte, len(magic))
+	if _, err := io.ReadFull(file, begin); err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) && size < int64(len(begin)) {
 			return nil, nil
 		}
 		return nil, err
 	}
-	if !bytes.Equal(magic, wasmMagic) {
+	if !IsModule(begin) {
 		return nil, nil
 	}
 	if size > fdbmodel.MaxModule {
 		return nil, badArchive("a module of %d bytes: at most %d", size, int64(fdbmodel.MaxModule))
 	}
-	if err := stack.Reserve(ctx, size); err != nil {
-		return nil, err
+	if err := m.Reserve(ctx, size); err != nil {
+		return nil, notRead{err}
 	}
 	code := make([]byte, size)
-	_, err := io.ReadFull(file, code[copy(code, magic):])
+	_, err := io.ReadFull(file, code[copy(code, begin):])
 	return code, err
 }
 
+// notRead marks errors that say nothing about the archive.
+type notRead struct{ error }
+
+func (e notRead) Unwrap() error { return e.error }
+
 func badArchive(format string, args ...any) error {
-	return stack.NewProblem(http.StatusUnprocessableEntity, "bad_archive", nil,
-		"the archive is refused: "+format, args...)
+	return fmt.Errorf("%w: "+format, append([]any{ErrArchive}, args...)...)
 }
 
-func unpackProblem(err error) error {
-	var p *stack.Problem
-	if errors.As(err, &p) || errors.Is(err, context.Canceled) {
+func archiveError(err error) error {
+	var other notRead
+	switch {
+	case errors.As(err, &other):
+		return other.error
+	case errors.Is(err, ErrArchive), errors.Is(err, context.Canceled):
 		return err
+	default:
+		return badArchive("%v", err)
 	}
-	return badArchive("%v", err)
 }
