@@ -89,6 +89,8 @@ func addTransports(net *swarm.Swarm, key crypto.PrivKey, l Limits, resources net
 	config.MaxStreamWindowSize = largestWindow
 	config.MaxIncomingStreams = uint32(min(l.PeerStreams, math.MaxUint32))
 	config.LogOutput = io.Discard
+	// A connection on which nothing comes back is dead after this and ten seconds.
+	config.KeepAliveInterval = 15 * time.Second
 	muxers := []upgrader.StreamMuxer{{ID: yamux.ID, Muxer: &config}}
 	encrypted, err := tls.New(tls.ID, key, muxers)
 	if err != nil {
