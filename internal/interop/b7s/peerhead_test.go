@@ -74,15 +74,25 @@ func startOwnHead(t *testing.T, d dialect) *ownHead {
 	return h
 }
 
-// run runs a batch to its end.
-func (h *ownHead) run(t *testing.T, nodes int, arguments [][]string) (batch.Batch, []batch.Item) {
+// run runs a batch on some workers to its end.
+func (h *ownHead) run(t *testing.T, config batch.Config, arguments [][]string) (batch.Batch, []batch.Item) {
+	t.Helper()
+	return h.finish(t, h.begin(t, config, arguments))
+}
+
+func (h *ownHead) begin(t *testing.T, config batch.Config, arguments [][]string) batch.Batch {
 	t.Helper()
 	const attempts = 3
 	b, _, err := h.Submit(t.Context(), batch.Request{
-		Template:  batch.Template{FunctionID: h.cid, Method: mainMethod, Config: batch.Config{Nodes: nodes}},
+		Template:  batch.Template{FunctionID: h.cid, Method: mainMethod, Config: config},
 		Arguments: arguments, MaxAttempts: attempts,
 	})
 	require.NoError(t, err)
+	return b
+}
+
+func (h *ownHead) finish(t *testing.T, b batch.Batch) (batch.Batch, []batch.Item) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), answerLimit)
 	defer cancel()
 	changed, stop, ok, err := h.store.Watch(ctx, b.ID)
@@ -102,34 +112,97 @@ func (h *ownHead) run(t *testing.T, nodes int, arguments [][]string) (batch.Batc
 			require.FailNow(t, "the batch did not end", "%+v %+v %v; peers: %+v", b, progress, err, h.peers.Peers())
 		}
 	}
-	items, err := h.store.Items(ctx, b.ID, 0, len(arguments))
+	items, err := h.store.Items(ctx, b.ID, 0, b.Items)
 	require.NoError(t, err)
 	return b, items
 }
 
+// connectWorkers starts two workers of b7s: one dials the head, the other is
+// dialled.
+func (h *ownHead) connectWorkers(t *testing.T, d dialect) (dialling, dialled *node) {
+	t.Helper()
+	dialling = d.startWorker(t, "b7s worker that dials", h.host.Addrs()[0])
+	dialled = d.startWorker(t, "b7s worker that is dialled")
+	_, err := h.host.Connect(t.Context(), dialled.address)
+	require.NoError(t, err)
+	return dialling, dialled
+}
+
 // TestOwnHeadWithWorkersOfB7s has a head of the project run batches on two
-// workers of b7s: one dials it, the other is dialled.
+// workers of b7s.
 func TestOwnHeadWithWorkersOfB7s(t *testing.T) {
 	for _, d := range dialects() {
 		t.Run(d.branch, func(t *testing.T) {
 			d.program(t)
 			h := startOwnHead(t, d)
-			d.startWorker(t, "b7s worker that dials", h.host.Addrs()[0])
-			dialled := d.startWorker(t, "b7s worker that is dialled")
-			_, err := h.host.Connect(t.Context(), dialled.address)
-			require.NoError(t, err)
+			h.connectWorkers(t, d)
 			for _, count := range []int{100, 1000} {
 				for name, w := range map[string]*work{"some failing": newWork(t, count), "all done": newCleanWork(t, count)} {
 					begun := time.Now()
-					b, items := h.run(t, 2, w.arguments)
+					b, items := h.run(t, batch.Config{Nodes: 2}, w.arguments)
 					took := time.Since(begun).Round(time.Millisecond)
 					w.check(t, b, items)
 					w.checkShared(t, h, b)
 					t.Logf("own head, workers of b7s %s: %d items, %s, in %s", d.branch, count, name, took)
 				}
 			}
+			h.runsTwins(t)
+			h.runsConfigured(t)
 		})
 	}
+}
+
+// runsTwins runs items with one id: each runs, and has a result.
+func (h *ownHead) runsTwins(t *testing.T) {
+	t.Helper()
+	log := "log=" + filepath.Join(t.TempDir(), "runs")
+	arguments := [][]string{{"a", log}, {"a", log}, {"a", log}, {"b c", log}, {"b c", log}, {"d", log}}
+	_, items := h.run(t, batch.Config{Nodes: 2}, arguments)
+	for i, item := range items {
+		require.Equal(t, batch.Done, item.Status)
+		require.Equal(t, arguments[i][0], item.Result.Stdout)
+	}
+	w := work{log: strings.TrimPrefix(log, "log=")}
+	require.Equal(t, map[string]int{"a": 3, "b c": 2, "d": 1}, w.ran(t))
+}
+
+// runsConfigured gives the function an environment and a standard input.
+func (h *ownHead) runsConfigured(t *testing.T) {
+	t.Helper()
+	_, items := h.run(t, batch.Config{
+		Nodes: 1, Stdin: "and stdin", Environment: []batch.EnvVar{{Name: "GREETING", Value: "hello "}},
+	}, [][]string{{"first: ", "env=GREETING", "stdin"}})
+	require.Equal(t, "first: hello and stdin", items[0].Result.Stdout)
+}
+
+// TestOwnHeadLosesAWorkerOfB7s kills one of two workers of b7s while they work:
+// the other one runs what it had.
+func TestOwnHeadLosesAWorkerOfB7s(t *testing.T) {
+	const count = 200
+	d := dialects()[0]
+	d.program(t)
+	h := startOwnHead(t, d)
+	victim, _ := h.connectWorkers(t, d)
+	w := newCleanWork(t, count)
+	for i := range w.arguments {
+		w.arguments[i] = append(w.arguments[i], "sleep=10")
+	}
+	b := h.begin(t, batch.Config{Nodes: 2}, w.arguments)
+	victim.await(t, "command executed successfully")
+	victim.kill()
+	begun := time.Now()
+	_, items := h.finish(t, b)
+	t.Logf("the batch of %d items ended %s after a worker of b7s was killed", count, time.Since(begun).Round(time.Millisecond))
+	ran := w.ran(t)
+	twice := 0
+	for i, item := range items {
+		require.Equal(t, batch.Done, item.Status)
+		require.Equal(t, w.arguments[i][0], item.Result.Stdout)
+		require.Zero(t, item.Attempts, "a lost worker costs no attempt")
+		require.Positive(t, ran[item.Arguments[0]])
+		twice += ran[item.Arguments[0]] - 1
+	}
+	require.Less(t, twice, 64, "only what the lost worker had runs again")
 }
 
 // work is items of which some fail, with a record of what was run.

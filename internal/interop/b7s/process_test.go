@@ -63,7 +63,7 @@ func startProcess(t *testing.T, name, program string, args ...string) *process {
 
 // stop ends a process, which may have ended before.
 func (p *process) stop(t *testing.T) {
-	_ = p.cmd.Process.Signal(os.Interrupt)
+	_ = p.cmd.Process.Signal(os.Interrupt) // it may have ended
 	select {
 	case <-p.ended:
 	case <-time.After(endLimit):

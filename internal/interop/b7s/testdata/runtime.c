@@ -1,7 +1,8 @@
 // A stand-in for the runtime that b7s workers start once per item. It prints
 // the first argument after "--". Later ones change what it does: fail exits
-// with status 3, sleep=<ms> sleeps first, once=<path> fails the first time, and
-// log=<path> appends the first argument to a file.
+// with status 3, sleep=<ms> sleeps first, once=<path> fails the first time,
+// log=<path> appends the first argument to a file, env=<name> prints a variable
+// too, and stdin prints the standard input.
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,19 +22,25 @@ static void rest(long ms) {
 	nanosleep(&t, 0);
 }
 
+static void copy(void) {
+	for (int c; (c = getchar()) != EOF;) putchar(c);
+}
+
 int main(int argc, char **argv) {
 	int at = 1;
 	while (at < argc && strcmp(argv[at], "--")) at++;
 	if (++at >= argc) return 0;
 	const char *text = argv[at];
 	int failed = 0;
+	fputs(text, stdout);
 	for (int i = at + 1; i < argc; i++) {
 		if (!strncmp(argv[i], "sleep=", 6)) rest(atol(argv[i] + 6));
 		if (!strncmp(argv[i], "log=", 4) && note(argv[i] + 4, text)) return 4;
 		if (!strncmp(argv[i], "once=", 5)) failed |= open(argv[i] + 5, O_CREAT | O_EXCL, 0600) >= 0;
+		if (!strncmp(argv[i], "env=", 4) && getenv(argv[i] + 4)) fputs(getenv(argv[i] + 4), stdout);
+		if (!strcmp(argv[i], "stdin")) copy();
 		if (!strcmp(argv[i], "fail")) failed = 1;
 	}
-	fputs(text, stdout);
 	if (!failed) return 0;
 	fputs("asked to fail", stderr);
 	return 3;
