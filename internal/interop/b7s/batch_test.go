@@ -87,8 +87,16 @@ func (n *node) install(t *testing.T, f function, has ...func(context.Context) bo
 
 // installed waits until a worker of b7s has installed a function.
 func (n *node) installed(ctx context.Context) bool {
-	_, ok := n.output.await(ctx, "installed function", n.ended)
+	_, ok := n.output.await(ctx, n.ended, "installed function")
 	return ok
+}
+
+// told waits until a peer has told a head of b7s that it has a function.
+func (n *node) told(peer string) func(context.Context) bool {
+	return func(ctx context.Context) bool {
+		_, ok := n.output.await(ctx, n.ended, "function install response received", peer)
+		return ok
+	}
 }
 
 // execute has a head of b7s execute a batch, and returns its chunks.
@@ -155,7 +163,7 @@ func TestNodesOfB7s(t *testing.T) {
 		t.Run(d.branch, func(t *testing.T) {
 			head := d.startHead(t)
 			workers := []*node{d.startWorker(t, "b7s worker 1", head.address), d.startWorker(t, "b7s worker 2", head.address)}
-			f := serveFunction(t)
+			f := serveFunction(t, emptyModule())
 			head.install(t, f, workers[0].installed, workers[1].installed)
 			peers := []string{workers[0].id, workers[1].id}
 			took := map[int]time.Duration{}

@@ -26,8 +26,9 @@ const (
 	mainMethod = "main.wasm"
 )
 
-// emptyModule is the shortest module.
-const emptyModule = "\x00asm\x01\x00\x00\x00"
+// emptyModule is the shortest module, which the stand-in for b7s's runtime does
+// not read.
+func emptyModule() []byte { return []byte("\x00asm\x01\x00\x00\x00") }
 
 // function is one that b7s's workers can install.
 type function struct {
@@ -37,9 +38,9 @@ type function struct {
 
 // serveFunction serves the manifest and archive of a function until the test
 // ends.
-func serveFunction(t *testing.T) function {
+func serveFunction(t *testing.T, module []byte) function {
 	t.Helper()
-	archive := packed(t)
+	archive := packed(t, module)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/manifest.json", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprintf(w, `{"runtime":{"url":"/fn.tar.gz","checksum":"%x"}}`, sha256.Sum256(archive))
@@ -53,17 +54,17 @@ func serveFunction(t *testing.T) function {
 	return function{manifest: manifest, id: fmt.Sprintf("%x", sha256.Sum256([]byte(manifest)))}
 }
 
-// packed is an archive with an empty module under both names.
-func packed(t *testing.T) []byte {
+// packed is an archive with a module under both names.
+func packed(t *testing.T, module []byte) []byte {
 	t.Helper()
 	var archive bytes.Buffer
 	zipped := gzip.NewWriter(&archive)
 	files := tar.NewWriter(zipped)
 	for _, name := range []string{method, mainMethod} {
 		require.NoError(t, files.WriteHeader(&tar.Header{
-			Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(emptyModule)),
+			Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(module)),
 		}))
-		_, err := files.Write([]byte(emptyModule))
+		_, err := files.Write(module)
 		require.NoError(t, err)
 	}
 	require.NoError(t, files.Close())

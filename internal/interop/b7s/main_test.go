@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"unsafe"
+
+	"github.com/futura-run/futura/workers/wasm"
 )
 
 // Variables that name programs, and those that the first process of the tests
@@ -26,6 +28,7 @@ const (
 // has nothing but the loopback interface: b7s's nodes look for gateways and for
 // other nodes.
 func TestMain(m *testing.M) {
+	wasm.ChildMain()
 	if os.Getenv(builtDir) == "" {
 		os.Exit(runInNetwork())
 	}
@@ -77,7 +80,8 @@ func runInNetwork() int {
 	return 1
 }
 
-// build makes the stand-in for b7s's runtime and the project's command.
+// build makes the stand-in for b7s's runtime, a function for the project's
+// workers, and the project's command.
 func build(dir string) error {
 	compiler := os.Getenv("CC")
 	if compiler == "" {
@@ -86,7 +90,10 @@ func build(dir string) error {
 	runtime := exec.Command(compiler, "-O2", "-static", "-o", filepath.Join(dir, runtimeName), "testdata/runtime.c")
 	command := exec.Command("go", "build", "-tags", "pebblegozstd", "-o", filepath.Join(dir, commandName), "./cmd/futura")
 	command.Dir = "../../.."
-	for _, c := range []*exec.Cmd{runtime, command} {
+	module := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(dir, moduleName), ".")
+	module.Dir = "testdata/echo"
+	module.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOFLAGS=")
+	for _, c := range []*exec.Cmd{runtime, command, module} {
 		if out, err := c.CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w\n%s", c, err, out)
 		}

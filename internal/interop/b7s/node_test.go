@@ -17,6 +17,7 @@ import (
 const (
 	runtimeName = "bls-runtime"
 	commandName = "futura"
+	moduleName  = "echo.wasm"
 )
 
 // dialect is a branch of b7s.
@@ -64,7 +65,7 @@ func (d dialect) startHead(t *testing.T) *node {
 		store = startFerret(t)
 		args = append(args, "--batch-db-server", store.uri, "--batch-db-name", database)
 	}
-	n := d.start(t, "b7s head", "head", args...)
+	n := d.start(t, "b7s head", "head", append(args, "--log-level", "trace")...)
 	if d.stored {
 		store.indexKeys(t, database)
 	}
@@ -76,7 +77,7 @@ func (d dialect) startHead(t *testing.T) *node {
 // startWorker starts a worker of b7s, which connects to some nodes.
 func (d dialect) startWorker(t *testing.T, name string, boot ...string) *node {
 	t.Helper()
-	args := []string{"--runtime-path", os.Getenv(builtDir), "--runtime-cli", runtimeName}
+	args := []string{"--runtime-path", os.Getenv(builtDir), "--runtime-cli", runtimeName, "--log-level", "debug"}
 	for _, address := range boot {
 		args = append(args, "--boot-nodes", address)
 	}
@@ -90,7 +91,7 @@ func (d dialect) start(t *testing.T, name, role string, args ...string) *node {
 	require.NoError(t, os.WriteFile(key, newKey(t), 0o600))
 	n := &node{process: startProcess(t, name, d.program(t), append([]string{
 		"--role", role, "--address", "127.0.0.1", "--port", "0", "--private-key", key,
-		"--workspace", filepath.Join(dir, "workspace"), "--db", filepath.Join(dir, "db"), "--log-level", "debug",
+		"--workspace", filepath.Join(dir, "workspace"), "--db", filepath.Join(dir, "db"),
 	}, args...)...)}
 	var created struct {
 		ID        string

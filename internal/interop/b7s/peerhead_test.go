@@ -47,7 +47,7 @@ func startOwnHead(t *testing.T, d dialect) *ownHead {
 	h := &ownHead{store: futurestore.New(cluster, futurestore.Options{})}
 	h.host, err = p2p.Open(ctx, p2p.Options{})
 	require.NoError(t, err)
-	f := serveFunction(t)
+	f := serveFunction(t, emptyModule())
 	h.peers, err = peerhead.New(peerhead.Options{
 		Cluster: cluster, Network: h.host, Key: bytes.Repeat([]byte("k"), 32),
 		Manifest:    func(string) string { return f.manifest },
@@ -68,7 +68,7 @@ func startOwnHead(t *testing.T, d dialect) *ownHead {
 	})
 	h.peers.Serve(h.host)
 	require.NoError(t, h.host.Start())
-	module, err := cluster.PutModule(ctx, []byte(emptyModule), "")
+	module, err := cluster.PutModule(ctx, emptyModule(), "")
 	require.NoError(t, err)
 	h.cid = module.CID
 	return h
@@ -192,7 +192,8 @@ func TestOwnHeadLosesAWorkerOfB7s(t *testing.T) {
 	victim.kill()
 	begun := time.Now()
 	_, items := h.finish(t, b)
-	t.Logf("the batch of %d items ended %s after a worker of b7s was killed", count, time.Since(begun).Round(time.Millisecond))
+	took := time.Since(begun).Round(time.Millisecond)
+	t.Logf("the batch of %d items ended %s after a worker of b7s was killed", count, took)
 	ran := w.ran(t)
 	twice := 0
 	for i, item := range items {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -78,13 +79,13 @@ func (p *process) kill() {
 	<-p.ended
 }
 
-// await returns the first line that has a text, once it is printed.
-func (p *process) await(t *testing.T, text string) string {
+// await returns the first line that has some texts, once it is printed.
+func (p *process) await(t *testing.T, texts ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
-	line, ok := p.output.await(ctx, text, p.ended)
-	require.True(t, ok, "%s ended or took more than %s and did not print %q", p.name, startLimit, text)
+	line, ok := p.output.await(ctx, p.ended, texts...)
+	require.True(t, ok, "%s ended or took more than %s and did not print %q", p.name, startLimit, texts)
 	return line
 }
 
@@ -105,13 +106,13 @@ func (o *output) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-func (o *output) await(ctx context.Context, text string, ended <-chan struct{}) (line string, ok bool) {
+func (o *output) await(ctx context.Context, ended <-chan struct{}, texts ...string) (line string, ok bool) {
 	for seen, last := 0, false; ; {
 		o.mu.Lock()
 		fresh, more := o.lines[seen:], o.more
 		o.mu.Unlock()
 		for _, line := range fresh {
-			if strings.Contains(line, text) {
+			if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) }) {
 				return line, true
 			}
 		}

@@ -29,7 +29,7 @@ func (d dialect) spelling() protocol.Dialect {
 func TestMessagesToWorkersOfB7s(t *testing.T) {
 	for _, d := range dialects() {
 		t.Run(d.branch, func(t *testing.T) {
-			h := rawHead{raw: startRaw(t, nil), dialect: d, f: serveFunction(t)}
+			h := rawHead{raw: startRaw(t, nil), dialect: d, f: serveFunction(t, emptyModule())}
 			dialling := d.startWorker(t, "b7s worker that dials", h.Addrs()[0])
 			dialled := d.startWorker(t, "b7s worker that is dialled")
 			_, err := h.Connect(t.Context(), dialled.address)

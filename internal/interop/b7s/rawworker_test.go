@@ -20,7 +20,7 @@ func TestMessagesToHeadsOfB7s(t *testing.T) {
 	for _, d := range dialects() {
 		t.Run(d.branch, func(t *testing.T) {
 			head := d.startHead(t)
-			f := serveFunction(t)
+			f := serveFunction(t, emptyModule())
 			workers := []*rawWorker{startRawWorker(t, head), startRawWorker(t, head)}
 			head.install(t, f, workers[0].asked, workers[1].asked)
 			peers := []string{string(workers[0].peer.ID()), string(workers[1].peer.ID())}
