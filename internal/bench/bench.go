@@ -88,7 +88,7 @@ type Options struct {
 // Scenarios are the names that Run knows.
 func Scenarios() []string {
 	return []string{"burndown", "stream", "latency", "backlog", "contention", "await", "idle", "batch", "graph", "lanes",
-		"wasm", "objects", "hints"}
+		"wasm", "objects", "hints", "peers"}
 }
 
 // Run measures one scenario on a store, in a cluster of its own, whose keys it
@@ -98,7 +98,7 @@ func Run(ctx context.Context, db kv.Database, scenario string, o Options) (Repor
 		"burndown": inCluster(burndown), "stream": inCluster(stream), "latency": inCluster(latency), "backlog": backlog,
 		"contention": contention, "await": inCluster(await), "idle": inCluster(idle), "batch": inCluster(batches),
 		"graph": graphs, "lanes": lanes, "wasm": functions, "objects": storeObjects,
-		"hints": inCluster(hints),
+		"hints": inCluster(hints), "peers": inCluster(peers),
 	}
 	fn, ok := scenarios[scenario]
 	if !ok {
