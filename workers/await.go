@@ -90,7 +90,7 @@ func (s *slots) beginAwait(j *job) {
 
 // staff starts a thread if a free slot could lack one. It is called under mu.
 func (s *slots) staff() {
-	if s.spawn != nil && !s.closed && s.threads < s.capacity.Slots+s.parked.n {
+	if s.spawn != nil && !s.closed && s.threads < s.capacity.Slots+s.parked.n+s.credit() {
 		s.threads++
 		s.spawn()
 	}

@@ -66,6 +66,8 @@ type job struct {
 	cancel   context.CancelCauseFunc
 	due      time.Time   // when its pace lets it start
 	streamed []layout.ID // inputs that the module reads itself
+	// ranElsewhere is for how long a remote says that it ran, 0 if that is unknown.
+	ranElsewhere time.Duration
 	// Set when it starts.
 	started  time.Time
 	deadline time.Time // zero without a timeout

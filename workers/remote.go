@@ -66,6 +66,9 @@ type RemoteOutcome struct {
 	Message   string
 	Permanent bool
 	RetryIn   *time.Duration
+	// RunTime is how long it ran, as far as known; 0 leaves it to the worker to guess. From
+	// it follows how many futures are sent ahead of the worker's slots.
+	RunTime time.Duration
 	// Snooze, if it is not nil, ends the claim as the function's Snooze.
 	Snooze *time.Duration
 }
@@ -86,6 +89,7 @@ func (w *Worker) executeRemote(j *job, args []byte) fdbmodel.Completion {
 		Memory: w.policy.Memory(f.Requirements().RAM), Priority: int(f.Spec.Priority),
 	})
 	failed := err != nil || out.Kind != ""
+	j.ranElsewhere = out.RunTime
 	switch {
 	case failed && context.Cause(j.ctx) != nil:
 		return fdbmodel.Completion{Future: f, Relinquish: true}

@@ -23,8 +23,9 @@ type slots struct {
 	wake     *sync.Cond // queue, free or closed changed
 	queue    []*job     // claimed and not started, oldest first
 	running  map[*job]struct{}
-	free     layout.Resources // what no running job uses
+	free     layout.Resources // what no running job uses; of slots less than 0 in a pipeline
 	pace     time.Duration    // moving average of a run
+	pipeline bool             // what may wait for a slot waits where it runs
 	turned   time.Time        // when a slot last became free, or the last free one was taken
 	watched  bool             // what is queued is looked at
 	quiet    int              // looks in a row since which no slot has become free
@@ -90,7 +91,7 @@ func (s *slots) barred() (n int) {
 // half of that has gone. It is called under mu.
 func (s *slots) room() int {
 	ahead, queued := s.ahead(), len(s.queue)-s.owners.blocked()-s.barred()
-	room := max(0, s.free.Slots) + ahead - queued
+	room := max(0, max(0, s.free.Slots)+ahead-s.beyond()) - queued
 	if s.closed || s.apart.job != nil || queued > ahead/2 || room <= 0 || len(s.queue) > aheadMax {
 		return 0
 	}
@@ -139,6 +140,11 @@ func (s *slots) admit(l *life, futures []fdbmodel.ClaimedFuture) (unwanted []*jo
 		s.owners.queue(&j.future, 1)
 	}
 	clear(s.early)
+	if s.pipeline {
+		for range s.queue {
+			s.staff()
+		}
+	}
 	switch len(s.queue) {
 	case 0:
 	case 1:
@@ -182,7 +188,7 @@ func (s *slots) pick() *job {
 	}
 	for i, j := range s.queue {
 		q := j.requirements()
-		if !s.free.Fit(q) || s.parked.isFull(j.function()) || !s.owners.mayRun(&j.future) || !s.mayStart(j) {
+		if !s.startable().Fit(q) || s.parked.isFull(j.function()) || !s.owners.mayRun(&j.future) || !s.mayStart(j) {
 			continue
 		}
 		if i == 0 {
@@ -220,6 +226,7 @@ func (s *slots) giveBack(j *job, took time.Duration) {
 	s.mu.Lock()
 	delete(s.running, j)
 	s.turned = s.clock.Now()
+	took = s.served(j, took)
 	s.free = s.free.Give(j.requirements())
 	if j.parked { // its waits outlast it
 		s.free = s.free.Take(j.lent())

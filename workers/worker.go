@@ -108,6 +108,7 @@ func New(c Client, o Options) (*Worker, error) {
 		policy:   o.Policy.Within(cluster.Config().Policy),
 		clients:  clientSource{given: c, logger: o.Logger},
 	}
+	w.slots.pipeline = o.Remote != nil
 	w.vanish, w.crash = context.WithCancel(context.Background())
 	if o.Seam != nil {
 		o.Seam.Step, o.Seam.Leave, o.Seam.Vanish = w.step, w.leave, w.crash

@@ -245,7 +245,8 @@ func (m *member) awaitLanding(ctx context.Context, stored []<-chan struct{}) boo
 // outcome is what an outcome on the wire says, with its value, which is fetched if the
 // peer has it as a blob.
 func (h *Head) outcome(ctx context.Context, from PeerID, x *protocol.Outcome) (workers.RemoteOutcome, error) {
-	out := workers.RemoteOutcome{Value: x.Value, Stderr: x.Stderr, Truncated: x.Truncated, ExitCode: x.ExitCode}
+	out := workers.RemoteOutcome{Value: x.Value, Stderr: x.Stderr, Truncated: x.Truncated, ExitCode: x.ExitCode,
+		RunTime: time.Duration(max(x.Usage.WallClock, 0))}
 	if x.Blob != nil {
 		if x.Blob.Size < 0 || x.Blob.Size > layout.MaxPut {
 			return workers.RemoteOutcome{Kind: layout.KindTooLarge, Message: fmt.Sprintf("a result of %d bytes: at most %d",

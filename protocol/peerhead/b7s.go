@@ -252,6 +252,7 @@ func (p *peer) b7sResults(r *protocol.WorkOrderBatchResponse) {
 func (p *peer) b7sEnd(o *order, index int, r *protocol.NodeResult) {
 	out := workers.RemoteOutcome{
 		Value: []byte(r.Result.Stdout), Stderr: []byte(r.Result.Stderr), ExitCode: r.Result.ExitCode,
+		RunTime: time.Duration(max(r.Usage.WallClock, 0)),
 	}
 	tally := &p.done
 	if !r.OK() {
