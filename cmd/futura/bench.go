@@ -45,7 +45,8 @@ func (a *app) benchCommand() *cobra.Command {
 			"  objects     Put and Get of 1 kB and 10 MB in an object store: within a process,\n" +
 			"              between two on one host, over a socket; the ratios of a copy in\n" +
 			"              memory, and of a bare socket, to their times\n" +
-			"  hints       latency between two processes, with hints and without; their ratio\n\n" +
+			"  hints       latency between two processes, with hints and without; their ratio\n" +
+			"  peers       a batch on peers over loopback; ratio to the same on workers of the cluster\n\n" +
 			"Rates depend on the load of the machine. The cost of a future does not: transactions, mutations and reads " +
 			"of the store; processor time in user and system mode, of this process and the processes of functions that " +
 			"it started; objects and bytes that this process allocates. For idle these are per second. The processor " +

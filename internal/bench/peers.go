@@ -63,7 +63,8 @@ func (r *run) withPeers(ctx context.Context, n int, fn func() error) error {
 	if err != nil {
 		return err
 	}
-	head, err := peerhead.New(peerhead.Options{Cluster: r.client.Cluster(), Network: host, Key: key, Logger: r.options.Log})
+	o := peerhead.Options{Cluster: r.client.Cluster(), Network: host, Key: key, Logger: r.options.Log}
+	head, err := peerhead.New(o)
 	if err != nil {
 		return errors.Join(err, host.Close())
 	}

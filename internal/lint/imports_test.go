@@ -174,7 +174,7 @@ func importTable() map[string]imports {
 		"batch/batchtest": {ours: []string{"batch"}, others: append(tests(), uuid)},
 
 		"internal/bench": {
-			ours:   append(slices.Clone(whole), "internal/...", "batch", "batch/head", "batch/futurestore"),
+			ours:   append(slices.Clone(whole), "internal/...", "batch", "batch/head", "batch/futurestore", "protocol/..."),
 			others: []string{uuid, prometheus},
 		},
 		"internal/demo": {
