@@ -111,6 +111,7 @@ func (n *node) startPeers(ctx context.Context) (_ *peers, err error) {
 	if err != nil {
 		return nil, err
 	}
+	p2p.LibraryLog(n.log.Handler())
 	p := &peers{done: make(chan struct{})}
 	if p.host, err = p2p.Open(ctx, o); err != nil {
 		return nil, usageError{err}

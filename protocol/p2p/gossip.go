@@ -3,6 +3,7 @@ package p2p
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -42,6 +43,7 @@ func newGossip(h *Host) (*gossip, error) {
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
+	log := slog.New(quiet{h.log.Handler()})
 	router, err := pubsub.NewGossipSub(g.ctx, h.node,
 		pubsub.WithMessageSignaturePolicy(pubsub.StrictSign),
 		pubsub.WithMaxMessageSize(h.limits.MaxGossip+envelope),
@@ -50,7 +52,7 @@ func newGossip(h *Host) (*gossip, error) {
 		pubsub.WithAppSpecificRpcInspector(g.inspect),
 		pubsub.WithFloodPublish(true),
 		pubsub.WithPeerExchange(false),
-		pubsub.WithLogger(h.log),
+		pubsub.WithLogger(log), pubsub.WithRPCLogger(log),
 	)
 	if err != nil {
 		return g, fmt.Errorf("p2p: gossip: %w", err)
