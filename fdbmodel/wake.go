@@ -215,6 +215,16 @@ func (r *Registration) Poll(ctx context.Context, req ClaimRequest) (found bool, 
 	return found, err
 }
 
+// PollAll is Poll for a worker that calls it seldom: it reads all shards.
+func (r *Registration) PollAll(ctx context.Context, req ClaimRequest) (found bool, err error) {
+	req.Runs = r.runs(req.Runs)
+	err = r.cluster.View(ctx, func(tx kv.Attempt) (err error) {
+		found, err = r.anyOf(ctx, tx, tx.Snapshot(), req, 0, r.cluster.config.Shards)
+		return err
+	})
+	return found, err
+}
+
 // countIdle counts the workers in the ring, up to the number of shards.
 func (r *Registration) countIdle(ctx context.Context, tx kv.Reader) (int, error) {
 	ring := kv.Prefix(r.cluster.keys.IdleQueue(r.info.Queues[0]))

@@ -17,9 +17,8 @@ const staleAfter = time.Second
 // futures that have waited too long behind long functions.
 func (l *life) beatLoop(ctx context.Context) error {
 	clk := l.worker.cluster.Clock()
-	interval := l.worker.cluster.Config().Heartbeat
-	patience := min(interval, staleAfter)
-	beatAt := clk.Now().Add(interval)
+	patience := min(l.worker.cluster.Config().Heartbeat, staleAfter)
+	beatAt := l.nextBeat(clk.Now())
 	lookAt := clk.Now().Add(patience)
 	for {
 		next := beatAt
@@ -48,13 +47,26 @@ func (l *life) beatLoop(ctx context.Context) error {
 		if now.Before(beatAt) {
 			continue
 		}
-		beatAt = now.Add(interval)
+		beatAt = l.nextBeat(now)
 		if err := l.beat(ctx); errors.Is(err, fdbmodel.ErrReaped) || isFatal(err) {
 			return err
 		} else if err != nil && ctx.Err() == nil {
 			l.worker.options.Logger.Warn("heartbeat failed; retrying", "error", err)
 		}
 	}
+}
+
+// nextBeat is when the next heartbeat is due.
+func (l *life) nextBeat(now time.Time) time.Time {
+	config, fleet := l.worker.cluster.Config(), l.worker.options.Fleet
+	if fleet == nil {
+		return now.Add(config.Heartbeat)
+	}
+	every := config.Heartbeat
+	if _, running, waiting := l.worker.slots.status(); running+waiting == 0 {
+		every = max(every, 2*config.DeadAfter/idleBeats)
+	}
+	return fleet.nextBeat(now, every, l.reg.ID())
 }
 
 // maxFull bounds the names in a heartbeat.
@@ -67,7 +79,13 @@ func (l *life) beat(ctx context.Context) error {
 	if l.kept != nil {
 		l.kept.tell(&beat)
 	}
-	cancelled, err := l.reg.Heartbeat(ctx, beat)
+	write := l.reg.Heartbeat
+	if fleet := l.worker.options.Fleet; fleet != nil && !l.worker.manual() {
+		write = func(ctx context.Context, beat layout.Heartbeat) ([]layout.ID, error) {
+			return fleet.beat(ctx, l.reg, beat)
+		}
+	}
+	cancelled, err := write(ctx, beat)
 	for _, id := range cancelled {
 		l.cancel(id)
 	}

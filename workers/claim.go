@@ -183,16 +183,27 @@ func (l *life) idle(ctx context.Context) error {
 func (l *life) rest(ctx context.Context, request fdbmodel.ClaimRequest, watch kv.Watch, hint *fdbmodel.HintRequest,
 ) error {
 	clk, woken := l.worker.cluster.Clock(), watch.Done()
+	look, since := l.reg.Poll, clk.Now()
 	for {
-		poll := clk.At(clk.Now().Add(l.jittered(l.worker.options.Poll)))
+		every, fewer := l.worker.options.Poll, (<-chan struct{})(nil)
+		if fleet := l.worker.options.Fleet; fleet != nil {
+			look = l.reg.PollAll
+			every, fewer = fleet.pollEvery(every)
+		}
+		poll := clk.At(since.Add(l.jittered(every)))
 		again, stopAgain := l.leftUntil()
 		select {
 		case <-again:
 		case <-poll.C():
 			stopAgain()
-			if found, err := l.reg.Poll(ctx, request); found || err != nil || woken == nil {
+			if found, err := look(ctx, request); found || err != nil || woken == nil {
 				return err
 			}
+			since = clk.Now()
+			continue
+		case <-fewer:
+			poll.Stop()
+			stopAgain()
 			continue
 		case <-woken:
 			if errors.Is(watch.Err(), kv.ErrTooManyWatches) {

@@ -25,6 +25,7 @@ type endings struct {
 	inFlight int
 	closed   bool
 	suspects map[*fdbmodel.ClaimedFuture]chan struct{} // whose starts are recorded; closed when they are no more
+	lazy     bool                                      // what writes them is started when there are some
 	news     *sync.Cond
 	landed   chan struct{} // a transaction ended
 }
@@ -42,7 +43,11 @@ func (l *life) put(c fdbmodel.Completion) {
 	e.ended = append(e.ended, c)
 	wake := e.due()
 	e.mu.Unlock()
-	if wake {
+	switch {
+	case !wake:
+	case e.lazy:
+		l.others.start(func() { l.fail(l.finishLoop(l.store)) })
+	default:
 		e.news.Signal()
 	}
 }
@@ -52,14 +57,15 @@ func (e *endings) due() bool {
 	return len(e.ended) > 0 && (e.inFlight == 0 || e.inFlight < finishers && len(e.ended) >= secondBatch)
 }
 
-// await returns the next batch, and nil when the endings are closed.
+// await returns the next batch, and nil when the endings are closed. Lazy ones are not
+// waited for.
 func (e *endings) await() []fdbmodel.Completion {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for !e.closed && !e.due() {
+	for !e.closed && !e.due() && !e.lazy {
 		e.news.Wait()
 	}
-	if e.closed {
+	if e.closed || !e.due() {
 		return nil
 	}
 	return e.batch()

@@ -15,7 +15,7 @@ import (
 type life struct {
 	worker  *Worker
 	reg     *fdbmodel.Registration
-	janitor *janitor
+	janitor *janitor // nil for a member of a fleet
 	endings *endings
 	// progress is what functions tell of theirs.
 	progress *reports
@@ -36,13 +36,18 @@ type life struct {
 	broke      chan struct{}
 	breakIt    sync.Once
 	cause      error // why it broke
+	others     company
 }
 
 func (w *Worker) newLife(ctx context.Context, reg *fdbmodel.Registration, runs func(string) bool) *life {
 	l := &life{
-		worker: w, reg: reg, runs: runs, janitor: newJanitor(w, reg.ID()), endings: newEndings(),
+		worker: w, reg: reg, runs: runs, endings: newEndings(),
 		values: context.WithoutCancel(ctx), broke: make(chan struct{}),
 	}
+	if w.options.Fleet == nil {
+		l.janitor = newJanitor(w, reg.ID())
+	}
+	l.endings.lazy = w.options.Fleet != nil && !w.manual()
 	l.progress = newReports(l)
 	l.store, l.stop = context.WithCancel(l.values)
 	return l
@@ -75,16 +80,21 @@ func (l *life) run(ctx context.Context) error {
 	defer l.stop()
 	claims, stopClaims := context.WithCancel(l.store)
 	defer stopClaims()
-	var claiming, others sync.WaitGroup
+	var claiming sync.WaitGroup
 	claiming.Go(func() { l.fail(l.claimLoop(claims)) })
-	claiming.Go(func() { l.fail(l.janitor.loop(claims)) })
-	for range finishers + 1 { // one may settle edges
-		others.Go(func() { l.fail(l.finishLoop(l.store)) })
+	others := &l.others
+	others.start(func() { l.fail(l.beatLoop(l.store)) })
+	if fleet := w.options.Fleet; fleet != nil {
+		defer fleet.enter()()
+	} else {
+		claiming.Go(func() { l.fail(l.janitor.loop(claims)) })
+		for range finishers + 1 { // one may settle edges
+			others.start(func() { l.fail(l.finishLoop(l.store)) })
+		}
+		others.start(func() { l.progress.loop(l.store) })
 	}
-	others.Go(func() { l.fail(l.beatLoop(l.store)) })
-	others.Go(func() { l.progress.loop(l.store) })
 	if l.kept != nil {
-		others.Go(func() { l.kept.serve(l.store, w) })
+		others.start(func() { l.kept.serve(l.store, w) })
 	}
 
 	select {
@@ -107,7 +117,7 @@ func (l *life) run(ctx context.Context) error {
 	l.endings.close()
 	err := l.leave()
 	l.stop()
-	others.Wait()
+	others.wait()
 	if l.kept != nil {
 		err = errors.Join(err, l.kept.close())
 	}
@@ -205,8 +215,10 @@ func (l *life) leave() error {
 	}
 	ctx, cancel := withTimeout(l.store, l.worker.cluster.Clock(), leaveTimeout)
 	defer cancel()
-	if err := l.worker.cluster.ReleaseJanitor(ctx, l.reg.ID()); err != nil {
-		l.worker.options.Logger.Warn("the janitor's role could not be given up", "error", err)
+	if l.janitor != nil {
+		if err := l.worker.cluster.ReleaseJanitor(ctx, l.reg.ID()); err != nil {
+			l.worker.options.Logger.Warn("the janitor's role could not be given up", "error", err)
+		}
 	}
 	err := l.reg.Leave(ctx)
 	if l.broken() {

@@ -123,6 +123,8 @@ type Options struct {
 	// Poll is how often an idle worker looks for work without a hint: four polls
 	// cover all shards. Defaults to 1 s.
 	Poll time.Duration
+	// Fleet is what the worker shares with others of its process. Defaults to none.
+	Fleet *Fleet
 	// DrainTimeout is how long running functions may go on after Run's context
 	// has ended. Defaults to 25 s: Kubernetes kills a process after 30 s, and what
 	// still runs then would not be given back.

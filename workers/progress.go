@@ -54,6 +54,7 @@ type reports struct {
 	mu      sync.Mutex
 	news    map[*job]fdbmodel.Progress
 	wake    chan struct{}
+	begin   sync.Once // of the loop, for a member of a fleet
 	written time.Time // when the last write began
 }
 
@@ -71,6 +72,9 @@ func (r *reports) tell(j *job, p fdbmodel.Progress) {
 	r.mu.Unlock()
 	w := r.life.worker
 	if !w.manual() {
+		if w.options.Fleet != nil {
+			r.begin.Do(func() { r.life.others.start(func() { r.loop(r.life.store) }) })
+		}
 		signal(r.wake)
 	} else if !w.cluster.Now().Before(r.next()) {
 		r.write(r.life.store)

@@ -40,6 +40,7 @@ type slots struct {
 	parked   parked
 	threads  int    // run jobs, or wait for one
 	spawn    func() // starts a thread; nil if there are none
+	lazy     bool   // threads start when something is queued, and end when nothing is
 
 	hungry   chan struct{} // there is room, or more is free
 	returned chan struct{} // a function returned
@@ -61,6 +62,9 @@ func (s *slots) hire(spawn func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.spawn = spawn
+	if s.lazy {
+		return
+	}
 	for range s.capacity.Slots {
 		s.staff()
 	}
@@ -140,7 +144,7 @@ func (s *slots) admit(l *life, futures []fdbmodel.ClaimedFuture) (unwanted []*jo
 		s.owners.queue(&j.future, 1)
 	}
 	clear(s.early)
-	if s.pipeline {
+	if s.pipeline || s.lazy {
 		for range s.queue {
 			s.staff()
 		}
@@ -156,7 +160,7 @@ func (s *slots) admit(l *life, futures []fdbmodel.ClaimedFuture) (unwanted []*jo
 }
 
 // take waits for the next job that fits into what is free. It returns nil when
-// the slots are closed, or there are more threads than slots.
+// the slots are closed, or there are more threads than slots or than needed.
 func (s *slots) take() *job {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +168,7 @@ func (s *slots) take() *job {
 		if j := s.pick(); j != nil {
 			return j
 		}
-		if s.overstaffed() {
+		if s.overstaffed() || s.lazy && len(s.queue) == 0 {
 			break
 		}
 		s.wake.Wait()

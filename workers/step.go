@@ -71,7 +71,10 @@ func (w *Worker) stepLife(ctx context.Context, l *life, now time.Time) (time.Tim
 	w.slots.losePatience()
 	w.failures.pass(false)
 	w.warnOfStall(now)
-	next := l.janitor.step(ctx, now)
+	next := now.Add(w.cluster.Config().Heartbeat)
+	if l.janitor != nil {
+		next = l.janitor.step(ctx, now)
+	}
 	for _, t := range []time.Time{w.steps.beatAt, now.Add(w.options.Poll)} {
 		if t.Before(next) {
 			next = t
@@ -202,8 +205,10 @@ func (w *Worker) leave(ctx context.Context) error {
 		return err
 	}
 	l.handOver(w.cluster.Now().Add(w.options.DrainTimeout))
-	if err := w.cluster.ReleaseJanitor(ctx, l.reg.ID()); err != nil {
-		return err
+	if l.janitor != nil {
+		if err := w.cluster.ReleaseJanitor(ctx, l.reg.ID()); err != nil {
+			return err
+		}
 	}
 	return errors.Join(l.reg.Leave(ctx), l.dropObjects())
 }

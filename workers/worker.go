@@ -92,6 +92,9 @@ type Client interface {
 func New(c Client, o Options) (*Worker, error) {
 	cluster := c.Cluster()
 	o = o.withDefaults()
+	if o.Fleet != nil && o.Fleet.cluster != cluster {
+		return nil, errors.New("workers: the fleet is one of another Cluster: make one for each")
+	}
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
@@ -209,6 +212,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	w.started = true
 	w.mu.Unlock()
+	w.slots.lazy = w.options.Fleet != nil
 	w.slots.hire(func() { w.running.Go(w.slot) })
 	w.slots.held = func(jobs []*job) {
 		for _, j := range jobs {
