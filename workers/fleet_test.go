@@ -24,11 +24,8 @@ func TestFleetExecutes(t *testing.T) {
 	b.clean(JanitorOptions{})
 	fleet := NewFleet(b.cluster)
 	held := newBlocker(true)
-	functions := map[string]Function{"echo": echo, "hold": held.run, "tell": func(ctx context.Context, _ []byte) ([]byte, error) {
-		return nil, Progress(ctx, 1, 2, "half")
-	}, "wait": func(ctx context.Context, _ []byte) ([]byte, error) {
-		return nil, Snooze(time.Second)
-	}}
+	tell := func(ctx context.Context, _ []byte) ([]byte, error) { return nil, Progress(ctx, 1, 2, "half") }
+	functions := map[string]Function{"echo": echo, "hold": held.run, "tell": tell}
 	var members []*running
 	for range 10 {
 		members = append(members, b.start(Options{Slots: 4, DrainTimeout: time.Second, Fleet: fleet}, functions))

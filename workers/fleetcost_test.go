@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
 
@@ -101,10 +102,11 @@ func idleCostOf(t *testing.T, n, minutes int, fleet func(*fdbmodel.Cluster) *Fle
 		require.NoError(t, err)
 		return cluster
 	}
+	pass := func(d time.Duration) { require.NoError(t, clock.Wait(ctx, clock.Real{}, time.Now().Add(d))) }
 	ended := make(chan error, n+1)
 	beside := open(&meteredStore{Database: raw})
 	go func() { ended <- RunJanitor(ctx, beside, JanitorOptions{}) }()
-	time.Sleep(time.Second)
+	pass(time.Second)
 	cluster := open(db)
 	shared := fleet(cluster)
 	goroutines, bytes := footprint()
@@ -114,13 +116,13 @@ func idleCostOf(t *testing.T, n, minutes int, fleet func(*fdbmodel.Cluster) *Fle
 		all[i], err = FromCluster(cluster, Options{Slots: 8, Remote: remoteFunc(nil), Fleet: shared})
 		require.NoError(t, err)
 		go func() { ended <- all[i].Run(ctx) }()
-		time.Sleep(10 * time.Millisecond)
+		pass(10 * time.Millisecond)
 	}
-	time.Sleep(2 * time.Minute) // until each has polled, and joined the others
+	pass(2 * time.Minute) // until each has polled, and joined the others
 	after, held := footprint()
 	c.goroutines, c.kilobytes = float64(after-goroutines)/float64(n), (float64(held)-float64(bytes))/1024/float64(n)
 	before := []int64{db.transactions.Load(), db.reads.Load(), db.mutations.Load()}
-	time.Sleep(time.Duration(minutes) * time.Minute)
+	pass(time.Duration(minutes) * time.Minute)
 	per := float64(n * minutes)
 	c.transactions = float64(db.transactions.Load()-before[0]) / per
 	c.reads = float64(db.reads.Load()-before[1]) / per
@@ -149,7 +151,7 @@ func TestFleetOfThousand(t *testing.T) {
 	if storetest.OnServer {
 		t.Skip("time in a bubble does not wait for a server")
 	}
-	members, minutes := 200, 2
+	members, minutes := 100, 2
 	if long() {
 		members, minutes = 1000, 30
 	}

@@ -22,6 +22,7 @@ var ErrClosed = errors.New("peerhead: the head has ended")
 type Head struct {
 	options Options
 	clock   clock.Clock
+	fleet   *workers.Fleet // of the workers that stand for peers
 	kept    *keptResults
 	rolls   rollCalls
 	modules moduleCache
@@ -44,7 +45,7 @@ func New(o Options) (*Head, error) {
 		return nil, err
 	}
 	h := &Head{options: o, clock: o.Cluster.Clock(), peers: map[PeerID]*peer{}, closed: make(chan struct{}),
-		fetches: make(chan struct{}, fetchesAtOnce)}
+		fetches: make(chan struct{}, fetchesAtOnce), fleet: workers.NewFleet(o.Cluster)}
 	h.kept = newKeptResults(o.MaxKept, h.clock)
 	h.modules.by = map[string]*sentModule{}
 	h.rolls.open = map[string]*rollCall{}

@@ -68,7 +68,7 @@ func (p *peer) begin(ctx context.Context, o offer) (*member, error) {
 	options := workers.Options{
 		Name: o.name, Labels: o.labels, Queues: h.options.Queues, Slots: o.capacity.Slots, CPU: o.capacity.CPUMillis,
 		RAM: o.capacity.RAMBytes, GPU: o.capacity.GPUMillis, Remote: m, Logger: h.options.Logger.With("peer", p.id),
-		Seam: &inside,
+		Seam: &inside, Fleet: h.fleet,
 	}
 	var err error
 	if m.worker, err = workers.FromCluster(h.options.Cluster, options); err != nil {
