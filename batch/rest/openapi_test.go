@@ -32,7 +32,7 @@ func TestTheDescriptionIsValid(t *testing.T) {
 			submitPath, resultPath, "/api/v1/functions/execute", "/api/v1/functions/install",
 			"/api/v1/functions/requests/result", "/api/v1/health", batchesPath, batchesPath + "/{id}",
 			batchesPath + "/{id}/results", batchesPath + "/{id}/events", batchesPath + "/{id}:cancel",
-			batchesPath + "/{id}:retry", batchesPath + "/{id}/chunks",
+			batchesPath + "/{id}:retry", batchesPath + "/{id}/chunks", "/api/v1/peers",
 		} {
 			require.NotNil(t, document.Paths.Find(path), path)
 		}

@@ -64,6 +64,9 @@ type Options struct {
 	// RollCallWait is how long a single execution waits for as many workers as it asks
 	// for. Defaults to the constant of this name.
 	RollCallWait time.Duration
+	// Peers returns the libp2p peers of this process, in any order, in a slice of the
+	// caller's own. Defaults to none: the head takes no peers.
+	Peers func() []Peer
 }
 
 // server is the state that the routes share.
@@ -88,6 +91,7 @@ func New(head Head, o Options) *stack.Stack {
 	s := &server{head: head, options: o, sources: sources, Stack: stack.New(o.Stack)}
 	s.registerLegacy()
 	s.registerBatches()
+	s.registerPeers()
 	if o.Client != nil {
 		httpapi.Register(s.Stack, o.Client, o.CheckModule)
 	}

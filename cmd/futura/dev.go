@@ -15,6 +15,8 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
+	"github.com/futura-run/futura/protocol/p2p"
+	"github.com/futura-run/futura/protocol/peerhead"
 	"github.com/futura-run/futura/workers"
 	"github.com/futura-run/futura/workers/wasm"
 )
@@ -108,6 +110,9 @@ func (n *node) collectors(w *running) []prometheus.Collector {
 	}
 	if s, ok := n.db.(storeStats); ok {
 		all = append(all, newStoreCollector(s))
+	}
+	if n.peers != nil {
+		all = append(all, p2p.NewCollector(n.peers.host), peerhead.NewCollector(n.peers.Head))
 	}
 	return all
 }

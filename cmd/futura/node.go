@@ -133,6 +133,9 @@ func (n *node) serve(listener net.Listener, w *running) (*httpServer, <-chan err
 		Version: version, Logger: n.log, AccessLog: n.accessLog,
 	}}
 	options.PrivateSources, options.CheckModule = n.batches.privateSources, n.checker.check
+	if n.peers != nil {
+		options.Peers = n.peers.list
+	}
 	if w != nil {
 		options.CheckModule = w.executor.Check
 	}

@@ -168,7 +168,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.laneCommand(), a.scheduleCommand(), a.uniqueCommand(), a.limitsCommand(), a.jobsCommand(),
 		a.tasksCommand())
 	root.AddCommand(a.pauseCommand(), a.resumeCommand())
-	root.AddCommand(a.batchCommand(), a.headCommand(), a.tokenCommand())
+	root.AddCommand(a.batchCommand(), a.headCommand(), a.peersCommand(), a.tokenCommand())
 	root.AddCommand(a.clusterCommand(), a.inspectCommand(), a.migrateCommand(), a.backupCommand(), a.restoreCommand())
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {

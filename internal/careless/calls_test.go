@@ -81,6 +81,7 @@ func makers() []maker {
 		{"batch cancel", 1, byBatch("cancel")},
 		{"batch retry", 1, byBatch("retry")},
 		{"batch delete", 1, byBatch("delete")},
+		{"peers", 1, (*walk).listPeers},
 		{"backup", 3, (*walk).backup},
 		{"restore", 3, (*walk).restore},
 		{"migrate", 3, (*walk).migrate},

@@ -52,6 +52,13 @@ func (w *walk) batchList() call {
 	}
 }
 
+func (w *walk) listPeers() call {
+	return call{
+		args:  append([]string{"peers"}, pick(w, [][]string{{}, {"--limit", "1"}, {"--limit", "-1"}, {"--after", "x"}})...),
+		codes: []int{codeOK, codeUsage},
+	}
+}
+
 // byBatch is a command about a batch.
 func byBatch(command string) func(*walk) call {
 	return func(w *walk) call {

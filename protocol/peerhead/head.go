@@ -33,6 +33,7 @@ type Head struct {
 	ctx      context.Context // of Run; nil before
 	ended    bool
 	peers    map[PeerID]*peer
+	gone     counts         // of peers that were forgotten
 	lives    sync.WaitGroup // memberships
 	recruits sync.WaitGroup
 	closed   chan struct{}
@@ -129,6 +130,7 @@ func (h *Head) forget(p *peer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.peers[p.id] == p {
+		h.gone.add(p)
 		delete(h.peers, p.id)
 	}
 }

@@ -1,0 +1,84 @@
+package rest
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/futura-run/futura/futures/httpapi/stack"
+)
+
+const peersPath = "/api/v1/peers"
+
+// Peer is a libp2p peer of the head that answers.
+type Peer struct {
+	ID      string `json:"id" doc:"Its libp2p peer id"`
+	Worker  string `json:"worker,omitempty" doc:"The id of the worker that it is now; left out while it is none"`
+	Name    string `json:"name,omitempty" doc:"What it calls itself, if the head trusts it"`
+	Dialect string `json:"dialect" enum:"futura,chunk,strand,unknown" doc:"chunk and strand are b7s's"`
+	// Connected is false for one that is away and has its grace.
+	Connected bool  `json:"connected" doc:"False while it is away and may come back"`
+	Slots     int   `json:"slots" doc:"How many items it takes at a time"`
+	Orders    int   `json:"orders" doc:"How many orders it has, each with up to 256 items"`
+	Items     int   `json:"items" doc:"How many items of those have not ended"`
+	Done      int64 `json:"done" doc:"Items with a result, since the head met the peer"`
+	Failed    int64 `json:"failed" doc:"Items that failed"`
+	Refused   int64 `json:"refused" doc:"Outcomes that changed nothing: of items that it was not given, or that were over"`
+	Disagreed int64 `json:"disagreed" doc:"Items about which it said something else than other peers"`
+	// Heard is when it last sent something.
+	Heard time.Time `json:"heard_at" doc:"When it last sent something"`
+}
+
+// peerList is a page of peers.
+type peerList struct {
+	Takes bool   `json:"takes_peers" doc:"False for a head that takes none, which has no peers then"`
+	Peers []Peer `json:"peers"`
+	Next  string `json:"next,omitempty" doc:"What to send as after for the next page; left out at the end"`
+}
+
+// peerBytes is what a peer holds in memory, at most.
+const peerBytes = 1 << 10
+
+// registerPeers adds the list of peers.
+func (s *server) registerPeers() {
+	s.Handle(stack.Route{
+		Permission: stack.Read, Handle: s.listPeers, Out: peerList{},
+		Operation: operation(http.MethodGet, peersPath, "peers", "list-peers", "List the peers of this head",
+			"The libp2p peers that it knows, by their ids. Another head has peers of its own; all of them are workers "+
+				"of the cluster. The figures begin anew with the head's process, and with a peer that was forgotten.",
+			parameter("query", "limit", "integer", "1 to 500. Default 100"),
+			parameter("query", "after", "string", "The next of the previous page: an id, whose peer may be gone")),
+	})
+}
+
+// listPeers returns a page of peers.
+func (s *server) listPeers(w http.ResponseWriter, r *http.Request) error {
+	limit, err := number(r, "limit", 100, 1, MaxPage)
+	if err != nil {
+		return err
+	}
+	list := peerList{Takes: s.options.Peers != nil, Peers: []Peer{}}
+	if !list.Takes {
+		return stack.WriteJSON(w, http.StatusOK, list)
+	}
+	all := s.options.Peers()
+	if err := stack.Reserve(r.Context(), int64(min(len(all), limit))*peerBytes); err != nil {
+		return err
+	}
+	slices.SortFunc(all, func(a, b Peer) int { return strings.Compare(a.ID, b.ID) })
+	after := r.URL.Query().Get("after")
+	begin, found := slices.BinarySearchFunc(all, after, func(p Peer, id string) int { return strings.Compare(p.ID, id) })
+	if found {
+		begin++
+	}
+	all = all[begin:]
+	for _, p := range all[:min(limit, len(all))] {
+		p.Heard = p.Heard.UTC()
+		list.Peers = append(list.Peers, p)
+	}
+	if len(all) > limit {
+		list.Next = all[limit-1].ID
+	}
+	return stack.WriteJSON(w, http.StatusOK, list)
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/futura-run/futura/batch/rest"
+)
+
+// list is what the head tells clients of its peers.
+func (p *peers) list() []rest.Peer {
+	var all []rest.Peer
+	for _, one := range p.Peers() {
+		all = append(all, rest.Peer{
+			ID: string(one.ID), Worker: one.Worker, Name: one.Name, Dialect: one.Dialect, Connected: one.Connected,
+			Slots: one.Slots, Orders: one.Orders, Items: one.Items, Done: one.Done, Failed: one.Failed,
+			Refused: one.Refused, Disagreed: one.Disagreed, Heard: one.Heard,
+		})
+	}
+	return all
+}
+
+func (a *app) peersCommand() *cobra.Command {
+	var f headFlags
+	var limit int
+	var after string
+	cmd := &cobra.Command{
+		Use: "peers", Short: "List the libp2p peers of a running head", Args: exactly(0),
+		Long: "peers lists the libp2p peers that a head, or dev, with --peers knows: whether each is connected, how many " +
+			"items it has of those that it takes, and what became of others. Refused are answers that changed nothing, of " +
+			"items that it was not given or that were over; it disagreed about items of which other peers said something " +
+			"else. The table has the end of long ids, and --json has the whole ones.",
+		Example: "  futura peers\n  futura peers --url http://127.0.0.1:8080 --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.connect(&f)
+			if err != nil {
+				return err
+			}
+			query := url.Values{"limit": {strconv.Itoa(limit)}, "after": {after}}
+			rows := func(answer json.RawMessage) ([][]string, error) { return a.peerRows(answer, time.Now()) }
+			return a.printAnswer(cmd, c, http.MethodGet, "/api/v1/peers?"+query.Encode(), nil, rows)
+		},
+	}
+	f.add(cmd.Flags())
+	cmd.Flags().IntVar(&limit, "limit", 100, "how many to print, at most 500")
+	cmd.Flags().StringVar(&after, "after", "", "the last id of the previous page")
+	return cmd
+}
+
+// peerRows are the rows of a page of peers.
+func (a *app) peerRows(answer json.RawMessage, now time.Time) ([][]string, error) {
+	var list struct {
+		Takes bool `json:"takes_peers"`
+		Peers []rest.Peer
+		Next  string
+	}
+	if err := json.Unmarshal(answer, &list); err != nil {
+		return nil, err
+	}
+	if !list.Takes {
+		fmt.Fprintln(a.err, "futura: this head takes no peers: start it with --peers")
+	}
+	rows := [][]string{{"PEER", "STATE", "SPEAKS", "ITEMS", "DONE", "FAILED", "REFUSED", "DISAGREED", "HEARD"}}
+	for _, p := range list.Peers {
+		state := "away"
+		if p.Connected {
+			state = "here"
+		}
+		rows = append(rows, []string{
+			shortPeer(p.ID), state, p.Dialect, fmt.Sprintf("%d/%d", p.Items, p.Slots), strconv.FormatInt(p.Done, 10),
+			strconv.FormatInt(p.Failed, 10), strconv.FormatInt(p.Refused, 10), strconv.FormatInt(p.Disagreed, 10),
+			max(now.Sub(p.Heard), 0).Round(time.Second).String(),
+		})
+	}
+	if list.Next != "" {
+		rows = append(rows, []string{"more: --after " + list.Next})
+	}
+	return rows, nil
+}
+
+// shortPeer is the end of a long peer id: ids of one kind of key begin alike.
+func shortPeer(id string) string {
+	const most = 8
+	if len(id) <= most {
+		return id
+	}
+	return "…" + id[len(id)-most+1:]
+}

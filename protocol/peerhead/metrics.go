@@ -1,0 +1,97 @@
+package peerhead
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// counts are what peers did with items. See Peer.
+type counts struct {
+	done, failed, refused, disagreed int64
+}
+
+// add adds what a peer did.
+func (c *counts) add(p *peer) {
+	c.done += p.done.Load()
+	c.failed += p.failed.Load()
+	c.refused += p.refused.Load()
+	c.disagreed += p.disagreed.Load()
+}
+
+// sums are the figures of all peers of a head.
+type sums struct {
+	counts
+	known, connected, slots, orders, items int
+}
+
+// sum adds up the present peers, and what those did that were forgotten.
+func (h *Head) sum() sums {
+	h.mu.Lock()
+	all := sums{counts: h.gone}
+	present := make([]*peer, 0, len(h.peers))
+	for _, p := range h.peers {
+		all.add(p)
+		present = append(present, p)
+	}
+	h.mu.Unlock()
+	for _, p := range present {
+		d := p.describe()
+		all.known++
+		if d.Connected {
+			all.connected++
+		}
+		all.slots += d.Slots
+		all.orders += d.Orders
+		all.items += d.Items
+	}
+	return all
+}
+
+// collector serves a head's figures as metrics.
+type collector struct {
+	head   *Head
+	series []series
+}
+
+// series is one of the metrics.
+type series struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(*sums) int64
+}
+
+// NewCollector returns the metrics of a head's peers, all of them together, counted since
+// the head was made. Their names begin with futura_peers, and none has a label.
+func NewCollector(h *Head) prometheus.Collector {
+	c := &collector{head: h}
+	add := func(kind prometheus.ValueType, metric, help string, value func(*sums) int64) {
+		c.series = append(c.series, series{prometheus.NewDesc("futura_peers"+metric, help, nil, nil), kind, value})
+	}
+	gauge := func(metric, help string, value func(*sums) int) {
+		add(prometheus.GaugeValue, metric, help, func(s *sums) int64 { return int64(value(s)) })
+	}
+	count := func(metric, help string, value func(*sums) int64) { add(prometheus.CounterValue, metric, help, value) }
+	gauge("", "Peers that the head knows.", func(s *sums) int { return s.known })
+	gauge("_connected", "Peers that are connected.", func(s *sums) int { return s.connected })
+	gauge("_slots", "Items that the peers take at a time.", func(s *sums) int { return s.slots })
+	gauge("_orders", "Orders that peers have.", func(s *sums) int { return s.orders })
+	gauge("_items", "Items of those orders that have not ended.", func(s *sums) int { return s.items })
+	count("_done_total", "Items that peers ended with a result.", func(s *sums) int64 { return s.done })
+	count("_failed_total", "Items that failed on peers.", func(s *sums) int64 { return s.failed })
+	count("_refused_total", "Outcomes of peers that changed nothing.", func(s *sums) int64 { return s.refused })
+	count("_disagreed_total", "Items about which a peer said something else than others.",
+		func(s *sums) int64 { return s.disagreed })
+	return c
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(to chan<- *prometheus.Desc) {
+	for _, s := range c.series {
+		to <- s.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(to chan<- prometheus.Metric) {
+	all := c.head.sum()
+	for _, s := range c.series {
+		to <- prometheus.MustNewConstMetric(s.desc, s.kind, float64(s.value(&all)))
+	}
+}
