@@ -167,8 +167,9 @@ func importTable() map[string]imports {
 			others: []string{uuid, prometheus},
 		},
 		"protocol/peerworker": {
-			ours:   append(slices.Clone(model), "fdbmodel/kv/kvopen", "workers", "protocol", "protocol/p2p"),
-			others: []string{prometheus},
+			ours: append(slices.Clone(model), "fdbmodel/kv/kvopen", "workers", "batch", "batch/futurestore", "batch/source",
+				"protocol", "protocol/p2p"),
+			others: []string{prometheus, uuid},
 		},
 
 		"batch/batchtest": {ours: []string{"batch"}, others: append(tests(), uuid)},

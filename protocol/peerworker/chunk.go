@@ -39,7 +39,7 @@ type chunk struct {
 	items  []item      // none for an order of b7s's
 	ids    []layout.ID // of the futures here
 	// order is set for one of b7s, whose results are sent all at once.
-	order *protocol.WorkOrderBatch
+	order *b7sOrder
 
 	// news and ring have room for one signal: look at the futures, send outcomes.
 	news, ring chan struct{}
@@ -65,8 +65,11 @@ type chunk struct {
 	// their results.
 	done      []layout.ID
 	doneBytes int64
-	bytes     int64 // of arguments and results that it is charged with
-	wait      time.Duration
+	// waiting are futures that have ended for the head, and wait here for an attempt
+	// that never comes: their records say how the last one ended.
+	waiting map[layout.ID]bool
+	bytes   int64 // of arguments and results that it is charged with
+	wait    time.Duration
 }
 
 // ended is the outcome of an item. A nil outcome is in the store.
@@ -82,6 +85,7 @@ func newChunk(w *Worker, name chunkName, r record, items []item) *chunk {
 		news: make(chan struct{}, 1), ring: make(chan struct{}, 1), released: make(chan struct{}),
 		gone:   make(chan struct{}),
 		states: make([]itemState, r.Items), open: r.Items, unsent: r.Items, running: map[int]struct{}{},
+		waiting: map[layout.ID]bool{},
 	}
 	for i := range c.ids {
 		if r.B7S {

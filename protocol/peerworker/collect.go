@@ -129,7 +129,6 @@ func (c *chunk) collectPart(ctx context.Context, indexes []int) (idle []layout.I
 		found[rows[i].ID] = &rows[i]
 	}
 	var again []int
-	var undone []layout.ID
 	for _, index := range indexes {
 		row := found[c.ids[index]]
 		if row == nil {
@@ -144,7 +143,9 @@ func (c *chunk) collectPart(ctx context.Context, indexes []int) (idle []layout.I
 			again = append(again, index)
 		default:
 			if !row.State().Terminal() {
-				undone = append(undone, row.ID)
+				c.mu.Lock()
+				c.waiting[row.ID] = true
+				c.mu.Unlock()
 			}
 			if err := c.endRow(ctx, index, row, what); err != nil {
 				return nil, err
@@ -152,9 +153,7 @@ func (c *chunk) collectPart(ctx context.Context, indexes []int) (idle []layout.I
 		}
 	}
 	c.keepLooking(again)
-	// What ended here for now is over here: the head decides what follows.
-	_, err = c.worker.node.cluster.CancelMany(ctx, undone, "its attempt is over")
-	return idle, err
+	return idle, nil
 }
 
 // keepLooking has items that functions were called for looked at again.
@@ -185,7 +184,7 @@ func (c *chunk) endMissing(index int) {
 func (c *chunk) endRow(ctx context.Context, index int, row *layout.Row, what endKind) error {
 	e := row.Ending()
 	size := e.Size()
-	if !c.worker.mayCache(size) {
+	if c.order != nil || !c.worker.mayCache(size) {
 		c.end(ended{index: index, size: size})
 		return nil
 	}
@@ -240,6 +239,13 @@ func (c *chunk) discard(ctx context.Context, all bool) error {
 	}
 	done, size := c.done, c.doneBytes
 	c.done, c.doneBytes = nil, 0
+	var waiting []layout.ID
+	for _, id := range done {
+		if c.waiting[id] {
+			waiting = append(waiting, id)
+			delete(c.waiting, id)
+		}
+	}
 	mark := !all && !c.record.Acked
 	c.record.Acked = c.record.Acked || mark
 	r := c.record
@@ -249,7 +255,10 @@ func (c *chunk) discard(ctx context.Context, all bool) error {
 			return err
 		}
 	}
-	done = c.worker.own(c, done)
+	done, waiting = c.worker.own(c, done), c.worker.own(c, waiting)
+	if _, err := c.worker.node.cluster.CancelMany(ctx, waiting, "its attempt is over"); err != nil {
+		return err
+	}
 	if _, err := c.worker.node.cluster.DiscardMany(ctx, done); err != nil {
 		return err
 	}

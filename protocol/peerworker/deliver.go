@@ -26,6 +26,10 @@ const (
 
 // deliver sends outcomes to the head as they come, until it has all.
 func (c *chunk) deliver(ctx context.Context) {
+	if c.order != nil {
+		c.deliverB7S(ctx)
+		return
+	}
 	for {
 		if c.isOver() {
 			signal(c.news)

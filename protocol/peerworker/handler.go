@@ -48,12 +48,6 @@ func (w *Worker) answer(ctx context.Context, peer string, m protocol.Message) pr
 	}
 }
 
-// Received implements Handler.
-func (h *handler) Received(ctx context.Context, peer string, message []byte) {}
-
-// Published implements Handler.
-func (h *handler) Published(ctx context.Context, author string, message []byte) {}
-
 // Blob implements Handler.
 func (h *handler) Blob(ctx context.Context, peer, id string) (io.ReadSeekCloser, int64, error) {
 	return (*Worker)(h).blobs.open(ctx, peer, id)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -30,6 +31,7 @@ type memory struct {
 	heads   map[string]*fakeHead
 	session uint64
 	away    map[string]bool
+	b7s     bool // the heads don't speak Futura's protocol
 	closed  bool
 	calls   sync.WaitGroup
 }
@@ -55,7 +57,7 @@ func (n *memory) connect(id string) {
 	n.mu.Lock()
 	n.session++
 	n.away[id] = false
-	p, h := Peer{ID: id, Connected: true, Session: n.session, Futura: true}, n.handler
+	p, h := Peer{ID: id, Connected: true, Session: n.session, Futura: !n.b7s}, n.handler
 	n.mu.Unlock()
 	h.PeerChanged(p)
 }
@@ -397,4 +399,26 @@ func goOrder(function string, args ...string) *protocol.WorkOrderBatch {
 		m.Items = append(m.Items, protocol.OrderItem{ID: uuid.NewString(), Attempt: 1, Codec: "raw", Args: []byte(a)})
 	}
 	return m
+}
+
+// logTo returns a logger whose warnings about installations go to a channel.
+func logTo(to chan<- string) *slog.Logger { return slog.New(warnings{slog.DiscardHandler, to}) }
+
+type warnings struct {
+	slog.Handler
+	to chan<- string
+}
+
+func (warnings) Enabled(_ context.Context, l slog.Level) bool { return l == slog.LevelWarn }
+
+func (w warnings) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "a function can't be installed" {
+		text := ""
+		r.Attrs(func(a slog.Attr) bool {
+			text += a.String() + " "
+			return true
+		})
+		w.to <- text
+	}
+	return nil
 }

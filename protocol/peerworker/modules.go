@@ -137,8 +137,8 @@ func (m *modules) download(ctx context.Context, head, cid string) ([]byte, error
 	return code.Bytes(), err
 }
 
-// evict removes the modules that were used the longest ago, and that no chunk uses,
-// while there are too many bytes of them.
+// evict removes the modules that were used the longest ago, that no chunk uses and that
+// nobody has installed, while there are too many bytes of them.
 func (m *modules) evict(ctx context.Context, but string) error {
 	stored, err := m.worker.node.cluster.Modules(ctx)
 	if err != nil {
@@ -164,8 +164,8 @@ func (m *modules) evict(ctx context.Context, but string) error {
 		if total <= m.worker.options.ModuleCache {
 			return nil
 		}
-		if used[s.CID] {
-			continue
+		if used[s.CID] || len(s.Aliases) > 0 {
+			continue // heads of b7s install a function once
 		}
 		m.mu.Lock()
 		delete(m.here, s.CID)

@@ -1,6 +1,7 @@
 package peerworker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -71,6 +72,9 @@ type Options struct {
 	// ModuleCache is how many bytes of modules are kept that no chunk uses: beyond it
 	// those that were used the longest ago are removed. Defaults to 512 MiB.
 	ModuleCache int64
+	// CheckModule returns an error for a module that can't run, before it is installed for
+	// heads of b7s. Defaults to none: its runs fail then.
+	CheckModule func(ctx context.Context, cid string, module []byte) error
 	// PrivateSources lets heads of b7s install functions from private addresses and
 	// over HTTP without TLS. Defaults to false.
 	PrivateSources bool

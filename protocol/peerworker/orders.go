@@ -224,9 +224,7 @@ func (o *order) submission(i int) fdbmodel.Submission {
 		MaxRetries: itemRetries, Backoff: layout.Backoff{Base: itemBackoff, Max: itemBackoff},
 		Timeout: time.Duration(min(it.TimeoutMS, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond,
 	}}
-	if config.Runtime != nil {
-		sub.Spec.Requirements.RAM = int64(min(config.Runtime.Memory, math.MaxInt64))
-	}
+	sub.Spec.Requirements.RAM = memoryOf(config)
 	switch {
 	case it.Codec == layout.CodecInputs:
 		sub.Spec.Codec = layout.CodecRaw // the head has put them together
@@ -238,6 +236,14 @@ func (o *order) submission(i int) fdbmodel.Submission {
 		sub.Spec.Codec = layout.CodecArgv
 	}
 	return sub
+}
+
+// memoryOf is the most memory of an order's modules, in bytes, 0 for none.
+func memoryOf(config *protocol.Config) int64 {
+	if config.Runtime == nil {
+		return 0
+	}
+	return int64(min(config.Runtime.Memory, math.MaxInt64))
 }
 
 // environment is that of an order's items. Nothing of the process's is in it.

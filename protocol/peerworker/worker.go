@@ -27,9 +27,11 @@ type Worker struct {
 	functions   map[string]workers.Function
 	node        *node
 	modules     *modules
-	blobs       *blobs
-	counts      counts
-	ready       chan struct{}
+	// functionsOfB7S are those that heads of b7s have installed.
+	functionsOfB7S *installedFunctions
+	blobs          *blobs
+	counts         counts
+	ready          chan struct{}
 
 	began    atomic.Bool
 	stopping atomic.Bool
@@ -75,7 +77,7 @@ func New(o Options) (*Worker, error) {
 		functions: map[string]workers.Function{}, ready: make(chan struct{}), failed: make(chan error, 1),
 		links: map[string]*link{}, chunks: map[chunkName]*chunk{}, places: map[layout.ID]place{},
 	}
-	w.modules, w.blobs = newModules(w), newBlobs(w)
+	w.modules, w.blobs, w.functionsOfB7S = newModules(w), newBlobs(w), newInstalled(w)
 	return w, nil
 }
 
@@ -136,7 +138,7 @@ func (w *Worker) Run(ctx context.Context) error {
 }
 
 func (w *Worker) start(ctx context.Context) error {
-	if err := w.recall(ctx); err != nil {
+	if err := errors.Join(w.recall(ctx), w.functionsOfB7S.recall(ctx)); err != nil {
 		return err
 	}
 	o := workers.Options{

@@ -1,0 +1,389 @@
+package peerworker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/batch/futurestore"
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/protocol"
+	"github.com/futura-run/futura/protocol/p2p"
+)
+
+// Received implements Handler.
+func (h *handler) Received(ctx context.Context, peer string, message []byte) {
+	w := (*Worker)(h)
+	m, err := protocol.Decode(message)
+	if err != nil {
+		w.unreadable(peer, err)
+		return
+	}
+	if !w.mayOrder(peer) {
+		w.log.Debug("a peer that may give no orders sent a message", "peer", peer, "type", m.Type())
+		return
+	}
+	switch m := m.(type) {
+	case *protocol.WorkOrderBatch:
+		if len(m.Items) > 0 || m.Module != "" {
+			w.log.Debug("an order of Futura's own dialect came by b7s's protocol", "peer", peer)
+			return
+		}
+		w.takeB7S(ctx, peer, m, false)
+	case *protocol.WorkOrder:
+		w.takeB7S(ctx, peer, asBatch(m), true)
+	case *protocol.InstallFunction:
+		w.installLater(peer, m)
+	default:
+		w.log.Debug("a message that a worker does not take", "peer", peer, "type", m.Type())
+	}
+}
+
+// Published implements Handler.
+func (h *handler) Published(ctx context.Context, author string, message []byte) {
+	w := (*Worker)(h)
+	m, err := protocol.GossipLimits().Decode(message)
+	if err != nil {
+		w.unreadable(author, err)
+		return
+	}
+	if !w.mayOrder(author) {
+		return
+	}
+	switch m := m.(type) {
+	case *protocol.RollCall:
+		w.answerCall(ctx, author, m)
+	case *protocol.InstallFunction:
+		w.installLater(author, m)
+	}
+}
+
+func (w *Worker) unreadable(peer string, err error) {
+	w.counts.garbage.Add(1)
+	w.log.Debug("a peer sent what can't be read", "peer", peer, "error", err)
+}
+
+// answerCall answers a roll call if the worker could run the function now.
+func (w *Worker) answerCall(ctx context.Context, head string, m *protocol.RollCall) {
+	if w.stopping.Load() || m.Consensus != protocol.ConsensusNone || !w.hasAttributes(m.Attributes) || !w.hasRoom(1, 0) {
+		return
+	}
+	if !w.functionsOfB7S.runs(m.FunctionID) {
+		w.log.Debug("a roll call for a function that is not here", "head", head, "function", m.FunctionID)
+		return
+	}
+	w.sendB7S(ctx, head, &protocol.RollCallResponse{
+		Envelope: m.Envelope, Code: protocol.CodeAccepted, FunctionID: m.FunctionID, RequestID: m.RequestID,
+		BatchSupport: m.Batch,
+	}, protocol.DialectChunk)
+}
+
+// hasAttributes reports whether the worker's labels have what a roll call asks for.
+// Nobody attests them.
+func (w *Worker) hasAttributes(a *protocol.Attributes) bool {
+	if a == nil {
+		return true
+	}
+	if a.Attested || len(a.Attestors.Each) > 0 || len(a.Attestors.OneOf) > 0 {
+		return false
+	}
+	for _, v := range a.Values {
+		if own, found := w.options.Labels[v.Name]; !found || own != v.Value {
+			return false
+		}
+	}
+	return true
+}
+
+// sendB7S sends a message, and reports whether it was sent.
+func (w *Worker) sendB7S(ctx context.Context, head string, m protocol.Message, d protocol.Dialect) error {
+	data, err := protocol.Encode(m, d)
+	if err == nil {
+		err = w.network.Send(ctx, head, data)
+	}
+	if err != nil {
+		w.log.Debug("a message was not sent", "head", head, "type", m.Type(), "error", err)
+	}
+	return err
+}
+
+// asBatch is a single order as one of a batch with one item.
+func asBatch(m *protocol.WorkOrder) *protocol.WorkOrderBatch {
+	arguments := m.Arguments
+	if len(arguments) == 0 {
+		for _, p := range m.Parameters {
+			arguments = append(arguments, p.Value)
+		}
+	}
+	id := m.RequestID
+	if id == "" {
+		id = uuid.NewString()
+	}
+	return &protocol.WorkOrderBatch{
+		Envelope: m.Envelope, RequestID: m.RequestID, ChunkID: id, Arguments: [][]string{arguments},
+		Template: protocol.Template{FunctionID: m.FunctionID, Method: m.Method, Config: m.Config},
+	}
+}
+
+// b7sOrder is an order of b7s's, whose results are sent all at once.
+type b7sOrder struct {
+	*protocol.WorkOrderBatch
+	single bool
+}
+
+// takeB7S takes an order of b7s's. What it can't take it answers at once, as failed.
+func (w *Worker) takeB7S(ctx context.Context, head string, m *protocol.WorkOrderBatch, single bool) {
+	if m.Dialect == protocol.DialectFutura {
+		m.Dialect = protocol.DialectChunk // its head speaks b7s's protocol
+	}
+	o := &b7sOrder{m, single}
+	name := chunkName{head, m.ChunkID}
+	if w.chunk(name) != nil {
+		return // it came twice
+	}
+	c := newChunk(w, name, record{
+		Head: head, Chunk: m.ChunkID, Request: m.RequestID, Items: len(m.Arguments), B7S: true,
+	}, nil)
+	c.order = o
+	c.release()
+	size := int64(0)
+	for _, list := range m.Arguments {
+		size += 200
+		for _, a := range list {
+			size += int64(len(a))
+		}
+	}
+	why := w.refusesB7S(m, size)
+	if why == nil {
+		why = w.beginB7S(ctx, c, size)
+	}
+	if why != nil {
+		w.counts.rejected.Add(1)
+		w.log.Debug("an order is refused", "head", head, "chunk", m.ChunkID, "code", why.code, "why", why.message)
+		w.spawn(func() { w.replyB7S(w.ctx, c, o.refused(why)) })
+	}
+}
+
+// refusesB7S says why an order is not taken, nil if it is.
+func (w *Worker) refusesB7S(m *protocol.WorkOrderBatch, size int64) *refusal {
+	switch {
+	case w.stopping.Load():
+		return refuse(protocol.CodeUnavailable, "the worker stops")
+	case m.Template.Config.Consensus != "":
+		return refuse(protocol.CodeNotImplemented, "this worker takes no part in %s", m.Template.Config.Consensus)
+	case !w.hasRoom(len(m.Arguments), size):
+		return refuse(protocol.CodeUnavailable, "the worker has as much as it takes")
+	}
+	return nil
+}
+
+// beginB7S makes the futures of an order.
+func (w *Worker) beginB7S(ctx context.Context, c *chunk, size int64) *refusal {
+	template := c.order.template()
+	function, err := futurestore.Function(ctx, w.node.cluster, &template)
+	if err != nil {
+		return refuse(protocol.CodeNotFound, "%v", err)
+	}
+	if !w.runsHere(function) {
+		return refuse(protocol.CodeNotFound, "the function %s does not run here", function)
+	}
+	if !w.admit(c, size) {
+		return nil // it came twice
+	}
+	subs := make([]fdbmodel.Submission, len(c.ids))
+	for i := range subs {
+		sub := futurestore.Submission(&template, function, c.order.Arguments[i])
+		sub.ID, sub.Assigned, sub.Spec.Owner = c.ids[i], w.node.worker.ID(), c.owner
+		sub.Spec.Parallel = int(min(c.order.Concurrency, uint64(w.options.MaxItems)))
+		sub.Spec.MaxRetries, sub.Spec.Backoff = itemRetries, layout.Backoff{Base: itemBackoff, Max: itemBackoff}
+		sub.Spec.Requirements.RAM = memoryOf(&c.order.Template.Config)
+		subs[i] = sub
+	}
+	err = w.node.writeRecord(ctx, c.owner, &c.record, nil)
+	if err == nil {
+		_, err = w.node.cluster.Submit(ctx, subs)
+	}
+	if err != nil {
+		w.abandon(ctx, c)
+		return refusalOf(err)
+	}
+	w.counts.chunks.Add(1)
+	w.counts.items.Add(int64(len(c.ids)))
+	w.runChunk(c)
+	return nil
+}
+
+// runsHere reports whether the worker runs a function, by its full name.
+func (w *Worker) runsHere(function string) bool {
+	if len(function) > len(goPrefix) && function[:len(goPrefix)] == goPrefix {
+		return w.functions[function[len(goPrefix):]] != nil
+	}
+	return w.options.Modules != nil
+}
+
+// template is what the items have in common, as package batch has it.
+func (o *b7sOrder) template() batch.Template {
+	config := &o.Template.Config
+	return batch.Template{FunctionID: o.Template.FunctionID, Method: o.Template.Method, Config: batch.Config{
+		Stdin: config.Stdin, Environment: config.Environment, Timeout: config.Timeout,
+	}}
+}
+
+// refused are the outcomes of an order that is not taken.
+func (o *b7sOrder) refused(why *refusal) []ended {
+	all := make([]ended, len(o.Arguments))
+	for i := range all {
+		all[i] = ended{index: i, outcome: &protocol.Outcome{
+			Index: i, Code: why.code, ExitCode: batch.NoExitCode, Message: cut(why.message),
+		}}
+	}
+	return all
+}
+
+// Bounds of replies in b7s's protocol, where nothing is acknowledged.
+const (
+	sendTries = 6
+	sendWait  = 200 * time.Millisecond
+)
+
+// replyOutputs are how many bytes of output a reply has at most: fewer if it turns out
+// to be too large, since JSON may take six bytes for one.
+var replyOutputs = [...]int64{8 << 20, 2 << 20, 512 << 10, 0}
+
+// deliverB7S replies to an order once all of its items have ended.
+func (c *chunk) deliverB7S(ctx context.Context) {
+	for {
+		c.mu.Lock()
+		open, dropped := c.open, c.dropped
+		c.mu.Unlock()
+		if dropped {
+			return
+		}
+		if open == 0 {
+			break
+		}
+		select {
+		case <-c.ring:
+		case <-ctx.Done():
+			return
+		}
+	}
+	c.mu.Lock()
+	all := c.queue
+	c.queue = nil
+	c.mu.Unlock()
+	c.worker.replyB7S(ctx, c, all)
+	c.worker.counts.delivered.Add(int64(len(all)))
+	c.settle(all)
+	signal(c.news)
+}
+
+// replyB7S sends the results of an order. A head that does not get them waits no longer
+// than some seconds, so neither does the worker.
+func (w *Worker) replyB7S(ctx context.Context, c *chunk, all []ended) {
+	slices.SortFunc(all, func(a, b ended) int { return a.index - b.index })
+	tries, pause := 0, sendWait
+	for _, most := range replyOutputs {
+		results, err := c.results(ctx, all, most)
+		if err != nil {
+			if ctx.Err() == nil {
+				w.log.Warn("results can't be read", "chunk", c.name.chunk, "error", err)
+			}
+			return
+		}
+		for ; tries < sendTries; tries++ {
+			err := w.sendB7S(ctx, c.name.head, c.order.reply(results), c.order.Dialect)
+			if err == nil {
+				return
+			}
+			if errors.Is(err, protocol.ErrLimit) || errors.Is(err, p2p.ErrTooLarge) {
+				break // with less output
+			}
+			if w.linkOf(c.name.head).waitOrChange(ctx, pause) != nil {
+				return
+			}
+			pause *= 2
+		}
+	}
+	w.log.Warn("the head has not got the results of a chunk", "head", c.name.head, "chunk", c.name.chunk)
+}
+
+// results are those of the items, with at most so many bytes of output together. An
+// item beyond that has failed.
+func (c *chunk) results(ctx context.Context, all []ended, most int64) ([]protocol.ItemResult, error) {
+	results := make([]protocol.ItemResult, len(all))
+	total := int64(0)
+	for i, e := range all {
+		arguments := c.order.Arguments[e.index]
+		r := &results[i]
+		r.Invocation, r.Arguments = c.order.Template.Invocation(), arguments
+		if total += e.size; total > most {
+			total -= e.size
+			r.Code, r.Result = protocol.CodeError, protocol.Output{
+				Stderr:   fmt.Sprintf("the output of %d bytes has no room in the reply, which has %d", e.size, most),
+				ExitCode: batch.NoExitCode,
+			}
+			continue
+		}
+		if e.outcome != nil {
+			r.Code = e.outcome.Code
+			r.Result = protocol.Output{Stderr: e.outcome.Message, ExitCode: batch.NoExitCode}
+			continue
+		}
+		row, err := c.worker.node.cluster.Get(ctx, c.ids[e.index])
+		if err != nil {
+			return nil, err
+		}
+		if r.NodeResult, err = c.resultOf(ctx, &row); err != nil {
+			return nil, err
+		}
+	}
+	return results, nil
+}
+
+// resultOf is the result of a future in the words of b7s.
+func (c *chunk) resultOf(ctx context.Context, row *layout.Row) (r protocol.NodeResult, err error) {
+	e := row.Ending()
+	if err := c.worker.node.cluster.Load(ctx, &e); err != nil {
+		return r, err
+	}
+	r.Code = protocol.CodeError
+	switch {
+	case e.Result != nil:
+		r.Code = protocol.CodeOK
+		r.Usage.WallClock = max(e.Result.RunTime.Nanoseconds(), 1)
+	case e.Failure != nil:
+		r.Usage = failure(0, e.Failure).Usage
+	default:
+		r.Result = protocol.Output{Stderr: "the function was not run here", ExitCode: batch.NoExitCode}
+		return r, nil
+	}
+	out := futurestore.ResultOf(&e)
+	r.Result = protocol.Output{Stdout: out.Stdout, Stderr: out.Stderr, ExitCode: out.ExitCode}
+	return r, nil
+}
+
+// reply is the message with results.
+func (o *b7sOrder) reply(results []protocol.ItemResult) protocol.Message {
+	if o.single {
+		r := &protocol.WorkOrderResponse{Envelope: o.Envelope, RequestID: o.RequestID}
+		if len(results) > 0 {
+			r.Code, r.Result = results[0].Code, results[0].NodeResult
+		}
+		return r
+	}
+	r := &protocol.WorkOrderBatchResponse{
+		Envelope: o.Envelope, RequestID: o.RequestID, ChunkID: o.ChunkID,
+		Results: make(map[string]protocol.ItemResult, len(results)),
+	}
+	for i := range results {
+		r.Results[o.Template.ItemID(results[i].Arguments)] = results[i]
+	}
+	return r
+}

@@ -1,0 +1,195 @@
+package peerworker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/batch/source"
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/tuple"
+	"github.com/futura-run/futura/protocol"
+)
+
+// Bounds of installations.
+const (
+	maxInstalling = 2  // at a time
+	maxInstalls   = 16 // that wait
+	maxFunctions  = 10_000
+	// gatewayURL is where b7s finds the manifest of a function that has no URL.
+	gatewayURL = "https://%s.ipfs.w3s.link/manifest.json"
+)
+
+// installedFunctions are the functions that heads of b7s have installed.
+type installedFunctions struct {
+	worker  *Worker
+	client  *source.Client
+	turns   chan struct{}
+	mu      sync.Mutex
+	waiting int
+	known   map[string]installedFunction
+}
+
+// installedFunction is what the store remembers of one.
+type installedFunction struct {
+	Manifest string   `json:"manifest,omitempty"`
+	Methods  []string `json:"methods"`
+}
+
+func newInstalled(w *Worker) *installedFunctions {
+	return &installedFunctions{
+		worker: w, client: source.NewClient(source.Options{Private: w.options.PrivateSources}),
+		turns: make(chan struct{}, maxInstalling), known: map[string]installedFunction{},
+	}
+}
+
+func functionKeys() []byte {
+	return tuple.AppendString(tuple.AppendString(nil, recordSpace), "functions")
+}
+
+// recall reads what the store remembers.
+func (f *installedFunctions) recall(ctx context.Context) error {
+	prefix := functionKeys()
+	return f.worker.node.cluster.EachKey(ctx, kv.Prefix(prefix), func(found kv.KeyValue) error {
+		key := tuple.NewReader(found.Key[len(prefix):])
+		id := key.Text()
+		var function installedFunction
+		if err := json.Unmarshal(found.Value, &function); err != nil || key.Done() != nil {
+			f.worker.log.Error("an installed function can't be read; install it again", "function", id)
+			return nil
+		}
+		f.known[id] = function
+		return nil
+	})
+}
+
+// runs reports whether a head may order a function.
+func (f *installedFunctions) runs(id string) bool {
+	if strings.HasPrefix(id, goPrefix) {
+		return f.worker.runsHere(id)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, known := f.known[id]
+	return known && f.worker.options.Modules != nil
+}
+
+// installLater installs a function and answers the head, unless too many wait. As with
+// b7s a failed installation has no answer.
+func (w *Worker) installLater(head string, m *protocol.InstallFunction) {
+	f := w.functionsOfB7S
+	f.mu.Lock()
+	busy := f.waiting >= maxInstalls || w.options.Modules == nil || w.stopping.Load()
+	if !busy {
+		f.waiting++
+	}
+	f.mu.Unlock()
+	if busy {
+		w.log.Warn("a function is not installed: too many are, or this worker runs no modules", "function", m.CID)
+		return
+	}
+	w.spawn(func() {
+		defer func() {
+			f.mu.Lock()
+			f.waiting--
+			f.mu.Unlock()
+		}()
+		select {
+		case f.turns <- struct{}{}:
+		case <-w.ctx.Done():
+			return
+		}
+		defer func() { <-f.turns }()
+		if err := f.install(w.ctx, m); err != nil {
+			if w.ctx.Err() == nil {
+				w.log.Warn("a function can't be installed", "head", head, "function", m.CID, "error", err)
+			}
+			return
+		}
+		_ = w.sendB7S(w.ctx, head, &protocol.InstallFunctionResponse{
+			Envelope: m.Envelope, Code: protocol.CodeAccepted, Message: "installed", CID: m.CID,
+		}, protocol.DialectChunk) // that it was not sent is in the log
+	})
+}
+
+// install fetches a function, and stores its modules under the names of its methods.
+func (f *installedFunctions) install(ctx context.Context, m *protocol.InstallFunction) error {
+	url := m.ManifestURL
+	if url == "" {
+		if strings.Trim(strings.ToLower(m.CID), "0123456789abcdefghijklmnopqrstuvwxyz") != "" {
+			return fmt.Errorf("%.100q is not a content id, and there is no URL of a manifest", m.CID)
+		}
+		url = fmt.Sprintf(gatewayURL, m.CID)
+	}
+	archive, err := f.client.Archive(ctx, url, m.CID)
+	if err != nil {
+		return err
+	}
+	// All of it is checked before any counts.
+	err = source.Unpack(ctx, nil, archive, func(module source.Module) error { return f.check(ctx, &module) })
+	if err != nil {
+		return err
+	}
+	function := installedFunction{Manifest: m.ManifestURL}
+	err = source.Unpack(ctx, nil, archive, func(module source.Module) error {
+		function.Methods = append(function.Methods, module.Method)
+		return f.worker.modules.store(ctx, module.Code, batch.FunctionAlias(m.CID, module.Method))
+	})
+	if err != nil {
+		return err
+	}
+	return f.remember(ctx, m.CID, function)
+}
+
+// check refuses modules that can't run, or that there is no room for.
+func (f *installedFunctions) check(ctx context.Context, m *source.Module) error {
+	stored, err := f.worker.node.cluster.Modules(ctx)
+	if err != nil {
+		return err
+	}
+	total := int64(len(m.Code))
+	for _, s := range stored {
+		if len(s.Aliases) > 0 {
+			total += s.Size // it stays
+		}
+	}
+	if total > f.worker.options.ModuleCache {
+		return fmt.Errorf("%d bytes of installed modules: at most %d", total, f.worker.options.ModuleCache)
+	}
+	cid, err := fdbmodel.ModuleCID(m.Code)
+	if err != nil || f.worker.options.CheckModule == nil {
+		return err
+	}
+	return f.worker.options.CheckModule(ctx, cid, m.Code)
+}
+
+func (f *installedFunctions) remember(ctx context.Context, id string, function installedFunction) error {
+	f.mu.Lock()
+	_, known := f.known[id]
+	full := !known && len(f.known) >= maxFunctions
+	f.mu.Unlock()
+	if full {
+		return fmt.Errorf("%d functions are installed, which is the most", maxFunctions)
+	}
+	slices.Sort(function.Methods)
+	value, err := json.Marshal(&function)
+	if err != nil {
+		return err
+	}
+	err = f.worker.node.transact(ctx, func(tx kv.Attempt) error {
+		tx.Set(tuple.AppendString(functionKeys(), id), value)
+		return nil
+	})
+	if err == nil {
+		f.mu.Lock()
+		f.known[id] = function
+		f.mu.Unlock()
+		f.worker.log.Info("installed a function", "function", id, "methods", function.Methods)
+	}
+	return err
+}
