@@ -127,7 +127,10 @@ func startLineProcess(t *testing.T, store, cluster, marks string) lineProcess {
 	out, err := c.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, c.Start())
-	t.Cleanup(func() { _ = c.Process.Kill() })
+	t.Cleanup(func() { // of a test that failed: its directory goes next
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
 	return lineProcess{c, out}
 }
 
