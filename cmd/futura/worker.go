@@ -29,6 +29,8 @@ type workerFlags struct {
 	cache   string
 	memory  int64
 	verbose bool
+	// peer is how the command worker reaches heads.
+	peer peerWorkerFlags
 }
 
 func (f *workerFlags) add(flags *pflag.FlagSet) {
@@ -181,24 +183,30 @@ func (a *app) workerCommand() *cobra.Command {
 		Use:   "worker",
 		Short: "Run a worker for WASM functions until Ctrl-C",
 		Long: "worker claims futures of WASM functions from its queues and runs them. Any number of workers may run, also " +
-			"on other machines if the store is FoundationDB or served by dev. Ctrl-C lets running functions finish and " +
-			"gives back the rest; a second Ctrl-C ends the worker at once.",
-		Example: "  futura worker --store fdb:fdb.cluster --slots 8\n  futura worker --queue urgent --queue default",
-		Args:    exactly(0),
+			"on other machines if the store is FoundationDB or served by dev. With --head it needs no access to a store: it " +
+			"joins heads over libp2p, those of b7s included, and runs what these heads order, and nobody else. Ctrl-C lets " +
+			"running functions finish and gives back the rest; a second Ctrl-C ends the worker at once.",
+		Example: "  futura worker --store fdb:fdb.cluster --slots 8\n  futura worker --queue urgent --queue default\n" +
+			"  futura worker --head /ip4/10.0.0.1/tcp/9527/p2p/12D3KooW... --state /var/lib/futura-worker",
+		Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.check(cmd.Flags()); err != nil {
+			if err := errors.Join(f.check(cmd.Flags()), f.peer.check(cmd.Flags())); err != nil {
 				return err
 			}
 			return a.worker(cmd.Context(), &f)
 		},
 	}
 	f.add(cmd.Flags())
+	f.peer.add(cmd.Flags())
 	return cmd
 }
 
 func (a *app) worker(ctx context.Context, f *workerFlags) error {
 	f.options.Logger = a.logger(f.verbose)
 	cacheModules(&f.cache, f.options.Logger)
+	if f.peer.on() {
+		return a.peerWorker(ctx, f)
+	}
 	a.outlivesServer = true
 	o := futures.Options{Cluster: a.cluster, NoHints: f.options.NoHints}
 	return a.with(ctx, o, func(c *futures.Client) error {

@@ -105,6 +105,16 @@ func (w *Worker) Ready() <-chan struct{} { return w.ready }
 // ID returns the worker's id in the network.
 func (w *Worker) ID() string { return w.network.ID() }
 
+// Addresses are the multiaddrs where heads reach the worker, each with /p2p/ and its
+// id. There are none before Ready, without Options.Listen, and with a Network of the
+// program's own.
+func (w *Worker) Addresses() []string {
+	if h, ok := w.network.(*host); ok {
+		return h.addresses()
+	}
+	return nil
+}
+
 // Run serves heads until ctx ends. Then it takes no more orders and gives back what
 // it has not begun, lets what runs end for at most DrainTimeout, and delivers results
 // for at most 5 s more. It returns nil after that, and the error of the store or of the

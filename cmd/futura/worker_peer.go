@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/futura-run/futura/protocol/p2p"
+	"github.com/futura-run/futura/protocol/peerworker"
+	"github.com/futura-run/futura/workers/wasm"
+)
+
+// peerWorkerFlags are how a worker reaches heads instead of a store.
+type peerWorkerFlags struct {
+	heads   []string
+	anyHead bool
+	keyFile string
+	listen  []string
+	state   string
+	private bool
+}
+
+func (f *peerWorkerFlags) add(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&f.heads, "head", nil,
+		"serve the head at this multiaddr with /p2p/ID at its end, instead of a store; may be repeated")
+	flags.BoolVar(&f.anyHead, "allow-any-head", false, "let every peer that reaches --peer-listen give orders")
+	flags.StringVar(&f.keyFile, "peer-key", "",
+		"with --head: a file with this worker's libp2p key, made if missing (default: peer.key in --state, or a new key)")
+	flags.StringSliceVar(&f.listen, "peer-listen", nil,
+		"with --head: a multiaddr where heads reach this worker, such as /ip4/0.0.0.0/tcp/9528 (default: it only dials)")
+	flags.StringVar(&f.state, "state", "",
+		"with --head: a directory for results that heads have not taken, kept across a restart (default: memory)")
+	flags.BoolVar(&f.private, "install-private", false,
+		"with --head: let heads of b7s install from private addresses and over plain HTTP")
+}
+
+// on reports whether the worker serves heads.
+func (f *peerWorkerFlags) on() bool { return len(f.heads) > 0 || f.anyHead }
+
+// check refuses flags that don't go together.
+func (f *peerWorkerFlags) check(flags *pflag.FlagSet) error {
+	if !f.on() {
+		for _, name := range []string{"peer-key", "peer-listen", "state", "install-private"} {
+			if flags.Changed(name) {
+				return usageError{fmt.Errorf("--%s needs --head: name the head that this worker is to serve", name)}
+			}
+		}
+		return nil
+	}
+	for _, name := range []string{"store", "cluster"} {
+		if flags.Changed(name) {
+			return usageError{fmt.Errorf("--%s and --head: a worker that serves heads has no access to their store; "+
+				"leave out one of them, FUTURA_%s and the settings of futura.yaml included", name, strings.ToUpper(name))}
+		}
+	}
+	for _, name := range []string{
+		"queue", "address", "no-hints", "object-memory", "object-disk", "object-above", "object-dir", "object-listen",
+	} {
+		if flags.Changed(name) {
+			return usageError{fmt.Errorf("--%s and --head: the head decides that; leave out one of them", name)}
+		}
+	}
+	for _, head := range f.heads {
+		if !strings.Contains(head, "/p2p/") {
+			return usageError{fmt.Errorf("--head %q: use a multiaddr that ends in the head's id, such as "+
+				"/ip4/10.0.0.1/tcp/9527/p2p/12D3KooW...: futura head --peers says its own", head)}
+		}
+	}
+	if f.anyHead && len(f.heads) == 0 && len(f.listen) == 0 {
+		return usageError{errors.New("--allow-any-head needs --peer-listen or --head: else no head reaches this worker")}
+	}
+	return nil
+}
+
+// peerWorker runs a worker that serves heads, until ctx ends.
+func (a *app) peerWorker(ctx context.Context, f *workerFlags) error {
+	log := f.options.Logger
+	p2p.LibraryLog(log.Handler())
+	key := f.peer.keyFile
+	if key == "" && f.peer.state != "" {
+		if err := os.MkdirAll(f.peer.state, 0o700); err != nil {
+			return usageError{fmt.Errorf("--state: %w", err)}
+		}
+		key = filepath.Join(f.peer.state, "peer.key")
+	}
+	executor, err := wasm.New(ctx, wasm.Config{CacheDir: f.cache, MemoryLimit: f.memory, Logger: log})
+	if errors.Is(err, wasm.ErrBadConfig) {
+		return usageError{err}
+	}
+	if err != nil {
+		return err
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = executor.Close(closing) // the process ends
+	}()
+	o := &f.options
+	w, err := peerworker.New(peerworker.Options{
+		Heads: f.peer.heads, AllowAnyHead: f.peer.anyHead, KeyFile: key, Listen: f.peer.listen, State: f.peer.state,
+		Name: o.Name, Version: version, Labels: o.Labels, Slots: o.Slots, CPU: o.CPU, RAM: o.RAM, GPU: o.GPU,
+		Policy: o.Policy, Modules: executor, CheckModule: executor.Check, PrivateSources: f.peer.private,
+		DrainTimeout: o.DrainTimeout, Logger: log,
+	})
+	if err != nil {
+		return usageError{err}
+	}
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	select {
+	case <-w.Ready():
+	case err := <-done:
+		return peerWorkerError(err)
+	}
+	err = a.say(map[string]any{"worker": w.ID(), "heads": headIDs(f.peer.heads), "addresses": w.Addresses()},
+		f.peer.describe(w))
+	return errors.Join(err, peerWorkerError(<-done))
+}
+
+// peerWorkerError says what is wrong with the flags.
+func peerWorkerError(err error) error {
+	if errors.Is(err, peerworker.ErrOptions) || errors.Is(err, p2p.ErrAddress) {
+		return usageError{err}
+	}
+	return err
+}
+
+// headIDs are the ids at the end of addresses, each once.
+func headIDs(addresses []string) []string {
+	ids := []string{}
+	for _, address := range addresses {
+		if id := address[strings.LastIndex(address, "/")+1:]; !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func (f *peerWorkerFlags) describe(w *peerworker.Worker) string {
+	whom := strings.Join(headIDs(f.heads), ", ")
+	switch {
+	case f.anyHead && whom == "":
+		whom = "every head"
+	case f.anyHead:
+		whom += " and every other head"
+	}
+	text := fmt.Sprintf("worker %s serves %s; stop it with Ctrl-C", w.ID(), whom)
+	for _, address := range w.Addresses() {
+		text += "\n  at " + address
+	}
+	return text
+}

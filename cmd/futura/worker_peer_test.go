@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
+)
+
+// peerWorkerSaid is what a worker that serves heads says once it runs.
+type peerWorkerSaid struct {
+	Worker    string
+	Heads     []string
+	Addresses []string
+}
+
+// startPeerWorker runs a worker that serves heads.
+func startPeerWorker(t *testing.T, args ...string) (said peerWorkerSaid, log *stacktest.Buffer, stop func() int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	in, out := io.Pipe()
+	log = &stacktest.Buffer{}
+	code := make(chan int, 1)
+	go func() {
+		args = append([]string{"worker", "--json", "--module-cache", t.TempDir()}, args...)
+		code <- run(ctx, args, strings.NewReader(""), out, log)
+		_ = out.CloseWithError(io.ErrUnexpectedEOF)
+	}()
+	require.NoError(t, json.NewDecoder(in).Decode(&said), "%s", log)
+	stop = sync.OnceValue(func() int { cancel(); return <-code })
+	t.Cleanup(func() { stop() })
+	return said, log, stop
+}
+
+// TestAWorkerWithoutAStoreRunsModulesForItsHead submits to a head that has no other
+// worker.
+func TestAWorkerWithoutAStoreRunsModulesForItsHead(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	head, _, _ := startHead(t, "--store", s.store, "--peers", "/ip4/127.0.0.1/tcp/0")
+	module := filepath.Join(t.TempDir(), "copy.wasm")
+	require.NoError(t, os.WriteFile(module, copying(), 0o600))
+	s.ok("function", "put", module, "--alias", "copy")
+	state := t.TempDir()
+	var id string
+	for range 2 { // a restart, with the same id
+		said, log, stop := startPeerWorker(t, "--head", head.Peers[0], "--state", state)
+		require.Contains(t, []string{"", said.Worker}, id)
+		require.Len(t, said.Heads, 1)
+		require.Empty(t, said.Addresses)
+		id = said.Worker
+		out, _ := s.run(exitOK, "", "submit", "wasm:copy", "--args", "hello", "--wait")
+		require.Contains(t, out, "hello", "%s", log)
+		require.Contains(t, s.ok("peers", "--json"), id)
+		require.Equal(t, exitOK, stop(), "%s", log)
+	}
+}
+
+func TestFlagsOfAWorkerWithoutAStore(t *testing.T) {
+	t.Parallel()
+	const head = "/ip4/127.0.0.1/tcp/1/p2p/12D3KooWGRUVh7G4XJuE9VX2ZqNmyJ5y5fBqFfVFA6K1fQ7kzabc"
+	broken := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(broken, []byte("x"), 0o600))
+	for says, args := range map[string][]string{
+		"--store and --head":     {"--head", head, "--store", "memory:"},
+		"--cluster and --head":   {"--head", head, "--cluster", "c"},
+		"--queue and --head":     {"--head", head, "--queue", "q"},
+		"ends in the head's id":  {"--head", "127.0.0.1:9527"},
+		"--state needs --head":   {"--state", t.TempDir()},
+		"needs --peer-listen":    {"--allow-any-head"},
+		"key":                    {"--head", head, "--peer-key", broken},
+		"--slots 0":              {"--head", head, "--slots", "0"},
+		"unusable address":       {"--head", head, "--peer-listen", "0.0.0.0:1"},
+		"unusable address: \"x/": {"--head", "x/p2p/y"},
+		"--state":                {"--head", head, "--state", broken},
+	} {
+		var out, log stacktest.Buffer
+		code := run(t.Context(), append([]string{"worker"}, args...), strings.NewReader(""), &out, &log)
+		require.Equal(t, exitUsage, code, "%v: %s", args, &log)
+		require.Contains(t, log.String(), says)
+	}
+}
