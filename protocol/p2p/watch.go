@@ -11,6 +11,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/event"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
 )
 
@@ -38,6 +39,7 @@ type watch struct {
 	events   event.Subscription
 	mu       sync.Mutex
 	sessions map[peer.ID]uint64 // of peers that are connected
+	pushed   map[peer.ID][]protocol.ID
 	last     uint64
 	changed  chan struct{} // closed at the next change
 	pending  map[peer.ID]uint64
@@ -55,8 +57,8 @@ func newWatch(h *Host) (*watch, error) {
 		return nil, fmt.Errorf("p2p: events: %w", err)
 	}
 	w := &watch{
-		host: h, events: events, sessions: map[peer.ID]uint64{}, changed: make(chan struct{}),
-		pending: map[peer.ID]uint64{}, told: map[peer.ID]bool{}, wake: make(chan struct{}, 1),
+		host: h, events: events, sessions: map[peer.ID]uint64{}, pushed: map[peer.ID][]protocol.ID{},
+		changed: make(chan struct{}), pending: map[peer.ID]uint64{}, told: map[peer.ID]bool{}, wake: make(chan struct{}, 1),
 	}
 	h.work.Go(w.listen)
 	h.work.Go(w.tell)
@@ -146,8 +148,10 @@ func (w *watch) listen() {
 		case event.EvtPeerConnectednessChanged:
 			w.note(e.Peer, e.Connectedness == network.Connected, e.Connectedness != network.Connected)
 		case event.EvtPeerIdentificationCompleted:
+			w.restore(e.Peer)
 			w.note(e.Peer, false, false)
 		case event.EvtPeerProtocolsUpdated:
+			w.announced(e)
 			w.note(e.Peer, false, false)
 		}
 	}
@@ -164,6 +168,7 @@ func (w *watch) note(p peer.ID, came, left bool) {
 		w.sessions[p] = session
 	case left:
 		delete(w.sessions, p)
+		delete(w.pushed, p)
 		if !w.told[p] {
 			delete(w.pending, p) // so that peers that come and go don't pile up
 			session = 0
