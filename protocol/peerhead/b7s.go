@@ -235,6 +235,7 @@ func (p *peer) b7sResults(r *protocol.WorkOrderBatchResponse) {
 		p.refused.Add(int64(len(r.Results)))
 		return
 	}
+	idle := false
 	for i, c := range o.calls {
 		result, found := r.Results[c.itemID()]
 		switch {
@@ -242,11 +243,37 @@ func (p *peer) b7sResults(r *protocol.WorkOrderBatchResponse) {
 			o.end(i, workers.RemoteOutcome{}, errors.New("the node returned no result of the item"))
 		case result.Code == "" && result.Result.ExitCode == 0:
 			o.end(i, workers.RemoteOutcome{}, errors.New("the node did not run the item"))
+			idle = true
 		default:
 			p.b7sEnd(o, i, &result.NodeResult)
 		}
 	}
 	m.remove(o)
+	if idle {
+		p.retrain(m)
+	}
+}
+
+// retrain ends the membership of a node that lacks a module it had installed. After a while
+// it is asked again to install and to take part.
+func (p *peer) retrain(m *member) {
+	p.mu.Lock()
+	clear(p.installed)
+	p.recruitAt = p.head.clock.Now().Add(recruitEvery)
+	p.mu.Unlock()
+	p.lose(m, "the node did not run what it was ordered")
+}
+
+// forgetInstalled has a node be asked again to install what it had before its connection
+// broke: it may have lost that. It is called under mu.
+func (p *peer) forgetInstalled() {
+	for cid, has := range p.installed {
+		select {
+		case <-has:
+			delete(p.installed, cid)
+		default:
+		}
+	}
 }
 
 func (p *peer) b7sEnd(o *order, index int, r *protocol.NodeResult) {

@@ -164,6 +164,9 @@ func (p *peer) observe(l p2p.Peer) {
 	if l.Connected {
 		p.session = l.Session
 	}
+	if broke {
+		p.forgetInstalled()
+	}
 	p.connected, p.plain = l.Connected, l.B7s && !l.Futura
 	m, reports := p.member, p.offer.dialect == protocol.DialectFutura
 	p.mu.Unlock()
