@@ -49,6 +49,10 @@ func (d dialect) program(t *testing.T) string {
 // node is a running node of b7s.
 type node struct {
 	*process
+	name    string
+	program string
+	args    []string
+	dir     string
 	id      string // of its peer
 	address string // of the peer, with its id
 	rest    string // of a head's API
@@ -89,10 +93,18 @@ func (d dialect) start(t *testing.T, name, role string, args ...string) *node {
 	dir := t.TempDir()
 	key := filepath.Join(dir, "key")
 	require.NoError(t, os.WriteFile(key, newKey(t), 0o600))
-	n := &node{process: startProcess(t, name, d.program(t), append([]string{
+	n := &node{name: name, program: d.program(t), dir: dir, args: append([]string{
 		"--role", role, "--address", "127.0.0.1", "--port", "0", "--private-key", key,
 		"--workspace", filepath.Join(dir, "workspace"), "--db", filepath.Join(dir, "db"),
-	}, args...)...)}
+	}, args...)}
+	n.launch(t)
+	return n
+}
+
+// launch starts the node's process, and waits until it works.
+func (n *node) launch(t *testing.T) {
+	t.Helper()
+	n.process = startProcess(t, n.name, n.program, n.args...)
 	var created struct {
 		ID        string
 		Addresses []string
@@ -101,7 +113,14 @@ func (d dialect) start(t *testing.T, name, role string, args ...string) *node {
 	require.NotEmpty(t, created.Addresses)
 	n.id, n.address = created.ID, created.Addresses[0]
 	n.await(t, "starting node main loop")
-	return n
+}
+
+// wipe removes what a node that has ended knows, except for its key.
+func (n *node) wipe(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"workspace", "db"} {
+		require.NoError(t, os.RemoveAll(filepath.Join(n.dir, name)))
+	}
 }
 
 // newKey is a private key as b7s's nodes read it: libp2p's protobuf.

@@ -206,6 +206,27 @@ func TestOwnHeadLosesAWorkerOfB7s(t *testing.T) {
 	require.Less(t, twice, 64, "only what the lost worker had runs again")
 }
 
+// TestOwnHeadKeepsWorkersOfB7sThatRestart has a worker of b7s restart with its
+// function and without.
+func TestOwnHeadKeepsWorkersOfB7sThatRestart(t *testing.T) {
+	d := dialects()[0]
+	d.program(t)
+	h := startOwnHead(t, d)
+	worker := d.startWorker(t, "b7s worker", h.host.Addrs()[0])
+	for _, restart := range []func(){
+		func() {},
+		func() { worker.kill(); worker.launch(t) },
+		func() { worker.kill(); worker.wipe(t); worker.launch(t) },
+		func() { worker.stop(t); worker.wipe(t); worker.launch(t) },
+	} {
+		restart()
+		w := newCleanWork(t, 50)
+		b, items := h.run(t, batch.Config{Nodes: 1}, w.arguments)
+		w.checkResults(t, b, items) // what the head sends before it knows of the restart may run again
+	}
+	require.Len(t, h.peers.Peers(), 1)
+}
+
 // work is items of which some fail, with a record of what was run.
 type work struct {
 	arguments [][]string
@@ -250,6 +271,12 @@ func newCleanWork(t *testing.T, count int) *work {
 // its id, after as many runs as it needs.
 func (w *work) check(t *testing.T, b batch.Batch, items []batch.Item) {
 	t.Helper()
+	w.checkResults(t, b, items)
+	require.Equal(t, w.runs, w.ran(t))
+}
+
+func (w *work) checkResults(t *testing.T, b batch.Batch, items []batch.Item) {
+	t.Helper()
 	require.Len(t, items, len(w.arguments))
 	for i, item := range items {
 		args := w.arguments[i]
@@ -270,7 +297,6 @@ func (w *work) check(t *testing.T, b batch.Batch, items []batch.Item) {
 		require.Zero(t, item.Result.ExitCode)
 		require.Equal(t, runs-1, item.Attempts)
 	}
-	require.Equal(t, w.runs, w.ran(t))
 }
 
 // ran counts the runs of each item.

@@ -132,7 +132,7 @@ func (o *output) await(ctx context.Context, ended <-chan struct{}, texts ...stri
 
 // tail is the last lines, each cut.
 func (o *output) tail() string {
-	const most, long = 15, 500
+	const most, long = 20, 500
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var b strings.Builder
