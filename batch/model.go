@@ -111,8 +111,9 @@ type Config struct {
 	// Concurrency is how many items of a chunk its worker runs at a time.
 	// Defaults to 1: one after the other.
 	Concurrency int `json:"concurrency,omitempty"`
-	// RatePerHost bounds how many items per second a worker starts for one
-	// target host: that of the first argument that is a URL. 0 is no bound.
+	// RatePerHost bounds how many items per second all workers of the cluster together
+	// start for one target host: that of the first argument that is a URL. 0 is no
+	// bound; the slowest rate is one a day.
 	RatePerHost float64 `json:"rate_per_host,omitempty"`
 	// Queue is the queue of the cluster whose workers run the items. Defaults to its
 	// default queue.

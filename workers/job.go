@@ -65,6 +65,7 @@ type job struct {
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	due      time.Time   // when its pace lets it start
+	unpaced  error       // why that is not known
 	streamed []layout.ID // inputs that the module reads itself
 	// ranElsewhere is for how long a remote says that it ran, 0 if that is unknown.
 	ranElsewhere time.Duration

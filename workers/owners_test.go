@@ -3,6 +3,7 @@ package workers
 import (
 	"context"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -101,4 +102,55 @@ func TestPaceSpreadsStarts(t *testing.T) {
 	b.awaitOver(b.submit(subs...)...)
 	require.Len(t, starts, 6)
 	require.GreaterOrEqual(t, starts[5].Sub(starts[0]), 2*time.Second, "but for the delay of the first")
+}
+
+// TestAPaceOfTheClusterHoldsOverAllWorkers has four workers start futures for two
+// hosts, of which one is fast.
+func TestAPaceOfTheClusterHoldsOverAllWorkers(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	var mu sync.Mutex
+	starts := map[string][]time.Time{}
+	run := func(_ context.Context, host []byte) ([]byte, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		starts[string(host)] = append(starts[string(host)], b.cluster.Now())
+		return nil, nil
+	}
+	var all []*running
+	for range 4 {
+		all = append(all, b.start(Options{Slots: 4}, map[string]Function{"run": run}))
+	}
+	rates := map[string]float64{"slow.com": 2, "fast.com": 100}
+	var subs []fdbmodel.Submission
+	for i := range 80 {
+		host := "fast.com"
+		if i < 12 {
+			host = "slow.com"
+		}
+		subs = append(subs, b.describe("go:run", func(s *fdbmodel.Submission) {
+			s.Args, s.Assigned = []byte(host), all[i%len(all)].ID()
+			s.Spec.Pace = &layout.Pace{Key: host, PerSecond: rates[host], Shared: true}
+		}))
+	}
+	began := b.cluster.Now()
+	_, err := b.cluster.ReservePace(b.ctx, &layout.Pace{Key: "unused.com", PerSecond: 1}, 1)
+	require.NoError(t, err)
+	b.awaitOver(b.submit(subs...)...)
+	require.Len(t, starts["slow.com"], 12)
+	require.Len(t, starts["fast.com"], 68)
+	for host, rate := range rates {
+		slices.SortFunc(starts[host], time.Time.Compare)
+		for i, at := range starts[host] {
+			earliest := time.Duration(float64(i) / rate * float64(time.Second))
+			require.GreaterOrEqual(t, at.Sub(began), earliest, "start %d for %s", i, host)
+		}
+	}
+
+	// Whoever uses paces removes those that nobody uses.
+	b.clock.Advance(time.Hour)
+	b.awaitOver(b.submit(subs[0])...)
+	removed, err := b.cluster.SweepPaces(b.ctx)
+	require.NoError(t, err)
+	require.Zero(t, removed, "the worker has")
 }

@@ -1,31 +1,81 @@
 package workers
 
 import (
+	"context"
 	"sync"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 )
 
-// maxPaces bounds the keys that are remembered; those whose time has come are
-// forgotten first.
-const maxPaces = 10_000
+const (
+	// maxPaces bounds the keys that are remembered; those whose time has come are
+	// forgotten first.
+	maxPaces = 10_000
+	// Of a pace that the cluster keeps, a worker reserves at once what it could start
+	// in reserveFor, and at most maxReserved starts.
+	reserveFor  = 250 * time.Millisecond
+	maxReserved = 100
+	// sweepPaces is how often a worker that reserves starts removes the paces that
+	// nobody uses any more: where none are used there is nothing to remove.
+	sweepPaces = time.Minute
+)
 
 // paces says when the next future of each key may start.
 type paces struct {
-	clock clock.Clock
-	mu    sync.Mutex
-	next  map[string]time.Time
+	clock   clock.Clock
+	cluster *fdbmodel.Cluster
+	mu      sync.Mutex
+	next    map[string]time.Time
+	shared  map[string]*reserved
+	swept   time.Time
 }
 
-// reserve makes a job due when its pace lets it start.
+// reserved are starts at a pace of the cluster that are this worker's.
+type reserved struct {
+	mu    sync.Mutex
+	next  time.Time
+	gap   time.Duration
+	count int
+}
+
+// reserve makes a job due when its pace lets it start. A job whose pace the cluster
+// could not be asked for is unpaced: it may not start.
 func (p *paces) reserve(j *job) {
 	if j.future.Spec == nil || j.future.Spec.Pace == nil {
 		return
 	}
 	pace := j.future.Spec.Pace
+	if !pace.Shared {
+		j.due = p.reserveOwn(pace)
+		return
+	}
+	due, err := p.sharedOf(pace.Key).take(j.ctx, p, pace)
+	if j.unpaced = err; err == nil {
+		j.due = due
+		p.sweep(j.ctx)
+	}
+}
+
+// sweep removes unused paces from time to time.
+func (p *paces) sweep(ctx context.Context) {
 	now := p.clock.Now()
-	gap := time.Duration(float64(time.Second) / pace.PerSecond)
+	p.mu.Lock()
+	due := now.Sub(p.swept) >= sweepPaces
+	if due {
+		p.swept = now
+	}
+	p.mu.Unlock()
+	if due {
+		_, _ = p.cluster.SweepPaces(ctx) // the next one finds them too
+	}
+}
+
+// reserveOwn returns the next start at a pace of this worker alone.
+func (p *paces) reserveOwn(pace *layout.Pace) time.Time {
+	now := p.clock.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.next == nil {
@@ -42,13 +92,74 @@ func (p *paces) reserve(j *job) {
 	if at.Before(now) {
 		at = now
 	}
-	p.next[pace.Key] = at.Add(max(gap, 0))
-	j.due = at
+	p.next[pace.Key] = at.Add(pace.Gap())
+	return at
+}
+
+// sharedOf returns what is reserved of a pace of the cluster.
+func (p *paces) sharedOf(key string) *reserved {
+	now := p.clock.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shared == nil {
+		p.shared = map[string]*reserved{}
+	}
+	if len(p.shared) >= maxPaces {
+		for key, r := range p.shared {
+			if r.isOver(now) {
+				delete(p.shared, key)
+			}
+		}
+	}
+	r := p.shared[key]
+	if r == nil {
+		r = &reserved{}
+		p.shared[key] = r
+	}
+	return r
+}
+
+// isOver reports whether nothing that is reserved can be used any more.
+func (r *reserved) isOver(now time.Time) bool {
+	if !r.mu.TryLock() {
+		return false
+	}
+	defer r.mu.Unlock()
+	return r.count == 0 || r.next.Add(time.Duration(r.count)*r.gap).Before(now)
+}
+
+// take returns the next start. One that is late by a gap is left out: those that
+// gathered while there was nothing to start would be a burst.
+func (r *reserved) take(ctx context.Context, p *paces, pace *layout.Pace) (time.Time, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	gap, now := pace.Gap(), p.clock.Now()
+	for r.count > 0 && !r.next.Add(r.gap).After(now) {
+		r.next, r.count = r.next.Add(r.gap), r.count-1
+	}
+	if r.count == 0 || r.gap != gap {
+		n := min(max(int(reserveFor.Seconds()*min(pace.PerSecond, 1e6)), 1), maxReserved)
+		first, err := p.cluster.ReservePace(ctx, pace, n)
+		if err != nil {
+			return time.Time{}, err
+		}
+		r.next, r.gap, r.count = first, gap, n
+	}
+	due := r.next
+	r.next, r.count = r.next.Add(r.gap), r.count-1
+	return due, nil
 }
 
 // awaitTurn waits until the job is due, and reports whether it is still wanted
 // then. The wait is not part of the attempt.
 func (w *Worker) awaitTurn(j *job) bool {
+	if j.unpaced != nil {
+		if j.ctx.Err() == nil {
+			w.options.Logger.Warn("the pace of a future can't be read; giving it back", "future", j.future.ID,
+				"error", j.unpaced)
+		}
+		return false
+	}
 	clk := w.cluster.Clock()
 	return !clk.Now().Before(j.due) || clock.Wait(j.ctx, clk, j.due) == nil
 }

@@ -101,7 +101,7 @@ func New(c Client, o Options) (*Worker, error) {
 	w := &Worker{
 		cluster: cluster, options: o, functions: map[string]Function{},
 		bundles: map[string]BundleFunction{}, ready: make(chan struct{}),
-		paces: paces{clock: cluster.Clock()},
+		paces: paces{clock: cluster.Clock(), cluster: cluster},
 		slots: newSlots(cluster.Clock(), layout.Resources{Slots: o.Slots, CPU: o.CPU, RAM: o.RAM, GPU: o.GPU},
 			cluster.Config().DeadAfter, o.MaxAwaiting),
 		runs:     newRuns(o.Name),

@@ -240,7 +240,7 @@ func Submission(t *batch.Template, function string, arguments []string) fdbmodel
 		sub.Spec.Env[v.Name] = v.Value
 	}
 	if host := hostOf(arguments); host != "" && config.RatePerHost > 0 {
-		sub.Spec.Pace = &layout.Pace{Key: host, PerSecond: config.RatePerHost}
+		sub.Spec.Pace = &layout.Pace{Key: host, PerSecond: config.RatePerHost, Shared: true}
 	}
 	if strings.HasPrefix(function, goPrefix) {
 		sub.Args, _ = json.Marshal(arguments) // strings always encode

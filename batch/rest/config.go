@@ -30,7 +30,7 @@ type configBody struct {
 	Stdin       string         `json:"stdin,omitempty"`
 	Timeout     int            `json:"timeout,omitempty" doc:"Seconds that one attempt may take"`
 	Concurrency int            `json:"concurrency,omitempty" doc:"Runs at a time in one chunk. Default 1"`
-	RatePerHost float64        `json:"rate_per_host,omitempty" doc:"Runs per second and worker for one target host"`
+	RatePerHost float64        `json:"rate_per_host,omitempty" doc:"Runs per second for one target host, over all workers"`
 
 	Runtime     runtimeBody     `json:"runtime,omitempty"`
 	Permissions []string        `json:"permissions,omitempty" doc:"Refused unless empty"`

@@ -113,7 +113,7 @@ func (a *app) batchSubmitCommand() *cobra.Command {
 	flags.IntVar(&f.config.Timeout, "timeout", 0, "seconds that one attempt may take (default: no limit)")
 	flags.IntVar(&f.config.Concurrency, "concurrency", 0, "how many items a worker runs at a time (default: 1)")
 	flags.Float64Var(&f.config.RatePerHost, "rate-per-host", 0,
-		"items that a worker starts per second for one host (default: no limit)")
+		"items that all workers together start per second for one host (default: no limit)")
 	flags.StringArrayVar(&f.environment, "env", nil, "NAME=VALUE for the function; may be repeated")
 	flags.StringVar(&f.stdin, "stdin-file", "", "a file with the standard input of each item")
 	flags.StringVar(&f.key, "key", "", "an idempotency key (default: a new one)")

@@ -32,6 +32,7 @@
 //	schedule state  ("schedules", "by-name", SCHEDULE, "state")
 //	schedule time  ("schedules", "by-time", DUE_MS, SCHEDULE)
 //	pause         ("pauses", WHAT, NAME)
+//	pace          ("paces", KEY)
 //	lane kind     ("lane-kinds", KIND)
 //	lane total    ("lane-totals", KIND)
 //	lane turn     ("lane-turns", KIND, INCARNATION, STAMP, ORDER)

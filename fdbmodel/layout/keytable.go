@@ -229,6 +229,8 @@ func globalKinds() []KeyKind {
 		{KeyPause, SubPauses, false, in(choice("what", PauseFunction, PauseQueue), text("name")), FormatRecord,
 			of[PauseRecord](), "", carried, "no worker takes futures of a function, or of a queue",
 			"Pause; cleared by Resume"},
+		{KeyPace, SubPaces, false, in(text("key")), FormatRecord, of[PaceRecord](), "", LeftOut,
+			"until when the starts at a pace of the whole cluster are given out", "who starts a future at it, some at once"},
 		{KeyLaneKind, SubLaneKinds, false, in(text("kind")), FormatRecord, of[LaneKind](), "", carried,
 			"the settings of a kind of lanes", "SetLaneKind; cleared by RemoveLaneKind"},
 		{KeyLaneTotal, SubLaneTotals, false, in(text("kind")), FormatRecord, of[LaneTotal](), "", carried,

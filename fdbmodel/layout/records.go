@@ -126,10 +126,12 @@ type Growth struct {
 }
 
 // Pace limits one worker to starting PerSecond futures per second among those
-// with the same Key, such as the host that they call.
+// with the same Key, such as the host that they call; if it is Shared, all workers
+// of the cluster together. The slowest pace is one start a day.
 type Pace struct {
 	Key       string  `msgpack:"k" json:"key"`
 	PerSecond float64 `msgpack:"s" json:"per_second"`
+	Shared    bool    `msgpack:"w,omitempty" json:"shared,omitempty"`
 }
 
 // Held reports whether the future has an owner, so that it waits for Assign.

@@ -69,7 +69,9 @@ func (g *Growth) readField(name, b []byte) (rest []byte, err error) {
 	return msgp.Skip(b)
 }
 
-func (p *Pace) appendFields(f fields) fields { return f.text("k", p.Key).float("s", p.PerSecond) }
+func (p *Pace) appendFields(f fields) fields {
+	return f.text("k", p.Key).float("s", p.PerSecond).bool("w", p.Shared)
+}
 
 func (p *Pace) readField(name, b []byte) (rest []byte, err error) {
 	switch string(name) {
@@ -78,6 +80,8 @@ func (p *Pace) readField(name, b []byte) (rest []byte, err error) {
 	case "s":
 		p.PerSecond, rest, err = msgp.ReadFloat64Bytes(b)
 		return rest, err
+	case "w":
+		return readBool(b, &p.Shared)
 	}
 	return msgp.Skip(b)
 }

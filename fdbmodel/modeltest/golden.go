@@ -38,7 +38,7 @@ func GoldenRecords() []GoldenRecord {
 			Function: "go:f", Codec: layout.CodecMsgpack, Args: []byte("abc"), ArgsSize: 3, ArgsRef: ref, ArgsKey: true,
 			Argv: []string{"a", "b"}, Inputs: layout.PackIDs([]layout.ID{GoldenID}), InputsRef: ref,
 			Env: map[string]string{"K": "v"}, Queue: "q", Owner: "g", Parallel: 2,
-			Pace:   &layout.Pace{Key: "example.com", PerSecond: 0.5},
+			Pace:   &layout.Pace{Key: "example.com", PerSecond: 0.5, Shared: true},
 			Growth: &layout.Growth{Factor: 2, Max: 1 << 31},
 			Label:  "t", Tags: []string{"a:1", "b"}, Priority: 200,
 			Requirements: layout.Requirements{CPU: 1500, RAM: 1 << 30, GPU: 500, Labels: map[string]string{"zone": "a"}},
@@ -121,6 +121,7 @@ func goldenJobs() []GoldenRecord {
 func goldenLanes() []GoldenRecord {
 	return []GoldenRecord{
 		{"pause", &layout.PauseRecord{At: 1, Reason: "r"}, false, empty[layout.PauseRecord]()},
+		{"pace", &layout.PaceRecord{Next: 1}, false, empty[layout.PaceRecord]()},
 		{"lane kind", &layout.LaneKind{
 			Width: 1, Total: 2, Rate: 3, Every: time.Second, Aside: true, Paused: true, Sweep: 4,
 			Bundle: "go:b", Most: 5, Bytes: 6, Linger: 7, Target: "/t",
@@ -227,6 +228,7 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 		{"assignment", k.Assigned("w", GoldenID, spec)},
 		{"held", k.Held(&layout.Row{ID: GoldenID, Spec: spec, Attempts: layout.Attempts{Failed: 3}})},
 		{"pause", k.Pause(layout.PauseQueue, "q")},
+		{"pace", k.Pace("example.com")},
 		{"lane kind", k.LaneKind("k")}, {"lane total", k.LaneTotal("k")}, {"lane", k.Lane(lane)},
 		{"lane turn", tuple.AppendInt(tuple.AppendStamp(tuple.AppendInt(k.LaneTurnsOf("k"), 1), [10]byte{1}, 0), 2)},
 		{"lane due", k.LaneDue(lane, 9)}, {"in line", k.State(GoldenID, layout.StateLine)},

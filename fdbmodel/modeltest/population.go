@@ -291,6 +291,8 @@ func (p *Population) addGlobals(t *testing.T) {
 	require.NoError(t, err)
 	_, err = p.C.Pause(ctx, layout.PauseQueue, "idle", "nobody needs it")
 	require.NoError(t, err)
+	_, err = p.C.ReservePace(ctx, &layout.Pace{Key: "example.com", PerSecond: 1}, 1)
+	require.NoError(t, err)
 	_, _, err = p.C.AppendJobs(ctx, fdbmodel.JobAppend{Queue: Jobs, Producer: "producer", Sequence: 1, Keep: true,
 		Jobs: [][]byte{[]byte("one"), []byte("two"), nil, []byte("four")}})
 	require.NoError(t, err)

@@ -13,5 +13,9 @@ func batchMutants() []mutant {
 		{name: "a peer has the id of its worker", file: "batch/head/driver.go", by: suites{{of: "batch/head", run: "Peer"}},
 			old: "Worker: w.Worker, Peer: w.Peer,",
 			new: "Worker: w.Worker,"},
+		{name: "each worker keeps the pace of the cluster by itself", file: "workers/pace.go",
+			by: suites{{of: "workers", run: "Pace"}}, old: "if !pace.Shared {", new: "if pace != nil {"},
+		{name: "two reserve the same start", file: "fdbmodel/paces.go",
+			by: suites{{of: "fdbmodel", run: "Pace"}}, old: "asked := tx.Get(key)", new: "asked := tx.Snapshot().Get(key)"},
 	}
 }

@@ -1,0 +1,45 @@
+package layout
+
+import (
+	"time"
+
+	"github.com/tinylib/msgp/msgp"
+
+	"github.com/futura-run/futura/fdbmodel/tuple"
+)
+
+// SubPaces is the subspace of the paces that a whole cluster keeps.
+const SubPaces = "paces"
+
+// KeyPace is the kind of its keys.
+const KeyPace = "pace"
+
+// maxGap is the longest time between two starts at one pace.
+const maxGap = 24 * time.Hour
+
+// Gap is the time between two starts: at most a day.
+func (p *Pace) Gap() time.Duration {
+	return time.Duration(min(float64(time.Second)/p.PerSecond, float64(maxGap)))
+}
+
+// PaceRecord says how far a pace is given out.
+type PaceRecord struct {
+	// Next is when the next start may be that nobody has reserved, in nanoseconds of
+	// Unix time.
+	Next int64 `msgpack:"n" json:"next_ns"`
+}
+
+func (r *PaceRecord) appendFields(f fields) fields { return f.int("n", r.Next) }
+
+func (r *PaceRecord) readField(name, b []byte) ([]byte, error) {
+	if string(name) == "n" {
+		return readInt(b, &r.Next)
+	}
+	return msgp.Skip(b)
+}
+
+// Paces returns the prefix of the paces.
+func (k Keyspace) Paces() []byte { return k.Global(SubPaces) }
+
+// Pace returns the key of a pace.
+func (k Keyspace) Pace(key string) []byte { return tuple.AppendString(k.Paces(), key) }

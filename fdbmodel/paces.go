@@ -1,0 +1,91 @@
+package fdbmodel
+
+import (
+	"context"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+const (
+	// paceLead is how many starts of a pace may be reserved. What is reserved beyond
+	// that, and beyond paceLeast, was reserved by a wrong clock, and does not count.
+	paceLead  = 10_000
+	paceLeast = time.Minute
+	// pacesKept is how long a pace is remembered that nobody uses.
+	pacesKept = time.Minute
+)
+
+// ReservePace reserves n starts at a pace, and returns when the first one is; each of
+// the others is a gap of the pace behind the one before it. Whoever reserves, no two
+// starts of one key are closer to each other than the gap of the earlier one. The
+// time is that of this process: a clock that is wrong starts early or late by as
+// much. An unknown commit is retried, and starts that were reserved by it are left
+// out. It costs a read and a mutation.
+func (c *Cluster) ReservePace(ctx context.Context, pace *layout.Pace, n int) (time.Time, error) {
+	var first time.Time
+	gap := pace.Gap()
+	_, err := c.transact(ctx, kv.Options{Tag: "futura-pace", NoSync: true}, func(tx kv.Attempt) error {
+		key, now := c.keys.Pace(pace.Key), c.clock.Now()
+		asked := tx.Get(key)
+		value, err := asked.Wait(ctx)
+		if err != nil {
+			return err
+		}
+		first = now
+		if value != nil {
+			var record layout.PaceRecord
+			if err := layout.Decode(key, value, &record); err != nil {
+				return err
+			}
+			next := time.Unix(0, record.Next)
+			if next.After(now) && next.Sub(now) <= max(paceLead*gap, paceLeast) {
+				first = next
+			}
+		}
+		tx.Set(key, layout.Encode(&layout.PaceRecord{Next: first.Add(time.Duration(n) * gap).UnixNano()}))
+		return nil
+	})
+	return first, err
+}
+
+// SweepPaces removes the paces that nobody has used for a minute. It returns how many
+// it removed. An unknown commit is retried and harmless.
+func (c *Cluster) SweepPaces(ctx context.Context) (int, error) {
+	old := c.clock.Now().Add(-pacesKept).UnixNano()
+	var keys [][]byte
+	isOld := func(key, value []byte) bool {
+		var record layout.PaceRecord
+		return value != nil && layout.Decode(key, value, &record) == nil && record.Next < old // an audit names others
+	}
+	err := c.EachKey(ctx, kv.Prefix(c.keys.Paces()), func(item kv.KeyValue) error {
+		if len(keys) < janitorBatch && isOld(item.Key, item.Value) {
+			keys = append(keys, item.Key)
+		}
+		return nil
+	})
+	if err != nil || len(keys) == 0 {
+		return 0, err
+	}
+	removed := 0
+	_, err = c.transact(ctx, kv.Options{Tag: "futura-pace", NoSync: true}, func(tx kv.Attempt) error {
+		removed = 0
+		pending := make([]kv.Pending[[]byte], len(keys))
+		for i, key := range keys {
+			pending[i] = tx.Get(key)
+		}
+		for i, key := range keys {
+			value, err := pending[i].Wait(ctx)
+			if err != nil {
+				return err
+			}
+			if isOld(key, value) {
+				tx.Clear(key)
+				removed++
+			}
+		}
+		return nil
+	})
+	return removed, err
+}
