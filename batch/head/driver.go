@@ -87,7 +87,7 @@ func (d *driver) watch(ctx context.Context) {
 	for {
 		next, over, err := d.step(ctx)
 		switch {
-		case ctx.Err() != nil || over || errors.Is(err, batch.ErrNotFound):
+		case ctx.Err() != nil || over:
 			return
 		case err != nil:
 			log.Warn("a batch could not be driven; retrying", "batch", d.id, "error", err)
@@ -114,6 +114,9 @@ func (d *driver) step(ctx context.Context) (next time.Time, over bool, err error
 	now := d.head.now()
 	next = now.Add(o.Look)
 	b, err := o.Store.Settle(ctx, d.id, now)
+	if errors.Is(err, batch.ErrNotFound) {
+		return next, true, nil
+	}
 	if err != nil {
 		return next, false, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -206,7 +207,9 @@ func TestFailedItemsAreTriedElsewhere(t *testing.T) {
 			require.Equal(b, 3, item.Attempts)
 			require.Len(b, runs, 3)
 			require.Equal(b, "error: no luck", item.Reason)
-			require.Equal(b, &batch.Result{Stderr: "no luck", ExitCode: batch.NoExitCode}, item.Result, "in every store")
+			result := *item.Result
+			result.Usage = batch.Usage{} // as long as it took
+			require.Equal(b, batch.Result{Stderr: "no luck", ExitCode: batch.NoExitCode}, result, "in every store")
 		}
 		progress, err := b.store.Progress(b.Context(), made.ID)
 		require.NoError(b, err)
@@ -285,6 +288,34 @@ func TestALostWorkersItemsRunElsewhere(t *testing.T) {
 		})
 		require.NoError(b, b.head.Cancel(b.Context(), made.ID, "enough"))
 		require.Equal(b, batch.PermanentlyFailed, b.await(made.ID, over).Status)
+	})
+}
+
+// rollOfTheDead is a dispatcher whose first roll call names a worker that has gone.
+type rollOfTheDead struct {
+	head.Dispatcher
+	held atomic.Int64
+}
+
+func (r *rollOfTheDead) RollCall(ctx context.Context, t *batch.Template) ([]head.Candidate, error) {
+	if r.held.Add(1) == 1 {
+		return []head.Candidate{{Worker: "00000000000000dd"}}, nil
+	}
+	return r.Dispatcher.RollCall(ctx, t)
+}
+
+// TestAWorkerGoesAfterTheRollCall has the worker that a batch was to go to be gone by then:
+// another one gets it.
+func TestAWorkerGoesAfterTheRollCall(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(b *bed) {
+		b.work(workers.Options{Slots: 2})
+		dispatcher := &rollOfTheDead{Dispatcher: b.options.Dispatcher}
+		b.options.Dispatcher, b.options.BootDelay = dispatcher, time.Hour
+		b.start()
+		made := b.submit(batch.Request{Template: template(1), Arguments: numbered("go", 20)})
+		require.Equal(b, batch.Done, b.await(made.ID, over).Status)
+		require.Greater(b, dispatcher.held.Load(), int64(1))
 	})
 }
 

@@ -58,7 +58,7 @@ func (h *Head) step(ctx context.Context, now time.Time) (next time.Time, err err
 		}
 		at, over, err := d.step(ctx)
 		if errors.Is(err, batch.ErrNotFound) {
-			over, err = true, nil
+			err = nil // a worker has gone, or the next step finds that the batch has
 		}
 		if over {
 			delete(h.drivers, id)
