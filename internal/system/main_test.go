@@ -31,6 +31,12 @@ func TestMain(m *testing.M) {
 	if store := os.Getenv(lanesStoreVariable); store != "" {
 		os.Exit(lanesMain(store))
 	}
+	if store := os.Getenv(peersStoreVariable); store != "" {
+		os.Exit(headMain(store))
+	}
+	if head := os.Getenv(peersHeadVariable); head != "" {
+		os.Exit(peerMain(head))
+	}
 	code := m.Run()
 	if err := goleak.Find(); err != nil && code == 0 {
 		_, _ = os.Stderr.WriteString("leak: " + err.Error() + "\n")
