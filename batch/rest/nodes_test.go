@@ -208,3 +208,35 @@ func TestAnExecutionHasItsQueueAndLabels(t *testing.T) {
 	f.send("POST", executePath, `{"function_id":"go:vote","topic":"none"}`).
 		Problem(400, "bad_batch", "no worker serves the queue none")
 }
+
+// TestAnExecutionNamesPeers has a peer answer beside a worker of the cluster.
+func TestAnExecutionNamesPeers(t *testing.T) {
+	t.Parallel()
+	c, f := newCrew(t, rest.Options{})
+	worker := c.add("yes", workers.Options{})
+	peer, err := c.client.Cluster().Register(t.Context(), layout.WorkerInfo{
+		Queues: []string{layout.DefaultQueue}, Functions: []string{"go:vote"}, Capacity: layout.Resources{Slots: 1},
+		Labels: map[string]string{layout.LabelPeer: "12D3KooWPeer"},
+	})
+	require.NoError(t, err)
+	done := make(chan executed)
+	go func() {
+		var ran executed
+		f.send("POST", executePath, vote(-1, "")).Into(200, &ran)
+		done <- ran
+	}()
+	var taken fdbmodel.ClaimAnswer
+	require.Eventually(t, func() bool {
+		taken, err = peer.Claim(context.Background(), fdbmodel.ClaimRequest{Free: peer.Info().Capacity, Max: 1})
+		return err == nil && len(taken.Futures) == 1
+	}, time.Minute, 5*time.Millisecond)
+	_, err = peer.Finish(t.Context(), []fdbmodel.Completion{{
+		Future: &taken.Futures[0], Result: &layout.Result{Value: []byte("yes!"), Usage: &layout.Usage{Memory: 1 << 20}},
+	}})
+	require.NoError(t, err)
+	ran := <-done
+	require.Equal(t, "200", ran.Code)
+	require.Len(t, ran.Results, 1)
+	require.ElementsMatch(t, []string{"12D3KooWPeer", string(worker.ID())}, ran.Results[0].Peers)
+	require.ElementsMatch(t, ran.Results[0].Peers, ran.Cluster.Peers)
+}
