@@ -199,13 +199,15 @@ func (w *Worker) beginB7S(ctx context.Context, c *chunk, size int64) *refusal {
 	subs := make([]fdbmodel.Submission, len(c.ids))
 	for i := range subs {
 		sub := futurestore.Submission(&template, function, c.order.Arguments[i])
-		sub.ID, sub.Assigned, sub.Spec.Owner = c.ids[i], w.node.worker.ID(), c.owner
-		sub.Spec.Parallel = int(min(c.order.Concurrency, uint64(w.options.MaxItems)))
+		sub.ID, sub.Assigned, sub.Spec.Owner = c.ids[i], w.node.worker.ID(), futuresOwner
+		sub.Spec.Parallel = 0 // as many as there are slots; workers of b7s only log what an order says
 		sub.Spec.MaxRetries, sub.Spec.Backoff = itemRetries, layout.Backoff{Base: itemBackoff, Max: itemBackoff}
 		sub.Spec.Requirements.RAM = memoryOf(&c.order.Template.Config)
 		subs[i] = sub
 	}
-	err = w.node.writeRecord(ctx, c.owner, &c.record, nil)
+	if w.options.State != "" {
+		err = w.node.writeRecord(ctx, c.owner, &c.record, nil)
+	}
 	if err == nil {
 		_, err = w.node.cluster.Submit(ctx, subs)
 	}
@@ -281,7 +283,7 @@ func (c *chunk) deliverB7S(ctx context.Context) {
 	c.worker.replyB7S(ctx, c, all)
 	c.worker.counts.delivered.Add(int64(len(all)))
 	c.settle(all)
-	signal(c.news)
+	signal(c.worker.news)
 }
 
 // replyB7S sends the results of an order. A head that does not get them waits no longer

@@ -15,7 +15,7 @@ import (
 // chunkName names a chunk: ids of chunks are those of their heads.
 type chunkName struct{ head, chunk string }
 
-// owner is what the futures of a chunk have as their owner.
+// owner names the chunk in the store.
 func (n chunkName) owner() string {
 	sum := sha256.Sum256([]byte(n.head + "\x00" + n.chunk))
 	return hex.EncodeToString(sum[:16])
@@ -41,8 +41,8 @@ type chunk struct {
 	// order is set for one of b7s, whose results are sent all at once.
 	order *b7sOrder
 
-	// news and ring have room for one signal: look at the futures, send outcomes.
-	news, ring chan struct{}
+	// ring has room for one signal: send outcomes.
+	ring chan struct{}
 	// released is closed once its items may run.
 	released chan struct{}
 	release  func()
@@ -54,9 +54,9 @@ type chunk struct {
 	open    int // items that are itemOpen
 	unsent  int // items that are not itemSettled
 	running map[int]struct{}
-	maybe   []int // open ones that may have ended
 	queue   []ended
-	flights int // messages with outcomes under way
+	flights int  // messages with outcomes under way
+	begun   bool // its futures are made, and it is seen to its end
 	dropped bool
 	// prove says that the head does not know the chunk, and is sent its items with the
 	// outcomes.
@@ -82,7 +82,7 @@ type ended struct {
 func newChunk(w *Worker, name chunkName, r record, items []item) *chunk {
 	c := &chunk{
 		worker: w, name: name, owner: name.owner(), record: r, items: items, ids: make([]layout.ID, r.Items),
-		news: make(chan struct{}, 1), ring: make(chan struct{}, 1), released: make(chan struct{}),
+		ring: make(chan struct{}, 1), released: make(chan struct{}),
 		gone:   make(chan struct{}),
 		states: make([]itemState, r.Items), open: r.Items, unsent: r.Items, running: map[int]struct{}{},
 		waiting: map[layout.ID]bool{},
@@ -112,15 +112,35 @@ func (c *chunk) began(index int) {
 	c.mu.Unlock()
 }
 
-func (c *chunk) mayHaveEnded(indexes ...int) {
+func (c *chunk) mayHaveEnded(index int) {
 	c.mu.Lock()
-	for _, i := range indexes {
-		delete(c.running, i)
-		if c.states[i] == itemOpen {
-			c.maybe = append(c.maybe, i)
-		}
-	}
+	delete(c.running, index)
 	c.mu.Unlock()
+	c.worker.lookAt(c, index)
+}
+
+func (c *chunk) isOpen(index int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.states[index] == itemOpen
+}
+
+// runs reports whether the function of an item is called now.
+func (c *chunk) runs(index int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, runs := c.running[index]
+	return runs
+}
+
+// isReleased reports whether items may run.
+func (c *chunk) isReleased() bool {
+	select {
+	case <-c.released:
+		return true
+	default:
+		return false
+	}
 }
 
 // openItems returns the items that have not ended.
@@ -133,16 +153,6 @@ func (c *chunk) openItems() (indexes []int) {
 		}
 	}
 	return indexes
-}
-
-// takeMaybe returns the items to look at, each once.
-func (c *chunk) takeMaybe() []int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	indexes := slices.DeleteFunc(c.maybe, func(i int) bool { return c.states[i] != itemOpen })
-	c.maybe = nil
-	slices.Sort(indexes)
-	return slices.Compact(indexes)
 }
 
 // end queues the outcome of an item for the head.
@@ -209,7 +219,7 @@ func (c *chunk) moveAway(index int) {
 		}
 		return e.index == index
 	})
-	signal(c.news)
+	signal(c.worker.news)
 	signal(c.ring)
 }
 
@@ -238,7 +248,7 @@ func (c *chunk) drop(ctx context.Context, reason string) {
 	if !already {
 		c.cancel(ctx, nil, reason)
 	}
-	signal(c.news)
+	signal(c.worker.news)
 	signal(c.ring)
 }
 
@@ -256,14 +266,12 @@ func (c *chunk) cancel(ctx context.Context, indexes []int, reason string) {
 	if _, err := c.worker.node.cluster.CancelMany(ctx, ids, reason); err != nil {
 		c.worker.log.Warn("items could not be cancelled", "chunk", c.name.chunk, "error", err)
 	}
-	c.mu.Lock()
 	for _, i := range indexes {
-		if i >= 0 && i < len(c.states) && c.states[i] == itemOpen {
-			c.maybe = append(c.maybe, i)
+		if i >= 0 && i < len(c.ids) {
+			c.worker.lookAt(c, i)
 		}
 	}
-	c.mu.Unlock()
-	signal(c.news)
+	signal(c.worker.news)
 }
 
 // progress is what the head is told of a chunk that runs, false if none of it

@@ -10,67 +10,57 @@ import (
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
-// How a chunk's futures are looked at.
+// How futures are looked at.
 const (
+	// futuresOwner owns the futures of all items, so that one watch tells of their ends.
+	futuresOwner = "peer"
 	// gather is how long after a future has ended others are waited for.
 	gather = 2 * time.Millisecond
-	// lookAgain is how often all of a chunk is looked at, whatever was told.
+	// lookAgain is how often those are looked at whose functions have ended, and lookAll
+	// how often all are, whatever was told.
 	lookAgain = time.Second
+	lookAll   = 10 * time.Second
 	// lookTogether is how many futures are read at a time.
 	lookTogether = 500
-	// discardItems and discardBytes are how much the head has acknowledged before it is
-	// removed while the chunk goes on.
+	// discardItems and discardBytes are how much of a chunk its head has acknowledged
+	// before that is removed while the chunk goes on.
 	discardItems = 500
 	discardBytes = 16 << 20
 )
 
-// run sees a chunk to its end, and forgets it then.
-func (c *chunk) run(ctx context.Context) {
-	err := c.watch(ctx)
-	for err == nil && !c.isOver() {
-		select {
-		case <-c.news:
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
-		if err == nil {
-			err = c.discard(ctx, false)
-		}
-	}
-	if err == nil {
-		err = c.forget(ctx)
-	}
-	if err != nil && ctx.Err() == nil {
-		c.worker.fail(err)
+// collectLoop looks at futures as they end, and forgets chunks that are over, until
+// ctx ends.
+func (w *Worker) collectLoop(ctx context.Context) {
+	if err := w.collectUntil(ctx); err != nil && ctx.Err() == nil {
+		w.fail(err)
 	}
 }
 
-// watch looks at the futures until none is open.
-func (c *chunk) watch(ctx context.Context) error {
-	full := true
-	for {
-		bell, err := c.worker.node.cluster.WatchOwner(ctx, c.owner)
+func (w *Worker) collectUntil(ctx context.Context) error {
+	all := time.NewTicker(lookAll)
+	defer all.Stop()
+	member := w.node.worker.ID()
+	for full := true; ; {
+		bell, err := w.node.cluster.WatchOwner(ctx, futuresOwner)
 		if err != nil {
 			return err
 		}
-		err = c.collect(ctx, full)
+		err = w.collect(ctx, full)
 		if err == nil {
-			err = c.discard(ctx, false)
+			err = w.tidy(ctx)
 		}
-		c.mu.Lock()
-		open := c.open
-		c.mu.Unlock()
-		if err != nil || open == 0 {
+		if err != nil {
 			bell.Cancel()
 			return err
 		}
-		full = false
 		timer := time.NewTimer(lookAgain)
+		full = false
 		select {
 		case <-bell.Done():
 			err = wait(ctx, gather)
-		case <-c.news:
+		case <-w.news:
 		case <-timer.C:
+		case <-all.C:
 			full = true
 		case <-ctx.Done():
 			err = ctx.Err()
@@ -80,6 +70,11 @@ func (c *chunk) watch(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		// What was assigned to an earlier membership is assigned to none.
+		if now := w.node.worker.ID(); now != member {
+			member, full = now, true
+		}
+		full = w.lookNow.Swap(false) || full
 	}
 }
 
@@ -94,77 +89,144 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// collect queues the outcomes of items that have ended. It looks at those that may
-// have, or at all.
-func (c *chunk) collect(ctx context.Context, full bool) error {
-	indexes := c.takeMaybe()
-	if full {
-		indexes = c.openItems()
+// lookAt has items looked at with the next collect.
+func (w *Worker) lookAt(c *chunk, indexes ...int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, i := range indexes {
+		w.maybe = append(w.maybe, place{c, i})
 	}
-	var idle []layout.ID
-	for part := range slices.Chunk(indexes, lookTogether) {
-		waiting, err := c.collectPart(ctx, part)
-		if err != nil {
-			c.mayHaveEnded(indexes...)
-			return err
-		}
-		idle = append(idle, waiting...)
-	}
-	signal(c.ring)
-	return c.assign(ctx, idle)
 }
 
-// collectPart does so for some items, and returns the futures that wait for nobody.
-func (c *chunk) collectPart(ctx context.Context, indexes []int) (idle []layout.ID, err error) {
-	ids := make([]layout.ID, len(indexes))
-	for i, index := range indexes {
-		ids[i] = c.ids[index]
+// takeMaybe returns the items to look at.
+func (w *Worker) takeMaybe() []place {
+	w.mu.Lock()
+	places := w.maybe
+	w.maybe = nil
+	w.mu.Unlock()
+	seen := make(map[place]bool, len(places))
+	return slices.DeleteFunc(places, func(p place) bool {
+		twice := seen[p]
+		seen[p] = true
+		return twice || !p.chunk.isOpen(p.index)
+	})
+}
+
+// ready divides items by whether the futures of their chunks are made.
+func ready(places []place) (made, unmade []place) {
+	for _, p := range places {
+		p.chunk.mu.Lock()
+		begun := p.chunk.begun
+		p.chunk.mu.Unlock()
+		if begun {
+			made = append(made, p)
+		} else {
+			unmade = append(unmade, p)
+		}
 	}
-	rows, err := c.worker.node.cluster.GetMany(ctx, ids)
+	return made, unmade
+}
+
+// collect queues the outcomes of items that have ended. It looks at those that may
+// have, and at all if full is set.
+func (w *Worker) collect(ctx context.Context, full bool) error {
+	maybe, unmade := ready(w.takeMaybe())
+	left, idle, err := w.collectPlaces(ctx, maybe)
 	if err != nil {
-		return nil, err
+		left = maybe
+	}
+	// Their ends are on their way to the store.
+	w.mu.Lock()
+	w.maybe = append(append(w.maybe, left...), unmade...)
+	w.mu.Unlock()
+	if err == nil && full {
+		var open []place
+		for _, c := range w.all() {
+			for _, i := range c.openItems() {
+				open = append(open, place{c, i})
+			}
+		}
+		open, _ = ready(open)
+		_, idle, err = w.collectPlaces(ctx, open)
+	}
+	if err != nil {
+		return err
+	}
+	return w.assign(ctx, idle)
+}
+
+// collectPlaces returns those that have not ended and don't run, and futures that wait
+// for nobody.
+func (w *Worker) collectPlaces(ctx context.Context, places []place) (left []place, idle []layout.ID, err error) {
+	chunks := map[*chunk]bool{}
+	for part := range slices.Chunk(places, lookTogether) {
+		again, waiting, err := w.collectPart(ctx, part)
+		if err != nil {
+			return nil, nil, err
+		}
+		left, idle = append(left, again...), append(idle, waiting...)
+	}
+	for _, p := range places {
+		chunks[p.chunk] = true
+	}
+	for c := range chunks {
+		signal(c.ring)
+	}
+	return left, idle, nil
+}
+
+// collectPart does so for some that are read together.
+func (w *Worker) collectPart(ctx context.Context, places []place) (again []place, idle []layout.ID, err error) {
+	ids := make([]layout.ID, len(places))
+	for i, p := range places {
+		ids[i] = p.chunk.ids[p.index]
+	}
+	rows, err := w.node.cluster.GetMany(ctx, ids)
+	if err != nil {
+		return nil, nil, err
 	}
 	found := make(map[layout.ID]*layout.Row, len(rows))
 	for i := range rows {
 		found[rows[i].ID] = &rows[i]
 	}
-	var again []int
-	for _, index := range indexes {
-		row := found[c.ids[index]]
+	for i, p := range places {
+		row := found[ids[i]]
 		if row == nil {
-			c.endMissing(index)
+			p.chunk.endMissing(p.index)
 			continue
 		}
-		switch what := endOf(row); what {
-		case endNone:
-			if isIdle(row) {
-				idle = append(idle, row.ID)
+		if what := endOf(row); what != endNone {
+			if err := p.chunk.endRow(ctx, p.index, row, what); err != nil {
+				return nil, nil, err
 			}
-			again = append(again, index)
-		default:
-			if !row.State().Terminal() {
-				c.mu.Lock()
-				c.waiting[row.ID] = true
-				c.mu.Unlock()
-			}
-			if err := c.endRow(ctx, index, row, what); err != nil {
-				return nil, err
-			}
+			continue
+		}
+		if isIdle(row) && p.chunk.isReleased() {
+			idle = append(idle, row.ID)
+		}
+		if !p.chunk.runs(p.index) {
+			again = append(again, p)
 		}
 	}
-	c.keepLooking(again)
-	return idle, nil
+	return again, idle, nil
 }
 
-// keepLooking has items that functions were called for looked at again.
-func (c *chunk) keepLooking(indexes []int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, i := range indexes {
-		if _, runs := c.running[i]; !runs && c.states[i] == itemOpen {
-			c.maybe = append(c.maybe, i)
-		}
+// isIdle reports whether a future waits to be assigned.
+func isIdle(row *layout.Row) bool {
+	return row.State() == layout.Ready && row.Attempts.Assigned == ""
+}
+
+// assign gives futures that wait for nobody to the worker. They were left by an
+// earlier membership of it.
+func (w *Worker) assign(ctx context.Context, ids []layout.ID) error {
+	if len(ids) == 0 || w.stopping.Load() {
+		return nil
 	}
+	_, err := w.node.cluster.Assign(ctx, w.node.worker.ID(), "", ids)
+	if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, layout.ErrUnfit) {
+		return nil // the worker is about to register again; the next look assigns them
+	}
+	return err
 }
 
 // endMissing ends an item without a future.
@@ -182,6 +244,11 @@ func (c *chunk) endMissing(index int) {
 
 // endRow queues the outcome of a future.
 func (c *chunk) endRow(ctx context.Context, index int, row *layout.Row, what endKind) error {
+	if !row.State().Terminal() {
+		c.mu.Lock()
+		c.waiting[row.ID] = true
+		c.mu.Unlock()
+	}
 	e := row.Ending()
 	size := e.Size()
 	if c.order != nil || !c.worker.mayCache(size) {
@@ -203,67 +270,66 @@ func (c *chunk) endRow(ctx context.Context, index int, row *layout.Row, what end
 	return nil
 }
 
-// isIdle reports whether a future waits to be assigned.
-func isIdle(row *layout.Row) bool {
-	return row.State() == layout.Ready && row.Attempts.Assigned == ""
-}
-
-// assign gives futures that wait for nobody to the worker. They were left by an
-// earlier membership of it.
-func (c *chunk) assign(ctx context.Context, ids []layout.ID) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	select {
-	case <-c.released:
-	default:
-		return nil
-	}
-	if c.worker.stopping.Load() {
-		return nil
-	}
-	_, err := c.worker.node.cluster.Assign(ctx, c.worker.node.worker.ID(), "", ids)
-	if errors.Is(err, fdbmodel.ErrNotFound) || errors.Is(err, layout.ErrUnfit) {
-		return nil // the worker is about to register again; the next look assigns them
-	}
-	return err
-}
-
-// discard removes futures that the head has the results of, once there are many or
-// if all are to go.
-func (c *chunk) discard(ctx context.Context, all bool) error {
-	c.mu.Lock()
-	if len(c.done) == 0 || !all && len(c.done) < discardItems && c.doneBytes < discardBytes {
-		c.mu.Unlock()
-		return nil
-	}
-	done, size := c.done, c.doneBytes
-	c.done, c.doneBytes = nil, 0
-	var waiting []layout.ID
-	for _, id := range done {
-		if c.waiting[id] {
-			waiting = append(waiting, id)
-			delete(c.waiting, id)
+// tidy removes the futures that heads have the results of, and chunks that are over.
+func (w *Worker) tidy(ctx context.Context) error {
+	var over, partly []*chunk
+	for _, c := range w.all() {
+		c.mu.Lock()
+		if c.unsent == 0 && c.flights == 0 && c.begun {
+			over = append(over, c)
+		} else if len(c.done) >= discardItems || c.doneBytes >= discardBytes {
+			partly = append(partly, c)
 		}
+		c.mu.Unlock()
 	}
-	mark := !all && !c.record.Acked
-	c.record.Acked = c.record.Acked || mark
-	r := c.record
-	c.mu.Unlock()
-	if mark {
-		if err := c.worker.node.writeRecord(ctx, c.owner, &r, nil); err != nil {
+	for _, c := range partly {
+		if err := w.discardPart(ctx, c); err != nil {
 			return err
 		}
 	}
-	done, waiting = c.worker.own(c, done), c.worker.own(c, waiting)
-	if _, err := c.worker.node.cluster.CancelMany(ctx, waiting, "its attempt is over"); err != nil {
-		return err
+	return w.forget(ctx, over)
+}
+
+// discardPart removes some futures of a chunk that goes on.
+func (w *Worker) discardPart(ctx context.Context, c *chunk) error {
+	c.mu.Lock()
+	c.record.Acked = true
+	r := c.record
+	c.mu.Unlock()
+	if w.options.State != "" {
+		if err := w.node.writeRecord(ctx, c.owner, &r, nil); err != nil {
+			return err
+		}
 	}
-	if _, err := c.worker.node.cluster.DiscardMany(ctx, done); err != nil {
-		return err
-	}
+	size, err := w.discard(ctx, c)
 	c.uncharge(size)
-	return nil
+	return err
+}
+
+// discard removes the futures of chunks that are settled, and returns the size of their
+// results.
+func (w *Worker) discard(ctx context.Context, chunks ...*chunk) (size int64, err error) {
+	var done, waiting []layout.ID
+	for _, c := range chunks {
+		c.mu.Lock()
+		own := w.own(c, c.done)
+		for _, id := range own {
+			if c.waiting[id] {
+				waiting = append(waiting, id)
+				delete(c.waiting, id)
+			}
+		}
+		done = append(done, own...)
+		size += c.doneBytes
+		c.done, c.doneBytes = nil, 0
+		c.mu.Unlock()
+	}
+	// These wait for an attempt that never comes.
+	if _, err := w.node.cluster.CancelMany(ctx, waiting, "its attempt is over"); err != nil {
+		return 0, err
+	}
+	_, err = w.node.cluster.DiscardMany(ctx, done)
+	return size, err
 }
 
 func (c *chunk) uncharge(size int64) {
@@ -274,19 +340,22 @@ func (c *chunk) uncharge(size int64) {
 	c.worker.charge(-size)
 }
 
-// forget removes a chunk that is over, its record first: what a crash then leaves
+// forget removes chunks that are over, their records first: what a crash then leaves
 // behind is removed by the retention of the cluster.
-func (c *chunk) forget(ctx context.Context) error {
-	if err := c.worker.node.dropRecord(ctx, c.owner); err != nil {
+func (w *Worker) forget(ctx context.Context, chunks []*chunk) error {
+	if len(chunks) == 0 {
+		return nil
+	}
+	if w.options.State != "" {
+		if err := w.node.dropRecords(ctx, chunks); err != nil {
+			return err
+		}
+	}
+	if _, err := w.discard(ctx, chunks...); err != nil {
 		return err
 	}
-	if err := c.discard(ctx, true); err != nil {
-		return err
+	for _, c := range chunks {
+		w.remove(c)
 	}
-	err := c.worker.node.cluster.DropOwner(ctx, layout.DefaultQueue, c.owner)
-	if err != nil && !errors.Is(err, fdbmodel.ErrTransition) {
-		return err
-	}
-	c.worker.remove(c)
 	return nil
 }

@@ -32,7 +32,7 @@ func (c *chunk) deliver(ctx context.Context) {
 	}
 	for {
 		if c.isOver() {
-			signal(c.news)
+			signal(c.worker.news)
 			return
 		}
 		select {
@@ -96,7 +96,7 @@ func (c *chunk) landed(rest []ended) {
 	c.queue = append(rest, c.queue...)
 	c.mu.Unlock()
 	signal(c.ring)
-	signal(c.news)
+	signal(c.worker.news)
 }
 
 // send sends one message, and heeds the answer.

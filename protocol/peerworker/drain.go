@@ -53,7 +53,7 @@ func (w *Worker) giveBack(ctx context.Context, unbegun bool) {
 func (c *chunk) takeBack(ctx context.Context, unbegun bool) (taken []int, err error) {
 	if !unbegun {
 		// What has ended in the last moment counts.
-		if err := c.collect(ctx, true); err != nil {
+		if err := c.worker.collect(ctx, true); err != nil {
 			return nil, err
 		}
 	}
@@ -94,7 +94,7 @@ func (c *chunk) settleReturned(ctx context.Context, indexes []int) {
 		c.settleItem(i, 0)
 	}
 	c.mu.Unlock()
-	signal(c.news)
+	signal(c.worker.news)
 	signal(c.ring)
 }
 

@@ -151,8 +151,9 @@ func (l *link) greet(ctx context.Context, peer Peer) error {
 	}
 	for _, c := range l.worker.chunksOf(l.head) {
 		c.release()
-		signal(c.news)
+		l.worker.lookNow.Store(true)
 	}
+	signal(l.worker.news)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.peer.Session != peer.Session || !l.peer.Connected || l.again {

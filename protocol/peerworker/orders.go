@@ -139,7 +139,10 @@ func (w *Worker) begin(ctx context.Context, o *order) *refusal {
 	if !w.admit(c, o.size) {
 		return refuse(protocol.CodeConflict, "the chunk is here")
 	}
-	err := w.node.writeRecord(ctx, c.owner, &c.record, c.items)
+	var err error
+	if w.options.State != "" {
+		err = w.node.writeRecord(ctx, c.owner, &c.record, c.items)
+	}
 	here := true
 	if err == nil && o.Module != "" {
 		here, err = w.modules.isHere(ctx, o.Module)
@@ -186,7 +189,7 @@ func (w *Worker) abandon(ctx context.Context, c *chunk) {
 		c.settleItem(i, 0)
 	}
 	c.mu.Unlock()
-	if err := c.forget(ctx); err != nil {
+	if err := w.forget(ctx, []*chunk{c}); err != nil {
 		w.log.Warn("a chunk that was not begun can't be removed", "chunk", c.name.chunk, "error", err)
 		w.remove(c)
 	}
@@ -210,7 +213,7 @@ func (w *Worker) submit(ctx context.Context, o *order, c *chunk) error {
 	for i := range subs {
 		subs[i] = o.submission(i)
 		subs[i].ID, subs[i].Assigned = c.ids[i], w.node.worker.ID()
-		subs[i].Spec.Owner, subs[i].Spec.Env = c.owner, env
+		subs[i].Spec.Owner, subs[i].Spec.Env = futuresOwner, env
 	}
 	_, err := w.node.cluster.Submit(ctx, subs)
 	return err

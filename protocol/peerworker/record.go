@@ -85,11 +85,13 @@ func (n *node) writeRecord(ctx context.Context, owner string, r *record, items [
 	})
 }
 
-// dropRecord forgets a chunk. An unknown commit is retried and harmless.
-func (n *node) dropRecord(ctx context.Context, owner string) error {
+// dropRecords forgets chunks. An unknown commit is retried and harmless.
+func (n *node) dropRecords(ctx context.Context, chunks []*chunk) error {
 	return n.transact(ctx, func(tx kv.Attempt) error {
-		tx.Clear(chunkKey(owner))
-		tx.ClearRange(kv.Prefix(idKeys(owner)))
+		for _, c := range chunks {
+			tx.Clear(chunkKey(c.owner))
+			tx.ClearRange(kv.Prefix(idKeys(c.owner)))
+		}
 		return nil
 	})
 }

@@ -43,9 +43,13 @@ type Worker struct {
 	links  map[string]*link
 	chunks map[chunkName]*chunk
 	places map[layout.ID]place
-	items  int
-	bytes  int64
-	cached atomic.Int64 // bytes of outcomes in memory
+	maybe  []place // of items that may have ended
+	news   chan struct{}
+	// lookNow has all open items looked at.
+	lookNow atomic.Bool
+	items   int
+	bytes   int64
+	cached  atomic.Int64 // bytes of outcomes in memory
 }
 
 // place is where the item of a future is.
@@ -75,6 +79,7 @@ func New(o Options) (*Worker, error) {
 	w := &Worker{
 		options: o, heads: heads, network: o.Network, log: o.Logger, incarnation: hex.EncodeToString(drawn[:]),
 		functions: map[string]workers.Function{}, ready: make(chan struct{}), failed: make(chan error, 1),
+		news:  make(chan struct{}, 1),
 		links: map[string]*link{}, chunks: map[chunkName]*chunk{}, places: map[layout.ID]place{},
 	}
 	w.modules, w.blobs, w.functionsOfB7S = newModules(w), newBlobs(w), newInstalled(w)
@@ -164,12 +169,13 @@ func (w *Worker) start(ctx context.Context) error {
 		w.linkOf(h.peer)
 	}
 	for _, c := range w.all() {
-		// So that Hello says what is kept.
-		if err := c.collect(ctx, true); err != nil {
-			return err
-		}
 		w.runChunk(c)
 	}
+	// So that Hello says what is kept.
+	if err := w.collect(ctx, true); err != nil {
+		return err
+	}
+	w.spawn(func() { w.collectLoop(w.ctx) })
 	return w.network.Serve((*handler)(w))
 }
 
@@ -203,9 +209,11 @@ func (w *Worker) fail(err error) {
 // spawn runs fn, for which Run waits.
 func (w *Worker) spawn(fn func()) { w.work.Go(fn) }
 
-// runChunk sees a chunk to its end.
+// runChunk sees a chunk to its end, once its futures are made.
 func (w *Worker) runChunk(c *chunk) {
-	w.spawn(func() { c.run(w.ctx) })
+	c.mu.Lock()
+	c.begun = true
+	c.mu.Unlock()
 	w.spawn(func() { c.deliver(w.ctx) })
 }
 
