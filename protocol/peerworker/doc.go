@@ -15,5 +15,9 @@
 // after a break, with a growing wait. Heads of Futura get its results as they come,
 // and acknowledge them. Heads of b7s get one reply for each chunk.
 //
+// A module is in memory as a whole while it is fetched and stored: once for itself, and
+// once more if the worker's store is in memory. Results above 1 MiB are read in pieces
+// by heads that fetch them.
+//
 // The environment of the process is not passed to functions.
 package peerworker

@@ -140,6 +140,12 @@ func (l *link) awaitGone(ctx context.Context, c *chunk) bool {
 	}
 }
 
+func (l *link) isConnected() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.peer.Connected
+}
+
 func (l *link) isUp() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

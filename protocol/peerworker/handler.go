@@ -56,7 +56,11 @@ func (h *handler) Blob(ctx context.Context, peer, id string) (io.ReadSeekCloser,
 // PeerChanged implements Handler.
 func (h *handler) PeerChanged(p Peer) {
 	w := (*Worker)(h)
-	if w.mayOrder(p.ID) {
-		w.linkOf(p.ID).update(p)
+	if !w.mayOrder(p.ID) {
+		return
+	}
+	w.linkOf(p.ID).update(p)
+	if !p.Connected {
+		w.forgetLink(p.ID)
 	}
 }

@@ -28,6 +28,8 @@ type link struct {
 	again     bool // say hello again
 	heartbeat time.Duration
 	changed   chan struct{} // closed at each change
+	// stop ends run.
+	stop context.CancelFunc
 }
 
 func newLink(w *Worker, head string) *link {

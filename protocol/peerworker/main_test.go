@@ -173,6 +173,8 @@ func newHead(t testing.TB, n *memory, id string) *fakeHead {
 		return &protocol.HelloResponse{Code: protocol.CodeOK, HeartbeatMS: 50}
 	}
 	h.results = func(*protocol.WorkOrderBatchResponse) *protocol.Ack { return &protocol.Ack{Code: protocol.CodeOK} }
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.heads[id] = h
 	return h
 }

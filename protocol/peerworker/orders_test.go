@@ -400,3 +400,29 @@ func TestAHeadThatForgotAChunkIsSentItsItems(t *testing.T) {
 	require.Equal(t, want, <-proved)
 	w.idle()
 }
+
+func TestPeersThatHaveGoneAreForgotten(t *testing.T) {
+	t.Parallel()
+	n := newMemory()
+	newHead(t, n, headID)
+	newHead(t, n, "12D3KooWStranger")
+	o := options(n)
+	o.AllowAnyHead = true
+	w := run(t, o)
+	for i := range 100 {
+		id := fmt.Sprint("12D3KooWPeer", i)
+		newHead(t, n, id)
+		n.connect(id)
+		n.part(id)
+	}
+	stranger := n.heads["12D3KooWStranger"]
+	order := goOrder("double", "a")
+	require.Equal(t, protocol.CodeAccepted, stranger.order(order).Code)
+	stranger.all(order.ChunkID, 1)
+	w.idle()
+	n.part("12D3KooWStranger")
+	n.part(headID)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	require.Len(t, w.links, 1, "the head that was named stays")
+}

@@ -67,6 +67,9 @@ func (w *Worker) remove(c *chunk) {
 		}
 	}
 	close(c.gone)
+	if l := w.links[c.name.head]; l != nil && !l.isConnected() {
+		w.spawn(func() { w.forgetLink(c.name.head) })
+	}
 }
 
 // own returns those futures that no other chunk has taken over.

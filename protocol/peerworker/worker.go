@@ -241,9 +241,32 @@ func (w *Worker) linkOf(head string) *link {
 	if l == nil {
 		l = newLink(w, head)
 		w.links[head] = l
-		w.spawn(func() { l.run(w.ctx) })
+		ctx, stop := context.WithCancel(w.ctx)
+		l.stop = stop
+		w.spawn(func() { l.run(ctx) })
 	}
 	return l
+}
+
+// forgetLink ends the link with a peer that has gone, unless it is one of the heads or
+// results wait for it: there may be any number of such peers.
+func (w *Worker) forgetLink(peer string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, h := range w.heads {
+		if h.peer == peer {
+			return
+		}
+	}
+	for name := range w.chunks {
+		if name.head == peer {
+			return
+		}
+	}
+	if l := w.links[peer]; l != nil {
+		l.stop()
+		delete(w.links, peer)
+	}
 }
 
 // mayOrder reports whether a peer may give orders.
