@@ -20,14 +20,18 @@ const (
 // ahead is how many claimed futures may wait for a slot: as many as will have
 // started within aheadTime. Long functions, and those of an unknown length, have
 // none waiting for them: other workers may be free to run those. While all slots are
-// taken, the time since one became free counts as well. It is called under mu.
+// taken, the time since one became free counts as well, in a pipeline only once it is
+// longer. It is called under mu.
 func (s *slots) ahead() int {
 	if s.pace <= 0 {
 		return 0
 	}
 	n := int(aheadTime/s.pace) * s.capacity.Slots
 	if s.free.Slots <= 0 {
-		if quiet := s.clock.Now().Sub(s.turned); quiet > 0 {
+		quiet := s.clock.Now().Sub(s.turned)
+		switch {
+		case s.pipeline && quiet < aheadTime: // on their way back
+		case quiet > 0:
 			n = min(n, int(aheadTime/quiet))
 		}
 	}

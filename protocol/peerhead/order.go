@@ -40,9 +40,12 @@ type order struct {
 	telling bool
 }
 
-// gatherTime is how long an order waits for more calls: those of one claim start
-// together.
-const gatherTime = 200 * time.Microsecond
+// An order waits so long for more calls: those of one claim start together. While the
+// peer has work, more cost it nothing.
+const (
+	gatherIdle = 200 * time.Microsecond
+	gatherBusy = 2 * time.Millisecond
+)
 
 // send composes orders of what is called and has the peer take them, until the
 // membership ends.
@@ -77,7 +80,11 @@ func (m *member) send() {
 
 // gather adds calls that come within a moment.
 func (m *member) gather(waiting []*call) []*call {
-	timer := time.NewTimer(gatherTime)
+	patience := gatherIdle
+	if orders, _ := m.load(); orders > 1 {
+		patience = gatherBusy
+	}
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	for len(waiting) < m.chunk() {
 		select {
