@@ -92,6 +92,16 @@ func (h *Host) Peers() []Peer {
 	return peers
 }
 
+// Connected tells whether a peer is connected. It is false for what is no peer's id.
+func (h *Host) Connected(id PeerID) bool {
+	p, err := decodePeer(id)
+	if err != nil {
+		return false
+	}
+	yes, _ := h.watch.connected(p)
+	return yes
+}
+
 // Speaks tells which protocols a connected peer has announced so far.
 func (h *Host) Speaks(id PeerID) (b7s, futura bool) {
 	p, err := decodePeer(id)

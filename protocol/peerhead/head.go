@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
@@ -90,6 +92,7 @@ func (h *Head) watch(ctx context.Context) {
 	for clock.Wait(ctx, h.clock, h.clock.Now().Add(every)) == nil {
 		now := h.clock.Now()
 		for _, p := range h.all() {
+			p.meet(h.options.Network.Connected(p.id))
 			p.look(now)
 		}
 		h.recruitAll(ctx, now)
@@ -120,7 +123,8 @@ func (h *Head) admit(id PeerID) *peer {
 	if p := h.peers[id]; p != nil || h.ctx == nil || h.ended || len(h.peers) >= h.options.MaxPeers {
 		return p
 	}
-	p := &peer{head: h, id: id, connected: true, heard: h.clock.Now()}
+	p := &peer{head: h, id: id, connected: true, heard: h.clock.Now(),
+		memberships: rate.NewLimiter(membershipRate, membershipBurst)}
 	h.peers[id] = p
 	return p
 }

@@ -116,6 +116,15 @@ func (m *member) awaitReady(ctx context.Context) error {
 // leave lets what the peer runs end for a while, and gives back the rest.
 func (m *member) leave() { m.stop() }
 
+func (m *member) isOver() bool {
+	select {
+	case <-m.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // bury ends the membership as a death.
 func (m *member) bury(why string) {
 	h := m.peer.head

@@ -131,6 +131,12 @@ func (w *world) Publish(_ context.Context, _ string, message []byte) error {
 	return nil
 }
 
+// Connected implements peerhead.Network.
+func (w *world) Connected(id peerhead.PeerID) bool {
+	p := w.peer(id)
+	return p != nil && !p.isAway()
+}
+
 // FetchBlob implements peerhead.Network.
 func (w *world) FetchBlob(_ context.Context, from peerhead.PeerID, id string, to io.Writer, _ p2p.FetchOptions) error {
 	if p := w.peer(from); p == nil || p.isAway() {

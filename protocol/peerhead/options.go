@@ -26,6 +26,8 @@ type Network interface {
 	Call(ctx context.Context, to PeerID, message []byte) (answer []byte, err error)
 	// Publish sends a message to all that joined a topic.
 	Publish(ctx context.Context, topic string, message []byte) error
+	// Connected tells whether a peer is connected.
+	Connected(PeerID) bool
 	// FetchBlob writes a blob that a peer serves, by its content id, which it verifies.
 	FetchBlob(ctx context.Context, from PeerID, id string, w io.Writer, o p2p.FetchOptions) error
 }

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
@@ -19,7 +21,9 @@ type peer struct {
 	head *Head
 	id   PeerID
 
-	greeting sync.Mutex // held while a membership begins
+	greeting    sync.Mutex // held while a membership begins
+	memberships *rate.Limiter
+	leaving     *member // the membership before the present one, nil for none; under greeting
 
 	mu        sync.Mutex
 	connected bool
@@ -46,6 +50,16 @@ type offer struct {
 	functions   []string
 	maxChunk    int
 }
+
+// How often a peer may begin a membership, by what it says: each costs the store some
+// transactions.
+const (
+	membershipRate  = rate.Limit(1) // per second
+	membershipBurst = 8
+)
+
+// errHasty is returned for a peer that changes what it offers too often.
+var errHasty = errors.New("the peer changes what it offers too often: wait a second")
 
 // maxSlots bounds the items that a peer is given at a time.
 const maxSlots = 4096
@@ -95,16 +109,20 @@ func (p *peer) greet(ctx context.Context, o offer) (*member, error) {
 	defer p.greeting.Unlock()
 	p.mu.Lock()
 	m, before := p.member, p.offer
-	p.heard, p.connected = p.head.clock.Now(), true
+	now := p.head.clock.Now()
+	p.heard, p.connected = now, true
 	p.mu.Unlock()
+	if m != nil && reflect.DeepEqual(before, o) {
+		return m, nil
+	}
+	if !p.memberships.AllowN(now, 1) {
+		return nil, errHasty
+	}
 	switch {
 	case m != nil && before.incarnation != o.incarnation:
 		p.lose(m, "the peer has restarted")
-	case m != nil && reflect.DeepEqual(before, o):
-		return m, nil
 	case m != nil:
-		m.leave() // what it runs may end
-		p.unset(m)
+		p.replace(m)
 	}
 	m, err := p.begin(ctx, o)
 	if err != nil {
@@ -114,6 +132,17 @@ func (p *peer) greet(ctx context.Context, o offer) (*member, error) {
 	p.member, p.offer = m, o
 	p.mu.Unlock()
 	return m, nil
+}
+
+// replace lets what the peer runs end, and buries what is left of the membership before,
+// so that a peer never has more than twice its slots.
+func (p *peer) replace(m *member) {
+	if before := p.leaving; before != nil && !before.isOver() {
+		before.bury("the peer has changed what it offers twice")
+	}
+	p.leaving = m
+	m.leave()
+	p.unset(m)
 }
 
 func (p *peer) unset(m *member) {
@@ -175,6 +204,21 @@ func (p *peer) observe(l p2p.Peer) {
 	}
 	if orders, _ := m.load(); orders > 0 {
 		p.lose(m, "the connection to a node of b7s ended while it had work")
+	}
+}
+
+// meet takes whether the peer is connected now. A host need not tell of a connection that
+// ends soon after it began, and what the peer sent over it is taken later.
+func (p *peer) meet(connected bool) {
+	p.mu.Lock()
+	known := p.connected
+	if connected {
+		p.connected = true
+	}
+	l := p2p.Peer{ID: p.id, B7s: p.plain, Session: p.session}
+	p.mu.Unlock()
+	if known && !connected {
+		p.observe(l)
 	}
 }
 

@@ -1,0 +1,80 @@
+package peerhead_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/protocol"
+	"github.com/futura-run/futura/protocol/p2p"
+	"github.com/futura-run/futura/protocol/peerhead"
+)
+
+// TestPeersThatAreGoneWhenTheyAreHeard has hellos be handled after the connections they
+// came over ended, of which the host tells nothing. They leave no peers behind.
+func TestPeersThatAreGoneWhenTheyAreHeard(t *testing.T) {
+	inWorld(t, peerhead.Options{MaxPeers: 20}, func(w *world) {
+		for i := range 20 {
+			p := w.join(fmt.Sprint("ghost", i), 4)
+			p.mu.Lock()
+			p.away = true // and Observe is never told
+			p.mu.Unlock()
+		}
+		require.Len(w, w.head.Peers(), 20)
+		w.settle(time.Minute)
+		require.Empty(w, w.head.Peers())
+		ids := w.submit(8)
+		w.join("honest", 4)
+		w.settle(time.Minute)
+		w.requireEchoes(ids)
+	})
+}
+
+// TestAPeerThatWasTakenForAway has the host's word come late: the peer is connected.
+func TestAPeerThatWasTakenForAway(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		p := w.join("p", 4)
+		w.head.Observe(p2p.Peer{ID: p.id, Futura: true})
+		w.settle(time.Minute)
+		require.Len(w, w.head.Peers(), 1)
+		require.True(w, w.head.Peers()[0].Connected)
+	})
+}
+
+// TestAPeerThatKeepsChanging has a peer change what it offers whenever it has work, to
+// get more of it than it has slots.
+func TestAPeerThatKeepsChanging(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		greedy := w.join("greedy", 4, func(p *fakePeer) { p.takes = time.Hour })
+		ids := w.submit(100)
+		refused := 0
+		for i := range 100 {
+			greedy.hello.Capacity.CPUMillis = int64(1<<20 + i + 1)
+			if greedy.sayHello().Code == protocol.CodeUnavailable {
+				refused++
+			}
+			w.settle(200 * time.Millisecond)
+		}
+		require.Greater(w, refused, 50, "each membership costs the store something")
+		running := 0
+		for _, row := range w.rows(ids) {
+			if row.State() == layout.Claimed {
+				running++
+			}
+		}
+		require.LessOrEqual(w, running, 8)
+		w.settle(time.Second)
+		w.join("honest", 100)
+		w.settle(10 * time.Second)
+		realized := 0
+		for _, row := range w.rows(ids) {
+			if ending := row.Ending(); ending.Over() {
+				realized++
+			}
+		}
+		require.GreaterOrEqual(w, realized, 90)
+	})
+}
