@@ -46,9 +46,11 @@ func (d dialect) program(t *testing.T) string {
 	return name
 }
 
-// node is a running node of b7s.
+// node is a running node of b7s, or a process of the project that plays one.
 type node struct {
 	*process
+	own     bool    // of the project
+	dialect dialect // in which a head answers
 	name    string
 	program string
 	args    []string
@@ -93,7 +95,7 @@ func (d dialect) start(t *testing.T, name, role string, args ...string) *node {
 	dir := t.TempDir()
 	key := filepath.Join(dir, "key")
 	require.NoError(t, os.WriteFile(key, newKey(t), 0o600))
-	n := &node{name: name, program: d.program(t), dir: dir, args: append([]string{
+	n := &node{name: name, dialect: d, program: d.program(t), dir: dir, args: append([]string{
 		"--role", role, "--address", "127.0.0.1", "--port", "0", "--private-key", key,
 		"--workspace", filepath.Join(dir, "workspace"), "--db", filepath.Join(dir, "db"),
 	}, args...)}

@@ -24,8 +24,8 @@ import (
 	"github.com/futura-run/futura/protocol/peerhead"
 )
 
-// ownHead is a head of the project, with its store.
-type ownHead struct {
+// openedHead is a head of the project, with its store.
+type openedHead struct {
 	*head.Head
 	peers *peerhead.Head
 	host  *p2p.Host
@@ -33,8 +33,8 @@ type ownHead struct {
 	cid   string
 }
 
-// startOwnHead starts a head that has the workers of b7s install a module.
-func startOwnHead(t *testing.T, d dialect) *ownHead {
+// openHead starts a head that has the workers of b7s install a module.
+func openHead(t *testing.T, d dialect) *openedHead {
 	t.Helper()
 	ctx := t.Context()
 	db := embedded.OpenMemory(embedded.Options{})
@@ -44,7 +44,7 @@ func startOwnHead(t *testing.T, d dialect) *ownHead {
 	})
 	require.NoError(t, err)
 	cluster := client.Cluster()
-	h := &ownHead{store: futurestore.New(cluster, futurestore.Options{})}
+	h := &openedHead{store: futurestore.New(cluster, futurestore.Options{})}
 	h.host, err = p2p.Open(ctx, p2p.Options{})
 	require.NoError(t, err)
 	f := serveFunction(t, emptyModule())
@@ -75,12 +75,12 @@ func startOwnHead(t *testing.T, d dialect) *ownHead {
 }
 
 // run runs a batch on some workers to its end.
-func (h *ownHead) run(t *testing.T, config batch.Config, arguments [][]string) (batch.Batch, []batch.Item) {
+func (h *openedHead) run(t *testing.T, config batch.Config, arguments [][]string) (batch.Batch, []batch.Item) {
 	t.Helper()
 	return h.finish(t, h.begin(t, config, arguments))
 }
 
-func (h *ownHead) begin(t *testing.T, config batch.Config, arguments [][]string) batch.Batch {
+func (h *openedHead) begin(t *testing.T, config batch.Config, arguments [][]string) batch.Batch {
 	t.Helper()
 	const attempts = 3
 	b, _, err := h.Submit(t.Context(), batch.Request{
@@ -91,7 +91,7 @@ func (h *ownHead) begin(t *testing.T, config batch.Config, arguments [][]string)
 	return b
 }
 
-func (h *ownHead) finish(t *testing.T, b batch.Batch) (batch.Batch, []batch.Item) {
+func (h *openedHead) finish(t *testing.T, b batch.Batch) (batch.Batch, []batch.Item) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), answerLimit)
 	defer cancel()
@@ -119,7 +119,7 @@ func (h *ownHead) finish(t *testing.T, b batch.Batch) (batch.Batch, []batch.Item
 
 // connectWorkers starts two workers of b7s: one dials the head, the other is
 // dialled.
-func (h *ownHead) connectWorkers(t *testing.T, d dialect) (dialling, dialled *node) {
+func (h *openedHead) connectWorkers(t *testing.T, d dialect) (dialling, dialled *node) {
 	t.Helper()
 	dialling = d.startWorker(t, "b7s worker that dials", h.host.Addrs()[0])
 	dialled = d.startWorker(t, "b7s worker that is dialled")
@@ -134,7 +134,7 @@ func TestOwnHeadWithWorkersOfB7s(t *testing.T) {
 	for _, d := range dialects() {
 		t.Run(d.branch, func(t *testing.T) {
 			d.program(t)
-			h := startOwnHead(t, d)
+			h := openHead(t, d)
 			h.connectWorkers(t, d)
 			for _, count := range []int{100, 1000} {
 				for name, w := range map[string]*work{"some failing": newWork(t, count), "all done": newCleanWork(t, count)} {
@@ -153,7 +153,7 @@ func TestOwnHeadWithWorkersOfB7s(t *testing.T) {
 }
 
 // runsTwins runs items with one id: each runs, and has a result.
-func (h *ownHead) runsTwins(t *testing.T) {
+func (h *openedHead) runsTwins(t *testing.T) {
 	t.Helper()
 	log := "log=" + filepath.Join(t.TempDir(), "runs")
 	arguments := [][]string{{"a", log}, {"a", log}, {"a", log}, {"b c", log}, {"b c", log}, {"d", log}}
@@ -167,7 +167,7 @@ func (h *ownHead) runsTwins(t *testing.T) {
 }
 
 // runsConfigured gives the function an environment and a standard input.
-func (h *ownHead) runsConfigured(t *testing.T) {
+func (h *openedHead) runsConfigured(t *testing.T) {
 	t.Helper()
 	_, items := h.run(t, batch.Config{
 		Nodes: 1, Stdin: "and stdin", Environment: []batch.EnvVar{{Name: "GREETING", Value: "hello "}},
@@ -181,7 +181,7 @@ func TestOwnHeadLosesAWorkerOfB7s(t *testing.T) {
 	const count = 200
 	d := dialects()[0]
 	d.program(t)
-	h := startOwnHead(t, d)
+	h := openHead(t, d)
 	victim, _ := h.connectWorkers(t, d)
 	w := newCleanWork(t, count)
 	for i := range w.arguments {
@@ -211,7 +211,7 @@ func TestOwnHeadLosesAWorkerOfB7s(t *testing.T) {
 func TestOwnHeadKeepsWorkersOfB7sThatRestart(t *testing.T) {
 	d := dialects()[0]
 	d.program(t)
-	h := startOwnHead(t, d)
+	h := openHead(t, d)
 	worker := d.startWorker(t, "b7s worker", h.host.Addrs()[0])
 	for _, restart := range []func(){
 		func() {},
@@ -312,7 +312,7 @@ func (w *work) ran(t *testing.T) map[string]int {
 }
 
 // checkShared wants each worker to have had a part of a batch.
-func (w *work) checkShared(t *testing.T, h *ownHead, b batch.Batch) {
+func (w *work) checkShared(t *testing.T, h *openedHead, b batch.Batch) {
 	t.Helper()
 	chunks, err := h.store.Chunks(t.Context(), b.ID)
 	require.NoError(t, err)
