@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -76,8 +77,22 @@ func (d dialect) startHead(t *testing.T) *node {
 		store.indexKeys(t, database)
 	}
 	n.rest = "http://" + rest
-	n.await(t, "HTTP server starting")
+	awaitListener(t, rest)
 	return n
+}
+
+// awaitListener waits until something listens: a head of b7s does not say when.
+func awaitListener(t *testing.T, address string) {
+	t.Helper()
+	const again = 5 * time.Millisecond
+	for limit := time.Now().Add(startLimit); ; <-time.After(again) {
+		connection, err := net.Dial("tcp", address)
+		if err == nil {
+			require.NoError(t, connection.Close())
+			return
+		}
+		require.True(t, time.Now().Before(limit), "nothing listens within %s: %v", startLimit, err)
+	}
 }
 
 // startWorker starts a worker of b7s, which connects to some nodes.
