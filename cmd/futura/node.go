@@ -139,7 +139,11 @@ func (n *node) serve(listener net.Listener, w *running) (*httpServer, <-chan err
 	if w != nil {
 		options.CheckModule = w.executor.Check
 	}
-	server := rest.New(n.head, options).Server(n.tls)
+	routes := rest.New(n.head, options)
+	if n.peers != nil {
+		n.peers.clients.Store(&peerClients{handler: routes.Handler(), host: listener.Addr().String(), token: n.token})
+	}
+	server := routes.Server(n.tls)
 	served := make(chan error, 1)
 	go func() {
 		if err := server.Serve(listener); err != nil {

@@ -10,10 +10,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
 	"github.com/futura-run/futura/protocol/peerhead"
 )
@@ -28,6 +30,7 @@ type peersFlags struct {
 	anyone    bool
 	b7s       bool
 	strand    bool
+	clients   bool
 	manifests string
 	url       string
 }
@@ -42,6 +45,7 @@ func (f *peersFlags) add(flags *pflag.FlagSet) {
 		"the id of a peer that may connect, and whose name and labels count; may be repeated (default: all, on loopback)")
 	flags.StringSliceVar(&f.deny, "deny-peer", nil, "the id of a peer that may not connect; may be repeated")
 	flags.BoolVar(&f.anyone, "any-peer", false, "let everyone who reaches an address beyond loopback be a worker")
+	flags.BoolVar(&f.clients, "peer-clients", false, "let peers that may connect ask for batches, without a token")
 	flags.BoolVar(&f.b7s, "b7s-workers", false, "take nodes of b7s as workers for modules, which they install by HTTP")
 	flags.BoolVar(&f.strand, "b7s-strands", false, "with --b7s-workers: also take nodes that spell chunks as strands")
 	flags.StringVar(&f.manifests, "manifest-listen", "127.0.0.1:0", "with --b7s-workers: where modules are served")
@@ -54,8 +58,8 @@ func (f *peersFlags) on() bool { return f != nil && (len(f.listen) > 0 || len(f.
 // check refuses flags that contradict each other, and addresses that everyone reaches.
 func (f *peersFlags) check() error {
 	if !f.on() {
-		if f.b7s || f.strand || len(f.allow) > 0 || f.keyFile != "" {
-			return usageError{errors.New("--b7s-workers, --allow-peer and --peer-key need --peers or --boot-node")}
+		if f.b7s || f.strand || f.clients || len(f.allow) > 0 || f.keyFile != "" {
+			return usageError{errors.New("--b7s-workers, --peer-clients, --allow-peer and --peer-key need --peers or --boot-node")}
 		}
 		return nil
 	}
@@ -85,6 +89,7 @@ func isLoopback(address string) bool {
 type peers struct {
 	*peerhead.Head
 	host      *p2p.Host
+	clients   atomic.Pointer[peerClients] // once the head answers them
 	cancel    context.CancelFunc
 	done      chan struct{} // closed when the head has ended, with err
 	err       error
@@ -131,10 +136,21 @@ func (n *node) startPeers(ctx context.Context) (_ *peers, err error) {
 			return nil, err
 		}
 	}
+	if f.clients {
+		options.Execute = p.execute
+	}
 	if p.Head, err = peerhead.New(options); err != nil {
 		return nil, err
 	}
 	return p, p.run(ctx)
+}
+
+// execute answers a client once the head can.
+func (p *peers) execute(ctx context.Context, from p2p.PeerID, m *protocol.ExecuteBatch) *protocol.ExecuteBatchResponse {
+	if c := p.clients.Load(); c != nil {
+		return c.execute(ctx, from, m)
+	}
+	return refused(protocol.CodeUnavailable, "the head is starting: try again")
 }
 
 // run takes peers until stop.
