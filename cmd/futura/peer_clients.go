@@ -27,7 +27,8 @@ type peerClients struct {
 const maxPeerClients = 64
 
 // execute implements peerhead.Options.Execute.
-func (c *peerClients) execute(ctx context.Context, _ p2p.PeerID, m *protocol.ExecuteBatch) *protocol.ExecuteBatchResponse {
+func (c *peerClients) execute(ctx context.Context, _ p2p.PeerID, m *protocol.ExecuteBatch,
+) *protocol.ExecuteBatchResponse {
 	if c.waiting.Add(1) > maxPeerClients {
 		c.waiting.Add(-1)
 		return refused(protocol.CodeUnavailable, "the head waits for %d batches of peers: try again", maxPeerClients)

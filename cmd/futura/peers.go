@@ -31,6 +31,7 @@ type peersFlags struct {
 	b7s       bool
 	strand    bool
 	clients   bool
+	verify    string
 	manifests string
 	url       string
 }
@@ -45,6 +46,8 @@ func (f *peersFlags) add(flags *pflag.FlagSet) {
 		"the id of a peer that may connect, and whose name and labels count; may be repeated (default: all, on loopback)")
 	flags.StringSliceVar(&f.deny, "deny-peer", nil, "the id of a peer that may not connect; may be repeated")
 	flags.BoolVar(&f.anyone, "any-peer", false, "let everyone who reaches an address beyond loopback be a worker")
+	flags.StringVar(&f.verify, "verify", "",
+		"M/K: run each item on K peers, and let it count when M have the same exit code and output (default: 1/1)")
 	flags.BoolVar(&f.clients, "peer-clients", false, "let peers that may connect ask for batches, without a token")
 	flags.BoolVar(&f.b7s, "b7s-workers", false, "take nodes of b7s as workers for modules, which they install by HTTP")
 	flags.BoolVar(&f.strand, "b7s-strands", false, "with --b7s-workers: also take nodes that spell chunks as strands")
@@ -59,7 +62,8 @@ func (f *peersFlags) on() bool { return f != nil && (len(f.listen) > 0 || len(f.
 func (f *peersFlags) check() error {
 	if !f.on() {
 		if f.b7s || f.strand || f.clients || len(f.allow) > 0 || f.keyFile != "" {
-			return usageError{errors.New("--b7s-workers, --peer-clients, --allow-peer and --peer-key need --peers or --boot-node")}
+			return usageError{errors.New(
+				"--b7s-workers, --peer-clients, --allow-peer and --peer-key need --peers or --boot-node")}
 		}
 		return nil
 	}
@@ -73,6 +77,18 @@ func (f *peersFlags) check() error {
 		}
 	}
 	return nil
+}
+
+// verification returns how peers check each other.
+func (f *peersFlags) verification() (v peerhead.Verify, err error) {
+	if f.verify == "" {
+		return v, nil
+	}
+	if n, err := fmt.Sscanf(f.verify+";", "%d/%d;", &v.Agree, &v.Peers); err != nil || n != 2 || v.Agree < 1 ||
+		v.Peers < v.Agree || 2*v.Agree <= v.Peers {
+		return v, usageError{fmt.Errorf("--verify %q: use M/K with M more than half of K, such as 2/3", f.verify)}
+	}
+	return v, nil
 }
 
 // isLoopback reports whether a multiaddr is reached from this machine alone.
@@ -130,6 +146,9 @@ func (n *node) startPeers(ctx context.Context) (_ *peers, err error) {
 	options := peerhead.Options{
 		Cluster: n.client.Cluster(), Network: p.host, Key: secret[:], Name: string(p.host.ID()), Logger: n.log,
 		Trusted: func(id p2p.PeerID) bool { return slices.Contains(o.Allow, id) }, AdmitStrand: f.strand,
+	}
+	if options.Verify, err = f.verification(); err != nil {
+		return nil, err
 	}
 	if f.b7s {
 		if options.Manifest, err = p.serveManifests(n, secret[:]); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
+	"github.com/futura-run/futura/protocol/peerhead"
 )
 
 // TestPeersFlags refuses flags that contradict each other, and addresses that everyone
@@ -29,6 +30,19 @@ func TestPeersFlags(t *testing.T) {
 		{bootNodes: []string{"/ip4/10.0.0.1/tcp/1/p2p/x"}},
 	} {
 		require.NoError(t, f.check(), "%+v", f)
+	}
+}
+
+func TestVerifyFlag(t *testing.T) {
+	t.Parallel()
+	f := peersFlags{verify: "2/3"}
+	v, err := f.verification()
+	require.NoError(t, err)
+	require.Equal(t, peerhead.Verify{Peers: 3, Agree: 2}, v)
+	for _, text := range []string{"2", "1/2", "3/2", "0/1", "-1/1", "2/3x", "2/3/4", "a/b"} {
+		f.verify = text
+		_, err := f.verification()
+		require.ErrorContains(t, err, "--verify", text)
 	}
 }
 

@@ -188,7 +188,7 @@ func importTable() map[string]imports {
 			others: []string{cobra, koanf, pflag, progressbar, prometheus, uuid, terminal},
 		},
 		"examples/...": {
-			ours:   append(slices.Clone(whole), root, "examples/...", "batch/grouping", "batch/jobqueue"),
+			ours:   append(slices.Clone(whole), root, "examples/...", "batch/grouping", "batch/jobqueue", "protocol/..."),
 			others: []string{uuid},
 		},
 
