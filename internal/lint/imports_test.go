@@ -163,7 +163,8 @@ func importTable() map[string]imports {
 		},
 
 		"protocol/peerhead": {
-			ours:   append(slices.Clone(whole), "batch", "internal/clock", "internal/seam", "protocol", "protocol/p2p"),
+			ours: append(slices.Clone(whole), "batch", "internal/budget", "internal/clock", "internal/seam", "protocol",
+				"protocol/p2p"),
 			others: []string{uuid, xrate, prometheus},
 		},
 		"protocol/peerworker": {

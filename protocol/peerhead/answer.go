@@ -1,7 +1,6 @@
 package peerhead
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/protocol"
-	"github.com/futura-run/futura/protocol/p2p"
 	"github.com/futura-run/futura/workers"
 )
 
@@ -165,6 +163,9 @@ func (h *Head) results(ctx context.Context, p *peer, r *protocol.WorkOrderBatchR
 func (m *member) take(ctx context.Context, o *order, outcomes []protocol.Outcome,
 ) (stored []<-chan struct{}, err error) {
 	p := m.peer
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(m.ctx, cancel)()
 	for i := range outcomes {
 		x := &outcomes[i]
 		if x.Index < 0 || x.Index >= len(o.calls) {
@@ -183,7 +184,7 @@ func (m *member) take(ctx context.Context, o *order, outcomes []protocol.Outcome
 			o.end(x.Index, workers.RemoteOutcome{}, errReturned)
 			continue
 		}
-		out, err := p.head.outcome(ctx, p.id, x)
+		out, err := p.head.outcome(ctx, p, x)
 		if err != nil {
 			return stored, err
 		}
@@ -244,7 +245,7 @@ func (m *member) awaitLanding(ctx context.Context, stored []<-chan struct{}) boo
 
 // outcome is what an outcome on the wire says, with its value, which is fetched if the
 // peer has it as a blob.
-func (h *Head) outcome(ctx context.Context, from PeerID, x *protocol.Outcome) (workers.RemoteOutcome, error) {
+func (h *Head) outcome(ctx context.Context, from *peer, x *protocol.Outcome) (workers.RemoteOutcome, error) {
 	out := workers.RemoteOutcome{Value: x.Value, Stderr: x.Stderr, Truncated: x.Truncated, ExitCode: x.ExitCode,
 		RunTime: time.Duration(max(x.Usage.WallClock, 0))}
 	if x.Blob != nil {
@@ -291,24 +292,6 @@ const longestWait = 366 * 24 * time.Hour
 func bounded(millis int64) time.Duration {
 	return time.Duration(min(max(millis, 0), longestWait.Milliseconds())) * time.Millisecond
 }
-
-// fetch returns a value that the peer has as a blob. Few are fetched at a time.
-func (h *Head) fetch(ctx context.Context, from PeerID, b *protocol.Blob) ([]byte, error) {
-	select {
-	case h.fetches <- struct{}{}:
-		defer func() { <-h.fetches }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	value := bytes.NewBuffer(make([]byte, 0, b.Size))
-	if err := h.options.Network.FetchBlob(ctx, from, b.ID, value, p2p.FetchOptions{Limit: b.Size}); err != nil {
-		return nil, fmt.Errorf("the value was not fetched: %w", err)
-	}
-	return value.Bytes(), nil
-}
-
-// fetchesAtOnce bounds the values that are fetched at a time: each is in memory.
-const fetchesAtOnce = 4
 
 // refusal is the error for an answer that refuses an order.
 func refusal(answer protocol.Message) error {

@@ -27,6 +27,8 @@
 //
 // A head has at most Options.MaxPeers peers, and each at most as many items as its
 // slots, in orders of Options.MaxChunk items and Options.MaxOrder bytes. Results of
-// earlier memberships are kept up to Options.MaxKept bytes in all. The network bounds
+// earlier memberships are kept up to Options.MaxKept bytes in all. Values that come as
+// blobs take up to 4 MiB each, two for a peer, and those beyond 4 MiB take up to 256 MiB
+// together. The network bounds
 // messages.
 package peerhead

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/futura-run/futura/internal/budget"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
@@ -28,7 +29,7 @@ type Head struct {
 	kept    *keptResults
 	rolls   rollCalls
 	modules moduleCache
-	fetches chan struct{}
+	fetches *budget.Bytes // of large values
 	tickets func(PeerID, string, []protocol.OrderItem) string
 
 	mu       sync.Mutex
@@ -48,7 +49,7 @@ func New(o Options) (*Head, error) {
 		return nil, err
 	}
 	h := &Head{options: o, clock: o.Cluster.Clock(), peers: map[PeerID]*peer{}, closed: make(chan struct{}),
-		fetches: make(chan struct{}, fetchesAtOnce), fleet: workers.NewFleet(o.Cluster)}
+		fetches: budget.New(largeFetches), fleet: workers.NewFleet(o.Cluster)}
 	h.kept = newKeptResults(o.MaxKept, h.clock)
 	h.modules.by = map[string]*sentModule{}
 	h.rolls.open = map[string]*rollCall{}
@@ -124,7 +125,7 @@ func (h *Head) admit(id PeerID) *peer {
 		return p
 	}
 	p := &peer{head: h, id: id, connected: true, heard: h.clock.Now(),
-		memberships: rate.NewLimiter(membershipRate, membershipBurst)}
+		memberships: rate.NewLimiter(membershipRate, membershipBurst), fetches: budget.New(peerFetches)}
 	h.peers[id] = p
 	return p
 }

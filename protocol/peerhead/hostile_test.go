@@ -1,6 +1,8 @@
 package peerhead_test
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -76,5 +78,39 @@ func TestAPeerThatKeepsChanging(t *testing.T) {
 			}
 		}
 		require.GreaterOrEqual(w, realized, 90)
+	})
+}
+
+// TestBlobsThatNeverCome has peers answer with blobs of which nothing comes. Blobs of others
+// are fetched meanwhile.
+func TestBlobsThatNeverCome(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		ctx, cancel := context.WithCancel(w.over)
+		defer cancel()
+		for i := range 8 {
+			p := w.join(fmt.Sprint("slow", i), 1, func(p *fakePeer) { p.silent = true })
+			w.submit(1)
+			w.settle(time.Second)
+			require.Len(w, p.orders, 1)
+			r := protocol.WorkOrderBatchResponse{RequestID: p.orders[0].RequestID, ChunkID: p.orders[0].ChunkID,
+				Ticket: p.orders[0].Ticket, Outcomes: []protocol.Outcome{{Code: protocol.CodeOK,
+					Blob: &protocol.Blob{ID: endlessBlob, Size: layout.MaxPut}}}}
+			data, err := protocol.Encode(&r, protocol.DialectFutura)
+			require.NoError(w, err)
+			for range 4 {
+				go w.head.HandleCall(ctx, p.id, data)
+			}
+		}
+		value := bytes.Repeat([]byte("v"), 10<<20)
+		w.blobs["b"] = value
+		w.join("honest", 1, func(p *fakePeer) {
+			p.run = func(*protocol.WorkOrderBatch, int) protocol.Outcome {
+				return protocol.Outcome{Code: protocol.CodeOK, Blob: &protocol.Blob{ID: "b", Size: int64(len(value))}}
+			}
+		})
+		ids := w.submit(1)
+		w.settle(2 * time.Second)
+		row := w.rows(ids)[0]
+		require.Equal(w, layout.Realized, row.State())
 	})
 }

@@ -132,7 +132,7 @@ func (h *Head) late(ctx context.Context, p *peer, r *protocol.WorkOrderBatchResp
 		if row.Spec == nil || ending.Over() || row.Attempts.Failed+1 != number || !x.OK() {
 			continue // over, or another attempt; what failed is run again
 		}
-		out, err := h.outcome(ctx, p.id, x)
+		out, err := h.outcome(ctx, p, x)
 		if err != nil {
 			return protocol.CodeUnavailable, err.Error()
 		}

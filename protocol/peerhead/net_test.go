@@ -137,10 +137,18 @@ func (w *world) Connected(id peerhead.PeerID) bool {
 	return p != nil && !p.isAway()
 }
 
+// endlessBlob is the id of one of which no byte comes.
+const endlessBlob = "endless"
+
 // FetchBlob implements peerhead.Network.
-func (w *world) FetchBlob(_ context.Context, from peerhead.PeerID, id string, to io.Writer, _ p2p.FetchOptions) error {
+func (w *world) FetchBlob(ctx context.Context, from peerhead.PeerID, id string, to io.Writer, _ p2p.FetchOptions,
+) error {
 	if p := w.peer(from); p == nil || p.isAway() {
 		return errAway
+	}
+	if id == endlessBlob {
+		<-ctx.Done()
+		return ctx.Err()
 	}
 	w.mu.Lock()
 	blob, found := w.blobs[id]

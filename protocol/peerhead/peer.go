@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/budget"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
 )
@@ -23,7 +24,8 @@ type peer struct {
 
 	greeting    sync.Mutex // held while a membership begins
 	memberships *rate.Limiter
-	leaving     *member // the membership before the present one, nil for none; under greeting
+	fetches     *budget.Bytes // blobs that are fetched
+	leaving     *member       // the membership before the present one, nil for none; under greeting
 
 	mu        sync.Mutex
 	connected bool
