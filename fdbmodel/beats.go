@@ -29,7 +29,8 @@ type BeatAnswer struct {
 	Err error
 }
 
-// Heartbeat writes the worker's heartbeat, whose Count and At it sets. Call it once
+// Heartbeat writes the worker's heartbeat, whose Count and At it sets, and what Meter was
+// told since the last one, as one more mutation. Call it once
 // per heartbeat interval of the cluster. The worker's process learns with it what is
 // paused. It returns the futures for which a cancel was requested since
 // the last call, and ErrReaped if the worker was declared dead. On an unknown
@@ -55,12 +56,12 @@ func (c *Cluster) HeartbeatMany(ctx context.Context, beats []Beat) ([]BeatAnswer
 	if len(beats) > MaxBeats {
 		return nil, fmt.Errorf("%w: %d heartbeats: at most %d at a time", ErrTooLarge, len(beats), MaxBeats)
 	}
-	values := make([][]byte, len(beats))
+	values := make([]beatValues, len(beats))
 	for i := range beats {
 		if beats[i].Worker.cluster != c {
 			return nil, fmt.Errorf("heartbeat of worker %s: it is registered with another Cluster", beats[i].Worker.info.ID)
 		}
-		values[i] = beats[i].Worker.encodeBeat(beats[i].Heartbeat)
+		values[i] = beatValues{beats[i].Worker.encodeBeat(beats[i].Heartbeat), beats[i].Worker.unwritten()}
 	}
 	answers := make([]BeatAnswer, len(beats))
 	var paused *pausesSeen
@@ -78,10 +79,22 @@ func (c *Cluster) HeartbeatMany(ctx context.Context, beats []Beat) ([]BeatAnswer
 		paused, err = pauses.wait(ctx)
 		return err
 	})
-	if err == nil {
-		c.pauses.learn(paused, c.hub)
+	if err != nil {
+		return answers, err
 	}
-	return answers, err
+	c.pauses.learn(paused, c.hub)
+	for i := range beats {
+		if answers[i].Err == nil {
+			beats[i].Worker.wrote(values[i].used)
+		}
+	}
+	return answers, nil
+}
+
+// beatValues are what a heartbeat writes.
+type beatValues struct {
+	beat []byte
+	used []meteredWrite
 }
 
 // encodeBeat returns the worker's next heartbeat.
@@ -106,7 +119,7 @@ func (r *Registration) askBeat(tx kv.Attempt) askedBeat {
 
 // beat writes a heartbeat, unless the worker was declared dead, and collects the cancels
 // for the answer, to which attempts that may have landed have added.
-func (r *Registration) beat(ctx context.Context, tx kv.Attempt, asked askedBeat, value []byte, answer *BeatAnswer,
+func (r *Registration) beat(ctx context.Context, tx kv.Attempt, asked askedBeat, values beatValues, answer *BeatAnswer,
 ) error {
 	if !tx.MaybeCommitted {
 		answer.Cancelled = nil
@@ -129,6 +142,9 @@ func (r *Registration) beat(ctx context.Context, tx kv.Attempt, asked askedBeat,
 		answer.Cancelled = append(answer.Cancelled, layout.ID(rest.UUID()))
 		tx.Clear(item.Key)
 	}
-	tx.Set(r.cluster.keys.Worker(r.info.ID, layout.WorkerHeartbeat), value)
+	tx.Set(r.cluster.keys.Worker(r.info.ID, layout.WorkerHeartbeat), values.beat)
+	for i := range values.used {
+		values.used[i].write(tx)
+	}
 	return nil
 }

@@ -52,6 +52,9 @@ type Completion struct {
 	// Progress is the last one of the attempt, if it is not written yet. It counts with
 	// Result and Exception only.
 	Progress *Progress
+	// RunTime is how long the attempt ran, 0 if that is unknown, for Meter. It counts with
+	// Result and Exception only.
+	RunTime time.Duration
 	// Snooze gives it back for so long. No attempt counts.
 	Snooze *time.Duration
 	// Expire ends it because its time was over before the attempt began.
@@ -85,7 +88,8 @@ func afterOf(row *layout.Row) After {
 // Applied; Already, if an earlier call did it; Lost, if the worker no longer
 // held the future, so that its result is discarded, and for all but the first
 // of several completions of one future. It returns ErrTooLarge for a value that
-// must be stored in chunks, before anything is written. Each MaxFinish
+// must be stored in chunks, before anything is written. What attempts have used that ended
+// with a result, or failed, and are not Lost is metered: the next Heartbeat writes it. Each MaxFinish
 // completions, or about 1 MB of them, are one transaction. An unknown commit is
 // retried: completions that landed return Already or Lost.
 func (r *Registration) Finish(ctx context.Context, completions []Completion) ([]Outcome, error) {
@@ -113,6 +117,7 @@ func (r *Registration) End(ctx context.Context, completions []Completion) ([]Out
 		if err != nil {
 			return outcomes, err
 		}
+		r.meterEnds(completions[:n], part)
 		outcomes, completions = append(outcomes, part...), completions[n:]
 	}
 	return outcomes, nil

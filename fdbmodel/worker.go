@@ -43,6 +43,7 @@ type Registration struct {
 	lost     []layout.ID           // futures whose claims were gone when they ended
 	gathers  []int64               // claims of members that ended with an error
 	beats    int64
+	metered  map[string]*meteredDay // by day
 }
 
 // Register makes a worker a member of the cluster. info.ID is drawn if it is
@@ -179,7 +180,7 @@ func (r *Registration) Leave(ctx context.Context) error {
 	if err := r.LeaveIdleRing(ctx); err != nil {
 		return err
 	}
-	dropped := 0
+	dropped, used := 0, r.unwritten()
 	for {
 		_, kept, err := c.endAllClaims(ctx, r.info.ID, EventRelinquish)
 		if err != nil {
@@ -191,6 +192,9 @@ func (r *Registration) Leave(ctx context.Context) error {
 		}
 		dropped, kept = dropped+n, kept || left
 		_, err = c.transact(ctx, kv.Options{Tag: "futura-leave"}, func(tx kv.Attempt) error {
+			if err := r.meterLast(ctx, tx, used); err != nil {
+				return err
+			}
 			if kept {
 				return c.unregister(ctx, tx, r.info.ID)
 			}

@@ -179,6 +179,9 @@ func (w *Worker) countBundle(members []*job) {
 // runMembers runs the members in one call, and ends each. It returns them, and how many
 // are realized.
 func (w *Worker) runMembers(j *job, fn BundleFunction, all []*job) (ids []layout.ID, realized int) {
+	for _, m := range all {
+		m.shares = true
+	}
 	defer w.boundMembers(j, all)()
 	var members []Member
 	var jobs []*job

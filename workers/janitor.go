@@ -18,6 +18,8 @@ import (
 const (
 	promoteEvery   = 200 * time.Millisecond
 	sweepEvery     = 10 * time.Second
+	foldEvery      = time.Hour
+	foldAfter      = time.Minute // since a janitor began
 	expireEvery    = time.Second
 	settleEvery    = time.Second
 	misfitsEvery   = 10 * time.Second // or a quarter of the time after which they end
@@ -118,6 +120,8 @@ func janitorOf(host janitorHost, id layout.WorkerID) *janitor {
 		{name: "schedules", every: schedulesEvery, run: inBatches(j.fireSchedules)},
 		{name: "expire", every: expireEvery, run: inBatches(cluster.ExpireDone)},
 		{name: "freeing of unique names", every: sweepEvery, run: inBatches(cluster.FreeNames)},
+		{name: "folding of metered use", every: foldEvery, run: atIntervals(j.foldMetered),
+			at: cluster.Clock().Now().Add(foldAfter)},
 		{name: "sweep of chunks", every: sweepEvery, run: atIntervals(j.sweepChunks)},
 		{name: "sweep of sessions", every: sweepEvery, run: atIntervals(j.sweepSessions)},
 	}
@@ -279,6 +283,11 @@ func (j *janitor) settleEdges(ctx context.Context, now time.Time) (next time.Tim
 // sweepLanes goes on where whoever changed the settings of lanes died.
 func (j *janitor) sweepLanes(ctx context.Context, _ time.Time) error {
 	return j.cluster.SweepLanes(ctx)
+}
+
+// foldMetered keeps what was used in few records.
+func (j *janitor) foldMetered(ctx context.Context, _ time.Time) error {
+	return j.cluster.FoldMetered(ctx)
 }
 
 // sweepChunks looks at some of the chunks, one shard after the other.

@@ -69,6 +69,7 @@ type job struct {
 	streamed []layout.ID // inputs that the module reads itself
 	// ranElsewhere is for how long a remote says that it ran, 0 if that is unknown.
 	ranElsewhere time.Duration
+	shares       bool // it runs in the call of a bundle, whose run time counts
 	// Set when it starts.
 	started  time.Time
 	deadline time.Time // zero without a timeout
@@ -173,9 +174,24 @@ func (j *job) settle(c fdbmodel.Completion) bool {
 		return false
 	}
 	c.Progress = j.life.progress.take(j)
+	if c.Result != nil || c.Exception != nil {
+		c.RunTime = j.ran()
+	}
 	j.life.put(c)
 	j.endMembers(c.Exception)
 	return true
+}
+
+// ran is how long the attempt ran, 0 for one whose run time is that of a bundle.
+func (j *job) ran() time.Duration {
+	if j.shares {
+		return 0
+	}
+	here := j.life.worker.cluster.Now().Sub(j.started)
+	if elsewhere := j.ranElsewhere; elsewhere > 0 {
+		return min(elsewhere, here)
+	}
+	return here
 }
 
 // drop discards the result of the job.

@@ -79,11 +79,12 @@ func runModule(ctx context.Context, r ModuleRunner, call ModuleCall) (out Module
 }
 
 // usage is what the call took, nil if nothing of it is known.
-func (o *ModuleOutcome) usage() *layout.Usage {
-	if o.Usage == (layout.Usage{}) {
+func (o *ModuleOutcome) usage() *layout.Usage { return usageOf(o.Usage) }
+
+func usageOf(used layout.Usage) *layout.Usage {
+	if used == (layout.Usage{}) {
 		return nil
 	}
-	used := o.Usage
 	return &used
 }
 

@@ -69,6 +69,8 @@ type RemoteOutcome struct {
 	// RunTime is how long it ran, as far as known; 0 leaves it to the worker to guess. From
 	// it follows how many futures are sent ahead of the worker's slots.
 	RunTime time.Duration
+	// Usage is what it took there, as far as known.
+	Usage layout.Usage
 	// Snooze, if it is not nil, ends the claim as the function's Snooze.
 	Snooze *time.Duration
 }
@@ -100,7 +102,7 @@ func (w *Worker) executeRemote(j *job, args []byte) fdbmodel.Completion {
 		return fdbmodel.Completion{Future: f, Snooze: out.Snooze}
 	case out.Kind != "":
 		c := w.moduleFailure(j, &ModuleOutcome{Stdout: out.Value, Stderr: out.Stderr, ExitCode: out.ExitCode,
-			Truncated: out.Truncated, Kind: ownKind(out.Kind), Message: out.Message})
+			Truncated: out.Truncated, Kind: ownKind(out.Kind), Message: out.Message, Usage: out.Usage})
 		if c.Exception != nil {
 			c.Permanent, c.RetryIn = out.Permanent, out.RetryIn
 		}
@@ -111,7 +113,7 @@ func (w *Worker) executeRemote(j *job, args []byte) fdbmodel.Completion {
 		codec = layout.CodecRaw
 	}
 	return w.success(j, layout.Result{Codec: codec, Value: out.Value, Stderr: out.Stderr, ExitCode: out.ExitCode,
-		Truncated: out.Truncated})
+		Truncated: out.Truncated, Usage: usageOf(out.Usage)})
 }
 
 // patience is how much longer than its timeout the attempt may take here.

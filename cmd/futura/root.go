@@ -166,7 +166,7 @@ func (a *app) root() *cobra.Command {
 		a.workersCommand(), a.checkCommand(), a.benchCommand(), a.demoCommand(), a.devCommand(), a.workerCommand(),
 		a.versionCommand())
 	root.AddCommand(a.laneCommand(), a.scheduleCommand(), a.uniqueCommand(), a.limitsCommand(), a.jobsCommand(),
-		a.tasksCommand())
+		a.tasksCommand(), a.usageCommand())
 	root.AddCommand(a.pauseCommand(), a.resumeCommand())
 	root.AddCommand(a.batchCommand(), a.headCommand(), a.peersCommand(), a.tokenCommand())
 	root.AddCommand(a.clusterCommand(), a.inspectCommand(), a.migrateCommand(), a.backupCommand(), a.restoreCommand())

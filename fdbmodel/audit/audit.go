@@ -116,6 +116,8 @@ const (
 	InvariantSchedule Invariant = "schedule"
 	// InvariantPause: what is paused is a queue or a function.
 	InvariantPause Invariant = "pause"
+	// InvariantMetered: what was used is no less than nothing, and on a day.
+	InvariantMetered Invariant = "metered"
 	// InvariantIncoming: a cluster that is being copied from elsewhere. It
 	// appears in notes only.
 	InvariantIncoming Invariant = "incoming"

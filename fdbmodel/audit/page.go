@@ -109,9 +109,8 @@ func (p *page) check(ctx context.Context, stored []kv.KeyValue) error {
 	return nil
 }
 
-// compare checks the invariants of one key, or of keys that are checked together.
-func (p *page) compare(items []item) {
-	it := &items[0]
+// compareSubspace checks the invariants of all keys of a subspace alike.
+func (p *page) compareSubspace(it *item, items []item) {
 	switch it.Subspace {
 	case layout.SubFutures:
 		p.checkFuture(items)
@@ -125,7 +124,16 @@ func (p *page) compare(items []item) {
 		p.checkJobs(it)
 	case layout.SubPauses:
 		p.checkPause(it)
+	case layout.SubMetered:
+		p.checkMetered(it)
 	}
+}
+
+// compare checks the invariants of one key, or of keys that are checked together.
+func (p *page) compare(items []item) {
+	it := &items[0]
+	p.compareSubspace(it, items)
+
 	switch it.Kind.Name {
 	case layout.KeyAddress:
 		p.checkAddress(it)

@@ -51,6 +51,14 @@ var breakUnique = []breakage{
 			tx.Set(p.C.Keys().Unique(row.Spec.Unique.Name, row.ID), layout.Encode(layout.UniqueOf(row.Spec)))
 			tx.Clear(uniqueDue(t, p, row.ID))
 		}},
+	{"use below 0", only(audit.InvariantMetered), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		key := layout.MeteredKey{Day: "2026-01-31", Kind: layout.MeteredWorker, Name: "a"}
+		tx.Set(p.C.Keys().Metered(key), layout.Encode(&layout.Metered{Items: -1}))
+	}},
+	{"use on no day", only(audit.InvariantMetered), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
+		key := layout.MeteredKey{Day: "2026-02-30", Kind: layout.MeteredWorker, Name: "a"}
+		tx.Set(p.C.Keys().Metered(key), layout.Encode(&layout.Metered{Items: 1}))
+	}},
 	{"limits that can't be", only(audit.InvariantConfig), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().Limits(), layout.Encode(&layout.Limits{Pending: -1}))
 	}},

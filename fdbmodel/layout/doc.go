@@ -39,6 +39,7 @@
 //	cluster limits  ("cluster-limits", "settings")
 //	rate          ("cluster-limits", "rate")
 //	usage         ("cluster-limits", "usage")
+//	metered       ("metered", DAY, KIND, NAME, MEMBERSHIP)
 //	args          (s, "futures", ID, "args")
 //	spec          (s, "futures", ID, "spec")
 //	progress      (s, "futures", ID, "stage")

@@ -192,7 +192,8 @@ func in(e ...keyElement) []keyElement { return e }
 
 // Table returns all kinds of keys of a cluster, in the order of the store.
 func Table() []KeyKind {
-	return slices.Concat(globalKinds(), limitKinds(), rowKinds(), placeKinds(), uniqueKinds(), memberKinds(), jobKinds())
+	return slices.Concat(globalKinds(), limitKinds(), meteredKinds(),
+		rowKinds(), placeKinds(), uniqueKinds(), memberKinds(), jobKinds())
 }
 
 func globalKinds() []KeyKind {

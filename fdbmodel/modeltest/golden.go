@@ -140,6 +140,8 @@ func goldenUnique() []GoldenRecord {
 		{"unique", &layout.UniqueRecord{Until: layout.UntilEver, FreeAt: 1, Key: "k"}, false, empty[layout.UniqueRecord]()},
 		{"cluster limits", &layout.Limits{Pending: 1, Running: 2, Bytes: 3, PerSecond: 0.5}, false, empty[layout.Limits]()},
 		{"rate", &layout.RateRecord{Tokens: 0.5, At: 1}, false, empty[layout.RateRecord]()},
+		{"metered", &layout.Metered{Items: 1, Failed: 2, RunTime: 3, CPU: 4, In: 5, Out: 6, Memory: 7}, false,
+			empty[layout.Metered]()},
 		{"usage", &layout.UsageRecord{Bytes: 1, At: 2}, false, empty[layout.UsageRecord]()},
 	}
 }
@@ -215,6 +217,7 @@ func GoldenKeys(k layout.Keyspace) []NamedKey {
 		{"input", k.Input(GoldenID, layout.ID{15: 9})}, {"dependant", k.Dependant(layout.ID{15: 9}, GoldenID)},
 		{"settling", k.Settling(GoldenID)}, {"look", k.Look(GoldenID, layout.ID{15: 9})},
 		{"cluster limits", k.Limits()}, {"rate", k.Rate()}, {"usage", k.Usage()},
+		{"metered", k.Metered(layout.MeteredKey{Day: "2026-01-31", Kind: layout.MeteredPeer, Name: "p", Membership: "w"})},
 		{"unique", k.Unique("0123", GoldenID)}, {"unique due", k.UniqueDue(7, "0123", GoldenID)},
 		{"copy", tuple.AppendStamp(k.CopiesOf(GoldenID), [10]byte{1}, 0)},
 		{"cancel", k.State(GoldenID, layout.StateCancel)}, {"claim", k.State(GoldenID, layout.StateClaim)},

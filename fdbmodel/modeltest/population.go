@@ -145,6 +145,8 @@ func (p *Population) limit(tx kv.Tx) {
 	tx.Set(p.C.Keys().Limits(), layout.Encode(&layout.Limits{Pending: 1e6, PerSecond: 1e6}))
 	tx.Set(p.C.Keys().Rate(), layout.Encode(&layout.RateRecord{Tokens: 7, At: 1}))
 	tx.Set(p.C.Keys().Usage(), layout.Encode(&layout.UsageRecord{Bytes: 1, At: 1}))
+	used := layout.MeteredKey{Day: "2026-01-31", Kind: layout.MeteredPeer, Name: "p", Membership: "w"}
+	tx.Set(p.C.Keys().Metered(used), layout.Encode(&layout.Metered{Items: 1, RunTime: time.Second}))
 }
 
 func submitUnique(t *testing.T, c *fdbmodel.Cluster, args int, u *fdbmodel.Unique) layout.ID {

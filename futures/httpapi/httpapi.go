@@ -95,6 +95,7 @@ func Register(s *stack.Stack, client *futures.Client,
 	server.registerActions()
 	server.registerUnique()
 	server.registerLimits()
+	server.registerUsage()
 	server.registerCopies()
 	server.registerFunctions()
 	server.registerSchedules()

@@ -95,6 +95,7 @@ func makers() []maker {
 		{"cluster set", 2, (*walk).clusterSet},
 		{"limits show", 1, fixed("limits show")},
 		{"limits set", 2, limitsSet},
+		{"usage", 1, (*walk).usage},
 		{"unique show", 1, fixed("unique show u1")},
 		{"unique release", 2, unique},
 		{"workers", 3, fixed("workers")},

@@ -52,6 +52,16 @@ func (w *walk) batchList() call {
 	}
 }
 
+func (w *walk) usage() call {
+	return call{
+		args: append([]string{"usage"}, pick(w, [][]string{
+			{}, {"--by", "worker"}, {"--by", "x"}, {"--from", "2026-01-31", "--to", "2026-02-01"}, {"--from", "today"},
+			{"--from", "9999-01-01"},
+		})...),
+		codes: []int{codeOK, codeUsage, codeNotFound},
+	}
+}
+
 func (w *walk) listPeers() call {
 	return call{
 		args:  append([]string{"peers"}, pick(w, [][]string{{}, {"--limit", "1"}, {"--limit", "-1"}, {"--after", "x"}})...),

@@ -188,6 +188,7 @@ func (m *member) take(ctx context.Context, o *order, outcomes []protocol.Outcome
 		if err != nil {
 			return stored, err
 		}
+		m.bill(&out, o, &x.Usage)
 		stored = append(stored, m.hand(o, x.Index, out))
 	}
 	return stored, nil
@@ -246,8 +247,7 @@ func (m *member) awaitLanding(ctx context.Context, stored []<-chan struct{}) boo
 // outcome is what an outcome on the wire says, with its value, which is fetched if the
 // peer has it as a blob.
 func (h *Head) outcome(ctx context.Context, from *peer, x *protocol.Outcome) (workers.RemoteOutcome, error) {
-	out := workers.RemoteOutcome{Value: x.Value, Stderr: x.Stderr, Truncated: x.Truncated, ExitCode: x.ExitCode,
-		RunTime: time.Duration(max(x.Usage.WallClock, 0))}
+	out := workers.RemoteOutcome{Value: x.Value, Stderr: x.Stderr, Truncated: x.Truncated, ExitCode: x.ExitCode}
 	if x.Blob != nil {
 		if x.Blob.Size < 0 || x.Blob.Size > layout.MaxPut {
 			return workers.RemoteOutcome{Kind: layout.KindTooLarge, Message: fmt.Sprintf("a result of %d bytes: at most %d",

@@ -279,8 +279,8 @@ func (p *peer) forgetInstalled() {
 func (p *peer) b7sEnd(o *order, index int, r *protocol.NodeResult) {
 	out := workers.RemoteOutcome{
 		Value: []byte(r.Result.Stdout), Stderr: []byte(r.Result.Stderr), ExitCode: r.Result.ExitCode,
-		RunTime: time.Duration(max(r.Usage.WallClock, 0)),
 	}
+	o.member.bill(&out, o, &r.Usage)
 	tally := &p.done
 	if !r.OK() {
 		tally = &p.failed

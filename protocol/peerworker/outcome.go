@@ -77,7 +77,7 @@ func (c *chunk) outcome(ctx context.Context, index int, row *layout.Row, what en
 	r := ending.Result
 	o := &protocol.Outcome{
 		Index: index, Code: protocol.CodeOK, Value: r.Value, Codec: r.Codec, ExitCode: r.ExitCode, Stderr: r.Stderr,
-		Truncated: r.Truncated, Usage: protocol.Usage{WallClock: r.RunTime.Nanoseconds()},
+		Truncated: r.Truncated, Usage: usageOf(r.RunTime, r.Usage),
 	}
 	if r.ValueRef != nil {
 		id, err := w.blobs.add(ctx, c.name.head, row.ID, r)
@@ -101,10 +101,22 @@ func failure(index int, f *layout.Exception) *protocol.Outcome {
 	case layout.KindCancelled:
 		o.Code = protocol.CodeGone
 	}
+	ran := time.Duration(0)
 	if f.StartedAt > 0 {
-		o.Usage.WallClock = time.Duration(max(f.At-f.StartedAt, 0) * int64(time.Millisecond)).Nanoseconds()
+		ran = time.Duration(max(f.At-f.StartedAt, 0)) * time.Millisecond
 	}
+	o.Usage = usageOf(ran, f.Usage)
 	return o
+}
+
+// usageOf is what an attempt took, as far as it is known.
+func usageOf(ran time.Duration, u *layout.Usage) protocol.Usage {
+	used := protocol.Usage{WallClock: ran.Nanoseconds()}
+	if u != nil {
+		const kib = 1 << 10
+		used.CPUUser, used.CPUSystem, used.MemoryMaxKB = u.CPUUser.Nanoseconds(), u.CPUSys.Nanoseconds(), u.Memory/kib
+	}
+	return used
 }
 
 // retryOf is the wait that a function asked for with its error, nil for none.

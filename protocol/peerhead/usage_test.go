@@ -1,0 +1,79 @@
+package peerhead_test
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/protocol"
+	"github.com/futura-run/futura/protocol/peerhead"
+)
+
+// TestUseOfPeersIsBounded has peers say what their items have used: more than can be, less
+// than nothing, and the truth. What counts is no more than the head saw.
+func TestUseOfPeersIsBounded(t *testing.T) {
+	const second = int64(time.Second)
+	for name, c := range map[string]struct {
+		says protocol.Usage
+		want layout.Metered
+	}{
+		"true": {protocol.Usage{WallClock: 2 * second, CPUUser: 3 * second, CPUSystem: second, MemoryMaxKB: 2},
+			layout.Metered{RunTime: 2 * time.Second, CPU: 4 * time.Second, Memory: 2048}},
+		"too much": {protocol.Usage{WallClock: math.MaxInt64, CPUUser: math.MaxInt64, CPUSystem: math.MaxInt64,
+			MemoryMaxKB: math.MaxInt64}, layout.Metered{RunTime: 10 * time.Second, CPU: 20 * time.Second, Memory: 1 << 30}},
+		"nothing": {protocol.Usage{}, layout.Metered{RunTime: 10 * time.Second}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, peerhead.Options{}, func(w *world) {
+				p := w.join("p", 1, func(p *fakePeer) {
+					p.takes = 10 * time.Second
+					p.hello.Capacity.CPUMillis, p.hello.Capacity.RAMBytes = 2000, 1<<30
+					p.run = func(o *protocol.WorkOrderBatch, i int) protocol.Outcome {
+						x := echo(o, i)
+						x.Usage = c.says
+						return x
+					}
+				})
+				ids := w.submit(1)
+				w.settle(time.Minute)
+				w.requireEchoes(ids)
+				w.deliverTwice(p)
+				var used []fdbmodel.MeteredUse
+				now := w.cluster.Now()
+				require.NoError(w, w.cluster.Metered(context.Background(), now, now, func(u *fdbmodel.MeteredUse) error {
+					used = append(used, *u)
+					return nil
+				}))
+				require.Len(w, used, 1)
+				require.Equal(w, []string{layout.MeteredPeer, "p"}, []string{used[0].Kind, used[0].Name})
+				want := c.want
+				want.Items, want.In, want.Out = 1, 1, 1
+				got := used[0].Metered
+				require.InDelta(w, want.RunTime, got.RunTime, float64(time.Second/10))
+				require.InDelta(w, want.CPU, got.CPU, float64(time.Second/5))
+				got.RunTime, got.CPU = want.RunTime, want.CPU
+				require.Equal(w, want, got)
+			})
+		})
+	}
+}
+
+// deliverTwice sends the results of a peer's orders again.
+func (w *world) deliverTwice(p *fakePeer) {
+	p.mu.Lock()
+	orders := p.orders
+	p.mu.Unlock()
+	for _, o := range orders {
+		r := &protocol.WorkOrderBatchResponse{RequestID: o.RequestID, ChunkID: o.ChunkID, Ticket: o.Ticket}
+		for i := range o.Items {
+			r.Outcomes = append(r.Outcomes, echo(o, i))
+		}
+		p.tell(r)
+	}
+	w.settle(10 * time.Second)
+}

@@ -1,0 +1,65 @@
+package workers
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/clock"
+)
+
+// used returns what was used on the present day.
+func (b *bed) used() (all []fdbmodel.MeteredUse) {
+	now := b.cluster.Now()
+	require.NoError(b.t, b.cluster.Metered(b.ctx, now, now, func(u *fdbmodel.MeteredUse) error {
+		all = append(all, *u)
+		return nil
+	}))
+	return all
+}
+
+// TestWorkersTellWhatTheyUse has a named worker end attempts, and leave. Its heartbeats tell
+// it before.
+func TestWorkersTellWhatTheyUse(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T) {
+		b := realBed(t)
+		w := b.start(Options{Name: "a"}, map[string]Function{
+			"f": func(ctx context.Context, args []byte) ([]byte, error) {
+				return append(args, args...), clock.Wait(ctx, clock.Real{}, time.Now().Add(3*time.Second))
+			},
+			"bad": func(context.Context, []byte) ([]byte, error) { panic("bad") },
+		})
+		ids := b.submit(
+			b.describe("go:f", func(s *fdbmodel.Submission) { s.Args = []byte("abc") }),
+			b.describe("go:bad", func(s *fdbmodel.Submission) { s.Spec.MaxRetries = 0 }))
+		b.awaitOver(ids...)
+		require.Eventually(t, func() bool { u := b.used(); return len(u) == 1 && u[0].Items == 1 }, time.Minute, time.Second)
+		w.end()
+		used := b.used()
+		require.Len(t, used, 1)
+		require.Equal(t, []string{layout.MeteredWorker, "a"}, []string{used[0].Kind, used[0].Name})
+		require.InDelta(t, 3*time.Second, used[0].RunTime, float64(time.Second))
+		used[0].RunTime = 0
+		require.Equal(t, layout.Metered{Items: 1, Failed: 1, In: 3, Out: 6}, used[0].Metered)
+	})
+}
+
+// TestWhatARemoteSaysIsBounded has a remote say that attempts ran for longer than they were
+// away.
+func TestWhatARemoteSaysIsBounded(t *testing.T) {
+	t.Parallel()
+	j := &job{life: &life{worker: &Worker{cluster: virtualBed(t).cluster}}, started: epoch.Add(-time.Minute)}
+	for said, want := range map[time.Duration]time.Duration{
+		0: time.Minute, time.Second: time.Second, time.Hour: time.Minute, -time.Second: time.Minute,
+	} {
+		j.ranElsewhere = said
+		require.Equal(t, want, j.ran())
+	}
+	j.shares = true
+	require.Zero(t, j.ran(), "the time of a bundle counts once")
+}
