@@ -10,6 +10,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/storetest"
 )
 
 // used returns what was used on the present day.
@@ -62,4 +63,26 @@ func TestWhatARemoteSaysIsBounded(t *testing.T) {
 	}
 	j.shares = true
 	require.Zero(t, j.ran(), "the time of a bundle counts once")
+}
+
+// TestWhatMeteringCosts counts the requests of heartbeats.
+func TestWhatMeteringCosts(t *testing.T) {
+	t.Parallel()
+	db := &meteredStore{Database: storetest.New(t)}
+	b := bedOn(t, db, layout.Config{}, clock.NewVirtual(epoch))
+	reg := b.register()
+	beat := func() [3]int64 {
+		before := [3]int64{db.transactions.Load(), db.reads.Load(), db.mutations.Load()}
+		_, err := reg.Heartbeat(b.ctx, layout.Heartbeat{})
+		require.NoError(t, err)
+		return [3]int64{db.transactions.Load() - before[0], db.reads.Load() - before[1], db.mutations.Load() - before[2]}
+	}
+	idle := beat()
+	require.EqualValues(t, 1, idle[0])
+	for range 1000 {
+		reg.Meter(layout.Metered{Items: 1})
+	}
+	busy := beat()
+	require.Equal(t, [3]int64{idle[0], idle[1], idle[2] + 1}, busy, "one mutation, and no read")
+	require.Equal(t, idle, beat())
 }
