@@ -92,6 +92,7 @@ func (h *Head) watch(ctx context.Context) {
 	every := max(h.options.Grace/4, time.Millisecond)
 	for clock.Wait(ctx, h.clock, h.clock.Now().Add(every)) == nil {
 		now := h.clock.Now()
+		h.kept.sweep(now)
 		for _, p := range h.all() {
 			p.meet(h.options.Network.Connected(p.id))
 			p.look(now)

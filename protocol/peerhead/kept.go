@@ -27,18 +27,23 @@ type keptResults struct {
 	most  int64
 	clock clock.Clock
 
-	mu   sync.Mutex
-	size int64
-	by   map[attempt]keptResult
+	mu     sync.Mutex
+	size   int64
+	ofPeer map[PeerID]int64 // bytes
+	by     map[attempt]keptResult
 }
 
 type keptResult struct {
-	out workers.RemoteOutcome
-	at  time.Time
+	out  workers.RemoteOutcome
+	from PeerID
+	at   time.Time
 }
 
+// peerKept is which part of all that is kept one peer may have.
+const peerKept = 4
+
 func newKeptResults(most int64, c clock.Clock) *keptResults {
-	return &keptResults{most: most, clock: c, by: map[attempt]keptResult{}}
+	return &keptResults{most: most, clock: c, ofPeer: map[PeerID]int64{}, by: map[attempt]keptResult{}}
 }
 
 func sizeOf(out *workers.RemoteOutcome) int64 {
@@ -46,34 +51,45 @@ func sizeOf(out *workers.RemoteOutcome) int64 {
 	return int64(fixed + len(out.Value) + len(out.Stderr) + len(out.Message))
 }
 
-// put keeps a result, and reports whether there was room.
-func (k *keptResults) put(a attempt, out workers.RemoteOutcome) bool {
+// put keeps a result, and reports whether there was room, also for the peer.
+func (k *keptResults) put(a attempt, from PeerID, out workers.RemoteOutcome) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if _, known := k.by[a]; known {
 		return true
 	}
 	n := sizeOf(&out)
-	if k.size+n > k.most {
-		k.sweep()
-	}
-	if k.size+n > k.most {
+	if k.size+n > k.most || k.ofPeer[from]+n > max(k.most/peerKept, oneKept) {
 		return false
 	}
-	k.by[a] = keptResult{out, k.clock.Now()}
+	k.by[a] = keptResult{out, from, k.clock.Now()}
 	k.size += n
+	k.ofPeer[from] += n
 	return true
 }
 
-// sweep drops what is too old. It is called under mu.
-func (k *keptResults) sweep() {
-	now := k.clock.Now()
+// oneKept is what a peer may always have, if there is room: its largest result.
+const oneKept = layout.MaxPut + 1<<20
+
+// sweep drops what is too old.
+func (k *keptResults) sweep(now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	for a, r := range k.by {
 		if now.Sub(r.at) >= keptFor {
-			k.size -= sizeOf(&r.out)
-			delete(k.by, a)
+			k.drop(a, &r)
 		}
 	}
+}
+
+// drop is called under mu.
+func (k *keptResults) drop(a attempt, r *keptResult) {
+	n := sizeOf(&r.out)
+	k.size -= n
+	if k.ofPeer[r.from] -= n; k.ofPeer[r.from] == 0 {
+		delete(k.ofPeer, r.from)
+	}
+	delete(k.by, a)
 }
 
 // take returns the result of an attempt, and keeps it no longer.
@@ -83,8 +99,7 @@ func (k *keptResults) take(id layout.ID, number int) (workers.RemoteOutcome, boo
 	a := attempt{id, number}
 	r, found := k.by[a]
 	if found {
-		k.size -= sizeOf(&r.out)
-		delete(k.by, a)
+		k.drop(a, &r)
 	}
 	return r.out, found
 }
@@ -136,8 +151,9 @@ func (h *Head) late(ctx context.Context, p *peer, r *protocol.WorkOrderBatchResp
 		if err != nil {
 			return protocol.CodeUnavailable, err.Error()
 		}
-		if !h.kept.put(attempt{row.ID, number}, out) {
-			return protocol.CodeUnavailable, fmt.Sprintf("more than %d bytes of results are kept", h.options.MaxKept)
+		if !h.kept.put(attempt{row.ID, number}, p.id, out) {
+			return protocol.CodeUnavailable, fmt.Sprintf(
+				"too many bytes of results are kept: at most %d, and of one peer 1/%d", h.options.MaxKept, peerKept)
 		}
 	}
 	return protocol.CodeOK, ""

@@ -58,7 +58,8 @@ type Options struct {
 	MaxChunk int
 	MaxOrder int
 	// MaxKept bounds the bytes of results that are kept for attempts of earlier
-	// memberships until those are claimed again. Defaults to 256 MiB.
+	// memberships until those are claimed again, or for 10 min. One peer has at most a
+	// quarter. Defaults to 256 MiB.
 	MaxKept int64
 	// OrderTime is how long a peer that does not report its progress, a node of b7s, may
 	// take for an order, beside the timeouts of its items. Defaults to 10 min.
