@@ -50,27 +50,28 @@ func (g owners) change(f *fdbmodel.ClaimedFuture, queued, running int) {
 	}
 }
 
-// mayRun reports whether a queued future's owner leaves it room.
-func (g owners) mayRun(f *fdbmodel.ClaimedFuture) bool {
+// mayRun reports whether a queued future's owner leaves it room. extra is by how much the
+// limits of all owners are higher.
+func (g owners) mayRun(f *fdbmodel.ClaimedFuture, extra int) bool {
 	name, limit := limited(f)
 	use := g[name]
-	return limit == 0 || use == nil || use.running < use.limit
+	return limit == 0 || use == nil || use.running < use.limit+extra
 }
 
 // blocked is how many queued futures wait for others of their owner only.
-func (g owners) blocked() (n int) {
+func (g owners) blocked(extra int) (n int) {
 	for _, use := range g {
-		n += max(0, use.queued-max(0, use.limit-use.running))
+		n += max(0, use.queued-max(0, use.limit+extra-use.running))
 	}
 	return n
 }
 
 // full returns the owners of which the worker wants no more for now: one waits
 // already for its turn.
-func (g owners) full() map[string]bool {
+func (g owners) full(extra int) map[string]bool {
 	var full map[string]bool
 	for name, use := range g {
-		if use.queued > 0 && use.running >= use.limit {
+		if use.queued > 0 && use.running >= use.limit+extra {
 			if full == nil {
 				full = map[string]bool{}
 			}

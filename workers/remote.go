@@ -29,6 +29,14 @@ type Remote interface {
 	Landed(ids []layout.ID)
 }
 
+// Serial is what a Remote may be too.
+type Serial interface {
+	// Serial reports whether the remote runs all that it is given one after the other. Then
+	// it keeps the limit of Spec.Parallel by itself, and is given short futures of one owner
+	// before its turn comes to them. It is asked once.
+	Serial() bool
+}
+
 // RemotePatience is how much longer than its timeout an attempt may take that is run
 // elsewhere: to get there, to wait its turn, and to come back. The deadline of the future
 // itself ends the attempt as ever.

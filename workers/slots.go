@@ -26,6 +26,7 @@ type slots struct {
 	free     layout.Resources // what no running job uses; of slots less than 0 in a pipeline
 	pace     time.Duration    // moving average of a run
 	pipeline bool             // what may wait for a slot waits where it runs
+	serial   bool             // where it runs one after the other
 	turned   time.Time        // when a slot last became free, or the last free one was taken
 	watched  bool             // what is queued is looked at
 	quiet    int              // looks in a row since which no slot has become free
@@ -94,7 +95,7 @@ func (s *slots) barred() (n int) {
 // room is how many futures to claim now: enough to refill what may wait, once
 // half of that has gone. It is called under mu.
 func (s *slots) room() int {
-	ahead, queued := s.ahead(), len(s.queue)-s.owners.blocked()-s.barred()
+	ahead, queued := s.ahead(), len(s.queue)-s.owners.blocked(s.extra())-s.barred()
 	room := max(0, max(0, s.free.Slots)+ahead-s.beyond()) - queued
 	if s.closed || s.apart.job != nil || queued > ahead/2 || room <= 0 || len(s.queue) > aheadMax {
 		return 0
@@ -116,7 +117,7 @@ func (s *slots) request(runs func(string) bool) fdbmodel.ClaimRequest {
 	s.claiming = n > 0
 	free.Slots = n
 	request := fdbmodel.ClaimRequest{Free: free, Max: n}
-	if full := s.owners.full(); full != nil {
+	if full := s.owners.full(s.extra()); full != nil {
 		request.Skip = func(group string) bool { return full[group] }
 		s.waiting = true
 	}
@@ -192,7 +193,8 @@ func (s *slots) pick() *job {
 	}
 	for i, j := range s.queue {
 		q := j.requirements()
-		if !s.startable().Fit(q) || s.parked.isFull(j.function()) || !s.owners.mayRun(&j.future) || !s.mayStart(j) {
+		if !s.startable().Fit(q) || s.parked.isFull(j.function()) || !s.owners.mayRun(&j.future, s.extra()) ||
+			!s.mayStart(j) {
 			continue
 		}
 		if i == 0 {

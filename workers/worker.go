@@ -112,6 +112,8 @@ func New(c Client, o Options) (*Worker, error) {
 		clients:  clientSource{given: c, logger: o.Logger},
 	}
 	w.slots.pipeline = o.Remote != nil
+	serial, ok := o.Remote.(Serial)
+	w.slots.serial = ok && serial.Serial()
 	w.vanish, w.crash = context.WithCancel(context.Background())
 	if o.Seam != nil {
 		o.Seam.Step, o.Seam.Leave, o.Seam.Vanish = w.step, w.leave, w.crash

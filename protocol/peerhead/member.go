@@ -148,6 +148,10 @@ func (m *member) runs(function string) bool {
 // Functions implements workers.Remote.
 func (m *member) Functions() []string { return m.offer.functions }
 
+// Serial implements workers.Serial: nodes of b7s run the items of an order one after the
+// other, and have one order at a time.
+func (m *member) Serial() bool { return m.offer.dialect != protocol.DialectFutura }
+
 // RunRemote implements workers.Remote.
 func (m *member) RunRemote(ctx context.Context, c workers.RemoteCall) (workers.RemoteOutcome, error) {
 	h := m.peer.head
