@@ -38,7 +38,7 @@ func TestLimitOfAnOwnerElsewhere(t *testing.T) {
 		"serial, short": {true, 100 * time.Microsecond, func(t *testing.T, most int64) {
 			require.Greater(t, most, int64(slots))
 		}},
-		"serial, long":  {true, time.Second, func(t *testing.T, most int64) { require.EqualValues(t, 1, most) }},
+		"serial, long": {true, time.Second, func(t *testing.T, most int64) { require.EqualValues(t, 1, most) }},
 		"parallel": {false, 100 * time.Microsecond, func(t *testing.T, most int64) {
 			require.EqualValues(t, 1, most)
 		}},
