@@ -39,7 +39,7 @@ type Head struct {
 	gone     counts         // of peers that were forgotten
 	lives    sync.WaitGroup // memberships
 	recruits sync.WaitGroup
-	closed   chan struct{}
+	ready    chan struct{} // closed once it takes peers
 }
 
 // New returns a head's side of peers, which takes peers while it runs.
@@ -48,7 +48,7 @@ func New(o Options) (*Head, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Head{options: o, clock: o.Cluster.Clock(), peers: map[PeerID]*peer{}, closed: make(chan struct{}),
+	h := &Head{options: o, clock: o.Cluster.Clock(), peers: map[PeerID]*peer{}, ready: make(chan struct{}),
 		fetches: budget.New(largeFetches), fleet: workers.NewFleet(o.Cluster)}
 	h.kept = newKeptResults(o.MaxKept, h.clock)
 	h.modules.by = map[string]*sentModule{}
@@ -62,11 +62,12 @@ func New(o Options) (*Head, error) {
 // Run takes peers until ctx ends, and does a janitor's duties, so that a cluster of peers
 // alone has one. When ctx ends, what peers run may end for as long as a worker's
 // functions may, and the rest is given back. It returns the store's error if that will not
-// come back within this process.
+// come back within this process. It may be called once.
 func (h *Head) Run(ctx context.Context) error {
 	h.mu.Lock()
 	h.ctx = ctx
 	h.mu.Unlock()
+	close(h.ready)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	cleaned := make(chan error, 1)
@@ -83,9 +84,12 @@ func (h *Head) Run(ctx context.Context) error {
 	h.mu.Unlock()
 	h.lives.Wait()
 	h.recruits.Wait()
-	close(h.closed)
 	return <-cleaned
 }
+
+// Ready returns a channel that is closed once the head takes peers. Earlier hellos are
+// refused, and peers say them again.
+func (h *Head) Ready() <-chan struct{} { return h.ready }
 
 // watch buries peers that are away or silent for too long, until ctx ends.
 func (h *Head) watch(ctx context.Context) {

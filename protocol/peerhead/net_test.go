@@ -341,7 +341,17 @@ func (p *fakePeer) unacknowledged() (ids []string) {
 	return ids
 }
 
-func (p *fakePeer) takeB7S(protocol.Message) {}
+// takeB7S takes what comes as to a node of b7s: it answers roll calls.
+func (p *fakePeer) takeB7S(m protocol.Message) {
+	call, ok := m.(*protocol.RollCall)
+	if !ok {
+		return
+	}
+	data, err := protocol.Encode(&protocol.RollCallResponse{Code: protocol.CodeAccepted, FunctionID: call.FunctionID,
+		RequestID: call.RequestID, BatchSupport: call.Batch}, protocol.DialectChunk)
+	require.NoError(p.world, err)
+	p.world.head.HandleMessage(context.Background(), p.id, data, false)
+}
 
 func elapse(d time.Duration) {
 	if d > 0 {
