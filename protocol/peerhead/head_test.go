@@ -89,7 +89,7 @@ func TestARestartedPeerHasANewFence(t *testing.T) {
 		p.silent, p.hello.Incarnation = false, "fedcba9876543210"
 		p.orders, p.kept = nil, map[string]*protocol.WorkOrderBatchResponse{}
 		require.Equal(w, protocol.CodeOK, p.sayHello().Code)
-		w.settle(time.Minute)
+		w.settle(10 * time.Second) // sooner than what it ran could be drained
 		require.NotEqual(w, before, w.head.Peers()[0].Worker)
 		w.requireEchoes(ids)
 	})
@@ -317,5 +317,73 @@ func TestLabelsOfStrangersDontCount(t *testing.T) {
 		w.join("friend", 4, label)
 		w.settle(time.Minute)
 		w.requireEchoes(ids)
+	})
+}
+
+// TestLateResultsOfAnotherAttempt has a peer offer results of its earlier membership with a
+// good ticket: a failure, which does not count, and a success of an attempt that has
+// failed elsewhere meanwhile.
+func TestLateResultsOfAnotherAttempt(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		p := w.join("p", 4, func(p *fakePeer) { p.silent = true })
+		ids := w.submit(2, func(s *layout.Spec) {
+			s.MaxRetries, s.Backoff = 3, layout.Backoff{Base: time.Hour, Max: time.Hour}
+		})
+		w.settle(time.Second)
+		p.setAway(true)
+		w.settle(time.Minute) // buried
+		fails := w.join("fails", 1, func(p *fakePeer) {
+			p.run = func(o *protocol.WorkOrderBatch, i int) protocol.Outcome {
+				return protocol.Outcome{Index: i, Code: protocol.CodeError, Kind: "error"}
+			}
+		})
+		w.settle(time.Minute)
+		fails.setAway(true)
+		w.settle(time.Minute)
+		p.setAway(false)
+		p.silent = false
+		p.hello.Functions = []string{"go:other"} // it is not given them again
+		require.Equal(w, protocol.CodeOK, p.sayHello().Code)
+		order := p.orders[0]
+		for _, x := range []protocol.Outcome{
+			{Code: protocol.CodeOK, Value: []byte("late")}, {Code: protocol.CodeError, Kind: "error", Message: "late"},
+		} {
+			r := protocol.WorkOrderBatchResponse{RequestID: order.ChunkID, ChunkID: order.ChunkID, Ticket: order.Ticket,
+				Items: order.Items}
+			for i := range order.Items {
+				x.Index = i
+				r.Outcomes = append(r.Outcomes, x)
+			}
+			require.Equal(w, protocol.CodeOK, p.tell(&r).(*protocol.Ack).Code)
+		}
+		w.join("q", 4)
+		w.settle(3 * time.Hour)
+		w.requireEchoes(ids)
+		for _, row := range w.rows(ids) {
+			require.Equal(w, 2, row.Result.Attempt)
+		}
+	})
+}
+
+// TestLateFailuresDontCount has a peer offer a failure of its earlier membership: the
+// attempt is run all the same.
+func TestLateFailuresDontCount(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		p := w.join("p", 4, func(p *fakePeer) { p.silent = true })
+		ids := w.submit(1)
+		w.settle(time.Second)
+		p.setAway(true)
+		w.settle(time.Minute) // buried
+		p.setAway(false)
+		p.hello.Functions = []string{"go:other"}
+		require.Equal(w, protocol.CodeOK, p.sayHello().Code)
+		order := p.orders[0]
+		require.Equal(w, protocol.CodeOK, p.tell(&protocol.WorkOrderBatchResponse{RequestID: order.ChunkID,
+			ChunkID: order.ChunkID, Ticket: order.Ticket, Items: order.Items,
+			Outcomes: []protocol.Outcome{{Code: protocol.CodeError, Kind: "error"}}}).(*protocol.Ack).Code)
+		w.join("q", 4)
+		w.settle(time.Minute)
+		w.requireEchoes(ids)
+		require.Equal(w, 1, w.rows(ids)[0].Result.Attempt)
 	})
 }
