@@ -53,7 +53,8 @@ func TestThousandPeers(t *testing.T) {
 	}
 	wg.Wait()
 	t.Logf("%d peers joined within %v; each takes %d KB and %.1f goroutines of the head", n,
-		time.Since(began).Round(time.Millisecond), (resident()-before)/int64(n)>>10, float64(runtime.NumGoroutine())/float64(n))
+		time.Since(began).Round(time.Millisecond), (resident()-before)/int64(n)>>10,
+		float64(runtime.NumGoroutine())/float64(n))
 
 	began, before = time.Now(), resident()
 	answered := 0
