@@ -180,7 +180,7 @@ func (w *Worker) countBundle(members []*job) {
 // are realized.
 func (w *Worker) runMembers(j *job, fn BundleFunction, all []*job) (ids []layout.ID, realized int) {
 	for _, m := range all {
-		m.shares = true
+		m.shares.Store(true)
 	}
 	defer w.boundMembers(j, all)()
 	var members []Member

@@ -68,8 +68,8 @@ type job struct {
 	unpaced  error       // why that is not known
 	streamed []layout.ID // inputs that the module reads itself
 	// ranElsewhere is for how long a remote says that it ran, 0 if that is unknown.
-	ranElsewhere time.Duration
-	shares       bool // it runs in the call of a bundle, whose run time counts
+	ranElsewhere atomic.Int64
+	shares       atomic.Bool // it runs in the call of a bundle, whose run time counts
 	// Set when it starts.
 	started  time.Time
 	deadline time.Time // zero without a timeout
@@ -184,11 +184,11 @@ func (j *job) settle(c fdbmodel.Completion) bool {
 
 // ran is how long the attempt ran, 0 for one whose run time is that of a bundle.
 func (j *job) ran() time.Duration {
-	if j.shares {
+	if j.shares.Load() {
 		return 0
 	}
 	here := j.life.worker.cluster.Now().Sub(j.started)
-	if elsewhere := j.ranElsewhere; elsewhere > 0 {
+	if elsewhere := time.Duration(j.ranElsewhere.Load()); elsewhere > 0 {
 		return min(elsewhere, here)
 	}
 	return here

@@ -40,8 +40,8 @@ func (s *slots) startable() layout.Resources {
 // served is for how long a job has used its slot, of the time that it took from its start
 // to its end: as long as it ran elsewhere, if that is known. It is called under mu.
 func (s *slots) served(j *job, took time.Duration) time.Duration {
-	if s.pipeline && j.ranElsewhere > 0 {
-		return min(took, j.ranElsewhere)
+	if elsewhere := time.Duration(j.ranElsewhere.Load()); s.pipeline && elsewhere > 0 {
+		return min(took, elsewhere)
 	}
 	return took
 }

@@ -99,7 +99,7 @@ func (w *Worker) executeRemote(j *job, args []byte) fdbmodel.Completion {
 		Memory: w.policy.Memory(f.Requirements().RAM), Priority: int(f.Spec.Priority),
 	})
 	failed := err != nil || out.Kind != ""
-	j.ranElsewhere = out.RunTime
+	j.ranElsewhere.Store(int64(out.RunTime))
 	switch {
 	case failed && context.Cause(j.ctx) != nil:
 		return fdbmodel.Completion{Future: f, Relinquish: true}

@@ -58,10 +58,10 @@ func TestWhatARemoteSaysIsBounded(t *testing.T) {
 	for said, want := range map[time.Duration]time.Duration{
 		0: time.Minute, time.Second: time.Second, time.Hour: time.Minute, -time.Second: time.Minute,
 	} {
-		j.ranElsewhere = said
+		j.ranElsewhere.Store(int64(said))
 		require.Equal(t, want, j.ran())
 	}
-	j.shares = true
+	j.shares.Store(true)
 	require.Zero(t, j.ran(), "the time of a bundle counts once")
 }
 
