@@ -152,7 +152,7 @@ func newKey(t *testing.T) []byte {
 // freeAddress is one that nobody listened at a moment ago.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", "127.0.0.2:0") // where no host takes a port meanwhile
 	require.NoError(t, err)
 	defer func() { require.NoError(t, listener.Close()) }()
 	return listener.Addr().String()
