@@ -254,14 +254,16 @@ func (p *peer) b7sResults(r *protocol.WorkOrderBatchResponse) {
 	}
 }
 
-// retrain ends the membership of a node that lacks a module it had installed. After a while
-// it is asked again to install and to take part.
+// retrain ends the membership of a node that lacks a module it had installed: not as a death,
+// since what it did not run did it no harm. After a while it is asked again to install and to
+// take part.
 func (p *peer) retrain(m *member) {
 	p.mu.Lock()
 	clear(p.installed)
 	p.recruitAt = p.head.clock.Now().Add(recruitEvery)
 	p.mu.Unlock()
-	p.lose(m, "the node did not run what it was ordered")
+	p.head.options.Logger.Warn("a node of b7s did not run what it was ordered; asking it again to install", "peer", p.id)
+	m.leave()
 }
 
 // forgetInstalled has a node be asked again to install what it had before its connection

@@ -169,6 +169,8 @@ type fakePeer struct {
 	run func(order *protocol.WorkOrderBatch, index int) protocol.Outcome
 	// takes each item so long.
 	takes time.Duration
+	// b7s takes what comes as to a node of b7s, if it is not nil.
+	b7s func(m protocol.Message)
 	// silent peers run, but neither report nor answer.
 	silent bool
 
@@ -343,6 +345,10 @@ func (p *fakePeer) unacknowledged() (ids []string) {
 
 // takeB7S takes what comes as to a node of b7s: it answers roll calls.
 func (p *fakePeer) takeB7S(m protocol.Message) {
+	if p.b7s != nil {
+		p.b7s(m)
+		return
+	}
 	call, ok := m.(*protocol.RollCall)
 	if !ok {
 		return
