@@ -3,6 +3,7 @@ package modeltest
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -52,6 +53,21 @@ func (m *Machine) isLost(before, after *layout.Row) bool {
 func isNeeded(rows map[layout.ID]*layout.Row, id layout.ID) bool {
 	for _, row := range rows {
 		if row.Spec.MustBeNear && row.Spec.Near == id {
+			return true
+		}
+	}
+	return false
+}
+
+// waitsForDisplaced reports whether a future waits for an input that no holder of an object
+// could run, or for one that does.
+func (m *Machine) waitsForDisplaced(r *layout.Row) bool {
+	if r.State() != layout.Blocked {
+		return false
+	}
+	for part := range slices.Chunk(r.Spec.Inputs, len(layout.ID{})) {
+		input := m.Rows[layout.ID(part)]
+		if input != nil && (input.Attempts.Displaced || m.waitsForDisplaced(input)) {
 			return true
 		}
 	}
