@@ -79,6 +79,7 @@ func (w *Worker) runJob(j *job) {
 	if c.Started = j.started; !j.settle(c) {
 		w.options.Logger.Warn("the function returned after its claim was lost; its result is discarded",
 			"future", j.future.ID, "cause", context.Cause(j.ctx))
+		w.tellLanded([]fdbmodel.Completion{c})
 	}
 	w.leaveSlot(j)
 }

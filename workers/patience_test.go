@@ -2,6 +2,7 @@ package workers
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -88,4 +89,33 @@ func TestPatienceWithWhatRunsElsewhere(t *testing.T) {
 		b.await("a free slot", func() bool { return w.Stats().Free.Slots == 1 })
 		w.end()
 	}
+}
+
+// tellingRemote counts what it is told of.
+type tellingRemote struct {
+	remoteFunc
+	told atomic.Int32
+}
+
+func (r *tellingRemote) Landed(ids []layout.ID) { r.told.Add(int32(len(ids))) }
+
+// TestADiscardedOutcomeIsTold has a remote return an outcome after its claim has ended:
+// it is told that nobody stores it.
+func TestADiscardedOutcomeIsTold(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	release := make(chan struct{})
+	r := &tellingRemote{remoteFunc: func(context.Context, RemoteCall) ([]byte, error) {
+		<-release
+		return []byte("late"), nil
+	}}
+	w := b.start(Options{Slots: 1, Remote: r}, nil)
+	deadline := layout.Millis(b.clock.Now().Add(time.Minute))
+	id := b.one("go:f", func(s *fdbmodel.Submission) { s.Spec.Deadline = deadline })
+	b.awaitOver(id)
+	b.await("the end of the claim to be told", func() bool { return r.told.Load() == 1 })
+	close(release)
+	b.await("the discarded outcome to be told", func() bool { return r.told.Load() == 2 })
+	require.Equal(t, layout.KindDeadline, b.row(id).Exception.Kind)
+	w.end()
 }

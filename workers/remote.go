@@ -25,7 +25,8 @@ type Remote interface {
 	RunRemote(ctx context.Context, call RemoteCall) (RemoteOutcome, error)
 
 	// Landed is told of attempts after the store has recorded their ends, or has refused
-	// them since the claim was lost. It must not block.
+	// them since the claim was lost, and of those whose outcome is discarded since the claim
+	// had ended when RunRemote returned. It may be told of one twice. It must not block.
 	Landed(ids []layout.ID)
 }
 
