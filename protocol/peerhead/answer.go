@@ -210,12 +210,13 @@ func (m *member) hand(o *order, index int, out workers.RemoteOutcome) <-chan str
 	o.mu.Lock()
 	o.landing[index] = landing
 	o.mu.Unlock()
-	if o.end(index, out, nil) {
-		if out.Kind == "" {
-			m.peer.done.Add(1)
-		} else {
-			m.peer.failed.Add(1)
-		}
+	switch first := o.end(index, out, nil); {
+	case first && out.Kind == "":
+		m.peer.done.Add(1)
+	case first:
+		m.peer.failed.Add(1)
+	case o.calls[index].isWithdrawn():
+		m.Landed([]layout.ID{o.calls[index].ID}) // nobody takes the outcome, so none is stored
 	}
 	return landing
 }

@@ -206,3 +206,31 @@ func TestANodeThatReconnects(t *testing.T) {
 		require.Equal(w, layout.Realized, w.rows(ids)[0].State())
 	})
 }
+
+// TestWhatANodeCantBeSentRunsElsewhere has a node of b7s claim a future whose standard
+// input is no text: it goes back, uncharged, and a peer that can be sent it runs it.
+func TestWhatANodeCantBeSentRunsElsewhere(t *testing.T) {
+	inWorld(t, peerhead.Options{Manifest: manifestOf}, func(w *world) {
+		n := w.node("node", protocol.DialectChunk)
+		w.submitModules(0, "a")
+		w.settle(2 * time.Minute)
+		require.NotEmpty(w, n.got)
+		modules, err := w.cluster.Modules(context.Background())
+		require.NoError(w, err)
+		binary := []byte{0xff, 0xfe, 0}
+		made, err := w.cluster.Submit(context.Background(), []fdbmodel.Submission{{
+			Spec: layout.Spec{Function: "wasm:" + modules[0].CID}, Args: binary,
+		}})
+		require.NoError(w, err)
+		w.settle(time.Minute)
+		ids := []layout.ID{made[0].ID}
+		row := w.rows(ids)[0]
+		require.False(w, row.State().Terminal(), "%+v", row.Exception)
+		require.Zero(w, row.Attempts.Failed)
+		w.join("peer", 4)
+		w.settle(time.Hour)
+		row = w.rows(ids)[0]
+		require.Equal(w, layout.Realized, row.State())
+		require.Equal(w, binary, row.Result.Value)
+	})
+}

@@ -2,6 +2,7 @@ package peerhead
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -46,7 +47,8 @@ type group struct {
 // maxArgs is what the arguments of one item may take in a message.
 const maxArgs = 10 << 20
 
-// newCall returns a call, and an error for one that no message can carry.
+// newCall returns a call, and an error for one that no message to a peer of a dialect can
+// carry: another worker may run it.
 func newCall(c workers.RemoteCall, d protocol.Dialect) (*call, error) {
 	env, err := json.Marshal(c.Env)
 	if err != nil {
@@ -67,7 +69,7 @@ func newCall(c workers.RemoteCall, d protocol.Dialect) (*call, error) {
 		return cl, nil
 	}
 	if !utf8.Valid(c.Args) {
-		return nil, fmt.Errorf("a node of b7s takes text as standard input: this is none")
+		return nil, errors.New("a node of b7s takes text as standard input, and this is not: have another worker run it")
 	}
 	cl.group.stdin, cl.group.seconds = string(c.Args), int(c.Timeout.Seconds()+0.999)
 	return cl, nil
@@ -85,6 +87,12 @@ func (c *call) withdraw() {
 	if o != nil {
 		o.withdraw(index)
 	}
+}
+
+func (c *call) isWithdrawn() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.withdrawn
 }
 
 // join puts the call into an order, unless it was withdrawn.

@@ -169,7 +169,9 @@ func (m *member) RunRemote(ctx context.Context, c workers.RemoteCall) (workers.R
 func (m *member) run(ctx context.Context, c workers.RemoteCall, shadow bool) (workers.RemoteOutcome, error) {
 	item, err := newCall(c, m.offer.dialect)
 	if err != nil {
-		return workers.RemoteOutcome{Kind: layout.KindTooLarge, Message: err.Error(), Permanent: true}, nil
+		m.peer.head.options.Logger.Warn("a future can't be sent to a peer; putting it back",
+			"peer", m.peer.id, "future", c.ID, "error", err)
+		return workers.RemoteOutcome{}, err
 	}
 	item.shadow = shadow || m.peer.head.options.Verify.on()
 	select {
