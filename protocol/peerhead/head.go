@@ -12,7 +12,6 @@ import (
 
 	"github.com/futura-run/futura/internal/budget"
 	"github.com/futura-run/futura/internal/clock"
-	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
 	"github.com/futura-run/futura/workers"
 )
@@ -30,7 +29,6 @@ type Head struct {
 	rolls   rollCalls
 	modules moduleCache
 	fetches *budget.Bytes // of large values
-	tickets func(PeerID, string, []protocol.OrderItem) string
 
 	mu       sync.Mutex
 	ctx      context.Context // of Run; nil before
@@ -53,9 +51,6 @@ func New(o Options) (*Head, error) {
 	h.kept = newKeptResults(o.MaxKept, h.clock)
 	h.modules.by = map[string]*sentModule{}
 	h.rolls.open = map[string]*rollCall{}
-	h.tickets = func(p PeerID, chunk string, items []protocol.OrderItem) string {
-		return ticket(o.Key, p, chunk, items)
-	}
 	return h, nil
 }
 

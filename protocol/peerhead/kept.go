@@ -114,7 +114,7 @@ func (h *Head) late(ctx context.Context, p *peer, r *protocol.WorkOrderBatchResp
 	if len(r.Items) == 0 && len(r.Outcomes) > 0 {
 		return protocol.CodeConflict, "the chunk is not known here: send its items too"
 	}
-	if !sameTicket(h.tickets(p.id, r.ChunkID, r.Items), r.Ticket) {
+	if !sameTicket(ticket(h.options.Key, p.id, r.ChunkID, r.Items), r.Ticket) {
 		p.refused.Add(int64(len(r.Outcomes)))
 		return protocol.CodeGone, "the chunk was not given to this peer with these items"
 	}

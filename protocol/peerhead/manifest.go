@@ -22,11 +22,14 @@ type Manifests struct {
 	cluster  *fdbmodel.Cluster
 	key      []byte
 	archives moduleCache
+	routes   http.ServeMux
 }
 
 // NewManifests returns the manifests of a cluster. The key is that of Options.
 func NewManifests(cluster *fdbmodel.Cluster, key []byte) *Manifests {
-	return &Manifests{cluster: cluster, key: key, archives: moduleCache{by: map[string]*sentModule{}}}
+	s := &Manifests{cluster: cluster, key: key, archives: moduleCache{by: map[string]*sentModule{}}}
+	s.routes.HandleFunc("GET /{proof}/{cid}/{file}", s.serve)
+	return s
 }
 
 // Path returns the path of a module's manifest, by its content id.
@@ -43,9 +46,7 @@ const archiveName = "module.tar.gz"
 
 // ServeHTTP implements http.Handler.
 func (s *Manifests) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{proof}/{cid}/{file}", s.serve)
-	mux.ServeHTTP(w, r)
+	s.routes.ServeHTTP(w, r)
 }
 
 func (s *Manifests) serve(w http.ResponseWriter, r *http.Request) {

@@ -132,7 +132,7 @@ func (m *member) compose(waiting []*call) (*order, []*call) {
 	o.left, o.ended, o.landing = len(o.calls), make([]bool, len(o.calls)), make([]<-chan struct{}, len(o.calls))
 	o.begun = h.clock.Now()
 	o.heard = o.begun
-	o.ticket = h.tickets(m.peer.id, o.id, o.items)
+	o.ticket = ticket(h.options.Key, m.peer.id, o.id, o.items)
 	if m.offer.dialect != protocol.DialectFutura {
 		o.due = o.begun.Add(h.options.OrderTime + time.Duration(len(o.calls))*o.calls[0].Timeout)
 	}
