@@ -6,7 +6,7 @@ import (
 )
 
 // MaxLine is the most bytes of the line that opens a blob stream, or answers it.
-const MaxLine = 32 << 10
+const MaxLine = 512
 
 // BlobRequest opens a blob stream: one line of JSON. It is no Message.
 type BlobRequest struct {
@@ -19,7 +19,8 @@ type BlobRequest struct {
 // BlobResponse is the answer to BlobRequest: one line of JSON, then the bytes
 // from the offset on if Code is CodeOK.
 type BlobResponse struct {
-	// Code is CodeOK, or CodeNotFound if the peer doesn't have the blob.
+	// Code is CodeOK, CodeNotFound if the peer doesn't have the blob, CodeUnavailable if
+	// it is to be asked for later, or CodeInvalid for an invalid request.
 	Code Code `json:"code"`
 	// Size is that of the whole blob, in bytes.
 	Size int64 `json:"size"`
@@ -63,7 +64,7 @@ func (r *BlobResponse) check(c *checker) {
 }
 
 // maxLineText is the most bytes of a message in a line. JSON may take six for one.
-const maxLineText = 4 << 10
+const maxLineText = 64
 
 func line(v any, check func(*checker)) ([]byte, error) {
 	c := &checker{name: "blob"}

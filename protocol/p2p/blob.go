@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,11 +13,13 @@ import (
 	"github.com/ipfs/go-cid"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/multiformats/go-multihash"
+
+	wire "github.com/futura-run/futura/protocol"
 )
 
 // ProtocolBlob moves blobs: the one who wants a blob writes one line with its id and
 // an offset, the other answers with one line and then the bytes from there on.
-const ProtocolBlob = "/futura/blob/1.0.0"
+const ProtocolBlob = wire.StreamBlob
 
 // BlobSource opens a blob for a peer and tells its size. It returns an error that
 // wraps fs.ErrNotExist if it has none, or not for this peer. The host closes what it
@@ -56,50 +57,24 @@ func ParseBlobID(id string) (hash [sha256.Size]byte, err error) {
 	return hash, nil
 }
 
-// blobRequest asks for a blob from an offset on.
-type blobRequest struct {
-	ID     string `json:"id"`
-	Offset int64  `json:"offset"`
-}
-
-// blobAnswer comes before the bytes. Size is that of the whole blob.
-type blobAnswer struct {
-	Size int64  `json:"size"`
-	Code string `json:"code"`
-}
-
-// Codes of a blobAnswer.
-const (
-	blobFound   = "200"
-	blobRefused = "400"
-	blobUnknown = "404"
-	blobBusy    = "503"
-)
-
-// maxBlobLine is how long a request and an answer may be.
-const maxBlobLine = 512
-
-func parseBlobRequest(line []byte) (r blobRequest, err error) {
-	if err := json.Unmarshal(line, &r); err != nil {
+func parseBlobRequest(line []byte) (r wire.BlobRequest, err error) {
+	if r, err = wire.DecodeBlobRequest(line); err != nil {
 		return r, fmt.Errorf("a request for a blob: %w", err)
-	}
-	if r.Offset < 0 {
-		return r, fmt.Errorf("a request for a blob: offset %d, at least 0", r.Offset)
 	}
 	_, err = ParseBlobID(r.ID)
 	return r, err
 }
 
 // parseBlobAnswer accepts sizes up to limit, and from offset on.
-func parseBlobAnswer(line []byte, offset, limit int64) (a blobAnswer, err error) {
-	if err := json.Unmarshal(line, &a); err != nil {
+func parseBlobAnswer(line []byte, offset, limit int64) (a wire.BlobResponse, err error) {
+	if a, err = wire.DecodeBlobResponse(line); err != nil {
 		return a, fmt.Errorf("%w: an answer about a blob: %w", ErrBlobContent, err)
 	}
 	switch a.Code {
-	case blobFound:
-	case blobUnknown:
+	case wire.CodeOK:
+	case wire.CodeNotFound:
 		return a, ErrBlobUnknown
-	case blobBusy:
+	case wire.CodeUnavailable:
 		return a, ErrBusy
 	default:
 		return a, fmt.Errorf("%w: the peer refused, with code %.20q", ErrBlobContent, a.Code)
@@ -116,8 +91,8 @@ func parseBlobAnswer(line []byte, offset, limit int64) (a blobAnswer, err error)
 // readLine reads up to a newline, of which it returns what is before.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	line, err := r.ReadSlice('\n')
-	if len(line) > maxBlobLine || errors.Is(err, bufio.ErrBufferFull) {
-		return nil, fmt.Errorf("%w: a line of more than %d bytes", ErrTooLarge, maxBlobLine)
+	if len(line) > wire.MaxLine || errors.Is(err, bufio.ErrBufferFull) {
+		return nil, fmt.Errorf("%w: a line of more than %d bytes", ErrTooLarge, wire.MaxLine)
 	}
 	if err != nil {
 		return nil, err
@@ -159,41 +134,41 @@ func (h *Host) giveBlobOn(ctx context.Context, s network.Stream) error {
 		return err
 	}
 	p := h.newPace(s)
-	line, err := readLine(bufio.NewReaderSize(p, maxBlobLine))
+	line, err := readLine(bufio.NewReaderSize(p, wire.MaxLine))
 	if err != nil {
 		return err
 	}
 	request, err := parseBlobRequest(line)
 	if err != nil {
-		return errors.Join(err, answerBlob(s, p, blobAnswer{Code: blobRefused}))
+		return errors.Join(err, answerBlob(s, p, wire.CodeInvalid))
 	}
 	waiting, stop := context.WithTimeout(ctx, h.limits.MessageTimeout/2)
 	defer stop()
 	giveBack, err := take(waiting, share.blobs, h.table.all.blobs, 1)
 	if err != nil {
-		return answerBlob(s, p, blobAnswer{Code: blobBusy})
+		return answerBlob(s, p, wire.CodeUnavailable)
 	}
 	defer giveBack(1)
 	content, size, err := (*h.blobs.Load())(ctx, nameOf(s.Conn().RemotePeer()), request.ID)
 	if errors.Is(err, fs.ErrNotExist) {
-		return answerBlob(s, p, blobAnswer{Code: blobUnknown})
+		return answerBlob(s, p, wire.CodeNotFound)
 	}
 	if err != nil {
 		h.log.Warn("a blob can't be read", "blob", request.ID, "error", err)
-		return answerBlob(s, p, blobAnswer{Code: blobBusy})
+		return answerBlob(s, p, wire.CodeUnavailable)
 	}
 	defer func() { _ = content.Close() }() // it was only read
 	if request.Offset > size {
-		return answerBlob(s, p, blobAnswer{Code: blobRefused})
+		return answerBlob(s, p, wire.CodeInvalid)
 	}
 	return h.copyBlob(s, content, request.Offset, size)
 }
 
-// answerBlob ends a stream with an answer.
-func answerBlob(s network.Stream, p *pace, a blobAnswer) error {
-	line, err := json.Marshal(a)
+// answerBlob ends a stream with a code.
+func answerBlob(s network.Stream, p *pace, code wire.Code) error {
+	line, err := (&wire.BlobResponse{Code: code}).Line()
 	if err == nil {
-		_, err = p.Write(append(line, '\n'))
+		_, err = p.Write(line)
 	}
 	return errors.Join(err, s.Close())
 }
@@ -211,11 +186,11 @@ func (h *Host) copyBlob(s network.Stream, content io.ReadSeeker, offset, size in
 	}
 	p := h.newPace(s)
 	p.stretch = blobStretch
-	line, err := json.Marshal(blobAnswer{Size: size, Code: blobFound})
+	line, err := (&wire.BlobResponse{Code: wire.CodeOK, Size: size}).Line()
 	if err != nil {
 		return err
 	}
-	if _, err := p.Write(append(line, '\n')); err != nil {
+	if _, err := p.Write(line); err != nil {
 		return err
 	}
 	buffer := make([]byte, blobPiece)

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -16,6 +15,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/futura-run/futura/internal/clock"
+	wire "github.com/futura-run/futura/protocol"
 )
 
 // FetchOptions are the options of FetchBlob. All fields may be left out.
@@ -160,11 +160,11 @@ func (f *fetch) try(ctx context.Context) error {
 func (f *fetch) tryOn(s network.Stream) error {
 	p := f.host.newPace(s)
 	p.stretch = blobStretch
-	line, err := json.Marshal(blobRequest{f.id, f.done})
+	line, err := (&wire.BlobRequest{ID: f.id, Offset: f.done}).Line()
 	if err != nil {
 		return finalError{err}
 	}
-	if _, err := p.Write(append(line, '\n')); err != nil {
+	if _, err := p.Write(line); err != nil {
 		return err
 	}
 	if err := s.CloseWrite(); err != nil {

@@ -10,6 +10,8 @@ import (
 	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
+
+	wire "github.com/futura-run/futura/protocol"
 )
 
 // FuzzReadMessage compares a message that comes in pieces with what it should be.
@@ -69,7 +71,7 @@ func FuzzBlobLines(f *testing.F) {
 			return
 		}
 		line = bytes.Clone(line)
-		require.Less(t, len(line), maxBlobLine)
+		require.Less(t, len(line), wire.MaxLine)
 		rest, err := io.ReadAll(r)
 		require.NoError(t, err)
 		require.Equal(t, sent[len(line)+1:], rest, "no byte of the content is lost")
@@ -81,7 +83,7 @@ func FuzzBlobLines(f *testing.F) {
 		}
 		offset, limit = max(0, offset), max(0, limit)
 		if answer, err := parseBlobAnswer(line, offset, limit); err == nil {
-			require.Equal(t, blobFound, answer.Code)
+			require.Equal(t, wire.CodeOK, answer.Code)
 			require.LessOrEqual(t, offset, answer.Size)
 			require.LessOrEqual(t, answer.Size, limit)
 		}

@@ -6,18 +6,19 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/internal/clock"
+	wire "github.com/futura-run/futura/protocol"
 )
 
 // Protocols that a host speaks.
 const (
 	// ProtocolB7s is b7s's: one message per stream, up to its end or the first newline,
 	// without an answer.
-	ProtocolB7s = "/b7s/work/1.0.0"
+	ProtocolB7s = wire.StreamB7S
 	// ProtocolFutura is Futura's own: one message up to the end of the sender's side,
 	// answered with exactly one message on the same stream.
-	ProtocolFutura = "/futura/work/1.0.0"
+	ProtocolFutura = wire.StreamFutura
 	// TopicGeneral is the topic that all b7s nodes join.
-	TopicGeneral = "blockless/b7s/general"
+	TopicGeneral = wire.TopicGeneral
 )
 
 // Options are the options of a host. All fields may be left out.
