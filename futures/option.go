@@ -82,6 +82,10 @@ func Tags(tags ...string) Option {
 // Label is for people, at most 64 bytes. Defaults to none.
 func Label(text string) Option { return func(t *Task) { t.Label = text } }
 
+// Trace is the context of the trace that the future is part of; see Task.Trace. An empty
+// map has it be part of none.
+func Trace(carrier map[string]string) Option { return func(t *Task) { t.Trace = carrier } }
+
 // Requires sets the resources that a worker must have free. Defaults to a slot
 // and nothing else. It replaces the labels of an earlier RequiresLabel.
 func Requires(r Requirements) Option { return func(t *Task) { t.Requirements = r } }

@@ -129,6 +129,12 @@ type Task struct {
 	// is stored with the cluster. Default to none and false.
 	Near       ID
 	MustBeNear bool
+	// Trace is the context of the trace that the future is part of, by the names of
+	// OpenTelemetry, such as traceparent: what a propagator injects. Its function finds it
+	// with workers.InfoFrom, on peers too, and WASM modules don't. It counts towards
+	// layout.MaxMeta. Defaults to that of the function that submits with its context,
+	// and else to none.
+	Trace map[string]string
 	// NoNotify is for futures that this client is unlikely to await: it gets no
 	// notices of their ends, which saves the store a write each. An Await works
 	// and costs a subscription. Defaults to false.
@@ -161,6 +167,7 @@ func (c *Client) submission(ctx context.Context, t *Task) (fdbmodel.Submission, 
 	if t.Delay > 0 {
 		s.NotBefore = c.cluster.Now().Add(t.Delay)
 	}
+	t.setTrace(ctx, &s.Spec)
 	if err := c.setLimits(ctx, t, &s); err != nil {
 		return s, err
 	}
@@ -173,6 +180,17 @@ func (c *Client) submission(ctx context.Context, t *Task) (fdbmodel.Submission, 
 		}
 	}
 	return s, t.checkWords()
+}
+
+// setTrace says which trace a future is part of. One of the caller's future is left out
+// where it has no room.
+func (t *Task) setTrace(ctx context.Context, s *layout.Spec) {
+	if s.Trace = t.Trace; t.Trace != nil {
+		return
+	}
+	if s.Trace, _ = ctx.Value(layout.TraceKey{}).(map[string]string); s.Trace != nil && s.MetaSize() > layout.MaxMeta {
+		s.Trace = nil
+	}
 }
 
 // requireFit returns ErrUnfit for tasks that ask for a worker that could run them,

@@ -104,6 +104,8 @@ type OrderItem struct {
 	Codec string `json:"codec,omitempty"`
 	// Args are the arguments of a function of Go, in base64 on the wire.
 	Args []byte `json:"args,omitempty"`
+	// Trace is the context of the trace that the future is part of, as in Envelope.
+	Trace Carrier `json:"trace,omitempty"`
 }
 
 // WorkOrderBatchResponse is the worker's answer to WorkOrderBatch.

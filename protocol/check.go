@@ -13,7 +13,7 @@ import (
 // Decode never returns.
 func (l Limits) Check(m Message) error {
 	c := &checker{limits: l, name: m.Type()}
-	c.carrier(m.Trace())
+	c.carrier("carrier", m.Trace())
 	m.check(c)
 	return c.err
 }
@@ -160,12 +160,12 @@ func (c *checker) code(field string, code Code) {
 	}
 }
 
-func (c *checker) carrier(carrier Carrier) {
+func (c *checker) carrier(field string, carrier Carrier) {
 	n := 0
 	for name, value := range carrier {
 		n += len(name) + len(value)
 	}
-	c.most("carrier", n, MaxCarrier, "bytes")
+	c.most(field, n, MaxCarrier, "bytes")
 }
 
 // items checks the arguments of items, of which there must be at least one.

@@ -37,6 +37,7 @@ func (c *checker) orderItem(item *OrderItem) {
 	c.within("items.timeout_ms", item.TimeoutMS, 0, maxSeconds*1000)
 	c.line("items.codec", item.Codec, MaxName)
 	c.most("items.args", len(item.Args), maxArgs, "bytes")
+	c.carrier("items.trace", item.Trace)
 }
 
 func (m *WorkOrderBatchResponse) check(c *checker) {

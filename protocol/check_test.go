@@ -82,6 +82,8 @@ func TestInvalidMessagesAreRefused(t *testing.T) {
 		{order, "template/config/consensus_algorithm", `"paxos"`, protocol.ErrInvalid, "consensus_algorithm"},
 		{order, "template/config/stdin", quoted(batch.MaxItem + 1), protocol.ErrLimit, "stdin"},
 		{order, "carrier", `{"a":` + quoted(protocol.MaxCarrier) + `}`, protocol.ErrLimit, "carrier"},
+		{order, "items", `[{"id":"a","trace":{"a":` + quoted(protocol.MaxCarrier) + `}},{"id":"b"}]`, protocol.ErrLimit,
+			"items.trace"},
 		{order, "carrier", `{"a":1}`, protocol.ErrMalformed, "carrier"},
 		{"roll_call", "function_id", "", protocol.ErrInvalid, "function_id is missing"},
 		{"roll_call", "consensus", "3", protocol.ErrInvalid, "consensus"},

@@ -4,7 +4,7 @@ package protocol
 // fields. Lists and maps must have an entry.
 func RulesOf(m Message) map[string][]string {
 	return rulesOf(func(c *checker) {
-		c.carrier(m.Trace())
+		c.carrier("carrier", m.Trace())
 		m.check(c)
 	})
 }

@@ -96,7 +96,9 @@ func ownGoldens() []golden {
 			Arguments: [][]string{{}, {}}, Ticket: "t1", Priority: 9, Dialect: protocol.DialectFutura,
 			Items: []protocol.OrderItem{
 				{ID: "0198f3c2-7f62-7a3b-8d0e-5b1d6c7f8a90", Attempt: 1, TimeoutMS: 1500, Codec: "json", Args: []byte("[1]")},
-				{ID: "0198f3c2-7f62-7a3b-8d0e-5b1d6c7f8a91", Attempt: 3},
+				{ID: "0198f3c2-7f62-7a3b-8d0e-5b1d6c7f8a91", Attempt: 3, Trace: protocol.Carrier{
+					"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "tracestate": "vendor=1",
+				}},
 			},
 		}},
 		{file: "futura_work_order_batch_response", message: &protocol.WorkOrderBatchResponse{

@@ -45,6 +45,9 @@ type Info struct {
 	// it stands for; empty and zero for others.
 	Schedule    string
 	ScheduledAt time.Time
+	// Trace is the context of the trace that the future is part of, by the names of
+	// OpenTelemetry, such as traceparent. It must not be changed. Nil for none.
+	Trace map[string]string
 }
 
 type infoKey struct{}
@@ -246,6 +249,7 @@ func (c jobContext) Value(key any) any {
 		info := Info{
 			ID: f.ID, Function: f.Spec.Function, Queue: f.Spec.Queue, Attempts: f.Spec.MaxRetries + 1, Attempt: f.Attempt(),
 			Token: f.Token, Worker: f.Token.Worker, Codec: c.job.codec(), Schedule: f.Spec.Schedule,
+			Trace: f.Spec.Trace,
 		}
 		if at := f.Spec.ScheduledAt; at != 0 {
 			info.ScheduledAt = time.UnixMilli(at)
@@ -268,6 +272,8 @@ func (c jobContext) Value(key any) any {
 		return f.Spec.Lane
 	case layout.DeadlineKey{}:
 		return c.job.futureDeadline()
+	case layout.TraceKey{}:
+		return f.Spec.Trace
 	}
 	return c.Context.Value(key)
 }

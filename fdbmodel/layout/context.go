@@ -47,6 +47,10 @@ type ClientSource interface {
 // future, a time.Time, zero for none.
 type DeadlineKey struct{}
 
+// TraceKey is the context key under which a Go function finds the context of the trace of
+// its future, a map[string]string that must not be changed, nil for none.
+type TraceKey struct{}
+
 // LaneKey is the context key under which a Go function finds the lane of its future, a
 // Lane, zero for none.
 type LaneKey struct{}

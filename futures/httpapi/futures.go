@@ -49,6 +49,7 @@ type NewFuture struct {
 	ID           string            `json:"id,omitempty" doc:"A UUID of the caller's choice" format:"uuid"`
 	Key          string            `json:"key,omitempty" maxLength:"1024" doc:"Idempotency key"`
 	Unique       *Unique           `json:"unique,omitempty" doc:"Be the only one of its kind"`
+	Trace        map[string]string `json:"trace,omitempty" doc:"The context of its trace, such as traceparent"`
 }
 
 // NewRequirements are those of a future to submit.
@@ -66,6 +67,7 @@ func (n *NewFuture) task() (futures.Task, error) {
 		Function: n.Function, Args: []byte(n.Args), Codec: n.Codec, Argv: n.Argv, Env: n.Env, Queue: n.Queue, Tags: n.Tags,
 		Priority: uint8(n.Priority), MaxRetries: n.MaxRetries, NotBefore: n.NotBefore, Deadline: n.Deadline, Key: n.Key,
 		RequireFit: n.RequireFit, AsObject: n.AsObject, NoRebuild: n.NoRebuild, GrowMemory: n.GrowMemory, Lane: n.Lane.of(),
+		Trace: n.Trace,
 		Requirements: layout.Requirements{
 			CPU: n.Requirements.CPU, RAM: n.Requirements.RAM, GPU: n.Requirements.GPU,
 			Labels: n.Requirements.Labels,

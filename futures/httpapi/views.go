@@ -33,6 +33,7 @@ type Future struct {
 	Requirements Requirements      `json:"requirements"`
 	Argv         []string          `json:"argv,omitempty"`
 	Env          map[string]string `json:"env,omitempty"`
+	Trace        map[string]string `json:"trace,omitempty" doc:"The context of the trace that it is part of"`
 	Codec        string            `json:"codec,omitempty" doc:"The codec of the arguments"`
 	ArgsBytes    int64             `json:"args_bytes"`
 	InputCount   int               `json:"input_count,omitempty" doc:"How many results of other futures it takes"`
@@ -170,7 +171,7 @@ func futureOf(row *layout.Row, ending *layout.Ending) Future {
 	f := Future{
 		ID: row.ID, State: State(row.State().String()), Function: s.Function, Queue: s.Queue, Owner: s.Owner, Label: s.Label,
 		Tags: s.Tags, Priority: int(s.Priority), Argv: s.Argv, Env: s.Env, Codec: s.Codec, ArgsBytes: s.ArgsSize,
-		InputCount: s.CountInputs(), Unique: uniqueView(s),
+		Trace: s.Trace, InputCount: s.CountInputs(), Unique: uniqueView(s),
 		Requirements: Requirements{
 			CPU: s.Requirements.CPU, RAM: row.Needs().Requirements.RAM, GPU: s.Requirements.GPU,
 			Labels: s.Requirements.Labels,

@@ -61,6 +61,7 @@ func (h *Head) execute(ctx context.Context, from PeerID, m *protocol.ExecuteBatc
 	if answer == nil {
 		return
 	}
+	answer.Envelope = m.Envelope
 	data, err := protocol.Encode(answer, protocol.DialectChunk)
 	if err == nil {
 		err = h.options.Network.Send(ctx, from, data)

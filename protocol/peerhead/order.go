@@ -170,6 +170,7 @@ func (m *member) itemOf(c *call) protocol.OrderItem {
 	if cid, _ := c.module(); cid == "" || len(c.Args) > 0 {
 		item.Codec, item.Args = c.Codec, c.Args
 	}
+	item.Trace = c.trace()
 	return item
 }
 
@@ -187,6 +188,8 @@ func (o *order) message() *protocol.WorkOrderBatch {
 	if d == protocol.DialectFutura {
 		w.Module, _ = first.module()
 		w.Ticket, w.Priority, w.Items = o.ticket, first.Priority, o.items
+	} else {
+		w.Carrier = o.sharedTrace()
 	}
 	return w
 }

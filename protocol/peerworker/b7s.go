@@ -203,6 +203,7 @@ func (w *Worker) beginB7S(ctx context.Context, c *chunk, size int64) *refusal {
 		sub.Spec.Parallel = 0 // as many as there are slots; workers of b7s only log what an order says
 		sub.Spec.MaxRetries, sub.Spec.Backoff = itemRetries, layout.Backoff{Base: itemBackoff, Max: itemBackoff}
 		sub.Spec.Requirements.RAM = memoryOf(&c.order.Template.Config)
+		setTrace(&sub.Spec, c.order.Carrier)
 		subs[i] = sub
 	}
 	if w.options.State != "" {

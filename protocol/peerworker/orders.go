@@ -214,6 +214,7 @@ func (w *Worker) submit(ctx context.Context, o *order, c *chunk) error {
 		subs[i] = o.submission(i)
 		subs[i].ID, subs[i].Assigned = c.ids[i], w.node.worker.ID()
 		subs[i].Spec.Owner, subs[i].Spec.Env = futuresOwner, env
+		setTrace(&subs[i].Spec, o.Items[i].Trace)
 	}
 	_, err := w.node.cluster.Submit(ctx, subs)
 	return err
