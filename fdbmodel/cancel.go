@@ -75,12 +75,12 @@ func (c *Cluster) DiscardMany(ctx context.Context, ids []layout.ID) (removed int
 		_, err := c.transact(ctx, kv.Options{Tag: "futura-discard"}, func(tx kv.Attempt) error {
 			n = 0
 			w := c.changes(tx)
-			for _, p := range read.Records(tx, c.keys, part) {
+			for i, p := range read.Records(tx, c.keys, part) {
 				row, found, err := p.Wait(ctx)
 				if err != nil {
 					return err
 				}
-				if !found || row.Spec == nil || !row.State().Terminal() {
+				if !found || row.Spec == nil || !row.State().Terminal() || slices.Contains(part[:i], part[i]) {
 					continue
 				}
 				released, err := c.isReleased(ctx, tx, &row)
