@@ -152,13 +152,7 @@ func (w *Worker) takeB7S(ctx context.Context, head string, m *protocol.WorkOrder
 	}, nil)
 	c.order = o
 	c.release()
-	size := int64(0)
-	for _, list := range m.Arguments {
-		size += 200
-		for _, a := range list {
-			size += int64(len(a))
-		}
-	}
+	size := sizeOf(m)
 	why := w.refusesB7S(m, size)
 	if why == nil {
 		why = w.beginB7S(ctx, c, size)

@@ -121,12 +121,26 @@ func (o *order) readItems() *refusal {
 			return refuse(protocol.CodeInvalid, "items[%d]: the same attempt is in the chunk already", i)
 		}
 		seen[o.items[i]] = true
-		o.size += int64(len(it.Args)) + 200
-		for _, a := range o.Arguments[i] {
-			o.size += int64(len(a))
+		o.size += int64(len(it.Args))
+	}
+	o.size += sizeOf(o.WorkOrderBatch)
+	return nil
+}
+
+// sizeOf is about what the items of an order take here, without the arguments of Go
+// functions. Each has an environment and an input of its own, which the order names once.
+func sizeOf(m *protocol.WorkOrderBatch) int64 {
+	each := int64(200 + len(m.Template.Config.Stdin))
+	for _, v := range m.Template.Config.Environment {
+		each += int64(len(v.Name) + len(v.Value))
+	}
+	size := each * int64(len(m.Arguments))
+	for _, list := range m.Arguments {
+		for _, a := range list {
+			size += int64(len(a))
 		}
 	}
-	return nil
+	return size
 }
 
 // begin makes an order a chunk. If its module is here its futures are made before it
