@@ -136,13 +136,14 @@ type b7sOrder struct {
 	*protocol.WorkOrderBatch
 	single bool
 }
+	output int64 // bytes of what has ended; of collect alone
 
 // takeB7S takes an order of b7s's. What it can't take it answers at once, as failed.
 func (w *Worker) takeB7S(ctx context.Context, head string, m *protocol.WorkOrderBatch, single bool) {
 	if m.Dialect == protocol.DialectFutura {
 		m.Dialect = protocol.DialectChunk // its head speaks b7s's protocol
 	}
-	o := &b7sOrder{m, single}
+	o := &b7sOrder{WorkOrderBatch: m, single: single}
 	name := chunkName{head, m.ChunkID}
 	if w.chunk(name) != nil {
 		return // it came twice
@@ -257,6 +258,10 @@ var replyOutputs = [...]int64{8 << 20, 2 << 20, 512 << 10, 0}
 func (c *chunk) deliverB7S(ctx context.Context) {
 	for {
 		c.mu.Lock()
+// keptOutput is how many bytes of an order's output are kept for the reply, of the items
+// that end first.
+const keptOutput = 16 << 20
+
 		open, dropped := c.open, c.dropped
 		c.mu.Unlock()
 		if dropped {
@@ -315,6 +320,10 @@ func (w *Worker) replyB7S(ctx context.Context, c *chunk, all []ended) {
 // item beyond that has failed.
 func (c *chunk) results(ctx context.Context, all []ended, most int64) ([]protocol.ItemResult, error) {
 	results := make([]protocol.ItemResult, len(all))
+func noRoomInReply(size, most int64) string {
+	return fmt.Sprintf("the output of %d bytes has no room in the reply, which has %d", size, most)
+}
+
 	total := int64(0)
 	for i, e := range all {
 		arguments := c.order.Arguments[e.index]
@@ -323,8 +332,7 @@ func (c *chunk) results(ctx context.Context, all []ended, most int64) ([]protoco
 		if total += e.size; total > most {
 			total -= e.size
 			r.Code, r.Result = protocol.CodeError, protocol.Output{
-				Stderr:   fmt.Sprintf("the output of %d bytes has no room in the reply, which has %d", e.size, most),
-				ExitCode: batch.NoExitCode,
+				Stderr: noRoomInReply(e.size, most), ExitCode: batch.NoExitCode,
 			}
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/protocol"
 )
 
 // How futures are looked at.
@@ -251,6 +252,13 @@ func (c *chunk) endRow(ctx context.Context, index int, row *layout.Row, what end
 	}
 	e := row.Ending()
 	size := e.Size()
+	if c.order != nil && c.order.output+size > keptOutput {
+		c.endUnsaid(index, size)
+		return nil
+	}
+	if c.order != nil {
+		c.order.output += size
+	}
 	if c.order != nil || !c.worker.mayCache(size) {
 		c.end(ended{index: index, size: size})
 		return nil
@@ -270,18 +278,37 @@ func (c *chunk) endRow(ctx context.Context, index int, row *layout.Row, what end
 	return nil
 }
 
+// endUnsaid ends an item of b7s's whose output has no room in the reply, and keeps none of
+// it.
+func (c *chunk) endUnsaid(index int, size int64) {
+	c.mu.Lock()
+	c.done = append(c.done, c.ids[index])
+	c.doneBytes += size
+	c.bytes += size
+	c.worker.charge(size)
+	c.mu.Unlock()
+	c.end(ended{index: index, outcome: &protocol.Outcome{
+		Index: index, Code: protocol.CodeError, Message: noRoomInReply(size, replyOutputs[0]),
+	}})
+}
+
 // tidy removes the futures that heads have the results of, and chunks that are over.
 func (w *Worker) tidy(ctx context.Context) error {
 	var over, partly []*chunk
+	kept, crowded := int64(0), !w.hasRoom(0, 0)
 	for _, c := range w.all() {
 		c.mu.Lock()
 		if c.unsent == 0 && c.flights == 0 && c.begun {
 			over = append(over, c)
-		} else if len(c.done) >= discardItems || c.doneBytes >= discardBytes {
+		} else if len(c.done) >= discardItems || c.doneBytes >= discardBytes || crowded && c.doneBytes > 0 {
 			partly = append(partly, c)
+		}
+		if c.order == nil { // those of b7s get nothing before all has run
+			kept += c.bytes - c.doneBytes
 		}
 		c.mu.Unlock()
 	}
+	w.restrain(kept)
 	for _, c := range partly {
 		if err := w.discardPart(ctx, c); err != nil {
 			return err

@@ -89,6 +89,22 @@ func (w *Worker) charge(size int64) {
 	w.mu.Unlock()
 }
 
+// restrain has no function begin while heads have not acknowledged as much as the worker
+// keeps.
+func (w *Worker) restrain(kept int64) {
+	full := kept > w.options.MaxBytes
+	if w.full.Swap(full) == full {
+		return
+	}
+	if !full {
+		w.node.worker.Resume()
+		return
+	}
+	w.node.worker.Pause()
+	w.log.Warn("results wait for their heads, and are as much as this worker keeps; it begins nothing until they are "+
+		"acknowledged", "bytes", kept, "most", w.options.MaxBytes)
+}
+
 // mayCache reports whether the outcome of a result of so many bytes may wait in
 // memory, and counts it if so.
 func (w *Worker) mayCache(size int64) bool {

@@ -50,6 +50,7 @@ type Worker struct {
 	items   int
 	bytes   int64
 	cached  atomic.Int64 // bytes of outcomes in memory
+	full    atomic.Bool  // nothing begins
 }
 
 // place is where the item of a future is.
