@@ -11,7 +11,18 @@ import (
 
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/protocol"
+	"github.com/futura-run/futura/workers"
 )
+
+// runFor runs a worker for two heads.
+func runFor(t testing.TB, n *memory, change func(*Options)) (*running, *fakeHead, *fakeHead) {
+	const otherID = "12D3KooWOther"
+	h, other := newHead(t, n, headID), newHead(t, n, otherID)
+	o := options(n)
+	o.Heads = append(o.Heads, "/ip4/127.0.0.1/tcp/2/p2p/"+otherID)
+	change(&o)
+	return run(t, o), h, other
+}
 
 // each of its items has for itself.
 func TestWhatItemsShareCountsForEach(t *testing.T) {
@@ -60,6 +71,59 @@ func TestAHeadThatAcknowledgesNothing(t *testing.T) {
 	h.all(order.ChunkID, items)
 	r.idle()
 	require.False(t, w.full.Load())
+}
+
+// TestNoHeadWaitsForWhatAnotherSends has a head name a module and send nothing of it.
+func TestNoHeadWaitsForWhatAnotherSends(t *testing.T) {
+	t.Parallel()
+	n := newMemory()
+	_, hostile, honest := runFor(t, n, func(o *Options) { o.Modules = echoRunner{} })
+	code := []byte("\x00asm of both")
+	cid := cidOf(t, code)
+	hostile.stuck = true
+	honest.blobs[cid] = code
+	require.Equal(t, protocol.CodeAccepted, hostile.order(moduleOrder(cid, []string{})).Code)
+	order := moduleOrder(cid, []string{})
+	require.Equal(t, protocol.CodeAccepted, honest.order(order).Code)
+	require.True(t, honest.all(order.ChunkID, 1)[0].OK())
+}
+
+// TestModulesThatChunksUseAreBounded has a head order more modules than are kept.
+func TestModulesThatChunksUseAreBounded(t *testing.T) {
+	t.Parallel()
+	n := newMemory()
+	h := newHead(t, n, headID)
+	o := options(n)
+	o.Slots, o.ModuleCache = 100, 2000
+	held := make(chan struct{})
+	o.Modules = heldRunner{held}
+	w := run(t, o)
+	var orders []*protocol.WorkOrderBatch
+	for i := range 20 {
+		code := []byte(strings.Repeat(string(rune('a'+i)), 1000))
+		cid := cidOf(t, code)
+		h.set(func() { h.blobs[cid] = code })
+		orders = append(orders, moduleOrder(cid, []string{}))
+		require.Equal(t, protocol.CodeAccepted, h.order(orders[i]).Code)
+	}
+	require.Eventually(t, func() bool { return w.Stats().Modules >= 2 }, testTime, lookAgain/100)
+	require.LessOrEqual(t, w.Stats().Modules, int64(2+maxDownloads))
+	close(held)
+	for _, order := range orders {
+		require.True(t, h.all(order.ChunkID, 1)[0].OK())
+	}
+	w.idle()
+}
+
+// heldRunner has modules wait.
+type heldRunner struct{ held chan struct{} }
+
+func (r heldRunner) RunModule(ctx context.Context, call workers.ModuleCall) (workers.ModuleOutcome, error) {
+	select {
+	case <-r.held:
+	case <-ctx.Done():
+	}
+	return echoRunner{}.RunModule(ctx, call)
 }
 
 // takes.

@@ -108,7 +108,7 @@ func (n *memory) Send(_ context.Context, peer string, message []byte) error {
 	return nil
 }
 
-func (n *memory) Fetch(_ context.Context, peer, id string, limit int64, to io.Writer,
+func (n *memory) Fetch(ctx context.Context, peer, id string, limit int64, to io.Writer,
 	progress func(done, total int64),
 ) error {
 	h, err := n.head(peer)
@@ -118,7 +118,12 @@ func (n *memory) Fetch(_ context.Context, peer, id string, limit int64, to io.Wr
 	h.mu.Lock()
 	content, found := h.blobs[id]
 	h.fetches++
+	stuck := h.stuck
 	h.mu.Unlock()
+	if stuck {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	switch {
 	case !found:
 		return ErrNoBlob
@@ -160,6 +165,7 @@ type fakeHead struct {
 	progress []*protocol.WorkOrderProgress
 	blobs    map[string][]byte
 	fetches  int
+	stuck    bool // nothing comes of its blobs
 	changed  chan struct{}
 }
 

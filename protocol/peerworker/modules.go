@@ -17,6 +17,8 @@ import (
 // Bounds of fetching a module.
 const (
 	fetchTime = 10 * time.Minute
+	// maxDownloads are fetched at a time: each is in memory as a whole.
+	maxDownloads = 8
 	// fetchReport is how often the progress of a long one is in the log.
 	fetchReport = 5 * time.Second
 )
@@ -25,8 +27,10 @@ const (
 type modules struct {
 	worker *Worker
 	mu     sync.Mutex
-	// fetching are those on their way.
-	fetching map[string]*fetching
+	// fetching are those on their way, each from the head that names it: no head waits for
+	// what another one sends.
+	fetching map[blobName]*fetching
+	turns    chan struct{} // of downloads
 	// here are those that are here, with when they were last used.
 	here map[string]time.Time
 }
@@ -37,7 +41,8 @@ type fetching struct {
 }
 
 func newModules(w *Worker) *modules {
-	return &modules{worker: w, fetching: map[string]*fetching{}, here: map[string]time.Time{}}
+	return &modules{worker: w, fetching: map[blobName]*fetching{}, here: map[string]time.Time{},
+		turns: make(chan struct{}, maxDownloads)}
 }
 
 // isHere reports whether a module is in the cluster.
@@ -68,21 +73,22 @@ func (m *modules) use(cid string) {
 	m.here[cid] = m.worker.options.clock.Now()
 }
 
-// fetch gets a module of a head, once however many ask.
+// fetch gets a module of a head, once however many of its orders ask.
 func (m *modules) fetch(ctx context.Context, head, cid string) error {
+	name := blobName{head, cid}
 	m.mu.Lock()
 	if _, here := m.here[cid]; here {
 		m.mu.Unlock()
 		return nil
 	}
-	f := m.fetching[cid]
+	f := m.fetching[name]
 	if f == nil {
 		f = &fetching{done: make(chan struct{})}
-		m.fetching[cid] = f
+		m.fetching[name] = f
 		m.worker.spawn(func() {
 			f.err = m.fetchOne(m.worker.ctx, head, cid)
 			m.mu.Lock()
-			delete(m.fetching, cid)
+			delete(m.fetching, name)
 			m.mu.Unlock()
 			close(f.done)
 		})
@@ -99,6 +105,15 @@ func (m *modules) fetch(ctx context.Context, head, cid string) error {
 func (m *modules) fetchOne(ctx context.Context, head, cid string) error {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
+	select {
+	case m.turns <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("module %s: too many others are fetched: %w", cid, ctx.Err())
+	}
+	defer func() { <-m.turns }()
+	if err := m.awaitRoom(ctx, cid); err != nil {
+		return fmt.Errorf("module %s: %w", cid, err)
+	}
 	code, err := m.download(ctx, head, cid)
 	if err != nil {
 		return fmt.Errorf("module %s: %w", cid, err)
@@ -137,6 +152,38 @@ func (m *modules) download(ctx context.Context, head, cid string) ([]byte, error
 	return code.Bytes(), err
 }
 
+// awaitRoom waits while chunks use as many bytes of other modules as may be kept.
+func (m *modules) awaitRoom(ctx context.Context, cid string) error {
+	for {
+		stored, err := m.worker.node.cluster.Modules(ctx)
+		if err != nil {
+			return err
+		}
+		used, size := m.used(), int64(0)
+		for _, s := range stored {
+			if s.CID != cid && used[s.CID] {
+				size += s.Size
+			}
+		}
+		if size < m.worker.options.ModuleCache {
+			return nil
+		}
+		if wait(ctx, lookAgain) != nil {
+			return fmt.Errorf("chunks use %d bytes of other modules, and no more than %d are kept", size,
+				m.worker.options.ModuleCache)
+		}
+	}
+}
+
+// used are the modules that chunks use.
+func (m *modules) used() map[string]bool {
+	used := map[string]bool{}
+	for _, c := range m.worker.all() {
+		used[c.record.Module] = true
+	}
+	return used
+}
+
 // evict removes the modules that were used the longest ago, that no chunk uses and that
 // nobody has installed, while there are too many bytes of them.
 func (m *modules) evict(ctx context.Context, but string) error {
@@ -148,10 +195,8 @@ func (m *modules) evict(ctx context.Context, but string) error {
 	for _, s := range stored {
 		total += s.Size
 	}
-	used := map[string]bool{but: true}
-	for _, c := range m.worker.all() {
-		used[c.record.Module] = true
-	}
+	used := m.used()
+	used[but] = true
 	m.mu.Lock()
 	slices.SortFunc(stored, func(a, b layout.Module) int {
 		if byTime := m.here[a.CID].Compare(m.here[b.CID]); byTime != 0 {
