@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -74,7 +75,7 @@ func (w *Worker) answerCall(ctx context.Context, head string, m *protocol.RollCa
 	if w.stopping.Load() || m.Consensus != protocol.ConsensusNone || !w.hasAttributes(m.Attributes) || !w.hasRoom(1, 0) {
 		return
 	}
-	if !w.functionsOfB7S.runs(m.FunctionID) {
+	if !w.functionsOfB7S.runs(head, m.FunctionID) {
 		w.log.Debug("a roll call for a function that is not here", "head", head, "function", m.FunctionID)
 		return
 	}
@@ -135,8 +136,8 @@ func asBatch(m *protocol.WorkOrder) *protocol.WorkOrderBatch {
 type b7sOrder struct {
 	*protocol.WorkOrderBatch
 	single bool
-}
 	output int64 // bytes of what has ended; of collect alone
+}
 
 // takeB7S takes an order of b7s's. What it can't take it answers at once, as failed.
 func (w *Worker) takeB7S(ctx context.Context, head string, m *protocol.WorkOrderBatch, single bool) {
@@ -181,6 +182,9 @@ func (w *Worker) refusesB7S(m *protocol.WorkOrderBatch, size int64) *refusal {
 // beginB7S makes the futures of an order.
 func (w *Worker) beginB7S(ctx context.Context, c *chunk, size int64) *refusal {
 	template := c.order.template()
+	if !strings.HasPrefix(template.FunctionID, goPrefix) {
+		template.FunctionID = installedAs(c.name.head, template.FunctionID)
+	}
 	function, err := futurestore.Function(ctx, w.node.cluster, &template)
 	if err != nil {
 		return refuse(protocol.CodeNotFound, "%v", err)
@@ -219,8 +223,8 @@ func (w *Worker) beginB7S(ctx context.Context, c *chunk, size int64) *refusal {
 
 // runsHere reports whether the worker runs a function, by its full name.
 func (w *Worker) runsHere(function string) bool {
-	if len(function) > len(goPrefix) && function[:len(goPrefix)] == goPrefix {
-		return w.functions[function[len(goPrefix):]] != nil
+	if name, found := strings.CutPrefix(function, goPrefix); found {
+		return w.functions[name] != nil
 	}
 	return w.options.Modules != nil
 }
@@ -254,14 +258,14 @@ const (
 // to be too large, since JSON may take six bytes for one.
 var replyOutputs = [...]int64{8 << 20, 2 << 20, 512 << 10, 0}
 
-// deliverB7S replies to an order once all of its items have ended.
-func (c *chunk) deliverB7S(ctx context.Context) {
-	for {
-		c.mu.Lock()
 // keptOutput is how many bytes of an order's output are kept for the reply, of the items
 // that end first.
 const keptOutput = 16 << 20
 
+// deliverB7S replies to an order once all of its items have ended.
+func (c *chunk) deliverB7S(ctx context.Context) {
+	for {
+		c.mu.Lock()
 		open, dropped := c.open, c.dropped
 		c.mu.Unlock()
 		if dropped {
@@ -316,14 +320,14 @@ func (w *Worker) replyB7S(ctx context.Context, c *chunk, all []ended) {
 	w.log.Warn("the head has not got the results of a chunk", "head", c.name.head, "chunk", c.name.chunk)
 }
 
-// results are those of the items, with at most so many bytes of output together. An
-// item beyond that has failed.
-func (c *chunk) results(ctx context.Context, all []ended, most int64) ([]protocol.ItemResult, error) {
-	results := make([]protocol.ItemResult, len(all))
 func noRoomInReply(size, most int64) string {
 	return fmt.Sprintf("the output of %d bytes has no room in the reply, which has %d", size, most)
 }
 
+// results are those of the items, with at most so many bytes of output together. An
+// item beyond that has failed.
+func (c *chunk) results(ctx context.Context, all []ended, most int64) ([]protocol.ItemResult, error) {
+	results := make([]protocol.ItemResult, len(all))
 	total := int64(0)
 	for i, e := range all {
 		arguments := c.order.Arguments[e.index]

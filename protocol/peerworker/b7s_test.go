@@ -57,11 +57,12 @@ func captured(t testing.TB, name string) []byte {
 }
 
 // functionServer serves a function of b7s.
-func functionServer(t testing.TB) string {
+func functionServer(t testing.TB) string { return codeServer(t, []byte("\x00asm\x01\x00\x00\x00")) }
+
+func codeServer(t testing.TB, code []byte) string {
 	var packed bytes.Buffer
 	zip := gzip.NewWriter(&packed)
 	files := tar.NewWriter(zip)
-	code := []byte("\x00asm\x01\x00\x00\x00")
 	require.NoError(t, files.WriteHeader(&tar.Header{Name: "echo.wasm", Typeflag: tar.TypeReg, Size: int64(len(code))}))
 	_, err := files.Write(code)
 	require.NoError(t, errors.Join(err, files.Close(), zip.Close()))
@@ -332,6 +333,6 @@ func TestFunctionsThatAreNotInstalled(t *testing.T) {
 		}
 		require.NoError(t, w.end())
 		require.Empty(t, h.sent, what)
-		require.False(t, w.functionsOfB7S.runs(c.cid), what)
+		require.False(t, w.functionsOfB7S.runs(headID, c.cid), what)
 	}
 }

@@ -24,6 +24,7 @@ func runFor(t testing.TB, n *memory, change func(*Options)) (*running, *fakeHead
 	return run(t, o), h, other
 }
 
+// TestWhatItemsShareCountsForEach has a small order name an input and an environment that
 // each of its items has for itself.
 func TestWhatItemsShareCountsForEach(t *testing.T) {
 	t.Parallel()
@@ -43,6 +44,7 @@ func TestWhatItemsShareCountsForEach(t *testing.T) {
 	w.idle()
 }
 
+// TestAHeadThatAcknowledgesNothing has results pile up. The worker stops running before
 // they take more than it may keep, and goes on once the head has some.
 func TestAHeadThatAcknowledgesNothing(t *testing.T) {
 	t.Parallel()
@@ -126,6 +128,32 @@ func (r heldRunner) RunModule(ctx context.Context, call workers.ModuleCall) (wor
 	return echoRunner{}.RunModule(ctx, call)
 }
 
+// TestAHeadInstallsForItselfAlone has another head install something else under an id that
+// a head uses.
+func TestAHeadInstallsForItselfAlone(t *testing.T) {
+	t.Parallel()
+	n := newMemory()
+	n.b7s = true
+	_, first, second := runFor(t, n, func(o *Options) { o.Modules, o.PrivateSources = echoRunner{}, true })
+	honest, hostile := &b7sHead{first, n.handler}, &b7sHead{second, n.handler}
+	order := b7sOrderOf(t, []string{"a"})
+	install := func(h *b7sHead, code string) {
+		m := &protocol.InstallFunction{
+			CID: order.Template.FunctionID, ManifestURL: codeServer(t, []byte("\x00asm"+code)) + "/manifest.json",
+		}
+		data, err := protocol.Encode(m, protocol.DialectChunk)
+		require.NoError(t, err)
+		h.receive(data)
+		require.Contains(t, string(h.next()), "installed")
+	}
+	install(honest, "good")
+	require.Contains(t, hostile.answer(order)[0].Result.Stderr, "not found")
+	install(hostile, "evil")
+	require.Contains(t, honest.answer(order)[0].Result.Stdout, "good")
+	require.Contains(t, hostile.answer(order)[0].Result.Stdout, "evil")
+}
+
+// TestOutputsThatNoReplyTakesAreNotKept has an order of b7s's put out more than its reply
 // takes.
 func TestOutputsThatNoReplyTakesAreNotKept(t *testing.T) {
 	t.Parallel()
@@ -153,4 +181,30 @@ func TestOutputsThatNoReplyTakesAreNotKept(t *testing.T) {
 	}
 	require.Positive(t, said)
 	w.idle()
+}
+
+// TestStrangeAnswersToHello has heads answer with numbers that make no sense.
+func TestStrangeAnswersToHello(t *testing.T) {
+	t.Parallel()
+	for _, answer := range []string{
+		`{"type":"MsgHelloResponse","code":"200","heartbeat_ms":0,"dead_after_ms":0}`,
+		`{"type":"MsgHelloResponse","code":"200","heartbeat_ms":9223372036854775807}`,
+		`{"type":"MsgHelloResponse","code":"200","heartbeat_ms":-9223372036854775808,"dead_after_ms":-1}`,
+		`{"type":"MsgHelloResponse","code":"200","heartbeat_ms":3000000000000,"dead_after_ms":1}`,
+	} {
+		m, err := protocol.Decode([]byte(answer))
+		if err != nil {
+			require.ErrorIs(t, err, protocol.ErrInvalid, answer)
+			continue
+		}
+		n := newMemory()
+		h := newHead(t, n, headID)
+		h.hello = func(*protocol.Hello) *protocol.HelloResponse { return m.(*protocol.HelloResponse) }
+		w := run(t, options(n))
+		w.awaitHead()
+		order := goOrder("double", "a")
+		require.Equal(t, protocol.CodeAccepted, h.order(order).Code)
+		require.True(t, h.all(order.ChunkID, 1)[0].OK())
+		w.idle()
+	}
 }

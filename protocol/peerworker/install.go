@@ -2,6 +2,8 @@ package peerworker
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -33,6 +35,13 @@ type installedFunctions struct {
 	mu      sync.Mutex
 	waiting int
 	known   map[string]installedFunction
+}
+
+// installedAs names a function that a head has installed: the ids are the heads' own, and
+// most of them prove nothing of the code.
+func installedAs(head, id string) string {
+	sum := sha256.Sum256([]byte(head))
+	return hex.EncodeToString(sum[:8]) + "-" + id
 }
 
 // installedFunction is what the store remembers of one.
@@ -69,13 +78,13 @@ func (f *installedFunctions) recall(ctx context.Context) error {
 }
 
 // runs reports whether a head may order a function.
-func (f *installedFunctions) runs(id string) bool {
+func (f *installedFunctions) runs(head, id string) bool {
 	if strings.HasPrefix(id, goPrefix) {
 		return f.worker.runsHere(id)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, known := f.known[id]
+	_, known := f.known[installedAs(head, id)]
 	return known && f.worker.options.Modules != nil
 }
 
@@ -105,7 +114,7 @@ func (w *Worker) installLater(head string, m *protocol.InstallFunction) {
 			return
 		}
 		defer func() { <-f.turns }()
-		if err := f.install(w.ctx, m); err != nil {
+		if err := f.install(w.ctx, head, m); err != nil {
 			if w.ctx.Err() == nil {
 				w.log.Warn("a function can't be installed", "head", head, "function", m.CID, "error", err)
 			}
@@ -118,7 +127,7 @@ func (w *Worker) installLater(head string, m *protocol.InstallFunction) {
 }
 
 // install fetches a function, and stores its modules under the names of its methods.
-func (f *installedFunctions) install(ctx context.Context, m *protocol.InstallFunction) error {
+func (f *installedFunctions) install(ctx context.Context, head string, m *protocol.InstallFunction) error {
 	url := m.ManifestURL
 	if url == "" {
 		if strings.Trim(strings.ToLower(m.CID), "0123456789abcdefghijklmnopqrstuvwxyz") != "" {
@@ -135,15 +144,15 @@ func (f *installedFunctions) install(ctx context.Context, m *protocol.InstallFun
 	if err != nil {
 		return err
 	}
-	function := installedFunction{Manifest: m.ManifestURL}
+	function, name := installedFunction{Manifest: m.ManifestURL}, installedAs(head, m.CID)
 	err = source.Unpack(ctx, nil, archive, func(module source.Module) error {
 		function.Methods = append(function.Methods, module.Method)
-		return f.worker.modules.store(ctx, module.Code, batch.FunctionAlias(m.CID, module.Method))
+		return f.worker.modules.store(ctx, module.Code, batch.FunctionAlias(name, module.Method))
 	})
 	if err != nil {
 		return err
 	}
-	return f.remember(ctx, m.CID, function)
+	return f.remember(ctx, name, function)
 }
 
 // check refuses modules that can't run, or that there is no room for.
