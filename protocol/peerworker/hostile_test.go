@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -64,7 +65,7 @@ func TestAHeadThatAcknowledgesNothing(t *testing.T) {
 	const items = 1000
 	order := goOrder("much", make([]string, items)...)
 	require.Equal(t, protocol.CodeAccepted, h.order(order).Code)
-	require.Eventually(t, w.full.Load, testTime, lookAgain/100)
+	require.Eventually(t, w.full.Load, testTime, time.Millisecond)
 	require.Less(t, ran.Load(), int64(items))
 	require.Equal(t, protocol.CodeUnavailable, h.order(goOrder("much", "")).Code)
 	h.set(func() {
@@ -85,6 +86,11 @@ func TestNoHeadWaitsForWhatAnotherSends(t *testing.T) {
 	hostile.stuck = true
 	honest.blobs[cid] = code
 	require.Equal(t, protocol.CodeAccepted, hostile.order(moduleOrder(cid, []string{})).Code)
+	require.Eventually(t, func() bool {
+		hostile.mu.Lock()
+		defer hostile.mu.Unlock()
+		return hostile.fetches == 1
+	}, testTime, time.Millisecond)
 	order := moduleOrder(cid, []string{})
 	require.Equal(t, protocol.CodeAccepted, honest.order(order).Code)
 	require.True(t, honest.all(order.ChunkID, 1)[0].OK())
@@ -108,8 +114,10 @@ func TestModulesThatChunksUseAreBounded(t *testing.T) {
 		orders = append(orders, moduleOrder(cid, []string{}))
 		require.Equal(t, protocol.CodeAccepted, h.order(orders[i]).Code)
 	}
-	require.Eventually(t, func() bool { return w.Stats().Modules >= 2 }, testTime, lookAgain/100)
-	require.LessOrEqual(t, w.Stats().Modules, int64(2+maxDownloads))
+	require.Eventually(t, func() bool { return w.Stats().Modules >= 2 }, testTime, time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	require.ErrorContains(t, w.modules.awaitRoom(ctx, cidOf(t, []byte("more"))), "bytes of other modules")
 	close(held)
 	for _, order := range orders {
 		require.True(t, h.all(order.ChunkID, 1)[0].OK())

@@ -66,7 +66,7 @@ type Options struct {
 	// MaxChunks, MaxItems and MaxBytes are the most chunks, items, and bytes of
 	// arguments and results that the worker has at a time, until they are
 	// acknowledged. Beyond them it takes no order. Default to 256, 50,000 and 256 MiB. What
-	// runs may exceed MaxBytes by its results.
+	// runs may exceed MaxBytes by its results; nothing begins until heads have some of them.
 	MaxChunks, MaxItems int
 	MaxBytes            int64
 	// ModuleCache is how many bytes of modules are kept that no chunk uses: beyond it
