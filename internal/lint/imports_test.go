@@ -190,7 +190,7 @@ func importTable() map[string]imports {
 		},
 		"examples/...": {
 			ours:   append(slices.Clone(whole), root, "examples/...", "batch/grouping", "batch/jobqueue", "protocol/..."),
-			others: []string{uuid},
+			others: []string{uuid, xsync},
 		},
 
 		"fdbmodel/kv/kvtest": {
