@@ -26,8 +26,8 @@ func (s *slots) ahead() int {
 	if s.pace <= 0 {
 		return 0
 	}
-	n := int(aheadTime/s.pace) * s.capacity.Slots
-	if s.free.Slots <= 0 {
+	n := int(aheadTime/s.pace) * (s.capacity.Slots - s.withheld)
+	if s.open() <= 0 {
 		quiet := s.clock.Now().Sub(s.turned)
 		switch {
 		case s.pipeline && quiet < aheadTime: // on their way back
@@ -58,7 +58,7 @@ func (s *slots) lookAtHeld(due time.Time) {
 	now := s.clock.Now()
 	limit := now.Add(-heldTime)
 	switch late := now.Sub(due) > heldTime/heldLooks; {
-	case s.free.Slots > 0 || s.turned.After(now.Add(-heldTime/heldLooks)) || late:
+	case s.open() > 0 || s.turned.After(now.Add(-heldTime/heldLooks)) || late:
 		s.quiet = 0
 	default:
 		s.quiet++

@@ -19,7 +19,7 @@ func (s *slots) credit() int {
 }
 
 // beyond is how many jobs were started beyond the slots. It is called under mu.
-func (s *slots) beyond() int { return max(0, -s.free.Slots) }
+func (s *slots) beyond() int { return max(0, -s.open()) }
 
 // extra is how many more jobs of one owner may be started than its limit says: as many as
 // would be claimed ahead, if they wait for each other where they run. It is called under mu.
@@ -33,7 +33,7 @@ func (s *slots) extra() int {
 // startable is what a job may use that starts now. It is called under mu.
 func (s *slots) startable() layout.Resources {
 	free := s.free
-	free.Slots += s.credit()
+	free.Slots = s.open() + s.credit()
 	return free
 }
 

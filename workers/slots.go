@@ -24,6 +24,7 @@ type slots struct {
 	queue    []*job     // claimed and not started, oldest first
 	running  map[*job]struct{}
 	free     layout.Resources // what no running job uses; of slots less than 0 in a pipeline
+	withheld int              // of the slots; see Worker.Limit
 	pace     time.Duration    // moving average of a run
 	pipeline bool             // what may wait for a slot waits where it runs
 	serial   bool             // where it runs one after the other
@@ -96,7 +97,7 @@ func (s *slots) barred() (n int) {
 // half of that has gone. It is called under mu.
 func (s *slots) room() int {
 	ahead, queued := s.ahead(), len(s.queue)-s.owners.blocked(s.extra())-s.barred()
-	room := max(0, max(0, s.free.Slots)+ahead-s.beyond()) - queued
+	room := max(0, max(0, s.open())+ahead-s.beyond()) - queued
 	if s.closed || s.apart.job != nil || queued > ahead/2 || room <= 0 || len(s.queue) > aheadMax {
 		return 0
 	}
@@ -203,7 +204,7 @@ func (s *slots) pick() *job {
 		} else {
 			s.queue = append(s.queue[:i], s.queue[i+1:]...)
 		}
-		if s.free = s.free.Take(q); s.free.Slots <= 0 {
+		if s.free = s.free.Take(q); s.open() <= 0 {
 			s.turned = s.clock.Now()
 		}
 		s.owners.start(&j.future)
@@ -329,7 +330,7 @@ func (s *slots) status() (free layout.Resources, running, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	free = s.free
-	free.Slots, free.CPU = max(0, free.Slots), max(0, free.CPU)
+	free.Slots, free.CPU = max(0, s.open()), max(0, free.CPU)
 	return free, len(s.running), len(s.queue)
 }
 

@@ -20,7 +20,8 @@ func (p *peers) list() []rest.Peer {
 		all = append(all, rest.Peer{
 			ID: string(one.ID), Worker: one.Worker, Name: one.Name, Dialect: one.Dialect, Connected: one.Connected,
 			Slots: one.Slots, Orders: one.Orders, Items: one.Items, Done: one.Done, Failed: one.Failed,
-			Refused: one.Refused, Disagreed: one.Disagreed, Heard: one.Heard,
+			Refused: one.Refused, Disagreed: one.Disagreed, Score: one.Score, Limit: one.Limit,
+			LatencyMS: one.Latency.Milliseconds(), Heard: one.Heard,
 		})
 	}
 	return all
@@ -35,7 +36,8 @@ func (a *app) peersCommand() *cobra.Command {
 		Long: "peers lists the libp2p peers that a head, or dev, with --peers knows: whether each is connected, how many " +
 			"items it has of those that it takes, and what became of others. Refused are answers that changed nothing, of " +
 			"items that it was not given or that were over; it disagreed about items of which other peers said something " +
-			"else. The table has the end of long ids, and --json has the whole ones.",
+			"else. The score is the part of what it was asked that it answered of late; one with less than 1 is given fewer " +
+			"items at a time than it takes. The table has the end of long ids, and --json has the whole ones.",
 		Example: "  futura peers\n  futura peers --url http://127.0.0.1:8080 --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.connect(&f)
@@ -66,16 +68,20 @@ func (a *app) peerRows(answer json.RawMessage, now time.Time) ([][]string, error
 	if !list.Takes {
 		fmt.Fprintln(a.err, "futura: this head takes no peers: start it with --peers")
 	}
-	rows := [][]string{{"PEER", "STATE", "SPEAKS", "ITEMS", "DONE", "FAILED", "REFUSED", "DISAGREED", "HEARD"}}
+	rows := [][]string{{"PEER", "STATE", "SPEAKS", "ITEMS", "DONE", "FAILED", "REFUSED", "DISAGREED", "SCORE", "HEARD"}}
 	for _, p := range list.Peers {
 		state := "away"
 		if p.Connected {
 			state = "here"
 		}
+		items := fmt.Sprintf("%d/%d", p.Items, p.Slots)
+		if p.Worker != "" && p.Limit < p.Slots {
+			items = fmt.Sprintf("%d/%d of %d", p.Items, p.Limit, p.Slots)
+		}
 		rows = append(rows, []string{
-			shortPeer(p.ID), state, p.Dialect, fmt.Sprintf("%d/%d", p.Items, p.Slots), strconv.FormatInt(p.Done, 10),
+			shortPeer(p.ID), state, p.Dialect, items, strconv.FormatInt(p.Done, 10),
 			strconv.FormatInt(p.Failed, 10), strconv.FormatInt(p.Refused, 10), strconv.FormatInt(p.Disagreed, 10),
-			max(now.Sub(p.Heard), 0).Round(time.Second).String(),
+			strconv.FormatFloat(p.Score, 'g', 2, 64), max(now.Sub(p.Heard), 0).Round(time.Second).String(),
 		})
 	}
 	if list.Next != "" {

@@ -140,6 +140,7 @@ func (h *Head) results(ctx context.Context, p *peer, r *protocol.WorkOrderBatchR
 	}
 	if !sameTicket(o.ticket, r.Ticket) {
 		p.refused.Add(int64(len(r.Outcomes)))
+		p.fault(1)
 		answer.Code, answer.Message = protocol.CodeGone, "the ticket is not that of the chunk"
 		return answer
 	}
@@ -166,10 +167,13 @@ func (m *member) take(ctx context.Context, o *order, outcomes []protocol.Outcome
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(m.ctx, cancel)()
+	var tally tally
+	defer func() { tally.count(p, o) }()
 	for i := range outcomes {
 		x := &outcomes[i]
 		if x.Index < 0 || x.Index >= len(o.calls) {
 			p.refused.Add(1)
+			tally.faults++
 			continue
 		}
 		landing, ended := o.landingOf(x.Index)
@@ -181,7 +185,9 @@ func (m *member) take(ctx context.Context, o *order, outcomes []protocol.Outcome
 			continue
 		}
 		if x.Code == protocol.CodeUnavailable {
-			o.end(x.Index, workers.RemoteOutcome{}, errReturned)
+			if o.returned(x.Index) {
+				tally.faults++
+			}
 			continue
 		}
 		out, err := p.head.outcome(ctx, p, x)
@@ -189,6 +195,7 @@ func (m *member) take(ctx context.Context, o *order, outcomes []protocol.Outcome
 			return stored, err
 		}
 		m.bill(&out, o, &x.Usage)
+		tally.answers, tally.ran = tally.answers+1, out.RunTime
 		stored = append(stored, m.hand(o, x.Index, out))
 	}
 	return stored, nil

@@ -203,6 +203,7 @@ func (p *peer) noteInstalled(m *protocol.InstallFunctionResponse) {
 func (m *member) placeB7S(o *order, data []byte) {
 	cid, _ := o.calls[0].module()
 	if err := m.peer.install(m.ctx, cid); err != nil {
+		m.peer.fault(1)
 		m.giveUp(o, err)
 		return
 	}
@@ -237,19 +238,24 @@ func (p *peer) b7sResults(r *protocol.WorkOrderBatchResponse) {
 		return
 	}
 	idle := false
+	var tally tally
 	for i, c := range o.calls {
 		result, found := r.Results[c.itemID()]
 		switch {
 		case !found:
 			o.end(i, workers.RemoteOutcome{}, errors.New("the node returned no result of the item"))
+			tally.faults++
 		case result.Code == "" && result.Result.ExitCode == 0:
 			o.end(i, workers.RemoteOutcome{}, errors.New("the node did not run the item"))
 			idle = true
+			tally.faults++
 		default:
-			p.b7sEnd(o, i, &result.NodeResult)
+			tally.ran += p.b7sEnd(o, i, &result.NodeResult)
+			tally.answers++
 		}
 	}
 	m.remove(o)
+	tally.count(p, o)
 	if idle {
 		p.retrain(m)
 	}
@@ -279,7 +285,8 @@ func (p *peer) forgetInstalled() {
 	}
 }
 
-func (p *peer) b7sEnd(o *order, index int, r *protocol.NodeResult) {
+// b7sEnd ends an item with what the node says of it, and returns how long it ran.
+func (p *peer) b7sEnd(o *order, index int, r *protocol.NodeResult) time.Duration {
 	out := workers.RemoteOutcome{
 		Value: []byte(r.Result.Stdout), Stderr: []byte(r.Result.Stderr), ExitCode: r.Result.ExitCode,
 	}
@@ -295,6 +302,7 @@ func (p *peer) b7sEnd(o *order, index int, r *protocol.NodeResult) {
 	if o.end(index, out, nil) {
 		tally.Add(1)
 	}
+	return out.RunTime
 }
 
 // Answer is a peer's answer to a roll call.

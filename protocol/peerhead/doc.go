@@ -23,6 +23,15 @@
 // an earlier membership, or of an earlier process of the head, counts for the same
 // attempt of the same future.
 //
+// # Which peers get less
+//
+// A peer has a score: the part of what it was asked that it answered of late. Orders that it
+// refused or lost, items that it gave back, answers to what it was not given, and what others
+// contradict lower it by a sixteenth each, answers raise it as much, and of what it lacks half
+// is forgiven in 2 min. It is given the square of its score of its slots at a time, and one at
+// least. Errors of functions are answers. Scores of peers that went are kept, of Options.MaxPeers
+// at most.
+//
 // # Bounds
 //
 // A head has at most Options.MaxPeers peers, and each at most as many items as its

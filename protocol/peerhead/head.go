@@ -34,8 +34,9 @@ type Head struct {
 	ctx      context.Context // of Run; nil before
 	ended    bool
 	peers    map[PeerID]*peer
-	gone     counts         // of peers that were forgotten
-	lives    sync.WaitGroup // memberships
+	gone     counts            // of peers that were forgotten
+	absent   map[PeerID]*score // of those that were
+	lives    sync.WaitGroup    // memberships
 	recruits sync.WaitGroup
 	ready    chan struct{} // closed once it takes peers
 }
@@ -46,7 +47,8 @@ func New(o Options) (*Head, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Head{options: o, clock: o.Cluster.Clock(), peers: map[PeerID]*peer{}, ready: make(chan struct{}),
+	h := &Head{options: o, clock: o.Cluster.Clock(), peers: map[PeerID]*peer{},
+		absent: map[PeerID]*score{}, ready: make(chan struct{}),
 		fetches: budget.New(largeFetches), fleet: workers.NewFleet(o.Cluster)}
 	h.kept = newKeptResults(o.MaxKept, h.clock)
 	h.modules.by = map[string]*sentModule{}
@@ -95,6 +97,7 @@ func (h *Head) watch(ctx context.Context) {
 		for _, p := range h.all() {
 			p.meet(h.options.Network.Connected(p.id))
 			p.look(now)
+			p.settleLimit()
 		}
 		h.recruitAll(ctx, now)
 	}
@@ -124,7 +127,7 @@ func (h *Head) admit(id PeerID) *peer {
 	if p := h.peers[id]; p != nil || h.ctx == nil || h.ended || len(h.peers) >= h.options.MaxPeers {
 		return p
 	}
-	p := &peer{head: h, id: id, connected: true, heard: h.clock.Now(),
+	p := &peer{head: h, id: id, score: h.recall(id), connected: true, heard: h.clock.Now(),
 		memberships: rate.NewLimiter(membershipRate, membershipBurst), fetches: budget.New(peerFetches)}
 	h.peers[id] = p
 	return p
@@ -136,6 +139,7 @@ func (h *Head) forget(p *peer) {
 	defer h.mu.Unlock()
 	if h.peers[p.id] == p {
 		h.gone.add(p)
+		h.remember(p)
 		delete(h.peers, p.id)
 	}
 }
@@ -180,6 +184,12 @@ type Peer struct {
 	Refused int64 `json:"refused"`
 	// Disagreed counts items about which the peer said something else than others.
 	Disagreed int64 `json:"disagreed"`
+	// Score says how much of what it was asked the peer has answered of late, from 0 to 1, and
+	// Limit how many of its Slots it is given therefore; see the package comment. Latency is
+	// how long its answers take beside the runs, on average.
+	Score   float64       `json:"score"`
+	Limit   int           `json:"limit"`
+	Latency time.Duration `json:"latency_ns"`
 	// Heard is when it last sent something.
 	Heard time.Time `json:"heard_at"`
 }

@@ -116,6 +116,7 @@ func (h *Head) late(ctx context.Context, p *peer, r *protocol.WorkOrderBatchResp
 	}
 	if !sameTicket(ticket(h.options.Key, p.id, r.ChunkID, r.Items), r.Ticket) {
 		p.refused.Add(int64(len(r.Outcomes)))
+		p.fault(1)
 		return protocol.CodeGone, "the chunk was not given to this peer with these items"
 	}
 	wanted := map[layout.ID]int{} // by future, the place of its item
@@ -124,6 +125,7 @@ func (h *Head) late(ctx context.Context, p *peer, r *protocol.WorkOrderBatchResp
 		index := r.Outcomes[i].Index
 		if index < 0 || index >= len(r.Items) {
 			p.refused.Add(1)
+			p.fault(1)
 			continue
 		}
 		id, err := layout.ParseID(r.Items[index].ID)

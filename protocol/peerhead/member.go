@@ -34,6 +34,8 @@ type member struct {
 	mu      sync.Mutex
 	orders  map[string]*order
 	landing map[layout.ID]chan struct{}
+	limit   int64     // of items at a time, by the peer's score
+	resting time.Time // until when it is given nothing
 }
 
 // Bounds of a membership.
@@ -77,6 +79,8 @@ func (p *peer) begin(ctx context.Context, o offer) (*member, error) {
 		return nil, err
 	}
 	m.vanish = inside.Vanish
+	m.limit = int64(o.capacity.Slots)
+	m.settleLimit()
 	var running context.Context
 	running, m.stop = context.WithCancel(base)
 	go m.live(running)
@@ -279,6 +283,7 @@ func (m *member) dropUnheard(now time.Time, patience time.Duration) {
 		if o.silence(now) >= patience {
 			m.peer.head.options.Logger.Warn("a peer reports nothing of an order; taking it back", "peer", m.peer.id,
 				"chunk", o.id)
+			m.peer.fault(o.open())
 			o.fail(errUnheard)
 			m.remove(o)
 		}

@@ -18,7 +18,7 @@ func (c *counts) add(p *peer) {
 // sums are the figures of all peers of a head.
 type sums struct {
 	counts
-	known, connected, slots, orders, items int
+	known, connected, slots, limit, orders, items int
 }
 
 // sum adds up the present peers, and what those did that were forgotten.
@@ -38,6 +38,7 @@ func (h *Head) sum() sums {
 			all.connected++
 		}
 		all.slots += d.Slots
+		all.limit += d.Limit
 		all.orders += d.Orders
 		all.items += d.Items
 	}
@@ -71,6 +72,7 @@ func NewCollector(h *Head) prometheus.Collector {
 	gauge("", "Peers that the head knows.", func(s *sums) int { return s.known })
 	gauge("_connected", "Peers that are connected.", func(s *sums) int { return s.connected })
 	gauge("_slots", "Items that the peers take at a time.", func(s *sums) int { return s.slots })
+	gauge("_limit", "Items that the peers are given at a time, by their scores.", func(s *sums) int { return s.limit })
 	gauge("_orders", "Orders that peers have.", func(s *sums) int { return s.orders })
 	gauge("_items", "Items of those orders that have not ended.", func(s *sums) int { return s.items })
 	count("_done_total", "Items that peers ended with a result.", func(s *sums) int64 { return s.done })

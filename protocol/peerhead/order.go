@@ -221,9 +221,11 @@ func (m *member) place(o *order) {
 		case err == nil && ack != nil && (ack.Code == protocol.CodeAccepted || ack.Code == protocol.CodeConflict):
 			return
 		case err == nil && ack != nil && ack.Code == protocol.CodeUnavailable:
+			m.peer.fault(1)
 			m.giveUp(o, errBusy)
 			return
 		case err == nil:
+			m.peer.fault(1)
 			m.giveUp(o, refusal(answer))
 			return
 		}
@@ -283,6 +285,12 @@ func (o *order) end(index int, out workers.RemoteOutcome, err error) bool {
 		o.calls[index].end(out, err)
 	}
 	return first
+}
+
+// returned ends an item that the peer gives back, and reports whether it did so unasked.
+func (o *order) returned(index int) bool {
+	o.end(index, workers.RemoteOutcome{}, errReturned)
+	return true
 }
 
 // fail ends what has not ended, without an outcome.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -19,8 +20,9 @@ import (
 
 // peer is a peer from the first time that it says what it is, until it is away.
 type peer struct {
-	head *Head
-	id   PeerID
+	head  *Head
+	id    PeerID
+	score *score
 
 	greeting    sync.Mutex // held while a membership begins
 	memberships *rate.Limiter
@@ -158,6 +160,8 @@ func (p *peer) unset(m *member) {
 // lose buries a membership: its futures go back as after a death.
 func (p *peer) lose(m *member, why string) {
 	p.unset(m)
+	_, items := m.load()
+	p.fault(items)
 	m.bury(why)
 }
 
@@ -266,7 +270,10 @@ func (p *peer) describe() Peer {
 		Done: p.done.Load(), Failed: p.failed.Load(), Refused: p.refused.Load(),
 		Disagreed: p.disagreed.Load(),
 	}
+	trust, latency := p.score.now(p.head.clock.Now())
+	d.Score, d.Latency = math.Round(trust*100)/100, latency
 	if p.member != nil {
+		d.Limit = limitOf(d.Slots, trust)
 		d.Worker = string(p.member.worker.ID())
 		d.Orders, d.Items = p.member.load()
 	}

@@ -97,6 +97,7 @@ func (m *member) runVerified(ctx context.Context, c workers.RemoteCall) (workers
 	}
 	for _, one := range heard {
 		one.peer.disagreed.Add(1)
+		one.peer.fault(1)
 	}
 	h.options.Logger.Warn("peers disagree about an item", "future", c.ID, "attempt", c.Attempt, "peers", len(heard))
 	return workers.RemoteOutcome{Kind: layout.KindError, Message: fmt.Sprintf(
@@ -108,26 +109,27 @@ func (h *Head) noteDissent(heard []vote, agreed digest, c *workers.RemoteCall) {
 	for _, one := range heard {
 		if digestOf(&one.end.out) != agreed {
 			one.peer.disagreed.Add(1)
+			one.peer.fault(dissent)
 			h.options.Logger.Warn("a peer disagrees with others about an item", "peer", one.peer.id, "future", c.ID,
 				"attempt", c.Attempt)
 		}
 	}
 }
 
-// others returns up to n further members that can run a function: those that disagreed
-// with others least, in a random order among equals.
+// others returns up to n further members that can run a function, those with the highest
+// rank, in a random order among equals.
 func (h *Head) others(than *member, function string, n int) []*member {
 	var able []*member
+	ranks, now := map[*member]float64{}, h.clock.Now()
 	for _, p := range h.all() {
 		m := p.membership()
 		if m == nil || m == than || !p.isConnected() || !m.runs(function) {
 			continue
 		}
 		able = append(able, m)
+		ranks[m] = m.rank(now)
 	}
 	rand.Shuffle(len(able), func(i, j int) { able[i], able[j] = able[j], able[i] })
-	slices.SortStableFunc(able, func(a, b *member) int {
-		return cmp.Compare(a.peer.disagreed.Load(), b.peer.disagreed.Load())
-	})
+	slices.SortStableFunc(able, func(a, b *member) int { return cmp.Compare(ranks[b], ranks[a]) })
 	return able[:min(n, len(able))]
 }

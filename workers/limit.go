@@ -1,0 +1,21 @@
+package workers
+
+// Limit has the worker run at most n functions at a time, and claim for so many, until the
+// next Limit: 0 is none, and all of its slots or more is no limit. What runs goes on. Its
+// heartbeats count the other slots as used, so that heads of batches give it less too.
+func (w *Worker) Limit(n int) {
+	w.slots.limit(n)
+	signal(w.slots.hungry)
+}
+
+// limit withholds all slots but n.
+func (s *slots) limit(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.withheld = s.capacity.Slots - min(max(n, 0), s.capacity.Slots)
+	s.wake.Broadcast()
+}
+
+// open is how many slots are free and not withheld; less than 0 if more run than may. It is
+// called under mu.
+func (s *slots) open() int { return s.free.Slots - s.withheld }
