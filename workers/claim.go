@@ -88,7 +88,7 @@ func (l *life) claim(ctx context.Context) (int, error) {
 		}
 		request, ok = l.request()
 	}
-	return l.claimNow(ctx, request)
+	return l.takeNext(ctx, request)
 }
 
 // request says what to claim now, and false for nothing.
@@ -116,7 +116,7 @@ func (l *life) claimNow(ctx context.Context, request fdbmodel.ClaimRequest) (int
 	}
 	request.Max = may
 	answer, err := l.reg.Claim(ctx, request)
-	for _, j := range l.worker.slots.admit(l, answer.Futures) {
+	for _, j := range l.worker.slots.admit(l, answer.Futures, false) {
 		j.relinquish()
 	}
 	l.worker.slots.watchHeld()

@@ -44,11 +44,11 @@ func TestCancelThatComesBeforeItsClaim(t *testing.T) {
 	cancelled, other := layout.ID{1}, layout.ID{2}
 	require.Nil(t, s.cancel(cancelled))
 	claimed := []fdbmodel.ClaimedFuture{{ID: cancelled, Spec: &layout.Spec{}}, {ID: other, Spec: &layout.Spec{}}}
-	unwanted := s.admit(&life{}, claimed)
+	unwanted := s.admit(&life{}, claimed, false)
 	require.Len(t, unwanted, 1)
 	require.Equal(t, cancelled, unwanted[0].future.ID)
 	require.Len(t, s.queue, 1)
-	require.Empty(t, s.admit(&life{}, claimed[:1]), "a cancel is of the claim that was under way")
+	require.Empty(t, s.admit(&life{}, claimed[:1], false), "a cancel is of the claim that was under way")
 }
 
 // TestErrorsAfterAStop has a function return an error because it was stopped,

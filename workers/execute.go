@@ -267,7 +267,7 @@ func (w *Worker) success(j *job, r layout.Result) fdbmodel.Completion {
 		return oversized(f, r.Size, layout.MaxPut,
 			"submit the future as an object and give workers room for it, or store the data elsewhere and return where")
 	}
-	if len(r.Value) > fdbmodel.MaxResultInline {
+	if len(r.Value) > fdbmodel.MaxResultInline && !j.direct {
 		ref, err := w.cluster.PutResult(j.life.store, f.ID, f.Token, r.Value)
 		if err != nil {
 			return w.unwritten(j, err)
@@ -296,7 +296,7 @@ func (w *Worker) placeStderr(j *job, stderr []byte, truncated *bool) ([]byte, *l
 	if len(stderr) > fdbmodel.MaxStderr {
 		stderr, *truncated = stderr[len(stderr)-fdbmodel.MaxStderr:], true
 	}
-	if len(stderr) <= fdbmodel.MaxResultInline {
+	if len(stderr) <= fdbmodel.MaxResultInline || j.direct {
 		return stderr, nil, nil
 	}
 	ref, err := w.cluster.PutStderr(j.life.store, j.future.ID, j.future.Token, stderr)

@@ -200,7 +200,7 @@ func attrsOf(f *Failure) []slog.Attr {
 	if f.Worker != "" {
 		attrs = append(attrs, slog.String("worker", string(f.Worker)))
 	}
-	if !f.Final {
+	if !f.Final && !f.Next.IsZero() {
 		attrs = append(attrs, slog.Time("next", f.Next))
 	}
 	if f.Stack != "" {

@@ -63,6 +63,7 @@ type job struct {
 	life    *life
 	future  fdbmodel.ClaimedFuture
 	claimed time.Time
+	direct  bool // the store does not have it
 
 	// Set when it gets a slot.
 	ctx      context.Context
@@ -176,10 +177,14 @@ func (j *job) settle(c fdbmodel.Completion) bool {
 	if !j.settled.CompareAndSwap(false, true) {
 		return false
 	}
-	c.Progress = j.life.progress.take(j)
 	if c.Result != nil || c.Exception != nil {
 		c.RunTime = j.ran()
 	}
+	if j.direct {
+		j.life.worker.endDirect(&c)
+		return true
+	}
+	c.Progress = j.life.progress.take(j)
 	j.life.put(c)
 	j.endMembers(c.Exception)
 	return true
@@ -199,6 +204,9 @@ func (j *job) ran() time.Duration {
 
 // drop discards the result of the job.
 func (j *job) drop() bool {
+	if j.direct {
+		return j.relinquish()
+	}
 	first := j.settled.CompareAndSwap(false, true)
 	j.life.progress.take(j)
 	j.life.endings.forget([]fdbmodel.Completion{{Future: &j.future}})

@@ -28,6 +28,7 @@ type life struct {
 
 	kept    *keeper     // results that are objects, nil without an object store
 	more    bool        // the last claim left something behind
+	directs int         // claims since the store was asked
 	limited time.Time   // until when the cluster's limit of running futures is exceeded
 	misses  int         // claims in a row that did not find what EnterIdleRing saw
 	closing atomic.Bool // claims no more

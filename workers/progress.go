@@ -37,6 +37,9 @@ func Progress(ctx context.Context, done, total int64, text string) error {
 	if done < 0 || total < 0 {
 		return fmt.Errorf("workers: progress %d of %d: neither may be negative", done, total)
 	}
+	if j.direct {
+		return nil
+	}
 	if len(text) > layout.MaxProgressText {
 		text = text[:layout.MaxProgressText+1] // the rest would stay in memory
 	}

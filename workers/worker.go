@@ -121,6 +121,7 @@ func New(c Client, o Options) (*Worker, error) {
 		o.Seam.TakeCancels = w.takeCancels
 		o.Seam.ReadObject, o.Seam.DropObject, o.Seam.Room = w.readObject, w.dropObject, w.objectRoom
 		o.Seam.Keep, o.Seam.Take = w.keepValue, w.takeCopy
+		w.offerDirect()
 	}
 	return w, nil
 }

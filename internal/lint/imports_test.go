@@ -75,7 +75,7 @@ func importTable() map[string]imports {
 		"internal/connlimit": {},
 		"internal/lint":      {},
 		"internal/mutants":   {},
-		"internal/seam":      {},
+		"internal/seam":      {ours: model},
 		"internal/socket":    {},
 		"internal/timetable": {others: []string{crontab}},
 		"internal/trust":     {},
@@ -169,7 +169,7 @@ func importTable() map[string]imports {
 		},
 		"protocol/peerworker": {
 			ours: append(slices.Clone(model), "fdbmodel/kv/kvopen", "workers", "batch", "batch/futurestore", "batch/source",
-				"protocol", "protocol/p2p"),
+				"protocol", "protocol/p2p", "internal/seam"),
 			others: []string{prometheus, uuid},
 		},
 

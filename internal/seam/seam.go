@@ -7,6 +7,9 @@ import (
 	"context"
 	"io"
 	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 // Client makes a client run without goroutines, in Step. Options of package
@@ -48,6 +51,10 @@ type Worker struct {
 	// Peer, if it is set before the worker is made, is the id of the peer that runs the
 	// worker's functions: its label layout.LabelPeer.
 	Peer string
+
+	// Direct, if it is set before the worker is made, is what the worker runs beside what
+	// it claims. It is not for manual workers.
+	Direct *Direct
 
 	// Step runs a manual worker in the caller: what is due of its heartbeat and
 	// its janitor, the end of what an earlier step ran, the functions that an
@@ -101,4 +108,23 @@ type Worker struct {
 	// set them; without them, Leave hands over nothing.
 	RoomOf func(worker string) int64
 	Give   func(ctx context.Context, worker string, id [16]byte, alone bool) error
+}
+
+// Direct has a worker run futures that the store does not have: who gives them to the
+// worker keeps them, and what became of them. Their slots, resources, owners, timeouts and
+// policies are those of every future. They can have no inputs, lane, pace or deadline.
+// What a function tells of its progress is dropped.
+type Direct struct {
+	// Take returns futures with their arguments that fit into a claim, and whether it has
+	// more. It must not block.
+	Take func(fdbmodel.ClaimRequest) (futures []fdbmodel.ClaimedFuture, more bool)
+	// End is told how each of them ended, once. Values are as long as the function has
+	// returned them, up to layout.MaxPut. Relinquish says that it did not run, or was
+	// stopped: it may be taken again.
+	End func(fdbmodel.Completion)
+
+	// The worker sets these when it is made. News has it take again. Cancel stops a future that it
+	// has taken; one that it has not is left as it is.
+	News   func()
+	Cancel func(layout.ID)
 }

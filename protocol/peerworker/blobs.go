@@ -1,16 +1,17 @@
 package peerworker
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
 	"io"
 	"slices"
-
 	"sync"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
 )
 
@@ -28,6 +29,7 @@ type blobName struct{ head, id string }
 type blobSource struct {
 	future layout.ID
 	result layout.Result
+	value  []byte // of a result that is in memory, nil for others
 }
 
 func newBlobs(w *Worker) *blobs { return &blobs{worker: w, known: map[blobName][]blobSource{}} }
@@ -44,9 +46,24 @@ func (b *blobs) add(ctx context.Context, head string, id layout.ID, r *layout.Re
 	b.drop(name, id)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.known[name] = append(b.known[name], blobSource{id, *r})
+	b.known[name] = append(b.known[name], blobSource{future: id, result: *r})
 	return name.id, nil
 }
+
+// hold makes a result that is in memory known by its content id.
+func (b *blobs) hold(head string, id layout.ID, value []byte) *protocol.Blob {
+	name := blobName{head, p2p.BlobID(sha256.Sum256(value))}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.known[name] = append(b.known[name], blobSource{future: id, value: value})
+	return &protocol.Blob{ID: name.id, Size: int64(len(value))}
+}
+
+// heldBlob is a blob in memory.
+type heldBlob struct{ *bytes.Reader }
+
+// Close implements io.Closer.
+func (heldBlob) Close() error { return nil }
 
 // drop says that a future's result is not fetched any more.
 func (b *blobs) drop(name blobName, future layout.ID) {
@@ -67,6 +84,9 @@ func (b *blobs) open(ctx context.Context, head, id string) (io.ReadSeekCloser, i
 		return nil, 0, ErrNoBlob
 	}
 	last := sources[len(sources)-1]
+	if last.value != nil {
+		return heldBlob{bytes.NewReader(last.value)}, int64(len(last.value)), nil
+	}
 	reader := b.worker.node.cluster.OpenResult(last.future, &last.result)
 	return newBlob(ctx, reader), reader.Size(), nil
 }

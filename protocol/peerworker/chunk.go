@@ -72,12 +72,17 @@ type chunk struct {
 	wait    time.Duration
 }
 
-// ended is the outcome of an item. A nil outcome is in the store.
+// ended is the outcome of an item. A nil outcome is in the store. One that is kept is the
+// runner's.
 type ended struct {
 	index   int
 	size    int64 // of the result
 	outcome *protocol.Outcome
+	kept    bool
 }
+
+// isDirect reports whether the runner has the items.
+func (c *chunk) isDirect() bool { return c.order == nil && c.worker.runner != nil }
 
 func newChunk(w *Worker, name chunkName, r record, items []item) *chunk {
 	c := &chunk{
@@ -116,7 +121,9 @@ func (c *chunk) mayHaveEnded(index int) {
 	c.mu.Lock()
 	delete(c.running, index)
 	c.mu.Unlock()
-	c.worker.lookAt(c, index)
+	if !c.isDirect() {
+		c.worker.lookAt(c, index)
+	}
 }
 
 func (c *chunk) isOpen(index int) bool {
@@ -155,18 +162,20 @@ func (c *chunk) openItems() (indexes []int) {
 	return indexes
 }
 
-// end queues the outcome of an item for the head.
-func (c *chunk) end(e ended) {
+// end queues the outcome of an item for the head, and reports whether there is something to
+// send that was not there before: the first outcome, or the last one.
+func (c *chunk) end(e ended) (news bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.states[e.index] != itemOpen {
 		c.forgetCached([]ended{e})
-		return
+		return false
 	}
 	if c.dropped {
 		c.settleItem(e.index, 0)
 		c.forgetCached([]ended{e})
-		return
+		signal(c.worker.news)
+		return true
 	}
 	c.states[e.index] = itemEnded
 	c.open--
@@ -174,6 +183,7 @@ func (c *chunk) end(e ended) {
 	c.bytes += e.size
 	c.worker.charge(e.size)
 	c.queue = append(c.queue, e)
+	return len(c.queue) == 1 || c.open == 0
 }
 
 // settleItem says that an item is over for this chunk. It is called under mu.
@@ -262,6 +272,11 @@ func (c *chunk) cancel(ctx context.Context, indexes []int, reason string) {
 		if i >= 0 && i < len(c.ids) {
 			ids = append(ids, c.ids[i])
 		}
+	}
+	if c.isDirect() {
+		c.worker.runner.cancel(ids, reason)
+		signal(c.worker.news)
+		return
 	}
 	if _, err := c.worker.node.cluster.CancelMany(ctx, ids, reason); err != nil {
 		c.worker.log.Warn("items could not be cancelled", "chunk", c.name.chunk, "error", err)

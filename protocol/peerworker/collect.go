@@ -143,6 +143,9 @@ func (w *Worker) collect(ctx context.Context, full bool) error {
 	if err == nil && full {
 		var open []place
 		for _, c := range w.all() {
+			if c.isDirect() {
+				continue
+			}
 			for _, i := range c.openItems() {
 				open = append(open, place{c, i})
 			}
@@ -336,10 +339,13 @@ func (w *Worker) discardPart(ctx context.Context, c *chunk) error {
 // discard removes the futures of chunks that are settled, and returns the size of their
 // results.
 func (w *Worker) discard(ctx context.Context, chunks ...*chunk) (size int64, err error) {
-	var done, waiting []layout.ID
+	var done, waiting, direct []layout.ID
 	for _, c := range chunks {
 		c.mu.Lock()
 		own := w.own(c, c.done)
+		if c.isDirect() {
+			direct, own = append(direct, own...), nil
+		}
 		for _, id := range own {
 			if c.waiting[id] {
 				waiting = append(waiting, id)
@@ -350,6 +356,12 @@ func (w *Worker) discard(ctx context.Context, chunks ...*chunk) (size int64, err
 		size += c.doneBytes
 		c.done, c.doneBytes = nil, 0
 		c.mu.Unlock()
+	}
+	if len(direct) > 0 {
+		w.runner.forget(direct)
+	}
+	if len(done) == 0 {
+		return size, nil
 	}
 	// These wait for an attempt that never comes.
 	if _, err := w.node.cluster.CancelMany(ctx, waiting, "its attempt is over"); err != nil {

@@ -40,6 +40,7 @@ func (c *chunk) deliver(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+		c.gather(ctx)
 		for {
 			if err := c.worker.linkOf(c.name.head).awaitUp(ctx); err != nil {
 				return
@@ -49,6 +50,30 @@ func (c *chunk) deliver(ctx context.Context) {
 				break
 			}
 			c.worker.spawn(func() { c.send(ctx, part, partial) })
+		}
+	}
+}
+
+// gather waits for a moment for more outcomes of a chunk that goes on.
+func (c *chunk) gather(ctx context.Context) {
+	if !c.isDirect() {
+		return
+	}
+	timer := time.NewTimer(gather)
+	defer timer.Stop()
+	for {
+		c.mu.Lock()
+		more := c.open > 0 && len(c.queue) > 0 && !c.dropped
+		c.mu.Unlock()
+		if !more {
+			return
+		}
+		select {
+		case <-c.ring:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
 		}
 	}
 }

@@ -2,10 +2,11 @@
 // and holds no credentials of their store.
 //
 // A Worker has a small cluster of its own, in memory or in a directory, with a
-// worker of package workers on it. An item that a head orders becomes a future of
-// that cluster, assigned to that worker. So functions run here under the limits,
-// timeouts and rules that hold for every worker, and results are kept until the
-// head has acknowledged them. With a directory they are kept across a restart.
+// worker of package workers on it, which runs what heads order: under the limits,
+// timeouts and rules that hold for every worker. Results are kept until the
+// head has acknowledged them. With a directory, an item becomes a future of the
+// cluster, and items and results are kept across a restart. Without one, both are in
+// memory beside the cluster, which costs less.
 //
 // The id of an item's future follows from the head, from the id that the future has
 // there, and from the attempt. So an attempt that is ordered again, in whatever

@@ -62,7 +62,14 @@ func (c *chunk) takeBack(ctx context.Context, unbegun bool) (taken []int, err er
 	for i, index := range indexes {
 		ids[i] = c.ids[index]
 	}
-	if unbegun {
+	switch {
+	case unbegun && c.isDirect():
+		kept := slices.Clone(indexes[:0])
+		for _, i := range c.worker.runner.withdraw(ids) {
+			kept = append(kept, indexes[i])
+		}
+		indexes = kept
+	case unbegun:
 		var outcomes []fdbmodel.Outcome
 		outcomes, err = c.worker.node.cluster.Unassign(ctx, c.worker.node.worker.ID(), ids)
 		kept := slices.Clone(indexes[:0])
@@ -86,7 +93,9 @@ func (c *chunk) settleReturned(ctx context.Context, indexes []int) {
 	for i, index := range indexes {
 		ids[i] = c.ids[index]
 	}
-	if _, err := c.worker.node.cluster.CancelMany(ctx, ids, "the worker stops"); err != nil {
+	if c.isDirect() {
+		c.worker.runner.forget(ids)
+	} else if _, err := c.worker.node.cluster.CancelMany(ctx, ids, "the worker stops"); err != nil {
 		c.worker.log.Warn("items could not be cancelled", "chunk", c.name.chunk, "error", err)
 	}
 	c.mu.Lock()

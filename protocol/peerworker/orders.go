@@ -230,6 +230,9 @@ func (w *Worker) submit(ctx context.Context, o *order, c *chunk) error {
 		subs[i].Spec.Owner, subs[i].Spec.Env = futuresOwner, env
 		setTrace(&subs[i].Spec, o.Items[i].Trace)
 	}
+	if c.isDirect() {
+		return w.runner.submit(c, subs)
+	}
 	_, err := w.node.cluster.Submit(ctx, subs)
 	return err
 }

@@ -128,7 +128,7 @@ func (w *Worker) uncache(size int64) {
 func (c *chunk) forgetCached(all []ended) {
 	w := c.worker
 	for _, e := range all {
-		if e.outcome == nil {
+		if e.outcome == nil || e.kept {
 			continue
 		}
 		w.uncache(e.size)

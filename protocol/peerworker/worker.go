@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/workers"
 )
@@ -26,6 +27,7 @@ type Worker struct {
 	incarnation string
 	functions   map[string]workers.Function
 	node        *node
+	runner      *runner // nil if items are futures of the store, which remembers them
 	modules     *modules
 	// functionsOfB7S are those that heads of b7s have installed.
 	functionsOfB7S *installedFunctions
@@ -82,6 +84,9 @@ func New(o Options) (*Worker, error) {
 		functions: map[string]workers.Function{}, ready: make(chan struct{}), failed: make(chan error, 1),
 		news:  make(chan struct{}, 1),
 		links: map[string]*link{}, chunks: map[chunkName]*chunk{}, places: map[layout.ID]place{},
+	}
+	if o.State == "" {
+		w.runner = newRunner(w)
 	}
 	w.modules, w.blobs, w.functionsOfB7S = newModules(w), newBlobs(w), newInstalled(w)
 	return w, nil
@@ -163,8 +168,17 @@ func (w *Worker) start(ctx context.Context) error {
 		Middleware:   append([]workers.Middleware{w.observe}, w.options.Middleware...),
 		DrainTimeout: w.options.DrainTimeout, Logger: w.log,
 	}
+	if w.runner != nil {
+		o.Seam = &seam.Worker{Direct: w.runner.direct}
+	}
 	if err := w.node.start(ctx, o, w.functions); err != nil {
 		return err
+	}
+	if w.runner != nil {
+		var err error
+		if w.runner.info, err = w.node.info(ctx); err != nil {
+			return err
+		}
 	}
 	for _, h := range w.heads {
 		w.linkOf(h.peer)

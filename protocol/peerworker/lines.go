@@ -1,0 +1,141 @@
+package peerworker
+
+import (
+	"container/heap"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// lines are the items that wait to be run, in lines of those that differ in nothing but
+// their turn. Urgent ones come first, and among equals the oldest.
+type lines struct {
+	by   map[lineKey]*line
+	last uint64 // number of the newest item
+	n    int    // items that wait
+}
+
+// lineKey is what keeps items from being run: the owner of which too many run, empty for
+// one without a limit, and memory.
+type lineKey struct {
+	owner string
+	limit int
+	ram   int64
+}
+
+// line is a heap. Items that no longer wait leave it when they come to its head.
+type line []*attempt
+
+func (l line) Len() int           { return len(l) }
+func (l line) Less(i, j int) bool { return l[i].before(l[j]) }
+func (l line) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
+
+// Push implements heap.Interface.
+func (l *line) Push(x any) { *l = append(*l, x.(*attempt)) }
+
+// Pop implements heap.Interface.
+func (l *line) Pop() any {
+	last := len(*l) - 1
+	x := (*l)[last]
+	(*l)[last] = nil
+	*l = (*l)[:last]
+	return x
+}
+
+func (x *attempt) before(y *attempt) bool {
+	if a, b := x.spec.Priority, y.spec.Priority; a != b {
+		return a > b
+	}
+	return x.number < y.number
+}
+
+func (x *attempt) line() lineKey {
+	k := lineKey{ram: x.spec.Requirements.RAM}
+	if x.spec.Parallel > 0 {
+		k.owner, k.limit = x.spec.Owner, x.spec.Parallel
+	}
+	return k
+}
+
+// add has an item wait. One that has waited before keeps its place.
+func (l *lines) add(x *attempt) {
+	if x.number == 0 {
+		l.last++
+		x.number = l.last
+	}
+	if l.by == nil {
+		l.by = map[lineKey]*line{}
+	}
+	of := l.by[x.line()]
+	if of == nil {
+		of = &line{}
+		l.by[x.line()] = of
+	}
+	if x.state = runWaits; !x.inLine {
+		x.inLine = true
+		heap.Push(of, x)
+	}
+	l.n++
+}
+
+// leave has an item wait no longer.
+func (l *lines) leave(x *attempt, state runState) {
+	x.state = state
+	l.n--
+}
+
+// take returns the items whose turn it is and that fit into a request. They wait no longer.
+func (l *lines) take(request *fdbmodel.ClaimRequest) (taken []*attempt) {
+	heads := make(map[lineKey]*line, len(l.by))
+	for key, of := range l.by {
+		l.clean(key, of)
+		if len(*of) > 0 && (key.owner == "" || request.Skip == nil || !request.Skip(key.owner)) {
+			heads[key] = of
+		}
+	}
+	free, given := request.Free.RAM, map[string]int{}
+	for len(taken) < request.Max && len(heads) > 0 {
+		var next *attempt
+		for key, of := range heads {
+			x := (*of)[0]
+			if key.ram > free || key.owner != "" && given[key.owner] >= key.limit {
+				delete(heads, key)
+			} else if next == nil || x.before(next) {
+				next = x
+			}
+		}
+		if next == nil {
+			break
+		}
+		key := next.line()
+		of := heads[key]
+		heap.Pop(of)
+		next.inLine = false
+		l.leave(next, runTaken)
+		taken = append(taken, next)
+		free -= key.ram
+		if key.owner != "" {
+			given[key.owner]++
+		}
+		if l.clean(key, of); len(*of) == 0 {
+			delete(heads, key)
+		}
+	}
+	return taken
+}
+
+// clean removes what no longer waits from the head of a line, and lines without items.
+func (l *lines) clean(key lineKey, of *line) {
+	for len(*of) > 0 && (*of)[0].state != runWaits {
+		heap.Pop(of).(*attempt).inLine = false
+	}
+	if len(*of) == 0 {
+		delete(l.by, key)
+	}
+}
+
+// claimed is an item as the worker takes it.
+func (x *attempt) claimed() fdbmodel.ClaimedFuture {
+	// No claim of a store has a token like this.
+	return fdbmodel.ClaimedFuture{ID: x.id, Spec: x.spec, Inline: x.args, Token: layout.Token{Sequence: -int64(x.number)}}
+}

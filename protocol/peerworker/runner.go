@@ -1,0 +1,292 @@
+package peerworker
+
+import (
+	"cmp"
+	"fmt"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/seam"
+	"github.com/futura-run/futura/protocol"
+)
+
+// runner has the items of Futura's orders run by the worker of the own cluster without
+// making them futures there: it keeps them, and how they ended, in memory.
+type runner struct {
+	worker *Worker
+	direct *seam.Direct
+	info   layout.WorkerInfo // what the worker offers
+
+	mu    sync.Mutex
+	items map[layout.ID]*attempt
+	lines lines
+	kept  int64 // bytes of the results of items that are over
+}
+
+// runState is where an item is.
+type runState uint8
+
+const (
+	runWaits runState = iota
+	runTaken          // the worker has it
+	runOver           // it has an outcome
+)
+
+// attempt is one of a future of a head.
+type attempt struct {
+	id     layout.ID
+	head   string
+	spec   *layout.Spec
+	args   []byte
+	number uint64 // says whose turn comes first; 0 before it waits
+	state  runState
+	inLine bool
+	// cancelled is why it is to stop, nil if it is not.
+	cancelled *string
+	outcome   protocol.Outcome // without its place
+	size      int64            // of the result
+}
+
+func newRunner(w *Worker) *runner {
+	r := &runner{worker: w, items: map[layout.ID]*attempt{}}
+	r.direct = &seam.Direct{Take: r.take, End: r.end}
+	return r
+}
+
+// check fills in defaults, and returns an error for an item that can't be run here.
+func (r *runner) check(sub *fdbmodel.Submission) error {
+	spec := &sub.Spec
+	spec.Queue, spec.Codec = layout.DefaultQueue, cmp.Or(spec.Codec, layout.CodecRaw)
+	if err := spec.CheckLimits(); err != nil {
+		return err
+	}
+	if len(sub.Args) > layout.MaxArgs {
+		return fmt.Errorf("%w: %d bytes of arguments: at most %d", fdbmodel.ErrTooLarge, len(sub.Args), layout.MaxArgs)
+	}
+	if n := spec.MetaSize(); n > layout.MaxMeta {
+		return fmt.Errorf("%w: %d bytes of argv and env: at most %d", fdbmodel.ErrTooLarge, n, layout.MaxMeta)
+	}
+	return r.info.CanRun(spec)
+}
+
+// submit has the items of a chunk run. Those that have ended end again.
+func (r *runner) submit(c *chunk, subs []fdbmodel.Submission) error {
+	for i := range subs {
+		if err := r.check(&subs[i]); err != nil {
+			return fmt.Errorf("items[%d]: %w", i, err)
+		}
+	}
+	var over []ended
+	r.mu.Lock()
+	for i := range subs {
+		sub := &subs[i]
+		switch x := r.items[sub.ID]; {
+		case x == nil:
+			x = &attempt{id: sub.ID, head: c.name.head, spec: &sub.Spec, args: sub.Args}
+			r.items[sub.ID] = x
+			r.lines.add(x)
+		case x.state == runOver:
+			over = append(over, x.endedAt(i))
+		}
+	}
+	r.mu.Unlock()
+	for _, e := range over {
+		c.end(e)
+	}
+	signal(c.ring)
+	r.direct.News()
+	return nil
+}
+
+// endedAt is the outcome of an item that is over, at a place of a chunk.
+func (x *attempt) endedAt(index int) ended {
+	o := x.outcome
+	o.Index = index
+	return ended{index: index, size: x.size, outcome: &o, kept: true}
+}
+
+// take implements seam.Direct.
+func (r *runner) take(request fdbmodel.ClaimRequest) (futures []fdbmodel.ClaimedFuture, more bool) {
+	if r.worker.stopping.Load() {
+		return nil, false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.isFull() {
+		return nil, false
+	}
+	for _, x := range r.lines.take(&request) {
+		futures = append(futures, x.claimed())
+	}
+	return futures, r.lines.n > 0
+}
+
+// isFull reports whether results wait for their heads that are as much as the worker keeps.
+// It is called under mu.
+func (r *runner) isFull() bool { return r.kept > r.worker.options.MaxBytes }
+
+// end implements seam.Direct.
+func (r *runner) end(c fdbmodel.Completion) {
+	r.mu.Lock()
+	x := r.items[c.Future.ID]
+	if x == nil || x.state != runTaken {
+		r.mu.Unlock()
+		return
+	}
+	if c.Relinquish && x.cancelled == nil {
+		r.lines.add(x)
+		r.mu.Unlock()
+		r.direct.News()
+		return
+	}
+	cancelled := x.cancelled
+	r.mu.Unlock()
+	outcome, size := r.outcomeOf(x.head, &c, cancelled)
+	r.over(x, outcome, size)
+}
+
+// over ends an item for the chunk that has it.
+func (r *runner) over(x *attempt, outcome protocol.Outcome, size int64) {
+	r.mu.Lock()
+	x.state, x.outcome, x.size = runOver, outcome, size
+	x.args = nil
+	r.kept += size
+	full := r.isFull()
+	r.mu.Unlock()
+	w := r.worker
+	if full {
+		signal(w.news) // so that it is told
+	}
+	w.mu.Lock()
+	at, found := w.places[x.id]
+	w.mu.Unlock()
+	if found && at.chunk.end(x.endedAt(at.index)) {
+		signal(at.chunk.ring)
+	}
+}
+
+// cancel stops items.
+func (r *runner) cancel(ids []layout.ID, reason string) {
+	var stop []layout.ID
+	var unbegun []*attempt
+	r.mu.Lock()
+	for _, id := range ids {
+		x := r.items[id]
+		if x == nil || x.state == runOver {
+			continue
+		}
+		if x.cancelled == nil {
+			x.cancelled = &reason
+		}
+		if x.state == runTaken {
+			stop = append(stop, id)
+			continue
+		}
+		r.lines.leave(x, runTaken)
+		unbegun = append(unbegun, x)
+	}
+	r.mu.Unlock()
+	for _, x := range unbegun {
+		r.over(x, cancelledOutcome(reason), 0)
+	}
+	for _, id := range stop {
+		r.direct.Cancel(id)
+	}
+}
+
+// withdraw forgets those of some items that the worker has not taken, and returns their
+// places among them.
+func (r *runner) withdraw(ids []layout.ID) (at []int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, id := range ids {
+		if x := r.items[id]; x != nil && x.state == runWaits {
+			r.lines.leave(x, runOver)
+			delete(r.items, id)
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// forget forgets items. What still runs of them is stopped, and how it ends changes
+// nothing.
+func (r *runner) forget(ids []layout.ID) {
+	var stop []layout.ID
+	r.mu.Lock()
+	for _, id := range ids {
+		x := r.items[id]
+		switch {
+		case x == nil:
+			continue
+		case x.state == runWaits:
+			r.lines.leave(x, runOver)
+		case x.state == runTaken:
+			stop = append(stop, id)
+		default:
+			r.kept -= x.size
+			if x.outcome.Blob != nil {
+				r.worker.blobs.drop(blobName{x.head, x.outcome.Blob.ID}, id)
+			}
+		}
+		delete(r.items, id)
+	}
+	r.mu.Unlock()
+	r.direct.News()
+	for _, id := range stop {
+		r.direct.Cancel(id)
+	}
+}
+
+// outcomeOf is how an attempt ended, for its head, and the size of its result.
+func (r *runner) outcomeOf(head string, c *fdbmodel.Completion, cancelled *string) (o protocol.Outcome, size int64) {
+	switch {
+	case c.Result != nil:
+		return r.resultOf(head, c)
+	case cancelled != nil:
+		return cancelledOutcome(*cancelled), 0
+	case c.Exception != nil:
+		e := *c.Exception
+		e.Message = cutBytes(e.Message, fdbmodel.MaxMessage)
+		e.Permanent = c.Permanent
+		o = *failure(0, &e)
+		o.Usage = usageOf(c.RunTime, e.Usage)
+		if c.RetryIn != nil && !c.Permanent {
+			wait := max(*c.RetryIn, 0).Milliseconds()
+			o.RetryMS = &wait
+		}
+		return o, int64(len(e.Message) + len(e.Stdout) + len(e.Stderr))
+	case c.Snooze != nil:
+		return protocol.Outcome{Code: protocol.CodeAccepted, SnoozeMS: max(c.Snooze.Milliseconds(), 1)}, 0
+	default:
+		return *returned(0, "the function could not be run here; the log of the worker says why"), 0
+	}
+}
+
+// resultOf is the outcome of an attempt with a result. A large one is a blob.
+func (r *runner) resultOf(head string, c *fdbmodel.Completion) (o protocol.Outcome, size int64) {
+	v := c.Result
+	o = protocol.Outcome{
+		Code: protocol.CodeOK, Value: v.Value, Codec: v.Codec, ExitCode: v.ExitCode, Stderr: v.Stderr,
+		Truncated: v.Truncated, Usage: usageOf(max(v.RunTime, time.Nanosecond), v.Usage),
+	}
+	if len(v.Value) > maxInline {
+		o.Value, o.Blob = nil, r.worker.blobs.hold(head, c.Future.ID, v.Value)
+	}
+	return o, int64(len(v.Value) + len(v.Stderr))
+}
+
+func cancelledOutcome(reason string) protocol.Outcome {
+	return *failure(0, &layout.Exception{Kind: layout.KindCancelled, Message: reason})
+}
+
+// cutBytes shortens a text to at most n bytes without splitting a character.
+func cutBytes(text string, n int) string {
+	for n < len(text) && n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:min(n, len(text))]
+}
