@@ -14,7 +14,8 @@ type Hello struct {
 	Capacity Capacity `json:"capacity"`
 	// Labels are those that futures may require.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Functions are full names, such as "go:resize", or "wasm:*" for any module.
+	// Functions are full names, such as "go:resize", or "wasm:*" for any module: 32 KiB of
+	// them together at most.
 	Functions []string `json:"functions,omitempty"`
 	// MaxChunk is how many items the worker takes in one chunk; 0 is no bound of its
 	// own.

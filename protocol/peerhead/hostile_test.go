@@ -35,6 +35,23 @@ func TestPeersThatAreGoneWhenTheyAreHeard(t *testing.T) {
 	})
 }
 
+// TestAPeerThatOffersTooMuch has a peer offer as many functions as a message takes, which its
+// record in the store would not.
+func TestAPeerThatOffersTooMuch(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		p := w.join("p", 4)
+		for n, code := range map[int]protocol.Code{250: protocol.CodeOK, 10_000: protocol.CodeInvalid} {
+			p.hello.Functions = nil
+			for i := range n {
+				p.hello.Functions = append(p.hello.Functions, fmt.Sprintf("go:%0125d", i))
+			}
+			answer := p.sayHello()
+			require.Equal(w, code, answer.Code, answer.Message)
+		}
+		require.Len(w, w.head.Peers(), 1)
+	})
+}
+
 // TestAPeerThatWasTakenForAway has the host's word come late: the peer is connected.
 func TestAPeerThatWasTakenForAway(t *testing.T) {
 	inWorld(t, peerhead.Options{}, func(w *world) {

@@ -68,6 +68,10 @@ var errHasty = errors.New("the peer changes what it offers too often: wait a sec
 // maxSlots bounds the items that a peer is given at a time.
 const maxSlots = 4096
 
+// maxFunctionNames bounds the bytes of the names of functions that a peer offers: they are in
+// its record in the store, and in memory of the head.
+const maxFunctionNames = 32 << 10
+
 // offerOf returns what a hello offers, and an error for what can't be.
 func offerOf(m *protocol.Hello, trusted bool) (offer, error) {
 	o := offer{
@@ -84,7 +88,12 @@ func offerOf(m *protocol.Hello, trusted bool) (offer, error) {
 	if len(o.functions) == 0 {
 		return o, errors.New("no functions: offer those that it runs, or wasm:*")
 	}
+	size := 0
 	for _, name := range o.functions {
+		if size += len(name); size > maxFunctionNames {
+			return o, fmt.Errorf("%d functions, whose names have more than %d bytes: offer fewer", len(o.functions),
+				maxFunctionNames)
+		}
 		if name == layout.AnyModule {
 			continue
 		}
