@@ -91,10 +91,18 @@ func (h *Head) Ready() <-chan struct{} { return h.ready }
 // watch buries peers that are away or silent for too long, until ctx ends.
 func (h *Head) watch(ctx context.Context) {
 	every := max(h.options.Grace/4, time.Millisecond)
-	for clock.Wait(ctx, h.clock, h.clock.Now().Add(every)) == nil {
+	for {
+		next := h.clock.Now().Add(every)
+		if clock.Wait(ctx, h.clock, next) != nil {
+			return
+		}
 		now := h.clock.Now()
 		h.kept.sweep(now)
+		late := now.Sub(next)
 		for _, p := range h.all() {
+			if late >= every {
+				p.excuse(now, late)
+			}
 			p.meet(h.options.Network.Connected(p.id))
 			p.look(now)
 			p.settleLimit()

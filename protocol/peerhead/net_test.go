@@ -42,6 +42,12 @@ type world struct {
 // inWorld runs a test in virtual time.
 func inWorld(t *testing.T, o peerhead.Options, test func(w *world)) {
 	t.Helper()
+	inWorldBy(t, nil, o, test)
+}
+
+// inWorldBy does so by a clock of the test's own.
+func inWorldBy(t *testing.T, c clock.Clock, o peerhead.Options, test func(w *world)) {
+	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, peers: map[peerhead.PeerID]*fakePeer{}, blobs: map[string][]byte{}, ran: map[string]int{}}
@@ -49,7 +55,7 @@ func inWorld(t *testing.T, o peerhead.Options, test func(w *world)) {
 		w.over, end = context.WithCancel(context.Background())
 		var err error
 		w.cluster, err = fdbmodel.Open(context.Background(), modeltest.OpenMemory(t), "peers", fdbmodel.Options{
-			Config: layout.Config{Heartbeat: time.Second, DeadAfter: 5 * time.Second},
+			Config: layout.Config{Heartbeat: time.Second, DeadAfter: 5 * time.Second}, Clock: c,
 		})
 		require.NoError(t, err)
 		w.start(o)

@@ -265,6 +265,16 @@ func (o *order) hear(now time.Time) {
 	o.heard = now
 }
 
+// excuse is that of its peer.
+func (o *order) excuse(now time.Time, d time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.heard = earlier(o.heard.Add(d), now)
+	if !o.due.IsZero() {
+		o.due = o.due.Add(d)
+	}
+}
+
 // open is how many items have not ended.
 func (o *order) open() int {
 	o.mu.Lock()

@@ -244,6 +244,28 @@ func (p *peer) hear() {
 	p.heard = p.head.clock.Now()
 }
 
+// excuse counts a time in which the head itself was stopped as none that the peer was silent
+// in: what it sent then is still to be read.
+func (p *peer) excuse(now time.Time, d time.Duration) {
+	p.mu.Lock()
+	p.heard, p.away = earlier(p.heard.Add(d), now), earlier(p.away.Add(d), now)
+	m := p.member
+	p.mu.Unlock()
+	if m == nil {
+		return
+	}
+	for _, o := range m.present() {
+		o.excuse(now, d)
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // look buries the membership of a peer that is lost, and forgets a peer without one.
 func (p *peer) look(now time.Time) {
 	grace := p.head.options.Grace

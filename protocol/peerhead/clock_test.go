@@ -1,0 +1,59 @@
+package peerhead_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/protocol/peerhead"
+)
+
+// leaping is a clock that leaps, as that of a process does which was stopped.
+type leaping struct{ ahead atomic.Int64 }
+
+func (l *leaping) leap(d time.Duration) { l.ahead.Add(int64(d)) }
+
+func (l *leaping) offset() time.Duration { return time.Duration(l.ahead.Load()) }
+
+func (l *leaping) Now() time.Time { return time.Now().Add(l.offset()) }
+
+func (l *leaping) At(t time.Time) clock.Timer { return clock.Real{}.At(t.Add(-l.offset())) }
+
+func (l *leaping) AfterFunc(t time.Time, f func()) (stop func()) {
+	return clock.Real{}.AfterFunc(t.Add(-l.offset()), f)
+}
+
+// TestAHeadThatWasStopped has a head be stopped for longer than a peer may be silent. Peers
+// that work are not taken for lost by it; one that has died is, soon after.
+func TestAHeadThatWasStopped(t *testing.T) {
+	c := new(leaping)
+	inWorldBy(t, c, peerhead.Options{Grace: 2 * time.Second}, func(w *world) {
+		busy := func(p *fakePeer) { p.takes = 30 * time.Second }
+		for _, name := range []string{"a", "b", "c"} {
+			w.join(name, 1, busy)
+		}
+		dies := w.join("dies", 1, busy)
+		ids := w.submit(4)
+		w.settle(3*time.Second + 100*time.Millisecond) // just after a report
+		before := map[peerhead.PeerID]string{}
+		for _, p := range w.head.Peers() {
+			require.Equal(w, 1, p.Items)
+			before[p.ID] = p.Worker
+		}
+		dies.silent = true
+		c.leap(40 * time.Second)
+		w.settle(12 * time.Second)
+		for _, p := range w.head.Peers() {
+			if p.ID == dies.id {
+				require.Empty(w, p.Worker)
+				continue
+			}
+			require.Equal(w, before[p.ID], p.Worker, "peer %s", p.ID)
+		}
+		w.settle(2 * time.Minute)
+		w.requireEchoes(ids)
+	})
+}
