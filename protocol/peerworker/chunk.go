@@ -254,10 +254,10 @@ func (c *chunk) drop(ctx context.Context, reason string) {
 	c.queue = nil
 	c.mu.Unlock()
 	c.forgetCached(queue)
-	c.release()
 	if !already {
 		c.cancel(ctx, nil, reason)
 	}
+	c.release() // what was cancelled does not run
 	signal(c.worker.news)
 	signal(c.ring)
 }
