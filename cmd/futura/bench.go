@@ -46,7 +46,8 @@ func (a *app) benchCommand() *cobra.Command {
 			"              between two on one host, over a socket; the ratios of a copy in\n" +
 			"              memory, and of a bare socket, to their times\n" +
 			"  hints       latency between two processes, with hints and without; their ratio\n" +
-			"  peers       a batch on peers over loopback; ratio to the same on workers of the cluster\n\n" +
+			"  peers       a batch on peers over loopback; ratio to the same on workers of the cluster,\n" +
+			"              and with --b7s to the same on a head of b7s with workers\n\n" +
 			"Rates depend on the load of the machine. The cost of a future does not: transactions, mutations and reads " +
 			"of the store; processor time in user and system mode, of this process and the processes of functions that " +
 			"it started; objects and bytes that this process allocates. For idle these are per second. The processor " +
@@ -68,6 +69,9 @@ func (a *app) benchCommand() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&o.Futures, "futures", 0, "number of futures (default: the scenario's own)")
 	cmd.Flags().IntVar(&o.Workers, "workers", 0, "number of workers (default: the scenario's own)")
+	cmd.Flags().StringVar(&o.B7S, "b7s", os.Getenv("FUTURA_B7S_BATCHED"),
+		"program of b7s's node to compare peers with (default: $FUTURA_B7S_BATCHED)")
+	cmd.Flags().StringVar(&o.B7SStore, "b7s-store", "", "URI of a MongoDB, for nodes of b7s that keep batches there")
 	cmd.Flags().StringVar(&profile, "cpu-profile", "", "write a CPU profile to this file")
 	return cmd
 }

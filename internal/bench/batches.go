@@ -57,10 +57,13 @@ func (r *run) oneBatch(ctx context.Context, n int) (time.Duration, error) {
 	return took, errors.Join(err, <-ran)
 }
 
+// itemArgument is the only argument of an item.
+func itemArgument(i int) string { return fmt.Sprintf("https://example.com/%080d", i) }
+
 func (r *run) awaitBatch(ctx context.Context, h *head.Head, n int) (time.Duration, error) {
 	arguments := make([][]string, n)
 	for i := range arguments {
-		arguments[i] = []string{fmt.Sprintf("https://example.com/%080d", i)}
+		arguments[i] = []string{itemArgument(i)}
 	}
 	r.begin("a batch", n)
 	start := time.Now()

@@ -59,6 +59,9 @@ type Report struct {
 	Objects *Objects `json:"objects,omitempty"`
 	// Hints is what the scenario of that name measures.
 	Hints *Hints `json:"hints,omitempty"`
+	// B7S compares with a head of b7s; B7SSkipped says why it does not.
+	B7S        *B7S   `json:"b7s,omitempty"`
+	B7SSkipped string `json:"b7s_skipped,omitempty"`
 	// Shapes are graphs of futures that use each other.
 	Shapes []Shape `json:"shapes,omitempty"`
 	// Lanes is what members of lanes cost.
@@ -79,6 +82,9 @@ type Options struct {
 	// Period overrides how long a backlog is held, 10 s, and how long idle workers
 	// are observed, 20 s. Defaults to these.
 	Period time.Duration
+	// B7S is the program of b7s's node that the scenario peers is compared with, and
+	// B7SStore the URI of a MongoDB, for nodes that keep their batches there. Default to none.
+	B7S, B7SStore string
 	// Progress is told how far the run is. Defaults to none.
 	Progress *Progress
 	// Log is told what is in progress. Defaults to none.

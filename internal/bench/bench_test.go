@@ -43,6 +43,9 @@ func TestEveryScenarioEndsAndLeavesNothing(t *testing.T) {
 			require.Equal(t, scenario, report.Scenario)
 			require.Positive(t, report.FsyncP50)
 			require.Positive(t, report.StoreSyncP50)
+			if scenario == "peers" {
+				require.NotEmpty(t, report.B7SSkipped)
+			}
 			if scenario == "idle" {
 				require.Equal(t, 5, report.Watches)
 				require.Positive(t, report.PerSecond.Allocations)

@@ -47,6 +47,16 @@ func peers(ctx context.Context, r *run) error {
 	r.report.FuturesPerSecond = perSecond(n, took)
 	r.report.Ratio = round(base.Seconds()/took.Seconds(), 2)
 	r.report.ResidentBytes = r.resident()
+	if r.options.B7S == "" {
+		r.report.B7SSkipped = b7sUnset
+		return nil
+	}
+	b, err := r.compareB7S(ctx, n, w)
+	if err != nil {
+		return err
+	}
+	b.Ratio = round(r.report.FuturesPerSecond/b.ItemsPerSecond, 1)
+	r.report.B7S = b
 	return nil
 }
 
