@@ -35,7 +35,7 @@ type paces struct {
 
 // reserved are starts at a pace of the cluster that are this worker's.
 type reserved struct {
-	mu    sync.Mutex
+	turn  chan struct{} // has an element while somebody uses the rest
 	next  time.Time
 	gap   time.Duration
 	count int
@@ -113,7 +113,7 @@ func (p *paces) sharedOf(key string) *reserved {
 	}
 	r := p.shared[key]
 	if r == nil {
-		r = &reserved{}
+		r = &reserved{turn: make(chan struct{}, 1)}
 		p.shared[key] = r
 	}
 	return r
@@ -121,18 +121,24 @@ func (p *paces) sharedOf(key string) *reserved {
 
 // isOver reports whether nothing that is reserved can be used any more.
 func (r *reserved) isOver(now time.Time) bool {
-	if !r.mu.TryLock() {
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	default:
 		return false
 	}
-	defer r.mu.Unlock()
 	return r.count == 0 || r.next.Add(time.Duration(r.count)*r.gap).Before(now)
 }
 
-// take returns the next start. One that is late by a gap is left out: those that
+// take returns the next start, or ctx's error if that ends before. One that is late by a gap is left out: those that
 // gathered while there was nothing to start would be a burst.
 func (r *reserved) take(ctx context.Context, p *paces, pace *layout.Pace) (time.Time, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	case <-ctx.Done():
+		return time.Time{}, ctx.Err()
+	}
 	gap, now := pace.Gap(), p.clock.Now()
 	for r.count > 0 && !r.next.Add(r.gap).After(now) {
 		r.next, r.count = r.next.Add(r.gap), r.count-1

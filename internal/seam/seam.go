@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -127,4 +128,12 @@ type Direct struct {
 	// has taken; one that it has not is left as it is.
 	News   func()
 	Cancel func(layout.ID)
+}
+
+// PeerWorker gives access to the inside of a worker without access to the store of its
+// heads. Options of package peerworker take it.
+type PeerWorker struct {
+	// Open opens the worker's own store in place of the directory of its state, which is
+	// to be set too. The worker closes what it returns; what is in the store may stay.
+	Open func(ctx context.Context) (kv.Database, error)
 }

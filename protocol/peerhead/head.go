@@ -136,7 +136,8 @@ func (h *Head) admit(id PeerID) *peer {
 		return p
 	}
 	p := &peer{head: h, id: id, score: h.recall(id), connected: true, heard: h.clock.Now(),
-		memberships: rate.NewLimiter(membershipRate, membershipBurst), fetches: budget.New(peerFetches)}
+		greeting: make(chan struct{}, 1), memberships: rate.NewLimiter(membershipRate, membershipBurst),
+		fetches: budget.New(peerFetches)}
 	h.peers[id] = p
 	return p
 }

@@ -24,7 +24,7 @@ type peer struct {
 	id    PeerID
 	score *score
 
-	greeting    sync.Mutex // held while a membership begins
+	greeting    chan struct{} // has an element while a membership begins
 	memberships *rate.Limiter
 	fetches     *budget.Bytes // blobs that are fetched
 	leaving     *member       // the membership before the present one, nil for none; under greeting
@@ -118,8 +118,12 @@ func offerOf(m *protocol.Hello, trusted bool) (offer, error) {
 // greet registers the peer with what it offers, unless it is registered so. A peer that
 // has restarted is buried first. It returns the membership.
 func (p *peer) greet(ctx context.Context, o offer) (*member, error) {
-	p.greeting.Lock()
-	defer p.greeting.Unlock()
+	select {
+	case p.greeting <- struct{}{}:
+		defer func() { <-p.greeting }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	p.mu.Lock()
 	m, before := p.member, p.offer
 	now := p.head.clock.Now()

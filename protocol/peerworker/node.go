@@ -36,11 +36,7 @@ type node struct {
 
 // openNode opens the store.
 func openNode(ctx context.Context, o *Options) (*node, error) {
-	name := "memory:"
-	if o.State != "" {
-		name = "embedded:" + o.State
-	}
-	db, err := kvopen.Open(ctx, name, kvopen.Options{Logger: o.Logger, Exclusive: true})
+	db, err := openStore(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("peerworker: the worker's own store: %w", err)
 	}
@@ -52,6 +48,17 @@ func openNode(ctx context.Context, o *Options) (*node, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	return &node{db: db, cluster: cluster, done: make(chan struct{})}, nil
+}
+
+func openStore(ctx context.Context, o *Options) (kv.Database, error) {
+	if o.Seam != nil {
+		return o.Seam.Open(ctx)
+	}
+	name := "memory:"
+	if o.State != "" {
+		name = "embedded:" + o.State
+	}
+	return kvopen.Open(ctx, name, kvopen.Options{Logger: o.Logger, Exclusive: true})
 }
 
 // start runs the worker, and returns once it is a member.

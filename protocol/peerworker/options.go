@@ -11,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/workers"
 )
 
@@ -87,6 +88,9 @@ type Options struct {
 	RedialMin, RedialMax time.Duration
 	// Logger receives what goes wrong. Defaults to none.
 	Logger *slog.Logger
+
+	// Seam is for packages of this module; others can't construct one.
+	Seam *seam.PeerWorker
 
 	clock clock.Clock
 }
