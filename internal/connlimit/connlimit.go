@@ -77,7 +77,7 @@ type Listener struct {
 // New returns a listener that bounds the connections of l. Closing it closes l.
 func New(l net.Listener, o Options) *Listener {
 	if o.Total <= 0 {
-		o.Total = min(defaultTotal, max(1, descriptors()/3))
+		o.Total = min(defaultTotal, max(1, Descriptors()/3))
 	}
 	o.PerAddress = cmp.Or(max(o.PerAddress, 0), max(1, o.Total/2))
 	if o.Logger == nil {

@@ -185,7 +185,7 @@ func TestTheDefaultLeavesDescriptors(t *testing.T) {
 	below, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer below.Close()
-	require.LessOrEqual(t, New(below, Options{}).Total(), max(1, descriptors()/3))
+	require.LessOrEqual(t, New(below, Options{}).Total(), max(1, Descriptors()/3))
 	require.Positive(t, New(below, Options{Total: 1}).options.PerAddress)
 }
 

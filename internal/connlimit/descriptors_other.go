@@ -4,5 +4,5 @@ package connlimit
 
 import "math"
 
-// descriptors is unbounded where the system does not tell.
-func descriptors() int { return math.MaxInt }
+// Descriptors is unbounded where the system does not tell.
+func Descriptors() int { return math.MaxInt }

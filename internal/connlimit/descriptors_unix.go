@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// descriptors is how many files and connections the process may have open.
-func descriptors() int {
+// Descriptors is how many files and connections the process may have open.
+func Descriptors() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return math.MaxInt

@@ -158,7 +158,7 @@ func importTable() map[string]imports {
 		"internal/interop/b7s":                 {},
 
 		"protocol/p2p": {
-			ours:   []string{"internal/budget", "internal/trust", "protocol"},
+			ours:   []string{"internal/budget", "internal/connlimit", "internal/trust", "protocol"},
 			others: []string{libp2p, multiformat, contentID, xrate, prometheus},
 		},
 

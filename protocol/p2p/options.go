@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/connlimit"
 	wire "github.com/futura-run/futura/protocol"
 )
 
@@ -70,7 +71,8 @@ const DefaultListen = "/ip4/127.0.0.1/tcp/0"
 // defaults of DefaultLimits.
 type Limits struct {
 	// Peers are connected at most, with PeerConns connections each. Above nine tenths of
-	// Peers the host closes connections that have idled longest; boot nodes are spared.
+	// Peers the host closes connections that have idled longest; boot nodes are spared. The
+	// default is no more than a quarter of the files that the process may have open.
 	Peers, PeerConns int
 	// Streams are open at most in each direction, PeerStreams with one peer.
 	Streams, PeerStreams int
@@ -129,6 +131,10 @@ func DefaultLimits() Limits {
 	}
 }
 
+// peersWithin is how many peers a process has by default that may have so many files open:
+// its store and others who reach it need some of them too.
+func peersWithin(descriptors int) int { return min(DefaultLimits().Peers, max(1, descriptors/4)) }
+
 // number is what limits are made of.
 type number interface {
 	~int | ~int64 | ~float64
@@ -143,6 +149,7 @@ func orDefault[T number](field *T, value T) {
 // complete returns the limits with their defaults.
 func (l Limits) complete() (Limits, error) {
 	d := DefaultLimits()
+	d.Peers = peersWithin(connlimit.Descriptors())
 	for _, f := range l.counts(&d) {
 		orDefault(f.value, *f.standard)
 	}

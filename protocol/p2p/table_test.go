@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/connlimit"
 )
 
 func testTable(t *testing.T, l Limits) (*table, *clock.Virtual) {
@@ -110,4 +111,19 @@ func TestMetrics(t *testing.T) {
 	require.Equal(t, 1.0, values["futura_p2p_calls_total"])
 	require.Equal(t, 1.0, values["futura_p2p_peers"])
 	require.Contains(t, values, "futura_p2p_streams_refused_total")
+}
+
+// TestPeersLeaveDescriptors has the connections of peers, with those whose peer is not known
+// yet, leave more than half of the files that a process may have open.
+func TestPeersLeaveDescriptors(t *testing.T) {
+	t.Parallel()
+	for descriptors, peers := range map[int]int{1: 1, 256: 64, 1024: 256, 4096: 1024, 1 << 20: 2048} {
+		require.Equal(t, peers, peersWithin(descriptors), descriptors)
+	}
+	l, err := Limits{}.complete()
+	require.NoError(t, err)
+	require.LessOrEqual(t, l.Peers, max(1, connlimit.Descriptors()/4))
+	l, err = Limits{Peers: 5000}.complete()
+	require.NoError(t, err)
+	require.Equal(t, 5000, l.Peers)
 }
