@@ -20,6 +20,9 @@ type Hello struct {
 	// MaxChunk is how many items the worker takes in one chunk; 0 is no bound of its
 	// own.
 	MaxChunk int `json:"max_chunk,omitempty"`
+	// Limits says that the worker keeps the concurrency limit of orders: of all that one
+	// head gives it with the same request id, so many items run at a time.
+	Limits bool `json:"limits,omitempty"`
 	// Kept are the chunks whose results it still has.
 	Kept []Kept `json:"kept,omitempty"`
 	// Running are the ids of the chunks that it runs.

@@ -50,28 +50,28 @@ func (g owners) change(f *fdbmodel.ClaimedFuture, queued, running int) {
 	}
 }
 
-// mayRun reports whether a queued future's owner leaves it room. extra is by how much the
-// limits of all owners are higher.
-func (g owners) mayRun(f *fdbmodel.ClaimedFuture, extra int) bool {
+// mayRun reports whether a queued future's owner leaves it room. extra is by how much
+// more may be started than limits say.
+func (g owners) mayRun(f *fdbmodel.ClaimedFuture, extra surplus) bool {
 	name, limit := limited(f)
 	use := g[name]
-	return limit == 0 || use == nil || use.running < use.limit+extra
+	return limit == 0 || use == nil || use.running < extra.of(use.limit)
 }
 
 // blocked is how many queued futures wait for others of their owner only.
-func (g owners) blocked(extra int) (n int) {
+func (g owners) blocked(extra surplus) (n int) {
 	for _, use := range g {
-		n += max(0, use.queued-max(0, use.limit+extra-use.running))
+		n += max(0, use.queued-max(0, extra.of(use.limit)-use.running))
 	}
 	return n
 }
 
 // full returns the owners of which the worker wants no more for now: one waits
 // already for its turn.
-func (g owners) full(extra int) map[string]bool {
+func (g owners) full(extra surplus) map[string]bool {
 	var full map[string]bool
 	for name, use := range g {
-		if use.queued > 0 && use.running >= use.limit+extra {
+		if use.queued > 0 && use.running >= extra.of(use.limit) {
 			if full == nil {
 				full = map[string]bool{}
 			}

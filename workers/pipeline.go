@@ -21,13 +21,26 @@ func (s *slots) credit() int {
 // beyond is how many jobs were started beyond the slots. It is called under mu.
 func (s *slots) beyond() int { return max(0, -s.open()) }
 
+// surplus is by how much more than its limit of an owner may be started: flat, and each for
+// each that may run at a time, but most at most.
+type surplus struct{ flat, each, most int }
+
+// of is how many of an owner may be started.
+func (x surplus) of(limit int) int { return limit + min(x.flat+x.each*limit, x.most) }
+
 // extra is how many more jobs of one owner may be started than its limit says: as many as
-// would be claimed ahead, if they wait for each other where they run. It is called under mu.
-func (s *slots) extra() int {
-	if !s.serial {
-		return 0
+// would be claimed ahead, if they wait for each other where they run. Where limits are kept
+// beside other jobs, that is as many as will have started within aheadTime by their limit.
+// It is called under mu.
+func (s *slots) extra() surplus {
+	switch {
+	case s.serial:
+		return surplus{flat: s.ahead(), most: aheadMax}
+	case s.limiter && s.pace > 0:
+		return surplus{each: int(aheadTime / s.pace), most: s.ahead()}
+	default:
+		return surplus{}
 	}
-	return s.ahead()
 }
 
 // startable is what a job may use that starts now. It is called under mu.

@@ -38,6 +38,14 @@ type Serial interface {
 	Serial() bool
 }
 
+// Limiter is what a Remote may be too.
+type Limiter interface {
+	// KeepsLimits reports whether the remote runs at most RemoteCall.Parallel of one owner at
+	// a time, however many it is given. Then it is given short futures of one owner before
+	// their turn comes. It is asked once.
+	KeepsLimits() bool
+}
+
 // RemotePatience is how much longer than its timeout an attempt may take that is run
 // elsewhere: to get there, to wait its turn, and to come back. The deadline of the future
 // itself ends the attempt as ever.
@@ -58,6 +66,10 @@ type RemoteCall struct {
 	Timeout  time.Duration
 	Memory   int64
 	Priority int
+	// Parallel is how many futures of the Owner may run at a time on one worker, 0 for any
+	// number.
+	Owner    string
+	Parallel int
 }
 
 // RemoteOutcome is how an attempt has ended elsewhere.
@@ -98,6 +110,7 @@ func (w *Worker) executeRemote(j *job, args []byte) fdbmodel.Completion {
 	out, err := callRemote(jobCtx, w.options.Remote, RemoteCall{
 		Info: info, Args: args, Argv: f.Spec.Argv, Env: f.Spec.Env, Timeout: j.timeAllowed(w.cluster.Now()),
 		Memory: w.policy.Memory(f.Requirements().RAM), Priority: int(f.Spec.Priority),
+		Owner: f.Spec.Owner, Parallel: f.Spec.Parallel,
 	})
 	failed := err != nil || out.Kind != ""
 	j.ranElsewhere.Store(int64(out.RunTime))

@@ -16,32 +16,39 @@ import (
 	"github.com/futura-run/futura/workers"
 )
 
-// serial is a remote that may run one after the other what it gets.
+// serial is a remote that may run one after the other what it gets, or keep the limits of
+// owners.
 type serial struct {
 	elsewhere
-	is bool
+	is, keeps bool
 }
 
-func (s *serial) Serial() bool { return s.is }
+func (s *serial) Serial() bool      { return s.is }
+func (s *serial) KeepsLimits() bool { return s.keeps }
 
 // TestLimitOfAnOwnerElsewhere has a remote run futures of an owner of which one may run at
-// a time. A remote that keeps that by itself is given short ones ahead, and no long ones;
-// others are given one after the other.
+// a time. A remote that keeps that by itself, or runs one after the other, is given
+// short ones ahead, and no long ones; others are given one after the other.
 func TestLimitOfAnOwnerElsewhere(t *testing.T) {
 	t.Parallel()
 	const slots, n, distance = 8, 200, 10 * time.Millisecond
 	for name, c := range map[string]struct {
 		serial bool
+		keeps  bool
 		runs   time.Duration
 		check  func(t *testing.T, most int64)
 	}{
-		"serial, short": {true, 100 * time.Microsecond, func(t *testing.T, most int64) {
+		"serial, short": {true, false, 100 * time.Microsecond, func(t *testing.T, most int64) {
 			require.Greater(t, most, int64(slots))
 		}},
-		"serial, long": {true, time.Second, func(t *testing.T, most int64) { require.EqualValues(t, 1, most) }},
-		"parallel": {false, 100 * time.Microsecond, func(t *testing.T, most int64) {
+		"serial, long": {true, false, time.Second, func(t *testing.T, most int64) { require.EqualValues(t, 1, most) }},
+		"parallel": {false, false, 100 * time.Microsecond, func(t *testing.T, most int64) {
 			require.EqualValues(t, 1, most)
 		}},
+		"limits, short": {false, true, 100 * time.Microsecond, func(t *testing.T, most int64) {
+			require.Greater(t, most, int64(slots))
+		}},
+		"limits, long": {false, true, time.Second, func(t *testing.T, most int64) { require.EqualValues(t, 1, most) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -50,7 +57,7 @@ func TestLimitOfAnOwnerElsewhere(t *testing.T) {
 				require.NoError(t, err)
 				var given, most, ended atomic.Int64
 				turn := make(chan struct{}, 1) // a Mutex would hold up virtual time
-				r := &serial{is: c.serial}
+				r := &serial{is: c.serial, keeps: c.keeps}
 				r.run = func(ctx context.Context, _ workers.RemoteCall) (workers.RemoteOutcome, error) {
 					most.Store(max(most.Load(), given.Add(1)))
 					defer given.Add(-1)

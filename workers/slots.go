@@ -28,6 +28,7 @@ type slots struct {
 	pace     time.Duration    // moving average of a run
 	pipeline bool             // what may wait for a slot waits where it runs
 	serial   bool             // where it runs one after the other
+	limiter  bool             // where it runs, limits of owners are kept
 	turned   time.Time        // when a slot last became free, or the last free one was taken
 	watched  bool             // what is queued is looked at
 	quiet    int              // looks in a row since which no slot has become free

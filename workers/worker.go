@@ -114,6 +114,8 @@ func New(c Client, o Options) (*Worker, error) {
 	w.slots.pipeline = o.Remote != nil
 	serial, ok := o.Remote.(Serial)
 	w.slots.serial = ok && serial.Serial()
+	limiter, ok := o.Remote.(Limiter)
+	w.slots.limiter = ok && limiter.KeepsLimits()
 	w.vanish, w.crash = context.WithCancel(context.Background())
 	if o.Seam != nil {
 		o.Seam.Step, o.Seam.Leave, o.Seam.Vanish = w.step, w.leave, w.crash

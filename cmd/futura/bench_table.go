@@ -71,7 +71,7 @@ func benchRows(r *bench.Report) [][]string {
 		times("without hints", h.Without)
 		add(true, "ratio", "%.3g", h.Ratio)
 	}
-	rows = append(rows, b7sRows(r)...)
+	rows = append(rows, peerRows(r)...)
 	add(r.ResidentBytes > 0, "resident memory", "%.0f MB", float64(r.ResidentBytes)/1e6)
 	add(r.ResidentBytesPerFuture > 0, "resident per future", "%.0f bytes", r.ResidentBytesPerFuture)
 	add(r.FsyncP50 > 0, "fsync", "p50 %.3g ms", r.FsyncP50)
@@ -90,13 +90,15 @@ func laneRows(lanes []bench.LaneCost) (rows [][]string) {
 	return rows
 }
 
-// b7sRows are how a head of b7s compares.
-func b7sRows(r *bench.Report) (rows [][]string) {
+// peerRows are how peers compare with workers that run one item at a time, and with b7s.
+func peerRows(r *bench.Report) (rows [][]string) {
+	if r.OneByOneRatio > 0 {
+		rows = append(rows, []string{"ratio, one by one", fmt.Sprintf("%.3g", r.OneByOneRatio)})
+	}
 	if b := r.B7S; b != nil {
-		return [][]string{
-			{"head of b7s", fmt.Sprintf("%.0f per second, %.4g µs of processor each", b.ItemsPerSecond, b.CPU)},
-			{"ratio to b7s", fmt.Sprintf("%.3g", b.Ratio)},
-		}
+		rows = append(rows,
+			[]string{"head of b7s", fmt.Sprintf("%.0f per second, %.4g µs of processor each", b.ItemsPerSecond, b.CPU)},
+			[]string{"ratio to b7s", fmt.Sprintf("%.3g", b.Ratio)})
 	}
 	if r.B7SSkipped != "" {
 		rows = append(rows, []string{"head of b7s", r.B7SSkipped})

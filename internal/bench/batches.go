@@ -21,7 +21,7 @@ func batches(ctx context.Context, r *run) error {
 			return err
 		}
 		before := r.mark()
-		took, err := r.oneBatch(ctx, n)
+		took, err := r.oneBatch(ctx, n, unlimited)
 		if err != nil {
 			return err
 		}
@@ -42,8 +42,12 @@ func (r *run) plainFutures(ctx context.Context, n int) (time.Duration, error) {
 	return time.Since(start), err
 }
 
-// oneBatch runs a batch of n no-ops, and times it until it is done.
-func (r *run) oneBatch(ctx context.Context, n int) (time.Duration, error) {
+// unlimited is how many items each worker runs at a time that is to run as many as it can.
+const unlimited = 1 << 16
+
+// oneBatch runs a batch of n no-ops, of which each worker runs so many at a time, and times it
+// until it is done.
+func (r *run) oneBatch(ctx context.Context, n, concurrency int) (time.Duration, error) {
 	cluster := r.client.Cluster()
 	h := head.New(head.Options{
 		Store: futurestore.New(cluster, futurestore.Options{}), Dispatcher: head.NewCluster(cluster),
@@ -52,7 +56,7 @@ func (r *run) oneBatch(ctx context.Context, n int) (time.Duration, error) {
 	heading, cancel := context.WithCancel(ctx)
 	ran := make(chan error, 1)
 	go func() { ran <- h.Run(heading) }()
-	took, err := r.awaitBatch(ctx, h, n)
+	took, err := r.awaitBatch(ctx, h, n, concurrency)
 	cancel()
 	return took, errors.Join(err, <-ran)
 }
@@ -60,7 +64,7 @@ func (r *run) oneBatch(ctx context.Context, n int) (time.Duration, error) {
 // itemArgument is the only argument of an item.
 func itemArgument(i int) string { return fmt.Sprintf("https://example.com/%080d", i) }
 
-func (r *run) awaitBatch(ctx context.Context, h *head.Head, n int) (time.Duration, error) {
+func (r *run) awaitBatch(ctx context.Context, h *head.Head, n, concurrency int) (time.Duration, error) {
 	arguments := make([][]string, n)
 	for i := range arguments {
 		arguments[i] = []string{itemArgument(i)}
@@ -68,7 +72,7 @@ func (r *run) awaitBatch(ctx context.Context, h *head.Head, n int) (time.Duratio
 	r.begin("a batch", n)
 	start := time.Now()
 	b, _, err := h.Submit(ctx, batch.Request{Arguments: arguments, Template: batch.Template{
-		FunctionID: "go:" + noop, Config: batch.Config{Nodes: -1, Concurrency: 1 << 16},
+		FunctionID: "go:" + noop, Config: batch.Config{Nodes: -1, Concurrency: concurrency},
 	}})
 	if err != nil {
 		return 0, err

@@ -46,6 +46,7 @@ type Report struct {
 	ConflictsPerCommit     *float64 `json:"conflicts_per_transaction,omitempty"`
 	SmallPerSecond         float64  `json:"small_futures_per_second,omitempty"`
 	Ratio                  float64  `json:"ratio,omitempty"`
+	OneByOneRatio          float64  `json:"one_by_one_ratio,omitempty"`
 	RatioToUnstoppable     float64  `json:"ratio_to_unstoppable,omitempty"`
 	FsyncP50               float64  `json:"fsync_p50_ms,omitempty"`
 	StoreSyncP50           float64  `json:"store_sync_p50_ms,omitempty"`

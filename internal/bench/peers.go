@@ -17,29 +17,22 @@ import (
 const peerRounds = 3
 
 // peers compares a batch that peers run over loopback with the same that workers of the
-// cluster run. They take turns; the medians count.
+// cluster run, and one of a tenth of the items one by one. They take turns; the medians count.
 func peers(ctx context.Context, r *run) error {
 	n, w := r.futures(10_000), r.workers(2)
 	var ofPeers, ofWorkers []time.Duration
 	for range peerRounds {
-		err := r.working(ctx, w, func() error {
-			took, err := r.oneBatch(ctx, n)
-			ofWorkers = append(ofWorkers, took)
-			return err
-		})
+		here, err := r.batchHere(ctx, w, n, unlimited)
 		if err != nil {
 			return err
 		}
 		before := r.mark()
-		err = r.withPeers(ctx, w, func() error {
-			took, err := r.oneBatch(ctx, n)
-			ofPeers = append(ofPeers, took)
-			return err
-		})
+		there, err := r.batchThere(ctx, w, n, unlimited)
 		if err != nil {
 			return err
 		}
 		r.spent(before, n)
+		ofWorkers, ofPeers = append(ofWorkers, here), append(ofPeers, there)
 	}
 	slices.Sort(ofPeers)
 	slices.Sort(ofWorkers)
@@ -47,6 +40,9 @@ func peers(ctx context.Context, r *run) error {
 	r.report.FuturesPerSecond = perSecond(n, took)
 	r.report.Ratio = round(base.Seconds()/took.Seconds(), 2)
 	r.report.ResidentBytes = r.resident()
+	if err := r.oneByOne(ctx, n, w); err != nil {
+		return err
+	}
 	if r.options.B7S == "" {
 		r.report.B7SSkipped = b7sUnset
 		return nil
@@ -58,6 +54,37 @@ func peers(ctx context.Context, r *run) error {
 	b.Ratio = round(r.report.FuturesPerSecond/b.ItemsPerSecond, 1)
 	r.report.B7S = b
 	return nil
+}
+
+// oneByOne compares a tenth of the items, of which each worker runs one at a time.
+func (r *run) oneByOne(ctx context.Context, n, workers int) error {
+	n = max(n/10, 1)
+	here, err := r.batchHere(ctx, workers, n, 1)
+	if err != nil {
+		return err
+	}
+	there, err := r.batchThere(ctx, workers, n, 1)
+	if err == nil {
+		r.report.OneByOneRatio = round(here.Seconds()/there.Seconds(), 2)
+	}
+	return err
+}
+
+// batchHere times a batch on workers of the cluster, and batchThere on peers.
+func (r *run) batchHere(ctx context.Context, workers, n, concurrency int) (took time.Duration, err error) {
+	err = r.working(ctx, workers, func() (err error) {
+		took, err = r.oneBatch(ctx, n, concurrency)
+		return err
+	})
+	return took, err
+}
+
+func (r *run) batchThere(ctx context.Context, peers, n, concurrency int) (took time.Duration, err error) {
+	err = r.withPeers(ctx, peers, func() (err error) {
+		took, err = r.oneBatch(ctx, n, concurrency)
+		return err
+	})
+	return took, err
 }
 
 // withPeers calls fn while n peers run no-ops for a head, each with a host of its own on

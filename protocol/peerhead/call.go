@@ -39,6 +39,9 @@ type group struct {
 	env      string // JSON, with its keys in order
 	memory   int64
 	priority int
+	// For peers that keep limits of owners; none for futures without one.
+	owner string
+	limit int
 	// Of nodes of b7s, which know these for a whole order.
 	stdin   string
 	seconds int

@@ -156,6 +156,9 @@ func (m *member) Functions() []string { return m.offer.functions }
 // other, and have one order at a time.
 func (m *member) Serial() bool { return m.offer.dialect != protocol.DialectFutura }
 
+// KeepsLimits implements workers.Limiter: peers of Futura say whether they do.
+func (m *member) KeepsLimits() bool { return m.offer.limits }
+
 // RunRemote implements workers.Remote.
 func (m *member) RunRemote(ctx context.Context, c workers.RemoteCall) (workers.RemoteOutcome, error) {
 	h := m.peer.head
@@ -176,6 +179,9 @@ func (m *member) run(ctx context.Context, c workers.RemoteCall, shadow bool) (wo
 		m.peer.head.options.Logger.Warn("a future can't be sent to a peer; putting it back",
 			"peer", m.peer.id, "future", c.ID, "error", err)
 		return workers.RemoteOutcome{}, err
+	}
+	if m.offer.limits && c.Parallel > 0 {
+		item.group.owner, item.group.limit = c.Owner, c.Parallel
 	}
 	item.shadow = shadow || m.peer.head.options.Verify.on()
 	select {

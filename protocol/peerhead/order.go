@@ -2,6 +2,8 @@ package peerhead
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"maps"
 	"slices"
@@ -188,10 +190,20 @@ func (o *order) message() *protocol.WorkOrderBatch {
 	if d == protocol.DialectFutura {
 		w.Module, _ = first.module()
 		w.Ticket, w.Priority, w.Items = o.ticket, first.Priority, o.items
+		if first.group.limit > 0 {
+			w.RequestID, w.Concurrency = requestOf(first.group.owner), uint64(first.group.limit)
+		}
 	} else {
 		w.Carrier = o.sharedTrace()
 	}
 	return w
+}
+
+// requestOf is the request id of all orders with futures of an owner, by which a peer keeps
+// the owner's limit.
+func requestOf(owner string) string {
+	sum := sha256.Sum256([]byte(owner))
+	return hex.EncodeToString(sum[:16])
 }
 
 // Waits between attempts to reach a peer.

@@ -53,6 +53,7 @@ type offer struct {
 	capacity    protocol.Capacity
 	functions   []string
 	maxChunk    int
+	limits      bool // it keeps those of orders
 }
 
 // How often a peer may begin a membership, by what it says: each costs the store some
@@ -76,7 +77,7 @@ const maxFunctionNames = 32 << 10
 func offerOf(m *protocol.Hello, trusted bool) (offer, error) {
 	o := offer{
 		dialect: protocol.DialectFutura, incarnation: m.Incarnation, capacity: m.Capacity, functions: m.Functions,
-		maxChunk: m.MaxChunk,
+		maxChunk: m.MaxChunk, limits: m.Limits,
 	}
 	if o.capacity.Slots < 1 {
 		return o, fmt.Errorf("capacity of %d slots: offer at least 1", o.capacity.Slots)

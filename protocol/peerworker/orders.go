@@ -231,6 +231,12 @@ func (w *Worker) submit(ctx context.Context, o *order, c *chunk) error {
 		setTrace(&subs[i].Spec, o.Items[i].Trace)
 	}
 	if c.isDirect() {
+		if limit := o.Concurrency; limit > 0 {
+			owner := chunkName{o.name.head, o.RequestID}.owner()
+			for i := range subs {
+				subs[i].Spec.Owner, subs[i].Spec.Parallel = owner, int(min(limit, math.MaxInt32))
+			}
+		}
 		return w.runner.submit(c, subs)
 	}
 	_, err := w.node.cluster.Submit(ctx, subs)

@@ -318,7 +318,7 @@ func (w *Worker) hello(ctx context.Context, head string) (*protocol.Hello, error
 			Slots: int(info.Capacity.Slots), CPUMillis: info.Capacity.CPU, RAMBytes: info.Capacity.RAM,
 			GPUMillis: info.Capacity.GPU,
 		},
-		Functions: info.Functions, MaxChunk: w.options.MaxChunk,
+		Functions: info.Functions, MaxChunk: w.options.MaxChunk, Limits: w.runner != nil,
 	}
 	for _, c := range w.chunksOf(head) {
 		c.mu.Lock()
