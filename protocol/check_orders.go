@@ -134,6 +134,12 @@ func (m *CancelOrder) check(c *checker) {
 	c.text("reason", m.Reason, MaxText)
 }
 
+func (m *TakeBack) check(c *checker) {
+	c.id("chunk_id", m.ChunkID)
+	c.indexes("indexes", m.Indexes)
+	c.text("reason", m.Reason, MaxText)
+}
+
 func (m *Goodbye) check(c *checker) {
 	c.most("returned", len(m.Returned), MaxNames, "entries")
 	for _, r := range m.Returned {

@@ -124,6 +124,9 @@ func ownGoldens() []golden {
 		{file: "futura_cancel_order", message: &protocol.CancelOrder{
 			ChunkID: chunk, Indexes: []int{3}, Reason: "cancelled by its owner",
 		}},
+		{file: "futura_take_back", message: &protocol.TakeBack{
+			ChunkID: chunk, Indexes: []int{4, 5}, Reason: "others are idle",
+		}},
 		{file: "futura_goodbye", message: &protocol.Goodbye{
 			Returned: []protocol.Returned{{ChunkID: chunk, Indexes: []int{4, 5}}},
 		}},

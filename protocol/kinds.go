@@ -46,6 +46,7 @@ func Kinds() []Kind {
 		{Type: TypeHelloResponse, From: "head", To: "worker", Direct: true, Own: true},
 		{Type: TypeWorkOrderProgress, From: "worker", To: "head", Direct: true, Own: true, Answer: TypeAck},
 		{Type: TypeCancelOrder, From: "head", To: "worker", Direct: true, Own: true, Answer: TypeAck},
+		{Type: TypeTakeBack, From: "head", To: "worker", Direct: true, Own: true, Answer: TypeAck},
 		{Type: TypeGoodbye, From: "worker", To: "head", Direct: true, Own: true, Answer: TypeAck},
 		{Type: TypeAck, From: "any", To: "any", Direct: true, Own: true},
 	}
@@ -117,6 +118,8 @@ func newOwn(name string) Message {
 		return &WorkOrderProgress{}
 	case TypeCancelOrder:
 		return &CancelOrder{}
+	case TypeTakeBack:
+		return &TakeBack{}
 	case TypeGoodbye:
 		return &Goodbye{}
 	case TypeAck:

@@ -38,6 +38,7 @@ const (
 	TypeHelloResponse     = "MsgHelloResponse"
 	TypeWorkOrderProgress = "MsgWorkOrderProgress"
 	TypeCancelOrder       = "MsgCancelOrder"
+	TypeTakeBack          = "MsgTakeBack"
 	TypeGoodbye           = "MsgGoodbye"
 	TypeAck               = "MsgAck"
 )

@@ -108,6 +108,22 @@ type CancelOrder struct {
 // Type returns TypeCancelOrder.
 func (*CancelOrder) Type() string { return TypeCancelOrder }
 
+// TakeBack asks a worker to give back items of a chunk that it has not begun. What it gives
+// back is among its outcomes, by CodeUnavailable, and is not run; what has begun goes on. It
+// is answered by Ack.
+type TakeBack struct {
+	Envelope
+	// ChunkID is the chunk's id.
+	ChunkID string `json:"chunk_id"`
+	// Indexes are the places of the items; none stands for all.
+	Indexes []int `json:"indexes,omitempty"`
+	// Reason is for people.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Type returns TypeTakeBack.
+func (*TakeBack) Type() string { return TypeTakeBack }
+
 // Goodbye says that a worker takes no more chunks. It finishes those that it
 // has, except what it returns. It is answered by Ack.
 type Goodbye struct {

@@ -38,6 +38,11 @@ type Serial interface {
 	Serial() bool
 }
 
+// ErrNotBegun is returned by RunRemote, wrapped or not, for an attempt that was not begun
+// there and that others may be free to run: the future goes back at once. One that is
+// assigned to the worker goes back to who assigned it.
+var ErrNotBegun = errors.New("workers: the attempt was not begun")
+
 // Limiter is what a Remote may be too.
 type Limiter interface {
 	// KeepsLimits reports whether the remote runs at most RemoteCall.Parallel of one owner at
@@ -116,6 +121,8 @@ func (w *Worker) executeRemote(j *job, args []byte) fdbmodel.Completion {
 	j.ranElsewhere.Store(int64(out.RunTime))
 	switch {
 	case failed && context.Cause(j.ctx) != nil:
+		return fdbmodel.Completion{Future: f, Relinquish: true}
+	case errors.Is(err, ErrNotBegun) && f.Attempts.Assigned == "":
 		return fdbmodel.Completion{Future: f, Relinquish: true}
 	case err != nil:
 		w.options.Logger.Debug("a future could not be run elsewhere; putting it back", "future", f.ID, "error", err)

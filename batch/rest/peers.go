@@ -26,6 +26,7 @@ type Peer struct {
 	Failed    int64 `json:"failed" doc:"Items that failed"`
 	Refused   int64 `json:"refused" doc:"Outcomes that changed nothing: of items that it was not given, or that were over"`
 	Disagreed int64 `json:"disagreed" doc:"Items about which it said something else than other peers"`
+	TakenBack int64 `json:"taken_back" doc:"Items that it had not begun while others were idle, which got them"`
 	// Score and Limit are of late.
 	Score     float64 `json:"score" doc:"The part of what it was asked that it answered of late, from 0 to 1"`
 	Limit     int     `json:"limit" doc:"How many items it is given at a time: of its slots, what its score allows"`

@@ -22,7 +22,7 @@ func TestPeersAreListed(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("", 3600))
 	present := []rest.Peer{{ID: "c"}, {ID: "a", Worker: "w", Name: "n", Dialect: "futura", Connected: true, Slots: 4,
-		Orders: 1, Items: 2, Done: 3, Failed: 5, Refused: 6, Disagreed: 7, Score: 0.5, Limit: 1,
+		Orders: 1, Items: 2, Done: 3, Failed: 5, Refused: 6, Disagreed: 7, TakenBack: 9, Score: 0.5, Limit: 1,
 		LatencyMS: 8, Heard: at}, {ID: "b"}}
 	f := newFixture(t, rest.Options{Peers: func() []rest.Peer { return append([]rest.Peer{}, present...) }})
 	var list peerList

@@ -20,7 +20,7 @@ func (p *peers) list() []rest.Peer {
 		all = append(all, rest.Peer{
 			ID: string(one.ID), Worker: one.Worker, Name: one.Name, Dialect: one.Dialect, Connected: one.Connected,
 			Slots: one.Slots, Orders: one.Orders, Items: one.Items, Done: one.Done, Failed: one.Failed,
-			Refused: one.Refused, Disagreed: one.Disagreed, Score: one.Score, Limit: one.Limit,
+			Refused: one.Refused, Disagreed: one.Disagreed, TakenBack: one.TakenBack, Score: one.Score, Limit: one.Limit,
 			LatencyMS: one.Latency.Milliseconds(), Heard: one.Heard,
 		})
 	}

@@ -94,6 +94,7 @@ func (p *peer) progress(m *protocol.WorkOrderProgress) *protocol.Ack {
 	}
 	if o := member.order(m.ChunkID); o != nil && sameTicket(o.ticket, m.Ticket) {
 		o.hear(p.head.clock.Now())
+		member.takeBack(o, m)
 	}
 	return answer
 }

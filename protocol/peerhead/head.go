@@ -36,7 +36,8 @@ type Head struct {
 	peers    map[PeerID]*peer
 	gone     counts            // of peers that were forgotten
 	absent   map[PeerID]*score // of those that were
-	lives    sync.WaitGroup    // memberships
+	promises promises
+	lives    sync.WaitGroup // memberships
 	recruits sync.WaitGroup
 	ready    chan struct{} // closed once it takes peers
 }
@@ -193,6 +194,8 @@ type Peer struct {
 	Refused int64 `json:"refused"`
 	// Disagreed counts items about which the peer said something else than others.
 	Disagreed int64 `json:"disagreed"`
+	// TakenBack counts items that it had not begun while others were idle, which got them.
+	TakenBack int64 `json:"taken_back"`
 	// Score says how much of what it was asked the peer has answered of late, from 0 to 1, and
 	// Limit how many of its Slots it is given therefore; see the package comment. Latency is
 	// how long its answers take beside the runs, on average.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -31,6 +32,7 @@ type member struct {
 	calls  chan *call
 	window chan struct{} // has one element for each order under way
 
+	moved   atomic.Int64 // when a call last began or ended, in nanoseconds
 	mu      sync.Mutex
 	orders  map[string]*order
 	landing map[layout.ID]chan struct{}
@@ -174,6 +176,8 @@ func (m *member) RunRemote(ctx context.Context, c workers.RemoteCall) (workers.R
 // run has the peer run an attempt. That of another peer is a shadow, whose end nobody
 // stores.
 func (m *member) run(ctx context.Context, c workers.RemoteCall, shadow bool) (workers.RemoteOutcome, error) {
+	m.move()
+	defer m.move()
 	item, err := newCall(c, m.offer.dialect)
 	if err != nil {
 		m.peer.head.options.Logger.Warn("a future can't be sent to a peer; putting it back",

@@ -4,7 +4,7 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // counts are what peers did with items. See Peer.
 type counts struct {
-	done, failed, refused, disagreed int64
+	done, failed, refused, disagreed, takenBack int64
 }
 
 // add adds what a peer did.
@@ -13,6 +13,7 @@ func (c *counts) add(p *peer) {
 	c.failed += p.failed.Load()
 	c.refused += p.refused.Load()
 	c.disagreed += p.disagreed.Load()
+	c.takenBack += p.takenBack.Load()
 }
 
 // sums are the figures of all peers of a head.
@@ -80,6 +81,8 @@ func NewCollector(h *Head) prometheus.Collector {
 	count("_refused_total", "Outcomes of peers that changed nothing.", func(s *sums) int64 { return s.refused })
 	count("_disagreed_total", "Items about which a peer said something else than others.",
 		func(s *sums) int64 { return s.disagreed })
+	count("_taken_back_total", "Items that peers had not begun while others were idle, which got them.",
+		func(s *sums) int64 { return s.takenBack })
 	return c
 }
 

@@ -175,6 +175,10 @@ type fakePeer struct {
 	run func(order *protocol.WorkOrderBatch, index int) protocol.Outcome
 	// takes each item so long.
 	takes time.Duration
+	// works does the work of an order instead, and gives is told of items that the head wants
+	// back, if they are not nil.
+	works func(*protocol.WorkOrderBatch)
+	gives func(*protocol.TakeBack)
 	// b7s takes what comes as to a node of b7s, if it is not nil.
 	b7s func(m protocol.Message)
 	// silent peers run, but neither report nor answer.
@@ -260,8 +264,16 @@ func (p *fakePeer) take(m protocol.Message) protocol.Message {
 			}
 		}
 		p.orders = append(p.orders, m)
-		go p.work(m)
+		if p.works != nil {
+			go p.works(m)
+		} else {
+			go p.work(m)
+		}
 		return &protocol.Ack{Code: protocol.CodeAccepted}
+	case *protocol.TakeBack:
+		if p.gives != nil {
+			go p.gives(m)
+		}
 	case *protocol.CancelOrder:
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -51,6 +51,9 @@ type Options struct {
 	// Grace is how long a peer may be away, or have work and be silent, before it is
 	// buried. Defaults to the dead-after time of the cluster.
 	Grace time.Duration
+	// Patience is how long an item may wait at a peer before it is taken back for another one
+	// that is idle. Defaults to the heartbeat of the cluster, in which peers report.
+	Patience time.Duration
 	// MaxPeers is how many peers there may be. Defaults to 10,000.
 	MaxPeers int
 	// MaxChunk is how many items an order has at most, and MaxOrder how many bytes.
@@ -101,7 +104,8 @@ func (o Options) complete() (Options, error) {
 	if len(o.Key) < keyBytes {
 		return o, fmt.Errorf("peerhead: Options.Key has %d bytes: at least %d", len(o.Key), keyBytes)
 	}
-	if min(o.MaxPeers, o.MaxChunk, o.MaxOrder, o.B7SSlots) < 0 || o.MaxKept < 0 || min(o.Grace, o.OrderTime) < 0 {
+	if min(o.MaxPeers, o.MaxChunk, o.MaxOrder, o.B7SSlots) < 0 || o.MaxKept < 0 ||
+		min(o.Grace, o.Patience, o.OrderTime) < 0 {
 		return o, errors.New("peerhead: Options with a negative number")
 	}
 	if err := o.Verify.check(); err != nil {
@@ -111,6 +115,7 @@ func (o Options) complete() (Options, error) {
 		o.Queues = []string{layout.DefaultQueue}
 	}
 	o.Grace = cmp.Or(o.Grace, o.Cluster.Config().DeadAfter)
+	o.Patience = cmp.Or(o.Patience, o.Cluster.Config().Heartbeat)
 	o.MaxPeers = cmp.Or(o.MaxPeers, defaultPeers)
 	o.MaxChunk = min(cmp.Or(o.MaxChunk, defaultChunk), protocol.DirectLimits().Items)
 	o.MaxOrder = cmp.Or(o.MaxOrder, defaultOrder)

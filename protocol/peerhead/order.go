@@ -40,6 +40,7 @@ type order struct {
 	left    int
 	stops   []int // places that the peer is to stop, and was not told of
 	telling bool
+	asked   map[int]askedBack // places that the peer is to give back
 }
 
 // An order waits so long for more calls: those of one claim start together. While the
@@ -307,12 +308,6 @@ func (o *order) end(index int, out workers.RemoteOutcome, err error) bool {
 		o.calls[index].end(out, err)
 	}
 	return first
-}
-
-// returned ends an item that the peer gives back, and reports whether it did so unasked.
-func (o *order) returned(index int) bool {
-	o.end(index, workers.RemoteOutcome{}, errReturned)
-	return true
 }
 
 // fail ends what has not ended, without an outcome.

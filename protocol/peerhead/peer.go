@@ -41,7 +41,7 @@ type peer struct {
 	recruitAt time.Time                // when it is asked again to take part
 	installed map[string]chan struct{} // closed for modules that it has, by content id
 
-	done, failed, refused, disagreed atomic.Int64
+	done, failed, refused, disagreed, takenBack atomic.Int64
 }
 
 // offer is what a peer says of itself.
@@ -304,7 +304,7 @@ func (p *peer) describe() Peer {
 		ID: p.id, Name: p.offer.name, Dialect: p.offer.dialect.String(), Connected: p.connected,
 		Slots: p.offer.capacity.Slots, Heard: p.heard,
 		Done: p.done.Load(), Failed: p.failed.Load(), Refused: p.refused.Load(),
-		Disagreed: p.disagreed.Load(),
+		Disagreed: p.disagreed.Load(), TakenBack: p.takenBack.Load(),
 	}
 	trust, latency := p.score.now(p.head.clock.Now())
 	d.Score, d.Latency = math.Round(trust*100)/100, latency

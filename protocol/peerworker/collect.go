@@ -48,6 +48,7 @@ func (w *Worker) collectUntil(ctx context.Context) error {
 		}
 		err = w.collect(ctx, full)
 		if err == nil {
+			w.giveUpAsked(ctx)
 			err = w.tidy(ctx)
 		}
 		if err != nil {

@@ -36,6 +36,8 @@ func (w *Worker) answer(ctx context.Context, peer string, m protocol.Message) pr
 	switch m := m.(type) {
 	case *protocol.WorkOrderBatch:
 		return w.take(ctx, peer, m)
+	case *protocol.TakeBack:
+		return w.giveUpLater(peer, m)
 	case *protocol.CancelOrder:
 		c := w.chunk(chunkName{peer, m.ChunkID})
 		if c == nil {

@@ -10,7 +10,7 @@ import (
 
 // counts are counters since the worker was made.
 type counts struct {
-	greeted, chunks, items, rejected, delivered, refused, garbage, fetched, fetchedBytes atomic.Int64
+	greeted, chunks, items, rejected, delivered, refused, garbage, fetched, fetchedBytes, givenUp atomic.Int64
 }
 
 // Stats say what a worker has done since it was made, and what it has now.
@@ -27,6 +27,7 @@ type Stats struct {
 	ItemsTaken   int64 `json:"items_taken"`
 	Rejected     int64 `json:"rejected"`      // orders that were not taken
 	Delivered    int64 `json:"delivered"`     // outcomes that heads have acknowledged
+	GivenUp      int64 `json:"given_up"`      // items that heads wanted back, unbegun
 	Resent       int64 `json:"resent"`        // messages with outcomes that were not acknowledged
 	Garbage      int64 `json:"garbage"`       // messages that could not be read
 	Modules      int64 `json:"modules"`       // modules that were fetched
@@ -42,7 +43,7 @@ func (w *Worker) Stats() Stats {
 	s := Stats{
 		ChunksTaken: n.chunks.Load(), ItemsTaken: n.items.Load(), Rejected: n.rejected.Load(),
 		Delivered: n.delivered.Load(), Resent: n.refused.Load(), Garbage: n.garbage.Load(), Modules: n.fetched.Load(),
-		ModuleBytes: n.fetchedBytes.Load(), Hellos: n.greeted.Load(),
+		ModuleBytes: n.fetchedBytes.Load(), Hellos: n.greeted.Load(), GivenUp: n.givenUp.Load(),
 	}
 	w.mu.Lock()
 	s.Chunks, s.Items, s.Bytes = len(w.chunks), w.items, w.bytes
@@ -96,6 +97,8 @@ func NewCollector(w *Worker) prometheus.Collector {
 	add(counter, "rejected_total", "Orders that were not taken.", func(s *Stats) float64 { return float64(s.Rejected) })
 	add(counter, "delivered_total", "Outcomes that heads have acknowledged.",
 		func(s *Stats) float64 { return float64(s.Delivered) })
+	add(counter, "given_up_total", "Items that heads wanted back before they had begun.",
+		func(s *Stats) float64 { return float64(s.GivenUp) })
 	add(counter, "resent_total", "Messages with outcomes that were not acknowledged.",
 		func(s *Stats) float64 { return float64(s.Resent) })
 	add(counter, "garbage_total", "Messages that could not be read.", func(s *Stats) float64 { return float64(s.Garbage) })

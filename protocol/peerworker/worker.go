@@ -45,7 +45,8 @@ type Worker struct {
 	links  map[string]*link
 	chunks map[chunkName]*chunk
 	places map[layout.ID]place
-	maybe  []place // of items that may have ended
+	maybe  []place           // of items that may have ended
+	asked  map[*chunk]wanted // items that their heads want back
 	news   chan struct{}
 	// lookNow has all open items looked at.
 	lookNow atomic.Bool
@@ -83,7 +84,7 @@ func New(o Options) (*Worker, error) {
 		options: o, heads: heads, network: o.Network, log: o.Logger, incarnation: hex.EncodeToString(drawn[:]),
 		functions: map[string]workers.Function{}, ready: make(chan struct{}), failed: make(chan error, 1),
 		news:  make(chan struct{}, 1),
-		links: map[string]*link{}, chunks: map[chunkName]*chunk{}, places: map[layout.ID]place{},
+		links: map[string]*link{}, chunks: map[chunkName]*chunk{}, asked: map[*chunk]wanted{}, places: map[layout.ID]place{},
 	}
 	if o.State == "" {
 		w.runner = newRunner(w)
