@@ -289,12 +289,13 @@ func (c *chunk) cancel(ctx context.Context, indexes []int, reason string) {
 	signal(c.worker.news)
 }
 
-// progress is what the head is told of a chunk that runs, false if none of it
-// does.
+// progress is what the head is told of a chunk that runs, or waits to be acknowledged;
+// false of one that is over. A head that waits for its store holds results up, and is not
+// to take the worker for lost.
 func (c *chunk) progress() (*protocol.WorkOrderProgress, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open == 0 || c.dropped {
+	if c.unsent == 0 || c.dropped {
 		return nil, false
 	}
 	p := &protocol.WorkOrderProgress{

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -215,4 +216,55 @@ func TestStrangeAnswersToHello(t *testing.T) {
 		require.True(t, h.all(order.ChunkID, 1)[0].OK())
 		w.idle()
 	}
+}
+
+// TestAHeadThatIsSlowToTakeResults has all items of a chunk over, and results that the head
+// does not take. The worker reports the chunk all the same, so that it is not taken for lost.
+func TestAHeadThatIsSlowToTakeResults(t *testing.T) {
+	t.Parallel()
+	n := newMemory()
+	h := newHead(t, n, headID)
+	h.results = func(*protocol.WorkOrderBatchResponse) *protocol.Ack {
+		return &protocol.Ack{Code: protocol.CodeUnavailable}
+	}
+	w := run(t, options(n))
+	order := goOrder("double", "a")
+	require.Equal(t, protocol.CodeAccepted, h.order(order).Code)
+	w.awaitEnded(order)
+	reports := func() int {
+		n := 0
+		for _, p := range h.progress {
+			if p.ChunkID == order.ChunkID && p.Done == 1 && p.Running == 0 {
+				n++
+			}
+		}
+		return n
+	}
+	h.await("reports", func() bool { return reports() > 2 })
+	h.set(func() {
+		h.results = func(*protocol.WorkOrderBatchResponse) *protocol.Ack { return &protocol.Ack{Code: protocol.CodeOK} }
+	})
+	h.all(order.ChunkID, 1)
+	w.idle()
+}
+
+// TestAnIdleWorkerSaysHello has a head forget a worker that has nothing to tell it.
+func TestAnIdleWorkerSaysHello(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newMemory()
+		h := newHead(t, n, headID)
+		w := run(t, options(n))
+		require.NoError(t, wait(t.Context(), time.Second))
+		require.Len(t, h.hellos, 1)
+		require.NoError(t, wait(t.Context(), 2*idleHello))
+		synctest.Wait()
+		require.GreaterOrEqual(t, len(h.hellos), 2)
+		require.LessOrEqual(t, len(h.hellos), 3)
+		require.EqualValues(t, 1, w.Stats().Hellos, "it was taken once")
+		h.set(func() { h.hello = func(*protocol.Hello) *protocol.HelloResponse { return nil } })
+		require.NoError(t, wait(t.Context(), 2*idleHello))
+		require.Zero(t, w.Stats().Heads)
+		require.NoError(t, w.end())
+	})
 }

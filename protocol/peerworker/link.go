@@ -14,6 +14,9 @@ const (
 	defaultHeartbeat = time.Second
 	minHeartbeat     = 50 * time.Millisecond
 	maxHeartbeat     = time.Minute
+	// idleHello is how often the worker says hello that has nothing else to tell: a head that
+	// took it for lost would not say so.
+	idleHello = time.Minute
 )
 
 // link is what the worker has with one head.
@@ -27,6 +30,7 @@ type link struct {
 	up        bool
 	again     bool // say hello again
 	heartbeat time.Duration
+	said      time.Time     // when the head last answered Hello, or a report
 	changed   chan struct{} // closed at each change
 	// stop ends run.
 	stop context.CancelFunc
@@ -110,7 +114,7 @@ func (l *link) run(ctx context.Context) {
 			case <-ctx.Done():
 			}
 		case up:
-			l.report(ctx)
+			l.report(ctx, peer)
 		default:
 			err := l.greet(ctx, peer)
 			if err == nil {
@@ -166,24 +170,28 @@ func (l *link) greet(ctx context.Context, peer Peer) error {
 		l.heartbeat = min(max(time.Duration(min(r.HeartbeatMS, int64(maxHeartbeat/time.Millisecond)))*time.Millisecond,
 			minHeartbeat), maxHeartbeat)
 	}
-	l.up = true
-	l.change()
-	l.worker.greeted(l.head)
+	l.said = time.Now()
+	if !l.up {
+		l.up = true
+		l.change()
+		l.worker.greeted(l.head)
+	}
 	return nil
 }
 
-// report tells the head of each chunk that runs, once in a heartbeat, while the
-// link is up.
-func (l *link) report(ctx context.Context) {
+// report tells the head of each chunk that runs, or has results that the head has not
+// taken, once in a heartbeat, while the link is up.
+func (l *link) report(ctx context.Context, peer Peer) {
 	l.mu.Lock()
-	d := l.heartbeat
+	d, said := l.heartbeat, l.said
 	l.mu.Unlock()
 	if l.waitOrChange(ctx, d) != nil {
 		return
 	}
+	told := false
 	for _, c := range l.worker.chunksOf(l.head) {
-		p, runs := c.progress()
-		if !runs {
+		p, goesOn := c.progress()
+		if !goesOn {
 			continue
 		}
 		answer, err := l.worker.call(ctx, l.head, p)
@@ -192,10 +200,21 @@ func (l *link) report(ctx context.Context) {
 		}
 		if ack, ok := answer.(*protocol.Ack); ok && err == nil {
 			l.heed(ctx, c, ack)
+			told = true
 			continue
 		}
 		l.worker.log.Debug("the head has not heard of a chunk's progress", "head", l.head, "error", err)
 		return
+	}
+	switch {
+	case told:
+		l.mu.Lock()
+		l.said = time.Now()
+		l.mu.Unlock()
+	case time.Since(said) >= idleHello && !l.worker.stopping.Load():
+		if err := l.greet(ctx, peer); err != nil {
+			l.greetAgain()
+		}
 	}
 }
 
