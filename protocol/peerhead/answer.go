@@ -40,7 +40,8 @@ func (h *Head) answer(ctx context.Context, from PeerID, m protocol.Message) prot
 	if p == nil {
 		return &protocol.Ack{Code: protocol.CodeNotAuthorized, Message: "say hello first"}
 	}
-	p.hear()
+	p.hear(1)
+	defer p.hear(-1)
 	switch m := m.(type) {
 	case *protocol.WorkOrderBatchResponse:
 		return h.results(ctx, p, m)
@@ -105,6 +106,7 @@ func (p *peer) goodbye(m *protocol.Goodbye) *protocol.Ack {
 	if member == nil {
 		return &protocol.Ack{Code: protocol.CodeOK}
 	}
+	p.leaves.Store(true)
 	member.worker.Pause()
 	for _, r := range m.Returned {
 		o := member.order(r.ChunkID)
@@ -132,8 +134,12 @@ func (h *Head) results(ctx context.Context, p *peer, r *protocol.WorkOrderBatchR
 	answer := &protocol.Ack{Code: protocol.CodeOK, ChunkID: r.ChunkID}
 	var o *order
 	m := p.membership()
-	if m != nil {
+	switch {
+	case m != nil:
 		o = m.order(r.ChunkID)
+	case !p.leaves.Load():
+		answer.Code, answer.Message = protocol.CodeNotAuthorized, "say hello first"
+		return answer
 	}
 	if o == nil {
 		answer.Code, answer.Message = h.late(ctx, p, r)

@@ -40,7 +40,7 @@ func (h *Head) HandleMessage(ctx context.Context, from PeerID, message []byte, p
 	if p == nil || published {
 		return
 	}
-	p.hear()
+	p.hear(0)
 	switch m := m.(type) {
 	case *protocol.RollCallResponse:
 		h.rolls.answer(from, m)

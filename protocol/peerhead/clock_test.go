@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/peerhead"
 )
 
@@ -54,6 +55,43 @@ func TestAHeadThatWasStopped(t *testing.T) {
 			require.Equal(w, before[p.ID], p.Worker, "peer %s", p.ID)
 		}
 		w.settle(2 * time.Minute)
+		w.requireEchoes(ids)
+	})
+}
+
+// TestAStoreThatStalls has the store answer nothing for longer than a peer may be silent,
+// while the peer waits for the head to take its results.
+func TestAStoreThatStalls(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		w.join("p", 1, func(p *fakePeer) { p.takes = 900 * time.Millisecond })
+		ids := w.submit(1)
+		w.settle(500 * time.Millisecond)
+		before := w.head.Peers()[0].Worker
+		require.NotEmpty(w, before)
+		end := w.stall()
+		w.settle(15 * time.Second)
+		require.Equal(w, before, w.head.Peers()[0].Worker)
+		end()
+		w.settle(10 * time.Second)
+		w.requireEchoes(ids)
+		require.Equal(w, 1, w.runs())
+	})
+}
+
+// TestALostPeerIsToldByItsResults has a peer be taken for lost that has nothing left to
+// report but results.
+func TestALostPeerIsToldByItsResults(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		p := w.join("p", 1, func(p *fakePeer) { p.silent = true })
+		ids := w.submit(2)
+		w.settle(20 * time.Second)
+		require.Empty(w, w.head.Peers()[0].Worker)
+		p.silent = false
+		chunk := p.unacknowledged()[0]
+		require.Equal(w, protocol.CodeNotAuthorized, p.deliver(chunk))
+		require.Equal(w, protocol.CodeOK, p.sayHello().Code)
+		require.Equal(w, protocol.CodeOK, p.deliver(chunk))
+		w.settle(10 * time.Second)
 		w.requireEchoes(ids)
 	})
 }

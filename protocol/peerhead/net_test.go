@@ -15,6 +15,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/audit"
+	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
 	"github.com/futura-run/futura/internal/clock"
@@ -28,6 +29,7 @@ var errAway = errors.New("the peer can't be reached")
 // world is a cluster with a head and peers that are functions of the test.
 type world struct {
 	*testing.T
+	store   *faultkv.Database
 	cluster *fdbmodel.Cluster
 	head    *peerhead.Head
 	stop    func()
@@ -53,8 +55,9 @@ func inWorldBy(t *testing.T, c clock.Clock, o peerhead.Options, test func(w *wor
 		w := &world{T: t, peers: map[peerhead.PeerID]*fakePeer{}, blobs: map[string][]byte{}, ran: map[string]int{}}
 		var end context.CancelFunc
 		w.over, end = context.WithCancel(context.Background())
+		w.store = faultkv.Wrap(modeltest.OpenMemory(t), faultkv.Options{})
 		var err error
-		w.cluster, err = fdbmodel.Open(context.Background(), modeltest.OpenMemory(t), "peers", fdbmodel.Options{
+		w.cluster, err = fdbmodel.Open(context.Background(), w.store, "peers", fdbmodel.Options{
 			Config: layout.Config{Heartbeat: time.Second, DeadAfter: 5 * time.Second}, Clock: c,
 		})
 		require.NoError(t, err)
@@ -375,6 +378,22 @@ func (p *fakePeer) takeB7S(m protocol.Message) {
 		RequestID: call.RequestID, BatchSupport: call.Batch}, protocol.DialectChunk)
 	require.NoError(p.world, err)
 	p.world.head.HandleMessage(context.Background(), p.id, data, false)
+}
+
+// stall has the store answer nothing until its result is called.
+func (w *world) stall() (end func()) {
+	gate := make(chan struct{})
+	w.store.SetOptions(faultkv.Options{Latency: time.Hour, Sleep: func(ctx context.Context, _ time.Duration) error {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+		}
+		return ctx.Err()
+	}})
+	return func() {
+		w.store.SetOptions(faultkv.Options{})
+		close(gate)
+	}
 }
 
 func elapse(d time.Duration) {

@@ -34,12 +34,15 @@ type peer struct {
 	session   uint64    // of the connection
 	away      time.Time // since when it is not connected
 	heard     time.Time
+	answering int // messages of it
 	offer     offer
 	member    *member // the present membership, nil for none
 	// Of a node of b7s.
 	plain     bool
 	recruitAt time.Time                // when it is asked again to take part
 	installed map[string]chan struct{} // closed for modules that it has, by content id
+
+	leaves atomic.Bool // it has said goodbye, and delivers what it has
 
 	done, failed, refused, disagreed, takenBack atomic.Int64
 }
@@ -146,6 +149,7 @@ func (p *peer) greet(ctx context.Context, o offer) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.leaves.Store(false)
 	p.mu.Lock()
 	p.member, p.offer = m, o
 	p.mu.Unlock()
@@ -242,11 +246,13 @@ func (p *peer) meet(connected bool) {
 	}
 }
 
-// hear notes a sign of life.
-func (p *peer) hear() {
+// hear notes a sign of life, and how many messages more are being answered: while the head
+// is at one, it is not the peer that is silent.
+func (p *peer) hear(more int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.heard = p.head.clock.Now()
+	p.answering += more
 }
 
 // excuse counts a time in which the head itself was stopped as none that the peer was silent
@@ -277,6 +283,9 @@ func (p *peer) look(now time.Time) {
 	p.mu.Lock()
 	m, gone, silent := p.member, !p.connected && now.Sub(p.away) >= grace, now.Sub(p.heard)
 	reports := p.offer.dialect == protocol.DialectFutura
+	if p.answering > 0 {
+		silent = 0
+	}
 	p.mu.Unlock()
 	switch {
 	case m == nil && gone:
