@@ -95,3 +95,23 @@ func TestALostPeerIsToldByItsResults(t *testing.T) {
 		w.requireEchoes(ids)
 	})
 }
+
+// TestAPeerThatLeavesIsNotAskedBack has a peer say goodbye, and deliver what it runs after
+// its membership has ended.
+func TestAPeerThatLeavesIsNotAskedBack(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		p := w.join("p", 1, func(p *fakePeer) { p.takes, p.silent = 2*time.Second, true })
+		ids := w.submit(1)
+		w.settle(time.Second)
+		ack, ok := p.tell(&protocol.Goodbye{}).(*protocol.Ack)
+		require.True(w, ok)
+		require.Equal(w, protocol.CodeOK, ack.Code)
+		w.settle(time.Minute)
+		require.Empty(w, w.head.Peers()[0].Worker)
+		require.Equal(w, protocol.CodeOK, p.deliver(p.unacknowledged()[0]))
+		w.join("other", 1)
+		w.settle(10 * time.Second)
+		w.requireEchoes(ids)
+		require.Equal(w, 1, w.runs())
+	})
+}
