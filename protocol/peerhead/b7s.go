@@ -1,11 +1,9 @@
 package peerhead
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,9 +16,8 @@ import (
 
 // Times of nodes of b7s.
 const (
-	recruitEvery = 10 * time.Second
-	installTime  = 30 * time.Second
-	rollTime     = 5 * time.Second
+	installTime = 30 * time.Second
+	rollTime    = 5 * time.Second
 )
 
 var errNotInstalled = errors.New("the node did not install the module")
@@ -69,76 +66,6 @@ func (h *Head) execute(ctx context.Context, from PeerID, m *protocol.ExecuteBatc
 	if err != nil {
 		h.options.Logger.Warn("the answer to a batch was not sent", "peer", from, "request", answer.RequestID, "error", err)
 	}
-}
-
-// recruitAll asks nodes of b7s that are no workers yet to take part, once there is a
-// module that they can run.
-func (h *Head) recruitAll(ctx context.Context, now time.Time) {
-	var asked []*peer
-	for _, p := range h.all() {
-		p.mu.Lock()
-		if p.plain && p.connected && p.member == nil && !now.Before(p.recruitAt) {
-			p.recruitAt = now.Add(recruitEvery + installTime + rollTime)
-			asked = append(asked, p)
-		}
-		p.mu.Unlock()
-	}
-	if len(asked) == 0 {
-		return
-	}
-	modules, err := h.options.Cluster.Modules(ctx)
-	if err != nil || len(modules) == 0 {
-		h.postpone(asked, now)
-		return
-	}
-	newest := slices.MaxFunc(modules, func(a, b layout.Module) int { return cmp.Compare(a.StoredAt, b.StoredAt) })
-	for _, p := range asked {
-		h.recruits.Go(func() {
-			if err := p.recruit(ctx, newest.CID); err != nil {
-				h.options.Logger.Debug("a node of b7s does not take part", "peer", p.id, "error", err)
-			}
-			h.postpone([]*peer{p}, h.clock.Now())
-		})
-	}
-}
-
-func (h *Head) postpone(peers []*peer, now time.Time) {
-	for _, p := range peers {
-		p.mu.Lock()
-		p.recruitAt = now.Add(recruitEvery)
-		p.mu.Unlock()
-	}
-}
-
-// recruit has a node install a module and answer a roll call, and registers it.
-func (p *peer) recruit(ctx context.Context, cid string) error {
-	h := p.head
-	if err := p.install(ctx, cid); err != nil {
-		return err
-	}
-	answers, err := h.RollCall(ctx, protocol.RollCall{FunctionID: cid, Batch: true}, rollTime, func(from PeerID) bool {
-		return from == p.id
-	})
-	if err != nil {
-		return err
-	}
-	for _, a := range answers {
-		if a.Peer != p.id || !a.Accepted {
-			continue
-		}
-		o := offer{dialect: protocol.DialectChunk, functions: []string{layout.AnyModule}, capacity: protocol.Capacity{
-			Slots: h.options.B7SSlots, CPUMillis: int64(h.options.B7SSlots) * 1000, RAMBytes: b7sRAM,
-		}}
-		if !a.BatchSupport {
-			if !h.options.AdmitStrand {
-				return errors.New("it does not support batches; AdmitStrand admits the older dialect")
-			}
-			o.dialect = protocol.DialectStrand
-		}
-		_, err := p.greet(ctx, o)
-		return err
-	}
-	return errors.New("it did not answer the roll call")
 }
 
 // install has a node of b7s install a module, if it has not.
@@ -269,6 +196,7 @@ func (p *peer) retrain(m *member) {
 	clear(p.installed)
 	p.recruitAt = p.head.clock.Now().Add(recruitEvery)
 	p.mu.Unlock()
+	p.head.lookForNodes()
 	p.head.options.Logger.Warn("a node of b7s did not run what it was ordered; asking it again to install", "peer", p.id)
 	m.leave()
 }

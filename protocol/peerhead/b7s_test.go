@@ -65,6 +65,9 @@ func (n *b7sNode) take(m protocol.Message) {
 		}
 	case *protocol.RollCall:
 		n.calls = append(n.calls, m)
+		if n.silent {
+			return
+		}
 		go n.send(&protocol.RollCallResponse{Code: protocol.CodeAccepted, FunctionID: m.FunctionID, RequestID: m.RequestID,
 			BatchSupport: m.Batch && n.dialect == protocol.DialectChunk})
 	case *protocol.WorkOrderBatch:

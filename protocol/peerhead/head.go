@@ -39,6 +39,7 @@ type Head struct {
 	promises promises
 	lives    sync.WaitGroup // memberships
 	recruits sync.WaitGroup
+	nodes    chan struct{} // has room for one signal: look for nodes to recruit
 	ready    chan struct{} // closed once it takes peers
 }
 
@@ -49,7 +50,7 @@ func New(o Options) (*Head, error) {
 		return nil, err
 	}
 	h := &Head{options: o, clock: o.Cluster.Clock(), peers: map[PeerID]*peer{},
-		absent: map[PeerID]*score{}, ready: make(chan struct{}),
+		absent: map[PeerID]*score{}, ready: make(chan struct{}), nodes: make(chan struct{}, 1),
 		fetches: budget.New(largeFetches), fleet: workers.NewFleet(o.Cluster)}
 	h.kept = newKeptResults(o.MaxKept, h.clock)
 	h.modules.by = map[string]*sentModule{}
@@ -73,6 +74,9 @@ func (h *Head) Run(ctx context.Context) error {
 		defer end()
 		cleaned <- workers.RunJanitor(ctx, h.options.Cluster, workers.JanitorOptions{Logger: h.options.Logger})
 	}()
+	if h.options.Manifest != nil {
+		h.recruits.Go(func() { h.recruit(ctx) })
+	}
 	h.watch(ctx)
 	h.mu.Lock()
 	h.ended = true
@@ -108,7 +112,6 @@ func (h *Head) watch(ctx context.Context) {
 			p.look(now)
 			p.settleLimit()
 		}
-		h.recruitAll(ctx, now)
 	}
 }
 

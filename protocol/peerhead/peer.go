@@ -172,6 +172,7 @@ func (p *peer) unset(m *member) {
 	defer p.mu.Unlock()
 	if p.member == m {
 		p.member = nil
+		p.head.lookForNodes()
 	}
 }
 
@@ -221,6 +222,9 @@ func (p *peer) observe(l p2p.Peer) {
 		p.forgetInstalled()
 	}
 	p.connected, p.plain = l.Connected, l.B7s && !l.Futura
+	if p.plain && l.Connected {
+		p.head.lookForNodes()
+	}
 	m, reports := p.member, p.offer.dialect == protocol.DialectFutura
 	p.mu.Unlock()
 	if !broke || m == nil || reports {

@@ -72,9 +72,9 @@ func TestAPeerThatFailsGetsLess(t *testing.T) {
 		require.Equal(w, 16, w.about("good").Limit)
 
 		bad.run = echo
-		w.settle(30 * time.Minute)
-		require.EqualValues(w, 1, w.about("bad").Score, "it is forgiven")
-		require.Equal(w, 16, w.about("bad").Limit)
+		w.settle(6 * time.Minute)
+		require.Greater(w, w.about("bad").Score, 0.9, "it is forgiven")
+		require.Greater(w, w.about("bad").Limit, 12)
 		w.requireEchoes(work(100))
 	})
 }
@@ -127,8 +127,8 @@ func TestAPeerThatLosesOrdersIsRemembered(t *testing.T) {
 		about := w.about("p")
 		require.Less(w, about.Score, 0.6)
 		require.Less(w, about.Limit, 8)
-		w.settle(20 * time.Minute)
-		require.EqualValues(w, 1, w.about("p").Score)
+		w.settle(6 * time.Minute)
+		require.Greater(w, w.about("p").Score, 0.9)
 	})
 }
 

@@ -34,7 +34,7 @@ type openedHead struct {
 }
 
 // openHead starts a head that has the workers of b7s install a module.
-func openHead(t *testing.T, d dialect) *openedHead {
+func openHead(t *testing.T, d dialect, grace ...time.Duration) *openedHead {
 	t.Helper()
 	ctx := t.Context()
 	db := embedded.OpenMemory(embedded.Options{})
@@ -51,7 +51,7 @@ func openHead(t *testing.T, d dialect) *openedHead {
 	h.peers, err = peerhead.New(peerhead.Options{
 		Cluster: cluster, Network: h.host, Key: bytes.Repeat([]byte("k"), 32),
 		Manifest:    func(string) string { return f.manifest },
-		AdmitStrand: d.container == "strands",
+		AdmitStrand: d.container == "strands", Grace: append(grace, 0)[0],
 	})
 	require.NoError(t, err)
 	h.Head = head.New(head.Options{Store: h.store, Dispatcher: head.NewCluster(cluster), Backoff: 10 * time.Millisecond})
@@ -126,6 +126,39 @@ func (h *openedHead) connectWorkers(t *testing.T, d dialect) (dialling, dialled 
 	_, err := h.host.Connect(t.Context(), dialled.address)
 	require.NoError(t, err)
 	return dialling, dialled
+}
+
+// awaitMembers waits until so many workers of b7s take part.
+func (h *openedHead) awaitMembers(t *testing.T, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		members := 0
+		for _, p := range h.peers.Peers() {
+			if p.Worker != "" {
+				members++
+			}
+		}
+		return members == n
+	}, answerLimit, time.Millisecond)
+}
+
+// TestOwnHeadRecruitsWorkersOfB7s says how soon after its connection a worker of b7s takes
+// part, if the head buries none before 10 s: the connection begins it, and no timer.
+func TestOwnHeadRecruitsWorkersOfB7s(t *testing.T) {
+	for _, d := range dialects() {
+		t.Run(d.branch, func(t *testing.T) {
+			d.program(t)
+			h := openHead(t, d, 10*time.Second)
+			worker := d.startWorker(t, "b7s worker that is dialled")
+			begun := time.Now()
+			_, err := h.host.Connect(t.Context(), worker.address)
+			require.NoError(t, err)
+			h.awaitMembers(t, 1)
+			took := time.Since(begun)
+			t.Logf("a worker of b7s %s took part %v after its connection", d.branch, took.Round(time.Millisecond))
+			require.Less(t, took, 2*time.Second)
+		})
+	}
 }
 
 // TestOwnHeadWithWorkersOfB7s has a head of the project run batches on two
