@@ -185,7 +185,7 @@ func TestNothingIsTakenFromBusyPeersForBusyPeers(t *testing.T) {
 		for i := range 3 {
 			require.Zero(w, w.about(peerhead.PeerID(fmt.Sprint("slow", i))).TakenBack)
 		}
-		w.settle(2 * time.Minute)
+		w.settle(10 * time.Minute)
 		w.requireEchoes(ids)
 		require.Equal(w, 1, w.runs())
 	})
