@@ -26,9 +26,12 @@ const cidPrefix = "\x01\x55\x12\x20"
 // ModuleCID returns the content id of a module: CID version 1, raw, sha2-256,
 // in base32.
 func ModuleCID(module []byte) (string, error) {
-	sum := sha256.Sum256(module)
+	return cidOf(sha256.Sum256(module)), nil
+}
+
+func cidOf(sum [sha256.Size]byte) string {
 	id := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(append([]byte(cidPrefix), sum[:]...))
-	return "b" + strings.ToLower(id), nil
+	return "b" + strings.ToLower(id)
 }
 
 // PutModule stores a module under its content id, and makes alias, unless
@@ -110,6 +113,41 @@ func (c *Cluster) GetModule(ctx context.Context, id string) ([]byte, error) {
 		return nil, fmt.Errorf("module %s: %w: its bytes have the id %s", id, layout.ErrBadRecord, found)
 	}
 	return module, nil
+}
+
+// ModuleReader reads a module part by part. One goroutine uses it.
+type ModuleReader struct {
+	cluster *Cluster
+	id      string
+	size    int64
+}
+
+// OpenModule returns a reader of a module. What it reads is not checked against the
+// content id. It returns ErrNotFound.
+func (c *Cluster) OpenModule(ctx context.Context, id string) (*ModuleReader, error) {
+	info, err := c.moduleInfo(ctx, id)
+	return &ModuleReader{c, id, info.Size}, err
+}
+
+// Size is how many bytes the module has.
+func (r *ModuleReader) Size() int64 { return r.size }
+
+// Unit is what reads begin and end at multiples of, but for the end of the module.
+func (r *ModuleReader) Unit() int64 { return layout.ChunkSize }
+
+// ReadAt fills p with what begins at offset. It returns ErrNotFound if the module was
+// removed. It may be called again.
+func (r *ModuleReader) ReadAt(ctx context.Context, p []byte, offset int64) error {
+	end := offset + int64(len(p))
+	if offset < 0 || end > r.size || offset%r.Unit() != 0 || end%r.Unit() != 0 && end != r.size {
+		return fmt.Errorf("%d bytes at %d of a module of %d bytes: not multiples of %d", len(p), offset, r.size, r.Unit())
+	}
+	err := r.cluster.fillPieces(ctx, p, layout.Pieces(r.size), int(offset/layout.ChunkSize),
+		func(i int) []byte { return r.cluster.keys.CodeBody(r.id, i) })
+	if err != nil {
+		err = fmt.Errorf("module %s: %w", r.id, err)
+	}
+	return err
 }
 
 func (c *Cluster) moduleInfo(ctx context.Context, id string) (layout.Module, error) {

@@ -75,7 +75,7 @@ func (o *objectTeam) copyOf(asObject bool, inputs ...*futures.Future) *futures.F
 }
 
 // TestModulesStream has modules read inputs from wherever they are, and write results as
-// objects.
+// objects and to the store of the cluster.
 func TestModulesStream(t *testing.T) {
 	t.Parallel()
 	o := newObjectTeam(t)
@@ -97,6 +97,8 @@ func TestModulesStream(t *testing.T) {
 	f = o.copyOf(false, inputs...)
 	o.requireValue(f, want)
 	require.False(t, o.isObject(f))
+	require.Equal(t, int64(len(want)), runner.streamed.Load(), "the cluster's store takes pieces too")
+	runner.streamed.Store(0)
 	f = o.copyOf(true, inputs[2])
 	o.requireValue(f, parts[2])
 	require.Zero(t, runner.streamed.Load())

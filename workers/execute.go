@@ -127,7 +127,7 @@ func (w *Worker) execute(j *job) fdbmodel.Completion {
 	stop := w.cluster.Clock().AfterFunc(j.limit(), j.expire)
 	defer stop()
 	c := w.dispatch(j, args)
-	if !w.cluster.Now().Before(j.deadline) && !j.isTimedByRunner() && !c.PutBack {
+	if !w.cluster.Now().Before(j.deadline) && !j.isTimedByRunner() && !c.PutBack && (j.final || !j.arriving.Load()) {
 		return j.overdue()
 	}
 	return c
@@ -246,15 +246,15 @@ func heed(c *fdbmodel.Completion, err error) {
 func (w *Worker) success(j *job, r layout.Result) fdbmodel.Completion {
 	f := &j.future
 	r.RunTime = w.cluster.Now().Sub(j.started)
-	if r.Object == "" {
+	if r.Size == 0 {
 		r.Size = int64(len(r.Value))
 	}
 	if limit := w.policy.MaxOutput; limit > 0 && r.Size > limit {
 		return oversized(f, r.Size, limit, "return less, or raise max_output_bytes of the policy")
 	}
 	// What a worker that stops would keep is lost with it.
-	kept := j.life.kept
-	if r.Object == "" && f.Spec.AsObject && kept != nil && r.Size > kept.above && !j.life.closing.Load() {
+	kept, whole := j.life.kept, r.Object == "" && r.Size == int64(len(r.Value))
+	if whole && f.Spec.AsObject && kept != nil && r.Size > kept.above && !j.life.closing.Load() {
 		object, err := kept.keep(j.life.store, f.ID, r.Value)
 		if err != nil {
 			w.options.Logger.Warn("a result has no room as an object; storing it with the cluster", "future", f.ID,
@@ -307,5 +307,8 @@ func (w *Worker) placeStderr(j *job, stderr []byte, truncated *bool) ([]byte, *l
 // failed, not the function.
 func (w *Worker) unwritten(j *job, err error) fdbmodel.Completion {
 	w.options.Logger.Warn("a result could not be written", "future", j.future.ID, "error", err)
+	if j.direct {
+		return fdbmodel.Completion{Future: &j.future, PutBack: true} // it would be run here at once
+	}
 	return fdbmodel.Completion{Future: &j.future, Relinquish: true}
 }

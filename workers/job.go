@@ -74,6 +74,8 @@ type job struct {
 	// ranElsewhere is for how long a remote says that it ran, 0 if that is unknown.
 	ranElsewhere atomic.Int64
 	shares       atomic.Bool // it runs in the call of a bundle, whose run time counts
+	// arriving is set once it has ended elsewhere, and its result is on its way.
+	arriving atomic.Bool
 	// Set when it starts.
 	started  time.Time
 	deadline time.Time // zero without a timeout
@@ -164,11 +166,20 @@ func (j *job) limit() time.Time {
 // expire ends a job whose timeout has passed, whether or not its function heeds
 // it. It is settled first, so that the function's result is discarded.
 func (j *job) expire() {
+	if j.arriving.Load() && !j.final {
+		return
+	}
 	j.settle(j.overdue())
 	if j.final {
 		j.cancel(ErrDeadline)
 	}
 	j.cancel(ErrTimeout)
+}
+
+// expireAt ends a job at the deadline of its future.
+func (j *job) expireAt(deadline time.Time) {
+	j.settle(j.pastDeadline(deadline))
+	j.cancel(ErrDeadline)
 }
 
 // settle decides how the claim ends, and reports whether it did: the first call
@@ -220,7 +231,7 @@ func (j *job) relinquish() bool {
 // overdue is how an attempt ends that ran longer than it may.
 func (j *job) overdue() fdbmodel.Completion {
 	if j.final {
-		return j.pastDeadline()
+		return j.pastDeadline(j.deadline)
 	}
 	timeout, remedy := j.timeout(), "raise the future's timeout"
 	if timeout != j.future.Spec.Timeout {

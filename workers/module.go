@@ -96,7 +96,7 @@ func (w *Worker) moduleFailure(j *job, out *ModuleOutcome) fdbmodel.Completion {
 		Usage: out.usage(),
 	}
 	if e.Kind == layout.KindTimeout && j.boundByFuture() {
-		past := j.pastDeadline().Exception
+		past := j.pastDeadline(j.deadline).Exception
 		e.Kind, e.Message = past.Kind, past.Message
 	}
 	if e.Kind == layout.KindMemory {

@@ -25,12 +25,18 @@ type moduleStreams struct {
 
 // stream has a call stream what is too large for memory. The output goes to the object
 // store only if that has room for more than memory has: what does not fit there is stored
-// with the cluster, from memory.
+// with the cluster, from memory. All other output is stored with the cluster as it comes,
+// unless middleware is to have the whole of it.
 func (m *moduleStreams) stream(call *ModuleCall) {
 	if m.job.streamed != nil {
 		call.Input = m.open
 	}
-	if k := m.job.life.kept; k != nil && m.job.future.Spec.AsObject && k.store.Stats().Free > layout.MaxPut {
+	switch k := m.job.life.kept; {
+	case k != nil && m.job.future.Spec.AsObject:
+		if k.store.Stats().Free > layout.MaxPut {
+			call.Output = m
+		}
+	case !m.worker.wraps(m.job.function()) || m.worker.options.Seam != nil && m.worker.options.Seam.PassedOn:
 		call.Output = m
 	}
 }

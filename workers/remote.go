@@ -81,6 +81,10 @@ type RemoteCall struct {
 type RemoteOutcome struct {
 	// Value is the result of a Go function, or the standard output of a module.
 	Value []byte
+	// Large, if it is not nil, is the value instead of Value, and comes piece by piece. The
+	// worker fetches that of an attempt that has not failed. Meanwhile the timeout does not
+	// run, but the deadline of the future does.
+	Large RemoteValue
 	// Stderr is the end of the standard error, and Truncated is set if it was longer.
 	Stderr    []byte
 	Truncated bool
@@ -141,8 +145,12 @@ func (w *Worker) executeRemote(j *job, args []byte) fdbmodel.Completion {
 	if codec == layout.CodecArgv || isModule(f.Spec.Function) {
 		codec = layout.CodecRaw
 	}
-	return w.success(j, layout.Result{Codec: codec, Value: out.Value, Stderr: out.Stderr, ExitCode: out.ExitCode,
-		Truncated: out.Truncated, Usage: usageOf(out.Usage)})
+	result := layout.Result{Codec: codec, Value: out.Value, Stderr: out.Stderr, ExitCode: out.ExitCode,
+		Truncated: out.Truncated, Usage: usageOf(out.Usage)}
+	if out.Large != nil {
+		return w.fetchRemote(j, out.Large, result)
+	}
+	return w.success(j, result)
 }
 
 // patience is how much longer than its timeout the attempt may take here.

@@ -28,8 +28,9 @@ type jobKey struct{}
 // ResultWriter returns where a Go function writes its result, as raw bytes, instead of
 // returning it: what it returns beside that is ignored. Of a future that was submitted
 // as an object, on a worker with an object store, the result goes there as it is
-// written, and may have any size that the store has room for; else it is kept in memory
-// and has at most 64 MiB. If the function fails, what it has written is dropped. If
+// written, and may have any size that the store has room for; else it goes to the store of
+// the cluster, from 1 MiB on as it is written, and has at most 64 MiB. If the function
+// fails, what it has written is dropped. If
 // the object store has no room, an attempt that writes more than 64 MiB fails for good as
 // too_large, and another one when the function returns, to be tried again. All
 // calls of one function get the same writer, which belongs to one goroutine. Its Write
@@ -52,20 +53,38 @@ func ResultWriter(ctx context.Context) (io.Writer, error) {
 type resultStream struct {
 	limit int64
 	size  int64
-	pipe  *io.PipeWriter // to the object store, nil if it is kept in memory
+	pipe  *io.PipeWriter // to the object store, nil if it is stored with the cluster
+	// begin returns where a value goes of which there is much, and what is called at its end.
+	begin func() (to io.Writer, end func(*layout.Result) error, err error)
 
 	mu    sync.Mutex
 	over  bool
 	full  error // why the object store has no room: what is written is dropped
 	value bytes.Buffer
+	// sink has what was in value too, nil before.
+	sink     io.Writer
+	endSink  func(*layout.Result) error
+	unstored error // of sink
 
 	stored chan struct{} // closed once the object store has it, or has failed
 	ref    objects.Ref
 	failed error
 }
 
+// uploadFrom is how many bytes of a result are in memory before it is uploaded.
+const uploadFrom = 1 << 20
+
 func (j *job) openResult() *resultStream {
-	s := &resultStream{limit: layout.MaxPut}
+	s := &resultStream{limit: layout.MaxPut, begin: j.beginUpload}
+	if d := j.life.worker.direct(); j.direct {
+		s.begin = nil
+		if d.Spool != nil {
+			s.begin = func() (io.Writer, func(*layout.Result) error, error) {
+				to, err := d.Spool(j.future.ID)
+				return to, func(r *layout.Result) error { r.Size = s.size; return nil }, err
+			}
+		}
+	}
 	if k := j.life.kept; k != nil && j.future.Spec.AsObject {
 		s.limit = math.MaxInt64
 		s.toStore(j.ctx, k, j.future.ID)
@@ -74,6 +93,16 @@ func (j *job) openResult() *resultStream {
 		s.limit = min(s.limit, most)
 	}
 	return s
+}
+
+// beginUpload has the value of the job stored with the cluster as it comes.
+func (j *job) beginUpload() (to io.Writer, end func(*layout.Result) error, err error) {
+	upload := j.life.worker.cluster.UploadResult(j.ctx, j.future.ID, j.future.Token)
+	return upload, func(r *layout.Result) error {
+		ref, err := upload.End()
+		r.ValueRef, r.Size = &ref, ref.Size
+		return err
+	}, nil
 }
 
 // toStore sends what is written to an object store, until ctx ends.
@@ -101,7 +130,7 @@ func (s *resultStream) Write(p []byte) (n int, err error) {
 	case int64(len(p)) > s.limit-s.size:
 		return 0, fmt.Errorf("%w: more than %d bytes", errResultTooLarge, s.limit)
 	case s.pipe == nil:
-		n, err = s.value.Write(p)
+		n, err = s.keep(p)
 	case s.full == nil:
 		n, err = s.pipe.Write(p)
 		if errors.Is(err, objects.ErrFull) {
@@ -116,6 +145,35 @@ func (s *resultStream) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
+// keep takes what is stored with the cluster. It is called under mu.
+func (s *resultStream) keep(p []byte) (n int, err error) {
+	if s.sink == nil && (s.begin == nil || s.value.Len()+len(p) <= uploadFrom) {
+		return s.value.Write(p)
+	}
+	if s.sink == nil {
+		if s.sink, s.endSink, s.unstored = s.begin(); s.unstored == nil {
+			_, s.unstored = s.sink.Write(s.value.Bytes())
+		}
+		s.value = bytes.Buffer{}
+	}
+	if s.unstored == nil {
+		n, s.unstored = s.sink.Write(p)
+	}
+	return n, s.unstored
+}
+
+// endKept is end for what is stored with the cluster.
+func (s *resultStream) endKept(failed error, result *layout.Result) error {
+	if s.endSink == nil && s.unstored == nil {
+		result.Value = s.value.Bytes()
+		return failed
+	}
+	if failed == nil && s.unstored == nil {
+		s.unstored = s.endSink(result)
+	}
+	return errors.Join(failed, s.unstored)
+}
+
 // end ends the writing, and drops what was written if the function failed; else it is
 // added to result.
 func (s *resultStream) end(failed error, result *layout.Result) error {
@@ -124,8 +182,7 @@ func (s *resultStream) end(failed error, result *layout.Result) error {
 	s.mu.Unlock()
 	result.Codec = layout.CodecRaw
 	if s.pipe == nil {
-		result.Value = s.value.Bytes()
-		return failed
+		return s.endKept(failed, result)
 	}
 	_ = s.pipe.CloseWithError(failed) // it never fails
 	<-s.stored
@@ -140,6 +197,9 @@ func (s *resultStream) end(failed error, result *layout.Result) error {
 // of it is in result.
 func (w *Worker) ended(j *job, s *resultStream, failed error, result layout.Result) fdbmodel.Completion {
 	err := s.end(failed, &result)
+	if s.unstored != nil && context.Cause(j.ctx) == nil {
+		return w.unwritten(j, s.unstored)
+	}
 	if errors.Is(err, errResultTooLarge) {
 		return fdbmodel.Completion{Future: &j.future, Exception: &layout.Exception{
 			Kind: layout.KindTooLarge, Message: fmt.Sprintf("%v; submit it as an object, to workers that have room for it, or "+

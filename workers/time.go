@@ -58,9 +58,9 @@ func (j *job) boundBy(deadline time.Time) {
 }
 
 // pastDeadline is how an attempt ends that was running at the deadline of its future.
-func (j *job) pastDeadline() fdbmodel.Completion {
+func (j *job) pastDeadline(deadline time.Time) fdbmodel.Completion {
 	return fdbmodel.Completion{Future: &j.future, Exception: &layout.Exception{
-		Kind: layout.KindDeadline, Message: "was running at its deadline: " + j.deadline.UTC().Format(time.RFC3339),
+		Kind: layout.KindDeadline, Message: "was running at its deadline: " + deadline.UTC().Format(time.RFC3339),
 	}}
 }
 

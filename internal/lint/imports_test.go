@@ -165,7 +165,7 @@ func importTable() map[string]imports {
 		"protocol/peerhead": {
 			ours: append(slices.Clone(whole), "batch", "internal/budget", "internal/clock", "internal/seam", "protocol",
 				"protocol/p2p"),
-			others: []string{uuid, xrate, prometheus},
+			others: []string{uuid, xrate, xsync, prometheus},
 		},
 		"protocol/peerworker": {
 			ours: append(slices.Clone(model), "fdbmodel/kv/kvopen", "workers", "batch", "batch/futurestore", "batch/source",

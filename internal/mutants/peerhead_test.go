@@ -29,7 +29,7 @@ func headMutants() []mutant {
 		{name: "one voice is enough", file: verify, by: on("TestALiar|TestPeersThatDisagree"),
 			old: "count[d] >= v.Agree {", new: "count[d] >= 1 {"},
 		{name: "a vote is of whoever answers", file: verify, by: on("TestPeersThatDisagree|TestALiar"),
-			old: "\th.Write(out.Value)\n", new: ""},
+			old: "\th.Write(content[:])\n", new: ""},
 		{name: "places beyond the order count", file: answer, by: on("TestForeignResults"),
 			old: "x.Index < 0 || x.Index >= len(o.calls)", new: "x.Index < 0 || x.Index > len(o.calls)"},
 	}

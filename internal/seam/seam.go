@@ -52,6 +52,9 @@ type Worker struct {
 	// Peer, if it is set before the worker is made, is the id of the peer that runs the
 	// worker's functions: its label layout.LabelPeer.
 	Peer string
+	// PassedOn says that all middleware passes on what functions return as it is, so that
+	// large output of modules need not be in memory.
+	PassedOn bool
 
 	// Direct, if it is set before the worker is made, is what the worker runs beside what
 	// it claims. It is not for manual workers.
@@ -119,9 +122,13 @@ type Direct struct {
 	// Take returns futures with their arguments that fit into a claim, and whether it has
 	// more. It must not block.
 	Take func(fdbmodel.ClaimRequest) (futures []fdbmodel.ClaimedFuture, more bool)
+	// Spool, if it is not nil, returns where the value of a future goes that is written
+	// piece by piece and is large. A value that is written anew, as after a failure, goes
+	// to another one.
+	Spool func(layout.ID) (io.Writer, error)
 	// End is told how each of them ended, once. Values are as long as the function has
-	// returned them, up to layout.MaxPut. Relinquish says that it did not run, or was
-	// stopped: it may be taken again.
+	// returned them, up to layout.MaxPut. One that was spooled has a size alone.
+	// Relinquish says that it did not run, or was stopped: it may be taken again.
 	End func(fdbmodel.Completion)
 
 	// The worker sets these when it is made. News has it take again. Cancel stops a future that it

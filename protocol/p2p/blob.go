@@ -103,7 +103,8 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 // ServeBlobs sets where peers get blobs from. The host announces ProtocolBlob from
 // then on. It serves Limits.Blobs at once, Limits.PeerBlobs of them to one peer, with
 // 64 KiB of memory each; a peer that takes less than Limits.MinRate bytes per second
-// is cut off.
+// is cut off. While others wait, one is served for ten seconds at a time: a fetch goes on
+// where it was.
 func (h *Host) ServeBlobs(source BlobSource) {
 	if h.blobs.Swap(&source) == nil {
 		h.node.SetStreamHandler(ProtocolBlob, h.giveBlob)
@@ -144,11 +145,11 @@ func (h *Host) giveBlobOn(ctx context.Context, s network.Stream) error {
 	}
 	waiting, stop := context.WithTimeout(ctx, h.limits.MessageTimeout/2)
 	defer stop()
-	giveBack, err := take(waiting, share.blobs, h.table.all.blobs, 1)
+	turn, err := h.takeTurn(waiting, share.blobs, h.table.all.blobs)
 	if err != nil {
 		return answerBlob(s, p, wire.CodeUnavailable)
 	}
-	defer giveBack(1)
+	defer turn.giveBack()
 	content, size, err := (*h.blobs.Load())(ctx, nameOf(s.Conn().RemotePeer()), request.ID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return answerBlob(s, p, wire.CodeNotFound)
@@ -161,7 +162,7 @@ func (h *Host) giveBlobOn(ctx context.Context, s network.Stream) error {
 	if request.Offset > size {
 		return answerBlob(s, p, wire.CodeInvalid)
 	}
-	return h.copyBlob(s, content, request.Offset, size)
+	return h.copyBlob(s, content, request.Offset, size, turn)
 }
 
 // answerBlob ends a stream with a code.
@@ -180,7 +181,7 @@ const blobStretch = 1 << 20
 // blobPiece is how much memory a transfer takes on either side.
 const blobPiece = 64 << 10
 
-func (h *Host) copyBlob(s network.Stream, content io.ReadSeeker, offset, size int64) error {
+func (h *Host) copyBlob(s network.Stream, content io.ReadSeeker, offset, size int64, turn *turn) error {
 	if _, err := content.Seek(offset, io.SeekStart); err != nil {
 		return err
 	}
@@ -195,6 +196,9 @@ func (h *Host) copyBlob(s network.Stream, content io.ReadSeeker, offset, size in
 	}
 	buffer := make([]byte, blobPiece)
 	for offset < size {
+		if turn.isOver() {
+			return errTurn
+		}
 		begin := time.Now()
 		n, err := io.ReadFull(content, buffer[:min(blobPiece, size-offset)])
 		p.allow(time.Since(begin)) // the peer is not to blame

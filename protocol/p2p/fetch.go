@@ -28,6 +28,10 @@ type FetchOptions struct {
 	// Patience is how long to try without a single byte of the blob. The default is two
 	// minutes.
 	Patience time.Duration
+	// Rate is how many bytes per second have to come on average, beside Patience. The
+	// default is half of Limits.MinRate. The time in which others have their turn does not
+	// count.
+	Rate int64
 	// Progress is called now and then and at the end, by the fetch itself. done counts
 	// the bytes of Have too.
 	Progress func(done, total int64)
@@ -37,7 +41,7 @@ type FetchOptions struct {
 // KiB of memory beside the connection's buffers, whatever the blob's size. When the
 // connection is cut, or the peer is busy or slow, it goes on where it was, after a
 // pause, as long as Options.Patience allows. Limits.Blobs fetches run at once, and
-// Limits.PeerBlobs of them from one peer; others wait.
+// Limits.PeerBlobs of them from one peer; while others wait, each has turns of ten seconds.
 //
 // A nil error means that w has all of the blob and that its content has its id: on
 // every other, what was written is not verified. The errors are ErrBlobID,
@@ -55,6 +59,7 @@ func (h *Host) FetchBlob(ctx context.Context, from PeerID, id string, w io.Write
 	}
 	orDefault(&o.Limit, 1<<30)
 	orDefault(&o.Patience, 2*time.Minute)
+	orDefault(&o.Rate, max(1, h.limits.MinRate/2))
 	if !h.begin() {
 		return ErrClosed
 	}
@@ -87,7 +92,11 @@ type fetch struct {
 	options FetchOptions
 	hash    hash.Hash
 	done    int64
-	total   int64 // -1 before the peer has said it
+	total   int64         // -1 before the peer has said it
+	turn    *turn         // while it has one
+	took    time.Duration // without the turns of others
+	still   time.Duration // of that, since the last byte
+	came    int64
 }
 
 // finalError ends a fetch: trying again can't help.
@@ -100,27 +109,30 @@ func (f *fetch) run(ctx context.Context) error {
 	h := f.host
 	share, release := h.table.use(f.peer)
 	defer release()
-	giveBack, err := take(ctx, share.fetches, h.table.all.fetches, 1)
-	if err != nil {
-		return context.Cause(ctx)
-	}
-	defer giveBack(1)
-	lastByte, failures := h.clock.Now(), 0
-	for {
-		before := f.done
-		err := f.try(ctx)
+	for failures := 0; ; {
+		var err error
+		if f.turn, err = h.takeTurn(ctx, share.fetches, h.table.all.fetches); err != nil {
+			return context.Cause(ctx)
+		}
+		before, begin := f.done, h.clock.Now()
+		err = f.try(ctx)
+		f.turn.giveBack()
 		if err == nil {
 			return nil
 		}
 		if final := (finalError{}); errors.As(err, &final) {
 			return final.error
 		}
+		f.count(h.clock.Now().Sub(begin), f.done-before)
+		if errors.Is(err, errTurn) {
+			continue
+		}
 		if f.done > before {
-			lastByte, failures = h.clock.Now(), 0
+			failures = 0
 		}
 		failures++
-		if h.clock.Now().Sub(lastByte) >= f.options.Patience {
-			return fmt.Errorf("%d of %d bytes, and none in %v: %w", f.done, f.total, f.options.Patience, err)
+		if err := f.exhausted(err); err != nil {
+			return err
 		}
 		h.counts.blobCuts.Add(1)
 		wait := backoff(failures, h.options.RedialMin, h.options.RedialMax, rand.Float64())
@@ -128,7 +140,29 @@ func (f *fetch) run(ctx context.Context) error {
 		if clock.Wait(ctx, h.clock, h.clock.Now().Add(wait)) != nil {
 			return context.Cause(ctx)
 		}
+		f.count(wait, 0)
 	}
+}
+
+// count adds a time in which some bytes have come.
+func (f *fetch) count(took time.Duration, bytes int64) {
+	f.took, f.still, f.came = f.took+took, f.still+took, f.came+bytes
+	if bytes > 0 {
+		f.still = 0
+	}
+}
+
+// exhausted returns why there is no other try after one that failed with err, nil if there
+// is.
+func (f *fetch) exhausted(err error) error {
+	o := &f.options
+	switch due := time.Duration(float64(f.came) / float64(o.Rate) * float64(time.Second)); {
+	case f.still >= o.Patience:
+		return fmt.Errorf("%d of %d bytes, and none in %v: %w", f.done, f.total, o.Patience, err)
+	case f.took >= o.Patience+due:
+		return fmt.Errorf("%d of %d bytes, and less than %d a second: %w", f.done, f.total, o.Rate, err)
+	}
+	return nil
 }
 
 // try asks for what is missing and takes what comes.
@@ -205,6 +239,9 @@ func (f *fetch) receive(r *bufio.Reader, p *pace) error {
 			f.done += int64(n)
 			f.host.counts.blobBytesTaken.Add(int64(n))
 			p.allow(time.Since(begin)) // the peer is not to blame
+			if f.done < f.total && f.turn.isOver() {
+				return errTurn
+			}
 			if f.options.Progress != nil && f.done-reported >= step && f.done < f.total {
 				reported = f.done
 				f.options.Progress(f.done, f.total)

@@ -14,11 +14,12 @@ import (
 
 // shares are what one peer has, or all have together.
 type shares struct {
-	memory, handlers, blobs, fetches *budget.Bytes
+	memory, handlers *budget.Bytes
+	blobs, fetches   *turns
 }
 
 func newShares(memory int64, handlers, blobs int) shares {
-	return shares{budget.New(memory), budget.New(int64(handlers)), budget.New(int64(blobs)), budget.New(int64(blobs))}
+	return shares{budget.New(memory), budget.New(int64(handlers)), newTurns(blobs), newTurns(blobs)}
 }
 
 // share is what a peer may use, and uses.

@@ -152,12 +152,7 @@ func (h *Head) results(ctx context.Context, p *peer, r *protocol.WorkOrderBatchR
 		return answer
 	}
 	o.hear(h.clock.Now())
-	stored, err := m.take(ctx, o, r.Outcomes)
-	if err != nil {
-		answer.Code, answer.Message = protocol.CodeUnavailable, err.Error()
-		return answer
-	}
-	if !m.awaitLanding(ctx, stored) {
+	if !m.awaitLanding(ctx, m.take(o, r.Outcomes)) {
 		answer.Code, answer.Message = protocol.CodeUnavailable, "the results are not stored yet"
 	} else if o.open() == 0 {
 		m.remove(o)
@@ -168,12 +163,8 @@ func (h *Head) results(ctx context.Context, p *peer, r *protocol.WorkOrderBatchR
 // take ends items with their outcomes. It returns what is closed as they are stored, also
 // for those that ended before. Places that the order does not have, and items that have
 // ended, change nothing.
-func (m *member) take(ctx context.Context, o *order, outcomes []protocol.Outcome,
-) (stored []<-chan struct{}, err error) {
+func (m *member) take(o *order, outcomes []protocol.Outcome) (stored []<-chan struct{}) {
 	p := m.peer
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(m.ctx, cancel)()
 	var tally tally
 	defer func() { tally.count(p, o) }()
 	for i := range outcomes {
@@ -197,15 +188,13 @@ func (m *member) take(ctx context.Context, o *order, outcomes []protocol.Outcome
 			}
 			continue
 		}
-		out, err := p.head.outcome(ctx, p, x)
-		if err != nil {
-			return stored, err
-		}
+		call := o.calls[x.Index]
+		out := p.head.outcome(p.id, attempt{call.ID, call.Attempt}, x)
 		m.bill(&out, o, &x.Usage)
 		tally.answers, tally.ran = tally.answers+1, out.RunTime
 		stored = append(stored, m.hand(o, x.Index, out))
 	}
-	return stored, nil
+	return stored
 }
 
 // closed is the landing of what is not stored.
@@ -218,8 +207,11 @@ var closed = func() <-chan struct{} {
 // hand ends an item with an outcome, and returns what is closed once that is stored.
 func (m *member) hand(o *order, index int, out workers.RemoteOutcome) <-chan struct{} {
 	landing := closed
-	if !o.calls[index].shadow {
-		landing = m.expectLanding(o.calls[index].ID)
+	switch c := o.calls[index]; {
+	case c.over == nil:
+		landing = m.expectLanding(c.ID)
+	case out.Large != nil:
+		landing = c.over // until then the peer is to keep it
 	}
 	o.mu.Lock()
 	o.landing[index] = landing
@@ -259,31 +251,28 @@ func (m *member) awaitLanding(ctx context.Context, stored []<-chan struct{}) boo
 	return true
 }
 
-// outcome is what an outcome on the wire says, with its value, which is fetched if the
-// peer has it as a blob.
-func (h *Head) outcome(ctx context.Context, from *peer, x *protocol.Outcome) (workers.RemoteOutcome, error) {
+// outcome is what an outcome of an attempt says on the wire. A value that the peer has as
+// a blob is fetched by the worker that has the attempt: it may take longer than any answer.
+func (h *Head) outcome(from PeerID, at attempt, x *protocol.Outcome) workers.RemoteOutcome {
 	out := workers.RemoteOutcome{Value: x.Value, Stderr: x.Stderr, Truncated: x.Truncated, ExitCode: x.ExitCode}
 	if x.Blob != nil {
 		if x.Blob.Size < 0 || x.Blob.Size > layout.MaxPut {
 			return workers.RemoteOutcome{Kind: layout.KindTooLarge, Message: fmt.Sprintf("a result of %d bytes: at most %d",
-				x.Blob.Size, layout.MaxPut)}, nil
+				x.Blob.Size, layout.MaxPut)}
 		}
-		value, err := h.fetch(ctx, from, x.Blob)
-		if err != nil {
-			return out, err
-		}
-		out.Value = value
+		out.Large = &blobValue{h, at, []held{{from, *x.Blob}}}
 	}
-	if len(out.Value) == 0 && len(x.Stdout) > 0 {
+	if out.Large == nil && len(out.Value) == 0 && len(x.Stdout) > 0 {
 		out.Value = x.Stdout
 	}
 	switch {
 	case x.OK():
-		return out, nil
+		return out
 	case x.Code == protocol.CodeAccepted:
 		wait := bounded(x.SnoozeMS)
-		return workers.RemoteOutcome{Snooze: &wait}, nil
+		return workers.RemoteOutcome{Snooze: &wait}
 	}
+	out.Truncated, out.Large = out.Truncated || out.Large != nil, nil
 	out.Kind, out.Message, out.Permanent = layout.FailureKind(x.Kind), x.Message, x.Permanent
 	if x.RetryMS != nil {
 		wait := bounded(*x.RetryMS)
@@ -298,7 +287,7 @@ func (h *Head) outcome(ctx context.Context, from *peer, x *protocol.Outcome) (wo
 	if out.Message == "" {
 		out.Message = fmt.Sprintf("the peer answered code %q, exit code %d", x.Code, x.ExitCode)
 	}
-	return out, nil
+	return out
 }
 
 // longestWait is the longest that a peer may ask an attempt to wait.

@@ -18,8 +18,9 @@ type call struct {
 	workers.RemoteCall
 	group group
 	done  chan ending // receives one
-	// shadow is set if its end is not stored as such.
-	shadow bool
+	// over is closed when the attempt is over whose end is not this one as such. It is nil
+	// where this one's is stored.
+	over <-chan struct{}
 
 	mu        sync.Mutex
 	withdrawn bool

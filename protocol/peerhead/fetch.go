@@ -2,57 +2,109 @@ package peerhead
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"time"
 
-	"github.com/futura-run/futura/internal/budget"
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
+	"github.com/futura-run/futura/workers"
 )
 
-// Bounds of values that are fetched.
 const (
-	// peerFetches are those of one peer at a time. The network bounds those of all.
+	// peerFetches are how many values of one peer are fetched at a time. The network bounds
+	// those of all, and has them take turns.
 	peerFetches = 2
-	// smallFetch is what each may have in memory. What is larger waits for its share of
-	// largeFetches once so much is here, so that peers that send slowly hold up nobody.
-	smallFetch   = 4 << 20
-	largeFetches = 256 << 20
+	// tellAfter is how long a transfer takes before the future says how far it is.
+	tellAfter = 2 * time.Second
 )
 
-// fetch returns a value that the peer has as a blob.
-func (h *Head) fetch(ctx context.Context, p *peer, b *protocol.Blob) ([]byte, error) {
+// errUnserved is returned for a value whose peer is not known any more.
+var errUnserved = errors.New("the peer that has the value is gone")
+
+// held is a value that a peer serves as a blob.
+type held struct {
+	from PeerID
+	blob protocol.Blob
+}
+
+// blobValue is the value of an outcome, which some peers have: workers.RemoteValue.
+type blobValue struct {
+	head *Head
+	at   attempt // whose value it is
+	held []held  // all the same content
+}
+
+// Size implements workers.RemoteValue.
+func (v *blobValue) Size() int64 { return v.held[0].blob.Size }
+
+// Fetch implements workers.RemoteValue. It goes on where an earlier fetch of the same
+// content for the future was cut, as far as the store still has that.
+func (v *blobValue) Fetch(ctx context.Context, to *fdbmodel.ResultUpload) error {
+	h := v.head
+	name := partName{v.at.id, v.held[0].blob.ID}
+	if old := h.parts.take(name); old != nil {
+		_, _ = io.Copy(to, old.Reader(ctx)) // what it can't read is fetched
+	}
+	var errs []error
+	for _, one := range v.held {
+		err := h.fetch(ctx, v.at.id, one, to)
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+		if ctx.Err() != nil {
+			break
+		}
+		if errors.Is(err, p2p.ErrBlobContent) {
+			if p := h.peer(one.from); p != nil {
+				p.refused.Add(1)
+				p.fault(1)
+			}
+			return err // nobody knows from where on it is wrong
+		}
+	}
+	h.parts.put(name, to)
+	return errors.Join(errs...)
+}
+
+// serves reports whether the value of an outcome is here, or can be fetched now.
+func (h *Head) serves(out *workers.RemoteOutcome) bool {
+	v, large := out.Large.(*blobValue)
+	if !large {
+		return true
+	}
+	p := h.peer(v.held[0].from)
+	return p != nil && p.isConnected()
+}
+
+// fetch writes to to what it lacks of a value that a peer has.
+func (h *Head) fetch(ctx context.Context, future layout.ID, one held, to *fdbmodel.ResultUpload) error {
+	p := h.peer(one.from)
+	if p == nil {
+		return errUnserved
+	}
+	t := p.transferring(transferResult, future.String(), to.Written(), one.blob.Size)
+	defer t.end()
 	if err := p.fetches.Acquire(ctx, 1); err != nil {
-		return nil, err
+		return err
 	}
 	defer p.fetches.Release(1)
-	value := &fetched{size: b.Size, ctx: ctx, large: h.fetches}
-	defer value.release()
-	if err := h.options.Network.FetchBlob(ctx, p.id, b.ID, value, p2p.FetchOptions{Limit: b.Size}); err != nil {
-		return nil, fmt.Errorf("the value was not fetched: %w", err)
-	}
-	return value.bytes, nil
-}
-
-// fetched is a value as it comes.
-type fetched struct {
-	ctx   context.Context
-	size  int64
-	large *budget.Bytes
-	held  int64
-	bytes []byte
-}
-
-// Write implements io.Writer. It waits for memory.
-func (f *fetched) Write(b []byte) (int, error) {
-	if f.held == 0 && len(f.bytes)+len(b) > smallFetch {
-		if err := f.large.Acquire(f.ctx, f.size); err != nil {
-			return 0, err
+	o := p2p.FetchOptions{Limit: one.blob.Size, Progress: func(done, total int64) {
+		p.hear()
+		t.at(done)
+		if h.clock.Now().Sub(t.since) >= tellAfter {
+			_ = workers.Progress(ctx, done, total, "bytes of its result have come from its peer") // no function fails for it
 		}
-		f.held = f.size
-		f.bytes = append(make([]byte, 0, f.size), f.bytes...)
+	}}
+	if to.Written() > 0 {
+		o.Have = to.Reader(ctx)
 	}
-	f.bytes = append(f.bytes, b...)
-	return len(b), nil
+	if err := h.options.Network.FetchBlob(ctx, one.from, one.blob.ID, to, o); err != nil {
+		return fmt.Errorf("the value was not fetched: %w", err)
+	}
+	return nil
 }
-
-func (f *fetched) release() { f.large.Release(f.held) }

@@ -27,8 +27,8 @@ type Head struct {
 	fleet   *workers.Fleet // of the workers that stand for peers
 	kept    *keptResults
 	rolls   rollCalls
-	modules moduleCache
-	fetches *budget.Bytes // of large values
+	parts   parts  // of large values
+	pieces  pieces // of modules
 
 	mu       sync.Mutex
 	ctx      context.Context // of Run; nil before
@@ -51,9 +51,9 @@ func New(o Options) (*Head, error) {
 	}
 	h := &Head{options: o, clock: o.Cluster.Clock(), peers: map[PeerID]*peer{},
 		absent: map[PeerID]*score{}, ready: make(chan struct{}), nodes: make(chan struct{}, 1),
-		fetches: budget.New(largeFetches), fleet: workers.NewFleet(o.Cluster)}
+		fleet: workers.NewFleet(o.Cluster)}
 	h.kept = newKeptResults(o.MaxKept, h.clock)
-	h.modules.by = map[string]*sentModule{}
+	h.parts.by, h.parts.clock = map[partName]part{}, h.clock
 	h.rolls.open = map[string]*rollCall{}
 	return h, nil
 }
@@ -103,6 +103,7 @@ func (h *Head) watch(ctx context.Context) {
 		}
 		now := h.clock.Now()
 		h.kept.sweep(now)
+		h.parts.sweep(now)
 		late := now.Sub(next)
 		for _, p := range h.all() {
 			if late >= every {
@@ -205,6 +206,8 @@ type Peer struct {
 	Score   float64       `json:"score"`
 	Limit   int           `json:"limit"`
 	Latency time.Duration `json:"latency_ns"`
+	// Transfers are the large values that are on their way to the peer, or from it.
+	Transfers []Transfer `json:"transfers,omitempty"`
 	// Heard is when it last sent something.
 	Heard time.Time `json:"heard_at"`
 }

@@ -106,7 +106,7 @@ func (k *keptResults) take(id layout.ID, number int) (workers.RemoteOutcome, boo
 
 // late keeps the results of a chunk that the peer was given in an earlier membership, or
 // by an earlier process of the head: its ticket says so. They count when the same
-// attempts are claimed again.
+// attempts are claimed again. Large values stay with the peer until then.
 func (h *Head) late(ctx context.Context, p *peer, r *protocol.WorkOrderBatchResponse) (protocol.Code, string) {
 	if h.options.Verify.on() {
 		return protocol.CodeGone, "results are compared here, which these can't be any more"
@@ -141,6 +141,7 @@ func (h *Head) late(ctx context.Context, p *peer, r *protocol.WorkOrderBatchResp
 	if err != nil {
 		return protocol.CodeUnavailable, err.Error()
 	}
+	large := false
 	for i := range rows {
 		row := &rows[i]
 		x := &r.Outcomes[wanted[row.ID]]
@@ -149,14 +150,16 @@ func (h *Head) late(ctx context.Context, p *peer, r *protocol.WorkOrderBatchResp
 		if row.Spec == nil || ending.Over() || row.Attempts.Failed+1 != number || !x.OK() {
 			continue // over, or another attempt; what failed is run again
 		}
-		out, err := h.outcome(ctx, p, x)
-		if err != nil {
-			return protocol.CodeUnavailable, err.Error()
-		}
-		if !h.kept.put(attempt{row.ID, number}, p.id, out) {
+		at := attempt{row.ID, number}
+		out := h.outcome(p.id, at, x)
+		large = large || out.Large != nil
+		if !h.kept.put(at, p.id, out) {
 			return protocol.CodeUnavailable, fmt.Sprintf(
 				"too many bytes of results are kept: at most %d, and of one peer 1/%d", h.options.MaxKept, peerKept)
 		}
+	}
+	if large {
+		return protocol.CodeUnavailable, "a value is fetched once its attempt is claimed: keep it"
 	}
 	return protocol.CodeOK, ""
 }

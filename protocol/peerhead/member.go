@@ -167,15 +167,15 @@ func (m *member) RunRemote(ctx context.Context, c workers.RemoteCall) (workers.R
 	if h.options.Verify.on() {
 		return m.runVerified(ctx, c)
 	}
-	if out, found := h.kept.take(c.ID, c.Attempt); found {
+	if out, found := h.kept.take(c.ID, c.Attempt); found && h.serves(&out) {
 		return out, nil
 	}
-	return m.run(ctx, c, false)
+	return m.run(ctx, c, nil)
 }
 
-// run has the peer run an attempt. That of another peer is a shadow, whose end nobody
-// stores.
-func (m *member) run(ctx context.Context, c workers.RemoteCall, shadow bool) (workers.RemoteOutcome, error) {
+// run has the peer run an attempt. One of several that are compared is none whose end is
+// stored: over is closed when all of them are over.
+func (m *member) run(ctx context.Context, c workers.RemoteCall, over <-chan struct{}) (workers.RemoteOutcome, error) {
 	m.move()
 	defer m.move()
 	item, err := newCall(c, m.offer.dialect)
@@ -187,7 +187,7 @@ func (m *member) run(ctx context.Context, c workers.RemoteCall, shadow bool) (wo
 	if m.offer.limits && c.Parallel > 0 {
 		item.group.owner, item.group.limit = c.Owner, c.Parallel
 	}
-	item.shadow = shadow || m.peer.head.options.Verify.on()
+	item.over = over
 	select {
 	case m.calls <- item:
 	case <-ctx.Done():

@@ -1,18 +1,13 @@
 package peerhead
 
 import (
-	"bytes"
-	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"sync"
 
 	"github.com/futura-run/futura/fdbmodel"
 )
 
-// moduleCache has the modules that are being sent, each once.
+// moduleCache has the archives of modules that are being sent to nodes of b7s, each once.
 type moduleCache struct {
 	mu    sync.Mutex
 	by    map[string]*sentModule
@@ -30,32 +25,6 @@ type sentModule struct {
 	ready chan struct{} // closed once code or err is set
 	code  []byte
 	err   error
-}
-
-// OpenModule opens a module of the cluster for a peer, by its content id: a
-// p2p.BlobSource. However many peers get it at once, it is in memory once. It returns
-// fs.ErrNotExist for a module that the cluster does not have, and for a stranger. While
-// many large ones are in memory it refuses further ones.
-func (h *Head) OpenModule(ctx context.Context, to PeerID, id string) (io.ReadSeekCloser, int64, error) {
-	if p := h.peer(to); p == nil || p.membership() == nil {
-		return nil, 0, fmt.Errorf("%w: modules are for peers that have said hello", fs.ErrNotExist)
-	}
-	m := h.modules.use(id, func() ([]byte, error) { return h.options.Cluster.GetModule(ctx, id) })
-	select {
-	case <-m.ready:
-	case <-ctx.Done():
-		h.modules.leave(id, m)
-		return nil, 0, ctx.Err()
-	}
-	if m.err != nil {
-		h.modules.leave(id, m)
-		if errors.Is(m.err, fdbmodel.ErrNotFound) {
-			return nil, 0, fmt.Errorf("%w: %w", fs.ErrNotExist, m.err)
-		}
-		return nil, 0, m.err
-	}
-	return &openModule{Reader: bytes.NewReader(m.code), leave: sync.OnceFunc(func() { h.modules.leave(id, m) })},
-		int64(len(m.code)), nil
 }
 
 // use returns a module, which load reads for its first user.
@@ -97,16 +66,4 @@ func (c *moduleCache) leave(id string, m *sentModule) {
 		delete(c.by, id)
 		c.bytes -= int64(len(m.code))
 	}
-}
-
-// openModule is a module while a peer reads it.
-type openModule struct {
-	*bytes.Reader
-	leave func()
-}
-
-// Close implements io.Closer.
-func (m *openModule) Close() error {
-	m.leave()
-	return nil
 }

@@ -43,6 +43,7 @@ type peer struct {
 	installed map[string]chan struct{} // closed for modules that it has, by content id
 
 	leaves atomic.Bool // it has said goodbye, and delivers what it has
+	transfers map[*transfer]struct{} // under mu
 
 	done, failed, refused, disagreed, takenBack atomic.Int64
 }
@@ -287,7 +288,7 @@ func (p *peer) look(now time.Time) {
 	p.mu.Lock()
 	m, gone, silent := p.member, !p.connected && now.Sub(p.away) >= grace, now.Sub(p.heard)
 	reports := p.offer.dialect == protocol.DialectFutura
-	if p.answering > 0 {
+	if p.answering > 0 || len(p.transfers) > 0 {
 		silent = 0
 	}
 	p.mu.Unlock()
@@ -317,7 +318,7 @@ func (p *peer) describe() Peer {
 		ID: p.id, Name: p.offer.name, Dialect: p.offer.dialect.String(), Connected: p.connected,
 		Slots: p.offer.capacity.Slots, Heard: p.heard,
 		Done: p.done.Load(), Failed: p.failed.Load(), Refused: p.refused.Load(),
-		Disagreed: p.disagreed.Load(), TakenBack: p.takenBack.Load(),
+		Disagreed: p.disagreed.Load(), TakenBack: p.takenBack.Load(), Transfers: p.moving(),
 	}
 	trust, latency := p.score.now(p.head.clock.Now())
 	d.Score, d.Latency = math.Round(trust*100)/100, latency

@@ -275,7 +275,7 @@ func (n *simNet) publish(from string, message []byte) {
 }
 
 // fetch carries a blob, or a part of it and an error.
-func (n *simNet) fetch(ctx context.Context, from, to, id string, w io.Writer) error {
+func (n *simNet) fetch(ctx context.Context, from, to, id string, have io.Reader, w io.Writer) error {
 	end, session, _ := n.way(from, to, 0)
 	if end == nil {
 		return errSimAway
@@ -285,8 +285,17 @@ func (n *simNet) fetch(ctx context.Context, from, to, id string, w io.Writer) er
 		return err
 	}
 	defer content.Close()
+	done := int64(0)
+	if have != nil {
+		if done, err = io.Copy(io.Discard, have); err == nil {
+			_, err = content.Seek(done, io.SeekStart)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	piece := make([]byte, 256<<10)
-	for done := int64(0); done < size; {
+	for done < size {
 		n.w.pass(ctx, n.w.delay(200*time.Millisecond))
 		if now, _, black := n.way(from, to, session); now == nil || black || n.w.chance(0.05) || ctx.Err() != nil {
 			n.w.count(&n.w.report.Broken)
@@ -419,6 +428,6 @@ func (h simHeadNet) Publish(_ context.Context, _ string, message []byte) error {
 func (h simHeadNet) Connected(id PeerID) bool { return h.net.isConnected(h.id, string(id)) }
 
 // FetchBlob implements Network.
-func (h simHeadNet) FetchBlob(ctx context.Context, from PeerID, id string, w io.Writer, _ p2p.FetchOptions) error {
-	return h.net.fetch(ctx, h.id, string(from), id, w)
+func (h simHeadNet) FetchBlob(ctx context.Context, from PeerID, id string, w io.Writer, o p2p.FetchOptions) error {
+	return h.net.fetch(ctx, h.id, string(from), id, o.Have, w)
 }

@@ -372,9 +372,10 @@ func (r *simPeerRun) Send(ctx context.Context, to string, message []byte) error 
 }
 
 // Fetch implements peerworker.Network.
-func (r *simPeerRun) Fetch(ctx context.Context, from, id string, limit int64, to io.Writer, _ func(done, total int64),
+func (r *simPeerRun) Fetch(ctx context.Context, from, id string, limit int64, have io.Reader, to io.Writer,
+	_ func(done, total int64),
 ) error {
-	err := r.peer.w.net.fetch(ctx, r.peer.id, from, id, to)
+	err := r.peer.w.net.fetch(ctx, r.peer.id, from, id, have, to)
 	if err != nil {
 		return fmt.Errorf("%w (at most %d bytes)", err, limit)
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/protocol/p2p"
 	"github.com/futura-run/futura/workers"
 )
 
@@ -46,7 +47,14 @@ func digestOf(out *workers.RemoteOutcome) digest {
 	binary.BigEndian.PutUint64(head[8:], uint64(len(out.Kind)))
 	h.Write(head[:])
 	h.Write([]byte(out.Kind))
-	h.Write(out.Value)
+	content := sha256.Sum256(out.Value)
+	if v, large := out.Large.(*blobValue); large {
+		var err error
+		if content, err = p2p.ParseBlobID(v.held[0].blob.ID); err != nil {
+			content = sha256.Sum256([]byte(v.held[0].blob.ID)) // it is not fetched either
+		}
+	}
+	h.Write(content[:])
 	return digest(h.Sum(nil))
 }
 
@@ -66,12 +74,13 @@ func (m *member) runVerified(ctx context.Context, c workers.RemoteCall) (workers
 	if len(voters) < v.Agree {
 		return workers.RemoteOutcome{}, errFewPeers
 	}
+	over := ctx.Done()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop() // the rest need not go on
 	votes := make(chan vote, len(voters))
-	for i, voter := range voters {
+	for _, voter := range voters {
 		go func() {
-			out, err := voter.run(ctx, c, i > 0)
+			out, err := voter.run(ctx, c, over)
 			votes <- vote{voter.peer, ending{out, err}}
 		}()
 	}
@@ -89,7 +98,7 @@ func (m *member) runVerified(ctx context.Context, c workers.RemoteCall) (workers
 		heard = append(heard, one)
 		if count[d]++; count[d] >= v.Agree {
 			h.noteDissent(heard, d, &c)
-			return one.end.out, nil
+			return agreed(heard, d), nil
 		}
 	}
 	if len(heard) < v.Agree {
@@ -102,6 +111,27 @@ func (m *member) runVerified(ctx context.Context, c workers.RemoteCall) (workers
 	h.options.Logger.Warn("peers disagree about an item", "future", c.ID, "attempt", c.Attempt, "peers", len(heard))
 	return workers.RemoteOutcome{Kind: layout.KindError, Message: fmt.Sprintf(
 		"%d peers ran it, and no %d of them agree on its exit code and output", len(heard), v.Agree)}, nil
+}
+
+// agreed returns the outcome that several peers agree on, with all that have its value.
+func agreed(heard []vote, on digest) (out workers.RemoteOutcome) {
+	var all *blobValue
+	for _, one := range heard {
+		if digestOf(&one.end.out) != on {
+			continue
+		}
+		v, large := one.end.out.Large.(*blobValue)
+		switch {
+		case !large:
+			return one.end.out
+		case all == nil:
+			out, all = one.end.out, &blobValue{v.head, v.at, v.held}
+		default:
+			all.held = append(all.held[:len(all.held):len(all.held)], v.held...)
+		}
+	}
+	out.Large = all
+	return out
 }
 
 // noteDissent remembers who said something else than what counts.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -30,6 +29,7 @@ type blobSource struct {
 	future layout.ID
 	result layout.Result
 	value  []byte // of a result that is in memory, nil for others
+	spool  *spool // of one that is in a file, nil for others
 }
 
 func newBlobs(w *Worker) *blobs { return &blobs{worker: w, known: map[blobName][]blobSource{}} }
@@ -37,7 +37,7 @@ func newBlobs(w *Worker) *blobs { return &blobs{worker: w, known: map[blobName][
 // add makes a result known by its content id.
 func (b *blobs) add(ctx context.Context, head string, id layout.ID, r *layout.Result) (cid string, err error) {
 	content := newBlob(ctx, b.worker.node.cluster.OpenResult(id, r))
-	defer content.reader.Close()
+	defer content.close()
 	hash := sha256.New()
 	if _, err := io.Copy(hash, content); err != nil {
 		return "", err
@@ -50,26 +50,33 @@ func (b *blobs) add(ctx context.Context, head string, id layout.ID, r *layout.Re
 	return name.id, nil
 }
 
-// hold makes a result that is in memory known by its content id.
-func (b *blobs) hold(head string, id layout.ID, value []byte) *protocol.Blob {
-	name := blobName{head, p2p.BlobID(sha256.Sum256(value))}
+// hold makes a result that is no record known by its content id. It is in value, or was
+// written to a spool. A value goes to one too, if there is room for one.
+func (b *blobs) hold(head string, id layout.ID, value []byte, at *spool) *protocol.Blob {
+	if at == nil {
+		at = spooled(value)
+	}
+	size, hash := int64(len(value)), sha256.Sum256(value)
+	if at != nil {
+		size, hash, value = at.size, at.sum(), nil
+	}
+	name := blobName{head, p2p.BlobID(hash)}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.known[name] = append(b.known[name], blobSource{future: id, value: value})
-	return &protocol.Blob{ID: name.id, Size: int64(len(value))}
+	b.known[name] = append(b.known[name], blobSource{future: id, value: value, spool: at})
+	return &protocol.Blob{ID: name.id, Size: size}
 }
-
-// heldBlob is a blob in memory.
-type heldBlob struct{ *bytes.Reader }
-
-// Close implements io.Closer.
-func (heldBlob) Close() error { return nil }
 
 // drop says that a future's result is not fetched any more.
 func (b *blobs) drop(name blobName, future layout.ID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	left := slices.DeleteFunc(b.known[name], func(s blobSource) bool { return s.future == future })
+	left := slices.DeleteFunc(b.known[name], func(s blobSource) bool {
+		if s.future == future && s.spool != nil {
+			s.spool.close()
+		}
+		return s.future == future
+	})
 	if b.known[name] = left; len(left) == 0 {
 		delete(b.known, name)
 	}
@@ -78,71 +85,60 @@ func (b *blobs) drop(name blobName, future layout.ID) {
 // open opens a blob for the head that it is for.
 func (b *blobs) open(ctx context.Context, head, id string) (io.ReadSeekCloser, int64, error) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	sources := b.known[blobName{head, id}]
+	b.mu.Unlock()
 	if len(sources) == 0 {
 		return nil, 0, ErrNoBlob
 	}
-	last := sources[len(sources)-1]
-	if last.value != nil {
-		return heldBlob{bytes.NewReader(last.value)}, int64(len(last.value)), nil
+	var opened *blob
+	switch last := sources[len(sources)-1]; {
+	case last.spool != nil:
+		opened = &blob{ReadSeeker: last.spool.reader(), size: last.spool.size}
+	case last.value != nil:
+		opened = &blob{ReadSeeker: bytes.NewReader(last.value), size: int64(len(last.value))}
+	default:
+		opened = newBlob(ctx, b.worker.node.cluster.OpenResult(last.future, &last.result))
 	}
-	reader := b.worker.node.cluster.OpenResult(last.future, &last.result)
-	return newBlob(ctx, reader), reader.Size(), nil
+	opened.report = b.worker.transferring(TransferResult, blobName{head, id})
+	return opened, opened.size, nil
 }
 
-// blob is the content of a result, of which one piece is in memory. One goroutine
-// uses it.
+// blob is the content of a result.
 type blob struct {
-	ctx    context.Context
-	reader *fdbmodel.ResultReader
-	at     int64
-	piece  []byte
-	from   int64 // where piece begins
+	io.ReadSeeker
+	size  int64
+	close func()
+	// report, if it is not nil, is told of each mebibyte, and of the end.
+	report         func(done, total int64)
+	done, reported int64
 }
-
-// blobPiece is about how much is read at a time.
-const blobPiece = 512 << 10
 
 func newBlob(ctx context.Context, r *fdbmodel.ResultReader) *blob {
-	return &blob{ctx: ctx, reader: r, piece: make([]byte, 0, r.Unit()*max(1, blobPiece/r.Unit()))}
+	return &blob{ReadSeeker: fdbmodel.NewSeeker(ctx, r), size: r.Size(), close: r.Close}
 }
 
 // Read implements io.Reader.
 func (b *blob) Read(p []byte) (int, error) {
-	if b.at >= b.reader.Size() {
-		return 0, io.EOF
+	n, err := b.ReadSeeker.Read(p)
+	b.done += int64(n)
+	if b.report != nil && (b.done-b.reported >= 1<<20 || b.done == b.size && b.reported < b.done) {
+		b.reported = b.done
+		b.report(b.done, b.size)
 	}
-	if b.at < b.from || b.at >= b.from+int64(len(b.piece)) {
-		b.from = b.at / b.reader.Unit() * b.reader.Unit()
-		b.piece = b.piece[:min(int64(cap(b.piece)), b.reader.Size()-b.from)]
-		if err := b.reader.ReadAt(b.ctx, b.piece, b.from); err != nil {
-			b.piece = b.piece[:0]
-			return 0, err
-		}
-	}
-	n := copy(p, b.piece[b.at-b.from:])
-	b.at += int64(n)
-	return n, nil
+	return n, err
 }
 
 // Seek implements io.Seeker.
-func (b *blob) Seek(offset int64, whence int) (int64, error) {
-	switch whence {
-	case io.SeekCurrent:
-		offset += b.at
-	case io.SeekEnd:
-		offset += b.reader.Size()
-	}
-	if offset < 0 {
-		return b.at, fmt.Errorf("a blob from byte %d on", offset)
-	}
-	b.at = offset
-	return offset, nil
+func (b *blob) Seek(offset int64, whence int) (at int64, err error) {
+	at, err = b.ReadSeeker.Seek(offset, whence)
+	b.done, b.reported = at, at
+	return at, err
 }
 
 // Close implements io.Closer.
 func (b *blob) Close() error {
-	b.reader.Close()
+	if b.close != nil {
+		b.close()
+	}
 	return nil
 }

@@ -98,13 +98,16 @@ func (h *host) Send(ctx context.Context, peer string, message []byte) error {
 }
 
 // Fetch implements Network.
-func (h *host) Fetch(ctx context.Context, peer, id string, limit int64, to io.Writer,
+func (h *host) Fetch(ctx context.Context, peer, id string, limit int64, have io.Reader, to io.Writer,
 	progress func(done, total int64),
 ) error {
-	err := h.host.FetchBlob(ctx, p2p.PeerID(peer), id, to, p2p.FetchOptions{Limit: limit, Progress: progress})
+	o := p2p.FetchOptions{Limit: limit, Have: have, Progress: progress}
+	err := h.host.FetchBlob(ctx, p2p.PeerID(peer), id, to, o)
 	switch {
 	case errors.Is(err, p2p.ErrBlobUnknown):
 		return fmt.Errorf("%w: %w", ErrNoBlob, err)
+	case errors.Is(err, p2p.ErrBlobContent):
+		return fmt.Errorf("%w: %w", ErrContent, err)
 	case errors.Is(err, p2p.ErrTooLarge):
 		return fmt.Errorf("%w: %w", ErrTooLarge, err)
 	}

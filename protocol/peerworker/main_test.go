@@ -108,7 +108,7 @@ func (n *memory) Send(_ context.Context, peer string, message []byte) error {
 	return nil
 }
 
-func (n *memory) Fetch(ctx context.Context, peer, id string, limit int64, to io.Writer,
+func (n *memory) Fetch(ctx context.Context, peer, id string, limit int64, have io.Reader, to io.Writer,
 	progress func(done, total int64),
 ) error {
 	h, err := n.head(peer)
@@ -130,7 +130,11 @@ func (n *memory) Fetch(ctx context.Context, peer, id string, limit int64, to io.
 	case int64(len(content)) > limit:
 		return ErrTooLarge
 	}
-	for at := 0; at < len(content); at += 1000 {
+	begun, err := io.Copy(io.Discard, have)
+	if err != nil {
+		return err
+	}
+	for at := int(begun); at < len(content); at += 1000 {
 		progress(int64(at), int64(len(content)))
 		if _, err := to.Write(content[at:min(at+1000, len(content))]); err != nil {
 			return err

@@ -1,7 +1,6 @@
 package peerworker
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,11 +15,10 @@ import (
 
 // Bounds of fetching a module.
 const (
+	// fetchTime is how long a module waits for its turn, and for room.
 	fetchTime = 10 * time.Minute
-	// maxDownloads are fetched at a time: each is in memory as a whole.
+	// maxDownloads are fetched at a time.
 	maxDownloads = 8
-	// fetchReport is how often the progress of a long one is in the log.
-	fetchReport = 5 * time.Second
 )
 
 // modules are the modules of the worker's own cluster.
@@ -31,6 +29,7 @@ type modules struct {
 	// what another one sends.
 	fetching map[blobName]*fetching
 	turns    chan struct{} // of downloads
+	cut      spools
 	// here are those that are here, with when they were last used.
 	here map[string]time.Time
 }
@@ -42,7 +41,8 @@ type fetching struct {
 
 func newModules(w *Worker) *modules {
 	return &modules{worker: w, fetching: map[blobName]*fetching{}, here: map[string]time.Time{},
-		turns: make(chan struct{}, maxDownloads)}
+		turns: make(chan struct{}, maxDownloads),
+		cut:   spools{clock: w.options.clock, by: map[blobName]cutSpool{}}}
 }
 
 // isHere reports whether a module is in the cluster.
@@ -103,27 +103,25 @@ func (m *modules) fetch(ctx context.Context, head, cid string) error {
 }
 
 func (m *modules) fetchOne(ctx context.Context, head, cid string) error {
-	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	waiting, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
 	select {
 	case m.turns <- struct{}{}:
-	case <-ctx.Done():
-		return fmt.Errorf("module %s: too many others are fetched: %w", cid, ctx.Err())
+	case <-waiting.Done():
+		return fmt.Errorf("module %s: too many others are fetched: %w", cid, waiting.Err())
 	}
 	defer func() { <-m.turns }()
-	if err := m.awaitRoom(ctx, cid); err != nil {
+	if err := m.awaitRoom(waiting, cid); err != nil {
 		return fmt.Errorf("module %s: %w", cid, err)
 	}
-	code, err := m.download(ctx, head, cid)
+	size, err := m.download(ctx, blobName{head, cid})
 	if err != nil {
 		return fmt.Errorf("module %s: %w", cid, err)
 	}
-	if err := m.store(ctx, code, ""); err != nil {
-		return err
-	}
-	m.worker.log.Info("fetched a module", "module", cid, "bytes", len(code), "head", head)
+	m.worker.log.Info("fetched a module", "module", cid, "bytes", size, "head", head)
 	m.worker.counts.fetched.Add(1)
-	return nil
+	m.use(cid)
+	return m.evict(ctx, cid)
 }
 
 // store stores a module, and removes others that take too much room.
@@ -136,20 +134,29 @@ func (m *modules) store(ctx context.Context, code []byte, alias string) error {
 	return m.evict(ctx, info.CID)
 }
 
-// download gets a module's bytes, which the network verifies.
-func (m *modules) download(ctx context.Context, head, cid string) ([]byte, error) {
-	var code bytes.Buffer
-	last, report := int64(0), time.Now().Add(fetchReport)
-	err := m.worker.network.Fetch(ctx, head, cid, fdbmodel.MaxModule, &code, func(done, total int64) {
-		m.worker.counts.fetchedBytes.Add(done - last)
-		last = done
-		code.Grow(int(min(total, fdbmodel.MaxModule)) - code.Len())
-		if now := time.Now(); now.After(report) {
-			m.worker.log.Info("fetching a module", "module", cid, "bytes", done, "of", total)
-			report = now.Add(fetchReport)
-		}
-	})
-	return code.Bytes(), err
+// download gets a module, which the network verifies, and stores it. What was cut off is
+// kept for a while, and not fetched again.
+func (m *modules) download(ctx context.Context, name blobName) (size int64, err error) {
+	code, err := m.cut.take(name)
+	if err != nil {
+		return 0, err
+	}
+	last, report := code.size, m.worker.transferring(TransferModule, name)
+	err = m.worker.network.Fetch(ctx, name.head, name.id, fdbmodel.MaxModule, code.reader(), code,
+		func(done, total int64) {
+			m.worker.counts.fetchedBytes.Add(done - last)
+			last = done
+			report(done, total)
+		})
+	switch {
+	case err == nil:
+		size, err = code.size, code.store(ctx, m.worker.node.cluster, name.id)
+	case !isFinal(err) && code.size > 0 && ctx.Err() == nil:
+		m.cut.put(name, code)
+		return 0, err
+	}
+	code.close()
+	return size, err
 }
 
 // awaitRoom waits while chunks use as many bytes of other modules as may be kept.

@@ -10,6 +10,8 @@ import (
 var (
 	// ErrNoBlob is returned for an unknown content id.
 	ErrNoBlob = errors.New("peerworker: no such blob")
+	// ErrContent is returned for a blob whose bytes are not those of its id.
+	ErrContent = errors.New("peerworker: a blob with other content")
 	// ErrTooLarge is returned for a blob that is larger than it may be.
 	ErrTooLarge = errors.New("peerworker: too large")
 )
@@ -29,9 +31,11 @@ type Network interface {
 	// Send sends a message in b7s's protocol, where nothing is answered.
 	Send(ctx context.Context, peer string, message []byte) error
 	// Fetch writes the blob with a content id that a peer serves to to, and goes on
-	// after a break. It returns ErrNoBlob, ErrTooLarge for more than limit bytes, and an
-	// error unless the content has that id. It may call progress now and then.
-	Fetch(ctx context.Context, peer, id string, limit int64, to io.Writer, progress func(done, total int64)) error
+	// after a break, and after what it finds in have, which an earlier one has written. It
+	// returns ErrNoBlob, ErrTooLarge for more than limit bytes, and ErrContent if the
+	// content has another id. It may call progress now and then.
+	Fetch(ctx context.Context, peer, id string, limit int64, have io.Reader, to io.Writer,
+		progress func(done, total int64)) error
 	// Close ends all connections and calls, and waits for the handler.
 	Close() error
 }

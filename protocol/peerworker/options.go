@@ -86,6 +86,9 @@ type Options struct {
 	// RedialMin and RedialMax bound the wait before a head is dialled again, which
 	// doubles with each failure. Default to 500 ms and 30 s.
 	RedialMin, RedialMax time.Duration
+	// Transfers is told now and then of large values on their way, and at their end. It
+	// must not block. Defaults to none; the log has some of it.
+	Transfers func(Transfer)
 	// Logger receives what goes wrong. Defaults to none.
 	Logger *slog.Logger
 

@@ -3,6 +3,7 @@ package peerworker
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -24,6 +25,8 @@ type runner struct {
 	items map[layout.ID]*attempt
 	lines lines
 	kept  int64 // bytes of the results of items that are over
+	// spools have values that are large, of items that the worker has.
+	spools map[layout.ID]*spool
 }
 
 // runState is where an item is.
@@ -51,8 +54,8 @@ type attempt struct {
 }
 
 func newRunner(w *Worker) *runner {
-	r := &runner{worker: w, items: map[layout.ID]*attempt{}}
-	r.direct = &seam.Direct{Take: r.take, End: r.end}
+	r := &runner{worker: w, items: map[layout.ID]*attempt{}, spools: map[layout.ID]*spool{}}
+	r.direct = &seam.Direct{Take: r.take, Spool: r.spool, End: r.end}
 	return r
 }
 
@@ -130,6 +133,7 @@ func (r *runner) isFull() bool { return r.kept > r.worker.options.MaxBytes }
 
 // end implements seam.Direct.
 func (r *runner) end(c fdbmodel.Completion) {
+	defer r.dropSpool(c.Future.ID)
 	r.mu.Lock()
 	x := r.items[c.Future.ID]
 	if x == nil || x.state != runTaken {
@@ -273,10 +277,37 @@ func (r *runner) resultOf(head string, c *fdbmodel.Completion) (o protocol.Outco
 		Code: protocol.CodeOK, Value: v.Value, Codec: v.Codec, ExitCode: v.ExitCode, Stderr: v.Stderr,
 		Truncated: v.Truncated, Usage: usageOf(max(v.RunTime, time.Nanosecond), v.Usage),
 	}
-	if len(v.Value) > maxInline {
-		o.Value, o.Blob = nil, r.worker.blobs.hold(head, c.Future.ID, v.Value)
+	if len(v.Value) > maxInline || v.Size > int64(len(v.Value)) {
+		o.Value, o.Blob = nil, r.worker.blobs.hold(head, c.Future.ID, v.Value, r.takeSpool(c.Future.ID))
 	}
-	return o, int64(len(v.Value) + len(v.Stderr))
+	return o, max(v.Size, int64(len(v.Value))) + int64(len(v.Stderr))
+}
+
+// spool implements seam.Direct.
+func (r *runner) spool(id layout.ID) (io.Writer, error) {
+	made, err := newSpool()
+	if err != nil {
+		return nil, err
+	}
+	r.dropSpool(id)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.spools[id] = made
+	return made, nil
+}
+
+func (r *runner) takeSpool(id layout.ID) *spool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	taken := r.spools[id]
+	delete(r.spools, id)
+	return taken
+}
+
+func (r *runner) dropSpool(id layout.ID) {
+	if dropped := r.takeSpool(id); dropped != nil {
+		dropped.close()
+	}
 }
 
 func cancelledOutcome(reason string) protocol.Outcome {

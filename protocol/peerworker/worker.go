@@ -156,6 +156,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	stop()
 	err = errors.Join(err, w.network.Close())
 	w.work.Wait()
+	w.modules.cut.close()
 	return errors.Join(err, node.drain(), node.db.Close())
 }
 
@@ -169,8 +170,9 @@ func (w *Worker) start(ctx context.Context) error {
 		Middleware:   append([]workers.Middleware{w.observe}, w.options.Middleware...),
 		DrainTimeout: w.options.DrainTimeout, Logger: w.log,
 	}
+	o.Seam = &seam.Worker{PassedOn: len(w.options.Middleware) == 0}
 	if w.runner != nil {
-		o.Seam = &seam.Worker{Direct: w.runner.direct}
+		o.Seam.Direct = w.runner.direct
 	}
 	if err := w.node.start(ctx, o, w.functions); err != nil {
 		return err
