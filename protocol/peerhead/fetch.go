@@ -94,7 +94,7 @@ func (h *Head) fetch(ctx context.Context, future layout.ID, one held, to *fdbmod
 	}
 	defer p.fetches.Release(1)
 	o := p2p.FetchOptions{Limit: one.blob.Size, Progress: func(done, total int64) {
-		p.hear()
+		p.hear(0)
 		t.at(done)
 		if h.clock.Now().Sub(t.since) >= tellAfter {
 			_ = workers.Progress(ctx, done, total, "bytes of its result have come from its peer") // no function fails for it

@@ -42,7 +42,7 @@ type peer struct {
 	recruitAt time.Time                // when it is asked again to take part
 	installed map[string]chan struct{} // closed for modules that it has, by content id
 
-	leaves atomic.Bool // it has said goodbye, and delivers what it has
+	leaves    atomic.Bool            // it has said goodbye, and delivers what it has
 	transfers map[*transfer]struct{} // under mu
 
 	done, failed, refused, disagreed, takenBack atomic.Int64
