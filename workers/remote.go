@@ -189,14 +189,21 @@ func callRemote(ctx context.Context, r Remote, call RemoteCall) (out RemoteOutco
 	return r.RunRemote(ctx, call)
 }
 
-// tellLanded tells the remote which claims have ended.
+// tellLanded tells which claims have ended.
 func (w *Worker) tellLanded(ended []fdbmodel.Completion) {
-	if w.options.Remote == nil || len(ended) == 0 {
+	seam := w.options.Seam
+	tell := seam != nil && seam.Landed != nil
+	if w.options.Remote == nil && !tell || len(ended) == 0 {
 		return
 	}
 	ids := make([]layout.ID, len(ended))
 	for i := range ended {
 		ids[i] = ended[i].Future.ID
 	}
-	w.options.Remote.Landed(ids)
+	if tell {
+		seam.Landed(ids)
+	}
+	if w.options.Remote != nil {
+		w.options.Remote.Landed(ids)
+	}
 }

@@ -56,6 +56,9 @@ type Worker struct {
 	// large output of modules need not be in memory.
 	PassedOn bool
 
+	// Landed, if it is set before the worker is made, is told of futures after the store has
+	// recorded their ends, or has refused them since their claims were lost. It must not block.
+	Landed func([]layout.ID)
 	// Direct, if it is set before the worker is made, is what the worker runs beside what
 	// it claims. It is not for manual workers.
 	Direct *Direct

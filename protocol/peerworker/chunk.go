@@ -70,6 +70,7 @@ type chunk struct {
 	waiting map[layout.ID]bool
 	bytes   int64 // of arguments and results that it is charged with
 	wait    time.Duration
+	again   time.Time // when what the head has not taken is sent again
 }
 
 // ended is the outcome of an item. A nil outcome is in the store. One that is kept is the
@@ -110,20 +111,17 @@ func signal(c chan struct{}) {
 	}
 }
 
-// began and mayHaveEnded are told of each call of a function.
+// began and hasReturned are told of each call of a function.
 func (c *chunk) began(index int) {
 	c.mu.Lock()
 	c.running[index] = struct{}{}
 	c.mu.Unlock()
 }
 
-func (c *chunk) mayHaveEnded(index int) {
+func (c *chunk) hasReturned(index int) {
 	c.mu.Lock()
 	delete(c.running, index)
 	c.mu.Unlock()
-	if !c.isDirect() {
-		c.worker.lookAt(c, index)
-	}
 }
 
 func (c *chunk) isOpen(index int) bool {

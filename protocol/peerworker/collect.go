@@ -13,9 +13,10 @@ import (
 
 // How futures are looked at.
 const (
-	// futuresOwner owns the futures of all items, so that one watch tells of their ends.
+	// futuresOwner owns the futures of items without a limit, so that they wait to be
+	// assigned.
 	futuresOwner = "peer"
-	// gather is how long after a future has ended others are waited for.
+	// gather is how long after an item has ended others are waited for.
 	gather = 2 * time.Millisecond
 	// lookAgain is how often those are looked at whose functions have ended, and lookAll
 	// how often all are, whatever was told.
@@ -42,25 +43,19 @@ func (w *Worker) collectUntil(ctx context.Context) error {
 	defer all.Stop()
 	member := w.node.worker.ID()
 	for full := true; ; {
-		bell, err := w.node.cluster.WatchOwner(ctx, futuresOwner)
-		if err != nil {
+		if err := w.collect(ctx, full); err != nil {
 			return err
 		}
-		err = w.collect(ctx, full)
-		if err == nil {
-			w.giveUpAsked(ctx)
-			err = w.tidy(ctx)
-		}
-		if err != nil {
-			bell.Cancel()
+		w.giveUpAsked(ctx)
+		if err := w.tidy(ctx); err != nil {
 			return err
 		}
 		timer := time.NewTimer(lookAgain)
 		full = false
+		var err error
 		select {
-		case <-bell.Done():
-			err = wait(ctx, gather)
 		case <-w.news:
+			err = wait(ctx, gather)
 		case <-timer.C:
 		case <-all.C:
 			full = true
@@ -68,7 +63,6 @@ func (w *Worker) collectUntil(ctx context.Context) error {
 			err = ctx.Err()
 		}
 		timer.Stop()
-		bell.Cancel()
 		if err != nil {
 			return err
 		}
@@ -78,6 +72,18 @@ func (w *Worker) collectUntil(ctx context.Context) error {
 		}
 		full = w.lookNow.Swap(false) || full
 	}
+}
+
+// landed is told of futures whose ends are in the store.
+func (w *Worker) landed(ids []layout.ID) {
+	w.mu.Lock()
+	for _, id := range ids {
+		if at, found := w.places[id]; found && !at.chunk.isDirect() {
+			w.maybe = append(w.maybe, at)
+		}
+	}
+	w.mu.Unlock()
+	signal(w.news)
 }
 
 func wait(ctx context.Context, d time.Duration) error {
@@ -394,8 +400,36 @@ func (w *Worker) forget(ctx context.Context, chunks []*chunk) error {
 	if _, err := w.discard(ctx, chunks...); err != nil {
 		return err
 	}
+	if err := w.dropOwners(ctx, chunks); err != nil {
+		return err
+	}
 	for _, c := range chunks {
 		w.remove(c)
+	}
+	return nil
+}
+
+// dropOwners removes what the store counts of owners that no chunk has any more.
+func (w *Worker) dropOwners(ctx context.Context, gone []*chunk) error {
+	owners := map[string]bool{}
+	for _, c := range gone {
+		if c.record.Owner != "" && !c.isDirect() {
+			owners[c.record.Owner] = true
+		}
+	}
+	if len(owners) == 0 {
+		return nil
+	}
+	for _, c := range w.all() {
+		if !slices.Contains(gone, c) {
+			delete(owners, c.record.Owner)
+		}
+	}
+	for owner := range owners {
+		err := w.node.cluster.DropOwner(ctx, layout.DefaultQueue, owner)
+		if err != nil && !errors.Is(err, fdbmodel.ErrTransition) { // another chunk has begun
+			return err
+		}
 	}
 	return nil
 }

@@ -203,8 +203,12 @@ func (c *chunk) refused(ctx context.Context, part []ended, code protocol.Code, e
 		link.greetAgain()
 	}
 	c.mu.Lock()
-	c.wait = min(max(2*c.wait, retryMin), retryMax)
-	pause := time.Duration(float64(c.wait) * (0.8 + 0.4*rand.Float64()))
+	now := time.Now()
+	if !now.Before(c.again) { // else others of the chunk wait already
+		c.wait = min(max(2*c.wait, retryMin), retryMax)
+		c.again = now.Add(time.Duration(float64(c.wait) * (0.8 + 0.4*rand.Float64())))
+	}
+	pause := c.again.Sub(now)
 	c.mu.Unlock()
 	c.worker.log.Debug("the head has not taken results; sending them again", "chunk", c.name.chunk, "code", code,
 		"error", err, "in", pause)

@@ -60,7 +60,7 @@ func TestAHeadThatAcknowledgesNothing(t *testing.T) {
 	var ran atomic.Int64
 	require.NoError(t, w.Register("much", func(context.Context, []byte) ([]byte, error) {
 		ran.Add(1)
-		return make([]byte, 64<<10), nil
+		return make([]byte, 16<<10), nil
 	}))
 	r := start(t, w, n)
 	const items = 1000

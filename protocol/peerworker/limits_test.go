@@ -1,6 +1,7 @@
 package peerworker
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/protocol"
 )
 
@@ -34,11 +36,20 @@ func (c *together) begin(name string) (end func()) {
 // chunks, and of one without. As many run at a time as their limits say, beside each other.
 func TestLimitsOfRequests(t *testing.T) {
 	t.Parallel()
+	for _, state := range []string{"", t.TempDir()} {
+		t.Run(fmt.Sprintf("state %t", state != ""), func(t *testing.T) {
+			t.Parallel()
+			requireLimits(t, state)
+		})
+	}
+}
+
+func requireLimits(t *testing.T, state string) {
 	const slots, chunks, items = 8, 3, 100
 	n := newMemory()
 	h := newHead(t, n, headID)
 	o := options(n)
-	o.Slots = slots
+	o.Slots, o.State = slots, state
 	w, err := New(o)
 	require.NoError(t, err)
 	count := &together{now: map[string]int{}, most: map[string]int{}}
@@ -60,9 +71,11 @@ func TestLimitsOfRequests(t *testing.T) {
 	}))
 	r := start(t, w, n)
 	limits := map[string]uint64{"one": 1, "two": 2, "any": 0}
+	requests := map[string]string{}
 	var orders []*protocol.WorkOrderBatch
 	for name, limit := range limits {
 		request := uuid.NewString()
+		requests[name] = request
 		for range chunks {
 			args := make([]string, items)
 			for i := range args {
@@ -85,4 +98,23 @@ func TestLimitsOfRequests(t *testing.T) {
 	require.Equal(t, 2, count.most["two"])
 	require.LessOrEqual(t, count.most["any"], slots, fmt.Sprint(count.most))
 	r.idle()
+	empty := true
+	for name := range limits {
+		if name != "any" {
+			empty = empty && r.ownerIsGone(requests[name])
+		}
+	}
+	require.True(t, empty, "nothing is left of owners")
+}
+
+// ownerIsGone reports whether the store has nothing of the owner of a request's items.
+func (r *running) ownerIsGone(request string) bool {
+	owner := chunkName{headID, request}.owner()
+	found := false
+	all := kv.Range{Begin: []byte{}, End: []byte{0xff}}
+	require.NoError(r.t, r.node.cluster.EachKey(r.t.Context(), all, func(k kv.KeyValue) error {
+		found = found || bytes.Contains(k.Key, []byte(owner))
+		return nil
+	}))
+	return !found
 }

@@ -143,11 +143,21 @@ func sizeOf(m *protocol.WorkOrderBatch) int64 {
 	return size
 }
 
+// owner is what items have in common of which so many may run at a time, empty if any number
+// may.
+func (o *order) owner() string {
+	if o.Concurrency == 0 {
+		return ""
+	}
+	return chunkName{o.name.head, o.RequestID}.owner()
+}
+
 // begin makes an order a chunk. If its module is here its futures are made before it
 // returns; else once the module is.
 func (w *Worker) begin(ctx context.Context, o *order) *refusal {
 	c := newChunk(w, o.name, record{
 		Head: o.name.head, Chunk: o.ChunkID, Request: o.RequestID, Ticket: o.Ticket, Module: o.Module, Items: len(o.items),
+		Owner: o.owner(),
 	}, o.items)
 	c.release() // the head wants it
 	if !w.admit(c, o.size) {
@@ -230,13 +240,12 @@ func (w *Worker) submit(ctx context.Context, o *order, c *chunk) error {
 		subs[i].Spec.Owner, subs[i].Spec.Env = futuresOwner, env
 		setTrace(&subs[i].Spec, o.Items[i].Trace)
 	}
-	if c.isDirect() {
-		if limit := o.Concurrency; limit > 0 {
-			owner := chunkName{o.name.head, o.RequestID}.owner()
-			for i := range subs {
-				subs[i].Spec.Owner, subs[i].Spec.Parallel = owner, int(min(limit, math.MaxInt32))
-			}
+	if c.record.Owner != "" {
+		for i := range subs {
+			subs[i].Spec.Owner, subs[i].Spec.Parallel = c.record.Owner, int(min(o.Concurrency, math.MaxInt32))
 		}
+	}
+	if c.isDirect() {
 		return w.runner.submit(c, subs)
 	}
 	_, err := w.node.cluster.Submit(ctx, subs)

@@ -18,7 +18,10 @@ type record struct {
 	Request string `json:"request,omitempty"`
 	Ticket  string `json:"ticket,omitempty"`
 	Module  string `json:"module,omitempty"`
-	Items   int    `json:"items"`
+	// Owner owns the futures of items of which so many may run at a time, empty for those
+	// without a limit.
+	Owner string `json:"owner,omitempty"`
+	Items int    `json:"items"`
 	// B7S is set for an order of b7s's, which no head asks for after a restart. Its items
 	// have no ids of their own.
 	B7S bool `json:"b7s,omitempty"`

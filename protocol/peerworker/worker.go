@@ -170,7 +170,7 @@ func (w *Worker) start(ctx context.Context) error {
 		Middleware:   append([]workers.Middleware{w.observe}, w.options.Middleware...),
 		DrainTimeout: w.options.DrainTimeout, Logger: w.log,
 	}
-	o.Seam = &seam.Worker{PassedOn: len(w.options.Middleware) == 0}
+	o.Seam = &seam.Worker{PassedOn: len(w.options.Middleware) == 0, Landed: w.landed}
 	if w.runner != nil {
 		o.Seam.Direct = w.runner.direct
 	}
@@ -246,7 +246,7 @@ func (w *Worker) observe(next workers.Call) workers.Call {
 			return next(ctx, args)
 		}
 		at.chunk.began(at.index)
-		defer at.chunk.mayHaveEnded(at.index)
+		defer at.chunk.hasReturned(at.index)
 		return next(ctx, args)
 	}
 }
@@ -321,7 +321,7 @@ func (w *Worker) hello(ctx context.Context, head string) (*protocol.Hello, error
 			Slots: int(info.Capacity.Slots), CPUMillis: info.Capacity.CPU, RAMBytes: info.Capacity.RAM,
 			GPUMillis: info.Capacity.GPU,
 		},
-		Functions: info.Functions, MaxChunk: w.options.MaxChunk, Limits: w.runner != nil,
+		Functions: info.Functions, MaxChunk: w.options.MaxChunk, Limits: true,
 	}
 	for _, c := range w.chunksOf(head) {
 		c.mu.Lock()
