@@ -5,6 +5,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 
 # Compression is Go's in every build, as in the binary: without this tag a C library is compiled for the tests alone.
 TAGS     := pebblegozstd
+FDB_TAGS := fdb,$(TAGS)
 # The race detector needs a C compiler.
 CC_FOUND := $(shell command -v $$($(GO) env CC) 2>/dev/null)
 RACE     := $(if $(CC_FOUND),-race,)
@@ -26,7 +27,8 @@ FDB_INSTALL  := install foundationdb-clients and foundationdb-server 7.3 from \
 # modules is used, for it may have to follow that of the project.
 MONGO_TESTS      := batch/mongostore/internal/ferrettest
 MONGO_MODULES    := $(CURDIR)/bin/ferrettest
-MONGO_FLAGS      := -tags $(TAGS) -mod=mod -modfile=$(MONGO_MODULES).mod
+MONGO_LIST       := -mod=mod -modfile=$(MONGO_MODULES).mod
+MONGO_FLAGS      := -tags $(TAGS) $(MONGO_LIST)
 MONGO_TEST_FLAGS := -short -vet=off -timeout 10m
 # Nodes of b7s that variables name; the list of modules is a copy for the same reason.
 INTEROP_TESTS   := internal/interop/b7s
@@ -53,6 +55,23 @@ TestUnknownResults|TestManyDependants|TestYearOfACrontab|TestNonsenseCostsLittle
 TestListsOfLargeFuturesAreShort|TestLargeResultsAreReadOneByOne|TestArchivesAreCountedByWhatTheyUnpackTo|$\
 TestRequestsThatAreTooLarge|TestCut|TestSharedFiles)$$
 PLAIN_PACKAGES := ./fdbmodel ./fdbmodel/kv/embedded ./fdbmodel/kv/remote ./futures/httpapi ./batch/rest ./workers/objects/...
+# Tests of many steps that a short run has on the embedded store alone: they are about time, turns and limits, or
+# repeat on a server what others show there. A long run has them on FoundationDB too.
+FDB_LATER := ^(TestPatienceWithWhatRunsElsewhere|TestNothingIsChargedThatNeverStarted|TestAnEndDoesNotWaitForASlot|$\
+TestAPausedWorkerGivesTheLifeBack|TestRetryAfterReplacesTheBackoff|TestJanitorPromotesAndExpires|TestOrderByShards|$\
+TestRandomCallsLeaveNothingBehindALongOne|TestNobodyWaitsForASuspectForEver|TestJobThatNeverRanLeavesOtherTimeouts|$\
+TestFunctionThatIgnoresItsTimeoutKeepsItsSlot|TestTimeoutOfAFunctionThatHeedsIt|TestAMillionFailuresDoNotFillADisk|$\
+TestResourcesAreNeverExceeded|TestWorkersTellWhatTheyUse|TestTheBoundOfWaitingFunctions|$\
+TestUnknownResultsOfLanesInACallersTransaction|TestKindsBeginAndEndToHaveBundles|TestLimitOfTheRate|$\
+TestARateThatIsRaisedHoldsAtOnce|TestMachineWithAClockThatJumps|TestAssignmentsMoveWhenTheirWorkerGoes|$\
+TestMisfitsAreFoundByKind|TestYearOfACrontab|TestACallersTransactionReplacesInALane|$\
+TestADamagedLaneCostsOnlyItsOwnFutures|TestManyInputs|TestLaneOfOneSubmitKeepsItsOrder|$\
+TestCrowdsWithLabelsBlockNobody|TestLostGraphIsRebuilt|TestLaneSettingsChange|TestSettingsOfLanesHoldForAllLanes|$\
+TestWhoFitsIsFoundBehindThoseWhoDoNot|TestNoClassOrQueueStarves|TestFailureUpstreamNamesTheChain|$\
+TestAnyNumberOfParentsEnds|TestCallsAreFewUnderLoad)$$
+# What vet finds out about a package holds for the same arguments. Tags are no argument here, so that of a package that
+# has no files with tags it is found out once.
+VET = GOFLAGS="$$($(GO) env GOFLAGS) -tags=$(1)" $(GO) vet
 # The tests of a short run were vetted before.
 SHORT   := -short -vet=off -timeout 10m
 LONG    := -vet=off -count=1 -timeout 60m
@@ -70,7 +89,7 @@ build: ## build bin/futura: one static binary, without FoundationDB
 
 build-fdb: ## build bin/futura with FoundationDB; needs its client library, 7.3
 	@test -n "$(FDB_CLIENT)" || { echo "libfdb_c or a C compiler was not found: $(FDB_INSTALL)"; exit 1; }
-	$(GO) build -tags fdb,$(TAGS) -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/futura
+	$(GO) build -tags $(FDB_TAGS) -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/futura
 
 demo: build ## run the main job on real input: a WASM function over the Go sources
 	./$(BIN) demo
@@ -82,7 +101,7 @@ test: lint ## run the tests; at most 8 minutes on two cores
 	@$(MAKE) --no-print-directory --output-sync=target -j3 test-unit test-fdb test-mongo
 
 lint:
-	$(GO) vet -tags $(TAGS) ./...
+	$(call VET,$(TAGS)) ./...
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 
 test-unit:
@@ -96,11 +115,11 @@ endif
 
 test-fdb: ## run the tests that need a FoundationDB server, on one that they start
 ifeq ($(FDB_FOUND),yes)
-	$(GO) vet -tags fdb,$(TAGS) $(FDB_TAGGED)
-	$(GO) test -tags fdb,$(TAGS) $(SHORT) -p 4 $(filter-out ./internal/sim,$(FDB_PACKAGES))
-	$(GO) test -tags fdb,$(TAGS) $(SHORT) -run TestSimOnServer ./internal/sim
-	$(GO) test -tags fdb,$(TAGS) $(SHORT) -run FoundationDB ./cmd/futura
-	FUTURA_FDB_BUGGIFY=1 $(GO) test -tags fdb,$(TAGS) $(SHORT) -count=1 -run TestSimOnServer ./internal/sim
+	$(call VET,$(FDB_TAGS)) $(FDB_TAGGED)
+	$(GO) test -tags $(FDB_TAGS) $(SHORT) -p 2 -skip '$(FDB_LATER)' $(filter-out ./internal/sim,$(FDB_PACKAGES))
+	$(GO) test -tags $(FDB_TAGS) $(SHORT) -run TestSimOnServer ./internal/sim
+	$(GO) test -tags $(FDB_TAGS) $(SHORT) -run FoundationDB ./cmd/futura
+	@echo "SKIP: $(words $(subst |, ,$(FDB_LATER))) tests ran on the embedded store alone; make long-fdb has all on FoundationDB"
 else
 	@test "$$FUTURA_REQUIRE_FDB" != 1 || { echo "FoundationDB is required and was not found: $(FDB_INSTALL)"; exit 1; }
 	@echo "SKIP: FoundationDB not found, its tests did not run: $(FDB_INSTALL)"
@@ -109,7 +128,7 @@ endif
 test-mongo: ## run the tests of the store for MongoDB, on a server that they embed
 	@mkdir -p bin && cp $(MONGO_TESTS)/go.mod $(MONGO_MODULES).mod && cp $(MONGO_TESTS)/go.sum $(MONGO_MODULES).sum
 	@cd $(MONGO_TESTS) && if $(GO) list $(MONGO_FLAGS) -test -deps . >/dev/null 2>$(MONGO_MODULES).log; then \
-		$(GO) vet $(MONGO_FLAGS) . && $(GO) test $(MONGO_FLAGS) $(MONGO_TEST_FLAGS) .; \
+		$(call VET,$(TAGS)) $(MONGO_LIST) . && $(GO) test $(MONGO_FLAGS) $(MONGO_TEST_FLAGS) .; \
 	elif test "$$FUTURA_REQUIRE_MONGO" = 1; then cat $(MONGO_MODULES).log; exit 1; \
 	else echo "SKIP: the modules of $(MONGO_TESTS) could not be fetched, its tests did not run; see bin/ferrettest.log"; fi
 
@@ -132,9 +151,9 @@ long-images:
 
 long-fdb:
 ifeq ($(FDB_FOUND),yes)
-	FUTURA_LONG=1 $(GO) test -tags fdb,$(TAGS) $(FDB_RACE) $(LONG) -p 2 $(FDB_PACKAGES)
-	FUTURA_LONG=1 $(GO) test -tags fdb,$(TAGS) $(FDB_RACE) $(LONG) -run FoundationDB ./cmd/futura
-	FUTURA_LONG=1 FUTURA_FDB_BUGGIFY=1 $(GO) test -tags fdb,$(TAGS) $(FDB_RACE) $(LONG) $(BUGGIFY_TESTS)
+	FUTURA_LONG=1 $(GO) test -tags $(FDB_TAGS) $(FDB_RACE) $(LONG) -p 2 $(FDB_PACKAGES)
+	FUTURA_LONG=1 $(GO) test -tags $(FDB_TAGS) $(FDB_RACE) $(LONG) -run FoundationDB ./cmd/futura
+	FUTURA_LONG=1 FUTURA_FDB_BUGGIFY=1 $(GO) test -tags $(FDB_TAGS) $(FDB_RACE) $(LONG) $(BUGGIFY_TESTS)
 else
 	@test "$$FUTURA_REQUIRE_FDB" != 1 || { echo "FoundationDB is required and was not found: $(FDB_INSTALL)"; exit 1; }
 	@echo "SKIP: FoundationDB not found, its tests did not run: $(FDB_INSTALL)"

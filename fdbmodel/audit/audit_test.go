@@ -36,7 +36,7 @@ func TestCheckFindsEachBrokenInvariant(t *testing.T) {
 		for _, i := range b.want {
 			covered[i] = true
 		}
-		if storetest.OnServer && testing.Short() && n%4 > 0 {
+		if storetest.OnServer && testing.Short() && n%16 > 0 {
 			continue // a cluster for each is slow to make there
 		}
 		t.Run(b.name, func(t *testing.T) {

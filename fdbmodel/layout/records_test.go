@@ -148,7 +148,8 @@ func TestReadyKeyParses(t *testing.T) {
 		e, end, err := layout.ParseReady(item, prefix, spec.Queue)
 		require.NoError(t, err)
 		require.Equal(t, layout.ReadyEntry{ID: id, Key: item.Key, Function: "go:f", Class: spec.Class()}, e)
-		require.Equal(t, k.ReadyClass(id.Shard(16), spec.Class()), item.Key[:end])
+		behind := tuple.AppendUUID(tuple.AppendInt(item.Key[:end:end], 255-int64(spec.Priority)), id)
+		require.Equal(t, item.Key, behind, "the class ends before the priority")
 		assigned := kv.KeyValue{Key: k.Assigned("w", id, spec), Value: []byte("go:f")}
 		e, err = layout.ParseAssigned(assigned, k.AssignedTo("w"))
 		require.NoError(t, err)

@@ -13,12 +13,13 @@ import (
 // a batch, or of one submit. A read costs more for the request than for a row, so rows that lie
 // close together are read at once.
 const (
+	// MaxTogether is the maximum number of futures in one read, and minTogether the
+	// minimum.
+	MaxTogether = 32
+	minTogether = 3
 	// maxApart is the maximum distance between a future and the last one in the
 	// same read. The rows between them are read in vain.
 	maxApart = 4
-	// maxTogether and minTogether bound the futures of one read.
-	maxTogether = 32
-	minTogether = 3
 	// neighbourKeys is the maximum average number of keys per row in a read of
 	// neighbours; if rows have more, each one is read alone.
 	neighbourKeys = 6
@@ -28,7 +29,7 @@ const (
 // may lie between the first and the last of them.
 func together(ids []layout.ID) (n, span int) {
 	n, span = 1, 1
-	for ; n < min(len(ids), maxTogether); n++ {
+	for ; n < min(len(ids), MaxTogether); n++ {
 		apart, known := ids[n].Apart(ids[n-1])
 		if !known || apart > maxApart {
 			break

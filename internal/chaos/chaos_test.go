@@ -127,7 +127,7 @@ func TestServerThatDiesWhileClaimsRun(t *testing.T) {
 // starts it again.
 func TestOneOfThreeServers(t *testing.T) {
 	t.Parallel()
-	rounds := 3
+	rounds := 1
 	if long() {
 		rounds = 20
 	}
