@@ -122,8 +122,8 @@ func (h *Host) giveBlob(s network.Stream) {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = s.Reset() })()
 	if err := h.giveBlobOn(ctx, s); err != nil {
-		_ = s.Reset()
 		h.counts.refuse(err)
+		_ = s.Reset()
 		h.log.Debug("a blob was not served", "peer", s.Conn().RemotePeer().String(), "error", err)
 	}
 }

@@ -64,8 +64,8 @@ func (h *Host) receive(s network.Stream, newline bool, handle func(*received) er
 	share, release := h.table.use(s.Conn().RemotePeer())
 	defer release()
 	if err := h.receiveWith(s, share, newline, handle); err != nil {
-		_ = s.Reset()
 		h.counts.refuse(err)
+		_ = s.Reset()
 		h.log.Debug("a message was refused", "peer", s.Conn().RemotePeer().String(), "protocol", string(s.Protocol()),
 			slog.Any("error", err))
 	}
