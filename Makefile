@@ -53,7 +53,7 @@ TestFlippedBitAfterAKill|TestDamagedShelfIsReported|TestTornTail|TestManyOpening
 TestEndOfAClosedLog|TestConformanceOfModes|TestConformanceOnDisk|TestMachine|TestLostGraphIsRebuilt|$\
 TestUnknownResults|TestManyDependants|TestYearOfACrontab|TestNonsenseCostsLittle|TestPackedNonsenseCostsItsSize|$\
 TestListsOfLargeFuturesAreShort|TestLargeResultsAreReadOneByOne|TestArchivesAreCountedByWhatTheyUnpackTo|$\
-TestRequestsThatAreTooLarge|TestCut|TestSharedFiles)$$
+TestRequestsThatAreTooLarge|TestCut|TestSharedFiles|TestLongStream)$$
 PLAIN_PACKAGES := ./fdbmodel ./fdbmodel/kv/embedded ./fdbmodel/kv/remote ./futures/httpapi ./batch/rest ./workers/objects/...
 # Tests of many steps that a short run has on the embedded store alone: they are about time, turns and limits, or
 # repeat on a server what others show there. A long run has them on FoundationDB too.

@@ -327,7 +327,7 @@ func TestLateResultsOfAnotherAttempt(t *testing.T) {
 	inWorld(t, peerhead.Options{}, func(w *world) {
 		p := w.join("p", 4, func(p *fakePeer) { p.silent = true })
 		ids := w.submit(2, func(s *layout.Spec) {
-			s.MaxRetries, s.Backoff = 3, layout.Backoff{Base: 10 * time.Minute, Max: 10 * time.Minute}
+			s.MaxRetries, s.Backoff = 3, layout.Backoff{Base: time.Hour, Max: time.Hour}
 		})
 		w.settle(time.Second)
 		p.setAway(true)
@@ -357,7 +357,7 @@ func TestLateResultsOfAnotherAttempt(t *testing.T) {
 			require.Equal(w, protocol.CodeOK, p.tell(&r).(*protocol.Ack).Code)
 		}
 		w.join("q", 4)
-		w.settle(30 * time.Minute)
+		w.settle(100 * time.Minute)
 		w.requireEchoes(ids)
 		for _, row := range w.rows(ids) {
 			require.Equal(w, 2, row.Result.Attempt)
