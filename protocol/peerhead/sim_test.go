@@ -39,6 +39,9 @@ func TestSimulation(t *testing.T) {
 		return
 	}
 	from, n := uint64(1), uint64(8)
+	if testing.Short() {
+		n = 2
+	}
 	if os.Getenv("FUTURA_LONG") == "1" {
 		from, n = uint64(rand.Uint32()), 300
 	}
