@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	testTime = 20 * time.Second
+	testTime = 60 * time.Second
 	headID   = "12D3KooWHead"
 )
 
