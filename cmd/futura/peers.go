@@ -25,6 +25,7 @@ type peersFlags struct {
 	listen    []string
 	keyFile   string
 	bootNodes []string
+	discover  string
 	allow     []string
 	deny      []string
 	anyone    bool
@@ -42,6 +43,8 @@ func (f *peersFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.keyFile, "peer-key", "",
 		"a file with this head's libp2p key, made if it is missing (default: peer.key in the store's directory)")
 	flags.StringSliceVar(&f.bootNodes, "boot-node", nil, "a multiaddr with /p2p/ID to stay connected to; may be repeated")
+	flags.StringVar(&f.discover, "discover", "",
+		"with --peers: announce this head to workers of this group in the local network: up to 15 of a-z, 0-9 and hyphens")
 	flags.StringSliceVar(&f.allow, "allow-peer", nil,
 		"the id of a peer that may connect, and whose name and labels count; may be repeated (default: all, on loopback)")
 	flags.StringSliceVar(&f.deny, "deny-peer", nil, "the id of a peer that may not connect; may be repeated")
@@ -61,9 +64,9 @@ func (f *peersFlags) on() bool { return f != nil && (len(f.listen) > 0 || len(f.
 // check refuses flags that contradict each other, and addresses that everyone reaches.
 func (f *peersFlags) check() error {
 	if !f.on() {
-		if f.b7s || f.strand || f.clients || len(f.allow) > 0 || f.keyFile != "" {
+		if f.b7s || f.strand || f.clients || len(f.allow) > 0 || f.keyFile != "" || f.discover != "" {
 			return usageError{errors.New(
-				"--b7s-workers, --peer-clients, --allow-peer and --peer-key need --peers or --boot-node")}
+				"--b7s-workers, --peer-clients, --allow-peer, --peer-key and --discover need --peers or --boot-node")}
 		}
 		return nil
 	}
@@ -122,7 +125,8 @@ func (n *node) startPeers(ctx context.Context) (_ *peers, err error) {
 	if err != nil {
 		return nil, err
 	}
-	o := p2p.Options{Key: key, Listen: f.listen, BootNodes: f.bootNodes, Version: version, Logger: n.log}
+	o := p2p.Options{Key: key, Listen: f.listen, BootNodes: f.bootNodes, LocalDiscovery: f.discover,
+		Version: version, Logger: n.log}
 	if o.Listen == nil {
 		o.Listen = []string{}
 	}

@@ -187,7 +187,8 @@ func (a *app) workerCommand() *cobra.Command {
 			"joins heads over libp2p, those of b7s included, and runs what these heads order, and nobody else. Ctrl-C lets " +
 			"running functions finish and gives back the rest; a second Ctrl-C ends the worker at once.",
 		Example: "  futura worker --store fdb:fdb.cluster --slots 8\n  futura worker --queue urgent --queue default\n" +
-			"  futura worker --head /ip4/10.0.0.1/tcp/9527/p2p/12D3KooW... --state /var/lib/futura-worker",
+			"  futura worker --head /ip4/10.0.0.1/tcp/9527/p2p/12D3KooW... --state /var/lib/futura-worker\n" +
+			"  futura worker --head /p2p/12D3KooW... --discover lab",
 		Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := errors.Join(f.check(cmd.Flags()), f.peer.check(cmd.Flags())); err != nil {

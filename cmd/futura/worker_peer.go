@@ -19,18 +19,22 @@ import (
 
 // peerWorkerFlags are how a worker reaches heads instead of a store.
 type peerWorkerFlags struct {
-	heads   []string
-	anyHead bool
-	keyFile string
-	listen  []string
-	state   string
-	private bool
+	heads    []string
+	discover string
+	anyHead  bool
+	keyFile  string
+	listen   []string
+	state    string
+	private  bool
 }
 
 func (f *peerWorkerFlags) add(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.heads, "head", nil,
 		"serve the head at this multiaddr with /p2p/ID at its end, instead of a store; may be repeated")
-	flags.BoolVar(&f.anyHead, "allow-any-head", false, "let every peer that reaches --peer-listen give orders")
+	flags.StringVar(&f.discover, "discover", "",
+		"with --head: find heads of this group in the local network, which --head /p2p/ID then names without an address")
+	flags.BoolVar(&f.anyHead, "allow-any-head", false,
+		"let every peer that reaches --peer-listen, or is found by --discover, give orders")
 	flags.StringVar(&f.keyFile, "peer-key", "",
 		"with --head: a file with this worker's libp2p key, made if missing (default: peer.key in --state, or a new key)")
 	flags.StringSliceVar(&f.listen, "peer-listen", nil,
@@ -47,9 +51,10 @@ func (f *peerWorkerFlags) on() bool { return len(f.heads) > 0 || f.anyHead }
 // check refuses flags that don't go together.
 func (f *peerWorkerFlags) check(flags *pflag.FlagSet) error {
 	if !f.on() {
-		for _, name := range []string{"peer-key", "peer-listen", "state", "install-private"} {
+		for _, name := range []string{"peer-key", "peer-listen", "state", "install-private", "discover"} {
 			if flags.Changed(name) {
-				return usageError{fmt.Errorf("--%s needs --head: name the head that this worker is to serve", name)}
+				return usageError{fmt.Errorf("--%s needs --head, or --allow-any-head: name the head that this worker is to serve",
+					name)}
 			}
 		}
 		return nil
@@ -72,9 +77,13 @@ func (f *peerWorkerFlags) check(flags *pflag.FlagSet) error {
 			return usageError{fmt.Errorf("--head %q: use a multiaddr that ends in the head's id, such as "+
 				"/ip4/10.0.0.1/tcp/9527/p2p/12D3KooW...: futura head --peers says its own", head)}
 		}
+		if strings.HasPrefix(head, "/p2p/") && f.discover == "" {
+			return usageError{fmt.Errorf("--head %q has no address: name one, or the group of the head by --discover", head)}
+		}
 	}
-	if f.anyHead && len(f.heads) == 0 && len(f.listen) == 0 {
-		return usageError{errors.New("--allow-any-head needs --peer-listen or --head: else no head reaches this worker")}
+	if f.anyHead && len(f.heads) == 0 && len(f.listen) == 0 && f.discover == "" {
+		return usageError{errors.New(
+			"--allow-any-head needs --peer-listen, --discover or --head: else no head reaches this worker")}
 	}
 	return nil
 }
@@ -104,7 +113,8 @@ func (a *app) peerWorker(ctx context.Context, f *workerFlags) error {
 	}()
 	o := &f.options
 	w, err := peerworker.New(peerworker.Options{
-		Heads: f.peer.heads, AllowAnyHead: f.peer.anyHead, KeyFile: key, Listen: f.peer.listen, State: f.peer.state,
+		Heads: f.peer.heads, Discover: f.peer.discover, AllowAnyHead: f.peer.anyHead, KeyFile: key,
+		Listen: f.peer.listen, State: f.peer.state,
 		Name: o.Name, Version: version, Labels: o.Labels, Slots: o.Slots, CPU: o.CPU, RAM: o.RAM, GPU: o.GPU,
 		Policy: o.Policy, Modules: executor, CheckModule: executor.Check, PrivateSources: f.peer.private,
 		DrainTimeout: o.DrainTimeout, Logger: log,
@@ -150,6 +160,9 @@ func (f *peerWorkerFlags) describe(w *peerworker.Worker) string {
 		whom = "every head"
 	case f.anyHead:
 		whom += " and every other head"
+	}
+	if f.discover != "" {
+		whom += ", found in the group " + f.discover + " of the local network"
 	}
 	text := fmt.Sprintf("worker %s serves %s; stop it with Ctrl-C", w.ID(), whom)
 	for _, address := range w.Addresses() {

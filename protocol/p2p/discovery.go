@@ -1,12 +1,16 @@
 package p2p
 
 import (
+	"context"
 	"fmt"
 	"regexp"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/p2p/discovery/mdns"
+	"github.com/libp2p/zeroconf/v2"
 	"github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 )
@@ -22,16 +26,86 @@ type discovery struct {
 
 var groupName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,13}[a-z0-9])?$`)
 
-// discover announces the host in the local network, and dials others of its group,
-// until stop is called.
+// discover announces the host in the local network if it listens, and dials others of its
+// group, until stop is called.
 func (h *Host) discover(group string) (stop func(), err error) {
 	const dials = 4
 	d := &discovery{host: h, slot: make(chan struct{}, dials), dialing: map[peer.ID]bool{}}
-	service := mdns.NewMdnsService(h.node, "_"+group+"._udp", d)
-	if err := service.Start(); err != nil {
-		return nil, fmt.Errorf("%w: local discovery: %w", ErrAddress, err)
+	name := "_" + group + "._udp"
+	ctx, cancel := context.WithCancel(h.ctx)
+	stop = cancel
+	if len(h.node.Addrs()) > 0 {
+		service := mdns.NewMdnsService(h.node, name, d)
+		if err := service.Start(); err != nil {
+			cancel()
+			return nil, fmt.Errorf("%w: local discovery: %w", ErrAddress, err)
+		}
+		stop = func() {
+			cancel()
+			_ = service.Close()
+		}
 	}
-	return func() { _ = service.Close() }, nil
+	h.work.Go(func() { d.browse(ctx, name) })
+	return stop, nil
+}
+
+// browseRound is how long one search lasts: each names a peer once, which may have gone and
+// come back since.
+const browseRound = 20 * time.Second
+
+// browse looks for others, again and again until ctx ends.
+func (d *discovery) browse(ctx context.Context, name string) {
+	for ctx.Err() == nil {
+		round, cancel := context.WithTimeout(ctx, browseRound)
+		found, ended := make(chan *zeroconf.ServiceEntry), make(chan struct{})
+		go func() {
+			defer close(ended)
+			if err := zeroconf.Browse(round, name, "local", found); err != nil && ctx.Err() == nil {
+				d.host.log.Debug("can't look for peers in the local network", "error", err)
+			}
+		}()
+		d.take(found, ended)
+		<-round.Done()
+		cancel()
+	}
+}
+
+// take takes what a search finds, until that has ended.
+func (d *discovery) take(found <-chan *zeroconf.ServiceEntry, ended <-chan struct{}) {
+	for {
+		select {
+		case entry, open := <-found:
+			if !open {
+				<-ended
+				return
+			}
+			for _, info := range peersOf(entry.Text) {
+				d.HandlePeerFound(info)
+			}
+		case <-ended:
+			return
+		}
+	}
+}
+
+// mostAnnounced bounds the addresses that are read of one announcement.
+const mostAnnounced = 64
+
+// peersOf are the peers in the texts of an announcement, which anyone may have made.
+func peersOf(texts []string) []peer.AddrInfo {
+	var addresses []multiaddr.Multiaddr
+	for _, text := range texts[:min(len(texts), mostAnnounced)] {
+		if text, found := strings.CutPrefix(text, "dnsaddr="); found {
+			if address, err := multiaddr.NewMultiaddr(text); err == nil {
+				addresses = append(addresses, address)
+			}
+		}
+	}
+	infos, err := peer.AddrInfosFromP2pAddrs(addresses...)
+	if err != nil {
+		return nil
+	}
+	return infos
 }
 
 // HandlePeerFound is called for each announcement. Anyone in the local network can

@@ -1,7 +1,12 @@
 package p2p
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/multiformats/go-multiaddr"
@@ -42,4 +47,61 @@ func TestPrintable(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "a?[2Jb", printable("a\x1b[2Jb"))
 	require.Len(t, printable(string(make([]byte, 1000))), 64)
+}
+
+// needsMulticast skips a test where no interface carries what discovery sends.
+func needsMulticast(t *testing.T) {
+	t.Helper()
+	interfaces, err := net.Interfaces()
+	require.NoError(t, err)
+	const flags = net.FlagUp | net.FlagMulticast
+	if !slices.ContainsFunc(interfaces, func(i net.Interface) bool {
+		return i.Flags&flags == flags && i.Flags&net.FlagLoopback == 0
+	}) {
+		t.Skip("no network interface has multicast")
+	}
+}
+
+// TestHostsFindEachOther has a host that only dials find one that listens, by the name of
+// their group, and again after that has gone and come back elsewhere. A host of another group and one that
+// is not allowed are not found.
+func TestHostsFindEachOther(t *testing.T) {
+	t.Parallel()
+	needsMulticast(t)
+	group := fmt.Sprintf("t%d", rand.Uint32())
+	key, err := NewKey()
+	require.NoError(t, err)
+	listens := func(group string) func(*Options) {
+		return func(o *Options) { o.LocalDiscovery = group }
+	}
+	first, _ := start(t, func(o *Options) { o.LocalDiscovery, o.Key = group, key })
+	other, _ := start(t, listens(group+"x"))
+	stranger, _ := start(t, listens(group))
+	a, _ := start(t, func(o *Options) {
+		o.LocalDiscovery, o.Listen, o.Allow = group, []string{}, []PeerID{first.ID(), other.ID()}
+	})
+	found := func() {
+		t.Helper()
+		require.Eventually(t, func() bool { return a.Connected(first.ID()) }, time.Minute, 10*time.Millisecond)
+	}
+	found()
+	require.False(t, a.Connected(other.ID()))
+	require.False(t, a.Connected(stranger.ID()))
+	require.NoError(t, first.Close())
+	require.Eventually(t, func() bool { return !a.Connected(first.ID()) }, time.Minute, 10*time.Millisecond)
+	start(t, func(o *Options) { o.LocalDiscovery, o.Key = group, key })
+	found()
+}
+
+func TestAnnouncementsAreBounded(t *testing.T) {
+	t.Parallel()
+	const id = "12D3KooWNbW985igznpKwHAf1pxByyNeipQFtEFLynNrWhsEHkL9"
+	require.Empty(t, peersOf([]string{"", "dnsaddr=", "dnsaddr=x", "dnsaddr=/ip4/10.0.0.1/tcp/1", "dnsaddr=/p2p/x"}))
+	texts := []string{"dnsaddr=/ip4/10.0.0.1/tcp/1/p2p/" + id, "dnsaddr=nonsense"}
+	for i := range 1000 {
+		texts = append(texts, fmt.Sprintf("dnsaddr=/ip4/10.0.0.1/tcp/%d/p2p/%s", i+2, id))
+	}
+	infos := peersOf(texts)
+	require.Len(t, infos, 1)
+	require.Len(t, infos[0].Addrs, mostAnnounced-1)
 }

@@ -44,10 +44,11 @@ type Options struct {
 	// host.
 	Topics    []string
 	NoGeneral bool
-	// LocalDiscovery names a group, such as "futura": the host announces itself to others
-	// of the group in the local network, by multicast DNS, and connects to them. Names
-	// have up to 15 letters a to z, digits and hyphens. It needs an address to listen on
-	// that others can reach. Nothing is announced without it.
+	// LocalDiscovery names a group, such as "futura": the host looks for others of the group
+	// in the local network, by multicast DNS, and connects to them. If it listens it
+	// announces itself too; others reach it by addresses that are not loopback. Names have up
+	// to 15 letters a to z, digits and hyphens, and are no secret: Allow says who may
+	// connect. Nothing is announced or looked for without it.
 	LocalDiscovery string
 	// Version is announced to peers, as futura/<version>. The default is "dev".
 	Version string

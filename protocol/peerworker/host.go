@@ -23,9 +23,12 @@ type host struct {
 // openHost returns a host that does nothing before Serve.
 func openHost(o *Options, heads []headAddress) (*host, error) {
 	h := &host{options: p2p.Options{
-		Key: o.Key, Listen: o.Listen, BootNodes: o.Heads, Version: o.Version, RedialMin: o.RedialMin,
+		Key: o.Key, Listen: o.Listen, LocalDiscovery: o.Discover, Version: o.Version, RedialMin: o.RedialMin,
 		RedialMax: o.RedialMax, Logger: o.Logger,
 	}}
+	for _, head := range heads {
+		h.options.BootNodes = append(h.options.BootNodes, head.addresses...)
+	}
 	var err error
 	switch {
 	case o.Key != nil && o.KeyFile != "":

@@ -25,6 +25,11 @@ type Options struct {
 	// head, such as /ip4/10.0.0.1/tcp/9527/p2p/12D3KooW…. A head may have several. Only
 	// these heads may give orders.
 	Heads []string
+	// Discover names a group of hosts in the local network, as p2p.Options.LocalDiscovery
+	// says. Heads of it are found by their ids, and dialled at the addresses that they
+	// announce: then an entry of Heads may be /p2p/ and an id alone. With AllowAnyHead the
+	// worker serves every head of the group, whoever that is. Defaults to none.
+	Discover string
 	// AllowAnyHead lets every peer that reaches the worker give orders and install
 	// functions. Defaults to false.
 	AllowAnyHead bool
@@ -137,10 +142,10 @@ func (o Options) complete() (Options, error) {
 	if len(o.Heads) == 0 && !o.AllowAnyHead {
 		return o, fmt.Errorf("%w: no head: name one in Heads, or set AllowAnyHead", ErrOptions)
 	}
-	if o.Network != nil && (o.Key != nil || o.KeyFile != "" || o.Listen != nil) {
-		return o, fmt.Errorf("%w: Key, KeyFile and Listen are not for a Network of one's own", ErrOptions)
+	if o.Network != nil && (o.Key != nil || o.KeyFile != "" || o.Listen != nil || o.Discover != "") {
+		return o, fmt.Errorf("%w: Key, KeyFile, Listen and Discover are not for a Network of one's own", ErrOptions)
 	}
-	if o.AllowAnyHead && len(o.Heads) == 0 && o.Network == nil && len(o.Listen) == 0 {
+	if o.AllowAnyHead && len(o.Heads) == 0 && o.Network == nil && len(o.Listen) == 0 && o.Discover == "" {
 		return o, fmt.Errorf("%w: no head to dial and no address to listen on: no head can reach the worker", ErrOptions)
 	}
 	o.RedialMax = max(o.RedialMax, o.RedialMin)
@@ -160,12 +165,13 @@ type headAddress struct {
 }
 
 // parseHeads returns the heads with all addresses of each.
-func parseHeads(addresses []string) ([]headAddress, error) {
+// Those that are discovered need none.
+func parseHeads(addresses []string, discover bool) ([]headAddress, error) {
 	var heads []headAddress
 	for _, address := range addresses {
 		at := strings.LastIndex(address, "/p2p/")
 		peer := ""
-		if at > 0 {
+		if at > 0 || at == 0 && discover {
 			peer = address[at+len("/p2p/"):]
 		}
 		if peer == "" || strings.Contains(peer, "/") {
@@ -177,7 +183,9 @@ func parseHeads(addresses []string) ([]headAddress, error) {
 			i = len(heads)
 			heads = append(heads, headAddress{peer: peer})
 		}
-		heads[i].addresses = append(heads[i].addresses, address)
+		if at > 0 {
+			heads[i].addresses = append(heads[i].addresses, address)
+		}
 	}
 	return heads, nil
 }

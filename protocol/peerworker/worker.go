@@ -69,7 +69,7 @@ func New(o Options) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	heads, err := parseHeads(o.Heads)
+	heads, err := parseHeads(o.Heads, o.Discover != "")
 	if err != nil {
 		return nil, err
 	}
