@@ -271,6 +271,7 @@ func (c *chunk) cancel(ctx context.Context, indexes []int, reason string) {
 			ids = append(ids, c.ids[i])
 		}
 	}
+	ids = c.worker.own(c, ids) // others are wanted by the chunks that have them now
 	if c.isDirect() {
 		c.worker.runner.cancel(ids, reason)
 		signal(c.worker.news)

@@ -393,6 +393,13 @@ func (r *running) idle() {
 	require.Zero(r.t, s.Items)
 	require.Zero(r.t, s.Bytes)
 	require.Zero(r.t, r.cached.Load())
+	if d := r.runner; d != nil {
+		d.mu.Lock()
+		require.Empty(r.t, d.items)
+		require.Zero(r.t, d.kept)
+		require.Zero(r.t, d.lines.n)
+		d.mu.Unlock()
+	}
 	counts, err := r.node.cluster.Counts(context.Background())
 	require.NoError(r.t, err)
 	for key, n := range counts {

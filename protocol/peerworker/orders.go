@@ -248,7 +248,12 @@ func (w *Worker) submit(ctx context.Context, o *order, c *chunk) error {
 	if c.isDirect() {
 		return w.runner.submit(c, subs)
 	}
-	_, err := w.node.cluster.Submit(ctx, subs)
+	made, err := w.node.cluster.Submit(ctx, subs)
+	for i := range made {
+		if made[i].Existed { // it may have ended for another chunk
+			w.lookAt(c, i)
+		}
+	}
 	return err
 }
 

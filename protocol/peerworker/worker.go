@@ -232,6 +232,9 @@ func (w *Worker) runChunk(c *chunk) {
 	c.mu.Lock()
 	c.begun = true
 	c.mu.Unlock()
+	if !c.isDirect() {
+		signal(w.news) // some may have ended already
+	}
 	w.spawn(func() { c.deliver(w.ctx) })
 }
 
