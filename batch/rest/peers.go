@@ -28,11 +28,21 @@ type Peer struct {
 	Disagreed int64 `json:"disagreed" doc:"Items about which it said something else than other peers"`
 	TakenBack int64 `json:"taken_back" doc:"Items that it had not begun while others were idle, which got them"`
 	// Score and Limit are of late.
-	Score     float64 `json:"score" doc:"The part of what it was asked that it answered of late, from 0 to 1"`
-	Limit     int     `json:"limit" doc:"How many items it is given at a time: of its slots, what its score allows"`
-	LatencyMS int64   `json:"latency_ms" doc:"How long its answers take beside the runs, on average"`
+	Score     float64        `json:"score" doc:"The part of what it was asked that it answered of late, from 0 to 1"`
+	Limit     int            `json:"limit" doc:"How many items it is given at a time: of its slots, what its score allows"`
+	LatencyMS int64          `json:"latency_ms" doc:"How long its answers take beside the runs, on average"`
+	Transfers []PeerTransfer `json:"transfers,omitempty" doc:"Large values on their way; left out without any"`
 	// Heard is when it last sent something.
 	Heard time.Time `json:"heard_at" doc:"When it last sent something"`
+}
+
+// PeerTransfer is a large value on its way between a head and a peer.
+type PeerTransfer struct {
+	What  string    `json:"what" enum:"module,result" doc:"A module goes to the peer, a result comes from it"`
+	Name  string    `json:"name" doc:"The content id of a module, or the id of the future"`
+	Done  int64     `json:"done" doc:"Bytes that have come; 0 for a transfer that waits for its turn"`
+	Total int64     `json:"total" doc:"Bytes in all"`
+	Since time.Time `json:"since" doc:"When it began, or went on after a cut"`
 }
 
 // peerList is a page of peers.
@@ -43,7 +53,7 @@ type peerList struct {
 }
 
 // peerBytes is what a peer holds in memory, at most.
-const peerBytes = 1 << 10
+const peerBytes = 4 << 10
 
 // registerPeers adds the list of peers.
 func (s *server) registerPeers() {

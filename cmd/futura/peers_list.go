@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,11 +18,15 @@ import (
 func (p *peers) list() []rest.Peer {
 	var all []rest.Peer
 	for _, one := range p.Peers() {
+		var moving []rest.PeerTransfer
+		for _, t := range one.Transfers {
+			moving = append(moving, rest.PeerTransfer(t))
+		}
 		all = append(all, rest.Peer{
 			ID: string(one.ID), Worker: one.Worker, Name: one.Name, Dialect: one.Dialect, Connected: one.Connected,
 			Slots: one.Slots, Orders: one.Orders, Items: one.Items, Done: one.Done, Failed: one.Failed,
 			Refused: one.Refused, Disagreed: one.Disagreed, TakenBack: one.TakenBack, Score: one.Score, Limit: one.Limit,
-			LatencyMS: one.Latency.Milliseconds(), Heard: one.Heard,
+			LatencyMS: one.Latency.Milliseconds(), Transfers: moving, Heard: one.Heard,
 		})
 	}
 	return all
@@ -68,7 +73,7 @@ func (a *app) peerRows(answer json.RawMessage, now time.Time) ([][]string, error
 	if !list.Takes {
 		fmt.Fprintln(a.err, "futura: this head takes no peers: start it with --peers")
 	}
-	rows := [][]string{{"PEER", "STATE", "SPEAKS", "ITEMS", "DONE", "FAILED", "REFUSED", "DISAGREED", "SCORE", "HEARD"}}
+	rows := [][]string{{"PEER", "STATE", "SPEAKS", "ITEMS", "DONE", "FAILED", "REFUSED", "DISAGREED", "SCORE", "MOVING", "HEARD"}}
 	for _, p := range list.Peers {
 		state := "away"
 		if p.Connected {
@@ -81,13 +86,33 @@ func (a *app) peerRows(answer json.RawMessage, now time.Time) ([][]string, error
 		rows = append(rows, []string{
 			shortPeer(p.ID), state, p.Dialect, items, strconv.FormatInt(p.Done, 10),
 			strconv.FormatInt(p.Failed, 10), strconv.FormatInt(p.Refused, 10), strconv.FormatInt(p.Disagreed, 10),
-			strconv.FormatFloat(p.Score, 'g', 2, 64), max(now.Sub(p.Heard), 0).Round(time.Second).String(),
+			strconv.FormatFloat(p.Score, 'g', 2, 64), movingText(p.Transfers), max(now.Sub(p.Heard), 0).Round(time.Second).String(),
 		})
 	}
 	if list.Next != "" {
 		rows = append(rows, []string{"more: --after " + list.Next})
 	}
 	return rows, nil
+}
+
+// movingText says how far the transfers of a peer are.
+func movingText(all []rest.PeerTransfer) string {
+	if len(all) == 0 {
+		return "-"
+	}
+	var texts []string
+	for _, t := range all {
+		texts = append(texts, fmt.Sprintf("%s %d%%", t.What, percent(t.Done, t.Total)))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// percent is how much done is of total.
+func percent(done, total int64) int64 {
+	if total <= 0 {
+		return 100
+	}
+	return int64(float64(done) / float64(total) * 100)
 }
 
 // shortPeer is the end of a long peer id: ids of one kind of key begin alike.

@@ -112,12 +112,16 @@ func (a *app) peerWorker(ctx context.Context, f *workerFlags) error {
 		_ = executor.Close(closing) // the process ends
 	}()
 	o := &f.options
+	var transfers func(peerworker.Transfer)
+	if !a.json {
+		transfers = (&transferLines{app: a}).tell
+	}
 	w, err := peerworker.New(peerworker.Options{
 		Heads: f.peer.heads, Discover: f.peer.discover, AllowAnyHead: f.peer.anyHead, KeyFile: key,
 		Listen: f.peer.listen, State: f.peer.state,
 		Name: o.Name, Version: version, Labels: o.Labels, Slots: o.Slots, CPU: o.CPU, RAM: o.RAM, GPU: o.GPU,
 		Policy: o.Policy, Modules: executor, CheckModule: executor.Check, PrivateSources: f.peer.private,
-		DrainTimeout: o.DrainTimeout, Logger: log,
+		DrainTimeout: o.DrainTimeout, Transfers: transfers, Logger: log,
 	})
 	if err != nil {
 		return usageError{err}

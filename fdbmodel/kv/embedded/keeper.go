@@ -73,7 +73,7 @@ func (s *Store) keepUp(ctx context.Context) {
 }
 
 // largeMax is how many bytes of large values may lie in memory, at least.
-func (s *Store) largeMax() int64 { return s.options.CheckpointBytes / 2 }
+func (s *Store) largeMax() int64 { return s.options.CheckpointBytes / 8 }
 
 // crowded reports whether so many large values lie in memory that a checkpoint
 // pays, which copies those that are shelved as well.

@@ -68,7 +68,7 @@ type Options struct {
 
 	// LargeValue is the size in bytes from which on a value lies in no memory
 	// once a checkpoint has it, and is read from there. A checkpoint is also
-	// written when such values take half of CheckpointBytes in memory, and an
+	// written when such values take an eighth of CheckpointBytes in memory, and an
 	// eighth of what the last one has of them. Defaults to 4 KiB.
 	LargeValue int
 
