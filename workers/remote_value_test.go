@@ -89,7 +89,7 @@ func TestValuesFromElsewhere(t *testing.T) {
 				}
 				ids, err := cluster.Submit(context.Background(), []fdbmodel.Submission{farFuture(c.spec)})
 				require.NoError(t, err)
-				time.Sleep(c.after)
+				<-time.After(c.after)
 				row, err := cluster.Get(context.Background(), ids[0].ID)
 				require.NoError(t, err)
 				c.check(t, row)

@@ -73,7 +73,9 @@ func (a *app) peerRows(answer json.RawMessage, now time.Time) ([][]string, error
 	if !list.Takes {
 		fmt.Fprintln(a.err, "futura: this head takes no peers: start it with --peers")
 	}
-	rows := [][]string{{"PEER", "STATE", "SPEAKS", "ITEMS", "DONE", "FAILED", "REFUSED", "DISAGREED", "SCORE", "MOVING", "HEARD"}}
+	rows := [][]string{{
+		"PEER", "STATE", "SPEAKS", "ITEMS", "DONE", "FAILED", "REFUSED", "DISAGREED", "SCORE", "MOVING", "HEARD",
+	}}
 	for _, p := range list.Peers {
 		state := "away"
 		if p.Connected {
@@ -86,7 +88,8 @@ func (a *app) peerRows(answer json.RawMessage, now time.Time) ([][]string, error
 		rows = append(rows, []string{
 			shortPeer(p.ID), state, p.Dialect, items, strconv.FormatInt(p.Done, 10),
 			strconv.FormatInt(p.Failed, 10), strconv.FormatInt(p.Refused, 10), strconv.FormatInt(p.Disagreed, 10),
-			strconv.FormatFloat(p.Score, 'g', 2, 64), movingText(p.Transfers), max(now.Sub(p.Heard), 0).Round(time.Second).String(),
+			strconv.FormatFloat(p.Score, 'g', 2, 64), movingText(p.Transfers),
+			max(now.Sub(p.Heard), 0).Round(time.Second).String(),
 		})
 	}
 	if list.Next != "" {

@@ -38,7 +38,9 @@ type world struct {
 	mu    sync.Mutex
 	peers map[peerhead.PeerID]*fakePeer
 	blobs map[string][]byte
-	ran   map[string]int // by the item's arguments
+	// fetches, if it is not nil, fetches a blob instead of the world.
+	fetches func(ctx context.Context, blob []byte, to io.Writer, o p2p.FetchOptions) error
+	ran     map[string]int // by the item's arguments
 }
 
 // inWorld runs a test in virtual time.
@@ -150,7 +152,7 @@ func (w *world) Connected(id peerhead.PeerID) bool {
 const endlessBlob = "endless"
 
 // FetchBlob implements peerhead.Network.
-func (w *world) FetchBlob(ctx context.Context, from peerhead.PeerID, id string, to io.Writer, _ p2p.FetchOptions,
+func (w *world) FetchBlob(ctx context.Context, from peerhead.PeerID, id string, to io.Writer, o p2p.FetchOptions,
 ) error {
 	if p := w.peer(from); p == nil || p.isAway() {
 		return errAway
@@ -164,6 +166,9 @@ func (w *world) FetchBlob(ctx context.Context, from peerhead.PeerID, id string, 
 	w.mu.Unlock()
 	if !found {
 		return errors.New("no such blob")
+	}
+	if w.fetches != nil {
+		return w.fetches(ctx, blob, to, o)
 	}
 	_, err := to.Write(blob)
 	return err
