@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/inspect"
@@ -37,12 +36,7 @@ func TestMain(m *testing.M) {
 	if head := os.Getenv(peersHeadVariable); head != "" {
 		os.Exit(peerMain(head))
 	}
-	code := m.Run()
-	if err := goleak.Find(); err != nil && code == 0 {
-		_, _ = os.Stderr.WriteString("leak: " + err.Error() + "\n")
-		code = 1
-	}
-	os.Exit(code)
+	storetest.Main(m)
 }
 
 // plant is a store with a cluster, a client, and workers.

@@ -24,6 +24,7 @@ import (
 	"github.com/futura-run/futura/batch/head"
 	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/storetest"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
 	"github.com/futura-run/futura/protocol/peerhead"
@@ -325,12 +326,8 @@ func lie(h *p2p.Host, to p2p.PeerID, o *protocol.WorkOrderBatch) {
 // killed midway. Two more peers take items and answer with garbage, and for what they were
 // not given. Each item ends exactly once, with its own result.
 func TestBatchOnTroubledPeers(t *testing.T) {
-	db, err := kvopen.Open(context.Background(), "memory:", kvopen.Options{})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	db, store := storetest.Shared(t)
 	p := plantWith(t, db, "plant", 2*time.Second)
-	store, stop := serveStore(t, p)
-	defer stop()
 	dir := t.TempDir()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
