@@ -13,6 +13,11 @@ import (
 // stalls, or turns out to be slow, or gets a long item before short ones, would hold up the
 // rest of its order. The peer decides what has not begun, so that nothing runs twice.
 
+// longWait is how long an item waits at a peer at most, whether or not others are idle: the
+// head counts its timeout from when it was sent, and has no more patience than
+// workers.RemotePatience.
+const longWait = workers.RemotePatience / 2
+
 // errTakenBack ends the calls of items that were taken back.
 var errTakenBack = fmt.Errorf("the peer had not begun the item, and others are idle: %w", workers.ErrNotBegun)
 
@@ -23,7 +28,7 @@ type askedBack struct {
 }
 
 // takeBack asks for items of an order of which a peer says that they wait, if they have
-// waited for a heartbeat and other peers have free slots.
+// waited for a heartbeat and other peers have free slots, or for longWait.
 func (m *member) takeBack(o *order, p *protocol.WorkOrderProgress) {
 	h := m.peer.head
 	now := h.clock.Now()
@@ -35,6 +40,9 @@ func (m *member) takeBack(o *order, p *protocol.WorkOrderProgress) {
 		return
 	}
 	free := h.freeBeside(m, o.calls[0].Function, len(waiting), now)
+	if now.Sub(o.begun) >= longWait {
+		free = len(waiting)
+	}
 	if free == 0 {
 		return
 	}

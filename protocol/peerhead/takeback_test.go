@@ -206,3 +206,15 @@ func TestAPeerThatGivesNothingBackRunsItsItems(t *testing.T) {
 		require.EqualValues(w, 1, w.about("old").Score)
 	})
 }
+
+// TestWaitingIsNoTimeout has the only peer run items one after the other that take almost
+// as long as they may. Those that wait there for long do not count as overdue.
+func TestWaitingIsNoTimeout(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		w.join("p", 8, oneAtATime(always(5*time.Minute)))
+		ids := w.submit(4, func(s *layout.Spec) { s.Timeout, s.MaxRetries = 6*time.Minute, 0 })
+		w.settle(time.Hour)
+		w.requireEchoes(ids)
+		require.Equal(w, 1, w.runs())
+	})
+}
