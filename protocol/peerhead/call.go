@@ -54,9 +54,12 @@ const maxArgs = 10 << 20
 // newCall returns a call, and an error for one that no message to a peer of a dialect can
 // carry: another worker may run it.
 func newCall(c workers.RemoteCall, d protocol.Dialect) (*call, error) {
-	env, err := json.Marshal(c.Env)
-	if err != nil {
-		return nil, err
+	var env []byte
+	if len(c.Env) > 0 {
+		var err error
+		if env, err = json.Marshal(c.Env); err != nil {
+			return nil, err
+		}
 	}
 	size := len(c.Args)
 	for _, a := range c.Argv {

@@ -121,8 +121,10 @@ func (r *runner) take(request fdbmodel.ClaimRequest) (futures []fdbmodel.Claimed
 	if r.isFull() {
 		return nil, false
 	}
-	for _, x := range r.lines.take(&request) {
-		futures = append(futures, x.claimed())
+	taken := r.lines.take(&request)
+	futures = make([]fdbmodel.ClaimedFuture, len(taken))
+	for i, x := range taken {
+		futures[i] = x.claimed()
 	}
 	return futures, r.lines.n > 0
 }
