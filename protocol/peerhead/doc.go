@@ -36,8 +36,18 @@
 //
 // A head has at most Options.MaxPeers peers, and each at most as many items as its
 // slots, in orders of Options.MaxChunk items and Options.MaxOrder bytes. Results of
-// earlier memberships are kept up to Options.MaxKept bytes in all. Values that come as
-// blobs take up to 4 MiB each, two for a peer, and those beyond 4 MiB take up to 256 MiB
-// together. The network bounds
+// earlier memberships are kept up to Options.MaxKept bytes in all. The network bounds
 // messages.
+//
+// # Large values
+//
+// A value that a peer has as a blob goes from the network into the store piece by piece,
+// in less than 1 MB of memory, two of a peer at a time. It is fetched by the worker that
+// stands for the peer, for as long as it comes at the network's least rate: neither the
+// answer to the peer nor the attempt's timeout cuts it off, the deadline of its future does. The
+// peer keeps it until it is stored. If it was cut off, the next attempt that answers with the
+// same content fetches the rest, if it begins within 10 min and before the store is swept.
+// A late value stays with its peer until its attempt is claimed, and values that are
+// compared are fetched once enough peers agree on their content ids. Modules are read in
+// pieces of 512 KiB as peers take them, which peers share.
 package peerhead

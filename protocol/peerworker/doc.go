@@ -16,9 +16,12 @@
 // after a break, with a growing wait. Heads of Futura get its results as they come,
 // and acknowledge them. Heads of b7s get one reply for each chunk.
 //
-// A module is in memory as a whole while it is fetched and stored: once for itself, and
-// once more if the worker's store is in memory. Results above 1 MiB are read in pieces
-// by heads that fetch them.
+// Large values are in memory in pieces: a module that is fetched, and what a module or
+// workers.ResultWriter writes beyond 1 MiB, are in files of the machine's directory for
+// temporary files, which have no names, or in the store in Options.State. A module is in
+// memory as a whole while it is compiled, and in the worker's store if that is in memory;
+// what a Go function returns is, until it has returned. What was cut off is not fetched
+// again within 10 min.
 //
 // The environment of the process is not passed to functions.
 package peerworker
