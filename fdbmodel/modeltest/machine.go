@@ -64,6 +64,7 @@ type Machine struct {
 	C        *fdbmodel.Cluster
 	names    int
 	pausing  pausing
+	peers    peerOps
 
 	workers   []*actorWorker
 	crashed   []*actorWorker // of processes that crashed: what they had begun counts when they are reaped
@@ -87,7 +88,8 @@ func NewMachine(t *testing.T, seed uint64) *Machine {
 		Clock: clock.NewVirtual(time.UnixMilli(1_900_000_000_000)), disk: vfs.NewCrashableMem(),
 		Rows: map[layout.ID]*layout.Row{}, lost: map[layout.ID]bool{}, boxes: map[layout.SessionID]*fdbmodel.Mailbox{},
 		watched: map[layout.SessionID]map[layout.ID]bool{}, owed: map[layout.SessionID]map[string]bool{},
-		seen: map[layout.SessionID]map[string]bool{},
+		seen:  map[layout.SessionID]map[string]bool{},
+		peers: peerOps{map[layout.WorkerID]time.Duration{}, map[layout.WorkerID]time.Duration{}, map[string]time.Time{}},
 	}
 	for _, s := range []layout.SessionID{"s1", "s2"} {
 		m.watched[s], m.owed[s], m.seen[s] = map[layout.ID]bool{}, map[string]bool{}, map[string]bool{}
@@ -186,6 +188,7 @@ func (m *Machine) Step() {
 		m.schedule, m.schedule, m.overdue,
 		m.report, m.report,
 		m.gather, m.gather, m.setLaneKind, m.pauseLane, m.admitDue, m.admitDue, m.pauseWork,
+		m.beatMany, m.beatMany, m.bury, m.meter, m.meter, m.reservePace,
 	}
 	if m.random.IntN(80) == 0 {
 		m.crash()

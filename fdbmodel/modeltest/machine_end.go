@@ -27,6 +27,7 @@ func (m *Machine) crash() {
 	}
 	m.crashed = append(m.crashed, m.workers...)
 	m.workers, m.loose = nil, nil
+	m.forgetPeers()
 	for s := range m.watched {
 		m.watched[s] = map[layout.ID]bool{} // an acknowledged subscription is durable, but its session is gone
 	}

@@ -39,7 +39,7 @@ func all() []mutant {
 		submitMutants(),
 		janitorMutants(), workerMutants(), deathMutants(), fitMutants(), objectMutants(), edgeMutants(), putMutants(),
 		hintMutants(), attemptMutants(), jobMutants(), laneMutants(), limitMutants(), bundleMutants(),
-		timeMutants(), uniqueMutants(), protocolMutants(), hostMutants(), headMutants(), batchMutants(),
+		timeMutants(), uniqueMutants(), protocolMutants(), hostMutants(), headMutants(), batchMutants(), peerSimMutants(),
 	} {
 		m = append(m, table...)
 	}

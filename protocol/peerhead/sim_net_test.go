@@ -333,6 +333,18 @@ func (n *simNet) note(to string, message []byte) {
 	}
 }
 
+// sizeOf is how many items an order has, 0 for an unknown one.
+func (n *simNet) sizeOf(chunk string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, o := range n.orders {
+		if o.m.ChunkID == chunk {
+			return len(o.m.Items)
+		}
+	}
+	return 0
+}
+
 // itemsOf are the futures with results in a message, as far as their order is known.
 func (n *simNet) itemsOf(r *protocol.WorkOrderBatchResponse) (ids []layout.ID) {
 	n.mu.Lock()

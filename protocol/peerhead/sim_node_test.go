@@ -100,8 +100,12 @@ func (r *simNodeRun) work(ctx context.Context, from string, o *protocol.WorkOrde
 	answer := &protocol.WorkOrderBatchResponse{RequestID: o.RequestID, ChunkID: o.ChunkID,
 		Results: map[string]protocol.ItemResult{}}
 	r.mu.Lock()
+	if w.chance(0.05) {
+		clear(r.installed) // as when somebody clears its directory
+	}
 	installed := r.installed[o.Template.FunctionID]
 	r.mu.Unlock()
+	w.count(&w.report.NodeOrders)
 	for _, argv := range o.Arguments {
 		result := protocol.NodeResult{}
 		if installed {

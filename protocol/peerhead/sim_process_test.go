@@ -363,6 +363,9 @@ func (r *simPeerRun) Call(ctx context.Context, to string, message []byte) ([]byt
 	if r.peer.w.chance(0.1) {
 		message = r.peer.w.offer(message)
 	}
+	if r.peer.w.chance(0.1) {
+		message = r.peer.w.add(message)
+	}
 	return r.peer.w.net.call(ctx, r.peer.id, to, message)
 }
 

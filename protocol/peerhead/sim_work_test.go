@@ -86,7 +86,7 @@ func (w *simWorld) delay(most time.Duration) time.Duration {
 // kinds are those of the workload. Peers that check each other have to say the same.
 func (w *simWorld) kinds() []string {
 	all := []string{simEcho, simEcho, simEcho, simBroken, simFatal, simPanic, simSlow, simLarge, simModule, simModule,
-		simExit}
+		simModule, simModule, simExit}
 	if !w.options.Verify.on() {
 		all = append(all, simEcho, simFlaky, simFlaky, simDeaf, simSnooze, simLater)
 	}
@@ -362,6 +362,25 @@ func (w *simWorld) offer(message []byte) []byte {
 	data, err := protocol.Encode(hello, protocol.DialectFutura)
 	if err != nil {
 		w.flaw("%v", err)
+	}
+	return data
+}
+
+// add adds outcomes to those of a message: of the same items again, and of places that the
+// order does not have.
+func (w *simWorld) add(message []byte) []byte {
+	m, err := protocol.Decode(message)
+	r, ok := m.(*protocol.WorkOrderBatchResponse)
+	if err != nil || !ok || len(r.Outcomes) == 0 {
+		return message
+	}
+	w.count(&w.report.Surplus)
+	for _, index := range []int{r.Outcomes[0].Index, w.net.sizeOf(r.ChunkID), 5000} {
+		r.Outcomes = append(r.Outcomes, protocol.Outcome{Index: index, Code: protocol.CodeOK, Value: []byte(forged)})
+	}
+	data, err := protocol.Encode(r, protocol.DialectFutura)
+	if err != nil {
+		return message // there is no such place on the wire
 	}
 	return data
 }

@@ -25,6 +25,7 @@ type simReport struct {
 	HeadCrashes, HeadStops, PeerCrashes, PeerForgets   int
 	PeerStops, NodeCrashes, Cuts, Recoveries, Cancels  int
 	Retries, Discards, Offers, Realized, Failed, Nodes int
+	NodeOrders, Surplus                                int
 	// Acknowledged are answers to results that were compared with the store, and Late
 	// results of earlier memberships that heads have kept.
 	Acknowledged, Late int
@@ -135,7 +136,7 @@ func (w *simWorld) begin(store *embedded.Store) {
 		w.peers = append(w.peers, &simPeer{w: w, id: fmt.Sprintf("P%d", n), slots: 1 + w.draw(6), plain: n == 1,
 			stateless: w.draw(2) == 0, liar: n == 2 && w.options.Verify.on(), memory: embedded.OpenMemory(embedded.Options{})})
 	}
-	for n := range w.draw(3) {
+	for n := range w.draw(4) {
 		w.nodes = append(w.nodes, &simNode{w: w, id: fmt.Sprintf("N%d", n),
 			dialect: []protocol.Dialect{protocol.DialectChunk, protocol.DialectStrand}[w.draw(2)]})
 	}
@@ -367,10 +368,21 @@ func (w *simWorld) stuck() string {
 	for _, f := range w.futures {
 		if f.ended == "" {
 			row, err := w.client.Get(w.over, f.id)
-			text += fmt.Sprintf("\n  %d %s %s: %s %+v %v %+v", f.n, f.kind, f.id, row.State(), row.Attempts, err, row.Claim)
+			text += fmt.Sprintf("\n  %d %s %s: %s %+v %v %+v, in line %t", f.n, f.kind, f.id, row.State(), row.Attempts, err,
+				row.Claim, row.InLine())
+			text += fmt.Sprintf("\n    %+v", row.Spec)
 		}
 	}
-	return text + "\n" + strings.Join(w.leaks(), "\n")
+	for _, h := range w.heads {
+		if h.run != nil {
+			text += fmt.Sprintf("\n  head %s: %+v", h.id, h.run.head.Peers())
+		}
+	}
+	members, err := w.client.Workers(w.over)
+	for i := range members {
+		text += fmt.Sprintf("\n  worker %+v", members[i])
+	}
+	return text + fmt.Sprintf(" %v\n", err) + strings.Join(w.leaks(), "\n")
 }
 
 // finish ends all processes as they should end.

@@ -1,0 +1,119 @@
+package modeltest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// peerOps is what the machine knows of what a head does for its peers.
+type peerOps struct {
+	// metered is what workers have said that they used, and written what the store has at
+	// least of it. Both are by worker.
+	metered, written map[layout.WorkerID]time.Duration
+	// paced is when the next start of a pace may be at the earliest.
+	paced map[string]time.Time
+}
+
+// beatMany writes the heartbeats of several workers at once, of dead ones among them.
+func (m *Machine) beatMany(ctx context.Context) (change, error) {
+	var beats []fdbmodel.Beat
+	var of []*actorWorker
+	for _, w := range m.workers {
+		if m.random.IntN(2) == 0 && len(beats) < fdbmodel.MaxBeats {
+			beats = append(beats, fdbmodel.Beat{Worker: w.Registration, Heartbeat: layout.Heartbeat{
+				Free: layout.Resources{Slots: 1}}})
+			of = append(of, w)
+		}
+	}
+	answers, err := m.C.HeartbeatMany(ctx, beats)
+	m.logf("beat of %d workers: %v", len(beats), err)
+	if err != nil {
+		return none, err
+	}
+	for i, w := range of {
+		if dead := errors.Is(answers[i].Err, fdbmodel.ErrReaped); answers[i].Err != nil && !dead || w.gone != dead {
+			m.fail("worker %s is gone: %t, and its heart: %v", w.ID(), w.gone, answers[i].Err)
+		}
+		if !w.gone {
+			m.peers.written[w.ID()] = m.peers.metered[w.ID()]
+		}
+		for _, id := range answers[i].Cancelled {
+			if row := m.Rows[id]; len(m.loose) == 0 && row != nil && row.State() == layout.Claimed && row.Cancel == nil &&
+				row.Claim.Worker == w.ID() {
+				m.fail("worker %s is told to cancel %s, which nobody has asked for", w.ID(), id)
+			}
+		}
+	}
+	return none, nil
+}
+
+// bury takes a worker for dead at once, as a head does with a peer that is lost.
+func (m *Machine) bury(ctx context.Context) (change, error) {
+	w := m.holder(false)
+	if w == nil {
+		return none, nil
+	}
+	n, err := m.C.Bury(ctx, w.ID())
+	m.logf("bury %s (gone %t): %d %v", w.ID(), w.gone, n, err)
+	w.gone = err == nil || m.aliveNow(w.ID()) == nil
+	return m.reaped(func(id layout.WorkerID) bool { return id == w.ID() }), err
+}
+
+// meter has a worker use something, and compares what the store has of all with what they
+// have told it.
+func (m *Machine) meter(ctx context.Context) (change, error) {
+	if w := m.worker(true); w != nil && !w.gone {
+		used := time.Duration(1 + m.random.IntN(1000))
+		w.Meter(layout.Metered{CPU: used})
+		m.peers.metered[w.ID()] += used
+	}
+	if m.random.IntN(3) == 0 {
+		if err := m.C.FoldMetered(ctx); err != nil {
+			return none, err
+		}
+	}
+	least, most := time.Duration(0), time.Duration(0)
+	for id, used := range m.peers.metered {
+		least, most = least+m.peers.written[id], most+used
+	}
+	stored, now := time.Duration(0), m.Clock.Now()
+	err := m.C.Metered(ctx, now.AddDate(0, 0, -20), now.AddDate(0, 0, 20), func(u *fdbmodel.MeteredUse) error {
+		stored += u.CPU
+		return nil
+	})
+	m.logf("metered: %v of %v to %v: %v", stored, least, most, err)
+	if err == nil && (stored < least || stored > most) {
+		m.fail("workers have told of %v to %v, and the store has %v", least, most, stored)
+	}
+	return none, err
+}
+
+// reservePace reserves starts, which come after those that were reserved before.
+func (m *Machine) reservePace(ctx context.Context) (change, error) {
+	pace := &layout.Pace{Key: []string{"p", "q"}[m.random.IntN(2)], PerSecond: float64(1 + m.random.IntN(50)), Shared: true}
+	n, now := 1+m.random.IntN(4), m.Clock.Now()
+	first, err := m.C.ReservePace(ctx, pace, n)
+	m.logf("%d starts of pace %s: %v %v", n, pace.Key, first.Sub(now), err)
+	if err != nil {
+		return none, err
+	}
+	earliest := m.peers.paced[pace.Key]
+	if ahead := earliest.Sub(now); first.Before(now) || ahead > 0 && ahead < time.Minute && first.Before(earliest) {
+		m.fail("starts of pace %s are reserved for %v, and those before end at %v", pace.Key, first, earliest)
+	}
+	m.peers.paced[pace.Key] = first.Add(time.Duration(n) * pace.Gap())
+	if m.random.IntN(4) == 0 {
+		_, err = m.C.SweepPaces(ctx)
+	}
+	return none, err
+}
+
+// forgetPeers is what a crash of the store may lose: heartbeats, and reservations.
+func (m *Machine) forgetPeers() {
+	clear(m.peers.written)
+	clear(m.peers.paced)
+}

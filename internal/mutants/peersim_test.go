@@ -1,0 +1,26 @@
+package mutants
+
+// peerSimMutants are faults between heads and peers that the simulation of both finds.
+func peerSimMutants() []mutant {
+	const head, peer = "protocol/peerhead/", "protocol/peerworker/"
+	simulation := suites{{of: "protocol/peerhead", run: "TestSimulation"}}
+	return []mutant{
+		{name: "results are acknowledged before they are stored", file: head + "answer.go", by: simulation,
+			old: "if !m.awaitLanding(ctx, stored) {", new: "if len(stored) < 0 {"},
+		{name: "late results need no ticket", file: head + "kept.go", by: simulation,
+			old: "if !sameTicket(ticket(h.options.Key, p.id, r.ChunkID, r.Items), r.Ticket) {",
+			new: "if !sameTicket(r.Ticket, r.Ticket) {"},
+		{name: "an order that is over keeps its place in the window", file: head + "member.go", by: simulation,
+			old: "\t\tdelete(m.orders, o.id)\n\t\t<-m.window\n", new: "\t\tdelete(m.orders, o.id)\n"},
+		{name: "the worker of a lost peer lives on", file: head + "member.go", by: simulation,
+			old: "\tm.vanish()\n\tm.cancel()\n", new: "\tm.cancel()\n"},
+		{name: "a remote is not told which ends are stored", file: "workers/remote.go", by: simulation,
+			old: "\tw.options.Remote.Landed(ids)\n", new: ""},
+		{name: "a peer forgets its chunks at a restart", file: peer + "worker.go", by: simulation,
+			old: "for _, s := range found {", new: "for _, s := range found[:0] {"},
+		{name: "futures whose results were delivered stay", file: peer + "collect.go", by: simulation,
+			old: "w.node.cluster.DiscardMany(ctx, done)", new: "w.node.cluster.DiscardMany(ctx, done[:0])"},
+		{name: "an order has one place more", file: head + "answer.go", by: simulation,
+			old: "x.Index < 0 || x.Index >= len(o.calls)", new: "x.Index < 0 || x.Index >= len(o.calls)+1"},
+	}
+}
