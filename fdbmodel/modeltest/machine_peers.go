@@ -94,7 +94,7 @@ func (m *Machine) meter(ctx context.Context) (change, error) {
 
 // reservePace reserves starts, which come after those that were reserved before.
 func (m *Machine) reservePace(ctx context.Context) (change, error) {
-	pace := &layout.Pace{Key: []string{"p", "q"}[m.random.IntN(2)], PerSecond: float64(1 + m.random.IntN(50)), Shared: true}
+	pace := &layout.Pace{Key: []string{"p", "q"}[m.random.IntN(2)], PerSecond: float64(1 + m.random.IntN(50))}
 	n, now := 1+m.random.IntN(4), m.Clock.Now()
 	first, err := m.C.ReservePace(ctx, pace, n)
 	m.logf("%d starts of pace %s: %v %v", n, pace.Key, first.Sub(now), err)

@@ -30,6 +30,8 @@ type suites []suite
 type suite struct {
 	of  string // the package, from the root of the module
 	run string // the tests, all if empty
+	// flags are those of the tests.
+	flags []string
 }
 
 func all() []mutant {
@@ -135,7 +137,7 @@ func (s suite) fails(t *testing.T, overlay string) (output string, failed bool) 
 	if s.run != "" {
 		args = append(args, "-run", s.run)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", append(args, "./"+s.of)...)
+	cmd := exec.CommandContext(t.Context(), "go", append(append(args, "./"+s.of), s.flags...)...)
 	cmd.Dir = root(t)
 	for _, e := range os.Environ() {
 		if !strings.HasPrefix(e, "FUTURA_") {

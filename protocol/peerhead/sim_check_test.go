@@ -176,8 +176,11 @@ func (w *simWorld) expectAnswer(r *simHeadRun, from string, message []byte) (che
 	if err != nil || !ok || p == nil || w.options.Verify.on() {
 		return func([]byte) {}
 	}
-	now := p.membership()
-	if now == nil || now.order(results.ChunkID) == nil {
+	now, o := p.membership(), (*order)(nil)
+	if now != nil {
+		o = now.order(results.ChunkID)
+	}
+	if o == nil {
 		return func([]byte) { w.count(&w.report.Late) }
 	}
 	return func(answer []byte) {
@@ -187,16 +190,31 @@ func (w *simWorld) expectAnswer(r *simHeadRun, from string, message []byte) (che
 			return
 		}
 		w.count(&w.report.Acknowledged)
-		rows, err := w.client.GetMany(context.Background(), w.net.itemsOf(results))
+		rows, err := w.client.GetMany(context.Background(), o.wanted(results))
 		if err != nil {
 			w.flaw("%v", err)
 		}
 		for i := range rows {
 			if row := &rows[i]; row.State() == layout.Claimed && row.Claim.Worker == now.worker.ID() {
-				w.flaw("head %s acknowledged the result of future %s, which is claimed for %s", r.id, row.ID, from)
+				w.flaw("head %s acknowledged the result of future %s (%s), which is claimed for %s: %+v", r.id, row.ID,
+					row.Spec.Function, from, row.Attempts)
 			}
 		}
 	}
+}
+
+// wanted are the futures with results in a message that were handed on to somebody who
+// waits for them.
+func (o *order) wanted(r *protocol.WorkOrderBatchResponse) (ids []layout.ID) {
+	for i := range r.Outcomes {
+		if x := &r.Outcomes[i]; x.OK() && x.Index >= 0 && x.Index < len(o.calls) {
+			landing, _ := o.landingOf(x.Index)
+			if c := o.calls[x.Index]; landing != nil && !c.isWithdrawn() {
+				ids = append(ids, c.ID)
+			}
+		}
+	}
+	return ids
 }
 
 // checkStore requires that nothing is left in the store of a peer.

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
@@ -343,21 +342,6 @@ func (n *simNet) sizeOf(chunk string) int {
 		}
 	}
 	return 0
-}
-
-// itemsOf are the futures with results in a message, as far as their order is known.
-func (n *simNet) itemsOf(r *protocol.WorkOrderBatchResponse) (ids []layout.ID) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	at := slices.IndexFunc(n.orders, func(o simOrder) bool { return o.m.ChunkID == r.ChunkID })
-	for i := 0; at >= 0 && i < len(r.Outcomes); i++ {
-		if x := &r.Outcomes[i]; x.OK() && x.Index >= 0 && x.Index < len(n.orders[at].m.Items) {
-			if id, err := layout.ParseID(n.orders[at].m.Items[x.Index].ID); err == nil {
-				ids = append(ids, id)
-			}
-		}
-	}
-	return ids
 }
 
 // forged is what no item has as its result.

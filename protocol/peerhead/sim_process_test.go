@@ -173,9 +173,16 @@ func (h *simHead) leave() {
 	r := h.run
 	h.w.set(func() { h.run = nil })
 	r.stop()
+	late := time.NewTimer(simHeal)
+	defer late.Stop()
 	for range cap(r.done) {
-		if err := <-r.done; err != nil && !errors.Is(err, context.Canceled) {
-			h.w.flaw("head %s ended: %v", h.id, err)
+		select {
+		case err := <-r.done:
+			if err != nil && !errors.Is(err, context.Canceled) {
+				h.w.flaw("head %s ended: %v", h.id, err)
+			}
+		case <-late.C:
+			panic("a head does not end: its goroutines go on for ever")
 		}
 	}
 	h.w.net.disappear(h.id)
