@@ -36,6 +36,12 @@ func TestMain(m *testing.M) {
 	if head := os.Getenv(peersHeadVariable); head != "" {
 		os.Exit(peerMain(head))
 	}
+	if store := os.Getenv(largeStoreVariable); store != "" {
+		os.Exit(largeHeadMain(store))
+	}
+	if head := os.Getenv(largeHeadVariable); head != "" {
+		os.Exit(largePeerMain(head))
+	}
 	storetest.Main(m)
 }
 
