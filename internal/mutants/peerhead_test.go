@@ -32,5 +32,13 @@ func headMutants() []mutant {
 			old: "\th.Write(content[:])\n", new: ""},
 		{name: "places beyond the order count", file: answer, by: on("TestForeignResults"),
 			old: "x.Index < 0 || x.Index >= len(o.calls)", new: "x.Index < 0 || x.Index > len(o.calls)"},
+		{name: "a peer is not told of a limit", file: order, by: on("TestLimitsOfOwners"),
+			old: "if first.group.limit > 0 {", new: "if first.group.limit > 1 {"},
+		{name: "a wait at a peer is a timeout", file: "protocol/peerhead/takeback.go", by: on("TestWaitingIsNoTimeout"),
+			old: "\t\tfree = len(waiting)\n", new: ""},
+		{name: "a peer keeps no limit", file: "protocol/peerworker/orders.go",
+			by:  suites{{of: "protocol/peerworker", run: "TestLimitsOfRequests"}},
+			old: "c.record.Owner, int(min(o.Concurrency, math.MaxInt32))",
+			new: "c.record.Owner, int(min(o.Concurrency+1, math.MaxInt32))"},
 	}
 }
