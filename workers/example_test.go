@@ -218,3 +218,13 @@ func ExampleWorker_Pause() {
 	fmt.Println(err)
 	// Output: <nil>
 }
+
+// A function is tested with what a worker tells it of its run.
+func ExampleWithInfo() {
+	describe := func(ctx context.Context) string {
+		info, _ := workers.InfoFrom(ctx)
+		return fmt.Sprintf("%s, attempt %d", info.Function, info.Attempt)
+	}
+	fmt.Println(describe(workers.WithInfo(context.Background(), workers.Info{Function: "go:resize", Attempt: 2})))
+	// Output: go:resize, attempt 2
+}

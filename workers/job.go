@@ -29,7 +29,8 @@ type Info struct {
 	// Function is its full name, such as go:resize.
 	Function string
 	Queue    string
-	// Attempts is how many attempts the future has at most.
+	// Attempts is how many attempts the future has at most, 0 where that is not known: on a
+	// peer.
 	Attempts int
 	// Attempt counts from 1. A claim that ended with the death of its worker does
 	// not count.
@@ -51,6 +52,12 @@ type Info struct {
 }
 
 type infoKey struct{}
+
+// WithInfo returns a context whose InfoFrom returns info: for tests of functions, and for what
+// runs functions that others have claimed.
+func WithInfo(ctx context.Context, info Info) context.Context {
+	return context.WithValue(ctx, infoKey{}, info)
+}
 
 // InfoFrom returns what a function's context knows of its run.
 func InfoFrom(ctx context.Context) (Info, bool) {

@@ -75,3 +75,23 @@ func (t *exampleTB) Cleanup(fn func())         { t.cleanups = append(t.cleanups,
 func (t *exampleTB) Errorf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
 func (t *exampleTB) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
 func (t *exampleTB) Fatal(a ...any)            { panic(fmt.Sprint(a...)) }
+
+// A function runs as on a peer whose first result was lost: it has no client, and runs again.
+func ExampleTwice() {
+	test := func(t testing.TB) {
+		cluster := futurestest.New(t)
+		cluster.Use(futurestest.Twice, futurestest.OnPeer)
+		sent := 0
+		cluster.Register(remind.Bind(func(ctx context.Context, who string) (string, error) {
+			sent++
+			if _, err := futures.FromContext(ctx); !errors.Is(err, futures.ErrOutsideFunction) {
+				return "", errors.New("a peer has no client")
+			}
+			return "reminded " + who, nil
+		}))
+		text, err := remind.Call(context.Background(), cluster.Client, "Ada")
+		fmt.Println(text, err, "sent", sent, "times")
+	}
+	runTest(test)
+	// Output: reminded Ada <nil> sent 2 times
+}

@@ -245,9 +245,14 @@ func (w *Worker) observe(next workers.Call) workers.Call {
 		w.mu.Lock()
 		at, found := w.places[info.ID]
 		w.mu.Unlock()
+		ctx = context.WithValue(ctx, layout.ClientKey{}, nil) // the store here is nobody's to submit to
 		if !found {
 			return next(ctx, args)
 		}
+		if items := at.chunk.items; at.index < len(items) {
+			info.ID, info.Attempt, info.Attempts = items[at.index].future, int(items[at.index].attempt), 0
+		}
+		ctx = workers.WithInfo(ctx, info)
 		at.chunk.began(at.index)
 		defer at.chunk.hasReturned(at.index)
 		return next(ctx, args)

@@ -1,0 +1,31 @@
+package futurestest
+
+import (
+	"context"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/workers"
+)
+
+// OnPeer is middleware for Use that has functions see what they see on a peer, a worker
+// without access to the store: FromContext has no client, and Info no Attempts. A
+// function that submits or awaits futures by its context fails here as it would there.
+func OnPeer(next workers.Call) workers.Call {
+	return func(ctx context.Context, args []byte) ([]byte, error) {
+		if info, ok := workers.InfoFrom(ctx); ok {
+			info.Attempts = 0
+			ctx = workers.WithInfo(ctx, info)
+		}
+		return next(context.WithValue(ctx, layout.ClientKey{}, nil), args)
+	}
+}
+
+// Twice is middleware for Use that runs each attempt twice: as after the loss of a worker or
+// a peer, what the first run returned is dropped, and what the second one returns counts. It
+// finds functions that must not run again.
+func Twice(next workers.Call) workers.Call {
+	return func(ctx context.Context, args []byte) ([]byte, error) {
+		_, _ = next(ctx, args) // the cluster never learns of it
+		return next(ctx, args)
+	}
+}
