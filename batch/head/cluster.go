@@ -19,11 +19,16 @@ import (
 // chunk and the item, so that a chunk that is asked for again runs once.
 type Cluster struct {
 	cluster *fdbmodel.Cluster
+	called  func(function string, labels map[string]string)
 }
 
 // NewCluster returns the dispatcher of a cluster, whose items wait in their
 // queues.
 func NewCluster(cluster *fdbmodel.Cluster) *Cluster { return &Cluster{cluster: cluster} }
+
+// OnRollCall has f told of each roll call for workers with labels: the function's full name,
+// and the labels. It does not wait, and is set before the dispatcher is used.
+func (c *Cluster) OnRollCall(f func(function string, labels map[string]string)) { c.called = f }
 
 // Check implements Dispatcher.
 func (c *Cluster) Check(ctx context.Context, t *batch.Template) error {
@@ -47,6 +52,9 @@ func (c *Cluster) RollCall(ctx context.Context, t *batch.Template) ([]Candidate,
 	function, err := futurestore.Function(ctx, c.cluster, t)
 	if err != nil {
 		return nil, err
+	}
+	if c.called != nil && len(t.Config.Labels) > 0 {
+		c.called(function, t.Config.Labels)
 	}
 	members, err := c.cluster.Workers(ctx)
 	if err != nil {

@@ -35,3 +35,24 @@ func TestARollCallTellsPeers(t *testing.T) {
 	_, err = workers.FromCluster(cluster, workers.Options{Labels: map[string]string{layout.LabelPeer: peer}})
 	require.ErrorIs(t, err, layout.ErrBadName)
 }
+
+// TestRollCallsForLabelsAreTold has a dispatcher tell which labels batches ask for.
+func TestRollCallsForLabelsAreTold(t *testing.T) {
+	t.Parallel()
+	cluster, err := fdbmodel.Open(t.Context(), storetest.New(t), "batches", fdbmodel.Options{})
+	require.NoError(t, err)
+	dispatcher := head.NewCluster(cluster)
+	template := &batch.Template{FunctionID: "go:run", Config: batch.Config{Labels: map[string]string{"zone": "eu"}}}
+	_, err = dispatcher.RollCall(t.Context(), template)
+	require.NoError(t, err, "nobody has to be told")
+	var told []map[string]string
+	dispatcher.OnRollCall(func(function string, labels map[string]string) {
+		require.Equal(t, "go:run", function)
+		told = append(told, labels)
+	})
+	for _, t2 := range []*batch.Template{template, {FunctionID: "go:run"}} {
+		_, err = dispatcher.RollCall(t.Context(), t2)
+		require.NoError(t, err)
+	}
+	require.Equal(t, []map[string]string{{"zone": "eu"}}, told)
+}

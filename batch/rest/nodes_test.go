@@ -192,7 +192,13 @@ func TestAShareOfTheWorkersIsEnough(t *testing.T) {
 // for those that nobody has.
 func TestAnExecutionHasItsQueueAndLabels(t *testing.T) {
 	t.Parallel()
-	c, f := newCrew(t, rest.Options{RollCallWait: time.Millisecond})
+	told := make(chan map[string]string, 10)
+	c, f := newCrew(t, rest.Options{RollCallWait: time.Millisecond,
+		OnAttributes: func(function string, labels map[string]string) {
+			if function == "go:vote" {
+				told <- labels
+			}
+		}})
 	c.add("plain", workers.Options{})
 	c.add("other", workers.Options{Queues: []string{"gpu"}})
 	c.add("gpu", workers.Options{Queues: []string{"gpu"}, Labels: map[string]string{"zone": "eu"}})
@@ -204,7 +210,9 @@ func TestAnExecutionHasItsQueueAndLabels(t *testing.T) {
 		require.Equal(t, "200", ran.Code, ran.Message)
 		require.Len(t, ran.Results, 1)
 		require.Equal(t, "gpu", ran.Results[0].Result.Stdout)
+		require.Equal(t, map[string]string{"zone": "eu"}, <-told)
 	}
+	require.Empty(t, told)
 	f.send("POST", executePath, `{"function_id":"go:vote","topic":"none"}`).
 		Problem(400, "bad_batch", "no worker serves the queue none")
 }

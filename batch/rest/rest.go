@@ -64,6 +64,9 @@ type Options struct {
 	// RollCallWait is how long a single execution waits for as many workers as it asks
 	// for. Defaults to the constant of this name.
 	RollCallWait time.Duration
+	// OnAttributes is told of single executions that ask for attributes: the function's full
+	// name, and the labels that they are. It doesn't wait. Defaults to none.
+	OnAttributes func(function string, labels map[string]string)
 	// Peers returns the libp2p peers of this process, in any order, in a slice of the
 	// caller's own. Defaults to none: the head takes no peers.
 	Peers func() []Peer

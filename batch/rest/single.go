@@ -64,6 +64,9 @@ func (s *server) execute(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	e.key = r.Header.Get("Idempotency-Key")
+	if labels := e.template.Config.Labels; len(labels) > 0 && s.options.OnAttributes != nil {
+		s.options.OnAttributes(e.task.Function, labels)
+	}
 	if n := e.template.Config.Nodes; n < 0 || n > 1 {
 		return s.executeOnNodes(w, r, e)
 	}

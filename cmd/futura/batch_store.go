@@ -102,17 +102,19 @@ type runningHead struct {
 	err  error
 }
 
-// startHead runs a head for the batches of a store.
-func (f *batchStoreFlags) startHead(ctx context.Context, client *futures.Client, log *slog.Logger) (
-	*runningHead, error,
-) {
+// startHead runs a head for the batches of a store. Roll calls for labels are told to called.
+func (f *batchStoreFlags) startHead(ctx context.Context, client *futures.Client, log *slog.Logger,
+	called func(function string, labels map[string]string),
+) (*runningHead, error) {
 	store, err := f.open(ctx, client.Cluster(), log)
 	if err != nil {
 		return nil, err
 	}
+	dispatcher := head.NewCluster(client.Cluster())
+	dispatcher.OnRollCall(called)
 	driving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r := &runningHead{store: store, cancel: cancel, done: make(chan struct{}), Head: head.New(head.Options{
-		Store: store, Dispatcher: head.NewCluster(client.Cluster()), MaxAttempts: f.attempts, BootDelay: f.boot,
+		Store: store, Dispatcher: dispatcher, MaxAttempts: f.attempts, BootDelay: f.boot,
 		RequeueInterval: f.requeue, WorkerWait: f.workers, Logger: log,
 	})}
 	go func() {

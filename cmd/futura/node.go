@@ -10,12 +10,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/futura-run/futura/batch/rest"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi/stack"
+	"github.com/futura-run/futura/protocol/peerhead"
 )
 
 // stopTime bounds the end of what a process serves.
@@ -45,10 +47,18 @@ type node struct {
 	batches    *batchStoreFlags
 	peersFlags *peersFlags
 	peers      *peers
+	asks       atomic.Pointer[peerhead.Head] // for nodes of b7s with labels, once it takes peers
 	head       *runningHead
 	checker    *checker
 	// doorListen is where the store is served over TCP, if anywhere.
 	doorListen string
+}
+
+// want has nodes of b7s asked for labels that a batch or an execution requires.
+func (n *node) want(function string, labels map[string]string) {
+	if h := n.asks.Load(); h != nil {
+		h.Want(function, labels)
+	}
 }
 
 // run serves until ctx ends or a part fails, with a worker unless f is nil.
@@ -58,7 +68,7 @@ func (n *node) run(ctx context.Context, f *workerFlags) error {
 		return usageError{fmt.Errorf("%w: name another address with %s, or 127.0.0.1:0 for a free port",
 			err, n.listenFlag)}
 	}
-	if n.head, err = n.batches.startHead(ctx, n.client, n.log); err != nil {
+	if n.head, err = n.batches.startHead(ctx, n.client, n.log, n.want); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	w, err := n.startWorker(ctx, f)
@@ -67,6 +77,9 @@ func (n *node) run(ctx context.Context, f *workerFlags) error {
 	}
 	if n.peers, err = n.startPeers(ctx); err != nil {
 		return errors.Join(err, w.stop(), n.head.stop(), listener.Close())
+	}
+	if n.peers != nil {
+		n.asks.Store(n.peers.Head)
 	}
 	n.checker = &checker{log: n.log}
 	server, served := n.serve(listener, w)
@@ -134,7 +147,7 @@ func (n *node) serve(listener net.Listener, w *running) (*httpServer, <-chan err
 	}}
 	options.PrivateSources, options.CheckModule = n.batches.privateSources, n.checker.check
 	if n.peers != nil {
-		options.Peers = n.peers.list
+		options.Peers, options.OnAttributes = n.peers.list, n.want
 	}
 	if w != nil {
 		options.CheckModule = w.executor.Check

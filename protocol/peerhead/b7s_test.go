@@ -27,6 +27,9 @@ type b7sNode struct {
 	// if that is "fail".
 	result func(arguments []string) (protocol.NodeResult, bool)
 
+	// attributes says whether the node has some. By default it has none.
+	attributes func(*protocol.Attributes) bool
+
 	mu        sync.Mutex
 	installed map[string]int
 	calls     []*protocol.RollCall
@@ -65,7 +68,7 @@ func (n *b7sNode) take(m protocol.Message) {
 		}
 	case *protocol.RollCall:
 		n.calls = append(n.calls, m)
-		if n.silent {
+		if n.silent || m.Attributes != nil && (n.attributes == nil || !n.attributes(m.Attributes)) {
 			return
 		}
 		go n.send(&protocol.RollCallResponse{Code: protocol.CodeAccepted, FunctionID: m.FunctionID, RequestID: m.RequestID,
@@ -200,10 +203,10 @@ func TestANodeThatReconnects(t *testing.T) {
 		w.settle(time.Minute)
 		require.NotEmpty(w, n.got)
 		w.node("other", protocol.DialectChunk)
-		w.head.Observe(p2p.Peer{ID: n.id, Connected: true, Session: 2, B7s: true})
 		n.mu.Lock()
 		n.refuses = true // it does not come back soon
 		n.mu.Unlock()
+		w.head.Observe(p2p.Peer{ID: n.id, Connected: true, Session: 2, B7s: true})
 		w.settle(2 * time.Minute)
 		synctest.Wait()
 		require.Equal(w, layout.Realized, w.rows(ids)[0].State())

@@ -37,6 +37,7 @@ type Head struct {
 	gone     counts            // of peers that were forgotten
 	absent   map[PeerID]*score // of those that were
 	promises promises
+	wanted   wanted
 	lives    sync.WaitGroup // memberships
 	recruits sync.WaitGroup
 	nodes    chan struct{} // has room for one signal: look for nodes to recruit
@@ -54,7 +55,7 @@ func New(o Options) (*Head, error) {
 		fleet: workers.NewFleet(o.Cluster)}
 	h.kept = newKeptResults(o.MaxKept, h.clock)
 	h.parts.by, h.parts.clock = map[partName]part{}, h.clock
-	h.rolls.open = map[string]*rollCall{}
+	h.rolls.open, h.wanted.at = map[string]*rollCall{}, map[string]time.Time{}
 	return h, nil
 }
 

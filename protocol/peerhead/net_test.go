@@ -41,6 +41,8 @@ type world struct {
 	// fetches, if it is not nil, fetches a blob instead of the world.
 	fetches func(ctx context.Context, blob []byte, to io.Writer, o p2p.FetchOptions) error
 	ran     map[string]int // by the item's arguments
+	// published are the messages that the head published.
+	published []string
 }
 
 // inWorld runs a test in virtual time.
@@ -136,6 +138,7 @@ func (w *world) Publish(_ context.Context, _ string, message []byte) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.published = append(w.published, string(message))
 	for _, p := range w.peers {
 		go p.takeB7S(m)
 	}

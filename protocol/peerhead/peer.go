@@ -38,6 +38,7 @@ type peer struct {
 	offer     offer
 	member    *member // the present membership, nil for none
 	// Of a node of b7s.
+	labels    map[string]string // attributes for which it answered; replaced as a whole
 	plain     bool
 	recruitAt time.Time                // when it is asked again to take part
 	installed map[string]chan struct{} // closed for modules that it has, by content id

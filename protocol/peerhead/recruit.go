@@ -129,17 +129,26 @@ func (p *peer) recruit(ctx context.Context, cid string) error {
 		if a.Peer != p.id || !a.Accepted {
 			continue
 		}
-		o := offer{dialect: protocol.DialectChunk, functions: []string{layout.AnyModule}, capacity: protocol.Capacity{
-			Slots: h.options.B7SSlots, CPUMillis: int64(h.options.B7SSlots) * 1000, RAMBytes: b7sRAM,
-		}}
-		if !a.BatchSupport {
-			if !h.options.AdmitStrand {
-				return errors.New("it does not support batches; AdmitStrand admits the older dialect")
-			}
-			o.dialect = protocol.DialectStrand
-		}
-		_, err := p.greet(ctx, o)
-		return err
+		return p.enlist(ctx, a)
 	}
 	return errors.New("it did not answer the roll call")
+}
+
+// enlist registers a node that has accepted a roll call.
+func (p *peer) enlist(ctx context.Context, a Answer) error {
+	slots := p.head.options.B7SSlots
+	o := offer{dialect: protocol.DialectChunk, functions: []string{layout.AnyModule}, capacity: protocol.Capacity{
+		Slots: slots, CPUMillis: int64(slots) * 1000, RAMBytes: b7sRAM,
+	}}
+	if !a.BatchSupport {
+		if !p.head.options.AdmitStrand {
+			return errors.New("it does not support batches; AdmitStrand admits the older dialect")
+		}
+		o.dialect = protocol.DialectStrand
+	}
+	p.mu.Lock()
+	o.labels = p.labels
+	p.mu.Unlock()
+	_, err := p.greet(ctx, o)
+	return err
 }
