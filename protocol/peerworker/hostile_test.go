@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -265,6 +266,78 @@ func TestAnIdleWorkerSaysHello(t *testing.T) {
 		h.set(func() { h.hello = func(*protocol.Hello) *protocol.HelloResponse { return nil } })
 		require.NoError(t, wait(t.Context(), 2*idleHello))
 		require.Zero(t, w.Stats().Heads)
+		require.NoError(t, w.end())
+	})
+}
+
+// TestHeadsNameItemsForThemselves has two heads order attempts of the same name, and a
+// stranger cancel what it was not asked for.
+func TestHeadsNameItemsForThemselves(t *testing.T) {
+	t.Parallel()
+	n := newMemory()
+	stranger := newHead(t, n, "12D3KooWStranger")
+	w, first, second := runFor(t, n, func(*Options) {})
+	one, other := goOrder("double", "a"), goOrder("double", "b")
+	other.ChunkID, other.Items[0].ID = one.ChunkID, one.Items[0].ID
+	require.Equal(t, protocol.CodeAccepted, first.order(one).Code)
+	require.Equal(t, protocol.CodeAccepted, second.order(other).Code)
+	require.Equal(t, protocol.CodeNotPermitted, stranger.order(&protocol.CancelOrder{ChunkID: one.ChunkID}).Code)
+	require.Equal(t, "aa", string(first.all(one.ChunkID, 1)[0].Value))
+	require.Equal(t, "bb", string(second.all(one.ChunkID, 1)[0].Value))
+	w.idle()
+}
+
+// TestTheLastMessageOfAChunkComesLast has a head hold the first message of a chunk up.
+func TestTheLastMessageOfAChunkComesLast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newMemory()
+		h := newHead(t, n, headID)
+		held := make(chan struct{})
+		var came, last atomic.Int64
+		h.results = func(m *protocol.WorkOrderBatchResponse) *protocol.Ack {
+			if !m.Partial {
+				last.Add(1)
+			}
+			if came.Add(1) == 1 {
+				<-held
+			}
+			return &protocol.Ack{Code: protocol.CodeOK}
+		}
+		const items = maxOutcomes + 500
+		o := options(n)
+		o.MaxChunk = items
+		w := run(t, o)
+		order := goOrder("double", make([]string, items)...)
+		require.Equal(t, protocol.CodeAccepted, h.order(order).Code)
+		require.NoError(t, wait(t.Context(), 10*time.Second))
+		synctest.Wait()
+		early := last.Load()
+		close(held)
+		h.all(order.ChunkID, items)
+		require.Zero(t, early)
+		require.EqualValues(t, 1, last.Load())
+		require.NoError(t, w.end())
+	})
+}
+
+// TestAConnectionThatChangesDuringHello has the head be met anew while it answers.
+func TestAConnectionThatChangesDuringHello(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newMemory()
+		h := newHead(t, n, headID)
+		var once sync.Once
+		h.hello = func(*protocol.Hello) *protocol.HelloResponse {
+			once.Do(func() {
+				n.part(headID)
+				n.connect(headID)
+			})
+			return &protocol.HelloResponse{Code: protocol.CodeOK}
+		}
+		w := run(t, options(n))
+		require.NoError(t, wait(t.Context(), time.Second))
+		require.Len(t, h.hellos, 2)
 		require.NoError(t, w.end())
 	})
 }
