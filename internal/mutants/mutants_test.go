@@ -41,7 +41,8 @@ func all() []mutant {
 		submitMutants(),
 		janitorMutants(), workerMutants(), deathMutants(), fitMutants(), objectMutants(), edgeMutants(), putMutants(),
 		hintMutants(), attemptMutants(), jobMutants(), laneMutants(), limitMutants(), bundleMutants(),
-		timeMutants(), uniqueMutants(), protocolMutants(), hostMutants(), headMutants(), batchMutants(), peerSimMutants(),
+		timeMutants(), uniqueMutants(), protocolMutants(), hostMutants(), headMutants(), peerMutants(), batchMutants(),
+		peerSimMutants(),
 	} {
 		m = append(m, table...)
 	}

@@ -1,0 +1,32 @@
+package mutants
+
+// peerMutants are faults of the worker's side of peers.
+func peerMutants() []mutant {
+	const link, chunk = "protocol/peerworker/link.go", "protocol/peerworker/chunk.go"
+	on := func(tests string) suites { return suites{{of: "protocol/peerworker", run: tests}} }
+	head := func(tests string) suites { return suites{{of: "protocol/peerhead", run: tests}} }
+	return []mutant{
+		{name: "heads share the names of items", file: "protocol/peerworker/record.go", by: on("TestHeadsNameItems"),
+			old: "layout.KeyedID(head, fmt.Sprintf", new: "layout.KeyedID(\"\", fmt.Sprintf"},
+		{name: "strangers may cancel", file: "protocol/peerworker/handler.go", by: on("TestHeadsNameItems"),
+			old: "if !w.mayOrder(peer) {\n\t\treturn &protocol.Ack", new: "if false {\n\t\treturn &protocol.Ack"},
+		{name: "the last message comes early", file: "protocol/peerworker/deliver.go", by: on("TestTheLastMessage"),
+			old: "if !partial && c.flights > 0 {", new: "if !partial && c.flights < 0 {"},
+		{name: "a hello counts for a later connection", file: link, by: on("TestAConnectionThatChanges"),
+			old: "if l.peer.Session != peer.Session || !l.peer.Connected || l.again {", new: "if l.again {"},
+		{name: "an idle worker says nothing", file: link, by: on("TestAnIdleWorker"),
+			old: "time.Since(said) >= idleHello &&", new: "time.Since(said) < 0 &&"},
+		{name: "results that wait are not reported", file: chunk, by: on("TestAHeadThatIsSlow"),
+			old: "if c.unsent == 0 || c.dropped {", new: "if c.open == 0 || c.dropped {"},
+		{name: "kept results have no bound", file: "protocol/peerworker/room.go", by: on("TestAHeadThatAcknowledges"),
+			old: "full := kept > w.options.MaxBytes", new: "full := kept < 0"},
+		{name: "a head installs for another", file: "protocol/peerworker/install.go", by: on("TestAHeadInstalls"),
+			old: "sha256.Sum256([]byte(head))", new: "sha256.Sum256([]byte(head[:0]))"},
+		{name: "a stopped head takes its peers for lost", file: "protocol/peerhead/head.go", by: head("TestAHeadThatWas"),
+			old: "if late >= every {", new: "if late < 0 {"},
+		{name: "who waits for the store is silent", file: "protocol/peerhead/peer.go", by: head("TestAStoreThatStalls"),
+			old: "if p.answering > 0 || len", new: "if p.answering < 0 || len"},
+		{name: "a lost peer is not told", file: "protocol/peerhead/answer.go", by: head("TestALostPeer"),
+			old: "case !p.leaves.Load():", new: "case p.leaves.Load() && m != nil:"},
+	}
+}
