@@ -127,7 +127,7 @@ func (w *Worker) execute(j *job) fdbmodel.Completion {
 	stop := w.cluster.Clock().AfterFunc(j.limit(), j.expire)
 	defer stop()
 	c := w.dispatch(j, args)
-	if !w.cluster.Now().Before(j.deadline) && !j.isTimedByRunner() && !c.PutBack && (j.final || !j.arriving.Load()) {
+	if j.isPast(w.cluster.Now()) && !j.isTimedByRunner() && !c.PutBack {
 		return j.overdue()
 	}
 	return c

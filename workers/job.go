@@ -83,6 +83,7 @@ type job struct {
 	shares       atomic.Bool // it runs in the call of a bundle, whose run time counts
 	// arriving is set once it has ended elsewhere, and its result is on its way.
 	arriving atomic.Bool
+	extended atomic.Int64 // how often it has had RemotePatience more
 	// Set when it starts.
 	started  time.Time
 	deadline time.Time // zero without a timeout
@@ -173,7 +174,7 @@ func (j *job) limit() time.Time {
 // expire ends a job whose timeout has passed, whether or not its function heeds
 // it. It is settled first, so that the function's result is discarded.
 func (j *job) expire() {
-	if j.arriving.Load() && !j.final {
+	if !j.final && (j.arriving.Load() || j.extend()) {
 		return
 	}
 	j.settle(j.overdue())

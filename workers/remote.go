@@ -51,6 +51,14 @@ type Limiter interface {
 	KeepsLimits() bool
 }
 
+// Preparer is what a Remote may be too.
+type Preparer interface {
+	// Preparing reports whether the remote still gets to where a function is to run what it
+	// needs, such as its module over a slow link. It is asked when the time of an attempt is
+	// over: then that has RemotePatience more, 20 times at most.
+	Preparing(function string) bool
+}
+
 // RemotePatience is how much longer than its timeout an attempt may take that is run
 // elsewhere: to get there, to wait its turn, and to come back. The deadline of the future
 // itself ends the attempt as ever.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -56,6 +57,35 @@ func (w *Worker) fetchRemote(j *job, v RemoteValue, result layout.Result) fdbmod
 	w.options.Logger.Warn("a result did not come from where it is; putting its future back", "future", f.ID,
 		"bytes", upload.Written(), "of", size, "error", err)
 	return fdbmodel.Completion{Future: f, PutBack: true}
+}
+
+// maxExtended is how often an attempt that is being prepared elsewhere has more time.
+const maxExtended = 20
+
+// extend gives an attempt whose time is over more of it, and reports whether it did.
+func (j *job) extend() bool {
+	p, prepares := j.life.worker.options.Remote.(Preparer)
+	if !prepares || j.settled.Load() || j.extended.Load() >= maxExtended || !p.Preparing(j.function()) {
+		return false
+	}
+	j.extended.Add(1)
+	c := j.life.worker.cluster
+	next := c.Now().Add(RemotePatience)
+	if deadline := j.futureDeadline(); !deadline.IsZero() && deadline.Before(next) {
+		c.Clock().AfterFunc(deadline, func() { j.expireAt(deadline) })
+		return true
+	}
+	c.Clock().AfterFunc(next, j.expire) // of one that has ended it changes nothing
+	return true
+}
+
+// isPast reports whether the time of the attempt is over.
+func (j *job) isPast(now time.Time) bool {
+	if j.final {
+		return !now.Before(j.deadline)
+	}
+	more := time.Duration(j.extended.Load()) * RemotePatience
+	return !j.arriving.Load() && !now.Before(j.deadline.Add(more))
 }
 
 // callFetch turns a panic into an error.

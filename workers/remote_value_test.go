@@ -110,3 +110,78 @@ func notRun(t *testing.T, row layout.Row) {
 	require.NotEqual(t, layout.Realized, row.State())
 	require.Zero(t, row.Attempts.Failed, "no attempt counts")
 }
+
+// prepares is an elsewhere that prepares for a while.
+type prepares struct {
+	*elsewhere
+	until time.Time
+}
+
+func (p *prepares) Preparing(function string) bool {
+	return function == "go:far" && time.Now().Before(p.until)
+}
+
+// TestAttemptsThatArePrepared has what an attempt needs take longer than its timeout: for a
+// while, for ever, and beyond the deadline of the future.
+func TestAttemptsThatArePrepared(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		prepares, deadline time.Duration
+		kind               layout.FailureKind
+		ends               time.Duration
+	}{
+		"a while":      {30 * time.Minute, 0, "", 30 * time.Minute},
+		"for ever":     {24 * time.Hour, 0, layout.KindTimeout, 42 * time.Minute},
+		"too long":     {24 * time.Hour, 20 * time.Minute, layout.KindDeadline, 20 * time.Minute},
+		"not for this": {0, 0, layout.KindTimeout, 2 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				cluster, err := fdbmodel.Open(context.Background(), modeltest.OpenMemory(t), "far", fdbmodel.Options{})
+				require.NoError(t, err)
+				begun := time.Now()
+				e := &elsewhere{run: func(ctx context.Context, _ workers.RemoteCall) (workers.RemoteOutcome, error) {
+					if c.prepares > 0 {
+						select {
+						case <-time.After(c.prepares):
+							return workers.RemoteOutcome{Value: []byte("far")}, nil
+						case <-ctx.Done():
+						}
+					}
+					<-ctx.Done()
+					return workers.RemoteOutcome{}, context.Cause(ctx)
+				}}
+				w, err := workers.FromCluster(cluster, workers.Options{Remote: &prepares{e, begun.Add(c.prepares)}})
+				require.NoError(t, err)
+				ctx, stop := context.WithCancel(context.Background())
+				ended := make(chan error, 1)
+				go func() { ended <- w.Run(ctx) }()
+				spec := layout.Spec{Timeout: time.Second}
+				if c.deadline > 0 {
+					spec.Deadline = layout.Millis(cluster.Now().Add(c.deadline))
+				}
+				ids, err := cluster.Submit(context.Background(), []fdbmodel.Submission{farFuture(spec)})
+				require.NoError(t, err)
+				state := func() layout.Row {
+					row, err := cluster.Get(context.Background(), ids[0].ID)
+					require.NoError(t, err)
+					return row
+				}
+				<-time.After(c.ends - time.Minute)
+				before := state()
+				require.Equal(t, layout.Claimed, before.State())
+				<-time.After(2 * time.Minute)
+				row := state()
+				if c.kind == "" {
+					require.Equal(t, layout.Realized, row.State())
+				} else {
+					require.Equal(t, layout.Failed, row.State())
+					require.Equal(t, c.kind, row.Exception.Kind)
+				}
+				stop()
+				<-ended
+			})
+		})
+	}
+}

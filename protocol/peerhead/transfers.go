@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/futura-run/futura/workers"
 )
 
 // Kinds of transfers.
@@ -56,6 +58,21 @@ func (t *transfer) end() {
 	defer p.mu.Unlock()
 	delete(p.transfers, t)
 	p.heard = p.head.clock.Now()
+}
+
+// Preparing implements workers.Preparer: while the peer takes its module, a function has not
+// begun.
+func (m *member) Preparing(function string) bool {
+	cid, _ := (&call{RemoteCall: workers.RemoteCall{Info: workers.Info{Function: function}}}).module()
+	p := m.peer
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for t := range p.transfers {
+		if cid != "" && t.what == transferModule && t.name == cid {
+			return true
+		}
+	}
+	return false
 }
 
 // moving returns the transfers of a peer, the oldest first. It is called under mu.
