@@ -29,8 +29,9 @@ var (
 // goroutine.
 //
 // A seed draws the options, the workload, the faults and when they happen. Goroutines that
-// run at one moment of virtual time do so in any order, so a seed is likely to find again
-// what it found, and not certain: run it several times.
+// run at one moment of virtual time do so in any order, and draw in that order, so two runs of
+// a seed differ: what a rare order has found, a seed may not find again. The log of a failure
+// says what led to it.
 func TestSimulation(t *testing.T) {
 	if *simSeed != 0 {
 		report, err := simulate(t, *simSeed)
