@@ -202,6 +202,20 @@ type fakePeer struct {
 	stopped map[string][]int
 }
 
+// manner is how the peer runs items, and how long that takes.
+func (p *fakePeer) manner() (run func(*protocol.WorkOrderBatch, int) protocol.Outcome, takes time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.run, p.takes
+}
+
+// reform has a peer that runs items do well from now on, without taking time.
+func (p *fakePeer) reform() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.run, p.takes = echo, 0
+}
+
 // join makes a peer known, and says hello.
 func (w *world) join(name string, slots int, change ...func(*fakePeer)) *fakePeer {
 	p := &fakePeer{
@@ -303,7 +317,8 @@ func (p *fakePeer) work(o *protocol.WorkOrderBatch) {
 		p.world.mu.Lock()
 		p.world.ran[string(o.Items[i].Args)]++
 		p.world.mu.Unlock()
-		r.Outcomes = append(r.Outcomes, p.run(o, i))
+		run, _ := p.manner()
+		r.Outcomes = append(r.Outcomes, run(o, i))
 	}
 	p.mu.Lock()
 	p.kept[o.ChunkID] = r
@@ -316,7 +331,8 @@ func (p *fakePeer) work(o *protocol.WorkOrderBatch) {
 // spend takes the time of one item, and reports meanwhile. It reports whether the world
 // goes on.
 func (p *fakePeer) spend(o *protocol.WorkOrderBatch) bool {
-	for end := time.Now().Add(p.takes); time.Now().Before(end); {
+	_, takes := p.manner()
+	for end := time.Now().Add(takes); time.Now().Before(end); {
 		next := time.Now().Add(time.Second)
 		if next.After(end) {
 			next = end

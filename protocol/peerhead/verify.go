@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/protocol/p2p"
@@ -75,18 +76,18 @@ func (m *member) runVerified(ctx context.Context, c workers.RemoteCall) (workers
 		return workers.RemoteOutcome{}, errFewPeers
 	}
 	over := ctx.Done()
-	ctx, stop := context.WithCancel(ctx)
-	defer stop() // the rest need not go on
+	voting, stop := context.WithCancel(context.WithoutCancel(ctx))
+	bound := context.AfterFunc(ctx, stop)
 	votes := make(chan vote, len(voters))
 	for _, voter := range voters {
 		go func() {
-			out, err := voter.run(ctx, c, over)
+			out, err := voter.run(voting, c, over)
 			votes <- vote{voter.peer, ending{out, err}}
 		}()
 	}
 	var heard []vote
 	count := map[digest]int{}
-	for range voters {
+	for left := len(voters) - 1; left >= 0; left-- {
 		one := <-votes
 		if ctx.Err() != nil {
 			return workers.RemoteOutcome{}, context.Cause(ctx)
@@ -97,10 +98,15 @@ func (m *member) runVerified(ctx context.Context, c workers.RemoteCall) (workers
 		d := digestOf(&one.end.out)
 		heard = append(heard, one)
 		if count[d]++; count[d] >= v.Agree {
-			h.noteDissent(heard, d, &c)
+			b := ballot{d, c.ID, c.Attempt}
+			h.noteDissent(heard, b)
+			if bound() {
+				go m.hearOut(votes, left, b, stop)
+			}
 			return agreed(heard, d), nil
 		}
 	}
+	stop()
 	if len(heard) < v.Agree {
 		return workers.RemoteOutcome{}, errFewPeers
 	}
@@ -111,6 +117,37 @@ func (m *member) runVerified(ctx context.Context, c workers.RemoteCall) (workers
 	h.options.Logger.Warn("peers disagree about an item", "future", c.ID, "attempt", c.Attempt, "peers", len(heard))
 	return workers.RemoteOutcome{Kind: layout.KindError, Message: fmt.Sprintf(
 		"%d peers ran it, and no %d of them agree on its exit code and output", len(heard), v.Agree)}, nil
+}
+
+// lateVotes is for how long those who have not answered are heard when others have agreed.
+const lateVotes = 10 * time.Second
+
+// ballot is what was agreed on.
+type ballot struct {
+	agreed  digest
+	future  layout.ID
+	attempt int
+}
+
+// hearOut hears the votes that are left for a while, since who is slow may lie too, and has
+// the rest stop then.
+func (m *member) hearOut(votes <-chan vote, left int, b ballot, stop func()) {
+	defer stop()
+	h := m.peer.head
+	timer := h.clock.At(h.clock.Now().Add(lateVotes))
+	defer timer.Stop()
+	for ; left > 0; left-- {
+		select {
+		case one := <-votes:
+			if one.end.err == nil {
+				h.noteDissent([]vote{one}, b)
+			}
+		case <-timer.C():
+			return
+		case <-m.ctx.Done():
+			return
+		}
+	}
 }
 
 // agreed returns the outcome that several peers agree on, with all that have its value.
@@ -135,13 +172,13 @@ func agreed(heard []vote, on digest) (out workers.RemoteOutcome) {
 }
 
 // noteDissent remembers who said something else than what counts.
-func (h *Head) noteDissent(heard []vote, agreed digest, c *workers.RemoteCall) {
+func (h *Head) noteDissent(heard []vote, b ballot) {
 	for _, one := range heard {
-		if digestOf(&one.end.out) != agreed {
+		if digestOf(&one.end.out) != b.agreed {
 			one.peer.disagreed.Add(1)
 			one.peer.fault(dissent)
-			h.options.Logger.Warn("a peer disagrees with others about an item", "peer", one.peer.id, "future", c.ID,
-				"attempt", c.Attempt)
+			h.options.Logger.Warn("a peer disagrees with others about an item", "peer", one.peer.id,
+				"future", b.future, "attempt", b.attempt)
 		}
 	}
 }
