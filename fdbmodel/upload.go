@@ -51,6 +51,21 @@ func (u *ResultUpload) End() (layout.ChunkRef, error) {
 	return u.ref, u.flush()
 }
 
+// Drop removes what is stored of a result that nobody is to have, rather than leave it to
+// be swept. After it nothing may be written. An unknown commit is retried and harmless.
+func (u *ResultUpload) Drop() error {
+	stored := layout.Pieces(u.size - int64(len(u.tail)))
+	u.tail = nil
+	if stored == 0 {
+		return nil
+	}
+	_, err := u.cluster.transact(u.ctx, kv.Options{Tag: "futura-chunk"}, func(tx kv.Attempt) error {
+		tx.ClearRange(kv.Range{Begin: u.key(0), End: u.key(stored)})
+		return nil
+	})
+	return err
+}
+
 // UploadModule begins a module, which PutModule stores all at once, by its content id. It
 // is written until ctx ends. Only End finds out whether the bytes are those of the id, so
 // this is for a cluster whose modules one process stores; another one's End might count

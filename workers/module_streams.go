@@ -37,7 +37,7 @@ func (m *moduleStreams) stream(call *ModuleCall) {
 			call.Output = m
 		}
 	case !m.worker.wraps(m.job.function()) || m.worker.options.Seam != nil && m.worker.options.Seam.PassedOn:
-		call.Output = m
+		call.Output, call.OutputBound = m, true
 	}
 }
 

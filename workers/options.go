@@ -42,8 +42,9 @@ type ModuleCall struct {
 	Input func(ctx context.Context) io.Reader
 	// Output, if not nil, takes the standard output of a module that writes more than
 	// the runner wants to have in memory. If its Write returns an error, so does
-	// RunModule.
-	Output io.Writer
+	// RunModule. With OutputBound it is bounded like output that is in memory.
+	Output      io.Writer
+	OutputBound bool
 	// Timeout is the longest that the call may run, 0 for as long as ctx allows.
 	Timeout time.Duration
 	// MemoryLimit is the most memory that it may have, in bytes, 0 for what the

@@ -54,8 +54,9 @@ type resultStream struct {
 	limit int64
 	size  int64
 	pipe  *io.PipeWriter // to the object store, nil if it is stored with the cluster
-	// begin returns where a value goes of which there is much, and what is called at its end.
-	begin func() (to io.Writer, end func(*layout.Result) error, err error)
+	// begin returns where a value goes of which there is much, and what is called at its
+	// end, or if it has failed.
+	begin func() (to io.Writer, end func(failed error, r *layout.Result) error, err error)
 
 	mu    sync.Mutex
 	over  bool
@@ -63,7 +64,7 @@ type resultStream struct {
 	value bytes.Buffer
 	// sink has what was in value too, nil before.
 	sink     io.Writer
-	endSink  func(*layout.Result) error
+	endSink  func(failed error, r *layout.Result) error
 	unstored error // of sink
 
 	stored chan struct{} // closed once the object store has it, or has failed
@@ -79,9 +80,9 @@ func (j *job) openResult() *resultStream {
 	if d := j.life.worker.direct(); j.direct {
 		s.begin = nil
 		if d.Spool != nil {
-			s.begin = func() (io.Writer, func(*layout.Result) error, error) {
+			s.begin = func() (io.Writer, func(error, *layout.Result) error, error) {
 				to, err := d.Spool(j.future.ID)
-				return to, func(r *layout.Result) error { r.Size = s.size; return nil }, err
+				return to, func(failed error, r *layout.Result) error { r.Size = s.size; return failed }, err
 			}
 		}
 	}
@@ -96,9 +97,13 @@ func (j *job) openResult() *resultStream {
 }
 
 // beginUpload has the value of the job stored with the cluster as it comes.
-func (j *job) beginUpload() (to io.Writer, end func(*layout.Result) error, err error) {
+func (j *job) beginUpload() (to io.Writer, end func(failed error, r *layout.Result) error, err error) {
 	upload := j.life.worker.cluster.UploadResult(j.ctx, j.future.ID, j.future.Token)
-	return upload, func(r *layout.Result) error {
+	return upload, func(failed error, r *layout.Result) error {
+		if failed != nil {
+			_ = upload.Drop() // else it is swept
+			return failed
+		}
 		ref, err := upload.End()
 		r.ValueRef, r.Size = &ref, ref.Size
 		return err
@@ -168,10 +173,15 @@ func (s *resultStream) endKept(failed error, result *layout.Result) error {
 		result.Value = s.value.Bytes()
 		return failed
 	}
-	if failed == nil && s.unstored == nil {
-		s.unstored = s.endSink(result)
+	failed = errors.Join(failed, s.unstored)
+	if s.endSink == nil {
+		return failed
 	}
-	return errors.Join(failed, s.unstored)
+	err := s.endSink(failed, result)
+	if failed == nil {
+		s.unstored = err
+	}
+	return err
 }
 
 // end ends the writing, and drops what was written if the function failed; else it is

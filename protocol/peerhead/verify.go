@@ -17,7 +17,8 @@ import (
 )
 
 // Verify is how peers check each other: an item runs on Peers of them, and counts once
-// Agree have the same exit code and output. The zero value checks nothing.
+// Agree have the same exit code and output. The others have 10 s more to answer, so that who
+// is slow and says something else is counted. The zero value checks nothing.
 type Verify struct {
 	Peers, Agree int
 }

@@ -298,14 +298,16 @@ func (r randomness) Read(p []byte) (int, error) {
 	return rand.Read(p[:min(len(p), mebibyte)])
 }
 
+const overflowMessage = "the function wrote more than %d bytes to its standard output; " +
+	"have it write less, or store the data elsewhere and write where"
+
 // classify sets kind and message by how the function ended.
 func (r *result) classify(ctx context.Context, err error, overflow, refused bool, c *call, limits limits) {
 	switch {
 	case overflow:
 		r.exitCode = -1
 		r.kind = KindTooLarge
-		r.message = fmt.Sprintf("the function wrote more than %d bytes to its standard output; "+
-			"have it write less, or store the data elsewhere and write where", limits.maxOutput)
+		r.message = fmt.Sprintf(overflowMessage, limits.maxOutput)
 	case err == nil && r.exitCode == 0:
 	case ctx.Err() != nil:
 		r.exitCode = -1

@@ -31,9 +31,10 @@ type Invocation struct {
 	// of its Read, which should end with ctx, ends the function.
 	Input func(ctx context.Context) io.Reader
 	// Output, if not nil, takes the standard output of a function that writes more than
-	// 1 MiB, from its beginning, as it is written. Config.MaxOutput does not bound it. An
-	// error of its Write ends the function.
-	Output io.Writer
+	// 1 MiB, from its beginning, as it is written. An error of its Write ends the
+	// function. Config.MaxOutput bounds it only with OutputBound.
+	Output      io.Writer
+	OutputBound bool
 	// MemoryLimit is the memory that the instance may have, in bytes. Defaults
 	// to Config.MemoryLimit, and may be above it.
 	MemoryLimit int64
@@ -105,6 +106,9 @@ func (c *Config) newCall(inv *Invocation) (*call, error) {
 	if inv.MaxMemory > 0 {
 		made.memoryLimit = min(made.memoryLimit, uint64(inv.MaxMemory))
 	}
+	if inv.OutputBound && inv.Output != nil {
+		made.output = &boundOutput{to: inv.Output, left: c.MaxOutput, most: c.MaxOutput}
+	}
 	size := int64(len(inv.Stdin)) + textSize(inv.CID) + textSize(inv.Method)
 	for _, argument := range inv.Args {
 		size += textSize(argument)
@@ -125,6 +129,20 @@ func (c *Config) newCall(inv *Invocation) (*call, error) {
 	}
 	made.env = sortedPairs(inv.Env)
 	return made, nil
+}
+
+// boundOutput fails beyond a bound.
+type boundOutput struct {
+	to         io.Writer
+	left, most int64
+}
+
+// Write implements io.Writer.
+func (b *boundOutput) Write(p []byte) (int, error) {
+	if b.left -= int64(len(p)); b.left < 0 {
+		return 0, failf(KindTooLarge, overflowMessage, b.most)
+	}
+	return b.to.Write(p)
 }
 
 // textSize is what a string counts towards the limit of the input: its bytes
