@@ -262,7 +262,7 @@ func (c *chunk) drop(ctx context.Context, reason string) {
 
 // cancel stops items, all if indexes is nil.
 func (c *chunk) cancel(ctx context.Context, indexes []int, reason string) {
-	if indexes == nil {
+	if len(indexes) == 0 {
 		indexes = c.openItems()
 	}
 	ids := make([]layout.ID, 0, len(indexes))

@@ -180,8 +180,9 @@ func TestABusyWorkerTakesNoMore(t *testing.T) {
 	second := goOrder("wait", "a")
 	require.Equal(t, protocol.CodeAccepted, h.order(second).Code)
 	require.Equal(t, protocol.CodeUnavailable, h.order(goOrder("double", "a")).Code)
-	for _, m := range []*protocol.WorkOrderBatch{first, second} {
-		require.Equal(t, protocol.CodeOK, h.order(&protocol.CancelOrder{ChunkID: m.ChunkID, Reason: "enough"}).Code)
+	for m, none := range map[*protocol.WorkOrderBatch]string{first: "", second: `"indexes":[],`} {
+		all := fmt.Sprintf(`{"type":"MsgCancelOrder",%s"chunk_id":%q,"reason":"enough"}`, none, m.ChunkID)
+		require.Equal(t, protocol.CodeOK, h.raw([]byte(all)).Code)
 		for _, o := range h.all(m.ChunkID, len(m.Items)) {
 			require.Equal(t, "cancelled", o.Kind)
 			require.Equal(t, "enough", o.Message)
