@@ -22,6 +22,20 @@ func (f *Future) Await(ctx context.Context) (Result, error) {
 	return o.Result, o.Err
 }
 
+// awaitEnd is Await for callers that don't want the value: a large one is not read unless
+// others of this client want it.
+func (f *Future) awaitEnd(ctx context.Context) error {
+	g := newGroup(1, false)
+	g.light = true
+	if err := f.client.await(ctx, []*Future{f}, g); err != nil {
+		return f.unsettled(ctx, err)
+	}
+	if o := f.client.registry.settledOf(f); o != nil {
+		return o.Err
+	}
+	return nil
+}
+
 // AwaitAll returns the results of all futures in their order, once all are
 // over. If some failed, their results are empty and the error joins the
 // failures, in the order of the futures: errors.Is and errors.As see all, and its text

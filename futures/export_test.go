@@ -19,3 +19,14 @@ func (c *Client) SendsHints() bool { return c.hints != nil }
 
 // HintMail says that there may be mail.
 func (c *Client) HintMail() { c.listener.hint() }
+
+// WaitsWithoutValue reports whether somebody waits for a future whose value nobody wants.
+func (c *Client) WaitsWithoutValue(id ID) bool {
+	c.registry.mu.Lock()
+	defer c.registry.mu.Unlock()
+	e := c.registry.pending[id]
+	return e != nil && !e.wantsValue()
+}
+
+// HasValue reports whether the client has the end of a future with its value.
+func (f *Future) HasValue() bool { return f.client.registry.settledOf(f) != nil }

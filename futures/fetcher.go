@@ -71,10 +71,11 @@ func (q *fetcher) run() {
 // was retried, or its result was lost, its next end is asked for.
 func (q *fetcher) fetch(id ID) {
 	c := q.client
-	settled, over, err := c.read(c.base, id)
+	settled, over, err := c.read(c.base, id, c.registry.wantsValue(id))
 	switch {
+	case err == nil && over && !c.registry.end(id, settled):
+		q.fetch(id) // somebody wants the value by now
 	case err == nil && over:
-		c.registry.end(id, settled)
 	case err == nil && c.base.Err() == nil:
 		c.registry.want([]ID{id})
 		c.listener.wake()
@@ -87,8 +88,9 @@ func (q *fetcher) fetch(id ID) {
 	}
 }
 
-// read returns the outcome of a future, and whether it is over.
-func (c *Client) read(ctx context.Context, id ID) (s Settled, over bool, err error) {
+// read returns the outcome of a future, and whether it is over. Without value, one with a
+// large result is unread.
+func (c *Client) read(ctx context.Context, id ID, value bool) (s Settled, over bool, err error) {
 	c.cluster.OfferObjectReader(&c.objects)
 	for wait := unreachableWait; ; wait = min(2*wait, mostUnreachableWait) {
 		row, err := c.cluster.Get(ctx, id)
@@ -98,6 +100,9 @@ func (c *Client) read(ctx context.Context, id ID) (s Settled, over bool, err err
 		e := row.Ending()
 		if !e.Over() {
 			return Settled{}, false, nil
+		}
+		if !value && e.Failure == nil && !e.Whole() {
+			return Settled{unread: true}, true, nil
 		}
 		switch err := c.cluster.Load(ctx, &e); {
 		case errors.Is(err, fdbmodel.ErrLost):

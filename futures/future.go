@@ -30,6 +30,8 @@ type Result struct {
 type Settled struct {
 	Result Result
 	Err    error
+
+	unread bool // the future is over, and its large result is not here
 }
 
 // Future is a handle on a future. Once the end of the future is known to its

@@ -12,6 +12,7 @@ type waiter struct {
 // group is one call that awaits several futures.
 type group struct {
 	signal chan struct{} // sent a value when all have ended, or, with each, some
+	light  bool          // values are not wanted
 
 	mu    sync.Mutex
 	left  int

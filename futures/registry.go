@@ -43,12 +43,27 @@ type entry struct {
 // registry's lock.
 func (e *entry) awaited() bool { return e.waiters != nil || e.done != nil }
 
+// wantsValue reports whether somebody waits for the value, or might: who submits and waits
+// later finds it here. It is called under the registry's lock.
+func (e *entry) wantsValue() bool {
+	for w := e.waiters; w != nil; w = w.next {
+		if !w.group.light {
+			return true
+		}
+	}
+	return e.done != nil || e.waiters == nil
+}
+
+// unread reports whether the entry has ended without its value: a handle that wants it
+// needs another one. It is called under the registry's lock.
+func (e *entry) unread() bool { return e.settled != nil && e.settled.unread }
+
 func (r *registry) init() { r.pending = map[ID]*entry{} }
 
 // entryOf returns a handle's entry. A future without an entry is one to
 // subscribe to. It is called under mu.
 func (r *registry) entryOf(f *Future) (e *entry, fresh bool) {
-	if f.entry != nil {
+	if f.entry != nil && !f.entry.unread() {
 		return f.entry, false
 	}
 	if f.entry = r.pending[f.id]; f.entry != nil {
@@ -121,7 +136,7 @@ func (r *registry) doneOf(f *Future, wake func()) <-chan struct{} {
 func (r *registry) settledOf(f *Future) *Settled {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if f.entry == nil {
+	if f.entry == nil || f.entry.unread() {
 		return nil
 	}
 	return f.entry.settled
@@ -143,13 +158,28 @@ func (r *registry) finish(e *entry, o *Settled) {
 	e.waiters = nil
 }
 
-// end ends a future if it has an entry.
-func (r *registry) end(id ID, o Settled) {
+// end ends a future if it has an entry. It does nothing and returns false if the value is
+// unread, and wanted.
+func (r *registry) end(id ID, o Settled) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e := r.pending[id]; e != nil {
-		r.finish(e, &o)
+	e := r.pending[id]
+	if e == nil {
+		return true
 	}
+	if o.unread && e.wantsValue() {
+		return false
+	}
+	r.finish(e, &o)
+	return true
+}
+
+// wantsValue reports whether the end of a future is of use with its value alone.
+func (r *registry) wantsValue(id ID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.pending[id]
+	return e != nil && e.wantsValue()
 }
 
 // close ends all entries with err, including later ones. The first error

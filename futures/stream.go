@@ -71,7 +71,7 @@ func (f *Future) Open(ctx context.Context) (*Stream, error) {
 			return c.stream(ctx, f.id, e.Result)
 		}
 		// Its own handle: this one may have seen an end before.
-		if _, err := c.Future(f.id).Await(ctx); err != nil && !errors.Is(err, ErrTooLarge) {
+		if err := c.Future(f.id).awaitEnd(ctx); err != nil && !errors.Is(err, ErrTooLarge) {
 			return nil, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -73,6 +74,36 @@ func TestStreams(t *testing.T) {
 			require.NoError(t, s.Close())
 			require.NoError(t, s.Close())
 		})
+	}
+}
+
+// TestOpenReadsNoValue opens results that are not there yet: what the stream is for is not
+// read meanwhile, unless others wait for it. Whoever wants it later gets it.
+func TestOpenReadsNoValue(t *testing.T) {
+	t.Parallel()
+	for _, object := range []bool{false, true} {
+		for _, others := range []bool{false, true} {
+			o := newObjectTeam(t)
+			f, err := pattern.Submit(o.ctx, o.client, 1<<20, func(t *futures.Task) { t.AsObject = object })
+			require.NoError(t, err)
+			opened := make(chan error, 1)
+			go func() {
+				s, err := f.Open(o.ctx)
+				opened <- errors.Join(err, s.Close())
+			}()
+			require.Eventually(t, func() bool { return o.client.WaitsWithoutValue(f.ID()) }, time.Minute, time.Millisecond)
+			if others {
+				f.Done()
+				require.False(t, o.client.WaitsWithoutValue(f.ID()))
+			}
+			o.start(16 << 20)
+			require.NoError(t, <-opened)
+			require.Equal(t, others, f.HasValue())
+			got, err := f.Await(o.ctx)
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(patternOf(1<<20), got))
+			require.True(t, f.HasValue())
+		}
 	}
 }
 

@@ -192,7 +192,7 @@ func (t *Typed[Out]) ID() ID {
 // see Future.Await.
 func (t *Typed[Out]) Await(ctx context.Context) (Out, error) {
 	r, err := t.Future.Await(ctx)
-	return t.decode(Settled{r, err})
+	return t.decode(Settled{Result: r, Err: err})
 }
 
 func (t *Typed[Out]) decode(s Settled) (out Out, err error) {

@@ -252,7 +252,9 @@ func (f *fleet) stir() {
 	require.NoError(f, err)
 	_, err = f.client.Submit(f.Context(), task)
 	require.NoError(f, err)
-	f.Tasks++
+	f.mu.Lock()
+	f.Tasks++ // processes that start read it
+	f.mu.Unlock()
 }
 
 func (f *fleet) crashesLeft() bool {
