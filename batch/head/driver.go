@@ -124,7 +124,11 @@ func (d *driver) step(ctx context.Context) (next time.Time, over bool, err error
 		if b.Status == batch.PermanentlyFailed {
 			err = d.stopRuns(ctx, b.Reason)
 		}
-		return next, !d.busy(), err
+		if err != nil || d.busy() {
+			return next, false, err
+		}
+		over, err = d.chunksOver(ctx)
+		return next, over, err
 	}
 	if err := d.resumeRuns(ctx, &b); err != nil {
 		return next, false, err
@@ -149,6 +153,20 @@ func (d *driver) step(ctx context.Context) (next time.Time, over bool, err error
 	}
 	d.fresh = nil
 	return next, false, d.round(ctx, &b, workers, items)
+}
+
+// chunksOver reports whether no chunk has items in progress that end without a run
+// of this head, as those of a batch that was cancelled may.
+func (d *driver) chunksOver(ctx context.Context) (bool, error) {
+	if _, runs := d.head.options.Store.(batch.Recorder); runs {
+		return true, nil
+	}
+	chunks, err := d.head.options.Store.Chunks(ctx, d.id)
+	if errors.Is(err, batch.ErrNotFound) {
+		return true, nil
+	}
+	open := slices.ContainsFunc(chunks, func(c batch.Chunk) bool { return c.Status == batch.InProgress })
+	return err == nil && !open, err
 }
 
 // choose holds a roll call for items: those who have failed few of them come

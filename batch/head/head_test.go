@@ -291,6 +291,54 @@ func TestALostWorkersItemsRunElsewhere(t *testing.T) {
 	})
 }
 
+// settles is a store that says when it found a batch over.
+type settles struct {
+	batch.Store
+	once sync.Once
+	over chan struct{}
+}
+
+func (s *settles) Settle(ctx context.Context, id string, now time.Time) (batch.Batch, error) {
+	got, err := s.Store.Settle(ctx, id, now)
+	if err == nil && got.Status.Over() {
+		s.once.Do(func() { close(s.over) })
+	}
+	return got, err
+}
+
+// TestACancelSettlesChunks cancels a batch of which an item ends only after the head found the
+// batch over: its chunk is over then, too.
+func TestACancelSettlesChunks(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(b *bed) {
+		found := &settles{Store: b.store, over: make(chan struct{})}
+		if _, runs := b.store.(batch.Recorder); runs {
+			close(found.over)
+		} else {
+			b.options.Store = found
+		}
+		w, err := workers.FromCluster(b.cluster, workers.Options{Slots: 1})
+		require.NoError(b, err)
+		begun := make(chan struct{})
+		require.NoError(b, w.Register("run", func(context.Context, []byte) ([]byte, error) {
+			close(begun)
+			<-found.over
+			return nil, nil
+		}))
+		storetest.Background(b, w.Run)
+		<-w.Ready()
+		b.start()
+		made := b.submit(batch.Request{Template: template(1), Arguments: numbered("stay", 1)})
+		<-begun
+		require.NoError(b, b.head.Cancel(b.Context(), made.ID, "enough"))
+		require.Eventually(b, func() bool {
+			chunks, err := b.store.Chunks(b.Context(), made.ID)
+			require.NoError(b, err)
+			return len(chunks) == 1 && chunks[0].Status.Over()
+		}, 20*time.Second, time.Millisecond)
+	})
+}
+
 // rollOfTheDead is a dispatcher whose first roll call names a worker that has gone.
 type rollOfTheDead struct {
 	head.Dispatcher
