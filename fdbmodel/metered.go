@@ -202,15 +202,26 @@ func (c *Completion) used() layout.Metered {
 	if usage != nil {
 		m.CPU, m.Memory = max(usage.CPUUser+usage.CPUSys, 0), max(usage.Memory, 0)
 	}
-	if s := c.Future.Spec; s != nil && s.ArgsRef != nil {
-		m.In = s.ArgsRef.Size
-	} else {
-		m.In = int64(len(c.Future.Inline))
-	}
+	m.In = c.Future.argsSize()
 	if s := c.Future.Spec; s != nil && s.Bundle {
 		m.Items, m.Failed, m.In, m.Out = 0, 0, 0, 0
 	}
 	return m
+}
+
+// argsSize is how many bytes of arguments a future has, those of its argv included.
+func (f *ClaimedFuture) argsSize() int64 {
+	n := int64(len(f.Inline))
+	if f.Spec == nil {
+		return n
+	}
+	if f.Spec.ArgsRef != nil {
+		n = f.Spec.ArgsRef.Size
+	}
+	for _, a := range f.Spec.Argv {
+		n += int64(len(a))
+	}
+	return n
 }
 
 func streamSize(inline []byte, ref *layout.ChunkRef) int64 {

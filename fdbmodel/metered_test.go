@@ -58,7 +58,10 @@ func TestUseIsMetered(t *testing.T) {
 	s := modeltest.NewStage(t)
 	peer := named(s, "ignored", map[string]string{layout.LabelPeer: "12D3"})
 	for range 5 {
-		s.Submit(func(sub *fdbmodel.Submission) { sub.Args, sub.Spec.MaxRetries = []byte("three"), 0 })
+		s.Submit(func(sub *fdbmodel.Submission) {
+			sub.Args, sub.Spec.MaxRetries = []byte("thr"), 0
+			sub.Spec.Argv = []string{"e", "e"}
+		})
 	}
 	claimed := s.Claim(peer)
 	require.Len(t, claimed, 5)
