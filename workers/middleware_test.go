@@ -280,7 +280,11 @@ func TestOneFailureIsOneLine(t *testing.T) {
 	require.NoError(t, err)
 	b.start(Options{Slots: 1, Logger: log.logger(slog.LevelWarn)}, map[string]Function{"echo": echo})
 	b.awaitOver(id)
-	found := slices.DeleteFunc(log.about(t, ""), func(line map[string]any) bool { return line["future"] != id.String() })
+	var found []map[string]any
+	b.await("a line, which follows the commit", func() bool {
+		found = slices.DeleteFunc(log.about(t, ""), func(line map[string]any) bool { return line["future"] != id.String() })
+		return len(found) > 0
+	})
 	require.Len(t, found, 1, "%v", found)
 	require.Equal(t, "a future failed for good", found[0]["msg"])
 	require.Equal(t, id.String(), found[0]["future"])

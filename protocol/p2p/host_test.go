@@ -61,7 +61,7 @@ func TestEventsOfPeers(t *testing.T) {
 	seen := make(chan Peer, 100)
 	a.OnPeer(func(p Peer) { seen <- p })
 	connect(t, b, a)
-	first := until(t, seen, func(p Peer) bool { return p.B7s && p.Futura })
+	first := until(t, seen, func(p Peer) bool { return p.B7s && p.Futura && p.Agent != "" })
 	require.Equal(t, b.ID(), first.ID)
 	require.Equal(t, "futura/v7", first.Agent)
 	require.True(t, first.Connected)
