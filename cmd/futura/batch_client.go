@@ -47,6 +47,9 @@ func (e *apiError) Error() string {
 	if e.Name != "" {
 		code = e.Name
 	}
+	if e.Status == http.StatusUnauthorized {
+		return fmt.Sprintf("the head wants a token that it knows: name a file that holds one with --token-file (%s)", code)
+	}
 	return fmt.Sprintf("%s (%s)", e.Detail, code)
 }
 

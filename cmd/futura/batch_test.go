@@ -95,6 +95,15 @@ func (s *batchShell) run(want int, in string, args ...string) (out, errOut strin
 	return strings.TrimSpace(o.String()), e.String()
 }
 
+// TestAHeadThatDoesNotKnowTheToken expects the way out.
+func TestAHeadThatDoesNotKnowTheToken(t *testing.T) {
+	t.Parallel()
+	s := newBatchShell(t)
+	require.NoError(t, os.WriteFile(s.tokens, []byte("0123456789abcdef0123456789abcdef\n"), 0o600))
+	_, says := s.run(exitUsage, "", "list")
+	require.Contains(t, says, "--token-file")
+}
+
 func TestABatchFromTheCommandLine(t *testing.T) {
 	t.Parallel()
 	s := newBatchShell(t)

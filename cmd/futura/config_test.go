@@ -64,6 +64,8 @@ function:
 	require.Equal(t, "fdb:x", value("store", "list"))
 	require.Equal(t, "5", value("slots", "dev", "--slots", "5"))
 	require.Equal(t, "memory:", value("store", "list", "--store", "memory:"))
+	require.Equal(t, "127.0.0.1:2", value("rest-api", "head", "--listen", "127.0.0.1:2"))
+	require.Equal(t, "127.0.0.1:2", value("listen", "dev", "--rest-api", "127.0.0.1:2"))
 }
 
 func TestConfigurationMistakes(t *testing.T) {

@@ -24,9 +24,16 @@ type serverFlags struct {
 }
 
 // add adds the flags. HTTP is served at listen by default, and patience is how
-// long batches wait, for the head and for workers.
+// long batches wait, for the head and for workers. --listen and --rest-api are one flag,
+// whichever is listed.
 func (f *serverFlags) add(flags *pflag.FlagSet, listenFlag, listen string, patience time.Duration) {
 	f.listenFlag = "--" + listenFlag
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "listen" || name == "rest-api" {
+			name = listenFlag
+		}
+		return pflag.NormalizedName(name)
+	})
 	flags.StringVar(&f.listen, listenFlag, listen, "where HTTP is served; port 0 takes a free one")
 	flags.StringVar(&f.store, "store-listen", "",
 		"also serve an embedded store to other processes at this address, with a token and TLS (default: off)")
