@@ -2,6 +2,7 @@ package mutants
 
 // peerMutants are faults of the worker's side of peers.
 func peerMutants() []mutant {
+	const again = "protocol/peerworker/again.go"
 	const link, chunk = "protocol/peerworker/link.go", "protocol/peerworker/chunk.go"
 	on := func(tests string) suites { return suites{{of: "protocol/peerworker", run: tests}} }
 	head := func(tests string) suites { return suites{{of: "protocol/peerhead", run: tests}} }
@@ -26,6 +27,14 @@ func peerMutants() []mutant {
 			old: "if late >= every {", new: "if late < 0 {"},
 		{name: "who waits for the store is silent", file: "protocol/peerhead/peer.go", by: head("TestAStoreThatStalls"),
 			old: "if p.answering > 0 || len", new: "if p.answering < 0 || len"},
+		{name: "a cancel outlives its order", file: "protocol/peerworker/runner.go", by: on("TestACancelIsOf|Snoozed"),
+			old: "case x == nil || x.void:", new: "case x == nil:"},
+		{name: "an order waits for no cancel", file: "protocol/peerworker/runner.go", by: on("TestACancelIsOfItsOrder"),
+			old: "if x.chunk = c; x.cancelled != nil {", new: "if x.chunk = c; false {"},
+		{name: "a cancel in the store outlives its order", file: again, by: on("TestACancelIsOfItsOrder|Snoozed"),
+			old: "case row == nil, isVoid(row):", new: "case row == nil:"},
+		{name: "an order waits for no cancel in the store", file: again, by: on("TestACancelIsOfItsOrder"),
+			old: "case row.Cancel != nil && !row.State().Terminal():", new: "case false:"},
 		{name: "a lost peer is not told", file: "protocol/peerhead/answer.go", by: head("TestALostPeer"),
 			old: "case !p.leaves.Load():", new: "case p.leaves.Load() && m != nil:"},
 	}

@@ -89,6 +89,11 @@ func (w *simWorld) wrong(f *simFuture, row *layout.Row) string {
 	if row.Exception != nil && row.Exception.Kind == layout.KindDeadline {
 		runs++ // it was under way
 	}
+	for _, a := range row.EndedAttempts() {
+		if a.Kind == layout.KindCancelled && !f.stopped {
+			return "an attempt was cancelled, and nobody did"
+		}
+	}
 	if !f.inputs && row.Attempts.Failed > runs {
 		return fmt.Sprintf("it counts more failures than its %d runs", runs)
 	}

@@ -44,6 +44,7 @@ type simFuture struct {
 	spec      layout.Spec
 	inputs    bool
 	cancelled bool
+	stopped   bool // was cancelled at any time
 	discarded bool
 	tries     int    // that earlier retries have used up
 	ended     string // how, once it has
@@ -162,6 +163,7 @@ func (w *simWorld) submit(n int) {
 func (w *simWorld) cancel() {
 	f := w.futures[w.draw(len(w.futures))]
 	f.cancelled = f.cancelled || f.ended == ""
+	f.stopped = true
 	w.insist(func() error {
 		_, err := w.client.CancelMany(w.over, []layout.ID{f.id}, "simulated")
 		return err

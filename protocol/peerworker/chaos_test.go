@@ -14,7 +14,8 @@ import (
 )
 
 // TestOrdersOfAllKinds has a head that loses answers order items with limits, some of them
-// twice in other chunks, and cancel some. Each chunk ends, and nothing is left.
+// twice in other chunks, and cancel some. Each chunk ends, and nothing is left. What a chunk was
+// the last to order, and its head has not cancelled there, has a result.
 func TestOrdersOfAllKinds(t *testing.T) {
 	t.Parallel()
 	for _, state := range []string{"", t.TempDir()} {
@@ -54,6 +55,7 @@ func requireOrders(t *testing.T, state string) {
 	r := start(t, w, n)
 	requests := []string{uuid.NewString(), uuid.NewString(), uuid.NewString()}
 	var all []*protocol.WorkOrderBatch
+	last, cancelled := map[string]int{}, map[string]bool{}
 	for i := range orders {
 		args := make([]string, items)
 		for k := range args {
@@ -68,12 +70,29 @@ func requireOrders(t *testing.T, state string) {
 		}
 		require.Equal(t, protocol.CodeAccepted, h.order(m).Code)
 		all = append(all, m)
+		for k := range m.Items {
+			last[m.Items[k].ID] = i
+		}
 		if random.IntN(3) == 0 {
 			target := all[random.IntN(len(all))]
-			h.order(&protocol.CancelOrder{ChunkID: target.ChunkID, Indexes: []int{random.IntN(items), random.IntN(items)}})
+			indexes := []int{random.IntN(items), random.IntN(items)}
+			h.order(&protocol.CancelOrder{ChunkID: target.ChunkID, Indexes: indexes})
+			for _, k := range indexes {
+				cancelled[target.ChunkID+target.Items[k].ID] = true
+			}
 		}
 	}
 	r.idle()
+	for i, m := range all {
+		for k, item := range m.Items {
+			if last[item.ID] != i || cancelled[m.ChunkID+item.ID] {
+				continue
+			}
+			got := h.outcomes[m.ChunkID][k]
+			require.NotEmpty(t, got, "order %d, item %d", i, k)
+			require.Equal(t, protocol.CodeOK, got[0].Code, "order %d, item %d: %+v", i, k, got[0])
+		}
+	}
 	mu.Lock()
 	defer mu.Unlock()
 	require.Greater(t, len(ran), orders*items/2)

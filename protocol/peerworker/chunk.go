@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/protocol"
 )
@@ -68,9 +69,12 @@ type chunk struct {
 	// waiting are futures that have ended for the head, and wait here for an attempt
 	// that never comes: their records say how the last one ended.
 	waiting map[layout.ID]bool
-	bytes   int64 // of arguments and results that it is charged with
-	wait    time.Duration
-	again   time.Time // when what the head has not taken is sent again
+	// anew are items whose futures are stopped because of an earlier order, and are made
+	// again after that; see runAgain.
+	anew  map[int]fdbmodel.Submission
+	bytes int64 // of arguments and results that it is charged with
+	wait  time.Duration
+	again time.Time // when what the head has not taken is sent again
 }
 
 // ended is the outcome of an item. A nil outcome is in the store. One that is kept is the
@@ -91,7 +95,10 @@ func newChunk(w *Worker, name chunkName, r record, items []item) *chunk {
 		ring: make(chan struct{}, 1), released: make(chan struct{}),
 		gone:   make(chan struct{}),
 		states: make([]itemState, r.Items), open: r.Items, unsent: r.Items, running: map[int]struct{}{},
-		waiting: map[layout.ID]bool{},
+		waiting: map[layout.ID]bool{}, anew: map[int]fdbmodel.Submission{},
+	}
+	for _, i := range r.Anew {
+		c.anew[i] = fdbmodel.Submission{} // what it was made of is not remembered
 	}
 	for i := range c.ids {
 		if r.B7S {
@@ -271,12 +278,19 @@ func (c *chunk) cancel(ctx context.Context, indexes []int, reason string) {
 			ids = append(ids, c.ids[i])
 		}
 	}
-	ids = c.worker.own(c, ids) // others are wanted by the chunks that have them now
 	if c.isDirect() {
-		c.worker.runner.cancel(ids, reason)
+		c.worker.runner.cancel(c, ids, reason)
 		signal(c.worker.news)
 		return
 	}
+	c.worker.cancelling.Lock()
+	defer c.worker.cancelling.Unlock()
+	c.mu.Lock()
+	for _, i := range indexes {
+		delete(c.anew, i)
+	}
+	c.mu.Unlock()
+	ids = c.worker.own(c, ids) // others are wanted by the chunks that have them now
 	if _, err := c.worker.node.cluster.CancelMany(ctx, ids, reason); err != nil {
 		c.worker.log.Warn("items could not be cancelled", "chunk", c.name.chunk, "error", err)
 	}

@@ -255,6 +255,9 @@ func (c *chunk) endMissing(index int) {
 
 // endRow queues the outcome of a future.
 func (c *chunk) endRow(ctx context.Context, index int, row *layout.Row, what endKind) error {
+	if again, err := c.runAgain(ctx, index, row); again || err != nil {
+		return err
+	}
 	if !row.State().Terminal() {
 		c.mu.Lock()
 		c.waiting[row.ID] = true
@@ -346,12 +349,17 @@ func (w *Worker) discardPart(ctx context.Context, c *chunk) error {
 // discard removes the futures of chunks that are settled, and returns the size of their
 // results.
 func (w *Worker) discard(ctx context.Context, chunks ...*chunk) (size int64, err error) {
-	var done, waiting, direct []layout.ID
+	if w.options.State != "" {
+		w.cancelling.Lock()
+		defer w.cancelling.Unlock()
+	}
+	var done, waiting []layout.ID
 	for _, c := range chunks {
 		c.mu.Lock()
 		own := w.own(c, c.done)
+		var direct []layout.ID
 		if c.isDirect() {
-			direct, own = append(direct, own...), nil
+			direct, own = own, nil
 		}
 		for _, id := range own {
 			if c.waiting[id] {
@@ -363,9 +371,9 @@ func (w *Worker) discard(ctx context.Context, chunks ...*chunk) (size int64, err
 		size += c.doneBytes
 		c.done, c.doneBytes = nil, 0
 		c.mu.Unlock()
-	}
-	if len(direct) > 0 {
-		w.runner.forget(direct)
+		if len(direct) > 0 {
+			w.runner.forget(c, direct)
+		}
 	}
 	if len(done) == 0 {
 		return size, nil

@@ -10,7 +10,9 @@
 //
 // The id of an item's future follows from the head, from the id that the future has
 // there, and from the attempt. So an attempt that is ordered again, in whatever
-// chunk, runs once, and its result is sent again.
+// chunk, runs once, and its result is sent again. A cancel is that of the order: what was
+// cancelled and is ordered again is run once more, after it has stopped, unless it had a
+// result all the same.
 //
 // A worker is told which heads may give it orders. It connects to them, and again
 // after a break, with a growing wait. Heads of Futura get its results as they come,

@@ -65,7 +65,7 @@ func (c *chunk) takeBack(ctx context.Context, unbegun bool) (taken []int, err er
 	switch {
 	case unbegun && c.isDirect():
 		kept := slices.Clone(indexes[:0])
-		for _, i := range c.worker.runner.withdraw(ids) {
+		for _, i := range c.worker.runner.withdraw(c, ids) {
 			kept = append(kept, indexes[i])
 		}
 		indexes = kept
@@ -94,7 +94,7 @@ func (c *chunk) settleReturned(ctx context.Context, indexes []int) {
 		ids[i] = c.ids[index]
 	}
 	if c.isDirect() {
-		c.worker.runner.forget(ids)
+		c.worker.runner.forget(c, ids)
 	} else if _, err := c.worker.node.cluster.CancelMany(ctx, ids, "the worker stops"); err != nil {
 		c.worker.log.Warn("items could not be cancelled", "chunk", c.name.chunk, "error", err)
 	}

@@ -88,7 +88,7 @@ func (c *chunk) giveUp(ctx context.Context, indexes []int) (left []int, err erro
 	}
 	c.mu.Unlock()
 	if c.isDirect() {
-		at = w.runner.withdraw(ids)
+		at = w.runner.withdraw(c, ids)
 	} else {
 		at, err = c.withdraw(ctx, ids)
 	}

@@ -160,7 +160,10 @@ func (w *Worker) begin(ctx context.Context, o *order) *refusal {
 		Owner: o.owner(),
 	}, o.items)
 	c.release() // the head wants it
-	if !w.admit(c, o.size) {
+	w.cancelling.Lock()
+	admitted := w.admit(c, o.size)
+	w.cancelling.Unlock()
+	if !admitted {
 		return refuse(protocol.CodeConflict, "the chunk is here")
 	}
 	var err error
@@ -249,12 +252,16 @@ func (w *Worker) submit(ctx context.Context, o *order, c *chunk) error {
 		return w.runner.submit(c, subs)
 	}
 	made, err := w.node.cluster.Submit(ctx, subs)
+	if err != nil {
+		return err
+	}
+	var existed []int
 	for i := range made {
-		if made[i].Existed { // it may have ended for another chunk
-			w.lookAt(c, i)
+		if made[i].Existed {
+			existed = append(existed, i)
 		}
 	}
-	return err
+	return c.takeOver(ctx, subs, existed)
 }
 
 // submission is the future of an item.

@@ -22,12 +22,17 @@ type record struct {
 	// without a limit.
 	Owner string `json:"owner,omitempty"`
 	Items int    `json:"items"`
+	// Number says which of two chunks came later.
+	Number uint64 `json:"number,omitempty"`
 	// B7S is set for an order of b7s's, which no head asks for after a restart. Its items
 	// have no ids of their own.
 	B7S bool `json:"b7s,omitempty"`
 	// Acked says that futures of items may be gone because the head has their results
 	// or took them back. Else one that is not there was never made.
 	Acked bool `json:"acked,omitempty"`
+	// Anew are the places of items whose futures were being stopped for an earlier order when
+	// this one came.
+	Anew []int `json:"anew,omitempty"`
 }
 
 // The worker's own keys in the store, beside those of the cluster.

@@ -27,6 +27,10 @@ func (w *Worker) admit(c *chunk, size int64) bool {
 		return false
 	}
 	w.chunks[c.name] = c
+	if c.record.Number == 0 {
+		c.record.Number = w.numbered + 1
+	}
+	w.numbered = max(w.numbered, c.record.Number)
 	w.items += len(c.ids)
 	w.bytes += size
 	c.bytes = size

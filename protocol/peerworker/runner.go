@@ -42,6 +42,7 @@ const (
 type attempt struct {
 	id     layout.ID
 	head   string
+	chunk  *chunk // that has it now
 	spec   *layout.Spec
 	args   []byte
 	number uint64 // says whose turn comes first; 0 before it waits
@@ -49,8 +50,12 @@ type attempt struct {
 	inLine bool
 	// cancelled is why it is to stop, nil if it is not.
 	cancelled *string
-	outcome   protocol.Outcome // without its place
-	size      int64            // of the result
+	// next is the same attempt as an order after the cancel has it: it begins once this
+	// one has stopped. Nil without such an order.
+	next    *attempt
+	outcome protocol.Outcome // without its place
+	void    bool             // the outcome is no answer to another order
+	size    int64            // of the result
 }
 
 func newRunner(w *Worker) *runner {
@@ -86,13 +91,18 @@ func (r *runner) submit(c *chunk, subs []fdbmodel.Submission) error {
 	r.mu.Lock()
 	for i := range subs {
 		sub := &subs[i]
+		fresh := &attempt{id: sub.ID, head: c.name.head, chunk: c, spec: &sub.Spec, args: sub.Args}
 		switch x := r.items[sub.ID]; {
-		case x == nil:
-			x = &attempt{id: sub.ID, head: c.name.head, spec: &sub.Spec, args: sub.Args}
-			r.items[sub.ID] = x
-			r.lines.add(x)
+		case x == nil || x.void:
+			r.items[sub.ID] = fresh
+			r.lines.add(fresh)
 		case x.state == runOver:
+			x.chunk = c
 			over = append(over, x.endedAt(i))
+		default:
+			if x.chunk = c; x.cancelled != nil {
+				x.next = fresh
+			}
 		}
 	}
 	r.mu.Unlock()
@@ -135,15 +145,20 @@ func (r *runner) isFull() bool { return r.kept > r.worker.options.MaxBytes }
 
 // end implements seam.Direct.
 func (r *runner) end(c fdbmodel.Completion) {
-	defer r.dropSpool(c.Future.ID)
+	spooled := c.Result != nil
+	if !spooled {
+		r.dropSpool(c.Future.ID)
+	}
 	r.mu.Lock()
 	x := r.items[c.Future.ID]
 	if x == nil || x.state != runTaken {
 		r.mu.Unlock()
+		r.dropSpool(c.Future.ID)
 		return
 	}
-	if c.Relinquish && x.cancelled == nil {
-		r.lines.add(x)
+	if again := x.again(&c); again != nil {
+		r.items[x.id] = again
+		r.lines.add(again)
 		r.mu.Unlock()
 		r.direct.News()
 		return
@@ -151,16 +166,32 @@ func (r *runner) end(c fdbmodel.Completion) {
 	cancelled := x.cancelled
 	r.mu.Unlock()
 	outcome, size := r.outcomeOf(x.head, &c, cancelled)
-	r.over(x, outcome, size)
+	r.over(x, outcome, size, c.Result == nil && (cancelled != nil || c.Exception == nil))
+	if spooled {
+		r.dropSpool(c.Future.ID)
+	}
+}
+
+// again is what runs after an attempt has ended so, nil if the end counts.
+func (x *attempt) again(c *fdbmodel.Completion) *attempt {
+	switch {
+	case x.next != nil && c.Result == nil:
+		return x.next
+	case x.cancelled == nil && c.Relinquish:
+		return x
+	default:
+		return nil
+	}
 }
 
 // over ends an item for the chunk that has it.
-func (r *runner) over(x *attempt, outcome protocol.Outcome, size int64) {
+func (r *runner) over(x *attempt, outcome protocol.Outcome, size int64, void bool) {
 	r.mu.Lock()
-	x.state, x.outcome, x.size = runOver, outcome, size
-	x.args = nil
+	x.state, x.outcome, x.size, x.void = runOver, outcome, size, void
+	x.args, x.next = nil, nil
 	r.kept += size
 	full := r.isFull()
+	c := x.chunk
 	r.mu.Unlock()
 	w := r.worker
 	if full {
@@ -169,21 +200,23 @@ func (r *runner) over(x *attempt, outcome protocol.Outcome, size int64) {
 	w.mu.Lock()
 	at, found := w.places[x.id]
 	w.mu.Unlock()
-	if found && at.chunk.end(x.endedAt(at.index)) {
-		signal(at.chunk.ring)
+	// A chunk that has only now taken the item over sees itself how it ended.
+	if found && at.chunk == c && c.end(x.endedAt(at.index)) {
+		signal(c.ring)
 	}
 }
 
-// cancel stops items.
-func (r *runner) cancel(ids []layout.ID, reason string) {
+// cancel stops items of a chunk, unless another one has them now.
+func (r *runner) cancel(c *chunk, ids []layout.ID, reason string) {
 	var stop []layout.ID
 	var unbegun []*attempt
 	r.mu.Lock()
 	for _, id := range ids {
 		x := r.items[id]
-		if x == nil || x.state == runOver {
+		if x == nil || x.chunk != c || x.state == runOver {
 			continue
 		}
+		x.next = nil
 		if x.cancelled == nil {
 			x.cancelled = &reason
 		}
@@ -196,37 +229,42 @@ func (r *runner) cancel(ids []layout.ID, reason string) {
 	}
 	r.mu.Unlock()
 	for _, x := range unbegun {
-		r.over(x, cancelledOutcome(reason), 0)
+		r.over(x, cancelledOutcome(reason), 0, true)
 	}
 	for _, id := range stop {
 		r.direct.Cancel(id)
 	}
 }
 
-// withdraw forgets those of some items that the worker has not taken, and returns their
-// places among them.
-func (r *runner) withdraw(ids []layout.ID) (at []int) {
+// withdraw forgets those of some items of a chunk that the worker has not taken, and returns
+// their places among them.
+func (r *runner) withdraw(c *chunk, ids []layout.ID) (at []int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, id := range ids {
-		if x := r.items[id]; x != nil && x.state == runWaits {
+		switch x := r.items[id]; {
+		case x == nil || x.chunk != c:
+		case x.state == runWaits:
 			r.lines.leave(x, runOver)
 			delete(r.items, id)
+			at = append(at, i)
+		case x.next != nil:
+			x.next = nil
 			at = append(at, i)
 		}
 	}
 	return at
 }
 
-// forget forgets items. What still runs of them is stopped, and how it ends changes
-// nothing.
-func (r *runner) forget(ids []layout.ID) {
+// forget forgets items of a chunk. What still runs of them is stopped, and how it ends
+// changes nothing.
+func (r *runner) forget(c *chunk, ids []layout.ID) {
 	var stop []layout.ID
 	r.mu.Lock()
 	for _, id := range ids {
 		x := r.items[id]
 		switch {
-		case x == nil:
+		case x == nil || x.chunk != c:
 			continue
 		case x.state == runWaits:
 			r.lines.leave(x, runOver)

@@ -1,6 +1,7 @@
 package peerworker
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -48,12 +49,17 @@ type Worker struct {
 	maybe  []place           // of items that may have ended
 	asked  map[*chunk]wanted // items that their heads want back
 	news   chan struct{}
+	// cancelling is held while futures of a chunk are cancelled or removed, so that none of them
+	// becomes another chunk's meanwhile.
+	cancelling sync.Mutex
 	// lookNow has all open items looked at.
 	lookNow atomic.Bool
-	items   int
-	bytes   int64
-	cached  atomic.Int64 // bytes of outcomes in memory
-	full    atomic.Bool  // nothing begins
+	// numbered is the number of the newest chunk.
+	numbered uint64
+	items    int
+	bytes    int64
+	cached   atomic.Int64 // bytes of outcomes in memory
+	full     atomic.Bool  // nothing begins
 }
 
 // place is where the item of a future is.
@@ -206,6 +212,8 @@ func (w *Worker) recall(ctx context.Context) error {
 	for _, err := range unreadable {
 		w.log.Error("a chunk can't be read; its results are lost", "error", err)
 	}
+	// An item that several have is the newest one's.
+	slices.SortFunc(found, func(a, b stored) int { return cmp.Compare(a.Number, b.Number) })
 	for _, s := range found {
 		c := newChunk(w, chunkName{s.Head, s.Chunk}, s.record, s.items)
 		w.admit(c, 0)

@@ -249,8 +249,8 @@ func (t *transaction) Watch(key []byte) kv.Watch {
 	if err != nil {
 		return failedWatch(&t.store.watches, err)
 	}
-	w := t.store.watches.open(key, value)
-	if !w.ended {
+	w, opened := t.store.watches.open(key, value)
+	if opened {
 		t.watches = append(t.watches, w)
 	}
 	return w

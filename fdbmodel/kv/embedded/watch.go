@@ -62,16 +62,16 @@ func (t *watchTable) init(x *index, line *timeline) {
 	t.all, t.byKey = map[*watch]struct{}{}, map[string][]*watch{}
 }
 
-// open makes a watch that arm starts.
-func (t *watchTable) open(key, seen []byte) *watch {
+// open makes a watch that arm starts, and reports whether there is room for it.
+func (t *watchTable) open(key, seen []byte) (w *watch, opened bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.all) >= kv.MaxWatches {
-		return failedWatch(t, kv.ErrTooManyWatches)
+		return failedWatch(t, kv.ErrTooManyWatches), false
 	}
-	w := &watch{table: t, key: bytes.Clone(key), seen: bytes.Clone(seen), done: make(chan struct{})}
+	w = &watch{table: t, key: bytes.Clone(key), seen: bytes.Clone(seen), done: make(chan struct{})}
 	t.all[w] = struct{}{}
-	return w
+	return w, true
 }
 
 func (t *watchTable) end(w *watch, err error) {
