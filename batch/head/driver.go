@@ -32,6 +32,8 @@ type driver struct {
 	resume bool
 	// fresh are the items of a batch that was just made.
 	fresh []batch.Item
+	// found says that the batch was in the store before this head drove it.
+	found bool
 	// at is when its next step is due, in a simulation.
 	at time.Time
 	// since is when the batch began to wait for workers.
@@ -192,7 +194,9 @@ func (d *driver) choose(ctx context.Context, b *batch.Batch, items []batch.Item)
 		}
 	}
 	slices.SortStableFunc(workers, func(a, b Candidate) int { return failures[a.Worker] - failures[b.Worker] })
-	if len(workers) >= want {
+	// All that come are wanted, and more may until the head is settled.
+	early := d.found && b.Template.Config.Nodes < 0 && d.head.now().Before(d.head.settled)
+	if len(workers) >= want && !early {
 		d.since = time.Time{}
 		return workers[:want], d.setReason(ctx, "")
 	}
@@ -200,17 +204,20 @@ func (d *driver) choose(ctx context.Context, b *batch.Batch, items []batch.Item)
 	if d.since.IsZero() {
 		d.since = now
 	}
-	patience := o.WorkerWait - now.Sub(d.since)
-	if b.Status == batch.InProgress || patience <= 0 {
-		patience = 0
+	wait, until := o.WorkerWait, d.since.Add(o.WorkerWait)
+	if b.Status == batch.InProgress {
+		until = now
 	}
-	if patience == 0 && len(workers) > 0 {
+	if d.found && until.Before(d.head.settled) {
+		wait, until = o.BootDelay, d.head.settled
+	}
+	if !now.Before(until) && len(workers) > 0 {
 		return workers, d.setReason(ctx, "")
 	}
 	reason := fmt.Sprintf("%d of %d workers that can run %s are running; start more", len(workers), want,
 		b.Template.Invocation())
 	if len(workers) > 0 {
-		reason += fmt.Sprintf(", or it starts with these after %v", o.WorkerWait)
+		reason += fmt.Sprintf(", or it starts with these after %v", wait)
 	}
 	return nil, d.setReason(ctx, reason)
 }

@@ -33,9 +33,10 @@ type Options struct {
 	// MaxAttempts is the operator's limit of how often an item is tried.
 	// Defaults to 10.
 	MaxAttempts uint64
-	// BootDelay is how long the head waits before it resumes batches that it
-	// finds in the store, for workers to come, and until it tries again where the
-	// store did not answer. Defaults to 1 min.
+	// BootDelay is how long after the head's start a batch that it finds in the
+	// store waits for as many workers as it asks for; then it goes on with the
+	// available ones. It is also when the head tries again where the store did
+	// not answer. Defaults to 1 min.
 	BootDelay time.Duration
 	// RequeueInterval is how often the head looks for batches that other heads
 	// left. Defaults to 1 h.
@@ -83,6 +84,7 @@ type Head struct {
 	pending []string // batches to drive once Run has begun
 	wg      sync.WaitGroup
 
+	settled  time.Time // when the boot delay is over
 	resumeAt time.Time // in a simulation
 }
 
@@ -90,7 +92,7 @@ type Head struct {
 func New(o Options) *Head {
 	h := &Head{options: o.withDefaults(), drivers: map[string]*driver{}}
 	if o.Seam != nil {
-		h.resumeAt = h.now().Add(h.options.BootDelay)
+		h.resumeAt, h.settled = h.now(), h.now().Add(h.options.BootDelay)
 		o.Seam.Step = h.step
 	}
 	return h
@@ -99,12 +101,12 @@ func New(o Options) *Head {
 // Store is where the batches are.
 func (h *Head) Store() batch.Store { return h.options.Store }
 
-// Run drives batches until ctx ends: those that are submitted to this head at
-// once, others that are not over after the boot delay and at each requeue
+// Run drives batches until ctx ends: those that are submitted to this head, and
+// others that are not over, which it looks for at once and at each requeue
 // interval. It returns nil when ctx ends. Items that are with workers stay there.
 func (h *Head) Run(ctx context.Context) error {
 	h.mu.Lock()
-	h.ctx = ctx
+	h.ctx, h.settled = ctx, h.now().Add(h.options.BootDelay)
 	pending := h.pending
 	h.pending = nil
 	h.mu.Unlock()
@@ -112,7 +114,7 @@ func (h *Head) Run(ctx context.Context) error {
 		h.drive(id)
 	}
 	defer h.wg.Wait()
-	for wait := h.options.BootDelay; pause(ctx, wait) == nil; {
+	for wait := time.Duration(0); pause(ctx, wait) == nil; {
 		wait = h.options.RequeueInterval
 		if err := h.resume(ctx); err != nil && ctx.Err() == nil {
 			wait = min(wait, max(h.options.BootDelay, h.options.Look))
@@ -146,7 +148,7 @@ func (h *Head) resume(ctx context.Context) error {
 			return err
 		}
 		for i := range page {
-			h.drive(page[i].ID)
+			h.driveItems(page[i].ID, nil, true)
 		}
 		if len(page) < resumePage {
 			return nil
@@ -156,14 +158,15 @@ func (h *Head) resume(ctx context.Context) error {
 }
 
 // drive starts the driver of a batch, or pokes it.
-func (h *Head) drive(id string) { h.driveItems(id, nil) }
+func (h *Head) drive(id string) { h.driveItems(id, nil, false) }
 
-// driveItems is drive of a batch whose items, if they are given, all wait.
-func (h *Head) driveItems(id string, items []batch.Item) {
+// driveItems is drive of a batch whose items, if they are given, all wait, and which was
+// found in the store or else is new.
+func (h *Head) driveItems(id string, items []batch.Item, found bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.options.Seam != nil {
-		h.driveByStep(id, items)
+		h.driveByStep(id, items, found)
 		return
 	}
 	if h.ctx == nil {
@@ -178,7 +181,7 @@ func (h *Head) driveItems(id string, items []batch.Item) {
 		return
 	}
 	d := newDriver(h, id)
-	d.fresh = items
+	d.fresh, d.found = items, found
 	h.drivers[id] = d
 	ctx := h.ctx
 	h.wg.Go(func() { d.run(ctx) })
@@ -238,7 +241,7 @@ func (h *Head) Submit(ctx context.Context, r batch.Request) (b batch.Batch, exis
 	for i := range items {
 		items[i] = batch.Item{Index: i, Arguments: r.Arguments[i]}
 	}
-	h.driveItems(b.ID, items)
+	h.driveItems(b.ID, items, false)
 	return made, false, err
 }
 

@@ -99,7 +99,7 @@ func TestAChunkIsAskedForAgainAfterAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &outage{}
 		o.runs.Store(1 << 30)
-		require.Equal(t, batch.InProgress, o.during(t, time.Minute+10*time.Second+time.Millisecond).Status)
+		require.Equal(t, batch.InProgress, o.during(t, 10*time.Second+time.Millisecond).Status)
 		require.InDelta(t, 10, o.ran.Load(), 1, "once a second")
 		o = &outage{}
 		o.runs.Store(5)
@@ -205,7 +205,10 @@ func TestABatchThatRanTakesTheWorkersThereAre(t *testing.T) {
 		require.NoError(t, err)
 		_, err = store.Complete(t.Context(), "ran", "c", []batch.Completion{{Index: 0}, {Index: 1}, {Index: 2, Failed: true}})
 		require.NoError(t, err)
-		runHead(t, time.Minute+30*time.Second, store, reach{&outage{Recorder: store}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute+30*time.Second)
+		defer cancel()
+		o := head.Options{Store: store, Dispatcher: reach{&outage{Recorder: store}}, WorkerWait: 2 * time.Minute}
+		require.NoError(t, head.New(o).Run(ctx))
 		requireStatus(t, store, "ran", batch.Done)
 		requireStatus(t, store, "new", batch.Created)
 		require.NoError(t, store.Close(t.Context()))

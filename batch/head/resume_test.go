@@ -1,6 +1,9 @@
 package head_test
 
 import (
+	"context"
+	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/batch/head"
 	"github.com/futura-run/futura/batch/memstore"
 )
 
@@ -29,4 +33,81 @@ func TestChunksAreResumedAtOnce(t *testing.T) {
 		requireStatus(t, store, "b", batch.Done)
 		require.NoError(t, store.Close(t.Context()))
 	})
+}
+
+// arrivals is a dispatcher whose workers come one after another, a few seconds after its
+// start.
+type arrivals struct {
+	reach
+	start time.Time
+	after []time.Duration
+
+	mu     sync.Mutex
+	orders []time.Duration // when orders came
+}
+
+func (a *arrivals) RollCall(context.Context, *batch.Template) (there []head.Candidate, err error) {
+	for i, after := range a.after {
+		if time.Since(a.start) >= after {
+			there = append(there, head.Candidate{Worker: fmt.Sprint(i)})
+		}
+	}
+	return there, nil
+}
+
+func (a *arrivals) Run(ctx context.Context, order head.Order, deliver func(context.Context, []batch.Completion) error,
+) error {
+	a.mu.Lock()
+	a.orders = append(a.orders, time.Since(a.start).Truncate(time.Second))
+	a.mu.Unlock()
+	return a.reach.Run(ctx, order, deliver)
+}
+
+// TestABatchThatIsFoundGoesOnOnceItsWorkersAreThere has a head start on a batch that is
+// halfway, and on one that has not begun.
+func TestABatchThatIsFoundGoesOnOnceItsWorkersAreThere(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		nodes    int
+		after    []time.Duration
+		expected []time.Duration
+	}{
+		"there already":         {1, []time.Duration{0}, []time.Duration{0}},
+		"the first of two":      {1, []time.Duration{5 * time.Second, time.Minute}, []time.Duration{5 * time.Second}},
+		"both":                  {2, []time.Duration{0, 9 * time.Second}, []time.Duration{9 * time.Second, 9 * time.Second}},
+		"one of two never":      {2, []time.Duration{0}, []time.Duration{30 * time.Second}},
+		"none, then one of two": {2, []time.Duration{40 * time.Second}, []time.Duration{40 * time.Second}},
+		"all that come in time": {
+			-1, []time.Duration{0, 9 * time.Second, time.Hour}, []time.Duration{30 * time.Second, 30 * time.Second},
+		},
+	} {
+		for _, begun := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, begun), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) { testFoundBatch(t, begun, c.nodes, c.after, c.expected) })
+			})
+		}
+	}
+}
+
+func testFoundBatch(t *testing.T, begun bool, nodes int, after, expected []time.Duration) {
+	store := memstore.New()
+	b := &batch.Batch{ID: "b", MaxAttempts: 1, CreatedAt: time.Now(), Template: batch.Template{FunctionID: "f"}}
+	b.Template.Config.Nodes = nodes
+	require.NoError(t, store.Create(t.Context(), b, [][]string{{"a"}, {"b"}, {"c"}}))
+	if begun {
+		chunk := batch.Chunk{ID: "old", Batch: "b", Worker: "gone", CreatedAt: time.Now()}
+		_, err := store.Assign(t.Context(), &chunk, []int{0})
+		require.NoError(t, err)
+		_, err = store.Complete(t.Context(), "b", "old", []batch.Completion{{Index: 0}})
+		require.NoError(t, err)
+	}
+	a := &arrivals{reach: reach{&outage{Recorder: store}}, start: time.Now(), after: after}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	o := head.Options{Store: store, Dispatcher: a, BootDelay: 30 * time.Second, WorkerWait: 10 * time.Second}
+	require.NoError(t, head.New(o).Run(ctx))
+	require.Equal(t, expected, a.orders)
+	requireStatus(t, store, "b", batch.Done)
+	require.NoError(t, store.Close(t.Context()))
 }

@@ -27,11 +27,11 @@ func (h *Head) newID() string {
 }
 
 // driveByStep is drive for a head that runs in steps. It is called under mu.
-func (h *Head) driveByStep(id string, items []batch.Item) {
+func (h *Head) driveByStep(id string, items []batch.Item, found bool) {
 	d := h.drivers[id]
 	if d == nil {
 		d = newDriver(h, id)
-		d.fresh = items
+		d.fresh, d.found = items, found
 		h.drivers[id] = d
 	}
 	d.at = time.Time{}
