@@ -83,7 +83,7 @@ func (c *cluster) promote(t *testing.T) {
 		require.NoError(t, err)
 		promoted += n
 		return promoted == claimed
-	}, 10*time.Second, time.Millisecond)
+	}, patience, time.Millisecond)
 }
 
 func requireAll(t *testing.T, want fdbmodel.Outcome, got []fdbmodel.Outcome) {

@@ -96,6 +96,7 @@ func TestCrowd(t *testing.T) {
 	lines := bufio.NewScanner(out)
 	require.True(t, lines.Scan())
 	require.Equal(t, "serving", lines.Text())
+	began := time.Now()
 
 	at := Address{Network: "unix", Target: path}
 	early := dial(t, at)
@@ -134,7 +135,8 @@ func TestCrowd(t *testing.T) {
 	require.Positive(t, peak)
 	require.Less(t, peak, ServerOptions{}.withDefaults().MaxMemory)
 	require.Contains(t, text, syscall.EMFILE.Error())
-	require.Less(t, len(log), 20, text)
+	const kinds = 5 // each has a line per interval, and one in the end
+	require.LessOrEqual(t, len(log), kinds*(2+int(time.Since(began)/tallyInterval)), text)
 	t.Log("peak", peak>>20, "MiB,", len(log), "lines of log")
 }
 
@@ -145,7 +147,7 @@ func crowdSlow(t *testing.T, s stranger) {
 		ask := binary.AppendUvarint([]byte{number, flagBegin, 0, opGetRange, 1, 0, 1, 'k', 1, 'l'}, 0)
 		asked = appendFrame(asked, frameBatch, ask, nil)
 	}
-	require.NoError(t, s.SetWriteDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(t, s.SetWriteDeadline(time.Now().Add(patience)))
 	_, err := s.Write(asked)
 	require.NoError(t, err)
 }

@@ -17,14 +17,17 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/kvtest"
 )
 
-// served returns a store in memory, a proxy before it, and a client behind
-// that.
+// behindProxy returns a store in memory, a proxy before it, and a client behind
+// that. What the proxy holds back is what the test sends: there are no pings.
 func behindProxy(t testing.TB) (*embedded.Store, *proxy, *Database) {
 	store := embedded.OpenMemory(embedded.Options{})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	at, _ := serve(t, store, ServerOptions{})
+	at, _ := serve(t, store, ServerOptions{IdleTimeout: time.Hour})
 	p := newProxy(t, at)
-	return store, p, dial(t, p.at)
+	db, err := Open(t.Context(), p.at, Options{PingInterval: time.Hour})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return store, p, db
 }
 
 func update(t testing.TB, db kv.Database, fn func(kv.Tx)) {
@@ -182,7 +185,7 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 		writing.talk.mu.Lock()
 		defer writing.talk.mu.Unlock()
 		return writing.talk.doubt
-	}, 10*time.Second, time.Millisecond)
+	}, patience, time.Millisecond)
 	require.NoError(t, db.Close())
 	require.ErrorIs(t, <-read, kv.ErrClosed)
 	err = <-written

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -21,6 +22,9 @@ const (
 	serveDir    = "FUTURA_TEST_SERVE_DIR" // empty for a store in memory
 	claimSocket = "FUTURA_TEST_CLAIM_SOCKET"
 )
+
+// patience bounds the wait for what must come, on the busiest machine.
+const patience = time.Minute
 
 func TestMain(m *testing.M) {
 	var err error

@@ -80,7 +80,7 @@ func TestWatchesShareTheMemory(t *testing.T) {
 		w := watch([]byte("a"))
 		defer w.Cancel()
 		return get(t, db, "a") == "" && w.Err() == nil
-	}, 10*time.Second, time.Millisecond)
+	}, patience, time.Millisecond)
 }
 
 // endingWatches is a store whose watches end at once.
@@ -117,7 +117,7 @@ func TestEndedWatchesHoldTheirMemory(t *testing.T) {
 		defer close(ended)
 		s.serve(near)
 	}()
-	_, err := greet(far, bufio.NewReader(far), hello{version: protocolVersion, id: "x"}, time.Now().Add(10*time.Second))
+	_, err := greet(far, bufio.NewReader(far), hello{version: protocolVersion, id: "x"}, time.Now().Add(patience))
 	require.NoError(t, err)
 	for number := uint64(1); err == nil; number++ {
 		ask := append(binary.AppendUvarint(nil, number), flagBegin, 0)
@@ -154,7 +154,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 			s.serve(near)
 		}()
 		r := bufio.NewReader(far)
-		_, err := greet(far, r, hello{version: protocolVersion, id: "x"}, time.Now().Add(10*time.Second))
+		_, err := greet(far, r, hello{version: protocolVersion, id: "x"}, time.Now().Add(patience))
 		require.NoError(t, err)
 		for number := range byte(10) {
 			ask := []byte{number, flagBegin, 0, opWatch, number, 1, 'w', opGetRange, 1, 0, 1, 'k', 1, 'l', 0}

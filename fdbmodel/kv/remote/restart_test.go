@@ -55,7 +55,7 @@ func TestWorkersOutliveTheirServer(t *testing.T) {
 		require.NoError(t, err)
 		return &row
 	}
-	require.Eventually(t, func() bool { return row().State() == layout.Claimed }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return row().State() == layout.Claimed }, patience, time.Millisecond)
 	claim := row().Claim.Token
 	beat := func() string {
 		members, err := home.Cluster().Workers(t.Context())
@@ -73,11 +73,11 @@ func TestWorkersOutliveTheirServer(t *testing.T) {
 		end()
 		home, end = serveOnce()
 		before := beat()
-		require.Eventually(t, func() bool { return beat() != before }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return beat() != before }, patience, time.Millisecond)
 	}
 	require.Equal(t, claim, row().Claim.Token)
 	close(hold)
-	require.Eventually(t, func() bool { return row().State() == layout.Realized }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return row().State() == layout.Realized }, patience, time.Millisecond)
 	require.Zero(t, row().Attempts)
 	stopWorker()
 	end()

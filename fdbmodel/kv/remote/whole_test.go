@@ -54,7 +54,7 @@ func TestWorkAcrossProcesses(t *testing.T) {
 			require.Eventually(t, func() bool {
 				members, err := home.Cluster().Workers(t.Context())
 				return err == nil && len(members) == 1 && members[0].Alive
-			}, 10*time.Second, time.Millisecond)
+			}, patience, time.Millisecond)
 			near.cut()
 			far.setRefuse(true)
 			far.cut()
