@@ -99,7 +99,7 @@ func TestServerThatDiesWhileClaimsRun(t *testing.T) {
 	submissions := make([]fdbmodel.Submission, claims)
 	for i := range submissions {
 		submissions[i] = fdbmodel.Submission{
-			Args: fmt.Appendf(nil, "claim-%d", i), Spec: layout.Spec{Function: "go:" + fnLong, MaxRetries: 3},
+			Args: fmt.Appendf(nil, "claim-%d", i), Spec: layout.Spec{Function: "go:" + fnHeld, MaxRetries: 3},
 		}
 	}
 	submitted, err := c.cluster.Submit(c.ctx, submissions)
@@ -112,14 +112,14 @@ func TestServerThatDiesWhileClaimsRun(t *testing.T) {
 		require.NoError(t, err)
 		return counts.Total(state)
 	}
-	c.await("the claims of all", func() bool { return total(layout.Ready) == 0 })
-	require.Greater(t, total(layout.Claimed), int64(claims/2))
+	c.await("the claims of most", func() bool { return total(layout.Claimed) > claims/2 })
 	for range 2 {
 		server.Kill(0)
 		require.NoError(t, server.Restart(0))
 		// It is back once it answers.
 		total(layout.Claimed)
 	}
+	c.letGo()
 	c.finish()
 }
 

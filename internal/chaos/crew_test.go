@@ -44,7 +44,7 @@ type crew struct {
 type member struct {
 	name    string
 	command *exec.Cmd
-	input   io.Closer
+	input   io.WriteCloser
 	read    chan struct{} // closed when its last line was read
 	stderr  strings.Builder
 }
@@ -112,6 +112,14 @@ func (m *member) stop(t *testing.T) {
 	defer timer.Stop()
 	<-m.read
 	require.NoError(t, m.command.Wait(), "%s: %s", m.name, &m.stderr)
+}
+
+// letGo lets the workers end what they hold.
+func (c *crew) letGo() {
+	for _, m := range c.workers {
+		_, err := m.input.Write([]byte("\n"))
+		require.NoError(c.t, err)
+	}
 }
 
 func (m *member) signal(t *testing.T, s syscall.Signal) {

@@ -37,7 +37,7 @@ const (
 // The functions of the workers.
 const (
 	fnShort = "short" // some milliseconds
-	fnLong  = "long"  // some seconds
+	fnHeld  = "held"  // until the test lets go
 )
 
 // shared is the server of the tests that need none of their own.
@@ -68,12 +68,17 @@ func play(be func(context.Context, *fdbkv.Database) error) error {
 	return errors.Join(be(ctx, db), db.Close())
 }
 
-// beWorker runs futures until its standard input ends.
+// beWorker runs futures until its standard input ends. A byte there lets go those
+// that are held.
 func beWorker(ctx context.Context, db *fdbkv.Database) error {
 	ctx, stop := context.WithCancel(ctx)
+	letGo := make(chan struct{})
 	go func() {
+		defer stop()
+		if n, _ := os.Stdin.Read(make([]byte, 1)); n > 0 {
+			close(letGo)
+		}
 		_, _ = io.Copy(io.Discard, os.Stdin)
-		stop()
 	}()
 	cluster, err := fdbmodel.Open(ctx, db, os.Getenv(clusterVariable), fdbmodel.Options{})
 	if err != nil {
@@ -85,26 +90,27 @@ func beWorker(ctx context.Context, db *fdbkv.Database) error {
 	if err != nil {
 		return err
 	}
-	for name, longest := range map[string]time.Duration{fnShort: 20 * time.Millisecond, fnLong: 10 * time.Second} {
-		if err := w.Register(name, busy(longest)); err != nil {
-			return err
-		}
+	short := func(ctx context.Context, args []byte) ([]byte, error) {
+		const longest = 20 * time.Millisecond
+		timer := time.NewTimer(longest/2 + rand.N(longest/2))
+		defer timer.Stop()
+		return until(ctx, timer.C, args)
+	}
+	held := func(ctx context.Context, args []byte) ([]byte, error) { return until(ctx, letGo, args) }
+	if err := errors.Join(w.Register(fnShort, short), w.Register(fnHeld, held)); err != nil {
+		return err
 	}
 	return w.Run(ctx)
 }
 
-// busy returns a function that takes up to a time. Its result says which run it
-// was: no two are equal.
-func busy(longest time.Duration) workers.Function {
-	return func(ctx context.Context, args []byte) ([]byte, error) {
-		timer := time.NewTimer(longest/2 + rand.N(longest/2))
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			return fmt.Appendf(nil, "%s-%d-%x", args, os.Getpid(), rand.Uint64()), nil
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
+// until waits for the end of a function. Its result says which run it was: no two are
+// equal.
+func until[T any](ctx context.Context, end <-chan T, args []byte) ([]byte, error) {
+	select {
+	case <-end:
+		return fmt.Appendf(nil, "%s-%d-%x", args, os.Getpid(), rand.Uint64()), nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 }
 
