@@ -2,6 +2,7 @@ package mutants
 
 // peerMutants are faults of the worker's side of peers.
 func peerMutants() []mutant {
+	const share = "protocol/peerworker/share.go"
 	const again = "protocol/peerworker/again.go"
 	const link, chunk = "protocol/peerworker/link.go", "protocol/peerworker/chunk.go"
 	on := func(tests string) suites { return suites{{of: "protocol/peerworker", run: tests}} }
@@ -27,6 +28,14 @@ func peerMutants() []mutant {
 			old: "if late >= every {", new: "if late < 0 {"},
 		{name: "who waits for the store is silent", file: "protocol/peerhead/peer.go", by: head("TestAStoreThatStalls"),
 			old: "if p.answering > 0 || len", new: "if p.answering < 0 || len"},
+		{name: "a head that hoards keeps others out", file: share, by: on("TestShares|TestAHeadThatHoards"),
+			old: "return all.within(most, 1) || c.heads > 1 &&", new: "return all.within(most, 1) || c.heads < 0 &&"},
+		{name: "strangers have shares each", file: share, by: on("TestStrangersAreOneHead|TestShares"),
+			old: "\t\treturn head\n\t}\n\treturn \"\"", new: "\t}\n\treturn head"},
+		{name: "heads don't share slots", file: "protocol/peerworker/lines.go", by: on("TestHeadsShareSlots"),
+			old: "x.head != before.head && a != b {", new: "a != a {"},
+		{name: "the oldest module goes first", file: "protocol/peerworker/modules.go", by: on("TestModulesOfAHead"),
+			old: "if of[m.here[idle[i].CID].party] > of[", new: "if of[m.here[idle[i].CID].party] < 0*of["},
 		{name: "a cancel outlives its order", file: "protocol/peerworker/runner.go", by: on("TestACancelIsOf|Snoozed"),
 			old: "case x == nil || x.void:", new: "case x == nil:"},
 		{name: "an order waits for no cancel", file: "protocol/peerworker/runner.go", by: on("TestACancelIsOfItsOrder"),

@@ -72,7 +72,7 @@ func (w *Worker) unreadable(peer string, err error) {
 
 // answerCall answers a roll call if the worker could run the function now.
 func (w *Worker) answerCall(ctx context.Context, head string, m *protocol.RollCall) {
-	if w.stopping.Load() || m.Consensus != protocol.ConsensusNone || !w.hasAttributes(m.Attributes) || !w.hasRoom(1, 0) {
+	if w.stopping.Load() || m.Consensus != protocol.ConsensusNone || !w.hasAttributes(m.Attributes) || !w.couldTake(head) {
 		return
 	}
 	if !w.functionsOfB7S.runs(head, m.FunctionID) {
@@ -155,7 +155,7 @@ func (w *Worker) takeB7S(ctx context.Context, head string, m *protocol.WorkOrder
 	c.order = o
 	c.release()
 	size := sizeOf(m)
-	why := w.refusesB7S(m, size)
+	why := w.refusesB7S(head, m, size)
 	if why == nil {
 		why = w.beginB7S(ctx, c, size)
 	}
@@ -167,14 +167,14 @@ func (w *Worker) takeB7S(ctx context.Context, head string, m *protocol.WorkOrder
 }
 
 // refusesB7S says why an order is not taken, nil if it is.
-func (w *Worker) refusesB7S(m *protocol.WorkOrderBatch, size int64) *refusal {
+func (w *Worker) refusesB7S(head string, m *protocol.WorkOrderBatch, size int64) *refusal {
 	switch {
 	case w.stopping.Load():
 		return refuse(protocol.CodeUnavailable, "the worker stops")
 	case m.Template.Config.Consensus != "":
 		return refuse(protocol.CodeNotImplemented, "this worker takes no part in %s", m.Template.Config.Consensus)
-	case !w.hasRoom(len(m.Arguments), size):
-		return refuse(protocol.CodeUnavailable, "the worker has as much as it takes")
+	case !w.hasRoom(head, len(m.Arguments), size):
+		return refuse(protocol.CodeUnavailable, "%s", noRoom)
 	}
 	return nil
 }

@@ -186,7 +186,7 @@ func (c *chunk) end(e ended) (news bool) {
 	c.open--
 	delete(c.running, e.index)
 	c.bytes += e.size
-	c.worker.charge(e.size)
+	c.charge(e.size)
 	c.queue = append(c.queue, e)
 	return len(c.queue) == 1 || c.open == 0
 }

@@ -298,7 +298,7 @@ func (c *chunk) endUnsaid(index int, size int64) {
 	c.done = append(c.done, c.ids[index])
 	c.doneBytes += size
 	c.bytes += size
-	c.worker.charge(size)
+	c.charge(size)
 	c.mu.Unlock()
 	c.end(ended{index: index, outcome: &protocol.Outcome{
 		Index: index, Code: protocol.CodeError, Message: noRoomInReply(size, replyOutputs[0]),
@@ -308,7 +308,7 @@ func (c *chunk) endUnsaid(index int, size int64) {
 // tidy removes the futures that heads have the results of, and chunks that are over.
 func (w *Worker) tidy(ctx context.Context) error {
 	var over, partly []*chunk
-	kept, crowded := int64(0), !w.hasRoom(0, 0)
+	kept, crowded := map[string]int64{}, w.isCrowded()
 	for _, c := range w.all() {
 		c.mu.Lock()
 		if c.unsent == 0 && c.flights == 0 && c.begun {
@@ -317,7 +317,7 @@ func (w *Worker) tidy(ctx context.Context) error {
 			partly = append(partly, c)
 		}
 		if c.order == nil { // those of b7s get nothing before all has run
-			kept += c.bytes - c.doneBytes
+			kept[c.name.head] += c.bytes - c.doneBytes
 		}
 		c.mu.Unlock()
 	}
@@ -391,7 +391,7 @@ func (c *chunk) uncharge(size int64) {
 	size = min(size, c.bytes)
 	c.bytes -= size
 	c.mu.Unlock()
-	c.worker.charge(-size)
+	c.charge(-size)
 }
 
 // forget removes chunks that are over, their records first: what a crash then leaves

@@ -18,6 +18,14 @@
 // after a break, with a growing wait. Heads of Futura get its results as they come,
 // and acknowledge them. Heads of b7s get one reply for each chunk.
 //
+// Heads share a worker. One has all of it while no other asks. A head that asks gets its share of
+// chunks, items, bytes and modules at once, beside what others hold; who has more than its share
+// gets no more while one with less asks. So all have at most twice the bounds in Options. Without
+// a directory slots are shared too: the head of which the fewest items run is next, and
+// priorities are those of items of one head. Heads count that have work here, or were refused
+// within 30 s. Those that Options.Heads does not name have one share together, so that new
+// keys don't make the share of a named one smaller.
+//
 // Large values are in memory in pieces: a module that is fetched, and what a module or
 // workers.ResultWriter writes beyond 1 MiB, are in files of the machine's directory for
 // temporary files, which have no names, or in the store in Options.State. A module is in

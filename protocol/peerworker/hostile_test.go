@@ -119,7 +119,7 @@ func TestModulesThatChunksUseAreBounded(t *testing.T) {
 	require.Eventually(t, func() bool { return w.Stats().Modules >= 2 }, testTime, time.Millisecond)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	require.ErrorContains(t, w.modules.awaitRoom(ctx, cidOf(t, []byte("more"))), "bytes of other modules")
+	require.ErrorContains(t, w.modules.awaitRoom(ctx, headID, cidOf(t, []byte("more"))), "bytes of other modules")
 	close(held)
 	for _, order := range orders {
 		require.True(t, h.all(order.ChunkID, 1)[0].OK())

@@ -147,7 +147,7 @@ func (f *installedFunctions) install(ctx context.Context, head string, m *protoc
 	function, name := installedFunction{Manifest: m.ManifestURL}, installedAs(head, m.CID)
 	err = source.Unpack(ctx, nil, archive, func(module source.Module) error {
 		function.Methods = append(function.Methods, module.Method)
-		return f.worker.modules.store(ctx, module.Code, batch.FunctionAlias(name, module.Method))
+		return f.worker.modules.store(ctx, head, module.Code, batch.FunctionAlias(name, module.Method))
 	})
 	if err != nil {
 		return err

@@ -8,16 +8,19 @@ import (
 )
 
 // lines are the items that wait to be run, in lines of those that differ in nothing but
-// their turn. Urgent ones come first, and among equals the oldest.
+// their turn. The head of which the fewest run comes first, of each head the urgent ones, and
+// among equals the oldest.
 type lines struct {
 	by   map[lineKey]*line
-	last uint64 // number of the newest item
-	n    int    // items that wait
+	runs map[string]int // taken items by head
+	last uint64         // number of the newest item
+	n    int            // items that wait
 }
 
 // lineKey is what keeps items from being run: the owner of which too many run, empty for
 // one without a limit, and memory.
 type lineKey struct {
+	head  string
 	owner string
 	limit int
 	ram   int64
@@ -50,7 +53,7 @@ func (x *attempt) before(y *attempt) bool {
 }
 
 func (x *attempt) line() lineKey {
-	k := lineKey{ram: x.spec.Requirements.RAM}
+	k := lineKey{head: x.head, ram: x.spec.Requirements.RAM}
 	if x.spec.Parallel > 0 {
 		k.owner, k.limit = x.spec.Owner, x.spec.Parallel
 	}
@@ -59,6 +62,7 @@ func (x *attempt) line() lineKey {
 
 // add has an item wait. One that has waited before keeps its place.
 func (l *lines) add(x *attempt) {
+	l.free(x)
 	if x.number == 0 {
 		l.last++
 		x.number = l.last
@@ -84,12 +88,32 @@ func (l *lines) leave(x *attempt, state runState) {
 	l.n--
 }
 
-// take returns the items whose turn it is and that fit into a request. They wait no longer.
-func (l *lines) take(request *fdbmodel.ClaimRequest) (taken []*attempt) {
+// free says that a taken item runs no longer.
+func (l *lines) free(x *attempt) {
+	if !x.counts {
+		return
+	}
+	x.counts = false
+	if l.runs[x.head]--; l.runs[x.head] == 0 {
+		delete(l.runs, x.head)
+	}
+}
+
+// comes reports whether the turn of an item is before that of another one.
+func (l *lines) comes(x, before *attempt) bool {
+	if a, b := l.runs[x.head], l.runs[before.head]; x.head != before.head && a != b {
+		return a < b
+	}
+	return x.before(before)
+}
+
+// take returns the items whose turn it is and that fit into a request, but none of heads that are
+// full. They wait no longer.
+func (l *lines) take(request *fdbmodel.ClaimRequest, full map[string]bool) (taken []*attempt) {
 	heads := make(map[lineKey]*line, len(l.by))
 	for key, of := range l.by {
 		l.clean(key, of)
-		if len(*of) > 0 && (key.owner == "" || request.Skip == nil || !request.Skip(key.owner)) {
+		if len(*of) > 0 && !full[key.head] && (key.owner == "" || request.Skip == nil || !request.Skip(key.owner)) {
 			heads[key] = of
 		}
 	}
@@ -100,7 +124,7 @@ func (l *lines) take(request *fdbmodel.ClaimRequest) (taken []*attempt) {
 			x := (*of)[0]
 			if key.ram > free || key.owner != "" && given[key.owner] >= key.limit {
 				delete(heads, key)
-			} else if next == nil || x.before(next) {
+			} else if next == nil || l.comes(x, next) {
 				next = x
 			}
 		}
@@ -112,6 +136,11 @@ func (l *lines) take(request *fdbmodel.ClaimRequest) (taken []*attempt) {
 		heap.Pop(of)
 		next.inLine = false
 		l.leave(next, runTaken)
+		if l.runs == nil {
+			l.runs = map[string]int{}
+		}
+		next.counts = true
+		l.runs[next.head]++
 		taken = append(taken, next)
 		free -= key.ram
 		if key.owner != "" {

@@ -51,7 +51,7 @@ func TestLines(t *testing.T) {
 				}
 				var want []*attempt
 				want, waits = expected(waits, &request)
-				got := l.take(&request)
+				got := l.take(&request, nil)
 				require.Equal(t, want, got)
 				taken = append(taken, got...)
 			}

@@ -22,6 +22,8 @@ type Stats struct {
 	Chunks int   `json:"chunks"`
 	Items  int   `json:"items"`
 	Bytes  int64 `json:"bytes"`
+	// ByHead says what each head has, in the order of their ids.
+	ByHead []HeadUse `json:"by_head,omitempty"`
 
 	ChunksTaken  int64 `json:"chunks_taken"`
 	ItemsTaken   int64 `json:"items_taken"`
@@ -46,7 +48,7 @@ func (w *Worker) Stats() Stats {
 		ModuleBytes: n.fetchedBytes.Load(), Hellos: n.greeted.Load(), GivenUp: n.givenUp.Load(),
 	}
 	w.mu.Lock()
-	s.Chunks, s.Items, s.Bytes = len(w.chunks), w.items, w.bytes
+	s.Chunks, s.Items, s.Bytes, s.ByHead = len(w.chunks), w.items, w.bytes, w.headUses()
 	w.mu.Unlock()
 	s.Heads = len(w.liveLinks())
 	if local := w.local(); local != nil {
@@ -70,6 +72,13 @@ func (w *Worker) local() *workers.Worker {
 type collector struct {
 	worker *Worker
 	all    []metric
+	byHead []headMetric
+}
+
+type headMetric struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(*HeadUse) float64
 }
 
 type metric struct {
@@ -104,12 +113,31 @@ func NewCollector(w *Worker) prometheus.Collector {
 	add(counter, "garbage_total", "Messages that could not be read.", func(s *Stats) float64 { return float64(s.Garbage) })
 	add(counter, "module_bytes_total", "Bytes of modules that were fetched.",
 		func(s *Stats) float64 { return float64(s.ModuleBytes) })
+	c.addByHead()
 	return c
+}
+
+// addByHead adds what each head has. Heads that the worker does not name are one.
+func (c *collector) addByHead() {
+	add := func(kind prometheus.ValueType, name, help string, value func(*HeadUse) float64) {
+		desc := prometheus.NewDesc("futura_peerworker_head_"+name, help, []string{"head"}, nil)
+		c.byHead = append(c.byHead, headMetric{desc, kind, value})
+	}
+	gauge := prometheus.GaugeValue
+	add(gauge, "chunks", "Chunks of a head that the worker has.", func(u *HeadUse) float64 { return float64(u.Chunks) })
+	add(gauge, "items", "Items of these chunks.", func(u *HeadUse) float64 { return float64(u.Items) })
+	add(gauge, "bytes", "Bytes of arguments and results of these chunks.",
+		func(u *HeadUse) float64 { return float64(u.Bytes) })
+	add(prometheus.CounterValue, "refused_total", "Orders of a head that had no room beside what it and others have.",
+		func(u *HeadUse) float64 { return float64(u.Refused) })
 }
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	for _, m := range c.all {
+		to <- m.desc
+	}
+	for _, m := range c.byHead {
 		to <- m.desc
 	}
 }
@@ -119,5 +147,10 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	s := c.worker.Stats()
 	for _, m := range c.all {
 		to <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(&s))
+	}
+	for i := range s.ByHead {
+		for _, m := range c.byHead {
+			to <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(&s.ByHead[i]), s.ByHead[i].Head)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package peerworker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,8 +31,15 @@ type modules struct {
 	fetching map[blobName]*fetching
 	turns    chan struct{} // of downloads
 	cut      spools
-	// here are those that are here, with when they were last used.
-	here map[string]time.Time
+	// here are those that are here, with when they were last used, and by whom.
+	here map[string]lastUse
+	// downloads are the turns of each party, if several heads may give orders.
+	downloads map[string]chan struct{}
+}
+
+type lastUse struct {
+	at    time.Time
+	party string
 }
 
 type fetching struct {
@@ -40,19 +48,20 @@ type fetching struct {
 }
 
 func newModules(w *Worker) *modules {
-	return &modules{worker: w, fetching: map[blobName]*fetching{}, here: map[string]time.Time{},
-		turns: make(chan struct{}, maxDownloads),
-		cut:   spools{clock: w.options.clock, by: map[blobName]cutSpool{}}}
+	return &modules{worker: w, fetching: map[blobName]*fetching{}, here: map[string]lastUse{},
+		downloads: map[string]chan struct{}{},
+		turns:     make(chan struct{}, maxDownloads),
+		cut:       spools{clock: w.options.clock, by: map[blobName]cutSpool{}}}
 }
 
 // isHere reports whether a module is in the cluster.
-func (m *modules) isHere(ctx context.Context, cid string) (bool, error) {
+func (m *modules) isHere(ctx context.Context, head, cid string) (bool, error) {
 	m.mu.Lock()
 	_, here := m.here[cid]
-	if here {
-		m.here[cid] = m.worker.options.clock.Now()
-	}
 	m.mu.Unlock()
+	if here {
+		m.use(head, cid)
+	}
 	if here {
 		return true, nil
 	}
@@ -63,14 +72,14 @@ func (m *modules) isHere(ctx context.Context, cid string) (bool, error) {
 	if !slices.ContainsFunc(stored, func(s layout.Module) bool { return s.CID == cid && s.Size > 0 }) {
 		return false, nil
 	}
-	m.use(cid)
+	m.use(head, cid)
 	return true, nil
 }
 
-func (m *modules) use(cid string) {
+func (m *modules) use(head, cid string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.here[cid] = m.worker.options.clock.Now()
+	m.here[cid] = lastUse{m.worker.options.clock.Now(), m.worker.party(head)}
 }
 
 // fetch gets a module of a head, once however many of its orders ask.
@@ -105,13 +114,15 @@ func (m *modules) fetch(ctx context.Context, head, cid string) error {
 func (m *modules) fetchOne(ctx context.Context, head, cid string) error {
 	waiting, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	select {
-	case m.turns <- struct{}{}:
-	case <-waiting.Done():
-		return fmt.Errorf("module %s: too many others are fetched: %w", cid, waiting.Err())
+	for _, turns := range []chan struct{}{m.turnsOf(head), m.turns} {
+		select {
+		case turns <- struct{}{}:
+		case <-waiting.Done():
+			return fmt.Errorf("module %s: too many others are fetched: %w", cid, waiting.Err())
+		}
+		defer func() { <-turns }()
 	}
-	defer func() { <-m.turns }()
-	if err := m.awaitRoom(waiting, cid); err != nil {
+	if err := m.awaitRoom(waiting, head, cid); err != nil {
 		return fmt.Errorf("module %s: %w", cid, err)
 	}
 	size, err := m.download(ctx, blobName{head, cid})
@@ -120,17 +131,33 @@ func (m *modules) fetchOne(ctx context.Context, head, cid string) error {
 	}
 	m.worker.log.Info("fetched a module", "module", cid, "bytes", size, "head", head)
 	m.worker.counts.fetched.Add(1)
-	m.use(cid)
+	m.use(head, cid)
 	return m.evict(ctx, cid)
 }
 
+// turnsOf returns the turns of a head's downloads: half of all, unless it is the only head that
+// the worker may have, so that one that sends slowly holds up no other.
+func (m *modules) turnsOf(head string) chan struct{} {
+	w := m.worker
+	party, most := w.party(head), maxDownloads
+	if w.options.AllowAnyHead || len(w.heads) > 1 {
+		most = maxDownloads / 2
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.downloads[party] == nil {
+		m.downloads[party] = make(chan struct{}, most)
+	}
+	return m.downloads[party]
+}
+
 // store stores a module, and removes others that take too much room.
-func (m *modules) store(ctx context.Context, code []byte, alias string) error {
+func (m *modules) store(ctx context.Context, head string, code []byte, alias string) error {
 	info, err := m.worker.node.cluster.PutModule(ctx, code, alias)
 	if err != nil {
 		return err
 	}
-	m.use(info.CID)
+	m.use(head, info.CID)
 	return m.evict(ctx, info.CID)
 }
 
@@ -159,20 +186,25 @@ func (m *modules) download(ctx context.Context, name blobName) (size int64, err 
 	return size, err
 }
 
-// awaitRoom waits while chunks use as many bytes of other modules as may be kept.
-func (m *modules) awaitRoom(ctx context.Context, cid string) error {
+// awaitRoom waits while chunks use as many bytes of other modules as may be kept, unless those
+// of the head use less than its share.
+func (m *modules) awaitRoom(ctx context.Context, head, cid string) error {
 	for {
 		stored, err := m.worker.node.cluster.Modules(ctx)
 		if err != nil {
 			return err
 		}
-		used, size := m.used(), int64(0)
+		used, size, own := m.used(), int64(0), int64(0)
+		party, most := m.worker.party(head), m.worker.options.ModuleCache
 		for _, s := range stored {
-			if s.CID != cid && used[s.CID] {
+			if by := used[s.CID]; s.CID != cid && len(by) > 0 {
 				size += s.Size
+				if by[party] {
+					own += s.Size
+				}
 			}
 		}
-		if size < m.worker.options.ModuleCache {
+		if size < most || size < maxOvercommit*most && own < m.worker.bytesShare(head, most) {
 			return nil
 		}
 		if wait(ctx, lookAgain) != nil {
@@ -182,50 +214,34 @@ func (m *modules) awaitRoom(ctx context.Context, cid string) error {
 	}
 }
 
-// used are the modules that chunks use.
-func (m *modules) used() map[string]bool {
-	used := map[string]bool{}
+// used are the modules that chunks use, with the parties whose chunks do.
+func (m *modules) used() map[string]map[string]bool {
+	used := map[string]map[string]bool{}
 	for _, c := range m.worker.all() {
-		used[c.record.Module] = true
+		if used[c.record.Module] == nil {
+			used[c.record.Module] = map[string]bool{}
+		}
+		used[c.record.Module][m.worker.party(c.name.head)] = true
 	}
 	return used
 }
 
-// evict removes the modules that were used the longest ago, that no chunk uses and that
-// nobody has installed, while there are too many bytes of them.
+// evict removes modules that no chunk uses and that nobody has installed, while there are too
+// many bytes of them: first those that the party with most of them has used the longest ago.
 func (m *modules) evict(ctx context.Context, but string) error {
 	stored, err := m.worker.node.cluster.Modules(ctx)
 	if err != nil {
 		return err
 	}
-	total := int64(0)
-	for _, s := range stored {
-		total += s.Size
-	}
 	used := m.used()
-	used[but] = true
-	m.mu.Lock()
-	slices.SortFunc(stored, func(a, b layout.Module) int {
-		if byTime := m.here[a.CID].Compare(m.here[b.CID]); byTime != 0 {
-			return byTime
-		}
-		return strings.Compare(a.CID, b.CID)
-	})
-	m.mu.Unlock()
-	for _, s := range stored {
-		if total <= m.worker.options.ModuleCache {
-			return nil
-		}
-		if used[s.CID] || len(s.Aliases) > 0 {
-			continue // heads of b7s install a function once
-		}
+	used[but] = map[string]bool{}
+	for _, s := range m.surplus(stored, used) {
 		m.mu.Lock()
 		delete(m.here, s.CID)
 		m.mu.Unlock()
 		_, err := m.worker.node.cluster.RemoveModule(ctx, s.CID, false)
 		switch {
 		case err == nil:
-			total -= s.Size
 			m.worker.log.Info("removed a module that was not used for the longest time", "module", s.CID, "bytes", s.Size)
 		case !errors.Is(err, fdbmodel.ErrInUse) && !errors.Is(err, fdbmodel.ErrNotFound) &&
 			!errors.Is(err, fdbmodel.ErrTransition):
@@ -233,4 +249,36 @@ func (m *modules) evict(ctx context.Context, but string) error {
 		}
 	}
 	return nil
+}
+
+// surplus are the modules to be removed, so that no more are left than are kept.
+func (m *modules) surplus(stored []layout.Module, used map[string]map[string]bool) (out []layout.Module) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	total, of := int64(0), map[string]int64{}
+	var idle []layout.Module
+	for _, s := range stored {
+		total += s.Size
+		of[m.here[s.CID].party] += s.Size
+		// Heads of b7s install a function once.
+		if _, inUse := used[s.CID]; !inUse && len(s.Aliases) == 0 {
+			idle = append(idle, s)
+		}
+	}
+	slices.SortFunc(idle, func(a, b layout.Module) int {
+		return cmp.Or(m.here[a.CID].at.Compare(m.here[b.CID].at), strings.Compare(a.CID, b.CID))
+	})
+	for total > m.worker.options.ModuleCache && len(idle) > 0 {
+		next := 0
+		for i := range idle {
+			if of[m.here[idle[i].CID].party] > of[m.here[idle[next].CID].party] {
+				next = i
+			}
+		}
+		s := idle[next]
+		out, idle = append(out, s), slices.Delete(idle, next, next+1)
+		total -= s.Size
+		of[m.here[s.CID].party] -= s.Size
+	}
+	return out
 }

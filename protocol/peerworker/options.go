@@ -73,10 +73,12 @@ type Options struct {
 	// arguments and results that the worker has at a time, until they are
 	// acknowledged. Beyond them it takes no order. Default to 256, 50,000 and 256 MiB. What
 	// runs may exceed MaxBytes by its results; nothing begins until heads have some of them.
+	// Heads share them, and have up to twice as much together; see the package comment.
 	MaxChunks, MaxItems int
 	MaxBytes            int64
 	// ModuleCache is how many bytes of modules are kept that no chunk uses: beyond it
-	// those that were used the longest ago are removed. Defaults to 512 MiB.
+	// those that were used the longest ago are removed, first of the head that has the most.
+	// Defaults to 512 MiB.
 	ModuleCache int64
 	// CheckModule returns an error for a module that can't run, before it is installed for
 	// heads of b7s. Defaults to none: its runs fail then.

@@ -72,8 +72,8 @@ func (w *Worker) takeOrder(ctx context.Context, head string, m *protocol.WorkOrd
 	if r := o.readItems(); r != nil {
 		return r
 	}
-	if !w.hasRoom(len(m.Items), o.size) {
-		return refuse(protocol.CodeUnavailable, "the worker has as much as it takes")
+	if !w.hasRoom(head, len(m.Items), o.size) {
+		return refuse(protocol.CodeUnavailable, "%s", noRoom)
 	}
 	return w.begin(ctx, o)
 }
@@ -172,7 +172,7 @@ func (w *Worker) begin(ctx context.Context, o *order) *refusal {
 	}
 	here := true
 	if err == nil && o.Module != "" {
-		here, err = w.modules.isHere(ctx, o.Module)
+		here, err = w.modules.isHere(ctx, o.name.head, o.Module)
 	}
 	if err == nil && here {
 		err = w.submit(ctx, o, c)

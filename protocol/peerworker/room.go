@@ -10,12 +10,14 @@ import (
 // again when they are sent.
 const maxCached = 32 << 20
 
-// hasRoom reports whether an order of so many items and bytes of arguments fits.
-func (w *Worker) hasRoom(items int, size int64) bool {
+// noRoom is why an order is not taken that another worker may take.
+const noRoom = "the worker has as much as it takes, of this head or of all"
+
+// isCrowded reports whether the worker has as much as it takes.
+func (w *Worker) isCrowded() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.chunks) < w.options.MaxChunks && w.items+items <= w.options.MaxItems &&
-		w.bytes+size <= w.options.MaxBytes
+	return len(w.chunks) >= w.options.MaxChunks || w.items > w.options.MaxItems || w.bytes > w.options.MaxBytes
 }
 
 // admit adds a chunk unless there is one of its name. Items that other chunks have
@@ -33,6 +35,7 @@ func (w *Worker) admit(c *chunk, size int64) bool {
 	w.numbered = max(w.numbered, c.record.Number)
 	w.items += len(c.ids)
 	w.bytes += size
+	w.useOf(c.name.head).add(use{chunks: 1, items: len(c.ids), bytes: size})
 	c.bytes = size
 	var moved []place
 	for i, id := range c.ids {
@@ -65,6 +68,8 @@ func (w *Worker) remove(c *chunk) {
 	delete(w.chunks, c.name)
 	w.items -= len(c.ids)
 	w.bytes -= size
+	w.useOf(c.name.head).add(use{chunks: -1, items: -len(c.ids), bytes: -size})
+	w.forgetUse(c.name.head, w.options.clock.Now())
 	for _, id := range c.ids {
 		if w.places[id].chunk == c {
 			delete(w.places, id)
@@ -87,16 +92,26 @@ func (w *Worker) own(c *chunk, ids []layout.ID) []layout.ID {
 }
 
 // charge adds to what the worker holds.
-func (w *Worker) charge(size int64) {
+func (c *chunk) charge(size int64) {
+	w := c.worker
 	w.mu.Lock()
-	w.bytes += size
-	w.mu.Unlock()
+	defer w.mu.Unlock()
+	if w.chunks[c.name] == c { // else remove has given back what was charged
+		w.bytes += size
+		w.useOf(c.name.head).bytes += size
+	}
 }
 
 // restrain has no function begin while heads have not acknowledged as much as the worker
-// keeps.
-func (w *Worker) restrain(kept int64) {
-	full := kept > w.options.MaxBytes
+// keeps, or maxOvercommit times that while one of them is within its share. It is told what is
+// kept for each head.
+func (w *Worker) restrain(by map[string]int64) {
+	kept, within := int64(0), false
+	for head, n := range by {
+		kept += n
+		within = within || n <= w.bytesShare(head, w.options.MaxBytes)
+	}
+	full := kept > w.options.MaxBytes && (!within || kept > maxOvercommit*w.options.MaxBytes)
 	if w.full.Swap(full) == full {
 		return
 	}

@@ -25,6 +25,8 @@ type runner struct {
 	items map[layout.ID]*attempt
 	lines lines
 	kept  int64 // bytes of the results of items that are over
+	// keptOf is that by head.
+	keptOf map[string]int64
 	// spools have values that are large, of items that the worker has.
 	spools map[layout.ID]*spool
 }
@@ -48,6 +50,7 @@ type attempt struct {
 	number uint64 // says whose turn comes first; 0 before it waits
 	state  runState
 	inLine bool
+	counts bool // among those of its head that run; see lines
 	// cancelled is why it is to stop, nil if it is not.
 	cancelled *string
 	// next is the same attempt as an order after the cancel has it: it begins once this
@@ -59,7 +62,8 @@ type attempt struct {
 }
 
 func newRunner(w *Worker) *runner {
-	r := &runner{worker: w, items: map[layout.ID]*attempt{}, spools: map[layout.ID]*spool{}}
+	r := &runner{worker: w, items: map[layout.ID]*attempt{}, keptOf: map[string]int64{},
+		spools: map[layout.ID]*spool{}}
 	r.direct = &seam.Direct{Take: r.take, Spool: r.spool, End: r.end}
 	return r
 }
@@ -126,12 +130,10 @@ func (r *runner) take(request fdbmodel.ClaimRequest) (futures []fdbmodel.Claimed
 	if r.worker.stopping.Load() {
 		return nil, false
 	}
+	full := r.worker.fullHeads()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.isFull() {
-		return nil, false
-	}
-	taken := r.lines.take(&request)
+	taken := r.lines.take(&request, full)
 	futures = make([]fdbmodel.ClaimedFuture, len(taken))
 	for i, x := range taken {
 		futures[i] = x.claimed()
@@ -142,6 +144,15 @@ func (r *runner) take(request fdbmodel.ClaimRequest) (futures []fdbmodel.Claimed
 // isFull reports whether results wait for their heads that are as much as the worker keeps.
 // It is called under mu.
 func (r *runner) isFull() bool { return r.kept > r.worker.options.MaxBytes }
+
+// keep counts the result of an item that is over, and with a negative size forgets it. It is
+// called under mu.
+func (r *runner) keep(head string, size int64) {
+	r.kept += size
+	if r.keptOf[head] += size; r.keptOf[head] == 0 {
+		delete(r.keptOf, head)
+	}
+}
 
 // end implements seam.Direct.
 func (r *runner) end(c fdbmodel.Completion) {
@@ -157,6 +168,7 @@ func (r *runner) end(c fdbmodel.Completion) {
 		return
 	}
 	if again := x.again(&c); again != nil {
+		r.lines.free(x)
 		r.items[x.id] = again
 		r.lines.add(again)
 		r.mu.Unlock()
@@ -189,7 +201,8 @@ func (r *runner) over(x *attempt, outcome protocol.Outcome, size int64, void boo
 	r.mu.Lock()
 	x.state, x.outcome, x.size, x.void = runOver, outcome, size, void
 	x.args, x.next = nil, nil
-	r.kept += size
+	r.lines.free(x)
+	r.keep(x.head, size)
 	full := r.isFull()
 	c := x.chunk
 	r.mu.Unlock()
@@ -269,9 +282,10 @@ func (r *runner) forget(c *chunk, ids []layout.ID) {
 		case x.state == runWaits:
 			r.lines.leave(x, runOver)
 		case x.state == runTaken:
+			r.lines.free(x)
 			stop = append(stop, id)
 		default:
-			r.kept -= x.size
+			r.keep(x.head, -x.size)
 			if x.outcome.Blob != nil {
 				r.worker.blobs.drop(blobName{x.head, x.outcome.Blob.ID}, id)
 			}

@@ -58,8 +58,11 @@ type Worker struct {
 	numbered uint64
 	items    int
 	bytes    int64
-	cached   atomic.Int64 // bytes of outcomes in memory
-	full     atomic.Bool  // nothing begins
+	uses     map[string]*use // by head
+	// forgotten counts orders of forgotten heads that had no room.
+	forgotten int64
+	cached    atomic.Int64 // bytes of outcomes in memory
+	full      atomic.Bool  // nothing begins
 }
 
 // place is where the item of a future is.
@@ -91,6 +94,7 @@ func New(o Options) (*Worker, error) {
 		functions: map[string]workers.Function{}, ready: make(chan struct{}), failed: make(chan error, 1),
 		news:  make(chan struct{}, 1),
 		links: map[string]*link{}, chunks: map[chunkName]*chunk{}, asked: map[*chunk]wanted{}, places: map[layout.ID]place{},
+		uses: map[string]*use{},
 	}
 	if o.State == "" {
 		w.runner = newRunner(w)
