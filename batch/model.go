@@ -19,7 +19,7 @@ type Status int
 
 // The states. A batch that is over is Done, whatever became of its items, or
 // PermanentlyFailed if it was cancelled. A chunk is Done when none of its items
-// is in progress, and Failed when its worker was lost before that.
+// is in progress, and Failed if its worker was lost or left before that.
 const (
 	Created           Status = 0
 	InProgress        Status = 1
@@ -265,14 +265,20 @@ type Chunk struct {
 	Batch  string `json:"batch"`
 	Worker string `json:"worker"`
 	Status Status `json:"status"`
-	// Items is how many it was given, those that were given again counted once.
+	// Items is how many it was given, those that were given again counted once, without
+	// those of Moved.
 	Items     int       `json:"items"`
 	CreatedAt time.Time `json:"created_at"`
 	// Peer is the id by which others know the worker, empty if that is Worker.
 	Peer string `json:"peer,omitempty"`
-	// FinishedAt is when Settle found the chunk Done, or Release made it Failed; zero
+	// FinishedAt is when Settle found the chunk over, or Release made it Failed; zero
 	// while it has items in progress.
 	FinishedAt time.Time `json:"finished_at,omitzero"`
+	// Lost is how many of its items went back because its worker was lost, and Moved how many
+	// went to other chunks because its worker had not begun them, as far as the store counts
+	// them.
+	Lost  int `json:"lost,omitempty"`
+	Moved int `json:"moved,omitempty"`
 }
 
 // PeerID is what b7s calls the chunk's peer: Peer, or else the worker's own id.

@@ -71,8 +71,9 @@ type Store interface {
 	// returns how many items there were.
 	Release(ctx context.Context, batch, chunk string) (int, error)
 
-	// Settle makes chunks Done that have no item in progress, and the batch
-	// Done if all of its items are over. It returns the batch as it is then.
+	// Settle makes chunks Done that have no item in progress, or Failed if their
+	// worker was lost with some, and the batch Done if all of its items are over. It
+	// returns the batch as it is then.
 	Settle(ctx context.Context, id string, now time.Time) (Batch, error)
 
 	// SetReason records why an open batch waits, or that it no longer does. It
@@ -107,6 +108,30 @@ type Store interface {
 
 	// Close releases the store.
 	Close(ctx context.Context) error
+}
+
+// Mover is a store that can give what a worker has not begun to another one.
+type Mover interface {
+	Store
+
+	// SettleOpen is Settle, and also returns which workers have items in progress, in the
+	// order of their ids. It reads no more than Settle does.
+	SettleOpen(ctx context.Context, id string, now time.Time) (Batch, []Load, error)
+
+	// Move gives items of the batch of a chunk that the worker from has not begun to that of
+	// the chunk: half of them, rounded up, those that it would begin last, and most at most.
+	// to becomes a chunk of the batch, or has more items, if there are any. Each item goes in
+	// one transaction, so that nobody else can take it in between; those stay that the other
+	// worker can't run, or has failed. It returns how many have gone, which may be some even
+	// if it returns an error: ErrNotFound, if the worker is not registered, and ErrState for a
+	// batch that is over.
+	Move(ctx context.Context, from string, to *Chunk, most int) (int, error)
+}
+
+// Load is how many items of a batch are in progress with a worker.
+type Load struct {
+	Worker string
+	Items  int
 }
 
 // Recorder is a store whose items are run elsewhere: a head sends chunks to

@@ -238,6 +238,7 @@ func (c *Cluster) dropAssignedIn(ctx context.Context, tx kv.Tx, worker layout.Wo
 	}
 	dropped.next = kv.After(page.Items[len(page.Items)-1].Key)
 	w := c.changes(tx)
+	w.losing = true
 	for _, item := range page.Items {
 		e, err := layout.ParseAssigned(item, prefix)
 		if err != nil {

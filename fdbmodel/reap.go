@@ -131,6 +131,7 @@ func (c *Cluster) endBatch(ctx context.Context, tx kv.Tx, event Event, item kv.K
 		pending[i] = read.Record(tx, c.keys, id)
 	}
 	w := c.changes(tx)
+	w.losing = true
 	var kept []layout.ID
 	for i, id := range ids {
 		row, found, err := pending[i].Wait(ctx)

@@ -24,7 +24,7 @@ func (c *Cluster) Reassign(ctx context.Context, from, to layout.WorkerID, reason
 	return c.eachAssign(ctx, ids, func(ids []layout.ID) ([]Outcome, error) {
 		var outcomes []Outcome
 		_, err := c.transact(ctx, kv.Options{Tag: "futura-assign"}, func(tx kv.Attempt) (err error) {
-			outcomes, err = c.reassignIn(ctx, tx, from, to, reason, ids)
+			outcomes, err = c.reassignIn(ctx, tx, reassignment{from: from, to: to, reason: reason}, ids)
 			return err
 		})
 		if err == nil && slices.Contains(outcomes, Applied) {
@@ -34,10 +34,17 @@ func (c *Cluster) Reassign(ctx context.Context, from, to layout.WorkerID, reason
 	})
 }
 
-func (c *Cluster) reassignIn(ctx context.Context, tx kv.Attempt, from, to layout.WorkerID, reason string,
-	ids []layout.ID,
-) ([]Outcome, error) {
-	info, err := c.requireAlive(ctx, tx, to)
+// reassignment is who gets what waits for another worker.
+type reassignment struct {
+	from, to layout.WorkerID
+	reason   string
+	// may says whether the other worker gets a future: others are refused. nil is for all; it
+	// is an error if the worker can't run one.
+	may func(*layout.Row, *layout.WorkerInfo) bool
+}
+
+func (c *Cluster) reassignIn(ctx context.Context, tx kv.Attempt, r reassignment, ids []layout.ID) ([]Outcome, error) {
+	info, err := c.requireAlive(ctx, tx, r.to)
 	if err != nil {
 		return nil, err
 	}
@@ -51,15 +58,15 @@ func (c *Cluster) reassignIn(ctx context.Context, tx kv.Attempt, from, to layout
 		if outcomes[i] = Refused; !found || row.Spec == nil || slices.Contains(ids[:i], id) {
 			continue
 		}
-		assign := Event{Kind: EventAssign, Token: layout.Token{Worker: to}, Reason: reason, Now: now}
-		if row.Attempts.Assigned != from {
+		assign := Event{Kind: EventAssign, Token: layout.Token{Worker: r.to}, Reason: r.reason, Now: now}
+		if row.Attempts.Assigned != r.from {
 			if _, outcome := Next(row, assign); outcome == Already {
 				outcomes[i] = Already
 			}
 			continue
 		}
-		freed, outcome := Next(row, Event{Kind: EventUnassign, Token: layout.Token{Worker: from}, Now: now})
-		if outcome != Applied {
+		freed, outcome := Next(row, Event{Kind: EventUnassign, Token: layout.Token{Worker: r.from}, Now: now})
+		if outcome != Applied || r.may != nil && !r.may(&row, info) {
 			continue
 		}
 		after, outcome := Next(freed, assign)
@@ -73,7 +80,7 @@ func (c *Cluster) reassignIn(ctx context.Context, tx kv.Attempt, from, to layout
 		w.apply(&row, &after)
 	}
 	if slices.Contains(outcomes, Applied) {
-		w.callWorker(to)
+		w.callWorker(r.to)
 	}
 	if err := w.flush(ctx); err != nil {
 		return nil, err

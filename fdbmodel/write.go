@@ -22,6 +22,9 @@ type changes struct {
 	owners map[string]struct{} // owners whose bell is to ring
 	placed demands             // futures that entered the pool
 	open   map[layout.OpenKey]int64
+	// losing is set while a worker dies or leaves, and lost are the open futures that it loses.
+	losing bool
+	lost   map[layout.OpenKey]int
 	copies uint16 // of results, written so far
 	// settling is what is to be settled after the commit.
 	settling []mark
@@ -96,6 +99,9 @@ func (w *changes) apply(before, after *layout.Row) {
 	w.ringOwner(after)
 	w.countOpen(before, -1)
 	w.countOpen(after, 1)
+	if w.losing && before.Open() && !after.Open() {
+		w.lose(before)
+	}
 	if from != to {
 		w.moveCount(after.ID, after.Spec.Queue, after.Spec.Owner, from, to)
 	}
@@ -290,6 +296,9 @@ func (w *changes) flush(ctx context.Context) error {
 		if n != 0 {
 			w.tx.Atomic(kv.Add, w.keys.OwnerOpen(k.Owner, k.Reason), layout.EncodeCounter(n))
 		}
+	}
+	if err := w.flushLost(ctx); err != nil {
+		return err
 	}
 	for owner := range w.owners {
 		w.tx.SetVersionstampedValue(w.keys.OwnerBell(owner), layout.EncodeBell(), layout.StampOffset)

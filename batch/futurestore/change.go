@@ -20,13 +20,9 @@ func (s *Store) Assign(ctx context.Context, c *batch.Chunk, items []int) ([]int,
 	if err != nil {
 		return nil, err
 	}
-	chunk := layout.BatchChunk{
-		ID: c.ID, Worker: layout.WorkerID(c.Worker), Status: int(batch.InProgress), CreatedAt: c.CreatedAt.UnixMilli(),
-		Peer: c.Peer,
-	}
 	items = slices.DeleteFunc(slices.Clone(items), func(index int) bool { return index < 0 || index >= b.Items })
 	slices.Sort(items)
-	assigned, added, err := s.assign(ctx, b.ID, chunk, slices.Compact(items))
+	assigned, added, err := s.assign(ctx, b.ID, recordOf(c), slices.Compact(items))
 	if added > 0 {
 		// Only this says how many; a chunk that says too few misleads people alone.
 		made, failed := s.cluster.UpdateChunk(ctx, b.ID, c.ID, func(c *layout.BatchChunk) (bool, error) {
@@ -102,7 +98,7 @@ func (s *Store) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) {
 	for i, r := range records {
 		chunks[i] = batch.Chunk{
 			ID: r.ID, Batch: id, Worker: string(r.Worker), Status: batch.Status(r.Status), Items: r.Items,
-			CreatedAt: time.UnixMilli(r.CreatedAt).UTC(), Peer: r.Peer,
+			CreatedAt: time.UnixMilli(r.CreatedAt).UTC(), Peer: r.Peer, Lost: r.Lost, Moved: r.Moved,
 		}
 		if r.FinishedAt != 0 {
 			chunks[i].FinishedAt = time.UnixMilli(r.FinishedAt).UTC()

@@ -69,7 +69,8 @@ func (c *Cluster) RollCall(ctx context.Context, t *batch.Template) ([]Candidate,
 	})
 	workers := make([]Candidate, len(members))
 	for i := range members {
-		workers[i] = Candidate{Worker: string(members[i].ID), Peer: members[i].Labels[layout.LabelPeer]}
+		workers[i] = Candidate{Worker: string(members[i].ID), Peer: members[i].Labels[layout.LabelPeer],
+			Free: members[i].Heartbeat.Free.Slots}
 	}
 	return workers, nil
 }

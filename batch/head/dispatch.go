@@ -40,6 +40,8 @@ type Candidate struct {
 	// Worker is the worker's id, and Peer the one by which others know it, empty if
 	// that is Worker.
 	Worker, Peer string
+	// Free is how many items it could begin at once, as far as it is known.
+	Free int
 }
 
 // PeerID is what b7s calls the worker: Peer, or else its own id.

@@ -36,6 +36,8 @@ type driver struct {
 	found bool
 	// at is when its next step is due, in a simulation.
 	at time.Time
+	// moves is for the items that may go to other workers.
+	moves balance
 	// since is when the batch began to wait for workers.
 	since  time.Time
 	reason string
@@ -115,7 +117,7 @@ func (d *driver) step(ctx context.Context) (next time.Time, over bool, err error
 	o := &d.head.options
 	now := d.head.now()
 	next = now.Add(o.Look)
-	b, err := o.Store.Settle(ctx, d.id, now)
+	b, loads, err := d.settle(ctx, now)
 	if errors.Is(err, batch.ErrNotFound) {
 		return next, true, nil
 	}
@@ -147,14 +149,29 @@ func (d *driver) step(ctx context.Context) (next time.Time, over bool, err error
 	}
 	if len(items) == 0 {
 		d.since = time.Time{}
-		return next, false, nil
+		if mover, ok := o.Store.(batch.Mover); ok {
+			at, failed := d.balance(ctx, mover, &b, loads)
+			if err = failed; !at.IsZero() {
+				next = earlier(next, at)
+			}
+		}
+		return next, false, err
 	}
 	workers, err := d.choose(ctx, &b, items)
 	if err != nil || len(workers) == 0 {
 		return next, false, err
 	}
-	d.fresh = nil
+	d.fresh, d.moves.begun = nil, nil
 	return next, false, d.round(ctx, &b, workers, items)
+}
+
+// settle is Settle of the store, with who has items in progress if the store can move them.
+func (d *driver) settle(ctx context.Context, now time.Time) (batch.Batch, []batch.Load, error) {
+	if mover, ok := d.head.options.Store.(batch.Mover); ok {
+		return mover.SettleOpen(ctx, d.id, now)
+	}
+	b, err := d.head.options.Store.Settle(ctx, d.id, now)
+	return b, nil, err
 }
 
 // chunksOver reports whether no chunk has items in progress that end without a run

@@ -48,6 +48,10 @@ type Options struct {
 	// often any batch is checked in case a change was not reported. Defaults to 1
 	// s.
 	Look time.Duration
+	// MoveAfter is how long a worker has items that it has not begun before some go to
+	// workers that have room, if the batch asks for more workers than have items. Defaults to
+	// 1 s; negative is never. It has no effect with a batch.Recorder.
+	MoveAfter time.Duration
 	// Backoff is the wait after the first failed attempt of an item, doubled
 	// with each up to 5 min, where the store does not decide that itself.
 	// Defaults to 1 s.
@@ -64,6 +68,7 @@ func (o Options) withDefaults() Options {
 	o.RequeueInterval = cmp.Or(o.RequeueInterval, time.Hour)
 	o.WorkerWait = cmp.Or(o.WorkerWait, time.Minute)
 	o.Look = cmp.Or(o.Look, time.Second)
+	o.MoveAfter = cmp.Or(o.MoveAfter, time.Second)
 	o.Backoff = cmp.Or(o.Backoff, time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return o

@@ -63,6 +63,7 @@ func eachStoreWith(t *testing.T, deadAfter time.Duration, test func(*bed)) {
 			b.options = head.Options{
 				Store: b.store, Dispatcher: head.NewCluster(cluster), BootDelay: time.Millisecond,
 				WorkerWait: 50 * time.Millisecond, Look: 20 * time.Millisecond, Backoff: 10 * time.Millisecond,
+				MoveAfter: -1,
 			}
 			test(b)
 			report, err := audit.Check(context.Background(), cluster, audit.Options{})

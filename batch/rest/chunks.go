@@ -16,9 +16,11 @@ type chunkView struct {
 	ID         string       `json:"id" format:"uuid"`
 	Worker     string       `json:"worker" doc:"The id of the worker's start"`
 	Peer       string       `json:"peer" doc:"The worker's libp2p peer id, or the same as worker if it has none"`
-	Status     batch.Status `json:"status" doc:"1 in progress, 100 done, -1 failed: its worker was lost"`
+	Status     batch.Status `json:"status" doc:"1 in progress, 100 done, -1 failed: its worker was lost or left with some"`
 	State      string       `json:"state" enum:"created,in_progress,done,failed,permanently_failed"`
-	Items      int          `json:"items" doc:"How many it was given; some may have gone to other chunks since"`
+	Items      int          `json:"items" doc:"How many it was given, without those moved"`
+	Lost       int          `json:"lost,omitempty" doc:"Of items: how many went back because its worker was lost or left"`
+	Moved      int          `json:"moved,omitempty" doc:"How many went to other chunks before its worker began them"`
 	CreatedAt  time.Time    `json:"created_at"`
 	FinishedAt *time.Time   `json:"finished_at,omitempty" doc:"When it was found to be over; left out while it runs"`
 }
@@ -32,7 +34,7 @@ type chunkList struct {
 func chunkViewOf(c *batch.Chunk) chunkView {
 	v := chunkView{
 		ID: c.ID, Worker: c.Worker, Peer: c.PeerID(), Status: c.Status, State: stateName(c.Status), Items: c.Items,
-		CreatedAt: c.CreatedAt.UTC(),
+		Lost: c.Lost, Moved: c.Moved, CreatedAt: c.CreatedAt.UTC(),
 	}
 	if !c.FinishedAt.IsZero() {
 		at := c.FinishedAt.UTC()

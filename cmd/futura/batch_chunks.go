@@ -16,7 +16,8 @@ func (a *app) batchChunksCommand() *cobra.Command {
 	cmd := a.oneBatch(&cobra.Command{
 		Use: "chunks ID", Short: "List what each worker was given of a batch",
 		Long: "chunks lists the chunks of a batch in the order of their creation: the worker, or the peer id of one that " +
-			"is connected to a head, how many items it was given, and since when.",
+			"is connected to a head, how many items it was given, how many of them went back because it was lost or " +
+			"left (LOST), how many more went to others before it had begun them (MOVED), and since when.",
 		Example: "  futura batch chunks ID\n  futura batch chunks ID --limit 500 --json",
 	}, func(cmd *cobra.Command, c *headClient, id string) error {
 		query := url.Values{"limit": {strconv.Itoa(limit)}, "after": {after}}
@@ -32,6 +33,7 @@ func chunkRows(answer json.RawMessage) ([][]string, error) {
 		Chunks []struct {
 			ID, Peer, State string
 			Items           int
+			Lost, Moved     int
 			CreatedAt       time.Time  `json:"created_at"`
 			FinishedAt      *time.Time `json:"finished_at"`
 		}
@@ -40,14 +42,15 @@ func chunkRows(answer json.RawMessage) ([][]string, error) {
 	if err := json.Unmarshal(answer, &list); err != nil {
 		return nil, err
 	}
-	rows := [][]string{{"ID", "PEER", "STATE", "ITEMS", "CREATED", "FINISHED"}}
+	rows := [][]string{{"ID", "PEER", "STATE", "ITEMS", "LOST", "MOVED", "CREATED", "FINISHED"}}
 	for _, c := range list.Chunks {
 		finished := "-"
 		if c.FinishedAt != nil {
 			finished = c.FinishedAt.UTC().Format(time.RFC3339)
 		}
 		rows = append(rows, []string{
-			c.ID, c.Peer, c.State, strconv.Itoa(c.Items), c.CreatedAt.UTC().Format(time.RFC3339), finished,
+			c.ID, c.Peer, c.State, strconv.Itoa(c.Items), strconv.Itoa(c.Lost), strconv.Itoa(c.Moved),
+			c.CreatedAt.UTC().Format(time.RFC3339), finished,
 		})
 	}
 	if list.Next != "" {

@@ -123,7 +123,7 @@ func TestABatchFromTheCommandLine(t *testing.T) {
 	out, _ = s.run(exitOK, "", "list", "--json")
 	require.Contains(t, out, id)
 	out, _ = s.run(exitOK, "", "chunks", id)
-	require.Regexp(t, `^ID +PEER +STATE +ITEMS +CREATED +FINISHED\n\S+ +w +done +3 `, out)
+	require.Regexp(t, `^ID +PEER +STATE +ITEMS +LOST +MOVED +CREATED +FINISHED\n\S+ +w +done +3 `, out)
 	out, _ = s.run(exitOK, "", "chunks", id, "--json")
 	require.Contains(t, out, `"worker": "w"`)
 	s.run(exitUsage, "", "chunks", id, "--limit", "0")

@@ -36,4 +36,9 @@ type BatchChunk struct {
 	Peer string `msgpack:"p,omitempty" json:"peer,omitempty"`
 	// FinishedAt is when the chunk was found to be over, 0 before.
 	FinishedAt int64 `msgpack:"f,omitempty" json:"finished_at_ms,omitempty"`
+	// Lost is how many of its items were taken from the worker because it died or left.
+	Lost int `msgpack:"l,omitempty" json:"lost,omitempty"`
+	// Moved is how many of its items went to other chunks because the worker had not begun
+	// them; Items is without those.
+	Moved int `msgpack:"v,omitempty" json:"moved,omitempty"`
 }

@@ -187,7 +187,7 @@ func (r *BatchRecord) readField(name, b []byte) ([]byte, error) {
 
 func (c *BatchChunk) appendFields(f fields) fields {
 	f = f.text("w", string(c.Worker)).int("n", int64(c.Items)).int("s", int64(c.Status)).int("c", c.CreatedAt)
-	return f.text("p", c.Peer).int("f", c.FinishedAt)
+	return f.text("p", c.Peer).int("f", c.FinishedAt).int("l", int64(c.Lost)).int("v", int64(c.Moved))
 }
 
 func (c *BatchChunk) readField(name, b []byte) ([]byte, error) {
@@ -204,6 +204,10 @@ func (c *BatchChunk) readField(name, b []byte) ([]byte, error) {
 		return readText(b, &c.Peer)
 	case "f":
 		return readInt(b, &c.FinishedAt)
+	case "l":
+		return readInt(b, &c.Lost)
+	case "v":
+		return readInt(b, &c.Moved)
 	}
 	return msgp.Skip(b)
 }

@@ -271,10 +271,14 @@ func (k Keyspace) AssignedTo(w WorkerID) []byte {
 	return tuple.AppendString(k.Shard(ShardOf(string(w), k.Shards), SubAssigned), string(w))
 }
 
+// AssignedOf returns the prefix of the futures of one owner that wait for one worker.
+func (k Keyspace) AssignedOf(w WorkerID, queue, owner string) []byte {
+	return tuple.AppendString(tuple.AppendString(k.AssignedTo(w), queue), owner)
+}
+
 // Assigned returns a future's key among those that wait for one worker.
 func (k Keyspace) Assigned(w WorkerID, id ID, spec *Spec) []byte {
-	b := tuple.AppendString(tuple.AppendString(k.AssignedTo(w), spec.Queue), spec.Owner)
-	b = appendResources(b, spec.Class())
+	b := appendResources(k.AssignedOf(w, spec.Queue, spec.Owner), spec.Class())
 	return tuple.AppendUUID(tuple.AppendInt(b, 255-int64(spec.Priority)), id)
 }
 

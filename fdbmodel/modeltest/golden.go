@@ -80,8 +80,8 @@ func GoldenRecords() []GoldenRecord {
 			Template: []byte("{}"), Queue: "q", MaxAttempts: 1, Items: 2, Status: 3, Reason: "r", Made: true, CreatedAt: 4,
 			FinishedAt: 5, Maker: "m", Digest: []byte("d"), CancelledAt: 6,
 		}, false, empty[layout.BatchRecord]()},
-		{"batch chunk", &layout.BatchChunk{Worker: "w", Items: 1, Status: 2, CreatedAt: 3, Peer: "p", FinishedAt: 4}, false,
-			empty[layout.BatchChunk]()},
+		{"batch chunk", &layout.BatchChunk{Worker: "w", Items: 1, Status: 2, CreatedAt: 3, Peer: "p", FinishedAt: 4, Lost: 5,
+			Moved: 6}, false, empty[layout.BatchChunk]()},
 		{"config", &layout.Config{
 			Format: 2, Shards: 16, Heartbeat: 5 * time.Second, DeadAfter: 15 * time.Second, Retention: time.Hour,
 			InfeasibleAfter: time.Minute, Incarnation: 1,

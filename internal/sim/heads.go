@@ -34,6 +34,7 @@ type batchRequest struct {
 	cancelled    bool
 	ended        *batch.Batch
 	realizations map[int]layout.Token // by the index of an item, what ended it
+	moved        int                  // items that went to another worker before they began
 }
 
 // headProcess is a head, and whoever submits batches to it.
@@ -223,6 +224,16 @@ func (w *world) checkBatches(ctx context.Context) error {
 				return fmt.Errorf("item %d of batch %s: %w", i, b.id, err)
 			}
 		}
+		chunks, err := w.reader.BatchChunks(ctx, b.id)
+		if err != nil {
+			return err
+		}
+		moved := 0
+		for i := range chunks {
+			moved += chunks[i].Moved
+		}
+		w.report.Moved += moved - b.moved
+		b.moved = moved
 	}
 	return nil
 }

@@ -90,6 +90,7 @@ type Report struct {
 	Kills, Pauses, Crashes, Reaped, Deaths, Stops int
 	// Items are those of batches that ended.
 	Batches, Items, HeadKills int
+	Moved                     int // items that went to another worker before they began
 	Steps                     int
 	Virtual                   time.Duration
 	Faults                    faultkv.Counts
