@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -146,7 +145,7 @@ func TestOneOfThreeServers(t *testing.T) {
 // ownServer starts a cluster of the test's own, or skips it.
 func ownServer(t *testing.T, processes int) *fdbtest.Server {
 	shared.ClusterFile(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	server, err := fdbtest.StartMany(ctx, processes)
 	require.NoError(t, err)

@@ -52,7 +52,7 @@ type member struct {
 func newCrew(t *testing.T, server *fdbtest.Server, name string, workers, clients int, env ...string) *crew {
 	c := &crew{t: t, ctx: context.Background(), file: server.ClusterFile(t), env: env}
 	c.ledger.submitted, c.ledger.ended = map[string]string{}, map[string]string{}
-	db, err := fdbkv.Open(c.ctx, c.file, fdbkv.Options{ConnectTimeout: time.Minute})
+	db, err := fdbkv.Open(c.ctx, c.file, fdbkv.Options{ConnectTimeout: patience})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	c.cluster, err = fdbmodel.Open(c.ctx, db, name, fdbmodel.Options{

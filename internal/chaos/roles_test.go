@@ -61,7 +61,7 @@ func play(be func(context.Context, *fdbkv.Database) error) error {
 		return err
 	}
 	ctx := context.Background()
-	db, err := fdbkv.Open(ctx, os.Getenv(fileVariable), fdbkv.Options{ConnectTimeout: time.Minute})
+	db, err := fdbkv.Open(ctx, os.Getenv(fileVariable), fdbkv.Options{ConnectTimeout: patience})
 	if err != nil {
 		return err
 	}

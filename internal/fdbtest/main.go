@@ -29,7 +29,7 @@ const BuggifyVariable = "FUTURA_FDB_BUGGIFY"
 const skipped = "SKIP: no fdbserver on PATH; FoundationDB tests not run"
 
 // startTimeout bounds how long a server takes to be ready.
-const startTimeout = time.Minute
+const startTimeout = 3 * time.Minute
 
 // Main starts a server, gives it to use, runs the tests of m, stops the server
 // and ends the process. Without an fdbserver, use is given nil, on which

@@ -4,11 +4,13 @@ package fdbtest
 
 import (
 	"errors"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 )
 
@@ -83,11 +85,19 @@ func (p *process) ended() error {
 	}
 }
 
-// freeAddress returns a loopback address that is not in use.
+// freeAddress returns a loopback address that is not in use, with a port below those
+// that systems give to connections: none of them takes it before the server listens
+// there, or while the server is down between two starts.
 func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+	const first, ports, tries = 10_000, 22_000, 100
+	var failed error
+	for range tries {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(first+rand.IntN(ports)))
+		listener, err := net.Listen("tcp", address)
+		if err == nil {
+			return address, listener.Close()
+		}
+		failed = err
 	}
-	return listener.Addr().String(), listener.Close()
+	return "", failed
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -18,6 +19,9 @@ import (
 // OnServer reports whether the stores lie on a server, where an operation takes
 // milliseconds.
 const OnServer = true
+
+// openTimeout is how long the server may take to answer first, on the busiest machine.
+const openTimeout = 2 * time.Minute
 
 // shared is the server of this test binary, which Main starts.
 var shared struct {
@@ -56,7 +60,7 @@ func New(t testing.TB) kv.Database {
 // use the same keys, and the address at which other processes open it.
 func Shared(t testing.TB) (kv.Database, string) {
 	file := Server().ClusterFile(t)
-	db, err := fdbkv.Open(t.Context(), file, fdbkv.Options{})
+	db, err := fdbkv.Open(t.Context(), file, fdbkv.Options{ConnectTimeout: openTimeout})
 	if err != nil {
 		t.Fatalf("open the server: %v", err)
 	}

@@ -34,12 +34,12 @@ func TestLocate(t *testing.T) {
 func TestLocateOnThreeServers(t *testing.T) {
 	t.Parallel()
 	server.ClusterFile(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
 	three, err := fdbtest.StartMany(ctx, 3)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, three.Stop()) }()
-	db, err := fdbkv.Open(ctx, three.ClusterFile(t), fdbkv.Options{ConnectTimeout: time.Minute})
+	db, err := fdbkv.Open(ctx, three.ClusterFile(t), fdbkv.Options{ConnectTimeout: startTimeout})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
 	// The cluster recruits its third server for keys some time after it answers.
@@ -48,5 +48,5 @@ func TestLocateOnThreeServers(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, location.Teams[0], 2, "two copies of each key")
 		return location.Servers == 3
-	}, 30*time.Second, 50*time.Millisecond)
+	}, startTimeout, 50*time.Millisecond)
 }

@@ -5,6 +5,7 @@ package fdbkv_test
 import (
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -24,6 +25,10 @@ const (
 	tlsVariable          = "FUTURA_FDB_TLS"
 )
 
+// startTimeout bounds the start of a cluster, and its first answer, on the busiest
+// machine.
+const startTimeout = 2 * time.Minute
+
 func TestMain(m *testing.M) {
 	if os.Getenv(otherVersionVariable) != "" || os.Getenv(tlsVariable) != "" {
 		os.Exit(m.Run())
@@ -33,7 +38,7 @@ func TestMain(m *testing.M) {
 
 // open opens the shared server until the end of the test.
 func open(t testing.TB) *fdbkv.Database {
-	db, err := fdbkv.Open(t.Context(), server.ClusterFile(t), fdbkv.Options{})
+	db, err := fdbkv.Open(t.Context(), server.ClusterFile(t), fdbkv.Options{ConnectTimeout: startTimeout})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	return db

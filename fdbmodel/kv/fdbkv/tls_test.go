@@ -34,7 +34,7 @@ func TestTLS(t *testing.T) {
 	t.Parallel()
 	server.ClusterFile(t)
 	env := certificates(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
 	secured, err := fdbtest.StartTLS(ctx, env)
 	require.NoError(t, err)
@@ -48,11 +48,12 @@ func TestTLS(t *testing.T) {
 }
 
 func useTLS(t *testing.T, file string) {
-	db, err := fdbkv.Open(t.Context(), file, fdbkv.Options{ConnectTimeout: 5 * time.Second})
 	if os.Getenv("FDB_TLS_CERTIFICATE_FILE") == "" {
+		_, err := fdbkv.Open(t.Context(), file, fdbkv.Options{ConnectTimeout: 3 * time.Second})
 		require.ErrorIs(t, err, kv.ErrUnavailable)
 		return
 	}
+	db, err := fdbkv.Open(t.Context(), file, fdbkv.Options{ConnectTimeout: startTimeout})
 	require.NoError(t, err)
 	set(t, db, key(t, "a"), "secret")
 	require.Equal(t, "secret", get(t, db, key(t, "a")))
