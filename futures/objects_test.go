@@ -104,7 +104,12 @@ func (o *objectTeam) start(memory int64) (kill func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
-	<-w.Ready()
+	select {
+	case <-w.Ready():
+	case err := <-done:
+		cancel()
+		require.NoError(o.t, err, "the worker ended before it was ready")
+	}
 	stop := func() {
 		cancel()
 		require.NoError(o.t, <-done)

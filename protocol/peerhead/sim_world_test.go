@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/bubble"
 	"github.com/futura-run/futura/protocol"
 )
 
@@ -80,7 +81,7 @@ func simConfig() layout.Config {
 
 // simulate runs a seed and returns what does not hold.
 func simulate(t *testing.T, seed uint64) (report simReport, err error) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := &simWorld{
 			t: t, random: rand.New(rand.NewPCG(seed, 0x9ee5)), runs: map[string]int{}, byID: map[layout.ID]*simFuture{},
 			items: map[layout.ID]string{}, began: time.Now(),
@@ -235,7 +236,7 @@ func (w *simWorld) misfortune() {
 
 func (w *simWorld) restartHead(crash bool) {
 	h := w.heads[w.draw(len(w.heads))]
-	if !w.occupy(&h.busy, h.run != nil) {
+	if !w.occupy(&h.busy, func() bool { return h.run != nil }) {
 		return
 	}
 	w.logf("head %s ends (crash %t)", h.id, crash)
@@ -256,7 +257,7 @@ func (w *simWorld) restartHead(crash bool) {
 
 func (w *simWorld) restartPeer(crash, forget bool) {
 	p := w.peers[w.draw(len(w.peers))]
-	if !w.occupy(&p.busy, p.run != nil) {
+	if !w.occupy(&p.busy, func() bool { return p.run != nil }) {
 		return
 	}
 	w.logf("peer %s ends (crash %t, forgets %t)", p.id, crash, forget)
@@ -284,7 +285,7 @@ func (w *simWorld) restartNode() {
 		return
 	}
 	n := w.nodes[w.draw(len(w.nodes))]
-	if !w.occupy(&n.busy, n.run != nil) {
+	if !w.occupy(&n.busy, func() bool { return n.run != nil }) {
 		return
 	}
 	w.logf("node %s ends", n.id)
@@ -298,10 +299,10 @@ func (w *simWorld) restartNode() {
 }
 
 // occupy takes a process that is up, unless it is taken.
-func (w *simWorld) occupy(busy *bool, up bool) bool {
+func (w *simWorld) occupy(busy *bool, up func() bool) bool {
 	w.processes.Lock()
 	defer w.processes.Unlock()
-	if *busy || !up {
+	if *busy || !up() {
 		return false
 	}
 	*busy = true
