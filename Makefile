@@ -37,7 +37,7 @@ INTEROP_FLAGS   := -tags $(TAGS) -mod=mod -modfile=$(INTEROP_MODULES).mod
 # What a short run tests under the race detector: the packages whose goroutines share memory. Compiling and running takes
 # several times as long under it; a long run has it everywhere.
 RACED := /(fdbmodel|fdbmodel/kv/(embedded|faultkv|remote)|futures(/.*)?|workers|workers/objects(/.*)?|$\
-batch/(futurestore|grouping|head|jobqueue|memstore|rest)|protocol/(p2p|peerhead|peerworker)|internal/(clock|connlimit))$$
+batch/(futurestore|grouping|head|jobqueue|memstore|rest)|protocol/(p2p|peerhead|peerworker)|internal/(bubble|clock|connlimit))$$
 # What is tested without C, as in the binary: the processes that functions run in.
 UNC   := /workers/wasm$$
 # Packages with files for FoundationDB; vet has seen the others.

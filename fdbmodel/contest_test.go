@@ -10,6 +10,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/kvtest/reference"
+	"github.com/futura-run/futura/internal/bubble"
 )
 
 // contender is a transaction of a contest that waits inside until it is let go.
@@ -43,7 +44,7 @@ func contend(ctx context.Context, c *Cluster, k *contest, conflicts int) *conten
 // the other then, and side by side again after a while.
 func TestContest(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		ctx := context.Background()
 		c, err := Open(ctx, reference.Open(reference.Options{}), "contest", Options{})
 		require.NoError(t, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/bubble"
 )
 
 // newBubble returns a store without system calls, so that all waits are inside
@@ -105,7 +106,7 @@ func submitAll(t *testing.T, ctx context.Context, c *futures.Client, store *held
 
 func TestConcurrentSubmitsShareTransactions(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := hold(newBubble())
 		c := newClient(t, store)
 		tasks := make([]futures.Task, 50)
@@ -128,7 +129,7 @@ func TestConcurrentSubmitsShareTransactions(t *testing.T) {
 
 func TestMistakeIsNotTheNeighbours(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := hold(newBubble())
 		c := newClient(t, store)
 		tasks := []futures.Task{
@@ -172,7 +173,7 @@ func TestMistakeIsNotTheNeighbours(t *testing.T) {
 
 func TestSubmitEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := hold(newBubble())
 		c := newClient(t, store)
 		ctx, cancel := context.WithCancel(context.Background())
@@ -189,7 +190,7 @@ func TestSubmitEndsWithItsContext(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, int64(futures.MaxCommitters), counts.Total(layout.Ready))
 	})
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := hold(newBubble())
 		c := newClient(t, store)
 		ctx, cancel := context.WithCancel(context.Background())
@@ -207,7 +208,7 @@ func TestSubmitEndsWithItsContext(t *testing.T) {
 
 func TestCloseEndsSubmitsThatWait(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		db := newBubble()
 		store := hold(db)
 		c, err := futures.New(context.Background(), store, futures.Options{})
@@ -231,7 +232,7 @@ func TestCloseEndsSubmitsThatWait(t *testing.T) {
 
 func TestEndBeforeTheSubmitReturns(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		ctx := context.Background()
 		inner := newBubble()
 		store := hold(inner)
@@ -269,7 +270,7 @@ func TestEndBeforeTheSubmitReturns(t *testing.T) {
 
 func TestCloseEndsTheWatch(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		ctx := context.Background()
 		counter := &watchCounter{Database: newBubble()}
 		c, err := futures.New(ctx, counter, futures.Options{})

@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/bubble"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -92,7 +93,7 @@ func TestSubmitsThatExceedALimit(t *testing.T) {
 // context ends says which limit kept it.
 func TestSubmitsThatWaitForRoom(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		ctx := context.Background()
 		db := embedded.OpenMemory(embedded.Options{})
 		c, err := futures.New(ctx, db, futures.Options{})
@@ -147,7 +148,7 @@ func TestSubmitsThatWaitForRoom(t *testing.T) {
 func TestManyWaitForRoomThatIsForFew(t *testing.T) {
 	t.Parallel()
 	for _, most := range []int64{1, 3, 50} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			ctx := context.Background()
 			db := embedded.OpenMemory(embedded.Options{})
 			c, err := futures.New(ctx, db, futures.Options{})
@@ -184,7 +185,7 @@ func TestManyWaitForRoomThatIsForFew(t *testing.T) {
 // TestALimitIsRaisedWhileASubmitWaits has a submit wait for a rate of one a day.
 func TestALimitIsRaisedWhileASubmitWaits(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		ctx := context.Background()
 		c, err := futures.New(ctx, embedded.OpenMemory(embedded.Options{}), futures.Options{})
 		require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/bubble"
 	"github.com/futura-run/futura/internal/clock"
 )
 
@@ -56,7 +57,7 @@ func TestWhatWaitsBehindALongCallIsGivenBack(t *testing.T) {
 
 func TestWhoWaitsAtAGate(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var g gate
 		require.NoError(t, g.pass(t.Context()))
 		g.shut()

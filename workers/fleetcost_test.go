@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +14,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/bubble"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -156,7 +156,7 @@ func TestFleetOfThousand(t *testing.T) {
 	if long() {
 		members, minutes = 1000, 30
 	}
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		plain := idleCostOf(t, 20, minutes, func(*fdbmodel.Cluster) *Fleet { return nil })
 		member := idleCostOf(t, members, minutes, NewFleet)
 		few := idleCostOf(t, 10, minutes, NewFleet)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +14,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/bubble"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/storetest"
 )
@@ -65,7 +65,7 @@ func inBubble(t *testing.T, test func(*testing.T)) {
 		test(t)
 		return
 	}
-	synctest.Test(t, test)
+	bubble.Test(t, test)
 }
 
 // realBed is one on the machine's clock, in which no worker dies for the machine being busy.

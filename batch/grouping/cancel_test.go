@@ -12,6 +12,7 @@ import (
 	"github.com/futura-run/futura/batch/grouping"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/bubble"
 	"github.com/futura-run/futura/workers"
 )
 
@@ -84,7 +85,7 @@ func (s *cancels) kinds(tasks []*futures.Typed[int]) (kinds []futures.FailureKin
 
 func TestOneTaskOfACallIsCancelled(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newCancels(t, handler(grouping.Settings{}))
 		tasks := s.submit(3)
 		call := <-s.calls
@@ -104,7 +105,7 @@ func TestOneTaskOfACallIsCancelled(t *testing.T) {
 // TestAllTasksOfACallAreCancelled ends the call, and the next tasks of the target run.
 func TestAllTasksOfACallAreCancelled(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newCancels(t, handler(grouping.Settings{}))
 		tasks := s.submit(3)
 		call := <-s.calls
@@ -131,7 +132,7 @@ func TestAllTasksOfACallAreCancelled(t *testing.T) {
 // TestCancelWhileTasksAreRetriedInPlace leaves the cancelled one out of the next try.
 func TestCancelWhileTasksAreRetriedInPlace(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newCancels(t, handler(grouping.Settings{InPlace: 2, InPlaceWait: time.Minute}))
 		tasks := s.submit(3)
 		call := <-s.calls
@@ -155,7 +156,7 @@ func TestCancelWhileTasksAreRetriedInPlace(t *testing.T) {
 // TestCancelledTasksOfACallThatTimesOut are cancelled, and the others are tried again.
 func TestCancelledTasksOfACallThatTimesOut(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newCancels(t, handler(grouping.Settings{}))
 		tasks := s.submit(2, futures.Timeout(time.Minute), futures.Retries(1))
 		call := <-s.calls
@@ -174,7 +175,7 @@ func TestCancelledTasksOfACallThatTimesOut(t *testing.T) {
 // TestCancelWhileACallLingers leaves the task out of the call.
 func TestCancelWhileACallLingers(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newCancels(t, handler(grouping.Settings{Linger: time.Minute}))
 		tasks := s.submit(3)
 		synctest.Wait()
@@ -199,7 +200,7 @@ func TestCancelWhileACallLingers(t *testing.T) {
 // TestDeadlinesOfTasks end each task by itself, and the call with the last one.
 func TestDeadlinesOfTasks(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newCancels(t, handler(grouping.Settings{}))
 		in := []order{{"t", 0}, {"t", 1}}
 		var all []futures.Task

@@ -18,6 +18,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/bubble"
 	"github.com/futura-run/futura/workers"
 )
 
@@ -215,7 +216,7 @@ func TestTasksGatherWhileACallRuns(t *testing.T) {
 // single task not.
 func TestCallsLinger(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		h := handler(grouping.Settings{Most: 4, Linger: time.Minute})
 		s := newShop(t, h, 1)
 		submit := func(n ...int) (all []*futures.Typed[int]) {
@@ -253,7 +254,7 @@ func TestCallsLinger(t *testing.T) {
 // of its linger.
 func TestCallsLingerNoLongerThanTheyNeed(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		h := handler(grouping.Settings{Most: 4, Linger: time.Minute})
 		s := newShop(t, h, 1)
 		start := time.Now()

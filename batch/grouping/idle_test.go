@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/bubble"
 	"github.com/futura-run/futura/workers"
 )
 
@@ -81,7 +82,7 @@ func (t *countedTx) Commit(ctx context.Context) (kv.Committed, error) {
 // result, and those of a future that runs alone: at most two more, one of them the gather.
 func TestCommitsOfATaskWhenIdle(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		inner := embedded.OpenMemory(embedded.Options{})
 		db := &counted{Database: inner, commits: map[string]int{}}

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -20,6 +19,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/bubble"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/workers"
@@ -129,7 +129,7 @@ func (c *calls) call(ctx context.Context, target string, tasks []grouping.Task[o
 // of too many tasks, and nothing is left behind.
 func TestTasksSurviveKills(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		const targets, most, processes, kills = 5, 7, 3, 40
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +13,7 @@ import (
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/head"
 	"github.com/futura-run/futura/batch/memstore"
+	"github.com/futura-run/futura/internal/bubble"
 )
 
 // errOutage is what a store or a cluster says that does not answer.
@@ -96,7 +96,7 @@ func (o *outage) during(t *testing.T, d time.Duration) batch.Batch {
 // ever, and for some time.
 func TestAChunkIsAskedForAgainAfterAPause(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		o := &outage{}
 		o.runs.Store(1 << 30)
 		require.Equal(t, batch.InProgress, o.during(t, 10*time.Second+time.Millisecond).Status)
@@ -109,7 +109,7 @@ func TestAChunkIsAskedForAgainAfterAPause(t *testing.T) {
 
 func TestALostChunkIsGivenBackByAStoreThatWasAway(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		o := &outage{lost: true}
 		o.releases.Store(3)
 		require.Equal(t, batch.Done, o.during(t, 2*time.Minute).Status)
@@ -120,7 +120,7 @@ func TestALostChunkIsGivenBackByAStoreThatWasAway(t *testing.T) {
 // begins to resume.
 func TestBatchesAreResumedOnceTheStoreAnswers(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		o := &outage{}
 		o.list.Store(2)
 		require.Equal(t, batch.Done, o.during(t, 4*time.Minute).Status)
@@ -165,7 +165,7 @@ func requireStatus(t *testing.T, store batch.Store, id string, want batch.Status
 // other has begun.
 func TestBatchesAreResumedAtOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		m := &meeting{reach: reach{&outage{Recorder: store}}}
 		m.two.Add(2)
@@ -182,7 +182,7 @@ func TestBatchesAreResumedAtOnce(t *testing.T) {
 // after this head has looked for such batches.
 func TestBatchesOfOthersAreFoundEachHour(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		time.AfterFunc(2*time.Minute, func() { create(t, store, "b", 1, 2) })
 		time.AfterFunc(time.Hour, func() { requireStatus(t, store, "b", batch.Created) })
@@ -196,7 +196,7 @@ func TestBatchesOfOthersAreFoundEachHour(t *testing.T) {
 // of which have gone since it began. A new one waits for all of them.
 func TestABatchThatRanTakesTheWorkersThereAre(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		create(t, store, "ran", 4, 5)
 		create(t, store, "new", 4, 5)

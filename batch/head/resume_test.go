@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -13,13 +12,14 @@ import (
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/head"
 	"github.com/futura-run/futura/batch/memstore"
+	"github.com/futura-run/futura/internal/bubble"
 )
 
 // TestChunksAreResumedAtOnce has a head go that had two chunks of one batch with
 // workers, none of which answers the next head before both were asked.
 func TestChunksAreResumedAtOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := memstore.New()
 		create(t, store, "b", 2, 4)
 		for i, chunk := range []string{"one", "two"} {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/batch/jobqueue"
+	"github.com/futura-run/futura/internal/bubble"
 )
 
 // scene is a consumer of three jobs at a time over jobs, progress and worker in
@@ -27,7 +28,7 @@ type scene struct {
 // play runs a test with a started consumer, and stops it.
 func play(t *testing.T, o jobqueue.Options, fn func(s *scene)) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := &scene{T: t}
 		if o.MaxProcessing == 0 {
 			o.MaxProcessing = 3
@@ -222,7 +223,7 @@ func TestConsumerStopsAtItsDeadline(t *testing.T) {
 
 func TestCheckBeforeStartDoesNothing(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		p := progress{stored: true, index: 100}
 		c, err := jobqueue.New(&source{}, &p, &passing{}, jobqueue.Options{Initial: 10})
 		require.NoError(t, err)

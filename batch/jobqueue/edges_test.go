@@ -13,6 +13,7 @@ import (
 	"github.com/futura-run/futura/batch/jobqueue"
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/internal/bubble"
 )
 
 // slowProgress stores an index once it is let through.
@@ -37,7 +38,7 @@ func TestWhatHasEndedIsStoredAtTheEnd(t *testing.T) {
 	for name, fails := range map[string]bool{"a job fails": true, "stop": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				var jobs source
 				p := &slowProgress{gate: make(chan struct{})}
 				begun := make([]chan struct{}, 5)
@@ -180,7 +181,7 @@ func TestAJobThatIsDroppedWhileItIsRetriedStaysDropped(t *testing.T) {
 // TestTroubleOfTheProgressIsOver once it is stored.
 func TestTroubleOfTheProgressIsOver(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var jobs source
 		p := &failingProgress{}
 		p.left.Store(3)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/batch/jobqueue"
+	"github.com/futura-run/futura/internal/bubble"
 )
 
 var errPoison = errors.New("poison")
@@ -27,7 +28,7 @@ type sick struct {
 // poisoned runs a consumer whose second of three jobs fails.
 func poisoned(t *testing.T, o jobqueue.Options, fn func(s *sick)) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var jobs source
 		s := &sick{T: t}
 		s.poison.Store(func() error { return errPoison })

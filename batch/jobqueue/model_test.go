@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/futura-run/futura/batch/jobqueue"
+	"github.com/futura-run/futura/internal/bubble"
 )
 
 // model is what a consumer should be doing: a naive one that looks at all jobs.
@@ -188,7 +189,7 @@ func TestConsumerFollowsTheModel(t *testing.T) {
 			return step{rapid.SampledFrom(what).Draw(rt, "step"), rapid.IntRange(1, 20).Draw(rt, "n")}
 		}), 1, 60).Draw(rt, "steps")
 		var problem error
-		synctest.Test(t, func(*testing.T) {
+		bubble.Test(t, func(*testing.T) {
 			if problem = p.start(); problem != nil {
 				return
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/internal/bubble"
 )
 
 // line is one process of a pipeline: it splits each number into two, counts each of
@@ -147,7 +148,7 @@ func TestPipelineSurvivesKills(t *testing.T) {
 	if long {
 		kills = 100
 	}
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		seed := uint64(time.Now().UnixNano())
 		if long {
 			seed = rand.Uint64()
@@ -265,7 +266,7 @@ func TestAStageDiesAtEveryCommit(t *testing.T) {
 	t.Parallel()
 	for _, landed := range []bool{false, true} {
 		for n, died := 1, true; died; n++ {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				store := modeltest.OpenMemory(t)
 				var marks watermarks
 				advanced := func(stage int, processed uint64) {

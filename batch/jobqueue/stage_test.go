@@ -19,6 +19,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/audit"
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/internal/bubble"
 )
 
 // world is a store in memory with two logs of numbers, in virtual time.
@@ -31,7 +32,7 @@ type world struct {
 
 func inWorld(t *testing.T, fn func(w *world)) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := &world{T: t, ctx: context.Background()}
 		w.cluster = openCluster(t, modeltest.OpenMemory(t))
 		w.in, w.out = newLog[int](t, w.cluster, "in"), newLog[int](t, w.cluster, "out")
@@ -412,7 +413,7 @@ func TestStagesThatCannotBe(t *testing.T) {
 // TestAStageOfAnEndedStoreEnds closes the store under a stage.
 func TestAStageOfAnEndedStoreEnds(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		db := modeltest.OpenMemory(t)
 		cluster := openCluster(t, db)
 		log := newLog[int](t, cluster, "in")

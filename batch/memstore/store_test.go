@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,6 +13,7 @@ import (
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/batchtest"
 	"github.com/futura-run/futura/batch/memstore"
+	"github.com/futura-run/futura/internal/bubble"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,7 +31,7 @@ func TestSuite(t *testing.T) {
 // looking for what waits does not become a walk over the whole batch each time.
 func TestAHundredThousandItems(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, testAHundredThousandItems) // time stands still
+	bubble.Test(t, testAHundredThousandItems) // time stands still
 }
 
 func testAHundredThousandItems(t *testing.T) {

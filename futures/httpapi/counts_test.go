@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/bubble"
 )
 
 // TestQueuesThatAreShownAreFew counts more queues and owners than are shown.
@@ -41,7 +42,7 @@ func TestQueuesThatAreShownAreFew(t *testing.T) {
 // TestSlowCountsAreShared asks at once for counters that take a second to read.
 func TestSlowCountsAreShared(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := 0
 		var failed error
 		s := &sharedCounts{from: func(context.Context) (layout.Counts, error) {
@@ -84,7 +85,7 @@ func TestSlowCountsAreShared(t *testing.T) {
 // TestFastCountsAreThoseOfTheMoment changes counters while they are read.
 func TestFastCountsAreThoseOfTheMoment(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		now := int64(1)
 		s := &sharedCounts{from: func(context.Context) (layout.Counts, error) {
 			seen := now

@@ -70,6 +70,7 @@ func importTable() map[string]imports {
 		"fdbmodel/kv/embedded",
 		"fdbmodel/kv/kvopen", "fdbmodel/kv/fdbkv", "fdbmodel/kv/remote")
 	return map[string]imports{
+		"internal/bubble":    {},
 		"internal/budget":    {others: []string{xsync}},
 		"internal/clock":     {},
 		"internal/connlimit": {},
@@ -238,7 +239,7 @@ func forTests() []string {
 	return []string{"fdbmodel/kv/kvtest", "fdbmodel/kv/kvtest/reference", "fdbmodel/modeltest", "futures/futurestest",
 		"futures/httpapi/stack/stacktest",
 		"batch/batchtest",
-		"internal/faultdisk", "internal/fdbtest",
+		"internal/bubble", "internal/faultdisk", "internal/fdbtest",
 		"internal/storetest", "internal/sim", "internal/attack"}
 }
 

@@ -148,6 +148,8 @@ func checkCalls(file goFile) (problems []string) {
 			problems = append(problems, where+"MustGet panics: use Get")
 		case full == "time.Sleep":
 			problems = append(problems, where+"time.Sleep: wait for what you wait for, or on a clock")
+		case full == "synctest.Test" && file.dir() != "internal/bubble":
+			problems = append(problems, where+"synctest.Test: use bubble.Test, which the race detector bears")
 		case !mayPrint && slices.Contains([]string{"fmt.Print", "fmt.Printf", "fmt.Println"}, full):
 			problems = append(problems, where+full+" outside of cmd")
 		}
@@ -253,6 +255,8 @@ func TestRulesFindOffences(t *testing.T) {
 		{"x/util/a.go", "package util\n", "about nothing"},
 		{"x/a.go", "package x\n\nvar x = future.MustGet()\n", "MustGet"},
 		{"x/a_test.go", "package x\n\nfunc f() { time.Sleep(1) }\n", "time.Sleep"},
+		{"x/a_test.go", "package x\n\nfunc f() { synctest.Test(nil, nil) }\n", "bubble.Test"},
+		{"internal/bubble/a.go", "package bubble\n\nfunc f() { synctest.Test(nil, nil) }\n", ""},
 		{"x/a.go", "package x\n\nfunc f() { fmt.Println() }\n", "fmt.Println"},
 		{"cmd/x/a.go", "package x\n\nfunc f() { fmt.Println() }\n", ""},
 		{"x/a.go", "package x\n\nvar a int // " + "TO" + "DO: b\n", "left over"},

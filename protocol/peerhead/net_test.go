@@ -18,6 +18,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/fdbmodel/modeltest"
+	"github.com/futura-run/futura/internal/bubble"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
@@ -55,7 +56,7 @@ func inWorld(t *testing.T, o peerhead.Options, test func(w *world)) {
 func inWorldBy(t *testing.T, c clock.Clock, o peerhead.Options, test func(w *world)) {
 	t.Helper()
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := &world{T: t, peers: map[peerhead.PeerID]*fakePeer{}, blobs: map[string][]byte{}, ran: map[string]int{}}
 		var end context.CancelFunc
 		w.over, end = context.WithCancel(context.Background())

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/batch"
+	"github.com/futura-run/futura/internal/bubble"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/workers"
 )
@@ -254,7 +255,7 @@ func TestAHeadThatIsSlowToTakeResults(t *testing.T) {
 // TestAnIdleWorkerSaysHello has a head forget a worker that has nothing to tell it.
 func TestAnIdleWorkerSaysHello(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := newMemory()
 		h := newHead(t, n, headID)
 		w := run(t, options(n))
@@ -292,7 +293,7 @@ func TestHeadsNameItemsForThemselves(t *testing.T) {
 // TestTheLastMessageOfAChunkComesLast has a head hold the first message of a chunk up.
 func TestTheLastMessageOfAChunkComesLast(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := newMemory()
 		h := newHead(t, n, headID)
 		held := make(chan struct{})
@@ -326,7 +327,7 @@ func TestTheLastMessageOfAChunkComesLast(t *testing.T) {
 // TestAConnectionThatChangesDuringHello has the head be met anew while it answers.
 func TestAConnectionThatChangesDuringHello(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := newMemory()
 		h := newHead(t, n, headID)
 		var once sync.Once
