@@ -84,7 +84,7 @@ func TestABatchThatIsFoundGoesOnOnceItsWorkersAreThere(t *testing.T) {
 		for _, begun := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, begun), func(t *testing.T) {
 				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { testFoundBatch(t, begun, c.nodes, c.after, c.expected) })
+				bubble.Test(t, func(t *testing.T) { testFoundBatch(t, begun, c.nodes, c.after, c.expected) })
 			})
 		}
 	}
