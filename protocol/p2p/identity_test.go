@@ -108,6 +108,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		{func(o *Options) { o.Limits.DialTimeout = -1 }, ErrOptions, "DialTimeout"},
 		{func(o *Options) { o.Limits.PeerRate = -1 }, ErrOptions, "PeerRate"},
 		{func(o *Options) { o.Limits.PeerMemory = 1 }, ErrOptions, "MaxMessage"},
+		{func(o *Options) { o.Limits.Memory = DefaultLimits().PeerMemory - 1 }, ErrOptions, "all together"},
 		{func(o *Options) { o.Limits.PeerBuffers = 1 }, ErrOptions, "PeerStreams"},
 		{func(o *Options) { o.Limits.GossipMemory = 1 }, ErrOptions, "MaxGossip"},
 	} {
@@ -117,4 +118,9 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		require.ErrorIs(t, err, c.want)
 		require.ErrorContains(t, err, c.text)
 	}
+	limits := DefaultLimits()
+	limits.Memory = limits.PeerMemory
+	h, err := Open(t.Context(), Options{Limits: limits})
+	require.NoError(t, err, "one peer may have all")
+	require.NoError(t, h.Close())
 }

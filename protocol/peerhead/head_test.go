@@ -206,6 +206,30 @@ func TestForeignResultsChangeNothing(t *testing.T) {
 	})
 }
 
+// TestProgressNeedsTheTicket has a peer tell of an order's progress for a long time, with the
+// ticket of the order and with others: only the first keeps the order.
+func TestProgressNeedsTheTicket(t *testing.T) {
+	for name, keeps := range map[string]bool{"its own": true, "": false, "another": false} {
+		t.Run("ticket "+name, func(t *testing.T) {
+			inWorld(t, peerhead.Options{Patience: time.Hour}, func(w *world) {
+				p := w.join("p", 1, func(p *fakePeer) { p.silent, p.takes = true, time.Hour })
+				w.submit(1)
+				w.settle(time.Second)
+				order := p.orders[0]
+				ticket := name
+				if keeps {
+					ticket = order.Ticket
+				}
+				for range 60 {
+					p.tell(&protocol.WorkOrderProgress{ChunkID: order.ChunkID, Ticket: ticket, Running: 1, Items: []int{0}})
+					w.settle(time.Second)
+				}
+				require.Equal(w, keeps, len(p.orders) == 1, "%d orders", len(p.orders))
+			})
+		})
+	}
+}
+
 // TestTheFirstAnswerCounts has a peer answer twice for one item before it is stored.
 func TestTheFirstAnswerCounts(t *testing.T) {
 	inWorld(t, peerhead.Options{}, func(w *world) {

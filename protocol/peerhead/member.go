@@ -292,7 +292,7 @@ func (m *member) dropUnheard(now time.Time, patience time.Duration) {
 	for _, o := range m.present() {
 		if o.silence(now) >= patience {
 			m.peer.head.options.Logger.Warn("a peer reports nothing of an order; taking it back", "peer", m.peer.id,
-				"chunk", o.id)
+				"chunk", o.id, "futures", o.named(nil))
 			m.peer.fault(o.open())
 			o.fail(errUnheard)
 			m.remove(o)

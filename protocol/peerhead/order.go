@@ -232,6 +232,7 @@ func (m *member) place(o *order) {
 		case m.ctx.Err() != nil:
 			return
 		case err == nil && ack != nil && (ack.Code == protocol.CodeAccepted || ack.Code == protocol.CodeConflict):
+			o.logTaken()
 			return
 		case err == nil && ack != nil && ack.Code == protocol.CodeUnavailable:
 			m.peer.fault(1)

@@ -292,7 +292,7 @@ func (c *chunk) cancel(ctx context.Context, indexes []int, reason string) {
 	c.mu.Unlock()
 	ids = c.worker.own(c, ids) // others are wanted by the chunks that have them now
 	if _, err := c.worker.node.cluster.CancelMany(ctx, ids, reason); err != nil {
-		c.worker.log.Warn("items could not be cancelled", "chunk", c.name.chunk, "error", err)
+		c.worker.log.Warn("items could not be cancelled", "chunk", c.name.chunk, c.named(indexes), "error", err)
 	}
 	for _, i := range indexes {
 		if i >= 0 && i < len(c.ids) {

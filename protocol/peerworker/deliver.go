@@ -232,8 +232,17 @@ func (c *chunk) unloaded(ctx context.Context, part []ended, err error) {
 		return
 	}
 	if ctx.Err() == nil {
-		c.worker.log.Warn("results can't be read", "chunk", c.name.chunk, "error", err)
+		c.worker.log.Warn("results can't be read", "chunk", c.name.chunk, c.named(places(part)), "error", err)
 	}
 	_ = wait(ctx, retryMin)
 	c.landed(part)
+}
+
+// places are those of some outcomes.
+func places(part []ended) []int {
+	indexes := make([]int, len(part))
+	for i, e := range part {
+		indexes[i] = e.index
+	}
+	return indexes
 }

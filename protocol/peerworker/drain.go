@@ -34,7 +34,7 @@ func (w *Worker) giveBack(ctx context.Context, unbegun bool) {
 		for _, c := range w.chunksOf(l.head) {
 			indexes, err := c.takeBack(ctx, unbegun)
 			if err != nil {
-				w.log.Warn("items can't be given back", "chunk", c.name.chunk, "error", err)
+				w.log.Warn("items can't be given back", "chunk", c.name.chunk, c.named(nil), "error", err)
 			}
 			if len(indexes) > 0 && c.order == nil {
 				m.Returned = append(m.Returned, protocol.Returned{ChunkID: c.name.chunk, Indexes: indexes})
@@ -96,7 +96,7 @@ func (c *chunk) settleReturned(ctx context.Context, indexes []int) {
 	if c.isDirect() {
 		c.worker.runner.forget(c, ids)
 	} else if _, err := c.worker.node.cluster.CancelMany(ctx, ids, "the worker stops"); err != nil {
-		c.worker.log.Warn("items could not be cancelled", "chunk", c.name.chunk, "error", err)
+		c.worker.log.Warn("items could not be cancelled", "chunk", c.name.chunk, c.named(indexes), "error", err)
 	}
 	c.mu.Lock()
 	for _, i := range indexes {

@@ -60,7 +60,7 @@ func (w *Worker) giveUpAsked(ctx context.Context) {
 	for c, indexes := range asked {
 		left, err := c.giveUp(ctx, indexes)
 		if err != nil && ctx.Err() == nil {
-			w.log.Warn("items can't be given back", "chunk", c.name.chunk, "error", err)
+			w.log.Warn("items can't be given back", "chunk", c.name.chunk, c.named(indexes), "error", err)
 		}
 		w.mu.Lock()
 		if _, newer := w.asked[c]; !newer && len(left) > 0 && w.chunks[c.name] == c {

@@ -178,7 +178,7 @@ func (w *Worker) start(ctx context.Context) error {
 		Name: w.options.Name, Labels: w.options.Labels, Slots: w.options.Slots, CPU: w.options.CPU,
 		RAM: w.options.RAM, GPU: w.options.GPU, Modules: w.options.Modules, NoHints: true, Policy: w.options.Policy,
 		Middleware:   append([]workers.Middleware{w.observe}, w.options.Middleware...),
-		DrainTimeout: w.options.DrainTimeout, Logger: w.log,
+		DrainTimeout: w.options.DrainTimeout, Logger: slog.New(headNames{w.log.Handler(), w}),
 	}
 	o.Seam = &seam.Worker{PassedOn: len(w.options.Middleware) == 0, Landed: w.landed}
 	if w.runner != nil {
