@@ -42,7 +42,7 @@ func TestHeadsThatDie(t *testing.T) {
 		}
 	})
 	w := &world{scene: s, alive: map[string]bool{}, reported: map[int]map[string]bool{}, over: map[int]string{}}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	var running sync.WaitGroup
 	for n := range heads {

@@ -38,7 +38,7 @@ func headMain() error {
 	if err != nil {
 		return err
 	}
-	s, err := mongostore.Open(ctx, mongostore.Options{URI: os.Getenv(headServer)})
+	s, err := patientOpen(ctx, mongostore.Options{URI: os.Getenv(headServer)})
 	if err != nil {
 		return err
 	}

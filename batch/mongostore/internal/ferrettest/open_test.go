@@ -31,7 +31,7 @@ func TestOpenAgain(t *testing.T) {
 	p := startServer(t)
 	var log bytes.Buffer
 	for range 3 {
-		s, err := mongostore.Open(t.Context(), mongostore.Options{
+		s, err := patientOpen(t.Context(), mongostore.Options{
 			URI: p.uri(), Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		require.NoError(t, err)
@@ -52,7 +52,7 @@ func TestOpenWithoutValidators(t *testing.T) {
 	p := startServer(t)
 	p.set(func(p *proxy) { p.validators = true })
 	var log bytes.Buffer
-	s, err := mongostore.Open(t.Context(), mongostore.Options{
+	s, err := patientOpen(t.Context(), mongostore.Options{
 		URI: p.uri(), Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	require.NoError(t, err)
@@ -95,7 +95,7 @@ func TestOpenRefusesForeignCollections(t *testing.T) {
 	p := startServer(t)
 	capped := options.CreateCollection().SetCapped(true).SetSizeInBytes(1 << 20)
 	require.NoError(t, client(t, p).CreateCollection(t.Context(), "b7s-batch-chunks", capped))
-	_, err := mongostore.Open(t.Context(), mongostore.Options{URI: p.uri()})
+	_, err := patientOpen(t.Context(), mongostore.Options{URI: p.uri()})
 	require.ErrorIs(t, err, mongostore.ErrForeignSchema)
 	require.ErrorContains(t, err, "b7s-batch-chunks")
 	require.ErrorContains(t, err, "capped")
@@ -117,7 +117,7 @@ func TestOpenRefusesForeignIndexes(t *testing.T) {
 				return fault{}
 			}
 		})
-		_, err := mongostore.Open(t.Context(), mongostore.Options{URI: p.uri()})
+		_, err := patientOpen(t.Context(), mongostore.Options{URI: p.uri()})
 		require.ErrorIs(t, err, mongostore.ErrForeignSchema)
 		require.ErrorContains(t, err, name)
 		require.ErrorContains(t, err, "b7s-batches")
@@ -160,12 +160,12 @@ func TestOpenTellsOfWrongCredentials(t *testing.T) {
 		}
 	})
 	began := time.Now()
-	_, err := mongostore.Open(t.Context(), mongostore.Options{
+	_, err := patientOpen(t.Context(), mongostore.Options{
 		URI: "mongodb://me:hunter2@" + host + "?authMechanism=PLAIN",
 	})
 	require.ErrorIs(t, err, mongostore.ErrCredentials)
 	require.NotContains(t, err.Error(), "hunter2")
-	_, err = mongostore.Open(t.Context(), mongostore.Options{
+	_, err = patientOpen(t.Context(), mongostore.Options{
 		URI: "mongodb://me:hunter2@" + host + "?authMechanism=SCRAM-SHA-256",
 	})
 	require.ErrorIs(t, err, mongostore.ErrCredentials)
@@ -180,7 +180,7 @@ func TestOpenTellsOfWrongCredentials(t *testing.T) {
 			return fault{}
 		}
 	})
-	_, err = mongostore.Open(t.Context(), mongostore.Options{URI: p.uri()})
+	_, err = patientOpen(t.Context(), mongostore.Options{URI: p.uri()})
 	require.ErrorIs(t, err, mongostore.ErrCredentials)
 }
 
@@ -267,7 +267,7 @@ func TestItemsAreInsertedInParts(t *testing.T) {
 func TestOpenUsesTheNamedDatabase(t *testing.T) {
 	t.Parallel()
 	p := startServer(t)
-	s, err := mongostore.Open(t.Context(), mongostore.Options{URI: p.uri(), Database: "mine"})
+	s, err := patientOpen(t.Context(), mongostore.Options{URI: p.uri(), Database: "mine"})
 	require.NoError(t, err)
 	require.NoError(t, s.Close(t.Context()))
 	names, err := client(t, p).Client().ListDatabaseNames(t.Context(), bson.D{})

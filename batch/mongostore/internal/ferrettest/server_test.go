@@ -3,6 +3,7 @@ package ferrettest
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/FerretDB/FerretDB/ferretdb"
 	"github.com/stretchr/testify/require"
@@ -73,8 +75,18 @@ func (p *proxy) indexKeys(t *testing.T) {
 	}
 }
 
+// patientOpen opens a store again while the server is late, as on a busy machine.
+func patientOpen(ctx context.Context, o mongostore.Options) (*mongostore.Store, error) {
+	for end := time.Now().Add(time.Minute); ; {
+		s, err := mongostore.Open(ctx, o)
+		if !errors.Is(err, mongostore.ErrUnreachable) || time.Now().After(end) {
+			return s, err
+		}
+	}
+}
+
 func open(t *testing.T, uri string) *mongostore.Store {
-	s, err := mongostore.Open(t.Context(), mongostore.Options{URI: uri})
+	s, err := patientOpen(t.Context(), mongostore.Options{URI: uri})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close(context.Background())) })
 	return s
