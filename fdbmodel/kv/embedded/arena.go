@@ -26,6 +26,13 @@ const (
 	classes           = 1 + fineMax/fineStep + (blockMax-fineMax)/coarseStep
 )
 
+// Memory of blocks that shared no chunk is kept for others of up to half its size less:
+// idleMost of such of at least idleMin bytes.
+const (
+	idleMin  = 16 << 10
+	idleMost = 8
+)
+
 // classOf returns the class of blocks that have room for size bytes.
 func classOf(size int) int {
 	if size <= fineMax {
@@ -67,12 +74,34 @@ type arena struct {
 	// roomy are the chunks with room, by class, made how many chunks there are.
 	roomy [classes][]int
 	made  [classes]int
+	// idle is memory that the next blocks alone can have.
+	idle [][]byte
 }
 
 func (a *arena) init() { a.chunks = make([]chunk, 1, 16) }
 
 // at returns the memory from a block on.
 func (a *arena) at(r ref) []byte { return a.chunks[r>>refOffsetBits].data[r&(chunkMax-1):] }
+
+// take returns memory for a block alone, whose content is arbitrary.
+func (a *arena) take(size int) []byte {
+	for i := len(a.idle) - 1; i >= 0 && size >= idleMin; i-- {
+		if data := a.idle[i]; size <= cap(data) && cap(data) <= 2*size {
+			last := len(a.idle) - 1
+			a.idle[i], a.idle[last] = a.idle[last], nil
+			a.idle = a.idle[:last]
+			return data[:size]
+		}
+	}
+	return make([]byte, size)
+}
+
+// give takes back the memory of a block alone.
+func (a *arena) give(data []byte) {
+	if cap(data) >= idleMin && len(a.idle) < idleMost {
+		a.idle = append(a.idle, data)
+	}
+}
 
 // add puts a chunk into the table and returns its position.
 func (a *arena) add(c chunk) int {
@@ -93,14 +122,15 @@ func (a *arena) drop(i int) {
 
 // allocAlone returns a block that shares no chunk, so that resize can change it.
 func (a *arena) allocAlone(size int) ref {
-	return ref(a.add(chunk{data: make([]byte, size), live: 1, roomyAt: -1})) << refOffsetBits
+	return ref(a.add(chunk{data: a.take(size), live: 1, roomyAt: -1})) << refOffsetBits
 }
 
 // resize changes the size of a block that shares no chunk.
 func (a *arena) resize(r ref, size int) {
 	c := &a.chunks[r>>refOffsetBits]
-	data := make([]byte, size)
+	data := a.take(size)
 	copy(data, c.data)
+	a.give(c.data)
 	c.data = data
 }
 
@@ -158,6 +188,7 @@ func (a *arena) free(r ref) {
 	i, at := int(r>>refOffsetBits), int(r&(chunkMax-1))
 	c := &a.chunks[i]
 	if c.class == 0 {
+		a.give(c.data)
 		a.drop(i)
 		return
 	}

@@ -55,7 +55,7 @@ func writeRows(ctx context.Context, d directory, number uint64, x *index, wrote 
 func addRows(ctx context.Context, w *sstable.Writer, x *index, wrote func(bytes int),
 ) (rows int64, large []largeRow, err error) {
 	everything := cursor{index: x, version: math.MaxInt64, end: []byte{0xff}}
-	var page rowBuffer
+	page := rowBuffer{reuses: true}
 	for more := true; more; {
 		if err := ctx.Err(); err != nil {
 			return rows, nil, err

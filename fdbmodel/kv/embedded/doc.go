@@ -28,8 +28,8 @@
 //     with kv.ErrReadOnly, or with kv.ErrUnavailable if descriptors are short, and
 //     the next one tries again. A lack of descriptors later only delays new files.
 //   - Memory holds all rows, at about 60 bytes more than key and value each.
-//     Values of 4 KiB and more are left on disk once a checkpoint has them,
-//     and checked whenever they are read.
+//     Values of 4 KiB and more are left on disk once a checkpoint has them, or
+//     the log if they take more than 2 MiB, and checked whenever they are read.
 //   - The garbage collector does not look into rows, which lie in chunks of
 //     bytes. It visits one object for a few dozen of them, and one for each value
 //     of 4 KiB and more.

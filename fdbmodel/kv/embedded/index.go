@@ -22,20 +22,24 @@ const lockedRows = 256
 //	22  2 bytes  the length of the key
 //	24  4 bytes  the length of the value, and the flags
 //	28           the key, then the value or, if it is shelved, the number of
-//	             the file where it lies, in 8 bytes
+//	             the file where it lies, in 8 bytes, and if that is one of
+//	             the log, the offset there and the value's checksum, in 12
 //
 // Numbers are little-endian. The slice reaches to the end of the block's chunk.
 type revision []byte
 
 const (
 	revisionHeader = 28
-	// flagShelved says that the value lies in a checkpoint, flagReplaced that the
-	// row has a newer revision.
+	// flagShelved says that the value lies in a file, flagReplaced that the row has
+	// a newer revision, flagLogged that the file is one of the log.
 	flagShelved  = 1 << 31
 	flagReplaced = 1 << 30
-	lengthMask   = flagReplaced - 1
-	// shelvedSize is what is left of a value that is shelved.
+	flagLogged   = 1 << 29
+	lengthMask   = flagLogged - 1
+	// shelvedSize is what is left of a value that lies in a checkpoint, and
+	// loggedSize of one that lies in the log.
 	shelvedSize = 8
+	loggedSize  = shelvedSize + 12
 )
 
 // newRevision makes a revision. Values of at least alone bytes, if that is not
@@ -79,6 +83,7 @@ func (e revision) flags() uint32    { return binary.LittleEndian.Uint32(e[24:]) 
 // size is that of the value, wherever it lies.
 func (e revision) size() int      { return int(e.flags() & lengthMask) }
 func (e revision) shelved() bool  { return e.flags()&flagShelved != 0 }
+func (e revision) logged() bool   { return e.flags()&flagLogged != 0 }
 func (e revision) replaced() bool { return e.flags()&flagReplaced != 0 }
 
 // absent reports whether the row is absent once this revision has ended.
@@ -104,6 +109,12 @@ func (e revision) file() uint64 {
 	return binary.LittleEndian.Uint64(e[revisionHeader+e.keySize():])
 }
 
+// place is where in its file the value begins if it is logged, and its checksum.
+func (e revision) place() (offset int64, sum uint32) {
+	at := e[revisionHeader+e.keySize()+shelvedSize:]
+	return int64(binary.LittleEndian.Uint64(at)), binary.LittleEndian.Uint32(at[8:])
+}
+
 func (e revision) setBorn(v kv.Version) { binary.LittleEndian.PutUint64(e, uint64(v)) }
 func (e revision) setDied(v kv.Version) { binary.LittleEndian.PutUint64(e[8:], uint64(v)) }
 
@@ -115,8 +126,17 @@ func (e revision) flag(f uint32)   { binary.LittleEndian.PutUint32(e[24:], e.fla
 func (e revision) unflag(f uint32) { binary.LittleEndian.PutUint32(e[24:], e.flags()&^f) }
 
 func (e revision) shelve(file uint64) {
+	e.unflag(flagLogged)
 	e.flag(flagShelved)
 	binary.LittleEndian.PutUint64(e[revisionHeader+e.keySize():], file)
+}
+
+func (e revision) log(file uint64, offset int64, sum uint32) {
+	e.shelve(file)
+	e.flag(flagLogged)
+	at := e[revisionHeader+e.keySize()+shelvedSize:]
+	binary.LittleEndian.PutUint64(at, uint64(offset))
+	binary.LittleEndian.PutUint32(at[8:], sum)
 }
 
 // garbage is what no reader can see once all are at version or later:
@@ -160,13 +180,15 @@ type index struct {
 	liveKeys, liveBytes int64
 
 	// largeValue is the size from which on values are shelved. shelves are the
-	// checkpoints that values lie in, by file, retired those of them that only
-	// older revisions lie in, and shelvedBytes what lies there of the rows.
-	largeValue   int
-	shelves      map[uint64]*shelf
-	newestShelf  uint64
-	retired      []retiredShelf
-	shelvedBytes int64
+	// checkpoints and files of the log that values lie in, by file, and retired
+	// those of them that only older revisions lie in. Files of the log before
+	// firstLog are no more. shelvedBytes is what lies in the checkpoint of the
+	// rows, loggedBytes what lies in the log alone.
+	largeValue                int
+	shelves                   map[uint64]*shelf
+	newestShelf, firstLog     uint64
+	retired                   []retiredShelf
+	shelvedBytes, loggedBytes int64
 	// largeBytes is the size of values that the next checkpoint shelves.
 	largeBytes atomic.Int64
 }
@@ -204,8 +226,8 @@ func (x *index) visible(r ref, v kv.Version) ref {
 	return 0
 }
 
-// set writes a value. The caller holds the lock.
-func (x *index) set(key, value []byte, v kv.Version) {
+// set writes a value, and returns its revision. The caller holds the lock.
+func (x *index) set(key, value []byte, v kv.Version) ref {
 	r := newRevision(&x.arena, key, value, x.largeValue)
 	e := x.at(r)
 	e.setBorn(v)
@@ -222,6 +244,7 @@ func (x *index) set(key, value []byte, v kv.Version) {
 	if x.watched {
 		x.touched = append(x.touched, e.key())
 	}
+	return r
 }
 
 // clear deletes a row and reports whether it was there. The caller holds the
@@ -280,6 +303,9 @@ func (x *index) lose(e revision) {
 func (x *index) countLarge(e revision, times int64) {
 	size := int64(e.size())
 	switch {
+	case e.logged():
+		x.loggedBytes += times * size
+		x.largeBytes.Add(times * size)
 	case e.shelved():
 		x.shelvedBytes += times * size
 	case size >= int64(x.largeValue):

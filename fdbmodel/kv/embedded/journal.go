@@ -18,7 +18,8 @@ import (
 type durability interface {
 	// recover puts back what was kept, before anything else is called.
 	recover(into *loader) error
-	// persist hands over the next group. Its body may be reused at once.
+	// persist hands over the next group, and notes in it where it lies. Its body may
+	// be reused at once.
 	persist(g *group) error
 	// wait returns when everything that was handed over will survive.
 	wait() error
@@ -63,7 +64,13 @@ type journal struct {
 func (j *journal) persist(g *group) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.append(g.last, g.body)
+	if err := j.append(g.last, g.body); err != nil {
+		return err
+	}
+	var err error
+	g.file = j.manifest.Segments[len(j.manifest.Segments)-1].File
+	g.place, err = j.current.records.LastRecordOffset()
+	return err
 }
 
 func (j *journal) append(version kv.Version, body []byte) error {

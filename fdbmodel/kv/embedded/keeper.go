@@ -72,10 +72,10 @@ func (s *Store) keepUp(ctx context.Context) {
 	}
 }
 
-// largeMax is how many bytes of large values may lie in memory, at least.
+// largeMax is how many bytes of large values may lie in the log alone, at least.
 func (s *Store) largeMax() int64 { return s.options.CheckpointBytes / 8 }
 
-// crowded reports whether so many large values lie in memory that a checkpoint
+// crowded reports whether so many large values lie in the log that a checkpoint
 // pays, which copies those that are shelved as well.
 func (x *index) crowded(atLeast int64) bool {
 	x.mu.RLock()
@@ -128,7 +128,7 @@ func (s *Store) checkpoint(ctx context.Context) error {
 	if err != nil {
 		return s.checkpointError(err)
 	}
-	if err := s.shelveRows(c, large); err != nil {
+	if err := s.shelveRows(c, large, keepFrom); err != nil {
 		s.options.Logger.Warn("values stay in memory", "error", err)
 	}
 	s.retryAt.Store(0)
@@ -223,7 +223,7 @@ func (s *Store) Stats() Stats {
 	s.commitLock.Unlock()
 	s.index.mu.RLock()
 	st.Keys, st.Bytes = s.index.liveKeys, s.index.liveBytes
-	st.Memory = st.Bytes - s.index.shelvedBytes + int64(s.index.tree.size+st.Garbage)*rowOverhead
+	st.Memory = st.Bytes - s.index.shelvedBytes - s.index.loggedBytes + int64(s.index.tree.size+st.Garbage)*rowOverhead
 	s.index.mu.RUnlock()
 	st.Watches = s.watches.count()
 	if s.disk != nil {

@@ -178,8 +178,12 @@ func (s *Store) commitInline(r *request) {
 			s.fail(err, []*group{g})
 			return
 		}
+		if !s.options.SyncOff {
+			s.spill.add(g)
+		}
 	}
 	s.publish(g)
 	r.finish(nil)
 	s.sequencer.collect(s.options.Clock.Now())
+	s.spillValues()
 }

@@ -67,9 +67,11 @@ type Options struct {
 	CheckpointBytes int64
 
 	// LargeValue is the size in bytes from which on a value lies in no memory
-	// once a checkpoint has it, and is read from there. A checkpoint is also
-	// written when such values take an eighth of CheckpointBytes in memory, and an
-	// eighth of what the last one has of them. Defaults to 4 KiB.
+	// once a checkpoint has it, and is read from there. Of those that only the
+	// log has, a 128th part of CheckpointBytes lies in memory, the newest; the
+	// rest is read from the log. A checkpoint is also written when the log has an
+	// eighth of CheckpointBytes of them, and an eighth of what the last checkpoint
+	// has of them. Defaults to 4 KiB.
 	LargeValue int
 
 	// Logger receives checkpoints, and what was found and passed over at the

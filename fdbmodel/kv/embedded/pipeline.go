@@ -163,6 +163,7 @@ func (p *pipeline) group(batch []*request) int {
 	s.answerEarly(g)
 	p.enqueue(g)
 	s.sequencer.collect(s.options.Clock.Now())
+	s.spillValues()
 	return n
 }
 
@@ -332,6 +333,7 @@ func (g *gathering) wait(urgent *atomic.Int64) {
 
 // finish publishes groups that are durable.
 func (p *pipeline) finish(batch []*group) {
+	p.store.spill.add(batch...)
 	p.synced.Store(batch[len(batch)-1].number)
 	if p.store.options.SyncOff {
 		p.store.news.fire()

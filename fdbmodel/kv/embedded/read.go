@@ -12,45 +12,45 @@ import (
 // under the index's lock from which version on it can be read.
 func (x *index) lookup(key []byte, v kv.Version, line *timeline) ([]byte, error) {
 	value, s, err := x.copyAt(key, v, line)
-	if s != nil {
-		return s.read(key)
+	if s.shelf != nil {
+		return s.read(key, nil)
 	}
 	return value, err
 }
 
-// copyAt returns a copy of the value, or the shelf where it lies.
-func (x *index) copyAt(key []byte, v kv.Version, line *timeline) ([]byte, *shelf, error) {
+// copyAt returns a copy of the value, or where it lies.
+func (x *index) copyAt(key []byte, v kv.Version, line *timeline) (value []byte, s shelvedValue, err error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	if v < line.lowest() {
-		return nil, nil, kv.ErrTooOld
+		return nil, s, kv.ErrTooOld
 	}
 	r := x.visible(x.tree.get(key), v)
 	if r == 0 {
-		return nil, nil, nil
+		return nil, s, nil
 	}
 	e := x.at(r)
 	if e.shelved() {
-		s, err := x.visitShelf(e)
+		s, err = x.visitShelf(e)
 		return nil, s, err
 	}
-	return append([]byte{}, e.value()...), nil, nil
+	return append([]byte{}, e.value()...), s, nil
 }
 
 // differs reports whether the value of key at v differs from seen, which is
 // nil for none, and returns the version of the row's last change.
 func (x *index) differs(key []byte, v kv.Version, seen []byte) (bool, kv.Version) {
 	differs, s, newest := x.compare(key, v, seen)
-	if s != nil {
+	if s.shelf != nil {
 		// What can't be read differs from what was seen.
-		value, err := s.read(key)
+		value, err := s.read(key, nil)
 		differs = err != nil || !bytes.Equal(value, seen)
 	}
 	return differs, newest
 }
 
-// compare is differs, or the shelf where the value lies.
-func (x *index) compare(key []byte, v kv.Version, seen []byte) (differs bool, s *shelf, newest kv.Version) {
+// compare is differs, or says where the value lies.
+func (x *index) compare(key []byte, v kv.Version, seen []byte) (differs bool, s shelvedValue, newest kv.Version) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	r := x.tree.get(key)
@@ -59,14 +59,14 @@ func (x *index) compare(key []byte, v kv.Version, seen []byte) (differs bool, s 
 	}
 	r = x.visible(r, v)
 	if r == 0 || seen == nil {
-		return (r == 0) != (seen == nil), nil, newest
+		return (r == 0) != (seen == nil), s, newest
 	}
 	e := x.at(r)
 	if e.shelved() {
 		s, err := x.visitShelf(e)
 		return err != nil, s, newest
 	}
-	return !bytes.Equal(e.value(), seen), nil, newest
+	return !bytes.Equal(e.value(), seen), s, newest
 }
 
 // cursor walks over the rows of a range at one version.
@@ -165,7 +165,11 @@ type rowBuffer struct {
 	// size is how many bytes the rows have, with those that were not copied.
 	size int
 	// shelves are where values lie that were not copied.
-	shelves []*shelf
+	shelves []shelvedValue
+	// reuses says that shelved values are valid only until the next one is read, in
+	// scratch.
+	reuses  bool
+	scratch []byte
 }
 
 type rowSize struct {
@@ -198,7 +202,8 @@ func (b *rowBuffer) add(x *index, e revision) error {
 }
 
 // drain hands the rows to visit, and forgets them. A value that was shelved is
-// owned by visit; the rest is valid until rows are added again.
+// owned by visit, unless the buffer reuses it; the rest is valid until rows are added
+// again.
 func (b *rowBuffer) drain(visit func(key, value []byte, owned bool) error) error {
 	at, shelves := 0, b.shelves
 	var err error
@@ -209,10 +214,13 @@ func (b *rowBuffer) drain(visit func(key, value []byte, owned bool) error) error
 		if size.shelved {
 			var failed error
 			// Each shelf is left by reading it.
-			if value, failed = shelves[0].read(key); failed != nil {
+			if value, failed = shelves[0].read(key, b.scratch); failed != nil {
 				err = errors.Join(err, failed)
 			}
 			shelves = shelves[1:]
+			if b.reuses {
+				b.scratch = value[:0]
+			}
 		}
 		if err == nil {
 			err = visit(key, value, size.shelved)

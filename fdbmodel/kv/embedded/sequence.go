@@ -49,6 +49,10 @@ type group struct {
 	// body is their mutations as the log holds them.
 	body []byte
 	last kv.Version
+	// large are the large values in it, file and place where it is in the log.
+	large []loggedValue
+	file  uint64
+	place int64
 	// number counts the groups of this run of the store.
 	number  uint64
 	waiters []*request
@@ -61,7 +65,7 @@ func (g *group) empty() bool { return g.last == 0 }
 func (g *group) reset() {
 	clear(g.waiters)
 	clear(g.touched)
-	*g = group{body: g.body[:0], waiters: g.waiters[:0], touched: g.touched[:0]}
+	*g = group{body: g.body[:0], large: g.large[:0], waiters: g.waiters[:0], touched: g.touched[:0]}
 }
 
 // sequencer gives commits their order. Whoever uses it holds the store's
@@ -115,7 +119,7 @@ func (q *sequencer) written(s *span, since kv.Version, work *workspace) kv.Versi
 
 // admit reports whether r may be applied, and makes ready what that needs.
 func (q *sequencer) admit(r *request) error {
-	if q.index.shelvedBytes > 0 {
+	if len(q.index.shelves) > 0 {
 		for i := range r.work.ops {
 			if o := &r.work.ops[i]; o.kind == opAtomic {
 				if err := q.index.unshelve(o.key); err != nil {
@@ -212,9 +216,14 @@ func (q *sequencer) mutate(g *group, o *op, c kv.Committed) {
 }
 
 func (q *sequencer) set(g *group, key, value []byte, v kv.Version) {
-	q.index.set(key, value, v)
-	if q.recorded {
-		g.body = appendSet(g.body, key, value)
+	r := q.index.set(key, value, v)
+	if !q.recorded {
+		return
+	}
+	g.body = appendSet(g.body, key, value)
+	if len(value) >= q.index.largeValue {
+		at := len(g.body) - len(value)
+		g.large = append(g.large, loggedValue{revision: r, version: v, at: at, size: len(value)})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/sstable"
@@ -12,12 +13,14 @@ import (
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
-// shelf is a checkpoint that values are read from. It stays open while a row or
-// a reader needs it, also when its file has been removed.
+// shelf is a checkpoint, or a file of the log, that values are read from. It stays
+// open while a row or a reader needs it, also when its file has been removed.
 type shelf struct {
-	dir   directory
-	file  uint64
+	dir  directory
+	file uint64
+	// table is that of a checkpoint, log that of a file of the log.
 	table *sstable.Reader
+	log   vfs.File
 	// users are the readers, and one more for the index.
 	users atomic.Int64
 }
@@ -45,12 +48,14 @@ func (s *shelf) leave() error {
 	if s.users.Add(-1) > 0 {
 		return nil
 	}
+	if s.log != nil {
+		return s.log.Close()
+	}
 	return s.table.Close()
 }
 
-// read returns the value of a key, and leaves.
-func (s *shelf) read(key []byte) (value []byte, err error) {
-	defer func() { err = errors.Join(err, s.leave()) }()
+// read appends the value of a key of a checkpoint to to.
+func (s *shelf) read(key, to []byte) (value []byte, err error) {
 	it, err := s.table.NewIter(sstable.NoTransforms, nil, nil, sstable.AssertNoBlobHandles)
 	if err != nil {
 		return nil, s.damaged(err)
@@ -64,20 +69,43 @@ func (s *shelf) read(key []byte) (value []byte, err error) {
 	if err != nil {
 		return nil, s.damaged(err)
 	}
-	return bytes.Clone(found), nil
+	return append(to, found...), nil
 }
 
 func (s *shelf) damaged(err error) error { return s.dir.corrupt(rowsName(s.file), "%v", err) }
 
+// shelvedValue is where a value lies, nowhere if shelf is nil. It is read once.
+type shelvedValue struct {
+	shelf *shelf
+	place int64
+	size  int
+	sum   uint32
+}
+
+// read returns the value, which is that of key, in memory of its own or that of to.
+func (v shelvedValue) read(key, to []byte) (value []byte, err error) {
+	to = slices.Grow(to[:0], v.size)
+	if v.shelf.log != nil {
+		value, err = v.shelf.readLog(to[:v.size], v.place, v.sum)
+	} else {
+		value, err = v.shelf.read(key, to)
+	}
+	return value, errors.Join(err, v.shelf.leave())
+}
+
 // visitShelf returns where a shelved value lies, for read. The caller holds the
 // index's lock.
-func (x *index) visitShelf(e revision) (*shelf, error) {
+func (x *index) visitShelf(e revision) (v shelvedValue, err error) {
 	s := x.shelves[e.file()]
 	if s == nil {
-		return nil, kv.ErrClosed
+		return v, kv.ErrClosed
 	}
 	s.users.Add(1)
-	return s, nil
+	v = shelvedValue{shelf: s, size: e.size()}
+	if e.logged() {
+		v.place, v.sum = e.place()
+	}
+	return v, nil
 }
 
 // unshelve brings the newest value of a key back into memory. Only the
@@ -91,7 +119,7 @@ func (x *index) unshelve(key []byte) error {
 	if err != nil {
 		return err
 	}
-	value, err := s.read(key)
+	value, err := s.read(key, nil)
 	if err != nil {
 		return err
 	}
@@ -100,7 +128,7 @@ func (x *index) unshelve(key []byte) error {
 	x.countLarge(x.at(r), -1)
 	x.arena.resize(r, revisionHeader+len(key)+len(value))
 	e := x.at(r)
-	e.unflag(flagShelved)
+	e.unflag(flagShelved | flagLogged)
 	copy(e.value(), value)
 	x.countLarge(e, 1)
 	return nil
@@ -115,8 +143,9 @@ type largeRow struct {
 }
 
 // shelveRows leaves large values to a checkpoint that is installed. Files that
-// they lay in before are closed once nothing can read there.
-func (s *Store) shelveRows(c rowsFile, large []largeRow) error {
+// they lay in before, which are those of the log before firstLog as well, are closed
+// once nothing can read there.
+func (s *Store) shelveRows(c rowsFile, large []largeRow, firstLog uint64) error {
 	var fresh *shelf
 	if len(large) > 0 {
 		var err error
@@ -129,9 +158,7 @@ func (s *Store) shelveRows(c rowsFile, large []largeRow) error {
 		s.commitLock.Lock()
 		x.mu.Lock()
 		if first {
-			if x.shelves[x.newestShelf] != nil {
-				x.retired = append(x.retired, retiredShelf{file: x.newestShelf})
-			}
+			x.retireShelves(firstLog)
 			if x.newestShelf = c.File; fresh != nil {
 				x.shelves[c.File] = fresh
 			}
@@ -168,7 +195,7 @@ func (x *index) shelveRow(l largeRow, file uint64) {
 	if counts {
 		x.countLarge(x.at(r), -1)
 	}
-	if e := x.at(r); !e.shelved() {
+	if e := x.at(r); !e.shelved() || e.logged() {
 		x.arena.resize(r, revisionHeader+e.keySize()+shelvedSize)
 	}
 	x.at(r).shelve(file)
@@ -181,6 +208,18 @@ func (x *index) shelveRow(l largeRow, file uint64) {
 type retiredShelf struct {
 	file    uint64
 	version kv.Version
+}
+
+// retireShelves retires the newest checkpoint, and the files of the log before
+// firstLog. The caller holds the lock.
+func (x *index) retireShelves(firstLog uint64) {
+	for file, s := range x.shelves {
+		old := file == x.newestShelf || s.log != nil && x.firstLog <= file && file < firstLog
+		if old {
+			x.retired = append(x.retired, retiredShelf{file: file})
+		}
+	}
+	x.firstLog = firstLog
 }
 
 // closeShelves closes the files that no reader at floor or later needs.

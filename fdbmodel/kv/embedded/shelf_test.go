@@ -175,9 +175,21 @@ func TestDamagedShelfIsReported(t *testing.T) {
 // one of another key.
 func TestReadersWhileCheckpointsReplaceEachOther(t *testing.T) {
 	t.Parallel()
+	for name, o := range map[string]Options{
+		"memory": {HistoryVersions: 1},
+		"log":    {HistoryVersions: 1, CheckpointBytes: 2 << 20, SegmentSize: 256 << 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			readWhileCheckpoints(t, o)
+		})
+	}
+}
+
+func readWhileCheckpoints(t *testing.T, o Options) {
 	const keys, rounds = 20, 15
 	ctx := context.Background()
-	s := open(t, t.TempDir(), Options{HistoryVersions: 1})
+	s := open(t, t.TempDir(), o)
 	for k := range keys {
 		set(t, s, fmt.Sprint("key", k), large(fmt.Sprint("key", k, "/"), 0))
 	}

@@ -30,6 +30,7 @@ type Store struct {
 	// commitLock guards the sequencer.
 	commitLock sync.Mutex
 	sequencer  sequencer
+	spill      spill
 	// groups is the number of the last group.
 	groups uint64
 	// body is reused by commits that run in their callers.
@@ -70,6 +71,7 @@ func newStore(o Options) *Store {
 	s := &Store{options: o.withDefaults(), failed: make(chan struct{})}
 	s.workspaces.New = newWorkspace
 	s.index.init(s.options.LargeValue)
+	s.spill.most = s.options.CheckpointBytes / spillFraction
 	s.watches.init(&s.index, &s.line)
 	s.sequencer = sequencer{index: &s.index, line: &s.line, watch: &s.watches, history: s.options.HistoryVersions}
 	return s

@@ -59,7 +59,7 @@ type workspace struct {
 
 const (
 	workspaceMemory    = 4 << 10
-	workspaceMemoryMax = 256 << 10
+	workspaceMemoryMax = 1 << 20
 	workspaceItemsMax  = 8 << 10
 )
 
