@@ -298,9 +298,10 @@ const orphanAge = time.Hour
 
 // SweepChunks removes chunks of a shard that no record refers to: arguments
 // that were written ahead of a submit that never came, and results of attempts
-// that lost their claim. It examines the chunks of one future after cursor and
-// returns the next cursor, nil at the end. An unknown commit is retried and
-// harmless.
+// that lost their claim. Of these the longest stays as long as the future is not
+// over, for Resume, unless the claim has as much. It examines the chunks of one
+// future after cursor and returns the next cursor, nil at the end. An unknown
+// commit is retried and harmless.
 func (c *Cluster) SweepChunks(ctx context.Context, shard int, cursor []byte) (next []byte, removed int, err error) {
 	prefix := c.keys.ChunksOf(shard)
 	r := kv.Prefix(prefix)
@@ -329,7 +330,9 @@ func (c *Cluster) SweepChunks(ctx context.Context, shard int, cursor []byte) (ne
 			return err
 		}
 		if row.RefersTo(ref) || c.MayRefer(&row, ref) {
-			return nil
+			if surplus, err := c.isSurplus(ctx, tx, &row, ref); err != nil || !surplus {
+				return err
+			}
 		}
 		tx.ClearRange(pieces)
 		removed = 1
@@ -341,7 +344,7 @@ func (c *Cluster) SweepChunks(ctx context.Context, shard int, cursor []byte) (ne
 // MayRefer reports whether a record may yet refer to a chunk.
 func (c *Cluster) MayRefer(row *layout.Row, ref layout.ChunkRef) bool {
 	if row.Spec != nil && ref.Kind != layout.ChunkArgs && ref.Kind != layout.ChunkInputs {
-		return row.State() == layout.Claimed && row.Claim.Token.String() == ref.Token
+		return isHolders(row, ref) || isLeft(row, ref)
 	}
 	drawn := row.ID.Time() // of values that are put, results too are written ahead
 	return row.Spec == nil && !drawn.IsZero() && c.clock.Now().Sub(drawn) < orphanAge

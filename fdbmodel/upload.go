@@ -28,12 +28,13 @@ type Upload struct {
 
 // UploadResult begins a large result of the attempt that holds token, which PutResult
 // writes all at once. It is written until ctx ends. What was written counts once a
-// Completion of that token names End's reference, and is swept once the claim has ended
-// without. An unknown commit is retried and harmless: only the holder of the token writes
-// there. A later upload of the attempt replaces the one before.
+// Completion of that token names End's reference. Once the claim has ended without, the next
+// one may Resume it, and it is swept at the end of the future at the latest. An unknown
+// commit is retried and harmless: only the holder of the token writes there. A later upload
+// of the attempt replaces the one before.
 func (c *Cluster) UploadResult(ctx context.Context, id layout.ID, token layout.Token) *ResultUpload {
 	ref := layout.ChunkRef{Kind: layout.ChunkResult, Token: token.String()}
-	return &ResultUpload{ref: ref, Upload: Upload{cluster: c, ctx: ctx, most: layout.MaxPut,
+	return &ResultUpload{id: id, ref: ref, Upload: Upload{cluster: c, ctx: ctx, most: layout.MaxPut,
 		of:  "result of future " + id.String(),
 		key: func(i int) []byte { return c.keys.Chunk(id, ref, i) }}}
 }
@@ -41,6 +42,7 @@ func (c *Cluster) UploadResult(ctx context.Context, id layout.ID, token layout.T
 // ResultUpload is the upload of a result.
 type ResultUpload struct {
 	Upload
+	id  layout.ID
 	ref layout.ChunkRef
 }
 

@@ -79,7 +79,7 @@ func TestCheckNotes(t *testing.T) {
 			}},
 		{"pieces of nobody's result", only(audit.InvariantChunks), func(t *testing.T, p *modeltest.Population, _ kv.Tx) {
 			token := layout.Token{Worker: "gone", Sequence: 4}
-			_, err := p.C.PutResult(context.Background(), p.IDs[layout.Ready], token, make([]byte, 10))
+			_, err := p.C.PutResult(context.Background(), p.IDs[layout.Failed], token, make([]byte, 10))
 			require.NoError(t, err)
 		}},
 		{"mail of a session that is gone", only(audit.InvariantMail), func(_ *testing.T, p *modeltest.Population, tx kv.Tx) {

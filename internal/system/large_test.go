@@ -33,6 +33,11 @@ const (
 	largeStoreVariable = "FUTURA_LARGE_STORE"
 	largeHeadVariable  = "FUTURA_LARGE_HEAD"
 	largeStateVariable = "FUTURA_LARGE_STATE"
+	// The next are those of a head that is killed: where it listens, the file of its key, and
+	// how many bytes of the result it takes.
+	largeListenVariable = "FUTURA_LARGE_LISTEN"
+	largeKeyVariable    = "FUTURA_LARGE_KEY"
+	largeTakesVariable  = "FUTURA_LARGE_TAKES"
 )
 
 // largePart is how much the function writes at a time.
@@ -151,6 +156,7 @@ func largePeerMain(head string) int {
 	err := func() error {
 		var heap func() int64
 		w, err := peerworker.New(peerworker.Options{Heads: []string{head}, Slots: 1, State: os.Getenv(largeStateVariable),
+			RedialMax: time.Second,
 			Transfers: func(t peerworker.Transfer) {
 				if t.Done == t.Total {
 					fmt.Println(heap())

@@ -37,6 +37,9 @@ func TestMain(m *testing.M) {
 		os.Exit(peerMain(head))
 	}
 	if store := os.Getenv(largeStoreVariable); store != "" {
+		if os.Getenv(largeTakesVariable) != "" {
+			os.Exit(killedHeadMain(store))
+		}
 		os.Exit(largeHeadMain(store))
 	}
 	if head := os.Getenv(largeHeadVariable); head != "" {

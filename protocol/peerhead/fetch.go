@@ -41,17 +41,25 @@ type blobValue struct {
 // Size implements workers.RemoteValue.
 func (v *blobValue) Size() int64 { return v.held[0].blob.Size }
 
-// Fetch implements workers.RemoteValue. It goes on where an earlier fetch of the same
-// content for the future was cut, as far as the store still has that.
+// Fetch implements workers.RemoteValue. It goes on where an earlier fetch for the future was
+// cut, by this head or one before it, as far as the store still has that. If it turns out
+// that that was of another content, everything is fetched.
 func (v *blobValue) Fetch(ctx context.Context, to *fdbmodel.ResultUpload) error {
 	h := v.head
 	name := partName{v.at.id, v.held[0].blob.ID}
 	if old := h.parts.take(name); old != nil {
 		_, _ = io.Copy(to, old.Reader(ctx)) // what it can't read is fetched
+	} else {
+		_, _ = to.Resume(ctx, v.Size())
 	}
 	var errs []error
 	for _, one := range v.held {
+		had := to.Written() > 0
 		err := h.fetch(ctx, v.at.id, one, to)
+		if had && errors.Is(err, p2p.ErrBlobContent) {
+			to.Rewind()
+			err = h.fetch(ctx, v.at.id, one, to)
+		}
 		if err == nil {
 			return nil
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -185,4 +186,69 @@ func TestLargeValuesAreCompared(t *testing.T) {
 			p.deliverAgain()
 		}
 	})
+}
+
+// TestANewHeadGoesOnWithAValue has a head end while it fetches a value. The next one, which
+// finds what that stored, has the rest come.
+func TestANewHeadGoesOnWithAValue(t *testing.T) {
+	inLarge(t, peerhead.Options{}, 256<<10, func(w *world, value []byte) {
+		came, stop := w.counting()
+		p := w.join("p", 1, large(len(value)))
+		id := w.submit(1)[0]
+		elapse(10 * time.Second)
+		stop()
+		before := came.Load()
+		require.Greater(w, before, int64(len(value)/2))
+		require.Less(w, before, int64(len(value)))
+		w.start(peerhead.Options{})
+		p.sayHello()
+		p.deliverAgain()
+		w.settle(time.Minute)
+		w.requireValue(id, value)
+		require.Less(w, came.Load(), int64(len(value)+1<<20), "what was not stored yet comes twice")
+		require.Zero(w, w.head.Peers()[0].Refused)
+	})
+}
+
+// TestANewHeadFindsAnotherValue has a head end while it fetches a value, and the function
+// return another one of the same size to the next.
+func TestANewHeadFindsAnotherValue(t *testing.T) {
+	inLarge(t, peerhead.Options{}, 256<<10, func(w *world, value []byte) {
+		came, stop := w.counting()
+		w.join("p", 1, large(len(value)))
+		id := w.submit(1)[0]
+		elapse(10 * time.Second)
+		stop()
+		before := came.Load()
+		require.Greater(w, before, int64(len(value)/2))
+		other := bytes.Repeat([]byte("fedcba9876543210"), len(value)/16)
+		w.blobs["b"] = other
+		w.start(peerhead.Options{})
+		w.peer("p").sayHello()
+		w.peer("p").deliverAgain()
+		w.settle(time.Minute)
+		w.requireValue(id, other)
+		require.Zero(w, w.head.Peers()[0].Refused, "the peer is not to blame")
+		require.Equal(w, before+int64(len(other)), came.Load())
+	})
+}
+
+// counting counts the bytes that come. stop stops the head, without which none come.
+func (w *world) counting() (came *atomic.Int64, stop func()) {
+	var dead atomic.Bool
+	came, slow := new(atomic.Int64), w.fetches
+	w.fetches = func(ctx context.Context, blob []byte, to io.Writer, o p2p.FetchOptions) error {
+		return slow(ctx, blob, writerFunc(func(b []byte) (int, error) {
+			if dead.Load() {
+				return 0, errors.New("the head is dead")
+			}
+			came.Add(int64(len(b)))
+			return to.Write(b)
+		}), o)
+	}
+	return came, func() {
+		dead.Store(true)
+		w.stop()
+		dead.Store(false)
+	}
 }

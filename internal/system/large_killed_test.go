@@ -1,0 +1,168 @@
+package system
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
+	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/protocol/p2p"
+	"github.com/futura-run/futura/protocol/peerhead"
+)
+
+// killedNetwork is a host whose process is killed once it has taken a number of bytes.
+type killedNetwork struct {
+	*p2p.Host
+	takes, came int64
+}
+
+func (n *killedNetwork) FetchBlob(ctx context.Context, from p2p.PeerID, id string, w io.Writer, o p2p.FetchOptions,
+) error {
+	return n.Host.FetchBlob(ctx, from, id, writerOf(func(b []byte) (int, error) {
+		written, err := w.Write(b)
+		if n.came += int64(written); n.takes > 0 && n.came >= n.takes {
+			if self, err := os.FindProcess(os.Getpid()); err == nil {
+				_ = self.Kill()
+			}
+			select {}
+		}
+		return written, err
+	}), o)
+}
+
+type writerOf func([]byte) (int, error)
+
+func (w writerOf) Write(b []byte) (int, error) { return w(b) }
+
+// killedHeadMain is the process of a head that is killed while it takes a large result, or
+// of the next one, which says the hash of the result, and how many bytes came.
+func killedHeadMain(store string) int {
+	ctx := context.Background()
+	err := func() error {
+		takes, err := strconv.ParseInt(os.Getenv(largeTakesVariable), 10, 64)
+		if err != nil {
+			return err
+		}
+		db, err := kvopen.Open(ctx, store, kvopen.Options{})
+		if err != nil {
+			return err
+		}
+		client, err := futures.New(ctx, db, futures.Options{Cluster: "plant"})
+		if err != nil {
+			return err
+		}
+		key, err := p2p.LoadKey(os.Getenv(largeKeyVariable))
+		if err != nil {
+			return err
+		}
+		host, err := p2p.Open(ctx, p2p.Options{Key: key, Listen: []string{os.Getenv(largeListenVariable)}})
+		if err != nil {
+			return err
+		}
+		network := &killedNetwork{Host: host, takes: takes}
+		peers, err := peerhead.New(peerhead.Options{Cluster: client.Cluster(), Network: network, Key: key})
+		if err != nil {
+			return err
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- peers.Run(ctx) }()
+		peers.Serve(host)
+		if err := host.Start(); err != nil {
+			return err
+		}
+		fmt.Println(host.Addrs()[0])
+		id, err := largeFuture(ctx, client.Cluster())
+		if err != nil {
+			return err
+		}
+		sum, err := largeSum(ctx, client.Future(id))
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%x %d\n", sum, network.came)
+		return <-ended
+	}()
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// largeFuture submits the future, unless an earlier process has, and waits until it is over.
+func largeFuture(ctx context.Context, cluster *fdbmodel.Cluster) (id layout.ID, err error) {
+	id = layout.BatchItemID("large", 0)
+	_, err = cluster.Submit(ctx, []fdbmodel.Submission{
+		{ID: id, Spec: layout.Spec{Function: "go:large", Codec: layout.CodecRaw}}})
+	if err != nil {
+		return id, err
+	}
+	for {
+		row, err := cluster.Get(ctx, id)
+		if err != nil {
+			return id, err
+		}
+		if ending := row.Ending(); ending.Over() {
+			return id, nil
+		}
+		if err := clock.Wait(ctx, clock.Real{}, time.Now().Add(10*time.Millisecond)); err != nil {
+			return id, err
+		}
+	}
+}
+
+// TestAHeadThatIsKilledGoesOnWithALargeResult kills a head that has taken half of a result,
+// and the next one after another quarter. What the last one takes is the rest, and what each
+// had not stored yet, up to a megabyte.
+func TestAHeadThatIsKilledGoesOnWithALargeResult(t *testing.T) {
+	if os.Getenv("FUTURA_LONG") == "" {
+		t.Skip("set FUTURA_LONG=1 to kill heads, whose peers wait half a minute")
+	}
+	want := sha256.New()
+	for i := range largeSize() / largePart {
+		_, _ = want.Write(largePiece(i)) // never fails
+	}
+	dir := t.TempDir()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	listen := fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", free.Addr().(*net.TCPAddr).Port)
+	require.NoError(t, free.Close())
+	start := func(takes int) *peersProcess {
+		return startPeersProcess(t, largeStoreVariable+"=embedded:"+filepath.Join(dir, "store"),
+			largeKeyVariable+"="+filepath.Join(dir, "key"), largeListenVariable+"="+listen,
+			fmt.Sprintf("%s=%d", largeTakesVariable, takes))
+	}
+	head := start(largeSize() / 2)
+	startPeersProcess(t, largeHeadVariable+"="+head.line, largeStateVariable+"=")
+	requireKilled(t, head)
+	head = start(largeSize() / 4)
+	requireKilled(t, head)
+	head = start(0)
+	var sum string
+	var came int
+	_, err = fmt.Fscan(bufio.NewReader(head.out), &sum, &came)
+	require.NoError(t, err)
+	require.Equal(t, fmt.Sprintf("%x", want.Sum(nil)), sum)
+	t.Logf("of %d bytes %d came after the second head was killed", largeSize(), came)
+	require.Less(t, came, largeSize()/4+3<<20)
+	require.NotZero(t, came)
+}
+
+// requireKilled waits until a process is killed.
+func requireKilled(t *testing.T, p *peersProcess) {
+	t.Helper()
+	_, err := io.Copy(io.Discard, p.out)
+	require.NoError(t, err)
+	require.ErrorContains(t, p.command.Wait(), "killed")
+}
