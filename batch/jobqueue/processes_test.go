@@ -46,6 +46,9 @@ type mark struct {
 	index          uint64
 }
 
+// processTime is how long a test waits for processes.
+const processTime = 5 * time.Minute
+
 // markSize is about the size of a mark.
 const markSize = 18
 
@@ -211,7 +214,7 @@ func (f *feeder) feed() {
 func (f *feeder) await(n int) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(f.Context(), processTime)
 	defer cancel()
 	for target := f.size() + int64(n*markSize); f.size() < target; {
 		if now := time.Now(); !now.Before(f.due) {
@@ -234,7 +237,7 @@ func (f *feeder) size() int64 {
 
 // awaitProgress waits until all stages have done all jobs.
 func awaitProgress(t *testing.T, cluster *fdbmodel.Cluster, n uint64) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), processTime)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -335,7 +338,7 @@ func TestPipelineOfAKilledOwner(t *testing.T) {
 func awaitMark(t *testing.T, path, want string) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), processTime)
 	defer cancel()
 	for {
 		content, err := os.ReadFile(path)

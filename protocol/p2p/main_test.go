@@ -9,6 +9,9 @@ import (
 	"go.uber.org/goleak"
 )
 
+// testTime is how long a test waits for what must happen.
+const testTime = time.Minute
+
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
@@ -32,7 +35,7 @@ func (i inbox) next(t *testing.T) letter {
 	case l := <-i:
 		return l
 	case <-t.Context().Done():
-	case <-time.After(20 * time.Second):
+	case <-time.After(testTime):
 	}
 	require.FailNow(t, "no message came")
 	return letter{}
@@ -70,7 +73,7 @@ func start(t *testing.T, configure func(*Options)) (*Host, inbox) {
 // soon is a context for what must happen soon.
 func soon(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testTime)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -105,7 +105,7 @@ func TestPeerThatLostItsWay(t *testing.T) {
 
 	back, _ := start(t, same)
 	connect(t, back, head)
-	require.Eventually(t, func() bool { return len(head.node.Network().ConnsToPeer(back.id)) == 1 }, 20*time.Second,
+	require.Eventually(t, func() bool { return len(head.node.Network().ConnsToPeer(back.id)) == 1 }, testTime,
 		time.Millisecond)
 	answer, err = head.Call(soon(t), back.ID(), []byte("after"))
 	require.NoError(t, err)

@@ -33,7 +33,7 @@ func TestThousandPeers(t *testing.T) {
 	defer end()
 	var err error
 	w.cluster, err = fdbmodel.Open(context.Background(), modeltest.OpenMemory(t), "peers", fdbmodel.Options{
-		Config: layout.Config{Heartbeat: 5 * time.Second, DeadAfter: 15 * time.Second},
+		Config: layout.Config{Heartbeat: 5 * time.Second, DeadAfter: 10 * time.Minute}, // however slow the machine is
 	})
 	require.NoError(t, err)
 	head, err := peerhead.New(peerhead.Options{Cluster: w.cluster, Network: w, Key: []byte(strings.Repeat("k", 32))})
@@ -77,7 +77,7 @@ func TestThousandPeers(t *testing.T) {
 			}
 		}
 		return true
-	}, time.Minute, 5*time.Millisecond)
+	}, 5*time.Minute, 5*time.Millisecond)
 	t.Logf("%d futures were run within %v", len(ids), time.Since(began).Round(time.Millisecond))
 	require.Equal(t, 1, w.runs())
 }

@@ -74,6 +74,8 @@ func TestAHeadThatAcknowledgesNothing(t *testing.T) {
 	h.set(func() {
 		h.results = func(*protocol.WorkOrderBatchResponse) *protocol.Ack { return &protocol.Ack{Code: protocol.CodeOK} }
 	})
+	n.part(headID)
+	n.connect(headID) // so that what waits to be sent again waits no longer
 	h.all(order.ChunkID, items)
 	r.idle()
 	require.False(t, w.full.Load())
