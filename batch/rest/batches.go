@@ -29,7 +29,7 @@ type batchView struct {
 	CreatedAt   time.Time    `json:"created_at"`
 	FinishedAt  *time.Time   `json:"finished_at,omitempty"`
 	Progress    countsView   `json:"progress"`
-	Rate        float64      `json:"rate" doc:"Items that ended per second, since the first began"`
+	Rate        float64      `json:"rate" doc:"Items that ended per second, since the first began; if it was cancelled, those done"`
 	SecondsLeft *float64     `json:"seconds_left,omitempty" doc:"At that rate; left out until it is known"`
 }
 
@@ -81,8 +81,17 @@ func (s *server) view(ctx context.Context, id string) (batchView, error) {
 	if v.FinishedAt != nil {
 		end = *v.FinishedAt
 	}
-	v.estimate(p[batch.Done]+p[batch.PermanentlyFailed], end.Sub(began))
+	v.estimate(ranOf(b.Status, p), end.Sub(began))
 	return v, nil
+}
+
+// ranOf is how many items count for the rate. What a cancel has ended mostly did not run, and its
+// count can't be told from that of items that failed for good.
+func ranOf(s batch.Status, p batch.Progress) int {
+	if s == batch.PermanentlyFailed {
+		return p[batch.Done]
+	}
+	return p[batch.Done] + p[batch.PermanentlyFailed]
 }
 
 // A time left is said once so much has ended, and so long after the beginning: the

@@ -70,6 +70,28 @@ func TestABatchShowsItsProgress(t *testing.T) {
 	require.NotNil(t, v.Finished)
 }
 
+// TestTheRateOfACancelledBatch cancels batches an hour after they began: one of which an item is
+// done, and one of which none is.
+func TestTheRateOfACancelledBatch(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rest.Options{})
+	for _, done := range []int{0, 1} {
+		id := f.submit("a", "b", "c", "d")
+		chunk := f.assign(id, "w", 0, 1)
+		if done == 1 {
+			f.complete(id, chunk, map[int]batch.Result{0: {}})
+		}
+		require.NoError(t, f.head.store.Cancel(f.Context(), id, "by request", time.Now().Add(time.Hour)))
+		var v view
+		f.send("GET", batchesPath+"/"+id, "").Into(200, &v)
+		require.Equal(t, "cancelled", v.State)
+		require.Equal(t, done, v.Progress["done"])
+		require.Positive(t, v.Progress["permanently_failed"])
+		require.InDelta(t, float64(done), v.Rate*time.Hour.Seconds(), 0.5)
+		require.Nil(t, v.Left)
+	}
+}
+
 func TestBatchesAreListedInPages(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, rest.Options{})

@@ -40,3 +40,12 @@ func TestTimeLeftIsSaidOnceItIsKnown(t *testing.T) {
 		require.InDelta(t, c.left, *v.SecondsLeft, 0.001)
 	}
 }
+
+// TestARateCountsWhatRan, and not what a cancel has ended.
+func TestARateCountsWhatRan(t *testing.T) {
+	t.Parallel()
+	p := batch.Progress{batch.Done: 3, batch.PermanentlyFailed: 97}
+	require.Equal(t, 3, ranOf(batch.PermanentlyFailed, p))
+	require.Equal(t, 100, ranOf(batch.Done, p))
+	require.Equal(t, 100, ranOf(batch.InProgress, p))
+}
