@@ -29,7 +29,7 @@ type batchView struct {
 	CreatedAt   time.Time    `json:"created_at"`
 	FinishedAt  *time.Time   `json:"finished_at,omitempty"`
 	Progress    countsView   `json:"progress"`
-	Rate        float64      `json:"rate" doc:"Items that ended per second, since the first began; if it was cancelled, those done"`
+	Rate        float64      `json:"rate" doc:"Items ended per second since the first began; if cancelled, those done"`
 	SecondsLeft *float64     `json:"seconds_left,omitempty" doc:"At that rate; left out until it is known"`
 }
 
