@@ -25,10 +25,11 @@ type headFlags struct {
 	url       string
 	tokenFile string
 	authority string
+	ofPeers   bool // a head that takes peers is looked for first
 }
 
 func (f *headFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.url, "url", "", "the head's URL (default: that of the process that serves the store)")
+	flags.StringVar(&f.url, "url", "", "the head's URL (default: that of a head of the store that this user runs here)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "a file with the token in its first line")
 	flags.StringVar(&f.authority, "tls-ca", "", "a file with the CA certificates that vouch for the head's")
 }
@@ -80,14 +81,9 @@ func (a *app) connect(f *headFlags) (*headClient, error) {
 	c := &headClient{http: &http.Client{Transport: transport}}
 	where := f.url
 	if where == "" {
-		dir, ok := embeddedDir(a.store)
-		if !ok {
-			return nil, usageError{fmt.Errorf("the head of %s is not known: name it with --url", a.store)}
-		}
-		e, err := readEndpoint(dir)
+		e, err := a.findHead(f.ofPeers)
 		if err != nil {
-			return nil, usageError{fmt.Errorf("no process serves %s (%w): start futura dev, or name a head with --url",
-				a.store, err)}
+			return nil, err
 		}
 		where, c.token = e.URL, e.Token
 	}

@@ -19,3 +19,9 @@ func lockFile(f *os.File) error {
 	}
 	return err
 }
+
+// isLocked reports whether another process, or another open file of this one, has locked a file
+// with lockFile.
+func isLocked(f *os.File) bool {
+	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}

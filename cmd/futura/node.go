@@ -50,6 +50,8 @@ type node struct {
 	asks       atomic.Pointer[peerhead.Head] // for nodes of b7s with labels, once it takes peers
 	head       *runningHead
 	checker    *checker
+	// here takes the endpoint away that commands of this user find; nil without one.
+	here func() error
 	// doorListen is where the store is served over TCP, if anywhere.
 	doorListen string
 }
@@ -117,11 +119,29 @@ func (n *node) storeFailed() <-chan struct{} {
 }
 
 // leave takes away what announce left for others.
-func (n *node) leave() error {
-	if dir, ok := n.ownDir(); ok {
-		return removeEndpoint(dir)
+func (n *node) leave() (err error) {
+	if n.here != nil {
+		err = n.here()
 	}
-	return nil
+	if dir, ok := n.ownDir(); ok {
+		err = errors.Join(err, removeEndpoint(dir))
+	}
+	return err
+}
+
+// leaveHere leaves the endpoint for commands of this user. Where there is no place for it, they
+// name the head.
+func (n *node) leaveHere(e *endpoint) {
+	h := &headHere{endpoint: *e, Cluster: n.app.cluster, Started: time.Now()}
+	for _, name := range []string{n.app.store, e.Store, e.StoreTCP} {
+		if storeKey(name) != "" {
+			h.Stores = append(h.Stores, name)
+		}
+	}
+	var err error
+	if n.here, err = leaveHere(h); err != nil {
+		n.log.Debug("commands need --url: the head can't leave its address for them", "error", err)
+	}
 }
 
 // ownDir is the directory of the store, if this process is the one that serves
@@ -204,6 +224,7 @@ func (n *node) announce(listener net.Listener, d *door, w *running) error {
 		}
 		where = filepath.Join(dir, endpointFile)
 	}
+	n.leaveHere(&e)
 	if n.app.json {
 		return n.app.printJSON(&e)
 	}

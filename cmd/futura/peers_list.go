@@ -33,7 +33,7 @@ func (p *peers) list() []rest.Peer {
 }
 
 func (a *app) peersCommand() *cobra.Command {
-	var f headFlags
+	f := headFlags{ofPeers: true}
 	var limit int
 	var after string
 	cmd := &cobra.Command{
@@ -42,7 +42,8 @@ func (a *app) peersCommand() *cobra.Command {
 			"items it has of those that it takes, and what became of others. Refused are answers that changed nothing, of " +
 			"items that it was not given or that were over; it disagreed about items of which other peers said something " +
 			"else. The score is the part of what it was asked that it answered of late; one with less than 1 is given fewer " +
-			"items at a time than it takes. The table has the end of long ids, and --json has the whole ones.",
+			"items at a time than it takes. The table has the end of long ids, and --json has the whole ones. Without --url " +
+			"it asks the newest head of the store with peers that you run on this machine, whatever kind of store that is.",
 		Example: "  futura peers\n  futura peers --url http://127.0.0.1:8080 --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.connect(&f)
