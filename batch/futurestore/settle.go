@@ -18,28 +18,24 @@ func (s *Store) Settle(ctx context.Context, id string, now time.Time) (batch.Bat
 	return b, err
 }
 
-// SettleOpen implements batch.Mover.
+// SettleOpen implements batch.Mover. It counts what is over before it looks at the chunks: so no chunk of a batch that
+// it makes Done stays in progress, also if it is killed in between.
 func (s *Store) SettleOpen(ctx context.Context, id string, now time.Time) (batch.Batch, []batch.Load, error) {
 	b, err := s.settled(ctx, id)
 	if err != nil {
 		return b, nil, err
 	}
+	over := false
+	if !b.Status.Over() {
+		counts, err := s.cluster.OwnerCounts(ctx, Queue(&b.Template), b.ID)
+		if err != nil {
+			return b, nil, err
+		}
+		over = int(counts[layout.Realized]+counts[layout.Failed]) >= b.Items
+	}
 	open, err := s.settleChunks(ctx, id, now)
-	if err != nil || b.Status.Over() {
+	if err != nil || !over {
 		return b, open, err
-	}
-	b, err = s.settleBatch(ctx, b, now)
-	return b, open, err
-}
-
-// settleBatch makes a batch Done if all of its items are over.
-func (s *Store) settleBatch(ctx context.Context, b batch.Batch, now time.Time) (batch.Batch, error) {
-	counts, err := s.cluster.OwnerCounts(ctx, Queue(&b.Template), b.ID)
-	if err != nil {
-		return b, err
-	}
-	if int(counts[layout.Realized]+counts[layout.Failed]) < b.Items {
-		return b, nil
 	}
 	r, err := s.cluster.UpdateBatch(ctx, b.ID, func(r *layout.BatchRecord) (bool, error) {
 		if !isOpen(r) {
@@ -49,9 +45,10 @@ func (s *Store) settleBatch(ctx context.Context, b batch.Batch, now time.Time) (
 		return true, nil
 	})
 	if err != nil {
-		return b, translate(err)
+		return b, open, translate(err)
 	}
-	return batchOf(&r)
+	b, err = batchOf(&r)
+	return b, open, err
 }
 
 // settleChunks ends the chunks that have no item in progress, and returns who has the items of the others.
