@@ -128,9 +128,23 @@ func (w *Worker) execute(j *job) fdbmodel.Completion {
 	defer stop()
 	c := w.dispatch(j, args)
 	if j.isPast(w.cluster.Now()) && !j.isTimedByRunner() && !c.PutBack {
-		return j.overdue()
+		late := j.overdue()
+		late.Exception.Usage = usageIn(&c)
+		return late
 	}
 	return c
+}
+
+// usageIn is what an attempt took, nil if that is not known.
+func usageIn(c *fdbmodel.Completion) *layout.Usage {
+	switch {
+	case c.Result != nil:
+		return c.Result.Usage
+	case c.Exception != nil:
+		return c.Exception.Usage
+	default:
+		return nil
+	}
 }
 
 func (w *Worker) dispatch(j *job, args []byte) fdbmodel.Completion {

@@ -50,6 +50,37 @@ func TestWorkersTellWhatTheyUse(t *testing.T) {
 	})
 }
 
+// TestTimedOutModulesAreMetered has a runner end a call that ran too long.
+func TestTimedOutModulesAreMetered(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T) {
+		b := realBed(t)
+		w := b.start(Options{Name: "a", Modules: moduleFunc(func(context.Context, ModuleCall) (ModuleOutcome, error) {
+			return ModuleOutcome{Kind: layout.KindTimeout, Message: "ran too long", ExitCode: -1,
+				Usage: layout.Usage{CPUUser: 2 * time.Second, CPUSys: time.Second, Memory: 5}}, nil
+		})}, nil)
+		module, err := b.cluster.PutModule(b.ctx, []byte("module"), "")
+		require.NoError(t, err)
+		ids := b.submit(b.describe("wasm:"+module.CID, func(s *fdbmodel.Submission) { s.Spec.MaxRetries = 0 }))
+		b.awaitOver(ids...)
+		w.end()
+		used := b.used()
+		require.Len(t, used, 1)
+		require.EqualValues(t, 1, used[0].Failed)
+		require.Equal(t, 3*time.Second, used[0].CPU)
+		require.EqualValues(t, 5, used[0].Memory)
+	})
+}
+
+// TestAnAttemptThatEndsTooLateIsMetered keeps what is known of it.
+func TestAnAttemptThatEndsTooLateIsMetered(t *testing.T) {
+	t.Parallel()
+	usage := &layout.Usage{CPUUser: time.Second}
+	require.Equal(t, usage, usageIn(&fdbmodel.Completion{Result: &layout.Result{Usage: usage}}))
+	require.Equal(t, usage, usageIn(&fdbmodel.Completion{Exception: &layout.Exception{Usage: usage}}))
+	require.Nil(t, usageIn(&fdbmodel.Completion{Relinquish: true}))
+}
+
 // TestWhatARemoteSaysIsBounded has a remote say that attempts ran for longer than they were
 // away.
 func TestWhatARemoteSaysIsBounded(t *testing.T) {

@@ -63,6 +63,34 @@ func TestUseOfPeersIsBounded(t *testing.T) {
 	}
 }
 
+// TestTimedOutAttemptsAreBilled has a peer end an attempt that ran too long.
+func TestTimedOutAttemptsAreBilled(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		w.join("p", 1, func(p *fakePeer) {
+			p.takes = 10 * time.Second
+			p.hello.Capacity.CPUMillis, p.hello.Capacity.RAMBytes = 2000, 1<<30
+			p.run = func(o *protocol.WorkOrderBatch, i int) protocol.Outcome {
+				return protocol.Outcome{
+					Index: i, Code: protocol.CodeTimeout, Kind: string(layout.KindTimeout), Message: "it ran too long",
+					Usage: protocol.Usage{WallClock: int64(3 * time.Second), CPUUser: int64(2 * time.Second), MemoryMaxKB: 2},
+				}
+			}
+		})
+		w.submit(1)
+		w.settle(5 * time.Minute)
+		now := w.cluster.Now()
+		var used []fdbmodel.MeteredUse
+		require.NoError(w, w.cluster.Metered(context.Background(), now, now, func(u *fdbmodel.MeteredUse) error {
+			used = append(used, *u)
+			return nil
+		}))
+		require.Len(w, used, 1)
+		require.Equal(w, []int64{0, 1}, []int64{used[0].Items, used[0].Failed})
+		require.Equal(w, 2*time.Second, used[0].CPU)
+		require.Equal(w, int64(2048), used[0].Memory)
+	})
+}
+
 // deliverTwice sends the results of a peer's orders again.
 func (w *world) deliverTwice(p *fakePeer) {
 	p.mu.Lock()

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // childVariable is the environment variable that makes the program a child.
@@ -76,6 +77,8 @@ type child struct {
 	mu      sync.Mutex
 	answers io.Writer // under mu
 	current *streams  // of the call that runs, or nil; under mu
+	// user and sys are the processor time of this process before that call; under mu.
+	user, sys time.Duration
 }
 
 func (c *child) serve(requests io.Reader, handle func(c *child, kind byte, body []byte) error) error {
@@ -188,6 +191,8 @@ func (c *child) answer(err error) error {
 	if err == nil {
 		status = appendString(appendString(status, ""), "")
 		status = appendStrings(appendStrings(status, c.standing), c.missing)
+		user, sys := processorTime()
+		status = appendNumbers(status, int64(user), int64(sys))
 	} else {
 		failure := asError(KindError, err)
 		status = appendString(appendString(status, failure.Kind), failure.Message)
@@ -205,25 +210,31 @@ func (c *child) run(p *program, call *call) error {
 	out := newStreams(context.Background(), c.settings.limits, call.output)
 	c.mu.Lock()
 	c.current = out
+	c.user, c.sys = processorTime()
 	c.mu.Unlock()
-	user, sys := processorTime()
 	ran := c.engine.run(out.ctx, p, call, out)
-	ran.cpuUser, ran.cpuSys = processorTime()
-	ran.cpuUser, ran.cpuSys = ran.cpuUser-user, ran.cpuSys-sys
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.spent(&ran)
 	c.current = nil
 	return writeFrame(c.answers, frameResult, encodeResult(&ran), ran.stderr, ran.stdout)
 }
 
+// spent sets the processor time since the call began. It is called under mu.
+func (c *child) spent(ran *result) {
+	user, sys := processorTime()
+	ran.cpuUser, ran.cpuSys = max(user-c.user, 0), max(sys-c.sys, 0)
+}
+
 // awaitHalt waits for the end of a pipe: the parent closed it, or died. What the
-// running call has written is handed over, and the process ends.
+// running call has written and used is handed over, and the process ends.
 func (c *child) awaitHalt(halts io.Reader) {
 	_, _ = halts.Read(make([]byte, 1))
 	c.mu.Lock()
 	if c.current != nil {
 		ran := result{exitCode: -1}
 		c.current.fill(&ran)
+		c.spent(&ran)
 		_ = writeFrame(c.answers, frameHalted, encodeResult(&ran), ran.stderr, ran.stdout)
 	}
 	os.Exit(0)

@@ -186,7 +186,7 @@ func (e *engine) emptyCache() error {
 }
 
 // run makes a fresh instance, runs the call in it, and discards it. The streams
-// of the result are those of out.
+// and the memory of the result are those of out.
 func (e *engine) run(ctx context.Context, p *program, c *call, out *streams) (ran result) {
 	if p.minMemory > c.memoryLimit {
 		return result{kind: KindMemory, exitCode: -1, message: fmt.Sprintf("the module declares %d bytes of memory, "+
@@ -197,8 +197,10 @@ func (e *engine) run(ctx context.Context, p *program, c *call, out *streams) (ra
 	}
 	memory := e.memories.get(c.memoryLimit)
 	began := time.Now()
+	out.use(memory)
 	exitCode, err := e.runInstance(experimental.WithMemoryAllocator(ctx, memory), p, c, out)
-	ran = result{exitCode: exitCode, duration: time.Since(began), peak: memory.peak}
+	out.use(nil)
+	ran = result{exitCode: exitCode, duration: time.Since(began)}
 	out.fill(&ran)
 	ran.classify(ctx, err, out.overflow, memory.refused, c, e.limits)
 	e.memories.put(memory)

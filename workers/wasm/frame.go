@@ -26,7 +26,7 @@ const (
 	frameMore    = 'm' // the call needs more standard input; answered by frameInput
 	frameOutput  = 'w' // the next standard output of the call
 	frameResult  = 'e' // how a call ended
-	frameHalted  = 'h' // what a call has written until it was halted
+	frameHalted  = 'h' // what a call has written and used until it was halted
 )
 
 // framePart is how much of a stream one frame has at most, in bytes. It fits the buffer of

@@ -62,7 +62,8 @@ type Outcome struct {
 	ExitCode int
 	// Duration is how long the function ran.
 	Duration time.Duration
-	// PeakMemory is the most memory that the instance had, in bytes.
+	// PeakMemory is the most memory that the instance had, in bytes: 0 if its process died, or
+	// did not say in time.
 	PeakMemory int64
 	// CPUUser and CPUSys are the processor time of the process that ran the function,
 	// meanwhile. 0 for one that ran in this process.

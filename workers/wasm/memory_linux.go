@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/tetratelabs/wazero/experimental"
@@ -25,7 +26,7 @@ type linearMemory struct {
 	committed uint64 // bytes from the start that can be accessed
 	limit     uint64
 	size      uint64
-	peak      uint64
+	peak      atomic.Uint64
 	refused   bool // more than the limit was asked for
 }
 
@@ -91,7 +92,7 @@ func (m *linearMemory) Reallocate(size uint64) []byte {
 		m.committed = size
 	}
 	m.size = size
-	m.peak = max(m.peak, size)
+	m.peak.Store(max(m.peak.Load(), size))
 	return m.reserved[:size:size]
 }
 
@@ -100,7 +101,7 @@ func (m *linearMemory) Reallocate(size uint64) []byte {
 func (m *linearMemory) Free() {}
 
 func (m *linearMemory) wipe() bool {
-	used := m.reserved[:m.peak]
+	used := m.reserved[:m.peak.Load()]
 	if len(used) <= clearedByHand {
 		clear(used)
 		return true

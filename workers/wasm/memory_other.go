@@ -2,7 +2,11 @@
 
 package wasm
 
-import "github.com/tetratelabs/wazero/experimental"
+import (
+	"sync/atomic"
+
+	"github.com/tetratelabs/wazero/experimental"
+)
 
 // memories makes the memory of instances, anew for each.
 type memories struct{}
@@ -11,7 +15,7 @@ type memories struct{}
 type linearMemory struct {
 	bytes   []byte
 	limit   uint64
-	peak    uint64
+	peak    atomic.Uint64
 	refused bool // more than the limit was asked for
 }
 
@@ -33,7 +37,7 @@ func (m *linearMemory) Reallocate(size uint64) []byte {
 	if grown := int(size) - len(m.bytes); grown > 0 {
 		m.bytes = append(m.bytes, make([]byte, grown)...)
 	}
-	m.peak = max(m.peak, size)
+	m.peak.Store(max(m.peak.Load(), size))
 	return m.bytes[:size:size]
 }
 

@@ -281,13 +281,16 @@ func (b *processes) call(ctx context.Context, w *worker, c *call) (result, error
 	ctx, cancel := withLimit(ctx, functionLimit(c))
 	defer cancel()
 	flow := newFlow(ctx, c)
+	began := time.Now()
 	kind, content, err := w.exchange(ctx, flow, frameRun, encodeRun(number, c), c.stdin)
 	if err != nil {
 		var failure *Error
 		if !errors.As(err, &failure) || errors.Is(err, errNotSent) {
 			return result{}, err
 		}
-		return result{kind: failure.Kind, message: failure.Message, exitCode: -1}, nil
+		ran := result{kind: failure.Kind, message: failure.Message, exitCode: -1, duration: time.Since(began)}
+		ran.cpuUser, ran.cpuSys = w.unsaid()
+		return ran, nil
 	}
 	if kind != frameResult && kind != frameHalted {
 		w.broken = true
@@ -298,9 +301,11 @@ func (b *processes) call(ctx context.Context, w *worker, c *call) (result, error
 		w.broken = true
 		return result{}, err
 	}
+	w.user, w.sys = w.user+ran.cpuUser, w.sys+ran.cpuSys
 	if kind == frameHalted {
 		failure := ended(ctx)
 		ran.kind, ran.message, ran.exitCode = failure.Kind, failure.Message, -1
+		ran.duration = time.Since(began)
 	}
 	return ran, nil
 }

@@ -45,8 +45,9 @@ func TestChildrenThatDie(t *testing.T) {
 	require.NoError(t, e.Check(context.Background(), inv.CID, starting(1, endless()).module()))
 	timer := time.AfterFunc(shortly, func() { _ = running.command.Process.Kill() })
 	defer timer.Stop()
-	_, err := e.Run(context.Background(), inv)
+	out, err := e.Run(context.Background(), inv)
 	require.Contains(t, requireKind(t, KindLost, err).Message, "killed")
+	require.Positive(t, out.CPUUser+out.CPUSys)
 	stillWorks(t, e)
 }
 

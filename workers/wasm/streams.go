@@ -25,12 +25,14 @@ type streams struct {
 	output    io.Writer // takes standard output from streamFrom on, if not nil
 
 	mu       sync.Mutex
-	stdout   []byte // its beginning, once it is streamed
-	streamed int64  // of standard output
-	stderr   []byte // its end counts, at most 2 maxStderr bytes
-	written  int64  // to standard error, in all
-	overflow bool   // of standard output
-	failed   error  // of input or output
+	stdout   []byte        // its beginning, once it is streamed
+	streamed int64         // of standard output
+	stderr   []byte        // its end counts, at most 2 maxStderr bytes
+	written  int64         // to standard error, in all
+	overflow bool          // of standard output
+	failed   error         // of input or output
+	memory   *linearMemory // nil unless the function runs
+	peak     uint64        // the most memory that it had, once it has ended
 }
 
 func newStreams(ctx context.Context, limits limits, output io.Writer) *streams {
@@ -133,7 +135,17 @@ func (s stderrWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// fill copies the state of the streams into r. The slices are shared with the
+// use notes the memory of a function that begins, nil for one that has ended.
+func (s *streams) use(memory *linearMemory) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.memory != nil {
+		s.peak = s.memory.peak.Load()
+	}
+	s.memory = memory
+}
+
+// fill copies the state of the streams and the most memory so far into r. The slices are shared with the
 // streams: they stay as they are only once the function has ended.
 func (s *streams) fill(r *result) {
 	s.mu.Lock()
@@ -144,4 +156,7 @@ func (s *streams) fill(r *result) {
 	}
 	r.stderr = s.stderr[max(0, int64(len(s.stderr))-s.maxStderr):]
 	r.stderrTruncated = s.written > s.maxStderr
+	if r.peak = s.peak; s.memory != nil {
+		r.peak = s.memory.peak.Load()
+	}
 }

@@ -47,6 +47,9 @@ type worker struct {
 	next   uint64       // number of the next module
 	broken bool         // no request can be sent any more
 
+	// user and sys are the processor time of the child up to its last answer, as it said.
+	user, sys time.Duration
+
 	idleSince time.Time // by the pool
 	// standing are the walls around the child, and missing says why others are not.
 	standing, missing []string
@@ -170,6 +173,17 @@ func (w *worker) halt() {
 	})
 }
 
+// unsaid kills a child, and returns its processor time since its last answer.
+func (w *worker) unsaid() (user, sys time.Duration) {
+	_ = w.command.Process.Kill()
+	<-w.exited
+	ended := w.command.ProcessState
+	if ended == nil {
+		return 0, 0
+	}
+	return max(ended.UserTime()-w.user, 0), max(ended.SystemTime()-w.sys, 0)
+}
+
 // exchange sends a request and waits for the answer. Until then flow, if not nil, serves
 // the streams of a call. When ctx is done first, or flow fails, the worker is broken, and
 // the answer is frameHalted or the failure.
@@ -244,6 +258,7 @@ func (w *worker) decodeStatus(answer byte, body []byte) (*Error, error) {
 	failureKind, message := status.text(), status.text()
 	if failureKind == "" {
 		w.standing, w.missing = status.texts(), status.texts()
+		w.user, w.sys = time.Duration(status.number()), time.Duration(status.number())
 	}
 	if answer != frameStatus || status.err != nil {
 		w.broken = true

@@ -1,0 +1,65 @@
+//go:build unix
+
+package wasm
+
+import (
+	"context"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// writerFunc is a Write.
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// TestAChildThatDoesNotAnswerHasUsedSomething stops a child amid a call, so that it has to be
+// killed and says nothing of the call.
+func TestAChildThatDoesNotAnswerHasUsedSomething(t *testing.T) {
+	t.Parallel()
+	e := newExecutor(t, Config{Isolation: IsolationProcess, PoolSize: 1})
+	stillWorks(t, e)
+	child := e.backend.(*processes).idle[0]
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	inv := of("writing", printing(1, 1<<30, "something"))
+	require.NoError(t, e.Check(ctx, inv.CID, printing(1, 1<<30, "something")))
+	inv.Timeout = -1
+	inv.Output = writerFunc(func(p []byte) (int, error) {
+		_ = child.command.Process.Signal(syscall.SIGSTOP)
+		cancel()
+		return len(p), nil
+	})
+	out, err := e.Run(ctx, inv)
+	requireKind(t, KindCancelled, err)
+	require.Positive(t, out.CPUUser+out.CPUSys)
+	require.Positive(t, out.Duration)
+	require.True(t, child.diedOf(syscall.SIGKILL))
+}
+
+// TestAChildIsBilledOnce compares what a child says of its calls with what is kept for a call of
+// which it says nothing.
+func TestAChildIsBilledOnce(t *testing.T) {
+	t.Parallel()
+	e := newExecutor(t, Config{Isolation: IsolationProcess, PoolSize: 1})
+	stillWorks(t, e)
+	child := e.backend.(*processes).idle[0]
+	require.Positive(t, child.user+child.sys, "its start and the load of the module count for no call")
+	for range 3 {
+		before := child.user + child.sys
+		out, err := e.Run(context.Background(), of("good", printing(1, 1, "good")))
+		require.NoError(t, err)
+		require.Same(t, child, e.backend.(*processes).idle[0])
+		require.Equal(t, before+out.CPUUser+out.CPUSys, child.user+child.sys)
+	}
+	w, _, err := e.backend.(*processes).acquire(context.Background(), "")
+	require.NoError(t, err)
+	w.user, w.sys = time.Hour, time.Hour
+	user, sys := w.unsaid()
+	require.Zero(t, user+sys, "an answer that claims too much")
+	w.broken = true
+	e.backend.(*processes).release(w)
+}
