@@ -34,6 +34,10 @@ type Peer struct {
 	Transfers []PeerTransfer `json:"transfers,omitempty" doc:"Large values on their way; left out without any"`
 	// Heard is when it last sent something.
 	Heard time.Time `json:"heard_at" doc:"When it last sent something"`
+	// LostAt is set for one that went.
+	LostAt *time.Time `json:"lost_at,omitempty" doc:"Since when it is away, once it is lost"`
+	Reason string     `json:"reason,omitempty" doc:"Why the head took its work from it; left out if it did not"`
+	Left   bool       `json:"left,omitempty" doc:"True if it said that it goes"`
 }
 
 // PeerTransfer is a large value on its way between a head and a peer.
@@ -61,7 +65,9 @@ func (s *server) registerPeers() {
 		Permission: stack.Read, Handle: s.listPeers, Out: peerList{},
 		Operation: operation(http.MethodGet, peersPath, "peers", "list-peers", "List the peers of this head",
 			"The libp2p peers that it knows, by their ids. Another head has peers of its own; all of them are workers "+
-				"of the cluster. The figures begin anew with the head's process, and with a peer that was forgotten.",
+				"of the cluster. The figures begin anew with the head's process. A worker that went stays in the list for "+
+				"an hour, or what the head's --keep-lost says, with lost_at, at most 500 of them; it goes on with its figures "+
+				"if it comes back by then.",
 			parameter("query", "limit", "integer", "1 to 500. Default 100"),
 			parameter("query", "after", "string", "The next of the previous page: an id, whose peer may be gone")),
 	})

@@ -33,6 +33,7 @@ type peersFlags struct {
 	strand    bool
 	clients   bool
 	verify    string
+	keepLost  time.Duration
 	manifests string
 	url       string
 }
@@ -51,6 +52,7 @@ func (f *peersFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.anyone, "any-peer", false, "let everyone who reaches an address beyond loopback be a worker")
 	flags.StringVar(&f.verify, "verify", "",
 		"M/K: run each item on K peers, and let it count when M have the same exit code and output (default: 1/1)")
+	flags.DurationVar(&f.keepLost, "keep-lost", time.Hour, "how long futura peers lists a peer that went")
 	flags.BoolVar(&f.clients, "peer-clients", false, "let peers that may connect ask for batches, without a token")
 	flags.BoolVar(&f.b7s, "b7s-workers", false, "take nodes of b7s as workers for modules, which they install by HTTP")
 	flags.BoolVar(&f.strand, "b7s-strands", false, "with --b7s-workers: also take nodes that spell chunks as strands")
@@ -150,6 +152,7 @@ func (n *node) startPeers(ctx context.Context) (_ *peers, err error) {
 	options := peerhead.Options{
 		Cluster: n.client.Cluster(), Network: p.host, Key: secret[:], Name: string(p.host.ID()), Logger: n.log,
 		Trusted: func(id p2p.PeerID) bool { return slices.Contains(o.Allow, id) }, AdmitStrand: f.strand,
+		KeepLost: max(f.keepLost, 1),
 	}
 	if options.Verify, err = f.verification(); err != nil {
 		return nil, err

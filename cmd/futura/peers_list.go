@@ -12,12 +12,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/futura-run/futura/batch/rest"
+	"github.com/futura-run/futura/protocol/peerhead"
 )
 
 // list is what the head tells clients of its peers.
 func (p *peers) list() []rest.Peer {
 	var all []rest.Peer
-	for _, one := range p.Peers() {
+	listed := map[peerhead.PeerID]bool{} // one may go between
+	for _, one := range append(p.Peers(), p.Lost()...) {
+		if listed[one.ID] {
+			continue
+		}
+		listed[one.ID] = true
 		var moving []rest.PeerTransfer
 		for _, t := range one.Transfers {
 			moving = append(moving, rest.PeerTransfer(t))
@@ -27,7 +33,11 @@ func (p *peers) list() []rest.Peer {
 			Slots: one.Slots, Orders: one.Orders, Items: one.Items, Done: one.Done, Failed: one.Failed,
 			Refused: one.Refused, Disagreed: one.Disagreed, TakenBack: one.TakenBack, Score: one.Score, Limit: one.Limit,
 			LatencyMS: one.Latency.Milliseconds(), Transfers: moving, Heard: one.Heard,
+			Reason: one.Reason, Left: one.Left,
 		})
+		if at := one.LostAt.UTC(); !one.LostAt.IsZero() {
+			all[len(all)-1].LostAt = &at
+		}
 	}
 	return all
 }
@@ -41,8 +51,10 @@ func (a *app) peersCommand() *cobra.Command {
 		Long: "peers lists the libp2p peers that a head, or dev, with --peers knows: whether each is connected, how many " +
 			"items it has of those that it takes, and what became of others. Refused are answers that changed nothing, of " +
 			"items that it was not given or that were over; it disagreed about items of which other peers said something " +
-			"else. The score is the part of what it was asked that it answered of late; one with less than 1 is given fewer " +
-			"items at a time than it takes. The table has the end of long ids, and --json has the whole ones. Without --url " +
+			"else. The score is the part of what it was asked that it answered of late; one with less than 1 is given " +
+			"fewer items at a time than it takes. One that is away is lost after the time in which workers count as dead; " +
+			"it stays in the list for an hour, or what --keep-lost of the head says, unless it comes back. The table has " +
+			"the end of long ids, and --json has the whole ones. Without --url " +
 			"it asks the newest head of the store with peers that you run on this machine, whatever kind of store that is.",
 		Example: "  futura peers\n  futura peers --url http://127.0.0.1:8080 --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -78,16 +90,12 @@ func (a *app) peerRows(answer json.RawMessage, now time.Time) ([][]string, error
 		"PEER", "STATE", "SPEAKS", "ITEMS", "DONE", "FAILED", "REFUSED", "DISAGREED", "SCORE", "MOVING", "HEARD",
 	}}
 	for _, p := range list.Peers {
-		state := "away"
-		if p.Connected {
-			state = "here"
-		}
 		items := fmt.Sprintf("%d/%d", p.Items, p.Slots)
 		if p.Worker != "" && p.Limit < p.Slots {
 			items = fmt.Sprintf("%d/%d of %d", p.Items, p.Limit, p.Slots)
 		}
 		rows = append(rows, []string{
-			shortPeer(p.ID), state, p.Dialect, items, strconv.FormatInt(p.Done, 10),
+			shortPeer(p.ID), peerState(&p, now), p.Dialect, items, strconv.FormatInt(p.Done, 10),
 			strconv.FormatInt(p.Failed, 10), strconv.FormatInt(p.Refused, 10), strconv.FormatInt(p.Disagreed, 10),
 			strconv.FormatFloat(p.Score, 'g', 2, 64), movingText(p.Transfers),
 			max(now.Sub(p.Heard), 0).Round(time.Second).String(),
@@ -97,6 +105,25 @@ func (a *app) peerRows(answer json.RawMessage, now time.Time) ([][]string, error
 		rows = append(rows, []string{"more: --after " + list.Next})
 	}
 	return rows, nil
+}
+
+// peerState says whether a peer is here, or since when it is not.
+func peerState(p *rest.Peer, now time.Time) string {
+	switch {
+	case p.LostAt == nil && p.Connected:
+		return "here"
+	case p.LostAt == nil:
+		return "away"
+	}
+	state, at := "lost", p.LostAt.Local()
+	if p.Left {
+		state = "left"
+	}
+	format := "15:04:05"
+	if now.Sub(at) >= 12*time.Hour {
+		format = "Jan _2 15:04"
+	}
+	return state + " since " + at.Format(format)
 }
 
 // movingText says how far the transfers of a peer are.

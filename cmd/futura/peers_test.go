@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/batch/rest"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
 	"github.com/futura-run/futura/protocol/peerhead"
@@ -113,4 +114,17 @@ func TestAClientAsksByMessage(t *testing.T) {
 	got = askByMessage(t, e.Peers[0], &topic)
 	require.Equal(t, protocol.CodeInvalid, got.Code)
 	require.Contains(t, got.Message, "topic")
+}
+
+// TestStatesOfPeers are those of the table.
+func TestStatesOfPeers(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.Local)
+	for want, p := range map[string]rest.Peer{
+		"here": {Connected: true}, "away": {}, "lost since 05:06:07": {LostAt: &at},
+		"left since 05:06:07": {LostAt: &at, Left: true},
+	} {
+		require.Equal(t, want, peerState(&p, at.Add(time.Hour)))
+	}
+	require.Equal(t, "lost since Mar  4 05:06", peerState(&rest.Peer{LostAt: &at}, at.Add(20*time.Hour)))
 }

@@ -36,6 +36,7 @@ type Head struct {
 	peers    map[PeerID]*peer
 	gone     counts            // of peers that were forgotten
 	absent   map[PeerID]*score // of those that were
+	lost     map[PeerID]*lostPeer
 	promises promises
 	wanted   wanted
 	lives    sync.WaitGroup // memberships
@@ -51,7 +52,7 @@ func New(o Options) (*Head, error) {
 		return nil, err
 	}
 	h := &Head{options: o, clock: o.Cluster.Clock(), peers: map[PeerID]*peer{},
-		absent: map[PeerID]*score{}, ready: make(chan struct{}), nodes: make(chan struct{}, 1),
+		absent: map[PeerID]*score{}, lost: map[PeerID]*lostPeer{}, ready: make(chan struct{}), nodes: make(chan struct{}, 1),
 		fleet: workers.NewFleet(o.Cluster)}
 	h.kept = newKeptResults(o.MaxKept, h.clock)
 	h.parts.by, h.parts.clock = map[partName]part{}, h.clock
@@ -144,16 +145,19 @@ func (h *Head) admit(id PeerID) *peer {
 	p := &peer{head: h, id: id, score: h.recall(id), connected: true, heard: h.clock.Now(),
 		greeting: make(chan struct{}, 1), memberships: rate.NewLimiter(membershipRate, membershipBurst),
 		fetches: budget.New(peerFetches)}
+	h.resume(p)
 	h.peers[id] = p
 	return p
 }
 
 // forget removes a peer that has no membership and is away.
 func (h *Head) forget(p *peer) {
+	trusted := h.options.Trusted(p.id)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.peers[p.id] == p {
 		h.gone.add(p)
+		h.keepLost(p, trusted)
 		h.remember(p)
 		delete(h.peers, p.id)
 	}
@@ -192,8 +196,8 @@ type Peer struct {
 	// Orders are chunks that it has, with Items that have not ended.
 	Orders int `json:"orders"`
 	Items  int `json:"items"`
-	// Done, Failed and Refused count items since the head met the peer: with a result,
-	// that failed, and answers that changed nothing.
+	// Done, Failed and Refused count items since the head met the peer, or forgot that it had
+	// been Lost: with a result, that failed, and answers that changed nothing.
 	Done    int64 `json:"done"`
 	Failed  int64 `json:"failed"`
 	Refused int64 `json:"refused"`
@@ -211,6 +215,11 @@ type Peer struct {
 	Transfers []Transfer `json:"transfers,omitempty"`
 	// Heard is when it last sent something.
 	Heard time.Time `json:"heard_at"`
+	// LostAt is since when a peer of Lost is away, and zero for one of Peers. Reason says why
+	// the head took its work from it, if it did, and Left is set if it said that it goes.
+	LostAt time.Time `json:"lost_at,omitzero"`
+	Reason string    `json:"reason,omitempty"`
+	Left   bool      `json:"left,omitempty"`
 }
 
 // Peers are the present peers, by their ids.

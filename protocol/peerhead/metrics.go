@@ -16,16 +16,28 @@ func (c *counts) add(p *peer) {
 	c.takenBack += p.takenBack.Load()
 }
 
+// subtract takes away what a peer did.
+func (c *counts) subtract(p *peer) {
+	var its counts
+	its.add(p)
+	c.done -= its.done
+	c.failed -= its.failed
+	c.refused -= its.refused
+	c.disagreed -= its.disagreed
+	c.takenBack -= its.takenBack
+}
+
 // sums are the figures of all peers of a head.
 type sums struct {
 	counts
-	known, connected, slots, limit, orders, items int
+	known, connected, lost, slots, limit, orders, items int
 }
 
 // sum adds up the present peers, and what those did that were forgotten.
 func (h *Head) sum() sums {
 	h.mu.Lock()
-	all := sums{counts: h.gone}
+	h.dropLost()
+	all := sums{counts: h.gone, lost: len(h.lost)}
 	present := make([]*peer, 0, len(h.peers))
 	for _, p := range h.peers {
 		all.add(p)
@@ -72,6 +84,7 @@ func NewCollector(h *Head) prometheus.Collector {
 	count := func(metric, help string, value func(*sums) int64) { add(prometheus.CounterValue, metric, help, value) }
 	gauge("", "Peers that the head knows.", func(s *sums) int { return s.known })
 	gauge("_connected", "Peers that are connected.", func(s *sums) int { return s.connected })
+	gauge("_lost", "Workers that went, and are still listed.", func(s *sums) int { return s.lost })
 	gauge("_slots", "Items that the peers take at a time.", func(s *sums) int { return s.slots })
 	gauge("_limit", "Items that the peers are given at a time, by their scores.", func(s *sums) int { return s.limit })
 	gauge("_orders", "Orders that peers have.", func(s *sums) int { return s.orders })

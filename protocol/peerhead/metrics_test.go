@@ -47,7 +47,7 @@ func TestMetricsOfPeers(t *testing.T) {
 		}
 		require.Equal(w, map[string]float64{
 			"futura_peers": 1, "futura_peers_connected": 0, "futura_peers_slots": 8, "futura_peers_items": 5,
-			"futura_peers_limit": 8, "futura_peers_taken_back_total": 0,
+			"futura_peers_limit": 8, "futura_peers_lost": 1, "futura_peers_taken_back_total": 0,
 			"futura_peers_done_total": 2, "futura_peers_failed_total": 1, "futura_peers_refused_total": 1,
 			"futura_peers_disagreed_total": 0, "futura_peers_orders": got["futura_peers_orders"],
 		}, got)

@@ -54,6 +54,8 @@ type Options struct {
 	// Patience is how long an item may wait at a peer before it is taken back for another one
 	// that is idle. Defaults to the heartbeat of the cluster, in which peers report.
 	Patience time.Duration
+	// KeepLost is how long a peer that went is in Lost. Defaults to 1 h.
+	KeepLost time.Duration
 	// MaxPeers is how many peers there may be. Defaults to 10,000.
 	MaxPeers int
 	// MaxChunk is how many items an order has at most, and MaxOrder how many bytes.
@@ -94,6 +96,7 @@ const (
 	defaultKept   = 256 << 20
 	defaultB7S    = 32
 	defaultOrders = 10 * time.Minute
+	defaultLost   = time.Hour
 )
 
 // complete fills in defaults, and returns an error for options that can't be used.
@@ -105,7 +108,7 @@ func (o Options) complete() (Options, error) {
 		return o, fmt.Errorf("peerhead: Options.Key has %d bytes: at least %d", len(o.Key), keyBytes)
 	}
 	if min(o.MaxPeers, o.MaxChunk, o.MaxOrder, o.B7SSlots) < 0 || o.MaxKept < 0 ||
-		min(o.Grace, o.Patience, o.OrderTime) < 0 {
+		min(o.Grace, o.Patience, o.OrderTime, o.KeepLost) < 0 {
 		return o, errors.New("peerhead: Options with a negative number")
 	}
 	if err := o.Verify.check(); err != nil {
@@ -116,6 +119,7 @@ func (o Options) complete() (Options, error) {
 	}
 	o.Grace = cmp.Or(o.Grace, o.Cluster.Config().DeadAfter)
 	o.Patience = cmp.Or(o.Patience, o.Cluster.Config().Heartbeat)
+	o.KeepLost = cmp.Or(o.KeepLost, defaultLost)
 	o.MaxPeers = cmp.Or(o.MaxPeers, defaultPeers)
 	o.MaxChunk = min(cmp.Or(o.MaxChunk, defaultChunk), protocol.DirectLimits().Items)
 	o.MaxOrder = cmp.Or(o.MaxOrder, defaultOrder)

@@ -33,6 +33,7 @@ type peer struct {
 	connected bool
 	session   uint64    // of the connection
 	away      time.Time // since when it is not connected
+	reason    string    // why its last membership was buried, empty for a present one
 	heard     time.Time
 	answering int // messages of it
 	offer     offer
@@ -153,7 +154,7 @@ func (p *peer) greet(ctx context.Context, o offer) (*member, error) {
 	}
 	p.leaves.Store(false)
 	p.mu.Lock()
-	p.member, p.offer = m, o
+	p.member, p.offer, p.reason = m, o, ""
 	p.mu.Unlock()
 	return m, nil
 }
@@ -181,6 +182,9 @@ func (p *peer) unset(m *member) {
 // lose buries a membership: its futures go back as after a death.
 func (p *peer) lose(m *member, why string) {
 	p.unset(m)
+	p.mu.Lock()
+	p.reason = why
+	p.mu.Unlock()
 	_, items := m.load()
 	p.fault(items)
 	m.bury(why)
