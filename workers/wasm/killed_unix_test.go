@@ -40,6 +40,19 @@ func TestAChildThatDoesNotAnswerHasUsedSomething(t *testing.T) {
 	require.True(t, child.diedOf(syscall.SIGKILL))
 }
 
+// TestACancelledCallThatFindsItsChildDead is cancelled while it sends its request to a child that is gone.
+func TestACancelledCallThatFindsItsChildDead(t *testing.T) {
+	t.Parallel()
+	e := newExecutor(t, Config{Isolation: IsolationProcess, PoolSize: 1})
+	stillWorks(t, e)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := e.backend.(*processes).with(ctx, "", func(*worker) (result, error) {
+		cancel()
+		return result{}, errNotSent
+	})
+	requireKind(t, KindCancelled, err)
+}
+
 // TestAChildIsBilledOnce compares what a child says of its calls with what is kept for a call of
 // which it says nothing.
 func TestAChildIsBilledOnce(t *testing.T) {

@@ -111,7 +111,10 @@ func (b *processes) with(ctx context.Context, cid string, do func(*worker) (resu
 		}
 		ran, err := do(w)
 		b.release(w)
-		if errors.Is(err, errNotSent) && reused && ctx.Err() == nil {
+		switch {
+		case errors.Is(err, errNotSent) && ctx.Err() != nil:
+			return result{}, ended(ctx)
+		case errors.Is(err, errNotSent) && reused:
 			continue
 		}
 		if errors.Is(err, ErrStream) {
