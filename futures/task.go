@@ -167,7 +167,9 @@ func (c *Client) submission(ctx context.Context, t *Task) (fdbmodel.Submission, 
 	if t.Delay > 0 {
 		s.NotBefore = c.cluster.Now().Add(t.Delay)
 	}
-	t.setTrace(ctx, &s.Spec)
+	if s.Spec.Trace = t.Trace; t.Trace == nil {
+		s.Spec.FollowTrace(ctx)
+	}
 	if err := c.setLimits(ctx, t, &s); err != nil {
 		return s, err
 	}
@@ -180,17 +182,6 @@ func (c *Client) submission(ctx context.Context, t *Task) (fdbmodel.Submission, 
 		}
 	}
 	return s, t.checkWords()
-}
-
-// setTrace says which trace a future is part of. One of the caller's future is left out
-// where it has no room.
-func (t *Task) setTrace(ctx context.Context, s *layout.Spec) {
-	if s.Trace = t.Trace; t.Trace != nil {
-		return
-	}
-	if s.Trace, _ = ctx.Value(layout.TraceKey{}).(map[string]string); s.Trace != nil && s.MetaSize() > layout.MaxMeta {
-		s.Trace = nil
-	}
 }
 
 // requireFit returns ErrUnfit for tasks that ask for a worker that could run them,

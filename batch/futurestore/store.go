@@ -87,7 +87,8 @@ type as struct {
 func (e as) Unwrap() []error { return []error{e.error, e.sentinel} }
 
 // Create implements batch.Store. It returns a fdbmodel.LimitError, and makes nothing, if
-// the cluster has no room for all items: they are futures.
+// the cluster has no room for all items: they are futures. They are part of the trace of
+// ctx, by layout.TraceKey.
 func (s *Store) Create(ctx context.Context, b *batch.Batch, arguments [][]string) error {
 	if err := batch.Validate(&b.Template, arguments); err != nil {
 		return err
@@ -206,6 +207,7 @@ func (s *Store) submit(ctx context.Context, b *batch.Batch, function string, arg
 		subs := make([]fdbmodel.Submission, min(layout.MaxSubmit, len(arguments)-first))
 		for i := range subs {
 			subs[i] = s.submission(b, function, first+i, arguments[first+i])
+			subs[i].Spec.FollowTrace(ctx)
 		}
 		_, errs[at] = s.cluster.Submit(ctx, subs)
 		return errs[at] == nil

@@ -35,7 +35,7 @@ func (s *server) submitBatch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	stack.Yield(r.Context())
-	b, _, err := s.head.Submit(r.Context(), request)
+	b, _, err := s.head.Submit(withTrace(r), request)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/futura-run/futura/batch"
 	"github.com/futura-run/futura/batch/memstore"
 	"github.com/futura-run/futura/batch/rest"
+	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
 )
 
@@ -34,6 +35,7 @@ type fakeHead struct {
 	keys   map[string]batch.Batch
 	last   batch.Request
 	refuse error // what Submit returns, if not nil
+	trace  map[string]string
 }
 
 func newFakeHead() *fakeHead {
@@ -44,6 +46,7 @@ func (h *fakeHead) Submit(ctx context.Context, r batch.Request) (batch.Batch, bo
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last = r
+	h.trace, _ = ctx.Value(layout.TraceKey{}).(map[string]string)
 	if h.refuse != nil {
 		return batch.Batch{}, false, h.refuse
 	}

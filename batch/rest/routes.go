@@ -49,6 +49,8 @@ func (s *server) registerLegacy() {
 			"Run a function on many lists of arguments",
 			"Answers once the batch is durable, before anything runs, or with answer=chunks with its results. Up to 64 MiB "+
 				"and 1,000,000 lists.", repeat, answers,
+			parameter("header", traceParent, "string", "The trace that the items are part of, as W3C's Trace Context has it"),
+			parameter("header", traceState, "string", "With traceparent; left out if it has more than 512 bytes"),
 			parameter("query", "wait", "string", "With answer=chunks or strands: the longest wait. Default and most 1m")),
 	}, MaxBody))
 	s.Handle(legacy(stack.Route{

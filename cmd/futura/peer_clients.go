@@ -49,6 +49,11 @@ func (c *peerClients) execute(ctx context.Context, _ p2p.PeerID, m *protocol.Exe
 		return refused(protocol.CodeError, "%v", err)
 	}
 	r.Header.Set("Content-Type", "application/json")
+	for _, name := range []string{"traceparent", "tracestate"} {
+		if value := m.Carrier[name]; value != "" {
+			r.Header.Set(name, value)
+		}
+	}
 	r.RemoteAddr = "127.0.0.1:0"
 	if c.token != "" {
 		r.Header.Set("Authorization", "Bearer "+c.token)
