@@ -149,6 +149,9 @@ func (m *member) fits(o *order, c *call, seen map[string]bool, size *int) bool {
 	for _, a := range c.Argv {
 		n += len(a)
 	}
+	for name, value := range c.trace() {
+		n += len(name) + len(value)
+	}
 	switch {
 	case len(o.calls) == 0:
 	case len(o.calls) >= m.chunk() || o.calls[0].group != c.group || *size+n > m.peer.head.options.MaxOrder:

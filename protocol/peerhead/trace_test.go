@@ -43,6 +43,19 @@ func TestOrdersCarryTraces(t *testing.T) {
 	})
 }
 
+// TestTracesCountAsBytesOfOrders has traces of which two take more bytes than an order may.
+func TestTracesCountAsBytesOfOrders(t *testing.T) {
+	inWorld(t, peerhead.Options{MaxOrder: 4000}, func(w *world) {
+		p := w.join("p", 8)
+		ids := w.submit(6, func(s *layout.Spec) {
+			s.Trace = map[string]string{"traceparent": "00-a-1-01", "tracestate": strings.Repeat("x", 2000)}
+		})
+		w.settle(time.Minute)
+		w.requireEchoes(ids)
+		require.Len(w, p.orders, len(ids))
+	})
+}
+
 // TestOrdersOfB7SCarryATraceOfAll has a node of b7s get the context that all items of an
 // order share, and none where they differ.
 func TestOrdersOfB7SCarryATraceOfAll(t *testing.T) {
