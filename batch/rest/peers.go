@@ -36,7 +36,7 @@ type Peer struct {
 	Heard time.Time `json:"heard_at" doc:"When it last sent something"`
 	// LostAt is set for one that went.
 	LostAt *time.Time `json:"lost_at,omitempty" doc:"Since when it is away, once it is lost"`
-	Reason string     `json:"reason,omitempty" doc:"Why the head took its work from it; left out if it did not"`
+	Reason string     `json:"reason,omitempty" doc:"Why the head took its work from it, until it is a worker again"`
 	Left   bool       `json:"left,omitempty" doc:"True if it said that it goes"`
 }
 

@@ -52,9 +52,10 @@ func (a *app) peersCommand() *cobra.Command {
 			"items it has of those that it takes, and what became of others. Refused are answers that changed nothing, of " +
 			"items that it was not given or that were over; it disagreed about items of which other peers said something " +
 			"else. The score is the part of what it was asked that it answered of late; one with less than 1 is given " +
-			"fewer items at a time than it takes. One that is away is lost after the time in which workers count as dead; " +
-			"it stays in the list for an hour, or what --keep-lost of the head says, unless it comes back. The table has " +
-			"the end of long ids, and --json has the whole ones. Without --url " +
+			"fewer items at a time than it takes. One that is silent while it has work is dropped: it gets no work until " +
+			"it speaks again. One that is away is lost after the time in which workers count as dead; it stays in the list " +
+			"for an hour, or what --keep-lost of the head says, unless it comes back. The table has the end of long ids, and " +
+			"--json has the whole ones and why work was taken from peers. Without --url " +
 			"it asks the newest head of the store with peers that you run on this machine, whatever kind of store that is.",
 		Example: "  futura peers\n  futura peers --url http://127.0.0.1:8080 --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -110,6 +111,8 @@ func (a *app) peerRows(answer json.RawMessage, now time.Time) ([][]string, error
 // peerState says whether a peer is here, or since when it is not.
 func peerState(p *rest.Peer, now time.Time) string {
 	switch {
+	case p.LostAt == nil && p.Connected && p.Worker == "" && p.Reason != "":
+		return "dropped"
 	case p.LostAt == nil && p.Connected:
 		return "here"
 	case p.LostAt == nil:

@@ -121,7 +121,8 @@ func TestStatesOfPeers(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.Local)
 	for want, p := range map[string]rest.Peer{
-		"here": {Connected: true}, "away": {}, "lost since 05:06:07": {LostAt: &at},
+		"here": {Connected: true}, "away": {},
+		"dropped": {Connected: true, Reason: "it is silent"}, "lost since 05:06:07": {LostAt: &at},
 		"left since 05:06:07": {LostAt: &at, Left: true},
 	} {
 		require.Equal(t, want, peerState(&p, at.Add(time.Hour)))

@@ -216,7 +216,8 @@ type Peer struct {
 	// Heard is when it last sent something.
 	Heard time.Time `json:"heard_at"`
 	// LostAt is since when a peer of Lost is away, and zero for one of Peers. Reason says why
-	// the head took its work from it, if it did, and Left is set if it said that it goes.
+	// the head took its work from it, until it is a worker again, and Left is set for one of
+	// Lost that said that it goes.
 	LostAt time.Time `json:"lost_at,omitzero"`
 	Reason string    `json:"reason,omitempty"`
 	Left   bool      `json:"left,omitempty"`

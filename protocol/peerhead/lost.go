@@ -41,7 +41,7 @@ func (h *Head) keepLost(p *peer, trusted bool) {
 		return
 	}
 	p.mu.Lock()
-	d.LostAt, d.Reason, d.Left = p.away, p.reason, p.leaves.Load()
+	d.LostAt, d.Left = p.away, p.leaves.Load()
 	p.mu.Unlock()
 	d.Connected, d.Limit, d.Transfers = false, 0, nil
 	h.lost[p.id] = &lostPeer{d, rankOf(&d, trusted)}

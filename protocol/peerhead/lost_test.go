@@ -100,3 +100,24 @@ func TestStrangersPushNoLostPeerOut(t *testing.T) {
 		require.True(w, found)
 	})
 }
+
+// TestASilentPeerIsDropped has a peer that is here say nothing of its work, and then greet again.
+func TestASilentPeerIsDropped(t *testing.T) {
+	inWorld(t, peerhead.Options{}, func(w *world) {
+		p := w.join("p", 4, func(p *fakePeer) { p.silent = true })
+		ids := w.submit(1)
+		w.settle(time.Minute)
+		is := w.head.Peers()[0]
+		require.True(w, is.Connected)
+		require.Empty(w, is.Worker)
+		require.Contains(w, is.Reason, "silent")
+		require.Empty(w, w.head.Lost())
+		p.silent = false
+		require.Equal(w, protocol.CodeOK, p.sayHello().Code)
+		w.settle(time.Minute)
+		w.requireEchoes(ids)
+		is = w.head.Peers()[0]
+		require.NotEmpty(w, is.Worker)
+		require.Empty(w, is.Reason)
+	})
+}

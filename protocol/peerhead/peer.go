@@ -331,6 +331,8 @@ func (p *peer) describe() Peer {
 		d.Limit = limitOf(d.Slots, trust)
 		d.Worker = string(p.member.worker.ID())
 		d.Orders, d.Items = p.member.load()
+	} else {
+		d.Reason = p.reason
 	}
 	return d
 }
