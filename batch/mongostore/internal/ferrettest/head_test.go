@@ -91,8 +91,9 @@ func TestHeadKilledAgainAndAgain(t *testing.T) {
 	batchtest.Kill(t, items, kills, 20*time.Minute, func() int { return int(over.Load()) },
 		func(until int) { require.GreaterOrEqual(t, w.look(t, s, made.ID), until) },
 		headCluster+"="+address, headServer+"="+p.uri())
+	another := open(t, p.uri()) // before a head takes all of the server's time
 	storetest.Background(t, newHead(cluster, s).Run)
-	storetest.Background(t, newHead(cluster, open(t, p.uri())).Run)
+	storetest.Background(t, newHead(cluster, another).Run)
 	require.Eventually(t, func() bool {
 		b, err := s.Get(context.Background(), made.ID)
 		require.NoError(t, err)

@@ -77,7 +77,7 @@ func (p *proxy) indexKeys(t *testing.T) {
 
 // patientOpen opens a store again while the server is late, as on a busy machine.
 func patientOpen(ctx context.Context, o mongostore.Options) (*mongostore.Store, error) {
-	for end := time.Now().Add(time.Minute); ; {
+	for end := time.Now().Add(5 * time.Minute); ; {
 		s, err := mongostore.Open(ctx, o)
 		if !errors.Is(err, mongostore.ErrUnreachable) || time.Now().After(end) {
 			return s, err
