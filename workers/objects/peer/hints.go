@@ -63,7 +63,16 @@ func (c *link) hints(r request) error {
 	default:
 		return c.say(reply{status: statusBusy})
 	}
+	news, over := make(chan struct{}, 1), make(chan struct{})
+	// A client that has the reply misses no news.
+	stop := hints.Listen(Owner(r.hash), func() {
+		select {
+		case news <- struct{}{}:
+		default: // some are on their way
+		}
+	})
 	if err := c.say(reply{status: statusOK}); err != nil {
+		stop()
 		return err
 	}
 	var saying sync.Mutex
@@ -72,7 +81,6 @@ func (c *link) hints(r request) error {
 		defer saying.Unlock()
 		return c.say(r)
 	}
-	news, over := make(chan struct{}, 1), make(chan struct{})
 	var telling sync.WaitGroup
 	telling.Go(func() {
 		for {
@@ -85,12 +93,6 @@ func (c *link) hints(r request) error {
 			case <-over:
 				return
 			}
-		}
-	})
-	stop := hints.Listen(Owner(r.hash), func() {
-		select {
-		case news <- struct{}{}:
-		default: // some are on their way
 		}
 	})
 	err := c.receiveHints(hints, say)
