@@ -24,7 +24,8 @@ const usage = "use memory:, embedded:DIR, embedded:DIR?sync=off, remote:unix:PAT
 // Options of Open. The zero value is ready to use.
 type Options struct {
 	// Logger receives the checkpoints of an embedded store, and what it found and
-	// passed over at its opening. Defaults to none.
+	// passed over at its opening; and when a serving process is away, and back. Defaults
+	// to none.
 	Logger *slog.Logger
 	// ConnectTimeout is how long to wait for the first answer of a FoundationDB
 	// cluster or of a serving process. Defaults to 5 s.

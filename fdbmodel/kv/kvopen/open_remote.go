@@ -63,7 +63,7 @@ func parseRemote(path string, parameters url.Values) (remoteName, error) {
 // openRemote connects to another process.
 func openRemote(ctx context.Context, n remoteName, o Options) (kv.Database, error) {
 	options := remote.Options{PlainText: n.plainText, DialTimeout: o.ConnectTimeout, GiveUpAfter: o.GiveUpAfter,
-		Token: os.Getenv(tokenVariable)}
+		Logger: o.Logger, Token: os.Getenv(tokenVariable)}
 	if n.tokenFile != "" {
 		token, err := trust.ReadSecret(n.tokenFile, maxTokenFile)
 		if err != nil {

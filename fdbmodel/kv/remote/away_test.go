@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -62,6 +66,65 @@ func TestClientGivesUp(t *testing.T) {
 			become(nil)
 		})
 	}
+}
+
+// TestServerThatIsAwayIsLogged has a server end and come back: of all attempts meanwhile a
+// client logs the first that failed, and the one that did not.
+func TestServerThatIsAwayIsLogged(t *testing.T) {
+	t.Parallel()
+	store := embedded.OpenMemory(embedded.Options{})
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	path := socketPath(t)
+	stop := serveAt(t, path, store, ServerOptions{})
+	log := &lines{}
+	db, err := Open(t.Context(), Address{Network: "unix", Target: path},
+		Options{Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	stop()
+	for range 5 { // each is an attempt more
+		require.Eventually(t, func() bool {
+			tx := db.Begin(kv.Options{})
+			defer tx.Cancel()
+			_, err := tx.Get([]byte("a")).Wait(t.Context())
+			return errors.Is(err, kv.ErrUnavailable)
+		}, patience, time.Millisecond)
+	}
+	ends := func(with string) func() bool {
+		return func() bool {
+			all := log.all()
+			return len(all) > 0 && strings.Contains(all[len(all)-1], "the server of the store is "+with)
+		}
+	}
+	require.Eventually(t, ends("away"), patience, time.Millisecond)
+	stop = serveAt(t, path, store, ServerOptions{})
+	require.Eventually(t, ends("back"), patience, time.Millisecond)
+	stop()
+	// A server that stops may still take one connection.
+	for i, line := range log.all() {
+		require.Contains(t, line, []string{"is away", "is back"}[i%2])
+		require.Contains(t, line, path)
+	}
+}
+
+// lines are what was written to a log.
+type lines struct {
+	mu   sync.Mutex
+	list []string
+}
+
+// Write implements io.Writer.
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, string(p))
+	return len(p), nil
+}
+
+func (l *lines) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.list)
 }
 
 // failing counts the transactions that begin after the store has failed.

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"sync"
@@ -41,11 +42,18 @@ type Options struct {
 	// with ErrGone. Until then what fails is retried. Defaults to no bound, which
 	// is right for what should outlive a restart of the server.
 	GiveUpAfter time.Duration
+
+	// Logger receives, at the level of warnings, that the server is away and that it is back,
+	// once each. Defaults to none.
+	Logger *slog.Logger
 }
 
 func (o Options) withDefaults() Options {
 	o.DialTimeout = orDefault(o.DialTimeout, 5*time.Second)
 	o.PingInterval = orDefault(o.PingInterval, 3*time.Second)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	return o
 }
 
@@ -185,6 +193,7 @@ func (d *Database) keep(l *link) {
 
 // reconnect connects, and returns nil when the database is closed before.
 func (d *Database) reconnect() *link {
+	warned, began := false, time.Now()
 	for wait := reconnectMin; ; wait = min(2*wait, reconnectMax) {
 		l, err := d.connect(d.ctx)
 		d.mu.Lock()
@@ -205,8 +214,17 @@ func (d *Database) reconnect() *link {
 			d.attempt = &attempt{done: make(chan struct{})}
 		}
 		d.mu.Unlock()
-		if err == nil {
+		switch {
+		case err == nil && warned: // whoever read the other line is to read this one
+			d.options.Logger.Warn("the server of the store is back", "server", d.address.String(),
+				"after", time.Since(began).Round(time.Millisecond))
 			return l
+		case err == nil:
+			return l
+		case !warned:
+			d.options.Logger.Warn("the server of the store is away: what needs it waits", "server", d.address.String(),
+				"error", err)
+			warned = true
 		}
 		timer := time.NewTimer(wait)
 		select {
