@@ -31,7 +31,7 @@ const (
 // headHere is the endpoint of a head on this machine.
 type headHere struct {
 	endpoint
-	// Stores are names of its store, and Cluster is in it.
+	// Stores are keys of its store, which hold in every directory, and Cluster is in it.
 	Stores  []string `json:"stores"`
 	Cluster string   `json:"cluster"`
 	// Host is the machine's name: the directories of users may be on several.
@@ -93,9 +93,14 @@ func headsPath() (string, error) {
 	return dir, trust.Directory(dir)
 }
 
-// leaveHere leaves an endpoint for commands of this user, and returns what takes it away. It
-// removes those of heads that were killed.
-func leaveHere(h *headHere) (remove func() error, err error) {
+// leaveHere leaves an endpoint for commands of this user that give its store one of these names,
+// and returns what takes it away. It removes those of heads that were killed.
+func leaveHere(h *headHere, names ...string) (remove func() error, err error) {
+	for _, name := range names {
+		if key := storeKey(name); key != "" {
+			h.Stores = append(h.Stores, key)
+		}
+	}
 	dir, err := headsPath()
 	if err != nil {
 		return nil, err
@@ -184,10 +189,9 @@ func headsOf(store, cluster string) (found []*headHere) {
 		return nil
 	}
 	key := storeKey(store)
-	isOf := func(name string) bool { return key != "" && storeKey(name) == key }
 	for _, path := range headFiles(dir) {
 		h, err := readHead(path, host)
-		if err == nil && h.Cluster == cluster && slices.ContainsFunc(h.Stores, isOf) {
+		if err == nil && key != "" && h.Cluster == cluster && slices.Contains(h.Stores, key) {
 			found = append(found, h)
 		}
 	}

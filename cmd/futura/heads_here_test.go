@@ -83,7 +83,7 @@ func TestHeadsThatEndedAreFoundNoMore(t *testing.T) {
 	name := "remote:tcp:" + t.Name()
 	leave := func(age time.Duration) func() error {
 		remove, err := leaveHere(&headHere{endpoint: endpoint{URL: "http://127.0.0.1:1/" + age.String()},
-			Stores: []string{name}, Cluster: "main", Started: time.Now().Add(-age)})
+			Cluster: "main", Started: time.Now().Add(-age)}, name)
 		require.NoError(t, err)
 		return remove
 	}
@@ -106,6 +106,25 @@ func TestHeadsThatEndedAreFoundNoMore(t *testing.T) {
 	require.Empty(t, headsOf(name, "main"))
 	remove := leave(0)
 	require.NoFileExists(t, killed, "the next head removes it")
+	require.NoError(t, remove())
+}
+
+// TestAHeadIsThatOfItsDirectory has a head's store be named from the directory that it runs in:
+// the same name in another directory is another store.
+func TestAHeadIsThatOfItsDirectory(t *testing.T) {
+	t.Parallel()
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	remove, err := leaveHere(&headHere{endpoint: endpoint{URL: "http://127.0.0.1:1"}, Cluster: "main"},
+		"embedded:./"+t.Name(), "fdb:./"+t.Name(), "memory:", "")
+	require.NoError(t, err)
+	found := headsOf("embedded:"+filepath.Join(here, t.Name()), "main")
+	require.Len(t, found, 1)
+	require.Equal(t, found, headsOf("fdb:"+filepath.Join(here, t.Name()), "main"))
+	for i, kind := range []string{"directory:", "fdb:"} {
+		require.Equal(t, kind+filepath.Join(here, t.Name()), found[0].Stores[i])
+	}
+	require.Len(t, found[0].Stores, 2)
 	require.NoError(t, remove())
 }
 

@@ -133,13 +133,8 @@ func (n *node) leave() (err error) {
 // name the head.
 func (n *node) leaveHere(e *endpoint) {
 	h := &headHere{endpoint: *e, Cluster: n.app.cluster, Started: time.Now()}
-	for _, name := range []string{n.app.store, e.Store, e.StoreTCP} {
-		if storeKey(name) != "" {
-			h.Stores = append(h.Stores, name)
-		}
-	}
 	var err error
-	if n.here, err = leaveHere(h); err != nil {
+	if n.here, err = leaveHere(h, n.app.store, e.Store, e.StoreTCP); err != nil {
 		n.log.Debug("commands need --url: the head can't leave its address for them", "error", err)
 	}
 }
