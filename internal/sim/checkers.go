@@ -153,11 +153,13 @@ func (w *world) check(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// checkInvariants reads the whole cluster, while no faults happen.
+// checkInvariants reads the whole cluster, while no faults happen. What was noted as broken
+// is in its error from then on, which a caller that goes on notes in its place.
 func (w *world) checkInvariants(ctx context.Context) error {
 	defer w.calm()()
 	report, err := audit.Check(ctx, w.reader, audit.Options{})
 	problems := append([]error{err}, w.broken...)
+	w.broken = nil
 	for _, p := range report.Problems {
 		problems = append(problems, fmt.Errorf("invariant %s of %v: %s", p.Invariant, p.Keys, p.Text))
 	}
