@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,7 +63,7 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	}
 	shell := append([]string{"-c", limit + ` && exec "$0" "$@"`, o.Command}, o.Args...)
 	p := &Process{Log: &Log{}, cmd: exec.Command("sh", shell...), ended: make(chan struct{})}
-	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = o.Dir, append(environment(), o.Env...), p.Log
+	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = o.Dir, append(environment(o.Dir), o.Env...), p.Log
 	p.cmd.WaitDelay = time.Second // its children may have standard error, too
 	out, in, err := os.Pipe()
 	if err != nil {
@@ -226,9 +227,10 @@ func (l *Log) Fatal() error {
 	return nil
 }
 
-// environment is this process's, without the settings of Go's collector.
-func environment() []string {
-	return slices.DeleteFunc(os.Environ(), func(e string) bool {
+// environment is this process's, without the settings of Go's collector, and with caches in dir: what is killed
+// leaves nothing with the user.
+func environment(dir string) []string {
+	return append(slices.DeleteFunc(os.Environ(), func(e string) bool {
 		return strings.HasPrefix(e, "GOGC=") || strings.HasPrefix(e, "GOMEMLIMIT=")
-	})
+	}), "XDG_CACHE_HOME="+filepath.Join(dir, "caches"))
 }
