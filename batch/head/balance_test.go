@@ -139,6 +139,27 @@ func TestAWorkerThatComesLateGetsItems(t *testing.T) {
 	}
 }
 
+// TestAFoundBatchForAllBeginsWithWhoIsThere has a head start on a batch that asks for all workers
+// there are: those that come after it get items too.
+func TestAFoundBatchForAllBeginsWithWhoIsThere(t *testing.T) {
+	t.Parallel()
+	eachMover(t, func(b *bed, _ *counting, _ *countingMover) {
+		first := b.workGated(1)
+		made, _, err := head.New(b.options).Submit(b.Context(), batch.Request{
+			Template: template(-1), Arguments: numbered("go", 9),
+		})
+		require.NoError(b, err)
+		b.options.BootDelay = time.Hour
+		b.start()
+		<-first.began
+		second := b.workGated(1)
+		<-second.began
+		close(first.gate)
+		close(second.gate)
+		require.Equal(b, batch.Done, b.await(made.ID, over).Status)
+	})
+}
+
 // TestNothingIsReadWhereNothingCanMove has a batch that asks for one worker, which has items
 // that it has not begun.
 func TestNothingIsReadWhereNothingCanMove(t *testing.T) {

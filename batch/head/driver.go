@@ -211,8 +211,9 @@ func (d *driver) choose(ctx context.Context, b *batch.Batch, items []batch.Item)
 		}
 	}
 	slices.SortStableFunc(workers, func(a, b Candidate) int { return failures[a.Worker] - failures[b.Worker] })
-	// All that come are wanted, and more may until the head is settled.
-	early := d.found && b.Template.Config.Nodes < 0 && d.head.now().Before(d.head.settled)
+	// All that come are wanted, and more may until the head is settled. They get items later where items move.
+	_, moves := o.Store.(batch.Mover)
+	early := d.found && b.Template.Config.Nodes < 0 && d.head.now().Before(d.head.settled) && (!moves || o.MoveAfter < 0)
 	if len(workers) >= want && !early {
 		d.since = time.Time{}
 		return workers[:want], d.setReason(ctx, "")

@@ -35,8 +35,9 @@ type Options struct {
 	MaxAttempts uint64
 	// BootDelay is how long after the head's start a batch that it finds in the
 	// store waits for as many workers as it asks for; then it goes on with the
-	// available ones. It is also when the head tries again where the store did
-	// not answer. Defaults to 1 min.
+	// available ones. One for all of them (-1) waits only where items can't move
+	// to those that come later. It is also when the head tries again where the
+	// store did not answer. Defaults to 1 min.
 	BootDelay time.Duration
 	// RequeueInterval is how often the head looks for batches that other heads
 	// left. Defaults to 1 h.
