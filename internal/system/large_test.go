@@ -197,9 +197,9 @@ func TestALargeResultTakesLittleMemory(t *testing.T) {
 	states := map[string]string{"memory": "", "state": filepath.Join(t.TempDir(), "state")}
 	for name, state := range states {
 		t.Run(name, func(t *testing.T) {
-			head := startPeersProcess(t, largeStoreVariable+"=embedded:"+filepath.Join(t.TempDir(), "store"))
+			head := startPeersProcess(t, "GOGC=100", largeStoreVariable+"=embedded:"+filepath.Join(t.TempDir(), "store"))
 			before := peakMemory(head.command.Process.Pid)
-			peer := startPeersProcess(t, largeHeadVariable+"="+head.line, largeStateVariable+"="+state)
+			peer := startPeersProcess(t, "GOGC=100", largeHeadVariable+"="+head.line, largeStateVariable+"="+state)
 			peerBefore := peakMemory(peer.command.Process.Pid)
 			var sum string
 			var after, headHeap, peerHeap int64
