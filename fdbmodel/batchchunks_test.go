@@ -160,3 +160,41 @@ func TestChunksCountWhatTheirWorkerLoses(t *testing.T) {
 		require.Equal(t, lost, chunks[id].Lost, id)
 	}
 }
+
+// TestUnknownResultsOfLosses counts once what a worker loses that dies or leaves.
+func TestUnknownResultsOfLosses(t *testing.T) {
+	t.Parallel()
+	loses := func(lose func(s *modeltest.Stage, strike func())) func(s *modeltest.Stage, strike func()) {
+		return func(s *modeltest.Stage, strike func()) {
+			require.NoError(s.T, s.C.CreateBatch(s.Ctx, &layout.BatchRecord{ID: "g", Template: []byte("{}")}))
+			owned := func(sub *fdbmodel.Submission) { sub.Spec.Owner = "g" }
+			ids := []layout.ID{s.Submit(owned), s.Submit(owned)}
+			chunk := layout.BatchChunk{Worker: s.Worker.ID(), ID: "c", Items: len(ids)}
+			_, _, err := s.C.AssignChunk(s.Ctx, "g", chunk, ids, modeltest.AnyBatch)
+			require.NoError(s.T, err)
+			lose(s, strike)
+			s.Faults.Flush()
+			chunks, err := s.C.BatchChunks(s.Ctx, "g")
+			require.NoError(s.T, err)
+			require.Len(s.T, chunks, 1)
+			require.Equal(s.T, len(ids), chunks[0].Lost)
+		}
+	}
+	playUnknown(t, map[string]func(s *modeltest.Stage, strike func()){
+		"futura-reap with chunks": loses(func(s *modeltest.Stage, strike func()) {
+			_, err := s.Worker.Claim(s.Ctx, fdbmodel.ClaimRequest{Free: layout.Resources{Slots: 1}, Max: 1})
+			require.NoError(s.T, err)
+			members, err := s.C.Workers(s.Ctx)
+			require.NoError(s.T, err)
+			_, err = s.C.DeclareDead(s.Ctx, members[0].ID, members[0].Beat)
+			require.NoError(s.T, err)
+			strike()
+			_, err = s.C.ReapClaims(s.Ctx, members[0].ID)
+			require.NoError(s.T, err)
+		}),
+		"futura-leave with chunks": loses(func(s *modeltest.Stage, strike func()) {
+			strike()
+			require.NoError(s.T, s.Worker.Leave(s.Ctx))
+		}),
+	})
+}

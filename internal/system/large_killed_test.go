@@ -16,9 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel"
-	"github.com/futura-run/futura/fdbmodel/kv/kvopen"
 	"github.com/futura-run/futura/fdbmodel/layout"
-	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/internal/clock"
 	"github.com/futura-run/futura/protocol/p2p"
 	"github.com/futura-run/futura/protocol/peerhead"
@@ -57,19 +55,7 @@ func killedHeadMain(store string) int {
 		if err != nil {
 			return err
 		}
-		db, err := kvopen.Open(ctx, store, kvopen.Options{})
-		if err != nil {
-			return err
-		}
-		client, err := futures.New(ctx, db, futures.Options{Cluster: "plant"})
-		if err != nil {
-			return err
-		}
-		key, err := p2p.LoadKey(os.Getenv(largeKeyVariable))
-		if err != nil {
-			return err
-		}
-		host, err := p2p.Open(ctx, p2p.Options{Key: key, Listen: []string{os.Getenv(largeListenVariable)}})
+		client, host, key, err := openHead(ctx, store, os.Getenv(largeKeyVariable), os.Getenv(largeListenVariable))
 		if err != nil {
 			return err
 		}

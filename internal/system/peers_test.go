@@ -58,19 +58,7 @@ func peersRequest(items int) batch.Request {
 func headMain(store string) int {
 	ctx := context.Background()
 	err := func() error {
-		db, err := kvopen.Open(ctx, store, kvopen.Options{})
-		if err != nil {
-			return err
-		}
-		client, err := futures.New(ctx, db, futures.Options{Cluster: "plant"})
-		if err != nil {
-			return err
-		}
-		key, err := p2p.LoadKey(os.Getenv(peersKeyVariable))
-		if err != nil {
-			return err
-		}
-		host, err := p2p.Open(ctx, p2p.Options{Key: key, Listen: []string{os.Getenv(peersListenVariable)}})
+		client, host, key, err := openHead(ctx, store, os.Getenv(peersKeyVariable), os.Getenv(peersListenVariable))
 		if err != nil {
 			return err
 		}
@@ -97,6 +85,24 @@ func headMain(store string) int {
 	}()
 	fmt.Fprintln(os.Stderr, err)
 	return 1
+}
+
+// openHead opens what a head needs: a client of the store, and a host with the key in a file.
+func openHead(ctx context.Context, store, keyFile, listen string) (*futures.Client, *p2p.Host, []byte, error) {
+	db, err := kvopen.Open(ctx, store, kvopen.Options{})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	client, err := futures.New(ctx, db, futures.Options{Cluster: "plant"})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	key, err := p2p.LoadKey(keyFile)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	host, err := p2p.Open(ctx, p2p.Options{Key: key, Listen: []string{listen}})
+	return client, host, key, err
 }
 
 func peersItems() int {

@@ -1,36 +1,17 @@
 package peerworker
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/workers"
 )
-
-// lockedBuffer is a log that is written and read at a time.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
 
 // brokenRunner runs no module.
 type brokenRunner struct{}
@@ -44,7 +25,7 @@ func (brokenRunner) RunModule(context.Context, workers.ModuleCall) (workers.Modu
 func TestLinesNameFuturesAsTheirHeadsDo(t *testing.T) {
 	t.Parallel()
 	everyState(t, func(t *testing.T, n *memory, o Options) {
-		var log lockedBuffer
+		var log stacktest.Buffer
 		h := newHead(t, n, headID)
 		o.Modules, o.Logger = brokenRunner{}, slog.New(slog.NewTextHandler(&log, nil)).With("at", "test")
 		code := []byte("\x00asm")
