@@ -47,6 +47,17 @@ func orderMutants() []mutant {
 		{name: "rows are collected one version early", file: file, by: engine(),
 			old: "q.index.collect(floor)",
 			new: "q.index.collect(floor + 1)"},
+		{name: "a commit asks for watches before it takes the lock", file: file,
+			by: suites{{of: "fdbmodel/kv/embedded", run: "TestConformance$/memory/Watch"}},
+			old: "x := q.index\n\tfor ops := r.work.ops; len(ops) > 0; {\n\t\tn := min(len(ops), lockedRows)\n\t\tx.mu.Lock()\n" +
+				"\t\t// A watch that is armed after this question sees what this part writes.\n" +
+				"\t\tx.watched = q.watch.live.Load() > 0\n",
+			new: "x := q.index\n\tx.watched = q.watch.live.Load() > 0\n\tfor ops := r.work.ops; len(ops) > 0; {\n" +
+				"\t\tn := min(len(ops), lockedRows)\n\t\tx.mu.Lock()\n"},
+		{name: "a watch is reviewed before it counts", file: inEngine + "watch.go",
+			by:  suites{{of: "fdbmodel/kv/embedded", run: "TestConformance$/memory/Watch|DuringASync"}},
+			old: "if t.review(w) {\n\t\tt.pending = append(t.pending, w)\n\t}\n}\n\n// touched",
+			new: "t.review(w)\n}\n\n// touched"},
 		{name: "the largest end of a run of ranges is the last one", file: inEngine + "ranges.go", by: engine(),
 			old: "if i > 0 && bytes.Compare(reach[i-1], r.end) > 0 {",
 			new: "if i > 0 && bytes.Compare(reach[i-1], r.end) > 0 && false {"},

@@ -165,10 +165,11 @@ func (q *sequencer) apply(g *group, r *request) {
 	binary.BigEndian.PutUint64(r.committed.Stamp[:], uint64(v))
 	r.committed.Version = v
 	x := q.index
-	x.watched = q.watch.live.Load() > 0
 	for ops := r.work.ops; len(ops) > 0; {
 		n := min(len(ops), lockedRows)
 		x.mu.Lock()
+		// A watch that is armed after this question sees what this part writes.
+		x.watched = q.watch.live.Load() > 0
 		for i := range ops[:n] {
 			q.mutate(g, &ops[i], r.committed)
 		}

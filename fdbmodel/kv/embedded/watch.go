@@ -122,7 +122,10 @@ func (t *watchTable) count() int {
 	return len(t.all)
 }
 
-// arm starts a watch whose transaction committed at since, or read there.
+// arm starts a watch whose transaction committed at since, or read there. It counts
+// as live before its row is read, and commits ask for live watches under the lock
+// that this takes: so either a commit collects the row, or the row is seen here with
+// the commit's revision.
 func (t *watchTable) arm(w *watch, since kv.Version) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

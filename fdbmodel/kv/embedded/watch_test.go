@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"os"
 	"sync/atomic"
 	"testing"
 
@@ -9,7 +10,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/kvtest"
 )
+
+// TestMillionArms arms a lone watch a million times while its row is changed.
+func TestMillionArms(t *testing.T) {
+	if os.Getenv("FUTURA_LONG") != "1" {
+		t.Skip("FUTURA_LONG=1 arms a million watches")
+	}
+	t.Parallel()
+	kvtest.ArmDuringChanges(t, kvtest.Options{New: func(t testing.TB) kv.Database {
+		s := OpenMemory(Options{})
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		return s
+	}}, 1_000_000)
+}
 
 // TestWatchThatBeginsDuringASync arms a watch after the change that it waits for
 // was put in order, and before the change is on the disk.
