@@ -76,6 +76,7 @@ func importTable() map[string]imports {
 		"internal/connlimit": {},
 		"internal/lint":      {},
 		"internal/mutants":   {},
+		"internal/ratelog":   {},
 		"internal/seam":      {ours: model},
 		"internal/socket":    {},
 		"internal/timetable": {others: []string{crontab}},
@@ -88,7 +89,7 @@ func importTable() map[string]imports {
 			ours: append(slices.Clone(store), "internal/trust"), others: []string{pebble, btree},
 		},
 		"fdbmodel/kv/fdbkv":  {ours: store, others: []string{bindings}},
-		"fdbmodel/kv/remote": {ours: append(slices.Clone(store), "internal/budget", "internal/socket")},
+		"fdbmodel/kv/remote": {ours: append(slices.Clone(store), "internal/budget", "internal/ratelog", "internal/socket")},
 		"fdbmodel/kv/kvopen": {ours: append(slices.Clone(store),
 			"fdbmodel/kv/embedded", "fdbmodel/kv/fdbkv", "fdbmodel/kv/remote", "internal/trust")},
 		"fdbmodel/transfer/archive": {},
@@ -170,7 +171,7 @@ func importTable() map[string]imports {
 		},
 		"protocol/peerworker": {
 			ours: append(slices.Clone(model), "fdbmodel/kv/kvopen", "workers", "batch", "batch/futurestore", "batch/source",
-				"protocol", "protocol/p2p", "internal/seam"),
+				"protocol", "protocol/p2p", "internal/ratelog", "internal/seam"),
 			others: []string{prometheus, uuid},
 		},
 
@@ -215,7 +216,8 @@ func importTable() map[string]imports {
 		"internal/chaos":     {},
 		"internal/faultdisk": {others: []string{pebble}},
 		"internal/attack": {
-			ours: append(slices.Clone(store), "fdbmodel/kv/kvopen", "futures"),
+			ours:   append(slices.Clone(store), "fdbmodel/kv/kvopen", "futures", "protocol", "protocol/p2p"),
+			others: []string{uuid},
 		},
 		"internal/storetest": {
 			ours: append(slices.Clone(store), "fdbmodel/kv/embedded", "fdbmodel/kv/fdbkv", "fdbmodel/kv/remote",

@@ -49,7 +49,8 @@ func orderMutants() []mutant {
 			new: "q.index.collect(floor + 1)"},
 		{name: "a commit asks for watches before it takes the lock", file: file,
 			by: suites{{of: "fdbmodel/kv/embedded", run: "TestConformance$/memory/Watch"}},
-			old: "x := q.index\n\tfor ops := r.work.ops; len(ops) > 0; {\n\t\tn := min(len(ops), lockedRows)\n\t\tx.mu.Lock()\n" +
+			old: "x := q.index\n\tfor ops := r.work.ops; len(ops) > 0; {\n" +
+				"\t\tn := min(len(ops), lockedRows)\n\t\tx.mu.Lock()\n" +
 				"\t\t// A watch that is armed after this question sees what this part writes.\n" +
 				"\t\tx.watched = q.watch.live.Load() > 0\n",
 			new: "x := q.index\n\tx.watched = q.watch.live.Load() > 0\n\tfor ops := r.work.ops; len(ops) > 0; {\n" +

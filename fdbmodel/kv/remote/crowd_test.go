@@ -26,6 +26,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
+	"github.com/futura-run/futura/internal/ratelog"
 )
 
 // crowdSocket is the environment of a child that serves a store on disk with few
@@ -136,7 +137,7 @@ func TestCrowd(t *testing.T) {
 	require.Less(t, peak, ServerOptions{}.withDefaults().MaxMemory)
 	require.Contains(t, text, syscall.EMFILE.Error())
 	const kinds = 5 // each has a line per interval, and one in the end
-	require.LessOrEqual(t, len(log), kinds*(2+int(time.Since(began)/tallyInterval)), text)
+	require.LessOrEqual(t, len(log), kinds*(2+int(time.Since(began)/ratelog.Interval)), text)
 	t.Log("peak", peak>>20, "MiB,", len(log), "lines of log")
 }
 

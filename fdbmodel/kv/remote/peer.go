@@ -73,7 +73,7 @@ func (s *server) serve(raw net.Conn) {
 		return
 	}
 	if err != nil {
-		s.log.warn("a client was refused", "from", conn.RemoteAddr(), "error", err)
+		s.log.Warn("a client was refused", "from", conn.RemoteAddr(), "error", err)
 		return
 	}
 	defer s.leave()
@@ -187,7 +187,7 @@ func (p *peer) watchOver() {
 			continue
 		}
 		if still += interval; still >= o.IdleTimeout {
-			p.server.log.warn("a client gives no sign of life", "connection", p.id)
+			p.server.log.Warn("a client gives no sign of life", "connection", p.id)
 			_ = p.conn.Close()
 			return
 		}
@@ -256,7 +256,7 @@ func (p *peer) readWork() *work {
 		p.frames.Add(1)
 		t, err := p.take(kind, body, frame)
 		if err != nil {
-			p.server.log.warn("a client was cut off", "connection", p.id, "error", err)
+			p.server.log.Warn("a client was cut off", "connection", p.id, "error", err)
 		}
 		if err != nil || p.goodbye {
 			p.cause = err

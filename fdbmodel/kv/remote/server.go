@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/ratelog"
 )
 
 // ServerOptions of Serve. The zero value is right for a Unix socket.
@@ -139,7 +141,7 @@ func Serve(ctx context.Context, l net.Listener, db kv.Database, o ServerOptions)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := newServer(ctx, db, o)
-	defer s.log.close()
+	defer s.log.Close()
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
 	err := s.accept(l)
@@ -157,7 +159,7 @@ type server struct {
 	ctx     context.Context
 	running sync.WaitGroup
 	memory  memory
-	log     tally
+	log     *ratelog.Log
 
 	strangers strangers
 
@@ -169,7 +171,7 @@ type server struct {
 func newServer(ctx context.Context, db kv.Database, o ServerOptions) *server {
 	return &server{db: db, options: o, ctx: ctx, memory: newMemory(o), clients: map[string]*presence{},
 		strangers: strangers{limit: max(1, min(maxStrangers, maxDescriptors()/8))},
-		log:       tally{log: o.Logger, kinds: map[string]*tallied{}}}
+		log:       ratelog.New(o.Logger, clock.Real{})}
 }
 
 // manyDescriptors is a number of file descriptors that is no bound.
@@ -204,7 +206,7 @@ func (s *server) accept(l net.Listener) error {
 			return fmt.Errorf("remote: the listener was closed: %w", err)
 		case err != nil:
 			// A process that is out of file descriptors gets some back.
-			s.log.warn("a connection could not be accepted", "error", err)
+			s.log.Warn("a connection could not be accepted", "error", err)
 			s.strangers.dismiss()
 			select {
 			case <-time.After(pause):
@@ -215,7 +217,7 @@ func (s *server) accept(l net.Listener) error {
 		}
 		pause = firstPause
 		if s.strangers.add(conn) {
-			s.log.warn("too many clients have not shown their token", "from", conn.RemoteAddr())
+			s.log.Warn("too many clients have not shown their token", "from", conn.RemoteAddr())
 		}
 		s.running.Go(func() { s.serve(conn) })
 	}

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -12,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/internal/ratelog"
 )
 
 // hosted is a connection from a host.
@@ -96,7 +97,7 @@ func TestStrangersDoNotLockOut(t *testing.T) {
 		require.NoError(t, conn.Close())
 	}
 	const kinds = 3 // each has a line per interval, and one in the end
-	most := kinds * (2 + int(time.Since(began)/tallyInterval))
+	most := kinds * (2 + int(time.Since(began)/ratelog.Interval))
 	require.LessOrEqual(t, len(log.all()), most, "%s", strings.Join(log.all(), "\n"))
 }
 
@@ -118,22 +119,4 @@ func TestAProbeIsNotLogged(t *testing.T) {
 		require.NoError(t, conn.Close())
 	}
 	require.Len(t, log.all(), 1)
-}
-
-func TestTallyCountsWhatItLeavesOut(t *testing.T) {
-	t.Parallel()
-	log := &logged{}
-	c := tally{log: slog.New(slog.NewTextHandler(log, nil)), kinds: map[string]*tallied{}}
-	for i := range 1000 {
-		c.warn("a kind", "n", i)
-	}
-	c.warn("another kind")
-	require.Len(t, log.all(), 2)
-	c.kinds["a kind"].logged = time.Now().Add(-tallyInterval)
-	c.warn("a kind", "n", "later")
-	require.Contains(t, log.all()[2], "n=later omitted=999")
-	c.warn("another kind")
-	c.close()
-	require.Len(t, log.all(), 4)
-	require.Contains(t, log.all()[3], fmt.Sprintf("msg=%q omitted=1", "another kind"))
 }

@@ -149,7 +149,7 @@ func (t *work) run() {
 		t.flush()
 		t.peer.release(b)
 		if err != nil {
-			t.peer.server.log.warn("a client was cut off", "connection", t.peer.id, "error", err)
+			t.peer.server.log.Warn("a client was cut off", "connection", t.peer.id, "error", err)
 			t.abandon(nil)
 			_ = t.peer.conn.Close()
 			return
