@@ -317,7 +317,7 @@ func (w *Worker) replyB7S(ctx context.Context, c *chunk, all []ended) {
 			pause *= 2
 		}
 	}
-	w.log.Warn("the head has not got the results of a chunk", "head", c.name.head, "chunk", c.name.chunk)
+	w.rare.Warn("the head has not got the results of a chunk", "head", c.name.head, "chunk", c.name.chunk)
 }
 
 func noRoomInReply(size, most int64) string {

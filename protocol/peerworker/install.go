@@ -99,7 +99,7 @@ func (w *Worker) installLater(head string, m *protocol.InstallFunction) {
 	}
 	f.mu.Unlock()
 	if busy {
-		w.log.Warn("a function is not installed: too many are, or this worker runs no modules", "function", m.CID)
+		w.rare.Warn("a function is not installed: too many are, or this worker runs no modules", "function", m.CID)
 		return
 	}
 	w.spawn(func() {
@@ -116,7 +116,7 @@ func (w *Worker) installLater(head string, m *protocol.InstallFunction) {
 		defer func() { <-f.turns }()
 		if err := f.install(w.ctx, head, m); err != nil {
 			if w.ctx.Err() == nil {
-				w.log.Warn("a function can't be installed", "head", head, "function", m.CID, "error", err)
+				w.rare.Warn("a function can't be installed", "head", head, "function", m.CID, "error", err)
 			}
 			return
 		}

@@ -198,7 +198,7 @@ func (w *Worker) beginLater(o *order, c *chunk) {
 		err = w.submit(w.ctx, o, c)
 	}
 	if err != nil && w.ctx.Err() == nil {
-		w.log.Warn("an order can't be run", "head", o.name.head, "chunk", o.ChunkID, c.named(nil), "error", err)
+		w.rare.Warn("an order can't be run", "head", o.name.head, "chunk", o.ChunkID, c.named(nil), "error", err)
 		for i := range c.ids {
 			c.end(ended{index: i, outcome: returned(i, cut(err.Error()))})
 		}

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/ratelog"
 	"github.com/futura-run/futura/internal/seam"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/workers"
@@ -25,6 +26,7 @@ type Worker struct {
 	heads       []headAddress
 	network     Network
 	log         *slog.Logger
+	rare        *ratelog.Log // of what a head can cause as often as it likes
 	incarnation string
 	functions   map[string]workers.Function
 	node        *node
@@ -90,8 +92,9 @@ func New(o Options) (*Worker, error) {
 	var drawn [8]byte
 	_, _ = rand.Read(drawn[:]) // never fails
 	w := &Worker{
-		options: o, heads: heads, network: o.Network, log: o.Logger, incarnation: hex.EncodeToString(drawn[:]),
-		functions: map[string]workers.Function{}, ready: make(chan struct{}), failed: make(chan error, 1),
+		options: o, heads: heads, network: o.Network, log: o.Logger, rare: ratelog.New(o.Logger, o.clock),
+		incarnation: hex.EncodeToString(drawn[:]),
+		functions:   map[string]workers.Function{}, ready: make(chan struct{}), failed: make(chan error, 1),
 		news:  make(chan struct{}, 1),
 		links: map[string]*link{}, chunks: map[chunkName]*chunk{}, asked: map[*chunk]wanted{}, places: map[layout.ID]place{},
 		uses: map[string]*use{},
@@ -167,6 +170,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	err = errors.Join(err, w.network.Close())
 	w.work.Wait()
 	w.modules.cut.close()
+	w.rare.Close()
 	return errors.Join(err, node.drain(), node.db.Close())
 }
 
