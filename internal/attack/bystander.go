@@ -134,14 +134,14 @@ func HTTP(url, token string) (steps []Step, closing func()) {
 	c := &client{url: url, token: token, name: strconv.FormatInt(time.Now().UnixNano(), 36)}
 	return []Step{
 		{"submit and await over HTTP", func(ctx context.Context, round int) error {
-			return c.submit(ctx, kept, "kept", round)
+			return c.submit(ctx, kept, "kept", round, "{}")
 		}},
 		{"list over HTTP", func(ctx context.Context, _ int) error {
 			_, err := c.send(ctx, kept, http.MethodGet, "/api/v1/futures?limit=5", "", "")
 			return err
 		}},
 		{"submit and await on a new connection", func(ctx context.Context, round int) error {
-			return c.submit(ctx, fresh, "fresh", round)
+			return c.submit(ctx, fresh, "fresh", round, "{}")
 		}},
 		{"health", func(ctx context.Context, _ int) error {
 			_, err := c.send(ctx, fresh, http.MethodGet, "/api/v1/health", "", "")
@@ -150,15 +150,26 @@ func HTTP(url, token string) (steps []Step, closing func()) {
 	}, kept.CloseIdleConnections
 }
 
+// Labelled returns the step of a client whose futures only workers with the label place=peer may run.
+func Labelled(url, token string) []Step {
+	over := &http.Transport{DisableKeepAlives: true}
+	c := &client{url: url, token: token, name: strconv.FormatInt(time.Now().UnixNano(), 36)}
+	return []Step{{"submit to the peer and await", func(ctx context.Context, round int) error {
+		return c.submit(ctx, over, "labelled", round, `{"labels":{"place":"peer"}}`)
+	}}}
+}
+
 // client sends requests.
 type client struct {
 	url, token, name string
 }
 
-func (c *client) submit(ctx context.Context, over http.RoundTripper, kind string, round int) error {
+// submit awaits a future with requirements.
+func (c *client) submit(ctx context.Context, over http.RoundTripper, kind string, round int, requirements string,
+) error {
 	key := fmt.Sprint(c.name, kind, round)
 	content, err := c.send(ctx, over, http.MethodPost, "/api/v1/futures?wait=20s",
-		fmt.Sprintf(`{"function":%q,"args":%q}`, Function, key), key)
+		fmt.Sprintf(`{"function":%q,"args":%q,"requirements":%s}`, Function, key, requirements), key)
 	if err != nil {
 		return err
 	}

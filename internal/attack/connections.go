@@ -18,6 +18,8 @@ type Target struct {
 	Address, Door string
 	// Store is the name under which the store is opened at the door.
 	Store string
+	// Peers is the multiaddr that peers reach the process at.
+	Peers string
 	// Token may submit, Admin may do everything.
 	Token, Admin string
 	// From is the address that connections come from. Defaults to that of the

@@ -53,6 +53,8 @@ type Endpoint struct {
 	Token    string `json:"token"`
 	Store    string `json:"store"`
 	StoreTCP string `json:"store_tcp"`
+	// Peers are the multiaddrs that peers reach it at.
+	Peers []string `json:"peers"`
 }
 
 // Start starts a process, and returns once it has announced itself.
