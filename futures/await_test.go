@@ -378,6 +378,38 @@ func TestAwaitThatEndsWithTheStore(t *testing.T) {
 	_ = c.Close(context.Background())
 }
 
+// TestAwaitWhileTheStoreCloses closes the store below awaits: each error names its future and the cause, once.
+func TestAwaitWhileTheStoreCloses(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	c, err := futures.New(t.Context(), db, futures.Options{})
+	require.NoError(t, err)
+	var fs []*futures.Future
+	for range 3 {
+		f, err := c.Submit(t.Context(), futures.Task{Function: "go:nobody"})
+		require.NoError(t, err)
+		fs = append(fs, f)
+	}
+	require.NoError(t, db.Close())
+	names := func(f *futures.Future, err error) {
+		require.ErrorIs(t, err, kv.ErrClosed)
+		require.Equal(t, 1, strings.Count(err.Error(), f.ID().String()), err.Error())
+		require.Equal(t, 1, strings.Count(err.Error(), kv.ErrClosed.Error()), err.Error())
+	}
+	for _, f := range fs {
+		_, err := f.Await(t.Context())
+		names(f, err)
+	}
+	late, err := c.Future(fs[0].ID()).Await(t.Context())
+	require.Empty(t, late)
+	names(fs[0], err)
+	_, err = c.AwaitAll(t.Context(), fs)
+	for _, f := range fs {
+		require.ErrorContains(t, err, f.ID().String())
+	}
+	_ = c.Close(context.Background()) // the store is gone
+}
+
 // TestAwaitTellsTheWorker: a worker knows which of its functions wait.
 func TestAwaitTellsTheWorker(t *testing.T) {
 	t.Parallel()

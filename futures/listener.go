@@ -3,6 +3,7 @@ package futures
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -144,7 +145,11 @@ func (l *listener) round(ctx context.Context, now time.Time) (next time.Time, er
 	recheckErr := l.recheckSome(ctx, now)
 	more, listenErr := l.receive(ctx, now)
 	ackErr := l.acknowledge(ctx, now)
-	if err := errors.Join(refreshErr, subscribeErr, recheckErr, listenErr, ackErr); err != nil {
+	failed := []error{refreshErr, subscribeErr, recheckErr, listenErr, ackErr}
+	if at := slices.IndexFunc(failed, isFatal); at >= 0 {
+		return now, failed[at] // the others say the same
+	}
+	if err := errors.Join(failed...); err != nil {
 		return now, err
 	}
 	if more {

@@ -3,6 +3,7 @@ package futures
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -72,7 +73,7 @@ func (r *registry) entryOf(f *Future) (e *entry, fresh bool) {
 	}
 	f.entry = &entry{id: f.id, subscribed: true, joined: true}
 	if r.closed != nil {
-		f.entry.settled = &Settled{Err: r.closed}
+		f.entry.settled = r.abandoned(f.id)
 		return f.entry, false
 	}
 	r.pending[f.id] = f.entry
@@ -192,9 +193,14 @@ func (r *registry) close(err error) {
 	}
 	r.closed = err
 	for _, e := range r.pending {
-		r.finish(e, &Settled{Err: err})
+		r.finish(e, r.abandoned(e.id))
 	}
 	r.wanted = nil
+}
+
+// abandoned is how a future ends for the awaits of a closed registry. It is called under mu.
+func (r *registry) abandoned(id ID) *Settled {
+	return &Settled{Err: fmt.Errorf("await of future %s: %w", id, r.closed)}
 }
 
 // takeWanted returns the futures to subscribe to.
@@ -248,7 +254,7 @@ func (r *registry) expect(fs []*Future, subs []fdbmodel.Submission) {
 		if e == nil {
 			e = &entry{id: f.id, function: subs[i].Spec.Function}
 			if r.closed != nil {
-				e.settled = &Settled{Err: r.closed}
+				e.settled = r.abandoned(f.id)
 			} else {
 				r.pending[f.id] = e
 			}
