@@ -1,5 +1,7 @@
 package futures
 
+import "context"
+
 // MaxCommitters is the maximum number of concurrent transactions for Submits.
 const MaxCommitters = maxCommitters
 
@@ -30,3 +32,8 @@ func (c *Client) WaitsWithoutValue(id ID) bool {
 
 // HasValue reports whether the client has the end of a future with its value.
 func (f *Future) HasValue() bool { return f.client.registry.settledOf(f) != nil }
+
+// FindRoom is findRoom that waits.
+func (c *Client) FindRoom(ctx context.Context, ask func(context.Context, int) error) error {
+	return c.findRoom(ctx, 1, true, ask)
+}

@@ -60,14 +60,20 @@ func (c *Client) admit(ctx context.Context, n int, wait bool) (done func(), err 
 // askAgain is how long at most a submit waits before it asks for room again.
 const askAgain = time.Second
 
-// findRoom asks for room for n futures, and waits for it if that is wanted.
+// findRoom asks for room for n futures, and waits for it if that is wanted. When ctx ends, the error names the limit
+// that was last exceeded.
 func (c *Client) findRoom(ctx context.Context, n int, wait bool, ask func(context.Context, int) error) error {
+	var last *LimitError
 	for {
 		err := ask(ctx, n)
 		var limit *LimitError
+		if err != nil && last != nil && ctx.Err() != nil {
+			return fmt.Errorf("%w: %w", last, ctx.Err())
+		}
 		if !errors.As(err, &limit) || !wait || limit.RetryAfter == 0 || c.manual() {
 			return err
 		}
+		last = limit
 		clk := c.cluster.Clock()
 		// The limit may be raised meanwhile.
 		if ended := clock.Wait(ctx, clk, clk.Now().Add(min(limit.RetryAfter, askAgain))); ended != nil {

@@ -206,3 +206,22 @@ func TestALimitIsRaisedWhileASubmitWaits(t *testing.T) {
 		require.Less(t, time.Since(start), 2*time.Minute)
 	})
 }
+
+// TestAWaitForRoomThatEndsWhileItAsks names the limit, though the last look at it did not end.
+func TestAWaitForRoomThatEndsWhileItAsks(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, storetest.New(t))
+	ctx, cancel := context.WithCancel(context.Background())
+	asked := 0
+	full := &futures.LimitError{Limit: fdbmodel.LimitPending, Max: 2, Used: 2, RetryAfter: time.Millisecond}
+	err := c.FindRoom(ctx, func(ctx context.Context, _ int) error {
+		if asked++; asked == 1 {
+			return full
+		}
+		cancel()
+		return ctx.Err()
+	})
+	require.ErrorIs(t, err, futures.ErrLimit)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, 2, asked)
+}

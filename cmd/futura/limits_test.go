@@ -23,7 +23,7 @@ func TestLimitsFromTheCommandLine(t *testing.T) {
 		{"submit", "go:f", "--wait"}, {"submit", "go:f"}, {"tasks", "submit", "all", "--input", "1", "--target", "x"},
 	} {
 		s.ok("lane", "set", "all", "--bundle", "go:f")
-		_, e := s.run(exitTimeout, "", append(args, "--wait-for-room", "--wait-timeout", "300ms")...)
+		_, e := s.run(exitTimeout, "", append(args, "--wait-for-room", "--wait-timeout", "1s")...)
 		require.Contains(t, e, "2 futures are pending, of at most 2", "it waits for room no longer than that")
 	}
 	var view httpapi.LimitsView
