@@ -27,7 +27,7 @@ func TestAWorkerFindsItsHeadInTheLocalNetwork(t *testing.T) {
 	}
 	group := fmt.Sprintf("t%d", rand.Uint32())
 	s := newShell(t)
-	head, _, _ := startHead(t, "--store", s.store, "--peers", "/ip4/127.0.0.1/tcp/0", "--discover", group)
+	head, _, _ := startHead(t, "--store", s.store, "--any-peer", "--peers", "/ip4/127.0.0.1/tcp/0", "--discover", group)
 	module := filepath.Join(t.TempDir(), "copy.wasm")
 	require.NoError(t, os.WriteFile(module, copying(), 0o600))
 	s.ok("function", "put", module, "--alias", "copy")

@@ -28,7 +28,7 @@ func TestHeadsAreFoundByEveryNameOfTheirStore(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	e, _, _ := startDev(t, "--store", s.store, "--store-listen", "127.0.0.1:0")
-	_, log, stop := startHead(t, "--store", e.Store, "--peers", "/ip4/127.0.0.1/tcp/0", "--peer-key",
+	_, log, stop := startHead(t, "--store", e.Store, "--any-peer", "--peers", "/ip4/127.0.0.1/tcp/0", "--peer-key",
 		filepath.Join(t.TempDir(), "key"))
 	require.True(t, takesPeers(t, s.store))
 	require.True(t, takesPeers(t, e.Store))
@@ -50,7 +50,7 @@ func tokenFileOf(t *testing.T, token string) string {
 // TestAHeadOfAStoreInMemoryIsFound by the name that others have for it.
 func TestAHeadOfAStoreInMemoryIsFound(t *testing.T) {
 	t.Parallel()
-	e, _, _ := startHead(t, "--store", "memory:", "--peers", "/ip4/127.0.0.1/tcp/0", "--peer-key",
+	e, _, _ := startHead(t, "--store", "memory:", "--any-peer", "--peers", "/ip4/127.0.0.1/tcp/0", "--peer-key",
 		filepath.Join(t.TempDir(), "key"))
 	require.True(t, takesPeers(t, e.Store))
 	(&shell{t, "memory:"}).run(exitUsage, "", "peers")

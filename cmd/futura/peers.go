@@ -47,9 +47,10 @@ func (f *peersFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.discover, "discover", "",
 		"with --peers: announce this head to workers of this group in the local network: up to 15 of a-z, 0-9 and hyphens")
 	flags.StringSliceVar(&f.allow, "allow-peer", nil,
-		"the id of a peer that may connect, and whose name and labels count; may be repeated (default: all, on loopback)")
+		"the id of a peer that may connect, and whose name and labels count; a worker prints its own; may be repeated")
 	flags.StringSliceVar(&f.deny, "deny-peer", nil, "the id of a peer that may not connect; may be repeated")
-	flags.BoolVar(&f.anyone, "any-peer", false, "let everyone who reaches an address beyond loopback be a worker")
+	flags.BoolVar(&f.anyone, "any-peer", false,
+		"let everyone who reaches the head be a worker: on loopback, every user of the machine")
 	flags.StringVar(&f.verify, "verify", "",
 		"M/K: run each item on K peers, and let it count when M have the same exit code and output (default: 1/1)")
 	flags.DurationVar(&f.keepLost, "keep-lost", time.Hour, "how long futura peers lists a peer that went")
@@ -63,7 +64,8 @@ func (f *peersFlags) add(flags *pflag.FlagSet) {
 // on reports whether the head takes peers.
 func (f *peersFlags) on() bool { return f != nil && (len(f.listen) > 0 || len(f.bootNodes) > 0) }
 
-// check refuses flags that contradict each other, and addresses that everyone reaches.
+// check refuses flags that contradict each other, and addresses that strangers reach: on loopback too, those are the
+// other users of the machine.
 func (f *peersFlags) check() error {
 	if !f.on() {
 		if f.b7s || f.strand || f.clients || len(f.allow) > 0 || f.keyFile != "" || f.discover != "" {
@@ -76,10 +78,12 @@ func (f *peersFlags) check() error {
 		return nil
 	}
 	for _, address := range f.listen {
-		if !isLoopback(address) {
-			return usageError{fmt.Errorf("--peers %s is reached from other machines: name the peers with --allow-peer ID, or "+
-				"let everyone be a worker with --any-peer", address)}
+		who := "everyone on this network"
+		if isLoopback(address) {
+			who = "every user of this machine"
 		}
+		return usageError{fmt.Errorf("--peers %s would let %s run this cluster's futures: name the peers with "+
+			"--allow-peer ID, which a worker prints at its start, or let everyone be a worker with --any-peer", address, who)}
 	}
 	return nil
 }

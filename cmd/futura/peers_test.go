@@ -21,11 +21,13 @@ func TestPeersFlags(t *testing.T) {
 		{b7s: true}, {clients: true}, {allow: []string{"x"}}, {keyFile: "k"},
 		{listen: []string{"/ip4/0.0.0.0/tcp/1"}}, {listen: []string{"/ip4/127.0.0.1/tcp/1", "/ip4/10.0.0.1/tcp/1"}},
 		{listen: []string{"/dns4/example.com/tcp/1"}}, {listen: []string{"x"}},
+		{listen: []string{"/ip4/127.0.0.1/tcp/1"}}, {listen: []string{"/ip6/::1/tcp/1"}, clients: true},
 	} {
 		require.Error(t, f.check(), "%+v", f)
 	}
 	for _, f := range []peersFlags{
-		{}, {listen: []string{"/ip4/127.0.0.1/tcp/1", "/ip6/::1/tcp/1"}},
+		{}, {listen: []string{"/ip4/127.0.0.1/tcp/1", "/ip6/::1/tcp/1"}, anyone: true},
+		{listen: []string{"/ip4/127.0.0.1/tcp/1"}, allow: []string{"x"}},
 		{listen: []string{"/ip4/0.0.0.0/tcp/1"}, anyone: true},
 		{listen: []string{"/ip4/0.0.0.0/tcp/1"}, allow: []string{"x"}},
 		{bootNodes: []string{"/ip4/10.0.0.1/tcp/1/p2p/x"}},
@@ -83,7 +85,7 @@ func askByMessage(t *testing.T, address string, m protocol.Message) *protocol.Ex
 func TestAClientAsksByMessage(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	e, _, _ := startDev(t, "--store", s.store, "--peers", "/ip4/127.0.0.1/tcp/0", "--peer-clients")
+	e, _, _ := startDev(t, "--store", s.store, "--any-peer", "--peers", "/ip4/127.0.0.1/tcp/0", "--peer-clients")
 	require.NotEmpty(t, e.Peers)
 	status, answer := ask(t, &e, "POST", "/api/v1/functions/install?function_id=echo&method=echo.wasm", e.Token,
 		string(echoModule(t)))

@@ -9,10 +9,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
+	"github.com/futura-run/futura/protocol/p2p"
 )
 
 // peerWorkerSaid is what a worker that serves heads says once it runs.
@@ -41,22 +43,30 @@ func startPeerWorker(t *testing.T, args ...string) (said peerWorkerSaid, log *st
 }
 
 // TestAWorkerWithoutAStoreRunsModulesForItsHead submits to a head that has no other
-// worker.
+// worker, beside a worker that the head does not know.
 func TestAWorkerWithoutAStoreRunsModulesForItsHead(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	head, _, _ := startHead(t, "--store", s.store, "--peers", "/ip4/127.0.0.1/tcp/0")
+	state := t.TempDir()
+	key, err := p2p.LoadKey(filepath.Join(state, "peer.key"))
+	require.NoError(t, err)
+	allowed, err := p2p.KeyID(key)
+	require.NoError(t, err)
+	head, headLog, _ := startHead(t, "--store", s.store, "--peers", "/ip4/127.0.0.1/tcp/0",
+		"--allow-peer", string(allowed))
 	module := filepath.Join(t.TempDir(), "copy.wasm")
 	require.NoError(t, os.WriteFile(module, copying(), 0o600))
 	s.ok("function", "put", module, "--alias", "copy")
-	state := t.TempDir()
-	var id string
+	stranger, _, _ := startPeerWorker(t, "--head", head.Peers[0])
+	require.Eventually(t, func() bool { return strings.Contains(headLog.String(), stranger.Worker) }, time.Minute,
+		time.Millisecond, "the head says who was refused")
+	require.NotContains(t, s.ok("peers", "--json"), stranger.Worker)
+	id := string(allowed)
 	for range 2 { // a restart, with the same id
 		said, log, stop := startPeerWorker(t, "--head", head.Peers[0], "--state", state)
-		require.Contains(t, []string{"", said.Worker}, id)
+		require.Equal(t, id, said.Worker)
 		require.Len(t, said.Heads, 1)
 		require.Empty(t, said.Addresses)
-		id = said.Worker
 		out, _ := s.run(exitOK, "", "submit", "wasm:copy", "--args", "hello", "--wait")
 		require.Contains(t, out, "hello", "%s", log)
 		require.Contains(t, s.ok("peers", "--json"), id)

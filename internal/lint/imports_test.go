@@ -160,7 +160,7 @@ func importTable() map[string]imports {
 		"internal/interop/b7s":                 {},
 
 		"protocol/p2p": {
-			ours:   []string{"internal/budget", "internal/connlimit", "internal/trust", "protocol"},
+			ours:   []string{"internal/budget", "internal/connlimit", "internal/ratelog", "internal/trust", "protocol"},
 			others: []string{libp2p, multiformat, contentID, xrate, prometheus},
 		},
 

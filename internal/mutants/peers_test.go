@@ -9,6 +9,9 @@ func hostMutants() []mutant {
 	return []mutant{
 		{name: "a peer that is denied may connect", file: "protocol/p2p/gate.go", by: on("TestAllowAndDeny"),
 			old: "return !g.deny[p] && (g.allow == nil || g.allow[p])", new: "return g.allow == nil || g.allow[p]"},
+		{name: "every user of the machine may be a worker", file: "cmd/futura/peers.go",
+			by:  suites{{of: "cmd/futura", run: "TestPeersFlags"}},
+			old: "if isLoopback(address) {\n\t\t\twho =", new: "if isLoopback(address) {\n\t\t\tcontinue\n\t\t\twho ="},
 		{name: "a message grows without asking", file: "protocol/p2p/frame.go", by: on("FuzzReadMessage|TestReadMessage"),
 			old: "if cap(message) >= small && more != nil {", new: "if cap(message) > 4*small && more != nil {"},
 		{name: "memory of a message is kept", file: receive, by: on("TestOversizedFrames"),

@@ -7,16 +7,19 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/multiformats/go-multiaddr"
+
+	"github.com/futura-run/futura/internal/ratelog"
 )
 
 // gate is who may connect.
 type gate struct {
+	log   *ratelog.Log
 	allow map[peer.ID]bool // nil for everyone
 	deny  map[peer.ID]bool
 }
 
-func newGate(allow, deny []PeerID) (*gate, error) {
-	g := &gate{}
+func newGate(allow, deny []PeerID, log *ratelog.Log) (*gate, error) {
+	g := &gate{log: log}
 	var err error
 	if allow != nil {
 		g.allow, err = idSet(allow)
@@ -55,8 +58,12 @@ func (g *gate) InterceptAddrDial(p peer.ID, _ multiaddr.Multiaddr) bool { return
 
 func (g *gate) InterceptAccept(network.ConnMultiaddrs) bool { return true }
 
-func (g *gate) InterceptSecured(_ network.Direction, p peer.ID, _ network.ConnMultiaddrs) bool {
-	return g.admits(p)
+func (g *gate) InterceptSecured(_ network.Direction, p peer.ID, c network.ConnMultiaddrs) bool {
+	if !g.admits(p) {
+		g.log.Warn("a peer that may not connect was refused", "peer", p, "from", c.RemoteMultiaddr())
+		return false
+	}
+	return true
 }
 
 func (g *gate) InterceptUpgraded(network.Conn) (bool, control.DisconnectReason) { return true, 0 }

@@ -16,6 +16,7 @@ import (
 	"github.com/multiformats/go-multiaddr"
 
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/ratelog"
 )
 
 // MessageHandler takes a message. Published tells those that came over a topic from
@@ -130,7 +131,7 @@ func (h *Host) prepare() (crypto.PrivKey, error) {
 		return nil, fmt.Errorf("%w: LocalDiscovery is %.40q: up to 15 letters a to z, digits and hyphens", ErrOptions,
 			o.LocalDiscovery)
 	}
-	if h.gate, err = newGate(o.Allow, o.Deny); err != nil {
+	if h.gate, err = newGate(o.Allow, o.Deny, ratelog.New(h.log, h.clock)); err != nil {
 		return nil, err
 	}
 	return h.loadKey()

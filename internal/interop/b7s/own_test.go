@@ -17,7 +17,7 @@ func (d dialect) startOwnHead(t *testing.T) *node {
 	rest := freeAddress(t)
 	args := []string{
 		"head", "--store", "embedded:" + filepath.Join(t.TempDir(), "store"), "--rest-api", rest, "--open",
-		"--install-private", "--peers", "/ip4/127.0.0.1/tcp/0", "--b7s-workers", "--batch-answer", d.container,
+		"--install-private", "--any-peer", "--peers", "/ip4/127.0.0.1/tcp/0", "--b7s-workers", "--batch-answer", d.container,
 	}
 	if d.container == "strands" {
 		args = append(args, "--b7s-strands")
