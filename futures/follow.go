@@ -22,7 +22,8 @@ type Attempt struct {
 	Number int
 	Worker WorkerID
 	// StartedAt is the zero time if its worker did not live to tell.
-	StartedAt, EndedAt time.Time
+	StartedAt time.Time `json:",omitzero"`
+	EndedAt   time.Time
 	// Kind and Message say why it failed; Kind is empty for one with a result.
 	Kind    FailureKind
 	Message string

@@ -29,6 +29,8 @@ func (l *life) beatLoop(ctx context.Context) error {
 		select {
 		case id := <-l.reg.Cancels():
 			l.cancel(id)
+		case <-l.drains:
+			beatAt = clk.Now()
 		case <-timer.C():
 		case <-ctx.Done():
 		}
@@ -75,7 +77,8 @@ const maxFull = 100
 func (l *life) beat(ctx context.Context) error {
 	free, running, _ := l.worker.slots.status()
 	awaiting, full := l.worker.slots.awaits()
-	beat := layout.Heartbeat{Free: free, Running: running, Awaiting: awaiting, Full: full[:min(len(full), maxFull)]}
+	beat := layout.Heartbeat{Free: free, Running: running, Awaiting: awaiting, Full: full[:min(len(full), maxFull)],
+		Draining: l.closing.Load()}
 	if l.kept != nil {
 		l.kept.tell(&beat)
 	}

@@ -26,6 +26,7 @@ func TestDrainLetsFunctionsEnd(t *testing.T) {
 	m, there := b.member(w.ID())
 	require.True(t, there)
 	require.Positive(t, m.Heartbeat.Count)
+	require.True(t, m.Heartbeat.Draining)
 	close(work.end)
 	<-w.done
 	require.NoError(t, w.err)

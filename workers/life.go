@@ -26,12 +26,13 @@ type life struct {
 	store context.Context
 	stop  context.CancelFunc
 
-	kept    *keeper     // results that are objects, nil without an object store
-	more    bool        // the last claim left something behind
-	directs int         // claims since the store was asked
-	limited time.Time   // until when the cluster's limit of running futures is exceeded
-	misses  int         // claims in a row that did not find what EnterIdleRing saw
-	closing atomic.Bool // claims no more
+	kept    *keeper       // results that are objects, nil without an object store
+	more    bool          // the last claim left something behind
+	directs int           // claims since the store was asked
+	limited time.Time     // until when the cluster's limit of running futures is exceeded
+	misses  int           // claims in a row that did not find what EnterIdleRing saw
+	closing atomic.Bool   // claims no more
+	drains  chan struct{} // has a value when the next heartbeat is to say so at once
 	// backlogged is set if the claimer may wait for completions to be written.
 	backlogged atomic.Bool
 	broke      chan struct{}
@@ -43,7 +44,7 @@ type life struct {
 func (w *Worker) newLife(ctx context.Context, reg *fdbmodel.Registration, runs func(string) bool) *life {
 	l := &life{
 		worker: w, reg: reg, runs: runs, endings: newEndings(),
-		values: context.WithoutCancel(ctx), broke: make(chan struct{}),
+		values: context.WithoutCancel(ctx), broke: make(chan struct{}), drains: make(chan struct{}, 1),
 	}
 	if w.options.Fleet == nil {
 		l.janitor = newJanitor(w, reg.ID())
@@ -103,6 +104,9 @@ func (l *life) run(ctx context.Context) error {
 	case <-l.broke:
 	}
 	l.closing.Store(true)
+	if len(w.slots.runningOf(l)) > 0 {
+		signal(l.drains)
+	}
 	l.stopHolding()
 	drainBy := w.cluster.Now().Add(w.options.DrainTimeout)
 	w.gate.release()

@@ -51,6 +51,19 @@ func (v *batchView) over() int { return v.Progress.Done + v.Progress.Permanently
 // ended reports whether the batch is over.
 func (v *batchView) ended() bool { return v.Status == 100 || v.Status == -2 }
 
+// stage is the state of the batch, as far as its items show it: its record follows them.
+func (v *batchView) stage() string {
+	switch {
+	case v.ended():
+		return v.State
+	case v.Items > 0 && v.over() >= v.Items:
+		return "finishing"
+	case v.State == "created" && v.over()+v.Progress.InProgress > 0:
+		return "running"
+	}
+	return v.State
+}
+
 // failure is errItemsFailed for a batch that is over without being done.
 func (v *batchView) failure() error {
 	if !v.ended() || v.State == "done" || v.State == "empty" {
@@ -62,7 +75,7 @@ func (v *batchView) failure() error {
 func (v *batchView) rows() [][]string {
 	p := &v.Progress
 	rows := [][]string{
-		{"id", v.ID}, {"function", v.FunctionID + "/" + v.Method}, {"state", v.State},
+		{"id", v.ID}, {"function", v.FunctionID + "/" + v.Method}, {"state", v.stage()},
 		{"created", v.CreatedAt.UTC().Format(time.RFC3339)},
 		{"items", fmt.Sprintf("%d: %d wait, %d are with workers, %d to be tried again, %d done, %d failed for good",
 			v.Items, p.Created, p.InProgress, p.Failed, p.Done, p.PermanentlyFailed)},
@@ -265,11 +278,12 @@ func listRows(answer json.RawMessage) ([][]string, error) {
 	if err := json.Unmarshal(answer, &list); err != nil {
 		return nil, err
 	}
-	rows := [][]string{{"ID", "STATE", "OVER", "ITEMS", "CREATED", "FUNCTION"}}
+	rows := [][]string{{"ID", "STATE", "DONE", "FAILED", "ITEMS", "CREATED", "FUNCTION"}}
 	for i := range list.Batches {
 		v := &list.Batches[i]
 		rows = append(rows, []string{
-			v.ID, v.State, strconv.Itoa(v.over()), strconv.Itoa(v.Items), v.CreatedAt.UTC().Format(time.RFC3339),
+			v.ID, v.stage(), strconv.Itoa(v.Progress.Done), strconv.Itoa(v.Progress.PermanentlyFailed), strconv.Itoa(v.Items),
+			v.CreatedAt.UTC().Format(time.RFC3339),
 			v.FunctionID + "/" + v.Method,
 		})
 	}
@@ -279,11 +293,18 @@ func listRows(answer json.RawMessage) ([][]string, error) {
 	return rows, nil
 }
 
-// shortened cuts a text to what stands in a table.
-func shortened(text string) string {
+// cellEscapes are how a piped line writes what would end it or its cells.
+var cellEscapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`, "\t", `\t`)
+
+// inLine is a text as a cell of a line: the first line of it in a terminal, cut, and whole
+// where it is piped.
+func (a *app) inLine(text string) string {
+	if a.width() == unbounded {
+		return cellEscapes.Replace(text)
+	}
 	line, _, more := strings.Cut(strings.TrimRight(text, "\r\n"), "\n")
 	if more {
 		line += "…"
 	}
-	return printable(cut(line, 61))
+	return printable(cut(line, max((a.width()-24)/2, leastColumn)))
 }

@@ -80,10 +80,39 @@ func FuzzItems(f *testing.F) {
 	f.Add([]byte("[]\n"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		var out bytes.Buffer
-		err := writeItems(&out, bytes.NewReader(content))
+		err := (&app{out: &out}).writeItems(bytes.NewReader(content))
 		require.True(t, err == nil || errors.Is(err, errCutOff) && !errors.Is(err, io.EOF), "%v", err)
 		require.Equal(t, bytes.Count(out.Bytes(), []byte("\n")), bytes.Count(out.Bytes(), []byte("\t"))/4)
 	})
+}
+
+// TestPipedItemsAreWhole has results of many lines and bytes printed where no terminal is.
+func TestPipedItemsAreWhole(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é\n\t\\", 1000)
+	item, err := json.Marshal(map[string]any{
+		"index": 7, "state": "done", "arguments": []string{"a", "b\tc"}, "result": map[string]any{"stdout": long},
+	})
+	require.NoError(t, err)
+	var out bytes.Buffer
+	require.NoError(t, (&app{out: &out}).writeItems(bytes.NewReader(item)))
+	require.Equal(t, "7\tdone\t0\ta b\\tc\t"+strings.Repeat(`é\n\t\\`, 1000)+"\n", out.String())
+}
+
+// TestStagesOfBatches: the list says what the items show, of which the record of their batch comes later.
+func TestStagesOfBatches(t *testing.T) {
+	t.Parallel()
+	rows, err := listRows([]byte(`{"batches":[
+		{"id":"a","status":0,"state":"created","items":3000,"progress":{"created":3000}},
+		{"id":"b","status":0,"state":"created","items":3000,"progress":{"created":2973,"done":27}},
+		{"id":"c","status":1,"state":"running","items":3,"progress":{"done":2,"permanently_failed":1}},
+		{"id":"d","status":100,"state":"done","items":3,"progress":{"done":3}}]}`))
+	require.NoError(t, err)
+	var stages []string
+	for _, row := range rows[1:] {
+		stages = append(stages, strings.Join(row[1:5], " "))
+	}
+	require.Equal(t, []string{"created 0 0 3000", "running 27 0 3000", "finishing 2 1 3", "done 3 0 3"}, stages)
 }
 
 // FuzzEvents reads what a head may send to watch.

@@ -35,7 +35,7 @@ func (a *app) watchBatch(ctx context.Context, c *headClient, id string) error {
 		case bar != nil:
 			bar(v.over(), v.Items)
 		case moved && !a.json && !v.ended():
-			_, err := fmt.Fprintf(a.out, "%s: %d of %d items are over\n", v.State, v.over(), v.Items)
+			_, err := fmt.Fprintf(a.out, "%s: %d of %d items are over\n", v.stage(), v.over(), v.Items)
 			return err
 		}
 		return nil
@@ -106,7 +106,9 @@ func (a *app) batchResultCommand() *cobra.Command {
 	var stream bool
 	cmd := a.oneBatch(&cobra.Command{
 		Use: "result ID", Short: "Print the results of a batch",
-		Long: "result prints a line for each item. With --ndjson each line is a JSON object with all that is known of " +
+		Long: "result prints a line for each item: its number, state, exit code, arguments and output, separated by tabs. A " +
+			"terminal gets the beginning of each; elsewhere they are whole, with the ends of lines, tabs and backslashes " +
+			"written as \\n, \\r, \\t and \\\\. With --ndjson each line is a JSON object with all that is known of " +
 			"the item. With --json it prints the results by chunk, as the API of b7s does.",
 		Example: "  futura batch result ID --state permanently_failed\n  futura batch result ID --ndjson > results.ndjson",
 	}, func(cmd *cobra.Command, c *headClient, id string) error {
@@ -151,11 +153,11 @@ func (a *app) printItems(ctx context.Context, c *headClient, id, states string, 
 		_, err = io.Copy(a.out, response.Body)
 		return err
 	}
-	return writeItems(a.out, response.Body)
+	return a.writeItems(response.Body)
 }
 
 // writeItems writes a line for each item as it arrives.
-func writeItems(to io.Writer, from io.Reader) error {
+func (a *app) writeItems(from io.Reader) error {
 	items := json.NewDecoder(from)
 	for {
 		var item struct {
@@ -179,9 +181,9 @@ func writeItems(to io.Writer, from io.Reader) error {
 		if item.Reason != "" {
 			text = item.Reason
 		}
-		_, err = fmt.Fprintln(to, strings.Join([]string{
-			strconv.Itoa(item.Index), item.State, strconv.Itoa(item.Result.ExitCode),
-			shortened(strings.Join(item.Arguments, " ")), shortened(text),
+		_, err = fmt.Fprintln(a.out, strings.Join([]string{
+			strconv.Itoa(item.Index), a.inLine(item.State), strconv.Itoa(item.Result.ExitCode),
+			a.inLine(strings.Join(item.Arguments, " ")), a.inLine(text),
 		}, "\t"))
 		if err != nil {
 			return err

@@ -90,7 +90,7 @@ func (a *app) benchAll(ctx context.Context, o bench.Options, named bool, profile
 		if n > 0 {
 			fmt.Fprintln(a.out)
 		}
-		if err := table(a.out, benchRows(report)); err != nil {
+		if err := a.table(benchRows(report)); err != nil {
 			return err
 		}
 	}

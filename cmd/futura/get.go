@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
@@ -75,7 +76,7 @@ func (a *app) get(ctx context.Context, c *futures.Client, id futures.ID) error {
 	if d.edges, err = httpapi.EdgesOf(ctx, c.Cluster(), &row); err != nil {
 		return err
 	}
-	return table(a.out, d.rows())
+	return a.table(d.rows())
 }
 
 const (
@@ -149,7 +150,8 @@ func (d *description) rows() [][]string {
 	add(len(need.Labels) > 0, "labels", "%s", layout.LabelText(need.Labels))
 	add(r.Claim != nil, "worker", "%s", d.worker())
 	add(r.Attempts.Due != 0, "waits until", "%s", timeText(r.Attempts.Due))
-	add(r.Attempts.Crashes > 0, "crashes", "%d", r.Attempts.Crashes)
+	add(r.Attempts.Deaths.Len() > 0, "deaths", "%s", deathsLine(r.Attempts.Deaths))
+	add(r.Attempts.Crashes > 0, "crashes", "%d of %d that fail it", r.Attempts.Crashes, fdbmodel.MaxCrashes)
 	if p := r.Reported(); p != nil {
 		add(true, "progress", "%s", progressLine(p.Done, p.Total, p.Text)+", at "+timeText(p.At))
 	}
@@ -157,6 +159,20 @@ func (d *description) rows() [][]string {
 		add(true, "asked to stop", "at %s: %s", timeText(r.Cancel.At), firstLine(r.Cancel.Reason))
 	}
 	return append(rows, d.endingRows()...)
+}
+
+// deathsLine names the workers that died while they held the future. It runs again after
+// each, which is no attempt more.
+func deathsLine(deaths layout.Deaths) string {
+	var names []string
+	for _, d := range deaths[:deaths.Len()] {
+		name := "worker " + string(d.Worker)
+		if d.Crash {
+			name += " (counts as a crash)"
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ") + " died while they held it"
 }
 
 // shownIDs is how many connected futures are named.

@@ -84,7 +84,7 @@ func (a *app) graph(ctx context.Context, c *futures.Client, id futures.ID, o ins
 	case "svg":
 		text = d.svg()
 	default:
-		text = d.text(a.width())
+		text = d.text(min(a.width(), graphWidth))
 	}
 	if _, err := fmt.Fprint(a.out, text); err != nil {
 		return err
@@ -186,6 +186,9 @@ type textTree struct {
 	drawn    map[layout.ID]bool
 	later    []*inspect.Node
 }
+
+// graphWidth is the most columns of a drawing: deeper branches are not indented further.
+const graphWidth = 120
 
 // lineText is the width of a line's text, and so what indentation leaves to it.
 const lineText = 70

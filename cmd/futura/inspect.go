@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/inspect"
@@ -183,22 +182,6 @@ func (a *app) printInspected(found []inspect.Item, blocks bool) error {
 		}
 	}
 	return nil
-}
-
-// pipedWidth is the width of what does not go to a terminal, in columns.
-const pipedWidth = 120
-
-func (a *app) width() int {
-	out := a.out
-	if printed, ok := out.(*output); ok {
-		out = printed.Writer
-	}
-	if s, ok := out.(*screen); ok {
-		if width, _, err := term.GetSize(int(s.file.Fd())); err == nil && width > 20 {
-			return width
-		}
-	}
-	return pipedWidth
 }
 
 func cut(s string, width int) string {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -43,9 +42,7 @@ func TestInspectFromTheCommandLine(t *testing.T) {
 	require.Equal(t, "go:later", lines[0].Value.Fields["function"])
 	require.Equal(t, id, lines[0].Parts["id"])
 
-	for line := range strings.Lines(s.ok("inspect", "futures")) {
-		require.LessOrEqual(t, utf8.RuneCountInString(line), pipedWidth+1)
-	}
+	require.NotContains(t, s.ok("inspect", "futures"), "…", "what is piped is whole")
 	all := s.inspect("ready")
 	require.Len(t, all, 4)
 	var o string

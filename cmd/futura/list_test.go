@@ -1,12 +1,15 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
 func TestListAndGetSayWhatPeopleLookFor(t *testing.T) {
@@ -44,6 +47,40 @@ func TestListAndGetSayWhatPeopleLookFor(t *testing.T) {
 	require.Regexp(t, `(?m)^state +failed \(cancelled\)$`, out)
 	require.Regexp(t, `(?m)^timeout +3s$`, out)
 	require.Regexp(t, `(?m)^last failure +attempt 0 at 20\S+Z, cancelled: not wanted$`, out)
+}
+
+// TestListsOfFailuresSayWhy: where lines are piped, kind and error stand behind the rest; a terminal shows them in place
+// of what all have in common.
+func TestListsOfFailuresSayWhy(t *testing.T) {
+	t.Parallel()
+	id := layout.ID{15: 1}
+	failed := layout.Row{ID: id, Spec: &layout.Spec{Function: "go:f", Queue: "q"},
+		Exception: &layout.Exception{Kind: layout.KindExit, Message: "exit status 1\nmore", Final: true, At: 1}}
+	ready := layout.Row{ID: id, Spec: &layout.Spec{Function: "go:f", Queue: "q"}}
+	a := &app{out: io.Discard}
+	lines := a.listLines([]layout.Row{failed, ready}, nil)
+	require.Equal(t, []string{"ID", "STATE", "TRY", "QUEUE", "SUBMITTED", "FUNCTION", "KIND", "ERROR"}, lines[0])
+	require.Equal(t, []string{"exit", "exit status 1"}, lines[1][6:])
+	require.Equal(t, []string{"", ""}, lines[2][6:])
+	require.Len(t, a.listLines([]layout.Row{ready}, nil)[0], 6)
+	pipe, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, pipe.Close()) }()
+	terminal := &app{out: &screen{to: io.Discard, file: pipe}}
+	require.Equal(t, [][]string{{"ID", "FUNCTION", "KIND", "ERROR"}, {id.String(), "go:f", "exit", "exit status 1"}},
+		terminal.listLines([]layout.Row{failed}, nil))
+}
+
+// TestGetNamesDeaths says which workers died with a future, and which of these deaths count.
+func TestGetNamesDeaths(t *testing.T) {
+	t.Parallel()
+	deaths := layout.Deaths{{Worker: "a"}, {Worker: "b", Crash: true}}
+	require.Equal(t, "worker a, worker b (counts as a crash) died while they held it", deathsLine(deaths))
+	row := layout.Row{Spec: &layout.Spec{Function: "go:f", SubmittedAt: 1}}
+	row.Attempts.Deaths = deaths
+	d := description{row: &row, ending: &layout.Ending{}}
+	require.Contains(t, d.rows(), []string{"deaths", deathsLine(deaths)})
+	require.Equal(t, "-", timeText(0))
 }
 
 func TestRepeatedSubmitSaysThatItsFutureExisted(t *testing.T) {

@@ -259,7 +259,7 @@ func (n *node) print(e *endpoint, where string, missing []string) error {
 		what, try = "A head for batches", "  futura batch submit --url "+e.URL+" --function NAME --file arguments.csv --wait"
 	}
 	fmt.Fprintln(n.app.out, what+" is running here; stop it with Ctrl-C.")
-	if err := table(n.app.out, lines); err != nil {
+	if err := n.app.table(lines); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(n.app.out, "Try, in another terminal:\n"+try)

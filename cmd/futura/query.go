@@ -5,10 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
 
@@ -21,19 +19,6 @@ import (
 	"github.com/futura-run/futura/futures"
 	"github.com/futura-run/futura/futures/httpapi"
 )
-
-// table writes rows. The further lines of a cell stay in its column, so that a name or a
-// message that comes from others can't pass for a row.
-func table(w io.Writer, rows [][]string) error {
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	for _, row := range rows {
-		for i, cell := range row {
-			row[i] = strings.ReplaceAll(printable(cell), "\n", "\n"+strings.Repeat("\t", i))
-		}
-		fmt.Fprintln(t, strings.Join(row, "\t"))
-	}
-	return t.Flush()
-}
 
 // lastLine returns the last line of a stream that says something, cut to what a
 // terminal shows.
@@ -138,7 +123,7 @@ func (a *app) list(ctx context.Context, f *listFlags) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := table(a.out, listLines(rows, names)); err != nil {
+		if err := a.table(a.listLines(rows, names)); err != nil {
 			return err
 		}
 		if left := f.filter.LeftOut; left != nil && *left > 0 {
@@ -182,16 +167,48 @@ func (a *app) printListed(rows []layout.Row, next []byte, leftOut *int) error {
 	return a.printJSON(list)
 }
 
-func listLines(rows []layout.Row, names map[string]string) [][]string {
-	lines := [][]string{{"ID", "STATE", "TRY", "QUEUE", "SUBMITTED", "FUNCTION"}}
+// listLines are the rows of a list. If some failed, they have the kind and the first line of
+// the error. A terminal shows of failures alone what tells them apart.
+func (a *app) listLines(rows []layout.Row, names map[string]string) [][]string {
+	failed := 0
+	for i := range rows {
+		if rows[i].State() == layout.Failed {
+			failed++
+		}
+	}
+	heading := []string{"ID", "STATE", "TRY", "QUEUE", "SUBMITTED", "FUNCTION"}
+	brief := failed > 0 && failed == len(rows) && a.width() < unbounded
+	if brief {
+		heading = []string{"ID", "FUNCTION"}
+	}
+	if failed > 0 {
+		heading = append(heading, "KIND", "ERROR")
+	}
+	lines := [][]string{heading}
 	for i := range rows {
 		r := &rows[i]
-		lines = append(lines, []string{
+		line := []string{
 			r.ID.String(), r.State().String(), fmt.Sprint(r.Attempt()), r.Spec.Queue, timeText(r.Spec.SubmittedAt),
 			functionText(r.Spec.Function, names),
-		})
+		}
+		if brief {
+			line = []string{line[0], line[5]}
+		}
+		if failed > 0 {
+			line = append(line, failureCells(r)...)
+		}
+		lines = append(lines, line)
 	}
 	return lines
+}
+
+// failureCells are the kind and the first line of the error of a future that failed.
+func failureCells(r *layout.Row) []string {
+	e := r.Ending().Failure
+	if r.State() != layout.Failed || e == nil {
+		return []string{"", ""}
+	}
+	return []string{string(e.Kind), firstLine(e.Message)}
 }
 
 // aliasesOf returns the aliases of the modules among functions, by their content
@@ -237,8 +254,13 @@ func functionText(function string, aliases map[string]string) string {
 	return short
 }
 
-// timeText is a time of the store as it is shown.
-func timeText(millis int64) string { return time.UnixMilli(millis).UTC().Format(time.RFC3339) }
+// timeText is a time of the store as it is shown: a dash for one that is not known.
+func timeText(millis int64) string {
+	if millis == 0 {
+		return "-"
+	}
+	return time.UnixMilli(millis).UTC().Format(time.RFC3339)
+}
 
 func (a *app) explainCommand() *cobra.Command {
 	return &cobra.Command{
@@ -278,13 +300,13 @@ func (a *app) workersCommand() *cobra.Command {
 					return err
 				}
 				views := make([]httpapi.Worker, len(members))
-				lines := [][]string{{"WORKER", "NAME", "ALIVE", "HEARTBEAT", "RUNNING", "AWAITING", "FREE SLOTS", "STORED",
+				lines := [][]string{{"WORKER", "NAME", "STATE", "HEARTBEAT", "RUNNING", "AWAITING", "FREE SLOTS", "STORED",
 					"ROOM", "QUEUES"}}
 				now := c.Cluster().Now()
 				for i, m := range members {
 					views[i] = httpapi.WorkerOf(&m)
 					lines = append(lines, []string{
-						string(m.ID), m.Name, fmt.Sprint(m.Alive), m.Silence(now).Round(time.Second).String() + " ago",
+						string(m.ID), m.Name, workerState(&m), m.Silence(now).Round(time.Second).String() + " ago",
 						fmt.Sprint(m.Heartbeat.Running), fmt.Sprint(m.Heartbeat.Awaiting),
 						fmt.Sprintf("%d/%d", m.Heartbeat.Free.Slots, m.Capacity.Slots),
 						fmt.Sprint(m.Heartbeat.Stored), fmt.Sprint(m.Heartbeat.Room), strings.Join(m.Queues, ","),
@@ -294,6 +316,17 @@ func (a *app) workersCommand() *cobra.Command {
 			})
 		},
 	}
+}
+
+// workerState says whether a worker claims futures.
+func workerState(m *fdbmodel.Member) string {
+	switch {
+	case !m.Alive:
+		return "dead"
+	case m.Heartbeat.Draining:
+		return "draining"
+	}
+	return "alive"
 }
 
 func (a *app) checkCommand() *cobra.Command {

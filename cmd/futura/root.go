@@ -276,5 +276,5 @@ func (a *app) show(form any, rows [][]string) error {
 	if a.json {
 		return a.printJSON(form)
 	}
-	return table(a.out, rows)
+	return a.table(rows)
 }

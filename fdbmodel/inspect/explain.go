@@ -28,6 +28,7 @@ const (
 	ReasonNoLabel            = Reason(fdbmodel.LackLabel)
 	ReasonInfeasible         = Reason(fdbmodel.LackRoom)
 	ReasonNoneFree    Reason = "none_free"    // such workers exist, and are busy
+	ReasonDraining    Reason = "draining"     // such workers are stopping
 	ReasonStalled     Reason = "stalled"      // what such workers run waits for other futures, and keeps it from starting
 	ReasonNoRoom      Reason = "store_full"   // the object stores of such workers are full
 	ReasonAboutToMove Reason = "about_to_run" // such a worker has free resources
@@ -196,6 +197,9 @@ func explainClaimed(c *fdbmodel.Cluster, e *Explanation, row *layout.Row, member
 	if row.Cancel != nil {
 		e.Text += " It was asked to stop."
 	}
+	if e.Worker.Heartbeat.Draining {
+		e.Text += " The worker is stopping, and gives back what has not ended within its drain time."
+	}
 	if n := row.Attempts.Suspicion(); n > 0 {
 		e.Text += fmt.Sprintf(" Workers died with it before (%d); %d of these deaths may be its doing, and %d fail it.", n,
 			row.Attempts.Crashes, fdbmodel.MaxCrashes)
@@ -263,6 +267,10 @@ func explainReady(spec *layout.Spec, members []fdbmodel.Member) (Reason, string)
 	fit := fdbmodel.FitOf(spec, members)
 	if fit.Lack != "" {
 		return Reason(fit.Lack), fit.Text
+	}
+	fit.Able = slices.DeleteFunc(fit.Able, func(m *fdbmodel.Member) bool { return m.Heartbeat.Draining })
+	if len(fit.Able) == 0 {
+		return ReasonDraining, "The workers that can run it are stopping. It waits for another one."
 	}
 	full, noRoom := false, false
 	for _, m := range fit.Able {

@@ -32,6 +32,26 @@ func TestExplainTellsOfSilence(t *testing.T) {
 	require.Contains(t, why(), "Its last heartbeat is 45s old")
 }
 
+// TestExplainOfWorkersThatStop: a worker that drains is none that a future waits for.
+func TestExplainOfWorkersThatStop(t *testing.T) {
+	t.Parallel()
+	s := modeltest.NewStage(t)
+	held := s.Submit()
+	s.Claim(s.Worker)
+	ready := s.Submit()
+	explain := func(id layout.ID) inspect.Explanation {
+		e, err := inspect.Explain(s.Ctx, s.C, id)
+		require.NoError(t, err)
+		return e
+	}
+	require.NotEqual(t, inspect.ReasonDraining, explain(ready).Reason)
+	_, err := s.Worker.Heartbeat(s.Ctx, layout.Heartbeat{Free: layout.Resources{Slots: 9}, Draining: true})
+	require.NoError(t, err)
+	require.Equal(t, inspect.ReasonDraining, explain(ready).Reason)
+	require.Contains(t, explain(ready).Text, "The workers that can run it are stopping.")
+	require.Contains(t, explain(held).Text, "The worker is stopping")
+}
+
 // TestEachPlaceIsShown explains and inspects the futures of all states and places.
 func TestEachPlaceIsShown(t *testing.T) {
 	t.Parallel()

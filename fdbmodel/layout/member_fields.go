@@ -38,7 +38,8 @@ func (r *IdleRecord) readField(name, b []byte) ([]byte, error) {
 
 func (h *Heartbeat) appendFields(f fields) fields {
 	return f.int("n", h.Count).record("f", &h.Free).int("r", int64(h.Running)).int("t", h.At).
-		int("w", int64(h.Awaiting)).texts("u", h.Full).int("o", h.Stored).int("b", h.Room).bool("x", h.NoRoom)
+		int("w", int64(h.Awaiting)).texts("u", h.Full).int("o", h.Stored).int("b", h.Room).bool("x", h.NoRoom).
+		bool("d", h.Draining)
 }
 
 func (h *Heartbeat) readField(name, b []byte) ([]byte, error) {
@@ -59,6 +60,8 @@ func (h *Heartbeat) readField(name, b []byte) ([]byte, error) {
 		return readInt(b, &h.Room)
 	case "x":
 		return readBool(b, &h.NoRoom)
+	case "d":
+		return readBool(b, &h.Draining)
 	case "t":
 		return readInt(b, &h.At)
 	}

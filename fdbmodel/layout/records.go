@@ -421,7 +421,9 @@ type Heartbeat struct {
 	Stored int64 `msgpack:"o,omitempty" json:"stored_bytes,omitempty"`
 	Room   int64 `msgpack:"b,omitempty" json:"object_room_bytes,omitempty"`
 	NoRoom bool  `msgpack:"x,omitempty" json:"no_object_room,omitempty"`
-	At     int64 `msgpack:"t" json:"at_ms"`
+	// Draining says that the worker claims no more, and stops once what it runs has ended.
+	Draining bool  `msgpack:"d,omitempty" json:"draining,omitempty"`
+	At       int64 `msgpack:"t" json:"at_ms"`
 }
 
 // DoneEntry lists futures that finished in one transaction.

@@ -29,6 +29,7 @@ type Worker struct {
 	StoredBytes int64            `json:"stored_bytes" doc:"Results that it holds as objects"`
 	RoomBytes   int64            `json:"object_room_bytes" doc:"Room for more of them; 0 without an object store"`
 	NoRoom      bool             `json:"no_object_room" doc:"It takes no futures whose results are objects"`
+	Draining    bool             `json:"draining" doc:"It claims no more, and stops once what it runs has ended"`
 	Version     string           `json:"version,omitempty"`
 	// Labels are those that futures may require.
 	Labels    map[string]string `json:"labels,omitempty"`
@@ -43,6 +44,7 @@ func WorkerOf(m *fdbmodel.Member) Worker {
 		Functions: append([]string{}, m.Functions...), Capacity: m.Capacity, Free: m.Heartbeat.Free,
 		Running: m.Heartbeat.Running, Awaiting: m.Heartbeat.Awaiting, Version: m.Version, Labels: m.Labels,
 		StoredBytes: m.Heartbeat.Stored, RoomBytes: m.Heartbeat.Room, NoRoom: m.Heartbeat.NoRoom,
+		Draining:  m.Heartbeat.Draining,
 		StartedAt: timeOf(m.StartedAt), BeatAt: timeOf(m.Heartbeat.At),
 	}
 }

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// table writes rows. The further lines of a cell stay in its column, so that a name or a
+// message that comes from others can't pass for a row.
+func table(w io.Writer, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 4, cellGap, ' ', 0)
+	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = strings.ReplaceAll(printable(cell), "\n", "\n"+strings.Repeat("\t", i))
+		}
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	return t.Flush()
+}
+
+// table writes rows as a terminal has room for. What is piped is whole.
+func (a *app) table(rows [][]string) error { return table(a.out, fit(rows, a.width(), time.Now())) }
+
+// unbounded is the width of what does not go to a terminal.
+const unbounded = math.MaxInt
+
+// width is how many columns of characters the output has.
+func (a *app) width() int {
+	out := a.out
+	if printed, ok := out.(*output); ok {
+		out = printed.Writer
+	}
+	if s, ok := out.(*screen); ok {
+		if width, _, err := term.GetSize(int(s.file.Fd())); err == nil && width > 20 {
+			return width
+		}
+		return 80
+	}
+	return unbounded
+}
+
+const (
+	cellGap = 2 // between two columns
+	// leastColumn is what is left of a column at least, before columns are left out.
+	leastColumn = 6
+)
+
+// fit shortens the cells of a list of three columns or more, so that its rows fit into a
+// width: first the times, then the widest columns, of which the first goes last, because it
+// names the row. If that does not do, it leaves out columns from the right. Tables of names
+// and values stay as they are: a terminal breaks their lines.
+func fit(rows [][]string, width int, now time.Time) [][]string {
+	if len(rows) == 0 || len(rows[0]) < 3 || totalWidth(columnWidths(rows)) <= width {
+		return rows
+	}
+	rows = slices.Clone(rows)
+	for i, row := range rows {
+		rows[i] = slices.Clone(row)
+		for n, cell := range row {
+			rows[i][n] = briefTime(cell, now)
+		}
+	}
+	widths := columnWidths(rows)
+	for totalWidth(widths) > width {
+		at := widest(widths)
+		if at < 0 {
+			widths = widths[:len(widths)-1]
+			continue
+		}
+		widths[at]--
+	}
+	for i, row := range rows {
+		if len(row) < 2 {
+			continue // a remark below the list
+		}
+		row = row[:min(len(row), len(widths))]
+		for n := range row {
+			row[n] = cut(row[n], widths[n])
+		}
+		rows[i] = row
+	}
+	return rows
+}
+
+// widest is the column to shorten next, or -1 if none can be.
+func widest(widths []int) int {
+	at := -1
+	for i, w := range widths {
+		if i > 0 && w > leastColumn && (at < 0 || w > widths[at]) {
+			at = i
+		}
+	}
+	if at < 0 && len(widths) == 1 && widths[0] > leastColumn {
+		return 0
+	}
+	return at
+}
+
+func columnWidths(rows [][]string) []int {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		if len(row) < 2 {
+			continue
+		}
+		for i, cell := range row[:min(len(row), len(widths))] {
+			for line := range strings.Lines(cell) {
+				widths[i] = max(widths[i], utf8.RuneCountInString(strings.TrimSuffix(line, "\n")))
+			}
+		}
+	}
+	return widths
+}
+
+func totalWidth(widths []int) int {
+	total := cellGap * (len(widths) - 1)
+	for _, w := range widths {
+		total += w
+	}
+	return total
+}
+
+// briefTime is a time without its date if that is today's, else without its seconds. Other
+// cells stay as they are.
+func briefTime(cell string, now time.Time) string {
+	at, err := time.Parse(time.RFC3339, cell)
+	switch {
+	case err != nil:
+		return cell
+	case at.UTC().Format(time.DateOnly) == now.UTC().Format(time.DateOnly):
+		return at.UTC().Format("15:04:05Z")
+	case at.Year() == now.Year():
+		return at.UTC().Format("Jan _2 15:04Z")
+	}
+	return at.UTC().Format("2006-01-02")
+}
