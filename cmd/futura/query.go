@@ -176,7 +176,7 @@ func (a *app) listLines(rows []layout.Row, names map[string]string) [][]string {
 			failed++
 		}
 	}
-	heading := []string{"ID", "STATE", "TRY", "QUEUE", "SUBMITTED", "FUNCTION"}
+	heading := []string{"ID", "STATE", "FUNCTION", "TRY", "SUBMITTED", "QUEUE"}
 	brief := failed > 0 && failed == len(rows) && a.width() < unbounded
 	if brief {
 		heading = []string{"ID", "FUNCTION"}
@@ -188,11 +188,11 @@ func (a *app) listLines(rows []layout.Row, names map[string]string) [][]string {
 	for i := range rows {
 		r := &rows[i]
 		line := []string{
-			r.ID.String(), r.State().String(), fmt.Sprint(r.Attempt()), r.Spec.Queue, timeText(r.Spec.SubmittedAt),
-			functionText(r.Spec.Function, names),
+			r.ID.String(), r.State().String(), functionText(r.Spec.Function, names), fmt.Sprint(r.Attempt()),
+			timeText(r.Spec.SubmittedAt), r.Spec.Queue,
 		}
 		if brief {
-			line = []string{line[0], line[5]}
+			line = []string{line[0], line[2]}
 		}
 		if failed > 0 {
 			line = append(line, failureCells(r)...)

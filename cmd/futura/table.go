@@ -50,13 +50,13 @@ func (a *app) width() int {
 const (
 	cellGap = 2 // between two columns
 	// leastColumn is what is left of a column at least, before columns are left out.
-	leastColumn = 6
+	leastColumn = 10
 )
 
 // fit shortens the cells of a list of three columns or more, so that its rows fit into a
-// width: first the times, then the widest columns, of which the first goes last, because it
-// names the row. If that does not do, it leaves out columns from the right. Tables of names
-// and values stay as they are: a terminal breaks their lines.
+// width: first the times, then the widest columns, but not the first, which names the row.
+// Where that does not do, it leaves out columns from the right. Tables of names and values
+// stay as they are: a terminal breaks their lines.
 func fit(rows [][]string, width int, now time.Time) [][]string {
 	if len(rows) == 0 || len(rows[0]) < 3 || totalWidth(columnWidths(rows)) <= width {
 		return rows
@@ -69,13 +69,12 @@ func fit(rows [][]string, width int, now time.Time) [][]string {
 		}
 	}
 	widths := columnWidths(rows)
-	for totalWidth(widths) > width {
-		at := widest(widths)
-		if at < 0 {
-			widths = widths[:len(widths)-1]
-			continue
-		}
-		widths[at]--
+	for len(widths) > 1 && leastWidth(widths) > width {
+		widths = widths[:len(widths)-1]
+	}
+	for len(widths) > 1 && totalWidth(widths) > width {
+		others := widths[1:]
+		others[slices.Index(others, slices.Max(others))]--
 	}
 	for i, row := range rows {
 		if len(row) < 2 {
@@ -88,20 +87,6 @@ func fit(rows [][]string, width int, now time.Time) [][]string {
 		rows[i] = row
 	}
 	return rows
-}
-
-// widest is the column to shorten next, or -1 if none can be.
-func widest(widths []int) int {
-	at := -1
-	for i, w := range widths {
-		if i > 0 && w > leastColumn && (at < 0 || w > widths[at]) {
-			at = i
-		}
-	}
-	if at < 0 && len(widths) == 1 && widths[0] > leastColumn {
-		return 0
-	}
-	return at
 }
 
 func columnWidths(rows [][]string) []int {
@@ -117,6 +102,15 @@ func columnWidths(rows [][]string) []int {
 		}
 	}
 	return widths
+}
+
+// leastWidth is what columns take that are shortened as far as they may be.
+func leastWidth(widths []int) int {
+	total := widths[0]
+	for _, w := range widths[1:] {
+		total += cellGap + min(w, leastColumn)
+	}
+	return total
 }
 
 func totalWidth(widths []int) int {

@@ -16,7 +16,9 @@ func TestTablesFitATerminal(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	id := "01995b4e-6f3a-7c1e-9d2b-0123456789ab"
 	for columns := 3; columns <= 12; columns++ {
-		for _, cell := range []string{"", "x", "default", id, now.Add(-time.Hour).Format(time.RFC3339), strings.Repeat("é", 300)} {
+		for _, cell := range []string{
+			"", "x", "default", id, now.Add(-time.Hour).Format(time.RFC3339), strings.Repeat("é", 300),
+		} {
 			rows := [][]string{make([]string, columns), make([]string, columns), {"more: --after " + id}}
 			for i := range columns {
 				rows[0][i], rows[1][i] = "HEADING", cell
