@@ -108,8 +108,8 @@ func (a *app) batchResultCommand() *cobra.Command {
 		Use: "result ID", Short: "Print the results of a batch",
 		Long: "result prints a line for each item: its number, state, exit code, arguments and output, separated by " +
 			"tabs. A terminal gets the beginning of each; elsewhere they are whole, with the ends of lines, tabs and " +
-			"backslashes written as \\n, \\r, \\t and \\\\. With --ndjson each line is a JSON object with all that is known of " +
-			"the item. With --json it prints the results by chunk, as the API of b7s does.",
+			"backslashes written as \\n, \\r, \\t and \\\\. With --ndjson each line is a JSON object with all that is known " +
+			"of the item. With --json it prints the results by chunk, as the API of b7s does.",
 		Example: "  futura batch result ID --state permanently_failed\n  futura batch result ID --ndjson > results.ndjson",
 	}, func(cmd *cobra.Command, c *headClient, id string) error {
 		if a.json {
