@@ -72,6 +72,7 @@ func (j *journal) begin() error {
 	if err != nil {
 		return fmt.Errorf("the next file of the log can't be written: %w", err)
 	}
+	j.openMark()
 	m := j.continued(number)
 	if err := j.dir.install(m); err != nil {
 		err = errors.Join(err, fresh.file.Close())
@@ -107,7 +108,7 @@ func (j *journal) continued(number uint64) *manifest {
 			*last = segmentRange{File: last.File, First: last.First, Last: first - 1, Sealed: true}
 		}
 	}
-	m.Segments = append(m.Segments, segmentRange{File: number, First: first})
+	m.Segments = append(m.Segments, segmentRange{File: number, First: first, Synced: j.next})
 	return m
 }
 

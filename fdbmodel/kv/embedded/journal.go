@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/futura-run/futura/fdbmodel/kv"
 )
 
@@ -32,6 +34,7 @@ var _ durability = (*journal)(nil)
 type journal struct {
 	dir         directory
 	segmentSize int64
+	acceptLoss  uint64
 	store       storeID
 	log         *slog.Logger
 
@@ -46,6 +49,12 @@ type journal struct {
 	nextFile uint64
 	tail     tail
 	broken   error
+	// known is what was synced before the store was opened, whether it can be
+	// read or not.
+	known attestation
+	// mark is nil until the log begins, and where it can't be written.
+	mark       vfs.File
+	markWarned bool
 	// opening is the version that the store was opened at.
 	opening kv.Version
 	// next is the number of the next record, durable that of the last synced
@@ -114,6 +123,7 @@ func (j *journal) sync() error {
 	}
 	j.latency.add(time.Since(start))
 	j.attested, j.durable = j.durable, j.next-1
+	j.writeMark()
 	return nil
 }
 
@@ -173,7 +183,7 @@ func (j *journal) rotate() error {
 	m.Segments[len(m.Segments)-1].seal(j.next-1, j.current.written)
 	number := m.NextFile
 	m.NextFile++
-	m.Segments = append(m.Segments, segmentRange{File: number, First: j.next})
+	m.Segments = append(m.Segments, segmentRange{File: number, First: j.next, Synced: j.next})
 	// A segment without a record is damaged.
 	head := header{store: j.store, seq: j.next, durable: j.next - 1, version: j.version}
 	fresh, err := createSegment(j.dir, number, j.segmentSize, func(s *segment) error { return s.append(head, nil) })
@@ -195,6 +205,7 @@ func (j *journal) rotate() error {
 		return j.fail(errors.Join(err, fresh.file.Close()))
 	}
 	j.manifest, j.current, j.rotateAt = m, fresh, j.segmentSize
+	j.openMark()
 	j.measure()
 	j.durable, j.attested = j.next, j.next
 	j.next++
@@ -228,7 +239,9 @@ func (j *journal) installCheckpoint(c rowsFile, keepFrom uint64) (obsolete []str
 	}
 	before := j.manifest.files()
 	m := j.manifest.clone()
+	c.Until = j.durable
 	m.Checkpoint = &c
+	m.Segments[len(m.Segments)-1].Synced = j.durable
 	m.Segments = slices.DeleteFunc(m.Segments, func(s segmentRange) bool { return s.File < keepFrom })
 	if err := j.dir.install(m); err != nil {
 		if errors.Is(err, errInstall) {
@@ -266,13 +279,13 @@ func (j *journal) close() error {
 	defer j.mu.Unlock()
 	if j.current == nil {
 		j.broken = cmp.Or(j.broken, kv.ErrClosed)
-		return nil
+		return j.closeMark()
 	}
 	var err error
 	if j.broken == nil {
 		err = j.seal()
 	}
-	err = errors.Join(err, j.current.file.Close())
+	err = errors.Join(err, j.current.file.Close(), j.closeMark())
 	j.current = nil
 	j.broken = cmp.Or(j.broken, kv.ErrClosed)
 	return err

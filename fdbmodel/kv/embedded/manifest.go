@@ -55,12 +55,17 @@ type rowsFile struct {
 	File uint64 `json:"file"`
 	Rows int64  `json:"rows"`
 	Size int64  `json:"size"`
+	// Until is a record up to which the log has to be there: the rows may have
+	// commits up to it in part.
+	Until uint64 `json:"until,omitempty"`
 }
 
 // segmentRange is a file of the log and the records in it that count.
 type segmentRange struct {
 	File  uint64 `json:"file"`
 	First uint64 `json:"first"`
+	// Synced is a record that was synced before the manifest was written.
+	Synced uint64 `json:"synced,omitempty"`
 	// Last is the last record. It is only set once the segment is Sealed;
 	// whatever follows it then was never promised to anyone.
 	Last   uint64 `json:"last,omitempty"`
@@ -91,7 +96,7 @@ func (m *manifest) id() (id storeID, err error) {
 
 // files returns the names of the files of the store.
 func (m *manifest) files() map[string]bool {
-	names := map[string]bool{manifestName: true, lockName: true}
+	names := map[string]bool{manifestName: true, lockName: true, markName: true}
 	for _, s := range m.Segments {
 		names[segmentName(s.File)] = true
 	}

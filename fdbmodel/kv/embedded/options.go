@@ -38,6 +38,12 @@ type Options struct {
 	// asks for, before it gets one of its own. Defaults to 0.5 ms.
 	Linger time.Duration
 
+	// AcceptLoss is the record of the log that Open may go on without, and without
+	// all after it, although they were synced: the error of the opening that found
+	// them missing names it. What they committed is gone for good. Defaults to 0:
+	// Open returns kv.ErrCorrupt.
+	AcceptLoss uint64
+
 	// Inline makes the store run without goroutines: Commit does all of its
 	// work in the caller, including the sync and checkpoints. It is meant for
 	// simulations, which then run the same way each time. With SyncOff, syncs

@@ -88,5 +88,5 @@ func isOurs(name string) bool {
 	case segmentSuffix, rowsSuffix:
 		return true
 	}
-	return name == manifestName || name == manifestNewName || name == lockName
+	return name == manifestName || name == manifestNewName || name == lockName || name == markName
 }

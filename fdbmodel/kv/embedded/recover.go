@@ -25,8 +25,8 @@ func openJournal(d directory, o *Options) (*journal, error) {
 	if err != nil {
 		return nil, d.corrupt(manifestName, "%v", err)
 	}
-	return &journal{dir: d, segmentSize: o.SegmentSize, store: id, manifest: m, nextFile: m.NextFile, log: o.Logger,
-		sizes: map[uint64]int64{}}, nil
+	return &journal{dir: d, segmentSize: o.SegmentSize, acceptLoss: o.AcceptLoss, store: id, manifest: m, nextFile: m.NextFile,
+		log: o.Logger, sizes: map[uint64]int64{}}, nil
 }
 
 func newManifest(d directory) (*manifest, error) {
@@ -54,6 +54,9 @@ func (j *journal) recover(into *loader) error {
 			return err
 		}
 	}
+	if err := j.attestations(); err != nil {
+		return err
+	}
 	j.next = 1
 	for i, s := range j.manifest.Segments {
 		if i == 0 {
@@ -66,11 +69,34 @@ func (j *journal) recover(into *loader) error {
 			return err
 		}
 	}
+	if err := j.complete(); err != nil {
+		return err
+	}
 	j.durable = j.next - 1
 	j.attested = j.durable
 	// Versions that were handed out before are never handed out again.
-	j.opening = max(j.version, j.manifest.Version) + versionJump
+	j.opening = max(j.version, j.manifest.Version, j.known.version) + versionJump
 	j.measure()
+	return nil
+}
+
+// attestations finds what is known to be synced besides what the log says.
+func (j *journal) attestations() error {
+	last := segmentRange{}
+	if n := len(j.manifest.Segments); n > 0 {
+		last = j.manifest.Segments[n-1]
+		j.known.seq = last.Synced
+	}
+	m, err := j.readMark()
+	if err != nil {
+		return err
+	}
+	// What a segment before the last one had is in the manifest.
+	if m.segment >= last.File {
+		j.known = j.known.or(m.known)
+	}
+	// A mark that was passed over is never taken for one of a later segment.
+	j.nextFile = max(j.nextFile, m.segment+1)
 	return nil
 }
 
@@ -130,20 +156,18 @@ func (j *journal) replay(s segmentRange, last bool, into *loader) (err error) {
 	})
 }
 
-// cut decides whether the end of the readable records is the end of what was
-// promised.
+// cut looks at what lies behind the readable records of a segment that may still
+// have been written.
 func (j *journal) cut(s segmentRange, r *segmentReader) error {
 	if s.Sealed {
 		return j.dir.corrupt(r.name, "record %d is missing or damaged, the last one is %d", j.next, s.Last)
 	}
-	if j.next == s.First && j.manifest.Format > formatHeadless {
-		return j.dir.corrupt(r.name, "its first record, %d, is missing or damaged, and was synced", s.First)
+	if j.manifest.Format > formatHeadless {
+		j.known.seq = max(j.known.seq, s.First)
 	}
 	return r.rest(r.end, func(b []byte) error {
-		if known := promised(b, j.store); known >= j.next {
-			return j.dir.corrupt(r.name, "record %d is damaged, records up to %d were synced", j.next, known)
-		}
-		if n := leftover(b); n > 0 {
+		j.known = j.known.or(promised(b, j.store))
+		if n := leftover(b); n > 0 && j.known.seq < j.next {
 			j.log.Warn("a write at the end of the log was cut off, nothing of it was acknowledged",
 				"file", j.dir.file(r.name), "end", r.end, "bytes", n)
 		}

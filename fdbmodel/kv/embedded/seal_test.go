@@ -89,6 +89,7 @@ func TestCutOffWriteIsNoticed(t *testing.T) {
 
 	end := len(bytes.TrimRight(all[name], "\x00"))
 	all[name] = all[name][:end-3]
+	delete(all, markName)
 	rows, log, err = reopenLogged(t, all)
 	require.NoError(t, err)
 	require.Equal(t, history[len(history)-2], rows)

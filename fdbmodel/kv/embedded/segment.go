@@ -56,16 +56,15 @@ func decodeHeader(b []byte, store storeID) (h header, ok bool) {
 		version: kv.Version(binary.LittleEndian.Uint64(numbers[16:]))}, true
 }
 
-// promised returns the highest record that any header in b says was synced.
-func promised(b []byte, store storeID) uint64 {
-	most := uint64(0)
+// promised returns what the headers in b say was synced.
+func promised(b []byte, store storeID) (known attestation) {
 	for {
 		i := bytes.Index(b, store[:])
 		if i < 0 {
-			return most
+			return known
 		}
 		if h, ok := decodeHeader(b[i:], store); ok {
-			most = max(most, h.durable)
+			known = known.or(attestation{seq: h.durable, version: h.version})
 		}
 		b = b[i+1:]
 	}

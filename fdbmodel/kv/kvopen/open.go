@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -75,7 +76,7 @@ func openEmbedded(ctx context.Context, name string, parsed storeName, o Options)
 	deadline := time.Now().Add(o.InUseWait)
 	for wait := inUseWaitMin; ; wait = min(2*wait, inUseWaitMax) {
 		store, err := embedded.Open(ctx, parsed.path,
-			embedded.Options{SyncOff: parsed.syncOff, Shared: parsed.shared, Logger: o.Logger})
+			embedded.Options{SyncOff: parsed.syncOff, Shared: parsed.shared, AcceptLoss: parsed.acceptLoss, Logger: o.Logger})
 		if err == nil {
 			return store, nil
 		}
@@ -104,11 +105,12 @@ const (
 
 // storeName is a store's name taken apart.
 type storeName struct {
-	scheme  string
-	path    string
-	syncOff bool
-	shared  bool
-	remote  remoteName
+	scheme     string
+	path       string
+	syncOff    bool
+	shared     bool
+	acceptLoss uint64
+	remote     remoteName
 }
 
 func parse(name string) (storeName, error) {
@@ -151,7 +153,7 @@ func parse(name string) (storeName, error) {
 	}
 	switch scheme {
 	case schemeEmbedded:
-		for _, parameter := range parametersOf(scheme) {
+		for _, parameter := range []string{parameterSync, parameterShared} {
 			value := parameters.Get(parameter)
 			if parameters.Has(parameter) && value != "on" && value != "off" {
 				return bad(parameter + " must be on or off")
@@ -159,6 +161,11 @@ func parse(name string) (storeName, error) {
 		}
 		parsed.syncOff = parameters.Get(parameterSync) == "off"
 		parsed.shared = parameters.Get(parameterShared) == "on"
+		if record := parameters.Get(parameterAcceptLoss); parameters.Has(parameterAcceptLoss) {
+			if parsed.acceptLoss, err = strconv.ParseUint(record, 10, 64); err != nil || parsed.acceptLoss == 0 {
+				return bad(parameterAcceptLoss + " must be the number of a record, as the error that reports the loss names it")
+			}
+		}
 	case schemeRemote:
 		if parsed.remote, err = parseRemote(path, parameters); err != nil {
 			return bad(err.Error())
@@ -169,15 +176,16 @@ func parse(name string) (storeName, error) {
 
 // Parameters of an embedded store.
 const (
-	parameterSync   = "sync"
-	parameterShared = "shared"
+	parameterSync       = "sync"
+	parameterShared     = "shared"
+	parameterAcceptLoss = "accept-loss"
 )
 
 // parametersOf returns the parameters that a kind of store has.
 func parametersOf(scheme string) []string {
 	switch scheme {
 	case schemeEmbedded:
-		return []string{parameterSync, parameterShared}
+		return []string{parameterSync, parameterShared, parameterAcceptLoss}
 	case schemeRemote:
 		return []string{parameterTokenFile, parameterCA, parameterTLS}
 	}
