@@ -77,8 +77,7 @@ func (w *Worker) slot() {
 func (w *Worker) runJob(j *job) {
 	c := w.execute(j)
 	if c.Started = j.started; !j.settle(c) {
-		w.options.Logger.Warn("the function returned after its claim was lost; its result is discarded",
-			"future", j.future.ID, "cause", context.Cause(j.ctx))
+		w.logDiscarded(j)
 		w.tellLanded([]fdbmodel.Completion{c})
 	}
 	w.leaveSlot(j)

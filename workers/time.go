@@ -2,6 +2,7 @@ package workers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -84,4 +85,31 @@ func (w *Worker) reportLate(c *fdbmodel.Completion) {
 	late := *c
 	late.Exception = &layout.Exception{Kind: kind, Message: "its time was over before the attempt began"}
 	w.report(&late)
+}
+
+// promptReturn is how soon after its time was over a function is to have returned.
+const promptReturn = time.Second
+
+// logDiscarded tells the log why what a function returned does not count.
+func (w *Worker) logDiscarded(j *job) {
+	log, cause, now := w.options.Logger, context.Cause(j.ctx), w.cluster.Now()
+	attrs := []any{"future", j.future.ID, "function", j.function(), "cause", cause}
+	early := cause == nil // what has ended it is about to say so
+	switch {
+	case errors.Is(cause, ErrTimeout), errors.Is(cause, ErrDeadline), early && j.isPast(now):
+		after := max(now.Sub(j.limit())-time.Duration(j.extended.Load())*RemotePatience, 0)
+		attrs = append(attrs, "ran", now.Sub(j.started), "after", after)
+		if after <= promptReturn {
+			log.Info("the function returned when its time was over; its result is discarded", attrs...)
+			return
+		}
+		log.Warn("the function returned long after its time was over, and had its slot until then; its result is discarded: "+
+			"have it return when its context ends", attrs...)
+	case errors.Is(cause, ErrCancelled):
+		log.Info("the function returned after its future was cancelled; its result is discarded", attrs...)
+	case errors.Is(cause, ErrStopping), early && j.life.closing.Load():
+		log.Info("the function returned after its worker gave its future back to stop; its result is discarded", attrs...)
+	default:
+		log.Warn("the function returned after its claim was lost; its result is discarded", attrs...)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -169,4 +170,34 @@ func TestStopWhileArgumentsLoad(t *testing.T) {
 	require.Equal(t, layout.Ready, row.State())
 	require.Zero(t, row.Attempts)
 	b.await("a free slot", func() bool { return w.Stats().Free.Slots == 1 })
+}
+
+// TestTheLogSaysWhenAFunctionRanOutOfTime has functions return at once when their time is
+// over, and long after it.
+func TestTheLogSaysWhenAFunctionRanOutOfTime(t *testing.T) {
+	t.Parallel()
+	b := virtualBed(t)
+	log := &lines{}
+	heeds, ignores := newBlocker(true), newBlocker(false)
+	w := b.start(Options{Slots: 2, Logger: log.logger(slog.LevelInfo)},
+		map[string]Function{"heeds": heeds.run, "ignores": ignores.run})
+	bounded := func(s *fdbmodel.Submission) { s.Spec.Timeout, s.Spec.MaxRetries = time.Minute, 0 }
+	prompt := b.one("go:heeds", bounded)
+	b.awaitOver(prompt)
+	late := b.one("go:ignores", bounded)
+	b.awaitOver(late)
+	b.clock.Advance(5 * time.Second)
+	close(ignores.end)
+	b.await("free slots", func() bool { return w.Stats().Free.Slots == 2 })
+	require.Zero(t, w.Stats().Lost)
+	require.Empty(t, log.about(t, "the function returned after its claim was lost"))
+	said := log.about(t, "the function returned when its time was over")
+	require.Len(t, said, 1)
+	require.Equal(t, prompt.String(), said[0]["future"])
+	require.Less(t, said[0]["after"], float64(time.Second))
+	said = log.about(t, "the function returned long after its time was over")
+	require.Len(t, said, 1)
+	require.Equal(t, late.String(), said[0]["future"])
+	require.GreaterOrEqual(t, said[0]["after"], float64(5*time.Second))
+	require.GreaterOrEqual(t, said[0]["ran"], float64(time.Minute))
 }
