@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -13,11 +14,11 @@ import (
 
 func errIDInUse(s *Submission, differs string) error {
 	if s.Key != "" {
-		return fmt.Errorf("%w: %s, by the key %.80q, with other %s: use another key, or submit what was submitted before",
-			ErrIDInUse, s.ID, s.Key, differs)
+		return fmt.Errorf("%w: %s, by the key %.80q, with other %s: use another key, submit what was submitted before, or "+
+			"discard that future once it is over, which frees the key", ErrIDInUse, s.ID, s.Key, differs)
 	}
-	return fmt.Errorf("%w: %s, with other %s: use another id, or submit what was submitted before", ErrIDInUse, s.ID,
-		differs)
+	return fmt.Errorf("%w: %s, with other %s: use another id, submit what was submitted before, or discard that future "+
+		"once it is over", ErrIDInUse, s.ID, differs)
 }
 
 // requireSame returns ErrIDInUse if the existing future is not what s describes.
@@ -68,6 +69,69 @@ func otherWork(a, b *layout.Spec) string {
 	default:
 		return ""
 	}
+}
+
+// otherSettings names the fields that do not determine the result, of a future that exists,
+// which are not what s asks for; empty for none. What the first submit said of them counts.
+func otherSettings(old *layout.Row, s *Submission, now int64) string {
+	a, b := old.Spec, &s.Spec
+	var names []string
+	for _, field := range []struct {
+		name string
+		same bool
+	}{
+		{"priority", a.Priority == b.Priority},
+		{"delay", sameDelay(old, s, now)},
+		{"retries", a.MaxRetries == b.MaxRetries},
+		{"backoff", a.Backoff == b.Backoff},
+		{"timeout", a.Timeout == b.Timeout},
+		{"expiry", sameTime(a.ExpiresAt, b.ExpiresAt, a, b)},
+		{"deadline", sameTime(a.Deadline, b.Deadline, a, b)},
+		{"requirements", sameRequirements(&a.Requirements, &b.Requirements)},
+		{"memory growth", a.Growth == b.Growth || a.Growth != nil && b.Growth != nil && *a.Growth == *b.Growth},
+		{"label", a.Label == b.Label},
+		{"tags", slices.Equal(a.Tags, b.Tags)},
+		{"place of the result", a.AsObject == b.AsObject && a.AllowReconstruction == b.AllowReconstruction},
+		{"nearness", a.Near == b.Near && a.MustBeNear == b.MustBeNear},
+	} {
+		if !field.same {
+			names = append(names, field.name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func sameRequirements(a, b *layout.Requirements) bool {
+	return a.CPU == b.CPU && a.RAM == b.RAM && a.GPU == b.GPU && maps.Equal(a.Labels, b.Labels)
+}
+
+// sameTolerance is by how many milliseconds times may differ that were asked for as
+// a duration from the submit.
+const sameTolerance = 1000
+
+// sameTime reports whether two limits are the same time, or as long after their submits.
+func sameTime(a, b int64, first, repeated *layout.Spec) bool {
+	if a == b {
+		return true
+	}
+	longer := (a - first.SubmittedAt) - (b - repeated.SubmittedAt)
+	return a != 0 && b != 0 && -sameTolerance <= longer && longer <= sameTolerance
+}
+
+// sameDelay reports whether a future may have the delay that s asks for. Once that is over,
+// the records don't tell.
+func sameDelay(old *layout.Row, s *Submission, now int64) bool {
+	asked, due := int64(0), int64(0)
+	if !s.NotBefore.IsZero() {
+		asked = layout.Millis(s.NotBefore)
+	}
+	untried := old.Attempts.Failed+old.Attempts.Crashes+old.Attempts.PutBack == 0
+	if old.State() == layout.Delayed && untried {
+		due = old.Attempts.Due
+		return asked > now && sameTime(due, asked, old.Spec, &s.Spec)
+	}
+	// It would still wait, both if it were until that time, and if it were as long.
+	return asked-s.Spec.SubmittedAt+old.Spec.SubmittedAt <= now+sameTolerance
 }
 
 func sameRef(a, b *layout.ChunkRef) bool { return a == b || a != nil && b != nil && *a == *b }

@@ -57,9 +57,10 @@ type Submitted struct {
 	// Failed for one with an input that has failed, the present state for one that
 	// existed.
 	State layout.State
-	// Differs is the first part of the other future that differs, if that is the
-	// answer by ConflictReturn. Replaced is the future that ConflictReplace has
-	// cancelled, zero for none.
+	// Differs is what an existing future has that was asked for otherwise: its settings, such
+	// as "priority, timeout", of one with the same id or key; the first part of its content
+	// where ConflictReturn has answered with another one. Replaced is the future that
+	// ConflictReplace has cancelled, zero for none.
 	Differs  string
 	Replaced layout.ID
 
@@ -329,7 +330,7 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 	}
 	asked := c.askSubmitted(tx, subs, how.look, fresh)
 	answers, inLanes := make([]Submitted, len(subs)), map[int]*layout.Row{}
-	seen := make(map[layout.ID]*layout.Spec, len(subs))
+	seen := make(map[layout.ID]*layout.Row, len(subs))
 	w := c.changes(tx)
 	w.shared = how.shared
 	if err := w.askKinds(ctx, subs); err != nil {
@@ -344,12 +345,13 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 		}
 		if earlier := seen[s.ID]; earlier != nil {
 			answers[i].Existed = true
-			if differs := otherWork(earlier, row.Spec); differs != "" {
+			if differs := otherWork(earlier.Spec, row.Spec); differs != "" {
 				return nil, errIDInUse(s, differs)
 			}
+			answers[i].Differs = otherSettings(earlier, s, layout.Millis(c.clock.Now()))
 			continue
 		}
-		seen[s.ID] = row.Spec
+		seen[s.ID] = &row
 		if (s.chosen || how.look) && !fresh {
 			old, found, err := asked.existing[i].Wait(ctx)
 			if err != nil {
@@ -360,6 +362,7 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 					return nil, err
 				}
 				answers[i].Existed, answers[i].State, answers[i].place = s.chosen, old.State(), layout.PlaceOf(&old)
+				answers[i].Differs = otherSettings(&old, s, layout.Millis(c.clock.Now()))
 				asked.inputs.made(&old)
 				continue
 			}

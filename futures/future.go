@@ -59,8 +59,10 @@ func (f *Future) ID() ID {
 // it was submitted here.
 func (f *Future) Existed() bool { return f.existed }
 
-// Differs returns the first part that differs from what was submitted here, such as
-// "arguments", if ConflictReturn returned another future; empty if it is the same.
+// Differs says what of a future that existed is not as it was submitted here; empty if
+// nothing is. With the same id or key these are its settings, such as "priority, timeout":
+// those of the first submit count. Where ConflictReturn returned another future it is the
+// first part of the content, such as "arguments".
 func (f *Future) Differs() string { return f.differs }
 
 // Replaced returns the future that was cancelled because this one was submitted with

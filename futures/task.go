@@ -95,7 +95,8 @@ type Task struct {
 	// ID, or else Key (at most 1,024 bytes), makes the submit repeatable: the same
 	// one with the same content is the same future as long as that is kept (see
 	// Config.Retention, and Discard), even after it failed or was cancelled. The
-	// other fields of a repeated submit are ignored. Default to a new id.
+	// other fields are those of the first submit: Future.Differs says which of them a
+	// repeated one has otherwise. Default to a new id.
 	ID  ID
 	Key string
 	// Unique has the future be the only one of its kind, by a key or by what it runs,

@@ -89,7 +89,7 @@ func TestRepeatedSubmitSaysThatItsFutureExisted(t *testing.T) {
 	first := s.ok("submit", "go:nobody", "--key", "k", "--priority", "1")
 	again, e := s.run(exitOK, "", "submit", "go:nobody", "--key", "k", "--priority", "9")
 	require.Equal(t, first, strings.TrimSpace(again))
-	require.Contains(t, e, "exists, and is this one: its priority")
+	require.Contains(t, e, "is this one; as in its first submit, and not as in this one: priority\n")
 	require.Regexp(t, `(?m)^priority +1$`, s.ok("get", first))
 	_, e = s.run(exitUsage, "", "submit", "go:nobody", "--key", "k", "--queue", "q")
 	require.Contains(t, e, "with other queue")

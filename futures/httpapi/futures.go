@@ -144,7 +144,7 @@ type answer struct {
 type Submitted struct {
 	ID      futures.ID `json:"id" format:"uuid"`
 	Existed bool       `json:"existed" doc:"It was submitted before, with the same id, key or unique key"`
-	Unlike  string     `json:"unlike,omitempty" doc:"What it has that differs, if it is another one with the unique key"`
+	Unlike  string     `json:"unlike,omitempty" doc:"What it has that was submitted otherwise"`
 }
 
 func (s *server) registerFutures() {
@@ -192,7 +192,7 @@ func (s *server) submit(ctx context.Context, in *submitInput) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.Location = futuresPath + "/" + f.ID().String()
+	out.Location, out.Body.Unlike = futuresPath+"/"+f.ID().String(), f.Differs()
 	if out.Status = http.StatusCreated; f.Existed() {
 		out.Status = http.StatusOK
 	}

@@ -137,6 +137,11 @@ func TestKeysMakeSubmitsRepeatable(t *testing.T) {
 	f.send("POST", path, `{"function":"go:none","args":"1","key":"k"}`).Into(http.StatusCreated, &first)
 	f.send("POST", path, `{"function":"go:none","args":"1"}`, "Idempotency-Key", "k").Into(http.StatusOK, &second)
 	require.Equal(t, first.ID, second.ID)
+	require.Empty(t, second.Unlike)
+	f.send("POST", path, `{"function":"go:none","args":"1","key":"k","priority":9,"timeout_ms":5000}`).
+		Into(http.StatusOK, &second)
+	require.Equal(t, "priority, timeout", second.Unlike)
+	require.Equal(t, first.Priority, second.Priority)
 	f.send("POST", path, `{"function":"go:none","args":"2","key":"k"}`).Problem(http.StatusConflict, "id_in_use", "in use")
 	f.send("POST", path, `{"function":"go:none","key":"k"}`, "Idempotency-Key", "l").
 		Problem(http.StatusBadRequest, "bad_request", "differ")
@@ -158,6 +163,7 @@ func TestSubmitManyAndList(t *testing.T) {
 	f.send("POST", path+":submit", body).Into(http.StatusCreated, &made)
 	for _, s := range made.Futures {
 		require.True(t, s.Existed)
+		require.Empty(t, s.Unlike)
 	}
 	count := func(query string) int {
 		ids := map[futures.ID]bool{}

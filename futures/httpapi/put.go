@@ -98,5 +98,5 @@ func (s *server) put(w http.ResponseWriter, r *http.Request) error {
 		status = http.StatusOK
 	}
 	w.Header().Set("Location", futuresPath+"/"+f.ID().String())
-	return stack.WriteJSON(w, status, &Submitted{ID: f.ID(), Existed: f.Existed()})
+	return stack.WriteJSON(w, status, &Submitted{ID: f.ID(), Existed: f.Existed(), Unlike: f.Differs()})
 }
