@@ -21,13 +21,19 @@ func errIDInUse(s *Submission, differs string) error {
 		"once it is over", ErrIDInUse, s.ID, differs)
 }
 
-// requireSame returns ErrIDInUse if the existing future is not what s describes.
-func (c *Cluster) requireSame(ctx context.Context, tx kv.Reader, old *layout.Row, s *Submission) error {
+// answerSame answers with the existing future, and returns ErrIDInUse if that is not what s
+// describes.
+func (c *Cluster) answerSame(ctx context.Context, tx kv.Reader, old *layout.Row, s *Submission, answer *Submitted) error {
 	differs, err := c.otherThan(ctx, tx, old, s)
-	if err == nil && differs != "" {
-		err = errIDInUse(s, differs)
+	if err != nil {
+		return err
 	}
-	return err
+	if differs != "" {
+		return errIDInUse(s, differs)
+	}
+	answer.Existed, answer.State, answer.place = s.chosen, old.State(), layout.PlaceOf(old)
+	answer.Differs = otherSettings(old, s, layout.Millis(c.clock.Now()))
+	return nil
 }
 
 // otherThan returns what the existing future has that s has not, empty if s

@@ -358,11 +358,9 @@ func (c *Cluster) insertBatch(ctx context.Context, tx kv.Tx, subs []Submission, 
 				return nil, err
 			}
 			if found && old.Spec != nil {
-				if err := c.requireSame(ctx, tx, &old, s); err != nil {
+				if err := c.answerSame(ctx, tx, &old, s, &answers[i]); err != nil {
 					return nil, err
 				}
-				answers[i].Existed, answers[i].State, answers[i].place = s.chosen, old.State(), layout.PlaceOf(&old)
-				answers[i].Differs = otherSettings(&old, s, layout.Millis(c.clock.Now()))
 				asked.inputs.made(&old)
 				continue
 			}

@@ -56,8 +56,8 @@ func sayExisted(to io.Writer, f *futures.Future, t *futures.Task) {
 	case !f.Replaced().IsZero():
 		fmt.Fprintf(to, "futura: it replaces future %s, which was cancelled\n", f.Replaced())
 	case f.Differs() != "" && (t.Unique == nil || t.Key != ""):
-		fmt.Fprintf(to, "futura: a future with this key and content exists, and is this one; as in its first submit, and not "+
-			"as in this one: %s\n", f.Differs())
+		fmt.Fprintf(to, "futura: a future with this key and content exists, and is this one; as in its first submit, and "+
+			"not as in this one: %s\n", f.Differs())
 	case f.Differs() != "":
 		fmt.Fprintf(to, "futura: another future is unique in this way, and is the answer; what differs: %s\n", f.Differs())
 	case f.Existed() && t.Unique != nil && t.Key == "":

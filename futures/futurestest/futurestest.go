@@ -35,6 +35,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/inspect"
+	"github.com/futura-run/futura/fdbmodel/kv"
 	"github.com/futura-run/futura/fdbmodel/kv/embedded"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
@@ -61,12 +62,18 @@ const (
 type Cluster struct {
 	// Client is a client of the cluster. It is closed at the end of the test.
 	Client *futures.Client
+	// Store holds the cluster, for transactions of the test's own; see
+	// futures.Client.SubmitTx.
+	Store kv.Database
 
 	t      testing.TB
 	clock  *clock.Virtual
 	worker *workers.Worker
 	around []workers.Middleware
 	root   frame
+	// calls are the frames of running bundles, by their tokens.
+	calls   sync.Map
+	modules modules
 
 	stepClient seam.Client
 	stepWorker seam.Worker
@@ -86,6 +93,7 @@ func New(t testing.TB, queues ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t, clock: clock.NewVirtual(time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC))}
 	db := embedded.OpenMemory(embedded.Options{Inline: true})
+	c.Store = db
 	cluster, err := fdbmodel.Open(context.Background(), db, "test", fdbmodel.Options{
 		Clock: c.clock, Config: layout.Config{Heartbeat: never / 100, DeadAfter: never},
 	})
@@ -101,6 +109,7 @@ func New(t testing.TB, queues ...string) *Cluster {
 	c.worker, err = workers.New(c.Client, workers.Options{
 		Name: "futurestest", Queues: append([]string{layout.DefaultQueue}, queues...), Seam: &c.stepWorker,
 		Slots: 1, MaxAwaiting: depth, CPU: plenty, RAM: plenty, GPU: plenty, Poll: never / 100,
+		Modules: &c.modules,
 	})
 	if err != nil {
 		t.Fatalf("futurestest: %v", err)
@@ -226,12 +235,22 @@ func (c *Cluster) orSchedule(ctx context.Context, due time.Time, found bool) (fi
 	return due, found, err
 }
 
+// frameOf returns the level that a context is of.
+func (c *Cluster) frameOf(ctx context.Context) *frame {
+	if f, inside := ctx.Value(frameKey{}).(*frame); inside {
+		return f
+	}
+	if info, inside := workers.InfoFrom(ctx); inside {
+		if f, found := c.calls.Load(info.Token); found {
+			return f.(*frame)
+		}
+	}
+	return &c.root
+}
+
 // drive is called by each await.
 func (c *Cluster) drive(ctx context.Context) error {
-	f, inside := ctx.Value(frameKey{}).(*frame)
-	if !inside {
-		f = &c.root
-	}
+	f := c.frameOf(ctx)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	ran, err := c.runReady(ctx)

@@ -327,7 +327,7 @@ func TestRequireFit(t *testing.T) {
 	require.NoError(t, err, "its worker may come later")
 	_, err = upper.Submit(ctx, c.Client, "x", futures.RequireFit())
 	require.ErrorIs(t, err, futures.ErrUnfit)
-	require.ErrorContains(t, err, "knows the function go:upper; they know go:sum. Register it with one.")
+	require.ErrorContains(t, err, "knows the function go:upper; they know go:sum, wasm:*. Register it with one.")
 	_, err = sum.Map(ctx, c.Client, []int{1, 2}, futures.RequireFit(), futures.Queue("other"))
 	require.ErrorIs(t, err, futures.ErrUnfit)
 	require.ErrorContains(t, err, `No worker serves the queue "other"; they serve default.`)

@@ -59,7 +59,7 @@ type Future struct {
 	Failure     *Failure           `json:"failure,omitempty" doc:"The last failed attempt"`
 	Attempts    []Attempt          `json:"attempts,omitempty" doc:"Ended attempts, if one has failed; not in lists"`
 	Result      *Result            `json:"result,omitempty"`
-	Unlike      string             `json:"unlike,omitempty" doc:"What it has that was submitted otherwise; of a submit alone"`
+	Unlike      string             `json:"unlike,omitempty" doc:"After a submit: what it has otherwise"`
 }
 
 // State is the name of a future's state.
