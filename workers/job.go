@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,7 +153,29 @@ func (j *job) start(now time.Time) {
 }
 
 // timeout bounds the attempt, 0 for no bound.
-func (j *job) timeout() time.Duration { return j.life.worker.policy.Timeout(j.future.Spec.Timeout) }
+func (j *job) timeout() time.Duration {
+	w := j.life.worker
+	timeout := w.policy.Timeout(j.future.Spec.Timeout)
+	if timeout == 0 && j.isTimedByRunner() {
+		return w.ModuleTimeout()
+	}
+	return timeout
+}
+
+// ModuleTimeout is the timeout here of a module whose future has none, 0 for none. A
+// policy's comes before that of the options.
+func (w *Worker) ModuleTimeout() time.Duration {
+	return cmp.Or(w.policy.Timeout(0), max(w.options.ModuleTimeout, 0))
+}
+
+// hasModuleTimeout reports whether the timeout is that of the worker for modules whose
+// futures have none.
+func (j *job) hasModuleTimeout() bool {
+	return j.timeout() != j.life.worker.policy.Timeout(j.future.Spec.Timeout)
+}
+
+// lacksTimeout is how the failure of a job ends that has no timeout of its own.
+const lacksTimeout = "the future has no timeout, so that its worker's for modules holds (--module-timeout)"
 
 // moduleGrace is how much longer than its timeout the call of a module may take:
 // the runner keeps the timeout itself, not counting the time to load the code.
@@ -242,7 +265,10 @@ func (j *job) overdue() fdbmodel.Completion {
 		return j.pastDeadline(j.deadline)
 	}
 	timeout, remedy := j.timeout(), "raise the future's timeout"
-	if timeout != j.future.Spec.Timeout {
+	switch {
+	case j.hasModuleTimeout():
+		remedy = lacksTimeout
+	case timeout != j.future.Spec.Timeout:
 		remedy = "the policy of its worker or of the cluster allows no more"
 	}
 	if patience := j.patience(); patience > 0 {

@@ -99,6 +99,9 @@ func (w *Worker) moduleFailure(j *job, out *ModuleOutcome) fdbmodel.Completion {
 		past := j.pastDeadline(j.deadline).Exception
 		e.Kind, e.Message = past.Kind, past.Message
 	}
+	if e.Kind == layout.KindTimeout && j.hasModuleTimeout() {
+		e.Message += "; " + lacksTimeout
+	}
 	if e.Kind == layout.KindMemory {
 		e.Message += "; raise the memory that its future requires, or the limit of its worker"
 	}

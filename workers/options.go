@@ -100,6 +100,10 @@ type Options struct {
 	// Modules runs WASM modules, such as a wasm.Executor. Defaults to none: the
 	// worker takes no WASM futures.
 	Modules ModuleRunner
+	// ModuleTimeout is the timeout of a module whose future has none, neither of its own
+	// nor by a Policy. Negative for none: a module that never ends then keeps its slot. It
+	// does not hold for a Remote, which has its own. Defaults to 1 h.
+	ModuleTimeout time.Duration
 	// Remote runs the worker's functions elsewhere, all but those that its lanes call
 	// with members, which it does not take. Middleware is not around them. Defaults to
 	// none.
@@ -154,6 +158,9 @@ const defaultDrain = 25 * time.Second
 // defaultMaxAwaiting bounds the stacks of functions that wait.
 const defaultMaxAwaiting = 1000
 
+// DefaultModuleTimeout is the default of Options.ModuleTimeout.
+const DefaultModuleTimeout = time.Hour
+
 // maxSlots bounds the goroutines that wait for work.
 const maxSlots = 100_000
 
@@ -166,6 +173,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxAwaiting == 0 {
 		o.MaxAwaiting = defaultMaxAwaiting
+	}
+	if o.ModuleTimeout == 0 {
+		o.ModuleTimeout = DefaultModuleTimeout
 	}
 	if o.CPU == 0 {
 		o.CPU = 1000 * int64(runtime.GOMAXPROCS(0))

@@ -3,6 +3,7 @@ package workers
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,4 +126,50 @@ func TestPolicyOfAWorker(t *testing.T) {
 	}
 	_, err = FromCluster(b.cluster, Options{Policy: layout.Policy{MaxTimeout: -1}})
 	require.ErrorIs(t, err, layout.ErrBadConfig)
+}
+
+// TestModuleWithoutATimeoutEnds has a module that never ends by itself, at the default of
+// its worker, at another limit, and with none.
+func TestModuleWithoutATimeoutEnds(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ set, own, want time.Duration }{
+		"default":          {0, 0, time.Hour},
+		"a limit":          {time.Minute, 0, time.Minute},
+		"none":             {-1, 0, 0},
+		"the future's own": {time.Minute, 2 * time.Hour, 2 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := virtualBed(t)
+			code, err := b.cluster.PutModule(b.ctx, []byte("a module, as far as its runner knows"), "")
+			require.NoError(t, err)
+			calls := make(endless, 1)
+			b.start(Options{Slots: 1, Modules: calls, ModuleTimeout: c.set}, nil)
+			id := b.one("wasm:"+code.CID, func(s *fdbmodel.Submission) { s.Spec.Timeout = c.own })
+			b.awaitOver(id)
+			require.Equal(t, c.want, <-calls)
+			if row := b.row(id); c.want == 0 {
+				require.Equal(t, layout.Realized, row.State())
+			} else {
+				require.Equal(t, layout.KindTimeout, row.Exception.Kind)
+				require.Contains(t, row.Exception.Message, c.want.String())
+				require.Equal(t, c.own == 0, strings.Contains(row.Exception.Message, "--module-timeout"), row.Exception.Message)
+			}
+		})
+	}
+}
+
+// endless is a runner whose modules end by their timeout, if they have one. It notes it.
+type endless chan time.Duration
+
+// RunModule implements ModuleRunner.
+func (e endless) RunModule(_ context.Context, call ModuleCall) (ModuleOutcome, error) {
+	select {
+	case e <- call.Timeout:
+	default: // a slow machine reaps the living; then it ran again
+	}
+	if call.Timeout == 0 {
+		return ModuleOutcome{}, nil
+	}
+	return ModuleOutcome{Kind: layout.KindTimeout, Message: "took longer than " + call.Timeout.String()}, nil
 }

@@ -223,10 +223,10 @@ func (n *node) announce(listener net.Listener, d *door, w *running) error {
 	if n.app.json {
 		return n.app.printJSON(&e)
 	}
-	return n.print(&e, where, missing)
+	return n.print(&e, w, where, missing)
 }
 
-func (n *node) print(e *endpoint, where string, missing []string) error {
+func (n *node) print(e *endpoint, w *running, where string, missing []string) error {
 	token := "in " + where
 	switch {
 	case n.open:
@@ -240,6 +240,9 @@ func (n *node) print(e *endpoint, where string, missing []string) error {
 	}
 	if e.Walls != nil || missing != nil {
 		lines = append(lines, []string{"  functions", describeWalls(e.Walls, missing)})
+	}
+	if w != nil {
+		lines = append(lines, []string{"  timeout", describeTimeout(w.ModuleTimeout())})
 	}
 	for i, address := range e.Peers {
 		name := ""

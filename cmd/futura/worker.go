@@ -49,6 +49,8 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 		"a directory for compiled modules (default: futura/modules in the user's cache directory)")
 	flags.Int64Var(&f.memory, "module-memory", 0,
 		"the memory limit of a module in bytes, unless its future sets one (default: 256 MiB)")
+	flags.DurationVar(&o.ModuleTimeout, "module-timeout", workers.DefaultModuleTimeout,
+		"how long a module may run whose future has no timeout; 0 for no limit: it then keeps its slot until it ends")
 	flags.Int64Var(&o.Objects.Memory, "object-memory", 0,
 		"the memory in bytes for results that stay with the worker (default: none, all go to the store)")
 	flags.Int64Var(&o.Objects.Disk, "object-disk", 0, "the bytes of --object-dir for more of them (default: 10 GiB)")
@@ -75,6 +77,9 @@ const noHintsUsage = "neither send hints to workers of other processes nor heed 
 func (f *workerFlags) check(flags *pflag.FlagSet) (err error) {
 	if f.options.Labels, err = layout.ParseLabels(f.labels); err != nil {
 		return usageError{fmt.Errorf("--label: %w", err)}
+	}
+	if f.options.ModuleTimeout == 0 {
+		f.options.ModuleTimeout = -1 // by choice: 0 is the default of the options
 	}
 	switch {
 	case len(f.options.Queues) == 0 || slices.Contains(f.options.Queues, ""):
@@ -217,8 +222,9 @@ func (a *app) worker(ctx context.Context, f *workerFlags) error {
 		}
 		select {
 		case <-w.Ready():
-			err = a.say(map[string]any{"worker": w.ID(), "queues": f.options.Queues},
-				fmt.Sprintf("worker %s serves %v; stop it with Ctrl-C", w.ID(), f.options.Queues))
+			limit := w.ModuleTimeout()
+			err = a.say(map[string]any{"worker": w.ID(), "queues": f.options.Queues, "module_timeout_ms": limit.Milliseconds()},
+				fmt.Sprintf("worker %s serves %v; stop it with Ctrl-C\n  %s", w.ID(), f.options.Queues, describeTimeout(limit)))
 			if err != nil {
 				break
 			}
@@ -231,6 +237,14 @@ func (a *app) worker(ctx context.Context, f *workerFlags) error {
 		}
 		return errors.Join(err, w.stop())
 	})
+}
+
+// describeTimeout says how long modules may run.
+func describeTimeout(limit time.Duration) string {
+	if limit == 0 {
+		return "modules without a timeout may run for ever: bound them with --module-timeout"
+	}
+	return fmt.Sprintf("modules without a timeout may run for %v", limit)
 }
 
 // cacheModules has compiled modules kept for the user, unless dir is set: code in

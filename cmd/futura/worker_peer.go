@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,7 +121,7 @@ func (a *app) peerWorker(ctx context.Context, f *workerFlags) error {
 		Heads: f.peer.heads, Discover: f.peer.discover, AllowAnyHead: f.peer.anyHead, KeyFile: key,
 		Listen: f.peer.listen, State: f.peer.state,
 		Name: o.Name, Version: version, Labels: o.Labels, Slots: o.Slots, CPU: o.CPU, RAM: o.RAM, GPU: o.GPU,
-		Policy: o.Policy, Modules: executor, CheckModule: executor.Check, PrivateSources: f.peer.private,
+		Policy: o.Policy, Modules: executor, ModuleTimeout: o.ModuleTimeout, CheckModule: executor.Check, PrivateSources: f.peer.private,
 		DrainTimeout: o.DrainTimeout, Transfers: transfers, Logger: log,
 	})
 	if err != nil {
@@ -134,7 +135,7 @@ func (a *app) peerWorker(ctx context.Context, f *workerFlags) error {
 		return peerWorkerError(err)
 	}
 	err = a.say(map[string]any{"worker": w.ID(), "heads": headIDs(f.peer.heads), "addresses": w.Addresses()},
-		f.peer.describe(w))
+		f.peer.describe(w)+"\n  "+describeTimeout(cmp.Or(o.Policy.Timeout(0), max(o.ModuleTimeout, 0))))
 	return errors.Join(err, peerWorkerError(<-done))
 }
 

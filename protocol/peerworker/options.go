@@ -63,6 +63,9 @@ type Options struct {
 	// Modules runs WASM modules, such as a wasm.Executor. Defaults to none: the worker
 	// takes orders for Go functions alone.
 	Modules workers.ModuleRunner
+	// ModuleTimeout is the timeout of modules whose futures have none, as workers.Options
+	// say.
+	ModuleTimeout time.Duration
 	// Middleware is around every call of a function, as workers.Options say.
 	Middleware []workers.Middleware
 

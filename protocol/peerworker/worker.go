@@ -180,7 +180,8 @@ func (w *Worker) start(ctx context.Context) error {
 	}
 	o := workers.Options{
 		Name: w.options.Name, Labels: w.options.Labels, Slots: w.options.Slots, CPU: w.options.CPU,
-		RAM: w.options.RAM, GPU: w.options.GPU, Modules: w.options.Modules, NoHints: true, Policy: w.options.Policy,
+		RAM: w.options.RAM, GPU: w.options.GPU, Modules: w.options.Modules, ModuleTimeout: w.options.ModuleTimeout,
+		NoHints: true, Policy: w.options.Policy,
 		Middleware:   append([]workers.Middleware{w.observe}, w.options.Middleware...),
 		DrainTimeout: w.options.DrainTimeout, Logger: slog.New(headNames{w.log.Handler(), w}),
 	}
