@@ -21,6 +21,9 @@ var (
 	ErrIDInUse = errors.New("id is in use by a different future")
 	// ErrInUse is returned by removing a module, or a kind of lanes, that futures use.
 	ErrInUse = errors.New("in use")
+	// ErrTooManyKinds is returned by making a kind of lanes in a cluster that has
+	// layout.MaxLaneKinds.
+	ErrTooManyKinds = errors.New("too many kinds of lanes")
 	// ErrTransition is returned when a future is in a state that does not allow
 	// the request, such as a retry of one that is running.
 	ErrTransition = errors.New("not possible in this state")
@@ -36,7 +39,7 @@ func IsMistake(err error) bool {
 	return slices.ContainsFunc([]error{
 		layout.ErrBadID, layout.ErrBadName, layout.ErrBadSpec, layout.ErrBadConfig, layout.ErrBadWorker, layout.ErrUnfit,
 		layout.ErrBadCursor, layout.ErrBadKey, ErrTooLarge, ErrIDInUse, ErrInUse, ErrExists, ErrTransition,
-		ErrNotUnique,
+		ErrNotUnique, ErrTooManyKinds,
 	}, func(mistake error) bool { return errors.Is(err, mistake) })
 }
 

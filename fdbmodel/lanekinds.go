@@ -15,7 +15,8 @@ import (
 // commit on; what is admitted stays so, and so does a pause of a kind that was set before.
 // If they let lanes admit more than before, it admits what they have in line, as a
 // janitor does if the caller dies. It returns
-// ErrBadName, ErrBadConfig, and ErrInUse if a total width is set or lifted while
+// ErrBadName, ErrBadConfig, ErrTooManyKinds for a new kind where there are
+// layout.MaxLaneKinds, and ErrInUse if a total width is set or lifted while
 // lanes of the kind have admitted futures or others in line: nobody has counted them. An
 // unknown commit is retried and harmless.
 func (c *Cluster) SetLaneKind(ctx context.Context, name string, k layout.LaneKind) error {
@@ -71,6 +72,11 @@ func (c *Cluster) changeLaneKind(ctx context.Context, name string,
 		if err != nil {
 			return err
 		}
+		if was == nil {
+			if err := c.requireRoomForKind(ctx, tx, name); err != nil {
+				return err
+			}
+		}
 		if was != nil && ((was.Total == 0) != (k.Total == 0) || was.Bundle != k.Bundle) {
 			before := "its total width is set or lifted, or the function of its bundles is changed"
 			if _, err := c.requireNoLanes(ctx, tx, name, before); err != nil {
@@ -96,6 +102,17 @@ func (c *Cluster) changeLaneKind(ctx context.Context, name string,
 		return nil // of any kind; the janitor says so, and an audit reports it
 	}
 	return err
+}
+
+// requireRoomForKind returns ErrTooManyKinds if a cluster has all the kinds of lanes that
+// it may have. It conflicts with who makes another one.
+func (c *Cluster) requireRoomForKind(ctx context.Context, tx kv.Reader, name string) error {
+	page, err := tx.GetRange(kv.Prefix(c.keys.LaneKinds()), kv.RangeOptions{Limit: layout.MaxLaneKinds}).Wait(ctx)
+	if err != nil || len(page.Items) < layout.MaxLaneKinds {
+		return err
+	}
+	return fmt.Errorf("kind of lanes %s: %w: a cluster has at most %d: tell lanes of one kind apart by their keys, or "+
+		"remove a kind that is not used", name, ErrTooManyKinds, layout.MaxLaneKinds)
 }
 
 // admitsMore reports whether lanes may have room by new settings that they had not by

@@ -20,6 +20,8 @@ var (
 	// ErrInUse is returned when a kind of lanes can't be removed, or have its total
 	// width set or lifted, because futures of it are admitted or in line.
 	ErrInUse = fdbmodel.ErrInUse
+	// ErrTooManyKinds is returned by making a kind of lanes in a cluster that has 1,000.
+	ErrTooManyKinds = fdbmodel.ErrTooManyKinds
 )
 
 // LaneSettings are what all lanes of a kind obey, whichever worker runs their futures.
@@ -85,8 +87,8 @@ type LaneView struct {
 // SetLaneKind makes a kind of lanes, or changes its settings; every process of a program
 // may call it with the same ones. All processes obey them from then on, and what is
 // admitted stays so. A kind that is paused stays paused. It returns ErrBadName,
-// ErrBadConfig, and ErrInUse if a total width is set or lifted while futures of the kind
-// are admitted or in line. An unknown commit is retried and harmless.
+// ErrBadConfig, ErrTooManyKinds, and ErrInUse if a total width is set or lifted while
+// futures of the kind are admitted or in line. An unknown commit is retried and harmless.
 func (c *Client) SetLaneKind(ctx context.Context, name string, s LaneSettings) error {
 	if err := c.usable(); err != nil {
 		return err

@@ -31,6 +31,9 @@ const (
 	// those that it waits for: who wants to know reads them.
 	MaxUnlistedInputs = 3
 
+	// MaxLaneKinds is the maximum number of kinds of lanes in a cluster.
+	MaxLaneKinds = 1000
+
 	// MaxPins is the maximum number of pins of a future.
 	MaxPins = 64
 

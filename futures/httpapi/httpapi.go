@@ -127,6 +127,7 @@ func Errors() []stack.ErrorCode {
 		{Err: fdbmodel.ErrJobsRemoved, Status: http.StatusGone, Code: "jobs_removed"},
 		{Err: fdbmodel.ErrIDInUse, Status: http.StatusConflict, Code: "id_in_use"},
 		{Err: fdbmodel.ErrInUse, Status: http.StatusConflict, Code: "in_use"},
+		{Err: fdbmodel.ErrTooManyKinds, Status: http.StatusConflict, Code: "too_many_kinds"},
 		{Err: fdbmodel.ErrExists, Status: http.StatusConflict, Code: "exists"},
 		{Err: fdbmodel.ErrNotUnique, Status: http.StatusConflict, Code: "not_unique", Describe: describeNotUnique},
 		{Err: fdbmodel.ErrLimit, Status: http.StatusTooManyRequests, Code: "limit", Describe: describeLimit},

@@ -15,6 +15,17 @@ func laneMutants() []mutant {
 		"fdbmodel/lanes.go"
 	contests := suites{{of: "fdbmodel", run: "TestContest"}}
 	return []mutant{
+		{name: "a cluster may have a kind of lanes more", file: kinds, by: suites{{of: "fdbmodel", run: "KindsOfLanesAre"}},
+			old: "err != nil || len(page.Items) < layout.MaxLaneKinds",
+			new: "err != nil || len(page.Items) <= layout.MaxLaneKinds"},
+		{name: "a kind of lanes beyond the bound can't be changed", file: kinds,
+			by:  suites{{of: "fdbmodel", run: "KindsOfLanesAre"}},
+			old: "\t\tif was == nil {\n\t\t\tif err := c.requireRoom",
+			new: "\t\tif true {\n\t\t\tif err := c.requireRoom"},
+		{name: "kinds of lanes that are made at once exceed the bound", file: kinds,
+			by:  suites{{of: "fdbmodel", run: "TheLastKindOfLanes"}},
+			old: "page, err := tx.GetRange(kv.Prefix(c.keys.LaneKinds()), kv.RangeOptions{Limit: layout.MaxLaneKinds})",
+			new: "page, err := tx.(kv.Tx).Snapshot().GetRange(kv.Prefix(c.keys.LaneKinds()), kv.RangeOptions{Limit: layout.MaxLaneKinds})"},
 		{name: "who met another takes no turn", file: "fdbmodel/contest.go", by: contests,
 			old: "if attempt > 1 {",
 			new: "if attempt > 99 {"},

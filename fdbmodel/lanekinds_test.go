@@ -1,0 +1,82 @@
+package fdbmodel_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/kv"
+	"github.com/futura-run/futura/fdbmodel/kv/faultkv"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// fillKinds writes kinds of lanes past the model, until the cluster has n.
+func (s laneStage) fillKinds(n int) {
+	kinds, err := s.C.LaneKinds(s.Ctx)
+	require.NoError(s.T, err)
+	k := layout.LaneKind{}.WithDefaults()
+	s.set(func(tx kv.Attempt, keys layout.Keyspace) {
+		for i := range n - len(kinds) {
+			tx.Set(keys.LaneKind(fmt.Sprintf("filler-%d", i)), layout.Encode(&k))
+		}
+	})
+}
+
+func (s laneStage) countKinds() int {
+	kinds, err := s.C.LaneKinds(s.Ctx)
+	require.NoError(s.T, err)
+	return len(kinds)
+}
+
+func TestKindsOfLanesAreBounded(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{})
+	s.fillKinds(layout.MaxLaneKinds - 1)
+	require.NoError(t, s.C.SetLaneKind(s.Ctx, "last", layout.LaneKind{}))
+	err := s.C.SetLaneKind(s.Ctx, "more", layout.LaneKind{})
+	require.ErrorIs(t, err, fdbmodel.ErrTooManyKinds)
+	require.True(t, fdbmodel.IsMistake(err))
+	require.ErrorContains(t, err, "at most 1000")
+	require.NoError(t, s.C.SetLaneKind(s.Ctx, "last", layout.LaneKind{Width: 2}), "one that is there may change")
+	require.NoError(t, s.C.PauseLaneKind(s.Ctx, "last", true))
+	require.NoError(t, s.C.RemoveLaneKind(s.Ctx, "last"))
+	require.NoError(t, s.C.SetLaneKind(s.Ctx, "more", layout.LaneKind{}))
+	require.Equal(t, layout.MaxLaneKinds, s.countKinds())
+
+	s.fillKinds(layout.MaxLaneKinds + 5)
+	require.NoError(t, s.C.SetLaneKind(s.Ctx, "more", layout.LaneKind{Width: 3}), "where there are more from before")
+	s.check()
+}
+
+// TestTheLastKindOfLanesIsMadeOnce has another kind be made before the commit of one for
+// which there was room.
+func TestTheLastKindOfLanesIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	s := newLaneStage(t, layout.LaneKind{})
+	s.fillKinds(layout.MaxLaneKinds - 1)
+	c := s.interrupted("futura-lanes", func() { require.NoError(t, s.C.SetLaneKind(s.Ctx, "first", layout.LaneKind{})) })
+	require.ErrorIs(t, c.SetLaneKind(s.Ctx, "second", layout.LaneKind{}), fdbmodel.ErrTooManyKinds)
+	require.Equal(t, layout.MaxLaneKinds, s.countKinds())
+}
+
+// TestUnknownResultOfTheLastKindOfLanes makes the last kind, by a commit whose result is
+// unknown.
+func TestUnknownResultOfTheLastKindOfLanes(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []faultkv.Fault{faultkv.UnknownLanded, faultkv.UnknownLost, faultkv.UnknownLate} {
+		t.Run(fault.String(), func(t *testing.T) {
+			t.Parallel()
+			s := newLaneStage(t, layout.LaneKind{})
+			s.fillKinds(layout.MaxLaneKinds - 1)
+			s.Faults.FailNext(fault, func(tag string) bool { return tag == "futura-lanes" })
+			require.NoError(t, s.C.SetLaneKind(s.Ctx, "last", layout.LaneKind{Width: 7}))
+			s.Faults.Flush()
+			require.Equal(t, layout.MaxLaneKinds, s.countKinds())
+			k, err := s.C.ReadLaneKind(s.Ctx, "last")
+			require.NoError(t, err)
+			require.Equal(t, 7, k.Width)
+		})
+	}
+}
