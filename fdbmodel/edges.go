@@ -12,7 +12,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel/read"
 )
 
-// maxEdges is the maximum number of edges that one transaction makes or settles.
+// maxEdges is the maximum number of edges that one transaction makes.
 const maxEdges = 500
 
 // placeInputs checks the inputs, drops repeated ones, and decides where they are

@@ -73,3 +73,9 @@ func (c *Cluster) LookAt(ctx context.Context, id, input layout.ID) error {
 // MaxToldAtOnce is how many users are told within the transaction that realizes
 // their input.
 const MaxToldAtOnce = maxToldAtOnce
+
+// What one call settles.
+const (
+	SettleRounds = settleRounds
+	MaxPiece     = maxPiece
+)

@@ -23,11 +23,19 @@ type mark struct{ id, input layout.ID }
 // marked are the marks that transactions of this process have left, and that are
 // to be settled right after their commits. One caller settles those of all, so that
 // settlements of one process don't conflict.
+//
+// Edges of a future that are more than one transaction settles are large: they are
+// settled in pieces, after what else is marked. The turn in which they are met goes on
+// with them, and each later one takes one piece, so that whoever calls pays little for
+// what others have ended.
 type marked struct {
 	mu    sync.Mutex
 	marks []mark
+	large []mark
 	taken []mark // by the caller whose turn it is
 	busy  bool
+	// pieces is how many transactions the turn may still make for large ones.
+	pieces int
 }
 
 // knows reports whether a caller of this process settles a mark now, or will in its
@@ -35,7 +43,19 @@ type marked struct {
 func (m *marked) knows(k mark) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.busy && (slices.Contains(m.taken, k) || slices.Contains(m.marks, k))
+	return m.busy && (slices.Contains(m.taken, k) || slices.Contains(m.marks, k) || slices.Contains(m.large, k))
+}
+
+// leave adds what a transaction that settled some marks has left.
+func (m *marked) leave(settled, left []mark) {
+	m.mu.Lock()
+	for _, k := range left {
+		if slices.Contains(settled, k) && len(m.large) < maxMarked {
+			m.large = append(m.large, k)
+		}
+	}
+	m.mu.Unlock()
+	m.add(slices.DeleteFunc(left, func(k mark) bool { return slices.Contains(settled, k) }))
 }
 
 func (m *marked) add(marks []mark) {
@@ -52,16 +72,21 @@ func (m *marked) add(marks []mark) {
 func (m *marked) next(round int) []mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.marks) == 0 || round == settleRounds {
+	from := &m.marks
+	if len(m.marks) == 0 {
+		from = &m.large
+		m.pieces--
+	}
+	if len(*from) == 0 || round == settleRounds || m.pieces < 0 {
 		m.busy, m.taken = false, nil
 		return nil
 	}
-	batch := make([]mark, 0, min(len(m.marks), maxSettle))
-	for len(m.marks) > 0 && len(batch) < maxSettle {
-		if !slices.Contains(batch, m.marks[0]) {
-			batch = append(batch, m.marks[0])
+	batch := make([]mark, 0, min(len(*from), maxSettle))
+	for len(*from) > 0 && len(batch) < maxSettle {
+		if !slices.Contains(batch, (*from)[0]) {
+			batch = append(batch, (*from)[0])
 		}
-		m.marks = m.marks[1:]
+		*from = (*from)[1:]
 	}
 	m.taken = batch
 	return batch
@@ -71,10 +96,13 @@ func (m *marked) next(round int) []mark {
 func (m *marked) begin() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.busy || len(m.marks) == 0 {
+	if m.busy || len(m.marks) == 0 && len(m.large) == 0 {
 		return false
 	}
-	m.busy = true
+	m.busy, m.pieces = true, settleRounds
+	if len(m.large) > 0 {
+		m.pieces = 1
+	}
 	return true
 }
 
@@ -105,7 +133,7 @@ func (c *Cluster) SettleMarked(ctx context.Context) {
 			return
 		}
 		if err == nil {
-			c.marked.add(left)
+			c.marked.leave(marks, left)
 		}
 	}
 }

@@ -15,6 +15,10 @@ import (
 // maxSettle is the maximum number of futures whose edges one transaction settles.
 const maxSettle = 64
 
+// maxPiece is the maximum number of edges that one transaction settles. Each may end a
+// future, with all that its end changes, and others wait for such a commit.
+const maxPiece = 2 * maxSettle
+
 // SettleEdges settles edges of futures that have ended, or that are to be linked
 // to many inputs, where those that marked them did not: futures that used the
 // result are unblocked, or fail with it. It returns how many futures it settled
@@ -96,7 +100,7 @@ func (c *Cluster) settle(ctx context.Context, marks []mark) (settled int, left [
 	var s *settlement
 	result, err := c.transact(ctx, kv.Options{Tag: "futura-settle"}, func(tx kv.Attempt) error {
 		s = &settlement{cluster: c, tx: tx, w: c.changes(tx), inputs: c.inputRows(tx),
-			edges: maxEdges / max(1, len(ids)), changed: map[layout.ID]bool{},
+			edges: maxPiece / max(1, len(ids)), changed: map[layout.ID]bool{},
 			realized: telling{cluster: c, tx: tx, looks: tx.Number > 1}} // so it repeats once at most for ends of inputs
 		if err := s.look(ctx, looks); err != nil {
 			return err

@@ -4,7 +4,21 @@ package mutants
 func edgeMutants() []mutant {
 	const edges, settle, tell = "fdbmodel/edges.go", "fdbmodel/settle.go", "fdbmodel/tell.go"
 	const copies, waits, write = "fdbmodel/copies.go", "fdbmodel/waits.go", "fdbmodel/write.go"
+	const marked = "fdbmodel/marked.go"
+	pieces := suites{{of: "fdbmodel", run: "DependantsEndInPieces"}}
 	return []mutant{
+		{name: "a commit ends all dependants that it finds", file: settle, by: pieces,
+			old: "edges: maxPiece / max(1, len(ids)),",
+			new: "edges: maxEdges / max(1, len(ids)),"},
+		{name: "who calls next ends what others have left", file: marked, by: pieces,
+			old: "\tif len(m.large) > 0 {\n\t\tm.pieces = 1\n",
+			new: "\tif len(m.large) > 0 {\n"},
+		{name: "the dependants of one come before those of all others", file: marked, by: pieces,
+			old: "\tif len(m.marks) == 0 {\n\t\tfrom = &m.large",
+			new: "\tif len(m.large) > 0 {\n\t\tfrom = &m.large"},
+		{name: "dependants beyond a turn wait for a janitor", file: marked, by: pieces,
+			old: "if m.busy || len(m.marks) == 0 && len(m.large) == 0 {",
+			new: "if m.busy || len(m.marks) == 0 {"},
 		{name: "an input that is not over is not waited for", file: edges, by: model(),
 			old: "\t\tif row.State().Terminal() {\n\t\t\tcontinue\n\t\t}\n\t\twaiting++\n",
 			new: "\t\tcontinue\n"},
