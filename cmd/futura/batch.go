@@ -150,7 +150,7 @@ func (a *app) batchSubmit(cmd *cobra.Command, f *batchFlags, args []string) erro
 	}
 	// With a key the request makes one batch however often it is sent.
 	err = repeat(ctx, func() error {
-		return c.call(ctx, http.MethodPost, batchSubmitPath+"?answer=id", body, &made, "Idempotency-Key", key)
+		return c.call(ctx, http.MethodPost, batchSubmitPath+"?answer=id", body, &made, idempotencyKey, key)
 	})
 	if err != nil {
 		return err

@@ -78,7 +78,7 @@ func (a *app) connect(f *headFlags) (*headClient, error) {
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
-	c := &headClient{http: &http.Client{Transport: transport}}
+	c := &headClient{http: &http.Client{Transport: again{transport}}}
 	where := f.url
 	if where == "" {
 		e, err := a.findHead(f.ofPeers)

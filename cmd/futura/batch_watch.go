@@ -128,7 +128,7 @@ func (a *app) printChunks(ctx context.Context, c *headClient, id string) error {
 	if err != nil {
 		return err
 	}
-	response, err := c.send(ctx, http.MethodPost, batchSubmitPath+"/result", body)
+	response, err := c.send(ctx, http.MethodPost, batchSubmitPath+"/result", body, idempotencyKey, id) // it reads
 	if err != nil {
 		return err
 	}

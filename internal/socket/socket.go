@@ -4,6 +4,7 @@ package socket
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -79,6 +80,13 @@ func Answers(path string) (bool, error) {
 
 // IsRefused reports whether a dial failed because nothing listens.
 func IsRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
+
+// IsCut reports whether a connection ended without a word from the other side: it was
+// reset, or closed before it answered.
+func IsCut(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF)
+}
 
 // LeavesMachine reports whether what is sent to an address may be seen on a
 // network. Names other than localhost may stand for anything.

@@ -84,7 +84,8 @@ type attempt struct {
 
 // Open connects to a server. It returns ErrBadAddress, ErrInsecure,
 // ErrBadToken, ErrBadVersion or ErrNotServer, kv.ErrUnavailable if no server
-// answers in time, and ctx's error if that ends first.
+// answers in time, and ctx's error if that ends first. A connection that is reset is made
+// once more.
 func Open(ctx context.Context, address Address, o Options) (*Database, error) {
 	if err := address.check(); err != nil {
 		return nil, err
@@ -102,6 +103,9 @@ func Open(ctx context.Context, address Address, o Options) (*Database, error) {
 	d.buffers.New = func() any { return make([]byte, 0, firstBuffer) }
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	l, err := d.connect(ctx)
+	if socket.IsCut(err) { // a busy server closes whoever has not shown a token yet
+		l, err = d.connect(ctx)
+	}
 	if err != nil {
 		d.cancel()
 		return nil, err
