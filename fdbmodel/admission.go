@@ -348,7 +348,7 @@ func (a *admission) admitJoining(l *laneState) {
 	next.row.Line = nil
 	a.place(next.row)
 	if !next.submitted && next.row.InPool() {
-		a.placed.addRow(next.row, next.row.ID.Shard(a.keys.Shards))
+		a.placed.addRow(next.row, next.row.ID.Shard(a.keys.Shards), layout.Millis(a.now))
 	}
 	l.take(a.now)
 }

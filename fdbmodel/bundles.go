@@ -30,7 +30,7 @@ func (a *admission) call(l *laneState, first *layout.Spec) (more, admitted bool,
 		SubmittedAt: layout.Millis(a.now),
 	}}
 	a.insert(row, nil)
-	a.placed.addRow(row, row.ID.Shard(a.keys.Shards))
+	a.placed.addRow(row, row.ID.Shard(a.keys.Shards), layout.Millis(a.now))
 	l.record.Called++
 	l.take(a.now)
 	l.quota = 0

@@ -1,6 +1,8 @@
 package fdbmodel
 
 import (
+	"strings"
+
 	"github.com/futura-run/futura/fdbmodel/layout"
 )
 
@@ -13,6 +15,7 @@ type demand struct {
 	object          bool            // their results are to be objects
 	near            layout.WorkerID // the one that others leave them to
 	failedOn        layout.WorkerID // the last worker on which an attempt failed
+	refused         string          // the names of those that pass them over, each between spaces
 	shard           int
 }
 
@@ -23,9 +26,10 @@ func (d demand) requirements() layout.Requirements {
 // demands counts futures that entered the pool, by their demand.
 type demands map[demand]int
 
-func (d *demands) add(s *layout.Spec, shard int) { d.addRow(&layout.Row{Spec: s}, shard) }
+func (d *demands) add(s *layout.Spec, shard int) { d.addRow(&layout.Row{Spec: s}, shard, 0) }
 
-func (d *demands) addRow(row *layout.Row, shard int) {
+// addRow adds a future as it is at a time, in milliseconds.
+func (d *demands) addRow(row *layout.Row, shard int, now int64) {
 	if *d == nil {
 		*d = demands{}
 	}
@@ -34,8 +38,14 @@ func (d *demands) addRow(row *layout.Row, shard int) {
 	if row.Exception != nil {
 		failedOn = row.Exception.Worker
 	}
+	refused := ""
+	for i := range row.Attempts.Refused {
+		if one := &row.Attempts.Refused[i]; one.Until > now {
+			refused += " " + one.Name() + " "
+		}
+	}
 	(*d)[demand{s.Queue, s.Function, class.CPU, class.RAM, class.GPU, class.Labels, s.AsObject, row.Attempts.Near,
-		failedOn, shard}]++
+		failedOn, refused, shard}]++
 }
 
 func (d *demands) addMany(one demand, n int) {
@@ -43,6 +53,11 @@ func (d *demands) addMany(one demand, n int) {
 		*d = demands{}
 	}
 	(*d)[one] += n
+}
+
+// refusedBy reports whether a worker or peer passes them over, by its name.
+func (d *demand) refusedBy(name string) bool {
+	return d.refused != "" && strings.Contains(d.refused, " "+name+" ")
 }
 
 // anyFailed reports whether attempts failed of some that are left.

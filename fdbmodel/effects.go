@@ -61,6 +61,10 @@ var (
 	isMember   = condition{"member of bundles", func(r *layout.Row, _ *Event) bool { return r.Spec.Member }}
 	isBundle   = condition{"bundle", func(r *layout.Row, _ *Event) bool { return r.Spec.Bundle }}
 	isAdmitted = condition{"not in line", func(r *layout.Row, _ *Event) bool { return !r.InLine() }}
+	othersMay  = condition{"others may take it", func(r *layout.Row, e *Event) bool {
+		return !e.Crowded && !r.Spec.MustBeNear && !r.Spec.Held() && !r.Spec.Aside &&
+			r.Attempts.Refused.Passing(layout.Millis(e.Now)) < layout.MaxRefusals
+	}}
 	isDue      = condition{"due", func(r *layout.Row, e *Event) bool { return r.Attempts.Due <= layout.Millis(e.Now) }}
 )
 
@@ -112,11 +116,10 @@ var (
 		}
 		r.Attempts.Due = max(1, layout.Millis(e.Now.Add(wait)))
 	}}
-	putBackLater = effect{"clear claim and assignment, count put-back, set due time", func(r *layout.Row, e *Event) {
-		r.Claim, r.Attempts.Assigned = nil, ""
-		r.Attempts.PutBack++
-		r.Attempts.Due = max(1, layout.Millis(e.Now.Add(r.Spec.Backoff.Wait(r.Attempts.PutBack, e.Jitter))))
-	}}
+	putBackLater = effect{"clear claim and assignment, count put-back, record who, set due time",
+		func(r *layout.Row, e *Event) { r.Attempts.Due = applyPutBack(r, e) }}
+	putBackToOthers = effect{"clear claim and assignment, count put-back, record who passes it over until when",
+		func(r *layout.Row, e *Event) { applyPutBack(r, e) }}
 	unblock    = effect{"clear blocked, set the nearest worker", applyUnblock}
 	unblockNow = effect{"clear blocked and due time, set the nearest worker, assigned if it must be near",
 		func(r *layout.Row, e *Event) {
@@ -151,6 +154,16 @@ var (
 		r.Blocked = &layout.BlockedRecord{}
 	}}
 )
+
+// applyPutBack returns when its worker may have it again.
+func applyPutBack(r *layout.Row, e *Event) (until int64) {
+	r.Claim, r.Attempts.Assigned, r.Attempts.Due = nil, "", 0
+	r.Attempts.PutBack++
+	until = max(1, layout.Millis(e.Now.Add(r.Spec.Backoff.Wait(r.Attempts.PutBack, e.Jitter))))
+	r.Attempts.Refused = r.Attempts.Refused.With(layout.Refusal{
+		Worker: e.Token.Worker, Peer: e.Peer, At: layout.Millis(e.Now), Until: until})
+	return until
+}
 
 func applyUnblock(r *layout.Row, e *Event) {
 	r.Blocked, r.Attempts.Near, r.Attempts.NearWait = nil, "", 0

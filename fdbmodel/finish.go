@@ -42,7 +42,8 @@ type Completion struct {
 	RetryIn *time.Duration
 	// Relinquish gives the future back without counting an attempt.
 	Relinquish bool
-	// PutBack gives it back for another worker, after a wait.
+	// PutBack gives it back for another worker. This one passes it over until a backoff has
+	// passed, and so do all after more than a few have put it back.
 	PutBack bool
 	// Block gives it back until its inputs have results: that of one was lost. No
 	// attempt counts.
@@ -71,6 +72,8 @@ type After struct {
 	Due time.Time
 	// Cancelled is set if the future has ended because that was asked.
 	Cancelled bool
+
+	refusedUntil time.Time // the worker passes it over
 }
 
 func afterOf(row *layout.Row) After {
@@ -200,6 +203,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 	for i := range completions {
 		f.events[i] = completions[i].event(f.now, c.random.float())
 	}
+	r.refuseEvents(f.events)
 	f.exhausted = r.exhausted(completions)
 	var result kv.Result
 	err := aroundDamage(func(avoid avoidance) (err error) {
@@ -213,6 +217,7 @@ func (r *Registration) finishBatch(ctx context.Context, completions []Completion
 	r.release(completions, f.exhausted)
 	r.cluster.noteClaimed(-count(f.outcomes, Applied), result.Version)
 	r.noteLost(completions, f.outcomes)
+	r.noteRefused(completions)
 	c.announce(ctx, result.Version, f.after)
 	return f.outcomes, nil
 }
@@ -275,6 +280,10 @@ func (f *finishing) run(ctx context.Context, tx kv.Attempt, last kv.Version) err
 		w.apply(&e.before, &e.after)
 		w.reportLast(&completions[i])
 		completions[i].After = afterOf(&e.after)
+		if f.events[i].Kind == EventPutBack && completions[i].After.State == layout.Ready {
+			last := e.after.Attempts.Refused[e.after.Attempts.Refused.Len()-1]
+			completions[i].After.refusedUntil = time.UnixMilli(last.Until)
+		}
 	}
 	users.write(w, func(row *layout.Row, e Event) {
 		if after, outcome := Next(*row, e); outcome == Applied {

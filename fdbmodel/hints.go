@@ -63,7 +63,7 @@ func (c *Cluster) hintOthers(ctx context.Context, placed demands) {
 	}
 	kinds := 0
 	for d, n := range placed {
-		if n == 0 || d.near != "" || d.failedOn != "" {
+		if n == 0 || d.near != "" || d.failedOn != "" || d.refused != "" {
 			continue
 		}
 		if kinds++; kinds > maxHintedDemands {

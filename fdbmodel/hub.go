@@ -77,11 +77,12 @@ type HintRequest struct {
 // look for work once more before it waits.
 func (r *Registration) RequestHint(req ClaimRequest) *HintRequest {
 	runs, free, labels, noObjects, h := r.runs(req.Runs), req.Free, r.labels, req.noObjects(), r.cluster.hub
+	name := r.name()
 	i := &HintRequest{
 		hub: h, worker: r.info.ID, heard: &r.hinted, queues: r.queues(), paced: r.pace.Next(),
 		c: make(chan struct{}, 1),
 		fits: func(d demand) bool {
-			return free.Fit(d.requirements()) && !(d.object && noObjects) && labels.Have(d.labels) && runs(d.function)
+			return !d.refusedBy(name) && free.Fit(d.requirements()) && !(d.object && noObjects) && labels.Have(d.labels) && runs(d.function)
 		},
 	}
 	h.mu.Lock()

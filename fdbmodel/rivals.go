@@ -38,14 +38,20 @@ type leaving struct {
 	notes string
 }
 
-// elsewhere returns whether another worker should have a future of the ready
-// index, and it has not waited for that one for long, since this worker met it:
-// an attempt failed on this one, and another could run it that has not failed it; or
-// another one has what it takes. An error of the store means no.
+// elsewhere returns whether this worker passes over a future of the ready index, because it
+// put it back a while ago; or another worker should have it, and it has not waited for that
+// one for long, since this worker met it: an attempt failed on this one, and another could
+// run it that has not failed it; or another one has what it takes. An error of the store
+// means no.
 func (r *Registration) elsewhere(ctx context.Context) func(*layout.ReadyEntry) bool {
+	name := r.name()
 	return func(e *layout.ReadyEntry) bool {
 		if e.Notes == "" {
 			return false
+		}
+		if until := e.RefusedBy(name); until.After(r.cluster.clock.Now()) {
+			r.rivals.leaveUntil(r.cluster.clock.Now(), until)
+			return true
 		}
 		wait, isBetter := preferOthers, r.hasRival
 		if !e.HasFailedOn(r.info.ID) {
@@ -65,10 +71,15 @@ func (r *Registration) elsewhere(ctx context.Context) func(*layout.ReadyEntry) b
 			return false
 		}
 		r.rivals.left[e.ID] = l
-		if until := l.since.Add(wait); !r.rivals.until.After(now) || until.Before(r.rivals.until) {
-			r.rivals.until = until
-		}
+		r.rivals.leaveUntil(now, l.since.Add(wait))
 		return true
+	}
+}
+
+// leaveUntil notes that the worker may take what it leaves to others from a time on.
+func (v *rivals) leaveUntil(now, until time.Time) {
+	if !v.until.After(now) || until.Before(v.until) {
+		v.until = until
 	}
 }
 

@@ -118,7 +118,7 @@ func TestOthersAreWokenForARetry(t *testing.T) {
 	spec, failed := &layout.Spec{Function: "go:f", Queue: layout.DefaultQueue}, &layout.Exception{Worker: f.first.ID()}
 	wake := func() {
 		var placed demands
-		placed.addRow(&layout.Row{Spec: spec, Exception: failed}, 0)
+		placed.addRow(&layout.Row{Spec: spec, Exception: failed}, 0, 0)
 		f.c.wakeIdle(f.ctx, -1, placed)
 	}
 	hint := func(r *Registration) *HintRequest { return r.RequestHint(ClaimRequest{Free: r.info.Capacity}) }

@@ -81,6 +81,8 @@ type Event struct {
 	Near      layout.WorkerID       // Unblock: the worker that it is best left to, if any,
 	NearWait  time.Duration         // and for how long; the only one, if it must be near an object
 	Displaced bool                  // Unblock: none that has that object could run it
+	Peer      string                // PutBack: the worker's LabelPeer, if it has one
+	Crowded   bool                  // PutBack: the worker passes over too many futures already
 	Started   time.Time             // Fail: when the attempt began, the zero time if that is unknown
 	Now       time.Time             // every event
 	Jitter    float64               // Fail, PutBack, Reap: in [0,1), spreads the backoff
@@ -248,6 +250,7 @@ var transitions = []transition{
 	{layout.Claimed, EventRelinquish, always, layout.Claimed, nothing, Lost},
 	{layout.Claimed, EventPutBack, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},
 	{layout.Claimed, EventPutBack, holdsClaim.and(isOver), layout.Failed, failOver, Applied},
+	{layout.Claimed, EventPutBack, holdsClaim.and(othersMay), layout.Ready, putBackToOthers, Applied},
 	{layout.Claimed, EventPutBack, holdsClaim, layout.Delayed, putBackLater, Applied},
 	{layout.Claimed, EventPutBack, always, layout.Claimed, nothing, Lost},
 	{layout.Claimed, EventSnooze, holdsClaim.and(cancelAsked), layout.Failed, failCancelled, Applied},

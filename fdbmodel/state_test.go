@@ -98,7 +98,7 @@ func TestStateGrid(t *testing.T) {
 		"failed relinquish": "failed/lost failed/lost",
 
 		"ready put back": "ready/lost ready/lost", "delayed put back": "delayed/lost delayed/lost",
-		"claimed put back": "delayed/applied claimed/lost", "realized put back": "realized/lost realized/lost",
+		"claimed put back": "ready/applied claimed/lost", "realized put back": "realized/lost realized/lost",
 		"failed put back": "failed/lost failed/lost",
 
 		"ready reap": "ready/lost ready/lost", "delayed reap": "delayed/lost delayed/lost",

@@ -124,7 +124,7 @@ func (c *Cluster) wakeQueue(ctx context.Context, tx kv.Tx, queue string, placed 
 				continue
 			}
 			shard, found := placed.take(queue, func(d demand) bool {
-				return fitsIdle(&idle, d) && !(sparing && d.failedOn == worker)
+				return fitsIdle(&idle, d) && !(sparing && d.failedOn == worker) && !d.refusedBy(nameOf(worker, idle.Labels))
 			})
 			if !found {
 				continue

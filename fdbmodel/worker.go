@@ -44,6 +44,7 @@ type Registration struct {
 	gathers  []int64               // claims of members that ended with an error
 	beats    int64
 	metered  map[string]*meteredDay // by day
+	refused  refusals
 }
 
 // Register makes a worker a member of the cluster. info.ID is drawn if it is

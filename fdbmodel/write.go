@@ -118,7 +118,7 @@ func (w *changes) apply(before, after *layout.Row) {
 		w.markSettling(after.ID, &layout.SettlingRecord{})
 	}
 	if after.InPool() {
-		w.placed.addRow(after, after.ID.Shard(w.keys.Shards))
+		w.placed.addRow(after, after.ID.Shard(w.keys.Shards), w.now)
 	}
 }
 

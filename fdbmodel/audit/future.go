@@ -89,6 +89,9 @@ func (p *page) checkAttempts(r *layout.Row) {
 			a.Displaced)
 	case a.Due != 0 && state != layout.Delayed && state != layout.Blocked:
 		p.broken(InvariantAttempts, key, "future %s is %v and has a due time", r.ID, state)
+	case a.PutBack < a.Refused.Len():
+		p.broken(InvariantAttempts, key, "future %s counts %d put-backs and has %d on record", r.ID, a.PutBack,
+			a.Refused.Len())
 	case a.Failed > 0 && r.Exception == nil:
 		p.broken(InvariantAttempts, key, "future %s counts %d failed attempts and has no exception", r.ID, a.Failed)
 	}

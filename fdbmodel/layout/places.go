@@ -111,6 +111,9 @@ func functionOf(row *Row) []byte { return []byte(row.Spec.Function) }
 const (
 	noteObject = "object"
 	noteNear   = "near:"
+	// noteRefused is of a worker or peer that put the future back, whose name and the time in
+	// milliseconds until when it passes the future over follow.
+	noteRefused = "refused:"
 )
 
 // functionAndKind is the function, with a note if the result is to be an object.
@@ -121,12 +124,16 @@ func functionAndKind(row *Row) []byte {
 	return functionOf(row)
 }
 
-// functionAndNotes is functionAndKind, the worker that others leave it to, and where
-// an attempt has failed the workers of the last ones, each after a space.
+// functionAndNotes is functionAndKind, the worker that others leave it to, those that put it
+// back, and where an attempt has failed the workers of the last ones, each after a space.
 func functionAndNotes(row *Row) []byte {
 	value := functionAndKind(row)
 	if a := &row.Attempts; a.Near != "" {
 		value = fmt.Appendf(value, " %s%s:%d", noteNear, a.Near, a.NearWait.Milliseconds())
+	}
+	refused := row.Attempts.Refused[:row.Attempts.Refused.Len()]
+	for i := range refused {
+		value = fmt.Appendf(value, " %s%s:%d", noteRefused, refused[i].Name(), refused[i].Until)
 	}
 	for _, w := range failedOn(row) {
 		value = append(append(value, ' '), w...)
@@ -226,6 +233,23 @@ func (e *ReadyEntry) Near() (WorkerID, time.Duration) {
 		}
 	}
 	return "", 0
+}
+
+// RefusedBy returns until when a worker or peer passes the future over, by its name: the
+// zero time if it has not put it back.
+func (e *ReadyEntry) RefusedBy(name string) time.Time {
+	if !strings.Contains(e.Notes, noteRefused) {
+		return time.Time{}
+	}
+	for n := range strings.SplitSeq(e.Notes, " ") {
+		text, is := strings.CutPrefix(n, noteRefused)
+		if at := strings.LastIndexByte(text, ':'); is && at > 0 && text[:at] == name {
+			if until, err := strconv.ParseInt(text[at+1:], 10, 64); err == nil {
+				return time.UnixMilli(until)
+			}
+		}
+	}
+	return time.Time{}
 }
 
 func (e *ReadyEntry) hasNote(note string) bool {

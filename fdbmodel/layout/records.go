@@ -239,6 +239,9 @@ type Attempts struct {
 	// Deaths are the last deaths of workers that held it, whether or not they
 	// count as crashes.
 	Deaths Deaths `msgpack:"x,omitempty" json:"deaths,omitzero"`
+	// Refused are the last put-backs. Who put it back passes it over for a while in which
+	// others may take it.
+	Refused Refusals `msgpack:"u,omitempty" json:"refused,omitzero"`
 }
 
 // Suspicion is how much speaks for the future having killed its workers: 0 for

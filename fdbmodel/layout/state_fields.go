@@ -21,7 +21,7 @@ func (a *Attempts) appendFields(f fields) fields {
 	f = f.int("r", int64(a.Rebuilt)).int("d", a.Due).int("m", a.RAM)
 	f = f.text("w", string(a.Assigned)).text("y", a.Reason).text("h", string(a.Near)).int("i", int64(a.NearWait))
 	f = f.bool("j", a.Displaced).bool("l", a.Slot).int("s", int64(a.Snoozed)).bool("f", a.Lifted)
-	return a.Deaths.appendTo(f.bool("k", a.Taken), "x")
+	return a.Refused.appendTo(a.Deaths.appendTo(f.bool("k", a.Taken), "x"), "u")
 }
 
 func (a *Attempts) readField(name, b []byte) ([]byte, error) {
@@ -58,6 +58,8 @@ func (a *Attempts) readField(name, b []byte) ([]byte, error) {
 		return readBool(b, &a.Taken)
 	case "x":
 		return readDeaths(b, &a.Deaths)
+	case "u":
+		return readRefusals(b, &a.Refused)
 	}
 	return msgp.Skip(b)
 }

@@ -94,7 +94,7 @@ func (m *Machine) claim(ctx context.Context) (change, error) {
 		request.Objects = &most
 	}
 	answer, err := w.Claim(ctx, request)
-	doubt := w.doubt
+	doubt, now := w.doubt, m.Clock.Now()
 	if wasCut(ctx, err) {
 		w.doubt, doubt = true, true
 	} else {
@@ -134,8 +134,15 @@ func (m *Machine) claim(ctx context.Context) (change, error) {
 			return true // given back, and perhaps taken again
 		}
 		return before.State() == layout.Ready && after.State() == layout.Claimed && after.Claim.Worker == w.ID() &&
-			(doubt || took[after.ID]) && before.Attempts == after.Attempts
+			(doubt || took[after.ID]) && before.Attempts == after.Attempts && !passesOver(before, w.ID(), now)
 	}, err
+}
+
+// passesOver reports whether a worker has put a future back and leaves it to others.
+func passesOver(row *layout.Row, w layout.WorkerID, now time.Time) bool {
+	return slices.ContainsFunc(row.Attempts.Refused[:], func(r layout.Refusal) bool {
+		return r.Worker == w && r.Until > layout.Millis(now) && row.Attempts.Assigned == ""
+	})
 }
 
 // ending is a possible outcome of a completion.
@@ -173,7 +180,7 @@ var endings = []ending{
 	}},
 	{"snooze", []layout.State{layout.Delayed}, 0, 0, snoozed},
 	{"expire", []layout.State{layout.Ready}, 0, 0, expired},
-	{"put back", []layout.State{layout.Delayed, layout.Failed}, 0, 1, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
+	{"put back", []layout.State{layout.Ready, layout.Delayed, layout.Failed}, 0, 1, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
 		return fdbmodel.Completion{Future: f, PutBack: true}
 	}},
 }
@@ -196,7 +203,17 @@ func (e *ending) allows(f *fdbmodel.ClaimedFuture, before, after *layout.Row) bo
 		grown = before.Spec.Grown(grown)
 	}
 	return after.Attempts.RAM == grown && after.Attempts.Failed == before.Attempts.Failed+e.failed &&
-		after.Attempts.PutBack == before.Attempts.PutBack+e.back
+		after.Attempts.PutBack == before.Attempts.PutBack+e.back && (e.back == 0 || wasPutBack(f, before, after))
+}
+
+// wasPutBack requires that others may take the future at once, unless too many pass it over,
+// or it has a place that is its own.
+func wasPutBack(f *fdbmodel.ClaimedFuture, before, after *layout.Row) bool {
+	refused := after.Attempts.Refused
+	last := refused[max(0, refused.Len()-1)]
+	own := after.Spec.MustBeNear || after.Spec.Held() || after.Spec.Aside
+	atOnce := !own && before.Attempts.Refused.Passing(last.At) < layout.MaxRefusals
+	return last.Worker == f.Token.Worker && last.Until > last.At && (after.State() == layout.Ready) == atOnce
 }
 
 func (m *Machine) finish(ctx context.Context) (change, error) {

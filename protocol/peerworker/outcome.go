@@ -44,10 +44,10 @@ func endOf(row *layout.Row) endKind {
 	switch {
 	case row.Exception != nil:
 		return endFailed
-	case row.State() != layout.Delayed:
-		return endNone
 	case row.Attempts.PutBack > 0:
 		return endReturned
+	case row.State() != layout.Delayed:
+		return endNone
 	default:
 		return endSnoozed
 	}

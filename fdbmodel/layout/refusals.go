@@ -1,0 +1,120 @@
+package layout
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/tinylib/msgp/msgp"
+)
+
+// MaxRefusals is how many put-backs a future remembers.
+const MaxRefusals = 4
+
+// Refusal says that a worker put the future back.
+type Refusal struct {
+	Worker WorkerID `msgpack:"w" json:"worker"`
+	// Peer is the worker's LabelPeer, empty if it has none: a peer is another worker each
+	// time that it joins a head.
+	Peer string `msgpack:"p,omitempty" json:"peer,omitempty"`
+	At   int64  `msgpack:"t" json:"at_ms"`
+	// Until is when it may take the future again. Others may before.
+	Until int64 `msgpack:"u" json:"until_ms"`
+}
+
+// Name is the peer, or the worker if that is none.
+func (r *Refusal) Name() string {
+	if r.Peer != "" {
+		return r.Peer
+	}
+	return string(r.Worker)
+}
+
+// Refusals are the last put-backs of a future, one for each worker or peer, oldest first;
+// those after the last one are empty. Two lists are equal by ==.
+type Refusals [MaxRefusals]Refusal
+
+// Len returns how many there are.
+func (r Refusals) Len() int {
+	n := 0
+	for n < len(r) && r[n] != (Refusal{}) {
+		n++
+	}
+	return n
+}
+
+// Passing returns how many workers pass the future over at a time, in milliseconds.
+func (r Refusals) Passing(at int64) (n int) {
+	for _, one := range r[:r.Len()] {
+		if one.Until > at {
+			n++
+		}
+	}
+	return n
+}
+
+// With returns the refusals with one more, which replaces an earlier one of the same
+// worker or peer, or else the oldest if there is no room.
+func (r Refusals) With(one Refusal) Refusals {
+	var next Refusals
+	n, kept := 0, r[:r.Len()]
+	for i := range kept {
+		if kept[i].Name() != one.Name() {
+			next[n] = kept[i]
+			n++
+		}
+	}
+	if n == len(next) {
+		copy(next[:], next[1:])
+		n--
+	}
+	next[n] = one
+	return next
+}
+
+// MarshalJSON implements json.Marshaler: a list without empty entries.
+func (r Refusals) MarshalJSON() ([]byte, error) { return json.Marshal(r[:r.Len()]) }
+
+func (r *Refusal) appendFields(f fields) fields {
+	return f.text("w", string(r.Worker)).text("p", r.Peer).int("t", r.At).int("u", r.Until)
+}
+
+func (r *Refusal) readField(name, b []byte) ([]byte, error) {
+	switch string(name) {
+	case "w":
+		return readText(b, &r.Worker)
+	case "p":
+		return readText(b, &r.Peer)
+	case "t":
+		return readInt(b, &r.At)
+	case "u":
+		return readInt(b, &r.Until)
+	}
+	return msgp.Skip(b)
+}
+
+// appendTo leaves out an empty list.
+func (r Refusals) appendTo(f fields, name string) fields {
+	n := r.Len()
+	if n == 0 {
+		return f
+	}
+	f = f.name(name)
+	f.b = msgp.AppendArrayHeader(f.b, uint32(n))
+	for i := range r[:n] {
+		f.b = appendRecord(f.b, &r[i])
+	}
+	return f
+}
+
+func readRefusals(b []byte, into *Refusals) ([]byte, error) {
+	n, b, err := msgp.ReadArrayHeaderBytes(b)
+	if err == nil && n > MaxRefusals {
+		err = fmt.Errorf("a list of %d refusals", n)
+	}
+	var refusals Refusals
+	for i := 0; i < int(n) && err == nil; i++ {
+		b, err = readRecord(b, &refusals[i])
+	}
+	*into = refusals
+	return b, err
+}

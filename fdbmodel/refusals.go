@@ -1,0 +1,60 @@
+package fdbmodel
+
+import (
+	"slices"
+	"time"
+
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// maxRefusals is how many futures a worker passes over at a time because it put them back:
+// its looks at the ready index read them all. Further ones wait for their backoff, away from
+// the index.
+const maxRefusals = 1024
+
+// refusals are the times until when a worker passes over the futures that it put back.
+type refusals []time.Time
+
+// room returns for how many more there is room.
+func (r *refusals) room(now time.Time) int {
+	*r = slices.DeleteFunc(*r, func(until time.Time) bool { return !until.After(now) })
+	return maxRefusals - len(*r)
+}
+
+// name is what a put-back of the worker is remembered by.
+func (r *Registration) name() string { return nameOf(r.info.ID, r.info.Labels) }
+
+func nameOf(worker layout.WorkerID, labels map[string]string) string {
+	one := layout.Refusal{Worker: worker, Peer: labels[layout.LabelPeer]}
+	return one.Name()
+}
+
+// refuseEvents completes the events of put-backs. Two transactions at a time may go beyond
+// the bound by as many as one of them ends.
+func (r *Registration) refuseEvents(events []Event) {
+	room := -1
+	for i := range events {
+		e := &events[i]
+		if e.Kind != EventPutBack {
+			continue
+		}
+		if room < 0 {
+			r.mu.Lock()
+			room = max(0, r.refused.room(e.Now))
+			r.mu.Unlock()
+		}
+		e.Peer, e.Crowded = r.info.Labels[layout.LabelPeer], room == 0
+		room = max(0, room-1)
+	}
+}
+
+// noteRefused keeps what the worker has put back and passes over.
+func (r *Registration) noteRefused(completions []Completion) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range completions {
+		if until := completions[i].After.refusedUntil; !until.IsZero() {
+			r.refused = append(r.refused, until)
+		}
+	}
+}
