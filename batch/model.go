@@ -215,7 +215,8 @@ type Item struct {
 	Worker string `json:"worker,omitempty"`
 	// Attempts counts those that failed.
 	Attempts int `json:"attempts"`
-	// FailedOn are the workers of the attempts that failed, at most the last few.
+	// FailedOn are the workers of the attempts that failed, at most the last few, and those
+	// that could not run the item and gave it back.
 	FailedOn []string `json:"failed_on,omitempty"`
 	// DueAt is when a failed item may be tried again.
 	DueAt time.Time `json:"due_at,omitzero"`

@@ -65,7 +65,7 @@ var (
 		return !e.Crowded && !r.Spec.MustBeNear && !r.Spec.Held() && !r.Spec.Aside &&
 			r.Attempts.Refused.Passing(layout.Millis(e.Now)) < layout.MaxRefusals
 	}}
-	isDue      = condition{"due", func(r *layout.Row, e *Event) bool { return r.Attempts.Due <= layout.Millis(e.Now) }}
+	isDue = condition{"due", func(r *layout.Row, e *Event) bool { return r.Attempts.Due <= layout.Millis(e.Now) }}
 )
 
 func (c condition) and(d condition) condition {

@@ -23,7 +23,7 @@ const (
 // taken, the time since one became free counts as well, in a pipeline only once it is
 // longer. It is called under mu.
 func (s *slots) ahead() int {
-	if s.pace <= 0 {
+	if s.pace <= 0 || s.lean {
 		return 0
 	}
 	n := int(aheadTime/s.pace) * (s.capacity.Slots - s.withheld)

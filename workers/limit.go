@@ -2,16 +2,18 @@ package workers
 
 // Limit has the worker run at most n functions at a time, and claim for so many, until the
 // next Limit: 0 is none, and all of its slots or more is no limit. What runs goes on. Its
-// heartbeats count the other slots as used, so that heads of batches give it less too.
-func (w *Worker) Limit(n int) {
-	w.slots.limit(n)
+// heartbeats count the other slots as used, so that heads of batches give it less too. Without
+// ahead it claims nothing that would wait for a slot.
+func (w *Worker) Limit(n int, ahead bool) {
+	w.slots.limit(n, ahead)
 	signal(w.slots.hungry)
 }
 
 // limit withholds all slots but n.
-func (s *slots) limit(n int) {
+func (s *slots) limit(n int, ahead bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.lean = !ahead
 	s.withheld = s.capacity.Slots - min(max(n, 0), s.capacity.Slots)
 	s.wake.Broadcast()
 }

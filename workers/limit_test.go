@@ -20,7 +20,7 @@ func TestALimitedWorkerTakesLess(t *testing.T) {
 	running := func(n int) func() bool { return func() bool { return w.Stats().Running == n } }
 	b.many(20, "go:work")
 	b.await("all slots", running(4))
-	w.Limit(2)
+	w.Limit(2, true)
 	require.Zero(t, w.Stats().Free.Slots)
 	require.Equal(t, 4, w.Stats().Running, "what runs goes on")
 	for n := 3; n >= 2; n-- {
@@ -29,13 +29,13 @@ func TestALimitedWorkerTakesLess(t *testing.T) {
 	}
 	block.end <- struct{}{}
 	b.await("the next one", func() bool { return b.counts()[layout.Realized] == 3 && w.Stats().Running == 2 })
-	w.Limit(0)
+	w.Limit(0, true)
 	for range 2 {
 		block.end <- struct{}{}
 	}
 	b.await("none", running(0))
 	require.Zero(t, w.Stats().Free.Slots)
-	w.Limit(100)
+	w.Limit(100, true)
 	b.await("all slots again", running(4))
 	close(block.end)
 	b.await("all", func() bool { return b.counts()[layout.Realized] == 20 })
@@ -48,8 +48,10 @@ func TestALimitBoundsWhatIsClaimedAhead(t *testing.T) {
 	for limit, ahead := range map[int]int{0: 0, 1: 20, 2: 40, 4: 80, 9: 80} {
 		s := newSlots(clock.NewVirtual(epoch), layout.Resources{Slots: 4}, time.Second, 10)
 		s.pace = time.Millisecond
-		s.limit(limit)
+		s.limit(limit, true)
 		require.Equal(t, ahead, s.ahead(), limit)
 		require.Equal(t, min(limit, 4)+ahead, s.room(), limit)
+		s.limit(limit, false)
+		require.Equal(t, min(limit, 4), s.room(), limit)
 	}
 }

@@ -25,6 +25,7 @@ type slots struct {
 	running  map[*job]struct{}
 	free     layout.Resources // what no running job uses; of slots less than 0 in a pipeline
 	withheld int              // of the slots; see Worker.Limit
+	lean     bool             // nothing is claimed ahead
 	pace     time.Duration    // moving average of a run
 	pipeline bool             // what may wait for a slot waits where it runs
 	serial   bool             // where it runs one after the other

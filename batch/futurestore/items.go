@@ -94,6 +94,11 @@ func bareItem(b *batch.Batch, row *layout.Row, workers map[string]string) batch.
 			item.FailedOn = append(item.FailedOn, string(w))
 		}
 	}
+	for i := range row.Attempts.Refused[:row.Attempts.Refused.Len()] {
+		if w := string(row.Attempts.Refused[i].Worker); !slices.Contains(item.FailedOn, w) {
+			item.FailedOn = append(item.FailedOn, w)
+		}
+	}
 	if ending.State == layout.Failed {
 		item.Reason = ReasonOf(ending.Failure)
 	}

@@ -119,6 +119,11 @@ func (d *description) rows() [][]string {
 	if r.Pins != nil {
 		add(true, "pinned by", "%s", strings.Join(r.Pins.Holders, ", "))
 	}
+	if n := r.Attempts.Refused.Len(); n > 0 {
+		last := &r.Attempts.Refused[n-1]
+		add(true, "put back", "%s, last by worker %s at %s", countText(int64(r.Attempts.PutBack), "time"), last.Worker,
+			timeText(last.At))
+	}
 	if r.Object() != "" {
 		add(true, "held by", "%s", heldBy(d.edges.HeldBy))
 	}

@@ -29,6 +29,7 @@ const (
 	ReasonInfeasible         = Reason(fdbmodel.LackRoom)
 	ReasonNoneFree    Reason = "none_free"    // such workers exist, and are busy
 	ReasonDraining    Reason = "draining"     // such workers are stopping
+	ReasonPassedOver  Reason = "passed_over"  // such workers have room, and put it back a while ago
 	ReasonStalled     Reason = "stalled"      // what such workers run waits for other futures, and keeps it from starting
 	ReasonNoRoom      Reason = "store_full"   // the object stores of such workers are full
 	ReasonAboutToMove Reason = "about_to_run" // such a worker has free resources
@@ -67,7 +68,7 @@ func Explain(ctx context.Context, c *fdbmodel.Cluster, id layout.ID) (Explanatio
 	}
 	e, err := explainRow(ctx, c, row)
 	if err == nil {
-		e.Text += textLimit(&row) + textUnique(c, &row)
+		e.Text += textRefused(c, &row) + textLimit(&row) + textUnique(c, &row)
 	}
 	return e, err
 }
@@ -166,7 +167,7 @@ func explainWaiting(c *fdbmodel.Cluster, e *Explanation, row *layout.Row, member
 	case layout.PlaceHeld:
 		e.Reason, e.Text = ReasonHeld, fmt.Sprintf("It waits until its owner %q assigns it to a worker.", row.Spec.Owner)
 	case layout.PlaceReady:
-		e.Reason, e.Text = explainReady(row.Needs(), members)
+		e.Reason, e.Text = explainReady(row, c.Clock().Now(), members)
 		if a := &row.Attempts; a.Near != "" {
 			e.Text += fmt.Sprintf(" Other workers leave it to worker %s for %v, which has most bytes of what it takes.", a.Near,
 				a.NearWait)
@@ -257,13 +258,31 @@ func textDelayed(c *fdbmodel.Cluster, row *layout.Row) string {
 	} else if row.Attempts.Snoozed > 0 {
 		text += ", because its function asked to be run again later"
 	} else if row.Attempts.PutBack > 0 {
-		text += ", because a worker could not load its function"
+		text += ", because workers put it back"
 	}
 	return text + "."
 }
 
+// textRefused says which workers pass over a future that waits.
+func textRefused(c *fdbmodel.Cluster, row *layout.Row) (text string) {
+	if s := row.State(); s != layout.Ready && s != layout.Delayed {
+		return ""
+	}
+	for _, r := range row.Attempts.Refused {
+		if r.Until <= layout.Millis(c.Clock().Now()) {
+			continue
+		}
+		text += fmt.Sprintf(" Passed over until %s by worker %s, which put it back at %s.", clockTime(r.Until), r.Worker,
+			clockTime(r.At))
+	}
+	return text
+}
+
+func clockTime(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.TimeOnly) }
+
 // explainReady says what the workers lack, or else why none takes the future.
-func explainReady(spec *layout.Spec, members []fdbmodel.Member) (Reason, string) {
+func explainReady(row *layout.Row, now time.Time, members []fdbmodel.Member) (Reason, string) {
+	spec := row.Needs()
 	fit := fdbmodel.FitOf(spec, members)
 	if fit.Lack != "" {
 		return Reason(fit.Lack), fit.Text
@@ -272,10 +291,12 @@ func explainReady(spec *layout.Spec, members []fdbmodel.Member) (Reason, string)
 	if len(fit.Able) == 0 {
 		return ReasonDraining, "The workers that can run it are stopping. It waits for another one."
 	}
-	full, noRoom := false, false
+	full, noRoom, passed := false, false, false
 	for _, m := range fit.Able {
 		switch {
 		case !m.Heartbeat.Free.Fit(spec.Requirements):
+		case row.PassedOverBy(&m.WorkerInfo, now):
+			passed = true
 		case spec.AsObject && m.Heartbeat.NoRoom:
 			noRoom = true
 		case slices.Contains(m.Heartbeat.Full, spec.Function):
@@ -283,6 +304,9 @@ func explainReady(spec *layout.Spec, members []fdbmodel.Member) (Reason, string)
 		default:
 			return ReasonAboutToMove, fmt.Sprintf("Worker %s has room for it; it is about to run.", m.ID)
 		}
+	}
+	if passed {
+		return ReasonPassedOver, "The workers that can run it and have room put it back; others may take it at once."
 	}
 	if noRoom {
 		return explainNoRoom(fit.Able)

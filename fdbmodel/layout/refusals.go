@@ -3,6 +3,8 @@ package layout
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/tinylib/msgp/msgp"
 )
@@ -50,6 +52,14 @@ func (r Refusals) Passing(at int64) (n int) {
 		}
 	}
 	return n
+}
+
+// PassedOverBy reports whether a worker passes the future over, which it put back.
+func (r *Row) PassedOverBy(w *WorkerInfo, now time.Time) bool {
+	by := Refusal{Worker: w.ID, Peer: w.Labels[LabelPeer]}
+	return slices.ContainsFunc(r.Attempts.Refused[:], func(one Refusal) bool {
+		return one.Until > Millis(now) && one.Name() == by.Name()
+	})
 }
 
 // With returns the refusals with one more, which replaces an earlier one of the same

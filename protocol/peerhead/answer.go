@@ -94,7 +94,12 @@ func (p *peer) progress(m *protocol.WorkOrderProgress) *protocol.Ack {
 		return answer
 	}
 	if o := member.order(m.ChunkID); o != nil && sameTicket(o.ticket, m.Ticket) {
-		o.hear(p.head.clock.Now())
+		now := p.head.clock.Now()
+		o.hear(now)
+		if n := o.lasting(now, m); n > 0 {
+			p.score.lasts(n)
+			p.settleLimit()
+		}
 		member.takeBack(o, m)
 	}
 	return answer

@@ -6,3 +6,10 @@ func (h *Head) Absent() int {
 	defer h.mu.Unlock()
 	return len(h.absent)
 }
+
+// Prove has a head take a peer for one that has answered all that it claims to take.
+func (h *Head) Prove(id PeerID) {
+	p := h.peer(id)
+	p.score.lasts(maxSlots)
+	p.settleLimit()
+}

@@ -36,7 +36,8 @@ type member struct {
 	mu      sync.Mutex
 	orders  map[string]*order
 	landing map[layout.ID]chan struct{}
-	limit   int64     // of items at a time, by the peer's score
+	limit   int // of items at a time, by the peer's score
+	onTrial bool
 	resting time.Time // until when it is given nothing
 }
 
@@ -81,7 +82,7 @@ func (p *peer) begin(ctx context.Context, o offer) (*member, error) {
 		return nil, err
 	}
 	m.vanish = inside.Vanish
-	m.limit = int64(o.capacity.Slots)
+	m.limit = o.capacity.Slots
 	m.settleLimit()
 	var running context.Context
 	running, m.stop = context.WithCancel(base)

@@ -193,6 +193,9 @@ type fakePeer struct {
 	gives func(*protocol.TakeBack)
 	// b7s takes what comes as to a node of b7s, if it is not nil.
 	b7s func(m protocol.Message)
+	// acks, if it is set, is what it answers to orders, and late after how long.
+	acks protocol.Code
+	late time.Duration
 	// silent peers run, but neither report nor answer.
 	silent bool
 
@@ -217,8 +220,16 @@ func (p *fakePeer) reform() {
 	p.run, p.takes = echo, 0
 }
 
-// join makes a peer known, and says hello.
+// join has a peer say hello that the head takes for one that has answered much.
 func (w *world) join(name string, slots int, change ...func(*fakePeer)) *fakePeer {
+	w.Helper()
+	p := w.meet(name, slots, change...)
+	w.head.Prove(p.id)
+	return p
+}
+
+// meet makes a peer, which says hello.
+func (w *world) meet(name string, slots int, change ...func(*fakePeer)) *fakePeer {
 	p := &fakePeer{
 		world: w, id: peerhead.PeerID(name), kept: map[string]*protocol.WorkOrderBatchResponse{},
 		stopped: map[string][]int{},
@@ -282,6 +293,9 @@ func (p *fakePeer) setAway(away bool) {
 func (p *fakePeer) take(m protocol.Message) protocol.Message {
 	switch m := m.(type) {
 	case *protocol.WorkOrderBatch:
+		if clock.Wait(p.world.over, clock.Real{}, time.Now().Add(p.late)) != nil || p.acks != "" {
+			return &protocol.Ack{Code: p.acks}
+		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		for _, o := range p.orders {
@@ -333,8 +347,9 @@ func (p *fakePeer) work(o *protocol.WorkOrderBatch) {
 // goes on.
 func (p *fakePeer) spend(o *protocol.WorkOrderBatch) bool {
 	_, takes := p.manner()
-	for end := time.Now().Add(takes); time.Now().Before(end); {
-		next := time.Now().Add(time.Second)
+	wait := 100 * time.Millisecond
+	for end := time.Now().Add(takes); time.Now().Before(end); wait = time.Second {
+		next := time.Now().Add(wait)
 		if next.After(end) {
 			next = end
 		}

@@ -35,6 +35,8 @@ type order struct {
 
 	mu      sync.Mutex
 	heard   time.Time
+	spoken  bool   // the peer has said something of it
+	lasted  bool   // what runs of it has counted as answers
 	ended   []bool // was given its outcome, or needs none
 	landing []<-chan struct{}
 	left    int
@@ -77,6 +79,7 @@ func (m *member) send() {
 			continue
 		}
 		m.put(o)
+		m.watchTrial(o)
 		placing.Go(func() { m.place(o) })
 	}
 }
@@ -279,7 +282,7 @@ func (o *order) silence(now time.Time) time.Duration {
 func (o *order) hear(now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.heard = now
+	o.heard, o.spoken = now, true
 }
 
 // excuse is that of its peer.

@@ -325,10 +325,11 @@ func (p *peer) describe() Peer {
 		Done: p.done.Load(), Failed: p.failed.Load(), Refused: p.refused.Load(),
 		Disagreed: p.disagreed.Load(), TakenBack: p.takenBack.Load(), Transfers: p.moving(),
 	}
-	trust, latency := p.score.now(p.head.clock.Now())
+	now := p.head.clock.Now()
+	trust, latency := p.score.now(now)
 	d.Score, d.Latency = math.Round(trust*100)/100, latency
 	if p.member != nil {
-		d.Limit = limitOf(d.Slots, trust)
+		d.Limit, _ = p.score.limit(now, d.Slots)
 		d.Worker = string(p.member.worker.ID())
 		d.Orders, d.Items = p.member.load()
 	} else {

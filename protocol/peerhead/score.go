@@ -14,6 +14,7 @@ type score struct {
 	trust   float64 // from 0 to 1
 	at      time.Time
 	latency time.Duration
+	window  int // items that it is given at a time at most
 }
 
 const (
@@ -27,11 +28,16 @@ const (
 	mostFaults = 16
 	// latencyStep is as scoreStep.
 	latencyStep = 8
+	// firstWindow is how many items a peer is given at first. Each answer allows it one more:
+	// as long as it answers what it is given, the window doubles with each round.
+	firstWindow = 2
+	// trialWindow is below which a peer is on trial.
+	trialWindow = 16
 	// dissent is how many faults it is to say something else than others do.
 	dissent = 2
 )
 
-func newScore(now time.Time) *score { return &score{trust: 1, at: now} }
+func newScore(now time.Time) *score { return &score{trust: 1, at: now, window: firstWindow} }
 
 // forgive is called under mu.
 func (s *score) forgive(now time.Time) {
@@ -52,15 +58,24 @@ func (s *score) answered(now time.Time, n int, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.latency += (wait - s.latency) / latencyStep
+	s.window = min(s.window+n, maxSlots)
 	if s.forgive(now); s.trust < 1 {
 		s.set(1 - (1-s.trust)*math.Pow(1-scoreStep, float64(n)))
 	}
 }
 
-// failed counts n faults.
+// lasts counts n items that have run for so long that they count as answers for the window.
+func (s *score) lasts(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.window = min(s.window+n, maxSlots)
+}
+
+// failed counts n faults: each halves the window.
 func (s *score) failed(now time.Time, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.window = max(1, s.window>>min(n, mostFaults))
 	s.forgive(now)
 	s.trust *= math.Pow(1-scoreStep, float64(min(n, mostFaults)))
 }
@@ -73,10 +88,14 @@ func (s *score) now(now time.Time) (trust float64, latency time.Duration) {
 	return s.trust, s.latency
 }
 
-// limitOf is how many of its slots a peer is given with a score: one at least, by which it
-// can show that it has recovered.
-func limitOf(slots int, trust float64) int {
-	return min(slots, max(1, int(math.Ceil(float64(slots)*trust*trust))))
+// limit is how many of its slots a peer is given: one at least, by which it can show that it
+// has recovered. It is on trial until it has answered some items since its last faults.
+func (s *score) limit(now time.Time, slots int) (limit int, onTrial bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forgive(now)
+	limit = max(1, int(math.Ceil(float64(slots)*s.trust*s.trust)))
+	return min(slots, limit, s.window), s.window < trialWindow
 }
 
 // fault counts n faults of the peer, which gets less to do then.
@@ -155,16 +174,15 @@ func (p *peer) settleLimit() {
 
 func (m *member) settleLimit() {
 	now := m.peer.head.clock.Now()
-	trust, _ := m.peer.score.now(now)
-	limit := int64(limitOf(m.offer.capacity.Slots, trust))
+	limit, onTrial := m.peer.score.limit(now, m.offer.capacity.Slots)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if now.Before(m.resting) {
 		limit = 0
 	}
-	if m.limit != limit {
-		m.limit = limit
-		m.worker.Limit(int(limit))
+	if m.limit != limit || m.onTrial != onTrial {
+		m.limit, m.onTrial = limit, onTrial
+		m.worker.Limit(limit, !onTrial)
 	}
 }
 

@@ -74,8 +74,11 @@ func TestAPeerThatFailsGetsLess(t *testing.T) {
 		bad.reform()
 		w.settle(6 * time.Minute)
 		require.Greater(w, w.about("bad").Score, 0.8, "it is forgiven")
-		require.Greater(w, w.about("bad").Limit, 10)
-		w.requireEchoes(work(100))
+		good.setAway(true)
+		ids := work(100)
+		w.settle(time.Minute)
+		w.requireEchoes(ids)
+		require.Greater(w, w.about("bad").Limit, 10, "it has answered")
 	})
 }
 

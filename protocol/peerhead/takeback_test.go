@@ -56,6 +56,7 @@ func oneAtATime(takes func(item string) time.Duration) func(*fakePeer) {
 					answer(protocol.Outcome{Index: i, Code: protocol.CodeUnavailable})
 				}
 			}
+			report()
 			// Those that take the longest come first.
 			order := slices.SortedStableFunc(maps.Keys(waiting), func(i, j int) int {
 				return cmp.Compare(takes(string(o.Items[j].Args)), takes(string(o.Items[i].Args)))

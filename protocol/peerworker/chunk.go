@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel"
@@ -49,6 +50,8 @@ type chunk struct {
 	release  func()
 	// gone is closed once the chunk is forgotten.
 	gone chan struct{}
+
+	reported atomic.Bool // the head was told of it, or is about to be
 
 	mu      sync.Mutex
 	states  []itemState

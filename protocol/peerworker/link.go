@@ -31,13 +31,16 @@ type link struct {
 	again     bool // say hello again
 	heartbeat time.Duration
 	said      time.Time     // when the head last answered Hello, or a report
+	reported  time.Time     // when it was last told of all chunks
+	fresh     chan struct{} // has room for one signal: a chunk has begun that it was told nothing of
 	changed   chan struct{} // closed at each change
 	// stop ends run.
 	stop context.CancelFunc
 }
 
 func newLink(w *Worker, head string) *link {
-	return &link{worker: w, head: head, heartbeat: defaultHeartbeat, changed: make(chan struct{})}
+	return &link{worker: w, head: head, heartbeat: defaultHeartbeat, changed: make(chan struct{}),
+		fresh: make(chan struct{}, 1)}
 }
 
 // change has everybody look again. It is called under mu.
@@ -170,7 +173,7 @@ func (l *link) greet(ctx context.Context, peer Peer) error {
 		l.heartbeat = min(max(time.Duration(min(r.HeartbeatMS, int64(maxHeartbeat/time.Millisecond)))*time.Millisecond,
 			minHeartbeat), maxHeartbeat)
 	}
-	l.said = time.Now()
+	l.said, l.reported = time.Now(), time.Now()
 	if !l.up {
 		l.up = true
 		l.change()
@@ -179,17 +182,47 @@ func (l *link) greet(ctx context.Context, peer Peer) error {
 	return nil
 }
 
-// report tells the head of each chunk that runs, or has results that the head has not
-// taken, once in a heartbeat, while the link is up.
-func (l *link) report(ctx context.Context, peer Peer) {
+// firstReport is how long after its begin the head is told of a chunk that goes on: a head
+// that does not know this worker yet may give to others what it hears nothing of.
+const firstReport = 100 * time.Millisecond
+
+// awaitReport waits until all chunks are to be reported, or those that have begun since.
+func (l *link) awaitReport(ctx context.Context) (all bool, err error) {
 	l.mu.Lock()
-	d, said := l.heartbeat, l.said
+	changed, due := l.changed, l.reported.Add(l.heartbeat)
 	l.mu.Unlock()
-	if l.waitOrChange(ctx, d) != nil {
+	timer := time.NewTimer(time.Until(due))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true, nil
+	case <-changed:
+		return true, nil
+	case <-l.fresh:
+		return false, l.waitOrChange(ctx, firstReport)
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+// report tells the head of each chunk that runs, or has results that the head has not
+// taken, soon after its begin and once in a heartbeat, while the link is up.
+func (l *link) report(ctx context.Context, peer Peer) {
+	all, err := l.awaitReport(ctx)
+	if err != nil {
 		return
 	}
+	l.mu.Lock()
+	said := l.said
+	if all {
+		l.reported = time.Now()
+	}
+	l.mu.Unlock()
 	told := false
 	for _, c := range l.worker.chunksOf(l.head) {
+		if known := c.reported.Swap(true); known && !all {
+			continue
+		}
 		p, goesOn := c.progress()
 		if !goesOn {
 			continue

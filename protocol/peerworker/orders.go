@@ -183,12 +183,23 @@ func (w *Worker) begin(ctx context.Context, o *order) *refusal {
 	}
 	w.counts.chunks.Add(1)
 	w.counts.items.Add(int64(len(o.items)))
+	w.reportSoon(o.name.head)
 	if here {
 		w.runChunk(c)
 		return nil
 	}
 	w.spawn(func() { w.beginLater(o, c) })
 	return nil
+}
+
+// reportSoon has a head be told of what has begun.
+func (w *Worker) reportSoon(head string) {
+	w.mu.Lock()
+	l := w.links[head]
+	w.mu.Unlock()
+	if l != nil {
+		signal(l.fresh)
+	}
 }
 
 // beginLater fetches the module of an order first.
