@@ -1,0 +1,39 @@
+package mutants
+
+// refusalMutants are faults in who gets what a worker or peer has put back, or is silent on.
+func refusalMutants() []mutant {
+	model := func(run string) suites { return suites{{of: "fdbmodel", run: run}} }
+	head := func(run string) suites { return suites{{of: "protocol/peerhead", run: run}} }
+	return []mutant{
+		{name: "who puts a future back takes it again", file: "fdbmodel/rivals.go", by: model("OnePutsBack"),
+			old: "until := e.RefusedBy(name); until.After(r.cluster.clock.Now())",
+			new: "until := e.RefusedBy(name); false"},
+		{name: "others wait for the backoff of one", file: "fdbmodel/state.go", by: model("OnePutsBack"),
+			old: "\t{layout.Claimed, EventPutBack, holdsClaim.and(othersMay), layout.Ready, putBackToOthers, Applied},\n",
+			new: ""},
+		{name: "any number of workers put a future back without a wait", file: "fdbmodel/effects.go",
+			by:  model("FewPutBack"),
+			old: "r.Attempts.Refused.Passing(layout.Millis(e.Now)) < layout.MaxRefusals", new: "true"},
+		{name: "a peer that joins again is another one", file: "fdbmodel/refusals.go", by: model("AtAnotherHead"),
+			old: "e.Peer, e.Crowded = r.info.Labels[layout.LabelPeer], room == 0", new: "e.Crowded = room == 0"},
+		{name: "a worker passes over any number of futures", file: "fdbmodel/refusals.go", by: model("CrowdOfPutBacks"),
+			old: "r.refused = append(r.refused, until)", new: "_ = until"},
+		{name: "who put a future back is woken for it", file: "fdbmodel/hub.go", by: model("NotWoken"),
+			old: "!d.refusedBy(name) && ", new: ""},
+		{name: "who put a future back is called from the ring", file: "fdbmodel/wake.go", by: model("NotWoken"),
+			old: " && !d.refusedBy(nameOf(worker, idle.Labels))", new: ""},
+		{name: "a peer begins with all its slots", file: "protocol/peerhead/score.go", by: head("TheWindow"),
+			old: "window: firstWindow}", new: "window: maxSlots}"},
+		{name: "faults leave the window of a peer", file: "protocol/peerhead/score.go", by: head("TheWindow"),
+			old: "\ts.window = max(1, s.window>>min(n, mostFaults))\n", new: ""},
+		{name: "a peer on trial may be silent", file: "protocol/peerhead/order.go", by: head("BadPeer"),
+			old: "\t\tm.watchTrial(o)\n", new: ""},
+		{name: "futures are claimed ahead for a peer on trial", file: "workers/ahead.go",
+			by: suites{{of: "workers", run: "ClaimedAhead"}}, old: "s.pace <= 0 || s.lean", new: "s.pace <= 0"},
+		{name: "what runs for long never widens the window", file: "protocol/peerhead/answer.go",
+			by: head("LongFunctions"), old: "\t\t\tp.score.lasts(n)\n", new: ""},
+		{name: "a peer reports nothing before its heartbeat", file: "protocol/peerworker/orders.go",
+			by:  suites{{of: "protocol/peerworker", run: "FirstReport"}},
+			old: "\tw.reportSoon(o.name.head)\n", new: ""},
+	}
+}
