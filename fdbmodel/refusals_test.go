@@ -130,14 +130,15 @@ func TestWhoPutItBackIsNotWoken(t *testing.T) {
 	row := f.row(f.id)
 	wake := func() {
 		var placed demands
-		placed.addRow(row, 0, layout.Millis(f.clock.Now()))
+		for range 2 { // there is one for each worker
+			placed.addRow(row, 0, layout.Millis(f.clock.Now()))
+		}
 		f.c.wakeIdle(f.ctx, -1, placed)
 	}
 	hint := func(r *Registration) *HintRequest { return r.RequestHint(ClaimRequest{Free: r.info.Capacity}) }
 	other, own := hint(second), hint(f.first)
 	wake()
 	<-other.C()
-	wake()
 	require.Empty(t, own.C())
 	own.Cancel()
 	_, _, err := f.c.Cancel(f.ctx, f.id, "")

@@ -76,7 +76,8 @@ type HelloResponse struct {
 func (*HelloResponse) Type() string { return TypeHelloResponse }
 
 // WorkOrderProgress says how far a chunk is, so that a head can tell a busy
-// worker from a lost one. It is answered by Ack.
+// worker from a lost one. A worker sends it once a heartbeat, and first soon after it took the
+// chunk: a head may give to others what it hears nothing of. It is answered by Ack.
 type WorkOrderProgress struct {
 	Envelope
 	// ChunkID is the chunk's id.

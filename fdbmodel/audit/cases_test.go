@@ -230,6 +230,11 @@ var breakRow = []breakage{
 		tx.Set(p.C.Keys().State(p.IDs[layout.Ready], layout.StateAttempts),
 			layout.Encode(&layout.Attempts{PutBack: -1}))
 	}},
+	{"put back by more than it counts", only(audit.InvariantAttempts),
+		func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
+			tx.Set(p.C.Keys().State(p.IDs[layout.Claimed], layout.StateAttempts), layout.Encode(&layout.Attempts{
+				PutBack: 1, Refused: layout.Refusals{{Worker: "v", At: 1, Until: 2}, {Worker: "w", At: 2, Until: 3}}}))
+		}},
 	{"claimed with a due time", only(audit.InvariantAttempts), func(t *testing.T, p *modeltest.Population, tx kv.Tx) {
 		tx.Set(p.C.Keys().State(p.IDs[layout.Claimed], layout.StateAttempts),
 			layout.Encode(&layout.Attempts{Due: 5}))

@@ -19,7 +19,7 @@ func refusalMutants() []mutant {
 		{name: "a worker passes over any number of futures", file: "fdbmodel/refusals.go", by: model("CrowdOfPutBacks"),
 			old: "r.refused = append(r.refused, until)", new: "_ = until"},
 		{name: "who put a future back is woken for it", file: "fdbmodel/hub.go", by: model("NotWoken"),
-			old: "!d.refusedBy(name) && ", new: ""},
+			old: "!d.refusedBy(name) && ", new: "(name != \"\" || !d.refusedBy(name)) && "},
 		{name: "who put a future back is called from the ring", file: "fdbmodel/wake.go", by: model("NotWoken"),
 			old: " && !d.refusedBy(nameOf(worker, idle.Labels))", new: ""},
 		{name: "a peer begins with all its slots", file: "protocol/peerhead/score.go", by: head("TheWindow"),

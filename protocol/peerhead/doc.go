@@ -32,6 +32,11 @@
 // least. Errors of functions are answers. Scores of peers that went are kept, of Options.MaxPeers
 // at most.
 //
+// Whatever a peer offers, it begins with two items at a time. Each answer allows it one more, and
+// so does each item that has run for a heartbeat; each fault halves that. Below 16 it is on trial:
+// an order of which it says nothing for 0.7 s is put back, unless no other worker could run it.
+// A future that is put back is passed over by its peer for a while, and taken by others at once.
+//
 // # Bounds
 //
 // A head has at most Options.MaxPeers peers, and each at most as many items as its
