@@ -49,11 +49,11 @@ func TestCommandsSurviveACutConnection(t *testing.T) {
 	}{
 		"list":            {[]string{"batch", "list"}, 1, exitOK, 1},
 		"list, cut twice": {[]string{"batch", "list"}, 2, exitStore, 0},
-		"submit": {[]string{"batch", "submit", "--function", "f", "--file", file, "--key", "k"}, 1, exitOK, 1},
-		"result": {[]string{"batch", "result", id, "--json"}, 1, exitOK, 1},
-		"cancel": {[]string{"batch", "cancel", id}, 1, exitStore, 0},
-		"retry":  {[]string{"batch", "retry", id}, 1, exitStore, 0},
-		"delete": {[]string{"batch", "delete", id}, 1, exitStore, 0},
+		"submit":          {[]string{"batch", "submit", "--function", "f", "--file", file, "--key", "k"}, 1, exitOK, 1},
+		"result":          {[]string{"batch", "result", id, "--json"}, 1, exitOK, 1},
+		"cancel":          {[]string{"batch", "cancel", id}, 1, exitStore, 0},
+		"retry":           {[]string{"batch", "retry", id}, 1, exitStore, 0},
+		"delete":          {[]string{"batch", "delete", id}, 1, exitStore, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
