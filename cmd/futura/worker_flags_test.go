@@ -4,7 +4,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 )
 
@@ -17,6 +19,29 @@ func TestObjectFlags(t *testing.T) {
 	} {
 		_, e := s.run(exitUsage, "", append([]string{"worker"}, args...)...)
 		require.Contains(t, e, says)
+	}
+}
+
+// TestModuleTimeoutFlag has an hour by default, and none by an explicit 0.
+func TestModuleTimeoutFlag(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]struct {
+		option time.Duration
+		says   string
+	}{
+		"":    {time.Hour, "for 1h0m0s"},
+		"90s": {90 * time.Second, "for 1m30s"},
+		"0":   {-1, "for ever"},
+	} {
+		var f workerFlags
+		flags := pflag.NewFlagSet("worker", pflag.ContinueOnError)
+		f.add(flags)
+		if value != "" {
+			require.NoError(t, flags.Set("module-timeout", value))
+		}
+		require.NoError(t, f.check(flags))
+		require.Equal(t, want.option, f.options.ModuleTimeout)
+		require.Contains(t, describeTimeout(max(f.options.ModuleTimeout, 0)), want.says)
 	}
 }
 
