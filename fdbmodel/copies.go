@@ -187,7 +187,7 @@ func (r *Registration) AddCopy(ctx context.Context, id layout.ID, token layout.T
 			switch {
 			case copies[i].Worker == r.info.ID:
 				has = true
-			case alone:
+			case alone, !copies[i].Alive && copies[i].Away != 0:
 				tx.Clear(copies[i].key)
 			}
 		}

@@ -38,6 +38,7 @@ type objectTeam struct {
 	client *futures.Client
 	runs   atomic.Int64
 	above  int64 // of the workers' object stores
+	dir    string
 	// modules runs WASM modules, nil if none are run.
 	modules workers.ModuleRunner
 }
@@ -56,7 +57,7 @@ func newObjectTeam(t *testing.T) *objectTeam {
 // start starts a worker, and returns how to kill it.
 func (o *objectTeam) start(memory int64) (kill func()) {
 	w, err := workers.New(o.client, workers.Options{
-		Slots: 2, Objects: workers.ObjectOptions{Memory: memory, Above: o.above}, Logger: slog.New(slog.DiscardHandler),
+		Slots: 2, Objects: workers.ObjectOptions{Memory: memory, Above: o.above, Dir: o.dir}, Logger: slog.New(slog.DiscardHandler),
 		Modules: o.modules,
 	})
 	require.NoError(o.t, err)

@@ -15,7 +15,8 @@ import (
 
 // handOver has other workers take the objects of which this one, which is stopping, has
 // the only copy: first those that can't be made again. Who takes them reads them from
-// here. What is left when the time is up is lost with this worker.
+// here. What is left when the time is up stays in the worker's directory, if it has one,
+// and is lost with this worker otherwise.
 func (l *life) handOver(by time.Time) {
 	w, k := l.worker, l.kept
 	if k == nil || l.broken() {
@@ -26,7 +27,9 @@ func (l *life) handOver(by time.Time) {
 	if !w.manual() { // whose steps end with what they asked of the store
 		defer context.AfterFunc(w.vanish, cancel)()
 	}
-	sole, err := k.soleObjects(ctx)
+	listing, stop := withTimeout(l.store, w.cluster.Clock(), leaveTimeout)
+	defer stop()
+	sole, err := k.soleObjects(listing)
 	if err == nil && len(sole) == 0 {
 		return
 	}
@@ -38,7 +41,8 @@ func (l *life) handOver(by time.Time) {
 	if moved > 0 {
 		w.options.Logger.Info("objects were handed over to other workers", "number", moved)
 	}
-	if len(left) > 0 {
+	left, failed := l.stay(left)
+	if err = errors.Join(err, failed); len(left) > 0 {
 		bytes := int64(0)
 		for i := range left {
 			bytes += left[i].Result.Size

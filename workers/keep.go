@@ -34,8 +34,10 @@ type ObjectOptions struct {
 	// Defaults to 4,096, what the record of a result takes; below 0 to none.
 	Above int64
 	// Disk is how many bytes they may take in Dir once memory is full. Defaults to
-	// 10 GiB, and to none without Dir. Dir must not be open to other users. Nothing
-	// in it outlives the worker.
+	// 10 GiB, and to none without Dir. Dir must not be open to other users. What only
+	// this worker has when it stops, and no other one takes, stays in Dir: the next worker of
+	// the cluster with this Dir holds it again, and readers wait 2 min for that. A worker
+	// that is killed leaves nothing.
 	Disk int64
 	Dir  string
 	// Listen is where other machines get them: an address of this one, such as
@@ -59,6 +61,7 @@ type keeper struct {
 	cluster *fdbmodel.Cluster
 	store   *objects.Store
 	secret  string
+	dir     string
 	above   int64 // the size of the largest result that is not kept
 	listens []net.Listener
 
@@ -85,7 +88,7 @@ func newKeeper(c *fdbmodel.Cluster, o ObjectOptions, serves bool) (*keeper, erro
 	if err != nil {
 		return nil, err
 	}
-	k := &keeper{cluster: c, store: store, above: cmp.Or(o.Above, fdbmodel.MaxResultInline),
+	k := &keeper{cluster: c, store: store, dir: o.Dir, above: cmp.Or(o.Above, fdbmodel.MaxResultInline),
 		held: map[heldObject]holding{}, uses: map[objects.Hash]int{}}
 	if !serves {
 		return k, nil
@@ -146,6 +149,7 @@ func (k *keeper) serve(ctx context.Context, w *Worker) {
 			}
 		})
 	}
+	serving.Go(func() { k.comeBack(ctx, w) })
 	clk := k.cluster.Clock()
 	for at := clk.Now().Add(sweepObjectsEvery); ctx.Err() == nil; {
 		_ = clock.Wait(ctx, clk, clk.Now().Add(sweepFullEvery))

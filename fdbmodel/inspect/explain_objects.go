@@ -51,8 +51,13 @@ func explainObject(ctx context.Context, c *fdbmodel.Cluster, e *Explanation, row
 		return err
 	}
 	var names []string
+	away := layout.WorkerID("")
 	for i := range copies {
-		if held := &copies[i]; held.Alive && held.Object == row.Object() {
+		held := &copies[i]
+		if !held.Alive && held.Away > layout.Millis(c.Now()) {
+			away = held.Worker
+		}
+		if held.Alive && held.Object == row.Object() {
 			e.Holders, names = append(e.Holders, held.Worker), append(names, string(held.Worker))
 		}
 	}
@@ -65,6 +70,9 @@ func explainObject(ctx context.Context, c *fdbmodel.Cluster, e *Explanation, row
 		}
 		e.Text += fmt.Sprintf(" Its result is an object of %d bytes, held by worker %s%s.", size, strings.Join(names, ", "),
 			more)
+	case away != "":
+		e.Text += fmt.Sprintf(" Its result is an object of %d bytes in the directory of worker %s, which stopped: a worker "+
+			"that is started with that directory has it again, and readers wait for a while.", size, away)
 	case row.Spec.IsPut() || !row.Spec.AllowReconstruction || row.Attempts.Rebuilt >= fdbmodel.MaxRebuilds:
 		e.Text += fmt.Sprintf(" Its result was an object of %d bytes, and no worker that is alive has it: it is lost, and "+
 			"who needs it will find that the future has failed.", size)

@@ -335,6 +335,9 @@ type CopyRecord struct {
 	Object string   `msgpack:"ob" json:"object"`
 	Size   int64    `msgpack:"z,omitempty" json:"size"`
 	At     int64    `msgpack:"t" json:"at_ms"`
+	// Away is until when, in milliseconds, readers wait for a worker that has left and keeps
+	// the copy in its directory, for the next process with that; 0 for others.
+	Away int64 `msgpack:"aw,omitempty" json:"away_until_ms,omitempty"`
 }
 
 // Resources are the resources that a worker offers or has free.

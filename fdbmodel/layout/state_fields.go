@@ -243,7 +243,7 @@ func (p *PinsRecord) readField(name, b []byte) ([]byte, error) {
 }
 
 func (c *CopyRecord) appendFields(f fields) fields {
-	return f.text("w", string(c.Worker)).text("ob", c.Object).int("z", c.Size).int("t", c.At)
+	return f.text("w", string(c.Worker)).text("ob", c.Object).int("z", c.Size).int("t", c.At).int("aw", c.Away)
 }
 
 func (c *CopyRecord) readField(name, b []byte) ([]byte, error) {
@@ -256,6 +256,8 @@ func (c *CopyRecord) readField(name, b []byte) ([]byte, error) {
 		return readInt(b, &c.Size)
 	case "t":
 		return readInt(b, &c.At)
+	case "aw":
+		return readInt(b, &c.Away)
 	}
 	return msgp.Skip(b)
 }

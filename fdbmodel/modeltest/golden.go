@@ -89,7 +89,7 @@ func GoldenRecords() []GoldenRecord {
 			Policy: layout.Policy{DefaultTimeout: time.Minute, MaxTimeout: time.Hour, DefaultMemory: 1, MaxMemory: 2,
 				MaxPriority: 3, MaxOutput: 4},
 		}, false, empty[layout.Config]()},
-		{"copy", &layout.CopyRecord{Worker: "w", Object: "h", Size: 1, At: 2}, false, empty[layout.CopyRecord]()},
+		{"copy", &layout.CopyRecord{Worker: "w", Object: "h", Size: 1, At: 2, Away: 3}, false, empty[layout.CopyRecord]()},
 		{"pins", &layout.PinsRecord{Holders: []string{"a", "b"}, Sessions: []string{"", "s"}}, false,
 			empty[layout.PinsRecord]()},
 		{"blocked", &layout.BlockedRecord{Linked: 1, Objects: true}, false, empty[layout.BlockedRecord]()},
