@@ -3,14 +3,25 @@ package futures_test
 import (
 	"bytes"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/futura-run/futura/futures"
 )
+
+// said are the lines of a log.
+type said chan string
+
+// Write implements io.Writer.
+func (s said) Write(line []byte) (int, error) {
+	s <- string(line)
+	return len(line), nil
+}
 
 // TestAWorkerWithADirectoryComesBackWithItsObjects stops the only worker, twice. What it held is
 // awaited meanwhile, is not made again, and comes from the next worker with the directory;
@@ -35,7 +46,8 @@ func TestAWorkerWithADirectoryComesBackWithItsObjects(t *testing.T) {
 		stop()
 		require.Len(t, kept(), 3, "two objects, and their list")
 		cluster := o.client.Cluster()
-		again, err := futures.FromCluster(cluster, futures.Options{})
+		waits := make(said, 100)
+		again, err := futures.FromCluster(cluster, futures.Options{Logger: slog.New(slog.NewTextHandler(waits, nil))})
 		require.NoError(t, err)
 		value := make(chan []byte, 2)
 		failed := make(chan error, 2)
@@ -45,6 +57,15 @@ func TestAWorkerWithADirectoryComesBackWithItsObjects(t *testing.T) {
 				value <- r.Value
 				failed <- err
 			}()
+		}
+		for waiting := map[futures.ID]bool{}; len(waiting) < 2; {
+			line := <-waits
+			require.Contains(t, line, "keeps it in its directory")
+			for _, id := range []futures.ID{made.ID(), put.ID()} {
+				if strings.Contains(line, id.String()) {
+					waiting[id] = true
+				}
+			}
 		}
 		stop = o.start(64 << 20)
 		require.ElementsMatch(t, []int{2<<20 + 5, 3 << 20}, []int{len(<-value), len(<-value)})

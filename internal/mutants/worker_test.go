@@ -5,6 +5,10 @@ func workerMutants() []mutant {
 	workers := suites{{of: "workers"}, {of: "internal/sim"}}
 	remote := suites{{of: "fdbmodel/kv/remote"}}
 	return []mutant{
+		{name: "a function that heeds its timeout has lost its claim", file: "workers/time.go",
+			by:  suites{{of: "workers", run: "TestTheLogSaysWhen"}},
+			old: "case errors.Is(cause, ErrTimeout), errors.Is(cause, ErrDeadline), early && j.isPast(now):",
+			new: "case errors.Is(cause, ErrDeadline):"},
 		{name: "a timeout does not end the attempt", file: "workers/job.go", by: workers,
 			old: "\tj.settle(j.overdue())\n",
 			new: ""},

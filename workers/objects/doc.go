@@ -2,7 +2,8 @@
 // memory under one budget, on disk under another.
 //
 // A Store belongs to one process and keeps nothing beyond it: its memory and its
-// files vanish with the process, however it ends. Nothing that was put is dropped
+// files vanish with the process, however it ends. What is to outlive it, Save writes to
+// files that Restore finds. Nothing that was put is dropped
 // before it is deleted. What doesn't fit is refused with ErrFull.
 //
 // The content is divided into pieces of PieceSize bytes. The hash of an object is

@@ -1,0 +1,66 @@
+package fdbmodel_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/futura-run/futura/fdbmodel"
+	"github.com/futura-run/futura/fdbmodel/layout"
+)
+
+// nowhere reads objects from workers that have none.
+type nowhere struct{}
+
+func (nowhere) OpenObject(context.Context, string, int64, *fdbmodel.Copy) (fdbmodel.OpenObject, error) {
+	return nil, fdbmodel.ErrNotFound
+}
+
+// TestReadersWaitForADirectory has a worker leave with its copy: reads say who has it until the
+// time is up, and find it lost then. One that comes back meanwhile replaces the copy.
+func TestReadersWaitForADirectory(t *testing.T) {
+	t.Parallel()
+	m := newMixed(t)
+	m.c.OfferObjectReader(nowhere{})
+	register := func() *fdbmodel.Registration {
+		reg, err := m.c.Register(m.ctx, layout.WorkerInfo{Capacity: layout.Resources{Slots: 1}})
+		require.NoError(t, err)
+		return reg
+	}
+	ids, err := m.c.DrawIDs(2)
+	require.NoError(t, err)
+	first := register()
+	for _, id := range ids {
+		_, err := m.c.Put(m.ctx, fdbmodel.Value{ID: id, Object: "o", Size: 10, Holder: first.ID()})
+		require.NoError(t, err)
+	}
+	require.NoError(t, first.LeaveCopies(m.ctx, ids, m.c.Now().Add(time.Minute)))
+	require.NoError(t, register().LeaveCopies(m.ctx, ids, m.c.Now().Add(time.Hour)), "it has none of them")
+	err = first.Leave(m.ctx)
+	require.NoError(t, err)
+	read := func(id layout.ID) error {
+		row, err := m.c.Get(m.ctx, id)
+		require.NoError(t, err)
+		return m.c.OpenResult(id, row.Result).ReadAt(m.ctx, make([]byte, 10), 0)
+	}
+	for _, id := range ids {
+		err := read(id)
+		require.ErrorIs(t, err, fdbmodel.ErrUnreachable)
+		require.ErrorContains(t, err, string(first.ID()))
+	}
+	next := register()
+	row, err := m.c.Get(m.ctx, ids[1])
+	require.NoError(t, err)
+	require.NoError(t, next.AddCopy(m.ctx, ids[1], row.Result.Token, false))
+	copies, err := m.c.Copies(m.ctx, ids[1])
+	require.NoError(t, err)
+	require.Len(t, copies, 1)
+	require.Equal(t, next.ID(), copies[0].Worker)
+	m.clock.Advance(time.Minute)
+	require.ErrorIs(t, read(ids[0]), fdbmodel.ErrLost)
+	row, err = m.c.Get(m.ctx, ids[0])
+	require.NoError(t, err)
+	require.Equal(t, layout.Failed, row.State())
+}
