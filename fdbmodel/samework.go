@@ -23,7 +23,8 @@ func errIDInUse(s *Submission, differs string) error {
 
 // answerSame answers with the existing future, and returns ErrIDInUse if that is not what s
 // describes.
-func (c *Cluster) answerSame(ctx context.Context, tx kv.Reader, old *layout.Row, s *Submission, answer *Submitted) error {
+func (c *Cluster) answerSame(ctx context.Context, tx kv.Reader, old *layout.Row, s *Submission, answer *Submitted,
+) error {
 	differs, err := c.otherThan(ctx, tx, old, s)
 	if err != nil {
 		return err

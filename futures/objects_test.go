@@ -57,8 +57,8 @@ func newObjectTeam(t *testing.T) *objectTeam {
 // start starts a worker, and returns how to kill it.
 func (o *objectTeam) start(memory int64) (kill func()) {
 	w, err := workers.New(o.client, workers.Options{
-		Slots: 2, Objects: workers.ObjectOptions{Memory: memory, Above: o.above, Dir: o.dir}, Logger: slog.New(slog.DiscardHandler),
-		Modules: o.modules,
+		Slots: 2, Objects: workers.ObjectOptions{Memory: memory, Above: o.above, Dir: o.dir},
+		Logger: slog.New(slog.DiscardHandler), Modules: o.modules,
 	})
 	require.NoError(o.t, err)
 	require.NoError(o.t, w.Register(fill.Bind(func(_ context.Context, n int) ([]byte, error) {

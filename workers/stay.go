@@ -63,7 +63,8 @@ func (k *keeper) comeBack(ctx context.Context, w *Worker) {
 		return
 	}
 	number := 0
-	err := objects.Restore(k.dir, k.cluster.Name(), func(s objects.Saved, open func() (io.ReadCloser, error)) (bool, error) {
+	realm := k.cluster.Name()
+	err := objects.Restore(k.dir, realm, func(s objects.Saved, open func() (io.ReadCloser, error)) (bool, error) {
 		done, held, err := k.holdAgain(ctx, s, open)
 		if held {
 			number++
