@@ -82,7 +82,8 @@ func (r *Registration) RequestHint(req ClaimRequest) *HintRequest {
 		hub: h, worker: r.info.ID, heard: &r.hinted, queues: r.queues(), paced: r.pace.Next(),
 		c: make(chan struct{}, 1),
 		fits: func(d demand) bool {
-			return !d.refusedBy(name) && free.Fit(d.requirements()) && !(d.object && noObjects) && labels.Have(d.labels) && runs(d.function)
+			return !d.refusedBy(name) && free.Fit(d.requirements()) && !(d.object && noObjects) &&
+				labels.Have(d.labels) && runs(d.function)
 		},
 	}
 	h.mu.Lock()

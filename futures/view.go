@@ -92,7 +92,8 @@ func viewOf(row *layout.Row) View {
 		Priority: s.Priority, Requirements: s.Requirements, ArgsSize: s.ArgsSize, SubmittedAt: timeOf(s.SubmittedAt),
 		FinishedAt: timeOf(row.FinishedAt()), Attempt: row.Attempt(), MaxAttempts: s.MaxRetries + 1,
 		Deaths: row.Attempts.Deaths.Len(), Crashes: row.Attempts.Crashes, Timeout: s.Timeout,
-		PutBacks: row.Attempts.PutBack, Schedule: s.Schedule, ScheduledAt: timeOf(s.ScheduledAt), Lane: s.Lane, InLine: row.InLine(),
+		PutBacks: row.Attempts.PutBack, Schedule: s.Schedule, ScheduledAt: timeOf(s.ScheduledAt), Lane: s.Lane,
+		InLine: row.InLine(),
 	}
 	if v.Snoozes = row.Attempts.Snoozed; !row.Attempts.Lifted {
 		v.ExpiresAt, v.Deadline = timeOf(s.ExpiresAt), timeOf(s.Deadline)

@@ -296,7 +296,7 @@ func placeKinds() []KeyKind {
 		futureID())
 	return []KeyKind{
 		shard(PlaceReady, SubReady, ready, FormatText, nil, "function", carried,
-			"the function of a future that waits for a worker, and workers that failed it or put it back; the labels that it requires, if any",
+			"the function of a future that waits for a worker, and who failed it or put it back; the labels that it requires",
 			"every transition that makes it ready"),
 		shard(PlaceAssigned, SubAssigned, assigned, FormatText, nil, "function", carried,
 			"the function of a future that waits for one worker", "assign"),

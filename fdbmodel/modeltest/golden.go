@@ -13,6 +13,8 @@ var GoldenID = layout.ID{1, 2, 3, 4, 5, 6, 0x77, 8, 0x89, 10, 11, 12, 13, 14, 15
 
 var goldenUsage = layout.Usage{CPUUser: time.Second, CPUSys: time.Millisecond, Memory: 9}
 
+var goldenRefusals = layout.Refusals{{Worker: "w", Peer: "p", At: 7, Until: 8}, {Worker: "v", At: 9, Until: 10}}
+
 // GoldenRecord is one kind of value, with every field set.
 type GoldenRecord struct {
 	Name    string
@@ -52,8 +54,7 @@ func GoldenRecords() []GoldenRecord {
 		{"claim", &layout.Claim{Token: token}, true, empty[layout.Claim]()},
 		{"attempts", &layout.Attempts{Failed: 1, Crashes: 2, PutBack: 3, Rebuilt: 5, Due: 4, RAM: 8, Assigned: "w",
 			Reason: "y", Near: "w", NearWait: time.Second, Displaced: true, Slot: true, Taken: true, Snoozed: 6, Lifted: true,
-			Deaths:  layout.Deaths{{Worker: token.Worker, Crash: true}, {Worker: "w"}},
-			Refused: layout.Refusals{{Worker: "w", Peer: "p", At: 7, Until: 8}, {Worker: "v", At: 9, Until: 10}}}, false,
+			Deaths: layout.Deaths{{Worker: token.Worker, Crash: true}, {Worker: "w"}}, Refused: goldenRefusals}, false,
 			empty[layout.Attempts]()},
 		{"cancel", &layout.CancelRequest{Reason: "r", At: 5}, false, empty[layout.CancelRequest]()},
 		{"exception", &layout.Exception{

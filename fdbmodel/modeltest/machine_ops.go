@@ -138,13 +138,6 @@ func (m *Machine) claim(ctx context.Context) (change, error) {
 	}, err
 }
 
-// passesOver reports whether a worker has put a future back and leaves it to others.
-func passesOver(row *layout.Row, w layout.WorkerID, now time.Time) bool {
-	return slices.ContainsFunc(row.Attempts.Refused[:], func(r layout.Refusal) bool {
-		return r.Worker == w && r.Until > layout.Millis(now) && row.Attempts.Assigned == ""
-	})
-}
-
 // ending is a possible outcome of a completion.
 type ending struct {
 	name   string
@@ -180,9 +173,7 @@ var endings = []ending{
 	}},
 	{"snooze", []layout.State{layout.Delayed}, 0, 0, snoozed},
 	{"expire", []layout.State{layout.Ready}, 0, 0, expired},
-	{"put back", []layout.State{layout.Ready, layout.Delayed, layout.Failed}, 0, 1, func(f *fdbmodel.ClaimedFuture) fdbmodel.Completion {
-		return fdbmodel.Completion{Future: f, PutBack: true}
-	}},
+	{"put back", []layout.State{layout.Ready, layout.Delayed, layout.Failed}, 0, 1, putBack},
 }
 
 var givenBack = ending{"relinquish", []layout.State{layout.Ready, layout.Failed}, 0, 0, nil}
@@ -204,16 +195,6 @@ func (e *ending) allows(f *fdbmodel.ClaimedFuture, before, after *layout.Row) bo
 	}
 	return after.Attempts.RAM == grown && after.Attempts.Failed == before.Attempts.Failed+e.failed &&
 		after.Attempts.PutBack == before.Attempts.PutBack+e.back && (e.back == 0 || wasPutBack(f, before, after))
-}
-
-// wasPutBack requires that others may take the future at once, unless too many pass it over,
-// or it has a place that is its own.
-func wasPutBack(f *fdbmodel.ClaimedFuture, before, after *layout.Row) bool {
-	refused := after.Attempts.Refused
-	last := refused[max(0, refused.Len()-1)]
-	own := after.Spec.MustBeNear || after.Spec.Held() || after.Spec.Aside
-	atOnce := !own && before.Attempts.Refused.Passing(last.At) < layout.MaxRefusals
-	return last.Worker == f.Token.Worker && last.Until > last.At && (after.State() == layout.Ready) == atOnce
 }
 
 func (m *Machine) finish(ctx context.Context) (change, error) {

@@ -220,14 +220,6 @@ func (p *fakePeer) reform() {
 	p.run, p.takes = echo, 0
 }
 
-// join has a peer say hello that the head takes for one that has answered much.
-func (w *world) join(name string, slots int, change ...func(*fakePeer)) *fakePeer {
-	w.Helper()
-	p := w.meet(name, slots, change...)
-	w.head.Prove(p.id)
-	return p
-}
-
 // meet makes a peer, which says hello.
 func (w *world) meet(name string, slots int, change ...func(*fakePeer)) *fakePeer {
 	p := &fakePeer{

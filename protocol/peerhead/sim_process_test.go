@@ -332,6 +332,9 @@ func (r *simPeerRun) connected(other string, up bool, session uint64) {
 }
 
 func (r *simPeerRun) called(ctx context.Context, from string, message []byte) (answer []byte) {
+	if answer = r.peer.w.misbehave(message); answer != nil {
+		return answer
+	}
 	r.handle(func() { answer = r.handler.Called(ctx, from, message) })
 	return answer
 }

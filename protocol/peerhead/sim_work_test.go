@@ -352,6 +352,28 @@ func (w *simWorld) runModule(argv []string) (stdout []byte, exit int) {
 	return []byte("=" + argv[0]), 0
 }
 
+// misbehave answers an order that a peer refuses, or has and says nothing more of; nil for
+// what it takes as it should.
+func (w *simWorld) misbehave(message []byte) []byte {
+	m, err := protocol.Decode(message)
+	order, ok := m.(*protocol.WorkOrderBatch)
+	if err != nil || !ok || !w.chance(0.1) {
+		return nil
+	}
+	answer := &protocol.Ack{Code: protocol.CodeAccepted, ChunkID: order.ChunkID}
+	if w.draw(2) == 0 {
+		answer.Code = protocol.CodeError
+		w.count(&w.report.Refused)
+	} else {
+		w.count(&w.report.Silent)
+	}
+	data, err := protocol.Encode(answer, protocol.DialectFutura)
+	if err != nil {
+		w.flaw("%v", err)
+	}
+	return data
+}
+
 // offer changes what a hello offers.
 func (w *simWorld) offer(message []byte) []byte {
 	m, err := protocol.Decode(message)

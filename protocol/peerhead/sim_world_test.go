@@ -26,7 +26,7 @@ type simReport struct {
 	HeadCrashes, HeadStops, PeerCrashes, PeerForgets   int
 	PeerStops, NodeCrashes, Cuts, Recoveries, Cancels  int
 	Retries, Discards, Offers, Realized, Failed, Nodes int
-	NodeOrders, Surplus                                int
+	NodeOrders, Surplus, Refused, Silent               int
 	// Acknowledged are answers to results that were compared with the store, and Late
 	// results of earlier memberships that heads have kept.
 	Acknowledged, Late int

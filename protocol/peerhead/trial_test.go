@@ -151,6 +151,14 @@ func TestAHeadThatRestartsPassesOverWhatItsPeerPutBack(t *testing.T) {
 	})
 }
 
+// join has a peer say hello that the head takes for one that has answered much.
+func (w *world) join(name string, slots int, change ...func(*fakePeer)) *fakePeer {
+	w.Helper()
+	p := w.meet(name, slots, change...)
+	w.head.Prove(p.id)
+	return p
+}
+
 // serve lets time pass until all futures have their results, for two minutes at most, and
 // returns how long that took.
 func (w *world) serve(ids []layout.ID) time.Duration {
