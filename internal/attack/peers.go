@@ -107,6 +107,20 @@ func Messages(ctx context.Context, t *Target, size int) (func(), error) {
 	return leave, nil
 }
 
+// Members has peers introduce themselves again and again, each time as another process with very many slots, that
+// leave orders without an answer.
+func Members(ctx context.Context, t *Target, size int) (func(), error) {
+	gang, head, leave, err := t.gang(ctx)
+	if err != nil {
+		return leave, err
+	}
+	together(ctx, gang, size, func(ctx context.Context, h *p2p.Host, i int) {
+		_, _ = h.Call(ctx, head, encoded(&protocol.Hello{Incarnation: fmt.Sprintf("%016x", i), Functions: []string{"wasm:*"},
+			Capacity: protocol.Capacity{Slots: 1 << 19, CPUMillis: 1 << 30, RAMBytes: 1 << 40}})) // any answer is fine
+	})
+	return leave, nil
+}
+
 // Batches has peers ask for batches of a function that nobody has, with many arguments each, and wait for none.
 func Batches(ctx context.Context, t *Target, size int) (func(), error) {
 	gang, head, leave, err := t.gang(ctx)

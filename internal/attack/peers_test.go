@@ -25,6 +25,7 @@ func TestAttacksOfPeers(t *testing.T) {
 	}{
 		{"gossip", attack.Gossip, 2000, 100_000},
 		{"messages", attack.Messages, 1000, 50_000},
+		{"members", attack.Members, 100, 1000},
 		{"batches", attack.Batches, 100, 2000},
 	} {
 		size := a.short
