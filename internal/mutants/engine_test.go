@@ -7,6 +7,9 @@ func engine() suites {
 	return suites{{of: "fdbmodel/kv/embedded"}, {of: "fdbmodel/kv/kvtest"}}
 }
 
+// marks are the tests of what is known to be synced.
+func marks() suites { return suites{{of: "fdbmodel/kv/embedded", run: "Mark|TornTail|Images|Loss"}} }
+
 // orderMutants are faults in the order and the conflicts of commits.
 func orderMutants() []mutant {
 	const file = inEngine + "sequence.go"
@@ -118,11 +121,17 @@ func logMutants() []mutant {
 			old: "\tif s.Sealed {\n\t\treturn j.dir.corrupt(r.name, \"record %d is missing",
 			new: "\tif s.Sealed && false {\n\t\treturn j.dir.corrupt(r.name, \"record %d is missing"},
 		{name: "damage in front of synced records is read as the end", file: record, by: engine(),
-			old: "known >= j.next {",
-			new: "known >= j.next && false {"},
+			old: "j.known = j.known.or(promised(b, j.store))",
+			new: "_ = promised(b, j.store)"},
+		{name: "a mark claims what was written and not synced", file: inEngine + "mark.go", by: marks(),
+			old: "attestation{seq: j.durable, version: j.version}",
+			new: "attestation{seq: j.durable + 1, version: j.version}"},
+		{name: "an opening does not look at the mark", file: inEngine + "mark.go", by: marks(),
+			old: "return mark{segment: h.seq, known:",
+			new: "h = header{}\n\treturn mark{segment: h.seq, known:"},
 		{name: "versions go on where they ended before a crash", file: record, by: engine(),
-			old: "max(j.version, j.manifest.Version) + versionJump",
-			new: "max(j.version, j.manifest.Version)"},
+			old: "max(j.version, j.manifest.Version, j.known.version) + versionJump",
+			new: "max(j.version, j.manifest.Version, j.known.version)"},
 		{name: "a checkpoint without all its rows is loaded", file: inEngine + "checkpoint.go", by: engine(),
 			old: "if rows != c.Rows {",
 			new: "if rows != c.Rows && false {"},
