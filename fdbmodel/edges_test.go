@@ -258,7 +258,8 @@ func TestManyDependants(t *testing.T) {
 	claimed := s.Claim(s.Worker)
 	require.Len(t, claimed, 1)
 	s.Finish(s.Worker, realize(&claimed[0]))
-	require.Equal(t, n > fdbmodel.SettleRounds*fdbmodel.MaxPiece, s.Counted(layout.Blocked) > 0, "of more than 1,024 others tell the rest")
+	turn := fdbmodel.SettleRounds * fdbmodel.MaxPiece
+	require.Equal(t, n > turn, s.Counted(layout.Blocked) > 0, "of more than 1,024 others tell the rest")
 	require.ErrorIs(t, s.C.Discard(s.Ctx, input), fdbmodel.ErrTransition)
 	settleAll(s)
 	require.Equal(t, n, endAll(s, realize))

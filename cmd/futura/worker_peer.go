@@ -121,7 +121,8 @@ func (a *app) peerWorker(ctx context.Context, f *workerFlags) error {
 		Heads: f.peer.heads, Discover: f.peer.discover, AllowAnyHead: f.peer.anyHead, KeyFile: key,
 		Listen: f.peer.listen, State: f.peer.state,
 		Name: o.Name, Version: version, Labels: o.Labels, Slots: o.Slots, CPU: o.CPU, RAM: o.RAM, GPU: o.GPU,
-		Policy: o.Policy, Modules: executor, ModuleTimeout: o.ModuleTimeout, CheckModule: executor.Check, PrivateSources: f.peer.private,
+		Policy: o.Policy, Modules: executor, ModuleTimeout: o.ModuleTimeout,
+		CheckModule: executor.Check, PrivateSources: f.peer.private,
 		DrainTimeout: o.DrainTimeout, Transfers: transfers, Logger: log,
 	})
 	if err != nil {
