@@ -38,7 +38,7 @@ func TestAHeadThatWasStopped(t *testing.T) {
 		}
 		dies := w.join("dies", 1, busy)
 		ids := w.submit(4)
-		w.settle(3*time.Second + 100*time.Millisecond) // just after a report
+		w.settle(3*time.Second + 200*time.Millisecond) // just after a report
 		before := map[peerhead.PeerID]string{}
 		for _, p := range w.head.Peers() {
 			require.Equal(w, 1, p.Items)
