@@ -87,6 +87,12 @@ type site struct {
 // newSite starts a process and a bystander that has warmed it up.
 func newSite(t *testing.T, args ...string) *site {
 	t.Helper()
+	return newSiteOf(t, descriptors, args...)
+}
+
+// newSiteOf starts a process that may have some descriptors.
+func newSiteOf(t *testing.T, descriptors int, args ...string) *site {
+	t.Helper()
 	s := &site{T: t, dir: t.TempDir(), tokens: map[string]string{}}
 	file := filepath.Join(s.dir, "tokens")
 	for name, role := range map[string]string{"attacker": "submit", "bystander": "submit", "operator": "admin"} {

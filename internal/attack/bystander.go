@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -32,6 +33,7 @@ type Bystander struct {
 	waits  int // rounds that are waited for
 	rounds int
 	worst  Wait
+	times  []time.Duration // of all steps
 	err    error
 	close  func()
 }
@@ -83,6 +85,7 @@ func (b *Bystander) run(ctx context.Context, steps []Step) {
 func (b *Bystander) note(w Wait, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.times = append(b.times, w.Time)
 	if w.Time > b.worst.Time {
 		b.worst = w
 	}
@@ -106,8 +109,19 @@ func (b *Bystander) Take() (worst Wait, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	worst, err = b.worst, b.err
-	b.worst, b.err = Wait{}, nil
+	b.worst, b.err, b.times = Wait{}, nil, nil
 	return worst, err
+}
+
+// Median returns how long a step took in the median since the last Take, or zero if there was none.
+func (b *Bystander) Median() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.times) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(b.times))
+	return sorted[len(sorted)/2]
 }
 
 // Rounds returns how many rounds there were.

@@ -42,12 +42,16 @@ func nothing() {}
 // dialTime bounds one attempt to connect.
 const dialTime = 5 * time.Second
 
-func (t *Target) dial(ctx context.Context, address string) (net.Conn, error) {
-	d := net.Dialer{Timeout: dialTime}
+func (t *Target) dialer() *net.Dialer {
+	d := &net.Dialer{Timeout: dialTime}
 	if t.From != "" {
 		d.LocalAddr = &net.TCPAddr{IP: net.ParseIP(t.From)}
 	}
-	return d.DialContext(ctx, "tcp", address)
+	return d
+}
+
+func (t *Target) dial(ctx context.Context, address string) (net.Conn, error) {
+	return t.dialer().DialContext(ctx, "tcp", address)
 }
 
 // crowd is connections that are held.

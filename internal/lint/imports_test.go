@@ -115,7 +115,8 @@ func importTable() map[string]imports {
 			others: []string{huma, prometheus},
 		},
 		"futures/httpapi/stack": {
-			ours: []string{"internal/budget", "internal/connlimit", "internal/trust"}, others: []string{huma, uuid, prometheus},
+			ours:   []string{"internal/budget", "internal/connlimit", "internal/trust"},
+			others: []string{huma, uuid, prometheus, xrate},
 		},
 		"workers": {
 			ours: append(slices.Clone(model), "fdbmodel/reference", "internal/seam", "workers/objects",

@@ -43,8 +43,37 @@ func ParseRole(name string) (Permission, bool) {
 }
 
 // admit returns a problem for a request that is refused because of its Host
-// header, its origin, its token, or an unknown path.
+// header, its origin, its token, an unknown path, or because its address has sent
+// too many without a valid token. A valid token passes, whatever others sent.
 func (s *Stack) admit(r *http.Request, q *request, found *route) error {
+	s.authenticate(r, q)
+	err := s.check(r, q, found)
+	if !q.authenticated {
+		err = s.checkBudget(r, err)
+	}
+	if err != nil {
+		return err
+	}
+	q.enter(r)
+	return found.missing
+}
+
+// authenticate finds the token of a request.
+func (s *Stack) authenticate(r *http.Request, q *request) {
+	q.authenticated = s.options.Tokens == nil
+	if secret := bearerOf(r); secret != "" && !q.authenticated {
+		if token, known := s.options.Tokens.Find(secret); known {
+			q.bearer, q.authenticated = token, true
+		}
+	}
+	if c := socketOf(q.connection); c != nil && q.authenticated {
+		c.authenticate()
+	}
+}
+
+// check returns a problem for a request that may not come from where it comes
+// from, or whose token lacks the permission.
+func (s *Stack) check(r *http.Request, q *request, found *route) error {
 	if hosts := s.options.Hosts; len(hosts) > 0 && !slices.Contains(hosts, hostName(r.Host)) {
 		return NewProblem(http.StatusMisdirectedRequest, "bad_host", nil,
 			"the Host header %.100q is not one of this server's names: %s", r.Host, strings.Join(hosts, ", "))
@@ -54,29 +83,11 @@ func (s *Stack) admit(r *http.Request, q *request, found *route) error {
 	if s.origins.Check(r) != nil {
 		return NewProblem(http.StatusForbidden, "foreign_origin", nil, "a page of another origin may not send this request")
 	}
-	if err := s.authorize(r, q, found.permission); err != nil {
-		return err
-	}
-	q.enter(r)
-	return found.missing
-}
-
-// authorize returns a problem for a request whose token lacks the permission.
-func (s *Stack) authorize(r *http.Request, q *request, needs Permission) error {
-	if s.options.Tokens == nil {
-		return nil
-	}
-	known := false
-	if secret := bearerOf(r); secret != "" {
-		var token Token
-		if token, known = s.options.Tokens.Find(secret); known {
-			q.bearer = token
-		}
-	}
+	needs := found.permission
 	switch {
-	case q.bearer.Role >= needs:
+	case s.options.Tokens == nil || q.bearer.Role >= needs:
 		return nil
-	case !known:
+	case !q.authenticated:
 		return NewProblem(http.StatusUnauthorized, "unauthorized", nil,
 			`this needs a token with the role %s: send "Authorization: Bearer TOKEN"`, needs)
 	default:

@@ -40,9 +40,8 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	start := time.Now()
 	limited := b.control.SetReadDeadline(b.pace.deadline(start)) == nil // some connections have no deadlines
-	received := b.request.transfer()
+	b.request.pause()                                                   // the client may not send
 	n, err := b.ReadCloser.Read(p)
-	received()
 	b.pace.did(n, start)
 	b.request.give(b.held * int64(len(p)-n))
 	if failed := b.request.work(b.context, int64(n)); failed != nil {

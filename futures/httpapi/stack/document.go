@@ -1,12 +1,17 @@
 package stack
 
 import (
+	"bytes"
 	"cmp"
+	"compress/gzip"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -127,13 +132,47 @@ func (s *Stack) registerDocuments() {
 	s.raw("GET /docs", Public, serveDocument("text/html; charset=utf-8", pageOf(api)))
 }
 
+// document is open to all. It is compressed once, for the first client that
+// accepts that.
+type document struct {
+	media, tag string
+	content    []byte
+	packed     func() []byte
+}
+
+// serveDocument answers with a document, or that it has not changed.
 func serveDocument(media string, content []byte) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		h := w.Header()
-		h.Set("Content-Type", media)
-		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-		_, _ = w.Write(content) // the client may have disconnected
-	})
+	return &document{
+		media: media, content: content, tag: fmt.Sprintf("%.16x", sha256.Sum256(content)),
+		packed: sync.OnceValue(func() []byte {
+			var b bytes.Buffer
+			w := gzip.NewWriter(&b)
+			_, _ = w.Write(content) // a buffer takes everything
+			_ = w.Close()
+			return b.Bytes()
+		}),
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (d *document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	content, tag := d.content, `"`+d.tag+`"`
+	if acceptsGzip(r.Header.Get("Accept-Encoding")) {
+		content, tag = d.packed(), `"`+d.tag+`-gzip"`
+		h.Set("Content-Encoding", "gzip")
+	}
+	h.Set("Content-Type", d.media)
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+	h.Set("Cache-Control", "no-cache") // a copy is kept, and asked for by its tag
+	h.Set("ETag", tag)
+	if strings.Contains(r.Header.Get("If-None-Match"), tag) {
+		h.Del("Content-Encoding")
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	h.Set("Content-Length", strconv.Itoa(len(content)))
+	_, _ = w.Write(content) // the client may have disconnected
 }
 
 // index answers /: links for a browser, the same as JSON for others.

@@ -2,6 +2,7 @@ package stack
 
 import (
 	"compress/gzip"
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -14,14 +15,14 @@ const zipperBytes = 1 << 20
 
 func newZippers() sync.Pool { return sync.Pool{New: func() any { return gzip.NewWriter(nil) }} }
 
-// compress wraps a response for a client that accepts gzip. The returned end
-// must be called.
+// compress wraps a response for a client that has a token and accepts gzip. The
+// returned end must be called.
 func (s *Stack) compress(w http.ResponseWriter, r *http.Request, q *request) (zipped http.ResponseWriter, end func()) {
 	w.Header().Add("Vary", "Accept-Encoding")
-	if !acceptsGzip(r.Header.Get("Accept-Encoding")) {
+	if !q.authenticated || !acceptsGzip(r.Header.Get("Accept-Encoding")) {
 		return w, func() {}
 	}
-	z := &zippingWriter{ResponseWriter: w, request: q}
+	z := &zippingWriter{ResponseWriter: w, request: q, context: r.Context()}
 	return z, func() {
 		if z.writer != nil {
 			_ = z.writer.Close() // the client may have disconnected
@@ -47,6 +48,7 @@ func acceptsGzip(header string) bool {
 type zippingWriter struct {
 	http.ResponseWriter
 	request *request
+	context context.Context
 	decided bool
 	// writer is nil for an answer that is not compressed.
 	writer *gzip.Writer
@@ -57,7 +59,7 @@ func (z *zippingWriter) WriteHeader(status int) {
 	h := z.Header()
 	if !z.decided && status >= http.StatusOK {
 		z.decided = true
-		if status != http.StatusNoContent && h.Get("Content-Encoding") == "" && h.Get("Content-Range") == "" &&
+		if status != http.StatusNoContent && status != http.StatusNotModified && h.Get("Content-Encoding") == "" && h.Get("Content-Range") == "" &&
 			!strings.HasPrefix(h.Get("Content-Type"), "text/event-stream") && z.request.try(zipperBytes) {
 			h.Set("Content-Encoding", "gzip")
 			h.Del("Content-Length")
@@ -73,14 +75,21 @@ func (z *zippingWriter) WriteHeader(status int) {
 }
 
 // Write implements http.ResponseWriter.
-func (z *zippingWriter) Write(b []byte) (int, error) {
+func (z *zippingWriter) Write(b []byte) (n int, err error) {
 	if !z.decided {
 		z.WriteHeader(http.StatusOK)
 	}
-	if z.writer != nil {
-		return z.writer.Write(b)
+	if z.writer == nil {
+		return z.ResponseWriter.Write(b)
 	}
-	return z.ResponseWriter.Write(b)
+	for first := true; err == nil && (first || n < len(b)); first = false {
+		piece := b[n:min(len(b), n+pieceBytes)]
+		if err = z.request.work(z.context, int64(len(piece))); err == nil {
+			wrote, failed := z.writer.Write(piece)
+			n, err = n+wrote, failed
+		}
+	}
+	return n, err
 }
 
 // FlushError sends the bytes that were written so far.

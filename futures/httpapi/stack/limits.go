@@ -33,7 +33,8 @@ type Limits struct {
 	// each 128 KiB received. Defaults to 10 s.
 	BodySlack time.Duration
 	// AnswerSlack is the same for an answer that its reader is slow to take.
-	// Defaults to 30 s.
+	// A connection of Serve that has shown no valid token has it once, for all of
+	// its answers together. Defaults to 30 s.
 	AnswerSlack time.Duration
 	// Streams and ClientStreams bound the streams of events, of all clients and
 	// of one. Default to 256 and 32.
@@ -41,6 +42,10 @@ type Limits struct {
 	// Connections and AddressConnections bound the open connections of Serve, in
 	// total and per address. Default to those of a connlimit.Listener.
 	Connections, AddressConnections int
+	// OpenRequests and FailedRequests bound the requests of one address without a
+	// valid token, in a minute: those that need none, and those that are refused for
+	// it. All may come at once. Default to 1,200 and 300.
+	OpenRequests, FailedRequests int
 	// HeaderTime is how long the header of a request may take, IdleTime how long a
 	// connection may be idle between requests. Default to 10 s and 2 min.
 	HeaderTime, IdleTime time.Duration
@@ -54,6 +59,9 @@ const (
 	step = 256 << 10
 	// retryAfter is how many seconds a refused client should wait.
 	retryAfter = 2
+	// unauthenticatedShare is the divisor of the memory that requests without a
+	// valid token have in addition.
+	unauthenticatedShare = 16
 )
 
 func (l Limits) withDefaults() Limits {
@@ -66,12 +74,24 @@ func (l Limits) withDefaults() Limits {
 	l.AnswerSlack = cmp.Or(l.AnswerSlack, 30*time.Second)
 	l.Streams = cmp.Or(l.Streams, 256)
 	l.ClientStreams = cmp.Or(l.ClientStreams, 32)
+	l.OpenRequests = cmp.Or(l.OpenRequests, 1200)
+	l.FailedRequests = cmp.Or(l.FailedRequests, 300)
 	l.HeaderTime = cmp.Or(l.HeaderTime, 10*time.Second)
 	l.IdleTime = cmp.Or(l.IdleTime, 2*time.Minute)
 	return l
 }
 
-// memory is the one budget of bytes, with the share of each client.
+// unauthenticated are the limits of what requests without a valid token hold,
+// which is little: they have no bodies and no streams.
+func (l Limits) unauthenticated() Limits {
+	l.Memory /= unauthenticatedShare
+	l.ClientMemory = min(l.ClientMemory, l.Memory)
+	l.Turns, l.ClientTurns = 1, 1
+	l.Streams, l.ClientStreams = 1, 1
+	return l
+}
+
+// memory is the budget of bytes of one kind of requests, with the share of each client.
 type memory struct {
 	limits *Limits
 	all    *budget.Bytes
@@ -116,11 +136,14 @@ type request struct {
 	// route is the pattern that was matched.
 	route  string
 	bearer Token
+	// authenticated is set for a request with a valid token, and where none is needed.
+	authenticated bool
 	// connection is held until release is called.
 	connection net.Conn
 	release    func()
 
 	name    string
+	memory  *memory
 	client  *client
 	streams bool // counted as a stream
 	used    int64
@@ -145,7 +168,10 @@ func (q *request) enter(r *http.Request) {
 			q.name = host
 		}
 	}
-	q.client = q.stack.memory.enter(q.name)
+	if q.memory = q.stack.memory; !q.authenticated {
+		q.memory = q.stack.unauthenticated
+	}
+	q.client = q.memory.enter(q.name)
 }
 
 // end gives back everything that the request holds.
@@ -157,7 +183,7 @@ func (q *request) end() {
 		return
 	}
 	q.pause()
-	m := q.stack.memory
+	m := q.memory
 	m.all.Release(q.held)
 	q.client.share.Release(q.held)
 	m.mu.Lock()
@@ -190,7 +216,7 @@ func (q *request) take(ctx context.Context, n int64) error {
 		return nil
 	}
 	q.pause() // whoever waits for memory computes nothing
-	m := q.stack.memory
+	m := q.memory
 	more := (q.used - q.held + step - 1) / step * step
 	ctx, cancel := context.WithTimeout(ctx, m.limits.MemoryWait)
 	defer cancel()
@@ -210,7 +236,7 @@ func (q *request) try(n int64) bool {
 	if q.client == nil || !q.client.share.TryAcquire(n) {
 		return false
 	}
-	m := q.stack.memory
+	m := q.memory
 	if !m.all.TryAcquire(n) {
 		q.client.share.Release(n)
 		return false
@@ -223,9 +249,9 @@ func (q *request) try(n int64) bool {
 // hold counts bytes that were acquired.
 func (q *request) hold(n int64) {
 	q.held += n
-	q.stack.memory.mu.Lock()
-	defer q.stack.memory.mu.Unlock()
-	q.stack.memory.held += n
+	q.memory.mu.Lock()
+	defer q.memory.mu.Unlock()
+	q.memory.held += n
 }
 
 func (q *request) noRoom(status int, who string, limit int64, err error) error {
@@ -238,8 +264,11 @@ func (q *request) noRoom(status int, who string, limit int64, err error) error {
 }
 
 // later adds when to try again.
-func (p *Problem) later() error {
-	p.header = map[string]string{"Retry-After": strconv.Itoa(retryAfter)}
+func (p *Problem) later() error { return p.laterBy(retryAfter) }
+
+// laterBy adds in how many seconds to try again.
+func (p *Problem) laterBy(seconds int) error {
+	p.header = map[string]string{"Retry-After": strconv.Itoa(seconds)}
 	return p
 }
 
@@ -256,7 +285,7 @@ func Return(ctx context.Context, n int64) {
 
 // stream counts the request as an event stream until it ends.
 func (q *request) stream() error {
-	m := q.stack.memory
+	m := q.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	status := 0

@@ -39,17 +39,20 @@ func newMetrics(more []prometheus.Collector) *metrics {
 }
 
 // watch exports the resources that requests hold.
-func (m *metrics) watch(of *memory) {
-	gauge := func(name, help string, value func() int64) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
-			of.mu.Lock()
-			defer of.mu.Unlock()
-			return float64(value())
+func (m *metrics) watch(all ...*memory) {
+	gauge := func(name, help string, value func(of *memory) int64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() (sum float64) {
+			for _, of := range all {
+				of.mu.Lock()
+				sum += float64(value(of))
+				of.mu.Unlock()
+			}
+			return sum
 		})
 	}
 	m.registry.MustRegister(
-		gauge("futura_http_held_bytes", "Bytes that requests hold of their budget.", func() int64 { return of.held }),
-		gauge("futura_http_streams", "Open streams of events.", func() int64 { return int64(of.streams) }))
+		gauge("futura_http_held_bytes", "Bytes that requests hold of their budget.", func(of *memory) int64 { return of.held }),
+		gauge("futura_http_streams", "Open streams of events.", func(of *memory) int64 { return int64(of.streams) }))
 }
 
 func (m *metrics) handler() http.Handler {

@@ -73,7 +73,7 @@ func (o *response) Write(b []byte) (n int, err error) {
 	if o.status == 0 {
 		o.WriteHeader(http.StatusOK)
 	}
-	sent := o.state.transfer()
+	o.state.pause() // the client may not read
 	for first := true; err == nil && (first || n < len(b)); first = false {
 		start, wrote := time.Now(), 0
 		o.limit()
@@ -81,7 +81,6 @@ func (o *response) Write(b []byte) (n int, err error) {
 		o.pace.did(wrote, start)
 		n += wrote
 	}
-	sent()
 	o.bytes += int64(n)
 	if err == nil {
 		err = o.state.work(o.request.Context(), int64(n))
@@ -91,6 +90,7 @@ func (o *response) Write(b []byte) (n int, err error) {
 
 // FlushError sends the bytes that were written so far.
 func (o *response) FlushError() error {
+	o.state.pause()
 	start := time.Now()
 	o.limit()
 	err := o.control.Flush()

@@ -26,14 +26,19 @@ func connectionOf(r *http.Request) net.Conn {
 
 // holdConnection protects the connection of an admitted request that has been
 // read in full from being closed in favour of another, until the request ends,
-// unless its client holds more than its share.
+// unless its client holds more than its share. One without a valid token always
+// gives way.
 func (q *request) holdConnection() (ok bool) {
+	if !q.authenticated {
+		return true
+	}
 	q.release, ok = connlimit.Hold(q.connection, q.name)
 	return ok
 }
 
 // Server serves a stack on a bounded number of connections. Connections whose
-// request has not been admitted give way to new ones.
+// request has not been admitted with a token give way to new ones, and have small
+// buffers.
 type Server struct {
 	stack  *Stack
 	http   *http.Server
@@ -64,7 +69,7 @@ func (s *Stack) limit(l net.Listener, secure bool) net.Listener {
 		o.Refusal = []byte("HTTP/1.1 503 Service Unavailable\r\nRetry-After: " + strconv.Itoa(retryAfter) +
 			"\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
 	}
-	return connlimit.New(l, o)
+	return connlimit.New(sockets{l, s.options.Limits.AnswerSlack}, o)
 }
 
 // Serve answers the requests of a listener, which it closes, until Shutdown is

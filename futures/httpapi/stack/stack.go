@@ -42,7 +42,8 @@ type Options struct {
 	Stopping <-chan struct{}
 	// Logger gets a line for each request, at debug level, failures of the
 	// server at error level: at most 20 in ten seconds, with the number of those
-	// omitted. Defaults to none.
+	// omitted. The same bound holds for requests without a valid token: for those
+	// that are answered, and those that are refused. Defaults to none.
 	Logger *slog.Logger
 	// AccessLog raises these lines to info level. Defaults to false.
 	AccessLog bool
@@ -53,17 +54,21 @@ type Options struct {
 // Stack serves the registered routes. Register all of them before Handler or
 // Serve is called.
 type Stack struct {
-	options  Options
-	mux      *http.ServeMux
-	api      huma.API
-	routes   map[string]*route // by the mux's pattern
-	metrics  *metrics
-	memory   *memory
-	zippers  sync.Pool
-	failures failures
-	origins  *http.CrossOriginProtection
-	seal     sync.Once
-	answered http.Handler
+	options Options
+	mux     *http.ServeMux
+	api     huma.API
+	routes  map[string]*route // by the mux's pattern
+	metrics *metrics
+	// memory is for requests with a token, unauthenticated for others: they wait
+	// for nothing that the others hold.
+	memory, unauthenticated *memory
+	// open and failed are the budgets of requests without a valid token.
+	open, failed *addressBudgets
+	zippers      sync.Pool
+	logs         logs
+	origins      *http.CrossOriginProtection
+	seal         sync.Once
+	answered     http.Handler
 }
 
 // New returns a stack that serves /metrics, /openapi.json, /docs and / in
@@ -72,12 +77,14 @@ func New(o Options) *Stack {
 	o.Version = cmp.Or(o.Version, "dev")
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.Limits = o.Limits.withDefaults()
+	unauthenticated := o.Limits.unauthenticated()
 	s := &Stack{
 		options: o, mux: http.NewServeMux(), routes: map[string]*route{}, metrics: newMetrics(o.Collectors),
-		memory: newMemory(&o.Limits), origins: http.NewCrossOriginProtection(), zippers: newZippers(),
+		memory: newMemory(&o.Limits), unauthenticated: newMemory(&unauthenticated),
+		open: newAddressBudgets(o.Limits.OpenRequests), failed: newAddressBudgets(o.Limits.FailedRequests), origins: http.NewCrossOriginProtection(), zippers: newZippers(),
 	}
 	s.api = humago.New(s.mux, s.describe())
-	s.metrics.watch(s.memory)
+	s.metrics.watch(s.memory, s.unauthenticated)
 	s.raw("GET /metrics", Read, s.metrics.handler())
 	s.raw("GET /{$}", Public, http.HandlerFunc(s.index))
 	return s
@@ -105,7 +112,9 @@ const requestID = "X-Request-Id"
 // serve answers one request, counts and logs it.
 func (s *Stack) serve(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
-	q := &request{stack: s, bearer: Token{Role: Public}, id: r.Header.Get(requestID), route: "none"}
+	q := &request{
+		stack: s, bearer: Token{Role: Public}, id: r.Header.Get(requestID), route: "none", connection: connectionOf(r),
+	}
 	if !isPlain(q.id, maxRequestID) {
 		q.id = uuid.NewString()
 	}
@@ -128,7 +137,11 @@ func (s *Stack) serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	found := s.find(r)
-	if err := s.admit(r, q, found); err != nil {
+	err := s.admit(r, q, found)
+	if !q.authenticated && q.isLast(err) {
+		h.Set("Connection", "close")
+	}
+	if err != nil {
 		s.fail(out, found, err)
 		return
 	}
@@ -137,7 +150,6 @@ func (s *Stack) serve(w http.ResponseWriter, r *http.Request) {
 
 // answer lets a route answer an admitted request.
 func (s *Stack) answer(out *response, r *http.Request, q *request, found *route) {
-	q.connection = connectionOf(r)
 	if out.body == nil && !q.holdConnection() {
 		panic(http.ErrAbortHandler) // it was closed in favour of another
 	}
@@ -158,59 +170,6 @@ func (s *Stack) answer(out *response, r *http.Request, q *request, found *route)
 	zipped, end := s.compress(out, r, q)
 	defer end()
 	found.handler.ServeHTTP(zipped, r)
-}
-
-// log writes the line for a request that has ended.
-func (s *Stack) log(r *http.Request, q *request, out *response, took time.Duration) {
-	level, omitted := slog.LevelDebug, 0
-	if s.options.AccessLog {
-		level = slog.LevelInfo
-	}
-	if out.status >= http.StatusInternalServerError && r.Context().Err() == nil { // its client is still there
-		if ok, before := s.failures.add(time.Now()); ok {
-			level, omitted = slog.LevelError, before
-		}
-	}
-	attributes := []slog.Attr{
-		slog.String("id", q.id), slog.String("method", r.Method), slog.String("path", q.path),
-		slog.Int("status", out.status), slog.Int64("bytes", out.bytes), slog.Duration("took", took),
-		slog.String("from", r.RemoteAddr), slog.String("principal", q.bearer.Name),
-	}
-	if omitted > 0 {
-		attributes = append(attributes, slog.Int("omitted", omitted))
-	}
-	s.options.Logger.LogAttrs(context.WithoutCancel(r.Context()), level, "request", attributes...)
-}
-
-// failures bounds the lines about requests that failed, so that they can't fill a
-// log.
-type failures struct {
-	mu      sync.Mutex
-	since   time.Time
-	lines   int
-	omitted int
-}
-
-const (
-	// failureTime is in which at most failureLines are logged.
-	failureTime  = 10 * time.Second
-	failureLines = 20
-)
-
-// add reports whether a failure is logged, and how many before it were not.
-func (f *failures) add(now time.Time) (ok bool, omitted int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if now.Sub(f.since) >= failureTime {
-		f.since, f.lines = now, 0
-	}
-	if f.lines == failureLines {
-		f.omitted++
-		return false, 0
-	}
-	f.lines++
-	omitted, f.omitted = f.omitted, 0
-	return true, omitted
 }
 
 // Waiting returns a context that ends with ctx, after d, or when the server

@@ -14,14 +14,11 @@ const (
 	turnWait = 30 * time.Second
 	// turnTime is how long a turn lasts while others wait for theirs.
 	turnTime = 50 * time.Millisecond
-	// transferTime is how long a transfer may take before the request's turn is
-	// given to others.
-	transferTime = 5 * time.Millisecond
 )
 
 // turns bound the requests that compute on many bytes at a time: all, and those of
-// one client. A request has no turn while it waits for its client, for memory, or
-// for a future.
+// one client. A request has no turn while it reads from its client or writes to it,
+// nor while it waits for memory or for a future.
 type turns chan struct{}
 
 // turn is that of one request.
@@ -47,7 +44,7 @@ func (q *request) work(ctx context.Context, n int64) error {
 	q.endTurn()
 	ctx, cancel := context.WithTimeout(ctx, turnWait)
 	defer cancel()
-	mine, all := q.client.turns, q.stack.memory.turns
+	mine, all := q.client.turns, q.memory.turns
 	select {
 	case mine <- struct{}{}:
 	case <-ctx.Done():
@@ -73,20 +70,9 @@ func (q *request) pause() {
 func (q *request) endTurn() {
 	if q.turn.taken {
 		q.turn.taken = false
-		<-q.stack.memory.turns
+		<-q.memory.turns
 		<-q.client.turns
 	}
-}
-
-// transfer gives back the turn if a transfer takes long. The returned function
-// must be called at its end.
-func (q *request) transfer() (end func() bool) {
-	q.turn.mu.Lock()
-	defer q.turn.mu.Unlock()
-	if !q.turn.taken {
-		return func() bool { return true }
-	}
-	return time.AfterFunc(transferTime, q.pause).Stop
 }
 
 func (q *request) noTurn(ctx context.Context) error {
