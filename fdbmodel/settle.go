@@ -17,7 +17,7 @@ const maxSettle = 64
 
 // maxPiece is the maximum number of edges that one transaction settles. Each may end a
 // future, with all that its end changes, and others wait for such a commit.
-const maxPiece = 2 * maxSettle
+const maxPiece = 4 * maxSettle
 
 // SettleEdges settles edges of futures that have ended, or that are to be linked
 // to many inputs, where those that marked them did not: futures that used the

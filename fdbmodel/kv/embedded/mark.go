@@ -129,15 +129,15 @@ func (j *journal) complete() error {
 	if n := len(j.manifest.Segments); n > 0 {
 		name = segmentName(j.manifest.Segments[n-1].File)
 	}
-	loss := fmt.Sprintf("the log ends before record %d, and was synced up to record %d: commits that were acknowledged are "+
-		"missing or damaged, of versions after %d up to %d", j.next, j.known.seq, j.version, j.known.version)
+	loss := fmt.Sprintf("the log ends before record %d, and was synced up to record %d: commits that were acknowledged "+
+		"are missing or damaged, of versions after %d up to %d", j.next, j.known.seq, j.version, j.known.version)
 	if c := j.manifest.Checkpoint; c != nil && c.Until >= j.next {
-		return j.dir.corrupt(name, "%s; %s has a part of them, which can't be used without the rest: restore a backup", loss,
-			rowsName(c.File))
+		return j.dir.corrupt(name, "%s; %s has a part of them, which can't be used without the rest: restore a backup",
+			loss, rowsName(c.File))
 	}
 	if j.acceptLoss != j.next {
-		return j.dir.corrupt(name, "%s; copy the directory and restore a backup, or go on without these commits, once, by the name "+
-			"embedded:DIR?accept-loss=%d", loss, j.next)
+		return j.dir.corrupt(name, "%s; copy the directory and restore a backup, or go on without these commits, once, by "+
+			"the name embedded:DIR?accept-loss=%d", loss, j.next)
 	}
 	j.log.Warn("commits that were acknowledged are given up, as accept-loss says", "file", j.dir.file(name),
 		"first record", j.next, "last record", j.known.seq, "after version", j.version, "last version", j.known.version)

@@ -126,7 +126,8 @@ func TestCutLogs(t *testing.T) {
 		}
 		require.NoError(t, l.run(steps))
 	}
-	t.Logf("%d cuts were found, %d of them could be accepted; %d did no harm or were attested by nothing", found, accepted, silent)
+	t.Logf("%d cuts were found, %d of them could be accepted; %d did no harm or were attested by nothing", found, accepted,
+		silent)
 	require.NotZero(t, accepted)
 	require.NotZero(t, silent)
 }

@@ -25,8 +25,8 @@ func openJournal(d directory, o *Options) (*journal, error) {
 	if err != nil {
 		return nil, d.corrupt(manifestName, "%v", err)
 	}
-	return &journal{dir: d, segmentSize: o.SegmentSize, acceptLoss: o.AcceptLoss, store: id, manifest: m, nextFile: m.NextFile,
-		log: o.Logger, sizes: map[uint64]int64{}}, nil
+	return &journal{dir: d, segmentSize: o.SegmentSize, acceptLoss: o.AcceptLoss, store: id, manifest: m,
+		nextFile: m.NextFile, log: o.Logger, sizes: map[uint64]int64{}}, nil
 }
 
 func newManifest(d directory) (*manifest, error) {
