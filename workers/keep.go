@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +17,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/internal/clock"
+	"github.com/futura-run/futura/internal/socket"
 	"github.com/futura-run/futura/workers/objects"
 	"github.com/futura-run/futura/workers/objects/peer"
 )
@@ -41,9 +41,12 @@ type ObjectOptions struct {
 	Disk int64
 	Dir  string
 	// Listen is where other machines get them: an address of this one, such as
-	// "10.0.0.1:7001". It has no encryption; use it in a network that you trust.
-	// Defaults to a socket that only this user on this machine can use.
+	// "10.0.0.1:7001". Beyond loopback it needs PlainText. Defaults to a socket that
+	// only this user on this machine can use.
 	Listen string
+	// PlainText lets Listen be seen by a network, where others can read and change
+	// the objects on their way: they have no encryption. Defaults to false.
+	PlainText bool
 }
 
 // sweepObjects is how often a worker drops objects that no result refers to, and
@@ -52,9 +55,6 @@ const (
 	sweepObjectsEvery = 10 * time.Second
 	sweptTogether     = 100
 )
-
-// socketName is how many characters the name of a worker's socket has.
-const socketName = 12
 
 // keeper holds the results of one life of a worker that are objects.
 type keeper struct {
@@ -101,16 +101,17 @@ func newKeeper(c *fdbmodel.Cluster, o ObjectOptions, serves bool) (*keeper, erro
 }
 
 func (k *keeper) listen(o ObjectOptions) (err error) {
-	// One directory for all workers of the user: each removes the sockets of those
-	// that were killed.
-	dir := filepath.Join(cmp.Or(os.Getenv("XDG_RUNTIME_DIR"), os.TempDir()), fmt.Sprintf("futura-objects-%d", os.Getuid()))
-	local, err := peer.ListenUnix(dir, rand.Text()[:socketName])
+	local, err := listenLocal(cmp.Or(os.Getenv("XDG_RUNTIME_DIR"), os.TempDir()))
 	if err != nil {
 		return err
 	}
 	k.listens = append(k.listens, local)
 	if o.Listen == "" {
 		return nil
+	}
+	if !o.PlainText && socket.LeavesMachine("tcp", o.Listen) {
+		return fmt.Errorf("objects: %w: others can read and change them on the way to %s: use an address of loopback, "+
+			"or --object-plain-text in a network that you trust", peer.ErrInsecure, o.Listen)
 	}
 	far, err := net.Listen("tcp", o.Listen)
 	if err != nil {
@@ -136,7 +137,7 @@ func (k *keeper) serve(ctx context.Context, w *Worker) {
 	defer serving.Wait()
 	for _, l := range k.listens {
 		serving.Go(func() {
-			// Who chose an address beyond this machine knows that it is not encrypted.
+			// listen refuses an address beyond this machine without ObjectOptions.PlainText.
 			o := peer.ServerOptions{
 				Token: k.secret, PlainText: true, Puts: true, Kept: k.holdPut, Take: k.take, Accepts: k.accepts,
 				Logger: w.options.Logger,

@@ -17,6 +17,7 @@ import (
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
 	"github.com/futura-run/futura/futures"
+	"github.com/futura-run/futura/internal/socket"
 	"github.com/futura-run/futura/internal/trust"
 	"github.com/futura-run/futura/workers"
 	"github.com/futura-run/futura/workers/wasm"
@@ -58,7 +59,9 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 		"the bytes up to which results go to the store all the same (default: 4096; -1 for none)")
 	flags.StringVar(&o.Objects.Dir, "object-dir", "", "a private directory for results that memory has no room for")
 	flags.StringVar(&o.Objects.Listen, "object-listen", "",
-		"an address for workers on other machines to get them at, unencrypted (default: this machine only)")
+		"an address for workers to get them at; beyond loopback it needs --object-plain-text (default: a socket)")
+	flags.BoolVar(&o.Objects.PlainText, "object-plain-text", false,
+		"let --object-listen be beyond loopback, where others can read and change objects on their way")
 	flags.BoolVar(&o.NoHints, "no-hints", false, noHintsUsage)
 	p := &o.Policy
 	flags.DurationVar(&p.DefaultTimeout, "default-timeout", 0,
@@ -97,6 +100,10 @@ func (f *workerFlags) check(flags *pflag.FlagSet) (err error) {
 		return usageError{fmt.Errorf("--object-above %d: use a number of bytes, or -1 for none", f.options.Objects.Above)}
 	case f.options.Objects.Listen != "" && !isAddress(f.options.Objects.Listen):
 		return usageError{fmt.Errorf("--object-listen %q: use HOST:PORT, such as 10.0.0.1:7001", f.options.Objects.Listen)}
+	case f.options.Objects.Listen != "" && !f.options.Objects.PlainText &&
+		socket.LeavesMachine("tcp", f.options.Objects.Listen):
+		return usageError{fmt.Errorf("--object-listen %s has no encryption: others can read and change objects on their way: "+
+			"use an address of loopback, or --object-plain-text in a network that you trust", f.options.Objects.Listen)}
 	case f.memory < 0:
 		return usageError{fmt.Errorf("--module-memory %d: use a number of bytes, or 0 for the default", f.memory)}
 	}

@@ -16,6 +16,7 @@ func TestObjectFlags(t *testing.T) {
 	for says, args := range map[string][]string{
 		"need --object-memory": {"--object-disk", "5"}, "needs --object-dir": {"--object-disk", "5", "--object-memory", "9"},
 		"--object-above -2": {"--object-above", "-2"}, "HOST:PORT": {"--object-memory", "9", "--object-listen", "foo"},
+		"--object-plain-text in a network": {"--object-memory", "9", "--object-listen", "0.0.0.0:0"},
 	} {
 		_, e := s.run(exitUsage, "", append([]string{"worker"}, args...)...)
 		require.Contains(t, e, says)

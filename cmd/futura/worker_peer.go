@@ -68,6 +68,7 @@ func (f *peerWorkerFlags) check(flags *pflag.FlagSet) error {
 	}
 	for _, name := range []string{
 		"queue", "address", "no-hints", "object-memory", "object-disk", "object-above", "object-dir", "object-listen",
+		"object-plain-text",
 	} {
 		if flags.Changed(name) {
 			return usageError{fmt.Errorf("--%s and --head: the head decides that; leave out one of them", name)}

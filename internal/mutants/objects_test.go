@@ -5,6 +5,18 @@ func objectMutants() []mutant {
 	store := suites{{of: "workers/objects"}}
 	peer := func(run string) suites { return suites{{of: "workers/objects/peer", run: run}} }
 	return []mutant{
+		{name: "a link chooses the directory of sockets", file: "workers/keep_local.go",
+			by:  suites{{of: "workers", run: "TestATakenSocketDirectory"}},
+			old: "err == nil && !at.IsDir() {",
+			new: "err == nil && at == nil {"},
+		{name: "each worker has its own directory of sockets", file: "workers/keep_local.go",
+			by:  suites{{of: "workers", run: "TestATakenSocketDirectory"}},
+			old: "range others {",
+			new: "range others[:0] {"},
+		{name: "objects go over a network in plain text", file: "workers/keep.go",
+			by:  suites{{of: "workers", run: "TestObjectsBeyond"}},
+			old: "if !o.PlainText && socket.LeavesMachine(",
+			new: "if o.Listen == \"\" && socket.LeavesMachine("},
 		{name: "an object that the disk changed is returned", file: "workers/objects/object.go", by: store,
 			old: "if err := o.ref.VerifyPiece(o.pieces, piece, p); err != nil {\n\t\treturn err\n\t}\n",
 			new: ""},

@@ -1,0 +1,49 @@
+package workers
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/futura-run/futura/workers/objects/peer"
+)
+
+// socketName is how many characters the name of a worker's socket has.
+const socketName = 12
+
+// listenLocal makes a worker's socket in a directory under base that all workers of
+// the user share: each removes the sockets of those that were killed. Where another
+// user has taken the directory's name, they share one with a random name.
+func listenLocal(base string) (net.Listener, error) {
+	dir := filepath.Join(base, fmt.Sprintf("futura-objects-%d", os.Getuid()))
+	l, err := listenIn(dir)
+	if err == nil {
+		return l, nil
+	}
+	others, _ := filepath.Glob(dir + "-*") // a base that is no pattern finds none
+	for _, other := range others {
+		if l, err := listenIn(other); err == nil {
+			return l, nil
+		}
+	}
+	random, failed := os.MkdirTemp(base, filepath.Base(dir)+"-") // mode 0700
+	if failed != nil {
+		return nil, errors.Join(err, failed)
+	}
+	if l, failed = peer.ListenUnix(random, rand.Text()[:socketName]); failed != nil {
+		return nil, errors.Join(err, failed, os.Remove(random))
+	}
+	return l, nil
+}
+
+// listenIn makes a socket in a directory, which may be missing. A link is refused:
+// who made it would choose the directory.
+func listenIn(dir string) (net.Listener, error) {
+	if at, err := os.Lstat(dir); err == nil && !at.IsDir() {
+		return nil, fmt.Errorf("objects: %s is not a directory", dir)
+	}
+	return peer.ListenUnix(dir, rand.Text()[:socketName])
+}
