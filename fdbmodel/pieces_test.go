@@ -85,7 +85,7 @@ func TestDependantsEndInPieces(t *testing.T) {
 	_, _, err = c.Cancel(s.Ctx, root, "")
 	require.NoError(t, err)
 	for _, keys := range db.commits {
-		require.LessOrEqual(t, keys, 10*128, "a commit ends few futures")
+		require.LessOrEqual(t, keys, 10*fdbmodel.MaxPiece/2, "a commit ends few futures")
 	}
 	require.Equal(t, fdbmodel.SettleRounds, db.taken())
 	require.Equal(t, int64(n-turn), s.Counted(layout.Blocked))

@@ -102,8 +102,8 @@ func (f *workerFlags) check(flags *pflag.FlagSet) (err error) {
 		return usageError{fmt.Errorf("--object-listen %q: use HOST:PORT, such as 10.0.0.1:7001", f.options.Objects.Listen)}
 	case f.options.Objects.Listen != "" && !f.options.Objects.PlainText &&
 		socket.LeavesMachine("tcp", f.options.Objects.Listen):
-		return usageError{fmt.Errorf("--object-listen %s has no encryption: others can read and change objects on their way: "+
-			"use an address of loopback, or --object-plain-text in a network that you trust", f.options.Objects.Listen)}
+		return usageError{fmt.Errorf("--object-listen %s has no encryption: others can read and change objects on their "+
+			"way: use an address of loopback, or --object-plain-text in a network that you trust", f.options.Objects.Listen)}
 	case f.memory < 0:
 		return usageError{fmt.Errorf("--module-memory %d: use a number of bytes, or 0 for the default", f.memory)}
 	}

@@ -120,7 +120,7 @@ func importTable() map[string]imports {
 		},
 		"workers": {
 			ours: append(slices.Clone(model), "fdbmodel/reference", "internal/seam", "workers/objects",
-				"workers/objects/held", "workers/objects/hints", "workers/objects/peer", "internal/clock"),
+				"workers/objects/held", "workers/objects/hints", "workers/objects/peer", "internal/clock", "internal/socket"),
 			others: []string{msgpack, uuid, prometheus, system},
 		},
 		"workers/wasm": {
