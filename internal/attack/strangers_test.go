@@ -48,11 +48,11 @@ func TestStrangersDoNotSlowHolders(t *testing.T) {
 			t.Run(fmt.Sprint(size, " ", a.name), func(t *testing.T) {
 				s := newSiteOf(t, files)
 				target := &attack.Target{Address: strings.TrimPrefix(s.process.Endpoint.URL, "http://"), From: "127.0.0.2"}
+				s.forget()
 				undo, err := a.strike(t.Context(), target, size)
 				defer undo()
 				require.NoError(t, err)
 				struck := time.Now()
-				s.forget()
 				s.bystander.Go(rounds)
 				median := s.bystander.Median()
 				worst, failed := s.bystander.Take()

@@ -51,7 +51,8 @@ func (m *metrics) watch(all ...*memory) {
 		})
 	}
 	m.registry.MustRegister(
-		gauge("futura_http_held_bytes", "Bytes that requests hold of their budget.", func(of *memory) int64 { return of.held }),
+		gauge("futura_http_held_bytes", "Bytes that requests hold of their budget.",
+			func(of *memory) int64 { return of.held }),
 		gauge("futura_http_streams", "Open streams of events.", func(of *memory) int64 { return int64(of.streams) }))
 }
 

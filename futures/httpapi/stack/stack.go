@@ -81,7 +81,8 @@ func New(o Options) *Stack {
 	s := &Stack{
 		options: o, mux: http.NewServeMux(), routes: map[string]*route{}, metrics: newMetrics(o.Collectors),
 		memory: newMemory(&o.Limits), unauthenticated: newMemory(&unauthenticated),
-		open: newAddressBudgets(o.Limits.OpenRequests), failed: newAddressBudgets(o.Limits.FailedRequests), origins: http.NewCrossOriginProtection(), zippers: newZippers(),
+		open: newAddressBudgets(o.Limits.OpenRequests), failed: newAddressBudgets(o.Limits.FailedRequests),
+		origins: http.NewCrossOriginProtection(), zippers: newZippers(),
 	}
 	s.api = humago.New(s.mux, s.describe())
 	s.metrics.watch(s.memory, s.unauthenticated)

@@ -1,0 +1,19 @@
+package mutants
+
+// stackMutants are faults in what requests without a token may take.
+func stackMutants() []mutant {
+	const dir = "futures/httpapi/stack/"
+	on := func(tests string) suites { return suites{{of: "futures/httpapi/stack", run: tests}} }
+	return []mutant{
+		{name: "wrong tokens have no budget", file: dir + "unauthenticated.go", by: on("HaveABudget"),
+			old: "if of.spend(address, time.Now()) {", new: "if of.spend(address, time.Now()) || refused != nil {"},
+		{name: "a right token needs a budget", file: dir + "access.go", by: on("HaveABudget"),
+			old: "if !q.authenticated {\n\t\terr = s.checkBudget", new: "{\n\t\terr = s.checkBudget"},
+		{name: "a connection without a token has any number of requests", file: dir + "unauthenticated.go",
+			by: on("HasFewRequests"), old: "return c.answered >= unauthenticatedRequests", new: "return false"},
+		{name: "a document never stays the same", file: dir + "document.go", by: on("CompressedOnce"),
+			old: `h.Set("ETag", tag)`, new: `h.Set("ETag", "\"new\"")`},
+		{name: "each answer has a slack of its own without a token", file: dir + "connection.go", by: on("HasOneSlack"),
+			old: "own.Before(c.asked) {\n\t\treturn own", new: "own.Before(c.asked) {\n\t\treturn c.asked"},
+	}
+}
