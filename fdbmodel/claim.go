@@ -32,6 +32,9 @@ type ClaimRequest struct {
 	// Skip reports whether the worker declines an owner's futures for the
 	// moment. Defaults to no.
 	Skip func(owner string) bool
+	// Last says that the worker is woken for a future after all others of its process
+	// that can run it. Defaults to no.
+	Last bool
 }
 
 // noObjects reports whether no future is wanted whose result is to be an object.

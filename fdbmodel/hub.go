@@ -67,6 +67,7 @@ type HintRequest struct {
 	queues []string
 	fits   func(demand) bool
 	missed bool
+	last   bool                  // it is woken after the others
 	heard  *atomic.Pointer[hint] // receives what the worker is woken for
 	paced  time.Time             // before it the worker heeds no hints of other processes
 	c      chan struct{}
@@ -79,7 +80,7 @@ func (r *Registration) RequestHint(req ClaimRequest) *HintRequest {
 	runs, free, labels, noObjects, h := r.runs(req.Runs), req.Free, r.labels, req.noObjects(), r.cluster.hub
 	name := r.name()
 	i := &HintRequest{
-		hub: h, worker: r.info.ID, heard: &r.hinted, queues: r.queues(), paced: r.pace.Next(),
+		hub: h, worker: r.info.ID, heard: &r.hinted, queues: r.queues(), paced: r.pace.Next(), last: req.Last,
 		c: make(chan struct{}, 1),
 		fits: func(d demand) bool {
 			return !d.refusedBy(name) && free.Fit(d.requirements()) && !(d.object && noObjects) &&
@@ -118,13 +119,16 @@ func (h *hub) heard() uint64 {
 	return h.hints
 }
 
-// wake wakes up to n suitable workers, the most recent first and the one that
-// failed them last, and returns how many.
+// wake wakes up to n suitable workers, the most recent first, those that come last
+// after the others and the one that failed them at the end, and returns how many.
 func (h *hub) wake(d demand, n int) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.hints++
-	woken := h.wakeFrom(d, n, false, func(i *HintRequest) bool { return i.worker != d.failedOn })
+	woken := h.wakeFrom(d, n, false, func(i *HintRequest) bool { return i.worker != d.failedOn && !i.last })
+	if woken < n {
+		woken += h.wakeFrom(d, n-woken, false, func(i *HintRequest) bool { return i.worker != d.failedOn })
+	}
 	if woken < n && d.failedOn != "" {
 		woken += h.wakeFrom(d, n-woken, false, func(*HintRequest) bool { return true })
 	}

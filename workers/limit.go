@@ -3,7 +3,8 @@ package workers
 // Limit has the worker run at most n functions at a time, and claim for so many, until the
 // next Limit: 0 is none, and all of its slots or more is no limit. What runs goes on. Its
 // heartbeats count the other slots as used, so that heads of batches give it less too. Without
-// ahead it claims nothing that would wait for a slot.
+// ahead it claims nothing that would wait for a slot, and of the workers of its process it is
+// woken last.
 func (w *Worker) Limit(n int, ahead bool) {
 	w.slots.limit(n, ahead)
 	signal(w.slots.hungry)

@@ -119,7 +119,7 @@ func (s *slots) request(runs func(string) bool) fdbmodel.ClaimRequest {
 	s.waiting = n == 0 || free.CPU < all.CPU || free.RAM < all.RAM || free.GPU < all.GPU
 	s.claiming = n > 0
 	free.Slots = n
-	request := fdbmodel.ClaimRequest{Free: free, Max: n}
+	request := fdbmodel.ClaimRequest{Free: free, Max: n, Last: s.lean}
 	if full := s.owners.full(s.extra()); full != nil {
 		request.Skip = func(group string) bool { return full[group] }
 		s.waiting = true

@@ -43,6 +43,7 @@ func all() []mutant {
 		hintMutants(), attemptMutants(), jobMutants(), laneMutants(), limitMutants(), bundleMutants(),
 		timeMutants(), uniqueMutants(), protocolMutants(), hostMutants(), headMutants(), peerMutants(), batchMutants(),
 		peerSimMutants(), refusalMutants(),
+		stackMutants(),
 	} {
 		m = append(m, table...)
 	}

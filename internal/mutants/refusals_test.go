@@ -5,6 +5,9 @@ func refusalMutants() []mutant {
 	model := func(run string) suites { return suites{{of: "fdbmodel", run: run}} }
 	head := func(run string) suites { return suites{{of: "protocol/peerhead", run: run}} }
 	return []mutant{
+		{name: "a worker on trial is woken before others", file: "fdbmodel/hub.go",
+			by:  suites{{of: "fdbmodel", run: "TestWhoComesLast"}},
+			old: "return i.worker != d.failedOn && !i.last })", new: "return i.worker != d.failedOn })"},
 		{name: "who puts a future back takes it again", file: "fdbmodel/rivals.go", by: model("OnePutsBack"),
 			old: "until := e.RefusedBy(name); until.After(r.cluster.clock.Now())",
 			new: "until := e.RefusedBy(name); false"},
