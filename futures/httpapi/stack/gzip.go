@@ -60,7 +60,8 @@ func (z *zippingWriter) WriteHeader(status int) {
 	if !z.decided && status >= http.StatusOK {
 		z.decided = true
 		if status != http.StatusNoContent && status != http.StatusNotModified && h.Get("Content-Encoding") == "" &&
-			h.Get("Content-Range") == "" && !strings.HasPrefix(h.Get("Content-Type"), "text/event-stream") && z.request.try(zipperBytes) {
+			h.Get("Content-Range") == "" &&
+			!strings.HasPrefix(h.Get("Content-Type"), "text/event-stream") && z.request.try(zipperBytes) {
 			h.Set("Content-Encoding", "gzip")
 			h.Del("Content-Length")
 			h.Del("Accept-Ranges") // they would be parts of what is not compressed

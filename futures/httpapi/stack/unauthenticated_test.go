@@ -17,8 +17,8 @@ import (
 	"github.com/futura-run/futura/futures/httpapi/stack/stacktest"
 )
 
-// TestRequestsWithoutATokenHaveABudget spends the budget of an address with wrong tokens. A holder of a right one at the
-// same address passes, and so does what needs none.
+// TestRequestsWithoutATokenHaveABudget spends the budget of an address with wrong tokens. A holder of a right one at
+// the same address passes, and so does what needs none.
 func TestRequestsWithoutATokenHaveABudget(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, stack.Limits{FailedRequests: 5, OpenRequests: 5})
@@ -81,8 +81,8 @@ func TestAConnectionWithoutATokenHasFewRequests(t *testing.T) {
 	require.Equal(t, 40, answers("Authorization: Bearer "+secret+"\r\n"))
 }
 
-// TestAConnectionWithoutATokenHasOneSlack: a peer that reads nothing loses its connection once the slack of all its answers
-// is spent, however many it asked for.
+// TestAConnectionWithoutATokenHasOneSlack: a peer that reads nothing loses its connection once the slack of all its
+// answers is spent, however many it asked for.
 func TestAConnectionWithoutATokenHasOneSlack(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, stack.Limits{AnswerSlack: 50 * time.Millisecond})
