@@ -2,7 +2,9 @@ package futures
 
 import (
 	"context"
+	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/futura-run/futura/fdbmodel/layout"
@@ -41,8 +43,12 @@ func (f *Future) awaitEnd(ctx context.Context) error {
 // failures, in the order of the futures: errors.Is and errors.As see all, and its text
 // has the first ten and the number of the others. When ctx ends first, the results known
 // so far are returned, and the error is a *WaitError of the first future that
-// is not over, even if others failed. A future may be named more than once.
+// is not over, even if others failed. A future may be named more than once. It returns
+// ErrNilFuture if one is nil.
 func (c *Client) AwaitAll(ctx context.Context, fs []*Future) ([]Result, error) {
+	if err := checkFutures(fs); err != nil {
+		return nil, err
+	}
 	g := newGroup(len(fs), false)
 	interrupted := c.await(ctx, fs, g)
 	results := make([]Result, len(fs))
@@ -64,8 +70,12 @@ func (c *Client) AwaitAll(ctx context.Context, fs []*Future) ([]Result, error) {
 }
 
 // AwaitAny returns the first of the futures that is over, and nil if fs is
-// empty. When ctx ends, it returns a *WaitError of the first of fs.
+// empty. When ctx ends, it returns a *WaitError of the first of fs. It returns
+// ErrNilFuture if one is nil.
 func (c *Client) AwaitAny(ctx context.Context, fs []*Future) (*Future, error) {
+	if err := checkFutures(fs); err != nil {
+		return nil, err
+	}
 	for f, settled := range c.AwaitEach(ctx, fs) {
 		if f.client.registry.settledOf(f) == nil {
 			return nil, settled.Err
@@ -111,9 +121,14 @@ func firstUnsettled(ctx context.Context, fs []*Future, cause error) error {
 
 // AwaitEach returns the futures as they settle, each as often as it is named.
 // When ctx ends, the remaining futures follow in their order, each with a
-// *WaitError, of which the first has the state and the reason.
+// *WaitError, of which the first has the state and the reason. If one of fs is nil, it
+// returns nothing but that one, with ErrNilFuture.
 func (c *Client) AwaitEach(ctx context.Context, fs []*Future) iter.Seq2[*Future, Settled] {
 	return func(yield func(*Future, Settled) bool) {
+		if err := checkFutures(fs); err != nil {
+			yield(nil, Settled{Err: err})
+			return
+		}
 		g := newGroup(len(fs), true)
 		waiters := c.join(fs, g)
 		defer c.leave(fs, waiters)
@@ -156,6 +171,14 @@ func (c *Client) yieldLeft(ctx context.Context, fs []*Future, over []bool, cause
 			return
 		}
 	}
+}
+
+// checkFutures returns ErrNilFuture with the place of the first that is nil.
+func checkFutures(fs []*Future) error {
+	if at := slices.Index(fs, nil); at >= 0 {
+		return fmt.Errorf("%w: number %d of %d, counted from 0", ErrNilFuture, at, len(fs))
+	}
+	return nil
 }
 
 // await returns nil when all of fs are over.

@@ -378,6 +378,27 @@ func TestAwaitThatEndsWithTheStore(t *testing.T) {
 	_ = c.Close(context.Background())
 }
 
+// TestAwaitsOfNilFutures say which one is nil.
+func TestAwaitsOfNilFutures(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, storetest.New(t))
+	f, err := c.Submit(t.Context(), futures.Task{Function: "go:nobody"})
+	require.NoError(t, err)
+	fs := []*futures.Future{f, nil}
+	_, err = c.AwaitAll(t.Context(), fs)
+	require.ErrorIs(t, err, futures.ErrNilFuture)
+	require.ErrorContains(t, err, "number 1 of 2")
+	_, err = c.AwaitAny(t.Context(), fs)
+	require.ErrorIs(t, err, futures.ErrNilFuture)
+	n := 0
+	for got, settled := range c.AwaitEach(t.Context(), fs) {
+		require.Nil(t, got)
+		require.ErrorIs(t, settled.Err, futures.ErrNilFuture)
+		n++
+	}
+	require.Equal(t, 1, n)
+}
+
 // TestAwaitWhileTheStoreCloses closes the store below awaits: each error names its future and the cause, once.
 func TestAwaitWhileTheStoreCloses(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,8 @@ var (
 	// ErrCancelled is returned when a future failed because it was cancelled: a
 	// FailedError of the kind cancelled matches it as well as ErrFailed.
 	ErrCancelled = errors.New("the future was cancelled")
+	// ErrNilFuture is returned when one of several futures that are awaited is nil.
+	ErrNilFuture = errors.New("futures: the future is nil")
 	// ErrClosed is returned when the client was closed.
 	ErrClosed = errors.New("futures: the client is closed")
 	// ErrOutsideFunction is returned by FromContext when the context is not that of

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -107,7 +108,9 @@ func (f *accessFlags) complete(n *node) (err error) {
 		n.tokens = tokens // futura token create may create the file later
 	}
 	if n.token == "" && embedded {
-		n.token, err = keepToken(filepath.Join(dir, ownTokenFile))
+		own := filepath.Join(dir, ownTokenFile)
+		n.token, err = keepToken(own)
+		n.tokenFile = cmp.Or(n.tokenFile, own)
 	} else if n.token == "" {
 		var path string
 		if n.token, path, err = userToken(); n.tokenFile == "" {

@@ -231,7 +231,7 @@ func (n *node) print(e *endpoint, w *running, where string, missing []string) er
 	switch {
 	case n.open:
 		token = "none needed"
-	case where == "":
+	case n.tokenFile != "":
 		token = "in " + n.tokenFile
 	}
 	lines := [][]string{

@@ -89,7 +89,7 @@ func (f *scheduleFlags) addTask(flags *pflag.FlagSet) {
 	flags.Int64Var(&t.Requirements.GPU, "gpu", 0, "the GPU that it needs, in thousandths of a device")
 	flags.StringArrayVar(&f.labels, "require-label", nil,
 		"NAME=VALUE that the worker must have, such as worker=NAME; may be repeated")
-	flags.IntVar(&f.retries, "max-retries", futures.DefaultMaxRetries, "how many attempts may follow the first")
+	addRetries(flags, &f.retries)
 	flags.DurationVar(&t.Timeout, "timeout", 0, "how long an attempt may run (default: no limit)")
 	flags.DurationVar(&t.Expires, "expires", 0,
 		"how long it may wait: no attempt begins later, and it fails as expired (default: no limit)")

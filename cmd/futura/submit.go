@@ -98,7 +98,7 @@ func (a *app) submitCommand() *cobra.Command {
 		"the id of a future to wait for: run on the worker that has its result as an object, if that is soon free")
 	flags.BoolVar(&t.MustBeNear, "must-be-near", false, "run where the result of --near is, and nowhere else")
 	flags.BoolVar(&t.RequireFit, "require-fit", false, "refuse it if no worker could ever run it, and say what is lacking")
-	flags.IntVar(&f.retries, "max-retries", futures.DefaultMaxRetries, "how many attempts may follow the first")
+	addRetries(flags, &f.retries)
 	f.addTimes(flags)
 	flags.StringVar(&t.Key, "key", "", "idempotency key: the same key and content is the same future")
 	f.unique.add(flags)
@@ -106,6 +106,13 @@ func (a *app) submitCommand() *cobra.Command {
 	flags.BoolVar(&f.wait, "wait", false, "wait for the result and print it")
 	flags.DurationVar(&f.timeout, "wait-timeout", 0, "how long to wait at most, also for room (default: no limit)")
 	return cmd
+}
+
+// addRetries adds --retries, and its longer name for those who know the field of the record.
+func addRetries(flags *pflag.FlagSet, to *int) {
+	flags.IntVar(to, "retries", futures.DefaultMaxRetries, "how many attempts may follow the first")
+	flags.IntVar(to, "max-retries", futures.DefaultMaxRetries, "the same as --retries")
+	_ = flags.MarkHidden("max-retries") // it exists
 }
 
 func (a *app) submit(ctx context.Context, f *submitFlags) error {

@@ -42,7 +42,7 @@ func (a *app) tasksSubmitCommand() *cobra.Command {
 			"with --json the future as get does.",
 		Example: "  futura tasks submit write --input '{\"table\": \"users\", \"value\": \"ada\"}'\n" +
 			"  futura tasks submit write --input-file row.json --key row-17 --wait\n" +
-			"  echo '[1, 2]' | futura tasks submit sum --input-file - --target all --max-retries 0",
+			"  echo '[1, 2]' | futura tasks submit sum --input-file - --target all --retries 0",
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.submitTask(cmd.Context(), args[0], &f, cmd.Flags())
@@ -55,7 +55,7 @@ func (a *app) tasksSubmitCommand() *cobra.Command {
 	flags.StringVar(&t.Queue, "queue", "", `the queue (default "default")`)
 	flags.StringArrayVar(&t.Tags, "tag", nil, "a tag to list it by; may be repeated, up to 8 times")
 	flags.Uint8Var(&t.Priority, "priority", 0, "0, the lowest, to 255: higher ones are earlier in line")
-	flags.IntVar(&f.retries, "max-retries", futures.DefaultMaxRetries, "how many attempts may follow the first")
+	addRetries(flags, &f.retries)
 	flags.DurationVar(&t.Delay, "delay", 0, "how long it waits before it gets in line")
 	flags.StringVar(&t.Key, "key", "", "idempotency key: the same key and content is the same task")
 	flags.BoolVar(&t.WaitForRoom, "wait-for-room", false, "wait while a limit of the cluster is exceeded")

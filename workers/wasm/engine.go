@@ -155,7 +155,15 @@ func (e *engine) load(ctx context.Context, checked []byte, minMemory uint64) (*p
 				"that it does not have there", name, wasiModule)
 		}
 	}
-	return &program{module: module, exports: module.ExportedFunctions(), minMemory: minMemory}, nil
+	p := &program{module: module, exports: module.ExportedFunctions(), minMemory: minMemory}
+	for name := range p.exports {
+		if p.callable(name) == nil {
+			return p, nil
+		}
+	}
+	_ = module.Close(ctx)
+	return nil, failf(KindUnloadable, "the module exports no function that can be called, such as _start: build it as a "+
+		"command, for Go with GOOS=wasip1 GOARCH=wasm go build")
 }
 
 // errCompilerPanic is a defect of the compiler, or of cached code that it read.

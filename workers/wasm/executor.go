@@ -134,9 +134,9 @@ func (e *Executor) Close(ctx context.Context) error {
 // Check compiles a module under its content id, so that a later Run finds it
 // compiled. It takes no place of a call. Its error is an *Error of kind "unloadable" for a module that can
 // never run: it is not a WebAssembly module, its code is invalid, it imports
-// a function that is not allowed, or it takes too long to compile; of kind "too_large" for one beyond
-// Config.MaxModuleSize; "timeout" and "cancelled" as for Run. After Close it is
-// ErrClosed.
+// a function that is not allowed, it exports none that can be called, or it takes too
+// long to compile; of kind "too_large" for one beyond Config.MaxModuleSize; "timeout" and
+// "cancelled" as for Run. After Close it is ErrClosed.
 func (e *Executor) Check(ctx context.Context, cid string, module []byte) error {
 	ctx, leave, err := e.enter(ctx)
 	if err != nil {
