@@ -27,6 +27,8 @@ func (a *app) writeResult(ctx context.Context, c *futures.Client, id futures.ID,
 		return err
 	}
 	switch ending := row.Ending(); {
+	case !ending.Over() && row.Attempts.Rebuilt > 0:
+		fmt.Fprintf(a.err, "futura: the result of %s was lost with its worker, and is made again; waiting for it\n", id)
 	case !ending.Over():
 		return lateError{fmt.Sprintf("future %s has no result: it is %s. Wait for it with futura await %s", id, ending.State,
 			id)}
@@ -76,7 +78,8 @@ func (a *app) saveStream(s *futures.Stream, file string) error {
 	}
 	defer f.Close() // it is written; this releases the lock
 	if err := a.fillFile(s, f); err != nil {
-		if s.Size() < barFrom || errors.Is(err, objects.ErrDamaged) {
+		info, failed := f.Stat()
+		if s.Size() < barFrom || errors.Is(err, objects.ErrDamaged) || failed == nil && info.Size() == 0 {
 			return errors.Join(err, os.Remove(part))
 		}
 		return fmt.Errorf("%w (call it again to go on; what has arrived is in %s)", err, part)

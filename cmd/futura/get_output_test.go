@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -62,4 +63,51 @@ func TestGetGoesOn(t *testing.T) {
 	info, err := os.Stat(file)
 	require.NoError(t, err)
 	require.Equal(t, s.Size(), info.Size(), "a link is followed")
+}
+
+// TestGetWaitsForALostResult has the only holder of a result stop: the call after the one that found that out waits until
+// the result is made again, and none leaves an empty file.
+func TestGetWaitsForALostResult(t *testing.T) {
+	t.Parallel()
+	c, err := futures.New(t.Context(), storetest.New(t), futures.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close(context.Background())) })
+	content := bytes.Repeat([]byte("x"), 3*objects.PieceSize)
+	begin := func() (stop func()) {
+		w, err := workers.New(c, workers.Options{
+			Objects: workers.ObjectOptions{Memory: 16 << 20}, Logger: slog.New(slog.DiscardHandler),
+		})
+		require.NoError(t, err)
+		require.NoError(t, w.Register("make", func(context.Context, []byte) ([]byte, error) { return content, nil }))
+		return storetest.Background(t, w.Run)
+	}
+	stop := begin()
+	f, err := c.Submit(t.Context(), futures.Task{Function: "go:make", AsObject: true})
+	require.NoError(t, err)
+	_, err = f.Await(t.Context())
+	require.NoError(t, err)
+	stop()
+	dir := t.TempDir()
+	a := &app{err: io.Discard, out: io.Discard}
+	ctx, cancel := context.WithCancel(t.Context())
+	first := make(chan error, 1)
+	go func() { first <- a.writeResult(ctx, c, f.ID(), filepath.Join(dir, "result")) }()
+	require.Eventually(t, func() bool {
+		row, err := c.Cluster().Get(t.Context(), f.ID())
+		return err == nil && row.Attempts.Rebuilt > 0
+	}, time.Minute, time.Millisecond)
+	cancel()
+	require.Error(t, <-first)
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, files)
+	said := &bytes.Buffer{}
+	a.err = said
+	second := make(chan error, 1)
+	go func() { second <- a.writeResult(t.Context(), c, f.ID(), filepath.Join(dir, "result")) }()
+	begin()
+	require.NoError(t, <-second)
+	got, err := os.ReadFile(filepath.Join(dir, "result"))
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(content, got))
 }
