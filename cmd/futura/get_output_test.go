@@ -65,8 +65,8 @@ func TestGetGoesOn(t *testing.T) {
 	require.Equal(t, s.Size(), info.Size(), "a link is followed")
 }
 
-// TestGetWaitsForALostResult has the only holder of a result stop: the call after the one that found that out waits until
-// the result is made again, and none leaves an empty file.
+// TestGetWaitsForALostResult has the only holder of a result stop: the call after the one that found that out waits
+// until the result is made again, and none leaves an empty file.
 func TestGetWaitsForALostResult(t *testing.T) {
 	t.Parallel()
 	c, err := futures.New(t.Context(), storetest.New(t), futures.Options{})
