@@ -86,7 +86,7 @@ func (w *Worker) executeBundle(j *job) fdbmodel.Completion {
 	}
 	members, err := w.gather(j)
 	if err != nil {
-		w.options.Logger.Warn("a bundle can't gather its members; giving it back", "bundle", f.ID, "error", err)
+		w.rare.Warn("a bundle can't gather its members; giving it back", "bundle", f.ID, "error", err)
 		relinquishAll(members)
 		return fdbmodel.Completion{Future: f, Relinquish: true}
 	}

@@ -94,7 +94,7 @@ func (w *Worker) leaveSlot(j *job) {
 func (w *Worker) execute(j *job) fdbmodel.Completion {
 	f := &j.future
 	if f.Err != nil {
-		w.options.Logger.Warn("a future can't be read; putting it back", "future", f.ID, "error", f.Err)
+		w.rare.Warn("a future can't be read; putting it back", "future", f.ID, "error", f.Err)
 		return fdbmodel.Completion{Future: f, PutBack: true}
 	}
 	if !w.awaitTurn(j) || !w.recordBegin(j) {
@@ -185,7 +185,7 @@ func (w *Worker) withoutArgs(j *job, err error) fdbmodel.Completion {
 			Kind: layout.KindError, Message: err.Error(),
 		}}
 	}
-	w.options.Logger.Warn("arguments can't be read; giving their future back", "future", j.future.ID, "error", err)
+	w.rare.Warn("arguments can't be read; giving their future back", "future", j.future.ID, "error", err)
 	return fdbmodel.Completion{Future: &j.future, Relinquish: true}
 }
 

@@ -95,6 +95,7 @@ func (w *Worker) stopReporting() {
 		w.unhear = nil
 	}
 	w.failures.pass(true)
+	w.rare.Close()
 }
 
 // callHook calls a hook. Its panic costs a line in the log.

@@ -47,7 +47,7 @@ func (w *Worker) withoutInputs(j *job, err error) fdbmodel.Completion {
 	case errors.Is(err, reference.ErrUndecodable), errors.Is(err, reference.ErrBadReference):
 		failed.Exception.Kind = layout.KindError
 	case errors.Is(err, fdbmodel.ErrUnreachable):
-		w.options.Logger.Warn("an input can't be read; putting its future back", "future", f.ID, "error", err)
+		w.rare.Warn("an input can't be read; putting its future back", "future", f.ID, "error", err)
 		failed = fdbmodel.Completion{Future: f, PutBack: true}
 	default:
 		failed = w.withoutArgs(j, err)

@@ -49,7 +49,7 @@ func (w *Worker) executeModule(j *job, args []byte) fdbmodel.Completion {
 		if c := streams.failure(); c != nil {
 			return *c
 		}
-		w.options.Logger.Warn("a module could not be run here", "future", f.ID, "error", err)
+		w.rare.Warn("a module could not be run here", "future", f.ID, "error", err)
 		return fdbmodel.Completion{Future: f, PutBack: true}
 	}
 	if out.Kind != "" {

@@ -27,7 +27,7 @@ func (w *Worker) isNear(j *job) (near bool, blocked fdbmodel.Completion) {
 		_, err = w.cluster.ReportLost(j.ctx, f.Spec.Near, r.Token, []layout.WorkerID{j.life.reg.ID()})
 	}
 	if err != nil {
-		w.options.Logger.Warn("what a future must be near can't be read; putting it back", "future", f.ID, "error", err)
+		w.rare.Warn("what a future must be near can't be read; putting it back", "future", f.ID, "error", err)
 		return false, fdbmodel.Completion{Future: f, PutBack: true}
 	}
 	return false, blocked

@@ -161,7 +161,7 @@ func (r *reserved) take(ctx context.Context, p *paces, pace *layout.Pace) (time.
 func (w *Worker) awaitTurn(j *job) bool {
 	if j.unpaced != nil {
 		if j.ctx.Err() == nil {
-			w.options.Logger.Warn("the pace of a future can't be read; giving it back", "future", j.future.ID,
+			w.rare.Warn("the pace of a future can't be read; giving it back", "future", j.future.ID,
 				"error", j.unpaced)
 		}
 		return false

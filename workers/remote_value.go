@@ -54,7 +54,7 @@ func (w *Worker) fetchRemote(j *job, v RemoteValue, result layout.Result) fdbmod
 	case context.Cause(j.ctx) != nil:
 		return fdbmodel.Completion{Future: f, Relinquish: true}
 	}
-	w.options.Logger.Warn("a result did not come from where it is; putting its future back", "future", f.ID,
+	w.rare.Warn("a result did not come from where it is; putting its future back", "future", f.ID,
 		"bytes", upload.Written(), "of", size, "error", err)
 	return fdbmodel.Completion{Future: f, PutBack: true}
 }

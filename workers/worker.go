@@ -14,6 +14,7 @@ import (
 
 	"github.com/futura-run/futura/fdbmodel"
 	"github.com/futura-run/futura/fdbmodel/layout"
+	"github.com/futura-run/futura/internal/ratelog"
 )
 
 // Worker executes futures. Its methods may be called from many goroutines.
@@ -39,6 +40,7 @@ type Worker struct {
 	crash    context.CancelFunc // ends the worker without telling the store
 	stats    counters
 	failures *failureLog
+	rare     *ratelog.Log // of what comes again with each attempt while its cause lasts
 	stall    stall
 	clients  clientSource
 	policy   layout.Policy // of the worker and of the cluster
@@ -108,6 +110,7 @@ func New(c Client, o Options) (*Worker, error) {
 		waits:    newWaits(o.Name),
 		sizes:    newSizes(o.Name),
 		failures: newFailureLog(o.Logger, cluster.Now),
+		rare:     ratelog.New(o.Logger, cluster.Clock()),
 		policy:   o.Policy.Within(cluster.Config().Policy),
 		clients:  clientSource{given: c, logger: o.Logger},
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/futura-run/futura/internal/connlimit"
 	"github.com/futura-run/futura/protocol"
 	"github.com/futura-run/futura/protocol/p2p"
 	"github.com/futura-run/futura/protocol/peerhead"
@@ -208,10 +209,11 @@ func (p *peers) serveManifests(n *node, key []byte) (func(cid string) string, er
 		return nil, usageError{fmt.Errorf("%w: name another address with --manifest-listen", err)}
 	}
 	m := peerhead.NewManifests(n.client.Cluster(), key)
-	p.manifests = &http.Server{Handler: m, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 5 * time.Minute,
+	limited := connlimit.New(listener, connlimit.Options{Logger: n.log})
+	p.manifests = &http.Server{Handler: m, ReadTimeout: 10 * time.Second, WriteTimeout: 5 * time.Minute,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	go func() {
-		if err := p.manifests.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := p.manifests.Serve(limited); !errors.Is(err, http.ErrServerClosed) {
 			n.log.Error("modules are not served to nodes of b7s any more", "error", err)
 		}
 	}()

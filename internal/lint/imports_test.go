@@ -120,7 +120,8 @@ func importTable() map[string]imports {
 		},
 		"workers": {
 			ours: append(slices.Clone(model), "fdbmodel/reference", "internal/seam", "workers/objects",
-				"workers/objects/held", "workers/objects/hints", "workers/objects/peer", "internal/clock", "internal/socket"),
+				"workers/objects/held", "workers/objects/hints", "workers/objects/peer", "internal/clock", "internal/ratelog",
+				"internal/socket"),
 			others: []string{msgpack, uuid, prometheus, system},
 		},
 		"workers/wasm": {
