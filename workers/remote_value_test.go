@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,6 +112,33 @@ func notRun(t *testing.T, row layout.Row) {
 	t.Helper()
 	require.NotEqual(t, layout.Realized, row.State())
 	require.Zero(t, row.Attempts.Failed, "no attempt counts")
+}
+
+// TestAFaultThatLastsIsLoggedOnce has the values of many futures not come: their worker
+// says so once, and how many others there were.
+func TestAFaultThatLastsIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		cluster, err := fdbmodel.Open(context.Background(), modeltest.OpenMemory(t), "away", fdbmodel.Options{})
+		require.NoError(t, err)
+		var out bytes.Buffer
+		e := &elsewhere{run: func(context.Context, workers.RemoteCall) (workers.RemoteOutcome, error) {
+			return workers.RemoteOutcome{Large: &farValue{size: 1, err: errors.New("gone")}}, nil
+		}}
+		w, err := workers.FromCluster(cluster, workers.Options{Remote: e, Logger: slog.New(slog.NewTextHandler(&out, nil))})
+		require.NoError(t, err)
+		_, err = cluster.Submit(context.Background(), slices.Repeat([]fdbmodel.Submission{farFuture(layout.Spec{})}, 50))
+		require.NoError(t, err)
+		ctx, stop := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- w.Run(ctx) }()
+		<-time.After(5 * time.Second)
+		stop()
+		<-ended
+		const message = `msg="a result did not come from where it is`
+		require.Equal(t, 2, strings.Count(out.String(), message), out.String())
+		require.Regexp(t, message+`.* omitted=[1-9]`, out.String())
+	})
 }
 
 // prepares is an elsewhere that prepares for a while.
