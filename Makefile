@@ -72,12 +72,14 @@ TestAnyNumberOfParentsEnds|TestCallsAreFewUnderLoad)$$
 # What vet finds out about a package holds for the same arguments. Tags are no argument here, so that of a package that
 # has no files with tags it is found out once.
 VET = GOFLAGS="$$($(GO) env GOFLAGS) -tags=$(1)" $(GO) vet
+# Stages of the tests that need nothing installed.
+UNIT_STAGES := unit-raced unit-plain unit-rest unit-wasm
 # The tests of a short run were vetted before.
 SHORT   := -short -vet=off -timeout 10m
 LONG    := -vet=off -count=1 -timeout 60m
 
-.PHONY: help build build-fdb demo test test-unit test-fdb test-mongo test-interop test-long long-unit long-images \
-	long-fdb long-mongo test-mutants bench fuzz lint generate check clean
+.PHONY: help build build-fdb demo test test-unit $(UNIT_STAGES) test-fdb test-mongo test-interop test-long \
+	long-unit long-images long-fdb long-mongo test-mutants bench fuzz lint generate check clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -98,19 +100,28 @@ demo: build ## run the main job on real input: a WASM function over the Go sourc
 test: export GOGC = 400
 
 test: lint ## run the tests; at most 8 minutes on two cores
-	@$(MAKE) --no-print-directory --output-sync=target -j3 test-unit test-fdb test-mongo
+	@$(MAKE) --no-print-directory --keep-going --output-sync=target -j3 test-unit test-fdb test-mongo
 
 lint:
 	$(call VET,$(TAGS)) ./...
 	@test -z "$$(gofmt -l .)" || { echo "gofmt would change:"; gofmt -l .; exit 1; }
 
-test-unit:
+test-unit: # a stage that fails does not keep the next one from running
 ifeq ($(RACE),)
 	@echo "SKIP: no C compiler found; the tests run without the race detector"
 endif
+	@failed=0; for stage in $(UNIT_STAGES); do $(MAKE) --no-print-directory $$stage || failed=1; done; exit $$failed
+
+unit-raced:
 	$(GO) test -tags $(TAGS) $(RACE) $(SHORT) -skip '$(PLAIN_TESTS)' $$($(GO) list ./... | grep -E '$(RACED)')
+
+unit-plain:
 	$(GO) test -tags $(TAGS) $(SHORT) -run '$(PLAIN_TESTS)' $(PLAIN_PACKAGES)
+
+unit-rest:
 	$(GO) test -tags $(TAGS) $(SHORT) $$($(GO) list ./... | grep -vE -e '$(RACED)' -e '$(UNC)')
+
+unit-wasm:
 	CGO_ENABLED=0 $(GO) test -tags $(TAGS) $(SHORT) $$($(GO) list ./... | grep -E '$(UNC)')
 
 test-fdb: ## run the tests that need a FoundationDB server, on one that they start
