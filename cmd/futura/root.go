@@ -160,16 +160,7 @@ func (a *app) root() *cobra.Command {
 	flags.String(configFlag, "",
 		"a file of settings (FUTURA_CONFIG; default: what futura.yaml here may set, if it exists)")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.configure(cmd) }
-	root.AddCommand(a.submitCommand(), a.awaitCommand(), a.putCommand(), a.getCommand(), a.graphCommand(), a.listCommand())
-	root.AddCommand(a.cloneCommand(), a.transferCommand(), a.pinCommand(), a.unpinCommand())
-	root.AddCommand(a.explainCommand(), a.cancelCommand(), a.retryCommand(), a.deleteCommand(), a.functionCommand(),
-		a.workersCommand(), a.checkCommand(), a.benchCommand(), a.demoCommand(), a.devCommand(), a.workerCommand(),
-		a.versionCommand())
-	root.AddCommand(a.laneCommand(), a.scheduleCommand(), a.uniqueCommand(), a.limitsCommand(), a.jobsCommand(),
-		a.tasksCommand(), a.usageCommand())
-	root.AddCommand(a.pauseCommand(), a.resumeCommand())
-	root.AddCommand(a.batchCommand(), a.headCommand(), a.peersCommand(), a.tokenCommand())
-	root.AddCommand(a.clusterCommand(), a.inspectCommand(), a.migrateCommand(), a.backupCommand(), a.restoreCommand())
+	a.addCommands(root)
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		cmd.Long = folded(cmd.Long)
